@@ -87,14 +87,14 @@ kills: setup ## kill the server N (1000) times at random while agents read: no a
 	@PGCONSENT_CASES=$(or $(N),1000) $(GO) test -count=1 -timeout 4h -v -run '^TestKills$$' ./cmd/pgconsent
 
 triples: setup ## hold both walls against the model on N (1000000) random rows, callers and clocks
-	@PGCONSENT_NIGHTLY=1 PGCONSENT_CASES=$(or $(N),1000000) $(GO) test -count=1 -timeout 2h -v -run "^(TestTriples|TestDerivedFromEachOther)$$" ./predicate
+	@PGCONSENT_NIGHTLY=1 PGCONSENT_CASES=$(or $(N),1000000) $(GO) test -count=1 -timeout 2h -v -run "^(TestTriples|TestDerivedFromEachOther)$$" ./internal/enforce/predicate
 
 mutants: setup ## every broken variant made by hand, and MACHINE (200) by machine, against the harness
 	@$(GO) test ./test/mutants -run 'TestMutants$$' -timeout 0 -v -args -hand -machine $(or $(MACHINE),200)
 
 history: setup ## N histories (1000) of each way to read, of a consent that is withdrawn meanwhile; SEED plays one again
 	@echo "history: $(or $(N),1000) of each way; a line for every hundred"
-	@PGCONSENT_CASES=$(or $(N),1000) $(GO) test ./e2e -run '^TestHistory(OfTheRegistry)?$$' -v -count=1 -timeout 0
+	@PGCONSENT_CASES=$(or $(N),1000) $(GO) test ./test/e2e -run '^TestHistory(OfTheRegistry)?$$' -v -count=1 -timeout 0
 
 clean: ## what was built
 	rm -rf bin

@@ -1,6 +1,6 @@
 package policy
 
-import "github.com/pgconsent/pgconsent/catalog"
+import "github.com/pgconsent/pgconsent/internal/sql/catalog"
 
 // The sources of an access: how its rows are got.
 const (

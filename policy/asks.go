@@ -3,7 +3,7 @@ package policy
 import (
 	"slices"
 
-	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
 // AsksRegistry tells whether any rule asks the consent registry, or any row goes with a consent of it; also one that is observed only.

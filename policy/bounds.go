@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
 // Bounds are what bounds statements besides the rows and columns that exist: objects, contracts, what functions read, which are

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
 // ByKey says which columns of a table exist only where a statement fixes a key of it, and which key that is.

@@ -3,8 +3,8 @@ package policy
 import (
 	"slices"
 
-	"github.com/pgconsent/pgconsent/catalog"
-	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
 // Child is a partition or an inheritance child, at any depth, of tables of the policy, which does not list it itself. Read

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 	"github.com/pgconsent/pgconsent/policy"
-	"github.com/pgconsent/pgconsent/predicate"
 )
 
 // A part of tables of the policy is under the rules of all of them, however far above it they stand, and is named by agents only where it shows no more than

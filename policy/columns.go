@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/pgconsent/pgconsent/catalog"
-	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
 // Narrowing says which columns of a table exist for agents, in the table's order, and how their values come out. A column

@@ -3,7 +3,7 @@ package policy
 import (
 	"slices"
 
-	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
 // Contract says what may be retrieved, by a fact about the session. A statement must be allowed by every contract that

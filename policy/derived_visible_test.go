@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pgconsent/pgconsent/catalog"
-	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
 // A visible of a source's rule asks the row that it points to for what its own rule asks, but for whose it is.

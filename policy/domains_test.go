@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
-	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
 )
 
 // A column of a domain is compared as one of the type under it; a domain over a type that does not compare is as that is.

@@ -3,7 +3,7 @@ package policy
 import (
 	"testing"
 
-	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
 // A default, as pg_get_expr writes it, that no two rows share.

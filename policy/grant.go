@@ -3,8 +3,8 @@ package policy
 import (
 	"strings"
 
-	"github.com/pgconsent/pgconsent/catalog"
-	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
 // grantBlock is `grant: { column: …, to: [attribute, …], all: word }`.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pgconsent/pgconsent/predicate"
-	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 // ShapeAttributes are the attributes that Judge asks for, sorted.

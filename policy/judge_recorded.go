@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 // JudgeRecorded is [Policy.Judge] of a statement of which only the accesses are known, as a record has them, and of a session of which these

@@ -5,8 +5,8 @@ import (
 	"io"
 	"slices"
 
-	"github.com/pgconsent/pgconsent/catalog"
-	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
 // Lifecycle says what becomes of the rows of a table: they go when the consent of their subject has ended, and their

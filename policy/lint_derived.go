@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
 // uninherited warns of rows that show to others than what they were made from: inherit was not said, what the sources ask of who is asking is left out

@@ -1,6 +1,6 @@
 package policy
 
-import "github.com/pgconsent/pgconsent/catalog"
+import "github.com/pgconsent/pgconsent/internal/sql/catalog"
 
 // FailingCalls returns those warnings of [Lint] that are about functions and triggers which fail for agents, by what is known of them: the Used and
 // Triggers of around.

@@ -3,8 +3,8 @@ package policy
 import (
 	"slices"
 
-	"github.com/pgconsent/pgconsent/catalog"
-	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
 // rule looks at every list of a rule for parts that the others make moot.

@@ -3,8 +3,8 @@ package policy
 import (
 	"fmt"
 
-	"github.com/pgconsent/pgconsent/catalog"
-	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
 // sharedNever returns why no record that a row points to is ever granted.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
 // unlisted warns of relations that the policy does not list and that are next to what agents see: by a right that they

@@ -13,7 +13,7 @@ import (
 func TestOwnSettings(t *testing.T) {
 	asked := regexp.MustCompile(`(?:current_setting|set_config)\('(pgconsent\.[a-z_]+)'`)
 	found := 0
-	for _, dir := range []string{"../migrations/sql", "../rls", "../predicate", "../seal"} {
+	for _, dir := range []string{"../migrations/sql", "../rls", "../internal/enforce/predicate", "../internal/enforce/seal"} {
 		err := fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || strings.HasSuffix(path, "_test.go") {
 				return err

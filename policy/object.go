@@ -1,6 +1,6 @@
 package policy
 
-import "github.com/pgconsent/pgconsent/catalog"
+import "github.com/pgconsent/pgconsent/internal/sql/catalog"
 
 // Object is a table as contracts speak of it.
 type Object struct {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
 // OperatorsOf tells whether the DBA says of an extension that agents may use its operators: none of them acts, or reads rows.

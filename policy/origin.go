@@ -3,8 +3,8 @@ package policy
 import (
 	"strings"
 
-	"github.com/pgconsent/pgconsent/catalog"
-	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
 // Origin is where the value of an attribute comes from that the database works out, as text: what confirms a claim, the query, or the

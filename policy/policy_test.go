@@ -9,9 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 	"github.com/pgconsent/pgconsent/policy"
-	"github.com/pgconsent/pgconsent/predicate"
 )
 
 const head = "version: 1\nattributes: { user: { type: uuid, source: credential } }\n"

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
 // Recording says how the records of the audit have an attribute's value.

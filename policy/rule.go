@@ -1,6 +1,6 @@
 package policy
 
-import "github.com/pgconsent/pgconsent/predicate"
+import "github.com/pgconsent/pgconsent/internal/enforce/predicate"
 
 // Rule is a block of a table's rule with its place in the file: what tools name when they say why a row shows or not.
 // The node of the outermost rule is the table's Rows.

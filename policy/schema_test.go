@@ -72,7 +72,7 @@ func TestSchemaTakesWhatIsRight(t *testing.T) {
 			t.Errorf("%s: %v%v\n%s", from, notYAML, invalid, text)
 		}
 	}
-	for _, root := range []string{"../worlds", "../docs", "../cmd/pgconsent/testdata/init", "../test"} {
+	for _, root := range []string{"../examples/worlds", "../docs", "../cmd/pgconsent/testdata/init", "../test"} {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return err
@@ -99,7 +99,7 @@ func TestSchemaTakesWhatIsRight(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, kind := range []string{"../worlds", "../cmd/pgconsent/testdata/init", "policies"} {
+	for _, kind := range []string{"../examples/worlds", "../cmd/pgconsent/testdata/init", "policies"} {
 		if found[kind] == 0 {
 			t.Errorf("no examples of %s were found: %v", kind, found)
 		}

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/pgconsent/pgconsent/predicate"
-	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 var (

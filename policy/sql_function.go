@@ -3,8 +3,8 @@ package policy
 import (
 	"strings"
 
-	"github.com/pgconsent/pgconsent/predicate"
-	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 // call compiles attribute('name'), now() and the functions of the closed list.

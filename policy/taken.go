@@ -3,8 +3,8 @@ package policy
 import (
 	"slices"
 
-	"github.com/pgconsent/pgconsent/catalog"
-	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
 // Taken says that with a row that a lifecycle deletes or makes anonymous, or with one that goes with such a row, rows of a

@@ -14,9 +14,9 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pgconsent/pgconsent/catalog"
-	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
-	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/test/tier"
@@ -24,7 +24,7 @@ import (
 
 // written are policies that have, between them, nearly all that a policy may say, each beside the schema.sql that it is for.
 var written = []string{
-	"../worlds/arcive/policy.yaml", "../worlds/ciris/policy.yaml", "../worlds/ciris/policy_registry.yaml", "../worlds/kernle/policy.yaml", "../worlds/beheard/policy.yaml", "../worlds/memberintel/policy.yaml",
+	"../examples/worlds/arcive/policy.yaml", "../examples/worlds/ciris/policy.yaml", "../examples/worlds/ciris/policy_registry.yaml", "../examples/worlds/kernle/policy.yaml", "../examples/worlds/beheard/policy.yaml", "../examples/worlds/memberintel/policy.yaml",
 	"../test/oracle/testdata/hospital/policy.yaml",
 }
 

@@ -3,7 +3,7 @@ package policy
 import (
 	"slices"
 
-	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
 // Copy is one of the views of ours that stand for a view of the owner's.

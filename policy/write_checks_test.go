@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 	"github.com/pgconsent/pgconsent/policy"
-	"github.com/pgconsent/pgconsent/predicate"
 )
 
 // held is a catalog of tables that lead to each other.

@@ -3,8 +3,8 @@ package policy
 import (
 	"slices"
 
-	"github.com/pgconsent/pgconsent/catalog"
-	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
 // sight replaces what is asked of the sources of a new row by the whole rule of their table: an agent makes rows from rows

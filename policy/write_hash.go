@@ -3,7 +3,7 @@ package policy
 import (
 	"slices"
 
-	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
 // A hash keeps what agents guess from being held against it because they have no key. Where they have PostgreSQL hash a value of their choice, they

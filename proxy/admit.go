@@ -5,7 +5,7 @@ import (
 	"io"
 	"net"
 
-	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 // The codes in the place of a protocol version.

@@ -3,7 +3,7 @@ package proxy
 import (
 	"time"
 
-	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 // maxBatch is the size from which a batch is sent without looking for more input.

@@ -3,8 +3,8 @@ package proxy
 import (
 	"errors"
 
-	"github.com/pgconsent/pgconsent/sqlstate"
-	"github.com/pgconsent/pgconsent/verdict"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 // A result that grows beyond its bound ends with an error in the place of the row at hand, and leaves the session as that error

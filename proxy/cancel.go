@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 // cancelKey names a session to a CancelRequest. Agents get one of ours, so that they learn neither the server's process

@@ -3,7 +3,7 @@ package proxy
 import (
 	"maps"
 
-	"github.com/pgconsent/pgconsent/verdict"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
 // claims follows the settings that a policy maps to attributes, as PostgreSQL treats them: a SET ends with the transaction or

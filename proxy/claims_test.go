@@ -13,8 +13,8 @@ import (
 
 	pgx3 "github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 	"github.com/pgconsent/pgconsent/test/tier"
-	"github.com/pgconsent/pgconsent/verdict"
 )
 
 // What enforcement is told of the settings that a policy maps to attributes is what the server has when the statement runs, or

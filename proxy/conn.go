@@ -14,8 +14,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pgconsent/pgconsent/metrics"
-	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/run/metrics"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 // errGone means that a peer left without anything to be said to it: no error is sent and none is logged.

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	pgx3 "github.com/jackc/pgx/v5/pgproto3"
 
-	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 func rowsOf(data string) pgx3.FrontendMessage { return &pgx3.CopyData{Data: []byte(data)} }

@@ -8,7 +8,7 @@ import (
 
 	pgx3 "github.com/jackc/pgx/v5/pgproto3"
 
-	"github.com/pgconsent/pgconsent/verdict"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
 // mapping is a decider that knows of a view.

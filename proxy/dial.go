@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 // Identity is whom a connection of [Server.Dial] speaks for. Who dials has verified it.

@@ -1,6 +1,6 @@
 package proxy
 
-import "github.com/pgconsent/pgconsent/sqlstate"
+import "github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 
 func errShutdown() *sqlstate.Error {
 	return sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonNone, "terminating connection due to administrator command").

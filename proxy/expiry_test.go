@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	pgx3 "github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 	"github.com/pgconsent/pgconsent/test/tier"
-	"github.com/pgconsent/pgconsent/verdict"
 )
 
 // shortLived is a judge whose seals live so long and say so to the database.

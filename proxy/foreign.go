@@ -1,8 +1,8 @@
 package proxy
 
 import (
-	"github.com/pgconsent/pgconsent/sqlstate"
-	"github.com/pgconsent/pgconsent/verdict"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 // A foreign server shows a transaction one moment: postgres_fdw reads it in REPEATABLE READ, from what asks it first, or is planned for that,

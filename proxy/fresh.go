@@ -3,8 +3,8 @@ package proxy
 import (
 	"sync"
 
-	"github.com/pgconsent/pgconsent/sqlstate"
-	"github.com/pgconsent/pgconsent/verdict"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 // What sees one snapshot for longer than a statement (a transaction of REPEATABLE READ or SERIALIZABLE, a cursor, a portal

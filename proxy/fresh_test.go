@@ -11,8 +11,8 @@ import (
 
 	pgx3 "github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 	"github.com/pgconsent/pgconsent/test/tier"
-	"github.com/pgconsent/pgconsent/verdict"
 )
 
 // What sees one snapshot for longer than a statement is refused once consent has changed, and nothing else is.

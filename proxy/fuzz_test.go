@@ -10,7 +10,7 @@ import (
 
 	pgx3 "github.com/jackc/pgx/v5/pgproto3"
 
-	"github.com/pgconsent/pgconsent/verdict"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
 // FuzzFrames: whatever a client sends is framed without a panic, no body exceeds its bound, and no more is held than has

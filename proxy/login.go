@@ -9,9 +9,9 @@ import (
 	"github.com/jackc/pgproto3/v2"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/pgconsent/pgconsent/metrics"
-	"github.com/pgconsent/pgconsent/sqlstate"
-	"github.com/pgconsent/pgconsent/verdict"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/run/metrics"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 // refuse serves who is neither owner nor agent: the same exchange and the same error as for an agent's wrong password.

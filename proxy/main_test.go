@@ -20,10 +20,10 @@ import (
 	"github.com/xdg-go/scram"
 	"go.uber.org/goleak"
 
-	"github.com/pgconsent/pgconsent/pgtest"
-	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 	"github.com/pgconsent/pgconsent/test/tier"
-	"github.com/pgconsent/pgconsent/verdict"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

@@ -1,6 +1,6 @@
 package proxy
 
-import "github.com/pgconsent/pgconsent/verdict"
+import "github.com/pgconsent/pgconsent/internal/enforce/verdict"
 
 // The bounds of what a session may keep prepared.
 const (

@@ -7,7 +7,7 @@ import (
 
 	pgx3 "github.com/jackc/pgx/v5/pgproto3"
 
-	"github.com/pgconsent/pgconsent/verdict"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
 // obedient is a judge whose verdicts say what comments in the text tell them to.

@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 // maxAnswer is the longest message that PostgreSQL sends.

@@ -7,7 +7,7 @@ import (
 
 	pgx3 "github.com/jackc/pgx/v5/pgproto3"
 
-	"github.com/pgconsent/pgconsent/verdict"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
 // TestAnswersOutOfTurn: what the server says without having been asked, or cannot mean, ends the session, except the

@@ -3,7 +3,7 @@ package proxy
 import (
 	"time"
 
-	"github.com/pgconsent/pgconsent/verdict"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
 // boundTransactions has the decider told of a transaction that lasts too long. It lasts from the first message that the server gets until the

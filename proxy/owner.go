@@ -6,7 +6,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/pgconsent/pgconsent/metrics"
+	"github.com/pgconsent/pgconsent/internal/run/metrics"
 )
 
 // serveOwner connects to the owner's server, sends the startup message as it came and relays bytes until both sides have

@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgproto3/v2"
 
-	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 // verifyPassword asks for the password as it is: a token, whose holder anybody is who reads it. So it is asked for only where nobody can:

@@ -3,7 +3,7 @@ package proxy
 import (
 	"sync"
 
-	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 // places are the connections to the server that agents have, or are about to have: of each agent, and of all. Owners

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/pgconsent/pgconsent/sqlstate"
-	"github.com/pgconsent/pgconsent/verdict"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 // What was decided before a change of the catalogs that concerns agents is refused by the database, while it is planned. Where

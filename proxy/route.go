@@ -7,8 +7,8 @@ import (
 
 	"github.com/xdg-go/scram"
 
-	"github.com/pgconsent/pgconsent/sqlstate"
-	"github.com/pgconsent/pgconsent/verdict"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 // Router tells what a client is, by the user and database of its startup message.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/jackc/pgproto3/v2"
 
-	"github.com/pgconsent/pgconsent/sqlstate"
-	"github.com/pgconsent/pgconsent/verdict"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 // fields are those of a server's ErrorResponse or NoticeResponse that are of use. All others name relations, columns,

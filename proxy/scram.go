@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgproto3/v2"
 	"github.com/xdg-go/scram"
 
-	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 // The mechanisms of SASL authentication.

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	pgx3 "github.com/jackc/pgx/v5/pgproto3"
 
-	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
 // round is what a client sends at once, and how many messages of a type it then waits for.

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/pgconsent/pgconsent/sqlstate"
-	"github.com/pgconsent/pgconsent/verdict"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 // The seal is set by a statement and a portal of these names, which no client's can have, and with a Sync of its own: a

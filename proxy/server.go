@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/pgconsent/pgconsent/metrics"
+	"github.com/pgconsent/pgconsent/internal/run/metrics"
 )
 
 // Metrics is what the proxy counts; *metrics.Metrics is one. Executions that a Decider records are counted there.

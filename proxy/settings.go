@@ -3,7 +3,7 @@ package proxy
 import (
 	"strings"
 
-	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 // keep asks route about every setting of the startup message, in the order in which PostgreSQL applies them, and returns

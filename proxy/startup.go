@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgproto3/v2"
 	pgx3 "github.com/jackc/pgx/v5/pgproto3"
 
-	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 const protocol30 = 3 << 16

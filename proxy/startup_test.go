@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 // What a session begins with is judged as that, wherever in the startup message it stands: what may be set later may not be what it begins with.

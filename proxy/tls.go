@@ -11,7 +11,7 @@ import (
 	_ "crypto/sha256" // the hashes of channel binding
 	_ "crypto/sha512"
 
-	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 // alpn is the protocol name that a client which starts with TLS must ask for.

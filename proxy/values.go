@@ -3,7 +3,7 @@ package proxy
 import (
 	"encoding/binary"
 
-	"github.com/pgconsent/pgconsent/verdict"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
 // A text of the gate door counts on the form of its parameters' values. A Bind of other values is one of the same statement under row

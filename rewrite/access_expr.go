@@ -3,7 +3,7 @@ package rewrite
 import (
 	"slices"
 
-	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 // called returns the items of that name of the innermost level that has any.

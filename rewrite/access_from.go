@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/pgconsent/pgconsent/catalog"
-	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }

@@ -3,7 +3,7 @@ package rewrite
 import (
 	"slices"
 
-	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 // plainRead tells whether a statement returns rows of tables as they are: columns of them, of the rows that conditions

@@ -4,9 +4,9 @@ import (
 	"context"
 	"testing"
 
-	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 	"github.com/pgconsent/pgconsent/policy"
-	"github.com/pgconsent/pgconsent/sqlstate"
 )
 
 // Where agents see fewer columns than a table has, a view stands for it: what PostgreSQL tells apart by schema, and how many names an

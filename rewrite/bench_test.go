@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 var benchTexts = map[string]string{

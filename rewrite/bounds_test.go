@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 

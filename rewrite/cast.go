@@ -1,8 +1,8 @@
 package rewrite
 
 import (
-	"github.com/pgconsent/pgconsent/catalog"
-	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 // foreignCast is a cast of others that a statement has the target of: it runs if a value of the source is there to be cast.

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pgconsent/pgconsent/catalog"
-	"github.com/pgconsent/pgconsent/sqltext"
-	"github.com/pgconsent/pgconsent/verdict"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 // What a comparison compares a column with may raise an error, or draw a random number, and say nothing of the row: a sub-select, `$1 / $2`,

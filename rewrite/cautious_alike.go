@@ -3,8 +3,8 @@ package rewrite
 import (
 	"slices"
 
-	"github.com/pgconsent/pgconsent/builtin"
-	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/internal/sql/builtin"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 // What is compared may have to be converted first, as numbers are to floating point, and what converts it may raise an error.

@@ -3,8 +3,8 @@ package rewrite
 import (
 	"slices"
 
-	"github.com/pgconsent/pgconsent/catalog"
-	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 // What stands in FROM is of this query, is beside it by LATERAL, or is joined by names of columns, which are compared.

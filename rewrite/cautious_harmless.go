@@ -3,7 +3,7 @@ package rewrite
 import (
 	"slices"
 
-	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 // These expressions cannot raise an error. All that is not known here may.

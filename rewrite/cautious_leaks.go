@@ -3,7 +3,7 @@ package rewrite
 import (
 	"slices"
 
-	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 // PostgreSQL puts off what is computed of a row until the row shows, unless it takes the function for leak-proof (contain_leaked_vars of its

@@ -3,7 +3,7 @@ package rewrite
 import (
 	"slices"
 
-	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
 // Functions of the owner's run without being called where values of their types are compared, converted or written.

@@ -1,8 +1,8 @@
 package rewrite
 
 import (
-	"github.com/pgconsent/pgconsent/catalog"
-	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 // What agents read in place of a view has the view's own query, with the rules of tables in it (see [Definition]), and no rights of its own: PostgreSQL

@@ -3,8 +3,8 @@ package rewrite
 import (
 	"slices"
 
-	"github.com/pgconsent/pgconsent/catalog"
-	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 // An UPDATE or DELETE finds its rows as a SELECT over the same tables does: under the same row security, by the same conditions, with the same plans but for parallel ones. What it sets

@@ -1,6 +1,6 @@
 package rewrite
 
-import "github.com/pgconsent/pgconsent/sqltext"
+import "github.com/pgconsent/pgconsent/internal/sql/sqltext"
 
 // What a statement writes meets nothing: each value goes into a column of its own, which has its collation whatever the value's was, and what compares columns there (keys, checks, policies) is not of the
 // text. Conditions and values are expressions as those of queries are.

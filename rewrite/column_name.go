@@ -1,6 +1,6 @@
 package rewrite
 
-import "github.com/pgconsent/pgconsent/sqltext"
+import "github.com/pgconsent/pgconsent/internal/sql/sqltext"
 
 // How firmly PostgreSQL gives a column its name: a name that is not firm gives way to that of a cast or a CASE around it.
 const (

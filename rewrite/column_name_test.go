@@ -3,8 +3,8 @@ package rewrite
 import (
 	"testing"
 
-	"github.com/pgconsent/pgconsent/pgtest"
-	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 // A column without a name is called as PostgreSQL calls it, or it is said that its name is not plain to see.

@@ -3,7 +3,7 @@ package rewrite
 import (
 	"testing"
 
-	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 // COPY FROM may stop at what is wrong, as it does without being told to, and not pass over it.

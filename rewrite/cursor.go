@@ -1,8 +1,8 @@
 package rewrite
 
 import (
-	"github.com/pgconsent/pgconsent/sqltext"
-	"github.com/pgconsent/pgconsent/verdict"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 // Bits of a DECLARE's options (nodes/parsenodes.h).

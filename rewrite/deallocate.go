@@ -1,8 +1,8 @@
 package rewrite
 
 import (
-	"github.com/pgconsent/pgconsent/sqltext"
-	"github.com/pgconsent/pgconsent/verdict"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 // deallocateStmt visits DEALLOCATE, which drivers send for statements that they have prepared on the wire. The server knows

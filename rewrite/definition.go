@@ -6,11 +6,11 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 	"github.com/pgconsent/pgconsent/policy"
-	"github.com/pgconsent/pgconsent/predicate"
-	"github.com/pgconsent/pgconsent/sqltext"
-	"github.com/pgconsent/pgconsent/verdict"
 )
 
 // Definition is a [policy.Definer]: the query of a view is judged and rewritten as if an agent had sent it, so that a copy

@@ -3,7 +3,7 @@ package rewrite
 import (
 	"strings"
 
-	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 // explainStmt visits EXPLAIN of a query that reads no relation. Any other plan would tell statistics of hidden rows, and

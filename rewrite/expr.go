@@ -1,9 +1,9 @@
 package rewrite
 
 import (
-	"github.com/pgconsent/pgconsent/catalog"
-	"github.com/pgconsent/pgconsent/sqlstate"
-	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 func (w *walker) exprs(nodes []*sqltext.Node) {

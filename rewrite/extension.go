@@ -1,6 +1,6 @@
 package rewrite
 
-import "github.com/pgconsent/pgconsent/catalog"
+import "github.com/pgconsent/pgconsent/internal/sql/catalog"
 
 // KnownExtension tells whether agents may use the types and operators of an extension, and its functions as far as they
 // are classified.

@@ -9,10 +9,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/pgconsent/pgconsent/catalog"
-	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
 	"github.com/pgconsent/pgconsent/migrations"
-	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/rls"
 )
@@ -27,7 +27,7 @@ var fixture struct {
 }
 
 func buildFixture(ctx context.Context, conn *pgx.Conn) error {
-	for _, file := range []string{"../worlds/arcive/extensions.sql", "../worlds/arcive/schema.sql", "testdata/schema.sql"} {
+	for _, file := range []string{"../examples/worlds/arcive/extensions.sql", "../examples/worlds/arcive/schema.sql", "testdata/schema.sql"} {
 		sql, err := os.ReadFile(file)
 		if err != nil {
 			return err

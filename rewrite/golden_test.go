@@ -12,9 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pgconsent/pgconsent/predicate"
-	"github.com/pgconsent/pgconsent/sqlstate"
-	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

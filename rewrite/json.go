@@ -1,6 +1,6 @@
 package rewrite
 
-import "github.com/pgconsent/pgconsent/sqltext"
+import "github.com/pgconsent/pgconsent/internal/sql/sqltext"
 
 // The SQL/JSON constructors and predicates of PostgreSQL 16; earlier servers answer with their own syntax error.
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pgconsent/pgconsent/verdict"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
 // Which transactions keep one snapshot is what the server says of them, in whatever words the level is asked for: of those that do a text says so, for itself

@@ -7,7 +7,7 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 // visited lists, for every kind of node that the walk handles, the fields that hold other nodes, and which the walk

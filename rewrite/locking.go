@@ -1,7 +1,7 @@
 package rewrite
 
 import (
-	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 // lockingClauses visits FOR UPDATE and its kin. They lock rows that the statement returns, which row security has let

@@ -3,8 +3,8 @@ package rewrite
 import (
 	"slices"
 
-	"github.com/pgconsent/pgconsent/sqlstate"
-	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 // mergeVersion is the first server whose MERGE heeds row security (CVE-2023-39418).

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 // The exact twin of a search reads the same table behind OFFSET 0, and runs where the search found too little.

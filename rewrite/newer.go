@@ -3,8 +3,8 @@ package rewrite
 import (
 	"regexp"
 
-	"github.com/pgconsent/pgconsent/sqlstate"
-	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 // newerSyntax is what PostgreSQL 17 and 18 added for statements that agents may otherwise send. The parser has the grammar

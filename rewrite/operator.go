@@ -1,8 +1,8 @@
 package rewrite
 
 import (
-	"github.com/pgconsent/pgconsent/sqlstate"
-	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 // operatorExpr visits an expression with an operator, or a form that PostgreSQL reads as one.

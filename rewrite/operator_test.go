@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pgconsent/pgconsent/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
 )
 
 // operatorPlaces are where PostgreSQL's grammar takes an operator, by its name, or means one: A and B are its operands.

@@ -3,7 +3,7 @@ package rewrite
 import (
 	"testing"
 
-	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 // A rewriter parses the rule of a table when a statement needs it, not before: each view of a policy has a rewriter of its own, and a

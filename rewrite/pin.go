@@ -3,10 +3,10 @@ package rewrite
 import (
 	"google.golang.org/protobuf/proto"
 
-	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 	"github.com/pgconsent/pgconsent/policy"
-	"github.com/pgconsent/pgconsent/sqlstate"
-	"github.com/pgconsent/pgconsent/sqltext"
 )
 
 // pin fixes the arguments that the policy pins, whatever is passed. What was passed stays in the text where it is never

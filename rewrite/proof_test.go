@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pgconsent/pgconsent/sqlstate"
-	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 // The shapes in which a deparser lost the predicate (measured: 20,000 rows instead of 2,000). Spliced, the predicate sits

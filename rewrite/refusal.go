@@ -1,7 +1,7 @@
 package rewrite
 
 import (
-	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 // Refusal is a construct that agents may not send: a row of docs/refused-statements.md.

@@ -7,12 +7,12 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 	"github.com/pgconsent/pgconsent/policy"
-	"github.com/pgconsent/pgconsent/predicate"
-	"github.com/pgconsent/pgconsent/sqlstate"
-	"github.com/pgconsent/pgconsent/sqltext"
-	"github.com/pgconsent/pgconsent/verdict"
 )
 
 // reference is one mention of a relation.

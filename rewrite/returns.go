@@ -1,6 +1,6 @@
 package rewrite
 
-import "github.com/pgconsent/pgconsent/sqltext"
+import "github.com/pgconsent/pgconsent/internal/sql/sqltext"
 
 // returnsRows tells whether a statement may send rows: itself, or, for PREPARE and DECLARE, what it names. What is not known
 // may.

@@ -3,7 +3,7 @@ package rewrite
 import (
 	"slices"
 
-	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 // selectStmt visits a SELECT, VALUES or TABLE and returns the names of its columns, or nil if they are not known. Its

@@ -3,8 +3,8 @@ package rewrite
 import (
 	"strings"
 
-	"github.com/pgconsent/pgconsent/sqlstate"
-	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 // setsPlainly tells whether a call of set_config is a SET in other words, as Django's of its time zone: literals, in a SELECT

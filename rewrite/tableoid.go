@@ -3,8 +3,8 @@ package rewrite
 import (
 	"google.golang.org/protobuf/proto"
 
-	"github.com/pgconsent/pgconsent/catalog"
-	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 // catalogOID writes a catalog's tableoid as the constant that it is: the view that stands for the catalog has no such

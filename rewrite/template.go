@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 // A contract may allow named statements only. A statement is one of them if it has its tokens: the same words, names and

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pgconsent/pgconsent/catalog"
-	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 // Everybody asks for what is not older than a week by `created_at >= CURRENT_DATE - interval '7 days'`, which compares a time that has a zone with one that has none. PostgreSQL takes such operators for leaky, so that none reaches an index under

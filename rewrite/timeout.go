@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 // CheckTimeout refuses a value of statement_timeout by which a statement could take longer than most; 0 is without bound.

@@ -3,8 +3,8 @@ package rewrite
 import (
 	"strings"
 
-	"github.com/pgconsent/pgconsent/sqltext"
-	"github.com/pgconsent/pgconsent/verdict"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 // transactionStmt visits BEGIN, COMMIT, ROLLBACK and savepoints.

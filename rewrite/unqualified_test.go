@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pgconsent/pgconsent/verdict"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
 // A column that is named with its table's schema, as Prisma, PostgREST and Hasura name all of them, is one of the table's where nothing else in sight has the table's name.

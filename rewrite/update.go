@@ -1,6 +1,6 @@
 package rewrite
 
-import "github.com/pgconsent/pgconsent/sqltext"
+import "github.com/pgconsent/pgconsent/internal/sql/sqltext"
 
 // updateStmt visits UPDATE and returns the names of the columns that it returns, or nil.
 func (w *walker) updateStmt(s *sqltext.UpdateStmt) map[string]bool {

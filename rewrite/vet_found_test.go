@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pgconsent/pgconsent/verdict"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
 // Beside a search in one table anything may be asked, grouped and sorted by: it stands above the rows that the search has found.

@@ -3,7 +3,7 @@ package rewrite
 import (
 	"testing"
 
-	"github.com/pgconsent/pgconsent/verdict"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
 // A function in FROM takes the gate door where it reads a text search, as an expression that reads one does.

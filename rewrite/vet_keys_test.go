@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pgconsent/pgconsent/catalog"
-	"github.com/pgconsent/pgconsent/predicate"
-	"github.com/pgconsent/pgconsent/verdict"
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
 // A search in a join, a sub-select or a WITH query, beside what is not vetted, has its rows found by key behind the gate door; all else is as under row security.

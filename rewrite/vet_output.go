@@ -4,9 +4,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/pgconsent/pgconsent/catalog"
-	"github.com/pgconsent/pgconsent/sqltext"
-	"github.com/pgconsent/pgconsent/verdict"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 // What the outermost SELECT returns is computed last, of rows that have passed its joins, its conditions and the rule (apply_scanjoin_target_to_paths of

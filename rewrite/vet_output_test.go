@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 	"github.com/pgconsent/pgconsent/test/tier"
-	"github.com/pgconsent/pgconsent/verdict"
 )
 
 // What the outermost SELECT returns may be any function, operator and cast of PostgreSQL's; what is sorted, grouped or asked for on the way may not.

@@ -3,8 +3,8 @@ package rewrite
 import (
 	"strings"
 
-	"github.com/pgconsent/pgconsent/sqltext"
-	"github.com/pgconsent/pgconsent/verdict"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 // maxParts bounds what a pattern is made of: each part may have wildcards, and a parameter may stand in it again and again.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pgconsent/pgconsent/verdict"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
 // A pattern that is made of parts takes the gate door where none of them may be its escape at the end, and the values of parameters are looked at for what they

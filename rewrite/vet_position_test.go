@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 	"github.com/pgconsent/pgconsent/policy"
-	"github.com/pgconsent/pgconsent/sqltext"
-	"github.com/pgconsent/pgconsent/verdict"
 )
 
 // vetted and what is not, by what stands for it in doorPlaces: a condition, a text that is compared, sorted or cut, and a text that is only

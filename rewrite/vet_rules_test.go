@@ -3,7 +3,7 @@ package rewrite
 import (
 	"testing"
 
-	"github.com/pgconsent/pgconsent/verdict"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
 // Of many tables whose rules look into others the planner expects next to no rows, as joins. A search needs its index all the same.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 	"github.com/pgconsent/pgconsent/policy"
-	"github.com/pgconsent/pgconsent/verdict"
 )
 
 // What takes the gate door, and the first thing that keeps others from it.

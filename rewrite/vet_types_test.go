@@ -3,8 +3,8 @@ package rewrite
 import (
 	"testing"
 
-	"github.com/pgconsent/pgconsent/catalog"
-	"github.com/pgconsent/pgconsent/verdict"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
 // Types of extensions, ranges, arrays that are written out, and times that are reckoned from now take the gate door, as far as what is done with them cannot fail.

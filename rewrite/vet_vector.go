@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/pgconsent/pgconsent/catalog"
-	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 // indexedVector tells whether an expression is a text search vector that an index has computed for each row of its table: what could

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 	"github.com/pgconsent/pgconsent/test/tier"
-	"github.com/pgconsent/pgconsent/verdict"
 )
 
 // A text search vector takes the gate door where an index has computed just that for every row of just that table.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pgconsent/pgconsent/catalog"
-	"github.com/pgconsent/pgconsent/verdict"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
 //go:embed vetted.txt

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 	"github.com/pgconsent/pgconsent/policy"
-	"github.com/pgconsent/pgconsent/sqlstate"
-	"github.com/pgconsent/pgconsent/sqltext"
 )
 
 // A statement that writes goes past the row policies of the database alone: its target must stay a table, and its text is

@@ -3,9 +3,9 @@ package rls
 import (
 	"fmt"
 
-	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 	"github.com/pgconsent/pgconsent/policy"
-	"github.com/pgconsent/pgconsent/predicate"
 )
 
 // The canary is a table of ours on which doctor tries the walls: its first row shows, its second is hidden by a rule that

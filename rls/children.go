@@ -3,8 +3,8 @@ package rls
 import (
 	"fmt"
 
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 	"github.com/pgconsent/pgconsent/migrations"
-	"github.com/pgconsent/pgconsent/predicate"
 )
 
 // parts puts the partitions and inheritance children of tables under the rules of their parents, for when they are read by

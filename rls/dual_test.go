@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
 // The planner makes one of the two forms of a policy's sublinks, and a plan that is kept keeps its own.

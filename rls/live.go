@@ -3,8 +3,8 @@ package rls
 import (
 	"fmt"
 
-	"github.com/pgconsent/pgconsent/catalog"
-	"github.com/pgconsent/pgconsent/predicate"
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
 // liveSignature is the function that works out the attributes that no credential gives.

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pgconsent/pgconsent/doctor"
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/internal/tool/doctor"
 	"github.com/pgconsent/pgconsent/migrations"
-	"github.com/pgconsent/pgconsent/pgtest"
 	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/rls"
 	"github.com/pgconsent/pgconsent/test/tier"

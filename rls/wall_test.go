@@ -8,9 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pgconsent/pgconsent/internal/enforce/seal"
 	"github.com/pgconsent/pgconsent/migrations"
 	"github.com/pgconsent/pgconsent/rls"
-	"github.com/pgconsent/pgconsent/seal"
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 

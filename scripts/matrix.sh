@@ -7,7 +7,7 @@ set -eu
 cd "$(dirname "$0")/.."
 GO=${GO:-go}
 MAJORS=${MAJORS:-15 16 17 18}
-PACKAGES="./catalog/... ./predicate ./rewrite ./migrations ./rls ./doctor ./test/oracle ./test/written ./test/attacks"
+PACKAGES="./internal/sql/catalog/... ./internal/enforce/predicate ./rewrite ./migrations ./rls ./internal/tool/doctor ./test/oracle ./test/written ./test/attacks"
 # Of the end-to-end tests those that compare answers: with a filtered copy, of two databases, with PostgreSQL's second opinion.
 E2E='FilteredCopy|Twins|Touched|Declared|Arcive|Psql'
 say() { printf '%s\n' "matrix: $*"; }
@@ -21,7 +21,7 @@ try() { # runs the tests with the server in folder $1
 	passed=yes
 	# The result depends on PG_BIN in ways that the test cache does not see. What one part finds is no reason not to ask the other.
 	PG_BIN=$1 $GO test -count=1 -timeout 60m $PACKAGES || passed=
-	PG_BIN=$1 $GO test -count=1 -timeout 60m -run "$E2E" ./e2e || passed=
+	PG_BIN=$1 $GO test -count=1 -timeout 60m -run "$E2E" ./test/e2e || passed=
 	if [ -n "$passed" ]; then
 		ran="$ran $major"
 	else

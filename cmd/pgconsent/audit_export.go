@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pgconsent/pgconsent/audit"
+	"github.com/pgconsent/pgconsent/internal/record/audit"
 )
 
 type auditExportCmd struct {

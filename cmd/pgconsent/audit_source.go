@@ -3,9 +3,9 @@ package main
 import (
 	"path/filepath"
 
-	"github.com/pgconsent/pgconsent/audit"
-	"github.com/pgconsent/pgconsent/config"
-	"github.com/pgconsent/pgconsent/serve"
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+	"github.com/pgconsent/pgconsent/internal/run/config"
+	"github.com/pgconsent/pgconsent/internal/run/serve"
 )
 
 // source hands f where the records of a log are, at one moment.

@@ -7,9 +7,9 @@ import (
 	"os"
 	"strings"
 
-	"github.com/pgconsent/pgconsent/audit"
-	"github.com/pgconsent/pgconsent/config"
-	"github.com/pgconsent/pgconsent/serve"
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+	"github.com/pgconsent/pgconsent/internal/run/config"
+	"github.com/pgconsent/pgconsent/internal/run/serve"
 )
 
 type auditVerifyCmd struct {

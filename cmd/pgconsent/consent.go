@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pgconsent/pgconsent/consent"
-	"github.com/pgconsent/pgconsent/consent/registry"
-	"github.com/pgconsent/pgconsent/serve"
+	"github.com/pgconsent/pgconsent/internal/registry"
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+	"github.com/pgconsent/pgconsent/internal/run/serve"
 )
 
 type consentCmd struct {

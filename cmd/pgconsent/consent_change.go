@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pgconsent/pgconsent/consent"
-	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 type consentGrantCmd struct {

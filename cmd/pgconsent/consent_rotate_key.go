@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pgconsent/pgconsent/consent/registry"
-	"github.com/pgconsent/pgconsent/serve"
-	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/registry"
+	"github.com/pgconsent/pgconsent/internal/run/serve"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 type consentRotateKeyCmd struct {

@@ -6,7 +6,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/pgconsent/pgconsent/consent"
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
 type consentStatusCmd struct{ whose }

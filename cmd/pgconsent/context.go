@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/pgconsent/pgconsent/api"
+	"github.com/pgconsent/pgconsent/internal/face/api"
 )
 
 type contextCmd struct {

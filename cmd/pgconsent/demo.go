@@ -9,8 +9,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/pgconsent/pgconsent/demo"
-	"github.com/pgconsent/pgconsent/world"
+	"github.com/pgconsent/pgconsent/internal/dev/demo"
+	"github.com/pgconsent/pgconsent/internal/dev/world"
 )
 
 type demoCmd struct {

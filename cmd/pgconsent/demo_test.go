@@ -25,7 +25,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 	"github.com/pgconsent/pgconsent/test/demos"
 	"github.com/pgconsent/pgconsent/test/tier"
 )
@@ -410,7 +410,7 @@ func unsafeDatabase(t *testing.T, config string) {
 		if c.suspends {
 			want = done
 			waitFor(t, "the table is suspended", func() bool {
-				return strings.Contains(p.errs.String(), "tables are suspended") && strings.Contains(p.errs.String(), "serving")
+				return strings.Contains(p.errs.String(), "are suspended") && strings.Contains(p.errs.String(), "serving")
 			})
 			p.signal(t, os.Interrupt)
 		}

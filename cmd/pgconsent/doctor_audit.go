@@ -11,10 +11,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/pgconsent/pgconsent/audit"
-	"github.com/pgconsent/pgconsent/config"
-	"github.com/pgconsent/pgconsent/doctor"
-	"github.com/pgconsent/pgconsent/serve"
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+	"github.com/pgconsent/pgconsent/internal/run/config"
+	"github.com/pgconsent/pgconsent/internal/run/serve"
+	"github.com/pgconsent/pgconsent/internal/tool/doctor"
 )
 
 const (

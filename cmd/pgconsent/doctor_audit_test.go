@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pgconsent/pgconsent/audit"
-	"github.com/pgconsent/pgconsent/config"
-	"github.com/pgconsent/pgconsent/doctor"
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+	"github.com/pgconsent/pgconsent/internal/run/config"
+	"github.com/pgconsent/pgconsent/internal/tool/doctor"
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 

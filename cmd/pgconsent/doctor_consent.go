@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pgconsent/pgconsent/config"
-	"github.com/pgconsent/pgconsent/consent/registry"
-	"github.com/pgconsent/pgconsent/doctor"
-	"github.com/pgconsent/pgconsent/serve"
-	"github.com/pgconsent/pgconsent/sqlstate"
-	"github.com/pgconsent/pgconsent/sweep"
+	"github.com/pgconsent/pgconsent/internal/registry"
+	"github.com/pgconsent/pgconsent/internal/registry/sweep"
+	"github.com/pgconsent/pgconsent/internal/run/config"
+	"github.com/pgconsent/pgconsent/internal/run/serve"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/tool/doctor"
 )
 
 // lookAtConsent looks at the consent registry, if one is configured: its key, its end, its clock, and whether what has ended

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/internal/dev/world"
 	"github.com/pgconsent/pgconsent/test/tier"
-	"github.com/pgconsent/pgconsent/world"
 )
 
 // SYSTEMS.md 3 l: the doctor names missing indexes, and serves without them.

@@ -11,11 +11,11 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/pgconsent/pgconsent/config"
-	"github.com/pgconsent/pgconsent/consent"
-	"github.com/pgconsent/pgconsent/dsar"
-	"github.com/pgconsent/pgconsent/dsar/access"
-	"github.com/pgconsent/pgconsent/serve"
+	"github.com/pgconsent/pgconsent/internal/record/dsar"
+	"github.com/pgconsent/pgconsent/internal/record/dsar/access"
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+	"github.com/pgconsent/pgconsent/internal/run/config"
+	"github.com/pgconsent/pgconsent/internal/run/serve"
 )
 
 type dsarCmd struct {

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pgconsent/pgconsent/api"
-	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/face/api"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 // face are the flags of commands that ask the API of a running serve: the shell has no identity of an agent's, a token has.

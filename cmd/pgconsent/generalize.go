@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/pgconsent/pgconsent/api"
+	"github.com/pgconsent/pgconsent/internal/face/api"
 )
 
 type generalizeCmd struct {

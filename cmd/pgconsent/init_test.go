@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/examples/worlds"
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 	"github.com/pgconsent/pgconsent/test/tier"
-	"github.com/pgconsent/pgconsent/worlds"
 )
 
 var update = flag.Bool("update", false, "write testdata/init/*.yaml as they come out")

@@ -9,9 +9,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/pgconsent/pgconsent/audit"
-	"github.com/pgconsent/pgconsent/audit/pgchain"
-	"github.com/pgconsent/pgconsent/config"
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+	"github.com/pgconsent/pgconsent/internal/record/audit/pgchain"
+	"github.com/pgconsent/pgconsent/internal/run/config"
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 

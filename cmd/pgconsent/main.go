@@ -18,9 +18,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/pgconsent/pgconsent/config"
-	"github.com/pgconsent/pgconsent/consent"
-	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+	"github.com/pgconsent/pgconsent/internal/run/config"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 func main() {
@@ -42,10 +42,11 @@ type streams struct {
 
 // commands is the whole command line.
 type commands struct {
-	Config    string `short:"c" env:"PGCONSENT_CONFIG" placeholder:"FILE" help:"The configuration. Default: ./pgconsent.yaml."`
-	JSON      bool   `name:"json" help:"Print for programs: JSON on stdout."`
-	LogFormat string `enum:"auto,text,json" default:"auto" help:"Logs on stderr: text, json, or auto: text on a terminal, else json."`
-	LogLevel  string `enum:"debug,info,warn,error,default" default:"default" help:"debug, info, warn or error. Default: info, for the demo warn."`
+	Config    string      `short:"c" env:"PGCONSENT_CONFIG" placeholder:"FILE" help:"The configuration. Default: ./pgconsent.yaml."`
+	Versioned versionFlag `name:"version" help:"Print the version."`
+	JSON      bool        `name:"json" help:"Print for programs: JSON on stdout."`
+	LogFormat string      `enum:"auto,text,json" default:"auto" help:"Logs on stderr: text, json, or auto: text on a terminal, else json."`
+	LogLevel  string      `enum:"debug,info,warn,error,default" default:"default" help:"debug, info, warn or error. Default: info, for the demo warn."`
 
 	Demo       demoCmd       `cmd:"" help:"Start a real PostgreSQL with an example and the proxy before it."`
 	Init       initCmd       `cmd:"" help:"Look at a database and write a starter configuration and policy."`
@@ -67,7 +68,7 @@ type commands struct {
 	Sweep      sweepCmd      `cmd:"" help:"Delete what has ended, make anonymous what has decayed, once."`
 	DSAR       dsarCmd       `cmd:"" name:"dsar" help:"What is known of one person: the report that they have a right to."`
 	MCP        mcpCmd        `cmd:"" name:"mcp" help:"A server of the Model Context Protocol on stdio, before a serve that runs."`
-	Version    versionCmd    `cmd:"" help:"Print the version."`
+	Version    versionCmd    `cmd:"" help:"Print the version, the commit, and the Go and the PostgreSQL grammar that it was built with."`
 }
 
 // session is what a command works with.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
 // The test binary is the program as well: demo_test.go starts it.
@@ -60,6 +60,7 @@ func TestUsage(t *testing.T) {
 		"other schema":         {[]string{"policy", "schema", "configuration"}, done, `"title": "pgconsent configuration"`, ""},
 		"no such schema":       {[]string{"policy", "schema", "audit"}, usage, "", "policy"},
 		"version":              {[]string{"version"}, done, "pgconsent ", ""},
+		"the flag --version":   {[]string{"--version"}, done, "pgconsent 0.1.0 (commit ", ""},
 		"version as JSON":      {[]string{"version", "--json"}, done, `"go":"go1.`, ""},
 		"unknown subcommand":   {[]string{"frobnicate"}, usage, "", "pgconsent --help shows"},
 		"not a command":        {[]string{"frobnicate"}, usage, "", "unexpected argument frobnicate"},
@@ -91,7 +92,7 @@ func TestUsage(t *testing.T) {
 		"unknown database":     {[]string{"migrate", "-c", good, "--database", "ap"}, usage, "", `no database "ap" in the configuration: it has app`},
 		"unknown agent":        {[]string{"rewrite", "-c", good, "--as", "chap", "SELECT 1"}, usage, "", `no agent "chap" in the configuration: it has chat`},
 		"server down":          {[]string{"doctor", "-c", good}, wrong, "", "Is the server running"},
-		"policy fine":          {[]string{"policy", "check", "../../worlds/arcive/policy.yaml"}, done, "ok, not compared with a database", ""},
+		"policy fine":          {[]string{"policy", "check", "../../examples/worlds/arcive/policy.yaml"}, done, "ok, not compared with a database", ""},
 		"policy wrong":         {[]string{"policy", "check", policy}, wrong, "p.yaml:2:", ""},
 		"policy wrong as JSON": {[]string{"policy", "check", policy, "--json"}, wrong, `"problems":[{`, ""},
 		"agent not listed":     {[]string{"agent", "add", "-c", good, "nobody"}, wrong, "", "List it first"},

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/pgconsent/pgconsent/mcp"
+	"github.com/pgconsent/pgconsent/internal/face/mcp"
 )
 
 type mcpCmd struct{ reach }

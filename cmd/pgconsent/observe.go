@@ -7,9 +7,9 @@ import (
 	"os"
 	"time"
 
-	"github.com/pgconsent/pgconsent/audit"
-	"github.com/pgconsent/pgconsent/config"
-	"github.com/pgconsent/pgconsent/observe"
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+	"github.com/pgconsent/pgconsent/internal/run/config"
+	"github.com/pgconsent/pgconsent/internal/tool/observe"
 )
 
 type observeCmd struct {

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pgconsent/pgconsent/audit"
-	"github.com/pgconsent/pgconsent/observe"
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+	"github.com/pgconsent/pgconsent/internal/tool/observe"
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pgconsent/pgconsent/audit"
-	"github.com/pgconsent/pgconsent/observe"
-	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/internal/dev/world"
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+	"github.com/pgconsent/pgconsent/internal/tool/observe"
 	"github.com/pgconsent/pgconsent/test/tier"
-	"github.com/pgconsent/pgconsent/world"
 )
 
 // observedWorld is a folder with a configuration of the world beheard, migrated with a policy that observes.

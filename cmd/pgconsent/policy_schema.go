@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/pgconsent/pgconsent/config"
+	"github.com/pgconsent/pgconsent/internal/run/config"
 	"github.com/pgconsent/pgconsent/policy"
 )
 

@@ -11,11 +11,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/pgconsent/pgconsent/config"
+	"github.com/pgconsent/pgconsent/internal/run/config"
+	"github.com/pgconsent/pgconsent/internal/tool/policydiff"
+	"github.com/pgconsent/pgconsent/internal/tool/why"
 	"github.com/pgconsent/pgconsent/migrations"
 	"github.com/pgconsent/pgconsent/policy"
-	"github.com/pgconsent/pgconsent/policydiff"
-	"github.com/pgconsent/pgconsent/why"
 )
 
 type policyDiffCmd struct {

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/pgconsent/pgconsent/config"
-	"github.com/pgconsent/pgconsent/policytest"
+	"github.com/pgconsent/pgconsent/internal/run/config"
+	"github.com/pgconsent/pgconsent/internal/tool/policytest"
 )
 
 type policyTestCmd struct {

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pgconsent/pgconsent/api"
-	"github.com/pgconsent/pgconsent/privacy"
+	"github.com/pgconsent/pgconsent/internal/face/api"
+	"github.com/pgconsent/pgconsent/internal/memory/privacy"
 )
 
 type privacyCmd struct {

@@ -14,8 +14,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/pgconsent/pgconsent/pgcluster"
-	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/internal/dev/pgcluster"
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pgconsent/pgconsent/config"
-	"github.com/pgconsent/pgconsent/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/run/config"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 // reach is how a command gets to a serve that runs: those that are clients of its faces embed it.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/pgconsent/pgconsent/serve"
+	"github.com/pgconsent/pgconsent/internal/run/serve"
 )
 
 type serveCmd struct {

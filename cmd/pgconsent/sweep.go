@@ -7,8 +7,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/pgconsent/pgconsent/serve"
-	"github.com/pgconsent/pgconsent/sweep"
+	"github.com/pgconsent/pgconsent/internal/registry/sweep"
+	"github.com/pgconsent/pgconsent/internal/run/serve"
 )
 
 type sweepCmd struct {

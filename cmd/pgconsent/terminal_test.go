@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/pgconsent/pgconsent/policydiff"
+	"github.com/pgconsent/pgconsent/internal/tool/policydiff"
 )
 
 // Keys of rows are written by agents; on the DBA's terminal they are text and nothing else.

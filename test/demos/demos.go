@@ -15,9 +15,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/pgconsent/pgconsent/demo"
-	"github.com/pgconsent/pgconsent/pgtest"
-	"github.com/pgconsent/pgconsent/world"
+	"github.com/pgconsent/pgconsent/internal/dev/demo"
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/internal/dev/world"
 )
 
 // Guest is the DSN of a role of the test server that may make databases and roles, as that of [Start].

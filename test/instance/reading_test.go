@@ -3,7 +3,7 @@ package instance
 import (
 	"testing"
 
-	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
 // What a test changes in what it shares is found in the end.

@@ -3,7 +3,7 @@ package instance
 import (
 	"testing"
 
-	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
 // Since skips a test of what came with a later major version of PostgreSQL than the server at hand, and says so.

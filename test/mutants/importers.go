@@ -43,7 +43,7 @@ func listPackages(ctx context.Context, root string) ([]imports, error) {
 }
 
 // Those that use nearly everything and take longest come last, the longest at the very end.
-var late = []string{"./test/", "./test/attacks", "./e2e", "./cmd/pgconsent"}
+var late = []string{"./test/", "./test/attacks", "./test/e2e", "./cmd/pgconsent"}
 
 func lateness(pkg string) int {
 	n := 0

@@ -15,7 +15,7 @@ import (
 // conditions turned over or fixed, results and constants changed, statements left out.
 func Machine(root string, n int, seed uint64) ([]Mutant, error) {
 	var all []Mutant
-	for _, pkg := range []string{"rewrite", "predicate", "rls"} {
+	for _, pkg := range []string{"rewrite", "internal/enforce/predicate", "rls"} {
 		files, err := filepath.Glob(filepath.Join(root, pkg, "*.go"))
 		if err != nil {
 			return nil, err

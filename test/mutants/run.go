@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
 // Outcome of a mutant.
@@ -32,7 +32,7 @@ const patience = 45 * time.Minute
 
 // drawn are the packages whose properties rapid draws: ten times as often as it does by itself, so that what is seen does not go by luck, and
 // without a file of what failed.
-var drawn = []string{"./predicate", "./consent"}
+var drawn = []string{"./internal/enforce/predicate", "./internal/registry/consent"}
 
 // Try builds the suites with the mutant and runs them until one fails; by is the test that did.
 func Try(ctx context.Context, root string, m Mutant, list []suite) (o Outcome, by Seen, how string, err error) {

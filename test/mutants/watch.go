@@ -54,7 +54,7 @@ func (w *watch) see(ctx context.Context, m Mutant) (s Sighting, noise []Seen, er
 	all := watchers(w.packages, own)
 	for _, target := range []string{targetTest, targetTestAll} {
 		for _, pkg := range all {
-			if target == targetTestAll && pkg != own && pkg != "./e2e" {
+			if target == targetTestAll && pkg != own && pkg != "./test/e2e" {
 				continue
 			}
 			test, others, err := w.try(ctx, pkg, filepath.Join(dir, "suite"), overlay, target == targetTest)

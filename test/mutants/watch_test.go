@@ -24,7 +24,7 @@ func TestWatchersNearestFirst(t *testing.T) {
 	all := []imports{
 		pkg("/apart", true, nil, nil),
 		pkg("/cmd/pgconsent", true, of("/base"), nil),
-		pkg("/e2e", true, of("/far"), nil),
+		pkg("/test/e2e", true, of("/far"), nil),
 		pkg("/far", true, of("/near"), nil),
 		pkg("/base", true, nil, of("/far")),
 		pkg("/near", false, of("/base"), nil),
@@ -33,7 +33,7 @@ func TestWatchersNearestFirst(t *testing.T) {
 		pkg("/test/oracle", true, of("/base"), nil),
 		pkg("/test/attacks", true, of("/base"), nil),
 	}
-	want := []string{"./base", "./far", "./tester", "./test/oracle", "./test/attacks", "./e2e", "./cmd/pgconsent"}
+	want := []string{"./base", "./far", "./tester", "./test/oracle", "./test/attacks", "./test/e2e", "./cmd/pgconsent"}
 	if got := watchers(all, "./base"); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 

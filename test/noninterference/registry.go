@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
 // asking is what a rule asks of the consent registry about the subjects in a column, of one or of a list.

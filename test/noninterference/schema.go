@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
 // kinds of columns, and their SQL types. digits are texts that are numbers in every visible row, and need not be in others.

@@ -3,7 +3,7 @@ package noninterference
 import (
 	"strings"
 
-	"github.com/pgconsent/pgconsent/sqltext"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
 // shrinkSteps bounds the attempts on one difference.

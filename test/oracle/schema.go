@@ -7,10 +7,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/pgconsent/pgconsent/catalog"
-	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/internal/dev/world"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 	"github.com/pgconsent/pgconsent/test/instance"
-	"github.com/pgconsent/pgconsent/world"
 )
 
 // Schema is a database with hidden rows.
@@ -76,7 +76,7 @@ func find(t testing.TB, name string) Schema {
 func (s Schema) Policy(t testing.TB) string {
 	t.Helper()
 	if s.Name == "arcive" {
-		return instance.Read(t, "worlds/arcive/policy.yaml")
+		return instance.Read(t, "examples/worlds/arcive/policy.yaml")
 	}
 	return s.file(t, "policy.yaml")
 }

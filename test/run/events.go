@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
 // module is the path that packages' names begin with.
@@ -159,10 +159,10 @@ func (s *summary) testEnded(e event, output string) {
 func (s *summary) packageEnded(e event) {
 	switch e.Action {
 	case "pass":
-		fmt.Fprintf(s.out, "ok    %-28s %6.1f s\n", short(e.Package), e.Elapsed)
+		fmt.Fprintf(s.out, "ok    %-36s %6.1f s\n", short(e.Package), e.Elapsed)
 	case "fail":
 		s.unsuccessful = true
-		fmt.Fprintf(s.out, "FAIL  %-28s %6.1f s\n", short(e.Package), e.Elapsed)
+		fmt.Fprintf(s.out, "FAIL  %-36s %6.1f s\n", short(e.Package), e.Elapsed)
 		for n, b := range s.output { // a panic or the end of time belongs to what was running
 			if n.pkg == e.Package {
 				fmt.Fprint(s.out, b.String())

@@ -5,15 +5,15 @@ import (
 	"testing"
 )
 
-const told = `{"Action":"start","Package":"github.com/pgconsent/pgconsent/seal"}
-{"Action":"run","Package":"github.com/pgconsent/pgconsent/seal","Test":"TestGood"}
-{"Action":"output","Package":"github.com/pgconsent/pgconsent/seal","Test":"TestGood","Output":"--- PASS: TestGood\n"}
-{"Action":"pass","Package":"github.com/pgconsent/pgconsent/seal","Test":"TestGood","Elapsed":0.1}
-{"Action":"output","Package":"github.com/pgconsent/pgconsent/seal","Test":"TestLater","Output":"    a_test.go:3: first\n"}
-{"Action":"output","Package":"github.com/pgconsent/pgconsent/seal","Test":"TestLater","Output":"    a_test.go:4: no such program\n"}
-{"Action":"output","Package":"github.com/pgconsent/pgconsent/seal","Test":"TestLater","Output":"--- SKIP: TestLater\n"}
-{"Action":"skip","Package":"github.com/pgconsent/pgconsent/seal","Test":"TestLater","Elapsed":0}
-{"Action":"skip","Package":"github.com/pgconsent/pgconsent/seal","Test":"TestSilent","Elapsed":0}
+const told = `{"Action":"start","Package":"github.com/pgconsent/pgconsent/internal/enforce/seal"}
+{"Action":"run","Package":"github.com/pgconsent/pgconsent/internal/enforce/seal","Test":"TestGood"}
+{"Action":"output","Package":"github.com/pgconsent/pgconsent/internal/enforce/seal","Test":"TestGood","Output":"--- PASS: TestGood\n"}
+{"Action":"pass","Package":"github.com/pgconsent/pgconsent/internal/enforce/seal","Test":"TestGood","Elapsed":0.1}
+{"Action":"output","Package":"github.com/pgconsent/pgconsent/internal/enforce/seal","Test":"TestLater","Output":"    a_test.go:3: first\n"}
+{"Action":"output","Package":"github.com/pgconsent/pgconsent/internal/enforce/seal","Test":"TestLater","Output":"    a_test.go:4: no such program\n"}
+{"Action":"output","Package":"github.com/pgconsent/pgconsent/internal/enforce/seal","Test":"TestLater","Output":"--- SKIP: TestLater\n"}
+{"Action":"skip","Package":"github.com/pgconsent/pgconsent/internal/enforce/seal","Test":"TestLater","Elapsed":0}
+{"Action":"skip","Package":"github.com/pgconsent/pgconsent/internal/enforce/seal","Test":"TestSilent","Elapsed":0}
 `
 
 func read(text string) (*summary, string) {
@@ -25,11 +25,11 @@ func read(text string) (*summary, string) {
 }
 
 func TestSummary(t *testing.T) {
-	s, out := read(told + `{"Action":"pass","Package":"github.com/pgconsent/pgconsent/seal","Elapsed":0.2}` + "\n")
+	s, out := read(told + `{"Action":"pass","Package":"github.com/pgconsent/pgconsent/internal/enforce/seal","Elapsed":0.2}` + "\n")
 	if !s.passed() {
 		t.Error("it has not passed")
 	}
-	for _, want := range []string{"ok    seal", "skipped    1  no such program\n", "skipped    1  (no reason given)\n", "\n1 passed, 0 failed, 2 skipped\n"} {
+	for _, want := range []string{"ok    internal/enforce/seal", "skipped    1  no such program\n", "skipped    1  (no reason given)\n", "\n1 passed, 0 failed, 2 skipped\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing in\n%s", want, out)
 		}
@@ -64,9 +64,9 @@ func TestNothingRunIsNoPass(t *testing.T) {
 }
 
 func TestParts(t *testing.T) {
-	got := parts(options{race: true, packages: []string{module + "/proxy", module + "/enforce", module + "/policy"}})
+	got := parts(options{race: true, packages: []string{module + "/proxy", module + "/internal/enforce", module + "/policy"}})
 	if len(got) != 2 || got[0].race || !got[1].race || strings.Join(got[0].packages, " ") != module+"/policy" ||
-		strings.Join(got[1].packages, " ") != module+"/proxy "+module+"/enforce" {
+		strings.Join(got[1].packages, " ") != module+"/proxy "+module+"/internal/enforce" {
 		t.Errorf("%+v", got)
 	}
 	if got := parts(options{packages: []string{module + "/proxy"}}); len(got) != 1 || got[0].race {

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
 // options say what is run.
@@ -106,14 +106,14 @@ func run(ctx context.Context, o options) (ok bool, err error) {
 
 // concurrent are the packages in which goroutines share what they work on.
 var concurrent = []string{
-	"air", "api", "audit", "audit/pgchain", "config", "consent/registry", "desk", "enforce", "identity", "mcp", "metrics",
-	"privacy", "proxy", "serve", "sweep",
+	"internal/registry/air", "internal/face/api", "internal/record/audit", "internal/record/audit/pgchain", "internal/run/config", "internal/registry", "internal/face/desk", "internal/enforce", "internal/face/identity", "internal/face/mcp", "internal/run/metrics",
+	"internal/memory/privacy", "proxy", "internal/run/serve", "internal/registry/sweep",
 }
 
 // longest are the packages whose tests take longest. They begin first, or the end of the run would wait for one alone.
 var longest = []string{
-	"e2e", "proxy", "rewrite", "rls", "enforce", "doctor", "cmd/pgconsent",
-	"test/attacks", "test/noninterference", "test/oracle", "audit", "mcp", "sweep",
+	"test/e2e", "proxy", "rewrite", "rls", "internal/enforce", "internal/tool/doctor", "cmd/pgconsent",
+	"test/attacks", "test/noninterference", "test/oracle", "internal/record/audit", "internal/face/mcp", "internal/registry/sweep",
 }
 
 // list returns the packages that patterns mean, the longest first.

@@ -32,16 +32,16 @@ func (s *summary) printTimes() {
 	all := readUsage(s.usage)
 	slices.SortFunc(all, func(a, b usage) int { return cmp.Compare(b.CPU, a.CPU) })
 	var cpu time.Duration
-	fmt.Fprintf(s.out, "%-28s %9s %9s\n", "package", "CPU s", "wall s")
+	fmt.Fprintf(s.out, "%-36s %9s %9s\n", "package", "CPU s", "wall s")
 	for _, u := range all {
 		folder, err := filepath.Rel(root, u.Package)
 		if err != nil {
 			folder = u.Package
 		}
-		fmt.Fprintf(s.out, "%-28s %9.1f %9.1f\n", folder, u.CPU.Seconds(), u.All.Seconds())
+		fmt.Fprintf(s.out, "%-36s %9.1f %9.1f\n", folder, u.CPU.Seconds(), u.All.Seconds())
 		cpu += u.CPU
 	}
-	fmt.Fprintf(s.out, "%-28s %9.1f (without the server that packages share)\n\n", "together", cpu.Seconds())
+	fmt.Fprintf(s.out, "%-36s %9.1f (without the server that packages share)\n\n", "together", cpu.Seconds())
 	slowest := slices.SortedFunc(maps.Keys(s.elapsed), func(a, b name) int { return cmp.Compare(s.elapsed[b], s.elapsed[a]) })
 	for _, n := range slowest[:min(len(slowest), listed)] {
 		fmt.Fprintf(s.out, "%6.1f s  %s %s\n", s.elapsed[n], short(n.pkg), n.test)

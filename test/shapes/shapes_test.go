@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 	"github.com/pgconsent/pgconsent/rewrite"
-	"github.com/pgconsent/pgconsent/sqltext"
 	"github.com/pgconsent/pgconsent/test/instance"
 	"github.com/pgconsent/pgconsent/test/oracle"
 	"github.com/pgconsent/pgconsent/test/tier"

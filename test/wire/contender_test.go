@@ -17,7 +17,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/pgconsent/pgconsent/pgcluster"
+	"github.com/pgconsent/pgconsent/internal/dev/pgcluster"
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 

@@ -13,10 +13,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pgconsent/pgconsent/catalog"
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 	"github.com/pgconsent/pgconsent/migrations"
-	"github.com/pgconsent/pgconsent/pgtest"
-	"github.com/pgconsent/pgconsent/predicate"
 	"github.com/pgconsent/pgconsent/rls"
 	"github.com/pgconsent/pgconsent/test/instance"
 	"github.com/pgconsent/pgconsent/test/oracle"
@@ -41,14 +41,14 @@ func sources() []source {
 		out = append(out, folder(name, "test/oracle/testdata/"+name, oracle.Schemas[i].SearchPath...))
 	}
 	for _, name := range []string{"chat", "crm", "health", "saas", "support"} {
-		out = append(out, folder("cookbook_"+name, "docs/cookbook/"+name))
+		out = append(out, folder("cookbook_"+name, "examples/cookbook/"+name))
 	}
 	for _, name := range []string{"arcive", "beheard", "ciris", "kernle", "memberintel"} {
-		out = append(out, folder(name, "worlds/"+name)) // without their extensions, of which a server has one or another
+		out = append(out, folder(name, "examples/worlds/"+name)) // without their extensions, of which a server has one or another
 	}
-	registry := folder("ciris_registry", "worlds/ciris")
-	registry.policy = "worlds/ciris/policy_registry.yaml"
-	return append(out, registry, folder("air", "docs/examples/air"), folder("kinds", "test/written/testdata/kinds"))
+	registry := folder("ciris_registry", "examples/worlds/ciris")
+	registry.policy = "examples/worlds/ciris/policy_registry.yaml"
+	return append(out, registry, folder("air", "examples/air"), folder("kinds", "test/written/testdata/kinds"))
 }
 
 func folder(name, path string, searchPath ...string) source {

@@ -3,7 +3,7 @@ package suite
 import (
 	"testing"
 
-	"github.com/pgconsent/pgconsent/pgtest"
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 	"github.com/pgconsent/pgconsent/test/instance"
 	"github.com/pgconsent/pgconsent/test/noninterference"
 	"github.com/pgconsent/pgconsent/test/oracle"

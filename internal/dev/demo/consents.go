@@ -1,0 +1,89 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/dev/world"
+	"github.com/pgconsent/pgconsent/internal/registry"
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+	"github.com/pgconsent/pgconsent/internal/run/config"
+	"github.com/pgconsent/pgconsent/internal/run/serve"
+)
+
+// consents records the relationships that the world begins with, in a registry that has no record. Each record carries a key made
+// of the subject and the step, so that a demo that was interrupted goes on where it was.
+func (f folder) consents(ctx context.Context, c *config.Config, progress func(string)) error {
+	if f.world.Consents == "" {
+		return nil
+	}
+	begun := f.path("consents")
+	if _, err := os.Stat(begun); err == nil {
+		return nil
+	}
+	subjects, err := f.subjects(ctx, c)
+	if err != nil {
+		return fmt.Errorf("world %s: world.yaml: consents: %w", f.world.Name, err)
+	}
+	r, err := serve.Registry(c, f.world.Name)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	agent := f.world.Agents[0].Name // there is one
+	for i, s := range subjects {
+		if i%100 == 0 {
+			progress(fmt.Sprintf("recording consents: %d of %d", i, len(subjects)))
+		}
+		for _, command := range s.commands(agent) {
+			command.Request = "demo " + string(command.Do) + " " + s.id
+			if _, err := r.Do(ctx, command); err != nil {
+				return fmt.Errorf("world %s: the consent of %s: %w", f.world.Name, s.id, err)
+			}
+		}
+	}
+	return os.WriteFile(begun, []byte(time.Now().UTC().Format(time.RFC3339)+"\n"), 0o644)
+}
+
+// subject is somebody with a relationship.
+type subject struct {
+	id     string
+	stream consent.Stream
+}
+
+// commands make it; of a partnership the agent is the other side.
+func (s subject) commands(agent string) []consent.Command {
+	self := consent.Party{Role: consent.RoleSubject, ID: s.id}
+	if s.stream != consent.Partnered {
+		return []consent.Command{{Do: consent.Grant, Subject: s.id, Stream: s.stream, By: self, Via: "demo"}}
+	}
+	return []consent.Command{
+		{Do: consent.Grant, Subject: s.id, Stream: consent.Temporary, By: self, Via: "demo"},
+		{Do: consent.Upgrade, Subject: s.id, By: self, Via: "demo", Reason: "we work together"},
+		{Do: consent.DecidePartnership, Subject: s.id, Decision: consent.TaskComplete, By: consent.Party{Role: consent.RoleAgent, ID: agent}, Via: "demo"},
+	}
+}
+
+// subjects asks the world's query, as the owner.
+func (f folder) subjects(ctx context.Context, c *config.Config) ([]subject, error) {
+	return asked(ctx, c, f.world.Name, f.world.Consents, func(row pgx.CollectableRow) (s subject, err error) {
+		err = row.Scan(&s.id, &s.stream)
+		return s, err
+	})
+}
+
+// change makes one change in the registry, as its subject.
+func change(ctx context.Context, r *registry.Registry, c world.Consent) (string, error) {
+	result, err := r.Do(ctx, consent.Command{
+		Do: consent.Action(c.Do), Subject: c.Subject, Scope: c.Scope, Stream: consent.Stream(c.Stream), Categories: c.Categories,
+		By: consent.Party{Role: consent.RoleSubject, ID: c.Subject}, Via: "demo",
+	})
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s: %s; record %d", c.Subject, result.Consent.State, result.Number), nil
+}

@@ -1,0 +1,558 @@
+// Package demo runs a world: a private PostgreSQL with the world's data, and the sidecar before it, in one folder.
+//
+// It guarantees that a world is loaded once and whole: an interrupted load starts over, a finished one is kept. What
+// [Running.Stop] stops is what [Start] started. Passwords are made here, never shown in a log, and kept in files of mode
+// 0600.
+package demo
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgcluster"
+	"github.com/pgconsent/pgconsent/internal/dev/world"
+	"github.com/pgconsent/pgconsent/internal/registry"
+	"github.com/pgconsent/pgconsent/internal/run/config"
+	"github.com/pgconsent/pgconsent/internal/run/serve"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rewrite"
+	"github.com/pgconsent/pgconsent/rls"
+)
+
+// Config says what to run. All but Postgres, Log and Progress are required.
+type Config struct {
+	World    *world.World
+	Postgres string // a server that runs; "": a private one
+	Dir      string
+	Listen   string
+	HTTP     string
+	Log      *slog.Logger
+	Progress func(string)
+}
+
+// Access is how to reach a running demo. Its JSON is what scripts read.
+type Access struct {
+	World    string            `json:"world"`
+	OwnerDSN string            `json:"owner_dsn"`
+	Agents   AgentDSNs         `json:"agents"`
+	HTTP     string            `json:"http"`
+	Tokens   map[string]string `json:"tokens"`
+}
+
+// AgentDSN is how one agent connects.
+type AgentDSN struct{ Name, DSN string }
+
+// AgentDSNs are in the world's order: the first agent is the default one.
+type AgentDSNs []AgentDSN
+
+// MarshalJSON writes an object whose members keep the order.
+func (a AgentDSNs) MarshalJSON() ([]byte, error) {
+	b := []byte{'{'}
+	for i, agent := range a {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		name, err := json.Marshal(agent.Name)
+		if err != nil {
+			return nil, err
+		}
+		dsn, err := json.Marshal(agent.DSN)
+		if err != nil {
+			return nil, err
+		}
+		b = append(append(append(b, name...), ':'), dsn...)
+	}
+	return append(b, '}'), nil
+}
+
+// Running is a demo that serves.
+type Running struct {
+	Access Access
+	Dir    string
+
+	config  *config.Config
+	service *serve.Service
+	world   *world.World
+	cluster *pgcluster.Cluster // nil: somebody else's
+	cancel  context.CancelFunc
+	served  chan error // the end of serving
+	ended   error
+	over    bool
+}
+
+// Start brings everything up and returns when agents are served. An error leaves nothing running.
+func Start(ctx context.Context, c Config) (_ *Running, err error) {
+	if c.Progress == nil {
+		c.Progress = func(string) {}
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if err := c.free(); err != nil {
+		return nil, err
+	}
+	dir, err := filepath.Abs(c.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "the folder %s cannot be made", dir).WithHint("Name one with --dir.").WithCause(err)
+	}
+	text, err := c.World.File(c.World.Policy)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := policy.Parse(filepath.Join(c.World.Dir, c.World.Policy), text); err != nil {
+		return nil, err
+	}
+	f := folder{dir: dir, world: c.World, names: privateNames(c.World)}
+	if c.Postgres != "" {
+		f.names = guestNames(c.World)
+	}
+	if err := f.claim(); err != nil {
+		return nil, err
+	}
+	fresh, err := f.makeSecrets()
+	if err != nil {
+		return nil, err
+	}
+	cluster, upstream, err := c.database(ctx, f, fresh)
+	if err != nil {
+		return nil, err
+	}
+	if cluster != nil {
+		defer func() {
+			if err != nil {
+				err = errors.Join(err, cluster.Stop())
+			}
+		}()
+	}
+	cfg, err := f.configure(c, upstream)
+	if err != nil {
+		return nil, err
+	}
+	c.Progress("installing the policy: roles, row security, keys")
+	if err := migrate(ctx, cfg, f.world.Name); err != nil {
+		return nil, err
+	}
+	if err := f.consents(ctx, cfg, c.Progress); err != nil {
+		return nil, err
+	}
+	access, err := f.admit(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if access.Tokens, err = f.tokens(ctx, cfg); err != nil {
+		return nil, err
+	}
+	service, err := serve.New(ctx, serve.Options{Config: cfg, Log: c.Log, Drain: 2 * time.Second})
+	if err != nil {
+		return nil, err
+	}
+	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	r := &Running{Access: access, Dir: dir, config: cfg, service: service, world: c.World, cluster: cluster, cancel: cancel, served: make(chan error, 1)}
+	go func() { r.served <- service.Run(serving) }()
+	if err := ready(ctx, service); err != nil {
+		cancel()
+		return nil, errors.Join(fmt.Errorf("the demo does not serve: %w", err), <-r.served)
+	}
+	if err := r.greet(ctx); err != nil {
+		cancel()
+		return nil, errors.Join(err, <-r.served)
+	}
+	return r, nil
+}
+
+// free tells whether the demo may listen where it is told to.
+func (c Config) free() error {
+	for _, address := range []string{c.Listen, c.HTTP} {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "%q is not of the form HOST:PORT", address)
+		}
+		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "the demo has no TLS and listens on loopback only, not on %s", address).
+				WithHint("Use 127.0.0.1; \"pgconsent serve\" with tls in its configuration listens anywhere.")
+		}
+		if err := pgcluster.PortFree(address); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// database fills the world's database, on a server that it starts or on that of --postgres, for which the cluster is nil. upstream is
+// how the configuration says where it is.
+func (c Config) database(ctx context.Context, f folder, fresh bool) (cluster *pgcluster.Cluster, upstream yaml.MapSlice, err error) {
+	if c.Postgres != "" {
+		g, err := visit(ctx, c.Postgres, c.World, func(text string) { c.Progress(text) })
+		if err != nil {
+			return nil, nil, err
+		}
+		c.Progress("on the server of --postgres: database " + f.names.database + ", roles " + strings.Join(f.names.roles(), ", ") + "; --down takes them away")
+		if err := g.load(ctx, f, c.Progress); err != nil {
+			return nil, nil, err
+		}
+		upstream, err := g.upstream()
+		return nil, upstream, err
+	}
+	super, err := config.Secret(f.secret("postgres"))
+	if err != nil {
+		return nil, nil, err
+	}
+	c.Progress("starting PostgreSQL in " + f.dir)
+	cluster, err = pgcluster.Start(ctx, pgcluster.Config{Dir: f.dir, Password: super, Fresh: fresh})
+	if err != nil {
+		return nil, nil, err
+	}
+	c.Progress(fmt.Sprintf("PostgreSQL %s runs (pid %d, data in %s)", cluster.Binaries.Version, cluster.PID(), cluster.DataDir))
+	up := server{cluster: cluster, password: super, notice: func(text string) { c.Progress(text) }}
+	if err := up.load(ctx, f, c.Progress); err != nil {
+		return nil, nil, errors.Join(err, cluster.Stop())
+	}
+	return cluster, yaml.MapSlice{{Key: "host", Value: cluster.SocketDir}, {Key: "port", Value: cluster.Port}}, nil
+}
+
+// Service is what serves.
+func (r *Running) Service() *serve.Service { return r.service }
+
+// greet logs in as each agent: that their attributes fit the policy is found out now, not by whoever comes first.
+func (r *Running) greet(ctx context.Context) error {
+	for _, agent := range r.Access.Agents {
+		conn, err := pgx.Connect(ctx, agent.DSN)
+		if err != nil {
+			return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonIdentity, "agent %s of world %s cannot log in: do its attributes in world.yaml fit the policy?", agent.Name, r.world.Name).WithCause(err)
+		}
+		if err := conn.Close(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Wait returns when ctx ends, or with an error when serving or the server ended by itself.
+func (r *Running) Wait(ctx context.Context) error {
+	var exited <-chan struct{} // never, of a server that is not ours
+	if r.cluster != nil {
+		exited = r.cluster.Exited()
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case r.ended = <-r.served:
+		r.over = true
+		return errors.Join(errors.New("serving has ended"), r.ended)
+	case <-exited:
+		return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "the demo's PostgreSQL has ended").
+			WithHint("Its log is %s.", r.cluster.LogFile)
+	}
+}
+
+// Stop drains and ends the server.
+func (r *Running) Stop() error {
+	r.cancel()
+	if !r.over {
+		r.over, r.ended = true, <-r.served
+	}
+	if r.cluster == nil {
+		return r.ended
+	}
+	return errors.Join(r.ended, r.cluster.Stop())
+}
+
+// folder is the demo's place on disk.
+type folder struct {
+	dir   string
+	world *world.World
+	names names
+}
+
+func (f folder) path(name string) string   { return filepath.Join(f.dir, name) }
+func (f folder) secret(name string) string { return filepath.Join(f.dir, "secrets", name+".pw") }
+func (f folder) marker() string            { return f.path("loaded") }
+
+// claim refuses a folder that holds another world.
+func (f folder) claim() error {
+	name, err := os.ReadFile(f.path("world"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return os.WriteFile(f.path("world"), []byte(f.world.Name+"\n"), 0o644)
+	}
+	if err != nil {
+		return err
+	}
+	if got := strings.TrimSpace(string(name)); got != f.world.Name {
+		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "%s holds world %s, not %s", f.dir, got, f.world.Name).
+			WithHint("Name another folder with --dir.")
+	}
+	return nil
+}
+
+// makeSecrets makes the passwords that are not there yet. Fresh tells that the superuser's is new: data that are found,
+// left under /var/tmp by a folder that was deleted, belong to nobody then.
+func (f folder) makeSecrets() (fresh bool, err error) {
+	if err := os.MkdirAll(f.path("secrets"), 0o700); err != nil {
+		return false, err
+	}
+	names := []string{"postgres", "owner", "agent", "control"}
+	for _, a := range f.world.Agents {
+		names = append(names, "agent-"+a.Name)
+	}
+	for _, name := range names {
+		if _, err := os.Stat(f.secret(name)); err == nil {
+			continue
+		}
+		random := make([]byte, 18)
+		if _, err := rand.Read(random); err != nil {
+			return false, err
+		}
+		if err := config.WriteSecret(f.secret(name), []byte(base64.RawURLEncoding.EncodeToString(random)+"\n")); err != nil {
+			return false, err
+		}
+		fresh = fresh || name == "postgres"
+	}
+	return fresh, nil
+}
+
+// server is the cluster as its superuser reaches it.
+type server struct {
+	cluster  *pgcluster.Cluster
+	password string
+	notice   func(string)
+}
+
+func (s server) connect(ctx context.Context, database string) (*pgx.Conn, error) {
+	c, err := pgx.ParseConfig("sslmode=disable")
+	if err != nil {
+		return nil, err
+	}
+	c.Host, c.Port, c.User, c.Password, c.Database = s.cluster.SocketDir, uint16(s.cluster.Port), s.cluster.Superuser, s.password, database
+	c.Fallbacks = nil
+	c.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { s.notice(n.Message) }
+	return pgx.ConnectConfig(ctx, c)
+}
+
+// load fills the world's database unless the marker says that this was done.
+func (s server) load(ctx context.Context, f folder, progress func(string)) error {
+	name := quote(f.world.Name)
+	_, err := os.Stat(f.marker())
+	loaded := err == nil && !s.cluster.Created
+	if loaded {
+		progress("world " + f.world.Name + " is loaded already")
+	} else {
+		admin, err := s.connect(ctx, "postgres")
+		if err != nil {
+			return err
+		}
+		defer admin.Close(context.WithoutCancel(ctx))
+		if err := os.Remove(f.marker()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		for _, sql := range []string{"SET client_min_messages = warning", "DROP DATABASE IF EXISTS " + name + " WITH (FORCE)", "CREATE DATABASE " + name + " TEMPLATE template0"} {
+			if _, err := admin.Exec(ctx, sql); err != nil {
+				return err
+			}
+		}
+	}
+	conn, err := s.connect(ctx, f.world.Name)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	if !loaded {
+		if err := f.world.Load(ctx, conn, progress); err != nil {
+			return err
+		}
+	}
+	// The file is what counts: whatever the role's password was, it is now this. It migrates, hence makes our roles.
+	password, err := config.Secret(f.secret("owner"))
+	if err != nil {
+		return err
+	}
+	verifier, err := config.NewVerifier(password)
+	if err != nil {
+		return err
+	}
+	if _, err := conn.Exec(ctx, "ALTER ROLE "+quote(f.world.Owner)+" LOGIN CREATEROLE PASSWORD '"+verifier+"'"); err != nil {
+		return err
+	}
+	if loaded {
+		return f.resume("deleting "+f.dir, progress)
+	}
+	if err := f.anew(); err != nil {
+		return err
+	}
+	return os.WriteFile(f.marker(), []byte(time.Now().UTC().Format(time.RFC3339)+"\n"), 0o644)
+}
+
+// anew is for a database that was just filled: its policy is the world's, and its consent registry has no records.
+func (f folder) anew() error {
+	for _, name := range []string{"consent.key", "consent.anchor", "consents"} {
+		if err := os.Remove(f.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	now, err := f.digests()
+	if err != nil {
+		return err
+	}
+	return f.copyPolicy(now.Rows)
+}
+
+// configure writes pgconsent.yaml for this start and reads it back as serve would.
+func (f folder) configure(c Config, upstream yaml.MapSlice) (*config.Config, error) {
+	agents := yaml.MapSlice{}
+	for _, a := range f.world.Agents {
+		attributes := yaml.MapSlice{}
+		for _, name := range f.world.AttributeNames() {
+			if v, ok := a.Attributes[name]; ok {
+				attributes = append(attributes, yaml.MapItem{Key: name, Value: v})
+			}
+		}
+		agents = append(agents, yaml.MapItem{Key: a.Name, Value: yaml.MapSlice{
+			{Key: "database", Value: f.world.Name}, {Key: "auth", Value: "scram"}, {Key: "attributes", Value: attributes}}})
+	}
+	secret := func(name string) string { return "secrets/" + name + ".pw" }
+	tree := yaml.MapSlice{
+		{Key: "version", Value: 1},
+		{Key: "listen", Value: c.Listen},
+		{Key: "http", Value: yaml.MapSlice{{Key: "listen", Value: c.HTTP}, {Key: "tokens", Value: "tokens.yaml"}}},
+		{Key: "upstream", Value: upstream},
+		{Key: "databases", Value: yaml.MapSlice{{Key: f.world.Name, Value: yaml.MapSlice{
+			{Key: "policy", Value: "policy.yaml"},
+			{Key: "name", Value: f.names.database},
+			{Key: "owners", Value: []string{f.names.owner}},
+			{Key: "search_path", Value: []string{"public"}},
+			{Key: "roles", Value: yaml.MapSlice{{Key: "agent", Value: f.names.agent}, {Key: "control", Value: f.names.control}, {Key: "reader", Value: f.names.reader}, {Key: "rows", Value: f.names.rows}}},
+			{Key: "secrets", Value: yaml.MapSlice{{Key: "agent", Value: secret("agent")}, {Key: "control", Value: secret("control")}, {Key: "migrate", Value: secret("owner")}}},
+		}}}},
+		{Key: "agents", Value: agents},
+		{Key: "credentials", Value: "agents.scram"},
+		{Key: "enforcement", Value: "doors"},
+		{Key: "consent", Value: yaml.MapSlice{}},
+		{Key: "audit", Value: yaml.MapSlice{{Key: "mode", Value: "strict"}, {Key: "file", Value: "audit/"}}},
+	}
+	text, err := yaml.Marshal(tree)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	b.WriteString("# Written by \"pgconsent demo\" at each start. docs/configuration.md explains the keys.\n")
+	b.Write(text)
+	path := f.path("pgconsent.yaml")
+	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+		return nil, err
+	}
+	return config.Load(path)
+}
+
+// migrate installs the database side, as "pgconsent migrate" does.
+func migrate(ctx context.Context, c *config.Config, name string) error {
+	db := c.Databases[name]
+	dsn, err := c.ConnString(db, db.Roles.Migrate, db.Secrets.Migrate)
+	if err != nil {
+		return err
+	}
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	doc, err := policy.Load(db.Policy)
+	if err != nil {
+		return err
+	}
+	snap, err := pgcatalog.Load(ctx, conn, db.SearchPath)
+	if err != nil {
+		return err
+	}
+	p, err := policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
+	if err != nil {
+		return err
+	}
+	o := migrations.Options{AgentRole: db.Roles.Agent, ControlRole: db.Roles.Control, ReaderRole: db.Roles.Reader, RowsRole: db.Roles.Rows}
+	if o.AgentPassword, err = config.Secret(db.Secrets.Agent); err != nil {
+		return err
+	}
+	if o.ControlPassword, err = config.Secret(db.Secrets.Control); err != nil {
+		return err
+	}
+	plan := rls.Generate(p, snap, rls.Options{AgentRole: o.AgentRole, ControlRole: o.ControlRole, ReaderRole: o.ReaderRole, RowsRole: o.RowsRole, Doors: c.Enforcement == config.Doors})
+	if err := migrations.Up(ctx, conn, o, plan); err != nil {
+		return err
+	}
+	_, err = serve.BeginRegistry(ctx, c, conn, name)
+	return err
+}
+
+// admit gives the agents their logins and says how everybody connects.
+func (f folder) admit(c *config.Config) (Access, error) {
+	a := Access{World: f.world.Name, HTTP: "http://" + c.HTTP.Listen}
+	owner, err := config.Secret(f.secret("owner"))
+	if err != nil {
+		return a, err
+	}
+	dsn := func(user, password string) string {
+		u := url.URL{Scheme: "postgres", User: url.UserPassword(user, password), Host: c.Listen, Path: "/" + f.world.Name}
+		return u.String()
+	}
+	a.OwnerDSN = dsn(f.names.owner, owner)
+	for _, agent := range f.world.Agents {
+		password, err := config.Secret(f.secret("agent-" + agent.Name))
+		if err != nil {
+			return a, err
+		}
+		verifier, err := config.NewVerifier(password)
+		if err != nil {
+			return a, err
+		}
+		if err := config.SetCredential(c.Credentials, config.Credential{Name: agent.Name, Verifier: verifier}); err != nil {
+			return a, err
+		}
+		a.Agents = append(a.Agents, AgentDSN{agent.Name, dsn(agent.Name, password)})
+	}
+	return a, nil
+}
+
+// Registry is the consent registry of the world's database; nil: it has none.
+func (r *Running) Registry() *registry.Registry { return r.service.Registry(r.Access.World) }
+
+// slowest is how long a demo waits for a database that it has just made: on a machine with much else to do a first look may take longer
+// than a server that runs would wait, and it looks again by itself.
+const slowest = time.Minute
+
+// ready waits until agents are served, or until it is known that they will not be.
+func ready(ctx context.Context, s *serve.Service) error {
+	deadline := time.Now().Add(slowest)
+	for {
+		err := s.Ready()
+		var known *sqlstate.Error
+		if err == nil || !errors.As(err, &known) || known.Reason != sqlstate.ReasonUpstream || time.Now().After(deadline) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}

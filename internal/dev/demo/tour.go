@@ -1,0 +1,286 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/dev/world"
+	"github.com/pgconsent/pgconsent/internal/registry"
+	"github.com/pgconsent/pgconsent/internal/registry/sweep"
+	"github.com/pgconsent/pgconsent/internal/run/serve"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// Tour plays the world's guided session through the proxy, the owner's and the default agent's statements each on one
+// connection, and undoes what it changed. It is an error if an answer is not the one the world promises.
+func (r *Running) Tour(ctx context.Context, out io.Writer, colours bool) (err error) {
+	t := r.world.Tour
+	if t == nil {
+		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "world %s has no tour", r.world.Name)
+	}
+	p := player{out: out, colours: colours, prepared: map[string]string{}}
+	agent := r.Access.Agents[0]
+	if p.registry, err = serve.Registry(r.config, r.world.Name); err != nil {
+		return err
+	}
+	defer p.registry.Close()
+	if p.owner, err = pgx.Connect(ctx, r.Access.OwnerDSN); err != nil {
+		return fmt.Errorf("tour: as owner: %w", err)
+	}
+	defer p.owner.Close(context.WithoutCancel(ctx))
+	defer func() {
+		// Also when the tour was interrupted.
+		restoring, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		conn, e := pgx.Connect(restoring, r.Access.OwnerDSN)
+		if e == nil {
+			_, e = conn.Exec(restoring, t.Restore)
+			_ = conn.Close(restoring)
+		}
+		for _, c := range t.RestoreConsents {
+			if e == nil {
+				_, e = change(restoring, p.registry, c)
+			}
+		}
+		if e != nil {
+			err = errors.Join(err, fmt.Errorf("tour: its changes could not be undone: %w", e))
+		}
+	}()
+	if p.agent, err = pgx.Connect(ctx, agent.DSN); err != nil {
+		return fmt.Errorf("tour: as agent %s: %w", agent.Name, err)
+	}
+	defer p.agent.Close(context.WithoutCancel(ctx))
+	p.name = agent.Name
+	for i, step := range t.Steps {
+		if err := p.play(ctx, step); err != nil {
+			return fmt.Errorf("tour: step %d: %w", i+1, err)
+		}
+	}
+	fmt.Fprintln(out)
+	return nil
+}
+
+// player shows a session as psql would.
+type player struct {
+	out          io.Writer
+	colours      bool
+	owner, agent *pgx.Conn
+	registry     *registry.Registry
+	name         string            // of the agent
+	prepared     map[string]string // name → statement
+}
+
+func (p *player) paint(colour, text string) string {
+	if !p.colours {
+		return text
+	}
+	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+}
+
+func (p *player) play(ctx context.Context, s world.Step) error {
+	if s.Say != "" {
+		fmt.Fprintf(p.out, "\n%s\n\n", p.paint("1", wrap(s.Say, 100)))
+	}
+	if s.Consent != nil {
+		c := *s.Consent
+		fmt.Fprintf(p.out, "%s consent %s %s", p.paint("32", "pgconsent"), c.Do, c.Subject)
+		if c.Scope != "" {
+			fmt.Fprintf(p.out, " --scope %s", c.Scope)
+		}
+		said, err := change(ctx, p.registry, c)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(p.out, "\n%s\n", said)
+		return nil
+	}
+	if s.Sweep {
+		fmt.Fprintf(p.out, "%s sweep\n", p.paint("32", "pgconsent"))
+		return p.sweep(ctx)
+	}
+	conn, prompt, colour := p.agent, p.name, "36"
+	switch s.As {
+	case "agent":
+	case "owner":
+		conn, prompt, colour = p.owner, "owner", "33"
+	default:
+		return fmt.Errorf("%q is neither owner nor agent", s.As)
+	}
+	text, send := s.SQL, s.SQL
+	switch {
+	case s.Prepare != "":
+		p.prepared[s.Prepare] = s.SQL
+		if _, err := conn.Prepare(ctx, s.Prepare, s.SQL); err != nil {
+			return err
+		}
+		send = s.Prepare
+	case s.Run != "":
+		if text = p.prepared[s.Run]; text == "" {
+			return fmt.Errorf("no step has prepared %q", s.Run)
+		}
+		send = s.Run
+	}
+	note := ""
+	if s.Prepare != "" {
+		note = p.paint("2", "   -- prepared")
+	} else if s.Run != "" {
+		note = p.paint("2", "   -- the statement prepared above, executed again")
+	}
+	fmt.Fprintf(p.out, "%s %s;%s\n", p.paint(colour, prompt+"=>"), text, note)
+	a, err := ask(ctx, conn, send)
+	if err != nil {
+		return err
+	}
+	a.print(p)
+	return a.check(s.Expect)
+}
+
+// sweep sweeps. The demo's own sweeper may be at it already: then it is waited for.
+func (p *player) sweep(ctx context.Context) error {
+	for {
+		r, err := (&sweep.Sweeper{Registry: p.registry}).Run(ctx, false)
+		switch {
+		case err != nil:
+			return err
+		case len(r.Failures) > 0:
+			return errors.New(r.Failures[0])
+		case !r.Busy:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// answer is what the server said to one statement.
+type answer struct {
+	columns []string
+	rows    [][]string
+	tag     string
+	refused *pgconn.PgError
+}
+
+func ask(ctx context.Context, conn *pgx.Conn, sql string) (answer, error) {
+	var a answer
+	// Text of every type, as psql gets it.
+	rows, err := conn.Query(ctx, sql, pgx.QueryResultFormats{pgx.TextFormatCode})
+	if err == nil {
+		for _, f := range rows.FieldDescriptions() {
+			a.columns = append(a.columns, f.Name)
+		}
+		for rows.Next() {
+			var row []string
+			for _, v := range rows.RawValues() {
+				row = append(row, string(v))
+			}
+			a.rows = append(a.rows, row)
+		}
+		rows.Close()
+		err = rows.Err()
+		a.tag = rows.CommandTag().String()
+	}
+	if err != nil && !errors.As(err, &a.refused) {
+		return a, err
+	}
+	return a, nil
+}
+
+func (a answer) print(p *player) {
+	switch {
+	case a.refused != nil:
+		fmt.Fprintf(p.out, "%s  %s (SQLSTATE %s)\n", p.paint("31", a.refused.Severity+":"), a.refused.Message, a.refused.Code)
+		if a.refused.Hint != "" {
+			fmt.Fprintf(p.out, "%s  %s\n", p.paint("31", "HINT:"), a.refused.Hint)
+		}
+		return
+	case len(a.columns) == 0:
+		fmt.Fprintln(p.out, a.tag)
+		return
+	}
+	widths := make([]int, len(a.columns))
+	for i, c := range a.columns {
+		widths[i] = utf8.RuneCountInString(c)
+		for _, row := range a.rows {
+			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
+		}
+	}
+	line := func(cells []string) {
+		var b strings.Builder
+		for i, c := range cells {
+			if i > 0 {
+				b.WriteString(" |")
+			}
+			fmt.Fprintf(&b, " %-*s", widths[i], c)
+		}
+		fmt.Fprintln(p.out, strings.TrimRight(b.String(), " "))
+	}
+	line(a.columns)
+	var rule []string
+	for _, w := range widths {
+		rule = append(rule, strings.Repeat("-", w+2))
+	}
+	fmt.Fprintln(p.out, strings.Join(rule, "+"))
+	for _, row := range a.rows {
+		line(row)
+	}
+	s := "s"
+	if len(a.rows) == 1 {
+		s = ""
+	}
+	fmt.Fprintf(p.out, "(%d row%s)\n\n", len(a.rows), s)
+}
+
+// check compares an answer with what the world promises of it.
+func (a answer) check(expect string) error {
+	what := ""
+	switch {
+	case a.refused != nil:
+		what = "error " + a.refused.Code
+	case len(a.rows) == 1 && len(a.columns) == 1:
+		what = a.rows[0][0]
+	}
+	rows := fmt.Sprintf("%d rows", len(a.rows))
+	ok := false
+	switch {
+	case expect == "" || expect == what && what != "":
+		ok = a.refused == nil || expect != ""
+	case expect == "error":
+		ok = a.refused != nil
+	case strings.HasSuffix(expect, " rows"):
+		ok = a.refused == nil && expect == rows
+	}
+	if ok {
+		return nil
+	}
+	if a.refused == nil && !strings.HasPrefix(expect, "error") && strings.HasSuffix(expect, " rows") {
+		what = rows
+	}
+	return fmt.Errorf("the answer should have been %q and is %q", expect, what)
+}
+
+func wrap(text string, width int) string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && len(line)+1+len(word) > width {
+			lines = append(lines, line)
+			line = ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return strings.Join(append(lines, line), "\n")
+}

@@ -1,0 +1,71 @@
+//go:build unix
+
+package pgcluster
+
+import (
+	"os"
+	"os/exec"
+	"os/user"
+	"strconv"
+	"syscall"
+
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// account is the operating system user the server runs as. PostgreSQL refuses to run as root, so root hands the server to
+// "postgres", or to "nobody" where that does not exist; anybody else runs it as themselves.
+type account struct {
+	name       string
+	uid, gid   uint32
+	credential *syscall.Credential // nil: ourselves
+}
+
+func serverAccount() (account, error) {
+	if os.Geteuid() != 0 {
+		return account{uid: uint32(os.Geteuid()), gid: uint32(os.Getegid())}, nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, err := strconv.ParseUint(u.Uid, 10, 32)
+		if err != nil || uid == 0 {
+			continue
+		}
+		gid, err := strconv.ParseUint(u.Gid, 10, 32)
+		if err != nil {
+			continue
+		}
+		a := account{name: name, uid: uint32(uid), gid: uint32(gid)}
+		a.credential = &syscall.Credential{Uid: a.uid, Gid: a.gid, Groups: []uint32{}}
+		ids, _ := u.GroupIds()
+		for _, id := range ids {
+			if g, err := strconv.ParseUint(id, 10, 32); err == nil && g != 0 {
+				a.credential.Groups = append(a.credential.Groups, uint32(g))
+			}
+		}
+		return a, nil
+	}
+	return account{}, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream, "PostgreSQL does not run as root, and there is no user postgres or nobody to run it as").
+		WithHint("Run this as an ordinary user, or create the user: useradd --system postgres")
+}
+
+// owns hands path to the account.
+func (a account) own(path string) error {
+	if a.credential == nil {
+		return nil
+	}
+	return os.Chown(path, int(a.uid), int(a.gid))
+}
+
+// reaches tells whether the account can enter dir, which must exist.
+func (a account) reaches(dir string) bool {
+	if a.credential == nil {
+		return true
+	}
+	cmd := exec.Command("/bin/sh", "-c", `cd -- "$1"`, "sh", dir)
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: a.credential}
+	return cmd.Run() == nil
+}

@@ -1,0 +1,457 @@
+//go:build unix
+
+package pgcluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// Config says which cluster to run. Only Dir is needed.
+type Config struct {
+	Dir       string            // made if missing; initialised if it holds no cluster, resumed otherwise
+	Superuser string            // "": postgres
+	Password  string            // of the superuser; "": trust on the unix socket, else scram-sha-256 everywhere
+	Port      int               // of the unix socket and of 127.0.0.1; 0: a free one
+	TCP       bool              // listen on 127.0.0.1 as well, where every login needs a password
+	NoSync    bool              // for tests: nothing is flushed to disk
+	Initial   string            // a data folder made by Copy, which a new cluster begins with instead of what initdb makes; its passwords count
+	Fresh     bool              // delete the cluster that the folder holds, if any, and initialise
+	Settings  map[string]string // postgresql.conf, over the defaults
+	Binaries  *Binaries         // nil: those that Find returns
+	Quit      time.Duration     // how long a fast stop may take before it becomes an immediate one; 0: 10 s
+}
+
+// Cluster is a running server.
+type Cluster struct {
+	Binaries  Binaries
+	Superuser string
+	Port      int
+	DataDir   string
+	SocketDir string
+	LogFile   string
+	Created   bool // initialised by this start
+
+	quit   time.Duration
+	lock   *os.File
+	server *os.Process
+	exited chan struct{} // closed when the server has ended
+}
+
+// Start initialises the cluster if there is none in the folder, and runs it. The server belongs to this process: Stop it.
+func Start(ctx context.Context, c Config) (_ *Cluster, err error) {
+	a, err := serverAccount()
+	if err != nil {
+		return nil, err
+	}
+	l, err := locate(c.Dir, a)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := acquire(l.lock)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			lock.Close()
+		}
+	}()
+	if err := awaitPredecessor(ctx, l.data()); err != nil {
+		return nil, err
+	}
+	if c.Fresh {
+		if pid := postmasterPID(l.data()); pid != 0 && alive(pid) {
+			return nil, running(l.data())
+		}
+		if err := os.RemoveAll(l.data()); err != nil {
+			return nil, err
+		}
+	}
+	major, err := clusterMajor(l.data())
+	if err != nil {
+		return nil, err
+	}
+	var bin Binaries
+	if c.Binaries != nil {
+		bin = *c.Binaries
+	} else if bin, err = find(ctx, major, binaryDirs); err != nil {
+		return nil, err
+	}
+	cl := &Cluster{
+		Binaries: bin, Superuser: c.Superuser, Port: c.Port, DataDir: l.data(), SocketDir: l.socket, LogFile: l.log(),
+		quit: c.Quit, lock: lock, exited: make(chan struct{}),
+	}
+	if cl.Superuser == "" {
+		cl.Superuser = "postgres"
+	}
+	if cl.quit == 0 {
+		cl.quit = 10 * time.Second
+	}
+	if major == 0 {
+		initialise := initialise
+		if c.Initial != "" {
+			initialise = initialiseFrom
+		}
+		if err := initialise(ctx, cl, c, a, l); err != nil {
+			return nil, err
+		}
+		cl.Created = true
+	}
+	if cl.Port != 0 && c.TCP {
+		if err := PortFree(net.JoinHostPort("127.0.0.1", strconv.Itoa(cl.Port))); err != nil {
+			return nil, err
+		}
+	}
+	for attempt := 0; ; attempt++ {
+		port := cl.Port
+		if port == 0 {
+			if port, err = freePort(); err != nil {
+				return nil, err
+			}
+		}
+		err = launch(ctx, cl, c, a, port)
+		if err == nil {
+			cl.Port = port
+			return cl, nil
+		}
+		// Between finding a port free and the server's bind somebody else may have taken it.
+		if !errors.Is(err, errPortTaken) || cl.Port != 0 || attempt == 4 {
+			return nil, err
+		}
+	}
+}
+
+// clusterMajor returns the major version of the cluster in data, 0 if there is none.
+func clusterMajor(data string) (int, error) {
+	b, err := os.ReadFile(filepath.Join(data, "PG_VERSION"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	major, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		return 0, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream, "%s is not a PostgreSQL cluster", data).
+			WithHint("Name another folder, or delete this one to start over.")
+	}
+	return major, nil
+}
+
+// initialise runs initdb into a folder that gets its name only when complete, so that an interrupted one starts over.
+func initialise(ctx context.Context, cl *Cluster, c Config, a account, l layout) error {
+	fresh := l.data() + ".new"
+	if err := os.RemoveAll(fresh); err != nil {
+		return err
+	}
+	auth := "trust"
+	if c.Password != "" {
+		auth = "scram-sha-256"
+	}
+	args := []string{"-D", fresh, "-U", cl.Superuser, "--encoding=UTF8", "--auth-local=" + auth, "--auth-host=scram-sha-256", "--no-instructions"}
+	if c.NoSync {
+		args = append(args, "--no-sync")
+	}
+	if c.Password != "" {
+		file := filepath.Join(l.home, "password.new")
+		if err := os.WriteFile(file, []byte(c.Password+"\n"), 0o600); err != nil {
+			return err
+		}
+		defer os.Remove(file)
+		if err := a.own(file); err != nil {
+			return err
+		}
+		args = append(args, "--pwfile="+file)
+	}
+	var out []byte
+	var err error
+	for _, locale := range []string{"C.UTF-8", "C"} { // not every system has the first
+		cmd := exec.CommandContext(ctx, filepath.Join(cl.Binaries.Dir, "initdb"), append(args, "--locale="+locale)...)
+		cmd.Dir, cmd.Env = l.home, environment(l.home)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: a.credential, Setpgid: true}
+		if out, err = cmd.CombinedOutput(); err == nil {
+			break
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		os.RemoveAll(fresh)
+	}
+	if err != nil {
+		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream, "initdb failed: %s", lastLines(out, 5)).
+			WithHint("Check free space and permissions of %s.", l.home).WithCause(err)
+	}
+	hba := "local all all " + auth + "\nhost all all 127.0.0.1/32 scram-sha-256\nhost all all ::1/128 scram-sha-256\n" +
+		"local replication all " + auth + "\n"
+	if err := os.WriteFile(filepath.Join(fresh, "pg_hba.conf"), []byte(hba), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(fresh, l.data())
+}
+
+// settings are the server's, in the order in which they are passed.
+func settings(cl *Cluster, c Config, port int) []string {
+	s := map[string]string{
+		"unix_socket_directories": cl.SocketDir,
+		"listen_addresses":        "",
+		"password_encryption":     "scram-sha-256",
+		"timezone":                "UTC",
+		"log_timezone":            "UTC",
+		"logging_collector":       "off",
+		"log_destination":         "stderr",
+		"cluster_name":            "pgconsent",
+		"shared_buffers":          "64MB",
+		"jit":                     "off", // examples and tests are small: compiling a query takes longer than running it
+	}
+	if c.TCP {
+		s["listen_addresses"] = "127.0.0.1"
+	}
+	if c.NoSync {
+		s["fsync"], s["synchronous_commit"], s["full_page_writes"] = "off", "off", "off"
+	}
+	maps.Copy(s, c.Settings)
+	s["port"] = strconv.Itoa(port)
+	var args []string
+	for _, name := range slices.Sorted(maps.Keys(s)) {
+		args = append(args, "-c", name+"="+s[name])
+	}
+	return args
+}
+
+// environment has nothing of ours: a stray PGPORT or LC_ALL would change the server.
+func environment(home string) []string {
+	return []string{"HOME=" + home, "PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C"}
+}
+
+var errPortTaken = errors.New("port taken")
+
+// launch starts the server and waits until it accepts connections.
+func launch(ctx context.Context, cl *Cluster, c Config, a account, port int) error {
+	logFile, err := os.OpenFile(cl.LogFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	defer logFile.Close()
+	if err := a.own(cl.LogFile); err != nil {
+		return err
+	}
+	start, err := logFile.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(filepath.Join(cl.Binaries.Dir, "postgres"), append([]string{"-D", cl.DataDir}, settings(cl, c, port)...)...)
+	cmd.Dir, cmd.Env = cl.DataDir, environment(cl.DataDir)
+	cmd.Stdout, cmd.Stderr = logFile, logFile
+	// A process group of its own: a terminal's Ctrl-C is for us, and we stop the server when its clients are gone.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: a.credential, Setpgid: true}
+	ended := syscall.SIGINT
+	if c.NoSync {
+		ended = syscall.SIGQUIT
+	}
+	dieWithParent(cmd.SysProcAttr, ended)
+
+	started, exited := make(chan error, 1), make(chan struct{})
+	go func() {
+		// The kernel's signal is tied to the thread that forked, so that thread must live as long as the server.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait()
+		}
+		close(exited)
+	}()
+	if err := <-started; err != nil {
+		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream, "%s cannot be started: %v", cmd.Path, err).
+			WithHint("Check that the user the server runs as may read and execute it.")
+	}
+	cl.server, cl.exited = cmd.Process, exited
+
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-exited:
+			return startFailure(cl, start, port)
+		case <-ctx.Done():
+			_ = cl.signal(syscall.SIGQUIT)
+			<-exited
+			return ctx.Err()
+		case <-tick.C:
+			if ready(cl.DataDir, cmd.Process.Pid) {
+				return nil
+			}
+		}
+	}
+}
+
+// ready reads the state the server keeps in postmaster.pid: its pid first, its state in the eighth line.
+func ready(data string, pid int) bool {
+	b, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
+	if err != nil {
+		return false
+	}
+	lines := strings.Split(string(b), "\n")
+	return len(lines) >= 8 && strings.TrimSpace(lines[0]) == strconv.Itoa(pid) && strings.TrimSpace(lines[7]) == "ready"
+}
+
+// startFailure says why the server ended, by what it wrote to its log since offset.
+func startFailure(cl *Cluster, offset int64, port int) error {
+	var text []byte
+	if f, err := os.Open(cl.LogFile); err == nil {
+		defer f.Close()
+		text, _ = io.ReadAll(io.NewSectionReader(f, offset, 1<<16))
+	}
+	switch {
+	case bytes.Contains(text, []byte("Address already in use")), bytes.Contains(text, []byte(".lock\" already exists")):
+		e := portInUse(net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		e.Cause = errPortTaken
+		return e
+	case bytes.Contains(text, []byte(`lock file "postmaster.pid" already exists`)):
+		return running(cl.DataDir)
+	default:
+		return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream, "PostgreSQL did not start: %s", lastLines(text, 4)).
+			WithHint("The whole log is in %s.", cl.LogFile)
+	}
+}
+
+// awaitPredecessor gives a server that its dead parent left in the folder the time to finish its shutdown.
+func awaitPredecessor(ctx context.Context, data string) error {
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		pid := postmasterPID(data)
+		if pid == 0 || !alive(pid) {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return nil // a reused pid, or a server: the server we start tells them apart
+		}
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+func postmasterPID(data string) int {
+	b, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
+	if err != nil {
+		return 0
+	}
+	first, _, _ := strings.Cut(string(b), "\n")
+	pid, err := strconv.Atoi(strings.TrimSpace(first))
+	if err != nil {
+		return 0
+	}
+	return pid
+}
+
+func alive(pid int) bool {
+	err := syscall.Kill(pid, 0)
+	return err == nil || errors.Is(err, syscall.EPERM)
+}
+
+func running(data string) error {
+	pid := postmasterPID(data)
+	return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream, "a PostgreSQL that this process did not start (pid %d) is running in %s", pid, data).
+		WithHint("Stop it first: kill -INT %d", pid)
+}
+
+// Stop ends the server: its sessions are cut off, data is flushed. It is safe to call more than once.
+func (cl *Cluster) Stop() error { return cl.stop(syscall.SIGINT) }
+
+// StopNow ends the server as a crash would; the next start recovers.
+func (cl *Cluster) StopNow() error { return cl.stop(syscall.SIGQUIT) }
+
+func (cl *Cluster) stop(sig syscall.Signal) error {
+	defer cl.lock.Close()
+	for _, s := range []syscall.Signal{sig, syscall.SIGQUIT, syscall.SIGKILL} {
+		if err := cl.signal(s); err != nil {
+			return err
+		}
+		select {
+		case <-cl.exited:
+			return nil
+		case <-time.After(cl.quit):
+		}
+	}
+	return fmt.Errorf("PostgreSQL in %s does not end", cl.DataDir)
+}
+
+func (cl *Cluster) signal(s syscall.Signal) error {
+	if err := cl.server.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	return nil
+}
+
+// Exited is closed when the server has ended, for whatever reason.
+func (cl *Cluster) Exited() <-chan struct{} { return cl.exited }
+
+// PID is the server's process id.
+func (cl *Cluster) PID() int { return cl.server.Pid }
+
+// PortFree returns an error with a remedy if nothing can listen on address now.
+func PortFree(address string) error {
+	ln, err := net.Listen("tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return portInUse(address)
+	}
+	if err != nil {
+		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream, "cannot listen on %s: %v", address, err).
+			WithHint("Name another address.")
+	}
+	return ln.Close()
+}
+
+func portInUse(address string) *sqlstate.Error {
+	_, port, _ := net.SplitHostPort(address)
+	return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream, "%s is in use", address).
+		WithHint("Stop what listens there (lsof -i :%s shows it), or name another port.", port)
+}
+
+func freePort() (int, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer ln.Close()
+	return ln.Addr().(*net.TCPAddr).Port, nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+func lastLines(text []byte, n int) string {
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	if len(lines) > n {
+		lines = lines[len(lines)-n:]
+	}
+	return strings.Join(lines, "; ")
+}

@@ -1,0 +1,115 @@
+//go:build unix
+
+package pgcluster
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// socketFile is what the server appends to its socket folder, with the longest port.
+const socketFile = "/.s.PGSQL.65535"
+
+// layout says where the parts of a cluster are.
+type layout struct {
+	home   string // private to the account: data, log
+	socket string // folder of the unix socket
+	lock   string
+}
+
+func (l layout) data() string { return filepath.Join(l.home, "data") }
+func (l layout) log() string  { return filepath.Join(l.home, "server.log") }
+
+// maxSocketPath is what fits into sockaddr_un.
+func maxSocketPath() int {
+	if runtime.GOOS == "linux" {
+		return 107
+	}
+	return 103
+}
+
+// locate makes the folders of a cluster under dir, or, where a parent of dir is closed to the account or a socket path
+// would be too long, under a short path in /var/tmp that dir alone determines.
+func locate(dir string, a account) (layout, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return layout{}, err
+	}
+	if err := os.MkdirAll(abs, 0o711); err != nil {
+		return layout{}, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream, "the folder %s cannot be made: %v", abs, errors.Unwrap(err)).
+			WithHint("Name a folder that you may write to.")
+	}
+	l := layout{home: filepath.Join(abs, "postgres"), lock: filepath.Join(abs, "lock")}
+	short := shortHome(abs, a)
+	if !a.reaches(abs) {
+		l.home = short
+	}
+	if err := private(l.home, a); err != nil {
+		return layout{}, err
+	}
+	l.socket = filepath.Join(l.home, "socket")
+	if len(l.socket)+len(socketFile) > maxSocketPath() {
+		if err := private(short, a); err != nil {
+			return layout{}, err
+		}
+		l.socket = filepath.Join(short, "socket")
+	}
+	if err := private(l.socket, a); err != nil {
+		return layout{}, err
+	}
+	return l, nil
+}
+
+func shortHome(abs string, a account) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s", os.Geteuid(), abs))
+	return filepath.Join("/var/tmp", "pgconsent-"+hex.EncodeToString(sum[:6]))
+}
+
+// private makes dir with mode 0700 for the account, or checks that it is that already: the path may be one that others
+// could have made before us.
+func private(dir string, a account) error {
+	err := os.Mkdir(dir, 0o700)
+	if err == nil {
+		return a.own(dir)
+	}
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || !info.IsDir() || st.Uid != a.uid || info.Mode().Perm()&0o077 != 0 {
+		who := a.name
+		if who == "" {
+			who = "you"
+		}
+		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream, "%s is not a private folder (mode 0700) of %s", dir, who).
+			WithHint("Remove it, or name another folder.")
+	}
+	return nil
+}
+
+// acquire takes the lock of a cluster's folder for this process.
+func acquire(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream, "the folder %s is in use by another pgconsent", filepath.Dir(path)).
+			WithHint("Stop the other one, or name another folder.").WithCause(err)
+	}
+	return f, nil
+}

@@ -1,0 +1,119 @@
+//go:build unix
+
+package pgtest
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgcluster"
+)
+
+// ClusterVariable is the environment variable that names the folder of a server which all packages of a run share.
+const ClusterVariable = "PGCONSENT_TEST_CLUSTER"
+
+// Server says where a running server is. In the folder of a shared one it is kept as JSON.
+type Server struct {
+	Binaries  pgcluster.Binaries
+	SocketDir string
+	Port      int // of the unix socket and of 127.0.0.1
+	LogFile   string
+	Initial   string // a copy of the data folder as it was before any test: packages that need a server of their own begin with it
+}
+
+// Running is a server that this process has started.
+type Running struct {
+	*Server
+	cluster *pgcluster.Cluster
+	dir     string
+}
+
+const describedIn = "server.json"
+
+// StartServer starts a server for tests in dir. Initial is a data folder to begin with a copy of; "": initdb makes one.
+func StartServer(ctx context.Context, dir, initial string) (*Running, error) {
+	if err := os.Chmod(dir, 0o711); err != nil { // the server may run as another user
+		return nil, err
+	}
+	cluster, err := pgcluster.Start(ctx, settings(dir, initial))
+	if err != nil {
+		return nil, err
+	}
+	return &Running{
+		Server:  &Server{Binaries: cluster.Binaries, SocketDir: cluster.SocketDir, Port: cluster.Port, LogFile: cluster.LogFile},
+		cluster: cluster, dir: dir,
+	}, nil
+}
+
+// StartShared starts a server for all packages of a run. What it returns for [ClusterVariable] is dir.
+func StartShared(ctx context.Context, dir string) (*Running, error) {
+	first, err := StartServer(ctx, dir, "")
+	if err != nil {
+		return nil, err
+	}
+	initial := first.cluster.DataDir + ".initial"
+	if err := first.cluster.Stop(); err != nil {
+		return nil, err
+	}
+	if err := pgcluster.Copy(ctx, first.cluster.DataDir, initial); err != nil {
+		return nil, err
+	}
+	r, err := StartServer(ctx, dir, "")
+	if err != nil {
+		return nil, err
+	}
+	r.Initial = initial
+	text, err := json.Marshal(r.Server)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, describedIn), text, 0o600)
+	}
+	if err != nil {
+		r.Stop()
+		return nil, err
+	}
+	return r, nil
+}
+
+func settings(dir, initial string) pgcluster.Config {
+	return pgcluster.Config{
+		Dir: dir, TCP: true, NoSync: true, Initial: initial,
+		// Of two databases one that is analysed meanwhile has other plans: twins are compared, and so are costs.
+		Settings: map[string]string{
+			"max_connections": "400", "max_worker_processes": "16", "shared_buffers": "128MB", "autovacuum": "off",
+			"max_wal_size": "4GB", "checkpoint_timeout": "1h",
+		},
+	}
+}
+
+// Stop ends the server at once, as nobody needs its data any more, and removes them.
+func (r *Running) Stop() {
+	_ = r.cluster.StopNow()
+	if home := filepath.Dir(r.cluster.DataDir); !strings.HasPrefix(home, r.dir) {
+		_ = os.RemoveAll(home)
+	}
+}
+
+// join finds the server that another process has started in dir.
+func join(dir string) (*Server, error) {
+	text, err := os.ReadFile(filepath.Join(dir, describedIn))
+	if err != nil {
+		return nil, err
+	}
+	var s Server
+	return &s, json.Unmarshal(text, &s)
+}
+
+// initialised is the data folder to begin with that the run's server has, "" without such a run.
+func initialised(dir string) string {
+	if dir == "" {
+		return ""
+	}
+	s, err := join(dir)
+	if err != nil {
+		return "" // initdb does as well
+	}
+	return s.Initial
+}

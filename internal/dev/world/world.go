@@ -1,0 +1,341 @@
+// Package world reads worlds: examples with a schema, its data, the policy that protects it and a guided tour.
+//
+// A world is data. Nothing here or elsewhere in the engine knows one by name; what a world needs, its files say. Loading
+// is all or nothing, and gives the same rows on every machine.
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/examples/worlds"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// World is one example.
+type World struct {
+	Name   string // also of its database
+	Title  string
+	Owner  string  // the role that owns the database
+	Agents []Agent // at least one; the first is the default one
+	Tour   *Tour   // nil: it has none
+	Policy string  // the file of its policy
+	Dir    string  // of its files; "": it came with pgconsent
+
+	// Consents is a query whose rows are the relationships that the consent registry begins with: subject, stream. "": none.
+	Consents string
+
+	// Subjects is a query for the ids of some of the persons whom the data speak of: the demo gives each a token. "": none.
+	Subjects string
+
+	files fs.FS
+}
+
+// Agent is a login of the world's application.
+type Agent struct {
+	Name       string     `yaml:"name"`
+	Attributes Attributes `yaml:"attributes"`
+}
+
+// Tour is a session that shows what the policy does.
+type Tour struct {
+	Version int    `yaml:"version"`
+	Steps   []Step `yaml:"steps"`
+	Restore string `yaml:"restore"` // undoes, as the owner, what the steps changed
+
+	RestoreConsents []Consent `yaml:"restore_consents"` // and these what they changed in the consent registry
+}
+
+// Consent is a change in the consent registry, made by its subject.
+type Consent struct {
+	Do         string   `yaml:"do"` // grant, refuse, revoke, …: the commands of "pgconsent consent"
+	Subject    string   `yaml:"subject"`
+	Scope      string   `yaml:"scope"`
+	Stream     string   `yaml:"stream"`
+	Categories []string `yaml:"categories"`
+}
+
+// Step is one statement of a tour.
+type Step struct {
+	Say     string   `yaml:"say"`
+	As      string   `yaml:"as"`      // owner or agent
+	Prepare string   `yaml:"prepare"` // prepares SQL under this name, then runs it
+	Run     string   `yaml:"run"`     // runs what was prepared, on the same connection
+	SQL     string   `yaml:"sql"`
+	Consent *Consent `yaml:"consent"` // instead of a statement
+	Sweep   bool     `yaml:"sweep"`   // instead of a statement: what has ended is deleted now
+	Expect  string   `yaml:"expect"`  // "3 rows", "error 42501", "error", or the one value of the answer; "": anything
+}
+
+// databaseName makes a name for the database of a folder's.
+func databaseName(folder string) string {
+	name := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '_' {
+			return r
+		}
+		return '_'
+	}, strings.ToLower(folder))
+	if name[0] < 'a' || name[0] > 'z' {
+		name = "world_" + name
+	}
+	return name[:min(len(name), 31)]
+}
+
+// agentName is what the configuration takes for one.
+var agentName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$`)
+
+var validName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,30}$`)
+
+// List names the embedded worlds.
+func List() []string {
+	entries, err := fs.ReadDir(worlds.Files, ".")
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, e := range entries {
+		if e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Get returns an embedded world by name, or the one in a folder if name has a path separator, or is . or ..
+func Get(name string) (*World, error) {
+	if strings.ContainsRune(name, filepath.Separator) || name == "." || name == ".." {
+		abs, err := filepath.Abs(name)
+		if err != nil {
+			return nil, err
+		}
+		if info, err := os.Stat(abs); err != nil || !info.IsDir() {
+			return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "there is no folder %s", abs).
+				WithHint("Worlds that come with pgconsent are named without a slash: %s.", strings.Join(List(), ", "))
+		}
+		w, err := read(databaseName(filepath.Base(abs)), os.DirFS(abs))
+		if err != nil {
+			return nil, err
+		}
+		w.Dir = abs
+		return w, nil
+	}
+	if !slices.Contains(List(), name) {
+		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "there is no world %q", name).
+			WithHint("Worlds: %s. A folder is named with a slash: ./%s", strings.Join(List(), ", "), name)
+	}
+	files, err := fs.Sub(worlds.Files, name)
+	if err != nil {
+		return nil, err
+	}
+	return read(name, files)
+}
+
+func read(name string, files fs.FS) (*World, error) {
+	var head struct {
+		Version int     `yaml:"version"`
+		Name    string  `yaml:"name"`
+		Title   string  `yaml:"title"`
+		Owner   string  `yaml:"owner"`
+		Agents  []Agent `yaml:"agents"`
+
+		Policy   string `yaml:"policy"`
+		Consents string `yaml:"consents"`
+		Subjects string `yaml:"subjects"`
+	}
+	switch err := decode(files, "world.yaml", &head); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, broken(name, "its folder has no world.yaml, which says: version: 1, title: …, owner: app_owner, agents: [ { name: chat, attributes: { … } } ]")
+	case err != nil:
+		return nil, broken(name, "%v", err)
+	}
+	if head.Name != "" {
+		name = head.Name
+	}
+	w := &World{Name: name, Title: head.Title, Owner: head.Owner, Agents: head.Agents, Policy: head.Policy, Consents: head.Consents, Subjects: head.Subjects, files: files}
+	if w.Policy == "" {
+		w.Policy = "policy.yaml"
+	}
+	switch {
+	case !validName.MatchString(name):
+		return nil, broken(name, "its name must be of the form %s, since the database is called so: give it one with name: in world.yaml", validName)
+	case head.Version != 1:
+		return nil, broken(name, "world.yaml: version must be 1")
+	case !validName.MatchString(w.Owner):
+		return nil, broken(name, "world.yaml: owner must be a role's name of the form %s", validName)
+	case len(w.Agents) == 0:
+		return nil, broken(name, "world.yaml: it names no agents")
+	}
+	for i, a := range w.Agents {
+		if !agentName.MatchString(a.Name) || a.Name == w.Owner {
+			return nil, broken(name, "world.yaml: %q cannot be an agent's name: letters, digits and _ . -, and not the owner's", a.Name)
+		}
+		if slices.ContainsFunc(w.Agents[:i], func(b Agent) bool { return b.Name == a.Name }) {
+			return nil, broken(name, "world.yaml: agent %s is there twice", a.Name)
+		}
+	}
+	var missing []string
+	for _, file := range []string{"schema.sql", "data.sql", w.Policy} {
+		_, err := w.File(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			missing = append(missing, file)
+		} else if err != nil {
+			return nil, broken(name, "%v", err)
+		}
+	}
+	if len(missing) > 0 {
+		return nil, broken(name, "its folder has no %s", strings.Join(missing, ", no "))
+	}
+	var tour Tour
+	switch err := decode(files, "tour.yaml", &tour); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, broken(name, "%v", err)
+	default:
+		w.Tour = &tour
+	}
+	return w, nil
+}
+
+func decode(files fs.FS, file string, into any) error {
+	text, err := fs.ReadFile(files, file)
+	if err != nil {
+		return err
+	}
+	if err := yaml.UnmarshalWithOptions(text, into, yaml.Strict()); err != nil {
+		return fmt.Errorf("%s: %s", file, yaml.FormatError(err, false, false))
+	}
+	return nil
+}
+
+func broken(name, format string, args ...any) error {
+	return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "world %s: %s", name, fmt.Sprintf(format, args...)).
+		WithHint("A world is a folder with world.yaml, schema.sql, data.sql and policy.yaml; worlds/arcive is an example.")
+}
+
+// File returns the text of one of the world's files.
+func (w *World) File(name string) ([]byte, error) { return fs.ReadFile(w.files, name) }
+
+// Load fills the database that conn, a superuser's connection, is on. It makes the owner's role if that is missing
+// (without a password), gives it the database, and loads as that role in one transaction. Progress, which may be nil,
+// hears what is being done.
+func (w *World) Load(ctx context.Context, conn *pgx.Conn, progress func(string)) error {
+	owner := pgx.Identifier{w.Owner}.Sanitize()
+	for _, sql := range []string{
+		`DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = '` + w.Owner + `') THEN CREATE ROLE ` + owner + ` LOGIN; END IF; END $$`,
+		`DO $$ BEGIN EXECUTE pg_catalog.format('ALTER DATABASE %I OWNER TO ` + owner + `', pg_catalog.current_database()); END $$`,
+	} {
+		if err := run(ctx, conn, sql); err != nil {
+			return fmt.Errorf("world %s: prepare the database: %w", w.Name, err)
+		}
+	}
+	if err := w.Extend(ctx, conn); err != nil {
+		return err
+	}
+	if err := w.fill(ctx, conn, "BEGIN; SET LOCAL SESSION AUTHORIZATION "+owner, progress); err != nil {
+		return err
+	}
+	return w.analyze(ctx, conn)
+}
+
+// LoadAsOwner fills the database that conn, the connection of its owner, is on, as Load does; what [World.Extend] does has
+// been done.
+func (w *World) LoadAsOwner(ctx context.Context, conn *pgx.Conn, progress func(string)) error {
+	if err := w.fill(ctx, conn, "BEGIN", progress); err != nil {
+		return err
+	}
+	return w.analyze(ctx, conn)
+}
+
+// Extend runs extensions.sql, if the world has one, as a role that may.
+func (w *World) Extend(ctx context.Context, conn *pgx.Conn) error {
+	text, err := w.File("extensions.sql")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = run(ctx, conn, string(text))
+	}
+	if err != nil {
+		return fmt.Errorf("world %s: extensions.sql: %w", w.Name, err)
+	}
+	return nil
+}
+
+// fill runs schema and data in one transaction.
+func (w *World) fill(ctx context.Context, conn *pgx.Conn, begin string, progress func(string)) error {
+	if progress == nil {
+		progress = func(string) {}
+	}
+	if err := run(ctx, conn, begin); err != nil {
+		return err
+	}
+	for _, step := range []struct{ file, say string }{{"schema.sql", "schema"}, {"data.sql", "data"}} {
+		progress("loading the " + step.say + " of world " + w.Name)
+		text, err := w.File(step.file)
+		if err == nil {
+			err = run(ctx, conn, string(text))
+		}
+		if err != nil {
+			_ = run(context.WithoutCancel(ctx), conn, "ROLLBACK")
+			return fmt.Errorf("world %s: %s%s: %w", w.Name, step.file, place(string(text), err), err)
+		}
+	}
+	if err := run(ctx, conn, "COMMIT"); err != nil {
+		return fmt.Errorf("world %s: %w", w.Name, err)
+	}
+	return nil
+}
+
+// place is the line and column of an error in reading SQL; of one in running it the server does not say where it is.
+func place(text string, err error) string {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || pg.Position <= 0 {
+		return ""
+	}
+	before := []rune(text)
+	before = before[:min(len(before), int(pg.Position)-1)]
+	line, column := 1, 1
+	for _, r := range before {
+		if column++; r == '\n' {
+			line, column = line+1, 1
+		}
+	}
+	return fmt.Sprintf(":%d:%d", line, column)
+}
+
+func (w *World) analyze(ctx context.Context, conn *pgx.Conn) error {
+	if err := run(ctx, conn, "SET client_min_messages = error; ANALYZE; RESET client_min_messages"); err != nil {
+		return fmt.Errorf("world %s: %w", w.Name, err)
+	}
+	return nil
+}
+
+// run sends text that may hold several statements.
+func run(ctx context.Context, conn *pgx.Conn, text string) error {
+	_, err := conn.PgConn().Exec(ctx, text).ReadAll()
+	return err
+}
+
+// AttributeNames are the attributes the world's agents have, sorted.
+func (w *World) AttributeNames() []string {
+	names := map[string]bool{}
+	for _, a := range w.Agents {
+		for n := range a.Attributes {
+			names[n] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}

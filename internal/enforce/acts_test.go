@@ -1,0 +1,75 @@
+package enforce
+
+import (
+	"context"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// TestWhatMayDoMore: a bounded result is taken back with what its execution did, in whatever it stands: a write, a function that is not known to
+// leave everything as it is, whatever others may have put behind a view, and what is run by name.
+func TestWhatMayDoMore(t *testing.T) {
+	tier.All(t)
+	const acting = `version: 1
+attributes: { user: { type: uuid, source: credential } }
+limits: { result_rows: 5 }
+tables:
+  memories:
+    rows: [ { own: { column: user_id, is: user } } ]
+    write: { commands: [insert, update, delete], columns: [id, title], stamp: { user_id: { attribute: user } }, accept: [conflicts, references] }
+  people: { rows: [ { own: { column: user_id, is: user } } ] }
+views: { people_view: {} }
+functions: { noisy: { reads: nothing }, calm: { reads: nothing }, fixed: { reads: nothing } }
+`
+	w := start(t, func(w *world) {
+		w.exec(`CREATE VIEW people_view AS SELECT id, name, user_id FROM people;
+			CREATE FUNCTION noisy() RETURNS int LANGUAGE sql VOLATILE RETURN 1;
+			CREATE FUNCTION calm() RETURNS int LANGUAGE sql STABLE RETURN 1;
+			CREATE FUNCTION fixed() RETURNS int LANGUAGE sql IMMUTABLE RETURN 1`)
+		w.write(acting)
+		if err := installWith(context.Background(), w.dba, acting, rls.Options{}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	c := w.client("caregiver")
+	const more = true
+	for text, acts := range map[string]bool{
+		"SELECT title FROM memories": false, "SELECT lower(title), count(*) FROM memories GROUP BY 1": false, "SELECT 1": false,
+		"SELECT calm() FROM memories": false, "SELECT fixed() FROM memories": false,
+		"SELECT noisy() FROM memories": more, "SELECT title FROM memories WHERE id = (SELECT noisy())": more,
+		"SELECT name FROM people_view":                    more,
+		"UPDATE memories SET title = 'x' RETURNING title": more, "DELETE FROM memories RETURNING id": more,
+		"INSERT INTO memories (id, title) VALUES (9, 'x') RETURNING id":  more,
+		"WITH w AS (DELETE FROM memories RETURNING id) SELECT id FROM w": more,
+	} {
+		bound := func(v *verdict.Verdict, runs ...*verdict.Verdict) bool {
+			t.Helper()
+			if !v.Allowed() {
+				t.Fatalf("%s: %v", v.Original, v.Refusal)
+			}
+			ticket := c.Record(v, runs...)
+			defer ticket.Done(verdict.Outcome{})
+			return ticket.Bound().Undoes
+		}
+		decide := func(text string) *verdict.Verdict { return c.Decide(t.Context(), text, verdict.Simple) }
+		if got := bound(decide(text)); got != acts {
+			t.Errorf("%s: %t", text, got)
+		}
+		if got := bound(decide("SELECT 1; " + text)); got != acts {
+			t.Errorf("behind another: %s: %t", text, got)
+		}
+		if got := bound(decide("EXECUTE p"), decide(text)); got != acts {
+			t.Errorf("by EXECUTE of the wire's: %s: %t", text, got)
+		}
+		prepare := decide("PREPARE p AS " + text)
+		if got := bound(decide("EXECUTE p"), prepare.Effects[0].Body); got != acts {
+			t.Errorf("by EXECUTE: %s: %t", text, got)
+		}
+		if got := bound(decide("SELECT 1; PREPARE p AS " + text + "; EXECUTE p")); acts && !got {
+			t.Errorf("prepared and run in one text: %s: %t", text, got)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package enforce
+
+import (
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rewrite"
+)
+
+// A statement that goes by the time begins by itself where one before it may take long.
+func TestWhichStatementsBeginApart(t *testing.T) {
+	timed, plain := catalog.Name{Schema: "public", Name: "timed"}, catalog.Name{Schema: "public", Name: "plain"}
+	type one struct {
+		effect verdict.Effect
+		reads  catalog.Name
+	}
+	reads := func(n catalog.Name) one { return one{verdict.Effect{Reads: true}, n} }
+	does := func(k verdict.EffectKind) one { return one{effect: verdict.Effect{Kind: k}} }
+	rollback := one{effect: verdict.Effect{Kind: verdict.EndsTx, Undoes: true}}
+	for name, c := range map[string]struct {
+		statements []one
+		calls      string
+		apart      bool
+	}{
+		"alone":                      {[]one{reads(timed)}, "", false},
+		"behind a read":              {[]one{reads(plain), reads(timed)}, "", true},
+		"behind itself":              {[]one{reads(timed), reads(timed)}, "", true},
+		"in front":                   {[]one{reads(timed), reads(plain)}, "", false},
+		"others":                     {[]one{reads(plain), reads(plain)}, "", false},
+		"in a block":                 {[]one{does(verdict.BeginsTx), does(verdict.ChangesGUC), does(verdict.Saves), reads(timed), does(verdict.EndsTx)}, "", false},
+		"behind a block":             {[]one{does(verdict.EndsTx), reads(timed)}, "", true},
+		"behind ROLLBACK":            {[]one{rollback, does(verdict.Closes), does(verdict.Deallocates), does(verdict.Rewinds), does(verdict.Releases), reads(timed)}, "", false},
+		"behind SHOW or EXPLAIN":     {[]one{does(verdict.NoEffect), reads(timed)}, "", true},
+		"behind COPY FROM":           {[]one{does(verdict.CopiesIn), does(verdict.BeginsTx), reads(timed)}, "", true},
+		"EXECUTE":                    {[]one{reads(plain), does(verdict.Executes)}, "", true},
+		"FETCH":                      {[]one{does(verdict.Declares), does(verdict.Fetches)}, "", true},
+		"a function":                 {[]one{reads(plain), reads(plain)}, "public.says", true},
+		"a function of PostgreSQL's": {[]one{reads(plain), reads(plain)}, "pg_catalog.says", false},
+	} {
+		res := &rewrite.Result{Functions: []string{"pg_catalog.count", c.calls}}
+		for _, s := range c.statements {
+			access := policy.Access{}
+			access.Relation = s.reads
+			res.Effects = append(res.Effects, s.effect)
+			res.Statements = append(res.Statements, policy.Statement{Accesses: []policy.Access{access}})
+		}
+		goes := clocked{relations: map[catalog.Name]bool{timed: true}, functions: map[string]bool{"public.says": true}}
+		if got := goes.apart(res); got != c.apart {
+			t.Errorf("%s: %v", name, got)
+		}
+		if (clocked{}).apart(res) {
+			t.Errorf("%s: without a clock", name)
+		}
+		if got := (clocked{all: true}).apart(res); c.apart && !got {
+			t.Errorf("%s: not where an attribute goes by the time", name)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package enforce
+
+import (
+	"math"
+
+	"github.com/maypok86/otter/v2"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+)
+
+// cacheKey is all that a verdict depends on. The epoch stands for the database, policy, catalog, key and profile.
+type cacheKey struct {
+	text     string
+	protocol verdict.Protocol
+	epoch    uint64
+	signing  bool
+	lists    bool
+}
+
+// cache keeps verdicts, refusals too, within a number of bytes. Its admission favours what is asked for often, so an
+// agent that sends ever new texts does not drive out what others use.
+type cache struct {
+	verdicts *otter.Cache[cacheKey, *verdict.Verdict]
+	limit    int
+}
+
+// overhead is what a verdict takes besides its texts and accesses, by measurement rounded up.
+const overhead = 1024
+
+func newCache(bytes uint64) (*cache, error) {
+	verdicts, err := otter.New(&otter.Options[cacheKey, *verdict.Verdict]{
+		MaximumWeight: bytes,
+		Weigher:       weigh,
+	})
+	return &cache{verdicts: verdicts, limit: int(min(bytes/64, math.MaxInt32))}, err
+}
+
+func weigh(k cacheKey, v *verdict.Verdict) uint32 {
+	w := overhead + len(k.text) + len(v.Text)
+	if j, ok := v.Detail.(*judgement); ok {
+		for _, t := range j.record.Tables {
+			w += 64 + len(t.Name)
+			for _, c := range t.Columns {
+				w += 16 + len(c)
+			}
+		}
+		for _, f := range j.record.Functions {
+			w += 16 + len(f)
+		}
+	}
+	return uint32(min(w, math.MaxUint32))
+}
+
+func (c *cache) get(k cacheKey) (*verdict.Verdict, bool) { return c.verdicts.GetIfPresent(k) }
+
+func (c *cache) put(k cacheKey, v *verdict.Verdict) {
+	if len(k.text) <= c.limit {
+		c.verdicts.Set(k, v)
+	}
+}
+
+func (c *cache) size() (entries int, bytes uint64) {
+	return c.verdicts.EstimatedSize(), c.verdicts.WeightedSize()
+}
+
+func (c *cache) close() {
+	c.verdicts.InvalidateAll()
+	c.verdicts.StopAllGoroutines()
+}

@@ -1,0 +1,100 @@
+package enforce
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// subjectRole is the role of callers who are persons: their name is recorded as a reference.
+const subjectRole = "subject"
+
+// callTimeout bounds the question for references: who calls is answered or refused within two seconds.
+const callTimeout = 1500 * time.Millisecond
+
+// RecordCall records a call of a face, and returns when the record is as durable as the audit's mode asks. No byte of the answer may
+// leave before it has returned nil; its error is a *sqlstate.Error (58030), which is the answer instead.
+//
+// About has the persons by their ids, and so has By where Role is subject: references are recorded. One is made for whoever calls, and for
+// those whom a call that was done is about. For what was asked about in vain none is made: a name that is not known, or was
+// forgotten, is not written down by a question.
+func (e *Enforcer) RecordCall(ctx context.Context, c audit.Call) error {
+	if e.cfg.Audit.Mode() == audit.Off {
+		return nil
+	}
+	if err := e.referTo(ctx, &c); err != nil {
+		return err
+	}
+	if err := e.cfg.Audit.Call(c).Release(); err != nil {
+		return err
+	}
+	return nil
+}
+
+// referTo puts references in place of ids.
+func (e *Enforcer) referTo(ctx context.Context, c *audit.Call) error {
+	var make, look []string
+	if c.Role == subjectRole && c.By != "" {
+		make = append(make, c.By)
+	}
+	for _, id := range c.About {
+		switch {
+		case id == "":
+		case c.Outcome == audit.Done:
+			make = append(make, id)
+		default:
+			look = append(look, id)
+		}
+	}
+	references := map[string]string{}
+	if len(make)+len(look) > 0 {
+		d := e.databases[c.Database]
+		if d == nil {
+			return unreferred(nil)
+		}
+		slices.Sort(make)
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		if err := d.askers.ask(ctx, d.control, func(ctx context.Context, conn *pgx.Conn) error {
+			return lookUp(ctx, conn, slices.Compact(make), look, references)
+		}); err != nil {
+			return unreferred(err)
+		}
+	}
+	if c.Role == subjectRole {
+		c.By = references[c.By]
+	}
+	var about []string
+	for _, id := range c.About {
+		if ref := references[id]; ref != "" && !slices.Contains(about, ref) {
+			about = append(about, ref)
+		}
+	}
+	c.About = about
+	return nil
+}
+
+// lookUp finds references, and makes those that are to be made.
+func lookUp(ctx context.Context, conn *pgx.Conn, make, look []string, into map[string]string) error {
+	rows, err := conn.Query(ctx, `SELECT a.name, pgconsent.audit_ref(a.name)::pg_catalog.text FROM pg_catalog.unnest($1::pg_catalog.text[]) AS a (name)
+UNION ALL SELECT s.subject, s.ref::pg_catalog.text FROM pgconsent.audit_subject AS s WHERE s.subject = ANY ($2::pg_catalog.text[])`, make, look)
+	if err != nil {
+		return err
+	}
+	var name, ref string
+	_, err = pgx.ForEachRow(rows, []any{&name, &ref}, func() error {
+		into[name] = referencePrefix + ref
+		return nil
+	})
+	return err
+}
+
+func unreferred(cause error) *sqlstate.Error {
+	return sqlstate.New(sqlstate.IOError, sqlstate.ReasonAudit, "it cannot be recorded whom this call is about").
+		WithHint("No record, no answer: the operator of pgconsent must look at the database.").WithCause(cause)
+}

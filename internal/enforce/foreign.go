@@ -1,0 +1,77 @@
+package enforce
+
+import (
+	"slices"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rewrite"
+	"github.com/pgconsent/pgconsent/rls"
+)
+
+// foreign are the relations that are read from other servers. functions may read one without a word of it in the text.
+type foreign struct {
+	all       bool // an attribute does
+	relations map[catalog.Name]bool
+	functions map[string]bool
+}
+
+func newForeign(snap *catalog.Snapshot, p *policy.Policy, plan *rls.Plan) foreign {
+	out := foreign{relations: map[catalog.Name]bool{}}
+	for _, r := range snap.Relations() {
+		if r.Kind == catalog.ForeignTable {
+			out.add(snap, r)
+		}
+	}
+	if len(out.relations) == 0 {
+		return out
+	}
+	out.all = slices.ContainsFunc(plan.Helps(), func(n catalog.Name) bool { return out.relations[n] })
+	for _, v := range p.Views() {
+		if slices.ContainsFunc(v.Tables, func(n catalog.Name) bool { return out.relations[n] }) {
+			out.relations[v.Relation.Name] = true
+		}
+	}
+	listed := slices.ContainsFunc(p.Tables(), func(t *policy.Table) bool { return out.relations[t.Relation.Name] })
+	if !listed && !out.all { // functions read what no rule is about
+		return out
+	}
+	out.functions = mayRead(p)
+	return out
+}
+
+// add adds a relation, and those through which it is read.
+func (f foreign) add(snap *catalog.Snapshot, r *catalog.Relation) {
+	if f.relations[r.Name] {
+		return
+	}
+	f.relations[r.Name] = true
+	for _, name := range r.Parents {
+		if parent, ok := snap.Relation(name); ok {
+			f.add(snap, parent)
+		}
+	}
+}
+
+// count counts the statements of a text that read one, and notes it of those that it prepares.
+func (f foreign) count(res *rewrite.Result) (n int) {
+	if len(f.relations) == 0 {
+		return 0
+	}
+	calls := slices.ContainsFunc(res.Functions, func(name string) bool { return f.functions[name] })
+	for i, e := range res.Effects {
+		reads := calls && !brief(e) && e.Kind != verdict.EndsTx
+		for _, a := range res.Statements[i].Accesses {
+			reads = reads || f.all || f.relations[a.Relation]
+		}
+		switch {
+		case !reads:
+		case e.Kind == verdict.Prepares:
+			e.Body.Foreign = 1
+		default:
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,79 @@
+package enforce
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/rls"
+)
+
+// What was seen at a moment is shown later only where all is known that could have hidden it since: nobody's consent changed, by the same
+// rules, on the same server, within the time that changes are kept; and no time passed that hides by itself.
+func TestWhatWasSeenMayBeShown(t *testing.T) {
+	w := start(t, func(w *world) { w.cfg.Refresh = time.Hour })
+	d := w.databases["memories"]
+	d.stopListening(t)
+	s := w.client("caregiver").Decider.(*session)
+	with := func(change func(*state)) func() {
+		return func() {
+			v := *d.view.Load()
+			other := *v.state
+			change(&other)
+			v.state = &other
+			d.view.Store(&v)
+		}
+	}
+	now := *d.view.Load()
+	for name, c := range map[string]struct {
+		change func()
+		since  func(*verdict.Snapshot)
+		portal bool
+		moment bool // none can be taken any more
+		fresh  bool
+	}{
+		"nothing":               {fresh: true},
+		"nothing, for a portal": {portal: true, fresh: true},
+		"somebody's consent": {change: func() {
+			w.exec("UPDATE people SET consent_status = CASE consent_status WHEN 'granted' THEN 'revoked' ELSE 'granted' END")
+		}},
+		"somebody's consent, for a portal":     {change: func() { w.exec("DELETE FROM memory_participants WHERE memory_id = 2") }, portal: true},
+		"the rules":                            {change: with(func(s *state) { s.plan = &rls.Plan{} })},
+		"the rules, as they were":              {since: func(v *verdict.Snapshot) { v.Rules += "x" }},
+		"the server":                           {change: func() { s.info.Server += "1" }, moment: true},
+		"an hour went by":                      {since: func(v *verdict.Snapshot) { v.Taken = v.Taken.Add(-maxSnapshotAge - time.Second) }},
+		"half an hour went by":                 {since: func(v *verdict.Snapshot) { v.Taken = v.Taken.Add(-maxSnapshotAge / 2) }, fresh: true},
+		"time, which hides":                    {change: with(func(s *state) { s.timed = true }), since: func(v *verdict.Snapshot) { v.Taken = v.Taken.Add(-maxTimedAge - time.Second) }, portal: true},
+		"time, which hides what nobody holds":  {change: with(func(s *state) { s.timed = true }), since: func(v *verdict.Snapshot) { v.Taken = v.Taken.Add(-maxTimedAge - time.Second) }, fresh: true},
+		"time, which hides nothing":            {since: func(v *verdict.Snapshot) { v.Taken = v.Taken.Add(-maxTimedAge - time.Second) }, portal: true, fresh: true},
+		"that a table's changes are not told":  {change: with(func(s *state) { s.unwatched = "public.memories" }), moment: true, fresh: true},
+		"that the database is not looked at":   {change: func() { v := *d.view.Load(); v.verified = time.Time{}; d.view.Store(&v) }, moment: true},
+		"that the database is not vouched for": {change: func() { d.view.Store(&view{refusal: notServed(nil)}) }, moment: true},
+		"that the session is over":             {change: func() { s.revoked.Store(changed()) }, moment: true},
+	} {
+		v, server := now, s.info.Server
+		d.view.Store(&v)
+		since, refused := s.Snapshot(t.Context())
+		if refused != nil {
+			t.Fatalf("%s: %v", name, refused)
+		}
+		if c.change != nil {
+			c.change()
+		}
+		if c.since != nil {
+			c.since(&since)
+		}
+		if err := s.Fresh(context.Background(), since, c.portal); (err == nil) != c.fresh {
+			t.Errorf("%s has changed: %v", name, err)
+		} else if err != nil && err.Hint == "" && err.Code != sqlstate.SerializationFailure {
+			t.Errorf("%s has changed: %v has no hint", name, err)
+		}
+		if _, err := s.Snapshot(t.Context()); (err != nil) != c.moment {
+			t.Errorf("%s has changed, and a moment is taken: %v", name, err)
+		}
+		s.info.Server = server
+		s.revoked.Store(nil)
+	}
+}

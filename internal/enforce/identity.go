@@ -1,0 +1,343 @@
+package enforce
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/xdg-go/scram"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rewrite"
+)
+
+// Agent is a login of the configuration and what its credential is worth.
+type Agent struct {
+	Name       string
+	Database   string
+	Credential *scram.StoredCredentials // nil: the agent cannot log in by one
+	Token      bool                     // it logs in by a token, whose claims are attributes as well
+	Attributes map[string]string        // whose source is the credential
+	Claims     map[string]string        // of its tokens: for an attribute the claim that gives it
+	Sessions   int                      // how many it may have at a time; 0: as many as there is room for
+}
+
+// SessionInfo is what the wire says of a session that starts. It has the fields of proxy.SessionInfo, so that one
+// converts to the other.
+type SessionInfo struct {
+	ID         string
+	Agent      string
+	Database   string
+	RemoteAddr string
+	BackendPID uint32
+	Server     string // when the server was started, as it says: which one it is
+
+	Settings map[string]string     // of the startup message, by their names in lower case
+	Claims   func() verdict.Claims // how those stand that the policy maps to attributes
+
+	Granted map[string]string // attributes that the agent's token gave; nil without one
+	Until   time.Time         // when the token expires, and the session with it; zero: never
+	Lists   bool              // columns that exist by key only do not exist for this session, by key neither
+
+	// OnRevoke ends the session with this error; it returns at once and may be called from any goroutine.
+	OnRevoke func(*sqlstate.Error)
+}
+
+// AgentAccess is how an agent's connection is to be treated.
+type AgentAccess struct {
+	Credential *scram.StoredCredentials
+	Token      bool              // in the place of Credential
+	Sessions   int               // how many the agent may have at a time; 0: as many as there is room for
+	Params     map[string]string // pinned settings of the startup packet: a role can change its own defaults, not these
+
+	// CheckSetting judges a setting of the client's startup packet; where is "startup" or "options".
+	CheckSetting func(name, value, where string) (normalised string, keep bool, err *sqlstate.Error)
+
+	// Open begins a session, after authentication. The error is a *sqlstate.Error.
+	Open func(ctx context.Context, info SessionInfo) (verdict.Decider, error)
+}
+
+// Agent returns how to treat this user on this database, and false if it is no agent there or cannot log in.
+func (e *Enforcer) Agent(user, database string) (AgentAccess, bool) {
+	e.mu.Lock()
+	a, ok := e.agents[user]
+	e.mu.Unlock()
+	d := e.databases[database]
+	if !ok || d == nil || a.Database != database || !a.canLogIn() {
+		return AgentAccess{}, false
+	}
+	params, timeout := d.params(), d.timeout()
+	if timeout > 0 {
+		params[statementTimeout] = strconv.FormatInt(timeout.Milliseconds(), 10)
+	}
+	return AgentAccess{
+		Credential: a.Credential,
+		Token:      a.Token,
+		Sessions:   a.Sessions,
+		Params:     params,
+		CheckSetting: func(name, value, where string) (string, bool, *sqlstate.Error) {
+			var claims map[string]string
+			if v, refused := d.current(); refused == nil {
+				claims = v.state.policy.Settings()
+			}
+			normalised, keep, err := rewrite.CheckSetting(name, value, where, d.cfg.SearchPath, claims)
+			if err == nil {
+				err = rewrite.CheckTimeout(name, value, timeout)
+			}
+			if err == nil && timeout > 0 && strings.EqualFold(name, statementTimeout) {
+				params[statementTimeout] = value // lower: the session's own
+			}
+			return normalised, keep, err
+		},
+		Open: func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
+			if d.timeout() != timeout {
+				return nil, sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonStale, "the policy has changed while this session began").
+					WithHint("Connect again.")
+			}
+			return e.open(ctx, d, info)
+		},
+	}, true
+}
+
+const statementTimeout = "statement_timeout"
+
+// timeout is how long a statement may take by the policy in force; 0: as long as it likes, or there is none.
+func (d *database) timeout() time.Duration {
+	if v := d.view.Load(); v != nil && v.state != nil {
+		return v.state.policy.Timeout()
+	}
+	return 0
+}
+
+// params are the settings that change how a text is read, how names resolve or how a wall is built.
+func (d *database) params() map[string]string {
+	path := make([]string, len(d.cfg.SearchPath))
+	for i, schema := range d.cfg.SearchPath {
+		path[i] = `"` + strings.ReplaceAll(schema, `"`, `""`) + `"`
+	}
+	return map[string]string{
+		"search_path":                   strings.Join(path, ", "),
+		"client_encoding":               "UTF8",
+		"standard_conforming_strings":   "on",
+		"backslash_quote":               "safe_encoding",
+		"transform_null_equals":         "off",
+		"row_security":                  "on",
+		"default_transaction_isolation": "read committed",
+		"jit":                           "off", // policies make plans look dearer than they are: compiling took 200 ms of a 300 ms scan
+		// pgvector 0.8 and later: go on searching until enough visible rows are found. Elsewhere it means nothing.
+		// An index that was looked at more closely makes up for the rows that are not visible: recall 0.97 becomes 0.99.
+		"hnsw.iterative_scan":    "strict_order",
+		"hnsw.ef_search":         "200",
+		"ivfflat.iterative_scan": "relaxed_order",
+		"ivfflat.probes":         "32768", // all lists: in an order without mistakes, and not by where hidden rows have put the lists
+		// Row policies make hash tables of helper tables; what does not fit would be gone through for each row. What is
+		// not needed is not taken.
+		"work_mem":            strconv.Itoa(rewrite.WorkMem) + "MB",
+		"hash_mem_multiplier": strconv.Itoa(rewrite.HashMemMultiplier),
+		// Joins with what rules look into count, which a statement does not name.
+		"from_collapse_limit": strconv.Itoa(rewrite.JoinLimit),
+		"join_collapse_limit": strconv.Itoa(rewrite.JoinLimit),
+	}
+}
+
+// SetAgents replaces the agents. Sessions of agents that are gone, cannot log in any more, or have other attributes or
+// another database than before, end.
+func (e *Enforcer) SetAgents(agents []Agent) {
+	next := make(map[string]Agent, len(agents))
+	for _, a := range agents {
+		a.Attributes = maps.Clone(a.Attributes)
+		next[a.Name] = a
+	}
+	for _, name := range slices.Sorted(maps.Keys(next)) {
+		a := next[name]
+		d := e.databases[a.Database]
+		if d == nil {
+			e.cfg.Log.Error("agent refused: its database is not configured", "agent", a.Name, "database", a.Database)
+			continue
+		}
+		if v, refused := d.current(); refused == nil {
+			e.refusedClaims(a, v.state.policy)
+			if _, err := identify(v.state.policy, a); err != nil && !a.Token {
+				e.cfg.Log.Error("agent refused until its attributes are put right in the configuration", "agent", a.Name, "database", a.Database, "error", err)
+			}
+		}
+	}
+	e.mu.Lock()
+	e.agents = next
+	var ended []*session
+	for s := range e.sessions {
+		if !entitled(next, s.agent) {
+			ended = append(ended, s)
+		}
+	}
+	e.mu.Unlock()
+	for _, s := range ended {
+		s.revoke(sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonIdentity, "this agent was disabled or its rights changed").
+			WithHint("Connect again if the agent is still allowed to."))
+	}
+}
+
+// entitled tells whether a session that began for an agent may go on under these.
+func entitled(agents map[string]Agent, began Agent) bool {
+	now, ok := agents[began.Name]
+	return ok && now.canLogIn() && now.Token == began.Token && now.Database == began.Database && maps.Equal(now.Attributes, began.Attributes) && maps.Equal(now.Claims, began.Claims)
+}
+
+func (a Agent) canLogIn() bool { return a.Credential != nil || a.Token }
+
+// with is the agent with what its token gave as well. What the configuration gives is no token's to say again.
+func (a Agent) with(granted map[string]string) (Agent, error) {
+	if len(granted) == 0 {
+		return a, nil
+	}
+	if !a.Token {
+		return a, errors.New("a token gives attributes to an agent without auth: jwt")
+	}
+	all := maps.Clone(granted)
+	for name, value := range a.Attributes {
+		if _, twice := all[name]; twice {
+			return a, fmt.Errorf("attribute %s is given by the configuration and by the token", name)
+		}
+		all[name] = value
+	}
+	a.Attributes = all
+	return a, nil
+}
+
+// identify returns the attributes of an agent's sessions, or what is wrong with them. The error has no value in it.
+func identify(p *policy.Policy, a Agent) (map[string]string, error) {
+	if err := a.claimed(p); err != nil {
+		return nil, err
+	}
+	var wrong []error
+	attributes := map[string]string{}
+	for _, declared := range p.Attributes() {
+		value, ok := a.Attributes[declared.Name]
+		switch {
+		case declared.Live() && ok:
+			wrong = append(wrong, fmt.Errorf("attribute %s has the source %s in the policy, and is no agent's to be given", declared.Name, declared.Source))
+		case declared.Live(), declared.Optional && !ok:
+		case !ok:
+			wrong = append(wrong, fmt.Errorf("attribute %s is missing", declared.Name))
+		default:
+			if err := declared.Check(value); err != nil {
+				wrong = append(wrong, err)
+			}
+			attributes[declared.Name] = value
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.Attributes)) {
+		if _, ok := p.Attribute(name); !ok {
+			wrong = append(wrong, fmt.Errorf("attribute %s is not one that the policy declares", name))
+		}
+	}
+	if err := policy.CheckAttributes(attributes); err != nil {
+		wrong = append(wrong, err)
+	}
+	if len(wrong) > 0 {
+		return nil, errors.Join(wrong...)
+	}
+	return attributes, nil
+}
+
+// open begins a session for an agent that has proved its credential.
+func (e *Enforcer) open(ctx context.Context, d *database, info SessionInfo) (verdict.Decider, error) {
+	e.mu.Lock()
+	agent, ok := e.agents[info.Agent]
+	e.mu.Unlock()
+	record := audit.Session{Session: info.ID, Agent: info.Agent, Database: d.cfg.Name, Remote: info.RemoteAddr, Event: "open"}
+	refuse := func(err *sqlstate.Error) (verdict.Decider, error) {
+		record.Event, record.SQLState, record.Reason = "refused", string(err.Code), string(err.Reason)
+		e.cfg.Audit.Session(record)
+		return nil, err
+	}
+	if !ok || !entitled(map[string]Agent{agent.Name: agent}, agent) || agent.Database != d.cfg.Name {
+		return refuse(noIdentity(errors.New("the agent was disabled while it logged in")))
+	}
+	v, refused := d.known(ctx, info.Server)
+	if refused != nil {
+		return refuse(refused)
+	}
+	whole, err := agent.with(info.Granted)
+	var attributes map[string]string
+	if err == nil {
+		attributes, err = identify(v.state.policy, whole)
+	}
+	if err == nil && !info.Until.IsZero() && !time.Now().Before(info.Until) {
+		err = errors.New("the token expired while the agent logged in")
+	}
+	if err != nil {
+		e.cfg.Log.Error("agent refused: put its attributes right in the configuration", "agent", agent.Name, "database", d.cfg.Name, "error", err)
+		return refuse(noIdentity(err))
+	}
+	s := &session{e: e, db: d, info: info, agent: agent, attributes: attributes, references: map[string]string{}, since: time.Now()}
+	if err := s.refer(ctx, identifying(v.state.policy, attributes)); err != nil {
+		return refuse(err)
+	}
+	record.Attributes = s.says(nil).attributes
+	if err := e.cfg.Audit.Session(record).Release(); err != nil {
+		return nil, err
+	}
+	if err := s.begins(ctx, v.state); err != nil {
+		return refuse(err)
+	}
+	s.reminds(v.state.policy, attributes)
+	e.mu.Lock()
+	// What changed since the look-ups above finds the session in the register, or is found here.
+	still := entitled(e.agents, agent)
+	if still {
+		e.sessions[s] = struct{}{}
+	}
+	e.mu.Unlock()
+	if !still {
+		return refuse(noIdentity(errors.New("the agent was disabled while it logged in")))
+	}
+	if now, refused := d.current(); refused == nil && now.state != v.state {
+		e.reidentify(d, now.state)
+	}
+	e.leave(d)
+	if !info.Until.IsZero() {
+		s.expiry = time.AfterFunc(time.Until(info.Until), func() {
+			s.revoke(sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonIdentity, "the token of this session has expired").WithHint("Connect again with a new one."))
+		})
+	}
+	return s, nil
+}
+
+// reidentify ends the sessions that have no identity under a new state.
+func (e *Enforcer) reidentify(d *database, st *state) {
+	e.mu.Lock()
+	var ended []*session
+	for s := range e.sessions {
+		if s.db != d {
+			continue
+		}
+		whole, err := s.agent.with(s.info.Granted)
+		var attributes map[string]string
+		if err == nil {
+			attributes, err = identify(st.policy, whole)
+		}
+		if err != nil || !maps.Equal(attributes, s.attributes) {
+			ended = append(ended, s)
+		}
+	}
+	e.mu.Unlock()
+	for _, s := range ended {
+		s.revoke(sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonIdentity, "the policy changed what an agent must be").
+			WithHint("Connect again; if that fails, ask the operator of pgconsent to look at its log."))
+	}
+}
+
+// noIdentity is the refusal of a login: the operator's log says more.
+func noIdentity(cause error) *sqlstate.Error {
+	return sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "this agent's identity does not fit the policy").
+		WithHint("The operator of pgconsent finds in its log which attribute of the agent is wrong.").WithCause(cause)
+}

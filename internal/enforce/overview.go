@@ -1,0 +1,161 @@
+package enforce
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// What an operator is shown: who is connected, what was refused, and under which versions. It names agents, tables and
+// codes, and has nothing of a statement, a value or a row.
+
+// Live is a session that is open.
+type Live struct {
+	ID, Agent, Database string
+	Remote              string
+	Since               time.Time
+	Last                time.Time // of the last execution; zero: there was none
+	Executed, Denied    uint64
+}
+
+// Live are the open sessions, the oldest first.
+func (e *Enforcer) Live() []Live {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	out := make([]Live, 0, len(e.sessions))
+	for s := range e.sessions {
+		l := Live{ID: s.info.ID, Agent: s.agent.Name, Database: s.db.cfg.Name, Remote: s.info.RemoteAddr, Since: s.since,
+			Executed: s.executed.Load(), Denied: s.denied.Load()}
+		if at := s.last.Load(); at != 0 {
+			l.Last = time.Unix(0, at)
+		}
+		out = append(out, l)
+	}
+	slices.SortFunc(out, func(a, b Live) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID)) })
+	return out
+}
+
+// Denial is a statement that was refused.
+type Denial struct {
+	At                                         time.Time
+	Session, Agent, Database                   string
+	Tag, Fingerprint, SQLState, Reason, Policy string
+	Tables                                     []string
+}
+
+// mostDenials is how many are remembered: the audit has them all.
+const mostDenials = 200
+
+// denials remembers the newest.
+type denials struct {
+	mu   sync.Mutex
+	ring [mostDenials]Denial
+	n    uint64 // how many there were
+}
+
+func (d *denials) add(one Denial) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ring[d.n%mostDenials] = one
+	d.n++
+}
+
+// Denials are the statements refused lately, the newest first, and how many were refused since the start.
+func (e *Enforcer) Denials() (list []Denial, all uint64) {
+	d := &e.denials
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range min(d.n, mostDenials) {
+		list = append(list, d.ring[(d.n-1-i)%mostDenials])
+	}
+	return list, d.n
+}
+
+// saw remembers an execution for the operator.
+func (s *session) saw(r audit.Decision, allowed bool) {
+	now := time.Now()
+	s.last.Store(now.UnixNano())
+	s.executed.Add(1)
+	if allowed {
+		return
+	}
+	s.denied.Add(1)
+	d := Denial{At: now, Session: r.Session, Agent: r.Agent, Database: r.Database, Tag: r.Tag, Fingerprint: r.Fingerprint, SQLState: r.SQLState,
+		Reason: r.Reason, Policy: r.Policy}
+	for _, t := range r.Tables {
+		if !slices.Contains(d.Tables, t.Name) {
+			d.Tables = append(d.Tables, t.Name)
+		}
+	}
+	s.e.denials.add(d)
+}
+
+// Standing is how one database stands.
+type Standing struct {
+	Database        string
+	Served          bool
+	Refusal         string // why its agents are refused; "": they are served
+	Policy, Catalog string // the versions in force, or that were
+	Pending         bool   // a changed policy waits for pgconsent migrate
+	Verified        time.Time
+	GateShut        bool     // every statement takes the row security door
+	Unwatched       string   // a table whose changes are not noticed at once
+	Observed        []string // tables that the policy observes only
+	Tables          int      // that it lists
+}
+
+// Standings are those of all databases, by name.
+func (e *Enforcer) Standings() []Standing {
+	var out []Standing
+	for _, name := range slices.Sorted(maps.Keys(e.databases)) {
+		out = append(out, e.databases[name].standing())
+	}
+	return out
+}
+
+func (d *database) standing() Standing {
+	s := Standing{Database: d.cfg.Name}
+	v, refused := d.current()
+	if s.Served = refused == nil; !s.Served {
+		s.Refusal = refused.Message
+	}
+	if v == nil {
+		v = d.view.Load()
+	}
+	if v != nil {
+		s.Verified = v.verified
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s.Pending, s.GateShut = d.next != nil, d.shut
+	if st := d.state; st != nil {
+		s.Policy, s.Catalog, s.Unwatched = st.versions.Policy, st.versions.Catalog, st.unwatched
+		for _, t := range st.policy.Tables() {
+			s.Tables++
+			if t.Observed != nil {
+				s.Observed = append(s.Observed, t.Relation.Name.String())
+			}
+		}
+	}
+	return s
+}
+
+// InForce is the policy that the agents of a database are served by, and the catalog that it was compiled for.
+func (e *Enforcer) InForce(name string) (*policy.Policy, *catalog.Snapshot, error) {
+	d, ok := e.databases[name]
+	if !ok {
+		return nil, nil, fmt.Errorf("database %s is not configured", name)
+	}
+	v, refused := d.current()
+	if refused != nil {
+		return nil, nil, refused
+	}
+	return v.state.policy, v.state.snapshot, nil
+}

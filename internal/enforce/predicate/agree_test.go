@@ -1,0 +1,327 @@
+package predicate_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"pgregory.net/rapid"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/enforce/seal"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/test/property"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// bench is a database with the helper and gate views of testdata and one connection that may read them all.
+type bench struct {
+	conn *pgx.Conn
+	key  seal.Key
+	snap *catalog.Snapshot
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	ctx := context.Background()
+	b := &bench{conn: pgtest.Database(t).Connect(t, "postgres")}
+	schema, err := os.ReadFile("testdata/schema.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.conn.PgConn().Exec(ctx, string(schema)).ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	doc, err := policy.Load("testdata/policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.snap, err = pgcatalog.Load(ctx, b.conn, []string{"public"}); err != nil {
+		t.Fatal(err)
+	}
+	pol, err := policy.Compile(doc, b.snap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := migrations.Up(ctx, b.conn, migrations.Options{}, rls.Generate(pol, b.snap, rls.Options{})); err != nil {
+		t.Fatal(err)
+	}
+	ring, err := seal.Load(ctx, b.conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.key = ring.Newest()
+	return b
+}
+
+func (b *bench) relation(name string) *catalog.Relation {
+	r, _ := b.snap.Relation(catalog.Name{Schema: "public", Name: name})
+	return r
+}
+
+// ids runs one message and returns its first column. Failures are answers too.
+func (b *bench) ids(sql string) string {
+	results, err := b.conn.PgConn().Exec(context.Background(), sql).ReadAll()
+	if err != nil {
+		return err.Error()
+	}
+	var out []string
+	for _, row := range results[len(results)-1].Rows {
+		out = append(out, string(row[0]))
+	}
+	slices.Sort(out)
+	return strings.Join(out, ",")
+}
+
+// tree draws a predicate over items (or, inside, parents) of at most the given depth.
+func (b *bench) tree(t *rapid.T, depth int, table string) predicate.Node {
+	kinds := []string{"own", "own", "status", "links", "open"}
+	if table == "items" {
+		kinds = append(kinds, "roles", "reference", "visible")
+	}
+	if depth > 0 {
+		kinds = append(kinds, "all", "any", "all", "any")
+		if table == "items" {
+			kinds = append(kinds, "alike")
+		}
+	}
+	parts := func() []predicate.Node {
+		n := rapid.IntRange(0, 3).Draw(t, "parts")
+		var out []predicate.Node
+		for range n {
+			out = append(out, b.tree(t, depth-1, table))
+		}
+		return out
+	}
+	switch rapid.SampledFrom(kinds).Draw(t, "kind") {
+	case "own":
+		return predicate.Own{Column: "owner", Attribute: rapid.SampledFrom([]string{"user", "other"}).Draw(t, "attribute"), Type: "pg_catalog.int8"}
+	case "status":
+		if table == "parents" {
+			return predicate.Status{Column: "status", Is: "granted"}
+		}
+		return predicate.Status{Column: "state", Is: "open"}
+	case "links":
+		first := predicate.Step{Relation: b.relation("links"), Column: "item", From: "id"}
+		if table == "parents" {
+			first = predicate.Step{Relation: b.relation("parent_links"), Column: "parent", From: "id"}
+		}
+		return predicate.Consent{
+			Steps:  []predicate.Step{first, {Relation: b.relation("subjects"), Column: "id", From: "subject"}},
+			Status: "status", Is: "granted",
+		}
+	case "roles":
+		from := rapid.SampledFrom([]string{"id", "parent"}).Draw(t, "from") // the second may be NULL
+		return predicate.Consent{Steps: []predicate.Step{{Relation: b.relation("links"), Column: "item", From: from}}, Status: "role", Is: "granted"}
+	case "reference":
+		return predicate.Consent{
+			Steps: []predicate.Step{{Relation: b.relation("subjects"), Column: "id", From: "subject"}}, Required: true,
+			Status: "status", Is: "granted",
+		}
+	case "visible":
+		return predicate.Visible{Relation: b.relation("parents"), Column: "id", From: "parent", Rows: b.tree(t, depth-1, "parents")}
+	case "alike": // another row of the same table, or this one
+		rows := []predicate.Node{
+			predicate.Own{Column: "owner", Attribute: rapid.SampledFrom([]string{"user", "other"}).Draw(t, "attribute"), Type: "pg_catalog.int8"},
+			predicate.Status{Column: "state", Is: "open"},
+		}
+		return predicate.Visible{Relation: b.relation("items"), Column: "parent", From: "parent", Rows: rapid.SampledFrom([]predicate.Node{rows[0], rows[1], predicate.All(rows), predicate.Any(rows)}).Draw(t, "rows")}
+	case "all":
+		return predicate.All(parts())
+	case "any":
+		return predicate.Any(parts())
+	default:
+		return predicate.Open{}
+	}
+}
+
+// tables draws rows, with NULLs, dangling links and empty tables among them.
+func (b *bench) tables(t *rapid.T) map[catalog.Name][]predicate.Row {
+	number := rapid.SampledFrom([]string{"", "1", "2", "3"})
+	words := map[string]*rapid.Generator[string]{
+		"status": rapid.SampledFrom([]string{"", "granted", "granted", "revoked"}),
+		"role":   rapid.SampledFrom([]string{"", "granted", "granted", "other"}),
+		"state":  rapid.SampledFrom([]string{"", "open", "open", "shut"}),
+	}
+	out := map[catalog.Name][]predicate.Row{}
+	for _, name := range []string{"subjects", "items", "links", "parents", "parent_links"} {
+		r := b.relation(name)
+		n := rapid.IntRange(0, 4).Draw(t, name)
+		for i := range n {
+			row := predicate.Row{}
+			for _, c := range r.Columns {
+				value := ""
+				switch {
+				case slices.Equal(r.PrimaryKey, []string{c.Name}):
+					value = fmt.Sprint(i + 1)
+				case words[c.Name] != nil:
+					value = words[c.Name].Draw(t, c.Name)
+				default:
+					value = number.Draw(t, c.Name)
+				}
+				if value != "" {
+					row[c.Name] = value
+				}
+			}
+			out[r.Name] = append(out[r.Name], row)
+		}
+	}
+	return out
+}
+
+// load replaces the content of the tables.
+func (b *bench) load(tables map[catalog.Name][]predicate.Row) string {
+	sql := "TRUNCATE subjects, items, links, parents, parent_links;"
+	for name, rows := range tables {
+		for _, row := range rows {
+			var columns, values []string
+			for column, value := range row {
+				columns = append(columns, column)
+				values = append(values, catalog.QuoteLiteral(value))
+			}
+			if len(columns) == 0 {
+				sql += "INSERT INTO " + name.SQL() + " DEFAULT VALUES;"
+				continue
+			}
+			sql += "INSERT INTO " + name.SQL() + " (" + strings.Join(columns, ",") + ") VALUES (" + strings.Join(values, ",") + ");"
+		}
+	}
+	if _, err := b.conn.PgConn().Exec(context.Background(), sql).ReadAll(); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+func (b *bench) setSeal(w predicate.World) error {
+	value := ""
+	if w.Sealed {
+		value = b.key.Seal(seal.Claims{PID: b.conn.PgConn().PID(), Expires: time.Now().Add(seal.TTL), Profile: "p", Attributes: w.Attributes})
+	}
+	_, err := b.conn.Exec(context.Background(), "SELECT set_config('pgconsent.seal', $1, false)", value)
+	return err
+}
+
+// Both SQL forms and the model give the same rows, whatever the data; and without an attribute, rows only vanish.
+func TestFormsAgree(t *testing.T) {
+	b := newBench(t)
+	items := b.relation("items")
+	property.Check(t, func(t *rapid.T) {
+		n := b.tree(t, 2, "items")
+		w := predicate.World{Tables: b.tables(t), Attributes: map[string]string{}, Sealed: rapid.IntRange(0, 9).Draw(t, "sealed") > 0}
+		for _, a := range []string{"user", "other"} {
+			if value := rapid.SampledFrom([]string{"1", "1", "2", ""}).Draw(t, a); value != "" {
+				w.Attributes[a] = value
+			}
+		}
+		if e := b.load(w.Tables); e != "" {
+			t.Fatal(e)
+		}
+		if err := b.setSeal(w); err != nil {
+			t.Fatal(err)
+		}
+		var model []string
+		for _, row := range w.Tables[items.Name] {
+			if predicate.Eval(n, row, w) {
+				model = append(model, row["id"])
+			}
+		}
+		slices.Sort(model)
+		want := strings.Join(model, ",")
+
+		policySQL := predicate.Policy(n, items)
+		for _, hint := range []string{"", predicate.ScanHint, predicate.SeekHint} { // which choose the two forms of sublinks
+			if got := b.ids(hint + "SELECT id FROM public.items WHERE " + policySQL); got != want {
+				t.Fatalf("policy form%s: got %q, the model says %q\n%s", hint, got, want, policySQL)
+			}
+		}
+		if flatSQL, ok := predicate.Flat(n, "items"); ok {
+			for _, hint := range []string{"", predicate.SeekHint} {
+				if got := b.ids(hint + "SELECT id FROM public.items WHERE (SELECT pgconsent_gate.sealed()) AND " + flatSQL); got != want {
+					t.Fatalf("flat form%s: got %q, the model says %q\n%s", hint, got, want, flatSQL)
+				}
+			}
+		}
+		if !w.Sealed {
+			return // the injected form leaves it to the policy, or raises
+		}
+		inject, needsSignature := predicate.Inject(n, "pgconsent_row")
+		text := "SELECT id FROM public.items AS pgconsent_row WHERE " + inject
+		if needsSignature != strings.Contains(inject, "pgconsent_gate.public_") {
+			t.Fatalf("needsSignature is %v\n%s", needsSignature, inject)
+		}
+		if needsSignature {
+			text = b.key.Sign("p", text)
+		}
+		if got := b.ids(text); got != want {
+			t.Fatalf("injected form: got %q, the model says %q\n%s", got, want, inject)
+		}
+	})
+}
+
+// The SQL of the arcive world, for reading.
+func TestSQL(t *testing.T) {
+	b := newBench(t)
+	consent := predicate.Consent{
+		Steps: []predicate.Step{
+			{Relation: b.relation("links"), Column: "item", From: "id"}, {Relation: b.relation("subjects"), Column: "id", From: "subject"},
+		},
+		Status: "status", Is: "granted",
+	}
+	n := predicate.All{predicate.Own{Column: "owner", Attribute: "user", Type: "pg_catalog.int8"}, consent}
+	const owner = `items.owner OPERATOR(pg_catalog.=) (SELECT pgconsent_gate.attr('user'))::pg_catalog.int8`
+	const wantPolicy = `CASE WHEN pgconsent_gate.seek() THEN (CASE WHEN ` + owner + ` THEN true END) IS NOT NULL ELSE ` + owner + ` END` +
+		` AND (items.id IS NOT NULL AND (EXISTS (SELECT 1 FROM pgconsent.h_public_links) OR (SELECT pgconsent.empty_public_links()))` +
+		` AND CASE WHEN pgconsent_gate.scan() THEN (NOT (items.id OPERATOR(pg_catalog.=) ANY (SELECT r3.item FROM pgconsent.h_public_links AS r3` +
+		` WHERE r3.item IS NOT NULL AND NOT EXISTS (SELECT 1 FROM pgconsent.h_public_subjects AS r4` +
+		` WHERE r4.id OPERATOR(pg_catalog.=) r3.subject AND (r4.status::pg_catalog.text OPERATOR(pg_catalog.=) 'granted'::pg_catalog.text)))))` +
+		` ELSE NOT EXISTS (SELECT 1 FROM pgconsent.h_public_links AS r1 LEFT JOIN LATERAL (SELECT r2.status FROM pgconsent.h_public_subjects AS r2 WHERE r2.id OPERATOR(pg_catalog.=) r1.subject OFFSET 0) AS r2 ON true` +
+		` WHERE r1.item OPERATOR(pg_catalog.=) items.id AND (r2.status::pg_catalog.text OPERATOR(pg_catalog.=) 'granted'::pg_catalog.text) IS NOT TRUE OFFSET 0) END)`
+	if got := predicate.Policy(n, b.relation("items")); got != wantPolicy {
+		t.Errorf("policy form:\n got %s\nwant %s", got, wantPolicy)
+	}
+	const wantInject = `(CASE WHEN (r.owner OPERATOR(pg_catalog.=) (SELECT pgconsent_gate.attr('user'))::pg_catalog.int8 AND (r.id IS NOT NULL` +
+		` AND NOT EXISTS (SELECT 1 FROM pgconsent_gate.public_links AS r_1 LEFT JOIN LATERAL (SELECT r_2.status FROM pgconsent_gate.public_subjects AS r_2 WHERE r_2.id OPERATOR(pg_catalog.=) r_1.subject OFFSET 0) AS r_2 ON true` +
+		` WHERE r_1.item OPERATOR(pg_catalog.=) r.id AND (r_2.status::pg_catalog.text OPERATOR(pg_catalog.=) 'granted'::pg_catalog.text) IS NOT TRUE OFFSET 0))) THEN true END) IS NOT NULL`
+	if got, _ := predicate.Inject(n, "r"); got != wantInject {
+		t.Errorf("injected form:\n got %s\nwant %s", got, wantInject)
+	}
+	if got, signed := predicate.Inject(predicate.Open{}, "r"); got != "true" || signed {
+		t.Errorf("open: %q, %v", got, signed)
+	}
+	if got := predicate.Policy(predicate.Open{}, b.relation("items")); got != "(SELECT pgconsent_gate.sealed())" {
+		t.Errorf("open: %q", got)
+	}
+}
+
+// Derived names stay apart and within 63 bytes.
+func TestHelperNames(t *testing.T) {
+	long := strings.Repeat("x", 60)
+	names := []catalog.Name{
+		{Schema: "a", Name: "b_c"}, {Schema: "a_b", Name: "c"}, {Schema: "a", Name: long + "1"}, {Schema: "a", Name: long + "2"},
+		{Schema: "é_", Name: strings.Repeat("é", 30)}, {Schema: "a", Name: "b.c"}, {Schema: "a", Name: "b"},
+	}
+	for _, prefix := range []string{"h", "door", "group", "w", "in", "key", "wkey", "empty", "stamp", "privacy", "copy"} {
+		names = append(names, catalog.Name{Schema: prefix, Name: "a_b"}, catalog.Name{Schema: prefix, Name: "a_b.c"})
+	}
+	seen := map[string]bool{}
+	for _, n := range names {
+		for _, derived := range []catalog.Name{predicate.HelperView(n), predicate.GateView(n), predicate.DoorView(n), predicate.EmptyFunction(n), predicate.GroupView(n), predicate.RowView(n), predicate.WalledView(n),
+			predicate.KeyedView(n, false), predicate.KeyedView(n, true), predicate.CopyView(n), predicate.StampFunction(n), predicate.PrivacyFunction(n), predicate.CopyFunction(n)} {
+			if len(derived.Name) > 63 || seen[derived.String()] {
+				t.Errorf("%s gives %s", n, derived)
+			}
+			seen[derived.String()] = true
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package predicate_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// Where a link may lead to several rows all of them must agree, so that one that has is not enough: the sets and the doors
+// look for it only where a key keeps it to one.
+func TestOneThatAgreesIsEnoughByKeyOnly(t *testing.T) {
+	column := func(name string, oid uint32) catalog.Column { return catalog.Column{Name: name, TypeOID: oid} }
+	subjects := func(change func(*catalog.Relation)) *catalog.Relation {
+		r := &catalog.Relation{
+			Name: catalog.Name{Schema: "public", Name: "subjects"}, Kind: catalog.Table, Columns: []catalog.Column{column("id", 20), column("part", 20), column("status", 25)},
+			PrimaryKey: []string{"id"}, Indexes: []catalog.BTree{{Columns: []string{"id"}, Unique: true}},
+		}
+		change(r)
+		return r
+	}
+	items := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: "items"}, Kind: catalog.Table, Columns: []catalog.Column{column("id", 20)}}
+	links := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: "links"}, Kind: catalog.Table, Columns: []catalog.Column{column("item", 20), column("subject", 20)}}
+	for name, c := range map[string]struct {
+		change func(*catalog.Relation)
+		one    bool
+	}{
+		"a key":             {func(*catalog.Relation) {}, true},
+		"a partitioned one": {func(r *catalog.Relation) { r.Kind, r.HasChildren = catalog.PartitionedTable, true }, true},
+		"no key":            {func(r *catalog.Relation) { r.PrimaryKey = nil }, false},
+		"a deferred key":    {func(r *catalog.Relation) { r.Indexes[0].Unique = false }, false},
+		"a part of a key": {func(r *catalog.Relation) {
+			r.PrimaryKey, r.Indexes[0].Columns = []string{"id", "part"}, []string{"id", "part"}
+		}, false},
+		"children":           {func(r *catalog.Relation) { r.HasChildren = true }, false},
+		"another table's":    {func(r *catalog.Relation) { r.Kind = catalog.ForeignTable }, false},
+		"a view":             {func(r *catalog.Relation) { r.Kind = catalog.View }, false},
+		"an index beside it": {func(r *catalog.Relation) { r.Indexes[0].Columns = []string{"part"} }, false},
+	} {
+		n := predicate.Consent{
+			Steps:  []predicate.Step{{Relation: links, Column: "item", From: "id"}, {Relation: subjects(c.change), Column: "id", From: "subject"}},
+			Status: "status", Is: "granted",
+		}
+		flat, _ := predicate.Flat(n, "t")
+		for _, sql := range []string{flat, predicate.Policy(n, items)} {
+			if all := strings.Contains(sql, " LEFT JOIN (SELECT "); all == c.one {
+				t.Errorf("%s: %s", name, sql)
+			}
+		}
+	}
+}

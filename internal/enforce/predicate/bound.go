@@ -1,0 +1,219 @@
+package predicate
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// Bound says how far the list of a new or a changed row may reach. What it writes is for a trigger of ours, which runs as
+// the reader: a row policy cannot look at the row as it was.
+type Bound struct {
+	List
+	Type string // of the column
+
+	// From: the first of these that is not empty is what the list of a new row is where the agent leaves the column out,
+	// and at most is where it does not. Nil: a new row's list is not bounded.
+	From []Source
+
+	Narrow bool // the list of a row may get smaller only
+	Wider  Node // what must hold of the row for each element more; nil: none may be added
+
+	Chain *Chain // bounds the list besides, Wider or not; nil: rows lead to no others
+}
+
+// Source is a list of ids that a bound is made of: columns of the row, or of the one row of Relation that matches.
+type Source struct {
+	When     Node // of the new row; nil: always
+	Relation *catalog.Relation
+	Match    []Pair
+	Where    Node // of the row of Relation; nil: any
+	Columns  []List
+	One      []bool // beside Columns: the column is one id, not a list
+}
+
+// Nodes are what a bound reads, for the helper views: as parts of a predicate over the row.
+func (b Bound) Nodes() []Node {
+	var out []Node
+	if b.Wider != nil {
+		out = append(out, b.Wider)
+	}
+	for _, s := range b.From {
+		if s.When != nil {
+			out = append(out, s.When)
+		}
+		if s.Relation != nil {
+			out = append(out, sourced{s})
+		}
+	}
+	if b.Chain != nil {
+		out = append(out, chained{*b.Chain, b.Column})
+	}
+	return out
+}
+
+// sourced makes the table of a source one that helper views are made of. It is part of no rule.
+type sourced struct{ Source }
+
+func (sourced) node() {}
+
+func (s Source) columns() []string {
+	var out []string
+	for _, p := range s.Match {
+		out = append(out, p.Column)
+	}
+	for _, l := range s.Columns {
+		out = append(out, l.Column)
+	}
+	return out
+}
+
+// newRow and oldRow are what a trigger calls its rows.
+const newRow, oldRow = "NEW", "OLD"
+
+// Malformed is true unless the new row's list is one, with an id in every place.
+func (b Bound) Malformed() string {
+	list := b.array(newRow)
+	return "(CASE WHEN " + list + " IS NULL OR COALESCE(pg_catalog.array_ndims(" + list + "), 1) OPERATOR(pg_catalog.<>) 1 THEN true ELSE pg_catalog.array_position(" + list + ", NULL) IS NOT NULL END)"
+}
+
+// Elements is the list of the new row or the old one, as an array.
+func (b Bound) Elements(old bool) string {
+	if old {
+		return b.array(oldRow)
+	}
+	return b.array(newRow)
+}
+
+// Array is the type of the array that lists are compared as.
+func (b Bound) Array() string { return b.Form.element() + "[]" }
+
+// Given is what a new row's list is where the agent leaves it out, as an array.
+func (b Bound) Given() string {
+	parts := make([]string, 0, len(b.From)+1)
+	for _, s := range b.From {
+		parts = append(parts, s.sql(b.Array()))
+	}
+	return "COALESCE(" + strings.Join(append(parts, "'{}'::"+b.Array()), ",\n    ") + ")"
+}
+
+// Stored turns an array into a value of the column.
+func (b Bound) Stored(array string) string {
+	switch b.Form {
+	case GrantJSONB:
+		return "pg_catalog.to_jsonb(" + array + ")"
+	case GrantJSON:
+		return "pg_catalog.to_jsonb(" + array + ")::pg_catalog.text::" + b.Type
+	}
+	return array + "::" + b.Type
+}
+
+// Exceeds is true if some element of the new row's list is neither in allowed nor permitted by Wider. Of a row that was told
+// from another, as the trigger's variable says, an allowed word for everybody allows each.
+func (b Bound) Exceeds(allowed string, chained bool) string {
+	w := writer{policy: true, form: probe, prefix: prefixFor(strings.ToLower(newRow)), element: "e.id"}
+	more := ""
+	if b.Wider != nil {
+		more = " AND (" + strings.Join(append(guards(optional(b.Wider)), w.write(b.Wider, newRow)), " AND ") + ") IS NOT TRUE"
+	}
+	if chained && b.Chain != nil && b.Chain.All != "" {
+		more += " AND (told IS NOT NULL AND " + oneOf(b.everybody(), allowed) + ") IS NOT TRUE"
+	}
+	return "EXISTS (SELECT 1 FROM pg_catalog.unnest(" + b.array(newRow) + ") AS e (id) WHERE (" + oneOf("e.id", allowed) + ") IS NOT TRUE" + more + ")"
+}
+
+// sql is NULL for a source that does not apply, or is empty.
+func (s Source) sql(array string) string {
+	w := writer{policy: true, form: probe, prefix: "s"}
+	row := newRow
+	if s.Relation != nil {
+		row = "t"
+	}
+	lists := make([]string, len(s.Columns))
+	for i, l := range s.Columns {
+		if s.One[i] {
+			lists[i] = "pg_catalog.array_remove(ARRAY[" + column(row, l.Column) + "]::" + array + ", NULL)"
+		} else {
+			lists[i] = "ARRAY(SELECT u.id FROM pg_catalog.unnest(" + l.array(row) + ") AS u (id) WHERE u.id IS NOT NULL)"
+		}
+	}
+	out := "(" + strings.Join(lists, " OPERATOR(pg_catalog.||) ") + ")"
+	if s.Relation != nil {
+		where := matches(s.Match, row, newRow)
+		if s.Where != nil {
+			where = append(append(guards(optional(s.Where)), where...), w.write(s.Where, row))
+		}
+		if len(where) == 0 {
+			where = []string{"true"}
+		}
+		// Of two rows nobody can say which it is.
+		out = "(SELECT q.ids FROM (SELECT " + out + " AS ids, pg_catalog.count(*) OVER () AS n FROM " + HelperView(s.Relation.Name).SQL() + " AS " + row +
+			" WHERE " + strings.Join(where, " AND ") + ") AS q WHERE q.n OPERATOR(pg_catalog.=) 1)"
+	}
+	if s.When != nil {
+		out = "CASE WHEN " + strings.Join(append(guards(optional(s.When)), w.write(s.When, newRow)), " AND ") + " THEN " + out + " END"
+	}
+	return "NULLIF(" + out + ", '{}'::" + array + ")"
+}
+
+// OfNewRow writes n as a condition on the new row of a trigger that runs as the reader.
+func OfNewRow(n Node) string {
+	w := writer{policy: true, form: probe, prefix: "r"}
+	return strings.Join(append(guards(optional(n)), w.write(n, newRow)), " AND ")
+}
+
+// LeftOut is the mark in front of the text of a statement whose INSERTs into a table all leave a column out. The trigger
+// that fills it in could not know otherwise: it sees the column's default. It is no security input: what is filled in is
+// what the agent may write there anyway.
+func LeftOut(table catalog.Name, column string) string { return "/*" + leftOut(table, column) + "*/" }
+
+func leftOut(table catalog.Name, column string) string {
+	sum := sha256.Sum256([]byte(table.Schema + "\x00" + table.Name + "\x00" + column))
+	return "pgconsent:left " + hex.EncodeToString(sum[:8])
+}
+
+// WasLeftOut asks, within the trigger, whether the mark is there: in the text that runs, or in that of the statement which it executes, by the
+// name that the proxy gives each.
+func WasLeftOut(table catalog.Name, column string) string {
+	mark := catalog.QuoteLiteral(leftOut(table, column))
+	in := func(text string) string {
+		return "pg_catalog.strpos(pg_catalog.substr(" + text + ", 1, 2000), " + mark + ") OPERATOR(pg_catalog.>) 0"
+	}
+	return "(" + in("pg_catalog.current_query()") + " OR EXISTS (SELECT FROM pg_catalog.pg_prepared_statements AS q WHERE q.from_sql AND q.name OPERATOR(pg_catalog.=) " + executed + " AND " + in("q.statement") + "))"
+}
+
+// executed is the name of the statement that the text executes, NULL if it does something else, or begins with a comment that has
+// a star in it: then what was left out keeps the table's default. The settings that the proxy plans with care by (package verdict) may stand before it.
+const (
+	execute  = `^(?:\s|/\*[^*]*\*/|SET LOCAL [a-z_]+ = [a-z0-9_]+;)*[Ee][Xx][Ee][Cc][Uu][Tt][Ee]\s+`
+	executed = "COALESCE(pg_catalog.replace(pg_catalog.substring(pg_catalog.current_query(), '" + execute + `"((?:[^"]|"")+)"` + "'), '\"\"', '\"'), pg_catalog.substring(pg_catalog.current_query(), '" + execute + "([a-z_][a-z0-9_]*)'))"
+)
+
+// Left is a value that stands for the column's being left out, where nobody can see that in the text of a statement: the default
+// of the view that COPY writes to. It is no list, so that it takes none's place; whoever writes it gets what leaving the column
+// out gives. "" where the column's type has no room for it.
+func (b Bound) Left() string {
+	switch {
+	case strings.HasSuffix(b.Type, "[]"):
+		return "'[7432:7432]={NULL}'::" + b.Type
+	case b.Type == "text", b.Type == "character varying", b.Type == "json", b.Type == "jsonb":
+		return `'"pgconsent:left"'::` + b.Type
+	}
+	return ""
+}
+
+// WasLeft asks, within the trigger, whether the new row's list is that value.
+func (b Bound) WasLeft() string {
+	left := b.Left()
+	if left == "" {
+		return "false"
+	}
+	return "(" + column(newRow, b.Column) + "::pg_catalog.text OPERATOR(pg_catalog.=) " + left + "::pg_catalog.text) IS TRUE"
+}
+
+// ListFunction is the trigger function that holds the lists of a table to their bounds.
+func ListFunction(table catalog.Name) catalog.Name {
+	return catalog.Name{Schema: Schema, Name: derived("lists_", table)}
+}

@@ -1,0 +1,94 @@
+package predicate
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// Chain says which row of its own table a row was told from, and that one, and so on. A list of the row holds no id that is
+// missing from a list along the chain. What is not there, does not show to the writer, holds no list, goes round in a
+// circle or goes more than [MaxDepth] deep lets nobody be.
+type Chain struct {
+	Relation *catalog.Relation
+	Match    []Pair // its column: the column of the row that it equals
+	All      string // the word for everybody: a list that holds it bounds nobody; "": there is none
+	Rows     Node   // the whole rule of the table
+}
+
+// chained makes the table of a chain one that helper views are made of. It is part of no rule.
+type chained struct {
+	Chain
+	list string
+}
+
+func (chained) node() {}
+
+func (n chained) columns() []string {
+	out := []string{n.list}
+	for _, p := range n.Match {
+		out = append(out, p.Column, p.From)
+	}
+	return out
+}
+
+// leads tells whether a row was told from another.
+func (c Chain) leads(row string) string {
+	var some []string
+	for _, p := range c.Match {
+		some = append(some, column(row, p.From)+" IS NOT NULL")
+	}
+	return "(" + strings.Join(some, " OR ") + ")"
+}
+
+// holds asks whether a list along the chain, as an array, lets an element be.
+func (b Bound) holds(array, element string) string {
+	if b.Chain.All == "" {
+		return oneOf(element, array)
+	}
+	return oneOf(element, array) + " OR " + oneOf(b.everybody(), array)
+}
+
+func (b Bound) everybody() string {
+	return catalog.QuoteLiteral(b.Chain.All) + "::" + b.Form.element()
+}
+
+// Told is the intersection of the lists along the chain of the new row, as an array: in the order of the first, empty where
+// the chain is broken. NULL where the row was told from no other.
+func (b Bound) Told() string {
+	c := b.Chain
+	const each, row = "c", "t"
+	w := writer{policy: true, form: probe, prefix: "s"}
+	shows := strings.Join(append(guards(optional(c.Rows)), w.write(c.Rows, row)), " AND ")
+	var names, froms, first, next []string
+	for i, p := range c.Match {
+		name := "f" + strconv.Itoa(i+1)
+		names, froms = append(names, name), append(froms, column(row, p.From))
+		first = append(first, equal(column(row, p.Column), column(newRow, p.From)))
+		next = append(next, equal(column(row, p.Column), each+"."+name))
+	}
+	link := func(depth string) string {
+		return "SELECT " + strings.Join(froms, ", ") + ", " + c.leads(row) + ", " + b.array(row) + ", (" + shows + ") IS TRUE, " + depth
+	}
+	view := HelperView(c.Relation.Name).SQL() + " AS " + row
+	member := "EXISTS (SELECT 1 FROM c AS m WHERE (" + b.holds("m.ids", "e.id") + ") IS NOT TRUE)"
+	return "CASE WHEN " + c.leads(newRow) + " THEN (WITH RECURSIVE c (" + strings.Join(names, ", ") + ", leads, ids, shows, depth) AS (\n      " +
+		link("1") + " FROM " + view + " WHERE " + strings.Join(first, " AND ") + "\n      UNION ALL " +
+		link("c.depth OPERATOR(pg_catalog.+) 1") + " FROM c JOIN " + view + " ON " + strings.Join(next, " AND ") + " WHERE c.shows AND c.depth OPERATOR(pg_catalog.<=) " + strconv.Itoa(MaxDepth) + ")\n" +
+		"    SELECT CASE WHEN pg_catalog.bool_and(c.shows) AND pg_catalog.count(*) FILTER (WHERE NOT c.leads) OPERATOR(pg_catalog.=) 1\n" +
+		"      THEN ARRAY(SELECT e.id FROM c AS f, pg_catalog.unnest(f.ids) WITH ORDINALITY AS e (id, n) WHERE e.id IS NOT NULL AND NOT " + member +
+		" GROUP BY e.id ORDER BY pg_catalog.min(f.depth), pg_catalog.min(e.n))::" + b.Array() + " ELSE '{}'::" + b.Array() + " END FROM c) END"
+}
+
+// Cut is what a new row's list is where the agent leaves it out: what is given as far as the chain lets it be, and where
+// nothing is given what the chain does. Both are arrays.
+func (b Bound) Cut(given, told string) string {
+	return "CASE WHEN " + told + " IS NULL THEN " + given + " WHEN pg_catalog.cardinality(" + given + ") OPERATOR(pg_catalog.=) 0 THEN " + told +
+		" ELSE ARRAY(SELECT e.id FROM pg_catalog.unnest(" + given + ") AS e (id) WHERE " + b.holds(told, "e.id") + ")::" + b.Array() + " END"
+}
+
+// Untold is true if some element of the new row's list, but for those of before, is not in what was told.
+func (b Bound) Untold(told, before string) string {
+	return told + " IS NOT NULL AND EXISTS (SELECT 1 FROM pg_catalog.unnest(" + b.array(newRow) + ") AS e (id) WHERE (" + b.holds(told, "e.id") + ") IS NOT TRUE AND (" + oneOf("e.id", before) + ") IS NOT TRUE)"
+}

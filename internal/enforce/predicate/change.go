@@ -1,0 +1,66 @@
+package predicate
+
+import (
+	"slices"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// Grows returns the tables of n in which a new row can hide rows that showed before: those that steps of a consent or of a derivation lead
+// to, but for a step that leads to one row at most. Sorted by name.
+func Grows(n Node) []*catalog.Relation {
+	found := map[catalog.Name]*catalog.Relation{}
+	walk(n, nil, func(n Node, _ *catalog.Relation) {
+		var steps []Step
+		switch n := n.(type) {
+		case Consent:
+			steps = n.Steps
+		case Recorded:
+			steps = n.Steps
+		case Derived:
+			for _, o := range append([]Origin{n.Origin}, n.Again...) {
+				steps = append(steps, o.Steps...)
+			}
+		case Registered:
+			steps = n.Of.Steps
+			found[RegistryTable] = registry // a first record may say no
+		}
+		for _, step := range steps {
+			if !oneRow(step) {
+				found[step.Relation.Name] = step.Relation
+			}
+		}
+	})
+	var out []*catalog.Relation
+	for _, r := range found {
+		out = append(out, r)
+	}
+	slices.SortFunc(out, func(a, b *catalog.Relation) int { return compareNames(a.Name, b.Name) })
+	return out
+}
+
+// oneRow tells whether no two rows share the column that a step leads to.
+func oneRow(s Step) bool {
+	return slices.Equal(s.Relation.PrimaryKey, []string{s.Column})
+}
+
+// Timed tells whether time alone can hide a row.
+func Timed(n Node) bool {
+	timed := false
+	walk(n, nil, func(n Node, _ *catalog.Relation) {
+		switch n := n.(type) {
+		case Open, All, Any, Not, Own, Status, Tenant, Grant, Visible, Reference, Recorded, Derived:
+		case Consent:
+			timed = timed || n.Expires != ""
+		case SQL:
+			walkExpr(n.Expr, func(e Expr) {
+				if _, ok := e.(Clock); ok {
+					timed = true
+				}
+			})
+		default:
+			timed = true
+		}
+	})
+	return timed
+}

@@ -1,0 +1,102 @@
+package predicate_test
+
+import (
+	"context"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// docs/policy.md says what is built: each policy in it compiles and installs, and each rule becomes the SQL below it.
+func TestPolicyDocument(t *testing.T) {
+	tier.All(t)
+	if rules, compared := documented(t, "policy.md", "notes"); rules < 10 || compared < 10 {
+		t.Errorf("%d rules, %d of them compared: the blocks of the page were not found", rules, compared)
+	}
+}
+
+// So does docs/policy-derived.md.
+func TestDerivedDocument(t *testing.T) {
+	tier.All(t)
+	if rules, compared := documented(t, "policy-derived.md", "summaries"); rules < 4 || compared < 4 {
+		t.Errorf("%d rules, %d of them compared: the blocks of the page were not found", rules, compared)
+	}
+}
+
+// documented goes through a page whose rules are those of one table.
+func documented(t *testing.T, page, table string) (rules, compared int) {
+	t.Helper()
+	ctx := context.Background()
+	text, err := os.ReadFile("../../../docs/" + page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```(yaml|sql)\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+	conn := pgtest.Database(t).Connect(t, "postgres")
+	var snap *catalog.Snapshot
+	for _, b := range blocks {
+		if strings.HasPrefix(b[2], "CREATE ") {
+			if _, err := conn.PgConn().Exec(ctx, b[2]).ReadAll(); err != nil {
+				t.Fatal(err)
+			}
+			if snap, err = pgcatalog.Load(ctx, conn, []string{"public"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	whole := blocks[slices.IndexFunc(blocks, func(b []string) bool { return b[1] == "yaml" })][2]
+	head, _, _ := strings.Cut(whole, "  "+table+":")
+	for i, b := range blocks {
+		if b[1] != "yaml" {
+			continue
+		}
+		source := b[2]
+		if strings.HasPrefix(source, "rows:") {
+			source = head + "  " + table + ":\n    " + strings.ReplaceAll(source, "\n", "\n    ")
+			rules++
+		}
+		doc, err := policy.Parse(page, []byte(source))
+		if err != nil {
+			t.Errorf("%v\n%s", err, source)
+			continue
+		}
+		pol, err := policy.Compile(doc, snap)
+		if err != nil {
+			t.Errorf("%v\n%s", err, source)
+			continue
+		}
+		if err := migrations.Up(ctx, conn, migrations.Options{}, rls.Generate(pol, snap, rls.Options{})); err != nil {
+			t.Errorf("%v\n%s", err, source)
+		}
+		if i+1 == len(blocks) || blocks[i+1][1] != "sql" || strings.HasPrefix(blocks[i+1][2], "CREATE ") {
+			continue
+		}
+		compared++
+		notes, _ := pol.Table(catalog.Name{Schema: "public", Name: table})
+		if got, want := readable(predicate.Check(notes.Rows, notes.Relation)), spaces(blocks[i+1][2]); got != want {
+			t.Errorf("%s becomes\n%s\ndocs/%s says\n%s", b[2], got, page, want)
+		}
+	}
+	return rules, compared
+}
+
+// readable leaves out what docs/policy.md leaves out, and the questions whether the session has a seal and attributes.
+func readable(sql string) string {
+	sql = regexp.MustCompile(`OPERATOR\(pg_catalog\.([^)]+)\)`).ReplaceAllString(sql, "$1")
+	sql = strings.NewReplacer("pg_catalog.", "", "pgconsent_gate.", "").Replace(sql)
+	sql = strings.TrimPrefix(sql, "(SELECT sealed()) AND ")
+	return spaces(regexp.MustCompile(`^(\(SELECT attr\('\w+'\)\) IS NOT NULL AND )+`).ReplaceAllString(sql, ""))
+}
+
+func spaces(sql string) string { return strings.Join(strings.Fields(sql), " ") }

@@ -1,0 +1,238 @@
+package predicate
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// ScanHint in front of a statement's text, or behind its signature, chooses the hashed form of sublinks.
+const ScanHint = "/*pgconsent:scan*/"
+
+// form is how a sublink is written.
+type form int
+
+const (
+	probe  form = iota // looks up the rows of one outer row; OFFSET 0 keeps the planner from hashing a whole helper for it
+	hashed             // does not depend on the outer row: the planner hashes it once
+	dual               // a CASE of both
+	flat               // may become a join
+)
+
+// either writes a Consent or Visible in the form that the writer is in, which is not probe.
+//
+// The dual form is CASE WHEN pgconsent_gate.scan() THEN hashed ELSE probe END. Left to itself the planner chooses
+// by an estimate that ignores LIMIT, and has taken 235 times as long as the other would. What scan() says comes from the
+// text of the statement, and is no security input: both forms show the same rows. It stands bare, not in a sub-select: the
+// planner evaluates it, and plans and starts the one form only.
+func (w *writer) either(n Node, row string) string {
+	switch w.form {
+	case hashed:
+		return w.hash(n, row)
+	case flat:
+		return w.flat(n, row)
+	}
+	defer func(f form) { w.form = f }(w.form)
+	w.form = probe
+	slow := w.probe(n, row)
+	if !hashable(n, w.row) {
+		return slow
+	}
+	w.form = hashed
+	return "CASE WHEN pgconsent_gate.scan() THEN " + w.hash(n, row) + " ELSE " + slow + " END"
+}
+
+func (w *writer) probe(n Node, row string) string {
+	switch n := n.(type) {
+	case Consent:
+		return w.agrees(n, row)
+	case Recorded:
+		return w.recorded(n, row)
+	}
+	return w.write(n, row)
+}
+
+// hash writes sets in place of look-ups. A NULL among the values of NOT IN would hide every row, and one that is looked
+// for is not in any set: the first are left out, and IS TRUE makes the second false.
+func (w *writer) hash(n Node, row string) string {
+	switch n := n.(type) {
+	case Consent:
+		start := column(row, n.Steps[0].From)
+		var b strings.Builder
+		if n.Required {
+			first := w.alias()
+			b.WriteString(within(start, w.set(n.Steps[0], first)) + " IS TRUE AND ")
+		}
+		first := w.alias()
+		b.WriteString("NOT " + within(start, "SELECT "+column(first, n.Steps[0].Column)+" FROM "+w.helper(n.Steps[0].Relation)+" AS "+first+
+			w.unagreed(n, first, column(first, n.Steps[0].Column)+" IS NOT NULL")))
+		return "(" + b.String() + ")"
+	case Visible:
+		target := w.alias()
+		return within(column(row, n.From), w.set(n.step(), target)+" AND "+w.write(n.Rows, target)) + " IS TRUE"
+	case Registered:
+		return within(subjectText(column(row, n.Of.Subject)), w.registeredSet(n)) + " IS TRUE"
+	case Recorded:
+		grantor := w.alias()
+		where := append([]string{column(grantor, n.Record.Grantor) + " IS NOT NULL"}, w.recordOf(n.Record, grantor, row)...)
+		return w.orOwn(n, row, within(column(row, n.Subject), "SELECT "+column(grantor, n.Record.Grantor)+" FROM "+w.helper(n.Record.Relation)+" AS "+grantor+" WHERE "+strings.Join(where, " AND "))+" IS TRUE")
+	default:
+		return "false"
+	}
+}
+
+// unagreed ends a query over the rows of the first step, called first: those that fulfil the condition and lead to somebody who
+// has not agreed, or to nobody. Where a link leads to one row at most, these are the rows without one that has: an anti-join,
+// which looks at the status of each subject once, and not for each link.
+func (w *writer) unagreed(n Consent, first, condition string) string {
+	var b strings.Builder
+	last := first
+	if len(n.Steps) > 1 && !slices.ContainsFunc(n.Steps[1:], func(s Step) bool { return !s.LeadsToOne() }) {
+		var where string
+		for i, step := range n.Steps[1:] {
+			next := w.alias()
+			if i == 0 {
+				b.WriteString(w.helper(step.Relation) + " AS " + next)
+				where = step.on(next, last)
+			} else {
+				b.WriteString(" JOIN " + w.helper(step.Relation) + " AS " + next + " ON " + step.on(next, last))
+			}
+			last = next
+		}
+		return " WHERE " + condition + " AND NOT EXISTS (SELECT 1 FROM " + b.String() + " WHERE " + where + " AND " + w.agreed(n, last) + ")"
+	}
+	for i, step := range n.Steps[1:] {
+		next := w.alias()
+		b.WriteString(" LEFT JOIN (SELECT " + columns(next, append(step.columns(), n.reads(i+1)...)...) + " FROM " + w.helper(step.Relation) + " AS " + next + ") AS " + next +
+			" ON " + step.on(next, last))
+		last = next
+	}
+	return b.String() + " WHERE " + condition + " AND " + w.agreed(n, last) + " IS NOT TRUE"
+}
+
+func within(value, set string) string {
+	return "(" + equal(value, "ANY ("+set+")") + ")"
+}
+
+// set is every value of a step's column.
+func (w *writer) set(step Step, alias string) string {
+	return "SELECT " + column(alias, step.Column) + " FROM " + w.helper(step.Relation) + " AS " + alias +
+		" WHERE " + column(alias, step.Column) + " IS NOT NULL"
+}
+
+// columns lists columns, each once.
+func columns(row string, names ...string) string {
+	var out []string
+	for i, name := range names {
+		if slices.Index(names, name) == i {
+			out = append(out, column(row, name))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// hashable tells whether n has a hashed form that the planner will hash. A node that is not known here has none.
+func hashable(n Node, row *catalog.Relation) bool {
+	switch n := n.(type) {
+	case Open, Own, Tenant, Grant, Status, SQL:
+		return true
+	case Not:
+		return hashable(n.Node, row)
+	case All:
+		return hashableParts(n, row)
+	case Any:
+		return hashableParts(n, row)
+	case Consent:
+		return len(n.Steps) > 0 && sameHash(row, n.Steps[0].From, n.Steps[0]) && !slices.ContainsFunc(n.Steps, func(s Step) bool { return len(s.And) > 0 })
+	case Visible:
+		return sameHash(row, n.From, n.step()) && len(n.And) == 0 && hashable(n.Rows, n.Relation)
+	case Registered:
+		return n.alone() && row != nil
+	case Recorded:
+		r := n.Record
+		return n.single() && len(r.Match) == 0 && (r.Scope == nil || len(r.Scope.Is)+len(r.Scope.In) == 0) && sameHash(row, n.Subject, Step{Relation: r.Relation, Column: r.Grantor}) &&
+			(r.Rows == nil || hashable(r.Rows, r.Relation))
+	default:
+		return false
+	}
+}
+
+func hashableParts(parts []Node, row *catalog.Relation) bool {
+	for _, part := range parts {
+		if !hashable(part, row) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameHash tells whether the comparison of a step is one that PostgreSQL hashes, and for which NULL is the only value
+// that it cannot compare. Where it did not hash, the set would be gone through for each row.
+func sameHash(row *catalog.Relation, from string, to Step) bool {
+	if row == nil {
+		return false
+	}
+	a, b := row.Column(from), to.Relation.Column(to.Column)
+	return a != nil && b != nil && hashes[a.TypeOID] != "" && hashes[a.TypeOID] == hashes[b.TypeOID]
+}
+
+// hashes are types whose values PostgreSQL hashes alike within a family.
+var hashes = map[uint32]string{
+	20: "integer", 21: "integer", 23: "integer",
+	25: "text", 1043: "text",
+	2950: "uuid",
+	1082: "date", 1114: "timestamp", 1184: "timestamptz",
+	1700: "numeric", 17: "bytea", 26: "oid",
+}
+
+// Set is a set that the hashed form makes: the values of one column, at most all of them.
+type Set struct {
+	Relation *catalog.Relation
+	Column   string
+	Reads    []*catalog.Relation // what is read to make it
+}
+
+// Sets returns the sets of the hashed form of n; none where the policy on rel has the probe form only.
+func Sets(n Node, rel *catalog.Relation) []Set {
+	switch n := n.(type) {
+	case All:
+		return partSets(n, rel)
+	case Any:
+		return partSets(n, rel)
+	case Consent:
+		if !hashable(n, rel) {
+			return nil
+		}
+		set := Set{n.Steps[0].Relation, n.Steps[0].Column, nil}
+		for _, step := range n.Steps {
+			set.Reads = append(set.Reads, step.Relation)
+		}
+		return []Set{set}
+	case Visible:
+		if !hashable(n, rel) {
+			return nil
+		}
+		return append([]Set{{n.Relation, n.Column, []*catalog.Relation{n.Relation}}}, Sets(n.Rows, n.Relation)...)
+	case Registered:
+		if !hashable(n, rel) {
+			return nil
+		}
+		return []Set{{registry, "subject", []*catalog.Relation{registry}}}
+	case Recorded:
+		if !hashable(n, rel) {
+			return nil
+		}
+		return []Set{{n.Record.Relation, n.Record.Grantor, []*catalog.Relation{n.Record.Relation}}}
+	default:
+		return nil
+	}
+}
+
+func partSets(parts []Node, rel *catalog.Relation) []Set {
+	var out []Set
+	for _, part := range parts {
+		out = append(out, Sets(part, rel)...)
+	}
+	return out
+}

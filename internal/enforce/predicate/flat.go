@@ -1,0 +1,167 @@
+package predicate
+
+import (
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// Flat writes n as the condition of a door view, whose row is called alias: EXISTS and NOT EXISTS as the planner turns
+// them into joins. It means what [Policy] means. It is not a wall by itself: the planner may evaluate what else a
+// statement says before it, which therefore must not tell anything, see package rewrite.
+//
+// The second result is false for a node that has no such form.
+func Flat(n Node, alias string) (string, bool) {
+	if !flattens(n) {
+		return "", false
+	}
+	w := writer{policy: true, form: flat, prefix: prefixFor(alias)}
+	return strings.Join(append(guards(optional(n)), w.parts(n, catalog.QuoteIdent(alias), w.sought)), " AND "), true
+}
+
+func flattens(n Node) bool {
+	switch n := n.(type) {
+	case Own, Status, Tenant, Grant, SQL:
+		return true
+	case Not:
+		return flattens(n.Node)
+	case All:
+		return flattenParts(n)
+	case Any:
+		return flattenParts(n)
+	case Consent:
+		return len(n.Steps) > 0
+	case Visible:
+		return flattens(n.Rows)
+	case Registered:
+		return n.single()
+	case Recorded:
+		return true
+	default:
+		return false
+	}
+}
+
+func flattenParts(parts []Node) bool {
+	for _, part := range parts {
+		if !flattens(part) {
+			return false
+		}
+	}
+	return len(parts) > 0
+}
+
+// flat writes a sublink.
+func (w *writer) flat(n Node, row string) string {
+	switch n := n.(type) {
+	case Consent:
+		var b strings.Builder
+		if n.Required {
+			first := w.alias()
+			b.WriteString("EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + " AS " + first + " WHERE " + n.Steps[0].on(first, row) + ") AND ")
+		}
+		first := w.alias()
+		b.WriteString("NOT EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + " AS " + first +
+			w.unagreed(n, first, n.Steps[0].on(first, row)) + ")")
+		return b.String()
+	case Visible:
+		target := w.alias()
+		return "EXISTS (SELECT 1 FROM " + w.helper(n.Relation) + " AS " + target +
+			" WHERE " + n.step().on(target, row) + " AND " + w.beside(n.Rows, target, n.step().LeadsToOne()) + ")"
+	case Registered:
+		return "EXISTS (" + w.consents(n, row, column(row, n.Of.Subject)) + ")"
+	case Recorded:
+		if !n.single() { // a list is no table
+			return w.recorded(n, row)
+		}
+		return w.orOwn(n, row, "EXISTS ("+w.record(n.Record, row, column(row, n.Subject))+")")
+	default:
+		return "false"
+	}
+}
+
+// inner writes what a row must be, the one that is read or one that another leads to. Of several joins the planner may begin with two tables that nothing ties together, and takes
+// what that gives for few rows (the one is made unique for a semi-join, and the other's rows are all that it counts): so it is left one at most, which goes furthest. IS TRUE keeps the others
+// conditions, looked up for a few rows and hashed for many.
+func (w *writer) inner(n Node, row string) string {
+	if joins, _ := joined(Conjuncts(n)); joins < 2 {
+		return w.write(n, row)
+	}
+	return w.parts(n, row, w.write)
+}
+
+// beside writes what the row that a link leads to must be. Where there is one at most, PostgreSQL makes a plain join of the link, of which it reckons well, if nothing else is joined to that row.
+func (w *writer) beside(n Node, row string, one bool) string {
+	if !one {
+		return w.inner(n, row)
+	}
+	var out []string
+	for _, part := range Conjuncts(n) {
+		text := w.write(part, row)
+		if reach(part) > 0 {
+			text = "(" + text + ") IS TRUE"
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, " AND ")
+}
+
+// parts does, with each part as write has it.
+func (w *writer) parts(n Node, row string, write func(Node, string) string) string {
+	parts := Conjuncts(n)
+	joins, furthest := joined(parts)
+	var out []string
+	for i, part := range parts {
+		text := write(part, row)
+		if joins > 1 && i != furthest && reach(part) > 0 {
+			text = "(" + text + ") IS TRUE"
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, " AND ")
+}
+
+// joined is how many of the parts may become joins, and which goes furthest.
+func joined(parts []Node) (joins, furthest int) {
+	for i, part := range parts {
+		if reach(part) > 0 {
+			joins++
+		}
+		if reach(part) > reach(parts[furthest]) {
+			furthest = i
+		}
+	}
+	return joins, furthest
+}
+
+// reach is how many tables the planner may join for a node, one behind the other.
+func reach(n Node) int {
+	switch n := n.(type) {
+	case Consent:
+		return len(n.Steps)
+	case Visible:
+		furthest := 0
+		for _, part := range Conjuncts(n.Rows) {
+			furthest = max(furthest, reach(part))
+		}
+		return 1 + furthest
+	case Registered, Recorded:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// DoorView is the view that vetted statements read in place of a protected table: its visible rows. It raises unless the
+// statement is signed.
+func DoorView(table catalog.Name) catalog.Name {
+	return catalog.Name{Schema: GateSchema, Name: derived(doorPrefix, table)}
+}
+
+const doorPrefix = "door_"
+
+// HasDoor tells whether a table whose rows show by n gets a door view, if agents see columns of it as they are. A table that is
+// open to agents needs none.
+func HasDoor(n Node, rel *catalog.Relation) bool {
+	return flattens(n) && (rel.Kind == catalog.Table || rel.Kind == catalog.PartitionedTable) && !rel.IsPartition
+}

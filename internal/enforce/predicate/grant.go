@@ -1,0 +1,184 @@
+package predicate
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// GrantForm is how a column holds the ids that a row is granted to.
+type GrantForm int
+
+// The forms. A column of a list holds elements of the attributes' own type; in JSON the ids are the strings of an array.
+const (
+	GrantText    GrantForm = iota // text[]
+	GrantUUID                     // uuid[]
+	GrantInteger                  // bigint[]
+	GrantJSONB                    // jsonb: an array
+	GrantJSON                     // json, or JSON in a text: an array of scalars
+)
+
+// Grant shows a row whose column names one of the session's ids, or the word that stands for everybody. An id matches
+// whole. What is no list at all, NULL or malformed grants nothing, and raises nothing.
+type Grant struct {
+	Column string
+	Form   GrantForm
+	Cast   bool // the column is of a kindred type, varchar[] or integer[], and is cast
+	To     []Grantee
+	All    string // the word for everybody; "": none
+}
+
+// Grantee is an attribute whose value, or each of whose elements, is an id.
+type Grantee struct {
+	Attribute string
+	List      bool
+	Optional  bool // it may be missing, and is passed over
+}
+
+func (Grant) node() {}
+
+// JSONGrants is the function that looks into JSON in a text: true, false, or NULL for what is not an array of scalars.
+const JSONGrants = GateSchema + ".json_grants"
+
+func (f GrantForm) element() string {
+	switch f {
+	case GrantUUID:
+		return "pg_catalog.uuid"
+	case GrantInteger:
+		return "pg_catalog.int8"
+	default:
+		return "pg_catalog.text"
+	}
+}
+
+// who is the session's ids as an array that is made once for a statement.
+func (n Grant) who() string {
+	element := n.Form.element()
+	var scalars, parts []string
+	for _, to := range n.To {
+		if !to.List {
+			scalars = append(scalars, attrText(to.Attribute)+"::"+element)
+		}
+	}
+	if n.All != "" {
+		scalars = append(scalars, catalog.QuoteLiteral(n.All)+"::"+element)
+	}
+	if len(scalars) > 0 {
+		parts = append(parts, "ARRAY["+strings.Join(scalars, ", ")+"]")
+	}
+	for _, to := range n.To {
+		if to.List {
+			parts = append(parts, attrText(to.Attribute)+"::"+element+"[]")
+		}
+	}
+	return "(SELECT " + strings.Join(parts, " OPERATOR(pg_catalog.||) ") + ")"
+}
+
+// sql is NULL for what is no list. Where the row shows only if it is true, the form without CASE can use an index.
+func (n Grant) sql(row string, negated bool) string {
+	if len(n.To) == 0 && n.All == "" {
+		return "NULL::pg_catalog.bool"
+	}
+	c := column(row, n.Column)
+	switch n.Form {
+	case GrantText, GrantUUID, GrantInteger:
+		if n.Cast {
+			c += "::" + n.Form.element() + "[]"
+		}
+		return c + " OPERATOR(pg_catalog.&&) " + n.who()
+	case GrantJSONB:
+		isArray := equal("pg_catalog.jsonb_typeof("+c+")", "'array'::pg_catalog.text")
+		found := c + " OPERATOR(pg_catalog.?|) " + n.who()
+		if negated {
+			return "CASE WHEN " + isArray + " THEN " + found + " END"
+		}
+		return "(" + found + " AND " + isArray + ")"
+	case GrantJSON:
+		return JSONGrants + "(" + c + "::pg_catalog.text, " + n.who() + ")"
+	default:
+		return "NULL::pg_catalog.bool"
+	}
+}
+
+func (n Grant) judge(row Row, w World) truth {
+	value, ok := row[n.Column]
+	if !ok || len(n.To) == 0 && n.All == "" {
+		return unknown
+	}
+	var who []string
+	missing := false
+	if n.All != "" {
+		who = append(who, n.All)
+	}
+	for _, to := range n.To {
+		id, ok := w.Attributes[to.Attribute]
+		switch {
+		case !ok && to.Optional:
+			missing = true
+		case !ok:
+			return unknown
+		case to.List:
+			who = append(who, elements(id)...)
+		default:
+			who = append(who, id)
+		}
+	}
+	var granted []string
+	switch n.Form {
+	case GrantJSONB, GrantJSON:
+		var ok bool
+		if granted, ok = jsonStrings(value, n.Form == GrantJSON); !ok {
+			return unknown
+		}
+	default:
+		granted = elements(value)
+	}
+	granted = slices.DeleteFunc(granted, func(id string) bool { return !slices.Contains(who, id) })
+	if missing && len(granted) == 0 {
+		return unknown
+	}
+	return truthOf(len(granted) > 0)
+}
+
+// jsonStrings are the strings of a JSON array; false if the text is none, or if its elements must be scalars and are not.
+func jsonStrings(text string, scalars bool) ([]string, bool) {
+	if !utf8.ValidString(text) || scalars && len(text) > 1<<20 {
+		return nil, false
+	}
+	var raw []json.RawMessage
+	if json.Unmarshal([]byte(text), &raw) != nil || raw == nil {
+		return nil, false
+	}
+	out := []string{}
+	for _, r := range raw {
+		var s string
+		switch {
+		case r[0] == '"' && decodable(string(r)) && json.Unmarshal(r, &s) == nil:
+			out = append(out, s)
+		case r[0] == '"', scalars && !jsonScalar.Match(r):
+			return nil, false
+		}
+	}
+	return out, true
+}
+
+// jsonScalar is what is not a string: numbers of a size that jsonb is certain to hold.
+var jsonScalar = regexp.MustCompile(`^(true|false|null|-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?)$`)
+
+// jsonEscape is an escape by number: a pair of surrogates, or any other character.
+var jsonEscape = regexp.MustCompile(`\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.`)
+
+// decodable tells whether jsonb can hold a string: no NUL, and surrogates in pairs only.
+func decodable(quoted string) bool {
+	for _, escape := range jsonEscape.FindAllString(quoted, -1) {
+		e := strings.ToLower(escape)
+		if len(e) == 6 && (e == `\u0000` || e >= `\ud800` && e <= `\udfff`) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,315 @@
+package predicate
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// The schemas of the database side.
+const (
+	Schema     = "pgconsent"      // keys and helper views; agents have no USAGE
+	GateSchema = "pgconsent_gate" // what an agent's statement may name, once rewritten
+	RowsSchema = "pgconsent_rows" // what agents read in place of relations that they hold no right on
+)
+
+// Helper is a table that a predicate reads besides its own row, with the columns it needs of it.
+type Helper struct {
+	Relation *catalog.Relation
+	Columns  []string // sorted
+}
+
+// Helpers returns the tables that n reads besides its own row, sorted by name.
+func Helpers(n Node) []Helper {
+	columns := map[catalog.Name]map[string]bool{}
+	relations := map[catalog.Name]*catalog.Relation{}
+	add := func(r *catalog.Relation, names ...string) {
+		if columns[r.Name] == nil {
+			columns[r.Name] = map[string]bool{}
+			relations[r.Name] = r
+		}
+		for _, name := range names {
+			columns[r.Name][name] = true
+		}
+	}
+	walk(n, nil, func(n Node, row *catalog.Relation) {
+		switch n := n.(type) {
+		case Own, Tenant, Grant, Status, SQL:
+			if row != nil {
+				add(row, columnsOf(n)...)
+			}
+		case Consent:
+			if row != nil && len(n.Steps) > 0 {
+				add(row, n.Steps[0].froms()...)
+			}
+			if n.Kept != nil { // the reader works out what is kept
+				add(n.Kept.Relation, n.Kept.Relation.PrimaryKey...)
+			}
+			for i, step := range n.Steps {
+				add(step.Relation, step.columns()...)
+				add(step.Relation, n.reads(i)...)
+			}
+		case Visible:
+			if row != nil {
+				add(row, n.step().froms()...)
+			}
+			add(n.Relation, n.step().columns()...)
+		case Reference:
+			if row != nil {
+				add(row, n.From...)
+			}
+			add(n.Relation, n.Columns...)
+			if n.Before.Relation != nil {
+				add(n.Before.Relation, n.Before.columns()...)
+				add(n.Before.Relation, n.From...)
+			}
+		case sourced:
+			add(n.Relation, n.columns()...)
+		case chained:
+			add(n.Relation, n.columns()...)
+		case Derived:
+			if row != nil {
+				add(row, n.froms()...)
+			}
+			for _, o := range append([]Origin{n.Origin}, n.Again...) {
+				for i, step := range o.Steps {
+					add(step.Relation, step.columns()...)
+					add(step.Relation, o.reads(i)...)
+				}
+				if o.Source != nil {
+					add(o.Source, o.Key)
+				}
+			}
+			for _, o := range n.Again {
+				add(n.Of(), o.froms()...)
+				add(n.Of(), n.Of().PrimaryKey...)
+			}
+		case Recorded:
+			if row != nil {
+				add(row, n.froms()...)
+			}
+			for i, step := range n.Steps {
+				add(step.Relation, step.columns()...)
+				add(step.Relation, n.reads(i)...)
+			}
+			if n.Record.Relation != nil {
+				add(n.Record.Relation, n.Record.columns()...)
+			}
+			if g := n.Record.Guardians; g != nil {
+				add(g.Relation, g.columns()...)
+			}
+		case Registered:
+			if row != nil {
+				add(row, n.froms()...)
+			}
+			for i, step := range n.Of.Steps {
+				add(step.Relation, step.columns()...)
+				add(step.Relation, n.Of.reads(i)...)
+			}
+			add(registry, registryColumns()...)
+		}
+	})
+	var out []Helper
+	for _, name := range slices.SortedFunc(maps.Keys(columns), compareNames) {
+		out = append(out, Helper{relations[name], sortedKeys(columns[name])})
+	}
+	return out
+}
+
+// Links returns the tables whose emptiness shows rows: where their helper view is empty, n asks pgconsent.empty_…()
+// whether the table is. Sorted by name.
+func Links(n Node) []*catalog.Relation {
+	found := map[catalog.Name]*catalog.Relation{}
+	walk(n, nil, func(n Node, _ *catalog.Relation) {
+		if c, ok := n.(Consent); ok && !c.Required && len(c.Steps) > 0 {
+			found[c.Steps[0].Relation.Name] = c.Steps[0].Relation
+		}
+		if c, ok := n.(Recorded); ok && !c.Required && len(c.Steps) > 0 {
+			found[c.Steps[0].Relation.Name] = c.Steps[0].Relation
+		}
+		if c, ok := n.(Registered); ok && !c.Of.Required && len(c.Of.Steps) > 0 {
+			found[c.Of.Steps[0].Relation.Name] = c.Of.Steps[0].Relation
+		}
+	})
+	var out []*catalog.Relation
+	for _, name := range slices.SortedFunc(maps.Keys(found), compareNames) {
+		out = append(out, found[name])
+	}
+	return out
+}
+
+// walk visits n and the predicates inside it; row is the helper table whose row a node speaks of, nil for the outer row.
+func walk(n Node, row *catalog.Relation, visit func(Node, *catalog.Relation)) {
+	visit(n, row)
+	switch n := n.(type) {
+	case All:
+		for _, part := range n {
+			walk(part, row, visit)
+		}
+	case Any:
+		for _, part := range n {
+			walk(part, row, visit)
+		}
+	case Not:
+		walk(n.Node, row, visit)
+	case Visible:
+		walk(n.Rows, n.Relation, visit)
+	case Reference:
+		walk(n.Rows, n.Relation, visit)
+	case Derived:
+		if n.Unless != nil {
+			walk(n.Unless, row, visit)
+		}
+		walk(n.Rows, n.Of(), visit)
+		for _, o := range n.Again {
+			if o.Unless != nil {
+				walk(o.Unless, n.Of(), visit)
+			}
+		}
+	case sourced:
+		if n.Where != nil {
+			walk(n.Where, n.Relation, visit)
+		}
+	case chained:
+		walk(n.Rows, n.Relation, visit)
+	case Recorded:
+		if n.Record.Rows != nil {
+			walk(n.Record.Rows, n.Record.Relation, visit)
+		}
+		if g := n.Record.Guardians; g != nil && g.Rows != nil {
+			walk(g.Rows, g.Relation, visit)
+		}
+	}
+}
+
+// columnsOf are the columns of its own row that a node without parts reads.
+func columnsOf(n Node) []string {
+	switch n := n.(type) {
+	case Own:
+		return []string{n.Column}
+	case Tenant:
+		return []string{n.Column}
+	case Grant:
+		return []string{n.Column}
+	case Status:
+		return []string{n.Column}
+	case SQL:
+		return ColumnsOf(n.Expr)
+	default:
+		return nil
+	}
+}
+
+// Attributes returns the attributes that n uses at any depth, sorted, optional ones too.
+func Attributes(n Node) []string { return sortedKeys(uses(n)) }
+
+// conjunctive returns the attributes without which n is certain to show nothing.
+func conjunctive(n Node) []string {
+	switch n := n.(type) {
+	case Own:
+		return []string{n.Attribute}
+	case All:
+		var out []string
+		for _, part := range n {
+			out = append(out, conjunctive(part)...)
+		}
+		return out
+	case Visible:
+		return conjunctive(n.Rows)
+	default:
+		return nil
+	}
+}
+
+// HelperView is the view that policies read in place of a table. It belongs to the reader role, so that the agent's own
+// row security does not apply inside.
+func HelperView(table catalog.Name) catalog.Name {
+	return catalog.Name{Schema: Schema, Name: derived("h_", table)}
+}
+
+// GateView is the view that signed statements read in place of a table. It raises unless the statement is signed.
+func GateView(table catalog.Name) catalog.Name {
+	return catalog.Name{Schema: GateSchema, Name: derived("", table)}
+}
+
+// RowView is the view that agents read in place of a table with hidden or masked columns. Row security of the table holds
+// in it.
+func RowView(table catalog.Name) catalog.Name {
+	return catalog.Name{Schema: RowsSchema, Name: derived("", table)}
+}
+
+// WalledView is the row view with the predicate in it once more: the second wall of a table whose predicate cannot stand in
+// an agent's text, which the columns it reads are hidden from.
+func WalledView(table catalog.Name) catalog.Name {
+	return catalog.Name{Schema: RowsSchema, Name: derived("w_", table)}
+}
+
+// KeyedView has the columns, too, that exist by key only. Agents hold no right on it: they call the function of its name,
+// which returns the rows of the keys that it is given. walled says that the predicate is in it, as in a [WalledView].
+func KeyedView(table catalog.Name, walled bool) catalog.Name {
+	if walled {
+		return catalog.Name{Schema: RowsSchema, Name: derived("wkey_", table)}
+	}
+	return catalog.Name{Schema: RowsSchema, Name: derived("key_", table)}
+}
+
+// EmptyFunction says that a link table has no rows at all.
+func EmptyFunction(table catalog.Name) catalog.Name {
+	return catalog.Name{Schema: Schema, Name: derived("empty_", table)}
+}
+
+// StampFunction is the trigger function that sets the stamped columns of a table.
+func StampFunction(table catalog.Name) catalog.Name {
+	return catalog.Name{Schema: Schema, Name: derived("stamp_", table)}
+}
+
+// PrivacyFunction is the trigger function that notes who is let in or out by the rows of a table.
+func PrivacyFunction(table catalog.Name) catalog.Name {
+	return catalog.Name{Schema: Schema, Name: derived("privacy_", table)}
+}
+
+// CopyView is what COPY FROM writes to in place of a table: row security would refuse the table itself. It has no rows.
+func CopyView(table catalog.Name) catalog.Name {
+	return catalog.Name{Schema: RowsSchema, Name: derived("in_", table)}
+}
+
+// CopyFunction is the trigger function that inserts what is copied to the view, as whoever copies.
+func CopyFunction(table catalog.Name) catalog.Name {
+	return catalog.Name{Schema: Schema, Name: derived("copy_", table)}
+}
+
+// GroupView is the view that signed aggregates read in place of a table: its visible rows, and those that count in groups
+// only. It raises unless the statement is signed.
+func GroupView(table catalog.Name) catalog.Name {
+	return catalog.Name{Schema: GateSchema, Name: derived("group_", table)}
+}
+
+// prefixes are those of names that stand beside names without any: a schema of that name would get the same.
+var prefixes = map[string]bool{"door": true, "group": true, "w": true, "in": true, "key": true, "wkey": true}
+
+// derived makes a name of a table's name that no other table has, within the 63 bytes of an identifier.
+func derived(prefix string, table catalog.Name) string {
+	name := prefix + table.Schema + "_" + table.Name
+	if len(name) <= 50 && !strings.Contains(table.Schema, "_") && !prefixes[table.Schema] {
+		return name
+	}
+	sum := sha256.Sum256([]byte(table.Schema + "\x00" + table.Name))
+	short := name
+	if len(short) > 46 {
+		short = strings.ToValidUTF8(short[:46], "")
+	}
+	return short + "_" + hex.EncodeToString(sum[:8])
+}
+
+func compareNames(a, b catalog.Name) int {
+	if c := strings.Compare(a.Schema, b.Schema); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Name, b.Name)
+}
+
+func sortedKeys(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }

@@ -1,0 +1,26 @@
+package predicate
+
+import (
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// CurrentCatalog is true, or raises while a statement is planned that was decided before the catalogs changed.
+const CurrentCatalog = "pgconsent_gate.current_catalog()"
+
+// KeyType is the type that values of a key's column are given and taken as, without a length.
+func KeyType(c *catalog.Column) string {
+	switch plain, _, _ := strings.Cut(c.Type, "("); plain {
+	case "uuid", "date":
+		return "pg_catalog." + plain
+	case "smallint":
+		return "pg_catalog.int2"
+	case "integer":
+		return "pg_catalog.int4"
+	case "bigint":
+		return "pg_catalog.int8"
+	default: // text and varchar compare as text
+		return "pg_catalog.text"
+	}
+}

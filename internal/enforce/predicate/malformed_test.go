@@ -1,0 +1,113 @@
+package predicate_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// A node that lacks what it needs hides every row, in every form and under Not as well; and so does, under Not, whatever reads
+// other tables. No policy makes such a node: it is the last thing that holds if one ever does.
+func TestWhatCannotBeWrittenHides(t *testing.T) {
+	relation := func(name string, key ...string) *catalog.Relation {
+		return &catalog.Relation{Name: catalog.Name{Schema: "public", Name: name}, Kind: catalog.Table, PrimaryKey: key, Columns: []catalog.Column{
+			{Name: "id", Type: "integer", TypeOID: 23}, {Name: "other", Type: "integer", TypeOID: 23}, {Name: "ids", Type: "bigint[]", TypeOID: 1016}, {Name: "status", Type: "text", TypeOID: 25}}}
+	}
+	items, others, keyless := relation("items", "id"), relation("others", "id"), relation("keyless")
+	step := func(to *catalog.Relation) predicate.Step {
+		return predicate.Step{Relation: to, Column: "id", From: "other"}
+	}
+	from := func(to *catalog.Relation) predicate.Origin {
+		return predicate.Origin{Steps: []predicate.Step{step(to)}}
+	}
+	list := predicate.List{Column: "ids", Form: predicate.GrantInteger}
+	record := predicate.Record{Relation: others, Grantor: "id"}
+	for name, n := range map[string]predicate.Node{
+		"nothing":                       nil,
+		"no parts of all":               predicate.All{},
+		"no parts of any":               predicate.Any{},
+		"a consent without steps":       predicate.Consent{Status: "status", Is: "granted"},
+		"derived of nothing":            predicate.Derived{Rows: predicate.Open{}},
+		"derived of no table":           predicate.Derived{Origin: predicate.Origin{List: list, Key: "id"}, Rows: predicate.Open{}},
+		"derived by no key":             predicate.Derived{Origin: predicate.Origin{List: list, Source: others}, Rows: predicate.Open{}},
+		"derived without rows":          predicate.Derived{Origin: from(others)},
+		"derived again of nothing":      predicate.Derived{Origin: from(others), Rows: predicate.Open{}, Again: []predicate.Origin{{}}},
+		"derived again of another":      predicate.Derived{Origin: from(others), Rows: predicate.Open{}, Again: []predicate.Origin{from(items)}},
+		"derived again without a key":   predicate.Derived{Origin: from(keyless), Rows: predicate.Open{}, Again: []predicate.Origin{from(keyless)}},
+		"a record of nobody":            predicate.Recorded{Record: record},
+		"a record that is nowhere":      predicate.Recorded{Subject: "other"},
+		"the registry about nobody":     predicate.Registered{Tables: []string{"items"}},
+		"a reference of no columns":     predicate.Reference{Relation: others, Rows: predicate.Open{}},
+		"a reference to no column":      predicate.Reference{Relation: others, From: []string{"other"}, Rows: predicate.Open{}},
+		"a reference to columns beside": predicate.Reference{Relation: others, From: []string{"other"}, Columns: []string{"id", "other"}, Rows: predicate.Open{}},
+	} {
+		hidesAs(t, name, n, items, "false")
+		hidesAs(t, "not "+name, predicate.Not{Node: n}, items, "NOT (true)")
+	}
+	for name, n := range map[string]predicate.Node{
+		"a consent":    predicate.Consent{Steps: []predicate.Step{step(others)}, Status: "status", Is: "granted"},
+		"visible":      predicate.Visible{Relation: others, Column: "id", From: "other", Rows: predicate.Open{}},
+		"derived":      predicate.Derived{Origin: from(others), Rows: predicate.Open{}},
+		"a record":     predicate.Recorded{Subject: "other", Record: record},
+		"the registry": predicate.Registered{Of: predicate.Recorded{Subject: "other"}, Tables: []string{"items"}},
+		"a reference":  predicate.Reference{Relation: others, From: []string{"other"}, Columns: []string{"id"}, Rows: predicate.Open{}},
+	} {
+		hidesAs(t, "not "+name, predicate.Not{Node: n}, items, "NOT (true)")
+		if sql := predicate.Check(n, items); strings.HasSuffix(sql, "false") {
+			t.Errorf("%s hides everything: %s", name, sql)
+		}
+	}
+	for _, o := range []predicate.Origin{{}, {List: list, Source: others}, {List: list, Key: "id"}} {
+		if _, where := o.Products(items, "i", "o"); where != "false" || o.Made("i", "o") != "false" {
+			t.Errorf("%+v: made where %s, %s", o, where, o.Made("i", "o"))
+		}
+	}
+	ofElement := record
+	ofElement.Element = "id"
+	for _, n := range []predicate.Recorded{{Record: record}, {Subject: "other"}, {Subject: "other", Record: ofElement}} {
+		if sql := predicate.Subject(n, "t", nil); sql != "" {
+			t.Errorf("%+v: who is asked: %s", n, sql)
+		}
+	}
+	if sql := predicate.Registry(predicate.Registered{}, "t", nil); sql != "" {
+		t.Errorf("who is asked: %s", sql)
+	}
+}
+
+func hidesAs(t *testing.T, name string, n predicate.Node, of *catalog.Relation, want string) {
+	t.Helper()
+	inject, _ := predicate.Inject(n, "r")
+	for form, sql := range map[string]string{
+		"policy": predicate.Policy(n, of), "check": predicate.Check(n, of), "new": predicate.OfNewRow(n),
+		"inject": strings.TrimSuffix(strings.TrimPrefix(inject, "(CASE WHEN "), " THEN true END) IS NOT NULL"),
+		"direct": strings.TrimSuffix(strings.TrimPrefix(predicate.Direct(n, "t", nil), "("), ") IS TRUE"),
+	} {
+		if sql != want && !strings.HasSuffix(sql, " AND "+want) {
+			t.Errorf("%s, %s: %s", name, form, sql)
+		}
+	}
+	if predicate.Eval(n, predicate.Row{"id": "1", "other": "1"}, predicate.World{Tables: map[catalog.Name][]predicate.Row{{Schema: "public", Name: "others"}: {{"id": "1"}}}}) {
+		t.Errorf("%s: the model shows a row", name)
+	}
+}
+
+// An attribute is replaced where it is asked for, and nowhere else: a constant of the policy may look like it.
+func TestConstantsReplaceNothingInQuotes(t *testing.T) {
+	const ask = "pgconsent_gate.attr('user')"
+	for sql, want := range map[string]string{
+		ask + " = " + ask:                   "'it''s'::pg_catalog.text = 'it''s'::pg_catalog.text",
+		`"` + ask + `" = ` + ask:            `"` + ask + `" = 'it''s'::pg_catalog.text`,
+		`'pgconsent_gate.attr(''user'')'`:   `'pgconsent_gate.attr(''user'')'`,
+		`'"' = ` + ask + ` OR "'" = 1`:      `'"' = 'it''s'::pg_catalog.text OR "'" = 1`,
+		"pgconsent_gate.attr('user":         "pgconsent_gate.attr('user",
+		"pgconsent_gate.attr('nobody')":     "NULL::pg_catalog.text",
+		fmt.Sprintf("'%s' = %s", `x"`, ask): `'x"' = 'it''s'::pg_catalog.text`,
+	} {
+		if got := predicate.Constants(sql, map[string]string{"user": "it's"}); got != want {
+			t.Errorf("%s becomes %s, not %s", sql, got, want)
+		}
+	}
+}

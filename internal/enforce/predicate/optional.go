@@ -1,0 +1,68 @@
+package predicate
+
+import "github.com/pgconsent/pgconsent/internal/sql/catalog"
+
+// An attribute that may be missing is not demanded: where it is, what compares with it is unknown, and a grant passes it
+// over. Under Not, which would turn that into a row that shows, a condition that needs it hides the row.
+
+// uses returns the attributes that n uses at any depth, optional ones too.
+func uses(n Node) map[string]bool {
+	out := map[string]bool{}
+	walk(n, nil, func(n Node, _ *catalog.Relation) {
+		for _, a := range attributesOf(n) {
+			out[a.Name] = true
+		}
+	})
+	return out
+}
+
+// demanded returns the attributes without which n shows nothing.
+func demanded(n Node) map[string]bool {
+	out := map[string]bool{}
+	walk(n, nil, func(n Node, _ *catalog.Relation) {
+		for _, a := range attributesOf(n) {
+			if !a.Optional {
+				out[a.Name] = true
+			}
+		}
+	})
+	return out
+}
+
+// attributesOf are those of a node without parts.
+func attributesOf(n Node) []Attr {
+	switch n := n.(type) {
+	case Own:
+		return []Attr{{Name: n.Attribute, Type: n.Type, Optional: n.Optional}}
+	case Tenant:
+		return attributesOf(n.Own)
+	case Grant:
+		var out []Attr
+		for _, to := range n.To {
+			out = append(out, Attr{Name: to.Attribute, Optional: to.Optional})
+		}
+		return out
+	case Recorded:
+		return append(attributesOf(Grant{To: n.But}), attributesOf(n.Record.Grantee)...)
+	case Registered:
+		var out []Attr
+		for _, to := range [][]Grantee{n.Of.But, n.SessionCategories, n.SessionPurposes, n.Grantees, n.Contexts} {
+			out = append(out, attributesOf(Grant{To: to})...)
+		}
+		return out
+	case SQL:
+		return n.attributes()
+	default:
+		return nil
+	}
+}
+
+// despite makes a condition under Not true where an optional attribute of n is missing.
+func despite(n Node, condition string) string {
+	for _, a := range attributesOf(n) {
+		if a.Optional {
+			condition = "(" + attr(a.Name) + " IS NULL OR " + condition + ")"
+		}
+	}
+	return condition
+}

@@ -1,0 +1,109 @@
+package predicate
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// Own shows a row whose column equals an attribute of the session, or one of its elements if the attribute is a list.
+type Own struct {
+	Column    string
+	Attribute string
+	Type      string // that the attribute is compared as, qualified: pg_catalog.uuid, pg_catalog.text[], pg_catalog.bpchar for a text with a char(n)
+	AsText    bool   // the column is an enum: its text is compared
+	Optional  bool   // the attribute may be missing
+}
+
+// Tenant shows a row that Own shows, or whose column holds the value that everybody shares.
+type Tenant struct {
+	Own
+	Shared     string // the value, of the attribute's type; "": none
+	SharedNull bool   // NULL is shared: rows without a tenant are everybody's
+}
+
+func (Own) node()    {}
+func (Tenant) node() {}
+
+// compared is the row's side of the comparison: the column itself, so that an index on it serves.
+func (n Own) compared(row string) string {
+	if n.AsText {
+		return column(row, n.Column) + "::pg_catalog.text"
+	}
+	return column(row, n.Column)
+}
+
+// known makes the comparison with a list NULL for a NULL: with an empty list it would be false, and Not show the row.
+func (n Own) known(row, comparison string, negated bool) string {
+	if negated && list(n.Type) {
+		return "CASE WHEN " + column(row, n.Column) + " IS NOT NULL THEN " + comparison + " END"
+	}
+	return comparison
+}
+
+func (n Own) sql(row string, negated bool) string {
+	if list(n.Type) {
+		return n.known(row, oneOf(n.compared(row), "(SELECT "+attrText(n.Attribute)+"::"+n.Type+")::"+n.Type), negated)
+	}
+	return equal(n.compared(row), attr(n.Attribute)+"::"+n.Type)
+}
+
+func (n Tenant) sql(row string, negated bool) string {
+	own := n.Own.sql(row, negated)
+	if n.Shared != "" {
+		shared := catalog.QuoteLiteral(n.Shared) + "::" + strings.TrimSuffix(n.Type, "[]")
+		if list(n.Type) {
+			own = n.known(row, oneOf(n.compared(row), "(SELECT "+attrText(n.Attribute)+"::"+n.Type+" OPERATOR(pg_catalog.||) ARRAY["+shared+"])::"+n.Type), negated)
+		} else {
+			own = oneOf(n.compared(row), "ARRAY["+attr(n.Attribute)+"::"+n.Type+", "+shared+"]")
+		}
+	}
+	if n.SharedNull {
+		return "(" + column(row, n.Column) + " IS NULL OR " + own + ")"
+	}
+	return own
+}
+
+func (n Own) judge(row Row, w World) truth {
+	value, ok := row[n.Column]
+	attribute, sealed := w.Attributes[n.Attribute]
+	if !ok || !sealed {
+		return unknown
+	}
+	of := []string{attribute}
+	if list(n.Type) {
+		of = elements(attribute)
+	}
+	return truthOf(slices.ContainsFunc(of, func(a string) bool {
+		if strings.HasPrefix(n.Type, "pg_catalog.bpchar") { // blanks at the end mean nothing
+			return strings.TrimRight(a, " ") == strings.TrimRight(value, " ")
+		}
+		return a == value
+	}))
+}
+
+func (n Tenant) judge(row Row, w World) truth {
+	value, ok := row[n.Column]
+	if !ok && n.SharedNull || ok && n.Shared != "" && value == n.Shared {
+		return yes
+	}
+	return n.Own.judge(row, w)
+}
+
+// list tells whether an attribute's type is one of lists.
+func list(sqlType string) bool { return strings.HasSuffix(sqlType, "[]") }
+
+// elements are those of a list's value that are not NULL; none if it is no list.
+func elements(value string) []string {
+	parsed, _ := ParseArray(value)
+	var out []string
+	for _, e := range parsed {
+		if e != nil {
+			out = append(out, *e)
+		}
+	}
+	return out
+}
+
+func oneOf(value, array string) string { return value + " OPERATOR(pg_catalog.=) ANY (" + array + ")" }

@@ -1,0 +1,417 @@
+package predicate_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+type object map[string]any
+
+// policy draws a policy in which every table is listed. What it says is JSON, which is YAML as well.
+func (s *schema) policy() string {
+	attributes := object{}
+	for name, t := range attributeTypes {
+		attributes[name] = object{"type": t, "source": "credential"}
+	}
+	for _, family := range families {
+		attributes["live_"+family] = s.live(family, false)
+		attributes["opt_"+family] = s.live(family, true)
+		attributes["calc_"+family] = s.calculated(family)
+	}
+	tables := object{}
+	for i, t := range s.tables {
+		var rows []any
+		for range 1 + s.IntN(2) {
+			rows = append(rows, s.block(t, i, 2))
+		}
+		tables[s.written(t)] = object{"rows": rows}
+	}
+	return plainJSON(object{"version": 1, "attributes": attributes, "tables": tables})
+}
+
+func (s *schema) written(t *table) string { return s.name + "." + t.name }
+
+// block draws a block for rows of the i-th table; visible leads to tables before it.
+func (s *schema) block(t *table, i, depth int) any {
+	kinds := []string{"shared", "own", "tenant", "grant", "grant", "status", "sql", "sql", "consent", "consent", "consent", "not", "recorded", "recorded", "registered", "registered"}
+	if i > 0 {
+		kinds = append(kinds, "visible", "visible", "visible", "derived", "derived")
+	}
+	if depth > 0 {
+		kinds = append(kinds, "all", "any", "any", "any", "any")
+	}
+	if s.chance(3) {
+		return "open"
+	}
+	switch kind := s.pick(kinds...); kind {
+	case "all", "any":
+		var parts []any
+		for range 1 + s.IntN(3) {
+			parts = append(parts, s.block(t, i, depth-1))
+		}
+		return object{kind: parts}
+	case "not":
+		return object{"not": s.ownBlock(t, depth)}
+	case "consent":
+		if b := s.consent(t); b != nil {
+			return object{"consent": b}
+		}
+	case "recorded":
+		if b := s.recorded(t); b != nil {
+			return object{"consent": b}
+		}
+	case "registered":
+		if b := s.registered(t); b != nil {
+			return object{"consent": b}
+		}
+	case "shared":
+		if b := s.shared(t); b != nil {
+			return object{"shared": b}
+		}
+	case "derived":
+		if b := s.derived(t, i); b != nil {
+			return object{"derived": b}
+		}
+	case "visible":
+		target := s.tables[s.IntN(i)]
+		if from, to := s.link(t, target); from != nil {
+			visible := object{s.written(target): s.pairs(t, target, from, to)}
+			if s.chance(25) {
+				visible["where"] = []any{s.ownBlock(target, 0)}
+			}
+			return object{"visible": visible}
+		}
+	}
+	return s.ownBlock(t, depth)
+}
+
+// ownBlock draws a block over the row's own columns.
+func (s *schema) ownBlock(t *table, depth int) any {
+	if depth > 0 && s.chance(25) {
+		parts := []any{s.ownBlock(t, depth-1), s.ownBlock(t, depth-1)}
+		return object{s.pick("all", "any"): parts}
+	}
+	switch s.pick("own", "tenant", "grant", "status", "sql", "not") {
+	case "not":
+		return object{"not": s.ownBlock(t, depth-1)}
+	case "own":
+		return object{"own": s.compared(t)}
+	case "tenant":
+		b := s.compared(t)
+		if attribute := b["is"].(string); s.chance(70) {
+			family := attribute[strings.IndexByte(attribute, '_')+1:]
+			if b["shared"] = any(s.value(family)); b["shared"] == "" {
+				b["shared"] = "a"
+			}
+		}
+		if s.chance(30) {
+			b["shared"] = nil
+		}
+		return object{"tenant": b}
+	case "grant":
+		if granted := t.where(func(c *tableColumn) bool { return c.use == list || c.use == document || c.use == jsonText }); len(granted) > 0 {
+			return object{"grant": s.grant(granted[s.IntN(len(granted))])}
+		}
+	case "sql":
+		return object{"sql": s.expression(t, 2)}
+	}
+	column := t.where(func(c *tableColumn) bool { return c.use == status })[0]
+	is := s.pick("granted", "granted", "refused", "none")
+	if column.sqlType == "boolean" {
+		is = s.pick("true", "false")
+	}
+	return object{"status": object{"column": column.name, "is": is}}
+}
+
+// attribute draws the beginning of an attribute's name: first come those of the credential.
+func (s *schema) attribute(prefixes ...string) string {
+	if s.plain {
+		prefixes = prefixes[:2]
+	}
+	return s.pick(prefixes...)
+}
+
+func (s *schema) compared(t *table) object {
+	columns := t.where(func(c *tableColumn) bool { return c.keyed() || c.sqlType == "public.mood" || c.family == "character" })
+	c := columns[s.IntN(len(columns))]
+	family := c.family
+	if c.use == coded {
+		family = "text"
+	}
+	return object{"column": c.name, "is": s.attribute("one_", "one_", "many_", "live_", "opt_", "calc_") + family}
+}
+
+func (s *schema) grant(c *tableColumn) object {
+	families := families
+	if c.use == list && c.family != "text" {
+		families = []string{c.family}
+	}
+	var to []string
+	for range 1 + s.IntN(3) {
+		to = append(to, s.attribute("one_", "many_", "live_", "opt_", "opt_", "calc_")+s.pick(families...))
+	}
+	b := object{"column": c.name, "to": to}
+	if len(families) > 1 && s.chance(50) {
+		b["all"] = "*"
+	}
+	return b
+}
+
+// link finds a column of t and one of target that compare, by preference a reference and its key.
+func (s *schema) link(t, target *table) (from, to *tableColumn) {
+	type pair struct{ from, to *tableColumn }
+	var good, any []pair
+	for _, a := range t.where((*tableColumn).linkable) {
+		for _, b := range target.where((*tableColumn).linkable) {
+			if a.family != b.family || collation(a) != collation(b) {
+				continue
+			}
+			any = append(any, pair{a, b})
+			if a.target == target && b == target.key || b.target == t && a == t.key {
+				good = append(good, pair{a, b})
+			}
+		}
+	}
+	switch {
+	case len(good) > 0 && s.chance(93):
+		any = good
+	case s.chance(70): // joins of few values with few values grow fast
+		any = nil
+	}
+	if len(any) == 0 {
+		return nil, nil
+	}
+	p := any[s.IntN(len(any))]
+	return p.from, p.to
+}
+
+// pairs are the columns of a link; sometimes two.
+func (s *schema) pairs(t, target *table, from, to *tableColumn) object {
+	out := object{to.name: from.name}
+	if target.composite && s.chance(70) || s.chance(25) {
+		second := target.columns[0]
+		if !target.composite {
+			linkable := target.where((*tableColumn).linkable)
+			second = linkable[s.IntN(len(linkable))]
+		}
+		for _, c := range t.where((*tableColumn).linkable) {
+			if c.family == second.family && collation(c) == collation(second) && out[second.name] == nil && s.chance(60) {
+				out[second.name] = c.name
+			}
+		}
+	}
+	return out
+}
+
+func collation(c *tableColumn) bool { return strings.Contains(c.sqlType, "COLLATE") }
+
+func (s *schema) consent(t *table) object {
+	var every []any
+	at, plain := t, true
+	for range 1 + s.IntN(2) {
+		target := s.tables[s.IntN(len(s.tables))]
+		from, to := s.link(at, target)
+		if from == nil {
+			break
+		}
+		pairs := s.pairs(at, target, from, to)
+		plain = plain && s.noted(at, target, pairs)
+		every = append(every, object{s.written(target): pairs})
+		at = target
+	}
+	if every == nil {
+		return nil
+	}
+	column := at.where(func(c *tableColumn) bool { return c.use == status })[0]
+	is := "granted"
+	if column.sqlType == "boolean" {
+		is = "true"
+	}
+	b := object{"every": every, "status": column.name, "is": is}
+	if instants := at.where(func(c *tableColumn) bool { return c.use == instant }); !s.plain && len(instants) > 0 && s.chance(40) { // attributes are compared without a clock
+		b["expires"] = instants[0].name
+	}
+	if t.primary && plain && s.chance(40) {
+		b["materialize"] = true
+	}
+	return b
+}
+
+// noted tells whether the columns of a link have types whose changes triggers can note.
+func (s *schema) noted(t, target *table, pairs object) bool {
+	column := func(of *table, name string) *tableColumn {
+		return of.where(func(c *tableColumn) bool { return c.name == name })[0]
+	}
+	for to, from := range pairs {
+		for _, c := range []*tableColumn{column(target, to), column(t, from.(string))} {
+			if !slices.Contains([]string{"uuid", "integer", "text"}, c.family) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// recorded draws consent by records. Everything is a record to it: what matters is that ids meet.
+func (s *schema) recorded(t *table) object {
+	b := object{}
+	at := t
+	if s.chance(30) {
+		target := s.tables[s.IntN(len(s.tables))]
+		if from, to := s.link(t, target); from != nil {
+			b["every"] = []any{object{s.written(target): s.pairs(t, target, from, to)}}
+			at = target
+		}
+	}
+	lists := at.where(func(c *tableColumn) bool { return c.use == list || c.use == document || c.use == jsonText })
+	var subject *tableColumn
+	if len(lists) > 0 && s.chance(75) {
+		subject = lists[s.IntN(len(lists))]
+		b["subjects"] = subject.name
+	} else {
+		keyed := at.where((*tableColumn).keyed)
+		subject = keyed[s.IntN(len(keyed))]
+		b["subject"] = subject.name
+	}
+	ids := func(r *table, of *tableColumn) *tableColumn {
+		columns := r.where(func(c *tableColumn) bool {
+			return c.keyed() && c.family == of.family && (collation(c) == collation(of))
+		})
+		if len(columns) == 0 {
+			return nil
+		}
+		return columns[s.IntN(len(columns))]
+	}
+	record := s.tables[s.IntN(len(s.tables))]
+	grantor := ids(record, subject)
+	if grantor == nil {
+		return nil
+	}
+	if s.chance(70) {
+		b["but"] = []string{s.pick("one_", "many_") + subject.family}
+	}
+	grantees := record.where(func(c *tableColumn) bool { return c.keyed() })
+	grantee := grantees[s.IntN(len(grantees))]
+	to := object{"column": grantee.name, "to": []string{s.pick("one_", "many_") + grantee.family, "many_" + grantee.family}}
+	if grantee.family == "text" && s.chance(50) {
+		to["all"] = "*"
+	}
+	r := object{"table": s.written(record), "grantor": grantor.name, "grantee": to}
+	match := func(target *table) object {
+		from, to := s.link(t, target)
+		if from == nil {
+			return nil
+		}
+		return s.pairs(t, target, from, to)
+	}
+	if s.chance(30) {
+		if pairs := match(record); pairs != nil {
+			r["match"] = pairs
+		}
+	}
+	if s.chance(50) {
+		table := s.tables[s.IntN(len(s.tables))]
+		ward, guardian := ids(table, subject), ids(table, grantor)
+		if ward != nil && guardian != nil {
+			g := object{"table": s.written(table), "subject": ward.name, "guardian": guardian.name}
+			if s.chance(20) {
+				if pairs := match(table); pairs != nil {
+					g["match"] = pairs
+				}
+			}
+			if s.chance(20) {
+				g["where"] = []any{s.ownBlock(table, 0)}
+			}
+			r["guardians"] = g
+		}
+	}
+	if s.chance(40) {
+		scopes := record.where(func(c *tableColumn) bool { return c.keyed() })
+		scope := scopes[s.IntN(len(scopes))]
+		is := object{"column": scope.name}
+		if c := ids(t, scope); c != nil && s.chance(70) {
+			is["is"] = []string{c.name}
+		}
+		if in := t.where(func(c *tableColumn) bool {
+			return (c.use == list || c.use == document || c.use == jsonText) && c.family == scope.family && collation(scope) == collation(c)
+		}); len(in) > 0 && s.chance(70) {
+			is["in"] = []string{in[s.IntN(len(in))].name}
+		}
+		if scope.family == "text" && s.chance(50) {
+			is["all"] = "*"
+		}
+		if len(is) > 1 {
+			r["scope"] = is
+		}
+	}
+	for _, key := range []string{"revoked", "expires"} {
+		if instants := record.where(func(c *tableColumn) bool { return c.use == instant }); len(instants) > 0 && s.chance(20) {
+			r[key] = instants[0].name
+		}
+	}
+	if s.chance(20) {
+		r["where"] = []any{s.ownBlock(record, 0)}
+	}
+	b["record"] = r
+	return b
+}
+
+// expression draws an expression over the table's columns.
+func (s *schema) expression(t *table, depth int) string {
+	if depth > 0 && s.chance(50) {
+		a, b := s.expression(t, depth-1), s.expression(t, depth-1)
+		return s.pick("("+a+" AND "+b+")", "("+a+" OR "+b+")", "NOT ("+a+")", "("+a+") IS NOT TRUE", "("+a+") IS UNKNOWN", "CASE WHEN "+a+" THEN "+b+" END", "coalesce("+a+", "+b+")")
+	}
+	usable := t.where(func(c *tableColumn) bool {
+		return (c.use != coded || c.family == "character") && (c.use != jsonText || c.sqlType != "json") && !(s.plain && (c.use == instant || c.use == naive || c.use == day)) // attributes are compared without a clock
+	})
+	c := usable[s.IntN(len(usable))]
+	other := c
+	if alike := t.where(func(o *tableColumn) bool { return o.keyed() && o.family == c.family }); len(alike) > 0 {
+		other = alike[s.IntN(len(alike))]
+	}
+	templates := map[string][]string{
+		"text": {
+			"{} = 'a'", "{} <> 'b'", "{} IS NOT NULL", "{} LIKE 'a%'", "{} NOT LIKE '_'", "lower({}) = 'a'", "{} = ANY (attribute('many_text'))", "coalesce({}, 'a') = 'a'", "{} IS DISTINCT FROM attribute('one_text')",
+			"{} IN ('a', 'it''s', '')", "length({}) > 1", "starts_with({}, attribute('one_text'))", "{} = ~", "coalesce({}, ~) = 'a'", "CASE {} WHEN 'a' THEN true WHEN ~ THEN false END",
+		},
+		"integer": {"{} > 1", "{} BETWEEN 0 AND 2", "{} = attribute('one_integer')", "{} <> ALL (attribute('many_integer'))", "nullif({}, 1) < 3", "{} IS NULL", "{} <= ~", "{} NOT IN (1, 2)"},
+		"uuid":    {"{} = attribute('one_uuid')", "{} = ANY (attribute('many_uuid'))", "{} IS NOT DISTINCT FROM attribute('one_uuid')", "{}::text = attribute('one_text')", "{} <> '" + id(1) + "'", "{} = ~"},
+	}[c.family]
+	switch c.use {
+	case coded:
+		templates = []string{"{} = 'a'", "{} <> 'b'", "{} LIKE 'a%'", "length({}) > 1", "lower({}) = 'a'", "{} = ANY (attribute('many_text'))", "{} IS DISTINCT FROM attribute('one_text')"}
+	case list:
+		templates = []string{"{} && attribute('many_" + c.family + "')", "{} @> attribute('many_" + c.family + "')", "attribute('one_" + c.family + "') = ANY ({})", "cardinality({}) > 1", "{} <@ attribute('many_" + c.family + "')"}
+	case document:
+		templates = []string{"{} ->> 'k' = 'a'", "{} ? 'a'", "jsonb_typeof({}) = 'array'", "{} -> 'k' IS NULL", "{} ->> 'k' IS DISTINCT FROM '5'"}
+	case status:
+		templates = []string{"{} = 'granted'", "{} IS DISTINCT FROM 'refused'"}
+		if c.sqlType == "boolean" {
+			templates = []string{"{}", "{} IS NOT FALSE", "NOT {}"}
+		}
+	case flag:
+		templates = []string{"{}", "NOT {}", "{} IS UNKNOWN", "{} = false"}
+	case instant:
+		templates = []string{"{} > now()", "{} <= now() - interval '1 day'", "{} > now() + interval '100 seconds'", "{} IS NULL OR {} < current_timestamp", "{} > now() - interval '1 month'"}
+	case naive:
+		templates = []string{"{} > now()", "{} < now() + interval '3 minutes'", "{} <= localtimestamp"}
+	case day:
+		templates = []string{"{} <= current_date", "{} > '2026-01-01'", "{} = current_date"}
+	}
+	return strings.NewReplacer("{}", catalog.QuoteIdent(c.name), "~", catalog.QuoteIdent(other.name), "'one_", "'"+s.attribute("one_", "one_", "live_", "calc_")).Replace(s.pick(templates...))
+}
+
+// describe is what a failure prints.
+func (s *schema) describe(t *table, rids []string) string {
+	var b strings.Builder
+	for _, row := range t.rows {
+		if slices.Contains(rids, row[t.columns[0].name]) {
+			fmt.Fprintf(&b, "  %v\n", row)
+		}
+	}
+	return b.String()
+}

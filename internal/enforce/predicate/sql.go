@@ -1,0 +1,296 @@
+package predicate
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// Policy writes n as the USING expression of a policy on rel. The row is named by the table's own name. Where they can,
+// sublinks have two forms of the same meaning, of which pgconsent_gate.scan() chooses one as the statement is planned: see
+// [writer.dual].
+//
+// The expression never raises, since an error inside a policy would tell that a row exists. An attribute is asked for
+// once: where the row cannot show without it anyway, it is not asked whether it is there.
+func Policy(n Node, rel *catalog.Relation) string { return policyOn(n, rel, dual) }
+
+// Check writes n as the WITH CHECK expression of a policy on rel: for the few rows that a statement writes, sublinks are
+// probes.
+func Check(n Node, rel *catalog.Relation) string { return policyOn(n, rel, probe) }
+
+func policyOn(n Node, rel *catalog.Relation, sublinks form) string {
+	w := writer{policy: true, form: sublinks, prefix: prefixFor(rel.Name.Name), row: rel}
+	parts := guards(optional(n))
+	if len(demanded(n)) == 0 {
+		parts = []string{"(SELECT pgconsent_gate.sealed())"}
+	}
+	row := catalog.QuoteIdent(rel.Name.Name)
+	_, open := n.(Open)
+	switch conjuncts := Conjuncts(n); {
+	case open:
+	case sublinks == dual && looksUp(conjuncts):
+		for _, part := range conjuncts {
+			parts = append(parts, w.sought(part, row))
+		}
+	default:
+		parts = append(parts, w.write(n, row))
+	}
+	return strings.Join(parts, " AND ")
+}
+
+// Inject writes n as a condition on the row that a statement calls alias. Helpers are the gate views, which raise unless
+// the whole text is signed: needsSignature tells that it names one. A table that is open gives "true".
+//
+// The condition repeats what row security asks, so it must not count twice in the planner's estimates: a few doubled
+// predicates make it expect one row and join in nested loops. As a CASE that is not null it is expected to hold, its
+// sublinks stay probes, and it runs for the rows that row security has let through.
+func Inject(n Node, alias string) (sql string, needsSignature bool) {
+	if _, open := n.(Open); open {
+		return "true", false
+	}
+	w := writer{prefix: prefixFor(alias)}
+	parts := append(guards(optional(n)), w.write(n, catalog.QuoteIdent(alias)))
+	return "(CASE WHEN " + strings.Join(parts, " AND ") + " THEN true END) IS NOT NULL", w.gated
+}
+
+// optional returns the attributes without which n might show a row, so that it must be asked whether they are there. In a
+// conjunction Own hides by itself without its attribute.
+func optional(n Node) map[string]bool {
+	all := demanded(n)
+	for _, a := range conjunctive(n) {
+		delete(all, a)
+	}
+	return all
+}
+
+func guards(attributes map[string]bool) []string {
+	var out []string
+	for _, a := range sortedKeys(attributes) {
+		out = append(out, attr(a)+" IS NOT NULL")
+	}
+	return out
+}
+
+// attr is an attribute's value as text, read once for a statement.
+func attr(name string) string { return "(SELECT " + attrText(name) + ")" }
+
+func attrText(name string) string { return "pgconsent_gate.attr(" + catalog.QuoteLiteral(name) + ")" }
+
+// prefixFor returns a prefix for aliases that cannot capture the outer row's name.
+func prefixFor(outer string) string {
+	prefix := "r"
+	for strings.HasPrefix(outer, prefix) {
+		prefix += "_"
+	}
+	return prefix
+}
+
+type writer struct {
+	policy  bool
+	direct  bool              // over the tables themselves
+	form    form              // of sublinks
+	row     *catalog.Relation // the outer row's table, where form is dual
+	prefix  string
+	aliases int
+	gated   bool
+	negated bool   // inside a Not: what is written is true unless it is certainly false
+	element string // where elements of a list are judged: the one
+}
+
+func (w *writer) alias() string {
+	w.aliases++
+	return w.prefix + strconv.Itoa(w.aliases)
+}
+
+// helper names what stands for a table that the predicate reads besides its own row.
+func (w *writer) helper(r *catalog.Relation) string {
+	if w.direct {
+		return r.Name.SQL()
+	}
+	if w.policy {
+		return HelperView(r.Name).SQL()
+	}
+	w.gated = true
+	return GateView(r.Name).SQL()
+}
+
+// fence ends a sublink, and keeps it a probe.
+const fence = " OFFSET 0)"
+
+// write returns an expression that can stand between ANDs and ORs. What it does not know shows nothing.
+func (w *writer) write(n Node, row string) string {
+	switch n := n.(type) {
+	case Open:
+		return "true"
+	case All:
+		return w.join(n, row, " AND ")
+	case Any:
+		return w.join(n, row, " OR ")
+	case Own:
+		return w.attributed(n, n.sql(row, w.negated))
+	case Tenant:
+		return w.attributed(n, n.sql(row, w.negated))
+	case Grant:
+		return w.attributed(n, n.sql(row, w.negated))
+	case SQL:
+		return w.leaf(expressionSQL(n.Expr, row))
+	case Status:
+		if w.negated {
+			return w.leaf(status(column(row, n.Column), n.Is))
+		}
+		return w.holds(column(row, n.Column), n.Is, n.Of)
+	case Not:
+		w.negated = !w.negated
+		part := w.write(n.Node, row)
+		w.negated = !w.negated
+		return "NOT (" + part + ")"
+	case Consent:
+		if w.negated {
+			return w.nothing()
+		}
+		return w.consent(n, row)
+	case Visible:
+		if w.negated {
+			return w.nothing()
+		}
+		if w.form != probe {
+			return w.either(n, row)
+		}
+		target := w.alias()
+		return "EXISTS (SELECT 1 FROM " + w.helper(n.Relation) + " AS " + target +
+			" WHERE " + n.step().on(target, row) +
+			" AND " + w.write(n.Rows, target) + fence
+	case Reference:
+		return w.reference(n, row)
+	case Recorded:
+		if w.negated {
+			return w.nothing()
+		}
+		if w.form != probe {
+			return w.either(n, row)
+		}
+		return w.recorded(n, row)
+	case Derived:
+		return w.derived(n, row)
+	case Registered:
+		if w.negated {
+			return w.nothing()
+		}
+		if w.form != probe {
+			return w.either(n, row)
+		}
+		return w.registered(n, row)
+	default:
+		return w.nothing()
+	}
+}
+
+// leaf writes a condition on the row's own columns, which may be NULL.
+func (w *writer) leaf(condition string) string {
+	if w.negated {
+		return "(" + condition + ") IS NOT FALSE"
+	}
+	return condition
+}
+
+// attributed writes a condition on attributes that may be missing.
+func (w *writer) attributed(n Node, condition string) string {
+	if w.negated {
+		return despite(n, w.leaf(condition))
+	}
+	return condition
+}
+
+// nothing hides the row at either polarity.
+func (w *writer) nothing() string { return strconv.FormatBool(w.negated) }
+
+func (w *writer) join(nodes []Node, row, operator string) string {
+	if len(nodes) == 0 {
+		return w.nothing()
+	}
+	parts := make([]string, len(nodes))
+	for i, n := range nodes {
+		parts[i] = w.write(n, row)
+	}
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return "(" + strings.Join(parts, operator) + ")"
+}
+
+func (w *writer) consent(n Consent, row string) string {
+	if len(n.Steps) == 0 {
+		return "false"
+	}
+	out := "(" + n.Steps[0].begins(row)
+	if w.policy && !n.Required {
+		out += " AND (EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + ") OR (SELECT " +
+			EmptyFunction(n.Steps[0].Relation.Name).SQL() + "()))"
+	}
+	if w.form != probe {
+		return w.kept(n, row, out+" AND "+w.either(n, row)+")")
+	}
+	return w.kept(n, row, out+" AND "+w.agrees(n, row)+")")
+}
+
+// agrees says, in the probe form, that no subject refuses.
+func (w *writer) agrees(n Consent, row string) string {
+	var b strings.Builder
+	if n.Required {
+		first := w.alias()
+		b.WriteString("EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + " AS " + first +
+			" WHERE " + n.Steps[0].on(first, row) + fence + " AND ")
+	}
+	first := w.alias()
+	last := first
+	b.WriteString("NOT EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + " AS " + first)
+	for i, step := range n.Steps[1:] {
+		next := w.alias()
+		b.WriteString(w.link(step, last, next, n.reads(i+1)))
+		last = next
+	}
+	b.WriteString(" WHERE " + n.Steps[0].on(first, row) +
+		" AND " + w.agreed(n, last) + " IS NOT TRUE" + fence)
+	return b.String()
+}
+
+// link joins the rows that a step leads to, or one of NULLs. The inner OFFSET 0 makes it a probe for each link:
+// left to itself the planner reads the whole table of subjects for each row.
+func (w *writer) link(step Step, from, to string, reads []string) string {
+	on := step.on(to, from)
+	return " LEFT JOIN LATERAL (SELECT " + columns(to, reads...) + " FROM " + w.helper(step.Relation) + " AS " + to +
+		" WHERE " + on + " OFFSET 0) AS " + to + " ON true"
+}
+
+// reads are the columns of the i-th step's rows that are looked at next.
+func (n Consent) reads(i int) []string {
+	if i+1 < len(n.Steps) {
+		return n.Steps[i+1].froms()
+	}
+	if n.Expires != "" {
+		return []string{n.Status, n.Expires}
+	}
+	return []string{n.Status}
+}
+
+func column(row, name string) string { return row + "." + catalog.QuoteIdent(name) }
+
+func equal(a, b string) string { return a + " OPERATOR(pg_catalog.=) " + b }
+
+func status(column, is string) string {
+	return "(" + equal(column+"::pg_catalog.text", catalog.QuoteLiteral(is)+"::pg_catalog.text") + ")"
+}
+
+// holds is true where the status is the word, and false or unknown elsewhere. It says so of an enum and a boolean in a way that PostgreSQL has statistics of: of the text of either it has none, and expects one row in two
+// hundred. The text of an enum is asked all the same, since somebody may give its values other words; of that everything is expected to hold. In an agent's statement no enum is named, whose schema agents may not use.
+func (w *writer) holds(column, is, of string) string {
+	switch text := status(column, is); {
+	case of == "boolean":
+		return column + map[bool]string{true: " IS TRUE", false: " IS FALSE"}[is == "true"]
+	case of == "", !w.policy:
+		return text + " IS TRUE"
+	default:
+		return "(" + equal(column, catalog.QuoteLiteral(is)+"::"+of) + " AND (CASE WHEN " + text + " THEN true END) IS NOT NULL)"
+	}
+}

@@ -1,0 +1,332 @@
+package predicate_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/enforce/seal"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// Each random schema has at most so many rows in a table, and policies.
+const (
+	schemaRows     = 40
+	schemaPolicies = 2
+)
+
+// schemaCallers is larger in a long run: making a schema costs more than asking it.
+var schemaCallers = 8
+
+// TestTriples holds both SQL forms against the model on random schemas: for each (row, caller, clock) the row shows under
+// row security as the agent's own role, in either form of sublinks, under the injected condition and that of door views, exactly if
+// predicate.Eval says so. "make triples N=1000000" runs more.
+func TestTriples(t *testing.T) {
+	wanted, seed := tier.Count(2_000, 20_000, 1_000_000), tier.Seed()
+	if tier.IsNightly() {
+		schemaCallers = 30
+	}
+	t.Logf("seed %d", seed)
+	r := newTriples(t)
+	started, told := time.Now(), time.Now()
+	for number := 0; r.count < wanted; number++ {
+		if number > 0 && number%10 == 0 { // what sessions and catalogs keep of schemas that are gone makes each next one slower
+			r.begin()
+		}
+		r.schema(newSchema(seed, number, schemaRows))
+		if t.Failed() {
+			t.Fatalf("schema %d of seed %d", number, seed)
+		}
+		if tier.IsNightly() && time.Since(told) > 5*time.Second {
+			told = time.Now()
+			fmt.Fprintf(os.Stderr, "triples: %d of %d (%d %%), %.0f/s, %d schemas, %.0f %% of rows shown, seed %d\n", r.count, wanted, 100*r.count/wanted,
+				float64(r.count)/time.Since(started).Seconds(), number+1, 100*float64(r.shown)/float64(max(r.count, 1)), seed)
+		}
+	}
+	t.Logf("%d triples, %d of them shown, %d compared with an emptied helper, in %s", r.count, r.shown, r.emptied, time.Since(started).Round(time.Second))
+	t.Logf("%d consents are kept", r.kept)
+	t.Logf("%d live attributes, %d of them known", r.worked, r.known)
+	if r.known < r.worked/10 || r.known > r.worked*9/10 {
+		t.Errorf("%d of %d live attributes are known: the sample says little", r.known, r.worked)
+	}
+	if r.shown < r.count/50 || r.shown > r.count*9/10 || r.emptied == 0 || r.flat == 0 {
+		t.Errorf("%d of %d triples show, %d were compared with an emptied helper: the sample says little", r.shown, r.count, r.emptied)
+	}
+}
+
+// triples is a database with a connection of the agent's role and one that row security does not concern.
+type triples struct {
+	*testing.T
+	super, agent          *pgx.Conn
+	db                    *pgtest.DB
+	last                  string // schema
+	key                   seal.Key
+	count, shown, emptied int
+	flat                  int // statements
+	kept                  int // consents whose answers are kept
+	worked, known         int // live attributes
+}
+
+func newTriples(t *testing.T) *triples {
+	r := &triples{T: t}
+	r.begin()
+	return r
+}
+
+// begin makes a new database.
+func (r *triples) begin() {
+	for _, conn := range []*pgx.Conn{r.super, r.agent} {
+		if conn != nil {
+			_ = conn.Close(context.Background())
+		}
+	}
+	r.db, r.agent, r.last = pgtest.Database(r.T), nil, ""
+	r.super = r.db.Connect(r.T, "postgres")
+	r.run(r.super, "CREATE TYPE public.mood AS ENUM ('granted', 'refused', 'none', 'a', 'b')")
+}
+
+func (r *triples) run(conn *pgx.Conn, sql string) {
+	r.Helper()
+	if _, err := conn.PgConn().Exec(context.Background(), sql).ReadAll(); err != nil {
+		r.Fatalf("%v\n%.4000s", err, sql)
+	}
+}
+
+func (r *triples) schema(s *schema) {
+	r.run(r.super, s.sql())
+	for range schemaPolicies {
+		pol := r.migrate(s, s.policy())
+		for range schemaCallers {
+			r.caller(s, pol, s.caller())
+			if r.Failed() {
+				return
+			}
+		}
+	}
+}
+
+// migrate installs a policy, which takes the objects of the last one away.
+func (r *triples) migrate(s *schema, text string) *policy.Policy {
+	ctx := context.Background()
+	doc, err := policy.Parse("policy.yaml", []byte(text))
+	if err != nil {
+		r.Fatalf("%v\n%s", err, text)
+	}
+	snap, err := pgcatalog.Load(ctx, r.super, []string{"public"})
+	if err != nil {
+		r.Fatal(err)
+	}
+	pol, err := policy.Compile(doc, snap)
+	if err != nil {
+		r.Fatalf("%v\n%s", err, text)
+	}
+	plan := rls.Generate(pol, snap, rls.Options{})
+	if err := migrations.Up(ctx, r.super, migrations.Options{}, plan); err != nil {
+		r.Fatalf("%v\n%s", err, text)
+	}
+	if err := migrations.FillAll(ctx, r.super, plan.Fills(), func(migrations.Fill, int64) {}); err != nil {
+		r.Fatalf("%v\n%s", err, text)
+	}
+	r.kept += len(plan.Fills())
+	if r.agent == nil {
+		ring, err := seal.Load(ctx, r.super)
+		if err != nil {
+			r.Fatal(err)
+		}
+		r.key = ring.Newest()
+		r.agent = r.db.Connect(r.T, migrations.DefaultAgentRole)
+		for _, conn := range []*pgx.Conn{r.agent, r.super} {
+			r.run(conn, "SET statement_timeout = '20s'; SET jit = off; SET work_mem = '32MB'")
+		}
+	}
+	r.run(r.super, s.registrySQL())
+	if r.last != s.name {
+		if r.last != "" {
+			r.run(r.super, "DROP SCHEMA "+catalog.QuoteIdent(r.last)+" CASCADE")
+		}
+		r.last = s.name
+	}
+	return pol
+}
+
+// form is one way in which a rule is evaluated.
+type form struct {
+	name, sql string
+	conn      *pgx.Conn
+	hint      string
+	signed    bool
+}
+
+func (r *triples) caller(s *schema, pol *policy.Policy, attributes map[string]string) {
+	w := r.world(s, attributes)
+	claims := s.claims()
+	for _, conn := range []*pgx.Conn{r.super, r.agent} {
+		value := r.key.Seal(seal.Claims{PID: conn.PgConn().PID(), Expires: time.Now().Add(seal.TTL), Profile: "p", Attributes: attributes})
+		if _, err := conn.Exec(context.Background(), "SELECT set_config('pgconsent.seal', $1, false)", value); err != nil {
+			r.Fatal(err)
+		}
+		for _, l := range pol.Live() {
+			if l.Setting != "" {
+				if _, err := conn.Exec(context.Background(), "SELECT set_config($1, $2, false)", l.Setting, claims[l.Name]); err != nil {
+					r.Fatal(err)
+				}
+			}
+		}
+	}
+	w = w.Resolve(pol.Live(), claims)
+	r.attributes(pol, w, claims)
+	for _, t := range s.tables {
+		compiled, _ := pol.Table(s.relation(t))
+		selects := "SELECT " + catalog.QuoteIdent(t.columns[0].name) + " FROM " + s.relation(t).SQL()
+		injected, signed := predicate.Inject(compiled.Rows, "pgconsent_row")
+		forms := []form{
+			{"row security, probes", selects, r.agent, "", false},
+			{"row security, sets", selects, r.agent, predicate.ScanHint, false},
+			{"injected", selects + " AS pgconsent_row WHERE " + injected, r.super, "", signed},
+			{"direct", selects + " AS pgconsent_row WHERE " + predicate.Direct(compiled.Rows, "pgconsent_row", w.Attributes), r.super, "", false},
+		}
+		if flat, ok := predicate.Flat(compiled.Rows, "pgconsent_row"); ok {
+			r.flat++
+			forms = append(forms, form{"flat", selects + " AS pgconsent_row WHERE " + flat, r.super, "", false})
+		}
+		for _, form := range forms {
+			got, now := r.rows(form.conn, form.hint, form.sql, form.signed)
+			w.Now = now
+			want := r.model(compiled.Rows, t, w)
+			if !slices.Equal(got, want) {
+				r.Errorf("%s of %s:\n got %v\nwant %v\ncaller %v claims %v at %s\nrule %s\n%s\nrows:\n%s", form.name, s.relation(t), got, want, w.Attributes, claims, now,
+					predicate.Policy(compiled.Rows, compiled.Relation), form.sql, s.describe(t, difference(got, want)))
+				return
+			}
+			if form.name == "injected" {
+				r.count += len(t.rows)
+				r.shown += len(got)
+			}
+		}
+		if s.chance(10) {
+			r.empty(s, t, compiled, selects, w)
+		}
+	}
+}
+
+func (r *triples) world(s *schema, attributes map[string]string) predicate.World {
+	w := predicate.World{Tables: map[catalog.Name][]predicate.Row{}, Attributes: attributes, Sealed: true}
+	for _, t := range s.tables {
+		w.Tables[s.relation(t)] = t.rows
+	}
+	w.Tables[predicate.RegistryTable] = s.registry
+	return w
+}
+
+// attributes compares every live attribute with the model, asked for by the session and by the proxy.
+func (r *triples) attributes(pol *policy.Policy, w predicate.World, claims map[string]string) {
+	r.Helper()
+	given := []string{}
+	for name, value := range claims {
+		given = append(given, seal.Field(name, value))
+	}
+	sealed := seal.Fields(w.Attributes) // more than the credential says, and no claim among it counts
+	for _, l := range pol.Live() {
+		want, there := w.Attributes[l.Name]
+		var own, asked *string
+		err := r.agent.QueryRow(context.Background(), "SELECT pgconsent_gate.attr($1)", l.Name).Scan(&own)
+		if err == nil {
+			err = r.super.QueryRow(context.Background(), "SELECT pgconsent.live($1, $2, $3)", l.Name, sealed, given).Scan(&asked)
+		}
+		if err != nil {
+			r.Fatalf("%s: %v\n%s", l.Name, err, predicate.LiveBody(pol.Live()))
+		}
+		for _, got := range []*string{own, asked} {
+			if (got != nil) != there || got != nil && *got != want {
+				r.Fatalf("attribute %s is %v, the model says %q, %v\nclaims %v\n%s", l.Name, got, want, there, claims, predicate.LiveBody(pol.Live()))
+			}
+		}
+		r.worked++
+		if there {
+			r.known++
+		}
+	}
+}
+
+// empty runs a rule with each of its helper views emptied: rows may only vanish.
+func (r *triples) empty(s *schema, t *table, compiled *policy.Table, selects string, w predicate.World) {
+	for _, h := range predicate.Helpers(compiled.Rows) {
+		view := predicate.HelperView(h.Relation.Name).SQL()
+		r.run(r.super, "ALTER VIEW "+view+" RENAME TO hidden_view; CREATE VIEW "+view+" AS SELECT * FROM pgconsent.hidden_view WHERE false; GRANT SELECT ON "+view+" TO pgconsent_agent, pgconsent_reader")
+		// Policies go by OID: the rule is made anew over the emptied view.
+		using := predicate.Policy(compiled.Rows, compiled.Relation)
+		r.run(r.super, "ALTER POLICY pgconsent_select ON "+s.relation(t).SQL()+" USING ("+using+")")
+		for _, hint := range []string{"", predicate.ScanHint, predicate.SeekHint} {
+			got, now := r.rows(r.agent, hint, selects, false)
+			w.Now = now
+			if more := difference(got, r.model(compiled.Rows, t, w)); len(more) > 0 && slices.ContainsFunc(got, func(rid string) bool {
+				return slices.Contains(more, rid) && !slices.Contains(r.model(compiled.Rows, t, w), rid)
+			}) {
+				r.Errorf("%s emptied shows rows of %s: %v\n%s", h.Relation.Name, s.relation(t), more, using)
+			}
+			r.emptied += len(t.rows)
+		}
+		r.run(r.super, "DROP POLICY pgconsent_select ON "+s.relation(t).SQL()+"; DROP VIEW "+view+"; ALTER VIEW pgconsent.hidden_view RENAME TO "+catalog.QuoteIdent(predicate.HelperView(h.Relation.Name).Name)+
+			"; CREATE POLICY pgconsent_select ON "+s.relation(t).SQL()+" AS RESTRICTIVE FOR SELECT TO pgconsent_agent USING ("+using+")")
+	}
+}
+
+// rows runs one statement and returns its row ids and the clock it ran at.
+func (r *triples) rows(conn *pgx.Conn, hint, sql string, signed bool) ([]string, time.Time) {
+	text := hint + "SELECT pg_catalog.to_char(pg_catalog.timezone('UTC', pg_catalog.statement_timestamp()), 'YYYY-MM-DD HH24:MI:SS.US'); " + sql
+	if signed {
+		text = r.key.Sign("p", text)
+	}
+	results, err := conn.PgConn().Exec(context.Background(), text).ReadAll()
+	if err != nil {
+		r.Fatalf("%v\n%s", err, text)
+	}
+	now, err := time.Parse("2006-01-02 15:04:05.999999", string(results[0].Rows[0][0]))
+	if err != nil {
+		r.Fatal(err)
+	}
+	out := make([]string, len(results[1].Rows))
+	for i, row := range results[1].Rows {
+		out[i] = string(row[0])
+	}
+	slices.Sort(out)
+	return out, now
+}
+
+func (r *triples) model(n predicate.Node, t *table, w predicate.World) []string {
+	out := []string{}
+	for _, row := range t.rows {
+		if predicate.Eval(n, row, w) {
+			out = append(out, row[t.columns[0].name])
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func difference(a, b []string) []string {
+	var out []string
+	for _, x := range a {
+		if !slices.Contains(b, x) {
+			out = append(out, x)
+		}
+	}
+	for _, x := range b {
+		if !slices.Contains(a, x) {
+			out = append(out, x)
+		}
+	}
+	return out
+}

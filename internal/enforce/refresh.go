@@ -1,0 +1,617 @@
+package enforce
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/seal"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rewrite"
+	"github.com/pgconsent/pgconsent/rls"
+)
+
+// database is one database and what is known of it.
+type database struct {
+	e       *Enforcer
+	cfg     Database
+	view    atomic.Pointer[view] // read by every session
+	looking atomic.Bool          // a look is under way, on a connection that the server's machine answers on
+
+	keyColumns atomic.Pointer[keyColumns] // of tables the keys of whose rows are recorded
+	origins    atomic.Pointer[origins]    // of the columns of views that statements read
+
+	epoch atomic.Int64 // of consent: what is sent from now on sees at least the changes up to it
+
+	askers   *askers
+	compares compares
+
+	wake    chan struct{}                 // asks for a look
+	noticed atomic.Pointer[chan struct{}] // closed by the look that DDL has asked for; nil: none is due
+
+	mu        sync.Mutex // held for a look; what follows is under it
+	control   *pgx.ConnConfig
+	conn      *pgx.Conn
+	doc       *policy.Document // in force
+	files     *policy.Watch    // of the policy, as they were when it was read last
+	next      *policy.Document // waits for pgconsent migrate; nil: none does
+	unfit     *policy.Document // the newest, where it did not fit the catalogs as they were known: it may name what was made a moment ago
+	seen      observation      // what the state was made of
+	shut      bool             // Check wants the gate door shut
+	shutWhy   string           // why
+	checked   time.Time        // when Check last agreed
+	read      time.Time        // when the catalogs were read
+	prints    fingerprints     // of which the fingerprints are known
+	pruned    time.Time        // when changes were
+	sized     time.Time        // when the sizes of the state were read
+	announced string           // to the database: what is served
+	located   *state           // whose columns were found
+	state     *state           // the last good one, also while the view refuses
+	moving    *state           // what the look before found while the catalogs were changing; nil: they were not
+	trouble   string           // the last failure that was logged
+}
+
+// observation is what one look at a database finds.
+type observation struct {
+	fingerprint string // of all of the catalogs
+	concerned   string // of what of them concerns agents
+	installed   migrations.Installed
+	keys        *seal.Keyring
+	catalog     int64 // the version before the rest was read
+	told        bool  // the database tells of DDL
+	offset      time.Duration
+	server      string // when it was started: which one it is
+}
+
+// fingerprints are the fingerprints of the catalogs at one moment.
+type fingerprints struct {
+	fingerprint, concerned string
+	catalog                int64 // the version before they were read
+	at                     time.Time
+}
+
+// fingerprintAgain is how long the fingerprints are taken to be the same while the database, which tells of DDL,
+// tells of none.
+const fingerprintAgain = 5 * time.Second
+
+// controlSettings are those of control connections, whatever the database has for others. Plans that are compiled, or made by
+// workers, as settings make them for large queries, take longer.
+var controlSettings = map[string]string{
+	"application_name":                migrations.ControlName,
+	"search_path":                     "pg_catalog",
+	"statement_timeout":               "0", // a look takes as long as it takes
+	"idle_session_timeout":            "0", // who listens is idle
+	"jit":                             "off",
+	"max_parallel_workers_per_gather": "0",
+	"client_encoding":                 "UTF8",
+	"standard_conforming_strings":     "on",
+	"row_security":                    "on",
+	"default_transaction_isolation":   "read committed", // what is looked at often takes no locks of SERIALIZABLE, and fails for nobody
+}
+
+func newDatabase(e *Enforcer, c Database) (*database, error) {
+	for role, name := range map[*string]string{&c.AgentRole: "pgconsent_agent", &c.ControlRole: "pgconsent_control", &c.ReaderRole: "pgconsent_reader", &c.RowsRole: "pgconsent_rows"} {
+		if *role == "" {
+			*role = name
+		}
+	}
+	doc, files, err := policy.LoadWatched(c.Policy)
+	if err != nil {
+		return nil, err
+	}
+	control, err := pgx.ParseConfig(c.Control)
+	if err != nil {
+		return nil, fmt.Errorf("database %s: control connection: %w", c.Name, err)
+	}
+	for name, value := range controlSettings {
+		control.RuntimeParams[name] = value
+	}
+	control.ConnectTimeout = connectTimeout
+	dialer := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: silence / 3, Interval: silence / 3, Count: 2}}
+	control.DialFunc = dialer.DialContext
+	d := &database{e: e, cfg: c, control: control, askers: newAskers(), wake: make(chan struct{}, 1), doc: doc, files: files}
+	d.compares.last = map[string]time.Time{}
+	if c.Agent != "" {
+		d.compares.queue = make(chan comparing, maxCompares)
+	}
+	return d, nil
+}
+
+// A look that failed is mostly one that met a migrate: a few more follow soon, since agents are refused meanwhile.
+const (
+	soon      = 250 * time.Millisecond
+	soonLooks = 12
+)
+
+// watch looks at the database until ctx ends.
+func (d *database) watch(ctx context.Context) {
+	tick := time.NewTicker(d.e.cfg.Refresh)
+	defer tick.Stop()
+	var again <-chan time.Time
+	failed := 0
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-d.wake:
+		case <-again:
+		}
+		err := d.refresh(ctx) // logged, and seen in the view
+		d.follow()
+		again = nil
+		if failed++; err == nil {
+			failed = 0
+		} else if failed <= soonLooks && d.e.cfg.Refresh > soon {
+			again = time.After(soon)
+		}
+	}
+}
+
+// refresh looks at the database and publishes what it found.
+func (d *database) refresh(ctx context.Context) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	defer d.looking.Store(false)
+	asked := d.noticed.Load()
+	defer d.looked(asked)
+	began := time.Now()
+	seen, err := d.look(ctx)
+	if err == nil {
+		err = d.judge(ctx, seen)
+	}
+	for try := 1; try < movingTries && errors.Is(err, errMoving); try++ {
+		began = time.Now()
+		if seen, err = d.look(ctx); err == nil {
+			err = d.judge(ctx, seen)
+		}
+	}
+	if errors.Is(err, errMoving) && d.state != nil {
+		// What the state in force depends on is examined nevertheless. An error of PostgreSQL's tells nothing: what
+		// was examined may be gone.
+		var pg *pgconn.PgError
+		now, unsafe := d.fit(ctx, d.state)
+		switch v := d.view.Load(); {
+		case unsafe != nil && !errors.As(unsafe, &pg):
+			err = unsafe
+		case unsafe == nil && now != d.state:
+			d.install(now, d.doc, d.seen)
+			if v != nil && v.refusal == nil {
+				with := *v
+				with.state = now
+				d.view.Store(&with)
+			}
+		}
+	}
+	if err == nil {
+		d.prune(ctx, seen)
+	}
+	if err == nil {
+		err = d.measure(ctx)
+	}
+	if err == nil {
+		err = d.locate(ctx)
+	}
+	if err == nil {
+		d.gate()
+		err = d.announce(ctx)
+	}
+	if err != nil && d.conn != nil && !errors.Is(err, errMoving) {
+		// The next look begins afresh: a connection may outlive the role it logged in as, and its rights.
+		_ = d.conn.Close(ctx)
+	}
+	d.publish(began, seen, err)
+	return err
+}
+
+// announce says in pg_stat_activity which database half is served, for pgconsent migrate. The caller holds mu.
+func (d *database) announce(ctx context.Context) error {
+	name := migrations.Serves(d.state.plan.Hash())
+	if name == d.announced {
+		return nil
+	}
+	if _, err := d.conn.Exec(ctx, "SELECT pg_catalog.set_config('application_name', $1, false)", name); err != nil {
+		return fmt.Errorf("say what is served: %w", err)
+	}
+	d.announced = name
+	return nil
+}
+
+// publish makes the result of a look known to the sessions. The caller holds mu.
+func (d *database) publish(began time.Time, seen observation, err error) {
+	m, log := d.e.cfg.Metrics, d.e.cfg.Log.With("database", d.cfg.Name)
+	m.Refreshed(d.cfg.Name, err == nil)
+	gone, moving := err != nil && unreachable(err), errors.Is(err, errMoving)
+	m.UpstreamUp(d.cfg.Name, !gone)
+	switch {
+	case err == nil:
+		if d.trouble != "" {
+			log.Info("agents are served again")
+		}
+		d.trouble = ""
+		if v := d.view.Load(); v != nil && v.refusal == nil && v.clockMoved(seen.offset) {
+			log.Warn("a clock was moved, the database's or this machine's: all sessions are sealed anew", "by", (seen.offset - v.offset).Round(time.Second).String())
+		}
+		if seen.told { // what was so when the look began still is, or a statement is refused by the database
+			began = time.Now()
+		}
+		d.view.Store(&view{
+			state: d.state, verified: began, told: seen.told, offset: seen.offset, catalog: seen.catalog, server: seen.server,
+			shut: d.shutWhy,
+		})
+		m.SignedPath(d.cfg.Name, d.e.cfg.Mode.Doors() && !d.shut)
+		d.e.leave(d)
+		m.PolicyInForce(d.cfg.Name, d.state.versions.Policy, d.state.versions.Catalog)
+	case gone || moving:
+		// Nobody says that the state is wrong: it stays in force as long as the last look is young enough.
+		if d.view.Load() == nil {
+			d.view.Store(&view{refusal: lost(err)})
+		}
+		if d.trouble != err.Error() {
+			what := "the database cannot be reached"
+			switch {
+			case moving:
+				what = "the catalogs change again and again while they are read"
+			}
+			log.Error(what+"; its agents are refused when that lasts", "error", err)
+		}
+		d.trouble = err.Error()
+	default:
+		d.view.Store(&view{refusal: notServed(err)})
+		if d.trouble != err.Error() {
+			log.Error("agents are refused: the database cannot be vouched for", "error", err)
+		}
+		d.trouble = err.Error()
+	}
+	_, refused := d.current()
+	m.Serving(d.cfg.Name, refused == nil)
+}
+
+// look reads from the database all that a decision depends on.
+func (d *database) look(ctx context.Context) (observation, error) {
+	var o observation
+	if d.conn == nil || d.conn.IsClosed() {
+		conn, err := pgx.ConnectConfig(ctx, d.control.Copy())
+		if err != nil {
+			return o, fmt.Errorf("control connection: %w", err)
+		}
+		d.conn, d.checked, d.prints, d.announced = conn, time.Time{}, fingerprints{}, "" // it may be another server: all is examined again
+	}
+	d.looking.Store(true)
+	var err error
+	var room int
+	if o.offset, o.server, room, err = serverNow(ctx, d.conn); err != nil {
+		return o, err
+	}
+	d.e.room.Store(int64(room))
+	if o.catalog, o.told, err = catalogVersion(ctx, d.conn); err != nil {
+		return o, err
+	}
+	if o.installed, err = migrations.ReadInstalled(ctx, d.conn); err != nil {
+		return o, err
+	}
+	if v := d.view.Load(); o.told && v != nil && v.refusal == nil && o.catalog == d.prints.catalog && time.Since(d.prints.at) < fingerprintAgain {
+		o.fingerprint, o.concerned = d.prints.fingerprint, d.prints.concerned
+	} else if o.fingerprint, o.concerned, err = pgcatalog.Fingerprints(ctx, d.conn); err != nil {
+		return o, fmt.Errorf("catalog: %w", err)
+	} else {
+		d.prints = fingerprints{o.fingerprint, o.concerned, o.catalog, time.Now()}
+	}
+	if o.keys, err = seal.Load(ctx, d.conn); err != nil {
+		return o, err
+	}
+	return o, d.readEpoch(ctx, d.conn)
+}
+
+// serverNow is the database's clock minus ours, by which seals expire, when the server was started, and for how many
+// connections of roles without special rights it has room.
+func serverNow(ctx context.Context, conn *pgx.Conn) (offset time.Duration, server string, room int, err error) {
+	before := time.Now()
+	var theirs time.Time
+	// Servers before PostgreSQL 16 have no reserved_connections.
+	if err := conn.QueryRow(ctx, `SELECT pg_catalog.clock_timestamp(), `+serverStarted+`, pg_catalog.current_setting('max_connections')::pg_catalog.int4
+		OPERATOR(pg_catalog.-) pg_catalog.current_setting('superuser_reserved_connections')::pg_catalog.int4
+		OPERATOR(pg_catalog.-) COALESCE(pg_catalog.current_setting('reserved_connections', true)::pg_catalog.int4, 0)`).Scan(&theirs, &server, &room); err != nil {
+		return 0, "", 0, fmt.Errorf("clock: %w", err)
+	}
+	after := time.Now()
+	return theirs.Sub(before.Add(after.Sub(before) / 2)), server, room, nil
+}
+
+// judge makes a new state where what was seen differs from what the state was made of, and asks Check. The caller holds
+// mu and has a connection.
+func (d *database) judge(ctx context.Context, o observation) error {
+	if d.toRead(o) {
+		v := d.view.Load()
+		beside := d.state != nil && v != nil && v.refusal == nil && o.concerned == d.seen.concerned && o.installed == d.seen.installed
+		if err := d.judgeAnew(ctx, o); !beside || !errors.Is(err, errMoving) {
+			return err
+		}
+		d.read = time.Now() // what moves concerns nobody: it is read later
+	}
+	o.fingerprint = d.seen.fingerprint // what was not read is not taken for read
+	s := d.state
+	if time.Since(d.checked) > checkAgain {
+		now, err := d.fit(ctx, s)
+		if err != nil {
+			return err
+		}
+		if now != s {
+			d.install(now, d.doc, o)
+			s = now
+		}
+	}
+	if !sameKey(o.keys.Newest(), s.key) {
+		before := s
+		s = d.newState(compiled{s.policy, s.plan}, s.snapshot, o.keys)
+		s.suspended = before.suspended
+		d.install(s, d.doc, o)
+	}
+	return nil
+}
+
+// judgeAnew makes a state of what the catalogs say now. The caller holds mu and has a connection.
+func (d *database) judgeAnew(ctx context.Context, o observation) error {
+	s := d.state
+	before := d.moving
+	d.moving = nil
+	snap, grown, settled, err := d.snapshot(ctx, o)
+	if err != nil {
+		return err
+	}
+	doc := d.doc
+	c, err := d.compile(doc, snap)
+	d.fits(snap)
+	if d.next != nil {
+		// pgconsent migrate may have installed what was waiting.
+		if waiting, errNext := d.compile(d.next, snap); errNext == nil && waiting.plan.Hash() == o.installed.Hash {
+			doc, c, err = d.next, waiting, nil
+		}
+	}
+	if err == nil && c.plan.Hash() != o.installed.Hash {
+		err = errors.New("another policy is installed in the database than the one configured: run pgconsent migrate")
+	}
+	var rest *state
+	switch {
+	case err == nil:
+	case !settled: // what was read are perhaps parts of two states
+		return fmt.Errorf("%w: %w", errMoving, err)
+	default:
+		var failed error
+		if rest, failed = d.without(ctx, snap, o); rest == nil {
+			return errors.Join(failed, err)
+		}
+		doc = d.doc
+	}
+	if doc != d.doc {
+		d.e.cfg.Log.Info("the policy that waited for pgconsent migrate is in force", "database", d.cfg.Name, "policy", c.policy.Version())
+	}
+	made := rest
+	if made == nil {
+		made = d.newState(c, snap, o.keys)
+		// Of what agents read through a view of ours they do not see the column.
+		grown = slices.DeleteFunc(grown, func(name catalog.Name) bool { t, listed := c.policy.Table(name); return listed && t.Columns != nil })
+		if made = d.suspending(made, roots{altered: grown}); made == nil {
+			return errors.New("a table from which attributes of agents are worked out has another column " +
+				"by which its rows are computed: run pgconsent migrate")
+		}
+	}
+	same := s != nil && s.equal(made)
+	v := d.view.Load()
+	inForce := v != nil && v.refusal == nil
+	if !settled && !(same && inForce) && (before == nil || !before.equal(made)) {
+		d.moving = made
+		return errMoving
+	}
+	if same {
+		made = s // the cached verdicts stay good
+	} else {
+		for _, w := range made.policy.LeftOut() {
+			d.e.cfg.Log.Warn("the policy lets agents write what they are not given", "database", d.cfg.Name, "why", w.Error())
+		}
+		for _, w := range made.policy.Tells() {
+			d.e.cfg.Log.Warn("what the policy lets agents write tells them of rows that they do not see", "database", d.cfg.Name, "why", w.Error())
+		}
+	}
+	if made, err = d.fit(ctx, made); err != nil {
+		return err
+	}
+	d.install(made, doc, o)
+	return nil
+}
+
+// readAnyway is how long what concerns no agent may have changed before the catalogs are read again all the same.
+const readAnyway = checkAgain
+
+// toRead tells whether the catalogs are to be read: what concerns agents has changed, or something has that a policy
+// which waits, or agents who are refused, may wait for. The caller holds mu.
+func (d *database) toRead(o observation) bool {
+	switch {
+	case d.state == nil || o.concerned != d.seen.concerned || o.installed != d.seen.installed:
+		return true
+	case o.fingerprint == d.seen.fingerprint:
+		return false
+	}
+	v := d.view.Load()
+	return d.next != nil || d.unfit != nil || v == nil || v.refusal != nil || time.Since(d.read) > readAnyway
+}
+
+// fits lets a policy wait for pgconsent migrate that fits the catalogs only now. The caller holds mu.
+func (d *database) fits(snap *catalog.Snapshot) {
+	if d.unfit == nil {
+		return
+	}
+	c, err := d.compile(d.unfit, snap)
+	if err != nil {
+		return
+	}
+	d.next, d.unfit = d.unfit, nil
+	d.e.cfg.Metrics.PolicyPending(d.cfg.Name, true)
+	d.e.cfg.Log.Warn("policy_pending: the new policy fits the catalogs now; the old one stays in force until pgconsent migrate has installed the new one", "database", d.cfg.Name, "pending", c.policy.Version())
+}
+
+// errMoving is the error of a look that has read, while the catalogs changed, what nobody has read before. What two
+// looks in a row have read alike, all of it was so when the first had ended; what is as in the state in force was so
+// when the look began.
+var errMoving = errors.New("the catalog is changing")
+
+// movingTries is how often a look begins anew because of it.
+const movingTries = 4
+
+// snapshot reads the catalog, but for columns that wait for pgconsent migrate; grown are tables of which none can be left out. It has settled if what concerns agents still had that fingerprint when all was read.
+// PostgreSQL locks the tables of a view whose definition it prints: it waits for
+// them for less than deadlock_timeout, or the owner's DDL over several tables could be the victim of a deadlock.
+func (d *database) snapshot(ctx context.Context, o observation) (snap *catalog.Snapshot, grown []catalog.Name, settled bool, err error) {
+	if _, err := d.conn.Exec(ctx, "SET lock_timeout = '500ms'"); err != nil {
+		return nil, nil, false, fmt.Errorf("catalog: %w", err)
+	}
+	snap, failed := pgcatalog.Load(ctx, d.conn, d.cfg.SearchPath)
+	var refused *pgconn.PgError
+	if failed != nil && !errors.As(failed, &refused) {
+		return nil, nil, false, fmt.Errorf("catalog: %w", failed)
+	}
+	if _, err := d.conn.Exec(ctx, "RESET lock_timeout"); err != nil {
+		return nil, nil, false, fmt.Errorf("catalog: %w", err)
+	}
+	if failed != nil && refused.Code == "55P03" {
+		return nil, nil, false, fmt.Errorf("%w: DDL that is not committed yet has locked a table that a view reads; reading begins anew until it is: %w", errMoving, failed)
+	}
+	waiting, err := migrations.ReadWaiting(ctx, d.conn)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	all, concerned, err := pgcatalog.Fingerprints(ctx, d.conn)
+	switch {
+	case err != nil:
+		return nil, nil, false, fmt.Errorf("catalog: %w", err)
+	case failed != nil && all != o.fingerprint: // what it read of is gone
+		return nil, nil, false, fmt.Errorf("%w: %w", errMoving, failed)
+	case failed != nil:
+		return nil, nil, false, fmt.Errorf("catalog: %w", failed)
+	}
+	d.read = time.Now()
+	snap, grown = snap.Without(waiting)
+	return snap, grown, concerned == o.concerned, nil
+}
+
+type compiled struct {
+	policy *policy.Policy
+	plan   *rls.Plan
+}
+
+func (d *database) compile(doc *policy.Document, snap *catalog.Snapshot) (compiled, error) {
+	p, err := policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
+	if err != nil {
+		return compiled{}, err
+	}
+	return compiled{p, rls.Generate(p, snap, rls.Options{
+		AgentRole: d.cfg.AgentRole, ControlRole: d.cfg.ControlRole, ReaderRole: d.cfg.ReaderRole, RowsRole: d.cfg.RowsRole, Mode: d.e.cfg.Walls,
+		Doors: d.e.cfg.Mode.Doors(),
+	})}, nil
+}
+
+func (d *database) newState(c compiled, snap *catalog.Snapshot, keys *seal.Keyring) *state {
+	epoch := d.e.epochs.Add(1)
+	s := &state{
+		epoch: epoch, rights: epoch, policy: c.policy, snapshot: snap, plan: c.plan, key: keys.Newest(),
+		signing: rewrite.New(snap, c.policy, d.e.cfg.Mode).WithDoors(func(view catalog.Name) bool {
+			_, there := snap.Relation(view)
+			return there
+		}),
+		profile: profile(d.cfg, c.policy, c.plan),
+	}
+	s.plain, s.door = s.signing, s.signing
+	if d.e.cfg.Mode == rewrite.Both || d.e.cfg.Mode.Doors() {
+		s.plain = rewrite.New(snap, c.policy, rewrite.RLS)
+	}
+	s.asked = asked(c.policy)
+	s.shadow = s.newShadow()
+	s.unwatched, s.timed = c.plan.Watchable(), c.plan.Timed()
+	s.unnoticed, s.clocked = newUnnoticed(c.policy, c.plan), newClocked(c.policy, c.plan)
+	s.foreign = newForeign(snap, c.policy, c.plan)
+	s.versions.Policy, s.versions.Catalog = c.policy.Version(), snap.Version()
+	return s
+}
+
+func (d *database) check(ctx context.Context, s *state) error {
+	if d.e.cfg.Check != nil {
+		err := d.e.cfg.Check(ctx, d.conn, Target{d.cfg, s.policy, s.snapshot, s.plan})
+		var (
+			shut  GateShut
+			unfit Unfit
+		)
+		if errors.As(err, &unfit) { // the probes were not asked: the signed path is as it was
+			if !d.shut && (d.state == nil || d.state.plan.Hash() != s.plan.Hash()) {
+				d.shut, d.shutWhy = true, "its probe waits until no table is suspended"
+			}
+			d.checked = time.Now()
+			return err
+		}
+		if err != nil && !errors.As(err, &shut) {
+			return err
+		}
+		if d.shut, d.shutWhy = err != nil, shut.Why; d.shut {
+			d.e.cfg.Log.Error("the gate door stays shut: every statement takes the row security door", "database", d.cfg.Name, "reason", shut.Why)
+		}
+	}
+	d.checked = time.Now()
+	return nil
+}
+
+// install makes a state the one in force with the next publish. Sessions that it does not know an identity for end.
+func (d *database) install(s *state, doc *policy.Document, o observation) {
+	if doc != d.doc {
+		d.doc, d.next, d.unfit = doc, nil, nil
+		d.e.cfg.Metrics.PolicyPending(d.cfg.Name, false)
+	}
+	var before suspended
+	if d.state != nil {
+		before = d.state.suspended
+	}
+	d.tellSuspended(before, s.suspended)
+	d.state, d.seen = s, o
+	d.unprotected(s)
+	d.e.misled(d, s.policy)
+	d.e.reidentify(d, s)
+}
+
+func (d *database) disconnect() {
+	d.askers.close()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.conn != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = d.conn.Close(ctx)
+	}
+}
+
+// unreachable tells a server that does not answer from one whose answer is wrong.
+func unreachable(err error) bool {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		switch {
+		case pg.Code[:2] == "08", pg.Code[:2] == "57", pg.Code[:2] == "53", pg.Code[:2] == "58":
+			return true // shutting down, starting, no slots, no memory
+		default:
+			return false
+		}
+	}
+	var dial *pgconn.ConnectError
+	var network net.Error
+	return errors.As(err, &dial) || errors.As(err, &network) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.Is(err, context.Canceled) || pgconn.Timeout(err) || pgconn.SafeToRetry(err) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}

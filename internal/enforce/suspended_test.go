@@ -1,0 +1,202 @@
+package enforce
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/rewrite"
+	"github.com/pgconsent/pgconsent/rls"
+)
+
+// doors serves the rules by doors, whose views list columns.
+func doors(t *testing.T) *world {
+	t.Helper()
+	return start(t, func(w *world) {
+		w.cfg.Mode = rewrite.Doors
+		if err := installWith(context.Background(), w.dba, rules, rls.Options{Doors: true}); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestWhatIsAlteredIsSuspendedByItself: a listed table that is not as it was when the policy was installed is not
+// served, nor is what depends on it; all else is, and so is all of it once the change is undone.
+func TestWhatIsAlteredIsSuspendedByItself(t *testing.T) {
+	const people = "SELECT name FROM people"
+	for name, change := range map[string]struct {
+		alter, undo string
+		people      bool // are served meanwhile
+	}{
+		"a column that is computed":  {"ALTER TABLE public.memories ADD COLUMN more text GENERATED ALWAYS AS (title) STORED", "ALTER TABLE public.memories DROP COLUMN more", true},
+		"a column that a rule reads": {"ALTER TABLE public.people RENAME consent_status TO agreed", "ALTER TABLE public.people RENAME agreed TO consent_status", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := doors(t)
+			d := w.db0(t)
+			c := w.client("caregiver")
+			prepared := c.Decide(t.Context(), people, verdict.Extended)
+			memories := c.Decide(t.Context(), titles, verdict.Extended)
+			w.exec(change.alter)
+			eventually(t, "suspended", func() bool {
+				v, refused := d.current()
+				return refused == nil && !v.state.suspended.none()
+			})
+			if err := w.Ready(); err != nil {
+				t.Errorf("not ready: %v", err)
+			}
+			if said := strings.Join(w.Limited(), "\n"); !strings.Contains(said, "suspended: ") || !strings.Contains(said, "public.memories") {
+				t.Errorf("what is limited: %q", said)
+			}
+			c.seal()
+			e := c.refused(titles, sqlstate.ObjectNotInPrerequisiteState)
+			if !strings.Contains(e.Message, "public.memories is suspended") || !strings.Contains(e.Hint, "pgconsent migrate") {
+				t.Errorf("%s: %s", e.Message, e.Hint)
+			}
+			c.refused("SELECT count(*) FROM people JOIN memories ON true", sqlstate.ObjectNotInPrerequisiteState)
+			if again := c.Recheck(t.Context(), memories); again.Allowed() || again.Refusal.Code != sqlstate.ObjectNotInPrerequisiteState {
+				t.Errorf("what was prepared: %v", again.Refusal)
+			}
+			if change.people {
+				c.want(people, "Eve")
+				if again := c.Recheck(t.Context(), prepared); !again.Allowed() {
+					t.Errorf("what was prepared on another table: %v", again.Refusal)
+				}
+			} else {
+				c.refused(people, sqlstate.ObjectNotInPrerequisiteState)
+			}
+			if !strings.Contains(w.log.String(), "are suspended") || !strings.Contains(w.log.String(), "public.memories") {
+				t.Error("the log does not say what is suspended")
+			}
+			if err := w.Reload(); err == nil {
+				t.Error("the policy is reloaded over what is suspended")
+			}
+			w.exec(change.undo)
+			eventually(t, "served again", func() bool { v, refused := d.current(); return refused == nil && v.state.suspended.none() })
+			c.seal()
+			c.want(titles, "lake", "sea")
+			c.want(people, "Eve")
+		})
+	}
+}
+
+// TestWhatConcernsAllIsNotSuspended: where what has changed is no table, or another policy is installed, nobody is
+// served.
+func TestWhatConcernsAllIsNotSuspended(t *testing.T) {
+	w := doors(t)
+	d := w.db0(t)
+	w.exec("ALTER TABLE public.people RENAME consent_status TO agreed; CREATE FUNCTION public.title(public.people) RETURNS text LANGUAGE sql AS 'SELECT 1'")
+	eventually(t, "refused", func() bool { _, refused := d.current(); return refused != nil })
+	w.exec("DROP FUNCTION public.title(public.people)")
+	eventually(t, "suspended", func() bool { v, refused := d.current(); return refused == nil && !v.state.suspended.none() })
+	w.exec("UPDATE pgconsent.installed SET hash = 'x' || hash")
+	eventually(t, "refused", func() bool { _, refused := d.current(); return refused != nil })
+}
+
+// TestWhatIsUnsafeIsSuspendedByItself: where Check says which tables are not safe, these are not served, nor is what
+// depends on them, until it takes that back.
+func TestWhatIsUnsafeIsSuspendedByItself(t *testing.T) {
+	var unsafe syncFlag
+	var oid uint32
+	w := start(t, func(w *world) {
+		if err := w.dba.QueryRow(t.Context(), "SELECT 'public.memories'::regclass::oid").Scan(&oid); err != nil {
+			t.Fatal(err)
+		}
+		w.cfg.Check = func(context.Context, *pgx.Conn, Target) error {
+			if unsafe.get() {
+				return Unfit{Relations: []uint32{oid}, Why: errors.New("row security is off")}
+			}
+			return nil
+		}
+	})
+	c := w.client("caregiver")
+	c.want(titles, "lake", "sea")
+	for _, serves := range []bool{false, true} {
+		before, refused := c.Snapshot(t.Context())
+		if refused != nil {
+			t.Fatal(refused)
+		}
+		unsafe.set(!serves)
+		w.exec("CREATE INDEX ON public.people (name)") // Check is asked at once
+		eventually(t, "what Check says", func() bool { return w.db0(t).view.Load().state.suspended.none() == serves })
+		if err := w.Ready(); err != nil {
+			t.Error(err)
+		}
+		c.seal()
+		if e := c.Fresh(t.Context(), before, true); e == nil || e.Code != sqlstate.SerializationFailure {
+			t.Errorf("a cursor of before goes on: %v", e)
+		}
+		c.want("SELECT name FROM people", "Eve")
+		if serves {
+			c.want(titles, "lake", "sea")
+		} else {
+			c.refused(titles, sqlstate.ObjectNotInPrerequisiteState)
+		}
+	}
+	// One that nobody knows is no table by itself.
+	oid = 1
+	unsafe.set(true)
+	w.exec("CREATE INDEX ON public.people (name)")
+	eventually(t, "refused", func() bool { return w.Ready() != nil })
+}
+
+// TestNothingReadsWhatIsNotProtected: while a table is not protected, what may read it by functions of others is refused as
+// well: views, writes, which run triggers, and functions. Where only its definition has changed, a table that nothing
+// connects with it takes writes.
+func TestNothingReadsWhatIsNotProtected(t *testing.T) {
+	const acting = `version: 1
+attributes: { user: { type: uuid, source: credential } }
+tables:
+  memories:
+    rows: [ { own: { column: user_id, is: user } } ]
+    write: { commands: [insert, update, delete], columns: [id, title], stamp: { user_id: { attribute: user } }, accept: [conflicts, references] }
+  people: { rows: [ { own: { column: user_id, is: user } } ] }
+  notes: { rows: [ { own: { column: user_id, is: user } } ] }
+views: { memories_view: {} }
+functions: { calm: { reads: nothing }, fixed: { reads: nothing } }
+`
+	w := start(t, func(w *world) {
+		w.exec(`CREATE VIEW memories_view AS SELECT id, title, user_id FROM memories; CREATE TABLE notes (id int PRIMARY KEY, user_id uuid);
+			CREATE FUNCTION calm() RETURNS int LANGUAGE sql STABLE RETURN 1;
+			CREATE FUNCTION fixed() RETURNS int LANGUAGE sql IMMUTABLE RETURN 1`)
+		w.write(acting)
+		if err := installWith(context.Background(), w.dba, acting, rls.Options{}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	c, st := w.client("caregiver"), w.db0(t).view.Load().state
+	notes := []catalog.Name{{Schema: "public", Name: "notes"}}
+	const always, unprotected, never = "always", "unprotected", "never"
+	for text, refused := range map[string]string{
+		"SELECT id FROM notes":                always,
+		"SELECT calm()":                       always,
+		"SELECT title FROM memories_view":     unprotected,
+		"UPDATE memories SET title = 'x'":     unprotected,
+		"SELECT title, fixed() FROM memories": never,
+		"SELECT name FROM people":             never,
+	} {
+		res, err := st.plain.Rewrite(text, false)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		for kind, u := range map[string]func() (suspended, bool){
+			"altered":     func() (suspended, bool) { return suspend(st.policy, st.snapshot, roots{altered: notes}) },
+			"unprotected": func() (suspended, bool) { return suspend(st.policy, st.snapshot, roots{unfit: notes}) },
+		} {
+			u, some := u()
+			if !some {
+				t.Fatal("everything is suspended")
+			}
+			if got, want := u.in(st.policy, res) != nil, refused == always || refused == kind; got != want {
+				t.Errorf("%s, notes are %s: refused: %t, want %t", text, kind, got, want)
+			}
+		}
+	}
+	c.want("SELECT title FROM memories ORDER BY id", "lake", "hill", "sea")
+}

@@ -1,0 +1,67 @@
+package enforce
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rewrite"
+)
+
+// What a text reads, or a function that it calls may read, of whose changes nobody tells is found wherever it stands among the others.
+func TestUnnoticedAmongOthers(t *testing.T) {
+	loose, told := catalog.Name{Schema: "public", Name: "loose"}, catalog.Name{Schema: "public", Name: "told"}
+	other := catalog.Name{Schema: "other", Name: "loose"}
+	u := unnoticed{relations: map[catalog.Name]bool{loose: true}, functions: map[string]bool{"public.reads": true}}
+	for n := range 4 {
+		for at := -1; at <= n; at++ {
+			relations, functions := &rewrite.Result{Functions: []string{"pg_catalog.reads", "reads"}}, &rewrite.Result{}
+			for i := range n + 1 {
+				relation, function := told, "public.told"
+				if i%2 == 1 {
+					relation, function = other, "other.reads"
+				}
+				if i == at {
+					relation, function = loose, "public.reads"
+				}
+				access := policy.Access{}
+				access.Relation = relation
+				relations.Accesses = append(relations.Accesses, access)
+				access.Relation = told
+				functions.Accesses = append(functions.Accesses, access)
+				functions.Functions = append(functions.Functions, function)
+			}
+			if got := u.in(relations); (got == "public.loose") != (at >= 0) || at < 0 && got != "" {
+				t.Errorf("relation %d of %d: %q", at, n+1, got)
+			}
+			if got := u.in(functions); (got == "public.reads") != (at >= 0) || at < 0 && got != "" {
+				t.Errorf("function %d of %d: %q", at, n+1, got)
+			}
+		}
+	}
+}
+
+// What a function of the policy does besides what is written is not in a text that calls it: it may read tables unless PostgreSQL is told that it
+// depends on its arguments alone, and each of its overloads counts.
+func TestWhatMayReadUnsaid(t *testing.T) {
+	for _, overloads := range []string{"i", "s", "v", "ii", "is", "si", "iv", "vi", "iis", "isi", "sii"} {
+		spec := catalog.Spec{ServerVersion: 150000, SearchPath: []string{"public"}}
+		types := []string{}
+		for i, volatility := range []byte(overloads) {
+			spec.Functions = append(spec.Functions, &catalog.Function{OID: uint32(20000 + i), Name: catalog.Name{Schema: "public", Name: "f"}, Kind: 'f', ArgTypes: types, ArgNames: make([]string, len(types)), Volatility: volatility})
+			types = append(types, "integer")
+		}
+		doc, err := policy.Parse("p.yaml", []byte("version: 1\nattributes: { user: { type: uuid, source: credential } }\ntables: {}\nfunctions: { f: { reads: nothing } }\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := policy.Compile(doc, catalog.NewSnapshot(spec))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := mayRead(p)["public.f"], strings.Trim(overloads, "i") != ""; got != want {
+			t.Errorf("of overloads %s: %t", overloads, got)
+		}
+	}
+}

@@ -1,0 +1,363 @@
+// Package verdict is what enforcement tells the wire: the verdict on a statement and the seal of a session.
+//
+// It is the seam between package proxy, which knows messages and no SQL, and package enforce, which knows SQL and no
+// messages; neither imports the other.
+package verdict
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// Decider decides for one agent's session. Its methods are called by one goroutine at a time, except the ones of
+// [Ticket], which may be called from any.
+type Decider interface {
+	// Seal returns a fresh seal for the session on this backend. An error ends the session.
+	Seal(ctx context.Context, b Backend) (Seal, error)
+
+	// Decide judges one message's text: a Query may hold several statements, a Parse one. It never returns nil and
+	// never fails: what goes wrong is a refusal.
+	Decide(ctx context.Context, text string, p Protocol) *Verdict
+
+	// Declare judges the types that a Parse declares for its parameters, by OID; 0 leaves one to the server. It returns v
+	// itself, which was allowed, or a refusal.
+	Declare(ctx context.Context, v *Verdict, types []uint32) *Verdict
+
+	// Plain judges v's text again as one that row security alone holds, whatever the values of its parameters are. types are those that
+	// Declare was asked about.
+	Plain(ctx context.Context, v *Verdict, types []uint32) *Verdict
+
+	// Recheck judges v's text again if the versions it was decided under are no longer in force. It returns v itself
+	// when nothing changed, a verdict with the same Text when the change does not touch the statement, and otherwise a
+	// refusal (0A000, "cached plan must not change result type"), which drivers answer by preparing again.
+	Recheck(ctx context.Context, v *Verdict) *Verdict
+
+	// Origin says which column the client is told that this one of a result is. It is called for each column that the server describes.
+	Origin(o Origin) Origin
+
+	// Record writes the decision record of one execution of v (a Query, or an Execute), allowed or refused, and returns
+	// at once. What it returns must be asked before anything of the execution goes upstream. runs are the verdicts on
+	// what v runs by name: prepared statements, and the queries of cursors.
+	Record(v *Verdict, runs ...*Verdict) Ticket
+
+	// Snapshot returns the present moment. It is taken before something is sent that may see, for longer than one
+	// statement, what the database shows now. The error is the refusal of what asked for it. What is [Verdict.Unnoticed] is for
+	// the caller to refuse.
+	Snapshot(ctx context.Context) (Snapshot, *sqlstate.Error)
+
+	// Fresh returns nil if nothing that decides who sees a row was committed since that moment, and otherwise the refusal
+	// (40001) of what would show the rows of then. portal tells that results of then may be waiting to be shown.
+	Fresh(ctx context.Context, since Snapshot, portal bool) *sqlstate.Error
+
+	// Unchanged returns nil if nothing of the catalogs that concerns agents was changed since v was decided, as far as the database can tell,
+	// and otherwise the refusal (40001) of what would run another function than the one that was checked.
+	Unchanged(ctx context.Context, v *Verdict) *sqlstate.Error
+
+	// Close ends the session for enforcement; nothing else may be called after it.
+	Close()
+}
+
+// Ticket is the receipt of a decision record.
+type Ticket interface {
+	// Release returns nil once the decision is as durable as the audit mode asks, or the refusal (58030) to send in
+	// place of the answer. It does not block longer than the audit's own deadline.
+	Release() *sqlstate.Error
+
+	// Bound is how much of the result may be relayed. It is asked once Release has returned nil.
+	Bound() Bound
+
+	// Returned tells how many rows were relayed, once no more will be and before the client has the end of the answer: what it
+	// sends next counts on it. Done follows; for an execution without an answer it comes alone.
+	Returned(rows int64)
+
+	// Done writes the outcome record. It is called once, after the last message of the answer has been relayed.
+	Done(Outcome)
+}
+
+// Bound is how large the result of a message may be. Nothing of a row beyond it is relayed: the client gets the error in its
+// place, and the statement fails on the server as well.
+type Bound struct {
+	Rows, Bytes int64 // that are relayed; 0: without bound
+
+	// More takes rows from the rates and returns how many; 0: there are none now. Those that are not relayed, as Returned tells,
+	// are given back. Nil: no rate bounds them.
+	More func() int64
+
+	Exceeded func(Excess) *sqlstate.Error // nil: there is no bound
+
+	Undoes bool // the execution may do more than show rows, which the error is to take back
+}
+
+// Excess is what a result has too much of.
+type Excess int
+
+// The bounds of a result.
+const (
+	TooManyRows Excess = iota
+	TooManyBytes
+	RateSpent // [Bound.More] had no more
+)
+
+// Outcome is what became of an execution.
+type Outcome struct {
+	Rows     int64         // DataRow messages and CopyData rows relayed
+	Bytes    int64         // bytes of them
+	Code     sqlstate.Code // "00000", or the SQLSTATE the client received
+	Upstream time.Duration // time spent waiting for the server
+}
+
+// Backend says which server process a session runs on.
+type Backend struct{ PID uint32 }
+
+// Seal is a signed session identity.
+type Seal struct {
+	Setting string    // the setting that carries it: "pgconsent.seal"
+	Value   string    // secret: never logged
+	Renew   time.Time // by the proxy's clock: renew before the next transaction after this
+	Expires time.Time // by the proxy's clock: no transaction that starts after this may be answered
+
+	Rights uint64      // what was decided under fewer is not to run under this seal; see [Verdict]
+	Stale  func() bool // tells whether it is to be renewed before the next transaction whatever the time; nil: no
+	Late   func()      // is told that the database found it out of its time, which makes it stale; nil: nobody asks
+}
+
+// Protocol says which message a text came in.
+type Protocol int
+
+// The two sub-protocols.
+const (
+	Simple   Protocol = iota // Query
+	Extended                 // Parse
+)
+
+// Door is the way a statement takes past the walls (DESIGN §5).
+type Door string
+
+// The doors. DoorGate is reserved for signed statements over gate views alone.
+const (
+	DoorRLS  Door = "rls"
+	DoorGate Door = "gate"
+)
+
+// Versions are what a verdict was decided under.
+type Versions struct{ Policy, Catalog string }
+
+// Verdict is the judgement of one message's text. It is immutable and may be shared by sessions of equal rights.
+type Verdict struct {
+	Original string          // the client's text
+	Text     string          // what goes upstream in its place; empty for a refusal
+	Refusal  *sqlstate.Error // nil: allowed
+	Door     Door
+	Versions Versions
+	Effects  []Effect // one per statement in the text, in order
+
+	// Careful is Text with the settings of care in it (see [Carefully]), for a Query: of one statement that is signed, which nobody else
+	// can put them in. "": it is not signed.
+	Careful string
+
+	// Parts are the statements of Text, where there are several: parts of it, in order, each of which reads by itself as it does
+	// there. It is nil where there is one, and returns nil where the text cannot be divided.
+	Parts func() []Part
+
+	// Forms are those of parameters, by their numbers, that Text counts on. Of other values see [Decider.Plain].
+	Forms map[int32]Form
+
+	// Formed tells that Text counts on some, or would if it took the other door, which goes by the sizes of tables. Such a statement is not
+	// for EXECUTE: it makes the values where nobody can look at them.
+	Formed bool
+
+	// Position maps a 1-based character position in Text to one in Original; 0 stays 0.
+	Position func(int) int
+
+	// Renamed are the relations whose names in Original are other ones in Text, longest first.
+	Renamed []Renamed
+
+	// CareParsed tells that functions of others may run as the server parses the text, which make values of its constants: the settings of care hold from then on.
+	CareParsed bool
+
+	// Together tells that one statement writes in several parts, which do not see each other's rows.
+	Together bool
+
+	Rights uint64 // numbers the rights that it was decided under; later ones have more
+
+	// Partly tells that an execution may take a part of the result: of a portal, whose other parts come with later ones.
+	Partly bool
+
+	// Unnoticed is a relation that it reads, or a function that it calls, of whose changes nobody tells: it may not see a snapshot
+	// for longer than its own statement. "": there is none.
+	Unnoticed string
+
+	// Unguarded tells that it calls functions of the owner's and reads no table of the policy. Nothing in the database asks then whether the
+	// functions are still those that it was decided by; see [Decider.Unchanged].
+	Unguarded bool
+
+	// Apart tells that each statement of the text is to begin by itself, and not with the message: one of them shows what time alone may
+	// hide while those before it run.
+	Apart bool
+
+	// Foreign is how many statements of the text read what a foreign server has, as it was when their transaction asked it first. What
+	// PREPARE prepares is in its Body.
+	Foreign int
+
+	Keys bool // it reads tables the keys of whose rows are recorded; see [KeyReader]
+
+	// Detail belongs to enforcement: what it records of the statement.
+	Detail any
+}
+
+// Part is one statement of a text of several.
+type Part struct {
+	Text string
+	At   int // characters of the whole text in front of it
+}
+
+// Renamed is a relation as the server's messages name it, and as they would name what the client wrote; View and Relation
+// are both without a schema, as messages about what is written name them. Columns are those that agents see of a table that hides some.
+type Renamed struct {
+	Server, Client string
+	View, Relation string
+	Columns        []string
+}
+
+// Allowed tells whether the text may go upstream.
+func (v *Verdict) Allowed() bool { return v.Refusal == nil }
+
+// Effect is what a statement does to the session, applied when its CommandComplete arrives.
+type Effect struct {
+	Kind   EffectKind
+	Name   string // of the setting, or of the prepared statement or cursor as the client calls it; empty: all of them
+	Reads  bool   // the statement reads rows (SELECT, COPY TO, what writes)
+	Writes bool   // the statement changes rows, or its WITH queries do
+
+	Returns bool // it may send rows; of what runs others by name, those may
+
+	// Body is the verdict on the query that PREPARE or DECLARE names, with Effects of its own. Recheck takes it as it takes any
+	// other; its Text is that of the whole message.
+	Body   *Verdict
+	Tag    string // of the query in Body
+	Hold   bool   // of DECLARE: the cursor outlives its transaction
+	Binary bool   // of DECLARE: a Query that fetches from it gets values in binary
+
+	Keeps Keeping // what sees one snapshot from now on
+
+	Caution Caution // of what is planned with the settings of care; see docs/decisions/0073
+
+	Claim  *Claim // of ChangesGUC: the policy maps the setting to an attribute
+	Undoes bool   // of EndsTx: it is a ROLLBACK
+}
+
+// Claim is what becomes of a setting that the policy maps to an attribute.
+type Claim struct {
+	Value string // not logged
+	Reset bool   // to what the connection began with
+	Local bool   // until the transaction ends
+}
+
+// Claims are the values of such settings, by their names in lower case. What is not among them is as the connection began, and
+// so are all where nothing was set. Where they cannot be told they are not Known, and the attributes count as missing.
+type Claims struct {
+	Known  bool
+	Values map[string]string
+}
+
+// ChangesOnTheWay tells whether a statement of a text may run with other claims than those before it.
+func ChangesOnTheWay(effects []Effect) bool {
+	for i, e := range effects {
+		if i+1 == len(effects) {
+			break
+		}
+		switch e.Kind {
+		case EndsTx, Rewinds, Unseals, Discards:
+			return true
+		case ChangesGUC:
+			if e.Claim != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Resets tells whether a text takes the seal away, and does nothing else.
+func Resets(effects []Effect) bool {
+	return len(effects) == 1 && (effects[0].Kind == Unseals || effects[0].Kind == Discards)
+}
+
+// EffectKind is the kind of an Effect.
+type EffectKind int
+
+// The effects statements of this version can have.
+const (
+	NoEffect    EffectKind = iota
+	BeginsTx               // BEGIN, START TRANSACTION
+	EndsTx                 // COMMIT, ROLLBACK
+	Saves                  // SAVEPOINT
+	Releases               // RELEASE
+	Rewinds                // ROLLBACK TO
+	ChangesGUC             // SET, RESET
+	Deallocates            // DEALLOCATE
+	Prepares               // PREPARE
+	Declares               // DECLARE
+	Fetches                // FETCH, MOVE: it does what the query of that cursor does
+	Closes                 // CLOSE
+	Executes               // EXECUTE: it does what the statement of that name does
+	Unseals                // RESET ALL: the session's seal is to be set anew
+	CopiesIn               // COPY FROM STDIN: rows come from the client
+	Discards               // DISCARD ALL: the same, and no name of a statement or a portal is left
+)
+
+// Keeping tells what keeps one snapshot for more than a statement.
+type Keeping int
+
+// What can keep a snapshot.
+const (
+	KeepsNothing Keeping = iota
+	KeepsTx              // the transaction
+	KeepsSession         // every transaction of the session that does not say otherwise
+)
+
+// Snapshot is a moment in the life of the database, taken by [Decider.Snapshot].
+type Snapshot struct {
+	Value string    // as the database writes it
+	Rules string    // the database half of the policy in force
+	Taken time.Time // by the proxy's clock
+}
+
+// Runnable tells whether v is a query, or empty, which SQL may run by name. SQL can name any statement that was prepared on the
+// wire, and PostgreSQL runs it; what it does to the session would then go unnoticed.
+func (v *Verdict) Runnable() bool {
+	return len(v.Effects) == 0 || len(v.Effects) == 1 && v.Effects[0].Kind == NoEffect && v.Effects[0].Reads
+}
+
+// The names of statements and portals on the server. No client's name is [SealStatement].
+const (
+	SealStatement = "pgconsent_seal" // the proxy's own
+
+	namePrefix = "c:"
+	hashPrefix = "h:"
+	maxName    = 60 // PostgreSQL compares the first 63 bytes
+)
+
+// UpstreamName is what the server knows a client's prepared statement or portal as: SQL that names one must use this
+// name, quoted. It has at most 62 bytes, differs for different names, and what has no name stays without.
+func UpstreamName(name string) string {
+	switch {
+	case name == "":
+		return ""
+	case len(name) > maxName:
+		sum := sha256.Sum256([]byte(name))
+		return hashPrefix + hex.EncodeToString(sum[:24])
+	default:
+		return namePrefix + name
+	}
+}
+
+// ClientName undoes [UpstreamName]. It is false for a name that cannot be read back, as that of a long one.
+func ClientName(upstream string) (name string, ok bool) {
+	return strings.CutPrefix(upstream, namePrefix)
+}

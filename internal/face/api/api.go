@@ -1,0 +1,421 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"path"
+	"runtime/debug"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/pgconsent/pgconsent/internal/face/desk"
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/face/strictjson"
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+	"github.com/pgconsent/pgconsent/internal/record/dsar"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// Config is what the face needs. Desk and Verifier are required.
+type Config struct {
+	Desk     *desk.Desk
+	Verifier identity.Verifier
+	Log      *slog.Logger // nil: nothing is logged
+
+	// Report makes the report to a data subject; Decisions are the newest records before a number (0: any), newest first. Nil: not here.
+	Report    func(ctx context.Context, c identity.Caller, subject string, data bool) (*dsar.Report, error)
+	Decisions func(ctx context.Context, database string, before uint64, most int) ([]audit.Record, error)
+
+	PerSecond float64       // calls of one caller; 0: 50
+	Burst     int           // of them at once; 0: 200
+	Timeout   time.Duration // of a call; 0: 30 s
+}
+
+// The bounds of a request.
+const (
+	maxBody    = 64 << 10
+	maxQuery   = 8 << 10
+	maxCalls   = 64 // at a time
+	bodyWithin = 10 * time.Second
+)
+
+// Server is the face. It is an http.Handler for /v1/ and /openapi.json.
+type Server struct {
+	Config
+	mux      *http.ServeMux
+	api      huma.API
+	document []byte
+	callers  *rates // by who they are
+	peers    *rates // who have shown no valid token, by address
+	running  chan struct{}
+}
+
+// New makes the face with all its resources.
+func New(c Config) (*Server, error) {
+	if c.Desk == nil || c.Verifier == nil || c.Desk.Record == nil {
+		return nil, errors.New("api: Config.Desk, Desk.Record and Config.Verifier are required")
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.PerSecond == 0 {
+		c.PerSecond = 50
+	}
+	if c.Burst == 0 {
+		c.Burst = 200
+	}
+	if c.Timeout == 0 {
+		c.Timeout = 30 * time.Second
+	}
+	s := &Server{Config: c, mux: http.NewServeMux(), callers: newRates(c.PerSecond, c.Burst), peers: newRates(10, 50), running: make(chan struct{}, maxCalls)}
+	s.api = humago.New(s.mux, document())
+	for _, resource := range resources {
+		resource(s)
+	}
+	s.exact()
+	var err error
+	if s.document, err = json.MarshalIndent(s.api.OpenAPI(), "", "  "); err != nil {
+		return nil, fmt.Errorf("api: the document: %w", err)
+	}
+	return s, nil
+}
+
+// resources are the parts of the face, one file each.
+var resources = []func(*Server){consentResource, privacyResource, generalizeResource, contextsResource, reportResource, airResource}
+
+// document is the frame of /openapi.json.
+func document() huma.Config {
+	schemas := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
+	return huma.Config{
+		OpenAPI: &huma.OpenAPI{
+			OpenAPI: "3.1.0",
+			Info: &huma.Info{
+				Title: "pgconsent", Version: "1",
+				Description: "Consents of data subjects, and what was done with their data. Every call needs a bearer token; what it may do depends on the token's role. Errors are problem JSON with a stable code.",
+				License:     &huma.License{Name: "Apache 2.0", Identifier: "Apache-2.0"},
+			},
+			Servers: []*huma.Server{{URL: "/", Description: "Where this document is."}},
+			Components: &huma.Components{
+				Schemas: schemas,
+				SecuritySchemes: map[string]*huma.SecurityScheme{
+					"bearer": {Type: "http", Scheme: "bearer", Description: "A token of pgconsent token add, or a JWT where the configuration takes them."},
+				},
+			},
+		},
+		Formats:                      huma.DefaultFormats,
+		DefaultFormat:                "application/json",
+		RejectUnknownQueryParameters: true,
+	}
+}
+
+// Call is one call on its way.
+type Call struct {
+	Caller    identity.Caller
+	operation string
+	writes    bool
+	silent    bool
+	everybody bool
+	about     []string
+	body      []byte
+	answer    *answer
+}
+
+// About notes the persons that the call is about, for its record.
+func (c *Call) About(ids ...string) { c.about = append(c.about, ids...) }
+
+type callKey struct{}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	if r.URL.Path == "/openapi.json" {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			h.Set("Allow", "GET, HEAD")
+			newProblem(http.StatusMethodNotAllowed, noSuchMethod()).write(w)
+			return
+		}
+		h.Set("Content-Type", "application/vnd.oai.openapi+json;version=3.1")
+		_, _ = w.Write(s.document)
+		return
+	}
+	select {
+	case s.running <- struct{}{}:
+		defer func() { <-s.running }()
+	default:
+		busy(w, "too many calls are being answered")
+		return
+	}
+	now := time.Now()
+	caller, err := s.verify(r)
+	if err != nil {
+		// The body is not read: nobody sends much who may send nothing.
+		h.Set("Connection", "close")
+		if !s.peers.allow(address(r), now) {
+			tooMany(w)
+			return
+		}
+		s.Log.Info("a call was refused", "remote", address(r), "cause", cause(err))
+		problem(err).write(w)
+		return
+	}
+	if !s.callers.allow(string(caller.Role)+"|"+caller.Name+"|"+caller.Database, now) {
+		tooMany(w)
+		return
+	}
+	call := &Call{Caller: caller, operation: "unknown"}
+	ctx, cancel := context.WithTimeout(identity.NewContext(r.Context(), caller), s.Timeout)
+	defer cancel()
+	answer := &answer{header: http.Header{}}
+	call.answer = answer
+	s.run(answer, r.WithContext(context.WithValue(ctx, callKey{}, call)), w)
+	if err := s.record(ctx, call, answer); err != nil {
+		problem(err).write(w)
+		return
+	}
+	answer.send(w)
+}
+
+// verify tells who calls.
+func (s *Server) verify(r *http.Request) (identity.Caller, error) {
+	token, ok := identity.Bearer(r.Header)
+	if !ok || len(token) > 16<<10 {
+		return identity.Caller{}, identity.Refused(errors.New("no bearer token, or several"))
+	}
+	return s.Verifier.Verify(r.Context(), token)
+}
+
+// run answers into a. A panic is an answer as well; its value may quote data, so that only its type is logged.
+func (s *Server) run(a *answer, r *http.Request, w http.ResponseWriter) {
+	defer func() {
+		if v := recover(); v != nil {
+			s.Log.Error("panic in a call", "kind", fmt.Sprintf("%T", v), "stack", string(debug.Stack()))
+			a.reset()
+			problem(errors.New("panic")).write(a)
+		}
+	}()
+	if p := accept(w, r); p != nil {
+		p.write(a)
+		return
+	}
+	if s.source(a, r) {
+		return
+	}
+	handler, pattern := s.mux.Handler(r)
+	if pattern == "" || !Plain(r) {
+		s.unknown(a, r)
+		return
+	}
+	handler.ServeHTTP(a, r)
+}
+
+// Plain tells whether a request names a resource in the one way there is. A multiplexer sends whoever writes a path with // or .. to the path that it
+// means, before anybody has asked for a token.
+func Plain(r *http.Request) bool {
+	given := r.URL.Path
+	clean := path.Clean("/" + given)
+	return given == clean || given == clean+"/" && clean != "/" || given == "*"
+}
+
+// unknown answers what is no operation.
+func (s *Server) unknown(a *answer, r *http.Request) {
+	var others []string
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete} {
+		if !Plain(r) {
+			break
+		}
+		other := r.Clone(r.Context())
+		other.Method = method
+		if _, pattern := s.mux.Handler(other); pattern != "" {
+			others = append(others, method)
+		}
+	}
+	if len(others) > 0 {
+		a.Header().Set("Allow", strings.Join(others, ", "))
+		newProblem(http.StatusMethodNotAllowed, noSuchMethod()).write(a)
+		return
+	}
+	newProblem(http.StatusNotFound, sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonSyntax, "there is no such resource").
+		WithHint("GET /openapi.json lists those there are.")).write(a)
+}
+
+func noSuchMethod() *sqlstate.Error {
+	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonSyntax, "this resource does not take the method").
+		WithHint("The header Allow names those it takes.")
+}
+
+// accept reads the request and refuses what two readers could understand differently, or what is there to wear one out.
+func accept(w http.ResponseWriter, r *http.Request) *Problem {
+	wrong := func(status int, code sqlstate.Code, format string, args ...any) *Problem {
+		return newProblem(status, sqlstate.New(code, sqlstate.ReasonSyntax, format, args...))
+	}
+	if len(r.URL.RawQuery) > maxQuery {
+		return wrong(http.StatusRequestURITooLong, sqlstate.ProgramLimitExceeded, "the query is longer than %d bytes", maxQuery)
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return wrong(http.StatusBadRequest, sqlstate.InvalidParameterValue, "the query cannot be read")
+	}
+	for name, values := range query {
+		if len(values) != 1 {
+			return wrong(http.StatusBadRequest, sqlstate.InvalidParameterValue, "a parameter of the query is given twice")
+		}
+		if !utf8.ValidString(name) || !utf8.ValidString(values[0]) {
+			return wrong(http.StatusBadRequest, sqlstate.CharacterNotInRepertoire, "the query is not UTF-8")
+		}
+	}
+	for _, values := range r.Header {
+		for _, value := range values {
+			if !utf8.ValidString(value) {
+				return wrong(http.StatusBadRequest, sqlstate.CharacterNotInRepertoire, "a header is not UTF-8")
+			}
+		}
+	}
+	if len(r.Header.Values("Idempotency-Key")) > 1 {
+		return wrong(http.StatusBadRequest, sqlstate.InvalidParameterValue, "the header Idempotency-Key is given twice")
+	}
+	tooLarge := func() *Problem {
+		w.Header().Set("Connection", "close")
+		return wrong(http.StatusRequestEntityTooLarge, sqlstate.ProgramLimitExceeded, "the body is larger than %d bytes", maxBody)
+	}
+	if r.ContentLength > maxBody {
+		return tooLarge()
+	}
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyWithin)) // where there is no such thing, the server's own timeout holds
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	_ = control.SetReadDeadline(time.Time{})
+	if err != nil {
+		var large *http.MaxBytesError
+		if errors.As(err, &large) {
+			return tooLarge()
+		}
+		w.Header().Set("Connection", "close")
+		return wrong(http.StatusBadRequest, sqlstate.ProtocolViolation, "the body did not arrive")
+	}
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	if len(body) == 0 {
+		return nil
+	}
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return wrong(http.StatusBadRequest, sqlstate.ProtocolViolation, "a GET has no body")
+	}
+	if r.Header.Get("Content-Encoding") != "" {
+		return wrong(http.StatusUnsupportedMediaType, sqlstate.FeatureNotSupported, "the body is encoded: send it as it is")
+	}
+	kind, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if charset := parameters["charset"]; err != nil || kind != "application/json" || charset != "" && !strings.EqualFold(charset, "utf-8") {
+		return wrong(http.StatusUnsupportedMediaType, sqlstate.FeatureNotSupported, "the body is not application/json")
+	}
+	r.Header.Set("Content-Type", kind) // the library knows it in small letters alone
+	if err := strictjson.Check(body, strictjson.Depth); err != nil {
+		code := sqlstate.InvalidParameterValue
+		if !utf8.Valid(body) {
+			code = sqlstate.CharacterNotInRepertoire
+		}
+		return wrong(http.StatusBadRequest, code, "the body cannot be taken: %v", err)
+	}
+	if call, ok := r.Context().Value(callKey{}).(*Call); ok {
+		call.body = body
+	}
+	return nil
+}
+
+// record writes that there was a call, before anything of its answer is sent.
+func (s *Server) record(ctx context.Context, call *Call, a *answer) error {
+	if call.silent {
+		return nil
+	}
+	by := call.Caller.Name
+	if call.Caller.Role == identity.Subject {
+		by = call.Caller.Subject
+	}
+	rec := audit.Call{
+		Face: "http", By: by, Role: string(call.Caller.Role), Agent: call.Caller.Agent, Database: call.Caller.Database, Operation: call.operation,
+		Written: call.writes, About: call.about, Everybody: call.everybody, Outcome: audit.Done,
+	}
+	switch {
+	case a.status >= 500:
+		rec.Outcome = audit.Failed
+	case a.status >= 400:
+		rec.Outcome = audit.Refused
+	}
+	if a.status >= 400 {
+		var p Problem
+		_ = json.Unmarshal(a.body.Bytes(), &p)
+		rec.Code = p.Code
+	}
+	return s.Desk.Record(context.WithoutCancel(ctx), rec)
+}
+
+func busy(w http.ResponseWriter, why string) {
+	w.Header().Set("Retry-After", "1")
+	newProblem(http.StatusServiceUnavailable, sqlstate.New(sqlstate.TooManyConnections, sqlstate.ReasonLimit, "%s", why).WithHint("Try again in a moment.")).write(w)
+}
+
+func tooMany(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", "1")
+	newProblem(http.StatusTooManyRequests, sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit, "too many calls").WithHint("Wait a second, and call less often.")).write(w)
+}
+
+// address is where a call comes from, without the port.
+func address(r *http.Request) string {
+	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+		return host
+	}
+	return r.RemoteAddr
+}
+
+func cause(err error) string {
+	if e := sqlstate.From(err); e.Cause != nil {
+		return e.Cause.Error()
+	}
+	return ""
+}
+
+// answer is what is sent once the call is recorded.
+type answer struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (a *answer) Header() http.Header { return a.header }
+
+func (a *answer) WriteHeader(status int) {
+	if a.status == 0 {
+		a.status = status
+	}
+}
+
+func (a *answer) Write(b []byte) (int, error) {
+	a.WriteHeader(http.StatusOK)
+	return a.body.Write(b)
+}
+
+func (a *answer) reset() { a.header, a.status = http.Header{}, 0; a.body.Reset() }
+
+func (a *answer) send(w http.ResponseWriter) {
+	for name, values := range a.header {
+		w.Header()[name] = values
+	}
+	if a.status == 0 {
+		a.status = http.StatusOK
+	}
+	w.WriteHeader(a.status)
+	_, _ = w.Write(a.body.Bytes())
+}

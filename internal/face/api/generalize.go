@@ -1,0 +1,117 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/memory/generalize"
+	"github.com/pgconsent/pgconsent/internal/memory/privacy"
+)
+
+// GeneralizeFinding is something in a text that may tell what it was drawn from.
+type GeneralizeFinding struct {
+	Check   string `json:"check" enum:"entity_name,specificity,reversibility"`
+	Level   string `json:"level" enum:"block,warn,advisory"`
+	Kind    string `json:"kind" doc:"name, source, date, place, contact, number, detail, overlap"`
+	Text    string `json:"text,omitempty" doc:"As the request has it."`
+	Message string `json:"message"`
+}
+
+// GeneralizeReport is what the checks found.
+type GeneralizeReport struct {
+	Verdict    string              `json:"verdict" enum:"blocked,warned,clear"`
+	Findings   []GeneralizeFinding `json:"findings"`
+	Overlap    float64             `json:"overlap" doc:"Of the text's words, how many the source has."`
+	LongestRun int                 `json:"longest_run" doc:"Words that both have in one order."`
+}
+
+// GeneralizeAnswer is a belief, and what the checks found.
+type GeneralizeAnswer struct {
+	Made     bool             `json:"made" doc:"false: it was only judged."`
+	Repeated bool             `json:"repeated" doc:"It was made before, from the same source."`
+	Memory   *Memory          `json:"memory,omitempty" doc:"The belief."`
+	Report   GeneralizeReport `json:"report"`
+}
+
+func generalizeReport(r generalize.Report) GeneralizeReport {
+	out := GeneralizeReport{Verdict: r.Verdict, Findings: []GeneralizeFinding{}, Overlap: r.Overlap, LongestRun: r.Run}
+	for _, f := range r.Findings {
+		out.Findings = append(out.Findings, GeneralizeFinding{string(f.Check), string(f.Level), f.Kind, f.Text, f.Message})
+	}
+	return out
+}
+
+type (
+	generalizeRequest struct {
+		Idempotent
+		Body struct {
+			Source          string    `json:"source" minLength:"1" maxLength:"256" doc:"The memory's id. It stays as private as it is."`
+			Kind            string    `json:"kind,omitempty" maxLength:"32" doc:"Of the source. Default: as its id begins, else any."`
+			Belief          string    `json:"belief" minLength:"1" maxLength:"16384" doc:"What was learned."`
+			AccessGrants    *[]string `json:"access_grants,omitempty" maxItems:"256" doc:"Who is to see the belief; * is everybody. Left out: what the context gives."`
+			AbstractionNote string    `json:"abstraction_note,omitempty" maxLength:"4096" doc:"How it was abstracted. It is checked as the belief is, and is for the owner."`
+			AcceptWarnings  bool      `json:"accept_warnings,omitempty" doc:"What the report warns of as a name is none."`
+			Check           bool      `json:"check,omitempty" doc:"Judge, and make nothing."`
+			Context         string    `json:"context,omitempty" minLength:"1" maxLength:"256" doc:"The context that the caller is in, of this call alone."`
+			Reason          string    `json:"reason,omitempty" maxLength:"256"`
+		}
+	}
+	generalizeAnswer struct {
+		Status int
+		Body   GeneralizeAnswer
+	}
+	drawnRequest struct {
+		After string `query:"after" maxLength:"4096" doc:"What next of the answer before was: the beliefs that come after those."`
+	}
+	drawnAnswer struct{ Body privacy.Drawings }
+)
+
+func generalizeResource(s *Server) {
+	add(s, Operation{
+		ID: "memory-generalize", Method: http.MethodPost, Path: "/v1/generalize", Tag: tagPrivacy, Roles: []identity.Role{identity.Agent}, Writes: true, Once: true,
+		Status: http.StatusCreated, Errors: []int{404, 409}, Also: map[int]string{http.StatusOK: "It was made before, or only judged."},
+		Summary: "Make a belief from a private memory",
+		Description: "In the store of the memory, about nobody. A text that names those whom the memory is about is refused (PrivacyBlockedError, with the report). " +
+			"Dates, places and rare details are warned of in the report, and the belief is made. Which memory it was drawn from is noted for the owner of the store alone.",
+	}, func(ctx context.Context, c *Call, in *generalizeRequest) (*generalizeAnswer, error) {
+		d, err := s.privacyOf(c.Caller)
+		if err != nil {
+			return nil, err
+		}
+		b := in.Body
+		g := privacy.Generalization{Source: b.Source, Kind: b.Kind, Belief: b.Belief, Note: b.AbstractionNote, Context: b.Context, Reason: b.Reason, Accept: b.AcceptWarnings, Check: b.Check}
+		if b.AccessGrants != nil {
+			g.Access = append([]string{}, *b.AccessGrants...)
+		}
+		made, err := d.Generalize(ctx, c.Caller, g)
+		if err != nil {
+			return nil, err
+		}
+		c.About(made.About...)
+		out := &generalizeAnswer{Status: http.StatusOK, Body: GeneralizeAnswer{Repeated: made.Repeated, Report: generalizeReport(made.Report)}}
+		if made.Memory != nil {
+			m := memoryOf(*made.Memory)
+			out.Body.Made, out.Body.Memory = true, &m
+			if !made.Repeated {
+				out.Status = http.StatusCreated
+			}
+		}
+		return out, nil
+	})
+	add(s, Operation{
+		ID: "memory-generalized", Method: http.MethodGet, Path: "/v1/generalize", Tag: tagPrivacy, Roles: []identity.Role{identity.Agent, identity.Subject}, Errors: []int{404},
+		Summary:     "Beliefs that were drawn from private memories",
+		Description: "Of the caller's own stores, the newest first: which memory, into what text, when, by whom, and who sees it now. Of others' there are none.",
+	}, func(ctx context.Context, c *Call, in *drawnRequest) (*drawnAnswer, error) {
+		d, err := s.privacyOf(c.Caller)
+		if err != nil {
+			return nil, err
+		}
+		out, err := d.Drawn(ctx, c.Caller, in.After)
+		if err != nil {
+			return nil, err
+		}
+		return &drawnAnswer{*out}, nil
+	})
+}

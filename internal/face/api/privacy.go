@@ -1,0 +1,234 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/memory/privacy"
+)
+
+const tagPrivacy = "privacy"
+
+// Memory is a memory without its text.
+type Memory struct {
+	ID            string   `json:"id"`
+	Kind          string   `json:"kind" doc:"As the policy names the table."`
+	Store         string   `json:"store" doc:"Whose memories it is among."`
+	SourceEntity  string   `json:"source_entity,omitempty" doc:"Who told it."`
+	ToldFrom      string   `json:"told_from,omitempty" doc:"The memory that it was told from."`
+	SubjectIDs    []string `json:"subject_ids"`
+	AccessGrants  []string `json:"access_grants"`
+	ConsentGrants []string `json:"consent_grants" doc:"Who is said to have agreed: evidence, which counts for nothing without a record."`
+}
+
+// MemoryGrants is a memory after a change of what it is granted to.
+type MemoryGrants struct {
+	Memory
+	Granted []string `json:"granted" doc:"Ids that were not there before."`
+	Revoked []string `json:"revoked" doc:"Ids that were."`
+}
+
+// PrivacyConsent is a record of consent.
+type PrivacyConsent struct {
+	ID       string `json:"id"`
+	Store    string `json:"store"`
+	Grantor  string `json:"grantor" doc:"Who had it recorded, by its own credential."`
+	For      string `json:"for,omitempty" doc:"For whom a guardian spoke."`
+	Grantee  string `json:"grantee"`
+	Scope    string `json:"scope"`
+	Revoked  bool   `json:"revoked"`
+	Repeated bool   `json:"repeated" doc:"It was so already."`
+}
+
+func memoryOf(m privacy.Memory) Memory {
+	return Memory{m.ID, m.Kind, m.Store, m.Source, m.Told, m.Subjects, m.Access, m.Consent}
+}
+
+func privacyConsent(c privacy.Consent) PrivacyConsent {
+	return PrivacyConsent{c.ID, c.Store, c.Grantor, c.For, c.Grantee, c.Scope, c.Revoked, c.Repeated}
+}
+
+type (
+	memoryRequest struct {
+		Idempotent
+		Body struct {
+			Kind          string    `json:"kind,omitempty" maxLength:"32" doc:"Default: the first kind of the policy."`
+			Store         string    `json:"store,omitempty" minLength:"1" maxLength:"256" doc:"Default: the context's, else the caller's own."`
+			Content       string    `json:"content" minLength:"1" maxLength:"60000"`
+			SourceEntity  string    `json:"source_entity,omitempty" minLength:"1" maxLength:"256" doc:"Who told it. It counts where the caller owns the store: anybody else is the source."`
+			ToldFrom      string    `json:"told_from,omitempty" minLength:"1" maxLength:"256" doc:"The memory of another, of the same kind, that it was told from. It shows to nobody to whom that one does not."`
+			SubjectIDs    []string  `json:"subject_ids,omitempty" maxItems:"256"`
+			AccessGrants  *[]string `json:"access_grants,omitempty" maxItems:"256" doc:"Left out: what the context gives, else who told it. Empty: nobody but the owner."`
+			ConsentGrants []string  `json:"consent_grants,omitempty" maxItems:"256"`
+			Context       string    `json:"context,omitempty" minLength:"1" maxLength:"256" doc:"The context that the caller is in, of this call alone."`
+			Reason        string    `json:"reason,omitempty" maxLength:"256"`
+		}
+	}
+	memoryAnswer  struct{ Body Memory }
+	changeRequest struct {
+		Idempotent
+		Body struct {
+			ID            string   `json:"id" minLength:"1" maxLength:"256"`
+			Kind          string   `json:"kind,omitempty" maxLength:"32" doc:"Default: as the id begins, else any."`
+			Who           []string `json:"who" minItems:"1" maxItems:"256" doc:"To whom it is to be granted, or from whom it is to be taken."`
+			ConsentGrants []string `json:"consent_grants,omitempty" maxItems:"256" doc:"Of a grant: who is said to have agreed. Evidence, which counts for nothing without a record."`
+			Reason        string   `json:"reason,omitempty" maxLength:"256" doc:"Why: it is noted with the change."`
+		}
+	}
+	grantsChanged struct{ Body MemoryGrants }
+	giveRequest   struct {
+		Idempotent
+		Body struct {
+			Grantor string `json:"grantor,omitempty" minLength:"1" maxLength:"256" doc:"Whose consent: the caller's, which is the default, or that of somebody whose guardian it is."`
+			Grantee string `json:"grantee" minLength:"1" maxLength:"256"`
+			Scope   string `json:"scope,omitempty" minLength:"1" maxLength:"256" doc:"A memory, or a context. Default: everything."`
+			Store   string `json:"store,omitempty" minLength:"1" maxLength:"256" doc:"Default: the one that scope and grantor say."`
+			Reason  string `json:"reason,omitempty" maxLength:"256" doc:"Why: it is noted with the change."`
+		}
+	}
+	withdrawRequest struct {
+		Idempotent
+		Body struct {
+			ID      string `json:"id,omitempty" minLength:"1" maxLength:"256" doc:"Of one record; else all that are of the grantor and to the grantee."`
+			Grantor string `json:"grantor,omitempty" minLength:"1" maxLength:"256"`
+			Grantee string `json:"grantee,omitempty" minLength:"1" maxLength:"256"`
+			Scope   string `json:"scope,omitempty" minLength:"1" maxLength:"256"`
+			Store   string `json:"store,omitempty" minLength:"1" maxLength:"256"`
+			Reason  string `json:"reason,omitempty" maxLength:"256"`
+		}
+	}
+	givenAnswer struct {
+		Status int
+		Body   PrivacyConsent
+	}
+	withdrawnAnswer struct {
+		Body struct {
+			Consents []PrivacyConsent `json:"consents"`
+		}
+	}
+	auditRequest struct {
+		Subject string `query:"subject" minLength:"1" maxLength:"256" doc:"Whom the memories are about."`
+		ID      string `query:"id" minLength:"1" maxLength:"256" doc:"Instead: one memory."`
+		Kind    string `query:"kind" maxLength:"32" doc:"Of that memory."`
+		After   string `query:"after" maxLength:"4096" doc:"What next of the answer before was: the memories that come after those."`
+	}
+	auditAnswer struct{ Body privacy.Report }
+)
+
+// privacyOf is the desk of the caller's database.
+func (s *Server) privacyOf(c identity.Caller) (*privacy.Desk, error) {
+	db, err := s.Desk.Database(c)
+	if err != nil {
+		return nil, err
+	}
+	return db.Privacy, nil
+}
+
+func privacyResource(s *Server) {
+	agents := []identity.Role{identity.Agent}
+	add(s, Operation{
+		ID: "memory-create", Method: http.MethodPost, Path: "/v1/memories", Tag: tagPrivacy, Roles: agents, Writes: true, Once: true, Status: http.StatusCreated, Errors: []int{404, 409},
+		Summary:     "Make a memory",
+		Description: "With whom it is about, who told it and to whom it is granted. The policy says what it is granted to where nothing is asked for, and refuses what is more than the consents of those concerned allow.",
+	}, func(ctx context.Context, c *Call, in *memoryRequest) (*memoryAnswer, error) {
+		d, err := s.privacyOf(c.Caller)
+		if err != nil {
+			return nil, err
+		}
+		b := in.Body
+		n := privacy.New{Kind: b.Kind, Store: b.Store, Content: b.Content, Source: b.SourceEntity, Told: b.ToldFrom, Subjects: b.SubjectIDs, Consent: b.ConsentGrants, Context: b.Context, Reason: b.Reason}
+		if b.AccessGrants != nil {
+			if n.Access = *b.AccessGrants; n.Access == nil {
+				n.Access = []string{}
+			}
+		}
+		m, err := d.Add(ctx, c.Caller, n)
+		if err != nil {
+			return nil, err
+		}
+		c.About(m.Subjects...)
+		return &memoryAnswer{memoryOf(*m)}, nil
+	})
+	change := func(id, path, summary, description string, do func(*privacy.Desk) func(context.Context, identity.Caller, privacy.Change) (*privacy.Changed, error)) {
+		add(s, Operation{ID: id, Method: http.MethodPost, Path: path, Tag: tagPrivacy, Roles: agents, Writes: true, Once: true, Errors: []int{404, 409}, Summary: summary, Description: description},
+			func(ctx context.Context, c *Call, in *changeRequest) (*grantsChanged, error) {
+				d, err := s.privacyOf(c.Caller)
+				if err != nil {
+					return nil, err
+				}
+				out, err := do(d)(ctx, c.Caller, privacy.Change{ID: in.Body.ID, Kind: in.Body.Kind, Who: in.Body.Who, Consent: in.Body.ConsentGrants, Reason: in.Body.Reason})
+				if err != nil {
+					return nil, err
+				}
+				c.About(out.Subjects...)
+				return &grantsChanged{MemoryGrants{memoryOf(out.Memory), out.Granted, out.Revoked}}, nil
+			})
+	}
+	change("privacy-grant", "/v1/privacy/grant", "Grant a memory to more",
+		"Each subject, and who told it, must have consented to each of them by an active record. What is granted already stays so.",
+		func(d *privacy.Desk) func(context.Context, identity.Caller, privacy.Change) (*privacy.Changed, error) {
+			return d.Grant
+		})
+	change("privacy-revoke", "/v1/privacy/revoke", "Take grants off a memory", "In force when it returns. What is not granted is left alone.",
+		func(d *privacy.Desk) func(context.Context, identity.Caller, privacy.Change) (*privacy.Changed, error) {
+			return d.Revoke
+		})
+	add(s, Operation{
+		ID: "privacy-consent", Method: http.MethodPost, Path: "/v1/privacy/consents", Tag: tagPrivacy, Roles: agents, Writes: true, Once: true, Status: http.StatusCreated, Errors: []int{404, 409},
+		Also: map[int]string{http.StatusOK: "It was recorded already."}, Summary: "Record a consent",
+		Description: "That a grantee may see what is granted to it and is about the grantor. Only the grantor or its guardian records it, by its own credential.",
+	}, func(ctx context.Context, c *Call, in *giveRequest) (*givenAnswer, error) {
+		d, err := s.privacyOf(c.Caller)
+		if err != nil {
+			return nil, err
+		}
+		out, err := d.Consent(ctx, c.Caller, privacy.Give{Grantor: in.Body.Grantor, Grantee: in.Body.Grantee, Scope: in.Body.Scope, Store: in.Body.Store, Reason: in.Body.Reason})
+		if err != nil {
+			return nil, err
+		}
+		c.About(out.Grantor)
+		status := http.StatusCreated
+		if out.Repeated {
+			status = http.StatusOK
+		}
+		return &givenAnswer{status, privacyConsent(*out)}, nil
+	})
+	add(s, Operation{
+		ID: "privacy-withdraw", Method: http.MethodPost, Path: "/v1/privacy/consents/revoke", Tag: tagPrivacy, Roles: agents, Writes: true, Once: true, Errors: []int{404, 409},
+		Summary: "Revoke consents", Description: "The caller's own, or of somebody whose guardian it is. In force when it returns.",
+	}, func(ctx context.Context, c *Call, in *withdrawRequest) (*withdrawnAnswer, error) {
+		d, err := s.privacyOf(c.Caller)
+		if err != nil {
+			return nil, err
+		}
+		list, err := d.Withdraw(ctx, c.Caller, privacy.Give{ID: in.Body.ID, Grantor: in.Body.Grantor, Grantee: in.Body.Grantee, Scope: in.Body.Scope, Store: in.Body.Store, Reason: in.Body.Reason})
+		if err != nil {
+			return nil, err
+		}
+		out := &withdrawnAnswer{}
+		for _, one := range list {
+			c.About(one.Grantor)
+			out.Body.Consents = append(out.Body.Consents, privacyConsent(one))
+		}
+		return out, nil
+	})
+	add(s, Operation{
+		ID: "privacy-audit", Method: http.MethodGet, Path: "/v1/privacy/audit", Tag: tagPrivacy, Roles: []identity.Role{identity.Agent, identity.Subject}, Errors: []int{404},
+		Summary:     "Who sees a memory, or what is about a subject",
+		Description: "Through which grant and consent, and what became of the grants. For the owner of the store, the subject and its guardian; for anybody else there is nothing. The texts are not in it.",
+	}, func(ctx context.Context, c *Call, in *auditRequest) (*auditAnswer, error) {
+		d, err := s.privacyOf(c.Caller)
+		if err != nil {
+			return nil, err
+		}
+		out, err := d.Audit(ctx, c.Caller, privacy.Question{Subject: in.Subject, ID: in.ID, Kind: in.Kind, After: in.After})
+		if err != nil {
+			return nil, err
+		}
+		if in.Subject != "" {
+			c.About(in.Subject)
+		}
+		return &auditAnswer{*out}, nil
+	})
+}

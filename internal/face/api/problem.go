@@ -1,0 +1,188 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/pgconsent/pgconsent/internal/memory/privacy"
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// Problem is the body of every error.
+type Problem struct {
+	Type   string  `json:"type" doc:"about:blank: the code says which error it is."`
+	Title  string  `json:"title" doc:"The status in words."`
+	Status int     `json:"status" doc:"The HTTP status."`
+	Code   string  `json:"code" doc:"The SQLSTATE, which is stable: docs/errors.md lists them." pattern:"^[0-9A-Z]{5}$"`
+	Name   string  `json:"name,omitempty" doc:"Of an error of consent, such as ConsentNotFoundError."`
+	Detail string  `json:"detail" doc:"What is wrong."`
+	Hint   string  `json:"hint,omitempty" doc:"What to do about it."`
+	Errors []Place `json:"errors,omitempty" doc:"What is wrong with the request, and where."`
+
+	// Consent is where it stands, with ConsentExpiredError.
+	Consent *ConsentStatus `json:"consent,omitempty" doc:"With ConsentExpiredError of a status: the consent that has expired."`
+
+	// Report is what the checks found, with PrivacyBlockedError.
+	Report *GeneralizeReport `json:"report,omitempty" doc:"With PrivacyBlockedError: what the checks found."`
+}
+
+// Place is one thing wrong with a request.
+type Place struct {
+	Location string `json:"location,omitempty" doc:"The parameter or the member of the body."`
+	Message  string `json:"message"`
+}
+
+// Error implements error.
+func (p *Problem) Error() string { return p.Detail }
+
+// GetStatus implements huma.StatusError.
+func (p *Problem) GetStatus() int { return p.Status }
+
+// ContentType implements huma.ContentTypeFilter.
+func (p *Problem) ContentType(string) string { return problemJSON }
+
+// GetHeaders implements huma.HeadersError: where there is no place now there may be one in a second.
+func (p *Problem) GetHeaders() http.Header {
+	if p.Code != string(sqlstate.TooManyConnections) {
+		return nil
+	}
+	return http.Header{"Retry-After": {"1"}}
+}
+
+const problemJSON = "application/problem+json"
+
+// status is the one table from codes to statuses. Codes of one's own class come before those of their class.
+func status(code sqlstate.Code) int {
+	switch code {
+	case sqlstate.ConsentNotFound, sqlstate.UndefinedObject:
+		return http.StatusNotFound
+	case sqlstate.ConsentConflict:
+		return http.StatusConflict
+	case sqlstate.ConsentExpired:
+		return http.StatusGone
+	case sqlstate.ConsentValidation:
+		return http.StatusUnprocessableEntity
+	case sqlstate.ConsentTampered:
+		return http.StatusInternalServerError
+	case sqlstate.ConsentClock:
+		return http.StatusServiceUnavailable
+	case sqlstate.InsufficientPrivilege:
+		return http.StatusForbidden
+	case sqlstate.LimitExceeded:
+		return http.StatusTooManyRequests
+	case sqlstate.QueryCanceled:
+		return http.StatusGatewayTimeout
+	case sqlstate.ConfigFileError:
+		return http.StatusNotImplemented
+	case sqlstate.FeatureNotSupported, sqlstate.ProtocolViolation:
+		return http.StatusBadRequest
+	}
+	switch class := string(code)[:2]; class {
+	case "28":
+		return http.StatusUnauthorized
+	case "22", "42":
+		return http.StatusBadRequest
+	case "23", "55":
+		return http.StatusConflict
+	case "54":
+		return http.StatusRequestEntityTooLarge
+	case "08", "3D", "40", "53", "57", "58":
+		return http.StatusServiceUnavailable
+	default:
+		return http.StatusInternalServerError
+	}
+}
+
+// problem is an error as callers see it. What is not ours has a fixed text.
+func problem(err error) *Problem {
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return p
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = sqlstate.New(sqlstate.QueryCanceled, sqlstate.ReasonLimit, "this took too long").WithHint("Try again; a change with an Idempotency-Key is done once.")
+	}
+	e := sqlstate.From(err)
+	p := newProblem(status(e.Code), e)
+	var named consent.Named
+	if errors.As(err, &named) {
+		p.Name = named.Name()
+	}
+	if blocked, ok := errors.AsType[*privacy.BlockedError](err); ok {
+		report := generalizeReport(blocked.Report)
+		p.Report = &report
+	}
+	return p
+}
+
+func newProblem(status int, e *sqlstate.Error) *Problem {
+	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Code: string(e.Code), Detail: e.Message, Hint: e.Hint}
+}
+
+// The library makes its errors here: those of a request that is not what the document says.
+func init() {
+	huma.DefaultArrayNullable = false
+	huma.ValidateStrictCasing = true
+	huma.NewError = func(status int, message string, errs ...error) huma.StatusError {
+		return invalid(nil, status, message, errs)
+	}
+	huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
+		return invalid(ctx, status, message, errs)
+	}
+}
+
+// invalid is a request that does not fit the document. Values are left out: who sent them knows them.
+func invalid(ctx huma.Context, status int, message string, errs []error) huma.StatusError {
+	for _, err := range errs {
+		var ours *sqlstate.Error
+		if errors.As(err, &ours) || status >= 500 {
+			return problem(err)
+		}
+	}
+	code := sqlstate.InvalidParameterValue
+	if status == http.StatusInternalServerError {
+		return problem(errors.New(message))
+	}
+	p := newProblem(status, sqlstate.New(code, sqlstate.ReasonSyntax, "the request is not as /openapi.json has it"))
+	if ctx != nil && ctx.Operation() != nil && status == http.StatusUnprocessableEntity {
+		for _, tag := range ctx.Operation().Tags {
+			switch tag {
+			case tagConsent:
+				p.Code, p.Name = string(sqlstate.ConsentValidation), (*consent.ValidationError)(nil).Name()
+			case tagPrivacy:
+				p.Code, p.Name = string(sqlstate.ConsentValidation), privacy.Validation
+			}
+		}
+	}
+	for _, err := range errs {
+		place := Place{Message: err.Error()}
+		if d, ok := err.(huma.ErrorDetailer); ok {
+			place = Place{Location: d.ErrorDetail().Location, Message: d.ErrorDetail().Message}
+		}
+		place.Message = strings.ToValidUTF8(place.Message, "?")
+		p.Errors = append(p.Errors, place)
+	}
+	if len(p.Errors) == 0 {
+		p.Errors = []Place{{Message: message}}
+	}
+	return p
+}
+
+// write sends a problem.
+func (p *Problem) write(w http.ResponseWriter) {
+	text, err := json.Marshal(p)
+	if err != nil {
+		text = []byte(`{"type":"about:blank","title":"Internal Server Error","status":500,"code":"XX000","detail":"internal error in pgconsent"}`)
+	}
+	w.Header().Set("Content-Type", problemJSON)
+	if p.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="pgconsent"`)
+	}
+	w.WriteHeader(p.Status)
+	_, _ = w.Write(append(text, '\n'))
+}

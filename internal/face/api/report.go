@@ -1,0 +1,87 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/pgconsent/pgconsent/internal/face/desk"
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// reportAnswer is a report to a data subject as pgconsent dsar writes it.
+type reportAnswer struct {
+	Body json.RawMessage `doc:"As docs/schema/dsar.json has it."`
+}
+
+type reportQuery struct {
+	UserQuery
+	Data bool `query:"data" default:"false" doc:"With a copy of the rows."`
+}
+
+// decisionsQuery pages backwards.
+type decisionsQuery struct {
+	Before int64 `query:"before" minimum:"0" default:"0" doc:"Only records with a smaller number; 0: from the newest."`
+	Limit  int   `query:"limit" minimum:"1" maximum:"200" default:"50" doc:"How many at most."`
+}
+
+type decisionsAnswer struct {
+	Body struct {
+		Decisions []json.RawMessage `json:"decisions" doc:"Records as docs/audit.md has them, newest first. Persons are references."`
+		Next      *uint64           `json:"next" doc:"The value of before for the next page; null: this is the last."`
+	}
+}
+
+// reportResource is what was done with data: for the person, and for those who look after it.
+func reportResource(s *Server) {
+	add(s, Operation{ID: "dsar", Method: http.MethodGet, Path: "/v1/dsar", Tag: "audit", Roles: []identity.Role{identity.Subject, identity.Admin}, Errors: []int{http.StatusNotFound},
+		Summary:     "The report to a data subject",
+		Description: "Lawful basis, categories, purposes, retention, the history of consents, and which agents had the data and when. It is recorded that it was made."}, s.dsar)
+	add(s, Operation{ID: "audit-decisions", Method: http.MethodGet, Path: "/v1/audit", Tag: "audit", Roles: []identity.Role{identity.Admin, identity.Operator}, Everybody: true,
+		Summary: "What agents asked, and what was decided", Description: "Records of decisions about statements on the caller's database, in pages."}, s.decisions)
+}
+
+func (s *Server) dsar(ctx context.Context, c *Call, in *reportQuery) (*reportAnswer, error) {
+	subject, err := desk.Whose(c.Caller, in.UserID)
+	if err != nil {
+		return nil, err
+	}
+	c.About(subject)
+	if s.Report == nil {
+		return nil, notHere()
+	}
+	r, err := s.Report(ctx, c.Caller, subject, in.Data)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	if err := r.JSON(&b); err != nil {
+		return nil, err
+	}
+	return &reportAnswer{b.Bytes()}, nil
+}
+
+func (s *Server) decisions(ctx context.Context, c *Call, in *decisionsQuery) (*decisionsAnswer, error) {
+	if s.Decisions == nil {
+		return nil, notHere()
+	}
+	found, err := s.Decisions(ctx, c.Caller.Database, uint64(in.Before), in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	out := &decisionsAnswer{}
+	out.Body.Decisions = []json.RawMessage{}
+	for _, d := range found {
+		out.Body.Decisions = append(out.Body.Decisions, d.Line)
+	}
+	if len(found) == in.Limit {
+		out.Body.Next = &found[len(found)-1].Seq
+	}
+	return out, nil
+}
+
+func notHere() error {
+	return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "no audit is kept here").WithHint("audit: { mode: strict, file: audit/ }")
+}

@@ -1,0 +1,91 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/face/desk"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// sourcesPath is where sources are besides the path that the policy has for them.
+const sourcesPath = "/v1/sources/"
+
+// source answers requests for the full text of a row, and tells whether this is one. Where they are is the policy's to say, which may change
+// while it is served, so that they are not in the document.
+func (s *Server) source(a *answer, r *http.Request) bool {
+	call := r.Context().Value(callKey{}).(*Call)
+	var p *policy.Policy
+	if db := s.Desk.Databases[call.Caller.Database]; db != nil && db.Policy != nil {
+		p = db.Policy()
+	}
+	path := r.URL.EscapedPath()
+	escaped, ours := strings.CutPrefix(path, sourcesPath)
+	if p != nil && p.Sources() != nil {
+		if rest, ok := strings.CutPrefix(path, p.Sources().Path); ok {
+			escaped, ours = rest, true
+		}
+	}
+	if !ours {
+		return false
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		call.operation = "source.get"
+		a.Header().Set("Allow", "GET, HEAD")
+		newProblem(http.StatusMethodNotAllowed, noSuchMethod()).write(a)
+		return true
+	}
+	call.operation = "source.get"
+	a.Header().Set("Cache-Control", "private")
+	if p == nil || p.Sources() == nil {
+		problem(desk.NoSource()).write(a)
+		return true
+	}
+	id, err := url.PathUnescape(escaped)
+	if err != nil || strings.Contains(escaped, "/") {
+		id = "" // no id, and answered as one that is not there
+	}
+	out, err := s.Desk.Source(r.Context(), call.Caller, p.Sources(), id)
+	if err != nil {
+		if e := sqlstate.From(err); e.Code == sqlstate.LimitExceeded {
+			a.Header().Set("Retry-After", wait(e.Hint))
+		}
+		problem(err).write(a)
+		return true
+	}
+	var b bytes.Buffer
+	text := func(v any) {
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(false)
+		_ = e.Encode(v) // a text, or null
+		b.Truncate(b.Len() - 1)
+	}
+	b.WriteByte('{')
+	for i, name := range out.Names {
+		text(name)
+		b.WriteByte(':')
+		text(out.Values[i])
+		b.WriteByte(',')
+	}
+	b.WriteString(`"body":`)
+	text(out.Body)
+	b.WriteString("}\n")
+	a.Header().Set("Content-Type", "application/json")
+	_, _ = a.Write(b.Bytes())
+	return true
+}
+
+var seconds = regexp.MustCompile(`Try again in ([0-9]{1,6}) second`)
+
+// wait is for how many seconds a limit says to wait.
+func wait(hint string) string {
+	if m := seconds.FindStringSubmatch(hint); m != nil {
+		return m[1]
+	}
+	return "60"
+}

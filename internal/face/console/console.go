@@ -1,0 +1,389 @@
+// Package console is the face for people: pages that the server makes, in which a subject sees who may see their data and who did,
+// and withdraws; an owner sees people and why an agent sees a row or does not; and an operator sees how the sidecar does.
+//
+// Guarantee: it holds no rules. What is shown and changed are operations of package desk, in the name of the caller whose token opened
+// the session, and each is recorded before a byte of its answer leaves. No address has anything of a person in it. A page runs no
+// script, and asks no other server for anything. A session ends with its token, with a click, and by itself.
+package console
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/pgconsent/pgconsent/internal/face/desk"
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// Base is where the console is mounted.
+const Base = "/console/"
+
+// Config is what a console needs. Office and Verifier are required.
+type Config struct {
+	Office   *desk.Office
+	Verifier identity.Verifier
+	Secure   bool             // it is served over TLS: cookies are sent over nothing else
+	Log      *slog.Logger     // nil: none
+	Now      func() time.Time // nil: time.Now
+}
+
+// Console serves the pages.
+type Console struct {
+	Config
+	mux      *http.ServeMux
+	sessions *sessions
+	tries    *tries
+	foreign  *http.CrossOriginProtection
+}
+
+// New makes a console.
+func New(c Config) (*Console, error) {
+	if c.Office == nil || c.Verifier == nil {
+		return nil, errors.New("console: an office and a verifier are required")
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	o := &Console{Config: c, mux: http.NewServeMux(), sessions: newSessions(c.Now), tries: &tries{now: c.Now}, foreign: http.NewCrossOriginProtection()}
+	o.routes()
+	return o, nil
+}
+
+func (o *Console) routes() {
+	at := func(pattern string, h http.HandlerFunc) {
+		method, path, _ := strings.Cut(pattern, " ")
+		o.mux.HandleFunc(method+" "+Base+path, h)
+	}
+	at("GET console.css", o.style)
+	at("GET icon.svg", o.icon)
+	at("GET login", o.loginForm)
+	at("POST login", o.login)
+	at("POST logout", o.logout)
+	at("GET {$}", o.page("console.home", anybody, o.home))
+
+	at("GET me", o.page("consent.status", subjects, o.me))
+	at("GET me/seen", o.page("dsar.retrievals", subjects, o.seen))
+	at("GET me/history", o.page("consent.history", subjects, o.history))
+	at("POST me/withdraw", o.writes("consent.revoke", subjects, o.withdraw))
+	at("POST me/give", o.writes("consent.grant", subjects, o.give))
+	at("POST me/less", o.writes("consent.degrade", subjects, o.less))
+	at("POST me/partnership", o.writes("consent.upgrade", subjects, o.partnership))
+	at("POST me/consent", o.writes("consent.grant", subjects, o.consentTo))
+	at("GET me/for/{handle}", o.page("consent.status", subjects, o.ward))
+	at("POST me/for/{handle}/withdraw", o.writes("consent.revoke", subjects, o.wardWithdraw))
+	at("POST me/report", o.writes("dsar.report", subjects, o.report))
+
+	at("GET me/memories", o.page("privacy.audit", subjects, o.memories))
+	at("GET me/memories/{handle}", o.page("privacy.audit", subjects, o.memories))
+	at("POST me/memories", o.page("privacy.audit", subjects, o.memoriesAbout))
+	at("GET me/general", o.page("privacy.drawn", subjects, o.general))
+	at("GET me/general/{handle}", o.page("privacy.drawn", subjects, o.general))
+
+	at("GET people", o.page("consent.people", admins, o.people))
+	at("GET people/after/{handle}", o.page("consent.people", admins, o.people))
+	at("POST people", o.page("consent.people", admins, o.find))
+	at("GET pending", o.page("consent.pending", admins, o.pending))
+	at("GET person/{handle}", o.page("consent.person", admins, o.person))
+	at("GET why", o.page("policy.why", admins, o.whyForm))
+	at("POST why", o.page("policy.why", admins, o.why))
+
+	at("GET operations", o.page("operations.overview", operators, o.operations))
+}
+
+var (
+	subjects  = []identity.Role{identity.Subject}
+	admins    = []identity.Role{identity.Admin}
+	operators = []identity.Role{identity.Operator}
+	anybody   = []identity.Role{identity.Subject, identity.Admin, identity.Operator}
+)
+
+// longestBody is what a form may have.
+const longestBody = 64 << 10
+
+// ServeHTTP implements http.Handler, for paths that begin with [Base].
+func (o *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+	r.Body = http.MaxBytesReader(w, r.Body, longestBody)
+	if err := o.foreign.Check(r); err != nil {
+		o.fail(w, nil, http.StatusForbidden, foreignForm)
+		return
+	}
+	handler, pattern := o.mux.Handler(r)
+	if pattern == "" { // 404 and 405, as pages
+		status := &statusOnly{header: http.Header{}}
+		handler.ServeHTTP(status, r)
+		if allow := status.header.Get("Allow"); allow != "" {
+			h.Set("Allow", allow)
+		}
+		if status.code == http.StatusMethodNotAllowed {
+			o.fail(w, nil, status.code, problem{"That cannot be done here", "The page does not take this kind of request.", ""})
+		} else {
+			o.fail(w, nil, http.StatusNotFound, problem{"There is no such page", "The address is not one of the console's.", ""})
+		}
+		return
+	}
+	o.mux.ServeHTTP(w, r)
+}
+
+// statusOnly learns what the mux would answer.
+type statusOnly struct {
+	header http.Header
+	code   int
+}
+
+func (s *statusOnly) Header() http.Header         { return s.header }
+func (s *statusOnly) Write(b []byte) (int, error) { return len(b), nil }
+func (s *statusOnly) WriteHeader(code int)        { s.code = code }
+
+// call is a request of somebody who is signed in.
+type call struct {
+	context.Context
+	r         *http.Request
+	form      url.Values // of a POST
+	session   *session
+	caller    identity.Caller
+	about     []string // whom the answer is about, for the record
+	everybody bool
+	nothing   bool // the answer has nothing that a record should say
+}
+
+// answer is what a page says.
+type answer struct {
+	template string
+	title    string
+	data     any
+	status   int    // 0: 200
+	to       string // instead of a page: go there, below Base
+	file     *file
+}
+
+type file struct {
+	name, kind string
+	body       []byte
+}
+
+// page makes a handler of an operation that looks.
+func (o *Console) page(operation string, roles []identity.Role, f func(*call) (answer, error)) http.HandlerFunc {
+	return o.handle(operation, roles, false, f)
+}
+
+// writes makes a handler of an operation that changes something.
+func (o *Console) writes(operation string, roles []identity.Role, f func(*call) (answer, error)) http.HandlerFunc {
+	return o.handle(operation, roles, true, f)
+}
+
+func (o *Console) handle(operation string, roles []identity.Role, writes bool, f func(*call) (answer, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		s, secret := o.signedIn(r)
+		if s == nil {
+			o.toLogin(w, r, secret)
+			return
+		}
+		caller, err := s.caller(r.Context(), o.Verifier, secret)
+		if err != nil {
+			o.sessions.end(s)
+			o.toLogin(w, r, secret)
+			return
+		}
+		c := &call{Context: r.Context(), r: r, session: s, caller: caller}
+		changes := r.Method != http.MethodGet && r.Method != http.MethodHead
+		a, err := o.run(c, roles, changes, f)
+		record := audit.Call{
+			Face: "console", By: caller.Name, Role: string(caller.Role), Agent: caller.Agent, Database: caller.Database, Operation: operation,
+			Written: writes, About: c.about, Everybody: c.everybody, Outcome: audit.Done,
+		}
+		if caller.Role == identity.Subject {
+			record.By = caller.Subject
+		}
+		status, says := http.StatusOK, problem{}
+		if err != nil {
+			status, says, record.Outcome, record.Code = explain(err)
+			if status >= 500 {
+				o.Log.Error("console", "operation", operation, "error", err)
+			}
+		}
+		if !c.nothing || err != nil {
+			if e := o.Office.Record(context.WithoutCancel(r.Context()), record); e != nil {
+				o.Log.Error("console: the call cannot be recorded", "operation", operation, "error", e)
+				o.fail(w, c, http.StatusServiceUnavailable, unrecorded)
+				return
+			}
+		}
+		if err != nil {
+			o.fail(w, c, status, says)
+			return
+		}
+		o.write(w, r, c, a)
+	}
+}
+
+// run does an operation for a caller who may ask for it, of a form that is ours.
+func (o *Console) run(c *call, roles []identity.Role, changes bool, f func(*call) (answer, error)) (answer, error) {
+	if err := desk.Allow(c.caller, roles...); err != nil {
+		return answer{}, err
+	}
+	if c.caller.Role == identity.Subject {
+		c.about = []string{c.caller.Subject}
+	}
+	if changes {
+		if err := parse(c.r); err != nil {
+			return answer{}, err
+		}
+		c.form = c.r.PostForm
+		if !c.session.ours(c.form.Get("csrf")) {
+			return answer{}, errForeign
+		}
+	}
+	return f(c)
+}
+
+// parse reads a form: of a kind, size and text that a page of ours would send.
+func parse(r *http.Request) error {
+	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) != "application/x-www-form-urlencoded" {
+		return errForm
+	}
+	if err := r.ParseForm(); err != nil {
+		var long *http.MaxBytesError
+		if errors.As(err, &long) {
+			return errLong
+		}
+		return errForm
+	}
+	for _, values := range r.PostForm {
+		for _, v := range values {
+			if !utf8.ValidString(v) || strings.ContainsRune(v, 0) {
+				return errForm
+			}
+		}
+		if len(values) > 1 {
+			return errForm
+		}
+	}
+	return nil
+}
+
+// write sends an answer whose record is durable.
+func (o *Console) write(w http.ResponseWriter, r *http.Request, c *call, a answer) {
+	switch {
+	case a.to != "":
+		http.Redirect(w, r, Base+strings.TrimPrefix(a.to, "/"), http.StatusSeeOther)
+	case a.file != nil:
+		w.Header().Set("Content-Type", a.file.kind)
+		w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", a.file.name))
+		w.Header().Set("Content-Length", fmt.Sprint(len(a.file.body)))
+		_, _ = w.Write(a.file.body)
+	default:
+		o.show(w, c, a)
+	}
+}
+
+// show renders whole before it sends anything.
+func (o *Console) show(w http.ResponseWriter, c *call, a answer) {
+	v := view{Title: a.title, Data: a.data, Base: Base}
+	if c != nil {
+		v.SignedIn, v.Role, v.CSRF, v.Nav = c.caller.Name, roleWords[c.caller.Role], c.session.csrf, o.nav(c)
+		if c.caller.Role == identity.Subject {
+			v.SignedIn = c.caller.Subject
+		}
+		v.Told = c.session.told()
+	}
+	var b bytes.Buffer
+	if err := pages[a.template].ExecuteTemplate(&b, "page", v); err != nil {
+		o.Log.Error("console: a page cannot be made", "page", a.template, "error", err)
+		http.Error(w, "this page cannot be made", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	if a.status != 0 {
+		w.WriteHeader(a.status)
+	}
+	_, _ = w.Write(b.Bytes())
+}
+
+// problem is what a page says that is an error.
+type problem struct{ Title, Text, Hint string }
+
+var (
+	errForeign = errors.New("the form is not one of this session's")
+	errForm    = errors.New("the form cannot be read")
+	errLong    = errors.New("the form is too long")
+
+	foreignForm = problem{"This form was not sent", "It is not one of your session: it may be too old, or come from another place. Nothing was changed.", "Go back to the page, load it again, and send it from there."}
+	unrecorded  = problem{"This cannot be answered now", "What is shown here is recorded first, and the record cannot be written. Nothing is shown without one.", "Try again in a moment. If this stays, the operator of pgconsent has to look at its audit."}
+)
+
+// explain says in words what an error is, and how it is recorded.
+func explain(err error) (status int, p problem, outcome, code string) {
+	switch {
+	case errors.Is(err, errForeign):
+		return http.StatusForbidden, foreignForm, audit.Refused, "csrf"
+	case errors.Is(err, errLong):
+		return http.StatusRequestEntityTooLarge, problem{"This is too long", "A form may have 64 KiB. Nothing was changed.", ""}, audit.Refused, "bounds"
+	case errors.Is(err, errForm):
+		return http.StatusBadRequest, problem{"This form cannot be read", "It is not what the page would have sent. Nothing was changed.", ""}, audit.Refused, "bounds"
+	}
+	var known *sqlstate.Error
+	if !errors.As(err, &known) && errors.Is(err, context.DeadlineExceeded) {
+		return http.StatusGatewayTimeout, problem{"This took too long", "The database has not answered in time.", "Try again in a minute."}, audit.Failed, string(sqlstate.QueryCanceled)
+	}
+	if known == nil {
+		return http.StatusInternalServerError, problem{"Something went wrong", "The log of pgconsent says what. Nothing was changed.", ""}, audit.Failed, string(sqlstate.InternalError)
+	}
+	p = problem{"This cannot be done", sentence(known.Message), sentence(known.Hint)}
+	code = string(known.Code)
+	var named consent.Named
+	if errors.As(err, &named) {
+		code = named.Name()
+	}
+	status, outcome = http.StatusInternalServerError, audit.Failed
+	switch known.Code {
+	case sqlstate.InsufficientPrivilege:
+		return http.StatusForbidden, problem{"This is not yours to see", "What you asked for is not for this sign-in, whether there is such a thing or not.", ""}, audit.Refused, code
+	case sqlstate.ConsentNotFound:
+		status, outcome, p.Title = http.StatusNotFound, audit.Refused, "Nothing is recorded"
+	case sqlstate.UndefinedObject, sqlstate.UndefinedTable:
+		status, outcome, p.Title = http.StatusNotFound, audit.Refused, "There is no such thing"
+	case sqlstate.ConsentConflict:
+		status, outcome = http.StatusConflict, audit.Refused
+	case sqlstate.ConsentExpired:
+		status, outcome, p.Title = http.StatusGone, audit.Refused, "This is over"
+	case sqlstate.ConsentValidation, sqlstate.InvalidParameterValue, sqlstate.SyntaxError:
+		status, outcome = http.StatusUnprocessableEntity, audit.Refused
+	case sqlstate.LimitExceeded:
+		status, outcome, p.Title = http.StatusTooManyRequests, audit.Refused, "Too much at once"
+	case sqlstate.CannotConnectNow, sqlstate.ConnectionFailure, sqlstate.IOError, sqlstate.ConsentClock:
+		status = http.StatusServiceUnavailable
+	case sqlstate.ConfigFileError:
+		status, p.Title = http.StatusNotImplemented, "This is not set up"
+	case sqlstate.ConsentTampered:
+	default:
+		p = problem{"Something went wrong", "The log of pgconsent says what.", ""}
+	}
+	return status, p, outcome, code
+}
+
+// fail shows a problem.
+func (o *Console) fail(w http.ResponseWriter, c *call, status int, p problem) {
+	o.show(w, c, answer{template: "problem", title: p.Title, data: p, status: status})
+}

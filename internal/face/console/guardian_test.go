@@ -1,0 +1,103 @@
+package console_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+)
+
+// appoint makes somebody a guardian, or ends it, as the controller does.
+func appoint(t *testing.T, do consent.Action, guardian, of string) {
+	t.Helper()
+	if _, err := running(t).Registry().Do(t.Context(), consent.Command{Do: do, Subject: of, Guardian: guardian, By: consent.Party{Role: consent.RoleController, ID: "office"}, Via: "cli"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+var wardLink = regexp.MustCompile(`href="/console/(me/for/[^"]+)"`)
+
+// A guardian sees the consents of whom they speak for, and withdraws them; both know of it.
+func TestGuardian(t *testing.T) {
+	appoint(t, consent.Appoint, "user-14", "user-13")
+	ward := as(t, "subject:user-13")
+	ward.get("me").says(t, "These may give and withdraw consent in your name: user-14")
+
+	guardian := as(t, "subject:user-14")
+	me := guardian.get("me")
+	me.says(t, "Nobody but you decides about your consent", "You speak for: user-13")
+	link := wardLink.FindStringSubmatch(me.body)
+	if link == nil || strings.Contains(link[1], "user") {
+		t.Fatalf("the address of a ward is %q", link)
+	}
+	page := guardian.get(link[1])
+	page.says(t, "You speak for user-13", "In force")
+	withdraw := page.button(t, "Withdraw")
+	if n := rows(t, "assistant", "user-13"); n != 3 {
+		t.Fatalf("the agent sees %d notes, want 3", n)
+	}
+	guardian.submit(withdraw).says(t, "Withdrawn for user-13", "Withdrawn")
+	if n := rows(t, "assistant", "user-13"); n != 0 {
+		t.Errorf("after the guardian's withdrawal the agent sees %d notes", n)
+	}
+	guardian.submit(withdraw).says(t, "There was nothing to withdraw")
+	ward.get("me/history").says(t, "Consent withdrawn", "by a guardian user-14, by way of this console", "Guardian appointed: user-14")
+
+	// Of a ward who has no record the page says what that means, and what to do.
+	appoint(t, consent.Appoint, "user-14", "user-of-no-record")
+	for _, link := range wardLink.FindAllStringSubmatch(guardian.get("me").body, -1) {
+		if p := guardian.get(link[1]); strings.Contains(p.body, "You speak for user-of-no-record") {
+			p.says(t, "No consent of user-of-no-record is recorded: there is nothing to withdraw, and agents see nothing of user-of-no-record by consent.",
+				"pgconsent consent grant user-of-no-record --guardian YOUR-ID")
+			ward = nil
+		}
+	}
+	if ward != nil {
+		t.Error("a ward without a record has no page")
+	}
+	ward = as(t, "subject:user-13")
+	appoint(t, consent.Dismiss, "user-14", "user-of-no-record")
+
+	// The address is of this session alone, and worth nothing to who is no guardian any more.
+	if p := ward.get(link[1]); p.status != 404 {
+		t.Errorf("another session's address: %d", p.status)
+	}
+	appoint(t, consent.Dismiss, "user-14", "user-13")
+	if p := guardian.get(link[1]); p.status != 403 || strings.Contains(p.body, "user-13") {
+		t.Errorf("after the dismissal: %d", p.status)
+	}
+	if p := guardian.submit(withdraw); p.status != 403 {
+		t.Errorf("withdrawing after the dismissal: %d", p.status)
+	}
+	if p := guardian.get("me"); strings.Contains(p.body, "user-13") {
+		t.Error("whom they do not speak for any more is shown")
+	}
+}
+
+// A subject consents to one party, for the kinds of data that they tick, and withdraws it with one click.
+func TestConsentToOneParty(t *testing.T) {
+	p := as(t, "subject:user-05")
+	give := p.get("me").button(t, "Give this consent")
+	give.fields.Set("to", "assistant")
+	for name := range give.fields {
+		if strings.HasPrefix(name, "category-") && name != "category-ESSENTIAL" {
+			give.fields.Del(name)
+		}
+	}
+	p.submit(give).says(t, "You have given your consent to assistant", "Consents to single parties", "assistant In force Essential")
+	me := p.submit(p.get("me").button(t, "Withdraw"))
+	me.says(t, "Your consent is withdrawn", "assistant Withdrawn")
+	give.fields.Set("to", " ")
+	p.submit(give).says(t, "Nothing was given", "Say to whom")
+	give.fields.Set("to", "assistant")
+	give.fields.Del("category-ESSENTIAL")
+	p.submit(give).says(t, "Nothing was given", "Say which kinds of data assistant may see")
+	give.fields.Set("to", "*")
+	give.fields.Set("category-ESSENTIAL", "yes")
+	p.submit(give).says(t, "Nothing was given", "Say to whom")
+	give.fields.Set("to", strings.Repeat("x", 600))
+	if got := p.submit(give); got.status != 422 {
+		t.Errorf("a name of 600 letters: %d", got.status)
+	}
+}

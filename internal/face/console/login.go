@@ -1,0 +1,157 @@
+package console
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+)
+
+// loginCookie proves that the form is one that this browser was given: nobody signs others in as themselves.
+const loginCookie = "pgconsent_form"
+
+type loginPage struct {
+	Form    string
+	Problem string
+	Ended   bool
+}
+
+func (o *Console) loginForm(w http.ResponseWriter, r *http.Request) {
+	_, err := r.Cookie(o.cookieName())
+	o.loginPage(w, http.StatusOK, loginPage{Ended: err == nil})
+}
+
+func (o *Console) loginPage(w http.ResponseWriter, status int, p loginPage) {
+	random := make([]byte, 24)
+	if _, err := rand.Read(random); err != nil {
+		http.Error(w, "no random numbers", http.StatusInternalServerError)
+		return
+	}
+	p.Form = base64.RawURLEncoding.EncodeToString(random)
+	http.SetCookie(w, &http.Cookie{Name: loginCookie, Value: p.Form, Path: Base + "login", HttpOnly: true, Secure: o.Secure, SameSite: http.SameSiteStrictMode, MaxAge: 3600})
+	if p.Ended {
+		http.SetCookie(w, o.cookie(""))
+	}
+	o.show(w, nil, answer{template: "login", title: "Sign in", data: p, status: status})
+}
+
+func (o *Console) login(w http.ResponseWriter, r *http.Request) {
+	if err := parse(r); err != nil {
+		status, p, _, _ := explain(err)
+		o.fail(w, nil, status, p)
+		return
+	}
+	c, err := r.Cookie(loginCookie)
+	if err != nil || c.Value == "" || subtle.ConstantTimeCompare([]byte(c.Value), []byte(r.PostForm.Get("form"))) != 1 {
+		o.loginPage(w, http.StatusForbidden, loginPage{Problem: "That form was too old, or not one of this browser's. Please try once more."})
+		return
+	}
+	token := strings.TrimSpace(r.PostForm.Get("token"))
+	caller, err := o.Verifier.Verify(r.Context(), token)
+	if err != nil || !mayUse(caller) {
+		// One answer, whatever was wrong with it. A token that is right is taken however many were not.
+		if !o.tries.failed() {
+			w.Header().Set("Retry-After", "10")
+			o.loginPage(w, http.StatusTooManyRequests, loginPage{Problem: "There were too many tries that failed. Please wait for ten seconds."})
+			return
+		}
+		o.Log.Warn("console: a sign-in was refused")
+		o.loginPage(w, http.StatusUnauthorized, loginPage{Problem: "This is not a token that opens the console."})
+		return
+	}
+	record := audit.Call{Face: "console", By: caller.Name, Role: string(caller.Role), Database: caller.Database, Operation: "console.login", Outcome: audit.Done}
+	if caller.Role == identity.Subject {
+		record.By, record.About = caller.Subject, []string{caller.Subject}
+	}
+	if err := o.Office.Record(context.WithoutCancel(r.Context()), record); err != nil {
+		o.Log.Error("console: a sign-in cannot be recorded", "error", err)
+		o.fail(w, nil, http.StatusServiceUnavailable, unrecorded)
+		return
+	}
+	if old, _ := o.signedIn(r); old != nil {
+		o.sessions.end(old)
+	}
+	_, value, err := o.sessions.begin(token)
+	if err != nil {
+		o.Log.Error("console: no session", "error", err)
+		o.fail(w, nil, http.StatusInternalServerError, problem{"Something went wrong", "The log of pgconsent says what.", ""})
+		return
+	}
+	http.SetCookie(w, o.cookie(value))
+	http.SetCookie(w, &http.Cookie{Name: loginCookie, Path: Base + "login", MaxAge: -1, HttpOnly: true, Secure: o.Secure, SameSite: http.SameSiteStrictMode})
+	http.Redirect(w, r, Base+home(caller.Role), http.StatusSeeOther)
+}
+
+func (o *Console) logout(w http.ResponseWriter, r *http.Request) {
+	s, _ := o.signedIn(r)
+	if s != nil {
+		if err := parse(r); err != nil || !s.ours(r.PostForm.Get("csrf")) {
+			o.fail(w, nil, http.StatusForbidden, foreignForm)
+			return
+		}
+		o.sessions.end(s)
+	}
+	http.SetCookie(w, o.cookie(""))
+	http.Redirect(w, r, Base+"login", http.StatusSeeOther)
+}
+
+// toLogin is the answer to whoever is not signed in, or not any more.
+func (o *Console) toLogin(w http.ResponseWriter, r *http.Request, _ []byte) {
+	http.Redirect(w, r, Base+"login", http.StatusSeeOther)
+}
+
+// home is where somebody begins.
+func home(r identity.Role) string {
+	switch r {
+	case identity.Subject:
+		return "me"
+	case identity.Admin:
+		return "people"
+	default:
+		return "operations"
+	}
+}
+
+func (o *Console) home(c *call) (answer, error) {
+	c.nothing = true
+	return answer{to: home(c.caller.Role)}, nil
+}
+
+// tries slows those who guess: so many that fail are free, and then one each second.
+type tries struct {
+	now  func() time.Time
+	mu   sync.Mutex
+	left float64
+	at   time.Time
+}
+
+const freeTries = 20
+
+func (t *tries) refill() {
+	now := t.now()
+	if t.at.IsZero() {
+		t.left = freeTries
+	} else {
+		t.left = min(freeTries, t.left+now.Sub(t.at).Seconds())
+	}
+	t.at = now
+}
+
+// failed counts one, and tells whether it was among those that are free.
+func (t *tries) failed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.refill()
+	if t.left < 1 {
+		return false
+	}
+	t.left--
+	return true
+}

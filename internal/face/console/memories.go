@@ -1,0 +1,108 @@
+package console
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/memory/privacy"
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+)
+
+// Where an application keeps memories that are granted: who sees those about somebody, and what was made general of one's own.
+
+// mostMemories are those of one page, and mostWhom those who are offered to ask about.
+const mostMemories, mostWhom = 25, 24
+
+type memoriesPage struct {
+	Subject string
+	Whom    []string // others to ask about
+	Many    bool     // there are more of them
+	Own     bool     // it is whoever looks
+	List    []privacy.Row
+	Later   bool   // it is not the first page
+	Next    string // handle of the page after this one
+}
+
+func (o *Console) memories(c *call) (answer, error) {
+	subject, after := c.caller.Subject, ""
+	if h := c.r.PathValue("handle"); h != "" {
+		meant, ok := c.session.meant(h)
+		if !ok {
+			return answer{}, gone()
+		}
+		subject, after, _ = strings.Cut(meant, "\x00")
+	}
+	return o.about(c, subject, after)
+}
+
+// memoriesAbout is asked with a form: no address has anybody's id.
+func (o *Console) memoriesAbout(c *call) (answer, error) {
+	subject := strings.TrimSpace(c.form.Get("subject"))
+	if subject == "" {
+		subject = c.caller.Subject
+	}
+	return o.about(c, subject, "")
+}
+
+func (o *Console) about(c *call, subject, after string) (answer, error) {
+	db, err := o.Office.Database(c.caller)
+	if err != nil {
+		return answer{}, err
+	}
+	c.about = []string{subject}
+	p := memoriesPage{Subject: subject, Own: subject == c.caller.Subject, Later: after != ""}
+	found, err := db.Privacy.Audit(c, c.caller, privacy.Question{Subject: subject, After: after, Most: mostMemories})
+	var named consent.Named
+	switch kept, _ := o.Office.Memories(c.caller); {
+	case !kept:
+		return answer{}, err
+	case errors.As(err, &named) && named.Name() == privacy.NotFound: // there are none, or they are not for this caller: alike
+	case err != nil:
+		return answer{}, err
+	default:
+		p.List = found.Rows
+		if found.Next != "" {
+			p.Next = c.session.handle(subject + "\x00" + found.Next)
+		}
+	}
+	if p.Whom, p.Many, err = db.Privacy.Whom(c, c.caller, mostWhom); err != nil {
+		return answer{}, err
+	}
+	p.Whom = slices.DeleteFunc(p.Whom, func(id string) bool { return id == subject })
+	if !p.Own && len(p.Whom) > 0 && !slices.Contains(p.Whom, c.caller.Subject) {
+		p.Whom = slices.Insert(p.Whom, 0, c.caller.Subject)
+	}
+	return answer{template: "memories", title: "Who sees memories", data: p}, nil
+}
+
+type generalPage struct {
+	List  []privacy.Drawn
+	Later bool
+	Next  string
+}
+
+// general is what was drawn from memories of whoever looks.
+func (o *Console) general(c *call) (answer, error) {
+	db, err := o.Office.Database(c.caller)
+	if err != nil {
+		return answer{}, err
+	}
+	p, after := generalPage{}, ""
+	if h := c.r.PathValue("handle"); h != "" {
+		var ok bool
+		if after, ok = c.session.meant(h); !ok {
+			return answer{}, gone()
+		}
+		p.Later = true
+	}
+	found, err := db.Privacy.Drawn(c, c.caller, after)
+	if err != nil {
+		return answer{}, err
+	}
+	p.List = found.List
+	if found.Next != "" {
+		p.Next = c.session.handle(found.Next)
+	}
+	return answer{template: "general", title: "What was made general", data: p}, nil
+}

@@ -1,0 +1,141 @@
+package console_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/dev/demo"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// asAgent calls HTTP with the token of an agent.
+func asAgent(t *testing.T, r *demo.Running, agent, path string, body map[string]any) map[string]any {
+	t.Helper()
+	text, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.Access.HTTP+path, bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+r.Access.Tokens["agent:"+agent])
+	request.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var out map[string]any
+	if err := json.NewDecoder(answer.Body).Decode(&out); err != nil || answer.StatusCode >= 300 {
+		t.Fatalf("%s: %d %v %v", path, answer.StatusCode, out, err)
+	}
+	return out
+}
+
+// What was made general is told to the owner of the memory alone; who sees a memory, to those who may ask; and where no rule asks the
+// consents of the registry, no page says that they decide.
+func TestMemories(t *testing.T) {
+	tier.All(t)
+	r := kernle.world(t, "kernle")
+	// Who has made a belief is known of one that is granted to nobody, too.
+	asAgent(t, r, "ash", "/v1/generalize", map[string]any{"source": "episode:1001", "belief": "Rest after play helps", "access_grants": []string{}})
+	to(t, r, "subject:si:ash").get("me/general").says(t, "Rest after play helps", "Made by si:ash", "Granted to nobody", "It is granted to nobody: only you see it")
+	const belief = "Heart murmurs in small breeds need exercise monitoring"
+	made := asAgent(t, r, "ash", "/v1/generalize", map[string]any{"source": "episode:1001", "belief": belief, "access_grants": []string{"*"},
+		"abstraction_note": "It applies to the breed, not to one dog.", "reason": "useful to others"})
+	id := made["memory"].(map[string]any)["id"].(string)
+
+	owner := to(t, r, "subject:si:ash")
+	owner.get("me").says(t, "Here your consent is asked in another way", "as far as its rules let them", "Made general")
+	for _, f := range owner.get("me").forms(t) {
+		for _, b := range f.buttons {
+			if b == "Give consent" || b == "Ask for a partnership" || b == "Give this consent" {
+				t.Errorf("a button %q where no rule asks for it", b)
+			}
+		}
+	}
+	general := owner.get("me/general")
+	general.says(t, id, belief, "Drawn from episode:1001", "How It applies to the breed, not to one dog.", "Made by si:ash", "Granted to everybody", "si:bella_agent (agent bella) : granted to everybody",
+		"si:ash (agent ash) : whose memory it is", "by si:ash: useful to others", "Take it back")
+	asAgent(t, r, "ash", "/v1/privacy/revoke", map[string]any{"id": id, "who": []string{"*"}, "reason": "it tells too much"})
+	general = owner.get("me/general")
+	general.says(t, "It is granted to nobody: only you see it", "taken from everybody, by si:ash: it tells too much")
+	if strings.Contains(general.body, "si:bella_agent") {
+		t.Error("who saw it before is said to see it")
+	}
+
+	// Others have nothing of it, and no address of it.
+	for _, who := range []string{"subject:si:mallory", "subject:human:sean", "subject:dog:bella"} {
+		p := to(t, r, who).get("me/general")
+		p.says(t, "Nothing was made general of memories of yours")
+		if strings.Contains(p.body, "episode:1001") || strings.Contains(p.body, id) || strings.Contains(p.body, "murmur") {
+			t.Errorf("%s is told of a belief of another", who)
+		}
+	}
+	for _, role := range []string{"admin", "operator"} {
+		for _, path := range []string{"me/general", "me/memories"} {
+			if p := to(t, r, role).get(path); p.status != http.StatusForbidden {
+				t.Errorf("%s of %s: %d", path, role, p.status)
+			}
+		}
+	}
+
+	// A guardian asks about the ward, page by page; a stranger has the same answer for somebody and for nobody.
+	sean := to(t, r, "subject:human:sean")
+	sean.get("me/memories").says(t, "No memory is about you")
+	ask := func(p *person, subject string) page {
+		f := p.get("me/memories").button(t, "Show")
+		f.fields.Set("subject", subject)
+		return p.submit(f)
+	}
+	// Whom they speak for is offered, and nobody else is.
+	offered := sean.get("me/memories").button(t, "dog:bella")
+	if got := slices.DeleteFunc(slices.Clone(offered.buttons), func(b string) bool { return b == "dog:bella" }); len(got) > 0 {
+		t.Errorf("sean is offered %q too", got)
+	}
+	offered.fields.Set("subject", "dog:bella")
+	sean.submit(offered).says(t, "Who sees memories about dog:bella", "kept by si:ash")
+	ash := to(t, r, "subject:si:ash").get("me/memories")
+	ash.button(t, "dog:bella")
+	ash.button(t, "human:mira")
+	about := ask(sean, "dog:bella")
+	about.says(t, "Who sees memories about dog:bella", "kept by si:ash", "dog:bella consented, by human:sean")
+	next := strings.Split(strings.SplitN(about.body, `/console/me/memories/`, 2)[1], `"`)[0]
+	if strings.Contains(next, "bella") {
+		t.Errorf("the address of the next page is %q", next)
+	}
+	later := sean.get("me/memories/" + next)
+	later.says(t, "Who sees memories about dog:bella")
+	if later.body == about.body {
+		t.Error("the next page is the same")
+	}
+	if p := to(t, r, "subject:human:sean").get("me/memories/" + next); p.status != http.StatusNotFound {
+		t.Errorf("another session's address: %d", p.status)
+	}
+	mallory := to(t, r, "subject:human:mallory")
+	hidden, absent := ask(mallory, "human:kid_123"), ask(mallory, "human:nobodyx")
+	if strings.Contains(mallory.get("me/memories").body, `value="human:kid_123"`) {
+		t.Error("a stranger is offered somebody to ask about")
+	}
+	hidden.says(t, "There is nothing to show about human:kid_123")
+	if clean(hidden.body, "human:kid_123") != clean(absent.body, "human:nobodyx") || hidden.status != absent.status {
+		t.Errorf("somebody and nobody are told apart:\n%s\n%s", hidden.body, absent.body)
+	}
+	if p := ask(mallory, "not an id"); p.status != http.StatusUnprocessableEntity {
+		t.Errorf("what is no id: %d", p.status)
+	}
+
+	c := browser(t)
+	c.size(360, 740, true)
+	c.open(r.Access.HTTP + "/console/")
+	c.write(r.Access.Tokens["subject:si:ash"])
+	c.loading(func() { c.press("Enter") })
+	c.looks(t, r, "memories", "me", "me/general", "me/memories")
+}
+
+func clean(body, id string) string { return strings.ReplaceAll(body, id, "ID") }

@@ -1,0 +1,26 @@
+package console
+
+import (
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/face/desk"
+)
+
+// operationsPage is what an operator sees: no person, no row, no statement.
+type operationsPage struct {
+	desk.Overview
+	Up      string
+	Healthy bool
+}
+
+func (o *Console) operations(c *call) (answer, error) {
+	v, err := o.Office.Operations(c, c.caller)
+	if err != nil {
+		return answer{}, err
+	}
+	p := operationsPage{Overview: v, Up: v.At.Sub(v.Started).Round(time.Second).String(), Healthy: v.Audit.Problem == ""}
+	for _, d := range v.Databases {
+		p.Healthy = p.Healthy && d.Served
+	}
+	return answer{template: "operations", title: "Operations", data: p}, nil
+}

@@ -1,0 +1,205 @@
+package console
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/face/desk"
+	"github.com/pgconsent/pgconsent/internal/registry"
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/tool/why"
+)
+
+// What an owner sees: people, where their consents stand, and what agents see of a row. Nobody's consent is changed here: an
+// admin reads.
+
+const perPage = 25
+
+type peoplePage struct {
+	Text    string
+	Stream  string
+	Streams []streamChoice
+	List    []listed
+	Next    string // handle of the last one; "": there are no more
+	Later   bool   // it is not the first page
+	Unasked bool   // no rule here asks what is recorded
+	Now     time.Time
+}
+
+type streamChoice struct {
+	Value, Text string
+	Chosen      bool
+}
+
+type listed struct {
+	ID, Handle string
+	Lead       *standing
+	Others     int // other consents in force
+}
+
+func (o *Console) people(c *call) (answer, error) {
+	c.everybody = true
+	f := c.session.looking()
+	p := peoplePage{Text: f.Text, Stream: string(f.Stream)}
+	if h := c.r.PathValue("handle"); h != "" {
+		after, ok := c.session.meant(h)
+		if !ok {
+			return answer{}, gone()
+		}
+		f.After, p.Later = after, true
+	}
+	f.Most = perPage
+	found, err := o.Office.People(c, c.caller, f)
+	if err != nil {
+		return answer{}, err
+	}
+	p.Now, p.Unasked = found.Now, !o.Office.AsksRegistry(c.caller)
+	p.Streams = []streamChoice{{"", "Any", f.Stream == ""}}
+	for _, s := range consent.Streams {
+		p.Streams = append(p.Streams, streamChoice{string(s), streamWords[s], f.Stream == s})
+	}
+	for _, one := range found.List {
+		l := listed{ID: one.Subject, Handle: c.session.handle(one.Subject)}
+		for _, con := range one.Consents {
+			st := standingOf(con, found.Now)
+			switch {
+			case l.Lead == nil && con.Grantee == consent.Everybody && con.Scope == consent.Everything:
+				l.Lead = &st
+			case st.InForce:
+				l.Others++
+			}
+		}
+		p.List = append(p.List, l)
+	}
+	if found.More {
+		p.Next = p.List[len(p.List)-1].Handle
+	}
+	return answer{template: "people", title: "People", data: p}, nil
+}
+
+// find keeps what is looked for in the session: no address has it.
+func (o *Console) find(c *call) (answer, error) {
+	c.everybody = true
+	stream := consent.Stream(c.form.Get("stream"))
+	if stream != "" && !slices.Contains(consent.Streams, stream) {
+		return answer{}, errForm
+	}
+	text := strings.TrimSpace(c.form.Get("text"))
+	if len(text) > 512 {
+		return answer{}, errLong
+	}
+	c.session.look(registry.Find{Text: text, Stream: stream})
+	return answer{to: "people"}, nil
+}
+
+// gone is the answer to a handle that this session did not make, or has forgotten.
+func gone() error {
+	return sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonInternal, "this address was made for another session, or is too old").WithHint("Begin with the list of people.")
+}
+
+type question struct {
+	desk.Task
+	Handle string
+}
+
+func (o *Console) pending(c *call) (answer, error) {
+	c.everybody = true
+	all, err := o.Office.Pending(c, c.caller)
+	if err != nil {
+		return answer{}, err
+	}
+	var list []question
+	for _, t := range all {
+		list = append(list, question{t, c.session.handle(t.Subject)})
+	}
+	return answer{template: "pending", title: "Requests for a partnership", data: map[string]any{"List": list, "Now": o.Now()}}, nil
+}
+
+// mostKeys is how many keys of a table a page offers.
+const mostKeys = 50
+
+func (o *Console) person(c *call) (answer, error) {
+	id, ok := c.session.meant(c.r.PathValue("handle"))
+	if !ok {
+		return answer{}, gone()
+	}
+	c.about = []string{id}
+	p := person{Subject: id}
+	if err := o.consents(c, &p); err != nil {
+		return answer{}, err
+	}
+	if !p.Known {
+		return answer{}, consent.NewNotFound()
+	}
+	history, err := o.Office.History(c, c.caller, id)
+	var unknown *consent.NotFoundError
+	if err != nil && !errors.As(err, &unknown) {
+		return answer{}, err
+	}
+	slices.Reverse(history)
+	p.History = history
+	p.Sights, p.Unseen = o.sights(c, id)
+	for _, s := range p.Sights {
+		p.Agents = append(p.Agents, s.Agent)
+	}
+	slices.Sort(p.Agents)
+	if p.Unseen == nil {
+		if p.Rows, err = o.Office.Keys(c, c.caller, id); err != nil {
+			p.Unseen = o.unseen("consent.keys", err)
+		}
+	}
+	for i := range p.Rows {
+		p.Rows[i].Keys = p.Rows[i].Keys[:min(len(p.Rows[i].Keys), mostKeys)]
+	}
+	return answer{template: "person", title: "One person", data: p}, nil
+}
+
+type whyPage struct {
+	Agents, Tables []string
+	Agent, Table   string
+	Key            string
+	Answer         *why.Answer
+	Unset          *problem
+}
+
+func (o *Console) whyForm(c *call) (answer, error) {
+	c.everybody = true
+	p, err := o.asking(c)
+	return answer{template: "why", title: "Why an agent sees a row, or does not", data: p}, err
+}
+
+func (o *Console) asking(c *call) (whyPage, error) {
+	tables, err := o.Office.Tables(c, c.caller)
+	if err != nil {
+		return whyPage{}, err
+	}
+	p := whyPage{Tables: tables}
+	for name := range o.Office.Agents(c.caller.Database) {
+		p.Agents = append(p.Agents, name)
+	}
+	slices.Sort(p.Agents)
+	return p, nil
+}
+
+func (o *Console) why(c *call) (answer, error) {
+	c.everybody = true
+	p, err := o.asking(c)
+	if err != nil {
+		return answer{}, err
+	}
+	p.Agent, p.Table, p.Key = c.form.Get("agent"), c.form.Get("table"), strings.TrimSpace(c.form.Get("key"))
+	if p.Key == "" {
+		return answer{template: "why", title: "Why an agent sees a row, or does not", data: p, status: 422}, nil
+	}
+	key := []string{p.Key}
+	if strings.Contains(p.Key, "\n") { // a key of several columns, a line for each
+		key = strings.Split(strings.ReplaceAll(p.Key, "\r", ""), "\n")
+	}
+	if p.Answer, err = o.Office.Why(c, c.caller, p.Agent, p.Table, key); err != nil {
+		return answer{}, err
+	}
+	return answer{template: "why", title: "Why an agent sees a row, or does not", data: p}, nil
+}

@@ -1,0 +1,351 @@
+package console
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/face/desk"
+	"github.com/pgconsent/pgconsent/internal/record/dsar"
+	"github.com/pgconsent/pgconsent/internal/record/dsar/access"
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+	"github.com/pgconsent/pgconsent/internal/tool/why"
+)
+
+// What a subject sees and does. Every change is one click, and the page after it says what has happened and how it is undone.
+
+// standing is one consent in words.
+type standing struct {
+	consent.Consent
+	Now        time.Time
+	State      string
+	InForce    bool
+	Title      string // to whom, about what
+	Kind       string // of a relationship
+	Until      time.Time
+	Pending    bool
+	Decay      int // days of the countdown
+	Number     int64
+	GivenBack  bool // it can be given again with a click
+	Streamless bool
+}
+
+func standingOf(c consent.Consent, now time.Time) standing {
+	s := standing{Consent: c, Now: now, State: stateWord(c, now), InForce: c.InForce(now), Until: c.ExpiresAt, Pending: c.Pending(now), Streamless: c.Stream == ""}
+	s.Kind = streamWords[c.Stream]
+	s.Title = "Everybody"
+	switch {
+	case c.Stream != "" && c.Grantee == consent.Everybody:
+		s.Title = "Agents of this service"
+	case c.Grantee != consent.Everybody:
+		s.Title = c.Grantee
+	}
+	if s.InForce && c.Stream == consent.Anonymous {
+		s.Decay = c.DecayDays(now)
+	}
+	s.GivenBack = !s.InForce && c.State != consent.Requested
+	return s
+}
+
+// person is what is shown of one.
+type person struct {
+	Subject   string
+	Known     bool
+	Active    bool
+	Counted   bool      // in statistics, and nothing else
+	Lead      *standing // the relationship
+	Consents  []standing
+	Now       time.Time
+	Sights    []sight
+	Unseen    *problem // why nobody can say who may see
+	History   []consent.Record
+	Rows      []dsar.Rows
+	Agents    []string
+	CanAsk    bool // for a partnership
+	CanLess   bool // for statistics only
+	CanTempo  bool // back to temporary
+	Several   bool // consents in force
+	Own       bool // of whom looks at it
+	Unasked   bool // no rule here asks what is recorded
+	Remaining int
+
+	Guardians []string // who speaks for them
+	Wards     []named  // whom they speak for
+	Handle    string   // of a ward
+	Kinds     []string // of data, to consent to
+	Parties   []string // whom they may mean
+}
+
+// Held tells whether there are rows of the person's to ask about.
+func (p person) Held() bool {
+	return slices.ContainsFunc(p.Rows, func(r dsar.Rows) bool { return len(r.Keys) > 0 })
+}
+
+// sight is what one agent may see, in words.
+type sight struct {
+	why.Sight
+	Visible, Rows, Counted int64
+	Observed               bool
+}
+
+// unseen is what a part of a page says that cannot be made; the page is answered all the same.
+func (o *Console) unseen(what string, err error) *problem {
+	status, p, _, _ := explain(err)
+	if status >= 500 && status != http.StatusNotImplemented {
+		o.Log.Error("console: a part of a page", "part", what, "error", err)
+	}
+	return &p
+}
+
+func (o *Console) sights(c *call, subject string) ([]sight, *problem) {
+	all, err := o.Office.Sees(c, c.caller, subject)
+	if err != nil {
+		return nil, o.unseen("consent.sight", err)
+	}
+	var out []sight
+	for _, s := range all {
+		one := sight{Sight: s}
+		for _, t := range s.Tables {
+			one.Visible, one.Rows, one.Counted = one.Visible+t.Visible, one.Rows+t.Rows, one.Counted+t.Counted
+			one.Observed = one.Observed || t.Observed
+		}
+		out = append(out, one)
+	}
+	slices.SortStableFunc(out, func(a, b sight) int { return int(min(1, max(-1, b.Visible-a.Visible))) })
+	return out, nil
+}
+
+// consents fills a person from the registry. Somebody of whom it knows nothing has none.
+func (o *Console) consents(c *call, p *person) error {
+	all, err := o.Office.Consents(c, c.caller, p.Subject)
+	var unknown *consent.NotFoundError
+	if err != nil && !errors.As(err, &unknown) {
+		return err
+	}
+	p.take(o.Now(), all)
+	return nil
+}
+
+// take fills a person from the last records of their consents.
+func (p *person) take(now time.Time, all []desk.Status) {
+	p.Known, p.Now = len(all) > 0, now
+	inForce := 0
+	for _, s := range all {
+		st := standingOf(s.Consent, s.Now)
+		st.Number, p.Now = s.Number, s.Now
+		if st.InForce {
+			inForce++
+		}
+		if p.Lead == nil && s.Grantee == consent.Everybody && s.Scope == consent.Everything {
+			lead := st
+			p.Lead = &lead
+		}
+		p.Consents = append(p.Consents, st)
+	}
+	p.Active, p.Several = inForce > 0, inForce > 1
+	p.Counted = inForce == 1 && p.Lead != nil && p.Lead.InForce && p.Lead.Stream == consent.Anonymous
+	var stream consent.Stream
+	pending := false
+	streamless := false
+	if p.Lead != nil {
+		if p.Lead.InForce {
+			stream = p.Lead.Stream
+		}
+		pending, streamless = p.Lead.Pending, p.Lead.Streamless
+	}
+	p.CanAsk = !pending && !streamless && stream != consent.Partnered
+	p.CanLess = stream == consent.Temporary || stream == consent.Partnered
+	p.CanTempo = stream == consent.Partnered
+}
+
+func (o *Console) me(c *call) (answer, error) {
+	p := person{Subject: c.caller.Subject, Own: true, Unasked: !o.Office.AsksRegistry(c.caller)}
+	if err := o.consents(c, &p); err != nil {
+		return answer{}, err
+	}
+	if err := o.speaking(c, &p); err != nil {
+		return answer{}, err
+	}
+	p.Kinds = kinds
+	for name := range o.Office.Agents(c.caller.Database) {
+		p.Parties = append(p.Parties, name)
+	}
+	slices.Sort(p.Parties)
+	p.Sights, p.Unseen = o.sights(c, p.Subject)
+	return answer{template: "me", title: "Who may see your data", data: p}, nil
+}
+
+func (o *Console) history(c *call) (answer, error) {
+	p := person{Subject: c.caller.Subject, Own: true}
+	all, err := o.Office.History(c, c.caller, p.Subject)
+	var unknown *consent.NotFoundError
+	if err != nil && !errors.As(err, &unknown) {
+		return answer{}, err
+	}
+	slices.Reverse(all)
+	p.History = all
+	return answer{template: "history", title: "What was recorded of your consent", data: p}, nil
+}
+
+// seenPage is who had the subject's data.
+type seenPage struct {
+	*dsar.Report
+	Newest []dsar.Retrieval
+	Older  int
+}
+
+// mostRetrievals is how many single retrievals the page has; the report has more.
+const mostRetrievals = 100
+
+func (o *Console) seen(c *call) (answer, error) {
+	r, err := o.Office.Report(c, c.caller, access.Request{Via: "console", Retrievals: mostRetrievals, Look: true})
+	var unknown *consent.NotFoundError
+	if errors.As(err, &unknown) {
+		return answer{template: "seen", title: "Who saw your data", data: seenPage{}}, nil
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	p := seenPage{Report: r, Newest: slices.Clone(r.Retrievals.List)}
+	slices.Reverse(p.Newest)
+	p.Older = max(0, len(p.Newest)-mostRetrievals)
+	p.Newest = p.Newest[:len(p.Newest)-p.Older]
+	p.Older += int(r.Retrievals.Left)
+	return answer{template: "seen", title: "Who saw your data", data: p}, nil
+}
+
+// change does a command in the subject's name.
+func (o *Console) change(c *call, command consent.Command) (desk.Change, error) {
+	command.Subject, command.Via = c.caller.Subject, "console"
+	if g := c.form.Get("grantee"); g != "" {
+		command.Grantee = g
+	}
+	if s := c.form.Get("scope"); s != "" {
+		command.Scope = s
+	}
+	return o.Office.Change(c, c.caller, command)
+}
+
+const undo = " You can give it again below, with one click; it then counts for what comes after, and brings nothing back that went with this one."
+
+func (o *Console) withdraw(c *call) (answer, error) {
+	if c.form.Get("all") != "" {
+		all, err := o.Office.Consents(c, c.caller, c.caller.Subject)
+		if err != nil {
+			return answer{}, err
+		}
+		for _, s := range all {
+			if !s.InForce(s.Now) && !s.Pending(s.Now) {
+				continue
+			}
+			if _, err := o.Office.Change(c, c.caller, consent.Command{Do: consent.Revoke, Subject: s.Subject, Grantee: s.Grantee, Scope: s.Scope, Via: "console"}); err != nil {
+				return answer{}, err
+			}
+		}
+		c.session.tell(told{"done", "Every consent is withdrawn", "From their next statement on, no agent sees your data by your consent." + undo})
+		return answer{to: "me"}, nil
+	}
+	done, err := o.change(c, consent.Command{Do: consent.Revoke})
+	if err != nil {
+		return answer{}, err
+	}
+	if done.Number == 0 {
+		c.session.tell(told{"note", "This was withdrawn before", "Nothing has changed."})
+	} else {
+		c.session.tell(told{"done", "Your consent is withdrawn", "It is in force: from their next statement on, agents see nothing by it." + undo})
+	}
+	return answer{to: "me"}, nil
+}
+
+// give gives anew what has ended: TEMPORARY, or to whom and about what it was given before, with the same purposes.
+func (o *Console) give(c *call) (answer, error) {
+	command := consent.Command{Do: consent.Grant, Stream: consent.Temporary}
+	key := consent.Command{Subject: c.caller.Subject, Grantee: c.form.Get("grantee"), Scope: c.form.Get("scope")}.Key()
+	all, err := o.Office.History(c, c.caller, c.caller.Subject)
+	var unknown *consent.NotFoundError
+	if err != nil && !errors.As(err, &unknown) {
+		return answer{}, err
+	}
+	var before *consent.Record
+	for i := range all {
+		if all[i].Key == key && all[i].State == consent.Given {
+			before = &all[i]
+		}
+	}
+	relationship := key.Grantee == consent.Everybody && key.Scope == consent.Everything
+	switch {
+	case before == nil && !relationship:
+		return answer{}, consent.NewNotFound()
+	case before == nil:
+	case before.Stream == "":
+		command.Stream, command.Categories, command.Purposes = "", before.Categories, before.Purposes
+		if !before.ExpiresAt.IsZero() {
+			command.For = before.ExpiresAt.Sub(before.GivenAt)
+		}
+	case before.Stream == consent.Anonymous:
+		command.Stream, command.Purposes = consent.Anonymous, before.Purposes
+	default:
+		command.Purposes = before.Purposes
+	}
+	done, err := o.change(c, command)
+	if err != nil {
+		return answer{}, err
+	}
+	text := "It counts from now on."
+	if !done.Consent.ExpiresAt.IsZero() {
+		text = "It counts from now on, until " + date(done.Consent.ExpiresAt) + " unless it is renewed."
+	}
+	c.session.tell(told{"done", "You have given your consent", text + " You can withdraw it at any time, with one click."})
+	return answer{to: "me"}, nil
+}
+
+// less goes to a relationship that shows less.
+func (o *Console) less(c *call) (answer, error) {
+	to := consent.Stream(c.form.Get("to"))
+	if _, err := o.change(c, consent.Command{Do: consent.Degrade, Stream: to}); err != nil {
+		return answer{}, err
+	}
+	text := "Agents see what is essential, and nothing else; what was of the partnership goes at once."
+	if to == consent.Anonymous {
+		text = "No agent sees your data one by one any more. What comes counts in statistics of groups only; what there is becomes anonymous step by step, within 90 days."
+	}
+	c.session.tell(told{"done", "Agents see less of you from now on", text + " You can withdraw altogether, or ask for a partnership again; what has gone does not come back."})
+	return answer{to: "me"}, nil
+}
+
+func (o *Console) partnership(c *call) (answer, error) {
+	done, err := o.change(c, consent.Command{Do: consent.Upgrade, Reason: c.form.Get("reason")})
+	if err != nil {
+		return answer{}, err
+	}
+	text := "The agent's side decides. Until then everything stays as it is."
+	if done.Task != nil {
+		text = "The agent's side decides, until " + instant(done.Task.DueAt) + "; after that the request lapses. Until then everything stays as it is."
+	}
+	c.session.tell(told{"done", "You have asked for a partnership", text + " Withdrawing your consent takes the request back as well."})
+	return answer{to: "me"}, nil
+}
+
+func (o *Console) report(c *call) (answer, error) {
+	format := c.form.Get("format")
+	if format != "html" && format != "json" {
+		return answer{}, errForm
+	}
+	r, err := o.Office.Report(c, c.caller, access.Request{Via: "console", Format: format, Retrievals: 10_000})
+	if err != nil {
+		return answer{}, err
+	}
+	var b bytes.Buffer
+	f := &file{name: "access-report.html", kind: "text/html; charset=utf-8"}
+	write := r.HTML
+	if format == "json" {
+		f.name, f.kind, write = "access-report.json", "application/json", r.JSON
+	}
+	if err := write(&b); err != nil {
+		return answer{}, err
+	}
+	f.body = b.Bytes()
+	return answer{file: f}, nil
+}

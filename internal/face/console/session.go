@@ -1,0 +1,280 @@
+package console
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/registry"
+)
+
+// A session is made by a token and holds it, so that it can be asked at each request whether the token still counts; sealed with a key that
+// the browser's cookie has and nobody else. Sessions are in memory: a restart ends them.
+
+const (
+	idle     = 15 * time.Minute // without a request
+	longest  = 8 * time.Hour    // of a session
+	most     = 1000             // sessions
+	mostOf   = 20               // of one token
+	mostSeen = 5000             // handles of a session
+)
+
+// sessions are those that are open.
+type sessions struct {
+	now func() time.Time
+	mu  sync.Mutex
+	all map[[sha256.Size]byte]*session
+}
+
+// session is somebody who is signed in.
+type session struct {
+	id     [sha256.Size]byte
+	token  [sha256.Size]byte // its sum, to count the sessions of one
+	sealed []byte
+	csrf   string
+	since  time.Time
+
+	mu      sync.Mutex
+	last    time.Time
+	said    *told
+	find    registry.Find
+	key     [16]byte
+	handles map[string]string
+}
+
+// told is what the next page begins with.
+type told struct {
+	Kind  string // done, note
+	Title string
+	Text  string
+}
+
+func newSessions(now func() time.Time) *sessions {
+	return &sessions{now: now, all: map[[sha256.Size]byte]*session{}}
+}
+
+// derive makes of a cookie's secret what it is used for; from one nobody gets to another.
+func derive(secret []byte, use string) []byte {
+	m := hmac.New(sha256.New, secret)
+	m.Write([]byte("pgconsent console " + use))
+	return m.Sum(nil)
+}
+
+func sealing(secret []byte) (cipher.AEAD, error) {
+	block, err := aes.NewCipher(derive(secret, "token"))
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCMWithRandomNonce(block)
+}
+
+// begin makes a session, and returns the cookie's value. Where there are too many the ones that were idle longest end.
+func (o *sessions) begin(token string) (*session, string, error) {
+	secret := make([]byte, 32)
+	if _, err := rand.Read(secret); err != nil {
+		return nil, "", err
+	}
+	seal, err := sealing(secret)
+	if err != nil {
+		return nil, "", err
+	}
+	now := o.now()
+	s := &session{
+		id: [sha256.Size]byte(derive(secret, "id")), token: sha256.Sum256([]byte(token)), sealed: seal.Seal(nil, nil, []byte(token), nil),
+		csrf: base64.RawURLEncoding.EncodeToString(derive(secret, "form")), since: now, last: now, handles: map[string]string{},
+	}
+	if _, err := rand.Read(s.key[:]); err != nil {
+		return nil, "", err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.sweep(now)
+	o.bound(func(*session) bool { return true }, most)
+	o.bound(func(other *session) bool { return other.token == s.token }, mostOf)
+	o.all[s.id] = s
+	return s, base64.RawURLEncoding.EncodeToString(secret), nil
+}
+
+// bound makes room for one more of those that are meant.
+func (o *sessions) bound(meant func(*session) bool, most int) {
+	for {
+		n := 0
+		var oldest *session
+		for _, s := range o.all {
+			if !meant(s) {
+				continue
+			}
+			n++
+			if oldest == nil || s.used().Before(oldest.used()) {
+				oldest = s
+			}
+		}
+		if n < most {
+			return
+		}
+		delete(o.all, oldest.id)
+	}
+}
+
+// sweep forgets those that are over.
+func (o *sessions) sweep(now time.Time) {
+	for id, s := range o.all {
+		if s.over(now) {
+			delete(o.all, id)
+		}
+	}
+}
+
+func (s *session) over(now time.Time) bool {
+	return now.Sub(s.used()) > idle || now.Sub(s.since) > longest
+}
+
+func (s *session) used() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
+
+// find returns the session of a secret, and that it is used.
+func (o *sessions) find(secret []byte) *session {
+	now := o.now()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	s, ok := o.all[[sha256.Size]byte(derive(secret, "id"))]
+	if !ok {
+		return nil
+	}
+	if s.over(now) {
+		delete(o.all, s.id)
+		return nil
+	}
+	s.mu.Lock()
+	s.last = now
+	s.mu.Unlock()
+	return s
+}
+
+func (o *sessions) end(s *session) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.all, s.id)
+}
+
+// caller asks whose the token is, now.
+func (s *session) caller(ctx context.Context, v identity.Verifier, secret []byte) (identity.Caller, error) {
+	seal, err := sealing(secret)
+	if err != nil {
+		return identity.Caller{}, err
+	}
+	token, err := seal.Open(nil, nil, s.sealed, nil)
+	if err != nil {
+		return identity.Caller{}, errors.New("the session's token does not open")
+	}
+	c, err := v.Verify(ctx, string(token))
+	if err == nil && !mayUse(c) {
+		err = errors.New("the token is not a person's")
+	}
+	return c, err
+}
+
+// mayUse tells whether the console is for them: agents and applications have faces of their own.
+func mayUse(c identity.Caller) bool {
+	switch c.Role {
+	case identity.Subject, identity.Admin, identity.Operator:
+		return true
+	}
+	return false
+}
+
+// ours tells whether a form was made for this session.
+func (s *session) ours(token string) bool {
+	return subtle.ConstantTimeCompare([]byte(token), []byte(s.csrf)) == 1
+}
+
+// tell has the next page say something.
+func (s *session) tell(t told) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.said = &t
+}
+
+func (s *session) told() *told {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.said
+	s.said = nil
+	return t
+}
+
+// handle stands for an id in addresses of this session, which nobody else can make or read.
+func (s *session) handle(id string) string {
+	m := hmac.New(sha256.New, s.key[:])
+	m.Write([]byte(id))
+	h := base64.RawURLEncoding.EncodeToString(m.Sum(nil)[:12])
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.handles) >= mostSeen {
+		clear(s.handles)
+	}
+	s.handles[h] = id
+	return h
+}
+
+func (s *session) meant(handle string) (string, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id, ok := s.handles[handle]
+	return id, ok
+}
+
+// looking is what was looked for last.
+func (s *session) looking() registry.Find {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.find
+}
+
+func (s *session) look(f registry.Find) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.find = f
+}
+
+func (o *Console) cookieName() string {
+	if o.Secure {
+		return "__Secure-pgconsent"
+	}
+	return "pgconsent"
+}
+
+// cookie is what a browser keeps: for these pages alone, sent by no other site, out of reach of scripts, gone with the browser.
+func (o *Console) cookie(value string) *http.Cookie {
+	c := &http.Cookie{Name: o.cookieName(), Value: value, Path: Base, HttpOnly: true, Secure: o.Secure, SameSite: http.SameSiteStrictMode}
+	if value == "" {
+		c.MaxAge = -1
+	}
+	return c
+}
+
+// signedIn finds the session of a request; the secret is that of the cookie, if there is one.
+func (o *Console) signedIn(r *http.Request) (*session, []byte) {
+	c, err := r.Cookie(o.cookieName())
+	if err != nil {
+		return nil, nil
+	}
+	secret, err := base64.RawURLEncoding.DecodeString(c.Value)
+	if err != nil || len(secret) != 32 {
+		return nil, []byte{}
+	}
+	return o.sessions.find(secret), secret
+}

@@ -1,0 +1,152 @@
+package console_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/dev/demo"
+	"github.com/pgconsent/pgconsent/internal/dev/world"
+	"github.com/pgconsent/pgconsent/test/demos"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// The pages of the worlds that are shipped, and of the example of the reminder, in a browser that runs no script: whoever signs in gets by keyboard to everything that there
+// is to press, sees where they are, and is answered.
+func TestWorldsInABrowser(t *testing.T) {
+	tier.All(t)
+	all := append(slices.Clone(world.List()), "../../../examples/air")
+	for i, name := range all {
+		if tier.Turn(i, 2) {
+			t.Run(name, func(t *testing.T) {
+				if name == "kernle" { // which other tests have running: a server has one demo of a world
+					looksThrough(t, kernle.world(t, name), name)
+					return
+				}
+				looksThrough(t, demos.Start(t, name), name)
+			})
+		}
+	}
+}
+
+func looksThrough(t *testing.T, r *demo.Running, name string) {
+	c := browser(t)
+	c.must("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
+	roles := map[string]string{}
+	for who := range r.Access.Tokens {
+		role, _, _ := strings.Cut(who, ":")
+		if known, ok := roles[role]; !ok || who < known {
+			roles[role] = who
+		}
+	}
+	for _, role := range []string{"admin", "operator", "subject"} {
+		if roles[role] == "" {
+			continue
+		}
+		c.size(360, 740, true)
+		c.open(r.Access.HTTP + "/console/")
+		c.focus("#token") // it has it by itself, when the page is ready
+		c.write(r.Access.Tokens[roles[role]])
+		c.loading(func() { c.press("Enter") })
+		var pages []string
+		c.eval(`[...document.querySelectorAll("nav a")].map(e => e.href)`, &pages)
+		if len(pages) == 0 {
+			t.Fatalf("%s is not signed in", role)
+		}
+		for _, page := range pages {
+			what := name + " " + role + " " + page[strings.Index(page, "/console/")+len("/console/"):]
+			c.open(page)
+			var heading string
+			c.eval(`document.querySelector("h1").textContent`, &heading)
+			if heading == "Something went wrong" || heading == "This took too long" {
+				t.Errorf("%s: %s", what, heading)
+			}
+			c.sound(t, what+" phone-dark")
+			c.shoot(what + " phone-dark")
+			c.size(1280, 900, false)
+			c.sound(t, what+" desk-light")
+			c.shoot(what + " desk-light")
+			c.stops(t, what)
+			c.size(360, 740, true)
+		}
+		if role == "admin" {
+			c.open(r.Access.HTTP + "/console/people")
+			var some int
+			c.eval(`document.querySelectorAll("tbody a").length`, &some)
+			if some > 0 {
+				c.loading(func() { c.click("tbody a") })
+				c.sound(t, name+" a person")
+				c.shoot(name + " admin person phone-dark")
+				c.eval(`document.querySelectorAll("section[aria-labelledby=rows] button").length`, &some)
+			}
+			if some > 0 {
+				c.focus(`section[aria-labelledby=rows] button`)
+				c.loading(func() { c.press("Space") })
+				c.sound(t, name+" why")
+				c.shoot(name + " admin why-answer phone-dark")
+			}
+		}
+		if role == "subject" {
+			c.open(r.Access.HTTP + "/console/me")
+			// What is folded is unfolded by a key.
+			var some int
+			if c.eval(`document.querySelectorAll("summary").length`, &some); some > 0 {
+				for _, key := range []string{"Enter", "Space"} {
+					var before, after bool
+					c.focus("summary")
+					c.eval(`document.querySelector("details").open`, &before)
+					c.press(key)
+					if c.eval(`document.querySelector("details").open`, &after); before == after {
+						t.Errorf("%s: %s does not unfold anything", name, key)
+					}
+				}
+			}
+			if c.eval(`document.querySelectorAll("#withdraw").length`, &some); some > 0 {
+				c.focus("#withdraw")
+				c.loading(func() { c.press("Space") })
+				var told string
+				if c.eval(`document.querySelector("[role=status]").textContent`, &told); !strings.Contains(told, "Your consent is withdrawn") {
+					t.Errorf("%s: after the space bar: %q", name, told)
+				}
+			}
+		}
+		c.open(r.Access.HTTP + "/console/")
+		c.loading(func() { c.click(".who button") })
+	}
+}
+
+// focus gives something the focus, as tabbing to it would.
+func (c *chromium) focus(selector string) {
+	c.t.Helper()
+	c.eval(`document.querySelector("`+selector+`").focus()`, nil)
+}
+
+// stops tabs through a page: each thing that can be pressed is a stop, in the order of the page, and can be seen when it has the focus.
+func (c *chromium) stops(t *testing.T, what string) {
+	t.Helper()
+	var want int
+	const stop = `[...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']")].filter(e => e.checkVisibility())`
+	c.eval(stop+`.length`, &want)
+	c.eval(`document.activeElement.blur(); scrollTo(0, 0)`, nil)
+	var order []int
+	for range min(want, 60) {
+		c.press("Tab")
+		var at struct {
+			Index   int
+			What    string
+			Outline string
+			Width   float64
+			Seen    bool
+		}
+		c.eval(`(() => { const e = document.activeElement, s = getComputedStyle(e), r = e.getBoundingClientRect(); return {Index: `+stop+`.indexOf(e), What: e.outerHTML.slice(0, 80),
+			Outline: s.outlineStyle, Width: parseFloat(s.outlineWidth), Seen: r.width > 0 && r.height > 0 && r.left >= 0 && r.top >= 0 && r.bottom <= innerHeight + 1}; })()`, &at)
+		if at.Index < 0 || at.Outline == "none" || at.Width < 2 || !at.Seen {
+			t.Errorf("%s: nobody sees where the focus is: %+v", what, at)
+			return
+		}
+		order = append(order, at.Index)
+	}
+	if !slices.IsSorted(order) || len(slices.Compact(slices.Clone(order))) != len(order) {
+		t.Errorf("%s: the stops are %v", what, order)
+	}
+}

@@ -1,0 +1,105 @@
+package desk
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/record/dsar"
+	"github.com/pgconsent/pgconsent/internal/record/dsar/pgrows"
+	"github.com/pgconsent/pgconsent/internal/tool/why"
+)
+
+// looking is how long a question to hidden rows may take.
+const looking = 10 * time.Second
+
+// Sees is how much of a subject's data each agent can see now: for the subject and for admins.
+func (o *Office) Sees(ctx context.Context, c identity.Caller, subject string) ([]why.Sight, error) {
+	if err := Allow(c, identity.Subject, identity.Admin); err != nil {
+		return nil, err
+	}
+	subject, err := Whose(c, subject)
+	if err != nil {
+		return nil, err
+	}
+	p, _, err := o.InForce(c.Database)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, looking)
+	defer cancel()
+	conn, err := o.owner(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	return why.Sees(ctx, conn, p, subject, o.Agents(c.Database))
+}
+
+// Keys are the keys of a subject's rows, by table: for admins.
+func (o *Office) Keys(ctx context.Context, c identity.Caller, subject string) ([]dsar.Rows, error) {
+	if err := Allow(c, identity.Admin); err != nil {
+		return nil, err
+	}
+	subject, err := Whose(c, subject)
+	if err != nil {
+		return nil, err
+	}
+	p, _, err := o.InForce(c.Database)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, looking)
+	defer cancel()
+	conn, err := o.owner(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	return pgrows.Read(ctx, conn, dsar.Tables(p), subject, false, nil)
+}
+
+// Why is why an agent sees a row or does not, rule by rule: for admins.
+func (o *Office) Why(ctx context.Context, c identity.Caller, agent, table string, key []string) (*why.Answer, error) {
+	if err := Allow(c, identity.Admin); err != nil {
+		return nil, err
+	}
+	attributes, ok := o.Agents(c.Database)[agent]
+	if !ok {
+		return nil, missing("agent")
+	}
+	p, snapshot, err := o.InForce(c.Database)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, looking)
+	defer cancel()
+	conn, err := o.owner(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	q := why.Question{Policy: p, Snapshot: snapshot, Agent: agent, Attributes: attributes, Table: table, Key: key, AgentRole: o.Role(c.Database)}
+	if o.AsAgent != nil {
+		q.AsAgent = func(ctx context.Context) (*pgx.Conn, error) { return o.AsAgent(ctx, c.Database) }
+	}
+	return why.Explain(ctx, conn, q)
+}
+
+// Tables are the tables that the policy lists, by name: for admins.
+func (o *Office) Tables(_ context.Context, c identity.Caller) ([]string, error) {
+	if err := Allow(c, identity.Admin); err != nil {
+		return nil, err
+	}
+	p, _, err := o.InForce(c.Database)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, t := range p.Tables() {
+		out = append(out, t.Relation.Name.String())
+	}
+	return out, nil
+}

@@ -1,0 +1,209 @@
+package identity
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/pgconsent/pgconsent/internal/run/config"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// Token is one entry of the tokens file.
+type Token struct {
+	Name     string `yaml:"name"`
+	Role     Role   `yaml:"role"`
+	Subject  string `yaml:"subject,omitempty"`
+	Agent    string `yaml:"agent,omitempty"`
+	Database string `yaml:"database,omitempty"` // needed where there are several, except for an agent
+	SHA256   string `yaml:"sha256"`             // of the token, in hex
+	Disabled bool   `yaml:"disabled,omitempty"`
+}
+
+// file is the whole of it.
+type file struct {
+	Tokens []Token `yaml:"tokens"`
+}
+
+// maxSubject is what the consent registry takes for an id.
+const maxSubject = 512
+
+// prefix makes tokens easy to find where they should not be.
+const prefix = "pgct_"
+
+var validName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,99}$`)
+
+// NewToken makes a token and its SHA-256.
+func NewToken() (token, sum string, err error) {
+	random := make([]byte, 32)
+	if _, err := rand.Read(random); err != nil {
+		return "", "", err
+	}
+	token = prefix + base64.RawURLEncoding.EncodeToString(random)
+	return token, Sum(token), nil
+}
+
+// Sum is what the file keeps of a token.
+func Sum(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+// Check tells what is wrong with an entry, apart from what the configuration knows.
+func (t Token) Check() error {
+	if !validName.MatchString(t.Name) {
+		return fmt.Errorf("%q cannot be a token's name: letters, digits, and _ . : @ - after the first; at most 100", t.Name)
+	}
+	if !slices.Contains(Roles, t.Role) {
+		return fmt.Errorf("token %s: the role %q is not known; one of subject, admin, agent, system, operator", t.Name, t.Role)
+	}
+	if (t.Role == Subject) != (t.Subject != "") {
+		return fmt.Errorf("token %s: a token of the role subject, and no other, names its subject", t.Name)
+	}
+	if (t.Role == Agent) != (t.Agent != "") {
+		return fmt.Errorf("token %s: a token of the role agent, and no other, names its agent", t.Name)
+	}
+	if !validSubject(t.Subject) {
+		return fmt.Errorf("token %s: the subject must be text of at most %d bytes without control characters, and not *", t.Name, maxSubject)
+	}
+	if sum, err := hex.DecodeString(t.SHA256); err != nil || len(sum) != sha256.Size {
+		return fmt.Errorf("token %s: sha256 must be 64 hexadecimal digits", t.Name)
+	}
+	return nil
+}
+
+func validSubject(id string) bool {
+	return len(id) <= maxSubject && utf8.ValidString(id) && id != "*" && !slices.ContainsFunc([]rune(id), unicode.IsControl)
+}
+
+// caller is whom the token stands for, by this configuration.
+func (t Token) caller(c *config.Config) (Caller, error) {
+	out := Caller{Name: t.Name, Role: t.Role, Subject: t.Subject, Agent: t.Agent, Database: t.Database}
+	if t.Role == Agent {
+		a, ok := c.Agents[t.Agent]
+		if !ok {
+			return Caller{}, fmt.Errorf("token %s: there is no agent %q in the configuration", t.Name, t.Agent)
+		}
+		if t.Database != "" && t.Database != a.Database {
+			return Caller{}, fmt.Errorf("token %s: agent %s has the database %s", t.Name, t.Agent, a.Database)
+		}
+		out.Database = a.Database
+		return out, nil
+	}
+	if out.Database == "" {
+		if len(c.Databases) != 1 {
+			return Caller{}, fmt.Errorf("token %s: there are several databases, and it names none", t.Name)
+		}
+		for name := range c.Databases {
+			out.Database = name
+		}
+	}
+	if _, ok := c.Databases[out.Database]; !ok {
+		return Caller{}, fmt.Errorf("token %s: there is no database %q in the configuration", t.Name, out.Database)
+	}
+	return out, nil
+}
+
+// ReadTokens reads a tokens file. One that is not there has no tokens.
+func ReadTokens(path string) ([]Token, error) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err := config.CheckPrivate(path); err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return parse(path, text)
+}
+
+func parse(path string, text []byte) ([]Token, error) {
+	wrong := func(err error) error {
+		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "%s: %v", path, err).
+			WithHint("pgconsent token add writes the file: tokens: [ { name, role, subject or agent, database, sha256 } ]")
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil, nil
+	}
+	var f file
+	if err := yaml.UnmarshalWithOptions(text, &f, yaml.Strict()); err != nil {
+		return nil, wrong(err)
+	}
+	names, sums := map[string]bool{}, map[string]bool{}
+	for _, t := range f.Tokens {
+		if err := t.Check(); err != nil {
+			return nil, wrong(err)
+		}
+		if names[t.Name] {
+			return nil, wrong(fmt.Errorf("two tokens are called %s", t.Name))
+		}
+		if sums[t.SHA256] {
+			return nil, wrong(fmt.Errorf("token %s has the sha256 of another", t.Name))
+		}
+		names[t.Name], sums[t.SHA256] = true, true
+	}
+	return f.Tokens, nil
+}
+
+// AddToken adds an entry, or replaces the one of its name if that was revoked or replace says so.
+func AddToken(path string, c *config.Config, t Token, replace bool) error {
+	if err := t.Check(); err != nil {
+		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonIdentity, "%v", err)
+	}
+	if _, err := t.caller(c); err != nil {
+		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonIdentity, "%v", err).WithHint("The configuration is %s.", c.Path)
+	}
+	return update(path, func(all []Token) ([]Token, error) {
+		i := slices.IndexFunc(all, func(o Token) bool { return o.Name == t.Name })
+		if i < 0 {
+			return append(all, t), nil
+		}
+		if !all[i].Disabled && !replace {
+			return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonIdentity, "there is a token called %s already", t.Name).
+				WithHint("pgconsent token revoke %s first, or --replace: the old one is then no longer valid.", t.Name)
+		}
+		all[i] = t
+		return all, nil
+	})
+}
+
+// RevokeToken makes a token invalid and keeps its entry, whose name records may have.
+func RevokeToken(path, name string) error {
+	return update(path, func(all []Token) ([]Token, error) {
+		for i := range all {
+			if all[i].Name == name {
+				all[i].Disabled = true
+				return all, nil
+			}
+		}
+		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonIdentity, "%s has no token called %q", path, name).
+			WithHint("pgconsent token list shows those there are.")
+	})
+}
+
+func update(path string, change func([]Token) ([]Token, error)) error {
+	return config.UpdateSecret(path, func() ([]byte, error) {
+		all, err := ReadTokens(path)
+		if err == nil {
+			all, err = change(all)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return yaml.Marshal(file{Tokens: all})
+	})
+}

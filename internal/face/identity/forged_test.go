@@ -1,0 +1,549 @@
+package identity
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/sha512"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/run/config"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// Tokens that are made by hand, byte by byte, as somebody would who wants to be somebody else.
+
+func encoded(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
+
+// signer signs the two parts of a token.
+type signer func(text string) []byte
+
+func signed(header, claims string, sign signer) string {
+	text := encoded(header) + "." + encoded(claims)
+	return text + "." + encoded(string(sign(text)))
+}
+
+func byRSA(key *rsa.PrivateKey) signer {
+	return func(text string) []byte {
+		sum := sha256.Sum256([]byte(text))
+		out, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, sum[:])
+		if err != nil {
+			panic(err)
+		}
+		return out
+	}
+}
+
+func byEC(key *ecdsa.PrivateKey, sum func([]byte) []byte) signer {
+	return func(text string) []byte {
+		r, s, err := ecdsa.Sign(rand.Reader, key, sum([]byte(text)))
+		if err != nil {
+			panic(err)
+		}
+		size := (key.Params().BitSize + 7) / 8
+		return append(r.FillBytes(make([]byte, size)), s.FillBytes(make([]byte, size))...)
+	}
+}
+
+func sha256Of(b []byte) []byte { sum := sha256.Sum256(b); return sum[:] }
+func sha384Of(b []byte) []byte { sum := sha512.Sum384(b); return sum[:] }
+
+func byHMAC(secret []byte) signer {
+	return func(text string) []byte {
+		h := hmac.New(sha256.New, secret)
+		h.Write([]byte(text))
+		return h.Sum(nil)
+	}
+}
+
+func unsigned(string) []byte { return nil }
+
+// keyOf is a public key as a provider publishes it.
+func keyOf(id string, public any, more string) string {
+	b := func(n *big.Int) string { return base64.RawURLEncoding.EncodeToString(n.Bytes()) }
+	out := ""
+	switch k := public.(type) {
+	case *rsa.PublicKey:
+		out = fmt.Sprintf(`{"kty":"RSA","n":%q,"e":%q`, b(k.N), b(big.NewInt(int64(k.E))))
+	case *ecdsa.PublicKey:
+		point, err := k.Bytes()
+		if err != nil {
+			panic(err)
+		}
+		half := len(point) / 2
+		out = fmt.Sprintf(`{"kty":"EC","crv":%q,"x":%q,"y":%q`, k.Params().Name, encoded(string(point[1:1+half])), encoded(string(point[1+half:])))
+	case ed25519.PublicKey:
+		out = fmt.Sprintf(`{"kty":"OKP","crv":"Ed25519","x":%q`, encoded(string(k)))
+	}
+	if id != "" {
+		out += fmt.Sprintf(`,"kid":%q`, id)
+	}
+	return out + more + "}"
+}
+
+// forger has the keys of a provider, and a clock.
+type forger struct {
+	*testing.T
+	v      *JWT
+	config *config.Config
+	path   string
+	now    time.Time
+	rsa    *rsa.PrivateKey
+	ec     *ecdsa.PrivateKey
+}
+
+func newForger(t *testing.T) *forger {
+	t.Helper()
+	f := &forger{T: t, path: filepath.Join(t.TempDir(), "jwks.json"), now: time.Unix(1_800_000_000, 0)}
+	var err error
+	if f.rsa, err = rsa.GenerateKey(rand.Reader, 2048); err != nil {
+		t.Fatal(err)
+	}
+	if f.ec, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+		t.Fatal(err)
+	}
+	f.config = jwtConfig(f.path)
+	f.config.JWT.Algorithms = []string{"RS256", "ES256", "ES384", "EdDSA"}
+	f.publish(keyOf("r", &f.rsa.PublicKey, ""), keyOf("e", &f.ec.PublicKey, ""))
+	return f
+}
+
+// publish changes the provider's keys, for a verifier that has read none.
+func (f *forger) publish(all ...string) {
+	f.Helper()
+	if err := os.WriteFile(f.path, []byte(`{"keys":[`+strings.Join(all, ",")+`]}`), 0o644); err != nil {
+		f.Fatal(err)
+	}
+	f.v = NewJWT(func() *config.Config { return f.config })
+	f.v.now = func() time.Time { return f.now }
+}
+
+// claims are those of an agent's token, with some put in front.
+func (f *forger) claims(more string) string {
+	return fmt.Sprintf(`{%s"iss":"https://id.test","aud":"pgconsent","sub":"alice","role":"agent","agent":"robot","uid":"u1","exp":%d,"iat":%d}`, more, f.now.Unix()+300, f.now.Unix())
+}
+
+// replaced are the same with a claim of other text.
+func (f *forger) replaced(claim, value string) string {
+	f.Helper()
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(f.claims("")), &all); err != nil {
+		f.Fatal(err)
+	}
+	all[claim] = json.RawMessage(value)
+	text, err := json.Marshal(all)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return string(text)
+}
+
+// takes and refuses are what becomes of a token, as a bearer and as a password.
+func (f *forger) takes(what, token string) Caller {
+	f.Helper()
+	c, err := f.v.Verify(f.Context(), token)
+	if err != nil {
+		f.Errorf("%s: refused: %v", what, cause(err))
+	}
+	return c
+}
+
+func (f *forger) refuses(what, token string) {
+	f.Helper()
+	c, err := f.v.Verify(f.Context(), token)
+	var e *sqlstate.Error
+	if !errors.As(err, &e) || e.Code != sqlstate.InvalidAuthorization || e.Message != Refused(nil).(*sqlstate.Error).Message || c.Role != "" || c.Claims != nil {
+		f.Errorf("%s: %+v, %v", what, c, err)
+		return
+	}
+	if claims, until, err := f.v.Agent(f.Context(), token, "robot", "app"); err == nil || claims != nil {
+		f.Errorf("%s as a password: %v until %v", what, claims, until)
+	}
+	// The log has the cause, and of the token nothing.
+	why := cause(err)
+	for _, part := range append(strings.Split(token, "."), "alice", "u1", "mallory") {
+		if len(part) > 1 && strings.Contains(why, part) {
+			f.Errorf("%s: the log is told %q", what, why)
+		}
+	}
+}
+
+func cause(err error) string {
+	for {
+		next, ok := err.(interface{ Unwrap() error })
+		if !ok || next.Unwrap() == nil {
+			return err.Error()
+		}
+		err = next.Unwrap()
+	}
+}
+
+const (
+	headerRSA = `{"alg":"RS256","kid":"r","typ":"JWT"}`
+	headerEC  = `{"alg":"ES256","kid":"e","typ":"JWT"}`
+)
+
+func TestForgedSignatures(t *testing.T) {
+	f := newForger(t)
+	good := f.takes("RSA", signed(headerRSA, f.claims(""), byRSA(f.rsa)))
+	if good.Agent != "robot" || good.Claims["user"] != "u1" {
+		t.Fatalf("%+v", good)
+	}
+	f.takes("EC", signed(headerEC, f.claims(""), byEC(f.ec, sha256Of)))
+	f.takes("several audiences", signed(headerEC, f.replaced("aud", `["x","pgconsent"]`), byEC(f.ec, sha256Of)))
+
+	der, err := x509.MarshalPKIXPublicKey(&f.rsa.PublicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secrets := map[string][]byte{
+		"PKCS 1": x509.MarshalPKCS1PublicKey(&f.rsa.PublicKey), "DER": der, "PEM": pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}),
+		"the modulus": f.rsa.N.Bytes(), "the JWK": []byte(keyOf("r", &f.rsa.PublicKey, "")), "nothing": nil,
+	}
+	for what, secret := range secrets {
+		for _, kid := range []string{`,"kid":"r"`, `,"kid":"e"`, ``} {
+			f.refuses("HS256 with "+what, signed(`{"alg":"HS256"`+kid+`}`, f.claims(""), byHMAC(secret)))
+		}
+	}
+	for _, alg := range []string{`"none"`, `"None"`, `"NONE"`, `"nOnE"`, `""`, `null`, `0`, `["RS256"]`, `"HS256"`, `"rs256"`, `"RS256 "`, `"RS512"`, `"PS256"`, `"ES256K"`, `"dir"`, `"RS256\u0000"`} {
+		for _, sign := range []signer{unsigned, byRSA(f.rsa), byHMAC(der)} {
+			f.refuses("alg "+alg, signed(`{"alg":`+alg+`,"kid":"r"}`, f.claims(""), sign))
+		}
+	}
+	// What is signed as it should be, by an algorithm that the configuration does not name.
+	for _, named := range f.config.JWT.Algorithms {
+		f.config.JWT.Algorithms = []string{named}
+		for alg, token := range map[string]string{"RS256": signed(headerRSA, f.claims(""), byRSA(f.rsa)), "ES256": signed(headerEC, f.claims(""), byEC(f.ec, sha256Of))} {
+			if alg == named {
+				f.takes(alg+", the only one", token)
+			} else {
+				f.refuses(alg+" where "+named+" is named", token)
+			}
+		}
+	}
+	f.config.JWT.Algorithms = []string{"RS256", "ES256", "ES384", "EdDSA"}
+
+	other, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := byRSA(other)
+	brought := keyOf("r", &other.PublicKey, "")
+	for what, header := range map[string]string{
+		"a foreign key": headerRSA, "an embedded key": `{"alg":"RS256","kid":"r","jwk":` + brought + `}`, "an embedded key alone": `{"alg":"RS256","jwk":` + brought + `}`,
+		"an address of keys": `{"alg":"RS256","kid":"r","jku":"https://evil.test/keys"}`, "an address of a certificate": `{"alg":"RS256","kid":"r","x5u":"https://evil.test/c.pem"}`,
+		"a certificate": `{"alg":"RS256","kid":"r","x5c":["MIIB"],"x5t":"abc"}`, "the other's algorithm": `{"alg":"RS256","kid":"e"}`,
+		"no kid": `{"alg":"RS256"}`, "an empty kid": `{"alg":"RS256","kid":""}`, "a path": `{"alg":"RS256","kid":"../../../../dev/null"}`, "a path of the keys": `{"alg":"RS256","kid":` + quoted(f.path) + `}`,
+		"a statement": `{"alg":"RS256","kid":"r' UNION SELECT 'x"}`, "a number": `{"alg":"RS256","kid":1}`, "a list": `{"alg":"RS256","kid":["r"]}`, "null": `{"alg":"RS256","kid":null}`, "another case": `{"alg":"RS256","kid":"R"}`,
+		"a longer id": `{"alg":"RS256","kid":"r\u0000"}`, "a very long id": `{"alg":"RS256","kid":"` + strings.Repeat("r", 4000) + `"}`,
+	} {
+		f.refuses(what, signed(header, f.claims(""), theirs))
+		if strings.HasPrefix(header, `{"alg":"RS256","kid":"r"`) { // what a header brings is not looked at: the provider's own signature counts
+			f.takes(what+", signed by the provider", signed(header, f.claims(""), byRSA(f.rsa)))
+		} else {
+			f.refuses(what+", signed by the provider", signed(header, f.claims(""), byRSA(f.rsa)))
+		}
+	}
+	for what, header := range map[string]string{
+		"crit": `{"alg":"RS256","kid":"r","crit":["exp"],"exp":1}`, "crit of nothing": `{"alg":"RS256","kid":"r","crit":[]}`, "crit null": `{"alg":"RS256","kid":"r","crit":null}`, "crit b64": `{"alg":"RS256","kid":"r","crit":["b64"],"b64":true}`,
+		"b64": `{"alg":"RS256","kid":"r","b64":false}`, "b64 true": `{"alg":"RS256","kid":"r","b64":true}`, "alg twice": `{"alg":"none","kid":"r","alg":"RS256"}`, "kid twice": `{"alg":"RS256","kid":"e","kid":"r"}`,
+		"alg twice, escaped": `{"alg":"RS256","\u0061lg":"none","kid":"r"}`, "no header": `{}`, "a list": `[]`, "null": `null`, "a text": `"RS256"`, "no JSON": `alg=RS256`, "two values": headerRSA + headerRSA,
+		"a BOM": "\ufeff" + headerRSA, "not UTF-8": `{"alg":"RS256","kid":"r","x":"` + "\xff" + `"}`, "deep": `{"alg":"RS256","kid":"r","x":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`,
+	} {
+		f.refuses(what, signed(header, f.claims(""), byRSA(f.rsa)))
+	}
+	// Signatures that are none.
+	zeros := func(n int) signer { return func(string) []byte { return make([]byte, n) } }
+	for n, header := range map[int]string{0: headerEC, 1: headerEC, 63: headerEC, 64: headerEC, 65: headerEC, 132: headerEC, 256: headerRSA, 255: headerRSA, 257: headerRSA} {
+		f.refuses("zeros", signed(header, f.claims(""), zeros(n)))
+	}
+	f.refuses("DER in place of two numbers", signed(headerEC, f.claims(""), func(text string) []byte {
+		out, err := ecdsa.SignASN1(rand.Reader, f.ec, sha256Of([]byte(text)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}))
+}
+
+func quoted(s string) string { b, _ := json.Marshal(s); return string(b) }
+
+// A token is written in one way.
+func TestWrittenOtherwise(t *testing.T) {
+	f := newForger(t)
+	token := signed(headerRSA, f.claims(""), byRSA(f.rsa))
+	parts := strings.Split(token, ".")
+	f.takes("as it is", token)
+	last := parts[2][len(parts[2])-1]
+	alphabet := "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	next := string(alphabet[strings.IndexByte(alphabet, last)|1]) // 256 bytes leave four bits that mean nothing
+	raw, err := base64.RawURLEncoding.DecodeString(parts[2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, other := range map[string]string{
+		"padding": parts[0] + "." + parts[1] + "." + parts[2] + "==", "padding in front": parts[0] + "==." + parts[1] + "." + parts[2], "the standard alphabet": parts[0] + "." + parts[1] + "." + base64.RawStdEncoding.EncodeToString(raw) + "+",
+		"bits that mean nothing": parts[0] + "." + parts[1] + "." + parts[2][:len(parts[2])-1] + next, "a line break": parts[0] + "." + parts[1] + "." + parts[2][:9] + "\n" + parts[2][9:], "a line break in the claims": parts[0] + "." + parts[1][:9] + "\r\n" + parts[1][9:] + "." + parts[2],
+		"a space": token[:9] + " " + token[9:], "a space behind": token + " ", "a line break behind": token + "\n", "another part": token + "." + parts[2], "an empty part": token + ".", "without a signature": parts[0] + "." + parts[1] + ".", "without claims": parts[0] + ".." + parts[2], "a NUL": token + "\x00",
+		"five parts": "a.b.c.d.e", "JSON": `{"payload":"` + parts[1] + `","signatures":[{"protected":"` + parts[0] + `","signature":"` + parts[2] + `"}]}`, "nothing": "", "dots": "..", "many dots": strings.Repeat(".", 8000),
+		"huge": parts[0] + "." + strings.Repeat("A", 1<<20) + "." + parts[2], "within another": signed(`{"alg":"RS256","kid":"r","cty":"JWT"}`, token, byRSA(f.rsa)),
+	} {
+		f.refuses(what, other)
+	}
+}
+
+func TestForgedClaims(t *testing.T) {
+	f := newForger(t)
+	refuses := func(what, claims string) { t.Helper(); f.refuses(what, signed(headerRSA, claims, byRSA(f.rsa))) }
+	takes := func(what, claims string) Caller {
+		t.Helper()
+		return f.takes(what, signed(headerRSA, claims, byRSA(f.rsa)))
+	}
+	for what, more := range map[string]string{"role": `"role":"subject",`, "sub": `"sub":"mallory",`, "exp": `"exp":9999999999,`, "uid": `"uid":"u2",`, "uid, escaped": `"\u0075id":"u2",`, "within": `"x":{"a":1,"a":2},`} {
+		refuses(what+" twice", f.claims(more))
+	}
+	for claim, values := range map[string][]string{
+		"iss":      {`"https://evil.test"`, `["https://id.test"]`, `null`, `1`, `"https://id.test/"`, `"HTTPS://ID.TEST"`, `""`},
+		"aud":      {`"other"`, `[]`, `["other"]`, `null`, `1`, `{"pgconsent":true}`, `[["pgconsent"]]`, `"pgconsent "`, `"PGCONSENT"`, `["pgconsent", 1]`},
+		"sub":      {`null`, `""`, `1`, `["alice"]`, `{}`},
+		"role":     {`null`, `"admin"`, `"Agent"`, `"agent "`, `["agent"]`, `true`, `"system"`, `"operator"`, `""`},
+		"agent":    {`null`, `["robot"]`, `"ROBOT"`, `"chat"`, `"nobody"`, `1`, `""`},
+		"database": {`null`, `"other"`, `1`, `["app"]`, `"APP"`},
+		"uid":      {`null`, `true`, `{"a":1}`, `1.5`, `1e3`, `1.0`, `-0`, `[["a"]]`, `[null]`, `[true]`, `[1.5]`, `"{u1,u2}"`, `" {u1} "`},
+		"exp":      {`null`, `"9999999999"`, `"2099-01-01T00:00:00Z"`, `true`, `[9999999999]`, `1e300`, `-1`, `0`, `9223372036854775807`, `92233720368547758070`},
+		"nbf":      {`null`, `"0"`, fmt.Sprint(f.now.Unix() + 61), `1e300`, `true`},
+		"iat":      {`null`, `"0"`, fmt.Sprint(f.now.Unix() + 61), `[]`},
+	} {
+		for _, value := range values {
+			refuses(claim+" "+value, f.replaced(claim, value))
+		}
+	}
+	refuses("another case of exp", strings.Replace(f.claims(""), `"exp"`, `"EXP"`, 1))
+	refuses("a list", `[`+f.claims("")+`]`)
+	refuses("a text", quoted(f.claims("")))
+	refuses("nothing", `null`)
+	refuses("no claims", `{}`)
+	for _, value := range []string{`9007199254740993`, `"9007199254740993"`, `-9007199254740993`, `123456789012345678901234567890`} {
+		if got := takes("a long number", f.replaced("uid", value)); got.Claims["user"] != strings.Trim(value, `"`) {
+			t.Errorf("%s is read as %s", value, got.Claims["user"])
+		}
+	}
+	if got := takes("a list", f.replaced("cats", `["a,b", "", "NULL", 7, "{x}"]`)); got.Claims["categories"] != `{"a,b","","NULL","7","{x}"}` {
+		t.Errorf("a list is read as %s", got.Claims["categories"])
+	}
+
+	// To the second, with the skew of a minute.
+	at := func(shift time.Duration, claims string) string {
+		t.Helper()
+		began := f.now
+		defer func() { f.now = began }()
+		f.now = f.now.Add(shift)
+		if _, err := f.v.Verify(t.Context(), signed(headerRSA, claims, byRSA(f.rsa))); err != nil {
+			return "refused"
+		}
+		return "taken"
+	}
+	expires := f.claims("") // in 300 seconds
+	begins := f.replaced("nbf", fmt.Sprint(f.now.Unix()+600))
+	begins = strings.Replace(begins, fmt.Sprint(f.now.Unix()+300), fmt.Sprint(f.now.Unix()+9000), 1)
+	for _, one := range []struct {
+		shift  time.Duration
+		claims string
+		want   string
+	}{
+		{359 * time.Second, expires, "taken"}, {360 * time.Second, expires, "refused"}, {361 * time.Second, expires, "refused"},
+		{539 * time.Second, begins, "refused"}, {540 * time.Second, begins, "taken"}, {541 * time.Second, begins, "taken"},
+	} {
+		if got := at(one.shift, one.claims); got != one.want {
+			t.Errorf("after %v: %s, want %s", one.shift, got, one.want)
+		}
+	}
+}
+
+// Keys that are too weak, of the wrong kind, or not to be told apart.
+func TestKeysOfAProvider(t *testing.T) {
+	f := newForger(t)
+	short, err := rsa.GenerateKey(rand.Reader, 1024)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wide, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, edwards, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claims := f.claims("")
+	one, two := keyOf("k", &f.rsa.PublicKey, ""), keyOf("k", &second.PublicKey, "")
+	header := func(alg string) string { return `{"alg":"` + alg + `","kid":"k"}` }
+	mine := signed(header("RS256"), claims, byRSA(f.rsa))
+
+	f.publish(keyOf("k", &short.PublicKey, ""))
+	f.refuses("a short key", signed(header("RS256"), claims, byRSA(short)))
+	f.publish(keyOf("k", &wide.PublicKey, ""))
+	f.refuses("ES256 by P-384", signed(header("ES256"), claims, byEC(wide, sha256Of)))
+	f.refuses("ES256 by P-384, and its sum", signed(header("ES256"), claims, byEC(wide, sha384Of)))
+	f.takes("ES384", signed(header("ES384"), claims, byEC(wide, sha384Of)))
+	f.publish(keyOf("k", &f.ec.PublicKey, ""))
+	f.refuses("ES384 by P-256", signed(header("ES384"), claims, byEC(f.ec, sha384Of)))
+	f.publish(keyOf("k", public, ""))
+	byEd := func(text string) []byte { return ed25519.Sign(edwards, []byte(text)) }
+	f.takes("EdDSA", signed(header("EdDSA"), claims, byEd))
+	f.refuses("EdDSA as RSA", signed(header("RS256"), claims, byEd))
+	f.publish(strings.Replace(keyOf("k", public, ""), "Ed25519", "X25519", 1))
+	f.refuses("a key to agree by", signed(header("EdDSA"), claims, byEd))
+
+	// Two of one id that could both be meant; of several kinds it is plain.
+	f.publish(one, two)
+	f.refuses("one of two", mine)
+	f.refuses("the other of two", signed(header("RS256"), claims, byRSA(second)))
+	f.publish(one, keyOf("k", &f.ec.PublicKey, ""))
+	f.takes("RSA beside EC", mine)
+	f.takes("EC beside RSA", signed(header("ES256"), claims, byEC(f.ec, sha256Of)))
+	f.publish(one, strings.Replace(two, `"kid":"k"`, `"kid":"l"`, 1))
+	f.refuses("no kid, two keys", signed(`{"alg":"RS256"}`, claims, byRSA(f.rsa)))
+	f.takes("kid, two keys", mine)
+	f.publish(keyOf("", &f.rsa.PublicKey, ""))
+	f.takes("no kid, one key", signed(`{"alg":"RS256"}`, claims, byRSA(f.rsa)))
+	f.refuses("a kid, a key without", mine)
+
+	// What keys say that they are for.
+	for more, taken := range map[string]bool{
+		`,"use":"sig"`: true, `,"use":"enc"`: false, `,"alg":"RS256"`: true, `,"alg":"RS512"`: false, `,"alg":"RSA-OAEP"`: false, `,"key_ops":["verify"]`: true, `,"key_ops":["encrypt"]`: false, `,"x5u":"https://evil.test"`: true,
+	} {
+		f.publish(keyOf("k", &f.rsa.PublicKey, more))
+		if taken {
+			f.takes(more, mine)
+		} else {
+			f.refuses(more, mine)
+		}
+	}
+	// A secret, a private key, and kinds that nobody here knows, which leave the others what they are.
+	f.publish(`{"kty":"oct","kid":"k","k":"` + encoded("secret") + `"}`)
+	f.refuses("a secret", signed(header("HS256"), claims, byHMAC([]byte("secret"))))
+	d, err := f.ec.Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.publish(keyOf("k", &f.ec.PublicKey, `,"d":"`+base64.RawURLEncoding.EncodeToString(d)+`"`))
+	f.refuses("a private key", signed(header("ES256"), claims, byEC(f.ec, sha256Of)))
+	f.publish(`{"kty":"AKP","alg":"ML-DSA-99","kid":"x","pub":"AAAA"}`, `{"kty":"EC","crv":"P-999","kid":"y","x":"AA","y":"AA"}`, `{"kty":"RSA","kid":"z"}`, one)
+	f.takes("beside unknown ones", mine)
+	f.refuses("an unknown one", signed(`{"alg":"RS256","kid":"z"}`, claims, byRSA(f.rsa)))
+	for what, text := range map[string]string{"none": `{"keys":[]}`, "null": `{"keys":null}`, "HTML": `<html>`, "nothing": ``, "an object": `{}`, "a list": `[` + one + `]`, "cut": `{"keys":[` + one, "a point that is not on the curve": `{"keys":[{"kty":"EC","crv":"P-256","kid":"k","x":"AQ","y":"AQ"}]}`} {
+		f.publish(one)
+		if err := os.WriteFile(f.path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		f.refuses("keys: "+what, mine)
+	}
+}
+
+// A provider that is slow, redirects, answers with too much or with nothing: nobody new is let in, and who is known does not wait.
+func TestProviderInTrouble(t *testing.T) {
+	f := newForger(t)
+	known := `{"keys":[` + keyOf("r", &f.rsa.PublicKey, "") + `]}`
+	var answer atomic.Value // http.HandlerFunc: one that is silent may still be at it
+	var good http.HandlerFunc = func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(known)) }
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer.Load().(http.HandlerFunc)(w, r) }))
+	defer server.Close()
+	elsewhere := httptest.NewServer(good)
+	defer elsewhere.Close()
+	f.config.JWT.JWKS = server.URL
+	t.Cleanup(func() { fetcher.Timeout = keysWithin })
+	over := make(chan struct{})
+	defer close(over)
+	begin := func() {
+		f.v = NewJWT(func() *config.Config { return f.config })
+		f.v.now = func() time.Time { return f.now }
+	}
+	token := func(id string) string {
+		return signed(`{"alg":"RS256","kid":"`+id+`"}`, f.claims(""), byRSA(f.rsa))
+	}
+	for what, h := range map[string]http.HandlerFunc{
+		"it redirects": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, http.StatusFound) },
+		"it is huge": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte(strings.TrimSuffix(known, "]}") + strings.Repeat(" ", keysSize) + "]}"))
+		},
+		"it is down":    func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) },
+		"it hangs up":   func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"it says 404":   func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(404); good(w, r) },
+		"it says HTML":  func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<!doctype html>")) },
+		"it is silent":  func(http.ResponseWriter, *http.Request) { <-over },
+		"it has no key": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"keys":[]}`)) },
+	} {
+		answer.Store(h)
+		if fetcher.Timeout = time.Minute; what == "it is silent" {
+			fetcher.Timeout = 100 * time.Millisecond
+		}
+		begin()
+		f.refuses(what, token("r"))
+		if _, err := f.v.Verify(t.Context(), token("r")); errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: it is told as a call that took too long", what)
+		}
+		answer.Store(good)
+		fetcher.Timeout = time.Minute
+		f.now = f.now.Add(keysPause)
+		f.takes(what+", and is mended", token("r"))
+	}
+
+	// Somebody asks for a key that is not there, and the provider does not answer.
+	begin()
+	f.takes("at first", token("r"))
+	asked, answered := make(chan struct{}), make(chan struct{})
+	answer.Store(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { close(asked); <-answered; good(w, r) }))
+	f.now = f.now.Add(keysPause)
+	waits := make(chan error)
+	unknown := token("x")
+	go func() { _, err := f.v.Verify(t.Context(), unknown); waits <- err }()
+	<-asked
+	f.takes("while it is asked", token("r"))
+	select {
+	case err := <-waits:
+		t.Errorf("who names an unknown key is answered before the provider: %v", err)
+	default:
+	}
+	close(answered)
+	if err := <-waits; err == nil {
+		t.Error("an unknown key is taken")
+	}
+
+	// Whoever sends tokens of keys that nobody has does not have the provider asked for each.
+	var questions atomic.Int64
+	answer.Store(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { questions.Add(1); good(w, r) }))
+	begin()
+	for i := range 20 {
+		f.refuses("an unknown key", token(fmt.Sprint("x", i)))
+		f.takes("a known one between", token("r"))
+		f.now = f.now.Add(keysPause / 25)
+	}
+	if n := questions.Load(); n != 1 {
+		t.Errorf("the provider was asked %d times within %v", n, keysPause)
+	}
+}

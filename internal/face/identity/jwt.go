@@ -1,0 +1,216 @@
+package identity
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lestrrat-go/jwx/v3/jwt"
+
+	"github.com/pgconsent/pgconsent/internal/run/config"
+)
+
+// JWT verifies the tokens of an identity provider. A token is taken if a public key of the provider's has signed it by an algorithm of the
+// configuration, its issuer and audience are those of the configuration, it has an expiry that is not past, and its claims name a role
+// that tokens may give.
+type JWT struct {
+	config func() *config.Config
+	keys   *keys
+	now    func() time.Time
+	secret []byte // of this process
+}
+
+// maxToken bounds what is parsed.
+const maxToken = 8 << 10
+
+// NewJWT verifies by what the configuration's section jwt says. Its keys are read when they are first needed.
+func NewJWT(c func() *config.Config) *JWT {
+	j := c().JWT
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret) // never fails
+	return &JWT{config: c, keys: &keys{source: j.JWKS, remote: j.Remote()}, now: time.Now, secret: secret}
+}
+
+// Verify implements Verifier.
+func (v *JWT) Verify(ctx context.Context, bearer string) (Caller, error) {
+	c, _, err := v.read(ctx, bearer)
+	if err != nil {
+		return Caller{}, Refused(fmt.Errorf("jwt: %w", err))
+	}
+	return c, nil
+}
+
+// Agent verifies the token that an agent shows as its password. It returns what its claims give it, and until when.
+func (v *JWT) Agent(ctx context.Context, password, agent, database string) (claims map[string]string, until time.Time, err error) {
+	c, until, err := v.read(ctx, password)
+	if err != nil {
+		return nil, until, fmt.Errorf("jwt: %w", err)
+	}
+	if c.Role != Agent || c.Agent != agent || c.Database != database {
+		return nil, until, errors.New("jwt: the token is not this agent's")
+	}
+	return c.Claims, until, nil
+}
+
+func (v *JWT) read(ctx context.Context, token string) (Caller, time.Time, error) {
+	c := v.config()
+	j := c.JWT
+	var none time.Time
+	if j == nil {
+		return Caller{}, none, errors.New("none are taken")
+	}
+	if len(token) > maxToken {
+		return Caller{}, none, errors.New("it is too long")
+	}
+	header, given, err := compact(token)
+	if err != nil {
+		return Caller{}, none, err
+	}
+	algorithm, err := header.algorithm(j.Algorithms)
+	if err != nil {
+		return Caller{}, none, err
+	}
+	id, err := header.text("kid")
+	if err != nil {
+		return Caller{}, none, err
+	}
+	key, err := v.keys.find(ctx, id, algorithm, v.now())
+	if err != nil {
+		return Caller{}, none, err
+	}
+	if err := given.times(); err != nil {
+		return Caller{}, none, err
+	}
+	read, err := jwt.Parse([]byte(token), jwt.WithKey(algorithm, key), jwt.WithValidate(true), jwt.WithIssuer(j.Issuer), jwt.WithAudience(j.Audience),
+		jwt.WithAcceptableSkew(j.Tolerance()), jwt.WithRequiredClaim(jwt.ExpirationKey), jwt.WithClock(jwt.ClockFunc(v.now)))
+	if err != nil {
+		return Caller{}, none, errors.New("its signature, issuer, audience or time is not right") // the library's text may quote claims
+	}
+	until, _ := read.Expiration()
+	out, err := v.caller(c, given)
+	out.Until = until.Add(j.Tolerance())
+	return out, out.Until, err
+}
+
+// caller is whom the claims name, by the configuration.
+func (v *JWT) caller(c *config.Config, given object) (Caller, error) {
+	j := c.JWT
+	var wrong error
+	text := func(claim string) string {
+		said, err := given.text(claim)
+		wrong = errors.Join(wrong, err)
+		return said
+	}
+	role := Role(text(j.Claims.Role))
+	t := Token{Name: text("sub"), Role: role, Database: text(j.Claims.Database)}
+	switch role {
+	case Subject:
+		t.Subject = text(j.Claims.Subject)
+	case Agent:
+		t.Agent = text(j.Claims.Agent)
+	}
+	switch {
+	case wrong != nil:
+		return Caller{}, wrong
+	case !slices.Contains(j.Roles, string(role)):
+		return Caller{}, errors.New("it gives no role that tokens may give")
+	case t.Name == "":
+		return Caller{}, errors.New("it has no sub")
+	}
+	switch role {
+	case Subject:
+		if t.Subject == "" || !validSubject(t.Subject) {
+			return Caller{}, errors.New("it names no subject")
+		}
+	case Agent:
+		if a, ok := c.Agents[t.Agent]; !ok || a.Auth != "jwt" {
+			return Caller{}, errors.New("it names no agent with auth: jwt")
+		}
+	}
+	t.Name = v.name(role, t.Name)
+	out, err := t.caller(c)
+	if err != nil || role != Agent {
+		return out, err
+	}
+	out.Claims = map[string]string{}
+	for attribute, claim := range j.Claims.Attributes {
+		value, there := given[claim]
+		if !there {
+			continue
+		}
+		text, err := attributeText(value)
+		if err != nil {
+			return Caller{}, fmt.Errorf("the claim for attribute %s: %w", attribute, err)
+		}
+		out.Claims[attribute] = text
+	}
+	return out, nil
+}
+
+// name is what records and sessions call the bearer. The sub of a subject's or an agent's token may be a person's name, which no
+// log keeps: there it is a code that tells bearers apart as long as this process runs. Staff stand by their names.
+func (v *JWT) name(role Role, sub string) string {
+	if role != Subject && role != Agent {
+		return "jwt " + printable(sub)
+	}
+	h := hmac.New(sha256.New, v.secret)
+	h.Write([]byte(sub))
+	return "jwt " + hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+var whole = regexp.MustCompile(`^(0|-?[1-9][0-9]*)$`)
+
+// attributeText is a claim as attributes are written: a list as PostgreSQL writes an array.
+func attributeText(value any) (string, error) {
+	switch v := value.(type) {
+	case string:
+		if strings.HasPrefix(strings.TrimSpace(v), "{") && strings.HasSuffix(strings.TrimSpace(v), "}") {
+			return "", errors.New("it is a text that is written like a list: send a list")
+		}
+		return v, nil
+	case json.Number:
+		if !whole.MatchString(v.String()) {
+			return "", errors.New("it is not a whole number, in digits alone")
+		}
+		return v.String(), nil
+	case []any:
+		escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+		quoted := make([]string, len(v))
+		for i, one := range v {
+			text, is := one.(string)
+			if number, ok := one.(json.Number); ok && whole.MatchString(number.String()) {
+				text, is = number.String(), true
+			}
+			if !is {
+				return "", errors.New("it is not a list of texts")
+			}
+			quoted[i] = `"` + escape.Replace(text) + `"`
+		}
+		return "{" + strings.Join(quoted, ",") + "}", nil
+	default:
+		return "", errors.New("it is neither a text nor a list of texts")
+	}
+}
+
+// printable keeps a name from another system on its line of a record.
+func printable(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return '_'
+		}
+		return r
+	}, strings.ToValidUTF8(name, "_"))
+	if len(name) > 90 {
+		name = strings.ToValidUTF8(name[:90], "")
+	}
+	return name
+}

@@ -1,0 +1,98 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/run/config"
+)
+
+// Tokens verifies static tokens against the file as it is now: who was revoked is refused at the next call. While the file cannot be read or
+// understood, what was read before stays in force and the log says so.
+type Tokens struct {
+	path   string
+	config func() *config.Config
+	log    *slog.Logger
+
+	mu     sync.Mutex
+	seen   string // the state of the file when it was read
+	looked time.Time
+	bySum  map[string]Token
+}
+
+// recheck is how long a file that looks the same is taken for the same: two changes within a tick of its clock look alike.
+const recheck = time.Second
+
+// OpenTokens reads the file. The configuration, asked at each call, says which agents and databases there are.
+func OpenTokens(path string, c func() *config.Config, log *slog.Logger) (*Tokens, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	t := &Tokens{path: path, config: c, log: log, bySum: map[string]Token{}}
+	all, err := ReadTokens(path)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range all {
+		if _, err := one.caller(c()); err != nil {
+			log.Warn("a token is refused until the file or the configuration is put right", "file", path, "error", err)
+		}
+	}
+	return t, nil
+}
+
+// Verify implements Verifier.
+func (t *Tokens) Verify(_ context.Context, bearer string) (Caller, error) {
+	// The sum is looked up, not the token: how far a comparison got tells nothing of it.
+	one, ok := t.current()[Sum(bearer)]
+	switch {
+	case !ok:
+		return Caller{}, Refused(errors.New("no such token"))
+	case one.Disabled:
+		return Caller{}, Refused(fmt.Errorf("token %s was revoked", one.Name))
+	}
+	c, err := one.caller(t.config())
+	if err != nil {
+		return Caller{}, Refused(err)
+	}
+	return c, nil
+}
+
+// current returns the tokens by their sums, read again if the file has changed.
+func (t *Tokens) current() map[string]Token {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	state := "none"
+	if info, err := os.Stat(t.path); err == nil {
+		state = fmt.Sprint(info.Mode(), info.Size(), info.ModTime())
+		if st, ok := info.Sys().(*syscall.Stat_t); ok {
+			state = fmt.Sprint(state, st.Ino, changed(st))
+		}
+	}
+	now := time.Now()
+	if state == t.seen && now.Sub(t.looked) < recheck {
+		return t.bySum
+	}
+	other := state != t.seen
+	t.seen, t.looked = state, now
+	all, err := ReadTokens(t.path)
+	if err != nil {
+		if other {
+			t.log.Error("the tokens file cannot be used: the tokens read before stay in force", "error", err)
+		}
+		return t.bySum
+	}
+	m := make(map[string]Token, len(all))
+	for _, one := range all {
+		m[strings.ToLower(one.SHA256)] = one
+	}
+	t.bySum = m
+	return m
+}

@@ -1,0 +1,280 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/face/strictjson"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// Bridge is a server on stdio that hands every message to one on HTTP. It decides nothing: what is enforced and recorded is so
+// over there. When the session over there has ended, as with a restart, it begins another one and says so in the answer to the call that found out.
+type Bridge struct {
+	URL   string
+	Token string
+	HTTP  *http.Client
+	Log   *slog.Logger
+}
+
+// bridging is a bridge under way.
+type bridging struct {
+	Bridge
+	out chan []byte
+
+	renewing sync.Mutex // one at a time begins again
+
+	mu      sync.Mutex
+	session string // "": none yet
+	version string // of the protocol, as agreed
+	begin   []byte // the client's "initialize", to begin again with
+}
+
+const (
+	atOnceOverBridge = 16
+	longestAnswer    = 16 << 20
+)
+
+// Run works until in ends or ctx does, and then ends the session. Each line is a message, in both directions.
+func (b Bridge) Run(ctx context.Context, in io.Reader, out io.Writer) error {
+	w := &bridging{Bridge: b, out: make(chan []byte, atOnceOverBridge)}
+	written := make(chan error, 1)
+	go func() {
+		var failed error
+		for line := range w.out {
+			if failed == nil {
+				_, failed = out.Write(append(line, '\n'))
+			}
+		}
+		written <- failed
+	}()
+	lines := make(chan []byte)
+	ended := make(chan error, 1)
+	go func() { ended <- readLines(ctx, in, lines) }()
+
+	var calls sync.WaitGroup
+	room := make(chan struct{}, atOnceOverBridge)
+	var err error
+loop:
+	for {
+		select {
+		case <-ctx.Done():
+			break loop
+		case err = <-ended:
+			break loop
+		case line := <-lines:
+			m, ok := w.check(line)
+			if !ok {
+				continue
+			}
+			// In their order: what begins a session, and notifications. Calls side by side.
+			if m.Method == "initialize" || m.ID == nil {
+				w.send(ctx, m, line)
+				continue
+			}
+			room <- struct{}{}
+			calls.Go(func() {
+				w.send(ctx, m, line)
+				<-room
+			})
+		}
+	}
+	calls.Wait()
+	w.leave()
+	close(w.out)
+	return errors.Join(err, <-written)
+}
+
+// longestLine is how much of a line is kept. Messages are shorter; of one that is not, the id is looked for.
+const longestLine = 64 * maxMessage
+
+// readLines hands out the lines of in. One that is much too long is cut.
+func readLines(ctx context.Context, in io.Reader, lines chan<- []byte) error {
+	r := bufio.NewReaderSize(in, 64<<10)
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		if len(line) <= longestLine {
+			line = append(line, part...)
+		}
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if whole := bytes.TrimSpace(line); len(whole) > 0 {
+			select {
+			case lines <- bytes.Clone(whole):
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		line = line[:0]
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading messages: %w", err)
+		}
+	}
+}
+
+// check answers what the server could not answer with the right id.
+func (w *bridging) check(line []byte) (envelope, bool) {
+	if len(line) > maxMessage {
+		w.tell(idOf(line), invalidRequest, refusal(fmt.Sprintf("the message is longer than %d bytes", maxMessage), "Send less at once."))
+		return envelope{}, false
+	}
+	if err := strictjson.Check(line, strictjson.Depth); err != nil {
+		w.tell(idOf(line), parseError, refusal("the message is not JSON that is taken: "+err.Error(), "One message a line."))
+		return envelope{}, false
+	}
+	m, why := read(line)
+	if why != nil {
+		w.tell(m.ID, invalidRequest, why)
+		return m, false
+	}
+	return m, true
+}
+
+func (w *bridging) tell(id json.RawMessage, code int, e *sqlstate.Error) {
+	w.out <- errorMessage(id, code, e)
+}
+
+// send hands a message over and its answer back.
+func (w *bridging) send(ctx context.Context, m envelope, line []byte) {
+	used := w.current()
+	status, answer, err := w.post(ctx, m, line)
+	switch {
+	case err != nil:
+		w.Log.Error("mcp", "error", err)
+		if m.ID != nil {
+			w.tell(m.ID, internalError, sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "pgconsent was not reached at %s", w.URL).
+				WithHint("Does pgconsent serve run there? Nothing is known of the call; make it again."))
+		}
+	case status == http.StatusNotFound && m.Method != "initialize":
+		w.again(ctx, m, used)
+	case m.ID == nil:
+		if status >= 300 {
+			w.Log.Warn("mcp: a notification was refused", "status", status)
+		}
+	default:
+		var compact bytes.Buffer
+		if json.Compact(&compact, answer) != nil || compact.Len() == 0 {
+			w.tell(m.ID, internalError, sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "%s answered with status %d, and not as a server of MCP", w.URL, status).
+				WithHint("--url is the address of http.listen, without a path."))
+			return
+		}
+		w.out <- withID(compact.Bytes(), m.ID)
+	}
+}
+
+// withID makes an error that was told without its request's id an answer to it.
+func withID(answer []byte, id json.RawMessage) []byte {
+	var m map[string]json.RawMessage
+	if json.Unmarshal(answer, &m) != nil || string(m["id"]) != "null" {
+		return answer
+	}
+	m["id"] = id
+	if text, err := json.Marshal(m); err == nil {
+		return text
+	}
+	return answer
+}
+
+func (w *bridging) post(ctx context.Context, m envelope, line []byte) (status int, answer []byte, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL, bytes.NewReader(line))
+	if err != nil {
+		return 0, nil, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	r.Header.Set("Authorization", "Bearer "+w.Token)
+	w.mu.Lock()
+	if m.Method != "initialize" && w.session != "" {
+		r.Header.Set(sessionHeader, w.session)
+		r.Header.Set(versionHeader, w.version)
+	}
+	w.mu.Unlock()
+	resp, err := w.HTTP.Do(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	answer, err = io.ReadAll(io.LimitReader(resp.Body, longestAnswer))
+	if err != nil {
+		return 0, nil, err
+	}
+	if id := resp.Header.Get(sessionHeader); m.Method == "initialize" && id != "" {
+		var begun struct {
+			Result struct {
+				Version string `json:"protocolVersion"`
+			} `json:"result"`
+		}
+		if err := json.Unmarshal(answer, &begun); err != nil {
+			return 0, nil, err
+		}
+		w.mu.Lock()
+		w.session, w.version, w.begin = id, begun.Result.Version, line
+		w.mu.Unlock()
+	}
+	return resp.StatusCode, answer, nil
+}
+
+// again begins a session in the place of one that has ended. What was set in that one is gone, which who calls must know: the call
+// is not made.
+func (w *bridging) again(ctx context.Context, m envelope, ended string) {
+	w.renewing.Lock()
+	defer w.renewing.Unlock()
+	w.mu.Lock()
+	begin := w.begin
+	w.mu.Unlock()
+	begun := ended != w.current() // by another call that found out
+	if !begun && begin != nil {
+		status, _, err := w.post(ctx, envelope{Method: "initialize"}, begin)
+		if begun = err == nil && status == http.StatusOK; begun {
+			_, _, err = w.post(ctx, envelope{Method: "notifications/initialized"}, []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))
+			begun = err == nil
+		}
+	}
+	if m.ID == nil {
+		return
+	}
+	hint := "A new one has begun: make the call again. What was set in the old one, as a context, must be set again."
+	if !begun {
+		hint = "Begin again with \"initialize\"."
+	}
+	w.tell(m.ID, noSession, refusal("the session had ended", hint))
+}
+
+func (w *bridging) current() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.session
+}
+
+// leave ends the session, if the server is there.
+func (w *bridging) leave() {
+	session := w.current()
+	if session == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodDelete, w.URL, nil)
+	if err != nil {
+		return
+	}
+	r.Header.Set("Authorization", "Bearer "+w.Token)
+	r.Header.Set(sessionHeader, session)
+	if resp, err := w.HTTP.Do(r); err == nil {
+		resp.Body.Close()
+	}
+}

@@ -1,0 +1,273 @@
+package mcp
+
+import (
+	"context"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/face/desk"
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// standing is a subject's relationship, by the names of GET /v1/consent/status, and what else they have consented to.
+type standing struct {
+	UserID       string   `json:"user_id"`
+	State        string   `json:"state" jsonschema:"requested, given, refused, withdrawn, revoked or expired. Only given lets anything show, until expires_at."`
+	Stream       string   `json:"stream,omitempty" jsonschema:"TEMPORARY (14 days), PARTNERED (until it is ended) or ANONYMOUS (only in statistics)"`
+	Categories   []string `json:"categories" jsonschema:"what of the user may be used"`
+	Purposes     []string `json:"purposes,omitempty"`
+	GrantedAt    *string  `json:"granted_at" jsonschema:"RFC 3339, or null"`
+	ExpiresAt    *string  `json:"expires_at" jsonschema:"RFC 3339; null where nothing expires"`
+	LastModified *string  `json:"last_modified" jsonschema:"RFC 3339"`
+
+	Partnership *partnership `json:"partnership,omitempty" jsonschema:"a partnership was asked for, and is not decided yet"`
+	Grants      []grant      `json:"grants,omitempty" jsonschema:"consents to single grantees or about single things"`
+}
+
+type partnership struct {
+	Categories  []string `json:"categories"`
+	DecideUntil *string  `json:"decide_until" jsonschema:"RFC 3339; then it lapses"`
+}
+
+type grant struct {
+	Grantee    string   `json:"grantee" jsonschema:"who may; * is everybody"`
+	Scope      string   `json:"scope" jsonschema:"about what; * is everything"`
+	State      string   `json:"state"`
+	Categories []string `json:"categories,omitempty"`
+	Purposes   []string `json:"purposes,omitempty"`
+	GrantedAt  *string  `json:"granted_at"`
+	ExpiresAt  *string  `json:"expires_at"`
+}
+
+// changed is what a change of consent has made.
+type changed struct {
+	UserID       string       `json:"user_id"`
+	State        string       `json:"state" jsonschema:"what holds now"`
+	Stream       string       `json:"stream,omitempty"`
+	Categories   []string     `json:"categories,omitempty"`
+	Purposes     []string     `json:"purposes,omitempty"`
+	Grantee      string       `json:"grantee,omitempty"`
+	Scope        string       `json:"scope,omitempty"`
+	GrantedAt    *string      `json:"granted_at"`
+	ExpiresAt    *string      `json:"expires_at"`
+	LastModified *string      `json:"last_modified"`
+	Partnership  *partnership `json:"partnership,omitempty" jsonschema:"it waits for the agent's side, and nothing has changed yet"`
+	Record       int64        `json:"record" jsonschema:"the number of the newest record; 0 if it was so before"`
+}
+
+type whose struct {
+	UserID string `json:"user_id,omitempty" jsonschema:"whose consents; left out: the user of this session"`
+}
+
+type upgrade struct {
+	UserID  string `json:"user_id" jsonschema:"the user who asks: the one of this session, or one whose guardian they are"`
+	Reason  string `json:"reason" jsonschema:"why they want a partnership, in their words; kept in the record"`
+	Request string `json:"request,omitempty" jsonschema:"a key of your choice: the same call with the same key is done once"`
+}
+
+type degrade struct {
+	UserID       string `json:"user_id" jsonschema:"the user who asks: the one of this session, or one whose guardian they are"`
+	TargetStream string `json:"target_stream" jsonschema:"TEMPORARY: behavioural data and improvements go at once. ANONYMOUS: only statistics remain."`
+	Request      string `json:"request,omitempty" jsonschema:"a key of your choice: the same call with the same key is done once"`
+}
+
+type granting struct {
+	UserID     string   `json:"user_id,omitempty" jsonschema:"who consents; left out: the user of this session"`
+	Stream     string   `json:"stream,omitempty" jsonschema:"a relationship with everybody. TEMPORARY and ANONYMOUS are given at once, PARTNERED asks for a partnership. Leave it out to consent to one grantee or scope."`
+	Grantee    string   `json:"grantee,omitempty" jsonschema:"without stream: who may, as si:vet; left out: everybody"`
+	Scope      string   `json:"scope,omitempty" jsonschema:"without stream: about what, as ctx:bella_health, table:NAME or row:TABLE:KEY; left out: everything"`
+	Categories []string `json:"categories,omitempty" jsonschema:"what of the user may be used; of a stream at most what it allows, which is also the default: TEMPORARY ESSENTIAL; PARTNERED ESSENTIAL, BEHAVIORAL, IMPROVEMENT; ANONYMOUS STATISTICAL"`
+	Purposes   []string `json:"purposes,omitempty" jsonschema:"for what"`
+	Days       int      `json:"days,omitempty" jsonschema:"without stream: for how many days; left out: until it is withdrawn"`
+	Reason     string   `json:"reason,omitempty" jsonschema:"why; kept in the record"`
+	Evidence   string   `json:"evidence,omitempty" jsonschema:"what proves it, as a form's number; kept in the record"`
+	Request    string   `json:"request,omitempty" jsonschema:"a key of your choice: the same call with the same key is done once"`
+}
+
+type revoking struct {
+	UserID  string `json:"user_id,omitempty" jsonschema:"who withdraws; left out: the user of this session"`
+	Grantee string `json:"grantee,omitempty" jsonschema:"only the consent to this grantee"`
+	Scope   string `json:"scope,omitempty" jsonschema:"only the consent about this"`
+	Reason  string `json:"reason,omitempty" jsonschema:"why; kept in the record"`
+	Request string `json:"request,omitempty" jsonschema:"a key of your choice: the same call with the same key is done once"`
+}
+
+func consentTools() []Tool {
+	registered := func(d *Desk) bool { return d.Registry != nil }
+	subjects := []identity.Role{identity.Subject}
+	return []Tool{
+		New(Tool{
+			Name: "consent_status", Title: "How a consent stands", Reads: true, Offered: registered,
+			Roles: []identity.Role{identity.Subject, identity.Admin, identity.System, identity.Agent},
+			Description: "Shows what a user has consented to: the stream of the relationship, the categories of data that may be used, since when and until when. " +
+				"An agent and a user ask about the session's own user and leave user_id out; an administrator or an application names one. " +
+				"ConsentNotFoundError (PC404) means that nothing was ever recorded: nothing of the user may be used.",
+		}, consentStatus),
+		New(Tool{
+			Name: "upgrade_relationship", Title: "Ask for a partnership", Idempotent: true, Offered: registered, Roles: subjects,
+			Description: "Asks, for the user, for a partnership: data are kept and used as long as the relationship lasts (ESSENTIAL, BEHAVIORAL, IMPROVEMENT). " +
+				"Only when the user wants it: it takes both sides, the user who asks here and the agent who decides. Until that, and if nobody decides within the time given in " +
+				"partnership.decide_until, everything stays as it is. consent_status shows what became of it.",
+		}, upgradeRelationship),
+		New(Tool{
+			Name: "degrade_relationship", Title: "Take consent back in part", Destructive: true, Idempotent: true, Offered: registered, Roles: subjects,
+			Description: "Moves the user's relationship to a stream that shows less, at once and without asking anybody: PARTNERED to TEMPORARY or ANONYMOUS, TEMPORARY to ANONYMOUS. " +
+				"What goes with it does not come back. Only when the user wants it. To end everything use consent_revoke.",
+		}, degradeRelationship).Enum("target_stream", string(consent.Temporary), string(consent.Anonymous)),
+		New(Tool{
+			Name: "consent_grant", Title: "Consent", Idempotent: true, Offered: registered, Roles: subjects,
+			Description: "Records the user's consent: to a stream, or, without stream, to one grantee or about one thing. Only when the user has said so. It takes effect at once, for every " +
+				"application and agent. Granting again renews; other categories replace the old ones.",
+		}, consentGrant).Enum("stream", string(consent.Temporary), string(consent.Partnered), string(consent.Anonymous)),
+		New(Tool{
+			Name: "consent_revoke", Title: "Withdraw consent", Destructive: true, Idempotent: true, Offered: registered, Roles: subjects,
+			Description: "Withdraws the user's consent, all of the relationship or only that to a grantee or about a scope. From the next statement on nothing shows that it has shown, " +
+				"and the data are deleted. It needs no reason. Doing it twice does it once.",
+		}, consentRevoke),
+	}
+}
+
+// consents are those of a user whom the caller may ask about. An agent asks about the one for whom it acts.
+func (c *Call) consents(ctx context.Context, user string) (string, []desk.Status, error) {
+	if c.Caller.Role != identity.Agent {
+		subject, err := desk.Whose(c.Caller, user)
+		if err != nil {
+			return "", nil, err
+		}
+		c.About(subject)
+		all, err := c.server.Office.Consents(ctx, c.Caller, subject)
+		return subject, all, err
+	}
+	own := c.ofAgent()
+	if own == "" || user != "" && user != own {
+		return "", nil, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonConsent, "an agent asks about the user for whom it acts, and nobody else").
+			WithHint("Leave user_id out. For whom an agent acts, the policy (audit: subject) and the configuration say; it may be for nobody.")
+	}
+	c.About(own)
+	records, now, err := c.Desk.Registry.Of(ctx, own)
+	var all []desk.Status
+	for _, r := range records {
+		all = append(all, desk.Status{Record: r, Now: now})
+	}
+	return own, all, err
+}
+
+// ofAgent is the user for whom the caller's agent acts, if its credential says so.
+func (c *Call) ofAgent() string {
+	p := c.Desk.Policy()
+	if p == nil || p.Subject() == "" {
+		return ""
+	}
+	claimed, byToken := c.Caller.Claims[p.Subject()]
+	given, byConfiguration := c.Desk.Attributes(c.Caller.Agent)[p.Subject()]
+	switch {
+	case byToken && byConfiguration: // such an agent is not served
+		return ""
+	case byToken:
+		return claimed
+	}
+	return given
+}
+
+func consentStatus(ctx context.Context, c *Call, in whose) (standing, error) {
+	user, all, err := c.consents(ctx, in.UserID)
+	if err != nil {
+		return standing{}, err
+	}
+	out := standing{UserID: user, State: "none", Categories: []string{}}
+	for _, r := range all {
+		if r.Grantee != consent.Everybody || r.Scope != consent.Everything {
+			out.Grants = append(out.Grants, grant{
+				Grantee: r.Grantee, Scope: r.Scope, State: string(r.StateAt(r.Now)), Categories: inForce(r.Consent, r.Now, r.Categories), Purposes: inForce(r.Consent, r.Now, r.Purposes),
+				GrantedAt: instant(r.GivenAt), ExpiresAt: expiry(r.Consent),
+			})
+			continue
+		}
+		out.State, out.Stream = string(r.StateAt(r.Now)), string(r.Stream)
+		out.Categories, out.Purposes = inForce(r.Consent, r.Now, r.Categories), inForce(r.Consent, r.Now, r.Purposes)
+		out.GrantedAt, out.ExpiresAt, out.LastModified = instant(r.GivenAt), expiry(r.Consent), instant(r.At)
+		if r.Pending(r.Now) {
+			out.Partnership = &partnership{r.Asked, instant(r.DueAt)}
+		}
+	}
+	return out, nil
+}
+
+// inForce are the categories of a consent that holds; of one that does not there are none.
+func inForce(c consent.Consent, now time.Time, words []string) []string {
+	if !c.InForce(now) || words == nil {
+		return []string{}
+	}
+	return words
+}
+
+func upgradeRelationship(ctx context.Context, c *Call, in upgrade) (changed, error) {
+	return c.change(ctx, consent.Command{Do: consent.Upgrade, Subject: in.UserID, Reason: in.Reason, Request: in.Request})
+}
+
+func degradeRelationship(ctx context.Context, c *Call, in degrade) (changed, error) {
+	return c.change(ctx, consent.Command{Do: consent.Degrade, Subject: in.UserID, Stream: consent.Stream(in.TargetStream), Request: in.Request})
+}
+
+func consentGrant(ctx context.Context, c *Call, in granting) (changed, error) {
+	const day = 24 * time.Hour
+	if in.Days < 0 || in.Days > 100*366 {
+		return changed{}, sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonConsent, "a consent lasts for 1 to 36500 days").WithHint("Leave days out for one that does not expire.")
+	}
+	if in.Stream == "" && in.Grantee == "" && in.Scope == "" && len(in.Categories) == 0 && len(in.Purposes) == 0 {
+		return changed{}, sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonConsent, "to what does the user consent?").
+			WithHint("Pass stream, or a grantee, scope, categories or purposes.")
+	}
+	return c.change(ctx, consent.Command{
+		Do: consent.Grant, Subject: in.UserID, Stream: consent.Stream(in.Stream), Grantee: in.Grantee, Scope: in.Scope,
+		Categories: in.Categories, Purposes: in.Purposes, For: time.Duration(in.Days) * day, Reason: in.Reason, Evidence: in.Evidence, Request: in.Request,
+	})
+}
+
+func consentRevoke(ctx context.Context, c *Call, in revoking) (changed, error) {
+	return c.change(ctx, consent.Command{
+		Do: consent.Revoke, Subject: in.UserID, Grantee: in.Grantee, Scope: in.Scope, Reason: in.Reason, Request: in.Request,
+	})
+}
+
+// change has a command decided and recorded, in the name of the caller.
+func (c *Call) change(ctx context.Context, command consent.Command) (changed, error) {
+	command.Via = "mcp"
+	if command.Subject == "" {
+		command.Subject = c.Caller.Subject
+	}
+	c.About(command.Subject)
+	done, err := c.server.Office.Change(ctx, c.Caller, command)
+	if err != nil {
+		return changed{}, err
+	}
+	r, at := done.Consent, done.At
+	out := changed{
+		UserID: command.Subject, State: string(r.StateAt(at)), Stream: string(r.Stream), Categories: inForce(r, at, r.Categories), Purposes: inForce(r, at, r.Purposes),
+		GrantedAt: instant(r.GivenAt), ExpiresAt: expiry(r), LastModified: instant(at), Record: done.Number,
+	}
+	if key := command.Key(); key.Grantee != consent.Everybody || key.Scope != consent.Everything {
+		out.Grantee, out.Scope = key.Grantee, key.Scope
+	}
+	if r.Pending(at) {
+		out.Partnership = &partnership{r.Asked, instant(r.DueAt)}
+	}
+	return out, nil
+}
+
+// expiry is when a consent ends, or has ended, by the clock. One that somebody has ended has no such time.
+func expiry(c consent.Consent) *string {
+	if c.State != consent.Given && c.State != consent.Expired {
+		return nil
+	}
+	return instant(c.ExpiresAt)
+}
+
+func instant(t time.Time) *string {
+	if t.IsZero() {
+		return nil
+	}
+	text := t.UTC().Format(time.RFC3339)
+	return &text
+}

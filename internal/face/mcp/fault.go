@@ -1,0 +1,83 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// fault is what a call is told that could not be done. A model reads its text, a program its members.
+type fault struct {
+	SQLSTATE string `json:"sqlstate"`
+	Name     string `json:"name,omitempty"` // of an error of consent
+	Message  string `json:"message"`
+	Detail   string `json:"detail,omitempty"`
+	Hint     string `json:"hint,omitempty"`
+	Position int32  `json:"position,omitempty"` // in the statement, in characters, from 1
+
+	cause error // for the log
+}
+
+// fail makes a fault of an error. What a server's error may say has been decided by the proxy; of others only a *sqlstate.Error speaks.
+func fail(err error) fault {
+	var told *pgconn.PgError
+	if errors.As(err, &told) {
+		return fault{SQLSTATE: told.Code, Message: told.Message, Detail: told.Detail, Hint: told.Hint, Position: told.Position}
+	}
+	var ours *sqlstate.Error
+	if !errors.As(err, &ours) && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
+		return fault{SQLSTATE: "57014", Message: "the call was ended before it was done", Hint: "It took too long or was cancelled. Ask for less: a condition, a LIMIT, an aggregate."}
+	}
+	e := sqlstate.From(err)
+	f := fault{SQLSTATE: string(e.Code), Message: e.Message, Detail: e.Detail, Hint: e.Hint, Position: int32(e.Position), cause: e.Cause}
+	var named consent.Named
+	if errors.As(err, &named) {
+		f.Name = named.Name()
+	}
+	return f
+}
+
+func (f fault) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "ERROR %s: ", f.SQLSTATE)
+	if f.Name != "" {
+		fmt.Fprintf(&b, "%s: ", f.Name)
+	}
+	b.WriteString(f.Message)
+	if f.Position > 0 {
+		fmt.Fprintf(&b, "\nPOSITION: character %d of the statement", f.Position)
+	}
+	if f.Detail != "" {
+		fmt.Fprintf(&b, "\nDETAIL: %s", f.Detail)
+	}
+	if f.Hint != "" {
+		fmt.Fprintf(&b, "\nHINT: %s", f.Hint)
+	}
+	return b.String()
+}
+
+// result is the error as a tool gives it.
+func (f fault) result() *sdk.CallToolResult {
+	structured, err := json.Marshal(map[string]fault{"error": f})
+	if err != nil {
+		structured = []byte(`{"error":{"sqlstate":"XX000","message":"internal error in pgconsent"}}`)
+	}
+	return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: f.text()}}, StructuredContent: json.RawMessage(structured)}
+}
+
+// refused tells whether the caller, and not the machinery, is the reason.
+func (f fault) refused() bool {
+	switch f.SQLSTATE[:2] {
+	case "XX", "08", "57", "58", "53":
+		return false
+	}
+	return f.SQLSTATE != string(sqlstate.ConsentTampered) && f.SQLSTATE != string(sqlstate.ConsentClock)
+}

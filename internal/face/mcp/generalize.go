@@ -1,0 +1,78 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/memory/generalize"
+	"github.com/pgconsent/pgconsent/internal/memory/privacy"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+type generalizing struct {
+	Source          string    `json:"source" jsonschema:"the private memory, as episode:ID; it stays private"`
+	Belief          string    `json:"belief" jsonschema:"what was learned, without names, dates, places and details by which somebody could be known"`
+	AccessGrants    *[]string `json:"access_grants,omitempty" jsonschema:"who may see the belief: ids, roles, contexts, or * for everybody. Left out: what the context gives. Empty: nobody but the owner."`
+	AbstractionNote string    `json:"abstraction_note,omitempty" jsonschema:"how it was abstracted, for the owner; checked as the belief is"`
+	AcceptWarnings  bool      `json:"accept_warnings,omitempty" jsonschema:"true: what the report warned of as a name is none. Ask your user if you are not sure."`
+	Check           bool      `json:"check,omitempty" jsonschema:"true: judge the text, and make nothing"`
+	Kind            string    `json:"kind,omitempty" jsonschema:"of the source, if its id does not begin with it"`
+	Context         string    `json:"context,omitempty" jsonschema:"the context of this belief; left out: the one that was entered with context_enter"`
+	Reason          string    `json:"reason,omitempty" jsonschema:"why; kept with the time"`
+}
+
+type generalized struct {
+	Made     bool              `json:"made" jsonschema:"false: it was only judged"`
+	Repeated bool              `json:"repeated" jsonschema:"it was made before, from the same source"`
+	Memory   *remembered       `json:"memory,omitempty" jsonschema:"the belief"`
+	Report   generalize.Report `json:"report"`
+}
+
+func generalizeTools() []Tool {
+	return []Tool{New(Tool{
+		Name: "memory_generalize", Title: "Share what was learned", Idempotent: true, Statements: true, Roles: []identity.Role{identity.Agent},
+		Offered: func(d *Desk) bool { return section(d) != nil && section(d).Generalize != nil },
+		Description: "Makes a belief that others may see from a private memory of your own store. A text that names those whom the memory is about, or their aliases, in whatever form, is refused (PC422): say it " +
+			"in other words. Dates, places and rare details are warned of in the report: try with check first, and consider whether they make the source known. Nobody but the store's owner learns what it was drawn from.",
+	}, shareLearned)}
+}
+
+func shareLearned(ctx context.Context, c *Call, in generalizing) (out generalized, err error) {
+	g := privacy.Generalization{Source: in.Source, Kind: in.Kind, Belief: in.Belief, Note: in.AbstractionNote, Context: in.Context, Reason: in.Reason, Accept: in.AcceptWarnings, Check: in.Check}
+	if in.AccessGrants != nil {
+		g.Access = append([]string{}, *in.AccessGrants...)
+	}
+	made, err := c.privacy().Generalize(ctx, c.Caller, g)
+	var blocked *privacy.BlockedError
+	if errors.As(err, &blocked) {
+		return out, told{blocked}
+	}
+	if err != nil {
+		return out, err
+	}
+	out = generalized{Repeated: made.Repeated, Report: made.Report}
+	if made.Memory != nil {
+		m := rememberedOf(*made.Memory)
+		out.Made, out.Memory = true, &m
+	}
+	return out, nil
+}
+
+// told is a refusal that says in its detail what was found, in words that the caller has sent.
+type told struct{ *privacy.BlockedError }
+
+// Unwrap returns the *sqlstate.Error.
+func (t told) Unwrap() error {
+	e := *sqlstate.From(t.BlockedError)
+	var found []string
+	for _, f := range t.Report.Findings {
+		if f.Level != generalize.Advisory && len(found) < 20 {
+			found = append(found, fmt.Sprintf("%s %q: %s", f.Level, f.Text, f.Message))
+		}
+	}
+	e.Detail = strings.Join(found, "; ")
+	return &e
+}

@@ -1,0 +1,65 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+)
+
+type question struct {
+	UserID      string   `json:"user_id" jsonschema:"who asks"`
+	Categories  []string `json:"categories" jsonschema:"what may be used of them in a partnership"`
+	DecideUntil *string  `json:"decide_until" jsonschema:"RFC 3339; then it lapses"`
+}
+
+type questions struct {
+	Pending []question `json:"pending" jsonschema:"the partnerships that wait for a decision"`
+}
+
+type deciding struct {
+	UserID   string `json:"user_id" jsonschema:"the user who asks, from partnership_pending"`
+	Decision string `json:"decision" jsonschema:"TASK_COMPLETE: it comes about. REJECT: it is declined. DEFER: decided later, until the same time."`
+	Reason   string `json:"reason,omitempty" jsonschema:"why; kept in the record"`
+	Request  string `json:"request,omitempty" jsonschema:"a key of your choice: the same call with the same key is done once"`
+}
+
+// partnershipTools are the agent's side of the partnership that a user asks for.
+func partnershipTools() []Tool {
+	registered := func(d *Desk) bool { return d.Registry != nil }
+	agents := []identity.Role{identity.Agent}
+	return []Tool{
+		New(Tool{
+			Name: "partnership_pending", Title: "Partnerships to decide about", Reads: true, Offered: registered, Roles: agents,
+			Description: "Lists the users who have asked for a partnership and wait for the agent's side to decide, with the time until which it can. Decide with partnership_decide.",
+		}, partnershipPending),
+		New(Tool{
+			Name: "partnership_decide", Title: "Decide about a partnership", Idempotent: true, Offered: registered, Roles: agents,
+			Description: "Decides, as the agent's side, about a partnership that a user has asked for. Only what a user has asked for can be decided; no agent asks for one. " +
+				"ConsentNotFoundError (PC404): nobody of that id waits for a decision.",
+		}, partnershipDecide).Enum("decision", string(consent.TaskComplete), string(consent.Reject), string(consent.Defer)),
+	}
+}
+
+func partnershipPending(ctx context.Context, c *Call, _ struct{}) (questions, error) {
+	c.AboutEverybody()
+	out := questions{Pending: []question{}}
+	all, err := c.server.Office.Pending(ctx, c.Caller)
+	for _, q := range all {
+		out.Pending = append(out.Pending, question{q.Subject, q.Categories, instant(q.DueAt)})
+	}
+	return out, err
+}
+
+func partnershipDecide(ctx context.Context, c *Call, in deciding) (changed, error) {
+	out, err := c.change(ctx, consent.Command{
+		Do: consent.DecidePartnership, Subject: in.UserID, Decision: consent.Decision(in.Decision), Reason: in.Reason, Request: in.Request,
+	})
+	// Whether there is a user who asks for nothing is not the agent's to know.
+	var invalid *consent.ValidationError
+	if errors.As(err, &invalid) {
+		return out, consent.NewNotFound()
+	}
+	return out, err
+}

@@ -1,0 +1,245 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// Server is the face. It is an [http.Handler] of one address.
+type Server struct {
+	Config
+
+	tools  []Tool // sorted by name
+	open   *sessions
+	web    *sdk.StreamableHTTPHandler
+	origin *http.CrossOriginProtection
+}
+
+// NewServer makes it.
+func NewServer(c Config) (*Server, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{Config: c, open: newSessions(), origin: http.NewCrossOriginProtection()}
+	for _, some := range own {
+		s.tools = append(s.tools, some()...)
+	}
+	slices.SortFunc(s.tools, func(a, b Tool) int { return strings.Compare(a.Name, b.Name) })
+	s.web = sdk.NewStreamableHTTPHandler(
+		func(r *http.Request) *sdk.Server {
+			if one, ok := sessionOf(r.Context()); ok {
+				return one.sdk
+			}
+			return nil
+		},
+		&sdk.StreamableHTTPOptions{JSONResponse: true, MaxRequestBodyBytes: maxMessage, Logger: slog.New(slog.DiscardHandler)},
+	)
+	return s, nil
+}
+
+// Run ends sessions whose token is no longer valid, or that nobody uses, until ctx ends; then it ends all.
+func (s *Server) Run(ctx context.Context) {
+	tick := time.NewTicker(s.Again)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			for _, one := range s.open.list() {
+				s.open.remove(one)
+			}
+			return
+		case <-tick.C:
+		}
+		for _, one := range s.open.list() {
+			if !s.valid(ctx, one) || time.Since(one.lastUsed()) > s.Idle {
+				s.open.remove(one)
+			}
+		}
+		s.open.forget()
+	}
+}
+
+// valid asks whether the token still stands for the same caller.
+func (s *Server) valid(ctx context.Context, one *session) bool {
+	now, err := s.Verifier.Verify(ctx, one.bearer)
+	return err == nil && owner(now) == owner(one.who) && now.Subject == one.who.Subject && now.Agent == one.who.Agent
+}
+
+type sessionKey struct{}
+
+func inSession(ctx context.Context, one *session) context.Context {
+	return context.WithValue(ctx, sessionKey{}, one)
+}
+
+func sessionOf(ctx context.Context) (*session, bool) {
+	one, ok := ctx.Value(sessionKey{}).(*session)
+	return one, ok
+}
+
+// newSession makes what speaks the protocol with one client.
+func (s *Server) newSession(one *session) *sdk.Server {
+	out := sdk.NewServer(&sdk.Implementation{Name: "pgconsent", Title: "pgconsent: rows by consent", Version: s.Version}, &sdk.ServerOptions{
+		Instructions: instructions(one.who.Role),
+		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
+		GetSessionID: func() string { return one.id },
+		Logger:       slog.New(slog.DiscardHandler),
+	})
+	out.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+			switch method {
+			case "tools/list":
+				return s.list(one), nil
+			case "tools/call":
+				call, ok := req.(*sdk.CallToolRequest)
+				if !ok {
+					return nil, errors.New("mcp: tools/call without its parameters")
+				}
+				return s.call(ctx, one, call.Params)
+			}
+			out, err := next(ctx, method, req)
+			if told, ok := out.(*sdk.DiscoverResult); ok {
+				told.CacheScope = "private" // as the list
+			}
+			return out, err
+		}
+	})
+	return out
+}
+
+// list are the tools of a caller, in the order of their names; those of the policy come last.
+func (s *Server) list(one *session) *sdk.ListToolsResult {
+	out := &sdk.ListToolsResult{Tools: []*sdk.Tool{}}
+	out.CacheScope = "private" // it depends on the token
+	for _, t := range s.offered(one.who) {
+		out.Tools = append(out.Tools, t.told())
+	}
+	return out
+}
+
+func (s *Server) offered(c identity.Caller) []Tool {
+	desk := s.Desks[c.Database]
+	if desk == nil {
+		return nil
+	}
+	var out []Tool
+	for _, t := range s.tools {
+		if t.offeredTo(c.Role, desk) {
+			out = append(out, t.as(desk))
+		}
+	}
+	if c.Role == identity.Agent {
+		out = append(out, memoryTools(desk)...)
+		out = append(out, published(desk)...)
+	}
+	return out
+}
+
+func (s *Server) find(c identity.Caller, name string) (Tool, bool) {
+	all := s.offered(c)
+	i := slices.IndexFunc(all, func(t Tool) bool { return t.Name == name })
+	if i < 0 {
+		return Tool{}, false
+	}
+	return all[i], true
+}
+
+// call runs a tool. What goes wrong with it is its result, so that a model reads it; that there is no such tool is an error of the protocol.
+func (s *Server) call(ctx context.Context, one *session, p *sdk.CallToolParamsRaw) (*sdk.CallToolResult, error) {
+	c := &Call{Caller: one.who, Desk: s.Desks[one.who.Database], server: s, session: one}
+	t, ok := s.find(one.who, p.Name)
+	if !ok {
+		f := fail(sqlstate.New(sqlstate.UndefinedFunction, sqlstate.ReasonFunction, "there is no tool %q for you", clip(p.Name)).
+			WithHint("tools/list has those that a token of the role %s may call.", one.who.Role))
+		if instead := s.record(ctx, c, Tool{Name: "unknown", Reads: true}, &f); instead != nil {
+			f = *instead
+		}
+		data, err := json.Marshal(f)
+		if err != nil {
+			return nil, err
+		}
+		return nil, &jsonrpc.Error{Code: invalidParams, Message: f.Message, Data: data}
+	}
+	out, err := s.run(ctx, c, t, p.Arguments)
+	var f *fault
+	if err != nil {
+		made := fail(err)
+		if f = &made; made.cause != nil {
+			s.Log.Error("mcp", "tool", t.Name, "database", one.who.Database, "error", made.cause)
+		}
+	}
+	if !t.Unrecorded && !c.connected {
+		if instead := s.record(ctx, c, t, f); instead != nil {
+			f = instead
+		}
+	}
+	if f == nil && !s.valid(ctx, one) { // revoked meanwhile
+		made := fail(identity.Refused(nil))
+		f = &made
+	}
+	if f != nil {
+		out := f.result()
+		out.Content = append(out.Content, c.beside()...)
+		return out, nil
+	}
+	text, err := json.Marshal(out)
+	if err != nil {
+		made := fail(err)
+		return made.result(), nil
+	}
+	content := append([]sdk.Content{&sdk.TextContent{Text: string(text)}}, c.beside()...)
+	return &sdk.CallToolResult{Content: content, StructuredContent: json.RawMessage(text)}, nil
+}
+
+func (s *Server) run(ctx context.Context, c *Call, t Tool, arguments json.RawMessage) (any, error) {
+	arguments, err := t.check(arguments)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case c.session.calls <- struct{}{}:
+		defer func() { <-c.session.calls }()
+	default:
+		return nil, sqlstate.New(sqlstate.TooManyConnections, sqlstate.ReasonLimit, "%d calls of this token are under way", atOnce).WithHint("Wait for an answer, then call again.")
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	defer context.AfterFunc(c.session.ctx, cancel)()
+	return t.run(ctx, c, arguments)
+}
+
+// record writes a call down; a fault is the answer instead.
+func (s *Server) record(ctx context.Context, c *Call, t Tool, f *fault) *fault {
+	made := audit.Call{
+		Face: "mcp", By: c.Caller.Name, Role: string(c.Caller.Role), Agent: c.Caller.Agent, Database: c.Caller.Database, Operation: "tool " + t.Name,
+		Written: !t.Reads && !t.Either, About: c.about, Everybody: c.everybody, Outcome: audit.Done,
+	}
+	if c.Caller.Role == identity.Subject {
+		made.By = c.Caller.Subject
+	}
+	if f != nil {
+		made.Code, made.Outcome = f.SQLSTATE, audit.Failed
+		if f.refused() {
+			made.Outcome = audit.Refused
+		}
+	}
+	// Whoever has gone has called all the same.
+	if err := s.Record(context.WithoutCancel(ctx), made); err != nil {
+		instead := fail(err)
+		return &instead
+	}
+	return nil
+}

@@ -1,0 +1,208 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/time/rate"
+
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+)
+
+// The most sessions there are: of one caller, and together. One more ends the one that was not used for longest.
+const (
+	mostOfOne = 32
+	most      = 4096
+)
+
+// What one caller may ask for, over all of its sessions.
+const (
+	atOnce    = 8  // calls side by side
+	perSecond = 50 // messages
+	burst     = 200
+)
+
+// session is a client that has begun with "initialize".
+type session struct {
+	id     string
+	who    identity.Caller
+	bearer string // to ask again whether it is valid
+
+	ctx context.Context // of its calls
+	end context.CancelFunc
+	sdk *sdk.Server
+	*caller
+
+	mu       sync.Mutex
+	ready    bool // "notifications/initialized" has come
+	used     time.Time
+	settings map[string]string // statements, by what they set
+}
+
+func (s *session) touch() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used = time.Now()
+}
+
+func (s *session) lastUsed() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.used
+}
+
+func (s *session) initialized() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ready = true
+}
+
+func (s *session) isReady() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ready
+}
+
+func (s *session) remember(setting, statement string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if statement == "" {
+		delete(s.settings, setting)
+		return
+	}
+	s.settings[setting] = statement
+}
+
+func (s *session) set() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(s.settings)) {
+		out = append(out, s.settings[name])
+	}
+	return out
+}
+
+// caller is what the sessions of one token share.
+type caller struct {
+	calls chan struct{} // one for each that is under way
+	pace  *rate.Limiter
+}
+
+// sessions are those that are open.
+type sessions struct {
+	mu      sync.Mutex
+	all     map[string]*session
+	callers map[string]*caller // by owner
+}
+
+func newSessions() *sessions {
+	return &sessions{all: map[string]*session{}, callers: map[string]*caller{}}
+}
+
+// caller is what the caller's sessions share.
+func (a *sessions) caller(c identity.Caller) *caller {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	one := a.callers[owner(c)]
+	if one == nil {
+		one = &caller{make(chan struct{}, atOnce), rate.NewLimiter(perSecond, burst)}
+		a.callers[owner(c)] = one
+	}
+	return one
+}
+
+// forget drops callers who do nothing.
+func (a *sessions) forget() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	busy := map[string]bool{}
+	for _, s := range a.all {
+		busy[owner(s.who)] = true
+	}
+	for name, one := range a.callers {
+		if !busy[name] && len(one.calls) == 0 && one.pace.Tokens() >= burst {
+			delete(a.callers, name)
+		}
+	}
+}
+
+// owner is what a session is bound to: the same token of the same database.
+func owner(c identity.Caller) string { return c.Database + "\x00" + string(c.Role) + "\x00" + c.Name }
+
+// begin makes a session that is not in use yet.
+func (a *sessions) begin(c identity.Caller, bearer string) *session {
+	s := &session{id: rand.Text(), who: c, caller: a.caller(c), bearer: bearer, used: time.Now(), settings: map[string]string{}}
+	s.ctx, s.end = context.WithCancel(context.Background())
+	return s
+}
+
+// add lets others find the session; it ends those for which there is no room.
+func (a *sessions) add(s *session) {
+	a.mu.Lock()
+	a.all[s.id] = s
+	var gone []*session
+	var mine []*session
+	for _, one := range a.all {
+		if owner(one.who) == owner(s.who) {
+			mine = append(mine, one)
+		}
+	}
+	crowd := mine
+	for _, limit := range []int{mostOfOne, most} {
+		for len(crowd) > limit {
+			oldest := slices.MinFunc(crowd, func(x, y *session) int { return cmp.Compare(x.lastUsed().UnixNano(), y.lastUsed().UnixNano()) })
+			gone = append(gone, oldest)
+			delete(a.all, oldest.id)
+			crowd = slices.DeleteFunc(crowd, func(one *session) bool { return one == oldest })
+		}
+		crowd = slices.Collect(maps.Values(a.all))
+	}
+	a.mu.Unlock()
+	for _, one := range gone {
+		one.close()
+	}
+}
+
+// find returns the caller's session of that id; somebody else's is not there.
+func (a *sessions) find(id string, c identity.Caller) *session {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.all[id]
+	if s == nil || owner(s.who) != owner(c) {
+		return nil
+	}
+	return s
+}
+
+func (a *sessions) remove(s *session) {
+	a.mu.Lock()
+	delete(a.all, s.id)
+	a.mu.Unlock()
+	s.close()
+}
+
+func (a *sessions) list() []*session {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Collect(maps.Values(a.all))
+}
+
+// close ends the calls under way, and then the session of the SDK, which waits for them.
+func (s *session) close() {
+	s.end()
+	if s.sdk == nil {
+		return
+	}
+	go func() {
+		for one := range s.sdk.Sessions() {
+			_ = one.Close()
+		}
+	}()
+}

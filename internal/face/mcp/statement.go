@@ -1,0 +1,270 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/face/strictjson"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// What a statement gives back at most. A result that is larger is cut, and what was left is not read.
+const (
+	usualRows = 100
+	mostRows  = 1000
+	mostBytes = 256 << 10
+	maxRow    = 1 << 20 // of one message of the server, in bytes
+)
+
+type asking struct {
+	SQL        string `json:"sql" jsonschema:"one SQL statement of PostgreSQL, without a semicolon behind it needed; $1, $2, … stand for parameters"`
+	Parameters []any  `json:"parameters,omitempty" jsonschema:"values for $1, $2, …: texts, numbers, booleans, null; objects and arrays are passed as JSON"`
+	MaxRows    int    `json:"max_rows,omitempty" jsonschema:"how many rows to return at most, 1 to 1000; 100 if left out"`
+	ReadOnly   bool   `json:"read_only,omitempty" jsonschema:"true: refuse the statement (25006) if it would change anything"`
+}
+
+// rows are a result. Rows are arrays, since two columns may have one name.
+type rows struct {
+	Columns   []column `json:"columns"`
+	Rows      [][]any  `json:"rows" jsonschema:"one array for each row, its values in the order of columns. json and jsonb are values of JSON, numbers that JSON readers would round are texts, and so is every other type."`
+	RowCount  int      `json:"row_count" jsonschema:"rows returned here"`
+	Truncated bool     `json:"truncated" jsonschema:"there were more rows: a statement that changes something was not carried out"`
+	Command   string   `json:"command,omitempty" jsonschema:"what PostgreSQL has done, as INSERT 0 1; not if truncated"`
+	Note      string   `json:"note,omitempty"`
+}
+
+type column struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+}
+
+type nothing struct{}
+
+func statementTools() []Tool {
+	agents := []identity.Role{identity.Agent}
+	return []Tool{
+		New(Tool{
+			Name: "list_tables", Title: "What there is to read", Reads: true, Statements: true, Roles: agents,
+			Description: "Lists the tables and views that query can read, with their columns and types. Call it before the first query: what is not listed does not exist here.",
+		}, listTables),
+		New(Tool{
+			Name: "query", Title: "Run one SQL statement", Destructive: true, Either: true, Statements: true, Roles: agents, adapt: readsOnly,
+			Description: "Runs one SQL statement on the PostgreSQL database, as the agent of this session, and returns its rows. You see only rows whose people have consented; rows without consent do not exist: they are " +
+				"in no count, join or search. Use parameters ($1) for values, LIMIT and aggregates for large tables; at most max_rows rows come back. " +
+				"What is not allowed fails with an SQLSTATE, a message and a hint that says what to do instead (42501: not allowed; 0A000: not a statement or construct that is taken; 53400: too much in too little time). " +
+				"Table and column names: list_tables.",
+		}, query),
+	}
+}
+
+// readsOnly says of query that it changes nothing where the policy lets agents write nothing.
+func readsOnly(t *Tool, d *Desk) {
+	p := d.Policy()
+	if p == nil || writes(p) {
+		return
+	}
+	t.Reads, t.Destructive = true, false
+	t.Description += " Agents change nothing in this database."
+}
+
+func writes(p *policy.Policy) bool {
+	for _, t := range p.Tables() {
+		if t.Write != nil {
+			return true
+		}
+	}
+	for _, v := range p.Views() {
+		if v.Write != nil {
+			return true
+		}
+	}
+	for _, f := range p.Functions() {
+		for _, o := range f.Overloads {
+			if o.Volatility == 'v' {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func query(ctx context.Context, c *Call, in asking) (rows, error) {
+	most := in.MaxRows
+	switch {
+	case most == 0:
+		most = usualRows
+	case most < 0 || most > mostRows:
+		return rows{}, sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonBounds, "max_rows is from 1 to %d", mostRows).WithHint("Leave it out for %d.", usualRows)
+	}
+	parameters := make([][]byte, len(in.Parameters))
+	for i, p := range in.Parameters {
+		text, err := parameter(p)
+		if err != nil {
+			return rows{}, err
+		}
+		parameters[i] = text
+	}
+	return c.statement(ctx, in.SQL, parameters, most, in.ReadOnly)
+}
+
+// tablesSQL asks what every client may ask.
+const tablesSQL = `SELECT table_schema AS schema, table_name AS table, column_name AS column, data_type AS type, is_nullable AS nullable
+FROM information_schema.columns WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY table_schema, table_name, ordinal_position`
+
+func listTables(ctx context.Context, c *Call, _ nothing) (rows, error) {
+	return c.statement(ctx, tablesSQL, nil, mostRows, true)
+}
+
+// statement runs one statement as the caller's agent.
+func (c *Call) statement(ctx context.Context, sql string, parameters [][]byte, most int, readOnly bool) (rows, error) {
+	conn, err := c.Connect(ctx)
+	if err != nil {
+		return rows{}, err
+	}
+	defer closeNow(conn)
+	if readOnly {
+		if _, err := conn.Exec(ctx, "BEGIN READ ONLY"); err != nil {
+			return rows{}, err
+		}
+	}
+	out, err := run(ctx, conn, sql, parameters, most)
+	var long *pgproto3.ExceededMaxBodyLenErr
+	if errors.As(err, &long) {
+		return rows{}, sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "a row of the result is longer than %d bytes", maxRow).
+			WithHint("Select fewer columns, or part of a value: substr(column, 1, 1000).")
+	}
+	if ctx.Err() != nil {
+		return rows{}, ctx.Err()
+	}
+	return out, err
+}
+
+// run sends the statement without Sync, so that what is not read to its end is not committed.
+func run(ctx context.Context, conn *pgx.Conn, sql string, parameters [][]byte, most int) (rows, error) {
+	p := conn.PgConn().StartPipeline(ctx)
+	p.SendQueryParams(sql, parameters, nil, nil, nil)
+	p.SendFlushRequest()
+	if err := p.Flush(); err != nil {
+		return rows{}, err
+	}
+	result, err := p.GetResults()
+	if err != nil {
+		return rows{}, copying(err)
+	}
+	reader, ok := result.(*pgconn.ResultReader)
+	if !ok {
+		return rows{}, fmt.Errorf("mcp: a statement was answered with %T", result)
+	}
+	out := rows{Columns: []column{}, Rows: [][]any{}}
+	types := conn.TypeMap()
+	fields := reader.FieldDescriptions()
+	for _, f := range fields {
+		name := "unknown"
+		if t, ok := types.TypeForOID(f.DataTypeOID); ok {
+			name = t.Name
+		}
+		out.Columns = append(out.Columns, column{f.Name, name})
+	}
+	bytes := 0
+	for reader.NextRow() {
+		values := reader.Values()
+		for _, v := range values {
+			bytes += len(v) + 2
+		}
+		if len(out.Rows) == most || bytes > mostBytes {
+			out.Truncated = true
+			out.Note = fmt.Sprintf("There are more rows than these %d. Narrow the statement, aggregate, or use LIMIT and OFFSET; a statement that changes something was not carried out.", len(out.Rows))
+			out.RowCount = len(out.Rows)
+			return out, nil // the connection is closed, and what was not committed with it
+		}
+		row := make([]any, len(values))
+		for i, v := range values {
+			row[i] = value(fields[i].DataTypeOID, v)
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	tag, err := reader.Close()
+	if err != nil {
+		return rows{}, err
+	}
+	if err := p.Sync(); err != nil {
+		return rows{}, err
+	}
+	if _, err := p.GetResults(); err != nil { // what is checked at the end of the transaction
+		return rows{}, err
+	}
+	out.RowCount, out.Command = len(out.Rows), tag.String()
+	return out, nil
+}
+
+// copying words what the driver says of COPY, which is answered otherwise than with rows.
+func copying(err error) error {
+	var told *pgconn.PgError
+	if !errors.As(err, &told) && (strings.Contains(err.Error(), "CopyOutResponse") || strings.Contains(err.Error(), "CopyInResponse")) {
+		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "COPY is not for this tool").WithHint("Use SELECT, or INSERT.")
+	}
+	return err
+}
+
+// closeNow ends the connection: politely, if that takes no time.
+func closeNow(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = conn.Close(ctx)
+}
+
+// exact is the largest whole number that every reader of JSON keeps.
+const exact = 1 << 53
+
+// value is a value of the server, which is in its text form, as one of JSON.
+func value(oid uint32, text []byte) any {
+	if text == nil {
+		return nil
+	}
+	switch oid {
+	case pgtype.BoolOID:
+		return string(text) == "t"
+	case pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID:
+		if n, err := strconv.ParseInt(string(text), 10, 64); err == nil && n > -exact && n < exact {
+			return n
+		}
+	case pgtype.Float4OID, pgtype.Float8OID:
+		if n, err := strconv.ParseFloat(string(text), 64); err == nil && !math.IsInf(n, 0) && !math.IsNaN(n) {
+			return json.Number(strconv.FormatFloat(n, 'g', -1, 64))
+		}
+	case pgtype.JSONOID, pgtype.JSONBOID:
+		if strictjson.Check(text, strictjson.Depth) == nil {
+			return json.RawMessage(append([]byte(nil), text...))
+		}
+	}
+	return string(text)
+}
+
+// parameter is a value of JSON as the server reads it.
+func parameter(v any) ([]byte, error) {
+	switch v := v.(type) {
+	case nil:
+		return nil, nil
+	case string:
+		return []byte(v), nil
+	case bool:
+		return strconv.AppendBool(nil, v), nil
+	case json.Number:
+		return []byte(v), nil
+	default:
+		return json.Marshal(v)
+	}
+}

@@ -1,0 +1,270 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/jackc/pgx/v5"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// Tool is one thing that callers can do. [New] makes it.
+type Tool struct {
+	Name, Title string
+	Description string          // for a model: what it does, when to use it, what comes back
+	Roles       []identity.Role // who is told of it, and may call it
+
+	Reads       bool // it changes nothing
+	Destructive bool // what it changes cannot be changed back by calling it otherwise
+	Idempotent  bool // calling it again with the same arguments changes nothing more
+	Either      bool // what a caller asks of it looks or changes: the records of its statements say which
+	Statements  bool // it runs statements as the agent: these are recorded, and not the call
+	Unrecorded  bool // nobody may learn from records that it was called
+
+	adapt func(*Tool, *Desk) // makes it fit a database; nil: it fits
+
+	// Offered tells whether there is anything for the tool to work with; nil: always.
+	Offered func(*Desk) bool
+
+	input, output *jsonschema.Schema
+	strict        *jsonschema.Resolved
+	run           func(context.Context, *Call, json.RawMessage) (any, error)
+}
+
+// Call is a call of a tool under way.
+type Call struct {
+	Caller identity.Caller
+	Desk   *Desk
+
+	server    *Server
+	session   *session
+	about     []string
+	everybody bool
+	connected bool
+
+	noting  sync.Mutex
+	notices []string
+}
+
+// About notes whom the call is about, for its record.
+func (c *Call) About(subjects ...string) { c.about = append(c.about, subjects...) }
+
+// AboutEverybody notes that the call is about all persons of the database.
+func (c *Call) AboutEverybody() { c.everybody = true }
+
+// Connect opens a session of the caller's agent, with what [Call.Set] has set. The caller closes it. Errors of Connect, and of the connection, are answers as
+// they are.
+func (c *Call) Connect(ctx context.Context) (*pgx.Conn, error) {
+	conn, err := c.server.Connect(ctx, c.Caller, c.noted)
+	if err != nil {
+		return nil, err
+	}
+	c.connected = true
+	conn.PgConn().Frontend().SetMaxBodyLen(maxRow)
+	for _, s := range c.session.set() {
+		if _, err := conn.Exec(ctx, s); err != nil {
+			closeNow(conn)
+			return nil, err
+		}
+	}
+	return conn, nil
+}
+
+// Set makes every later connection of this session run a statement first: a SET of what the policy lets agents claim. "" takes it back.
+func (c *Call) Set(setting, statement string) { c.session.remember(setting, statement) }
+
+// filled are arguments that are somebody or something where they are there: "" is not taken for having left them out, which may mean everybody, or
+// everything.
+var filled = []string{"user_id", "grantee", "scope", "store", "grantor", "id", "subject", "context", "source", "told_from"}
+
+// New makes a tool whose arguments are In, a struct, and whose answer is Out, another. Their members' tags give names and descriptions; a
+// member without omitempty is required.
+func New[In, Out any](t Tool, run func(ctx context.Context, c *Call, in In) (Out, error)) Tool {
+	in, err := jsonschema.For[In](nil)
+	if err != nil {
+		panic(fmt.Sprintf("mcp: tool %s: %v", t.Name, err)) // the types are ours
+	}
+	out, err := jsonschema.For[Out](nil)
+	if err != nil {
+		panic(fmt.Sprintf("mcp: tool %s: %v", t.Name, err))
+	}
+	one := 1
+	for name, p := range in.Properties {
+		if slices.Contains(filled, name) {
+			p.MinLength = &one
+		}
+	}
+	t.input, t.output = in, answer(out)
+	t.resolve()
+	t.run = func(ctx context.Context, c *Call, arguments json.RawMessage) (any, error) {
+		var in In
+		d := json.NewDecoder(bytes.NewReader(arguments))
+		d.UseNumber()
+		if err := d.Decode(&in); err != nil {
+			return nil, t.invalid(err)
+		}
+		return run(ctx, c, in)
+	}
+	return t
+}
+
+// Enum says which values a member takes.
+func (t Tool) Enum(member string, values ...string) Tool {
+	s := t.input.CloneSchemas()
+	of := s.Properties[member]
+	of.Enum = nil
+	for _, v := range values {
+		of.Enum = append(of.Enum, v)
+	}
+	t.input = s
+	t.resolve()
+	return t
+}
+
+// as is the tool as it is for a database.
+func (t Tool) as(d *Desk) Tool {
+	if t.adapt != nil {
+		t.adapt(&t, d)
+	}
+	return t
+}
+
+func (t *Tool) resolve() {
+	strict, err := t.input.Resolve(nil)
+	if err != nil {
+		panic(fmt.Sprintf("mcp: tool %s: %v", t.Name, err))
+	}
+	t.strict = strict
+}
+
+// answer is what a tool gives back: Out, or an error. Which members are there depends on which of them it is.
+func answer(out *jsonschema.Schema) *jsonschema.Schema {
+	s := out.CloneSchemas()
+	s.Required = nil
+	if s.Properties == nil {
+		s.Properties = map[string]*jsonschema.Schema{}
+	}
+	s.Properties["error"] = faultSchema()
+	s.PropertyOrder = append(slices.Clone(s.PropertyOrder), "error")
+	return s
+}
+
+var faultSchema = sync.OnceValue(func() *jsonschema.Schema {
+	s, err := jsonschema.For[fault](nil)
+	if err != nil {
+		panic(err)
+	}
+	s.Description = "Why it could not be done; then nothing else is there."
+	return s
+})
+
+// check refuses arguments that the tool does not take.
+func (t *Tool) check(arguments json.RawMessage) (json.RawMessage, error) {
+	if len(arguments) == 0 || string(arguments) == "null" {
+		arguments = json.RawMessage("{}")
+	}
+	var v any
+	if err := json.Unmarshal(arguments, &v); err != nil {
+		return nil, t.invalid(err)
+	}
+	object, ok := v.(map[string]any)
+	if !ok {
+		return nil, t.invalid(fmt.Errorf("arguments are an object"))
+	}
+	for _, name := range filled {
+		if p := t.input.Properties[name]; p != nil && p.MinLength != nil && object[name] == "" {
+			return nil, t.invalid(fmt.Errorf("%s is empty, which is not the same as left out", name))
+		}
+	}
+	if err := t.strict.Validate(v); err != nil {
+		return nil, t.invalid(err)
+	}
+	return arguments, nil
+}
+
+// invalid says what the tool takes. The validator's text names places in the schema, and may quote what was sent.
+func (t *Tool) invalid(err error) error {
+	var takes []string
+	for _, name := range t.names() {
+		p := t.input.Properties[name]
+		text := name + " (" + kind(p)
+		if !slices.Contains(t.input.Required, name) {
+			text += ", optional"
+		}
+		takes = append(takes, text+")")
+	}
+	hint := "It takes no arguments."
+	if len(takes) > 0 {
+		hint = "It takes " + strings.Join(takes, ", ") + ", and nothing else."
+	}
+	why := err.Error()
+	if i := strings.LastIndex(why, ": "); i >= 0 {
+		why = why[i+2:]
+	}
+	return sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonBounds, "the arguments are not those of %s: %s", t.Name, clip(why)).WithHint("%s", hint)
+}
+
+func (t *Tool) names() []string {
+	names := slices.Clone(t.input.PropertyOrder)
+	if len(names) == 0 {
+		for name := range t.input.Properties {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+	}
+	return names
+}
+
+func kind(s *jsonschema.Schema) string {
+	switch {
+	case len(s.Enum) > 0:
+		words := make([]string, len(s.Enum))
+		for i, w := range s.Enum {
+			words[i] = fmt.Sprint(w)
+		}
+		return strings.Join(words, " or ")
+	case s.Type == "array" && s.Items != nil && s.Items.Type != "":
+		return "array of " + s.Items.Type
+	case s.Type != "":
+		return s.Type
+	}
+	for _, one := range s.Types {
+		if one != "null" {
+			return one
+		}
+	}
+	return "any"
+}
+
+// clip keeps a text short that may quote the caller.
+func clip(text string) string {
+	const most = 200
+	if r := []rune(text); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return text
+}
+
+// told is the tool as a list shows it.
+func (t *Tool) told() *sdk.Tool {
+	closed := false
+	a := &sdk.ToolAnnotations{Title: t.Title, ReadOnlyHint: t.Reads, IdempotentHint: t.Idempotent || t.Reads, OpenWorldHint: &closed}
+	if !t.Reads {
+		destructive := t.Destructive
+		a.DestructiveHint = &destructive
+	}
+	return &sdk.Tool{Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.input, OutputSchema: t.output, Annotations: a}
+}
+
+func (t *Tool) offeredTo(role identity.Role, d *Desk) bool {
+	return slices.Contains(t.Roles, role) && (t.Offered == nil || t.Offered(d))
+}

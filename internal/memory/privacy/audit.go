@@ -1,0 +1,626 @@
+package privacy
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/enforce/seal"
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// Question is what an audit asks: about a subject, or about one memory.
+type Question struct {
+	Subject string
+	ID      string
+	Kind    string // of the memory; "": as the id begins, else any
+	After   string // what Next of the report before says; "": from the first
+	Most    int    // memories of one report; 0: as many as there may be
+}
+
+// Report says who sees what.
+type Report struct {
+	Subject string `json:"subject,omitempty"`
+	Rows    []Row  `json:"memories"`
+	Next    string `json:"next,omitempty" doc:"There are more memories than are listed: ask again with after set to this." jsonschema:"there are more: ask again with after set to this"`
+}
+
+// Row is a memory and who sees it. Its text is not in it.
+type Row struct {
+	ID       string   `json:"id"`
+	Kind     string   `json:"kind"`
+	Store    string   `json:"store"`
+	Owner    string   `json:"owner"`
+	Subjects []string `json:"subject_ids"`              // for the owner; others get those for whom they speak
+	Others   int      `json:"other_subjects,omitempty"` // whose ids are not told
+	Access   []string `json:"access_grants"`
+	Sees     []Viewer `json:"sees"`
+	Waiting  []Viewer `json:"granted_without_consent"` // those to whom it is granted, and who do not see it
+	History  []Event  `json:"history"`
+}
+
+// Viewer is somebody who sees a memory, or to whom it is granted.
+type Viewer struct {
+	Entity   string   `json:"entity"`            // the word for everybody: anybody at all
+	Agents   []string `json:"agents"`            // logins of the configuration with this entity
+	Context  string   `json:"context,omitempty"` // it sees it in this context only
+	Through  string   `json:"through"`           // owner, grant, or rule: the policy shows it for another reason
+	Grant    string   `json:"grant,omitempty"`   // what the memory is granted to
+	Consents []Agreed `json:"consents,omitempty"`
+	Missing  []string `json:"missing_consent,omitempty"` // of whom no consent counts
+}
+
+// Agreed is a record of consent that lets somebody see a memory.
+type Agreed struct {
+	Subject  string `json:"subject"`
+	Grantor  string `json:"grantor"` // the subject, or its guardian
+	Guardian bool   `json:"guardian,omitempty"`
+	Grantee  string `json:"grantee"`
+	Scope    string `json:"scope"`
+	Record   string `json:"record"`
+	Given    string `json:"given_at,omitempty"`
+}
+
+// Event is a grant or revocation.
+type Event struct {
+	At     time.Time `json:"at"`
+	Did    string    `json:"did"` // grant, revoke
+	Who    []string  `json:"who"`
+	By     string    `json:"by"` // the entity; a role of the database, if no agent did it
+	Reason string    `json:"reason,omitempty"`
+}
+
+// forgotten stands for an id whose reference is gone.
+const forgotten = "(forgotten)"
+
+// maxRows are the memories of one report.
+const maxRows = 200
+
+// found is a memory as the database returns it to the control role.
+type found struct {
+	kind, key, store, owner            string
+	source                             *string
+	subjects, grants, evidence, speaks []string
+}
+
+// place says where a report ended, for the next one to go on. Who shows one that is made up is told what the caller may know all the same.
+func (f found) place() string { return placed(f.store, f.kind, f.key) }
+
+func placed(parts ...string) string {
+	b, _ := json.Marshal(parts) // texts: it never fails
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+func place(after string) ([]string, error) {
+	if after == "" {
+		return nil, nil
+	}
+	var out []string
+	b, err := base64.RawURLEncoding.DecodeString(after)
+	if err == nil {
+		err = json.Unmarshal(b, &out)
+	}
+	if err != nil || len(out) != 3 || !utf8.Valid(b) || slices.ContainsFunc(out, func(s string) bool { return strings.Contains(s, "\x00") }) {
+		return nil, fail(Validation, "Leave it out, or give what next of the answer before was.", "this is no place in a report")
+	}
+	return out, nil
+}
+
+// matter are the records, guardians and contexts of a store.
+type matter struct {
+	consents  []record
+	guardians [][2]string // subject, guardian
+	contexts  map[string][]string
+}
+
+type record struct{ key, grantor, grantee, scope, given string }
+
+// candidate is somebody who may see a memory.
+type candidate struct {
+	entity     string // as it is told
+	agents     []string
+	ids        []string // the entity and its roles; of anybody: none
+	attributes map[string]string
+}
+
+// Audit says who sees a memory, or the memories about a subject: for their owner, the subject and its guardian. Who sees what is
+// not worked out here: it is asked of the database, by its own wall, for each agent of the configuration, for each id that a
+// memory is granted to, and for somebody whom nobody knows. Through which grant and consent is what the rows and records say.
+func (d *Desk) Audit(ctx context.Context, c identity.Caller, q Question) (*Report, error) {
+	if (q.Subject == "") == (q.ID == "") {
+		return nil, fail(Validation, "Ask about a subject, or about a memory by its id.", "a question is about one of the two")
+	}
+	if err := firstError(optional("the subject", q.Subject), optional("the memory's id", q.ID), optional("the kind", q.Kind)); err != nil {
+		return nil, err
+	}
+	after, err := place(q.After)
+	if err != nil {
+		return nil, err
+	}
+	p, section, err := d.section()
+	if err != nil {
+		return nil, err
+	}
+	caller, err := d.looker(section, c)
+	if err != nil {
+		return nil, err
+	}
+	kind := q.Kind
+	if prefix, _, _ := strings.Cut(q.ID, ":"); kind == "" && section.Of(prefix) != nil {
+		kind = prefix
+	}
+	if kind != "" && section.Of(kind) == nil {
+		return nil, noKind(section)
+	}
+	control, err := d.Control(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = control.Close(context.WithoutCancel(ctx)) }()
+	a := auditor{policy: p, privacy: section, control: control, stores: map[string]*matter{}}
+	most := maxRows
+	if q.Most > 0 {
+		most = min(most, q.Most)
+	}
+	rows, err := a.rows(ctx, caller, q.Subject, kind, q.ID, after, most+1)
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 && after == nil {
+		return nil, missing("memory or subject")
+	}
+	out := &Report{Subject: q.Subject, Rows: []Row{}}
+	if len(rows) > most {
+		rows = rows[:most]
+		out.Next = rows[most-1].place()
+	}
+	out.Rows, err = a.reports(ctx, d, caller, rows)
+	return out, err
+}
+
+// reports say who sees each of these memories.
+func (a auditor) reports(ctx context.Context, d *Desk, caller string, rows []found) ([]Row, error) {
+	out := []Row{}
+	if len(rows) == 0 {
+		return out, nil
+	}
+	for _, r := range rows {
+		if a.stores[r.store] == nil {
+			m, err := a.matter(ctx, r.store)
+			if err != nil {
+				return nil, err
+			}
+			a.stores[r.store] = m
+		}
+	}
+	wall, err := d.Wall(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = wall.Close(context.WithoutCancel(ctx)) }()
+	keys, err := seal.Load(ctx, a.control)
+	if err != nil {
+		return nil, err
+	}
+	candidates := a.candidates(d.Logins(), rows)
+	seen, err := a.look(ctx, wall, keys, candidates, rows)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range rows {
+		row, err := a.report(ctx, caller, r, candidates, seen)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, *row)
+	}
+	return out, nil
+}
+
+// looker is who asks who sees what.
+func (d *Desk) looker(section *policy.Privacy, c identity.Caller) (string, error) {
+	caller := ""
+	switch c.Role {
+	case identity.Subject:
+		caller = c.Subject
+	case identity.Agent:
+		caller, _ = own(section, d.attributes(c))
+	}
+	if caller == "" {
+		return "", fail(Forbidden, "Ask as the owner's agent, as the subject or as its guardian.", "a %s is told nothing of who sees what", c.Role)
+	}
+	return caller, nil
+}
+
+type auditor struct {
+	policy  *policy.Policy
+	privacy *policy.Privacy
+	control *pgx.Conn
+	stores  map[string]*matter
+}
+
+func null(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// rows are the memories that the caller may ask about. The database decides which.
+func (a auditor) rows(ctx context.Context, caller, subject, kind, key string, after []string, most int) ([]found, error) {
+	rows, err := a.control.Query(ctx, "SELECT kind, key, store, owner, source, subjects, grants, evidence, speaks FROM pgconsent.privacy_rows($1, $2, $3, $4, $5, $6)", caller, null(subject), null(kind), null(key), after, most)
+	if err != nil {
+		return nil, fmt.Errorf("look at grants: %w", err)
+	}
+	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (found, error) {
+		var f found
+		var subjects, grants, evidence, speaks []*string
+		err := row.Scan(&f.kind, &f.key, &f.store, &f.owner, &f.source, &subjects, &grants, &evidence, &speaks)
+		f.subjects, f.grants, f.evidence, f.speaks = known(subjects), known(grants), known(evidence), known(speaks)
+		return f, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look at grants: %w", err)
+	}
+	return out, nil
+}
+
+func known(list []*string) []string {
+	out := []string{}
+	for _, s := range list {
+		if s != nil {
+			out = append(out, *s)
+		}
+	}
+	return out
+}
+
+func (a auditor) matter(ctx context.Context, store string) (*matter, error) {
+	m := &matter{contexts: map[string][]string{}}
+	rows, err := a.control.Query(ctx, "SELECT key, coalesce(grantor, ''), coalesce(grantee, ''), coalesce(scope, ''), coalesce(given, '') FROM pgconsent.privacy_consents($1)", store)
+	if err == nil {
+		var r record
+		_, err = pgx.ForEachRow(rows, []any{&r.key, &r.grantor, &r.grantee, &r.scope, &r.given}, func() error {
+			m.consents = append(m.consents, r)
+			return nil
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look at consents: %w", err)
+	}
+	rows, err = a.control.Query(ctx, "SELECT coalesce(subject, ''), coalesce(guardian, '') FROM pgconsent.privacy_guardians($1)", store)
+	if err == nil {
+		var subject, guardian string
+		_, err = pgx.ForEachRow(rows, []any{&subject, &guardian}, func() error {
+			m.guardians = append(m.guardians, [2]string{subject, guardian})
+			return nil
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look at guardians: %w", err)
+	}
+	rows, err = a.control.Query(ctx, "SELECT name, participants FROM pgconsent.privacy_contexts($1)", store)
+	if err == nil {
+		var name *string
+		var participants []*string
+		_, err = pgx.ForEachRow(rows, []any{&name, &participants}, func() error {
+			if name != nil {
+				m.contexts[*name] = append(m.contexts[*name], known(participants)...)
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look at contexts: %w", err)
+	}
+	return m, nil
+}
+
+// candidates are the agents of the configuration, whoever else a memory is granted to by id, the participants of contexts that
+// it is granted to, and anybody.
+func (a auditor) candidates(logins map[string]map[string]string, rows []found) []*candidate {
+	var out []*candidate
+	named := map[string]bool{}
+	for _, login := range slices.Sorted(keysOf(logins)) {
+		entity, all := own(a.privacy, logins[login])
+		if entity == "" {
+			continue
+		}
+		named[entity] = true
+		for _, id := range all[1:] {
+			named[id] = true
+		}
+		if i := slices.IndexFunc(out, func(c *candidate) bool { return same(c.attributes, logins[login]) }); i >= 0 {
+			out[i].agents = append(out[i].agents, login)
+			continue
+		}
+		out = append(out, &candidate{entity: entity, agents: []string{login}, ids: all, attributes: logins[login]})
+	}
+	add := func(id string) {
+		if named[id] || id == a.privacy.All {
+			return
+		}
+		named[id] = true
+		out = append(out, &candidate{entity: id, agents: []string{}, ids: []string{id}, attributes: a.stranger(id)})
+	}
+	for _, r := range rows {
+		for _, id := range r.grants {
+			participants, isContext := a.stores[r.store].contexts[id]
+			if isContext {
+				for _, p := range participants {
+					add(p)
+				}
+				continue
+			}
+			add(id)
+		}
+	}
+	anybody := a.stranger("(anybody)")
+	return append(out, &candidate{entity: cmp.Or(a.privacy.All, "*"), agents: []string{}, attributes: anybody})
+}
+
+func keysOf(m map[string]map[string]string) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+func same(a, b map[string]string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for k, v := range a {
+		if w, ok := b[k]; !ok || v != w {
+			return false
+		}
+	}
+	return true
+}
+
+// stranger are the attributes of somebody of whom nothing is known but an id, which may be a role's: it is the entity and the
+// only role.
+func (a auditor) stranger(id string) map[string]string {
+	out := map[string]string{a.privacy.Entity: id}
+	for _, name := range a.privacy.Roles {
+		if attribute, ok := a.policy.Attribute(name); ok && strings.HasSuffix(attribute.Type, "[]") {
+			out[name] = "{}"
+		}
+	}
+	return out
+}
+
+// sight is what somebody sees in a context: kinds and keys.
+type sight map[string]bool
+
+func (s sight) of(r found) bool { return s[r.kind+"\x00"+r.key] }
+
+// look asks the wall what each candidate sees of the rows: without a context, and in each that it takes part in and that one of
+// the rows is granted to. The session of the agent's role is sealed with the candidate's attributes for one transaction.
+func (a auditor) look(ctx context.Context, wall *pgx.Conn, keys *seal.Keyring, candidates []*candidate, rows []found) (map[*candidate]map[string]sight, error) {
+	out := map[*candidate]map[string]sight{}
+	for _, c := range candidates {
+		out[c] = map[string]sight{}
+		contexts := []string{""}
+		for _, r := range rows {
+			for _, id := range r.grants {
+				participants, isContext := a.stores[r.store].contexts[id]
+				if isContext && !slices.Contains(contexts, id) && slices.ContainsFunc(c.ids, func(id string) bool { return slices.Contains(participants, id) }) {
+					contexts = append(contexts, id)
+				}
+			}
+		}
+		for _, in := range contexts {
+			s, err := a.lookAs(ctx, wall, keys, c, in, rows)
+			if err != nil {
+				return nil, err
+			}
+			out[c][in] = s
+		}
+	}
+	return out, nil
+}
+
+func (a auditor) lookAs(ctx context.Context, wall *pgx.Conn, keys *seal.Keyring, c *candidate, in string, rows []found) (sight, error) {
+	tx, err := wall.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return nil, fmt.Errorf("ask the wall: %w", err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	var now time.Time
+	if err := tx.QueryRow(ctx, "SELECT pg_catalog.transaction_timestamp()").Scan(&now); err != nil {
+		return nil, fmt.Errorf("ask the wall: %w", err)
+	}
+	settings := [][2]string{{seal.Setting, keys.Newest().Seal(seal.Claims{PID: wall.PgConn().PID(), Expires: now.Add(seal.TTL), Profile: "privacy", Attributes: c.attributes})}}
+	if in != "" && a.privacy.Setting != "" {
+		settings = append(settings, [2]string{a.privacy.Setting, in})
+	}
+	for _, s := range settings {
+		if _, err := tx.Exec(ctx, "SELECT pg_catalog.set_config($1, $2, true)", s[0], s[1]); err != nil {
+			return nil, fmt.Errorf("ask the wall: %w", err)
+		}
+	}
+	out := sight{}
+	for _, m := range a.privacy.Memories {
+		var asked []string
+		for _, r := range rows {
+			if r.kind == m.Kind {
+				asked = append(asked, r.key)
+			}
+		}
+		if len(asked) == 0 {
+			continue
+		}
+		from := m.Relation.Name
+		if t, ok := a.policy.Table(from); ok && t.Columns != nil {
+			from = predicate.RowView(from)
+		}
+		// By the column's own type, so that its index serves.
+		key := catalog.QuoteIdent(m.Key)
+		answer, err := tx.Query(ctx, "SELECT "+key+"::pg_catalog.text FROM "+from.SQL()+" WHERE "+key+" OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.text[]::"+m.Relation.Column(m.Key).Type+"[])", asked)
+		var seen []string
+		if err == nil {
+			seen, err = pgx.CollectRows(answer, pgx.RowTo[string])
+		}
+		var pg *pgconn.PgError
+		if errors.As(err, &pg) && pg.Code == "42501" { // this candidate's session is none
+			return out, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("ask the wall: %w", err)
+		}
+		for _, k := range seen {
+			out[m.Kind+"\x00"+k] = true
+		}
+	}
+	return out, nil
+}
+
+// report says who sees a memory, and through what.
+func (a auditor) report(ctx context.Context, caller string, r found, candidates []*candidate, seen map[*candidate]map[string]sight) (*Row, error) {
+	owner := r.owner == caller
+	told := r.subjects
+	if !owner {
+		told = r.speaks
+	}
+	out := &Row{ID: r.key, Kind: r.kind, Store: r.store, Owner: r.owner, Subjects: told, Others: len(without(r.subjects, told)), Access: r.grants, Sees: []Viewer{}, Waiting: []Viewer{}}
+	everybody := seen[candidates[len(candidates)-1]][""].of(r)
+	for _, c := range candidates {
+		contexts := slices.Sorted(func(yield func(string) bool) {
+			for in := range seen[c] {
+				if !yield(in) {
+					return
+				}
+			}
+		})
+		shown := false
+		for _, in := range contexts {
+			if !seen[c][in].of(r) || shown && in != "" {
+				continue
+			}
+			shown = true
+			if everybody && c.ids != nil && len(c.agents) == 0 && c.entity != r.owner {
+				continue // it is among everybody
+			}
+			out.Sees = append(out.Sees, a.viewer(c, in, r, told))
+			if in == "" {
+				break
+			}
+		}
+		if shown {
+			continue
+		}
+		if grant, in := a.grantOf(c, "", r); grant != "" {
+			v := a.viewer(c, in, r, told)
+			if len(v.Missing) > 0 {
+				out.Waiting = append(out.Waiting, v)
+			}
+		}
+	}
+	var err error
+	out.History, err = a.history(ctx, r)
+	return out, err
+}
+
+// grantOf finds what a memory is granted to of a candidate's: itself, a role of it, everybody, or a context that it takes part
+// in.
+func (a auditor) grantOf(c *candidate, in string, r found) (grant, inContext string) {
+	for _, id := range c.ids {
+		if slices.Contains(r.grants, id) {
+			return id, ""
+		}
+	}
+	if a.privacy.All != "" && slices.Contains(r.grants, a.privacy.All) {
+		return a.privacy.All, ""
+	}
+	for _, id := range r.grants {
+		participants, isContext := a.stores[r.store].contexts[id]
+		if isContext && (in == "" || in == id) && slices.ContainsFunc(c.ids, func(id string) bool { return slices.Contains(participants, id) }) {
+			return id, id
+		}
+	}
+	return "", ""
+}
+
+// viewer says through which grant and consents. The consents of subjects for whom the caller does not speak are not told.
+func (a auditor) viewer(c *candidate, in string, r found, told []string) Viewer {
+	v := Viewer{Entity: c.entity, Agents: c.agents, Context: in, Through: "rule"}
+	if c.entity == r.owner && c.ids != nil {
+		v.Through, v.Context = "owner", ""
+		return v
+	}
+	if v.Grant, _ = a.grantOf(c, in, r); v.Grant == "" {
+		return v
+	}
+	v.Through = "grant"
+	for _, subject := range told {
+		if slices.Contains(c.ids, subject) && subject == c.entity {
+			continue // nobody is asked whether it may know of itself
+		}
+		if agreed, ok := a.agreed(subject, c, r); ok {
+			v.Consents = append(v.Consents, agreed)
+		} else {
+			v.Missing = append(v.Missing, subject)
+		}
+	}
+	return v
+}
+
+func (a auditor) agreed(subject string, c *candidate, r found) (Agreed, bool) {
+	m := a.stores[r.store]
+	for _, x := range m.consents {
+		guardian := slices.Contains(m.guardians, [2]string{subject, x.grantor})
+		if x.grantor != subject && !guardian {
+			continue
+		}
+		if x.grantee != a.privacy.All && !slices.Contains(c.ids, x.grantee) {
+			continue
+		}
+		if a.privacy.Consents.Scope != "" && x.scope != a.privacy.All && x.scope != r.key && !slices.Contains(r.grants, x.scope) {
+			continue
+		}
+		return Agreed{Subject: subject, Grantor: x.grantor, Guardian: x.grantor != subject, Grantee: x.grantee, Scope: x.scope, Record: x.key, Given: x.given}, true
+	}
+	return Agreed{}, false
+}
+
+// doer is who did what an event e tells: the entity, or, if no agent did it, the role of the database. $3 stands for who is forgotten.
+const doer = "CASE WHEN e.entity IS NULL THEN e.login ELSE coalesce((SELECT s.subject FROM pgconsent.audit_subject AS s WHERE s.ref = e.entity), $3) END"
+
+// history are the grants and revocations of a memory, the first first.
+func (a auditor) history(ctx context.Context, r found) ([]Event, error) {
+	rows, err := a.control.Query(ctx, `SELECT e.at, e.did, ARRAY(SELECT coalesce(s.subject, $3) FROM unnest(e.who) WITH ORDINALITY AS u (ref, n) LEFT JOIN pgconsent.audit_subject AS s USING (ref) ORDER BY u.n),
+		`+doer+`, coalesce(e.reason, '')
+		FROM pgconsent.privacy_event AS e WHERE e.relation = $1 AND e.key = $2 ORDER BY e.number DESC LIMIT 100`, a.privacy.Of(r.kind).Relation.Name.String(), r.key, forgotten)
+	if err != nil {
+		return nil, fmt.Errorf("look at what became of grants: %w", err)
+	}
+	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Event, error) {
+		var e Event
+		return e, row.Scan(&e.At, &e.Did, &e.Who, &e.By, &e.Reason)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look at what became of grants: %w", err)
+	}
+	slices.Reverse(out)
+	if out == nil {
+		out = []Event{}
+	}
+	return out, nil
+}

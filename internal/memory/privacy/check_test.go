@@ -1,0 +1,97 @@
+package privacy
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// refused expects an error of a name and an SQLSTATE, with a hint.
+func refused(t *testing.T, what string, err error, name, code string) {
+	t.Helper()
+	var named *Error
+	var state *sqlstate.Error
+	switch {
+	case !errors.As(err, &named) || !errors.As(err, &state):
+		t.Errorf("%s: %v, want %s", what, err, name)
+	case named.Name() != name || string(state.Code) != code:
+		t.Errorf("%s: %s %s (%v), want %s %s", what, named.Name(), state.Code, err, name, code)
+	case state.Hint == "":
+		t.Errorf("%s: %v has no hint", what, err)
+	}
+}
+
+// checks expects that a check passes, or fails as a validation does.
+func checks(t *testing.T, what string, err error, passes bool) {
+	t.Helper()
+	if !passes {
+		refused(t, what, err, Validation, "PC422")
+	} else if err != nil {
+		t.Errorf("%s: %v", what, err)
+	}
+}
+
+func TestIDsAreOneWord(t *testing.T) {
+	cases := map[string]bool{
+		"human:sean": true, "role:vet": true, "si:my-project": true, "a@b.c/d_e": true, "*": true, "小黑": true, "x": true,
+		strings.Repeat("x", maxID): true, strings.Repeat("x", maxID+1): false,
+		strings.Repeat("é", maxID/2): true, strings.Repeat("é", maxID/2) + "x": false, // bytes are counted
+		"": false, "human:\xff": false,
+	}
+	for _, no := range " \u00a0\t\n\x00\u200b\"'`\\,;()[]{}<>$" {
+		cases["a"+string(no)+"b"] = false
+	}
+	for s, passes := range cases {
+		checks(t, fmt.Sprintf("an id %q", s), id("the id", s), passes)
+		checks(t, fmt.Sprintf("an id %q that may be left out", s), optional("the id", s), passes || s == "")
+	}
+}
+
+func TestListsOfIDs(t *testing.T) {
+	many := slices.Repeat([]string{"x"}, maxIDs)
+	for _, c := range []struct {
+		list, want []string // want nil: it is refused
+	}{
+		{nil, []string{}},
+		{[]string{"b", "a", "b", "B"}, []string{"b", "a", "B"}},
+		{many, []string{"x"}},
+		{append(many, "x"), nil},
+		{[]string{"a", ""}, nil},
+		{[]string{"a b", "c"}, nil},
+	} {
+		got, err := ids("access", c.list)
+		checks(t, strings.Join(c.list, " "), err, c.want != nil)
+		if err == nil && (got == nil || !slices.Equal(got, c.want)) {
+			t.Errorf("%q: %q, want %q", c.list, got, c.want)
+		}
+	}
+}
+
+func TestTextsAndReasons(t *testing.T) {
+	for s, passes := range map[string]bool{
+		"": true, "a\nb": true, "12345": true, "123456": false, "ééx": true, "ééxx": false, "a\x00": false, "\xff": false,
+	} {
+		checks(t, fmt.Sprintf("a text %q", s), text("the text", s, 5), passes)
+	}
+	for s, passes := range map[string]bool{
+		"": true, "the vet has moved": true, "a\nb": false, "a\tb": false, "a\x00": false, "\xff": false,
+		strings.Repeat("x", maxReason+1): false, strings.Repeat("é", maxReason+1): false,
+		strings.Repeat("é", maxReason): true, strings.Repeat("𝄞", maxReason): true, // characters are counted
+	} {
+		checks(t, fmt.Sprintf("a reason %q", s), reason(s), passes)
+	}
+}
+
+func TestTheFirstErrorIsTold(t *testing.T) {
+	first, second := errors.New("first"), errors.New("second")
+	if got := firstError(nil, first, second); got != first {
+		t.Errorf("%v", got)
+	}
+	if got := firstError(nil, nil); got != nil {
+		t.Errorf("%v", got)
+	}
+}

@@ -1,0 +1,360 @@
+package privacy
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// Consent is a record: somebody agrees that a grantee sees what is granted to it, about something.
+type Consent struct {
+	ID       string `json:"id"`
+	Store    string `json:"store"`
+	Grantor  string `json:"grantor"` // who recorded it, by its credential
+	For      string `json:"for,omitempty"`
+	Grantee  string `json:"grantee"`
+	Scope    string `json:"scope"`
+	Revoked  bool   `json:"revoked"`
+	Repeated bool   `json:"repeated,omitempty"` // it was so already
+}
+
+// Give is a consent to record, or to revoke.
+type Give struct {
+	ID      string // of a record, to revoke it
+	Grantor string // "": the caller; another: somebody for whom the caller speaks
+	Grantee string
+	Scope   string // a memory, a context; "": everything
+	Store   string // "": where scope and grantor say
+	Reason  string
+}
+
+func (g Give) check(revoke bool) error {
+	if revoke && g.ID != "" {
+		return id("the record's id", g.ID)
+	}
+	return firstError(id("the grantee", g.Grantee), optional("the grantor", g.Grantor), optional("the scope", g.Scope), optional("the store", g.Store))
+}
+
+// Consent records a consent of the caller's, or as the guardian of somebody.
+func (d *Desk) Consent(ctx context.Context, c identity.Caller, g Give) (*Consent, error) {
+	if err := g.check(false); err != nil {
+		return nil, err
+	}
+	s, err := d.consenting(ctx, c, g.Reason)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close(ctx)
+	x := s.privacy.Consents
+	store, err := s.storeOf(ctx, g)
+	if err != nil {
+		return nil, err
+	}
+	if g.Grantor != "" && g.Grantor != s.entity {
+		if err := s.speaksFor(ctx, g.Grantor, store); err != nil {
+			return nil, err
+		}
+	}
+	scope := g.scope(s)
+	found, err := s.records(ctx, store, g.Grantee, scope)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) > 0 {
+		found[0].Repeated, found[0].For = true, g.forWhom(s)
+		return &found[0], nil
+	}
+	columns, values := []string{x.Store, x.Grantee}, []any{store, g.Grantee}
+	if x.Scope != "" {
+		columns, values = append(columns, x.Scope), append(values, scope)
+	}
+	if t, ok := s.policy.Table(x.Relation.Name); ok && t.Write != nil && !stamped(t.Write.Stamps, x.Grantor) {
+		columns, values = append(columns, x.Grantor), append(values, s.entity)
+	}
+	out := &Consent{Store: store, Grantee: g.Grantee, Scope: scope, For: g.forWhom(s)}
+	err = s.conn.QueryRow(ctx, "INSERT INTO "+x.Relation.Name.SQL()+" ("+quoted(columns)+") VALUES ("+places(len(columns))+") RETURNING "+
+		catalog.QuoteIdent(x.Key)+"::pg_catalog.text, "+catalog.QuoteIdent(x.Grantor)+"::pg_catalog.text", values...).Scan(&out.ID, &out.Grantor)
+	if err != nil {
+		return nil, answered(err)
+	}
+	return out, nil
+}
+
+// Withdraw revokes a consent of the caller's, or of somebody for whom it speaks.
+func (d *Desk) Withdraw(ctx context.Context, c identity.Caller, g Give) ([]Consent, error) {
+	if err := g.check(true); err != nil {
+		return nil, err
+	}
+	s, err := d.consenting(ctx, c, g.Reason)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close(ctx)
+	x := s.privacy.Consents
+	if x.Revoked == "" {
+		return nil, fail(NotFound, "The DBA names the column revoked: under consents in the policy.", "consents cannot be revoked here")
+	}
+	where, values := catalog.QuoteIdent(x.Key)+" = $1", []any{g.ID}
+	if g.ID == "" {
+		grantor := g.Grantor
+		if grantor == "" {
+			grantor = s.entity
+		}
+		where, values = catalog.QuoteIdent(x.Grantor)+" = $1 AND "+catalog.QuoteIdent(x.Grantee)+" = $2", []any{grantor, g.Grantee}
+		if x.Scope != "" && g.Scope != "" {
+			values = append(values, g.Scope)
+			where += " AND " + catalog.QuoteIdent(x.Scope) + " = $" + itoa(len(values))
+		}
+		if g.Store != "" {
+			values = append(values, g.Store)
+			where += " AND " + catalog.QuoteIdent(x.Store) + "::pg_catalog.text = $" + itoa(len(values))
+		}
+	}
+	rows, err := s.conn.Query(ctx, "UPDATE "+x.Relation.Name.SQL()+" SET "+catalog.QuoteIdent(x.Revoked)+" = CURRENT_TIMESTAMP WHERE "+where+" AND "+catalog.QuoteIdent(x.Revoked)+" IS NULL RETURNING "+s.record(), values...)
+	if err != nil {
+		return nil, answered(err)
+	}
+	out, err := pgx.CollectRows(rows, scanConsent)
+	if err != nil {
+		return nil, answered(err)
+	}
+	if len(out) == 0 { // it was revoked before, or there is none
+		again, err := s.conn.Query(ctx, "SELECT "+s.record()+" FROM "+x.Relation.Name.SQL()+" WHERE "+where+" AND "+catalog.QuoteIdent(x.Revoked)+" IS NOT NULL ORDER BY 1 LIMIT 100", values...)
+		if err != nil {
+			return nil, answered(err)
+		}
+		if out, err = pgx.CollectRows(again, scanConsent); err != nil {
+			return nil, answered(err)
+		}
+		for i := range out {
+			out[i].Repeated = true
+		}
+	}
+	if len(out) == 0 && g.ID == "" && g.Grantor != "" && g.Grantor != s.entity {
+		return nil, fail(NotFound, "What you have recorded as a guardian stands in your own name: leave out whose consent it is. Ids match whole: upper and lower case differ. What you may not see is not there.", "there is no such consent for you")
+	}
+	if len(out) == 0 {
+		return nil, missing("consent")
+	}
+	return out, nil
+}
+
+func (d *Desk) consenting(ctx context.Context, c identity.Caller, why string) (*session, error) {
+	s, err := d.open(ctx, c, "", why)
+	if err != nil {
+		return nil, err
+	}
+	if s.privacy.Consents == nil {
+		s.close(ctx)
+		return nil, fail(NotFound, "The DBA writes consents: under privacy in the policy.", "this database has no records of consent")
+	}
+	return s, nil
+}
+
+func (g Give) scope(s *session) string {
+	if g.Scope == "" {
+		return s.privacy.All
+	}
+	return g.Scope
+}
+
+func (g Give) forWhom(s *session) string {
+	if g.Grantor == s.entity {
+		return ""
+	}
+	return g.Grantor
+}
+
+// record are the columns of a record, as texts.
+func (s *session) record() string {
+	x := s.privacy.Consents
+	scope, revoked := catalog.QuoteLiteral(s.privacy.All)+"::pg_catalog.text", "false"
+	if x.Scope != "" {
+		scope = catalog.QuoteIdent(x.Scope) + "::pg_catalog.text"
+	}
+	if x.Revoked != "" {
+		revoked = catalog.QuoteIdent(x.Revoked) + " IS NOT NULL"
+	}
+	var out []string
+	for _, c := range []string{x.Key, x.Store, x.Grantor, x.Grantee} {
+		out = append(out, catalog.QuoteIdent(c)+"::pg_catalog.text")
+	}
+	return strings.Join(append(out, scope, revoked), ", ")
+}
+
+func scanConsent(row pgx.CollectableRow) (Consent, error) {
+	var c Consent
+	err := row.Scan(&c.ID, &c.Store, &c.Grantor, &c.Grantee, &c.Scope, &c.Revoked)
+	return c, err
+}
+
+// records are those of the caller's own that count.
+func (s *session) records(ctx context.Context, store, grantee, scope string) ([]Consent, error) {
+	x := s.privacy.Consents
+	where, values := []string{catalog.QuoteIdent(x.Store) + "::pg_catalog.text = $1", catalog.QuoteIdent(x.Grantee) + " = $2", catalog.QuoteIdent(x.Grantor) + " = $3"}, []any{store, grantee, s.entity}
+	if x.Scope != "" {
+		where, values = append(where, catalog.QuoteIdent(x.Scope)+" = $4"), append(values, scope)
+	}
+	if x.Revoked != "" {
+		where = append(where, catalog.QuoteIdent(x.Revoked)+" IS NULL")
+	}
+	if x.Expires != "" {
+		expires := catalog.QuoteIdent(x.Expires)
+		where = append(where, "("+expires+" IS NULL OR "+expires+" > CURRENT_TIMESTAMP)")
+	}
+	rows, err := s.conn.Query(ctx, "SELECT "+s.record()+" FROM "+x.Relation.Name.SQL()+" WHERE "+strings.Join(where, " AND ")+" ORDER BY 1 LIMIT 1", values...)
+	if err != nil {
+		return nil, answered(err)
+	}
+	out, err := pgx.CollectRows(rows, scanConsent)
+	return out, answered(err)
+}
+
+// speaksFor asks whether the caller is somebody's guardian in a store. A table of guardians that the caller does not see says
+// nothing of it.
+func (s *session) speaksFor(ctx context.Context, ward, store string) error {
+	forbidden := fail(Forbidden, "The owner of the store records who speaks for whom.", "only the grantor or its guardian records consent, by its own credential")
+	stores, err := s.wards(ctx, ward)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(stores, store) {
+		return forbidden
+	}
+	return nil
+}
+
+// wards are the stores in which the caller speaks for somebody.
+func (s *session) wards(ctx context.Context, ward string) ([]string, error) {
+	g := s.privacy.Guardians
+	if g == nil {
+		return nil, nil
+	}
+	if _, listed := s.policy.Table(g.Relation.Name); !listed {
+		return nil, nil
+	}
+	rows, err := s.conn.Query(ctx, "SELECT "+catalog.QuoteIdent(g.Store)+"::pg_catalog.text FROM "+g.Relation.Name.SQL()+" WHERE "+catalog.QuoteIdent(g.Subject)+" = $1 AND "+catalog.QuoteIdent(g.Guardian)+" = $2 ORDER BY 1 LIMIT 1000", ward, s.entity)
+	if err != nil {
+		return nil, answered(err)
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return out, answered(err)
+}
+
+// storeOf finds the store that a consent is about, where nobody says it: that of the context or the memory it is about, one in
+// which the caller speaks for the grantor, or the caller's own.
+func (s *session) storeOf(ctx context.Context, g Give) (string, error) {
+	if g.Store != "" {
+		return g.Store, nil
+	}
+	var ward []string
+	if g.Grantor != "" && g.Grantor != s.entity {
+		var err error
+		if ward, err = s.wards(ctx, g.Grantor); err != nil {
+			return "", err
+		}
+		if len(ward) == 0 {
+			return "", s.speaksFor(ctx, g.Grantor, "")
+		}
+	}
+	// Candidates in turn; of each the one that is possible.
+	try := func(found []string) (string, bool) {
+		if ward != nil {
+			found = slices.DeleteFunc(found, func(store string) bool { return !slices.Contains(ward, store) })
+		}
+		slices.Sort(found)
+		found = slices.Compact(found)
+		if len(found) == 1 {
+			return found[0], true
+		}
+		return "", false
+	}
+	if g.Scope != "" && s.privacy.Contexts != nil {
+		contexts, err := s.contexts(ctx, g.Scope)
+		if err != nil {
+			return "", err
+		}
+		var found []string
+		for _, x := range contexts {
+			found = append(found, x.Store)
+		}
+		if store, ok := try(found); ok {
+			return store, nil
+		}
+	}
+	if store, ok := try(slices.Clone(ward)); ok {
+		return store, nil
+	}
+	if g.Scope != "" && g.Scope != s.privacy.All {
+		found, err := s.storesOfMemory(ctx, g.Scope)
+		if err != nil {
+			return "", err
+		}
+		if store, ok := try(found); ok {
+			return store, nil
+		}
+	}
+	for _, from := range []func(context.Context) ([]string, error){s.stores, s.storesOfRecords, s.storesOfWards} {
+		found, err := from(ctx)
+		if err != nil {
+			return "", err
+		}
+		if store, ok := try(found); ok {
+			return store, nil
+		}
+	}
+	return "", fail(Validation, "Say it with --store.", "nothing says in which store this consent counts")
+}
+
+func (s *session) storesOfMemory(ctx context.Context, key string) ([]string, error) {
+	prefix, _, _ := strings.Cut(key, ":")
+	m := s.privacy.Of(prefix)
+	if m == nil {
+		return nil, nil
+	}
+	rows, err := s.conn.Query(ctx, "SELECT "+catalog.QuoteIdent(m.Store)+"::pg_catalog.text FROM "+m.Relation.Name.SQL()+" WHERE "+catalog.QuoteIdent(m.Key)+" = $1", key)
+	if err != nil {
+		return nil, answered(err)
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return out, answered(err)
+}
+
+// storesOfRecords are those in which the caller has consented before.
+func (s *session) storesOfRecords(ctx context.Context) ([]string, error) {
+	x := s.privacy.Consents
+	rows, err := s.conn.Query(ctx, "SELECT DISTINCT "+catalog.QuoteIdent(x.Store)+"::pg_catalog.text FROM "+x.Relation.Name.SQL()+" WHERE "+catalog.QuoteIdent(x.Grantor)+" = $1 LIMIT 100", s.entity)
+	if err != nil {
+		return nil, answered(err)
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return out, answered(err)
+}
+
+// storesOfWards are those in which the caller speaks for anybody.
+func (s *session) storesOfWards(ctx context.Context) ([]string, error) {
+	g := s.privacy.Guardians
+	if g == nil {
+		return nil, nil
+	}
+	if _, listed := s.policy.Table(g.Relation.Name); !listed {
+		return nil, nil
+	}
+	rows, err := s.conn.Query(ctx, "SELECT DISTINCT "+catalog.QuoteIdent(g.Store)+"::pg_catalog.text FROM "+g.Relation.Name.SQL()+" WHERE "+catalog.QuoteIdent(g.Guardian)+" = $1 LIMIT 100", s.entity)
+	if err != nil {
+		return nil, answered(err)
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return out, answered(err)
+}
+
+// stamped tells whether the policy sets a column whatever the caller sends.
+func stamped(stamps []policy.Stamp, column string) bool {
+	return slices.ContainsFunc(stamps, func(s policy.Stamp) bool { return s.Column == column && s.Unless == nil })
+}

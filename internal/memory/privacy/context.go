@@ -1,0 +1,254 @@
+package privacy
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// Context is a context that the caller takes part in, or one of its own.
+type Context struct {
+	Name         string   `json:"context"`
+	Store        string   `json:"store"`
+	Participants []string `json:"participants"`
+	Access       []string `json:"default_access_grants"` // what new memories are granted to
+	Owner        bool     `json:"owner"`                 // the store is the caller's own
+	Enters       bool     `json:"enters"`                // the caller may enter it
+}
+
+// Entry is a context to enter, or to make.
+type Entry struct {
+	Context      string
+	Store        string   // "": the caller's own
+	Participants []string // of a new context; or to be added, which is for its owner
+	Access       []string // of a new context: what new memories are granted to; nil: its participants and itself
+	Role         string   // as whom; the credential says which roles the caller has
+	Reason       string
+}
+
+// Entered is a context that can be entered, and how.
+type Entered struct {
+	Context
+	Made     bool     `json:"created"`
+	Added    []string `json:"added"` // participants that were not there
+	Role     string   `json:"role,omitempty"`
+	RoleHeld *bool    `json:"role_held,omitempty"` // false: the credential does not have it, and it gives nothing
+	Setting  string   `json:"sql"`                 // how a connection of SQL enters it
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// Contexts are those that the caller may enter, and those of its own stores.
+func (d *Desk) Contexts(ctx context.Context, c identity.Caller) ([]Context, error) {
+	s, err := d.open(ctx, c, "", "")
+	if err != nil {
+		return nil, err
+	}
+	defer s.close(ctx)
+	return s.contexts(ctx, "")
+}
+
+// Context is one of them.
+func (d *Desk) Context(ctx context.Context, c identity.Caller, name string) ([]Context, error) {
+	if err := id("the context", name); err != nil {
+		return nil, err
+	}
+	s, err := d.open(ctx, c, "", "")
+	if err != nil {
+		return nil, err
+	}
+	defer s.close(ctx)
+	out, err := s.contexts(ctx, name)
+	if err == nil && len(out) == 0 {
+		err = missing("context")
+	}
+	return out, err
+}
+
+// contexts are those that the caller sees; of one name, or all.
+func (s *session) contexts(ctx context.Context, name string) ([]Context, error) {
+	x := s.privacy.Contexts
+	if x == nil {
+		return nil, fail(NotFound, "The DBA writes contexts: under privacy in the policy.", "this database has no contexts")
+	}
+	stores, err := s.stores(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defaults := "NULL::pg_catalog.text"
+	if x.Defaults.Column != "" {
+		defaults = catalog.QuoteIdent(x.Defaults.Column) + "::pg_catalog.text"
+	}
+	sql := "SELECT " + catalog.QuoteIdent(x.Name) + "::pg_catalog.text, " + catalog.QuoteIdent(x.Store) + "::pg_catalog.text, " + catalog.QuoteIdent(x.Participants.Column) + "::pg_catalog.text, " + defaults + " FROM " + x.Relation.Name.SQL()
+	var args []any
+	if name != "" {
+		sql, args = sql+" WHERE "+catalog.QuoteIdent(x.Name)+" = $1", append(args, name)
+	}
+	rows, err := s.conn.Query(ctx, sql+" ORDER BY 1, 2 LIMIT 1000", args...)
+	if err != nil {
+		return nil, answered(err)
+	}
+	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Context, error) {
+		var c Context
+		var participants, access *string
+		if err := row.Scan(&c.Name, &c.Store, &participants, &access); err != nil {
+			return c, err
+		}
+		c.Participants, _ = decode(x.Participants, participants)
+		if x.Defaults.Column != "" {
+			c.Access, _ = decode(x.Defaults, access)
+		}
+		if len(c.Access) == 0 { // as new memories inherit
+			c.Access = append(slices.Clone(c.Participants), c.Name)
+		}
+		if c.Participants == nil {
+			c.Participants = []string{}
+		}
+		c.Owner = slices.Contains(stores, c.Store)
+		c.Enters = c.Owner || slices.ContainsFunc(s.ids, func(id string) bool { return slices.Contains(c.Participants, id) })
+		return c, nil
+	})
+	if out == nil {
+		out = []Context{}
+	}
+	return out, answered(err)
+}
+
+// Enter says how a context is entered, which each call and each connection does for itself. Where there is none of that name,
+// the owner of a store makes it; participants are added where the owner asks, and by nobody else.
+func (d *Desk) Enter(ctx context.Context, c identity.Caller, e Entry) (*Entered, error) {
+	return d.enter(ctx, c, e, false)
+}
+
+// Make makes a context, and does not if it is there.
+func (d *Desk) Make(ctx context.Context, c identity.Caller, e Entry) (*Entered, error) {
+	return d.enter(ctx, c, e, true)
+}
+
+func (d *Desk) enter(ctx context.Context, c identity.Caller, e Entry, anew bool) (*Entered, error) {
+	participants, err := ids("participants", e.Participants)
+	if err != nil {
+		return nil, err
+	}
+	access, err := ids("access", e.Access)
+	if err != nil {
+		return nil, err
+	}
+	if err := firstError(id("the context", e.Context), optional("the store", e.Store), optional("the role", e.Role)); err != nil {
+		return nil, err
+	}
+	s, err := d.open(ctx, c, "", e.Reason)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close(ctx)
+	found, err := s.contexts(ctx, e.Context)
+	if err != nil {
+		return nil, err
+	}
+	found = slices.DeleteFunc(found, func(x Context) bool { return e.Store != "" && x.Store != e.Store || !x.Enters })
+	if mine := slices.DeleteFunc(slices.Clone(found), func(x Context) bool { return !x.Owner }); len(found) > 1 && len(mine) == 1 && e.Store == "" && len(participants) > 0 {
+		found = mine
+	}
+	out := &Entered{Added: []string{}}
+	switch {
+	case len(found) == 0:
+		if out.Context, err = s.make(ctx, e, participants, access); err != nil {
+			return nil, err
+		}
+		out.Made, out.Added = true, participants
+	case anew:
+		return nil, fail(Conflict, "Enter it, or take another name.", "there is such a context already")
+	default:
+		out.Context = found[0]
+		if e.Access != nil {
+			return nil, fail(Conflict, "Leave it out. Its owner changes it by SQL.", "the context is there already, and says what new memories are granted to")
+		}
+		if more := without(participants, out.Participants); len(more) > 0 {
+			if len(found) > 1 {
+				return nil, fail(Validation, "Say which with --store.", "there are %d contexts of this name", len(found))
+			}
+			if err := s.join(ctx, &out.Context, more); err != nil {
+				return nil, err
+			}
+			out.Added = more
+		}
+	}
+	if err := s.enter(ctx, e.Context); err != nil { // the database has the last word
+		return nil, err
+	}
+	if e.Role != "" {
+		held := slices.Contains(s.ids, e.Role) || slices.Contains(s.ids, "role:"+e.Role)
+		out.Role, out.RoleHeld = e.Role, &held
+	}
+	out.Setting = "SET " + s.privacy.Setting + " = " + catalog.QuoteLiteral(e.Context)
+	return out, nil
+}
+
+// make inserts a context into a store of the caller's own. That there is one of this name which the caller does not see, nobody
+// is told: the name is its own in each store.
+func (s *session) make(ctx context.Context, e Entry, participants, access []string) (Context, error) {
+	x := s.privacy.Contexts
+	stores, err := s.stores(ctx)
+	if err != nil {
+		return Context{}, err
+	}
+	switch {
+	case len(stores) == 0 || e.Store != "" && !slices.Contains(stores, e.Store):
+		return Context{}, missing("context")
+	case e.Store == "" && len(stores) > 1:
+		return Context{}, fail(Validation, "Say which with --store.", "you have %d stores", len(stores))
+	case e.Store != "":
+		stores = []string{e.Store}
+	}
+	columns, values := []string{x.Store, x.Name, x.Participants.Column}, []any{stores[0], e.Context, encode(x.Participants, participants)}
+	if e.Access != nil {
+		if x.Defaults.Column == "" {
+			return Context{}, fail(Validation, "Leave it out.", "contexts have no grants of their own here")
+		}
+		columns, values = append(columns, x.Defaults.Column), append(values, encode(x.Defaults, access))
+	}
+	if _, err := s.conn.Exec(ctx, "INSERT INTO "+x.Relation.Name.SQL()+" ("+quoted(columns)+") VALUES ("+places(len(columns))+")", values...); err != nil {
+		return Context{}, answered(err)
+	}
+	if len(access) == 0 {
+		access = append(slices.Clone(participants), e.Context)
+	}
+	return Context{Name: e.Context, Store: stores[0], Participants: participants, Access: access, Owner: true, Enters: true}, nil
+}
+
+// join adds participants to a context of the caller's own.
+func (s *session) join(ctx context.Context, c *Context, more []string) error {
+	if !c.Owner {
+		return fail(Forbidden, "Enter it without --participants, or ask its owner.", "who takes part in a context is for its owner to say")
+	}
+	x := s.privacy.Contexts
+	list := append(slices.Clone(c.Participants), more...)
+	tag, err := s.conn.Exec(ctx, "UPDATE "+x.Relation.Name.SQL()+" SET "+catalog.QuoteIdent(x.Participants.Column)+" = $1 WHERE "+catalog.QuoteIdent(x.Name)+" = $2 AND "+catalog.QuoteIdent(x.Store)+" = $3",
+		encode(x.Participants, list), c.Name, c.Store)
+	switch {
+	case err != nil:
+		return answered(err)
+	case tag.RowsAffected() == 0:
+		return missing("context")
+	}
+	if x.Defaults.Column == "" || slices.Equal(c.Access, append(slices.Clone(c.Participants), c.Name)) {
+		c.Access = append(slices.Clone(list), c.Name)
+	}
+	c.Participants = list
+	return nil
+}
+
+// EnteredBy tells how a role is said, for those who print it.
+func (e *Entered) EnteredBy() string {
+	if e.RoleHeld != nil && !*e.RoleHeld {
+		return strings.TrimPrefix(e.Role, "role:") + " is no role of your credential's: it gives nothing"
+	}
+	return ""
+}

@@ -1,0 +1,191 @@
+package privacy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// Desk works on one database. It is safe for concurrent use.
+type Desk struct {
+	Policy  func() *policy.Policy                                     // the one in force; nil: none is
+	Connect func(context.Context, identity.Caller) (*pgx.Conn, error) // as the caller, through the proxy
+	Logins  func() map[string]map[string]string                       // the attributes of the agents of this database
+	Control func(context.Context) (*pgx.Conn, error)                  // as the control role; for Audit
+	Wall    func(context.Context) (*pgx.Conn, error)                  // as the agent's role, not through the proxy; for Audit
+
+	Patience time.Duration // how long a call waits for a row that somebody else holds; 0: 5 s, less than a face waits, which could not say what became of it
+}
+
+// session is a caller's connection, with what it was made for.
+type session struct {
+	conn    *pgx.Conn
+	policy  *policy.Policy
+	privacy *policy.Privacy
+	entity  string
+	ids     []string // the entity and its roles
+}
+
+// section returns the policy, if it has what is asked for.
+func (d *Desk) section() (*policy.Policy, *policy.Privacy, error) {
+	p := d.Policy()
+	if p == nil || p.Privacy() == nil {
+		return nil, nil, fail(NotFound, "The DBA writes privacy: in the policy, which says where memories and grants stand.", "this database has no memories that are granted")
+	}
+	return p, p.Privacy(), nil
+}
+
+// attributes are a caller's: of its login, and what its token says besides.
+func (d *Desk) attributes(c identity.Caller) map[string]string {
+	out := map[string]string{}
+	for name, value := range d.Logins()[c.Agent] {
+		out[name] = value
+	}
+	for name, value := range c.Claims {
+		out[name] = value
+	}
+	return out
+}
+
+// own are the ids of somebody with these attributes: the entity, then its roles.
+func own(p *policy.Privacy, attributes map[string]string) (entity string, all []string) {
+	entity = attributes[p.Entity]
+	if entity != "" {
+		all = append(all, entity)
+	}
+	for _, name := range p.Roles {
+		value, ok := attributes[name]
+		if !ok {
+			continue
+		}
+		if list, isList := predicate.ParseArray(value); isList {
+			for _, e := range list {
+				if e != nil {
+					all = append(all, *e)
+				}
+			}
+		} else if value != "" {
+			all = append(all, value)
+		}
+	}
+	return entity, all
+}
+
+// open connects as the caller, in a context or in none.
+func (d *Desk) open(ctx context.Context, c identity.Caller, inContext, why string) (*session, error) {
+	p, section, err := d.section()
+	if err != nil {
+		return nil, err
+	}
+	if c.Role != identity.Agent || c.Agent == "" {
+		return nil, fail(Forbidden, "Use the token of an agent: pgconsent token add --role agent.", "only an agent has memories: this token is that of a %s", c.Role)
+	}
+	if err := firstError(optional("the context", inContext), reason(why)); err != nil {
+		return nil, err
+	}
+	entity, all := own(section, d.attributes(c))
+	if entity == "" {
+		return nil, fail(Forbidden, "The configuration gives each agent its attributes.", "nothing says who this agent is")
+	}
+	conn, err := d.Connect(ctx, c)
+	if err != nil {
+		return nil, answered(err)
+	}
+	s := &session{conn: conn, policy: p, privacy: section, entity: entity, ids: all}
+	patience := d.Patience
+	if patience == 0 {
+		patience = 5 * time.Second
+	}
+	set := "SET lock_timeout = " + strconv.FormatInt(patience.Milliseconds(), 10)
+	if why != "" {
+		set += "; SET pgconsent.reason = " + catalog.QuoteLiteral(why)
+	}
+	if _, err := conn.Exec(ctx, set); err != nil {
+		s.close(ctx)
+		return nil, answered(err)
+	}
+	if inContext != "" {
+		if err := s.enter(ctx, inContext); err != nil {
+			s.close(ctx)
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (s *session) close(ctx context.Context) { _ = s.conn.Close(context.WithoutCancel(ctx)) }
+
+// enter sets the context. One that is not there and one that the caller takes no part in are alike.
+func (s *session) enter(ctx context.Context, name string) error {
+	if s.privacy.Setting == "" {
+		return fail(NotFound, "The DBA writes context: under privacy in the policy.", "this database has no contexts")
+	}
+	before, after, _ := strings.Cut(s.privacy.Setting, ".")
+	_, err := s.conn.Exec(ctx, "SET "+catalog.QuoteIdent(before)+"."+catalog.QuoteIdent(after)+" = "+catalog.QuoteLiteral(name))
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == string(sqlstate.InsufficientPrivilege) {
+		return missing("context")
+	}
+	return answered(err)
+}
+
+// decode reads a list as its column holds it; nil, false: it is none.
+func decode(l predicate.List, value *string) ([]string, bool) {
+	if value == nil {
+		return nil, false
+	}
+	out := []string{}
+	if l.Form == predicate.GrantText {
+		elements, ok := predicate.ParseArray(*value)
+		for _, e := range elements {
+			if e == nil {
+				return nil, false
+			}
+			out = append(out, *e)
+		}
+		return out, ok
+	}
+	var elements []any
+	if json.Unmarshal([]byte(*value), &elements) != nil || elements == nil {
+		return nil, false
+	}
+	for _, e := range elements {
+		s, ok := e.(string)
+		if !ok {
+			return nil, false
+		}
+		out = append(out, s)
+	}
+	return out, true
+}
+
+// encode writes a list as its column holds it, as text.
+func encode(l predicate.List, list []string) string {
+	if l.Form == predicate.GrantText {
+		quoted := make([]string, len(list))
+		for i, e := range list {
+			quoted[i] = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(e) + `"`
+		}
+		return "{" + strings.Join(quoted, ",") + "}"
+	}
+	if list == nil {
+		list = []string{}
+	}
+	out, err := json.Marshal(list)
+	if err != nil {
+		panic("privacy: texts are plain data: " + err.Error())
+	}
+	return string(out)
+}

@@ -1,0 +1,317 @@
+package privacy
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// withoutDatabase is a desk over memories in a table notes. Reaching for its database is an error that tells so.
+func withoutDatabase(t *testing.T) *Desk {
+	t.Helper()
+	var columns []catalog.Column
+	for _, name := range []string{"id", "store", "content", "subjects", "grants"} {
+		columns = append(columns, catalog.Column{Name: name, Type: "text"})
+	}
+	snap := catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 150000, SearchPath: []string{"public"},
+		Relations: []*catalog.Relation{
+			{Name: catalog.Name{Schema: "public", Name: "notes"}, Kind: catalog.Table, PrimaryKey: []string{"id"},
+				Columns: columns},
+		}})
+	doc, err := policy.Parse("policy.yaml", []byte(`version: 1
+attributes:
+  user: { type: text, source: credential }
+  roles: { type: "text[]", source: credential }
+  team: { type: text, source: credential }
+privacy:
+  entity: user
+  roles: [roles, team]
+  all: "*"
+  memories: [ { tables: { note: notes }, store: store, content: content, subjects: subjects, grants: grants } ]
+tables: { notes: { rows: open } }
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := policy.Compile(doc, snap)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unreachable := func(context.Context) (*pgx.Conn, error) { return nil, errReached }
+	return &Desk{
+		Policy:  func() *policy.Policy { return compiled },
+		Connect: func(context.Context, identity.Caller) (*pgx.Conn, error) { return nil, errReached },
+		Logins: func() map[string]map[string]string {
+			return map[string]map[string]string{"ash": {"user": "si:ash"}, "nobody": {"team": "vets"}}
+		},
+		Control: unreachable, Wall: unreachable,
+	}
+}
+
+var errReached = errors.New("the database was asked")
+
+func as(agent string) identity.Caller {
+	return identity.Caller{Name: "token of " + agent, Role: identity.Agent, Agent: agent, Database: "kernle"}
+}
+
+// operations are all that a caller can ask of a desk, asked for rightly.
+func operations(d *Desk, c identity.Caller) map[string]func() error {
+	ctx := context.Background()
+	only := func(_ any, err error) error { return err }
+	return map[string]func() error{
+		"add":        func() error { return only(d.Add(ctx, c, New{Content: "x"})) },
+		"grant":      func() error { return only(d.Grant(ctx, c, Change{ID: "note:1", Who: []string{"si:rex"}})) },
+		"revoke":     func() error { return only(d.Revoke(ctx, c, Change{ID: "note:1", Who: []string{"si:rex"}})) },
+		"consent":    func() error { return only(d.Consent(ctx, c, Give{Grantee: "si:rex"})) },
+		"withdraw":   func() error { return only(d.Withdraw(ctx, c, Give{Grantee: "si:rex"})) },
+		"contexts":   func() error { return only(d.Contexts(ctx, c)) },
+		"context":    func() error { return only(d.Context(ctx, c, "ctx:x")) },
+		"enter":      func() error { return only(d.Enter(ctx, c, Entry{Context: "ctx:x"})) },
+		"make":       func() error { return only(d.Make(ctx, c, Entry{Context: "ctx:x"})) },
+		"audit":      func() error { return only(d.Audit(ctx, c, Question{ID: "note:1"})) },
+		"whom":       func() error { _, _, err := d.Whom(ctx, c, 5); return err },
+		"drawn":      func() error { return only(d.Drawn(ctx, c, "")) },
+		"generalize": func() error { return only(d.Generalize(ctx, c, Generalization{Source: "note:1", Belief: "x"})) },
+	}
+}
+
+// An agent that somebody is known by gets as far as the database; a subject as far as what subjects may ask; nobody
+// else does.
+func TestWhoMayAsk(t *testing.T) {
+	d := withoutDatabase(t)
+	subjects := []string{"audit", "whom", "drawn"}
+	for what, c := range map[string]identity.Caller{
+		"an agent": as("ash"), "a subject": {Role: identity.Subject, Subject: "human:sean"},
+		"an admin": {Role: identity.Admin, Name: "admin"}, "an operator": {Role: identity.Operator, Name: "op"},
+		"a system": {Role: identity.System, Name: "system"}, "an agent without a name": as(""),
+		"an agent without an entity": as("nobody"), "an agent of another configuration": as("who"),
+		"a subject without an id": {Role: identity.Subject},
+	} {
+		for name, ask := range operations(d, c) {
+			err := ask()
+			switch {
+			case what == "an agent" && name == "generalize":
+				refused(t, what+": "+name, err, NotFound, "PC404") // this policy has no place for beliefs
+			case what == "an agent", what == "a subject" && slices.Contains(subjects, name):
+				if !errors.Is(err, errReached) {
+					t.Errorf("%s: %s: %v", what, name, err)
+				}
+			case name == "generalize":
+				refused(t, what+": "+name, err, NotFound, "PC404")
+			default:
+				refused(t, what+": "+name, err, Forbidden, "42501")
+			}
+		}
+	}
+}
+
+// A token may say who its bearer is. Without the name of an agent it opens no session all the same.
+func TestClaimsDoNotNameTheAgent(t *testing.T) {
+	d, c := withoutDatabase(t), as("")
+	c.Claims = map[string]string{"user": "si:ash"}
+	_, err := d.Contexts(t.Context(), c)
+	refused(t, "without a name", err, Forbidden, "42501")
+	c.Agent = "ash"
+	if _, err := d.Contexts(t.Context(), c); !errors.Is(err, errReached) {
+		t.Errorf("with a name: %v", err)
+	}
+}
+
+// Without a policy, or without the section in it, there is nothing to ask for.
+func TestWithoutAPolicyThereIsNothing(t *testing.T) {
+	d := withoutDatabase(t)
+	doc, err := policy.Parse("policy.yaml", []byte("version: 1\nattributes: {}\ntables: {}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bare, err := policy.Compile(doc, catalog.NewSnapshot(catalog.Spec{ServerVersion: 150000}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, p := range map[string]*policy.Policy{"no policy": nil, "no section": bare} {
+		d.Policy = func() *policy.Policy { return p }
+		for name, ask := range operations(d, as("ash")) {
+			refused(t, what+": "+name, ask(), NotFound, "PC404")
+		}
+	}
+}
+
+// What is malformed is refused before anybody connects.
+func TestMalformedCallsReachNoDatabase(t *testing.T) {
+	d, c, ctx := withoutDatabase(t), as("ash"), context.Background()
+	const quoted = `["human:sean"]`
+	bad, many := []string{quoted}, make([]string, maxIDs+1)
+	only := func(_ any, err error) error { return err }
+	for what, err := range map[string]error{
+		"add: subjects":      only(d.Add(ctx, c, New{Content: "x", Subjects: bad})),
+		"add: many subjects": only(d.Add(ctx, c, New{Content: "x", Subjects: many})),
+		"add: consent":       only(d.Add(ctx, c, New{Content: "x", Consent: bad})),
+		"add: access":        only(d.Add(ctx, c, New{Content: "x", Access: bad})),
+		"add: no content":    only(d.Add(ctx, c, New{Content: " \n"})),
+		"add: much content":  only(d.Add(ctx, c, New{Content: strings.Repeat("x", maxContent+1)})),
+		"add: store":         only(d.Add(ctx, c, New{Content: "x", Store: quoted})),
+		"add: source":        only(d.Add(ctx, c, New{Content: "x", Source: quoted})),
+		"add: told":          only(d.Add(ctx, c, New{Content: "x", Told: quoted})),
+		"add: no kind":       only(d.Add(ctx, c, New{Content: "x", Kind: "notes"})),
+		"add: context":       only(d.Add(ctx, c, New{Content: "x", Context: quoted})),
+		"add: reason":        only(d.Add(ctx, c, New{Content: "x", Reason: "a\nb"})),
+		"grant: nobody":      only(d.Grant(ctx, c, Change{ID: "note:1"})),
+		"grant: who":         only(d.Grant(ctx, c, Change{ID: "note:1", Who: bad})),
+		"grant: consent":     only(d.Grant(ctx, c, Change{ID: "note:1", Who: []string{"x"}, Consent: bad})),
+		"grant: id":          only(d.Grant(ctx, c, Change{ID: quoted, Who: []string{"x"}})),
+		"grant: reason":      only(d.Grant(ctx, c, Change{ID: "note:1", Who: []string{"x"}, Reason: "a\nb"})),
+		"revoke: evidence": only(d.Revoke(ctx, c, Change{ID: "note:1", Who: []string{"x"},
+			Consent: []string{"x"}})),
+		"revoke: nobody":        only(d.Revoke(ctx, c, Change{ID: "note:1"})),
+		"consent: no grantee":   only(d.Consent(ctx, c, Give{})),
+		"consent: an id alone":  only(d.Consent(ctx, c, Give{ID: "consent:1"})),
+		"consent: grantor":      only(d.Consent(ctx, c, Give{Grantee: "x", Grantor: quoted})),
+		"consent: scope":        only(d.Consent(ctx, c, Give{Grantee: "x", Scope: quoted})),
+		"consent: store":        only(d.Consent(ctx, c, Give{Grantee: "x", Store: quoted})),
+		"withdraw: no grantee":  only(d.Withdraw(ctx, c, Give{})),
+		"withdraw: id":          only(d.Withdraw(ctx, c, Give{ID: quoted})),
+		"context: none":         only(d.Context(ctx, c, "")),
+		"context: name":         only(d.Context(ctx, c, quoted)),
+		"enter: none":           only(d.Enter(ctx, c, Entry{})),
+		"enter: participants":   only(d.Enter(ctx, c, Entry{Context: "x", Participants: bad})),
+		"enter: access":         only(d.Enter(ctx, c, Entry{Context: "x", Access: bad})),
+		"enter: store":          only(d.Enter(ctx, c, Entry{Context: "x", Store: quoted})),
+		"enter: role":           only(d.Enter(ctx, c, Entry{Context: "x", Role: quoted})),
+		"audit: nothing":        only(d.Audit(ctx, c, Question{})),
+		"audit: both":           only(d.Audit(ctx, c, Question{Subject: "x", ID: "y"})),
+		"audit: subject":        only(d.Audit(ctx, c, Question{Subject: quoted})),
+		"audit: id":             only(d.Audit(ctx, c, Question{ID: quoted})),
+		"audit: no kind":        only(d.Audit(ctx, c, Question{ID: "x", Kind: "notes"})),
+		"audit: place":          only(d.Audit(ctx, c, Question{ID: "x", After: "x"})),
+		"drawn: place":          only(d.Drawn(ctx, c, "x")),
+		"generalize: source":    only(d.Generalize(ctx, c, Generalization{Source: quoted, Belief: "x"})),
+		"generalize: no source": only(d.Generalize(ctx, c, Generalization{Belief: "x"})),
+		"generalize: empty":     only(d.Generalize(ctx, c, Generalization{Source: "x", Belief: "\u2003"})),
+		"generalize: long": only(d.Generalize(ctx, c, Generalization{Source: "x",
+			Belief: strings.Repeat("x", maxBelief+1)})),
+		"generalize: long note": only(d.Generalize(ctx, c, Generalization{Source: "x", Belief: "x",
+			Note: strings.Repeat("x", maxNote+1)})),
+		"generalize: access": only(d.Generalize(ctx, c, Generalization{Source: "x", Belief: "x", Access: bad})),
+	} {
+		refused(t, what, err, Validation, "PC422")
+	}
+	// A record that is revoked by its id needs no grantee.
+	if _, err := d.Withdraw(ctx, c, Give{ID: "consent:1"}); !errors.Is(err, errReached) {
+		t.Errorf("withdraw by an id: %v", err)
+	}
+}
+
+// The entity comes first, then its roles: a list's elements, or a text that is no list as it is.
+func TestWhoSomebodyIs(t *testing.T) {
+	p := &policy.Privacy{Entity: "user", Roles: []string{"roles", "team"}}
+	for _, c := range []struct {
+		attributes map[string]string
+		entity     string
+		all        []string
+	}{
+		{nil, "", nil},
+		{map[string]string{"user": "si:ash"}, "si:ash", []string{"si:ash"}},
+		{map[string]string{"user": "human:vet", "roles": `{role:vet,"role:b c",NULL}`, "team": "team:a"}, "human:vet",
+			[]string{"human:vet", "role:vet", "role:b c", "team:a"}},
+		{map[string]string{"user": "human:vet", "roles": "{}", "team": ""}, "human:vet", []string{"human:vet"}},
+		{map[string]string{"roles": "{role:vet}"}, "", []string{"role:vet"}},
+		{map[string]string{"user": "x", "roles": "role:vet", "other": "role:admin"}, "x", []string{"x", "role:vet"}},
+	} {
+		if entity, all := own(p, c.attributes); entity != c.entity || !slices.Equal(all, c.all) {
+			t.Errorf("%v: %q %q, want %q %q", c.attributes, entity, all, c.entity, c.all)
+		}
+	}
+	// What a token says counts before what the configuration says of its agent.
+	caller := as("ash")
+	caller.Claims = map[string]string{"user": "human:guest", "team": "team:a"}
+	if got := withoutDatabase(t).attributes(caller); got["user"] != "human:guest" || got["team"] != "team:a" ||
+		len(got) != 2 {
+		t.Errorf("attributes %v", got)
+	}
+}
+
+// A list is read as its column holds it; what is no list of texts is none.
+func TestListsAsColumnsHoldThem(t *testing.T) {
+	array, document := predicate.List{Column: "c", Form: predicate.GrantText},
+		predicate.List{Column: "c", Form: predicate.GrantJSON}
+	for _, c := range []struct {
+		list  predicate.List
+		value string
+		want  []string // nil: it is none
+	}{
+		{array, `{}`, []string{}}, {array, `{a,"b c"}`, []string{"a", "b c"}}, {array, `{a,NULL}`, nil},
+		{array, `["a"]`, nil}, {array, ``, nil}, {array, `{{a}}`, nil},
+		{document, `[]`, []string{}}, {document, `["a", "b c"]`, []string{"a", "b c"}},
+		{document, `["a", null]`, nil}, {document, `["a", 1]`, nil}, {document, `[["a"]]`, nil},
+		{document, `null`, nil}, {document, `{}`, nil}, {document, `"a"`, nil}, {document, ``, nil},
+		{document, `["a"`, nil}, {document, `{a}`, nil},
+	} {
+		if got, ok := decode(c.list, &c.value); ok != (c.want != nil) || ok && !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q %v, want %q", c.value, got, ok, c.want)
+		}
+	}
+	if got, ok := decode(array, nil); ok || got != nil {
+		t.Errorf("NULL: %q", got)
+	}
+	for _, list := range []predicate.List{array, document} {
+		for _, ids := range [][]string{nil, {}, {"a"}, {"human:sean", `b"\c`, "d,e", "{f}", "NULL"}} {
+			written := encode(list, ids)
+			if got, ok := decode(list, &written); !ok || !slices.Equal(got, ids) {
+				t.Errorf("%q is written as %s, and read as %q", ids, written, got)
+			}
+		}
+	}
+	if got := encode(document, nil); got != "[]" {
+		t.Errorf("no ids are written as %s", got)
+	}
+}
+
+// What the policy has no place for is said, not looked for.
+func TestWhatThePolicyDoesNotHave(t *testing.T) {
+	s, ctx := &session{privacy: &policy.Privacy{}, entity: "si:ash"}, context.Background()
+	_, err := s.contexts(ctx, "")
+	refused(t, "contexts", err, NotFound, "PC404")
+	refused(t, "entering one", s.enter(ctx, "ctx:x"), NotFound, "PC404")
+	// A store is its owner's id where no table says whose it is; nobody speaks for anybody where no table says so.
+	if got, err := s.stores(ctx); err != nil || !slices.Equal(got, []string{"si:ash"}) {
+		t.Errorf("stores %q, %v", got, err)
+	}
+	if got, err := s.wards(ctx, "dog:bella"); err != nil || got != nil {
+		t.Errorf("wards %q, %v", got, err)
+	}
+	if got, err := s.storesOfWards(ctx); err != nil || got != nil {
+		t.Errorf("stores of wards %q, %v", got, err)
+	}
+	refused(t, "speaking for somebody", s.speaksFor(ctx, "dog:bella", "ash"), Forbidden, "42501")
+}
+
+func TestAColumnIsStamped(t *testing.T) {
+	stamps := []policy.Stamp{{Column: "grantor"}, {Column: "source", Unless: predicate.Open{}}}
+	for column, want := range map[string]bool{"grantor": true, "source": false, "other": false} {
+		if got := stamped(stamps, column); got != want {
+			t.Errorf("%s: %v", column, got)
+		}
+	}
+}
+
+func TestARoleThatIsNotHeldIsSaid(t *testing.T) {
+	yes, no := true, false
+	for _, c := range []struct {
+		held *bool
+		says bool
+	}{{nil, false}, {&yes, false}, {&no, true}} {
+		got := (&Entered{Role: "role:vet", RoleHeld: c.held}).EnteredBy()
+		if strings.HasPrefix(got, "vet is no role") != c.says || c.says != (got != "") {
+			t.Errorf("%v: %q", c.held, got)
+		}
+	}
+}

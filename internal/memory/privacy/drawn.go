@@ -1,0 +1,132 @@
+package privacy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// Drawn is a belief that was made of a private memory, as the owner of both is told.
+type Drawn struct {
+	Belief     Row       `json:"belief"` // who sees it, and what became of its grants
+	Text       string    `json:"text"`
+	Source     string    `json:"source"`                // the memory's id; it may be gone
+	SourceKind string    `json:"source_kind,omitempty"` // where the policy keeps it
+	Note       string    `json:"abstraction_note,omitempty"`
+	At         time.Time `json:"at,omitzero"`  // when; zero: nobody noted it
+	By         string    `json:"by,omitempty"` // who made it: the entity, or a role of the database; "": nobody noted it
+}
+
+// Drawings are the beliefs of a caller's, the newest first.
+type Drawings struct {
+	List []Drawn `json:"generalizations"`
+	Next string  `json:"next,omitempty" doc:"There are more than are listed: ask again with after set to this."`
+}
+
+// mostDrawn are the beliefs of one answer.
+const mostDrawn = 50
+
+// Drawn lists which memories of the caller's stores were made general, into what, and who sees that. Others than the owner of a store
+// are told of none: which memory a belief was drawn from is its owner's alone to know.
+func (d *Desk) Drawn(ctx context.Context, c identity.Caller, after string) (*Drawings, error) {
+	at, err := place(after)
+	if err != nil {
+		return nil, err
+	}
+	p, section, err := d.section()
+	if err != nil {
+		return nil, err
+	}
+	caller, err := d.looker(section, c)
+	if err != nil {
+		return nil, err
+	}
+	control, err := d.Control(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = control.Close(context.WithoutCancel(ctx)) }()
+	a := auditor{policy: p, privacy: section, control: control, stores: map[string]*matter{}}
+	rows, err := control.Query(ctx, "SELECT kind, key, store, coalesce(text, ''), source, source_kind, note, at FROM pgconsent.privacy_drawn($1, $2, $3)", caller, at, mostDrawn+1)
+	if err != nil {
+		return nil, fmt.Errorf("look at what was drawn from memories: %w", err)
+	}
+	type link struct {
+		kind, key, store, at string
+		Drawn
+	}
+	links, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (l link, err error) {
+		err = row.Scan(&l.kind, &l.key, &l.store, &l.Text, &l.Source, &l.SourceKind, &l.Note, &l.at)
+		l.At, _ = time.Parse(time.RFC3339Nano, l.at)
+		return l, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look at what was drawn from memories: %w", err)
+	}
+	out := &Drawings{List: []Drawn{}}
+	if len(links) > mostDrawn {
+		links = links[:mostDrawn]
+		last := links[mostDrawn-1]
+		out.Next = placed(last.at, last.key, last.Source)
+	}
+	var beliefs []found
+	for _, l := range links {
+		of, err := a.rows(ctx, caller, "", l.kind, l.key, nil, 2)
+		if err != nil {
+			return nil, err
+		}
+		beliefs = append(beliefs, of...)
+	}
+	reports, err := a.reports(ctx, d, caller, beliefs)
+	if err != nil {
+		return nil, err
+	}
+	var keys []string
+	for _, l := range links {
+		keys = append(keys, l.key)
+	}
+	makers, err := a.makers(ctx, section.Generalize, keys)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range links {
+		i := slices.IndexFunc(reports, func(r Row) bool { return r.Kind == l.kind && r.ID == l.key && r.Store == l.store })
+		if i < 0 {
+			continue // it has gone meanwhile
+		}
+		l.Belief = reports[i]
+		l.By = makers[[2]string{l.key, l.store}]
+		if h := l.Belief.History; l.By == "" && len(h) > 0 { // made before that was noted: whoever first granted it
+			l.By = h[0].By
+		}
+		out.List = append(out.List, l.Drawn)
+	}
+	return out, nil
+}
+
+// makers tell who has drawn beliefs, by their keys and stores.
+func (a auditor) makers(ctx context.Context, g *policy.Generalize, keys []string) (map[[2]string]string, error) {
+	out := map[[2]string]string{}
+	if g == nil || len(keys) == 0 {
+		return out, nil
+	}
+	rows, err := a.control.Query(ctx, `SELECT e.key, coalesce(e.store, ''), `+doer+`
+		FROM pgconsent.privacy_event AS e WHERE e.relation = $1 AND e.key = ANY ($2) AND e.did = 'draw' ORDER BY e.number DESC`, g.Link.Relation.Name.String(), keys, forgotten)
+	if err == nil {
+		var key, store, by string
+		_, err = pgx.ForEachRow(rows, []any{&key, &store, &by}, func() error { // the first one stays
+			out[[2]string{key, store}] = by
+			return nil
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look at who has drawn what: %w", err)
+	}
+	return out, nil
+}

@@ -1,0 +1,74 @@
+package privacy
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// Error is an error with the name under which faces show it. It wraps a *sqlstate.Error, and names nothing that is hidden.
+type Error struct {
+	name string
+	err  *sqlstate.Error
+}
+
+func (e *Error) Error() string { return e.err.Message }
+
+// Unwrap returns the *sqlstate.Error.
+func (e *Error) Unwrap() error { return e.err }
+
+// Name is stable.
+func (e *Error) Name() string { return e.name }
+
+// The names.
+const (
+	NotFound   = "PrivacyNotFoundError"
+	Forbidden  = "PrivacyForbiddenError"
+	Validation = "PrivacyValidationError"
+	Conflict   = "PrivacyConflictError"
+	Busy       = "PrivacyBusyError"    // somebody else holds the row; nothing was changed
+	Blocked    = "PrivacyBlockedError" // a belief tells whom its source is about
+	Refused    = "PrivacyRefusedError" // by the policy or the proxy, for another reason: the SQLSTATE says which
+)
+
+var codes = map[string]sqlstate.Code{
+	NotFound: sqlstate.ConsentNotFound, Forbidden: sqlstate.InsufficientPrivilege, Validation: sqlstate.ConsentValidation, Blocked: sqlstate.ConsentValidation, Conflict: sqlstate.ConsentConflict,
+}
+
+func fail(name, hint, format string, args ...any) *Error {
+	return &Error{name, sqlstate.New(codes[name], sqlstate.ReasonConsent, "%s", fmt.Sprintf(format, args...)).WithHint("%s", hint)}
+}
+
+// Missing is the one answer for what is not there and for what the caller may not know of.
+func missing(what string) *Error {
+	return fail(NotFound, "Ids match whole: upper and lower case differ. What you may not see is not there.", "there is no such %s for you", what)
+}
+
+const lockTimeout = "55P03"
+
+// answered turns what the proxy answered into an error of ours. Its texts are those that any client of this caller gets.
+func answered(err error) error {
+	var pg *pgconn.PgError
+	if err == nil || !errors.As(err, &pg) {
+		return err
+	}
+	name := Refused
+	switch {
+	case pg.Code == lockTimeout:
+		return &Error{Busy, sqlstate.New(lockTimeout, sqlstate.ReasonConsent, "another transaction has changed the row and holds it: nothing was changed").
+			WithHint("Try again. The policy's transaction_timeout under limits says how long an agent's transaction lasts at most; pgconsent agent disable ends its sessions.")}
+	case pg.Code == "22P02": // an id that is none of the column's type is nobody's
+		return missing("row")
+	case pg.Code == string(sqlstate.InsufficientPrivilege):
+		name = Forbidden
+	case pg.Code == "23505":
+		name = Conflict
+	case strings.HasPrefix(pg.Code, "22"):
+		name = Validation
+	}
+	return &Error{name, sqlstate.New(sqlstate.Code(pg.Code), sqlstate.ReasonConsent, "%s", pg.Message).WithHint("%s", pg.Hint)}
+}

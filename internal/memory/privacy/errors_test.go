@@ -1,0 +1,89 @@
+package privacy
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/memory/generalize"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// What the proxy and the database answer has a name of ours, keeps its SQLSTATE and text, and shows no detail.
+func TestNamesOfWhatTheProxyAnswers(t *testing.T) {
+	for code, want := range map[string]struct{ name, code string }{
+		"42501": {Forbidden, "42501"},
+		"23505": {Conflict, "23505"},
+		"22023": {Validation, "22023"},
+		"22021": {Validation, "22021"},
+		"22P02": {NotFound, "PC404"}, // no id of the column's type, so nobody's
+		"55P03": {Busy, "55P03"},
+		"23503": {Refused, "23503"},
+		"57014": {Refused, "57014"},
+		"2F000": {Refused, "2F000"},
+	} {
+		err := answered(fmt.Errorf("asked: %w", &pgconn.PgError{Code: code, Message: "said", Hint: "do so",
+			Detail: "Key (id)=(secret)"}))
+		refused(t, code, err, want.name, want.code)
+		var state *sqlstate.Error
+		if errors.As(err, &state) && (state.Detail != "" || want.code == code && code != "55P03" &&
+			(err.Error() != "said" || state.Hint != "do so")) {
+			t.Errorf("%s: %+v", code, state)
+		}
+	}
+	other := errors.New("the connection broke")
+	if got := answered(other); got != other {
+		t.Errorf("what is no answer of a database: %v", got)
+	}
+	if err := answered(nil); err != nil {
+		t.Errorf("no error: %v", err)
+	}
+}
+
+func TestEachNameHasItsSQLSTATE(t *testing.T) {
+	for name, code := range map[string]string{NotFound: "PC404", Forbidden: "42501", Validation: "PC422",
+		Blocked: "PC422", Conflict: "PC409"} {
+		refused(t, name, fail(name, "a hint", "%d of %s", 2, "x"), name, code)
+	}
+	refused(t, "missing", missing("memory"), NotFound, "PC404")
+}
+
+// A name blocks, whatever the caller accepts; what may be one blocks until the caller says that it is none; nothing
+// else does.
+func TestWhatBlocksABelief(t *testing.T) {
+	warned := func(check generalize.Check) generalize.Report {
+		return generalize.Report{Verdict: generalize.Warned, Findings: []generalize.Finding{{Check: check,
+			Level: generalize.Warn}}}
+	}
+	advised := generalize.Report{Verdict: generalize.Warned,
+		Findings: []generalize.Finding{{Check: generalize.EntityName, Level: generalize.Advisory}}}
+	for _, c := range []struct {
+		what           string
+		report         generalize.Report
+		asked, accepts bool // it blocks, of whom warnings are not accepted, or are
+	}{
+		{"nothing", generalize.Report{Verdict: generalize.Clear}, false, false},
+		{"a name", generalize.Report{Verdict: generalize.Blocked}, true, true},
+		{"what may be a name", warned(generalize.EntityName), true, false},
+		{"a date", warned(generalize.Specificity), false, false},
+		{"advice about a name", advised, false, false},
+	} {
+		for accept, blocks := range map[bool]bool{false: c.asked, true: c.accepts} {
+			err := blocked(c.report, accept)
+			if !blocks {
+				if err != nil {
+					t.Errorf("%s, accepted %v: %v", c.what, accept, err)
+				}
+				continue
+			}
+			refused(t, c.what, err, Blocked, "PC422")
+			var told *BlockedError
+			if !errors.As(err, &told) || told.Name() != Blocked || told.Report.Verdict != c.report.Verdict ||
+				told.Error() == "" {
+				t.Errorf("%s, accepted %v: %v tells nothing of the report", c.what, accept, err)
+			}
+		}
+	}
+}

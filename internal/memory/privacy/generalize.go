@@ -1,0 +1,345 @@
+package privacy
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/memory/generalize"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// The bounds of what a belief is judged by.
+const (
+	maxBelief  = 16384   // bytes
+	maxNote    = 4096    // bytes
+	maxTexts   = 2000    // of the caller's other memories, by which words count as rare
+	maxRead    = 4 << 20 // bytes of them
+	maxAliases = 1000    // of those whom the source is about
+)
+
+// Generalization is a belief to be made of what a private memory taught.
+type Generalization struct {
+	Source  string // the memory's id
+	Kind    string // of the source; "": as its id begins, else any
+	Belief  string
+	Note    string   // how it was abstracted
+	Access  []string // nil: what the context gives; empty: nobody
+	Context string
+	Reason  string
+
+	Accept bool // what may be a form of a name, and is not sure to be one, is none
+	Check  bool // judge, and make nothing
+}
+
+// Generalized is what became of it.
+type Generalized struct {
+	Memory   *Memory  // nil: it was only judged
+	Repeated bool     // this belief was drawn from this memory before: it is that one
+	About    []string // whom the source is about
+	Report   generalize.Report
+}
+
+// BlockedError is the refusal of a belief that may tell whom its source is about. Nothing was made. It wraps an *Error.
+type BlockedError struct {
+	refused *Error
+	Report  generalize.Report
+}
+
+func (e *BlockedError) Error() string { return e.refused.Error() }
+
+// Unwrap returns the *Error.
+func (e *BlockedError) Unwrap() error { return e.refused }
+
+// Name implements consent.Named.
+func (e *BlockedError) Name() string { return e.refused.Name() }
+
+// blocked is the refusal that a report asks for, or nil. A date or a rare word is for the caller to judge; a name is not, and
+// what may be one is none only if the caller says so.
+func blocked(r generalize.Report, accept bool) error {
+	switch {
+	case r.Verdict == generalize.Blocked:
+		return &BlockedError{fail(Blocked, "Say it without what the report calls block: names of those whom the memory is about, in whatever form, and its id.",
+			"the text tells whom the private memory is about: nothing was made"), r}
+	case !accept && slices.ContainsFunc(r.Findings, func(f generalize.Finding) bool {
+		return f.Check == generalize.EntityName && f.Level == generalize.Warn
+	}):
+		return &BlockedError{fail(Blocked, "Say it in other words; or, if what the report warns of as a name is none, ask again with accept_warnings.",
+			"the text may tell whom the private memory is about: nothing was made"), r}
+	}
+	return nil
+}
+
+// Generalize makes a belief from a private memory of the caller's, if it does not tell whom that is about. The memory stays as
+// private as it was. That one was drawn from the other is noted where the owner of the store sees it. What the caller does not
+// see does not exist, and counts for nothing.
+func (d *Desk) Generalize(ctx context.Context, c identity.Caller, g Generalization) (*Generalized, error) {
+	access, err := ids("access", g.Access)
+	if err != nil {
+		return nil, err
+	}
+	if err := firstError(id("the source", g.Source), text("the belief", g.Belief, maxBelief), text("the note", g.Note, maxNote)); err != nil {
+		return nil, err
+	}
+	if strings.TrimSpace(g.Belief) == "" {
+		return nil, fail(Validation, "Say what was learned.", "the belief is empty")
+	}
+	_, section, err := d.section()
+	if err != nil {
+		return nil, err
+	}
+	if section.Generalize == nil {
+		return nil, fail(NotFound, "The DBA writes generalize: under privacy in the policy.", "nothing says where beliefs go that are drawn from memories")
+	}
+	s, err := d.open(ctx, c, g.Context, g.Reason)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close(ctx)
+	if s.privacy.Generalize == nil { // another policy has come
+		return nil, fail(Conflict, "Try again.", "the policy has changed")
+	}
+	tx, err := s.conn.Begin(ctx)
+	if err != nil {
+		return nil, answered(err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	src, err := s.source(ctx, tx, g.Kind, g.Source, !g.Check)
+	if err != nil {
+		return nil, err
+	}
+	subjects, err := s.named(ctx, tx, src)
+	if err != nil {
+		return nil, err
+	}
+	corpus := &generalize.Corpus{}
+	if err := s.texts(ctx, tx, corpus, src); err != nil {
+		return nil, err
+	}
+	in := generalize.Input{SourceID: src.id, Source: src.content, Subjects: subjects, Texts: []string{g.Belief}, Corpus: corpus.Of, Documents: corpus.Documents()}
+	if g.Note != "" {
+		in.Texts = append(in.Texts, g.Note)
+	}
+	out := &Generalized{About: src.subjects, Report: generalize.Judge(in)}
+	if g.Check {
+		return out, nil
+	}
+	if err := blocked(out.Report, g.Accept); err != nil {
+		return nil, err
+	}
+	if g.Access == nil {
+		access = nil
+	}
+	if out.Memory, err = s.drawn(ctx, tx, src, g, access); err != nil || out.Memory != nil {
+		out.Repeated = true
+		return out, err
+	}
+	if out.Memory, err = s.draw(ctx, tx, src, g, access); err != nil {
+		return nil, err
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return nil, answered(err)
+	}
+	return out, nil
+}
+
+// original is the memory that a belief is drawn from.
+type original struct {
+	of       *policy.Memories
+	id       string
+	store    string
+	content  string
+	teller   string
+	subjects []string
+}
+
+// source reads a memory as the caller sees it. One that the caller may change is locked, so that the same belief is drawn from
+// it once; who may not change it can make nothing of it, for what was drawn from which stands in its store.
+func (s *session) source(ctx context.Context, tx pgx.Tx, kind, key string, lock bool) (*original, error) {
+	candidates := s.privacy.Memories
+	prefix, _, _ := strings.Cut(key, ":")
+	if kind != "" {
+		m := s.privacy.Of(kind)
+		if m == nil {
+			return nil, noKind(s.privacy)
+		}
+		candidates = []*policy.Memories{m}
+	} else if m := s.privacy.Of(prefix); m != nil {
+		candidates = []*policy.Memories{m}
+	}
+	var out *original
+	for _, m := range candidates {
+		sql := "SELECT " + selected(m) + ", " + catalog.QuoteIdent(m.Content) + "::pg_catalog.text FROM " + m.Relation.Name.SQL() + " WHERE " + catalog.QuoteIdent(m.Key) + " = $1"
+		rows, err := tx.Query(ctx, sql, key)
+		if err != nil {
+			return nil, answered(err)
+		}
+		found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*original, error) { return readOriginal(row, m) })
+		if err != nil {
+			return nil, answered(err)
+		}
+		if len(found) == 0 {
+			continue
+		}
+		if out != nil {
+			return nil, fail(Conflict, "Say of which kind it is: "+out.of.Kind+" or "+m.Kind+".", "there are several memories with this id")
+		}
+		out = found[0]
+	}
+	if out == nil {
+		return nil, missing("memory")
+	}
+	if out.subjects == nil {
+		return nil, fail(Conflict, "Its owner writes a list there, by SQL.", "whom this memory is about is no list")
+	}
+	if lock {
+		m := out.of
+		if _, err := tx.Exec(ctx, "SELECT 1 FROM "+m.Relation.Name.SQL()+" WHERE "+catalog.QuoteIdent(m.Key)+" = $1 FOR UPDATE", key); err != nil {
+			return nil, answered(err)
+		}
+	}
+	return out, nil
+}
+
+// readOriginal reads what source selects. No list of subjects: nil.
+func readOriginal(row pgx.CollectableRow, m *policy.Memories) (*original, error) {
+	out := &original{of: m}
+	var store, teller, told, subjects, grants, evidence, content *string
+	if err := row.Scan(&out.id, &store, &teller, &told, &subjects, &grants, &evidence, &content); err != nil {
+		return nil, err
+	}
+	for into, value := range map[*string]*string{&out.store: store, &out.teller: teller, &out.content: content} {
+		if value != nil {
+			*into = *value
+		}
+	}
+	out.subjects, _ = decode(m.Subjects, subjects)
+	return out, nil
+}
+
+// named are those whom a text must not name: whom the memory is about, and who told it, with what else the caller knows that
+// they are called.
+func (s *session) named(ctx context.Context, tx pgx.Tx, src *original) ([]generalize.Subject, error) {
+	who := slices.Clone(src.subjects)
+	if src.teller != "" && !slices.Contains(s.ids, src.teller) && !slices.Contains(who, src.teller) {
+		who = append(who, src.teller)
+	}
+	out := []generalize.Subject{}
+	for _, w := range who {
+		out = append(out, generalize.Subject{ID: w})
+	}
+	a := s.privacy.Generalize.Aliases
+	if a == nil || len(who) == 0 {
+		return out, nil
+	}
+	rows, err := tx.Query(ctx, "SELECT "+catalog.QuoteIdent(a.Subject)+"::pg_catalog.text, "+catalog.QuoteIdent(a.Alias)+"::pg_catalog.text FROM "+a.Relation.Name.SQL()+
+		" WHERE "+catalog.QuoteIdent(a.Store)+"::pg_catalog.text = $1 AND "+catalog.QuoteIdent(a.Subject)+" = ANY ($2::pg_catalog.text[]) LIMIT $3", src.store, who, maxAliases+1)
+	if err != nil {
+		return nil, answered(err)
+	}
+	var subject, alias *string
+	n := 0
+	if _, err := pgx.ForEachRow(rows, []any{&subject, &alias}, func() error {
+		n++
+		for i := range out {
+			if subject != nil && alias != nil && out[i].ID == *subject {
+				out[i].Aliases = append(out[i].Aliases, *alias)
+			}
+		}
+		return nil
+	}); err != nil {
+		return nil, answered(err)
+	}
+	if n > maxAliases {
+		return nil, fail(Validation, "Write only names there that somebody is called.", "those whom the memory is about have more than %d other names", maxAliases)
+	}
+	return out, nil
+}
+
+// texts reads memories of the caller's, the source among them, by which words count as rare.
+func (s *session) texts(ctx context.Context, tx pgx.Tx, corpus *generalize.Corpus, src *original) error {
+	corpus.Add(src.content)
+	bytes := len(src.content)
+	for _, m := range s.privacy.Memories {
+		left := maxTexts - corpus.Documents()
+		if left <= 0 || bytes > maxRead {
+			break
+		}
+		key := catalog.QuoteIdent(m.Key)
+		rows, err := tx.Query(ctx, "SELECT "+key+"::pg_catalog.text, "+catalog.QuoteIdent(m.Content)+"::pg_catalog.text FROM "+m.Relation.Name.SQL()+" ORDER BY "+key+" LIMIT $1", left)
+		if err != nil {
+			return answered(err)
+		}
+		for rows.Next() && bytes <= maxRead {
+			var id, content *string
+			if err := rows.Scan(&id, &content); err != nil {
+				rows.Close()
+				return answered(err)
+			}
+			if content != nil && (m != src.of || id == nil || *id != src.id) {
+				corpus.Add(*content)
+				bytes += len(*content)
+			}
+		}
+		rows.Close()
+		if err := rows.Err(); err != nil {
+			return answered(err)
+		}
+	}
+	return nil
+}
+
+// drawn finds the same belief, drawn from the same memory before and granted to the same; nil: there is none.
+func (s *session) drawn(ctx context.Context, tx pgx.Tx, src *original, g Generalization, access []string) (*Memory, error) {
+	m, l := s.privacy.Generalize.Into, s.privacy.Generalize.Link
+	from, values := catalog.QuoteIdent(l.Source)+" = $2 AND "+catalog.QuoteIdent(l.Store)+"::pg_catalog.text = $3", []any{g.Belief, src.id, src.store}
+	if l.Kind != "" {
+		from, values = from+" AND "+catalog.QuoteIdent(l.Kind)+" = $4", append(values, src.of.Kind)
+	}
+	rows, err := tx.Query(ctx, "SELECT "+selected(m)+" FROM "+m.Relation.Name.SQL()+" WHERE "+catalog.QuoteIdent(m.Content)+" = $1 AND "+catalog.QuoteIdent(m.Key)+
+		" IN (SELECT "+catalog.QuoteIdent(l.Made)+" FROM "+l.Relation.Name.SQL()+" WHERE "+from+") ORDER BY "+catalog.QuoteIdent(m.Key)+" LIMIT 100", values...)
+	if err != nil {
+		return nil, answered(err)
+	}
+	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*Memory, error) {
+		memory, _, err := scan(row, m)
+		return memory, err
+	})
+	if err != nil {
+		return nil, answered(err)
+	}
+	for _, f := range found {
+		if access == nil || len(without(access, f.Access))+len(without(f.Access, access)) == 0 {
+			return f, nil
+		}
+	}
+	return nil, nil
+}
+
+// draw makes the belief, about nobody, and notes what it was drawn from.
+func (s *session) draw(ctx context.Context, tx pgx.Tx, src *original, g Generalization, access []string) (*Memory, error) {
+	m, l := s.privacy.Generalize.Into, s.privacy.Generalize.Link
+	columns, values := []string{m.Store, m.Content, m.Subjects.Column}, []any{src.store, g.Belief, encode(m.Subjects, nil)}
+	if access != nil {
+		columns, values = append(columns, m.Grants.Column), append(values, encode(m.Grants, access))
+	}
+	out, _, err := scan(tx.QueryRow(ctx, "INSERT INTO "+m.Relation.Name.SQL()+" ("+quoted(columns)+") VALUES ("+places(len(columns))+") RETURNING "+selected(m), values...), m)
+	if err != nil {
+		return nil, answered(err)
+	}
+	columns, values = []string{l.Store, l.Made, l.Source}, []any{src.store, out.ID, src.id}
+	if l.Kind != "" {
+		columns, values = append(columns, l.Kind), append(values, src.of.Kind)
+	}
+	if l.Note != "" {
+		columns, values = append(columns, l.Note), append(values, g.Note)
+	}
+	if _, err := tx.Exec(ctx, "INSERT INTO "+l.Relation.Name.SQL()+" ("+quoted(columns)+") VALUES ("+places(len(columns))+")", values...); err != nil {
+		return nil, answered(err)
+	}
+	return out, nil
+}

@@ -1,0 +1,173 @@
+//go:build unix
+
+package privacy
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+)
+
+// Who sees a memory is told to its owner, its subjects and their guardians, and is what the database shows; for others
+// there is nothing.
+func auditing(k *kernle) {
+	ctx := context.Background()
+	all := k.desk.Logins()
+	k.desk.Logins = func() map[string]map[string]string {
+		return map[string]map[string]string{"ash": all["ash"], "bella": all["bella"], "sean": all["sean"],
+			"vet": all["vet"]}
+	}
+	defer func() { k.desk.Logins = func() map[string]map[string]string { return all } }()
+	subject := func(id string) identity.Caller { return identity.Caller{Role: identity.Subject, Subject: id} }
+	control := must[*pgx.Conn](k, "connect")(k.desk.Control(ctx))
+	defer control.Close(ctx)
+	may := func(caller, about, kind, key string) []found {
+		k.Helper()
+		a := auditor{control: control}
+		return must[[]found](k, caller)(a.rows(ctx, caller, about, kind, key, nil, 100))
+	}
+	// told are all the memories that somebody may ask about, by kind and id.
+	told := func(caller string) map[string]Row {
+		k.Helper()
+		p := k.desk.Policy()
+		a := auditor{policy: p, privacy: p.Privacy(), control: control, stores: map[string]*matter{}}
+		out := map[string]Row{}
+		for _, r := range must[[]Row](k, caller)(a.reports(ctx, k.desk, caller, may(caller, "", "", ""))) {
+			out[r.Kind+" "+r.ID] = r
+		}
+		return out
+	}
+	// viewers are told as text: who, in which context, through what, with which consent, and without whose.
+	viewers := func(list []Viewer) []string {
+		out := []string{}
+		for _, v := range list {
+			text := v.Entity
+			if v.Context != "" {
+				text += " in " + v.Context
+			}
+			if text += " " + v.Through; v.Grant != "" {
+				text += " " + v.Grant
+			}
+			for _, c := range v.Consents {
+				text += " by " + c.Record
+			}
+			if len(v.Missing) > 0 {
+				text += " without " + strings.Join(v.Missing, " ")
+			}
+			out = append(out, text)
+		}
+		slices.Sort(out)
+		return out
+	}
+	if _, err := k.desk.Grant(ctx, as("ash"), Change{ID: "episode:mine", Who: []string{"si:bella"},
+		Reason: "first"}); err != nil {
+		k.Fatal(err)
+	}
+	if _, err := k.db.Connect(k, "postgres").Exec(ctx,
+		"UPDATE episodes SET access_grants = '[]' WHERE id = 'episode:mine';"+
+			" SELECT pgconsent.audit_forget('si:bella')"); err != nil {
+		k.Fatal(err)
+	}
+	owner, guardian := told("si:ash"), told("human:sean")
+	for _, c := range []struct {
+		what          string
+		told          map[string]Row
+		memory        string
+		sees, waiting []string
+		subjects      []string
+		others        int
+	}{
+		{"a memory, by its owner", owner, "episode episode:1",
+			[]string{"human:vet in ctx:health grant ctx:health by consent:2", "si:ash owner",
+				"si:bella grant si:bella by consent:1"},
+			[]string{"human:sean in ctx:health grant ctx:health without dog:bella"}, []string{"dog:bella"}, 0},
+		{"one about two, by the guardian of one", guardian, "episode episode:kid", []string{"si:ash owner"},
+			[]string{"si:new grant si:new without dog:bella"}, []string{"dog:bella"}, 1},
+		{"a public one", owner, "episode episode:public", []string{"* grant *", "human:sean grant *",
+			"human:vet grant *", "si:ash owner", "si:bella grant *"}, nil, nil, 0},
+		{"one that is granted to everybody and to somebody", owner, "episode episode:both",
+			[]string{"* grant *", "human:sean grant *", "human:vet grant *", "si:ash owner", "si:bella grant *"}, nil,
+			nil, 0},
+		{"a private one", owner, "episode episode:private", []string{"si:ash owner"}, nil, nil, 0},
+		{"one of another kind that has the id", owner, "episode_array twice", []string{"si:ash owner"}, nil,
+			[]string{"human:kid"}, 0},
+		{"one granted to what is no list", owner, "episode episode:bad", []string{"si:ash owner"}, nil, nil, 0},
+	} {
+		got, ok := c.told[c.memory]
+		k.same("sees "+c.what, viewers(got.Sees), c.sees...)
+		k.same("waits for consent, "+c.what, viewers(got.Waiting), c.waiting...)
+		k.same("whom it is about, "+c.what, got.Subjects, c.subjects...)
+		if !ok || got.Owner != "si:ash" || got.Others != c.others || got.Store != "ash" {
+			k.Errorf("%s: %+v", c.what, got)
+		}
+	}
+	if _, ok := guardian["episode episode:public"]; ok {
+		k.Errorf("a guardian is told of %d memories, a public one among them", len(guardian))
+	}
+	if list := may("human:kid", "", "", ""); len(list) != 3 || slices.ContainsFunc(list,
+		func(f found) bool { return !slices.Equal(f.speaks, []string{"human:kid"}) }) {
+		k.Errorf("a subject may ask about %+v", list)
+	}
+	// What became of grants, the first first.
+	h := owner["episode episode:mine"].History
+	if len(h) != 2 || h[0].Did != "grant" || h[0].Reason != "first" || h[0].By != "si:ash" ||
+		!slices.Equal(h[0].Who, []string{forgotten}) || h[0].At.IsZero() || h[1].Did != "revoke" ||
+		h[1].By != "postgres" {
+		k.Errorf("what became of it: %+v", h)
+	}
+	// An id that begins as a kind is of that kind alone.
+	if out := must[*Report](k, "both")(k.desk.Audit(ctx, as("ash"), Question{ID: "twice"})); len(out.Rows) != 2 ||
+		out.Next != "" {
+		k.Errorf("of two memories with an id %d are told", len(out.Rows))
+	}
+	_, err := k.desk.Audit(ctx, as("ash"), Question{ID: "episode:array"})
+	refused(k.T, "by an id of another kind", err, NotFound, "PC404")
+
+	// About a subject, in pages: each memory once, in their order; a place opens nothing to others.
+	first := must[*Report](k, "a page")(k.desk.Audit(ctx, as("ash"), Question{Subject: "dog:page", Most: 2}))
+	last := must[*Report](k, "the last page")(k.desk.Audit(ctx, as("ash"), Question{Subject: "dog:page", Most: 1,
+		After: first.Next}))
+	if len(first.Rows) != 2 || first.Rows[0].ID != "episode:page1" || first.Rows[1].ID != "episode:page2" ||
+		first.Next == "" || len(last.Rows) != 1 || last.Rows[0].ID != "episode:page3" || last.Next != "" {
+		k.Errorf("in pages: %+v, %+v", first, last)
+	}
+	if out, err := k.desk.Audit(ctx, subject("si:mallory"), Question{Subject: "dog:page",
+		After: first.Next}); err != nil || len(out.Rows) != 0 || out.Next != "" {
+		k.Errorf("a place that somebody else was given: %+v, %v", out, err)
+	}
+	for what, list := range map[string][]found{
+		"who sees it": may("si:bella", "", "", "episode:1"), "a guardian elsewhere": may("human:mallory", "", "",
+			"episode:1"), "another subject": may("human:mira", "", "", "episode:1"),
+		"the owner, of nobody there": may("si:ash", "dog:bell", "", ""), "the owner, of a longer id": may("si:ash",
+			"", "", "episode:11"), "the owner, of another kind": may("si:ash", "", "belief", "episode:1"),
+		"who speaks for another": may("human:sean", "human:kid", "", ""), "a role": may("role:vet", "", "",
+			"episode:1"), "nobody": may("", "", "", "episode:1"),
+	} {
+		if len(list) != 0 {
+			k.Errorf("%s may ask about %+v", what, list)
+		}
+	}
+	_, err = k.desk.Audit(ctx, as("bella"), Question{ID: "episode:1"})
+	refused(k.T, "asked by who sees it", err, NotFound, "PC404")
+
+	for _, c := range []struct {
+		by   identity.Caller
+		most int
+		want []string
+		more bool
+	}{
+		{as("sean"), 5, []string{"dog:bella"}, false},
+		{as("ash"), 2, []string{"dog:bella", "dog:page"}, true},
+		{as("ash"), 3, []string{"dog:bella", "dog:page", "human:kid"}, false},
+	} {
+		got, more, err := k.desk.Whom(ctx, c.by, c.most)
+		if err != nil || more != c.more {
+			k.Errorf("whom %s %s may ask about: more %v, %v", c.by.Agent, c.by.Subject, more, err)
+		}
+		k.same("whom "+c.by.Agent+c.by.Subject+" may ask about", got, c.want...)
+	}
+}

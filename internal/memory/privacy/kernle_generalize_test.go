@@ -1,0 +1,162 @@
+//go:build unix
+
+package privacy
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/memory/generalize"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// A belief is made of what the caller sees and may change, once, unless it tells whom its source is about; from which
+// memory it was drawn, the owner alone is told.
+func generalizing(k *kernle) {
+	ctx := context.Background()
+	draw := func(by string, g Generalization) (*Generalized, error) { return k.desk.Generalize(ctx, as(by), g) }
+	counts := func() string {
+		return k.value("SELECT (SELECT count(*) FROM beliefs) || ' beliefs, ' || " +
+			"(SELECT count(*) FROM generalizations) || ' links'")
+	}
+	const belief = "Heart murmurs in small breeds need exercise" // dog:bella has the alias "breeds" in the store of si:mallory
+	first := Generalization{Source: "episode:told", Belief: belief, Note: "of direct care", Access: []string{"*"},
+		Reason: "to share"}
+	for _, c := range []struct{ what, belief, note string }{{"an alias, in the note", "Exercise helps",
+		"learned of Bellissima"}} {
+		g := first
+		g.Belief, g.Note, g.Accept = c.belief, c.note, true
+		_, err := draw("ash", g)
+		refused(k.T, c.what, err, Blocked, "PC422")
+	}
+	for id, want := range map[string][]generalize.Subject{
+		"episode:told": {{ID: "dog:bella", Aliases: []string{"Bellissima"}}, {ID: "vet:smith"}},
+		// the store of si:mallory has another alias
+		"episode:mine": {{ID: "dog:bella", Aliases: []string{"Bellissima"}}},
+		// its own name is no secret of ash's
+		"episode:kid": {{ID: "human:kid"}, {ID: "dog:bella", Aliases: []string{"Bellissima"}}}, "episode:private": {},
+	} {
+		s := k.session("ash")
+		tx := must[pgx.Tx](k, "begin")(s.conn.Begin(ctx))
+		src := must[*original](k, id)(s.source(ctx, tx, "", id, false))
+		if diff := cmp.Diff(want, must[[]generalize.Subject](k, id)(s.named(ctx, tx, src))); diff != "" {
+			k.Errorf("whom a text drawn from %s must not name: %s", id, diff)
+		}
+		_ = tx.Rollback(ctx)
+	}
+	check := first
+	check.Check, check.Belief = true, "Bella needs exercise"
+	if out, err := draw("ash", check); err != nil || out.Memory != nil || out.Report.Verdict != generalize.Blocked ||
+		!slices.Equal(out.About, []string{"dog:bella"}) {
+		k.Errorf("only judged: %+v, %v", out, err)
+	}
+	if got := counts(); got != "0 beliefs, 0 links" {
+		k.Errorf("nothing was to be made: %s", got)
+	}
+
+	made := must[*Generalized](k, "a belief")(draw("ash", first))
+	m := made.Memory
+	if m == nil || made.Repeated || m.Kind != "belief" || m.Store != "ash" || len(m.Subjects) != 0 ||
+		!slices.Equal(m.Access, []string{"*"}) || !slices.Equal(made.About, []string{"dog:bella"}) {
+		k.Fatalf("%+v", made)
+	}
+	if got := k.value("SELECT concat_ws(' ', stack_id, belief_id = '" + m.ID + "', source_kind, source_id, abstraction_note) " +
+		"FROM generalizations"); got != "ash t episode episode:told of direct care" {
+		k.Errorf("noted %s", got)
+	}
+	again := first
+	again.Access, again.Note = nil, "other"
+	if out, err := draw("ash", again); err != nil || !out.Repeated || out.Memory.ID != m.ID {
+		k.Errorf("the same, whatever is granted and noted: %+v, %v", out, err)
+	}
+	for _, c := range []struct {
+		what   string
+		source string
+		belief string
+		access []string
+		same   bool
+	}{
+		{"the same", "episode:told", belief, []string{"*"}, true},
+		{"of whatever grants", "episode:told", belief, nil, true},
+		{"for nobody", "episode:told", belief, []string{}, false},
+		{"for more", "episode:told", belief, []string{"*", "si:bella"}, false},
+		{"for others", "episode:told", belief, []string{"si:bella"}, false},
+		{"of another memory", "episode:grant", belief, nil, false},
+		{"another", "episode:told", belief + ".", nil, false},
+	} {
+		s := k.session("ash")
+		tx := must[pgx.Tx](k, "begin")(s.conn.Begin(ctx))
+		src := must[*original](k, c.source)(s.source(ctx, tx, "", c.source, false))
+		if got, err := s.drawn(ctx, tx, src, Generalization{Belief: c.belief}, c.access); err != nil ||
+			(got != nil) != c.same {
+			k.Errorf("a belief drawn before, %s: %+v, %v", c.what, got, err)
+		}
+		_ = tx.Rollback(ctx)
+	}
+	before := counts()
+	for _, c := range []struct {
+		what, by   string
+		g          Generalization
+		name, code string
+	}{
+		{"of what is hidden", "bella", Generalization{Source: "episode:private"}, NotFound, "PC404"},
+		{"of what is another's", "bella", Generalization{Source: "episode:public"}, Forbidden, "42501"},
+	} {
+		c.g.Belief = "Dogs rest"
+		_, err := draw(c.by, c.g)
+		refused(k.T, "a belief "+c.what, err, c.name, c.code)
+	}
+	for _, c := range []struct{ what, id, kind, name, code string }{
+		{"that is not", "episode:none", "", NotFound, "PC404"},
+		{"of a kind that it is not", "episode:told", "belief", NotFound, "PC404"},
+		{"of no kind", "episode:told", "stacks", Validation, "PC422"},
+		{"of two kinds", "twice", "", Conflict, "PC409"},
+		{"about nobody knows whom", "episode:unknown", "", Conflict, "PC409"},
+		{"of the kind that is said", "twice", "episode_array", "", ""},
+	} {
+		s := k.session("ash")
+		tx := must[pgx.Tx](k, "begin")(s.conn.Begin(ctx))
+		src, err := s.source(ctx, tx, c.kind, c.id, true)
+		switch _ = tx.Rollback(ctx); {
+		case c.name != "":
+			refused(k.T, "a source "+c.what, err, c.name, c.code)
+		case err != nil || src.content != "The other of two" || src.store != "ash" ||
+			!slices.Equal(src.subjects, []string{"human:kid"}):
+			k.Errorf("a source %s: %+v, %v", c.what, src, err)
+		}
+	}
+	if got := counts(); got != before {
+		k.Errorf("refused, and %s became %s", before, got)
+	}
+
+	drawn := must[*Drawings](k, "drawn")(k.desk.Drawn(ctx, as("ash"), ""))
+	i := slices.IndexFunc(drawn.List, func(d Drawn) bool { return d.Belief.ID == m.ID })
+	if len(drawn.List) != 1 || drawn.Next != "" || i < 0 {
+		k.Fatalf("drawn: %+v", drawn)
+	}
+	if d := drawn.List[i]; d.Text != belief || d.Source != "episode:told" || d.SourceKind != "episode" ||
+		d.Note != "of direct care" || d.By != "si:ash" || d.At.IsZero() || len(d.Belief.Sees) < 2 {
+		k.Errorf("drawn: %+v", d)
+	}
+	if out := must[*Drawings](k, "others")(k.desk.Drawn(ctx, identity.Caller{Role: identity.Subject,
+		Subject: "dog:bella"}, "")); len(out.List) != 0 {
+		k.Errorf("a subject is told of %+v", out)
+	}
+	k.Run("by another policy", func(t *testing.T) {
+		k := k.in(t)
+		k.differently(func(p *policy.Privacy) {
+			g := *p.Generalize
+			g.Aliases = nil
+			p.Generalize = &g
+		})
+		if got, err := k.session("ash").named(ctx, nil, &original{subjects: []string{"dog:bella"},
+			teller: "dog:bella"}); err != nil || len(got) != 1 || got[0].Aliases != nil {
+			t.Errorf("without aliases: %+v, %v", got, err)
+		}
+	})
+}

@@ -1,0 +1,378 @@
+//go:build unix
+
+package privacy
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/internal/dev/world"
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/policy"
+	harness "github.com/pgconsent/pgconsent/test/instance"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// rows are few, each for a reason: the store of si:ash; one of si:mallory, who uses the names of others; two of si:two.
+const rows = `
+INSERT INTO stacks VALUES ('ash', 'si:ash'), ('mallory', 'si:mallory'), ('left', 'si:two'), ('right', 'si:two');
+INSERT INTO guardians VALUES ('ash', 'dog:bella', 'human:sean'), ('mallory', 'dog:bella', 'human:mallory'),
+  ('ash', 'dog:rex', 'human:mira'), ('mallory', 'dog:rex', 'human:mira'), ('mallory', 'dog:gin', 'human:gina'),
+  ('left', 'dog:lou', 'human:lou'), ('right', 'dog:lou', 'human:lou');
+INSERT INTO privacy_contexts (stack_id, context_id, participants, default_access_grants) VALUES
+  ('ash', 'ctx:health', '["human:sean", "si:bella", "role:vet"]', '["human:sean", "ctx:health"]'),
+  ('mallory', 'ctx:health', '["si:mallory"]', '["*"]'),
+  ('ash', 'ctx:talk', '["si:bella", "human:mira"]', '[]'), ('ash', 'ctx:broken', '{"si:bella": true}', '["*"'),
+  ('left', 'ctx:two', '["si:bella"]', '[]'), ('right', 'ctx:two', '[]', '[]');
+INSERT INTO consent_records (id, stack_id, grantor, grantee, scope, granted_at, revoked_at) VALUES
+  ('consent:1', 'ash', 'human:sean', 'si:bella', '*', '2026-01-05', NULL),
+  ('consent:2', 'ash', 'human:sean', 'role:vet', 'ctx:health', '2026-01-06', NULL),
+  ('consent:3', 'ash', 'human:mira', 'si:bella', '*', '2026-01-07', '2026-02-01'),
+  ('consent:ward', 'ash', 'dog:bella', 'si:rex', '*', '2026-01-08', NULL),
+  ('consent:own', 'ash', 'si:bella', 'si:rex', '*', '2026-01-08', NULL),
+  ('consent:left', 'left', 'human:lou', 'si:bella', '*', '2026-01-09', NULL),
+  ('consent:right', 'right', 'human:lou', 'si:bella', 'ctx:two', '2026-01-09', NULL);
+INSERT INTO aliases (stack_id, subject, alias) VALUES ('ash', 'dog:bella', 'Bellissima'),
+  ('mallory', 'dog:bella', 'breeds');
+INSERT INTO episodes (id, stack_id, content, source_entity, subject_ids, access_grants) VALUES
+  ('episode:1', 'ash', 'Bella has a heart murmur', NULL, '["dog:bella"]', '["si:bella", "ctx:health"]'),
+  ('episode:private', 'ash', 'What I keep to myself', NULL, '[]', '[]'),
+  ('episode:kid', 'ash', 'What the child said', NULL, '["human:kid", "dog:bella"]', '["si:bella", "si:new"]'),
+  ('episode:public', 'ash', 'Small breeds need exercise', NULL, '[]', '["*"]'),
+  ('episode:both', 'ash', 'Small breeds are small', NULL, '[]', '["*", "si:new"]'),
+  ('episode:grant', 'ash', 'To be granted', NULL, '["dog:bella"]', '["human:sean"]'),
+  ('episode:_', 'ash', 'Of an odd id', NULL, '[]', '[]'), ('Episode:grant', 'ash', 'In capitals', NULL, '[]', '[]'),
+  ('episode:held', 'ash', 'Held by another transaction', NULL, '[]', '["si:bella"]'),
+  ('episode:bad', 'ash', 'What it is granted to is no list', NULL, '[]', '{"*": 1}'),
+  ('episode:unknown', 'ash', 'About nobody knows whom', NULL, '["x"', '[]'),
+  ('twice', 'ash', 'One of two', NULL, '["human:kid"]', '["si:bella"]'),
+  ('episode:theirs', 'mallory', 'Of another store', NULL, '["dog:bella"]', '[]'),
+  ('episode:told', 'ash', 'Doctor Smith says that Bella limps', 'vet:smith', '["dog:bella"]', '[]'),
+  ('episode:mine', 'ash', 'Told by ash of Bella', 'si:ash', '["dog:bella"]', '[]'),
+  ('episode:page1', 'ash', 'x', NULL, '["dog:page"]', '[]'),
+  ('episode:page2', 'ash', 'x', NULL, '["dog:page"]', '[]'), ('episode:page3', 'ash', 'x', NULL, '["dog:page"]', '[]');
+INSERT INTO episodes_array (id, stack_id, content, subject_ids, access_grants) VALUES
+  ('twice', 'ash', 'The other of two', '{human:kid}', '{}'),
+  ('episode:array', 'ash', 'As an array', '{dog:bella}', '{human:sean}');
+`
+
+// kernle is the world's schema and policy with few rows, behind a proxy. The policy is cut to what this package decides
+// by: two tables of memories, one in each form of a list, and that of beliefs; what another SI told has tests of its
+// own.
+type kernle struct {
+	*testing.T
+	desk     *Desk
+	db       *pgtest.DB
+	proxy    *harness.Proxy
+	sessions map[string]*session
+}
+
+func start(t *testing.T) *kernle {
+	t.Helper()
+	w, err := world.Get("kernle")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(name string) string {
+		text, err := w.File(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	k := &kernle{T: t, sessions: map[string]*session{}, db: pgtest.Database(t)}
+	harness.Exec(t, k.db, read("schema.sql")+rows)
+	text := read("policy.yaml")
+	for _, table := range []string{"notes", "raw_entries", "episodes_jsonb"} {
+		text = regexp.MustCompile(`(?m)^  `+table+`:\n(    .*\n)+`).ReplaceAllString(text, "")
+	}
+	text = regexp.MustCompile(`(?m)^ *(- derived|chain): .*\n`).ReplaceAllString(text, "")
+	text = strings.NewReplacer(", note: notes", "", ", raw: raw_entries", "", ", episode_jsonb: episodes_jsonb",
+		"").Replace(text)
+	d := harness.Database{Name: "kernle", DB: k.db, Policy: text, SearchPath: []string{"public"}}
+	compiled := harness.Migrate(t, d, harness.Both).Policy
+	logins := map[string]map[string]string{}
+	var agents []harness.Agent
+	for agent, roles := range map[string]string{"ash si:ash": "{}", "bella si:bella": "{}", "sean human:sean": "{}",
+		"mira human:mira": "{}", "gina human:gina": "{}", "lou human:lou": "{}", "vet human:vet": "{role:vet}",
+		"mallory si:mallory": "{}", "two si:two": "{}"} {
+		name, entity, _ := strings.Cut(agent, " ")
+		logins[name] = map[string]string{"user": entity, "roles": roles}
+		agents = append(agents, harness.Agent{Name: name, Database: "kernle", Attributes: logins[name]})
+	}
+	k.proxy = harness.Serve(t, harness.Both, []harness.Database{d}, agents)
+	direct := func(role string) func(context.Context) (*pgx.Conn, error) {
+		return func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, k.db.DSN(role, "role-password")) }
+	}
+	k.desk = &Desk{
+		Policy: func() *policy.Policy { return compiled },
+		Connect: func(ctx context.Context, c identity.Caller) (*pgx.Conn, error) {
+			return pgx.Connect(ctx, k.proxy.DSN(c.Agent, "kernle"))
+		},
+		Logins: func() map[string]map[string]string { return logins }, Control: direct("pgconsent_control"),
+		Wall: direct("pgconsent_agent"),
+	}
+	return k
+}
+
+// in is k for a subtest.
+func (k *kernle) in(t *testing.T) *kernle { return &kernle{t, k.desk, k.db, k.proxy, k.sessions} }
+
+// session is that of an agent, opened as an operation opens it. A call of the desk opens one for itself; a test of what
+// a session finds needs no new one each time.
+func (k *kernle) session(agent string) *session {
+	k.Helper()
+	if k.sessions[agent] == nil {
+		s, err := k.desk.open(context.Background(), as(agent), "", "")
+		if err != nil {
+			k.Fatal(err)
+		}
+		k.sessions[agent] = s
+	}
+	return k.sessions[agent]
+}
+
+// value is what the superuser reads.
+func (k *kernle) value(sql string) string {
+	k.Helper()
+	var out string
+	if err := k.db.Connect(k, "postgres").QueryRow(context.Background(), sql).Scan(&out); err != nil {
+		k.Fatalf("%s: %v", sql, err)
+	}
+	return out
+}
+
+// differently changes what the policy's section says, for one subtest.
+func (k *kernle) differently(change func(*policy.Privacy)) {
+	section := k.desk.Policy().Privacy()
+	before := *section
+	k.Cleanup(func() { *section = before })
+	change(section)
+}
+
+// same expects a list of ids.
+func (k *kernle) same(what string, got []string, want ...string) {
+	k.Helper()
+	if !slices.Equal(got, want) {
+		k.Errorf("%s: %q, want %q", what, got, want)
+	}
+}
+
+// One database and one proxy serve them all: each uses rows of its own.
+func TestOverKernle(t *testing.T) {
+	k := start(t)
+	for _, c := range []struct {
+		name string
+		run  func(*kernle)
+	}{
+		{"adding", adding}, {"granting and revoking", granting}, {"what is held", held}, {"consenting", consenting},
+		{"withdrawing", withdrawing},
+		{"contexts", contexts}, {"audit", auditing}, {"generalizing", generalizing},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.run(k.in(t)) })
+	}
+	for _, s := range k.sessions {
+		s.close(context.Background())
+	}
+}
+
+func must[T any](k *kernle, what string) func(T, error) T {
+	return func(out T, err error) T {
+		k.Helper()
+		if err != nil {
+			k.Fatalf("%s: %v", what, err)
+		}
+		return out
+	}
+}
+
+// Who adds a memory, where it goes, and what it is granted to where nothing is asked for.
+func adding(k *kernle) {
+	ctx := context.Background()
+	add := func(as identity.Caller, n New) (*Memory, error) { n.Content = "x"; return k.desk.Add(ctx, as, n) }
+	for _, c := range []struct {
+		what, by string
+		n        New
+		want     Memory // without its id
+	}{
+		{"in one's own store", "ash", New{Source: "human:sean"}, Memory{Kind: "episode", Store: "ash",
+			Source: "human:sean", Access: []string{"human:sean"}}},
+		{"with all that may be said", "ash", New{Kind: "episode_array", Source: "human:sean", Told: "episode:array",
+			Subjects: []string{"dog:bella"}, Access: []string{"human:sean"}, Consent: []string{"human:sean"}},
+			Memory{Kind: "episode_array", Store: "ash", Source: "human:sean", Told: "episode:array",
+				Subjects: []string{"dog:bella"}, Access: []string{"human:sean"}, Consent: []string{"human:sean"}}},
+		{"for nobody", "ash", New{Source: "human:sean", Access: []string{}},
+			Memory{Kind: "episode", Store: "ash", Source: "human:sean", Access: []string{}}},
+		{"in the context's store, by a participant", "bella", New{Context: "ctx:talk", Source: "human:sean"},
+			Memory{Kind: "episode", Store: "ash", Source: "si:bella", Access: []string{"si:bella", "human:mira",
+				"ctx:talk"}}},
+	} {
+		got, err := add(as(c.by), c.n)
+		if err != nil {
+			k.Errorf("%s: %v", c.what, err)
+			continue
+		}
+		for _, l := range []*[]string{&c.want.Subjects, &c.want.Access, &c.want.Consent} {
+			if *l == nil {
+				*l = []string{}
+			}
+		}
+		if got.ID == "" || got.Kind != c.want.Kind || got.Store != c.want.Store || got.Source != c.want.Source ||
+			got.Told != c.want.Told || got.Subjects == nil || got.Access == nil || got.Consent == nil ||
+			!slices.Equal(got.Subjects, c.want.Subjects) || !slices.Equal(got.Access, c.want.Access) ||
+			!slices.Equal(got.Consent, c.want.Consent) {
+			k.Errorf("%s: %+v, want %+v", c.what, got, c.want)
+		}
+	}
+	for _, c := range []struct {
+		what, by   string
+		n          New
+		name, code string
+	}{
+		{"in a store of others", "lou", New{Store: "ash"}, Forbidden, "42501"},
+		{"in a context that is not", "ash", New{Context: "ctx:none"}, NotFound, "PC404"},
+		{"in a context of others", "lou", New{Context: "ctx:health"}, NotFound, "PC404"},
+		{"granted without consent", "ash", New{Subjects: []string{"human:kid"}, Access: []string{"si:bella"}},
+			Forbidden, "42501"},
+	} {
+		_, err := add(as(c.by), c.n)
+		refused(k.T, c.what, err, c.name, c.code)
+	}
+	for _, c := range []struct {
+		by, in, want string // want "": nothing says which
+	}{{"ash", "", "ash"}, {"vet", "", ""}, {"two", "", ""}, {"vet", "ctx:health", "ash"}, {"two", "ctx:two", ""},
+		{"bella", "ctx:two", "left"}, {"lou", "ctx:health", ""}} {
+		got, err := k.session(c.by).store(ctx, c.in)
+		if checks(k.T, c.by+" in "+c.in, err, c.want != ""); got != c.want {
+			k.Errorf("a memory of %s in %q goes to %q, want %q", c.by, c.in, got, c.want)
+		}
+	}
+	k.differently(func(p *policy.Privacy) {
+		m := *p.Memories[0]
+		m.Source, m.Told, m.Evidence.Column = "", "", ""
+		p.Memories = []*policy.Memories{&m}
+	})
+	for what, n := range map[string]New{"who told it": {Source: "human:sean"},
+		"from which it was told": {Told: "episode:1"}} {
+		_, err := add(as("ash"), n)
+		refused(k.T, "no column says "+what, err, Validation, "PC422")
+	}
+}
+
+// The owner grants what consent allows, once however often it is asked, and revokes. What a caller does not see is not
+// there.
+func granting(k *kernle) {
+	ctx := context.Background()
+	change := Change{ID: "episode:grant", Who: []string{"si:bella", "human:sean", "si:bella"},
+		Consent: []string{"human:sean"}, Reason: "it's so"}
+	out := must[*Changed](k, "grant")(k.desk.Grant(ctx, as("ash"), change))
+	k.same("granted", out.Granted, "si:bella")
+	k.same("revoked by a grant", out.Revoked)
+	k.same("access", out.Access, "human:sean", "si:bella")
+	k.same("evidence", out.Consent, "human:sean")
+	const stored = "SELECT access_grants || consent_grants FROM episodes WHERE id = 'episode:grant'"
+	const events = "SELECT string_agg(did || ' ' || coalesce(reason, '-'), ', ' ORDER BY number) " +
+		"FROM pgconsent.privacy_event WHERE key = 'episode:grant'"
+	if got := k.value(stored); got != `["human:sean","si:bella"]["human:sean"]` {
+		k.Errorf("stored %s", got)
+	}
+	again := must[*Changed](k, "grant again")(k.desk.Grant(ctx, as("ash"), change))
+	k.same("granted again", again.Granted)
+	k.same("access", again.Access, "human:sean", "si:bella")
+	more := must[*Changed](k, "only evidence")(k.desk.Grant(ctx, as("ash"), Change{ID: "episode:grant",
+		Who: []string{"si:bella"}, Consent: []string{"human:sean", "human:mira"}}))
+	k.same("evidence", more.Consent, "human:sean", "human:mira")
+	k.same("granted", more.Granted)
+	out = must[*Changed](k, "revoke")(k.desk.Revoke(ctx, as("ash"), Change{ID: "episode:grant",
+		Who: []string{"si:bella", "si:rex"}}))
+	k.same("revoked", out.Revoked, "si:bella")
+	k.same("granted by a revocation", out.Granted)
+	if got := k.value(stored); got != `["human:sean"]["human:sean","human:mira"]` {
+		k.Errorf("stored %s", got)
+	}
+	if got := k.value(events); got != "grant it's so, revoke -" {
+		k.Errorf("noted %s", got)
+	}
+	if out, err := k.desk.Grant(ctx, as("ash"), Change{ID: "episode:array", Kind: "episode_array",
+		Who: []string{"human:sean", "si:bella"}}); err != nil || !slices.Equal(out.Granted, []string{"si:bella"}) {
+		k.Errorf("of a kind that is said: %+v, %v", out, err)
+	}
+	for _, c := range []struct {
+		what, by   string
+		change     Change
+		name, code string
+	}{
+		{"without consent", "ash", Change{ID: "episode:grant", Who: []string{"si:new"}}, Forbidden, "42501"},
+		{"one that is seen and is another's", "bella", Change{ID: "episode:1"}, Forbidden, "42501"},
+	} {
+		if c.change.Who == nil {
+			c.change.Who = []string{"human:sean"}
+		}
+		_, err := k.desk.Grant(ctx, as(c.by), c.change)
+		refused(k.T, "grant "+c.what, err, c.name, c.code)
+	}
+	for _, c := range []struct {
+		what, by, id, kind string
+		name, code         string // "": it is found
+	}{
+		{"by its id", "ash", "episode:grant", "", "", ""},
+		{"by its id and kind", "ash", "twice", "episode_array", "", ""},
+		{"without a kind before its id", "ash", "twice", "episode", "", ""},
+		{"seen by another", "bella", "episode:1", "", "", ""},
+		{"that is hidden", "bella", "episode:private", "", NotFound, "PC404"},
+		{"that is not", "bella", "episode:none", "", NotFound, "PC404"},
+		{"in capitals", "ash", "EPISODE:grant", "", NotFound, "PC404"},
+		{"by a part of its id", "ash", "episode:gran", "", NotFound, "PC404"},
+		{"by a pattern", "ash", "episode:%", "", NotFound, "PC404"},
+		{"of a kind that it is not", "ash", "episode:grant", "belief", NotFound, "PC404"},
+		{"where another kind begins as its id", "ash", "episode:array", "", NotFound, "PC404"},
+		{"of no kind", "ash", "episode:grant", "stacks", Validation, "PC422"},
+		{"with an id of two kinds", "ash", "twice", "", Conflict, "PC409"},
+		{"granted to what is no list", "ash", "episode:bad", "", Conflict, "PC409"},
+	} {
+		s := k.session(c.by)
+		tx := must[pgx.Tx](k, "begin")(s.conn.Begin(ctx))
+		m, memory, err := s.find(ctx, tx, c.kind, c.id)
+		switch _ = tx.Rollback(ctx); {
+		case c.name != "":
+			refused(k.T, "a memory "+c.what, err, c.name, c.code)
+		case err != nil || memory.ID != c.id || m.Kind != memory.Kind || c.kind != "" && m.Kind != c.kind:
+			k.Errorf("a memory %s: %+v, %v", c.what, memory, err)
+		}
+	}
+	if got := k.value("SELECT string_agg(access_grants, ' ' ORDER BY id) FROM episodes " +
+		"WHERE id IN ('episode:_', 'Episode:grant', 'episode:1', 'twice', 'episode:bad')"); strings.Contains(got, "human:sean") {
+		k.Errorf("an id that does not match whole, or a refusal, has changed %s", got)
+	}
+}
+
+// Who waits for a row is told that it is held; how long calls wait is for the desk to say.
+func held(k *kernle) {
+	ctx := context.Background()
+	other := k.db.Connect(k, "postgres")
+	for _, sql := range []string{"BEGIN", "UPDATE episodes SET content = content WHERE id = 'episode:held'"} {
+		if _, err := other.Exec(ctx, sql); err != nil {
+			k.Fatal(err)
+		}
+	}
+	k.desk.Patience = 50 * time.Millisecond
+	_, err := k.desk.Revoke(ctx, as("ash"), Change{ID: "episode:held", Who: []string{"si:bella"}})
+	refused(k.T, "a row that is held", err, Busy, "55P03")
+	if _, err := other.Exec(ctx, "ROLLBACK"); err != nil {
+		k.Fatal(err)
+	}
+	k.desk.Patience = 0
+	var got string
+	if err := k.session("ash").conn.QueryRow(ctx,
+		"SELECT pg_catalog.current_setting('lock_timeout')").Scan(&got); err != nil || got != "5s" {
+		k.Errorf("by itself a session waits for %s, %v", got, err)
+	}
+}

@@ -1,0 +1,379 @@
+package privacy
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// Memory is a memory without its text.
+type Memory struct {
+	ID       string   `json:"id"`
+	Kind     string   `json:"kind"`
+	Store    string   `json:"store"`
+	Source   string   `json:"source_entity,omitempty"`
+	Told     string   `json:"told_from,omitempty"`
+	Subjects []string `json:"subject_ids"`
+	Access   []string `json:"access_grants"`
+	Consent  []string `json:"consent_grants"`
+}
+
+// New is a memory to make.
+type New struct {
+	Kind     string // "": the first of the policy
+	Store    string // "": the one that the context is of, or the caller's own
+	Content  string
+	Source   string // who told it; counts where the caller owns the store
+	Told     string // the id of the memory that it was told from
+	Subjects []string
+	Access   []string // nil: what the context gives, or who told it; empty: nobody
+	Consent  []string // evidence, which counts for nothing without a record
+	Context  string
+	Reason   string
+}
+
+// Add makes a memory. What it is granted to is for the policy to say, where nothing is asked for; and to refuse, where too
+// much is.
+func (d *Desk) Add(ctx context.Context, c identity.Caller, n New) (*Memory, error) {
+	subjects, err := ids("subjects", n.Subjects)
+	if err != nil {
+		return nil, err
+	}
+	consent, err := ids("consent", n.Consent)
+	if err != nil {
+		return nil, err
+	}
+	access, err := ids("access", n.Access)
+	if err != nil {
+		return nil, err
+	}
+	if err := firstError(text("the content", n.Content, maxContent), optional("the store", n.Store), optional("the source", n.Source), optional("the memory that it was told from", n.Told)); err != nil {
+		return nil, err
+	}
+	if strings.TrimSpace(n.Content) == "" {
+		return nil, fail(Validation, "Say what is to be remembered.", "the content is empty")
+	}
+	_, section, err := d.section()
+	if err != nil {
+		return nil, err
+	}
+	m := section.Memories[0]
+	if n.Kind != "" {
+		if m = section.Of(n.Kind); m == nil {
+			return nil, noKind(section)
+		}
+	}
+	s, err := d.open(ctx, c, n.Context, n.Reason)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close(ctx)
+	store := n.Store
+	if store == "" {
+		if store, err = s.store(ctx, n.Context); err != nil {
+			return nil, err
+		}
+	}
+	columns, values := []string{m.Store, m.Content, m.Subjects.Column}, []any{store, n.Content, encode(m.Subjects, subjects)}
+	if n.Access != nil {
+		columns, values = append(columns, m.Grants.Column), append(values, encode(m.Grants, access))
+	}
+	if m.Evidence.Column != "" {
+		columns, values = append(columns, m.Evidence.Column), append(values, encode(m.Evidence, consent))
+	}
+	if n.Source != "" {
+		if m.Source == "" {
+			return nil, fail(Validation, "Leave the source out.", "nothing says who told memories of the kind %s", m.Kind)
+		}
+		columns, values = append(columns, m.Source), append(values, n.Source)
+	}
+	if n.Told != "" {
+		if m.Told == "" {
+			return nil, fail(Validation, "Leave told_from out.", "nothing says from which memory one of the kind %s was told", m.Kind)
+		}
+		columns, values = append(columns, m.Told), append(values, n.Told)
+	}
+	sql := "INSERT INTO " + m.Relation.Name.SQL() + " (" + quoted(columns) + ") VALUES (" + places(len(columns)) + ") RETURNING " + selected(m)
+	out, _, err := scan(s.conn.QueryRow(ctx, sql, values...), m)
+	if err != nil {
+		return nil, answered(err)
+	}
+	return out, nil
+}
+
+func noKind(p *policy.Privacy) error {
+	return fail(Validation, "There are: "+strings.Join(p.Kinds(), ", ")+".", "there are no memories of this kind")
+}
+
+func quoted(columns []string) string {
+	out := make([]string, len(columns))
+	for i, c := range columns {
+		out[i] = catalog.QuoteIdent(c)
+	}
+	return strings.Join(out, ", ")
+}
+
+func places(n int) string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = "$" + itoa(i+1)
+	}
+	return strings.Join(out, ", ")
+}
+
+// selected are the columns of a memory, as texts.
+func selected(m *policy.Memories) string {
+	columns := []string{m.Key, m.Store, m.Source, m.Told, m.Subjects.Column, m.Grants.Column, m.Evidence.Column}
+	out := make([]string, len(columns))
+	for i, c := range columns {
+		out[i] = "NULL::pg_catalog.text"
+		if c != "" {
+			out[i] = catalog.QuoteIdent(c) + "::pg_catalog.text"
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// scan reads what selected selects. false: the grants are no list.
+func scan(row pgx.Row, m *policy.Memories) (*Memory, bool, error) {
+	out := &Memory{Kind: m.Kind}
+	var store, source, told, subjects, grants, evidence *string
+	if err := row.Scan(&out.ID, &store, &source, &told, &subjects, &grants, &evidence); err != nil {
+		return nil, false, err
+	}
+	if store != nil {
+		out.Store = *store
+	}
+	if source != nil {
+		out.Source = *source
+	}
+	if told != nil {
+		out.Told = *told
+	}
+	out.Subjects, _ = decode(m.Subjects, subjects)
+	list, ok := decode(m.Grants, grants)
+	out.Access = list
+	out.Consent, _ = decode(m.Evidence, evidence)
+	for _, l := range []*[]string{&out.Subjects, &out.Access, &out.Consent} {
+		if *l == nil {
+			*l = []string{}
+		}
+	}
+	return out, ok, nil
+}
+
+// store finds where a new memory goes if nobody says it: where the context is, or to the caller itself.
+func (s *session) store(ctx context.Context, inContext string) (string, error) {
+	const hint = "Say which with --store."
+	var found []string
+	if inContext == "" && s.privacy.Setting != "" { // the connection may be in one
+		if err := s.conn.QueryRow(ctx, "SELECT pg_catalog.current_setting("+catalog.QuoteLiteral(s.privacy.Setting)+", true)").Scan(&inContext); err != nil {
+			inContext = ""
+			var pg *pgconn.PgError
+			if errors.As(err, &pg) {
+				return "", answered(err)
+			}
+		}
+	}
+	if inContext != "" && s.privacy.Contexts != nil {
+		contexts, err := s.contexts(ctx, inContext)
+		if err != nil {
+			return "", err
+		}
+		for _, x := range contexts {
+			found = append(found, x.Store)
+		}
+	} else {
+		var err error
+		if found, err = s.stores(ctx); err != nil {
+			return "", err
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return "", fail(Validation, "Enter a context of somebody's store, or say the store with --store.", "you have no store of your own")
+	}
+	return "", fail(Validation, hint, "there are %d stores where this could go", len(found))
+}
+
+// stores are the caller's own.
+func (s *session) stores(ctx context.Context) ([]string, error) {
+	x := s.privacy.Stores
+	if x == nil {
+		return []string{s.entity}, nil
+	}
+	rows, err := s.conn.Query(ctx, "SELECT "+catalog.QuoteIdent(x.ID)+"::pg_catalog.text FROM "+x.Relation.Name.SQL()+" WHERE "+catalog.QuoteIdent(x.Owner)+" = $1 ORDER BY 1 LIMIT 100", s.entity)
+	if err != nil {
+		return nil, answered(err)
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return out, answered(err)
+}
+
+// find looks a memory up by its id, among those that the caller sees. A kind that the id begins with is where it is.
+func (s *session) find(ctx context.Context, tx pgx.Tx, kind, key string) (*policy.Memories, *Memory, error) {
+	candidates := s.privacy.Memories
+	prefix, _, _ := strings.Cut(key, ":")
+	if kind != "" {
+		m := s.privacy.Of(kind)
+		if m == nil {
+			return nil, nil, noKind(s.privacy)
+		}
+		candidates = []*policy.Memories{m}
+	} else if m := s.privacy.Of(prefix); m != nil {
+		candidates = []*policy.Memories{m}
+	}
+	var of *policy.Memories
+	var out *Memory
+	for _, m := range candidates {
+		rows, err := tx.Query(ctx, "SELECT "+selected(m)+" FROM "+m.Relation.Name.SQL()+" WHERE "+catalog.QuoteIdent(m.Key)+" = $1 FOR UPDATE", key)
+		if err != nil {
+			return nil, nil, answered(err)
+		}
+		type found struct {
+			memory *Memory
+			ok     bool
+		}
+		all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (found, error) {
+			memory, ok, err := scan(row, m)
+			return found{memory, ok}, err
+		})
+		if err != nil {
+			return nil, nil, answered(err)
+		}
+		if len(all) == 0 {
+			continue
+		}
+		if of != nil {
+			return nil, nil, fail(Conflict, "Say of which kind it is with --kind: "+of.Kind+" or "+m.Kind+".", "there are several memories with this id")
+		}
+		if of, out = m, all[0].memory; !all[0].ok {
+			return nil, nil, fail(Conflict, "Its owner writes a list there, by SQL.", "what this memory is granted to is no list")
+		}
+	}
+	if of == nil {
+		return nil, nil, missing("memory")
+	}
+	return of, out, nil
+}
+
+// Change is a change of what a memory is granted to.
+type Change struct {
+	ID      string
+	Kind    string // "": as the id begins
+	Who     []string
+	Consent []string // evidence to be added
+	Reason  string
+}
+
+// Changed is what became of it.
+type Changed struct {
+	Memory
+	Granted []string `json:"granted"` // ids that were not there
+	Revoked []string `json:"revoked"` // ids that were
+}
+
+// Grant grants a memory to more. Whether it may be is for the policy to say: those whom it is about, and who told it, have
+// consented.
+func (d *Desk) Grant(ctx context.Context, c identity.Caller, change Change) (*Changed, error) {
+	return d.change(ctx, c, change, func(list []string) []string {
+		for _, who := range change.Who {
+			if !slices.Contains(list, who) {
+				list = append(list, who)
+			}
+		}
+		return list
+	})
+}
+
+// Revoke takes grants off a memory.
+func (d *Desk) Revoke(ctx context.Context, c identity.Caller, change Change) (*Changed, error) {
+	if len(change.Consent) > 0 {
+		return nil, fail(Validation, "Leave it out.", "who has agreed is said where a memory is granted")
+	}
+	return d.change(ctx, c, change, func(list []string) []string {
+		return slices.DeleteFunc(list, func(s string) bool { return slices.Contains(change.Who, s) })
+	})
+}
+
+func (d *Desk) change(ctx context.Context, c identity.Caller, change Change, apply func([]string) []string) (*Changed, error) {
+	who, err := ids("those concerned", change.Who)
+	if err != nil {
+		return nil, err
+	}
+	if len(who) == 0 {
+		return nil, fail(Validation, "Name an id.", "nobody is named")
+	}
+	consent, err := ids("consent", change.Consent)
+	if err != nil {
+		return nil, err
+	}
+	if err := id("the memory's id", change.ID); err != nil {
+		return nil, err
+	}
+	s, err := d.open(ctx, c, "", change.Reason)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close(ctx)
+	tx, err := s.conn.Begin(ctx)
+	if err != nil {
+		return nil, answered(err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	m, memory, err := s.find(ctx, tx, change.Kind, change.ID)
+	if err != nil {
+		return nil, err
+	}
+	out := &Changed{Granted: []string{}, Revoked: []string{}}
+	before := memory.Access
+	memory.Access = apply(slices.Clone(before))
+	out.Granted = append(out.Granted, without(memory.Access, before)...)
+	out.Revoked = append(out.Revoked, without(before, memory.Access)...)
+	sets, values := []string{}, []any{change.ID}
+	set := func(column, value string) {
+		values = append(values, value)
+		sets = append(sets, catalog.QuoteIdent(column)+" = $"+itoa(len(values)))
+	}
+	if len(out.Granted)+len(out.Revoked) > 0 {
+		set(m.Grants.Column, encode(m.Grants, memory.Access))
+	}
+	if more := without(consent, memory.Consent); len(more) > 0 && m.Evidence.Column != "" {
+		memory.Consent = append(memory.Consent, more...)
+		set(m.Evidence.Column, encode(m.Evidence, memory.Consent))
+	}
+	if len(sets) > 0 {
+		tag, err := tx.Exec(ctx, "UPDATE "+m.Relation.Name.SQL()+" SET "+strings.Join(sets, ", ")+" WHERE "+catalog.QuoteIdent(m.Key)+" = $1", values...)
+		if err != nil {
+			return nil, answered(err)
+		}
+		if tag.RowsAffected() != 1 {
+			return nil, missing("memory")
+		}
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return nil, answered(err)
+	}
+	out.Memory = *memory
+	return out, nil
+}
+
+func without(a, b []string) []string {
+	var out []string
+	for _, s := range a {
+		if !slices.Contains(b, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}

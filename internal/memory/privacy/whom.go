@@ -1,0 +1,46 @@
+package privacy
+
+import (
+	"context"
+	"slices"
+
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+)
+
+// mostLooked are the memories that are looked at for whom they are about.
+const mostLooked = 2000
+
+// Whom are those whom the caller may ask an Audit about, in their order, at most so many: itself, those whom it speaks for, and those whom memories of
+// its own are about. Who has no memory about them is not among them.
+func (d *Desk) Whom(ctx context.Context, c identity.Caller, most int) (all []string, more bool, err error) {
+	_, section, err := d.section()
+	if err != nil {
+		return nil, false, err
+	}
+	caller, err := d.looker(section, c)
+	if err != nil {
+		return nil, false, err
+	}
+	control, err := d.Control(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	defer func() { _ = control.Close(context.WithoutCancel(ctx)) }()
+	rows, err := auditor{control: control}.rows(ctx, caller, "", "", "", nil, mostLooked)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, r := range rows {
+		if r.owner == caller {
+			all = append(all, r.subjects...)
+		} else {
+			all = append(all, r.speaks...)
+		}
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
+	if more = len(rows) == mostLooked || len(all) > most; len(all) > most {
+		all = all[:most]
+	}
+	return all, more, nil
+}

@@ -1,0 +1,179 @@
+package audit
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/pgconsent/pgconsent/internal/run/secretfile"
+)
+
+// Key authenticates records. It is kept outside the directory of the records: who may write these alone cannot make a chain
+// that holds.
+type Key struct {
+	secret []byte
+	id     string
+}
+
+// NewKey takes a secret of at least 32 bytes.
+func NewKey(secret []byte) (Key, error) {
+	if len(secret) < 32 {
+		return Key{}, errors.New("an audit key has at least 32 bytes")
+	}
+	k := Key{secret: bytes.Clone(secret)}
+	k.id = hex.EncodeToString(k.derive("pgconsent audit key id"))[:kidLen]
+	return k, nil
+}
+
+// LoadKey reads a key file: 64 hexadecimal digits, mode 0600. Where there is none the error is fs.ErrNotExist.
+func LoadKey(path string) (Key, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return Key{}, fmt.Errorf("audit key: %w", err)
+	}
+	if secretfile.Exposed(info) {
+		return Key{}, fmt.Errorf("audit key: %s can be read or written by others (mode %04o): chmod 600 %s", path, info.Mode().Perm(), path)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return Key{}, fmt.Errorf("audit key: %w", err)
+	}
+	secret, err := hex.DecodeString(string(bytes.TrimSpace(text)))
+	if err != nil || len(secret) < 32 {
+		return Key{}, fmt.Errorf("audit key: %s does not hold a key: 64 hexadecimal digits", path)
+	}
+	return NewKey(secret)
+}
+
+// EnsureKey is LoadKey, and makes the file where there is none and no record needs the one that is missing.
+func EnsureKey(path string, records Source) (Key, error) {
+	key, err := LoadKey(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return key, err
+	}
+	if needed, err := authenticated(records); err != nil {
+		return Key{}, err
+	} else if needed {
+		return Key{}, fmt.Errorf("audit key: %s is missing, and the records in %s were authenticated with it: put it back, or keep them as evidence and start with a new chain", path, records)
+	}
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret) // never fails
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return Key{}, fmt.Errorf("audit key: %w", err)
+	}
+	if err := writeFile(path, []byte(hex.EncodeToString(secret)+"\n")); err != nil {
+		return Key{}, fmt.Errorf("audit key: %w", err)
+	}
+	return NewKey(secret)
+}
+
+// writeFile makes a file that was not there, and is there as a whole or not at all.
+func writeFile(path string, text []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Link(f.Name(), path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// authenticated tells whether the newest segment has codes.
+func authenticated(records Source) (bool, error) {
+	segments, err := records.Segments()
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(segments) == 0 {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	for i := len(segments) - 1; i >= 0; i-- {
+		first, err := firstRecord(records, segments[i])
+		if err != nil {
+			return false, err
+		}
+		if first != nil {
+			return first.KeyID != "", nil
+		}
+	}
+	return false, nil
+}
+
+// ID names the key in records. It tells nothing of it.
+func (k Key) ID() string { return k.id }
+
+func (k Key) derive(parts ...string) []byte {
+	mac := hmac.New(sha256.New, k.secret)
+	for _, p := range parts {
+		mac.Write([]byte(p))
+		mac.Write([]byte{0})
+	}
+	return mac.Sum(nil)
+}
+
+// record is the code of a record, over its hash.
+func (k Key) record(hash string) string { return hex.EncodeToString(k.derive("record", hash)) }
+
+// Doubt tells what is wrong with the code that a record of this hash has; "": nothing.
+func (k Key) Doubt(hash, kid, mac string) string {
+	switch {
+	case k.secret == nil:
+		return ""
+	case mac == "":
+		return "it was written without the key"
+	case kid != k.ID():
+		return fmt.Sprintf("it was authenticated with key %s, which is not the one given", kid)
+	case !hmac.Equal([]byte(mac), []byte(k.record(hash))):
+		return "it was not written with the key: its code does not fit"
+	default:
+		return ""
+	}
+}
+
+// head is the code of an anchored head.
+func (k Key) head(seq, hash string) string {
+	return hex.EncodeToString(k.derive("head", seq, hash))
+}
+
+// Commit is what the log keeps of a row's key instead of it: who has the audit key and the row's key can tell that they belong
+// together, in the records of this session. table is its name as in the records; the parts of the key are as PostgreSQL
+// prints them, in the order of the primary key's columns.
+func (k Key) Commit(session, table string, key ...string) string {
+	if k.secret == nil {
+		return ""
+	}
+	return k.Committer(session, table)(key...)
+}
+
+// Committer is [Key.Commit] for many rows of one table in one session. What it returns is for one goroutine.
+func (k Key) Committer(session, table string) func(key ...string) string {
+	if k.secret == nil {
+		return func(...string) string { return "" }
+	}
+	mac := hmac.New(sha256.New, k.secret)
+	begin := []byte("row\x00" + session + "\x00" + table + "\x00")
+	var text, sum []byte
+	return func(key ...string) string {
+		text = append(text[:0], begin...)
+		for _, part := range key {
+			text = append(append(text, part...), 0)
+		}
+		mac.Reset()
+		mac.Write(text)
+		sum = mac.Sum(sum[:0])
+		return hex.EncodeToString(sum[:12])
+	}
+}

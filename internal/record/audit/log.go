@@ -1,0 +1,565 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+const (
+	// maxQueue bounds what waits in memory while the disk is slow or broken; beyond it statements are refused.
+	maxQueue = 1 << 15
+	// retryEvery is how often a broken disk is tried again.
+	retryEvery = 250 * time.Millisecond
+	// syncEvery is how long a written record stays unsynced in Buffered mode.
+	syncEvery = 250 * time.Millisecond
+	// linger is how long Buffered mode gathers records before it writes them.
+	linger = 10 * time.Millisecond
+	// maxBehind is how old an unsynced record may get in Buffered mode before Release waits for the disk.
+	maxBehind = time.Second
+	// startPatience is how long Open waits for a disk that does not answer. A database has bounds of its own, which are longer.
+	startPatience = 10 * time.Second
+)
+
+// Log writes the records of one directory. One process at a time holds it.
+type Log struct {
+	cfg Config
+
+	mu     sync.Mutex
+	queue  []*Ticket
+	closed bool
+	broken error         // why writing fails; nil while it works
+	busy   time.Time     // since when the writer waits for the disk; zero: it does not
+	oldest time.Time     // of the oldest record not yet synced; zero: all are
+	synced chan struct{} // closed and replaced each time records have been synced, or writing has failed
+	lost   uint64        // records dropped since the last one was written
+
+	wake    chan struct{}
+	closing chan struct{}
+	done    chan struct{}
+	w       sink      // of the writing goroutine alone
+	kept    []*Ticket // of a group that the sink keeps, and for which nobody waits; of the writing goroutine alone
+}
+
+// Ticket is the receipt of a record.
+type Ticket struct {
+	log      *Log
+	kind     string
+	at       time.Time
+	text     *[]byte       // its members, but for the first two of an outcome; nil: body has them
+	body     any           // of the kinds that are rare
+	session  string        // of a decision
+	decision *Ticket       // of an outcome
+	waits    bool          // somebody waits for it; if it cannot be written it is dropped and they are told
+	dropped  bool          // it was not written and never will be; its outcome goes with it
+	state    atomic.Int32  // pending, given up by the waiter, or written
+	seq      uint64        // set by the writer before resolved is closed
+	resolved chan struct{} // closed when err is known; nil where nobody waits, and then err is known from the beginning
+	err      *sqlstate.Error
+}
+
+const (
+	pending int32 = iota
+	givenUp
+	written
+)
+
+// Open takes the directory, sets aside what a crash may have left of the last record, and starts to write.
+func Open(cfg Config) (*Log, error) {
+	if cfg.Mode == "" {
+		cfg.Mode = Strict
+	}
+	if cfg.MaxSegment == 0 {
+		cfg.MaxSegment = 64 << 20
+	}
+	if cfg.Deadline == 0 {
+		cfg.Deadline = 1500 * time.Millisecond
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.Default()
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.openFile == nil {
+		cfg.openFile = openFile
+	}
+	l := &Log{cfg: cfg, wake: make(chan struct{}, 1), closing: make(chan struct{}), done: make(chan struct{}), synced: make(chan struct{})}
+	switch cfg.Mode {
+	case Off:
+		close(l.done)
+		return l, nil
+	case Strict, Buffered:
+	default:
+		return nil, fmt.Errorf("audit mode %q is not one of strict, buffered, off", cfg.Mode)
+	}
+	if cfg.Store != nil {
+		l.w = newStoring(cfg)
+	} else {
+		if cfg.Dir == "" {
+			return nil, errors.New("audit mode " + string(cfg.Mode) + " needs a directory")
+		}
+		l.w = newWriter(cfg)
+	}
+	if err := l.start(); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// start begins to write. Where that cannot be done yet, or takes longer than a statement waits, it is tried until it can, and
+// statements are refused meanwhile.
+func (l *Log) start() error {
+	opened := make(chan error, 1)
+	l.busy = l.cfg.Now().Add(-2 * l.cfg.Deadline) // nobody waits for a disk that has not been opened
+	go func() {
+		err := l.w.open()
+		if err != nil && !passes(err) {
+			l.w.close()
+			l.mu.Lock()
+			l.broken, l.busy = err, time.Time{}
+			l.mu.Unlock()
+			opened <- err
+			close(l.done)
+			return
+		}
+		l.mu.Lock()
+		l.broken, l.busy = err, time.Time{}
+		l.mu.Unlock()
+		opened <- err
+		l.run()
+	}()
+	var err error
+	late := time.NewTimer(startPatience)
+	defer late.Stop()
+	select {
+	case err = <-opened:
+	case <-late.C:
+		err = l.mute()
+	}
+	if err != nil && (errors.Is(err, errMute) || passes(err)) {
+		to := l.cfg.Dir
+		if l.cfg.Store != nil {
+			to = l.cfg.Store.String()
+		}
+		l.cfg.Log.Error("audit: records cannot be written yet; statements of agents are refused until they can", "to", to, "error", err)
+		return nil
+	}
+	return err
+}
+
+// passes tells whether an error of the beginning is one that goes away without another configuration: a disk that is full,
+// read-only or not there, a right that is missing, a database that cannot be reached. Records that do not hold, and a chain that somebody else
+// has, do not.
+func passes(err error) bool {
+	var errno syscall.Errno
+	switch {
+	case errors.Is(err, ErrUnreachable):
+		return true
+	case !errors.As(err, &errno):
+		return false
+	}
+	switch errno {
+	case syscall.ENOTDIR, syscall.EISDIR, syscall.ELOOP, syscall.ENAMETOOLONG, syscall.EINVAL: // it is not a place for records
+		return false
+	default:
+		return true
+	}
+}
+
+// lockDir holds the directory against other processes until the file is closed.
+func lockDir(dir string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("audit directory: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("audit directory %s is in use by another pgconsent; give each its own", dir)
+		}
+		return nil, fmt.Errorf("audit directory: lock: %w", err)
+	}
+	return f, nil
+}
+
+// Decision queues the record of a decision and returns at once. Nothing of the statement may go upstream before
+// [Ticket.Release] has returned nil.
+func (l *Log) Decision(d Decision) *Ticket {
+	t := &Ticket{kind: KindDecision, session: d.Session, waits: l.cfg.Mode == Strict}
+	if l.cfg.Mode != Off {
+		t.text = page()
+		*t.text = d.members(*t.text)
+	}
+	return l.add(t)
+}
+
+// Session queues the record of a session's beginning or end.
+func (l *Log) Session(s Session) *Ticket {
+	return l.add(&Ticket{kind: KindSession, body: s, waits: l.cfg.Mode == Strict && s.Event == "open"})
+}
+
+// Mode is what Release waits for.
+func (l *Log) Mode() Mode { return l.cfg.Mode }
+
+// Key authenticates the records; commitments are made with it.
+func (l *Log) Key() Key { return l.cfg.Key }
+
+// Broken returns why records cannot be written now, or nil.
+func (l *Log) Broken() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.failing(l.cfg.Now())
+}
+
+// failing tells why a record that is added now cannot be written in time. The caller holds mu.
+func (l *Log) failing(now time.Time) error {
+	switch {
+	case l.cfg.Mode == Off:
+		return nil
+	case l.closed:
+		return errors.New("the log is closed")
+	case l.broken != nil:
+		return l.broken
+	case !l.busy.IsZero() && now.Sub(l.busy) > l.cfg.Deadline:
+		return l.mute()
+	case len(l.queue) >= maxQueue:
+		return fmt.Errorf("too many records wait for the %s", l.w.medium())
+	default:
+		return nil
+	}
+}
+
+// mute is the error of a sink that takes too long.
+func (l *Log) mute() error { return fmt.Errorf("the %s %w", l.w.medium(), errMute) }
+
+var errMute = errors.New("does not answer")
+
+func (l *Log) add(t *Ticket) *Ticket {
+	t.log, t.at = l, l.cfg.Now()
+	if t.waits {
+		t.resolved = make(chan struct{})
+	}
+	if l.cfg.Mode == Off {
+		t.state.Store(written)
+		t.settle()
+		return t
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	err := l.failing(t.at)
+	// An outcome tells of what has happened: it waits for the disk to come back, as long as there is room.
+	if err != nil && t.kind != KindDecision && !t.waits && !l.closed && len(l.queue) < maxQueue {
+		err = nil
+	}
+	if err != nil {
+		l.lost++
+		t.dropped = true
+		t.resolve(l.refusal(err))
+		l.failed(1)
+		if l.cfg.Observer != nil && !l.oldest.IsZero() {
+			l.cfg.Observer.AuditSynced(t.at.Sub(l.oldest))
+		}
+		return t
+	}
+	l.queue = append(l.queue, t)
+	if l.oldest.IsZero() {
+		l.oldest = t.at
+	}
+	if l.cfg.Observer != nil {
+		l.cfg.Observer.AuditQueue(len(l.queue))
+	}
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+	return t
+}
+
+func (l *Log) failed(n int) {
+	if l.cfg.Observer != nil && n > 0 {
+		l.cfg.Observer.AuditFailed(n)
+	}
+}
+
+func (t *Ticket) resolve(err *sqlstate.Error) {
+	t.err = err
+	t.settle()
+}
+
+// settle wakes who waits.
+func (t *Ticket) settle() {
+	if t.resolved != nil {
+		close(t.resolved)
+	}
+}
+
+func (l *Log) refusal(cause error) *sqlstate.Error {
+	where := "audit directory (disk full, read-only or not answering?)"
+	if l.cfg.Store != nil {
+		where = "database of the audit (not reachable, read-only, full or not answering?)"
+	}
+	return sqlstate.New(sqlstate.IOError, sqlstate.ReasonAudit, "the audit record of this statement could not be written").
+		WithHint("No record, no answer: the operator of pgconsent must look at the %s. It recovers by itself.", where).
+		WithCause(cause)
+}
+
+// Release returns nil once the record is as durable as the mode asks, and a refusal (58030) when it is not within the
+// deadline. It may be called more than once.
+func (t *Ticket) Release() *sqlstate.Error {
+	if !t.waits {
+		return t.log.behind(t)
+	}
+	select {
+	case <-t.resolved:
+		return t.err
+	default:
+	}
+	timer := time.NewTimer(t.at.Add(t.log.cfg.Deadline).Sub(t.log.cfg.Now()))
+	defer timer.Stop()
+	select {
+	case <-t.resolved:
+		return t.err
+	case <-timer.C:
+	}
+	if t.state.CompareAndSwap(pending, givenUp) {
+		t.log.failed(1)
+	}
+	if t.state.Load() == written {
+		<-t.resolved // closed at once
+		return t.err
+	}
+	return t.log.refusal(t.log.mute())
+}
+
+// behind lets a record of Buffered mode go unless writing fails or lags by more than a second.
+func (l *Log) behind(t *Ticket) *sqlstate.Error {
+	if t.err != nil {
+		return t.err
+	}
+	var late <-chan time.Time // made when there is something to wait for, which is seldom
+	for t.state.Load() != written {
+		l.mu.Lock()
+		err, oldest, synced := l.broken, l.oldest, l.synced
+		l.mu.Unlock()
+		if err != nil {
+			return l.refusal(err)
+		}
+		if oldest.IsZero() || l.cfg.Now().Sub(oldest) < maxBehind {
+			return nil
+		}
+		if late == nil {
+			late = time.After(l.cfg.Deadline)
+		}
+		select {
+		case <-synced:
+		case <-late:
+			return l.refusal(fmt.Errorf("the %s does not keep up", l.w.medium()))
+		}
+	}
+	return nil
+}
+
+// Done queues the record of what became of the execution. It is called once; nobody waits for the record.
+func (t *Ticket) Done(o Outcome) {
+	if t.log.cfg.Mode == Off || t.kind != KindDecision {
+		return
+	}
+	text := page()
+	*text = o.members(*text)
+	t.log.add(&Ticket{kind: KindOutcome, text: text, decision: t})
+}
+
+// Close writes what is queued, syncs and gives the directory back. A disk that does not answer is waited for as long as
+// ctx allows.
+func (l *Log) Close(ctx context.Context) error {
+	l.mu.Lock()
+	already := l.closed
+	l.closed = true
+	l.mu.Unlock()
+	if !already && l.cfg.Mode != Off {
+		close(l.closing)
+		close(l.wake)
+	}
+	select {
+	case <-l.done:
+	case <-ctx.Done():
+		return fmt.Errorf("audit: close: %w: %w", l.mute(), ctx.Err())
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.broken != nil {
+		return fmt.Errorf("audit: close: %w", l.broken)
+	}
+	return nil
+}
+
+// run is the writing goroutine: one group of records after the other.
+func (l *Log) run() {
+	defer close(l.done)
+	defer l.w.close()
+	var tick <-chan time.Time // runs while records are unsynced or the sink is broken
+	switch {
+	case l.Broken() != nil:
+		tick = time.After(retryEvery)
+	case !l.w.unsynced().IsZero():
+		tick = time.After(0)
+	}
+	for open := true; open; {
+		select {
+		case _, open = <-l.wake:
+			if l.cfg.Mode == Buffered {
+				select {
+				case <-time.After(linger):
+				case <-l.closing:
+				}
+			}
+		case <-tick:
+		}
+		tick = l.turn(!open)
+	}
+}
+
+// turn writes what is queued, or tries a broken disk again, and says when to come back unasked.
+func (l *Log) turn(last bool) <-chan time.Time {
+	l.mu.Lock()
+	batch, broken, lost := l.queue, l.broken, l.lost
+	l.busy = l.cfg.Now()
+	l.mu.Unlock()
+
+	began := time.Now()
+	kept, err := l.write(batch, broken != nil, lost, last)
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.busy = time.Time{}
+	l.queue = l.queue[len(batch):] // only the writer takes from it
+	if err == nil || kept {
+		l.lost -= lost
+	}
+	switch {
+	case err != nil && kept:
+		l.keep(batch, err)
+		l.fail(nil, err)
+	case err != nil:
+		l.fail(batch, err)
+	default:
+		if broken != nil {
+			l.cfg.Log.Info("audit: writing works again", "lost", lost)
+		}
+		l.broken = nil
+	}
+	l.oldest = l.w.unsynced()
+	if l.oldest.IsZero() && len(l.queue) > 0 {
+		l.oldest = l.queue[0].at
+	}
+	if l.cfg.Observer != nil {
+		l.cfg.Observer.AuditQueue(len(l.queue))
+	}
+	if err != nil || l.w.unsynced().IsZero() {
+		close(l.synced)
+		l.synced = make(chan struct{})
+	}
+	switch {
+	case err != nil: // one that has to read before it fails is not tried all the time
+		return time.After(max(retryEvery, 4*time.Since(began)))
+	case !l.w.unsynced().IsZero():
+		return time.After(syncEvery)
+	default:
+		return nil
+	}
+}
+
+// write makes a group durable and resolves its tickets, or changes nothing; or the sink keeps the group and writes it when it works
+// again.
+func (l *Log) write(batch []*Ticket, broken bool, lost uint64, last bool) (kept bool, _ error) {
+	if broken {
+		if err := l.w.reopen(); err != nil {
+			return false, err
+		}
+		for _, t := range l.kept {
+			t.settle()
+		}
+		l.kept = nil
+	}
+	group := make([]*Ticket, 0, len(batch)+1)
+	if lost > 0 || broken {
+		group = append(group, &Ticket{kind: KindRecovery, at: l.cfg.Now(), body: Recovery{Cause: l.w.medium(), Lost: lost}})
+	}
+	for _, t := range batch {
+		switch {
+		case t.state.Load() == givenUp, t.decision != nil && t.decision.dropped:
+			t.dropped = true // the statement was refused: no record, no answer, no outcome
+		default:
+			group = append(group, t)
+		}
+	}
+	gone := l.w.expired()
+	if gone != nil {
+		group = append(group, &Ticket{kind: KindCheckpoint, at: l.cfg.Now(), body: *gone})
+	}
+	oldest, err := l.w.append(group, l.cfg.Mode == Strict || last || gone != nil)
+	if err != nil {
+		return l.w.keeps(), err
+	}
+	if gone != nil {
+		l.w.remove(*gone)
+	}
+	for _, t := range group {
+		// A waiter that gave up a moment ago has refused the statement; the record stays, its outcome will say 58030.
+		t.state.CompareAndSwap(pending, written)
+		t.spent()
+		t.settle()
+	}
+	if l.cfg.Observer != nil && !oldest.IsZero() {
+		l.cfg.Observer.AuditSynced(l.cfg.Now().Sub(oldest))
+	}
+	return false, nil
+}
+
+// keep tells the waiters of a group that the sink keeps. Their records will be there, and say what became of them. The caller holds mu.
+func (l *Log) keep(batch []*Ticket, err error) {
+	for _, t := range batch {
+		switch {
+		case t.dropped:
+		case !t.waits:
+			l.kept = append(l.kept, t)
+		default:
+			l.failed(1)
+			t.resolve(l.refusal(err))
+		}
+	}
+}
+
+// fail tells the waiters of a group and keeps the records nobody waits for. The caller holds mu.
+func (l *Log) fail(batch []*Ticket, err error) {
+	if was := l.broken; was == nil || passes(was) && !passes(err) {
+		l.cfg.Log.Error("audit: records cannot be written; statements of agents are refused until they can", "error", err)
+	}
+	l.broken = err
+	kept := make([]*Ticket, 0, len(batch)+len(l.queue))
+	for _, tickets := range [][]*Ticket{batch, l.queue} {
+		for _, t := range tickets {
+			switch {
+			case t.dropped:
+			case !t.waits:
+				kept = append(kept, t)
+			default:
+				l.lost++
+				l.failed(1)
+				t.dropped = true
+				t.resolve(l.refusal(err))
+			}
+		}
+	}
+	l.queue = kept
+}

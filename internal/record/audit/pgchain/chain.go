@@ -1,0 +1,198 @@
+// Package pgchain keeps a chain of the audit in PostgreSQL: in pgconsent.audit_record, a line for each record.
+//
+// Guarantee: what [Store.Append] has returned nil for is committed, as durable as the server makes a commit. Each call ends within some
+// seconds, whatever the server does. The connection is its own: it waits for none of agents, and is in no transaction of theirs.
+package pgchain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+)
+
+const (
+	// tryTimeout bounds a question to the server, of which there are at most two before a statement that waits is refused.
+	tryTimeout = 2 * time.Second
+	// takeTimeout is how long the first Take waits for one that had the chain before to be gone.
+	takeTimeout = 3 * time.Second
+	// removeTimeout bounds the removal of some records, and removeSize says how many are some.
+	removeTimeout = 5 * time.Second
+	removeSize    = 5000
+	// segmentSize is how many records have one number of a segment: nothing but a way to speak of places in the chain.
+	segmentSize = 1 << 16
+	// lockClass is the first half of the advisory lock on a chain.
+	lockClass = 1885825891
+)
+
+// Segment is the number of the segment that a record is in.
+func Segment(seq uint64) int { return int((max(seq, 1)-1)/segmentSize) + 1 }
+
+// Store is a chain that is written to.
+type Store struct {
+	config *pgx.ConnConfig
+	chain  string
+	name   string
+	conn   *pgx.Conn
+	taken  bool
+}
+
+// New makes the store of a chain. name is that of the database, for messages. It connects when it is taken.
+func New(config *pgx.ConnConfig, name, chain string) *Store {
+	config = config.Copy()
+	config.RuntimeParams["application_name"] = "pgconsent audit"
+	config.RuntimeParams["search_path"] = "pg_catalog"
+	config.RuntimeParams["client_encoding"] = "UTF8"
+	config.RuntimeParams["statement_timeout"] = "5s" // of one whose client is gone
+	config.ConnectTimeout = tryTimeout
+	return &Store{config: config, chain: chain, name: name}
+}
+
+func (s *Store) String() string { return fmt.Sprintf("chain %s of database %s", s.chain, s.name) }
+
+// Take connects, where there is no connection, and the first time sees to it that nobody else has the chain.
+func (s *Store) Take() error {
+	wait := tryTimeout
+	if !s.taken {
+		wait += takeTimeout
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), wait)
+	defer cancel()
+	if s.conn != nil && s.conn.IsClosed() {
+		s.conn = nil
+	}
+	if s.conn == nil {
+		conn, err := pgx.ConnectConfig(ctx, s.config.Copy())
+		if err != nil {
+			return s.failed(err)
+		}
+		s.conn = conn
+		var encoding string
+		err = conn.QueryRow(ctx, `SELECT pg_catalog.current_setting('server_encoding'),
+			CASE WHEN pg_catalog.current_setting('synchronous_commit') NOT IN ('on', 'remote_apply') THEN pg_catalog.set_config('synchronous_commit', 'on', false) END`).Scan(&encoding, nil)
+		if err != nil {
+			return s.failed(err)
+		}
+		if encoding != "UTF8" {
+			s.drop()
+			return fmt.Errorf("audit: %s: its encoding is %s, and a record may hold any character: keep the audit in a database in UTF8, or in files", s, encoding)
+		}
+	}
+	for {
+		var free bool
+		if err := s.conn.QueryRow(ctx, "SELECT pg_catalog.pg_try_advisory_lock($1::pg_catalog.int4, pg_catalog.hashtext($2))", int32(lockClass), s.chain).Scan(&free); err != nil {
+			return s.failed(err)
+		}
+		// Later it may be held by a connection of our own that the server has not given up yet; Append finds whether somebody else wrote.
+		if free || s.taken {
+			s.taken = true
+			return nil
+		}
+		if deadline, _ := ctx.Deadline(); time.Until(deadline) < tryTimeout {
+			s.drop()
+			return fmt.Errorf("audit: %s is in use by another pgconsent; give each its own audit.chain", s)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// Append adds lines.
+func (s *Store) Append(first uint64, lines [][]byte) error {
+	ctx, cancel := context.WithTimeout(context.Background(), tryTimeout)
+	defer cancel()
+	if s.conn == nil {
+		return s.failed(errors.New("there is no connection"))
+	}
+	texts := make([]string, len(lines))
+	for i, line := range lines {
+		texts[i] = string(line)
+	}
+	if _, err := s.conn.Exec(ctx, "SELECT pgconsent.audit_append($1, $2, $3)", s.chain, int64(first), texts); err != nil {
+		return s.failed(err)
+	}
+	return nil
+}
+
+// Remove takes away the records up to this one, some at a time, on a connection of its own.
+func (s *Store) Remove(through uint64) error {
+	for gone := int64(1); gone > 0; {
+		if err := func() error {
+			ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
+			defer cancel()
+			conn, err := pgx.ConnectConfig(ctx, s.config.Copy())
+			if err != nil {
+				return err
+			}
+			defer conn.Close(context.WithoutCancel(ctx))
+			return conn.QueryRow(ctx, "SELECT pgconsent.audit_retire($1, $2, $3)", s.chain, int64(through), int32(removeSize)).Scan(&gone)
+		}(); err != nil {
+			return fmt.Errorf("audit: %s: %w", s, err)
+		}
+	}
+	return nil
+}
+
+// Segments are those that have records.
+func (s *Store) Segments() ([]int, error) {
+	r := s.reader()
+	out, err := r.Segments()
+	if err != nil {
+		return nil, s.failed(err)
+	}
+	return out, nil
+}
+
+// Open reads a segment from the record after this one on.
+func (s *Store) Open(segment int, after uint64, offset int64) (io.ReadCloser, error) {
+	return s.reader().Open(segment, after, offset)
+}
+
+func (s *Store) reader() *Reader {
+	return &Reader{ctx: context.Background(), conn: s.conn, chain: s.chain, name: s.name, limit: tryTimeout, failed: s.failed}
+}
+
+// Size is not known.
+func (s *Store) Size(int) int64 { return 0 }
+
+// Segment is the number of the segment that a record is in.
+func (s *Store) Segment(seq uint64) int { return Segment(seq) }
+
+// Close gives the chain back.
+func (s *Store) Close() { s.drop() }
+
+func (s *Store) drop() {
+	if s.conn == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+	defer cancel()
+	_ = s.conn.Close(ctx)
+	s.conn = nil
+}
+
+// failed drops the connection, whose state nobody knows, and tells whether it was that which failed.
+func (s *Store) failed(err error) error {
+	s.drop()
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return fmt.Errorf("audit: %s: %w: %w", s, audit.ErrUnreachable, err)
+	}
+	hint := ""
+	if pg.Hint != "" {
+		hint = " (" + pg.Hint + ")"
+	}
+	switch pg.Code[:2] {
+	case "08", "53", "57": // connections, resources, an operator: they come back
+		return fmt.Errorf("audit: %s: %w: %w%s", s, audit.ErrUnreachable, err, hint)
+	case "3F", "42":
+		return fmt.Errorf("audit: %s: %w (run pgconsent migrate)", s, err)
+	default:
+		return fmt.Errorf("audit: %s: %w%s", s, err, hint)
+	}
+}

@@ -1,0 +1,168 @@
+package pgchain
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// soon lets the log say as soon as where agents wait that the database does not answer.
+func soon(c *audit.Config) { c.Deadline = 0 }
+
+// again runs a statement until it is answered.
+func again(t *testing.T, log *audit.Log, session string) {
+	t.Helper()
+	for end := time.Now().Add(tier.Patience); run(log, session) != nil; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it does not go on: %v", log.Broken())
+		}
+	}
+}
+
+// However the database fails: a statement is refused, the log goes on when the database does, and what was answered has its record.
+func TestDatabaseFails(t *testing.T) {
+	for name, ill := range map[string]struct {
+		begin, end func(t *testing.T, b *bench)
+		held       bool // the group that met it is written afterwards
+	}{
+		"silent": {
+			begin: func(_ *testing.T, b *bench) { b.mute.Store(true) },
+			end:   func(_ *testing.T, b *bench) { b.mute.Store(false) },
+			held:  true,
+		},
+		"the answer to a commit is lost": {
+			begin: func(_ *testing.T, b *bench) { b.lost.Store(true) },
+			end:   func(_ *testing.T, b *bench) { b.lost.Store(false) },
+			held:  true,
+		},
+		"locked": {
+			begin: func(t *testing.T, b *bench) { exec(t, b, "BEGIN; LOCK TABLE pgconsent.audit_record") },
+			end:   func(t *testing.T, b *bench) { exec(t, b, "ROLLBACK") },
+			held:  true,
+		},
+		"read only": {
+			begin: func(t *testing.T, b *bench) {
+				exec(t, b, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$`)
+				exec(t, b, backends)
+			},
+			end: func(t *testing.T, b *bench) {
+				exec(t, b, `SET transaction_read_only = off; DO $$ BEGIN EXECUTE format('ALTER DATABASE %I RESET default_transaction_read_only', current_database()); END $$`)
+			},
+			held: true,
+		},
+		"connections are cut": {
+			begin: func(t *testing.T, b *bench) { exec(t, b, "ALTER ROLE pgconsent_control NOLOGIN"); exec(t, b, backends) },
+			end:   func(t *testing.T, b *bench) { exec(t, b, "ALTER ROLE pgconsent_control LOGIN") },
+			held:  true,
+		},
+		"the right is gone": {
+			begin: func(t *testing.T, b *bench) {
+				exec(t, b, "REVOKE EXECUTE ON FUNCTION pgconsent.audit_append FROM pgconsent_control")
+			},
+			end: func(t *testing.T, b *bench) {
+				exec(t, b, "GRANT EXECUTE ON FUNCTION pgconsent.audit_append TO pgconsent_control")
+			},
+			held: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := begin(t)
+			log := b.log(soon)
+			for i := range 5 {
+				again(t, log, fmt.Sprint("before ", i))
+			}
+			time.Sleep(200 * time.Millisecond) // the last outcome is written
+			ill.begin(t, b)
+			for i := range 4 {
+				if err := run(log, fmt.Sprint("during ", i)); err == nil || err.Code != sqlstate.IOError {
+					t.Errorf("statement %d: %v", i, err)
+				} else if !strings.Contains(err.Hint, "database of the audit") {
+					t.Errorf("hint %q", err.Hint)
+				}
+			}
+			if log.Broken() == nil {
+				t.Error("the log does not say that it is broken")
+			}
+			ill.end(t, b)
+			again(t, log, "after")
+			closed(t, log)
+			report, kinds, sessions := b.records()
+			for i := range 5 {
+				if !sessions[fmt.Sprint("before ", i)] {
+					t.Errorf("answer %d has no record", i)
+				}
+			}
+			if !sessions["after"] || report.Recoveries == 0 || kinds["outcome"] != kinds["decision"] {
+				t.Errorf("%+v %v %v", report, kinds, sessions)
+			}
+			if sessions["during 0"] != ill.held {
+				t.Errorf("the record that met the failure is there: %t", sessions["during 0"])
+			}
+		})
+	}
+}
+
+// backends are cut off.
+const backends = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+
+func exec(t *testing.T, b *bench, sql string) {
+	t.Helper()
+	if _, err := b.dba.Exec(t.Context(), sql); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// A database that is not there yet is waited for, and nobody is answered meanwhile.
+func TestDatabaseComesLater(t *testing.T) {
+	b := begin(t)
+	log := b.log(nil)
+	if err := run(log, "before"); err != nil {
+		t.Fatal(err)
+	}
+	closed(t, log)
+	b.lost.Store(true)
+	log = b.log(soon)
+	if err := run(log, "too early"); err == nil || err.Code != sqlstate.IOError {
+		t.Errorf("without a database: %v", err)
+	}
+	b.lost.Store(false)
+	again(t, log, "after")
+	closed(t, log)
+	report, _, sessions := b.records()
+	if !sessions["before"] || !sessions["after"] || sessions["too early"] || report.Recoveries == 0 {
+		t.Errorf("%+v %v", report, sessions)
+	}
+	// One that was never migrated is an error at once.
+	other := begin(t)
+	exec(t, other, "DROP FUNCTION pgconsent.audit_append; DROP TABLE pgconsent.audit_record")
+	if _, err := other.open(nil); err == nil || !strings.Contains(err.Error(), "pgconsent migrate") {
+		t.Errorf("not migrated: %v", err)
+	}
+}
+
+// In buffered mode answers do not wait for the database, and stop when it is behind.
+func TestBuffered(t *testing.T) {
+	tier.All(t)
+	b := begin(t)
+	log := b.log(func(c *audit.Config) { c.Mode, c.Deadline = audit.Buffered, 0 })
+	for i := range 100 {
+		again(t, log, fmt.Sprint(i))
+	}
+	b.mute.Store(true)
+	for begin := time.Now(); run(log, "during") == nil; time.Sleep(10 * time.Millisecond) {
+		if time.Since(begin) > tier.Patience {
+			t.Fatal("answers go on")
+		}
+	}
+	b.mute.Store(false)
+	again(t, log, "after")
+	closed(t, log)
+	if _, kinds, sessions := b.records(); !sessions["99"] || !sessions["after"] || kinds["outcome"] != kinds["decision"] {
+		t.Errorf("%v", kinds)
+	}
+}

@@ -1,0 +1,247 @@
+// Package access is the operation behind every face that gives a data subject a report: it collects what the registry, the
+// audit and the tables know, records that it was asked for, and assembles the report.
+//
+// Guarantee: nothing is returned before the records that say so are durable. Who may ask is the face's to decide, and it has
+// to: the package reads what row security hides.
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+	"github.com/pgconsent/pgconsent/internal/record/dsar"
+	"github.com/pgconsent/pgconsent/internal/record/dsar/pgrows"
+	"github.com/pgconsent/pgconsent/internal/registry"
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// Sources are where a report comes from. Conn and Policy are required.
+type Sources struct {
+	Database string             // as the configuration names it
+	Conn     *pgx.Conn          // as the owner of the tables
+	Policy   *policy.Policy     // of the database
+	Registry *registry.Registry // nil: none is configured
+
+	// Logs hands on the logs of the audit, by their names; nil: there are none.
+	Logs     func(ctx context.Context, f func(Log) error) error
+	AuditKey string // the file of the key that commitments were made with
+	// Reports opens the log in which is recorded that a report was made, and names it; nil: it is not recorded.
+	Reports func(key audit.Key) (log *audit.Log, name string, err error)
+
+	Progress func(log string) func(done, total int64) // nil: nobody is told
+}
+
+// Log is one of the audit.
+type Log struct {
+	Name   string
+	From   audit.Source
+	Own    bool   // it is this process's: its records are authenticated with AuditKey
+	Anchor string // the file of its newest head; "": it is not this process's
+}
+
+// Request is for whom a report is made.
+type Request struct {
+	Subject    string
+	By         string // who asks, for the record; the subject's own id: they do
+	Contact    string // how the controller can be reached
+	Via        string // the face: cli, http, console, …
+	Format     string // json or html, for the record
+	Data       bool   // with a copy of the rows
+	Retrievals int    // how many of the possible ones are listed; 0: all
+	Look       bool   // it is looked at and not handed out: the audit has a record, the registry none
+}
+
+// Make makes a report and returns it when it is recorded that it was made. Of somebody of whom nothing is known the error is a
+// *consent.NotFoundError, and it is recorded that somebody asked.
+func Make(ctx context.Context, from Sources, q Request) (*dsar.Report, error) {
+	if err := (consent.Command{Do: consent.Report, Subject: q.Subject}).Check(); err != nil {
+		return nil, err
+	}
+	m := dsar.Material{Subject: q.Subject, Database: from.Database, By: q.By, Contact: q.Contact, Now: time.Now()}
+	if r := from.Registry; r != nil {
+		m.Controller, m.Duration, m.Renewal = r.Settings.Controller, r.Settings.Duration, !r.Settings.NoRenewal
+		var unknown *consent.NotFoundError
+		current, now, err := r.Of(ctx, q.Subject)
+		if err != nil && !errors.As(err, &unknown) {
+			return nil, err
+		}
+		m.Current, m.Now = current, now
+		if m.History, err = r.History(ctx, q.Subject); err != nil && !errors.As(err, &unknown) {
+			return nil, err
+		}
+	}
+	tables := dsar.Tables(from.Policy)
+	behalf := []string{q.Subject}
+	var err error
+	m.Rows, err = pgrows.Read(ctx, from.Conn, tables, q.Subject, q.Data, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, "SELECT 'ref:' || ref FROM pgconsent.audit_subject WHERE subject = $1", q.Subject)
+		if err != nil {
+			return fmt.Errorf("look the person up in the audit: %w", err)
+		}
+		refs, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			return fmt.Errorf("look the person up in the audit: %w", err)
+		}
+		behalf = append(behalf, refs...)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	key, err := from.read(ctx, q, tables, behalf, &m)
+	if err != nil {
+		return nil, err
+	}
+	report, err := dsar.Assemble(m)
+	if err != nil {
+		var unknown *consent.NotFoundError
+		if errors.As(err, &unknown) {
+			if e := from.record(key, audit.Made{By: q.By, Database: from.Database, Intact: intact(m.Logs)}, nil); e != nil {
+				return nil, e
+			}
+		}
+		return nil, err
+	}
+	var about string
+	if err := from.Conn.QueryRow(ctx, "SELECT 'ref:' || pgconsent.audit_ref($1)", q.Subject).Scan(&about); err != nil {
+		return nil, fmt.Errorf("name the person for the audit: %w", err)
+	}
+	made := audit.Made{By: q.By, About: about, Database: from.Database, Format: q.Format, Data: q.Data, Found: true, Intact: intact(m.Logs)}
+	if made.By == q.Subject {
+		made.By = about
+	}
+	for _, l := range m.Logs {
+		made.Records += l.Records
+	}
+	if err := from.record(key, made, &report.Record); err != nil {
+		return nil, err
+	}
+	if from.Registry != nil && len(m.Current) > 0 && !q.Look {
+		first := m.Current[0].Key
+		by := consent.Party{Role: consent.RoleController, ID: q.By}
+		if q.By == q.Subject {
+			by.Role = consent.RoleSubject
+		}
+		done, err := from.Registry.Do(ctx, consent.Command{Do: consent.Report, Subject: first.Subject, Grantee: first.Grantee, Scope: first.Scope, By: by, Via: q.Via})
+		if err != nil {
+			return nil, err
+		}
+		report.Record.Registry = done.Number
+	}
+	return report, nil
+}
+
+func intact(logs []dsar.Log) bool {
+	for _, l := range logs {
+		if !l.Intact {
+			return false
+		}
+	}
+	return true
+}
+
+// read goes through the logs of the audit.
+func (from Sources) read(ctx context.Context, q Request, tables []dsar.Table, behalf []string, m *dsar.Material) (audit.Key, error) {
+	collector := &dsar.Collector{Rows: m.Rows, Behalf: behalf, Most: q.Retrievals}
+	m.Retrieved = collector
+	for _, rec := range m.History {
+		if rec.Event == consent.EventDeleted || rec.Event == consent.EventAnonymised {
+			collector.Deleted = rec.At
+		}
+	}
+	key, err := audit.LoadKey(from.AuditKey)
+	switch {
+	case err == nil:
+		collector.Commit = key.Committer
+	case !errors.Is(err, fs.ErrNotExist):
+		return key, err
+	}
+	byName := map[string][]string{}
+	for _, table := range tables {
+		for _, name := range table.Names {
+			byName[name] = append(byName[name], table.Relation.Name.String())
+		}
+	}
+	if from.Logs == nil {
+		return key, nil
+	}
+	return key, from.Logs(ctx, func(log Log) error {
+		collector.Log = log.Name
+		scan := dsar.Scan{From: log.From, Database: from.Database, Tables: byName, Refs: behalf, Take: collector.Take, Called: collector.Call}
+		unproved, err := log.against(key, &scan)
+		if err != nil {
+			return err
+		}
+		if from.Progress != nil {
+			scan.Progress = from.Progress(log.Name)
+		}
+		read, err := scan.Run(ctx)
+		if err != nil {
+			return err
+		}
+		out := read.Log(log.Name)
+		out.Unproved = unproved
+		m.Logs = append(m.Logs, out)
+		return nil
+	})
+}
+
+// against holds a log of this process to the key and the anchor, and tells what is not there. The anchor is read first: records that are
+// written meanwhile are none that it names.
+func (log Log) against(key audit.Key, scan *dsar.Scan) (unproved []string, err error) {
+	if !log.Own {
+		return nil, nil
+	}
+	if scan.Key = key; key.ID() == "" {
+		unproved = append(unproved, "without its key nobody can tell that it was not written anew")
+	}
+	head, err := audit.ReadAnchor(log.Anchor, key)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		unproved = append(unproved, "without its anchor nobody can tell that the newest records were not cut off")
+	case err != nil:
+		return nil, err
+	case head.Seq > 0:
+		scan.Heads = []audit.Head{head}
+	}
+	return unproved, nil
+}
+
+// record writes that a report was asked for, and returns when that is durable.
+func (from Sources) record(key audit.Key, made audit.Made, where *dsar.AuditRecord) error {
+	if from.Reports == nil {
+		return nil
+	}
+	var log *audit.Log
+	var name string
+	var err error
+	for attempt := 0; ; attempt++ {
+		if log, name, err = from.Reports(key); err == nil || attempt == 20 || !strings.Contains(err.Error(), "in use") {
+			break
+		}
+		time.Sleep(100 * time.Millisecond) // another report is being recorded
+	}
+	if err != nil {
+		return fmt.Errorf("record that the report was made: %w", err)
+	}
+	ticket := log.Made(made)
+	refused := ticket.Release()
+	if where != nil && refused == nil {
+		*where = dsar.AuditRecord{Log: name, Seq: ticket.Seq()}
+	}
+	if err := log.Close(context.Background()); err != nil && refused == nil {
+		return fmt.Errorf("record that the report was made: %w", err)
+	}
+	if refused != nil {
+		return refused
+	}
+	return nil
+}

@@ -1,0 +1,364 @@
+package dsar
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+)
+
+// Material is what a report is made of.
+type Material struct {
+	Subject    string
+	Database   string
+	Now        time.Time
+	By         string // who made it
+	Controller string
+	Contact    string
+	Duration   time.Duration // of TEMPORARY; 0: the default
+	Renewal    bool          // interactions renew TEMPORARY
+
+	Current   []consent.Record // the last of each key; none: the registry does not know the subject
+	History   []consent.Record // oldest first
+	Rows      []Rows
+	Retrieved *Collector
+	Logs      []Log
+}
+
+// Assemble makes the report. A subject of whom nothing is known, in the registry or in a table, is a *consent.NotFoundError: one
+// who was erased is told apart by nobody.
+func Assemble(m Material) (*Report, error) {
+	rows := 0
+	for _, r := range m.Rows {
+		rows += r.Count
+	}
+	if len(m.History) == 0 && len(m.Current) == 0 && rows == 0 {
+		return nil, consent.NewNotFound()
+	}
+	r := &Report{
+		Version: 1, MadeAt: m.Now.UTC(), MadeBy: m.By, Database: m.Database, Subject: m.Subject,
+		Controller:  Controller{m.Controller, m.Contact},
+		LawfulBasis: []Basis{}, Retention: []Retention{}, Recipients: []Recipient{}, Data: []TableData{}, History: []Entry{}, Logs: m.Logs,
+	}
+	if r.Logs == nil {
+		r.Logs = []Log{}
+	}
+	for _, rec := range slices.Backward(m.History) {
+		if r.Controller.Name == "" {
+			r.Controller.Name = rec.Controller
+		}
+	}
+	if m.Retrieved != nil {
+		m.Retrieved.fill(r)
+	}
+	if r.Retrievals.List == nil {
+		r.Retrievals.List = []Retrieval{}
+	}
+	if r.Calls.List == nil {
+		r.Calls.List = []Called{}
+	}
+	m.consents(r)
+	for _, rows := range m.Rows {
+		r.Data = append(r.Data, rows.data())
+	}
+	for _, rec := range m.History {
+		r.History = append(r.History, entry(rec))
+	}
+	m.sources(r)
+	r.Rights = rights(r.Controller)
+	r.Limits, r.ToComplete = m.limits(), toComplete(r.Controller)
+	return r, nil
+}
+
+// consents says what holds now: grounds, purposes, categories, and how long data are kept.
+func (m Material) consents(r *Report) {
+	purposes, categories := map[string]bool{}, map[string]bool{}
+	for _, rec := range m.History { // what was ever agreed to, in force or not
+		for _, p := range rec.Purposes {
+			purposes[p] = false
+		}
+		for _, c := range rec.Categories {
+			categories[c] = false
+		}
+	}
+	var standing []string
+	for _, rec := range m.Current {
+		active := rec.InForce(m.Now)
+		r.Active = r.Active || active
+		r.LawfulBasis = append(r.LawfulBasis, Basis{
+			Article: "Article 6(1)(a) GDPR", Text: basisText(rec, m.Now), Active: active,
+			Consent: Consent{
+				Grantee: rec.Grantee, Scope: rec.Scope, State: string(rec.StateAt(m.Now)), DPV: rec.StateAt(m.Now).DPV(), Stream: stream(rec.Stream),
+				GivenAt: moment(rec.GivenAt), ExpiresAt: moment(rec.ExpiresAt), Record: rec.Number,
+			},
+		})
+		r.Retention = append(r.Retention, m.retention(rec))
+		standing = append(standing, sentence(rec, m.since(rec), m.Now))
+		if !active {
+			continue
+		}
+		for _, p := range rec.Purposes {
+			purposes[p] = true
+		}
+		for _, c := range rec.Categories {
+			categories[c] = true
+		}
+	}
+	switch {
+	case len(m.Current) == 0:
+		r.Standing = "No consent of this person is recorded."
+		r.Retention = append(r.Retention, Retention{Grantee: consent.Everybody, Scope: consent.Everything, Period: "No consent sets a period. The controller has to say how long the data are kept."})
+	case r.Active:
+		r.Standing = "Consent is active: " + strings.Join(standing, "; ") + "."
+	default:
+		r.Standing = "No consent is active: " + strings.Join(standing, "; ") + "."
+	}
+	used := map[string]uint64{}
+	if m.Retrieved != nil {
+		used = m.Retrieved.purposes
+	}
+	for p := range used {
+		purposes[p] = purposes[p] || false
+	}
+	r.Purposes, r.Categories = []Purpose{}, []Category{}
+	for _, name := range slices.Sorted(maps.Keys(purposes)) {
+		r.Purposes = append(r.Purposes, Purpose{name, purposes[name], used[name]})
+	}
+	for _, name := range slices.Sorted(maps.Keys(categories)) {
+		r.Categories = append(r.Categories, Category{name, CategoryText(name), categories[name]})
+	}
+}
+
+// CategoryText says what a category of a stream is, in words; "": it is one of the application's own.
+func CategoryText(name string) string {
+	top, _, _ := strings.Cut(name, "/")
+	return categoryTexts[top]
+}
+
+// categoryTexts are those of streams.
+var categoryTexts = map[string]string{
+	consent.Essential:   "Core functionality: user identification, session management, communication context",
+	consent.Behavioral:  "Interaction patterns and preferences: communication style, response preferences, interaction frequency",
+	consent.Improvement: "Service enhancement: error patterns, feature usage, performance metrics",
+	consent.Statistical: "Anonymised aggregate data: usage statistics, performance benchmarks, trend analysis",
+}
+
+func basisText(rec consent.Record, now time.Time) string {
+	switch rec.StateAt(now) {
+	case consent.Given:
+		return "Consent of the data subject, in force"
+	case consent.Requested:
+		return "Asked for, not given: no ground for processing"
+	case consent.Expired:
+		return "Consent of the data subject, until it expired"
+	case consent.Refused:
+		return "Consent was refused: no ground for processing"
+	default:
+		return "Consent of the data subject, until it was " + string(rec.State)
+	}
+}
+
+// sentence says where a consent stands.
+func sentence(rec consent.Record, since, now time.Time) string {
+	out := string(rec.StateAt(now))
+	if rec.Stream != "" {
+		out = string(rec.Stream) + " " + out
+	}
+	if rec.Grantee != consent.Everybody {
+		out += " to " + rec.Grantee
+	}
+	if rec.Scope != consent.Everything {
+		out += " about " + rec.Scope
+	}
+	switch {
+	case rec.State != consent.Given:
+		return out + " since " + Instant(since)
+	case rec.ExpiresAt.IsZero():
+		return out
+	case rec.InForce(now):
+		return out + " until " + Instant(rec.ExpiresAt)
+	default:
+		return out + " since " + Instant(rec.ExpiresAt)
+	}
+}
+
+// since is when a consent came into the state that it is in; later records of it tell of other things.
+func (m Material) since(rec consent.Record) time.Time {
+	at := rec.At
+	for _, r := range slices.Backward(m.History) {
+		if r.Key != rec.Key || r.Number > rec.Number || r.Event == consent.EventAppointed || r.Event == consent.EventDismissed {
+			continue
+		}
+		if r.State != rec.State {
+			break
+		}
+		at = r.At
+	}
+	return at
+}
+
+// Instant is a time as reports for people have it.
+func Instant(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+
+func (m Material) retention(rec consent.Record) Retention {
+	out := Retention{Grantee: rec.Grantee, Scope: rec.Scope, Stream: stream(rec.Stream)}
+	active := rec.InForce(m.Now)
+	switch {
+	case active && rec.Stream == consent.Temporary:
+		length := m.Duration
+		if length == 0 {
+			length = consent.DefaultDuration
+		}
+		out.Until = moment(rec.ExpiresAt)
+		out.Period = "Until the consent expires, then deleted in full."
+		if m.Renewal {
+			out.Period = fmt.Sprintf("%d days from the last interaction, then deleted in full.", int(length.Hours()/24))
+		}
+	case active && rec.Stream == consent.Partnered:
+		out.Period = "As long as the partnership lasts; no date is set."
+	case active && rec.Stream == consent.Anonymous:
+		out.Period = "What is newer than the consent counts in aggregated statistics only, without a date. What is older becomes anonymous."
+		out.Steps = decay(rec)
+		if len(out.Steps) > 0 {
+			out.Until = &out.Steps[len(out.Steps)-1].At
+		}
+	case active && !rec.ExpiresAt.IsZero():
+		out.Period, out.Until = "Until the consent expires or is withdrawn.", moment(rec.ExpiresAt)
+	case active:
+		out.Period = "Until the consent is withdrawn; no date is set."
+	case rec.StateAt(m.Now) == consent.Requested:
+		out.Period = "A partnership was asked for and not decided: nothing is kept on its ground."
+	case rec.StateAt(m.Now) == consent.Refused:
+		out.Period = "Consent was refused: nothing is kept on its ground."
+	default:
+		out.Period = "The ground has ended: hidden from agents since, and deleted or anonymised by the next sweep."
+		out.Until = moment(m.since(rec))
+		if rec.State == consent.Given {
+			out.Until = moment(rec.ExpiresAt)
+		}
+	}
+	return out
+}
+
+// decay are the days on which older data go.
+func decay(rec consent.Record) []Step {
+	if rec.DecayFrom.IsZero() {
+		return nil
+	}
+	day := func(n int) time.Time { return rec.DecayFrom.Add(time.Duration(n) * 24 * time.Hour).UTC() }
+	return []Step{
+		{day(0), "The countdown begins. The context of the relationship is kept."},
+		{day(consent.AggregatedFrom), "Behavioural data count in aggregates only."},
+		{day(consent.UnidentifiedFrom), "Identity markers are removed."},
+		{day(consent.AnonymousFrom), "Everything is anonymous."},
+	}
+}
+
+func (r Rows) data() TableData {
+	out := TableData{Table: r.Table.Relation.Name.String(), Rows: r.Count, Key: list(r.Key), Keys: r.Keys, Columns: []string{}}
+	for _, c := range r.Table.Relation.Columns {
+		out.Columns = append(out.Columns, c.Name)
+	}
+	if out.Keys == nil {
+		out.Keys = [][]string{}
+	}
+	for _, row := range r.Copy {
+		out.Copy = append(out.Copy, json.RawMessage(row))
+	}
+	return out
+}
+
+func entry(rec consent.Record) Entry {
+	return Entry{
+		Record: rec.Number, At: rec.At.UTC(), Event: string(rec.Event), Grantee: rec.Grantee, Scope: rec.Scope, State: string(rec.State), DPV: rec.State.DPV(),
+		Stream: stream(rec.Stream), Categories: list(rec.Categories), Purposes: list(rec.Purposes), GivenAt: moment(rec.GivenAt), ExpiresAt: moment(rec.ExpiresAt),
+		Grantor: rec.Grantor, ByRole: string(rec.By.Role), By: rec.By.ID, Via: rec.Via, Reason: rec.Reason, Evidence: rec.Evidence, Guardian: rec.Guardian,
+		Controller: rec.Controller,
+	}
+}
+
+// sources says where the data come from, as far as the registry knows.
+func (m Material) sources(r *Report) {
+	r.Sources = []string{}
+	ways := map[string]bool{}
+	for _, rec := range m.History {
+		if rec.Event == consent.EventReported {
+			continue
+		}
+		who := string(rec.By.Role)
+		if rec.Via != "" {
+			who += ", by " + rec.Via
+		}
+		ways[who] = true
+	}
+	for _, way := range slices.Sorted(maps.Keys(ways)) {
+		r.Sources = append(r.Sources, "Records of consent: told by the "+way)
+	}
+	if len(m.Rows) > 0 {
+		r.Sources = append(r.Sources, "Rows of tables: written by the application of the controller, who has to say from whom they came where not from you")
+	}
+}
+
+func rights(c Controller) []Right {
+	whom := "the controller"
+	if c.Name != "" {
+		whom = c.Name
+	}
+	if c.Contact != "" {
+		whom += " (" + c.Contact + ")"
+	}
+	return []Right{
+		{"Article 7(3)", "Withdraw consent", "At any time and as easily as it was given, from " + whom + ". It is in force at the next statement of any agent."},
+		{"Article 16", "Rectification", "Ask " + whom + " to correct what is wrong or complete what is missing."},
+		{"Article 17", "Erasure", "Ask " + whom + " to delete your data and to forget who you were in the records of consent."},
+		{"Article 18", "Restriction", "Ask " + whom + " to stop processing while a question is open."},
+		{"Article 20", "Portability", "Ask " + whom + " for your data in a form that machines read."},
+		{"Article 21", "Objection", "Object to processing that does not rest on consent."},
+		{"Article 77", "Complaint", "Complain to a supervisory authority, in particular where you live, where you work, or where the infringement was."},
+	}
+}
+
+// limits says what nobody should read out of the report.
+func (m Material) limits() []string {
+	out := []string{
+		"What the owners of the database read themselves, past pgconsent, is not in this report.",
+		"A statement counts as possible where the log cannot say whether rows of this person were in its answer. It may have held none.",
+		"Rows that others than pgconsent deleted cannot be told in older records.",
+	}
+	if m.Retrieved == nil || len(m.Logs) == 0 {
+		out = append(out, "No audit log was read: nothing is known of retrievals.")
+	}
+	for _, l := range m.Logs {
+		for _, what := range l.Unproved {
+			out = append(out, fmt.Sprintf("The audit log %s: %s.", l.Name, what))
+		}
+		switch {
+		case !l.Intact:
+			out = append(out, fmt.Sprintf("The audit log %s does not hold: %s. What it says may not be what was written.", l.Name, l.Problem))
+		case l.First > 1 && l.From != nil:
+			out = append(out, fmt.Sprintf("The audit log %s begins at %s: older records were removed when their time was over.", l.Name, Instant(*l.From)))
+		}
+	}
+	if len(m.Rows) == 0 {
+		out = append(out, "The policy does not say of any table whose its rows are.")
+	}
+	return out
+}
+
+func toComplete(c Controller) []string {
+	var out []string
+	if c.Name == "" {
+		out = append(out, "Who the controller is (consent.controller in the configuration)")
+	}
+	if c.Contact == "" {
+		out = append(out, "How the controller, and the data protection officer, can be reached (--contact)")
+	}
+	return append(out,
+		"Whether decisions are made automatically, profiling included, by which logic and with which consequences (Article 15(1)(h))",
+		"Whether data go to a third country, and the safeguards (Article 15(2))",
+		"Grounds for processing besides consent, and recipients besides agents, if there are any")
+}

@@ -1,0 +1,234 @@
+package dsar
+
+import (
+	"slices"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// Table is a table whose rows the policy says to be somebody's.
+type Table struct {
+	Relation *catalog.Relation
+	Links    []Link   // a row is the subject's by any of them
+	Names    []string // by which statements reach its rows: its own, those of its children, of the views that read it
+}
+
+// Link leads from a row to a subject.
+type Link struct {
+	Hops   []Hop
+	Column string         // equals the subject's id; or
+	List   predicate.List // has it
+}
+
+// Hop leads to rows of the table of its Step: by columns; or, where there are none, to those from which the row was made.
+type Hop struct {
+	predicate.Step
+	Made  []predicate.Origin // how it was
+	Depth bool               // a row of the same table: itself, or one from which it was made by way of any number of others
+}
+
+// Tables are those of a policy, sorted by name. Rows are a subject's by the attribute that the policy calls the subject of records, by
+// the consents that it asks for, and by links to such rows.
+func Tables(p *policy.Policy) []Table {
+	b := belonging{policy: p, links: map[catalog.Name][]Link{}, relations: map[catalog.Name]*catalog.Relation{}, under: map[catalog.Name]bool{}, again: map[catalog.Name][]predicate.Origin{}}
+	for _, t := range p.Tables() {
+		b.persons(t.Rows)
+		if t.Aggregate != nil {
+			b.persons(t.Aggregate.Rows)
+		}
+	}
+	for _, t := range p.Tables() {
+		b.of(t)
+	}
+	var out []Table
+	for name, links := range b.links {
+		if len(links) > 0 {
+			out = append(out, Table{b.relations[name], b.deep(b.relations[name]), names(p, name)})
+		}
+	}
+	slices.SortFunc(out, func(x, y Table) int {
+		if x.Relation.Name.String() < y.Relation.Name.String() {
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+// belonging collects links.
+type belonging struct {
+	policy    *policy.Policy
+	links     map[catalog.Name][]Link
+	relations map[catalog.Name]*catalog.Relation
+	under     map[catalog.Name]bool               // being collected, or was
+	again     map[catalog.Name][]predicate.Origin // how its rows are made from each other
+}
+
+// each visits the nodes that speak of one and the same row.
+func each(n predicate.Node, visit func(predicate.Node)) {
+	visit(n)
+	switch n := n.(type) {
+	case predicate.All:
+		for _, part := range n {
+			each(part, visit)
+		}
+	case predicate.Any:
+		for _, part := range n {
+			each(part, visit)
+		}
+	}
+}
+
+// persons finds the tables whose rows are persons: those that consents lead to.
+func (b *belonging) persons(n predicate.Node) {
+	each(n, func(n predicate.Node) {
+		c, ok := n.(predicate.Consent)
+		if !ok || len(c.Steps) == 0 {
+			return
+		}
+		last := c.Steps[len(c.Steps)-1].Relation
+		if len(last.PrimaryKey) == 1 {
+			b.add(last, Link{Column: last.PrimaryKey[0]})
+		}
+	})
+}
+
+func (b *belonging) add(r *catalog.Relation, l Link) {
+	b.relations[r.Name] = r
+	if slices.ContainsFunc(b.links[r.Name], l.same) {
+		return
+	}
+	b.links[r.Name] = append(b.links[r.Name], l)
+}
+
+func (l Link) same(other Link) bool {
+	return l.Column == other.Column && l.List == other.List && slices.EqualFunc(l.Hops, other.Hops, func(x, y Hop) bool {
+		return x.Relation.Name == y.Relation.Name && x.Column == y.Column && x.From == y.From && slices.Equal(x.And, y.And) && x.Depth == y.Depth &&
+			slices.EqualFunc(x.Made, y.Made, func(m, n predicate.Origin) bool { return m.Made("r", "s") == n.Made("r", "s") })
+	})
+}
+
+// of collects the links of a table of the policy.
+func (b *belonging) of(t *policy.Table) {
+	r := t.Relation
+	if b.under[r.Name] {
+		return
+	}
+	b.under[r.Name] = true
+	if t.Observed != nil { // what would be enforced says whose its rows are
+		t = t.Observed
+	}
+	b.node(r, t.Rows)
+	for _, n := range t.Conditions() {
+		b.node(r, n)
+	}
+	if t.Aggregate != nil {
+		b.add(r, Link{Column: t.Aggregate.Subject})
+		b.node(r, t.Aggregate.Rows)
+	}
+	if t.Lifecycle != nil {
+		b.add(r, Link{Column: t.Lifecycle.Subject})
+	}
+}
+
+// deep are the links of a table. Where its rows are made from each other, what a row was made from says whose it is as well.
+func (b *belonging) deep(r *catalog.Relation) []Link {
+	out, ways := slices.Clone(b.links[r.Name]), b.again[r.Name]
+	if len(ways) == 0 || len(r.PrimaryKey) == 0 {
+		return out
+	}
+	for i, l := range out {
+		out[i].Hops = append([]Hop{{Step: predicate.Step{Relation: r}, Made: ways, Depth: true}}, l.Hops...)
+	}
+	return out
+}
+
+func (b *belonging) node(r *catalog.Relation, n predicate.Node) {
+	each(n, func(n predicate.Node) {
+		switch n := n.(type) {
+		case predicate.Own:
+			if n.Attribute == b.policy.Subject() {
+				b.add(r, Link{Column: n.Column})
+			}
+		case predicate.Consent:
+			if len(n.Steps) == 0 {
+				return
+			}
+			last := n.Steps[len(n.Steps)-1]
+			if len(last.Relation.PrimaryKey) == 1 {
+				b.add(r, Link{Hops: hops(n.Steps), Column: last.Relation.PrimaryKey[0]})
+			}
+		case predicate.Recorded:
+			b.add(r, subjects(n))
+		case predicate.Registered:
+			b.add(r, subjects(n.Of))
+		case predicate.Visible:
+			b.through(r, Hop{Step: predicate.Step{Relation: n.Relation, Column: n.Column, From: n.From, And: n.And}}, n.Rows)
+		case predicate.Derived:
+			if n.Of().Name == r.Name {
+				if !slices.ContainsFunc(b.again[r.Name], func(o predicate.Origin) bool { return o.Made("r", "s") == n.Made("r", "s") }) {
+					b.again[r.Name] = append(b.again[r.Name], n.Origin)
+				}
+				return
+			}
+			b.through(r, Hop{Step: predicate.Step{Relation: n.Of()}, Made: []predicate.Origin{n.Origin}}, n.OfSource())
+		}
+	})
+}
+
+// subjects are those of consents by record.
+func subjects(n predicate.Recorded) Link {
+	l := Link{Hops: hops(n.Steps), Column: n.Subject}
+	if n.Subject == "" {
+		l.List = n.Subjects
+	}
+	return l
+}
+
+func hops(steps []predicate.Step) []Hop {
+	out := make([]Hop, len(steps))
+	for i, s := range steps {
+		out[i] = Hop{Step: s}
+	}
+	return out
+}
+
+// through gives a table the links of another, by way of it: those that the other has, and those of the rule that is asked of it
+// here. A table that the policy does not list has no others.
+func (b *belonging) through(r *catalog.Relation, way Hop, rule predicate.Node) {
+	to := way.Relation
+	next, listed := b.policy.Table(to.Name)
+	if listed {
+		b.of(next)
+	}
+	own := b.links[to.Name]
+	b.links[to.Name] = slices.Clone(own)
+	b.node(to, rule)
+	all := b.deep(to)
+	if listed {
+		b.links[to.Name] = own
+	}
+	for _, l := range all {
+		b.add(r, Link{Hops: append([]Hop{way}, l.Hops...), Column: l.Column, List: l.List})
+	}
+}
+
+// names are those by which statements reach the rows of a table.
+func names(p *policy.Policy, table catalog.Name) []string {
+	out := []string{table.String()}
+	reads := map[catalog.Name]bool{table: true}
+	for _, c := range p.Children() {
+		if slices.ContainsFunc(c.Relation.Parents, func(n catalog.Name) bool { return reads[n] }) {
+			reads[c.Relation.Name] = true
+			out = append(out, c.Relation.Name.String())
+		}
+	}
+	for _, v := range p.Views() {
+		if slices.Contains(v.Tables, table) {
+			out = append(out, v.Relation.Name.String())
+		}
+	}
+	return out
+}

@@ -1,0 +1,525 @@
+package dsar_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+	"github.com/pgconsent/pgconsent/internal/record/dsar"
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+var key = func() audit.Key {
+	k, err := audit.NewKey(bytes.Repeat([]byte{7}, 32))
+	if err != nil {
+		panic(err)
+	}
+	return k
+}()
+
+var notes = dsar.Table{
+	Relation: &catalog.Relation{Name: catalog.Name{Schema: "public", Name: "notes"}, PrimaryKey: []string{"id"}, Columns: []catalog.Column{{Name: "id", Type: "integer"}, {Name: "person", Type: "text"}}},
+	Links:    []dsar.Link{{Column: "person"}},
+	Names:    []string{"public.notes", "public.recent"},
+}
+
+var tables = map[string][]string{"public.notes": {"public.notes"}, "public.recent": {"public.notes"}}
+
+// ran is a statement and what became of it.
+type ran struct {
+	agent, session, table, verdict, behalf, purpose string
+	rows                                            int64
+	keys                                            []audit.Keys
+	open                                            bool // nothing is recorded of what became of it
+	database                                        string
+}
+
+// write makes a log of statements.
+func write(t testing.TB, dir string, all []ran) {
+	t.Helper()
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var calls atomic.Int64 // the log asks from a goroutine of its own, too
+	now := func() time.Time { return begin.Add(time.Duration(calls.Add(1)) * time.Millisecond) }
+	log, err := audit.Open(audit.Config{Dir: dir, Mode: audit.Buffered, Key: key, MaxSegment: 4000, Now: now, Deadline: tier.Patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range all {
+		if r.database == "" {
+			r.database = "app"
+		}
+		ticket := log.Decision(audit.Decision{
+			Session: r.session, Agent: r.agent, Database: r.database, OnBehalfOf: r.behalf, Purpose: r.purpose, Tag: "SELECT", Verdict: r.verdict,
+			Tables: []audit.Table{{Name: r.table}}, Attributes: map[string]string{"verdict": "allow", "name": "public.notes"},
+		})
+		if !r.open && r.verdict == "allow" {
+			ticket.Done(audit.Outcome{Rows: r.rows, SQLState: "00000", Keys: r.keys})
+		}
+	}
+	if err := log.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func commit(session, table string, keys ...string) audit.Keys {
+	out := audit.Keys{Table: table, Exact: true}
+	for _, k := range keys {
+		out.Rows = append(out.Rows, key.Commit(session, table, k))
+	}
+	return out
+}
+
+func scan(t testing.TB, dir string, c *dsar.Collector) dsar.LogRead {
+	t.Helper()
+	c.Log = dir
+	read, err := dsar.Scan{From: audit.Folder(dir), Database: "app", Tables: tables, Take: c.Take}.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read
+}
+
+var mine = []dsar.Rows{{Table: notes, Key: []string{"id"}, Keys: [][]string{{"1"}, {"2"}}, Count: 2}}
+
+// What the log proves is exact or absent; all else is possible, with the reason.
+func TestWhoHadWhat(t *testing.T) {
+	inexact := commit("s1", "public.notes", "1")
+	inexact.Exact = false
+	dir := t.TempDir()
+	write(t, dir, []ran{
+		{agent: "a", session: "s1", table: "public.notes", verdict: "allow", rows: 2, keys: []audit.Keys{commit("s1", "public.notes", "2", "9")}, behalf: "ref:me", purpose: "{ESSENTIAL,STATISTICAL}"},
+		{agent: "a", session: "s1", table: "public.notes", verdict: "allow", rows: 2, keys: []audit.Keys{commit("s1", "public.notes", "8", "9")}},
+		{agent: "a", session: "s2", table: "public.notes", verdict: "allow", rows: 1, keys: []audit.Keys{commit("s1", "public.notes", "1")}}, // of another session
+		{agent: "b", session: "s1", table: "public.notes", verdict: "allow", rows: 1, keys: []audit.Keys{inexact}, behalf: "ref:other"},
+		{agent: "b", session: "s1", table: "public.recent", verdict: "allow", rows: 3},
+		{agent: "b", session: "s1", table: "public.notes", verdict: "allow", rows: 0},
+		{agent: "c", session: "s1", table: "public.notes", verdict: "deny", rows: 0},
+		{agent: `q"uoted`, session: "s1", table: "public.notes", verdict: "allow", rows: 1}, // has to be decoded
+		{agent: "c", session: "s1", table: "public.other", verdict: "allow", rows: 5},
+		{agent: "c", session: "s1", table: "public.notes", verdict: "allow", rows: 5, database: "other"},
+		{agent: "d", session: "s3", table: "public.notes", verdict: "allow", open: true},
+		{agent: "d", session: "s3", table: "public.recent", verdict: "allow", rows: 1, keys: []audit.Keys{commit("s3", "public.recent", "1")}},
+	})
+	c := &dsar.Collector{Rows: mine, Behalf: []string{"ref:me"}, Commit: key.Committer}
+	read := scan(t, dir, c)
+	if read.Problem != "" || read.Records == 0 {
+		t.Fatalf("%+v", read)
+	}
+	r, err := dsar.Assemble(dsar.Material{Subject: "me", Database: "app", Now: time.Now(), Rows: mine, Retrieved: c, Logs: []dsar.Log{read.Log("audit")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, x := range r.Retrievals.List {
+		got = append(got, fmt.Sprintf("%s %s %s %v %t %s", x.Agent, x.Certainty, x.Tables[0].Why, x.Tables[0].Keys, x.ForYou, x.Purpose))
+	}
+	slices.Sort(got)
+	want := []string{
+		"a exact  [[2]] true ESSENTIAL, STATISTICAL",
+		"b possible " + dsar.WhyNotRecorded + " [] false ",
+		"b possible " + dsar.WhyNotExact + " [] false ",
+		"d exact  [[1]] false ",
+		"d possible " + dsar.WhyNotFinished + " [] false ",
+		`q"uoted possible ` + dsar.WhyNotRecorded + " [] false ",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if len(r.Recipients) != 4 || r.Recipients[0].Exact.Number != 1 || r.Recipients[1].Possible.Number != 2 || r.Recipients[2].Days[0].Possible != 1 {
+		t.Errorf("%+v", r.Recipients)
+	}
+
+	// Keys of rows that were deleted since can be told no more.
+	c = &dsar.Collector{Rows: mine, Commit: key.Committer, Deleted: time.Now()}
+	scan(t, dir, c)
+	deleted, _ := dsar.Assemble(dsar.Material{Subject: "me", Rows: mine, Retrieved: c})
+	if deleted.Retrievals.Exact != 2 || deleted.Retrievals.Possible != 6 {
+		t.Errorf("%+v", deleted.Retrievals)
+	}
+	// Without the audit's key nothing is exact, and nothing is left out.
+	c = &dsar.Collector{Rows: mine, Most: 2}
+	scan(t, dir, c)
+	keyless, _ := dsar.Assemble(dsar.Material{Subject: "me", Rows: mine, Retrieved: c})
+	if keyless.Retrievals.Exact != 0 || keyless.Retrievals.Possible != 8 || keyless.Retrievals.Left != 6 || len(keyless.Retrievals.List) != 2 {
+		t.Errorf("%+v", keyless.Retrievals)
+	}
+}
+
+// A log that is not what was written is read, and the report says so.
+func TestLogThatDoesNotHold(t *testing.T) {
+	for name, tamper := range map[string]func(lines []string) []string{
+		"changed": func(l []string) []string {
+			l[2] = strings.Replace(l[2], `"time":"2026`, `"time":"2027`, 1)
+			return l
+		},
+		"dropped": func(l []string) []string { return append(slices.Clone(l[:2]), l[3:]...) },
+		"swapped": func(l []string) []string { l[1], l[2] = l[2], l[1]; return l },
+		"garbage": func(l []string) []string { l[1] = "{}\n"; return l },
+		"binary":  func(l []string) []string { l[1] = "\xff\x00\n"; return l },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			write(t, dir, slices.Repeat([]ran{{agent: "a", session: "s1", table: "public.notes", verdict: "allow", rows: 1}}, 3))
+			path := filepath.Join(dir, "audit-000001.jsonl")
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines := slices.Collect(strings.Lines(string(text)))
+			if err := os.WriteFile(path, []byte(strings.Join(tamper(lines), "")), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			c := &dsar.Collector{Rows: mine}
+			read := scan(t, dir, c)
+			if read.Problem == "" {
+				t.Error("nothing was found")
+			}
+			r, _ := dsar.Assemble(dsar.Material{Subject: "me", Rows: mine, Retrieved: c, Logs: []dsar.Log{read.Log("audit")}})
+			if !strings.Contains(strings.Join(r.Limits, "\n"), "does not hold") || r.Logs[0].Intact {
+				t.Errorf("%+v", r.Limits)
+			}
+		})
+	}
+}
+
+// Calls of other faces are in the report of whom they were about, and persons who called are not named to others.
+func TestCalls(t *testing.T) {
+	dir := t.TempDir()
+	log, err := audit.Open(audit.Config{Dir: dir, Key: key, Deadline: tier.Patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []audit.Call{
+		{By: "ref:me", Role: "subject", Operation: "consent.grant", Written: true, About: []string{"ref:me"}, Outcome: audit.Done},
+		{By: "auditor", Role: "admin", Operation: "consent.history", About: []string{"ref:other", "ref:me"}, Outcome: audit.Done},
+		{By: "auditor", Role: "admin", Operation: "consent.history", About: []string{"ref:other"}, Outcome: audit.Done},
+		{By: "auditor", Role: "admin", Operation: "consent.audit", Everybody: true, Outcome: audit.Done},
+		{By: "ref:parent", Role: "subject", Operation: "consent.revoke", About: []string{"ref:me"}, Outcome: audit.Refused},
+		{By: "auditor", Role: "admin", Operation: "consent.history", About: []string{"ref:me"}, Outcome: audit.Done, Database: "other"},
+		{By: "ref:me", Role: "subject", Operation: "consent.status", About: []string{"ref:me2"}, Outcome: audit.Refused},
+	} {
+		c.Face = "http"
+		if c.Database == "" {
+			c.Database = "app"
+		}
+		if err := log.Call(c).Release(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := log.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c := &dsar.Collector{Log: "audit", Behalf: []string{"me", "ref:me"}, Most: 10}
+	read, err := dsar.Scan{From: audit.Folder(dir), Database: "app", Refs: c.Behalf, Key: key, Take: c.Take, Called: c.Call}.Run(t.Context())
+	if err != nil || read.Problem != "" {
+		t.Fatal(err, read.Problem)
+	}
+	r, err := dsar.Assemble(dsar.Material{Subject: "me", Rows: mine, Retrieved: c, Logs: []dsar.Log{read.Log("audit")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, x := range r.Calls.List {
+		got = append(got, fmt.Sprintf("%s %s %t %s %t %t %s", x.By, x.Role, x.You, x.Operation, x.Written, x.Everybody, x.Outcome))
+	}
+	want := []string{" subject true consent.grant true false done", "auditor admin false consent.history false false done", "auditor admin false consent.audit false true done", " subject false consent.revoke false false refused"}
+	if !slices.Equal(got, want) || r.Calls.Number != 4 {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	var page bytes.Buffer
+	if err := r.HTML(&page); err != nil || !strings.Contains(page.String(), "auditor (admin), consent.history") || strings.Contains(page.String(), "ref:parent") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A log that was written anew, or cut off, is one whose chain holds: the key and the anchor tell.
+func TestWrittenAnewOrCutOff(t *testing.T) {
+	dir, anew := t.TempDir(), t.TempDir()
+	all := slices.Repeat([]ran{{agent: "a", session: "s1", table: "public.notes", verdict: "allow", rows: 1}}, 4)
+	write(t, dir, all)
+	report, err := audit.Verify(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := audit.NewKey(bytes.Repeat([]byte{8}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, k := range map[string]audit.Key{"without a key": {}, "with another key": other} {
+		log, err := audit.Open(audit.Config{Dir: filepath.Join(anew, name), Key: k, Deadline: tier.Patience})
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.Decision(audit.Decision{Agent: "a"})
+		if err := log.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, s := range map[string]dsar.Scan{
+		"":                       {From: audit.Folder(dir), Key: key, Heads: []audit.Head{{Seq: report.LastSeq, Hash: report.LastHash}}},
+		"cut off":                {From: audit.Folder(dir), Key: key, Heads: []audit.Head{{Seq: report.LastSeq + 1, Hash: report.LastHash}}},
+		"the anchor names":       {From: audit.Folder(dir), Key: key, Heads: []audit.Head{{Seq: report.LastSeq - 1, Hash: report.LastHash}}},
+		"without the key":        {From: audit.Folder(filepath.Join(anew, "without a key")), Key: key},
+		"authenticated with key": {From: audit.Folder(filepath.Join(anew, "with another key")), Key: key},
+	} {
+		s.Database, s.Tables, s.Take = "app", tables, func(dsar.Access) {}
+		read, err := s.Run(t.Context())
+		if err != nil || !strings.Contains(read.Problem, name) || name == "" && read.Problem != "" {
+			t.Errorf("%s: %q %v", name, read.Problem, err)
+		}
+	}
+}
+
+func at(day int) time.Time {
+	return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).Add(time.Duration(day) * 24 * time.Hour)
+}
+
+// story is somebody whose consent was given, became a partnership, and was withdrawn; now is day.
+func story(now int, withdrawn bool) dsar.Material {
+	key := consent.Key{Subject: "ada", Grantee: "*", Scope: "*"}
+	given := consent.Record{Number: 1, At: at(0), Event: consent.EventGiven, Consent: consent.Consent{
+		Key: key, State: consent.Given, Stream: consent.Temporary, Categories: []string{"ESSENTIAL"}, Purposes: []string{"support"}, GivenAt: at(0), ExpiresAt: at(14), Controller: "Example GmbH"},
+		Details: consent.Details{Grantor: "ada", By: consent.Party{Role: consent.RoleSubject, ID: "ada"}, Via: "http", Reason: "wants help", Evidence: "form 7"}}
+	m := dsar.Material{Subject: "ada", Database: "app", Now: at(now), By: "officer", Controller: "Example GmbH", Renewal: true, Rows: mine, History: []consent.Record{given}}
+	if withdrawn {
+		w := given
+		w.Number, w.At, w.Event, w.State, w.Categories, w.Purposes = 2, at(3), consent.EventWithdrawn, consent.Withdrawn, nil, nil
+		told := w
+		told.Number, told.At, told.Event = 3, at(5), consent.EventReported
+		m.History = append(m.History, w, told)
+	}
+	m.Current = m.History[len(m.History)-1:]
+	return m
+}
+
+// "Validates the user has active consent"; and the report is given when it is not (SYSTEMS 2j).
+// seeds/001:151.
+func TestSaysWhetherConsentIsActive(t *testing.T) {
+	for _, c := range []struct {
+		m        dsar.Material
+		active   bool
+		standing string
+	}{
+		{story(1, false), true, "Consent is active: TEMPORARY given until 2026-01-15 12:00:00 UTC."},
+		{story(14, false), false, "No consent is active: TEMPORARY expired since 2026-01-15 12:00:00 UTC."},
+		{story(6, true), false, "No consent is active: TEMPORARY withdrawn since 2026-01-04 12:00:00 UTC."},
+		{dsar.Material{Subject: "ada", Now: at(1), Rows: mine}, false, "No consent of this person is recorded."},
+	} {
+		r, err := dsar.Assemble(c.m)
+		if err != nil || r.Active != c.active || r.Standing != c.standing {
+			t.Errorf("%v %t %q, want %t %q", err, r.Active, r.Standing, c.active, c.standing)
+		}
+	}
+}
+
+// "Provides consent history for the audit trail".
+// seeds/001:147, 152, 200.
+func TestGivesTheHistory(t *testing.T) {
+	r, err := dsar.Assemble(story(6, true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var events []string
+	for _, e := range r.History {
+		events = append(events, fmt.Sprint(e.Record, e.Event, e.State))
+	}
+	if !slices.Equal(events, []string{"1givengiven", "2withdrawnwithdrawn", "3reportedwithdrawn"}) {
+		t.Errorf("%v", events)
+	}
+	if e := r.History[0]; e.Grantor != "ada" || e.Reason != "wants help" || e.Evidence != "form 7" || e.Via != "http" || e.DPV != "dpv:ConsentGiven" || !e.At.Equal(at(0)) || !e.ExpiresAt.Equal(at(14)) {
+		t.Errorf("%+v", e)
+	}
+}
+
+// "Specifies data retention timelines".
+// seeds/001:144, 153.
+func TestSaysHowLongDataAreKept(t *testing.T) {
+	m := story(1, false)
+	r, _ := dsar.Assemble(m)
+	if p := r.Retention[0]; p.Period != "14 days from the last interaction, then deleted in full." || !p.Until.Equal(at(14)) {
+		t.Errorf("%+v", p)
+	}
+	rec := &m.Current[0]
+	rec.Stream, rec.ExpiresAt = consent.Partnered, time.Time{}
+	r, _ = dsar.Assemble(m)
+	if p := r.Retention[0]; p.Until != nil || !strings.Contains(p.Period, "As long as the partnership lasts") {
+		t.Errorf("%+v", p)
+	}
+	rec.Stream, rec.DecayFrom = consent.Anonymous, at(0)
+	r, _ = dsar.Assemble(m)
+	p := r.Retention[0]
+	if len(p.Steps) != 4 || !p.Steps[1].At.Equal(at(31)) || !p.Steps[2].At.Equal(at(61)) || !p.Steps[3].At.Equal(at(90)) || !p.Until.Equal(at(90)) {
+		t.Errorf("%+v", p)
+	}
+}
+
+// "Lists applicable data categories".
+// seeds/001:145, 154.
+func TestListsCategories(t *testing.T) {
+	r, _ := dsar.Assemble(story(1, false))
+	if len(r.Categories) != 1 || !r.Categories[0].Consent || !strings.Contains(r.Categories[0].Text, "user identification") || r.Purposes[0].Name != "support" || !r.Purposes[0].Consent {
+		t.Errorf("%+v %+v", r.Categories, r.Purposes)
+	}
+	r, _ = dsar.Assemble(story(6, true))
+	if len(r.Categories) != 1 || r.Categories[0].Consent || r.Purposes[0].Consent {
+		t.Errorf("a consent that was withdrawn lists: %+v %+v", r.Categories, r.Purposes)
+	}
+	if len(r.Data) != 1 || !slices.Equal(r.Data[0].Columns, []string{"id", "person"}) {
+		t.Errorf("%+v", r.Data)
+	}
+}
+
+// "Legal basis for data processing": Article 6(1)(a).
+// seeds/001:141-143, 199.
+func TestNamesTheLawfulBasis(t *testing.T) {
+	r, _ := dsar.Assemble(story(1, false))
+	if b := r.LawfulBasis[0]; b.Article != "Article 6(1)(a) GDPR" || !b.Active || b.DPV != "dpv:ConsentGiven" {
+		t.Errorf("%+v", b)
+	}
+	r, _ = dsar.Assemble(story(20, false))
+	if b := r.LawfulBasis[0]; b.Active || b.State != "expired" {
+		t.Errorf("%+v", b)
+	}
+}
+
+func TestNobodyIsKnown(t *testing.T) {
+	empty := slices.Clone(mine)
+	empty[0].Count, empty[0].Keys = 0, nil
+	_, err := dsar.Assemble(dsar.Material{Subject: "nobody", Rows: empty})
+	named, ok := err.(consent.Named)
+	if !ok || named.Name() != "ConsentNotFoundError" {
+		t.Errorf("%v", err)
+	}
+}
+
+// The schema in docs is what the report is, with everything that it can have and with nothing.
+func TestSchema(t *testing.T) {
+	compiler := jsonschema.NewCompiler()
+	text, err := os.ReadFile("../../../docs/schema/dsar.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := compiler.AddResource("dsar.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := compiler.Compile("dsar.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	write(t, dir, []ran{
+		{agent: "a", session: "s1", table: "public.notes", verdict: "allow", rows: 2, keys: []audit.Keys{commit("s1", "public.notes", "2")}, purpose: "support"},
+		{agent: "a", session: "s1", table: "public.notes", verdict: "allow", rows: 2},
+	})
+	full := story(1, false)
+	full.Retrieved = &dsar.Collector{Rows: mine, Commit: key.Committer}
+	full.Logs = []dsar.Log{scan(t, dir, full.Retrieved).Log("audit")}
+	full.Rows = []dsar.Rows{{Table: notes, Key: []string{"id"}, Keys: [][]string{{"1"}}, Count: 1, Copy: [][]byte{[]byte(`{"id":1}`)}}}
+	decaying := story(1, false)
+	decaying.Current[0].Stream, decaying.Current[0].DecayFrom = consent.Anonymous, at(0)
+	for name, m := range map[string]dsar.Material{"full": full, "withdrawn": story(6, true), "decaying": decaying, "rows alone": {Subject: "x", Rows: mine}, "registry alone": {Subject: "x", History: story(1, false).History}} {
+		r, err := dsar.Assemble(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if err := r.JSON(&out); err != nil {
+			t.Fatal(err)
+		}
+		value, err := jsonschema.UnmarshalJSON(&out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.Validate(value); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		value.(map[string]any)["more"] = 1
+		if schema.Validate(value) == nil {
+			t.Errorf("%s: the schema takes members that are not the report's", name)
+		}
+	}
+}
+
+// Whatever somebody wrote is text on the page.
+func TestPageHasNoMarkupOfOthers(t *testing.T) {
+	const evil = `</title><script>alert(1)</script><img src=x onerror="alert(1)">'"><!-- {{.Subject}} javascript:alert(1)`
+	m := story(6, true)
+	m.Subject, m.By, m.Contact, m.Controller, m.Database = evil, evil, evil, evil, evil
+	for i := range m.History {
+		h := &m.History[i]
+		h.Reason, h.Evidence, h.Grantor, h.Guardian, h.Via, h.By.ID, h.Grantee, h.Scope = evil, evil, evil, evil, evil, evil, evil, evil
+		h.Categories, h.Purposes = []string{evil}, []string{evil}
+	}
+	m.Current = m.History[:1]
+	dir := t.TempDir()
+	write(t, dir, []ran{{agent: evil, session: "s1", table: "public.notes", verdict: "allow", rows: 2, purpose: evil}})
+	m.Retrieved = &dsar.Collector{}
+	read := scan(t, dir, m.Retrieved)
+	read.Problem = evil
+	m.Logs = []dsar.Log{read.Log(evil)}
+	m.Rows = []dsar.Rows{{Table: notes, Key: []string{"id"}, Keys: [][]string{{evil}}, Count: 1, Copy: [][]byte{[]byte(`{"x": "</pre><script>alert(1)</script>"}`)}}}
+	r, err := dsar.Assemble(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := r.HTML(&out); err != nil {
+		t.Fatal(err)
+	}
+	html := out.String()
+	for _, not := range []string{"<script", "<img", "<!-- ", "onerror=\"", "http://", "https://", "url(", "@import"} {
+		if strings.Contains(html, not) {
+			t.Errorf("the page has %s", not)
+		}
+	}
+	if n := strings.Count(html, "&lt;script&gt;alert(1)&lt;/script&gt;"); n < 15 {
+		t.Errorf("the texts are on the page %d times", n)
+	}
+	if strings.Count(html, "<title>") != 1 || strings.Count(html, "</title>") != 1 || strings.Count(html, "<h1>") != 1 {
+		t.Error("the page is not the one of the template")
+	}
+	var again dsar.Report
+	var j bytes.Buffer
+	if err := r.JSON(&j); err != nil || json.Unmarshal(j.Bytes(), &again) != nil || again.Subject != evil {
+		t.Errorf("%v", err)
+	}
+}
+
+// The page can be used without sight: landmarks, one h1, headings in order, captions and headers at tables, a language.
+func TestPageIsAccessible(t *testing.T) {
+	m := story(6, true)
+	r, _ := dsar.Assemble(m)
+	var out strings.Builder
+	if err := r.HTML(&out); err != nil {
+		t.Fatal(err)
+	}
+	html := out.String()
+	for _, want := range []string{`<html lang="en">`, "<header>", "<main ", "<footer>", `<nav aria-label=`, `name="viewport"`, "prefers-color-scheme: dark", "@media print", `href="#content"`, "default-src 'none'"} {
+		if !strings.Contains(html, want) {
+			t.Errorf("the page has no %s", want)
+		}
+	}
+	if n := strings.Count(html, "<table"); n == 0 || n != strings.Count(html, "<caption>") || n != strings.Count(html, "<thead>") {
+		t.Error("a table has no caption or no headers")
+	}
+	if strings.Contains(html, "<th>") || strings.Contains(html, "<h3") && !strings.Contains(html, "<h2") {
+		t.Error("a header has no scope")
+	}
+}

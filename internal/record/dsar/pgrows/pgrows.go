@@ -1,0 +1,210 @@
+// Package pgrows reads which rows of a database are a subject's, as the owner of the tables.
+//
+// It reads keys, and the rows themselves only where it is asked for a copy; all of one snapshot, changing nothing.
+package pgrows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/record/dsar"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// Read finds the subject's rows in each table. With data it reads the rows as well. more is run in the same snapshot, at its
+// end; nil: nothing is.
+func Read(ctx context.Context, conn *pgx.Conn, tables []dsar.Table, subject string, data bool, more func(pgx.Tx) error) ([]dsar.Rows, error) {
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return nil, fmt.Errorf("read the subject's rows: %w", err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	// A row that row security would hide from this role is an error, not a row that is not there.
+	if _, err := tx.Exec(ctx, "SET LOCAL row_security = off; SET LOCAL search_path = pg_catalog, pg_temp"); err != nil {
+		return nil, fmt.Errorf("read the subject's rows: %w", err)
+	}
+	out := make([]dsar.Rows, 0, len(tables))
+	for _, t := range tables {
+		rows, err := table(ctx, tx, t, subject, data)
+		if err != nil {
+			return nil, fmt.Errorf("read the subject's rows of %s: %w", t.Relation.Name, err)
+		}
+		out = append(out, rows)
+	}
+	if more != nil {
+		if err := more(tx); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// table reads the subject's rows of one table.
+func table(ctx context.Context, tx pgx.Tx, t dsar.Table, subject string, data bool) (dsar.Rows, error) {
+	out := dsar.Rows{Table: t, Key: t.Relation.PrimaryKey, Keys: [][]string{}}
+	condition, err := Condition(ctx, tx, t, subject)
+	if err != nil || condition == "" {
+		return out, err
+	}
+	var key, order []string
+	for _, c := range out.Key {
+		key = append(key, "r."+catalog.QuoteIdent(c)+"::pg_catalog.text")
+		order = append(order, "r."+catalog.QuoteIdent(c))
+	}
+	copied := "NULL::pg_catalog.text"
+	if data {
+		copied = "pg_catalog.to_jsonb(r)::pg_catalog.text"
+	}
+	sql := "SELECT ARRAY[" + strings.Join(key, ", ") + "]::pg_catalog.text[], " + copied + " FROM " + t.Relation.Name.SQL() + " AS r WHERE " + condition
+	if len(order) > 0 {
+		sql += " ORDER BY " + strings.Join(order, ", ")
+	}
+	rows, err := tx.Query(ctx, sql, subject)
+	if err != nil {
+		return out, err
+	}
+	var parts []string
+	var row *string
+	_, err = pgx.ForEachRow(rows, []any{&parts, &row}, func() error {
+		out.Count++
+		if len(out.Key) > 0 {
+			out.Keys = append(out.Keys, slices.Clone(parts))
+		}
+		if row != nil {
+			out.Copy = append(out.Copy, []byte(*row))
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Condition is what holds of a row, called r, that is the subject's, whose id is $1; "": none can be, since no id of these columns'
+// types is the subject's.
+func Condition(ctx context.Context, tx pgx.Tx, t dsar.Table, subject string) (string, error) {
+	var conditions []string
+	for _, l := range t.Links {
+		condition, err := where(ctx, tx, l, t.Relation, subject)
+		if err != nil {
+			return "", err
+		}
+		if condition != "" {
+			conditions = append(conditions, condition)
+		}
+	}
+	if len(conditions) == 0 {
+		return "", nil
+	}
+	return "(" + strings.Join(conditions, " OR ") + ")", nil
+}
+
+// where is the condition by which a link leads to the subject, $1; "": the id is none of the column's type.
+func where(ctx context.Context, tx pgx.Tx, l dsar.Link, from *catalog.Relation, subject string) (string, error) {
+	last := from
+	row := "r"
+	var begin, end string
+	for i, h := range l.Hops {
+		alias := fmt.Sprintf("h%d", i)
+		switch {
+		case h.Depth:
+			begin += "(" + key(row, h.Relation) + ") IN (WITH RECURSIVE m AS (SELECT " + key(alias, h.Relation) + " FROM " + h.Relation.Name.SQL() + " AS " + alias + " WHERE ("
+			end = ") UNION " + deeper(h) + ") SELECT * FROM m)" + end
+		case len(h.Made) > 0:
+			products, where := h.Made[0].Products(last, row, alias)
+			begin += "EXISTS (SELECT 1 FROM " + strings.Join(append(products[1:], h.Relation.Name.SQL()+" AS "+alias), " CROSS JOIN ") + " WHERE " + where + " AND "
+			end = ")" + end
+		default:
+			var on []string
+			for _, p := range h.Pairs() {
+				on = append(on, alias+"."+catalog.QuoteIdent(p.Column)+" = "+row+"."+catalog.QuoteIdent(p.From))
+			}
+			begin += "EXISTS (SELECT 1 FROM " + h.Relation.Name.SQL() + " AS " + alias + " WHERE " + strings.Join(on, " AND ") + " AND "
+			end = ")" + end
+		}
+		row, last = alias, h.Relation
+	}
+	if l.Column == "" {
+		return begin + inList("$1::pg_catalog.text", l.List, row) + end, nil
+	}
+	column := last.Column(l.Column)
+	if column == nil {
+		return "", fmt.Errorf("%s has no column %s", last.Name, l.Column)
+	}
+	equal, err := is(ctx, tx, row, column, subject)
+	if err != nil || equal == "" {
+		return "", err
+	}
+	return begin + equal + end, nil
+}
+
+// key is the primary key of a row.
+func key(row string, r *catalog.Relation) string {
+	parts := make([]string, len(r.PrimaryKey))
+	for i, c := range r.PrimaryKey {
+		parts[i] = row + "." + catalog.QuoteIdent(c)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// deeper finds the rows that were made from those of m, which has keys of the same table.
+func deeper(h dsar.Hop) string {
+	columns := make([]string, len(h.Relation.PrimaryKey))
+	on := make([]string, len(columns))
+	for i, c := range h.Relation.PrimaryKey {
+		columns[i] = fmt.Sprintf("p%d", i)
+		on[i] = "s." + catalog.QuoteIdent(c) + " = g." + columns[i]
+	}
+	names := strings.Join(columns, ", ")
+	var ways []string
+	for _, o := range h.Made {
+		products, where := o.Products(h.Relation, "t", "s")
+		ways = append(ways, "SELECT "+key("t", h.Relation)+" FROM g JOIN "+h.Relation.Name.SQL()+" AS s ON "+strings.Join(on, " AND ")+" CROSS JOIN "+strings.Join(products, " CROSS JOIN ")+" WHERE "+where)
+	}
+	return "SELECT f.* FROM (WITH g (" + names + ") AS MATERIALIZED (SELECT * FROM m) " + strings.Join(ways, " UNION ALL ") + ") AS f"
+}
+
+// is compares by the column's own type, so that its index serves, and by text, so that ids match whole.
+func is(ctx context.Context, tx pgx.Tx, row string, c *catalog.Column, subject string) (string, error) {
+	name := row + "." + catalog.QuoteIdent(c.Name)
+	whole := name + "::pg_catalog.text = $1::pg_catalog.text"
+	cast := map[string]string{"uuid": "uuid", "smallint": "int8", "integer": "int8", "bigint": "int8"}[c.Type]
+	if cast == "" {
+		return whole, nil
+	}
+	attempt, err := tx.Begin(ctx)
+	if err != nil {
+		return "", err
+	}
+	var ok bool
+	err = attempt.QueryRow(ctx, "SELECT $1::pg_catalog.text::pg_catalog."+cast+" IS NOT NULL", subject).Scan(&ok)
+	if e := attempt.Rollback(ctx); e != nil {
+		return "", e
+	}
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && strings.HasPrefix(pg.Code, "22") {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return "(" + name + " = $1::pg_catalog.text::pg_catalog." + cast + " AND " + whole + ")", nil
+}
+
+// inList tells whether a text is one of a list of ids.
+func inList(id string, l predicate.List, row string) string {
+	c := row + "." + catalog.QuoteIdent(l.Column)
+	switch l.Form {
+	case predicate.GrantJSONB:
+		return id + " = ANY (" + predicate.JSONBIDs + "(" + c + "))"
+	case predicate.GrantJSON:
+		return id + " = ANY (" + predicate.JSONIDs + "(" + c + "::pg_catalog.text))"
+	default:
+		return id + " = ANY (" + c + "::pg_catalog.text[])"
+	}
+}

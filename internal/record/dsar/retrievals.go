@@ -1,0 +1,245 @@
+package dsar
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+)
+
+// Rows are the subject's rows of a table now.
+type Rows struct {
+	Table Table
+	Key   []string   // the columns of its primary key; empty: it has none
+	Keys  [][]string // as PostgreSQL prints them
+	Count int
+	Copy  [][]byte // JSON, where it was asked for
+}
+
+// Commit is what a log holds in place of a row's key; nil: the key that makes it is not there.
+type Commit func(session, table string) func(key ...string) string
+
+// Why nobody can say whether a statement returned the subject's rows.
+const (
+	WhyNotRecorded = "the keys of the rows of this table are not recorded"
+	WhyNotExact    = "the statement did not return the keys of the rows"
+	WhyNoKey       = "the key of the audit is not there, without which recorded keys cannot be told"
+	WhyNotFinished = "nothing is recorded of what became of the statement"
+	WhyDeleted     = "rows have been deleted since, and keys of theirs cannot be told any more"
+)
+
+// Collector makes of accesses what a report says of them.
+type Collector struct {
+	Log     string // which one is read
+	Rows    []Rows
+	Behalf  []string // how records name the subject
+	Commit  Commit
+	Deleted time.Time // the last time that rows of the subject's were deleted; zero: they were not
+	Most    int       // how many of the possible retrievals are listed; 0: all
+
+	recipients map[string]*recipient
+	purposes   map[string]uint64
+	exact      []Retrieval
+	possible   []Retrieval
+	counted    uint64 // of the possible ones
+
+	calls  []Called
+	called uint64
+
+	sums map[[2]string]map[string]int // by session and table
+	held int                          // how many there are in all
+}
+
+type recipient struct {
+	Recipient
+	purposes, tables map[string]bool
+	days             map[string]*Day
+}
+
+// Take is for [Scan].
+func (c *Collector) Take(a Access) {
+	r := Retrieval{At: a.At, Agent: a.Agent, Purpose: strings.Join(words(a.Purpose), ", "), Statement: a.Tag, Rows: a.Rows, Log: c.Log, Record: a.Record,
+		ForYou: a.Behalf != "" && slices.Contains(c.Behalf, a.Behalf)}
+	for _, table := range a.Tables {
+		if t, ok := c.table(a, table); ok {
+			if t.Certainty == Exact {
+				r.Certainty = Exact
+			}
+			r.Tables = append(r.Tables, t)
+		}
+	}
+	if len(r.Tables) == 0 {
+		return
+	}
+	if r.Certainty == "" {
+		r.Certainty = Possible
+	}
+	c.count(r, words(a.Purpose))
+	if r.Certainty == Exact {
+		c.exact = append(c.exact, r)
+		return
+	}
+	c.counted++
+	c.possible = append(c.possible, r)
+	if c.Most > 0 && len(c.possible) >= 2*c.Most+1024 {
+		c.trim()
+	}
+}
+
+// trim leaves the newest of the possible ones.
+func (c *Collector) trim() {
+	slices.SortStableFunc(c.possible, func(a, b Retrieval) int { return a.At.Compare(b.At) })
+	if c.Most > 0 && len(c.possible) > c.Most {
+		c.possible = slices.Clone(c.possible[len(c.possible)-c.Most:])
+	}
+}
+
+// table judges one table of a statement; false: none of the subject's rows was in the answer.
+func (c *Collector) table(a Access, table string) (TableAccess, bool) {
+	maybe := func(why string) (TableAccess, bool) {
+		return TableAccess{Table: table, Certainty: Possible, Why: why}, true
+	}
+	if !a.Finished {
+		return maybe(WhyNotFinished)
+	}
+	i := slices.IndexFunc(c.Rows, func(r Rows) bool { return r.Table.Relation.Name.String() == table })
+	if i < 0 {
+		return maybe(WhyNotRecorded)
+	}
+	rows := c.Rows[i]
+	recorded, inexact := false, false
+	found := map[int]bool{}
+	for _, k := range a.keys {
+		if !slices.Contains(rows.Table.Names, k.Table) {
+			continue
+		}
+		recorded = true
+		if c.Commit == nil {
+			return maybe(WhyNoKey)
+		}
+		inexact = inexact || !k.Exact
+		sums := c.sumsOf(a.Session, k.Table, rows)
+		for _, row := range k.Rows {
+			if n, ok := sums[row]; ok {
+				found[n] = true
+			}
+		}
+	}
+	switch {
+	case !recorded:
+		return maybe(WhyNotRecorded)
+	case inexact:
+		return maybe(WhyNotExact)
+	case len(found) > 0:
+		t := TableAccess{Table: table, Certainty: Exact}
+		for _, n := range slices.Sorted(maps.Keys(found)) {
+			t.Keys = append(t.Keys, rows.Keys[n])
+		}
+		return t, true
+	case a.At.Before(c.Deleted):
+		return maybe(WhyDeleted)
+	default:
+		return TableAccess{}, false
+	}
+}
+
+// mostHeld bounds the memory for commitments; sessions beyond it are worked out again when they come back.
+const mostHeld = 1 << 20
+
+// sumsOf are the commitments of the subject's rows in one session.
+func (c *Collector) sumsOf(session, table string, rows Rows) map[string]int {
+	of := [2]string{session, table}
+	if sums, ok := c.sums[of]; ok {
+		return sums
+	}
+	if c.held += len(rows.Keys); c.sums == nil || c.held > mostHeld {
+		c.sums, c.held = map[[2]string]map[string]int{}, len(rows.Keys)
+	}
+	sums := make(map[string]int, len(rows.Keys))
+	commit := c.Commit(session, table)
+	for n, key := range rows.Keys {
+		sums[commit(key...)] = n
+	}
+	c.sums[of] = sums
+	return sums
+}
+
+func (c *Collector) count(r Retrieval, purposes []string) {
+	if c.recipients == nil {
+		c.recipients, c.purposes = map[string]*recipient{}, map[string]uint64{}
+	}
+	to, ok := c.recipients[r.Agent]
+	if !ok {
+		to = &recipient{Recipient: Recipient{Agent: r.Agent}, purposes: map[string]bool{}, tables: map[string]bool{}, days: map[string]*Day{}}
+		c.recipients[r.Agent] = to
+	}
+	for _, word := range purposes {
+		to.purposes[word] = true
+		c.purposes[word]++
+	}
+	for _, t := range r.Tables {
+		to.tables[t.Table] = true
+	}
+	name := r.At.UTC().Format(time.DateOnly)
+	day, ok := to.days[name]
+	if !ok {
+		day = &Day{Day: name}
+		to.days[name] = day
+	}
+	if r.Certainty == Exact {
+		to.Exact.add(r.At)
+		day.Exact++
+	} else {
+		to.Possible.add(r.At)
+		day.Possible++
+	}
+}
+
+// words are those of an attribute, which may be a list.
+func words(value string) []string {
+	if value == "" {
+		return nil
+	}
+	elements, ok := predicate.ParseArray(value)
+	if !ok {
+		return []string{value}
+	}
+	var out []string
+	for _, e := range elements {
+		if e != nil {
+			out = append(out, *e)
+		}
+	}
+	return out
+}
+
+func (c *Count) add(at time.Time) {
+	c.Number++
+	if c.First == nil || at.Before(*c.First) {
+		c.First = moment(at)
+	}
+	if c.Last == nil || at.After(*c.Last) {
+		c.Last = moment(at)
+	}
+}
+
+// fill writes what was collected into a report.
+func (c *Collector) fill(r *Report) {
+	for _, agent := range slices.Sorted(maps.Keys(c.recipients)) {
+		to := c.recipients[agent]
+		out := to.Recipient
+		out.Purposes, out.Tables = list(slices.Sorted(maps.Keys(to.purposes))), list(slices.Sorted(maps.Keys(to.tables)))
+		for _, day := range slices.Sorted(maps.Keys(to.days)) {
+			out.Days = append(out.Days, *to.days[day])
+		}
+		r.Recipients = append(r.Recipients, out)
+	}
+	c.trim()
+	all := append(slices.Clone(c.exact), c.possible...)
+	slices.SortStableFunc(all, func(a, b Retrieval) int { return a.At.Compare(b.At) })
+	c.trimCalls()
+	r.Calls = Calls{Number: c.called, Left: c.called - uint64(len(c.calls)), List: slices.Clone(c.calls)}
+	r.Retrievals = Retrievals{Exact: uint64(len(c.exact)), Possible: c.counted, Left: c.counted - uint64(len(c.possible)), List: all}
+}

@@ -1,0 +1,443 @@
+package dsar
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+)
+
+// Scan reads one log of the audit for what agents have had of one subject.
+type Scan struct {
+	From     audit.Source
+	Database string              // in the records
+	Tables   map[string][]string // by the names that records have: the tables of the subject's that a statement over it reads
+	Refs     []string            // how records name the subject
+	Key      audit.Key           // that records were authenticated with; the zero Key: nobody can tell
+	Heads    []audit.Head        // records that had been written before
+	Called   func(Called)        // is handed each call that was about the subject; nil: nobody is
+	Take     func(Access)        // is handed each statement that returned something of those tables, in the log's order
+	Progress func(done, total int64)
+}
+
+// Access is a statement over tables of the subject's that returned something, or of which nobody knows.
+type Access struct {
+	Record   uint64 // of the decision
+	At       time.Time
+	Session  string
+	Agent    string
+	Purpose  string
+	Behalf   string // on whose behalf, as the record has it
+	Tag      string
+	Tables   []string
+	Rows     int64
+	Finished bool // there is a record of what became of it
+	keys     []keys
+}
+
+// LogRead is what a scan found of the log itself.
+type LogRead struct {
+	Records   uint64
+	Segments  int
+	First     uint64 // the first record that is still there
+	Last      uint64
+	From, To  time.Time
+	Decisions uint64
+	Torn      int64
+	Problem   string // why the chain does not hold; "": it does
+}
+
+const blockSize = 1 << 20
+
+// block is a run of whole lines, on its way through a worker and back into the order of the log.
+type block struct {
+	data  []byte
+	begin bool // of a segment
+	gap   bool // retention removed what was before it after that had been listed
+	tail  int  // bytes after the last whole line of a segment
+	read  int64
+	err   error
+
+	done        chan struct{}
+	first, last line
+	records     uint64
+	decisions   uint64
+	events      []event
+	problem     string
+}
+
+// event is a decision, an outcome or a call.
+type event struct {
+	decision *decision
+	call     *Called
+	outcome  outcome
+}
+
+// Run reads the log once. Lines are held to the chain of hashes as they are read; where it does not hold, the report goes on
+// and says so.
+func (s Scan) Run(ctx context.Context) (LogRead, error) {
+	numbers, err := s.From.Segments()
+	if err != nil {
+		return LogRead{}, err
+	}
+	r := reading{Scan: s, pending: map[uint64]*decision{}}
+	r.out.Segments = len(numbers)
+	for i := range numbers {
+		if s.Progress != nil {
+			r.total += s.From.Size(numbers[i])
+		}
+		if i > 0 && numbers[i] != numbers[i-1]+1 {
+			r.out.Problem = fmt.Sprintf("segment %d is missing", numbers[i-1]+1)
+		}
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	workers := max(1, runtime.GOMAXPROCS(0))
+	work, order := make(chan *block, workers), make(chan *block, 2*workers)
+	go read(ctx, s.From, numbers, work, order)
+	filter := s.filter()
+	for range workers {
+		go func() {
+			for b := range work {
+				b.run(s, filter)
+				close(b.done)
+			}
+		}()
+	}
+	for b := range order {
+		select {
+		case <-b.done:
+		case <-ctx.Done():
+			return r.out, ctx.Err()
+		}
+		if b.err != nil {
+			return r.out, b.err
+		}
+		r.follow(b)
+		r.take(b)
+		buffers.Put(&b.data)
+		if r.done += b.read; s.Progress != nil {
+			s.Progress(r.done, r.total)
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return r.out, err
+	}
+	r.end()
+	return r.out, nil
+}
+
+// reading is what is known of the log after the blocks that were read.
+type reading struct {
+	Scan
+	out     LogRead
+	pending map[uint64]*decision // whose outcome has not come
+	hash    []byte               // of the last record
+	coded   bool                 // records have codes from here on
+	done    int64                // bytes, of total
+	total   int64
+}
+
+// follow holds a block to what came before it.
+func (r *reading) follow(b *block) {
+	if r.out.Torn > 0 && b.begin {
+		r.out.broken("a segment ends within a record")
+	}
+	r.out.Torn = int64(b.tail)
+	if b.problem != "" {
+		r.out.broken(b.problem)
+	}
+	if b.records > 0 {
+		if r.out.Records == 0 {
+			r.out.First, r.out.From = b.first.seq, b.first.at()
+		} else if !(b.gap && b.first.seq > r.out.Last+1) && (!bytes.Equal(b.first.prev, r.hash) || b.first.seq != r.out.Last+1) {
+			r.out.broken(fmt.Sprintf("record %d does not follow record %d", b.first.seq, r.out.Last))
+		}
+		// The code of a record is over a hash that all before it are in: one of each block tells of all.
+		// Older formats had none.
+		if r.coded = r.coded || len(b.last.mac) > 0; r.coded {
+			if why := r.Key.Doubt(string(b.last.hash), string(b.last.kid), string(b.last.mac)); why != "" {
+				r.out.broken(fmt.Sprintf("record %d: %s", b.last.seq, why))
+			}
+		}
+		r.out.Last, r.out.To, r.hash = b.last.seq, b.last.at(), bytes.Clone(b.last.hash)
+	}
+	b.first, b.last = line{}, line{}
+	r.out.Records += b.records
+	r.out.Decisions += b.decisions
+}
+
+// take hands on what a block has of the person.
+func (r *reading) take(b *block) {
+	for _, e := range b.events {
+		if e.call != nil {
+			if r.Called != nil {
+				r.Called(*e.call)
+			}
+			continue
+		}
+		if e.decision != nil {
+			r.pending[e.decision.seq] = e.decision
+			continue
+		}
+		if d, ok := r.pending[e.outcome.decision]; ok {
+			delete(r.pending, d.seq)
+			if e.outcome.rows > 0 {
+				r.Take(d.access(e.outcome, true))
+			}
+		}
+	}
+}
+
+// end holds the log to what is known of its end, and hands on the decisions without an outcome.
+func (r *reading) end() {
+	if !r.coded && r.out.Records > 0 && r.Key.ID() != "" {
+		r.out.broken(fmt.Sprintf("record %d was written without the key", r.out.Last))
+	}
+	for _, h := range r.Heads {
+		if h.Seq > r.out.Last {
+			r.out.broken(fmt.Sprintf("the log ends at record %d, and record %d had been written: the newest records were cut off", r.out.Last, h.Seq))
+		}
+	}
+	for _, seq := range slices.Sorted(maps.Keys(r.pending)) {
+		r.Take(r.pending[seq].access(outcome{}, false))
+	}
+}
+
+func (r *LogRead) broken(why string) {
+	if r.Problem == "" {
+		r.Problem = why
+	}
+}
+
+func (d *decision) access(o outcome, finished bool) Access {
+	return Access{d.seq, d.at, d.session, d.agent, d.purpose, d.behalf, d.tag, d.tables, o.rows, finished, o.keys}
+}
+
+var toAll = []byte(`"everybody":true`)
+
+// callOf decodes a call that is about the subject; nil: it is not.
+func callOf(l line, s Scan) *Called {
+	concerns := bytes.Contains(l.body, toAll)
+	for i := 0; i < len(s.Refs) && !concerns; i++ {
+		concerns = bytes.Contains(l.body, []byte(`"`+s.Refs[i]+`"`))
+	}
+	if !concerns {
+		return nil
+	}
+	var c audit.Call
+	if json.Unmarshal(l.whole, &c) != nil || c.Database != s.Database {
+		return nil
+	}
+	if !c.Everybody && !slices.ContainsFunc(c.About, func(ref string) bool { return slices.Contains(s.Refs, ref) }) {
+		return nil
+	}
+	return &Called{At: l.at(), Face: c.Face, By: c.By, Role: c.Role, Operation: c.Operation, Written: c.Written, Everybody: c.Everybody, Outcome: c.Outcome, Record: l.seq}
+}
+
+// read hands out the lines of the segments in blocks.
+func read(ctx context.Context, from audit.Source, segments []int, work, order chan<- *block) {
+	defer close(order)
+	defer close(work)
+	send := func(b *block) bool {
+		b.done = make(chan struct{})
+		if b.err != nil {
+			close(b.done)
+		} else {
+			select {
+			case work <- b:
+			case <-ctx.Done():
+				return false
+			}
+		}
+		select {
+		case order <- b:
+		case <-ctx.Done():
+			return false
+		}
+		return b.err == nil
+	}
+	gap := false
+	for len(segments) > 0 {
+		n := segments[0]
+		segments = segments[1:]
+		f, err := from.Open(n, 0, 0)
+		if errors.Is(err, fs.ErrNotExist) { // the oldest go first: where an older one is still there, it was somebody else
+			if left, e := from.Segments(); e == nil && len(left) > 0 && left[0] > n {
+				segments, gap = left, true
+				continue
+			}
+		}
+		if err != nil {
+			send(&block{err: err})
+			return
+		}
+		in := bufio.NewReaderSize(f, 1<<16)
+		for begin := true; ; begin = false {
+			b, end := readBlock(in)
+			b.begin, b.gap = begin, begin && gap
+			gap = gap && !begin
+			ok := send(b)
+			if !ok || end {
+				f.Close()
+				if !ok {
+					return
+				}
+				break
+			}
+		}
+	}
+}
+
+// buffers are used again: nothing that leaves a block points into its data.
+var buffers = sync.Pool{New: func() any { b := make([]byte, blockSize, blockSize+1<<14); return &b }}
+
+// readBlock reads some lines to the end of one; true: there are no more.
+func readBlock(in *bufio.Reader) (*block, bool) {
+	data := (*buffers.Get().(*[]byte))[:blockSize]
+	n, err := io.ReadFull(in, data)
+	data = data[:n]
+	if err == nil {
+		var rest []byte
+		rest, err = in.ReadBytes('\n')
+		data = append(data, rest...)
+	}
+	b := &block{data: data, read: int64(len(data))}
+	switch {
+	case err == nil:
+		return b, false
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		whole := bytes.LastIndexByte(data, '\n') + 1
+		b.data, b.tail = data[:whole], len(data)-whole
+		return b, true
+	default:
+		b.err = fmt.Errorf("audit: %w", err)
+		return b, true
+	}
+}
+
+// needle is a table's name as a line has it.
+type needle struct {
+	text   []byte
+	tables []string
+}
+
+// filter are the names that a decision must have one of.
+func (s Scan) filter() map[string]needle {
+	out := map[string]needle{}
+	for name, tables := range s.Tables {
+		quoted, _ := json.Marshal(name)
+		out[name] = needle{append([]byte(`"name":`), quoted...), tables}
+	}
+	return out
+}
+
+// run takes the lines of a block apart.
+func (b *block) run(s Scan, filter map[string]needle) {
+	data := b.data
+	for len(data) > 0 {
+		end := bytes.IndexByte(data, '\n')
+		l, why := parse(data[:end+1])
+		data = data[end+1:]
+		if why != "" {
+			b.broken(why)
+			continue
+		}
+		if b.records > 0 && (!bytes.Equal(l.prev, b.last.hash) || l.seq != b.last.seq+1) {
+			b.broken(fmt.Sprintf("record %d does not follow record %d", l.seq, b.last.seq))
+		}
+		if b.records == 0 {
+			b.first = l
+		}
+		b.records++
+		b.last = l
+		for _, h := range s.Heads {
+			if h.Seq == l.seq && h.Hash != string(l.hash) {
+				b.broken(fmt.Sprintf("record %d is not the one that the anchor names", l.seq))
+			}
+		}
+		switch l.kind {
+		case "call":
+			if c := callOf(l, s); c != nil {
+				b.events = append(b.events, event{call: c})
+			}
+		case "decision":
+			b.decisions++
+			if d := decisionOf(l, s.Database, filter); d != nil {
+				b.events = append(b.events, event{decision: d})
+			}
+		case "outcome":
+			o, ok := outcomeOf(l)
+			if !ok {
+				b.broken(fmt.Sprintf("record %d is not an outcome", l.seq))
+				continue
+			}
+			b.events = append(b.events, event{outcome: o})
+		}
+	}
+}
+
+func (b *block) broken(why string) {
+	if b.problem == "" {
+		b.problem = why
+	}
+}
+
+var allowed = []byte(`"verdict":"allow"`)
+
+// decisionOf decodes a decision that can be of interest; nil: it is not.
+func decisionOf(l line, database string, filter map[string]needle) *decision {
+	if !bytes.Contains(l.body, allowed) {
+		return nil
+	}
+	named := false
+	for _, n := range filter {
+		if named = bytes.Contains(l.body, n.text); named {
+			break
+		}
+	}
+	if !named {
+		return nil
+	}
+	r, names, ok := quick(l)
+	if !ok {
+		if json.Unmarshal(l.whole, &r) != nil {
+			return nil
+		}
+		names = nil
+		for _, t := range r.Tables {
+			names = append(names, t.Name)
+		}
+	}
+	if r.Verdict != "allow" || r.Database != database {
+		return nil
+	}
+	d := &decision{seq: l.seq, at: l.at(), session: r.Session, agent: r.Agent, purpose: r.Purpose, behalf: r.OnBehalfOf, tag: r.Tag}
+	for _, n := range names {
+		for _, name := range filter[n].tables {
+			if !slices.Contains(d.tables, name) {
+				d.tables = append(d.tables, name)
+			}
+		}
+	}
+	if len(d.tables) == 0 {
+		return nil
+	}
+	return d
+}
+
+// Log is what a report says of what was read.
+func (r LogRead) Log(name string) Log {
+	return Log{Name: name, Records: r.Records, Decisions: r.Decisions, From: moment(r.From), To: moment(r.To), First: r.First, Intact: r.Problem == "", Problem: r.Problem}
+}

@@ -1,0 +1,69 @@
+package registry
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+)
+
+// A registry that lacks what was acknowledged is told of: here an older dump, made by pg_dump, is in its place. A proxy that has
+// acknowledged nothing says nothing.
+func TestAnOlderDumpIsNoticed(t *testing.T) {
+	db := database(t)
+	r := open(t, db, defaults)
+	must(t, r, grant("ada", consent.Temporary))
+	conn := db.Connect(t, "pgconsent_control")
+	check := func(conn *pgx.Conn, anchor string) error {
+		return Acknowledged(t.Context(), conn, r.Keys, anchor, "app")
+	}
+	file := filepath.Join(t.TempDir(), "older.dump")
+	dump, _ := pgtest.Client(t, "pg_dump")
+	restore, _ := pgtest.Client(t, "pg_restore")
+	if out, err := exec.Command(dump, "-Fc", "-f", file, db.DSN("postgres", "")).CombinedOutput(); err != nil { //nolint:gosec // the test's own
+		if strings.Contains(string(out), "server version mismatch") {
+			t.Skipf("NOT TESTED: this pg_dump does not dump a server of a later version: %s", out)
+		}
+		t.Fatalf("pg_dump: %v %s", err, out)
+	}
+	must(t, r, consent.Command{Do: consent.Revoke, Subject: "ada", By: subject("ada")})
+	if err := check(conn, r.Anchor); err != nil {
+		t.Errorf("nothing is wrong, and yet: %v", err)
+	}
+	super := db.Connect(t, "postgres")
+	if _, err := super.Exec(t.Context(), "DROP SCHEMA pgconsent, pgconsent_gate, pgconsent_catalog, pgconsent_rows CASCADE"); err != nil {
+		t.Fatal(err)
+	}
+	if err := check(conn, r.Anchor); err != nil {
+		t.Errorf("nothing is installed, which others say: %v", err)
+	}
+	if out, err := exec.Command(restore, "-d", db.DSN("postgres", ""), file).CombinedOutput(); err != nil { //nolint:gosec // the test's own
+		t.Fatalf("%v %s", err, out)
+	}
+	if err := check(conn, r.Anchor); err == nil {
+		t.Error("an older dump is not noticed")
+	}
+	if err := check(conn, filepath.Join(t.TempDir(), "none")); err != nil {
+		t.Errorf("without an anchor: %v", err)
+	}
+	report, err := r.Verify(t.Context())
+	if err != nil || len(report.Findings) != 1 {
+		t.Errorf("verify: %v %v", report.Findings, err)
+	}
+	// What was withdrawn since is recorded again, and the anchor moved away.
+	must(t, r, consent.Command{Do: consent.Revoke, Subject: "ada", By: subject("ada")})
+	if err := os.Rename(r.Anchor, r.Anchor+".kept"); err != nil {
+		t.Fatal(err)
+	}
+	must(t, r, grant("bob", consent.Temporary))
+	if err := check(conn, r.Anchor); err != nil {
+		t.Errorf("with a new anchor: %v", err)
+	}
+	sound(t, r)
+}

@@ -1,0 +1,632 @@
+package air
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/test/property"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// The examples are those of seeds/001; each test names its lines.
+
+var begin = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+
+var one = Key{Database: "app", User: "u1", Channel: "api_1"}
+
+// conversation is what one user sends in one channel.
+type conversation struct {
+	t       *testing.T
+	tracker *Tracker
+	key     Key
+	now     time.Time
+	fired   []int // the messages, from 1 on, that were answered with the reminder
+	at      []time.Duration
+	text    string
+	sent    int
+}
+
+func talk(t *testing.T, c Config) *conversation {
+	return &conversation{t: t, tracker: New(c), key: one, now: begin}
+}
+
+// send sends n messages, the first now, and then one after each pause.
+func (c *conversation) send(n int, pause time.Duration) {
+	c.t.Helper()
+	for i := range n {
+		if i > 0 {
+			c.now = c.now.Add(pause)
+		}
+		c.sent++
+		text, err := c.tracker.Track(c.now, c.key, "")
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if text != "" {
+			c.text = text
+			c.fired = append(c.fired, c.sent)
+			c.at = append(c.at, c.now.Sub(begin))
+		}
+	}
+}
+
+func (c *conversation) wait(d time.Duration) { c.now = c.now.Add(d) }
+
+// want says at which messages the reminder came, and under which trigger.
+func (c *conversation) want(byTime, byMessages uint64, messages ...int) {
+	c.t.Helper()
+	counts := c.tracker.Counts(c.now)
+	if fmt.Sprint(c.fired) != fmt.Sprint(messages) || counts.ByTime != byTime || counts.ByMessages != byMessages {
+		c.t.Errorf("reminded at messages %v (%v), %d by time and %d by messages; want %v, %d and %d", c.fired, c.at, counts.ByTime, counts.ByMessages, messages, byTime, byMessages)
+	}
+}
+
+// "1 message/minute for 30 minutes = TRIGGER". It comes with the 20th message.
+// seeds/001:249-253.
+func TestOneMessageAMinute(t *testing.T) {
+	c := talk(t, Config{})
+	c.send(31, time.Minute)
+	c.want(0, 1, 20)
+	c = talk(t, Config{Messages: 100}) // and by time alone
+	c.send(31, time.Minute)
+	c.want(1, 0, 31)
+}
+
+// :250, :251: 30 minutes from the session's start to the current message.
+// seeds/001:249-253.
+func TestTimeThreshold(t *testing.T) {
+	c := talk(t, Config{})
+	c.send(2, 29*time.Minute+59*time.Second)
+	c.want(0, 0)
+	c.wait(time.Second)
+	c.send(1, 0)
+	c.want(1, 0, 3)
+}
+
+// :252, :283, :284, :286: more than 30 minutes idle begins a new session; 30 minutes do not.
+// seeds/001:249-253, 282-287.
+func TestSessionReset(t *testing.T) {
+	c := talk(t, Config{})
+	c.send(2, 30*time.Minute+time.Nanosecond)
+	c.send(1, 0)
+	c.want(0, 0)
+	if s, ok := c.tracker.Session(c.now, one); !ok || !s.Started.Equal(c.now) || len(s.Messages) != 2 {
+		t.Errorf("the session is %+v, %v", s, ok)
+	}
+	c = talk(t, Config{})
+	c.send(2, 30*time.Minute)
+	c.want(1, 0, 2)
+}
+
+// :258 "20 messages in 5 minutes = TRIGGER", :350-354 Example 2: at message 20.
+// seeds/001:255-259, 350-354.
+func TestExample2IntensiveInteraction(t *testing.T) {
+	c := talk(t, Config{})
+	c.send(20, 5*time.Minute/19)
+	c.want(0, 1, 20)
+}
+
+// :259 "19 messages, wait 40 minutes, 19 more = NO TRIGGER", :342-348 Example 1: in 10 minutes each.
+// seeds/001:255-259, 342-348.
+func TestExample1HealthySpread(t *testing.T) {
+	c := talk(t, Config{})
+	c.send(19, 10*time.Minute/18)
+	c.wait(40 * time.Minute)
+	c.send(19, 10*time.Minute/18)
+	c.want(0, 0)
+	if c.sent != 38 {
+		t.Errorf("%d messages were sent", c.sent)
+	}
+}
+
+// :356-360 Example 3: one message every 2 minutes for 30 minutes; it comes with the message at minute 30.
+// seeds/001:356-360.
+func TestExample3ContinuousInteraction(t *testing.T) {
+	c := talk(t, Config{})
+	c.send(15, 2*time.Minute)
+	c.want(0, 0)
+	c.wait(2 * time.Minute)
+	c.send(1, 0)
+	c.want(1, 0, 16)
+	if c.at[0] != 30*time.Minute || !strings.Contains(c.text, "You've sent 15 messages in the last 30 minutes.") {
+		t.Errorf("at %v: %s", c.at, c.text)
+	}
+}
+
+// :362-367 Example 4: one message every 6 minutes for 2 hours; at 30 minutes, and once.
+// seeds/001:362-367.
+func TestExample4SpreadOutMessages(t *testing.T) {
+	c := talk(t, Config{})
+	c.send(20, 6*time.Minute)
+	c.want(1, 0, 6)
+	if c.at[0] != 30*time.Minute {
+		t.Errorf("reminded after %v", c.at)
+	}
+}
+
+// :256, :257: 20 messages within 30 minutes, and only those of the last 30 minutes: the window slides.
+// seeds/001:255-259.
+func TestSlidingWindow(t *testing.T) {
+	long := Config{After: 10 * time.Hour}
+	c := talk(t, long)
+	c.send(200, 30*time.Minute/19+time.Second) // never more than 19 in 30 minutes
+	c.want(0, 0)
+	c = talk(t, long)
+	c.send(10, 2*time.Minute)
+	c.wait(13 * time.Minute) // the first are 31 minutes old, 9 are in the window
+	c.send(10, time.Second)
+	c.want(0, 0)
+	c.send(1, 0)
+	c.want(0, 1, 21)
+}
+
+// :293: once a session; :285-286: and again in the next one.
+// seeds/001:289-293.
+func TestReminderOncePerSession(t *testing.T) {
+	c := talk(t, Config{})
+	c.send(100, 10*time.Second)
+	c.want(0, 1, 20)
+	c.wait(31 * time.Minute)
+	c.send(20, 10*time.Second)
+	c.want(0, 2, 20, 120)
+}
+
+// :261-278: the text, with its figures.
+// seeds/001:261-278.
+func TestReminderContent(t *testing.T) {
+	c := talk(t, Config{})
+	c.send(20, time.Second)
+	want := "🕒 **Mindful Interaction Reminder**\n\n" +
+		"We've been chatting for a while now. I want to remind you:\n\n" +
+		"• I'm an AI assistant, not a friend or companion\n" +
+		"• Taking breaks from AI interactions is healthy\n" +
+		"• Real human connections are irreplaceable\n\n" +
+		"You've sent 20 messages in the last 30 minutes. Consider taking\n" +
+		"a break, stepping away from your screen, or connecting with\n" +
+		"people in your life.\n\n" +
+		"I'll be here when you need me, but your wellbeing comes first."
+	if c.text != want {
+		t.Errorf("the text is\n%s", c.text)
+	}
+}
+
+// A text of one's own has the figures where it asks for them.
+// seeds/001:387-399.
+func TestReminderConfigured(t *testing.T) {
+	c := talk(t, Config{Messages: 3, Window: 10 * time.Minute, Reminder: "{messages} in {minutes}, {messages}"})
+	c.send(3, time.Second)
+	if c.text != "3 in 10, 3" {
+		t.Errorf("the text is %q", c.text)
+	}
+}
+
+// :243-245, :295-299: channels by their ids; a type that is given comes first.
+// seeds/001:242-245, 295-299, 407-411.
+func TestChannelTypes(t *testing.T) {
+	for channel, want := range map[string]string{
+		"api_1": "api", "api-1": "api", "api_": "api", "apis": "", "API_1": "", "web_1": "",
+		"discord_1": "discord", "discord-1": "", "cli_1": "cli", "cli-1": "cli",
+		strings.Repeat("1", 16): "", strings.Repeat("1", 17): "discord", strings.Repeat("9", 18): "discord",
+		strings.Repeat("1", 19): "discord", strings.Repeat("1", 20): "", strings.Repeat("1", 17) + "x": "",
+		strings.Repeat("١", 9): "", // 18 bytes of other digits
+	} {
+		if got := TypeOf(channel); got != want {
+			t.Errorf("%q is of type %q, want %q", channel, got, want)
+		}
+	}
+	for _, c := range []struct {
+		channel, given string
+		tracked        bool
+	}{
+		{"api_1", "", true}, {"api_1", "discord", false}, {"discord_1", "", false}, {"discord_1", "api", true},
+		{"cli_1", "", false}, {"whatever", "", false}, {"whatever", "api", true}, {"api_1", "unheard-of", false},
+	} {
+		tracker := New(Config{Messages: 1})
+		text, err := tracker.Track(begin, Key{User: "u", Channel: c.channel}, c.given)
+		if err != nil || (text != "") != c.tracked || (tracker.Counts(begin).Interactions == 1) != c.tracked {
+			t.Errorf("%q of type %q: %q, %v", c.channel, c.given, text, err)
+		}
+	}
+}
+
+// :287, :390: sessions go after one hour without anything, whether anybody comes or not.
+// seeds/001:282-287, 378-383.
+func TestCleanup(t *testing.T) {
+	c := talk(t, Config{})
+	c.send(5, time.Minute)
+	c.wait(time.Hour - time.Nanosecond)
+	c.tracker.Clean(c.now)
+	if _, ok := c.tracker.Session(c.now, one); !ok {
+		t.Error("the session is gone before its hour")
+	}
+	c.wait(time.Nanosecond)
+	if _, ok := c.tracker.Session(c.now, one); ok {
+		t.Error("the session is there after its hour")
+	}
+	c.tracker.Clean(c.now)
+	if n := len(c.tracker.index); n != 0 || len(c.tracker.sessions.pages) != 0 {
+		t.Errorf("%d sessions and %d pages are held", n, len(c.tracker.sessions.pages))
+	}
+}
+
+// :290-293 what a session's state is; :380 end_session, :382 get_session_info.
+// seeds/001:378-383.
+func TestSessionInfoAndEnd(t *testing.T) {
+	c := talk(t, Config{})
+	c.send(3, time.Minute)
+	s, ok := c.tracker.Session(c.now, one)
+	if !ok || !s.Started.Equal(begin) || !s.Last.Equal(begin.Add(2*time.Minute)) || s.Reminded ||
+		len(s.Messages) != 3 || !s.Messages[0].Equal(begin) || !s.Messages[2].Equal(begin.Add(2*time.Minute)) {
+		t.Errorf("the session is %+v, %v", s, ok)
+	}
+	if !c.tracker.End(c.now, one) || c.tracker.End(c.now, one) {
+		t.Error("a session ends once")
+	}
+	if _, ok := c.tracker.Session(c.now, one); ok {
+		t.Error("a session that was ended is there")
+	}
+	c.send(19, time.Second)
+	c.want(0, 0)
+	c.send(1, 0)
+	c.want(0, 1, 23)
+	if s, _ := c.tracker.Session(c.now, one); !s.Reminded {
+		t.Error("the session does not know that it was reminded")
+	}
+}
+
+// :333-338: what is counted; a reminder counts under one trigger, time first.
+// seeds/001:330-338, 378-383.
+func TestCounts(t *testing.T) {
+	c := talk(t, Config{Messages: 2, After: time.Minute})
+	c.send(2, time.Minute) // both thresholds at once
+	c.want(1, 0, 2)
+	c.key.User = "u2"
+	c.send(2, time.Second)
+	c.key.Channel = "discord_1"
+	c.send(5, time.Second)
+	got := c.tracker.Counts(c.now)
+	if want := (Counts{Interactions: 4, ByTime: 1, ByMessages: 1, Active: 2}); got != want || got.Reminders() != 2 {
+		t.Errorf("counted %+v, want %+v", got, want)
+	}
+}
+
+// :405, :409: per user and channel; nothing is added up over channels, users, databases or who records.
+// seeds/001:401-405, 407-411.
+func TestSessionsAreSeparate(t *testing.T) {
+	tracker := New(Config{})
+	keys := []Key{
+		one, {Database: "app", User: "u1", Channel: "api_2"}, {Database: "app", User: "u2", Channel: "api_1"},
+		{Database: "other", User: "u1", Channel: "api_1"}, {Database: "app", By: "assistant", User: "u1", Channel: "api_1"},
+		{Database: "ap", User: "pu1", Channel: "api_1"}, {Database: "app", User: "u1a", Channel: "pi_1"},
+	}
+	for range 19 {
+		for _, k := range keys {
+			if text, err := tracker.Track(begin, k, API); text != "" || err != nil {
+				t.Fatalf("%+v: %q, %v", k, text, err)
+			}
+		}
+	}
+	if text, _ := tracker.Track(begin, keys[4], ""); text == "" {
+		t.Error("an agent's own recording has no reminder")
+	}
+	if text, _ := tracker.Due(begin, one); text != "" {
+		t.Error("the reminder of one session is another's")
+	}
+}
+
+func TestIDs(t *testing.T) {
+	tracker := New(Config{})
+	for _, k := range []Key{
+		{Channel: "api_1"}, {User: "u"}, {User: "u\x00", Channel: "api_1"}, {User: "u\xff", Channel: "api_1"},
+		{User: "u", Channel: "api_" + strings.Repeat("x", MostID)}, {User: "u\n", Channel: "api_1"},
+	} {
+		_, err := tracker.Track(begin, k, "")
+		var e *sqlstate.Error
+		if !errors.As(err, &e) || e.Code != sqlstate.ConsentValidation || strings.Contains(e.Error(), k.User+k.Channel) {
+			t.Errorf("%+v: %v", k, err)
+		}
+	}
+	if c := tracker.Counts(begin); c != (Counts{}) {
+		t.Errorf("counted %+v", c)
+	}
+}
+
+// Time does not go back: a clock that does changes nothing but that nothing passes.
+func TestClockGoesBack(t *testing.T) {
+	c := talk(t, Config{})
+	c.send(2, 10*time.Minute)
+	c.wait(-time.Hour)
+	c.send(1, 0)
+	if s, _ := c.tracker.Session(c.now, one); len(s.Messages) != 3 || !s.Last.Equal(begin.Add(10*time.Minute)) {
+		t.Errorf("the session is %+v", s)
+	}
+}
+
+// Where there is no room a session that still counts stays, and who comes is told. What is idle makes room.
+func TestRoom(t *testing.T) {
+	tracker := New(Config{Sessions: 3})
+	key := func(n int) Key { return Key{User: fmt.Sprint("u", n), Channel: "api_1"} }
+	for n := range 3 {
+		if _, err := tracker.Track(begin.Add(time.Duration(n)*time.Minute), key(n), ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := begin.Add(30 * time.Minute) // the first has been idle for 30 minutes: it still counts
+	_, err := tracker.Track(now, key(3), "")
+	var e *sqlstate.Error
+	if !errors.As(err, &e) || e.Code != sqlstate.LimitExceeded {
+		t.Fatalf("there was room: %v", err)
+	}
+	if _, err := tracker.Track(now, key(1), ""); err != nil {
+		t.Errorf("a session that is there is not served: %v", err)
+	}
+	if c := tracker.Counts(now); c.Refused != 1 || c.Active != 3 {
+		t.Errorf("counted %+v", c)
+	}
+	now = now.Add(time.Second)
+	if _, err := tracker.Track(now, key(3), ""); err != nil {
+		t.Errorf("an idle session makes no room: %v", err)
+	}
+	if _, ok := tracker.Session(now, key(0)); ok {
+		t.Error("the one that was idle longest is there")
+	}
+	for _, n := range []int{1, 2, 3} {
+		if _, ok := tracker.Session(now, key(n)); !ok {
+			t.Errorf("session %d is gone", n)
+		}
+	}
+}
+
+// An agent's recordings take a part of the room and no more.
+func TestAgentShare(t *testing.T) {
+	tracker := New(Config{Sessions: 20})
+	refused := 0
+	for n := range 20 {
+		if _, err := tracker.Track(begin, Key{By: "a", User: fmt.Sprint(n), Channel: "api_1"}, ""); err != nil {
+			refused++
+		}
+	}
+	if refused != 18 {
+		t.Errorf("%d of 20 were refused", refused)
+	}
+	if _, err := tracker.Track(begin, Key{By: "b", User: "1", Channel: "api_1"}, ""); err != nil {
+		t.Error(err)
+	}
+	if !tracker.End(begin, Key{By: "a", User: "0", Channel: "api_1"}) {
+		t.Error("no session to end")
+	}
+	if _, err := tracker.Track(begin, Key{By: "a", User: "new", Channel: "api_1"}, ""); err != nil {
+		t.Error(err)
+	}
+}
+
+// A user who names ever more channels takes no room that others need.
+func TestOwnShare(t *testing.T) {
+	tracker := New(Config{Sessions: 100_000, Messages: 1})
+	began := func(user string, self bool) (n int) {
+		for i := range 2 * mostOwn {
+			if _, err := tracker.Track(begin, Key{User: user, Channel: fmt.Sprint("api_", i), Self: self}, ""); err == nil {
+				n++
+			}
+		}
+		return n
+	}
+	if n := began("u1", true); n != mostOwn {
+		t.Errorf("u1 has begun %d sessions", n)
+	}
+	// What the application tells of is no user's to make up; and other users have theirs.
+	if n := began("u2", false); n != 2*mostOwn {
+		t.Errorf("of u2 %d sessions were told", n)
+	}
+	if n := began("u3", true); n != mostOwn {
+		t.Errorf("u3 has begun %d sessions", n)
+	}
+	// Those that are there go on, and what has ended makes room.
+	if _, err := tracker.Track(begin, Key{User: "u1", Channel: "api_0", Self: true}, ""); err != nil {
+		t.Error(err)
+	}
+	if !tracker.End(begin, Key{User: "u1", Channel: "api_0", Self: true}) {
+		t.Error("no session to end")
+	}
+	if _, err := tracker.Track(begin, Key{User: "u1", Channel: "api_new", Self: true}, ""); err != nil {
+		t.Error(err)
+	}
+	tracker.Clean(begin.Add(2 * time.Hour))
+	if n := began("u1", true); n != mostOwn {
+		t.Errorf("two hours later u1 has begun %d sessions", n)
+	}
+}
+
+// Due tells a reminder until its session is over.
+func TestDue(t *testing.T) {
+	c := talk(t, Config{})
+	c.send(19, time.Second)
+	if text, _ := c.tracker.Due(c.now, one); text != "" || c.tracker.Given() != 0 {
+		t.Error("due before it was given")
+	}
+	c.send(1, 0)
+	c.send(3, time.Minute)
+	text, since := c.tracker.Due(c.now, one)
+	if text != c.text || !since.Equal(begin) || c.tracker.Given() != 1 {
+		t.Errorf("due: %q, %v", text, since)
+	}
+	if text, _ := c.tracker.Due(c.now.Add(31*time.Minute), one); text != "" {
+		t.Error("due after the session")
+	}
+}
+
+// Who may record and read what.
+func TestCaller(t *testing.T) {
+	for _, c := range []struct {
+		caller Caller
+		by     string
+		ok     bool
+	}{
+		{Caller{Role: "subject", Subject: "u1", Database: "d"}, "", true},
+		{Caller{Role: "subject", Subject: "u2", Database: "d"}, "", false},
+		{Caller{Role: "subject", Database: "d"}, "", false},
+		{Caller{Role: "system", Database: "d"}, "", true},
+		{Caller{Role: "agent", Agent: "assistant", Database: "d"}, "assistant", true},
+		{Caller{Role: "agent", Database: "d"}, "", false},
+		{Caller{Role: "admin", Database: "d"}, "", false},
+		{Caller{Role: "operator"}, "", false},
+		{Caller{}, "", false},
+	} {
+		k, err := c.caller.Key("u1", "api_1")
+		if (err == nil) != c.ok || c.ok && k != (Key{Database: "d", By: c.by, User: "u1", Channel: "api_1", Self: c.caller.Role == "subject"}) {
+			t.Errorf("%+v: %+v, %v", c.caller, k, err)
+		}
+	}
+	_, a := Caller{Role: "subject", Subject: "u1"}.Key("u2", "api_1")
+	_, b := Caller{Role: "subject", Subject: "u1"}.Key("nobody", "api_9")
+	if fmt.Sprint(a) != fmt.Sprint(b) {
+		t.Errorf("%v and %v differ", a, b)
+	}
+}
+
+// model is a session as the seed's text has it: all times are kept (seeds/001:292).
+type model struct {
+	times    []time.Duration
+	reminded bool
+}
+
+// The tracker does what a plain reading of the seed does, whatever is sent when.
+// seeds/001:289-293.
+func TestLikeTheModel(t *testing.T) {
+	property.Check(t, func(r *rapid.T) {
+		c := Config{
+			After: time.Duration(rapid.IntRange(1, 60).Draw(r, "after")) * time.Minute, Messages: rapid.IntRange(1, 6).Draw(r, "messages"),
+			Window: time.Duration(rapid.IntRange(1, 60).Draw(r, "window")) * time.Minute, Idle: time.Duration(rapid.IntRange(1, 60).Draw(r, "idle")) * time.Minute,
+		}
+		c.Keep = max(c.Idle, time.Duration(rapid.IntRange(1, 120).Draw(r, "keep"))*time.Minute)
+		tracker, models := New(c), map[Key]*model{}
+		tracker.Clean(begin)
+		at, clock := time.Duration(0), time.Duration(0)
+		if rapid.Bool().Draw(r, "late") { // near where milliseconds begin again
+			at = 1<<32*time.Millisecond - time.Hour
+			clock = at
+			tracker.Clean(begin.Add(clock))
+		}
+		for range rapid.IntRange(1, 80).Draw(r, "n") {
+			clock += time.Duration(rapid.IntRange(0, 20).Draw(r, "pause")*rapid.SampledFrom([]int{1, 1, 1, 5}).Draw(r, "times")) * time.Minute
+			if rapid.IntRange(0, 9).Draw(r, "back") == 0 {
+				clock -= time.Duration(rapid.IntRange(1, 90).Draw(r, "by")) * time.Minute
+			}
+			at = max(at, clock) // time stands still until the clock is there again
+			k := Key{User: rapid.SampledFrom([]string{"a", "b"}).Draw(r, "user"), Channel: "api_1"}
+			if rapid.IntRange(0, 20).Draw(r, "end") == 0 {
+				_, there := models[k]
+				there = there && at-models[k].times[len(models[k].times)-1] < c.Keep
+				if there || c.Keep > c.Idle { // at Keep = Idle itself it still counts
+					if got := tracker.End(begin.Add(clock), k); got != there {
+						r.Fatalf("ended: %v, want %v", got, there)
+					}
+					delete(models, k)
+				} else {
+					tracker.Clean(begin.Add(clock))
+				}
+				continue
+			}
+			m := models[k]
+			if m == nil || at-m.times[len(m.times)-1] > c.Idle || c.Keep > c.Idle && at-m.times[len(m.times)-1] >= c.Keep {
+				m = &model{}
+				models[k] = m
+			}
+			m.times = append(m.times, at)
+			recent := 0
+			for _, then := range m.times {
+				if at-then < c.Window {
+					recent++
+				}
+			}
+			due := !m.reminded && (at-m.times[0] >= c.After || recent >= c.Messages)
+			m.reminded = m.reminded || due
+			text, err := tracker.Track(begin.Add(clock), k, "")
+			if err != nil || (text != "") != due {
+				r.Fatalf("at %v: %q, %v; want a reminder: %v", at, text, err, due)
+			}
+			s, _ := tracker.Session(begin.Add(clock), k)
+			if want := min(recent, c.Messages); len(s.Messages) != want || s.Reminded != m.reminded || s.Last.Sub(begin) != at {
+				r.Fatalf("at %v: %+v, want %d messages", at, s, want)
+			}
+		}
+	})
+}
+
+// A million users take no more memory than the page says, and those of the next hours take over theirs. "Memory-Only", seeds/001:410.
+func TestMillionUsers(t *testing.T) {
+	users := 1_000_000
+	if tier.Quick() {
+		users = 100_000
+	}
+	before := heap()
+	tracker := New(Config{Sessions: users})
+	now := begin
+	for hour := range 2 {
+		for i := range users {
+			now = now.Add(100 * time.Microsecond)
+			k := Key{Database: "app", User: fmt.Sprintf("user-%d-%08d", hour, i), Channel: "api_0"}
+			if _, err := tracker.Track(now, k, ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		held := float64(heap()-before) / float64(users)
+		if c := tracker.Counts(now); c.Active != users || held > 220 {
+			t.Errorf("hour %d: %d sessions, %.0f bytes each", hour, c.Active, held)
+		}
+		if _, err := tracker.Track(now, Key{Database: "app", User: "one more", Channel: "api_0"}, ""); err == nil {
+			t.Errorf("hour %d: there is room for one more", hour)
+		}
+		now = now.Add(2 * time.Hour)
+	}
+	tracker.Clean(now)
+	if c := tracker.Counts(now); c.Active != 0 {
+		t.Errorf("%d sessions are left", c.Active)
+	}
+	if left := heap(); left > before+10<<20 {
+		t.Errorf("%d bytes are left", left-before)
+	}
+	runtime.KeepAlive(tracker)
+}
+
+// What a million users take.
+func BenchmarkMillionUsers(b *testing.B) {
+	const users = 1_000_000
+	for b.Loop() {
+		before := heap()
+		tracker := New(Config{})
+		now := begin
+		for i := range 3 * users {
+			now = now.Add(100 * time.Microsecond)
+			k := Key{Database: "app", User: fmt.Sprintf("user-%08d", i%users), Channel: "api_0"}
+			if _, err := tracker.Track(now, k, ""); err != nil {
+				b.Fatal(err)
+			}
+		}
+		held := heap() - before
+		if c := tracker.Counts(now); c.Active != users {
+			b.Fatalf("%d sessions", c.Active)
+		}
+		b.ReportMetric(float64(held)/users, "bytes/user")
+		now = now.Add(2 * time.Hour)
+		over := time.Now()
+		if _, err := tracker.Track(now, one, ""); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(time.Since(over).Milliseconds()), "ms/all-over")
+	}
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}

@@ -1,0 +1,124 @@
+package registry
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+)
+
+// alter does what the tables refuse to everybody but a superuser who takes their triggers off.
+func alter(t *testing.T, conn *pgx.Conn, sql string) {
+	t.Helper()
+	for _, sql := range []string{"ALTER TABLE pgconsent.consent_record DISABLE TRIGGER USER", sql, "ALTER TABLE pgconsent.consent_record ENABLE TRIGGER USER"} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+}
+
+// Nothing is given on the strength of a record that was altered, and whoever it is about withdraws all the same: what was in force may
+// be, and what came before is void.
+func TestWithdrawingWhatWasAltered(t *testing.T) {
+	db := database(t)
+	r := open(t, db, defaults)
+	conn := db.Connect(t, "postgres")
+	must(t, r, grant("bob", consent.Temporary))
+	for i, change := range []string{
+		"state = 'withdrawn'", "state = 'refused'", "stream = NULL", "stream = 'ANONYMOUS'", "categories = '{RESEARCH}'", "purposes = '{all}'", "expires_at = 'infinity'", "expires_at = NULL",
+		"given_at = NULL", "void_before = '-infinity'", "void_before = 'infinity'", "decayed_before = now()", "mac = hash", "hash = sha256(hash)", "controller = 'eve'",
+	} {
+		for name, by := range map[string]consent.Party{"withdrawn": {Role: consent.RoleSubject}, "revoked": {Role: consent.RoleController, ID: "owner"}, "erased": {Role: consent.RoleSubject}} {
+			for _, newest := range []bool{false, true} {
+				if newest && strings.HasPrefix(change, "hash") {
+					continue // it is not what the anchor names: nobody is granted anything
+				}
+				ada := fmt.Sprintf("ada %d %s %v", i, name, newest)
+				number := must(t, r, grant(ada, consent.Temporary)).Number
+				if !newest {
+					must(t, r, grant("eve of "+ada, consent.Temporary))
+				}
+				alter(t, conn, fmt.Sprintf("UPDATE pgconsent.consent_record SET %s WHERE number = %d", change, number))
+				for _, c := range []consent.Command{
+					grant(ada, consent.Temporary),
+					{Do: consent.Upgrade, Subject: ada, By: subject(ada)},
+					{Do: consent.Degrade, Subject: ada, Stream: consent.Anonymous, By: subject(ada)},
+					{Do: consent.Interact, Subject: ada, By: subject(ada)},
+				} {
+					if _, err := r.Do(t.Context(), c); !errors.As(err, new(*TamperedError)) {
+						t.Errorf("%s, %s: %s on what was altered: %v", ada, change, c.Do, err)
+					}
+				}
+				end := consent.Command{Do: consent.Revoke, Subject: ada, By: by}
+				if name == "erased" {
+					end.Do = consent.Erase
+				}
+				if by.Role == consent.RoleSubject {
+					end.By = subject(ada)
+				}
+				out, err := r.Do(t.Context(), end)
+				if err != nil || out.Tampered == nil || out.Number == 0 {
+					t.Errorf("%s, %s: the end is not recorded: %+v, %v", ada, change, out, err)
+				}
+				var inForce, void int
+				if err := conn.QueryRow(t.Context(), `SELECT count(*) FILTER (WHERE state = 'given' OR categories <> '{}' OR purposes <> '{}'), count(*) FILTER (WHERE void_before >= now() - interval '1 hour')
+					FROM pgconsent.consent_current WHERE subject = $1`, ada).Scan(&inForce, &void); err != nil || inForce != 0 || name != "erased" && void != 1 {
+					t.Errorf("%s, %s: after it %d are in force, what was before is void in %d (%v)", ada, change, inForce, void, err)
+				}
+				if out, err := r.Do(t.Context(), grant("bob", consent.Temporary)); err != nil || out.Tampered != nil {
+					t.Errorf("%s, %s: somebody else's: %+v, %v", ada, change, out, err)
+				}
+			}
+		}
+	}
+}
+
+// By a record that was altered, or put in, nobody speaks for anybody.
+func TestGuardiansOfRecordsThatWereAltered(t *testing.T) {
+	db := database(t)
+	r := open(t, db, defaults)
+	conn := db.Connect(t, "postgres")
+	owner, sean := consent.Party{Role: consent.RoleController, ID: "owner"}, consent.Party{Role: consent.RoleGuardian, ID: "sean"}
+	must(t, r, grant("ada", consent.Temporary))
+	must(t, r, consent.Command{Do: consent.Appoint, Subject: "ada", Guardian: "sean", By: owner})
+	must(t, r, consent.Command{Do: consent.Dismiss, Subject: "ada", Guardian: "sean", By: owner})
+	must(t, r, grant("bob", consent.Temporary))
+	alter(t, conn, `UPDATE pgconsent.consent_record SET event = 'appointed', state = (SELECT state FROM pgconsent.consent_record WHERE event = 'appointed') WHERE event = 'dismissed';
+		INSERT INTO pgconsent.consent_guardian SELECT 'ada', 'sean', max(number) FROM pgconsent.consent_record WHERE event = 'appointed'`)
+	var tampered *TamperedError
+	for _, do := range []consent.Action{consent.Grant, consent.Revoke, consent.Erase, consent.Report} {
+		c := consent.Command{Do: do, Subject: "ada", By: sean}
+		if do == consent.Grant {
+			c.Stream = consent.Temporary
+		}
+		if _, err := r.Do(t.Context(), c); !errors.As(err, &tampered) {
+			t.Errorf("%s by a guardian of an altered record: %v", do, err)
+		}
+	}
+	if named, err := r.Guardians(t.Context(), "ada"); !errors.As(err, &tampered) {
+		t.Errorf("guardians: %v, %v", named, err)
+	}
+	if named, err := r.Wards(t.Context(), "sean"); !errors.As(err, &tampered) {
+		t.Errorf("wards: %v, %v", named, err)
+	}
+}
+
+// Nobody decides about a partnership that a record asks for which was altered, though it is not the last one: who asked must not
+// be who agrees.
+func TestPartnershipsOfRequestsThatWereAltered(t *testing.T) {
+	db := database(t)
+	r := open(t, db, defaults)
+	conn := db.Connect(t, "postgres")
+	chat := consent.Party{Role: consent.RoleAgent, ID: "chat"}
+	must(t, r, grant("ada", consent.Temporary))
+	must(t, r, consent.Command{Do: consent.Upgrade, Subject: "ada", By: subject("ada")})
+	must(t, r, consent.Command{Do: consent.DecidePartnership, Subject: "ada", Decision: consent.Defer, By: chat})
+	alter(t, conn, "UPDATE pgconsent.consent_record SET purposes = '{all}' WHERE event = 'requested'")
+	if _, err := r.Do(t.Context(), consent.Command{Do: consent.DecidePartnership, Subject: "ada", Decision: consent.TaskComplete, By: chat}); !errors.As(err, new(*TamperedError)) {
+		t.Errorf("decided: %v", err)
+	}
+}

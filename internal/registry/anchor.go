@@ -1,0 +1,199 @@
+package registry
+
+import (
+	"context"
+	"crypto/hmac"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// AnchorError: the file that remembers the last record cannot be written or read.
+type AnchorError struct {
+	err     *sqlstate.Error
+	InForce bool // the change is recorded and in force all the same
+}
+
+func (e *AnchorError) Error() string { return e.err.Error() }
+
+func (e *AnchorError) Unwrap() error { return e.err }
+
+// Name for faces.
+func (*AnchorError) Name() string { return "ConsentAnchorError" }
+
+func anchorError(inForce bool, err error) *AnchorError {
+	message, hint := "the consent anchor cannot be used: nothing was changed", "consent.anchor of the configuration names a file; its folder must be writable and have room."
+	if inForce {
+		message = "the change is recorded and in force, but the consent anchor could not be written"
+	}
+	return &AnchorError{sqlstate.New(sqlstate.IOError, sqlstate.ReasonConsent, "%s", message).WithHint("%s", hint).WithCause(err), inForce}
+}
+
+// head is the last record of a registry.
+type head struct {
+	Registry uuid
+	Number   int64
+	Hash     []byte
+}
+
+// anchored is a head in the file.
+type anchored struct {
+	Registry string    `json:"registry"`
+	Number   int64     `json:"number"`
+	Hash     string    `json:"hash"`
+	Time     time.Time `json:"time"`
+	Kid      int32     `json:"kid"`
+	Mac      string    `json:"mac"`
+}
+
+type anchorFile struct {
+	Version int                 `json:"v"`
+	Anchors map[string]anchored `json:"anchors"` // by the database's name in the configuration
+}
+
+// anchor is the file, locked by this process: nobody else moves a head meanwhile.
+type anchor struct {
+	path, database string
+	keys           Keys
+	lock           *os.File
+	content        anchorFile
+	prepared       bool
+}
+
+// openAnchor locks and reads the file. One that is missing is empty.
+func openAnchor(ctx context.Context, path, database string, k Keys) (*anchor, error) {
+	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, anchorError(false, err)
+	}
+	for wait := time.Millisecond; ; wait = min(2*wait, 20*time.Millisecond) {
+		err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			_ = lock.Close()
+			return nil, anchorError(false, err)
+		}
+		select {
+		case <-ctx.Done():
+			_ = lock.Close()
+			return nil, anchorError(false, fmt.Errorf("another process holds its lock: %w", ctx.Err()))
+		case <-time.After(wait):
+		}
+	}
+	a := &anchor{path: path, database: database, keys: k, lock: lock}
+	if a.content, err = readAnchor(path); err != nil {
+		a.close()
+		return nil, anchorError(false, err)
+	}
+	return a, nil
+}
+
+func readAnchor(path string) (anchorFile, error) {
+	f := anchorFile{Version: 1, Anchors: map[string]anchored{}}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return f, nil
+	}
+	if err != nil {
+		return f, err
+	}
+	if err := json.Unmarshal(text, &f); err != nil {
+		return f, fmt.Errorf("%s is not an anchor: %w", path, err)
+	}
+	if f.Version != 1 {
+		return f, fmt.Errorf("%s has format version %d, which this pgconsent does not read", path, f.Version)
+	}
+	if f.Anchors == nil {
+		f.Anchors = map[string]anchored{}
+	}
+	return f, nil
+}
+
+// head is the anchored one; none is not there, and an error is a file that somebody has written to.
+func (f anchorFile) head(database string, k Keys) (head, bool, error) {
+	a, ok := f.Anchors[database]
+	if !ok {
+		return head{}, false, nil
+	}
+	var h head
+	id, err1 := hex.DecodeString(a.Registry)
+	hash, err2 := hex.DecodeString(a.Hash)
+	mac, err3 := hex.DecodeString(a.Mac)
+	if err := errors.Join(err1, err2, err3); err != nil || len(id) != len(h.Registry) || a.Number < 0 || len(hash) != 32 {
+		return head{}, true, errors.New("the anchor is not one of pgconsent's")
+	}
+	h = head{uuid(id), a.Number, hash}
+	if want := k.anchorCode(a.Kid, h); want == nil || !hmac.Equal(want, mac) {
+		return head{}, true, errors.New("the anchor was changed, or is of another key file")
+	}
+	return h, true, nil
+}
+
+func (k Keys) anchorCode(kid int32, h head) []byte {
+	return k.code(kid, h.Registry, fmt.Appendf(nil, "anchor|%d|%x", h.Number, h.Hash))
+}
+
+func (a *anchor) head() (head, bool, error) { return a.content.head(a.database, a.keys) }
+
+// prepare writes the file as it is to be, beside the one that holds: a full disk shows before anything is in force.
+func (a *anchor) prepare(h head, now time.Time) error {
+	kid, _ := a.keys.signing()
+	mac := a.keys.anchorCode(kid, h)
+	a.content.Anchors[a.database] = anchored{hex.EncodeToString(h.Registry[:]), h.Number, hex.EncodeToString(h.Hash), now.UTC(), kid, hex.EncodeToString(mac)}
+	return a.write()
+}
+
+// write makes the temporary file of the content.
+func (a *anchor) write() error {
+	text, err := json.MarshalIndent(a.content, "", "  ")
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(a.temporary(), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(text, '\n'))
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		_ = os.Remove(a.temporary())
+		return err
+	}
+	a.prepared = true
+	return nil
+}
+
+// commit puts the prepared file in place. It is durable when commit returns.
+func (a *anchor) commit() error {
+	if err := os.Rename(a.temporary(), a.path); err != nil {
+		return err
+	}
+	a.prepared = false
+	return syncDir(filepath.Dir(a.path))
+}
+
+func (a *anchor) temporary() string { return a.path + ".new" }
+
+// close gives the file free; what was prepared and not committed is dropped.
+func (a *anchor) close() {
+	if a.prepared {
+		_ = os.Remove(a.temporary())
+	}
+	_ = a.lock.Close()
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

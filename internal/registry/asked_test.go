@@ -1,0 +1,80 @@
+package registry
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+)
+
+// A key is of one call: with anything else in the command, who makes it and in whose name too, it is another, and is told nothing of
+// the first.
+func TestAKeyIsOfOneCommand(t *testing.T) {
+	r := open(t, database(t), defaults)
+	c := grant("ada", consent.Temporary)
+	c.Request = "form 12"
+	must(t, r, c)
+	for name, value := range map[string]any{
+		"Do": consent.Revoke, "Grantee": "vet", "Scope": "ctx:health", "Stream": consent.Anonymous, "Categories": []string{consent.Essential + "/id"}, "Purposes": []string{"care"},
+		"For": time.Hour, "Decision": consent.Reject, "Guardian": "bob", "By": consent.Party{Role: consent.RoleGuardian, ID: "bob"}, "Reason": "why", "Evidence": "what",
+		"Subject": nil, "Request": nil, "Via": nil, // another subject's keys are others; a key is; and another channel is none
+	} {
+		field, ok := reflect.TypeFor[consent.Command]().FieldByName(name)
+		if !ok || value == nil {
+			continue
+		}
+		other := c
+		reflect.ValueOf(&other).Elem().FieldByIndex(field.Index).Set(reflect.ValueOf(value))
+		if out, err := r.Do(t.Context(), other); !errors.As(err, new(*consent.ConflictError)) || out.Number != 0 {
+			t.Errorf("with another %s: %+v, %v", name, out, err)
+		}
+	}
+	if n := reflect.TypeFor[consent.Command]().NumField(); n != 15 {
+		t.Errorf("a command has %d members: say of each what it does to a key", n)
+	}
+	c.Via = "elsewhere"
+	if out := must(t, r, c); !out.Repeated {
+		t.Error("a repeated call is not")
+	}
+}
+
+// Whatever the anchor names that the database has not, nothing is granted on the strength of it; withdrawals are recorded all the same.
+func TestNothingIsGrantedBesideTheAnchor(t *testing.T) {
+	for name, change := range map[string]func(*head){
+		"another registry": func(h *head) { h.Registry[0]++ },
+		"another record":   func(h *head) { h.Hash[0]++ },
+		"a later record":   func(h *head) { h.Number++ },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := open(t, database(t), defaults)
+			must(t, r, grant("ada", consent.Temporary))
+			a, err := openAnchor(t.Context(), r.Anchor, r.Database, r.Keys)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h, ok, err := a.head()
+			if err != nil || !ok {
+				t.Fatal(ok, err)
+			}
+			change(&h)
+			if err := errors.Join(a.prepare(h, time.Now()), a.commit()); err != nil {
+				t.Fatal(err)
+			}
+			a.close()
+			granted := func() {
+				t.Helper()
+				if _, err := r.Do(t.Context(), grant("bob", consent.Temporary)); !errors.As(err, new(*TamperedError)) {
+					t.Errorf("%v, want a TamperedError", err)
+				}
+			}
+			granted()
+			out, err := r.Do(t.Context(), consent.Command{Do: consent.Revoke, Subject: "ada", By: subject("ada")})
+			if err != nil || out.Tampered == nil || out.Consent.State != consent.Withdrawn {
+				t.Errorf("%+v %v", out, err)
+			}
+			granted() // a withdrawal does not make it good
+		})
+	}
+}

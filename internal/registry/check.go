@@ -1,0 +1,343 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+)
+
+// Export is everything that [Check] looks at, as the database has it.
+type Export struct {
+	registries []uuid
+	entries    []entry
+	people     []person
+	folds      []fold
+	guardians  []guardian
+}
+
+// Records is how many there are.
+func (x *Export) Records() int { return len(x.entries) }
+
+// person is a row of pgconsent.subject.
+type person struct {
+	Ref      uuid
+	Name     *string
+	Key      []byte
+	Stands   []byte
+	ErasedAt *time.Time
+}
+
+// fold is a row of pgconsent.consent_current.
+type fold struct {
+	Subject, Grantee, Scope                             string
+	Number                                              int64
+	State                                               string
+	Stream                                              *string
+	Categories, Purposes, Asked                         []string
+	GivenAt, ExpiresAt, DueAt, DecayFrom, DecayedBefore *time.Time
+	DecayedDays                                         *int32
+	VoidBefore, WarnedAt                                *time.Time
+	Kept                                                []string // what was listed when the countdown began
+}
+
+// guardian is a row of pgconsent.consent_guardian.
+type guardian struct {
+	Subject, Guardian string
+	Number            int64
+}
+
+// read exports a snapshot.
+func read(ctx context.Context, q querier) (*Export, error) {
+	x := &Export{}
+	var err error
+	if x.registries, err = all[uuid](ctx, q, "SELECT id FROM pgconsent.consent_registry", pgx.RowTo[uuid]); err != nil {
+		return nil, err
+	}
+	if x.entries, err = all(ctx, q, "SELECT "+columns+" FROM "+records+" ORDER BY number", scanEntry); err != nil {
+		return nil, err
+	}
+	if x.people, err = all(ctx, q, "SELECT ref, subject, key, stands, erased_at FROM pgconsent.subject", pgx.RowToStructByPos[person]); err != nil {
+		return nil, err
+	}
+	if x.folds, err = all(ctx, q, `SELECT subject, grantee, scope, number, state, stream, categories, purposes, asked, given_at, expires_at, due_at, decay_from,
+		decayed_before, decayed_days, void_before, warned_at, kept FROM pgconsent.consent_current`, pgx.RowToStructByPos[fold]); err != nil {
+		return nil, err
+	}
+	x.guardians, err = all(ctx, q, "SELECT subject, guardian, number FROM pgconsent.consent_guardian", pgx.RowToStructByPos[guardian])
+	return x, err
+}
+
+func all[T any](ctx context.Context, q querier, sql string, f pgx.RowToFunc[T]) ([]T, error) {
+	rows, err := q.Query(ctx, sql)
+	if err != nil {
+		return nil, failed("verify the consent registry", err)
+	}
+	out, err := pgx.CollectRows(rows, f)
+	var pgErr *pgconn.PgError
+	switch {
+	case err == nil:
+		return out, nil
+	case errors.As(err, &pgErr), passing(err), ctx.Err() != nil:
+		return nil, failed("verify the consent registry", err)
+	default:
+		return nil, &unreadable{err} // a value that pgconsent never writes, such as infinity
+	}
+}
+
+// unreadable is a row that cannot be one of ours.
+type unreadable struct{ cause error }
+
+func (u *unreadable) Error() string {
+	return "the registry has a row that pgconsent did not write: " + u.cause.Error()
+}
+
+// Finding is one thing that is wrong.
+type Finding struct {
+	Number int64 // of the record; 0: none in particular
+	Why    string
+}
+
+func (f Finding) String() string {
+	if f.Number == 0 {
+		return f.Why
+	}
+	return fmt.Sprintf("record %d: %s", f.Number, f.Why)
+}
+
+// mostFindings are enough to see what happened.
+const mostFindings = 100
+
+// Check compares an export with its codes and the anchored head. No finding means: these are the records that were signed,
+// all of them up to the anchor at least, in order, and the fold is theirs.
+func Check(x *Export, k Keys, anchored *head) []Finding {
+	c := &checker{keys: k, people: map[uuid]*person{}, open: map[uuid]party{}, erased: map[uuid]bool{}, folds: map[consent.Key]fold{}, guardians: map[[2]string]int64{}}
+	if len(x.registries) != 1 {
+		c.found(0, "the database has %d registries", len(x.registries))
+		return c.findings
+	}
+	c.id = x.registries[0]
+	if anchored != nil && anchored.Registry != c.id {
+		c.found(0, "the database has another registry than the anchor")
+	}
+	c.read(x.people)
+	c.walk(x.entries, anchored)
+	c.compare(x)
+	return c.findings
+}
+
+type checker struct {
+	keys      Keys
+	id        uuid
+	people    map[uuid]*person
+	open      map[uuid]party
+	erased    map[uuid]bool
+	folds     map[consent.Key]fold
+	guardians map[[2]string]int64
+	findings  []Finding
+}
+
+func (c *checker) found(number int64, format string, args ...any) {
+	if len(c.findings) < mostFindings {
+		c.findings = append(c.findings, Finding{number, fmt.Sprintf(format, args...)})
+	}
+}
+
+func (c *checker) read(people []person) {
+	names := map[string]bool{}
+	for i := range people {
+		p := &people[i]
+		if c.people[p.Ref] != nil {
+			c.found(0, "two subjects have one reference")
+		}
+		c.people[p.Ref] = p
+		switch {
+		case p.Name == nil && p.Key == nil && p.Stands == nil && p.ErasedAt != nil:
+		case p.Name == nil || p.Key == nil || p.ErasedAt != nil:
+			c.found(0, "a subject is neither there nor erased")
+		default:
+			if names[*p.Name] {
+				c.found(0, "two subjects have one name")
+			}
+			names[*p.Name] = true
+			key, err := c.keys.unwrap(c.id, p.Ref, p.Key, p.Stands)
+			if err != nil {
+				c.found(0, "%v", err)
+				continue
+			}
+			c.open[p.Ref] = party{p.Ref, *p.Name, key, p.Stands}
+		}
+	}
+}
+
+// walk follows the chain and folds it.
+func (c *checker) walk(entries []entry, anchored *head) {
+	prev, number, last := genesis(c.id), int64(0), time.Time{}
+	for i := range entries {
+		e := &entries[i]
+		if e.Number != number+1 {
+			c.found(e.Number, "it follows record %d", number)
+		}
+		if !bytes.Equal(e.Prev, prev) {
+			c.found(e.Number, "the record before it is not the one it names")
+		}
+		if e.RecordedAt.Before(last) {
+			c.found(e.Number, "it is older than the record before it")
+		}
+		if why := e.wrong(c.keys, c.id); why != "" {
+			c.found(e.Number, "%s", why)
+		}
+		if anchored != nil && anchored.Number == e.Number && !bytes.Equal(anchored.Hash, e.Hash) {
+			c.found(e.Number, "it is not the one that was acknowledged")
+		}
+		c.apply(e)
+		prev, number, last = e.Hash, e.Number, e.RecordedAt
+	}
+	if anchored != nil && anchored.Number > number {
+		c.found(0, "the records after %d, up to %d, which was acknowledged, are gone", number, anchored.Number)
+	}
+}
+
+// apply folds a record, and looks at what is sealed in it.
+func (c *checker) apply(e *entry) {
+	person := c.people[e.Subject]
+	if person == nil {
+		c.found(e.Number, "its subject is gone")
+		return
+	}
+	if c.erased[e.Subject] {
+		c.found(e.Number, "its subject was erased before")
+	}
+	if e.Event == string(consent.EventErased) {
+		c.forget(e)
+		return
+	}
+	p, ok := c.open[e.Subject]
+	if !ok {
+		return // erased later on, or found already
+	}
+	d, err := p.open(c.id, e.Number, e.Sealed)
+	switch {
+	case err != nil:
+		c.found(e.Number, "%v", err)
+		return
+	case d.Subject != p.name:
+		c.found(e.Number, "its subject had another name")
+	case !bytes.Equal(p.scope(d.Scope), e.Scope):
+		c.found(e.Number, "its scope is not the one that is sealed")
+	}
+	for ref, proof := range d.Names {
+		id, err := hex.DecodeString(ref)
+		if err != nil || len(id) != 16 || c.people[uuid(id)] == nil {
+			c.found(e.Number, "somebody it speaks of is gone")
+		} else if other, ok := c.open[uuid(id)]; ok && other.proof() != proof {
+			c.found(e.Number, "somebody it speaks of had another name")
+		}
+	}
+	grantee := consent.Everybody
+	if e.Grantee != nil {
+		other, ok := c.open[*e.Grantee]
+		if !ok {
+			if p := c.people[*e.Grantee]; p == nil {
+				c.found(e.Number, "its grantee is gone")
+			}
+			return
+		}
+		grantee = other.name
+	}
+	switch consent.Event(e.Event) {
+	case consent.EventAppointed:
+		c.guardians[[2]string{p.name, grantee}] = e.Number
+	case consent.EventDismissed:
+		delete(c.guardians, [2]string{p.name, grantee})
+	default:
+		key := consent.Key{Subject: p.name, Grantee: grantee, Scope: d.Scope}
+		f := fold{
+			p.name, grantee, d.Scope, e.Number, e.State, e.Stream, e.Categories, e.Purposes, e.Asked, e.GivenAt, e.ExpiresAt, e.DueAt, e.DecayFrom,
+			e.DecayedBefore, e.DecayedDays, e.VoidBefore, e.WarnedAt, nil,
+		}
+		if before, ok := c.folds[key]; ok && f.DecayFrom != nil {
+			switch {
+			case before.DecayFrom != nil:
+				f.Kept = before.Kept
+			case before.State == string(consent.Given):
+				f.Kept = before.Categories
+			}
+		}
+		c.folds[key] = f
+	}
+}
+
+// forget applies an erasure.
+func (c *checker) forget(e *entry) {
+	c.erased[e.Subject] = true
+	switch p := c.people[e.Subject]; {
+	case p.Name != nil || p.Key != nil || p.Stands != nil:
+		c.found(e.Number, "its subject was erased and is there again")
+	case p.ErasedAt != nil && !p.ErasedAt.Equal(e.RecordedAt):
+		c.found(e.Number, "its subject was erased at another time")
+	}
+}
+
+// compare looks whether what policies read is the fold, and whether everybody who is erased was.
+func (c *checker) compare(x *Export) {
+	for _, p := range x.people {
+		if p.ErasedAt != nil && !c.erased[p.Ref] {
+			c.found(0, "a subject was erased without a record of it")
+		}
+	}
+	seen := map[consent.Key]bool{}
+	for _, f := range x.folds {
+		key := consent.Key{Subject: f.Subject, Grantee: f.Grantee, Scope: f.Scope}
+		want, ok := c.folds[key]
+		switch {
+		case seen[key]:
+			c.found(f.Number, "consent_current has it twice")
+		case !ok:
+			c.found(f.Number, "consent_current has a consent that the records do not have")
+		case !same(f, want):
+			c.found(f.Number, "consent_current says something else than the records")
+		}
+		seen[key] = true
+	}
+	for key, f := range c.folds {
+		if !seen[key] {
+			c.found(f.Number, "consent_current lacks what the records say")
+		}
+	}
+	for _, g := range x.guardians {
+		key := [2]string{g.Subject, g.Guardian}
+		if number, ok := c.guardians[key]; !ok || number != g.Number {
+			c.found(g.Number, "consent_guardian has a guardian that the records do not have")
+		}
+		delete(c.guardians, key)
+	}
+	for _, number := range c.guardians {
+		c.found(number, "consent_guardian lacks a guardian")
+	}
+	slices.SortStableFunc(c.findings, func(a, b Finding) int { return strings.Compare(a.Why, b.Why) })
+	slices.SortStableFunc(c.findings, func(a, b Finding) int { return int(a.Number - b.Number) })
+}
+
+// same compares two folds; times by their instant.
+func same(a, b fold) bool {
+	for _, f := range []*fold{&a, &b} {
+		for _, t := range []**time.Time{&f.GivenAt, &f.ExpiresAt, &f.DueAt, &f.DecayFrom, &f.DecayedBefore, &f.VoidBefore, &f.WarnedAt} {
+			if *t != nil {
+				u := (*t).UTC()
+				*t = &u
+			}
+		}
+	}
+	return reflect.DeepEqual(a, b)
+}

@@ -1,0 +1,629 @@
+package consent
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/test/property"
+)
+
+var began = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func subject(id string) Party { return Party{RoleSubject, id} }
+
+// history plays commands at times and returns what holds.
+type history struct {
+	t        testing.TB
+	settings Settings
+	now      time.Time
+	at       *Consent
+	asker    Party
+	events   []Event
+}
+
+func (h *history) do(c Command) error {
+	if c.Subject == "" {
+		c.Subject = "ada"
+	}
+	if c.By.Role == "" {
+		c.By = subject(c.Subject)
+	}
+	steps, err := Decide(h.settings, h.now, Situation{Consent: h.at, Asker: h.asker}, c)
+	for _, s := range steps {
+		after := s.Consent
+		h.at = &after
+		h.events = append(h.events, s.Event)
+		if s.Event == EventRequested {
+			h.asker = c.By
+		}
+	}
+	return err
+}
+
+func (h *history) must(c Command) {
+	h.t.Helper()
+	if err := h.do(c); err != nil {
+		h.t.Fatalf("%s: %v", c.Do, err)
+	}
+}
+
+func (h *history) later(d time.Duration) *history { h.now = h.now.Add(d); return h }
+
+func begin(t testing.TB) *history { return &history{t: t, now: began} }
+
+var agent = Party{RoleAgent, "chat"}
+
+func partnered(t testing.TB) *history {
+	h := begin(t)
+	h.must(Command{Do: Interact})
+	h.must(Command{Do: Upgrade})
+	h.must(Command{Do: DecidePartnership, By: agent, Decision: TaskComplete})
+	return h
+}
+
+// "Downgrade Protocol", and SYSTEMS.md 2 d: the moves there are, and no other.
+// seeds/001:81-85.
+func TestMovesBetweenStreams(t *testing.T) {
+	start := map[Stream]func() *history{
+		Temporary: func() *history { h := begin(t); h.must(Command{Do: Grant, Stream: Temporary}); return h },
+		Partnered: func() *history { return partnered(t) },
+		Anonymous: func() *history { h := begin(t); h.must(Command{Do: Grant, Stream: Anonymous}); return h },
+	}
+	may := map[[2]Stream]bool{{Partnered, Temporary}: true, {Partnered, Anonymous}: true, {Temporary, Anonymous}: true}
+	for from, make := range start {
+		for _, to := range append(Streams, "OTHER", "") {
+			h := make()
+			err := h.do(Command{Do: Degrade, Stream: to})
+			if may[[2]Stream{from, to}] {
+				if err != nil || h.at.Stream != to || h.at.State != Given {
+					t.Errorf("%s to %s: %v %+v", from, to, err, h.at)
+				}
+			} else if !errors.As(err, new(*ValidationError)) {
+				t.Errorf("%s to %q: %v, want a ValidationError", from, to, err)
+			}
+		}
+	}
+	h := start[Anonymous]()
+	if err := h.do(Command{Do: Grant, Stream: Temporary}); !errors.As(err, new(*ValidationError)) {
+		t.Errorf("ANONYMOUS to TEMPORARY by a grant: %v", err)
+	}
+}
+
+// "Consent Streams": durations and categories.
+// seeds/001:23-28, 30-35, 37-41, 230-233.
+func TestStreams(t *testing.T) {
+	h := begin(t)
+	h.must(Command{Do: Interact})
+	if want := began.Add(14 * day); !h.at.ExpiresAt.Equal(want) || !slices.Equal(h.at.Categories, []string{Essential}) {
+		t.Errorf("%+v", h.at)
+	}
+	h.later(5 * day).must(Command{Do: Interact})
+	if want := began.Add(19 * day); !h.at.ExpiresAt.Equal(want) || !h.at.GivenAt.Equal(began) || h.events[1] != EventRenewed {
+		t.Errorf("%+v %v", h.at, h.events)
+	}
+	// Expired at its instant; an interaction after it starts a new record and revives nothing.
+	h.later(14 * day)
+	if h.at.InForce(h.now) || h.at.StateAt(h.now) != Expired || !h.at.InForce(h.now.Add(-time.Microsecond)) {
+		t.Error("it does not expire at its instant")
+	}
+	if err := h.do(Command{Do: Degrade, Stream: Anonymous}); !errors.As(err, new(*ExpiredError)) {
+		t.Errorf("%v, want an ExpiredError", err)
+	}
+	h.must(Command{Do: Interact})
+	if !slices.Equal(h.events[2:], []Event{EventExpired, EventGiven}) || !h.at.VoidBefore.Equal(began.Add(19*day)) || !h.at.GivenAt.Equal(h.now) {
+		t.Errorf("%v %+v", h.events, h.at)
+	}
+	p := partnered(t)
+	if !p.at.ExpiresAt.IsZero() || !slices.Equal(p.at.Categories, []string{Essential, Behavioral, Improvement}) {
+		t.Errorf("%+v", p.at)
+	}
+	p.must(Command{Do: Degrade, Stream: Anonymous})
+	if !p.at.ExpiresAt.IsZero() || !slices.Equal(p.at.Categories, []string{Statistical}) || !p.at.DecayFrom.Equal(p.now) {
+		t.Errorf("%+v", p.at)
+	}
+	// Explicit consent, and no renewal.
+	e := begin(t)
+	e.settings = Settings{RequireExplicit: true, NoRenewal: true}
+	e.must(Command{Do: Interact})
+	if e.at != nil {
+		t.Errorf("an interaction gives %+v", e.at)
+	}
+	e.must(Command{Do: Grant, Stream: Temporary})
+	e.later(day).must(Command{Do: Interact})
+	if !e.at.ExpiresAt.Equal(began.Add(14 * day)) {
+		t.Error("an interaction renews")
+	}
+	e.later(14 * day).must(Command{Do: Interact})
+	if e.at.State != Expired {
+		t.Errorf("an interaction gives %+v", e.at)
+	}
+}
+
+// "Bilateral Partnership Protocol".
+// seeds/001:30-35, 69-78.
+func TestPartnership(t *testing.T) {
+	ask := func() *history { h := begin(t); h.must(Command{Do: Interact}); h.must(Command{Do: Upgrade}); return h }
+	h := ask()
+	if h.at.State != Given || h.at.Stream != Temporary || !h.at.DueAt.Equal(began.Add(48*time.Hour)) {
+		t.Errorf("%+v", h.at)
+	}
+	for _, by := range []Party{subject("ada"), {RoleController, "legal"}, {RoleSystem, ""}, {RoleApplication, "app"}, {RoleGuardian, "eve"}, {RoleAgent, "ada"}} {
+		if err := h.do(Command{Do: DecidePartnership, By: by, Decision: TaskComplete}); !errors.As(err, new(*ForbiddenError)) {
+			t.Errorf("%v decides: %v", by, err)
+		}
+	}
+	if err := h.do(Command{Do: Upgrade, By: agent}); !errors.As(err, new(*ForbiddenError)) {
+		t.Errorf("an agent asks: %v", err)
+	}
+	due := h.at.DueAt
+	h.later(time.Hour).must(Command{Do: DecidePartnership, By: agent, Decision: Defer})
+	if !h.at.DueAt.Equal(due) || h.at.Asked == nil {
+		t.Errorf("a deferral keeps the deadline: %+v", h.at)
+	}
+	h.must(Command{Do: DecidePartnership, By: agent, Decision: Reject})
+	if h.at.Stream != Temporary || h.at.State != Given || h.at.Asked != nil {
+		t.Errorf("%+v", h.at)
+	}
+	l := ask().later(48 * time.Hour)
+	if err := l.do(Command{Do: DecidePartnership, By: agent, Decision: TaskComplete}); !errors.As(err, new(*ExpiredError)) {
+		t.Errorf("after 48 hours: %v", err)
+	}
+	l.must(Command{Do: Lapse, By: Party{Role: RoleSystem}})
+	if l.at.Asked != nil || l.at.Stream != Temporary || l.events[len(l.events)-1] != EventLapsed {
+		t.Errorf("%+v", l.at)
+	}
+	// Fewer categories than the stream allows, never more.
+	f := begin(t)
+	f.must(Command{Do: Grant, Stream: Partnered, Categories: []string{Essential, "BEHAVIORAL/style"}})
+	if f.at.State != Requested || f.at.InForce(f.now) {
+		t.Errorf("%+v", f.at)
+	}
+	f.must(Command{Do: DecidePartnership, By: agent, Decision: TaskComplete})
+	if Covers(f.at.Categories, Behavioral) || !Covers(f.at.Categories, "BEHAVIORAL/style") || Covers(f.at.Categories, Improvement) {
+		t.Errorf("%v", f.at.Categories)
+	}
+	if err := f.do(Command{Do: Upgrade, Categories: []string{Statistical}}); !errors.As(err, new(*ValidationError)) {
+		t.Errorf("%v", err)
+	}
+	f.must(Command{Do: Upgrade, Categories: []string{Essential}})
+	if !slices.Equal(f.at.Categories, []string{Essential}) || f.at.Asked != nil {
+		t.Errorf("less needs nobody: %+v", f.at)
+	}
+	f.must(Command{Do: Upgrade})
+	if f.at.Asked == nil || Covers(f.at.Categories, Behavioral) {
+		t.Errorf("more is asked for: %+v", f.at)
+	}
+}
+
+// What expired while a partnership was asked for does not come back when that is approved.
+func TestExpiryBeforeADecisionCounts(t *testing.T) {
+	h := begin(t)
+	h.settings.Duration = day
+	h.must(Command{Do: Grant, Stream: Temporary})
+	h.must(Command{Do: Upgrade})
+	h.later(day + time.Hour).must(Command{Do: DecidePartnership, By: agent, Decision: TaskComplete})
+	if h.at.Stream != Partnered || !h.at.VoidBefore.Equal(began.Add(day)) {
+		t.Errorf("%+v", h.at)
+	}
+}
+
+// "Decay Protocol": days 0-30, 31-60, 61-90, 90. SYSTEMS.md 2 e.
+// seeds/001:163-168, 425.
+func TestDecay(t *testing.T) {
+	for days, want := range map[int]Decay{0: DecayKept, 30: DecayKept, 31: DecayAggregated, 60: DecayAggregated, 61: DecayUnidentified, 89: DecayUnidentified, 90: DecayAnonymous, 1000: DecayAnonymous} {
+		if got := DecayAfter(days); got != want {
+			t.Errorf("day %d: %s, want %s", days, got, want)
+		}
+	}
+	h := partnered(t)
+	h.must(Command{Do: Degrade, Stream: Anonymous})
+	left := h.now
+	h.later(40*day + 23*time.Hour)
+	if h.at.DecayDays(h.now) != 40 {
+		t.Errorf("%d full days", h.at.DecayDays(h.now))
+	}
+	// A new partnership stops the countdown, and remembers how far it went; its end restarts it at 0.
+	h.must(Command{Do: Upgrade})
+	h.must(Command{Do: DecidePartnership, By: agent, Decision: TaskComplete})
+	if !h.at.DecayFrom.IsZero() || h.at.DecayedDays != 40 || !h.at.DecayedBefore.Equal(left) {
+		t.Errorf("%+v", h.at)
+	}
+	h.later(day).must(Command{Do: Degrade, Stream: Anonymous})
+	if h.at.DecayDays(h.now) != 0 || h.at.DecayedDays != 40 {
+		t.Errorf("%+v", h.at)
+	}
+	off := partnered(t)
+	off.settings.NoDecay = true
+	off.must(Command{Do: Degrade, Stream: Anonymous})
+	if off.at.Decay(off.now) != DecayAnonymous {
+		t.Errorf("%+v", off.at)
+	}
+}
+
+// What a countdown has removed stays removed when a later one is stopped earlier.
+func TestDecayNeverGoesBack(t *testing.T) {
+	h := partnered(t)
+	for _, c := range []struct{ days, want int }{{40, 40}, {5, 40}, {70, 70}, {69, 70}} {
+		h.later(day).must(Command{Do: Degrade, Stream: Anonymous})
+		h.later(time.Duration(c.days) * day).must(Command{Do: Upgrade})
+		h.must(Command{Do: DecidePartnership, By: agent, Decision: TaskComplete})
+		if h.at.DecayedDays != c.want {
+			t.Errorf("a countdown of %d days: decayed by %d, want %d", c.days, h.at.DecayedDays, c.want)
+		}
+	}
+}
+
+// Only the subject's own interaction renews; an interaction overrides no withdrawal (SYSTEMS.md 2 n).
+// seeds/001:193-196.
+func TestInteractions(t *testing.T) {
+	h := begin(t)
+	if err := h.do(Command{Do: Interact, By: agent}); !errors.As(err, new(*ForbiddenError)) {
+		t.Errorf("an agent renews: %v", err)
+	}
+	for _, end := range []Command{{Do: Revoke}, {Do: Revoke, By: Party{RoleController, "legal"}}} {
+		h := begin(t)
+		h.must(Command{Do: Grant, Stream: Temporary})
+		h.must(end)
+		state := h.at.State
+		h.must(Command{Do: Interact})
+		if h.at.State != state || h.at.InForce(h.now) {
+			t.Errorf("%+v", h.at)
+		}
+	}
+	r := begin(t)
+	r.must(Command{Do: Refuse})
+	r.must(Command{Do: Interact})
+	if r.at.State != Refused {
+		t.Errorf("%+v", r.at)
+	}
+}
+
+// Withdrawn by the subject, revoked by the controller, refused and expired are different things.
+// seeds/001:200.
+func TestStatesAreTold(t *testing.T) {
+	seen := map[string]bool{}
+	for _, s := range States {
+		if seen[s.DPV()] || s.DPV() == "dpv:ConsentUnknown" {
+			t.Errorf("%s is %s", s, s.DPV())
+		}
+		seen[s.DPV()] = true
+	}
+}
+
+// Article 7(3): whoever has given takes it back by naming no more than was named then, in one step, at once, from wherever it stands, and nobody
+// else is asked; a reason may be given and is not asked for.
+// seeds/001:200.
+func TestWithdrawingTakesNoMoreThanGranting(t *testing.T) {
+	for name, given := range map[string]func(t testing.TB) *history{
+		"TEMPORARY":      func(t testing.TB) *history { h := begin(t); h.must(Command{Do: Grant, Stream: Temporary}); return h },
+		"an interaction": func(t testing.TB) *history { h := begin(t); h.must(Command{Do: Interact}); return h },
+		"PARTNERED":      func(t testing.TB) *history { return partnered(t) },
+		"ANONYMOUS":      func(t testing.TB) *history { h := begin(t); h.must(Command{Do: Grant, Stream: Anonymous}); return h },
+		"asked for":      func(t testing.TB) *history { h := begin(t); h.must(Command{Do: Grant, Stream: Partnered}); return h },
+		"asked for more": func(t testing.TB) *history {
+			h := begin(t)
+			h.must(Command{Do: Interact})
+			h.must(Command{Do: Upgrade})
+			return h
+		},
+		"decaying": func(t testing.TB) *history {
+			h := partnered(t)
+			h.must(Command{Do: Degrade, Stream: Anonymous})
+			return h.later(40 * day)
+		},
+		"with a deadline": func(t testing.TB) *history {
+			h := partnered(t)
+			h.must(Command{Do: Degrade, Stream: Temporary})
+			return h
+		},
+	} {
+		h := given(t)
+		before := len(h.events)
+		h.must(Command{Do: Revoke})
+		if h.at.State != Withdrawn || h.at.InForce(h.now) || len(h.events) != before+1 || h.at.Asked != nil || !h.at.GivenAt.IsZero() && !h.at.VoidBefore.Equal(h.now) {
+			t.Errorf("%s: %v %+v", name, h.events[before:], h.at)
+		}
+	}
+	to := Command{Subject: "ada", Grantee: "si:vet", Scope: "ctx:health"}
+	h := begin(t)
+	grant, revoke := to, to
+	grant.Do, grant.Purposes, grant.Categories, grant.Evidence = Grant, []string{"care"}, []string{"health"}, "form 7"
+	revoke.Do = Revoke
+	h.must(grant)
+	h.must(revoke)
+	if h.at.State != Withdrawn || h.at.InForce(h.now) {
+		t.Errorf("%+v", h.at)
+	}
+}
+
+// seeds/001:218-221.
+func TestErrorsAreNamed(t *testing.T) {
+	for name, err := range map[string]error{
+		"ConsentNotFoundError": NewNotFound(), "ConsentValidationError": invalid("x"), "ConsentExpiredError": expired("x"),
+		"ConsentForbiddenError": forbidden(RoleAgent, "x"), "ConsentConflictError": NewConflict(), "ConsentClockError": NewClock(),
+	} {
+		var named Named
+		var e *sqlstate.Error
+		if !errors.As(err, &named) || named.Name() != name || !errors.As(err, &e) || e.Message == "" || e.Hint == "" && name != "ConsentValidationError" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Whatever is asked in whatever order, the guarantees of the package hold.
+func TestDecideProperties(t *testing.T) {
+	roles := []Role{RoleSubject, RoleSubject, RoleSubject, RoleGuardian, RoleAgent, RoleController, RoleApplication, RoleSystem, "other"}
+	actions := []Action{Grant, Grant, Revoke, Refuse, Upgrade, Upgrade, Degrade, DecidePartnership, DecidePartnership, Interact, Expire, Lapse, Warn, Deleted, Anonymised, Report, Appoint, Dismiss, Erase, "other"}
+	categories := []string{Essential, Behavioral, Improvement, Statistical, "ESSENTIAL/id", "BEHAVIORAL/style", "own"}
+	walk := func(t *rapid.T) {
+		s := Settings{
+			RequireExplicit: rapid.Bool().Draw(t, "explicit"), NoRenewal: rapid.Bool().Draw(t, "norenewal"), NoDecay: rapid.Bool().Draw(t, "nodecay"),
+			Duration: rapid.SampledFrom([]time.Duration{0, day}).Draw(t, "duration"),
+		}
+		now := began
+		var at *Consent
+		var asker Party
+		key := rapid.SampledFrom([]Key{{}, {}, {}, {Grantee: "bob"}, {Scope: "table:notes"}}).Draw(t, "key")
+		for range rapid.IntRange(1, 60).Draw(t, "n") {
+			now = now.Add(time.Duration(rapid.SampledFrom([]int{0, 0, 1, 60, 24 * 60, 5 * 24 * 60, 40 * 24 * 60}).Draw(t, "minutes")) * time.Minute)
+			role := rapid.SampledFrom(roles).Draw(t, "role")
+			c := Command{
+				Do: rapid.SampledFrom(actions).Draw(t, "do"), Subject: "ada", Grantee: key.Grantee, Scope: key.Scope, Stream: rapid.SampledFrom(append(Streams, Temporary, "", "other")).Draw(t, "stream"),
+				Categories: rapid.SliceOfN(rapid.SampledFrom(categories), 0, 3).Draw(t, "categories"),
+				Decision:   rapid.SampledFrom([]Decision{TaskComplete, TaskComplete, Reject, Defer, "other"}).Draw(t, "decision"),
+				By:         Party{role, rapid.SampledFrom([]string{"ada", "ada", "bob", "chat"}).Draw(t, "by")},
+				For:        time.Duration(rapid.SampledFrom([]int{0, 0, 0, 9}).Draw(t, "days")) * day,
+				Guardian:   rapid.SampledFrom([]string{"bob", "*", "ada"}).Draw(t, "whom"),
+			}
+			if role != RoleSubject && c.By.ID == "ada" && rapid.Bool().Draw(t, "else") {
+				c.By.ID = "chat"
+			}
+			if at != nil && at.Asked != nil && rapid.Bool().Draw(t, "answer") {
+				c.Do, c.Decision = DecidePartnership, rapid.SampledFrom([]Decision{TaskComplete, TaskComplete, Reject}).Draw(t, "so")
+			}
+			if who := may[c.Do]; len(who) > 0 && rapid.IntRange(0, 3).Draw(t, "meant") > 0 { // so that something comes of it
+				role = rapid.SampledFrom(who).Draw(t, "entitled")
+				c.By = Party{role, map[bool]string{true: "ada", false: rapid.SampledFrom([]string{"chat", "chat", "bob"}).Draw(t, "party")}[role == RoleSubject]}
+			}
+			if rapid.Bool().Draw(t, "for purposes") {
+				c.Purposes = []string{"care"}
+			}
+			guardian := rapid.Bool().Draw(t, "guardian")
+			var before *Consent
+			if at != nil {
+				kept := clone(*at)
+				before = &kept
+			}
+			steps, err := Decide(s, now, Situation{at, guardian, asker}, c)
+			if !reflect.DeepEqual(before, at) {
+				t.Fatal("what was given was touched")
+			}
+			var named Named
+			if err != nil && (!errors.As(err, &named) || len(steps) > 0) {
+				t.Fatalf("%T %v with %d steps", err, err, len(steps))
+			}
+			if !entitled(c, guardian) && err == nil {
+				t.Fatalf("%+v may %s: guardian %v", c.By, c.Do, guardian)
+			}
+			if c.Do == Revoke && c.By == subject("ada") {
+				if err != nil && !errors.As(err, new(*NotFoundError)) {
+					t.Fatalf("a withdrawal is refused: %v", err)
+				}
+			}
+			if c.Do == Appoint || c.Do == Dismiss { // beside consents
+				if err == nil && (c.Guardian != "bob" || (len(steps) > 0) != (guardian == (c.Do == Dismiss))) {
+					t.Fatalf("%s %s where guardian is %v: %v", c.Do, c.Guardian, guardian, steps)
+				}
+				continue
+			}
+			from := at
+			for _, step := range steps {
+				check(t, s, now, from, step, c)
+				if step.Event == EventApproved && (c.By.ID == asker.ID || c.By.ID == "ada") {
+					t.Fatalf("%s asked, and %s decided", asker.ID, c.By.ID)
+				}
+				after := step.Consent
+				from = &after
+				if step.Event == EventRequested {
+					asker = c.By
+				}
+			}
+			at = from
+			if err == nil && (c.Do == Revoke || c.Do == Refuse || c.Do == Erase) && at.InForce(now) {
+				t.Fatalf("after %s something is in force: %+v", c.Do, at)
+			}
+			if err == nil && role == RoleAgent && c.Do != DecidePartnership {
+				t.Fatalf("an agent may %s", c.Do)
+			}
+			// The same at once is the same once.
+			switch again, err := Decide(s, now, Situation{at, guardian, asker}, c); {
+			case err != nil:
+			case c.Do == Grant, c.Do == Revoke, c.Do == Refuse, c.Do == Interact, c.Do == Warn, c.Do == Expire, c.Do == Lapse:
+				if len(again) > 0 {
+					t.Fatalf("%s twice makes %v: %+v", c.Do, again[0].Event, at)
+				}
+			}
+		}
+	}
+	property.CheckMore(t, 20, walk) // deep enough for what takes several steps
+}
+
+// entitled tells who may do what: nobody for somebody else, but those who are named for it.
+func entitled(c Command, guardian bool) bool {
+	who := map[Action]string{
+		Grant: "subject guardian", Refuse: "subject guardian", Upgrade: "subject guardian", Degrade: "subject guardian", DecidePartnership: "agent",
+		Revoke: "subject guardian controller system", Erase: "subject guardian controller system", Report: "subject guardian controller",
+		Interact: "subject application", Expire: "system", Lapse: "system", Warn: "system", Deleted: "system", Anonymised: "system", Appoint: "controller", Dismiss: "controller",
+	}
+	return slices.Contains(strings.Fields(who[c.Do]), string(c.By.Role)) && (c.By.Role != RoleSubject || c.By.ID == c.Subject) && (c.By.Role != RoleGuardian || guardian)
+}
+
+// check holds a step against the guarantees.
+func check(t *rapid.T, s Settings, now time.Time, before *Consent, step Step, c Command) {
+	after := step.Consent
+	if after.State != Given && len(after.Categories)+len(after.Purposes) > 0 {
+		t.Fatalf("%s lists %v", after.State, after.Categories)
+	}
+	if after.State == Given && after.Stream != "" {
+		for _, category := range after.Categories {
+			if !Covers(after.Stream.Allows(), category) {
+				t.Fatalf("%s lists %s", after.Stream, category)
+			}
+		}
+		if len(after.Categories) == 0 {
+			t.Fatalf("%s lists nothing", after.Stream)
+		}
+		if after.ExpiresAt.IsZero() == (after.Stream == Temporary) {
+			t.Fatalf("%s expires at %v", after.Stream, after.ExpiresAt)
+		}
+	}
+	was := before != nil && before.State == Given && before.Stream == Partnered
+	if after.State == Given && after.Stream == Partnered {
+		switch {
+		case step.Event == EventApproved && c.By.Role == RoleAgent && before != nil && before.Pending(now):
+		case !was || !coversAll(before.Categories, after.Categories):
+			t.Fatalf("%s made a partnership, or a wider one: %+v", step.Event, after)
+		}
+	}
+	if before != nil && before.State == Given && after.State == Given && after.ExpiresAt.After(before.ExpiresAt) && !before.ExpiresAt.IsZero() {
+		if step.By.Role != RoleSubject && step.By.Role != RoleGuardian && step.By.Role != RoleApplication {
+			t.Fatalf("%s renewed by %s", step.Event, step.By.Role)
+		}
+		if s.NoRenewal && c.Do == Interact {
+			t.Fatal("an interaction renewed")
+		}
+	}
+	if before != nil {
+		if after.VoidBefore.Before(before.VoidBefore) || after.DecayedDays < before.DecayedDays || after.DecayedBefore.Before(before.DecayedBefore) {
+			t.Fatalf("%s brings something back: %+v", step.Event, after)
+		}
+		if (before.State == Withdrawn || before.State == Revoked || before.State == Refused) && after.State == Given && c.Do == Interact {
+			t.Fatal("an interaction overrode a withdrawal")
+		}
+	}
+	if after.Stream != "" && (after.Grantee != Everybody || after.Scope != Everything) {
+		t.Fatalf("%s to %s about %s", after.Stream, after.Grantee, after.Scope)
+	}
+	if after.State != Given && !after.DecayFrom.IsZero() {
+		t.Fatalf("%s, and the countdown goes on", after.State)
+	}
+	switch after.State {
+	case Withdrawn, Revoked, Refused:
+		if step.Event != EventDeleted && step.Event != EventAnonymised && step.Event != EventReported && step.Event != EventRequested && after.Asked != nil {
+			t.Fatalf("%s, and a question waits", after.State)
+		}
+	}
+	if before != nil {
+		checkMove(t, s, now, *before, step, c)
+	}
+	if c.For != 0 && after.Stream == "" && (step.Event == EventGiven || step.Event == EventModified) && !after.ExpiresAt.Equal(now.Add(c.For)) {
+		t.Fatalf("for %v, and expires at %v", c.For, after.ExpiresAt)
+	}
+	if (after.Asked == nil) != after.DueAt.IsZero() {
+		t.Fatalf("a question without a deadline, or the other way: %+v", after)
+	}
+	if (step.Event == EventExpired || step.Event == EventLapsed) && step.By.Role != RoleSystem {
+		t.Fatalf("%s by %s", step.Event, step.By.Role)
+	}
+	if s.RequireExplicit && c.Do == Interact && step.Event == EventGiven {
+		t.Fatal("an interaction gave a consent that has to be explicit")
+	}
+}
+
+// checkMove holds a step to where it comes from.
+func checkMove(t *rapid.T, s Settings, now time.Time, before Consent, step Step, c Command) {
+	after := step.Consent
+	told := step.Event == EventReported // which changes nothing
+	switch {
+	case (before.Stream == "") != (after.Stream == ""):
+		t.Fatalf("from %q to %q", before.Stream, after.Stream)
+	case before.State == Given && !before.InForce(now) && step.Event != EventExpired && step.Event != EventLapsed && !told:
+		t.Fatalf("%s of what has expired", step.Event)
+	case before.Asked != nil && !before.Pending(now) && step.Event != EventLapsed && step.Event != EventExpired && !told:
+		t.Fatalf("%s, and a question nobody has decided in time waits", step.Event)
+	case step.Event == EventRejected && after.State == Requested, step.Event == EventLapsed && after.State == Requested:
+		t.Fatalf("%s, and still asked for", step.Event)
+	case (step.Event == EventWithdrawn) != (after.State == Withdrawn && before.State != Withdrawn), step.Event == EventWithdrawn && c.By.Role != RoleSubject && c.By.Role != RoleGuardian:
+		t.Fatalf("%s by %s: %s", step.Event, c.By.Role, after.State)
+	case step.Event == EventRevoked && (c.By.Role == RoleSubject || c.By.Role == RoleGuardian):
+		t.Fatalf("revoked by %s", c.By.Role)
+	case c.Do == Interact && before.State != Given && after.State == Given && before.State != Expired && !before.VoidBefore.IsZero():
+		t.Fatal("an interaction gave anew what had ended")
+	case before.State != Given && after.State == Given && step.Event != EventApproved && len(c.Purposes) == 0 && len(after.Purposes) > 0:
+		t.Fatalf("for %v, of what had ended", after.Purposes)
+	}
+	ended := now // what is older is void
+	if step.Event == EventExpired {
+		ended = before.ExpiresAt
+	}
+	if after.Stream != "" && after.State != Given && (before.State == Given || step.Event == EventWithdrawn || step.Event == EventRevoked || step.Event == EventRefused && !before.VoidBefore.IsZero()) {
+		if before.State == Given && after.VoidBefore.Before(ended) || !before.VoidBefore.IsZero() && after.VoidBefore.Before(ended) {
+			t.Fatalf("%s at %v, and void is what is older than %v", step.Event, ended, after.VoidBefore)
+		}
+	}
+	if before.State != Given || after.State != Given || before.Stream == after.Stream {
+		return
+	}
+	// What was removed on the way stays removed.
+	gone := before.DecayDays(now)
+	switch {
+	case before.Stream == Anonymous && before.DecayFrom.IsZero():
+		gone = AnonymousFrom
+	case after.Stream == Temporary:
+		gone = AggregatedFrom
+	}
+	switch {
+	case after.Stream == Anonymous && after.DecayFrom.IsZero() != s.NoDecay:
+		t.Fatalf("ANONYMOUS, and the countdown began at %v", after.DecayFrom)
+	case after.Stream != Anonymous && (!after.DecayFrom.IsZero() || after.DecayedDays < gone):
+		t.Fatalf("from %s to %s: %d days, not %d", before.Stream, after.Stream, after.DecayedDays, gone)
+	case gone > 0 && after.Stream != Anonymous && before.DecayFrom.IsZero() && !after.DecayedBefore.Equal(now):
+		t.Fatalf("from %s to %s: removed of what is older than %v", before.Stream, after.Stream, after.DecayedBefore)
+	}
+}
+
+// Trees: a node covers itself and what is below it, and nothing else.
+func TestCovers(t *testing.T) {
+	for _, c := range []struct {
+		granted []string
+		wanted  string
+		want    bool
+	}{
+		{[]string{"a"}, "a", true}, {[]string{"a"}, "a/b", true}, {[]string{"a"}, "a/b/c", true}, {[]string{"a/b"}, "a", false}, {[]string{"a/b"}, "a/c", false},
+		{[]string{"a"}, "ab", false}, {[]string{"a"}, "ab/c", false}, {nil, "a", false}, {[]string{"A"}, "a", false}, {[]string{""}, "a", false},
+	} {
+		if got := Covers(c.granted, c.wanted); got != c.want {
+			t.Errorf("%v covers %s: %t", c.granted, c.wanted, got)
+		}
+	}
+}
+
+func TestBadInput(t *testing.T) {
+	long := string(make([]byte, longestID+1))
+	for _, c := range []Command{
+		{Do: Grant}, {Do: Grant, Subject: "*"}, {Do: Grant, Subject: "a\x00b"}, {Do: Grant, Subject: "a\nb"}, {Do: Grant, Subject: "\xff"}, {Do: Grant, Subject: long},
+		{Do: Grant, Subject: "a", Scope: "rows"}, {Do: Grant, Subject: "a", Scope: "row:"}, {Do: Grant, Subject: "a", Grantee: "\xc3\x28"}, {Do: Grant, Subject: "a", For: -1},
+		{Do: Grant, Subject: "a", Reason: "\x00"}, {Do: Grant, Subject: "a", Evidence: "\xff"}, {Do: Grant, Subject: "a", Categories: []string{"a b"}},
+		{Do: Grant, Subject: "a", Categories: []string{""}}, {Do: Grant, Subject: "a", Purposes: []string{"a//b"}}, {Do: Grant, Subject: "a", Purposes: []string{"'; DROP"}},
+		{Do: "drop", Subject: "a"}, {Do: Appoint, Subject: "a", By: Party{RoleController, "x"}}, {Do: Appoint, Subject: "a", Guardian: "a", By: Party{RoleController, "x"}},
+	} {
+		if c.By.Role == "" {
+			c.By = subject(c.Subject)
+		}
+		if _, err := Decide(Settings{}, began, Situation{}, c); !errors.As(err, new(*ValidationError)) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	for _, id := range []string{`'; DROP TABLE people; --`, `{"$ne": null}`, "ünï cödé 🐕", "a b", "-", "0", "null", "*x"} {
+		if _, err := Decide(Settings{}, began, Situation{}, Command{Do: Grant, Subject: id, Stream: Temporary, By: subject(id)}); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+}

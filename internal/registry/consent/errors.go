@@ -1,0 +1,117 @@
+package consent
+
+import (
+	"fmt"
+
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// The errors of consent. Each wraps a *sqlstate.Error, and each has the name under which HTTP, MCP and the command line show
+// it. Their texts name no person.
+
+// Named is an error with the name that faces show.
+type Named interface {
+	error
+	Name() string
+}
+
+type fault struct{ err *sqlstate.Error }
+
+func (f fault) Error() string { return f.err.Message }
+
+func (f fault) Unwrap() error { return f.err }
+
+func newFault(code sqlstate.Code, format string, args []any) fault {
+	return fault{sqlstate.New(code, sqlstate.ReasonConsent, "%s", fmt.Sprintf(format, args...))}
+}
+
+// NotFoundError: there is no consent of this subject.
+type NotFoundError struct{ fault }
+
+// Name is the seed's.
+func (*NotFoundError) Name() string { return "ConsentNotFoundError" }
+
+// ValidationError: the change is not one that can be made from where the consent stands, or it makes no sense.
+type ValidationError struct {
+	fault
+
+	// Unasked: a partnership is to be decided that nobody asks for.
+	Unasked bool
+}
+
+// Name is the seed's.
+func (*ValidationError) Name() string { return "ConsentValidationError" }
+
+func (e *ValidationError) hint(format string, args ...any) *ValidationError {
+	e.err = e.err.WithHint(format, args...)
+	return e
+}
+
+// ExpiredError: the consent, or what was asked, has expired.
+type ExpiredError struct{ fault }
+
+// Name is the seed's.
+func (*ExpiredError) Name() string { return "ConsentExpiredError" }
+
+// ForbiddenError: this party may not make this change.
+type ForbiddenError struct{ fault }
+
+// Name for faces.
+func (*ForbiddenError) Name() string { return "ConsentForbiddenError" }
+
+// ConflictError: a request's key was used before, for something else.
+type ConflictError struct{ fault }
+
+// Name for faces.
+func (*ConflictError) Name() string { return "ConsentConflictError" }
+
+// ClockError: the database's clock is behind the last record, so that nobody can say how long a consent would last.
+type ClockError struct{ fault }
+
+// Name for faces.
+func (*ClockError) Name() string { return "ConsentClockError" }
+
+func notFound() *NotFoundError {
+	e := &NotFoundError{newFault(sqlstate.ConsentNotFound, "there is no consent of this subject", nil)}
+	e.err = e.err.WithHint("Ids match whole, as they were recorded: upper and lower case differ.")
+	return e
+}
+
+func invalid(format string, args ...any) *ValidationError {
+	return &ValidationError{fault: newFault(sqlstate.ConsentValidation, format, args)}
+}
+
+func expired(format string, args ...any) *ExpiredError {
+	e := &ExpiredError{newFault(sqlstate.ConsentExpired, format, args)}
+	e.err = e.err.WithHint("The subject can consent anew.")
+	return e
+}
+
+func forbidden(role Role, format string, args ...any) *ForbiddenError {
+	e := &ForbiddenError{newFault(sqlstate.InsufficientPrivilege, format, args)}
+	e.err = e.err.WithHint("This was asked by the role %q.", string(role))
+	return e
+}
+
+// NewNotFound is for stores that find no consent.
+func NewNotFound() error { return notFound() }
+
+// NewValidation is for faces that are asked for what no command can say.
+func NewValidation(format string, args ...any) error { return invalid(format, args...) }
+
+// NewExpired is for those who look, and find a consent that the clock has ended.
+func NewExpired(format string, args ...any) error { return expired(format, args...) }
+
+// NewConflict is for stores that find a request's key used for something else.
+func NewConflict() error {
+	e := &ConflictError{newFault(sqlstate.ConsentConflict, "the request's key was used before, for another change", nil)}
+	e.err = e.err.WithHint("Make a new key for each change; send the same key again only to repeat the same change.")
+	return e
+}
+
+// NewClock is for stores whose clock is behind what they have recorded.
+func NewClock() error {
+	e := &ClockError{newFault(sqlstate.ConsentClock, "the database's clock is behind the last consent record: nothing is granted", nil)}
+	e.err = e.err.WithHint("Set the clock of the database server right. Withdrawals are recorded meanwhile.")
+	return e
+}

@@ -1,0 +1,268 @@
+package registry
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+)
+
+// uuid is a reference.
+type uuid = [16]byte
+
+// entry is a row of consent_record, as it is stored.
+type entry struct {
+	Number        int64
+	RecordedAt    time.Time
+	Subject       uuid
+	Event         string
+	State         string
+	Stream        *string
+	Categories    []string
+	Purposes      []string
+	Asked         []string // nil: NULL
+	Grantee       *uuid
+	Scope         []byte // nil: NULL
+	GivenAt       *time.Time
+	ExpiresAt     *time.Time
+	DueAt         *time.Time
+	DecayFrom     *time.Time
+	DecayedBefore *time.Time
+	DecayedDays   *int32
+	VoidBefore    *time.Time
+	WarnedAt      *time.Time
+	Controller    *string
+	Request       []byte // nil: NULL
+	Sealed        []byte
+	Prev          []byte
+	Hash          []byte
+	Mac           []byte
+	Kid           int32
+	CodeKid       *int32 // of the code that stands for Mac; nil: there is none
+	Code          []byte
+}
+
+// records are consent_record with the codes that were made since.
+const records = "pgconsent.consent_record LEFT JOIN pgconsent.consent_code USING (number)"
+
+// columns of records in the order of entry.fields: first what is known even of one that cannot be read.
+const columns = "number, hash, recorded_at, subject, event, state, stream, categories, purposes, asked, grantee, scope, given_at, expires_at, due_at, " +
+	"decay_from, decayed_before, decayed_days, void_before, warned_at, controller, request, sealed, prev, mac, kid, code_kid, code"
+
+func (e *entry) fields() []any {
+	return []any{&e.Number, &e.Hash, &e.RecordedAt, &e.Subject, &e.Event, &e.State, &e.Stream, &e.Categories, &e.Purposes, &e.Asked, &e.Grantee, &e.Scope, &e.GivenAt,
+		&e.ExpiresAt, &e.DueAt, &e.DecayFrom, &e.DecayedBefore, &e.DecayedDays, &e.VoidBefore, &e.WarnedAt, &e.Controller, &e.Request, &e.Sealed, &e.Prev, &e.Mac, &e.Kid, &e.CodeKid, &e.Code}
+}
+
+// scan reads an entry. A value that pgconsent never writes, such as infinity, leaves one that is wrong.
+func (e *entry) scan(row pgx.Row) error {
+	err := row.Scan(e.fields()...)
+	if errors.As(err, new(pgx.ScanArgError)) {
+		return nil
+	}
+	return err
+}
+
+// sum is the hash of everything but hash and mac. Each field is written with its length, so that no two entries give one text.
+func (e *entry) sum() [sha256.Size]byte {
+	h := sha256.New()
+	h.Write([]byte("pgconsent consent record 1\n"))
+	var n [8]byte
+	number := func(i int64) {
+		binary.BigEndian.PutUint64(n[:], uint64(i))
+		h.Write(n[:])
+	}
+	text := func(b []byte) {
+		number(int64(len(b)))
+		h.Write(b)
+	}
+	null := func() { number(-1) }
+	optional := func(b []byte) {
+		if b == nil {
+			null()
+			return
+		}
+		text(b)
+	}
+	word := func(s *string) {
+		if s == nil {
+			null()
+			return
+		}
+		text([]byte(*s))
+	}
+	instant := func(t *time.Time) {
+		if t == nil {
+			null()
+			return
+		}
+		number(8)
+		number(t.UnixMicro())
+	}
+	list := func(l []string) {
+		if l == nil {
+			null()
+			return
+		}
+		number(int64(len(l)))
+		for _, s := range l {
+			text([]byte(s))
+		}
+	}
+	number(e.Number)
+	instant(&e.RecordedAt)
+	text(e.Subject[:])
+	text([]byte(e.Event))
+	text([]byte(e.State))
+	word(e.Stream)
+	list(e.Categories)
+	list(e.Purposes)
+	list(e.Asked)
+	if e.Grantee == nil {
+		null()
+	} else {
+		text(e.Grantee[:])
+	}
+	optional(e.Scope)
+	for _, t := range []*time.Time{e.GivenAt, e.ExpiresAt, e.DueAt, e.DecayFrom, e.DecayedBefore} {
+		instant(t)
+	}
+	if e.DecayedDays == nil {
+		null()
+	} else {
+		number(8)
+		number(int64(*e.DecayedDays))
+	}
+	instant(e.VoidBefore)
+	instant(e.WarnedAt)
+	word(e.Controller)
+	optional(e.Request)
+	text(e.Sealed)
+	text(e.Prev)
+	number(int64(e.Kid))
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// sign links the entry to the one before and signs it for this registry.
+func (e *entry) sign(k Keys, registry uuid) {
+	e.Kid, _ = k.signing()
+	sum := e.sum()
+	e.Hash = sum[:]
+	e.Mac = k.code(e.Kid, registry, e.Hash)
+}
+
+// code is nil for a key that is not there.
+func (k Keys) code(kid int32, registry uuid, hash []byte) []byte {
+	return k.coded("record|", kid, registry, hash)
+}
+
+// recode is the code that stands for another key's.
+func (k Keys) recode(kid int32, registry uuid, hash []byte) []byte {
+	return k.coded("again|", kid, registry, hash)
+}
+
+func (k Keys) coded(use string, kid int32, registry uuid, hash []byte) []byte {
+	s, ok := k.secret(kid)
+	if !ok {
+		return nil
+	}
+	h := hmac.New(sha256.New, s.mac[:])
+	h.Write([]byte(use))
+	h.Write(registry[:])
+	h.Write(hash)
+	return h.Sum(nil)
+}
+
+// wrong says what is wrong with an entry by itself, "" if nothing is.
+func (e *entry) wrong(k Keys, registry uuid) string {
+	sum := e.sum()
+	if !bytes.Equal(sum[:], e.Hash) {
+		return "the record was changed: its hash does not fit"
+	}
+	again := false
+	if e.CodeKid != nil {
+		code := k.recode(*e.CodeKid, registry, e.Hash)
+		if again = code != nil && hmac.Equal(code, e.Code); !again {
+			return "the code that the record was given with another key does not fit"
+		}
+	}
+	switch code := k.code(e.Kid, registry, e.Hash); {
+	case code == nil && again: // its own key is given up
+	case code == nil:
+		return "the record is signed with a key that is not in the key file"
+	case !hmac.Equal(code, e.Mac):
+		return "the record was not signed by the key file's key: the chain was worked out anew"
+	}
+	return ""
+}
+
+// genesis is the prev of the first record.
+func genesis(registry uuid) []byte {
+	sum := sha256.Sum256(append([]byte("pgconsent consent registry 1\n"), registry[:]...))
+	return sum[:]
+}
+
+// consent is what holds after the entry, for a key that is known from elsewhere.
+func (e *entry) consent(key consent.Key) consent.Consent {
+	c := consent.Consent{
+		Key: key, State: consent.State(e.State), Categories: slices.Clone(e.Categories), Purposes: slices.Clone(e.Purposes), Asked: slices.Clone(e.Asked),
+		GivenAt: at(e.GivenAt), ExpiresAt: at(e.ExpiresAt), DueAt: at(e.DueAt), DecayFrom: at(e.DecayFrom), DecayedBefore: at(e.DecayedBefore),
+		VoidBefore: at(e.VoidBefore), WarnedAt: at(e.WarnedAt),
+	}
+	if e.Stream != nil {
+		c.Stream = consent.Stream(*e.Stream)
+	}
+	if e.DecayedDays != nil {
+		c.DecayedDays = int(*e.DecayedDays)
+	}
+	if e.Controller != nil {
+		c.Controller = *e.Controller
+	}
+	return c
+}
+
+// set fills in what holds after the entry.
+func (e *entry) set(c consent.Consent) {
+	e.State, e.Categories, e.Purposes, e.Asked = string(c.State), c.Categories, c.Purposes, c.Asked
+	if e.Categories == nil {
+		e.Categories = []string{}
+	}
+	if e.Purposes == nil {
+		e.Purposes = []string{}
+	}
+	if c.Stream != "" {
+		e.Stream = (*string)(&c.Stream)
+	}
+	e.GivenAt, e.ExpiresAt, e.DueAt, e.DecayFrom, e.DecayedBefore = when(c.GivenAt), when(c.ExpiresAt), when(c.DueAt), when(c.DecayFrom), when(c.DecayedBefore)
+	e.VoidBefore, e.WarnedAt = when(c.VoidBefore), when(c.WarnedAt)
+	if c.DecayedDays != 0 {
+		days := int32(c.DecayedDays)
+		e.DecayedDays = &days
+	}
+	if c.Controller != "" {
+		e.Controller = &c.Controller
+	}
+}
+
+func at(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+// when is a time as the database keeps it: in microseconds.
+func when(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC().Truncate(time.Microsecond)
+	return &t
+}

@@ -1,0 +1,79 @@
+package registry
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+)
+
+// erase ends every consent of the subject, and then forgets the name and the key: what is sealed in the records opens no
+// more. Records of others, in which somebody is a grantee or a guardian, keep the reference.
+func (w *writer) erase(ctx context.Context, tx pgx.Tx, subject party, known bool) (Result, []pending, error) {
+	situation, err := w.situation(ctx, tx, consent.Key{Subject: subject.name, Grantee: consent.Everybody, Scope: consent.Everything}, subject)
+	if err != nil {
+		return Result{}, nil, err
+	}
+	// Whoever may not erase is refused, whatever there is to be erased.
+	var missing *consent.NotFoundError
+	if _, err := consent.Decide(w.registry.Settings, w.now, situation, w.command); err != nil && !errors.As(err, &missing) {
+		return Result{}, nil, err
+	}
+	if !known {
+		return Result{}, nil, consent.NewNotFound()
+	}
+	rows, err := tx.Query(ctx, "SELECT grantee, scope FROM pgconsent.consent_current WHERE subject = $1 ORDER BY grantee, scope", subject.name)
+	if err != nil {
+		return Result{}, nil, failed("read what is to be erased", err)
+	}
+	keys, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (consent.Key, error) {
+		k := consent.Key{Subject: subject.name}
+		return k, row.Scan(&k.Grantee, &k.Scope)
+	})
+	if err != nil {
+		return Result{}, nil, failed("read what is to be erased", err)
+	}
+	var steps []consent.Step
+	for _, key := range keys {
+		before, err := w.lastOf(ctx, tx, key, subject)
+		if err != nil {
+			return Result{}, nil, err
+		}
+		if before == nil {
+			continue
+		}
+		c := w.command
+		c.Do, c.Grantee, c.Scope = consent.Revoke, key.Grantee, key.Scope
+		ended, err := consent.Decide(w.registry.Settings, w.now, consent.Situation{Consent: before, Guardian: situation.Guardian}, c)
+		if err != nil {
+			return Result{}, nil, err
+		}
+		steps = append(steps, ended...)
+	}
+	state := consent.Withdrawn
+	if w.command.By.Role != consent.RoleSubject && w.command.By.Role != consent.RoleGuardian {
+		state = consent.Revoked
+	}
+	last := consent.Consent{Key: consent.Key{Subject: subject.name, Grantee: consent.Everybody, Scope: consent.Everything}, State: state, Controller: w.registry.Settings.Controller}
+	steps = append(steps, consent.Step{Event: consent.EventErased, Consent: last, By: w.command.By})
+	entries, err := w.entries(ctx, tx, subject, steps)
+	if err != nil {
+		return Result{}, nil, err
+	}
+	return Result{Consent: last, Number: w.last.Number, At: w.now}, entries, nil
+}
+
+// erasedBefore is an erasure whose commit was lost to sight.
+func (w *writer) erasedBefore(ctx context.Context, tx pgx.Tx) (Result, []pending, error) {
+	out := Result{Repeated: true}
+	err := tx.QueryRow(ctx, "SELECT number, recorded_at FROM pgconsent.consent_record WHERE subject = $1 AND event = 'erased'", *w.erasing).Scan(&out.Number, &out.At)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Result{}, nil, consent.NewNotFound()
+	}
+	if err != nil {
+		return Result{}, nil, failed("look for an erasure", err)
+	}
+	return out, nil, nil
+}

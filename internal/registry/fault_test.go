@@ -1,0 +1,389 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// Two proxies, each with an anchor of its own, and many callers: one decides about a partnership, the others are told that
+// there is nothing to decide; nothing is lost, and the chain holds for both.
+func TestWritersRace(t *testing.T) {
+	tier.All(t)
+	db := database(t)
+	one := open(t, db, defaults)
+	two := openWithKeys(t, db, defaults, one.Keys, filepath.Join(t.TempDir(), "other.anchor"))
+	must(t, one, grant("ada", consent.Temporary))
+	must(t, two, consent.Command{Do: consent.Upgrade, Subject: "ada", By: subject("ada")})
+	var approved, told atomic.Int32
+	var wg sync.WaitGroup
+	for i := range 12 {
+		wg.Go(func() {
+			r := []*Registry{one, two}[i%2]
+			_, err := r.Do(t.Context(), consent.Command{Do: consent.DecidePartnership, Subject: "ada", Decision: consent.TaskComplete, By: consent.Party{Role: consent.RoleAgent, ID: fmt.Sprint("agent ", i)}})
+			switch {
+			case err == nil:
+				approved.Add(1)
+			case errors.As(err, new(*consent.ValidationError)):
+				told.Add(1)
+			default:
+				t.Error(err)
+			}
+		})
+		wg.Go(func() {
+			r := []*Registry{one, two}[i%2]
+			if _, err := r.Do(t.Context(), grant(fmt.Sprint("person ", i), consent.Temporary)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if approved.Load() != 1 || told.Load() != 11 {
+		t.Errorf("%d approved it, %d were told", approved.Load(), told.Load())
+	}
+	if n, err := one.Epoch(t.Context()); err != nil || n != 2+1+12 {
+		t.Errorf("%d records %v", n, err)
+	}
+	sound(t, one)
+	sound(t, two)
+}
+
+// The same change with the same key, many times at once, is done once; the key for something else is refused.
+func TestDoubleSubmit(t *testing.T) {
+	r := open(t, database(t), defaults)
+	c := grant("ada", consent.Temporary)
+	c.Request = "form 12"
+	var fresh atomic.Int32
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			out, err := r.Do(t.Context(), c)
+			if err != nil || out.Number != 1 {
+				t.Errorf("%+v %v", out, err)
+			}
+			if !out.Repeated {
+				fresh.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if n, _ := r.Epoch(t.Context()); n != 1 || fresh.Load() != 1 {
+		t.Errorf("%d records, %d made", n, fresh.Load())
+	}
+	c.Stream = consent.Anonymous
+	if _, err := r.Do(t.Context(), c); !errors.As(err, new(*consent.ConflictError)) {
+		t.Errorf("%v, want a ConflictError", err)
+	}
+	other := grant("bob", consent.Temporary)
+	other.Request = "form 12"
+	if out := must(t, r, other); out.Repeated {
+		t.Error("another subject's key counts")
+	}
+	sound(t, r)
+}
+
+// cutting is a connection that breaks when a commit has been sent, before the answer: as when a server is restarted.
+type cutting struct {
+	net.Conn
+	cut  *atomic.Int32
+	dead *atomic.Bool
+}
+
+func (c cutting) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte("commit\x00")) && c.cut.Add(-1) >= 0 {
+		c.dead.Store(true)
+	}
+	return c.Conn.Write(b)
+}
+
+func (c cutting) Read(b []byte) (int, error) {
+	if c.dead.Load() {
+		_, _ = c.Conn.Read(b) // it was committed
+		_ = c.Close()
+		return 0, io.ErrUnexpectedEOF
+	}
+	return c.Conn.Read(b)
+}
+
+// What was committed and not answered is found again; nothing is done twice, erasures included.
+func TestCommitsWithoutAnswer(t *testing.T) {
+	db := database(t)
+	sane := open(t, db, defaults)
+	r := openWithKeys(t, db, defaults, sane.Keys, sane.Anchor)
+	var cut atomic.Int32
+	dial := r.Connect.DialFunc
+	r.Connect.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := dial(ctx, network, addr)
+		return cutting{c, &cut, new(atomic.Bool)}, err
+	}
+	for i, c := range []consent.Command{
+		grant("ada", consent.Temporary), {Do: consent.Upgrade, Subject: "ada", By: subject("ada")}, {Do: consent.Revoke, Subject: "ada", By: subject("ada")},
+		{Do: consent.Erase, Subject: "ada", By: subject("ada")},
+	} {
+		cut.Store(1)
+		out, err := r.Do(t.Context(), c)
+		if err != nil || !out.Repeated || out.Number != int64(i+1) {
+			t.Errorf("%s: %+v %v", c.Do, out, err)
+		}
+	}
+	sound(t, sane)
+}
+
+// Sessions are ended at random while many write: every call is answered, and has one record.
+func TestSessionsEndMidCall(t *testing.T) {
+	tier.All(t)
+	db := database(t)
+	r := open(t, db, defaults)
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	answered := make(chan struct{}, 40)
+	killer := db.Connect(t, "postgres")
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(60 * time.Millisecond):
+				select { // on a slow machine too some calls come through
+				case <-stop:
+					return
+				case <-answered:
+				}
+				_, _ = killer.Exec(context.Background(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'pgconsent consent' AND datname = current_database() ORDER BY random() LIMIT 1")
+			}
+		}
+	}()
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			for i := range 10 {
+				if _, err := r.Do(t.Context(), grant(fmt.Sprintf("person %d %d", w, i), consent.Temporary)); err != nil {
+					t.Error(err)
+				}
+				answered <- struct{}{}
+			}
+		})
+	}
+	wg.Wait()
+	close(stop)
+	<-stopped
+	if n, err := r.Epoch(t.Context()); err != nil || n != 40 {
+		t.Errorf("%d records %v", n, err)
+	}
+	sound(t, r)
+}
+
+// While the clock is behind the last record, nothing is granted or renewed, and everything is withdrawn.
+func TestClockGoesBack(t *testing.T) {
+	db := database(t)
+	r := open(t, db, defaults)
+	first := must(t, r, grant("ada", consent.Temporary))
+	conn := db.Connect(t, "postgres")
+	if _, err := conn.Exec(t.Context(), "CREATE OR REPLACE FUNCTION pgconsent.consent_now() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$ SELECT clock_timestamp() - interval '1 hour' $$"); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []consent.Command{grant("bob", consent.Temporary), grant("ada", consent.Temporary), {Do: consent.Interact, Subject: "ada", By: subject("ada")}, {Do: consent.Upgrade, Subject: "ada", By: subject("ada")}} {
+		if _, err := r.Do(t.Context(), c); !errors.As(err, new(*consent.ClockError)) {
+			t.Errorf("%s: %v, want a ClockError", c.Do, err)
+		}
+	}
+	if n, _ := r.Epoch(t.Context()); n != 1 {
+		t.Errorf("%d records", n)
+	}
+	must(t, r, consent.Command{Do: consent.Report, Subject: "ada", By: subject("ada")})
+	out := must(t, r, consent.Command{Do: consent.Revoke, Subject: "ada", By: subject("ada")})
+	if out.At.Before(first.At) {
+		t.Error("records go back in time")
+	}
+	x, anchored := exported(t, r)
+	if found := Check(x, r.Keys, &anchored); len(found) > 0 {
+		t.Error(found)
+	}
+}
+
+// Without its anchor the registry grants nothing, and withdraws all the same.
+func TestAnchorCannotBeWritten(t *testing.T) {
+	for name, spoil := range map[string]func(t *testing.T, anchor string){
+		"no folder": func(t *testing.T, anchor string) {
+			if err := os.RemoveAll(filepath.Dir(anchor)); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"no room": func(t *testing.T, anchor string) { // what is to be written cannot be
+			if err := os.Mkdir(anchor+".new", 0o700); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"not an anchor": func(t *testing.T, anchor string) {
+			if err := os.WriteFile(anchor, []byte("{"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := open(t, database(t), defaults)
+			must(t, r, grant("ada", consent.Temporary))
+			must(t, r, grant("bob", consent.Temporary))
+			spoil(t, r.Anchor)
+			var e *AnchorError
+			if _, err := r.Do(t.Context(), grant("eve", consent.Temporary)); !errors.As(err, &e) || e.InForce {
+				t.Errorf("%v, want an AnchorError", err)
+			}
+			if n, _ := r.Epoch(t.Context()); n != 2 {
+				t.Errorf("%d records", n)
+			}
+			if _, err := r.Do(t.Context(), consent.Command{Do: consent.Revoke, Subject: "ada", By: subject("ada")}); !errors.As(err, &e) || !e.InForce {
+				t.Errorf("%v, want an AnchorError that says it is in force", err)
+			}
+			rec, now, err := r.Current(t.Context(), consent.Key{Subject: "ada", Grantee: "*", Scope: "*"})
+			if err != nil || rec.InForce(now) {
+				t.Errorf("%+v %v", rec, err)
+			}
+		})
+	}
+}
+
+// A crash between commit and anchor leaves the anchor one behind, which is no tampering; the next change moves it on.
+func TestCrashBeforeTheAnchor(t *testing.T) {
+	db := database(t)
+	r := open(t, db, defaults)
+	must(t, r, grant("ada", consent.Temporary))
+	before, err := os.ReadFile(r.Anchor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(t, r, grant("bob", consent.Temporary))
+	if err := os.WriteFile(r.Anchor, before, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(r.Anchor+".new", []byte("half a"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sound(t, r)
+	must(t, r, consent.Command{Do: consent.Revoke, Subject: "bob", By: subject("bob")})
+	sound(t, r)
+	if report, _ := r.Verify(t.Context()); report.Anchored != 3 {
+		t.Errorf("%+v", report)
+	}
+	// Another anchor's entry is not lost.
+	other := openWithKeys(t, db, defaults, r.Keys, r.Anchor)
+	other.Database = "copy"
+	must(t, other, grant("eve", consent.Temporary))
+	sound(t, r)
+	sound(t, other)
+}
+
+// A proxy that meets a registry for the first time looks at all of it before it builds on it.
+func TestTheFirstLook(t *testing.T) {
+	db := database(t)
+	r := open(t, db, defaults)
+	lived(t, r)
+	conn := db.Connect(t, "postgres")
+	if _, err := conn.Exec(t.Context(), "ALTER TABLE pgconsent.consent_record DISABLE TRIGGER USER; UPDATE pgconsent.consent_record SET purposes = '{all}' WHERE number = 2; ALTER TABLE pgconsent.consent_record ENABLE TRIGGER USER"); err != nil {
+		t.Fatal(err)
+	}
+	late := openWithKeys(t, db, defaults, r.Keys, filepath.Join(t.TempDir(), "late.anchor"))
+	if _, err := late.Do(t.Context(), grant("new", consent.Temporary)); !errors.As(err, new(*TamperedError)) {
+		t.Errorf("%v, want a TamperedError", err)
+	}
+	out, err := late.Do(t.Context(), consent.Command{Do: consent.Revoke, Subject: "person 1", By: subject("person 1")})
+	if err != nil || out.Tampered == nil || out.Consent.State != consent.Withdrawn {
+		t.Errorf("%+v %v", out, err)
+	}
+	// A key file of somebody else's grants nothing either.
+	foreign, err := parseKeys([]byte("1 " + fmt.Sprintf("%064x", 9)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	thief := openWithKeys(t, db, defaults, foreign, filepath.Join(t.TempDir(), "thief.anchor"))
+	if _, err := thief.Do(t.Context(), grant("new", consent.Temporary)); !errors.As(err, new(*TamperedError)) {
+		t.Errorf("%v, want a TamperedError", err)
+	}
+}
+
+// The registry's clock ends what it gave, in order: warned once, expired, and asked questions lapse.
+func TestDue(t *testing.T) {
+	db := database(t)
+	r := open(t, db, defaults)
+	conn := db.Connect(t, "postgres")
+	clock := func(back string) {
+		t.Helper()
+		if _, err := conn.Exec(t.Context(), "CREATE OR REPLACE FUNCTION pgconsent.consent_now() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$ SELECT clock_timestamp() - interval '"+back+"' $$", pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sweep := func() (did []consent.Action) {
+		t.Helper()
+		due, err := r.Due(t.Context(), 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range due {
+			if out := must(t, r, c); out.Number > 0 {
+				did = append(did, c.Do)
+			}
+		}
+		return did
+	}
+	clock("30 days")
+	must(t, r, grant("ada", consent.Temporary))
+	must(t, r, consent.Command{Do: consent.Upgrade, Subject: "ada", By: subject("ada")})
+	for _, step := range []struct {
+		back string
+		want string
+	}{{"30 days", "[]"}, {"27 days", "[lapse]"}, {"18 days", "[warn]"}, {"17 days", "[]"}, {"16 days", "[expire]"}, {"0 days", "[]"}} {
+		clock(step.back)
+		if got := fmt.Sprint(sweep()); got != step.want {
+			t.Errorf("%s ago: %s, want %s", step.back, got, step.want)
+		}
+	}
+}
+
+// To verify everything may take longer than a call goes on trying; where the database is away it says so, and speaks of no change.
+func TestVerifyTakesItsTime(t *testing.T) {
+	tier.All(t)
+	db := database(t)
+	r := open(t, db, defaults)
+	must(t, r, grant("ada", consent.Temporary))
+	sound(t, r)
+	r.Patience = 500 * time.Millisecond
+	conn := db.Connect(t, "postgres")
+	if _, err := conn.Exec(t.Context(), "BEGIN; LOCK TABLE pgconsent.consent_guardian"); err != nil {
+		t.Fatal(err)
+	}
+	released := make(chan error, 1)
+	go func() {
+		time.Sleep(3 * r.Patience)
+		_, err := conn.Exec(context.Background(), "COMMIT")
+		released <- err
+	}()
+	sound(t, r)
+	if err := <-released; err != nil {
+		t.Fatal(err)
+	}
+	away := *r.Connect
+	away.Host, away.Fallbacks = t.TempDir(), nil
+	other, err := Open(Config{Connect: &away, Database: "app", Keys: r.Keys, Anchor: r.Anchor, Patience: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if _, err := other.Verify(t.Context()); err == nil || strings.Contains(err.Error(), "change") {
+		t.Errorf("away: %v", err)
+	}
+}

@@ -1,0 +1,33 @@
+package registry
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// Where the server has no connection to spare a call goes on trying for its time, and says so then: nothing was begun.
+func TestAFullServerSaysSo(t *testing.T) {
+	db := database(t)
+	r := open(t, db, defaults)
+	const role = "registry_without_connections"
+	super := db.Connect(t, "postgres")
+	if _, err := super.Exec(t.Context(), "CREATE ROLE "+role+" LOGIN PASSWORD 'role-password' CONNECTION LIMIT 0"); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = super.Exec(t.Context(), "DROP ROLE "+role) }()
+	full := r.Connect.Copy()
+	full.User, full.Password = role, "role-password"
+	other, err := Open(Config{Connect: full, Database: "app", Keys: r.Keys, Anchor: r.Anchor, Patience: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	_, err = other.Do(t.Context(), grant("ada", "TEMPORARY"))
+	var e *sqlstate.Error
+	if !errors.As(err, &e) || e.Code != sqlstate.TooManyConnections || e.Hint == "" {
+		t.Errorf("a full server: %v", err)
+	}
+}

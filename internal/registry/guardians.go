@@ -1,0 +1,47 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+)
+
+// Guardians are those who speak for somebody, by name.
+func (r *Registry) Guardians(ctx context.Context, subject string) ([]string, error) {
+	return r.speaking(ctx, "guardian", "subject", subject)
+}
+
+// Wards are those whom somebody speaks for, by name.
+func (r *Registry) Wards(ctx context.Context, guardian string) ([]string, error) {
+	return r.speaking(ctx, "subject", "guardian", guardian)
+}
+
+// speaking looks up what policies read, and asks the records as a change does: who changes the first changes no record.
+func (r *Registry) speaking(ctx context.Context, who, of, name string) (out []string, err error) {
+	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, id uuid, _ time.Time) error {
+		rows, err := tx.Query(ctx, `
+			SELECT g.`+who+`, r.* FROM pgconsent.consent_guardian AS g JOIN pgconsent.subject AS s ON s.subject = g.subject JOIN pgconsent.subject AS w ON w.subject = g.guardian
+			CROSS JOIN LATERAL (SELECT `+columns+` FROM `+records+` WHERE subject = s.ref AND grantee = w.ref AND event IN ($2, $3) ORDER BY number DESC LIMIT 1) AS r
+			WHERE g.`+of+` = $1 AND r.event = $2 ORDER BY 1`, name, string(consent.EventAppointed), string(consent.EventDismissed))
+		if err != nil {
+			return failed("look guardians up", err)
+		}
+		var one string
+		var e entry
+		if _, err = pgx.ForEachRow(rows, append([]any{&one}, e.fields()...), func() error {
+			if why := e.wrong(r.Keys, id); why != "" {
+				return tampered(why)
+			}
+			out = append(out, one)
+			return nil
+		}); err != nil && !errors.As(err, new(*TamperedError)) {
+			return failed("look guardians up", err)
+		}
+		return err
+	})
+	return out, err
+}

@@ -1,0 +1,204 @@
+package registry
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/run/secretfile"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// Keys are the keys outside the database, by number. The newest signs; all verify. They follow their file: who has them sees a key that
+// is added or taken away without being started again.
+type Keys struct{ *ring }
+
+type ring struct {
+	path string // "": of no file
+
+	mu       sync.Mutex
+	read     os.FileInfo
+	looked   time.Time // at the file
+	byNumber map[int32]secret
+	newest   int32
+	leaving  map[int32]time.Time // keys that are not in the file any more, and until when they verify: what is being read may have been made with them
+}
+
+// leaveAfter is longer than anything is read of one moment of the registry, but for audit verify, which begins again.
+const leaveAfter = time.Minute
+
+// none tells of the zero value.
+func (k Keys) none() bool { return k.ring == nil }
+
+// signing is the newest key of the file as it is now.
+func (k Keys) signing() (int32, secret) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.follow()
+	return k.newest, k.byNumber[k.newest]
+}
+
+// secret is a key by its number.
+func (k Keys) secret(number int32) (secret, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	// Who only reads has to notice as well that a key was taken away.
+	if number != k.newest && time.Since(k.looked) > time.Second {
+		k.follow()
+	}
+	s, ok := k.byNumber[number]
+	if until, leaving := k.leaving[number]; leaving && time.Now().After(until) {
+		delete(k.byNumber, number)
+		delete(k.leaving, number)
+		ok = false
+	}
+	if !ok {
+		k.follow()
+		s, ok = k.byNumber[number]
+	}
+	return s, ok
+}
+
+// follow reads the file again if it is another one. One that cannot be read changes nothing. The caller holds mu.
+func (r *ring) follow() {
+	if r.path == "" {
+		return
+	}
+	r.looked = time.Now()
+	info, err := os.Stat(r.path)
+	if err != nil || r.read != nil && os.SameFile(info, r.read) && info.ModTime().Equal(r.read.ModTime()) && info.Size() == r.read.Size() {
+		return
+	}
+	next, err := LoadKeys(r.path)
+	if err != nil {
+		return
+	}
+	for number, s := range r.byNumber {
+		if _, ok := next.byNumber[number]; ok {
+			continue
+		}
+		if until, ok := r.leaving[number]; !ok {
+			next.leaving[number] = time.Now().Add(leaveAfter)
+		} else {
+			next.leaving[number] = until
+		}
+		next.byNumber[number] = s
+	}
+	r.read, r.byNumber, r.newest, r.leaving = info, next.byNumber, next.newest, next.leaving
+}
+
+// secret is what a key is used for, apart from each other.
+type secret struct{ mac, wrap [sha256.Size]byte }
+
+func newSecret(key []byte) secret {
+	return secret{derive(key, "pgconsent consent mac 1"), derive(key, "pgconsent consent wrap 1")}
+}
+
+func derive(key []byte, use string) [sha256.Size]byte {
+	h := hmac.New(sha256.New, key)
+	h.Write([]byte(use))
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+const keyHead = "# pgconsent consent key: number and 32 bytes. Keep a copy apart from the database's backups; without it consent records prove nothing and erase nothing.\n"
+
+// MakeKey writes a new key file with mode 0600, unless there is one. It tells whether it did.
+func MakeKey(path string) (made bool, err error) {
+	if _, err := os.Stat(path); err == nil {
+		return false, nil
+	}
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // never fails
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return false, keyError(path, err)
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, os.ErrExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, keyError(path, err)
+	}
+	_, err = fmt.Fprintf(f, "%s1 %s\n", keyHead, hex.EncodeToString(key))
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		_ = os.Remove(path)
+		return false, keyError(path, err)
+	}
+	return true, syncDir(filepath.Dir(path))
+}
+
+// LoadKeys reads a key file, which nobody else may read.
+func LoadKeys(path string) (Keys, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return Keys{}, keyError(path, err)
+	}
+	if secretfile.Exposed(info) {
+		return Keys{}, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "%s can be read or written by others (mode %04o)", path, info.Mode().Perm()).
+			WithHint("chmod 600 %s", path)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return Keys{}, keyError(path, err)
+	}
+	k, err := parseKeys(text)
+	if err == nil {
+		k.path, k.read = path, info
+	}
+	if err != nil {
+		return Keys{}, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "%s: %v", path, err).
+			WithHint("Restore it from your copy. A new key does not verify what the old one has signed.")
+	}
+	return k, nil
+}
+
+// nextMark is before a key that is known and not used yet.
+const nextMark = "next "
+
+func parseKeys(text []byte) (Keys, error) {
+	k := Keys{&ring{byNumber: map[int32]secret{}, leaving: map[int32]time.Time{}}}
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		rest, next := strings.CutPrefix(line, nextMark)
+		number, rest, _ := strings.Cut(rest, " ")
+		id, err := strconv.ParseInt(number, 10, 32)
+		key, hexErr := hex.DecodeString(rest)
+		if err != nil || hexErr != nil || id < 1 || len(key) != 32 {
+			return Keys{}, fmt.Errorf("line %d is not a number and 32 bytes in hex", n)
+		}
+		if _, twice := k.byNumber[int32(id)]; twice {
+			return Keys{}, fmt.Errorf("line %d: key %d is there twice", n, id)
+		}
+		k.byNumber[int32(id)] = newSecret(key)
+		if !next {
+			k.newest = max(k.newest, int32(id))
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return Keys{}, err
+	}
+	if k.newest == 0 {
+		return Keys{}, errors.New("there is no key in it that is used")
+	}
+	return k, nil
+}
+
+func keyError(path string, err error) error {
+	return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "the consent key cannot be used: %v", err).
+		WithHint("consent.key of the configuration names it; pgconsent migrate makes it. Where records exist already, restore %s from your copy.", filepath.Base(path))
+}

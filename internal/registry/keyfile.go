@@ -1,0 +1,199 @@
+package registry
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// KeyFile is what is in a key file, without the keys.
+type KeyFile struct {
+	Newest int32   `json:"key"`            // the key that signs
+	Older  []int32 `json:"older"`          // keys that verify
+	Next   int32   `json:"next,omitempty"` // a key that is not used yet; 0: there is none
+}
+
+// ReadKeyFile tells what keys a file has.
+func ReadKeyFile(path string) (KeyFile, error) {
+	lines, err := keyLines(path)
+	if err != nil {
+		return KeyFile{}, err
+	}
+	out := KeyFile{Older: []int32{}}
+	for _, l := range lines {
+		switch {
+		case l.number == 0:
+		case l.next:
+			out.Next = l.number
+		default:
+			out.Older = append(out.Older, l.number)
+			out.Newest = max(out.Newest, l.number)
+		}
+	}
+	out.Older = slices.DeleteFunc(out.Older, func(n int32) bool { return n == out.Newest })
+	return out, nil
+}
+
+// AddKey adds a key that is not used yet, unless there is one. Copies of the file go to the other machines then.
+func AddKey(path string) error {
+	return changeKeys(path, func(lines []keyLine) ([]keyLine, error) {
+		newest := int32(0)
+		for _, l := range lines {
+			if newest = max(newest, l.number); l.next {
+				return lines, nil
+			}
+		}
+		key := make([]byte, 32)
+		_, _ = rand.Read(key) // never fails
+		return append(lines, keyLine{number: newest + 1, next: true, text: fmt.Sprintf("%s%d %s", nextMark, newest+1, hex.EncodeToString(key))}), nil
+	})
+}
+
+// UseKey begins to use the key that was added last. What older ones have made they go on proving.
+func UseKey(path string) error {
+	return changeKeys(path, func(lines []keyLine) ([]keyLine, error) {
+		for i, l := range lines {
+			lines[i].text, lines[i].next = strings.TrimPrefix(l.text, nextMark), false
+		}
+		return lines, nil
+	})
+}
+
+// Retire takes the older keys out of the file, if nothing in any of these registries, which are all that use it, needs them. Nobody changes
+// a registry meanwhile. The error is an *InUseError if something does.
+func Retire(ctx context.Context, path string, registries []*Registry) error {
+	for _, r := range registries {
+		tx, release, err := r.hold(ctx)
+		if err != nil {
+			return err
+		}
+		defer release()
+		// The anchor stays unlocked: who has it and waits for the registry signs it with the newest key.
+		newest, _ := r.Keys.signing()
+		o, err := r.older(ctx, tx, newest)
+		if err != nil {
+			return err
+		}
+		if !o.None() {
+			return &InUseError{Database: r.Database, Older: o}
+		}
+	}
+	return changeKeys(path, func(lines []keyLine) ([]keyLine, error) {
+		newest := int32(0)
+		for _, l := range lines {
+			if !l.next {
+				newest = max(newest, l.number)
+			}
+		}
+		return slices.DeleteFunc(lines, func(l keyLine) bool { return l.number > 0 && l.number < newest }), nil
+	})
+}
+
+// InUseError: an older key is needed.
+type InUseError struct {
+	Database string
+	Older    Older
+}
+
+func (e *InUseError) Error() string {
+	if e.Older.Notes > 0 {
+		return fmt.Sprintf("the older consent key is needed for %d notes of deletions in database %s, which the next sweep records", e.Older.Notes, e.Database)
+	}
+	return fmt.Sprintf("the older consent key is needed for %d people and %d records of database %s", e.Older.People, e.Older.Records, e.Database)
+}
+
+// keyLine is a line of a key file. number is 0 of one without a key.
+type keyLine struct {
+	number int32
+	next   bool
+	text   string
+}
+
+func keyLines(path string) ([]keyLine, error) {
+	if _, err := LoadKeys(path); err != nil { // it is one
+		return nil, err
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, keyError(path, err)
+	}
+	var out []keyLine
+	for line := range strings.Lines(string(text)) {
+		l := keyLine{text: strings.TrimSpace(line)}
+		if rest, next := strings.CutPrefix(l.text, nextMark); l.text != "" && l.text[0] != '#' {
+			number, _, _ := strings.Cut(rest, " ")
+			n, err := strconv.ParseInt(number, 10, 32)
+			if err != nil {
+				return nil, keyError(path, err)
+			}
+			l.number, l.next = int32(n), next
+		}
+		out = append(out, l)
+	}
+	return out, nil
+}
+
+// changeKeys puts a changed file in the place of the one that is there: it is the old one or the new one, whatever happens. It stays
+// its owner's. One process changes it at a time.
+func changeKeys(path string, change func([]keyLine) ([]keyLine, error)) error {
+	fail := func(err error) error {
+		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "the consent key file cannot be changed: %v", err).
+			WithHint("Run this as the user that owns %s; its folder must be writable. Where keys are given to pgconsent from elsewhere, change a copy and put that there.", path)
+	}
+	folder, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return fail(err)
+	}
+	defer folder.Close()
+	if err := syscall.Flock(int(folder.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return fail(fmt.Errorf("somebody else changes it: %w", err))
+	}
+	lines, err := keyLines(path)
+	if err != nil {
+		return err
+	}
+	before := slices.Clone(lines)
+	if lines, err = change(lines); err != nil {
+		return err
+	}
+	if slices.Equal(lines, before) {
+		return nil
+	}
+	var text strings.Builder
+	for _, l := range lines {
+		text.WriteString(l.text + "\n")
+	}
+	if _, err := parseKeys([]byte(text.String())); err != nil {
+		return fail(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return fail(err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
+	if err != nil {
+		return fail(err)
+	}
+	defer os.Remove(f.Name())
+	_, err = f.WriteString(text.String())
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && (int(st.Uid) != os.Geteuid() || int(st.Gid) != os.Getegid()) {
+		err = errors.Join(err, f.Chown(int(st.Uid), int(st.Gid)))
+	}
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return fail(err)
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return fail(err)
+	}
+	return syncDir(filepath.Dir(path))
+}

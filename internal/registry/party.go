@@ -1,0 +1,225 @@
+package registry
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+)
+
+// querier is a connection or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// find looks somebody up by name.
+func (w *writer) find(ctx context.Context, tx pgx.Tx, name string) (party, bool, error) {
+	if p, ok := w.names[name]; ok {
+		return p, true, nil
+	}
+	p, ok, err := findParty(ctx, tx, w.registry.Keys, w.id, name)
+	if ok && err == nil {
+		w.names[name] = p
+	}
+	return p, ok, err
+}
+
+func findParty(ctx context.Context, q querier, k Keys, registry uuid, name string) (party, bool, error) {
+	p := party{name: name}
+	var wrapped []byte
+	err := q.QueryRow(ctx, "SELECT ref, key, stands FROM pgconsent.subject WHERE subject = $1", name).Scan(&p.ref, &wrapped, &p.stands)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return party{}, false, nil
+	}
+	if err != nil {
+		return party{}, false, failed("look a subject up", err)
+	}
+	if p.key, err = k.unwrap(registry, p.ref, wrapped, p.stands); err != nil {
+		return party{}, false, tampered(err.Error())
+	}
+	return p, true, nil
+}
+
+// named looks somebody up, and gives them a reference if they have none.
+func (w *writer) named(ctx context.Context, tx pgx.Tx, name string, subject party) (party, error) {
+	if name == subject.name {
+		w.names[name] = subject
+		return subject, nil
+	}
+	p, ok, err := w.find(ctx, tx, name)
+	if err != nil || ok {
+		return p, err
+	}
+	p = newParty(name)
+	return p, w.add(ctx, tx, p)
+}
+
+func (w *writer) add(ctx context.Context, tx pgx.Tx, p party) error {
+	if _, err := tx.Exec(ctx, "SELECT pgconsent.consent_name($1, $2, $3)", p.ref, p.name, w.registry.Keys.wrap(w.id, p)); err != nil {
+		return failed("record a subject", err)
+	}
+	w.names[p.name] = p
+	return nil
+}
+
+// situation is what the records say before a command. They are asked, not their fold: policies read that, and who changes it
+// changes no record.
+func (w *writer) situation(ctx context.Context, tx pgx.Tx, key consent.Key, subject party) (consent.Situation, error) {
+	var s consent.Situation
+	c := w.command
+	guardian := c.Guardian
+	if c.By.Role == consent.RoleGuardian {
+		guardian = c.By.ID
+	}
+	if guardian != "" {
+		p, ok, err := w.find(ctx, tx, guardian)
+		if err != nil {
+			return s, err
+		}
+		if ok {
+			if s.Guardian, err = w.appointed(ctx, tx, subject, p); err != nil {
+				return s, err
+			}
+		}
+	}
+	if c.By.Role == consent.RoleGuardian && !s.Guardian {
+		return s, nil // who speaks for nobody is refused, and no record of anybody is read for it
+	}
+	if c.Do != consent.Appoint && c.Do != consent.Dismiss {
+		var err error
+		if s.Consent, err = w.lastOf(ctx, tx, key, subject); err != nil {
+			return s, err
+		}
+	}
+	if c.Do == consent.DecidePartnership {
+		var err error
+		if s.Asker, err = w.asker(ctx, tx, subject); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// appointed tells whether the records say that somebody speaks for the subject. Nobody does by a record that was altered.
+func (w *writer) appointed(ctx context.Context, tx pgx.Tx, subject, guardian party) (bool, error) {
+	var e entry
+	err := e.scan(tx.QueryRow(ctx, "SELECT "+columns+" FROM "+records+` WHERE subject = $1 AND grantee = $2 AND event IN ('appointed', 'dismissed')
+		ORDER BY number DESC LIMIT 1`, subject.ref, guardian.ref))
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return false, nil
+	case err != nil:
+		return false, failed("look a guardian up", err)
+	}
+	if why := e.wrong(w.registry.Keys, w.id); why != "" {
+		return false, tampered(why)
+	}
+	return e.Event == string(consent.EventAppointed), nil
+}
+
+// lastOf is what the last record of a key says; nil: there is none.
+func (w *writer) lastOf(ctx context.Context, tx pgx.Tx, key consent.Key, subject party) (*consent.Consent, error) {
+	var grantee *uuid
+	if key.Grantee != consent.Everybody {
+		p, ok, err := w.know(ctx, tx, key.Grantee, subject)
+		if err != nil || !ok {
+			return nil, err
+		}
+		grantee = &p.ref
+	}
+	e, ok, err := lastRecord(ctx, tx, subject, grantee, key.Scope)
+	if err != nil || !ok {
+		return nil, err
+	}
+	before := e.consent(key)
+	if why := e.wrong(w.registry.Keys, w.id); why != "" {
+		if !ends(w.command) {
+			return nil, tampered(why)
+		}
+		w.problem = cmp.Or(w.problem, error(tampered(why)))
+		before = unknown(key, before)
+	}
+	return &before, nil
+}
+
+// unknown is a consent of which no record can be trusted: it may be in force, and what it was about may be there, so that the end of it
+// is recorded and everything from before is void.
+func unknown(key consent.Key, said consent.Consent) consent.Consent {
+	c := consent.Consent{Key: key, State: consent.Given, Stream: said.Stream, Categories: []string{}, Purposes: []string{}, VoidBefore: said.VoidBefore}
+	if c.Stream == "" && key.Grantee == consent.Everybody && key.Scope == consent.Everything {
+		c.Stream = consent.Temporary
+	}
+	return c
+}
+
+// know is find that knows the subject.
+func (w *writer) know(ctx context.Context, tx pgx.Tx, name string, subject party) (party, bool, error) {
+	if name == subject.name {
+		return subject, true, nil
+	}
+	return w.find(ctx, tx, name)
+}
+
+func lastRecord(ctx context.Context, q querier, subject party, grantee *uuid, scope string) (entry, bool, error) {
+	var e entry
+	err := e.scan(q.QueryRow(ctx, "SELECT "+columns+` FROM `+records+` WHERE subject = $1 AND grantee IS NOT DISTINCT FROM $2 AND scope IS NOT DISTINCT FROM $3
+		AND event NOT IN ('appointed', 'dismissed', 'erased') ORDER BY number DESC LIMIT 1`, subject.ref, grantee, subject.scope(scope)))
+	if errors.Is(err, pgx.ErrNoRows) {
+		return e, false, nil
+	}
+	if err != nil {
+		return e, false, failed("read the last consent record of a subject", err)
+	}
+	return e, true, nil
+}
+
+// asker is who asked for the partnership last.
+func (w *writer) asker(ctx context.Context, tx pgx.Tx, subject party) (consent.Party, error) {
+	var e entry
+	err := e.scan(tx.QueryRow(ctx, "SELECT "+columns+" FROM "+records+" WHERE subject = $1 AND event = 'requested' ORDER BY number DESC LIMIT 1", subject.ref))
+	var d details
+	switch {
+	case errors.Is(err, pgx.ErrNoRows): // the names of nobody are asked for
+	case err != nil:
+		return consent.Party{}, failed("look up who asked", err)
+	default:
+		if why := e.wrong(w.registry.Keys, w.id); why != "" {
+			return consent.Party{}, tampered(why)
+		}
+		if d, err = subject.open(w.id, e.Number, e.Sealed); err != nil {
+			return consent.Party{}, tampered(err.Error())
+		}
+	}
+	names, err := namesOf(ctx, tx, []string{d.ByRef})
+	return consent.Party{Role: d.By, ID: names[d.ByRef]}, err
+}
+
+// namesOf are the names that references in hex stand for; those of people who were erased are "".
+func namesOf(ctx context.Context, q querier, refs []string) (map[string]string, error) {
+	var ids []uuid
+	for _, r := range refs {
+		if b, err := hex.DecodeString(r); err == nil && len(b) == 16 {
+			ids = append(ids, uuid(b))
+		}
+	}
+	out := map[string]string{}
+	rows, err := q.Query(ctx, "SELECT ref, subject FROM pgconsent.subject WHERE ref = ANY ($1) AND subject IS NOT NULL", ids)
+	if err != nil {
+		return nil, failed("look names up", err)
+	}
+	var ref uuid
+	var name string
+	_, err = pgx.ForEachRow(rows, []any{&ref, &name}, func() error {
+		out[hex.EncodeToString(ref[:])] = name
+		return nil
+	})
+	if err != nil {
+		return nil, failed("look names up", err)
+	}
+	return out, nil
+}

@@ -1,0 +1,75 @@
+package registry
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+)
+
+// Person is a subject and where each consent of theirs stands.
+type Person struct {
+	Subject  string
+	Consents []consent.Consent // the relationship first
+}
+
+// Find says which people are looked for.
+type Find struct {
+	Text   string         // occurs in the id, whatever the case; "": any
+	Stream consent.Stream // of a relationship that is in force; "": any, or none
+	After  string         // the last one of the page before; "": from the beginning
+	Most   int            // of a page
+}
+
+// People are the subjects that the registry knows, by id, a page at a time; more tells whether there are others behind it. It reads
+// what policies read, and opens no record.
+func (r *Registry) People(ctx context.Context, f Find) (out []Person, more bool, now time.Time, err error) {
+	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, _ uuid, clock time.Time) error {
+		now = clock
+		rows, err := tx.Query(ctx, `
+			WITH page AS (
+				SELECT DISTINCT c.subject FROM pgconsent.consent_current AS c
+				WHERE c.subject > $1 AND ($2 = '' OR pg_catalog.strpos(pg_catalog.lower(c.subject), pg_catalog.lower($2)) > 0)
+				  AND ($3 = '' OR c.stream = $3 AND c.state = 'given' AND (c.expires_at IS NULL OR c.expires_at > $5))
+				ORDER BY c.subject LIMIT $4)
+			SELECT c.subject, c.grantee, c.scope, c.state, COALESCE(c.stream, ''), c.categories, c.purposes, c.asked, c.given_at, c.expires_at, c.due_at, c.decay_from
+			FROM page JOIN pgconsent.consent_current AS c ON c.subject = page.subject
+			ORDER BY c.subject, c.stream IS NULL, c.grantee, c.scope`, f.After, f.Text, string(f.Stream), f.Most+1, now)
+		if err != nil {
+			return failed("read who there is", err)
+		}
+		var c consent.Consent
+		var state, stream string
+		var given, expires, due, decay *time.Time
+		_, err = pgx.ForEachRow(rows, []any{&c.Subject, &c.Grantee, &c.Scope, &state, &stream, &c.Categories, &c.Purposes, &c.Asked, &given, &expires, &due, &decay}, func() error {
+			if len(out) == 0 || out[len(out)-1].Subject != c.Subject {
+				if len(out) == f.Most {
+					more = true
+					return nil
+				}
+				out = append(out, Person{Subject: c.Subject})
+			}
+			one := c
+			one.State, one.Stream = consent.State(state), consent.Stream(stream)
+			one.GivenAt, one.ExpiresAt, one.DueAt, one.DecayFrom = instant(given), instant(expires), instant(due), instant(decay)
+			last := &out[len(out)-1]
+			last.Consents = append(last.Consents, one)
+			c.Categories, c.Purposes, c.Asked = nil, nil, nil
+			return nil
+		})
+		if err != nil {
+			return failed("read who there is", err)
+		}
+		return nil
+	})
+	return out, more, now, err
+}
+
+func instant(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.UTC()
+}

@@ -1,0 +1,198 @@
+package registry
+
+import (
+	"context"
+	"encoding/hex"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+)
+
+// snapshot runs f on one snapshot of the registry.
+func (r *Registry) snapshot(ctx context.Context, f func(ctx context.Context, tx pgx.Tx, id uuid, now time.Time) error) error {
+	return r.look(ctx, false, f)
+}
+
+// look is snapshot; long: f reads everything, and takes as long as it takes.
+func (r *Registry) look(ctx context.Context, long bool, f func(ctx context.Context, tx pgx.Tx, id uuid, now time.Time) error) error {
+	return r.attempt(ctx, long, silent, func(ctx context.Context, conn *pgx.Conn) error {
+		// The path once more: what runs at a login (an event trigger) may have set another.
+		tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL search_path = pg_catalog"})
+		if err != nil {
+			return failed("read consents", err)
+		}
+		defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+		var id uuid
+		var now time.Time
+		if err := tx.QueryRow(ctx, "SELECT id, pgconsent.consent_now() FROM pgconsent.consent_registry").Scan(&id, &now); err != nil {
+			return failed("read consents", err)
+		}
+		return f(ctx, tx, id, now.UTC())
+	})
+}
+
+// Current is the last record of a key, and the database's time. A key without records is a *consent.NotFoundError.
+func (r *Registry) Current(ctx context.Context, key consent.Key) (consent.Record, time.Time, error) {
+	all, now, err := r.Of(ctx, key.Subject)
+	if err != nil {
+		return consent.Record{}, now, err
+	}
+	for _, rec := range all {
+		if rec.Key == key {
+			return rec, now, nil
+		}
+	}
+	return consent.Record{}, now, consent.NewNotFound()
+}
+
+// Of are the last records of each key of a subject, streams first, and the database's time.
+func (r *Registry) Of(ctx context.Context, subject string) (out []consent.Record, now time.Time, err error) {
+	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, id uuid, clock time.Time) error {
+		now = clock
+		out, err = r.records(ctx, tx, id, subject, "number IN (SELECT c.number FROM pgconsent.consent_current AS c WHERE c.subject = $2)", subject)
+		return err
+	})
+	if err == nil && len(out) == 0 {
+		err = consent.NewNotFound()
+	}
+	return out, now, err
+}
+
+// History are all records of a subject, oldest first. A subject without any is a *consent.NotFoundError.
+func (r *Registry) History(ctx context.Context, subject string) (out []consent.Record, err error) {
+	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, id uuid, _ time.Time) error {
+		out, err = r.records(ctx, tx, id, subject, "true")
+		return err
+	})
+	if err == nil && len(out) == 0 {
+		err = consent.NewNotFound()
+	}
+	return out, err
+}
+
+// records reads and opens records of a subject.
+func (r *Registry) records(ctx context.Context, tx pgx.Tx, id uuid, subject, where string, args ...any) ([]consent.Record, error) {
+	p, ok, err := findParty(ctx, tx, r.Keys, id, subject)
+	if err != nil || !ok {
+		return nil, err
+	}
+	rows, err := tx.Query(ctx, "SELECT "+columns+" FROM "+records+" WHERE subject = $1 AND "+where+" ORDER BY number", append([]any{p.ref}, args...)...)
+	if err != nil {
+		return nil, failed("read consent records", err)
+	}
+	entries, err := pgx.CollectRows(rows, scanEntry)
+	if err != nil {
+		return nil, failed("read consent records", err)
+	}
+	opened := make([]details, len(entries))
+	var refs []string
+	for i, e := range entries {
+		if why := e.wrong(r.Keys, id); why != "" {
+			return nil, tampered(why)
+		}
+		if opened[i], err = p.open(id, e.Number, e.Sealed); err != nil {
+			return nil, tampered(err.Error())
+		}
+		refs = append(refs, opened[i].Grantor, opened[i].ByRef, opened[i].Guardian)
+		if e.Grantee != nil {
+			refs = append(refs, hex.EncodeToString(e.Grantee[:]))
+		}
+	}
+	names, err := namesOf(ctx, tx, refs)
+	if err != nil {
+		return nil, err
+	}
+	name := func(ref string) string {
+		if n, ok := names[ref]; ok || ref == "" {
+			return n
+		}
+		return Erased
+	}
+	out := make([]consent.Record, len(entries))
+	for i, e := range entries {
+		d := opened[i]
+		key := consent.Key{Subject: p.name, Grantee: consent.Everybody, Scope: d.Scope}
+		if e.Grantee != nil {
+			key.Grantee = name(hex.EncodeToString(e.Grantee[:]))
+		}
+		out[i] = consent.Record{
+			Number: e.Number, At: e.RecordedAt.UTC(), Event: consent.Event(e.Event), Consent: e.consent(key),
+			Details: consent.Details{
+				Grantor: name(d.Grantor), By: consent.Party{Role: d.By, ID: name(d.ByRef)}, Via: d.Via, Reason: d.Reason, Evidence: d.Evidence, Guardian: name(d.Guardian),
+			},
+		}
+	}
+	return out, nil
+}
+
+// Erased stands for the name of somebody who was erased.
+const Erased = "(erased)"
+
+func scanEntry(row pgx.CollectableRow) (entry, error) {
+	var e entry
+	return e, row.Scan(e.fields()...)
+}
+
+// Question is a partnership that waits for the agent's side.
+type Question struct {
+	Subject string
+	Asked   []string // categories
+	DueAt   time.Time
+}
+
+// Pending are the partnerships that can be decided, the most urgent first.
+func (r *Registry) Pending(ctx context.Context) (out []Question, err error) {
+	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, _ uuid, now time.Time) error {
+		rows, err := tx.Query(ctx, "SELECT subject, asked, due_at FROM pgconsent.consent_current WHERE due_at > $1 ORDER BY due_at, subject", now)
+		if err != nil {
+			return failed("read what is asked for", err)
+		}
+		if out, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Question]); err != nil {
+			return failed("read what is asked for", err)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Due are the commands that the clock asks for, at most so many: expiries, questions that lapse, warnings ahead.
+func (r *Registry) Due(ctx context.Context, most int) (out []consent.Command, err error) {
+	warning := r.Settings.Warning
+	if warning == 0 {
+		warning = consent.DefaultWarning
+	}
+	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, _ uuid, now time.Time) error {
+		rows, err := tx.Query(ctx, `
+			(SELECT 'expire', subject, grantee, scope FROM pgconsent.consent_current WHERE state = 'given' AND expires_at <= $1 ORDER BY expires_at LIMIT $3)
+			UNION ALL
+			(SELECT 'lapse', subject, grantee, scope FROM pgconsent.consent_current WHERE due_at <= $1 ORDER BY due_at LIMIT $3)
+			UNION ALL
+			(SELECT 'warn', subject, grantee, scope FROM pgconsent.consent_current WHERE state = 'given' AND expires_at > $1 AND expires_at <= $2 AND warned_at IS NULL ORDER BY expires_at LIMIT $3)
+			LIMIT $3`, now, now.Add(warning), most)
+		if err != nil {
+			return failed("read what is due", err)
+		}
+		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (consent.Command, error) {
+			c := consent.Command{By: consent.Party{Role: consent.RoleSystem}, Via: "sweep"}
+			return c, row.Scan(&c.Do, &c.Subject, &c.Grantee, &c.Scope)
+		})
+		if err != nil {
+			return failed("read what is due", err)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Epoch is the number of the last record; 0 without any.
+func (r *Registry) Epoch(ctx context.Context) (number int64, err error) {
+	err = r.with(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		if err := conn.QueryRow(ctx, "SELECT pgconsent.consent_epoch()").Scan(&number); err != nil {
+			return failed("read the consent epoch", err)
+		}
+		return nil
+	})
+	return number, err
+}

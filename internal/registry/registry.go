@@ -1,0 +1,200 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// Config of a registry.
+type Config struct {
+	Connect  *pgx.ConnConfig // as the control role
+	Database string          // its name in the configuration: the anchor's entry
+	Keys     Keys
+	Anchor   string // path of the file
+	Settings consent.Settings
+
+	Patience time.Duration // how long a call goes on trying while the database is away; 0: 15 s
+
+	committing func() // tests break things between commit and anchor
+}
+
+// Registry reads and writes the records of one database. Its methods may be called side by side.
+type Registry struct {
+	Config
+
+	mu     sync.Mutex
+	idle   []*pgx.Conn
+	closed bool
+}
+
+// Open makes a registry; it connects when it is first used.
+func Open(c Config) (*Registry, error) {
+	switch {
+	case c.Connect == nil:
+		return nil, errors.New("registry: no connection is configured")
+	case c.Keys.none():
+		return nil, errors.New("registry: no key is configured")
+	case c.Anchor == "":
+		return nil, errors.New("registry: no anchor is configured")
+	}
+	c.Connect = c.Connect.Copy()
+	for name, value := range map[string]string{
+		"application_name": "pgconsent consent", "search_path": "pg_catalog", "statement_timeout": "10s", "lock_timeout": "8s",
+		"idle_in_transaction_session_timeout": "30s", "client_encoding": "UTF8", "DateStyle": "ISO", "TimeZone": "UTC",
+		"default_transaction_read_only": "off", "default_transaction_isolation": "read committed", "quote_all_identifiers": "off", // whatever is stored for the role
+	} {
+		c.Connect.RuntimeParams[name] = value
+	}
+	if c.Patience == 0 {
+		c.Patience = 15 * time.Second
+	}
+	return &Registry{Config: c}, nil
+}
+
+// Close closes what is idle; calls under way finish.
+func (r *Registry) Close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	for _, c := range r.idle {
+		_ = c.Close(context.Background())
+	}
+	r.idle = nil
+}
+
+const mostIdle = 4
+
+func (r *Registry) connect(ctx context.Context) (*pgx.Conn, error) {
+	r.mu.Lock()
+	if n := len(r.idle); n > 0 {
+		c := r.idle[n-1]
+		r.idle = r.idle[:n-1]
+		r.mu.Unlock()
+		return c, nil
+	}
+	r.mu.Unlock()
+	return pgx.ConnectConfig(ctx, r.Connect.Copy())
+}
+
+func (r *Registry) release(c *pgx.Conn) {
+	r.mu.Lock()
+	keep := !r.closed && !c.IsClosed() && c.PgConn().TxStatus() == 'I' && len(r.idle) < mostIdle
+	if keep {
+		r.idle = append(r.idle, c)
+	}
+	r.mu.Unlock()
+	if !keep {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = c.Close(ctx)
+	}
+}
+
+// with calls f with a connection, again and again while the database is away and it is worth it.
+func (r *Registry) with(ctx context.Context, f func(ctx context.Context, conn *pgx.Conn) error) error {
+	return r.attempt(ctx, false, unreachable, f)
+}
+
+// attempt is with, and says what an error is called. Where f may take long, its time is not that of the attempts.
+func (r *Registry) attempt(whole context.Context, long bool, away func(error) error, f func(ctx context.Context, conn *pgx.Conn) error) error {
+	ctx, cancel := context.WithTimeout(whole, r.Patience)
+	defer cancel()
+	of := ctx
+	if long {
+		of = whole
+	}
+	var last error
+	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		conn, err := r.connect(ctx)
+		if err == nil {
+			err = f(of, conn)
+			r.release(conn)
+		}
+		if err == nil || !passing(err) {
+			return err
+		}
+		if last == nil || ctx.Err() == nil {
+			last = err
+		}
+		select {
+		case <-ctx.Done():
+			if full := sqlstate.LoginFailed(r.Connect.User, last); full.Code == sqlstate.TooManyConnections { // so that nothing was begun
+				return full
+			}
+			return away(last)
+		case <-time.After(wait):
+		}
+	}
+}
+
+// passing tells whether an error is one that goes away: a restart, a lock, a lost connection.
+func passing(err error) bool {
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) {
+		switch {
+		case pgErr.Code[:2] == "08", pgErr.Code == "57P01", pgErr.Code == "57P02", pgErr.Code == "57P03",
+			pgErr.Code == "40001", pgErr.Code == "40P01", pgErr.Code == "55P03", pgErr.Code == "57014", pgErr.Code == "25P03", pgErr.Code == "53300":
+			return true
+		}
+		return false
+	}
+	var ours *sqlstate.Error
+	var named consent.Named
+	if errors.As(err, &ours) || errors.As(err, &named) {
+		return false
+	}
+	var connect *pgconn.ConnectError
+	var network net.Error
+	return errors.As(err, &connect) || errors.As(err, &network) || pgconn.SafeToRetry(err) || pgconn.Timeout(err) || lost(err)
+}
+
+// lost tells of a connection that broke under a statement.
+func lost(err error) bool {
+	return errors.Is(err, net.ErrClosed) || errors.Is(err, errConnection) || isEOF(err)
+}
+
+var errConnection = errors.New("the connection was lost")
+
+func unreachable(err error) error {
+	return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "the database did not answer in time: nothing is known of the change").
+		WithHint("Make the same call again, with the same key if it had one: what was done is not done twice.").WithCause(err)
+}
+
+func silent(err error) error {
+	return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "the database did not answer in time").
+		WithHint("Nothing was changed. Try again when it can be reached.").WithCause(err)
+}
+
+// failed words an error of the database.
+func failed(what string, err error) error {
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) {
+		switch pgErr.Code {
+		case "3F000", "42P01", "42883", "42704":
+			return sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonConsent, "this database has no consent registry").
+				WithHint("Run pgconsent migrate.").WithCause(err)
+		case "42501":
+			return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonConsent, "the control role may not %s", what).
+				WithHint("Run pgconsent migrate, which gives it the rights.").WithCause(err)
+		case "25006", "0A000": // no transaction of ours is read-only, or asks for what PostgreSQL cannot do, but on a standby
+			return Standby(err)
+		}
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// Standby is the error of a change on a server that takes none.
+func Standby(cause error) error {
+	return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream, "the server takes no changes: it is a standby").
+		WithHint("Let upstream name the primary, or promote this server.").WithCause(cause)
+}

@@ -1,0 +1,139 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/migrations"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// plan installs the base alone, with the rights of the control role.
+type plan struct{}
+
+func (plan) Hash() string           { return "none" }
+func (plan) PolicyVersion() string  { return "none" }
+func (plan) Tables() []catalog.Name { return nil }
+
+func (plan) UpFrom(f migrations.Found) []migrations.Statement {
+	return append([]migrations.Statement{
+		{SQL: "GRANT USAGE ON SCHEMA pgconsent TO pgconsent_control", Why: "test"},
+		{SQL: fmt.Sprintf(`REVOKE TEMPORARY, CREATE ON DATABASE %q FROM PUBLIC`, f.Database), Why: "test"},
+		{SQL: fmt.Sprintf(`GRANT CONNECT ON DATABASE %q TO PUBLIC`, f.Database), Why: "test"},
+		{SQL: "GRANT EXECUTE ON FUNCTION pgconsent.changed_since(pg_snapshot), pgconsent.prune_changes(), pgconsent.audit_ref(text), pgconsent.audit_forget(text) TO pgconsent_control", Why: "test"},
+	}, append(migrations.ConsentGrants("pgconsent_control"), migrations.SweepGrants("pgconsent_control")...)...)
+}
+func (plan) DownTo(migrations.Found) []migrations.Statement { return nil }
+
+func database(t testing.TB) *pgtest.DB {
+	t.Helper()
+	return pgtest.Template(t, "registry", func(ctx context.Context, conn *pgx.Conn) error {
+		return migrations.Up(ctx, conn, migrations.Options{}, plan{})
+	})
+}
+
+// open makes a registry on a database of its own.
+func open(t testing.TB, db *pgtest.DB, s consent.Settings) *Registry {
+	t.Helper()
+	dir := t.TempDir()
+	key := filepath.Join(dir, "consent.key")
+	if made, err := MakeKey(key); err != nil || !made {
+		t.Fatal(made, err)
+	}
+	keys, err := LoadKeys(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return openWithKeys(t, db, s, keys, filepath.Join(dir, "consent.anchor"))
+}
+
+func openWithKeys(t testing.TB, db *pgtest.DB, s consent.Settings, keys Keys, anchor string) *Registry {
+	t.Helper()
+	cfg, err := pgx.ParseConfig(db.DSN("pgconsent_control", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Open(Config{Connect: cfg, Database: "app", Keys: keys, Anchor: anchor, Settings: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	return r
+}
+
+var defaults = consent.Settings{}
+
+func subject(id string) consent.Party { return consent.Party{Role: consent.RoleSubject, ID: id} }
+
+func grant(id string, s consent.Stream) consent.Command {
+	return consent.Command{Do: consent.Grant, Subject: id, Stream: s, By: subject(id), Via: "test"}
+}
+
+func must(t testing.TB, r *Registry, c consent.Command) Result {
+	t.Helper()
+	out, err := r.Do(t.Context(), c)
+	if err != nil {
+		t.Fatalf("%s: %v", c.Do, err)
+	}
+	return out
+}
+
+// sound fails if the registry does not verify.
+func sound(t testing.TB, r *Registry) {
+	t.Helper()
+	report, err := r.Verify(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range report.Findings {
+		t.Error(f)
+	}
+}
+
+func TestALife(t *testing.T) {
+	r := open(t, database(t), consent.Settings{Controller: "Example GmbH"})
+	const ada = "ada'); DROP TABLE people; -- {\"$ne\": null}"
+	if _, _, err := r.Of(t.Context(), ada); !errors.As(err, new(*consent.NotFoundError)) {
+		t.Fatalf("got %v, want a NotFoundError", err)
+	}
+	out := must(t, r, grant(ada, consent.Temporary))
+	if out.Number != 1 || out.Consent.State != consent.Given || out.Consent.ExpiresAt.Sub(out.At).Round(time.Hour) != 14*24*time.Hour {
+		t.Errorf("%+v", out)
+	}
+	must(t, r, consent.Command{Do: consent.Upgrade, Subject: ada, By: subject(ada), Reason: "we work together"})
+	questions, err := r.Pending(t.Context())
+	if err != nil || len(questions) != 1 || questions[0].Subject != ada {
+		t.Fatalf("%+v %v", questions, err)
+	}
+	decide := consent.Command{Do: consent.DecidePartnership, Subject: ada, Decision: consent.TaskComplete, By: consent.Party{Role: consent.RoleAgent, ID: "chat"}}
+	if out := must(t, r, decide); out.Consent.Stream != consent.Partnered || !out.Consent.ExpiresAt.IsZero() {
+		t.Errorf("%+v", out)
+	}
+	must(t, r, consent.Command{Do: consent.Degrade, Subject: ada, Stream: consent.Anonymous, By: subject(ada)})
+	must(t, r, consent.Command{Do: consent.Revoke, Subject: ada, By: subject(ada)})
+	history, err := r.History(t.Context(), ada)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var events []consent.Event
+	for _, h := range history {
+		events = append(events, h.Event)
+		if h.Subject != ada || h.Controller != "Example GmbH" {
+			t.Errorf("%+v", h)
+		}
+	}
+	if len(events) != 5 || history[1].Reason != "we work together" || history[2].By.ID != "chat" || history[4].State != consent.Withdrawn {
+		t.Errorf("%v", events)
+	}
+	sound(t, r)
+}

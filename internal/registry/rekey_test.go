@@ -1,0 +1,294 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// keyed is a registry with its key file.
+func keyed(t *testing.T, db *pgtest.DB) (r *Registry, key string) {
+	t.Helper()
+	key = filepath.Join(t.TempDir(), "consent.key")
+	if _, err := MakeKey(key); err != nil {
+		t.Fatal(err)
+	}
+	return openKeyed(t, db, key, filepath.Join(filepath.Dir(key), "consent.anchor")), key
+}
+
+func openKeyed(t *testing.T, db *pgtest.DB, key, anchor string) *Registry {
+	t.Helper()
+	keys, err := LoadKeys(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return openWithKeys(t, db, defaults, keys, anchor)
+}
+
+// peopled gives a registry people of every kind: with a guardian, a grantee, a withdrawal, and one who was erased.
+func peopled(t *testing.T, r *Registry, n int) {
+	t.Helper()
+	for i := range n {
+		must(t, r, grant(fmt.Sprintf("p%d", i), consent.Temporary))
+	}
+	must(t, r, consent.Command{Do: consent.Appoint, Subject: "dog", Guardian: "sean", By: consent.Party{Role: consent.RoleController, ID: "c"}})
+	must(t, r, consent.Command{Do: consent.Grant, Subject: "dog", Grantee: "vet", Scope: "ctx:health", By: consent.Party{Role: consent.RoleGuardian, ID: "sean"}})
+	must(t, r, consent.Command{Do: consent.Revoke, Subject: "p0", By: subject("p0")})
+	must(t, r, consent.Command{Do: consent.Erase, Subject: "p1", By: subject("p1")})
+}
+
+// told is what has to stay as it is: pseudonyms, and the histories of people.
+func told(t *testing.T, r *Registry, conn *pgx.Conn) string {
+	t.Helper()
+	var out string
+	if err := conn.QueryRow(t.Context(), "SELECT string_agg(subject || '=' || pgconsent.pseudonym(subject, subject), ' ' ORDER BY subject) FROM pgconsent.subject").Scan(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, who := range []string{"p0", "p2", "dog"} {
+		history, err := r.History(t.Context(), who)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out += fmt.Sprintf("\n%+v", history)
+	}
+	return out
+}
+
+// The key is changed: what is recorded, pseudonyms and erasures stay, the registry holds, and the old key is needed for nothing.
+func TestRekey(t *testing.T) {
+	db := database(t)
+	running, key := keyed(t, db) // a proxy that is not started again
+	conn := db.Connect(t, "postgres")
+	peopled(t, running, 5)
+	before := told(t, running, conn)
+	old, err := os.ReadFile(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := int32(2); round <= 3; round++ {
+		if err := errors.Join(AddKey(key), AddKey(key)); err != nil {
+			t.Fatal(err)
+		}
+		if f, err := ReadKeyFile(key); err != nil || f.Newest != round-1 || f.Next != round || len(f.Older) != 0 {
+			t.Fatalf("%+v, %v", f, err)
+		}
+		must(t, running, grant(fmt.Sprintf("with a key that is not used yet %d", round), consent.Temporary))
+		if o, err := running.Older(t.Context()); err != nil || !o.None() {
+			t.Fatalf("a key that is not used leaves %+v, %v", o, err)
+		}
+		if err := UseKey(key); err != nil {
+			t.Fatal(err)
+		}
+		must(t, running, grant(fmt.Sprintf("with the new key %d", round), consent.Temporary))
+		sound(t, running)
+		r := openKeyed(t, db, key, running.Anchor)
+		var in *InUseError
+		if err := Retire(t.Context(), key, []*Registry{r}); !errors.As(err, &in) || in.Older.People == 0 || in.Older.Records == 0 {
+			t.Fatalf("a key that is needed was given up: %v", err)
+		}
+		last := 0
+		if err := r.Rekey(t.Context(), func(done, of int) { last = of - done }); err != nil || last != 0 {
+			t.Fatal(err, last)
+		}
+		sound(t, running)
+		if err := Retire(t.Context(), key, []*Registry{r}); err != nil {
+			t.Fatal(err)
+		}
+		if f, err := ReadKeyFile(key); err != nil || f.Newest != round || len(f.Older) != 0 || f.Next != 0 {
+			t.Fatalf("%+v, %v", f, err)
+		}
+		must(t, running, grant(fmt.Sprintf("after it %d", round), consent.Temporary))
+	}
+	if info, err := os.Stat(key); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	if text, err := os.ReadFile(key); err != nil || strings.Contains(string(text), strings.Fields(string(old[len(keyHead):]))[1]) {
+		t.Errorf("the old key is in the file: %v", err)
+	}
+	fresh := openKeyed(t, db, key, running.Anchor)
+	sound(t, fresh)
+	after := told(t, fresh, conn)
+	pseudonyms := strings.SplitN(before, "\n", 2)
+	for _, p := range strings.Fields(pseudonyms[0]) {
+		if !strings.Contains(after, p) {
+			t.Errorf("the pseudonym %s is another one", p)
+		}
+	}
+	if !strings.HasSuffix(after, pseudonyms[1]) {
+		t.Errorf("what is told of people is another\n%s\nwas\n%s", after, pseudonyms[1])
+	}
+	if _, err := fresh.History(t.Context(), "p1"); !errors.As(err, new(*consent.NotFoundError)) {
+		t.Errorf("who was erased is there again: %v", err)
+	}
+	must(t, fresh, consent.Command{Do: consent.Erase, Subject: "p2", By: subject("p2")})
+	var left int
+	if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pgconsent.subject WHERE erased_at IS NOT NULL AND (key IS NOT NULL OR stands IS NOT NULL)").Scan(&left); err != nil || left != 0 {
+		t.Errorf("%d who were erased have something left: %v", left, err)
+	}
+	sound(t, fresh)
+	// Who has the old key alone can do nothing with what is there.
+	oldKey := filepath.Join(t.TempDir(), "old.key")
+	if err := os.WriteFile(oldKey, old, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stale := openKeyed(t, db, oldKey, filepath.Join(t.TempDir(), "anchor"))
+	if _, err := stale.History(t.Context(), "p0"); !errors.As(err, new(*TamperedError)) {
+		t.Errorf("the old key opens a history: %v", err)
+	}
+}
+
+// What stands beside records and keys since is proved like them.
+func TestRekeyedIsTamperedWith(t *testing.T) {
+	db := database(t)
+	r, key := keyed(t, db)
+	peopled(t, r, 3)
+	if err := errors.Join(AddKey(key), UseKey(key), r.Rekey(t.Context(), nil), Retire(t.Context(), key, []*Registry{r})); err != nil {
+		t.Fatal(err)
+	}
+	r = openKeyed(t, db, key, r.Anchor)
+	sound(t, r)
+	conn := db.Connect(t, "postgres")
+	for _, change := range []string{
+		"DELETE FROM pgconsent.consent_code WHERE number = 2",
+		"TRUNCATE pgconsent.consent_code",
+		"UPDATE pgconsent.consent_code SET code = sha256(code) WHERE number = 1",
+		"UPDATE pgconsent.consent_code SET code_kid = 1 WHERE number = 1",
+		"UPDATE pgconsent.consent_code AS c SET code = o.code FROM pgconsent.consent_code AS o WHERE c.number = 1 AND o.number = 2",
+		"UPDATE pgconsent.subject SET stands = sha256(key) WHERE subject = 'p0'",
+		"UPDATE pgconsent.subject SET stands = NULL WHERE subject = 'p0'",
+		"UPDATE pgconsent.subject AS s SET stands = o.stands FROM pgconsent.subject AS o WHERE s.subject = 'p0' AND o.subject = 'p2'",
+		"UPDATE pgconsent.subject SET key = '\\x00000001' || substr(key, 5) WHERE subject = 'p0'",
+		"ALTER TABLE pgconsent.consent_code DROP CONSTRAINT consent_code_pkey CASCADE",
+		"GRANT INSERT ON pgconsent.consent_code TO PUBLIC",
+	} {
+		func() {
+			tx, err := conn.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+			for _, sql := range []string{"SET LOCAL session_replication_role = replica", "ALTER TABLE pgconsent.subject DISABLE TRIGGER USER", change, "ALTER TABLE pgconsent.subject ENABLE ALWAYS TRIGGER USER", "SET LOCAL search_path = pg_catalog"} {
+				if sql = strings.Replace(sql, "ENABLE ALWAYS TRIGGER USER", "ENABLE ALWAYS TRIGGER pgconsent_forget, ENABLE ALWAYS TRIGGER pgconsent_refuse, ENABLE ALWAYS TRIGGER pgconsent_refuse_truncate, ENABLE ALWAYS TRIGGER pgconsent_sweep, ENABLE ALWAYS TRIGGER zz_pgconsent_audit", 1); true {
+					if _, err := tx.Exec(t.Context(), sql); err != nil {
+						t.Fatalf("%s: %v", sql, err)
+					}
+				}
+			}
+			x, err := read(t.Context(), tx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			now, err := readStructure(t.Context(), tx, "pgconsent_control")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found := append(Check(x, r.Keys, nil), compareStructure(now)...); len(found) == 0 {
+				t.Errorf("not found: %s", change)
+			}
+		}()
+	}
+	// By hand a key is changed for no other.
+	for _, change := range []string{"key = key", "key = sha256(key)", "stands = NULL", "key = '\\x00000009' || substr(key, 5)", "key = '\\x00000001' || substr(key, 5)", "subject = 'x'"} {
+		if _, err := conn.Exec(t.Context(), "UPDATE pgconsent.subject SET "+change+" WHERE subject = 'p0'"); change != "key = '\\x00000009' || substr(key, 5)" && err == nil {
+			t.Errorf("a plain UPDATE passes: %s", change)
+		}
+	}
+}
+
+// rekeying makes this test's process one that changes the key until it is killed.
+const rekeying = "PGCONSENT_REKEY"
+
+// It is killed at any moment, while others change consent and erase; the next run goes on.
+func TestKillWhileItRekeys(t *testing.T) {
+	tier.All(t)
+	if key := os.Getenv(rekeying); key != "" {
+		cfg, err := pgx.ParseConfig(os.Getenv(rekeying + "_DSN"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = errors.Join(AddKey(key), UseKey(key))
+		keys, e := LoadKeys(key)
+		if err = errors.Join(err, e); err != nil {
+			t.Fatal(err)
+		}
+		r, err := Open(Config{Connect: cfg, Database: "app", Keys: keys, Anchor: filepath.Join(filepath.Dir(key), "consent.anchor")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		if err := r.Rekey(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := Retire(t.Context(), key, []*Registry{r}); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	db := database(t)
+	running, key := keyed(t, db)
+	peopled(t, running, 60)
+	conn := db.Connect(t, "postgres")
+	pseudonym := func() (out string) {
+		t.Helper()
+		if err := conn.QueryRow(t.Context(), "SELECT pgconsent.pseudonym('p0', 'x')").Scan(&out); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	before, erased, finished := pseudonym(), 2, 0
+	for round := 0; round < 12 || finished == 0; round++ {
+		cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+		cmd.Env = append(os.Environ(), rekeying+"="+key, rekeying+"_DSN="+db.DSN("pgconsent_control", ""))
+		var said strings.Builder
+		cmd.Stdout, cmd.Stderr = &said, &said
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		stop := time.After(time.Duration(20+37*round) * time.Millisecond)
+		if round >= 12 {
+			stop = nil
+		}
+		for i, running2 := 0, true; running2; i++ {
+			select {
+			case err := <-ended:
+				if err == nil {
+					finished++
+				} else if stop == nil {
+					t.Fatalf("%v\n%s", err, said.String())
+				}
+				running2 = false
+			case <-stop:
+				_ = cmd.Process.Kill()
+			default:
+				must(t, running, grant(fmt.Sprintf("r%d.%d", round, i), consent.Temporary))
+				if i == 1 && erased < 50 {
+					must(t, running, consent.Command{Do: consent.Erase, Subject: fmt.Sprintf("p%d", erased), By: subject(fmt.Sprintf("p%d", erased))})
+					erased++
+				}
+			}
+		}
+		sound(t, running)
+		if got := pseudonym(); got != before {
+			t.Fatalf("round %d: a pseudonym changed", round)
+		}
+	}
+	sound(t, openKeyed(t, db, key, running.Anchor))
+	var again int
+	if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pgconsent.subject WHERE subject = 'p1' OR erased_at IS NOT NULL AND key IS NOT NULL").Scan(&again); err != nil || again != 0 {
+		t.Errorf("%d who were erased are there again: %v", again, err)
+	}
+}

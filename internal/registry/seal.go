@@ -1,0 +1,151 @@
+package registry
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+)
+
+// party is a row of pgconsent.subject with its key unwrapped.
+type party struct {
+	ref    uuid
+	name   string
+	key    []byte
+	stands []byte // what pseudonyms are made of, where the key was wrapped anew; nil: how it is wrapped
+}
+
+// newParty makes a reference and a key for somebody.
+func newParty(name string) party {
+	p := party{name: name, key: make([]byte, 32)}
+	_, _ = rand.Read(p.key)
+	_, _ = rand.Read(p.ref[:])
+	p.ref[6], p.ref[8] = p.ref[6]&0x0f|0x40, p.ref[8]&0x3f|0x80
+	return p
+}
+
+// wrap closes a subject's key with the newest key of the file.
+func (k Keys) wrap(registry uuid, p party) []byte {
+	number, s := k.signing()
+	return append(binary.BigEndian.AppendUint32(nil, uint32(number)), closeWith(s.wrap[:], p.key, registry[:], p.ref[:], p.stands)...)
+}
+
+func (k Keys) unwrap(registry, ref uuid, wrapped, stands []byte) ([]byte, error) {
+	if len(wrapped) < 4 {
+		return nil, errors.New("the subject's key is not one")
+	}
+	s, ok := k.secret(int32(binary.BigEndian.Uint32(wrapped)))
+	if !ok {
+		return nil, errors.New("the subject's key is wrapped with a key that is not in the key file")
+	}
+	key, err := openWith(s.wrap[:], wrapped[4:], registry[:], ref[:], stands)
+	if err != nil || len(key) != 32 {
+		return nil, errors.New("the subject's key was changed, or wrapped with another key file")
+	}
+	return key, nil
+}
+
+// details are what is sealed in a record.
+type details struct {
+	Version  int             `json:"v"`
+	Subject  string          `json:"subject"`
+	Scope    string          `json:"scope"`
+	Grantor  string          `json:"grantor,omitempty"` // references, in hex
+	By       consent.Role    `json:"by"`
+	ByRef    string          `json:"by_ref,omitempty"`
+	Guardian string          `json:"guardian,omitempty"`
+	Via      string          `json:"via,omitempty"`
+	Reason   string          `json:"reason,omitempty"`
+	Evidence string          `json:"evidence,omitempty"`
+	Command  string          `json:"command,omitempty"` // digest of the command, to compare when its key comes again
+	Names    map[string]name `json:"names,omitempty"`   // reference → proof of the name it stood for
+}
+
+// name is a code of somebody's name under their own key: with the key it proves the name, without it says nothing.
+type name string
+
+func (p party) proof() name {
+	h := hmac.New(sha256.New, p.key)
+	h.Write([]byte("name|"))
+	h.Write([]byte(p.name))
+	return name(hex.EncodeToString(h.Sum(nil)[:16]))
+}
+
+// digest is a code under the subject's key: equal texts of one subject give equal codes.
+func (p party) digest(use, text string) []byte {
+	h := hmac.New(sha256.New, p.key)
+	h.Write([]byte(use + "|"))
+	h.Write([]byte(text))
+	return h.Sum(nil)
+}
+
+func (p party) scope(scope string) []byte {
+	if scope == consent.Everything {
+		return nil
+	}
+	return p.digest("scope", scope)
+}
+
+// seal closes details for one record of the subject.
+func (p party) seal(registry uuid, number int64, d details) ([]byte, error) {
+	text, err := json.Marshal(d)
+	if err != nil {
+		return nil, fmt.Errorf("seal a consent record: %w", err)
+	}
+	return closeWith(p.key, text, registry[:], p.ref[:], binary.BigEndian.AppendUint64(nil, uint64(number))), nil
+}
+
+func (p party) open(registry uuid, number int64, sealed []byte) (details, error) {
+	text, err := openWith(p.key, sealed, registry[:], p.ref[:], binary.BigEndian.AppendUint64(nil, uint64(number)))
+	if err != nil {
+		return details{}, errors.New("what is sealed in the record does not open")
+	}
+	var d details
+	if err := json.Unmarshal(text, &d); err != nil || d.Version != 1 {
+		return details{}, errors.New("what is sealed in the record is of a format that this pgconsent does not know")
+	}
+	return d, nil
+}
+
+func closeWith(key, text []byte, bound ...[]byte) []byte {
+	aead := gcm(key)
+	nonce := make([]byte, aead.NonceSize())
+	_, _ = rand.Read(nonce)
+	return aead.Seal(nonce, nonce, text, joined(bound))
+}
+
+func openWith(key, sealed []byte, bound ...[]byte) ([]byte, error) {
+	aead := gcm(key)
+	if len(sealed) < aead.NonceSize() {
+		return nil, errors.New("too short")
+	}
+	return aead.Open(nil, sealed[:aead.NonceSize()], sealed[aead.NonceSize():], joined(bound))
+}
+
+func gcm(key []byte) cipher.AEAD {
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		panic("registry: keys have 32 bytes: " + err.Error())
+	}
+	aead, err := cipher.NewGCM(block)
+	if err != nil {
+		panic("registry: " + err.Error())
+	}
+	return aead
+}
+
+func joined(parts [][]byte) []byte {
+	var out []byte
+	for _, p := range parts {
+		out = append(out, p...)
+	}
+	return out
+}

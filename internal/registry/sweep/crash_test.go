@@ -1,0 +1,243 @@
+package sweep
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/registry"
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// A process that sweeps and is killed at a point that is told: see [TestKilled].
+func TestSweepUntilKilled(t *testing.T) {
+	dsn := os.Getenv("SWEEP_DSN")
+	if dsn == "" {
+		t.Skip("runs in a process of its own")
+	}
+	keys, err := registry.LoadKeys(os.Getenv("SWEEP_KEY"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	connect, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := registry.Open(registry.Config{Connect: connect, Database: "app", Keys: keys, Anchor: os.Getenv("SWEEP_ANCHOR")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps, err := strconv.Atoi(os.Getenv("SWEEP_STEPS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := steps
+	s := &Sweeper{Registry: r, Batch: 3, between: func() {
+		if left--; left == 0 {
+			// In the middle of what comes next.
+			go func() {
+				time.Sleep(time.Duration(tier.Rand(uint64(steps)).IntN(4000)) * time.Microsecond)
+				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			}()
+		}
+	}}
+	if out, err := s.Run(context.Background(), false); err != nil || len(out.Failures) > 0 {
+		t.Fatalf("%+v %v", out, err)
+	}
+	os.Exit(0)
+}
+
+// fill makes subjects of every kind, with several rows each.
+func (s *site) fill() {
+	s.ago(120)
+	for _, who := range []string{"p1", "p2", "p3", "p4"} {
+		s.partner(who)
+		for i := range 5 {
+			s.row(who, 110+i)
+		}
+	}
+	s.ago(100)
+	s.degrade("p1", consent.Anonymous)
+	s.ago(70)
+	s.degrade("p2", consent.Anonymous)
+	s.degrade("p3", consent.Temporary)
+	s.ago(20)
+	for _, who := range []string{"t1", "t2", "t3"} {
+		s.temporary(who)
+		s.exec("INSERT INTO people VALUES ($1, 'name')", who)
+		for range 5 {
+			s.row(who, 19)
+		}
+	}
+	s.ago(12)
+	s.temporary("warned")
+	s.row("warned", 11)
+	s.ago(0)
+	s.do(consent.Command{Do: consent.Revoke, Subject: "p4"})
+	s.do(consent.Command{Do: consent.Erase, Subject: "t3"})
+}
+
+// Killed at any point, and gone on with: the end is that of a sweep that nobody disturbed.
+func TestKilled(t *testing.T) {
+	tier.All(t)
+	calm := build(t, consent.Settings{})
+	calm.fill()
+	calm.sweep()
+	want, wantMade := calm.rows(), calm.query(leftMade)
+	wantEvents := calm.query(events1)
+	random := tier.Rand(1)
+	for round := range 4 {
+		s := build(t, consent.Settings{})
+		s.fill()
+		kills := 0
+		for steps := 1 + random.IntN(3); ; steps += random.IntN(4) {
+			child := exec.Command(os.Args[0], "-test.run=^TestSweepUntilKilled$") //nolint:gosec // this test
+			child.Env = append(os.Environ(), "SWEEP_DSN="+s.db.DSN("pgconsent_control", "role-password"), "SWEEP_KEY="+s.key, "SWEEP_ANCHOR="+s.Registry.Anchor, fmt.Sprint("SWEEP_STEPS=", steps))
+			out, err := child.CombinedOutput()
+			if err == nil {
+				break
+			}
+			if child.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+				t.Fatalf("%v %s", err, out)
+			}
+			kills++
+			s.idle()
+		}
+		s.sweep()
+		if got := s.rows(); got != want {
+			t.Errorf("round %d, %d kills:\n%s\nwant\n%s", round, kills, got, want)
+		}
+		if got := s.query(leftMade); got != wantMade {
+			t.Errorf("round %d, %d kills: summaries of\n%s\nwant\n%s", round, kills, got, wantMade)
+		}
+		if got := s.query(events1); got != wantEvents {
+			t.Errorf("round %d, %d kills: records\n%s\nwant\n%s", round, kills, got, wantEvents)
+		}
+		if left := s.query("SELECT subject FROM pgconsent.sweep_note UNION ALL SELECT subject FROM pgconsent.sweep_erased"); left != "" {
+			t.Errorf("left behind: %s", left)
+		}
+		s.verify()
+		if kills == 0 && round == 0 {
+			t.Error("nothing was killed")
+		}
+	}
+}
+
+// leftMade are the summaries that are left, and whether what they were made from is there.
+const leftMade = `SELECT concat(s.body, ' ', i.id IS NOT NULL) FROM summaries AS s LEFT JOIN interactions AS i ON i.id = s.of ORDER BY 1`
+
+// events1 are the records, what was noted of data once for each subject.
+const events1 = `SELECT DISTINCT s.subject || ' ' || r.event FROM pgconsent.consent_record r JOIN pgconsent.subject s ON s.ref = r.subject WHERE s.subject IS NOT NULL ORDER BY 1`
+
+// idle waits until the server has noticed that the sweeper is gone.
+func (s *site) idle() {
+	for s.query("SELECT pid::text FROM pg_stat_activity WHERE datname = current_database() AND (application_name = 'pgconsent sweep' OR application_name = 'pgconsent consent' AND state <> 'idle')") != "" {
+		time.Sleep(time.Millisecond)
+	}
+	for s.query("SELECT pid::text FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())") != "" {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// Consents end and are renewed while several sweepers are at work: no row goes that a consent in force shows, and none stays
+// that is older than the end of one.
+func TestRenewalsMeanwhile(t *testing.T) {
+	tier.All(t)
+	s := build(t, consent.Settings{Duration: 150 * time.Millisecond, Warning: time.Millisecond})
+	ctx, stop := context.WithCancel(t.Context())
+	var sweepers, users sync.WaitGroup
+	for range 2 {
+		sweepers.Go(func() {
+			for ctx.Err() == nil {
+				if out, err := s.Run(ctx, false); ctx.Err() == nil && (err != nil || len(out.Failures) > 0) {
+					t.Errorf("%+v %v", out, err)
+				}
+			}
+		})
+	}
+	var mu sync.Mutex
+	written := 0
+	for u := range 4 {
+		conn := s.db.Connect(t, "postgres")
+		users.Go(func() {
+			who, random := fmt.Sprintf("u%d", u), tier.Rand(uint64(u))
+			for range 25 {
+				if _, err := s.Registry.Do(ctx, consent.Command{Do: consent.Interact, Subject: who, By: consent.Party{Role: consent.RoleApplication, ID: "app"}}); err != nil {
+					t.Error(err)
+					return
+				}
+				if _, err := conn.Exec(ctx, "WITH i AS (INSERT INTO interactions (user_id, at) VALUES ($1, clock_timestamp()) RETURNING id) INSERT INTO summaries (of) SELECT id FROM i", who); err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				written++
+				mu.Unlock()
+				time.Sleep(time.Duration(random.IntN(220)) * time.Millisecond) // around the end of the consent
+			}
+			s.partner(who) // which does not expire
+			if _, err := conn.Exec(ctx, "INSERT INTO interactions (user_id, at) VALUES ($1, clock_timestamp())", who); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	// What was ever written, whatever has become of it.
+	s.exec(`CREATE TABLE log (id bigint, user_id text, at timestamptz);
+		CREATE FUNCTION log() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO log VALUES (NEW.id, NEW.user_id, NEW.at); RETURN NULL; END';
+		CREATE TRIGGER log AFTER INSERT ON interactions FOR EACH ROW EXECUTE FUNCTION log()`)
+	users.Wait()
+	stop()
+	sweepers.Wait()
+	s.idle()
+	lost := s.query(`SELECT l.user_id FROM log l JOIN pgconsent.consent_current c ON c.subject = l.user_id
+		WHERE NOT EXISTS (SELECT FROM interactions i WHERE i.id = l.id) AND l.at >= COALESCE(c.void_before, '-infinity') AND l.at >= COALESCE(CASE WHEN c.expires_at <= now() THEN c.expires_at END, '-infinity')`)
+	if lost != "" {
+		t.Errorf("lost: %s", lost)
+	}
+	s.sweep()
+	if got := s.query("SELECT i.user_id FROM interactions i JOIN pgconsent.consent_current c ON c.subject = i.user_id WHERE i.at < c.void_before"); got != "" {
+		t.Errorf("left: %s", got)
+	}
+	if got := s.query("SELECT s.id::text FROM summaries AS s WHERE NOT EXISTS (SELECT FROM interactions WHERE id = s.of)"); got != "" {
+		t.Errorf("summaries of what has gone: %s", got)
+	}
+	if got := s.query("SELECT count(*) - (SELECT count(*) FROM summaries) || '' FROM interactions"); got != "4" { // the last of each has none
+		t.Errorf("%s rows are without their summary, want 4", got)
+	}
+	ended := s.query("SELECT count(*)::text FROM pgconsent.consent_record WHERE event = 'expired'")
+	kept := s.query("SELECT count(*)::text FROM interactions")
+	if ended == "0" || kept == "0" || strings.TrimSpace(kept) == fmt.Sprint(written) {
+		t.Errorf("%s expiries, %s of %d rows kept: nothing was tried", ended, kept, written)
+	}
+	s.verify()
+}
+
+// One sweeper at a time: the second says so and does nothing.
+// seeds/001:158-159.
+func TestOneAtATime(t *testing.T) {
+	tier.All(t)
+	s := build(t, consent.Settings{})
+	s.fill()
+	busy := 0
+	other := &Sweeper{Registry: s.Registry}
+	s.between = func() {
+		if out, err := other.Run(context.Background(), false); err != nil || !out.Busy || len(out.Tables) > 0 {
+			t.Errorf("%+v %v", out, err)
+		}
+		busy++
+	}
+	s.sweep()
+	if busy == 0 {
+		t.Error("nothing was tried")
+	}
+}

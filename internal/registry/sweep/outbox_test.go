@@ -1,0 +1,236 @@
+package sweep
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// receiver is a real server that keeps what it gets.
+type receiver struct {
+	*httptest.Server
+	mu     sync.Mutex
+	got    []Message
+	ids    []string
+	bad    []string // signatures that are not right
+	answer func(w http.ResponseWriter, r *http.Request)
+}
+
+func receive(t *testing.T, secret []byte) *receiver {
+	r := &receiver{}
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		body, _ := io.ReadAll(q.Body)
+		var m Message
+		if err := json.Unmarshal(body, &m); err != nil {
+			t.Error(err)
+		}
+		r.mu.Lock()
+		r.got, r.ids = append(r.got, m), append(r.ids, q.Header.Get(HeaderID))
+		if q.Header.Get(HeaderSignature) != Sign(secret, q.Header.Get(HeaderTimestamp), body) || q.Header.Get(HeaderID) != m.ID {
+			r.bad = append(r.bad, q.Header.Get(HeaderSignature))
+		}
+		answer := r.answer
+		r.mu.Unlock()
+		if answer != nil {
+			answer(w, q)
+		}
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+func (s *site) outbox(url string) *Outbox {
+	return &Outbox{Registry: s.Registry, URL: url, Secret: []byte("secret"), Timeout: tier.Patience}
+}
+
+func (s *site) deliver(o *Outbox) Delivered {
+	s.t.Helper()
+	d, err := o.Deliver(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return d
+}
+
+// again makes every message due again.
+func (s *site) again() {
+	s.exec("UPDATE pgconsent.outbox SET next_at = now() - interval '1 second' WHERE sent_at IS NULL")
+}
+
+// Warnings are given once per expiry, decisions reach the user.
+// seeds/001:79, 161, 225-228.
+func TestWarningsAndDecisions(t *testing.T) {
+	tier.All(t)
+	s := build(t, consent.Settings{})
+	r := receive(t, []byte("secret"))
+	o := s.outbox(r.URL)
+	s.ago(12)
+	s.temporary("ada")
+	s.ago(0)
+	s.temporary("new")
+	s.sweep()
+	s.sweep()
+	s.deliver(o)
+	if len(r.got) != 1 || r.got[0].Subject != "ada" || r.got[0].Event != "warned" || *r.got[0].Stream != "TEMPORARY" || r.got[0].ExpiresAt == nil {
+		t.Fatalf("%+v", r.got)
+	}
+	s.temporary("ada") // renewed: the next expiry has its own warning
+	s.sweep()
+	s.deliver(o)
+	if len(r.got) != 1 {
+		t.Errorf("%+v", r.got)
+	}
+	agent := consent.Party{Role: consent.RoleAgent, ID: "chat"}
+	for who, decision := range map[string]consent.Decision{"yes": consent.TaskComplete, "no": consent.Reject, "later": consent.Defer} {
+		s.do(consent.Command{Do: consent.Upgrade, Subject: who, Reason: "MARKER"})
+		s.do(consent.Command{Do: consent.DecidePartnership, Subject: who, Decision: decision, By: agent, Reason: "MARKER"})
+	}
+	s.deliver(o)
+	var events []string
+	for _, m := range r.got[1:] {
+		events = append(events, m.Subject+" "+m.Event)
+	}
+	slices.Sort(events)
+	if got := strings.Join(events, ", "); got != "later deferred, no rejected, yes approved" {
+		t.Error(got)
+	}
+	if text, _ := json.Marshal(r.got); strings.Contains(string(text), "MARKER") {
+		t.Error("a message has a reason in it")
+	}
+	// Twelve days on the renewed consent is about to end, and so is that of whom nobody had to warn before. What was put off has lapsed.
+	heard, first := len(r.got), *r.got[0].ExpiresAt
+	s.ago(-12)
+	s.sweep()
+	s.sweep()
+	s.deliver(o)
+	events = nil
+	for _, m := range r.got[heard:] {
+		events = append(events, m.Subject+" "+m.Event)
+		if m.Event == "warned" && (m.ExpiresAt == nil || !m.ExpiresAt.After(first)) {
+			t.Errorf("%s is warned of %v, after %v", m.Subject, m.ExpiresAt, first)
+		}
+	}
+	slices.Sort(events)
+	if got := strings.Join(events, ", "); got != "ada warned, later lapsed, new warned" {
+		t.Error(got)
+	}
+	if len(r.bad) > 0 {
+		t.Errorf("signatures: %v", r.bad)
+	}
+}
+
+// "PARTNERSHIP_REVIEW_TIMEOUT: Max time for agent decision (48h)": it lapses unapproved.
+// seeds/001:225-228.
+func TestLapse(t *testing.T) {
+	tier.All(t)
+	s := build(t, consent.Settings{})
+	s.ago(2)
+	s.do(consent.Command{Do: consent.Upgrade, Subject: "late"})
+	s.ago(1)
+	s.do(consent.Command{Do: consent.Upgrade, Subject: "waits"})
+	s.ago(0)
+	if out := s.sweep(); out.Recorded["lapsed"] != 1 {
+		t.Errorf("%+v", out)
+	}
+	if got := s.query("SELECT subject || ' ' || event FROM pgconsent.outbox"); got != "late lapsed" {
+		t.Error(got)
+	}
+}
+
+// Receivers fail, hang and redirect. A message comes again, later and later, with its id, until it is taken.
+func TestAWebhookThatFails(t *testing.T) {
+	tier.All(t)
+	s := build(t, consent.Settings{})
+	r := receive(t, []byte("secret"))
+	elsewhere := receive(t, []byte("secret"))
+	o := s.outbox(r.URL)
+	s.temporary("ada")
+	s.do(consent.Command{Do: consent.Revoke, Subject: "ada", By: consent.Party{Role: consent.RoleController, ID: "us"}})
+	release := make(chan struct{})
+	defer close(release)
+	for i, one := range []struct {
+		why    string
+		answer func(w http.ResponseWriter, q *http.Request)
+	}{
+		{"status 500", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }},
+		{"no answer in time", func(_ http.ResponseWriter, q *http.Request) {
+			select {
+			case <-release:
+			case <-q.Context().Done():
+			}
+		}},
+		{"status 307", func(w http.ResponseWriter, q *http.Request) {
+			http.Redirect(w, q, elsewhere.URL, http.StatusTemporaryRedirect)
+		}},
+		{"no connection", func(w http.ResponseWriter, _ *http.Request) {
+			c, _, err := w.(http.Hijacker).Hijack()
+			if err == nil {
+				_ = c.Close()
+			}
+		}},
+	} {
+		r.mu.Lock()
+		r.answer = one.answer
+		r.mu.Unlock()
+		if o.Timeout = tier.Patience; one.why == "no answer in time" {
+			o.Timeout = 300 * time.Millisecond
+		}
+		before := s.query("SELECT clock_timestamp()::text")
+		if d := s.deliver(o); d.Failed != 1 || d.Sent != 0 {
+			t.Fatalf("%s: %+v", one.why, d)
+		}
+		if got := s.query("SELECT error || ' ' || attempts FROM pgconsent.outbox"); !strings.HasPrefix(got, one.why) {
+			t.Errorf("%q, want %q", got, one.why)
+		}
+		want := wait(i + 1).Seconds()
+		if got := s.query("SELECT (extract(epoch FROM next_at - timestamptz '" + before + "') > " + jsonNumber(want-5) + " AND extract(epoch FROM next_at - clock_timestamp()) < " + jsonNumber(want+5) + ")::text FROM pgconsent.outbox"); got != "true" {
+			t.Errorf("attempt %d is not %vs ahead: %s", i+2, want, s.query("SELECT (next_at - clock_timestamp())::text FROM pgconsent.outbox"))
+		}
+		if d := s.deliver(o); d != (Delivered{}) {
+			t.Errorf("before its time: %+v", d)
+		}
+		s.again()
+	}
+	r.mu.Lock()
+	r.answer = nil
+	r.mu.Unlock()
+	o.Timeout = tier.Patience
+	if d := s.deliver(o); d.Sent != 1 {
+		t.Errorf("%+v", d)
+	}
+	s.again()
+	if d := s.deliver(o); d != (Delivered{}) {
+		t.Errorf("it was sent again: %+v", d)
+	}
+	slices.Sort(r.ids)
+	if len(slices.Compact(r.ids)) != 1 {
+		t.Errorf("ids: %v", r.ids)
+	}
+	if len(elsewhere.got) != 0 {
+		t.Error("a redirect was followed")
+	}
+}
+
+func jsonNumber(f float64) string { b, _ := json.Marshal(f); return string(b) }
+
+// Whoever is erased is told nothing any more, and their name leaves the outbox.
+func TestErasureEmptiesTheOutbox(t *testing.T) {
+	s := build(t, consent.Settings{})
+	s.ago(12)
+	s.temporary("ada")
+	s.ago(0)
+	s.sweep()
+	s.do(consent.Command{Do: consent.Erase, Subject: "ada"})
+	if got := s.query("SELECT subject FROM pgconsent.outbox"); got != "" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,101 @@
+package sweep
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// silent is a receiver that takes messages and never answers.
+func silent(t *testing.T) *receiver {
+	r, release := receive(t, []byte("secret")), make(chan struct{})
+	r.answer = func(_ http.ResponseWriter, q *http.Request) {
+		select {
+		case <-release:
+		case <-q.Context().Done():
+		}
+	}
+	t.Cleanup(func() { close(release) })
+	return r
+}
+
+func (s *site) revoke(who string) {
+	s.t.Helper()
+	s.do(consent.Command{Do: consent.Revoke, Subject: who, By: consent.Party{Role: consent.RoleController, ID: "us"}})
+}
+
+// A receiver that answers nobody is asked a few times and then left: what waits behind is not put off for it.
+func TestASilentReceiverIsLeft(t *testing.T) {
+	tier.All(t)
+	s := build(t, consent.Settings{})
+	r := silent(t)
+	o := s.outbox(r.URL)
+	o.Timeout = 50 * time.Millisecond
+	for _, who := range []string{"a", "b", "c", "d", "e", "f"} {
+		s.temporary(who)
+		s.revoke(who)
+	}
+	if d := s.deliver(o); d.Sent != 0 || d.Failed != silences {
+		t.Errorf("%+v, want %d that failed", d, silences)
+	}
+	if got := s.query("SELECT count(*)::text FROM pgconsent.outbox WHERE attempts = 0 AND next_at <= clock_timestamp()"); got != "3" {
+		t.Errorf("%s messages are as they were, want 3", got)
+	}
+	r.mu.Lock()
+	r.answer = nil
+	r.mu.Unlock()
+	o.Timeout = tier.Patience
+	if d := s.deliver(o); d.Sent != 3 || d.Failed != 0 {
+		t.Errorf("%+v, want the 3 others", d)
+	}
+}
+
+// What was withdrawn is deleted while a receiver of messages answers nobody.
+func TestSweepsDoNotWaitForReceivers(t *testing.T) {
+	tier.All(t)
+	s := build(t, consent.Settings{})
+	r := silent(t)
+	o := s.outbox(r.URL)
+	o.Timeout = time.Hour
+	for _, who := range []string{"ada", "bob"} {
+		s.temporary(who)
+		s.row(who, 0)
+	}
+	s.revoke("bob")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.Every(ctx, time.Hour, o, nil)
+	}()
+	defer func() {
+		cancel()
+		select {
+		case <-ended:
+		case <-time.After(tier.Patience):
+			t.Error("it does not end")
+		}
+	}()
+	asked := func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return len(r.got) > 0
+	}
+	until(t, "the receiver is asked", asked)
+	until(t, "bob's rows are gone", func() bool { return s.query("SELECT count(*)::text FROM interactions") == "1" })
+	s.revoke("ada")
+	until(t, "ada's rows are gone", func() bool { return s.query("SELECT count(*)::text FROM interactions") == "0" })
+}
+
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(tier.Patience); !holds(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}

@@ -1,0 +1,426 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/registry"
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// Sweeper sweeps one database. Registry is required.
+type Sweeper struct {
+	Registry *registry.Registry
+	Log      *slog.Logger                     // nil: none
+	Batch    int                              // rows of a table that one transaction deletes or changes; 0: 1000
+	Progress func(stage string, done, of int) // nil: nobody is told
+
+	between func() // tests stop it between two transactions
+}
+
+// Report is what a sweep did, or would do.
+type Report struct {
+	DryRun   bool           `json:"dry_run"`
+	Busy     bool           `json:"busy"`     // another sweeper was at work: nothing was done
+	Recorded map[string]int `json:"recorded"` // expired, lapsed, warned
+	Tables   []Table        `json:"tables"`
+	Failures []string       `json:"failures,omitempty"`
+}
+
+// Table is what goes in a table, in rows.
+type Table struct {
+	Table      string `json:"table"`
+	Subjects   int    `json:"subjects"`
+	Deleted    int64  `json:"deleted"`
+	Anonymised int64  `json:"anonymised"`
+}
+
+// lock is the advisory lock of the one sweeper of a database.
+const lock = 7_203_361_906_117_000_001
+
+// due is a subject's rows that have to go.
+type due struct {
+	relation, subject, what string
+	rows                    int64
+}
+
+// Run goes through everything once. The error says that it could not begin; what went wrong on the way is in the failures,
+// and is tried again by the next.
+func (s *Sweeper) Run(ctx context.Context, dryRun bool) (Report, error) {
+	out := Report{DryRun: dryRun, Recorded: map[string]int{}}
+	conn, err := s.connect(ctx)
+	if err != nil {
+		return out, err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	if dryRun {
+		return out, s.look(ctx, conn, &out)
+	}
+	var got bool
+	if err := conn.QueryRow(ctx, "SELECT pg_catalog.pg_try_advisory_lock($1)", int64(lock)).Scan(&got); err != nil {
+		return out, failed("begin to sweep", err)
+	}
+	if !got {
+		out.Busy = true
+		return out, nil
+	}
+	// A closed connection may hold the lock for a moment longer, and the next sweep would find somebody at work.
+	defer func() {
+		unlock, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		_, _ = conn.Exec(unlock, "SELECT pg_catalog.pg_advisory_unlock($1)", int64(lock))
+	}()
+	s.clock(ctx, &out)
+	epoch, err := s.Registry.Epoch(ctx)
+	if err != nil {
+		return out, err
+	}
+	if err := s.notes(ctx, conn, &out); err != nil {
+		return out, err
+	}
+	// Erasures of later on are for the next sweep.
+	var erased []string
+	if err := conn.QueryRow(ctx, "SELECT COALESCE(pg_catalog.array_agg(e.subject || ' ' || e.erased_at::text), '{}') FROM pgconsent.sweep_erased AS e").Scan(&erased); err != nil {
+		return out, failed("read who was erased", err)
+	}
+	if err := s.rows(ctx, conn, &out); err != nil {
+		return out, err
+	}
+	if err := s.notes(ctx, conn, &out); err != nil {
+		return out, err
+	}
+	if len(out.Failures) > 0 {
+		return out, nil
+	}
+	if _, err := conn.Exec(ctx, "DELETE FROM pgconsent.sweep_erased AS e WHERE e.subject || ' ' || e.erased_at::text = ANY ($1)", erased); err != nil {
+		return out, failed("forget who was erased", err)
+	}
+	if _, err := conn.Exec(ctx, "UPDATE pgconsent.sweep_state SET finished_at = pgconsent.consent_now(), epoch = $1", epoch); err != nil {
+		return out, failed("remember the sweep", err)
+	}
+	return out, nil
+}
+
+// connect makes a connection of its own: its lock goes with it.
+func (s *Sweeper) connect(ctx context.Context) (*pgx.Conn, error) {
+	c := s.Registry.Connect.Copy()
+	c.RuntimeParams["application_name"] = "pgconsent sweep"
+	c.RuntimeParams["statement_timeout"] = "0"
+	c.RuntimeParams["lock_timeout"] = "30s"
+	conn, err := pgx.ConnectConfig(ctx, c)
+	if err != nil {
+		return nil, sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "the database cannot be reached to sweep it").WithCause(err)
+	}
+	return conn, nil
+}
+
+func (s *Sweeper) progress(stage string, done, of int) {
+	if s.Progress != nil {
+		s.Progress(stage, done, of)
+	}
+	if s.between != nil {
+		s.between()
+	}
+}
+
+// fail notes what did not work. A message of the database may quote a row: its code and its place are told.
+func (s *Sweeper) fail(out *Report, what string, err error) {
+	text := what + ": " + err.Error()
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) {
+		text = fmt.Sprintf("%s: SQLSTATE %s", what, pgErr.Code)
+		if pgErr.ConstraintName != "" {
+			text += ", constraint " + pgErr.ConstraintName
+		}
+	}
+	if !slices.Contains(out.Failures, text) {
+		out.Failures = append(out.Failures, text)
+		if s.Log != nil {
+			s.Log.Error("sweep", "failure", text)
+		}
+	}
+}
+
+var events = map[consent.Action]string{consent.Expire: "expired", consent.Lapse: "lapsed", consent.Warn: "warned"}
+
+// clock records what time alone has done.
+func (s *Sweeper) clock(ctx context.Context, out *Report) {
+	const page = 500
+	done, stuck := 0, map[consent.Key]bool{}
+	for ctx.Err() == nil {
+		list, err := s.Registry.Due(ctx, page+len(stuck))
+		if err != nil {
+			s.fail(out, "read what is due", err)
+			return
+		}
+		moved := false
+		for _, c := range list {
+			if stuck[c.Key()] {
+				continue
+			}
+			_, err := s.Registry.Do(ctx, c)
+			var invalid *consent.ValidationError
+			switch {
+			case errors.As(err, &invalid): // somebody was faster
+				stuck[c.Key()] = true
+			case err != nil:
+				stuck[c.Key()] = true
+				s.fail(out, "record that a consent "+events[c.Do], err)
+			default:
+				moved = true
+				out.Recorded[events[c.Do]]++
+			}
+			done++
+			s.progress("records", done, 0)
+			if ctx.Err() != nil {
+				return
+			}
+		}
+		if !moved {
+			return
+		}
+	}
+}
+
+// notes tells the registry what was done with subjects' data.
+func (s *Sweeper) notes(ctx context.Context, conn *pgx.Conn, out *Report) error {
+	made, err := s.Registry.Notes(ctx)
+	if err != nil {
+		return err
+	}
+	rows, err := conn.Query(ctx, "SELECT n.id::text, n.subject, n.what, COALESCE(n.code, '') FROM pgconsent.sweep_note AS n ORDER BY n.id")
+	if err != nil {
+		return failed("read what was deleted", err)
+	}
+	type note struct{ id, subject, what, code string }
+	notes, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (n note, err error) {
+		return n, row.Scan(&n.id, &n.subject, &n.what, &n.code)
+	})
+	if err != nil {
+		return failed("read what was deleted", err)
+	}
+	for i, n := range notes {
+		once, ok := made.Made(n.subject, n.code)
+		if !ok {
+			s.fail(out, "record that data were "+n.what, errors.New("no sweep has made this note (pgconsent.sweep_note): look who did, and delete it"))
+			continue
+		}
+		c := consent.Command{Do: consent.Deleted, Subject: n.subject, By: consent.Party{Role: consent.RoleSystem}, Via: "sweep", Request: "sweep " + once + " " + n.what}
+		if n.what == "anonymised" {
+			c.Do = consent.Anonymised
+		}
+		// A subject who was erased has no records that could say so.
+		var missing *consent.NotFoundError
+		if _, err := s.Registry.Do(ctx, c); err != nil && !errors.As(err, &missing) {
+			s.fail(out, "record that data were "+n.what, err)
+			continue
+		}
+		s.progress("notes", i+1, len(notes))
+		if _, err := conn.Exec(ctx, "DELETE FROM pgconsent.sweep_note WHERE id = $1::text::uuid", n.id); err != nil {
+			return failed("take off what was done", err)
+		}
+	}
+	return nil
+}
+
+// find lists what is due; nothing where the policy says nothing of rows' ends.
+//
+// With others, rows that go since they were made from such are among them, each at the first subject with whom it goes.
+func (s *Sweeper) find(ctx context.Context, conn *pgx.Conn, others bool) ([]due, error) {
+	var there, derived bool
+	if err := conn.QueryRow(ctx, "SELECT pg_catalog.to_regprocedure('pgconsent.sweep_due()') IS NOT NULL, pg_catalog.to_regprocedure('pgconsent.sweep_look()') IS NOT NULL").Scan(&there, &derived); err != nil || !there {
+		return nil, err
+	}
+	function := "sweep_due"
+	if others && derived {
+		function = "sweep_look"
+	}
+	rows, err := conn.Query(ctx, "SELECT relation, subject, what, number FROM pgconsent."+function+"()")
+	if err != nil {
+		return nil, failed("look for what is due", err)
+	}
+	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d due, err error) {
+		return d, row.Scan(&d.relation, &d.subject, &d.what, &d.rows)
+	})
+	if err != nil {
+		return nil, failed("look for what is due", err)
+	}
+	slices.SortFunc(out, func(a, b due) int {
+		if c := strings.Compare(a.subject, b.subject); c != 0 {
+			return c
+		}
+		return strings.Compare(a.relation, b.relation)
+	})
+	return out, nil
+}
+
+// rows deletes and changes what is due, subject by subject, so that what one withdrew is gone in one go.
+func (s *Sweeper) rows(ctx context.Context, conn *pgx.Conn, out *Report) error {
+	list, err := s.find(ctx, conn, false)
+	if err != nil {
+		return err
+	}
+	made, err := s.Registry.Notes(ctx)
+	if err != nil {
+		return err
+	}
+	tables := tables{}
+	for i := 0; i < len(list); {
+		d, expected := list[i], int64(0)
+		for ; i < len(list) && list[i].subject == d.subject && list[i].relation == d.relation; i++ {
+			expected += list[i].rows
+		}
+		if err := s.subject(ctx, conn, d, made.Code(d.subject), expected, tables); err != nil {
+			if ctx.Err() != nil || conn.IsClosed() {
+				return failed("sweep "+d.relation, err)
+			}
+			s.fail(out, "sweep "+d.relation, err)
+			continue
+		}
+		s.progress("subjects", i, len(list))
+	}
+	out.Tables = tables.sorted()
+	return nil
+}
+
+// subject sweeps one table for one subject, in transactions of a bounded size. Its notes have the code.
+func (s *Sweeper) subject(ctx context.Context, conn *pgx.Conn, d due, code string, expected int64, t tables) error {
+	batch := s.Batch
+	if batch <= 0 {
+		batch = 1000
+	}
+	const patience = 3 // transactions in which only what was made from rows went
+	if _, err := conn.Exec(ctx, "SELECT pg_catalog.set_config('pgconsent.sweep', $1, false)", code); err != nil {
+		return err
+	}
+	for done, idle := int64(0), 0; ; {
+		rows, err := conn.Query(ctx, "SELECT swept, what, number FROM pgconsent.sweep_rows($1, $2, $3)", d.relation, d.subject, batch)
+		if err != nil {
+			return err
+		}
+		before, others := done, int64(0)
+		var relation, what string
+		var number int64
+		if _, err := pgx.ForEachRow(rows, []any{&relation, &what, &number}, func() error {
+			if relation == d.relation {
+				done += number
+			} else {
+				others += number
+			}
+			t.count(relation, d.subject, what, number)
+			return nil
+		}); err != nil {
+			return err
+		}
+		if done > before {
+			idle = 0
+		} else if idle++; others == 0 || idle > patience {
+			return nil
+		}
+		if s.between != nil {
+			s.between()
+		}
+		// Rows that come meanwhile are few; rows that a trigger puts back would never end.
+		if done > 2*expected+int64(batch) {
+			return errors.New("rows stay as they were: a trigger of the table may undo what is done")
+		}
+	}
+}
+
+// tables count what goes.
+type tables map[string]*counted
+
+type counted struct {
+	Table
+	last string // the subject counted last: they come one after the other
+}
+
+// count adds rows of a subject. Those of which others were made, and which stay, count for nothing.
+func (t tables) count(relation, subject, what string, number int64) {
+	if what == "derived" || number == 0 {
+		return
+	}
+	c := t[relation]
+	if c == nil {
+		c = &counted{Table: Table{Table: relation}}
+		t[relation] = c
+	}
+	if c.Subjects == 0 || c.last != subject {
+		c.Subjects, c.last = c.Subjects+1, subject
+	}
+	if what == "deleted" {
+		c.Deleted += number
+	} else {
+		c.Anonymised += number
+	}
+}
+
+func (t tables) sorted() []Table {
+	out := []Table{}
+	for _, c := range t {
+		out = append(out, c.Table)
+	}
+	slices.SortFunc(out, func(a, b Table) int { return strings.Compare(a.Table, b.Table) })
+	return out
+}
+
+// look says what a sweep would do now.
+func (s *Sweeper) look(ctx context.Context, conn *pgx.Conn, out *Report) error {
+	warning := s.Registry.Settings.Warning
+	if warning == 0 {
+		warning = consent.DefaultWarning
+	}
+	rows, err := conn.Query(ctx, `SELECT 'expired', pg_catalog.count(*) FROM pgconsent.consent_current WHERE state = 'given' AND expires_at <= pgconsent.consent_now()
+		UNION ALL SELECT 'lapsed', pg_catalog.count(*) FROM pgconsent.consent_current WHERE due_at <= pgconsent.consent_now()
+		UNION ALL SELECT 'warned', pg_catalog.count(*) FROM pgconsent.consent_current WHERE state = 'given' AND expires_at > pgconsent.consent_now() AND expires_at <= pgconsent.consent_now() + $1::interval AND warned_at IS NULL`,
+		fmt.Sprintf("%d seconds", int64(warning/time.Second)))
+	if err != nil {
+		return failed("read what is due", err)
+	}
+	var event string
+	var number int
+	if _, err := pgx.ForEachRow(rows, []any{&event, &number}, func() error {
+		if number > 0 {
+			out.Recorded[event] = number
+		}
+		return nil
+	}); err != nil {
+		return failed("read what is due", err)
+	}
+	list, err := s.find(ctx, conn, true)
+	if err != nil {
+		return err
+	}
+	tables := tables{}
+	for _, d := range list {
+		tables.count(d.relation, d.subject, d.what, d.rows)
+	}
+	out.Tables = tables.sorted()
+	return nil
+}
+
+// failed words an error of the database, without what it quotes.
+func failed(what string, err error) error {
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) {
+		switch pgErr.Code {
+		case "3F000", "42P01", "42883", "42704":
+			return sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonConsent, "this database has nothing to sweep with").WithHint("Run pgconsent migrate.").WithCause(err)
+		case "42501":
+			return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonConsent, "the control role may not %s", what).WithHint("Run pgconsent migrate, which gives it the rights.").WithCause(err)
+		case "25006":
+			return registry.Standby(err)
+		}
+		return sqlstate.New(sqlstate.Code(pgErr.Code), sqlstate.ReasonConsent, "the database refused to %s", what).WithCause(err)
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}

@@ -1,0 +1,262 @@
+package sweep
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// Notes have subjects. Summaries are made from notes by links, digests from summaries by a list, letters from digests by a
+// column, thoughts from each other and at first from notes; archives are kept; rooms go with their people, and what was
+// said in them was made from the room.
+const takenSchema = `
+CREATE TABLE people (user_id text PRIMARY KEY);
+CREATE TABLE rooms (id int PRIMARY KEY, user_id text REFERENCES people ON DELETE CASCADE);
+CREATE TABLE echoes (id int PRIMARY KEY, room int);
+CREATE TABLE notes (id int PRIMARY KEY, user_id text, at timestamptz, body text);
+CREATE TABLE summaries (id int PRIMARY KEY, os text);
+CREATE TABLE summary_notes (summary int REFERENCES summaries ON DELETE CASCADE, note int REFERENCES notes ON DELETE CASCADE);
+CREATE TABLE digests (id int PRIMARY KEY, sources jsonb, own text);
+CREATE TABLE letters (id int, digest int);
+CREATE TABLE thoughts (id int PRIMARY KEY, note int, kind text);
+CREATE TABLE thought_parts (whole int REFERENCES thoughts ON DELETE CASCADE, part int REFERENCES thoughts ON DELETE CASCADE);
+CREATE TABLE archives (id int PRIMARY KEY, note int);
+CREATE TABLE copies (id int PRIMARY KEY, archive int);
+`
+
+const takenRules = `
+version: 1
+attributes: { user: { type: text, source: credential } }
+tables:
+  people: { rows: [ consent: { subject: user_id, registry: {} } ], lifecycle: { subject: user_id } }
+  rooms: { rows: [ visible: { people: { user_id: user_id } } ] }
+  echoes: { rows: [ derived: { from: { rooms: { id: room } } } ] }
+  notes:
+    rows: [ consent: { subject: user_id, registry: { since: at, decay: { less_than: 90 days } } } ]
+    lifecycle: { subject: user_id, at: at, columns: { body: { becomes: null } } }
+  summaries: { rows: [ derived: { from: [ summary_notes: { summary: id }, notes: { id: note } ] } ] }
+  digests: { rows: [ derived: { sources: sources, of: summaries, unless: [ status: { column: own, is: "yes" } ] } ] }
+  letters: { rows: [ derived: { from: { digests: { id: digest } } } ] }
+  thoughts:
+    rows:
+      - derived: { from: { notes: { id: note } }, unless: [ status: { column: kind, is: made } ] }
+      - derived: { from: [ thought_parts: { whole: id }, thoughts: { id: part } ], unless: [ status: { column: kind, is: first } ] }
+  archives: { rows: [ derived: { from: { notes: { id: note } }, on_erase: keep } ] }
+  copies: { rows: [ derived: { from: { archives: { id: archive } } } ] }
+`
+
+// ids are what is left of a table.
+func (s *site) ids(table string) string {
+	s.t.Helper()
+	return strings.ReplaceAll(s.query("SELECT t.id::text FROM "+table+" AS t ORDER BY t.id"), ", ", " ")
+}
+
+func (s *site) dry() []Table {
+	s.t.Helper()
+	out, err := s.Run(s.t.Context(), true)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return out.Tables
+}
+
+// What was made from rows that go goes with them, to any depth, and what is to be kept stays.
+func TestMadeFromRows(t *testing.T) {
+	tier.All(t)
+	s := buildWith(t, consent.Settings{}, takenSchema, takenRules)
+	for _, who := range []string{"ada", "bob", "eve"} {
+		s.partner(who)
+		s.exec("INSERT INTO people VALUES ($1)", who)
+	}
+	s.exec(`INSERT INTO rooms VALUES (1, 'ada'), (2, 'bob'); INSERT INTO echoes VALUES (1, 1), (2, 2), (3, NULL);
+		INSERT INTO notes VALUES (1, 'ada', now(), 'x'), (2, 'bob', now(), 'x'), (3, 'eve', NULL, 'x'), (4, 'nobody', now(), 'x');
+		INSERT INTO summaries VALUES (1), (2), (3), (4);
+		INSERT INTO summary_notes VALUES (1, 1), (1, 2), (2, 2), (3, 3), (3, 3), (2, NULL), (4, 4);
+		INSERT INTO digests (id, sources) VALUES (1, '["1", "2"]'), (2, '["2"]'), (3, '["3", "2"]'), (4, '["1"]'), (5, 'null'), (6, '{}'), (7, '["x", "4"]'), (8, '["1", "1", "3"]');
+		UPDATE digests SET own = 'yes' WHERE id = 4;
+		INSERT INTO letters VALUES (1, 1), (2, 2), (3, 3), (3, 3), (4, 4), (NULL, 8);
+		INSERT INTO thoughts VALUES (1, 1, 'first'), (2, 2, 'first'), (3, NULL, 'made'), (4, NULL, 'made'), (5, NULL, 'made'), (6, NULL, 'made'), (7, 1, 'made'), (8, NULL, 'made'), (9, NULL, 'made');
+		INSERT INTO thought_parts VALUES (3, 1), (3, 2), (4, 3), (4, 2), (5, 4), (6, 2), (8, 9), (9, 8), (9, 5), (7, 2), (1, 2);
+		INSERT INTO archives VALUES (1, 1), (2, 2); INSERT INTO copies VALUES (1, 1), (2, 2)`)
+	s.do(consent.Command{Do: consent.Revoke, Subject: "ada"})
+	dry := s.dry()
+	want := []Table{{"public.digests", 1, 2, 0}, {"public.echoes", 1, 1, 0}, {"public.letters", 1, 2, 0}, {"public.notes", 1, 1, 0}, {"public.people", 1, 1, 0}, {"public.summaries", 1, 1, 0}, {"public.thoughts", 1, 6, 0}}
+	if !slices.Equal(dry, want) {
+		t.Errorf("a dry run says %v, want %v", dry, want)
+	}
+	if out := s.sweep(); !slices.Equal(out.Tables, want) {
+		t.Errorf("done: %v, want %v", out.Tables, want)
+	}
+	for table, want := range map[string]string{
+		"rooms": "2", "echoes": "2 3", "notes": "2 3 4", "summaries": "2 3 4", "digests": "2 3 4 5 6 7", "letters": "2 3 3 4",
+		"thoughts": "2 6 7", "archives": "1 2", "copies": "1 2",
+	} {
+		if got := s.ids(table); got != want {
+			t.Errorf("%s: %s, want %s", table, got, want)
+		}
+	}
+	history, err := s.Registry.History(t.Context(), "ada")
+	if err != nil || history[len(history)-1].Event != consent.EventDeleted {
+		t.Errorf("%+v %v", history, err)
+	}
+	// Anonymous, and so hidden to the last: what was made from the row goes, and the row stays.
+	s.degrade("bob", consent.Anonymous)
+	if out := s.sweep(); len(out.Tables) != 0 {
+		t.Errorf("on day 0: %v", out.Tables)
+	}
+	s.exec("UPDATE pgconsent.consent_current SET decay_from = now() - interval '89 days 23 hours' WHERE subject = 'bob'; UPDATE notes SET at = now() - interval '1 year' WHERE id = 2")
+	if out := s.dry(); len(out) != 0 {
+		t.Errorf("on day 89: %v", out)
+	}
+	s.exec("UPDATE pgconsent.consent_current SET decay_from = now() - interval '90 days' WHERE subject = 'bob'")
+	dry = s.dry()
+	if out := s.sweep(); !slices.Equal(out.Tables, dry) {
+		t.Errorf("done: %v, the dry run said %v", out.Tables, dry)
+	}
+	for table, want := range map[string]string{"notes": "2 3 4", "summaries": "3 4", "digests": "4 5 6 7", "letters": "4", "thoughts": "", "archives": "1 2"} {
+		if got := s.ids(table); got != want {
+			t.Errorf("%s: %s, want %s", table, got, want)
+		}
+	}
+	// What was swept already has something made from it once more. (Its record was written again, without what this test did.)
+	s.exec("UPDATE pgconsent.consent_current SET decay_from = now() - interval '90 days' WHERE subject = 'bob'; INSERT INTO summaries VALUES (9); INSERT INTO summary_notes VALUES (9, 2)")
+	s.sweep()
+	if got := s.ids("summaries"); got != "3 4" {
+		t.Errorf("summaries: %s", got)
+	}
+	// A note with no time is as old as can be, and whoever is erased takes along what was made from it.
+	s.do(consent.Command{Do: consent.Erase, Subject: "eve"})
+	dry = s.dry()
+	if out := s.sweep(); !slices.Equal(out.Tables, dry) || s.ids("summaries") != "4" || s.ids("notes") != "2 4" {
+		t.Errorf("done: %v, the dry run said %v", out.Tables, dry)
+	}
+}
+
+// A trigger that keeps what was made from a row keeps the row, and the failure is told; others go on.
+func TestWhatWasMadeStays(t *testing.T) {
+	tier.All(t)
+	s := buildWith(t, consent.Settings{}, takenSchema, takenRules)
+	for _, who := range []string{"ada", "bob"} {
+		s.temporary(who)
+	}
+	s.exec(`INSERT INTO notes VALUES (1, 'ada', now(), 'x'), (2, 'bob', now(), 'x'); INSERT INTO summaries VALUES (1), (2); INSERT INTO summary_notes VALUES (1, 1), (2, 2);
+		CREATE FUNCTION stay() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+		CREATE TRIGGER stay BEFORE DELETE ON summaries FOR EACH ROW WHEN (OLD.id = 1) EXECUTE FUNCTION stay()`)
+	s.do(consent.Command{Do: consent.Revoke, Subject: "ada"})
+	s.do(consent.Command{Do: consent.Revoke, Subject: "bob"})
+	out, err := s.Run(t.Context(), false)
+	if err != nil || fmt.Sprint(out.Failures) != "[sweep public.notes: SQLSTATE 55000]" {
+		t.Errorf("%+v %v", out, err)
+	}
+	if s.ids("notes") != "1" || s.ids("summaries") != "1" {
+		t.Errorf("notes %s, summaries %s", s.ids("notes"), s.ids("summaries"))
+	}
+	s.exec("DROP TRIGGER stay ON summaries")
+	s.sweep()
+	if s.ids("notes") != "" || s.ids("summaries") != "" {
+		t.Errorf("notes %s, summaries %s", s.ids("notes"), s.ids("summaries"))
+	}
+}
+
+// Any graph: what is left is what a walk over it leaves, and a dry run says beforehand what goes.
+func TestAnyGraph(t *testing.T) {
+	tier.All(t)
+	const seed = 40
+	r := rand.New(rand.NewPCG(seed, 1))
+	s := buildWith(t, consent.Settings{}, takenSchema, takenRules)
+	const users, notes, others = 6, 20, 24
+	for round := range 6 {
+		s.Batch = 1 + r.IntN(4)
+		type row struct {
+			table string
+			id    int
+		}
+		made := map[row][]row{} // what was made from what
+		gone := map[row]bool{}
+		var script strings.Builder
+		say := func(format string, args ...any) { fmt.Fprintf(&script, format+";\n", args...) }
+		say("TRUNCATE notes, summaries, summary_notes, digests, letters, thoughts, thought_parts")
+		ended := map[int]bool{}
+		for u := range users {
+			who := fmt.Sprintf("u%d-%d", round, u)
+			s.temporary(who)
+			if r.IntN(3) == 0 {
+				ended[u] = true
+				s.do(consent.Command{Do: consent.Revoke, Subject: who})
+			}
+		}
+		for n := range notes {
+			u := r.IntN(users)
+			say("INSERT INTO notes VALUES (%d, 'u%d-%d', now(), 'x')", n, round, u)
+			gone[row{"notes", n}] = ended[u]
+		}
+		from := func(of row, table string, n int) { made[row{table, n}] = append(made[row{table, n}], of) }
+		for n := range others {
+			say("INSERT INTO summaries VALUES (%d)", n)
+			for range 1 + r.IntN(2) {
+				note := r.IntN(notes)
+				from(row{"summaries", n}, "notes", note)
+				say("INSERT INTO summary_notes VALUES (%d, %d)", n, note)
+			}
+			var list []string
+			for range r.IntN(3) {
+				source := r.IntN(others)
+				from(row{"digests", n}, "summaries", source)
+				list = append(list, fmt.Sprintf(`"%d"`, source))
+			}
+			say("INSERT INTO digests VALUES (%d, '[%s]')", n, strings.Join(list, ", "))
+			digest := r.IntN(others)
+			from(row{"letters", n}, "digests", digest)
+			say("INSERT INTO letters VALUES (%d, %d)", n, digest)
+			if r.IntN(4) == 0 {
+				note := r.IntN(notes)
+				from(row{"thoughts", n}, "notes", note)
+				say("INSERT INTO thoughts VALUES (%d, %d, 'first')", n, note)
+			} else {
+				say("INSERT INTO thoughts VALUES (%d, NULL, 'made')", n)
+			}
+		}
+		for range others {
+			whole, part := r.IntN(others), r.IntN(others)
+			say("INSERT INTO thought_parts SELECT %d, %d FROM thoughts WHERE id = %[1]d AND kind = 'made'", whole, part)
+			if !strings.Contains(script.String(), fmt.Sprintf("thoughts VALUES (%d, NULL", whole)) {
+				continue
+			}
+			from(row{"thoughts", whole}, "thoughts", part)
+		}
+		s.exec(script.String())
+		for more := true; more; {
+			more = false
+			for source, list := range made {
+				for _, of := range list {
+					if gone[source] && !gone[of] {
+						gone[of], more = true, true
+					}
+				}
+			}
+		}
+		dry := s.dry()
+		if out := s.sweep(); !slices.Equal(out.Tables, dry) {
+			t.Errorf("round %d: done %v, and the dry run said %v", round, out.Tables, dry)
+		}
+		left := 0
+		for _, table := range []string{"notes", "summaries", "digests", "letters", "thoughts"} {
+			var want []string
+			for n := range map[bool]int{true: notes, false: others}[table == "notes"] {
+				if !gone[row{table, n}] {
+					want = append(want, fmt.Sprint(n))
+				}
+			}
+			left += len(want)
+			if got := s.ids(table); got != strings.Join(want, " ") {
+				t.Errorf("round %d: %s: %s, want %s", round, table, got, strings.Join(want, " "))
+			}
+		}
+		t.Logf("round %d: %d of %d rows left", round, left, notes+4*others)
+	}
+}

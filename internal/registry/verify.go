@@ -1,0 +1,85 @@
+package registry
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/sql/builtin"
+)
+
+// Report is what Verify found.
+type Report struct {
+	Records  int
+	Last     int64  // number of the last record
+	Hash     string // of the last record
+	Anchored int64  // number of the record in the anchor; 0 if it is empty
+	NoAnchor bool   // there is none: nobody can say that the newest records are there
+	Findings []Finding
+}
+
+// Verify compares the whole registry with its codes, the anchor, and what migrate installs. The error says that it could not
+// look; what is wrong is in the findings.
+func (r *Registry) Verify(ctx context.Context) (Report, error) {
+	var out Report
+	// The anchor first: what is recorded meanwhile is behind it.
+	file, err := readAnchor(r.Anchor)
+	if err != nil {
+		return out, anchorError(false, err)
+	}
+	h, ok, err := file.head(r.Database, r.Keys)
+	var anchored *head
+	switch {
+	case err != nil:
+		out.Findings = append(out.Findings, Finding{0, err.Error()})
+	case ok:
+		anchored, out.Anchored = &h, h.Number
+	}
+	out.NoAnchor = !ok
+	of := slices.Clip(out.Findings)
+	err = r.look(ctx, true, func(ctx context.Context, tx pgx.Tx, id uuid, _ time.Time) error {
+		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil {
+			return failed("verify the consent registry", err)
+		}
+		out.Findings = of // also where it is tried again
+		x, err := read(ctx, tx)
+		var bad *unreadable
+		if errors.As(err, &bad) {
+			out.Findings = append(out.Findings, Finding{0, bad.Error()})
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		out.Records = len(x.entries)
+		if out.Records > 0 {
+			last := x.entries[out.Records-1]
+			out.Last, out.Hash = last.Number, hex.EncodeToString(last.Hash)
+		}
+		now, err := readStructure(ctx, tx, r.Connect.User)
+		if err != nil {
+			return err
+		}
+		planted, err := builtin.Planted(ctx, tx)
+		if err != nil {
+			return failed("verify the consent registry", err)
+		}
+		for _, name := range planted {
+			out.Findings = append(out.Findings, Finding{0, name + " is not PostgreSQL's own, and would be taken for it"})
+		}
+		out.Findings = append(append(out.Findings, compareStructure(now)...), Check(x, r.Keys, anchored)...)
+		more, err := beside(ctx, tx, r.Keys, id)
+		out.Findings = append(out.Findings, more...)
+		if err != nil {
+			return err
+		}
+		more, err = indexes(ctx, tx, x)
+		out.Findings = append(out.Findings, more...)
+		return err
+	})
+	return out, err
+}

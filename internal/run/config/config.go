@@ -1,0 +1,234 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// DefaultFile is read where neither a flag nor $PGCONSENT_CONFIG names one.
+const DefaultFile = "pgconsent.yaml"
+
+// Config is a whole configuration, with defaults filled in and paths made absolute.
+type Config struct {
+	Version     int                  `yaml:"version"`
+	Listen      string               `yaml:"listen"`
+	TLS         *TLS                 `yaml:"tls"`
+	HTTP        HTTP                 `yaml:"http"`
+	Upstream    Upstream             `yaml:"upstream"`
+	Databases   map[string]*Database `yaml:"databases"`
+	Agents      map[string]*Agent    `yaml:"agents"`
+	Credentials string               `yaml:"credentials"`
+	MaxSessions int                  `yaml:"max_sessions"` // of all agents, at a time; 0: what the server has room for
+	StaleAfter  string               `yaml:"stale_after"`  // "": 60s
+	Enforcement Enforcement          `yaml:"enforcement"`
+	Audit       Audit                `yaml:"audit"`
+	Consent     *Consent             `yaml:"consent"`
+	JWT         *JWT                 `yaml:"jwt"`
+	AIR         AIR                  `yaml:"air"`
+
+	Path string `yaml:"-"` // of the file it was read from
+}
+
+// Stale is how long agents are served by the last that is known of a database which does not answer; 0: as long as
+// enforcement does by itself.
+func (c *Config) Stale() time.Duration { return duration(c.StaleAfter) }
+
+// TLS is the certificate of the listener.
+type TLS struct {
+	Cert string `yaml:"cert"`
+	Key  string `yaml:"key"`
+}
+
+// HTTP is the listener of the API, /metrics, /healthz and /readyz.
+type HTTP struct {
+	Listen string `yaml:"listen"` // "off": none
+	Tokens string `yaml:"tokens"` // the file of the tokens that callers show; "": none are known
+}
+
+// Upstream is the PostgreSQL server.
+type Upstream struct {
+	Host string `yaml:"host"` // a name, an address, or the folder of a unix socket
+	Port int    `yaml:"port"`
+	TLS  string `yaml:"tls"` // disable, require, verify-full
+	CA   string `yaml:"ca"`
+}
+
+// Database is one protected database.
+type Database struct {
+	Name       string   `yaml:"name"` // on the server
+	Policy     string   `yaml:"policy"`
+	Owners     []string `yaml:"owners"`
+	SearchPath []string `yaml:"search_path"`
+	Roles      Roles    `yaml:"roles"`
+	Secrets    Secrets  `yaml:"secrets"`
+}
+
+// Roles are the database roles that pgconsent uses.
+type Roles struct {
+	Agent   string `yaml:"agent"`
+	Control string `yaml:"control"`
+	Reader  string `yaml:"reader"`
+	Rows    string `yaml:"rows"`
+	Migrate string `yaml:"migrate"`
+}
+
+// Secrets say where the passwords of the roles are: a file, or the name of an environment variable PGCONSENT_….
+type Secrets struct {
+	Agent   string `yaml:"agent"`
+	Control string `yaml:"control"`
+	Migrate string `yaml:"migrate"`
+}
+
+// Agent is a login.
+type Agent struct {
+	Database   string     `yaml:"database"`
+	Auth       string     `yaml:"auth"`
+	Attributes Attributes `yaml:"attributes"`
+	Limits     Limits     `yaml:"limits"`
+}
+
+// Limits are those of one agent; zero: none.
+type Limits struct {
+	Sessions int `yaml:"sessions"` // at a time
+}
+
+// Enforcement says how the two walls are used.
+type Enforcement string
+
+// The ways. They give the same rows.
+const (
+	Both  Enforcement = "both"  // row-level security and predicates in the text apply together
+	Doors Enforcement = "doors" // each statement pays one predicate
+)
+
+// FindFile returns the configuration's path: the flag, else $PGCONSENT_CONFIG, else ./pgconsent.yaml.
+func FindFile(flag string) string {
+	if flag != "" {
+		return flag
+	}
+	if env := os.Getenv("PGCONSENT_CONFIG"); env != "" {
+		return env
+	}
+	return DefaultFile
+}
+
+// Load reads and checks the configuration in path. The environment is looked at once, here and in [Database.Password].
+func Load(path string) (*Config, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "the configuration cannot be read: %v", err).
+			WithHint("Name it with --config or PGCONSENT_CONFIG. \"pgconsent demo\" writes a complete one, docs/configuration.md explains it.")
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	return parse(abs, path, text, os.Getenv)
+}
+
+// parse is Load without the file system's part in it; shown is the path as the user knows it.
+func parse(abs, shown string, text []byte, getenv func(string) string) (*Config, error) {
+	c := &Config{Path: abs}
+	d := newDecoder(shown)
+	d.decode(text, c)
+	if len(d.errs) == 0 {
+		c.environment(d, getenv)
+		c.defaults()
+		c.check(d)
+		c.absolute(filepath.Dir(abs))
+	}
+	if len(d.errs) > 0 {
+		slices.SortStableFunc(d.errs, func(a, b Problem) int {
+			if a.Line != b.Line {
+				return a.Line - b.Line
+			}
+			return a.Column - b.Column
+		})
+		return nil, d.errs
+	}
+	return c, nil
+}
+
+func (c *Config) defaults() {
+	set := func(field *string, value string) {
+		if *field == "" {
+			*field = value
+		}
+	}
+	set(&c.Listen, "127.0.0.1:7432")
+	set(&c.HTTP.Listen, "127.0.0.1:7433")
+	set(&c.Upstream.Host, "/var/run/postgresql")
+	if c.Upstream.Port == 0 {
+		c.Upstream.Port = 5432
+	}
+	if c.Upstream.TLS == "" {
+		c.Upstream.TLS = "verify-full"
+		if c.Upstream.unix() || loopbackHost(c.Upstream.Host) {
+			c.Upstream.TLS = "disable"
+		}
+	}
+	set(&c.Credentials, "agents.scram")
+	if c.Enforcement == "" {
+		c.Enforcement = Doors
+	}
+	c.Audit.defaults(c.Databases)
+	if c.Consent != nil {
+		c.Consent.defaults()
+	}
+	c.AIR.defaults()
+	if c.JWT != nil {
+		c.JWT.defaults()
+	}
+	for name, db := range c.Databases {
+		set(&db.Name, name)
+		if db.SearchPath == nil {
+			db.SearchPath = []string{"public"}
+		}
+		set(&db.Roles.Agent, "pgconsent_agent")
+		set(&db.Roles.Control, "pgconsent_control")
+		set(&db.Roles.Reader, "pgconsent_reader")
+		set(&db.Roles.Rows, "pgconsent_rows")
+		if len(db.Owners) > 0 {
+			set(&db.Roles.Migrate, db.Owners[0])
+		}
+	}
+	for _, a := range c.Agents {
+		set(&a.Auth, "scram")
+	}
+}
+
+// absolute makes paths relative to the file's folder absolute.
+func (c *Config) absolute(dir string) {
+	fix := func(paths ...*string) {
+		for _, p := range paths {
+			if *p != "" && !filepath.IsAbs(*p) {
+				*p = filepath.Join(dir, *p)
+			}
+		}
+	}
+	fix(&c.Credentials, &c.HTTP.Tokens, &c.Audit.File, &c.Audit.Key, &c.Audit.Anchor, &c.Upstream.CA)
+	if c.TLS != nil {
+		fix(&c.TLS.Cert, &c.TLS.Key)
+	}
+	if c.Consent != nil {
+		fix(&c.Consent.Key, &c.Consent.Anchor)
+		if w := c.Consent.Webhook; w != nil && !fromEnvironment(w.Secret) {
+			fix(&w.Secret)
+		}
+	}
+	if c.JWT != nil && !c.JWT.Remote() {
+		fix(&c.JWT.JWKS)
+	}
+	for _, db := range c.Databases {
+		fix(&db.Policy)
+		for _, s := range []*string{&db.Secrets.Agent, &db.Secrets.Control, &db.Secrets.Migrate} {
+			if !fromEnvironment(*s) {
+				fix(s)
+			}
+		}
+	}
+}

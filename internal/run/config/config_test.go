@@ -1,0 +1,349 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const whole = `version: 1
+listen: 127.0.0.1:6432
+tls: { cert: server.crt, key: /etc/server.key }
+http: { listen: 127.0.0.1:6433 }
+upstream: { host: db.example, port: 5433, ca: ca.pem }
+databases:
+  memories:
+    name: arcive
+    policy: policy.yaml
+    owners: [arcive_owner]
+    search_path: [public, extensions]
+    roles: { agent: a_agent, control: a_control }
+    secrets: { agent: agent.pw, control: PGCONSENT_CONTROL, migrate: owner.pw }
+agents:
+  caregiver: { database: memories, auth: scram, attributes: { user: 6f1e0000-0000-4000-8000-000000000000, level: 1e5 } }
+credentials: agents.scram
+enforcement: both
+audit: { mode: buffered, file: audit/ }
+consent: { key: k, controller: Example GmbH, warning_days: 2, decay: false, webhook: { url: "https://a.example/c", secret: PGCONSENT_HOOK } }
+air: { message_threshold: 5, window: 10m, reminder: Have a break }
+`
+
+const least = "version: 1\ndatabases: { app: { policy: p.yaml, owners: [o] } }\n"
+
+func load(text string, env map[string]string) (*Config, error) {
+	return parse("/etc/pgconsent/c.yaml", "c.yaml", []byte(text), func(k string) string { return env[k] })
+}
+
+func TestWhole(t *testing.T) {
+	got, err := load(whole, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Config{
+		Version: 1, Listen: "127.0.0.1:6432", Path: "/etc/pgconsent/c.yaml",
+		TLS:      &TLS{Cert: "/etc/pgconsent/server.crt", Key: "/etc/server.key"},
+		HTTP:     HTTP{Listen: "127.0.0.1:6433"},
+		Upstream: Upstream{Host: "db.example", Port: 5433, TLS: "verify-full", CA: "/etc/pgconsent/ca.pem"},
+		Databases: map[string]*Database{"memories": {
+			Name: "arcive", Policy: "/etc/pgconsent/policy.yaml", Owners: []string{"arcive_owner"}, SearchPath: []string{"public", "extensions"},
+			Roles:   Roles{Agent: "a_agent", Control: "a_control", Reader: "pgconsent_reader", Rows: "pgconsent_rows", Migrate: "arcive_owner"},
+			Secrets: Secrets{Agent: "/etc/pgconsent/agent.pw", Control: "PGCONSENT_CONTROL", Migrate: "/etc/pgconsent/owner.pw"},
+		}},
+		Agents: map[string]*Agent{"caregiver": {Database: "memories", Auth: "scram",
+			Attributes: Attributes{"user": "6f1e0000-0000-4000-8000-000000000000", "level": "1e5"}}},
+		Credentials: "/etc/pgconsent/agents.scram", Enforcement: Both,
+		Audit: recorded("buffered", "/etc/pgconsent/audit"),
+		Consent: &Consent{Key: "/etc/pgconsent/k", Anchor: "/etc/pgconsent/consent.anchor", Controller: "Example GmbH", DurationDays: 14, WarningDays: 2,
+			ReviewTimeout: "48h", AutoRenewal: new(true), RequireExplicit: new(false), Decay: new(false), SweepEvery: "6h",
+			Webhook: &Webhook{URL: "https://a.example/c", Secret: "PGCONSENT_HOOK"}},
+		AIR: AIR{TimeThreshold: "30m", MessageThreshold: 5, Window: "10m", Idle: "30m", Keep: "1h", Sessions: 1_000_000, Reminder: "Have a break"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestConsentIsChecked(t *testing.T) {
+	for _, wrong := range []string{
+		"{ default_duration_days: 0.5 }", "{ default_duration_days: -1 }", "{ warning_days: 15 }", "{ review_timeout: soon }", "{ review_timeout: -1h }", "{ decay: maybe }",
+		"{ sweep_every: 0s }", "{ key: a, anchor: a }", "{ webhook: { url: ftp://a, secret: b } }", "{ webhook: { url: \"http://a.example\", secret: b } }",
+		"{ webhook: { url: \"https://a.example\" } }", "{ retention: 3 }",
+	} {
+		if _, err := load(least+"consent: "+wrong+"\n", nil); err == nil {
+			t.Errorf("%s is taken", wrong)
+		}
+	}
+	c, err := load(least, map[string]string{"REQUIRE_EXPLICIT_CONSENT": "true"})
+	if err != nil || c.Consent != nil {
+		t.Errorf("without the section there is no registry: %+v %v", c.Consent, err)
+	}
+}
+
+func TestAIRIsChecked(t *testing.T) {
+	for _, wrong := range []string{
+		"{ message_threshold: -1 }", "{ message_threshold: 1001 }", "{ sessions: -1 }", "{ sessions: 10000001 }", "{ sessions: 1000001, message_threshold: 200 }",
+		"{ window: 25h }", "{ window: soon }", "{ idle: 0s }", "{ keep: 10m }", "{ time_threshold: 1ms }", "{ threshold: 3 }",
+		"{ reminder: " + strings.Repeat("x", 4001) + " }",
+	} {
+		if _, err := load(least+"air: "+wrong+"\n", nil); err == nil {
+			t.Errorf("%s is taken", wrong)
+		}
+	}
+	c, err := load(least+"air: { time_threshold: 90s, idle: 2h, keep: 2h }\n", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, window, idle, keep := c.AIR.Durations()
+	if after != 90*time.Second || window != 30*time.Minute || idle != 2*time.Hour || keep != 2*time.Hour {
+		t.Errorf("%v, %v, %v, %v", after, window, idle, keep)
+	}
+}
+
+// A list becomes an array literal; what does not fit into one is an error.
+func TestListAttributes(t *testing.T) {
+	const agent = "agents:\n  a:\n    database: app\n    attributes: "
+	got, err := load(least+agent+`{ user: "{x}", none: [], contexts: [work, "a,b", 'say "hi"', 'back\slash', "{}", "|#=%", 7, 'NULL', ""] }`, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Attributes{
+		"user": "{x}", "none": "{}",
+		"contexts": `{"work","a,b","say \"hi\"","back\\slash","{}","|#=%","7","NULL",""}`,
+	}
+	if diff := cmp.Diff(want, got.Agents["a"].Attributes); diff != "" {
+		t.Error(diff)
+	}
+	for _, wrong := range []string{"{ a: { b: c } }", "{ a: [[b]] }", "{ a: [{ b: c }] }", "{ a: [null] }", "{ a: null }", "[a]"} {
+		if _, err := load(least+agent+wrong, nil); err == nil {
+			t.Errorf("%s is taken", wrong)
+		}
+	}
+}
+
+// seeds/001:158-159, 225-228, 387-399.
+func TestDefaults(t *testing.T) {
+	got, err := load(least, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Config{
+		Version: 1, Listen: "127.0.0.1:7432", HTTP: HTTP{Listen: "127.0.0.1:7433"}, Path: "/etc/pgconsent/c.yaml",
+		Upstream: Upstream{Host: "/var/run/postgresql", Port: 5432, TLS: "disable"},
+		Databases: map[string]*Database{"app": {Name: "app", Policy: "/etc/pgconsent/p.yaml", Owners: []string{"o"}, SearchPath: []string{"public"},
+			Roles: Roles{Agent: "pgconsent_agent", Control: "pgconsent_control", Reader: "pgconsent_reader", Rows: "pgconsent_rows", Migrate: "o"}}},
+		Credentials: "/etc/pgconsent/agents.scram", Enforcement: Doors, Audit: recorded("strict", "/etc/pgconsent/audit"),
+		AIR: AIR{TimeThreshold: "30m", MessageThreshold: 20, Window: "30m", Idle: "30m", Keep: "1h", Sessions: 1_000_000},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// seeds/001:225-228, 230-233.
+func TestEnvironmentIsAboveTheFile(t *testing.T) {
+	env := map[string]string{
+		"PGCONSENT_LISTEN": "localhost:1", "PGCONSENT_HTTP_LISTEN": "off", "PGCONSENT_UPSTREAM_HOST": "/run/pg", "PGCONSENT_UPSTREAM_PORT": "7",
+		"PGCONSENT_UPSTREAM_TLS": "disable", "PGCONSENT_CREDENTIALS": "/c", "PGCONSENT_ENFORCEMENT": "both", "PGCONSENT_AUDIT_MODE": "off", "PGCONSENT_AUDIT_FILE": "/a", "PGCONSENT_AUDIT_CHAIN": "here",
+		"DEFAULT_CONSENT_DURATION_DAYS": "7", "CONSENT_WARNING_DAYS": "1", "PARTNERSHIP_REVIEW_TIMEOUT": "24h", "ENABLE_AUTO_RENEWAL": "false",
+		"REQUIRE_EXPLICIT_CONSENT": "1", "ENABLE_DECAY_PROTOCOL": "true",
+	}
+	if len(env) != len(Variables) {
+		t.Errorf("the test knows %d variables, the code %d", len(env), len(Variables))
+	}
+	c, err := load(strings.ReplaceAll(whole, ", ca: ca.pem", ""), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := c.Consent
+	got := []any{c.Listen, c.HTTP.Listen, c.Upstream, c.Credentials, c.Enforcement, c.Audit, n.DurationDays, n.WarningDays, n.Review(), *n.AutoRenewal, *n.RequireExplicit, *n.Decay}
+	want := []any{"localhost:1", "off", Upstream{Host: "/run/pg", Port: 7, TLS: "disable"}, "/c", Both, recorded("off", "/a"), 7, 1, 24 * time.Hour, false, true, true}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// seeds/001:191.
+func TestRefused(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"empty":                 {"", "c.yaml: the file is empty"},
+		"not YAML":              {"version: [1", "c.yaml:1:"},
+		"not a mapping":         {"- 1", "the configuration must be a mapping"},
+		"two documents":         {least + "---\n" + least, "one file holds one configuration"},
+		"unknown key":           {least + "listn: x\n", "c.yaml:3:1: unknown key \"listn\" in the configuration\n    Did you mean \"listen\"?"},
+		"unknown, nothing near": {least + "colour: x\n", "Known here: version, listen,"},
+		"unknown deep key":      {strings.Replace(least, "owners", "owner", 1), "c.yaml:2:37: unknown key \"owner\" in databases.app\n    Did you mean \"owners\"?"},
+		"unknown upstream key":  {least + "upstream:\n  prot: 5\n", "c.yaml:4:3: unknown key \"prot\" in upstream\n    Did you mean \"port\"?"},
+		"duplicate key":         {least + "listen: 127.0.0.1:1\nlisten: 127.0.0.1:2\n", "c.yaml:4:1:"},
+		"alias":                 {"version: 1\nx: &a { policy: p, owners: [o] }\n", "unknown key"},
+		"merge":                 {least + "http: { <<: *a }\n", "c.yaml:3:"},
+		"version missing":       {"databases: { app: { policy: p, owners: [o] } }", "version must be 1"},
+		"version 2":             {strings.Replace(least, "1", "2", 1), "c.yaml:1:1: version must be 1"},
+		"version as text":       {strings.Replace(least, "1", "one", 1), "c.yaml:1:10: version must be a whole number"},
+		"no databases":          {"version: 1", "no databases"},
+		"no policy":             {"version: 1\ndatabases: { app: { owners: [o] } }", "c.yaml:2:14: databases.app has no policy"},
+		"no owners":             {"version: 1\ndatabases: { app: { policy: p } }", "has no owners"},
+		"owners as text":        {"version: 1\ndatabases: { app: { policy: p, owners: o } }", "c.yaml:2:40: databases.app.owners must be a list"},
+		"database null":         {"version: 1\ndatabases: { app: }", "databases.app has no value"},
+		"listen on the net":     {least + "listen: 0.0.0.0:7432\n", "c.yaml:3:1: without tls"},
+		"listen everywhere":     {least + "listen: \":7432\"\n", "without tls"},
+		"listen on a name":      {least + "listen: db.example:7432\n", "without tls"},
+		"listen without port":   {least + "listen: localhost\n", "host:port"},
+		"tls without key":       {least + "tls: { cert: c }\n", "a certificate and a key"},
+		"http on the net":       {least + "http: { listen: 10.0.0.1:7433 }\n", "http listens on loopback only"},
+		"http equals listen":    {least + "http: { listen: 127.0.0.1:7432 }\n", "same address"},
+		"port":                  {least + "upstream: { port: 70000 }\n", "between 1 and 65535"},
+		"upstream tls":          {least + "upstream: { host: db, tls: prefer }\n", "One of: disable, require, verify-full"},
+		"tls on a socket":       {least + "upstream: { tls: require }\n", "a unix socket has no TLS"},
+		"ca without use":        {least + "upstream: { host: db, tls: require, ca: c }\n", "verify-full only"},
+		"no such enforcement":   {least + "enforcement: none\n", "One of: both, doors"},
+		"audit mode":            {least + "audit: { mode: loose }\n", "One of: strict, buffered, off"},
+		"search path user":      {"version: 1\ndatabases: { app: { policy: p, owners: [o], search_path: [$user] } }", "cannot be pinned"},
+		"search path ours":      {"version: 1\ndatabases: { app: { policy: p, owners: [o], search_path: [pgconsent_gate] } }", "cannot be pinned"},
+		"search path empty":     {"version: 1\ndatabases: { app: { policy: p, owners: [o], search_path: [] } }", "search_path is empty"},
+		"search path twice":     {"version: 1\ndatabases: { app: { policy: p, owners: [o], search_path: [a, a] } }", "twice"},
+		"same roles":            {"version: 1\ndatabases: { app: { policy: p, owners: [o], roles: { agent: x, control: x } } }", "same role"},
+		"agent role is owner":   {"version: 1\ndatabases: { app: { policy: p, owners: [o], roles: { agent: o } } }", "is an owner"},
+		"long role":             {"version: 1\ndatabases: { app: { policy: p, owners: [o], roles: { agent: " + strings.Repeat("x", 64) + " } } }", "63 bytes"},
+		"agent is owner":        {least + "agents: { o: { database: app } }\n", "c.yaml:3:11: \"o\" is an owner of database app"},
+		"jwt without keys":      {least + "jwt: { issuer: i, audience: a }\n", "jwt has no jwks"},
+		"jwt with secrets":      {least + "jwt: { issuer: i, audience: a, jwks: keys.json, algorithms: [HS256] }\n", "cannot be taken"},
+		"jwt unsigned":          {least + "jwt: { issuer: i, audience: a, jwks: keys.json, algorithms: [none] }\n", "cannot be taken"},
+		"jwt keys in the open":  {least + "jwt: { issuer: i, audience: a, jwks: \"http://id.example.org/keys\" }\n", "must be a file or an https address"},
+		"jwt with a long skew":  {least + "jwt: { issuer: i, audience: a, jwks: keys.json, skew: 1h }\n", "at most 10m"},
+		"agent without db":      {least + "agents: { a: { auth: scram } }\n", "has no database"},
+		"agent of no db":        {least + "agents: { a: { database: apps } }\n", "Did you mean \"app\"?"},
+		"agent auth":            {least + "agents: { a: { database: app, auth: jwt } }\n", "the configuration has no section jwt"},
+		"agent name":            {least + "agents: { 'a b': { database: app } }\n", "cannot be an agent's name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := load(c.text, nil)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v\nwant …%s…", err, c.want)
+			}
+		})
+	}
+}
+
+func TestAllProblemsAtOnce(t *testing.T) {
+	_, err := load(least+"listen: nowhere\nenforcement: dors\naudit: { mode: loose }\n", nil)
+	p, ok := err.(Problems)
+	if !ok || len(p) != 3 || !slices.IsSortedFunc(p, func(a, b Problem) int { return a.Line - b.Line }) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestLoadSaysWhereToGetAConfiguration(t *testing.T) {
+	if _, err := Load(filepath.Join(t.TempDir(), "none.yaml")); err == nil || !strings.Contains(err.Error(), "no such file") {
+		t.Error(err)
+	}
+}
+
+// ofSomebody gives a file to a user who is not root, where root runs the tests: what is root's may be readable by its group.
+func ofSomebody(t *testing.T, path string) string {
+	if os.Geteuid() == 0 {
+		if err := os.Chown(path, 65534, 65534); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path
+}
+
+func TestSecret(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	t.Setenv("PGCONSENT_TEST_PW", "from the environment")
+	for name, c := range map[string]struct{ source, want, err string }{
+		"none":              {"", "", ""},
+		"file":              {write("a", "hush\n", 0o600), "hush", ""},
+		"read only":         {write("ro", "hush", 0o400), "hush", ""},
+		"group":             {ofSomebody(t, write("g", "hush", 0o640)), "", "chmod"},
+		"group may write":   {write("gw", "hush", 0o660), "", "chmod"},
+		"world":             {write("w", "hush", 0o604), "", "chmod"},
+		"empty":             {write("e", "\n", 0o600), "", "one line"},
+		"two lines":         {write("t", "a\nb\n", 0o600), "", "one line"},
+		"missing":           {filepath.Join(dir, "none"), "", "no such file"},
+		"environment":       {"PGCONSENT_TEST_PW", "from the environment", ""},
+		"environment unset": {"PGCONSENT_TEST_NONE", "", "is not set"},
+	} {
+		got, err := Secret(c.source)
+		if got != c.want || (err == nil) != (c.err == "") {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "hush") {
+			t.Errorf("%s: the error tells the secret", name)
+		}
+	}
+}
+
+// docs/configuration.md documents each key and variable, and no others.
+func TestReferenceIsComplete(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var documented []string
+	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(string(text), -1) {
+		documented = append(documented, m[1])
+	}
+	var known []string
+	var walk func(path string, t reflect.Type)
+	walk = func(path string, t reflect.Type) {
+		switch t.Kind() {
+		case reflect.Pointer:
+			walk(path, t.Elem())
+		case reflect.Struct:
+			for i := range t.NumField() {
+				if tag := t.Field(i).Tag.Get("yaml"); tag != "-" {
+					walk(join(path, tag), t.Field(i).Type)
+				}
+			}
+		case reflect.Map:
+			walk(path+".NAME", t.Elem())
+		default:
+			known = append(known, path)
+		}
+	}
+	walk("", reflect.TypeFor[Config]())
+	for _, v := range Variables {
+		known = append(known, v.Name)
+	}
+	known = append(known, "PGCONSENT_CONFIG")
+	slices.Sort(documented)
+	slices.Sort(known)
+	if diff := cmp.Diff(known, documented); diff != "" {
+		t.Errorf("code and docs/configuration.md differ (-code +docs):\n%s", diff)
+	}
+}
+
+// The example of the reference is a configuration.
+func TestReferenceExampleLoads(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1)
+	if len(m) == 0 {
+		t.Fatal("no example")
+	}
+	for _, example := range m {
+		if _, err := load(string(example[1]), nil); err != nil {
+			t.Errorf("%v in:\n%s", err, example[1])
+		}
+	}
+}

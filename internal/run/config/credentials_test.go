@@ -1,0 +1,255 @@
+package config
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/xdg-go/scram"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// With the same salt PostgreSQL makes the same verifier, also of passwords that SASLprep changes or refuses, and takes ours.
+func TestVerifierIsPostgreSQLs(t *testing.T) {
+	ctx := context.Background()
+	db := pgtest.Database(t)
+	admin := db.Connect(t, "postgres")
+	for i, password := range []string{"simple", "with space $ : ,", "Ünïcödé", "non\u00a0breaking", "Ⅸ roman", "tab\tcontrol", strings.Repeat("long", 60)} {
+		role := "verifier_test_" + string(rune('a'+i))
+		if _, err := admin.Exec(ctx, "CREATE ROLE "+role+" LOGIN PASSWORD '"+password+"'"); err != nil {
+			t.Fatal(err)
+		}
+		var theirs string
+		if err := admin.QueryRow(ctx, "SELECT rolpassword FROM pg_authid WHERE rolname = $1", role).Scan(&theirs); err != nil {
+			t.Fatal(err)
+		}
+		c, err := ParseVerifier(theirs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ours, err := verifier(password, []byte(c.Salt)); err != nil || ours != theirs {
+			t.Errorf("%q: another verifier than PostgreSQL's (%v)", password, err)
+		}
+		v, err := NewVerifier(password)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var stored string
+		if _, err := admin.Exec(ctx, "ALTER ROLE "+role+" PASSWORD '"+v+"'"); err != nil {
+			t.Fatal(err)
+		}
+		if err := admin.QueryRow(ctx, "SELECT rolpassword FROM pg_authid WHERE rolname = $1", role).Scan(&stored); err != nil || stored != v {
+			t.Errorf("%q: stored as another verifier (%v)", password, err)
+		}
+		if _, err := admin.Exec(ctx, "DROP ROLE "+role); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestParseVerifierRefuses(t *testing.T) {
+	good, err := NewVerifier("x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range map[string]string{
+		"empty": "", "md5": "md5c4ca4238a0b923820dcc509a6f75849b", "plain": "secret",
+		"few iterations": strings.Replace(good, "$4096:", "$1:", 1), "huge": strings.Replace(good, "$4096:", "$99999999999:", 1),
+		"no server key": good[:strings.LastIndex(good, ":")], "short key": good[:len(good)-8], "trailing": good + "x", "no salt": "SCRAM-SHA-256$4096:$" + strings.SplitN(good, "$", 3)[2],
+	} {
+		if _, err := ParseVerifier(s); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+func TestMockIsStableAndLooksReal(t *testing.T) {
+	a, b, c := Mock([]byte("k"), "u"), Mock([]byte("k"), "u"), Mock([]byte("k"), "v")
+	if a.Salt != b.Salt || string(a.StoredKey) != string(b.StoredKey) || a.Salt == c.Salt || Mock([]byte("l"), "u").Salt == a.Salt {
+		t.Error("a mock must depend on key and user alone")
+	}
+	if len(a.Salt) != saltBytes || a.Iters != iterations || len(a.StoredKey) != 32 || len(a.ServerKey) != 32 || string(a.StoredKey) == string(a.ServerKey) {
+		t.Error("a mock can be told from a credential")
+	}
+}
+
+func add(t *testing.T, path, name, password string) string {
+	t.Helper()
+	v, err := NewVerifier(password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := SetCredential(path, Credential{Name: name, Verifier: v}); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// login runs a whole SCRAM exchange against what Lookup returns.
+func login(t *testing.T, c *Credentials, name, password string) bool {
+	t.Helper()
+	stored, ok := c.Lookup(name)
+	if !ok {
+		return false
+	}
+	client, err := scram.SHA256.NewClient("", password, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := scram.SHA256.NewServer(func(string) (scram.StoredCredentials, error) { return stored, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	cc, sc := client.NewConversation(), server.NewConversation()
+	m, err := cc.Step("")
+	for err == nil && !sc.Done() {
+		if m, err = sc.Step(m); err == nil {
+			m, err = cc.Step(m)
+		}
+	}
+	return err == nil && sc.Valid()
+}
+
+func TestCredentialsLife(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "agents.scram")
+	c, err := OpenCredentials(path)
+	if err != nil {
+		t.Fatalf("a file that is not there: %v", err)
+	}
+	if _, ok := c.Lookup("a"); ok {
+		t.Error("no file, but a login")
+	}
+	add(t, path, "a", "one")
+	add(t, path, "b", "two")
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if err := c.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if !login(t, c, "a", "one") || login(t, c, "a", "two") || !login(t, c, "b", "two") {
+		t.Error("logins do not match passwords")
+	}
+	add(t, path, "a", "new")
+	if err := DisableCredential(path, "b"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if !login(t, c, "a", "new") || login(t, c, "a", "one") || login(t, c, "b", "two") {
+		t.Error("a changed password or a disabled login is not in force")
+	}
+	if err := DisableCredential(path, "nobody"); err == nil {
+		t.Error("an agent without login was disabled")
+	}
+	if err := DisableToken(path, "robot"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Reload(); err != nil || !c.Disabled("robot") || !c.Disabled("b") || c.Disabled("a") {
+		t.Errorf("whose tokens are not taken: %v", err)
+	}
+	if err := EnableToken(path, "robot"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Reload(); err != nil || c.Disabled("robot") || !login(t, c, "a", "new") {
+		t.Errorf("whose tokens are taken again: %v", err)
+	}
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Reload(); err == nil || !login(t, c, "a", "new") {
+		t.Errorf("a file that others can read: %v", err)
+	}
+}
+
+func TestReadCredentialsRefuses(t *testing.T) {
+	v, err := NewVerifier("x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"one word": "a\n", "password": "a secret\n", "twice": "a " + v + "\na " + v + "\n", "name": "a/b " + v + "\n"} {
+		path := filepath.Join(t.TempDir(), "f")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadCredentials(path); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestCredentialsAreWrittenBesideEachOther(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "agents.scram")
+	v, err := NewVerifier("x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			if err := SetCredential(path, Credential{Name: "agent" + string(rune('a'+i)), Verifier: v}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if all, err := ReadCredentials(path); err != nil || len(all) != 20 {
+		t.Errorf("%d lines, %v", len(all), err)
+	}
+}
+
+func TestWatchFollowsTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "agents.scram")
+	c, err := OpenCredentials(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	changed, done := make(chan struct{}, 10), make(chan struct{})
+	go func() {
+		defer close(done)
+		c.Watch(ctx, slog.New(slog.DiscardHandler), func() { changed <- struct{}{} })
+	}()
+	defer func() { cancel(); <-done }()
+	for _, password := range []string{"one", "two"} {
+		add(t, path, "a", password)
+		// One change may be told of more than once, so what is told may be the change before.
+		for late := time.After(tier.Patience); !login(t, c, "a", password); {
+			select {
+			case <-changed:
+			case <-late:
+				t.Fatalf("the password %s is not in force", password)
+			}
+		}
+	}
+}
+
+// What ConnString writes pgx reads back, whatever is in the password.
+func TestConnString(t *testing.T) {
+	for _, password := range []string{"simple", `it's \ "quoted" = x`, " spaces ", "ünï"} {
+		t.Setenv("PGCONSENT_TEST_PW", password)
+		c := &Config{Upstream: Upstream{Host: "/var/run/my pg", Port: 77, TLS: "disable"}}
+		s, err := c.ConnString(&Database{Name: "a b"}, `o'role`, "PGCONSENT_TEST_PW")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := pgx.ParseConfig(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Password != password || got.User != `o'role` || got.Database != "a b" || got.Host != "/var/run/my pg" || got.Port != 77 || got.TLSConfig != nil {
+			t.Errorf("%q reads back as %q, %q, %q, %q", password, got.Password, got.User, got.Database, got.Host)
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package config
+
+import (
+	"bytes"
+	"os"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/run/secretfile"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// fromEnvironment tells a variable's name from a file's.
+func fromEnvironment(source string) bool { return strings.HasPrefix(source, "PGCONSENT_") }
+
+// Secret reads a password from the file or the environment variable that source names; "" has none.
+func Secret(source string) (string, error) {
+	if source == "" {
+		return "", nil
+	}
+	if fromEnvironment(source) {
+		value := os.Getenv(source)
+		if value == "" {
+			return "", sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "the environment variable %s is not set", source).
+				WithHint("The configuration says that a password is in it.")
+		}
+		return value, nil
+	}
+	if err := CheckPrivate(source); err != nil {
+		return "", err
+	}
+	text, err := os.ReadFile(source)
+	if err != nil {
+		return "", err
+	}
+	text = bytes.TrimRight(text, "\r\n")
+	if len(text) == 0 || bytes.ContainsAny(text, "\n\x00") {
+		return "", sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "%s must hold one line, a password", source)
+	}
+	return string(text), nil
+}
+
+// CheckPrivate refuses a file that others than its owner may read or write.
+func CheckPrivate(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "a secret cannot be read: %v", err)
+	}
+	if secretfile.Exposed(info) {
+		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "%s can be read or written by others (mode %04o)", path, info.Mode().Perm()).
+			WithHint("chmod 600 %s", path)
+	}
+	if !info.Mode().IsRegular() {
+		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "%s is not a file", path)
+	}
+	return nil
+}

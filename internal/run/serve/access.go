@@ -1,0 +1,146 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+	"github.com/pgconsent/pgconsent/internal/record/audit/pgchain"
+	"github.com/pgconsent/pgconsent/internal/record/dsar/access"
+	"github.com/pgconsent/pgconsent/internal/run/config"
+)
+
+// AccessSources are where a report about a person comes from by a configuration: the logs of the audit, with folders of other proxies, and the log in
+// which it is recorded. The connection, the policy and the registry are the caller's to add.
+func AccessSources(c *config.Config, database string, folders []string) access.Sources {
+	out := access.Sources{Database: database, AuditKey: c.Audit.Key}
+	recorded := c.Audit.Mode != string(audit.Off)
+	out.Logs = func(ctx context.Context, f func(access.Log) error) error {
+		if recorded {
+			if err := logs(ctx, c, f); err != nil {
+				return err
+			}
+		}
+		for _, folder := range folders {
+			if err := f(access.Log{Name: folder, From: audit.Folder(folder)}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if recorded {
+		out.Reports = func(key audit.Key) (*audit.Log, string, error) {
+			log, err := openReports(c, key)
+			return log, told(c.Audit.Reports()), err
+		}
+	}
+	return out
+}
+
+// LogName is what a log of the audit is called: its folder, or its chain.
+func LogName(a config.Audit) string {
+	if a.Sink == config.SinkDatabase {
+		return fmt.Sprintf("chain %s of database %s", a.Chain, a.Database)
+	}
+	return a.File
+}
+
+// told is what a report calls it, which goes to somebody who need not know the folders of this machine.
+func told(a config.Audit) string {
+	if a.Sink == config.SinkDatabase {
+		return LogName(a)
+	}
+	return filepath.Base(a.File)
+}
+
+// logs hands on those of the configuration: its folder, or all chains of its database, those of other proxies too.
+func logs(ctx context.Context, c *config.Config, f func(access.Log) error) error {
+	if c.Audit.Sink != config.SinkDatabase {
+		if _, err := os.Stat(c.Audit.File); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return f(access.Log{Name: told(c.Audit), From: audit.Folder(c.Audit.File), Own: true, Anchor: c.Audit.Anchor})
+	}
+	return withRecords(ctx, c, c.Audit, func(conn *pgx.Conn) error {
+		chains, err := pgchain.Chains(ctx, conn)
+		if err != nil {
+			return err
+		}
+		for _, chain := range chains {
+			a := c.Audit
+			if a.Chain = chain; a.OfReports() {
+				continue
+			}
+			if err := atOneMoment(ctx, conn, func() error {
+				log := access.Log{Name: LogName(a), From: pgchain.NewReader(ctx, conn, a.Database, chain)}
+				if chain == c.Audit.Chain {
+					log.Own, log.Anchor = true, c.Audit.Anchor
+				}
+				return f(log)
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// AuditSource hands on where the records of a log are: a folder, or a database; at one moment, or as they come.
+func AuditSource(ctx context.Context, c *config.Config, a config.Audit, live bool, f func(audit.Source) error) error {
+	if a.Sink != config.SinkDatabase {
+		return f(audit.Folder(a.File))
+	}
+	return withRecords(ctx, c, a, func(conn *pgx.Conn) error {
+		from := pgchain.NewReader(ctx, conn, a.Database, a.Chain)
+		if live {
+			return f(from)
+		}
+		return atOneMoment(ctx, conn, func() error { return f(from) })
+	})
+}
+
+// AuditGuards tells what does not keep the records of a database as they are any more; nothing where they are in files.
+func AuditGuards(ctx context.Context, c *config.Config, a config.Audit) (loose []string, err error) {
+	if a.Sink != config.SinkDatabase {
+		return nil, nil
+	}
+	err = withRecords(ctx, c, a, func(conn *pgx.Conn) error {
+		loose, err = pgchain.Unguarded(ctx, conn)
+		return err
+	})
+	return loose, err
+}
+
+func atOneMoment(ctx context.Context, conn *pgx.Conn, f func() error) error {
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	return f()
+}
+
+// withRecords connects to the database that keeps them, as the control role.
+func withRecords(ctx context.Context, c *config.Config, a config.Audit, f func(*pgx.Conn) error) error {
+	connect, err := auditConnection(c, a)
+	if err != nil {
+		return err
+	}
+	conn, err := pgx.ConnectConfig(ctx, connect)
+	if err != nil {
+		return fmt.Errorf("database %s, which has the records of the audit: %w", a.Database, err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	return f(conn)
+}
+
+// TryAudit tells why the database that keeps the records of a log would not take one now.
+func TryAudit(ctx context.Context, c *config.Config, a config.Audit) error {
+	return withRecords(ctx, c, a, func(conn *pgx.Conn) error { return pgchain.Try(ctx, conn) })
+}

@@ -1,0 +1,40 @@
+package serve
+
+import (
+	"context"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/registry/air"
+	"github.com/pgconsent/pgconsent/internal/run/config"
+	"github.com/pgconsent/pgconsent/internal/run/metrics"
+)
+
+// airClean is the time between two looks for sessions of interactions that are over.
+const airClean = time.Minute
+
+func newTracker(c config.AIR) *air.Tracker {
+	after, window, idle, keep := c.Durations()
+	return air.New(air.Config{
+		After: after, Messages: c.MessageThreshold, Window: window, Idle: idle, Keep: keep, Sessions: c.Sessions, Reminder: c.Reminder,
+	})
+}
+
+// cleanAIR forgets sessions of interactions that are over, until ctx ends.
+func (s *Service) cleanAIR(ctx context.Context) {
+	tick := time.NewTicker(airClean)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			s.air.Clean(now)
+		}
+	}
+}
+
+// countAIR publishes what was tracked.
+func (s *Service) countAIR() {
+	c := s.air.Counts(time.Now())
+	s.counts.AIR(metrics.AIR{Interactions: c.Interactions, ByTime: c.ByTime, ByMessages: c.ByMessages, Refused: c.Refused, Active: c.Active})
+}

@@ -1,0 +1,66 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"net"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/proxy"
+)
+
+// Connect opens an agent's session for a face: a connection to the proxy within the process, which enforces, records and limits what
+// goes over it as for the agent's own client, and ends it when the agent is disabled or the service drains. Only the password is
+// not asked for: the face has verified the caller. The caller closes it.
+func (s *Service) Connect(ctx context.Context, caller identity.Caller) (*pgx.Conn, error) {
+	return s.connect(ctx, caller, false, nil)
+}
+
+// connectForLists is Connect for faces that show no column that exists by key only, and that hand notices on.
+func (s *Service) connectForLists(ctx context.Context, caller identity.Caller, notice func(*pgconn.Notice)) (*pgx.Conn, error) {
+	return s.connect(ctx, caller, true, notice)
+}
+
+func (s *Service) connect(ctx context.Context, caller identity.Caller, lists bool, notice func(*pgconn.Notice)) (*pgx.Conn, error) {
+	if caller.Role != identity.Agent {
+		return nil, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonIdentity, "only an agent reads and writes rows").
+			WithHint("Use the token of an agent: pgconsent token add NAME --role agent --agent AGENT")
+	}
+	c, err := pgx.ParseConfig("host=localhost port=5432 sslmode=disable")
+	if err != nil {
+		return nil, err
+	}
+	// Nothing of the process's environment (PGUSER, PGOPTIONS, ~/.pgpass …) takes part.
+	c.User, c.Database, c.Password, c.Fallbacks, c.TLSConfig = caller.Agent, caller.Database, "", nil, nil
+	c.RuntimeParams = map[string]string{}
+	c.LookupFunc = func(context.Context, string) ([]string, error) { return []string{"127.0.0.1"}, nil } // not used by DialFunc
+	c.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return s.proxy.Dial(ctx, proxy.Identity{Agent: caller.Agent, Database: caller.Database, Remote: "token " + caller.Name, Claims: caller.Claims, Until: caller.Until, Lists: lists})
+	}
+	if notice != nil {
+		c.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { notice(n) }
+	}
+	conn, err := pgx.ConnectConfig(ctx, c)
+	if err != nil {
+		return nil, refusal(err)
+	}
+	return conn, nil
+}
+
+// refusal is the error of a session that could not begin. What the proxy says at a login names nothing hidden.
+func refusal(err error) error {
+	var told *pgconn.PgError
+	if errors.As(err, &told) {
+		return sqlstate.New(sqlstate.Code(told.Code), sqlstate.ReasonIdentity, "%s", told.Message).WithHint("%s", told.Hint)
+	}
+	var ours *sqlstate.Error
+	if errors.As(err, &ours) {
+		return ours
+	}
+	return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "the agent's session could not be opened").
+		WithHint("Try again in a moment.").WithCause(err)
+}

@@ -1,0 +1,156 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+
+	"github.com/pgconsent/pgconsent/internal/face/api"
+	"github.com/pgconsent/pgconsent/internal/face/console"
+	"github.com/pgconsent/pgconsent/internal/face/desk"
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/face/mcp"
+	"github.com/pgconsent/pgconsent/internal/record/dsar"
+	"github.com/pgconsent/pgconsent/internal/record/dsar/access"
+	"github.com/pgconsent/pgconsent/internal/registry"
+	"github.com/pgconsent/pgconsent/internal/run/config"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// faces are what callers with a token reach over HTTP, besides what machines beside us ask without one.
+type faces struct {
+	verifier   identity.Verifier
+	registries map[string]*registry.Registry // by database; none without a consent registry
+	desk       *desk.Desk
+	api        http.Handler
+	mcp        *mcp.Server
+	console    *console.Console
+}
+
+// newFaces makes them; nil where neither a file of tokens nor JWTs are configured, since then nobody could call.
+func (s *Service) newFaces(c *config.Config) (*faces, error) {
+	if c.HTTP.Tokens == "" && s.tokens == nil || c.HTTP.Listen == "off" {
+		return nil, nil
+	}
+	var known identity.Either
+	if c.HTTP.Tokens != "" {
+		tokens, err := identity.OpenTokens(c.HTTP.Tokens, s.config.Load, s.log)
+		if err != nil {
+			return nil, err
+		}
+		known = append(known, tokens)
+	}
+	if s.tokens != nil {
+		known = append(known, s.tokens)
+	}
+	var err error
+	f := &faces{
+		verifier: enabled{known, s}, registries: map[string]*registry.Registry{},
+		desk: &desk.Desk{Databases: map[string]*desk.Database{}, Connect: s.Connect, Record: s.enforcer.RecordCall, AIR: s.air},
+	}
+	desks := map[string]*mcp.Desk{}
+	for _, name := range sorted(c.Databases) {
+		tools := &mcp.Desk{
+			Policy: func() *policy.Policy { return s.enforcer.Policy(name) },
+			Attributes: func(agent string) map[string]string {
+				if a, ok := s.config.Load().Agents[agent]; ok && a.Database == name {
+					return a.Attributes
+				}
+				return nil
+			},
+		}
+		if tools.Privacy, err = s.privacyDesk(c, name); err != nil {
+			return nil, err
+		}
+		if c.Consent != nil {
+			if tools.Registry, err = Registry(c, name); err != nil {
+				return nil, err
+			}
+			f.registries[name] = tools.Registry
+		}
+		desks[name] = tools
+		f.desk.Databases[name] = &desk.Database{Name: name, Registry: tools.Registry, Policy: tools.Policy, Privacy: tools.Privacy}
+	}
+	office := s.office(f.desk)
+	report := func(ctx context.Context, c identity.Caller, subject string, data bool) (*dsar.Report, error) {
+		return office.Report(ctx, c, access.Request{Subject: subject, Via: "http", Format: "json", Data: data})
+	}
+	if f.api, err = api.New(api.Config{Desk: f.desk, Verifier: f.verifier, Log: s.log, Report: report, Decisions: s.decisions}); err != nil {
+		return nil, err
+	}
+	f.mcp, err = mcp.NewServer(mcp.Config{
+		Verifier: f.verifier, Connect: s.connectForLists, Record: s.enforcer.RecordCall, Desks: desks, Office: f.desk, AIR: s.air, Version: version(), Log: s.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	f.console, err = s.newConsole(office, f.verifier)
+	return f, err
+}
+
+// Registry is the consent registry of a database as the faces use it; nil without one.
+func (s *Service) Registry(database string) *registry.Registry {
+	if s.faces == nil {
+		return nil
+	}
+	return s.faces.registries[database]
+}
+
+// handle adds the addresses of the faces.
+func (f *faces) handle(mux *http.ServeMux) {
+	mux.Handle("/v1", f.api)
+	mux.Handle("/v1/", f.api)
+	mux.Handle("/openapi.json", f.api)
+	mux.Handle("/mcp", f.mcp)
+	mux.Handle(console.Base, f.console)
+	mux.Handle("/", f.api) // what a policy has under a path of its own, and what is nowhere
+}
+
+// plainly hands paths with // or .. to the API, which has nothing there: a multiplexer would send their callers elsewhere, tokens and all.
+func (f *faces) plainly(mux http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !api.Plain(r) {
+			f.api.ServeHTTP(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// run does what faces do by the clock until ctx ends.
+func (f *faces) run(ctx context.Context) {
+	f.mcp.Run(ctx)
+}
+
+// close is for when nobody is answered any more.
+func (f *faces) close() {
+	for _, r := range f.registries {
+		r.Close()
+	}
+}
+
+// enabled refuses agents that could not log in.
+type enabled struct {
+	identity.Verifier
+	service *Service
+}
+
+// Verify implements identity.Verifier.
+func (e enabled) Verify(ctx context.Context, bearer string) (identity.Caller, error) {
+	c, err := e.Verifier.Verify(ctx, bearer)
+	if err != nil || c.Role != identity.Agent {
+		return c, err
+	}
+	if _, ok := e.service.enforcer.Agent(c.Agent, c.Database); !ok {
+		return identity.Caller{}, identity.Refused(fmt.Errorf("token %s: agent %s cannot log in", c.Name, c.Agent))
+	}
+	return c, nil
+}
+
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Version
+	}
+	return "(devel)"
+}

@@ -1,0 +1,92 @@
+package serve
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/face/desk"
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+	"github.com/pgconsent/pgconsent/internal/record/dsar/access"
+	"github.com/pgconsent/pgconsent/internal/run/config"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// office is what subjects, owners and operators ask beside the desk. The owner's login is made for each question and ends
+// with it.
+func (s *Service) office(d *desk.Desk) *desk.Office {
+	o := desk.Office{Desk: d, InForce: s.enforcer.InForce, Overview: s.overview}
+	login := func(role func(*config.Database) (string, string)) func(context.Context, string) (*pgx.Conn, error) {
+		return func(ctx context.Context, database string) (*pgx.Conn, error) {
+			c := s.config.Load()
+			db := c.Databases[database]
+			if db == nil {
+				return nil, desk.NoOwner()
+			}
+			name, secret := role(db)
+			if secret == "" {
+				return nil, desk.NoOwner()
+			}
+			dsn, err := c.ConnString(db, name, secret)
+			if err != nil {
+				return nil, err
+			}
+			conn, err := pgx.Connect(ctx, dsn)
+			if err != nil {
+				return nil, sqlstate.LoginFailed(name, err)
+			}
+			return conn, nil
+		}
+	}
+	o.Owner = login(func(db *config.Database) (string, string) { return db.Roles.Migrate, db.Secrets.Migrate })
+	o.AsAgent = login(func(db *config.Database) (string, string) { return db.Roles.Agent, db.Secrets.Agent })
+	o.Agents = func(database string) map[string]map[string]string {
+		out := map[string]map[string]string{}
+		for name, a := range s.config.Load().Agents {
+			if a.Database == database {
+				out[name] = a.Attributes
+			}
+		}
+		return out
+	}
+	o.Role = func(database string) string { return s.config.Load().Databases[database].Roles.Agent }
+	o.Logs = func(database string) access.Sources { return AccessSources(s.config.Load(), database, nil) }
+	return desk.NewOffice(o)
+}
+
+// overview is what the operator is shown.
+func (s *Service) overview(context.Context) desk.Overview {
+	c := s.config.Load()
+	v := desk.Overview{At: time.Now(), Started: s.started, Enforcement: string(c.Enforcement), TLS: s.certificate.Load() != nil, Sessions: s.enforcer.Live()}
+	v.Denials, v.Denied = s.enforcer.Denials()
+	for _, standing := range s.enforcer.Standings() {
+		d := desk.DatabaseState{Standing: standing, Sweep: s.sweepers.swept(standing.Database)}
+		if voucher := s.router.vouch[standing.Database]; voucher != nil {
+			if e := voucher.examined.Load(); e != nil {
+				d.Examined = *e
+			}
+		}
+		v.Databases = append(v.Databases, d)
+	}
+	v.Audit = desk.AuditState{Mode: string(s.audit.Mode())}
+	if err := s.audit.Broken(); err != nil {
+		v.Audit.Problem = err.Error()
+	}
+	switch {
+	case c.Audit.Mode == string(audit.Off):
+	case c.Audit.Sink == config.SinkDatabase:
+		v.Audit.Database = c.Audit.Database
+	default:
+		v.Audit.Folder = c.Audit.File
+		segments, _ := filepath.Glob(filepath.Join(c.Audit.File, "*.jsonl"))
+		for _, path := range segments {
+			if info, err := os.Stat(path); err == nil {
+				v.Audit.Segments, v.Audit.Bytes = v.Audit.Segments+1, v.Audit.Bytes+info.Size()
+			}
+		}
+	}
+	return v
+}

@@ -1,0 +1,86 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/registry"
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+	"github.com/pgconsent/pgconsent/internal/run/config"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// Registry makes the consent registry of a configured database. It connects, as the control role, when it is first used.
+func Registry(c *config.Config, database string) (*registry.Registry, error) {
+	if c.Consent == nil {
+		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "no consent registry is configured in %s", c.Path).
+			WithHint("Add \"consent: {}\" to the configuration and run pgconsent migrate.")
+	}
+	keys, err := registry.LoadKeys(c.Consent.Key)
+	if err != nil {
+		return nil, err
+	}
+	db := c.Databases[database]
+	dsn, err := c.ConnString(db, db.Roles.Control, db.Secrets.Control)
+	if err != nil {
+		return nil, err
+	}
+	connect, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("database %s: control connection: %w", database, err)
+	}
+	return registry.Open(registry.Config{Connect: connect, Database: database, Keys: keys, Anchor: c.Consent.Anchor, Settings: ConsentSettings(c.Consent)})
+}
+
+// BeginRegistry makes the key of the consent registry, if it is configured and the key is not there, and anchors the
+// registry while it is empty. conn is that of migrate, which has just installed it.
+func BeginRegistry(ctx context.Context, c *config.Config, conn *pgx.Conn, database string) (made bool, err error) {
+	if c.Consent == nil {
+		return false, nil
+	}
+	// A registry whose key was lost needs its key, and no other.
+	if _, err := os.Stat(c.Consent.Key); errors.Is(err, os.ErrNotExist) {
+		var records bool
+		if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pgconsent.consent_record)").Scan(&records); err != nil {
+			return false, err
+		}
+		if records {
+			return false, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "the database has consent records, and their key %s is not there", c.Consent.Key).
+				WithHint("Restore it from your copy. A new key does not verify what the old one has signed.")
+		}
+	}
+	if made, err = registry.MakeKey(c.Consent.Key); err != nil {
+		return made, err
+	}
+	keys, err := registry.LoadKeys(c.Consent.Key)
+	if err != nil {
+		return made, err
+	}
+	return made, registry.Begin(ctx, conn, keys, c.Consent.Anchor, database)
+}
+
+// acknowledged tells of a consent registry that lacks what this proxy has acknowledged. Whose consent was withdrawn is not known then.
+func acknowledged(ctx context.Context, conn *pgx.Conn, c *config.Config, database string) error {
+	if c.Consent == nil {
+		return nil
+	}
+	keys, err := registry.LoadKeys(c.Consent.Key)
+	if err != nil {
+		return err
+	}
+	return registry.Acknowledged(ctx, conn, keys, c.Consent.Anchor, database)
+}
+
+// ConsentSettings are the durations and switches of a configuration.
+func ConsentSettings(c *config.Consent) consent.Settings {
+	const day = 24 * time.Hour
+	return consent.Settings{
+		Duration: time.Duration(c.DurationDays) * day, Warning: time.Duration(c.WarningDays) * day, Review: c.Review(),
+		NoRenewal: !*c.AutoRenewal, RequireExplicit: *c.RequireExplicit, NoDecay: !*c.Decay, Controller: c.Controller,
+	}
+}

@@ -1,0 +1,86 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/pgconsent/pgconsent/internal/enforce"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/run/config"
+	"github.com/pgconsent/pgconsent/proxy"
+)
+
+// router tells owners, agents and everybody else apart. What it is not sure of it refuses.
+type router struct {
+	enforcer  *enforce.Enforcer
+	mock      []byte
+	vouch     vouchers
+	tokens    *identity.JWT // nil: none are taken
+	databases map[string]upstream
+}
+
+type upstream struct {
+	owners []string
+	owner  proxy.Upstream // without role: an owner logs in by himself
+	agent  proxy.Upstream
+}
+
+func newRouter(c *config.Config, e *enforce.Enforcer, v vouchers, tokens *identity.JWT) (*router, error) {
+	mock, err := mockKey(c)
+	if err != nil {
+		return nil, err
+	}
+	secure, err := c.Upstream.ClientTLS()
+	if err != nil {
+		return nil, err
+	}
+	r := &router{tokens: tokens, enforcer: e, mock: mock, vouch: v, databases: map[string]upstream{}}
+	network, address := c.Upstream.Dial()
+	for name, db := range c.Databases {
+		password, err := config.Secret(db.Secrets.Agent)
+		if err != nil {
+			return nil, err
+		}
+		owner := proxy.Upstream{Network: network, Address: address, TLS: secure, Database: db.Name}
+		agent := owner
+		agent.User, agent.Password = db.Roles.Agent, password
+		r.databases[name] = upstream{owners: db.Owners, owner: owner, agent: agent}
+	}
+	return r, nil
+}
+
+// Route implements proxy.Router.
+func (r *router) Route(user, database string) proxy.Route {
+	db, ok := r.databases[database]
+	// Where the server is not known to ask owners for a password, nobody is taken for one.
+	if ok && slices.Contains(db.owners, user) && r.vouch[database].asked.Load() {
+		return proxy.Route{Kind: proxy.Owner, Upstream: db.owner}
+	}
+	if access, known := r.enforcer.Agent(user, database); ok && known {
+		to := db.agent
+		to.Params = access.Params
+		var password func(context.Context, string) (proxy.Granted, error)
+		if access.Token {
+			password = func(ctx context.Context, token string) (proxy.Granted, error) {
+				if r.tokens == nil {
+					return proxy.Granted{}, errors.New("no tokens are taken")
+				}
+				attributes, until, err := r.tokens.Agent(ctx, token, user, database)
+				return proxy.Granted{Attributes: attributes, Until: until}, err
+			}
+		}
+		return proxy.Route{
+			Kind: proxy.Agent, Upstream: to, Credential: access.Credential, Password: password, Sessions: access.Sessions, CheckSetting: access.CheckSetting,
+			Open: func(ctx context.Context, info proxy.SessionInfo) (verdict.Decider, error) {
+				return access.Open(ctx, enforce.SessionInfo(info))
+			},
+		}
+	}
+	mock := config.Mock(r.mock, user)
+	return proxy.Route{Kind: proxy.Refused, Credential: &mock}
+}
+
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,154 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/face/desk"
+	"github.com/pgconsent/pgconsent/internal/registry"
+	"github.com/pgconsent/pgconsent/internal/registry/sweep"
+	"github.com/pgconsent/pgconsent/internal/run/config"
+	"github.com/pgconsent/pgconsent/internal/run/metrics"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// Outbox makes what delivers messages of a registry; nil if no webhook is configured.
+func Outbox(c *config.Config, r *registry.Registry) (*sweep.Outbox, error) {
+	w := c.Consent.Webhook
+	if w == nil {
+		return nil, nil
+	}
+	secret, err := config.Secret(w.Secret)
+	if err != nil {
+		return nil, err
+	}
+	if secret == "" {
+		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "the secret of consent.webhook is empty").
+			WithHint("A random line in a file that only pgconsent can read: openssl rand -hex 32 > webhook.pw")
+	}
+	return &sweep.Outbox{Registry: r, URL: w.URL, Secret: []byte(secret)}, nil
+}
+
+// sweepers are those of all databases, and what was counted of their registries last.
+type sweepers struct {
+	service *Service
+	period  time.Duration
+	each    []*sweep.Sweeper
+	boxes   []*sweep.Outbox // nil: no webhook
+	metrics *metrics.Metrics
+
+	mu      sync.Mutex
+	counted time.Time
+	last    map[string]desk.Swept // by database
+}
+
+// sweepers makes them; nil without a consent registry.
+func (s *Service) newSweepers(c *config.Config, counts *metrics.Metrics) (*sweepers, error) {
+	if c.Consent == nil {
+		return nil, nil
+	}
+	out := &sweepers{service: s, period: c.Consent.Sweep(), metrics: counts}
+	for _, name := range sorted(c.Databases) {
+		r, err := Registry(c, name)
+		if err != nil {
+			return nil, err
+		}
+		box, err := Outbox(c, r)
+		if err != nil {
+			return nil, err
+		}
+		log := s.log.With("database", name)
+		if box != nil {
+			box.Log = log
+		}
+		out.each = append(out.each, &sweep.Sweeper{Registry: r, Log: log})
+		out.boxes = append(out.boxes, box)
+	}
+	return out, nil
+}
+
+// run sweeps until ctx ends. A database that is away is tried again.
+func (w *sweepers) run(ctx context.Context) {
+	var wait sync.WaitGroup
+	for i, one := range w.each {
+		wait.Go(func() {
+			defer one.Registry.Close()
+			one.Every(ctx, w.period, w.boxes[i], func(r sweep.Report, d sweep.Delivered, err error) {
+				w.metrics.Delivered(d.Sent, d.Failed)
+				w.remember(one.Registry.Database, r, err)
+				if err != nil {
+					w.metrics.Swept(false, 0, 0)
+					one.Log.Error("sweep", "error", err)
+					return
+				}
+				if r.Recorded == nil || r.Busy { // it was not time
+					return
+				}
+				var deleted, anonymised int64
+				for _, t := range r.Tables {
+					deleted, anonymised = deleted+t.Deleted, anonymised+t.Anonymised
+				}
+				w.metrics.Swept(len(r.Failures) == 0, deleted, anonymised)
+				one.Log.Info("swept", "recorded", fmt.Sprint(r.Recorded), "deleted", deleted, "anonymised", anonymised, "failures", len(r.Failures))
+			})
+		})
+	}
+	wait.Wait()
+}
+
+// remember keeps what a sweep did for the operator.
+func (w *sweepers) remember(database string, r sweep.Report, err error) {
+	s := desk.Swept{Every: w.period, At: time.Now(), Busy: r.Busy, Failures: len(r.Failures), Recorded: r.Recorded}
+	switch {
+	case err != nil:
+		s.Problem = "the sweep could not begin: the log says why"
+	case r.Recorded == nil && !r.Busy: // it was not time
+		return
+	}
+	for _, t := range r.Tables {
+		s.Deleted, s.Anonymised = s.Deleted+t.Deleted, s.Anonymised+t.Anonymised
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.last == nil {
+		w.last = map[string]desk.Swept{}
+	}
+	w.last[database] = s
+}
+
+// swept is what the last sweep of a database did.
+func (w *sweepers) swept(database string) *desk.Swept {
+	if w == nil {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.last[database]
+	s.Every = w.period
+	return &s
+}
+
+// count brings the numbers up to date, at most every few seconds. A database that does not answer leaves the old ones.
+func (w *sweepers) count(ctx context.Context) {
+	const fresh = 5 * time.Second
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if time.Since(w.counted) < fresh {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	var all []metrics.Consent
+	for _, one := range w.each {
+		numbers, err := one.Numbers(ctx)
+		if err != nil {
+			one.Log.Warn("consents were not counted", "error", err)
+			return
+		}
+		all = append(all, numbers)
+	}
+	w.metrics.Consents(all)
+	w.counted = time.Now()
+}

@@ -1,0 +1,200 @@
+package pgcatalog
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// index is a row of pg_index. Columns are by their numbers, 0 for an expression.
+type index struct {
+	oid, relation    uint32
+	schema, name     string
+	methodOID        uint32
+	method           string
+	unique           bool
+	immediate        bool
+	valid            bool
+	excludes         bool
+	nullsNotDistinct bool
+	bytes            bool    // text columns are in the order of their bytes
+	columns          []int16 // those that are only included as well
+	keys             int     // how many of them are keys
+	classes          []uint32
+	collations       []uint32
+	expressions      *tree
+	condition        *tree
+	where            *string // the condition, as pg_get_expr writes it
+	dependsOn        []int16 // where it has expressions or a condition
+	constrained      []int16 // those that its constraint depends on, likewise
+}
+
+// trees are its expressions, and which rows it is about.
+func (i *index) trees() []*tree {
+	var out []*tree
+	for _, t := range []*tree{i.expressions, i.condition} {
+		if t != nil {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+func (i *index) keyColumns() []int16 { return i.columns[:i.keys] }
+
+func (i *index) wholeRow() bool { return i.expressions.wholeRow() || i.condition.wholeRow() }
+
+// readIndexFacts reads the indexes.
+func (l *loader) readIndexFacts(ctx context.Context) error {
+	var (
+		i           index
+		expressions *string
+		condition   *string
+	)
+	return l.each(ctx, `SELECT i.indexrelid, i.indrelid, n.nspname, c.relname, m.oid, m.amname, i.indisunique, i.indimmediate, i.indisvalid, i.indisexclusion, i.indnullsnotdistinct,
+		  i.indclass::oid[] && ARRAY(SELECT o.oid FROM pg_opclass AS o WHERE o.opcname IN ('text_pattern_ops', 'varchar_pattern_ops')),
+		  i.indkey::int2[], i.indnkeyatts::int4, i.indclass::oid[], i.indcollation::oid[], i.indexprs::text, i.indpred::text, pg_get_expr(i.indpred, i.indrelid),
+		  CASE WHEN i.indexprs IS NOT NULL OR i.indpred IS NOT NULL THEN `+depends("pg_class", "i.indexrelid", "i.indrelid")+` END,
+		  CASE WHEN i.indexprs IS NOT NULL OR i.indpred IS NOT NULL THEN ARRAY(SELECT d.refobjsubid::int2 FROM pg_constraint AS con JOIN pg_depend AS d ON d.classid = 'pg_constraint'::regclass AND d.objid = con.oid
+		    WHERE con.conindid = i.indexrelid AND con.conrelid = i.indrelid AND con.contype IN ('p', 'u', 'x') AND d.refclassid = 'pg_class'::regclass AND d.refobjid = i.indrelid) END
+		FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace JOIN pg_am AS m ON m.oid = c.relam
+		WHERE n.nspname !~ '^pg_(temp|toast)' ORDER BY i.indrelid, c.relname`,
+		[]any{&i.oid, &i.relation, &i.schema, &i.name, &i.methodOID, &i.method, &i.unique, &i.immediate, &i.valid, &i.excludes, &i.nullsNotDistinct, &i.bytes,
+			&i.columns, &i.keys, &i.classes, &i.collations, &expressions, &condition, &i.where, &i.dependsOn, &i.constrained},
+		func() error {
+			i.expressions, i.condition = newTree(expressions), newTree(condition)
+			found := i
+			l.indexes = append(l.indexes, &found)
+			i.columns, i.classes, i.collations, i.where, i.dependsOn, i.constrained, expressions, condition = nil, nil, nil, nil, nil, nil, nil, nil
+			return nil
+		})
+}
+
+// setIndexes tells relations of their indexes, and names these.
+func (l *loader) setIndexes(context.Context) error {
+	for _, i := range l.indexes {
+		r := l.relations[i.relation]
+		if r == nil {
+			continue
+		}
+		l.spec.Indexes = append(l.spec.Indexes, &catalog.Indexed{
+			Name: catalog.Name{Schema: i.schema, Name: i.name}, Table: r.Name, Plain: i.expressions == nil && i.condition == nil,
+			Columns: l.columnsOf(i.relation, func(n int16) bool { return slices.Contains(i.columns, n) }),
+		})
+		switch {
+		case i.method == "btree" && i.valid:
+			l.addBTree(r, i)
+		case i.method == "gin" && i.valid && i.condition == nil:
+			r.Inverted = append(r.Inverted, l.columnsOf(i.relation, func(n int16) bool { return slices.Contains(i.columns, n) })...)
+		case i.methodOID >= firstOfOthers && i.method != "bloom":
+			r.Approximate = true
+		}
+	}
+	for _, r := range l.relations {
+		slices.Sort(r.Inverted)
+		r.Inverted = slices.Compact(r.Inverted)
+	}
+	slices.SortFunc(l.spec.Indexes, func(a, b *catalog.Indexed) int {
+		return cmp.Or(strings.Compare(a.Name.Schema, b.Name.Schema), strings.Compare(a.Name.Name, b.Name.Name))
+	})
+	return nil
+}
+
+// addBTree adds a valid btree index to a relation, one over the whole table or one over some rows.
+func (l *loader) addBTree(r *catalog.Relation, i *index) {
+	var columns []string
+	for _, number := range i.keyColumns() {
+		at := slices.IndexFunc(l.attributes[i.relation], func(a attribute) bool { return a.number == number })
+		if at < 0 { // an expression
+			break
+		}
+		columns = append(columns, r.Columns[at].Name)
+	}
+	switch {
+	case len(columns) == 0:
+	case i.where != nil:
+		r.Partial = append(r.Partial, catalog.Partial{Columns: columns, Where: *i.where})
+	default:
+		r.Indexes = append(r.Indexes, catalog.BTree{Columns: columns, Unique: i.unique && i.immediate && len(columns) == i.keys, Bytes: i.bytes})
+	}
+}
+
+// setUnique tells relations what no two rows may share. The columns of expressions and predicates are those that the index
+// depends on; an index of a constraint depends on the constraint instead, and has neither unless it excludes.
+func (l *loader) setUnique(ctx context.Context) error {
+	equal, err := l.readEqual(ctx)
+	if err != nil {
+		return err
+	}
+	for _, i := range l.indexes {
+		r := l.relations[i.relation]
+		if r == nil || !i.unique && !i.excludes {
+			continue
+		}
+		key := catalog.Key{
+			Name: i.name,
+			Columns: l.columnsOf(i.relation, func(n int16) bool {
+				return i.wholeRow() || slices.Contains(i.keyColumns(), n) || slices.Contains(i.dependsOn, n) || slices.Contains(i.constrained, n)
+			}),
+			Equal: []string{}, Apart: []string{}, For: []string{},
+		}
+		for at, a := range l.attributes[i.relation] {
+			for n, number := range i.keyColumns() {
+				if number == a.number && i.collations[n] == a.collation && l.known.comparesPlainly(i.classes[n]) && (!i.excludes || slices.Contains(equal[i.oid], n)) {
+					key.Equal = append(key.Equal, r.Columns[at].Name)
+					break
+				}
+			}
+		}
+		if !i.nullsNotDistinct {
+			key.Apart = l.columnsOf(i.relation, func(n int16) bool { return slices.Contains(i.keyColumns(), n) })
+		}
+		if i.where != nil {
+			read := i.condition.columns()
+			key.Where = *i.where
+			key.For = l.columnsOf(i.relation, func(n int16) bool { return i.condition.wholeRow() || slices.Contains(read, uint32(n)) })
+		}
+		r.Unique = append(r.Unique, key)
+	}
+	return nil
+}
+
+// comparesPlainly tells of an operator class that it is PostgreSQL's own, or what PostgreSQL compares values of its type by.
+func (k *known) comparesPlainly(oid uint32) bool {
+	return oid < firstOfOthers || slices.ContainsFunc(k.classes, func(c class) bool { return c.oid == oid && c.isDefault })
+}
+
+// readEqual reads the keys, counted from 0, by which constraints exclude that ask for equal values: their operator is what a btree takes for equality, which is strategy 3. What others have made,
+// and calls equal what is not, or fails on some values while an index is searched, is no equality.
+func (l *loader) readEqual(ctx context.Context) (map[uint32][]int, error) {
+	if !slices.ContainsFunc(l.indexes, func(i *index) bool { return i.excludes }) {
+		return nil, nil
+	}
+	others := []uint32{}
+	for _, c := range l.known.classes {
+		if l.known.extensionOf("pg_opclass", c.oid) != "btree_gist" {
+			others = append(others, c.oid)
+		}
+	}
+	var (
+		oid  uint32
+		keys []int
+	)
+	equal := map[uint32][]int{}
+	return equal, l.each(ctx, `SELECT i.indexrelid, array_agg(DISTINCT k.n - 1)
+		FROM pg_index AS i JOIN pg_constraint AS con ON con.conindid = i.indexrelid AND con.conrelid = i.indrelid AND con.contype IN ('p', 'u', 'x')
+		CROSS JOIN LATERAL unnest(con.conexclop) WITH ORDINALITY AS k (oid, n)
+		JOIN pg_amop AS o ON o.amopopr = k.oid AND o.amopstrategy = 3
+		JOIN pg_opclass AS c ON c.opcfamily = o.amopfamily AND c.opcdefault AND c.opcintype = o.amoplefttype AND c.opcintype = o.amoprighttype
+		JOIN pg_am AS m ON m.oid = c.opcmethod AND m.amname = 'btree'
+		WHERE i.indisexclusion AND NOT EXISTS (SELECT 1 FROM unnest(con.conexclop) AS x (oid) WHERE x.oid >= 16384) AND NOT i.indclass::oid[] && $1::oid[]
+		GROUP BY 1`,
+		[]any{&oid, &keys},
+		func() error {
+			equal[oid], keys = keys, nil
+			return nil
+		}, others)
+}

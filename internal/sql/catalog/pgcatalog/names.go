@@ -1,0 +1,312 @@
+package pgcatalog
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// readFunctions reads the functions outside the system's schemas. An aggregate is what the functions are that it is made of: by itself it says that it is immutable and no definer, whatever
+// these do. proargnames also names OUT arguments; those of the input arguments are told by proargmodes.
+func (l *loader) readFunctions(ctx context.Context) error {
+	made, err := l.readAggregates(ctx)
+	if err != nil {
+		return err
+	}
+	definers, err := l.readDefinerDefaults(ctx)
+	if err != nil {
+		return err
+	}
+	argTypes, err := l.readArgTypes(ctx)
+	if err != nil {
+		return err
+	}
+	var (
+		f                catalog.Function
+		kind, volatility string
+		names, modes     []string
+		inputs, all      []uint32
+		result           uint32
+	)
+	return l.each(ctx, `SELECT p.oid, n.nspname, p.proname, p.prokind::text, p.proargnames, p.proargmodes::text[], p.proargtypes::oid[], p.proallargtypes, p.prorettype,
+		  p.pronargdefaults::int4, p.provariadic <> 0, p.prosecdef, p.provolatile::text, l.lanname,
+		  CASE WHEN l.lanname = 'internal' AND p.prosrc ~ '^(range_constructor[23]|multirange_constructor[012])$' THEN p.prorettype ELSE 0 END
+		FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace JOIN pg_language AS l ON l.oid = p.prolang
+		WHERE n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_temp' ORDER BY p.oid`,
+		[]any{&f.OID, &f.Name.Schema, &f.Name.Name, &kind, &names, &modes, &inputs, &all, &result, &f.Defaults, &f.Variadic, &f.SecurityDefiner, &volatility, &f.Language, &f.Makes},
+		func() error {
+			function := f
+			function.Kind, function.Volatility = kind[0], volatility[0]
+			if of, ok := made[f.OID]; ok {
+				function.SecurityDefiner, function.Volatility = f.SecurityDefiner || of.definer, of.volatility
+			}
+			function.DefinerDefault = definers[f.OID]
+			function.Extension = l.known.extensionOf("pg_proc", f.OID)
+			function.Replaced = function.Extension != "" && f.Language != "c" && f.Language != "internal" && !(f.Language == "sql" && l.known.asMade(l.known.functions[f.OID]))
+			function.ArgNames, function.ArgTypes, function.Results = []string{}, []string{}, []uint32{result}
+			for _, oid := range inputs {
+				function.ArgTypes = append(function.ArgTypes, argTypes[oid])
+			}
+			for i := range max(len(modes), len(inputs)) {
+				mode, name := "i", ""
+				if modes != nil {
+					mode = modes[i]
+				}
+				if i < len(names) {
+					name = names[i]
+				}
+				if mode == "i" || mode == "b" || mode == "v" {
+					function.ArgNames = append(function.ArgNames, name)
+				}
+				if mode == "o" || mode == "b" || mode == "t" {
+					function.Results = append(function.Results, all[i])
+				}
+			}
+			slices.Sort(function.Results)
+			function.Results = slices.Compact(function.Results)
+			names, modes, inputs, all = nil, nil, nil, nil
+			l.spec.Functions = append(l.spec.Functions, &function)
+			return nil
+		})
+}
+
+// aggregate is what the functions do together that one is made of.
+type aggregate struct {
+	definer    bool
+	volatility byte
+}
+
+func (l *loader) readAggregates(ctx context.Context) (map[uint32]aggregate, error) {
+	var (
+		oid        uint32
+		of         aggregate
+		volatility string
+	)
+	made := map[uint32]aggregate{}
+	return made, l.each(ctx, `SELECT a.aggfnoid::oid, bool_or(f.prosecdef), max(f.provolatile::text COLLATE "C")
+		FROM pg_aggregate AS a JOIN pg_proc AS p ON p.oid = a.aggfnoid AND p.pronamespace <> 'pg_catalog'::regnamespace
+		JOIN pg_proc AS f ON f.oid = ANY (ARRAY[a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggserialfn, a.aggdeserialfn, a.aggmtransfn, a.aggminvtransfn, a.aggmfinalfn]::oid[]) GROUP BY 1`,
+		[]any{&oid, &of.definer, &volatility},
+		func() error {
+			of.volatility = volatility[0]
+			made[oid] = of
+			return nil
+		})
+}
+
+// readDefinerDefaults reads which functions run one with its owner's rights where a call leaves an argument out: the defaults call it, or a function
+// does that they call and whose body PostgreSQL keeps parsed. Defaults are kept as trees, which name functions by their OIDs.
+func (l *loader) readDefinerDefaults(ctx context.Context) (map[uint32]string, error) {
+	var (
+		oid  uint32
+		name string
+	)
+	definers := map[uint32]string{}
+	return definers, l.each(ctx, `WITH RECURSIVE called (function, oid) AS (
+		    SELECT p.oid, k[1]::oid FROM pg_proc AS p CROSS JOIN LATERAL regexp_matches(p.proargdefaults::text, ':(?:funcid|opfuncid) ([0-9]+)', 'g') AS k
+		    WHERE p.pronargdefaults > 0 AND p.pronamespace <> 'pg_catalog'::regnamespace
+		    UNION SELECT c.function, d.refobjid FROM called AS c JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = c.oid AND d.refclassid = 'pg_proc'::regclass)
+		SELECT c.function, min(f.oid::regprocedure::text) FROM called AS c JOIN pg_proc AS f ON f.oid = c.oid WHERE f.prosecdef GROUP BY 1`,
+		[]any{&oid, &name},
+		func() error {
+			definers[oid] = name
+			return nil
+		})
+}
+
+// readArgTypes reads how types are written that functions outside pg_catalog take.
+func (l *loader) readArgTypes(ctx context.Context) (map[uint32]string, error) {
+	var (
+		oid  uint32
+		name string
+	)
+	types := map[uint32]string{}
+	return types, l.each(ctx, `SELECT t.oid, format_type(t.oid, NULL) FROM (SELECT DISTINCT unnest(p.proargtypes::oid[]) FROM pg_proc AS p WHERE p.pronamespace <> 'pg_catalog'::regnamespace) AS t (oid)`,
+		[]any{&oid, &name},
+		func() error {
+			types[oid] = name
+			return nil
+		})
+}
+
+func (l *loader) readTypes(ctx context.Context) error {
+	under, err := l.readUnder(ctx)
+	if err != nil {
+		return err
+	}
+	labels, err := l.readLabels(ctx)
+	if err != nil {
+		return err
+	}
+	functions, err := l.readCheckFunctions(ctx)
+	if err != nil {
+		return err
+	}
+	types := map[uint32][]uint32{}
+	for _, c := range l.checks {
+		if c.of != 0 && c.tree != nil {
+			types[c.of] = append(types[c.of], c.tree.types...)
+		}
+	}
+	var (
+		t    catalog.Type
+		kind string
+	)
+	return l.each(ctx, `SELECT t.oid, n.nspname, t.typname, t.typtype::text, COALESCE(el.oid, 0), COALESCE(r.rngsubtype, m.rngtypid, t.typbasetype),
+		  CASE WHEN r.rngsubdiff <> 0 THEN r.rngsubdiff::regproc::text ELSE '' END
+		FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace
+		LEFT JOIN pg_class AS c ON c.oid = t.typrelid
+		LEFT JOIN pg_type AS el ON el.oid = t.typelem AND el.typarray = t.oid
+		LEFT JOIN pg_class AS elc ON elc.oid = el.typrelid
+		LEFT JOIN pg_range AS r ON r.rngtypid = t.oid LEFT JOIN pg_range AS m ON m.rngmultitypid = t.oid
+		WHERE COALESCE(c.relkind, 'c') = 'c' AND COALESCE(elc.relkind, 'c') = 'c' AND n.nspname !~ '^pg_(toast|temp)'`,
+		[]any{&t.OID, &t.Name.Schema, &t.Name.Name, &kind, &t.Element, &t.Base, &t.Subtracts},
+		func() error {
+			found := t
+			found.Kind = kind[0]
+			found.Under = under[t.OID]
+			found.Extension = l.known.extensionOf("pg_type", cmp.Or(t.Element, t.OID))
+			found.Runs = l.known.running[t.OID]
+			found.Labels = append([]string{}, labels[t.OID]...)
+			found.CheckFunctions = append([]uint32{}, functions[t.OID]...)
+			found.CheckTypes = append([]uint32{}, slices.Compact(slices.Sorted(slices.Values(types[t.OID])))...)
+			found.CheckTypes = slices.DeleteFunc(found.CheckTypes, func(oid uint32) bool { return oid == t.OID })
+			l.spec.Types = append(l.spec.Types, &found)
+			return nil
+		})
+}
+
+// readUnder reads the types under domains that are none.
+func (l *loader) readUnder(ctx context.Context) (map[uint32]string, error) {
+	var (
+		domain uint32
+		name   string
+	)
+	under := map[uint32]string{}
+	return under, l.each(ctx, `WITH RECURSIVE base (domain, oid, modifier) AS (
+		    SELECT t.oid, t.typbasetype, t.typtypmod FROM pg_type AS t WHERE t.typtype = 'd'
+		    UNION ALL SELECT b.domain, d.typbasetype, d.typtypmod FROM base AS b JOIN pg_type AS d ON d.oid = b.oid WHERE d.typtype = 'd')
+		SELECT b.domain, format_type(b.oid, b.modifier) FROM base AS b JOIN pg_type AS f ON f.oid = b.oid WHERE f.typtype <> 'd'`,
+		[]any{&domain, &name},
+		func() error {
+			under[domain] = name
+			return nil
+		})
+}
+
+// readLabels reads the labels of enums.
+func (l *loader) readLabels(ctx context.Context) (map[uint32][]string, error) {
+	var (
+		enum  uint32
+		label string
+	)
+	labels := map[uint32][]string{}
+	return labels, l.each(ctx, "SELECT e.enumtypid, e.enumlabel FROM pg_enum AS e ORDER BY e.enumtypid, e.enumsortorder",
+		[]any{&enum, &label},
+		func() error {
+			labels[enum] = append(labels[enum], label)
+			return nil
+		})
+}
+
+// readCheckFunctions reads by what domains check their values, and ranges compare and round their bounds. A check depends on functions, and on operators, which stand for functions;
+// those of pg_catalog are not recorded.
+func (l *loader) readCheckFunctions(ctx context.Context) (map[uint32][]uint32, error) {
+	var of, function uint32
+	functions := map[uint32][]uint32{}
+	return functions, l.each(ctx, `SELECT k.contypid, COALESCE(o.oprcode::oid, d.refobjid) FROM pg_constraint AS k
+		  JOIN pg_depend AS d ON d.classid = 'pg_constraint'::regclass AND d.objid = k.oid
+		  LEFT JOIN pg_operator AS o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
+		  WHERE k.contypid <> 0 AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass)
+		UNION SELECT r.rngtypid, p.oid FROM pg_range AS r JOIN pg_opclass AS c ON c.oid = r.rngsubopc
+		  CROSS JOIN LATERAL (SELECT r.rngcanonical::oid UNION ALL SELECT r.rngsubdiff::oid
+		    UNION ALL SELECT s.amproc::oid FROM pg_amproc AS s WHERE s.amprocfamily = c.opcfamily
+		    UNION ALL SELECT o.oprcode::oid FROM pg_amop AS m JOIN pg_operator AS o ON o.oid = m.amopopr WHERE m.amopfamily = c.opcfamily) AS f (oid)
+		  JOIN pg_proc AS p ON p.oid = f.oid WHERE p.pronamespace <> 'pg_catalog'::regnamespace
+		ORDER BY 1, 2`,
+		[]any{&of, &function},
+		func() error {
+			functions[of] = append(functions[of], function)
+			return nil
+		})
+}
+
+// readCollations reads which collations the values of types bring along. Of pg_catalog's types only name does, which the rewriter knows.
+func (l *loader) readCollations(ctx context.Context) error {
+	var (
+		oid  uint32
+		name string
+	)
+	l.spec.Collations = map[uint32][]string{}
+	return l.each(ctx, `WITH RECURSIVE part (type, of, coll) AS (
+		    SELECT t.oid, t.typelem, 0::oid FROM pg_type AS t WHERE t.typelem <> 0
+		    UNION ALL SELECT t.oid, t.typbasetype, 0 FROM pg_type AS t WHERE t.typbasetype <> 0
+		    UNION ALL SELECT c.reltype, a.atttypid, a.attcollation FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
+		      WHERE c.reltype <> 0 AND c.relnamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace) AND a.attnum > 0 AND NOT a.attisdropped
+		    UNION ALL SELECT r.rngtypid, r.rngsubtype, r.rngcollation FROM pg_range AS r
+		    UNION ALL SELECT r.rngmultitypid, r.rngtypid, 0 FROM pg_range AS r),
+		  brings (type, coll) AS (
+		    SELECT t.oid, t.typcollation FROM pg_type AS t WHERE t.typcollation NOT IN (0, 'pg_catalog."default"'::regcollation)
+		    UNION SELECT type, coll FROM part WHERE coll NOT IN (0, 'pg_catalog."default"'::regcollation)
+		    UNION SELECT p.type, b.coll FROM brings AS b JOIN part AS p ON p.of = b.type)
+		SELECT b.type, trim('"' FROM b.coll::regcollation::text) FROM brings AS b JOIN pg_type AS t ON t.oid = b.type
+		WHERE t.typnamespace <> 'pg_catalog'::regnamespace AND t.typname !~ '^_?pg_toast' ORDER BY b.type, 2`,
+		[]any{&oid, &name},
+		func() error {
+			l.spec.Collations[oid] = append(l.spec.Collations[oid], name)
+			return nil
+		})
+}
+
+func (l *loader) readCasts(ctx context.Context) error {
+	var c catalog.Cast
+	return l.each(ctx, `SELECT c.castsource, c.casttarget, c.castfunc, c.castcontext <> 'e'
+		FROM pg_cast AS c JOIN pg_proc AS p ON p.oid = c.castfunc WHERE p.pronamespace <> 'pg_catalog'::regnamespace`,
+		[]any{&c.Source, &c.Target, &c.Function, &c.Implicit},
+		func() error {
+			found := c
+			l.spec.Casts = append(l.spec.Casts, &found)
+			return nil
+		})
+}
+
+func (l *loader) readOperators(ctx context.Context) error {
+	var (
+		o   catalog.Operator
+		oid uint32
+	)
+	return l.each(ctx, `SELECT n.nspname, o.oprname, o.oid
+		FROM pg_operator AS o JOIN pg_namespace AS n ON n.oid = o.oprnamespace WHERE n.nspname <> 'pg_catalog' AND n.nspname !~ '^pg_temp' ORDER BY o.oid`,
+		[]any{&o.Name.Schema, &o.Name.Name, &oid},
+		func() error {
+			found := o
+			found.Extension = l.known.extensionOf("pg_operator", oid)
+			l.spec.Operators = append(l.spec.Operators, &found)
+			return nil
+		})
+}
+
+// readSystemNames reads the names that the system's own schemas have.
+func (l *loader) readSystemNames(ctx context.Context) error {
+	for _, part := range []struct {
+		into *map[string]bool
+		sql  string
+	}{
+		{&l.spec.CatalogFunctions, `SELECT DISTINCT p.proname FROM pg_proc AS p WHERE p.pronamespace = 'pg_catalog'::regnamespace`},
+		{&l.spec.CatalogOperators, `SELECT DISTINCT o.oprname FROM pg_operator AS o WHERE o.oprnamespace = 'pg_catalog'::regnamespace`},
+		{&l.spec.InfoSchemaFunctions, `SELECT DISTINCT p.proname FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE n.nspname = 'information_schema'`},
+	} {
+		set := map[string]bool{}
+		var name string
+		if err := l.each(ctx, part.sql, []any{&name}, func() error {
+			set[name] = true
+			return nil
+		}); err != nil {
+			return err
+		}
+		*part.into = set
+	}
+	return nil
+}

@@ -1,0 +1,298 @@
+package pgcatalog
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// extensionOf is the extension that an object belongs to, or ”.
+func extensionOf(class, oid string) string {
+	return `COALESCE((SELECT e.extname FROM pg_depend AS d JOIN pg_extension AS e ON e.oid = d.refobjid
+		WHERE d.classid = '` + class + `'::regclass AND d.objid = ` + oid + ` AND d.deptype = 'e'
+		  AND d.refclassid = 'pg_extension'::regclass), '')`
+}
+
+// enforced tells of a constraint con that PostgreSQL holds rows to it; one that says NOT ENFORCED, from 18 on, rules nothing out.
+func (l *loader) enforced() string {
+	if l.spec.ServerVersion < 180000 {
+		return "true"
+	}
+	return "con.conenforced"
+}
+
+// wholeRow tells whether an expression reads a whole row, which is no column that it depends on.
+func wholeRow(tree string) string { return "(" + tree + "::text LIKE '%:varattno 0 %')" }
+
+func (l *loader) readRelations(ctx context.Context) error {
+	l.relations, l.heaps = map[uint32]*catalog.Relation{}, map[uint32]bool{}
+	var (
+		r    catalog.Relation
+		kind string
+		heap bool
+	)
+	return l.each(ctx, `SELECT c.oid, n.nspname, c.relname, c.relkind::text, pg_get_userbyid(c.relowner), c.relrowsecurity, c.relforcerowsecurity, c.relispartition,
+		  c.relhassubclass AND EXISTS (SELECT 1 FROM pg_inherits AS i WHERE i.inhparent = c.oid), c.relhasrules AND c.relkind NOT IN ('v', 'm'),
+		  CASE WHEN c.relkind = 'v' AND `+foreign+` THEN COALESCE(pg_get_viewdef(c.oid), '') ELSE '' END,
+		  c.oid IN (SELECT p.polrelid FROM pg_policy AS p WHERE p.polname = 'pgconsent_select'),
+		  CASE WHEN c.relkind = 'v' AND `+foreign+` AND NOT EXISTS (SELECT 1 FROM pg_trigger AS t WHERE t.tgrelid = c.oid)
+		    AND NOT EXISTS (SELECT 1 FROM pg_rewrite AS w WHERE w.ev_class = c.oid AND w.rulename <> '_RETURN') THEN pg_relation_is_updatable(c.oid, false) ELSE 0 END,
+		  CASE WHEN c.relkind = 'v' AND c.reloptions IS NOT NULL THEN COALESCE((SELECT o.option_value FROM pg_options_to_table(c.reloptions) AS o WHERE o.option_name = 'check_option'), '') ELSE '' END,
+		  c.relkind = 'r' AND c.relam < 16384
+		FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+		WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S', 'c') AND n.nspname !~ '^pg_(toast|temp)'`,
+		[]any{&r.OID, &r.Name.Schema, &r.Name.Name, &kind, &r.Owner, &r.RowSecurity, &r.ForceRLS, &r.IsPartition, &r.HasChildren, &r.HasRules, &r.Definition, &r.Governed, &r.Updatable, &r.CheckOption, &heap},
+		func() error {
+			relation := r
+			relation.Kind = catalog.RelKind(kind[0])
+			relation.Extension = l.known.extensionOf("pg_class", r.OID)
+			relation.PartitionBy, relation.Checked, relation.Together = []string{}, []string{}, [][]string{}
+			l.heaps[r.OID] = heap
+			l.relations[r.OID] = &relation
+			l.spec.Relations = append(l.spec.Relations, &relation)
+			return nil
+		})
+}
+
+// readParents reads which relations inherit from which, partitions included.
+func (l *loader) readParents(ctx context.Context) error {
+	var child, parent uint32
+	return l.each(ctx, "SELECT i.inhrelid, i.inhparent FROM pg_inherits AS i ORDER BY 1, i.inhseqno", []any{&child, &parent},
+		func() error {
+			if c, p := l.relations[child], l.relations[parent]; c != nil && p != nil {
+				c.Parents = append(c.Parents, p.Name)
+			}
+			return nil
+		})
+}
+
+// foreign tells of a relation that it is neither the system's nor ours.
+const foreign = `n.nspname NOT IN ('pg_catalog', 'information_schema', 'pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows')`
+
+// readViews reads which relations each view reads.
+func (l *loader) readViews(ctx context.Context) error {
+	var (
+		view, reads uint32
+		columns     []string
+	)
+	return l.each(ctx, `SELECT c.oid, d.refobjid, array_remove(array_agg(DISTINCT a.attname::text ORDER BY a.attname::text), NULL)
+		FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+		JOIN pg_rewrite AS w ON w.ev_class = c.oid AND w.rulename = '_RETURN'
+		JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid AND d.refclassid = 'pg_class'::regclass AND d.refobjid <> c.oid
+		  AND NOT EXISTS (SELECT FROM pg_class AS t WHERE t.oid = d.refobjid AND t.relkind = 'c') -- a field of a composite type is none of a table
+		LEFT JOIN pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid AND a.attnum > 0
+		WHERE c.relkind = 'v' AND `+foreign+` GROUP BY 1, 2 ORDER BY 1, 2`,
+		[]any{&view, &reads, &columns},
+		func() error {
+			if v, r := l.relations[view], l.relations[reads]; v != nil && r != nil {
+				v.Reads = append(v.Reads, catalog.Read{Relation: r.Name, Columns: columns})
+			}
+			columns = nil
+			return nil
+		})
+}
+
+// attribute is what else is known of a column, in the order of the relation's columns.
+type attribute struct {
+	number    int16
+	collation uint32
+}
+
+// readColumns reads the columns. A default has no columns in it, so that it needs no names of these to be written.
+func (l *loader) readColumns(ctx context.Context) error {
+	sequences, err := l.readSequences(ctx)
+	if err != nil {
+		return err
+	}
+	l.attributes = map[uint32][]attribute{}
+	var (
+		oid uint32
+		at  attribute
+		c   catalog.Column
+	)
+	if err := l.each(ctx, `SELECT a.attrelid, a.attnum, a.attcollation, a.attname, format_type(a.atttypid, a.atttypmod), a.atttypid, a.attnotnull, a.attgenerated <> '', a.attgenerated = 'v',
+		  CASE a.attidentity WHEN 'a' THEN 'always' WHEN 'd' THEN 'by default' ELSE '' END, CASE WHEN a.attgenerated = '' THEN COALESCE(pg_get_expr(f.adbin, 0), pg_get_expr(y.typdefaultbin, 0), '') ELSE '' END,
+		  CASE WHEN a.attcollation IN (0, 'pg_catalog."default"'::regcollation) THEN '' ELSE trim('"' FROM a.attcollation::regcollation::text) END,
+		  a.attcollation IN (SELECT l.oid FROM pg_collation AS l WHERE NOT l.collisdeterministic)
+		FROM pg_attribute AS a JOIN pg_class AS r ON r.oid = a.attrelid AND r.relkind NOT IN ('i', 'I', 't')
+		LEFT JOIN pg_type AS y ON y.oid = a.atttypid
+		LEFT JOIN pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
+		WHERE a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attrelid, a.attnum`,
+		[]any{&oid, &at.number, &at.collation, &c.Name, &c.Type, &c.TypeOID, &c.NotNull, &c.Generated, &c.Virtual, &c.Identity, &c.Default, &c.Collation, &c.Nondeterministic},
+		func() error {
+			if r := l.relations[oid]; r != nil {
+				c.From, c.Sequence = []string{}, sequences[column{oid, at.number}]
+				r.Columns = append(r.Columns, c)
+				l.attributes[oid] = append(l.attributes[oid], at)
+			}
+			return nil
+		}); err != nil {
+		return err
+	}
+	for _, g := range l.generated {
+		for i, at := range l.attributes[g.relation] {
+			if at.number == g.number {
+				l.relations[g.relation].Columns[i].From = l.columnsOf(g.relation, func(n int16) bool { return n != g.number && slices.Contains(g.dependsOn, n) })
+			}
+		}
+	}
+	return nil
+}
+
+// column is one by the OID of its relation and its number.
+type column struct {
+	relation uint32
+	number   int16
+}
+
+// readSequences reads whose next values columns are: the sequence of a default is what the default depends on; that of an identity column depends on the column.
+func (l *loader) readSequences(ctx context.Context) (map[column]catalog.Name, error) {
+	var (
+		of   column
+		name catalog.Name
+	)
+	sequences := map[column]catalog.Name{}
+	return sequences, l.each(ctx, `SELECT u.relation, u.number, n.nspname, s.relname FROM (
+		    SELECT a.attrelid, a.attnum, min(d.objid) FROM pg_attribute AS a JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
+		    WHERE a.attidentity <> '' AND d.classid = 'pg_class'::regclass AND d.deptype = 'i' GROUP BY 1, 2
+		    UNION ALL SELECT f.adrelid, f.adnum, min(d.refobjid) FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum AND a.attidentity = ''
+		    JOIN pg_depend AS d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid AND d.refclassid = 'pg_class'::regclass
+		    JOIN pg_class AS q ON q.oid = d.refobjid AND q.relkind = 'S' GROUP BY 1, 2) AS u (relation, number, sequence)
+		JOIN pg_class AS s ON s.oid = u.sequence AND s.relkind = 'S' JOIN pg_namespace AS n ON n.oid = s.relnamespace`,
+		[]any{&of.relation, &of.number, &name.Schema, &name.Name},
+		func() error {
+			sequences[of] = name
+			return nil
+		})
+}
+
+// columnsOf are the names of the columns of a relation that are meant, by their numbers.
+func (l *loader) columnsOf(relation uint32, meant func(number int16) bool) []string {
+	names := []string{}
+	for i, at := range l.attributes[relation] {
+		if meant(at.number) {
+			names = append(names, l.relations[relation].Columns[i].Name)
+		}
+	}
+	return names
+}
+
+// readPartitionedBy reads the columns of partition keys.
+func (l *loader) readPartitionedBy(ctx context.Context) error {
+	var (
+		oid     uint32
+		numbers []int16
+	)
+	return l.each(ctx, `SELECT p.partrelid, p.partattrs::int2[] || ARRAY(SELECT d.objsubid::int2 FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = p.partrelid AND d.objsubid > 0
+		    AND d.refclassid = 'pg_class'::regclass AND d.refobjid = p.partrelid AND d.refobjsubid = 0) FROM pg_partitioned_table AS p`,
+		[]any{&oid, &numbers},
+		func() error {
+			if r := l.relations[oid]; r != nil {
+				r.PartitionBy = l.columnsOf(oid, func(n int16) bool { return slices.Contains(numbers, n) })
+				slices.Sort(r.PartitionBy)
+			}
+			numbers = nil
+			return nil
+		})
+}
+
+// setChecked finds which columns the checks read: each, and those that one check reads together.
+func (l *loader) setChecked(context.Context) error {
+	numbers, together := map[uint32][]int16{}, map[uint32][][]string{}
+	for _, c := range l.checks {
+		if c.tree == nil || !c.enforced {
+			continue
+		}
+		reads := l.columnsOf(c.relation, func(n int16) bool {
+			read := slices.Contains(c.keys, n) || c.tree.wholeRow()
+			if read {
+				numbers[c.relation] = append(numbers[c.relation], n)
+			}
+			return read
+		})
+		if len(reads) > 1 {
+			together[c.relation] = append(together[c.relation], reads)
+		}
+	}
+	for oid, read := range numbers {
+		l.relations[oid].Checked = l.columnsOf(oid, func(n int16) bool { return slices.Contains(read, n) })
+	}
+	for oid, lists := range together {
+		slices.SortFunc(lists, func(a, b []string) int { return cmp.Or(cmp.Compare(len(a), len(b)), slices.Compare(a, b)) })
+		l.relations[oid].Together = slices.CompactFunc(lists, slices.Equal[[]string])
+	}
+	return nil
+}
+
+// readKeys reads primary and foreign keys. A key that leads to a partitioned table has a row for each partition besides, which are left
+// out: they ask what the key asks.
+func (l *loader) readKeys(ctx context.Context) error {
+	var (
+		oid, target           uint32
+		kind, update, del     string
+		columns, refs, nulled []int16
+		validated, full       bool
+	)
+	return l.each(ctx, `SELECT con.conrelid, con.confrelid, con.contype::text, con.conkey, con.confkey, con.convalidated, con.confupdtype::text, con.confdeltype::text, con.confdelsetcols, con.confmatchtype = 'f'
+		FROM pg_constraint AS con WHERE con.contype IN ('p', 'f') AND con.conrelid <> 0 AND `+l.enforced()+`
+		  AND NOT EXISTS (SELECT FROM pg_constraint AS whole WHERE whole.oid = con.conparentid AND whole.conrelid = con.conrelid)
+		ORDER BY con.conrelid, con.conname`,
+		[]any{&oid, &target, &kind, &columns, &refs, &validated, &update, &del, &nulled, &full},
+		func() error {
+			r := l.relations[oid]
+			switch {
+			case r == nil:
+			case kind == "p":
+				r.PrimaryKey = l.names(oid, columns)
+			case l.relations[target] != nil:
+				r.ForeignKeys = append(r.ForeignKeys, catalog.ForeignKey{
+					Columns: l.names(oid, columns), Target: l.relations[target].Name, TargetCols: l.names(target, refs), Validated: validated,
+					OnUpdate: actions[update], OnDelete: actions[del], Nulled: l.names(oid, nulled), Full: full,
+				})
+			}
+			columns, refs, nulled = nil, nil, nil
+			return nil
+		})
+}
+
+// names are those of the columns of a relation that have these numbers, in their order.
+func (l *loader) names(relation uint32, numbers []int16) []string {
+	out := []string{}
+	for _, number := range numbers {
+		if at := slices.IndexFunc(l.attributes[relation], func(a attribute) bool { return a.number == number }); at >= 0 {
+			out = append(out, l.relations[relation].Columns[at].Name)
+		}
+	}
+	return out
+}
+
+// actions are the letters of pg_constraint.
+var actions = map[string]catalog.Action{
+	"a": catalog.NoAction, "r": catalog.Restrict, "c": catalog.Cascade, "n": catalog.SetNull, "d": catalog.SetDefault,
+}
+
+// readVectors reads the text search vectors that an index has computed for each row of a table, so that they fail for none. An index that
+// rows of older snapshots may be missing from (indcheckxmin), over some rows, or of a table with children is none; nor is any where a name of
+// a configuration could mean two.
+func (l *loader) readVectors(ctx context.Context) error {
+	var (
+		oid        uint32
+		expression string
+	)
+	return l.each(ctx, `SELECT i.indrelid, pg_get_indexdef(i.indexrelid, k.n, false)
+		FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indrelid CROSS JOIN LATERAL generate_series(1, i.indnkeyatts::int4) AS k (n)
+		WHERE i.indexprs IS NOT NULL AND i.indkey[k.n - 1] = 0 AND i.indpred IS NULL AND i.indisvalid AND i.indisready AND i.indislive AND NOT i.indcheckxmin
+		  AND c.relkind = 'r' AND NOT c.relhassubclass AND pg_get_indexdef(i.indexrelid, k.n, false) LIKE '%to_tsvector(%'
+		  AND NOT EXISTS (SELECT 1 FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid AND d.refclassid <> 'pg_class'::regclass AND d.refobjid >= 16384)
+		  AND NOT EXISTS (SELECT 1 FROM pg_ts_config AS t JOIN pg_ts_config AS o ON o.cfgname = t.cfgname AND o.oid <> t.oid)
+		ORDER BY i.indrelid, 2`,
+		[]any{&oid, &expression},
+		func() error {
+			if r := l.relations[oid]; r != nil {
+				r.Vectors = append(r.Vectors, expression)
+			}
+			return nil
+		})
+}

@@ -1,0 +1,111 @@
+package pgcatalog
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// The bits of pg_trigger.tgtype.
+const (
+	forEachRow = 1 << 0
+	before     = 1 << 1
+	onDelete   = 1 << 3
+	onUpdate   = 1 << 4
+	insteadOf  = 1 << 6
+)
+
+const (
+	// timeOfAStatement is what a trigger may set a column to and still do no more than write the time: that of the transaction or of the statement, which is the same for each row. That of the clock is not.
+	timeOfAStatement = `(?:(?:(?:pg_catalog\.)?(?:now|transaction_timestamp|statement_timestamp)` + space + `*\(` + space + `*\)|current_timestamp|localtimestamp)(?:` + space + `+at` + space + `+time` + space + `+zone` + space + `+'utc')?` +
+		`|(?:pg_catalog\.)?timezone` + space + `*\(` + space + `*'utc'(?:::text)?` + space + `*,` + space + `*(?:pg_catalog\.)?now` + space + `*\(` + space + `*\)` + space + `*\))`
+	// setColumn is the column, as a statement of PL/pgSQL sets it.
+	setColumn = `new\.("[a-z0-9_]+"|[a-z_][a-z0-9_]*)` + space + `*:?=`
+)
+
+// These are for texts in lower case.
+var (
+	aComment   = regexp.MustCompile(`--[^\n\r]*`)
+	onlyTimes  = regexp.MustCompile(`^` + space + `*begin` + space + `+(?:` + setColumn + space + `*` + timeOfAStatement + space + `*;` + space + `*)+return` + space + `+new` + space + `*;` + space + `*end` + space + `*;?` + space + `*$`)
+	columnsSet = regexp.MustCompile(setColumn)
+)
+
+// timesByName are the functions that timeOfAStatement calls.
+var timesByName = []string{"now", "transaction_timestamp", "statement_timestamp", "timezone"}
+
+// trigger is a row of pg_trigger.
+type trigger struct {
+	relation        uint32
+	functionOID     uint32
+	schema          string // of the function
+	kind            int16
+	internal        bool
+	when            *tree
+	keys, dependsOn []int16
+	keyed           []int16 // of one that may write the time: the columns of the table that are part of a key
+	body            string  // of its function in PL/pgSQL
+	language        uint32
+	arguments       string
+}
+
+// readTriggers reads the triggers that have a condition, or whose function is not PostgreSQL's own.
+func (l *loader) readTriggers(ctx context.Context) error {
+	var (
+		t    trigger
+		when *string
+		body []byte
+	)
+	return l.each(ctx, `SELECT t.tgrelid, p.oid, n.nspname, t.tgtype, t.tgisinternal, t.tgqual::text, t.tgattr::int2[], `+depends("pg_trigger", "t.oid", "t.tgrelid")+`,
+		  CASE WHEN t.tgtype & 83 = 19 THEN ARRAY(SELECT unnest(i.indkey::int2[]) FROM pg_index AS i WHERE i.indrelid = t.tgrelid AND i.indisunique
+		    UNION SELECT unnest(k.conkey) FROM pg_constraint AS k WHERE k.conrelid = t.tgrelid AND k.contype IN ('p', 'u', 'f', 'x')) END,
+		  CASE WHEN l.lanname = 'plpgsql' THEN convert_to(p.prosrc, 'SQL_ASCII') END, l.oid, replace(encode(t.tgargs, 'escape'), '\000', '')
+		FROM pg_trigger AS t JOIN pg_proc AS p ON p.oid = t.tgfoid JOIN pg_namespace AS n ON n.oid = p.pronamespace JOIN pg_language AS l ON l.oid = p.prolang
+		WHERE t.tgqual IS NOT NULL OR p.oid >= 16384 OR p.pronamespace <> 'pg_catalog'::regnamespace`,
+		[]any{&t.relation, &t.functionOID, &t.schema, &t.kind, &t.internal, &when, &t.keys, &t.dependsOn, &t.keyed, &body, &t.language, &t.arguments},
+		func() error {
+			t.when, t.body = newTree(when), string(body)
+			l.triggers = append(l.triggers, t)
+			when, body, t.keys, t.dependsOn, t.keyed = nil, nil, nil, nil, nil
+			return nil
+		})
+}
+
+// writesTime tells of a trigger that it does nothing before an update of a row but to write the time into columns of times that no key has, as an updated_at has: its body in PL/pgSQL consists of that, or
+// it is moddatetime of the extension. Nobody else's functions have the names that such a body calls, in whatever schema; what it sets needs no cast but PostgreSQL's own, which nobody replaces.
+func (l *loader) writesTime(t trigger) bool {
+	if t.kind&(forEachRow|before|onUpdate|insteadOf) != forEachRow|before|onUpdate {
+		return false
+	}
+	columns, only := l.timesSet(t)
+	r := l.relations[t.relation]
+	return only && r != nil && !slices.ContainsFunc(columns, func(name string) bool {
+		i := slices.IndexFunc(r.Columns, func(c catalog.Column) bool { return c.Name == name })
+		return i < 0 || r.Columns[i].Generated || !slices.Contains([]uint32{pgtype.TimestamptzOID, pgtype.TimestampOID, pgtype.DateOID}, r.Columns[i].TypeOID) ||
+			slices.Contains(t.keyed, l.attributes[t.relation][i].number)
+	})
+}
+
+// timesSet are the columns that the function of a trigger writes the time into, if it does nothing else.
+func (l *loader) timesSet(t trigger) (columns []string, only bool) {
+	k, f := &l.known, l.known.functions[t.functionOID]
+	if f.language == "c" {
+		return []string{t.arguments}, f.name == "moddatetime" && k.extensionOf("pg_proc", f.oid) == "moddatetime"
+	}
+	text := aComment.ReplaceAllString(t.body, " ")
+	if f.language != "plpgsql" || k.extensionOf("pg_language", t.language) != "plpgsql" || f.unsettled || k.timeOfOthers || !onlyTimes.MatchString(lower(text)) {
+		return nil, false
+	}
+	for _, at := range columnsSet.FindAllStringSubmatchIndex(lower(text), -1) {
+		name := text[at[2]:at[3]]
+		if !strings.HasPrefix(name, `"`) {
+			name = lower(name)
+		}
+		columns = append(columns, strings.Trim(name, `"`))
+	}
+	return columns, true
+}

@@ -1,0 +1,214 @@
+package pgcatalog
+
+import (
+	"cmp"
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// What PostgreSQL computes and compares as a row is written may fail, and tells by that of what it computes it of.
+
+// honest are extensions whose functions that are called immutable go by their arguments alone, whatever the session's settings are.
+var honest = []string{"btree_gin", "btree_gist", "citext", "cube", "earthdistance", "fuzzystrmatch", "hstore", "intarray", "isn", "ltree", "pg_trgm", "pgcrypto", "seg", "unaccent", "uuid-ossp", "vector"}
+
+// fixedTypes are those of PostgreSQL's own whose texts are read and written alike under all settings: those of times, money, bytea and floating point are not, and neither is what is made of such.
+var fixedTypes = []string{
+	"bool", "char", "name", "int8", "int2", "int4", "text", "oid", "json", "jsonb", "numeric", "varchar", "bpchar", "uuid", "inet", "cidr", "macaddr", "macaddr8", "bit", "varbit", "tid", "xid8", "tsvector",
+	"_bool", "_name", "_int8", "_int2", "_int4", "_text", "_oid", "_jsonb", "_numeric", "_varchar", "_bpchar", "_uuid",
+}
+
+// readAlike are those that besides are read alike.
+var readAlike = []string{"bytea", "float4", "float8"}
+
+// fixed tells of a type that its texts are written alike under all settings, as those of enums are.
+func (k *known) fixed(oid uint32) bool {
+	t := k.types[oid]
+	return t != nil && (t.kind == 'e' || oid < firstOfOthers && slices.Contains(fixedTypes, t.name))
+}
+
+// fixedToRead tells of a type that its texts are read alike under all settings.
+func (k *known) fixedToRead(oid uint32) bool {
+	return k.fixed(oid) || oid < firstOfOthers && k.types[oid] != nil && slices.Contains(readAlike, k.types[oid].name)
+}
+
+// mayFail tells of a function p that it may: it is not leak-proof. Circles and segments are compared by what is computed of them, which overflows, though it is leak-proof.
+const mayFail = `(p.proleakproof IS NOT TRUE OR ARRAY['circle'::regtype, 'lseg'::regtype]::oid[] && p.proargtypes::oid[])`
+
+// failsForNone tells of a function p of PostgreSQL's own that it fails for none, leak-proof or not: comparisons of plain values do not.
+const failsForNone = `p.proname IN ('lower', 'upper', 'btrim', 'ltrim', 'rtrim', 'length', 'octet_length', 'char_length', 'character_length',
+		    'starts_with', 'jsonb_object_field', 'jsonb_object_field_text', 'jsonb_exists', 'array_length', 'cardinality', 'isfinite', 'now', 'pg_trigger_depth')
+		    AND NOT ARRAY['anyrange'::regtype, 'anymultirange'::regtype, 'lseg'::regtype, 'path'::regtype, 'name'::regtype]::oid[] && p.proargtypes::oid[]
+		  OR p.oid IN (SELECT o.oprcode::oid FROM pg_operator AS o JOIN pg_amop AS b ON b.amopopr = o.oid JOIN pg_am AS a ON a.oid = b.amopmethod AND a.amname = 'btree'
+		    WHERE b.amoplefttype NOT IN ('record'::regtype, 'anyarray'::regtype, 'anyrange'::regtype, 'anymultirange'::regtype, 'tsquery'::regtype))`
+
+var (
+	failing = []string{"COERCEVIAIO", "ARRAYCOERCEEXPR", "CONVERTROWTYPE", "COERCETODOMAIN", "SUBSCRIPTINGREF", "MINMAX", "XMLEXPR", "ROWCOMPARE", "JSON"}
+	byMore  = []string{"SQLVALUEFUNCTION", "XMLEXPR", "JSONEXPR", "JSONCONSTRUCTOR", "COERCETODOMAIN", "CONVERTROWTYPE", "ROWCOMPARE", "NEXTVALUE"}
+	// writtenType finds what type a value has that is made a text of, and read as another type.
+	writtenType = regexp.MustCompile(`\{COERCEVIAIO :arg \{(?:VAR :varno [0-9]+ :varattno [0-9]+ :vartype|CONST :consttype|FUNCEXPR :funcid [0-9]+ :funcresulttype|OPEXPR :opno [0-9]+ :opfuncid [0-9]+ :opresulttype|CASETESTEXPR :typeId|CASE\w* :casetype|COALESCE\w* :coalescetype) ([0-9]+)`)
+	treeResult  = regexp.MustCompile(`:resulttype ([0-9]+)`)
+)
+
+// viaText begins a value that is made a text of, and read as another type.
+const viaText = "{COERCEVIAIO "
+
+// fails tells of an expression that it may: it has more than columns, constants, what is leak-proof, comparisons of plain values, and what else
+// fails for none. An array of arrays fails, which must have the same length.
+func (k *known) fails(t *tree) bool {
+	return t != nil && (t.has(failing) || strings.Contains(t.text, ":multidims true") || slices.ContainsFunc(t.functions, func(oid uint32) bool {
+		f := k.functions[oid]
+		return f == nil || f.mayFail
+	}))
+}
+
+// unsure tells of an expression that it may come out otherwise, or fail, for a row that is as it was: it goes by more than the row, as what is
+// not immutable does, and what is made of a text or a time by the session's settings; or calls what others have made and call immutable.
+func (k *known) unsure(t *tree) bool {
+	return t != nil && (t.has(byMore) || slices.ContainsFunc(t.functions, func(oid uint32) bool {
+		f := k.functions[oid]
+		return f == nil || !f.immutable || f.oid >= firstOfOthers && !k.ofHonest("pg_proc", f.oid)
+	}) || k.bySettings(t))
+}
+
+// bySettings tells of an expression that it makes a text of a value, or a value of a text, in which the session's settings have a part.
+func (k *known) bySettings(t *tree) bool {
+	made := strings.Count(t.text, viaText)
+	if made == 0 {
+		return false
+	}
+	known := 0
+	for _, m := range writtenType.FindAllStringSubmatch(t.text, -1) {
+		if k.fixed(number(m[1])) {
+			known++
+		}
+	}
+	return known != made || slices.ContainsFunc(oids(treeResult, t.text), func(oid uint32) bool { return !k.fixedToRead(oid) })
+}
+
+// through asks something of an expression, and of the virtual columns that it reads, which PostgreSQL works out with it: the expression as it is stored has their names only.
+func (l *loader) through(does func(*tree) bool, t *tree, relation uint32) bool {
+	return does(t) || t != nil && slices.ContainsFunc(l.virtual[relation], func(g generated) bool {
+		return (t.wholeRow() || slices.Contains(t.columns(), uint32(g.number))) && does(g.tree)
+	})
+}
+
+// setRechecked finds which columns the constraints read that may refuse an update of a row though it leaves these as they are.
+func (l *loader) setRechecked(context.Context) error {
+	for _, c := range l.checks {
+		r := l.relations[c.relation]
+		if r == nil || !c.enforced || c.validated && !l.through(l.known.unsure, c.tree, c.relation) {
+			continue
+		}
+		columns := l.columnsOf(c.relation, func(n int16) bool { return slices.Contains(c.keys, n) || c.tree.wholeRow() })
+		if !slices.ContainsFunc(r.Rechecked, func(have []string) bool { return slices.Equal(have, columns) }) {
+			r.Rechecked = append(r.Rechecked, columns)
+		}
+	}
+	for _, r := range l.relations {
+		slices.SortFunc(r.Rechecked, slices.Compare[[]string])
+	}
+	return nil
+}
+
+// setComputed finds what is computed of rows as they are written. The condition of a trigger was never worked out for the row as it is; that of
+// one for some columns is only where these are set.
+func (l *loader) setComputed(context.Context) error {
+	k := &l.known
+	for _, i := range l.indexes {
+		fails, unsure := false, false
+		for _, t := range i.trees() {
+			fails, unsure = fails || l.through(k.fails, t, i.relation), unsure || l.through(k.unsure, t, i.relation)
+		}
+		if fails || unsure {
+			l.addComputed(i.relation, "index", unsure, false, func(n int16) bool {
+				return i.wholeRow() || slices.Contains(i.columns, n) || slices.Contains(i.dependsOn, n)
+			})
+		}
+	}
+	for _, t := range l.triggers {
+		fails := l.through(k.fails, t.when, t.relation)
+		if !t.internal && t.schema != "pgconsent" && t.schema != "pgconsent_gate" && (fails || l.through(k.unsure, t.when, t.relation)) {
+			l.addComputed(t.relation, "trigger", len(t.keys) == 0 && t.kind&onUpdate != 0, fails && t.kind&onDelete != 0,
+				func(n int16) bool {
+					return t.when.wholeRow() || slices.Contains(t.keys, n) || slices.Contains(t.dependsOn, n)
+				})
+		}
+	}
+	for _, g := range l.generated {
+		if !g.virtual && k.unsure(g.tree) {
+			l.addComputed(g.relation, "column", true, false, func(n int16) bool { return n != g.number && (g.tree.wholeRow() || slices.Contains(g.dependsOn, n)) })
+		}
+	}
+	for _, p := range l.partitionKeys {
+		if k.unsure(p.tree) {
+			l.addComputed(p.relation, "partition", true, false, func(n int16) bool {
+				return p.tree.wholeRow() || slices.Contains(p.keys, n) || slices.Contains(p.tree.columns(), uint32(n)) || slices.Contains(p.dependsOn, n)
+			})
+		}
+	}
+	for _, r := range l.relations {
+		slices.SortFunc(r.Computed, func(a, b catalog.Computed) int {
+			return cmp.Or(strings.Compare(a.By, b.By), slices.Compare(a.Columns, b.Columns))
+		})
+	}
+	return nil
+}
+
+// addComputed adds to a relation what is computed of some of its columns, once for each kind of it.
+func (l *loader) addComputed(relation uint32, by string, anew, gone bool, meant func(number int16) bool) {
+	r := l.relations[relation]
+	if r == nil {
+		return
+	}
+	columns := l.columnsOf(relation, meant)
+	if len(columns) == 0 {
+		return
+	}
+	for i := range r.Computed {
+		if of := &r.Computed[i]; of.By == by && slices.Equal(of.Columns, columns) {
+			of.Anew, of.Gone = of.Anew || anew, of.Gone || gone
+			return
+		}
+	}
+	r.Computed = append(r.Computed, catalog.Computed{By: by, Columns: columns, Anew: anew, Gone: gone})
+}
+
+// readCompared reads by which operator classes the indexes of tables compare. Those of numbers, texts and the like by a btree, of JSON and of
+// words by GIN, and whatever a hash index has of PostgreSQL's own, which calls nothing but what hashes the new value, are left out; a constraint that excludes asks its operators besides.
+func (l *loader) readCompared(ctx context.Context) error {
+	var (
+		oid   uint32
+		index catalog.Compared
+	)
+	by := func(class, oid string) string {
+		return `CASE WHEN ` + oid + ` < 16384 THEN 'postgresql' ELSE ` + extensionOf(class, oid) + ` END`
+	}
+	return l.each(ctx, `WITH plain AS MATERIALIZED (SELECT array_agg(o.oid) AS oids FROM pg_opclass AS o JOIN pg_am AS m ON m.oid = o.opcmethod WHERE o.oid < 16384 AND (m.amname = 'hash'
+		    OR m.amname = 'btree' AND o.opcintype NOT IN ('record'::regtype, 'anyarray'::regtype, 'anyrange'::regtype, 'anymultirange'::regtype, 'tsquery'::regtype) OR m.amname = 'gin' AND o.opcname IN ('jsonb_ops', 'jsonb_path_ops', 'tsvector_ops')))
+		SELECT i.indrelid, c.relname, (SELECT jsonb_agg(k.key ORDER BY k.n) FROM (
+		    SELECT k.n, jsonb_build_object('Method', m.amname, 'Class', o.opcname, 'By', `+by("pg_opclass", "o.oid")+`, 'Type', COALESCE(h.atttypid, a.atttypid)::int8, 'Expression', h.attnum IS NULL,
+		      'Columns', ARRAY(SELECT r.attname FROM pg_attribute AS r WHERE r.attrelid = i.indrelid AND r.attnum > 0 AND NOT r.attisdropped AND (r.attnum = h.attnum
+		        OR h.attnum IS NULL AND (`+wholeRow("i.indexprs")+` OR r.attnum IN (SELECT v[1]::int2 FROM regexp_matches(i.indexprs::text, ':varattno ([0-9]+)', 'g') AS v))) ORDER BY r.attnum)) AS key
+		    FROM generate_series(0, i.indnkeyatts - 1) AS k (n) JOIN pg_opclass AS o ON o.oid = i.indclass[k.n]
+		    JOIN pg_attribute AS a ON a.attrelid = i.indexrelid AND a.attnum = k.n + 1
+		    LEFT JOIN pg_attribute AS h ON h.attrelid = i.indrelid AND h.attnum = i.indkey[k.n] AND h.attnum <> 0
+		    UNION ALL SELECT k.n, jsonb_build_object('Method', 'operator', 'Class', p.oprname, 'By', `+by("pg_operator", "p.oid")+`, 'Type', 0, 'Expression', false,
+		      'Columns', ARRAY(SELECT r.attname FROM pg_attribute AS r WHERE r.attrelid = i.indrelid AND r.attnum = i.indkey[k.n - 1]))
+		    FROM pg_constraint AS con CROSS JOIN LATERAL unnest(con.conexclop) WITH ORDINALITY AS k (oid, n) JOIN pg_operator AS p ON p.oid = k.oid
+		    WHERE con.conindid = i.indexrelid AND con.conrelid = i.indrelid AND con.contype IN ('p', 'u', 'x') AND p.oid >= 16384) AS k)
+		FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid JOIN pg_am AS m ON m.oid = c.relam JOIN pg_class AS t ON t.oid = i.indrelid JOIN pg_namespace AS n ON n.oid = t.relnamespace CROSS JOIN plain
+		WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast') AND (i.indisexclusion AND m.amname <> 'btree' OR NOT i.indclass::oid[] <@ plain.oids)
+		ORDER BY i.indrelid, c.relname`,
+		[]any{&oid, &index.Index, &index.Keys},
+		func() error {
+			if r := l.relations[oid]; r != nil {
+				r.Compared = append(r.Compared, index)
+			}
+			index.Keys = nil
+			return nil
+		})
+}

@@ -1,0 +1,10 @@
+package sqltext
+
+// GrammarMajor is the major version of the PostgreSQL whose grammar reads statements.
+func GrammarMajor() int {
+	tree, err := Parse("SELECT 1")
+	if err != nil {
+		return 0
+	}
+	return int(tree.Version / 10000)
+}

@@ -1,0 +1,198 @@
+package sqltext
+
+import (
+	"errors"
+	"strings"
+	"unicode/utf8"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"github.com/pganalyze/pg_query_go/v5/parser"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// What a text may be at most.
+const (
+	MaxBytes  = 1 << 20
+	MaxTokens = 200_000
+	MaxDepth  = 1_000
+)
+
+// largeText is the size above which texts are read one after the other: a text of a megabyte may need a hundred times its size.
+const largeText = 64 << 10
+
+var large = make(chan struct{}, 1)
+
+// TokenKind is the parser's number of a token: a character for itself, else one of the constants of this package.
+type TokenKind int32
+
+// Token is one lexeme; comments and white space are none.
+type Token struct {
+	Start, End int32 // byte offsets in the text
+	Kind       TokenKind
+	Keyword    KeywordKind
+}
+
+// Source is a text within bounds with its tokens.
+type Source struct {
+	Text   string
+	Tokens []Token
+}
+
+// Scan checks the bounds of a text and divides it into tokens. Its errors are 22021 (NUL, not UTF-8), 54000 (too long),
+// 54001 (nested too deeply) and 42601 (no SQL).
+func Scan(text string) (*Source, *sqlstate.Error) {
+	if len(text) > MaxBytes {
+		return nil, sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "statement is longer than %d bytes", MaxBytes).
+			WithHint("Send values as parameters, or divide the statement.")
+	}
+	// The parser takes a C string: it would silently stop at a NUL.
+	if i := strings.IndexByte(text, 0); i >= 0 {
+		return nil, sqlstate.New(sqlstate.CharacterNotInRepertoire, sqlstate.ReasonBounds, `invalid byte sequence for encoding "UTF8": 0x00`).
+			WithHint("Text in PostgreSQL cannot contain NUL.")
+	}
+	if !utf8.ValidString(text) {
+		return nil, sqlstate.New(sqlstate.CharacterNotInRepertoire, sqlstate.ReasonBounds, `invalid byte sequence for encoding "UTF8"`).
+			WithHint("Send statements as UTF-8; client_encoding is fixed to UTF8.")
+	}
+	if operatorRuns(text) > maxRuns {
+		return nil, sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "statement has too many operator characters beside each other").
+			WithHint("Put spaces between operators, and between comments; send long values as parameters.")
+	}
+	if len(text) > largeText {
+		large <- struct{}{}
+		defer func() { <-large }()
+	}
+	raw, err := parser.ScanToProtobuf(text)
+	if err != nil {
+		refusal := parseError(err) // an unterminated literal, which the message quotes
+		refusal.Message, _, _ = strings.Cut(refusal.Message, " at or near ")
+		return nil, refusal
+	}
+	tokens, refusal := decodeTokens(raw)
+	if refusal != nil {
+		return nil, refusal
+	}
+	if deepest(tokens) > MaxDepth {
+		return nil, sqlstate.New(sqlstate.StatementTooComplex, sqlstate.ReasonBounds, "statement is nested more than %d levels deep", MaxDepth).
+			WithHint("Long chains of one operator nest too: use a list, as in x = ANY (...), or several statements.")
+	}
+	if copies(tokens) > maxCopies {
+		return nil, sqlstate.New(sqlstate.StatementTooComplex, sqlstate.ReasonBounds, "an assignment to several columns is too long").
+			WithHint("Set the columns one by one: SET a = ..., b = ...")
+	}
+	return &Source{Text: text, Tokens: tokens}, nil
+}
+
+// decodeTokens reads the scanner's result (ScanResult: 2 = tokens; ScanToken: 1 = start, 2 = end, 4 = token, 5 = keyword
+// kind) without making an object per token.
+func decodeTokens(raw []byte) ([]Token, *sqlstate.Error) {
+	bad := func() ([]Token, *sqlstate.Error) {
+		return nil, sqlstate.From(errors.New("sqltext: the scanner's result is malformed"))
+	}
+	tokens := make([]Token, 0, min(len(raw)/8, MaxTokens+1))
+	for len(raw) > 0 {
+		number, kind, n := protowire.ConsumeTag(raw)
+		if n < 0 {
+			return bad()
+		}
+		raw = raw[n:]
+		if number != 2 || kind != protowire.BytesType {
+			n = protowire.ConsumeFieldValue(number, kind, raw)
+			if n < 0 {
+				return bad()
+			}
+			raw = raw[n:]
+			continue
+		}
+		body, n := protowire.ConsumeBytes(raw)
+		if n < 0 {
+			return bad()
+		}
+		raw = raw[n:]
+		var t Token
+		for len(body) > 0 {
+			number, kind, n := protowire.ConsumeTag(body)
+			if n < 0 || kind != protowire.VarintType {
+				return bad()
+			}
+			v, m := protowire.ConsumeVarint(body[n:])
+			if m < 0 {
+				return bad()
+			}
+			body = body[n+m:]
+			switch number {
+			case 1:
+				t.Start = int32(v)
+			case 2:
+				t.End = int32(v)
+			case 4:
+				t.Kind = TokenKind(v)
+			case 5:
+				t.Keyword = KeywordKind(v)
+			default:
+				return bad()
+			}
+		}
+		if t.Kind == sqlComment || t.Kind == cComment {
+			continue
+		}
+		if len(tokens) == MaxTokens {
+			return nil, sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "statement has more than %d tokens", MaxTokens).
+				WithHint("Send long lists as one array parameter: x = ANY ($1).")
+		}
+		tokens = append(tokens, t)
+	}
+	return tokens, nil
+}
+
+// String returns the text of a token as it stands.
+func (s *Source) String(t Token) string { return s.Text[t.Start:t.End] }
+
+// At returns the index of the token that starts at a byte offset, or -1.
+func (s *Source) At(offset int32) int {
+	low, high := 0, len(s.Tokens)
+	for low < high {
+		middle := (low + high) / 2
+		if s.Tokens[middle].Start < offset {
+			low = middle + 1
+		} else {
+			high = middle
+		}
+	}
+	if low < len(s.Tokens) && s.Tokens[low].Start == offset {
+		return low
+	}
+	return -1
+}
+
+// Kind returns the kind of the token with that index, or 0 beyond either end.
+func (s *Source) Kind(i int) TokenKind {
+	if i < 0 || i >= len(s.Tokens) {
+		return 0
+	}
+	return s.Tokens[i].Kind
+}
+
+// Position turns a byte offset into a position as PostgreSQL counts it: 1-based, in characters.
+func (s *Source) Position(offset int32) int {
+	if offset < 0 || int(offset) > len(s.Text) {
+		return 0
+	}
+	return utf8.RuneCountInString(s.Text[:offset]) + 1
+}
+
+// IsName tells whether a token can be part of a name: an identifier or any keyword.
+func (t Token) IsName() bool {
+	return t.Kind == Ident || t.Kind == uident || t.Keyword != pg_query.KeywordKind_NO_KEYWORD
+}
+
+// IsConstant tells whether a token is a literal or a parameter: what a fingerprint leaves out.
+func (t Token) IsConstant() bool {
+	switch t.Kind {
+	case fconst, Sconst, usconst, bconst, xconst, iconst, param:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,76 @@
+package sqltext
+
+import (
+	"errors"
+	"sort"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// Edit replaces the bytes from Start up to End by Text; with Start == End it inserts.
+type Edit struct {
+	Start, End int32
+	Text       string
+}
+
+// Spliced is an edited text; positions in it can be traced back.
+type Spliced struct {
+	Text     string
+	segments []segment
+}
+
+// segment says where a stretch of the new text came from, in characters counted from 0.
+type segment struct {
+	at     int  // its start in the new text
+	origin int  // its start in the original
+	copied bool // copied from the original; else all of it maps to origin
+}
+
+// Splice applies edits to a text. Edits must not overlap; insertions at one place keep their order and come before a
+// replacement that starts there.
+func Splice(text string, edits []Edit) (*Spliced, *sqlstate.Error) {
+	sort.SliceStable(edits, func(i, j int) bool {
+		if edits[i].Start != edits[j].Start {
+			return edits[i].Start < edits[j].Start
+		}
+		return edits[i].Start == edits[i].End && edits[j].Start != edits[j].End
+	})
+	var out strings.Builder
+	s := &Spliced{}
+	next, newChars, oldChars := int32(0), 0, 0
+	for _, e := range edits {
+		if e.Start < next || e.End < e.Start || int(e.End) > len(text) {
+			return nil, sqlstate.From(errors.New("sqltext: edits overlap"))
+		}
+		kept := text[next:e.Start]
+		s.segments = append(s.segments, segment{newChars, oldChars, true})
+		out.WriteString(kept)
+		n := utf8.RuneCountInString(kept)
+		newChars, oldChars = newChars+n, oldChars+n
+		s.segments = append(s.segments, segment{newChars, oldChars, false})
+		out.WriteString(e.Text)
+		newChars += utf8.RuneCountInString(e.Text)
+		oldChars += utf8.RuneCountInString(text[e.Start:e.End])
+		next = e.End
+	}
+	s.segments = append(s.segments, segment{newChars, oldChars, true})
+	out.WriteString(text[next:])
+	s.Text = out.String()
+	return s, nil
+}
+
+// Position maps a 1-based character position in the new text to one in the original; inside inserted text, to the place
+// of the edit. What is not positive stays.
+func (s *Spliced) Position(p int) int {
+	if p <= 0 {
+		return p
+	}
+	i := sort.Search(len(s.segments), func(i int) bool { return s.segments[i].at > p-1 }) - 1
+	g := s.segments[i]
+	if !g.copied {
+		return g.origin + 1
+	}
+	return g.origin + (p - 1 - g.at) + 1
+}

@@ -1,0 +1,423 @@
+package sqltext
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+func TestScanRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		code       sqlstate.Code
+	}{
+		{"NUL", "select 1\x00; drop table x", sqlstate.CharacterNotInRepertoire},
+		{"not UTF-8", "select '\xff'", sqlstate.CharacterNotInRepertoire},
+		{"too long", strings.Repeat(" ", MaxBytes+1), sqlstate.ProgramLimitExceeded},
+		{"too many tokens", strings.Repeat("1,", MaxTokens/2+1), sqlstate.ProgramLimitExceeded},
+		{"a megabyte of parentheses", strings.Repeat("(", MaxBytes), sqlstate.ProgramLimitExceeded},
+		{"parentheses", "select " + strings.Repeat("(", 2000), sqlstate.StatementTooComplex},
+		{"unterminated string", "select 'a", sqlstate.SyntaxError},
+		{"unterminated comment", "select 1 /* ", sqlstate.SyntaxError},
+	} {
+		if _, err := Scan(c.text); err == nil || err.Code != c.code || err.Hint == "" && c.code != sqlstate.SyntaxError {
+			t.Errorf("%s: %v, want %s", c.name, err, c.code)
+		}
+	}
+	if _, err := Scan(strings.Repeat(" ", MaxBytes)); err != nil {
+		t.Errorf("a text of the full length: %v", err)
+	}
+}
+
+// What is no text is none wherever it stands, and of every length.
+func TestBrokenTextAnywhere(t *testing.T) {
+	for _, broken := range []string{"\x00", "\xff", "\xc3", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xc0\x80"} {
+		for _, text := range []string{"", "SELECT 1", "SELECT 'ä', \"é\" -- €", strings.Repeat("SELECT 1;", 10_000)} {
+			for _, at := range []int{0, len(text) / 2, len(text)} {
+				if _, err := Scan(text[:at] + broken + text[at:]); err == nil || err.Code != sqlstate.CharacterNotInRepertoire {
+					t.Errorf("%q at %d of %.20q: %v", broken, at, text, err)
+				}
+			}
+		}
+	}
+}
+
+// Whatever the form of a literal: an error does not quote it, a fingerprint leaves it out, and what is named is no literal.
+func TestLiteralsAreLeftOut(t *testing.T) {
+	for _, literal := range []string{"'4711'", "E'4711'", "N'4711'", "U&'4711'", "U&'d!0061 4711' UESCAPE '!'", "$$4711$$", "$a$4711$a$", "B'0100111'", "X'4711'", "4711", "47.11", "47e11", ".4711", "0x4711", "4_711", "$4711", "'4' /* x */\n'711'"} {
+		for _, text := range []string{literal, "SELECT a " + literal, "SELECT 'ä', 1 FROM t WHERE (" + literal + "." + literal + ")", "SELECT ä, " + literal + " " + literal, literal + " SELECT", "INSERT INTO t (a, " + literal + ") VALUES (1)"} {
+			source, err := Scan(text)
+			if err != nil {
+				if strings.Contains(err.Message+err.Detail+err.Hint, "711") {
+					t.Errorf("%s: %v", text, err)
+				}
+				continue
+			}
+			if bare := source.Bare(); strings.Contains(bare, "711") || strings.Contains(bare, "0100111") {
+				t.Errorf("%s: without literals %q", text, bare)
+			}
+			if _, err = source.Parse(); err != nil && (strings.Contains(err.Message+err.Detail+err.Hint, "711") || strings.Contains(err.Message, "0100111")) {
+				t.Errorf("%s: %v", text, err)
+			}
+		}
+		// An end is missing: what is there is quoted by nobody.
+		for i := range literal[:len(literal)-1] {
+			if _, err := Parse("SELECT " + literal[:i+1]); err != nil && strings.Contains(err.Message, "711") {
+				t.Errorf("%s: %v", literal[:i+1], err)
+			}
+		}
+	}
+	for _, name := range []string{"a", "\"a\"", "U&\"a\"", "select", "date", "name", "SET", "\"4711\""} {
+		source, err := Scan(name)
+		if err != nil || len(source.Tokens) != 1 || !source.Tokens[0].IsName() || source.Tokens[0].IsConstant() {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A place is that of a token or of none, and a position counts characters.
+func TestPlaces(t *testing.T) {
+	text := "SELECT 'ä', \"é\" FROM t -- €\nWHERE a = 'ö'"
+	source, err := Scan(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	starts := map[int32]int{}
+	for i, token := range source.Tokens {
+		starts[token.Start] = i
+	}
+	for offset := int32(-2); int(offset) < len(text)+3; offset++ {
+		want, ok := starts[offset]
+		if !ok {
+			want = -1
+		}
+		if got := source.At(offset); got != want {
+			t.Errorf("at %d is token %d, want %d", offset, got, want)
+		}
+		position := 0
+		if offset >= 0 && int(offset) <= len(text) {
+			position = len([]rune(text[:offset])) + 1
+		}
+		if got := source.Position(offset); got != position {
+			t.Errorf("%d is position %d, want %d", offset, got, position)
+		}
+	}
+	for i := -2; i < len(source.Tokens)+2; i++ {
+		if kind := source.Kind(i); (kind == 0) != (i < 0 || i >= len(source.Tokens)) {
+			t.Errorf("token %d is %d", i, kind)
+		}
+	}
+}
+
+// Syntax errors carry PostgreSQL's message and position, in characters.
+func TestSyntaxError(t *testing.T) {
+	_, err := Parse("SELECT 'ä' FROM FROM x")
+	if err == nil || err.Code != sqlstate.SyntaxError || err.Message != `syntax error at or near "FROM"` || err.Position != 17 {
+		t.Errorf("%+v", err)
+	}
+	_, err = Parse("SELECT ä NOT /* äöü */ IN (1), ö NOT /* € */ LIKE 'b' FROM FROM x")
+	if err == nil || err.Message != `syntax error at or near "FROM"` || err.Position != 60 {
+		t.Errorf("behind comments that are blanks for the parser: %+v", err)
+	}
+	_, err = Parse("SELECT 'ä' 'secret' 'x' 'secret'")
+	if err == nil || err.Message != "syntax error at or near a literal" || err.Position != 12 {
+		t.Errorf("%+v", err)
+	}
+}
+
+// Words in a literal or a comment are not in the bare text.
+func TestBare(t *testing.T) {
+	s, err := Scan("SELECT a /* at local */ FROM 'json_table('")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(strings.Fields(s.Bare()), " "); got != "SELECT a FROM" {
+		t.Error(got)
+	}
+}
+
+func TestSplice(t *testing.T) {
+	text := "SELECT ä, b FROM t WHERE é = 1"
+	at := func(part string) int32 { return int32(strings.Index(text, part)) }
+	edits := []Edit{
+		{at(" WHERE"), at(" WHERE"), " AS t"},
+		{at("t WHERE"), at("t WHERE") + 1, "(€€)"},
+		{at("b FROM"), at("b FROM"), "first "},
+		{at("b FROM"), at("b FROM") + 1, "B"},
+	}
+	s, err := Splice(text, edits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "SELECT ä, first B FROM (€€) AS t WHERE é = 1"; s.Text != want {
+		t.Fatalf("got %q, want %q", s.Text, want)
+	}
+	chars := func(s, part string) int { return len([]rune(s[:strings.Index(s, part)])) + 1 }
+	for _, c := range []struct{ spliced, original string }{
+		{"SELECT", "SELECT"}, {"ä", "ä"}, {"first", "b FROM"}, {"B", "b FROM"}, {"FROM", "FROM"}, {"€", "t WHERE"}, {"€)", "t WHERE"},
+		{"AS t", " WHERE"}, {"WHERE", "WHERE"}, {"é", "é"}, {"= 1", "= 1"},
+	} {
+		if got, want := s.Position(chars(s.Text, c.spliced)), chars(text, c.original); got != want {
+			t.Errorf("%q is at %d of the original, want %d", c.spliced, got, want)
+		}
+	}
+	if s.Position(0) != 0 || s.Position(-1) != -1 {
+		t.Error("no position must stay none")
+	}
+	if got := s.Position(len([]rune(s.Text)) + 1); got != len([]rune(text))+1 {
+		t.Errorf("the end maps to %d", got)
+	}
+	for _, overlapping := range [][]Edit{{{0, 3, ""}, {2, 4, ""}}, {{3, 2, ""}}, {{0, 1000, ""}}} {
+		if _, err := Splice(text, overlapping); err == nil {
+			t.Errorf("edits %v were taken", overlapping)
+		}
+	}
+}
+
+// TestSpliceAgreesWithTheModel: whatever is edited, and in whichever order it is asked for, the text is that of a plain model, and each character of it is
+// traced back to where it was, or to its edit.
+func TestSpliceAgreesWithTheModel(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 9))
+	letters := []rune("aä€😀 b")
+	word := func(most int) string {
+		out := make([]rune, random.IntN(most+1))
+		for i := range out {
+			out[i] = letters[random.IntN(len(letters))]
+		}
+		return string(out)
+	}
+	for range 3000 {
+		text := word(60)
+		places := []int{}
+		for offset := range text {
+			places = append(places, offset)
+		}
+		places = append(places, len(text))
+		var edits []Edit
+		var want []rune
+		var from []int // of each character of the new text, counted from 1 in the old one
+		keep := func(until int, start *int) {
+			for _, r := range text[*start:until] {
+				want, from = append(want, r), append(from, len([]rune(text[:*start]))+1)
+				*start += len(string(r))
+			}
+		}
+		put := func(s string, at int) {
+			for _, r := range s {
+				want, from = append(want, r), append(from, len([]rune(text[:at]))+1)
+			}
+		}
+		at := 0
+		for i := 0; i < len(places); i++ {
+			var here []Edit
+			for range random.IntN(3) * random.IntN(2) {
+				here = append(here, Edit{int32(places[i]), int32(places[i]), word(3)})
+			}
+			last := min(len(places)-1, i+random.IntN(3)*random.IntN(2))
+			keep(places[i], &at)
+			for _, e := range here {
+				put(e.Text, places[i])
+			}
+			edits = append(edits, here...)
+			if last > i { // a replacement, asked for at any place among the others
+				e := Edit{int32(places[i]), int32(places[last]), word(4)}
+				put(e.Text, places[i])
+				at = places[last]
+				n := len(edits) - random.IntN(len(here)+1)
+				edits = slices.Insert(edits, n, e)
+				i = last - 1
+			}
+		}
+		keep(len(text), &at)
+		for i := len(edits) - 1; i > 0; i-- { // insertions at one place keep their order
+			if j := random.IntN(i + 1); edits[i].Start != edits[i].End {
+				e := edits[i]
+				edits = slices.Insert(slices.Delete(edits, i, i+1), j, e)
+			}
+		}
+		got, err := Splice(text, slices.Clone(edits))
+		if err != nil || got.Text != string(want) {
+			t.Fatalf("%q with %v is %q, want %q: %v", text, edits, got.Text, string(want), err)
+		}
+		for i, origin := range from {
+			if is := got.Position(i + 1); is != origin {
+				t.Fatalf("%q with %v is %q: the character %d comes from %d, want %d", text, edits, got.Text, i+1, is, origin)
+			}
+		}
+	}
+}
+
+func TestProve(t *testing.T) {
+	intended := func(text string) *ParseResult {
+		tree, err := Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tree
+	}
+	if err := Prove(intended("SELECT (a) + 1 FROM t"), "SELECT\n a+1 /* x */ FROM t"); err != nil {
+		t.Errorf("equal trees: %v", err)
+	}
+	// The shapes that a deparser lost its parentheses in: the proof must see each.
+	for _, c := range []struct{ intended, text string }{
+		{"SELECT * FROM d WHERE c AND (o = 'me' OR true)::bool", "SELECT * FROM d WHERE c AND o = 'me' OR true::bool"},
+		{"SELECT * FROM d WHERE c AND (o OR true) IN (true)", "SELECT * FROM d WHERE c AND o OR true IN (true)"},
+		{"SELECT * FROM d WHERE c AND (o OR true) IS NOT NULL", "SELECT * FROM d WHERE c AND o OR true IS NOT NULL"},
+		{"SELECT * FROM d WHERE c AND (o OR b) COLLATE x", "SELECT * FROM d WHERE c AND o OR b COLLATE x"},
+		{"SELECT 1", "SELECT 1; DROP TABLE d"},
+		{"SELECT 1", "SELECT 2"},
+		{"SELECT 1", "SELECT"},
+		{"SELECT a FROM t", "SELECT a FROM u"},
+	} {
+		if err := Prove(intended(c.intended), c.text); err == nil || err.Reason != sqlstate.ReasonProof {
+			t.Errorf("%q passed for %q: %v", c.text, c.intended, err)
+		}
+	}
+	// What does not fit, with what was put into it, is said as that, and is not proved.
+	for _, text := range []string{"SELECT 1" + strings.Repeat("+1", MaxDepth), "SELECT 1 -- " + strings.Repeat("x", MaxBytes), "SELECT 1" + strings.Repeat(",1", MaxTokens/2), "SELECT 1 -- \x00", "SELECT 1 -- \xff", "SELECT " + strings.Repeat("(", MaxBytes/2)} {
+		if err := Prove(intended("SELECT 1"), text); err == nil || err.Reason != sqlstate.ReasonBounds {
+			t.Errorf("%.20q passed: %v", text, err)
+		}
+	}
+	if err := Prove(intended("SELECT 1"), "SELECT ("); err == nil || err.Reason != sqlstate.ReasonProof {
+		t.Errorf("a text that does not parse: %v", err)
+	}
+}
+
+func TestCount(t *testing.T) {
+	tree, err := Parse("SELECT f(a), (SELECT 1 FROM x) FROM t, u WHERE EXISTS (SELECT FROM v)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts, known := Count(tree)
+	if !known || counts["RangeVar"] != 4 || counts["SelectStmt"] != 3 || counts["FuncCall"] != 1 || counts["SubLink"] != 2 {
+		t.Errorf("%v %v", known, counts)
+	}
+	tree.ProtoReflect().SetUnknown([]byte{0xf8, 0xff, 0xff, 0xff, 0x0f, 1})
+	if _, known := Count(tree); known {
+		t.Error("an unknown field went unnoticed")
+	}
+}
+
+// The parser crashes on some statements when they are written out again. Reading them must not.
+func TestOddStatements(t *testing.T) {
+	for _, text := range []string{"COPY t FROM STDIN (NULL 1)", "COPY t FROM STDIN (DELIMITER 5)", "COPY t TO STDOUT (FORMAT, FORCE_NULL (b))",
+		"SELECT (ARRAY[1,2])[1]", "SELECT U&'\\0061' UESCAPE '!'", "SELECT $$a$$, $b$c$b$, E'\\x41', x'1f', b'01', 1_000"} {
+		if source, err := Scan(text); err == nil {
+			_, _ = source.Parse()
+		}
+	}
+}
+
+// FuzzBounds: whatever the text, Scan and Parse return; what parses is within the bound.
+func FuzzBounds(f *testing.F) {
+	for _, s := range shapes {
+		f.Add(shape{s.head, s.open, s.middle, s.close}.text(3))
+		f.Add(shape{s.head, s.open, s.middle, s.close}.text(40))
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		source, err := Scan(text)
+		if err != nil {
+			return
+		}
+		for i, token := range source.Tokens {
+			if token.Start >= token.End || int(token.End) > len(text) || i > 0 && token.Start < source.Tokens[i-1].End {
+				t.Fatalf("token %d of %q is at %d-%d", i, text, token.Start, token.End)
+			}
+		}
+		tree, err := source.Parse()
+		if err != nil {
+			return
+		}
+		if depth, bound := treeDepth(tree), deepest(source.Tokens); depth > messagesPerLevel*bound+20 {
+			t.Fatalf("%q: the tree is %d deep, the bound says %d", text, depth, bound)
+		}
+	})
+}
+
+func BenchmarkParseAndProve(b *testing.B) {
+	text := "SELECT m.title, count(*) FROM memories m JOIN people p ON p.id = m.id WHERE m.body LIKE 'x%' GROUP BY m.title ORDER BY 2 LIMIT 10"
+	b.ReportAllocs()
+	for b.Loop() {
+		source, _ := Scan(text)
+		tree, _ := source.Parse()
+		if err := Prove(tree, text); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// The parser reads some words in pairs. A comment between them is white space, as for PostgreSQL, and places stay.
+func TestCommentsBetweenPairsOfWords(t *testing.T) {
+	for commented, plain := range map[string]string{
+		"SELECT a NOT /* x */ LIKE b FROM t WHERE no":     "SELECT a NOT         LIKE b FROM t WHERE no",
+		"SELECT a NOT -- x\n ILIKE b, c FROM t":           "SELECT a NOT       ILIKE b, c FROM t",
+		"SELECT a FROM t ORDER BY a NULLS/**/FIRST, b":    "SELECT a FROM t ORDER BY a NULLS    FIRST, b",
+		"SELECT '1'::timestamp WITH /* 'x' */ TIME ZONE":  "SELECT '1'::timestamp WITH           TIME ZONE",
+		"SELECT 1 NOT /* /* x */ */ BETWEEN 2 AND 3":      "SELECT 1 NOT               BETWEEN 2 AND 3",
+		"SELECT * FROM f() WITH /*x*/ ORDINALITY AS x(a)": "SELECT * FROM f() WITH       ORDINALITY AS x(a)",
+	} {
+		a, err := Parse(commented)
+		if err != nil {
+			t.Errorf("%s: %v", commented, err)
+			continue
+		}
+		b, err := Parse(plain)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !proto.Equal(a, b) {
+			t.Errorf("%s: another tree than without the comment", commented)
+		}
+	}
+	// Each of these pairs, in any case, with any comment.
+	for text, pairs := range map[string]string{
+		"SELECT a NOT BETWEEN 1 AND 2": "NOT BETWEEN", "SELECT a NOT IN (1)": "NOT IN", "SELECT a NOT LIKE 'b'": "NOT LIKE", "SELECT a NOT ILIKE 'b'": "NOT ILIKE", "SELECT a NOT SIMILAR TO 'b'": "NOT SIMILAR",
+		"SELECT a FROM t ORDER BY a NULLS FIRST": "NULLS FIRST", "SELECT a FROM t ORDER BY a NULLS LAST": "NULLS LAST",
+		"SELECT a::timestamp WITH TIME ZONE": "WITH TIME", "SELECT a::timestamp WITHOUT TIME ZONE": "WITHOUT TIME", "SELECT a::time(3) WITHOUT TIME ZONE": "WITHOUT TIME", "SELECT * FROM f() WITH ORDINALITY": "WITH ORDINALITY",
+		"SELECT U&'d!0061' UESCAPE '!'": "' UESCAPE", "SELECT json_object('a': '1' FORMAT JSON)": "FORMAT JSON", "WITH a AS (SELECT 1) SELECT 1": "AS (",
+	} {
+		first, second, _ := strings.Cut(pairs, " ")
+		for _, gap := range []string{"/**/", " /* x */ ", "/* /* ' */ */\n", " -- '\n", "\n--\n-- b\n", "/*ä*/", " "} {
+			for _, of := range []string{text, strings.ToLower(text)} {
+				a, b := first, second
+				if of != text {
+					a, b = strings.ToLower(a), strings.ToLower(b)
+				}
+				commented := strings.Replace(of, a+" "+b, a+gap+b, 1)
+				tree, err := Parse(commented)
+				if err != nil {
+					t.Errorf("%q: %v", commented, err)
+					continue
+				}
+				plain, err := Parse(of)
+				if err != nil {
+					t.Fatal(of, err)
+				}
+				StripLocations(tree)
+				StripLocations(plain)
+				if !proto.Equal(tree, plain) {
+					t.Errorf("%q: another tree than without the comment", commented)
+				}
+			}
+		}
+	}
+	// A comment is not where a literal only looks like one.
+	if _, err := Parse("SELECT a NOT 'x /* y */' LIKE b"); err == nil {
+		t.Error("a literal between the words passes for a comment")
+	}
+}
+
+// A literal that UESCAPE follows directly is read as it is.
+func TestEscapedLiterals(t *testing.T) {
+	for _, sql := range []string{"SELECT U&'d!0061t' UESCAPE '!'", "SELECT U&'d!0061t''' UESCAPE '!'", "SELECT U&'d!0061t'/* ' */UESCAPE '!'"} {
+		if tree, refused := Parse(sql); refused != nil || !strings.Contains(tree.String(), "dat") {
+			t.Errorf("%s: %v, %v", sql, tree, refused)
+		}
+	}
+}

@@ -1,0 +1,31 @@
+package doctor
+
+import (
+	"context"
+
+	"github.com/pgconsent/pgconsent/internal/sql/builtin"
+)
+
+// checkBuiltin finds what was put into pg_catalog in the place of what our functions call.
+func checkBuiltin(ctx context.Context, x *exam) ([]Finding, error) {
+	names, err := builtin.Planted(ctx, x.conn)
+	if err != nil || len(names) == 0 {
+		return nil, err
+	}
+	return []Finding{{"planted", Unsafe, "this is not PostgreSQL's own, and would be taken for it by rules, seals and triggers: " + list(names),
+		"As superuser: DROP what was added; take what was altered (a function's language, say) from another database of the same version. Then run pgconsent migrate, and ask who has done it."}}, nil
+}
+
+// checkLeakproof finds functions that row security would let see rows before the policy has judged them.
+func checkLeakproof(ctx context.Context, x *exam) ([]Finding, error) {
+	known, err := x.known(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names, err := builtin.Leakproof(ctx, x.conn, x.listed(), known)
+	if err != nil || len(names) == 0 {
+		return nil, err
+	}
+	return []Finding{{"leakproof", Unsafe, "somebody has marked functions LEAKPROOF that agents' statements may run, so that these see hidden rows before row security does, and their errors and notices tell of them: " + list(names),
+		"As superuser: ALTER FUNCTION … NOT LEAKPROOF. With enforcement: doors an index serves without it."}}, nil
+}

@@ -1,0 +1,32 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// checkCareful names the tables that PostgreSQL may run functions of others for, as it plans to read them or compares what is in them. What reads such a table takes row
+// security, planned with care, since such a function might tell of hidden rows. That is safe, and slow where a search wants an index.
+func checkCareful(_ context.Context, x *exam) ([]Finding, error) {
+	var found []Finding
+	for _, t := range x.Policy.Tables() {
+		by, runs := x.Snapshot.RunsIn(t.Relation)
+		for _, h := range t.LooksInto() {
+			if !runs && h.Relation.Runs {
+				by, runs = h.Relation.RunsBy+" (which its rules look into)", true
+			}
+		}
+		if runs {
+			found = append(found, careful(t.Relation, by))
+		}
+	}
+	return found, nil
+}
+
+func careful(r *catalog.Relation, by string) Finding {
+	return Finding{"careful", Advice,
+		fmt.Sprintf("what reads %s is planned with care, without the gate door, since a function may run there that is neither PostgreSQL's own nor that of an extension that is known: %s", r.Name, by),
+		"Nothing, unless searches are too slow: docs/performance.md, \"Tables that are planned with care\", says which functions do not count."}
+}

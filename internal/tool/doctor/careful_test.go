@@ -1,0 +1,47 @@
+package doctor_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/tool/doctor"
+)
+
+// Who looks for a slow search learns which function of theirs keeps it from its index.
+func TestTablesThatArePlannedWithCare(t *testing.T) {
+	t.Parallel()
+	db := safe(t)
+	if found := examine(t, db, subject(t, db)); !has(found, "careful", doctor.OK) {
+		t.Errorf("careful: %v", found)
+	}
+	exec(t, db.Connect(t, "postgres"), `CREATE FUNCTION public.normal(text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN lower($1); END';
+		CREATE INDEX letters_body ON public.letters (public.normal(body)); CREATE INDEX people_name ON public.people ((name || public.normal('x')));
+		CREATE DOMAIN public.title AS text CHECK (VALUE = public.normal(VALUE)); ALTER TABLE public.letters ADD COLUMN title public.title;
+		CREATE TABLE public.notes (id bigint PRIMARY KEY, person_id bigint)`)
+	want := map[string]string{
+		"public.letters ":             "public.letters, column title: type public.title",
+		"public.notes ":               "public.people, index people_name: public.normal(text) (which its rules look into)",
+		"public.memories ":            "public.people, index people_name: public.normal(text) (which its rules look into)",
+		"public.memory_participants ": "public.people, index people_name: public.normal(text) (which its rules look into)",
+		"public.people ":              "public.people, index people_name: public.normal(text)",
+	}
+	// A rule for writing counts as one for reading does.
+	s, err := compileRules(t.Context(), db.Connect(t, "pgconsent_control"), strings.Replace(rules, "views:", "  notes: { rows: open, write: { commands: [insert], check: [ { visible: { people: { id: person_id } } } ] } }\nviews:", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := examine(t, db, s)
+	for _, f := range found {
+		if f.ID != "careful" {
+			continue
+		}
+		for table, by := range want {
+			if f.Severity == doctor.Advice && strings.HasPrefix(f.What, "what reads "+table) && strings.HasSuffix(f.What, ": "+by) {
+				delete(want, table)
+			}
+		}
+	}
+	if len(want) > 0 {
+		t.Errorf("not said: %v\nof %v", want, found)
+	}
+}

@@ -1,0 +1,96 @@
+package doctor
+
+import (
+	"context"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/rls"
+)
+
+// Confined is the error of [Check] where all that is unsafe is about single tables: what has nothing to do with these
+// is safe.
+type Confined struct {
+	Relations []uint32 // OIDs
+	Err       error
+}
+
+func (e *Confined) Error() string { return e.Err.Error() }
+
+// Unwrap returns what [Refuse] says.
+func (e *Confined) Unwrap() error { return e.Err }
+
+// eachTable is each for a query that also returns the OID of the table that a row is about.
+func (x *exam) eachTable(ctx context.Context, f Finding, sql string, args ...any) ([]Finding, error) {
+	rows, err := x.conn.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	var (
+		found []Finding
+		name  string
+		oid   uint32
+	)
+	_, err = pgx.ForEachRow(rows, []any{&name, &oid}, func() error {
+		one := Finding{f.ID, f.Severity, strings.ReplaceAll(f.What, "%s", name), strings.ReplaceAll(f.Fix, "%s", name)}
+		x.about[one] = append(x.about[one], oid)
+		found = append(found, one)
+		return nil
+	})
+	return found, err
+}
+
+// confined are the tables that unsafe findings are about; none where one is about more.
+func (x *exam) confined(found []Finding) []uint32 {
+	var out []uint32
+	for _, f := range found {
+		if f.Severity != Unsafe && f.Severity != Unknown {
+			continue
+		}
+		oids := x.about[f]
+		if len(oids) == 0 {
+			return nil
+		}
+		out = append(out, oids...)
+	}
+	return out
+}
+
+// tableOf is the table of the policy that a line of drift is about: one of its policies, columns or triggers, or a
+// view of ours over it; 0 if there is none, or it is not clear which.
+func (x *exam) tableOf(drift string) uint32 {
+	line := drift
+	for _, how := range []string{" is gone", " is changed", " is new"} {
+		line = strings.TrimSuffix(line, how)
+	}
+	var found uint32
+	for oid, table := range x.tables() {
+		name := table.String()
+		its := (strings.HasPrefix(line, "policy ") || strings.HasPrefix(line, "trigger ")) && strings.HasSuffix(line, " on "+name) ||
+			strings.HasPrefix(line, "column "+name+".")
+		for _, view := range []catalog.Name{
+			predicate.HelperView(table), predicate.GateView(table), predicate.DoorView(table), predicate.RowView(table), predicate.WalledView(table),
+		} {
+			its = its || line == "relation "+view.String()
+		}
+		if its && found != 0 && found != oid {
+			return 0
+		}
+		if its {
+			found = oid
+		}
+	}
+	return found
+}
+
+// tables are those of the policy and those that its rules read besides, by their OIDs.
+func (x *exam) tables() map[uint32]catalog.Name {
+	out := map[uint32]catalog.Name{}
+	for _, r := range rls.Tables(x.Policy) {
+		out[r.OID] = r.Name
+	}
+	return out
+}

@@ -1,0 +1,75 @@
+package doctor_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/tool/doctor"
+)
+
+// What is unsafe about one table is told of as that, and what is about more, or about both, is not.
+func TestWhatIsUnsafeOfOneTable(t *testing.T) {
+	db := safe(t)
+	super := db.Connect(t, "postgres")
+	s := subject(t, db)
+	control := db.Connect(t, "pgconsent_control")
+	memories := oidOf(t, super, "public.memories")
+	for _, q := range []struct {
+		sql, undo string
+		confined  bool
+	}{
+		{"ALTER TABLE public.memories DISABLE ROW LEVEL SECURITY", "ALTER TABLE public.memories ENABLE ROW LEVEL SECURITY", true},
+		{"ALTER POLICY pgconsent_select ON public.memories RENAME TO pgconsent_other", "ALTER POLICY pgconsent_other ON public.memories RENAME TO pgconsent_select", true},
+		{"GRANT TRUNCATE ON public.memories TO pgconsent_agent", "REVOKE TRUNCATE ON public.memories FROM pgconsent_agent", true},
+		{"CREATE POLICY own ON public.memories TO pgconsent_agent USING (true)", "DROP POLICY own ON public.memories", true},
+		{"CREATE VIEW pgconsent_gate.of_mine AS SELECT 1 AS one", "DROP VIEW pgconsent_gate.of_mine", false},
+		{"ALTER ROLE pgconsent_agent BYPASSRLS", "ALTER ROLE pgconsent_agent NOBYPASSRLS", false},
+		{"ALTER TABLE public.memories DISABLE ROW LEVEL SECURITY; ALTER ROLE pgconsent_agent BYPASSRLS", "ALTER TABLE public.memories ENABLE ROW LEVEL SECURITY; ALTER ROLE pgconsent_agent NOBYPASSRLS", false},
+	} {
+		exec(t, super, q.sql)
+		err := doctor.Check(context.Background(), control, s)
+		var confined *doctor.Confined
+		switch is := errors.As(err, &confined); {
+		case err == nil:
+			t.Errorf("%s: is safe", q.sql)
+		case is != q.confined:
+			t.Errorf("%s: about single tables: %t; %v", q.sql, is, err)
+		case is && !slices.Equal(slices.Compact(confined.Relations), []uint32{memories}):
+			t.Errorf("%s: is about %v, want %d", q.sql, confined.Relations, memories)
+		}
+		exec(t, super, q.undo)
+	}
+	if err := doctor.Check(context.Background(), control, s); err != nil {
+		t.Error(err)
+	}
+	// A view of ours is one table's by its name, whatever it reads.
+	helper := predicate.HelperView(catalog.Name{Schema: "public", Name: "people"}).SQL()
+	exec(t, super, "CREATE OR REPLACE VIEW "+helper+" WITH (security_barrier) AS "+one(t, super, "SELECT pg_get_viewdef('"+helper+"'::regclass)"))
+	err := doctor.Check(context.Background(), control, s)
+	var confined *doctor.Confined
+	if !errors.As(err, &confined) || !slices.Equal(confined.Relations, []uint32{oidOf(t, super, "public.people")}) {
+		t.Errorf("a view over people that was altered: %v", err)
+	}
+}
+
+func one(t *testing.T, conn *pgx.Conn, sql string) (text string) {
+	t.Helper()
+	if err := conn.QueryRow(t.Context(), sql).Scan(&text); err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func oidOf(t *testing.T, conn *pgx.Conn, table string) (oid uint32) {
+	t.Helper()
+	if err := conn.QueryRow(t.Context(), "SELECT $1::text::regclass::oid", table).Scan(&oid); err != nil {
+		t.Fatal(err)
+	}
+	return oid
+}

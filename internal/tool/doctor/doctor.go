@@ -1,0 +1,203 @@
+// Package doctor looks at a database and says whether it can hold the walls that a policy asks for.
+//
+// Each [Finding] of severity [Unsafe] names a state in which an agent could read rows that the policy hides, or in which
+// nobody could tell; pgconsent does not serve such a database. What cannot be checked counts as unsafe. Only catalogs are
+// read by [Examine], and nothing is changed; [Probe] logs in as the agent role and tries.
+//
+// [Logins] tries whether the server asks the clients that are relayed to it for a password.
+//
+// Not checked: what a superuser does on purpose, and the server's files.
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rls"
+)
+
+// Severity says what a finding means for serving.
+type Severity string
+
+// The severities, worst first.
+const (
+	Unsafe    Severity = "unsafe"    // agents are not served
+	Unknown   Severity = "unknown"   // it could not be told whether it is safe: agents are not served
+	NoGate    Severity = "no_gate"   // agents are served, by the row security door alone
+	Warning   Severity = "warning"   // the walls hold, something else may not
+	Hardening Severity = "hardening" // a superuser can narrow what a broken wall would show
+	Advice    Severity = "advice"    // all is well, and could be faster
+	OK        Severity = "ok"
+)
+
+// Finding is what a check says.
+type Finding struct {
+	ID       string   `json:"id"`
+	Severity Severity `json:"severity"`
+	What     string   `json:"what"`
+	Fix      string   `json:"fix,omitempty"`
+}
+
+// Subject is what to look at, beside the connection.
+type Subject struct {
+	AgentRole, ControlRole, ReaderRole, RowsRole string // "": pgconsent_agent, pgconsent_control, pgconsent_reader, pgconsent_rows
+
+	Policy   *policy.Policy
+	Snapshot *catalog.Snapshot
+	Plan     *rls.Plan // of the configured policy
+
+	Passed    map[string]bool // probes, by ID, that have passed already and are left out
+	ProbeTime time.Duration   // for each statement of [Probe]; 0: 30 s
+
+	running bool // it is [Check] that asks
+}
+
+// exam is one examination.
+type exam struct {
+	Subject
+	conn  *pgx.Conn
+	roles map[string]role
+	about map[Finding][]uint32 // the tables that findings are about, where that is known
+}
+
+// check is one question. It returns what is wrong; nothing means that holds is true.
+type check struct {
+	id    string
+	holds string
+	run   func(ctx context.Context, x *exam) ([]Finding, error)
+}
+
+var checks = []check{
+	{"server", "the server's version and encoding are supported", checkServer},
+	{"roles", "the roles have no rights beyond their purpose", checkRoles},
+	{"create", "the agent role may create nothing", checkCreate},
+	{"access", "the agent role may read what the policy lists and write nothing", checkAccess},
+	{"row_security", "row security is on, and not forced, for every protected table", checkRowSecurity},
+	{"policies", "no row policy of others bears on our roles", checkPolicies},
+	{"views", "our views of protected tables belong to the reader", checkViews},
+	{"functions", "functions run with the rights they should", checkFunctions},
+	{"reach", "nothing of others is in reach of agents", checkReach},
+	{"installed", "the configured policy is the one installed", checkInstalled},
+	{"drift", "what is installed has not been altered", checkDrift},
+	{"builtin", "what our functions call is PostgreSQL's own", checkBuiltin},
+	{"leakproof", "row security lets no function at hidden rows but those that PostgreSQL vouches for", checkLeakproof},
+	{"keys", "there is a good key, and agents cannot read it", checkKeys},
+	{"kept", "what is kept beside rows is what it should be", checkKept},
+	{"observed", "every table of the policy is enforced", checkObserved},
+	{"ddl", "an event trigger tells of DDL before the next statement", checkDDL},
+	{"waiting", "no table has columns that wait for pgconsent migrate", checkWaiting},
+	{"hardening", "nothing is left to harden", checkHardening},
+	{"careful", "no table of the policy is planned with care in whatever reads it", checkCareful},
+}
+
+// Examine runs every check on a connection of the control role, the owner or a superuser. The error is that of a
+// connection that broke.
+func Examine(ctx context.Context, conn *pgx.Conn, s Subject) ([]Finding, error) {
+	return (&exam{Subject: s.named(), conn: conn, about: map[Finding][]uint32{}}).examine(ctx)
+}
+
+func (x *exam) examine(ctx context.Context) ([]Finding, error) {
+	conn := x.conn
+	var found []Finding
+	for _, c := range checks {
+		f, err := c.run(ctx, x)
+		if err != nil {
+			var pg *pgconn.PgError
+			if !errors.As(err, &pg) || conn.IsClosed() {
+				return found, fmt.Errorf("check %s: %w", c.id, err)
+			}
+			f = append(f, Finding{c.id, Unknown, fmt.Sprintf("this could not be checked: %s (SQLSTATE %s)", pg.Message, pg.Code),
+				"Run pgconsent migrate; if that does not help, run pgconsent doctor as the database's owner."})
+		}
+		if len(f) == 0 {
+			f = []Finding{{ID: c.id, Severity: OK, What: c.holds}}
+		}
+		found = append(found, f...)
+	}
+	return found, nil
+}
+
+// named fills in the default roles.
+func (s Subject) named() Subject {
+	for role, name := range map[*string]string{&s.AgentRole: "pgconsent_agent", &s.ControlRole: "pgconsent_control", &s.ReaderRole: "pgconsent_reader", &s.RowsRole: "pgconsent_rows"} {
+		if *role == "" {
+			*role = name
+		}
+	}
+	return s
+}
+
+// Refuse returns an error that names every unsafe finding, or nil if there is none.
+func Refuse(found []Finding) error {
+	var lines []string
+	for _, f := range found {
+		if f.Severity == Unsafe || f.Severity == Unknown {
+			lines = append(lines, f.ID+": "+f.What+" → "+f.Fix)
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonStale, "the database could not hold the wall: %s", strings.Join(lines, "; ")).
+		WithHint("pgconsent doctor shows every finding.")
+}
+
+// Check is Examine for a server that runs, which asks again and again: it returns an error unless the database is
+// safe, a [Confined] one where all but some tables is. It leaves out what would read large tables.
+func Check(ctx context.Context, conn *pgx.Conn, s Subject) error {
+	s.running = true
+	x := &exam{Subject: s.named(), conn: conn, about: map[Finding][]uint32{}}
+	found, err := x.examine(ctx)
+	if err != nil {
+		return err
+	}
+	err = Refuse(found)
+	if tables := x.confined(found); err != nil && len(tables) > 0 {
+		return &Confined{tables, err}
+	}
+	return err
+}
+
+// strings runs a query whose rows are one text each.
+func (x *exam) strings(ctx context.Context, sql string, args ...any) ([]string, error) {
+	rows, err := x.conn.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// each makes a finding of every row of a query; %s in what and fix is the row's text.
+func (x *exam) each(ctx context.Context, f Finding, sql string, args ...any) ([]Finding, error) {
+	names, err := x.strings(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	var found []Finding
+	for _, name := range names {
+		found = append(found, Finding{f.ID, f.Severity, strings.ReplaceAll(f.What, "%s", name), strings.ReplaceAll(f.Fix, "%s", name)})
+	}
+	return found, nil
+}
+
+// all collects the findings of several queries.
+func all(queries ...func() ([]Finding, error)) ([]Finding, error) {
+	var found []Finding
+	for _, q := range queries {
+		f, err := q()
+		if err != nil {
+			return found, err
+		}
+		found = append(found, f...)
+	}
+	return found, nil
+}

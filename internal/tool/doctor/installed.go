@@ -1,0 +1,105 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/enforce/seal"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+func checkInstalled(ctx context.Context, x *exam) ([]Finding, error) {
+	in, err := migrations.ReadInstalled(ctx, x.conn)
+	switch {
+	case errors.Is(err, migrations.ErrNotInstalled):
+		return []Finding{{"not_installed", Unsafe, "pgconsent is not installed in this database", "Run pgconsent migrate."}}, nil
+	case err != nil:
+		return nil, err
+	case in.Hash != x.Plan.Hash():
+		return []Finding{{"other_policy", Unsafe, "another policy is installed in the database than the one configured", "Run pgconsent migrate."}}, nil
+	default:
+		return nil, nil
+	}
+}
+
+func checkDrift(ctx context.Context, x *exam) ([]Finding, error) {
+	changed, err := migrations.Drift(ctx, x.conn)
+	if errors.Is(err, migrations.ErrNotInstalled) {
+		return []Finding{{"not_installed", Unsafe, "pgconsent is not installed in this database", "Run pgconsent migrate."}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	// What matters of a table has checks of its own: its row security, its owner, our roles' rights. What differs besides
+	// is somebody else's grant.
+	var walls, tables []string
+	single, among := true, []uint32{} // all of the walls are about single tables: these
+	var doors []string
+	for _, c := range changed {
+		door := func(read *catalog.Relation) bool {
+			return c == "relation "+predicate.DoorView(read.Name).String()+" is gone"
+		}
+		if slices.ContainsFunc(x.Policy.Tables(), func(t *policy.Table) bool { return door(t.Relation) }) ||
+			slices.ContainsFunc(x.Policy.Views(), func(v *policy.View) bool { return door(v.Relation) }) {
+			doors = append(doors, c)
+			continue
+		}
+		if strings.HasPrefix(c, "table ") {
+			tables = append(tables, c)
+			continue
+		}
+		walls = append(walls, c)
+		if oid := x.tableOf(c); oid != 0 {
+			among = append(among, oid)
+		} else {
+			single = false
+		}
+	}
+	var found []Finding
+	if len(walls) > 0 {
+		one := Finding{"drift", Unsafe, "what pgconsent migrate installed was altered: " + list(walls), "Run pgconsent migrate, which puts back what is its own. What others have added stays: look at it first."}
+		if single {
+			x.about[one] = among
+		}
+		found = append(found, one)
+	}
+	if len(doors) > 0 {
+		found = append(found, Finding{"drift_door", Warning,
+			"views that signed statements read are gone, which read under row security instead: " + list(doors),
+			"Run pgconsent migrate, which makes them anew."})
+	}
+	if len(tables) > 0 {
+		found = append(found, Finding{"drift_table", Warning, "grants or settings of protected tables changed since pgconsent migrate: " + list(tables), "If that was meant, nothing; pgconsent migrate records it."})
+	}
+	// Asked of a snapshot that is newer than everything, this tells of no change.
+	var emptied bool
+	if err := x.conn.QueryRow(ctx, "SELECT pgconsent.changed_since('9000000000000000000:9000000000000000000:'::pg_catalog.pg_snapshot)").Scan(&emptied); err != nil {
+		return found, err
+	}
+	if emptied && len(walls) == 0 {
+		found = append(found, Finding{"changes", Warning, "pgconsent.change was emptied, or a trigger that fills it is off: everything that agents hold open ends with 40001", "Run pgconsent migrate, which puts it back."})
+	}
+	return found, nil
+}
+
+// newKey is the way to a key; proxies take the newest when they next look at the database.
+const newKey = "As the role that ran pgconsent migrate: SELECT pgconsent.make_key()"
+
+func checkKeys(ctx context.Context, x *exam) ([]Finding, error) {
+	var found []Finding
+	if _, err := seal.Load(ctx, x.conn); err != nil {
+		found = append(found, Finding{"bad_key", Unsafe, "the keys of seals cannot be used: " + err.Error(), newKey})
+	}
+	if !x.exists() {
+		return append(found, missing...), nil
+	}
+	more, err := x.each(ctx, Finding{"key_readable", Unsafe, "the role " + x.AgentRole + " may read keys through %s, by itself or through PUBLIC", "REVOKE ALL ON %s FROM PUBLIC, " + quote(x.AgentRole)},
+		`SELECT 'TABLE pgconsent.keys' WHERE pg_catalog.has_any_column_privilege($1, 'pgconsent.keys', 'SELECT, INSERT, UPDATE')
+		 UNION ALL SELECT 'FUNCTION pgconsent.seal_key()' WHERE pg_catalog.has_function_privilege($1, 'pgconsent.seal_key()', 'EXECUTE')`, x.AgentRole)
+	return append(found, more...), err
+}

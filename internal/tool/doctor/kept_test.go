@@ -1,0 +1,128 @@
+package doctor_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/internal/tool/doctor"
+	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// What is kept is compared with what it should be, and what keeps it is nothing that the other checks object to.
+func TestKept(t *testing.T) {
+	tier.All(t)
+	ctx := context.Background()
+	db := pgtest.Database(t)
+	super := db.Connect(t, "postgres")
+	run := func(sql string) {
+		t.Helper()
+		if _, err := super.PgConn().Exec(ctx, sql).ReadAll(); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	run(`CREATE TABLE people (id int PRIMARY KEY, consent text); CREATE TABLE notes (id int PRIMARY KEY, person int);
+		INSERT INTO people VALUES (1, 'granted'), (2, 'refused'); INSERT INTO notes SELECT g, 1 + g % 3 FROM generate_series(1, 9) g`)
+	var served error
+	examined := func(rules string) (string, []migrations.Fill) {
+		t.Helper()
+		snap, err := pgcatalog.Load(ctx, super, []string{"public"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc, err := policy.Parse("policy.yaml", []byte("version: 1\nattributes: {}\ntables:\n  notes: { rows: [ consent: { every: [ people: { id: person } ], status: consent, is: granted"+rules+" } ] }\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := policy.Compile(doc, snap)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan := rls.Generate(p, snap, rls.Options{})
+		if err := migrations.Up(ctx, super, migrations.Options{}, plan); err != nil {
+			t.Fatal(err)
+		}
+		control := db.Connect(t, migrations.DefaultControlRole)
+		subject := doctor.Subject{Policy: p, Snapshot: snap, Plan: plan}
+		served = doctor.Check(ctx, control, subject)
+		found, err := doctor.Examine(ctx, control, subject)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out []string
+		for _, f := range found {
+			if f.Severity != doctor.OK && f.Severity != doctor.Hardening {
+				out = append(out, string(f.Severity)+" "+f.ID+": "+f.What+" "+f.Fix)
+			}
+		}
+		return strings.Join(out, "\n"), plan.Fills()
+	}
+	plain, _ := examined("")
+	kept := func(want string) []migrations.Fill {
+		t.Helper()
+		got, fills := examined(", materialize: true")
+		if more := strings.TrimSpace(strings.ReplaceAll(got, plain, "")); want == "" && got != plain || !strings.Contains(more, want) {
+			t.Errorf("got %s\nwant %s\nbesides %s", got, want, plain)
+		}
+		return fills
+	}
+	fills := kept("warning kept: what is kept beside public.notes is not complete")
+	fill := func() {
+		t.Helper()
+		if err := migrations.FillAll(ctx, super, fills, func(migrations.Fill, int64) {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fill()
+	kept("")
+	run("INSERT INTO pgconsent.kept_change VALUES ('3', '" + fills[0].Name + "', 1, '[\"1\"]'), ('3', 'another', 1, '[\"1\"]')")
+	const unsettled = "what is kept beside public.notes may be wrong: it depends on 1 changes that were never settled"
+	kept("unsafe kept: " + unsettled)
+	if served == nil || !strings.Contains(served.Error(), unsettled) {
+		t.Errorf("who serves: %v", served)
+	}
+	fill()
+	kept("")
+	for _, sql := range []string{
+		"UPDATE pgconsent.TABLE SET open_until = 'infinity'", "DELETE FROM pgconsent.TABLE WHERE id = 3",
+		"ALTER TABLE people DISABLE TRIGGER USER; UPDATE people SET consent = 'refused'; ALTER TABLE people ENABLE ALWAYS TRIGGER zz_pgconsent_kept_NAME_1_update",
+	} {
+		run(strings.NewReplacer("TABLE SET", "kept_"+fills[0].Name+" SET", "FROM pgconsent.TABLE", "FROM pgconsent.kept_"+fills[0].Name, "NAME", fills[0].Name).Replace(sql))
+		got, _ := examinedOnly(t, db, fills)
+		if got == 0 {
+			t.Errorf("%s: nothing differs", sql)
+		}
+		run("SELECT pgconsent.kept_distrust('" + fills[0].Name + "')")
+		fill()
+		if got, _ := examinedOnly(t, db, fills); got != 0 {
+			t.Errorf("%s: %d rows differ after the repair", sql, got)
+		}
+	}
+	_, _ = examined(", materialize: true") // the trigger that was switched is another than the plan's: all is made anew
+	fill()
+	run("UPDATE pgconsent.kept_" + fills[0].Name + " SET open_until = 'infinity'")
+	kept("unsafe kept: what is kept beside public.notes is wrong for")
+	if served == nil || !strings.Contains(served.Error(), "is wrong for") {
+		t.Errorf("who serves: %v", served)
+	}
+	// A server that runs looks every few seconds: it does not read what is large.
+	run("INSERT INTO notes SELECT g, 1 FROM generate_series(10, 60000) g")
+	kept("unsafe kept: what is kept beside public.notes is wrong for")
+	if served != nil && strings.Contains(served.Error(), "is wrong for") {
+		t.Errorf("who serves: %v", served)
+	}
+}
+
+// examinedOnly asks as the control role how many rows differ.
+func examinedOnly(t *testing.T, db *pgtest.DB, fills []migrations.Fill) (n int64, err error) {
+	t.Helper()
+	if err := db.Connect(t, migrations.DefaultControlRole).QueryRow(context.Background(), fills[0].Differs).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n, nil
+}

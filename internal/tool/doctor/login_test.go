@@ -1,0 +1,191 @@
+package doctor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/user"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/internal/tool/doctor"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+func bySocket(db *pgtest.DB) doctor.Upstream {
+	return doctor.Upstream{Network: "unix", Address: filepath.Join(db.SocketDir, fmt.Sprintf(".s.PGSQL.%d", db.Port)), Database: db.Name}
+}
+
+func byTCP(db *pgtest.DB) doctor.Upstream {
+	return doctor.Upstream{Network: "tcp", Address: fmt.Sprintf("127.0.0.1:%d", db.Port), Database: db.Name}
+}
+
+// A password that is at hand must not make a server that asks for one look open, or the other way round.
+func TestLogins(t *testing.T) {
+	tier.All(t)
+	db := safe(t)
+	s := subject(t, db)
+	dba := db.Connect(t, "postgres")
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, dba, `CREATE ROLE app LOGIN PASSWORD 'known'; CREATE ROLE mover LOGIN REPLICATION PASSWORD 'known'; CREATE ROLE walled LOGIN PASSWORD 'known'`)
+	t.Cleanup(func() { _, _ = pgtestExec(db, "DROP ROLE app, mover, walled") })
+	if _, err := dba.Exec(t.Context(), `CREATE ROLE "`+me.Username+`" LOGIN`); err == nil {
+		t.Cleanup(func() { _, _ = pgtestExec(db, `DROP ROLE "`+me.Username+`"`) })
+	}
+	pass := filepath.Join(t.TempDir(), "pass")
+	if err := os.WriteFile(pass, []byte("*:*:*:*:known\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PGPASSFILE", pass)
+	t.Setenv("PGPASSWORD", "known")
+
+	const asks = "local all postgres trust\nhost all all all scram-sha-256\nhost replication all all scram-sha-256\n"
+	for name, c := range map[string]struct {
+		hba   string
+		at    doctor.Upstream
+		owner string
+		want  string // unsafe; "": none
+	}{
+		"scram by TCP":                    {asks, byTCP(db), "app", ""},
+		"scram by socket":                 {asks + "local all all scram-sha-256\n", bySocket(db), "app", ""},
+		"a role that does not exist":      {asks, byTCP(db), "nobody", ""},
+		"rejected":                        {asks + "local all all reject\n", bySocket(db), "app", ""},
+		"no line":                         {asks, bySocket(db), "app", ""},
+		"trust by socket":                 {asks + "local all all trust\n", bySocket(db), "app", "owner_login"},
+		"trust by TCP":                    {"host all app all trust\n" + asks, byTCP(db), "app", "owner_login"},
+		"trust, and then refused":         {asks + "local all all trust\n", bySocket(db), "nobody", "owner_login"},
+		"trust for another":               {"host all walled all trust\n" + asks, byTCP(db), "app", ""},
+		"peer of another user":            {asks + "local all all peer\n", bySocket(db), "app", ""},
+		"peer of ours":                    {asks + "local all all peer\n", bySocket(db), me.Username, "owner_login"},
+		"peer by a map":                   {asks + "local all all peer map=loose\n", bySocket(db), "app", "owner_login"},
+		"trust for replication":           {"host replication all all trust\n" + asks, byTCP(db), "mover", "owner_replication"},
+		"that and no right to replicate":  {"host replication all all trust\n" + asks, byTCP(db), "app", ""},
+		"trust for replication by socket": {asks + "local all all scram-sha-256\nlocal replication all trust\n", bySocket(db), "mover", "owner_replication"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			configure(t, db, c.hba)
+			found, err := doctor.Logins(t.Context(), c.at, []string{c.owner}, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range found {
+				if f.Severity == doctor.Unsafe && f.ID != c.want || f.Severity != doctor.OK && f.Fix == "" {
+					t.Errorf("found %+v", f)
+				}
+			}
+			if c.want != "" && !has(found, c.want, doctor.Unsafe) {
+				t.Errorf("no unsafe finding %s in %v", c.want, found)
+			}
+			if c.want == "" && !has(found, "owner_login", doctor.OK) {
+				t.Errorf("no finding that all is well in %v", found)
+			}
+		})
+	}
+
+	t.Run("the agent and control roles", func(t *testing.T) {
+		configure(t, db, "host all pgconsent_agent,pgconsent_control all trust\n"+asks)
+		found, err := doctor.Logins(t.Context(), byTCP(db), []string{"app"}, s)
+		if err != nil || doctor.Refuse(found) != nil || !has(found, "agent_login", doctor.Warning) || !has(found, "control_login", doctor.Warning) {
+			t.Errorf("%v %v", found, err)
+		}
+	})
+	t.Run("the fix", func(t *testing.T) {
+		configure(t, db, "local   \""+db.Name+"\"   \"app\"   scram-sha-256\n"+asks+"local all all trust\n")
+		found, err := doctor.Logins(t.Context(), bySocket(db), []string{"app"}, s)
+		if err != nil || doctor.Refuse(found) != nil {
+			t.Errorf("%v %v", found, err)
+		}
+	})
+}
+
+// configure puts pg_hba.conf in the place of the server's until the test ends.
+func configure(t *testing.T, db *pgtest.DB, hba string) {
+	t.Helper()
+	dba := db.Connect(t, "postgres")
+	var file, ident string
+	if err := dba.QueryRow(t.Context(), "SELECT current_setting('hba_file'), current_setting('ident_file')").Scan(&file, &ident); err != nil {
+		t.Fatal(err)
+	}
+	replace := func(file, text string) {
+		old, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := os.WriteFile(file, old, 0o600); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	reload := func() {
+		t.Helper()
+		var before, after time.Time
+		ctx := context.Background()
+		if err := dba.QueryRow(ctx, "SELECT pg_conf_load_time() FROM pg_reload_conf()").Scan(&before); err != nil {
+			t.Error(err)
+		}
+		for end := time.Now().Add(tier.Patience); time.Now().Before(end) && !after.After(before); time.Sleep(5 * time.Millisecond) {
+			if err := dba.QueryRow(ctx, "SELECT pg_conf_load_time()").Scan(&after); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	}
+	t.Cleanup(reload) // after the files are back
+	replace(file, "local all postgres trust\n"+hba)
+	replace(ident, "loose /^.*$ app\n")
+	reload()
+}
+
+// A server that cannot answer, or not yet, is no server that refuses.
+func TestLoginsCannotBeTried(t *testing.T) {
+	db := safe(t)
+	s := subject(t, db)
+	for name, answer := range map[string]string{
+		"a server that starts":      "E\x00\x00\x00\x19SFATAL\x00C57P03\x00Mlater\x00\x00",
+		"one that hangs up":         "",
+		"something else altogether": "HTTP/1.1 400 Bad Request\r\n\r\n",
+		"a message without end":     "R\x7f\xff\xff\xff",
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			go func() {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				defer c.Close()
+				_, _ = c.Read(make([]byte, 1024))
+				_, _ = c.Write([]byte(answer))
+			}()
+			found, err := doctor.Logins(t.Context(), doctor.Upstream{Network: "tcp", Address: l.Addr().String(), Database: db.Name}, []string{"app"}, s)
+			if err == nil {
+				t.Errorf("no error but %v", found)
+			}
+			var pg *pgconn.PgError
+			if errors.As(err, &pg) != (name == "a server that starts") || pg != nil && pg.Code != "57P03" {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+	_, err := doctor.Logins(t.Context(), doctor.Upstream{Network: "unix", Address: filepath.Join(t.TempDir(), "none")}, []string{"app"}, s)
+	if err == nil {
+		t.Error("a server that is not there was tried")
+	}
+}

@@ -1,0 +1,314 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/enforce/seal"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// Probe logs in as the agent role and tries what must not work. control is a connection that may read the keys; agent is
+// a connection string of the agent role. The error is that of a connection that cannot be had.
+//
+// The probes that look for rows read tables until a row shows, on a table without visible rows to its end. Each statement
+// has s.ProbeTime, all of them as long as ctx lasts. What was not finished by then is a warning, probe_timeout: nothing
+// was seen that must not show, and not everything was looked at. That is not as good as an answer, but the probes are the
+// second look: [Examine], which must have gone before, has compared the definitions of policies, views and functions with
+// what migrate made. Without one, a warning of Probe says nothing.
+func Probe(ctx context.Context, control *pgx.Conn, agent string, s Subject) ([]Finding, error) {
+	if s.ProbeTime == 0 {
+		s.ProbeTime = 30 * time.Second
+	}
+	cfg, err := pgx.ParseConfig(agent)
+	if err != nil {
+		return nil, fmt.Errorf("connect as the agent role: %w", err)
+	}
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
+	cfg.RuntimeParams["application_name"] = "pgconsent doctor"
+	cfg.RuntimeParams["standard_conforming_strings"] = "on" // as agents' sessions have it, whatever is stored
+	cfg.RuntimeParams["row_security"] = "on"                // likewise
+	cfg.RuntimeParams["cpu_operator_cost"] = "0"            // as what asks such things is planned: policies come before comparisons that are leak-proof
+	cfg.RuntimeParams["enable_bitmapscan"] = "off"          // likewise
+	cfg.RuntimeParams["jit"] = "off"                        // plans that are made dear by settings would be compiled
+	cfg.RuntimeParams["statement_timeout"] = strconv.FormatInt(s.ProbeTime.Milliseconds(), 10)
+	keys, err := seal.Load(ctx, control)
+	if err != nil {
+		return nil, fmt.Errorf("probe: %w", err)
+	}
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("connect as the agent role: %w", err)
+	}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = conn.Close(closing)
+	}()
+	p := &probe{exam: exam{Subject: s.named(), conn: conn}, keys: keys, slow: map[catalog.Name]bool{}}
+	var found []Finding
+	// Those that take no time come first.
+	for _, c := range []struct {
+		id, holds string
+		run       func(context.Context) ([]Finding, error)
+	}{
+		{"pooler", "the connection leads to one server process", p.pooler},
+		{"seal", "a seal made with the newest key is accepted", p.sealed},
+		{"gate", "the gate refuses what is not signed", p.gate},
+		{"gate_door", "the gate door lets no expression at anything before it has seen the signature", p.gateDoor},
+		{"row_door", "row security lets no expression at a hidden row", p.rowDoor},
+		{"leak", "without a seal no row shows", p.leak},
+		{"forged_seal", "a forged seal opens nothing", p.forged},
+	} {
+		if s.Passed[c.id] {
+			continue
+		}
+		f, err := c.run(ctx)
+		if err != nil {
+			var pg *pgconn.PgError
+			switch isPg := errors.As(err, &pg); {
+			case errors.Is(ctx.Err(), context.DeadlineExceeded), isPg && pg.Code == canceled:
+				f = append(f, unfinished(c.id, "the server did not answer in time"))
+			case !isPg || conn.IsClosed():
+				return found, fmt.Errorf("probe %s: %w", c.id, err)
+			default:
+				f = append(f, Finding{c.id, Unsafe, fmt.Sprintf("the probe failed: %s (SQLSTATE %s)", pg.Message, pg.Code), "Run pgconsent migrate."})
+			}
+		}
+		if len(f) == 0 {
+			f = []Finding{{ID: c.id, Severity: OK, What: c.holds}}
+		}
+		found = append(found, f...)
+	}
+	return found, nil
+}
+
+// Unfinished tells whether a probe ran out of time.
+func Unfinished(found []Finding) bool {
+	return slices.ContainsFunc(found, func(f Finding) bool { return f.ID == "probe_timeout" })
+}
+
+func unfinished(probe, why string) Finding {
+	return Finding{"probe_timeout", Warning, "the probe " + probe + " was not finished: " + why + "; what is installed is as migrate made it, but it was not tried whether it works",
+		"Run pgconsent doctor at a quiet time: it waits 30 s for each table."}
+}
+
+// canceled is the SQLSTATE of a statement that took longer than statement_timeout.
+const canceled = "57014"
+
+type probe struct {
+	exam
+	keys *seal.Keyring
+	slow map[catalog.Name]bool // tables that were given up: once is enough
+}
+
+// pooler notices something between us and the server that hands out its processes by transaction.
+func (p *probe) pooler(ctx context.Context) ([]Finding, error) {
+	told := p.conn.PgConn().PID()
+	seen := map[uint32]bool{told: true}
+	for range 3 {
+		var pid uint32
+		if err := p.conn.QueryRow(ctx, "SELECT pg_catalog.pg_backend_pid()").Scan(&pid); err != nil {
+			return nil, err
+		}
+		seen[pid] = true
+	}
+	if len(seen) == 1 {
+		return nil, nil
+	}
+	return []Finding{{"pooler", Unsafe, "there is a pooler between pgconsent and the server: the server process is not the one that was logged in to",
+		"Point upstream at PostgreSQL itself; a session's identity must not travel to another process."}}, nil
+}
+
+// leak looks for a row of any protected table in a session without a seal.
+func (p *probe) leak(ctx context.Context) ([]Finding, error) {
+	if _, err := p.conn.Exec(ctx, "RESET pgconsent.seal"); err != nil {
+		return nil, err
+	}
+	return p.rows(ctx, "leak", "without a seal")
+}
+
+// forged looks for one with seals that nobody with the key has made, or that were made for another process.
+func (p *probe) forged(ctx context.Context) ([]Finding, error) {
+	claims := p.claims(ctx)
+	forger := seal.Key{ID: p.keys.Newest().ID, Secret: make([]byte, 32)}
+	foreign := claims
+	foreign.PID++
+	old := claims
+	old.Expires = time.Now().Add(-24 * time.Hour)
+	far := claims
+	far.Expires = time.Now().Add(24 * time.Hour)
+	var found []Finding
+	for what, value := range map[string]string{
+		"with a seal of another key":        forger.Seal(claims),
+		"with a seal of another process":    p.keys.Newest().Seal(foreign),
+		"with a seal that has expired":      p.keys.Newest().Seal(old),
+		"with a seal that never expires":    p.keys.Newest().Seal(far),
+		"with a seal of nothing but digits": "v1|1|1|1|1|1#" + strings.Repeat("0", 64),
+	} {
+		sealed, err := p.accepted(ctx, value)
+		if err != nil {
+			return found, err
+		}
+		if sealed {
+			found = append(found, Finding{"forged_seal", Unsafe, "the database accepts a session " + what, "Run pgconsent migrate."})
+		}
+		f, err := p.rows(ctx, "forged_seal", what)
+		found = append(found, f...)
+		if err != nil {
+			return found, err
+		}
+	}
+	_, err := p.conn.Exec(ctx, "RESET pgconsent.seal")
+	return found, err
+}
+
+// sealed tells whether the database verifies what we sign: a key whose pads do not fit its secret fails here.
+func (p *probe) sealed(ctx context.Context) ([]Finding, error) {
+	ok, err := p.accepted(ctx, p.keys.Newest().Seal(p.claims(ctx)))
+	if err != nil || ok {
+		return nil, err
+	}
+	return []Finding{{"bad_key", Unsafe, "the database does not accept a seal made with its newest key", newKey + "; if that does not help, compare the clocks of both machines."}}, nil
+}
+
+// accepted sets a seal and asks whether it holds.
+func (p *probe) accepted(ctx context.Context, value string) (bool, error) {
+	// As a parameter of the extended protocol: the value must not show in pg_stat_activity.
+	if _, err := p.conn.Exec(ctx, "SELECT pg_catalog.set_config('pgconsent.seal', $1, false)", pgx.QueryExecModeExec, value); err != nil {
+		return false, err
+	}
+	var sealed bool
+	err := p.conn.QueryRow(ctx, "SELECT pgconsent_gate.sealed()").Scan(&sealed)
+	return sealed, err
+}
+
+// claims are those of nobody: no attribute is set.
+func (p *probe) claims(ctx context.Context) seal.Claims {
+	now := time.Now()
+	var theirs time.Time
+	if err := p.conn.QueryRow(ctx, "SELECT pg_catalog.clock_timestamp()").Scan(&theirs); err == nil {
+		now = theirs
+	}
+	return seal.Claims{Nonce: 1, PID: p.conn.PgConn().PID(), Expires: now.Add(seal.TTL), Profile: "doctor"}
+}
+
+// rows finds protected tables that show a row.
+func (p *probe) rows(ctx context.Context, id, what string) ([]Finding, error) {
+	var found []Finding
+	for _, t := range p.Policy.Tables() {
+		n := t.Relation.Name
+		if t.Columns != nil {
+			n = predicate.RowView(n)
+		}
+		if p.slow[n] {
+			continue
+		}
+		var shows bool
+		err := p.conn.QueryRow(ctx, fmt.Sprintf("SELECT EXISTS (SELECT 1 FROM %s.%s)", quote(n.Schema), quote(n.Name))).Scan(&shows)
+		var pg *pgconn.PgError
+		if errors.As(err, &pg) && pg.Code == canceled {
+			p.slow[n] = true
+			found = append(found, unfinished(id, "reading "+n.String()+" took longer than "+p.ProbeTime.String()))
+			continue
+		}
+		if err != nil {
+			return found, err
+		}
+		if shows {
+			found = append(found, Finding{id, Unsafe, what + " the agent role sees rows of " + n.String(), "Run pgconsent migrate."})
+		}
+	}
+	return found, nil
+}
+
+// gate reads every gate view without a signature, with a valid seal. Anything but a refusal would let NOT EXISTS pass.
+func (p *probe) gate(ctx context.Context) ([]Finding, error) {
+	if _, err := p.accepted(ctx, p.keys.Newest().Seal(p.claims(ctx))); err != nil {
+		return nil, err
+	}
+	views, err := p.strings(ctx, `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c
+		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'pgconsent_gate' AND c.relkind = 'v' ORDER BY 1`)
+	if err != nil {
+		return nil, err
+	}
+	var found []Finding
+	statements := []string{"SELECT pgconsent_gate.vetted()"}
+	for _, view := range views {
+		statements = append(statements, "SELECT 1 FROM "+view+" LIMIT 1")
+	}
+	for _, sql := range statements {
+		_, err := p.conn.Exec(ctx, sql)
+		var pg *pgconn.PgError
+		if err == nil {
+			// What is empty whatever it reads has nothing to refuse: the planner leaves the gate away with the rest.
+			empty, err := p.plannedEmpty(ctx, sql)
+			switch {
+			case errors.As(err, &pg) && pg.Code == canceled:
+				found = append(found, unfinished("gate", sql+" was not answered in time"))
+				continue
+			case err != nil:
+				return found, err
+			case empty:
+				continue
+			}
+		}
+		switch {
+		case err == nil:
+			found = append(found, Finding{"gate", Unsafe, "the gate answers a statement without signature: " + sql, "Run pgconsent migrate."})
+		case !errors.As(err, &pg):
+			return found, err
+		case pg.Code == canceled: // whoever holds one table does not keep us from trying the others
+			found = append(found, unfinished("gate", sql+" was not answered in time"))
+		case pg.Code != "42501":
+			found = append(found, Finding{"gate", Unsafe, "the gate fails in an unexpected way (SQLSTATE " + pg.Code + "): " + sql, "Run pgconsent migrate."})
+		}
+	}
+	_, err = p.conn.Exec(ctx, "RESET pgconsent.seal")
+	return found, err
+}
+
+// plannedEmpty tells whether the planner knows that a statement returns no row, whoever asks, so that its plan reads
+// nothing.
+func (p *probe) plannedEmpty(ctx context.Context, sql string) (bool, error) {
+	var text []byte
+	if err := p.conn.QueryRow(ctx, "EXPLAIN (COSTS false, FORMAT json) "+sql).Scan(&text); err != nil {
+		return false, err
+	}
+	var explained []struct{ Plan plan }
+	if err := json.Unmarshal(text, &explained); err != nil || len(explained) != 1 {
+		return false, err
+	}
+	return explained[0].Plan.empty(), nil
+}
+
+// plan is a node of a plan, as EXPLAIN prints it.
+type plan struct {
+	Node    string `json:"Node Type"`
+	Is      string `json:"Parent Relationship"`
+	OneTime string `json:"One-Time Filter"`
+	Plans   []plan
+}
+
+// empty tells whether the node is a Result that the planner found to be never true, or a Limit or a sub-query of
+// such. An InitPlan runs when its result is asked for, which nothing does here.
+func (p plan) empty() bool {
+	inputs := slices.DeleteFunc(slices.Clone(p.Plans), func(in plan) bool { return in.Is == "InitPlan" })
+	switch p.Node {
+	case "Result":
+		return p.OneTime == "false" && len(inputs) == 0
+	case "Limit", "Subquery Scan":
+		return len(inputs) == 1 && inputs[0].empty()
+	}
+	return false
+}

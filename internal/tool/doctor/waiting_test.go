@@ -1,0 +1,66 @@
+package doctor_test
+
+import (
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/internal/tool/doctor"
+	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rewrite"
+	"github.com/pgconsent/pgconsent/rls"
+)
+
+// Columns that tables get or lose after pgconsent migrate are warnings: agents are served without them. The same plan is
+// installed, and the next migrate installs it anew.
+func TestColumnsThatComeAndGo(t *testing.T) {
+	db := pgtest.Database(t)
+	conn := db.Connect(t, "postgres")
+	exec(t, conn, schema)
+	doc, err := policy.Parse("policy.yaml", []byte(rules))
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(served bool) doctor.Subject {
+		t.Helper()
+		snap, err := pgcatalog.Load(t.Context(), conn, []string{"public"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		waiting, err := migrations.ReadWaiting(t.Context(), conn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if served {
+			snap, _ = snap.Without(waiting)
+		}
+		p, err := policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return doctor.Subject{Policy: p, Snapshot: snap, Plan: rls.Generate(p, snap, rls.Options{Doors: true})}
+	}
+	s := read(false)
+	if err := migrations.Up(t.Context(), conn, migrations.Options{}, s.Plan); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, conn, "REVOKE TEMPORARY, CREATE ON DATABASE "+db.Name+" FROM PUBLIC")
+	exec(t, conn, "ALTER TABLE public.people ADD COLUMN nick text; ALTER TABLE public.letters ADD COLUMN note text; ALTER TABLE public.memories DROP COLUMN title CASCADE")
+	s = read(true)
+	found := examine(t, db, s)
+	for _, want := range []string{"waiting", "drift_door"} {
+		if !has(found, want, doctor.Warning) {
+			t.Errorf("no warning %s in %v", want, found)
+		}
+	}
+	if err := doctor.Refuse(append(found, probe(t, db, s)...)); err != nil {
+		t.Error(err)
+	}
+	if err := migrations.Up(t.Context(), conn, migrations.Options{}, read(false).Plan); err != nil {
+		t.Fatal(err)
+	}
+	if found := examine(t, db, read(true)); has(found, "waiting", doctor.Warning) || has(found, "drift_door", doctor.Warning) {
+		t.Errorf("after migrate: %v", found)
+	}
+}

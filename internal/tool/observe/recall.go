@@ -1,0 +1,304 @@
+package observe
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// What a policy says of a recorded statement.
+const (
+	StaysAllowed = "stays allowed"
+	Refused      = "would be refused"
+	Narrowed     = "would lose columns"
+	StaysRefused = "stays refused"
+	Opened       = "would be allowed"
+	Untold       = "cannot be told"
+)
+
+// Recalled is what a policy says of the recorded statements of one class: of one agent, shape, and answer.
+type Recalled struct {
+	Agent       string   `json:"agent"`
+	Tag         string   `json:"tag"`
+	Fingerprint string   `json:"fingerprint,omitempty"`
+	Tables      []string `json:"tables,omitempty"`
+	Was         string   `json:"was"` // allow | deny
+	Now         string   `json:"now"`
+	Why         string   `json:"why,omitempty"`
+	Count       int64    `json:"count"`
+}
+
+// Recall is what a policy says of the decisions of an audit. Records hold which tables and columns a statement reads, from what source, by
+// whom and under which contract: not its text. So it tells which recorded statements would certainly be refused or lose columns, which
+// refusals by contract would go, and of the others that it cannot tell. Which rows a statement would return it never tells, nor whether a
+// limit would have stopped it.
+type Recall struct {
+	Since     time.Time        `json:"since"`
+	Until     time.Time        `json:"until"`
+	Decisions int64            `json:"decisions"`
+	Counts    map[string]int64 `json:"counts"` // of decisions, by what is said of them
+	Classes   []*Recalled      `json:"classes"`
+
+	policy   *policy.Policy
+	snapshot *catalog.Snapshot
+	database string
+	found    map[string]*Recalled
+}
+
+// NewRecall judges what was decided in a database by a policy over its catalog, tables that it would only observe included.
+func NewRecall(p *policy.Policy, snap *catalog.Snapshot, database string) *Recall {
+	return &Recall{policy: p.Enforced(), snapshot: snap, database: database, Counts: map[string]int64{}, found: map[string]*Recalled{}}
+}
+
+// Read reads the decisions of an audit from a moment on, and verifies its chain as it goes.
+func (r *Recall) Read(from audit.Source, since time.Time) error {
+	if _, err := (audit.Against{}).Read(from, func(record audit.Record) error {
+		if record.Kind != audit.KindDecision || record.Time.Before(since) {
+			return nil
+		}
+		var d audit.Decision
+		if err := json.Unmarshal(record.Line, &d); err != nil {
+			return fmt.Errorf("record %d: %w", record.Seq, err)
+		}
+		if d.Database != r.database {
+			return nil
+		}
+		if r.Since.IsZero() {
+			r.Since = record.Time
+		}
+		r.Until = record.Time
+		r.add(d)
+		return nil
+	}); err != nil {
+		return err
+	}
+	ranks := []string{Refused, Narrowed, Opened, Untold, StaysAllowed, StaysRefused}
+	r.Classes = slices.SortedFunc(maps.Values(r.found), func(a, b *Recalled) int {
+		return cmp.Or(slices.Index(ranks, a.Now)-slices.Index(ranks, b.Now), cmp.Compare(b.Count, a.Count), strings.Compare(a.Agent, b.Agent), strings.Compare(a.Fingerprint, b.Fingerprint), strings.Compare(a.Why, b.Why))
+	})
+	return nil
+}
+
+func (r *Recall) add(d audit.Decision) {
+	now, why := r.judge(d)
+	r.Decisions++
+	r.Counts[now]++
+	c := &Recalled{Agent: d.Agent, Tag: d.Tag, Fingerprint: d.Fingerprint, Was: d.Verdict, Now: now, Why: why}
+	for _, t := range d.Tables {
+		if !slices.Contains(c.Tables, t.Name) {
+			c.Tables = append(c.Tables, t.Name)
+		}
+	}
+	key := strings.Join(append([]string{c.Agent, c.Tag, c.Fingerprint, c.Was, c.Now, c.Why}, c.Tables...), "\x00")
+	if found := r.found[key]; found != nil {
+		found.Count++
+		return
+	}
+	c.Count = 1
+	r.found[key] = c
+}
+
+// judge says what becomes of a decision.
+func (r *Recall) judge(d audit.Decision) (now, why string) {
+	allowed := d.Verdict == "allow"
+	if why := r.refuses(d); why != "" {
+		if allowed {
+			return Refused, why
+		}
+		return StaysRefused, why
+	}
+	refused, unsure := r.contracts(d)
+	switch {
+	case refused != "" && allowed:
+		return Refused, refused
+	case refused != "":
+		return StaysRefused, refused
+	case !allowed && d.Reason != "contract":
+		return Untold, "it was refused for another reason than a contract (" + strings.TrimSpace(d.SQLState+" "+d.Reason) + "), which depends on its text or its moment"
+	case unsure != "":
+		return Untold, unsure
+	}
+	for _, t := range d.Tables {
+		if table, ok := r.table(t.Name); ok && table.Aggregate != nil {
+			return Untold, "rows of " + t.Name + " show in groups only: whether it asks for groups is not recorded"
+		}
+	}
+	if lost := r.lost(d); lost != "" {
+		return Narrowed, lost
+	}
+	if allowed {
+		return StaysAllowed, ""
+	}
+	return Opened, ""
+}
+
+// refuses is why every statement with these tables and functions is refused; "": not every one is.
+func (r *Recall) refuses(d audit.Decision) string {
+	for _, t := range d.Tables {
+		name, ok := nameOf(t.Name)
+		if !ok || name.Schema == "pg_catalog" || name.Schema == "information_schema" {
+			continue
+		}
+		relation, there := r.snapshot.Relation(name)
+		if !there {
+			return t.Name + " does not exist any more"
+		}
+		table, listed := r.policy.Table(name)
+		_, view := r.policy.View(name)
+		if !listed && !view && !slices.ContainsFunc(r.policy.Children(), func(c *policy.Child) bool { return c.Relation.Name == name && c.Direct }) {
+			return "the policy does not list " + t.Name
+		}
+		if t.Written && listed && table.Write == nil {
+			return "agents may not write " + t.Name
+		}
+		for _, column := range t.Columns {
+			switch {
+			case relation.Column(column) == nil:
+				return t.Name + "." + column + " does not exist any more"
+			case listed && !t.ByKey && table.Columns != nil && table.Columns.ByKey.Has(column):
+				return t.Name + "." + column + " exists by key only"
+			}
+		}
+	}
+	for _, f := range d.Functions {
+		name, ok := nameOf(f)
+		if !ok || name.Schema == "pg_catalog" {
+			continue
+		}
+		if _, listed := r.policy.Function(name); !listed {
+			return "the policy does not list the function " + f
+		}
+	}
+	return ""
+}
+
+// nameOf reads a name as records have it.
+func nameOf(text string) (catalog.Name, bool) {
+	schema, name, ok := strings.Cut(text, ".")
+	return catalog.Name{Schema: schema, Name: name}, ok
+}
+
+func (r *Recall) table(text string) (*policy.Table, bool) {
+	name, _ := nameOf(text)
+	return r.policy.Table(name)
+}
+
+// contracts asks them with what the record has of the session.
+func (r *Recall) contracts(d audit.Decision) (refused, unsure string) {
+	values := map[string]string{}
+	for name, value := range d.Attributes {
+		if !strings.Contains(value, "ref:") {
+			values[name] = value
+		}
+	}
+	var missing []string
+	for _, c := range d.Contracts {
+		switch {
+		case c.By == "":
+		case c.Value == "":
+			missing = append(missing, c.By)
+			delete(values, c.By)
+		case !strings.Contains(c.Value, "ref:"):
+			values[c.By] = c.Value
+		}
+	}
+	s := policy.Statement{Tag: d.Tag}
+	for _, t := range d.Tables {
+		name, ok := nameOf(t.Name)
+		if !ok {
+			return "", "the record names " + t.Name
+		}
+		a := policy.Access{Relation: name, Columns: t.Columns, Source: t.Source, ByKey: t.ByKey, Written: t.Written}
+		if !r.sourced(&a) && r.policy.Contracted() {
+			return "", "whether it searches " + t.Name + " by likeness is not recorded"
+		}
+		s.Accesses = append(s.Accesses, a)
+	}
+	err, unsure := r.policy.JudgeRecorded(s, values, missing)
+	if err != nil {
+		return err.Message, ""
+	}
+	return "", unsure
+}
+
+// sourced has the source as this policy calls it: what is metadata, and what an embedding, each policy says for itself.
+func (r *Recall) sourced(a *policy.Access) bool {
+	object := r.policy.Object(a.Relation)
+	switch {
+	case object == nil || a.Source == policy.Writes || a.Source == policy.Calls || a.Source == policy.Vector:
+		return true
+	case slices.ContainsFunc(object.Embeddings, func(c string) bool { return a.Columns == nil || slices.Contains(a.Columns, c) }):
+		return false // whether its embedding was returned or compared is not recorded where it was a column like others
+	}
+	a.Source = policy.Metadata
+	columns := a.Columns
+	if columns == nil {
+		if relation, ok := r.snapshot.Relation(a.Relation); ok {
+			for _, c := range relation.Columns {
+				columns = append(columns, c.Name)
+			}
+		}
+	}
+	if slices.ContainsFunc(columns, func(c string) bool { return !slices.Contains(object.Metadata, c) }) {
+		a.Source = policy.Structured
+	}
+	return true
+}
+
+// lost are the columns that would not be there, or be masked.
+func (r *Recall) lost(d audit.Decision) string {
+	var gone, masked []string
+	for _, t := range d.Tables {
+		table, ok := r.table(t.Name)
+		if !ok {
+			continue
+		}
+		h, m := table.Lost(t.Columns)
+		for _, c := range h {
+			gone = append(gone, t.Name+"."+c)
+		}
+		for _, c := range m {
+			masked = append(masked, t.Name+"."+c)
+		}
+	}
+	var parts []string
+	if len(gone) > 0 {
+		parts = append(parts, "no column "+strings.Join(gone, ", "))
+	}
+	if len(masked) > 0 {
+		parts = append(parts, "masked "+strings.Join(masked, ", "))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Print writes it for people.
+func (r *Recall) Print(out io.Writer) {
+	if r.Decisions == 0 {
+		fmt.Fprintln(out, "The audit has no decision of this database.")
+		return
+	}
+	fmt.Fprintf(out, "%d decisions of %d classes, from %s to %s.\n", r.Decisions, len(r.Classes), r.Since.UTC().Format(time.DateTime), r.Until.UTC().Format(time.DateTime))
+	for _, what := range []string{Refused, Narrowed, Opened, Untold, StaysAllowed, StaysRefused} {
+		if n := r.Counts[what]; n > 0 {
+			fmt.Fprintf(out, "  %d %s\n", n, what)
+		}
+	}
+	fmt.Fprintln(out, "Records have no texts: which rows would come, and what limits would stop, they do not tell.")
+	fmt.Fprintln(out)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "COUNT\tAGENT\tSTATEMENT\t\tTABLES\tWAS\tWITH THE CANDIDATE\tWHY")
+	for _, c := range r.Classes {
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Count, c.Agent, c.Tag, short(c.Fingerprint), strings.Join(c.Tables, " "), c.Was, c.Now, c.Why)
+	}
+	_ = w.Flush()
+}

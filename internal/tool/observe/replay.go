@@ -1,0 +1,182 @@
+package observe
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rewrite"
+)
+
+// Judged is what a policy says of the statements of one shape.
+type Judged struct {
+	Fingerprint string   `json:"fingerprint"`
+	Tag         string   `json:"tag"`
+	Count       int64    `json:"count"`
+	Allowed     bool     `json:"allowed"`
+	SQLState    string   `json:"sqlstate,omitempty"`
+	Reason      string   `json:"reason,omitempty"`
+	Message     string   `json:"message,omitempty"`
+	Hint        string   `json:"hint,omitempty"`
+	Tables      []string `json:"tables,omitempty"`
+	Hidden      []string `json:"hidden,omitempty"` // columns that do not exist for agents: the statement may fail, or show fewer
+	Masked      []string `json:"masked,omitempty"`
+	SQL         string   `json:"sql,omitempty"` // one of them, where it was asked for
+}
+
+// Replay is what a policy says of the statements of a log.
+type Replay struct {
+	Statements int64     `json:"statements"`
+	Allowed    int64     `json:"allowed"`
+	Refused    int64     `json:"refused"`
+	Shapes     []*Judged `json:"shapes"`
+
+	// Contracts tells whether they were asked: with the attributes of an agent, since their answer depends on the session.
+	Contracts bool `json:"contracts"`
+
+	rewriter *rewrite.Rewriter
+	policy   *policy.Policy
+	values   map[string]string
+	texts    bool
+	found    map[[2]string]*Judged
+}
+
+// NewReplay judges statements by a policy over a catalog, tables that it would only observe included. What it keeps of them
+// has no literal, unless texts are wanted. A statement is judged by itself: it is nobody's, so contracts, whose answer depends
+// on the session, are asked only [Replay.As] somebody.
+func NewReplay(p *policy.Policy, snap *catalog.Snapshot, texts bool) *Replay {
+	enforced := p.Enforced()
+	return &Replay{rewriter: rewrite.New(snap, enforced, rewrite.RLS), policy: enforced, texts: texts, found: map[[2]string]*Judged{}}
+}
+
+// As has contracts asked with these attributes, for every statement the same.
+func (r *Replay) As(values map[string]string) {
+	r.values, r.Contracts = values, r.policy.Contracted()
+}
+
+// contracts asks them, of each statement of a text.
+func (r *Replay) contracts(result *rewrite.Result) *sqlstate.Error {
+	if !r.Contracts {
+		return nil
+	}
+	for _, s := range result.Statements {
+		if refused := r.policy.Judge(s, r.values); refused != nil {
+			return refused
+		}
+	}
+	return nil
+}
+
+// quoted are the parts of a message that repeat the statement's own words.
+var quoted = regexp.MustCompile(`"[^"]*"|'[^']*'`)
+
+// Add judges one statement.
+func (r *Replay) Add(sql string) error {
+	r.Statements++
+	result, refused := r.rewriter.Rewrite(sql, false)
+	j := &Judged{}
+	if result != nil {
+		j.Fingerprint, j.Tag = result.Fingerprint, result.Tag
+	}
+	if refused == nil {
+		refused = r.contracts(result)
+	}
+	j.Allowed = refused == nil
+	if refused != nil {
+		r.Refused++
+		j.SQLState, j.Reason, j.Message, j.Hint = string(refused.Code), string(refused.Reason), refused.Message, refused.Hint
+		if !r.texts {
+			j.Message, j.Hint = quoted.ReplaceAllString(j.Message, "…"), quoted.ReplaceAllString(j.Hint, "…")
+		}
+	} else {
+		r.Allowed++
+		for _, a := range result.Accesses {
+			t, ok := r.policy.Table(a.Relation)
+			if !ok {
+				continue
+			}
+			name := a.Relation.String()
+			if !slices.Contains(j.Tables, name) {
+				j.Tables = append(j.Tables, name)
+			}
+			hidden, masked := t.Lost(a.Columns)
+			for _, c := range hidden {
+				j.Hidden = append(j.Hidden, name+"."+c)
+			}
+			for _, c := range masked {
+				j.Masked = append(j.Masked, name+"."+c)
+			}
+		}
+	}
+	key := [2]string{j.Fingerprint, j.SQLState + j.Message}
+	if found := r.found[key]; found != nil {
+		found.Count++
+		return nil
+	}
+	j.Count = 1
+	if r.texts {
+		j.SQL = sql
+	}
+	r.found[key] = j
+	return nil
+}
+
+// Done sorts what was found: what is refused first, then what loses columns, each by how often it came.
+func (r *Replay) Done() {
+	rank := func(j *Judged) int {
+		switch {
+		case !j.Allowed:
+			return 0
+		case len(j.Hidden)+len(j.Masked) > 0:
+			return 1
+		}
+		return 2
+	}
+	r.Shapes = slices.SortedFunc(maps.Values(r.found), func(a, b *Judged) int {
+		return cmp.Or(rank(a)-rank(b), cmp.Compare(b.Count, a.Count), strings.Compare(a.Fingerprint, b.Fingerprint), strings.Compare(a.Message, b.Message))
+	})
+}
+
+// Print writes it for people.
+func (r *Replay) Print(out io.Writer) {
+	fmt.Fprintf(out, "%d statements of %d shapes: %d allowed, %d refused. None was run.\n", r.Statements, len(r.Shapes), r.Allowed, r.Refused)
+	if r.policy.Contracted() && !r.Contracts {
+		fmt.Fprintln(out, "Contracts were not asked: their answer depends on the session. Say whose with --as AGENT.")
+	}
+	fmt.Fprintln(out)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "COUNT\tSTATEMENT\t\tVERDICT\tTABLES\tWHY")
+	for _, j := range r.Shapes {
+		verdict, why := "allowed", ""
+		switch {
+		case !j.Allowed:
+			verdict, why = j.SQLState, j.Message
+			if j.Hint != "" {
+				why += " (" + j.Hint + ")"
+			}
+		case len(j.Hidden)+len(j.Masked) > 0:
+			verdict = "columns"
+			var parts []string
+			if len(j.Hidden) > 0 {
+				parts = append(parts, "no column "+strings.Join(j.Hidden, ", "))
+			}
+			if len(j.Masked) > 0 {
+				parts = append(parts, "masked "+strings.Join(j.Masked, ", "))
+			}
+			why = strings.Join(parts, "; ")
+		}
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", j.Count, j.Tag, short(j.Fingerprint), verdict, strings.Join(j.Tables, " "), strings.Join(strings.Fields(why), " "))
+		if j.SQL != "" {
+			fmt.Fprintf(w, "\t\t\t\t\t%s\n", strings.Join(strings.Fields(j.SQL), " "))
+		}
+	}
+	_ = w.Flush()
+}

@@ -1,0 +1,248 @@
+// Package observe tells what a policy would do before it does it: from the records of tables that are observed only, and from
+// the statements of a server's log.
+//
+// Nothing here runs a statement. What it prints holds no literal and no row; a text only where it is asked for.
+package observe
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+)
+
+// Report is what was observed.
+type Report struct {
+	Since      time.Time    `json:"since"`
+	Until      time.Time    `json:"until"`
+	Tables     []Table      `json:"tables"`
+	Statements []*Statement `json:"statements"`
+}
+
+// Table is what was observed of one table.
+type Table struct {
+	Database   string `json:"database"`
+	Name       string `json:"name"`
+	Executions int64  `json:"executions"`
+	Refused    int64  `json:"refused"`  // executions that would have been
+	Columns    int64  `json:"columns"`  // executions that name, or take with *, columns that would be hidden or masked
+	Compared   int64  `json:"compared"` // of a sample
+	Differs    int64  `json:"differs"`  // of these
+	Gone       int64  `json:"gone"`     // rows of these that would not have come
+	Unknown    int64  `json:"unknown"`  // executions of shapes that were never compared and would not have been refused
+}
+
+// Safe tells whether nothing that was seen would have changed, and everything that was seen was compared.
+func (t Table) Safe() bool {
+	return t.Executions > 0 && t.Refused == 0 && t.Columns == 0 && t.Differs == 0 && t.Unknown == 0
+}
+
+// Statement is what was observed of the statements of one shape, of one agent.
+type Statement struct {
+	Agent       string           `json:"agent"`
+	Database    string           `json:"database"`
+	Fingerprint string           `json:"fingerprint"`
+	Tag         string           `json:"tag"`
+	Tables      []string         `json:"tables"`
+	Hidden      []string         `json:"hidden,omitempty"`
+	Masked      []string         `json:"masked,omitempty"`
+	Executions  int64            `json:"executions"`
+	Rows        int64            `json:"rows"`
+	Refusals    map[string]int64 `json:"refusals,omitempty"` // by SQLSTATE and reason
+	Compared    int64            `json:"compared"`
+	Differs     int64            `json:"differs"`
+	Gone        int64            `json:"gone"`
+	Skipped     map[string]int64 `json:"skipped,omitempty"` // executions that were not compared, by why
+	Last        time.Time        `json:"last"`
+}
+
+func (s *Statement) refused() (n int64) {
+	for _, k := range s.Refusals {
+		n += k
+	}
+	return n
+}
+
+// Read reads the records of an audit from a moment on, and verifies its chain as it goes.
+func Read(from audit.Source, since time.Time) (*Report, error) {
+	type key struct{ agent, database, fingerprint string }
+	found := map[key]*Statement{}
+	r := &Report{}
+	_, err := audit.Against{}.Read(from, func(record audit.Record) error {
+		if record.Kind != audit.KindObservation || record.Time.Before(since) {
+			return nil
+		}
+		var o audit.Observation
+		if err := json.Unmarshal(record.Line, &o); err != nil {
+			return fmt.Errorf("record %d: %w", record.Seq, err)
+		}
+		if r.Since.IsZero() {
+			r.Since = record.Time
+		}
+		r.Until = record.Time
+		k := key{o.Agent, o.Database, o.Fingerprint}
+		s := found[k]
+		if s == nil {
+			s = &Statement{Agent: o.Agent, Database: o.Database, Fingerprint: o.Fingerprint, Tag: o.Tag, Tables: o.Tables, Hidden: o.Hidden, Masked: o.Masked,
+				Refusals: map[string]int64{}, Skipped: map[string]int64{}}
+			found[k] = s
+		}
+		s.add(o, record.Time)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.Statements = slices.SortedFunc(maps.Values(found), func(a, b *Statement) int {
+		return cmp.Or(cmp.Compare(b.refused()+b.Differs, a.refused()+a.Differs), cmp.Compare(b.Executions, a.Executions), strings.Compare(a.Agent, b.Agent),
+			strings.Compare(a.Fingerprint, b.Fingerprint))
+	})
+	r.Tables = tables(r.Statements)
+	return r, nil
+}
+
+func (s *Statement) add(o audit.Observation, at time.Time) {
+	s.Last = at
+	if o.Compared != nil {
+		s.Compared++
+		if o.Compared.Differs {
+			s.Differs++
+		}
+		s.Gone += max(0, o.Compared.Rows-o.Compared.Visible)
+		return
+	}
+	if o.Session == "" || o.Skipped == audit.ComparisonFailed {
+		s.Skipped[o.Skipped]++
+		return
+	}
+	s.Executions++
+	s.Rows += o.Rows
+	if o.SQLState != "" {
+		reason := o.SQLState + " " + o.Reason
+		if o.Contract != "" {
+			reason += " " + o.Contract
+		}
+		s.Refusals[reason]++
+	} else if o.Skipped != "" && o.Skipped != audit.ComparedApart {
+		s.Skipped[o.Skipped]++
+	}
+}
+
+func tables(statements []*Statement) []Table {
+	found := map[[2]string]*Table{}
+	for _, s := range statements {
+		for _, name := range s.Tables {
+			k := [2]string{s.Database, name}
+			if found[k] == nil {
+				found[k] = &Table{Database: s.Database, Name: name}
+			}
+			t := found[k]
+			t.Executions += s.Executions
+			t.Refused += s.refused()
+			if slices.ContainsFunc(append(slices.Clone(s.Hidden), s.Masked...), func(c string) bool { return strings.HasPrefix(c, name+".") }) {
+				t.Columns += s.Executions
+			}
+			t.Compared, t.Differs, t.Gone = t.Compared+s.Compared, t.Differs+s.Differs, t.Gone+s.Gone
+			if s.Compared == 0 {
+				t.Unknown += s.Executions - s.refused()
+			}
+		}
+	}
+	var out []Table
+	for _, t := range found {
+		out = append(out, *t)
+	}
+	slices.SortFunc(out, func(a, b Table) int {
+		return cmp.Or(strings.Compare(a.Database, b.Database), strings.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+// Print writes the report for people.
+func (r *Report) Print(out io.Writer) {
+	if len(r.Statements) == 0 {
+		fmt.Fprintln(out, "Nothing was observed: no agent has sent a statement over a table that the policy observes.")
+		return
+	}
+	fmt.Fprintf(out, "Observed from %s to %s.\n\n", r.Since.UTC().Format(time.DateTime), r.Until.UTC().Format(time.DateTime))
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "TABLE\tEXECUTIONS\tWOULD BE REFUSED\tCOLUMNS GONE\tCOMPARED\tDIFFER\tROWS GONE\tNOT COMPARED\tENFORCING IT")
+	for _, t := range r.Tables {
+		verdict := "changes answers"
+		switch {
+		case t.Safe():
+			verdict = "changes nothing that was seen"
+		case t.Refused == 0 && t.Columns == 0 && t.Differs == 0:
+			verdict = "is not known to change anything; not all was compared"
+		}
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\n", t.Name, t.Executions, t.Refused, t.Columns, t.Compared, t.Differs, t.Gone, t.Unknown, verdict)
+	}
+	_ = w.Flush()
+	fmt.Fprintln(out)
+	fmt.Fprintln(w, "AGENT\tSTATEMENT\t\tTABLES\tEXECUTIONS\tCOMPARED\tDIFFER\tROWS GONE\tWHAT WOULD CHANGE")
+	for _, s := range r.Statements {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", s.Agent, s.Tag, short(s.Fingerprint), strings.Join(s.Tables, " "), s.Executions, s.Compared, s.Differs, s.Gone, s.changes())
+	}
+	_ = w.Flush()
+	if skipped := r.skipped(); len(skipped) > 0 {
+		fmt.Fprintln(out)
+		fmt.Fprintln(w, "NOT COMPARED\tEXECUTIONS")
+		for _, why := range slices.Sorted(maps.Keys(skipped)) {
+			fmt.Fprintf(w, "%s\t%d\n", why, skipped[why])
+		}
+		_ = w.Flush()
+	}
+	fmt.Fprintln(out, "\nA sample is compared: each shape of an agent's statements once a minute at most, SELECTs without parameters only. Rows gone are those of the sample.")
+}
+
+// skipped are all executions that were not compared and would not have been refused, by why.
+func (r *Report) skipped() map[string]int64 {
+	out := map[string]int64{}
+	for _, s := range r.Statements {
+		for why, n := range s.Skipped {
+			out[why] += n
+		}
+	}
+	return out
+}
+
+func (s *Statement) changes() string {
+	var parts []string
+	for _, reason := range slices.Sorted(maps.Keys(s.Refusals)) {
+		parts = append(parts, fmt.Sprintf("%d refused (%s)", s.Refusals[reason], reason))
+	}
+	if len(s.Hidden) > 0 {
+		parts = append(parts, "no column "+strings.Join(s.Hidden, ", "))
+	}
+	if len(s.Masked) > 0 {
+		parts = append(parts, "masked "+strings.Join(s.Masked, ", "))
+	}
+	if s.Differs > 0 {
+		parts = append(parts, "other rows")
+	}
+	switch {
+	case len(parts) > 0:
+	case s.Compared == 0:
+		parts = append(parts, "not known")
+	default:
+		parts = append(parts, "nothing")
+	}
+	for _, why := range slices.Sorted(maps.Keys(s.Skipped)) {
+		parts = append(parts, fmt.Sprintf("%d not compared: %s", s.Skipped[why], why))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func short(fingerprint string) string {
+	if len(fingerprint) > 12 {
+		return fingerprint[:12]
+	}
+	return fingerprint
+}

@@ -1,0 +1,255 @@
+package policydiff
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// Side is one of the two policies.
+type Side struct {
+	Path   string
+	Policy *policy.Policy
+}
+
+// Options say what to compare. Old, New and Agents are required.
+type Options struct {
+	Old, New Side
+	Agents   map[string]map[string]string // name → attributes of the credential
+	Values   map[string]string            // of attributes that are not of the credential, for every agent
+	Live     map[string]map[string]string // name → the same, as the database works them out for the agent
+	Samples  int                          // keys of each kind
+	Progress func(what string, part, of int64)
+}
+
+// Compare evaluates both policies, as the owner of the tables.
+func Compare(ctx context.Context, conn *pgx.Conn, o Options) (*Report, error) {
+	if o.Progress == nil {
+		o.Progress = func(string, int64, int64) {}
+	}
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	// Where row security would hide rows from the owner as well, it is an error and not a wrong answer.
+	if _, err := tx.Exec(ctx, "SET LOCAL row_security = off; SET LOCAL jit = off"); err != nil { // compiling takes longer than what is asked
+		return nil, err
+	}
+	r := &Report{Old: o.Old.Path, New: o.New.Path, OldVersion: o.Old.Policy.Version(), NewVersion: o.New.Policy.Version(), Tables: []Table{},
+		Functions: functions(o.Old.Policy, o.New.Policy), Operators: operators(o.Old.Policy, o.New.Policy), Views: views(o.Old.Policy, o.New.Policy),
+		Shape: shape(o.Old.Policy, o.New.Policy), Notes: []string{}}
+	groups := o.groups(r)
+	for _, relation := range relations(o.Old.Policy, o.New.Policy) {
+		before, was := o.Old.Policy.Table(relation.Name)
+		after, is := o.New.Policy.Table(relation.Name)
+		t := Table{Name: relation.Name.String(), Was: was, Is: is, Columns: columns(before, after), Write: writes(before, after), Rows: []Rows{}, SameRule: true}
+		if t.Rows, err = o.rows(ctx, tx, relation, groups, func(g group) (string, string) { return rule(before, g.old), rule(after, g.new) }); err != nil {
+			return nil, err
+		}
+		t.SameRule = len(t.Rows) == 0
+		if t.Groups, err = o.rows(ctx, tx, relation, groups, func(g group) (string, string) { return counts(before, g.old), counts(after, g.new) }); err != nil {
+			return nil, err
+		}
+		differ := func(r Rows) bool { return r.Appear+r.Disappear > 0 }
+		if was != is || !t.Columns.empty() || !t.Write.empty() || slices.ContainsFunc(t.Rows, differ) || slices.ContainsFunc(t.Groups, differ) {
+			r.Tables = append(r.Tables, t)
+		}
+	}
+	return r, nil
+}
+
+// rows are counted by two rules, for the agents for whom they differ.
+func (o Options) rows(ctx context.Context, tx pgx.Tx, relation *catalog.Relation, groups []group, rules func(group) (old, now string)) ([]Rows, error) {
+	type pair struct{ old, now string }
+	var pairs []pair
+	agents := map[pair][]string{}
+	for _, g := range groups {
+		var p pair
+		if p.old, p.now = rules(g); p.old == p.now {
+			continue
+		}
+		if agents[p] == nil {
+			pairs = append(pairs, p)
+		}
+		agents[p] = append(agents[p], g.agents...)
+	}
+	out := []Rows{}
+	for _, p := range pairs {
+		slices.Sort(agents[p])
+		rows, err := count(ctx, tx, relation, p.old, p.now, o, agents[p])
+		if err != nil {
+			return nil, failed(relation, err)
+		}
+		out = append(out, rows)
+	}
+	return out, nil
+}
+
+// failed explains the two errors that are not the server's.
+func failed(r *catalog.Relation, err error) error {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && (pg.Code == "3F000" || pg.Code == "42883") && strings.Contains(pg.Message, predicate.GateSchema) {
+		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "the rule of %s looks into lists by a function that is not in the database", r.Name).
+			WithHint("Run pgconsent migrate first, with either policy.")
+	}
+	if errors.As(err, &pg) && pg.Code == "42501" {
+		return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonUpstream, "not all rows of %s can be read: %s", r.Name, pg.Message).
+			WithHint("roles.migrate must own the table, or be a superuser; a table that FORCEs row security shows its owner a part only.")
+	}
+	return fmt.Errorf("%s: %w", r.Name, err)
+}
+
+// group are agents with equal attributes.
+type group struct {
+	agents   []string
+	old, new map[string]string
+}
+
+func (o Options) groups(r *Report) []group {
+	var out []group
+	var lacks missing
+	values := func(side Side, agent string) map[string]string {
+		out := map[string]string{}
+		for _, a := range side.Policy.Attributes() {
+			value, ok := o.Agents[agent][a.Name]
+			if a.Source != "credential" {
+				if value, ok = o.Values[a.Name]; !ok {
+					value, ok = o.Live[agent][a.Name]
+				}
+			}
+			if ok {
+				out[a.Name] = value
+			} else {
+				lacks.add(side.Path, agent, lack{a.Name, a.Source == "credential"})
+			}
+		}
+		return out
+	}
+	for _, agent := range slices.Sorted(maps.Keys(o.Agents)) {
+		g := group{[]string{agent}, values(o.Old, agent), values(o.New, agent)}
+		if i := slices.IndexFunc(out, func(h group) bool { return maps.Equal(g.old, h.old) && maps.Equal(g.new, h.new) }); i >= 0 {
+			out[i].agents = append(out[i].agents, agent)
+		} else {
+			out = append(out, g)
+		}
+	}
+	r.Notes = append(r.Notes, lacks.notes()...)
+	return out
+}
+
+// relations are those of either policy, sorted by name.
+func relations(old, now *policy.Policy) []*catalog.Relation {
+	found := map[string]*catalog.Relation{}
+	for _, p := range []*policy.Policy{old, now} {
+		for _, t := range p.Tables() {
+			found[t.Relation.Name.String()] = t.Relation
+		}
+	}
+	var out []*catalog.Relation
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		out = append(out, found[name])
+	}
+	return out
+}
+
+func rule(t *policy.Table, attributes map[string]string) string {
+	if t == nil {
+		return "false"
+	}
+	return predicate.Direct(t.Rows, "r", attributes)
+}
+
+// counts is which rows count in groups, whether or not their group is large enough.
+func counts(t *policy.Table, attributes map[string]string) string {
+	if t == nil || t.Aggregate == nil {
+		return "false"
+	}
+	return predicate.Direct(t.Aggregate.Rows, "r", attributes)
+}
+
+// chunk is how many pages are looked at before the progress is told.
+var chunk int64 = 4096
+
+// count evaluates both rules on every row of a table.
+func count(ctx context.Context, tx pgx.Tx, r *catalog.Relation, old, now string, o Options, agents []string) (Rows, error) {
+	out := Rows{Agents: agents}
+	from := "FROM " + r.Name.SQL() + " AS r"
+	inner := "(SELECT (" + old + ") AS o, (" + now + ") AS n " + from
+	sql := "SELECT count(*) FILTER (WHERE o), count(*) FILTER (WHERE n), count(*) FILTER (WHERE n AND NOT o), count(*) FILTER (WHERE o AND NOT n) FROM "
+	pages, err := size(ctx, tx, r)
+	if err != nil {
+		return out, err
+	}
+	what := r.Name.String() + " for " + strings.Join(agents, ", ")
+	for page := int64(0); ; page += chunk {
+		o.Progress(what, min(page, pages), pages)
+		part := inner
+		last := page+chunk >= pages
+		switch {
+		case pages > chunk && last:
+			part += fmt.Sprintf(" WHERE r.ctid >= '(%d,0)'", page)
+		case pages > chunk:
+			part += fmt.Sprintf(" WHERE r.ctid >= '(%d,0)' AND r.ctid < '(%d,0)'", page, page+chunk)
+		}
+		var a, b, c, d int64
+		if err := tx.QueryRow(ctx, sql+part+") AS t").Scan(&a, &b, &c, &d); err != nil {
+			return out, err
+		}
+		out.Old, out.New, out.Appear, out.Disappear = out.Old+a, out.New+b, out.Appear+c, out.Disappear+d
+		if last {
+			break
+		}
+	}
+	o.Progress(what, pages, pages)
+	if o.Samples > 0 && len(r.PrimaryKey) > 0 {
+		out.Key = r.PrimaryKey
+		if out.Appear > 0 {
+			if out.Appearing, err = samples(ctx, tx, r, from+" WHERE ("+now+") AND NOT ("+old+")", o.Samples); err != nil {
+				return out, err
+			}
+		}
+		if out.Disappear > 0 {
+			if out.Vanishing, err = samples(ctx, tx, r, from+" WHERE ("+old+") AND NOT ("+now+")", o.Samples); err != nil {
+				return out, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// size is how many pages the largest part of a table has; 0: it has none that could be told apart.
+func size(ctx context.Context, tx pgx.Tx, r *catalog.Relation) (pages int64, err error) {
+	if r.Kind == catalog.ForeignTable {
+		return 0, nil
+	}
+	err = tx.QueryRow(ctx, `WITH RECURSIVE parts (oid) AS (
+			SELECT $1::pg_catalog.oid UNION ALL SELECT i.inhrelid FROM pg_catalog.pg_inherits AS i JOIN parts AS p ON p.oid = i.inhparent)
+		SELECT COALESCE(pg_catalog.max(pg_catalog.pg_relation_size(p.oid) / pg_catalog.current_setting('block_size')::pg_catalog.int8), 0)::pg_catalog.int8
+		FROM parts AS p JOIN pg_catalog.pg_class AS c ON c.oid = p.oid WHERE c.relkind IN ('r', 'm')`, r.OID).Scan(&pages)
+	return pages, err
+}
+
+func samples(ctx context.Context, tx pgx.Tx, r *catalog.Relation, from string, most int) ([][]string, error) {
+	var key, text []string
+	for _, c := range r.PrimaryKey {
+		key = append(key, "r."+catalog.QuoteIdent(c))
+		text = append(text, "r."+catalog.QuoteIdent(c)+"::pg_catalog.text")
+	}
+	rows, err := tx.Query(ctx, fmt.Sprintf("SELECT ARRAY[%s] %s ORDER BY %s LIMIT %d", strings.Join(text, ", "), from, strings.Join(key, ", "), most))
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[[]string])
+}

@@ -1,0 +1,223 @@
+package policydiff
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// changes compares descriptions by name.
+func changes(before, after map[string]string) Change {
+	c := Change{Gained: []string{}, Lost: []string{}, Altered: []string{}}
+	for name, now := range after {
+		was, there := before[name]
+		switch {
+		case !there:
+			c.Gained = append(c.Gained, described(name, now))
+		case was != now:
+			c.Altered = append(c.Altered, fmt.Sprintf("%s: %s → %s", name, or(was), or(now)))
+		}
+	}
+	for name := range before {
+		if _, there := after[name]; !there {
+			c.Lost = append(c.Lost, name)
+		}
+	}
+	for _, list := range [][]string{c.Gained, c.Lost, c.Altered} {
+		slices.Sort(list)
+	}
+	return c
+}
+
+func described(name, what string) string {
+	if what == "" {
+		return name
+	}
+	return name + " (" + what + ")"
+}
+
+func or(what string) string {
+	if what == "" {
+		return "as it is"
+	}
+	return what
+}
+
+// columns compares which columns exist for agents, and how they come out. Of a table that one policy does not list they
+// say nothing: it is gained or lost as a whole.
+func columns(before, after *policy.Table) Change {
+	if before == nil || after == nil {
+		return changes(nil, nil)
+	}
+	describe := func(t *policy.Table) map[string]string {
+		out := map[string]string{}
+		if t.Columns == nil {
+			for _, c := range t.Relation.Columns {
+				out[c.Name] = ""
+			}
+			return out
+		}
+		for _, c := range t.Columns.Columns {
+			out[c.Name] = c.Describe()
+		}
+		return out
+	}
+	return changes(describe(before), describe(after))
+}
+
+// writes compares what agents may change.
+func writes(before, after *policy.Table) Change {
+	describe := func(t *policy.Table) map[string]string {
+		out := map[string]string{}
+		if t == nil || t.Write == nil {
+			return out
+		}
+		w := t.Write
+		if w.Insert {
+			out["insert"] = strings.Join(w.Insertable, ", ")
+			out["what a new row must be"] = predicate.Check(w.InsertCheck, t.Relation)
+		}
+		if w.Update {
+			out["update"] = strings.Join(w.Updatable, ", ")
+			out["what a changed row must be"] = predicate.Check(w.UpdateCheck, t.Relation)
+		}
+		if w.Delete {
+			out["delete"] = ""
+		}
+		for _, s := range w.Stamps {
+			out["stamp of "+s.Column] = "'" + s.Value + "'"
+			if s.Attribute != "" {
+				out["stamp of "+s.Column] = "the agent's " + s.Attribute
+			}
+		}
+		return out
+	}
+	c := changes(describe(before), describe(after))
+	// The SQL of a condition is long: that it changed is what is told.
+	for i, text := range c.Altered {
+		if strings.HasPrefix(text, "what a ") {
+			c.Altered[i], _, _ = strings.Cut(text, ":")
+		}
+	}
+	for i, text := range c.Gained {
+		if strings.HasPrefix(text, "what a ") {
+			c.Gained[i], _, _ = strings.Cut(text, " (")
+		}
+	}
+	conditions := func(text string) bool {
+		return strings.HasPrefix(text, "what a ") || strings.HasPrefix(text, "stamp of ")
+	}
+	if len(c.Gained) > 0 && !slices.ContainsFunc(c.Gained, func(text string) bool { return !conditions(text) }) {
+		// A condition that is new narrows a command that was allowed already.
+		c.Altered, c.Gained = append(c.Altered, c.Gained...), []string{}
+	} else {
+		c.Gained = slices.DeleteFunc(c.Gained, conditions)
+	}
+	if slices.ContainsFunc(c.Lost, func(text string) bool { return !conditions(text) }) {
+		c.Lost = slices.DeleteFunc(c.Lost, conditions)
+	}
+	return c
+}
+
+func functions(before, after *policy.Policy) Change {
+	describe := func(p *policy.Policy) map[string]string {
+		out := map[string]string{}
+		for _, f := range p.Functions() {
+			var pins []string
+			for _, pin := range f.Pins {
+				pins = append(pins, pin.Arg+" is "+pin.Value)
+			}
+			what := ""
+			if len(pins) > 0 {
+				what = "pinned: " + strings.Join(pins, ", ")
+			}
+			out[f.Name.String()] = what
+		}
+		return out
+	}
+	return changes(describe(before), describe(after))
+}
+
+func operators(before, after *policy.Policy) Change {
+	describe := func(p *policy.Policy) map[string]string {
+		out := map[string]string{}
+		for _, extension := range p.Operators() {
+			out[extension] = ""
+		}
+		return out
+	}
+	return changes(describe(before), describe(after))
+}
+
+func views(before, after *policy.Policy) Change {
+	describe := func(p *policy.Policy) map[string]string {
+		out := map[string]string{}
+		for _, v := range p.Views() {
+			if v.Listed {
+				out[v.Relation.Name.String()] = ""
+			}
+		}
+		return out
+	}
+	return changes(describe(before), describe(after))
+}
+
+// shape says what bounds statements and is not in both policies alike, part by part. Whether that is narrower or wider is not told, nor
+// how many statements it concerns.
+func shape(before, after *policy.Policy) []string {
+	was, is := before.Bounds(), after.Bounds()
+	out := []string{}
+	for name, now := range is {
+		then, there := was[name]
+		if !there {
+			out = append(out, name+" (new)")
+			continue
+		}
+		if maps.Equal(then, now) {
+			continue
+		}
+		told := len(out)
+		for part := range merged(then, now) {
+			then, there := then[part]
+			now, is := now[part]
+			switch {
+			case part == "" || there == is && then == now:
+			case part == "which rows count": // its SQL is long, and the rows are counted
+				out = append(out, name+", "+part)
+			case !there:
+				out = append(out, fmt.Sprintf("%s, %s: %s (new)", name, part, now))
+			case !is:
+				out = append(out, fmt.Sprintf("%s, %s (gone)", name, part))
+			default:
+				out = append(out, fmt.Sprintf("%s, %s: %s → %s", name, part, orNothing(then), orNothing(now)))
+			}
+		}
+		if len(out) == told {
+			out = append(out, name)
+		}
+	}
+	for name := range was {
+		if _, there := is[name]; !there {
+			out = append(out, name+" (gone)")
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func merged(a, b map[string]string) map[string]string {
+	out := maps.Clone(a)
+	maps.Copy(out, b)
+	return out
+}
+
+func orNothing(what string) string {
+	if what == "" {
+		return "nothing"
+	}
+	return what
+}

@@ -1,0 +1,176 @@
+package policytest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/tool/why"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rewrite"
+)
+
+// Covered is a block of a table's rule, and whether the rows that tests looked at depended on it: a visible row that would
+// be hidden if the block held for nothing, and a hidden one that would show if it held for everything.
+type Covered struct {
+	Place
+	Table  string `json:"table"`
+	Block  string `json:"block"`
+	Shown  bool   `json:"shown"`
+	Hidden bool   `json:"hidden"`
+	rule   *policy.Rule
+}
+
+// Whole tells whether both have been seen. A block that shows all rows hides none.
+func (c Covered) Whole() bool { return c.Shown && (c.Hidden || c.Block == "open") }
+
+// coverage is that of a file.
+type coverage struct {
+	rules map[catalog.Name][]*Covered
+	seen  map[string]bool // what has been looked at
+}
+
+func newCoverage(p *policy.Policy) *coverage {
+	c := &coverage{rules: map[catalog.Name][]*Covered{}, seen: map[string]bool{}}
+	for _, t := range p.Tables() {
+		for _, r := range t.Rule.Blocks().Leaves() {
+			c.rules[t.Relation.Name] = append(c.rules[t.Relation.Name], &Covered{Place: Place{r.File, r.Line, r.Column}, Table: t.Relation.Name.String(), Block: r.Block, rule: r})
+		}
+	}
+	return c
+}
+
+// all are the blocks in the order of the files.
+func (c *coverage) all() []Covered {
+	out := []Covered{}
+	for _, rules := range c.rules {
+		for _, r := range rules {
+			out = append(out, *r)
+		}
+	}
+	slices.SortFunc(out, func(a, b Covered) int {
+		if n := strings.Compare(a.File, b.File); n != 0 {
+			return n
+		}
+		if a.Line != b.Line {
+			return a.Line - b.Line
+		}
+		return a.Column - b.Column
+	})
+	return out
+}
+
+// looked counts what an expectation has looked at: the rows that it names, or all of a table; a query counts for all rows
+// of the tables that it reads. A query that a contract refuses counts for the hidden ones: the blocks stand behind it.
+func (d *database) looked(ctx context.Context, c *coverage, e Expectation, settings []Setting) error {
+	if e.As == "owner" {
+		return nil
+	}
+	for _, rows := range e.Sees {
+		id, err := d.identify(rows)
+		if err != nil {
+			return err
+		}
+		if err := d.cover(ctx, c, e.As, settings, id.relation.Name, "true", nil); err != nil {
+			return err
+		}
+	}
+	for _, rows := range slices.Concat(e.Shows, e.Hides) {
+		id, err := d.identify(rows)
+		if err != nil {
+			return err
+		}
+		named, err := d.resolve(ctx, id, rows.Keys)
+		if err != nil {
+			return err
+		}
+		var columns []string
+		for _, name := range id.columns {
+			columns = append(columns, "coalesce(r."+catalog.QuoteIdent(name)+"::text, 'NULL')")
+		}
+		condition := strings.Join(columns, " || ' | ' || ") + " = ANY (" + catalog.QuoteLiteral(predicate.WriteArray(named)) + "::text[])"
+		if err := d.cover(ctx, c, e.As, settings, id.relation.Name, condition, nil); err != nil {
+			return err
+		}
+	}
+	if e.Query == "" {
+		return nil
+	}
+	result, refused := rewrite.New(d.snapshot, d.policy, rewrite.Both).Rewrite(e.Query, false)
+	if refused != nil {
+		return nil
+	}
+	var failing []policy.Statement
+	if e.Error != "" {
+		failing = result.Statements
+		if len(failing) == 0 {
+			return nil
+		}
+	}
+	for _, a := range result.Accesses {
+		if err := d.cover(ctx, c, e.As, settings, a.Relation, "true", failing); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cover looks at the rows of a table under a condition. Statements that failed must be a contract's to refuse; they show none.
+func (d *database) cover(ctx context.Context, c *coverage, as string, settings []Setting, table catalog.Name, condition string, failed []policy.Statement) error {
+	t, ok := d.policy.Table(table)
+	id := fmt.Sprint(d.name, d.state, as, settings, table, condition, failed)
+	if !ok || c.seen[id] {
+		return nil
+	}
+	c.seen[id] = true
+	var open []*Covered
+	for _, r := range c.rules[table] {
+		if !r.Whole() {
+			open = append(open, r)
+		}
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	tx, err := d.admins.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	var set []why.Setting
+	for _, s := range slices.Concat(d.caller(as).Set, settings) {
+		set = append(set, why.Setting(s))
+	}
+	values, err := why.Values(ctx, tx, d.policy, d.caller(as).Attributes, set)
+	if err != nil {
+		return err
+	}
+	refused := func(s policy.Statement) bool { return d.policy.Judge(s, values) != nil }
+	if failed != nil && !slices.ContainsFunc(failed, refused) {
+		return nil
+	}
+	rule := t.Rule.Blocks()
+	columns := []string{predicate.Direct(rule.Node, "r", values) + " AS v"}
+	var counts []string
+	for i, r := range open {
+		without, with := rule.Replace(r.rule, predicate.Any{}), rule.Replace(r.rule, predicate.Open{})
+		columns = append(columns, fmt.Sprintf("%s AS n%d, %s AS y%d", predicate.Direct(without, "r", values), i, predicate.Direct(with, "r", values), i))
+		counts = append(counts, fmt.Sprintf("count(*) FILTER (WHERE v AND NOT n%d), count(*) FILTER (WHERE NOT v AND y%d)", i, i))
+	}
+	sql := "SELECT " + strings.Join(counts, ", ") + " FROM (SELECT " + strings.Join(columns, ", ") + " FROM " + table.SQL() + " AS r WHERE " + condition + ") AS t"
+	found := make([]int64, 2*len(open))
+	into := make([]any, len(found))
+	for i := range found {
+		into[i] = &found[i]
+	}
+	if err := tx.QueryRow(ctx, sql).Scan(into...); err != nil {
+		return fmt.Errorf("coverage of %s: %w", table, err)
+	}
+	for i, r := range open {
+		r.Shown, r.Hidden = r.Shown || failed == nil && found[2*i] > 0, r.Hidden || found[2*i+1] > 0
+	}
+	return nil
+}

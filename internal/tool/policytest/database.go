@@ -1,0 +1,382 @@
+package policytest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/xdg-go/scram"
+
+	"github.com/pgconsent/pgconsent/internal/enforce"
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+	"github.com/pgconsent/pgconsent/internal/run/config"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/proxy"
+	"github.com/pgconsent/pgconsent/rewrite"
+	"github.com/pgconsent/pgconsent/rls"
+)
+
+// built is a file's schema, data and policy in a database that tests copy.
+type built struct {
+	server   *Server
+	file     *File
+	owner    string
+	name     string
+	policy   *policy.Policy
+	snapshot *catalog.Snapshot
+}
+
+// build makes the database that tests copy. An error is of type policy.Errors where a file is at fault.
+func (s *Server) build(ctx context.Context, f *File, dump func(context.Context, string) (Schema, error)) (*built, error) {
+	b := &built{server: s, file: f, owner: s.owner}
+	if b.owner == "" {
+		if b.owner = f.Owner; b.owner == "" {
+			b.owner = "policy_test_owner"
+		}
+	}
+	doc, err := policy.Load(f.Policy)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, policy.Errors{problem(f.PolicyAt, "policy: FILE, relative to this file", "there is no policy %s", f.Policy)}
+	}
+	if err != nil {
+		return nil, err
+	}
+	var live Schema
+	switch {
+	case f.Database != "" && dump == nil:
+		return nil, policy.Errors{problem(f.DatabaseAt, "run it with --config", "there is no configuration that says where database %s is", f.Database)}
+	case f.Database != "":
+		if live, err = dump(ctx, f.Database); err != nil {
+			return nil, err
+		}
+	case len(f.Schema) == 0:
+		return nil, policy.Errors{problem(f.PolicyAt, "schema: schema.sql, relative to this file, or database: one of the configuration", "the file names no schema, and there is no schema.sql beside it")}
+	}
+	if b.name, err = s.create(ctx, "", b.owner); err != nil {
+		return nil, err
+	}
+	conn, err := s.connect(ctx, b.name, "")
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx)) // a database that is copied has no sessions
+	schema := slices.Clone(f.Schema)
+	if f.Database != "" {
+		schema = nil
+		if err := runText(ctx, conn, "the extensions of database "+f.Database, live.Extensions); err != nil {
+			return nil, err
+		}
+	}
+	if err := runFiles(ctx, conn, f.Extensions); err != nil {
+		return nil, err
+	}
+	if err := b.asOwner(ctx, conn); err != nil {
+		return nil, err
+	}
+	if err := runText(ctx, conn, "the schema of database "+f.Database, live.SQL); err != nil {
+		return nil, err
+	}
+	if err := runFiles(ctx, conn, append(schema, f.Data...)); err != nil {
+		return nil, err
+	}
+	if b.snapshot, err = pgcatalog.Load(ctx, conn, f.SearchPath); err != nil {
+		return nil, err
+	}
+	if err := b.change(ctx, conn, f.Given); err != nil {
+		return nil, err
+	}
+	for _, sql := range []string{"RESET SESSION AUTHORIZATION", "ANALYZE"} {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			return nil, err
+		}
+	}
+	if b.policy, err = policy.Compile(doc, b.snapshot, policy.WithViews(rewrite.Definition)); err != nil {
+		return nil, err
+	}
+	if err := b.callers(); err != nil {
+		return nil, err
+	}
+	r := s.roles
+	plan := rls.Generate(b.policy, b.snapshot, rls.Options{AgentRole: r.AgentRole, ControlRole: r.ControlRole, ReaderRole: r.ReaderRole, RowsRole: r.RowsRole, Doors: f.Enforcement == "doors"})
+	if err := migrations.Up(ctx, conn, r, plan); err != nil {
+		return nil, err
+	}
+	if err := b.register(ctx, conn, f.Given); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// asOwner makes a connection of the administrator's speak for the owner.
+func (b *built) asOwner(ctx context.Context, conn *pgx.Conn) error {
+	if !b.server.superuser {
+		return nil
+	}
+	_, err := conn.Exec(ctx, "SET SESSION AUTHORIZATION "+pgx.Identifier{b.owner}.Sanitize())
+	return err
+}
+
+// callers checks what the callers claim to be before it is found out at a login.
+func (b *built) callers() error {
+	var errs policy.Errors
+	declared := b.policy.Attributes()
+	var names []string
+	for _, a := range declared {
+		names = append(names, a.Name)
+	}
+	for _, c := range b.file.Callers {
+		for name := range c.Attributes {
+			if a, ok := b.policy.Attribute(name); !ok {
+				errs = append(errs, problem(c.Place, policy.Suggest(name, names), "caller %s: the policy declares no attribute %q", c.Name, name))
+			} else if err := a.Check(c.Attributes[name]); err != nil {
+				errs = append(errs, problem(c.Place, "", "caller %s: %v", c.Name, err))
+			}
+		}
+	}
+	if len(errs) > 0 {
+		return errs
+	}
+	return nil
+}
+
+func runFiles(ctx context.Context, conn *pgx.Conn, files []string) error {
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		if err := runText(ctx, conn, file, string(text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forPsql are the lines that pg_dump writes for psql alone.
+var forPsql = regexp.MustCompile(`(?m)^\\(un)?restrict \w+$`)
+
+// runText runs SQL and undoes its settings: what pg_dump writes empties the search path.
+func runText(ctx context.Context, conn *pgx.Conn, name, text string) error {
+	text = forPsql.ReplaceAllString(text, "")
+	if _, err := conn.PgConn().Exec(ctx, text).ReadAll(); err != nil {
+		return policy.Errors{sqlProblem(name, text, err)}
+	}
+	_, err := conn.Exec(ctx, "RESET ALL")
+	return err
+}
+
+// sqlProblem places what the server says of a file of SQL. Of several statements in one message it does not say which one
+// failed, unless the error is in the reading of the text.
+func sqlProblem(file, text string, err error) *policy.Error {
+	at := Place{File: file}
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return problem(at, "", "%v", err)
+	}
+	if pg.Position > 0 {
+		at.Line, at.Column = 1, 1
+		for i, r := range []rune(text) {
+			if i == int(pg.Position)-1 {
+				break
+			}
+			if at.Column++; r == '\n' {
+				at.Line, at.Column = at.Line+1, 1
+			}
+		}
+	}
+	what := fmt.Sprintf("%s (SQLSTATE %s)", pg.Message, pg.Code)
+	if pg.Detail != "" {
+		what += ": " + pg.Detail
+	}
+	return problem(at, pg.Hint, "%s", what)
+}
+
+// database is a copy with a proxy before it.
+type database struct {
+	*built
+	name     string
+	owners   *pgx.Conn // speaks for the owner
+	admins   *pgx.Conn
+	enforcer *enforce.Enforcer
+	proxy    *proxy.Server
+	audit    *audit.Log
+	listener net.Listener
+	served   chan error
+	sessions map[string]*pgconn.PgConn
+	state    int // counts the owner's and the callers' changes
+}
+
+// credential is that of every caller.
+type credential struct {
+	password string
+	stored   scram.StoredCredentials
+}
+
+func newCredential(password string) (credential, error) {
+	line, err := config.NewVerifier(password)
+	if err != nil {
+		return credential{}, err
+	}
+	stored, err := config.ParseVerifier(line)
+	return credential{password, stored}, err
+}
+
+// open copies the database and serves it.
+func (b *built) open(ctx context.Context, login credential, log *slog.Logger) (_ *database, err error) {
+	d := &database{built: b, sessions: map[string]*pgconn.PgConn{}}
+	defer func() {
+		if err != nil {
+			d.close(context.WithoutCancel(ctx))
+		}
+	}()
+	if d.name, err = b.server.create(ctx, b.name, b.owner); err != nil {
+		return nil, err
+	}
+	if d.owners, err = b.server.connect(ctx, d.name, ""); err != nil {
+		return nil, err
+	}
+	if err := b.asOwner(ctx, d.owners); err != nil {
+		return nil, err
+	}
+	if d.admins, err = b.server.connect(ctx, d.name, ""); err != nil {
+		return nil, err
+	}
+	if d.audit, err = audit.Open(audit.Config{Mode: audit.Off}); err != nil {
+		return nil, err
+	}
+	mode := rewrite.Both
+	if b.file.Enforcement == "doors" {
+		mode = rewrite.Doors
+	}
+	r := b.server.roles
+	control, agent := r.ControlRole, r.AgentRole
+	if control == "" {
+		control, agent = migrations.DefaultControlRole, migrations.DefaultAgentRole
+	}
+	cfg := enforce.Config{Audit: d.audit, Log: log, Mode: mode, Refresh: 250 * time.Millisecond, CacheBytes: 4 << 20,
+		Databases: []enforce.Database{{Name: d.name, Policy: b.file.Policy, Control: b.server.dsn(d.name, control), SearchPath: b.file.SearchPath,
+			AgentRole: r.AgentRole, ControlRole: r.ControlRole, ReaderRole: r.ReaderRole, RowsRole: r.RowsRole}}}
+	for _, c := range b.file.Callers {
+		cfg.Agents = append(cfg.Agents, enforce.Agent{Name: c.Name, Database: d.name, Credential: &login.stored, Attributes: c.Attributes})
+	}
+	if d.enforcer, err = enforce.New(ctx, cfg); err != nil {
+		return nil, err
+	}
+	to := proxy.Upstream{Database: d.name, User: agent, Password: b.server.password, TLS: b.server.admin.TLSConfig}
+	to.Network, to.Address = pgconn.NetworkAddress(b.server.admin.Host, b.server.admin.Port)
+	if d.proxy, err = proxy.New(proxy.Config{Router: router{d.enforcer, to}, Log: log}); err != nil {
+		return nil, err
+	}
+	if d.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		return nil, err
+	}
+	d.served = make(chan error, 1)
+	go func() { d.served <- d.proxy.Serve(d.listener) }()
+	return d, nil
+}
+
+// close ends the sessions and removes the database.
+func (d *database) close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	for _, c := range d.sessions {
+		_ = c.Close(ctx)
+	}
+	if d.served != nil {
+		_ = d.proxy.Shutdown(ctx)
+		<-d.served
+	}
+	if d.enforcer != nil {
+		d.enforcer.Close()
+	}
+	if d.audit != nil {
+		_ = d.audit.Close(ctx)
+	}
+	for _, c := range []*pgx.Conn{d.owners, d.admins} {
+		if c != nil {
+			_ = c.Close(ctx)
+		}
+	}
+	if d.name == "" {
+		return nil
+	}
+	return d.server.drop(ctx, d.name)
+}
+
+// router joins enforcement and the wire, as package serve does.
+type router struct {
+	enforcer *enforce.Enforcer
+	to       proxy.Upstream
+}
+
+// Route implements proxy.Router.
+func (r router) Route(user, database string) proxy.Route {
+	access, ok := r.enforcer.Agent(user, database)
+	if !ok {
+		return proxy.Route{Kind: proxy.Refused, Credential: &scram.StoredCredentials{KeyFactors: scram.KeyFactors{Salt: "0123456789abcdef", Iters: 4096}}}
+	}
+	to := r.to
+	to.Params = access.Params
+	return proxy.Route{Kind: proxy.Agent, Upstream: to, Credential: access.Credential, CheckSetting: access.CheckSetting,
+		Open: func(ctx context.Context, info proxy.SessionInfo) (verdict.Decider, error) {
+			return access.Open(ctx, enforce.SessionInfo(info))
+		}}
+}
+
+// session is the connection of a caller, for the whole test.
+func (d *database) session(ctx context.Context, name string, login credential) (*pgconn.PgConn, error) {
+	if c := d.sessions[name]; c != nil && !c.IsClosed() {
+		return c, nil
+	}
+	caller := d.caller(name)
+	c, err := pgconn.ParseConfig("sslmode=disable")
+	if err != nil {
+		return nil, err
+	}
+	address := d.listener.Addr().(*net.TCPAddr)
+	c.Host, c.Port, c.User, c.Password, c.Database, c.Fallbacks = "127.0.0.1", uint16(address.Port), name, login.password, d.name, nil
+	for _, set := range caller.Set {
+		c.RuntimeParams[set.Name] = set.Value
+	}
+	c.OnNotice = func(*pgconn.PgConn, *pgconn.Notice) {}
+	conn, err := pgconn.ConnectConfig(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	d.sessions[name] = conn
+	return conn, nil
+}
+
+func (f *File) caller(name string) *Caller {
+	for _, c := range f.Callers {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+func (d *database) caller(name string) *Caller { return d.file.caller(name) }
+
+// short is a path as people know it.
+func short(path string) string {
+	if wd, err := os.Getwd(); err == nil {
+		if rel, err := filepath.Rel(wd, path); err == nil && len(rel) < len(path) {
+			return rel
+		}
+	}
+	return path
+}

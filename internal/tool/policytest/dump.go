@@ -1,0 +1,113 @@
+package policytest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgcluster"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// Schema is a database's, without its rows.
+type Schema struct{ Extensions, SQL string }
+
+// Dump reads the schema of a database with pg_dump, whose PG… variables say how to log in. What pgconsent has installed
+// there is left out.
+func Dump(ctx context.Context, environment []string) (Schema, error) {
+	bin, err := pgcluster.Find(ctx)
+	if err != nil {
+		return Schema{}, err
+	}
+	dir, err := os.MkdirTemp("", "pgconsent-dump")
+	if err != nil {
+		return Schema{}, err
+	}
+	defer os.RemoveAll(dir)
+	archive, list := filepath.Join(dir, "archive"), filepath.Join(dir, "list")
+	run := func(name string, args ...string) ([]byte, error) {
+		cmd := exec.CommandContext(ctx, filepath.Join(bin.Dir, name), args...)
+		cmd.Env = append([]string{"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "PGAPPNAME=pgconsent policy test"}, environment...)
+		var out, errs bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		err := cmd.Run()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream, "there is no %s in %s, by which the schema is read", name, bin.Dir).
+				WithHint("Install PostgreSQL's client programs, or write the schema down: pg_dump --schema-only > schema.sql")
+		}
+		if err != nil {
+			return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream, "%s failed: %s", name, strings.TrimSpace(errs.String())).
+				WithHint("roles.migrate must be able to read the schema; pg_dump (%s) must not be older than the server.", bin.Version)
+		}
+		return out.Bytes(), nil
+	}
+	if _, err := run("pg_dump", "--schema-only", "--no-owner", "--no-privileges", "--exclude-schema=pgconsent*", "--format=custom", "--file="+archive); err != nil {
+		return Schema{}, err
+	}
+	entries, err := run("pg_restore", "--list", archive)
+	if err != nil {
+		return Schema{}, err
+	}
+	extensions, rest := sift(strings.Split(string(entries), "\n"))
+	var s Schema
+	for _, part := range []struct {
+		entries []string
+		into    *string
+	}{{extensions, &s.Extensions}, {rest, &s.SQL}} {
+		if err := os.WriteFile(list, []byte(strings.Join(part.entries, "\n")+"\n"), 0o600); err != nil {
+			return s, err
+		}
+		sql, err := run("pg_restore", "--no-owner", "--no-privileges", "--use-list="+list, "--file=-", archive)
+		if err != nil {
+			return s, err
+		}
+		*part.into = string(sql)
+	}
+	return s, nil
+}
+
+// entry is a line of pg_restore's list: number; OIDs, kind, schema, tag, owner.
+var entry = regexp.MustCompile(`^\d+; \d+ \d+ (EXTENSION|SCHEMA|POLICY|TRIGGER|EVENT TRIGGER|ROW SECURITY|[A-Z][A-Z ]*?) (\S+) (.*)$`)
+
+// own is how the names of our policies and triggers begin, after the name of a table.
+var own = regexp.MustCompile(` (!|zz_)?pgconsent_`)
+
+// sift parts the extensions from the rest, and leaves out what migrate makes: policies, triggers, and row security where
+// it serves our policies alone.
+func sift(entries []string) (extensions, rest []string) {
+	ours := own.MatchString
+	table := func(schema, tag string) string { name, _, _ := strings.Cut(tag, " "); return schema + "." + name }
+	var policies, foreign []string // tables
+	for _, e := range entries {
+		if m := entry.FindStringSubmatch(e); m != nil && m[1] == "POLICY" {
+			if ours(m[3]) {
+				policies = append(policies, table(m[2], m[3]))
+			} else {
+				foreign = append(foreign, table(m[2], m[3]))
+			}
+		}
+	}
+	for _, e := range entries {
+		m := entry.FindStringSubmatch(e)
+		switch {
+		case m == nil:
+		case m[1] == "EXTENSION":
+			extensions = append(extensions, e)
+		case (m[1] == "POLICY" || m[1] == "TRIGGER") && ours(m[3]):
+		case m[1] == "EVENT TRIGGER" && strings.Contains(m[3], "pgconsent_"):
+		case m[1] == "ROW SECURITY" && slices.Contains(policies, table(m[2], m[3])) && !slices.Contains(foreign, table(m[2], m[3])):
+		case m[1] == "SCHEMA" && strings.HasPrefix(m[3], "public "):
+		case m[1] == "COMMENT" && strings.HasPrefix(m[3], "EXTENSION "), m[1] == "COMMENT" && strings.HasPrefix(m[3], "SCHEMA public"):
+		default:
+			rest = append(rest, e)
+		}
+	}
+	return extensions, rest
+}

@@ -1,0 +1,477 @@
+package policytest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// Failure is an expectation that was not met.
+type Failure struct {
+	Place
+	As   string   `json:"as"`
+	What string   `json:"what"` // what was asked
+	Says string   `json:"says"` // what is wrong, in a sentence
+	Want []string `json:"want,omitempty"`
+	Got  []string `json:"got,omitempty"`
+}
+
+// answer is what the server said to the last statement of a text.
+type answer struct {
+	columns []string
+	rows    [][]*string
+	tag     pgconn.CommandTag
+	refused *pgconn.PgError
+}
+
+// ask sends a text as a caller, or as the owner.
+func (d *database) ask(ctx context.Context, as, sql string, login credential) (answer, error) {
+	conn := d.owners.PgConn()
+	if as != "owner" {
+		var err error
+		if conn, err = d.session(ctx, as, login); err != nil {
+			var a answer
+			if errors.As(err, &a.refused) {
+				return a, nil
+			}
+			return a, fmt.Errorf("log in as %s: %w", as, err)
+		}
+	}
+	var a answer
+	results := conn.Exec(ctx, sql)
+	for results.NextResult() {
+		a = read(results.ResultReader())
+	}
+	err := results.Close()
+	if err != nil && !errors.As(err, &a.refused) {
+		return a, err
+	}
+	return a, nil
+}
+
+func read(r *pgconn.ResultReader) answer {
+	var a answer
+	for _, f := range r.FieldDescriptions() {
+		a.columns = append(a.columns, f.Name)
+	}
+	for r.NextRow() {
+		var values []*string
+		for _, v := range r.Values() {
+			if v == nil {
+				values = append(values, nil)
+				continue
+			}
+			text := string(v)
+			values = append(values, &text)
+		}
+		a.rows = append(a.rows, values)
+	}
+	a.tag, _ = r.Close() // the error is that of the whole text
+	return a
+}
+
+func (a answer) error() string {
+	out := fmt.Sprintf("%s: %s", a.refused.Code, a.refused.Message)
+	if a.refused.Hint != "" {
+		out += " (" + a.refused.Hint + ")"
+	}
+	return out
+}
+
+// expect compares; an error is of type policy.Errors where the file is at fault.
+func (d *database) expect(ctx context.Context, e Expectation, login credential) ([]Failure, error) {
+	for _, set := range e.Set {
+		a, err := d.ask(ctx, e.As, "SET "+quoteSetting(set.Name)+" = "+catalog.QuoteLiteral(set.Value), login)
+		if err != nil {
+			return nil, err
+		}
+		if a.refused != nil {
+			return []Failure{{Place: e.Place, As: e.As, What: "SET " + set.Name, Says: "it is refused", Got: []string{a.error()}}}, nil
+		}
+	}
+	var failures []Failure
+	for _, group := range []struct {
+		what string
+		rows []Rows
+		f    func(context.Context, Expectation, Rows, credential) (*Failure, error)
+	}{{"sees", e.Sees, d.sees}, {"shows", e.Shows, d.shows}, {"hides", e.Hides, d.hides}, {"columns", e.Columns, d.columns}} {
+		for _, rows := range group.rows {
+			failure, err := group.f(ctx, e, rows, login)
+			if err != nil {
+				return nil, err
+			}
+			if failure != nil {
+				failure.Place, failure.As, failure.What = rows.Place, e.As, group.what+" "+rows.Table
+				failures = append(failures, *failure)
+			}
+		}
+	}
+	if e.Query != "" {
+		a, err := d.ask(ctx, e.As, e.Query, login)
+		if err != nil {
+			return nil, err
+		}
+		if failure := e.compare(a); failure != nil {
+			failure.Place, failure.As, failure.What = e.Place, e.As, oneLine(e.Query)
+			failures = append(failures, *failure)
+		}
+	}
+	return failures, nil
+}
+
+func quoteSetting(name string) string {
+	var parts []string
+	for _, part := range strings.Split(name, ".") {
+		parts = append(parts, catalog.QuoteIdent(part))
+	}
+	return strings.Join(parts, ".")
+}
+
+func oneLine(sql string) string {
+	s := strings.Join(strings.Fields(sql), " ")
+	if len(s) > 120 {
+		s = strings.ToValidUTF8(s[:117], "") + "…"
+	}
+	return s
+}
+
+// compare holds an answer against what is expected of a query.
+func (e Expectation) compare(a answer) *Failure {
+	if e.Error != "" {
+		switch {
+		case a.refused == nil:
+			return &Failure{Says: "it is answered and should fail", Want: []string{e.Error + " " + e.Message}, Got: a.text()}
+		case e.Error != "any" && a.refused.Code != e.Error,
+			!strings.Contains(a.refused.Message+"\n"+a.refused.Hint+"\n"+a.refused.Detail, e.Message):
+			return &Failure{Says: "it fails otherwise", Want: []string{strings.TrimSpace(e.Error + " " + e.Message)}, Got: []string{a.error()}}
+		}
+		return nil
+	}
+	if a.refused != nil {
+		return &Failure{Says: "it fails and should be answered", Got: []string{a.error()}}
+	}
+	switch {
+	case e.Value != nil:
+		if len(a.rows) != 1 || len(a.columns) != 1 {
+			return &Failure{Says: fmt.Sprintf("the answer has %d rows of %d columns, not one value", len(a.rows), len(a.columns)), Want: []string{e.Value.text()}, Got: a.text()}
+		}
+		if !e.Value.equals(a.rows[0][0]) {
+			return &Failure{Says: "the value is another", Want: []string{e.Value.text()}, Got: []string{textOf(a.rows[0][0])}}
+		}
+	case e.Rows != nil:
+		return e.compareRows(a)
+	case e.Count >= 0 && len(a.rows) != e.Count:
+		return &Failure{Says: "the number of rows is another", Want: []string{fmt.Sprint(e.Count)}, Got: append([]string{fmt.Sprint(len(a.rows))}, a.text()...)}
+	case e.Changes >= 0 && a.tag.RowsAffected() != int64(e.Changes):
+		return &Failure{Says: "the number of changed rows is another", Want: []string{fmt.Sprint(e.Changes)}, Got: []string{a.tag.String()}}
+	}
+	return nil
+}
+
+func (e Expectation) compareRows(a answer) *Failure {
+	got, want := a.text(), []string{}
+	for _, row := range e.Rows.values {
+		var values []string
+		for i, v := range row.values {
+			text := v.text()
+			if v.truth && len(a.rows) > 0 && i < len(a.rows[0]) {
+				text = text[:1]
+			}
+			values = append(values, text)
+		}
+		want = append(want, strings.Join(values, " | "))
+	}
+	if !e.Ordered {
+		slices.Sort(got)
+		slices.Sort(want)
+	}
+	if slices.Equal(got, want) {
+		return nil
+	}
+	return &Failure{Says: "the rows are others", Want: want, Got: got}
+}
+
+// text is an answer's rows, for comparing and for reading.
+func (a answer) text() []string {
+	out := []string{}
+	for _, row := range a.rows {
+		var values []string
+		for _, v := range row {
+			values = append(values, textOf(v))
+		}
+		out = append(out, strings.Join(values, " | "))
+	}
+	if len(a.columns) == 0 && a.tag.String() != "" {
+		out = append(out, a.tag.String())
+	}
+	return out
+}
+
+func textOf(v *string) string {
+	if v == nil {
+		return "NULL"
+	}
+	return *v
+}
+
+func (n *node) text() string {
+	if n.kind == null {
+		return "NULL"
+	}
+	return n.value
+}
+
+// equals compares with a value as the server writes it.
+func (n *node) equals(v *string) bool {
+	switch {
+	case v == nil || n.kind == null:
+		return v == nil && n.kind == null
+	case n.truth:
+		return *v == n.value || *v == n.value[:1]
+	default:
+		return *v == n.value
+	}
+}
+
+// identity is how rows of a table are told apart: the columns that are compared, as the caller can read them.
+type identity struct {
+	relation *catalog.Relation
+	columns  []string
+}
+
+// identify chooses the primary key where the caller can read it, else the columns that the test names.
+func (d *database) identify(rows Rows) (identity, error) {
+	r, err := d.relation(rows.Place, rows.Table)
+	if err != nil {
+		return identity{}, err
+	}
+	id := identity{relation: r, columns: r.PrimaryKey}
+	readable := len(r.PrimaryKey) > 0
+	if t, ok := d.policy.Table(r.Name); ok && t.Columns != nil {
+		for _, name := range r.PrimaryKey {
+			readable = readable && t.Columns.Plain(name)
+		}
+	}
+	if readable {
+		return id, nil
+	}
+	id.columns = nil
+	for _, key := range rows.Keys {
+		if key.kind != mapping {
+			return id, policy.Errors{problem(key.Place, "write { column: value } with columns that the caller can read", "%s has no primary key that the caller can read", r.Name)}
+		}
+		if id.columns == nil {
+			id.columns = key.keys
+		} else if !slices.Equal(id.columns, key.keys) {
+			return id, policy.Errors{problem(key.Place, "", "the rows of %s must be named by the same columns", r.Name)}
+		}
+	}
+	if id.columns == nil {
+		for _, c := range r.Columns {
+			id.columns = append(id.columns, c.Name)
+		}
+	}
+	return id, nil
+}
+
+func (id identity) selected() string {
+	var out []string
+	for _, c := range id.columns {
+		out = append(out, catalog.QuoteIdent(c))
+	}
+	return "SELECT " + strings.Join(out, ", ") + " FROM " + id.relation.Name.SQL()
+}
+
+// resolve finds the rows that a test names, as the owner: by a value of the key, a list for a key of several columns, or
+// { column: value }. What is not there is an error: a test that hides a row that does not exist tests nothing.
+func (d *database) resolve(ctx context.Context, id identity, keys []*node) ([]string, error) {
+	out := []string{}
+	for _, key := range keys {
+		var names []string
+		values := []*node{key}
+		switch key.kind {
+		case mapping:
+			names, values = key.keys, key.values
+		case list:
+			names, values = id.relation.PrimaryKey, key.values
+		default:
+			names = id.relation.PrimaryKey
+		}
+		if len(names) != len(values) {
+			return nil, policy.Errors{problem(key.Place, "write a list of as many values, or { column: value }", "the primary key of %s has %d columns: %s", id.relation.Name, len(names), strings.Join(names, ", "))}
+		}
+		var conditions []string
+		for i, name := range names {
+			c, err := column(id.relation, key.Place, name)
+			if err != nil {
+				return nil, err
+			}
+			if values[i].kind == null {
+				conditions = append(conditions, catalog.QuoteIdent(name)+" IS NULL")
+				continue
+			}
+			conditions = append(conditions, catalog.QuoteIdent(name)+" = "+literal(c.Type, values[i]))
+		}
+		a, err := d.ask(ctx, "owner", id.selected()+" WHERE "+strings.Join(conditions, " AND "), credential{})
+		switch {
+		case err != nil:
+			return nil, err
+		case a.refused != nil:
+			return nil, policy.Errors{problem(key.Place, "", "%s", a.refused.Message)}
+		case len(a.rows) == 0:
+			return nil, policy.Errors{problem(key.Place, "what a caller does not see must be there for the owner, else nothing is tested", "%s has no such row", id.relation.Name)}
+		}
+		out = append(out, a.text()...)
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// visible are the rows that a caller sees.
+func (d *database) visible(ctx context.Context, as string, id identity, login credential) ([]string, *Failure, error) {
+	a, err := d.ask(ctx, as, id.selected(), login)
+	if err != nil {
+		return nil, nil, err
+	}
+	if a.refused != nil {
+		return nil, &Failure{Says: "the table cannot be read", Got: []string{a.error()}}, nil
+	}
+	got := a.text()
+	slices.Sort(got)
+	return got, nil, nil
+}
+
+func (d *database) sees(ctx context.Context, e Expectation, rows Rows, login credential) (*Failure, error) {
+	id, err := d.identify(rows)
+	if err != nil {
+		return nil, err
+	}
+	got, failure, err := d.visible(ctx, e.As, id, login)
+	if err != nil || failure != nil {
+		return failure, err
+	}
+	switch {
+	case rows.All:
+		a, err := d.ask(ctx, "owner", id.selected(), login)
+		if err != nil {
+			return nil, err
+		}
+		want := a.text()
+		slices.Sort(want)
+		return differing(got, want), nil
+	case rows.Count >= 0:
+		if len(got) != rows.Count {
+			return &Failure{Says: "the number of rows is another", Want: []string{fmt.Sprint(rows.Count)}, Got: []string{fmt.Sprint(len(got))}}, nil
+		}
+		return nil, nil
+	}
+	want, err := d.resolve(ctx, id, rows.Keys)
+	if err != nil {
+		return nil, err
+	}
+	return differing(got, want), nil
+}
+
+// differing tells which rows are missing and which are too many; both are sorted.
+func differing(got, want []string) *Failure {
+	missing, extra := without(want, got), without(got, want)
+	switch {
+	case len(missing) == 0 && len(extra) == 0:
+		return nil
+	case len(extra) == 0:
+		return &Failure{Says: fmt.Sprintf("%s not visible", count(len(missing), "row is", "rows are")), Want: missing, Got: []string{}}
+	case len(missing) == 0:
+		return &Failure{Says: fmt.Sprintf("%s visible besides", count(len(extra), "row is", "rows are")), Want: []string{}, Got: extra}
+	default:
+		return &Failure{Says: fmt.Sprintf("%s not visible, %s besides", count(len(missing), "row is", "rows are"), count(len(extra), "row is", "rows are")), Want: missing, Got: extra}
+	}
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+func without(a, b []string) []string {
+	out := []string{}
+	left := slices.Clone(b)
+	for _, x := range a {
+		if i := slices.Index(left, x); i >= 0 {
+			left = slices.Delete(left, i, i+1)
+			continue
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+func (d *database) shows(ctx context.Context, e Expectation, rows Rows, login credential) (*Failure, error) {
+	got, named, failure, err := d.both(ctx, e, rows, login)
+	if err != nil || failure != nil {
+		return failure, err
+	}
+	return differing(nil, without(named, got)), nil
+}
+
+func (d *database) hides(ctx context.Context, e Expectation, rows Rows, login credential) (*Failure, error) {
+	got, named, failure, err := d.both(ctx, e, rows, login)
+	if err != nil {
+		return failure, err
+	}
+	if failure != nil {
+		return failure, nil
+	}
+	shown := without(named, without(named, got))
+	if len(shown) == 0 {
+		return nil, nil
+	}
+	return &Failure{Says: fmt.Sprintf("%s visible and should be hidden", count(len(shown), "row is", "rows are")), Want: []string{}, Got: shown}, nil
+}
+
+func (d *database) both(ctx context.Context, e Expectation, rows Rows, login credential) (got, named []string, failure *Failure, err error) {
+	id, err := d.identify(rows)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if named, err = d.resolve(ctx, id, rows.Keys); err != nil {
+		return nil, nil, nil, err
+	}
+	got, failure, err = d.visible(ctx, e.As, id, login)
+	return got, named, failure, err
+}
+
+// columns compares the columns that exist for a caller.
+func (d *database) columns(ctx context.Context, e Expectation, rows Rows, login credential) (*Failure, error) {
+	r, err := d.relation(rows.Place, rows.Table)
+	if err != nil {
+		return nil, err
+	}
+	var want []string
+	for _, key := range rows.Keys {
+		if _, err := column(r, key.Place, key.value); err != nil {
+			return nil, err
+		}
+		want = append(want, key.value)
+	}
+	a, err := d.ask(ctx, e.As, "SELECT * FROM "+r.Name.SQL()+" LIMIT 0", login)
+	if err != nil {
+		return nil, err
+	}
+	if a.refused != nil {
+		return &Failure{Says: "the table cannot be read", Got: []string{a.error()}}, nil
+	}
+	missing, extra := without(want, a.columns), without(a.columns, want)
+	if len(missing)+len(extra) == 0 {
+		return nil, nil
+	}
+	return &Failure{Says: "the columns are others", Want: want, Got: a.columns}, nil
+}

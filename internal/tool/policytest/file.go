@@ -1,0 +1,531 @@
+package policytest
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/pgconsent/pgconsent/internal/dev/world"
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// FileName is what a file of tests is called, in a folder.
+const FileName = "policy_test.yaml"
+
+// File is a file of tests as it is written.
+type File struct {
+	Path        string
+	Policy      string   // file or folder
+	PolicyAt    Place    // where it is named
+	Extensions  []string // SQL files that the server's administrator runs
+	Schema      []string // SQL files that the owner runs
+	Data        []string // likewise, afterwards
+	Database    string   // of the configuration, whose schema is taken; "": Schema is
+	DatabaseAt  Place
+	Owner       string
+	SearchPath  []string
+	Enforcement string // both or doors
+	Callers     []*Caller
+	Given       []Change
+	Tests       []*Test
+}
+
+// Caller is an agent.
+type Caller struct {
+	Place
+	Name       string
+	Attributes map[string]string
+	Set        []Setting // sent as the session begins, as in a DSN
+}
+
+// Setting is a setting and its value.
+type Setting struct{ Name, Value string }
+
+// Test is one test.
+type Test struct {
+	Place
+	Name  string
+	As    string // the caller where an expectation names none
+	Steps []Step
+}
+
+// Step is what is given, what then happens, and what is expected then.
+type Step struct {
+	Given, When []Change
+	Then        []Expectation
+}
+
+// Change is something that the owner does: rows of a table, or SQL.
+type Change struct {
+	Place
+	Table string
+	Rows  []*node
+	SQL   string
+}
+
+// Expectation is what a caller sees, or is answered.
+type Expectation struct {
+	Place
+	As  string
+	Set []Setting // SET before, for the rest of the test
+
+	Sees, Shows, Hides []Rows
+	Columns            []Rows // per table the names of its columns
+
+	Query   string
+	Value   *node
+	Rows    *node
+	Count   int // of rows; -1: not said
+	Changes int // -1: not said
+	Ordered bool
+	Error   string // SQLSTATE, or "any"
+	Message string
+}
+
+// Rows are rows of a table: by key, or how many, or all.
+type Rows struct {
+	Place
+	Table string
+	Keys  []*node
+	Count int // -1: by keys
+	All   bool
+}
+
+var callerName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$`)
+
+// Find returns the files of tests that the arguments name: files, and of folders policy_test.yaml in them and beneath.
+func Find(paths []string) ([]string, error) {
+	var out []string
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, err
+		}
+		if !info.IsDir() {
+			out = append(out, path)
+			continue
+		}
+		err = filepath.WalkDir(path, func(file string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case d.IsDir() && file != path && strings.HasPrefix(d.Name(), "."):
+				return filepath.SkipDir
+			case !d.IsDir() && d.Name() == FileName:
+				out = append(out, file)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+// Load reads a file of tests. An error is of type policy.Errors where the file is at fault.
+func Load(path string) (*File, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{Path: path, SearchPath: []string{"public"}, Enforcement: "doors"}
+	r := &reader{file: path}
+	if err := f.world(); err != nil {
+		return nil, err
+	}
+	root := r.parse(data)
+	if root != nil && len(r.errs) == 0 {
+		r.root(f, root)
+	}
+	if len(r.errs) > 0 {
+		return nil, r.errs
+	}
+	return f, nil
+}
+
+// world fills in what a world's folder says: its agents are the callers, its files the schema and the data.
+func (f *File) world() error {
+	dir := filepath.Dir(f.Path)
+	there := func(into *[]string, name string) {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			*into = []string{filepath.Join(dir, name)}
+		}
+	}
+	there(&f.Extensions, "extensions.sql")
+	there(&f.Schema, "schema.sql")
+	there(&f.Data, "data.sql")
+	f.Policy = filepath.Join(dir, "policy.yaml")
+	text, err := os.ReadFile(filepath.Join(dir, "world.yaml"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var head struct {
+		Owner  string        `yaml:"owner"`
+		Agents []world.Agent `yaml:"agents"`
+	}
+	if err := yaml.Unmarshal(text, &head); err != nil {
+		return policy.Errors{{File: filepath.Join(dir, "world.yaml"), Message: yaml.FormatError(err, false, false)}}
+	}
+	f.Owner = head.Owner
+	for _, a := range head.Agents {
+		f.Callers = append(f.Callers, &Caller{Place: Place{filepath.Join(dir, "world.yaml"), 1, 1}, Name: a.Name, Attributes: a.Attributes})
+	}
+	return nil
+}
+
+// beside makes the path of a file relative to the tests'.
+func (f *File) beside(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(filepath.Dir(f.Path), path)
+}
+
+func (r *reader) root(f *File, n *node) {
+	files := func(into *[]string, what string) func(*node) {
+		return func(n *node) {
+			r.words(into, what)(n)
+			for i, name := range *into {
+				(*into)[i] = f.beside(name)
+				if _, err := os.Stat((*into)[i]); err != nil {
+					r.fail(n.Place, "paths are relative to this file", "%s: there is no file %s", what, name)
+				}
+			}
+		}
+	}
+	f.PolicyAt = n.Place
+	r.fields(n, "the file", map[string]func(*node){
+		"version": func(v *node) {
+			if v.kind != scalar || v.value != "1" {
+				r.fail(v.Place, "this pgconsent reads version 1", "unknown version of the tests")
+			}
+		},
+		"policy": func(v *node) {
+			r.word(&f.Policy, "policy")(v)
+			f.Policy, f.PolicyAt = f.beside(f.Policy), v.Place
+		},
+		"extensions": files(&f.Extensions, "extensions"),
+		"schema":     files(&f.Schema, "schema"),
+		"data":       files(&f.Data, "data"),
+		"database": func(v *node) {
+			r.word(&f.Database, "database")(v)
+			f.DatabaseAt = v.Place
+		},
+		"owner":       r.word(&f.Owner, "owner"),
+		"search_path": r.words(&f.SearchPath, "search_path"),
+		"enforcement": func(v *node) {
+			r.word(&f.Enforcement, "enforcement")(v)
+			if f.Enforcement != "both" && f.Enforcement != "doors" {
+				r.fail(v.Place, policy.Suggest(f.Enforcement, []string{"both", "doors"}), "enforcement is both or doors, not %q", f.Enforcement)
+			}
+		},
+		"callers": func(v *node) {
+			f.Callers = nil
+			if !r.want(v, mapping, "callers") {
+				return
+			}
+			for i, name := range v.keys {
+				f.Callers = append(f.Callers, r.caller(v.keyAt[i], name, v.values[i]))
+			}
+		},
+		"given": func(v *node) { f.Given = r.changes(v, "given") },
+		"tests": func(v *node) {
+			if !r.want(v, list, "tests") {
+				return
+			}
+			for _, t := range v.values {
+				f.Tests = append(f.Tests, r.test(f, t))
+			}
+		},
+	})
+	if n.get("version") == nil {
+		r.fail(n.Place, `begin with "version: 1"`, "the file needs \"version\"")
+	}
+	if len(f.Tests) == 0 && len(r.errs) == 0 {
+		r.fail(n.Place, "tests: [ { name: …, as: …, then: [ { sees: … } ] } ]", "the file has no tests")
+	}
+	names := map[string]Place{}
+	for _, t := range f.Tests {
+		if first, twice := names[t.Name]; twice && t.Name != "" {
+			r.fail(t.Place, "", "a test %q is there already, at line %d", t.Name, first.Line)
+		}
+		names[t.Name] = t.Place
+	}
+}
+
+func (r *reader) caller(at Place, name string, n *node) *Caller {
+	c := &Caller{Place: at, Name: name, Attributes: map[string]string{}}
+	if !callerName.MatchString(name) || name == "owner" {
+		r.fail(at, "letters, digits and _ . - ; \"owner\" is the owner", "%q cannot be a caller's name", name)
+	}
+	r.fields(n, "caller "+name, map[string]func(*node){
+		"attributes": func(v *node) {
+			if !r.want(v, mapping, "attributes") {
+				return
+			}
+			for i, attribute := range v.keys {
+				switch value := v.values[i]; value.kind {
+				case scalar:
+					c.Attributes[attribute] = value.value
+				case list:
+					var elements []string
+					for _, e := range value.values {
+						if r.want(e, scalar, "an element of "+attribute) {
+							elements = append(elements, e.value)
+						}
+					}
+					c.Attributes[attribute] = predicate.WriteArray(elements)
+				default:
+					r.fail(value.Place, "leave it out", "attribute %s has no value", attribute)
+				}
+			}
+		},
+		"set": func(v *node) { c.Set = r.settings(v) },
+	})
+	return c
+}
+
+func (r *reader) settings(n *node) []Setting {
+	var out []Setting
+	if !r.want(n, mapping, "set") {
+		return nil
+	}
+	for i, name := range n.keys {
+		if r.want(n.values[i], scalar, "the value of "+name) {
+			out = append(out, Setting{name, n.values[i].value})
+		}
+	}
+	return out
+}
+
+func (r *reader) changes(n *node, what string) []Change {
+	switch n.kind {
+	case scalar:
+		return []Change{{Place: n.Place, SQL: n.value}}
+	case list:
+		var out []Change
+		for _, v := range n.values {
+			out = append(out, r.changes(v, what)...)
+		}
+		return out
+	case mapping:
+		var out []Change
+		for i, table := range n.keys {
+			c := Change{Place: n.keyAt[i], Table: table}
+			rows := n.values[i]
+			if rows.kind == mapping {
+				rows = &node{Place: rows.Place, kind: list, values: []*node{rows}}
+			}
+			if !r.want(rows, list, "the rows of "+table) {
+				continue
+			}
+			for _, row := range rows.values {
+				if r.want(row, mapping, "a row of "+table) {
+					c.Rows = append(c.Rows, row)
+				}
+			}
+			out = append(out, c)
+		}
+		return out
+	default:
+		r.fail(n.Place, "write SQL, or { table: [ { column: value } ] }", "%s is empty", what)
+		return nil
+	}
+}
+
+func (r *reader) test(f *File, n *node) *Test {
+	t := &Test{Place: n.Place}
+	if !r.want(n, mapping, "a test") {
+		return t
+	}
+	step := Step{}
+	r.fields(n, "the test", map[string]func(*node){
+		"name":  r.word(&t.Name, "name"),
+		"as":    func(v *node) { t.As = r.known(f, v) },
+		"given": func(v *node) { step.Given = r.changes(v, "given") },
+		"when":  func(v *node) { step.When = r.changes(v, "when") },
+		"then":  func(v *node) { step.Then = r.then(f, t, v) },
+		"steps": func(v *node) {
+			if !r.want(v, list, "steps") {
+				return
+			}
+			for _, s := range v.values {
+				next := Step{}
+				r.fields(s, "a step", map[string]func(*node){
+					"given": func(v *node) { next.Given = r.changes(v, "given") },
+					"when":  func(v *node) { next.When = r.changes(v, "when") },
+					"then":  func(v *node) { next.Then = r.then(f, t, v) },
+				})
+				t.Steps = append(t.Steps, next)
+			}
+		},
+	})
+	if t.Name == "" {
+		r.fail(n.Place, "say in a sentence what must hold", "the test has no name")
+	}
+	t.Steps = append([]Step{step}, t.Steps...)
+	expects := false
+	for _, s := range t.Steps {
+		for i := range s.Then {
+			expects = true
+			if s.Then[i].As == "" {
+				s.Then[i].As = t.As
+			}
+			if s.Then[i].As == "" {
+				r.fail(s.Then[i].Place, "as: "+strings.Join(f.callers(), "|"), "nobody is said to be the caller")
+			}
+		}
+	}
+	if !expects && len(r.errs) == 0 {
+		r.fail(n.Place, "then: [ { sees: { table: [ keys ] } } ]", "the test %q expects nothing", t.Name)
+	}
+	return t
+}
+
+func (f *File) callers() []string {
+	var names []string
+	for _, c := range f.Callers {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// known reads the name of a caller, or "owner".
+func (r *reader) known(f *File, n *node) string {
+	var name string
+	r.word(&name, "as")(n)
+	if names := append(f.callers(), "owner"); name != "" && !slices.Contains(names, name) {
+		suggestion := policy.Suggest(name, names)
+		if suggestion == "" {
+			suggestion = "callers: " + strings.Join(names, ", ") + "; callers must stand before tests"
+		}
+		r.fail(n.Place, suggestion, "there is no caller %q", name)
+	}
+	return name
+}
+
+func (r *reader) then(f *File, t *Test, n *node) []Expectation {
+	entries := []*node{n}
+	if n.kind == list {
+		entries = n.values
+	}
+	var out []Expectation
+	for _, e := range entries {
+		out = append(out, r.expectation(f, e))
+	}
+	return out
+}
+
+func (r *reader) expectation(f *File, n *node) Expectation {
+	e := Expectation{Place: n.Place, Count: -1, Changes: -1}
+	tables := func(into *[]Rows) func(*node) { return func(v *node) { *into = r.rows(v) } }
+	number := func(into *int, what string) func(*node) {
+		return func(v *node) {
+			i, err := strconv.Atoi(v.value)
+			if v.kind != scalar || err != nil || i < 0 {
+				r.fail(v.Place, "", "%s is a number of rows", what)
+				return
+			}
+			*into = i
+		}
+	}
+	answers := []string{"value", "rows", "count", "changes", "error"}
+	if !r.fields(n, "then", map[string]func(*node){
+		"as":      func(v *node) { e.As = r.known(f, v) },
+		"set":     func(v *node) { e.Set = r.settings(v) },
+		"sees":    tables(&e.Sees),
+		"shows":   tables(&e.Shows),
+		"hides":   tables(&e.Hides),
+		"columns": tables(&e.Columns),
+		"query":   r.word(&e.Query, "query"),
+		"value":   func(v *node) { e.Value = v },
+		"rows":    func(v *node) { e.Rows = v },
+		"count":   number(&e.Count, "count"),
+		"changes": number(&e.Changes, "changes"),
+		"error":   r.word(&e.Error, "error"),
+		"message": r.word(&e.Message, "message"),
+		"ordered": func(v *node) { e.Ordered = v.value == "true" },
+	}) {
+		return e
+	}
+	said := 0
+	for _, key := range answers {
+		if at := n.get(key); at != nil {
+			said++
+			if e.Query == "" {
+				r.fail(at.Place, "query: SELECT …", "%q needs a query", key)
+			}
+		}
+	}
+	switch {
+	case e.Query != "" && said != 1:
+		r.fail(n.Place, "one of: "+strings.Join(answers, ", "), "a query needs one answer that is expected")
+	case e.Query == "" && len(e.Sees)+len(e.Shows)+len(e.Hides)+len(e.Columns) == 0 && len(e.Set) == 0:
+		r.fail(n.Place, "sees, shows, hides, columns, or query with its answer", "nothing is expected")
+	}
+	if e.Value != nil && e.Value.kind != scalar && e.Value.kind != null {
+		r.fail(e.Value.Place, "rows: [ [ … ] ] compares more", "value is a single value")
+	}
+	if e.Rows != nil && r.want(e.Rows, list, "rows") {
+		for _, row := range e.Rows.values {
+			r.want(row, list, "a row of an answer")
+		}
+	}
+	if e.Error != "" && e.Error != "any" && !sqlState.MatchString(e.Error) {
+		r.fail(n.get("error").Place, `error: 42501, or "any"`, "%q is no SQLSTATE", e.Error)
+	}
+	if e.Message != "" && e.Error == "" {
+		r.fail(n.get("message").Place, "error: 42501", "a message is that of an error")
+	}
+	for _, rows := range slices.Concat(e.Shows, e.Hides) {
+		if rows.Count >= 0 || rows.All {
+			r.fail(rows.Place, "sees takes numbers, all and none", "shows and hides take keys")
+		}
+	}
+	return e
+}
+
+var sqlState = regexp.MustCompile(`^[0-9A-Z]{5}$`)
+
+func (r *reader) rows(n *node) []Rows {
+	if !r.want(n, mapping, "the tables") {
+		return nil
+	}
+	var out []Rows
+	for i, table := range n.keys {
+		rows := Rows{Place: n.keyAt[i], Table: table, Count: -1}
+		switch v := n.values[i]; {
+		case v.kind == list:
+			rows.Keys = v.values
+		case v.kind == scalar && v.value == "all":
+			rows.All = true
+		case v.kind == scalar && v.value == "none":
+			rows.Count = 0
+		case v.kind == scalar:
+			count, err := strconv.Atoi(v.value)
+			if err != nil || count < 0 {
+				r.fail(v.Place, "write [ "+v.value+" ] for one row by its key", "rows are a list of keys, a number, all or none")
+				continue
+			}
+			rows.Count = count
+		default:
+			r.fail(v.Place, "", "rows are a list of keys, a number, all or none")
+			continue
+		}
+		out = append(out, rows)
+	}
+	return out
+}

@@ -1,0 +1,93 @@
+package policytest
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// registryTable is what files call the records of the consent registry, unless the schema has a table of that name.
+const registryTable = "registry"
+
+func (b *built) ofRegistry(c Change) bool {
+	if c.Table != registryTable {
+		return false
+	}
+	_, taken := b.snapshot.ResolveRelation("", registryTable)
+	return !taken
+}
+
+// register writes what the registry says now, as its administrator: the last record of each subject, grantee and scope.
+func (b *built) register(ctx context.Context, conn *pgx.Conn, changes []Change) error {
+	for _, c := range changes {
+		if !b.ofRegistry(c) {
+			continue
+		}
+		for _, row := range c.Rows {
+			sql, err := record(row)
+			if err != nil {
+				return err
+			}
+			if _, err := conn.Exec(ctx, sql); err != nil {
+				return at(row.Place, err)
+			}
+		}
+	}
+	return nil
+}
+
+// distance is a time given by how far it is from now.
+var distance = regexp.MustCompile(`^(\d{1,6}) (second|minute|hour|day)s? (ago|ahead)$`)
+
+// record is an upsert of a row of the registry. What is left out is to everybody, about everything, given, and of the
+// stream's categories.
+func record(row *node) (string, error) {
+	r := predicate.RegistryRelation()
+	given := map[string]string{
+		"grantee": "'*'", "scope": "'*'", "state": "'given'", "purposes": "'{}'", "categories": "'{}'",
+		"number": "(SELECT COALESCE(max(c.number), 0) + 1 FROM " + r.Name.SQL() + " AS c)",
+	}
+	var said []string
+	for i, name := range row.keys {
+		c, err := column(r, row.keyAt[i], name)
+		if err != nil {
+			return "", err
+		}
+		value := literal(c.Type, row.values[i])
+		if m := distance.FindStringSubmatch(row.values[i].value); m != nil && c.TypeOID == 1184 {
+			sign := map[string]string{"ago": "-", "ahead": "+"}[m[3]]
+			value = "statement_timestamp() " + sign + " " + m[1] + " * " + map[string]string{"second": "interval '1 second'", "minute": "interval '1 minute'", "hour": "interval '1 hour'", "day": "interval '24 hours'"}[m[2]]
+		}
+		given[name], said = value, append(said, name)
+	}
+	if !slices.Contains(said, "subject") {
+		return "", policy.Errors{problem(row.Place, "write { subject: ID, stream: TEMPORARY }", "a record is of a subject")}
+	}
+	if stream := strings.Trim(given["stream"], "'"); !slices.Contains(said, "categories") && stream != "" {
+		given["categories"] = map[string]string{predicate.Temporary: "'{ESSENTIAL}'", predicate.Partnered: "'{ESSENTIAL,BEHAVIORAL,IMPROVEMENT}'", predicate.Anonymous: "'{STATISTICAL}'"}[stream]
+		if given["categories"] == "" {
+			given["categories"] = "'{}'"
+		}
+		said = append(said, "categories")
+	}
+	var columns, values, sets []string
+	for _, c := range r.Columns {
+		value, ok := given[c.Name]
+		if !ok {
+			continue
+		}
+		columns, values = append(columns, catalog.QuoteIdent(c.Name)), append(values, value)
+		if slices.Contains(said, c.Name) || c.Name == "number" {
+			sets = append(sets, catalog.QuoteIdent(c.Name)+" = excluded."+catalog.QuoteIdent(c.Name))
+		}
+	}
+	return "INSERT INTO " + r.Name.SQL() + " (" + strings.Join(columns, ", ") + ") VALUES (" + strings.Join(values, ", ") +
+		") ON CONFLICT (subject, grantee, scope) DO UPDATE SET " + strings.Join(sets, ", "), nil
+}

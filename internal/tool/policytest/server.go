@@ -1,0 +1,227 @@
+package policytest
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgcluster"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/migrations"
+)
+
+// Server is a PostgreSQL on which databases are made and removed.
+type Server struct {
+	admin     *pgx.ConnConfig // who makes databases
+	superuser bool
+	prefix    string // of what is made
+	roles     migrations.Options
+	owner     string // of the databases; "": the file says
+	password  string // of the roles; "": the server asks for none
+	cluster   *pgcluster.Cluster
+	dir       string // of the cluster
+	made      []string
+	owners    []string // roles that were made
+	count     int
+}
+
+// Private starts a PostgreSQL of its own, from the binaries of this machine, in a folder that Close removes.
+func Private(ctx context.Context) (_ *Server, err error) {
+	dir, err := os.MkdirTemp("", "pgconsent-test")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{dir: dir, superuser: true, prefix: "test"}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close(context.WithoutCancel(ctx)))
+		}
+	}()
+	if err := os.Chmod(dir, 0o711); err != nil { // the server may run as another user
+		return nil, err
+	}
+	s.cluster, err = pgcluster.Start(ctx, pgcluster.Config{Dir: dir, NoSync: true,
+		Settings: map[string]string{"shared_buffers": "32MB", "autovacuum": "off", "max_wal_size": "4GB"}})
+	if err != nil {
+		return nil, err
+	}
+	if s.admin, err = pgx.ParseConfig("sslmode=disable"); err != nil {
+		return nil, err
+	}
+	s.admin.Host, s.admin.Port, s.admin.User, s.admin.Database = s.cluster.SocketDir, uint16(s.cluster.Port), s.cluster.Superuser, "postgres"
+	s.admin.Fallbacks = nil
+	return s, nil
+}
+
+// On uses a server that runs. The role of the DSN makes databases and roles there, whose names begin with
+// pgconsent_test_ and which Close removes; nothing else is touched.
+func On(ctx context.Context, dsn string) (*Server, error) {
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "--postgres is not a connection string").
+			WithHint("postgres://user:password@host:5432/postgres, or host=… port=… user=…")
+	}
+	random := make([]byte, 4)
+	if _, err := rand.Read(random); err != nil {
+		return nil, err
+	}
+	s := &Server{admin: config, prefix: "pgconsent_test_" + hex.EncodeToString(random), password: rand.Text()}
+	s.roles = migrations.Options{AgentRole: s.prefix + "_agent", ControlRole: s.prefix + "_control", ReaderRole: s.prefix + "_reader", RowsRole: s.prefix + "_rows",
+		AgentPassword: s.password, ControlPassword: s.password}
+	conn, err := s.connect(ctx, "", "")
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	var databases, roles bool
+	var version int
+	if err := conn.QueryRow(ctx, `SELECT r.rolsuper, r.rolsuper OR r.rolcreatedb, r.rolsuper OR r.rolcreaterole, pg_catalog.current_setting('server_version_num')::pg_catalog.int4
+		FROM pg_catalog.pg_roles AS r WHERE r.rolname = current_user`).Scan(&s.superuser, &databases, &roles, &version); err != nil {
+		return nil, err
+	}
+	if version < pgcluster.MinMajor*10000 {
+		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream, "the server is PostgreSQL %d: %d or later is needed", version/10000, pgcluster.MinMajor)
+	}
+	if !databases || !roles {
+		return nil, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonUpstream, "role %s may not make databases and roles", config.User).
+			WithHint("Let a superuser run: ALTER ROLE %s CREATEDB CREATEROLE", pgx.Identifier{config.User}.Sanitize())
+	}
+	if s.superuser {
+		s.owner = s.prefix + "_owner"
+	} else {
+		s.owner = config.User
+	}
+	return s, nil
+}
+
+// connect logs in as a role, "" being the administrator, to a database, "" being the one of the DSN.
+func (s *Server) connect(ctx context.Context, database, role string) (*pgx.Conn, error) {
+	conn, err := pgx.ConnectConfig(ctx, s.config(database, role))
+	if err != nil {
+		return nil, sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "cannot log in to the server: %v", err)
+	}
+	return conn, nil
+}
+
+func (s *Server) config(database, role string) *pgx.ConnConfig {
+	c := s.admin.Copy()
+	if database != "" {
+		c.Database = database
+	}
+	if role != "" {
+		c.User, c.Password = role, s.password
+	}
+	c.OnNotice = func(*pgconn.PgConn, *pgconn.Notice) {}
+	c.RuntimeParams["jit"] = "off" // compiling takes longer than what is asked
+	return c
+}
+
+// dsn is how a role of ours logs in to a database.
+func (s *Server) dsn(database, role string) string {
+	quote := func(v string) string { return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(v) + "'" }
+	mode := "disable"
+	if s.admin.TLSConfig != nil {
+		mode = "require" // the administrator's connection has verified what its DSN asks for
+	}
+	out := fmt.Sprintf("host=%s port=%d user=%s dbname=%s sslmode=%s", quote(s.admin.Host), s.admin.Port, quote(role), quote(database), mode)
+	if s.password != "" {
+		out += " password=" + quote(s.password)
+	}
+	return out
+}
+
+// create makes a database, as a copy of another if from is not empty.
+func (s *Server) create(ctx context.Context, from, owner string) (string, error) {
+	conn, err := s.connect(ctx, "", "")
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	s.count++
+	name := fmt.Sprintf("%s_%d", s.prefix, s.count)
+	if from == "" {
+		from = "template0"
+	}
+	if s.superuser {
+		if err := s.makeOwner(ctx, conn, owner); err != nil {
+			return "", err
+		}
+	}
+	quoted := pgx.Identifier{name}.Sanitize()
+	strategy := ""
+	if s.cluster != nil {
+		strategy = " STRATEGY FILE_COPY" // asks for checkpoints, which cost nothing where nothing is synced
+	}
+	if _, err := conn.Exec(ctx, "CREATE DATABASE "+quoted+" TEMPLATE "+pgx.Identifier{from}.Sanitize()+strategy); err != nil {
+		return "", fmt.Errorf("make a database: %w", err)
+	}
+	s.made = append(s.made, name)
+	// A copy has not the privileges on the database itself.
+	statements := []string{"REVOKE CREATE, TEMPORARY ON DATABASE " + quoted + " FROM PUBLIC"}
+	if s.superuser {
+		statements = append(statements, "ALTER DATABASE "+quoted+" OWNER TO "+pgx.Identifier{owner}.Sanitize())
+	}
+	for _, sql := range statements {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			return "", fmt.Errorf("make a database: %w", err)
+		}
+	}
+	return name, nil
+}
+
+func (s *Server) makeOwner(ctx context.Context, conn *pgx.Conn, owner string) error {
+	var there bool
+	if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = $1)", owner).Scan(&there); err != nil || there {
+		return err
+	}
+	if _, err := conn.Exec(ctx, "CREATE ROLE "+pgx.Identifier{owner}.Sanitize()+" LOGIN"); err != nil {
+		return err
+	}
+	s.owners = append(s.owners, owner)
+	return nil
+}
+
+func (s *Server) drop(ctx context.Context, name string) error {
+	conn, err := s.connect(ctx, "", "")
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	return pgcluster.DropDatabase(ctx, conn, name)
+}
+
+// Close removes all that was made.
+func (s *Server) Close(ctx context.Context) error {
+	if s.dir != "" {
+		var err error
+		if s.cluster != nil {
+			err = s.cluster.StopNow()
+			if home := filepath.Dir(s.cluster.DataDir); !strings.HasPrefix(home, s.dir) {
+				err = errors.Join(err, os.RemoveAll(home))
+			}
+		}
+		return errors.Join(err, os.RemoveAll(s.dir))
+	}
+	var failed []error
+	for _, name := range s.made {
+		failed = append(failed, s.drop(ctx, name))
+	}
+	conn, err := s.connect(ctx, "", "")
+	if err != nil {
+		return errors.Join(append(failed, err)...)
+	}
+	defer conn.Close(ctx)
+	for _, role := range append([]string{s.roles.AgentRole, s.roles.ControlRole, s.roles.ReaderRole, s.roles.RowsRole}, s.owners...) {
+		_, err := conn.Exec(ctx, "DROP ROLE IF EXISTS "+pgx.Identifier{role}.Sanitize())
+		failed = append(failed, err)
+	}
+	return errors.Join(failed...)
+}

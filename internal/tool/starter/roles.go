@@ -1,0 +1,294 @@
+package starter
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// roles are what the columns of a table seem to be.
+type roles struct {
+	owner, author *catalog.Column
+	tenants       []*catalog.Column
+	consent       []*catalog.Column
+	grants        []*catalog.Column
+	deleted       []*catalog.Column
+	expiry        *catalog.Column
+	vectors       []string
+	secrets       []string
+	contacts      []string
+}
+
+// link is a foreign key, or a column that is named like one.
+type link struct {
+	to      *catalog.Relation
+	columns []string // of the table
+	targets []string // of to
+	named   bool     // by name alone
+	notNull bool
+}
+
+// identities finds the tables of accounts and of tenants.
+func (s *survey) identities() {
+	for _, r := range s.tables {
+		if len(r.PrimaryKey) != 1 || family(r.Column(r.PrimaryKey[0]).Type) == "" {
+			continue
+		}
+		word := lastWord(singular(r.Name.Name))
+		switch {
+		case oneOf(word, tenantTables):
+			s.tenants = append(s.tenants, r)
+		case oneOf(word, "user login") || oneOf(singular(r.Name.Name), accountTables):
+			s.users = append(s.users, r)
+		}
+	}
+	// Beside a table of users, accounts are what users belong to, and members and profiles are people of their own.
+	if plain := slices.IndexFunc(s.users, func(r *catalog.Relation) bool { return oneOf(lastWord(singular(r.Name.Name)), "user login") }); plain >= 0 {
+		kept := s.users[:0:0]
+		for _, r := range s.users {
+			switch {
+			case oneOf(lastWord(singular(r.Name.Name)), "user login"):
+				kept = append(kept, r)
+			case singular(r.Name.Name) == "account":
+				s.tenants = append(s.tenants, r)
+			}
+		}
+		s.users = kept
+	}
+	for _, r := range s.tables { // profiles whose key is the account's own
+		if len(r.PrimaryKey) == 1 && snake(r.PrimaryKey[0]) == "id" && slices.Contains(s.users, s.target(r, r.PrimaryKey[0])) && !s.identity(r) {
+			s.users = append(s.users, r)
+		}
+	}
+	for _, r := range s.tables {
+		s.columns[r] = s.look(r)
+	}
+}
+
+// look gives each column of a table its role.
+func (s *survey) look(r *catalog.Relation) *roles {
+	out := &roles{}
+	ownerAt := len(strings.Fields(ownerStems))
+	for i := range r.Columns {
+		c := &r.Columns[i]
+		to, name, word := s.target(r, c.Name), snake(c.Name), stem(c.Name)
+		ofUsers, ofTenants := to == nil || slices.Contains(s.users, to), to == nil || slices.Contains(s.tenants, to)
+		switch {
+		case family(c.Type) == "" || c.Generated || s.identity(r) && slices.Equal(r.PrimaryKey, []string{c.Name}):
+		case ofTenants && (to != nil || s.tenantStem(word)):
+			out.tenants = append(out.tenants, c)
+		case ofUsers && (oneOf(word, ownerStems) || oneOf(name, ownerStems) || to != nil && word == lastWord(singular(to.Name.Name))):
+			if name == "uid" && to == nil && unique(r, c.Name) {
+				break // the row's own
+			}
+			if at := slices.Index(strings.Fields(ownerStems), word); out.owner == nil || at >= 0 && at < ownerAt {
+				out.owner, ownerAt = c, max(at, 0)
+			}
+		case to != nil && ofUsers && oneOf(word, holderStems):
+			if out.owner == nil {
+				out.owner = c
+			}
+		case ofUsers && (oneOf(word, authorStems) || oneOf(name, authorStems)) && out.author == nil:
+			out.author = c
+		}
+		if !c.Virtual { // no rule reads what is computed as it is read
+			s.decides(out, c, name)
+		}
+		if s.vector(c) {
+			out.vectors = append(out.vectors, c.Name)
+		}
+		if contactish(c.Name) && s.contactType(c) && !bound(r, c.Name) {
+			out.contacts = append(out.contacts, c.Name)
+		}
+		if secretish(c.Name) && !counted(c) {
+			out.secrets = append(out.secrets, c.Name)
+		}
+	}
+	return out
+}
+
+// decides notes what a column says about who sees the row.
+func (s *survey) decides(out *roles, c *catalog.Column, name string) {
+	if s.agreed(c) {
+		out.consent = append(out.consent, c)
+	}
+	if oneOf(name, grantColumns) && grantable(c.Type) {
+		out.grants = append(out.grants, c)
+	}
+	if oneOf(name, softDeletes) && timeType(c.Type) && !c.NotNull || oneOf(name, deleteFlags) && c.Type == "boolean" {
+		out.deleted = append(out.deleted, c)
+	}
+	if oneOf(name, expiries) && c.Type == "timestamp with time zone" {
+		out.expiry = c
+	}
+}
+
+// agreed tells whether a column says what somebody agreed to: by its name, that of its enum, or by the words that it may hold.
+func (s *survey) agreed(c *catalog.Column) bool {
+	consent, _ := consentish(c.Name)
+	if !consent {
+		if t := s.snap.TypeByOID(c.TypeOID); t != nil && t.Kind == 'e' {
+			consent, _ = consentish(t.Name.Name)
+		}
+	}
+	if consent {
+		return s.says(c)
+	}
+	values, _ := s.values(c)
+	return anyOf(values, grantWords) && anyOf(values, refuseWords)
+}
+
+func anyOf(values []string, words string) bool {
+	return slices.ContainsFunc(values, func(v string) bool { return oneOf(snake(v), words) })
+}
+
+// unique tells whether no two rows share a column's value.
+func unique(r *catalog.Relation, column string) bool {
+	return slices.ContainsFunc(r.Unique, func(k catalog.Key) bool { return slices.Equal(k.Columns, []string{column}) })
+}
+
+// polymorphic are the columns that name a row of one of several tables: x_id beside x_type.
+func polymorphic(r *catalog.Relation) (kind, id string) {
+	for _, c := range r.Columns {
+		word, ok := strings.CutSuffix(snake(c.Name), "_type")
+		if !ok || family(c.Type) != "text" {
+			continue
+		}
+		for _, other := range r.Columns {
+			if snake(other.Name) == word+"_id" && family(other.Type) != "" && len(keysOf(r, other.Name)) == 0 {
+				return c.Name, other.Name
+			}
+		}
+	}
+	return "", ""
+}
+
+// bound tells whether rows are known, or refer to others, by a column.
+func bound(r *catalog.Relation, column string) bool {
+	return slices.Contains(r.PrimaryKey, column) || slices.ContainsFunc(r.ForeignKeys, func(k catalog.ForeignKey) bool { return slices.Contains(k.Columns, column) })
+}
+
+func (s *survey) contactType(c *catalog.Column) bool {
+	is := c.Type
+	if t := s.snap.TypeByOID(c.TypeOID); t != nil && t.Kind == 'd' {
+		is = t.Under
+	}
+	return family(is) == "text" || strings.HasSuffix(is, "citext")
+}
+
+// says tells whether a column that is about consent can say whether there is one, and is not its text, version or number.
+func (s *survey) says(c *catalog.Column) bool {
+	values, _ := s.values(c)
+	return values != nil || c.Type == "boolean" || timeType(c.Type) || family(c.Type) == "text" &&
+		oneOf(lastWord(strings.TrimSuffix(strings.TrimSuffix(snake(c.Name), "_status"), "_state")), "consent in")
+}
+
+// identity tells whether a table is one of accounts or of tenants.
+func (s *survey) identity(r *catalog.Relation) bool {
+	return slices.Contains(s.users, r) || slices.Contains(s.tenants, r)
+}
+
+// tenantStem tells whether a column of that stem names a tenant; account does where accounts have users of their own.
+func (s *survey) tenantStem(word string) bool {
+	return oneOf(word, tenantStems) || slices.ContainsFunc(s.tenants, func(r *catalog.Relation) bool { return singular(r.Name.Name) == word })
+}
+
+func keysOf(r *catalog.Relation, column string) []catalog.ForeignKey {
+	var out []catalog.ForeignKey
+	for _, k := range r.ForeignKeys {
+		if len(k.Columns) == 1 && k.Columns[0] == column {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// target is the table that a column refers to alone, by a foreign key.
+func (s *survey) target(r *catalog.Relation, column string) *catalog.Relation {
+	for _, k := range keysOf(r, column) {
+		if to, ok := s.relation(k.Target); ok {
+			return to
+		}
+	}
+	return nil
+}
+
+// links are the foreign keys of a table, and the columns that are named like one.
+func (s *survey) links(r *catalog.Relation) []link {
+	var out []link
+	bound := map[string]bool{}
+	for _, k := range r.ForeignKeys {
+		to, ok := s.relation(k.Target)
+		if !ok || slices.ContainsFunc(out, func(l link) bool { return l.to == to && slices.Equal(l.columns, k.Columns) }) {
+			continue
+		}
+		l := link{to: to, columns: k.Columns, targets: k.TargetCols, notNull: true}
+		for _, c := range k.Columns {
+			bound[c] = true
+			l.notNull = l.notNull && r.Column(c).NotNull
+		}
+		out = append(out, l)
+	}
+	for i := range r.Columns {
+		c := &r.Columns[i]
+		plain := stem(c.Name) == snake(c.Name) // of the table's name alone: a number or a uuid, no word
+		if bound[c.Name] || c.Virtual || family(c.Type) == "" || plain && family(c.Type) == "text" {
+			continue
+		}
+		for _, to := range s.tables {
+			if to == r || len(to.PrimaryKey) != 1 || singular(to.Name.Name) != stem(c.Name) {
+				continue
+			}
+			key := to.Column(to.PrimaryKey[0])
+			if family(key.Type) == family(c.Type) && key.Collation == c.Collation && to.Name.Schema == r.Name.Schema {
+				out = append(out, link{to: to, columns: []string{c.Name}, targets: to.PrimaryKey, named: true, notNull: c.NotNull})
+				break
+			}
+		}
+	}
+	return out
+}
+
+func (l link) yaml(s *survey) string {
+	var pairs []string
+	for i := range l.columns {
+		pairs = append(pairs, flow(l.targets[i])+": "+flow(l.columns[i]))
+	}
+	return fmt.Sprintf("%s: { %s }", flow(s.written(l.to.Name)), strings.Join(pairs, ", "))
+}
+
+func (l link) evidence(s *survey) string {
+	what := strings.Join(l.columns, ", ")
+	if l.named {
+		return fmt.Sprintf("%s is named after %s and has the type of its key; no foreign key says so", what, s.written(l.to.Name))
+	}
+	return fmt.Sprintf("%s refers to %s", what, s.written(l.to.Name))
+}
+
+// family groups the types whose values an attribute can equal.
+func family(sqlType string) string {
+	switch {
+	case sqlType == "uuid":
+		return "uuid"
+	case sqlType == "smallint", sqlType == "integer", sqlType == "bigint":
+		return "integer"
+	case sqlType == "text", sqlType == "character varying", strings.HasPrefix(sqlType, "character varying(") && strings.HasSuffix(sqlType, ")"):
+		return "text"
+	}
+	return ""
+}
+
+func grantable(sqlType string) bool {
+	return strings.HasSuffix(sqlType, "[]") && family(strings.TrimSuffix(sqlType, "[]")) != "" || sqlType == "jsonb" || sqlType == "json" || sqlType == "text"
+}
+
+func timeType(sqlType string) bool {
+	return strings.HasPrefix(sqlType, "timestamp") || sqlType == "date"
+}
+
+func (s *survey) vector(c *catalog.Column) bool {
+	t := s.snap.TypeByOID(c.TypeOID)
+	return t != nil && (t.Extension == "vector" || t.Extension == "cube")
+}

@@ -1,0 +1,262 @@
+// Package starter proposes a configuration and a policy for a database from its catalogs alone: names, types, keys,
+// enums and checks. It reads no row and no statistics.
+//
+// Guarantee: what it proposes shows rows only by a column that says whose they are, by a foreign key to a table that has
+// such a column, or of a table that looks like reference data by name and shape. Everything else is denied, with a
+// reason. A name proves nothing: each proposal carries its evidence, for a person to read.
+package starter
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// Proposal is what a database suggests.
+type Proposal struct {
+	Attributes []Attribute `json:"attributes"`
+	Tables     []*Table    `json:"tables"` // those that agents would read, sorted by name
+	Denied     []Denied    `json:"denied"` // what is not understood, sorted by name
+}
+
+// Attribute is a fact about an agent that rules need.
+type Attribute struct {
+	Name     string `json:"name"`
+	Type     string `json:"type"`
+	Evidence string `json:"evidence"`
+}
+
+// Table is a table with its rule.
+type Table struct {
+	Relation *catalog.Relation `json:"-"`
+	Name     string            `json:"table"`    // as the policy writes it
+	Blocks   []Block           `json:"rows"`     // all must hold
+	Hidden   []string          `json:"hidden"`   // columns that agents do not see
+	Contacts []string          `json:"contacts"` // of these: ways to reach somebody; the others look like secrets
+	Notes    []string          `json:"notes"`    // what a person should look at
+	Open     bool              `json:"open"`     // reference data
+	Evidence string            `json:"evidence"` // of Open
+}
+
+// Block is a block of a rule, as YAML, and why it is proposed.
+type Block struct {
+	YAML     string `json:"block"`
+	Evidence string `json:"evidence"`
+}
+
+// Denied is a relation or function that the policy does not list.
+type Denied struct {
+	Name   string `json:"name"`
+	Kind   string `json:"kind"`
+	Reason string `json:"reason"`
+}
+
+// Propose looks at a snapshot. Tables of rejected are denied for the reason it gives.
+func Propose(snap *catalog.Snapshot, rejected map[string]string) *Proposal {
+	s := &survey{snap: snap, rejected: rejected, plain: map[catalog.Name]*catalog.Relation{}, columns: map[*catalog.Relation]*roles{}, rank: map[*catalog.Relation]int{}, denied: map[*catalog.Relation]string{},
+		parents: map[*catalog.Relation][]parent{}, circles: map[*catalog.Relation][]link{}}
+	s.collect()
+	s.identities()
+	s.attributes()
+	s.list()
+	return s.proposal()
+}
+
+// survey is what is known of the database so far.
+type survey struct {
+	snap     *catalog.Snapshot
+	rejected map[string]string
+	tables   []*catalog.Relation                // that could be listed, sorted by name
+	plain    map[catalog.Name]*catalog.Relation // relations as [survey.relation] returns them
+
+	users, tenants []*catalog.Relation // tables of accounts, and of tenants
+	columns        map[*catalog.Relation]*roles
+	user           *Attribute
+	tenantAttrs    map[string]*Attribute // by the stem of the column's name
+	sameTenant     map[string]string     // of tenants with several names: the one that is used
+
+	rank    map[*catalog.Relation]int // of the tables that are listed: when they were; 1 for those that stand on their own columns
+	parents map[*catalog.Relation][]parent
+	circles map[*catalog.Relation][]link // links that would close one
+	denied  map[*catalog.Relation]string
+	other   []Denied
+}
+
+// relation returns a relation with its columns of domains as ones of the types under them, by which they compare.
+func (s *survey) relation(name catalog.Name) (*catalog.Relation, bool) {
+	if r := s.plain[name]; r != nil {
+		return r, true
+	}
+	r, ok := s.snap.Relation(name)
+	if !ok {
+		return nil, false
+	}
+	domain := func(c catalog.Column) bool {
+		t := s.snap.TypeByOID(c.TypeOID)
+		return t != nil && t.Kind == 'd' && family(t.Under) != ""
+	}
+	if slices.ContainsFunc(r.Columns, domain) {
+		seen := *r
+		seen.Columns = slices.Clone(r.Columns)
+		for i, c := range seen.Columns {
+			if domain(c) {
+				seen.Columns[i].Type = s.snap.TypeByOID(c.TypeOID).Under
+			}
+		}
+		r = &seen
+	}
+	s.plain[name] = r
+	return r, true
+}
+
+// collect sorts the relations into tables that could be listed and those that could not.
+func (s *survey) collect() {
+	for _, r := range s.snap.Relations() {
+		r, _ := s.relation(r.Name)
+		if system(r.Name.Schema) || r.IsPartition {
+			continue
+		}
+		deny := func(kind, reason string) { s.other = append(s.other, Denied{s.written(r.Name), kind, reason}) }
+		switch r.Kind {
+		case catalog.Table, catalog.PartitionedTable:
+			switch {
+			case r.Extension != "":
+				deny("table", "it belongs to the extension "+r.Extension)
+			case !writable(r.Name):
+				deny("table", "a policy cannot write a name with a dot or a line break in it")
+			case len(r.Parents) > 0:
+				deny("table", "it inherits from "+r.Parents[0].String()+": under that table's rule it can be read by its own name")
+			case s.rejected[r.Name.String()] != "":
+				deny("table", s.rejected[r.Name.String()])
+			default:
+				s.tables = append(s.tables, r)
+			}
+		case catalog.View:
+			deny("view", s.viewReason(r))
+		case catalog.MatView:
+			deny("materialised view", "its rows are results: who may see them is not known from the tables beneath it")
+		case catalog.ForeignTable:
+			deny("foreign table", "its rows are on another server, whose rules are not known here")
+		}
+	}
+	for _, f := range s.snap.Functions() {
+		if system(f.Name.Schema) || f.Extension != "" || f.Kind != 'f' || f.Makes != 0 {
+			continue
+		}
+		reason := "what it does is not known: list it under functions once somebody has read it"
+		if f.SecurityDefiner {
+			reason = "it is SECURITY DEFINER and would run past row security"
+		}
+		s.other = append(s.other, Denied{s.written(f.Name) + "(" + strings.Join(f.ArgTypes, ", ") + ")", "function", reason})
+	}
+}
+
+func (s *survey) viewReason(r *catalog.Relation) string {
+	var names []string
+	for _, read := range r.Reads {
+		names = append(names, s.written(read.Relation))
+	}
+	if r.Extension != "" {
+		return "it belongs to the extension " + r.Extension
+	}
+	if len(names) == 0 {
+		return "list it under views once somebody has read it"
+	}
+	return "it reads " + strings.Join(names, ", ") + ": list it under views once somebody has read it, and those tables under tables"
+}
+
+// written is a name as the policy writes it: without its schema where the search path finds it.
+func (s *survey) written(n catalog.Name) string {
+	if found, ok := s.snap.ResolveRelation("", n.Name); ok && found == n {
+		return n.Name
+	}
+	return n.String()
+}
+
+func system(schema string) bool {
+	return strings.HasPrefix(schema, "pg_") || schema == "information_schema" || strings.HasPrefix(schema, "pgconsent")
+}
+
+func writable(n catalog.Name) bool {
+	return !strings.ContainsAny(n.Schema+n.Name, ".\n\r\x00") && n.Name != ""
+}
+
+// proposal puts together what was found.
+func (s *survey) proposal() *Proposal {
+	p := &Proposal{Attributes: []Attribute{}, Tables: []*Table{}, Denied: s.other}
+	used := map[string]bool{}
+	for _, r := range s.tables {
+		if s.rank[r] == 0 {
+			p.Denied = append(p.Denied, Denied{s.written(r.Name), "table", s.reason(r)})
+			continue
+		}
+		t := s.table(r, used)
+		p.Tables = append(p.Tables, t)
+	}
+	if s.user != nil && used[s.user.Name] {
+		p.Attributes = append(p.Attributes, *s.user)
+	}
+	for _, stem := range sortedKeys(s.tenantAttrs) {
+		if a := s.tenantAttrs[stem]; used[a.Name] {
+			p.Attributes = append(p.Attributes, *a)
+		}
+	}
+	slices.SortStableFunc(p.Denied, func(a, b Denied) int { return strings.Compare(a.Kind+" "+a.Name, b.Kind+" "+b.Name) })
+	if p.Denied == nil {
+		p.Denied = []Denied{}
+	}
+	return p
+}
+
+// reason is why a table is denied.
+func (s *survey) reason(r *catalog.Relation) string {
+	if why := s.denied[r]; why != "" {
+		return why
+	}
+	var near []string
+	for _, l := range s.links(r) {
+		near = append(near, s.written(l.to.Name))
+	}
+	if kind, id := polymorphic(r); kind != "" {
+		return s.oneOfSeveral(kind, id)
+	}
+	slices.Sort(near)
+	if near = slices.Compact(near); len(near) > 0 {
+		return fmt.Sprintf("no column says whose rows these are; it refers to %s, denied as well or open to everybody", strings.Join(near, ", ")) + s.common(r)
+	}
+	return "no column says whose rows these are, and no foreign key leads to a table that does"
+}
+
+// manyTables is how many tables refer to one by a column of one name where that is worth a question.
+const manyTables = 3
+
+// common asks about a column by which many tables refer to one, whatever it is called: rows of several tenants look so.
+func (s *survey) common(r *catalog.Relation) string {
+	for _, k := range r.ForeignKeys {
+		to, ok := s.relation(k.Target)
+		if !ok || len(k.Columns) != 1 || to == r || slices.Contains(s.users, to) || family(r.Column(k.Columns[0]).Type) == "" && !strings.HasPrefix(r.Column(k.Columns[0]).Type, "character(") {
+			continue
+		}
+		name, n := k.Columns[0], 0
+		for _, other := range s.tables {
+			if s.target(other, name) == to {
+				n++
+			}
+		}
+		if attribute := snake(name); n >= manyTables && attributeName.MatchString(attribute) {
+			return fmt.Sprintf("; %d tables refer to %s by %s: if that is a tenant, declare an attribute %s and say own: { column: %s, is: %s }", n, s.written(to.Name), name, attribute, name, attribute)
+		}
+	}
+	return ""
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}

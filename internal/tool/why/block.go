@@ -1,0 +1,379 @@
+package why
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// block explains a block for a row whose verdicts are known.
+func (e *explainer) block(ctx context.Context, at place, r *policy.Rule, holds map[*policy.Rule][2]bool) (*Block, error) {
+	return e.within(ctx, at, r, holds, false)
+}
+
+// within is a block under so many negations, an odd number or not: there it is what must not hold.
+func (e *explainer) within(ctx context.Context, at place, r *policy.Rule, holds map[*policy.Rule][2]bool, negated bool) (*Block, error) {
+	row := at.row
+	b := &Block{File: r.File, Line: r.Line, Column: r.Column, Block: r.Block, Holds: holds[r][0]}
+	for _, part := range r.Parts {
+		explained, err := e.within(ctx, at, part, holds, negated != (r.Block == "not"))
+		if err != nil {
+			return nil, err
+		}
+		b.Parts = append(b.Parts, explained)
+	}
+	var err error
+	switch n := r.Node.(type) {
+	case predicate.All, predicate.Any:
+		if len(r.Parts) > 0 {
+			return b, nil
+		}
+		if parts, ok := n.(predicate.All); ok && r.Block == "shared" {
+			err = e.shared(ctx, b, parts, row)
+			break
+		}
+		b.Says, err = e.other(n, row)
+	case predicate.Open:
+		b.Says = "all rows show"
+		return b, nil
+	case predicate.Consent:
+		err = e.consent(ctx, b, n, row)
+	case predicate.Recorded:
+		err = e.recorded(ctx, b, n, at)
+	case predicate.Derived:
+		err = e.derived(ctx, b, n, at)
+	case predicate.Registered:
+		err = e.registered(ctx, b, n, at)
+	case predicate.Visible:
+		err = e.visible(ctx, b, n, row)
+	case predicate.Own:
+		b.Says = says(row, n.Column) + ", the agent's " + e.attribute(n.Attribute)
+	case predicate.Tenant:
+		b.Says = says(row, n.Column) + ", the agent's " + e.attribute(n.Attribute)
+		if n.Shared != "" {
+			b.Says += ", shared is '" + n.Shared + "'"
+		}
+		if n.SharedNull {
+			b.Says += ", NULL is shared"
+		}
+	case predicate.Status:
+		b.Says = says(row, n.Column)
+		if !negated {
+			b.Says += must(b.Holds, n.Is)
+		} else if b.Holds {
+			b.Says += ", must not be"
+		}
+	case predicate.Grant:
+		var ids []string
+		for _, to := range n.To {
+			ids = append(ids, "the agent's "+e.attribute(to.Attribute))
+		}
+		if n.All != "" {
+			ids = append(ids, "'"+n.All+"' is everybody")
+		}
+		b.Says = says(row, n.Column) + ", " + strings.Join(ids, ", ")
+	case predicate.Not:
+		switch {
+		case len(b.Parts) != 1:
+		case b.Parts[0].Holds:
+			b.Says = "what is below holds, and must not"
+		case !b.Holds:
+			b.Says = "it is not certain that what is below does not hold"
+		}
+	default:
+		b.Says, err = e.other(n, row)
+	}
+	if len(r.Parts) == 0 || r.Block == "not" {
+		b.Unknown = len(predicate.Helpers(r.Node)) == 0 && !b.Holds && !holds[r][1]
+	}
+	return b, err
+}
+
+// other speaks of a node by the columns and tables that it reads.
+func (e *explainer) other(n predicate.Node, row map[string]*string) (string, error) {
+	var parts []string
+	if columns, known := predicate.RowColumns(n); known {
+		for _, c := range columns {
+			parts = append(parts, says(row, c))
+		}
+	}
+	for _, h := range predicate.Helpers(n) {
+		parts = append(parts, "it reads "+h.Relation.Name.String())
+	}
+	for _, name := range predicate.Attributes(n) {
+		parts = append(parts, "the agent's "+e.attribute(name))
+	}
+	return strings.Join(parts, ", "), nil
+}
+
+func says(row map[string]*string, column string) string {
+	return column + " is " + quoted(row[column])
+}
+
+func quoted(v *string) string {
+	if v == nil {
+		return "NULL"
+	}
+	text := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) { // an agent may have written it
+			return ' '
+		}
+		return r
+	}, *v)
+	if len(text) > 80 {
+		text = strings.ToValidUTF8(text[:77], "") + "…"
+	}
+	return "'" + text + "'"
+}
+
+func must(holds bool, is string) string {
+	if holds {
+		return ""
+	}
+	return ", must be '" + is + "'"
+}
+
+func (e *explainer) attribute(name string) string {
+	value, ok := e.values[name]
+	if !ok {
+		return name + " is missing"
+	}
+	return name + " is " + quoted(&value)
+}
+
+// leads is the condition under which a row is one that a link leads to; false if it leads nowhere.
+func leads(pairs []predicate.Pair, alias string, row map[string]*string) (string, bool) {
+	var parts []string
+	for _, p := range pairs {
+		if row[p.From] == nil {
+			return "", false
+		}
+		parts = append(parts, alias+"."+catalog.QuoteIdent(p.Column)+" = "+catalog.QuoteLiteral(*row[p.From]))
+	}
+	return strings.Join(parts, " AND "), true
+}
+
+// begins are the values by which a link begins.
+func begins(pairs []predicate.Pair, row map[string]*string) string {
+	var parts []string
+	for _, p := range pairs {
+		parts = append(parts, p.Column+"="+strings.Trim(quoted(row[p.From]), "'"))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (e *explainer) visible(ctx context.Context, b *Block, n predicate.Visible, row map[string]*string) error {
+	pairs := append([]predicate.Pair{{Column: n.Column, From: n.From}}, n.And...)
+	where, ok := leads(pairs, "r", row)
+	if !ok {
+		b.Says = fmt.Sprintf("it points to no row of %s: NULL", n.Relation.Name)
+		return nil
+	}
+	t, listed := e.policy.Table(n.Relation.Name)
+	if !listed {
+		return fmt.Errorf("%s is not in the policy", n.Relation.Name)
+	}
+	var err error
+	if b.Targets, b.More, err = e.rows(ctx, t, where, n.Rows, maxRecords); err != nil {
+		return err
+	}
+	if !predicate.Asks(n.Rows, t.Rows) { // what the policy says instead of the target's own rule
+		if b.Says = fmt.Sprintf("no row of %s with %s is what the rule asks for", n.Relation.Name, begins(pairs, row)); b.Holds {
+			b.Says = fmt.Sprintf("it points to a row of %s that is what the rule asks for", n.Relation.Name)
+		}
+		b.Targets, b.More = nil, false
+		return nil
+	}
+	for i := range b.Targets { // n.Rows has the target's own rule in it
+		b.Targets[i].Besides = b.Targets[i].Besides && b.Targets[i].Visible
+	}
+	shown := slices.ContainsFunc(b.Targets, func(r Row) bool { return r.Visible && !r.Besides })
+	switch {
+	case len(b.Targets) == 0:
+		b.Says = fmt.Sprintf("%s has no row with %s", n.Relation.Name, begins(pairs, row))
+	case shown:
+		b.Says = fmt.Sprintf("it points to a row of %s that shows", n.Relation.Name)
+	default:
+		b.Says = fmt.Sprintf("it points to no row of %s that shows", n.Relation.Name)
+	}
+	return nil
+}
+
+// consent finds the subjects that the links lead to, those who refuse first.
+func (e *explainer) consent(ctx context.Context, b *Block, n predicate.Consent, row map[string]*string) error {
+	first := n.Steps[0]
+	pairs := first.Pairs()
+	where, ok := leads(pairs, "s0", row)
+	if !ok {
+		b.Says = "it has no key to find subjects by: NULL"
+		return nil
+	}
+	last := n.Steps[len(n.Steps)-1].Relation
+	from := first.Relation.Name.SQL() + " AS s0"
+	for i, step := range n.Steps[1:] {
+		var on []string
+		for _, p := range step.Pairs() {
+			on = append(on, fmt.Sprintf("s%d.%s = s%d.%s", i+1, catalog.QuoteIdent(p.Column), i, catalog.QuoteIdent(p.From)))
+		}
+		from += fmt.Sprintf(" LEFT JOIN %s AS s%d ON %s", step.Relation.Name.SQL(), i+1, strings.Join(on, " AND "))
+	}
+	end := fmt.Sprintf("s%d", len(n.Steps)-1)
+	subject, link := keyOf(last), []string{}
+	if len(n.Steps) > 1 {
+		link = keyOf(first.Relation)
+	}
+	var selected []string
+	for _, name := range subject {
+		selected = append(selected, end+"."+catalog.QuoteIdent(name)+"::pg_catalog.text")
+	}
+	for _, name := range link {
+		selected = append(selected, "s0."+catalog.QuoteIdent(name)+"::pg_catalog.text")
+	}
+	status := end + "." + catalog.QuoteIdent(n.Status) + "::pg_catalog.text"
+	there := "true"
+	if len(n.Steps) > 1 {
+		steps := n.Steps[len(n.Steps)-1].Pairs()
+		there = end + "." + catalog.QuoteIdent(steps[0].Column) + " IS NOT NULL"
+	}
+	over := "false"
+	if n.Expires != "" {
+		over = "(" + end + "." + catalog.QuoteIdent(n.Expires) + " <= pg_catalog.statement_timestamp()) IS TRUE"
+	}
+	order := strings.Join(selected, ", ")
+	selected = append(selected, over, status, there)
+	agrees := "(" + status + " = " + catalog.QuoteLiteral(n.Is) + " AND NOT " + over + ")"
+	rows, err := e.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE %s ORDER BY %s IS TRUE, %s LIMIT %d",
+		strings.Join(selected, ", "), from, where, agrees, order, maxRecords+1))
+	if err != nil {
+		return err
+	}
+	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) ([]any, error) { return row.Values() })
+	if err != nil {
+		return err
+	}
+	text := func(v any) *string {
+		if s, ok := v.(string); ok {
+			return &s
+		}
+		return nil
+	}
+	refusing := 0
+	for i, values := range found {
+		if i == maxRecords {
+			b.More = true
+			break
+		}
+		record := Record{Table: last.Name.String()}
+		for j, name := range subject {
+			record.Key = append(record.Key, Value{name, text(values[j])})
+		}
+		if len(link) > 0 {
+			record.Link = first.Relation.Name.String()
+		}
+		for j, name := range link {
+			record.Via = append(record.Via, Value{name, text(values[len(subject)+j])})
+		}
+		value := text(values[len(values)-2])
+		present, _ := values[len(values)-1].(bool)
+		ended, _ := values[len(values)-3].(bool)
+		record.Holds = value != nil && *value == n.Is
+		record.Says = n.Status + " is " + quoted(value) + must(record.Holds, n.Is)
+		if record.Holds && ended {
+			record.Holds, record.Says = false, record.Says+", until a moment that is over ("+n.Expires+")"
+		}
+		if !present {
+			record.Key, record.Says = nil, "there is no such row: the link leads nowhere"
+		}
+		if !record.Holds {
+			refusing++
+		}
+		b.Records = append(b.Records, record)
+	}
+	switch {
+	case len(found) == 0 && n.Required:
+		b.Says = fmt.Sprintf("%s has no row with %s", first.Relation.Name, begins(pairs, row))
+	case len(found) == 0:
+		b.Says = "nobody is linked to it"
+	case refusing > 0:
+		b.Says = "somebody has not agreed"
+	default:
+		b.Says = "everybody has agreed"
+	}
+	return nil
+}
+
+// recorded finds the subjects of the row, and whether each has agreed by a record.
+func (e *explainer) recorded(ctx context.Context, b *Block, n predicate.Recorded, at place) error {
+	query := predicate.Subject(n, "r", e.values)
+	if query == "" {
+		return nil
+	}
+	rows, err := e.tx.Query(ctx, fmt.Sprintf("SELECT q.id, q.self, q.agreed, q.guarded FROM %s AS r CROSS JOIN LATERAL (%s) AS q WHERE %s ORDER BY q.self OR q.agreed OR q.guarded, q.id LIMIT %d",
+		at.relation.Name.SQL(), query, at.is("r"), maxRecords+1))
+	if err != nil {
+		return err
+	}
+	type subject struct {
+		ID                    *string
+		Self, Agreed, Guarded bool
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[subject])
+	if err != nil {
+		return err
+	}
+	refusing := 0
+	for i, s := range found {
+		if i == maxRecords {
+			b.More = true
+			break
+		}
+		record := Record{Table: "subject", Key: []Value{{"id", s.ID}}, Holds: s.Self || s.Agreed || s.Guarded}
+		switch {
+		case s.Self:
+			record.Says = "it is the caller, who is not asked"
+		case s.Agreed:
+			record.Says = "a record of " + n.Record.Relation.Name.String() + " says that they agree"
+		case s.Guarded:
+			record.Says = "a guardian has agreed, by a record of " + n.Record.Relation.Name.String()
+		case s.ID == nil:
+			record.Says = "nobody can agree for NULL"
+		default:
+			record.Says = "no record of " + n.Record.Relation.Name.String() + " that counts"
+		}
+		if !record.Holds {
+			refusing++
+		}
+		b.Records = append(b.Records, record)
+	}
+	switch {
+	case refusing > 0:
+		b.Says = "somebody has not agreed"
+	case len(found) == 0 && b.Holds:
+		b.Says = "nobody is to be asked"
+	case len(found) == 0:
+		b.Says = "the row that names the subjects is not there"
+	case b.Holds:
+		b.Says = "everybody has agreed"
+	}
+	return nil
+}
+
+// keyOf is the primary key, or every column where there is none.
+func keyOf(r *catalog.Relation) []string {
+	if len(r.PrimaryKey) > 0 {
+		return r.PrimaryKey
+	}
+	var out []string
+	for _, c := range r.Columns {
+		out = append(out, c.Name)
+	}
+	return out
+}

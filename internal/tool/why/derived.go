@@ -1,0 +1,77 @@
+package why
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// derived finds the rows that a row was made from, those that hide it first.
+func (e *explainer) derived(ctx context.Context, b *Block, n predicate.Derived, at place) error {
+	if n.Unless != nil {
+		var unless bool
+		err := e.tx.QueryRow(ctx, fmt.Sprintf("SELECT %s FROM %s AS r WHERE %s", predicate.Direct(n.Unless, "r", e.values), at.relation.Name.SQL(), at.is("r"))).Scan(&unless)
+		if err != nil {
+			return err
+		}
+		if unless {
+			b.Says = "it was made from no other row"
+			return nil
+		}
+	}
+	source := n.Of()
+	key := keyOf(source)
+	var selected []string
+	for _, name := range key {
+		selected = append(selected, "s."+catalog.QuoteIdent(name)+"::pg_catalog.text")
+	}
+	holds := predicate.Direct(n.OfSource(), "s", e.values)
+	rows, err := e.tx.Query(ctx, fmt.Sprintf("SELECT %s, %s FROM %s AS r JOIN %s AS s ON %s WHERE %s ORDER BY %[2]s, %[1]s LIMIT %[7]d",
+		strings.Join(selected, ", "), holds, at.relation.Name.SQL(), source.Name.SQL(), n.Made("r", "s"), at.is("r"), maxRecords+1))
+	if err != nil {
+		return err
+	}
+	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) ([]any, error) { return row.Values() })
+	if err != nil {
+		return err
+	}
+	hiding := 0
+	for i, values := range found {
+		if i == maxRecords {
+			b.More = true
+			break
+		}
+		record := Record{Table: source.Name.String()}
+		for j, name := range key {
+			value, ok := values[j].(string)
+			v := Value{name, nil}
+			if ok {
+				v = Value{name, &value}
+			}
+			record.Key = append(record.Key, v)
+		}
+		record.Holds, _ = values[len(values)-1].(bool)
+		record.Says = "what its own rule asks of what is made from it holds"
+		if !record.Holds {
+			hiding++
+			record.Says = "what its own rule asks of what is made from it does not hold"
+		}
+		b.Records = append(b.Records, record)
+	}
+	switch {
+	case hiding > 0:
+		b.Says = "a row that it was made from hides it"
+	case b.Holds:
+		b.Says = "every row that it was made from is there, and none hides it"
+	case len(found) == 0:
+		b.Says = "nothing is there that it was made from"
+	default:
+		b.Says = "something that it was made from is not there"
+	}
+	return nil
+}

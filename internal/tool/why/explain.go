@@ -1,0 +1,375 @@
+package why
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// Question is what is asked.
+type Question struct {
+	Policy     *policy.Policy
+	Snapshot   *catalog.Snapshot
+	Agent      string
+	Attributes map[string]string // of its credential
+	Set        []Setting
+	Table      string   // name or schema.name
+	Key        []string // the values of the primary key in its order, or column=value each
+	AgentRole  string
+
+	// AsAgent connects as the agent's role; nil: row security is not asked.
+	AsAgent func(context.Context) (*pgx.Conn, error)
+}
+
+const (
+	maxRows    = 10 // of one key
+	maxRecords = 10 // of one block
+)
+
+// Explain answers, as the owner of the tables. The transaction that it works in sees one moment and writes nothing.
+func Explain(ctx context.Context, conn *pgx.Conn, q Question) (*Answer, error) {
+	relation, err := q.relation()
+	if err != nil {
+		return nil, err
+	}
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	values, err := Values(ctx, tx, q.Policy, q.Attributes, q.Set)
+	if err != nil {
+		return nil, err
+	}
+	// Where row security would hide rows from the owner as well, it is an error and not a wrong answer.
+	if _, err := tx.Exec(ctx, "SET LOCAL row_security = off; SET LOCAL jit = off"); err != nil { // compiling takes longer than what is asked
+		return nil, err
+	}
+	a := &Answer{Agent: q.Agent, Table: relation.Name.String(), Attributes: values, Missing: []string{}, Rows: []Row{}, Columns: []Column{}, Foreign: []string{}}
+	for _, declared := range q.Policy.Attributes() {
+		if _, ok := values[declared.Name]; !ok {
+			a.Missing = append(a.Missing, declared.Name)
+		}
+	}
+	asked, where, err := q.condition(relation)
+	if err != nil {
+		return nil, err
+	}
+	a.Asked = asked
+	e := explainer{tx: tx, policy: q.Policy, values: values}
+	table, listed := q.Policy.Table(relation.Name)
+	a.Listed = listed
+	a.Observed = listed && table.Observed != nil
+	if !listed {
+		table = &policy.Table{Relation: relation}
+	}
+	if a.Rows, a.More, err = e.rows(ctx, table, where, nil, maxRows); err != nil {
+		return nil, err
+	}
+	if !listed {
+		return a, nil
+	}
+	a.Columns = narrowed(table)
+	if a.Foreign, err = foreign(ctx, tx, relation, q.AgentRole); err != nil {
+		return nil, err
+	}
+	if len(a.Rows) > 0 {
+		if err := q.ask(ctx, conn, tx, table, where, a); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+func (q Question) relation() (*catalog.Relation, error) {
+	schema, name := "", q.Table
+	if before, after, ok := strings.Cut(q.Table, "."); ok {
+		schema, name = before, after
+	}
+	if resolved, ok := q.Snapshot.ResolveRelation(schema, name); ok {
+		r, _ := q.Snapshot.Relation(resolved)
+		switch r.Kind {
+		case catalog.Table, catalog.PartitionedTable, catalog.MatView, catalog.ForeignTable:
+			return r, nil
+		case catalog.View:
+			return nil, sqlstate.New(sqlstate.UndefinedTable, sqlstate.ReasonInternal, "%s is a view: it has no rows of its own", r.Name).
+				WithHint("Ask for a row of a table that it reads.")
+		}
+	}
+	var names []string
+	for _, t := range q.Policy.Tables() {
+		names = append(names, t.Relation.Name.String())
+	}
+	hint := "The policy lists " + strings.Join(names, ", ")
+	for _, name := range names { // a schema that the search path lacks
+		if schema == "" && strings.HasSuffix(name, "."+q.Table) {
+			return nil, sqlstate.New(sqlstate.UndefinedTable, sqlstate.ReasonInternal, "the database has no table %q on the search path", q.Table).WithHint("Did you mean %q?", name)
+		}
+	}
+	if s := policy.Suggest(q.Table, names); s != "" {
+		hint = strings.ToUpper(s[:1]) + s[1:]
+	}
+	return nil, sqlstate.New(sqlstate.UndefinedTable, sqlstate.ReasonInternal, "the database has no table %q", q.Table).WithHint("%s", hint)
+}
+
+// condition is the key as SQL.
+func (q Question) condition(r *catalog.Relation) (asked, where string, err error) {
+	var columns, values []string
+	named := len(q.Key) > 0
+	for _, k := range q.Key {
+		name, value, ok := strings.Cut(k, "=")
+		if !ok || r.Column(name) == nil {
+			named = false
+			break
+		}
+		columns, values = append(columns, name), append(values, value)
+	}
+	if !named {
+		columns, values = r.PrimaryKey, q.Key
+	}
+	if len(columns) == 0 || len(columns) != len(values) {
+		key := "it has no primary key: write column=value"
+		if len(r.PrimaryKey) > 0 {
+			key = "its primary key is (" + strings.Join(r.PrimaryKey, ", ") + "): give a value for each, or column=value"
+		}
+		return "", "", sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonInternal, "this is no key of %s", r.Name).WithHint("%s", strings.ToUpper(key[:1])+key[1:])
+	}
+	var say, sql []string
+	for i, name := range columns {
+		say = append(say, name+"="+values[i])
+		sql = append(sql, "r."+catalog.QuoteIdent(name)+" = "+catalog.QuoteLiteral(values[i]))
+	}
+	return strings.Join(say, ", "), strings.Join(sql, " AND "), nil
+}
+
+// narrowed are the columns that do not come out as they are.
+func narrowed(t *policy.Table) []Column {
+	out := []Column{}
+	if t.Columns == nil {
+		return out
+	}
+	for _, c := range t.Relation.Columns {
+		how := "hidden"
+		if t.Columns.ByKey.Has(c.Name) {
+			how = "by key only, as columns of " + strings.Join(t.Columns.ByKey.Key, ", ") + " name it"
+		}
+		for _, s := range t.Columns.Columns {
+			if s.Name == c.Name {
+				how = s.Describe()
+			}
+		}
+		if how != "" {
+			out = append(out, Column{c.Name, how})
+		}
+	}
+	return out
+}
+
+// foreign are policies that are not ours and narrow what the agent's role sees.
+func foreign(ctx context.Context, tx pgx.Tx, r *catalog.Relation, role string) ([]string, error) {
+	rows, err := tx.Query(ctx, `SELECT p.policyname::text FROM pg_catalog.pg_policies AS p
+		WHERE p.schemaname = $1 AND p.tablename = $2 AND p.permissive = 'RESTRICTIVE' AND p.cmd IN ('ALL', 'SELECT')
+		  AND p.policyname !~ '^pgconsent_' AND p.roles && ARRAY['public', $3]::pg_catalog.name[] ORDER BY 1`, r.Name.Schema, r.Name.Name, role)
+	if err != nil {
+		return nil, err
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return append([]string{}, names...), err
+}
+
+// ask holds the verdict against what the agent's role sees under row security at the same moment.
+func (q Question) ask(ctx context.Context, owner *pgx.Conn, tx pgx.Tx, t *policy.Table, where string, a *Answer) error {
+	from := t.Relation.Name.SQL()
+	if t.Columns != nil {
+		from = predicate.RowView(t.Relation.Name).SQL()
+		for _, c := range t.Relation.Columns {
+			if strings.Contains(where, "r."+catalog.QuoteIdent(c.Name)+" = ") && !t.Columns.Plain(c.Name) {
+				a.Unasked = "agents cannot read " + c.Name
+				return nil
+			}
+		}
+	}
+	if q.AsAgent == nil {
+		a.Unasked = "there is no login of the agent's role"
+		return nil
+	}
+	conn, err := q.AsAgent(ctx)
+	if err != nil {
+		a.Unasked = "the agent's role cannot log in: " + err.Error()
+		return nil
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	// The owner's transaction holds the snapshot; keys are read on a connection of the owner's that is in it.
+	var snapshot string
+	if err := tx.QueryRow(ctx, "SELECT pg_catalog.pg_export_snapshot()").Scan(&snapshot); err != nil {
+		return err
+	}
+	as, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = as.Rollback(context.WithoutCancel(ctx)) }()
+	if _, err := as.Exec(ctx, "SET TRANSACTION SNAPSHOT "+catalog.QuoteLiteral(snapshot)); err != nil {
+		return err
+	}
+	if err := begin(ctx, as, owner, q.Attributes, q.Set); err != nil {
+		return err
+	}
+	var visible int
+	if err := as.QueryRow(ctx, "SELECT pg_catalog.count(*) FROM "+from+" AS r WHERE "+where).Scan(&visible); err != nil {
+		var pg *pgconn.PgError
+		if errors.As(err, &pg) {
+			a.Unasked = "row security answers: " + pg.Message
+			return nil
+		}
+		return err
+	}
+	a.RowSecurity = &visible
+	return nil
+}
+
+// explainer reads in one transaction.
+type explainer struct {
+	tx     pgx.Tx
+	policy *policy.Policy
+	values map[string]string
+}
+
+// rows explains the rows of a table that meet a condition, at most so many. Also, if not nil, is what must hold for them
+// besides.
+func (e *explainer) rows(ctx context.Context, t *policy.Table, where string, also predicate.Node, most int) (out []Row, more bool, err error) {
+	r := t.Relation
+	var names []string
+	add := func(columns []string) {
+		for _, c := range columns {
+			if !slices.Contains(names, c) && r.Column(c) != nil {
+				names = append(names, c)
+			}
+		}
+	}
+	key := r.PrimaryKey
+	if len(key) == 0 {
+		for _, c := range r.Columns {
+			key = append(key, c.Name)
+		}
+	}
+	add(key)
+	var blocks []*policy.Rule
+	if t.Rule != nil {
+		if columns, known := predicate.RowColumns(t.Rows); known {
+			add(columns)
+		} else {
+			for _, c := range r.Columns {
+				add([]string{c.Name})
+			}
+		}
+		blocks = flatten(t.Rule)
+	}
+	var selected []string
+	for _, name := range names {
+		selected = append(selected, "r."+catalog.QuoteIdent(name)+"::pg_catalog.text")
+	}
+	for _, b := range blocks {
+		selected = append(selected, predicate.Direct(b.Node, "r", e.values), predicate.Direct(predicate.Not{Node: b.Node}, "r", e.values))
+	}
+	asked := also == nil
+	if asked {
+		also = predicate.Open{}
+	}
+	selected = append(selected, predicate.Direct(also, "r", e.values))
+	rows, err := e.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s AS r WHERE %s LIMIT %d", strings.Join(selected, ", "), r.Name.SQL(), where, most+1))
+	var found [][]any
+	if err == nil {
+		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) ([]any, error) { return row.Values() })
+	}
+	if err != nil {
+		var pg *pgconn.PgError
+		if errors.As(err, &pg) && pg.Code == "22P02" {
+			return nil, false, sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonInternal, "this is no key of %s: %s", r.Name, pg.Message)
+		}
+		return nil, false, err
+	}
+	out = []Row{}
+	for i, values := range found {
+		if i == most {
+			return out, true, nil
+		}
+		row := map[string]*string{}
+		for j, name := range names {
+			if text, ok := values[j].(string); ok {
+				row[name] = &text
+			} else {
+				row[name] = nil
+			}
+		}
+		explained := Row{Table: r.Name.String(), Key: pick(row, key)}
+		meets, _ := values[len(values)-1].(bool)
+		explained.Besides = !meets
+		if t.Rule != nil {
+			holds := map[*policy.Rule][2]bool{}
+			for j, b := range blocks {
+				yes, _ := values[len(names)+2*j].(bool)
+				no, _ := values[len(names)+2*j+1].(bool)
+				holds[b] = [2]bool{yes, no}
+			}
+			if explained.Rule, err = e.block(ctx, place{r, key, row}, t.Rule, holds); err != nil {
+				return nil, false, err
+			}
+			explained.Visible = explained.Rule.Holds
+		}
+		if asked && t.Aggregate != nil && !explained.Visible {
+			if explained.Group, err = e.group(ctx, t, place{r, key, row}); err != nil {
+				return nil, false, err
+			}
+		}
+		out = append(out, explained)
+	}
+	return out, false, nil
+}
+
+func flatten(r *policy.Rule) []*policy.Rule {
+	out := []*policy.Rule{r}
+	for _, part := range r.Parts {
+		out = append(out, flatten(part)...)
+	}
+	return out
+}
+
+// place is the row that is explained.
+type place struct {
+	relation *catalog.Relation
+	key      []string
+	row      map[string]*string
+}
+
+// is the condition that finds the row.
+func (p place) is(alias string) string {
+	var parts []string
+	for _, name := range p.key {
+		column := alias + "." + catalog.QuoteIdent(name)
+		if v := p.row[name]; v != nil {
+			parts = append(parts, column+"::pg_catalog.text = "+catalog.QuoteLiteral(*v))
+		} else {
+			parts = append(parts, column+" IS NULL")
+		}
+	}
+	return strings.Join(parts, " AND ")
+}
+
+func pick(row map[string]*string, names []string) []Value {
+	out := []Value{}
+	for _, name := range names {
+		out = append(out, Value{name, row[name]})
+	}
+	return out
+}

@@ -1,0 +1,106 @@
+package why
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// shared finds the records that the row points to, and says what decides in each.
+func (e *explainer) shared(ctx context.Context, b *Block, parts predicate.All, row map[string]*string) error {
+	var text []string
+	for _, part := range parts {
+		switch n := part.(type) {
+		case predicate.Visible:
+			if err := e.sharing(ctx, b, n, row); err != nil {
+				return err
+			}
+		case predicate.Status:
+			value := row[n.Column]
+			text = append(text, says(row, n.Column)+must(value != nil && *value == n.Is, n.Is))
+		}
+	}
+	agreed := true
+	for _, r := range b.Records {
+		agreed = agreed && r.Holds
+	}
+	if agreed {
+		text = append([]string{"what the row points to is granted"}, text...)
+	} else {
+		text = append([]string{"it points to what is not granted"}, text...)
+	}
+	b.Says = strings.Join(text, ", ")
+	return nil
+}
+
+// sharing is one record of a row.
+func (e *explainer) sharing(ctx context.Context, b *Block, n predicate.Visible, row map[string]*string) error {
+	pairs := append([]predicate.Pair{{Column: n.Column, From: n.From}}, n.And...)
+	record := Record{Table: n.Relation.Name.String()}
+	where, ok := leads(pairs, "r", row)
+	if !ok {
+		null := slices.IndexFunc(pairs, func(p predicate.Pair) bool { return row[p.From] == nil })
+		record.Says = "there is no such row: " + pairs[null].From + " is NULL"
+		b.Records = append(b.Records, record)
+		return nil
+	}
+	for _, p := range pairs {
+		record.Key = append(record.Key, Value{p.Column, row[p.From]})
+	}
+	asked, _ := n.Rows.(predicate.All)
+	var columns []string
+	for _, part := range asked {
+		found, _ := predicate.RowColumns(part)
+		columns = append(columns, found...)
+	}
+	selected := make([]string, 0, len(columns))
+	for _, c := range columns {
+		selected = append(selected, "r."+catalog.QuoteIdent(c)+"::pg_catalog.text")
+	}
+	rows, err := e.tx.Query(ctx, fmt.Sprintf("SELECT ARRAY[%s]::pg_catalog.text[] FROM %s AS r WHERE %s", strings.Join(selected, ", "), n.Relation.Name.SQL(), where))
+	if err != nil {
+		return err
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowTo[[]*string])
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		record.Says = "there is no such row: the link leads nowhere"
+		b.Records = append(b.Records, record)
+		return nil
+	}
+	values := map[string]*string{}
+	for i, c := range columns {
+		values[c] = found[0][i]
+	}
+	record.Holds = true
+	var text []string
+	for _, part := range asked {
+		switch p := part.(type) {
+		case predicate.Status:
+			holds := values[p.Column] != nil && *values[p.Column] == p.Is
+			record.Holds = record.Holds && holds
+			text = append(text, says(values, p.Column)+must(holds, p.Is))
+		case predicate.SQL: // the time of a withdrawal
+			of, _ := predicate.RowColumns(p)
+			for _, c := range of {
+				one := says(values, c)
+				if values[c] != nil {
+					record.Holds = false
+					one += ", must be NULL"
+				}
+				text = append(text, one)
+			}
+		}
+	}
+	record.Says = strings.Join(text, ", ")
+	b.Records = append(b.Records, record)
+	return nil
+}

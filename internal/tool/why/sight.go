@@ -1,0 +1,202 @@
+package why
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/record/dsar"
+	"github.com/pgconsent/pgconsent/internal/record/dsar/pgrows"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// Sight is how much of a subject's data an agent can see now.
+type Sight struct {
+	Agent      string
+	Attributes map[string]string // of its credential, and what follows from it
+	Missing    []string          // attributes that a session may have besides, by which it may see more
+	Tables     []SightTable      // in which there are rows of the subject
+}
+
+// SightTable is one table of it.
+type SightTable struct {
+	Table    string
+	Rows     int64 // of the subject
+	Visible  int64 // of them, one by one
+	Counted  int64 // of the others, in groups only: whether a group is large enough is not looked at
+	Observed bool  // the policy is not enforced here yet: agents read every row
+	Columns  []SightColumn
+}
+
+// SightColumn is a column, and in how many of the visible rows its value comes out.
+type SightColumn struct {
+	Name    string
+	Mask    string // how it is changed; "": it is not
+	Visible int64
+}
+
+// Sees counts what each agent can see of a subject's rows, as the owner of the tables, in one snapshot. The rules are those of
+// row security, with what each agent's credential says; what a contract or a limit refuses of a statement is not looked at, so
+// that an agent may see less. Agents are named with the attributes of their credentials.
+func Sees(ctx context.Context, conn *pgx.Conn, p *policy.Policy, subject string, agents map[string]map[string]string) ([]Sight, error) {
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	// Where row security would hide rows from the owner as well, it is an error and not a wrong answer.
+	if _, err := tx.Exec(ctx, "SET LOCAL row_security = off; SET LOCAL jit = off; SET LOCAL plan_cache_mode = force_generic_plan"); err != nil {
+		return nil, err
+	}
+	var places []counting
+	for _, t := range dsar.Tables(p) {
+		table, ok := p.Table(t.Relation.Name)
+		if !ok {
+			continue
+		}
+		where, err := pgrows.Condition(ctx, tx, t, subject)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", t.Relation.Name, err)
+		}
+		if where == "" {
+			continue
+		}
+		// Where nothing is theirs, no rule is worked out: planning those of one agent may take longer than all else.
+		var some bool
+		if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM "+table.Relation.Name.SQL()+" AS r WHERE "+where+")", subject).Scan(&some); err != nil {
+			return nil, fmt.Errorf("%s: %w", t.Relation.Name, err)
+		}
+		if some {
+			places = append(places, countingOf(table, where))
+		}
+	}
+	var out []Sight
+	for _, agent := range slices.Sorted(maps.Keys(agents)) {
+		one := Sight{Agent: agent}
+		if one.Attributes, err = sealed(ctx, tx, p, agents[agent]); err != nil {
+			return nil, err
+		}
+		for _, a := range p.Attributes() {
+			if _, ok := one.Attributes[a.Name]; !ok {
+				one.Missing = append(one.Missing, a.Name)
+			}
+		}
+		same := slices.IndexFunc(out, func(s Sight) bool { return maps.Equal(s.Attributes, one.Attributes) })
+		if same >= 0 {
+			one.Tables = out[same].Tables
+			out = append(out, one)
+			continue
+		}
+		for _, at := range places {
+			t, err := at.of(ctx, tx, subject, one.Attributes)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", at.result.Table, err)
+			}
+			one.Tables = append(one.Tables, t)
+		}
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+// sealed are the attributes of one agent. The seal ends with the look, so that the next agent has its own.
+func sealed(ctx context.Context, tx pgx.Tx, p *policy.Policy, credential map[string]string) (map[string]string, error) {
+	inner, err := tx.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// Attributes that are asked of the database are read as the reader of pgconsent, whom a policy shows every row: not past row
+	// security, which would be an error of a table that has it.
+	values, err := map[string]string(nil), error(nil)
+	if _, err = inner.Exec(ctx, "SET LOCAL row_security = on"); err == nil {
+		values, err = Values(ctx, inner, p, credential, nil)
+	}
+	if e := inner.Rollback(ctx); err == nil {
+		err = e
+	}
+	return values, err
+}
+
+// counting is a statement that counts the subject's rows of a table, as an agent sees them: the same for each agent, so that it is planned once.
+type counting struct {
+	sql    string
+	asked  predicate.Parameters // the attributes that it is given besides the subject
+	when   []int                // columns whose own count is in the answer
+	result SightTable           // without figures
+}
+
+func countingOf(t *policy.Table, where string) counting {
+	c := counting{asked: predicate.Parameters{First: 2}, result: SightTable{Table: t.Relation.Name.String(), Observed: t.Observed != nil}}
+	direct := func(n predicate.Node) string {
+		if n == nil {
+			return "true"
+		}
+		return c.asked.Direct(n, "r")
+	}
+	counted := "false"
+	if t.Aggregate != nil {
+		counted = direct(t.Aggregate.Rows)
+	}
+	shows := []string{direct(t.Rows) + " AS visible", counted + " AS counted"}
+	selected := []string{"count(*)", "count(*) FILTER (WHERE visible)", "count(*) FILTER (WHERE counted AND NOT visible)"}
+	if t.Columns == nil {
+		for _, column := range t.Relation.Columns {
+			c.result.Columns = append(c.result.Columns, SightColumn{Name: column.Name})
+		}
+	} else {
+		for _, column := range t.Columns.Columns {
+			c.result.Columns = append(c.result.Columns, SightColumn{Name: column.Name, Mask: column.Masked()})
+		}
+		if k := t.Columns.ByKey; k != nil {
+			for _, column := range k.All {
+				if !slices.ContainsFunc(c.result.Columns, func(s SightColumn) bool { return s.Name == column.Name }) {
+					c.result.Columns = append(c.result.Columns, SightColumn{Name: column.Name, Mask: "only in a row that is fetched by its key"})
+				}
+			}
+		}
+		for i, column := range t.Columns.Columns {
+			if column.When == nil {
+				continue
+			}
+			name := catalog.QuoteIdent(fmt.Sprintf("column %d", i))
+			shows = append(shows, direct(column.When)+" AS "+name)
+			selected = append(selected, "count(*) FILTER (WHERE visible AND "+name+")")
+			c.when = append(c.when, i)
+		}
+	}
+	c.sql = "SELECT " + strings.Join(selected, ", ") + " FROM (SELECT " + strings.Join(shows, ", ") + " FROM " + t.Relation.Name.SQL() + " AS r WHERE " + where + ") AS s"
+	return c
+}
+
+// of counts for an agent with these attributes.
+func (c counting) of(ctx context.Context, tx pgx.Tx, subject string, attributes map[string]string) (SightTable, error) {
+	out := c.result
+	out.Columns = slices.Clone(out.Columns)
+	into := []any{&out.Rows, &out.Visible, &out.Counted}
+	for _, i := range c.when {
+		into = append(into, &out.Columns[i].Visible)
+	}
+	given := []any{subject}
+	for _, name := range c.asked.Names {
+		var value *string
+		if said, there := attributes[name]; there {
+			value = &said
+		}
+		given = append(given, value)
+	}
+	if err := tx.QueryRow(ctx, c.sql, given...).Scan(into...); err != nil {
+		return out, err
+	}
+	for i := range out.Columns {
+		if !slices.Contains(c.when, i) {
+			out.Columns[i].Visible = out.Visible
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,45 @@
+package e2e
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// docs/policy-aggregate.md says what is built: its policy installs, and each of its statements is answered or refused as
+// it says.
+func TestAggregatePage(t *testing.T) {
+	tier.All(t)
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/policy-aggregate.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```(yaml|sql)\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+	if len(blocks) != 5 || blocks[1][1] != "yaml" {
+		t.Fatalf("the page has %d blocks", len(blocks))
+	}
+	db := pgtest.Database(t)
+	harness.Exec(t, db, blocks[0][2]+`
+		INSERT INTO people SELECT n, CASE WHEN n <= 7 THEN 'PARTNERED' ELSE 'ANONYMOUS' END FROM generate_series(1, 20) n;
+		INSERT INTO visits SELECT n, 1 + n % 20, 'north', 'x', '2026-03-01 12:00+00', 10, 'x' FROM generate_series(1, 100) n;`)
+	for _, mode := range harness.Modes(enforced...) {
+		proxy := harness.Start(t, mode, harness.Database{Name: "visits", DB: db, Policy: blocks[1][2], SearchPath: []string{"public"}}, nil)
+		agent := proxy.Agent(t, "agent", "visits")
+		for i, want := range map[int]string{2: "", 3: "42501", 4: ""} {
+			for sql := range strings.SplitSeq(strings.TrimSpace(blocks[i][2]), "\n") {
+				if a := harness.Ask(agent, sql); a.Code != want || a.Code == "" && len(a.Results[0].Rows) == 0 {
+					t.Errorf("%s: %s: %q %s", mode.Name, sql, a.Code, a.Err)
+				}
+			}
+		}
+		if got, want := told(agent, "SELECT count(*), sum(minutes) FROM visits"), "100\t1000"; got != want {
+			t.Errorf("all visits are %s, not %s", got, want)
+		}
+	}
+}

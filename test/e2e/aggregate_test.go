@@ -1,0 +1,473 @@
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// The reference model of aggregates: rows in memory, and what may come out of them, in plain Go.
+
+const (
+	aggregateSchema = `
+CREATE TABLE people (id int PRIMARY KEY, status text);
+CREATE TABLE events (id int PRIMARY KEY, person int, kind text, level int, at timestamptz, amount int, score float8, note text);`
+	aggregateMinimum = 3
+)
+
+// aggregatePolicy names a table's dimensions and measures; share is in percent, 0 for none.
+func aggregatePolicy(share int, closed bool) string {
+	more := ""
+	if share > 0 {
+		more = fmt.Sprintf("\n      share: %d", share)
+	}
+	return fmt.Sprintf(`version: 1
+attributes: {}
+tables:
+  people: { rows: [ status: { column: status, is: shown } ] }
+  events:
+    rows: [ visible: { people: { id: person } } ]
+    aggregate:
+      subject: person
+      rows: [ consent: { every: [ people: { id: person } ], status: status, is: counted } ]
+      minimum: %d%s
+      dimensions: { kind: allow, level: allow, at: { by: month, closed: %t } }
+      measures: { amount: { between: [0, 50] }, score: { between: [-1, 1.5] } }
+`, aggregateMinimum, more, closed)
+}
+
+type event struct {
+	id, person, level int
+	kind              string // "": NULL
+	at                time.Time
+	amount            int // -1: NULL
+	score             int // in thousandths
+	status            string
+}
+
+func (e event) month() string { return e.at.UTC().Format("2006-01") }
+
+func (e event) cell() string { return fmt.Sprint(e.kind, "|", e.level, "|", e.month()) }
+
+func between(n, low, high int) int { return max(low, min(n, high)) }
+
+// made are random events, so few for each cell that many are too small.
+func made(r *rand.Rand, now time.Time) []event {
+	status := map[int]string{}
+	for p := range 30 {
+		status[p+1] = []string{"shown", "counted", "counted", "counted", "refused", ""}[r.IntN(6)]
+	}
+	out := make([]event, 300)
+	for i := range out {
+		e := event{id: i + 1, person: 1 + r.IntN(30), level: 1 + r.IntN(3), kind: []string{"a", "A", "b", ""}[r.IntN(4)]}
+		e.at = time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC).AddDate(0, -r.IntN(3), 0).Add(time.Duration(r.IntN(28*24)) * time.Hour)
+		e.amount, e.score = r.IntN(80)-1, r.IntN(4000)-2000
+		if r.IntN(20) == 0 {
+			e.person = 31 // nobody
+		}
+		e.status = status[e.person]
+		out[i] = e
+	}
+	return out
+}
+
+// countable returns the rows that aggregates may be made of.
+func countable(events []event, share int, closed bool, now time.Time) []event {
+	hidden := map[string][]event{}
+	var out []event
+	for _, e := range events {
+		switch {
+		case e.status == "shown":
+			out = append(out, e)
+		case e.status == "counted" && (!closed || e.month() < now.UTC().Format("2006-01")):
+			hidden[e.cell()] = append(hidden[e.cell()], e)
+		}
+	}
+	for _, cell := range hidden {
+		rows, amounts, scores := map[int]int{}, map[int]int{}, map[int]int{}
+		for _, e := range cell {
+			rows[e.person]++
+			amounts[e.person] += between(max(e.amount, 0), 0, 50)
+			scores[e.person] += max(between(e.score, -1000, 1500), -between(e.score, -1000, 1500))
+		}
+		enough := len(rows) >= aggregateMinimum
+		for _, parts := range []map[int]int{rows, amounts, scores} {
+			most, all := 0, 0
+			for _, n := range parts {
+				most, all = max(most, n), all+n
+			}
+			enough = enough && (share == 0 || most*100 <= all*share)
+		}
+		if enough {
+			out = append(out, cell...)
+		}
+	}
+	return out
+}
+
+// cond is a condition; its truth is 1, 0, or -1 for NULL.
+type cond struct {
+	sql  string
+	eval func(e event) int
+}
+
+func isTrue(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func randomCond(r *rand.Rand, depth int) cond {
+	if depth > 0 {
+		a, b := randomCond(r, depth-1), randomCond(r, depth-1)
+		switch r.IntN(4) {
+		case 0:
+			return cond{"(" + a.sql + " AND " + b.sql + ")", func(e event) int {
+				x, y := a.eval(e), b.eval(e)
+				if x == 0 || y == 0 {
+					return 0
+				}
+				return min(x, y)
+			}}
+		case 1:
+			return cond{"(" + a.sql + " OR " + b.sql + ")", func(e event) int {
+				x, y := a.eval(e), b.eval(e)
+				if x == 1 || y == 1 {
+					return 1
+				}
+				return min(x, y)
+			}}
+		case 2:
+			return cond{"NOT " + a.sql, func(e event) int {
+				if x := a.eval(e); x >= 0 {
+					return 1 - x
+				}
+				return -1
+			}}
+		}
+		return a
+	}
+	known := func(f func(kind string) bool) func(event) int {
+		return func(e event) int {
+			if e.kind == "" {
+				return -1
+			}
+			return isTrue(f(e.kind))
+		}
+	}
+	n := 1 + r.IntN(3)
+	k := []string{"a", "A", "b"}[r.IntN(3)]
+	switch r.IntN(7) {
+	case 0:
+		return cond{"kind = '" + k + "'", known(func(kind string) bool { return kind == k })}
+	case 1:
+		return cond{"lower(ev.kind) IN ('a', 'x')", known(func(kind string) bool { return strings.ToLower(kind) == "a" })}
+	case 2:
+		return cond{"kind IS NULL", func(e event) int { return isTrue(e.kind == "") }}
+	case 3:
+		return cond{fmt.Sprintf("ev.level < %d", n), func(e event) int { return isTrue(e.level < n) }}
+	case 4:
+		return cond{fmt.Sprintf("level %% 2 = %d", n%2), func(e event) int { return isTrue(e.level%2 == n%2) }}
+	case 5:
+		return cond{"CASE kind WHEN '" + k + "' THEN level = 1 ELSE true END", func(e event) int { return isTrue(e.kind != k || e.level == 1) }}
+	default:
+		month := time.Date(2026, time.Month(1+r.IntN(12)), 1, 0, 0, 0, 0, time.UTC)
+		return cond{"date_trunc('month', at) <= '" + month.Format("2006-01-02") + " 00:00+00'", func(e event) int { return isTrue(e.month() <= month.Format("2006-01")) }}
+	}
+}
+
+type output struct {
+	sql   string
+	value func(rows []event) string
+}
+
+var aggregateKeys = []output{
+	{"kind", func(rows []event) string {
+		if rows[0].kind == "" {
+			return `\N`
+		}
+		return rows[0].kind
+	}},
+	{"ev.level", func(rows []event) string { return fmt.Sprint(rows[0].level) }},
+	{"to_char(date_trunc('month', ev.at), 'YYYY-MM')", func(rows []event) string { return rows[0].month() }},
+	{"to_char(date_trunc('year', at), 'YYYY')", func(rows []event) string { return rows[0].month()[:4] }},
+	{"upper(kind)", func(rows []event) string {
+		if rows[0].kind == "" {
+			return `\N`
+		}
+		return strings.ToUpper(rows[0].kind)
+	}},
+}
+
+func sums(rows []event) (amounts, n, scores int) {
+	for _, e := range rows {
+		if e.amount >= 0 {
+			amounts, n = amounts+min(e.amount, 50), n+1
+		}
+		scores += between(e.score, -1000, 1500)
+	}
+	return amounts, n, scores
+}
+
+func people(rows []event) int {
+	set := map[int]bool{}
+	for _, e := range rows {
+		set[e.person] = true
+	}
+	return len(set)
+}
+
+func randomAggregate(r *rand.Rand) output {
+	switch r.IntN(7) {
+	case 0:
+		return output{"count(*)", func(rows []event) string { return fmt.Sprint(len(rows)) }}
+	case 1:
+		return output{"count(person)", func(rows []event) string { return fmt.Sprint(len(rows)) }}
+	case 2:
+		return output{"sum(amount)", func(rows []event) string {
+			amounts, n, _ := sums(rows)
+			if n == 0 {
+				return `\N`
+			}
+			return fmt.Sprint(amounts)
+		}}
+	case 3:
+		return output{"round(avg(ev.amount), 4)", func(rows []event) string {
+			amounts, n, _ := sums(rows)
+			if n == 0 {
+				return `\N`
+			}
+			return new(big.Rat).SetFrac64(int64(amounts), int64(n)).FloatString(4)
+		}}
+	case 4:
+		return output{"sum(score)", func(rows []event) string {
+			_, _, scores := sums(rows)
+			return new(big.Rat).SetFrac64(int64(scores), 1000).FloatString(6)
+		}}
+	case 5:
+		c := randomCond(r, 1)
+		return output{"count(amount) FILTER (WHERE " + c.sql + ")", func(rows []event) string {
+			_, n, _ := sums(slices.DeleteFunc(slices.Clone(rows), func(e event) bool { return c.eval(e) != 1 }))
+			return fmt.Sprint(n)
+		}}
+	default:
+		return output{"count(DISTINCT kind) * 10 + 1", func(rows []event) string {
+			kinds := map[string]bool{}
+			for _, e := range rows {
+				if e.kind != "" {
+					kinds[e.kind] = true
+				}
+			}
+			return fmt.Sprint(len(kinds)*10 + 1)
+		}}
+	}
+}
+
+// randomQuestion makes an aggregate and what the model says to it over the rows that count.
+func randomQuestion(r *rand.Rand) (sql string, model func(rows []event) []string) {
+	var keys, columns []output
+	for _, k := range aggregateKeys {
+		if r.IntN(3) == 0 {
+			keys = append(keys, k)
+		}
+	}
+	for range 1 + r.IntN(3) {
+		columns = append(columns, randomAggregate(r))
+	}
+	if r.IntN(5) == 0 { // people can be counted in single cells
+		keys = slices.Clone(aggregateKeys[:3])
+		columns = append(columns, output{"count(DISTINCT ev.person)", func(rows []event) string { return fmt.Sprint(people(rows)) }})
+	}
+	where := cond{"true", func(event) int { return 1 }}
+	if r.IntN(3) > 0 {
+		where = randomCond(r, r.IntN(3))
+	}
+	least := 0
+	having := ""
+	if r.IntN(3) == 0 {
+		least = r.IntN(40)
+		having = fmt.Sprintf(" HAVING count(*) >= %d OR false", least)
+	}
+	all := append(slices.Clone(keys), columns...)
+	var list, by []string
+	for i, c := range all {
+		list = append(list, c.sql)
+		if i < len(keys) {
+			by = append(by, fmt.Sprint(i+1))
+		}
+	}
+	sql = "SELECT " + strings.Join(list, ", ") + " FROM events AS ev WHERE " + where.sql
+	if slices.ContainsFunc(columns, func(c output) bool { return strings.Contains(c.sql, "DISTINCT ev.person") }) {
+		by = []string{"kind", "level", "date_trunc('month', at)"}
+	}
+	if len(by) > 0 {
+		sql += " GROUP BY " + strings.Join(by, ", ")
+	}
+	return sql + having, func(rows []event) []string {
+		groups := map[string][]event{}
+		for _, e := range rows {
+			if where.eval(e) != 1 {
+				continue
+			}
+			key := ""
+			for _, k := range keys {
+				key += k.value([]event{e}) + "\t"
+			}
+			groups[key] = append(groups[key], e)
+		}
+		var out []string
+		for _, g := range groups {
+			if people(g) < aggregateMinimum || len(g) < least {
+				continue
+			}
+			var values []string
+			for _, c := range all {
+				values = append(values, c.value(g))
+			}
+			out = append(out, strings.Join(values, "\t"))
+		}
+		slices.Sort(out)
+		return out
+	}
+}
+
+func insertEvents(t *testing.T, db *pgtest.DB, events []event) {
+	t.Helper()
+	var b strings.Builder
+	status := map[int]string{}
+	for _, e := range events {
+		status[e.person] = e.status
+		amount, kind := fmt.Sprint(e.amount), "'"+e.kind+"'"
+		if e.amount < 0 {
+			amount = "NULL"
+		}
+		if e.kind == "" {
+			kind = "NULL"
+		}
+		fmt.Fprintf(&b, "INSERT INTO events VALUES (%d, %d, %s, %d, '%s', %s, %d / 1000.0::float8, 'HIDDENMARK%08x');\n", e.id, e.person, kind, e.level, e.at.UTC().Format("2006-01-02 15:04:05+00"), amount, e.score, e.id)
+	}
+	for _, p := range slices.Sorted(maps.Keys(status)) {
+		if p != 31 {
+			fmt.Fprintf(&b, "INSERT INTO people VALUES (%d, nullif('%s', ''));\n", p, status[p])
+		}
+	}
+	harness.Exec(t, db, b.String())
+}
+
+// Random aggregates over random rows return what the model says, before and after what is hidden has changed within what
+// cells tell: rows that count nowhere go and come, and values change places inside a cell.
+func TestAggregatesAgreeWithTheModel(t *testing.T) {
+	tier.All(t)
+	t.Parallel()
+	now := time.Now()
+	for seed, variant := range []struct {
+		mode   harness.Mode
+		share  int
+		closed bool
+	}{{harness.Both, 0, false}, {harness.Doors, 0, true}, {harness.Doors, 60, false}, {harness.Both, 40, true}} {
+		t.Run(fmt.Sprintf("%s share %d closed %t", variant.mode.Name, variant.share, variant.closed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(17, uint64(seed)))
+			events := made(r, now)
+			db := pgtest.Database(t)
+			harness.Exec(t, db, aggregateSchema)
+			insertEvents(t, db, events)
+			proxy := harness.Start(t, variant.mode, harness.Database{Name: "events", DB: db, Policy: aggregatePolicy(variant.share, variant.closed), SearchPath: []string{"public"}}, nil)
+			agent := proxy.Agent(t, "agent", "events")
+			told(agent, "SET timezone = 'UTC'")
+			counted := countable(events, variant.share, variant.closed, now)
+			shown := slices.DeleteFunc(slices.Clone(events), func(e event) bool { return e.status != "shown" })
+			if len(counted) == len(shown) || len(counted) == len(events) {
+				t.Fatalf("%d rows, %d count and %d show: the data tests nothing", len(events), len(counted), len(shown))
+			}
+			type asked struct{ sql, answer string }
+			var questions []asked
+			returned := 0
+			for range tier.Count(50, 150, 1000) {
+				sql, model := randomQuestion(r)
+				got, want := told(agent, sql), strings.Join(model(counted), "\n")
+				if sortedLines(got) != want {
+					t.Errorf("%s:\n%s\nwant\n%s", sql, sortedLines(got), want)
+				}
+				if want != strings.Join(model(shown), "\n") {
+					returned++
+				}
+				questions = append(questions, asked{sql, sortedLines(got)})
+			}
+			if returned < len(questions)/5 {
+				t.Errorf("only %d of %d answers have to do with hidden rows", returned, len(questions))
+			}
+			rearrange(t, r, db, events, counted, variant.share > 0)
+			for _, q := range questions {
+				if got := sortedLines(told(agent, q.sql)); got != q.answer {
+					t.Errorf("%s tells what hidden rows of a cell are:\n%s\nwas\n%s", q.sql, got, q.answer)
+				}
+			}
+		})
+	}
+}
+
+// rearrange changes everything about hidden rows that no aggregate may tell.
+func rearrange(t *testing.T, r *rand.Rand, db *pgtest.DB, events, counted []event, shares bool) {
+	t.Helper()
+	counts := map[int]bool{}
+	cells := map[string][]event{}
+	for _, e := range counted {
+		counts[e.id] = true
+		if e.status == "counted" {
+			cells[e.cell()] = append(cells[e.cell()], e)
+		}
+	}
+	var b strings.Builder
+	for _, e := range events {
+		if shares && e.status == "counted" {
+			continue // what is changed could give a cell other shares
+		}
+		switch {
+		case counts[e.id] || e.status == "shown":
+		case r.IntN(2) == 0:
+			fmt.Fprintf(&b, "DELETE FROM events WHERE id = %d;\n", e.id)
+		default:
+			fmt.Fprintf(&b, "UPDATE events SET amount = %d, score = 'NaN' WHERE id = %d;\n", r.IntN(1000), e.id)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(cells)) {
+		cell := cells[name]
+		order := func() []int {
+			if !shares {
+				return r.Perm(len(cell))
+			}
+			same := make([]int, len(cell))
+			for i := range same {
+				same[i] = i
+			}
+			return same
+		}
+		for i, j := range order() {
+			from := cell[j]
+			amount := fmt.Sprint(from.amount)
+			switch {
+			case from.amount < 0:
+				amount = "NULL"
+			case from.amount >= 50:
+				amount = fmt.Sprint(50 + r.IntN(1_000_000)) // counts as the bound
+			}
+			fmt.Fprintf(&b, "UPDATE events SET amount = %s, at = date_trunc('month', at, 'UTC') + interval '%d hours' WHERE id = %d;\n", amount, r.IntN(27*24), cell[i].id)
+		}
+		for i, j := range order() {
+			fmt.Fprintf(&b, "UPDATE events SET note = 'other', score = %d / 1000.0::float8 WHERE id = %d;\n", cell[j].score, cell[i].id)
+		}
+	}
+	// Somebody who counts, in cells too small to.
+	b.WriteString("INSERT INTO people VALUES (40, 'counted');\nINSERT INTO events SELECT 1000 + n, 40, 'none', n, '2020-01-01', 7, 0.5, 'x' FROM generate_series(1, 9) n;\n")
+	harness.Exec(t, db, b.String())
+}

@@ -1,0 +1,437 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+	harness "github.com/pgconsent/pgconsent/test/instance"
+)
+
+// answer is what the agent is told: "" for rows, else the message of the error.
+func (b *beheard) answer(t *testing.T, sql string) string {
+	t.Helper()
+	if _, err := b.agent.Exec(t.Context(), sql).ReadAll(); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// found is how many rows the agent gets, and the message of the error.
+func (b *beheard) found(t *testing.T, sql string) (rows int, message string) {
+	t.Helper()
+	results, err := b.agent.Exec(t.Context(), sql).ReadAll()
+	for _, r := range results {
+		rows += len(r.Rows)
+	}
+	if err != nil {
+		message = err.Error()
+	}
+	return rows, message
+}
+
+func (b *beheard) denied(t *testing.T, sql, message string) {
+	t.Helper()
+	if got := b.answer(t, sql); !strings.Contains(got, message) || !strings.Contains(got, "SQLSTATE 42501") {
+		t.Errorf("%s\n got %q\nwant %q", sql, got, message)
+	}
+}
+
+// turn changes the open turn of ana.
+func (b *beheard) turn(t *testing.T, set string) {
+	t.Helper()
+	b.now(t, `UPDATE "Turn" SET `+set+` WHERE "sessionId" = 'ses-1-4' AND "userId" = 'user-ana' AND "sealedAt" IS NULL`)
+}
+
+const (
+	searchEvents  = `SELECT id FROM "UserEvent" ORDER BY embedding <-> (SELECT x.embedding FROM "UserEvent" x LIMIT 1) LIMIT 5`
+	nearestEvents = `SELECT e.content FROM "UserEvent" e WHERE e.embedding <-> e.embedding < 1 ORDER BY e."createdAt" LIMIT 5`
+	nearestNeeds  = `SELECT n.name FROM "Need" n WHERE n.embedding <-> n.embedding < 1 LIMIT 5`
+)
+
+// SYSTEMS.md 3 a: each line of the seed's five tables.
+// seeds/002:33-61, 86-92, 94, 117-126, 178-187, 247-255, 295-305, 363-366.
+func TestBeheardA_StageContracts(t *testing.T) {
+	b := startBeheard(t)
+	const no = "is not allowed; this statement would "
+	for _, c := range []struct {
+		line        int
+		stage, name string
+		sql, want   string // the message; "" for rows
+	}{
+		{88, "0", "allowed: metadata of previous sessions", `SELECT count(*), min("createdAt"), max("completedAt") FROM "Session" GROUP BY status`, ""},
+		{89, "0", "allowed: outcomes of previous sessions", `SELECT kind, summary FROM "SessionOutcome"`, ""},
+		{90, "0", "allowed: metadata of the relationship", `SELECT "createdAt", (SELECT count(*) FROM "Session") FROM "Relationship"`, ""},
+		{90, "0", "allowed: metadata of the relationship, and no more", `SELECT "userBId" FROM "Relationship"`, "relationship " + no + "read it (structured)"},
+		{88, "0", "allowed: metadata of sessions, and no more", `SELECT notes FROM "Session"`, "session " + no + "read it (structured)"},
+		{91, "0", "forbidden: data of the partner", `SELECT "transformedContent" FROM "ConsentedContent"`, "contract retrieval, stage 0: consented_content " + no + "read it (structured)"},
+		{92, "0", "forbidden: events", `SELECT content FROM "UserEvent"`, "contract retrieval, stage 0: event " + no + "read it (structured)"},
+		{92, "0", "forbidden: emotions", `SELECT emotion FROM "EmotionalReading"`, "reading " + no},
+		{92, "0", "forbidden: needs", `SELECT count(*) FROM "Need"`, "need " + no + "read its metadata"},
+		{94, "0", "vector scope: none", searchEvents, "event " + no + "search it by likeness (vector)"},
+		{94, "0", "vector scope: none, not even of outcomes", `SELECT summary FROM "SessionOutcome" ORDER BY similarity(summary, 'walk') LIMIT 1`, "outcome " + no + "search it by likeness (vector)"},
+
+		{119, "1", "allowed: own input", `SELECT content FROM "UserEvent" ORDER BY "createdAt" DESC LIMIT 5`, ""},
+		{120, "1", "allowed: own emotional readings", `SELECT emotion, intensity FROM "EmotionalReading" LIMIT 5`, ""},
+		{121, "1", "allowed: own content of prior sessions", `SELECT e.content FROM "UserEvent" e JOIN "UserVessel" v ON v.id = e."vesselId" WHERE v."sessionId" = 'ses-1-2' LIMIT 5`, ""},
+		{121, "1", "allowed: own needs", `SELECT name FROM "Need" LIMIT 5`, ""},
+		{121, "1", "allowed: own boundaries", `SELECT description FROM "Boundary" LIMIT 5`, ""},
+		{122, "1", "forbidden: data of the partner", `SELECT "transformedContent" FROM "ConsentedContent" LIMIT 5`, "contract retrieval, stage 1: consented_content " + no},
+		{123, "1", "forbidden: shared vessel", `SELECT description FROM "Agreement" LIMIT 5`, "contract retrieval, stage 1: agreement " + no},
+		{123, "1", "forbidden: shared vessel, common ground", `SELECT description FROM "CommonGround" LIMIT 5`, "common_ground " + no},
+		{123, "1", "forbidden: shared vessel, experiments", `SELECT description FROM "MicroExperiment" LIMIT 5`, "micro_experiment " + no},
+		{124, "1", "forbidden: synthesis", `SELECT map FROM "AISynthesis" LIMIT 5`, "contract retrieval, stage 1: synthesis " + no},
+		{126, "1", "vector scope: own content", nearestEvents, ""},
+		{126, "1", "vector scope: own content only", `SELECT id FROM "GlobalExperiment" ORDER BY embedding <-> embedding LIMIT 5`, "contract retrieval, stage 1: library " + no},
+
+		{180, "2", "allowed: own events", `SELECT content FROM "UserEvent"`, ""},
+		{180, "2", "allowed: own readings, needs and boundaries", `SELECT r.emotion, n.name, d.description FROM "EmotionalReading" r, "Need" n, "Boundary" d`, ""},
+		{181, "2", "allowed: consented content", `SELECT "transformedContent" FROM "ConsentedContent"`, ""},
+		{181, "2", "allowed: common ground", `SELECT description FROM "CommonGround"`, ""},
+		{182, "2", "allowed: reflections of the partner", `SELECT "transformedContent" FROM "ConsentedContent" WHERE kind = 'reflection' AND "sourceUserId" = 'user-ben'`, ""},
+		{184, "2", "forbidden: synthesis", `SELECT map FROM "AISynthesis"`, "contract role, role agent: synthesis " + no},
+		{187, "2", "vector scope: own", nearestEvents, ""},
+		{187, "2", "vector scope: shared", `SELECT c.id FROM "ConsentedContent" c WHERE c.embedding <-> c.embedding < 1`, ""},
+		{187, "2", "vector scope: no agreement", `SELECT id FROM "Agreement" ORDER BY similarity(description, 'phones') DESC LIMIT 1`, "agreement " + no + "search it by likeness (vector)"},
+		{187, "2", "vector scope: no library", `SELECT id FROM "GlobalExperiment" ORDER BY embedding <-> embedding LIMIT 5`, "library " + no},
+
+		{249, "3", "allowed: own needs", `SELECT name FROM "Need"`, ""},
+		{250, "3", "allowed: consented needs", `SELECT "transformedContent" FROM "ConsentedContent" WHERE kind = 'need'`, ""},
+		{251, "3", "allowed: common ground", `SELECT description FROM "CommonGround"`, ""},
+		{252, "3", "forbidden: events", `SELECT content FROM "UserEvent"`, "contract retrieval, stage 3: event " + no},
+		{252, "3", "forbidden: readings", `SELECT emotion FROM "EmotionalReading"`, "contract retrieval, stage 3: reading " + no},
+		{255, "3", "vector scope: needs", nearestNeeds, ""},
+		{255, "3", "vector scope: not events", nearestEvents, "contract retrieval, stage 3: event " + no + "search it by likeness (vector)"},
+		{255, "3", "vector scope: not content", `SELECT c.id FROM "ConsentedContent" c WHERE c.embedding <-> c.embedding < 1`, "consented_content " + no + "search it by likeness (vector)"},
+
+		{297, "4", "allowed: shared vessel", `SELECT "transformedContent" FROM "ConsentedContent"`, ""},
+		{298, "4", "allowed: common ground", `SELECT description FROM "CommonGround"`, ""},
+		{299, "4", "allowed: agreements", `SELECT description FROM "Agreement" ORDER BY "agreedAt" DESC`, ""},
+		{300, "4", "allowed: experiments and outcomes", `SELECT description, outcome FROM "MicroExperiment"`, ""},
+		{301, "4", "allowed: library", `SELECT title FROM "GlobalExperiment" g ORDER BY g.embedding <-> g.embedding LIMIT 3`, ""},
+		{302, "4", "forbidden: events", `SELECT content FROM "UserEvent"`, "contract retrieval, stage 4: event " + no},
+		{302, "4", "forbidden: readings", `SELECT emotion FROM "EmotionalReading"`, "reading " + no},
+		{302, "4", "forbidden: needs", `SELECT name FROM "Need"`, "need " + no},
+		{302, "4", "forbidden: boundaries", `SELECT description FROM "Boundary"`, "boundary " + no},
+		{303, "4", "requires: structured records", `SELECT id FROM "Agreement" ORDER BY description <-> 'phones' LIMIT 1`, "agreement " + no + "search it by likeness (vector)"},
+		{303, "4", "requires: structured records, of experiments", `SELECT id FROM "MicroExperiment" WHERE description % 'walk'`, "micro_experiment " + no + "search it by likeness (vector)"},
+		{304, "4", "vector scope: not the user's memory", nearestEvents, "event " + no + "search it by likeness (vector)"},
+		{304, "4", "vector scope: not shared content", `SELECT c.id FROM "ConsentedContent" c WHERE c.embedding <-> c.embedding < 1`, "consented_content " + no + "search it by likeness (vector)"},
+		{305, "4", "vector scope: the library, by likeness alone", `SELECT title FROM "GlobalExperiment"`, "library " + no + "read it (structured)"},
+	} {
+		t.Run(fmt.Sprintf("stage %s, %s (line %d)", c.stage, c.name, c.line), func(t *testing.T) {
+			b.stage(t, c.stage)
+			if c.stage == "1" && c.want == "" {
+				b.nextTurn(t) // five rows each
+			}
+			if strings.Contains(c.sql, "similarity(") || strings.Contains(c.sql, " % ") || strings.Contains(c.sql, "<-> 'phones'") {
+				b.needsTrigrams(t)
+			}
+			want := c.want
+			if want != "" && !strings.HasPrefix(want, "contract ") {
+				want = "contract retrieval, stage " + c.stage + ": " + want
+			}
+			rows, got := b.found(t, c.sql)
+			if want == "" && (got != "" || rows == 0) || want != "" && (!strings.Contains(got, want) || !strings.Contains(got, "SQLSTATE 42501")) {
+				t.Errorf("%s\n got %q and %d rows\nwant %q", c.sql, got, rows, want)
+			}
+		})
+	}
+	// What a line forbids or requires of rows: there are none.
+	const partners = ` x JOIN "UserVessel" v ON v.id = x."vesselId" WHERE v."userId" <> 'user-ana' LIMIT 5`
+	for _, c := range []struct {
+		line             int
+		stage, name, sql string
+	}{
+		{122, "1", "forbidden: events of the partner", `SELECT x.content FROM "UserEvent"` + partners},
+		{125, "1", "requires: one's own readings", `SELECT x.emotion FROM "EmotionalReading"` + partners},
+		{183, "2", "forbidden: events of the partner", `SELECT x.content FROM "UserEvent"` + partners},
+		{183, "2", "forbidden: readings of the partner", `SELECT x.emotion FROM "EmotionalReading"` + partners},
+		{185, "2", "forbidden: content that is not consented", `SELECT "transformedContent" FROM "ConsentedContent" WHERE "consentActive" IS NOT TRUE`},
+		{186, "2", "requires: an active consent", `SELECT c.id FROM "ConsentedContent" c LEFT JOIN "ConsentRecord" r ON r.id = c."consentRecordId" AND r.decision = 'GRANTED' AND r."revokedAt" IS NULL WHERE r.id IS NULL`},
+		{253, "3", "forbidden: needs of the partner", `SELECT x.name FROM "Need"` + partners},
+		{254, "3", "requires: confirmed needs", `SELECT name FROM "Need" WHERE confirmed IS NOT TRUE`},
+		{298, "4", "allowed: common ground that both confirmed", `SELECT id FROM "CommonGround" WHERE "confirmedByA" IS NOT TRUE OR "confirmedByB" IS NOT TRUE`},
+	} {
+		t.Run(fmt.Sprintf("stage %s, %s (line %d)", c.stage, c.name, c.line), func(t *testing.T) {
+			b.stage(t, c.stage)
+			b.nextTurn(t)
+			if told(harness.Super(t, b.db), c.sql) == "" {
+				t.Errorf("%s: the owner finds nothing either", c.sql)
+			}
+			b.want(t, c.sql, "")
+		})
+	}
+	b.proxy.Tap().NoMarker(t)
+}
+
+// SYSTEMS.md 3 a: what each stage may retrieve, of each object from each source, and nothing else.
+// seeds/002:14, 20, 33-61, 62-68, 94, 100-107, 137-153, 193-221, 261-285, 322-351, 424.
+func TestBeheardA_NothingElse(t *testing.T) {
+	b := startBeheard(t)
+	b.needsTrigrams(t)
+	for _, o := range []struct {
+		object, table, metadata, content, like string
+		may                                    [5]string // by stage: m metadata, s structured, v vector
+	}{
+		{"session", "Session", "status", "notes", "similarity(notes, 'x')", [5]string{"m", "m", "m", "", ""}},
+		{"relationship", "Relationship", "status", "\"userBId\"", "similarity(\"userBId\", 'x')", [5]string{"m", "m", "m", "", ""}},
+		{"outcome", "SessionOutcome", "id", "summary", "similarity(summary, 'x')", [5]string{"s", "s", "", "", ""}},
+		{"event", "UserEvent", "id", "content", "embedding <-> embedding", [5]string{"", "msv", "msv", "", ""}},
+		{"reading", "EmotionalReading", "id", "emotion", "embedding <-> embedding", [5]string{"", "msv", "msv", "", ""}},
+		{"need", "Need", "id", "name", "embedding <-> embedding", [5]string{"", "msv", "msv", "msv", ""}},
+		{"boundary", "Boundary", "id", "description", "similarity(description, 'x')", [5]string{"", "s", "s", "", ""}},
+		{"consented_content", "ConsentedContent", "id", "\"transformedContent\"", "embedding <-> embedding", [5]string{"", "", "sv", "s", "s"}},
+		{"common_ground", "CommonGround", "id", "description", "similarity(description, 'x')", [5]string{"", "", "s", "s", "s"}},
+		{"agreement", "Agreement", "id", "description", "similarity(description, 'x')", [5]string{"", "", "s", "", "s"}},
+		{"micro_experiment", "MicroExperiment", "id", "description", "similarity(description, 'x')", [5]string{"", "", "s", "", "s"}},
+		{"library", "GlobalExperiment", "id", "title", "embedding <-> embedding", [5]string{"", "", "", "", "v"}},
+		{"synthesis", "AISynthesis", "id", "map", "similarity(map, 'x')", [5]string{}}, // of agents that are no planners
+		{"user_vessel", "UserVessel", "id", "\"userId\"", "similarity(id, 'x')", [5]string{}},
+		{"shared_vessel", "SharedVessel", "id", "\"relationshipId\"", "similarity(id, 'x')", [5]string{}},
+		{"consent_record", "ConsentRecord", "id", "decision", "similarity(id, 'x')", [5]string{}},
+	} {
+		for stage, may := range o.may {
+			b.stage(t, fmt.Sprint(stage))
+			for source, sql := range map[string]string{
+				"m": fmt.Sprintf(`SELECT %s FROM "%s" LIMIT 1`, o.metadata, o.table),
+				"s": fmt.Sprintf(`SELECT %s FROM "%s" LIMIT 1`, o.content, o.table),
+				"v": fmt.Sprintf(`SELECT %s FROM "%s" ORDER BY %s LIMIT 1`, o.metadata, o.table, o.like),
+			} {
+				if stage == 1 {
+					b.nextTurn(t)
+				}
+				allowed := strings.Contains(may, source) || source == "m" && strings.Contains(may, "s") // a key is part of what is read
+				rows, got := b.found(t, sql)
+				if allowed && got == "" && rows != 1 {
+					t.Errorf("stage %d, %s from %s: %d rows, want one", stage, o.object, source, rows)
+				}
+				if stage == 1 && allowed && strings.Contains(got, "contract intent, intent emotional_validation: "+o.object) {
+					got = "" // the contract allows it; minimal is one's own content
+				}
+				if allowed != (got == "") || !allowed && !strings.Contains(got, "SQLSTATE 42501") {
+					t.Errorf("stage %d, %s from %s: %q", stage, o.object, source, got)
+				}
+			}
+		}
+	}
+	b.proxy.Tap().NoMarker(t)
+}
+
+// needsTrigrams fails a test where the world is without pg_trgm: it is one of PostgreSQL's contrib modules, which setup installs.
+func (b *beheard) needsTrigrams(t *testing.T) {
+	t.Helper()
+	if !b.trigrams(t) {
+		t.Fatal("the server has no pg_trgm: install PostgreSQL's contrib modules")
+	}
+}
+
+func (b *beheard) trigrams(t *testing.T) bool {
+	t.Helper()
+	return b.answer(t, "SELECT similarity('a', 'b')") == ""
+}
+
+// SYSTEMS.md 3 d: likeness is found in whatever dress.
+// seeds/002:14, 311-313.
+func TestBeheardD_Likeness(t *testing.T) {
+	b := startBeheard(t)
+	b.needsTrigrams(t)
+	distance := "cube_distance"
+	if told(harness.Super(t, b.db), "SELECT count(*) FROM pg_extension WHERE extname = 'vector'") == "1" {
+		distance = "l2_distance"
+	}
+	b.stage(t, "4")
+	const search = "event is not allowed; this statement would search it by likeness (vector)"
+	for _, sql := range []string{
+		`SELECT 1 FROM "UserEvent" ORDER BY (embedding <-> embedding)`,
+		`SELECT embedding <-> embedding FROM "UserEvent" ORDER BY 1`,
+		`SELECT embedding <-> embedding AS d FROM "UserEvent" ORDER BY d`,
+		`WITH e AS (SELECT id, embedding AS x FROM "UserEvent") SELECT id FROM e ORDER BY x <-> x`,
+		`SELECT id FROM (SELECT * FROM "UserEvent") q ORDER BY q.embedding <-> q.embedding`,
+		`SELECT rank() OVER (ORDER BY embedding <-> embedding) FROM "UserEvent"`,
+		`SELECT embedding::text FROM "UserEvent"`,
+		`SELECT to_jsonb(e) FROM "UserEvent" e`,
+		`SELECT g.title FROM "GlobalExperiment" g, LATERAL (SELECT e.id FROM "UserEvent" e ORDER BY e.embedding <-> g.embedding LIMIT 1) x`,
+		`PREPARE p AS SELECT id FROM "UserEvent" ORDER BY embedding <-> embedding`,
+		`COPY (SELECT id FROM "UserEvent" ORDER BY embedding <-> embedding) TO STDOUT`,
+		`BEGIN; DECLARE c CURSOR FOR SELECT id FROM "UserEvent" ORDER BY embedding <-> embedding; COMMIT`,
+		`SELECT id FROM "UserEvent" ORDER BY embedding OPERATOR(public.<->) embedding`,
+		`SELECT id FROM "UserEvent" GROUP BY id HAVING min(embedding <-> embedding) < 1`,
+		`SELECT id FROM "UserEvent" ORDER BY CASE WHEN embedding <-> embedding < 1 THEN 0 END`,
+		`SELECT id FROM "UserEvent" ORDER BY ` + distance + `(embedding, embedding)`,
+		`SELECT id FROM "UserEvent" e JOIN LATERAL (SELECT ` + distance + `(e.embedding, e.embedding)) AS d (x) ON true ORDER BY d.x`,
+		`SELECT id FROM "UserEvent" ORDER BY similarity(content, 'we argued')`, `SELECT id FROM "UserEvent" WHERE content % 'we argued'`, `SELECT id FROM "UserEvent" ORDER BY content <-> 'we argued'`,
+		`SELECT id FROM "UserEvent" ORDER BY 'argued' <<-> content`, `SELECT id FROM "UserEvent" WHERE word_similarity('argued', content) > 0.5`, `SELECT id FROM "UserEvent" WHERE strict_word_similarity('argued', content) > 0.5`,
+	} {
+		b.denied(t, sql, search)
+	}
+	b.proxy.Tap().NoMarker(t)
+}
+
+// SYSTEMS.md 3 f: one plan per turn, which others write; outside it and once the turn is sealed nothing is retrieved.
+// seeds/002:20, 22, 435-438.
+func TestBeheardF_Plan(t *testing.T) {
+	b := startBeheard(t)
+	b.stage(t, "2")
+	b.turn(t, "phase = 'generation', plan = NULL")
+	const events = `SELECT content FROM "UserEvent"`
+	b.denied(t, events, "contract phase, phase generation: there is no plan")
+	b.turn(t, "plan = 'need:structured,event:metadata'")
+	b.denied(t, events, "contract phase, phase generation: event is not in the plan; this statement would read it (structured)")
+	for _, sql := range []string{`SELECT name FROM "Need"`, `SELECT count(*) FROM "UserEvent"`, `SELECT count(*) FROM "Need"`} {
+		if got := b.answer(t, sql); got != "" {
+			t.Errorf("%s: %s", sql, got)
+		}
+	}
+	b.denied(t, nearestNeeds, "need is not in the plan; this statement would search it by likeness (vector)")
+	planner := b.as(t, "planner", "ses-1-4")
+	for _, sql := range []string{ // nor is there another plan, or another turn
+		`UPDATE "Turn" SET plan = 'event:structured'`, `UPDATE "Turn" SET phase = 'planning'`, `DELETE FROM "Turn"`, `INSERT INTO "Turn" (id, "sessionId", "userId", message) VALUES ('x', 'ses-1-4', 'user-ana', 'x')`,
+	} {
+		b.want(t, sql, "42501")
+		if got := told(planner, sql); got != "42501" {
+			t.Errorf("the planner: %s: %q", sql, got)
+		}
+	}
+	b.turn(t, `"sealedAt" = now()`)
+	b.denied(t, `SELECT name FROM "Need"`, "allows nothing: the session has no")
+	b.proxy.Tap().NoMarker(t)
+}
+
+// SYSTEMS.md 3 g: intents, the first that fits, which only narrow.
+// seeds/002:387-412.
+func TestBeheardG_Intents(t *testing.T) {
+	b := startBeheard(t)
+	const needs, events, outcomes = `SELECT name FROM "Need"`, `SELECT content FROM "UserEvent"`, `SELECT "sessionId" FROM "SessionOutcome" GROUP BY 1`
+	b.stage(t, "2")
+	b.turn(t, "intensity = 8, message = 'as we agreed'") // seeds/002:400-401
+	b.denied(t, needs, "contract intent, intent avoid_recall: nothing may be retrieved")
+	b.denied(t, `SELECT count(*) FROM "Session"`, "contract intent, intent avoid_recall: nothing may be retrieved")
+	b.stage(t, "1") // first of all, also of stage 1
+	b.denied(t, events+" LIMIT 5", "contract intent, intent avoid_recall: nothing may be retrieved")
+	b.turn(t, "intensity = 10")
+	b.denied(t, events+" LIMIT 5", "contract intent, intent avoid_recall: nothing may be retrieved")
+	b.stage(t, "2")
+	b.turn(t, "intensity = 7, message = 'We Agreed, or we had agreed'") // does not include the words as they stand
+	if rows, got := b.found(t, nearestNeeds); got != "" || rows == 0 {
+		t.Errorf("%d rows, %s", rows, got)
+	}
+	b.turn(t, "message = 'as we agreed'") // seeds/002:406-407
+	if got := b.answer(t, needs); got != "" {
+		t.Error(got)
+	}
+	b.denied(t, nearestNeeds, "contract intent, intent recall_commitment: need is not allowed; this statement would search it by likeness")
+	b.stage(t, "1") // before the message counts; seeds/002:403-404
+	b.denied(t, events, "contract intent, intent emotional_validation: at most 5 rows, as they are")
+	b.denied(t, `SELECT string_agg(content, '') FROM "UserEvent" LIMIT 1`, "at most 5 rows, as they are")
+	if got := b.answer(t, events+" LIMIT 5"); got != "" {
+		t.Error(got)
+	}
+	b.denied(t, events+" LIMIT 1", "at most 5 rows per turn, and they have been taken")
+	b.denied(t, outcomes, "contract intent, intent emotional_validation: outcome is not allowed") // own content
+	b.turn(t, `message = 'hello', "defaultIntent" = 'stage_enforcement'`)
+	b.stage(t, "2")
+	b.denied(t, needs, "contract intent, intent stage_enforcement: nothing may be retrieved")
+	b.turn(t, `"defaultIntent" = 'offer_continuity'`)
+	b.denied(t, needs, "contract intent, intent offer_continuity: need is not allowed")
+	b.denied(t, outcomes, "contract retrieval, stage 2: outcome is not allowed") // it only narrows
+	b.stage(t, "0")
+	b.want(t, outcomes, "ses-1-3") // of the last session
+	b.turn(t, `"defaultIntent" = 'something else'`)
+	b.denied(t, outcomes, "contract intent, intent something else: nothing is allowed")
+	b.proxy.Tap().NoMarker(t)
+}
+
+// SYSTEMS.md 3 h: every attempt is in the trail.
+// seeds/002:423.
+func TestBeheardH_Audit(t *testing.T) {
+	kept := t.TempDir() + "/audit"
+	b := startBeheard(t, func(d *harness.Database) { d.Audit = kept })
+	b.stage(t, "4")
+	b.want(t, `SELECT count(*) FROM "Agreement" WHERE description <> ''`, "3")
+	b.denied(t, `SELECT content FROM "UserEvent"`, "contract retrieval")
+	allowed, denied, rows := false, false, map[uint64]int64{}
+	if _, err := audit.Walk(kept, func(r audit.Record) error {
+		var d audit.Decision
+		var o audit.Outcome
+		if err := json.Unmarshal(r.Line, &d); err != nil {
+			return err
+		}
+		if err := json.Unmarshal(r.Line, &o); err != nil {
+			return err
+		}
+		if r.Kind == "outcome" {
+			rows[o.Decision] = o.Rows
+			return nil
+		}
+		for _, c := range d.Contracts {
+			facts := d.Attributes["session"] == "ses-1-4" && d.Attributes["stage"] == "4" && d.Attributes["intent"] != "" && d.Attributes["phase"] == "planning" && d.Attributes["turn"] != ""
+			if c.Name != "retrieval" || c.Value != "4" || !facts || len(d.Tables) != 1 || d.Tables[0].Source != "structured" {
+				continue
+			}
+			allowed = allowed || c.Verdict == "allow" && d.Verdict == "allow" && d.Tables[0].Name == "public.Agreement"
+			denied = denied || c.Verdict == "deny" && d.Verdict == "deny" && d.SQLState == "42501" && d.Tables[0].Name == "public.UserEvent"
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if !allowed || !denied || len(rows) == 0 {
+		t.Errorf("the trail lacks an attempt: allowed %t, denied %t, %d outcomes", allowed, denied, len(rows))
+	}
+}
+
+// SYSTEMS.md 3 l: user and shared vessel are separate queries.
+// seeds/002:431.
+func TestBeheardL_VesselsApart(t *testing.T) {
+	b := startBeheard(t)
+	b.stage(t, "2")
+	const apart = "may not be in one statement: their vessels are"
+	for _, sql := range []string{
+		`SELECT content FROM "UserEvent" UNION ALL SELECT "transformedContent" FROM "ConsentedContent"`,
+		`SELECT e.content FROM "UserEvent" e, "Agreement" a`,
+		`SELECT content FROM "UserEvent" WHERE content IN (SELECT description FROM "CommonGround")`,
+		`WITH s AS (SELECT "transformedContent" FROM "ConsentedContent") SELECT content FROM "UserEvent" WHERE EXISTS (TABLE s)`,
+		`SELECT a.id FROM "Agreement" a JOIN "UserVessel" v ON v.id = a.id`,
+	} {
+		b.denied(t, sql, apart)
+	}
+	if got := b.answer(t, `SELECT content FROM "UserEvent"; SELECT "transformedContent" FROM "ConsentedContent"`); got != "" {
+		t.Errorf("statements of their own: %s", got)
+	}
+	b.proxy.Tap().NoMarker(t)
+}
+
+// SYSTEMS.md 3 n: a contract narrowed to named, parameterised statements.
+// seeds/002:20, 435-438.
+func TestBeheardN_NamedStatements(t *testing.T) {
+	b := startBeheard(t, func(d *harness.Database) {
+		d.Policy += `  named:
+    allow: everything
+    statements:
+      agreements: |
+        SELECT a.id, a.description, a.status, a."agreedAt" FROM "Agreement" a
+        WHERE a."sharedVesselId" = $1 AND a."agreedByA" = true AND a."agreedByB" = true ORDER BY a."agreedAt" DESC
+`
+	})
+	b.stage(t, "4")
+	const agreements = `SELECT a.id, a.description, a.status, a."agreedAt" FROM "Agreement" a WHERE a."sharedVesselId" = %s AND a."agreedByA" = true AND a."agreedByB" = true ORDER BY a."agreedAt" DESC`
+	for _, sql := range []string{fmt.Sprintf(agreements, "'sv-1'"), fmt.Sprintf(agreements, "'sv-1'") + ";", "PREPARE p AS " + fmt.Sprintf(agreements, "$1"), "EXECUTE p ('sv-1')"} {
+		if got := b.answer(t, sql); got != "" {
+			t.Errorf("%s: %s", sql, got)
+		}
+	}
+	a := harness.AskExtended(b.agent, fmt.Sprintf(agreements, "$1"), []byte("sv-1"))
+	if a.Code != "" || len(a.Results) != 1 || len(a.Results[0].Rows) != 3 {
+		t.Errorf("by parameter: %s", a)
+	}
+	for _, sql := range []string{
+		fmt.Sprintf(agreements, `a."sharedVesselId"`), fmt.Sprintf(agreements, "'sv-1' OR true"), fmt.Sprintf(agreements, "'sv-1'") + " LIMIT 1",
+		strings.Replace(fmt.Sprintf(agreements, "'sv-1'"), `"agreedByB" = true`, `"agreedByB" = false`, 1), `SELECT description FROM "Agreement"`,
+	} {
+		b.denied(t, sql, "contract named: the statement is none of those that the contract allows")
+	}
+	b.proxy.Tap().NoMarker(t)
+}

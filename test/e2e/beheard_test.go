@@ -1,0 +1,463 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/internal/dev/world"
+	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// beheard is the world of that name behind a proxy, with the agent ana in her active session with ben.
+type beheard struct {
+	db    *pgtest.DB
+	proxy *harness.Proxy
+	agent *pgconn.PgConn
+}
+
+func startBeheard(t *testing.T, more ...func(*harness.Database)) *beheard {
+	t.Helper()
+	return startBeheardIn(t, harness.Both, more...)
+}
+
+func startBeheardIn(t *testing.T, mode harness.Mode, more ...func(*harness.Database)) *beheard {
+	t.Helper()
+	w, err := world.Get("beheard")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy, err := w.File("policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := pgtest.Template(t, "beheard", func(ctx context.Context, conn *pgx.Conn) error { return w.Load(ctx, conn, nil) })
+	d := harness.Database{Name: "beheard", DB: db, Policy: string(policy), SearchPath: []string{"public"}}
+	for _, f := range more {
+		f(&d)
+	}
+	harness.Install(t, d, mode)
+	var agents []harness.Agent
+	for _, a := range w.Agents {
+		agents = append(agents, harness.Agent{Name: a.Name, Database: "beheard", Attributes: a.Attributes})
+	}
+	b := &beheard{db: db, proxy: harness.Serve(t, mode, []harness.Database{d}, agents)}
+	b.agent = b.as(t, "ana", "ses-1-4")
+	return b
+}
+
+// as is a connection of an agent in a session.
+func (b *beheard) as(t *testing.T, agent, session string) *pgconn.PgConn {
+	t.Helper()
+	c := b.proxy.Agent(t, agent, "beheard")
+	if got := told(c, "SET app.current_session_id = '"+session+"'"); got != "" {
+		t.Fatalf("%s in %s: %s", agent, session, got)
+	}
+	return c
+}
+
+// now runs SQL as the owner of the data.
+func (b *beheard) now(t *testing.T, sql string) { t.Helper(); harness.Exec(t, b.db, sql) }
+
+func (b *beheard) stage(t *testing.T, stage string) {
+	t.Helper()
+	b.now(t, `UPDATE "Session" SET stage = `+stage+` WHERE id = 'ses-1-4'`)
+}
+
+func (b *beheard) want(t *testing.T, sql, want string) {
+	t.Helper()
+	if got := told(b.agent, sql); got != want {
+		t.Errorf("%s: got %q, want %q", sql, got, want)
+	}
+}
+
+// seen compares what the agent counts with what the owner counts by the rule in other words. It must be some rows, and not all.
+func (b *beheard) seen(t *testing.T, table, rule string) {
+	t.Helper()
+	want := told(harness.Super(t, b.db), `SELECT count(*) FROM "`+table+`" AS x WHERE `+rule)
+	if all := told(harness.Super(t, b.db), `SELECT count(*) FROM "`+table+`"`); want == "0" || want == all {
+		t.Errorf("%s: the owner finds %s of %s rows by %s: the test says little", table, want, all, rule)
+	}
+	b.want(t, `SELECT count(*) FROM "`+table+`"`, want)
+}
+
+const ownVessels = `"vesselId" IN (SELECT v.id FROM "UserVessel" v JOIN "Session" s ON s.id = v."sessionId" WHERE v."userId" = 'user-ana' AND s."relationshipId" = 'rel-1')`
+
+// SYSTEMS.md 3 b: the stage is the database's, and so are user, phase, turn and intent.
+// seeds/002:420.
+func TestBeheardB_StageFromTheDatabase(t *testing.T) {
+	b := startBeheard(t)
+	const content = `SELECT id FROM "ConsentedContent" WHERE kind = 'need' ORDER BY id`
+	b.stage(t, "1")
+	b.want(t, content, "42501")
+	for _, sql := range []string{"SET pgconsent.stage = 4", "SET app.stage = 4", "SET app.user_id = 'user-ben'", `UPDATE "Session" SET stage = 4`, "SELECT set_config('app.current_session_id', 'ses-3-4', false)"} {
+		b.want(t, sql, "42501")
+	}
+	b.stage(t, "2")
+	b.want(t, content, "content-1-1")
+	b.now(t, `UPDATE "Turn" SET "sealedAt" = now() WHERE "sessionId" = 'ses-1-4' AND "userId" = 'user-ana'`)
+	b.want(t, content, "42501") // no turn is open: nothing is known
+	other := b.proxy.Agent(t, "ana", "beheard")
+	if got := told(other, content); got != "42501" {
+		t.Errorf("without a session: %s", got)
+	}
+	b.proxy.Tap().NoMarker(t)
+}
+
+// SYSTEMS.md 3 c: own rows only, of this relationship, at every stage.
+// seeds/002:16, 117-126, 132-135, 137-153, 165-168, 223-224, 378, 421.
+func TestBeheardC_OwnVessel(t *testing.T) {
+	b := startBeheard(t)
+	for _, value := range []string{"ses-3-4", "ses-1-3", "nothing", ""} { // of others, completed, not there
+		if want := map[bool]string{true: "", false: "42501"}[value == ""]; told(b.proxy.Agent(t, "ana", "beheard"), "SET app.current_session_id = '"+value+"'") != want {
+			t.Errorf("session %q: want %q", value, want)
+		}
+	}
+	b.want(t, "SET app.actor_id = 'user-ben'", "42501")
+	b.want(t, "SET app.actor_id = 'user-ana'", "")
+	b.stage(t, "2")
+	for _, table := range []string{"UserEvent", "EmotionalReading", "Need", "Boundary"} {
+		b.seen(t, table, ownVessels)
+	}
+	b.want(t, `SELECT count(*) FROM "UserEvent" AS e JOIN "UserVessel" AS v ON v.id = e."vesselId" WHERE v."userId" <> 'user-ana'`, "0")
+	// What a search by likeness finds are candidates: of the partner's moments, which are nearest, there is none.
+	super := harness.Super(t, b.db)
+	near := ` ORDER BY x.embedding <-> '` + told(super, `SELECT embedding FROM "UserEvent" WHERE "vesselId" = 'uv-ses-1-4-user-ben' ORDER BY id LIMIT 1`) + `', x.id LIMIT 10`
+	candidates, facts := told(super, `SELECT x.id FROM "UserEvent" AS x`+near), told(super, `SELECT x.id FROM "UserEvent" AS x WHERE `+ownVessels+near)
+	if !strings.Contains(candidates, "user-ben") || len(lines(facts)) != 10 {
+		t.Errorf("nearest of all are %q, of one's own %q", candidates, facts)
+	}
+	b.want(t, `SELECT x.id FROM "UserEvent" AS x`+near, facts)
+	for _, stage := range []string{"1", "2", "3"} {
+		b.stage(t, stage)
+		for _, sql := range []string{`SELECT name FROM "Need" LIMIT 5`, `SELECT content FROM "UserEvent" ORDER BY "createdAt" DESC LIMIT 5`, `SELECT content::int FROM "UserEvent" LIMIT 5`} {
+			told(b.agent, sql)
+		}
+	}
+	b.proxy.Tap().NoMarker(t)
+	elsewhere := b.as(t, "ana", "ses-2-4") // the same person with somebody else
+	b.now(t, `UPDATE "Session" SET stage = 2 WHERE id = 'ses-2-4'`)
+	if got := told(elsewhere, `SELECT count(*) FROM "UserEvent"`); got != "20" {
+		t.Errorf("in the other relationship: %s events", got)
+	}
+}
+
+// SYSTEMS.md 3 e: shared content while its record is granted, unrevoked and active, at every query.
+// seeds/002:16, 69-76, 178-187, 193-221, 225-237, 379-380, 422.
+func TestBeheardE_ActiveConsent(t *testing.T) {
+	b := startBeheard(t)
+	b.stage(t, "2")
+	const contents = `SELECT id FROM "ConsentedContent" ORDER BY id`
+	b.want(t, contents, "content-1-1\ncontent-1-3")
+	// By likeness to the one that is going to be withdrawn, too.
+	nearest := `SELECT id FROM "ConsentedContent" ORDER BY embedding <-> '` + told(harness.Super(t, b.db), `SELECT embedding FROM "ConsentedContent" WHERE id = 'content-1-1'`) + `', id LIMIT 10`
+	for _, change := range [][2]string{
+		{`UPDATE "ConsentRecord" SET "revokedAt" = now() WHERE id = 'rec-content-1-1'`, `UPDATE "ConsentRecord" SET "revokedAt" = NULL WHERE id = 'rec-content-1-1'`},
+		{`UPDATE "ConsentRecord" SET decision = 'DENIED' WHERE id = 'rec-content-1-1'`, `UPDATE "ConsentRecord" SET decision = 'GRANTED' WHERE id = 'rec-content-1-1'`},
+		{`UPDATE "ConsentedContent" SET "consentActive" = NULL WHERE id = 'content-1-1'`, `UPDATE "ConsentedContent" SET "consentActive" = true WHERE id = 'content-1-1'`},
+		{`UPDATE "ConsentedContent" SET "consentRecordId" = 'nowhere' WHERE id = 'content-1-1'`, `UPDATE "ConsentedContent" SET "consentRecordId" = 'rec-content-1-1' WHERE id = 'content-1-1'`},
+	} {
+		b.want(t, nearest, "content-1-1\ncontent-1-3")
+		b.now(t, change[0])
+		b.want(t, contents, "content-1-3")
+		b.want(t, nearest, "content-1-3")
+		b.now(t, change[1])
+		b.want(t, contents, "content-1-1\ncontent-1-3")
+	}
+	// What is derived needs no consent of its own.
+	b.now(t, `UPDATE "ConsentRecord" SET "revokedAt" = now()`)
+	b.seen(t, "Agreement", `"sharedVesselId" = 'sv-1' AND "agreedByA" AND "agreedByB"`)
+	b.seen(t, "CommonGround", `"sharedVesselId" = 'sv-1'`)
+	b.want(t, contents, "")
+	b.proxy.Tap().NoMarker(t)
+}
+
+// SYSTEMS.md 3 f: the synthesis is the planner's, while it plans.
+// seeds/002:18, 381.
+func TestBeheardF_Synthesis(t *testing.T) {
+	b := startBeheard(t)
+	const synthesis = `SELECT id FROM "AISynthesis"`
+	planner := b.as(t, "planner", "ses-1-4")
+	for _, c := range []struct{ stage, phase, want string }{
+		{"0", "planning", "42501"}, {"1", "planning", "42501"}, {"2", "planning", "syn-ses-1-4"}, {"3", "planning", "syn-ses-1-4"}, {"4", "planning", "syn-ses-1-4"}, {"2", "generation", "42501"}, {"4", "generation", "42501"},
+	} {
+		b.stage(t, c.stage)
+		// Not even a plan that names it.
+		b.now(t, `UPDATE "Turn" SET plan = 'synthesis:structured,synthesis:metadata', phase = '`+c.phase+`' WHERE "sessionId" = 'ses-1-4' AND "sealedAt" IS NULL`)
+		if got := told(planner, synthesis); got != c.want {
+			t.Errorf("planner, stage %s, %s: %s", c.stage, c.phase, got)
+		}
+		b.want(t, synthesis, "42501")
+	}
+	b.want(t, `SELECT * FROM "Turn"`, "42501")
+	b.want(t, `UPDATE "Turn" SET "sealedAt" = NULL`, "42501")
+	b.proxy.Tap().NoMarker(t)
+}
+
+// SYSTEMS.md 3 h: every attempt, allowed or not, is in the audit with session, stage, intent, phase and turn, and the rows that
+// came. What somebody has written is not.
+// seeds/002:423.
+func TestBeheardH_LiveAttributes(t *testing.T) {
+	dir := t.TempDir()
+	b := startBeheard(t, func(d *harness.Database) { d.Audit = filepath.Join(dir, "audit") })
+	b.want(t, `SELECT id FROM "Boundary" ORDER BY id LIMIT 3`, "bound-uv-ses-1-1-user-ana\nbound-uv-ses-1-2-user-ana\nbound-uv-ses-1-3-user-ana")
+	b.want(t, `SELECT id FROM "Agreement" LIMIT 3`, "42501")
+	b.stage(t, "2")
+	b.now(t, `UPDATE "Turn" SET message = 'HIDDENMARK as we agreed' WHERE "sealedAt" IS NULL`)
+	b.want(t, `SELECT count(*) FROM "Agreement"`, "3")
+	harness.Close(b.agent)
+	read := func() (text string) {
+		files, err := filepath.Glob(filepath.Join(dir, "audit", "*.jsonl"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text += string(data)
+		}
+		return text
+	}
+	text := read()
+	for end := time.Now().Add(tier.Patience); !strings.Contains(text, `"event":"close"`) && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		text = read()
+	}
+	type record struct {
+		Seq, Decision, Rows float64
+		Kind, Verdict, Tag  string
+		Attributes          map[string]string
+		Tables              []struct{ Name, Source string }
+	}
+	rows := map[float64]float64{}
+	var decisions []record
+	for _, line := range lines(strings.TrimSpace(text)) {
+		var r record
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case r.Kind == "outcome":
+			rows[r.Decision] = r.Rows
+		case r.Kind == "decision" && r.Tag == "SELECT":
+			decisions = append(decisions, r)
+		}
+	}
+	want := []struct {
+		verdict, table, stage, intent string
+		rows                          float64
+	}{{"allow", "public.Boundary", "1", "emotional_validation", 3}, {"deny", "public.Agreement", "1", "emotional_validation", 0}, {"allow", "public.Agreement", "2", "recall_commitment", 1}}
+	if len(decisions) != len(want) {
+		t.Fatalf("%d decisions: %s", len(decisions), text)
+	}
+	for i, w := range want {
+		d := decisions[i]
+		a := d.Attributes
+		if d.Verdict != w.verdict || len(d.Tables) != 1 || d.Tables[0].Name != w.table || a["stage"] != w.stage || a["intent"] != w.intent || rows[d.Seq] != w.rows ||
+			a["session"] != "ses-1-4" || a["phase"] != "planning" || !strings.HasPrefix(a["turn"], "ref:") || !strings.HasPrefix(a["user"], "ref:") || a["user"] != decisions[0].Attributes["user"] {
+			t.Errorf("record %d: %+v with %g rows, want %+v", i, d, rows[d.Seq], w)
+		}
+	}
+	if strings.Contains(text, "HIDDENMARK") || strings.Contains(text, "we agreed") || strings.Contains(text, "user-ana") {
+		t.Error("what was said in a turn, or who said it, is in the audit")
+	}
+}
+
+// SYSTEMS.md 3 i: stage 0 wants both users, stage 3 shows confirmed needs, and contents that are needs.
+// seeds/002:93, 247-255, 261-285, 295-305.
+func TestBeheardI_Conditions(t *testing.T) {
+	b := startBeheard(t)
+	b.stage(t, "0")
+	b.want(t, `SELECT count(*) FROM "Session"`, "5")
+	b.seen(t, "SessionOutcome", `"sessionId" LIKE 'ses-1-%'`)
+	solo := b.as(t, "ana", "ses-1-solo")
+	if got := told(solo, `SELECT count(*) FROM "Session"`); got != "42501" {
+		t.Errorf("alone in a session: %s", got)
+	}
+	for _, change := range [][3]string{
+		{`UPDATE "Session" SET "userBId" = NULL WHERE id = 'ses-1-4'`, `UPDATE "Session" SET "userBId" = 'user-ben' WHERE id = 'ses-1-4'`, "contract retrieval, stage 0: a condition of the contract does not hold"},
+		{`UPDATE "Session" SET status = 'COMPLETED' WHERE id = 'ses-1-4'`, `UPDATE "Session" SET status = 'ACTIVE' WHERE id = 'ses-1-4'`, "the session has no stage"},
+	} {
+		for _, sql := range []string{`SELECT count(*) FROM "Session"`, `SELECT "createdAt" FROM "Relationship"`, `SELECT summary FROM "SessionOutcome"`} {
+			b.now(t, change[0])
+			b.denied(t, sql, change[2])
+			b.now(t, change[1])
+			if rows, got := b.found(t, sql); rows == 0 || got != "" {
+				t.Errorf("with both in an active session: %s: %d rows, %s", sql, rows, got)
+			}
+		}
+	}
+	b.stage(t, "3")
+	b.seen(t, "Need", ownVessels+" AND confirmed")
+	b.now(t, `UPDATE "ConsentedContent" SET kind = 'need' WHERE id LIKE 'content-1-%' AND id <> 'content-1-3'`) // also what is revoked, denied, not active
+	b.want(t, `SELECT kind, id FROM "ConsentedContent"`, "need\tcontent-1-1")
+	b.seen(t, "CommonGround", `"sharedVesselId" = 'sv-1'`) // candidates, confirmed or not
+	b.stage(t, "4")
+	b.want(t, `SELECT id FROM "CommonGround" ORDER BY id`, "ground-1-1\nground-1-2") // confirmed by both; seeds/002:298
+	b.proxy.Tap().NoMarker(t)
+}
+
+// SYSTEMS.md 3 j: this relationship's only, for the addressee, agreed by both.
+// seeds/002:223-224, 353-362.
+func TestBeheardJ_SharedRows(t *testing.T) {
+	b := startBeheard(t)
+	b.stage(t, "2")
+	for _, table := range []string{"CommonGround", "MicroExperiment"} {
+		b.seen(t, table, `"sharedVesselId" = 'sv-1'`)
+	}
+	b.seen(t, "Agreement", `"sharedVesselId" = 'sv-1' AND "agreedByA" AND "agreedByB"`)
+	b.seen(t, "ConsentedContent", `"sharedVesselId" = 'sv-1' AND "addresseeId" = 'user-ana' AND "consentActive"
+		AND EXISTS (SELECT FROM "ConsentRecord" r WHERE r.id = x."consentRecordId" AND r.decision = 'GRANTED' AND r."revokedAt" IS NULL)`)
+	b.proxy.Tap().NoMarker(t)
+	ben := b.as(t, "ben", "ses-1-4")
+	if got := told(ben, `SELECT id FROM "ConsentedContent" ORDER BY id`); got != "content-1-2\ncontent-1-4" {
+		t.Errorf("ben: %s", got)
+	}
+}
+
+// SYSTEMS.md 3 k: curated rows, and contributed ones while their opt-in is active, anonymised.
+// seeds/002:16, 311-313, 317-320.
+func TestBeheardK_Library(t *testing.T) {
+	b := startBeheard(t)
+	b.stage(t, "4")
+	b.want(t, `SELECT count(*) FROM "GlobalExperiment" WHERE embedding IS NOT NULL`, "42501") // vector only
+	const nearest = `SELECT id FROM "GlobalExperiment" ORDER BY embedding <-> (SELECT embedding FROM "GlobalExperiment" WHERE id = 'lib-41') LIMIT 60`
+	if got := len(lines(told(b.agent, nearest))); got != 50 {
+		t.Errorf("%d rows of the library, want 50: %s", got, told(b.agent, nearest))
+	}
+	for _, change := range []string{
+		`"optInActive" = false`, `"optInActive" = NULL`, `"anonymizedAt" = NULL`, `origin = 'imported'`,
+		`"embeddedAt" = NULL`, `"embeddedAt" = "anonymizedAt" - interval '1 second'`, // the embedding is still that of what the user wrote
+	} {
+		b.now(t, `UPDATE "GlobalExperiment" SET `+change+` WHERE id = 'lib-42'`)
+		if got := told(b.agent, nearest); len(lines(got)) != 49 || strings.Contains(got, "lib-42") {
+			t.Errorf("%s: %d rows, want 49", change, len(lines(got)))
+		}
+		b.now(t, `UPDATE "GlobalExperiment" SET origin = 'contributed', "optInActive" = true, "anonymizedAt" = '2025-04-01', "embeddedAt" = '2025-04-02' WHERE id = 'lib-42'`)
+		if got := told(b.agent, nearest); len(lines(got)) != 50 || !strings.Contains(got, "lib-42") {
+			t.Errorf("after %s was put right: %d rows, want 50", change, len(lines(got)))
+		}
+	}
+	for _, sql := range []string{`INSERT INTO "GlobalExperiment" (id, title, suggestion, origin) VALUES ('x', 'x', 'x', 'curated')`, `UPDATE "GlobalExperiment" SET origin = 'curated'`, `DELETE FROM "GlobalExperiment"`} {
+		b.want(t, sql, "42501")
+	}
+	b.proxy.Tap().NoMarker(t)
+}
+
+// SYSTEMS.md 3 m: the seed's SQL as it is written.
+// seeds/002:157-164, 225-237, 353-362.
+func TestBeheardM_TheSeedsSQL(t *testing.T) {
+	b := startBeheard(t)
+	b.want(t, "SET app.actor_id = 'user-ana'", "")
+	// The rows of the session at hand, and the few of a turn in which the intent is to stay present.
+	embedding, far := "(0,0,0,0,0,0,0,0)", "1.3" // of cube; the distance is another one there
+	if told(harness.Super(t, b.db), "SELECT count(*) FROM pg_extension WHERE extname = 'vector'") == "1" {
+		embedding, far = "[1,0,0,0,0,0,0,0]", "2.1"
+	}
+	similar := `SELECT ue.* FROM "UserEvent" ue
+JOIN "UserVessel" uv ON ue."vesselId" = uv.id
+WHERE uv."userId" = current_setting('app.actor_id', true)
+  AND uv."sessionId" = current_setting('app.current_session_id', true)
+  AND ue.embedding <=> '` + embedding + `' < ` + far
+	b.stage(t, "2")
+	if got := len(lines(told(b.agent, similar))); got != 5 {
+		t.Errorf("similar moments: %d, want 5: %s", got, told(b.agent, similar))
+	}
+	// With the threshold as it is written, and the embedding as a parameter: of one of these moments.
+	super := harness.Super(t, b.db)
+	said := told(super, `SELECT embedding FROM "UserEvent" WHERE "vesselId" = 'uv-ses-1-4-user-ana' ORDER BY id LIMIT 1`)
+	asked := strings.Replace(similar, "'"+embedding+"' < "+far, "$1 < 0.3", 1)
+	want := told(super, `SELECT id FROM "UserEvent" WHERE "vesselId" = 'uv-ses-1-4-user-ana' AND embedding <=> '`+said+`' < 0.3 ORDER BY id`)
+	if got := firsts(harness.AskExtended(b.agent, asked, []byte(said))); want == "" || got != want {
+		t.Errorf("similar moments below 0.3: %q, want %q", got, want)
+	}
+	// "FORBIDDEN: Any query touching partner's data": the same for the partner returns no rows.
+	partners := strings.Replace(similar, "current_setting('app.actor_id', true)", "'user-ben'", 1)
+	b.want(t, partners, "")
+	if theirs := strings.Replace(partners, "current_setting('app.current_session_id', true)", "'ses-1-4'", 1); len(lines(told(super, theirs))) != 5 {
+		t.Errorf("the owner finds %q of the partner's", told(super, theirs))
+	}
+	// In stage 1, where it stands, the intent is to stay present: five rows a turn, of which the statement says how many.
+	b.stage(t, "1")
+	b.denied(t, similar, "at most 5 rows, as they are")
+	if got := len(lines(told(b.agent, similar+" LIMIT 5"))); got != 5 {
+		t.Errorf("similar moments, in stage 1: %d, want 5: %s", got, told(b.agent, similar+" LIMIT 5"))
+	}
+	b.stage(t, "2")
+	const consented = `SELECT cc.id, cc."transformedContent"
+FROM "ConsentedContent" cc
+JOIN "ConsentRecord" cr ON cc."consentRecordId" = cr.id
+WHERE cc."sharedVesselId" = $1
+  AND cc."sourceUserId" = $2
+  AND cr.decision = 'GRANTED'
+  AND cr."revokedAt" IS NULL
+  AND cc."consentActive" = true`
+	if got := sortedLines(firsts(harness.AskExtended(b.agent, consented, []byte("sv-1"), []byte("user-ben")))); got != "content-1-1\ncontent-1-3" {
+		t.Errorf("consented content: %q", got)
+	}
+	b.now(t, `UPDATE "ConsentRecord" SET "revokedAt" = now() WHERE id = 'rec-content-1-1'`)
+	if got := firsts(harness.AskExtended(b.agent, consented, []byte("sv-1"), []byte("user-ben"))); got != "content-1-3" {
+		t.Errorf("consented content, of which one was revoked: %q", got)
+	}
+	b.stage(t, "4")
+	a := harness.AskExtended(b.agent, `SELECT a.id, a.description, a.status, a."agreedAt"
+FROM "Agreement" a
+WHERE a."sharedVesselId" = $1
+  AND a."agreedByA" = true
+  AND a."agreedByB" = true
+ORDER BY a."agreedAt" DESC`, []byte("sv-1"))
+	if got, want := firsts(a), told(super, `SELECT id FROM "Agreement" WHERE "sharedVesselId" = 'sv-1' AND "agreedByA" AND "agreedByB" ORDER BY "agreedAt" DESC`); len(lines(want)) != 3 || got != want {
+		t.Errorf("agreements: %q, want %q", got, want)
+	}
+	for _, sql := range []string{`SELECT "userId" FROM "UserVessel"`, `SELECT id, decision FROM "ConsentRecord"`} {
+		b.want(t, sql, "42501")
+	}
+	b.proxy.Tap().NoMarker(t)
+}
+
+// firsts are the first values of the rows of an answer, or its SQLSTATE.
+func firsts(a harness.Answer) string {
+	if a.Code != "" || len(a.Results) != 1 {
+		return a.Code
+	}
+	var out []string
+	for _, row := range a.Results[0].Rows {
+		value, _, _ := strings.Cut(row, "\t")
+		out = append(out, value)
+	}
+	return strings.Join(out, "\n")
+}
+
+func lines(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return strings.Split(s, "\n")
+}
+
+// The contract is that of the session that counts when the statement runs, whatever a transaction says and takes back.
+func TestBeheardB_ClaimsInTransactions(t *testing.T) {
+	b := startBeheard(t)
+	b.now(t, `UPDATE "Session" SET stage = 2 WHERE id = 'ses-2-4'`) // ses-1-4 is in stage 1
+	const agreements = `SELECT id FROM "Agreement" LIMIT 1`
+	for _, step := range [][2]string{
+		{agreements, "42501"},
+		{"BEGIN", ""}, {"SET LOCAL app.current_session_id = 'ses-2-4'", ""}, {agreements, "agree-2-1"}, {"COMMIT; " + agreements, "42501"}, {"ROLLBACK", ""}, {agreements, "42501"},
+		{"BEGIN", ""}, {"SAVEPOINT a", ""}, {"SET app.current_session_id = 'ses-2-4'", ""}, {agreements, "agree-2-1"}, {"ROLLBACK TO a", ""}, {agreements, "42501"}, {"ROLLBACK", ""},
+		{"SET app.current_session_id = 'ses-2-4'; " + agreements, "42501"}, {agreements, "42501"},
+		{"SET app.current_session_id = 'ses-2-4'", ""}, {agreements, "agree-2-1"}, {"RESET ALL", ""}, {agreements, "42501"},
+	} {
+		b.want(t, step[0], step[1])
+	}
+	b.as(t, "ana", "ses-1-4")
+}

@@ -1,0 +1,60 @@
+package e2e
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/dev/world"
+	harness "github.com/pgconsent/pgconsent/test/instance"
+)
+
+// BenchmarkCatalogs asks what clients ask of the catalogs when they start, as an agent and as the owner, of a database of
+// 200 tables more, of which half hide columns: how many times as long the agent's take, and the longest of them.
+func BenchmarkCatalogs(b *testing.B) {
+	w, err := world.Get("arcive")
+	if err != nil {
+		b.Fatal(err)
+	}
+	text, err := w.File("policy.yaml")
+	if err != nil {
+		b.Fatal(err)
+	}
+	var setup, tables strings.Builder
+	for i := range 200 {
+		fmt.Fprintf(&setup, "CREATE TABLE more%d (id uuid PRIMARY KEY, user_id uuid NOT NULL, memory_id uuid REFERENCES memories, a text, b text, c text); CREATE INDEX ON more%[1]d (user_id);", i)
+		fmt.Fprintf(&tables, "\n  more%d: { rows: [ { own: { column: user_id, is: user } } ]", i)
+		if i%2 == 0 {
+			tables.WriteString(", columns: { id: allow, user_id: allow, memory_id: allow, a: allow, b: allow }")
+		}
+		tables.WriteString(" }")
+	}
+	in := start(b, options{setup: setup.String(), policy: strings.Replace(string(text), "\ntables:", "\ntables:"+tables.String(), 1)})
+	oids, code := (&pgxClient{t: b, conn: in.ownerConn(b)}).rows("SELECT 'memories'::regclass::oid")
+	files, err := filepath.Glob("testdata/clients/*.sql")
+	if err != nil || code != "" {
+		b.Fatal(err, code)
+	}
+	var all []sent
+	for _, file := range files {
+		all = append(all, clientStatements(b, file, oids[0])...)
+	}
+	agent, owner := in.agent(b), harness.Connect(b, in.ownerDSN())
+	var asked, direct, longest time.Duration
+	for b.Loop() {
+		for _, s := range all {
+			t := time.Now()
+			_, _, err := answered(b, agent, s, oids[0])
+			took := time.Since(t)
+			t = time.Now()
+			if _, _, _ = answered(b, owner, s, oids[0]); err != nil {
+				continue
+			}
+			asked, direct, longest = asked+took, direct+time.Since(t), max(longest, took)
+		}
+	}
+	b.ReportMetric(float64(asked)/float64(direct), "agent/owner")
+	b.ReportMetric(longest.Seconds()*1000, "ms/longest")
+}

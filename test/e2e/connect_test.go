@@ -1,0 +1,110 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/run/config"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/test/demos"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// said is what a statement answers, or refuses.
+func said(t testing.TB, conn *pgx.Conn, sql string) []string {
+	t.Helper()
+	rows, err := conn.Query(t.Context(), sql, pgx.QueryExecModeSimpleProtocol)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	defer rows.Close()
+	var out []string
+	for rows.Next() {
+		out = append(out, fmt.Sprintf("%q", rows.RawValues()))
+	}
+	if err := rows.Err(); err != nil {
+		var told *pgconn.PgError
+		if !errors.As(err, &told) {
+			t.Fatal(err)
+		}
+		return []string{told.Code, told.Message, told.Hint, told.Detail}
+	}
+	return append(out, rows.CommandTag().String())
+}
+
+// A face's connection shows what the agent's own shows, row for row and refusal for refusal.
+func TestConnectionOfAFace(t *testing.T) {
+	tier.All(t)
+	r := demos.Start(t, "ciris")
+	service := r.Service()
+	for _, agent := range r.Access.Agents {
+		caller := identity.Caller{Name: "test", Role: identity.Agent, Agent: agent.Name, Database: "ciris"}
+		inside, err := service.Connect(t.Context(), caller)
+		if err != nil {
+			t.Fatal(err)
+		}
+		outside, err := pgx.Connect(t.Context(), agent.DSN)
+		if err != nil {
+			t.Fatal(err)
+		}
+		statements := []string{"SELECT count(*) FROM pg_class", "SELECT current_user, session_user", "SHOW search_path", "SELECT pg_sleep(1)", "SET row_security = off",
+			"SELECT * FROM pgconsent.consent_current", "COPY (SELECT 1) TO PROGRAM 'true'", "SELECT 1/0", "nonsense"}
+		tables, err := outside.Query(t.Context(), "SELECT format('SELECT * FROM %I.%I t ORDER BY t::text', schemaname, tablename) FROM pg_tables WHERE schemaname = 'public'")
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := pgx.CollectRows(tables, pgx.RowTo[string])
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%d tables, %v", len(found), err)
+		}
+		for _, sql := range found {
+			statements = append(statements, sql, "SELECT count(*) FROM ("+sql+") s", "DELETE FROM "+sql[len("SELECT * FROM "):])
+		}
+		for _, sql := range statements {
+			if diff := cmp.Diff(said(t, outside, sql), said(t, inside, sql)); diff != "" {
+				t.Errorf("%s: %s (-client +face): %s", agent.Name, sql, diff)
+			}
+		}
+		inside.Close(t.Context())
+		outside.Close(t.Context())
+	}
+	agent := r.Access.Agents[0].Name
+	caller := identity.Caller{Name: "test", Role: identity.Agent, Agent: agent, Database: "ciris"}
+	for name, other := range map[string]identity.Caller{
+		"a subject":        {Name: "test", Role: identity.Subject, Subject: "1", Agent: agent, Database: "ciris"},
+		"an admin":         {Name: "test", Role: identity.Admin, Agent: agent, Database: "ciris"},
+		"no role":          {Name: "test", Agent: agent, Database: "ciris"},
+		"an owner":         {Name: "test", Role: identity.Agent, Agent: "ciris_owner", Database: "ciris"},
+		"another database": {Name: "test", Role: identity.Agent, Agent: agent, Database: "postgres"},
+		"no database":      {Name: "test", Role: identity.Agent, Agent: agent},
+	} {
+		if conn, err := service.Connect(t.Context(), other); err == nil {
+			conn.Close(t.Context())
+			t.Errorf("%s was connected", name)
+		}
+	}
+
+	conn, err := service.Connect(t.Context(), caller)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	credentials := r.Dir + "/agents.scram"
+	if err := config.DisableCredential(credentials, agent); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the session of a disabled agent ends", func() bool {
+		_, err := conn.Exec(t.Context(), "SELECT 1")
+		return err != nil
+	})
+	if _, err := service.Connect(t.Context(), caller); sqlstate.From(err).Code != sqlstate.InvalidAuthorization {
+		t.Errorf("a disabled agent: %v", err)
+	}
+}

@@ -1,0 +1,209 @@
+package e2e
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+	"github.com/pgconsent/pgconsent/rewrite"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+const contractSetup = `
+CREATE EXTENSION IF NOT EXISTS cube;
+CREATE EXTENSION IF NOT EXISTS pg_trgm;
+CREATE SCHEMA mediation AUTHORIZATION arcive_owner;
+SET ROLE arcive_owner;
+CREATE TABLE mediation.session (id int PRIMARY KEY, a uuid, b uuid, stage int);
+CREATE TABLE mediation.turn (id int PRIMARY KEY, session int, plan text, sealed_at timestamptz);
+CREATE TABLE mediation.event (id int PRIMARY KEY, session int, body text, embedding public.cube, made timestamptz DEFAULT now());
+CREATE TABLE mediation.agreement (id int PRIMARY KEY, session int, description text);
+CREATE VIEW mediation.event_view AS SELECT id, body, embedding FROM mediation.event;
+CREATE FUNCTION mediation.liar() RETURNS SETOF text LANGUAGE sql STABLE AS $$ SELECT body FROM mediation.event ORDER BY id $$;
+INSERT INTO mediation.session VALUES (1, '11111111-1111-4111-8111-111111111111', '22222222-2222-4222-8222-222222222222', 1), (2, '22222222-2222-4222-8222-222222222222', NULL, 1);
+INSERT INTO mediation.turn VALUES (1, 1, 'event:structured,agreement:structured', NULL);
+INSERT INTO mediation.event SELECT i, 1 + i % 2, CASE i % 2 WHEN 0 THEN 'own ' ELSE 'HIDDENMARK ' END || i, public.cube(i::float8) FROM generate_series(0, 19) i;
+INSERT INTO mediation.agreement SELECT i, 1, 'we agreed ' || i FROM generate_series(0, 4) i;
+RESET ROLE;`
+
+const contractPolicy = `version: 1
+attributes:
+  user:    { type: uuid, source: credential }
+  session: { type: integer, source: set, setting: app.session, within: { table: mediation.session, column: id, rows: [ any: [ own: { column: a, is: user }, own: { column: b, is: user } ] ] } }
+  stage:   { type: integer, source: query, audit: true, query: { table: mediation.session, column: stage, match: { id: session } } }
+  plan:    { type: text, source: query, optional: true, query: { table: mediation.turn, column: plan, match: { session: session }, rows: [ sql: "sealed_at IS NULL" ] } }
+tables:
+  mediation.event: { rows: [ own: { column: session, is: session } ] }
+  mediation.agreement: { rows: [ own: { column: session, is: session } ] }
+views: { mediation.event_view: {} }
+functions: { mediation.liar: { reads: nothing } }
+objects:
+  event: { table: mediation.event, vessel: user, metadata: [id, session, made] }
+  agreement: { table: mediation.agreement, vessel: shared, metadata: [id, session] }
+contracts:
+  retrieval:
+    by: stage
+    apart: [user, shared]
+    values:
+      0: { allow: { agreement: metadata } }
+      1: { allow: { event: [structured, vector] } }
+      2: { allow: { event: structured, agreement: structured } }
+      3: { allow: { agreement: structured } }
+  turn: { allow: { event: [structured, vector], agreement: structured }, plan: plan }
+`
+
+// A contract holds on each way to the server, and a stage that changes counts at the next statement.
+func TestContracts(t *testing.T) {
+	tier.All(t)
+	for name, o := range map[string]options{"both": {}, "doors": {mode: rewrite.Doors}, "row security alone": {mode: modeRLS}} {
+		t.Run(name, func(t *testing.T) {
+			o.setup, o.policy = contractSetup, contractPolicy
+			in := start(t, o)
+			agent := in.agent(t)
+			ctx := t.Context()
+			stage := func(n string) { super(t, in.db, "UPDATE mediation.session SET stage = "+n+" WHERE id = 1") }
+			plan := func(p string) { super(t, in.db, "UPDATE mediation.turn SET plan = '"+p+"'") }
+			want := func(sql, want string) {
+				t.Helper()
+				if got := firstColumn(t, agent, sql); got != want {
+					t.Errorf("%s: got %s, want %s", sql, got, want)
+				}
+			}
+			denied := func(sql, message string) {
+				t.Helper()
+				if got := firstColumn(t, agent, sql); !strings.Contains(got, message) || !strings.Contains(got, "SQLSTATE 42501") {
+					t.Errorf("%s: got %s, want %s", sql, got, message)
+				}
+			}
+			const bodies = "SELECT body FROM mediation.event ORDER BY id LIMIT 2"
+			const nearest = "SELECT id FROM mediation.event ORDER BY embedding <-> '(4)'::cube LIMIT 1"
+			const agreed = "SELECT description FROM mediation.agreement ORDER BY id LIMIT 1"
+
+			denied(bodies, "the session has no stage")
+			want("SET app.session = 1", "")
+			want(bodies, "own 0 own 2")
+			denied(nearest, "contract turn: event is not in the plan; this statement would search it by likeness (vector)")
+			plan("event:structured,event:vector,agreement:structured")
+			want(nearest, "4")
+			denied(agreed, "contract retrieval, stage 1: agreement is not allowed")
+			denied("SELECT count(*) FROM mediation.agreement", "contract retrieval, stage 1: agreement is not allowed")
+			denied(bodies+"; "+agreed, "agreement is not allowed")
+
+			// Prepared before, on the wire and in SQL; a cursor; COPY.
+			if _, err := agent.Prepare(ctx, "wire", bodies, nil); err != nil {
+				t.Fatal(err)
+			}
+			want("PREPARE sql AS "+nearest, "")
+			run := func() string {
+				r := agent.ExecPrepared(ctx, "wire", nil, nil, nil).Read()
+				if r.Err != nil {
+					return r.Err.Error()
+				}
+				return string(r.Rows[0][0])
+			}
+			if got := run(); got != "own 0" {
+				t.Errorf("EXECUTE of the wire: %s", got)
+			}
+			want("EXECUTE sql", "4")
+			stage("2")
+			if got := run(); got != "own 0" {
+				t.Errorf("EXECUTE of the wire: %s", got)
+			}
+			denied("EXECUTE sql", "contract retrieval, stage 2: event is not allowed; this statement would search it by likeness (vector)")
+			want(agreed, "we agreed 0")
+			denied("SELECT body FROM mediation.event UNION ALL SELECT description FROM mediation.agreement", "may not be in one statement")
+			denied("SELECT id FROM mediation.agreement ORDER BY similarity(description, 'x') LIMIT 1", "search it by likeness (vector)")
+			stage("3")
+			if got := run(); !strings.Contains(got, "contract retrieval, stage 3: event is not allowed") {
+				t.Errorf("EXECUTE of the wire: %s", got)
+			}
+			denied(bodies, "contract retrieval, stage 3: event is not allowed")
+			denied("COPY mediation.event (body) TO STDOUT", "contract retrieval, stage 3: event is not allowed")
+			denied("COPY (SELECT body FROM mediation.event) TO STDOUT", "contract retrieval, stage 3: event is not allowed")
+			denied("SELECT body FROM mediation.event_view", "contract retrieval, stage 3: event (through mediation.event_view) is not allowed")
+			denied("DECLARE c CURSOR WITH HOLD FOR SELECT body FROM mediation.event", "contract retrieval, stage 3: event is not allowed")
+			if _, err := agent.Prepare(ctx, "late", bodies, nil); err == nil || !strings.Contains(err.Error(), "contract retrieval, stage 3") {
+				t.Errorf("Parse: %v", err)
+			}
+			// The second wall: a function that reads what the policy says it does not.
+			want("SELECT count(*) FROM mediation.liar()", "0")
+			stage("1")
+			want("SELECT count(*) FROM mediation.liar()", "10")
+			plan("agreement:structured")
+			want("SELECT count(*) FROM mediation.liar()", "0")
+			denied(bodies, "contract turn: event is not in the plan")
+			plan("event:structured")
+			want(bodies, "own 0 own 2")
+			super(t, in.db, "UPDATE mediation.turn SET sealed_at = now()")
+			denied(bodies, "contract turn: there is no plan")
+			want("SELECT count(*) FROM mediation.liar()", "0")
+			super(t, in.db, "UPDATE mediation.turn SET sealed_at = NULL")
+
+			// What is open when the stage changes.
+			want("BEGIN", "")
+			want("DECLARE c CURSOR FOR SELECT body FROM mediation.event ORDER BY id", "")
+			want("FETCH c", "own 0")
+			stage("3")
+			if got := firstColumn(t, agent, "FETCH c"); strings.Contains(got, "own") || !strings.Contains(got, "SQLSTATE") {
+				t.Errorf("FETCH after the stage has changed: %s", got)
+			}
+			want("ROLLBACK", "")
+			stage("7")
+			denied(agreed, "contract retrieval, stage 7: nothing is allowed")
+			stage("NULL")
+			denied(agreed, "contract retrieval allows nothing: the session has no stage")
+			in.noMarker(t)
+			contractAudit(t, in, agent)
+		})
+	}
+}
+
+// Each attempt is in the audit, with what the contracts said.
+func contractAudit(t *testing.T, in *instance, agent *pgconn.PgConn) {
+	t.Helper()
+	type contract struct{ Name, By, Value, Verdict string }
+	found := map[contract]int{}
+	vectors := 0
+	if _, err := audit.Walk(in.audit, func(r audit.Record) error {
+		if r.Kind != "decision" {
+			return nil
+		}
+		var d struct {
+			Contracts []contract
+			Tables    []struct{ Name, Source string }
+			Verdict   string
+			Reason    string
+		}
+		if err := json.Unmarshal(r.Line, &d); err != nil {
+			return err
+		}
+		for _, c := range d.Contracts {
+			found[c]++
+			if c.Verdict == "deny" && (d.Verdict != "deny" || d.Reason != "contract" || len(d.Tables) == 0) {
+				t.Errorf("a record of a refusal by contract: %+v", d)
+			}
+		}
+		for _, table := range d.Tables {
+			if table.Source == "vector" {
+				vectors++
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []contract{
+		{"retrieval", "stage", "1", "allow"}, {"retrieval", "stage", "1", "deny"}, {"retrieval", "stage", "2", "deny"}, {"retrieval", "stage", "3", "deny"},
+		{"retrieval", "stage", "7", "deny"}, {"retrieval", "stage", "", "deny"}, {"turn", "", "", "deny"}, {"turn", "", "", "allow"},
+	} {
+		if found[c] == 0 {
+			t.Errorf("no record of %+v", c)
+		}
+	}
+	if vectors == 0 {
+		t.Error("no record of an access by likeness")
+	}
+}

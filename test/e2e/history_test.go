@@ -1,0 +1,288 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// A history is one consent that is given and withdrawn again while an agent reads the one memory that depends on it. What
+// the agent is sent in answer to a statement that it sent after the withdrawal was acknowledged must not show the memory.
+
+// historyID is a memory of one participant.
+const (
+	historyID     = "d0000000-0000-4000-8000-00000000f1f0"
+	historyPerson = "a11ce000-0000-4000-8000-00000000f1f0"
+	historySetup  = `INSERT INTO people (id, user_id, name, consent_status) VALUES ('` + historyPerson + `', '` + user1 + `', 'Of the history', 'granted');
+		INSERT INTO memories (id, user_id, title, body) VALUES ('` + historyID + `', '` + user1 + `', 'history', 'x');
+		INSERT INTO memory_participants (memory_id, person_id) VALUES ('` + historyID + `', '` + historyPerson + `')`
+	historyQuery = `SELECT m.id, g FROM memories m, generate_series(1, 500) g WHERE m.id = '` + historyID + `'`
+)
+
+// reader reads in one way: each call sends one statement, and tells whether the memory was shown.
+type reader func() (shown bool, err error)
+
+// ways are the ways of reading; begin prepares what is to be read later.
+var ways = map[string]func(t testing.TB, c *pgconn.PgConn) reader{
+	"simple":       simply("", historyQuery+" LIMIT 1"),
+	"transaction":  simply("BEGIN", historyQuery+" LIMIT 1"),
+	"copy":         simply("", "COPY (SELECT id FROM memories WHERE id = '"+historyID+"') TO STDOUT"),
+	"sql prepared": simply("PREPARE h AS "+historyQuery+" LIMIT 1", "EXECUTE h"),
+	"cursor":       simply("BEGIN; DECLARE h SCROLL CURSOR FOR "+historyQuery, "FETCH FIRST FROM h"),
+	"forward":      simply("BEGIN; DECLARE h NO SCROLL CURSOR FOR "+historyQuery, "FETCH 1 FROM h"),
+	"with hold":    simply("DECLARE h SCROLL CURSOR WITH HOLD FOR "+historyQuery, "FETCH ABSOLUTE 3 FROM h"),
+	"held":         simply("BEGIN; DECLARE h SCROLL CURSOR WITH HOLD FOR "+historyQuery+"; COMMIT", "FETCH FIRST FROM h"),
+	"repeatable":   simply("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1", historyQuery+" LIMIT 1"),
+	"serializable": simply("BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY; SELECT 1", historyQuery+" LIMIT 1"),
+	"by setting":   after("SET default_transaction_isolation = 'repeatable read'", simply("BEGIN; SELECT 1", historyQuery+" LIMIT 1")),
+	"read earlier": simply("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM people", historyQuery+" LIMIT 1"),
+	"extended": func(t testing.TB, c *pgconn.PgConn) reader {
+		return func() (bool, error) {
+			r := c.ExecParams(context.Background(), historyQuery+" LIMIT $1", [][]byte{[]byte("1")}, nil, nil, nil).Read()
+			return len(r.Rows) > 0, r.Err
+		}
+	},
+	"prepared": func(t testing.TB, c *pgconn.PgConn) reader {
+		if _, err := c.Prepare(context.Background(), "hp", historyQuery+" LIMIT 1", nil); err != nil {
+			t.Fatal(err)
+		}
+		return func() (bool, error) {
+			r := c.ExecPrepared(context.Background(), "hp", nil, nil, nil).Read()
+			return len(r.Rows) > 0, r.Err
+		}
+	},
+	"portal": suspended(true),
+	"bound":  suspended(false),
+}
+
+func simply(begin, read string) func(testing.TB, *pgconn.PgConn) reader {
+	return func(t testing.TB, c *pgconn.PgConn) reader {
+		if begin != "" {
+			if a := harness.Ask(c, begin); a.Err != "" {
+				return func() (bool, error) { return false, fmt.Errorf("%s", a.Err) }
+			}
+		}
+		return func() (bool, error) {
+			a := harness.Ask(c, read)
+			shown := false
+			for _, r := range a.Results {
+				shown = shown || len(r.Rows) > 0
+			}
+			if strings.HasPrefix(read, "COPY") && a.Err == "" {
+				shown = len(a.Results) == 1 && a.Results[0].Tag == "COPY 1"
+			}
+			if a.Err != "" {
+				return shown, fmt.Errorf("%s", a.Err)
+			}
+			return shown, nil
+		}
+	}
+}
+
+// after sends something first in a message of its own, whose transaction is another one.
+func after(first string, way func(testing.TB, *pgconn.PgConn) reader) func(testing.TB, *pgconn.PgConn) reader {
+	return func(t testing.TB, c *pgconn.PgConn) reader {
+		if a := harness.Ask(c, first); a.Err != "" {
+			return func() (bool, error) { return false, fmt.Errorf("%s", a.Err) }
+		}
+		return way(t, c)
+	}
+}
+
+// suspended reads a portal row by row; executed tells whether the first row is read with the Bind.
+func suspended(executed bool) func(testing.TB, *pgconn.PgConn) reader {
+	return func(t testing.TB, c *pgconn.PgConn) reader {
+		ctx := context.Background()
+		if _, err := c.Exec(ctx, "BEGIN").ReadAll(); err != nil {
+			t.Fatal(err)
+		}
+		front := c.Frontend()
+		round := func() (shown bool, err error) {
+			front.Send(&pgproto3.Sync{})
+			if err := front.Flush(); err != nil {
+				return false, err
+			}
+			for {
+				m, readErr := c.ReceiveMessage(ctx)
+				if readErr != nil {
+					return shown, readErr
+				}
+				switch m := m.(type) {
+				case *pgproto3.DataRow:
+					shown = true
+				case *pgproto3.ErrorResponse:
+					err = fmt.Errorf("ERROR %s: %s", m.Code, m.Message)
+				case *pgproto3.ReadyForQuery:
+					return shown, err
+				}
+			}
+		}
+		front.Send(&pgproto3.Parse{Query: historyQuery})
+		front.Send(&pgproto3.Bind{DestinationPortal: "hp"})
+		if executed {
+			front.Send(&pgproto3.Execute{Portal: "hp", MaxRows: 1})
+		}
+		if _, err := round(); err != nil {
+			return func() (bool, error) { return false, err }
+		}
+		return func() (bool, error) {
+			front.Send(&pgproto3.Execute{Portal: "hp", MaxRows: 1})
+			return round()
+		}
+	}
+}
+
+// TestHistory plays histories of each way.
+func TestHistory(t *testing.T) {
+	tier.All(t)
+	trials, seed := tier.Count(2, 8, 100), tier.Seed()
+	t.Logf("%d trials, seed %d", trials, seed)
+	first := start(t, options{after: historySetup})
+	second := serveOn(t, first.db, options{})
+	total, late := 0, 0
+	for name := range ways {
+		late += histories(t, first, second, name, trials, seed, &total, byStatus(t, first, second))
+	}
+	if late > 0 {
+		t.Errorf("%d late disclosures", late)
+	}
+	t.Logf("%d histories, %d late", total, late)
+}
+
+// TestHistoryOfTheRegistry plays the same ways where the consent is a record of the registry.
+// seeds/001:213-216.
+func TestHistoryOfTheRegistry(t *testing.T) {
+	tier.All(t)
+	trials, seed := tier.Count(1, 4, 100), tier.Seed()
+	t.Logf("%d trials, seed %d", trials, seed)
+	first := start(t, options{after: historySetup, policy: registryHistory})
+	second := serveOn(t, first.db, options{policy: registryHistory})
+	r := openRegistry(t, first.db, consent.Settings{})
+	total, late := 0, 0
+	for name := range ways {
+		late += histories(t, first, second, name, trials, seed, &total, func(_ int, granted bool) error {
+			c := consent.Command{Do: consent.Revoke, Subject: historyPerson, By: consent.Party{Role: consent.RoleSubject, ID: historyPerson}}
+			if granted {
+				c.Do = consent.Grant
+			}
+			_, err := r.Do(context.Background(), c)
+			return err
+		})
+	}
+	if late > 0 {
+		t.Errorf("%d late disclosures", late)
+	}
+	t.Logf("%d histories, %d late", total, late)
+}
+
+// registryHistory is a policy by which the memory depends on the registry.
+const registryHistory = `version: 1
+attributes: { user: { type: uuid, source: credential } }
+tables:
+  people: { rows: [ own: { column: user_id, is: user } ] }
+  memories: { rows: [ own: { column: user_id, is: user }, consent: { every: [ memory_participants: { memory_id: id } ], subject: person_id, registry: {} } ] }
+`
+
+// byStatus changes the consent as one of two owners.
+func byStatus(t *testing.T, first, second *instance) func(o int, granted bool) error {
+	owners := []*pgx.Conn{first.ownerConn(t), second.ownerConn(t)}
+	return func(o int, granted bool) error {
+		status := "refused"
+		if granted {
+			status = "granted"
+		}
+		_, err := owners[o].Exec(context.Background(), `UPDATE people SET consent_status = $1 WHERE id = $2`, status, historyPerson)
+		return err
+	}
+}
+
+// Without the triggers the same histories find what they look for.
+func TestHistoryCanFail(t *testing.T) {
+	tier.All(t)
+	in := start(t, options{after: historySetup + `; DROP TRIGGER zz_pgconsent_change_update ON people`})
+	for _, name := range []string{"cursor", "with hold", "repeatable", "portal", "past an error", "without begin", "characteristics", "by setting"} {
+		total := 0
+		if histories(t, in, in, name, 8, 1, &total, byStatus(t, in, in)) == 0 {
+			t.Errorf("%s: nothing is noticed without the triggers", name)
+		}
+	}
+}
+
+// histories plays some of one way and returns how many of them showed the memory too late.
+func histories(t *testing.T, first, second *instance, name string, trials int, seed uint64, total *int, change func(o int, granted bool) error) (late int) {
+	way := ways[name]
+	r := rand.New(rand.NewPCG(seed, 1))
+	refused, hidden := 0, 0
+	conns := []*pgconn.PgConn{first.agent(t), second.agent(t)}
+	for i := range trials {
+		c, o := conns[r.IntN(2)], r.IntN(2)
+		consents := func(granted bool) {
+			if err := change(o, granted); err != nil {
+				t.Error(err)
+			}
+		}
+		consents(true)
+		read := way(t, c)
+		before, err := read()
+		if !before || err != nil {
+			t.Fatalf("%s: not shown while it is granted: %v", name, err)
+		}
+		acknowledged := make(chan time.Time, 1)
+		pause := time.Duration(r.IntN(4000)) * time.Microsecond
+		go func() {
+			time.Sleep(pause)
+			consents(false)
+			acknowledged <- time.Now()
+		}()
+		for over := false; !over; {
+			var at time.Time
+			select {
+			case at = <-acknowledged:
+				over = true
+			default:
+			}
+			saw, err := read()
+			switch {
+			case over && saw:
+				late++
+				t.Logf("%s, trial %d of seed %d: shown %s after the withdrawal was acknowledged", name, i, seed, time.Since(at))
+			case over && err != nil && strings.Contains(err.Error(), "40001"):
+				refused++
+			case over && err == nil:
+				hidden++
+			case err != nil && strings.Contains(err.Error(), "40001"):
+				// The withdrawal was committed, and is about to be acknowledged.
+				<-acknowledged
+				over = true
+				refused++
+			case err != nil && !over && strings.Contains(err.Error(), "25P02"):
+			case err != nil:
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		if a := harness.Ask(c, `ROLLBACK; CLOSE ALL; DEALLOCATE ALL`); a.Err != "" {
+			t.Fatal(a.Err)
+		}
+		if *total++; trials > 100 && *total%100 == 0 {
+			t.Logf("%d of %d histories, %d late", *total, trials*len(ways), late)
+		}
+	}
+	snapshots := held[name] || strings.Contains(" cursor forward with hold held repeatable serializable by setting read earlier portal bound ", " "+name+" ")
+	if !either[name] && (snapshots && refused+late < trials || !snapshots && refused > 0) {
+		t.Errorf("%s: %d refused, %d hidden", name, refused, hidden)
+	}
+	harness.Ask(conns[0], "RESET default_transaction_isolation")
+	harness.Ask(conns[1], "RESET default_transaction_isolation")
+	return late
+}

@@ -1,0 +1,614 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/pgconsent/pgconsent/internal/dev/demo"
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+	"github.com/pgconsent/pgconsent/test/demos"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// httpFace is the HTTP API of a demo. Every answer is held against the document that the face serves.
+type httpFace struct {
+	t        *testing.T
+	run      *demo.Running
+	document map[string]any
+	compiler *jsonschema.Compiler
+	schemas  map[string]*jsonschema.Schema // by their texts
+	called   map[string]bool               // operations that have succeeded
+	answered map[string]bool               // operations with the statuses that they have answered
+	members  map[string]bool               // of the schemas of answers, those that were there
+}
+
+// httpAnswer is an answer.
+type httpAnswer struct {
+	Status int
+	Header http.Header
+	Text   string
+	Body   map[string]any
+}
+
+func (a httpAnswer) str(name string) string { s, _ := a.Body[name].(string); return s }
+
+func openFace(t *testing.T, r *demo.Running) *httpFace {
+	t.Helper()
+	f := &httpFace{t: t, run: r, called: map[string]bool{}, answered: map[string]bool{}, members: map[string]bool{}, compiler: jsonschema.NewCompiler()}
+	response, err := http.Get(r.Access.HTTP + "/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != 200 {
+		t.Fatal(response.Status, err)
+	}
+	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.document = parsed.(map[string]any)
+	if f.document["openapi"] != "3.1.0" {
+		t.Errorf("the document is of version %v", f.document["openapi"])
+	}
+	if err := f.compiler.AddResource("openapi.json", parsed); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func (f *httpFace) token(who string) string {
+	f.t.Helper()
+	token, ok := f.run.Access.Tokens[who]
+	if !ok {
+		f.t.Fatalf("there is no token for %s", who)
+	}
+	return token
+}
+
+// call calls as somebody of the demo; body is JSON, or text that is sent as it is.
+func (f *httpFace) call(who, method, path string, body any, header ...string) httpAnswer {
+	f.t.Helper()
+	token := ""
+	if who != "" {
+		token = "Bearer " + f.token(who)
+	}
+	return f.send(token, method, path, body, header...)
+}
+
+func (f *httpFace) send(authorization, method, path string, body any, header ...string) httpAnswer {
+	f.t.Helper()
+	var text io.Reader
+	switch b := body.(type) {
+	case nil:
+	case string:
+		text = strings.NewReader(b)
+	default:
+		written, err := json.Marshal(b)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		text = bytes.NewReader(written)
+	}
+	request, err := http.NewRequest(method, f.run.Access.HTTP+path, text)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if authorization != "" {
+		request.Header.Set("Authorization", authorization)
+	}
+	if text != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		f.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	defer response.Body.Close()
+	got, err := io.ReadAll(response.Body)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	a := httpAnswer{Status: response.StatusCode, Header: response.Header, Text: string(got)}
+	_ = json.Unmarshal(got, &a.Body)
+	f.compare(method, strings.SplitN(path, "?", 2)[0], a)
+	return a
+}
+
+// compare holds an answer against the document.
+func (f *httpFace) compare(method, path string, a httpAnswer) {
+	f.t.Helper()
+	if a.Header.Get("Cache-Control") != "no-store" || a.Header.Get("Access-Control-Allow-Origin") != "" {
+		f.t.Errorf("%s %s: headers %v", method, path, a.Header)
+	}
+	if a.Status >= 400 && (a.Header.Get("Content-Type") != "application/problem+json" || len(a.str("code")) != 5) {
+		f.t.Errorf("%s %s: %d is no problem: %s", method, path, a.Status, a.Text)
+	}
+	operation, ok := dig(f.document, "paths", path, strings.ToLower(method)).(map[string]any)
+	if !ok {
+		if a.Status != 404 && a.Status != 405 && a.Status != 401 {
+			f.t.Errorf("%s %s is not in the document, and answers %d", method, path, a.Status)
+		}
+		return
+	}
+	kind := a.Header.Get("Content-Type")
+	if dig(operation, "responses", fmt.Sprint(a.Status), "content", kind, "schema") == nil {
+		f.t.Errorf("%s %s: %d with %s is not in the document", method, path, a.Status, kind)
+		return
+	}
+	escape := strings.NewReplacer("~", "~0", "/", "~1")
+	schema, err := f.compiler.Compile(fmt.Sprintf("openapi.json#/paths/%s/%s/responses/%d/content/%s/schema", escape.Replace(path), strings.ToLower(method), a.Status, escape.Replace(kind)))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(a.Text))
+	if err == nil {
+		err = schema.Validate(value)
+	}
+	if err != nil {
+		f.t.Errorf("%s %s: %d: %v", method, path, a.Status, err)
+	}
+	if a.Status < 300 {
+		f.called[strings.ToLower(method)+" "+path] = true
+	}
+	f.answered[fmt.Sprint(strings.ToLower(method), " ", path, " ", a.Status)] = true
+	f.saw(dig(operation, "responses", fmt.Sprint(a.Status), "content", kind, "schema"), "", value)
+}
+
+// compiled is a schema of its own text.
+func (f *httpFace) compiled(text string) *jsonschema.Schema {
+	f.t.Helper()
+	if known, ok := f.schemas[text]; ok {
+		return known
+	}
+	compiler := jsonschema.NewCompiler()
+	parsed, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+	if err == nil {
+		err = compiler.AddResource("schema.json", parsed)
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	made, err := compiler.Compile("schema.json")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if f.schemas == nil {
+		f.schemas = map[string]*jsonschema.Schema{}
+	}
+	f.schemas[text] = made
+	return made
+}
+
+func dig(in any, keys ...string) any {
+	for _, k := range keys {
+		m, ok := in.(map[string]any)
+		if !ok {
+			return nil
+		}
+		in = m[k]
+	}
+	return in
+}
+
+// want checks an answer's status and, of an error, its name or code.
+func (f *httpFace) want(a httpAnswer, status int, code string) httpAnswer {
+	f.t.Helper()
+	if a.Status != status || code != "" && a.str("name") != code && a.str("code") != code {
+		f.t.Errorf("got %d %s, want %d %s", a.Status, a.Text, status, code)
+	}
+	return a
+}
+
+// subjects are the persons with tokens, by the stream that the demo has recorded for them.
+func (f *httpFace) subjects() map[string][]string {
+	out := map[string][]string{}
+	for who := range f.run.Access.Tokens {
+		if id, ok := strings.CutPrefix(who, "subject:"); ok {
+			a := f.call(who, "GET", "/v1/consent/status", nil)
+			out[a.str("stream")] = append(out[a.str("stream")], id)
+		}
+	}
+	for _, ids := range out {
+		slices.Sort(ids)
+	}
+	return out
+}
+
+// The HTTP API, from a demo as a user starts it.
+// seeds/001:69-78, 86-102, 103-115, 116-119, 120-122, 193-196, 242-245, 295-299, 303-328, 330-338, 401-405.
+func TestHTTP(t *testing.T) {
+	tier.All(t)
+	f := openFace(t, demos.Start(t, "ciris"))
+	f.roles()
+	f.relationship()
+	f.pending()
+	f.badInput()
+	f.reports()
+	f.air(t)
+	f.expiry()
+	if tier.Quick() { // what is between the faces and kernle has tests in package privacy
+		return
+	}
+	m := openFace(t, demos.Start(t, "kernle"))
+	m.memories()
+	m.remembered()
+	maps.Copy(f.called, m.called)
+	f.everyOperation()
+	m.metrics()
+	m.alike()
+	m.requests()
+	maps.Copy(f.answered, m.answered)
+	maps.Copy(f.members, m.members)
+	f.everyAnswer()
+}
+
+// everyOperation: there is none in the document that was not called with success.
+func (f *httpFace) everyOperation() {
+	for path, methods := range f.document["paths"].(map[string]any) {
+		for method := range methods.(map[string]any) {
+			if !f.called[method+" "+path] {
+				f.t.Errorf("%s %s was not called with success", method, path)
+			}
+		}
+	}
+}
+
+// Who may do what.
+func (f *httpFace) roles() {
+	ids := f.subjects()
+	if len(ids["TEMPORARY"]) < 2 || len(ids["PARTNERED"]) < 2 || len(ids["ANONYMOUS"]) < 1 || len(ids[""]) < 1 {
+		f.t.Fatalf("the demo's subjects are %v", ids)
+	}
+	mine, other := ids["TEMPORARY"][0], ids["TEMPORARY"][1]
+	me := "subject:" + mine
+	// Another user: the same bytes whether there is one or not.
+	for _, operation := range []struct {
+		method, path string
+		body         map[string]any
+	}{
+		{"GET", "/v1/consent/status", nil}, {"GET", "/v1/consent/grants", nil}, {"GET", "/v1/consent/history", nil},
+		{"POST", "/v1/consent/grant", map[string]any{"stream": "TEMPORARY"}}, {"POST", "/v1/consent/grant", map[string]any{"stream": "PARTNERED"}},
+		{"POST", "/v1/consent/revoke", map[string]any{}}, {"POST", "/v1/consent/erase", map[string]any{}}, {"POST", "/v1/consent/refuse", map[string]any{}},
+		{"POST", "/v1/consent/upgrade", map[string]any{}}, {"POST", "/v1/consent/degrade", map[string]any{"target_stream": "ANONYMOUS"}},
+		{"POST", "/v1/consent/interactions", map[string]any{}},
+	} {
+		var texts []string
+		for _, id := range []string{other, "nobody"} {
+			path, body := operation.path, any(nil)
+			if operation.method == "GET" {
+				path += "?user_id=" + id
+			} else {
+				operation.body["user_id"] = id
+				body = operation.body
+			}
+			texts = append(texts, f.want(f.call(me, operation.method, path, body), 403, "42501").Text)
+			// An admin reads and changes nothing, an operator has no business with consents.
+			if operation.method == "POST" {
+				f.want(f.call("admin", operation.method, path, body), 403, "42501")
+				f.want(f.call("agent:companion", operation.method, path, body), 403, "42501")
+			}
+			f.want(f.call("operator", operation.method, path, body), 403, "42501")
+		}
+		if texts[0] != texts[1] {
+			f.t.Errorf("%s tells who exists: %s %s", operation.path, texts[0], texts[1])
+		}
+	}
+	if f.want(f.call(me, "GET", "/v1/consent/status", nil), 200, "").Text != f.want(f.call("admin", "GET", "/v1/consent/status?user_id="+mine, nil), 200, "").Text {
+		f.t.Error("an admin sees another status")
+	}
+	f.want(f.call("admin", "GET", "/v1/consent/status?user_id=nobody", nil), 404, "ConsentNotFoundError")
+	f.want(f.call("subject:"+ids[""][0], "GET", "/v1/consent/status", nil), 404, "ConsentNotFoundError")
+	f.want(f.call("admin", "GET", "/v1/consent/status", nil), 422, "ConsentValidationError")
+	// A guardian speaks for whom it guards, and sees nothing by it.
+	if registry := f.run.Service().Registry("ciris"); registry == nil {
+		f.t.Fatal("the service has no registry")
+	} else if _, err := registry.Do(f.t.Context(), consent.Command{Do: consent.Appoint, Subject: other, Guardian: mine, By: consent.Party{Role: consent.RoleController, ID: "office"}}); err != nil {
+		f.t.Fatal(err)
+	}
+	f.want(f.call(me, "POST", "/v1/consent/grant", map[string]any{"user_id": other, "stream": "TEMPORARY"}, "Idempotency-Key", "guard"), 200, "")
+	f.want(f.call(me, "GET", "/v1/consent/status?user_id="+other, nil), 403, "42501")
+	// The keys of others tell nothing.
+	f.want(f.call("subject:"+ids["PARTNERED"][0], "POST", "/v1/consent/grant", map[string]any{"user_id": other, "stream": "TEMPORARY"}, "Idempotency-Key", "guard"), 403, "42501")
+	// The audit is for admins only, expiry the system's alone.
+	for _, who := range []string{me, "system", "operator", "agent:assistant"} {
+		f.want(f.call(who, "GET", "/v1/consent/audit", nil), 403, "42501")
+		f.want(f.call(who, "GET", "/v1/consent/audit?user_id="+mine, nil), 403, "42501")
+	}
+	for _, who := range []string{me, "admin", "operator", "agent:assistant"} {
+		f.want(f.call(who, "POST", "/v1/consent/expire", map[string]any{"user_id": mine}), 403, "42501")
+	}
+	f.want(f.call("system", "POST", "/v1/consent/expire", map[string]any{"user_id": mine}), 422, "ConsentValidationError")
+	f.want(f.call("system", "POST", "/v1/consent/grant", map[string]any{"user_id": mine, "stream": "TEMPORARY"}), 403, "42501")
+	for _, who := range []string{me, "admin", "system", "operator"} {
+		f.want(f.call(who, "POST", "/v1/consent/decide", map[string]any{"user_id": mine, "decision": "TASK_COMPLETE"}), 403, "42501")
+	}
+	// Who has no token learns nothing, not even which paths there are.
+	first := f.send("", "GET", "/v1/consent/status", nil)
+	for _, authorization := range []string{"", "Bearer", "Bearer x", "Basic eDp5", "Bearer " + f.token(me) + "x", "bearer  "} {
+		for _, path := range []string{"/v1/consent/status", "/v1/consent/audit", "/v1/nothing", "/v1/"} {
+			if got := f.want(f.send(authorization, "GET", path, nil), 401, "28000"); got.Text != first.Text || got.Header.Get("WWW-Authenticate") == "" {
+				f.t.Errorf("%q at %s: %s", authorization, path, got.Text)
+			}
+		}
+	}
+}
+
+// A relationship from its beginning to its end.
+func (f *httpFace) relationship() {
+	ids := f.subjects()
+	id := ids["TEMPORARY"][0]
+	me := "subject:" + id
+	before := f.call(me, "GET", "/v1/consent/status", nil)
+	if before.Body["expires_at"] == nil || before.str("user_id") != id || fmt.Sprint(before.Body["categories"]) != "[ESSENTIAL]" {
+		f.t.Errorf("a TEMPORARY: %s", before.Text)
+	}
+	// seeds/001:91-101: the members, and instants as they are written there; 14 days from a grant on.
+	fresh := f.want(f.call("subject:"+ids["TEMPORARY"][1], "POST", "/v1/consent/grant", map[string]any{"user_id": ids["TEMPORARY"][1], "stream": "TEMPORARY", "categories": []string{"ESSENTIAL"}}), 200, "")
+	for name, a := range map[string]httpAnswer{"of the demo": before, "granted": fresh} {
+		var at [3]time.Time
+		for i, member := range []string{"granted_at", "expires_at", "last_modified"} {
+			var err error
+			if at[i], err = time.Parse(time.RFC3339, a.str(member)); err != nil || !strings.HasSuffix(a.str(member), "Z") {
+				f.t.Errorf("%s: %s is %v", name, member, a.Body[member])
+			}
+		}
+		if name == "granted" && at[1].Sub(at[2]) != 14*24*time.Hour {
+			f.t.Errorf("a TEMPORARY consent that was renewed at %v lasts to %v", at[2], at[1])
+		}
+	}
+	ask := map[string]any{"user_id": id, "stream": "PARTNERED", "categories": []string{"ESSENTIAL", "BEHAVIORAL"}, "reason": "User requested upgrade"}
+	asked := f.want(f.call(me, "POST", "/v1/consent/grant", ask, "Idempotency-Key", "first"), 202, "")
+	task, _ := asked.Body["task"].(map[string]any)
+	if asked.str("stream") != "TEMPORARY" || task["status"] != "pending" || task["due_at"] == nil {
+		f.t.Errorf("asked: %s", asked.Text)
+	}
+	again := f.want(f.call(me, "POST", "/v1/consent/grant", ask, "Idempotency-Key", "first"), 202, "")
+	if again.Body["repeated"] != true || again.Body["record"] != asked.Body["record"] {
+		f.t.Errorf("asked again: %s", again.Text)
+	}
+	f.want(f.call(me, "POST", "/v1/consent/grant", map[string]any{"stream": "TEMPORARY"}, "Idempotency-Key", "first"), 409, "ConsentConflictError")
+	f.want(f.call(me, "POST", "/v1/consent/upgrade", map[string]any{"categories": []string{"ESSENTIAL", "BEHAVIORAL"}}), 202, "")
+	pending := f.want(f.call("agent:assistant", "GET", "/v1/consent/pending", nil), 200, "")
+	if !strings.Contains(pending.Text, fmt.Sprint(task["id"])) {
+		f.t.Errorf("pending: %s", pending.Text)
+	}
+	f.want(f.call("admin", "GET", "/v1/consent/pending", nil), 200, "")
+	f.want(f.call(me, "GET", "/v1/consent/pending", nil), 403, "42501")
+	f.want(f.call("agent:assistant", "POST", "/v1/consent/decide", map[string]any{"user_id": id, "decision": "MAYBE"}), 422, "ConsentValidationError")
+	f.want(f.call("agent:assistant", "POST", "/v1/consent/decide", map[string]any{"user_id": "nobody", "decision": "REJECT"}), 404, "ConsentNotFoundError")
+	f.want(f.call("agent:assistant", "POST", "/v1/consent/decide", map[string]any{"user_id": id, "decision": "DEFER"}), 200, "")
+	done := f.want(f.call("agent:assistant", "POST", "/v1/consent/decide", map[string]any{"user_id": id, "decision": "TASK_COMPLETE", "reason": "agreed"}), 200, "")
+	if done.str("stream") != "PARTNERED" || done.Body["expires_at"] != nil || fmt.Sprint(done.Body["categories"]) != "[BEHAVIORAL ESSENTIAL]" {
+		f.t.Errorf("decided: %s", done.Text)
+	}
+	f.want(f.call(me, "POST", "/v1/consent/grant", map[string]any{"stream": "PARTNERED", "categories": []string{"STATISTICAL"}}), 422, "ConsentValidationError")
+	f.want(f.call(me, "POST", "/v1/consent/degrade", map[string]any{"target_stream": "PARTNERED"}), 422, "ConsentValidationError")
+	f.want(f.call(me, "POST", "/v1/consent/degrade", map[string]any{"target_stream": "TEMPORARY"}), 200, "")
+	anonymous := f.want(f.call(me, "POST", "/v1/consent/degrade", map[string]any{"target_stream": "ANONYMOUS"}), 200, "")
+	if anonymous.Body["expires_at"] != nil || anonymous.str("decay") != "kept" {
+		f.t.Errorf("anonymous: %s", anonymous.Text)
+	}
+	f.want(f.call(me, "POST", "/v1/consent/degrade", map[string]any{"target_stream": "TEMPORARY"}), 422, "ConsentValidationError")
+	f.want(f.call(me, "POST", "/v1/consent/grant", map[string]any{"grantee": "clinic", "scope": "ctx:health", "purposes": []string{"care"}, "duration_days": 30, "evidence": "form 12"}), 200, "")
+	revoked := f.want(f.call(me, "POST", "/v1/consent/revoke", nil), 200, "")
+	if revoked.str("state") != "withdrawn" || fmt.Sprint(revoked.Body["categories"]) != "[]" {
+		f.t.Errorf("revoked: %s", revoked.Text)
+	}
+	if twice := f.want(f.call(me, "POST", "/v1/consent/revoke", map[string]any{"user_id": id}), 200, ""); twice.Body["record"] != float64(0) {
+		f.t.Errorf("revoked twice: %s", twice.Text)
+	}
+	if now := f.want(f.call(me, "GET", "/v1/consent/status", nil), 200, ""); now.Body["active"] != false {
+		f.t.Errorf("status after it: %s", now.Text)
+	}
+	if all := f.want(f.call(me, "GET", "/v1/consent/grants", nil), 200, ""); len(all.Body["consents"].([]any)) != 2 {
+		f.t.Errorf("grants: %s", all.Text)
+	}
+	// An interaction does not override it.
+	if still := f.want(f.call("system", "POST", "/v1/consent/interactions", map[string]any{"user_id": id}), 200, ""); still.str("state") != "withdrawn" {
+		f.t.Errorf("an interaction after it: %s", still.Text)
+	}
+	if fresh := f.want(f.call("system", "POST", "/v1/consent/interactions", map[string]any{"user_id": "somebody new"}), 200, ""); fresh.str("stream") != "TEMPORARY" {
+		f.t.Errorf("a first interaction: %s", fresh.Text)
+	}
+	f.want(f.call("subject:"+ids[""][0], "POST", "/v1/consent/refuse", nil), 200, "")
+
+	// What was recorded, in pages: of one, and of all.
+	f.want(f.call(me, "GET", "/v1/consent/history", nil), 200, "")
+	for _, of := range []string{"user_id=" + strings.ReplaceAll(id, " ", "%20") + "&", ""} {
+		var seen []float64
+		for after := 0.0; ; {
+			page := f.want(f.call("admin", "GET", fmt.Sprintf("/v1/consent/audit?%slimit=200&after=%.0f", of, after), nil), 200, "")
+			for _, e := range page.Body["events"].([]any) {
+				seen = append(seen, e.(map[string]any)["record"].(float64))
+			}
+			next, ok := page.Body["next"].(float64)
+			if !ok {
+				break
+			}
+			after = next
+		}
+		if !slices.IsSorted(seen) || len(slices.Compact(slices.Clone(seen))) != len(seen) || of == "" && seen[len(seen)-1] != float64(len(seen)) || of != "" && len(seen) < 8 {
+			f.t.Errorf("audit of %q: %d records", of, len(seen))
+		}
+	}
+	erased := f.want(f.call("system", "POST", "/v1/consent/erase", map[string]any{"user_id": "somebody new"}), 200, "")
+	if erased.Body["erased"] != true {
+		f.t.Error(erased.Text)
+	}
+	f.want(f.call("admin", "GET", "/v1/consent/status?user_id=somebody%20new", nil), 404, "ConsentNotFoundError")
+	if last := f.call("admin", "GET", fmt.Sprintf("/v1/consent/audit?after=%.0f", erased.Body["record"].(float64)-1), nil); strings.Contains(last.Text, "somebody new") || !strings.Contains(last.Text, `"erased":true`) {
+		f.t.Errorf("the audit of an erasure: %s", last.Text)
+	}
+}
+
+// What the clock has ended is gone on every face, whether that is recorded or not. This moves the registry's clock: it is the last.
+func (f *httpFace) expiry() {
+	id := f.subjects()["TEMPORARY"][0]
+	me := "subject:" + id
+	owner, err := pgx.Connect(f.t.Context(), f.run.Access.OwnerDSN)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer owner.Close(context.Background())
+	move := func(by string) {
+		if _, err := owner.Exec(f.t.Context(), "CREATE OR REPLACE FUNCTION pgconsent.consent_now() RETURNS timestamptz LANGUAGE sql VOLATILE PARALLEL SAFE RETURN clock_timestamp() + interval '"+by+"'"); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	move("15 days")
+	a := f.want(f.call(me, "GET", "/v1/consent/status", nil), 410, "ConsentExpiredError")
+	if dig(a.Body, "consent", "state") != "expired" || dig(a.Body, "consent", "active") != false {
+		f.t.Error(a.Text)
+	}
+	f.want(f.call(me, "POST", "/v1/consent/degrade", map[string]any{"target_stream": "ANONYMOUS"}), 410, "ConsentExpiredError")
+	if done := f.want(f.call("system", "POST", "/v1/consent/expire", map[string]any{"user_id": id}), 200, ""); done.str("state") != "expired" {
+		f.t.Error(done.Text)
+	}
+	f.want(f.call(me, "GET", "/v1/consent/status", nil), 410, "ConsentExpiredError")
+	f.want(f.call(me, "POST", "/v1/consent/upgrade", nil), 202, "")
+	move("20 days")
+	f.want(f.call("agent:assistant", "POST", "/v1/consent/decide", map[string]any{"user_id": id, "decision": "TASK_COMPLETE"}), 410, "ConsentExpiredError")
+	// A clock that goes back grants nothing, and takes away all the same.
+	move("0")
+	f.want(f.call(me, "POST", "/v1/consent/grant", map[string]any{"stream": "TEMPORARY"}), 503, "ConsentClockError")
+	f.want(f.call(me, "POST", "/v1/consent/revoke", nil), 200, "")
+}
+
+// What was done with data, for the person and for those who look after it.
+func (f *httpFace) reports() {
+	id := f.subjects()["PARTNERED"][0]
+	me := "subject:" + id
+	report := f.want(f.call(me, "GET", "/v1/dsar", nil), 200, "")
+	if !strings.Contains(report.Text, id) {
+		f.t.Errorf("the report is not of %s: %.300s", id, report.Text)
+	}
+	f.want(f.call("admin", "GET", "/v1/dsar?user_id="+id, nil), 200, "")
+	f.want(f.call("admin", "GET", "/v1/dsar?user_id=nobody", nil), 404, "ConsentNotFoundError")
+	for _, other := range []string{f.subjects()["TEMPORARY"][0], "nobody"} {
+		f.want(f.call(me, "GET", "/v1/dsar?user_id="+other, nil), 403, "42501")
+	}
+	for _, who := range []string{"system", "operator", "agent:assistant"} {
+		f.want(f.call(who, "GET", "/v1/dsar?user_id="+id, nil), 403, "42501")
+	}
+	agent, err := pgx.Connect(f.t.Context(), f.run.Access.Agents[0].DSN)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer agent.Close(context.Background())
+	for range 3 {
+		said(f.t, agent, "SELECT count(*) FROM interactions")
+	}
+	first := f.want(f.call("operator", "GET", "/v1/audit?limit=2", nil), 200, "")
+	next, _ := first.Body["next"].(float64)
+	second := f.want(f.call("admin", "GET", fmt.Sprintf("/v1/audit?limit=1&before=%.0f", next), nil), 200, "")
+	seqs := []float64{}
+	for _, page := range []httpAnswer{first, second} {
+		for _, d := range page.Body["decisions"].([]any) {
+			seqs = append(seqs, dig(d, "seq").(float64))
+		}
+	}
+	if len(seqs) != 3 || seqs[0] <= seqs[1] || seqs[1] <= seqs[2] {
+		f.t.Errorf("decisions %v", seqs)
+	}
+	for _, who := range []string{me, "system", "agent:assistant"} {
+		f.want(f.call(who, "GET", "/v1/audit", nil), 403, "42501")
+	}
+}
+
+// Bad input is a typed error, and changes nothing.
+func (f *httpFace) badInput() {
+	id := f.subjects()["PARTNERED"][0]
+	me := "subject:" + id
+	before := f.call("admin", "GET", "/v1/consent/audit?user_id="+id, nil).Text
+	const grant = "/v1/consent/grant"
+	for name, c := range map[string]struct {
+		status int
+		code   string
+		body   string
+		header []string
+	}{
+		"10 MB":            {413, "54000", `{"reason":"` + strings.Repeat("x", 10<<20) + `"}`, nil},
+		"just too large":   {413, "54000", `{"reason":"` + strings.Repeat("x", 64<<10) + `"}`, nil},
+		"deep":             {400, "22023", strings.Repeat("[", 1000) + strings.Repeat("]", 1000), nil},
+		"deep objects":     {400, "22023", strings.Repeat(`{"a":`, 40) + "1" + strings.Repeat("}", 40), nil},
+		"a name twice":     {400, "22023", `{"stream":"ANONYMOUS","stream":"TEMPORARY"}`, nil},
+		"escaped twice":    {400, "22023", `{"stream":"ANONYMOUS","\u0073tream":"TEMPORARY"}`, nil},
+		"not UTF-8":        {400, "22021", "{\"reason\":\"\xff\"}", nil},
+		"half a surrogate": {400, "22023", `{"reason":"\ud800"}`, nil},
+		"two values":       {400, "22023", `{} {}`, nil},
+		"no JSON":          {400, "22023", `stream=TEMPORARY`, nil},
+		"empty":            {400, "22023", ``, nil},
+		"another type":     {415, "0A000", `stream=TEMPORARY`, []string{"Content-Type", "application/x-www-form-urlencoded"}},
+		"another charset":  {415, "0A000", `{}`, []string{"Content-Type", "application/json; charset=utf-16"}},
+		"compressed":       {415, "0A000", `{}`, []string{"Content-Encoding", "gzip"}},
+		"an array":         {422, "ConsentValidationError", `[]`, nil},
+		"null":             {422, "ConsentValidationError", `null`, nil},
+		"nothing meant":    {422, "ConsentValidationError", `{}`, nil},
+		"unknown member":   {422, "ConsentValidationError", `{"stream":"TEMPORARY","admin":true}`, nil},
+		"member's case":    {422, "ConsentValidationError", `{"Stream":"ANONYMOUS"}`, nil},
+		"a number":         {422, "ConsentValidationError", `{"stream":1}`, nil},
+		"null stream":      {422, "ConsentValidationError", `{"stream":null}`, nil},
+		"unknown stream":   {422, "ConsentValidationError", `{"stream":"partnered"}`, nil},
+		"other category":   {422, "ConsentValidationError", `{"stream":"TEMPORARY","categories":["BEHAVIORAL"]}`, nil},
+		"NUL":              {422, "ConsentValidationError", `{"stream":"TEMPORARY","reason":"\u0000"}`, nil},
+		"long reason":      {422, "ConsentValidationError", `{"stream":"TEMPORARY","reason":"` + strings.Repeat("é", 10_000) + `"}`, nil},
+		"long id":          {422, "ConsentValidationError", `{"user_id":"` + strings.Repeat("x", 600) + `","stream":"TEMPORARY"}`, nil},
+		"long key":         {422, "ConsentValidationError", `{"stream":"TEMPORARY"}`, []string{"Idempotency-Key", strings.Repeat("k", 201)}},
+		"too long a time":  {422, "ConsentValidationError", `{"grantee":"x","duration_days":9999999999999999999}`, nil},
+		"everybody":        {422, "ConsentValidationError", `{"user_id":"*","stream":"TEMPORARY"}`, nil},
+		// What is empty is not what is left out, which would be everybody, everything, or oneself.
+		"an empty grantee":  {422, "ConsentValidationError", `{"grantee":"","purposes":["care"]}`, nil},
+		"an empty scope":    {422, "ConsentValidationError", `{"grantee":"x","scope":""}`, nil},
+		"an empty user":     {422, "ConsentValidationError", `{"user_id":"","grantee":"x"}`, nil},
+		"a scope like none": {422, "ConsentValidationError", `{"grantee":"x","scope":"everything"}`, nil},
+	} {
+		if c.body == "" {
+			c.status = 0
+		}
+		a := f.call(me, "POST", grant, c.body, c.header...)
+		if c.status == 0 { // nothing was sent
+			if a.Status < 400 || a.Status >= 500 {
+				f.t.Errorf("%s: %d %s", name, a.Status, a.Text)
+			}
+			continue
+		}
+		if a.Status != c.status || a.str("code") != c.code && a.str("name") != c.code {
+			f.t.Errorf("%s: %d %s, want %d %s", name, a.Status, a.Text, c.status, c.code)
+		}
+	}
+	for path, want := range map[string]int{
+		"/v1/consent/status?user_id=%ff": 400, "/v1/consent/status?user_id=a&user_id=b": 400, "/v1/consent/status?other=1": 422, "/v1/consent/status?user_id=%zz": 400,
+		"/v1/consent/status?user_id=" + strings.Repeat("x", 9<<10): 414, "/v1/consent/history?limit=0": 422, "/v1/consent/history?limit=many": 422, "/v1/consent/history?after=-1": 422,
+		"/v1/consent": 404, "/v1/": 404, "/v1/consent/status/": 404, "/v1/consent/../consent/statu": 404,
+	} {
+		if a := f.call(me, "GET", path, nil); a.Status != want {
+			f.t.Errorf("%.60s: %d %s, want %d", path, a.Status, a.Text, want)
+		}
+	}
+	f.want(f.call(me, "GET", "/v1/consent/status", `{}`), 400, "08P01")
+	for _, method := range []string{"PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"} {
+		if a := f.call(me, method, grant, nil); a.Status != 405 || a.Header.Get("Allow") != "POST" {
+			f.t.Errorf("%s: %d %v", method, a.Status, a.Header)
+		}
+	}
+	if after := f.call("admin", "GET", "/v1/consent/audit?user_id="+id, nil).Text; after != before {
+		f.t.Errorf("bad input has changed something: %s", after)
+	}
+}

@@ -1,0 +1,228 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/memory/generalize"
+	"github.com/pgconsent/pgconsent/internal/memory/privacy"
+	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// What was learned from a private memory is shared, and not from whom. Point g.
+// seeds/003:67-84, 87-89.
+func TestKernleG_BeliefsTellNobody(t *testing.T) {
+	k, d := startPrivacy(t, `INSERT INTO aliases (stack_id, subject, alias) VALUES ('ash', 'dog:bella', 'Müsli'), ('ash', 'dog:bella', '小黑')`,
+		`INSERT INTO aliases (stack_id, subject, alias) VALUES ('mallory', 'dog:bella', 'breeds')`, // in a stack of her own: a word of the belief
+		`INSERT INTO episodes (id, stack_id, content, source_entity, subject_ids) VALUES ('episode:private_health_incident', 'ash', 'Bella has a heart murmur since last Tuesday, says Dr. Smith', 'vet:dr_smith', '["dog:bella"]')`)
+	ctx := context.Background()
+	super := harness.Super(t, k.db)
+	const belief = "Heart murmurs in small breeds need exercise monitoring"
+	seed := privacy.Generalization{Source: "episode:private_health_incident", Belief: belief, Access: ids("*"),
+		Note: "Generalized from direct care experience. No identifying details — applies to breed, not individual."}
+	state := func() string {
+		var out []string
+		for _, sql := range []string{"SELECT * FROM beliefs ORDER BY id", "SELECT * FROM generalizations ORDER BY id", "SELECT * FROM episodes ORDER BY id", "SELECT count(*) FROM pgconsent.privacy_event"} {
+			out = append(out, harness.Ask(super, sql).Multiset())
+		}
+		return strings.Join(out, "\n")
+	}
+	untouched := func(what, before string) {
+		t.Helper()
+		if state() != before {
+			t.Errorf("%s: something was made or changed", what)
+		}
+	}
+
+	// Only judged.
+	before := state()
+	check := seed
+	check.Check = true
+	judged := must[*privacy.Generalized](t, "a check")(d.Generalize(ctx, agentCaller("ash"), check))
+	if judged.Memory != nil || judged.Report.Verdict == generalize.Blocked {
+		t.Errorf("judged %+v", judged)
+	}
+	untouched("a check", before)
+
+	// A name blocks, in whatever form and place: nothing is made.
+	names := map[string]string{
+		"the name": "Bella needs exercise monitoring", "in lower case": "monitor bella", "with accents": "monitor BÉLLÀ", "with zero width": "monitor Be\u200bl\u200dla", "possessive": "Bella's murmur",
+		"Cyrillic look-alikes": "monitor Веllа", "an alias": "Müsli needs monitoring", "an alias, folded": "muesli needs monitoring", "an alias of few letters": "小黑 needs monitoring",
+		"the world's alias": "B-e-l-l-i-s-s-i-m-a needs monitoring", "who told it": "Dr. Smith recommends monitoring", "the source's id": "see episode:private_health_incident",
+	}
+	for i, what := range slices.Sorted(maps.Keys(names)) {
+		if !tier.Turn(i, 1) { // package generalize has each
+			continue
+		}
+		text := names[what]
+		for _, inNote := range []bool{false, true} {
+			if inNote && tier.Quick() {
+				continue
+			}
+			g := seed
+			if g.Belief = text; inNote {
+				g.Belief, g.Note = belief, text
+			}
+			g.Accept = true // of what may be a name, not of what is one
+			_, err := d.Generalize(ctx, agentCaller("ash"), g)
+			fails(t, what, err, privacy.Blocked)
+			var blocked *privacy.BlockedError
+			if !errors.As(err, &blocked) || blocked.Report.Verdict != generalize.Blocked || strings.Contains(err.Error(), text) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+	}
+	untouched("names", before)
+
+	// The seed's line. What is not the caller's to see (mallory's alias) counts for nothing.
+	made := must[*privacy.Generalized](t, "the seed's line")(d.Generalize(ctx, agentCaller("ash"), seed))
+	m := made.Memory
+	if m == nil || made.Repeated || m.Kind != "belief" || m.Store != "ash" || m.Source != "" || len(m.Subjects) != 0 || !slices.Equal(m.Access, ids("*")) {
+		t.Fatalf("made %+v", made)
+	}
+	if got := harness.Ask(super, "SELECT belief_id, source_kind, source_id, abstraction_note FROM generalizations").Results[0].Rows; len(got) != 1 || !strings.Contains(got[0], m.ID) || !strings.Contains(got[0], "\tepisode\t"+seed.Source+"\t") || !strings.Contains(got[0], seed.Note) {
+		t.Errorf("the link is %q", got)
+	}
+	if got := harness.Ask(super, "SELECT subject_ids, access_grants, source_entity FROM episodes WHERE id = '"+seed.Source+"'").Results[0].Rows; len(got) != 1 || !strings.Contains(got[0], `["dog:bella"]`) || !strings.Contains(got[0], "[]") {
+		t.Errorf("the source is %q", got)
+	}
+	// Everybody sees the belief; nobody but the owner the source, the aliases and the link.
+	for _, who := range []string{"bella", "rex", "sean", "vet", "mallory", "ashley", "ash_as_guest"} {
+		c := k.as(who, "")
+		if got := k.list(c, "SELECT content FROM beliefs WHERE id = '"+m.ID+"'"); len(got) != 1 {
+			t.Errorf("%s sees %v of the belief", who, got)
+		}
+		if got := k.list(c, "SELECT id FROM episodes WHERE id = '"+seed.Source+"'"); len(got) != 0 {
+			t.Errorf("%s sees the source", who)
+		}
+		for _, sql := range []string{
+			"SELECT id FROM generalizations", "SELECT source_id FROM generalizations WHERE belief_id = '" + m.ID + "'", "SELECT b.id FROM beliefs b JOIN generalizations g ON g.belief_id = b.id",
+			"SELECT id FROM beliefs WHERE EXISTS (SELECT FROM generalizations)", "SELECT g.id FROM generalizations g FULL JOIN episodes e ON e.id = g.source_id WHERE g.id IS NOT NULL", "SELECT alias FROM aliases WHERE stack_id = 'ash'",
+			"WITH g AS (SELECT * FROM generalizations) SELECT id FROM g UNION SELECT id FROM g", "SELECT id FROM generalizations ORDER BY 1 FOR SHARE",
+		} {
+			if a := harness.Ask(c, sql); a.Code == "" && len(a.Results[0].Rows) > 0 {
+				t.Errorf("%s: %s: %v", who, sql, a.Results[0].Rows)
+			}
+		}
+		for _, sql := range []string{
+			"INSERT INTO generalizations (stack_id, belief_id, source_id) VALUES ('ash', '" + m.ID + "', 'x') RETURNING id", "DELETE FROM generalizations", "UPDATE generalizations SET source_id = 'x'", "DELETE FROM aliases WHERE stack_id = 'ash'",
+			"COPY generalizations TO STDOUT", "TRUNCATE generalizations",
+		} {
+			if a := harness.Ask(c, sql); a.Code == "" && a.Results[0].Tag != "DELETE 0" && a.Results[0].Tag != "COPY 0" {
+				t.Errorf("%s: %s: %s", who, sql, a)
+			}
+		}
+		harness.Close(c)
+	}
+	if got := k.list(k.as("ash", ""), "SELECT source_id FROM generalizations"); !slices.Equal(got, ids(seed.Source)) {
+		t.Errorf("the owner sees %v", got)
+	}
+
+	// Twice is once, also at the same time; other grants are another belief.
+	again := must[*privacy.Generalized](t, "again")(d.Generalize(ctx, agentCaller("ash"), seed))
+	if !again.Repeated || again.Memory.ID != m.ID {
+		t.Errorf("again %+v", again)
+	}
+	// A memory of another kind with the same id is another memory.
+	if a := harness.Ask(super, "INSERT INTO notes (id, stack_id, content, subject_ids) SELECT id, stack_id, content, subject_ids FROM episodes WHERE id = '"+seed.Source+"'"); a.Err != "" {
+		t.Fatal(a)
+	}
+	note := seed
+	note.Kind = "note"
+	if out := must[*privacy.Generalized](t, "of a note")(d.Generalize(ctx, agentCaller("ash"), note)); out.Repeated || out.Memory.ID == m.ID {
+		t.Errorf("of a note with the same id: %+v", out)
+	}
+	other := seed
+	other.Belief = "Small breeds need exercise monitoring"
+	var wait sync.WaitGroup
+	for range 4 {
+		wait.Go(func() {
+			if _, err := d.Generalize(ctx, agentCaller("ash"), other); err != nil {
+				t.Errorf("at once: %v", err)
+			}
+		})
+	}
+	wait.Wait()
+	if got := harness.Ask(super, "SELECT count(*) FROM beliefs b JOIN generalizations g ON g.belief_id = b.id WHERE content = '"+other.Belief+"'").Results[0].Rows; !slices.Equal(got, ids("1")) {
+		t.Errorf("at once: %v", got)
+	}
+	narrow := seed
+	narrow.Access = ids()
+	if out := must[*privacy.Generalized](t, "for nobody")(d.Generalize(ctx, agentCaller("ash"), narrow)); out.Repeated || len(out.Memory.Access) != 0 {
+		t.Errorf("for nobody: %+v", out)
+	}
+	// Details are warned of, and the belief is made: the caller judges.
+	warned := seed
+	warned.Belief = "Heart murmurs that are found on a Tuesday need monitoring"
+	if out := must[*privacy.Generalized](t, "a date")(d.Generalize(ctx, agentCaller("ash"), warned)); out.Memory == nil || out.Report.Verdict != generalize.Warned {
+		t.Errorf("a date: %+v", out)
+	}
+	// What only may be a name is for the caller to say.
+	unsure := seed
+	unsure.Belief = "Belladonna is no food"
+	if report := must[*privacy.Generalized](t, "unsure")(d.Generalize(ctx, agentCaller("ash"), privacy.Generalization{Source: seed.Source, Belief: unsure.Belief, Check: true})).Report; report.Verdict != generalize.Warned {
+		t.Errorf("unsure: %+v", report)
+	}
+	_, err := d.Generalize(ctx, agentCaller("ash"), unsure)
+	fails(t, "unsure", err, privacy.Blocked)
+	unsure.Accept = true
+	must[*privacy.Generalized](t, "accepted")(d.Generalize(ctx, agentCaller("ash"), unsure))
+
+	before = state()
+	// What somebody does not see does not exist, also for a check.
+	var answers []string
+	for _, who := range []string{"rex", "mallory", "bella", "ash_as_guest", "sean"} {
+		for _, source := range []string{seed.Source, "episode:none", "none", "belief:none"} {
+			for _, checks := range []bool{false, true} {
+				g := seed
+				g.Source, g.Check = source, checks
+				_, err := d.Generalize(ctx, agentCaller(who), g)
+				fails(t, who+" of "+source, err, privacy.NotFound)
+				answers = append(answers, err.Error())
+			}
+		}
+	}
+	if slices.Sort(answers); len(slices.Compact(answers)) != 1 {
+		t.Errorf("the answers differ: %v", answers)
+	}
+	for what, c := range map[string]struct {
+		as   string
+		g    privacy.Generalization
+		name string
+	}{
+		"one sees it, in another's store": {"bella", privacy.Generalization{Source: "episode:1004", Belief: "Dogs rest"}, privacy.Forbidden},
+		"nothing is learned":              {"ash", privacy.Generalization{Source: seed.Source, Belief: "\u2003"}, privacy.Validation},
+		"a belief, not UTF-8":             {"ash", privacy.Generalization{Source: seed.Source, Belief: "a\xff"}, privacy.Validation},
+		"a note, not UTF-8":               {"ash", privacy.Generalization{Source: seed.Source, Belief: "a", Note: "\xc3"}, privacy.Validation},
+		"a source, not UTF-8":             {"ash", privacy.Generalization{Source: "episode:\xff", Belief: "a"}, privacy.Validation},
+		"a NUL":                           {"ash", privacy.Generalization{Source: seed.Source, Belief: "a\x00"}, privacy.Validation},
+		"much":                            {"ash", privacy.Generalization{Source: seed.Source, Belief: strings.Repeat("a ", 8193)}, privacy.Validation},
+		"a source like SQL":               {"ash", privacy.Generalization{Source: "x' OR ''='", Belief: "a"}, privacy.Validation},
+		"a grant like JSON":               {"ash", privacy.Generalization{Source: seed.Source, Belief: "a", Access: ids(`["*"]`)}, privacy.Validation},
+		"no kind":                         {"ash", privacy.Generalization{Source: seed.Source, Kind: "stacks", Belief: "a"}, privacy.Validation},
+		"about nobody knows whom":         {"ash", privacy.Generalization{Source: "episode:bad_1", Belief: "Dogs rest"}, privacy.Conflict},
+		"a broken list of subjects":       {"ash", privacy.Generalization{Source: "episode:bad_6", Belief: "Dogs rest"}, privacy.Conflict},
+		"a context of others":             {"ash", privacy.Generalization{Source: seed.Source, Belief: "Dogs rest", Context: "ctx:none"}, privacy.NotFound},
+	} {
+		_, err := d.Generalize(ctx, agentCaller(c.as), c.g)
+		fails(t, what, err, c.name)
+	}
+	_, err = d.Generalize(ctx, identity.Caller{Role: identity.Subject, Subject: "human:sean"}, seed)
+	fails(t, "a subject's token", err, privacy.Forbidden)
+	untouched("refusals", before)
+	// Every form of a list.
+	for _, kind := range []string{"episode_array", "episode_jsonb"} {
+		g := privacy.Generalization{Source: "episode:1001", Kind: kind, Belief: "Bella rests"}
+		_, err := d.Generalize(ctx, agentCaller("ash"), g)
+		fails(t, kind, err, privacy.Blocked)
+		g.Belief = "Resting helps " + kind
+		must[*privacy.Generalized](t, kind)(d.Generalize(ctx, agentCaller("ash"), g))
+	}
+}

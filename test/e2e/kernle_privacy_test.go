@@ -1,0 +1,687 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/internal/dev/world"
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/memory/privacy"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/policy"
+	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// The operations of package privacy over the world kernle, each as its caller through the proxy: what HTTP, MCP and the command
+// line do. Points d, h, i and k.
+
+// desk is the world's, with the proxy and the roles of the test's database.
+func (k *kernle) desk(compiled *policy.Policy) *privacy.Desk {
+	logins := map[string]map[string]string{}
+	w, err := world.Get("kernle")
+	if err != nil {
+		k.Fatal(err)
+	}
+	for _, a := range w.Agents {
+		logins[a.Name] = a.Attributes
+	}
+	as := func(role string) func(context.Context) (*pgx.Conn, error) {
+		return func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, k.db.DSN(role, rolePassword)) }
+	}
+	return &privacy.Desk{
+		Policy: func() *policy.Policy { return compiled },
+		Connect: func(ctx context.Context, c identity.Caller) (*pgx.Conn, error) {
+			return pgx.Connect(ctx, k.proxy.DSN(c.Agent, "kernle"))
+		},
+		Logins: func() map[string]map[string]string { return logins }, Control: as("pgconsent_control"), Wall: as("pgconsent_agent"),
+	}
+}
+
+// startPrivacy is the world behind a proxy, and the desk.
+func startPrivacy(t *testing.T, setup ...string) (*kernle, *privacy.Desk) {
+	t.Helper()
+	k := &kernle{TB: t, db: pgtest.Template(t, "kernle", loadWorld("kernle", "kernle_owner"))}
+	w, err := world.Get("kernle")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := w.File("policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := harness.Database{Name: "kernle", DB: k.db, Policy: string(text), SearchPath: []string{"public"}, Setup: strings.Join(setup, ";\n")}
+	m := harness.Migrate(t, d, harness.Both)
+	var agents []harness.Agent
+	for _, a := range w.Agents {
+		agents = append(agents, harness.Agent{Name: a.Name, Database: "kernle", Attributes: a.Attributes})
+	}
+	k.proxy = harness.Serve(t, harness.Both, []harness.Database{d}, agents)
+	return k, k.desk(m.Policy)
+}
+
+func agentCaller(name string) identity.Caller {
+	return identity.Caller{Name: "token of " + name, Role: identity.Agent, Agent: name, Database: "kernle"}
+}
+
+// fails expects an error by name.
+func fails(t *testing.T, what string, err error, name string) {
+	t.Helper()
+	var named *privacy.Error
+	if !errors.As(err, &named) || named.Name() != name {
+		t.Errorf("%s: %v, want %s", what, err, name)
+		return
+	}
+	var state *sqlstate.Error
+	if !errors.As(err, &state) || state.Hint == "" {
+		t.Errorf("%s: %v has no hint", what, err)
+	}
+	if strings.Contains(err.Error(), "HIDDENMARK") {
+		t.Errorf("%s: %v", what, err)
+	}
+}
+
+func must[T any](t *testing.T, what string) func(T, error) T {
+	return func(out T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		return out
+	}
+}
+
+func ids(list ...string) []string { return append([]string{}, list...) }
+
+// `privacy add`, MCP's memory_*.
+// seeds/003:37-44, 107-113.
+func TestKernleH_MemoriesAreMadeWithTheirPrivacy(t *testing.T) {
+	k, d := startPrivacy(t, `INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('consent:h1', 'ash', 'human:sean', 'si:new_vet', '*')`)
+	ctx := context.Background()
+	made := must[*privacy.Memory](t, "the seed's line")(d.Add(ctx, agentCaller("ash"), privacy.New{
+		Kind: "raw", Content: "Bella has a heart murmur", Subjects: ids("dog:bella"), Access: ids("human:sean", "si:bella_agent"), Consent: ids("human:sean"), Source: "vet:dr_smith"}))
+	if made.Store != "ash" || made.Source != "vet:dr_smith" || !slices.Equal(made.Access, ids("human:sean", "si:bella_agent")) || !slices.Equal(made.Consent, ids("human:sean")) || !slices.Equal(made.Subjects, ids("dog:bella")) {
+		t.Errorf("made %+v", made)
+	}
+	if got := k.list(k.as("sean", ""), "SELECT content FROM raw_entries WHERE id = '"+made.ID+"'"); len(got) != 1 {
+		t.Errorf("human:sean sees %v of it", got)
+	}
+	if got := k.list(k.as("rex", ""), "SELECT content FROM raw_entries WHERE id = '"+made.ID+"'"); len(got) != 0 {
+		t.Errorf("si:rex sees %v of it", got)
+	}
+	// The ids of the text, as they are.
+	named := ids("human:sean", "human:kid_123", "si:ash", "si:my-project", "dog:bella")
+	made = must[*privacy.Memory](t, "ids")(d.Add(ctx, agentCaller("ash"), privacy.New{Kind: "note", Content: "of everybody", Subjects: named}))
+	if !slices.Equal(made.Subjects, named) || len(made.Access) != 0 {
+		t.Errorf("made %+v", made)
+	}
+	// Every form of a list.
+	for _, kind := range []string{"episode", "episode_array", "episode_jsonb", "belief", "note"} {
+		made := must[*privacy.Memory](t, kind)(d.Add(ctx, agentCaller("ash"), privacy.New{Kind: kind, Content: "in a context", Context: "ctx:bella_health"}))
+		if !slices.Equal(made.Access, ids("human:sean", "si:bella_agent", "ctx:bella_health")) {
+			t.Errorf("%s: inherits %v", kind, made.Access)
+		}
+		made = must[*privacy.Memory](t, kind)(d.Add(ctx, agentCaller("ash"), privacy.New{Kind: kind, Content: "narrower", Context: "ctx:bella_health", Access: ids()}))
+		if len(made.Access) != 0 {
+			t.Errorf("%s: %v, and nobody was asked for", kind, made.Access)
+		}
+		// A participant writes into the context's store, and is the source.
+		made = must[*privacy.Memory](t, kind)(d.Add(ctx, agentCaller("bella"), privacy.New{Kind: kind, Content: "told by a participant", Context: "ctx:bella_health", Source: "human:sean"}))
+		if made.Source != "si:bella_agent" || made.Store != "ash" {
+			t.Errorf("%s: %+v", kind, made)
+		}
+	}
+	// Line 65: what another SI has told, from which memory of it; bella sees that one, and sean does not.
+	made = must[*privacy.Memory](t, "told")(d.Add(ctx, agentCaller("ash"), privacy.New{Content: "Rex says so", Source: "si:rex", Told: "episode:1009"}))
+	if made.Told != "episode:1009" || !slices.Equal(made.Access, ids("si:ash", "si:bella_agent")) {
+		t.Errorf("told: %+v", made)
+	}
+	_, err := d.Add(ctx, agentCaller("ash"), privacy.New{Content: "Rex says so", Source: "si:rex", Told: "episode:1009", Access: ids("human:sean")})
+	fails(t, "told to one more", err, "PrivacyForbiddenError")
+	for what, c := range map[string]struct {
+		as   string
+		n    privacy.New
+		name string
+	}{
+		"wider without consent":     {"ash", privacy.New{Content: "x", Subjects: ids("human:kid_123"), Access: ids("*")}, privacy.Forbidden},
+		"another SI told it":        {"ash", privacy.New{Content: "x", Source: "si:rex", Access: ids("human:sean")}, privacy.Forbidden},
+		"somebody else's store":     {"ashley", privacy.New{Content: "x", Store: "ash"}, privacy.Forbidden},
+		"no store":                  {"ashley", privacy.New{Content: "x"}, privacy.Validation},
+		"a context of others":       {"ashley", privacy.New{Content: "x", Context: "ctx:bella_health"}, privacy.NotFound},
+		"a context that is not":     {"ashley", privacy.New{Content: "x", Context: "ctx:none"}, privacy.NotFound},
+		"no kind":                   {"ash", privacy.New{Content: "x", Kind: "stacks"}, privacy.Validation},
+		"no content":                {"ash", privacy.New{Content: " "}, privacy.Validation},
+		"a NUL":                     {"ash", privacy.New{Content: "x\x00"}, privacy.Validation},
+		"content, not UTF-8":        {"ash", privacy.New{Content: "\xff"}, privacy.Validation},
+		"much content":              {"ash", privacy.New{Content: strings.Repeat("x", 65537)}, privacy.Validation},
+		"a subject like JSON":       {"ash", privacy.New{Content: "x", Subjects: ids(`["human:sean"]`)}, privacy.Validation},
+		"a subject like SQL":        {"ash", privacy.New{Content: "x", Subjects: ids("human:sean';DROP")}, privacy.Validation},
+		"a subject, not UTF-8":      {"ash", privacy.New{Content: "x", Subjects: ids("human:\xffsean")}, privacy.Validation},
+		"a subject, zero width":     {"ash", privacy.New{Content: "x", Subjects: ids("human:se\u200ban")}, privacy.Validation},
+		"an empty subject":          {"ash", privacy.New{Content: "x", Subjects: ids("")}, privacy.Validation},
+		"many subjects":             {"ash", privacy.New{Content: "x", Subjects: make([]string, 257)}, privacy.Validation},
+		"a context like SQL":        {"ash", privacy.New{Content: "x", Context: "ctx:x' OR true"}, privacy.Validation},
+		"a reason of several lines": {"ash", privacy.New{Content: "x", Reason: "a\nb"}, privacy.Validation},
+	} {
+		_, err := d.Add(ctx, agentCaller(c.as), c.n)
+		fails(t, what, err, c.name)
+	}
+	_, err = d.Add(ctx, identity.Caller{Role: identity.Subject, Subject: "human:sean"}, privacy.New{Content: "x"})
+	fails(t, "a subject's token", err, privacy.Forbidden)
+	k.proxy.Tap().NoMarker(t)
+}
+
+// `privacy grant`, `privacy revoke`; i: with time and reason.
+// seeds/003:123-126, 185-187.
+func TestKernleI_GrantsAndRevocationsAreNotedWithTimeAndReason(t *testing.T) {
+	k, d := startPrivacy(t, `INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('consent:i1', 'ash', 'human:sean', 'si:new_vet', '*'), ('consent:i2', 'ash', 'vet:dr_smith', 'si:new_vet', '*')`)
+	ctx := context.Background()
+	began := time.Now().Add(-time.Minute)
+	for _, kind := range []string{"episode", "episode_array", "episode_jsonb"} {
+		grant := privacy.Change{ID: "episode:1001", Kind: kind, Who: ids("si:new_vet"), Consent: ids("human:sean"), Reason: "the vet has moved"}
+		out := must[*privacy.Changed](t, "grant")(d.Grant(ctx, agentCaller("ash"), grant))
+		if !slices.Equal(out.Granted, ids("si:new_vet")) || !slices.Contains(out.Access, "si:new_vet") || !slices.Contains(out.Consent, "human:sean") {
+			t.Errorf("%s: %+v", kind, out)
+		}
+		again := must[*privacy.Changed](t, "grant again")(d.Grant(ctx, agentCaller("ash"), grant))
+		if len(again.Granted) != 0 || !slices.Equal(again.Access, out.Access) {
+			t.Errorf("%s: once more: %+v", kind, again)
+		}
+		revoked := must[*privacy.Changed](t, "revoke")(d.Revoke(ctx, agentCaller("ash"), privacy.Change{ID: "episode:1001", Kind: kind, Who: ids("si:new_vet"), Reason: "moved back"}))
+		if !slices.Equal(revoked.Revoked, ids("si:new_vet")) || slices.Contains(revoked.Access, "si:new_vet") {
+			t.Errorf("%s: %+v", kind, revoked)
+		}
+		report := must[*privacy.Report](t, "audit")(d.Audit(ctx, agentCaller("ash"), privacy.Question{ID: "episode:1001", Kind: kind}))
+		h := report.Rows[0].History
+		if len(h) != 2 || h[0].Did != "grant" || h[0].Reason != "the vet has moved" || h[0].By != "si:ash" || !slices.Equal(h[0].Who, ids("si:new_vet")) || h[0].At.Before(began) || h[1].Did != "revoke" || h[1].Reason != "moved back" {
+			t.Errorf("%s: noted %+v", kind, h)
+		}
+		// What somebody does by SQL is noted as well, and what the owner of the database does.
+		k.do(k.as("ash", ""), "UPDATE "+map[string]string{"episode": "episodes", "episode_array": "episodes_array", "episode_jsonb": "episodes_jsonb"}[kind]+" SET access_grants = "+
+			map[string]string{"episode": `'[]'`, "episode_array": "'{}'", "episode_jsonb": "'[]'"}[kind]+" WHERE id = 'episode:1001'")
+		report = must[*privacy.Report](t, "audit")(d.Audit(ctx, agentCaller("sean"), privacy.Question{ID: "episode:1001", Kind: kind}))
+		if h := report.Rows[0].History; len(h) != 3 || h[2].Did != "revoke" || len(h[2].Who) != 3 || h[2].By != "si:ash" {
+			t.Errorf("%s: noted %+v", kind, h)
+		}
+	}
+	super := harness.Super(t, k.db)
+	k.do(super, `UPDATE notes SET access_grants = '["*"]' WHERE id = 'note:1003'`)
+	report := must[*privacy.Report](t, "audit")(d.Audit(ctx, agentCaller("ash"), privacy.Question{ID: "note:1003"}))
+	if h := report.Rows[0].History; len(h) != 1 || h[0].Did != "grant" || h[0].By != "postgres" {
+		t.Errorf("by the owner: %+v", h)
+	}
+	// Who is forgotten in the audit is forgotten here.
+	k.do(super, "SELECT pgconsent.audit_forget('si:new_vet')")
+	report = must[*privacy.Report](t, "audit")(d.Audit(ctx, agentCaller("ash"), privacy.Question{ID: "episode:1001"}))
+	if h := report.Rows[0].History; h[0].Who[0] != "(forgotten)" {
+		t.Errorf("forgotten: %+v", h)
+	}
+	for what, c := range map[string]struct {
+		as     string
+		change privacy.Change
+		name   string
+	}{
+		"without consent":       {"ash", privacy.Change{ID: "episode:1005", Who: ids("si:new_vet")}, privacy.Forbidden},
+		"one that is hidden":    {"bella", privacy.Change{ID: "episode:1003", Who: ids("si:bella_agent")}, privacy.NotFound},
+		"one that is not":       {"bella", privacy.Change{ID: "episode:none", Who: ids("si:bella_agent")}, privacy.NotFound},
+		"somebody else's":       {"bella", privacy.Change{ID: "episode:1004", Who: ids("si:rex")}, privacy.Forbidden},
+		"nobody":                {"ash", privacy.Change{ID: "episode:1001"}, privacy.Validation},
+		"an id like SQL":        {"ash", privacy.Change{ID: "x' OR ''='", Who: ids("si:rex")}, privacy.Validation},
+		"who, like JSON":        {"ash", privacy.Change{ID: "episode:1001", Who: ids(`{"*":1}`)}, privacy.Validation},
+		"a list that is broken": {"ash", privacy.Change{ID: "episode:bad_12", Who: ids("si:rex")}, privacy.Conflict},
+	} {
+		_, err := d.Grant(ctx, agentCaller(c.as), c.change)
+		fails(t, what, err, c.name)
+	}
+	_, err := d.Revoke(ctx, agentCaller("rex"), privacy.Change{ID: "episode:1001", Who: ids("human:sean")})
+	fails(t, "a stranger revokes", err, privacy.NotFound)
+	// Agents can neither read nor write what is noted.
+	for _, sql := range []string{"SELECT * FROM pgconsent.privacy_event", "SELECT pgconsent.privacy_note('grant', 'x', 'y', 'z', '{}', 'si:ash')", "SELECT * FROM pgconsent.privacy_rows('si:ash', NULL, NULL, NULL, 10)"} {
+		if a := harness.Ask(k.as("bella", ""), sql); a.Code == "" {
+			t.Errorf("%s: %s", sql, a)
+		}
+	}
+	k.proxy.Tap().NoMarker(t)
+}
+
+// Contexts.
+// seeds/003:46-56, 115-121, 199-207.
+func TestKernleC_ContextsAreMadeAndJoinedByTheirOwners(t *testing.T) {
+	k, d := startPrivacy(t)
+	ctx := context.Background()
+	enter := func(as string, e privacy.Entry) (*privacy.Entered, error) { return d.Enter(ctx, agentCaller(as), e) }
+
+	out := must[*privacy.Entered](t, "the seed's line")(enter("ash", privacy.Entry{Context: "ctx:bella_health", Participants: ids("human:sean", "si:bella_agent"), Role: "care_agent"}))
+	if out.Made || len(out.Added) > 0 || !slices.Equal(out.Access, ids("human:sean", "si:bella_agent", "ctx:bella_health")) || out.RoleHeld == nil || *out.RoleHeld || out.Setting != "SET pgconsent.context = 'ctx:bella_health'" {
+		t.Errorf("entered %+v", out)
+	}
+	out = must[*privacy.Entered](t, "one's own role")(enter("tutor_b", privacy.Entry{Context: "ctx:student_123_academic", Role: "role:tutor"}))
+	if out.RoleHeld == nil || !*out.RoleHeld || out.Owner {
+		t.Errorf("entered %+v", out)
+	}
+	// A new one, by the owner of a store.
+	out = must[*privacy.Entered](t, "a new context")(enter("ash", privacy.Entry{Context: "ctx:kid_school", Participants: ids("human:mira"), Reason: "school begins"}))
+	if !out.Made || !slices.Equal(out.Access, ids("human:mira", "ctx:kid_school")) {
+		t.Errorf("made %+v", out)
+	}
+	made := must[*privacy.Memory](t, "in it")(d.Add(ctx, agentCaller("ash"), privacy.New{Content: "first day", Context: "ctx:kid_school"}))
+	if !slices.Equal(made.Access, ids("human:mira", "ctx:kid_school")) {
+		t.Errorf("inherits %v", made.Access)
+	}
+	out = must[*privacy.Entered](t, "one more")(enter("ash", privacy.Entry{Context: "ctx:kid_school", Participants: ids("human:mira", "si:rex")}))
+	if !slices.Equal(out.Added, ids("si:rex")) {
+		t.Errorf("added %v", out.Added)
+	}
+	if got := must[*privacy.Entered](t, "who was added")(enter("rex", privacy.Entry{Context: "ctx:kid_school", Participants: ids("si:rex")})); got.Owner || len(got.Added) != 0 {
+		t.Errorf("entered %+v", got)
+	}
+	// --participants adds nobody, unless the owner asks.
+	_, err := enter("rex", privacy.Entry{Context: "ctx:kid_school", Participants: ids("si:mallory")})
+	fails(t, "a participant adds", err, privacy.Forbidden)
+	for _, name := range []string{"ctx:kid_school", "ctx:none", "ctx:broken"} {
+		_, err := enter("mallory", privacy.Entry{Context: name, Store: "ash", Participants: ids("si:mallory")})
+		fails(t, "somebody else's "+name, err, privacy.NotFound)
+		_, err = enter("ashley", privacy.Entry{Context: name})
+		fails(t, "a stranger: "+name, err, privacy.NotFound)
+	}
+	if got := harness.Ask(harness.Super(t, k.db), "SELECT participants FROM privacy_contexts WHERE context_id = 'ctx:kid_school'").Results[0].Rows; !slices.Equal(got, ids(`["human:mira", "si:rex"]`)) && !slices.Equal(got, ids(`["human:mira","si:rex"]`)) {
+		t.Errorf("participants %v", got)
+	}
+	// A second one of the name is not made.
+	_, err = d.Make(ctx, agentCaller("ash"), privacy.Entry{Context: "ctx:kid_school"})
+	fails(t, "made twice", err, privacy.Conflict)
+	// A name that somebody else's store has is free, and tells nothing.
+	out = must[*privacy.Entered](t, "mallory's own")(enter("mallory", privacy.Entry{Context: "ctx:kid_school"}))
+	if !out.Made || out.Store != "mallory" {
+		t.Errorf("made %+v", out)
+	}
+	list := must[[]privacy.Context](t, "list")(d.Contexts(ctx, agentCaller("bella")))
+	var names []string
+	for _, c := range list {
+		names = append(names, c.Name)
+	}
+	if !slices.Equal(names, ids("ctx:bella_health", "ctx:dog_park")) {
+		t.Errorf("si:bella_agent is told of %v", names)
+	}
+	_, err = d.Context(ctx, agentCaller("bella"), "ctx:kid_school")
+	fails(t, "show", err, privacy.NotFound)
+	for _, name := range []string{"", "ctx:a b", `ctx:"x"`, "ctx:x;", "ctx:\xff", strings.Repeat("x", 257)} {
+		_, err := enter("ash", privacy.Entry{Context: name})
+		fails(t, name, err, privacy.Validation)
+	}
+	k.proxy.Tap().NoMarker(t)
+}
+
+// Consent_grant; k: by the grantor or its guardian, by credential.
+// seeds/003:168-177, 208-213.
+func TestKernleK_ConsentIsRecordedByTheGrantorOrItsGuardian(t *testing.T) {
+	k, d := startPrivacy(t)
+	ctx := context.Background()
+	sees := func() bool {
+		return len(k.list(k.as("bella", ""), "SELECT id FROM episodes WHERE id = 'episode:1005'")) == 1
+	}
+	give := privacy.Give{Grantor: "human:parent_456", Grantee: "si:reading_specialist", Scope: "ctx:student_123_academic"}
+	out := must[*privacy.Consent](t, "the seed's line")(d.Consent(ctx, agentCaller("parent"), give))
+	if out.Grantor != "human:parent_456" || out.Store != "student_123" || !out.Repeated || out.ID != "consent:6" {
+		t.Errorf("%+v", out)
+	}
+	for _, as := range []string{"ash", "tutor_a", "mallory", "bella", "specialist"} { // the owner neither
+		_, err := d.Consent(ctx, agentCaller(as), give)
+		fails(t, as, err, privacy.Forbidden)
+		_, err = d.Consent(ctx, agentCaller(as), privacy.Give{Grantor: "human:kid_123", Grantee: "si:bella_agent", Store: "ash"})
+		fails(t, as, err, privacy.Forbidden)
+	}
+	// mallory calls herself a guardian in a stack of her own: nothing follows for others.
+	if sees() {
+		t.Fatal("without consent")
+	}
+	// consent_grants is evidence, and counts for nothing alone.
+	k.do(harness.Super(t, k.db), `UPDATE episodes SET consent_grants = '["human:mira", "human:kid_123"]' WHERE id = 'episode:1005'`)
+	if sees() {
+		t.Error("by evidence alone")
+	}
+	// A guardian, for its ward: mira has no agent here, so sean for bella.
+	out = must[*privacy.Consent](t, "a guardian")(d.Consent(ctx, agentCaller("sean"), privacy.Give{Grantor: "dog:bella", Grantee: "human:guest", Scope: "episode:1002", Reason: "for the insurance"}))
+	if out.Grantor != "human:sean" || out.For != "dog:bella" || out.Store != "ash" || out.Repeated {
+		t.Errorf("%+v", out)
+	}
+	guest := func() bool {
+		return len(k.list(k.as("ash_as_guest", ""), "SELECT id FROM episodes WHERE id = 'episode:1002'")) == 1
+	}
+	must[*privacy.Changed](t, "with consent")(d.Grant(ctx, agentCaller("ash"), privacy.Change{ID: "episode:1002", Who: ids("human:guest")})) // about bella, told by ash itself
+	if !guest() {
+		t.Error("a guardian's consent and a grant show nothing")
+	}
+	revoked := must[[]privacy.Consent](t, "withdraw")(d.Withdraw(ctx, agentCaller("sean"), privacy.Give{ID: out.ID, Reason: "settled"}))
+	if len(revoked) != 1 || !revoked[0].Revoked || revoked[0].Repeated {
+		t.Errorf("%+v", revoked)
+	}
+	if guest() {
+		t.Error("a withdrawn consent shows")
+	}
+	again := must[[]privacy.Consent](t, "withdraw again")(d.Withdraw(ctx, agentCaller("sean"), privacy.Give{ID: out.ID}))
+	if len(again) != 1 || !again[0].Repeated {
+		t.Errorf("%+v", again)
+	}
+	for _, as := range []string{"bella", "ash", "mallory"} {
+		_, err := d.Withdraw(ctx, agentCaller(as), privacy.Give{ID: "consent:1"})
+		if err == nil {
+			t.Errorf("%s has withdrawn human:sean's consent", as)
+		}
+	}
+	// A guardian withdraws what its ward has given.
+	k.do(harness.Super(t, k.db), "INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('consent:ward', 'ash', 'dog:bella', 'human:guest', '*')")
+	must[[]privacy.Consent](t, "a ward's")(d.Withdraw(ctx, agentCaller("sean"), privacy.Give{Grantor: "dog:bella", Grantee: "human:guest"}))
+	if guest() {
+		t.Error("what was withdrawn for a ward shows")
+	}
+	for what, g := range map[string]privacy.Give{"no grantee": {}, "like SQL": {Grantee: "x' --"}, "like JSON": {Grantee: "*", Scope: `["*"]`}, "not UTF-8": {Grantee: "\xff"}} {
+		_, err := d.Consent(ctx, agentCaller("sean"), g)
+		fails(t, what, err, privacy.Validation)
+	}
+	_, err := d.Withdraw(ctx, agentCaller("sean"), privacy.Give{Grantee: "si:nobody"})
+	fails(t, "nothing to withdraw", err, privacy.NotFound)
+	events := harness.Ask(harness.Super(t, k.db), "SELECT did, reason FROM pgconsent.privacy_event WHERE relation = 'public.consent_records' ORDER BY number").Results[0].Rows
+	if len(events) < 2 || !strings.Contains(strings.Join(events, " "), "for the insurance") || !strings.Contains(strings.Join(events, " "), "settled") {
+		t.Errorf("noted: %v", events)
+	}
+	k.proxy.Tap().NoMarker(t)
+}
+
+// `privacy audit`, who sees a memory or what is about a subject, and through what.
+// seeds/003:123-126.
+func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
+	k, d := startPrivacy(t)
+	ctx := context.Background()
+	report := must[*privacy.Report](t, "by the owner")(d.Audit(ctx, agentCaller("ash"), privacy.Question{ID: "episode:1001"}))
+	if len(report.Rows) != 1 {
+		t.Fatalf("%+v", report)
+	}
+	viewer := func(row privacy.Row, entity string) *privacy.Viewer {
+		for i := range row.Sees {
+			if row.Sees[i].Entity == entity {
+				return &row.Sees[i]
+			}
+		}
+		return nil
+	}
+	row := report.Rows[0]
+	bella, sean, ash := viewer(row, "si:bella_agent"), viewer(row, "human:sean"), viewer(row, "si:ash")
+	if ash == nil || ash.Through != "owner" || bella == nil || bella.Grant != "si:bella_agent" || len(bella.Consents) != 1 || bella.Consents[0].Record != "consent:1" || !bella.Consents[0].Guardian || bella.Consents[0].Subject != "dog:bella" ||
+		sean == nil || !slices.Equal(sean.Agents, ids("sean")) || viewer(row, "si:rex") != nil || viewer(row, "*") != nil {
+		t.Errorf("%+v", row)
+	}
+	// More than one answer has, one after the other: each memory once.
+	if a := harness.Ask(harness.Super(t, k.db), `INSERT INTO notes (id, stack_id, content, subject_ids) SELECT 'note:page' || i, 'ash', 'x', '["dog:page"]' FROM generate_series(1, 450) AS i`); a.Err != "" {
+		t.Fatal(a)
+	}
+	pages, met := 0, map[string]bool{}
+	for after := ""; pages == 0 || after != ""; pages++ {
+		page := must[*privacy.Report](t, "a page")(d.Audit(ctx, agentCaller("ash"), privacy.Question{Subject: "dog:page", After: after}))
+		for _, row := range page.Rows {
+			met[row.Kind+" "+row.ID] = true
+		}
+		after = page.Next
+		if after != "" {
+			// Somebody else's place is no key to it.
+			if out := must[*privacy.Report](t, "mallory")(d.Audit(ctx, agentCaller("mallory"), privacy.Question{Subject: "dog:page", After: after})); len(out.Rows) != 0 || out.Next != "" {
+				t.Errorf("mallory is told %+v", out)
+			}
+		}
+	}
+	if pages != 3 || len(met) != 450 {
+		t.Errorf("%d memories in %d answers", len(met), pages)
+	}
+	_, err := d.Audit(ctx, agentCaller("ash"), privacy.Question{Subject: "dog:page", After: "x"})
+	fails(t, "a place that is none", err, privacy.Validation)
+	// It agrees with what each agent sees, of everything about a subject, in each form of a list.
+	report = must[*privacy.Report](t, "about a subject")(d.Audit(ctx, agentCaller("sean"), privacy.Question{Subject: "dog:bella"}))
+	if len(report.Rows) < 50 {
+		t.Errorf("%d memories prove little", len(report.Rows))
+	}
+	tables := map[string]string{"episode": "episodes", "belief": "beliefs", "note": "notes", "raw": "raw_entries", "episode_array": "episodes_array", "episode_jsonb": "episodes_jsonb"}
+	w, err := world.Get("kernle")
+	if err != nil {
+		t.Fatal(err)
+	}
+	everything := map[string]map[string]bool{}
+	for _, a := range w.Agents {
+		everything[a.Name] = map[string]bool{}
+		c := k.as(a.Name, "")
+		for kind, table := range tables {
+			for _, id := range k.list(c, "SELECT id FROM "+table) {
+				everything[a.Name][kind+" "+id] = true
+			}
+		}
+		harness.Close(c)
+	}
+	for _, row := range report.Rows {
+		if row.Store != "ash" || len(row.Subjects) != 1 || row.Subjects[0] != "dog:bella" {
+			t.Fatalf("a guardian is told of %+v", row)
+		}
+		told := map[string]bool{}
+		for _, v := range row.Sees {
+			if v.Context == "" {
+				for _, login := range v.Agents {
+					told[login] = true
+				}
+			}
+		}
+		for _, a := range w.Agents {
+			if told[a.Name] != everything[a.Name][row.Kind+" "+row.ID] {
+				t.Errorf("%s %s: the report says %v of %s, whose SQL says %v", row.Kind, row.ID, told[a.Name], a.Name, !told[a.Name])
+			}
+		}
+	}
+	// In a context.
+	report = must[*privacy.Report](t, "a context's")(d.Audit(ctx, agentCaller("ash"), privacy.Question{ID: "episode:1002"}))
+	if v := viewer(report.Rows[0], "si:bella_agent"); v == nil || v.Context != "ctx:bella_health" || v.Grant != "ctx:bella_health" {
+		t.Errorf("%+v", report.Rows[0])
+	}
+	// Granted, and not seen, since consent is missing.
+	report = must[*privacy.Report](t, "without consent")(d.Audit(ctx, agentCaller("ash"), privacy.Question{ID: "episode:1005"}))
+	if w := report.Rows[0].Waiting; len(w) == 0 || !slices.Equal(w[0].Missing, ids("human:kid_123")) {
+		t.Errorf("%+v", report.Rows[0])
+	}
+	// Everybody.
+	report = must[*privacy.Report](t, "public")(d.Audit(ctx, agentCaller("ash"), privacy.Question{ID: "episode:1004"}))
+	if viewer(report.Rows[0], "*") == nil {
+		t.Errorf("%+v", report.Rows[0])
+	}
+	// The subject's own token, and strangers: uniformly nothing.
+	must[*privacy.Report](t, "the subject")(d.Audit(ctx, identity.Caller{Role: identity.Subject, Subject: "dog:bella"}, privacy.Question{Subject: "dog:bella"}))
+	var answers []string
+	for what, c := range map[string]identity.Caller{"an agent that sees it": agentCaller("bella"), "a stranger": agentCaller("rex"), "mallory, who is a guardian elsewhere": agentCaller("mallory"), "another subject": {Role: identity.Subject, Subject: "human:mira"}} {
+		for _, q := range []privacy.Question{{ID: "episode:1001"}, {ID: "episode:none"}, {Subject: "human:student_123"}, {Subject: "human:nobody"}} {
+			_, err := d.Audit(ctx, c, q)
+			fails(t, what, err, privacy.NotFound)
+			answers = append(answers, err.Error())
+		}
+	}
+	if slices.Sort(answers); len(slices.Compact(answers)) != 1 {
+		t.Errorf("the answers differ: %v", answers)
+	}
+	_, err = d.Audit(ctx, identity.Caller{Role: identity.Admin}, privacy.Question{Subject: "dog:bella"})
+	fails(t, "an admin", err, privacy.Forbidden)
+	for what, q := range map[string]privacy.Question{"nothing": {}, "both": {Subject: "a", ID: "b"}, "like SQL": {Subject: "a' OR true"}, "no kind": {ID: "x", Kind: "stacks"}} {
+		_, err := d.Audit(ctx, agentCaller("ash"), q)
+		fails(t, what, err, privacy.Validation)
+	}
+	k.proxy.Tap().NoMarker(t)
+}
+
+// A list that is left out is inherited however the row comes, and one that is given is kept.
+func TestKernleD_CopyAndExecuteInheritAsInsertDoes(t *testing.T) {
+	k, _ := startPrivacy(t)
+	ctx := context.Background()
+	super := harness.Super(t, k.db)
+	for _, table := range kernleTables() {
+		empty := map[string]string{"episodes": "[]", "episodes_array": "{}", "episodes_jsonb": "[]"}[table]
+		inherited := map[string]string{"episodes": `["human:sean", "si:bella_agent", "ctx:bella_health"]`, "episodes_array": "{human:sean,si:bella_agent,ctx:bella_health}", "episodes_jsonb": `["human:sean", "si:bella_agent", "ctx:bella_health"]`}[table]
+		is := func(content, want string) {
+			t.Helper()
+			if got := harness.Ask(super, "SELECT access_grants::text FROM "+table+" WHERE content = '"+content+"'").Results[0].Rows; !slices.Equal(got, ids(want)) {
+				t.Errorf("%s: %s is granted to %q, want %q", table, content, got, want)
+			}
+		}
+		c := k.as("ash", "ctx:bella_health")
+		copied := func(columns, data, code string) {
+			t.Helper()
+			_, err := c.CopyFrom(ctx, strings.NewReader(data), "COPY "+table+" ("+columns+") FROM STDIN")
+			var pg *pgconn.PgError
+			if got := errors.As(err, &pg); code == "" && err != nil || code != "" && (!got || pg.Code != code) {
+				t.Errorf("%s: COPY: %v, want %q", table, err, code)
+			}
+		}
+		copied("stack_id, content", "ash\tcopied one\nash\tcopied two\n", "")
+		is("copied one", inherited)
+		is("copied two", inherited)
+		copied("stack_id, content, access_grants", "ash\tcopied none\t"+empty+"\n", "")
+		is("copied none", empty)
+		copied("stack_id, content, access_grants", "ash\tcopied null\t\\N\n", "22023")
+		copied("stack_id, content, subject_ids, access_grants", "ash\tcopied wide\t"+map[string]string{"episodes": `["dog:bella"]`, "episodes_array": "{dog:bella}", "episodes_jsonb": `["dog:bella"]`}[table]+"\t"+map[string]string{"episodes": `["si:mallory"]`, "episodes_array": "{si:mallory}", "episodes_jsonb": `["si:mallory"]`}[table]+"\n", "42501")
+
+		k.do(c, "PREPARE short (text) AS INSERT INTO "+table+" (stack_id, content) VALUES ('ash', $1)")
+		k.do(c, `PREPARE "Odd ""name" (text, text) AS INSERT INTO `+table+" (stack_id, content, access_grants) VALUES ('ash', $1, $2::"+map[string]string{"episodes": "text", "episodes_array": "text[]", "episodes_jsonb": "jsonb"}[table]+")")
+		k.do(c, `PREPARE "Left ""out" (text) AS INSERT INTO `+table+" (stack_id, content) VALUES ('ash', $1)")
+		k.do(c, "EXECUTE short('executed')")
+		is("executed", inherited)
+		k.do(c, "/* a comment */ execute short('commented')")
+		is("commented", inherited)
+		k.do(c, `EXECUTE "Left ""out"('quoted')`)
+		is("quoted", inherited)
+		k.do(c, `EXECUTE "Odd ""name"('given none', '`+empty+`')`)
+		is("given none", empty)
+		// Outside of the context there is nothing to inherit.
+		k.do(c, "RESET pgconsent.context")
+		k.do(c, "EXECUTE short('outside')")
+		is("outside", empty)
+		k.do(c, "SET pgconsent.context = 'ctx:bella_health'")
+		// An INSERT of the value that stands for a list that was left out leaves it out, and gains nothing.
+		k.do(c, "INSERT INTO "+table+" (stack_id, content, access_grants) VALUES ('ash', 'by the word', "+map[string]string{"episodes": `'"pgconsent:left"'`, "episodes_array": "'[7432:7432]={NULL}'", "episodes_jsonb": `'"pgconsent:left"'`}[table]+")")
+		is("by the word", inherited)
+		k.do(super, "DELETE FROM "+table+" WHERE content IN ('copied one', 'copied two', 'executed', 'commented', 'quoted', 'given none', 'outside', 'by the word', 'copied none', 'copied wide')")
+		harness.Close(c)
+	}
+	k.proxy.Tap().NoMarker(t)
+}
+
+// Who received a consent cannot hold its record: whoever gave it takes it back meanwhile.
+func TestTheGranteeHoldsNothing(t *testing.T) {
+	k, _ := startPrivacy(t)
+	grantee := k.proxy.Agent(t, "specialist", "kernle")
+	if a := harness.Ask(grantee, "BEGIN; SELECT id FROM consent_records WHERE grantor = 'human:parent_456'"); a.Err != "" || len(a.Results) != 2 || len(a.Results[1].Rows) != 1 {
+		t.Fatalf("%+v", a)
+	}
+	for _, lock := range []string{"FOR UPDATE", "FOR NO KEY UPDATE", "FOR SHARE", "FOR KEY SHARE"} {
+		_ = harness.Ask(grantee, "ROLLBACK")
+		if a := harness.Ask(grantee, "BEGIN; SELECT id FROM consent_records "+lock); !strings.Contains(a.Err, "42501") {
+			t.Errorf("%s: %+v", lock, a)
+		}
+	}
+	for _, held := range []string{
+		"UPDATE consent_records SET revoked_at = NULL", "UPDATE consent_records SET revoked_at = revoked_at WHERE grantor = 'human:parent_456'",
+	} {
+		_ = harness.Ask(grantee, "ROLLBACK")
+		if a := harness.Ask(grantee, "BEGIN; SAVEPOINT s"); a.Err != "" {
+			t.Fatal(a.Err)
+		}
+		_ = harness.Ask(grantee, held)
+		if a := harness.Ask(grantee, "ROLLBACK TO s"); a.Err != "" {
+			t.Fatal(a.Err)
+		}
+		grantor := k.proxy.Agent(t, "parent", "kernle")
+		if a := harness.Ask(grantor, "SET lock_timeout = '180s'; BEGIN; UPDATE consent_records SET revoked_at = now() WHERE grantor = 'human:parent_456'; ROLLBACK"); a.Err != "" {
+			t.Errorf("after %q the grantor cannot withdraw: %s", held, a.Err)
+		}
+	}
+}
+
+// A stranger's question about somebody in the memories takes the database as much work as one about nobody.
+func TestKernleH_AStrangersQuestionTakesAsMuch(t *testing.T) {
+	tier.All(t)
+	k, _ := startPrivacy(t, `INSERT INTO episodes (id, stack_id, content, subject_ids) SELECT 'episode:many_' || n, 'ash', 'one of many', '["human:kid_123"]' FROM generate_series(1, 500) n`)
+	super := harness.Super(t, k.db)
+	hits := regexp.MustCompile(`Buffers: shared hit=(\d+)`)
+	work := func(caller, subject string) (n int) {
+		t.Helper()
+		for range 3 { // what is read for the first time is in memory then
+			a := harness.Ask(super, "EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT * FROM pgconsent.privacy_rows('"+caller+"', '"+subject+"', NULL, NULL, NULL, 201)")
+			if a.Err != "" {
+				t.Fatal(a)
+			}
+			found := hits.FindStringSubmatch(strings.Join(a.Results[0].Rows, "\n"))
+			if found == nil {
+				t.Fatalf("no work is told: %v", a.Results[0].Rows)
+			}
+			n, _ = strconv.Atoi(found[1])
+		}
+		return n
+	}
+	for _, caller := range []string{"si:rex", "human:guest", "human:sean"} {
+		if there, absent := work(caller, "human:kid_123"), work(caller, "human:nobody_1"); there != absent {
+			t.Errorf("%s: %d pages are read about somebody, %d about nobody", caller, there, absent)
+		}
+	}
+	// For those who may know there is more to do.
+	for _, caller := range []string{"human:mira", "si:ash", "human:kid_123"} {
+		if there, absent := work(caller, "human:kid_123"), work(caller, "human:nobody_1"); there <= absent {
+			t.Errorf("%s: %d pages are read about somebody, %d about nobody: the measure says nothing", caller, there, absent)
+		}
+	}
+}
+
+// An agent that has changed a memory holds its row as long as its transaction lasts. Who grants or withdraws meanwhile is told so, in
+// time, and nothing was changed; consent is withdrawn all the same, since nobody else changes its record.
+func TestKernleH_ARowThatIsHeldIsSaidToBe(t *testing.T) {
+	k, desk := startPrivacy(t)
+	desk.Patience = 100 * time.Millisecond
+	ctx := t.Context()
+	holder, err := pgx.Connect(ctx, k.proxy.DSN("ash", "kernle"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = holder.Close(context.Background()) }()
+	for _, sql := range []string{"BEGIN", "UPDATE episodes SET access_grants = '[]' WHERE id = 'episode:1002'"} {
+		if _, err := holder.Exec(ctx, sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	for what, change := range map[string]func() error{
+		"revoked": func() error {
+			_, err := desk.Revoke(ctx, agentCaller("ash"), privacy.Change{ID: "episode:1002", Who: ids("ctx:bella_health")})
+			return err
+		},
+		"granted": func() error {
+			_, err := desk.Grant(ctx, agentCaller("ash"), privacy.Change{ID: "episode:1002", Who: ids("si:bella_agent"), Reason: "so it is"})
+			return err
+		},
+	} {
+		err := change()
+		fails(t, what, err, privacy.Busy)
+		if state, ok := errors.AsType[*sqlstate.Error](err); !ok || state.Code != "55P03" {
+			t.Errorf("%s: %v, want SQLSTATE 55P03", what, err)
+		}
+	}
+	if _, err := desk.Withdraw(ctx, agentCaller("sean"), privacy.Give{Grantee: "si:bella_agent"}); err != nil {
+		t.Errorf("a consent is not withdrawn: %v", err)
+	}
+	if _, err := holder.Exec(ctx, "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	desk.Patience = 0
+	out, err := desk.Revoke(ctx, agentCaller("ash"), privacy.Change{ID: "episode:1002", Who: ids("ctx:bella_health")})
+	if err != nil || !slices.Equal(out.Revoked, ids("ctx:bella_health")) {
+		t.Errorf("%+v, %v", out, err)
+	}
+}

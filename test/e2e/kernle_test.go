@@ -1,0 +1,630 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/internal/dev/world"
+	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// The points of the kernle world, each through the wire, over its lists as JSON in text, as arrays and as jsonb. What must
+// be visible is worked out here, in Go, from the rows as the superuser reads them.
+
+// kernleTables are those of one content with lists as the seed has them, as arrays and as jsonb; the quick run takes the seed's.
+func kernleTables() []string {
+	all := []string{"episodes", "episodes_array", "episodes_jsonb"}
+	if tier.Quick() {
+		return all[:1]
+	}
+	return all
+}
+
+func loadWorld(name, owner string) func(context.Context, *pgx.Conn) error {
+	return func(ctx context.Context, conn *pgx.Conn) error {
+		if _, err := conn.Exec(ctx, fmt.Sprintf(`DO $$ BEGIN
+			IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '%[1]s') THEN CREATE ROLE %[1]s LOGIN PASSWORD '%[2]s'; END IF;
+			EXECUTE format('ALTER DATABASE %%I OWNER TO %[1]s', current_database());
+			ALTER SCHEMA public OWNER TO %[1]s;
+		END $$`, owner, rolePassword)); err != nil {
+			return err
+		}
+		w, err := world.Get(name)
+		if err != nil {
+			return err
+		}
+		return w.Load(ctx, conn, func(string) {})
+	}
+}
+
+// kernle is a database with the world, and a proxy before it.
+type kernle struct {
+	testing.TB
+	db    *pgtest.DB
+	proxy *harness.Proxy
+	bella *pgconn.PgConn // of asked
+}
+
+func startKernle(t testing.TB, setup ...string) *kernle {
+	t.Helper()
+	return startKernleIn(t, harness.Both, setup...)
+}
+
+func startKernleIn(t testing.TB, mode harness.Mode, setup ...string) *kernle {
+	t.Helper()
+	k := &kernle{TB: t, db: pgtest.Template(t, "kernle", loadWorld("kernle", "kernle_owner"))}
+	w, err := world.Get("kernle")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := w.File("policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := harness.Database{Name: "kernle", DB: k.db, Policy: string(text), SearchPath: []string{"public"}, Setup: strings.Join(setup, ";\n")}
+	harness.Install(t, d, mode)
+	var agents []harness.Agent
+	for _, a := range w.Agents {
+		agents = append(agents, harness.Agent{Name: a.Name, Database: "kernle", Attributes: a.Attributes})
+	}
+	k.proxy = harness.Serve(t, mode, []harness.Database{d}, agents)
+	return k
+}
+
+// readKernle is the world as [startKernleIn] starts it, for tests that change nothing in it: they share it. The tap is each test's own.
+func readKernle(t testing.TB, mode harness.Mode) *kernle {
+	t.Helper()
+	shared := *harness.Reading(t, "kernle, "+mode.Name, func(t testing.TB) (*kernle, *pgtest.DB) {
+		k := startKernleIn(t, mode)
+		return k, k.db
+	})
+	return &kernle{TB: t, db: shared.db, proxy: shared.proxy.Reader(t)}
+}
+
+// as connects as an agent, in a context or in none.
+func (k *kernle) as(name, inContext string) *pgconn.PgConn {
+	k.Helper()
+	c := k.proxy.Agent(k, name, "kernle")
+	if inContext != "" {
+		k.do(c, "SET pgconsent.context = '"+inContext+"'")
+	}
+	return c
+}
+
+func (k *kernle) do(c *pgconn.PgConn, sql string) {
+	k.Helper()
+	if a := harness.Ask(c, sql); a.Code != "" {
+		k.Fatalf("%s: %s", sql, a)
+	}
+}
+
+// refused expects an SQLSTATE.
+func (k *kernle) refused(c *pgconn.PgConn, sql, code string) {
+	k.Helper()
+	if a := harness.Ask(c, sql); a.Code != code {
+		k.Errorf("%s: SQLSTATE %q, want %s\n%s", sql, a.Code, code, harness.Shorten(a.String()))
+	}
+}
+
+func (k *kernle) list(c *pgconn.PgConn, sql string) []string {
+	k.Helper()
+	a := harness.Ask(c, sql)
+	if a.Code != "" {
+		k.Fatalf("%s: %s", sql, a)
+	}
+	return slices.Sorted(slices.Values(a.Results[0].Rows))
+}
+
+// memory is a row with its lists, nil where they are none.
+type memory struct {
+	id, stack, source string
+	told              string // the memory that it was told from
+	subjects, grants  []string
+	broken            bool // subjects are no list of ids
+}
+
+// memories reads a table as it is, with lists in PostgreSQL's own words.
+func (k *kernle) memories(table string) []memory {
+	k.Helper()
+	list := func(column string) string {
+		switch table {
+		case "episodes_array":
+			return column
+		case "episodes_jsonb":
+			return "pg_temp.ids(" + column + "::text)"
+		}
+		return "pg_temp.ids(" + column + ")"
+	}
+	conn := k.db.Connect(k, "postgres")
+	if _, err := conn.Exec(context.Background(), `CREATE FUNCTION pg_temp.ids(t text) RETURNS text[] LANGUAGE plpgsql AS $$
+		BEGIN
+			IF jsonb_typeof(t::jsonb) IS DISTINCT FROM 'array' THEN RETURN NULL; END IF;
+			RETURN ARRAY(SELECT CASE WHEN jsonb_typeof(e) = 'string' THEN e #>> '{}' END FROM jsonb_array_elements(t::jsonb) e);
+		EXCEPTION WHEN others THEN RETURN NULL;
+		END $$`); err != nil {
+		k.Fatal(err)
+	}
+	rows, err := conn.Query(context.Background(), "SELECT id, stack_id, coalesce(source_entity, ''), coalesce(told_from, ''), "+list("subject_ids")+", "+list("access_grants")+" FROM "+table)
+	if err != nil {
+		k.Fatal(err)
+	}
+	var out []memory
+	for rows.Next() {
+		var m memory
+		var subjects, grants []*string
+		if err := rows.Scan(&m.id, &m.stack, &m.source, &m.told, &subjects, &grants); err != nil {
+			k.Fatal(err)
+		}
+		m.broken = subjects == nil || slices.Contains(subjects, nil)
+		for _, s := range subjects {
+			if s != nil {
+				m.subjects = append(m.subjects, *s)
+			}
+		}
+		for _, g := range grants {
+			if g != nil {
+				m.grants = append(m.grants, *g)
+			}
+		}
+		out = append(out, m)
+	}
+	if rows.Err() != nil {
+		k.Fatal(rows.Err())
+	}
+	return out
+}
+
+// entity is who asks.
+type entity struct {
+	user    string
+	roles   []string
+	context string
+}
+
+// visible is the rule, once more and in other words than the policy's (seeds/003:58-65, 130-138).
+func (k *kernle) visible(table string, e entity) []string {
+	k.Helper()
+	conn := k.db.Connect(k, "postgres")
+	yes := func(sql string, args ...any) bool {
+		var ok bool
+		if err := conn.QueryRow(context.Background(), "SELECT EXISTS ("+sql+")", args...).Scan(&ok); err != nil {
+			k.Fatal(err)
+		}
+		return ok
+	}
+	me := append([]string{e.user}, e.roles...)
+	asked := map[string]bool{}
+	all := k.memories(table)
+	var shows func(m memory, before ...string) bool // line 65: and everything that it was told from, without a circle
+	shows = func(m memory, before ...string) bool {
+		if yes("SELECT FROM stacks WHERE id = $1 AND owner = $2", m.stack, e.user) {
+			return true
+		}
+		granted := slices.ContainsFunc(m.grants, func(g string) bool {
+			return g == "*" || slices.Contains(me, g) || e.context != "" && g == e.context &&
+				yes("SELECT FROM privacy_contexts WHERE stack_id = $1 AND context_id = $2 AND participants LIKE '[%' AND participants::jsonb ?| $3", m.stack, e.context, me)
+		})
+		if !granted || m.broken {
+			return false
+		}
+		for _, s := range m.subjects {
+			if s == e.user {
+				continue
+			}
+			key := fmt.Sprint(m.stack, s, m.id, m.grants)
+			if _, ok := asked[key]; !ok {
+				asked[key] = yes(`SELECT FROM consent_records r WHERE r.stack_id = $1 AND revoked_at IS NULL AND (grantee = '*' OR grantee = ANY ($3)) AND (scope = '*' OR scope = $4 OR scope = ANY ($5))
+					AND (grantor = $2 OR grantor IN (SELECT guardian FROM guardians g WHERE g.stack_id = $1 AND g.subject = $2))`, m.stack, s, me, m.id, m.grants)
+			}
+			if !asked[key] {
+				return false
+			}
+		}
+		from := slices.IndexFunc(all, func(o memory) bool { return o.id == m.told })
+		return m.told == "" || from >= 0 && !slices.Contains(before, m.told) && shows(all[from], append(before, m.id)...)
+	}
+	var out []string
+	for _, m := range all {
+		if shows(m) {
+			out = append(out, m.id)
+		}
+	}
+	return slices.Sorted(slices.Values(out))
+}
+
+// sees compares what an agent sees with the rule.
+func (k *kernle) sees(c *pgconn.PgConn, table string, e entity) []string {
+	k.Helper()
+	got, want := k.list(c, "SELECT id FROM "+table), k.visible(table, e)
+	if !slices.Equal(got, want) {
+		k.Errorf("%s as %v: sees %d memories, want %d\nmore: %v\nless: %v", table, e, len(got), len(want), without(got, want), without(want, got))
+	}
+	return got
+}
+
+func without(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(x string) bool { return slices.Contains(b, x) })
+}
+
+// Who is granted sees; without a grant only the owning SI does.
+// seeds/003:6, 10-15, 21-35, 60, 128-138, 152-156, 193-195.
+func TestKernleA_GrantsShowAndTheOwnerSeesItsOwn(t *testing.T) {
+	k := startKernle(t)
+	for i, table := range append(kernleTables(), "beliefs", "notes", "raw_entries") {
+		seen := k.sees(k.as("bella", ""), table, entity{user: "si:bella_agent"})
+		if len(seen) < 10 {
+			t.Errorf("%s: %d memories prove little", table, len(seen))
+		}
+		for j, e := range []struct{ name, user, role string }{
+			{"ash", "si:ash", ""}, {"ashley", "si:ashley", ""}, {"sean", "human:sean", ""}, {"vet", "human:dr_smith", "role:vet"}, {"rex", "si:rex", ""}, {"tutor_a", "si:tutor_a", "role:tutor"},
+			{"tutor_b", "si:tutor_b", "role:tutor"}, {"specialist", "si:reading_specialist", ""}, {"parent", "human:parent_456", ""}, {"mallory", "si:mallory", ""},
+		} {
+			if !tier.Turn(i+j, 1) {
+				continue
+			}
+			who := entity{user: e.user}
+			if e.role != "" {
+				who.roles = []string{e.role}
+			}
+			c := k.as(e.name, "")
+			k.sees(c, table, who)
+			harness.Close(c)
+		}
+	}
+	k.scopes()
+	all := k.list(k.as("ash", ""), "SELECT count(*) FROM episodes WHERE stack_id <> 'ash' AND access_grants = '[]'")
+	if all[0] != "0" {
+		t.Errorf("%s memories of others, granted to nobody", all[0])
+	}
+	own := harness.Ask(harness.Super(t, k.db), "SELECT count(*) FROM episodes WHERE stack_id = 'ash'").Results[0].Rows[0]
+	if got := k.list(k.as("ash", ""), "SELECT count(*) FROM episodes WHERE stack_id = 'ash'")[0]; got != own {
+		t.Errorf("the owning SI sees %s of its own %s memories", got, own)
+	}
+}
+
+// scopes are the seed's four (seeds/003:21-35), and a stack that is loaded by somebody else (seeds/003:128-138), by name.
+func (k *kernle) scopes() {
+	k.Helper()
+	super := harness.Super(k, k.db)
+	for _, table := range kernleTables() {
+		for _, m := range []struct{ id, stack, grant string }{
+			{"scope:self", "ash", ""}, {"scope:entity", "ash", "human:sean"}, {"scope:context", "ash", "ctx:bella_health"}, {"scope:public", "ash", "*"},
+			{"load:private", "student_123", ""}, {"load:entity", "student_123", "si:tutor_b"}, {"load:public", "student_123", "*"}, {"load:context", "student_123", "ctx:student_123_academic"},
+			{"load:group", "student_123", "role:tutor"}, {"load:longer", "student_123", "si:tutor_bb"}, {"load:shorter", "student_123", "si:tutor"},
+		} {
+			grants := kernleList(table)
+			if m.grant != "" {
+				grants = kernleList(table, m.grant)
+			}
+			k.do(super, "INSERT INTO "+table+" (id, stack_id, content, access_grants) VALUES ('"+m.id+"', '"+m.stack+"', 'x', "+grants+")")
+		}
+		for _, c := range []struct{ as, in, of, sees string }{
+			{"ash", "", "scope", "context entity public self"}, {"sean", "", "scope", "entity public"}, {"sean", "ctx:bella_health", "scope", "context entity public"},
+			{"bella", "", "scope", "public"}, {"bella", "ctx:bella_health", "scope", "context public"}, {"bella", "ctx:dog_park", "scope", "public"}, {"rex", "", "scope", "public"},
+			{"mallory", "ctx:bella_health", "scope", "public"}, {"ash_as_guest", "", "scope", "public"},
+			{"tutor_b", "", "load", "entity group public"}, {"tutor_b", "ctx:student_123_academic", "load", "context entity group public"}, {"tutor_a", "", "load", "context entity group longer private public shorter"},
+			{"parent", "ctx:student_123_academic", "load", "context public"}, {"specialist", "", "load", "public"}, {"ash", "", "load", "public"},
+		} {
+			conn := k.as(c.as, c.in)
+			got := strings.ReplaceAll(strings.Join(k.list(conn, "SELECT id FROM "+table+" WHERE id LIKE '"+c.of+":%'"), " "), c.of+":", "")
+			if got != c.sees {
+				k.Errorf("%s: %s in %q sees %q, want %q", table, c.as, c.in, got, c.sees)
+			}
+			harness.Close(conn)
+		}
+	}
+}
+
+// Whatever shape a statement has, the agent's bytes hold no marker.
+// seeds/003:128-138, 181-183.
+func TestKernleA_NoMarkerInAnyStatement(t *testing.T) {
+	k := startKernle(t)
+	c := k.as("bella", "")
+	for _, table := range kernleTables() {
+		for _, sql := range []string{
+			"SELECT * FROM %s", "SELECT content FROM %s ORDER BY content LIMIT 500", "SELECT max(content), min(content) FROM %s", "SELECT string_agg(content, ',') FROM %s", "SELECT x FROM %s x", "SELECT content::int FROM %s",
+			"SELECT a.content FROM %[1]s a LEFT JOIN %[1]s b ON a.id > b.id", "SELECT count(*) FROM %s WHERE access_grants::text LIKE '%%*%%' GROUP BY subject_ids", "COPY %s TO STDOUT", "SELECT 1 / (length(content) - 10) FROM %s",
+			"WITH m AS (SELECT * FROM %s) SELECT * FROM m WHERE id LIKE 'episode:bad%%'", "SELECT s FROM stacks s, %s", "SELECT (subject_ids::text)::jsonb FROM %s", "UPDATE %s SET content = content RETURNING content",
+		} {
+			harness.Ask(c, fmt.Sprintf(sql, table))
+		}
+	}
+	k.proxy.Tap().NoMarker(t)
+	if !strings.Contains(harness.Ask(harness.Super(t, k.db), "SELECT string_agg(content, ',') FROM episodes").String(), "HIDDENMARK") {
+		t.Error("the world has no markers")
+	}
+}
+
+// A memory about somebody needs the consent of each subject, even where it is granted to all; consent
+// alone shows nothing.
+// seeds/003:6, 37-44, 61, 168-177.
+func TestKernleB_EverySubjectMustConsent(t *testing.T) {
+	k := startKernle(t)
+	owner := harness.Super(t, k.db)
+	for _, table := range kernleTables() {
+		bella, sean, vet, ashley := k.as("bella", ""), k.as("sean", ""), k.as("vet", ""), k.as("ashley", "")
+		has := func(c *pgconn.PgConn, id string) bool {
+			t.Helper()
+			return len(k.list(c, "SELECT id FROM "+table+" WHERE id = '"+id+"'")) == 1
+		}
+		if has(bella, "episode:1005") || has(ashley, "episode:1005") || !has(k.as("ash", ""), "episode:1005") {
+			t.Errorf("%s: * without consent shows, or not to its owner", table)
+		}
+		if !has(bella, "episode:1001") || !has(sean, "episode:1001") || has(vet, "episode:1001") {
+			t.Errorf("%s: with the guardian's consent to bella and sean, and none of the grants to a role", table)
+		}
+		// Consent by the subject itself, by a guardian, to one, to all; about everything, a context, one memory.
+		for i, record := range []struct {
+			grantor, grantee, scope string
+			shows                   bool
+		}{
+			{"human:kid_123", "si:bella_agent", "*", true}, {"human:mira", "si:bella_agent", "*", true}, {"human:mira", "*", "episode:1005", true}, {"human:mira", "si:bella_agent", "episode:100", false},
+			{"human:mira", "si:bella_agent", "ctx:bella_health", false}, {"human:sean", "si:bella_agent", "*", false}, {"human:mir", "si:bella_agent", "*", false}, {"human:mira", "si:bella%", "*", false},
+			{"human:mira", "SI:bella_agent", "*", false}, {"human:mira", "si:bella_agent ", "*", false}, {"human:mira", "", "*", false},
+		} {
+			id := fmt.Sprintf("consent:test%d", i)
+			k.do(owner, fmt.Sprintf("INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('%s', 'ash', '%s', '%s', '%s')", id, record.grantor, record.grantee, record.scope))
+			if has(bella, "episode:1005") != record.shows {
+				t.Errorf("%s: %v: shows is %v", table, record, !record.shows)
+			}
+			k.do(owner, "UPDATE consent_records SET revoked_at = now() WHERE id = '"+id+"'")
+			if has(bella, "episode:1005") {
+				t.Errorf("%s: %v: shows after it was revoked", table, record)
+			}
+			k.do(owner, "DELETE FROM consent_records WHERE id = '"+id+"'")
+		}
+		// Consent alone shows nothing, and neither do consent_grants.
+		k.do(owner, "INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('consent:alone', 'ash', 'human:mira', 'si:rex', '*')")
+		rex := k.as("rex", "")
+		var hidden []string
+		for _, m := range k.memories(table) {
+			if m.stack == "ash" && !slices.Contains(m.grants, "*") && !slices.Contains(m.grants, "si:rex") {
+				hidden = append(hidden, "'"+m.id+"'")
+			}
+		}
+		if len(hidden) < 10 {
+			t.Fatalf("%s: only %d memories to ask for", table, len(hidden))
+		}
+		if shown := k.list(rex, "SELECT id FROM "+table+" WHERE id IN ("+strings.Join(hidden, ", ")+")"); len(shown) > 0 {
+			t.Fatalf("%s: %v show by consent alone", table, shown)
+		}
+		k.do(owner, "DELETE FROM consent_records WHERE id = 'consent:alone'")
+	}
+	k.proxy.Tap().NoMarker(t)
+}
+
+// A context shows what is granted to it, to those who are in it, in its own stack.
+// seeds/003:21-35, 46-56, 158-166.
+func TestKernleC_ContextsAreEnteredByTheirParticipants(t *testing.T) {
+	k := startKernle(t)
+	for _, table := range kernleTables() {
+		plain := k.sees(k.as("bella", ""), table, entity{user: "si:bella_agent"})
+		health := k.sees(k.as("bella", "ctx:bella_health"), table, entity{user: "si:bella_agent", context: "ctx:bella_health"})
+		park := k.sees(k.as("bella", "ctx:dog_park"), table, entity{user: "si:bella_agent", context: "ctx:dog_park"})
+		if len(without(health, plain)) < 3 || len(without(park, plain)) < 3 || len(without(health, park)) < 3 {
+			t.Errorf("%s: %d, %d and %d memories: contexts show little", table, len(plain), len(health), len(park))
+		}
+		// Not a participant; one whose participants are no list; one that is not there; one that is like it. Nothing is entered.
+		for _, e := range []struct{ name, user, in string }{
+			{"ashley", "si:ashley", "ctx:bella_health"}, {"rex", "si:rex", "ctx:bella_health"}, {"sean", "human:sean", "ctx:broken"}, {"bella", "si:bella_agent", "ctx:none"}, {"bella", "si:bella_agent", "ctx:bella%"},
+			{"bella", "si:bella_agent", "*"}, {"specialist", "si:reading_specialist", "ctx:student_123_academic"},
+		} {
+			c := k.as(e.name, "")
+			k.refused(c, "SET pgconsent.context = '"+e.in+"'", "42501")
+			k.sees(c, table, entity{user: e.user})
+		}
+		// The context of that name in her own stack is not that of another.
+		k.sees(k.as("mallory", "ctx:bella_health"), table, entity{user: "si:mallory", context: "ctx:bella_health"})
+		// Leaving hides what the context showed, and so does being taken off the list of participants.
+		c := k.as("bella", "ctx:bella_health")
+		k.do(c, "RESET pgconsent.context")
+		k.sees(c, table, entity{user: "si:bella_agent"})
+		k.do(c, "SET pgconsent.context = 'ctx:bella_health'")
+		super := harness.Super(t, k.db)
+		k.do(super, `UPDATE privacy_contexts SET participants = '["human:sean"]' WHERE id = 'context:1'`)
+		if got := k.list(c, "SELECT id FROM "+table); !slices.Equal(got, plain) {
+			t.Errorf("%s: no participant any more, and sees %v", table, without(got, plain))
+		}
+		k.do(super, `UPDATE privacy_contexts SET participants = '["human:sean", "si:bella_agent"]' WHERE id = 'context:1'`)
+		k.sees(k.as("tutor_b", "ctx:student_123_academic"), table, entity{user: "si:tutor_b", roles: []string{"role:tutor"}, context: "ctx:student_123_academic"})
+	}
+	k.proxy.Tap().NoMarker(t)
+}
+
+// What a new memory is granted to.
+// seeds/003:10-15, 46-56, 62, 63-65, 158-166, 199-207.
+func TestKernleD_NewMemoriesInheritAndAreNotWider(t *testing.T) {
+	k := startKernle(t, `INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES
+		('consent:d1', 'ash', 'human:sean', 'si:new_vet', '*'), ('consent:d2', 'ash', 'human:kid_123', 'si:new_vet', '*')`)
+	super := harness.Super(t, k.db)
+	for _, table := range kernleTables() {
+		list := func(ids ...string) string {
+			if table == "episodes_array" {
+				return "'{" + strings.Join(ids, ",") + "}'"
+			}
+			quoted := make([]string, len(ids))
+			for i, id := range ids {
+				quoted[i] = `"` + id + `"`
+			}
+			return "'[" + strings.Join(quoted, ",") + "]'"
+		}
+		n := 0
+		insert := func(c *pgconn.PgConn, code string, values map[string]string) (grants []string, source string) {
+			t.Helper()
+			n++
+			content := fmt.Sprintf("new %s %d", table, n)
+			columns, given := []string{"stack_id", "content"}, []string{"'ash'", "'" + content + "'"}
+			for _, name := range slices.Sorted(maps.Keys(values)) {
+				columns, given = append(columns, name), append(given, values[name])
+			}
+			sql := "INSERT INTO " + table + " (" + strings.Join(columns, ", ") + ") VALUES (" + strings.Join(given, ", ") + ")"
+			a := harness.Ask(c, sql)
+			if a.Code != code {
+				t.Errorf("%s: SQLSTATE %q, want %q\n%s", sql, a.Code, code, a)
+			}
+			for _, m := range k.memories(table) {
+				if strings.HasSuffix(m.id, "") && harness.Ask(super, "SELECT 1 FROM "+table+" WHERE id = '"+m.id+"' AND content = '"+content+"'").Results[0].Tag == "SELECT 1" {
+					return m.grants, m.source
+				}
+			}
+			return nil, ""
+		}
+		is := func(grants []string, source, wantSource string, want ...string) {
+			t.Helper()
+			if !slices.Equal(grants, want) || source != wantSource {
+				t.Errorf("%s: granted to %v by %q, want %v by %q", table, grants, source, want, wantSource)
+			}
+		}
+		ash, health, park := k.as("ash", ""), k.as("ash", "ctx:bella_health"), k.as("ash", "ctx:dog_park")
+		sean, bella := k.as("sean", ""), k.as("bella", "ctx:bella_health")
+
+		grants, source := insert(health, "", nil) // seeds/003:54-55: default_access_grants
+		is(grants, source, "", "human:sean", "si:bella_agent", "ctx:bella_health")
+		grants, source = insert(park, "", nil) // else its participants and itself
+		is(grants, source, "", "si:bella_agent", "si:rex", "ctx:dog_park")
+		grants, source = insert(health, "", map[string]string{"access_grants": list("human:sean")}) // an explicit narrower grant is kept
+		is(grants, source, "", "human:sean")
+		grants, source = insert(health, "", map[string]string{"access_grants": list()})
+		is(grants, source, "")
+		insert(health, "42501", map[string]string{"access_grants": list("human:sean", "si:mallory"), "subject_ids": list("dog:bella")}) // wider, without consent
+		grants, source = insert(ash, "", nil)                                                                                           // source null
+		is(grants, source, "")
+		grants, source = insert(ash, "", map[string]string{"source_entity": "'human:sean'"}) // seeds/003:64: a human
+		is(grants, source, "human:sean", "human:sean")
+		grants, source = insert(ash, "", map[string]string{"source_entity": "'si:rex'"}) // seeds/003:65: another SI
+		is(grants, source, "si:rex")
+		insert(ash, "42501", map[string]string{"source_entity": "'si:rex'", "access_grants": list("si:bella_agent")})
+		insert(ash, "42501", map[string]string{"source_entity": "'human:sean'", "access_grants": list("human:sean", "si:bella_agent_3")})
+		grants, source = insert(ash, "", map[string]string{"source_entity": "'human:sean'", "access_grants": list("si:new_vet"), "subject_ids": list("dog:bella", "human:kid_123")}) // all have consented
+		is(grants, source, "human:sean", "si:new_vet")
+		insert(ash, "42501", map[string]string{"access_grants": list("si:new_vet"), "subject_ids": list("dog:bella", "human:mira")}) // one has not
+		grants, source = insert(ash, "", map[string]string{"access_grants": list("*")})                                              // about nobody, seen by itself
+		is(grants, source, "", "*")
+		// The defaults of all four fields.
+		k.do(ash, "INSERT INTO "+table+" (stack_id, content) VALUES ('ash', 'as the defaults say')")
+		none := strings.Trim(kernleList(table), "'")
+		if got := harness.Ask(super, "SELECT source_entity, subject_ids, access_grants, consent_grants FROM "+table+" WHERE content = 'as the defaults say'").Results[0].Rows; !slices.Equal(got, []string{`\N` + strings.Repeat("\t"+none, 3)}) {
+			t.Errorf("%s: the defaults are %q", table, got)
+		}
+
+		// Anybody else is the source, whatever it says.
+		grants, source = insert(sean, "", map[string]string{"source_entity": "'si:ash'"})
+		is(grants, source, "human:sean", "human:sean")
+		grants, source = insert(bella, "", nil)
+		is(grants, source, "si:bella_agent", "human:sean", "si:bella_agent", "ctx:bella_health")
+		insert(sean, "42501", map[string]string{"access_grants": list("human:sean", "*")})
+		insert(k.as("ashley", ""), "42501", nil)                  // who has nothing to do with the stack
+		insert(k.as("mallory", "ctx:bella_health"), "42501", nil) // nor with its context
+	}
+	k.proxy.Tap().NoMarker(t)
+}
+
+// Grants get narrower only, but with consent; owner, source and subjects stay.
+// seeds/003:62.
+func TestKernleE_UpdatesDoNotWiden(t *testing.T) {
+	k := startKernle(t, `INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('consent:e1', 'ash', 'human:sean', 'si:new_vet', '*'), ('consent:e2', 'ash', 'vet:dr_smith', 'si:new_vet', '*')`)
+	super := harness.Super(t, k.db)
+	for _, table := range kernleTables() {
+		list := func(ids ...string) string {
+			if table == "episodes_array" {
+				return "'{" + strings.Join(ids, ",") + "}'"
+			}
+			if len(ids) == 0 {
+				return "'[]'"
+			}
+			return `'["` + strings.Join(ids, `","`) + `"]'`
+		}
+		grants := func() string {
+			return harness.Ask(super, "SELECT access_grants FROM "+table+" WHERE id = 'episode:1001'").Results[0].Rows[0]
+		}
+		ash, bella, health := k.as("ash", ""), k.as("bella", ""), k.as("bella", "ctx:bella_health")
+		before := grants()
+		set := func(to string) string {
+			return "UPDATE " + table + " SET access_grants = " + to + " WHERE id = 'episode:1001'"
+		}
+		k.refused(ash, set(list("human:sean", "si:bella_agent", "ctx:bella_health", "si:mallory")), "42501")
+		k.refused(ash, set(list("*")), "42501")
+		k.refused(ash, set(list("human:sea")), "42501")
+		if grants() != before {
+			t.Errorf("%s: %s became %s", table, before, grants())
+		}
+		k.do(ash, set(list("human:sean", "si:bella_agent", "ctx:bella_health", "si:new_vet"))) // dog:bella's guardian and the source have consented
+		k.do(ash, set(list("si:bella_agent", "si:new_vet")))                                   // element by element
+		k.refused(ash, set(list("si:bella_agent", "human:sean", "si:rex")), "42501")
+		for _, column := range []string{"stack_id", "source_entity", "id"} {
+			k.refused(ash, "UPDATE "+table+" SET "+column+" = 'x' WHERE id = 'episode:1001'", "42501")
+		}
+		k.refused(ash, "UPDATE "+table+" SET subject_ids = "+list()+" WHERE id = 'episode:1001'", "42501")
+		// Others' memories stay as they are, and what cannot be seen is not there.
+		k.refused(health, "UPDATE "+table+" SET content = 'x' WHERE id = 'episode:1001'", "42501")
+		for _, id := range []string{"episode:1003", "episode:1005", "episode:none"} {
+			if a := harness.Ask(bella, "UPDATE "+table+" SET content = 'x' WHERE id = '"+id+"'"); a.Code != "" || a.Results[0].Tag != "UPDATE 0" {
+				t.Errorf("%s: %s", id, a)
+			}
+		}
+		if got := harness.Ask(super, "SELECT count(*) FROM "+table+" WHERE content = 'x'").Results[0].Rows[0]; got != "0" {
+			t.Errorf("%s: %s memories were changed", table, got)
+		}
+		k.do(ash, set(list()))
+	}
+	k.proxy.Tap().NoMarker(t)
+}
+
+// Acting as somebody else, the owner of a stack sees what that one sees; as itself, all of its own.
+// seeds/003:189-191, 193-195.
+func TestKernleF_NoRootAccess(t *testing.T) {
+	k := readKernle(t, harness.Both)
+	for _, table := range kernleTables() {
+		guest := k.sees(k.as("ash_as_guest", ""), table, entity{user: "human:guest"})
+		own := k.sees(k.as("ash", ""), table, entity{user: "si:ash"})
+		if len(guest) == 0 || len(own) < 5*len(guest) || slices.Contains(guest, "episode:1003") || !slices.Contains(own, "episode:1003") {
+			t.Errorf("%s: %d as a guest, %d as itself", table, len(guest), len(own))
+		}
+	}
+}
+
+// Ids match whole, and what is no list grants nothing, raises nothing and is refused on write.
+// seeds/003:37-44, 152-156.
+func TestKernleJ_MalformedListsGrantNothing(t *testing.T) {
+	k := readKernle(t, harness.Both)
+	for table, values := range map[string][]string{
+		"episodes":       {"NULL", "''", "'{}'", "'null'", "'\"human:sean\"'", "'[\"human:sean\"'", "'[null]'", "'[[]]'", "'[1]'", "'human:sean'", "'[\"\\u0000\"]'", "'[{}]'", "'true'"},
+		"episodes_array": {"NULL", "'{NULL}'", "'{{a},{b}}'", "'{human:sean,NULL}'"},
+		"episodes_jsonb": {"NULL", "'{}'", "'null'", "'\"human:sean\"'", "'[null]'", "'[[]]'", "'[1]'", "'[{}]'"},
+	} {
+		super := harness.Super(t, k.db)
+		ash, sean, bella := k.as("ash", ""), k.as("sean", ""), k.as("bella", "")
+		count := func() string { return harness.Ask(super, "SELECT count(*) FROM "+table).Results[0].Rows[0] }
+		before := count()
+		for _, value := range values {
+			for _, column := range []string{"subject_ids", "access_grants", "consent_grants"} {
+				for _, c := range []*pgconn.PgConn{ash, sean} {
+					a := harness.Ask(c, "INSERT INTO "+table+" (stack_id, content, "+column+") VALUES ('ash', 'malformed', "+value+")")
+					if a.Code != "22023" || !strings.Contains(a.Message, "a list of ids is not one") {
+						t.Errorf("%s.%s = %s: %s", table, column, value, a)
+					}
+				}
+			}
+			k.refused(ash, "UPDATE "+table+" SET access_grants = "+value+" WHERE id = 'episode:1001'", "22023")
+		}
+		if count() != before {
+			t.Errorf("%s: rows were written", table)
+		}
+		if bad := k.list(bella, "SELECT id FROM "+table+" WHERE id LIKE 'episode:bad%'"); len(bad) > 0 {
+			t.Errorf("%s: %v", table, bad)
+		}
+		if bad := k.list(ash, "SELECT id FROM "+table+" WHERE id LIKE 'episode:bad%'"); len(bad) < 5 {
+			t.Errorf("%s: the owner sees %v", table, bad)
+		}
+	}
+	k.proxy.Tap().NoMarker(t)
+}

@@ -1,0 +1,190 @@
+package e2e
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/memory/privacy"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// twinsShow is in both twins: a memory of the caller's about somebody of whom others know more.
+const twinsShow = `
+INSERT INTO stacks VALUES ('zstore', 'human:zowner');
+INSERT INTO episodes (id, stack_id, content, subject_ids, access_grants) VALUES ('episode:mine', 'mallory', 'Rex Zedwick likes Zeddy cake at Rosenheim', '["human:zed"]', '[]')`
+
+// twinsHide shows to neither si:mallory nor si:ashley: contexts, records, guardians, aliases, memories and what was drawn from them, of other stores, by the names that the
+// callers use; malformed lists; and more of all than a page or a look has room for.
+const twinsHide = `
+INSERT INTO stacks VALUES ('hstore', 'human:hown');
+INSERT INTO privacy_contexts (id, stack_id, context_id, participants, default_access_grants) VALUES ('context:h1', 'ash', 'ctx:secret', '["human:sean"]', '["*"]'), ('context:h2', 'rex', 'ctx:secret', '["human:zed"]', 'no list'), ('context:h3', 'zstore', 'ctx:zz', '["human:zed"]', '["*"]'),
+	('context:h4', 'hstore', 'ctx:bella_health', '["si:ashley_", "si:malloryx"]', '["*"]');
+INSERT INTO consent_records (id, stack_id, grantor, grantee, scope, revoked_at) VALUES ('consent:h1', 'rex', 'human:zed', 'human:other', '*', NULL), ('consent:h2', 'ash', 'human:zed', 'human:other', 'episode:mine', NULL), ('consent:h3', 'zstore', 'human:zed', '*x', '*', NULL),
+	('consent:h4', 'hstore', 'human:zed', 'human:other', 'ctx:mine', NULL), ('consent:h5', 'ash', 'dog:bella', 'human:other', '*', '2026-01-06');
+INSERT INTO guardians VALUES ('ash', 'human:zed', 'human:sean'), ('rex', 'human:zed', 'si:rex'), ('hstore', 'dog:bella', 'human:hown'), ('zstore', 'human:mallory_', 'human:zed');
+INSERT INTO aliases (stack_id, subject, alias) VALUES ('ash', 'human:zed', 'Zeddy'), ('rex', 'human:zed', 'Rosenheim'), ('zstore', 'si:mallory', 'cake');
+INSERT INTO episodes (id, stack_id, content, source_entity, subject_ids, access_grants, told_from) VALUES ('episode:h1', 'ash', 'HIDDENMARK', NULL, '["human:zed"]', '["*"]', NULL), ('episode:h2', 'ash', 'HIDDENMARK', NULL, '[]', '[]', NULL), ('episode:h3', 'rex', 'HIDDENMARK', NULL, '["human:kid_123"]', '["si:mallory"]', NULL),
+	('episode:h4', 'ash', 'HIDDENMARK', 'si:mallory_', '["human:zed"]', '["ctx:bella_health"]', 'episode:mine'), ('episode:h5', 'zstore', 'HIDDENMARK', NULL, 'garbage [[[', '{{{', NULL), ('episode:h6', 'zstore', 'HIDDENMARK', NULL, '["human:zed", null]', '[1]', 'episode:h6'),
+	('episode:h7', 'nostore', 'HIDDENMARK', NULL, '["human:zed"]', '["*", "si:mallory"]', NULL), ('episode:h8', 'rex', 'HIDDENMARK', NULL, '["human:zed"]', '["si:mallory"]', 'episode:h3');
+INSERT INTO beliefs (id, stack_id, content, subject_ids, access_grants) VALUES ('belief:h1', 'ash', 'Walks help', '[]', '[]'), ('belief:h2', 'zstore', 'Walks help', '["human:zed"]', '["*"]'), ('episode:mine', 'ash', 'HIDDENMARK', '[]', '[]');
+INSERT INTO notes (id, stack_id, content, subject_ids, access_grants) VALUES ('note:h1', 'ash', 'HIDDENMARK Rosenheim', '["si:mallory_"]', '[]'), ('zzz', 'rex', 'HIDDENMARK', '["human:zed"]', '[]');
+INSERT INTO raw_entries (id, stack_id, content, subject_ids, access_grants) VALUES ('zzz', 'rex', 'HIDDENMARK', '["human:zed"]', '[]');
+INSERT INTO episodes_array (id, stack_id, content, subject_ids, access_grants) VALUES ('episode:h1', 'ash', 'HIDDENMARK', ARRAY['human:zed', NULL], '{*}'), ('episode:h2', 'ash', 'HIDDENMARK', NULL, NULL);
+INSERT INTO episodes_jsonb (id, stack_id, content, subject_ids, access_grants) VALUES ('episode:h1', 'ash', 'HIDDENMARK', '{"a":1}', '"*"'), ('episode:h2', 'ash', 'HIDDENMARK', (repeat('[', 2000) || repeat(']', 2000))::jsonb, '["*"]');
+INSERT INTO generalizations (stack_id, belief_id, source_id, source_kind) VALUES ('ash', 'belief:h1', 'episode:mine', 'episode'), ('zstore', 'belief:h2', 'episode:mine', 'episode'), ('ash', 'belief:none', 'episode:h1', '');
+INSERT INTO episodes (id, stack_id, content, subject_ids, access_grants) SELECT 'episode:bulk' || n, 'ash', 'HIDDENMARK Rosenheim cake ' || n, '["human:zed"]', '["si:mallory"]' FROM generate_series(1, 2500) n;
+INSERT INTO privacy_contexts (id, stack_id, context_id, participants) SELECT 'context:bulk' || n, 'ash', 'ctx:a' || n, '["human:sean"]' FROM generate_series(1, 1200) n`
+
+var (
+	idsOfTwins  = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+	timeOfTwins = regexp.MustCompile(`20\d\d-\d\d-\d\d[T ][0-9:.]+Z?`)
+)
+
+// What the operations of package privacy, and the statements that they are made of, answer a caller goes by what the caller may know: the answers of twins are the same, call after call.
+func TestKernleH_TwinsAnswerAlike(t *testing.T) {
+	tier.All(t)
+	var steps []string
+	var answers [2][]string
+	for i, hidden := range []string{twinsHide, ""} {
+		setup := []string{twinsShow}
+		if hidden != "" {
+			setup = append(setup, hidden)
+		}
+		k, desk := startPrivacy(t, setup...)
+		if i == 0 { // what others do is noted, too
+			must[*privacy.Consent](t, "a consent")(desk.Consent(t.Context(), agentCaller("tutor_a"), privacy.Give{Grantee: "human:other", Store: "student_123", Reason: "HIDDENMARK"}))
+			must[*privacy.Changed](t, "a grant")(desk.Revoke(t.Context(), agentCaller("ash"), privacy.Change{ID: "episode:1001", Who: ids("human:sean"), Reason: "HIDDENMARK"}))
+		}
+		asked := 0
+		ask := func(step string, do func() (any, error)) {
+			if asked++; !tier.Turn(asked-1, 4) {
+				return
+			}
+			answer, err := do()
+			text, _ := json.Marshal(answer)
+			if err != nil {
+				var named *privacy.Error
+				var state *sqlstate.Error
+				if !errors.As(err, &named) || !errors.As(err, &state) {
+					t.Errorf("%s: %v", step, err)
+					return
+				}
+				text = fmt.Appendf(nil, "%s %s %s %s", named.Name(), state.Code, state.Message, state.Hint)
+			}
+			if i == 0 {
+				steps = append(steps, step)
+			}
+			answers[i] = append(answers[i], timeOfTwins.ReplaceAllString(idsOfTwins.ReplaceAllString(string(text), "NEW"), "TIME"))
+		}
+		for _, caller := range []identity.Caller{{Name: "token", Role: identity.Subject, Subject: "si:mallory", Database: "kernle"}, agentCaller("mallory"), agentCaller("ashley")} {
+			twinsAsk(t, desk, caller, ask)
+		}
+		for _, name := range []string{"mallory", "ashley"} {
+			c := k.proxy.Agent(t, name, "kernle")
+			for _, sql := range twinsSQL {
+				ask(name+" "+sql, func() (any, error) { return harness.Ask(c, sql).Multiset(), nil })
+			}
+		}
+	}
+	errs := 0
+	for n, step := range steps {
+		if answers[0][n] != answers[1][n] || strings.Contains(answers[0][n], "HIDDENMARK") {
+			t.Errorf("%s\n   %s\n   %s", step, harness.Shorten(answers[0][n]), harness.Shorten(answers[1][n]))
+		}
+		if strings.HasPrefix(answers[0][n], "Privacy") {
+			errs++
+		}
+	}
+	if errs > len(steps)*9/10 || len(answers[0]) != len(answers[1]) {
+		t.Errorf("%d of %d steps are errors", errs, len(steps))
+	}
+}
+
+// twinsSQL are what the callers ask themselves.
+var twinsSQL = []string{
+	"SELECT count(*) FROM episodes", "SELECT context_id, stack_id, participants FROM privacy_contexts ORDER BY 1, 2", "SELECT count(*) FROM consent_records", "SELECT * FROM stacks", "SELECT * FROM guardians", "SELECT * FROM aliases", "SELECT count(*) FROM generalizations",
+	"SET pgconsent.context = 'ctx:secret'", "SET pgconsent.context = 'ctx:none'", "BEGIN; SET LOCAL pgconsent.context = 'ctx:a7'; SELECT count(*) FROM notes; COMMIT",
+	"INSERT INTO consent_records (stack_id, grantee, scope) VALUES ('rex', 'human:other', '*') RETURNING grantor", "INSERT INTO episodes (stack_id, content, told_from, access_grants) VALUES ('mallory', 'x', 'episode:h1', '[\"*\"]') RETURNING access_grants", "INSERT INTO episodes (stack_id, content, told_from) VALUES ('mallory', 'x', 'episode:h7') RETURNING access_grants",
+}
+
+// twinsAsk asks everything by names that there are in one twin, and are not in the other.
+func twinsAsk(t *testing.T, desk *privacy.Desk, caller identity.Caller, ask func(step string, do func() (any, error))) {
+	t.Helper()
+	ctx := t.Context()
+	who := caller.Agent + caller.Subject
+	for _, subject := range []string{"human:zed", "dog:bella", "human:sean", "si:mallory", "human:other", "human:hown"} {
+		for _, after := range []string{"", `["","",""]`, `["ash","episode","episode:h1"]`, `["zzzz","z","z"]`} {
+			ask(who+" audits "+subject+after, func() (any, error) {
+				return desk.Audit(ctx, caller, privacy.Question{Subject: subject, After: base64.RawURLEncoding.EncodeToString([]byte(after)), Most: 3})
+			})
+		}
+	}
+	for _, id := range []string{"episode:h1", "episode:h5", "episode:mine", "belief:h1", "zzz", "episode:none"} {
+		for _, kind := range []string{"", "note", "episode_array"} {
+			ask(who+" audits "+id+" "+kind, func() (any, error) { return desk.Audit(ctx, caller, privacy.Question{ID: id, Kind: kind}) })
+		}
+	}
+	ask(who+" whom", func() (any, error) {
+		whom, more, err := desk.Whom(ctx, caller, 5)
+		return fmt.Sprint(whom, more), err
+	})
+	ask(who+" drawn", func() (any, error) { return desk.Drawn(ctx, caller, "") })
+	if caller.Role != identity.Agent {
+		return
+	}
+	for _, name := range []string{"ctx:secret", "ctx:zz", "ctx:bella_health", "ctx:mine", "ctx:a7"} {
+		ask(who+" looks at "+name, func() (any, error) { return desk.Context(ctx, caller, name) })
+		for _, e := range []privacy.Entry{{Context: name}, {Context: name, Store: "rex"}, {Context: name, Participants: ids("human:zed")}, {Context: name, Access: ids("*")}} {
+			ask(fmt.Sprint(who, " enters ", e), func() (any, error) { return desk.Enter(ctx, caller, e) })
+		}
+		ask(who+" adds in "+name, func() (any, error) {
+			return desk.Add(ctx, caller, privacy.New{Content: "x", Context: name, Subjects: ids("human:zed")})
+		})
+		ask(who+" consents about "+name, func() (any, error) {
+			return desk.Consent(ctx, caller, privacy.Give{Grantee: "human:other", Scope: name})
+		})
+		ask(who+" withdraws about "+name, func() (any, error) {
+			return desk.Withdraw(ctx, caller, privacy.Give{Grantee: "human:other", Scope: name})
+		})
+	}
+	for _, store := range []string{"ash", "hstore", "nostore", "zstore", "none"} {
+		ask(who+" adds to "+store, func() (any, error) { return desk.Add(ctx, caller, privacy.New{Content: "x", Store: store}) })
+		for _, g := range []privacy.Give{{Grantee: "human:other", Store: store}, {Grantee: "human:other", Store: store, Grantor: "human:zed"}} {
+			ask(fmt.Sprint(who, " consents ", g), func() (any, error) { return desk.Consent(ctx, caller, g) })
+			ask(fmt.Sprint(who, " withdraws ", g), func() (any, error) { return desk.Withdraw(ctx, caller, g) })
+		}
+	}
+	for _, id := range []string{"consent:h1", "consent:h5", "consent:none"} {
+		ask(who+" withdraws "+id, func() (any, error) { return desk.Withdraw(ctx, caller, privacy.Give{ID: id}) })
+	}
+	for _, id := range []string{"episode:mine", "episode:h1", "episode:h3", "episode:h5", "zzz", "episode:none"} {
+		for _, kind := range []string{"", "note", "belief"} {
+			ask(who+" grants "+id+" "+kind, func() (any, error) {
+				return desk.Grant(ctx, caller, privacy.Change{ID: id, Kind: kind, Who: ids("human:other")})
+			})
+		}
+		ask(who+" revokes "+id, func() (any, error) { return desk.Revoke(ctx, caller, privacy.Change{ID: id, Who: ids("human:other")}) })
+		for _, access := range [][]string{nil, ids("*"), ids("si:mallory")} {
+			ask(fmt.Sprint(who, " is told ", id, access), func() (any, error) {
+				return desk.Add(ctx, caller, privacy.New{Content: "told", Told: id, Access: access, Source: "si:rex"})
+			})
+		}
+		for _, belief := range []string{"Walks help", "Zeddy likes it", "Rosenheim is nice"} {
+			ask(who+" generalizes "+id+" "+belief, func() (any, error) {
+				return desk.Generalize(ctx, caller, privacy.Generalization{Source: id, Belief: belief, Accept: true, Access: ids("*")})
+			})
+		}
+	}
+	ask(who+" contexts", func() (any, error) {
+		contexts, err := desk.Contexts(ctx, caller)
+		return len(contexts), err
+	})
+}

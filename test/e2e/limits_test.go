@@ -1,0 +1,505 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// limited serves the memberintel world under limits.
+func limited(t *testing.T, limits string) *harness.Proxy {
+	t.Helper()
+	d := harness.Database{Name: "brain", DB: brain(t), Policy: unlimited(t), SearchPath: []string{"public"}}
+	d.Policy = strings.Replace(d.Policy, "\ntables:", "\nlimits: "+limits+"\ntables:", 1)
+	harness.Install(t, d, harness.Both)
+	return harness.Serve(t, harness.Both, []harness.Database{d}, []harness.Agent{
+		{Name: "advisor", Database: "brain", Attributes: map[string]string{"user": user1}},
+		{Name: "member_ui", Database: "brain", Attributes: map[string]string{"user": user1}},
+		{Name: "coach", Database: "brain", Attributes: map[string]string{"user": user2}},
+	})
+}
+
+func wantCode(t *testing.T, c *pgconn.PgConn, sql, code string) harness.Answer {
+	t.Helper()
+	got := harness.Ask(c, sql)
+	if got.Code != code {
+		t.Errorf("%s: %q, want %q\n%s", sql, got.Code, code, harness.Shorten(got.Multiset()))
+	}
+	return got
+}
+
+const exhausted = "53400"
+
+func TestLimitStatementsPerMinute(t *testing.T) {
+	tier.All(t)
+	proxy := limited(t, "{ statements: 5 }")
+	advisor := proxy.Agent(t, "advisor", "brain")
+	wantCode(t, advisor, "BEGIN", "")
+	for range 3 {
+		wantCode(t, advisor, "SELECT 1", "")
+	}
+	wantCode(t, advisor, "SELECT 1; SELECT 2", "")
+	got := wantCode(t, advisor, "SELECT 1", exhausted)
+	if !strings.Contains(got.Err, "the policy allows 5 per minute and agent") || !strings.Contains(got.Err, "Try again in ") {
+		t.Errorf("the error does not say what to do: %s", got.Err)
+	}
+	// The transaction has failed as after any error, and can be ended; another session of the agent is at the limit, too.
+	wantCode(t, advisor, "ROLLBACK", "")
+	wantCode(t, proxy.Agent(t, "advisor", "brain"), "SELECT 1", exhausted)
+	// Another agent is not. Statements that are refused count.
+	ui := proxy.Agent(t, "member_ui", "brain")
+	for range 5 {
+		wantCode(t, ui, "SELECT * FROM nothing", "42501")
+	}
+	wantCode(t, ui, "SELECT 1", exhausted)
+	wantCode(t, ui, "SELECT * FROM nothing", "42501")
+}
+
+// A pipeline goes on after the refused execution as after an error.
+func TestLimitInAPipeline(t *testing.T) {
+	tier.All(t)
+	proxy := limited(t, "{ statements: 2 }")
+	conn, err := pgx.Connect(context.Background(), proxy.DSN("advisor", "brain"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	var b pgx.Batch
+	for range 4 {
+		b.Queue("SELECT 1")
+	}
+	results := conn.SendBatch(context.Background(), &b)
+	var codes []string
+	for range 4 {
+		_, err := results.Exec()
+		codes = append(codes, codeOf(err))
+	}
+	if err := results.Close(); codeOf(err) != exhausted || codes[0] != "" || codes[1] != "" || codes[2] != exhausted {
+		t.Errorf("%v, then %v", codes, err)
+	}
+	if _, err := conn.Exec(context.Background(), "ROLLBACK"); err != nil {
+		t.Error(err)
+	}
+}
+
+// Fetches by key are counted per user, by the keys that are named: whether there is a row makes no difference.
+func TestLimitByKeyCountsMisses(t *testing.T) {
+	tier.All(t)
+	fetch := func(id string) string { return "SELECT content FROM brain_entries WHERE id = '" + id + "'" }
+	var transcripts []string
+	for _, id := range []string{brainOwn, brainForeign, brainAbsent} {
+		proxy := limited(t, "{ per: user, by_key: 3 }")
+		advisor, ui := proxy.Agent(t, "advisor", "brain"), proxy.Agent(t, "member_ui", "brain")
+		wantCode(t, advisor, fetch(id), "")
+		wantCode(t, ui, "PREPARE p (uuid) AS SELECT content FROM brain_entries WHERE id = $1", "")
+		wantCode(t, ui, "EXECUTE p ('"+id+"')", "")
+		wantCode(t, advisor, "SELECT title FROM brain_entries WHERE id = '"+id+"'", "") // asks for nothing that exists by key only
+		wantCode(t, advisor, strings.Replace(fetch(id), "content", "count(content)", 1)+" UNION ALL "+strings.Replace(fetch(id), "content", "count(content)", 1), exhausted)
+		wantCode(t, advisor, fetch(id), "")
+		got := wantCode(t, advisor, fetch(id), exhausted)
+		wantCode(t, ui, "EXECUTE p ('"+id+"')", exhausted)
+		wantCode(t, advisor, "SELECT count(*) FROM brain_entries", "")
+		transcripts = append(transcripts, got.Multiset())
+		wantCode(t, proxy.Agent(t, "coach", "brain"), fetch(id), "") // another user
+	}
+	if transcripts[0] != transcripts[1] || transcripts[1] != transcripts[2] {
+		t.Errorf("the refusal tells whether there is a row: %q", transcripts)
+	}
+}
+
+// A cursor's rows are counted where they are fetched.
+func TestLimitByKeyOfCursors(t *testing.T) {
+	tier.All(t)
+	proxy := limited(t, "{ by_key: 1 }")
+	advisor := proxy.Agent(t, "advisor", "brain")
+	wantCode(t, advisor, "BEGIN", "")
+	for i := range 3 {
+		wantCode(t, advisor, fmt.Sprintf("DECLARE c%d CURSOR FOR SELECT content FROM brain_entries WHERE id = '%s'", i, brainOwn), "")
+	}
+	wantCode(t, advisor, "FETCH c0", "")
+	wantCode(t, advisor, "FETCH c1", exhausted)
+}
+
+// A result that is too large ends with an error, and the session goes on.
+func TestLimitOfResults(t *testing.T) {
+	tier.All(t)
+	proxy := limited(t, "{ result_rows: 100, result_bytes: 20KiB }")
+	advisor := proxy.Agent(t, "advisor", "brain")
+	for range 3 {
+		if got := wantCode(t, advisor, "SELECT id FROM brain_entries", exhausted); !strings.Contains(got.Err, "100 rows") || len(got.Results[0].Rows) != 100 {
+			t.Errorf("%d rows: %s", len(got.Results[0].Rows), got.Err)
+		}
+		wantCode(t, advisor, "SELECT id FROM brain_entries LIMIT 100", "")
+		if got := wantCode(t, advisor, "SELECT id, repeat('x', 1000) FROM brain_entries", exhausted); !strings.Contains(got.Err, "20480 bytes") || len(got.Results[0].Rows) >= 20 {
+			t.Errorf("%d rows: %s", len(got.Results[0].Rows), got.Err)
+		}
+		// The rest of the message is not answered.
+		if got := wantCode(t, advisor, "SELECT id FROM brain_entries; SELECT 1", exhausted); len(got.Results) != 1 {
+			t.Errorf("%d results", len(got.Results))
+		}
+		// One row too many may be the last one: the server has ended the statement by itself.
+		wantCode(t, advisor, "SELECT id FROM brain_entries LIMIT 101", exhausted)
+		wantCode(t, advisor, "SELECT 1", "")
+		wantCode(t, advisor, "BEGIN", "")
+		wantCode(t, advisor, "SELECT b.id FROM brain_entries b, generate_series(1, 100000)", exhausted)
+		if advisor.TxStatus() != 'E' {
+			t.Errorf("the transaction's status is %c", advisor.TxStatus())
+		}
+		wantCode(t, advisor, "SELECT 1", "25P02")
+		wantCode(t, advisor, "ROLLBACK", "")
+	}
+	var data strings.Builder
+	_, err := advisor.CopyTo(context.Background(), &data, "COPY (SELECT id FROM brain_entries) TO STDOUT")
+	if codeOf(err) != exhausted || strings.Count(data.String(), "\n") != 100 {
+		t.Errorf("COPY gives %d rows and %v", strings.Count(data.String(), "\n"), err)
+	}
+	wantCode(t, advisor, "SELECT 1", "")
+	// The extended protocol, with something behind it before the Sync.
+	conn, err := pgx.Connect(context.Background(), proxy.DSN("advisor", "brain"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	for _, sql := range []string{"SELECT b.id FROM brain_entries b, generate_series(1, 100000)", "SELECT id FROM brain_entries LIMIT 101"} {
+		for range 3 {
+			var b pgx.Batch
+			b.Queue("SELECT 1")
+			b.Queue(sql)
+			b.Queue("SELECT 2")
+			results := conn.SendBatch(context.Background(), &b)
+			if _, err := results.Exec(); err != nil {
+				t.Error(err)
+			}
+			if tag, err := results.Exec(); codeOf(err) != exhausted {
+				t.Errorf("%s: %v %v", sql, tag, err)
+			}
+			if _, err := results.Exec(); err == nil {
+				t.Error("what stands behind the error is answered")
+			}
+			if err := results.Close(); err == nil {
+				t.Error("the batch has no error")
+			}
+			var one int
+			if err := conn.QueryRow(context.Background(), "SELECT 1").Scan(&one); err != nil || one != 1 {
+				t.Fatalf("the session does not go on: %v", err)
+			}
+		}
+	}
+}
+
+// Rows per minute: what is left of them bounds a result, and then statements are refused before they are sent. Rows that a
+// statement passes over do not count.
+func TestLimitRowsPerMinute(t *testing.T) {
+	tier.All(t)
+	proxy := limited(t, "{ rows: 50 }")
+	advisor := proxy.Agent(t, "advisor", "brain")
+	wantCode(t, advisor, "SELECT count(*), max(title) FROM brain_entries", "")
+	wantCode(t, advisor, "SELECT id FROM brain_entries LIMIT 30", "")
+	if got := wantCode(t, advisor, "SELECT id FROM brain_entries LIMIT 30", exhausted); len(got.Results) != 1 || len(got.Results[0].Rows) < 19 || len(got.Results[0].Rows) > 24 {
+		t.Errorf("%s", got.Multiset())
+	}
+	got := wantCode(t, proxy.Agent(t, "advisor", "brain"), "SELECT id FROM brain_entries LIMIT 30", exhausted)
+	if len(got.Results) > 0 && len(got.Results[0].Rows) > 5 {
+		t.Errorf("%s", got.Multiset())
+	}
+}
+
+func TestLimitOfTime(t *testing.T) {
+	tier.All(t)
+	proxy := limited(t, "{ statement_timeout: 2s }")
+	advisor := proxy.Agent(t, "advisor", "brain")
+	shows := func(want string) {
+		t.Helper()
+		if got := wantCode(t, advisor, "SHOW statement_timeout", ""); got.Results[0].Rows[0] != want {
+			t.Errorf("statement_timeout is %s, want %s", got.Results[0].Rows[0], want)
+		}
+	}
+	shows("2s")
+	for _, value := range []string{"0", "'0'", "3s", "'3s'", "2001", "-1", "'1h'", "'0.4ms'", "'100us'", "'1min'"} {
+		if got := harness.Ask(advisor, "SET statement_timeout = "+value); got.Code == "" {
+			t.Errorf("SET statement_timeout = %s is allowed", value)
+		}
+	}
+	wantCode(t, advisor, "SET statement_timeout = 500", "")
+	shows("500ms")
+	wantCode(t, advisor, "RESET statement_timeout", "")
+	shows("2s")
+	wantCode(t, advisor, "SET statement_timeout = '1.5s'; SET statement_timeout TO DEFAULT", "")
+	shows("2s")
+	wantCode(t, advisor, "DISCARD ALL", "")
+	shows("2s")
+	wantCode(t, advisor, "SET LOCAL statement_timeout = 0", "22023")
+	wantCode(t, advisor, "SELECT set_config('statement_timeout', '0', false)", "42501")
+	wantCode(t, advisor, "SET statement_timeout = 100; SELECT count(*) FROM generate_series(1, 100000000)", "57014")
+	for options, code := range map[string]string{"statement_timeout=1s": "", "statement_timeout=0": "22023", "statement_timeout=3000": "22023", "options=-c%20statement_timeout%3D0": "22023"} {
+		cfg, err := pgconn.ParseConfig(proxy.DSN("advisor", "brain") + "&" + options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := pgconn.ConnectConfig(context.Background(), cfg)
+		var pg *pgconn.PgError
+		switch errors.As(err, &pg); {
+		case code != "" && (pg == nil || pg.Code != code):
+			t.Errorf("%s: %v, want %s", options, err, code)
+		case code == "" && err != nil:
+			t.Errorf("%s: %v", options, err)
+		case code == "":
+			if got := wantCode(t, c, "SHOW statement_timeout", ""); got.Results[0].Rows[0] != "1s" {
+				t.Errorf("%s: %s", options, got.Multiset())
+			}
+			c.Close(context.Background())
+		}
+	}
+}
+
+// A transaction ends when it has lasted too long, whoever waits for whom, and others have what it held.
+func TestTransactionTimeout(t *testing.T) {
+	tier.All(t)
+	db, proxy := marks(t, "{ transaction_timeout: 2s }")
+	owner := db.Connect(t, "postgres")
+	for name, hold := range map[string]func(*pgconn.PgConn){
+		"between statements": func(c *pgconn.PgConn) { harness.Ask(c, "BEGIN; UPDATE marks SET n = 7") },
+		"failed":             func(c *pgconn.PgConn) { harness.Ask(c, "BEGIN; UPDATE marks SET n = 7; SELECT 1 / 0") },
+		"without Sync": func(c *pgconn.PgConn) {
+			p := c.StartPipeline(context.Background())
+			p.SendQueryParams("UPDATE marks SET n = 7 RETURNING id", nil, nil, nil, nil)
+			p.SendFlushRequest()
+			_ = p.Flush()
+			_, _ = p.GetResults()
+		},
+		"a statement that runs": func(c *pgconn.PgConn) {
+			harness.Ask(c, "UPDATE marks SET n = 7; SELECT count(*) FROM generate_series(1, 1000000000000)")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			agent := proxy.Agent(t, "agent", "d")
+			held := make(chan struct{})
+			go func() {
+				defer close(held)
+				hold(agent)
+			}()
+			began := time.Now()
+			for ended := false; !ended; { // by the proxy, which closes the connection to the server
+				if time.Since(began) > tier.Patience {
+					t.Fatal("the session goes on")
+				}
+				if err := owner.QueryRow(t.Context(), "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'pgconsent_agent' AND datname = current_database())").Scan(&ended); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			<-held
+			if got := harness.Ask(agent, "SELECT 1"); got.Code == "" {
+				t.Error("the session goes on")
+			}
+			var n int
+			if _, err := owner.Exec(t.Context(), "UPDATE marks SET n = n + 1"); err != nil {
+				t.Error(err)
+			}
+			if err := owner.QueryRow(t.Context(), "UPDATE marks SET n = 0 WHERE id = 1 RETURNING n").Scan(&n); err != nil {
+				t.Error(err)
+			}
+			if sevens := values(t, db, "SELECT count(*)::text FROM marks WHERE n >= 7"); sevens[0] != "0" {
+				t.Errorf("%s rows were written", sevens[0])
+			}
+		})
+	}
+	// What it is told, whether it had a statement under way or not.
+	agent := proxy.Agent(t, "agent", "d")
+	if got := harness.Ask(agent, "BEGIN; SELECT count(*) FROM generate_series(1, 1000000000000)"); got.Code != "25P04" {
+		t.Errorf("%s", got)
+	}
+}
+
+// marks serves a table that agents write, with the limits.
+func marks(t *testing.T, limits string) (*pgtest.DB, *harness.Proxy) {
+	t.Helper()
+	db := pgtest.Database(t)
+	harness.Exec(t, db, "CREATE TABLE marks (id integer NOT NULL, owner text, n integer DEFAULT 0); INSERT INTO marks SELECT i, 'me' FROM generate_series(1, 50) AS i")
+	policy := `version: 1
+attributes: { me: { type: text, source: credential } }
+limits: ` + limits + `
+tables:
+  marks: { rows: [ own: { column: owner, is: me } ], write: { commands: [insert, update, delete], columns: [id, n], stamp: { owner: { attribute: me } } } }
+`
+	return db, harness.Start(t, harness.Both, harness.Database{Name: "d", DB: db, Policy: policy, SearchPath: []string{"public"}}, map[string]string{"me": "me"})
+}
+
+// A write that returns more than it may is taken back, in whatever it stands, and what stands with it.
+func TestLimitOfResultsTakesWritesBack(t *testing.T) {
+	tier.All(t)
+	db, proxy := marks(t, "{ result_rows: 5 }")
+	agent := proxy.Agent(t, "agent", "d")
+	sum := func() string { return values(t, db, "SELECT count(*)::text || ' ' || sum(n) FROM marks")[0] }
+	for _, sql := range []string{
+		"UPDATE marks SET n = n + 1 RETURNING id",
+		"DELETE FROM marks RETURNING id",
+		"INSERT INTO marks (id) SELECT i FROM generate_series(100, 110) AS i RETURNING id",
+		"WITH w AS (UPDATE marks SET n = n + 1 RETURNING id) SELECT id FROM w",
+		"WITH w AS (UPDATE marks SET n = n + 1 WHERE id = 1 RETURNING id) SELECT id FROM marks",
+		"UPDATE marks SET n = n + 1; SELECT id FROM marks",
+		"UPDATE marks SET n = n + 1 WHERE id < 4 RETURNING id; UPDATE marks SET n = n + 1 WHERE id < 4 RETURNING id",
+		"SELECT id FROM marks; UPDATE marks SET n = n + 1",
+		"SELECT id FROM marks; UPDATE marks SET n = n + 1; COMMIT",
+		"BEGIN; UPDATE marks SET n = n + 1; SELECT id FROM marks; COMMIT",
+		"PREPARE p AS UPDATE marks SET n = n + 1 RETURNING id; EXECUTE p",
+	} {
+		wantCode(t, agent, sql, exhausted)
+		if status := agent.TxStatus(); status == 'E' {
+			wantCode(t, agent, "ROLLBACK", "")
+		} else if status != 'I' {
+			t.Errorf("%s: the status is %c", sql, status)
+		}
+		if got := sum(); got != "50 0" {
+			t.Fatalf("%s: it is written: %s", sql, got)
+		}
+		result := agent.ExecParams(context.Background(), sql, nil, nil, nil, nil).Read()
+		if want := exhausted; !strings.Contains(sql, ";") && codeOf(result.Err) != want {
+			t.Errorf("%s, extended: %v", sql, result.Err)
+		}
+		if got := sum(); got != "50 0" {
+			t.Fatalf("%s, extended: it is written: %s", sql, got)
+		}
+	}
+	// What had been committed before stays.
+	wantCode(t, agent, "UPDATE marks SET n = n + 1 WHERE id = 1; COMMIT; SELECT id FROM marks", exhausted)
+	wantCode(t, agent, "UPDATE marks SET n = n + 1 WHERE id = 1 RETURNING id; SELECT n FROM marks WHERE id = 1", "")
+	if got := sum(); got != "50 2" {
+		t.Errorf("%s", got)
+	}
+}
+
+// What was sent behind an execution whose result is ended does not run: no COMMIT, no write.
+func TestLimitHoldsBackWhatIsBehind(t *testing.T) {
+	tier.All(t)
+	db, proxy := marks(t, "{ result_rows: 5 }")
+	ctx := context.Background()
+	written := func() string {
+		return values(t, db, "SELECT coalesce(string_agg(id::text, ' '), '') FROM marks WHERE id > 50")[0]
+	}
+	conn, err := pgx.Connect(ctx, proxy.DSN("agent", "d"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	for _, long := range []string{"SELECT id FROM marks", "SELECT id FROM marks LIMIT 6", "SELECT a.id FROM marks a, marks b, marks c"} {
+		p := conn.PgConn().StartPipeline(ctx)
+		p.SendQueryParams("BEGIN", nil, nil, nil, nil)
+		p.SendQueryParams("INSERT INTO marks (id) VALUES (51)", nil, nil, nil, nil)
+		p.SendQueryParams(long, nil, nil, nil, nil)
+		p.SendQueryParams("COMMIT", nil, nil, nil, nil)
+		p.SendPipelineSync()
+		p.SendQueryParams("INSERT INTO marks (id) VALUES (52)", nil, nil, nil, nil)
+		p.SendQueryParams("COMMIT", nil, nil, nil, nil)
+		p.SendPipelineSync()
+		if err := p.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		var codes []string
+		for syncs, turns := 0, 0; syncs < 2 && turns < 20; turns++ {
+			r, err := p.GetResults()
+			if _, ok := r.(*pgconn.PipelineSync); ok {
+				syncs++
+				codes = append(codes, string(conn.PgConn().TxStatus()))
+			}
+			if reader, ok := r.(*pgconn.ResultReader); ok {
+				_, err = reader.Close()
+			}
+			if err != nil {
+				codes = append(codes, codeOf(err))
+			}
+		}
+		p.Close()
+		if got := strings.Join(codes, " "); !strings.HasPrefix(got, exhausted+" E 25P02 E") {
+			t.Errorf("%s: %s", long, got)
+		}
+		if _, err := conn.Exec(ctx, "ROLLBACK"); err != nil {
+			t.Fatal(err)
+		}
+		if got := written(); got != "" {
+			t.Fatalf("%s: %s is written", long, got)
+		}
+		// One group is one transaction.
+		var b pgx.Batch
+		b.Queue("INSERT INTO marks (id) VALUES (53)")
+		b.Queue(long)
+		b.Queue("INSERT INTO marks (id) VALUES (54)")
+		if err := conn.SendBatch(ctx, &b).Close(); codeOf(err) != exhausted {
+			t.Errorf("%s: %v", long, err)
+		}
+		if got := written(); got != "" {
+			t.Fatalf("%s: %s is written", long, got)
+		}
+	}
+	// psql, which sends each -c as one Query.
+	cmd := exec.Command("psql", "-X", "-q", proxy.DSN("agent", "d"), "-c", "BEGIN; INSERT INTO marks (id) VALUES (55); SELECT id FROM marks; COMMIT", "-c", "SELECT 'alive'")
+	out, _ := cmd.CombinedOutput()
+	if got := string(out); !strings.Contains(got, "larger than the policy allows") || written() != "" {
+		t.Errorf("psql: %s, written %q", got, written())
+	}
+}
+
+// A cursor that a limit met while it was read cannot be read on, as after any error in it.
+func TestLimitInACursor(t *testing.T) {
+	tier.All(t)
+	_, proxy := marks(t, "{ result_rows: 5 }")
+	agent := proxy.Agent(t, "agent", "d")
+	wantCode(t, agent, "DECLARE h CURSOR WITH HOLD FOR SELECT id FROM marks ORDER BY id", "")
+	wantCode(t, agent, "FETCH 5 FROM h", "")
+	wantCode(t, agent, "FETCH ALL FROM h", exhausted)
+	wantCode(t, agent, "FETCH 1 FROM h", "55000")
+	wantCode(t, agent, "CLOSE h", "")
+	wantCode(t, agent, "BEGIN", "")
+	wantCode(t, agent, "DECLARE c CURSOR FOR SELECT id FROM marks ORDER BY id", "")
+	wantCode(t, agent, "SAVEPOINT s", "")
+	wantCode(t, agent, "FETCH ALL FROM c", exhausted)
+	wantCode(t, agent, "FETCH 1 FROM c", "25P02")
+	wantCode(t, agent, "ROLLBACK TO s", "")
+	wantCode(t, agent, "FETCH 1 FROM c", "55000")
+	wantCode(t, agent, "ROLLBACK", "")
+}
+
+// Sessions that run at once share what is left of a minute: together they are shown no more than it has.
+func TestLimitRowsOfParallelSessions(t *testing.T) {
+	tier.All(t)
+	_, proxy := marks(t, "{ rows: 600 }")
+	began := time.Now()
+	var shown atomic.Int64
+	var sessions sync.WaitGroup
+	for range 8 {
+		agent := proxy.Agent(t, "agent", "d")
+		sessions.Go(func() {
+			for range 4 {
+				for _, r := range harness.Ask(agent, "SELECT a.id FROM marks a, generate_series(1, 2) AS b").Results {
+					shown.Add(int64(len(r.Rows)))
+				}
+			}
+		})
+	}
+	sessions.Wait()
+	if most := 600 + 10*int64(time.Since(began)/time.Second+1); shown.Load() < 600 || shown.Load() > most {
+		t.Errorf("%d rows were shown, where there were %d at most", shown.Load(), most)
+	}
+	// What a statement does not show is given back, and one that shows none needs none.
+	_, proxy = marks(t, "{ rows: 60 }")
+	agent := proxy.Agent(t, "agent", "d")
+	for range 100 {
+		wantCode(t, agent, "SELECT id FROM marks WHERE false", "")
+	}
+	wantCode(t, agent, "SELECT id FROM marks", "")
+	wantCode(t, agent, "SELECT id FROM marks", exhausted)
+	wantCode(t, agent, "UPDATE marks SET n = 0 WHERE id = 1", "")
+}

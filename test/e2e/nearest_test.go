@@ -1,0 +1,296 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	harness "github.com/pgconsent/pgconsent/test/instance"
+)
+
+// searched has 50,000 vectors of five members: 78 %, 7 %, 1 %, 0.01 % and the rest.
+const searched = `
+CREATE EXTENSION vector;
+CREATE TABLE notes (id int PRIMARY KEY, member int NOT NULL, kind text, emb vector(12) NOT NULL);
+SELECT setseed(0.42);
+INSERT INTO notes
+SELECT i, CASE WHEN i % 10000 = 7 THEN 4 WHEN i % 100 = 8 THEN 3 WHEN i % 100 < 7 THEN 2 WHEN i % 100 < 85 THEN 1 ELSE 5 END, 'k' || i % 3,
+  ARRAY(SELECT (random() + i % 4)::real FROM generate_series(1, 12) AS d WHERE i IS NOT NULL)::vector FROM generate_series(1, 50000) AS i;
+CREATE INDEX ON notes USING hnsw (emb vector_l2_ops);
+DO $$ BEGIN CREATE ROLE nearest_owner LOGIN; EXCEPTION WHEN duplicate_object THEN END $$;
+ALTER TABLE notes OWNER TO nearest_owner;
+ANALYZE notes`
+
+const searchedPolicy = `
+version: 1
+attributes: { member: { type: bigint, source: credential } }
+tables: { notes: { rows: [ { own: { column: member, is: member } } ] } }
+`
+
+// A search for the nearest k rows returns min(k, visible) of them however few are visible: those that an exact search returns on the visible rows alone,
+// and nearly those where the policy accepts an approximate index.
+func TestNearestRowsAreFilledFromVisibleOnes(t *testing.T) {
+	db, super := vectors(t)
+	ctx := context.Background()
+	if _, err := super.PgConn().Exec(ctx, searched).ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	members := map[string]string{"most": "1", "few": "2", "one_percent": "3", "five": "4"}
+	var agents []harness.Agent
+	for name, member := range members {
+		agents = append(agents, harness.Agent{Name: name, Database: "notes", Attributes: map[string]string{"member": member}})
+	}
+	for i, mode := range []harness.Mode{harness.Doors, harness.Both, harness.Doors, harness.Both} {
+		behind, least := harness.Database{Name: "notes", DB: db, Policy: searchedPolicy, SearchPath: []string{"public"}}, 1.0
+		if i >= 2 {
+			behind.Policy, least = strings.Replace(searchedPolicy, "rows:", "approximate: accept, rows:", 1), 0.99
+		}
+		harness.Install(t, behind, mode)
+		proxy := harness.Serve(t, mode, []harness.Database{behind}, agents)
+		for name, member := range members {
+			agent := proxy.Agent(t, name, "notes")
+			found, wanted, queries := 0, 0, 20
+			for q := range queries {
+				at := vectorAt(t, super, q*2300+11)
+				where, args := "", "LIMIT 10"
+				if q%4 == 3 {
+					where = " WHERE kind = 'k1'"
+				}
+				exact := column(t, super.PgConn(), fmt.Sprintf("SELECT id FROM (SELECT * FROM notes WHERE member = %s OFFSET 0) AS n%s ORDER BY emb <-> '%s' LIMIT 10", member, where, at))
+				sql := fmt.Sprintf("SELECT id FROM notes%s ORDER BY emb <-> '%s' %s", where, at, args)
+				if q%2 == 1 {
+					sql = fmt.Sprintf("SELECT id, emb <-> '%s' AS distance FROM notes AS n%s ORDER BY distance %s;", at, where, args)
+				}
+				got := column(t, agent, sql)
+				if len(got) != len(exact) {
+					t.Errorf("%s, %s: %d rows of %d: %s", mode.Name, name, len(got), len(exact), sql)
+				}
+				wanted += len(exact)
+				for _, id := range got {
+					if slices.Contains(exact, id) {
+						found++
+					}
+				}
+			}
+			recall := float64(found) / float64(max(wanted, 1))
+			t.Logf("%s, %s: recall %.3f of %d rows, at least %.2f", mode.Name, name, recall, wanted, least)
+			if recall < least || wanted == 0 {
+				t.Errorf("%s, %s: recall %.3f", mode.Name, name, recall)
+			}
+		}
+		// Parameters, offsets and errors pass through the twin.
+		agent := proxy.Agent(t, "five", "notes")
+		at := vectorAt(t, super, 11)
+		for limit, want := range map[string]int{"3": 3, "10": 5, "0": 0} {
+			result := agent.ExecParams(ctx, "SELECT id FROM notes ORDER BY emb <-> $1 LIMIT $2", [][]byte{[]byte(at), []byte(limit)}, nil, nil, nil).Read()
+			if result.Err != nil || len(result.Rows) != want {
+				t.Errorf("LIMIT %s: %d rows, %v", limit, len(result.Rows), result.Err)
+			}
+		}
+		if result := agent.ExecParams(ctx, "SELECT id FROM notes ORDER BY emb <-> $1 LIMIT $2", [][]byte{[]byte(at), nil}, nil, nil, nil).Read(); result.Err != nil || len(result.Rows) != 5 {
+			t.Errorf("LIMIT NULL: %d rows, %v", len(result.Rows), result.Err)
+		}
+		if got := column(t, agent, fmt.Sprintf("SELECT id FROM notes ORDER BY emb <-> '%s' LIMIT 10 OFFSET 2", at)); len(got) != 3 {
+			t.Errorf("OFFSET 2: %d rows", len(got))
+		}
+		_, err := agent.Exec(ctx, "/* é */ SELECT missing FROM notes ORDER BY emb <-> '[1]' LIMIT 1").ReadAll()
+		if pg, ok := err.(*pgconn.PgError); !ok || pg.Code != "42703" || pg.Position != 16 {
+			t.Errorf("an unknown column: %v", err)
+		}
+	}
+}
+
+// Windows and aggregates go over every row that a search looks at and say so in the rows that come back. They are of the visible rows, not of those
+// that an index has found before it gave up among hidden ones.
+func TestSearchesTellOfAllVisibleRows(t *testing.T) {
+	db, super := vectors(t)
+	if _, err := super.PgConn().Exec(context.Background(), searched).ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	for _, setting := range []string{"enable_hashagg", "enable_seqscan", "enable_sort"} { // as where the table is larger
+		if _, err := super.PgConn().Exec(context.Background(), fmt.Sprintf("DO $$ BEGIN EXECUTE format('ALTER DATABASE %%I SET %s = off', current_database()); END $$", setting)).ReadAll(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, mode := range harness.Modes(harness.Doors, harness.Both) {
+		behind := harness.Database{Name: "notes", DB: db, Policy: strings.Replace(searchedPolicy, "rows:", "approximate: accept, rows:", 1), SearchPath: []string{"public"}}
+		harness.Install(t, behind, mode)
+		proxy := harness.Serve(t, mode, []harness.Database{behind}, []harness.Agent{{Name: "few", Database: "notes", Attributes: map[string]string{"member": "2"}}})
+		agent := proxy.Agent(t, "few", "notes")
+		at := vectorAt(t, super, 11)
+		for _, list := range []string{
+			"count(*) OVER ()", "sum(id) OVER ()", "rank() OVER (ORDER BY kind)", "json_arrayagg(id) OVER ()", "count(*) OVER w",
+			"min(emb <-> '%[1]s')", "count(*)", "count(*) FILTER (WHERE id > 0)", "string_agg(id::text, ',' ORDER BY emb <-> '%[1]s')", "array_agg(id ORDER BY id)", "json_arrayagg(id ORDER BY emb <-> '%[1]s')",
+		} {
+			window := ""
+			if strings.HasSuffix(list, " w") {
+				window = " WINDOW w AS ()"
+			}
+			by := "emb"
+			if !strings.Contains(list, "OVER") { // of no row: what is sorted is one row
+				by = "'%[1]s'::vector"
+			}
+			sql := fmt.Sprintf("SELECT "+list+" FROM %[2]s AS n"+window+" ORDER BY "+by+" <-> '%[1]s' LIMIT 1", at, "%s")
+			if strings.HasPrefix(list, "json_arrayagg") { // the server is older
+				if _, err := super.Exec(context.Background(), "SELECT json_arrayagg(1)"); err != nil {
+					continue
+				}
+			}
+			if list == "count(*)" {
+				sql = fmt.Sprintf("SELECT count(*) FROM (SELECT id FROM %[2]s AS n GROUP BY emb <-> '%[1]s', id LIMIT 3000) AS x", at, "%s")
+			}
+			want := column(t, super.PgConn(), fmt.Sprintf(sql, "(SELECT * FROM notes WHERE member = 2 OFFSET 0)"))
+			if got := column(t, agent, fmt.Sprintf(sql, "notes")); !slices.Equal(got, want) {
+				t.Errorf("%s: %.200v, on the visible rows %.200v: %s", mode.Name, got, want, fmt.Sprintf(sql, "notes"))
+			}
+		}
+	}
+}
+
+// vectors is a database that may have pgvector.
+func vectors(t *testing.T) (*pgtest.DB, *pgx.Conn) {
+	t.Helper()
+	db := pgtest.Database(t)
+	super := db.Connect(t, "postgres")
+	if _, err := super.Exec(context.Background(), "CREATE EXTENSION vector; DROP EXTENSION vector"); err != nil {
+		if os.Getenv("REQUIRE_PGVECTOR") != "" {
+			t.Fatalf("REQUIRE_PGVECTOR is set: %v", err)
+		}
+		t.Skipf("NOT TESTED, since pgvector is not installed: %v", err)
+	}
+	return db, super
+}
+
+// Which of the visible rows a search finds does not depend on hidden ones, though these lie densely around what is searched for and the agent has told the
+// index to look at little. It does where the policy accepts that, so that this test would see it.
+func TestHiddenVectorsDoNotDecideWhatIsFound(t *testing.T) {
+	ctx := context.Background()
+	const table = `CREATE EXTENSION vector; CREATE TABLE notes (id int PRIMARY KEY, member int NOT NULL, kind text, emb vector(8) NOT NULL); SELECT setseed(0.7);
+INSERT INTO notes SELECT i, 1, 'k' || i %% 3, ARRAY(SELECT random()::real FROM generate_series(1, 8) AS d WHERE i IS NOT NULL)::vector FROM generate_series(1, 3000) AS i;
+INSERT INTO notes SELECT 10000 + i, 2, 'k1', ARRAY(SELECT (%s)::real FROM generate_series(1, 8) AS d WHERE i IS NOT NULL)::vector FROM generate_series(1, 3000) AS i;
+CREATE INDEX ON notes USING hnsw (emb vector_l2_ops); CREATE INDEX ON notes USING ivfflat (emb vector_l2_ops) WITH (lists = 40);
+DO $$ BEGIN CREATE ROLE nearest_owner LOGIN; EXCEPTION WHEN duplicate_object THEN END $$; ALTER TABLE notes OWNER TO nearest_owner; ANALYZE notes`
+	one, super := vectors(t)
+	two, other := vectors(t)
+	for i, conn := range []*pgx.Conn{super, other} {
+		where := []string{"0.5 + random() * 0.001", "5 + random()"}[i]
+		if _, err := conn.PgConn().Exec(ctx, fmt.Sprintf(table, where)).ReadAll(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, accepted := range []bool{false, true} {
+		text := searchedPolicy
+		if accepted {
+			text = strings.Replace(text, "rows:", "approximate: accept, rows:", 1)
+		}
+		for _, mode := range harness.Modes(harness.Doors, harness.Both) {
+			var agents [2]*pgconn.PgConn
+			for i, db := range []*pgtest.DB{one, two} {
+				behind := harness.Database{Name: "notes", DB: db, Policy: text, SearchPath: []string{"public"}}
+				harness.Install(t, behind, mode)
+				agents[i] = harness.Serve(t, mode, []harness.Database{behind}, []harness.Agent{{Name: "one", Database: "notes", Attributes: map[string]string{"member": "1"}}}).Agent(t, "one", "notes")
+				for _, set := range []string{"SET hnsw.ef_search = 1", "SET ivfflat.probes = 1"} {
+					if _, err := agents[i].Exec(ctx, set).ReadAll(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			differ := 0
+			for _, search := range []string{
+				"SELECT id FROM notes ORDER BY emb <-> '%s' LIMIT 10",
+				"SELECT n.id, n.emb <-> '%s' AS d FROM notes AS n WHERE n.kind = 'k1' OR n.id < 100 ORDER BY d LIMIT 5",
+				"SELECT public.notes.id FROM notes WHERE public.notes.kind <> 'k2' ORDER BY public.notes.emb <-> '%s', id LIMIT 3 OFFSET 2",
+				"SELECT id FROM ONLY notes ORDER BY emb <-> '%s' LIMIT 4",
+				"SELECT id FROM notes ORDER BY emb <-> (SELECT '%s'::vector) LIMIT 10",
+				"SELECT string_agg(id::text, ',') FROM (SELECT id FROM notes ORDER BY emb <-> '%s' LIMIT 10) AS s",
+			} {
+				for _, at := range []string{"[.5,.5,.5,.5,.5,.5,.5,.5]", "[.5,.5,.5,.5,.4,.5,.5,.6]", "[5,5,5,5,5,5,5,5]", "[.1,.9,.1,.9,.1,.9,.1,.9]"} {
+					sql := fmt.Sprintf(search, at)
+					if a, b := column(t, agents[0], sql), column(t, agents[1], sql); !slices.Equal(a, b) || len(a) == 0 {
+						if differ++; !accepted {
+							t.Errorf("%s: %s\n%v\n%v", mode.Name, sql, a, b)
+						}
+					}
+				}
+			}
+			if accepted && differ == 0 {
+				t.Errorf("%s: by the index nothing differs: the vectors of this test prove nothing", mode.Name)
+			}
+		}
+	}
+}
+
+// An index fails on a vector of other dimensions once it has a row. Where what is visible is in no index, that would tell
+// that hidden rows are: what is null, and what a condition leaves out.
+func TestSearchesFailOverVisibleRowsOnly(t *testing.T) {
+	db, super := vectors(t)
+	ctx := context.Background()
+	const table = `CREATE TABLE %[1]s (id int PRIMARY KEY, member int NOT NULL, kind text, emb vector(3), other vector(3));
+INSERT INTO %[1]s SELECT i, 1, 'visible', NULL, NULL FROM generate_series(1, 20) AS i; CREATE INDEX ON %[1]s USING hnsw (emb vector_l2_ops);
+CREATE INDEX ON %[1]s USING hnsw ((emb::halfvec(3)) halfvec_cosine_ops); ALTER TABLE %[1]s OWNER TO nearest_owner;`
+	for _, sql := range []string{
+		"CREATE EXTENSION vector; DO $$ BEGIN CREATE ROLE nearest_owner LOGIN; EXCEPTION WHEN duplicate_object THEN END $$", fmt.Sprintf(table, "empty"), fmt.Sprintf(table, "filled"),
+		"INSERT INTO filled SELECT i, 2, 'hidden', '[1,2,3]', '[1,2,3]' FROM generate_series(21, 40) AS i; ANALYZE",
+		"DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET enable_seqscan = off', current_database()); EXECUTE format('ALTER DATABASE %I SET enable_sort = off', current_database()); END $$",
+	} {
+		if _, err := super.PgConn().Exec(ctx, sql).ReadAll(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, mode := range harness.Modes(harness.Doors, harness.Both) {
+		behind := harness.Database{Name: "notes", DB: db, SearchPath: []string{"public"}, Policy: strings.Replace(searchedPolicy, "tables: { notes: { rows: [ { own: { column: member, is: member } } ] } }",
+			"tables:\n  empty: { rows: [ { own: { column: member, is: member } } ] }\n  filled: { rows: [ { own: { column: member, is: member } } ] }", 1)}
+		harness.Install(t, behind, mode)
+		agent := harness.Serve(t, mode, []harness.Database{behind}, []harness.Agent{{Name: "one", Database: "notes", Attributes: map[string]string{"member": "1"}}}).Agent(t, "one", "notes")
+		for _, search := range []string{
+			"SELECT id FROM %s ORDER BY emb <-> '[1,2]' LIMIT 2",
+			"SELECT id, emb <-> '[1,2]' AS d FROM %s WHERE kind = 'visible' OR id = 7 ORDER BY d LIMIT 2",
+			"SELECT emb::halfvec(3) <=> '[1,2]', id FROM %s AS x ORDER BY 1 LIMIT 2",
+			"SELECT public.%[1]s.id FROM %[1]s WHERE EXISTS (SELECT FROM %[1]s AS y WHERE y.id = 1) ORDER BY public.%[1]s.emb <-> '[1,2]' LIMIT 2",
+			"SELECT id FROM %s ORDER BY emb <-> (SELECT '[1,2]'::vector) LIMIT 2",
+			"SELECT count(*) FROM (SELECT id FROM %s ORDER BY emb <-> '[1,2]' LIMIT 2) AS s",
+		} {
+			var answers [2]string
+			for i, name := range []string{"empty", "filled"} {
+				results, err := agent.Exec(ctx, fmt.Sprintf(search, name)).ReadAll()
+				answers[i] = fmt.Sprint(codeOf(err))
+				if err == nil {
+					answers[i] = fmt.Sprintf("%d rows", len(results[0].Rows))
+				}
+			}
+			if answers[0] != answers[1] || !strings.HasSuffix(answers[1], "rows") {
+				t.Errorf("%s, %s: %s without hidden rows, %s with", mode.Name, search, answers[0], answers[1])
+			}
+		}
+	}
+}
+
+func vectorAt(t *testing.T, conn *pgx.Conn, id int) string {
+	t.Helper()
+	var v string
+	if err := conn.QueryRow(context.Background(), "SELECT emb::text FROM notes WHERE id = $1", id).Scan(&v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// column returns the first column of a query's rows.
+func column(t *testing.T, conn *pgconn.PgConn, sql string) []string {
+	t.Helper()
+	results, err := conn.Exec(context.Background(), sql).ReadAll()
+	if err != nil {
+		t.Fatalf("%s: %v", strings.TrimSpace(sql), err)
+	}
+	var out []string
+	for _, row := range results[0].Rows {
+		out = append(out, string(row[0]))
+	}
+	return out
+}

@@ -1,0 +1,200 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+const (
+	growingSchema = `CREATE TABLE orgs (id int PRIMARY KEY, title text); INSERT INTO orgs VALUES (1, 'one'), (2, 'two');
+CREATE TABLE people (id int PRIMARY KEY, name text, owner text, org int);
+INSERT INTO people VALUES (1, 'Ada', 'me', 1), (2, 'Bob', 'me', 2), (3, 'Hid', 'other', 1);
+CREATE TABLE letters (id int PRIMARY KEY, subject text, body text, owner text); INSERT INTO letters VALUES (1, 'hello', 'secret', 'me');
+CREATE TABLE events (id int, owner text, what text) PARTITION BY RANGE (id); CREATE TABLE events_1 PARTITION OF events FOR VALUES FROM (0) TO (10);
+INSERT INTO events VALUES (1, 'me', 'met'), (2, 'other', 'hid');
+CREATE VIEW named AS SELECT id, name FROM people;
+ANALYZE;`
+	growingPolicy = `version: 1
+attributes: { user: { type: text, source: credential } }
+views: { named: {} }
+tables:
+  orgs: { rows: open }
+  people:
+    rows: [ { own: { column: owner, is: user } } ]
+    write: { commands: [insert, update, delete], columns: [id, name, owner, org], accept: [conflicts, values] }
+  letters: { rows: [ { own: { column: owner, is: user } } ], columns: { id: allow, subject: allow, owner: allow } }
+  events: { rows: [ { own: { column: owner, is: user } } ] }
+`
+	grow = `ALTER TABLE people ADD COLUMN note text DEFAULT 'NEWCOLUMN', ADD COLUMN made timestamptz NOT NULL DEFAULT now(),
+  ADD COLUMN team int REFERENCES orgs (id), ADD COLUMN tags text[] NOT NULL DEFAULT '{}';
+ALTER TABLE letters ADD COLUMN stamp text DEFAULT 'NEWCOLUMN'; ALTER TABLE events ADD COLUMN place text DEFAULT 'NEWCOLUMN';
+ALTER TABLE orgs ADD COLUMN note text DEFAULT 'NEWCOLUMN'; CREATE INDEX ON people (note);`
+)
+
+// grown are statements that are answered as if the tables had no column since pgconsent migrate.
+var grown = []string{
+	"SELECT * FROM people", "SELECT p.* FROM people p JOIN orgs o ON o.id = p.org",
+	"SELECT * FROM people p JOIN orgs o ON o.id = p.org ORDER BY p.id",
+	"TABLE people", "SELECT * FROM people AS p (a, b) WHERE a = 1", "SELECT * FROM public.people",
+	"SELECT public.people.* FROM public.people",
+	"SELECT row_to_json(p) FROM people p", "SELECT p::text FROM people p", "SELECT to_jsonb(people) FROM people",
+	"SELECT count(p) FROM people p",
+	"SELECT array_agg(p.name ORDER BY p.name) FROM people p NATURAL JOIN people q",
+	"SELECT * FROM (SELECT * FROM people) x", "WITH x AS (SELECT * FROM people) SELECT * FROM x",
+	"SELECT name FROM people WHERE EXISTS (SELECT * FROM orgs)", "SELECT * FROM letters", "TABLE letters",
+	"SELECT row_to_json(l) FROM letters l", "SELECT * FROM events", "SELECT * FROM events_1",
+	"SELECT * FROM named", "SELECT row_to_json(n) FROM named n",
+	"SELECT note FROM people", "SELECT p.note FROM people p", "SELECT x.note FROM (SELECT * FROM people) x",
+	"SELECT count(*) FROM people JOIN orgs USING (note)",
+	"SELECT name FROM people ORDER BY note", "SELECT stamp FROM letters", "SELECT place FROM events",
+	"SELECT o.note FROM orgs o", "SELECT (p).note FROM people p",
+	"SELECT * FROM people ORDER BY id FOR UPDATE", "SELECT p.* FROM people p ORDER BY p.id FOR NO KEY UPDATE OF p",
+	"SELECT p.* FROM people p GROUP BY p.id ORDER BY p.id", "SELECT tableoid::regclass, people.* FROM people",
+	"SELECT * FROM ONLY people",
+	"SELECT name, tableoid::regclass FROM people", "SELECT p.name FROM people p GROUP BY p.id",
+	"SELECT name FROM ONLY people",
+	"COPY people TO STDOUT", "COPY people (name) TO STDOUT", "COPY (SELECT * FROM people) TO STDOUT",
+	"COPY people TO STDOUT (FORMAT csv, HEADER)", "COPY letters TO STDOUT",
+	"BEGIN; DECLARE c CURSOR FOR SELECT * FROM people ORDER BY id; FETCH ALL c; COMMIT",
+	"INSERT INTO people VALUES (10, 'New', 'me', 1) RETURNING *",
+	"INSERT INTO people (id, name, owner) VALUES (11, 'New', 'me') RETURNING id, name",
+	"INSERT INTO people AS p VALUES (12, 'New', 'me') RETURNING p.*",
+	"UPDATE people SET name = 'Eve' WHERE id = 1 RETURNING *", "UPDATE people SET name = 'Eve' WHERE id = 1",
+	"UPDATE people p SET name = o.title FROM orgs o WHERE o.id = p.org RETURNING p.*",
+	"DELETE FROM people WHERE id = 2 RETURNING *",
+	"INSERT INTO people VALUES (1, 'x', 'me', 1) ON CONFLICT (id) DO UPDATE SET name = excluded.name RETURNING *",
+	"INSERT INTO people SELECT id + 20, name, owner, org FROM people RETURNING *", "INSERT INTO people DEFAULT VALUES",
+	"PREPARE s AS SELECT * FROM people; EXECUTE s",
+	"SELECT attname FROM pg_attribute WHERE attrelid IN ('people'::regclass, 'letters'::regclass, 'orgs'::regclass, 'events'::regclass, 'events_1'::regclass) AND attnum > 0 ORDER BY attrelid, attnum",
+	"SELECT table_name, column_name, column_default FROM information_schema.columns WHERE table_schema = 'public' ORDER BY 1, ordinal_position",
+	"SELECT object_name, collection_type_identifier FROM information_schema.element_types WHERE object_schema = 'public'",
+	"SELECT column_name FROM information_schema.column_privileges WHERE table_name = 'people' ORDER BY 1",
+	"SELECT column_name FROM information_schema.column_udt_usage WHERE table_name = 'people' ORDER BY 1",
+	"SELECT conname FROM pg_constraint WHERE conrelid = 'people'::regclass ORDER BY 1",
+	"SELECT indexname FROM pg_indexes WHERE tablename = 'people' ORDER BY 1",
+	"SELECT adnum FROM pg_attrdef WHERE adrelid = 'people'::regclass", "SELECT col_description('people'::regclass, 5)",
+}
+
+// ungrown are statements that would reach a column of which nobody knows yet: they are refused, and say what to do.
+var ungrown = []string{
+	"SELECT NULL::people", "UPDATE people SET note = 'x' WHERE id = 1", "UPDATE people SET name = note WHERE id = 1",
+	"INSERT INTO people (id, note) VALUES (40, 'x')",
+	"INSERT INTO people VALUES (41, 'x', 'me', 1, 'y')", "INSERT INTO people SELECT * FROM people",
+	"DELETE FROM people WHERE note = 'NEWCOLUMN'",
+	"UPDATE people SET name = 'x' WHERE id = 1 RETURNING note",
+	"UPDATE people p SET name = 'x' WHERE id = 1 RETURNING row_to_json(p)", "COPY people (note) TO STDOUT",
+	"SELECT name FROM ONLY people WHERE note IS NULL", "SELECT p.name FROM people p WHERE p.note IS NULL GROUP BY p.id",
+	"INSERT INTO people VALUES (1, 'x', 'me', 1) ON CONFLICT (id) DO UPDATE SET name = people.note",
+}
+
+// TestANewColumnIsNoOutage: a column that a table gets does not exist for agents, who are served, until the policy is installed
+// again; a restart changes nothing of that.
+func TestANewColumnIsNoOutage(t *testing.T) {
+	for _, mode := range harness.Modes(harness.Doors, harness.Both, harness.RLS, harness.Gate) {
+		t.Run(mode.Name, func(t *testing.T) {
+			grows, proxy := behind(t, mode, "")
+			_, as := behind(t, mode, "")
+			harness.Exec(t, grows.DB, grow)
+			same := func(p *harness.Proxy, every int) {
+				t.Helper()
+				for i, sql := range grown {
+					if i%every == 0 {
+						answersAs(t, p, as, sql)
+					}
+				}
+				for i, sql := range ungrown {
+					if i%every != 0 {
+						continue
+					}
+					a := persist(t, p, sql)
+					if text := a.String(); strings.Contains(text, "NEWCOLUMN") || !strings.Contains(text, "ERROR") && !a.Refused() {
+						t.Errorf("%s: %s", sql, text)
+					}
+				}
+			}
+			same(proxy, tier.Count(2, 1, 1))
+			agents := []harness.Agent{{Name: "agent", Database: "app", Attributes: map[string]string{"user": "me"}}}
+			same(harness.Serve(t, mode, []harness.Database{grows}, agents), tier.Count(5, 1, 1))
+			harness.Migrate(t, grows, mode)
+			for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+				if a := persist(t, proxy, "SELECT note FROM people WHERE id = 1"); strings.Contains(a.String(), "NEWCOLUMN") {
+					break
+				} else if time.Since(began) > tier.Patience {
+					t.Fatalf("after migrate: %s", a)
+				}
+			}
+		})
+	}
+}
+
+// TestADroppedColumnIsNoOutage: where a column goes that no rule reads, and with it what lists it, agents are served as if it had
+// never been.
+func TestADroppedColumnIsNoOutage(t *testing.T) {
+	const drop = "ALTER TABLE people DROP COLUMN name CASCADE; ALTER TABLE orgs DROP COLUMN title; ALTER TABLE events DROP COLUMN what CASCADE;"
+	for _, mode := range harness.Modes(harness.Doors, harness.Both, harness.RLS, harness.Gate) {
+		t.Run(mode.Name, func(t *testing.T) {
+			narrow := strings.NewReplacer("[id, name, owner, org]", "[id, owner, org]", "views: { named: {} }\n", "")
+			shrinks, proxy := behind(t, mode, "DROP VIEW named", narrow)
+			_, as := behind(t, mode, "DROP VIEW named; "+drop, narrow)
+			harness.Exec(t, shrinks.DB, drop)
+			for _, sql := range []string{
+				"SELECT * FROM people", "SELECT p.*, o.* FROM people p JOIN orgs o ON o.id = p.org",
+				"SELECT id FROM people WHERE id = 1", "SELECT count(*) FROM people WHERE org = 1",
+				"SELECT id FROM people ORDER BY id DESC LIMIT 1", "SELECT name FROM people", "SELECT * FROM events",
+				"SELECT id FROM events WHERE id < 5 ORDER BY id LIMIT 3", "SELECT * FROM letters",
+				"COPY people TO STDOUT", "INSERT INTO people VALUES (10, 'me', 1) RETURNING *",
+				"UPDATE people SET org = 2 WHERE id = 1 RETURNING *",
+				"SELECT attname FROM pg_attribute WHERE attrelid = 'people'::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
+			} {
+				answersAs(t, proxy, as, sql)
+			}
+		})
+	}
+}
+
+// behind serves the schema, after more SQL, under its policy.
+func behind(t *testing.T, mode harness.Mode, more string, policy ...*strings.Replacer) (harness.Database, *harness.Proxy) {
+	t.Helper()
+	db := pgtest.Database(t)
+	harness.Exec(t, db, growingSchema+more)
+	d := harness.Database{Name: "app", DB: db, Policy: growingPolicy, SearchPath: []string{"public"}, Refresh: 50 * time.Millisecond}
+	for _, p := range policy {
+		d.Policy = p.Replace(d.Policy)
+	}
+	return d, harness.Start(t, mode, d, map[string]string{"user": "me"})
+}
+
+func answersAs(t *testing.T, p, as *harness.Proxy, sql string) {
+	t.Helper()
+	if got, want := persist(t, p, sql).Multiset(), persist(t, as, sql).Multiset(); got != want {
+		t.Errorf("%s\nchanged:\n%s\nwithout:\n%s", sql, harness.Shorten(got), harness.Shorten(want))
+	}
+}
+
+// persist asks on a connection of its own, takes back what is written, and asks again as long as the database changes.
+func persist(t *testing.T, p *harness.Proxy, sql string) (answer harness.Answer) {
+	t.Helper()
+	whole := strings.HasPrefix(sql, "BEGIN") || strings.HasPrefix(sql, "PREPARE")
+	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		c := p.Agent(t, "agent", "app")
+		if !whole && !strings.HasPrefix(sql, "COPY") {
+			if a := harness.Ask(c, "BEGIN"); a.Refused() {
+				t.Fatal(a)
+			}
+		}
+		if strings.HasPrefix(sql, "COPY") {
+			answer = harness.AskCopy(c, sql)
+		} else {
+			answer = harness.Ask(c, sql)
+		}
+		harness.Close(c)
+		if !strings.Contains(answer.String(), "40001") || time.Since(began) > tier.Patience {
+			return answer
+		}
+	}
+}

@@ -1,0 +1,272 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/record/audit"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/internal/tool/observe"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rewrite"
+	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// people are observed only, with a column hidden and one masked; participants are, too. Memories stay enforced.
+const observedPolicy = `version: 1
+attributes: { user: { type: uuid, source: credential } }
+tables:
+  memories:
+    rows:
+      - own: { column: user_id, is: user }
+      - consent: { every: [ memory_participants: { memory_id: id }, people: { id: person_id } ], status: consent_status, is: granted }
+  people:
+    observe: true
+    rows: [ { own: { column: user_id, is: user } }, { status: { column: consent_status, is: granted } } ]
+    columns: { id: allow, user_id: allow, name: { mask: { generalise: 1 } } }
+    write: { commands: [delete], accept: [references] }
+  memory_participants: { observe: true, rows: [ { visible: { memories: { id: memory_id } } }, { visible: { people: { id: person_id } } } ] }
+  memory_edges: { rows: [ { visible: { memories: { id: from_memory_id } } } ] }
+`
+
+func TestObserve(t *testing.T) {
+	tier.All(t)
+	for name, mode := range map[string]rewrite.Mode{"both": rewrite.Both, "doors": rewrite.Doors} {
+		t.Run(name, func(t *testing.T) {
+			file := strings.Replace(observedPolicy, "  memory_edges: { rows: [ { visible: { memories: { id: from_memory_id } } } ] }\n", "", 1)
+			in := start(t, options{policy: file, mode: mode})
+			enforced := reading(t, options{mode: mode})
+			agent, other, owner := in.agent(t), enforced.agent(t), in.direct(t)
+			same := func(sql string) {
+				t.Helper()
+				if got, want := harness.Ask(agent, sql).String(), harness.Ask(owner, sql).String(); got != want {
+					t.Errorf("%s: observed tables are not open:\n%s\nwant\n%s", sql, harness.Shorten(got), harness.Shorten(want))
+				}
+			}
+			// What is observed is open.
+			same("SELECT * FROM people ORDER BY id")
+			same("SELECT count(*) FROM memory_participants")
+			same("SELECT consent_status, count(*) FROM people GROUP BY 1 ORDER BY 1")
+			same("SELECT p.name, count(*) FROM people p JOIN memory_participants m ON m.person_id = p.id GROUP BY 1 ORDER BY 1")
+			// What is enforced is as it is without.
+			for _, sql := range []string{
+				"SELECT id, title FROM memories ORDER BY id", "SELECT count(*) FROM memories",
+				"SELECT count(DISTINCT m.id), max(m.title) FROM memories m LEFT JOIN memory_participants p ON p.memory_id = m.id LEFT JOIN people q ON q.id = p.person_id",
+			} {
+				if got, want := harness.Ask(agent, sql).String(), harness.Ask(other, sql).String(); got != want {
+					t.Errorf("%s: the enforced table is not as without:\n%s\nwant\n%s", sql, harness.Shorten(got), harness.Shorten(want))
+				}
+			}
+			// So is what agents may change.
+			if got := harness.Ask(agent, "DELETE FROM people WHERE consent_status <> 'granted' OR user_id <> '"+user1+"' RETURNING id"); got.Code != "" || got.Results[0].Tag != "DELETE 0" {
+				t.Errorf("agents delete rows that the policy hides: %s", got)
+			}
+			for _, sql := range []string{"UPDATE people SET name = 'x'", "SELECT * FROM memory_edges", "LISTEN x"} {
+				if got := harness.Ask(agent, sql); got.Code != "42501" && got.Code != "0A000" {
+					t.Errorf("%s: %s", sql, got)
+				}
+			}
+			harness.Ask(agent, "SELECT p.name FROM people p, memory_participants q WHERE q.person_id = p.id AND p.name = '1 secret literal'")
+
+			var report *observe.Report
+			find := func(tables string, fits func(*observe.Statement) bool) *observe.Statement {
+				for _, s := range report.Statements {
+					if strings.Join(s.Tables, " ") == tables && fits(s) {
+						return s
+					}
+				}
+				return nil
+			}
+			var counted, joined *observe.Statement
+			for deadline := time.Now().Add(tier.Patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+				var err error
+				if report, err = observe.Read(audit.Folder(in.audit), time.Time{}); err != nil {
+					t.Fatal(err)
+				}
+				counted = find("public.memory_participants", func(s *observe.Statement) bool { return s.Compared > 0 })
+				joined = find("public.memory_participants public.people", func(s *observe.Statement) bool { return len(s.Masked) > 0 && s.Executions > 0 })
+				if counted != nil && joined != nil {
+					break
+				}
+			}
+			if counted == nil || counted.Executions != 1 || counted.Rows != 1 || counted.Differs != 1 || counted.Gone != 0 || counted.Agent != "caregiver" {
+				t.Errorf("the count of participants: %+v", counted)
+			}
+			if joined == nil || strings.Join(joined.Masked, " ") != "public.people.name" || len(joined.Hidden) != 0 {
+				t.Errorf("the join with people: %+v", joined)
+			}
+			all := find("public.people", func(s *observe.Statement) bool { return s.Tag == "SELECT" && len(s.Masked) > 0 && len(s.Hidden) > 0 })
+			if all == nil || !strings.Contains(strings.Join(all.Hidden, " "), "public.people.consent_status") || all.Skipped["columns of a table would be hidden or masked"] != all.Executions {
+				t.Errorf("SELECT * FROM people: %+v", all)
+			}
+			for _, table := range report.Tables {
+				if table.Safe() || table.Executions == 0 {
+					t.Errorf("%+v counts as safe", table)
+				}
+			}
+			var printed bytes.Buffer
+			report.Print(&printed)
+			for _, file := range []string{"/audit-000001.jsonl"} {
+				text, err := os.ReadFile(filepath.Join(in.audit, file))
+				if err != nil {
+					t.Fatal(err)
+				}
+				printed.Write(text)
+			}
+			for _, secret := range []string{"HIDDENMARK", "secret literal"} {
+				if strings.Contains(printed.String(), secret) {
+					t.Errorf("records or report hold %q", secret)
+				}
+			}
+		})
+	}
+}
+
+// Rows that would have gone are counted over one moment, and a statement that the policy leaves alone counts as such.
+func TestObservedRowsAreCounted(t *testing.T) {
+	tier.All(t)
+	const policy = `version: 1
+attributes: { user: { type: uuid, source: credential } }
+mode: observe
+tables:
+  memories:
+    rows:
+      - own: { column: user_id, is: user }
+      - consent: { every: [ memory_participants: { memory_id: id }, people: { id: person_id } ], status: consent_status, is: granted }
+  people: { rows: [ { own: { column: user_id, is: user } }, { status: { column: consent_status, is: granted } } ] }
+  memory_participants: { observe: false, rows: [ { visible: { memories: { id: memory_id } } }, { visible: { people: { id: person_id } } } ] }
+`
+	in, enforced := start(t, options{policy: policy}), reading(t, options{})
+	agent, other, owner := in.agent(t), enforced.agent(t), in.direct(t)
+	number := func(a harness.Answer) string { return a.Results[0].Rows[0] }
+	if got, want := number(harness.Ask(agent, "SELECT count(*) FROM memory_participants")), number(harness.Ask(other, "SELECT count(*) FROM memory_participants")); got != want {
+		t.Errorf("%s participants, want %s: the table is enforced, under the rules of tables that are not", got, want)
+	}
+	harness.Ask(agent, "SELECT title, body FROM memories")
+	harness.Ask(agent, "SELECT id FROM people WHERE user_id = '"+user1+"' AND consent_status = 'granted'")
+	all, visible := number(harness.Ask(owner, "SELECT count(*) FROM memories")), number(harness.Ask(other, "SELECT count(*) FROM memories"))
+	var report *observe.Report
+	find := func(table string) *observe.Statement {
+		for _, s := range report.Statements {
+			if s.Compared > 0 && strings.Join(s.Tables, " ") == table {
+				return s
+			}
+		}
+		return nil
+	}
+	var memories, people *observe.Statement
+	for deadline := time.Now().Add(tier.Patience); time.Now().Before(deadline) && (memories == nil || people == nil); time.Sleep(100 * time.Millisecond) {
+		var err error
+		if report, err = observe.Read(audit.Folder(in.audit), time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		memories, people = find("public.memories"), find("public.people")
+	}
+	if memories == nil || memories.Differs != 1 || strconv.FormatInt(memories.Rows-memories.Gone, 10) != visible || strconv.FormatInt(memories.Rows, 10) != all {
+		t.Errorf("memories: %+v; %s of %s are visible", memories, visible, all)
+	}
+	if people == nil || people.Differs != 0 || people.Gone != 0 {
+		t.Errorf("people: %+v", people)
+	}
+	for _, table := range report.Tables {
+		if table.Safe() != (table.Name == "public.people") {
+			t.Errorf("%+v is safe: %t", table, table.Safe())
+		}
+	}
+}
+
+// Statements of a log are judged by a candidate that is not in force, and nothing of their literals is printed.
+func TestReplay(t *testing.T) {
+	in := reading(t, options{})
+	snap, err := pgcatalog.Load(t.Context(), in.db.Connect(t, "pgconsent_control"), []string{"public"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := policy.Parse("candidate.yaml", []byte(strings.Replace(observedPolicy, "  memory_edges:", "  #", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	candidate, err := policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := "2026-11-22 00:00:00 UTC LOG:  statement: SELECT title FROM memories WHERE title = 'a literal'\n" +
+		"2026-11-22 00:00:00 UTC LOG:  statement: SELECT title FROM memories\n\tWHERE title = 'another literal'\n" +
+		"2026-11-22 00:00:00 UTC LOG:  execute S_1: SELECT name FROM people WHERE id = $1\n" +
+		"2026-11-22 00:00:00 UTC LOG:  statement: SELECT * FROM memory_edges WHERE kind = 'a literal'\n" +
+		"2026-11-22 00:00:00 UTC LOG:  statement: SELECT pg_read_file('a literal')\n" +
+		"2026-11-22 00:00:00 UTC LOG:  statement: UPDATE \"a literal\" SET a = 1\n" +
+		"2026-11-22 00:00:00 UTC LOG:  statement: SELEC 'a literal'\n"
+	for _, texts := range []bool{false, true} {
+		replay := observe.NewReplay(candidate, snap, texts)
+		if err := observe.Statements(strings.NewReader(log), replay.Add); err != nil {
+			t.Fatal(err)
+		}
+		replay.Done()
+		var out bytes.Buffer
+		replay.Print(&out)
+		encoded, err := json.Marshal(replay)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(out.String()+string(encoded), "literal"); got != texts {
+			t.Errorf("literals are printed: %t, asked for: %t\n%s", got, texts, out.String())
+		}
+		if replay.Statements != 7 || replay.Allowed != 3 || replay.Refused != 4 || len(replay.Shapes) != 6 {
+			t.Errorf("%s", out.String())
+		}
+		for _, j := range replay.Shapes {
+			if j.Allowed && j.Tables[0] == "public.memories" && j.Count != 2 || j.Allowed && j.Tables[0] == "public.people" && strings.Join(j.Masked, "") != "public.people.name" || !j.Allowed && j.SQLState == "" {
+				t.Errorf("%+v", j)
+			}
+		}
+	}
+}
+
+// What is compared claims what the session claims: rules over attributes that the database works out are compared as well.
+func TestObservedClaims(t *testing.T) {
+	tier.All(t)
+	kept := t.TempDir() + "/audit"
+	b := startBeheard(t, func(d *harness.Database) {
+		d.Policy, d.Audit = strings.Replace(d.Policy, "version: 1", "version: 1\nmode: observe", 1), kept
+	})
+	b.stage(t, "2")
+	told(b.agent, `SELECT status FROM "Relationship" WHERE id = 'rel-1'`)
+	told(b.agent, `SELECT content FROM "UserEvent"`)
+	told(b.agent, `SELECT description FROM "Agreement" ORDER BY description <-> 'phones' LIMIT 1`)
+	var report *observe.Report
+	find := func(table string) *observe.Statement {
+		for _, s := range report.Statements {
+			if strings.Join(s.Tables, " ") == "public."+table {
+				return s
+			}
+		}
+		return &observe.Statement{}
+	}
+	for deadline := time.Now().Add(tier.Patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		var err error
+		if report, err = observe.Read(audit.Folder(kept), time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		if find("Relationship").Compared > 0 && find("UserEvent").Compared > 0 && len(find("Agreement").Refusals) > 0 {
+			break
+		}
+	}
+	if s := find("Relationship"); s.Compared != 1 || s.Differs != 0 {
+		t.Errorf("a row that shows in this session: %+v", s)
+	}
+	own := told(harness.Super(t, b.db), `SELECT count(*) FROM "UserEvent" WHERE `+ownVessels)
+	if s := find("UserEvent"); s.Compared != 1 || s.Differs != 1 || strconv.FormatInt(s.Rows-s.Gone, 10) != own {
+		t.Errorf("%s events are ana's: %+v", own, s)
+	}
+	if s := find("Agreement"); s.Refusals["42501 contract retrieval"] != 1 {
+		t.Errorf("what a contract would refuse: %+v", s)
+	}
+}

@@ -1,0 +1,92 @@
+package e2e
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// Two databases that differ in invisible rows only give an agent the same transcripts, whatever it sends.
+func TestTwinsAnswerAlike(t *testing.T) {
+	disturb, err := os.ReadFile("testdata/disturb.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := start(t, options{})
+	twinDB := pgtest.Template(t, "arcive", loadArcive)
+	super(t, twinDB, string(disturb))
+	two := serveOn(t, twinDB, options{})
+
+	statements := hostile(t)
+	for _, q := range corpus(t) {
+		statements = append(statements, q.sql)
+	}
+	for i, sql := range statements {
+		if !tier.Turn(i, 4) {
+			continue
+		}
+		// A connection each: a statement may end the session, and what one leaves behind must not hide the next.
+		a, b := askOnce(t, one, sql), askOnce(t, two, sql)
+		if a.Multiset() != b.Multiset() {
+			t.Errorf("%s\none:\n%s\ntwin:\n%s", harness.OneLine(sql), harness.Shorten(a.Multiset()), harness.Shorten(b.Multiset()))
+		}
+	}
+	one.noMarker(t)
+	two.noMarker(t)
+}
+
+// askOnce asks on a connection of its own.
+func askOnce(t testing.TB, in *instance, sql string) harness.Answer {
+	t.Helper()
+	c := in.agent(t)
+	defer c.Close(context.Background())
+	return harness.Ask(c, sql)
+}
+
+// The control: on a connection without walls the twins do differ, and markers are seen; else the test above proves nothing.
+func TestTwinsDifferForTheOwner(t *testing.T) {
+	tier.All(t)
+	disturb, err := os.ReadFile("testdata/disturb.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := pgtest.Template(t, "arcive", loadArcive)
+	two := pgtest.Template(t, "arcive", loadArcive)
+	super(t, two, string(disturb))
+	a, b := harness.Connect(t, one.DSN("postgres", "")), harness.Connect(t, two.DSN("postgres", ""))
+	differ := 0
+	for _, q := range corpus(t) {
+		if harness.Ask(a, q.sql).Multiset() != harness.Ask(b, q.sql).Multiset() {
+			differ++
+		}
+	}
+	if differ < 50 {
+		t.Errorf("only %d statements tell the twins apart without walls", differ)
+	}
+}
+
+// A third database has no hidden rows at all: what counts, measures or remembers rows does not tell it apart either.
+func TestTwinWithoutHiddenRows(t *testing.T) {
+	tier.All(t)
+	one := start(t, options{})
+	emptied := pgtest.Template(t, "arcive", loadArcive)
+	super(t, emptied, filterSQL(t))
+	super(t, emptied, "VACUUM FULL")
+	super(t, emptied, "ANALYZE")
+	two := serveOn(t, emptied, options{})
+	for i, sql := range hostile(t) {
+		if !tier.Turn(i, 2) {
+			continue
+		}
+		a, b := askOnce(t, one, sql), askOnce(t, two, sql)
+		if a.Multiset() != b.Multiset() {
+			t.Errorf("%s\none:\n%s\nwithout hidden rows:\n%s", harness.OneLine(sql), harness.Shorten(a.Multiset()), harness.Shorten(b.Multiset()))
+		}
+	}
+	one.noMarker(t)
+	two.noMarker(t)
+}

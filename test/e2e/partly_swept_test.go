@@ -1,0 +1,89 @@
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// TestPartlySweptPeopleCountOnce: people of whose rows some are anonymous already and others not yet are one subject each of
+// their cell, of a group that mixes cells with rows that show, and of what a single one may have a share in.
+func TestPartlySweptPeopleCountOnce(t *testing.T) {
+	tier.All(t)
+	const table = `
+CREATE TABLE %T (id bigserial PRIMARY KEY, who %U, at timestamptz NOT NULL DEFAULT clock_timestamp(), channel text, n int NOT NULL DEFAULT 1, anonymous boolean NOT NULL DEFAULT false);`
+	const rules = `
+  %T:
+    rows: [ consent: { subject: who, registry: { since: at } } ]
+    aggregate:
+      subject: who
+      rows: [ any: [ consent: { subject: who, registry: { stream: ANONYMOUS, since: at } }, status: { column: anonymous, is: "true" } ] ]
+      minimum: 3
+      share: 40
+      dimensions: { channel: allow }
+      measures: { n: { between: [0, 9] } }
+    lifecycle: { subject: who, at: at, columns: { who: { becomes: hash }, anonymous: { becomes: { value: true } } } }`
+	tables := []string{"texts", "short", "uuids"}
+	each := func(text string) (out string) {
+		for i, kind := range []string{"text", "varchar(42)", "uuid"} {
+			out += strings.NewReplacer("%T", tables[i], "%U", kind).Replace(text)
+		}
+		return out
+	}
+	person := func(n string) string { return "6f1e0000-0000-4000-8000-00000000000" + n }
+	for _, mode := range append(slices.Clone(enforced), harness.Injected) {
+		t.Run(mode.Name, func(t *testing.T) {
+			db := pgtest.Database(t)
+			harness.Exec(t, db, each(table))
+			d := harness.Database{Name: "app", DB: db, Policy: "version: 1\nattributes: {}\ntables:" + each(rules), SearchPath: []string{"public"}}
+			harness.Install(t, d, mode)
+			g := &governed{T: t, db: db, registry: openRegistry(t, db, consent.Settings{NoDecay: true}), super: harness.Super(t, db)}
+			agent := harness.Serve(t, mode, []harness.Database{d}, []harness.Agent{{Name: "agent", Database: "app"}}).Agent(t, "agent", "app")
+			row := func(channel string, people ...string) {
+				for _, p := range people {
+					g.Exec(each("INSERT INTO %T (who, channel) VALUES ('" + person(p) + "', '" + channel + "');"))
+				}
+			}
+			say := func(what, channel, want string) {
+				t.Helper()
+				for _, name := range tables {
+					g.want(what+": "+name, told(agent, "SELECT channel, count(*), count(DISTINCT who), sum(n) FROM "+name+" WHERE channel = '"+channel+"' GROUP BY channel"), want)
+					g.want(what+", one by one: "+name, told(agent, "SELECT count(*) FROM (SELECT * FROM "+name+") AS x WHERE anonymous OR channel = '"+channel+"' AND channel <> 'web'"), "0")
+				}
+			}
+			for _, p := range []string{"1", "2", "3", "4"} {
+				g.partner(person(p))
+			}
+			row("api", "1", "2")
+			row("web", "1", "2", "4")
+			for _, p := range []string{"1", "2", "3", "4"} {
+				g.degrade(person(p), consent.Anonymous)
+			}
+			say("two people", "api", "")
+			g.sweep()
+			row("api", "1", "2")
+			say("two people, swept in part", "api", "")
+			row("api", "3")
+			say("three people", "api", "api\t5\t3\t5")
+			g.sweep()
+			say("all swept", "api", "api\t5\t3\t5")
+			// A third of the cell is somebody's: with another row it is two fifths, then one half.
+			row("api", "3")
+			say("shares", "api", "api\t6\t3\t6")
+			row("api", "3")
+			say("somebody has most of it", "api", "")
+			// One is back, and rows of theirs show: of the three people in the cell they are one.
+			g.partner(person("4"))
+			row("web", "4")
+			for _, name := range tables {
+				g.want("one who shows again: "+name, told(agent, "SELECT channel, count(*), count(DISTINCT who) FROM "+name+" WHERE channel = 'web' GROUP BY channel"), "web\t4\t3")
+				g.want("whom rows show: "+name, told(agent, "SELECT who FROM (SELECT * FROM "+name+") AS x"), person("4"))
+			}
+		})
+	}
+}

@@ -1,0 +1,101 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// TestGuardiansConsentByTheRegistry: rules that ask the registry show what a guardian has consented to while he was one, to whom
+// he consented and about what, and nothing that somebody says who is none yet, or not any more.
+func TestGuardiansConsentByTheRegistry(t *testing.T) {
+	tier.All(t)
+	for _, mode := range harness.Modes(enforced...) {
+		t.Run(mode.Name, func(t *testing.T) {
+			db := pgtest.Database(t)
+			harness.Exec(t, db, `CREATE TABLE visits (id int PRIMARY KEY, who text); INSERT INTO visits VALUES (1, 'dog:bella'), (2, 'dog:bella'), (3, 'dog:rex'), (4, 'human:sean')`)
+			d := harness.Database{Name: "app", DB: db, Policy: `version: 1
+attributes: { me: { type: text, source: credential } }
+tables:
+  visits: { rows: [ consent: { subject: who, registry: { grantee: [me], scope: { row: id }, purpose: care } } ] }
+`, SearchPath: []string{"public"}}
+			harness.Install(t, d, mode)
+			g := &governed{T: t, db: db, registry: openRegistry(t, db, consent.Settings{})}
+			proxy := harness.Serve(t, mode, []harness.Database{d}, []harness.Agent{
+				{Name: "vet", Database: "app", Attributes: map[string]string{"me": "si:vet"}}, {Name: "shop", Database: "app", Attributes: map[string]string{"me": "si:shop"}},
+			})
+			vet, shop, held := proxy.Agent(t, "vet", "app"), proxy.Agent(t, "shop", "app"), proxy.Agent(t, "vet", "app")
+			shows := func(what, toVet, toShop string) {
+				t.Helper()
+				const query = "SELECT string_agg(id::text, ' ' ORDER BY id) FROM visits"
+				if toVet == "" {
+					toVet = `\N`
+				}
+				if toShop == "" {
+					toShop = `\N`
+				}
+				g.want(what+", to the vet", told(vet, query), toVet)
+				g.want(what+", to the shop", told(shop, query), toShop)
+			}
+			controller := consent.Party{Role: consent.RoleController, ID: "office"}
+			by := func(guardian string, do consent.Action, grantee, scope string) consent.Command {
+				return consent.Command{Do: do, Subject: "dog:bella", Grantee: grantee, Scope: scope, Purposes: []string{"care"}, By: consent.Party{Role: consent.RoleGuardian, ID: guardian}}
+			}
+			refused := func(what string, c consent.Command) {
+				t.Helper()
+				var forbidden *consent.ForbiddenError
+				if _, err := g.registry.Do(context.Background(), c); !errors.As(err, &forbidden) {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			guards := func(do consent.Action, subject, guardian string) {
+				t.Helper()
+				g.do(consent.Command{Do: do, Subject: subject, Guardian: guardian, By: controller})
+			}
+
+			shows("nobody has consented", "", "")
+			refused("who is not appointed yet", by("human:sean", consent.Grant, "si:vet", ""))
+			guards(consent.Appoint, "dog:rex", "human:sean")
+			refused("who guards another", by("human:sean", consent.Grant, "si:vet", ""))
+			shows("of whom nobody speaks for", "", "")
+
+			guards(consent.Appoint, "dog:bella", "human:sean")
+			shows("an appointment is no consent", "", "")
+			g.do(by("human:sean", consent.Grant, "si:vet", ""))
+			shows("the guardian has consented", "1 2", "")
+			g.do(by("human:sean", consent.Grant, "si:shop", "row:visits:2"))
+			shows("to another, about one row", "1 2", "2")
+
+			told(held, "BEGIN; DECLARE c CURSOR FOR SELECT id FROM visits")
+			g.want("a cursor", told(held, "FETCH 1 FROM c"), "1")
+			g.do(by("human:sean", consent.Revoke, "si:vet", ""))
+			g.want("the cursor", told(held, "FETCH 1 FROM c"), "40001")
+			shows("the guardian has withdrawn", "", "2")
+			g.do(by("human:sean", consent.Grant, "si:vet", ""))
+
+			// What he has said stays said; nothing more of his counts, neither yes nor no.
+			guards(consent.Dismiss, "dog:bella", "human:sean")
+			shows("the guardian is dismissed", "1 2", "2")
+			refused("a yes of who was dismissed", by("human:sean", consent.Grant, "si:shop", ""))
+			refused("a no of who was dismissed", by("human:sean", consent.Revoke, "si:vet", ""))
+			shows("after that", "1 2", "2")
+			guards(consent.Appoint, "dog:bella", "human:mira")
+			g.do(by("human:mira", consent.Revoke, "si:vet", ""))
+			shows("another guardian has withdrawn", "", "2")
+
+			// Who is erased speaks for nobody, and what was consented to stays the ward's.
+			g.do(by("human:mira", consent.Grant, "si:vet", ""))
+			g.do(consent.Command{Do: consent.Erase, Subject: "human:mira", By: controller})
+			shows("the guardian is erased", "1 2", "2")
+			refused("who was erased", by("human:mira", consent.Grant, "si:vet", ""))
+			if report, err := g.registry.Verify(t.Context()); err != nil || len(report.Findings) > 0 {
+				t.Errorf("%v %v", report.Findings, err)
+			}
+		})
+	}
+}

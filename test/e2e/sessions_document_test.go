@@ -1,0 +1,95 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/test/demos"
+)
+
+// The sessions of docs/http.md, docs/mcp.md and docs/air.md, played by a shell with curl and psql against the world that the pages name: what they print is what the pages say, but
+// for what they leave out. seeds/001:350-354, over HTTP, SQL and MCP.
+func TestSessionsOfThePages(t *testing.T) {
+	for _, program := range []string{"bash", "curl", "jq", "psql"} {
+		if _, err := exec.LookPath(program); err != nil {
+			if program == "psql" || os.Getenv("REQUIRE_TOOLS") != "" { // make setup installs the first
+				t.Fatalf("there is no %s, which the sessions of the pages need", program)
+			}
+			t.Skipf("SKIPPED: no %[1]s, so that nobody has played the sessions of the pages: apt-get install %[1]s", program)
+		}
+	}
+	r := demos.Start(t, "../../examples/air")
+	dir := t.TempDir()
+	access, err := json.Marshal(r.Access)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "air.json"), access, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	section := func(page, heading string) string {
+		text, err := os.ReadFile("../../docs/" + page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, ok := strings.Cut(string(text), "\n## "+heading+"\n")
+		if !ok {
+			t.Fatalf("docs/%s has no section %q", page, heading)
+		}
+		rest, _, _ = strings.Cut(rest, "\n## ")
+		return rest
+	}
+	block := func(text, kind string) string {
+		_, rest, ok := strings.Cut(text, "```"+kind+"\n")
+		if !ok {
+			t.Fatalf("no block of %s in %s", kind, text)
+		}
+		rest, _, _ = strings.Cut(rest, "\n```")
+		return rest
+	}
+	prepared := ""
+	for line := range strings.Lines(block(section("air.md", "A session"), "sh")) {
+		if !strings.HasPrefix(line, "pgconsent demo ") {
+			prepared += line
+		}
+	}
+	for _, page := range []struct{ name, heading string }{{"http.md", "A session"}, {"mcp.md", "A whole session"}, {"air.md", "A session"}} {
+		script := prepared + "\n"
+		var commands, wants []string
+		for _, line := range strings.Split(block(section(page.name, page.heading), "console"), "\n") {
+			if command, ok := strings.CutPrefix(line, "$ "); ok {
+				commands, wants = append(commands, command), append(wants, "")
+				script += fmt.Sprintf("%s\nprintf '\\n@@%d@@\\n'\n", command, len(commands))
+			} else if len(wants) > 0 {
+				wants[len(wants)-1] += line + "\n"
+			}
+		}
+		if len(commands) < 5 {
+			t.Fatalf("docs/%s: %d commands", page.name, len(commands))
+		}
+		c := exec.CommandContext(t.Context(), "bash", "-c", "exec 2>&1\n"+script)
+		c.Dir = dir
+		out, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("docs/%s: %v\n%s", page.name, err, out)
+		}
+		rest := string(out)
+		for i, command := range commands {
+			got, after, ok := strings.Cut(rest, fmt.Sprintf("\n@@%d@@\n", i+1))
+			if !ok {
+				t.Fatalf("docs/%s: %s: %s", page.name, command, rest)
+			}
+			rest = after
+			pattern := strings.ReplaceAll(regexp.QuoteMeta(strings.Trim(wants[i], "\n")), "…", ".*?")
+			if !regexp.MustCompile(`(?s)^` + pattern + `$`).MatchString(strings.Trim(got, "\n")) {
+				t.Errorf("docs/%s: $ %s\nprints %s\nand the page says %s", page.name, command, got, wants[i])
+			}
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/migrations"
+)
+
+// statementLog reads what the test server was asked in one database, but for what a process of ours asks by itself.
+type statementLog struct {
+	t        testing.TB
+	database string
+	file     *os.File
+	rest     string // of a line that is not whole yet
+}
+
+// The sessions that ask by the clock.
+var byTheClock = []string{"pgconsent asker", "pgconsent sweep", "pgconsent listener", "pgconsent outbox", "statement log"}
+
+// logStatements has the server log every statement until the test ends.
+func logStatements(t testing.TB, database string) *statementLog {
+	t.Helper()
+	set := func(commands ...string) {
+		conn, err := pgx.Connect(context.Background(), fmt.Sprintf("host=%s port=%d user=postgres dbname=postgres application_name='statement log'", pgtest.SocketDir(), pgtest.Port()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(context.Background())
+		for _, c := range append(commands, "SELECT pg_catalog.pg_reload_conf()") {
+			if _, err := conn.Exec(context.Background(), c); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	file, err := os.Open(pgtest.LogFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.Seek(0, io.SeekEnd); err != nil {
+		t.Fatal(err)
+	}
+	set("ALTER SYSTEM SET log_statement = 'all'", "ALTER SYSTEM SET log_line_prefix = '|%d|%a|'")
+	t.Cleanup(func() {
+		file.Close()
+		set("ALTER SYSTEM RESET log_statement", "ALTER SYSTEM RESET log_line_prefix")
+	})
+	return &statementLog{t: t, database: database, file: file}
+}
+
+var (
+	statementLine = regexp.MustCompile(`^\|([^|]*)\|([^|]*)\|LOG:  (?:statement|execute [^:]*): (.*)$`)
+	madeWord      = regexp.MustCompile(`[0-9A-Fa-f]{16,}|[A-Za-z0-9_-]{40,}`) // keys, signatures, names made at random
+)
+
+// taken are the statements since the last call, in their order: their first lines, without parameters, and without words that are made at random.
+func (l *statementLog) taken() []string {
+	l.t.Helper()
+	r := bufio.NewReader(l.file)
+	var out []string
+	for {
+		line, err := r.ReadString('\n')
+		line = l.rest + line
+		if l.rest = ""; errors.Is(err, io.EOF) {
+			l.rest = line
+			return out
+		} else if err != nil {
+			l.t.Fatal(err)
+		}
+		m := statementLine.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
+		if m == nil || m[1] != l.database || strings.HasPrefix(m[2], migrations.ControlName) || slices.Contains(byTheClock, m[2]) {
+			continue
+		}
+		out = append(out, m[2]+": "+madeWord.ReplaceAllString(m[3], "…"))
+	}
+}

@@ -1,0 +1,527 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgproto3/v2"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/lestrrat-go/jwx/v3/jwa"
+	"github.com/lestrrat-go/jwx/v3/jwk"
+	"github.com/lestrrat-go/jwx/v3/jws"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pgconsent/pgconsent/internal/run/config"
+	"github.com/pgconsent/pgconsent/internal/run/serve"
+	"github.com/pgconsent/pgconsent/test/demos"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// provider is a key of an identity provider.
+type provider struct {
+	t    testing.TB
+	name string
+	key  *ecdsa.PrivateKey
+}
+
+func newProvider(t testing.TB, name string) *provider {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &provider{t, name, key}
+}
+
+// publish writes the keys of an identity provider.
+func publish(t testing.TB, path string, all ...*provider) {
+	t.Helper()
+	set := jwk.NewSet()
+	for _, p := range all {
+		public, err := jwk.Import(p.key.Public())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = public.Set(jwk.KeyIDKey, p.name)
+		_ = set.AddKey(public)
+	}
+	text, err := json.Marshal(set)
+	if err == nil {
+		err = os.WriteFile(path+".new", text, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// token signs claims, which change those of an agent's usual token.
+func (p *provider) token(change map[string]any) string {
+	p.t.Helper()
+	now := time.Now().Unix()
+	claims := map[string]any{"iss": "https://id.test", "aud": "pgconsent", "sub": "somebody", "role": "agent", "agent": "robot", "tenant": user1, "exp": now + 3600, "iat": now}
+	maps.Copy(claims, change)
+	maps.DeleteFunc(claims, func(_ string, value any) bool { return value == nil })
+	text, err := json.Marshal(claims)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	headers := jws.NewHeaders()
+	_ = headers.Set(jws.KeyIDKey, p.name)
+	signed, err := jws.Sign(text, jws.WithKey(jwa.ES256(), p.key, jws.WithProtectedHeaders(headers)))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return string(signed)
+}
+
+// selfSigned writes a certificate for this machine.
+func selfSigned(t testing.TB, dir string) (cert, key string, pool *x509.CertPool) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key, pool = filepath.Join(dir, "server.crt"), filepath.Join(dir, "server.key"), x509.NewCertPool()
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	pool.AppendCertsFromPEM(text)
+	for path, content := range map[string][]byte{cert: text, key: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})} {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cert, key, pool
+}
+
+// abroad is a service that other machines could reach, and that takes the tokens of a provider.
+type abroad struct {
+	testing.TB
+	config *config.Config
+	ca     string
+	clear  string // a DSN without TLS, without user and password
+	sql    string // host=… port=…
+	http   string
+	client *http.Client
+	keys   string // the provider's
+	owner  *pgx.Conn
+}
+
+// goAbroad starts the database of a demo again, reachable.
+func goAbroad(t *testing.T, name string) *abroad {
+	t.Helper()
+	r := demos.Start(t, name)
+	path := filepath.Join(r.Dir, "pgconsent.yaml")
+	written, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := regexp.MustCompile(`(?m)^(\s*listen:) .*$`).ReplaceAllString(string(written), "$1 0.0.0.0:0")
+	text = strings.Replace(text, "\nagents:\n", "\nagents:\n  robot: { database: "+name+", auth: jwt }\n  other: { database: "+name+", auth: jwt }\n", 1)
+	a := &abroad{TB: t, keys: filepath.Join(r.Dir, "jwks.json")}
+	text += "jwt: { issuer: https://id.test, audience: pgconsent, jwks: " + a.keys + ", skew: 0s, roles: [subject, agent, operator], claims: { attributes: { user: tenant } } }\n"
+	open := filepath.Join(r.Dir, "abroad.yaml")
+	write := func(text string) {
+		if err := os.WriteFile(open, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Without TLS nothing of it is served to other machines.
+	write(text)
+	if _, err := config.Load(open); err == nil || !strings.Contains(err.Error(), "without tls pgconsent listens on loopback") || !strings.Contains(err.Error(), "without tls http listens on loopback") {
+		t.Fatalf("off loopback without TLS: %v", err)
+	}
+	cert, key, pool := selfSigned(t, r.Dir)
+	write(text + "tls: { cert: " + cert + ", key: " + key + " }\n")
+	if a.config, err = config.Load(open); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	service, err := serve.New(t.Context(), serve.Options{Config: a.config, Log: slog.New(slog.DiscardHandler), Drain: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- service.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	_, port, _ := net.SplitHostPort(service.Address().String())
+	_, web, _ := net.SplitHostPort(service.HTTPAddress().String())
+	a.ca, a.clear = cert, "127.0.0.1:"+port
+	a.sql = fmt.Sprintf("host=localhost hostaddr=127.0.0.1 port=%s dbname=%s sslmode=verify-full sslrootcert=%s", port, name, cert)
+	a.http = "https://localhost:" + web
+	a.client = &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: pool}, DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, "127.0.0.1:"+web)
+		},
+	}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	t.Cleanup(a.client.CloseIdleConnections)
+	db := a.config.Databases[name]
+	dsn, err := a.config.ConnString(db, db.Roles.Migrate, db.Secrets.Migrate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.owner, err = pgx.Connect(t.Context(), dsn); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.owner.Close(context.Background()) })
+	return a
+}
+
+// connect logs in with a password.
+func (a *abroad) connect(agent, password string) (*pgx.Conn, error) {
+	a.Helper()
+	c, err := pgx.ParseConfig(strings.Replace(a.sql, "hostaddr=127.0.0.1 ", "", 1))
+	if err != nil {
+		a.Fatal(err)
+	}
+	c.User, c.Password, c.RuntimeParams = agent, password, map[string]string{}
+	c.LookupFunc = func(context.Context, string) ([]string, error) { return []string{"127.0.0.1"}, nil }
+	conn, err := pgx.ConnectConfig(context.Background(), c)
+	if err == nil {
+		a.Cleanup(func() { _ = conn.Close(context.Background()) })
+	}
+	return conn, err
+}
+
+// call calls with a bearer token.
+func (a *abroad) call(method, path, token string, body ...string) (*http.Response, string) {
+	a.Helper()
+	request, err := http.NewRequest(method, a.http+path, strings.NewReader(strings.Join(body, "")))
+	if err != nil {
+		a.Fatal(err)
+	}
+	if len(body) > 0 {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	response, err := a.client.Do(request)
+	if err != nil {
+		a.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		a.Fatal(err)
+	}
+	return response, string(text)
+}
+
+// bearing is a client's transport with a token.
+type bearing struct {
+	token string
+	under http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (b bearing) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+b.token)
+	return b.under.RoundTrip(r)
+}
+
+// messageOf is what a server says is wrong.
+func messageOf(err error) string {
+	var told *pgconn.PgError
+	if errors.As(err, &told) {
+		return told.Message + told.Detail + told.Hint
+	}
+	return fmt.Sprint(err)
+}
+
+// Whoever has a token of the provider's sees what its claims entitle to, over SQL, HTTP and MCP alike; nobody else gets in, and none of it goes
+// over the network in the clear.
+func TestTokensOfAProvider(t *testing.T) {
+	tier.All(t)
+	a := goAbroad(t, "memberintel")
+	first, second, foreign := newProvider(t, "first"), newProvider(t, "second"), newProvider(t, "first")
+	publish(t, a.keys, first)
+	entitled := func(tenant string) (n int) {
+		if err := a.owner.QueryRow(t.Context(), "SELECT count(*) FROM brain_entries WHERE tenant_id IN ('global', $1)", tenant).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	const count = "SELECT count(*) FROM brain_entries"
+	seen := func(conn *pgx.Conn) (n int) {
+		if err := conn.QueryRow(t.Context(), count).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if entitled(user1) == entitled(user2) {
+		t.Fatal("two users have as many rows: the test tells nothing")
+	}
+
+	// pgx, and psql.
+	for _, tenant := range []string{user1, user2, "nobody"} {
+		conn, err := a.connect("robot", first.token(map[string]any{"tenant": tenant}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := seen(conn); got != entitled(tenant) {
+			t.Errorf("%s sees %d rows, want %d", tenant, got, entitled(tenant))
+		}
+		command := exec.Command("psql", "-XAtqc", count, a.sql+" user=robot")
+		command.Env = append(os.Environ(), "PGPASSWORD="+first.token(map[string]any{"tenant": tenant}))
+		if out, err := command.CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != fmt.Sprint(entitled(tenant)) {
+			t.Errorf("psql as %s: %s, %v", tenant, out, err)
+		}
+	}
+
+	// One with as many claims as may be; one with more is told so, by whichever client.
+	padded := func(bytes int) string {
+		token := ""
+		for pad := bytes*3/4 - 600; len(token) < bytes; pad += max(1, (bytes-len(token))*3/4-2) {
+			token = first.token(map[string]any{"tenant": user1, "groups": strings.Repeat("g", pad)})
+		}
+		return token
+	}
+	if conn, err := a.connect("robot", padded(8<<10-3)); err != nil || seen(conn) != entitled(user1) {
+		t.Errorf("a token of 8 KiB: %v", err)
+	}
+	for _, size := range []int{9 << 10, 20 << 10, 60 << 10} {
+		long := padded(size)
+		if _, err := a.connect("robot", long); codeOf(err) != "28P01" || !strings.Contains(messageOf(err), "may have 8 KiB: have the provider put fewer claims into it") {
+			t.Errorf("a token of %d bytes: %v", len(long), err)
+		}
+		command := exec.Command("psql", "-XAtqc", count, a.sql+" user=robot")
+		command.Env = append(os.Environ(), "PGPASSWORD="+long)
+		if out, err := command.CombinedOutput(); err == nil || !strings.Contains(string(out), "may have 8 KiB") {
+			t.Errorf("psql with a token of %d bytes: %s", len(long), out)
+		}
+	}
+
+	// Every other token is a wrong password.
+	now := time.Now().Unix()
+	unsigned := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none","kid":"first"}`)) + "." + strings.Split(first.token(nil), ".")[1] + "."
+	_, wrong := a.connect("advisor", "no password")
+	ordinary := codeOf(wrong) + " " + strings.ReplaceAll(messageOf(wrong), "advisor", "robot")
+	refused := map[string]string{
+		"expired": first.token(map[string]any{"exp": now - 5}), "not yet": first.token(map[string]any{"nbf": now + 600}), "no expiry": first.token(map[string]any{"exp": nil}),
+		"another audience": first.token(map[string]any{"aud": "other"}), "another issuer": first.token(map[string]any{"iss": "https://evil.test"}), "a foreign key": foreign.token(nil),
+		"an unknown key": second.token(nil), "no signature": unsigned, "another agent's": first.token(map[string]any{"agent": "other"}), "an agent with a password": first.token(map[string]any{"agent": "advisor"}),
+		"a subject's": first.token(map[string]any{"role": "subject"}), "a role it may not give": first.token(map[string]any{"role": "admin"}), "nothing": "-",
+	}
+	for what, token := range refused {
+		_, err := a.connect("robot", token)
+		if got := codeOf(err) + " " + messageOf(err); got != ordinary {
+			t.Errorf("%s: %s, want %s", what, got, ordinary)
+		}
+		if what == "another agent's" || what == "a subject's" {
+			continue // of somebody, over HTTP
+		}
+		if response, _ := a.call("GET", "/v1/consent/status", token); response.StatusCode != 401 {
+			t.Errorf("%s: HTTP %d", what, response.StatusCode)
+		}
+	}
+	if _, err := a.connect("robot", first.token(map[string]any{"tenant": nil})); codeOf(err) != "28000" {
+		t.Errorf("a token without the claim: %v", err)
+	}
+	if conn, err := a.connect("robot", first.token(map[string]any{"tenant": []string{user1, user2}})); err == nil && seen(conn) != entitled("nobody") {
+		t.Error("a list of tenants is a tenant")
+	}
+
+	// Without TLS no password is asked for.
+	raw, err := net.Dial("tcp", a.clear)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	_ = raw.SetDeadline(time.Now().Add(tier.Patience))
+	startup, err := (&pgproto3.StartupMessage{ProtocolVersion: pgproto3.ProtocolVersionNumber, Parameters: map[string]string{"user": "robot", "database": "memberintel"}}).Encode(nil)
+	if err == nil {
+		_, err = raw.Write(startup)
+	}
+	answer, e := io.ReadAll(raw)
+	if err != nil || e != nil || !bytes.HasPrefix(answer, []byte{'E'}) || !bytes.Contains(answer, []byte("an encrypted connection is required")) {
+		t.Errorf("without TLS: %q, %v %v", answer, err, e)
+	}
+
+	// A session ends with its token.
+	for lasts := time.Duration(4); ; lasts *= 3 { // until a machine is quick enough to begin
+		until := time.Now().Add(lasts * time.Second)
+		conn, err := a.connect("robot", first.token(map[string]any{"exp": until.Unix()}))
+		if err == nil {
+			_, err = conn.Exec(t.Context(), count)
+		}
+		if err != nil {
+			if lasts > 300 {
+				t.Fatal(err)
+			}
+			continue
+		}
+		for err == nil {
+			time.Sleep(100 * time.Millisecond)
+			if _, err = conn.Exec(t.Context(), count); err == nil && time.Since(until) > tier.Patience {
+				t.Fatal("a session outlives its token")
+			}
+		}
+		if at := time.Now(); at.Before(until.Truncate(time.Second)) || codeOf(err) != "57P01" && !conn.IsClosed() {
+			t.Errorf("the session ended at %v, the token at %v: %v", at, until, err)
+		}
+		break
+	}
+
+	// The same token over HTTP.
+	mine, others := first.token(nil), first.token(map[string]any{"tenant": user2})
+	var id string
+	if err := a.owner.QueryRow(t.Context(), "SELECT id FROM brain_entries WHERE tenant_id = $1 LIMIT 1", user1).Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	const sources = "/api/v1/brain/sources/"
+	if response, text := a.call("GET", sources+id, mine); response.StatusCode != 200 || response.Header.Get("Strict-Transport-Security") != "" {
+		t.Errorf("a source: %d %s", response.StatusCode, text)
+	}
+	hidden, text := a.call("GET", sources+id, others)
+	absent, none := a.call("GET", sources+"00000000-0000-4000-8000-000000000000", others)
+	if hidden.StatusCode != 404 || absent.StatusCode != 404 || text != none {
+		t.Errorf("another's source: %d %s, %d %s", hidden.StatusCode, text, absent.StatusCode, none)
+	}
+	// A user's token, and what the user's agent learns of it.
+	if response, text := a.call("POST", "/v1/consent/grant", first.token(map[string]any{"role": "subject", "sub": user2}), `{"stream":"TEMPORARY"}`); response.StatusCode != 200 || !strings.Contains(text, user2) {
+		t.Errorf("a user consents: %d %s", response.StatusCode, text)
+	}
+	// And over MCP.
+	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+	session, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: a.http + "/mcp", HTTPClient: &http.Client{Transport: bearing{others, a.client.Transport}}, MaxRetries: -1}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	called, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "query", Arguments: map[string]any{"sql": count}})
+	if err != nil || called.IsError || dig(called.StructuredContent, "rows") == nil || fmt.Sprint(dig(called.StructuredContent, "rows")) != fmt.Sprintf("[[%d]]", entitled(user2)) {
+		t.Errorf("over MCP: %v, %v", called, err)
+	}
+	called, err = session.CallTool(t.Context(), &sdk.CallToolParams{Name: "consent_status", Arguments: map[string]any{}})
+	if err != nil || called.IsError || dig(called.StructuredContent, "user_id") != user2 {
+		t.Errorf("the consents of the token's own user: %v, %v", called, err)
+	}
+	called, err = session.CallTool(t.Context(), &sdk.CallToolParams{Name: "consent_status", Arguments: map[string]any{"user_id": user1}})
+	if err != nil || !called.IsError {
+		t.Errorf("the consents of another user: %v, %v", called, err)
+	}
+
+	// The faces, to other machines.
+	if response, text := a.call("GET", "/console/login", ""); response.StatusCode != 200 || !strings.Contains(strings.Join(response.Header.Values("Set-Cookie"), ";"), "Secure") {
+		t.Errorf("the console: %d %v %.200s", response.StatusCode, response.Header, text)
+	}
+	for path, want := range map[string]map[string]int{
+		"/metrics": {"": 401, mine: 401, first.token(map[string]any{"role": "operator"}): 200}, "/healthz": {"": 200}, "/openapi.json": {"": 200}, "/v1/consent/pending": {"": 401, mine: 200},
+	} {
+		for token, status := range want {
+			if response, text := a.call("GET", path, token); response.StatusCode != status {
+				t.Errorf("%s: %d %.300s, want %d", path, response.StatusCode, text, status)
+			}
+		}
+	}
+	if response, err := http.Get("http" + strings.TrimPrefix(a.http, "https") + "/openapi.json"); err == nil {
+		text, _ := io.ReadAll(response.Body)
+		response.Body.Close()
+		if response.StatusCode != 400 || bytes.Contains(text, []byte("openapi")) {
+			t.Errorf("in the clear: %d %s", response.StatusCode, text)
+		}
+	}
+
+	// The provider changes its key: new tokens are taken at once, old ones no more.
+	open, err := a.connect("robot", first.token(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	publish(t, a.keys, second)
+	if _, err := a.connect("robot", second.token(nil)); err != nil {
+		t.Errorf("a token of the new key: %v", err)
+	}
+	for deadline := time.Now().Add(tier.Patience); ; time.Sleep(100 * time.Millisecond) {
+		if _, err := a.connect("robot", first.token(nil)); codeOf(err) == "28P01" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Error("a token of a key that is gone is taken")
+			break
+		}
+	}
+	seen(open) // who is in stays until the token ends
+
+	// The agent is disabled, whatever its tokens say.
+	if err := config.DisableToken(a.config.Credentials, "robot"); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(tier.Patience); ; time.Sleep(100 * time.Millisecond) {
+		if _, err := open.Exec(t.Context(), "SELECT 1"); err != nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the session of a disabled agent goes on")
+		}
+	}
+	if _, err := a.connect("robot", second.token(nil)); codeOf(err)+" "+messageOf(err) != ordinary {
+		t.Errorf("a disabled agent: %v", err)
+	}
+	if response, _ := a.call("GET", "/v1/consent/pending", second.token(nil)); response.StatusCode != 401 {
+		t.Errorf("a disabled agent over HTTP: %d", response.StatusCode)
+	}
+	if conn, err := a.connect("other", second.token(map[string]any{"agent": "other"})); err != nil {
+		t.Error(err)
+	} else {
+		seen(conn)
+	}
+	if err := config.EnableToken(a.config.Credentials, "robot"); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(tier.Patience); ; time.Sleep(100 * time.Millisecond) {
+		if _, err := a.connect("robot", second.token(nil)); err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("an agent that is enabled again cannot log in")
+		}
+	}
+}

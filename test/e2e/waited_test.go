@@ -1,0 +1,142 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+const (
+	waitingSchema = `CREATE TABLE people (id int PRIMARY KEY, consent text);
+CREATE TABLE notes (id int PRIMARY KEY, person int, body text);
+CREATE TABLE parts (id int, person int, body text) PARTITION BY RANGE (id); CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (10);
+INSERT INTO people VALUES (1, 'granted'), (2, 'granted');
+INSERT INTO notes VALUES (1, 1, 'old'), (2, 2, 'old'); INSERT INTO parts VALUES (1, 1, 'old'), (2, 2, 'old'); ANALYZE;
+CREATE FUNCTION counted() RETURNS bigint LANGUAGE plpgsql STABLE AS 'BEGIN RETURN (SELECT count(*) FROM public.notes); END';`
+	waitingPolicy = `version: 1
+tables:
+  people: { rows: [ { status: { column: consent, is: granted } } ] }
+  notes:
+    rows: [ { consent: { every: [ people: { id: person } ], status: consent, is: granted } } ]
+    write: { commands: [insert, update, delete], columns: [id, person, body], accept: [conflicts, values] }
+  parts:
+    rows: [ { consent: { every: [ people: { id: person } ], status: consent, is: granted } } ]
+    write: { commands: [update, delete], columns: [id, person, body] }
+functions: { counted: {} }
+`
+)
+
+func waits(t *testing.T, mode harness.Mode) (*pgtest.DB, *harness.Proxy) {
+	t.Helper()
+	db := pgtest.Database(t)
+	harness.Exec(t, db, waitingSchema)
+	d := harness.Database{Name: "app", DB: db, Policy: waitingPolicy, SearchPath: []string{"public"}, Refresh: 5 * time.Second}
+	return db, harness.Start(t, mode, d, nil)
+}
+
+// TestWhatHasWaitedShowsNothingWithdrawn: PostgreSQL goes on with the row that another transaction has left, once it has waited for it, and
+// asks the rules by the snapshot from before. Where consent was withdrawn meanwhile, the statement ends with 40001; else it is answered.
+func TestWhatHasWaitedShowsNothingWithdrawn(t *testing.T) {
+	for _, mode := range harness.Modes(harness.Doors, harness.Both, harness.RLS) {
+		db, proxy := waits(t, mode)
+		owner, other := harness.Super(t, db), harness.Super(t, db)
+		for _, c := range []struct {
+			sql   string
+			quick bool
+		}{
+			{"UPDATE notes SET body = body || '!' WHERE id = 1 RETURNING body", true},
+			{"UPDATE notes SET body = 'x' WHERE body LIKE 'new%' OR body LIKE 'old%'", false},
+			{"SELECT body FROM notes WHERE id = 1 FOR UPDATE", true},
+			{"SELECT body FROM notes ORDER BY id FOR SHARE", false},
+			{"DELETE FROM notes WHERE id = 1 RETURNING body", false},
+			{"INSERT INTO notes VALUES (1, 1, 'mine') ON CONFLICT (id) DO UPDATE SET body = notes.body || excluded.body RETURNING body", false},
+			{"UPDATE parts SET body = body || '!' WHERE id = 1 RETURNING body", false},
+		} {
+			if tier.Quick() && !c.quick {
+				continue
+			}
+			for _, withdrawn := range []bool{true, false} {
+				harness.Exec(t, db, "UPDATE people SET consent = 'granted'; DELETE FROM notes WHERE id = 1; INSERT INTO notes VALUES (1, 1, 'old'); "+
+					"UPDATE parts SET body = 'old'")
+				agent := proxy.Agent(t, "agent", "app")
+				harness.Ask(owner, "BEGIN")
+				harness.Ask(owner, "UPDATE notes SET body = 'new SECRET' WHERE id = 1")
+				harness.Ask(owner, "UPDATE parts SET body = 'new SECRET' WHERE id = 1")
+				answer := make(chan harness.Answer, 1)
+				go func() { answer <- harness.Ask(agent, c.sql) }()
+				for waiting := false; !waiting; time.Sleep(5 * time.Millisecond) {
+					waiting = harness.Ask(other, "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()").Results[0].Tag == "SELECT 1"
+					if len(answer) > 0 {
+						t.Fatalf("%s, %s does not wait: %s", mode.Name, c.sql, <-answer)
+					}
+				}
+				if withdrawn {
+					harness.Ask(other, "UPDATE people SET consent = 'withdrawn' WHERE id = 1")
+				}
+				harness.Ask(owner, "COMMIT")
+				got := <-answer
+				if withdrawn && (got.Code != "40001" || strings.Contains(got.String(), "SECRET") || !strings.Contains(got.String(), "consent has changed")) {
+					t.Errorf("%s, withdrawn: %s: %s", mode.Name, c.sql, got)
+				} else if !withdrawn && got.Code != "" {
+					t.Errorf("%s: %s: %s", mode.Name, c.sql, got)
+				}
+			}
+		}
+	}
+}
+
+// TestAReplacedFunctionIsNotCalled: a function that the owner has run with the owner's rights is not called by a statement that was decided
+// before, though no table in the statement's text has a row policy that asks.
+func TestAReplacedFunctionIsNotCalled(t *testing.T) {
+	for _, mode := range harness.Modes(harness.Doors, harness.Both, harness.RLS) {
+		db, proxy := waits(t, mode)
+		harness.Exec(t, db, "UPDATE people SET consent = 'withdrawn' WHERE id = 1")
+		const call = "SELECT counted()"
+		agent := proxy.Agent(t, "agent", "app")
+		if got := harness.Ask(agent, call); got.Code != "" {
+			t.Fatalf("%s: %s", mode.Name, got)
+		}
+		if _, err := agent.Prepare(t.Context(), "calls", call, nil); err != nil {
+			t.Fatal(err)
+		}
+		for how, ask := range map[string]func() harness.Answer{
+			"a Query":           func() harness.Answer { return harness.Ask(agent, call) },
+			"several":           func() harness.Answer { return harness.Ask(agent, "SELECT 1; "+call) },
+			"EXECUTE":           func() harness.Answer { return harness.Ask(agent, "EXECUTE calls") },
+			"extended protocol": func() harness.Answer { return harness.AskBinary(agent, call) },
+			"in FROM":           func() harness.Answer { return harness.Ask(agent, "SELECT * FROM counted() AS c (n)") },
+		} {
+			if tier.Quick() && how != "a Query" && how != "EXECUTE" {
+				continue
+			}
+			harness.Ask(agent, call)
+			harness.Exec(t, db, "ALTER FUNCTION counted() SECURITY DEFINER")
+			if got := ask(); got.Code == "" {
+				t.Errorf("%s, %s: %s", mode.Name, how, got)
+			}
+			for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+				got := harness.Ask(agent, call)
+				if got.Code == "55000" && strings.Contains(got.String(), "public.counted is suspended") {
+					break
+				} else if time.Since(began) > tier.Patience {
+					t.Fatalf("%s: %s", mode.Name, got)
+				}
+			}
+			if got := harness.Ask(agent, "SELECT count(*) FROM notes"); got.Code != "" || got.Results[0].Rows[0] != "1" {
+				t.Errorf("%s: a table beside it: %s", mode.Name, got)
+			}
+			harness.Exec(t, db, "ALTER FUNCTION counted() SECURITY INVOKER")
+			for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+				if got := harness.Ask(agent, call); got.Code == "" {
+					break
+				} else if time.Since(began) > tier.Patience {
+					t.Fatalf("%s: %s is not served again: %s", mode.Name, how, got)
+				}
+			}
+		}
+	}
+}

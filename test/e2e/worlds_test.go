@@ -1,0 +1,226 @@
+package e2e
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	harness "github.com/pgconsent/pgconsent/test/instance"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// What agents count in the worlds is the same where statements reach tables through doors alone.
+
+func TestKernleCountsAlikeThroughDoors(t *testing.T) {
+	tier.All(t)
+	counts := map[string][]string{}
+	for _, mode := range enforced {
+		k := readKernle(t, mode)
+		for _, who := range []struct{ name, in string }{
+			{"bella", ""}, {"bella", "ctx:bella_health"}, {"bella", "ctx:dog_park"}, {"ash", ""}, {"ash_as_guest", ""}, {"ashley", ""}, {"sean", ""}, {"vet", ""}, {"tutor_b", "ctx:student_123_academic"}, {"mallory", "ctx:bella_health"},
+		} {
+			c := k.as(who.name, who.in)
+			for _, table := range []string{"episodes", "beliefs", "notes", "raw_entries", "episodes_array", "episodes_jsonb", "privacy_contexts", "consent_records", "guardians", "stacks", "aliases", "generalizations"} {
+				counts[mode.Name] = append(counts[mode.Name], who.name+" "+who.in+" "+table+" "+harness.Ask(c, "SELECT * FROM "+table).Multiset())
+			}
+			harness.Close(c)
+		}
+	}
+	alike(t, counts)
+}
+
+func TestBeheardCountsAlikeThroughDoors(t *testing.T) {
+	tier.All(t)
+	counts := map[string][]string{}
+	for _, mode := range enforced {
+		b := startBeheardIn(t, mode)
+		agents := map[string]*pgconn.PgConn{"ana": b.agent, "ben": b.as(t, "ben", "ses-1-4"), "planner": b.as(t, "planner", "ses-1-4")}
+		for _, stage := range []string{"0", "1", "2", "3", "4"} {
+			b.stage(t, stage)
+			for _, name := range []string{"ana", "ben", "planner"} {
+				for _, table := range []string{"Session", "Relationship", "SessionOutcome", "UserEvent", "EmotionalReading", "Need", "Boundary", "ConsentedContent", "CommonGround", "Agreement", "MicroExperiment", "GlobalExperiment", "AISynthesis", "UserVessel", "Turn"} {
+					counts[mode.Name] = append(counts[mode.Name], "stage "+stage+" "+name+" "+table+" "+told(agents[name], `SELECT id FROM "`+table+`" ORDER BY id LIMIT 5`), told(agents[name], `SELECT count(*) FROM "`+table+`"`))
+				}
+			}
+		}
+		b.proxy.Tap().NoMarker(t)
+	}
+	alike(t, counts)
+}
+
+// alike compares what was counted in each mode, which must not be refusals alone.
+func alike(t *testing.T, counts map[string][]string) {
+	t.Helper()
+	one, other := counts[enforced[0].Name], counts[enforced[1].Name]
+	answered := 0
+	for i := range one {
+		if one[i] != other[i] {
+			t.Errorf("%s: %s\n%s: %s", enforced[0].Name, harness.Shorten(one[i]), enforced[1].Name, harness.Shorten(other[i]))
+		}
+		if !strings.Contains(one[i], "42501") {
+			answered++
+		}
+	}
+	if len(one) != len(other) || answered < 50 {
+		t.Errorf("%d and %d answers, %d of them rows: they say little", len(one), len(other), answered)
+	}
+}
+
+// A context is entered by a statement or as one connects, and is left by RESET and DISCARD ALL, or for nothing; with psql and
+// psycopg as well. One that the agent takes no part in ends the connection that asks for it.
+func TestKernleContextIsEnteredAndLeft(t *testing.T) {
+	k := readKernle(t, harness.Both)
+	const team = "SELECT count(*) FROM episodes WHERE id = 'episode:1002'"
+	steps := func(in string) [][2]string {
+		return [][2]string{{team, in}, {"SET pgconsent.context = 'ctx:dog_park'", ""}, {team, "0"}, {"SET pgconsent.context TO 'ctx:bella_health'", ""}, {team, "1"}, {"RESET pgconsent.context", ""}, {team, in},
+			{"SET pgconsent.context = 'ctx:bella_health'", ""}, {"SET pgconsent.context = ''", ""}, {team, "0"}, {"BEGIN", ""}, {"SET LOCAL pgconsent.context = 'ctx:bella_health'", ""}, {team, "1"}, {"COMMIT", ""}, {team, "0"},
+			{"SET pgconsent.context = 'ctx:bella_health'", ""}, {"DISCARD ALL", ""}, {team, in}, {"SET pgconsent.context = 'ctx:student_123_academic'", "42501"}, {team, in}}
+	}
+	options := func(context string) string {
+		return k.proxy.DSN("bella", "kernle") + "&options=-c%20pgconsent.context%3D" + strings.ReplaceAll(context, ":", "%3A")
+	}
+	for in, dsn := range map[string]string{"0": k.proxy.DSN("bella", "kernle"), "1": options("ctx:bella_health")} {
+		c := harness.Connect(t, dsn)
+		for i, step := range steps(in) {
+			if got := told(c, step[0]); got != step[1] {
+				t.Errorf("connected with %s, step %d, %s: got %q, want %q", in, i, step[0], got, step[1])
+			}
+		}
+	}
+	for _, context := range []string{"ctx:student_123_academic", "ctx:none", "ctx:broken"} {
+		if _, err := harness.Dial(options(context)); err == nil || !strings.Contains(err.Error(), "42501") {
+			t.Errorf("%s: %v", context, err)
+		}
+	}
+	t.Run("psql", func(t *testing.T) {
+		psql, _ := pgtest.Client(t, "psql")
+		args := []string{"-X", "-A", "-t", "-q", options("ctx:bella_health")}
+		for _, sql := range []string{team, "SET pgconsent.context = 'ctx:dog_park'", team, "RESET pgconsent.context", team, "SET pgconsent.context = ''", team} {
+			args = append(args, "-c", sql)
+		}
+		out, err := exec.CommandContext(t.Context(), psql, args...).CombinedOutput()
+		if err != nil || !slices.Equal(strings.Fields(string(out)), []string{"1", "0", "1", "0"}) {
+			t.Errorf("%v\n%s", err, out)
+		}
+	})
+	t.Run("psycopg", func(t *testing.T) {
+		const program = `
+import sys, psycopg
+dsn = sys.argv[1]
+team = "SELECT count(*) FROM episodes WHERE id = %s"
+def see(c): return str(c.execute(team, ("episode:1002",)).fetchone()[0])
+with psycopg.connect(dsn, autocommit=True) as c:
+    out = [see(c)]
+    c.execute("SET pgconsent.context = 'ctx:bella_health'"); out.append(see(c))
+    c.execute("RESET pgconsent.context"); out.append(see(c))
+    try: c.execute("SET pgconsent.context = 'ctx:none'"); out.append("entered")
+    except psycopg.errors.InsufficientPrivilege: out.append(see(c))
+with psycopg.connect(dsn, options="-c pgconsent.context=ctx:bella_health") as c:
+    out.append(see(c)); c.execute("SET pgconsent.context = 'ctx:dog_park'"); out.append(see(c)); c.rollback(); out.append(see(c))
+print(*out)`
+		for _, python := range []string{"/usr/bin/python3", "python3"} {
+			if exec.CommandContext(t.Context(), python, "-c", "import psycopg").Run() != nil {
+				continue
+			}
+			out, err := exec.CommandContext(t.Context(), python, "-c", program, k.proxy.DSN("bella", "kernle")).CombinedOutput()
+			if err != nil || strings.TrimSpace(string(out)) != "0 1 0 0 1 0 1" {
+				t.Errorf("%v\n%s", err, out)
+			}
+			return
+		}
+		missing(t, "Python's psycopg")
+	})
+	k.proxy.Tap().NoMarker(t)
+}
+
+// disturbKernle changes what bella sees in no context, in every way that leaves what she sees: texts, lists, sources, times,
+// rows more and rows less; records of consent and guardians that decide nothing for her.
+const disturbKernle = `
+DO $$
+DECLARE t text;
+BEGIN
+  FOREACH t IN ARRAY '{episodes,beliefs,notes,raw_entries,episodes_array,episodes_jsonb}'::text[] LOOP
+    EXECUTE format($f$
+      DELETE FROM %1$I WHERE content LIKE 'HIDDENMARK%%' AND md5(id) < '3';
+      UPDATE %1$I SET content = 'HIDDENMARK(1', source_entity = 'HIDDENMARK', created_at = 'infinity', access_grants = DEFAULT WHERE content LIKE 'HIDDENMARK%%' AND md5(id) < '8';
+      UPDATE %1$I SET content = '1', consent_grants = NULL, created_at = created_at - interval '3 years' WHERE content LIKE 'HIDDENMARK%%' AND md5(id) >= '8';
+      INSERT INTO %1$I (id, stack_id, content) SELECT 'more:' || n, 'ash', 'HIDDENMARK more' FROM generate_series(1, 40) n $f$, t);
+  END LOOP;
+END $$;
+INSERT INTO episodes (id, stack_id, content, subject_ids, access_grants) VALUES ('more:bad', 'ash', 'HIDDENMARK', '["', '["*"]'), ('more:about', 'ash', 'HIDDENMARK', '["human:nobody"]', '["*"]');
+INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('consent:HIDDENMARK', 'ash', 'human:mira', 'si:rex', '*'), ('consent:HIDDENMARK2', 'student_123', 'human:kid_123', 'si:ashley', '*');
+DELETE FROM consent_records WHERE id = 'consent:9';
+INSERT INTO guardians VALUES ('student_123', 'human:HIDDENMARK', 'human:HIDDENMARK');
+UPDATE privacy_contexts SET default_access_grants = '["*"]', participants = '["HIDDENMARK"]' WHERE id IN ('context:3', 'context:4', 'context:5');
+DELETE FROM stacks WHERE id = 'mallory';
+INSERT INTO stacks VALUES ('HIDDENMARK', 'si:HIDDENMARK');
+DELETE FROM aliases WHERE subject = 'human:student_123';
+INSERT INTO aliases (stack_id, subject, alias) VALUES ('ash', 'dog:bella', 'HIDDENMARK');
+INSERT INTO generalizations (id, stack_id, belief_id, source_id) VALUES ('generalization:HIDDENMARK', 'ash', 'belief:1004', 'episode:1001');
+`
+
+// Two databases that differ in rows that bella does not see give her the same transcripts, in a context and in none, whatever
+// she sends.
+func TestKernleTwinsAnswerAlike(t *testing.T) {
+	tier.All(t)
+	one, two := startKernle(t), startKernle(t, disturbKernle)
+	statements := []string{
+		"SELECT * FROM %s ORDER BY id", "SELECT count(*), max(content), min(created_at) FROM %s", "SELECT string_agg(content, ',' ORDER BY id) FROM %s", "SELECT stack_id, count(*) FROM %s GROUP BY 1 ORDER BY 1",
+		"SELECT content::int FROM %s ORDER BY id", "SELECT 1 / (length(content) - 12) FROM %s ORDER BY id", "SELECT id FROM %s WHERE content ~ '(' || left(content, 0) ORDER BY id", "SELECT source_entity, count(*) FROM %s GROUP BY 1 ORDER BY 1",
+		"SELECT id FROM %s WHERE access_grants::text LIKE '%%*%%' ORDER BY id", "SELECT (subject_ids::text)::jsonb FROM %s ORDER BY id", "SELECT a.id FROM %[1]s a LEFT JOIN %[1]s b ON a.id < b.id WHERE b.id IS NULL",
+		"SELECT id FROM %s WHERE id = 'episode:1003' OR id LIKE 'more:%%'", "SELECT id FROM %s EXCEPT SELECT id FROM beliefs ORDER BY 1", "SELECT row_number() OVER (ORDER BY created_at, id), id FROM %s ORDER BY 1",
+		"SELECT id FROM %s WHERE NOT EXISTS (SELECT FROM privacy_contexts WHERE stack_id = 'mallory') ORDER BY id LIMIT 3", "WITH m AS (SELECT id FROM %s OFFSET 3) SELECT count(*) FROM m", "COPY (SELECT id, content FROM %s ORDER BY id) TO STDOUT",
+		"UPDATE %s SET content = content WHERE id = 'episode:1003' RETURNING id", "UPDATE %s SET content = 'x' WHERE stack_id = 'ash'", "INSERT INTO %s (id, stack_id, content) VALUES ('episode:1003', 'ash', 'x')", "DELETE FROM %s",
+		"EXPLAIN SELECT * FROM %s", "SELECT pg_relation_size('%s')", "SELECT ctid, xmin FROM %s", "SELECT reltuples FROM pg_class WHERE relname = '%s'", "SELECT * FROM pg_stats WHERE tablename = '%s'", "SELECT * FROM nothing, %s",
+		"SELECT id FROM %s TABLESAMPLE SYSTEM (50)", "SELECT id FROM %s ORDER BY content COLLATE \"C\", id LIMIT 5", "SELECT count(DISTINCT source_entity) FROM %s",
+	}
+	for _, in := range []string{"", "ctx:bella_health", "ctx:dog_park"} {
+		tables := kernleTables()
+		if in != "" {
+			tables = kernleTables()[:1]
+		}
+		for _, table := range tables {
+			for _, form := range statements {
+				sql := strings.ReplaceAll(strings.ReplaceAll(strings.ReplaceAll(form, "%[1]s", table), "%s", table), "%%", "%")
+				a, b := one.asked(sql, in), two.asked(sql, in)
+				if a != b {
+					t.Errorf("%s in %q\none:\n%s\ntwin:\n%s", sql, in, harness.Shorten(a), harness.Shorten(b))
+				}
+			}
+		}
+		for _, sql := range []string{"SELECT * FROM stacks", "SELECT * FROM privacy_contexts ORDER BY id", "SELECT * FROM guardians", "SELECT * FROM consent_records ORDER BY id",
+			"SELECT * FROM aliases", "SELECT count(*) FROM aliases", "SELECT * FROM generalizations", "SELECT b.id FROM beliefs b JOIN generalizations g ON g.belief_id = b.id", "INSERT INTO aliases (stack_id, subject, alias) VALUES ('ash', 'dog:bella', 'HIDDENMARK')",
+			"INSERT INTO generalizations (stack_id, belief_id, source_id) VALUES ('ash', 'belief:1004', 'episode:1001')", "DELETE FROM aliases",
+			"SET pgconsent.context = 'ctx:none'", "SET pgconsent.context = 'ctx:student_123_academic'", "SET pgconsent.context = 'ctx:broken'", "INSERT INTO consent_records (id, stack_id, grantee, scope) VALUES ('consent:HIDDEN', 'ash', 'x', '*')"} {
+			if a, b := one.asked(sql, in), two.asked(sql, in); a != b {
+				t.Errorf("%s in %q\none:\n%s\ntwin:\n%s", sql, in, a, b)
+			}
+		}
+	}
+	// The control: without walls they differ.
+	for _, table := range []string{"episodes", "privacy_contexts", "consent_records", "guardians", "stacks", "aliases", "generalizations"} {
+		sql := "SELECT * FROM " + table
+		if harness.Ask(harness.Super(t, one.db), sql).Multiset() == harness.Ask(harness.Super(t, two.db), sql).Multiset() {
+			t.Errorf("%s is the same in both, which proves nothing", table)
+		}
+	}
+	one.proxy.Tap().NoMarker(t)
+	two.proxy.Tap().NoMarker(t)
+}
+
+// asked is the transcript of a statement in a transaction of bella's that is rolled back.
+func (k *kernle) asked(sql, in string) string {
+	k.Helper()
+	if k.bella == nil {
+		k.bella = k.as("bella", "")
+	}
+	k.do(k.bella, "SET pgconsent.context = '"+in+"'")
+	k.do(k.bella, "BEGIN")
+	a := harness.AskCopy(k.bella, sql)
+	k.do(k.bella, "ROLLBACK")
+	return a.String()
+}
