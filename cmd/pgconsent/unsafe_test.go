@@ -258,7 +258,7 @@ func refused(t *testing.T, config, id, fix, serve string) {
 		p := launch(t, nil, "serve", "-c", config)
 		waitFor(t, "the table is suspended", func() bool {
 			said := p.errs.String()
-			return strings.Contains(said, "tables are suspended") && strings.Contains(said, serve) && strings.Contains(said, `"serving"`)
+			return strings.Contains(said, "are suspended") && strings.Contains(said, serve) && strings.Contains(said, `"serving"`)
 		})
 		p.signal(t, os.Interrupt)
 		if code := p.ended(t); code != done {
