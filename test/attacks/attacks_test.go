@@ -189,7 +189,7 @@ func onTwins(t *testing.T, s oracle.Schema, list []attack, disturb string, modes
 		if i == 0 {
 			tellsApart(t, list, one.DB, two.DB)
 		}
-		before := s.Hidden(t, one.DB)
+		before, visibleRows := s.Hidden(t, one.DB), seen(t, proxies, s.Name)
 		for _, a := range list {
 			var got [2][]string
 			for i, proxy := range proxies {
@@ -215,7 +215,7 @@ func onTwins(t *testing.T, s oracle.Schema, list []attack, disturb string, modes
 				_ = c.Close(context.Background())
 			}
 			for m, message := range a.messages {
-				if got[0][m] != got[1][m] {
+				if got[0][m] != got[1][m] && !failsAlike(got[0][m], got[1][m], visibleRows) {
 					t.Errorf("%s, %s: %s\none:\n%s\ntwin:\n%s", mode.Name, a.name, message, instance.Shorten(got[0][m]), instance.Shorten(got[1][m]))
 				}
 			}

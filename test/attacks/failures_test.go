@@ -1,0 +1,77 @@
+package attacks
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/test/instance"
+)
+
+// words are what error messages consist of; what is between them is the same whatever row fails.
+var words = regexp.MustCompile(`0x[0-9a-f]{2}(?: 0x[0-9a-f]{2})*|[\pL\pN_]+`)
+
+// failsAlike tells whether two answers are the same error of different rows that the agent sees, seen being a text of all of them. PostgreSQL reads rows in
+// any order: which of those that fail comes first goes by the plan, which may go by how many rows are hidden. The values must be visible ones in both.
+func failsAlike(one, two string, seen func() string) bool {
+	const failed = "ERROR ERROR "
+	before, a, ok := strings.Cut(one, failed)
+	other, b, ok2 := strings.Cut(two, failed)
+	if !ok || !ok2 || before != other || len(a) < 5 || len(b) < 5 || a[:5] != b[:5] {
+		return false
+	}
+	wordsA, wordsB := words.FindAllString(a, -1), words.FindAllString(b, -1)
+	if len(wordsA) != len(wordsB) || words.ReplaceAllString(a, "") != words.ReplaceAllString(b, "") {
+		return false
+	}
+	for i, w := range wordsA {
+		for _, value := range []string{w, wordsB[i]} {
+			if w != wordsB[i] && !strings.Contains(seen(), strings.NewReplacer("0x", "", " ", "").Replace(value)) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// seen returns a text of every row that an agent sees, worked out when it is first asked for.
+func seen(t *testing.T, proxies []*instance.Proxy, database string) func() string {
+	return sync.OnceValue(func() string {
+		var b strings.Builder
+		for _, p := range proxies {
+			c := p.Agent(t, "agent", database)
+			for _, name := range instance.Ask(c, `SELECT c.oid::regclass FROM pg_class AS c WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
+				AND c.relnamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)`).Results[0].Rows {
+				for _, r := range instance.Ask(c, "SELECT * FROM "+name).Results {
+					b.WriteString(strings.Join(r.Rows, "\n"))
+				}
+			}
+			_ = c.Close(context.Background())
+		}
+		return b.String()
+	})
+}
+
+func TestFailsAlike(t *testing.T) {
+	rows := func() string { return "1\tOle\t\\x99\n2\tSam\t\\xee90" }
+	const of = "[count] [20] \nERROR ERROR 22P02: invalid input syntax for type integer: "
+	for _, c := range []struct {
+		one, two string
+		alike    bool
+	}{
+		{of + `"Ole"`, of + `"Sam"`, true},
+		{of + `"Ole"`, of + `"Hidden"`, false},
+		{of + `"Hidden"`, of + `"Sam"`, false},
+		{of + `"Ole"`, strings.Replace(of, "22P02", "22P03", 1) + `"Ole"`, false},
+		{of + `"Ole"`, "[count] [20] SELECT 1\n5\n", false},
+		{of + `"Ole"`, "[n] [20] \n" + strings.TrimPrefix(of, "[count] [20] \n") + `"Sam"`, false},
+		{"ERROR ERROR 22021: invalid byte: 0x99", "ERROR ERROR 22021: invalid byte: 0xee 0x90", true},
+		{"ERROR ERROR 22021: invalid byte: 0x99", "ERROR ERROR 22021: invalid byte: 0xff", false},
+	} {
+		if got := failsAlike(c.one, c.two, rows); got != c.alike {
+			t.Errorf("%q and %q: %t", c.one, c.two, got)
+		}
+	}
+}
