@@ -91,6 +91,24 @@ type Installed struct {
 // ErrNotInstalled is returned by ReadInstalled for a database without pgconsent.
 var ErrNotInstalled = errors.New("pgconsent is not installed in this database: run pgconsent migrate")
 
+// Why what is installed is not what a plan asks for.
+var (
+	ErrOtherPolicy = errors.New("another policy is installed in the database than the one configured: run pgconsent migrate")
+	ErrOtherSchema = errors.New("the configured policy is installed, but the schema, or pgconsent itself, has changed since: run pgconsent migrate")
+)
+
+// Fits returns nil if what is installed is what a plan asks for, else [ErrOtherPolicy] or [ErrOtherSchema].
+func (in Installed) Fits(p Plan) error {
+	switch {
+	case in.Hash == p.Hash():
+		return nil
+	case in.PolicyVersion == p.PolicyVersion():
+		return ErrOtherSchema
+	default:
+		return ErrOtherPolicy
+	}
+}
+
 // Up installs or updates the database side in one transaction. A second call changes nothing. It waits for no lock longer than
 // 200 ms, so that others never queue behind it for longer; it gives way and begins again until ctx ends. Nothing is changed before all is.
 func Up(ctx context.Context, conn *pgx.Conn, o Options, p Plan) error {

@@ -54,8 +54,8 @@ func (e *entry) withCare() (string, *sqlstate.Error) {
 		parts = v.Parts()
 	}
 	if len(parts) != len(which) {
-		return "", sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "these statements cannot share a message: one of them is planned with care").
-			WithHint("Send each in a message of its own.")
+		return "", sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "these statements cannot run in one multi-statement query: one of them needs settings of its own for its plan").
+			WithHint("Send the statements one by one.")
 	}
 	var out strings.Builder
 	from := 0

@@ -112,7 +112,7 @@ func TestStatementsThatBeginApart(t *testing.T) {
 	for before, want := range map[string]string{
 		"":                   `D ["f"] | D ["f"] | D ["t"]`,
 		"/*apart*/":          `D ["f"] | D ["f"] | D ["f"]`,
-		"/*apart*//*whole*/": "0A000 these statements cannot share a message: what the later ones read may expire while the others run @0",
+		"/*apart*//*whole*/": "0A000 these statements cannot run in one multi-statement query: what the later ones read may expire while the others run @0",
 	} {
 		if got := tell(t, p, upToReady(1, q(before+text))); got != want {
 			t.Errorf("%s: %s\nwant %s", before, got, want)

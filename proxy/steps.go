@@ -56,12 +56,12 @@ func (e *entry) inSteps() *sqlstate.Error {
 		parts = v.Parts()
 	}
 	if len(parts) != len(v.Effects) && e.apart() {
-		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "these statements cannot share a message: what the later ones read may expire while the others run").
-			WithHint("Send each in a message of its own.")
+		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "these statements cannot run in one multi-statement query: what the later ones read may expire while the others run").
+			WithHint("Send the statements one by one.")
 	}
 	if len(parts) != len(v.Effects) {
-		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonLimit, "these statements cannot share a message: the policy bounds what they return").
-			WithHint("Send each in a message of its own.")
+		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonLimit, "these statements cannot run in one multi-statement query: the policy bounds what they return").
+			WithHint("Send the statements one by one.")
 	}
 	e.steps = &divided{parts: parts, care: e.care, asked: e.fetchesBinary(), block: true}
 	e.leading = e.steps.leading(0)

@@ -184,7 +184,7 @@ func TestUnsafeDatabases(t *testing.T) {
 		{"agent_create_schema", "GRANT CREATE ON SCHEMA public TO PUBLIC", "REVOKE CREATE ON SCHEMA public FROM PUBLIC", "REVOKE CREATE ON SCHEMA public", ""},
 		{"agent_write", "GRANT UPDATE (consent_status) ON people TO PUBLIC", "REVOKE UPDATE (consent_status) ON people FROM PUBLIC", "REVOKE INSERT, UPDATE", ""},
 		{"agent_usage", "GRANT USAGE ON SCHEMA pgconsent TO PUBLIC", "REVOKE USAGE ON SCHEMA pgconsent FROM PUBLIC", "REVOKE ALL ON SCHEMA pgconsent", ""},
-		{"other_policy", "UPDATE pgconsent.installed SET hash = reverse(hash)", "UPDATE pgconsent.installed SET hash = reverse(hash)", "pgconsent migrate", "another policy is installed"},
+		{"other_policy", "UPDATE pgconsent.installed SET hash = reverse(hash)", "UPDATE pgconsent.installed SET hash = reverse(hash)", "pgconsent migrate", "the configured policy is installed, but"},
 		{"drift", "ALTER POLICY pgconsent_select ON memories USING (true)", "", "pgconsent migrate", ""},
 		{"view_owner", "ALTER VIEW pgconsent.h_public_people OWNER TO app_owner", "", "OWNER TO", ""},
 		{"policy", "ALTER FUNCTION count_memories SECURITY DEFINER", "ALTER FUNCTION count_memories SECURITY INVOKER", "Put the policy right", "is SECURITY DEFINER"},

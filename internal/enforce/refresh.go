@@ -380,8 +380,8 @@ func (d *database) judgeAnew(ctx context.Context, o observation) error {
 			doc, c, err = d.next, waiting, nil
 		}
 	}
-	if err == nil && c.plan.Hash() != o.installed.Hash {
-		err = errors.New("another policy is installed in the database than the one configured: run pgconsent migrate")
+	if err == nil {
+		err = o.installed.Fits(c.plan)
 	}
 	var rest *state
 	switch {

@@ -11,6 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/migrations"
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/rewrite"
 	"github.com/pgconsent/pgconsent/rls"
@@ -90,6 +91,19 @@ func lost(cause error) *sqlstate.Error {
 
 // notServed is the refusal while the database is reached and its walls cannot be vouched for.
 func notServed(cause error) *sqlstate.Error {
+	what := ""
+	switch {
+	case errors.Is(cause, migrations.ErrNotInstalled):
+		what = "the policy of this database is not installed"
+	case errors.Is(cause, migrations.ErrOtherPolicy):
+		what = "another policy is installed in this database than the one that is configured"
+	case errors.Is(cause, migrations.ErrOtherSchema):
+		what = "the schema of this database has changed since its policy was installed"
+	}
+	if what != "" {
+		return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonStale, "%s", what).
+			WithHint("Statements of agents are refused until the operator has run pgconsent migrate.").WithCause(cause)
+	}
 	return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonStale, "this database is not in the state that its policy needs").
 		WithHint("Statements of agents are refused until its operator has put it right: pgconsent doctor says what is wrong.").WithCause(cause)
 }

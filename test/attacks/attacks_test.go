@@ -52,6 +52,7 @@ func onSchema(t *testing.T, name string, number, blocks, messages int) {
 		t.Errorf("%d attacks with %d messages", b, m)
 	}
 	tier.All(t)
+	t.Parallel() // each has databases and proxies of its own
 	modes := instance.Modes(instance.Both, instance.Doors, instance.Gate)
 	if !tier.IsNightly() {
 		modes = modes[number%len(modes):][:1]

@@ -20,11 +20,12 @@ func checkInstalled(ctx context.Context, x *exam) ([]Finding, error) {
 		return []Finding{{"not_installed", Unsafe, "pgconsent is not installed in this database", "Run pgconsent migrate."}}, nil
 	case err != nil:
 		return nil, err
-	case in.Hash != x.Plan.Hash():
-		return []Finding{{"other_policy", Unsafe, "another policy is installed in the database than the one configured", "Run pgconsent migrate."}}, nil
-	default:
-		return nil, nil
 	}
+	if err := in.Fits(x.Plan); err != nil {
+		what, _, _ := strings.Cut(err.Error(), ": ")
+		return []Finding{{"other_policy", Unsafe, what, "Run pgconsent migrate."}}, nil
+	}
+	return nil, nil
 }
 
 func checkDrift(ctx context.Context, x *exam) ([]Finding, error) {
