@@ -138,5 +138,15 @@ func TestAReplacedFunctionIsNotCalled(t *testing.T) {
 				}
 			}
 		}
+		// DDL that leaves the function as it is ends nothing, once and for good.
+		harness.Exec(t, db, "CREATE INDEX ON notes (person)")
+		for range 2 {
+			if got := harness.Ask(agent, "EXECUTE calls"); got.Code != "" {
+				t.Errorf("%s: EXECUTE behind an index: %s", mode.Name, got)
+			}
+			if err := agent.ExecPrepared(t.Context(), "calls", nil, nil, nil).Read().Err; err != nil {
+				t.Errorf("%s: prepared, behind an index: %v", mode.Name, err)
+			}
+		}
 	}
 }
