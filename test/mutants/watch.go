@@ -159,7 +159,7 @@ func (w *watch) run(ctx context.Context, pkg, binary string, env []string, short
 
 // Where the output of a test binary names a test: one that was running when time was up, or that a panic's trace has.
 var (
-	running = regexp.MustCompile(`(?m)^running tests:\n\t(Test\w+)`)
+	running = regexp.MustCompile(`(?m)^\s*running tests:\n\s+(Test\w+)`)
 	traced  = regexp.MustCompile(`\.(Test[A-Z]\w*)(?:\.func[\d.]+)*\(`)
 )
 
