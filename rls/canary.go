@@ -30,7 +30,7 @@ func CanaryDoor() string { return predicate.DoorView(canary.Name).SQL() }
 
 // canaries puts the canary under the walls that the policy's tables are under.
 func (p *Plan) canaries() []Statement {
-	const why = "The probes try on the canary whether the walls hold on this server."
+	const why = "The probes try on the canary whether row security works on this server."
 	out := p.readable(canary)
 	for _, h := range predicate.Helpers(canaryRows) {
 		out = append(out, p.view(predicate.HelperView(canary.Name).SQL(), h, p.agent, "", why)...)

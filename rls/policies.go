@@ -75,7 +75,7 @@ func (p *Plan) enable(r *catalog.Relation, roles string, written bool, f migrati
 		},
 		{
 			SQL: fmt.Sprintf("ALTER TABLE %s ENABLE ROW LEVEL SECURITY", table),
-			Why: "The wall. It is never FORCEd: the owner is not touched.",
+			Why: "Row security. It is never FORCEd: the owner is not touched.",
 		},
 	}
 }

@@ -388,7 +388,7 @@ func superuser(t *testing.T, config string) *pgx.Conn {
 	return connect(t, fmt.Sprintf("host=%s port=%s user=postgres password=%s dbname=arcive", host[1], port[1], strings.TrimSpace(string(password))))
 }
 
-// A database that could not hold the wall is named by the doctor and refused by serve.
+// A database that cannot enforce the policy is named by the doctor and refused by serve.
 func unsafeDatabase(t *testing.T, config string) {
 	admin := superuser(t, config)
 	for _, c := range []struct {
@@ -414,7 +414,7 @@ func unsafeDatabase(t *testing.T, config string) {
 			})
 			p.signal(t, os.Interrupt)
 		}
-		if code := p.ended(t); code != want || !strings.Contains(p.errs.String(), "could not hold the wall") {
+		if code := p.ended(t); code != want || !strings.Contains(p.errs.String(), "cannot enforce the policy") {
 			t.Errorf("%s: serve ends with %d: %s", c.breaks, code, p.errs)
 		}
 		if _, err := admin.Exec(context.Background(), c.repairs); err != nil {

@@ -84,7 +84,7 @@ func (d doctorCmd) Run(s *session) error {
 		}
 		if err != nil {
 			// What the examination found may be why.
-			tried = append(tried, doctor.Finding{ID: "probe", Severity: doctor.Unknown, What: "it could not be tried whether the wall holds: " + message(err),
+			tried = append(tried, doctor.Finding{ID: "probe", Severity: doctor.Unknown, What: "it could not be tried whether the policy is enforced: " + message(err),
 				Fix: "Put right what stands above, if anything does; upstream, roles and secrets of the configuration say how pgconsent logs in."})
 		}
 		for _, f := range append(found, tried...) {
@@ -129,7 +129,7 @@ func (d doctorCmd) Run(s *session) error {
 	return nil
 }
 
-// missingIndexes are those that policy check names. The walls hold without them.
+// missingIndexes are those that policy check names. The policy is enforced without them.
 func missingIndexes(t target, built compiled) ([]doctor.Finding, error) {
 	doc, err := policy.Load(t.config.Policy)
 	if err != nil {
@@ -150,7 +150,7 @@ func missingIndexes(t target, built compiled) ([]doctor.Finding, error) {
 }
 
 // failingCalls are the functions and triggers of which policy check says that they fail for agents: an agent is told that permission is denied, and
-// no more. The walls hold.
+// no more. The policy is enforced.
 func failingCalls(ctx context.Context, t target, built compiled) ([]doctor.Finding, error) {
 	doc, err := policy.Load(t.config.Policy)
 	if err != nil {

@@ -279,11 +279,11 @@ func (s *session) explanation(a explained) {
 	case len(a.ByKey) > 0:
 		fmt.Fprintf(s.out, "door: row security, and the signed gate for the keys of rows that searches find of %s: %s\n", strings.Join(a.ByKey, ", "), a.DoorReason)
 	case a.Signed:
-		fmt.Fprintln(s.out, "walls: row security, and signed predicates in the text")
+		fmt.Fprintln(s.out, "enforced by row security, and by signed predicates in the text")
 	case a.DoorReason != "":
 		fmt.Fprintf(s.out, "door: row security: %s\n", a.DoorReason)
 	default:
-		fmt.Fprintln(s.out, "walls: row security")
+		fmt.Fprintln(s.out, "enforced by row security")
 	}
 }
 

@@ -52,7 +52,7 @@ type commands struct {
 	Init       initCmd       `cmd:"" help:"Look at a database and write a starter configuration and policy."`
 	Serve      serveCmd      `cmd:"" help:"Run the sidecar."`
 	Migrate    migrateCmd    `cmd:"" help:"Install, update or remove the database side: roles, row security, keys."`
-	Doctor     doctorCmd     `cmd:"" help:"Check whether the databases could hold the wall; say what to fix."`
+	Doctor     doctorCmd     `cmd:"" help:"Check whether the databases can enforce the policy; say what to fix."`
 	Rewrite    rewriteCmd    `cmd:"" help:"Print what an agent's statement becomes, or why it is refused."`
 	Explain    explainCmd    `cmd:"" help:"Say what a statement reads, and what contracts and rules say of it."`
 	Why        whyCmd        `cmd:"" help:"Say why an agent sees a row or does not, block by block."`
@@ -188,7 +188,7 @@ Beside your own database:
   pgconsent migrate --dry-run   the SQL that a DBA would review
   pgconsent migrate             install it
   pgconsent agent add chat      a login for an agent
-  pgconsent doctor              could the database hold the wall?
+  pgconsent doctor              can the database enforce the policy?
   pgconsent serve               run the sidecar`
 
 // selected is the command the user got to before an error.

@@ -440,12 +440,12 @@ func (a auditor) look(ctx context.Context, wall *pgx.Conn, keys *seal.Keyring, c
 func (a auditor) lookAs(ctx context.Context, wall *pgx.Conn, keys *seal.Keyring, c *candidate, in string, rows []found) (sight, error) {
 	tx, err := wall.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly})
 	if err != nil {
-		return nil, fmt.Errorf("ask the wall: %w", err)
+		return nil, fmt.Errorf("ask row security: %w", err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	var now time.Time
 	if err := tx.QueryRow(ctx, "SELECT pg_catalog.transaction_timestamp()").Scan(&now); err != nil {
-		return nil, fmt.Errorf("ask the wall: %w", err)
+		return nil, fmt.Errorf("ask row security: %w", err)
 	}
 	settings := [][2]string{{seal.Setting, keys.Newest().Seal(seal.Claims{PID: wall.PgConn().PID(), Expires: now.Add(seal.TTL), Profile: "privacy", Attributes: c.attributes})}}
 	if in != "" && a.privacy.Setting != "" {
@@ -453,7 +453,7 @@ func (a auditor) lookAs(ctx context.Context, wall *pgx.Conn, keys *seal.Keyring,
 	}
 	for _, s := range settings {
 		if _, err := tx.Exec(ctx, "SELECT pg_catalog.set_config($1, $2, true)", s[0], s[1]); err != nil {
-			return nil, fmt.Errorf("ask the wall: %w", err)
+			return nil, fmt.Errorf("ask row security: %w", err)
 		}
 	}
 	out := sight{}
@@ -483,7 +483,7 @@ func (a auditor) lookAs(ctx context.Context, wall *pgx.Conn, keys *seal.Keyring,
 			return out, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("ask the wall: %w", err)
+			return nil, fmt.Errorf("ask row security: %w", err)
 		}
 		for _, k := range seen {
 			out[m.Kind+"\x00"+k] = true

@@ -1,4 +1,4 @@
-// Package doctor looks at a database and says whether it can hold the walls that a policy asks for.
+// Package doctor looks at a database and says whether it can enforce a policy.
 //
 // Each [Finding] of severity [Unsafe] names a state in which an agent could read rows that the policy hides, or in which
 // nobody could tell; pgconsent does not serve such a database. What cannot be checked counts as unsafe. Only catalogs are
@@ -33,7 +33,7 @@ const (
 	Unsafe    Severity = "unsafe"    // agents are not served
 	Unknown   Severity = "unknown"   // it could not be told whether it is safe: agents are not served
 	NoGate    Severity = "no_gate"   // agents are served, by the row security door alone
-	Warning   Severity = "warning"   // the walls hold, something else may not
+	Warning   Severity = "warning"   // the policy is enforced, something else may not be as it should
 	Hardening Severity = "hardening" // a superuser can narrow what a broken wall would show
 	Advice    Severity = "advice"    // all is well, and could be faster
 	OK        Severity = "ok"
@@ -147,7 +147,7 @@ func Refuse(found []Finding) error {
 	if len(lines) == 0 {
 		return nil
 	}
-	return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonStale, "the database could not hold the wall: %s", strings.Join(lines, "; ")).
+	return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonStale, "the database cannot enforce the policy: %s", strings.Join(lines, "; ")).
 		WithHint("pgconsent doctor shows every finding.")
 }
 
