@@ -24,7 +24,7 @@ type target struct {
 	name   string
 	config *config.Database
 	conn   *pgx.Conn
-	doors  bool // enforcement: doors
+	doors  bool // enforcement: auto
 	agents map[string]*config.Agent
 	claims []string // attributes that tokens give
 }
@@ -70,7 +70,7 @@ func (s *session) each(c *config.Config, name string, as login, f func(t target)
 			role, secret = db.Roles.Control, db.Secrets.Control
 		}
 		if err := s.with(c, db, role, secret, func(conn *pgx.Conn) error {
-			return f(target{n, db, conn, c.Enforcement == config.Doors, c.Agents, claimed(c)})
+			return f(target{n, db, conn, c.Enforcement == config.Auto, c.Agents, claimed(c)})
 		}); err != nil {
 			return fmt.Errorf("database %s: %w", n, err)
 		}

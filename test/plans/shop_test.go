@@ -61,7 +61,7 @@ var shop = []struct{ name, sql, hand string }{
 	{"tickets by words", "SELECT id FROM tickets WHERE to_tsvector('simple', title) @@ to_tsquery('simple', 'w17 & w23')", "SELECT id FROM tickets t WHERE to_tsvector('simple', title) @@ to_tsquery('simple', 'w17 & w23') AND TICKETS"},
 }
 
-// shopPlans measures what everyday queries of a shop cost through enforcement: doors.
+// shopPlans measures what everyday queries of a shop cost through enforcement: auto.
 func shopPlans(t *testing.T, rows int) string {
 	t.Helper()
 	db := pgtest.Database(t)

@@ -447,7 +447,7 @@ func (f folder) configure(c Config, upstream yaml.MapSlice) (*config.Config, err
 		}}}},
 		{Key: "agents", Value: agents},
 		{Key: "credentials", Value: "agents.scram"},
-		{Key: "enforcement", Value: "doors"},
+		{Key: "enforcement", Value: "auto"},
 		{Key: "consent", Value: yaml.MapSlice{}},
 		{Key: "audit", Value: yaml.MapSlice{{Key: "mode", Value: "strict"}, {Key: "file", Value: "audit/"}}},
 	}
@@ -496,7 +496,7 @@ func migrate(ctx context.Context, c *config.Config, name string) error {
 	if o.ControlPassword, err = config.Secret(db.Secrets.Control); err != nil {
 		return err
 	}
-	plan := rls.Generate(p, snap, rls.Options{AgentRole: o.AgentRole, ControlRole: o.ControlRole, ReaderRole: o.ReaderRole, RowsRole: o.RowsRole, Doors: c.Enforcement == config.Doors})
+	plan := rls.Generate(p, snap, rls.Options{AgentRole: o.AgentRole, ControlRole: o.ControlRole, ReaderRole: o.ReaderRole, RowsRole: o.RowsRole, Doors: c.Enforcement == config.Auto})
 	if err := migrations.Up(ctx, conn, o, plan); err != nil {
 		return err
 	}

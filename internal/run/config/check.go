@@ -20,7 +20,7 @@ func (c *Config) check(d *decoder) {
 	c.checkListeners(d)
 	c.checkUpstream(d)
 	c.checkAudit(d)
-	oneOf(d, "enforcement", string(c.Enforcement), string(Both), string(Doors))
+	oneOf(d, "enforcement", string(c.Enforcement), string(Auto), string(Both))
 	if c.Consent != nil {
 		c.Consent.check(d)
 	}

@@ -26,9 +26,11 @@ type Config struct {
 	StaleAfter  string               `yaml:"stale_after"`  // "": 60s
 	Enforcement Enforcement          `yaml:"enforcement"`
 	Audit       Audit                `yaml:"audit"`
-	Consent     *Consent             `yaml:"consent"`
-	JWT         *JWT                 `yaml:"jwt"`
-	AIR         AIR                  `yaml:"air"`
+
+	Outdated []string `yaml:"-"` // old spellings that were read, each with what to write; the log says so once
+	Consent  *Consent `yaml:"consent"`
+	JWT      *JWT     `yaml:"jwt"`
+	AIR      AIR      `yaml:"air"`
 
 	Path string `yaml:"-"` // of the file it was read from
 }
@@ -96,13 +98,14 @@ type Limits struct {
 	Sessions int `yaml:"sessions"` // at a time
 }
 
-// Enforcement says how the two walls are used.
+// Enforcement says how row security and rewriting are used together.
 type Enforcement string
 
 // The ways. They give the same rows.
 const (
 	Both  Enforcement = "both"  // row-level security and predicates in the text apply together
-	Doors Enforcement = "doors" // each statement pays one predicate
+	Auto  Enforcement = "auto"  // each statement pays one predicate: the proxy chooses between row security and signed views
+	doors Enforcement = "doors" // the old name of Auto
 )
 
 // FindFile returns the configuration's path: the flag, else $PGCONSENT_CONFIG, else ./pgconsent.yaml.
@@ -172,8 +175,12 @@ func (c *Config) defaults() {
 		}
 	}
 	set(&c.Credentials, "agents.scram")
-	if c.Enforcement == "" {
-		c.Enforcement = Doors
+	switch c.Enforcement {
+	case "":
+		c.Enforcement = Auto
+	case doors:
+		c.Enforcement = Auto
+		c.Outdated = append(c.Outdated, "enforcement: doors is called enforcement: auto")
 	}
 	c.Audit.defaults(c.Databases)
 	if c.Consent != nil {

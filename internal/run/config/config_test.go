@@ -138,7 +138,7 @@ func TestDefaults(t *testing.T) {
 		Upstream: Upstream{Host: "/var/run/postgresql", Port: 5432, TLS: "disable"},
 		Databases: map[string]*Database{"app": {Name: "app", Policy: "/etc/pgconsent/p.yaml", Owners: []string{"o"}, SearchPath: []string{"public"},
 			Roles: Roles{Agent: "pgconsent_agent", Control: "pgconsent_control", Reader: "pgconsent_reader", Rows: "pgconsent_rows", Migrate: "o"}}},
-		Credentials: "/etc/pgconsent/agents.scram", Enforcement: Doors, Audit: recorded("strict", "/etc/pgconsent/audit"),
+		Credentials: "/etc/pgconsent/agents.scram", Enforcement: Auto, Audit: recorded("strict", "/etc/pgconsent/audit"),
 		AIR: AIR{TimeThreshold: "30m", MessageThreshold: 20, Window: "30m", Idle: "30m", Keep: "1h", Sessions: 1_000_000},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -202,7 +202,7 @@ func TestRefused(t *testing.T) {
 		"upstream tls":          {least + "upstream: { host: db, tls: prefer }\n", "One of: disable, require, verify-full"},
 		"tls on a socket":       {least + "upstream: { tls: require }\n", "a unix socket has no TLS"},
 		"ca without use":        {least + "upstream: { host: db, tls: require, ca: c }\n", "verify-full only"},
-		"no such enforcement":   {least + "enforcement: none\n", "One of: both, doors"},
+		"no such enforcement":   {least + "enforcement: none\n", "One of: auto, both"},
 		"audit mode":            {least + "audit: { mode: loose }\n", "One of: strict, buffered, off"},
 		"search path user":      {"version: 1\ndatabases: { app: { policy: p, owners: [o], search_path: [$user] } }", "cannot be pinned"},
 		"search path ours":      {"version: 1\ndatabases: { app: { policy: p, owners: [o], search_path: [pgconsent_gate] } }", "cannot be pinned"},
@@ -344,6 +344,19 @@ func TestReferenceExampleLoads(t *testing.T) {
 	for _, example := range m {
 		if _, err := load(string(example[1]), nil); err != nil {
 			t.Errorf("%v in:\n%s", err, example[1])
+		}
+	}
+}
+
+// Old spellings are read, and said.
+func TestOldSpellings(t *testing.T) {
+	for text, outdated := range map[string]int{"": 0, "enforcement: auto\n": 0, "enforcement: both\n": 0, "enforcement: doors\n": 1} {
+		c, err := load(least+text, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := text != "enforcement: both\n"; (c.Enforcement == Auto) != want || len(c.Outdated) != outdated {
+			t.Errorf("%q: %s, %q", text, c.Enforcement, c.Outdated)
 		}
 	}
 }

@@ -54,7 +54,7 @@ var description = map[string]described{
 	"agents.NAME.limits.sessions":    {doc: "Sessions. Default: as many as the server has room for."},
 	"agents.NAME.attributes":         {doc: "What the credential is worth: a value for each attribute of the policy with source: credential."},
 	"credentials":                    {doc: "The file that pgconsent agent add writes. Default: agents.scram."},
-	"enforcement":                    {"How rewriting and row security are used together. Default: doors.", nil, []string{string(Both), string(Doors)}},
+	"enforcement":                    {"How rewriting and row security are used together. Default: auto, which was called doors.", nil, []string{string(Auto), string(Both), string(doors)}},
 	"audit":                          {doc: "Where decisions are recorded."},
 	"audit.mode":                     {"Whether the record is on disk before the answer leaves. Default: strict.", nil, []string{"strict", "buffered", "off"}},
 	"audit.sink":                     {"Where records are kept. Default: file.", nil, []string{"file", "database"}},

@@ -118,9 +118,12 @@ func New(ctx context.Context, o Options) (_ *Service, err error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, old := range c.Outdated {
+		s.log.Warn("the configuration has an old spelling, which stays accepted", "write", old)
+	}
 	vouch := newVouchers(c, s.log)
 	mode := rewrite.Both
-	if c.Enforcement == config.Doors {
+	if c.Enforcement == config.Auto {
 		mode = rewrite.Doors
 	}
 	s.enforcer, err = enforce.New(ctx, enforce.Config{

@@ -27,5 +27,5 @@ func checkLeakproof(ctx context.Context, x *exam) ([]Finding, error) {
 		return nil, err
 	}
 	return []Finding{{"leakproof", Unsafe, "somebody has marked functions LEAKPROOF that agents' statements may run, so that these see hidden rows before row security does, and their errors and notices tell of them: " + list(names),
-		"As superuser: ALTER FUNCTION … NOT LEAKPROOF. With enforcement: doors an index serves without it."}}, nil
+		"As superuser: ALTER FUNCTION … NOT LEAKPROOF. With enforcement: auto an index serves without it."}}, nil
 }

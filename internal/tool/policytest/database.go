@@ -110,7 +110,7 @@ func (s *Server) build(ctx context.Context, f *File, dump func(context.Context, 
 		return nil, err
 	}
 	r := s.roles
-	plan := rls.Generate(b.policy, b.snapshot, rls.Options{AgentRole: r.AgentRole, ControlRole: r.ControlRole, ReaderRole: r.ReaderRole, RowsRole: r.RowsRole, Doors: f.Enforcement == "doors"})
+	plan := rls.Generate(b.policy, b.snapshot, rls.Options{AgentRole: r.AgentRole, ControlRole: r.ControlRole, ReaderRole: r.ReaderRole, RowsRole: r.RowsRole, Doors: f.Enforcement == "auto"})
 	if err := migrations.Up(ctx, conn, r, plan); err != nil {
 		return nil, err
 	}
@@ -258,7 +258,7 @@ func (b *built) open(ctx context.Context, login credential, log *slog.Logger) (_
 		return nil, err
 	}
 	mode := rewrite.Both
-	if b.file.Enforcement == "doors" {
+	if b.file.Enforcement == "auto" {
 		mode = rewrite.Doors
 	}
 	r := b.server.roles

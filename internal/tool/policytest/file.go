@@ -32,7 +32,7 @@ type File struct {
 	DatabaseAt  Place
 	Owner       string
 	SearchPath  []string
-	Enforcement string // both or doors
+	Enforcement string // auto or both
 	Callers     []*Caller
 	Given       []Change
 	Tests       []*Test
@@ -138,7 +138,7 @@ func Load(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &File{Path: path, SearchPath: []string{"public"}, Enforcement: "doors"}
+	f := &File{Path: path, SearchPath: []string{"public"}, Enforcement: "auto"}
 	r := &reader{file: path}
 	if err := f.world(); err != nil {
 		return nil, err
@@ -228,8 +228,11 @@ func (r *reader) root(f *File, n *node) {
 		"search_path": r.words(&f.SearchPath, "search_path"),
 		"enforcement": func(v *node) {
 			r.word(&f.Enforcement, "enforcement")(v)
-			if f.Enforcement != "both" && f.Enforcement != "doors" {
-				r.fail(v.Place, policy.Suggest(f.Enforcement, []string{"both", "doors"}), "enforcement is both or doors, not %q", f.Enforcement)
+			if f.Enforcement == "doors" { // its old name
+				f.Enforcement = "auto"
+			}
+			if f.Enforcement != "both" && f.Enforcement != "auto" {
+				r.fail(v.Place, policy.Suggest(f.Enforcement, []string{"auto", "both"}), "enforcement is auto or both, not %q", f.Enforcement)
 			}
 		},
 		"callers": func(v *node) {
