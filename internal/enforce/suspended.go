@@ -178,6 +178,12 @@ func (d *database) without(ctx context.Context, snap *catalog.Snapshot, o observ
 	if others || len(altered)+len(replaced) == 0 {
 		return nil, nil
 	}
+	listed := func(name catalog.Name) bool {
+		return slices.ContainsFunc(s.policy.Functions(), func(f *policy.Function) bool { return f.Name == name })
+	}
+	if slices.ContainsFunc(replaced, func(name catalog.Name) bool { return !listed(name) }) {
+		return nil, nil
+	}
 	if used, err := d.used(ctx, replaced, s.snapshot, snap); err != nil || used {
 		return nil, err
 	}
@@ -186,8 +192,8 @@ func (d *database) without(ctx context.Context, snap *catalog.Snapshot, o observ
 	return d.suspending(&rest, roots{altered: altered, replaced: replaced}), nil
 }
 
-// used tells whether anything in the database may call one of these functions by itself: a view, a policy, a trigger, a type, an index. That
-// another function does is as ever: agents call only functions that the policy lists, and these call what their owners want.
+// used tells whether anything in the database may call one of these functions by itself: a view, a policy, a trigger, a type, an index, or by its text
+// a function of ours, in which conditions of the policy stand. That another function of the owner's does is as ever: agents call only functions that the policy lists, and these call what their owners want.
 func (d *database) used(ctx context.Context, functions []catalog.Name, snaps ...*catalog.Snapshot) (bool, error) {
 	var oids []uint32
 	for _, snap := range snaps {
@@ -202,7 +208,10 @@ func (d *database) used(ctx context.Context, functions []catalog.Name, snaps ...
 	}
 	var used bool
 	err := d.conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_catalog.pg_depend AS d WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass
-		AND d.refobjid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[]) AND d.classid OPERATOR(pg_catalog.<>) 'pg_catalog.pg_proc'::pg_catalog.regclass)`, oids).Scan(&used)
+		AND d.refobjid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[]) AND d.classid OPERATOR(pg_catalog.<>) 'pg_catalog.pg_proc'::pg_catalog.regclass)
+		OR EXISTS (SELECT FROM pg_catalog.pg_proc AS f, pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) p.pronamespace
+		WHERE f.oid OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.oid[]) AND n.nspname IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows')
+		AND pg_catalog.strpos(p.prosrc, f.proname::pg_catalog.text) OPERATOR(pg_catalog.>) 0)`, oids).Scan(&used)
 	return used, err
 }
 

@@ -39,9 +39,10 @@ func mayRead(p *policy.Policy) map[string]bool {
 }
 
 // unguarded tells whether a text calls functions of the owner's, or of an extension's, and reads no table of the policy: the row policies of
-// those ask whether the catalogs are still those that the statement was decided by.
+// those ask whether the catalogs are still those that the statement was decided by. Of several statements one may read a table and
+// another, which runs later or by its name, may not.
 func unguarded(p *policy.Policy, res *rewrite.Result) bool {
-	guarded := slices.ContainsFunc(res.Accesses, func(a policy.Access) bool {
+	guarded := len(res.Effects) == 1 && slices.ContainsFunc(res.Accesses, func(a policy.Access) bool {
 		_, listed := p.Table(a.Relation)
 		return listed
 	})

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 	"github.com/pgconsent/pgconsent/policy"
 	"github.com/pgconsent/pgconsent/rewrite"
@@ -62,6 +63,36 @@ func TestWhatMayReadUnsaid(t *testing.T) {
 		}
 		if got, want := mayRead(p)["public.f"], strings.Trim(overloads, "i") != ""; got != want {
 			t.Errorf("of overloads %s: %t", overloads, got)
+		}
+	}
+}
+
+// TestWhichCallsAreAskedAbout: a statement that reads a table is held by the table's row policies, which ask whether the catalogs have changed; one of
+// several may be prepared, and run later without the others.
+func TestWhichCallsAreAskedAbout(t *testing.T) {
+	w := doors(t)
+	v, refused := w.db0(t).current()
+	if refused != nil {
+		t.Fatal(refused)
+	}
+	table := []policy.Access{{Relation: v.state.policy.Tables()[0].Relation.Name}}
+	other := []policy.Access{{Relation: catalog.Name{Schema: "pg_catalog", Name: "pg_class"}}}
+	for _, c := range []struct {
+		functions  []string
+		accesses   []policy.Access
+		statements int
+		asked      bool
+	}{
+		{[]string{"public.f"}, nil, 1, true},
+		{[]string{"public.f"}, other, 1, true},
+		{[]string{"public.f"}, table, 1, false},
+		{[]string{"public.f"}, table, 2, true},
+		{[]string{"pg_catalog.count"}, nil, 1, false},
+		{nil, nil, 2, false},
+	} {
+		res := &rewrite.Result{Functions: c.functions, Accesses: c.accesses, Effects: make([]verdict.Effect, c.statements)}
+		if got := unguarded(v.state.policy, res); got != c.asked {
+			t.Errorf("%v, %v, %d statements: %t", c.functions, c.accesses, c.statements, got)
 		}
 	}
 }

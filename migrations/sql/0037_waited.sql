@@ -17,12 +17,20 @@ BEGIN
       RETURN true;
     END IF;
   END IF;
+  -- A number that is further ahead than a billion is that of a row which was frozen long ago, and keeps it.
+  IF behind OPERATOR(pg_catalog.>=) 2147483648 AND behind OPERATOR(pg_catalog.<) 3221225472 THEN
+    RETURN true;
+  END IF;
   IF NOT noted THEN
     writer := (CASE WHEN behind OPERATOR(pg_catalog.<) 2147483648 THEN upto OPERATOR(pg_catalog.-) behind
       ELSE upto OPERATOR(pg_catalog.-) behind OPERATOR(pg_catalog.+) 4294967296 END)::pg_catalog.text::pg_catalog.xid8;
-    IF pg_catalog.pg_xact_status(writer) OPERATOR(pg_catalog.=) 'in progress' THEN -- our own: of another it is locked
+    BEGIN
+      IF pg_catalog.pg_xact_status(writer) OPERATOR(pg_catalog.=) 'in progress' THEN -- our own: of another it is locked
+        RETURN true;
+      END IF;
+    EXCEPTION WHEN invalid_parameter_value THEN -- nobody has had this number yet: frozen as well
       RETURN true;
-    END IF;
+    END;
   ELSIF NOT pgconsent.changed_since(taken) THEN
     RETURN true;
   END IF;

@@ -3,6 +3,7 @@ package attacks
 import (
 	"context"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -28,12 +29,20 @@ func failsAlike(one, two string, seen func() string) bool {
 	}
 	for i, w := range wordsA {
 		for _, value := range []string{w, wordsB[i]} {
-			if w != wordsB[i] && !strings.Contains(seen(), strings.NewReplacer("0x", "", " ", "").Replace(value)) {
+			if w != wordsB[i] && !shows(seen(), value) {
 				return false
 			}
 		}
 	}
 	return true
+}
+
+// shows tells whether a text has a word, or bytes as a row shows them.
+func shows(text, word string) bool {
+	if hex, bytes := strings.CutPrefix(word, "0x"); bytes {
+		return strings.Contains(text, strings.ReplaceAll(hex, " 0x", ""))
+	}
+	return slices.Contains(words.FindAllString(text, -1), word)
 }
 
 // seen returns a text of every row that an agent sees, worked out when it is first asked for.
@@ -64,6 +73,7 @@ func TestFailsAlike(t *testing.T) {
 		{of + `"Ole"`, of + `"Sam"`, true},
 		{of + `"Ole"`, of + `"Hidden"`, false},
 		{of + `"Hidden"`, of + `"Sam"`, false},
+		{of + `"Ole"`, of + `"Sa"`, false},
 		{of + `"Ole"`, strings.Replace(of, "22P02", "22P03", 1) + `"Ole"`, false},
 		{of + `"Ole"`, "[count] [20] SELECT 1\n5\n", false},
 		{of + `"Ole"`, "[n] [20] \n" + strings.TrimPrefix(of, "[count] [20] \n") + `"Sam"`, false},

@@ -89,6 +89,19 @@ func TestWhatHasWaitedShowsNothingWithdrawn(t *testing.T) {
 	}
 }
 
+// TestFrozenRowsHaveNotMoved: a row that was frozen keeps the number of who wrote it, which comes again, and is no row that has moved.
+func TestFrozenRowsHaveNotMoved(t *testing.T) {
+	db, _ := waits(t, harness.Doors)
+	super := harness.Super(t, db)
+	for _, ahead := range []string{"-5", "-2000000000", "-2147483653", "-3000000000", "500000000"} {
+		got := harness.Ask(super, `SELECT bool_and(pgconsent_gate.unmoved(((pg_snapshot_xmax(pg_current_snapshot())::text::bigint + `+ahead+
+			` + 4294967296) & 4294967295)::text::xid, noted)) FROM (VALUES (true), (false)) AS n (noted)`)
+		if got.Code != "" || got.Results[0].Rows[0] != "t" {
+			t.Errorf("%s: %s", ahead, got)
+		}
+	}
+}
+
 // TestAReplacedFunctionIsNotCalled: a function that the owner has run with the owner's rights is not called by a statement that was decided
 // before, though no table in the statement's text has a row policy that asks.
 func TestAReplacedFunctionIsNotCalled(t *testing.T) {
@@ -103,12 +116,14 @@ func TestAReplacedFunctionIsNotCalled(t *testing.T) {
 		if _, err := agent.Prepare(t.Context(), "calls", call, nil); err != nil {
 			t.Fatal(err)
 		}
+		harness.Ask(agent, "PREPARE beside AS "+call+"; SELECT count(*) FROM notes")
 		for how, ask := range map[string]func() harness.Answer{
-			"a Query":           func() harness.Answer { return harness.Ask(agent, call) },
-			"several":           func() harness.Answer { return harness.Ask(agent, "SELECT 1; "+call) },
-			"EXECUTE":           func() harness.Answer { return harness.Ask(agent, "EXECUTE calls") },
-			"extended protocol": func() harness.Answer { return harness.AskBinary(agent, call) },
-			"in FROM":           func() harness.Answer { return harness.Ask(agent, "SELECT * FROM counted() AS c (n)") },
+			"a Query":                 func() harness.Answer { return harness.Ask(agent, call) },
+			"several":                 func() harness.Answer { return harness.Ask(agent, "SELECT 1; "+call) },
+			"EXECUTE":                 func() harness.Answer { return harness.Ask(agent, "EXECUTE calls") },
+			"extended protocol":       func() harness.Answer { return harness.AskBinary(agent, call) },
+			"prepared beside a table": func() harness.Answer { return harness.Ask(agent, "EXECUTE beside") },
+			"in FROM":                 func() harness.Answer { return harness.Ask(agent, "SELECT * FROM counted() AS c (n)") },
 		} {
 			if tier.Quick() && how != "a Query" && how != "EXECUTE" {
 				continue
