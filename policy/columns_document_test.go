@@ -9,13 +9,13 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Each example of docs/policy-columns.md and docs/policy-limits.md compiles.
+// Each example of docs/reference/policy-columns.md and docs/reference/policy-limits.md compiles.
 func TestColumnsAndLimitsDocuments(t *testing.T) {
-	text, err := os.ReadFile("../docs/policy-columns.md")
+	text, err := os.ReadFile("../docs/reference/policy-columns.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	limits, err := os.ReadFile("../docs/policy-limits.md")
+	limits, err := os.ReadFile("../docs/reference/policy-limits.md")
 	if err != nil {
 		t.Fatal(err)
 	}

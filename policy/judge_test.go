@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// What contracts let a statement do is what docs/policy-contracts.md says, of whatever it does to however many objects: a model of a few lines says the same.
+// What contracts let a statement do is what docs/reference/policy-contracts.md says, of whatever it does to however many objects: a model of a few lines says the same.
 func TestContractsAreHeldWhateverIsRead(t *testing.T) {
 	columns := func() (out []catalog.Column) {
 		for _, n := range []string{"id", "x", "y"} {

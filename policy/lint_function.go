@@ -31,7 +31,7 @@ func (l *linter) functions() {
 			case listed && t.Columns != nil && use.Takes:
 				l.warn(decl.place, "let it take the columns that it needs", "%s takes rows of %s, of which agents have some columns only: theirs are of another type, and the call fails with 42883", use.Function, use.Relation)
 			case listed && t.Columns != nil:
-				l.warn(decl.place, "docs/policy-columns.md says what to write it over", "%s reads %s, of which agents have some columns only: called by an agent it fails with 42501", use.Function, use.Relation)
+				l.warn(decl.place, "docs/reference/policy-columns.md says what to write it over", "%s reads %s, of which agents have some columns only: called by an agent it fails with 42501", use.Function, use.Relation)
 			case !listed && !l.lists(use.Relation):
 				l.warn(decl.place, "list it under tables, or take the function out", "%s reads %s, which the policy does not list: called by an agent it fails with 42501", use.Function, use.Relation)
 			}

@@ -9,9 +9,9 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Each example of docs/policy-attributes.md compiles.
+// Each example of docs/reference/policy-attributes.md compiles.
 func TestAttributesDocument(t *testing.T) {
-	text, err := os.ReadFile("../docs/policy-attributes.md")
+	text, err := os.ReadFile("../docs/reference/policy-attributes.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func (x *expression) expr(n *sqltext.Node) (operand, bool) {
 	case *sqltext.Node_ParamRef:
 		return x.fail(n.ParamRef.Location, "write attribute('name')", "sql has no parameters")
 	default:
-		return x.fail(0, "docs/policy.md lists what sql may say", "%s is not part of sql expressions", spelled(n))
+		return x.fail(0, "docs/reference/policy.md lists what sql may say", "%s is not part of sql expressions", spelled(n))
 	}
 }
 
@@ -107,7 +107,7 @@ func (x *expression) columnRef(n *sqltext.ColumnRef) (operand, bool) {
 	}
 	out, ok := x.c.expressionColumn(column)
 	if !ok {
-		suggestion := "docs/policy.md lists the types"
+		suggestion := "docs/reference/policy.md lists the types"
 		if x.c.scalar(column) {
 			suggestion += "; IS NULL may be asked of this one"
 		}

@@ -14,7 +14,7 @@ func (x *expression) call(n *sqltext.FuncCall) (operand, bool) {
 		names = names[1:]
 	}
 	if len(n.AggOrder) > 0 || n.AggFilter != nil || n.Over != nil || n.AggWithinGroup || n.AggStar || n.AggDistinct || n.FuncVariadic || len(names) != 1 {
-		return x.fail(n.Location, "docs/policy.md lists the functions", "this call is not part of sql expressions")
+		return x.fail(n.Location, "docs/reference/policy.md lists the functions", "this call is not part of sql expressions")
 	}
 	switch name := names[0]; name {
 	case "attribute":

@@ -42,7 +42,7 @@ func (x *expression) operation(n *sqltext.A_Expr) (operand, bool) {
 	case sqltext.AEXPR_ILIKE:
 		return x.fail(n.Location, "write lower(column) LIKE 'pattern'", "ILIKE is not part of sql expressions")
 	}
-	return x.fail(n.Location, "docs/policy.md lists the operators", "this form of %s is not part of sql expressions", op)
+	return x.fail(n.Location, "docs/reference/policy.md lists the operators", "this form of %s is not part of sql expressions", op)
 }
 
 var comparisons = []string{"=", "<>", "<", "<=", ">", ">="}
@@ -61,7 +61,7 @@ func (x *expression) operator(op string, n *sqltext.A_Expr) (operand, bool) {
 	if f, ok := predicate.Functions[op]; ok && f.Operator {
 		return x.function(op, []*sqltext.Node{n.Lexpr, n.Rexpr}, n.Location)
 	}
-	suggestion := "docs/policy.md lists the operators"
+	suggestion := "docs/reference/policy.md lists the operators"
 	if op == "==" {
 		suggestion = "write ="
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // passage says what of a server's error a client gets. The table below is the whole rule: what it does not let pass, a
-// fixed text stands for, and the SQLSTATE is always kept. docs/errors.md shows it.
+// fixed text stands for, and the SQLSTATE is always kept. docs/reference/errors.md shows it.
 //
 // What may pass are messages about the statement itself and about values that the client gave or may read: with row
 // security no expression of the client's runs on a row that it cannot see. What others wrote may speak of any row:

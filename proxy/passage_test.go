@@ -18,9 +18,9 @@ import (
 
 var update = flag.Bool("update", false, "write the pages that show what is in code")
 
-const errorsPage = "../docs/errors.md"
+const errorsPage = "../docs/reference/errors.md"
 
-// passageTable writes the table of docs/errors.md.
+// passageTable writes the table of docs/reference/errors.md.
 func passageTable() string {
 	names := map[byte]string{'M': "message", 'D': "detail", 'H': "hint", 'P': "position"}
 	var b strings.Builder

@@ -12,10 +12,10 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// docs/policy-contracts.md says what is built: its policy compiles, and its statements are judged as it says.
+// docs/reference/policy-contracts.md says what is built: its policy compiles, and its statements are judged as it says.
 func TestContractsDocument(t *testing.T) {
 	ctx := context.Background()
-	text, err := os.ReadFile("../docs/policy-contracts.md")
+	text, err := os.ReadFile("../docs/reference/policy-contracts.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Refusal is a construct that agents may not send: a row of docs/refused-statements.md.
+// Refusal is a construct that agents may not send: a row of docs/reference/refused-statements.md.
 type Refusal struct {
 	Construct string   // as in the table: "INSERT"
 	Nodes     []string // the parser's nodes, or fields of nodes
@@ -150,7 +150,7 @@ var refusals = []*Refusal{
 		sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "maintenance: " + noDirect, askOwner},
 }
 
-// Refusals returns the table of what agents may not send, which docs/refused-statements.md shows.
+// Refusals returns the table of what agents may not send, which docs/reference/refused-statements.md shows.
 func Refusals() []*Refusal { return refusals }
 
 var refusalIndex = func() map[string]*Refusal {

@@ -9,9 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-const refusalsPage = "../docs/refused-statements.md"
+const refusalsPage = "../docs/reference/refused-statements.md"
 
-// refusalTable writes the table of docs/refused-statements.md.
+// refusalTable writes the table of docs/reference/refused-statements.md.
 func refusalTable() string {
 	var b strings.Builder
 	b.WriteString("| construct | parse node | example | SQLSTATE | message and hint |\n|---|---|---|---|---|\n")

@@ -24,7 +24,7 @@ type auditCmd struct {
 }
 
 func (auditCmd) Help() string {
-	return `Every execution of an agent's statement has a record of the decision and one of the outcome, in a chain of hashes (docs/audit.md).
+	return `Every execution of an agent's statement has a record of the decision and one of the outcome, in a chain of hashes (docs/reference/audit.md).
 
   pgconsent audit tail --follow
   pgconsent audit tail --agent chat --verdict deny --since 24h

@@ -12,9 +12,9 @@ var (
 	spaces   = regexp.MustCompile(` +`)
 )
 
-// The sessions of docs/consent.md, in order, print what the page says; times and the width of columns aside.
+// The sessions of docs/reference/consent.md, in order, print what the page says; times and the width of columns aside.
 func TestConsentPage(t *testing.T) {
-	page, err := os.ReadFile("../../docs/consent.md")
+	page, err := os.ReadFile("../../docs/reference/consent.md")
 	if err != nil {
 		t.Fatal(err)
 	}

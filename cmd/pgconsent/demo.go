@@ -53,7 +53,7 @@ security, serves, and prints how to connect. Another start on the same DIR resum
 nothing else. Passwords are in DIR/secrets, with mode 0600. As root the server runs as user postgres or nobody; where DIR is
 closed to that user its data are in a short path under /var/tmp.
 
---world takes a folder of your own as well, with world.yaml, schema.sql, data.sql and policy.yaml; docs/worlds.md explains
+--world takes a folder of your own as well, with world.yaml, schema.sql, data.sql and policy.yaml; docs/tutorial/worlds.md explains
 them. --postgres uses a server that runs: the demo makes the database pgconsent_demo_WORLD and roles whose names begin so,
 and touches nothing else; --down takes them away.
 

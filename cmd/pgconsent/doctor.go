@@ -202,7 +202,7 @@ func worthKeeping(ctx context.Context, t target, built compiled) ([]doctor.Findi
 	var found []doctor.Finding
 	for _, w := range worth {
 		found = append(found, doctor.Finding{ID: "keep", Severity: doctor.Advice, What: fmt.Sprintf("%s:%d:%d: %s", w.File, w.Line, w.Column, w.Message),
-			Fix: w.Suggestion + " and run pgconsent migrate (docs/policy-kept.md says what writers pay)"})
+			Fix: w.Suggestion + " and run pgconsent migrate (docs/reference/policy-kept.md says what writers pay)"})
 	}
 	return found, nil
 }

@@ -193,7 +193,7 @@ func (u *checkup) key() audit.Key {
 
 // chain looks at the ends of one.
 func (u *checkup) chain(a config.Audit, key audit.Key, what string) (ends audit.Ends, sound bool) {
-	const verify = "Keep the records as evidence and run pgconsent audit verify, which says where (docs/audit.md)."
+	const verify = "Keep the records as evidence and run pgconsent audit verify, which says where (docs/reference/audit.md)."
 	before := len(u.found)
 	anchored, err := audit.ReadAnchor(a.Anchor, key)
 	unanchored := errors.Is(err, fs.ErrNotExist)

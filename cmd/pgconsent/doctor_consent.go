@@ -35,12 +35,12 @@ func lookAtConsent(ctx context.Context, c *config.Config, database string, sweep
 		found(doctor.Warning, hinted(err, "Run pgconsent migrate."), "the consent registry could not be looked at: %s", message(err))
 		return out
 	}
-	const verify = "Run pgconsent audit verify, which says where; then see docs/consent.md."
+	const verify = "Run pgconsent audit verify, which says where; then see docs/reference/consent.md."
 	for _, f := range seen.Findings {
 		found(doctor.Warning, verify, "the consent registry is not what was acknowledged: %s", f)
 	}
 	if seen.Gone != "" {
-		found(doctor.Unsafe, "Put the newest copy of the database in its place, or record again what was withdrawn since; docs/consent.md says how (\"After an older backup\").",
+		found(doctor.Unsafe, "Put the newest copy of the database in its place, or record again what was withdrawn since; docs/reference/consent.md says how (\"After an older backup\").",
 			"the consent registry is not what was acknowledged: %s; withdrawals may have gone with it", seen.Gone)
 	}
 	if seen.NoAnchor {

@@ -213,15 +213,15 @@ func TestDSAR(t *testing.T) {
 	}
 }
 
-// documented holds docs/dsar.md to what the command says, and to the policy of this test.
+// documented holds docs/howto/dsar.md to what the command says, and to the policy of this test.
 func documented(t *testing.T, i *installation) {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/dsar.md")
+	text, err := os.ReadFile("../../docs/howto/dsar.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(text), "```yaml\n"+reportedPolicy+"```") {
-		t.Error("docs/dsar.md has another policy")
+		t.Error("docs/howto/dsar.md has another policy")
 	}
 	_, session, _ := strings.Cut(string(text), "```console\n$ pgconsent ")
 	session, _, _ = strings.Cut(session, "```")
@@ -232,6 +232,6 @@ func documented(t *testing.T, i *installation) {
 		return regexp.MustCompile(` in .*audit-reports`).ReplaceAllString(text, " in audit-reports")
 	}
 	if code != done || same(got) != same(want) {
-		t.Errorf("pgconsent %s\n%s%s\ndocs/dsar.md says\n%s", command, got, errs, want)
+		t.Errorf("pgconsent %s\n%s%s\ndocs/howto/dsar.md says\n%s", command, got, errs, want)
 	}
 }

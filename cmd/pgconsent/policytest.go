@@ -27,7 +27,7 @@ func (policyTestCmd) Help() string {
 	return `A test says which rows a caller sees and which statements are refused, before and after the owner changes something. It
 runs on a database that exists for it alone, through the proxy: on a private PostgreSQL from the binaries of this machine,
 or on that of --postgres, whose role needs CREATEDB and CREATEROLE; what is made there begins with pgconsent_test_ and is
-removed. docs/policy-test.md explains the file. Blocks of the policy that no test depends on are listed. Exit code 1 if a
+removed. docs/howto/policy-test.md explains the file. Blocks of the policy that no test depends on are listed. Exit code 1 if a
 test fails.
 
   pgconsent policy test worlds/arcive
@@ -115,7 +115,7 @@ func (p policyTestCmd) files(s *session) ([]string, error) {
 		return nil, err
 	}
 	if len(files) == 0 {
-		return nil, usageError{fmt.Errorf("there is no %s in %v or beneath: docs/policy-test.md shows one", policytest.FileName, paths)}
+		return nil, usageError{fmt.Errorf("there is no %s in %v or beneath: docs/howto/policy-test.md shows one", policytest.FileName, paths)}
 	}
 	return files, nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The sessions of docs/privacy.md and docs/generalize.md, line by line, by the command line against a demo: what it prints is what
+// The sessions of docs/reference/privacy.md and docs/reference/generalize.md, line by line, by the command line against a demo: what it prints is what
 // stands there. So are the commands of the world's text, as they stand in that.
 // seeds/003:67-84, 107-113, 115-121, 123-126.
 func TestPrivacyPageIsWhatHappens(t *testing.T) {
@@ -22,7 +22,7 @@ func TestPrivacyPageIsWhatHappens(t *testing.T) {
 	prompt := regexp.MustCompile(`(?m)^(\w+)\$ pgconsent (.*)\n`)
 	made := regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 	for _, name := range []string{"privacy", "generalize"} {
-		page, err := os.ReadFile("../../docs/" + name + ".md")
+		page, err := os.ReadFile("../../docs/reference/" + name + ".md")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,5 +1,5 @@
 -- A table of the audit's records, for those who keep them in a database: one chain for each proxy, a line for each record, as the
--- audit's files have them. Codes under a key outside the database say who wrote them (docs/audit.md).
+-- audit's files have them. Codes under a key outside the database say who wrote them (docs/reference/audit.md).
 CREATE TABLE pgconsent.audit_record (
   chain pg_catalog.text NOT NULL CHECK (chain OPERATOR(pg_catalog.<>) ''),
   seq   pg_catalog.int8 NOT NULL CHECK (seq OPERATOR(pg_catalog.>) 0),

@@ -11,12 +11,12 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// docs/policy-aggregate.md says what is built: its policy installs, and each of its statements is answered or refused as
+// docs/reference/policy-aggregate.md says what is built: its policy installs, and each of its statements is answered or refused as
 // it says.
 func TestAggregatePage(t *testing.T) {
 	tier.All(t)
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/policy-aggregate.md")
+	text, err := os.ReadFile("../../docs/reference/policy-aggregate.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,10 +14,10 @@ import (
 
 const module = "github.com/pgconsent/pgconsent/"
 
-// rank is the table of docs/layout.md: a package may import those of its list only; "*" is any package.
+// rank is the table of docs/development/layout.md: a package may import those of its list only; "*" is any package.
 func layoutTable(t *testing.T) map[string][]string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/layout.md")
+	text, err := os.ReadFile("../../docs/development/layout.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func layoutTable(t *testing.T) map[string][]string {
 	return table
 }
 
-// The import graph is the one of docs/layout.md, so that a newcomer can trust it.
+// The import graph is the one of docs/development/layout.md, so that a newcomer can trust it.
 func TestImportsFollowTheLayout(t *testing.T) {
 	table := layoutTable(t)
 	seen := map[string]bool{}
@@ -66,7 +66,7 @@ func TestImportsFollowTheLayout(t *testing.T) {
 		pkg := filepath.ToSlash(strings.TrimPrefix(path.Dir(file), "../../"))
 		allowed, ok := table[pkg]
 		if !ok {
-			t.Errorf("package %s is not in docs/layout.md", pkg)
+			t.Errorf("package %s is not in docs/development/layout.md", pkg)
 			return nil
 		}
 		seen[pkg] = true
@@ -92,7 +92,7 @@ func TestImportsFollowTheLayout(t *testing.T) {
 			if slices.Contains(allowed, "*") || slices.Contains(allowed, ours) {
 				continue
 			}
-			t.Errorf("%s imports %s, which docs/layout.md does not allow", file, ours)
+			t.Errorf("%s imports %s, which docs/development/layout.md does not allow", file, ours)
 		}
 		return nil
 	})
@@ -101,14 +101,14 @@ func TestImportsFollowTheLayout(t *testing.T) {
 	}
 	for name := range table {
 		if !seen[name] {
-			t.Errorf("docs/layout.md lists %s, which has no code", name)
+			t.Errorf("docs/development/layout.md lists %s, which has no code", name)
 		}
 	}
 }
 
-// The folders at the top are few, and docs/layout.md says what is in each.
+// The folders at the top are few, and docs/development/layout.md says what is in each.
 func TestFoldersAtTheTop(t *testing.T) {
-	page, err := os.ReadFile("../../docs/layout.md")
+	page, err := os.ReadFile("../../docs/development/layout.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestFoldersAtTheTop(t *testing.T) {
 		}
 		folders++
 		if !strings.Contains(string(page), "`"+e.Name()+"`") && !strings.Contains(string(page), "`"+e.Name()+"/") {
-			t.Errorf("docs/layout.md does not say what is in %s", e.Name())
+			t.Errorf("docs/development/layout.md does not say what is in %s", e.Name())
 		}
 	}
 	if folders > 12 { // and .ci

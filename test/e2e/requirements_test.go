@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// How many lines each of the texts has that docs/requirements.md goes through.
+// How many lines each of the texts has that docs/development/requirements.md goes through.
 var seedLines = map[string]int{"seeds/000": 53, "seeds/001": 428, "seeds/002": 451, "seeds/003": 214, "seeds/004": 157}
 
 var (
@@ -41,10 +41,10 @@ func spanOf(t testing.TB, from, to string) seedSpan {
 	return seedSpan{a, b}
 }
 
-// docs/requirements.md goes through every line, and each line with a rule names tests which are there and cite it.
+// docs/development/requirements.md goes through every line, and each line with a rule names tests which are there and cite it.
 func TestRequirementsNameTests(t *testing.T) {
 	cited := citations(t)
-	page, err := os.ReadFile("../../docs/requirements.md")
+	page, err := os.ReadFile("../../docs/development/requirements.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 // The section of a policy that a page shows can stand in the place of the one in the world that the page is about.
 func TestSectionsOfPages(t *testing.T) {
 	for page, name := range map[string]string{"sources": "memberintel", "privacy": "kernle"} {
-		text, err := os.ReadFile("../../docs/" + page + ".md")
+		text, err := os.ReadFile("../../docs/reference/" + page + ".md")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +39,7 @@ func TestSectionsOfPages(t *testing.T) {
 		blocks := 0
 		for _, b := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
 			if !strings.HasPrefix(b[1], page+":\n") {
-				t.Errorf("docs/%s.md: a block is not the section", page)
+				t.Errorf("docs/reference/%s.md: a block is not the section", page)
 				continue
 			}
 			blocks++
@@ -48,11 +48,11 @@ func TestSectionsOfPages(t *testing.T) {
 				_, err = policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
 			}
 			if err != nil {
-				t.Errorf("docs/%s.md: %v", page, err)
+				t.Errorf("docs/reference/%s.md: %v", page, err)
 			}
 		}
 		if blocks == 0 {
-			t.Errorf("docs/%s.md shows no section", page)
+			t.Errorf("docs/reference/%s.md shows no section", page)
 		}
 	}
 }

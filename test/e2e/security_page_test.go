@@ -11,7 +11,7 @@ import (
 
 // Every test that the page of known attacks names exists.
 func TestSecurityPageNamesTests(t *testing.T) {
-	page, err := os.ReadFile("../../docs/security.md")
+	page, err := os.ReadFile("../../docs/explanation/security.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestSecurityPageNamesTests(t *testing.T) {
 	}
 	for _, m := range named {
 		if !tests[string(m[1])] {
-			t.Errorf("docs/security.md names %s, which does not exist", m[1])
+			t.Errorf("docs/explanation/security.md names %s, which does not exist", m[1])
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/demos"
 )
 
-// The sessions of docs/http.md, docs/mcp.md and docs/air.md, played by a shell with curl and psql against the world that the pages name: what they print is what the pages say, but
+// The sessions of docs/reference/http.md, docs/reference/mcp.md and docs/reference/air.md, played by a shell with curl and psql against the world that the pages name: what they print is what the pages say, but
 // for what they leave out. seeds/001:350-354, over HTTP, SQL and MCP.
 func TestSessionsOfThePages(t *testing.T) {
 	for _, program := range []string{"bash", "curl", "jq", "psql"} {
@@ -34,13 +34,13 @@ func TestSessionsOfThePages(t *testing.T) {
 		t.Fatal(err)
 	}
 	section := func(page, heading string) string {
-		text, err := os.ReadFile("../../docs/" + page)
+		text, err := os.ReadFile("../../docs/reference/" + page)
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, rest, ok := strings.Cut(string(text), "\n## "+heading+"\n")
 		if !ok {
-			t.Fatalf("docs/%s has no section %q", page, heading)
+			t.Fatalf("docs/reference/%s has no section %q", page, heading)
 		}
 		rest, _, _ = strings.Cut(rest, "\n## ")
 		return rest
@@ -71,24 +71,24 @@ func TestSessionsOfThePages(t *testing.T) {
 			}
 		}
 		if len(commands) < 5 {
-			t.Fatalf("docs/%s: %d commands", page.name, len(commands))
+			t.Fatalf("docs/reference/%s: %d commands", page.name, len(commands))
 		}
 		c := exec.CommandContext(t.Context(), "bash", "-c", "exec 2>&1\n"+script)
 		c.Dir = dir
 		out, err := c.CombinedOutput()
 		if err != nil {
-			t.Fatalf("docs/%s: %v\n%s", page.name, err, out)
+			t.Fatalf("docs/reference/%s: %v\n%s", page.name, err, out)
 		}
 		rest := string(out)
 		for i, command := range commands {
 			got, after, ok := strings.Cut(rest, fmt.Sprintf("\n@@%d@@\n", i+1))
 			if !ok {
-				t.Fatalf("docs/%s: %s: %s", page.name, command, rest)
+				t.Fatalf("docs/reference/%s: %s: %s", page.name, command, rest)
 			}
 			rest = after
 			pattern := strings.ReplaceAll(regexp.QuoteMeta(strings.Trim(wants[i], "\n")), "…", ".*?")
 			if !regexp.MustCompile(`(?s)^` + pattern + `$`).MatchString(strings.Trim(got, "\n")) {
-				t.Errorf("docs/%s: $ %s\nprints %s\nand the page says %s", page.name, command, got, wants[i])
+				t.Errorf("docs/reference/%s: $ %s\nprints %s\nand the page says %s", page.name, command, got, wants[i])
 			}
 		}
 	}

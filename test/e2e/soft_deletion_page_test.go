@@ -11,12 +11,12 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// docs/policy-write.md says how rows are marked as deleted where marked ones do not show: its policy installs, a mark by
+// docs/reference/policy-write.md says how rows are marked as deleted where marked ones do not show: its policy installs, a mark by
 // UPDATE is refused, and DELETE makes one of the rows that the agent sees.
 func TestSoftDeletionPage(t *testing.T) {
 	tier.All(t)
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/policy-write.md")
+	text, err := os.ReadFile("../../docs/reference/policy-write.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -283,7 +283,7 @@ func (r *randomRun) try(k randomCase, want instance.Answer) {
 		r.refused(k, got)
 		return
 	case want.Err == "" && got.Code == "42803" && strings.Contains(got.Message, "must appear in the GROUP BY clause"):
-		// What a key that stands for a row means of a narrowed table is limited (docs/refused-statements.md).
+		// What a key that stands for a row means of a narrowed table is limited (docs/reference/refused-statements.md).
 		r.refused(k, got)
 		return
 	case k.way == "write" && strings.HasPrefix(got.Code, "23"):

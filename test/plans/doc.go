@@ -2,5 +2,5 @@
 //
 // What is measured is the CPU time of the server's process, parsing, planning and running, with everything in memory, so
 // that other load on the machine shows as little as it can. Run it by make bench-plans, which writes the table of
-// docs/performance.md.
+// docs/explanation/performance.md.
 package plans

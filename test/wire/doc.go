@@ -2,5 +2,5 @@
 // transaction, transactions per second, the latency that one in a hundred exceeds, and the throughput of streams.
 //
 // Figures of one machine say little: ratios are formed within one round, in which each contender has its turn, and what is
-// printed is the median of the rounds with its quartiles. Run it by make bench-wire, which writes its part of docs/performance.md.
+// printed is the median of the rounds with its quartiles. Run it by make bench-wire, which writes its part of docs/explanation/performance.md.
 package wire

@@ -456,7 +456,7 @@ func (f folder) configure(c Config, upstream yaml.MapSlice) (*config.Config, err
 		return nil, err
 	}
 	var b bytes.Buffer
-	b.WriteString("# Written by \"pgconsent demo\" at each start. docs/configuration.md explains the keys.\n")
+	b.WriteString("# Written by \"pgconsent demo\" at each start. docs/reference/configuration.md explains the keys.\n")
 	b.Write(text)
 	path := f.path("pgconsent.yaml")
 	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {

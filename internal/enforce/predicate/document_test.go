@@ -18,7 +18,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// docs/policy.md says what is built: each policy in it compiles and installs, and each rule becomes the SQL below it.
+// docs/reference/policy.md says what is built: each policy in it compiles and installs, and each rule becomes the SQL below it.
 func TestPolicyDocument(t *testing.T) {
 	tier.All(t)
 	if rules, compared := documented(t, "policy.md", "notes"); rules < 10 || compared < 10 {
@@ -26,7 +26,7 @@ func TestPolicyDocument(t *testing.T) {
 	}
 }
 
-// So does docs/policy-derived.md.
+// So does docs/reference/policy-derived.md.
 func TestDerivedDocument(t *testing.T) {
 	tier.All(t)
 	if rules, compared := documented(t, "policy-derived.md", "summaries"); rules < 4 || compared < 4 {
@@ -38,7 +38,7 @@ func TestDerivedDocument(t *testing.T) {
 func documented(t *testing.T, page, table string) (rules, compared int) {
 	t.Helper()
 	ctx := context.Background()
-	text, err := os.ReadFile("../../../docs/" + page)
+	text, err := os.ReadFile("../../../docs/reference/" + page)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,13 +85,13 @@ func documented(t *testing.T, page, table string) (rules, compared int) {
 		compared++
 		notes, _ := pol.Table(catalog.Name{Schema: "public", Name: table})
 		if got, want := readable(predicate.Check(notes.Rows, notes.Relation)), spaces(blocks[i+1][2]); got != want {
-			t.Errorf("%s becomes\n%s\ndocs/%s says\n%s", b[2], got, page, want)
+			t.Errorf("%s becomes\n%s\ndocs/reference/%s says\n%s", b[2], got, page, want)
 		}
 	}
 	return rules, compared
 }
 
-// readable leaves out what docs/policy.md leaves out, and the questions whether the session has a seal and attributes.
+// readable leaves out what docs/reference/policy.md leaves out, and the questions whether the session has a seal and attributes.
 func readable(sql string) string {
 	sql = regexp.MustCompile(`OPERATOR\(pg_catalog\.([^)]+)\)`).ReplaceAllString(sql, "$1")
 	sql = strings.NewReplacer("pg_catalog.", "", "pgconsent_gate.", "").Replace(sql)

@@ -17,11 +17,11 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// docs/policy-registry.md says what is built: its policies compile and install, and its rule becomes the SQL below it.
+// docs/reference/policy-registry.md says what is built: its policies compile and install, and its rule becomes the SQL below it.
 func TestRegistryDocument(t *testing.T) {
 	tier.All(t)
 	ctx := context.Background()
-	text, err := os.ReadFile("../../../docs/policy-registry.md")
+	text, err := os.ReadFile("../../../docs/reference/policy-registry.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestRegistryDocument(t *testing.T) {
 			talks, _ := pol.Table(catalog.Name{Schema: "public", Name: "talks"})
 			got := strings.ReplaceAll(readable(predicate.Check(talks.Rows, talks.Relation)), `COLLATE "default"`, `COLLATE pg_catalog."default"`)
 			if want := spaces(blocks[i+1][2]); got != want {
-				t.Errorf("%s becomes\n%s\ndocs/policy-registry.md says\n%s", b[2], got, want)
+				t.Errorf("%s becomes\n%s\ndocs/reference/policy-registry.md says\n%s", b[2], got, want)
 			}
 		}
 	}

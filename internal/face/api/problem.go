@@ -19,7 +19,7 @@ type Problem struct {
 	Type   string  `json:"type" doc:"about:blank: the code says which error it is."`
 	Title  string  `json:"title" doc:"The status in words."`
 	Status int     `json:"status" doc:"The HTTP status."`
-	Code   string  `json:"code" doc:"The SQLSTATE, which is stable: docs/errors.md lists them." pattern:"^[0-9A-Z]{5}$"`
+	Code   string  `json:"code" doc:"The SQLSTATE, which is stable: docs/reference/errors.md lists them." pattern:"^[0-9A-Z]{5}$"`
 	Name   string  `json:"name,omitempty" doc:"Of an error of consent, such as ConsentNotFoundError."`
 	Detail string  `json:"detail" doc:"What is wrong."`
 	Hint   string  `json:"hint,omitempty" doc:"What to do about it."`

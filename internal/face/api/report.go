@@ -29,7 +29,7 @@ type decisionsQuery struct {
 
 type decisionsAnswer struct {
 	Body struct {
-		Decisions []json.RawMessage `json:"decisions" doc:"Records as docs/audit.md has them, newest first. Persons are references."`
+		Decisions []json.RawMessage `json:"decisions" doc:"Records as docs/reference/audit.md has them, newest first. Persons are references."`
 		Next      *uint64           `json:"next" doc:"The value of before for the next page; null: this is the last."`
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/face/mcp"
 )
 
-// docs/mcp.md says what is answered: each message of it is sent, as the agent mcp of the world arcive.
+// docs/reference/mcp.md says what is answered: each message of it is sent, as the agent mcp of the world arcive.
 func documented(t *testing.T, f *face) {
-	text, err := os.ReadFile("../../../docs/mcp.md")
+	text, err := os.ReadFile("../../../docs/reference/mcp.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func documented(t *testing.T, f *face) {
 
 // Every tool of ours is on the page.
 func TestToolsAreDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/mcp.md")
+	text, err := os.ReadFile("../../../docs/reference/mcp.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,12 +57,12 @@ func TestToolsAreDocumented(t *testing.T) {
 	}
 	for _, name := range mcp.OwnNames() {
 		if !slices.Contains(there, name) {
-			t.Errorf("docs/mcp.md has no line for %s", name)
+			t.Errorf("docs/reference/mcp.md has no line for %s", name)
 		}
 	}
 	for _, name := range there {
 		if !slices.Contains(mcp.OwnNames(), name) {
-			t.Errorf("docs/mcp.md has %s, which is no tool", name)
+			t.Errorf("docs/reference/mcp.md has %s, which is no tool", name)
 		}
 	}
 }

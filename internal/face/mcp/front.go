@@ -122,7 +122,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, bearer string, cal
 		return
 	}
 	if (m.Method == "initialize" || m.Method == "tools/call") && (len(m.Params) == 0 || m.Params[0] != '{') {
-		tell(w, http.StatusBadRequest, m.ID, invalidParams, refusal(fmt.Sprintf("%q has parameters, in an object", m.Method), "docs/mcp.md has a whole session."))
+		tell(w, http.StatusBadRequest, m.ID, invalidParams, refusal(fmt.Sprintf("%q has parameters, in an object", m.Method), "docs/reference/mcp.md has a whole session."))
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))

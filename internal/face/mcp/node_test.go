@@ -76,7 +76,7 @@ func independentClient(t *testing.T, f *face) {
 	if report.HTTP.WrongKey != "401" {
 		t.Errorf("a wrong token: %q", report.HTTP.WrongKey)
 	}
-	// The status is of HTTP alone; the code is that of docs/mcp.md.
+	// The status is of HTTP alone; the code is that of docs/reference/mcp.md.
 	for what, want := range map[string][2]string{
 		"list before initialize": {"400", "-32001 08P01"}, "no JSON": {"400", "-32700 08P01"}, "a name twice": {"400", "-32700 08P01"}, "a batch": {"400", "-32600 08P01"},
 		"no version": {"400", "-32600 08P01"}, "begin": {"200", "answered"}, "list before initialized": {"400", "-32600 08P01"}, "initialized": {"202", ""},

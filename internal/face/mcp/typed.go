@@ -77,5 +77,5 @@ func (w *typed) done() {
 		}
 	}
 	w.Header().Del("Content-Length")
-	tell(w.ResponseWriter, w.held, w.message.ID, code, refusal(clip(strings.TrimSpace(text)), "docs/mcp.md says what is taken."))
+	tell(w.ResponseWriter, w.held, w.message.ID, code, refusal(clip(strings.TrimSpace(text)), "docs/reference/mcp.md says what is taken."))
 }

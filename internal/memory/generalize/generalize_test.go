@@ -77,7 +77,7 @@ func TestWordsPass(t *testing.T) {
 // What a text of many words is accused of, by names that people and dogs have.
 func TestFewFalseAlarms(t *testing.T) {
 	tier.All(t)
-	page, err := os.ReadFile("../../../docs/life-of-a-statement.md")
+	page, err := os.ReadFile("../../../docs/explanation/life-of-a-statement.md")
 	if err != nil {
 		t.Fatal(err)
 	}

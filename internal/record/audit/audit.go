@@ -3,7 +3,7 @@
 // Guarantee: in [Strict] mode [Ticket.Release] returns nil only after the decision's record has been written and synced,
 // so no answer leaves without one (DESIGN invariant I8). Records form a hash chain: [Verify] finds any record changed,
 // dropped, added or moved. With the [Key] it finds a chain that somebody else wrote anew, and with an anchor ([Head]), kept in
-// another place, that the newest records were cut off. It cannot find what somebody did who may write all three (docs/audit.md).
+// another place, that the newest records were cut off. It cannot find what somebody did who may write all three (docs/reference/audit.md).
 //
 // Records hold who asked, which relations and columns a statement reads, the verdict and the versions it was made under.
 // They hold no SQL text, no literal, no parameter and no row. What identifies a person is replaced by a reference before it

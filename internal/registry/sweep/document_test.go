@@ -9,9 +9,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// Each policy of docs/lifecycle.md compiles over its schema, and does what the page says.
+// Each policy of docs/reference/lifecycle.md compiles over its schema, and does what the page says.
 func TestLifecycleDocument(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/lifecycle.md")
+	text, err := os.ReadFile("../../../docs/reference/lifecycle.md")
 	if err != nil {
 		t.Fatal(err)
 	}

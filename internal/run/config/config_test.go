@@ -291,9 +291,9 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// docs/configuration.md documents each key and variable, and no others.
+// docs/reference/configuration.md documents each key and variable, and no others.
 func TestReferenceIsComplete(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/configuration.md")
+	text, err := os.ReadFile("../../../docs/reference/configuration.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -327,13 +327,13 @@ func TestReferenceIsComplete(t *testing.T) {
 	slices.Sort(documented)
 	slices.Sort(known)
 	if diff := cmp.Diff(known, documented); diff != "" {
-		t.Errorf("code and docs/configuration.md differ (-code +docs):\n%s", diff)
+		t.Errorf("code and docs/reference/configuration.md differ (-code +docs):\n%s", diff)
 	}
 }
 
 // The example of the reference is a configuration.
 func TestReferenceExampleLoads(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/configuration.md")
+	text, err := os.ReadFile("../../../docs/reference/configuration.md")
 	if err != nil {
 		t.Fatal(err)
 	}

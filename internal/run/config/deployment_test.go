@@ -8,7 +8,7 @@ import (
 
 // The configuration of the page on deploying is one, and what serve writes in it is where the unit lets it write.
 func TestConfigurationOfADeployment(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/deployment.md")
+	page, err := os.ReadFile("../../../docs/howto/deployment.md")
 	if err != nil {
 		t.Fatal(err)
 	}

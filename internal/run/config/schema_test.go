@@ -80,7 +80,7 @@ func TestSchemaAgrees(t *testing.T) {
 		}
 		return compiled.Validate(instance)
 	}
-	page, err := os.ReadFile("../../../docs/configuration.md")
+	page, err := os.ReadFile("../../../docs/reference/configuration.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestSchemaAgrees(t *testing.T) {
 		right = append(right, block[1])
 	}
 	if len(right) < 3 {
-		t.Error("no configuration on docs/configuration.md")
+		t.Error("no configuration on docs/reference/configuration.md")
 	}
 	for _, text := range right {
 		if err := valid(text); err != nil {

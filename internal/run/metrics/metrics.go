@@ -39,7 +39,7 @@ var Reasons = []string{
 // Limits are the values of the label limit.
 var Limits = []string{"statements", "rows", "by_key", "result_rows", "result_bytes", "transaction_timeout"}
 
-// family is a metric before it is registered: what docs/metrics.md says of it.
+// family is a metric before it is registered: what docs/reference/metrics.md says of it.
 type family struct {
 	name   string
 	kind   string // counter | gauge | histogram

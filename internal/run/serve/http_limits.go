@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// httpLimits bound what one client of the HTTP listener can hold. docs/http.md has the values.
+// httpLimits bound what one client of the HTTP listener can hold. docs/reference/http.md has the values.
 type httpLimits struct {
 	header      time.Duration // until the header of a request has come
 	request     time.Duration // until all of it has

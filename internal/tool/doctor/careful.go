@@ -28,5 +28,5 @@ func checkCareful(_ context.Context, x *exam) ([]Finding, error) {
 func careful(r *catalog.Relation, by string) Finding {
 	return Finding{"careful", Advice,
 		fmt.Sprintf("what reads %s is planned with care, without the gate door, since a function may run there that is neither PostgreSQL's own nor that of an extension that is known: %s", r.Name, by),
-		"Nothing, unless searches are too slow: docs/performance.md, \"Tables that are planned with care\", says which functions do not count."}
+		"Nothing, unless searches are too slow: docs/explanation/performance.md, \"Tables that are planned with care\", says which functions do not count."}
 }

@@ -11,5 +11,5 @@ func checkDDL(ctx context.Context, x *exam) ([]Finding, error) {
 		return nil, err
 	}
 	return []Finding{{"ddl", Hardening, "no event trigger tells of the owner's DDL: it is noticed within two seconds, not before the next statement",
-		"Run pgconsent migrate as a superuser that owns what migrate made, or do nothing: docs/security.md says what it means."}}, nil
+		"Run pgconsent migrate as a superuser that owns what migrate made, or do nothing: docs/explanation/security.md says what it means."}}, nil
 }

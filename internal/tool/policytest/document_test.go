@@ -13,7 +13,7 @@ import (
 // The example of the documentation runs, passes and covers its policy.
 func TestDocument(t *testing.T) {
 	tier.All(t)
-	text, err := os.ReadFile("../../../docs/policy-test.md")
+	text, err := os.ReadFile("../../../docs/howto/policy-test.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ type Server struct {
 func (p *Proposal) Configuration(s Server) string {
 	var b strings.Builder
 	w := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	w("# A starter configuration, written by pgconsent init. docs/configuration.md lists every key.")
+	w("# A starter configuration, written by pgconsent init. docs/reference/configuration.md lists every key.")
 	w("version: 1")
 	w("listen: 127.0.0.1:7432   # where agents and owners connect instead of to the server")
 	upstream := fmt.Sprintf("host: %s, port: %d, tls: %s", flow(s.Host), s.Port, s.TLS)

@@ -88,11 +88,11 @@ func (s *survey) table(r *catalog.Relation, used map[string]bool) *Table {
 	}
 	for _, by := range s.tables {
 		if register(by) && s.denied[by] != "" && slices.ContainsFunc(s.links(by), func(l link) bool { return l.to == r }) {
-			note("%s looks like a register of consents about it, and is not asked: add consent by records (docs/policy.md)", s.written(by.Name))
+			note("%s looks like a register of consents about it, and is not asked: add consent by records (docs/reference/policy.md)", s.written(by.Name))
 		}
 	}
 	if len(roles.vectors) > 0 {
-		note("vectors: %s (docs/vector-search.md)", strings.Join(roles.vectors, ", "))
+		note("vectors: %s (docs/howto/vector-search.md)", strings.Join(roles.vectors, ", "))
 	}
 	for _, c := range r.Columns {
 		switch {
