@@ -56,7 +56,8 @@ func read(file string) string {
 // installedBase returns the number of the newest base migration, 0 without any.
 func (r *run) installedBase(ctx context.Context) (int, error) {
 	var there bool
-	if err := r.tx.QueryRow(ctx, "SELECT pg_catalog.to_regclass('pgconsent.migration') IS NOT NULL").Scan(&there); err != nil || !there {
+	if err := r.tx.QueryRow(ctx, "SELECT pg_catalog.to_regclass('pgconsent.migration') IS NOT NULL").
+		Scan(&there); err != nil || !there {
 		return 0, err
 	}
 	var n int
@@ -69,7 +70,8 @@ func (r *run) installBase(ctx context.Context, have int) error {
 		return fmt.Errorf("the database has base migration %d, which this pgconsent does not know: use a newer one", have)
 	}
 	for _, b := range bases[have:] {
-		if err := r.exec(ctx, Statement{b.up, "Base " + b.name + ": schemas, keys, verifiers of the sealed session."}); err != nil {
+		if err := r.exec(ctx, Statement{b.up, "Base " + b.name +
+			": schemas, keys, verifiers of the sealed session."}); err != nil {
 			return err
 		}
 		if err := r.exec(ctx, Statement{
@@ -94,7 +96,8 @@ func (r *run) removeBase(ctx context.Context, have int) error {
 // installed reads the row of pgconsent.installed inside the transaction; the zero value if there is none.
 func (r *run) installed(ctx context.Context) (Installed, error) {
 	var in Installed
-	err := r.tx.QueryRow(ctx, "SELECT i.hash, i.policy_version FROM pgconsent.installed AS i").Scan(&in.Hash, &in.PolicyVersion)
+	err := r.tx.QueryRow(ctx, "SELECT i.hash, i.policy_version FROM pgconsent.installed AS i").Scan(&in.Hash,
+		&in.PolicyVersion)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Installed{}, nil
 	}

@@ -8,8 +8,8 @@ import (
 
 const whyAgain = "What was installed has been altered: functions and triggers are put back as they are installed."
 
-// baseAgain is what puts the functions, triggers and revoked rights of the base back, in the order of the files, each function as the last
-// of them has it. Tables, which have data, are left as they are.
+// baseAgain is what puts the functions, triggers and revoked rights of the base back, in the order of the files, each
+// function as the last of them has it. Tables, which have data, are left as they are.
 var baseAgain = func() []string {
 	last := map[string]int{}
 	var all []string
@@ -38,7 +38,8 @@ var baseAgain = func() []string {
 					break
 				}
 			}
-		case word == "ALTER" && strings.Contains(s, " TRIGGER "), word == "REVOKE", word == "INSERT" && strings.Contains(s, "ON CONFLICT"):
+		case word == "ALTER" && strings.Contains(s, " TRIGGER "), word == "REVOKE", word == "INSERT" &&
+			strings.Contains(s, "ON CONFLICT"):
 			out = append(out, s)
 		}
 	}

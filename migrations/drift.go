@@ -17,8 +17,8 @@ import (
 // Drift returns what differs from what migrate made, as the control role or the owner: objects that are changed, gone or
 // new in our schemas, policies, row security and grants to our roles. Empty: nothing differs.
 //
-// It reads definitions, and so meets the locks of a migrate that runs: it looks again where that took a relation away from under
-// it, and gives way before either becomes a deadlock.
+// It reads definitions, and so meets the locks of a migrate that runs: it looks again where that took a relation away
+// from under it, and gives way before either becomes a deadlock.
 func Drift(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	for tries := 1; ; tries++ {
 		changed, err := driftNow(ctx, conn)
@@ -112,7 +112,9 @@ func relationOf(identity string) string {
 
 // relations are the names of all relations, and "".
 func relations(ctx context.Context, tx pgx.Tx) (map[string]bool, error) {
-	rows, err := tx.Query(ctx, "SELECT n.nspname || '.' || c.relname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace UNION ALL SELECT ''")
+	rows, err := tx.Query(ctx,
+		"SELECT n.nspname || '.' || c.relname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace "+
+			"UNION ALL SELECT ''")
 	if err != nil {
 		return nil, fmt.Errorf("look for drift: %w", err)
 	}

@@ -13,16 +13,17 @@ import (
 type Fill struct {
 	Name     string
 	Relation string
-	Left     string             // the query of how many rows are left
-	Next     func(n int) string // notes the next n rows, whose answers are worked out as the transaction commits; and counts them
-	Differs  string             // the query of how many rows have another answer than they should
+	Left     string // the query of how many rows are left
+	// notes the next n rows, whose answers are worked out as the transaction commits; and counts them
+	Next    func(n int) string
+	Differs string // the query of how many rows have another answer than they should
 }
 
 // fillBatch is how many rows one transaction fills in: it locks them, and whoever changes their people waits for it.
 const fillBatch = 2000
 
-// FillAll fills in what does not count yet. Each batch is a transaction of its own, so that it can be interrupted at any time,
-// and goes on where it was. Until it is done the subjects of rows are looked at, as if nothing were kept.
+// FillAll fills in what does not count yet. Each batch is a transaction of its own, so that it can be interrupted at
+// any time, and goes on where it was. Until it is done the subjects of rows are looked at, as if nothing were kept.
 func FillAll(ctx context.Context, conn *pgx.Conn, fills []Fill, progress func(f Fill, left int64)) error {
 	for _, f := range fills {
 		if err := fill(ctx, conn, f, progress); err != nil {
@@ -35,11 +36,13 @@ func FillAll(ctx context.Context, conn *pgx.Conn, fills []Fill, progress func(f 
 func fill(ctx context.Context, conn *pgx.Conn, f Fill, progress func(Fill, int64)) error {
 	for {
 		// A change that nobody settles any more: one that is committed and still noted.
-		if _, err := conn.Exec(ctx, `SELECT pgconsent.kept_distrust($1) WHERE EXISTS (SELECT FROM pgconsent.kept_change AS c WHERE c.name = $1)`, f.Name); err != nil {
+		if _, err := conn.Exec(ctx,
+			`SELECT pgconsent.kept_distrust($1) WHERE EXISTS (SELECT FROM pgconsent.kept_change AS c WHERE c.name = $1)`, f.Name); err != nil {
 			return err
 		}
 		var ready bool
-		if err := conn.QueryRow(ctx, `SELECT k.ready FROM pgconsent.kept AS k WHERE k.name = $1`, f.Name).Scan(&ready); err != nil || ready {
+		if err := conn.QueryRow(ctx, `SELECT k.ready FROM pgconsent.kept AS k WHERE k.name = $1`,
+			f.Name).Scan(&ready); err != nil || ready {
 			return err
 		}
 		// Filling in anew sees what was never settled, which may go.
@@ -64,7 +67,8 @@ func fill(ctx context.Context, conn *pgx.Conn, f Fill, progress func(Fill, int64
 			progress(f, left)
 		}
 		// What changed meanwhile and could not be settled begins it anew.
-		if _, err := conn.Exec(ctx, `UPDATE pgconsent.kept SET ready = true WHERE name = $1 AND stale = filled_of`, f.Name); err != nil {
+		if _, err := conn.Exec(ctx, `UPDATE pgconsent.kept SET ready = true WHERE name = $1 AND stale = filled_of`,
+			f.Name); err != nil {
 			return err
 		}
 	}

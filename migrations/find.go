@@ -12,12 +12,14 @@ func (r *run) find(ctx context.Context, o Options) (Found, error) {
 	f := Found{RowSecurity: map[string]bool{}, PublicUsage: map[string]bool{}}
 	fail := func(err error) (Found, error) { return Found{}, fmt.Errorf("migrate: look at the database: %w", err) }
 
-	err := r.tx.QueryRow(ctx, `SELECT current_database(), (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user)`).
+	err := r.tx.QueryRow(ctx,
+		`SELECT current_database(), (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user)`).
 		Scan(&f.Database, &f.Superuser)
 	if err != nil {
 		return fail(err)
 	}
-	secured, err := r.names(ctx, `SELECT n.nspname || '.' || c.relname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.relrowsecurity`)
+	secured, err := r.names(ctx,
+		`SELECT n.nspname || '.' || c.relname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.relrowsecurity`)
 	if err != nil {
 		return fail(err)
 	}

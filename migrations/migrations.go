@@ -22,7 +22,8 @@ import (
 
 // Options say for whom to install.
 type Options struct {
-	AgentRole, ControlRole, ReaderRole, RowsRole string // "": pgconsent_agent, pgconsent_control, pgconsent_reader, pgconsent_rows
+	// "": pgconsent_agent, pgconsent_control, pgconsent_reader, pgconsent_rows
+	AgentRole, ControlRole, ReaderRole, RowsRole string
 
 	// The passwords to give to the roles; "": leave as they are. Only a SCRAM verifier reaches the server.
 	AgentPassword, ControlPassword string
@@ -94,7 +95,8 @@ var ErrNotInstalled = errors.New("pgconsent is not installed in this database: r
 // Why what is installed is not what a plan asks for.
 var (
 	ErrOtherPolicy = errors.New("another policy is installed in the database than the one configured: run pgconsent migrate")
-	ErrOtherSchema = errors.New("the configured policy is installed, but the schema, or pgconsent itself, has changed since: run pgconsent migrate")
+	ErrOtherSchema = errors.New(
+		"the configured policy is installed, but the schema, or pgconsent itself, has changed since: run pgconsent migrate")
 )
 
 // Fits returns nil if what is installed is what a plan asks for, else [ErrOtherPolicy] or [ErrOtherSchema].
@@ -109,8 +111,9 @@ func (in Installed) Fits(p Plan) error {
 	}
 }
 
-// Up installs or updates the database side in one transaction. A second call changes nothing. It waits for no lock longer than
-// 200 ms, so that others never queue behind it for longer; it gives way and begins again until ctx ends. Nothing is changed before all is.
+// Up installs or updates the database side in one transaction. A second call changes nothing. It waits for no lock
+// longer than 200 ms, so that others never queue behind it for longer; it gives way and begins again until ctx ends.
+// Nothing is changed before all is.
 func Up(ctx context.Context, conn *pgx.Conn, o Options, p Plan) error {
 	return retry(ctx, conn, o, func() error {
 		return inTx(ctx, conn, func(r *run) error { return r.up(ctx, o.withDefaults(), p) }, true)

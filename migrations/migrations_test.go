@@ -46,7 +46,8 @@ func TestVerifiersAreAlike(t *testing.T) {
 }
 
 // assignment is what has = and is no operator.
-var assignment = regexp.MustCompile(`SET search_path = |SET seen_at = |(ERRCODE|HINT) = |DO UPDATE SET n = |\w+ = excluded\.\w+|SET \([a-z, _]+\) = \(`)
+var assignment = regexp.MustCompile(
+	`SET search_path = |SET seen_at = |(ERRCODE|HINT) = |DO UPDATE SET n = |\w+ = excluded\.\w+|SET \([a-z, _]+\) = \(`)
 
 // F1 of the findings: inside a definer function every name and every type is qualified, and the path is set.
 func TestDefinerFunctionsAreClosed(t *testing.T) {

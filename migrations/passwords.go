@@ -9,14 +9,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// passwords sets the passwords that are given. Roles are the whole server's: one that this database has not made, and that has rights
-// in another one, is how that one is served; its password is set only where it has none.
+// passwords sets the passwords that are given. Roles are the whole server's: one that this database has not made, and
+// that has rights in another one, is how that one is served; its password is set only where it has none.
 func (r *run) passwords(ctx context.Context, o Options) error {
 	own, err := r.madeRoles(ctx)
 	if err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
-	for _, role := range []struct{ name, password, key string }{{o.AgentRole, o.AgentPassword, "agent"}, {o.ControlRole, o.ControlPassword, "control"}} {
+	for _, role := range []struct{ name, password, key string }{
+		{o.AgentRole, o.AgentPassword, "agent"}, {o.ControlRole, o.ControlPassword, "control"}} {
 		if role.password == "" {
 			continue
 		}
@@ -27,9 +28,13 @@ func (r *run) passwords(ctx context.Context, o Options) error {
 			case state == same, state == unknown: // serve and doctor say if it is another
 				continue
 			case state == another:
-				return sqlstate.New(sqlstate.InvalidPassword, sqlstate.ReasonIdentity, "role %s was there before, with another password than that of secrets.%s", role.name, role.key).
-					WithHint("Another database of this server may be served by it. Give this one a role of its own, under roles.%s in its configuration, or put the role's password where secrets.%s says. "+
-						"To change it for all of them: ALTER ROLE %s PASSWORD NULL, and migrate again.", role.key, role.key, quoteIdent(role.name))
+				return sqlstate.New(sqlstate.InvalidPassword, sqlstate.ReasonIdentity,
+					"role %s was there before, with another password than that of secrets.%s", role.name, role.key).
+					WithHint(
+						"Another database of this server may be served by it. Give this one a role of its own, "+
+							"under roles.%s in its configuration, or put the role's password where secrets.%s says. "+
+							"To change it for all of them: ALTER ROLE %s PASSWORD NULL, and migrate again.", role.key,
+						role.key, quoteIdent(role.name))
 			}
 		}
 		verifier, err := config.NewVerifier(role.password) // the password itself is in no statement and no log
@@ -69,7 +74,8 @@ func (r *run) password(ctx context.Context, role, password string) (standing, er
 		return unknown, nil
 	}
 	var verifier *string
-	if err := r.tx.QueryRow(ctx, "SELECT a.rolpassword FROM pg_catalog.pg_authid AS a WHERE a.rolname = $1", role).Scan(&verifier); err != nil {
+	if err := r.tx.QueryRow(ctx, "SELECT a.rolpassword FROM pg_catalog.pg_authid AS a WHERE a.rolname = $1",
+		role).Scan(&verifier); err != nil {
 		return unknown, fmt.Errorf("look at role %s: %w", role, err)
 	}
 	switch {

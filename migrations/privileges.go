@@ -17,7 +17,8 @@ type privilege struct {
 	Grantable bool
 }
 
-// privileges reads the access lists of the database, its schemas, relations, columns, sequences and functions. System schemas are left out.
+// privileges reads the access lists of the database, its schemas, relations, columns, sequences and functions. System
+// schemas are left out.
 func (r *run) privileges(ctx context.Context) (map[privilege]bool, error) {
 	rows, err := r.tx.Query(ctx, `
 WITH acls (object, column_name, acl) AS (

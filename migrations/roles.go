@@ -21,12 +21,15 @@ func (r *run) roles(ctx context.Context, o Options) ([]string, error) {
 	var made []string
 	for _, role := range []struct{ name, options, why string }{
 		{o.ReaderRole, "NOLOGIN NOINHERIT", "The role that owns helper and gate views; nobody logs in as it."},
-		{o.RowsRole, "NOLOGIN NOINHERIT", "The role that owns the views of tables with hidden columns; row security binds it, and nobody logs in as it."},
-		{o.AgentRole, "LOGIN NOINHERIT", "The role that agents' connections have on the server: it owns nothing and is a member of nothing."},
+		{o.RowsRole, "NOLOGIN NOINHERIT",
+			"The role that owns the views of tables with hidden columns; row security binds it, and nobody logs in as it."},
+		{o.AgentRole, "LOGIN NOINHERIT",
+			"The role that agents' connections have on the server: it owns nothing and is a member of nothing."},
 		{o.ControlRole, "LOGIN NOINHERIT", "The role by which pgconsent reads catalogs and keys."},
 	} {
 		var there bool
-		if err := r.tx.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_roles AS r WHERE r.rolname = $1)", role.name).Scan(&there); err != nil {
+		if err := r.tx.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_roles AS r WHERE r.rolname = $1)",
+			role.name).Scan(&there); err != nil {
 			return nil, fmt.Errorf("migrate: %w", err)
 		}
 		if there {
@@ -43,7 +46,8 @@ func (r *run) roles(ctx context.Context, o Options) ([]string, error) {
 		made = append(made, role.name)
 	}
 	if !onDatabase {
-		missing = append(missing, Statement{"GRANT CREATE ON DATABASE " + r.databaseIdent(ctx) + " TO " + r.userIdent(ctx), "migrate makes schemas"})
+		missing = append(missing, Statement{"GRANT CREATE ON DATABASE " + r.databaseIdent(ctx) +
+			" TO " + r.userIdent(ctx), "migrate makes schemas"})
 	}
 	for _, role := range []string{o.ReaderRole, o.RowsRole} {
 		ok, err := r.isMember(ctx, role)
@@ -54,7 +58,8 @@ func (r *run) roles(ctx context.Context, o Options) ([]string, error) {
 			return nil, err
 		}
 		if !ok {
-			missing = append(missing, Statement{"GRANT " + quoteIdent(role) + " TO " + r.userIdent(ctx), "views can only be given to a role one is a member of"})
+			missing = append(missing, Statement{"GRANT " + quoteIdent(role) + " TO " + r.userIdent(ctx),
+				"views can only be given to a role one is a member of"})
 		}
 	}
 	if len(missing) > 0 {
@@ -71,8 +76,8 @@ func (r *run) isMember(ctx context.Context, role string) (bool, error) {
 	return member, err
 }
 
-// mayJoin tells whether the migrating role, which may make roles, can make itself a member of role: from PostgreSQL 16 on of those
-// alone that it made or administers.
+// mayJoin tells whether the migrating role, which may make roles, can make itself a member of role: from PostgreSQL 16
+// on of those alone that it made or administers.
 func (r *run) mayJoin(ctx context.Context, role string) (bool, error) {
 	var may bool
 	err := r.tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_roles AS r WHERE r.rolname = $1 AND
@@ -87,14 +92,17 @@ func (r *run) joinOwners(ctx context.Context, o Options, f Found) (release func(
 		{o.ReaderRole, "pgconsent, pgconsent_gate, pgconsent_rows"}, {o.RowsRole, "pgconsent_rows"},
 	} {
 		role := quoteIdent(owner.role)
-		statements = append(statements, Statement{"GRANT CREATE ON SCHEMA " + owner.schemas + " TO " + role, "Views can only be given to a role that could have made them."})
+		statements = append(statements, Statement{
+			"GRANT CREATE ON SCHEMA " + owner.schemas + " TO " +
+				role, "Views can only be given to a role that could have made them."})
 		after = append(after, Statement{"REVOKE CREATE ON SCHEMA " + owner.schemas + " FROM " + role, "The views are made."})
 		member, err := r.isMember(ctx, owner.role)
 		if err != nil {
 			return nil, err
 		}
 		if !f.Superuser && !member {
-			statements = append(statements, Statement{"GRANT " + role + " TO CURRENT_USER", "Views can only be given to a role one is a member of."})
+			statements = append(statements, Statement{
+				"GRANT " + role + " TO CURRENT_USER", "Views can only be given to a role one is a member of."})
 			after = append(after, Statement{"REVOKE " + role + " FROM CURRENT_USER", "The views are made."})
 		}
 	}

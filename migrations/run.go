@@ -73,7 +73,8 @@ func (r *run) failed(s Statement, err error) error {
 	}
 	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonUpstream,
 		"the role that migrates, %s, may not do all that is needed", quoteIdent(r.tx.Conn().Config().User)).
-		WithHint("%s It was sent: %s\nMigrate as a role that owns the tables of the policy and may grant on their schemas (roles.migrate), or let a superuser make it a member of the owner: GRANT owner TO %s.",
+		WithHint("%s It was sent: %s\nMigrate as a role that owns the tables of the policy and may grant on their "+
+			"schemas (roles.migrate), or let a superuser make it a member of the owner: GRANT owner TO %s.",
 			s.Why, sql, quoteIdent(r.tx.Conn().Config().User)).WithCause(err)
 }
 

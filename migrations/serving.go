@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ControlName is the application name of a proxy's connection that looks at a database, and Serves what is added to it: the
-// proxy says there which database half it serves, so that everybody sees it in pg_stat_activity.
+// ControlName is the application name of a proxy's connection that looks at a database, and Serves what is added to it:
+// the proxy says there which database half it serves, so that everybody sees it in pg_stat_activity.
 const ControlName = "pgconsent control"
 
 // Serves is the application name of a proxy that serves the database half of that hash; "": it serves none yet.
@@ -36,7 +36,8 @@ func ReadServing(ctx context.Context, conn *pgx.Conn, hash string) (serving, all
 	return serving, len(names), err
 }
 
-// AwaitServing waits until all proxies that look at the database serve that database half, or for so long, and returns how many do.
+// AwaitServing waits until all proxies that look at the database serve that database half, or for so long, and returns
+// how many do.
 func AwaitServing(ctx context.Context, conn *pgx.Conn, hash string, wait time.Duration) (serving, all int, err error) {
 	for until := time.Now().Add(wait); ; {
 		if serving, all, err = ReadServing(ctx, conn, hash); err != nil || serving == all || time.Now().After(until) {

@@ -2,8 +2,8 @@ package migrations
 
 import "fmt"
 
-// SweepGrants are the rights of the control role on what the sweeper keeps. What it may delete is said by the functions that
-// a plan makes.
+// SweepGrants are the rights of the control role on what the sweeper keeps. What it may delete is said by the functions
+// that a plan makes.
 func SweepGrants(controlRole string) []Statement {
 	control := quoteIdent(controlRole)
 	return []Statement{

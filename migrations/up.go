@@ -125,12 +125,14 @@ func (r *run) isCurrent(ctx context.Context, have int, o Options, p Plan) (bool,
 func (r *run) remember(ctx context.Context, p Plan, undo []Statement) error {
 	if err := r.exec(ctx, Statement{fmt.Sprintf(
 		"DELETE FROM pgconsent.installed; INSERT INTO pgconsent.installed (hash, policy_version) VALUES (%s, %s)",
-		quoteLiteral(p.Hash()), quoteLiteral(p.PolicyVersion())), "Say which policy is installed: proxies compare it with theirs."}); err != nil {
+		quoteLiteral(p.Hash()), quoteLiteral(p.PolicyVersion())),
+		"Say which policy is installed: proxies compare it with theirs."}); err != nil {
 		return err
 	}
-	if err := r.exec(ctx, insert("pgconsent.installed_undo (seq, sql, why)", "Remember how to restore what was found.", len(undo), func(i int) []string {
-		return []string{strconv.Itoa(i), quoteLiteral(undo[i].SQL), quoteLiteral(undo[i].Why)}
-	})); err != nil {
+	if err := r.exec(ctx, insert("pgconsent.installed_undo (seq, sql, why)",
+		"Remember how to restore what was found.", len(undo), func(i int) []string {
+			return []string{strconv.Itoa(i), quoteLiteral(undo[i].SQL), quoteLiteral(undo[i].Why)}
+		})); err != nil {
 		return err
 	}
 	objects, err := objects(ctx, r.tx)
@@ -138,9 +140,10 @@ func (r *run) remember(ctx context.Context, p Plan, undo []Statement) error {
 		return err
 	}
 	names := slices.Sorted(maps.Keys(objects))
-	return r.exec(ctx, insert("pgconsent.installed_object (identity, fingerprint)", "Remember what was made, to notice drift.", len(names), func(i int) []string {
-		return []string{quoteLiteral(names[i]), quoteLiteral(objects[names[i]])}
-	}))
+	return r.exec(ctx, insert("pgconsent.installed_object (identity, fingerprint)",
+		"Remember what was made, to notice drift.", len(names), func(i int) []string {
+			return []string{quoteLiteral(names[i]), quoteLiteral(objects[names[i]])}
+		}))
 }
 
 // insert replaces the rows of one of our tables.
@@ -169,7 +172,8 @@ func (r *run) undo(ctx context.Context) error {
 			return err
 		}
 	}
-	return r.exec(ctx, Statement{"DELETE FROM pgconsent.installed_undo; DELETE FROM pgconsent.installed", "Nothing is left to undo."})
+	return r.exec(ctx, Statement{"DELETE FROM pgconsent.installed_undo; DELETE FROM pgconsent.installed",
+		"Nothing is left to undo."})
 }
 
 func (r *run) down(ctx context.Context, o Options) error {
@@ -197,7 +201,8 @@ func (r *run) down(ctx context.Context, o Options) error {
 		return err
 	}
 	for _, role := range made {
-		if _, err := r.try(ctx, Statement{"DROP ROLE IF EXISTS " + quoteIdent(role), "Drop the role, unless another database needs it."}, "2BP01", "42501", "55006"); err != nil {
+		if _, err := r.try(ctx, Statement{"DROP ROLE IF EXISTS " + quoteIdent(role),
+			"Drop the role, unless another database needs it."}, "2BP01", "42501", "55006"); err != nil {
 			return err
 		}
 	}

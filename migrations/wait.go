@@ -36,7 +36,8 @@ func (h Holder) String() string {
 		return fmt.Sprintf("session %d, another pgconsent migrate", h.PID)
 	}
 	if h.State == "" {
-		return fmt.Sprintf("session %d of %s (what it does only members of that role, and of pg_read_all_stats, see)", h.PID, h.Role)
+		return fmt.Sprintf("session %d of %s (what it does only members of that role, and of pg_read_all_stats, see)",
+			h.PID, h.Role)
 	}
 	text := fmt.Sprintf("session %d of %s, %s, in a transaction for %s", h.PID, h.Role, h.State, h.For.Round(time.Second))
 	if h.Query != "" {
@@ -45,8 +46,8 @@ func (h Holder) String() string {
 	return text
 }
 
-// retry runs f until it has all the locks that it needs, and again where another database of the cluster made the same roles at the
-// same time.
+// retry runs f until it has all the locks that it needs, and again where another database of the cluster made the same
+// roles at the same time.
 func retry(ctx context.Context, conn *pgx.Conn, o Options, f func() error) error {
 	pause, tries := 100*time.Millisecond, 0
 	for {
@@ -107,8 +108,8 @@ func readHolders(ctx context.Context, conn *pgx.Conn) ([]Holder, error) {
 	return holders, err
 }
 
-// lock takes the locks on tables before anything is changed: who comes meanwhile waits for one attempt at most, and what is
-// changed of one table is not undone for the sake of another.
+// lock takes the locks on tables before anything is changed: who comes meanwhile waits for one attempt at most, and
+// what is changed of one table is not undone for the sake of another.
 func (r *run) lock(ctx context.Context, tables []catalog.Name) error {
 	var schemas, relations []string
 	for _, t := range tables {

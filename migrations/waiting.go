@@ -40,7 +40,8 @@ func ReadWaiting(ctx context.Context, q Querier) (Waiting, error) {
 	case !there:
 		return waiting, nil
 	}
-	if rows, err = q.Query(ctx, "SELECT w.attrelid, w.attname::pg_catalog.text FROM pgconsent.waiting AS w ORDER BY w.attrelid, w.attnum"); err == nil {
+	if rows, err = q.Query(ctx,
+		"SELECT w.attrelid, w.attname::pg_catalog.text FROM pgconsent.waiting AS w ORDER BY w.attrelid, w.attnum"); err == nil {
 		_, err = pgx.ForEachRow(rows, []any{&table, &column}, func() error {
 			waiting[table] = append(waiting[table], column)
 			return nil

@@ -58,7 +58,8 @@ func (a *Aggregate) Measure(column string) *Measure {
 	return nil
 }
 
-// Decides is everything that decides whether agents see a row of the table, what of it they see, and whether they count it.
+// Decides is everything that decides whether agents see a row of the table, what of it they see, and whether they count
+// it.
 func (t *Table) Decides() predicate.Node {
 	out := predicate.All{t.Rows}
 	if t.Aggregate != nil {
@@ -201,7 +202,9 @@ func (d *decoder) measures(decl *aggregateDecl, n *node) {
 			},
 		})
 		if v.kind != mapNode || !slices.Contains(v.keys, "between") {
-			d.fail(n.keyAt[i], "what lies outside counts as the bound: without one, a single large value shows in any sum", "measure %s needs between: [lowest, highest]", name)
+			d.fail(n.keyAt[i],
+				"what lies outside counts as the bound: without one, a single large value shows in any sum",
+				"measure %s needs between: [lowest, highest]", name)
 		}
 		decl.measures = append(decl.measures, m)
 	}
@@ -209,7 +212,8 @@ func (d *decoder) measures(decl *aggregateDecl, n *node) {
 
 // number tells whether a scalar is a decimal number that is no longer than any column's.
 func number(n *node) bool {
-	if n.kind != scalarNode || n.literal != "int" && n.literal != "float" || len(n.value) > 30 || strings.Trim(n.value, "-0123456789.") != "" {
+	if n.kind != scalarNode || n.literal != "int" && n.literal != "float" || len(n.value) > 30 ||
+		strings.Trim(n.value, "-0123456789.") != "" {
 		return false
 	}
 	_, ok := new(big.Rat).SetString(n.value)
@@ -272,8 +276,8 @@ func (c *compiler) subject(decl *aggregateDecl, r *catalog.Relation) {
 	}
 }
 
-// singles refuses dimensions and measures that tell more of a row than its columns do. Rows that show count as they are, in a group of one
-// too: sum(pay) FILTER (WHERE dept = 'ceo') is the pay of somebody.
+// singles refuses dimensions and measures that tell more of a row than its columns do. Rows that show count as they
+// are, in a group of one too: sum(pay) FILTER (WHERE dept = 'ceo') is the pay of somebody.
 func (c *compiler) singles(decl *aggregateDecl, r *catalog.Relation) {
 	columns := c.tables[r.Name].decl.columns
 	if columns == nil || len(decl.accept) > 0 {
@@ -296,7 +300,8 @@ func (c *compiler) singles(decl *aggregateDecl, r *catalog.Relation) {
 		default:
 			what = "is masked"
 		}
-		c.fail(at, instead+", leave it out, or say accept: ["+acceptValues+"]", "%s.%s %s, and an aggregate that chooses a single row which shows would tell more of it", r.Name, name, what)
+		c.fail(at, instead+", leave it out, or say accept: ["+acceptValues+"]",
+			"%s.%s %s, and an aggregate that chooses a single row which shows would tell more of it", r.Name, name, what)
 	}
 	for _, d := range decl.dimensions {
 		check(d.place, d.column, d.by)
@@ -327,7 +332,8 @@ func (c *compiler) dimension(d dimensionDecl, decl *aggregateDecl, r *catalog.Re
 	case column.TypeOID == 1082 && d.by == "hour":
 		c.fail(d.place, "write { by: day }", "%s.%s is a date, which has no hours", r.Name, d.column)
 	case !time && !enum && family(column.Type) == "" && column.Type != "boolean", column.Nondeterministic:
-		c.fail(d.place, "dimensions are uuid, integer, text, boolean, enum and time columns, of collations that tell all texts apart",
+		c.fail(d.place, "dimensions are uuid, integer, text, boolean, enum and time columns, of collations that "+
+			"tell all texts apart",
 			"%s.%s is a %s, whose equal values may differ", r.Name, d.column, column.Type)
 	case !time && slices.ContainsFunc(r.Unique, func(k catalog.Key) bool { return slices.Equal(k.Equal, []string{d.column}) }),
 		!time && slices.Equal(r.PrimaryKey, []string{d.column}):

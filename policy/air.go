@@ -37,7 +37,8 @@ func (c *compiler) air() *AIR {
 		name string
 	}{{decl.userAt, decl.User}, {decl.channelAt, decl.Channel}} {
 		if a := c.attribute(named.at, named.name); a != nil && a.List() {
-			c.fail(named.at, "name an attribute that is one value", "the attribute %s is a list: a session has one user and one channel", a.Name)
+			c.fail(named.at, "name an attribute that is one value",
+				"the attribute %s is a list: a session has one user and one channel", a.Name)
 		}
 	}
 	out := decl.AIR

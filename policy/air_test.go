@@ -8,7 +8,8 @@ import (
 )
 
 func TestAIRNamesAttributes(t *testing.T) {
-	const attributes = "version: 1\nattributes: { who: { type: text, source: credential }, where: { type: text, source: credential, optional: true }, many: { type: \"text[]\", source: credential } }\ntables: {}\n"
+	const attributes = "version: 1\nattributes: { who: { type: text, source: credential }, where: { type: text, " +
+		"source: credential, optional: true }, many: { type: \"text[]\", source: credential } }\ntables: {}\n"
 	compile := func(text string) (*Policy, error) {
 		doc, err := Parse("policy.yaml", []byte(attributes+text))
 		if err != nil {

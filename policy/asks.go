@@ -6,7 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// AsksRegistry tells whether any rule asks the consent registry, or any row goes with a consent of it; also one that is observed only.
+// AsksRegistry tells whether any rule asks the consent registry, or any row goes with a consent of it; also one that is
+// observed only.
 func (p *Policy) AsksRegistry() bool {
 	return slices.ContainsFunc(p.Tables(), func(t *Table) bool { return t.asksRegistry() })
 }
@@ -15,7 +16,8 @@ func (t *Table) asksRegistry() bool {
 	if t.Lifecycle != nil || t.Observed != nil && t.Observed.asksRegistry() {
 		return true
 	}
-	return slices.ContainsFunc(predicate.Helpers(t.Decides()), func(h predicate.Helper) bool { return h.Relation == predicate.RegistryRelation() })
+	return slices.ContainsFunc(predicate.Helpers(t.Decides()),
+		func(h predicate.Helper) bool { return h.Relation == predicate.RegistryRelation() })
 }
 
 // LooksInto are the tables that the rules of a table read besides its own row, for reading and writing, sorted by name.

@@ -194,8 +194,11 @@ func (d *decoder) consent(at place, n *node) block {
 			b.keptAt = v.place
 			d.flag(&b.kept, "materialize")(v)
 		},
-		"subject":  d.recordedKey(&b, func(r *recordedDecl, v *node) { d.word(&r.subject, "subject")(v); r.subjectAt = v.place }),
-		"subjects": d.recordedKey(&b, func(r *recordedDecl, v *node) { d.word(&r.subjects, "subjects")(v); r.subjectAt = v.place }),
+		"subject": d.recordedKey(&b, func(r *recordedDecl, v *node) { d.word(&r.subject, "subject")(v); r.subjectAt = v.place }),
+		"subjects": d.recordedKey(&b, func(r *recordedDecl, v *node) {
+			d.word(&r.subjects, "subjects")(v)
+			r.subjectAt = v.place
+		}),
 		"but":      d.recordedKey(&b, func(r *recordedDecl, v *node) { r.but = d.grantees(v, "but") }),
 		"record":   d.recordedKey(&b, func(r *recordedDecl, v *node) { r.record = d.record(v) }),
 		"registry": d.recordedKey(&b, func(r *recordedDecl, v *node) { r.registry = d.registry(v) }),
@@ -208,7 +211,8 @@ func (d *decoder) consent(at place, n *node) block {
 		d.need(n, "consent", "record")
 	}
 	if b.expires != "" || b.kept {
-		d.fail(b.expiresAt.or(b.keptAt), "leave it out", "expires and materialize are for consent by a status: whose records count depends on who asks")
+		d.fail(b.expiresAt.or(b.keptAt), "leave it out",
+			"expires and materialize are for consent by a status: whose records count depends on who asks")
 	}
 	switch {
 	case b.recorded.record != nil && b.recorded.registry != nil:
@@ -216,7 +220,8 @@ func (d *decoder) consent(at place, n *node) block {
 	case b.status != "" || b.is != "":
 		d.fail(n.place, "leave status and is out, or record", "consent is a status or a record, not both")
 	case (b.recorded.subject == "") == (b.recorded.subjects == ""):
-		d.fail(n.place, "write subject: the column of one, or subjects: the column of a list", "consent needs to know the column of its subjects")
+		d.fail(n.place, "write subject: the column of one, or subjects: the column of a list",
+			"consent needs to know the column of its subjects")
 	}
 	return b
 }

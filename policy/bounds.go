@@ -10,13 +10,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// Bounds are what bounds statements besides the rows and columns that exist: objects, contracts, what functions read, which are
-// published as tools, limits, aggregates, and columns by key. By name, each has its parts in words for people; the part without a name is an exact
-// description of the whole, so that two whose parts are equal mean the same.
+// Bounds are what bounds statements besides the rows and columns that exist: objects, contracts, what functions read,
+// which are published as tools, limits, aggregates, and columns by key. By name, each has its parts in words for
+// people; the part without a name is an exact description of the whole, so that two whose parts are equal mean the
+// same.
 func (p *Policy) Bounds() map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for _, o := range p.objectList {
-		out["object "+o.Name] = map[string]string{"": written(o.describe), "table": o.Relation.String(), "vessel": o.Vessel, "metadata": strings.Join(o.Metadata, ", "),
+		out["object "+o.Name] = map[string]string{
+			"": written(o.describe), "table": o.Relation.String(), "vessel": o.Vessel, "metadata": strings.Join(o.Metadata, ", "),
 			"embedding": strings.Join(o.Embeddings, ", "), "join_only": said(o.JoinOnly)}
 	}
 	for _, c := range p.contracts {
@@ -28,7 +30,8 @@ func (p *Policy) Bounds() map[string]map[string]string {
 			for _, r := range f.Reads {
 				reads = append(reads, r.Relation.String()+" ("+strings.Join(r.Sources, ", ")+")")
 			}
-			out["reads of "+f.Name.String()] = map[string]string{"": fmt.Sprint(f.Reads), "reads": orElse(strings.Join(reads, ", "), "nothing")}
+			out["reads of "+f.Name.String()] = map[string]string{
+				"": fmt.Sprint(f.Reads), "reads": orElse(strings.Join(reads, ", "), "nothing")}
 		}
 	}
 	for _, f := range p.functions {
@@ -56,7 +59,9 @@ func (p *Policy) Bounds() map[string]map[string]string {
 			for _, c := range k.Columns {
 				columns = append(columns, c.Name)
 			}
-			out["by_key of "+t.Relation.Name.String()] = map[string]string{"": written(func(w io.Writer) { k.describe(w, t.Relation) }), "columns": strings.Join(columns, ", "), "key": strings.Join(k.Key, ", "), "at_most": strconv.Itoa(k.AtMost)}
+			out["by_key of "+t.Relation.Name.String()] = map[string]string{
+				"": written(func(w io.Writer) { k.describe(w, t.Relation) }), "columns": strings.Join(columns,
+					", "), "key": strings.Join(k.Key, ", "), "at_most": strconv.Itoa(k.AtMost)}
 		}
 		if t.Observed != nil {
 			out["observe of "+t.Relation.Name.String()] = map[string]string{"": ""}
@@ -105,12 +110,14 @@ func (c *Contract) parts() map[string]string {
 
 func (l Limit) parts() map[string]string {
 	out := map[string]string{"": l.describe()}
-	for name, n := range map[string]int64{"statements": int64(l.Statements), "rows": int64(l.Rows), "by_key": int64(l.ByKey), "result_rows": l.ResultRows, "result_bytes": l.ResultBytes} {
+	for name, n := range map[string]int64{"statements": int64(l.Statements), "rows": int64(l.Rows),
+		"by_key": int64(l.ByKey), "result_rows": l.ResultRows, "result_bytes": l.ResultBytes} {
 		if out[name] = "no bound"; n > 0 {
 			out[name] = strconv.FormatInt(n, 10)
 		}
 	}
-	for name, most := range map[string]time.Duration{"statement_timeout": l.Timeout, "transaction_timeout": l.TransactionTimeout} {
+	for name, most := range map[string]time.Duration{
+		"statement_timeout": l.Timeout, "transaction_timeout": l.TransactionTimeout} {
 		if out[name] = "no bound"; most > 0 {
 			out[name] = most.Round(time.Millisecond).String()
 		}

@@ -103,16 +103,19 @@ func (c *compiler) byKey(decl tableDecl, r *catalog.Relation, list *Narrowing, a
 	case !c.unique(first.place, r, out.Key):
 		return nil
 	case out.AtMost > 1 && len(out.Key) > 1:
-		c.fail(first.place, "leave at_most out", "the key of %s has %d columns: several keys at a time are for keys of one column", r.Name, len(out.Key))
+		c.fail(first.place, "leave at_most out",
+			"the key of %s has %d columns: several keys at a time are for keys of one column", r.Name, len(out.Key))
 		return nil
 	}
 	for _, name := range out.Key {
 		if !list.Plain(name) {
-			c.fail(first.place, "add it under columns: "+name+": allow", "%s.%s is part of the key by which columns are fetched, and must show as it is", r.Name, name)
+			c.fail(first.place, "add it under columns: "+name+": allow",
+				"%s.%s is part of the key by which columns are fetched, and must show as it is", r.Name, name)
 			return nil
 		}
 		if column := r.Column(name); family(column.Type) == "" {
-			c.fail(first.place, "keys are of uuid, integer, text and date columns", "%s.%s is a %s, which cannot be a key to fetch by", r.Name, name, column.Type)
+			c.fail(first.place, "keys are of uuid, integer, text and date columns",
+				"%s.%s is a %s, which cannot be a key to fetch by", r.Name, name, column.Type)
 			return nil
 		}
 	}
@@ -127,11 +130,14 @@ func (c *compiler) unique(at place, r *catalog.Relation, key []string) bool {
 		}
 	}
 	same := func(columns []string) bool {
-		return len(columns) == len(key) && !slices.ContainsFunc(key, func(name string) bool { return !slices.Contains(columns, name) })
+		return len(columns) == len(key) && !slices.ContainsFunc(key,
+			func(name string) bool { return !slices.Contains(columns, name) })
 	}
-	if same(r.PrimaryKey) || slices.ContainsFunc(r.Indexes, func(i catalog.BTree) bool { return i.Unique && same(i.Columns) }) {
+	if same(r.PrimaryKey) || slices.ContainsFunc(r.Indexes,
+		func(i catalog.BTree) bool { return i.Unique && same(i.Columns) }) {
 		return true
 	}
-	c.fail(at, "name the columns of the primary key or of a unique index", "(%s) is no unique key of %s", strings.Join(key, ", "), r.Name)
+	c.fail(at, "name the columns of the primary key or of a unique index", "(%s) is no unique key of %s",
+		strings.Join(key, ", "), r.Name)
 	return false
 }

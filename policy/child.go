@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Child is a partition or an inheritance child, at any depth, of tables of the policy, which does not list it itself. Read
-// through its parent it is under the parent's rule. Read by its own name it must be under the same rule.
+// Child is a partition or an inheritance child, at any depth, of tables of the policy, which does not list it itself.
+// Read through its parent it is under the parent's rule. Read by its own name it must be under the same rule.
 type Child struct {
 	Relation *catalog.Relation
 	Rows     predicate.Node // what every parent asks
@@ -56,7 +56,8 @@ func (c *compiler) children(p *Policy) []*Child {
 
 // beneath adds a table of the policy to those that a child descends from.
 func beneath(child *Child, r *catalog.Relation, t *Table) *Child {
-	direct := t.Columns == nil && !slices.ContainsFunc(r.Columns, func(c catalog.Column) bool { return t.Relation.Column(c.Name) == nil })
+	direct := t.Columns == nil && !slices.ContainsFunc(r.Columns,
+		func(c catalog.Column) bool { return t.Relation.Column(c.Name) == nil })
 	if child == nil {
 		return &Child{Relation: r, Rows: t.Rows, Direct: direct}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// A part of tables of the policy is under the rules of all of them, however far above it they stand, and is named by agents only where it shows no more than
-// each of them does.
+// A part of tables of the policy is under the rules of all of them, however far above it they stand, and is named by
+// agents only where it shows no more than each of them does.
 func TestPartsAreUnderAllOfTheirTables(t *testing.T) {
 	name := func(n string) catalog.Name { return catalog.Name{Schema: "public", Name: n} }
 	columns := func(names ...string) (out []catalog.Column) {
@@ -21,10 +21,12 @@ func TestPartsAreUnderAllOfTheirTables(t *testing.T) {
 		return out
 	}
 	above := map[string][]string{ // all that are above
-		"of_a": {"a"}, "of_b": {"b"}, "of_both": {"a", "b"}, "of_both_turned": {"b", "a"}, "of_of_a": {"a"}, "of_of_b": {"b"}, "below_both": {"a", "b"}, "more_of_a": {"a"}, "more_of_both": {"a", "b"}, "below_more": {"a"},
+		"of_a": {"a"}, "of_b": {"b"}, "of_both": {"a", "b"}, "of_both_turned": {"b", "a"}, "of_of_a": {
+			"a"}, "of_of_b": {"b"}, "below_both": {"a", "b"}, "more_of_a": {"a"}, "more_of_both": {"a", "b"}, "below_more": {"a"},
 	}
 	parents := map[string][]string{
-		"of_a": {"a"}, "of_b": {"b"}, "of_both": {"a", "b"}, "of_both_turned": {"b", "a"}, "of_of_a": {"of_a"}, "of_of_b": {"of_b"}, "below_both": {"of_a", "of_b"}, "more_of_a": {"a"}, "more_of_both": {"a", "b"}, "below_more": {"more_of_a"},
+		"of_a": {"a"}, "of_b": {"b"}, "of_both": {"a", "b"}, "of_both_turned": {"b", "a"}, "of_of_a": {
+			"of_a"}, "of_of_b": {"of_b"}, "below_both": {"of_a", "of_b"}, "more_of_a": {"a"}, "more_of_both": {"a", "b"}, "below_more": {"more_of_a"},
 	}
 	more := []string{"more_of_a", "more_of_both", "below_more"}
 	for i := range 4 {

@@ -143,7 +143,8 @@ func (d *decoder) shownColumn(at place, name string, n *node) columnDecl {
 		case "by_key":
 			decl.byKey = &byKeyDecl{place: n.place}
 		default:
-			d.fail(n.place, ruleSlip(n.value), "unknown rule %q of %s: write allow, by_key, { mask: ... } or { keys: ... }", n.value, what)
+			d.fail(n.place, ruleSlip(n.value),
+				"unknown rule %q of %s: write allow, by_key, { mask: ... } or { keys: ... }", n.value, what)
 		}
 		return decl
 	}
@@ -207,7 +208,8 @@ func (d *decoder) generalise(decl *columnDecl, n *node) {
 			return
 		}
 	}
-	d.fail(n.place, closest(n.value, units), "generalise takes year, month or day for dates, a number of leading characters for text, a step for numbers")
+	d.fail(n.place, closest(n.value, units),
+		"generalise takes year, month or day for dates, a number of leading characters for text, a step for numbers")
 }
 
 func (d *decoder) jsonKeys(decl *columnDecl, n *node) {

@@ -23,7 +23,8 @@ func TestColumnsAndLimitsDocuments(t *testing.T) {
 	column := func(name, sqlType string) catalog.Column { return catalog.Column{Name: name, Type: sqlType} }
 	snap := catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{{
 		Name: catalog.Name{Schema: "public", Name: "people"}, Kind: catalog.Table, PrimaryKey: []string{"id"},
-		Columns: []catalog.Column{column("id", "uuid"), column("user_id", "uuid"), column("name", "text"), column("email", "text"), column("born", "date"), column("metadata", "jsonb")},
+		Columns: []catalog.Column{column("id", "uuid"), column("user_id", "uuid"), column("name", "text"),
+			column("email", "text"), column("born", "date"), column("metadata", "jsonb")},
 	}}})
 	examples := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1)
 	if len(examples) < 4 {

@@ -16,8 +16,8 @@ import (
 // Option says more about a compilation.
 type Option func(*compiler)
 
-// WithViews gives the judge of views, rewrite.Definition, which this package cannot import. Without it a policy that lists
-// views does not compile.
+// WithViews gives the judge of views, rewrite.Definition, which this package cannot import. Without it a policy that
+// lists views does not compile.
 func WithViews(define Definer) Option { return func(c *compiler) { c.define = define } }
 
 // Compile checks the document against what the database contains. An error is of type [Errors].
@@ -46,7 +46,8 @@ func compile(doc *Document, snap *catalog.Snapshot, options []Option) (*compiler
 	for _, name := range c.order {
 		rows := c.rows(name)
 		t := c.tables[name]
-		p.tables = append(p.tables, &Table{Relation: t.relation, Rows: rows, Rule: t.rule, Columns: c.narrowing(t.decl, t.relation), AuditKeys: c.recordsKeys(t.decl, t.relation), Approximate: t.decl.approximate})
+		p.tables = append(p.tables, &Table{Relation: t.relation, Rows: rows, Rule: t.rule,
+			Columns: c.narrowing(t.decl, t.relation), AuditKeys: c.recordsKeys(t.decl, t.relation), Approximate: t.decl.approximate})
 	}
 	for _, t := range p.tables { // when every table's rule is known
 		t.Write = c.write(c.tables[t.Relation.Name])
@@ -190,7 +191,8 @@ func (c *compiler) relation(at place, written string) *catalog.Relation {
 	case system(resolved.Schema):
 		c.fail(at, "", "%s belongs to the system", resolved)
 	case r.Kind == catalog.View:
-		c.fail(at, "list it under views, and the tables beneath it under tables", "%s is a view, which row security cannot protect", resolved)
+		c.fail(at, "list it under views, and the tables beneath it under tables",
+			"%s is a view, which row security cannot protect", resolved)
 	case r.Kind != catalog.Table && r.Kind != catalog.PartitionedTable:
 		c.fail(at, "name the tables beneath it", "%s is a %s, which row security cannot protect", resolved, kindName(r.Kind))
 	default:
@@ -201,7 +203,8 @@ func (c *compiler) relation(at place, written string) *catalog.Relation {
 
 func system(schema string) bool {
 	return schema == "pg_catalog" || schema == "information_schema" || strings.HasPrefix(schema, "pg_") ||
-		schema == predicate.Schema || schema == predicate.GateSchema || schema == predicate.RowsSchema || schema == catalog.ShadowSchema
+		schema == predicate.Schema || schema == predicate.GateSchema || schema == predicate.RowsSchema ||
+		schema == catalog.ShadowSchema
 }
 
 func kindName(k catalog.RelKind) string {
@@ -247,7 +250,8 @@ func (c *compiler) suggestTable(written string) string {
 		}
 		if strings.Contains(r.Name.Schema, ".") {
 			if r.Name.String() == written {
-				return "a schema whose name has a dot cannot be named in a policy: its tables stay out of agents' reach until it is renamed"
+				return "a schema whose name has a dot cannot be named in a policy: its tables stay out of agents' " +
+					"reach until it is renamed"
 			}
 			continue
 		}
@@ -344,7 +348,8 @@ func (c *compiler) consent(b consentBlock, row *catalog.Relation) predicate.Node
 		if i == 0 && link.isKey(target.PrimaryKey) {
 			out.Required = true
 		}
-		out.Steps = append(out.Steps, predicate.Step{Relation: target, Column: link.pairs[0].Column, From: link.pairs[0].From, And: link.more()})
+		out.Steps = append(out.Steps, predicate.Step{
+			Relation: target, Column: link.pairs[0].Column, From: link.pairs[0].From, And: link.more()})
 		from = target
 	}
 	if len(out.Steps) == 0 {
@@ -367,18 +372,22 @@ func (c *compiler) visible(b visibleBlock, row *catalog.Relation) predicate.Node
 	}
 	first := b.link.pairs[0]
 	if b.rows != nil {
-		return predicate.Visible{Relation: target, Column: first.Column, From: first.From, And: b.link.more(), Rows: c.conditionsOf("rows", b.rows, target)}
+		return predicate.Visible{Relation: target, Column: first.Column, From: first.From, And: b.link.more(),
+			Rows: c.conditionsOf("rows", b.rows, target)}
 	}
 	if i := slices.Index(c.path, target.Name); i >= 0 {
 		var circle []string
 		for _, n := range append(slices.Clone(c.path[i:]), target.Name) {
 			circle = append(circle, n.String())
 		}
-		c.fail(b.link.place, "let one of them stand on its own columns, or say under rows what the row that it points to must be instead", "visible goes round in a circle: %s", strings.Join(circle, " → "))
+		c.fail(b.link.place,
+			"let one of them stand on its own columns, or say under rows what the row that it points to must be "+
+				"instead", "visible goes round in a circle: %s", strings.Join(circle, " → "))
 		return predicate.Any{}
 	}
 	if !b.link.isKey(target.PrimaryKey) && len(b.where) == 0 {
-		c.warnings = append(c.warnings, b.link.warningf("%s.%s is not its primary key: one visible row of several is enough", target.Name, first.Column))
+		c.warnings = append(c.warnings,
+			b.link.warningf("%s.%s is not its primary key: one visible row of several is enough", target.Name, first.Column))
 	}
 	rows := c.rows(target.Name)
 	if where := c.conditions(b.where, target); where != nil {
@@ -389,7 +398,8 @@ func (c *compiler) visible(b visibleBlock, row *catalog.Relation) predicate.Node
 
 // isKey tells whether the link names every column of a primary key and no other.
 func (l linkDecl) isKey(key []string) bool {
-	return len(key) == len(l.pairs) && !slices.ContainsFunc(l.pairs, func(p predicate.Pair) bool { return !slices.Contains(key, p.Column) })
+	return len(key) == len(l.pairs) && !slices.ContainsFunc(l.pairs,
+		func(p predicate.Pair) bool { return !slices.Contains(key, p.Column) })
 }
 
 // more are the pairs besides the first.
@@ -416,22 +426,27 @@ func (c *compiler) link(l linkDecl, row *catalog.Relation) *catalog.Relation {
 
 // pair tells whether two columns compare.
 func (c *compiler) pair(at place, target, row *catalog.Relation, p predicate.Pair) bool {
-	if target.Column(p.Column) == nil && row.Column(p.From) == nil && target.Column(p.From) != nil && row.Column(p.Column) != nil {
-		c.fail(at, fmt.Sprintf("write { %s: %s }", p.From, p.Column), "the pair is the other way round: first the column of %s, then the one of %s that it equals", target.Name, row.Name)
+	if target.Column(p.Column) == nil && row.Column(p.From) == nil && target.Column(p.From) != nil &&
+		row.Column(p.Column) != nil {
+		c.fail(at, fmt.Sprintf("write { %s: %s }", p.From, p.Column),
+			"the pair is the other way round: first the column of %s, then the one of %s that it equals", target.Name, row.Name)
 		return false
 	}
 	to, from := c.column(at, target, p.Column), c.column(at, row, p.From)
 	switch {
 	case to == nil || from == nil:
 	case c.linkable(to) == "" || c.linkable(to) != c.linkable(from):
-		suggestion := "the two columns of a link are of one kind: uuid, integers, text and varchar, char, an enum, date, numeric, timestamp, boolean"
+		suggestion := "the two columns of a link are of one kind: uuid, integers, text and varchar, char, an " +
+			"enum, date, numeric, timestamp, boolean"
 		if c.linkable(to) == "" && to.Type == from.Type {
-			suggestion = "links go over uuid, integer, text, char, enum, date, numeric, timestamp and boolean columns, and domains over these but enums"
+			suggestion = "links go over uuid, integer, text, char, enum, date, numeric, timestamp and boolean " +
+				"columns, and domains over these but enums"
 		}
 		c.fail(at, suggestion, "%s.%s is a %s and %s.%s a %s: they do not link",
 			target.Name, to.Name, to.Type, row.Name, from.Name, from.Type)
 	case to.Collation != from.Collation:
-		c.fail(at, "give both columns one collation", "%s.%s and %s.%s have different collations: PostgreSQL would not know by which to compare",
+		c.fail(at, "give both columns one collation",
+			"%s.%s and %s.%s have different collations: PostgreSQL would not know by which to compare",
 			target.Name, to.Name, row.Name, from.Name)
 	default:
 		return true
@@ -439,7 +454,8 @@ func (c *compiler) pair(at place, target, row *catalog.Relation, p predicate.Pai
 	return false
 }
 
-// column finds a column that is read of every row, hidden ones too, before anybody knows whether the row shows; nil after an error.
+// column finds a column that is read of every row, hidden ones too, before anybody knows whether the row shows; nil
+// after an error.
 func (c *compiler) column(at place, r *catalog.Relation, name string) *catalog.Column {
 	column := c.named(at, r, name)
 	if column != nil && column.Virtual {
@@ -498,7 +514,8 @@ func (c *compiler) status(at, isAt place, r *catalog.Relation, name, is string) 
 	if domain {
 		of += ", a domain over " + under
 	}
-	c.fail(at, "a status is a text, varchar, char, enum or boolean column, or a domain over one", "%s.%s is a %s", r.Name, name, of)
+	c.fail(at, "a status is a text, varchar, char, enum or boolean column, or a domain over one", "%s.%s is a %s",
+		r.Name, name, of)
 	return ""
 }
 
@@ -546,9 +563,11 @@ func (p *Policy) hash() string {
 		fmt.Fprintf(h, "child %q %q %t\n", child.Relation.Name.Schema, child.Relation.Name.Name, child.Direct)
 	}
 	for _, v := range p.views {
-		fmt.Fprintf(h, "view %q %q %t %q %q %q\n", v.Relation.Name.Schema, v.Relation.Name.Name, v.Listed, v.Query, v.Walled, v.Door)
+		fmt.Fprintf(h, "view %q %q %t %q %q %q\n", v.Relation.Name.Schema, v.Relation.Name.Name, v.Listed, v.Query,
+			v.Walled, v.Door)
 		if v.Write != nil {
-			fmt.Fprintf(h, " write %t %t %t %q %q %q\n", v.Write.Insert, v.Write.Update, v.Write.Delete, v.Write.Insertable, v.Write.Updatable, v.Relation.CheckOption)
+			fmt.Fprintf(h, " write %t %t %t %q %q %q\n", v.Write.Insert, v.Write.Update, v.Write.Delete,
+				v.Write.Insertable, v.Write.Updatable, v.Relation.CheckOption)
 		}
 	}
 	for _, f := range p.functions {
@@ -595,7 +614,8 @@ func (t *Table) describe(h io.Writer) {
 	}
 	if t.Columns != nil {
 		for _, column := range t.Columns.Columns {
-			fmt.Fprintf(h, " column %q %d %q %d %q%s\n", column.Name, column.Mask, column.Unit, column.Amount, column.Keys, column.needs(t.Relation))
+			fmt.Fprintf(h, " column %q %d %q %d %q%s\n", column.Name, column.Mask, column.Unit, column.Amount,
+				column.Keys, column.needs(t.Relation))
 		}
 		if k := t.Columns.ByKey; k != nil {
 			k.describe(h, t.Relation)

@@ -22,7 +22,8 @@ func (c *compiler) narrowing(decl tableDecl, r *catalog.Relation) *Narrowing {
 	}
 	if decl.columns == nil {
 		if decl.consent != nil {
-			c.fail(decl.consent.at(), "write it under rows, or give columns a category", "consent of a table is for its columns, and the policy names none of %s", r.Name)
+			c.fail(decl.consent.at(), "write it under rows, or give columns a category",
+				"consent of a table is for its columns, and the policy names none of %s", r.Name)
 		}
 		return nil
 	}
@@ -65,12 +66,13 @@ func (c *compiler) narrowing(decl tableDecl, r *catalog.Relation) *Narrowing {
 // barred refuses a column that is computed as it is read where no row security puts that off until the row shows.
 func (c *compiler) barred(at place, r *catalog.Relation, column *catalog.Column) {
 	if column.Virtual && stored(r) {
-		c.fail(at, "list the others under columns", "%s.%s is computed as it is read: it could raise an error on some row, and say what the row holds", r.Name, column.Name)
+		c.fail(at, "list the others under columns",
+			"%s.%s is computed as it is read: it could raise an error on some row, and say what the row holds", r.Name, column.Name)
 	}
 }
 
-// quotes refuses to show a column that is computed as it is read from what does not show as it is, or by key only: where that fails, the
-// error says what stands there. Stored, it did not fail.
+// quotes refuses to show a column that is computed as it is read from what does not show as it is, or by key only:
+// where that fails, the error says what stands there. Stored, it did not fail.
 func (c *compiler) quotes(at place, r *catalog.Relation, s Shown, shown map[string]Shown, byKey map[string]bool) {
 	for _, part := range c.withParts(r) {
 		column := part.Column(s.Name)
@@ -79,9 +81,11 @@ func (c *compiler) quotes(at place, r *catalog.Relation, s Shown, shown map[stri
 		}
 		for _, from := range column.From {
 			source, ok := shown[from]
-			if !ok || source.Mask != Plain || byKey[from] && !byKey[s.Name] || source.When != nil && !reflect.DeepEqual(source.When, s.When) {
+			if !ok || source.Mask != Plain || byKey[from] && !byKey[s.Name] ||
+				source.When != nil && !reflect.DeepEqual(source.When, s.When) {
 				c.fail(at, "make it STORED, or allow "+from+" as it is",
-					"%s.%s is computed from %s as it is read: where that fails, the error would say what the hidden or masked column holds", r.Name, s.Name, from)
+					"%s.%s is computed from %s as it is read: where that fails, the error would say what the "+
+						"hidden or masked column holds", r.Name, s.Name, from)
 				return
 			}
 		}
@@ -96,7 +100,8 @@ func (c *compiler) shown(d columnDecl, r *catalog.Relation) (Shown, bool) {
 	c.barred(d.place, r, column)
 	s := d.Shown
 	s.Type = column.Type
-	if t := c.snap.TypeByOID(column.TypeOID); t != nil && t.Kind == 'd' && (s.Mask != Plain || d.category != nil) || t != nil && t.Kind == 'd' && d.general {
+	if t := c.snap.TypeByOID(column.TypeOID); t != nil && t.Kind == 'd' && (s.Mask != Plain || d.category != nil) ||
+		t != nil && t.Kind == 'd' && d.general {
 		s.Type = t.Under // a domain may refuse what a mask makes of a value
 	}
 	if d.general {
@@ -108,7 +113,8 @@ func (c *compiler) shown(d columnDecl, r *catalog.Relation) (Shown, bool) {
 		case s.Amount > 0 && kind == "number":
 			s.Mask = Step
 		default:
-			c.fail(d.place, "year, month or day for dates and timestamps, leading characters for text, a step for numbers; or mask it with null",
+			c.fail(d.place,
+				"year, month or day for dates and timestamps, leading characters for text, a step for numbers; or mask it with null",
 				"%s.%s is a %s, which cannot be generalised so", r.Name, d.Name, column.Type)
 			return Shown{}, false
 		}
@@ -151,7 +157,8 @@ func maskable(sqlType string, t *catalog.Type) string {
 		return "time"
 	case plain == "text", plain == "character varying", t != nil && t.Extension == "citext" && t.Name.Name == "citext":
 		return "text"
-	case plain == "smallint", plain == "integer", plain == "bigint", plain == "numeric", plain == "real", plain == "double precision":
+	case plain == "smallint", plain == "integer", plain == "bigint", plain == "numeric", plain == "real",
+		plain == "double precision":
 		return "number"
 	case plain == "json", plain == "jsonb":
 		return "json"

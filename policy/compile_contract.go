@@ -47,10 +47,12 @@ func (c *compiler) contracts(p *Policy) {
 			for _, contract := range p.contracts {
 				if contract.governs(o.Name) {
 					at := contract.place
-					rule := &Rule{File: at.file, Line: at.line, Column: at.column, Block: "contract " + contract.Name, Node: c.sessions(contract, o), contract: true}
+					rule := &Rule{File: at.file, Line: at.line, Column: at.column, Block: "contract " + contract.Name,
+						Node: c.sessions(contract, o), contract: true}
 					t.Rows = predicate.All{rule.Node, t.Rows}
 					if t.Rule != nil {
-						t.Rule = &Rule{File: t.Rule.File, Line: t.Rule.Line, Column: t.Rule.Column, Block: "all", Node: t.Rows, Parts: []*Rule{rule, t.Rule}}
+						t.Rule = &Rule{File: t.Rule.File, Line: t.Rule.Line, Column: t.Rule.Column, Block: "all",
+							Node: t.Rows, Parts: []*Rule{rule, t.Rule}}
 					}
 				}
 			}
@@ -65,7 +67,8 @@ func (c *compiler) object(decl objectDecl) *Object {
 		return nil
 	}
 	if _, ok := c.tables[r.Name]; !ok {
-		c.fail(decl.tableAt, "list it under tables, with its rows", "the object %s is the table %s, which the policy does not list", decl.name, r.Name)
+		c.fail(decl.tableAt, "list it under tables, with its rows",
+			"the object %s is the table %s, which the policy does not list", decl.name, r.Name)
 		return nil
 	}
 	o := &Object{Name: decl.name, Relation: r.Name, Vessel: decl.vessel, JoinOnly: decl.joinOnly}
@@ -187,10 +190,12 @@ func (c *compiler) terms(decl termsDecl, contract *Contract, objects map[string]
 		}
 		for _, s := range a.sources {
 			if s.text == Vector && !c.searchable(o, r) {
-				c.warnings = append(c.warnings, s.place.warningf("%s has neither an embedding nor a text: it can never be searched by likeness", o.Name))
+				c.warnings = append(c.warnings,
+					s.place.warningf("%s has neither an embedding nor a text: it can never be searched by likeness", o.Name))
 			}
 			if s.text == Metadata && len(o.Metadata) == 0 {
-				c.warnings = append(c.warnings, s.place.warningf("no column of %s is metadata: its rows can be counted and no more", o.Name))
+				c.warnings = append(c.warnings,
+					s.place.warningf("no column of %s is metadata: its rows can be counted and no more", o.Name))
 			}
 			if s.text == Writes && c.tables[o.Relation].decl.write == nil {
 				c.warnings = append(c.warnings, s.place.warningf("%s cannot be written: its table has no write", o.Name))
@@ -215,7 +220,9 @@ func (c *compiler) terms(decl termsDecl, contract *Contract, objects map[string]
 			case a.List():
 				c.fail(decl.per.place, "name an attribute of one value", "rows are counted per %s, which is a list", a.Name)
 			case a.Source == "set":
-				c.warnings = append(c.warnings, decl.per.place.warningf("rows are counted per %s, which agents set: they have so many rows for each value that they may claim", a.Name))
+				c.warnings = append(c.warnings,
+					decl.per.place.warningf(
+						"rows are counted per %s, which agents set: they have so many rows for each value that they may claim", a.Name))
 			}
 			t.Per = a.Name
 		}
@@ -361,13 +368,14 @@ func (c *compiler) unmentioned(p *Policy) {
 	}
 	for _, t := range p.tables {
 		if p.objects[t.Relation.Name] == nil {
-			c.warnings = append(c.warnings, c.tables[t.Relation.Name].decl.place.warningf("%s is no object: contracts do not govern it", t.Relation.Name))
+			c.warnings = append(c.warnings,
+				c.tables[t.Relation.Name].decl.place.warningf("%s is no object: contracts do not govern it", t.Relation.Name))
 		}
 	}
 }
 
-// partsOf makes the partitions and children of an object parts of it, and refuses tables above it that are no objects: rows
-// of it could be read through them.
+// partsOf makes the partitions and children of an object parts of it, and refuses tables above it that are no objects:
+// rows of it could be read through them.
 func (c *compiler) partsOf(p *Policy) {
 	if len(p.contracts) == 0 {
 		return
@@ -400,7 +408,8 @@ func (c *compiler) partsOf(p *Policy) {
 		}
 		descend(t.Relation.Name, func(n catalog.Name) {
 			if o := p.objects[n]; o != nil {
-				c.fail(c.tables[t.Relation.Name].decl.place, "make it an object as well", "the object %s can be read through %s", o.Name, t.Relation.Name)
+				c.fail(c.tables[t.Relation.Name].decl.place, "make it an object as well",
+					"the object %s can be read through %s", o.Name, t.Relation.Name)
 			}
 		})
 	}
@@ -439,7 +448,8 @@ func (p *Policy) describeContracts(w io.Writer) {
 }
 
 func (o *Object) describe(w io.Writer) {
-	fmt.Fprintf(w, "object %q %q %q %q %q %q %t\n", o.Name, o.Relation.Schema, o.Relation.Name, o.Vessel, o.Metadata, o.Embeddings, o.JoinOnly)
+	fmt.Fprintf(w, "object %q %q %q %q %q %q %t\n", o.Name, o.Relation.Schema, o.Relation.Name, o.Vessel, o.Metadata,
+		o.Embeddings, o.JoinOnly)
 }
 
 func (c *Contract) describe(w io.Writer) {

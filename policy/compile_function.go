@@ -28,20 +28,24 @@ func (c *compiler) function(decl functionDecl) *Function {
 	before := len(c.errs)
 	for _, o := range overloads {
 		if o.Name != out.Name {
-			c.fail(decl.place, "name it with its schema", "%q is in more than one schema of the search path: %s and %s", name, out.Name, o.Name)
+			c.fail(decl.place, "name it with its schema",
+				"%q is in more than one schema of the search path: %s and %s", name, out.Name, o.Name)
 			return nil
 		}
 		switch {
 		case o.Kind != 'f' && o.Kind != 'a':
-			c.fail(decl.place, "list a function or an aggregate, which SELECT calls", "%s is a %s", signature(o), map[byte]string{'p': "procedure", 'w': "window function"}[o.Kind])
+			c.fail(decl.place, "list a function or an aggregate, which SELECT calls", "%s is a %s", signature(o),
+				map[byte]string{'p': "procedure", 'w': "window function"}[o.Kind])
 		case o.Kind == 'a' && o.SecurityDefiner:
-			c.fail(decl.place, "make that SECURITY INVOKER", "the aggregate %s is made of a function that is SECURITY DEFINER: it runs past row security", signature(o))
+			c.fail(decl.place, "make that SECURITY INVOKER",
+				"the aggregate %s is made of a function that is SECURITY DEFINER: it runs past row security", signature(o))
 		case o.Kind == 'a' && len(decl.pins) > 0:
 			c.fail(decl.place, "", "%s is an aggregate: its arguments cannot be pinned", signature(o))
 		case o.SecurityDefiner:
 			c.fail(decl.place, "make it SECURITY INVOKER", "%s is SECURITY DEFINER: it runs past row security", signature(o))
 		case o.DefinerDefault != "":
-			c.fail(decl.place, "make that SECURITY INVOKER, or the argument one that is always given", "a default of %s calls %s, which is SECURITY DEFINER: it runs past row security", signature(o), o.DefinerDefault)
+			c.fail(decl.place, "make that SECURITY INVOKER, or the argument one that is always given",
+				"a default of %s calls %s, which is SECURITY DEFINER: it runs past row security", signature(o), o.DefinerDefault)
 		case o.Variadic && len(decl.pins) > 0:
 			c.fail(decl.place, "", "%s is variadic: its arguments cannot be pinned", signature(o))
 		}
@@ -108,7 +112,8 @@ func (c *compiler) pin(decl pinDecl, f *Function) (Pin, bool) {
 		return Pin{}, false
 	}
 	if decl.literal != literal {
-		suggestion := map[string]string{"bool": "write true or false", "int": "write a whole number, without quotes", "string": "write it in quotes"}[literal]
+		suggestion := map[string]string{"bool": "write true or false", "int": "write a whole number, without quotes",
+			"string": "write it in quotes"}[literal]
 		c.fail(decl.place, suggestion, "%q is a %s, and the value is not", decl.arg, argType)
 		return Pin{}, false
 	}

@@ -155,7 +155,8 @@ func (d *decoder) contract(at place, name string, n *node) {
 		terms := slices.ContainsFunc(n.keys, func(k string) bool { return slices.Contains(inValue, k) })
 		switch {
 		case by != values:
-			d.fail(at, "by names the attribute that decides, values what each of its values allows", `%s needs "by" and "values" together`, what)
+			d.fail(at, "by names the attribute that decides, values what each of its values allows",
+				`%s needs "by" and "values" together`, what)
 		case by && terms:
 			d.fail(at, "put them under each value, or into a contract of their own", "%s has terms besides values", what)
 		case !by && !own.allowed:
@@ -248,7 +249,8 @@ func (d *decoder) allow(t *termsDecl, n *node) {
 		case "nothing":
 			t.nothing = true
 		default:
-			d.fail(n.place, closest(n.value, []string{"everything", "nothing"}), "allow is everything, nothing, or objects with their sources")
+			d.fail(n.place, closest(n.value, []string{"everything", "nothing"}),
+				"allow is everything, nothing, or objects with their sources")
 		}
 		return
 	}

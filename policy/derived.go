@@ -15,8 +15,8 @@ type Derivation struct {
 	Erase  bool             // a row goes when one of its sources does; else it stays, and is hidden
 }
 
-// Derivations returns how rows of the policy's tables are made from others, by the order of the files. Where a row was made
-// from a chain of others, each link of the chain is one. What of them goes with what is in [Policy.Taken].
+// Derivations returns how rows of the policy's tables are made from others, by the order of the files. Where a row was
+// made from a chain of others, each link of the chain is one. What of them goes with what is in [Policy.Taken].
 func (p *Policy) Derivations() []Derivation { return p.derivations }
 
 // derivedBlock is `derived: { from: [ links ], unless: [ blocks ] … }`.
@@ -72,7 +72,8 @@ func (d *decoder) derived(at place, n *node) block {
 	switch {
 	case n.kind != mapNode:
 	case len(b.from) == 0 && !listed && !slices.Contains(n.keys, "from"):
-		d.fail(n.place, "write from: { table: { its column: the column it equals } }, or sources: a column with a list of keys, and of: their table", "derived needs to know what a row is made from")
+		d.fail(n.place, "write from: { table: { its column: the column it equals } }, or sources: a column with a "+
+			"list of keys, and of: their table", "derived needs to know what a row is made from")
 	case listed && slices.Contains(n.keys, "from"):
 		d.fail(n.place, "write two blocks if rows are made from both", "derived goes by links or by a list, not both")
 	case listed:
@@ -100,9 +101,11 @@ func (c *compiler) derive(b derivedBlock, row *catalog.Relation, everything bool
 	self := source.Name == row.Name
 	switch {
 	case listed == nil && (len(b.where) == 0 || self):
-		c.fail(at, "list it under tables, or say under where what is asked of its rows", "the policy does not list %s, so nothing says what its people consented to", source.Name)
+		c.fail(at, "list it under tables, or say under where what is asked of its rows",
+			"the policy does not list %s, so nothing says what its people consented to", source.Name)
 		return predicate.Any{}
-	case self && !slices.ContainsFunc(flat(listed.decl.rows, false), func(other block) bool { return other != nil && other.at() == b.place }):
+	case self && !slices.ContainsFunc(flat(listed.decl.rows, false),
+		func(other block) bool { return other != nil && other.at() == b.place }):
 		c.fail(b.place, "write it in the list of rows itself, and unless for rows that were made from no other",
 			"rows of %s are made from each other: derived cannot stand within another block there", row.Name)
 		return predicate.Any{}
@@ -115,14 +118,19 @@ func (c *compiler) derive(b derivedBlock, row *catalog.Relation, everything bool
 	if len(out.Again) > 0 {
 		switch {
 		case len(b.where) > 0:
-			c.fail(b.place, "say it in the rule of the table itself", "rows of %s are made from each other: where would speak of some of them only", source.Name)
+			c.fail(b.place, "say it in the rule of the table itself",
+				"rows of %s are made from each other: where would speak of some of them only", source.Name)
 		case len(source.PrimaryKey) == 0:
-			c.fail(at, "give it one", "rows of %s are made from each other, and it has no primary key to follow them by", source.Name)
+			c.fail(at, "give it one",
+				"rows of %s are made from each other, and it has no primary key to follow them by", source.Name)
 		}
 		for _, name := range source.PrimaryKey {
 			key := source.Column(name)
-			if under := c.under(key); family(key.Type) == "" && family(under) != "text" && !blankPadded(under) { // these are followed as text
-				c.fail(at, "follow rows by a key of uuid, integer, text, varchar, char or date columns, or of domains over texts", "rows of %s are made from each other, and %s of its primary key is a %s", source.Name, name, key.Type)
+			// these are followed as text
+			if under := c.under(key); family(key.Type) == "" && family(under) != "text" && !blankPadded(under) {
+				c.fail(at,
+					"follow rows by a key of uuid, integer, text, varchar, char or date columns, or of domains "+
+						"over texts", "rows of %s are made from each other, and %s of its primary key is a %s", source.Name, name, key.Type)
 			}
 		}
 	}
@@ -131,7 +139,9 @@ func (c *compiler) derive(b derivedBlock, row *catalog.Relation, everything bool
 	}
 	if len(rows) == 0 {
 		rows = predicate.All{predicate.Open{}}
-		c.warnings = append(c.warnings, b.warningf("%s asks for nothing but whose a row is: what was made from it shows wherever its sources are there", source.Name))
+		c.warnings = append(c.warnings,
+			b.warningf("%s asks for nothing but whose a row is: what was made from it shows wherever its sources "+
+				"are there", source.Name))
 	}
 	if len(c.errs) > failed {
 		return predicate.Any{}
@@ -148,7 +158,8 @@ func (c *compiler) otherRows(blocks []block, r *catalog.Relation) predicate.All 
 }
 
 // inherited is what is asked of a source, and how its table's rows are made from each other.
-func (c *compiler) inherited(at place, source *compiling, row *catalog.Relation, everything bool) (rows predicate.All, again []predicate.Origin) {
+func (c *compiler) inherited(at place, source *compiling, row *catalog.Relation, everything bool) (rows predicate.All,
+	again []predicate.Origin) {
 	name := source.relation.Name
 	if i := slices.Index(c.path, name); i >= 0 && (i < len(c.path)-1 || row.Name != name) {
 		var circle []string
@@ -159,7 +170,8 @@ func (c *compiler) inherited(at place, source *compiling, row *catalog.Relation,
 			"derived goes round in a circle: %s", strings.Join(circle, " → "))
 		return nil, nil
 	}
-	defer func(path []catalog.Name, warnings []*Error) { c.path, c.warnings = path, warnings }(c.path, c.warnings) // they are given for the table itself
+	// they are given for the table itself
+	defer func(path []catalog.Name, warnings []*Error) { c.path, c.warnings = path, warnings }(c.path, c.warnings)
 	c.path = append(slices.Clone(c.path), name)
 	for _, part := range flat(source.decl.rows, false) {
 		switch b := part.(type) {
@@ -219,7 +231,8 @@ func (c *compiler) visibleConsents(b visibleBlock, row *catalog.Relation) predic
 	if where := c.conditions(b.where, target); where != nil {
 		rows = append(predicate.All{where}, rows...)
 	}
-	return predicate.Visible{Relation: target, Column: first.Column, From: first.From, And: b.link.more(), Rows: or(rows, predicate.All{predicate.Open{}})}
+	return predicate.Visible{Relation: target, Column: first.Column, From: first.From, And: b.link.more(),
+		Rows: or(rows, predicate.All{predicate.Open{}})}
 }
 
 func or(rows, otherwise predicate.All) predicate.All {
@@ -239,7 +252,8 @@ func (c *compiler) origin(b derivedBlock, row *catalog.Relation) (predicate.Orig
 		if target == nil {
 			return out, false
 		}
-		out.Steps = append(out.Steps, predicate.Step{Relation: target, Column: link.pairs[0].Column, From: link.pairs[0].From, And: link.more()})
+		out.Steps = append(out.Steps, predicate.Step{
+			Relation: target, Column: link.pairs[0].Column, From: link.pairs[0].From, And: link.more()})
 		from = target
 	}
 	if len(b.from) == 0 {
@@ -281,17 +295,20 @@ func (c *compiler) keys(b derivedBlock, row *catalog.Relation, out *predicate.Or
 		return false
 	}
 	if len(source.PrimaryKey) != 1 {
-		c.fail(b.ofAt, "let a link table say what rows are made from", "%s has no primary key of one column, which a list could hold", source.Name)
+		c.fail(b.ofAt, "let a link table say what rows are made from",
+			"%s has no primary key of one column, which a list could hold", source.Name)
 		return false
 	}
 	key, column := source.Column(source.PrimaryKey[0]), row.Column(b.sources)
 	json := list.Form == predicate.GrantJSON || list.Form == predicate.GrantJSONB
 	switch {
 	case family(key.Type) == "" || family(key.Type) == "date" || !json && family(key.Type) != elements:
-		c.fail(b.sourcesAt, "a list holds the values of the primary key", "%s.%s is a %s and %s.%s a %s: they do not link", row.Name, column.Name, column.Type, source.Name, key.Name, key.Type)
+		c.fail(b.sourcesAt, "a list holds the values of the primary key",
+			"%s.%s is a %s and %s.%s a %s: they do not link", row.Name, column.Name, column.Type, source.Name, key.Name, key.Type)
 		return false
 	case family(key.Type) == "text" && key.Collation != column.Collation && column.Collation != "":
-		c.fail(b.sourcesAt, "give both columns one collation", "%s.%s and %s.%s have different collations: PostgreSQL would not know by which to compare",
+		c.fail(b.sourcesAt, "give both columns one collation",
+			"%s.%s and %s.%s have different collations: PostgreSQL would not know by which to compare",
 			row.Name, column.Name, source.Name, key.Name)
 		return false
 	}

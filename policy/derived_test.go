@@ -58,10 +58,12 @@ func derivedSnapshot(t *testing.T, more ...string) *catalog.Snapshot {
 	return snap
 }
 
-// What a policy says of derived rows that could not be held is refused, and so is what would let agents take a source away.
+// What a policy says of derived rows that could not be held is refused, and so is what would let agents take a source
+// away.
 func TestDerivedIsRefused(t *testing.T) {
 	snap := derivedSnapshot(t)
-	const memories = "  memories: { rows: [ own: { column: user_id, is: user }, consent: { every: [ people: { id: person_id } ], status: consent, is: granted } ]%s }\n"
+	const memories = "  memories: { rows: [ own: { column: user_id, is: user }, consent: { every: [ people: { id: " +
+		"person_id } ], status: consent, is: granted } ]%s }\n"
 	plain := strings.Replace(memories, "%s", "", 1)
 	written := func(write string) string { return strings.Replace(memories, "%s", ", write: "+write, 1) }
 	const linked = "derived: { from: [ summary_sources: { summary_id: id }, memories: { id: memory_id } ] }"
@@ -69,49 +71,100 @@ func TestDerivedIsRefused(t *testing.T) {
 		return "  summary_sources: { rows: [ visible: { memories: { id: memory_id } } ], write: " + write + " }\n"
 	}
 	pointed := func(rows, accept string) string {
-		return "  summary_sources: { rows: [ visible: { summaries: { id: summary_id }" + rows + " } ], write: { commands: [insert], columns: [summary_id, memory_id], accept: " + accept + " } }\n"
+		return "  summary_sources: { rows: [ visible: { summaries: { id: summary_id }" +
+			rows + " } ], write: { commands: [insert], columns: [summary_id, memory_id], accept: " + accept + " } }\n"
 	}
 	for name, c := range map[string]struct{ text, want string }{
-		"by links":               {plain + "  summaries: { rows: [ " + linked + " ] }", ""},
-		"by a list":              {plain + "  summaries: { rows: [ derived: { sources: sources, of: memories } ] }", ""},
-		"by a list in JSON":      {plain + "  digests: { rows: [ derived: { sources: sources, of: memories } ] }", ""},
-		"of itself":              {"  memories: { rows: [ derived: { from: { memories: { id: derived_from } }, unless: [ sql: \"body = 'x'\" ] } ] }", "asks for nothing but whose a row is"},
-		"forgets":                {"  memories: { rows: [ own: { column: user_id, is: user }, derived: { from: { memories: { id: derived_from } }, unless: [ sql: \"derived_from IS NULL\" ] } ] }", "makes rows of public.memories forget"},
-		"agents forget":          {"  memories: { rows: [ own: { column: user_id, is: user }, derived: { from: { memories: { id: derived_from } }, unless: [ sql: \"derived_from IS NULL\" ] } ], write: { commands: [delete] } }", "agents could delete rows of public.memories, and rows of public.memories would forget"},
-		"nothing":                {"  summaries: { rows: [ derived: {} ] }", "derived needs to know what a row is made from"},
-		"both":                   {plain + "  summaries: { rows: [ derived: { from: { memories: { id: memory_id } }, sources: sources, of: memories } ] }", "derived goes by links or by a list, not both"},
-		"half a list":            {plain + "  summaries: { rows: [ derived: { sources: sources } ] }", `derived needs "of"`},
-		"empty from":             {plain + "  summaries: { rows: [ derived: { from: [] } ] }", "from is empty"},
-		"unknown erasure":        {plain + "  summaries: { rows: [ derived: { from: { memories: { id: memory_id } }, on_erase: kep } ] }", `unknown word "kep" for on_erase`},
-		"unknown inheritance":    {plain + "  summaries: { rows: [ derived: { from: { memories: { id: memory_id } }, inherit: all } ] }", `unknown word "all" for inherit`},
-		"not listed":             {"  summaries: { rows: [ derived: { from: { memories: { id: memory_id } } } ] }", "the policy does not list public.memories"},
-		"not listed, with where": {"  summaries: { rows: [ derived: { from: { memories: { id: memory_id } }, where: [ consent: { every: [ people: { id: person_id } ], status: consent, is: granted } ] } ] }", ""},
-		"within any, of itself":  {"  memories: { rows: [ any: [ sql: \"derived_from IS NULL\", derived: { from: { memories: { id: derived_from } } } ] ] }", "rows of public.memories are made from each other: derived cannot stand within another block there"},
-		"within any":             {plain + "  summaries: { rows: [ any: [ own: { column: user_id, is: user }, " + linked + " ] ] }", ""},
-		"negated":                {plain + "  summaries: { rows: [ not: { derived: { from: { memories: { id: memory_id } } } } ] }", "not speaks of the row's own columns only"},
-		"circle":                 {plain + "  summaries: { rows: [ derived: { from: { digests: { id: memory_id } } } ] }\n  digests: { rows: [ derived: { from: { summaries: { id: summary_id } } } ] }", "derived goes round in a circle: public.summaries → public.digests → public.summaries"},
-		"where, of each other":   {"  memories: { rows: [ derived: { from: { memories: { id: derived_from } }, where: [ own: { column: user_id, is: user } ] } ] }", "where would speak of some of them only"},
-		"no primary key":         {"  loose: { rows: [ derived: { from: { loose: { id: from_id } } } ] }", "it has no primary key to follow them by"},
-		"list of pairs":          {"  pairs: { rows: open }\n  summaries: { rows: [ derived: { sources: sources, of: pairs } ] }", "public.pairs has no primary key of one column"},
-		"no list":                {plain + "  summaries: { rows: [ derived: { sources: user_id, of: memories } ] }", "public.summaries.user_id is a uuid (a list is"},
-		"types":                  {plain + "  summaries: { rows: [ derived: { from: { memories: { id: body } } } ] }", "they do not link"},
+		"by links":          {plain + "  summaries: { rows: [ " + linked + " ] }", ""},
+		"by a list":         {plain + "  summaries: { rows: [ derived: { sources: sources, of: memories } ] }", ""},
+		"by a list in JSON": {plain + "  digests: { rows: [ derived: { sources: sources, of: memories } ] }", ""},
+		"of itself": {
+			"  memories: { rows: [ derived: { from: { memories: { id: derived_from } }, unless: [ sql: \"body = " +
+				"'x'\" ] } ] }", "asks for nothing but whose a row is"},
+		"forgets": {
+			"  memories: { rows: [ own: { column: user_id, is: user }, derived: { from: { memories: { id: " +
+				"derived_from } }, unless: [ sql: \"derived_from IS NULL\" ] } ] }", "makes rows of public.memories forget"},
+		"agents forget": {
+			"  memories: { rows: [ own: { column: user_id, is: user }, derived: { from: { memories: { id: " +
+				"derived_from } }, unless: [ sql: \"derived_from IS NULL\" ] } ], write: { commands: [delete] } }",
+			"agents could delete rows of public.memories, and rows of public.memories would forget"},
+		"nothing": {"  summaries: { rows: [ derived: {} ] }", "derived needs to know what a row is made from"},
+		"both": {plain +
+			"  summaries: { rows: [ derived: { from: { memories: { id: memory_id } }, sources: sources, of: " +
+			"memories } ] }", "derived goes by links or by a list, not both"},
+		"half a list": {plain + "  summaries: { rows: [ derived: { sources: sources } ] }", `derived needs "of"`},
+		"empty from":  {plain + "  summaries: { rows: [ derived: { from: [] } ] }", "from is empty"},
+		"unknown erasure": {plain +
+			"  summaries: { rows: [ derived: { from: { memories: { id: memory_id } }, on_erase: kep } ] }", `unknown word "kep" for on_erase`},
+		"unknown inheritance": {plain +
+			"  summaries: { rows: [ derived: { from: { memories: { id: memory_id } }, inherit: all } ] }", `unknown word "all" for inherit`},
+		"not listed": {"  summaries: { rows: [ derived: { from: { memories: { id: memory_id } } } ] }",
+			"the policy does not list public.memories"},
+		"not listed, with where": {
+			"  summaries: { rows: [ derived: { from: { memories: { id: memory_id } }, where: [ consent: { every: " +
+				"[ people: { id: person_id } ], status: consent, is: granted } ] } ] }", ""},
+		"within any, of itself": {
+			"  memories: { rows: [ any: [ sql: \"derived_from IS NULL\", derived: { from: { memories: { id: " +
+				"derived_from } } } ] ] }", "rows of public.memories are made from each other: derived cannot stand within another block there"},
+		"within any": {plain + "  summaries: { rows: [ any: [ own: { column: user_id, is: user }, " + linked + " ] ] }", ""},
+		"negated": {plain +
+			"  summaries: { rows: [ not: { derived: { from: { memories: { id: memory_id } } } } ] }", "not speaks of the row's own columns only"},
+		"circle": {plain +
+			"  summaries: { rows: [ derived: { from: { digests: { id: memory_id } } } ] }\n  digests: { rows: [ " +
+			"derived: { from: { summaries: { id: summary_id } } } ] }",
+			"derived goes round in a circle: public.summaries → public.digests → public.summaries"},
+		"where, of each other": {
+			"  memories: { rows: [ derived: { from: { memories: { id: derived_from } }, where: [ own: { column: " +
+				"user_id, is: user } ] } ] }", "where would speak of some of them only"},
+		"no primary key": {"  loose: { rows: [ derived: { from: { loose: { id: from_id } } } ] }", "it has no primary key to follow them by"},
+		"list of pairs": {
+			"  pairs: { rows: open }\n  summaries: { rows: [ derived: { sources: sources, of: pairs } ] }", "public.pairs has no primary key of one column"},
+		"no list": {plain + "  summaries: { rows: [ derived: { sources: user_id, of: memories } ] }",
+			"public.summaries.user_id is a uuid (a list is"},
+		"types": {plain + "  summaries: { rows: [ derived: { from: { memories: { id: body } } } ] }", "they do not link"},
 
-		"update of a list":       {plain + "  summaries: { rows: [ derived: { sources: sources, of: memories } ], write: { commands: [update], columns: [sources] } }", "agents could update public.summaries.sources, which says from what a row was made (list it under immutable)"},
-		"no update of a list":    {plain + "  summaries: { rows: [ derived: { sources: sources, of: memories } ], write: { commands: [insert, update], columns: [body, sources], immutable: [sources] } }", ""},
-		"update beside it":       {plain + "  summaries: { rows: [ any: [ status: { column: body, is: raw }, derived: { sources: sources, of: memories } ] ], write: { commands: [update], columns: [body] } }", "agents could update public.summaries.body"},
-		"delete of links":        {plain + "  summaries: { rows: [ " + linked + " ] }\n" + links("{ commands: [delete] }"), "agents could delete rows of public.summary_sources"},
-		"update of links":        {plain + "  summaries: { rows: [ " + linked + " ] }\n" + links("{ commands: [update], columns: [memory_id], accept: [conflicts] }"), "agents could update rows of public.summary_sources"},
-		"a note of links":        {plain + "  summaries: { rows: [ " + linked + " ] }\n" + links("{ commands: [update], columns: [note] }"), ""},
-		"links to hidden rows":   {plain + "  summaries: { rows: [ " + linked + " ] }\n" + links("{ commands: [insert], columns: [summary_id, memory_id], accept: [conflicts, references] }"), "agents could say of rows of public.summaries that they do not see that they were made from others"},
-		"links to rows they see": {plain + "  summaries: { rows: [ " + linked + " ] }\n" + links("{ commands: [insert], columns: [summary_id, memory_id], accept: [conflicts] }"), ""},
-		"links that go along":    {"  summaries: { rows: [ own: { column: user_id, is: user }, derived: { from: [ parts: { whole: id }, summaries: { id: part } ], unless: [ status: { column: body, is: x } ] } ], write: { commands: [delete] } }", "agents could delete rows of public.summaries, and with them what says from what rows of public.summaries were made"},
-		"links the owner drops":  {"  summaries: { rows: [ own: { column: user_id, is: user }, status: { column: body, is: x }, derived: { from: [ parts: { whole: id }, summaries: { id: part } ] } ] }", "whoever deletes a row of public.summaries takes its row of public.parts along"},
-		"a key once more":        {written("{ commands: [insert], columns: [id, user_id, body], accept: [conflicts] }") + "  summaries: { rows: [ " + linked + " ] }", "agents could give a new row of public.memories the key of one that is gone"},
-		"links by their rule":    {plain + "  summaries: { rows: [ " + linked + " ] }\n" + pointed("", "[conflicts, references]"), ""},
-		"links by a weaker rule": {plain + "  summaries: { rows: [ " + linked + " ] }\n" + pointed(", rows: [ status: { column: body, is: x } ]", "[conflicts, references]"), "agents could say of rows of public.summaries that they do not see that they were made from others"},
-		"a key by a stamp":       {written("{ commands: [insert], columns: [user_id, body], stamp: { id: { attribute: user } }, accept: [conflicts] }") + "  summaries: { rows: [ " + linked + " ] }", ""},
-		"a key by some stamps":   {written("{ commands: [insert], columns: [user_id, body], stamp: { id: { attribute: user, unless: [ status: { column: body, is: x } ] } }, accept: [conflicts] }") + "  summaries: { rows: [ " + linked + " ] }", "agents could give a new row of public.memories the key of one that is gone"},
-		"a key by default":       {written("{ commands: [insert], columns: [user_id, body] }") + "  summaries: { rows: [ " + linked + " ] }", ""},
+		"update of a list": {plain +
+			"  summaries: { rows: [ derived: { sources: sources, of: memories } ], write: { commands: [update], " +
+			"columns: [sources] } }", "agents could update public.summaries.sources, which says from what a row was made (list it under immutable)"},
+		"no update of a list": {plain +
+			"  summaries: { rows: [ derived: { sources: sources, of: memories } ], write: { commands: [insert, " +
+			"update], columns: [body, sources], immutable: [sources] } }", ""},
+		"update beside it": {plain +
+			"  summaries: { rows: [ any: [ status: { column: body, is: raw }, derived: { sources: sources, of: " +
+			"memories } ] ], write: { commands: [update], columns: [body] } }", "agents could update public.summaries.body"},
+		"delete of links": {plain + "  summaries: { rows: [ " + linked + " ] }\n" +
+			links("{ commands: [delete] }"), "agents could delete rows of public.summary_sources"},
+		"update of links": {plain + "  summaries: { rows: [ " + linked + " ] }\n" +
+			links("{ commands: [update], columns: [memory_id], accept: [conflicts] }"), "agents could update rows of public.summary_sources"},
+		"a note of links": {plain + "  summaries: { rows: [ " + linked + " ] }\n" + links("{ commands: [update], columns: [note] }"), ""},
+		"links to hidden rows": {plain + "  summaries: { rows: [ " + linked + " ] }\n" +
+			links("{ commands: [insert], columns: [summary_id, memory_id], accept: [conflicts, references] }"),
+			"agents could say of rows of public.summaries that they do not see that they were made from others"},
+		"links to rows they see": {plain + "  summaries: { rows: [ " + linked + " ] }\n" +
+			links("{ commands: [insert], columns: [summary_id, memory_id], accept: [conflicts] }"), ""},
+		"links that go along": {
+			"  summaries: { rows: [ own: { column: user_id, is: user }, derived: { from: [ parts: { whole: id }, " +
+				"summaries: { id: part } ], unless: [ status: { column: body, is: x } ] } ], write: { commands: " +
+				"[delete] } }", "agents could delete rows of public.summaries, and with them what says from what rows of public.summaries were made"},
+		"links the owner drops": {
+			"  summaries: { rows: [ own: { column: user_id, is: user }, status: { column: body, is: x }, derived: " +
+				"{ from: [ parts: { whole: id }, summaries: { id: part } ] } ] }",
+			"whoever deletes a row of public.summaries takes its row of public.parts along"},
+		"a key once more": {
+			written("{ commands: [insert], columns: [id, user_id, body], accept: [conflicts] }") +
+				"  summaries: { rows: [ " + linked + " ] }", "agents could give a new row of public.memories the key of one that is gone"},
+		"links by their rule": {plain + "  summaries: { rows: [ " + linked + " ] }\n" + pointed("", "[conflicts, references]"), ""},
+		"links by a weaker rule": {plain + "  summaries: { rows: [ " + linked + " ] }\n" +
+			pointed(", rows: [ status: { column: body, is: x } ]",
+				"[conflicts, references]"), "agents could say of rows of public.summaries that they do not see that they were made from others"},
+		"a key by a stamp": {
+			written("{ commands: [insert], columns: [user_id, body], stamp: { id: { attribute: user } }, accept: "+
+				"[conflicts] }") + "  summaries: { rows: [ " + linked + " ] }", ""},
+		"a key by some stamps": {
+			written("{ commands: [insert], columns: [user_id, body], stamp: { id: { attribute: user, unless: [ "+
+				"status: { column: body, is: x } ] } }, accept: [conflicts] }") + "  summaries: { rows: [ " +
+				linked + " ] }", "agents could give a new row of public.memories the key of one that is gone"},
+		"a key by default": {written("{ commands: [insert], columns: [user_id, body] }") + "  summaries: { rows: [ " + linked + " ] }", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, got := derivedCompile(t, snap, derivedHead+c.text)
@@ -157,7 +210,9 @@ func TestDerivations(t *testing.T) {
 		"{ from: { memories: { id: memory_id } } }",
 		"{ sources: sources, of: memories }",
 	} {
-		p, got := derivedCompile(t, snap, derivedHead+"  memories: { rows: [ own: { column: user_id, is: user }, status: { column: body, is: y } ] }\n  summaries: { rows: [ any: [ own: { column: user_id, is: user }, derived: "+block+" ] ] }")
+		p, got := derivedCompile(t, snap, derivedHead+
+			"  memories: { rows: [ own: { column: user_id, is: user }, status: { column: body, is: y } ] }\n  "+
+			"summaries: { rows: [ any: [ own: { column: user_id, is: user }, derived: "+block+" ] ] }")
 		if p == nil {
 			t.Fatal(got)
 		}
@@ -166,7 +221,8 @@ func TestDerivations(t *testing.T) {
 		}
 		versions[p.Version()] = block
 		found := p.Derivations()
-		if len(found) != 1 || found[0].Table.Name.Name != "summaries" || found[0].Origin.Of().Name.Name != "memories" || found[0].Erase == strings.Contains(block, "keep") {
+		if len(found) != 1 || found[0].Table.Name.Name != "summaries" ||
+			found[0].Origin.Of().Name.Name != "memories" || found[0].Erase == strings.Contains(block, "keep") {
 			t.Errorf("%s: %+v", block, found)
 		}
 	}

@@ -97,8 +97,11 @@ func (d *decoder) fail(at place, suggestion, format string, args ...any) {
 
 // shapes are what somebody who writes a single value may have meant.
 var shapes = map[string]string{
-	"own": "write { column: …, is: … }", "tenant": "write { column: …, is: … }", "status": "write { column: …, is: … }", "granted": "write { column: …, is: … }", "stamp": "write { attribute: name } or { value: word }", "grant": "write { column: …, to: … }",
-	"write": "write { commands: [ … ], columns: [ … ] }", "columns": "left out, all columns show; else write { name: allow, … }",
+	"own": "write { column: …, is: … }", "tenant": "write { column: …, is: … }",
+	"status": "write { column: …, is: … }", "granted": "write { column: …, is: … }",
+	"stamp": "write { attribute: name } or { value: word }", "grant": "write { column: …, to: … }",
+	"write":   "write { commands: [ … ], columns: [ … ] }",
+	"columns": "left out, all columns show; else write { name: allow, … }",
 }
 
 // want reports a node of another kind.
@@ -322,7 +325,9 @@ func (d *decoder) table(at place, name string, n *node) {
 			word := ""
 			d.word(&word, "approximate")(v)
 			if decl.approximate = word == "accept"; !decl.approximate && word != "" {
-				d.fail(v.place, "write approximate: accept, or leave it out: searches for the nearest rows are then exact", "unknown word %q in approximate", word)
+				d.fail(v.place,
+					"write approximate: accept, or leave it out: searches for the nearest rows are then exact",
+					"unknown word %q in approximate", word)
 			}
 		},
 		"consent":   func(v *node) { decl.consent = d.consent(v.place, v) },

@@ -54,9 +54,10 @@ CREATE TABLE others (who person PRIMARY KEY, n number, c code, p padded, cost pr
 		"consent: { every: [ others: { who: who } ], status: state, is: granted }":                    "",
 		"consent: { every: [ others: { who: who } ], status: state, is: granted, materialize: true }": "the answer cannot be kept",
 	} {
-		_, got := derivedCompile(t, snap, "version: 1\nattributes: { user: { type: uuid, source: credential }, number: { type: bigint, source: credential }, "+
-			"numbers: { type: \"bigint[]\", source: credential }, tenant: { type: text, source: credential } }\n"+
-			"tables:\n  others: { rows: [ status: { column: state, is: granted } ] }\n  items: { rows: [ "+rule+" ] }\n")
+		_, got := derivedCompile(t, snap,
+			"version: 1\nattributes: { user: { type: uuid, source: credential }, number: { type: bigint, source: credential }, "+
+				"numbers: { type: \"bigint[]\", source: credential }, tenant: { type: text, source: credential } }\n"+
+				"tables:\n  others: { rows: [ status: { column: state, is: granted } ] }\n  items: { rows: [ "+rule+" ] }\n")
 		if want == "" && strings.Contains(got, "one visible row of several is enough") {
 			got = "" // a warning
 		}
@@ -73,7 +74,8 @@ CREATE TABLE others (who person PRIMARY KEY, n number, c code, p padded, cost pr
 	}
 }
 
-// A mask of a domain gives the type under it, whatever that is; and a key into a table whose rows all show is looked up for nothing, whatever type it is of.
+// A mask of a domain gives the type under it, whatever that is; and a key into a table whose rows all show is looked up
+// for nothing, whatever type it is of.
 func TestDomainsAreMasked(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(t.Context(), `CREATE EXTENSION citext; CREATE EXTENSION ltree; CREATE DOMAIN loose AS citext CHECK (VALUE LIKE '%@%'); CREATE DOMAIN looser AS loose; CREATE DOMAIN words AS citext[];
@@ -91,9 +93,12 @@ CREATE TABLE kinds (path ltree PRIMARY KEY, owner text); CREATE TABLE things (id
 		{"open", "columns: { id: allow, many: { mask: { generalise: 3 } } }", "which cannot be generalised so"},
 		{"open", "columns: { id: allow, many: { mask: hash } }", "text and uuid columns can be hashed"},
 		{"open", "write: { commands: [insert, update], columns: [kind] }", ""},
-		{"[ own: { column: owner, is: user } ]", "write: { commands: [insert, update], columns: [kind] }", "by a column of which a visible row cannot be looked up"},
+		{"[ own: { column: owner, is: user } ]", "write: { commands: [insert, update], columns: [kind] }",
+			"by a column of which a visible row cannot be looked up"},
 	} {
-		p, got := derivedCompile(t, snap, "version: 1\nattributes: { user: { type: text, source: credential } }\ntables:\n  kinds: { rows: "+c.kinds+" }\n  things: { rows: [ own: { column: owner, is: user } ], "+c.things+" }\n")
+		p, got := derivedCompile(t, snap,
+			"version: 1\nattributes: { user: { type: text, source: credential } }\ntables:\n  kinds: { rows: "+
+				c.kinds+" }\n  things: { rows: [ own: { column: owner, is: user } ], "+c.things+" }\n")
 		if (p != nil) != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s, %s: got %q, want %q", c.kinds, c.things, got, c.want)
 		}

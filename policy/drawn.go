@@ -7,12 +7,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// drawing are PostgreSQL's functions whose results no two rows share. Those of random() may, where it is of few numbers, or cut.
+// drawing are PostgreSQL's functions whose results no two rows share. Those of random() may, where it is of few
+// numbers, or cut.
 var drawing = []string{"nextval", "gen_random_uuid", "uuidv4", "uuidv7"}
 
-// drawn tells whether a column's default gives each row a value of its own: what draws, the clock as it is, and what calls code of
-// the owner's or of an extension, which is not known (decision 0007). Constants, and what PostgreSQL's functions make of the clock,
-// of chance or of the session, can be those of other rows.
+// drawn tells whether a column's default gives each row a value of its own: what draws, the clock as it is, and what
+// calls code of the owner's or of an extension, which is not known (decision 0007). Constants, and what PostgreSQL's
+// functions make of the clock, of chance or of the session, can be those of other rows.
 func drawn(column *catalog.Column) bool {
 	source, err := sqltext.Scan(column.Default)
 	if err != nil {
@@ -32,10 +33,13 @@ func drawn(column *catalog.Column) bool {
 			return true
 		}
 	}
-	return slices.Contains([]string{"timestamp with time zone", "timestamp without time zone"}, column.Type) && slices.Contains(clocks, column.Default)
+	return slices.Contains([]string{"timestamp with time zone", "timestamp without time zone"}, column.Type) &&
+		slices.Contains(clocks, column.Default)
 }
 
 // clocks are defaults that are the clock in microseconds, as PostgreSQL writes them.
-var clocks = []string{"now()", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP", "transaction_timestamp()", "statement_timestamp()", "clock_timestamp()",
-	"(now() AT TIME ZONE 'utc'::text)", "(now() AT TIME ZONE 'UTC'::text)", "(CURRENT_TIMESTAMP AT TIME ZONE 'utc'::text)", "(CURRENT_TIMESTAMP AT TIME ZONE 'UTC'::text)",
+var clocks = []string{"now()", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP", "transaction_timestamp()",
+	"statement_timestamp()", "clock_timestamp()",
+	"(now() AT TIME ZONE 'utc'::text)", "(now() AT TIME ZONE 'UTC'::text)",
+	"(CURRENT_TIMESTAMP AT TIME ZONE 'utc'::text)", "(CURRENT_TIMESTAMP AT TIME ZONE 'UTC'::text)",
 	"timezone('utc'::text, now())", "timezone('UTC'::text, now())"}

@@ -63,7 +63,8 @@ func (c *compiler) grant(b grantBlock, row *catalog.Relation) predicate.Node {
 	}
 	list, elements, ok := listOfIDs(column)
 	if !ok {
-		c.fail(b.place, "a grant is a text[], uuid[] or bigint[], or a JSON array in a jsonb, json or text column", "%s.%s is a %s", row.Name, column.Name, column.Type)
+		c.fail(b.place, "a grant is a text[], uuid[] or bigint[], or a JSON array in a jsonb, json or text column",
+			"%s.%s is a %s", row.Name, column.Name, column.Type)
 		return predicate.Any{}
 	}
 	out := predicate.Grant{Column: b.column, Form: list.Form, Cast: list.Cast, All: b.all}
@@ -77,10 +78,12 @@ func (c *compiler) grant(b grantBlock, row *catalog.Relation) predicate.Node {
 			continue
 		}
 		if !text && family(attribute.element()) != elements {
-			c.fail(to.place, "declare the attribute with the type of the column's elements", "%s.%s is a %s and the attribute %s a %s",
+			c.fail(to.place, "declare the attribute with the type of the column's elements",
+				"%s.%s is a %s and the attribute %s a %s",
 				row.Name, column.Name, column.Type, attribute.Name, attribute.Type)
 		}
-		out.To = append(out.To, predicate.Grantee{Attribute: attribute.Name, List: attribute.List(), Optional: attribute.Optional})
+		out.To = append(out.To, predicate.Grantee{
+			Attribute: attribute.Name, List: attribute.List(), Optional: attribute.Optional})
 	}
 	return out
 }

@@ -35,8 +35,8 @@ func (p *Policy) ShapeAttributes() []string {
 	return slices.Sorted(maps.Keys(asked))
 }
 
-// Judge says whether a session whose attributes have these values may run the statement; one that is absent is missing. The
-// values are those of this moment: a statement is judged each time that it runs.
+// Judge says whether a session whose attributes have these values may run the statement; one that is absent is missing.
+// The values are those of this moment: a statement is judged each time that it runs.
 func (p *Policy) Judge(s Statement, values map[string]string) *sqlstate.Error {
 	_, refused := p.decide(s, values)
 	return refused
@@ -66,9 +66,11 @@ type Quota struct {
 func (q *Quota) Exceeded(left int64) *sqlstate.Error {
 	if left <= 0 {
 		return denied("%s: at most %d rows per %s, and they have been taken", q.at, q.AtMost, q.Per).
-			WithHint("Rows count when they are sent, and as long as a statement runs that may return them. There are new ones with the next %s.", q.Per)
+			WithHint("Rows count when they are sent, and as long as a statement runs that may return them. There "+
+				"are new ones with the next %s.", q.Per)
 	}
-	return denied("%s: at most %d rows per %s, and fewer are left", q.at, q.AtMost, q.Per).WithHint("Write LIMIT %d or less.", left)
+	return denied("%s: at most %d rows per %s, and fewer are left", q.at, q.AtMost, q.Per).
+		WithHint("Write LIMIT %d or less.", left)
 }
 
 // Explain is Judge, with what each contract says.
@@ -117,7 +119,8 @@ func (p *Policy) decide(s Statement, values map[string]string) (decisions []Cont
 	}
 	for _, t := range objects {
 		if !t.object.JoinOnly && !slices.ContainsFunc(p.contracts, func(c *Contract) bool { return c.governs(t.object.Name) }) {
-			refuse(denied("no contract allows %s", t.describe()).WithHint("The DBA names the objects that a contract governs under governs, all if there is none."))
+			refuse(denied("no contract allows %s", t.describe()).
+				WithHint("The DBA names the objects that a contract governs under governs, all if there is none."))
 		}
 	}
 	return decisions, first
@@ -134,7 +137,8 @@ func (p *Policy) joined(objects []touched) *sqlstate.Error {
 		if !t.object.JoinOnly {
 			continue
 		}
-		hint := fmt.Sprintf("Join %s to another object (%s) on a key of %s, and leave its columns out of the result, the order and the groups.",
+		hint := fmt.Sprintf("Join %s to another object (%s) on a key of %s, and leave its columns out of the "+
+			"result, the order and the groups.",
 			t.object.Name, strings.Join(p.notJoinedOnly(), ", "), t.object.Name)
 		switch {
 		case t.Written || t.Source == Vector:
@@ -211,7 +215,8 @@ func (c *Contract) judge(s Statement, all []touched, values map[string]string) (
 	if err != nil {
 		d.Verdict = "deny"
 	} else if terms.Per != "" && !only {
-		d.Quota = &Quota{Contract: c.Name, Per: terms.Per, Value: values[terms.Per], AtMost: terms.Rows, Limit: s.Limit, at: c.at(d)}
+		d.Quota = &Quota{Contract: c.Name, Per: terms.Per, Value: values[terms.Per], AtMost: terms.Rows,
+			Limit: s.Limit, at: c.at(d)}
 	}
 	return d, err
 }
@@ -224,14 +229,17 @@ func (c *Contract) at(d ContractDecision) string {
 	return fmt.Sprintf("contract %s, %s %s", c.Name, c.By, d.Value)
 }
 
-func (c *Contract) holds(terms *Terms, d ContractDecision, s Statement, objects []touched, only bool, values map[string]string) *sqlstate.Error {
+func (c *Contract) holds(terms *Terms, d ContractDecision, s Statement, objects []touched, only bool,
+	values map[string]string) *sqlstate.Error {
 	first := objects[0]
 	switch {
 	case d.Missing:
 		return denied("contract %s allows nothing: the session has no %s", c.Name, c.By).
-			WithHint("The attribute %s decides what may be retrieved, and it has no value in this session now. The DBA finds under attributes in the policy where it comes from.", c.By)
+			WithHint("The attribute %s decides what may be retrieved, and it has no value in this session now. "+
+				"The DBA finds under attributes in the policy where it comes from.", c.By)
 	case terms == nil:
-		return denied("%s: nothing is allowed", c.at(d)).WithHint("The contract lists %s, and no other value of %s.", strings.Join(c.order, ", "), c.By)
+		return denied("%s: nothing is allowed", c.at(d)).WithHint("The contract lists %s, and no other value of %s.",
+			strings.Join(c.order, ", "), c.By)
 	case terms.Nothing:
 		return denied("%s: nothing may be retrieved; this statement would %s: %s", c.at(d), first.how(), first.describe()).
 			WithHint("At %s %s the contract allows nothing at all.", c.By, d.Value)
@@ -247,11 +255,13 @@ func (c *Contract) holds(terms *Terms, d ContractDecision, s Statement, objects 
 		}
 		if allowed.Columns != nil {
 			if t.Columns == nil {
-				return denied("%s: this statement reads all columns of %s", c.at(d), t.describe()).WithHint("Name columns: it allows %s.", strings.Join(allowed.Columns, ", "))
+				return denied("%s: this statement reads all columns of %s", c.at(d), t.describe()).
+					WithHint("Name columns: it allows %s.", strings.Join(allowed.Columns, ", "))
 			}
 			for _, column := range t.Columns {
 				if !slices.Contains(allowed.Columns, column) {
-					return denied("%s: column %q of %s is not allowed", c.at(d), column, t.describe()).WithHint("It allows %s.", strings.Join(allowed.Columns, ", "))
+					return denied("%s: column %q of %s is not allowed", c.at(d), column, t.describe()).
+						WithHint("It allows %s.", strings.Join(allowed.Columns, ", "))
 				}
 			}
 		}
@@ -263,7 +273,8 @@ func (c *Contract) holds(terms *Terms, d ContractDecision, s Statement, objects 
 		world := predicate.World{Attributes: values, Sealed: true, Now: time.Now()}
 		if !predicate.Eval(r.Rule, predicate.Row{}, world) {
 			return denied("%s: a condition of the contract does not hold in this session", c.at(d)).
-				WithHint("It requires more of a session than its %s; the DBA finds the condition under requires in the policy.", orElse(c.By, "attributes"))
+				WithHint("It requires more of a session than its %s; the DBA finds the condition under requires "+
+					"in the policy.", orElse(c.By, "attributes"))
 		}
 	}
 	if terms.Plan != "" {
@@ -271,13 +282,16 @@ func (c *Contract) holds(terms *Terms, d ContractDecision, s Statement, objects 
 			return err
 		}
 	}
-	if len(terms.Named) > 0 && !slices.ContainsFunc(keys(terms.Named), func(name string) bool { return slices.Contains(s.Named, terms.Named[name]) }) {
+	if len(terms.Named) > 0 && !slices.ContainsFunc(keys(terms.Named),
+		func(name string) bool { return slices.Contains(s.Named, terms.Named[name]) }) {
 		return denied("%s: the statement is none of those that the contract allows", c.at(d)).
-			WithHint("It allows the statements %s, as they are written in the policy, with other values for their parameters.", strings.Join(keys(terms.Named), ", "))
+			WithHint("It allows the statements %s, as they are written in the policy, with other values for their "+
+				"parameters.", strings.Join(keys(terms.Named), ", "))
 	}
 	if _, known := values[terms.Per]; terms.Per != "" && !known && !only {
 		return denied("%s: rows are counted per %s, and the session has none", c.at(d), terms.Per).
-			WithHint("The attribute %s has no value in this session now. The DBA finds under attributes in the policy where it comes from.", terms.Per)
+			WithHint("The attribute %s has no value in this session now. The DBA finds under attributes in the "+
+				"policy where it comes from.", terms.Per)
 	}
 	if terms.Rows > 0 && !only {
 		return c.few(d, terms.Rows, s, objects)
@@ -312,7 +326,8 @@ func (c *Contract) separate(d ContractDecision, objects []touched) *sqlstate.Err
 }
 
 // planned holds accesses to a list that somebody else has written.
-func (c *Contract) planned(d ContractDecision, attribute string, objects []touched, values map[string]string) *sqlstate.Error {
+func (c *Contract) planned(d ContractDecision, attribute string, objects []touched,
+	values map[string]string) *sqlstate.Error {
 	value, ok := values[attribute]
 	if !ok {
 		return denied("%s: there is no plan", c.at(d)).

@@ -7,10 +7,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// JudgeRecorded is [Policy.Judge] of a statement of which only the accesses are known, as a record has them, and of a session of which these
-// values are; missing are attributes that had none. A refusal is one of every statement with these accesses. unsure says why the contracts
-// may refuse it all the same; with neither none does.
-func (p *Policy) JudgeRecorded(s Statement, values map[string]string, missing []string) (refused *sqlstate.Error, unsure string) {
+// JudgeRecorded is [Policy.Judge] of a statement of which only the accesses are known, as a record has them, and of a
+// session of which these values are; missing are attributes that had none. A refusal is one of every statement with
+// these accesses. unsure says why the contracts may refuse it all the same; with neither none does.
+func (p *Policy) JudgeRecorded(s Statement, values map[string]string, missing []string) (refused *sqlstate.Error,
+	unsure string) {
 	if !p.Contracted() {
 		return nil, ""
 	}
@@ -29,7 +30,8 @@ func (p *Policy) JudgeRecorded(s Statement, values map[string]string, missing []
 			unsure = "contract " + c.Name + " asks for " + name + ", of which the record has no value"
 			continue
 		}
-		// At the best it is several statements of one access each, plain and of few rows, joined where they must be, and one that has a name.
+		// At the best it is several statements of one access each, plain and of few rows, joined where they must be,
+		// and one that has a name.
 		for _, t := range objects {
 			if t.object.JoinOnly {
 				continue
@@ -60,7 +62,8 @@ func (p *Policy) JudgeRecorded(s Statement, values map[string]string, missing []
 	return nil, ""
 }
 
-// unknown is an attribute that the contract asks for of these objects and of which nobody knows the value; "": there is none.
+// unknown is an attribute that the contract asks for of these objects and of which nobody knows the value; "": there is
+// none.
 func (c *Contract) unknown(objects []touched, values map[string]string, missing []string) string {
 	if !slices.ContainsFunc(objects, func(t touched) bool { return c.governs(t.object.Name) }) {
 		return ""

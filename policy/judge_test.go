@@ -11,7 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// What contracts let a statement do is what docs/reference/policy-contracts.md says, of whatever it does to however many objects: a model of a few lines says the same.
+// What contracts let a statement do is what docs/reference/policy-contracts.md says, of whatever it does to however
+// many objects: a model of a few lines says the same.
 func TestContractsAreHeldWhateverIsRead(t *testing.T) {
 	columns := func() (out []catalog.Column) {
 		for _, n := range []string{"id", "x", "y"} {
@@ -23,7 +24,9 @@ func TestContractsAreHeldWhateverIsRead(t *testing.T) {
 	spec := catalog.Spec{ServerVersion: 150000, SearchPath: []string{"public"}}
 	tables, objects := "", ""
 	for i, n := range []string{"a", "b", "c", "d", "l", "m"} {
-		spec.Relations = append(spec.Relations, &catalog.Relation{OID: uint32(20000 + i), Name: catalog.Name{Schema: "public", Name: n}, Kind: catalog.Table, Columns: columns(), PrimaryKey: []string{"id"}})
+		spec.Relations = append(spec.Relations,
+			&catalog.Relation{OID: uint32(20000 + i), Name: catalog.Name{Schema: "public", Name: n},
+				Kind: catalog.Table, Columns: columns(), PrimaryKey: []string{"id"}})
 		tables += fmt.Sprintf("  %s: { rows: open }\n", n)
 		more := ""
 		if vessels[n] != "" {
@@ -67,7 +70,8 @@ tables:
 	for range 40_000 {
 		s := policy.Statement{Tag: "SELECT", Plain: r.IntN(4) > 0, Limit: []int64{-1, 0, 3, 5, 6}[r.IntN(5)]}
 		for range 1 + r.IntN(3) {
-			a := policy.Access{Relation: catalog.Name{Schema: "public", Name: one("a", "a", "b", "c", "d", "l", "m")}, Source: one(policy.Metadata, policy.Structured, policy.Structured, policy.Vector, policy.Writes), Joined: r.IntN(3) > 0, Output: r.IntN(3) == 0}
+			a := policy.Access{Relation: catalog.Name{Schema: "public", Name: one("a", "a", "b", "c", "d", "l", "m")},
+				Source: one(policy.Metadata, policy.Structured, policy.Structured, policy.Vector, policy.Writes), Joined: r.IntN(3) > 0, Output: r.IntN(3) == 0}
 			a.Written = a.Source == policy.Writes
 			a.Columns = [][]string{nil, {}, {"id"}, {"x"}, {"id", "x"}, {"x", "y"}, {"y"}}[r.IntN(7)]
 			if r.IntN(6) == 0 {
@@ -75,7 +79,8 @@ tables:
 			}
 			s.Accesses = append(s.Accesses, a)
 		}
-		values := map[string]string{"stage": one("columns", "everything", "except", "nothing", "requires", "planned", "few", "unlisted"), "members": one("2", "2", "3"), "user": one("7", "7", "8")}
+		values := map[string]string{"stage": one("columns", "everything", "except", "nothing", "requires", "planned",
+			"few", "unlisted"), "members": one("2", "2", "3"), "user": one("7", "7", "8")}
 		if r.IntN(12) == 0 {
 			delete(values, "stage")
 		}
@@ -95,19 +100,22 @@ tables:
 			allowed[values["stage"]]++
 		}
 	}
-	for _, what := range []string{"columns", "everything", "except", "requires", "planned", "few", "joined", "apart", "its source", "a column", "all columns", "not planned", "a requirement", "too many", "through"} {
+	for _, what := range []string{"columns", "everything", "except", "requires", "planned", "few", "joined",
+		"apart", "its source", "a column", "all columns", "not planned", "a requirement", "too many", "through"} {
 		if allowed[what] < 20 {
 			t.Errorf("%s: %d statements only", what, allowed[what])
 		}
 	}
 }
 
-// Partitions and children of an object are read as the object is, to any depth, and an object is not read through what it is a child of.
+// Partitions and children of an object are read as the object is, to any depth, and an object is not read through what
+// it is a child of.
 func TestContractsHoldForParts(t *testing.T) {
 	public := func(n string) catalog.Name { return catalog.Name{Schema: "public", Name: n} }
 	spec := catalog.Spec{ServerVersion: 150000, SearchPath: []string{"public"}}
 	for i, of := range [][]string{{"all"}, {"events", "all"}, {"late", "events"}, {"latest", "late"}, {"other", "events"}} {
-		r := &catalog.Relation{OID: uint32(20000 + i), Name: public(of[0]), Kind: catalog.Table, PrimaryKey: []string{"id"}, Columns: []catalog.Column{{Name: "id", Type: "integer", TypeOID: 23}, {Name: "x", Type: "integer", TypeOID: 23}}}
+		r := &catalog.Relation{OID: uint32(20000 + i), Name: public(of[0]), Kind: catalog.Table,
+			PrimaryKey: []string{"id"}, Columns: []catalog.Column{{Name: "id", Type: "integer", TypeOID: 23}, {Name: "x", Type: "integer", TypeOID: 23}}}
 		if len(of) > 1 {
 			r.Parents = []catalog.Name{public(of[1])}
 		}
@@ -135,7 +143,8 @@ contracts:
 	}
 	for _, part := range []string{"events", "late", "latest", "other"} {
 		for source, may := range map[string]bool{policy.Metadata: true, policy.Structured: false} {
-			s := policy.Statement{Tag: "SELECT", Plain: true, Limit: -1, Accesses: []policy.Access{{Relation: public(part), Source: source, Columns: []string{"id"}, Output: true}}}
+			s := policy.Statement{Tag: "SELECT", Plain: true, Limit: -1,
+				Accesses: []policy.Access{{Relation: public(part), Source: source, Columns: []string{"id"}, Output: true}}}
 			for stage, known := range map[string]bool{"counts": true, "unlisted": false} {
 				if refused := p.Judge(s, map[string]string{"stage": stage}); (refused == nil) != (may && known) {
 					t.Errorf("%s, %s at %s: %v", part, source, stage, refused)
@@ -144,10 +153,12 @@ contracts:
 		}
 	}
 	const above = "the object event can be read through public.all"
-	if _, err := compile(strings.Replace(text, "tables:\n", "tables:\n  all: { rows: open }\n", 1)); err == nil || !strings.Contains(err.Error(), above) {
+	if _, err := compile(strings.Replace(text, "tables:\n", "tables:\n  all: { rows: open }\n", 1)); err == nil ||
+		!strings.Contains(err.Error(), above) {
 		t.Errorf("an object whose parent is listed: %v", err)
 	}
-	if _, err := compile(strings.NewReplacer("tables:\n", "tables:\n  all: { rows: open }\n", "objects:\n", "objects:\n  everything: { table: all }\n").Replace(text)); err != nil {
+	if _, err := compile(strings.NewReplacer("tables:\n", "tables:\n  all: { rows: open }\n", "objects:\n",
+		"objects:\n  everything: { table: all }\n").Replace(text)); err != nil {
 		t.Errorf("whose parent is an object: %v", err)
 	}
 }
@@ -193,7 +204,8 @@ func contracted(s policy.Statement, values, vessels map[string]string) string {
 			}
 		}
 		plan := strings.Split(strings.Trim(values["plan"], "{}"), ",")
-		if stage == "planned" && !slices.Contains(plan, n+":"+a.Source) && !(a.Source == policy.Metadata && slices.Contains(plan, n+":"+policy.Structured)) {
+		if stage == "planned" && !slices.Contains(plan, n+":"+a.Source) &&
+			!(a.Source == policy.Metadata && slices.Contains(plan, n+":"+policy.Structured)) {
 			return "not planned"
 		}
 	}

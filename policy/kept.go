@@ -17,7 +17,8 @@ func (c *compiler) expires(b consentBlock, subjects *catalog.Relation, out *pred
 		return
 	}
 	if column.Type != "timestamp with time zone" {
-		c.fail(b.expiresAt, "a moment is a timestamp with time zone; sql compares others", "%s.%s is a %s", subjects.Name, column.Name, column.Type)
+		c.fail(b.expiresAt, "a moment is a timestamp with time zone; sql compares others", "%s.%s is a %s",
+			subjects.Name, column.Name, column.Type)
 		return
 	}
 	out.Expires = column.Name
@@ -50,9 +51,12 @@ func (c *compiler) unkeepable(row *catalog.Relation, out *predicate.Consent) (wh
 	case slices.ContainsFunc(row.PrimaryKey, func(name string) bool {
 		return family(row.Column(name).Type) == "" || row.Column(name).Nondeterministic
 	}):
-		why = "the primary key of " + row.Name.String() + " has columns of other types than uuid, integer, text and date, or of a collation that takes different texts for equal"
+		why = "the primary key of " + row.Name.String() +
+			" has columns of other types than uuid, integer, text and date, or of a collation that takes different texts for equal"
 	case c.ambiguous(row, out.Steps) != "":
-		why = c.ambiguous(row, out.Steps) + " is of another type than uuid, integer and text, or of a collation that takes different texts for equal: writers wait for each other by how values are written"
+		why = c.ambiguous(row, out.Steps) +
+			" is of another type than uuid, integer and text, or of a collation that takes different texts for " +
+			"equal: writers wait for each other by how values are written"
 	case t == nil:
 		why = "the policy does not list " + row.Name.String()
 	case t.decl.write != nil:
@@ -61,8 +65,8 @@ func (c *compiler) unkeepable(row *catalog.Relation, out *predicate.Consent) (wh
 	return why
 }
 
-// ambiguous is the first column of the links whose values are not noted by triggers in one spelling each: of another type than uuid,
-// integers and text, or of a collation that takes different texts for equal. "": there is none.
+// ambiguous is the first column of the links whose values are not noted by triggers in one spelling each: of another
+// type than uuid, integers and text, or of a collation that takes different texts for equal. "": there is none.
 func (c *compiler) ambiguous(row *catalog.Relation, steps []predicate.Step) string {
 	before := row
 	for _, s := range steps {

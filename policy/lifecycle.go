@@ -16,7 +16,8 @@ type Lifecycle struct {
 	At        string     // the column that says how old it is; "": rows have no age
 	Anonymise bool       // where a consent has ended, every column of Columns becomes what it says, and the row stays
 	Columns   []Becoming // in the order of the table
-	Gone      int        // the first full day of a countdown on which the rule shows no row; [predicate.Forever]: it shows them all along
+	// the first full day of a countdown on which the rule shows no row; [predicate.Forever]: it shows them all along
+	Gone int
 }
 
 // Becoming is what a column becomes.
@@ -125,7 +126,8 @@ func (c *compiler) lifecycle(decl *lifecycleDecl, t *Table) *Lifecycle {
 		return nil
 	}
 	if family(subject.Type) == "" {
-		c.fail(decl.subjectAt, "a subject is in a uuid, integer, text or date column", "%s.%s is a %s", r.Name, subject.Name, subject.Type)
+		c.fail(decl.subjectAt, "a subject is in a uuid, integer, text or date column", "%s.%s is a %s", r.Name,
+			subject.Name, subject.Type)
 		return nil
 	}
 	out := &Lifecycle{Subject: decl.subject, At: decl.at, Anonymise: decl.anonymise}
@@ -135,13 +137,15 @@ func (c *compiler) lifecycle(decl *lifecycleDecl, t *Table) *Lifecycle {
 			return nil
 		}
 		if at.TypeOID != 1184 {
-			c.fail(decl.atAt, "name a column of type timestamp with time zone", "%s.%s is a %s: it does not say when", r.Name, at.Name, at.Type)
+			c.fail(decl.atAt, "name a column of type timestamp with time zone", "%s.%s is a %s: it does not say when",
+				r.Name, at.Name, at.Type)
 			return nil
 		}
 	}
 	switch {
 	case decl.anonymise && len(decl.columns) == 0:
-		c.fail(decl.endedAt, "name columns and what they become, or write ended: delete", "nothing says what an anonymous row of %s is", r.Name)
+		c.fail(decl.endedAt, "name columns and what they become, or write ended: delete",
+			"nothing says what an anonymous row of %s is", r.Name)
 		return nil
 	case len(decl.columns) > 0 && decl.at == "":
 		c.fail(decl.columns[0].place, "write at: the column with the row's time", "columns go by the age of their row")
@@ -152,7 +156,8 @@ func (c *compiler) lifecycle(decl *lifecycleDecl, t *Table) *Lifecycle {
 		if decl.at != "" {
 			said = "consent: { subject: " + decl.subject + ", registry: { since: " + decl.at + " } }"
 		}
-		c.fail(decl.place, "write "+said+" under rows, without but, and not as one way beside another", "agents may see rows of %s after the consent of their subject has ended: what goes is hidden first", r.Name)
+		c.fail(decl.place, "write "+said+" under rows, without but, and not as one way beside another",
+			"agents may see rows of %s after the consent of their subject has ended: what goes is hidden first", r.Name)
 		return nil
 	}
 	out.Gone, _ = out.days(t.Rows)
@@ -166,13 +171,15 @@ func (c *compiler) lifecycle(decl *lifecycleDecl, t *Table) *Lifecycle {
 	}
 	for _, b := range out.Columns {
 		if b.Subject && b.After < last {
-			c.fail(decl.subjectAt, fmt.Sprintf("write after: %d days", last), "%s.%s says whom a row is about, and goes before other columns: they would not be found any more", r.Name, b.Name)
+			c.fail(decl.subjectAt, fmt.Sprintf("write after: %d days", last),
+				"%s.%s says whom a row is about, and goes before other columns: they would not be found any more", r.Name, b.Name)
 		}
 	}
 	for _, other := range c.snap.Relations() {
 		for _, key := range other.ForeignKeys {
 			if key.Target == r.Name && key.OnDelete == catalog.Cascade {
-				c.warnings = append(c.warnings, decl.warningf("rows of %s go with those of %s by ON DELETE CASCADE, whether or not they show", other.Name, r.Name))
+				c.warnings = append(c.warnings,
+					decl.warningf("rows of %s go with those of %s by ON DELETE CASCADE, whether or not they show", other.Name, r.Name))
 			}
 		}
 	}
@@ -187,11 +194,12 @@ func columnIndex(r *catalog.Relation, name string) int {
 // hidden tells whether a rule shows no row of a subject whose consent has ended.
 func (l *Lifecycle) hidden(n predicate.Node) bool { _, ok := l.days(n); return ok }
 
-// counting is the condition under which a column counts in groups though nobody's consent is asked for any more: its row is
-// anonymous. nil: there is none.
+// counting is the condition under which a column counts in groups though nobody's consent is asked for any more: its
+// row is anonymous. nil: there is none.
 func (c *compiler) counting(decl tableDecl, column string, r *catalog.Relation) predicate.Node {
 	l := decl.lifecycle
-	if l == nil || l.counting == nil || !slices.ContainsFunc(l.counting.columns, func(w wordDecl) bool { return w.word == column }) {
+	if l == nil || l.counting == nil || !slices.ContainsFunc(l.counting.columns,
+		func(w wordDecl) bool { return w.word == column }) {
 		return nil
 	}
 	return c.conditions(l.counting.where, r)
@@ -210,17 +218,20 @@ func (c *compiler) counts(decl *lifecycleDecl, t *Table) {
 		_, needs := t.Needs(w.word)
 		switch {
 		case slices.ContainsFunc(decl.columns, func(d becomingDecl) bool { return d.Name == w.word }):
-			c.fail(w.place, "leave it out of one of them", "%s.%s counts where a row is anonymous, and becomes something else by then", t.Relation.Name, w.word)
+			c.fail(w.place, "leave it out of one of them",
+				"%s.%s counts where a row is anonymous, and becomes something else by then", t.Relation.Name, w.word)
 		case !needs:
-			c.fail(w.place, "leave it out: it counts by the rule of aggregate alone", "%s.%s has no category: no consent is asked for it", t.Relation.Name, w.word)
+			c.fail(w.place, "leave it out: it counts by the rule of aggregate alone",
+				"%s.%s has no category: no consent is asked for it", t.Relation.Name, w.word)
 		case t.Aggregate == nil || t.Aggregate.Dimension(w.word) == nil && t.Aggregate.Measure(w.word) == nil:
-			c.fail(w.place, "name it under dimensions or measures of aggregate", "%s.%s does not count in groups", t.Relation.Name, w.word)
+			c.fail(w.place, "name it under dimensions or measures of aggregate", "%s.%s does not count in groups",
+				t.Relation.Name, w.word)
 		}
 	}
 }
 
-// days is the first full day of a countdown on which the rule shows no row any more; false: it shows rows whose consent has
-// ended. Of several conditions one is enough, of several ways each counts.
+// days is the first full day of a countdown on which the rule shows no row any more; false: it shows rows whose consent
+// has ended. Of several conditions one is enough, of several ways each counts.
 func (l *Lifecycle) days(n predicate.Node) (days int, ok bool) {
 	switch n := n.(type) {
 	case predicate.Registered:
@@ -274,10 +285,12 @@ func (c *compiler) becomes(d becomingDecl, l *Lifecycle, t *Table) (Becoming, bo
 	switch {
 	case out.Mask == Null && column.NotNull:
 		c.fail(d.place, "write hash, { value: … }, or let the column be NULL", "%s.%s is NOT NULL", r.Name, d.Name)
-	case out.Mask == Hash && !out.Subject && family(column.Type) != "text", out.Mask == Hash && out.Subject && family(column.Type) != "text" && column.Type != "uuid":
+	case out.Mask == Hash && !out.Subject && family(column.Type) != "text", out.Mask == Hash && out.Subject &&
+		family(column.Type) != "text" && column.Type != "uuid":
 		c.fail(d.place, "write null or { value: … }", "%s.%s is a %s: what stands for it is a text", r.Name, d.Name, column.Type)
 	case out.Mask == Hash && family(column.Type) == "text" && tooShort(column.Type, hashLength):
-		c.fail(d.place, "write null or { value: … }", "%s.%s is a %s: what stands for it has %d characters", r.Name, d.Name, column.Type, hashLength)
+		c.fail(d.place, "write null or { value: … }", "%s.%s is a %s: what stands for it has %d characters",
+			r.Name, d.Name, column.Type, hashLength)
 	case slices.Contains(r.PrimaryKey, d.Name) && !out.Subject:
 		c.fail(d.place, "let it be, or let the row go", "%s.%s is of the primary key", r.Name, d.Name)
 	case d.Name == l.At && !(out.Mask == Truncate):
@@ -291,7 +304,8 @@ func (c *compiler) becomes(d becomingDecl, l *Lifecycle, t *Table) (Becoming, bo
 		}
 	}
 	if day, where := l.until(t, out.Shown); day > d.after+1 {
-		suggestion := fmt.Sprintf("write until: { decay: %d days } at the column, or decay: { less_than: %d days } in the rule", d.after, d.after+1)
+		suggestion := fmt.Sprintf(
+			"write until: { decay: %d days } at the column, or decay: { less_than: %d days } in the rule", d.after, d.after+1)
 		if day < predicate.Forever {
 			suggestion = fmt.Sprintf("write after: %d days", day-1)
 		}

@@ -96,7 +96,9 @@ func (d *decoder) limit(n *node) {
 		return
 	}
 	if decl.Limit == (Limit{Per: decl.Per}) && len(d.errs) == before {
-		d.fail(n.place, "", "limits names no limit: statements, rows, by_key, result_rows, result_bytes, statement_timeout and transaction_timeout are known")
+		d.fail(n.place, "",
+			"limits names no limit: statements, rows, by_key, result_rows, result_bytes, statement_timeout and "+
+				"transaction_timeout are known")
 	}
 	d.doc.limits = append(d.doc.limits, decl)
 }
@@ -108,7 +110,8 @@ func (d *decoder) number(n *node, what string, low, high int64) int64 {
 	v, err := strconv.ParseInt(n.value, 10, 64)
 	if err != nil || n.literal != "int" || v < low || v > high {
 		suggestion := "leave it out for no limit"
-		if digits := len(n.value) - len(strings.TrimLeft(n.value, "0123456789")); digits > 0 && n.literal != "int" && n.literal != "float" {
+		if digits := len(n.value) - len(strings.TrimLeft(n.value, "0123456789")); digits > 0 && n.literal != "int" &&
+			n.literal != "float" {
 			suggestion = "write " + n.value[:digits] + ", without quotes or a unit"
 		}
 		d.fail(n.place, suggestion, "%s is a whole number from %d to %d", what, low, high)
@@ -173,9 +176,11 @@ func (c *compiler) limits() []Limit {
 			}
 			switch {
 			case i < 0:
-				c.fail(decl.perAt, among(decl.Per, append(names, "agent")), "limits are counted per agent or per attribute, and there is no attribute %q", decl.Per)
+				c.fail(decl.perAt, among(decl.Per, append(names, "agent")),
+					"limits are counted per agent or per attribute, and there is no attribute %q", decl.Per)
 			case c.attributes[i].Source != "credential":
-				c.fail(decl.perAt, "name an attribute whose source is the credential", "limits cannot be counted per %s, which may change while a session lasts", decl.Per)
+				c.fail(decl.perAt, "name an attribute whose source is the credential",
+					"limits cannot be counted per %s, which may change while a session lasts", decl.Per)
 			}
 		}
 		out = append(out, decl.Limit)

@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// linkable groups the columns that the two sides of a link may be: those of a family, and those of types whose equality is
-// of pg_catalog too, but which nothing else of a session can equal. "" links with nothing.
+// linkable groups the columns that the two sides of a link may be: those of a family, and those of types whose equality
+// is of pg_catalog too, but which nothing else of a session can equal. "" links with nothing.
 func (c *compiler) linkable(column *catalog.Column) string {
 	under := c.under(column)
 	if f := family(under); f != "" {
@@ -39,8 +39,9 @@ func (c *compiler) under(column *catalog.Column) string {
 	return column.Type
 }
 
-// blankPadded tells a char(n), of which blanks at the end mean nothing: as a text it is without them. It is apart from the
-// family of texts, with which PostgreSQL would compare it as a text, past its indexes.
+// blankPadded tells a char(n), of which blanks at the end mean nothing: as a text it is without them. It is apart from
+// the family of texts, with which PostgreSQL would compare it as a text, past its indexes.
 func blankPadded(sqlType string) bool {
-	return sqlType == "character" || sqlType == "bpchar" || strings.HasPrefix(sqlType, "character(") && strings.HasSuffix(sqlType, ")")
+	return sqlType == "character" || sqlType == "bpchar" ||
+		strings.HasPrefix(sqlType, "character(") && strings.HasSuffix(sqlType, ")")
 }

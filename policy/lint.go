@@ -54,7 +54,8 @@ func Lint(doc *Document, snap *catalog.Snapshot, around Surroundings, options ..
 }
 
 func newLinter(c *compiler, p *Policy, around Surroundings) *linter {
-	return &linter{compiler: c, policy: p, around: around, never: map[catalog.Name]*why{}, indexed: map[string]bool{}, said: map[Error]bool{}}
+	return &linter{compiler: c, policy: p, around: around, never: map[catalog.Name]*why{}, indexed: map[string]bool{},
+		said: map[Error]bool{}}
 }
 
 func (l *linter) sorted() []*Error {

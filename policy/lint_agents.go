@@ -25,15 +25,20 @@ func (l *linter) agents() {
 			claimed := slices.Contains(l.around.Claimed[agent], a.Name)
 			switch {
 			case ok && claimed:
-				l.warn(a.place, "leave it out of agents."+agent+".attributes", "agent %s has an attribute %s of the configuration that its tokens give as well, and is not served", agent, a.Name)
+				l.warn(a.place, "leave it out of agents."+agent+".attributes",
+					"agent %s has an attribute %s of the configuration that its tokens give as well, and is not served", agent, a.Name)
 			case a.Source != credential && claimed:
-				l.warn(a.place, "leave it out of jwt.claims.attributes", "the tokens of agent %s give an attribute %s whose source is %s: it is not served with one that does", agent, a.Name, a.Source)
+				l.warn(a.place, "leave it out of jwt.claims.attributes",
+					"the tokens of agent %s give an attribute %s whose source is %s: it is not served with one "+
+						"that does", agent, a.Name, a.Source)
 			case claimed: // what it is worth, each token says
 			case a.Source != credential && ok:
-				l.warn(a.place, "leave it out of the configuration", "agent %s has an attribute %s whose source is %s, and is not served", agent, a.Name, a.Source)
+				l.warn(a.place, "leave it out of the configuration",
+					"agent %s has an attribute %s whose source is %s, and is not served", agent, a.Name, a.Source)
 			case a.Source != credential, a.Optional && !ok:
 			case !ok:
-				l.warn(a.place, "agents."+agent+".attributes of the configuration", "agent %s has no attribute %s, and is not served", agent, a.Name)
+				l.warn(a.place, "agents."+agent+".attributes of the configuration",
+					"agent %s has no attribute %s, and is not served", agent, a.Name)
 			default:
 				if err := a.Check(value); err != nil {
 					l.warn(a.place, "agents."+agent+".attributes of the configuration", "agent %s is not served: %s", agent, err)
@@ -42,7 +47,9 @@ func (l *linter) agents() {
 		}
 		for _, name := range l.around.Claimed[agent] {
 			if _, ok := declared[name]; !ok {
-				l.warn(l.file(), closest(name, slices.Sorted(maps.Keys(declared))), "the tokens of agent %s may give an attribute %s that the policy does not declare: it is not served with one that does", agent, name)
+				l.warn(l.file(), closest(name, slices.Sorted(maps.Keys(declared))),
+					"the tokens of agent %s may give an attribute %s that the policy does not declare: it is not "+
+						"served with one that does", agent, name)
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(has)) {
@@ -51,7 +58,8 @@ func (l *linter) agents() {
 				if len(l.doc.attributes) > 0 {
 					at = l.doc.attributes[0].place
 				}
-				l.warn(at, closest(name, slices.Sorted(maps.Keys(declared))), "agent %s has an attribute %s that the policy does not declare, and is not served", agent, name)
+				l.warn(at, closest(name, slices.Sorted(maps.Keys(declared))),
+					"agent %s has an attribute %s that the policy does not declare, and is not served", agent, name)
 			}
 		}
 	}
@@ -96,7 +104,8 @@ func (l *linter) value(at place, attribute, value string) {
 	}
 	for _, has := range l.around.Agents {
 		if a.List() {
-			if elements, ok := predicate.ParseArray(has[attribute]); !ok || slices.ContainsFunc(elements, func(e *string) bool { return e != nil && *e == value }) {
+			if elements, ok := predicate.ParseArray(has[attribute]); !ok ||
+				slices.ContainsFunc(elements, func(e *string) bool { return e != nil && *e == value }) {
 				return
 			}
 		} else if has[attribute] == value {
@@ -134,7 +143,8 @@ func (l *linter) labels(b ownBlock, row *catalog.Relation) {
 			return
 		}
 	}
-	l.warn(b.at(), "", "%s.%s holds %s only, and no agent of the configuration has one of these as %s", row.Name, b.column, quoted(values), b.attribute)
+	l.warn(b.at(), "", "%s.%s holds %s only, and no agent of the configuration has one of these as %s", row.Name,
+		b.column, quoted(values), b.attribute)
 }
 
 // comparedAttributes are the attributes of an expression with the constants that they are asked to be.

@@ -8,9 +8,12 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// What an agent's tokens give, nobody misses in the configuration; what both give, and what the policy does not know, is warned of.
+// What an agent's tokens give, nobody misses in the configuration; what both give, and what the policy does not know,
+// is warned of.
 func TestAttributesOfTokens(t *testing.T) {
-	doc, err := policy.Parse("p.yaml", []byte("version: 1\nattributes: { user: { type: text, source: credential }, id: { type: uuid, source: credential } }\ntables: { notes: { rows: [ sql: \"attribute('user') = 'alice'\" ] } }\n"))
+	doc, err := policy.Parse("p.yaml",
+		[]byte("version: 1\nattributes: { user: { type: text, source: credential }, id: { type: uuid, source: "+
+			"credential } }\ntables: { notes: { rows: [ sql: \"attribute('user') = 'alice'\" ] } }\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -18,10 +21,13 @@ func TestAttributesOfTokens(t *testing.T) {
 		around policy.Surroundings
 		want   []string
 	}{
-		"by nobody":  {policy.Surroundings{Agents: map[string]map[string]string{"robot": nil}}, []string{"has no attribute user", "has no attribute id", `no agent of the configuration has user = "alice"`}},
-		"by tokens":  {policy.Surroundings{Agents: map[string]map[string]string{"robot": nil}, Claimed: map[string][]string{"robot": {"id", "user"}}}, nil},
-		"by both":    {policy.Surroundings{Agents: map[string]map[string]string{"robot": {"user": "bob"}}, Claimed: map[string][]string{"robot": {"id", "user"}}}, []string{"that its tokens give as well"}},
-		"by a token": {policy.Surroundings{Agents: map[string]map[string]string{"robot": {"user": "alice"}}, Claimed: map[string][]string{"robot": {"id", "idd"}}}, []string{"the policy does not declare"}},
+		"by nobody": {policy.Surroundings{Agents: map[string]map[string]string{"robot": nil}},
+			[]string{"has no attribute user", "has no attribute id", `no agent of the configuration has user = "alice"`}},
+		"by tokens": {policy.Surroundings{Agents: map[string]map[string]string{"robot": nil}, Claimed: map[string][]string{"robot": {"id", "user"}}}, nil},
+		"by both": {policy.Surroundings{Agents: map[string]map[string]string{"robot": {"user": "bob"}},
+			Claimed: map[string][]string{"robot": {"id", "user"}}}, []string{"that its tokens give as well"}},
+		"by a token": {policy.Surroundings{Agents: map[string]map[string]string{"robot": {"user": "alice"}},
+			Claimed: map[string][]string{"robot": {"id", "idd"}}}, []string{"the policy does not declare"}},
 	} {
 		warnings, err := policy.Lint(doc, recordsSnapshot(), c.around)
 		if err != nil {

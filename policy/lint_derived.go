@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// uninherited warns of rows that show to others than what they were made from: inherit was not said, what the sources ask of who is asking is left out
-// with whose they are, and the rule asks it nowhere else.
+// uninherited warns of rows that show to others than what they were made from: inherit was not said, what the sources
+// ask of who is asking is left out with whose they are, and the rule asks it nowhere else.
 func (l *linter) uninherited(t *compiling) {
 	for _, b := range derivedBlocks(t.decl.rows) {
 		origin, ok := l.origin(b, t.relation)
@@ -22,10 +22,13 @@ func (l *linter) uninherited(t *compiling) {
 				asked = append(asked, predicate.Attributes(l.node(part, t.relation))...)
 			}
 		}
-		lost := slices.DeleteFunc(predicate.Attributes(source.Rows), func(name string) bool { return slices.Contains(asked, name) })
+		lost := slices.DeleteFunc(predicate.Attributes(source.Rows),
+			func(name string) bool { return slices.Contains(asked, name) })
 		if len(lost) > 0 {
-			l.warn(b.place, "say inherit: everything if each source must show to who is asking, and inherit: consents if this is meant",
-				"which rows of %s show goes by %s, and which of %s, made from them, does not", source.Relation.Name, strings.Join(lost, ", "), t.relation.Name)
+			l.warn(b.place,
+				"say inherit: everything if each source must show to who is asking, and inherit: consents if this is meant",
+				"which rows of %s show goes by %s, and which of %s, made from them, does not", source.Relation.Name,
+				strings.Join(lost, ", "), t.relation.Name)
 		}
 	}
 }

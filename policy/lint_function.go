@@ -2,8 +2,8 @@ package policy
 
 import "github.com/pgconsent/pgconsent/internal/sql/catalog"
 
-// FailingCalls returns those warnings of [Lint] that are about functions and triggers which fail for agents, by what is known of them: the Used and
-// Triggers of around.
+// FailingCalls returns those warnings of [Lint] that are about functions and triggers which fail for agents, by what is
+// known of them: the Used and Triggers of around.
 func FailingCalls(doc *Document, snap *catalog.Snapshot, around Surroundings, options ...Option) ([]*Error, error) {
 	c, p, err := compile(doc, snap, options)
 	if err != nil {
@@ -15,8 +15,8 @@ func FailingCalls(doc *Document, snap *catalog.Snapshot, around Surroundings, op
 	return l.sorted(), nil
 }
 
-// functions warns of functions that agents may call and that read what agents may not: they run with the agents' rights, and so
-// fail.
+// functions warns of functions that agents may call and that read what agents may not: they run with the agents'
+// rights, and so fail.
 func (l *linter) functions() {
 	for _, decl := range l.doc.functions {
 		overloads := l.snap.FunctionsNamed(split(decl.name))
@@ -29,18 +29,23 @@ func (l *linter) functions() {
 			}
 			switch t, listed := l.policy.Table(use.Relation); {
 			case listed && t.Columns != nil && use.Takes:
-				l.warn(decl.place, "let it take the columns that it needs", "%s takes rows of %s, of which agents have some columns only: theirs are of another type, and the call fails with 42883", use.Function, use.Relation)
+				l.warn(decl.place, "let it take the columns that it needs",
+					"%s takes rows of %s, of which agents have some columns only: theirs are of another type, and "+
+						"the call fails with 42883", use.Function, use.Relation)
 			case listed && t.Columns != nil:
-				l.warn(decl.place, "docs/reference/policy-columns.md says what to write it over", "%s reads %s, of which agents have some columns only: called by an agent it fails with 42501", use.Function, use.Relation)
+				l.warn(decl.place, "docs/reference/policy-columns.md says what to write it over",
+					"%s reads %s, of which agents have some columns only: called by an agent it fails with 42501",
+					use.Function, use.Relation)
 			case !listed && !l.lists(use.Relation):
-				l.warn(decl.place, "list it under tables, or take the function out", "%s reads %s, which the policy does not list: called by an agent it fails with 42501", use.Function, use.Relation)
+				l.warn(decl.place, "list it under tables, or take the function out",
+					"%s reads %s, which the policy does not list: called by an agent it fails with 42501", use.Function, use.Relation)
 			}
 		}
 	}
 }
 
-// triggers warns of triggers that fire when agents write and do, with the agents' rights, what agents may not; and of columns whose defaults
-// agents read though somebody else's rights have worked them out.
+// triggers warns of triggers that fire when agents write and do, with the agents' rights, what agents may not; and of
+// columns whose defaults agents read though somebody else's rights have worked them out.
 func (l *linter) triggers() {
 	for _, name := range l.order {
 		t, _ := l.policy.Table(name)
@@ -49,19 +54,24 @@ func (l *linter) triggers() {
 		}
 		decl := l.tables[name].decl
 		for _, trigger := range l.around.Triggers {
-			if trigger.Relation != name || !(trigger.Insert && t.Write.Insert || trigger.Update && t.Write.Update || trigger.Delete && t.Write.Delete) {
+			if trigger.Relation != name || !(trigger.Insert && t.Write.Insert || trigger.Update && t.Write.Update ||
+				trigger.Delete && t.Write.Delete) {
 				continue
 			}
 			for _, use := range l.around.Used {
 				if use.Function == trigger.Function && !use.Takes && l.beyond(use) {
-					l.warn(decl.place, "make that SECURITY DEFINER, with a search_path of its own, if it shall", "the trigger %s of %s runs %s with the agents' rights, which do not reach as far as what that does with %s: what agents write may fail with 42501",
+					l.warn(decl.place, "make that SECURITY DEFINER, with a search_path of its own, if it shall",
+						"the trigger %s of %s runs %s with the agents' rights, which do not reach as far as what "+
+							"that does with %s: what agents write may fail with 42501",
 						trigger.Name, name, use.Function, use.Relation)
 				}
 			}
 		}
 		for _, d := range l.around.Defaults {
 			if d.Relation == name && t.Write.Insert && t.Visible().Column(d.Column) != nil && !stamped(t.Write, d.Column) {
-				l.warn(decl.place, "hide the column, or stamp it", "the default of %s.%s calls %s, which is SECURITY DEFINER: what it works out of hidden rows, agents read in the rows that they make", name, d.Column, d.Function)
+				l.warn(decl.place, "hide the column, or stamp it",
+					"the default of %s.%s calls %s, which is SECURITY DEFINER: what it works out of hidden rows, "+
+						"agents read in the rows that they make", name, d.Column, d.Function)
 			}
 		}
 	}

@@ -30,13 +30,15 @@ func (l *linter) all(parts []block, row *catalog.Relation) {
 			continue
 		}
 		if j := slices.Index(meanings, meanings[i]); j < i {
-			l.warn(part.at(), "leave one out", "this block says what the one at %d:%d says", parts[j].at().line, parts[j].at().column)
+			l.warn(part.at(), "leave one out", "this block says what the one at %d:%d says", parts[j].at().line,
+				parts[j].at().column)
 			continue
 		}
 		if alternatives, ok := part.(anyBlock); ok {
 			for _, alternative := range flat(alternatives, true) {
 				if j := slices.Index(meanings, l.meaning(alternative, row)); j >= 0 {
-					l.warn(part.at(), "leave it out", "any adds nothing here: one of its blocks is asked for anyway, at %d:%d", parts[j].at().line, parts[j].at().column)
+					l.warn(part.at(), "leave it out",
+						"any adds nothing here: one of its blocks is asked for anyway, at %d:%d", parts[j].at().line, parts[j].at().column)
 					break
 				}
 			}
@@ -57,7 +59,8 @@ func (l *linter) covered(part block, parts []block, row *catalog.Relation) {
 	}
 	for _, other := range parts {
 		if s, ok := other.(statusBlock); ok && s.column == excluded.column && s.is != excluded.is {
-			l.warn(part.at(), "leave it out", "%s.%s is %q anyway, by the block at %d:%d", row.Name, s.column, s.is, other.at().line, other.at().column)
+			l.warn(part.at(), "leave it out", "%s.%s is %q anyway, by the block at %d:%d", row.Name, s.column,
+				s.is, other.at().line, other.at().column)
 		}
 	}
 }
@@ -68,7 +71,8 @@ func (l *linter) any(parts []block, row *catalog.Relation) {
 	for i, part := range parts {
 		l.rule(part, row)
 		if _, open := part.(openBlock); open && len(parts) > 1 {
-			l.warn(part.at(), `write "rows: open" if that is meant, else take open out of any`, "open within any shows every row, whatever its other blocks say")
+			l.warn(part.at(), `write "rows: open" if that is meant, else take open out of any`,
+				"open within any shows every row, whatever its other blocks say")
 			continue
 		}
 		if w := l.impossible(part, row); w != nil && possible {
@@ -76,13 +80,15 @@ func (l *linter) any(parts []block, row *catalog.Relation) {
 			continue
 		}
 		if j := slices.Index(meanings, meanings[i]); j < i {
-			l.warn(part.at(), "leave one out", "this block says what the one at %d:%d says", parts[j].at().line, parts[j].at().column)
+			l.warn(part.at(), "leave one out", "this block says what the one at %d:%d says", parts[j].at().line,
+				parts[j].at().column)
 			continue
 		}
 		if narrower, ok := part.(allBlock); ok {
 			for _, condition := range flat(narrower, false) {
 				if j := slices.Index(meanings, l.meaning(condition, row)); j >= 0 && j != i {
-					l.warn(part.at(), "leave it out, or take the other out if this one is meant", "all adds nothing here: every row of it shows by the block at %d:%d", parts[j].at().line, parts[j].at().column)
+					l.warn(part.at(), "leave it out, or take the other out if this one is meant",
+						"all adds nothing here: every row of it shows by the block at %d:%d", parts[j].at().line, parts[j].at().column)
 					break
 				}
 			}

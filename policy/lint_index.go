@@ -179,7 +179,8 @@ func (l *linter) records(b sharedBlock, row *catalog.Relation) {
 		for _, name := range columnsOf(predicate.Step{Column: link.Column, And: link.And}) {
 			key = append(key, catalog.QuoteIdent(name))
 		}
-		l.propose(b.revokedAt, r, "("+strings.Join(key, ", ")+") WHERE "+where, "no index of %s leaves out the records that are revoked (%s), which the rule reads then as well", r.Name, b.revoked)
+		l.propose(b.revokedAt, r, "("+strings.Join(key, ", ")+") WHERE "+where,
+			"no index of %s leaves out the records that are revoked (%s), which the rule reads then as well", r.Name, b.revoked)
 	}
 	if b.active != "" && !slices.ContainsFunc(row.Partial, func(i catalog.Partial) bool { return implied(row, n, i.Where) }) {
 		l.btree(b.activeAt, row, n, b.active)
@@ -206,21 +207,24 @@ func (l *linter) btree(at place, r *catalog.Relation, holds predicate.Node, colu
 	if begins := "no index of %s begins with "; len(columns) == 1 {
 		l.propose(at, r, "("+quoted[0]+")", begins+"%s, by which the rule looks rows up", r.Name, columns[0])
 	} else {
-		l.propose(at, r, "("+strings.Join(quoted, ", ")+")", begins+"one of %s, by which the rule looks rows up", r.Name, strings.Join(columns, ", "))
+		l.propose(at, r, "("+strings.Join(quoted, ", ")+")", begins+"one of %s, by which the rule looks rows up",
+			r.Name, strings.Join(columns, ", "))
 	}
 }
 
-// indexed tells whether an index begins with one of the columns. One over some rows counts if holds, which is a condition of
-// all rows that are looked up, implies that they are among them.
+// indexed tells whether an index begins with one of the columns. One over some rows counts if holds, which is a
+// condition of all rows that are looked up, implies that they are among them.
 func indexed(r *catalog.Relation, holds predicate.Node, columns []string) bool {
-	return slices.ContainsFunc(r.Indexes, func(i catalog.BTree) bool { return len(i.Columns) > 0 && slices.Contains(columns, i.Columns[0]) }) ||
+	return slices.ContainsFunc(r.Indexes, func(i catalog.BTree) bool {
+		return len(i.Columns) > 0 && slices.Contains(columns, i.Columns[0])
+	}) ||
 		slices.ContainsFunc(r.Partial, func(i catalog.Partial) bool {
 			return slices.Contains(columns, i.Columns[0]) && implied(r, holds, i.Where)
 		})
 }
 
-// implied tells whether a condition says what the predicate of a partial index says, where that is of one column: that it is
-// NULL, a flag, or one word. Others are not understood, and not counted.
+// implied tells whether a condition says what the predicate of a partial index says, where that is of one column: that
+// it is NULL, a flag, or one word. Others are not understood, and not counted.
 func implied(r *catalog.Relation, holds predicate.Node, where string) bool {
 	switch n := holds.(type) {
 	case predicate.All:
@@ -285,7 +289,8 @@ func (l *linter) id(at place, r *catalog.Relation, holds predicate.Node, id stri
 	for _, name := range equal {
 		quoted = append(quoted, catalog.QuoteIdent(name))
 	}
-	l.propose(at, r, "("+strings.Join(quoted, ", ")+")", "no index of %s begins with %s, by which the rule looks rows up", r.Name, strings.Join(equal, ", "))
+	l.propose(at, r, "("+strings.Join(quoted, ", ")+")",
+		"no index of %s begins with %s, by which the rule looks rows up", r.Name, strings.Join(equal, ", "))
 }
 
 // inverted asks for an index of the column's elements. JSON in a text has none that could serve.
@@ -293,7 +298,8 @@ func (l *linter) inverted(at place, r *catalog.Relation, n predicate.Grant) {
 	if n.Form == predicate.GrantJSON || slices.Contains(r.Inverted, n.Column) {
 		return
 	}
-	l.propose(at, r, "USING gin ("+catalog.QuoteIdent(n.Column)+")", "no GIN index of %s has the elements of %s, by which the rule looks rows up", r.Name, n.Column)
+	l.propose(at, r, "USING gin ("+catalog.QuoteIdent(n.Column)+")",
+		"no GIN index of %s has the elements of %s, by which the rule looks rows up", r.Name, n.Column)
 }
 
 // propose warns of an index that is missing, once.

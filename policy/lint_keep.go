@@ -18,8 +18,8 @@ const (
 	worthShare = 0.01
 )
 
-// WorthKeeping names the consents whose answers pay to be kept (materialize), by what the tables hold: those that a scan looks up for
-// each of very many rows. A rule means the same with and without it.
+// WorthKeeping names the consents whose answers pay to be kept (materialize), by what the tables hold: those that a
+// scan looks up for each of very many rows. A rule means the same with and without it.
 func WorthKeeping(doc *Document, snap *catalog.Snapshot, sizes catalog.Sizes, options ...Option) ([]*Error, error) {
 	c, p, err := compile(doc, snap, options)
 	if err != nil {
@@ -89,7 +89,9 @@ func (l *linter) worth(b block, row *catalog.Relation, rows float64, sizes catal
 		if subjects < 1 || links < 1 || links/subjects > worthShare*rows {
 			return
 		}
-		l.warn(b.place, b.keptLine(), "about %s rows of %s are asked about one by one, whether everybody has agreed: the answer can be kept beside each; who changes their mind then changes about %s of these",
+		l.warn(b.place, b.keptLine(),
+			"about %s rows of %s are asked about one by one, whether everybody has agreed: the answer can be kept "+
+				"beside each; who changes their mind then changes about %s of these",
 			roughly(rows), row.Name, roughly(max(1, links/subjects)))
 	}
 }
@@ -113,7 +115,8 @@ func (b consentBlock) keptLine() string {
 		}
 		every = append(every, fmt.Sprintf("%s: { %s }", yamlWord(link.table), strings.Join(pairs, ", ")))
 	}
-	line := fmt.Sprintf("consent: { every: [ %s ], status: %s, is: %s", strings.Join(every, ", "), yamlWord(b.status), yamlWord(b.is))
+	line := fmt.Sprintf("consent: { every: [ %s ], status: %s, is: %s", strings.Join(every, ", "), yamlWord(b.status),
+		yamlWord(b.is))
 	if b.expires != "" {
 		line += ", expires: " + yamlWord(b.expires)
 	}
@@ -124,7 +127,8 @@ var plainWord = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
 
 // yamlWord writes a word as YAML reads it.
 func yamlWord(s string) string {
-	if plainWord.MatchString(s) && !slices.Contains([]string{"true", "false", "null", "yes", "no", "on", "off", "y", "n"}, strings.ToLower(s)) {
+	if plainWord.MatchString(s) && !slices.Contains([]string{
+		"true", "false", "null", "yes", "no", "on", "off", "y", "n"}, strings.ToLower(s)) {
 		return s
 	}
 	return strconv.Quote(s)

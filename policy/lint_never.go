@@ -186,7 +186,8 @@ func (l *linter) contradiction(parts []block, row *catalog.Relation) *why {
 		facts = append(facts, l.facts(part, row)...)
 		for _, other := range parts[:i] {
 			if l.negates(part, other, row) || l.negates(other, part, row) {
-				return &why{part.at(), fmt.Sprintf("it is asked for and excluded, at %d:%d and here", other.at().line, other.at().column)}
+				return &why{part.at(), fmt.Sprintf("it is asked for and excluded, at %d:%d and here", other.at().line,
+					other.at().column)}
 			}
 		}
 	}

@@ -86,8 +86,8 @@ func (l *linter) origins() {
 	}
 }
 
-// taken warns of an aggregate that counts rows of everybody, on a table whose rows are somebody's: its rows take nothing over from
-// those of the table.
+// taken warns of an aggregate that counts rows of everybody, on a table whose rows are somebody's: its rows take
+// nothing over from those of the table.
 func (l *linter) taken(t *compiling) {
 	decl := t.decl.aggregate
 	if decl == nil {
@@ -109,7 +109,9 @@ func (l *linter) taken(t *compiling) {
 			found = found || m == meaning
 		}
 		if !found {
-			l.warn(decl.place, "write it under aggregate as well, unless everybody may count everybody's", "the rows of aggregate take nothing over from rows: groups count rows for which the block at %d:%d does not hold", part.at().line, part.at().column)
+			l.warn(decl.place, "write it under aggregate as well, unless everybody may count everybody's",
+				"the rows of aggregate take nothing over from rows: groups count rows for which the block at "+
+					"%d:%d does not hold", part.at().line, part.at().column)
 		}
 	}
 	if w := l.impossible(decl.rows, t.relation); w != nil {

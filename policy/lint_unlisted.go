@@ -19,14 +19,16 @@ func (l *linter) unlisted() {
 				suggestion = "pgconsent migrate takes it away where the policy listed it until now; else " + suggestion
 			}
 			l.warn(l.start(), suggestion,
-				"%s has rights on %s, which the policy does not list: the proxy refuses it, and nothing in the database does", g.To, g.Relation)
+				"%s has rights on %s, which the policy does not list: the proxy refuses it, and nothing in the "+
+					"database does", g.To, g.Relation)
 		}
 	}
 	near := map[catalog.Name]string{}
 	for _, name := range l.order {
 		t := l.tables[name]
 		for _, key := range t.relation.ForeignKeys {
-			shown := t.decl.columns == nil || slices.ContainsFunc(t.decl.columns, func(d columnDecl) bool { return slices.Contains(key.Columns, d.Name) })
+			shown := t.decl.columns == nil ||
+				slices.ContainsFunc(t.decl.columns, func(d columnDecl) bool { return slices.Contains(key.Columns, d.Name) })
 			if shown && !l.lists(key.Target) && near[key.Target] == "" {
 				near[key.Target] = fmt.Sprintf("%s (%s.%s refers to it)", key.Target, name, strings.Join(key.Columns, ", "))
 			}
@@ -41,7 +43,8 @@ func (l *linter) unlisted() {
 		}
 	}
 	if len(near) > 0 {
-		l.warn(l.start(), "list under tables or views what agents are to read", "not listed, and so not to be read by agents: %s", strings.Join(slices.Sorted(maps.Values(near)), ", "))
+		l.warn(l.start(), "list under tables or views what agents are to read",
+			"not listed, and so not to be read by agents: %s", strings.Join(slices.Sorted(maps.Values(near)), ", "))
 	}
 }
 

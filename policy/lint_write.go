@@ -27,8 +27,8 @@ func (l *linter) deletes(t *compiling) {
 	}
 }
 
-// parts warns of a partition or child with a rule of its own beneath a table that is listed as well: through that table it
-// shows by the table's rule.
+// parts warns of a partition or child with a rule of its own beneath a table that is listed as well: through that table
+// it shows by the table's rule.
 func (l *linter) parts(t *compiling) {
 	own := l.ofPart(t, t.relation)
 	seen := map[catalog.Name]bool{}
@@ -41,7 +41,8 @@ func (l *linter) parts(t *compiling) {
 			seen[name] = true
 			if above := l.tables[name]; above != nil && l.ofPart(above, t.relation) != own {
 				l.warn(t.decl.rows.at(), "ask the same of both, if this one asks more",
-					"rows of %s show through %s too, by the rule of that table alone: what is asked here is asked where agents name %s", t.relation.Name, name, t.relation.Name)
+					"rows of %s show through %s too, by the rule of that table alone: what is asked here is asked "+
+						"where agents name %s", t.relation.Name, name, t.relation.Name)
 			}
 			if parent, ok := l.snap.Relation(name); ok {
 				ascend(parent)
@@ -53,5 +54,6 @@ func (l *linter) parts(t *compiling) {
 
 // ofPart is what a table asks, as if of a part of it.
 func (l *linter) ofPart(t *compiling, part *catalog.Relation) string {
-	return strings.ReplaceAll(l.meaning(t.decl.rows, t.relation), catalog.QuoteIdent(t.relation.Name.Name)+".", catalog.QuoteIdent(part.Name.Name)+".")
+	return strings.ReplaceAll(l.meaning(t.decl.rows, t.relation), catalog.QuoteIdent(t.relation.Name.Name)+".",
+		catalog.QuoteIdent(part.Name.Name)+".")
 }

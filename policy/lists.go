@@ -74,7 +74,8 @@ func (d *decoder) lists(n *node) []listDecl {
 			},
 		})
 		if decl.chain != nil && !decl.bounded {
-			d.fail(decl.chain.place, "say from: [] if nothing else gives a new row its list", "chain bounds what from gives, and there is none")
+			d.fail(decl.chain.place, "say from: [] if nothing else gives a new row its list",
+				"chain bounds what from gives, and there is none")
 		}
 		if decl.wider != nil && !decl.narrow && !decl.bounded {
 			d.fail(decl.place, "say narrow: true, or from", "wider is what permits more than a bound, and there is none")
@@ -100,7 +101,8 @@ func (d *decoder) source(n *node) sourceDecl {
 	case s.table == "" && len(s.match)+len(s.where) > 0:
 		d.fail(n.place, "name the table, or say when", "match and where speak of a table")
 	case s.table != "" && len(s.match) == 0:
-		d.fail(n.place, "write match: { its column: the column of the new row that it equals }", "a source in another table needs to be found")
+		d.fail(n.place, "write match: { its column: the column of the new row that it equals }",
+			"a source in another table needs to be found")
 	}
 	return s
 }
@@ -129,7 +131,8 @@ func (c *compiler) bounds(decl *writeDecl, r *catalog.Relation) []predicate.Boun
 		}
 		if l.chain != nil {
 			if l.chain.all != "" && elements != "text" {
-				c.fail(l.chain.allAt, "leave it out", "%s.%s holds ids that are %s, among which no word can stand for everybody", r.Name, l.column, elements)
+				c.fail(l.chain.allAt, "leave it out",
+					"%s.%s holds ids that are %s, among which no word can stand for everybody", r.Name, l.column, elements)
 			}
 			b.Chain = c.chain(l.chain, r)
 		}
@@ -148,7 +151,8 @@ func (c *compiler) chain(decl *chainDecl, r *catalog.Relation) *predicate.Chain 
 	}
 	slices.Sort(key)
 	if len(c.errs) == failed && !slices.Equal(key, slices.Sorted(slices.Values(r.PrimaryKey))) {
-		c.fail(decl.place, "let match lead to the whole primary key", "a chain goes from row to row, and %s may lead to several of %s", strings.Join(key, ", "), r.Name)
+		c.fail(decl.place, "let match lead to the whole primary key",
+			"a chain goes from row to row, and %s may lead to several of %s", strings.Join(key, ", "), r.Name)
 	}
 	if len(c.errs) > failed {
 		return nil
@@ -163,7 +167,8 @@ func (c *compiler) unruled(b block, r *catalog.Relation) predicate.Node {
 	return c.block(b, r)
 }
 
-func (c *compiler) boundSource(s sourceDecl, row *catalog.Relation, target *catalog.Column, elements string) (predicate.Source, bool) {
+func (c *compiler) boundSource(s sourceDecl, row *catalog.Relation, target *catalog.Column,
+	elements string) (predicate.Source, bool) {
 	failed := len(c.errs)
 	out := predicate.Source{Match: s.match}
 	from := row
@@ -180,7 +185,8 @@ func (c *compiler) boundSource(s sourceDecl, row *catalog.Relation, target *cata
 	for _, w := range s.columns {
 		if list, found, ok := c.list(w.place, from, w.word); ok {
 			if found != elements {
-				c.fail(w.place, "lists of one kind go together", "%s.%s is of ids that are %s, and %s.%s of ids that are %s", from.Name, w.word, found, row.Name, target.Name, elements)
+				c.fail(w.place, "lists of one kind go together",
+					"%s.%s is of ids that are %s, and %s.%s of ids that are %s", from.Name, w.word, found, row.Name, target.Name, elements)
 			}
 			out.Columns, out.One = append(out.Columns, list), append(out.One, false)
 		}
@@ -188,7 +194,8 @@ func (c *compiler) boundSource(s sourceDecl, row *catalog.Relation, target *cata
 	for _, w := range s.ids {
 		if column := c.column(w.place, from, w.word); column != nil {
 			if family(column.Type) != elements {
-				c.fail(w.place, "an id is of the kind of the list's elements", "%s.%s is a %s, and %s.%s of ids that are %s", from.Name, w.word, column.Type, row.Name, target.Name, elements)
+				c.fail(w.place, "an id is of the kind of the list's elements",
+					"%s.%s is a %s, and %s.%s of ids that are %s", from.Name, w.word, column.Type, row.Name, target.Name, elements)
 			}
 			out.Columns, out.One = append(out.Columns, predicate.List{Column: w.word, Form: formOf(elements)}), append(out.One, true)
 		}
@@ -203,7 +210,8 @@ func (c *compiler) boundSource(s sourceDecl, row *catalog.Relation, target *cata
 func describeBounds(bounds []predicate.Bound) string {
 	var parts []string
 	for _, b := range bounds {
-		parts = append(parts, strconv.Quote(b.Column), strconv.FormatBool(b.From != nil), strconv.FormatBool(b.Narrow), b.Given(), b.Exceeds("NULL", false))
+		parts = append(parts, strconv.Quote(b.Column), strconv.FormatBool(b.From != nil),
+			strconv.FormatBool(b.Narrow), b.Given(), b.Exceeds("NULL", false))
 		if b.Chain != nil {
 			parts = append(parts, "chain", b.Told())
 		}

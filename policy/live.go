@@ -47,15 +47,17 @@ func (d *decoder) flag(into *bool, what string) func(*node) {
 	}
 }
 
-// settingName is what a setting may be called that agents may set: two plain names, as PostgreSQL asks of settings that are
-// not its own.
+// settingName is what a setting may be called that agents may set: two plain names, as PostgreSQL asks of settings that
+// are not its own.
 var settingName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,40}\.[a-z_][a-z0-9_]{0,40}$`)
 
 // ownSettings are those that pgconsent keeps for itself. None of them may be an agent's to set.
-var ownSettings = []string{"pgconsent.seal", "pgconsent.changed", "pgconsent.catalog_changed", "pgconsent.discard_consent", "pgconsent.discard_audit", "pgconsent.kept_due", "pgconsent.reason", "pgconsent.sweep"}
+var ownSettings = []string{"pgconsent.seal", "pgconsent.changed", "pgconsent.catalog_changed",
+	"pgconsent.discard_consent", "pgconsent.discard_audit", "pgconsent.kept_due", "pgconsent.reason", "pgconsent.sweep"}
 
 // takenPrefixes are those of settings that mean something to the server's own modules.
-var takenPrefixes = []string{"pg_catalog", "plpgsql", "auto_explain", "pg_stat_statements", "pg_trgm", "hnsw", "ivfflat", "postgres_fdw", "pg_prewarm", "sepgsql", "basebackup_to_shell"}
+var takenPrefixes = []string{"pg_catalog", "plpgsql", "auto_explain", "pg_stat_statements", "pg_trgm", "hnsw",
+	"ivfflat", "postgres_fdw", "pg_prewarm", "sepgsql", "basebackup_to_shell"}
 
 func (d *decoder) setting(n *node, decl *attributeDecl) {
 	var written string
@@ -104,7 +106,8 @@ func (d *decoder) claimed(n *node) *withinDecl {
 		},
 	})
 	if len(out.attributes) == 0 && len(out.values) == 0 || len(out.attributes) > 0 && len(out.values) > 0 {
-		d.fail(n.place, "write { attribute: name }, { values: [a, b] } or { table: …, column: …, rows: … }", "within needs one thing that says which values count")
+		d.fail(n.place, "write { attribute: name }, { values: [a, b] } or { table: …, column: …, rows: … }",
+			"within needs one thing that says which values count")
 	}
 	return out
 }
@@ -162,7 +165,8 @@ func (d *decoder) sourced(n *node, decl *attributeDecl) {
 			decl.Setting = predicate.Schema + "." + decl.Name
 			decl.setting = &decl.place
 		}
-		if slices.Contains(ownSettings, decl.Setting) || decl.Setting != predicate.Schema+"."+decl.Name && strings.HasPrefix(decl.Setting, predicate.Schema+".") {
+		if slices.Contains(ownSettings, decl.Setting) ||
+			decl.Setting != predicate.Schema+"."+decl.Name && strings.HasPrefix(decl.Setting, predicate.Schema+".") {
 			d.fail(*decl.setting, "write setting: app."+decl.Name, "the setting %s is pgconsent's own", decl.Setting)
 		}
 	case query:
@@ -188,7 +192,8 @@ func (c *compiler) live() []predicate.Live {
 		}
 		if decl.Setting != "" {
 			if first, taken := bySetting[decl.Setting]; taken {
-				c.fail(*decl.setting, "write a setting for each", "the setting %s is that of the attribute %s already", decl.Setting, first)
+				c.fail(*decl.setting, "write a setting for each",
+					"the setting %s is that of the attribute %s already", decl.Setting, first)
 			}
 			bySetting[decl.Setting] = decl.Name
 		}
@@ -212,7 +217,8 @@ func (c *compiler) works(decl *attributeDecl, out *predicate.Live) {
 				continue
 			}
 			if family(a.element()) != family(decl.Type) {
-				c.fail(g.place, "declare both with one type", "the attribute %s is a %s and %s a %s", decl.Name, decl.Type, a.Name, a.Type)
+				c.fail(g.place, "declare both with one type", "the attribute %s is a %s and %s a %s", decl.Name,
+					decl.Type, a.Name, a.Type)
 			}
 			out.Equals = append(out.Equals, predicate.Attr{Name: a.Name, Type: a.SQLType(), Optional: a.Optional})
 		}
@@ -266,12 +272,14 @@ func (c *compiler) looked(decl *attributeDecl, q *queryDecl, out *predicate.Live
 	out.Table, out.Column, out.Rows = table, q.column, rows
 }
 
-// valued checks that every value of a column is one of the attribute's type: a cast that raised would tell that a row is there.
+// valued checks that every value of a column is one of the attribute's type: a cast that raised would tell that a row
+// is there.
 func (c *compiler) valued(decl *attributeDecl, q *queryDecl, table *catalog.Relation, column *catalog.Column) {
 	fits := false
 	switch decl.Type {
 	case "text":
-		fits = family(column.Type) == "text" || blankPadded(column.Type) || c.enum(column) || decl.Setting == "" && column.Type == "boolean"
+		fits = family(column.Type) == "text" || blankPadded(column.Type) || c.enum(column) ||
+			decl.Setting == "" && column.Type == "boolean"
 	case "uuid":
 		fits = column.Type == "uuid"
 	case "bigint":
@@ -280,7 +288,8 @@ func (c *compiler) valued(decl *attributeDecl, q *queryDecl, table *catalog.Rela
 		fits = family(column.Type) == "integer" && (column.Type != "bigint" || decl.Setting != "")
 	}
 	if !fits {
-		c.fail(q.place, "declare the attribute with the column's type", "%s.%s is a %s and the attribute %s a %s", table.Name, column.Name, column.Type, decl.Name, decl.Type)
+		c.fail(q.place, "declare the attribute with the column's type", "%s.%s is a %s and the attribute %s a %s",
+			table.Name, column.Name, column.Type, decl.Name, decl.Type)
 	}
 }
 
@@ -294,7 +303,8 @@ func (c *compiler) computed(decl *attributeDecl, out *predicate.Live) {
 	if !ok {
 		return
 	}
-	want := map[string]predicate.Kind{"text": predicate.Text, "uuid": predicate.UUID, "integer": predicate.Number, "bigint": predicate.Number}[decl.Type]
+	want := map[string]predicate.Kind{"text": predicate.Text, "uuid": predicate.UUID, "integer": predicate.Number,
+		"bigint": predicate.Number}[decl.Type]
 	if o.kind == predicate.Bool && decl.Type == "text" {
 		want = predicate.Bool
 	}
@@ -322,7 +332,8 @@ func (c *compiler) ordered(all []predicate.Live, at map[string]place) []predicat
 	var visit func(l predicate.Live)
 	visit = func(l predicate.Live) {
 		if i := slices.Index(path, l.Name); i >= 0 {
-			c.fail(at[l.Name], "let one of them come from the credential", "attributes go round in a circle: %s", strings.Join(append(slices.Clone(path[i:]), l.Name), " → "))
+			c.fail(at[l.Name], "let one of them come from the credential", "attributes go round in a circle: %s",
+				strings.Join(append(slices.Clone(path[i:]), l.Name), " → "))
 			return
 		}
 		if done[l.Name] {

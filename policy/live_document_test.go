@@ -17,11 +17,13 @@ func TestAttributesDocument(t *testing.T) {
 	}
 	column := func(name, sqlType string) catalog.Column { return catalog.Column{Name: name, Type: sqlType} }
 	relation := func(name string, columns ...catalog.Column) *catalog.Relation {
-		return &catalog.Relation{Name: catalog.Name{Schema: "public", Name: name}, Kind: catalog.Table, PrimaryKey: []string{"id"}, Columns: append(columns, column("id", "uuid"))}
+		return &catalog.Relation{Name: catalog.Name{Schema: "public", Name: name}, Kind: catalog.Table,
+			PrimaryKey: []string{"id"}, Columns: append(columns, column("id", "uuid"))}
 	}
 	snap := catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{
 		relation("Session", column("userA", "uuid"), column("userB", "uuid"), column("stage", "integer"), column("status", "text")),
-		relation("Turn", column("sessionId", "uuid"), column("userId", "uuid"), column("intensity", "integer"), column("message", "text"), column("sealedAt", "timestamp with time zone")),
+		relation("Turn", column("sessionId", "uuid"), column("userId", "uuid"), column("intensity", "integer"),
+			column("message", "text"), column("sealedAt", "timestamp with time zone")),
 	}})
 	examples := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1)
 	if len(examples) < 4 {

@@ -94,7 +94,8 @@ func (l *loader) folder(dir string) ([]string, error) {
 // isPolicy tells whether a file of a folder belongs to the policy, by its name.
 func isPolicy(name string) bool {
 	ext := filepath.Ext(name)
-	return (ext == ".yaml" || ext == ".yml") && !strings.HasSuffix(strings.TrimSuffix(name, ext), "_test") && !strings.HasPrefix(name, ".")
+	return (ext == ".yaml" || ext == ".yml") && !strings.HasSuffix(strings.TrimSuffix(name, ext), "_test") &&
+		!strings.HasPrefix(name, ".")
 }
 
 // file reads a file and what it includes; chain are the files that led to it.

@@ -58,18 +58,27 @@ func TestIncludeRefuses(t *testing.T) {
 		link  string // to what is outside
 		want  string
 	}{
-		"wrong within": {map[string]string{"main.yaml": bare + "include: [a.yaml]\n", "a.yaml": bare + "tabels: {}\n"}, "", `a.yaml:2:1: unknown key "tabels" in the policy`},
+		"wrong within": {map[string]string{"main.yaml": bare + "include: [a.yaml]\n",
+			"a.yaml": bare + "tabels: {}\n"}, "", `a.yaml:2:1: unknown key "tabels" in the policy`},
 		"no such file": {map[string]string{"main.yaml": bare + "include: [a.yaml]\n"}, "", `main.yaml:2:11: "a.yaml" names no file of a policy`},
 		"no match":     {map[string]string{"main.yaml": bare + "include: ['t/*.yaml']\n"}, "", `main.yaml:2:11: "t/*.yaml" names no file of a policy`},
 		"absolute":     {map[string]string{"main.yaml": bare + "include: [" + outside + "/secret.yaml]\n"}, "", "leads out of the policy's folder"},
 		"above":        {map[string]string{"main.yaml": bare + "include: ['../*/secret.yaml']\n"}, "", "leads out of the policy's folder"},
-		"link":         {map[string]string{"main.yaml": bare + "include: [a.yaml]\n"}, "a.yaml", `"a.yaml" leads out of the policy's folder by a symbolic link`},
-		"itself":       {map[string]string{"main.yaml": bare + "include: [main.yaml]\n"}, "", "main.yaml:2:11: include goes round in a circle: main.yaml → main.yaml"},
-		"circle":       {map[string]string{"main.yaml": bare + "include: [a.yaml]\n", "a.yaml": bare + "include: [b.yaml]\n", "b.yaml": bare + "include: [a.yaml]\n"}, "", "b.yaml:2:11: include goes round in a circle: a.yaml → b.yaml → a.yaml"},
-		"table twice":  {map[string]string{"main.yaml": bare + "include: [a.yaml]\ntables: { people: { rows: open } }\n", "a.yaml": bare + "tables: { people: { rows: open } }\n"}, "", "a.yaml:2:11: tables has \"people\" already"},
-		"not a list":   {map[string]string{"main.yaml": bare + "include: a.yaml\n"}, "", "main.yaml:2:10: include must be a list, not a single value (write [a.yaml])"},
-		"bad pattern":  {map[string]string{"main.yaml": bare + "include: ['[']\n"}, "", "is not a pattern"},
-		"no version":   {map[string]string{"main.yaml": bare + "include: [a.yaml]\n", "a.yaml": "tables: {}\n"}, "", `a.yaml:1:1: the policy needs "version"`},
+		"link": {map[string]string{"main.yaml": bare + "include: [a.yaml]\n"}, "a.yaml",
+			`"a.yaml" leads out of the policy's folder by a symbolic link`},
+		"itself": {map[string]string{"main.yaml": bare + "include: [main.yaml]\n"},
+			"", "main.yaml:2:11: include goes round in a circle: main.yaml → main.yaml"},
+		"circle": {map[string]string{"main.yaml": bare + "include: [a.yaml]\n",
+			"a.yaml": bare + "include: [b.yaml]\n", "b.yaml": bare + "include: [a.yaml]\n"}, "",
+			"b.yaml:2:11: include goes round in a circle: a.yaml → b.yaml → a.yaml"},
+		"table twice": {map[string]string{"main.yaml": bare +
+			"include: [a.yaml]\ntables: { people: { rows: open } }\n", "a.yaml": bare +
+			"tables: { people: { rows: open } }\n"}, "", "a.yaml:2:11: tables has \"people\" already"},
+		"not a list": {map[string]string{"main.yaml": bare + "include: a.yaml\n"},
+			"", "main.yaml:2:10: include must be a list, not a single value (write [a.yaml])"},
+		"bad pattern": {map[string]string{"main.yaml": bare + "include: ['[']\n"}, "", "is not a pattern"},
+		"no version": {map[string]string{"main.yaml": bare + "include: [a.yaml]\n", "a.yaml": "tables: {}\n"},
+			"", `a.yaml:1:1: the policy needs "version"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := lay(t, c.files)
@@ -84,7 +93,8 @@ func TestIncludeRefuses(t *testing.T) {
 			}
 		})
 	}
-	if _, err := policy.Parse("p.yaml", []byte(bare+"include: [a.yaml]\n")); err == nil || !strings.Contains(err.Error(), "only a file can include others") {
+	if _, err := policy.Parse("p.yaml", []byte(bare+"include: [a.yaml]\n")); err == nil ||
+		!strings.Contains(err.Error(), "only a file can include others") {
 		t.Errorf("from memory: %v", err)
 	}
 }
@@ -92,8 +102,11 @@ func TestIncludeRefuses(t *testing.T) {
 // Files without bounds end in an error, not in the parser.
 func TestHostileFiles(t *testing.T) {
 	for name, text := range map[string]string{
-		"brackets": strings.Repeat("[", 1<<17), "braces": strings.Repeat("{a: ", 1<<15), "dashes": strings.Repeat("- ", 1<<16), "questions": strings.Repeat("? ", 1<<16),
-		"indents": strings.Repeat(" ", 1<<19) + "a: 1", "laughs": "a: &a [x,x]\nb: &b [*a,*a]\nc: &c [*b,*b]\n", "quotes": `"` + strings.Repeat("x", 1<<20-2), "tags": strings.Repeat("!!map ", 1<<17),
+		"brackets": strings.Repeat("[", 1<<17), "braces": strings.Repeat("{a: ",
+			1<<15), "dashes": strings.Repeat("- ", 1<<16), "questions": strings.Repeat("? ", 1<<16),
+		"indents": strings.Repeat(" ", 1<<19) +
+			"a: 1", "laughs": "a: &a [x,x]\nb: &b [*a,*a]\nc: &c [*b,*b]\n", "quotes": `"` +
+			strings.Repeat("x", 1<<20-2), "tags": strings.Repeat("!!map ", 1<<17),
 		"colons": strings.Repeat("a:\n ", 1000), "too long": strings.Repeat("#", 1<<20+1),
 	} {
 		if _, err := policy.Parse("p.yaml", []byte(text)); err == nil {

@@ -43,17 +43,20 @@ func (c *compiler) observing(p *Policy) {
 		case decl.observe == nil && (!c.doc.observe || decl.enforce):
 			continue
 		case t.Stored() && decl.observe != nil:
-			c.fail(*decl.observe, "enforce it, or leave it out of the policy for now", "%s is a %s, which cannot be observed", t.Relation.Name, kindName(t.Relation.Kind))
+			c.fail(*decl.observe, "enforce it, or leave it out of the policy for now",
+				"%s is a %s, which cannot be observed", t.Relation.Name, kindName(t.Relation.Kind))
 			continue
 		case t.Stored(): // which is read through a view that has the rule in it
-			c.warnings = append(c.warnings, decl.place.warningf("%s is a %s, which cannot be observed: it is enforced", t.Relation.Name, kindName(t.Relation.Kind)))
+			c.warnings = append(c.warnings,
+				decl.place.warningf("%s is a %s, which cannot be observed: it is enforced", t.Relation.Name, kindName(t.Relation.Kind)))
 			continue
 		}
 		at := decl.place
 		if decl.observe != nil {
 			at = *decl.observe
 		}
-		c.warnings = append(c.warnings, at.warningf("%s is observed only: agents read every row and column of it", t.Relation.Name))
+		c.warnings = append(c.warnings, at.warningf("%s is observed only: agents read every row and column of it",
+			t.Relation.Name))
 		p.tables[i] = &Table{Relation: t.Relation, Rows: predicate.Open{}, Rule: t.Rule, Write: t.Write, Observed: t}
 	}
 }
@@ -69,8 +72,8 @@ func (p *Policy) Observed() []*Table {
 	return out
 }
 
-// Enforced returns the policy as it is when nothing is observed only: to tell what it would refuse and hide. The queries of
-// views, and the rules of partitions, stay those of the policy in force.
+// Enforced returns the policy as it is when nothing is observed only: to tell what it would refuse and hide. The
+// queries of views, and the rules of partitions, stay those of the policy in force.
 func (p *Policy) Enforced() *Policy {
 	enforced := *p
 	enforced.tables = slices.Clone(p.tables)

@@ -8,7 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// OperatorsOf tells whether the DBA says of an extension that agents may use its operators: none of them acts, or reads rows.
+// OperatorsOf tells whether the DBA says of an extension that agents may use its operators: none of them acts, or reads
+// rows.
 func (p *Policy) OperatorsOf(extension string) bool { return slices.Contains(p.operators, extension) }
 
 // Operators returns the extensions that pgconsent does not know and whose operators agents may use, sorted.
@@ -32,8 +33,8 @@ func (c *compiler) operators(decls []wordDecl) []string {
 	return slices.Compact(out)
 }
 
-// operators warns of operators that nobody vouches for and that have names of PostgreSQL's own: which of the two a statement means
-// depends on the types of what it compares, so every statement with such a name is refused.
+// operators warns of operators that nobody vouches for and that have names of PostgreSQL's own: which of the two a
+// statement means depends on the types of what it compares, so every statement with such a name is refused.
 func (l *linter) operators() {
 	if l.around.Unknown == nil {
 		return
@@ -43,7 +44,8 @@ func (l *linter) operators() {
 	names := map[owner][]string{}
 	for _, o := range l.snap.Operators() {
 		of := owner{o.Extension, o.Name.Schema}
-		if !slices.Contains(l.snap.SearchPath(), of.schema) || !l.snap.HasCatalogOperator(o.Name.Name) || !l.around.Unknown(o) || l.policy.OperatorsOf(o.Extension) {
+		if !slices.Contains(l.snap.SearchPath(), of.schema) || !l.snap.HasCatalogOperator(o.Name.Name) ||
+			!l.around.Unknown(o) || l.policy.OperatorsOf(o.Extension) {
 			continue
 		}
 		if names[of] == nil {
@@ -54,10 +56,14 @@ func (l *linter) operators() {
 		}
 	}
 	for _, of := range owners {
-		whose, suggestion := "of the extension "+of.extension, fmt.Sprintf("say operators: [%s] where none of them acts or reads rows, or give it a schema off the search path", of.extension)
+		whose, suggestion := "of the extension "+
+			of.extension, fmt.Sprintf(
+			"say operators: [%s] where none of them acts or reads rows, or give it a schema off the search path", of.extension)
 		if of.extension == "" {
 			whose, suggestion = "of your own", "give them a schema off the search path"
 		}
-		l.warn(l.start(), suggestion, "every statement with %s is refused: schema %s has operators %s of these names, which pgconsent does not know", strings.Join(names[of], " "), catalog.QuoteIdent(of.schema), whose)
+		l.warn(l.start(), suggestion,
+			"every statement with %s is refused: schema %s has operators %s of these names, which pgconsent does "+
+				"not know", strings.Join(names[of], " "), catalog.QuoteIdent(of.schema), whose)
 	}
 }

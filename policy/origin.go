@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Origin is where the value of an attribute comes from that the database works out, as text: what confirms a claim, the query, or the
-// expression. It is "" for one of the credential.
+// Origin is where the value of an attribute comes from that the database works out, as text: what confirms a claim, the
+// query, or the expression. It is "" for one of the credential.
 func (p *Policy) Origin(name string) string {
 	for _, l := range p.live {
 		if l.Name != name {

@@ -84,7 +84,8 @@ func (c *compiler) tenant(b tenantBlock, row *catalog.Relation) predicate.Node {
 	}
 	element := Attribute{Name: "shared", Type: c.attribute(b.attributeAt, b.attribute).element()}
 	if b.shared != "" && element.Type != "text" && !attributeTypes[element.Type].check(b.shared) {
-		c.fail(b.sharedAt, "write it as PostgreSQL does", "%s.%s cannot be compared with this value: it is not a %s", row.Name, b.column, element.Type)
+		c.fail(b.sharedAt, "write it as PostgreSQL does", "%s.%s cannot be compared with this value: it is not a %s",
+			row.Name, b.column, element.Type)
 	}
 	return predicate.Tenant{Own: *own, Shared: b.shared, SharedNull: b.sharedNull}
 }
@@ -95,7 +96,8 @@ func (c *compiler) compared(b ownBlock, row *catalog.Relation) *predicate.Own {
 	if attribute == nil || column == nil {
 		return nil
 	}
-	out := &predicate.Own{Column: b.column, Attribute: b.attribute, Type: attribute.SQLType(), AsText: c.enum(column) && attribute.element() == "text", Optional: attribute.Optional}
+	out := &predicate.Own{Column: b.column, Attribute: b.attribute, Type: attribute.SQLType(),
+		AsText: c.enum(column) && attribute.element() == "text", Optional: attribute.Optional}
 	under := c.under(column)
 	padded := blankPadded(under) && attribute.element() == "text"
 	if padded {

@@ -67,8 +67,8 @@ type Table struct {
 	Observed *Table // the table as it would be: it is observed only, and this one is open; nil: the policy is enforced
 }
 
-// Stored tells whether the relation is a materialised view or a foreign table, which cannot have row security: agents read
-// it through a view that has the rule in it, and hold no right on it.
+// Stored tells whether the relation is a materialised view or a foreign table, which cannot have row security: agents
+// read it through a view that has the rule in it, and hold no right on it.
 func (t *Table) Stored() bool { return stored(t.Relation) }
 
 func stored(r *catalog.Relation) bool {
@@ -111,7 +111,8 @@ type View struct {
 	// The copy's query, without predicates, which row security holds alone, and with the predicates of its tables in it.
 	Query, Walled string
 	Door          string // the same over door views; "" where an expression of it is not vetted
-	Bare          bool   // some table in Walled stands without its predicate, as where a whole row is meant: row security alone holds
+	// some table in Walled stands without its predicate, as where a whole row is meant: row security alone holds
+	Bare bool
 
 	Write *Write // what agents may change through it; nil: nothing. Conditions and stamps are the table's
 }

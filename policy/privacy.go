@@ -10,8 +10,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Privacy says which tables hold memories that are granted to others, and where contexts, consents and guardians stand, for
-// those who grant, revoke and look at grants by HTTP, MCP or the command line. It decides about no row: rows and write do.
+// Privacy says which tables hold memories that are granted to others, and where contexts, consents and guardians stand,
+// for those who grant, revoke and look at grants by HTTP, MCP or the command line. It decides about no row: rows and
+// write do.
 type Privacy struct {
 	Entity  string   // the attribute that says who the caller is
 	Roles   []string // attributes whose values are ids of the caller as well
@@ -263,7 +264,8 @@ func (c *compiler) privacy(p *Policy) *Privacy {
 	}
 	out := &Privacy{Entity: decl.entity.word, Context: decl.context.word, All: decl.all}
 	if a := c.entity(decl.entity, "text"); a != nil && a.Source != credential {
-		c.fail(decl.entity.place, "name an attribute of source: credential", "the attribute %s is not what a credential says: nobody would know who the caller is", a.Name)
+		c.fail(decl.entity.place, "name an attribute of source: credential",
+			"the attribute %s is not what a credential says: nobody would know who the caller is", a.Name)
 	}
 	for _, w := range decl.roles {
 		c.entity(w, "text", "text[]")
@@ -272,12 +274,14 @@ func (c *compiler) privacy(p *Policy) *Privacy {
 	if decl.context.word != "" {
 		if a := c.entity(decl.context, "text"); a != nil {
 			if a.Source != "set" {
-				c.fail(decl.context.place, "give it source: set, within the contexts that a caller takes part in", "the attribute %s is not one that a session can set", a.Name)
+				c.fail(decl.context.place, "give it source: set, within the contexts that a caller takes part in",
+					"the attribute %s is not one that a session can set", a.Name)
 			}
 			out.Setting = a.Setting
 		}
 		if decl.contexts == nil {
-			c.fail(decl.context.place, "say under contexts which table has them", "a context is entered, and nothing says where contexts stand")
+			c.fail(decl.context.place, "say under contexts which table has them",
+				"a context is entered, and nothing says where contexts stand")
 		}
 	}
 	seen := map[string]place{}
@@ -298,20 +302,24 @@ func (c *compiler) privacy(p *Policy) *Privacy {
 		out.Stores = &Stores{Relation: t, ID: x.column("id"), Owner: x.text("owner")}
 	}
 	if t := x.table(decl.contexts, true); t != nil {
-		out.Contexts = &Contexts{Relation: t, Store: x.column("store"), Name: x.text("name"), Participants: x.list("participants"), Defaults: x.list("defaults")}
+		out.Contexts = &Contexts{Relation: t, Store: x.column("store"), Name: x.text("name"),
+			Participants: x.list("participants"), Defaults: x.list("defaults")}
 	}
 	if t := x.table(decl.consents, true); t != nil {
-		out.Consents = &Consents{Relation: t, Store: x.column("store"), Grantor: x.text("grantor"), Grantee: x.text("grantee"), Scope: x.text("scope"),
+		out.Consents = &Consents{Relation: t, Store: x.column("store"), Grantor: x.text("grantor"),
+			Grantee: x.text("grantee"), Scope: x.text("scope"),
 			Given: x.time("given"), Revoked: x.time("revoked"), Expires: x.time("expires"), Key: x.key()}
 	}
 	if t := x.table(decl.guardians, false); t != nil {
-		out.Guardians = &Guardians{Relation: t, Store: x.column("store"), Subject: x.text("subject"), Guardian: x.text("guardian")}
+		out.Guardians = &Guardians{Relation: t, Store: x.column("store"), Subject: x.text("subject"),
+			Guardian: x.text("guardian")}
 	}
 	out.Generalize = c.generalize(x, out, decl.generalize)
 	for _, f := range p.functions {
 		for _, m := range out.Memories {
 			if f.Tool != nil && f.Tool.Name == "memory_"+m.Kind {
-				c.fail(decl.place, "give the kind or the tool another name", "the tool %s is a function's, and makes memories of the kind %s", f.Tool.Name, m.Kind)
+				c.fail(decl.place, "give the kind or the tool another name",
+					"the tool %s is a function's, and makes memories of the kind %s", f.Tool.Name, m.Kind)
 			}
 		}
 	}
@@ -330,10 +338,12 @@ func (c *compiler) generalize(x privacyPart, p *Privacy, decl *generalizeDecl) *
 	}
 	out := &Generalize{Into: p.Of(decl.into.word)}
 	if out.Into == nil && decl.into.word != "" && len(p.Memories) > 0 {
-		c.fail(decl.into.place, "name one of "+strings.Join(p.Kinds(), ", "), "there are no memories of the kind %s", decl.into.word)
+		c.fail(decl.into.place, "name one of "+strings.Join(p.Kinds(), ", "), "there are no memories of the kind %s",
+			decl.into.word)
 	}
 	if t := x.table(decl.link, true); t != nil {
-		out.Link = &Link{Relation: t, Store: x.column("store"), Made: x.column("made"), Source: x.column("source"), Kind: x.text("kind"), Note: x.text("note"), At: x.time("at")}
+		out.Link = &Link{Relation: t, Store: x.column("store"), Made: x.column("made"), Source: x.column("source"),
+			Kind: x.text("kind"), Note: x.text("note"), At: x.time("at")}
 		x.inserted(out.Link.Store, out.Link.Made, out.Link.Source, out.Link.Kind, out.Link.Note)
 		if out.Into != nil {
 			c.sameStore(decl.link.place, t, out.Link.Store, out.Into.Relation, out.Into.Store)
@@ -367,7 +377,8 @@ func (c *compiler) entity(w wordDecl, types ...string) *Attribute {
 func (c *compiler) sameStore(at place, r *catalog.Relation, column string, with *catalog.Relation, other string) {
 	a, b := r.Column(column), with.Column(other)
 	if a != nil && b != nil && (family(a.Type) == "" || family(a.Type) != family(b.Type)) {
-		c.fail(at, "name columns of one type", "%s.%s is a %s and %s.%s a %s: no memory is in such a store", r.Name, column, a.Type, with.Name, other, b.Type)
+		c.fail(at, "name columns of one type", "%s.%s is a %s and %s.%s a %s: no memory is in such a store",
+			r.Name, column, a.Type, with.Name, other, b.Type)
 	}
 }
 
@@ -380,7 +391,8 @@ func (c *compiler) memories(p *Policy, m memoriesDecl, k kindDecl) *Memories {
 		return nil
 	}
 	return &Memories{
-		Kind: k.kind, Relation: r, Key: x.key(), Store: x.column("store"), Content: x.text("content"), Source: x.text("source"), Told: x.text("told"),
+		Kind: k.kind, Relation: r, Key: x.key(), Store: x.column("store"), Content: x.text("content"),
+		Source: x.text("source"), Told: x.text("told"),
 		Subjects: x.list("subjects"), Grants: x.list("grants"), Evidence: x.list("evidence"),
 	}
 }
@@ -444,7 +456,8 @@ func (x *privacyPart) text(name string) string {
 		return ""
 	}
 	if t := x.relation.Column(column).Type; family(t) != "text" {
-		x.c.fail(x.decl.columns[name].place, "name a text column", "%s.%s is a %s: %s is a text", x.relation.Name, column, t, name)
+		x.c.fail(x.decl.columns[name].place, "name a text column", "%s.%s is a %s: %s is a text", x.relation.Name,
+			column, t, name)
 		return ""
 	}
 	return column
@@ -456,7 +469,8 @@ func (x *privacyPart) time(name string) string {
 		return ""
 	}
 	if oid := x.relation.Column(column).TypeOID; oid != 1184 && oid != 1114 {
-		x.c.fail(x.decl.columns[name].place, "name a column of type timestamp, with or without time zone", "%s.%s is a %s: it does not say when", x.relation.Name, column, x.relation.Column(column).Type)
+		x.c.fail(x.decl.columns[name].place, "name a column of type timestamp, with or without time zone",
+			"%s.%s is a %s: it does not say when", x.relation.Name, column, x.relation.Column(column).Type)
 		return ""
 	}
 	return column
@@ -470,7 +484,8 @@ func (x *privacyPart) list(name string) predicate.List {
 	at := x.decl.columns[name].place
 	list, elements, ok := x.c.list(at, x.relation, column)
 	if ok && elements != "text" {
-		x.c.fail(at, "name a text[], or a JSON array in a jsonb, json or text column", "%s.%s is a %s: ids are texts here", x.relation.Name, column, x.relation.Column(column).Type)
+		x.c.fail(at, "name a text[], or a JSON array in a jsonb, json or text column",
+			"%s.%s is a %s: ids are texts here", x.relation.Name, column, x.relation.Column(column).Type)
 	}
 	return list
 }
@@ -490,22 +505,26 @@ func (p *Privacy) describe(h io.Writer) {
 	}
 	fmt.Fprintf(h, "privacy %q %q %q %q\n", p.Entity, p.Roles, p.Context, p.All)
 	for _, m := range p.Memories {
-		fmt.Fprintf(h, " memories %q %q %q %q %q %q %q %q %q\n", m.Kind, m.Relation.Name.String(), m.Store, m.Content, m.Source, m.Told, m.Subjects.Column, m.Grants.Column, m.Evidence.Column)
+		fmt.Fprintf(h, " memories %q %q %q %q %q %q %q %q %q\n", m.Kind, m.Relation.Name.String(), m.Store, m.Content,
+			m.Source, m.Told, m.Subjects.Column, m.Grants.Column, m.Evidence.Column)
 	}
 	if s := p.Stores; s != nil {
 		fmt.Fprintf(h, " stores %q %q %q\n", s.Relation.Name.String(), s.ID, s.Owner)
 	}
 	if x := p.Contexts; x != nil {
-		fmt.Fprintf(h, " contexts %q %q %q %q %q\n", x.Relation.Name.String(), x.Store, x.Name, x.Participants.Column, x.Defaults.Column)
+		fmt.Fprintf(h, " contexts %q %q %q %q %q\n", x.Relation.Name.String(), x.Store, x.Name, x.Participants.Column,
+			x.Defaults.Column)
 	}
 	if x := p.Consents; x != nil {
-		fmt.Fprintf(h, " consents %q %q %q %q %q %q %q %q\n", x.Relation.Name.String(), x.Store, x.Grantor, x.Grantee, x.Scope, x.Given, x.Revoked, x.Expires)
+		fmt.Fprintf(h, " consents %q %q %q %q %q %q %q %q\n", x.Relation.Name.String(), x.Store, x.Grantor, x.Grantee,
+			x.Scope, x.Given, x.Revoked, x.Expires)
 	}
 	if g := p.Guardians; g != nil {
 		fmt.Fprintf(h, " guardians %q %q %q %q\n", g.Relation.Name.String(), g.Store, g.Subject, g.Guardian)
 	}
 	if g := p.Generalize; g != nil {
-		fmt.Fprintf(h, " generalize %q %q %q %q %q %q %q %q\n", g.Into.Kind, g.Link.Relation.Name.String(), g.Link.Store, g.Link.Made, g.Link.Source, g.Link.Kind, g.Link.Note, g.Link.At)
+		fmt.Fprintf(h, " generalize %q %q %q %q %q %q %q %q\n", g.Into.Kind, g.Link.Relation.Name.String(),
+			g.Link.Store, g.Link.Made, g.Link.Source, g.Link.Kind, g.Link.Note, g.Link.At)
 		if a := g.Aliases; a != nil {
 			fmt.Fprintf(h, " aliases %q %q %q %q\n", a.Relation.Name.String(), a.Store, a.Subject, a.Alias)
 		}

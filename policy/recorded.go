@@ -96,7 +96,8 @@ func (d *decoder) recordGrantee(n *node) *recordGrantee {
 	g.element = is == "element"
 	switch {
 	case is != "" && !g.element:
-		d.fail(n.place, `write "is: element"`, "under grantee \"is\" takes the word element, the id that a list is about to hold, and nothing else")
+		d.fail(n.place, `write "is: element"`,
+			"under grantee \"is\" takes the word element, the id that a list is about to hold, and nothing else")
 	case g.element == (len(g.to) > 0):
 		d.fail(n.place, "write to: [attributes that are ids of the caller]", "a grantee needs to know who it is")
 	}
@@ -126,7 +127,8 @@ func (d *decoder) scope(n *node) *scopeDecl {
 	})
 	d.need(n, "scope", "column")
 	if len(s.is)+len(s.in) == 0 && s.all == "" {
-		d.fail(n.place, "name columns of the row under is (one word) or in (a list), or the word for every row under all", "a scope that no row has is no scope")
+		d.fail(n.place, "name columns of the row under is (one word) or in (a list), or the word for every row "+
+			"under all", "a scope that no row has is no scope")
 	}
 	return s
 }
@@ -174,7 +176,8 @@ func (c *compiler) asked(b consentBlock, row *catalog.Relation) (predicate.Recor
 		if i == 0 && link.isKey(target.PrimaryKey) {
 			out.Required = true
 		}
-		out.Steps = append(out.Steps, predicate.Step{Relation: target, Column: link.pairs[0].Column, From: link.pairs[0].From, And: link.more()})
+		out.Steps = append(out.Steps, predicate.Step{
+			Relation: target, Column: link.pairs[0].Column, From: link.pairs[0].From, And: link.more()})
 		from = target
 	}
 	subjects, elements := c.subjects(decl, from)
@@ -226,10 +229,12 @@ func (c *compiler) subjects(decl *recordedDecl, r *catalog.Relation) (*subjectCo
 			return nil, ""
 		}
 		if f := family(column.Type); f != "text" && f != "uuid" && f != "integer" {
-			c.fail(decl.subjectAt, "write subjects: for a column of several", "%s.%s is a %s, which is no id", r.Name, column.Name, column.Type)
+			c.fail(decl.subjectAt, "write subjects: for a column of several", "%s.%s is a %s, which is no id",
+				r.Name, column.Name, column.Type)
 			return nil, ""
 		}
-		return &subjectColumn{r, column, predicate.List{Column: column.Name, Form: formOf(family(column.Type))}}, family(column.Type)
+		return &subjectColumn{r, column, predicate.List{Column: column.Name, Form: formOf(family(column.Type))}},
+			family(column.Type)
 	}
 	list, elements, ok := c.list(decl.subjectAt, r, decl.subjects)
 	if !ok {
@@ -247,16 +252,19 @@ func (c *compiler) list(at place, r *catalog.Relation, name string) (predicate.L
 	list, elements, ok := listOfIDs(column)
 	switch {
 	case !ok:
-		c.fail(at, "a list is a text[], uuid[] or bigint[], or a JSON array in a jsonb, json or text column", "%s.%s is a %s", r.Name, column.Name, column.Type)
+		c.fail(at, "a list is a text[], uuid[] or bigint[], or a JSON array in a jsonb, json or text column",
+			"%s.%s is a %s", r.Name, column.Name, column.Type)
 	case column.Nondeterministic:
-		c.fail(at, "give the column a collation that tells all texts apart", "%s.%s has a collation by which different ids are the same", r.Name, column.Name)
+		c.fail(at, "give the column a collation that tells all texts apart",
+			"%s.%s has a collation by which different ids are the same", r.Name, column.Name)
 		ok = false
 	}
 	return list, elements, ok
 }
 
 // record compiles which rows of another table are a consent.
-func (c *compiler) record(decl *recordDecl, row *catalog.Relation, subject *catalog.Column, elements string) predicate.Record {
+func (c *compiler) record(decl *recordDecl, row *catalog.Relation, subject *catalog.Column,
+	elements string) predicate.Record {
 	r := c.relation(decl.place, decl.table)
 	if r == nil {
 		return predicate.Record{}
@@ -272,12 +280,14 @@ func (c *compiler) record(decl *recordDecl, row *catalog.Relation, subject *cata
 		if g.element {
 			out.Element = g.column
 			if !c.elements {
-				c.fail(g.place, "write to: [attributes that are ids of the caller]", "there is no element here: only wider, under write, judges the elements of a list")
+				c.fail(g.place, "write to: [attributes that are ids of the caller]",
+					"there is no element here: only wider, under write, judges the elements of a list")
 			}
 		} else {
 			out.Grantee = predicate.Grant{Column: g.column, Form: formOf(family(column.Type)), All: g.all}
 			switch {
-			case family(column.Type) != "text" && family(column.Type) != "uuid" && family(column.Type) != "integer", column.Nondeterministic:
+			case family(column.Type) != "text" && family(column.Type) != "uuid" &&
+				family(column.Type) != "integer", column.Nondeterministic:
 				c.fail(g.place, "a grantee is one uuid, integer or text", "%s.%s is a %s", r.Name, column.Name, column.Type)
 			case g.all != "" && family(column.Type) != "text":
 				c.fail(g.place, "", "%s.%s is a %s: it cannot hold a word for everybody", r.Name, column.Name, column.Type)
@@ -289,7 +299,8 @@ func (c *compiler) record(decl *recordDecl, row *catalog.Relation, subject *cata
 		where = append(where, c.condition(decl.place, identifier(decl.revoked)+" IS NULL"))
 	}
 	if decl.expires != "" {
-		where = append(where, c.condition(decl.place, identifier(decl.expires)+" IS NULL OR "+identifier(decl.expires)+" > now()"))
+		where = append(where, c.condition(decl.place,
+			identifier(decl.expires)+" IS NULL OR "+identifier(decl.expires)+" > now()"))
 	}
 	out.Rows = c.conditions(where, r)
 	if s := decl.scope; s != nil {
@@ -301,7 +312,8 @@ func (c *compiler) record(decl *recordDecl, row *catalog.Relation, subject *cata
 	return out
 }
 
-func (c *compiler) guardians(decl *guardiansDecl, grantor *catalog.Column, row *catalog.Relation, subject *catalog.Column, elements string) *predicate.Guardians {
+func (c *compiler) guardians(decl *guardiansDecl, grantor *catalog.Column, row *catalog.Relation,
+	subject *catalog.Column, elements string) *predicate.Guardians {
 	r := c.relation(decl.place, decl.table)
 	if r == nil || grantor == nil {
 		return nil
@@ -311,7 +323,8 @@ func (c *compiler) guardians(decl *guardiansDecl, grantor *catalog.Column, row *
 	}
 	c.names(decl.place, r, decl.subject, subject, elements)
 	c.names(decl.place, r, decl.guardian, grantor, family(grantor.Type))
-	return &predicate.Guardians{Relation: r, Subject: decl.subject, Guardian: decl.guardian, Match: decl.match, Rows: c.conditions(decl.where, r)}
+	return &predicate.Guardians{Relation: r, Subject: decl.subject, Guardian: decl.guardian, Match: decl.match,
+		Rows: c.conditions(decl.where, r)}
 }
 
 func (c *compiler) scope(decl *scopeDecl, r, row *catalog.Relation) *predicate.Scope {
@@ -347,13 +360,18 @@ func (c *compiler) names(at place, r *catalog.Relation, name string, other *cata
 	case family(column.Type) != elements:
 		hint := "ids are uuid, integer or text on both sides"
 		if elements == "text" {
-			hint = fmt.Sprintf("compare it as text, by a column of its own such as ADD COLUMN %s text GENERATED ALWAYS AS (%s::text) STORED", catalog.QuoteIdent(column.Name+"_text"), catalog.QuoteIdent(column.Name))
+			hint = fmt.Sprintf(
+				"compare it as text, by a column of its own such as ADD COLUMN %s text GENERATED ALWAYS AS "+
+					"(%s::text) STORED", catalog.QuoteIdent(column.Name+"_text"), catalog.QuoteIdent(column.Name))
 		}
-		c.fail(at, hint, "%s.%s is of type %s, and %s is of ids that are %s", r.Name, column.Name, column.Type, other.Name, elements)
+		c.fail(at, hint, "%s.%s is of type %s, and %s is of ids that are %s", r.Name, column.Name, column.Type,
+			other.Name, elements)
 	case column.Nondeterministic || other.Nondeterministic:
-		c.fail(at, "give it a deterministic collation", "%s.%s and %s compare by a collation that takes different ids for the same", r.Name, column.Name, other.Name)
+		c.fail(at, "give it a deterministic collation",
+			"%s.%s and %s compare by a collation that takes different ids for the same", r.Name, column.Name, other.Name)
 	case other.Type != "jsonb" && other.Type != "json" && column.Collation != other.Collation:
-		c.fail(at, "give both columns one collation", "%s.%s and %s have different collations: PostgreSQL would not know by which to compare", r.Name, column.Name, other.Name)
+		c.fail(at, "give both columns one collation",
+			"%s.%s and %s have different collations: PostgreSQL would not know by which to compare", r.Name, column.Name, other.Name)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 // Recording says how the records of the audit have an attribute's value.
 type Recording string
 
-// The ways. Without one of them the value of a credential's attribute is recorded as a reference, which erasure forgets, and
-// that of a live one is not recorded.
+// The ways. Without one of them the value of a credential's attribute is recorded as a reference, which erasure
+// forgets, and that of a live one is not recorded.
 const (
 	AsIs     Recording = "as it is"  // audit: true
 	Referred Recording = "reference" // a reference, of a live one too
@@ -28,7 +28,8 @@ func (d *decoder) recording(decl *attributeDecl) func(*node) {
 			decl.Audit = AsIs
 		case n.kind == scalarNode && n.literal == "bool":
 			decl.audit = nil
-		case n.kind == scalarNode && n.literal == "string" && slices.Contains([]Recording{Referred, Subject, Purpose}, Recording(n.value)):
+		case n.kind == scalarNode && n.literal == "string" &&
+			slices.Contains([]Recording{Referred, Subject, Purpose}, Recording(n.value)):
 			decl.Audit = Recording(n.value)
 		default:
 			d.fail(n.place, "write true, reference, subject or purpose", "audit of an attribute says how records have its value")
@@ -44,7 +45,8 @@ func (c *compiler) recordings(p *Policy) {
 			continue
 		}
 		if other, taken := first[decl.Audit]; taken {
-			c.fail(*decl.audit, "say audit: true, or leave it out", "attribute %s cannot be the %s of records: %s is", decl.Name, decl.Audit, other)
+			c.fail(*decl.audit, "say audit: true, or leave it out", "attribute %s cannot be the %s of records: %s is",
+				decl.Name, decl.Audit, other)
 		}
 		first[decl.Audit] = decl.Name
 	}
@@ -57,8 +59,8 @@ func (c *compiler) recordings(p *Policy) {
 	}
 }
 
-// Subject is the attribute that names the person on whose behalf a session reads: the one that says so, else the one of the
-// credential that own compares with, if it is always the same; "": there is none.
+// Subject is the attribute that names the person on whose behalf a session reads: the one that says so, else the one of
+// the credential that own compares with, if it is always the same; "": there is none.
 func (p *Policy) Subject() string { return p.subject }
 
 // Purpose is the attribute that says what a session reads for; "": there is none.
@@ -79,7 +81,8 @@ func (d *decoder) audited(decl *tableDecl, n *node) {
 // recordsKeys tells whether the keys of a table's rows are recorded.
 func (c *compiler) recordsKeys(decl tableDecl, relation *catalog.Relation) bool {
 	if decl.auditKeys && len(relation.PrimaryKey) == 0 {
-		c.fail(*decl.keysAt, "leave audit out, or give it a primary key", "table %s has no primary key whose values could be recorded", relation.Name)
+		c.fail(*decl.keysAt, "leave audit out, or give it a primary key",
+			"table %s has no primary key whose values could be recorded", relation.Name)
 	}
 	return decl.auditKeys
 }

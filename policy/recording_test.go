@@ -14,15 +14,21 @@ func TestRecordings(t *testing.T) {
 		{"attributes: { user: { type: uuid, source: credential } }\n" + own, "user", "", ""},
 		{"attributes: { user: { type: uuid, source: credential, audit: true } }\n" + own, "user", "", ""},
 		{"attributes: { user: { type: uuid, source: credential, audit: false } }\n" + own, "user", "", ""},
-		{"attributes: { user: { type: uuid, source: credential }, who: { type: text, source: credential, audit: subject }, why: { type: text, source: credential, audit: purpose } }\n" + own, "who", "why", ""},
-		{"attributes: { user: { type: uuid, source: set, audit: reference, within: { values: [6f1e0000-0000-4000-8000-000000000001] } } }\n" + own, "", "", ""}, // what a session claims is nobody's name
+		{"attributes: { user: { type: uuid, source: credential }, who: { type: text, source: credential, audit: " +
+			"subject }, why: { type: text, source: credential, audit: purpose } }\n" + own, "who", "why", ""},
+		// what a session claims is nobody's name
+		{"attributes: { user: { type: uuid, source: set, audit: reference, within: { values: " +
+			"[6f1e0000-0000-4000-8000-000000000001] } } }\n" + own, "", "", ""},
 		{"attributes: { user: { type: uuid, source: credential }, other: { type: uuid, source: credential } }\n" +
 			"tables: { memories: { rows: [ any: [ own: { column: user_id, is: user }, own: { column: user_id, is: other } ] ] } }", "", "", ""},
-		{"attributes: { user: { type: uuid, source: credential, audit: subject }, who: { type: text, source: credential, audit: subject } }\n" + own, "", "", "attribute who cannot be the subject of records: user is"},
+		{"attributes: { user: { type: uuid, source: credential, audit: subject }, who: { type: text, source: " +
+			"credential, audit: subject } }\n" + own, "", "", "attribute who cannot be the subject of records: user is"},
 		{"attributes: { user: { type: uuid, source: credential, audit: whom } }\n" + own, "", "", "write true, reference, subject or purpose"},
 		{"attributes: { user: { type: uuid, source: credential, audit: 1 } }\n" + own, "", "", "write true, reference, subject or purpose"},
-		{"attributes: { user: { type: uuid, source: credential } }\ntables: { memories: { rows: [ own: { column: user_id, is: user } ], audit: { keys: yes } } }", "", "", "keys is true or false"},
-		{"attributes: { user: { type: uuid, source: credential } }\ntables: { memories: { rows: [ own: { column: user_id, is: user } ], audit: { rows: true } } }", "", "", `unknown key "rows" in audit`},
+		{"attributes: { user: { type: uuid, source: credential } }\ntables: { memories: { rows: [ own: { column: " +
+			"user_id, is: user } ], audit: { keys: yes } } }", "", "", "keys is true or false"},
+		{"attributes: { user: { type: uuid, source: credential } }\ntables: { memories: { rows: [ own: { column: " +
+			"user_id, is: user } ], audit: { rows: true } } }", "", "", `unknown key "rows" in audit`},
 	} {
 		doc, err := policy.Parse("p.yaml", []byte("version: 1\n"+c.text))
 		var p *policy.Policy

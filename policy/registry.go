@@ -127,7 +127,8 @@ func (c *compiler) registry(b consentBlock, row *catalog.Relation) (predicate.Re
 		return predicate.Registered{}, false
 	}
 	of.But = c.ids(b.recorded.but, subject.relation, subject.column, elements)
-	out := predicate.Registered{Of: of, Tables: []string{row.Name.String()}, Key: decl.key, Since: decl.since, Days: decl.less, Grouped: c.grouped,
+	out := predicate.Registered{Of: of, Tables: []string{row.Name.String()}, Key: decl.key, Since: decl.since,
+		Days: decl.less, Grouped: c.grouped,
 		SessionCategories: c.texts(decl.sessionCategories), SessionPurposes: c.texts(decl.sessionPurposes),
 		Grantees: c.texts(decl.grantees), Contexts: c.texts(decl.contexts)}
 	if t := c.tables[row.Name]; t != nil && t.decl.name != row.Name.String() {
@@ -149,17 +150,20 @@ func (c *compiler) registry(b consentBlock, row *catalog.Relation) (predicate.Re
 		c.fail(decl.place, "write stream: ANONYMOUS", "say whose rows count though they do not show")
 	}
 	if decl.key != "" {
-		if column := c.column(decl.keyAt, row, decl.key); column != nil && (family(column.Type) == "" || family(column.Type) == "date") {
+		if column := c.column(decl.keyAt, row, decl.key); column != nil &&
+			(family(column.Type) == "" || family(column.Type) == "date") {
 			c.fail(decl.keyAt, "a key is a uuid, integer or text column", "%s.%s is a %s", row.Name, column.Name, column.Type)
 		}
 	}
 	if decl.since != "" {
 		if column := c.column(decl.sinceAt, row, decl.since); column != nil && column.TypeOID != 1184 {
-			c.fail(decl.sinceAt, "name a column of type timestamp with time zone", "%s.%s is a %s: it does not say when", row.Name, column.Name, column.Type)
+			c.fail(decl.sinceAt, "name a column of type timestamp with time zone",
+				"%s.%s is a %s: it does not say when", row.Name, column.Name, column.Type)
 		}
 	}
 	if decl.less > 0 && decl.since == "" {
-		c.fail(decl.lessAt, "write since: the column with the row's time", "decay needs to know how old a row is: rows that are newer than the end of a partnership are anonymous at once")
+		c.fail(decl.lessAt, "write since: the column with the row's time",
+			"decay needs to know how old a row is: rows that are newer than the end of a partnership are anonymous at once")
 	}
 	return out, len(c.errs) == failed
 }
@@ -208,14 +212,16 @@ func (c *compiler) consentOf(decl tableDecl, r *catalog.Relation) *predicate.Reg
 	}
 	b, ok := decl.consent.(consentBlock)
 	if !ok || b.recorded == nil || b.recorded.registry == nil {
-		c.fail(decl.consent.at(), "write consent: { subject: …, registry: { … } }", "consent of a table is that of the registry; other consents stand under rows")
+		c.fail(decl.consent.at(), "write consent: { subject: …, registry: { … } }",
+			"consent of a table is that of the registry; other consents stand under rows")
 		return nil
 	}
 	for _, w := range b.recorded.registry.categories {
 		c.fail(w.place, "write it at the columns", "a category of a whole table stands under rows")
 	}
 	if b.recorded.registry.less > 0 {
-		c.fail(b.recorded.registry.lessAt, "write until: { decay: … } at the columns, and decay under rows", "decay of a whole table stands under rows")
+		c.fail(b.recorded.registry.lessAt, "write until: { decay: … } at the columns, and decay under rows",
+			"decay of a whole table stands under rows")
 	}
 	defer func(r *Rule) { c.rule = r }(c.rule)
 	c.rule = &Rule{}
@@ -224,16 +230,19 @@ func (c *compiler) consentOf(decl tableDecl, r *catalog.Relation) *predicate.Reg
 		return nil
 	}
 	if !slices.ContainsFunc(decl.columns, func(d columnDecl) bool { return d.category != nil }) {
-		c.fail(decl.consent.at(), "give columns a category: { category: … }, or write it under rows", "no column of %s needs it", r.Name)
+		c.fail(decl.consent.at(), "give columns a category: { category: … }, or write it under rows",
+			"no column of %s needs it", r.Name)
 	}
 	return &n
 }
 
 // needs completes what a column with a category needs.
-func (c *compiler) needs(d columnDecl, consent *predicate.Registered, said bool, r *catalog.Relation) (when, counts predicate.Node) {
+func (c *compiler) needs(d columnDecl, consent *predicate.Registered, said bool, r *catalog.Relation) (when,
+	counts predicate.Node) {
 	if consent == nil {
 		if !said {
-			c.fail(d.category.place, "write consent: { subject: …, registry: { … } } beside columns", "%s does not say whose consent column %s needs", r.Name, d.Name)
+			c.fail(d.category.place, "write consent: { subject: …, registry: { … } } beside columns",
+				"%s does not say whose consent column %s needs", r.Name, d.Name)
 		}
 		return nil, nil
 	}
@@ -242,7 +251,8 @@ func (c *compiler) needs(d columnDecl, consent *predicate.Registered, said bool,
 		one.Categories = append(slices.Clone(one.Categories), w.word)
 	}
 	if d.category.decay > 0 && one.Since == "" {
-		c.fail(d.category.untilAt, "write since: the column with the row's time, in consent of the table", "until needs to know how old a row is")
+		c.fail(d.category.untilAt, "write since: the column with the row's time, in consent of the table",
+			"until needs to know how old a row is")
 	}
 	one.Days = predicate.Forever
 	group := one

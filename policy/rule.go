@@ -21,7 +21,8 @@ func (r *Rule) Blocks() *Rule {
 	return r
 }
 
-// Leaves are the rules that decide by themselves, in the order of the file. A negation is one: its parts decide within it.
+// Leaves are the rules that decide by themselves, in the order of the file. A negation is one: its parts decide within
+// it.
 func (r *Rule) Leaves() []*Rule {
 	if r.Block == "not" || len(r.Parts) == 0 {
 		return []*Rule{r}

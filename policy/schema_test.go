@@ -115,7 +115,8 @@ func TestSchemaRefusesWhatIsWrong(t *testing.T) {
 	}
 	// What a schema does not see: what text is, what two parts say together, names that are taken.
 	beyond := []string{
-		"file-environment", "file-environment-key", "file-entry-far-out", "file-utf8", "file-utf16", "file-nul", "file-anchor", "file-merge", "file-tag", "file-bom-crlf", "file-two-documents", "include-missing",
+		"file-environment", "file-environment-key", "file-entry-far-out", "file-utf8", "file-utf16", "file-nul",
+		"file-anchor", "file-merge", "file-tag", "file-bom-crlf", "file-two-documents", "include-missing",
 		"aggregate-measure-order", "live-list", "live-seal", "live-setting", "live-no-within", "live-wrong-part",
 		"object-any",
 		"contract-terms-twice",

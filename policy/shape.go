@@ -1,8 +1,8 @@
 package policy
 
-// shape describes what may stand at a place of a policy: the one description of its keys, from which the JSON Schema for
-// editors is made. The decoder reads what it describes; a test sends an example of every shape through it and compares the
-// keys that it knows there.
+// shape describes what may stand at a place of a policy: the one description of its keys, from which the JSON Schema
+// for editors is made. The decoder reads what it describes; a test sends an example of every shape through it and
+// compares the keys that it knows there.
 type shape struct {
 	doc  string
 	def  string // a name, where a shape is used in more than one place or within itself
@@ -94,24 +94,36 @@ func (s *shape) filled() *shape {
 func policyShape() *shape {
 	return keysShape("What agents may read and write. What is not listed does not exist for them.",
 		key{"version", &shape{kind: aNumber, doc: "The version of this language.", words: []string{"1"}}},
-		key{"mode", wordsShape("observe: no table is protected but those that say observe: false, and what the policy would do is counted.", "enforce", "observe")},
-		key{"include", listShape("Other files of this policy, beneath this file's folder: paths and patterns.", textShape("", "more/*.yaml"))},
+		key{"mode", wordsShape(
+			"observe: no table is protected but those that say observe: false, and what the policy would do is "+
+				"counted.", "enforce", "observe")},
+		key{"include", listShape("Other files of this policy, beneath this file's folder: paths and patterns.",
+			textShape("", "more/*.yaml"))},
 		key{"attributes", namesShape("Facts about the session.", attributeName.String(), attributeShape())},
 		key{"tables", namesShape("The tables that agents may read, as name or schema.name.", "", tableShape())},
-		key{"functions", namesShape("The functions that agents may call; SECURITY INVOKER only.", "", eitherShape("", &shape{kind: aNull}, functionShape()))},
-		key{"operators", listShape("Extensions that pgconsent does not know, whose operators agents may use: none of them acts, or reads rows.", wordShape("postgis"))},
+		key{"functions", namesShape("The functions that agents may call; SECURITY INVOKER only.",
+			"", eitherShape("", &shape{kind: aNull}, functionShape()))},
+		key{"operators",
+			listShape("Extensions that pgconsent does not know, whose operators agents may use: none of them "+
+				"acts, or reads rows.", wordShape("postgis"))},
 		key{"objects", namesShape("Names for tables, by which contracts speak of them.", attributeName.String(), objectShape())},
 		key{"contracts", namesShape("What the value of an attribute allows.", attributeName.String(), contractShape())},
 		key{"views", namesShape("The views that agents may read.", "", eitherShape("", &shape{kind: aNull}, keysShape("")))},
 		key{"privacy", privacyShape()},
 		key{"sources", keysShape("Under which path of the HTTP API the full text of one row is fetched.",
-			key{"path", &shape{kind: aText, doc: "A path whose last part is a name in braces: the id.", example: "/api/v1/sources/{id}", pattern: sourcesPath.String()}},
-			key{"table", wordShape("The table.")}, key{"key", wordShape("The column of its primary key.")}, key{"body", wordShape("The text; its first line, the title, is left out.")},
-			key{"fields", namesShape("What else the answer has: a column, or column.key of a JSON column.", attributeName.String(), wordShape("A column."))},
+			key{"path", &shape{kind: aText, doc: "A path whose last part is a name in braces: the id.",
+				example: "/api/v1/sources/{id}", pattern: sourcesPath.String()}},
+			key{"table", wordShape("The table.")}, key{"key", wordShape("The column of its primary key.")}, key{
+				"body", wordShape("The text; its first line, the title, is left out.")},
+			key{"fields", namesShape("What else the answer has: a column, or column.key of a JSON column.",
+				attributeName.String(), wordShape("A column."))},
 		).needs("path", "table", "key", "fields", "body")},
 		key{"limits", eitherShape("How much agents may ask for.", limitShape(), someShape("", limitShape()))},
-		key{"air", keysShape("Which attributes name the user and the channel of a session, so that a reminder of that user in that channel comes as a notice.",
-			key{"user", wordShape("The attribute that is the user.")}, key{"channel", wordShape("The attribute that is the channel.")}).needs("user", "channel")},
+		key{"air",
+			keysShape("Which attributes name the user and the channel of a session, so that a reminder of that "+
+				"user in that channel comes as a notice.",
+				key{"user", wordShape("The attribute that is the user.")}, key{
+					"channel", wordShape("The attribute that is the channel.")}).needs("user", "channel")},
 	).needs("version")
 }
 
@@ -119,13 +131,15 @@ func privacyShape() *shape {
 	column := func(name, doc string) key { return key{name, wordShape(doc)} }
 	store := column("store", "The column with the id of the store.")
 	table := column("table", "The table.")
-	return keysShape("Where memories, grants, contexts and consents stand, for those who grant and look at grants by HTTP, MCP or the command line.",
+	return keysShape("Where memories, grants, contexts and consents stand, for those who grant and look at grants "+
+		"by HTTP, MCP or the command line.",
 		column("entity", "The attribute that says who the caller is."),
 		key{"roles", listShape("Attributes whose values are ids of the caller as well.", wordShape(""))},
 		column("context", "The attribute, of source: set, of the context that the caller has entered."),
 		column("all", "The word for everybody."),
 		key{"memories", someShape("Tables of memories.", keysShape("",
-			key{"tables", namesShape("Tables that have these columns, each by the kind of memories in it.", attributeName.String(), wordShape("")).filled()},
+			key{"tables", namesShape("Tables that have these columns, each by the kind of memories in it.",
+				attributeName.String(), wordShape("")).filled()},
 			store,
 			column("content", "The text."),
 			column("source", "Who told it."),
@@ -151,9 +165,13 @@ func privacyShape() *shape {
 		).needs("table", "store", "subject", "guardian")},
 		key{"generalize", keysShape("Where a belief goes that is drawn from a private memory, and where it is noted from which.",
 			column("into", "The kind of memories that beliefs are."),
-			key{"link", keysShape("The table that has which memory was made from which. Only the owner of the store should see it.", table, store,
-				column("made", "The belief."), column("source", "The memory that it was drawn from."), column("kind", "The kind of that memory: needed where memories of two kinds can have one id."), column("note", "How it was abstracted."), column("at", "When."),
-			).needs("table", "store", "made", "source")},
+			key{"link",
+				keysShape("The table that has which memory was made from which. Only the owner of the store "+
+					"should see it.", table, store,
+					column("made", "The belief."), column("source", "The memory that it was drawn from."), column("kind",
+						"The kind of that memory: needed where memories of two kinds can have one id."),
+					column("note", "How it was abstracted."), column("at", "When."),
+				).needs("table", "store", "made", "source")},
 			key{"aliases", keysShape("What else those are called whom memories are about.", table, store,
 				column("subject", "Who."), column("alias", "Another name."),
 			).needs("table", "store", "subject", "alias")},
@@ -177,13 +195,20 @@ func limitShape() *shape {
 func attributeShape() *shape {
 	return keysShape("A fact about the session.",
 		key{"type", wordsShape("Its type.", keys(attributeTypes)...)},
-		key{"source", wordsShape("Where its value comes from. credential: the configuration gives each agent one; set: the agent's own setting, within what is permitted; query: a table; expression: other attributes.", attributeSources...)},
+		key{"source", wordsShape(
+			"Where its value comes from. credential: the configuration gives each agent one; set: the agent's own "+
+				"setting, within what is permitted; query: a table; expression: other attributes.", attributeSources...)},
 		key{"optional", &shape{kind: aBool, doc: "A session may be without it: what compares with it hides the row."}},
-		key{"audit", eitherShape("How the records of the audit have it. true: as it is; reference: by a reference that can be forgotten; subject: as a reference to the person on whose behalf the session reads; purpose: as it is, what the session reads for.",
+		key{"audit", eitherShape(
+			"How the records of the audit have it. true: as it is; reference: by a reference that can be "+
+				"forgotten; subject: as a reference to the person on whose behalf the session reads; purpose: as "+
+				"it is, what the session reads for.",
 			&shape{kind: aBool}, wordsShape("", string(Referred), string(Subject), string(Purpose)))},
-		key{"setting", &shape{kind: aText, doc: "Of source: set, the setting that the agent's session has.", example: "app.name", pattern: `^[^.]+\.[^.]+$`}},
+		key{"setting", &shape{kind: aText, doc: "Of source: set, the setting that the agent's session has.",
+			example: "app.name", pattern: `^[^.]+\.[^.]+$`}},
 		key{"within", eitherShape("Of source: set, the values that count.",
-			keysShape("", key{"attribute", oneOrMore("An attribute whose value, or one of whose elements, it is.")}, key{"values", someShape("These values.", wordShape("A value."))}).exactlyOne(),
+			keysShape("", key{"attribute", oneOrMore("An attribute whose value, or one of whose elements, it is.")},
+				key{"values", someShape("These values.", wordShape("A value."))}).exactlyOne(),
 			lookedShape())},
 		key{"query", lookedShape()},
 		key{"sql", textShape("Of source: expression.", "upper(attribute('name'))")},
@@ -205,41 +230,55 @@ func tableShape() *shape {
 		key{"rows", rowsShape()},
 		key{"columns", namesShape("The columns that exist for agents; without it all do.", "", columnShape()).filled()},
 		key{"write", writeShape()},
-		key{"observe", &shape{kind: aBool, doc: "true: the table is not protected, and what the policy would do is counted. false: it is enforced although the policy observes."}},
+		key{"observe", &shape{kind: aBool,
+			doc: "true: the table is not protected, and what the policy would do is counted. false: it is " +
+				"enforced although the policy observes."}},
 		key{"aggregate", aggregateShape()},
-		key{"approximate", wordsShape("Searches for the nearest rows may use an approximate index: which of the visible rows they find then depends on hidden ones. Without it they are exact.", "accept")},
-		key{"audit", keysShape("What records say of its rows.", key{"keys", &shape{kind: aBool, doc: "true: of what is read of it, which rows: commitments to their keys."}})},
+		key{"approximate", wordsShape(
+			"Searches for the nearest rows may use an approximate index: which of the visible rows they find then "+
+				"depends on hidden ones. Without it they are exact.", "accept")},
+		key{"audit", keysShape("What records say of its rows.",
+			key{"keys", &shape{kind: aBool, doc: "true: of what is read of it, which rows: commitments to their keys."}})},
 		key{"consent", consentShape()},
 		key{"lifecycle", lifecycleShape()},
 	).needs("rows")
 }
 
 func lifecycleShape() *shape {
-	return keysShape("What becomes of rows when the consent of their subject has ended, and of columns when they have decayed.",
+	return keysShape("What becomes of rows when the consent of their subject has ended, and of columns when they "+
+		"have decayed.",
 		key{"subject", wordShape("The column that says, in the registry's words, whom a row is about.")},
 		key{"at", wordShape("The column that says how old a row is.")},
-		key{"ended", wordsShape("What becomes of rows whose subject's consent has ended. Default: delete.", "delete", "anonymise")},
+		key{"ended", wordsShape("What becomes of rows whose subject's consent has ended. Default: delete.", "delete",
+			"anonymise")},
 		key{"columns", namesShape("What columns become when a row is anonymous, or before.", "", keysShape("",
 			key{"becomes", eitherShape("What stands in its place.",
 				&shape{kind: aNull, doc: "NULL"},
 				wordsShape("NULL, or what stands for the value: equal values of one subject have equal ones.", "null", "hash"),
-				keysShape("", key{"generalise", eitherShape("A unit for dates, leading characters for text, a step for numbers.", wordsShape("", "year", "month", "day"), numberShape(""))}).needs("generalise"),
+				keysShape("", key{"generalise",
+					eitherShape("A unit for dates, leading characters for text, a step for numbers.",
+						wordsShape("", "year", "month", "day"), numberShape(""))}).needs("generalise"),
 				keysShape("", key{"value", wordShape("A fixed value.")}).needs("value"))},
-			key{"after", textShape("The last full day of a countdown on which the column is as it was. Default: 89 days.", "60 days")},
+			key{"after",
+				textShape("The last full day of a countdown on which the column is as it was. Default: 89 days.", "60 days")},
 		).needs("becomes"))},
-		key{"counts", keysShape("Columns that go on counting in groups in rows that are anonymous already, of which no subject is known.",
-			key{"where", someShape("Over the columns of the row: where they hold it is anonymous.", blockShape())},
-			key{"columns", listShape("Dimensions and measures with a category.", wordShape(""))},
-		).needs("where", "columns")},
+		key{"counts",
+			keysShape("Columns that go on counting in groups in rows that are anonymous already, of which no subject is known.",
+				key{"where", someShape("Over the columns of the row: where they hold it is anonymous.", blockShape())},
+				key{"columns", listShape("Dimensions and measures with a category.", wordShape(""))},
+			).needs("where", "columns")},
 	).needs("subject")
 }
 
 func functionShape() *shape {
 	return keysShape("",
-		key{"pin", namesShape("Arguments that are fixed, whatever agents pass.", "", wordShape("The value, as a boolean, a number or a text."))},
-		key{"reads", eitherShape("What it reads, for contracts.", wordsShape("", "nothing"), namesShape("Objects with their sources.", "", oneOrMore("A source.", sources[:3]...)))},
+		key{"pin", namesShape("Arguments that are fixed, whatever agents pass.", "",
+			wordShape("The value, as a boolean, a number or a text."))},
+		key{"reads", eitherShape("What it reads, for contracts.", wordsShape("", "nothing"),
+			namesShape("Objects with their sources.", "", oneOrMore("A source.", sources[:3]...)))},
 		key{"tool", keysShape("It is published as a tool of MCP.",
-			key{"name", &shape{kind: aText, doc: "The tool's name. Default: the function's.", example: "search_notes", pattern: toolName.String()}},
+			key{"name", &shape{kind: aText, doc: "The tool's name. Default: the function's.", example: "search_notes",
+				pattern: toolName.String()}},
 			key{"description", textShape("What it is for, in words that a model acts on.", "Finds notes by what they are about.")},
 			key{"arguments", eitherShape("What it takes. Default: all that is not pinned.",
 				namesShape("Arguments, each with what it is.", "", textShape("", "what to look for")),
@@ -256,12 +295,15 @@ func columnShape() *shape {
 				&shape{kind: aNull, doc: "NULL"},
 				wordsShape("NULL, or a keyed hash: equal values have equal ones.", "null", "hash"),
 				keysShape("",
-					key{"generalise", eitherShape("A unit for dates, leading characters for text, a step for numbers.", wordsShape("", "year", "month", "day"), numberShape(""))},
+					key{"generalise", eitherShape(
+						"A unit for dates, leading characters for text, a step for numbers.", wordsShape("",
+							"year", "month", "day"), numberShape(""))},
 				).needs("generalise"))},
 			key{"by_key", eitherShape("Only to who names the row's key.", &shape{kind: aNull}, keysShape("",
 				key{"key", oneOrMore("Columns of the key, if it is not the primary key.")},
 				key{"at_most", numberShape("How many keys a statement may name.")}))},
-			key{"keys", namesShape("Of a JSON object: its keys that exist for agents, with their types.", "", wordsShape("", "string", "number", "boolean")).filled()},
+			key{"keys", namesShape("Of a JSON object: its keys that exist for agents, with their types.", "",
+				wordsShape("", "string", "number", "boolean")).filled()},
 			key{"category", oneOrMore("It is NULL unless the subject of the row consents to these categories.")},
 			key{"until", keysShape("The last day of a countdown to anonymity on which it shows, and counts in groups.",
 				key{"decay", textShape("", "30 days")}, key{"groups", textShape("", "60 days")}).needs("decay")},
@@ -273,7 +315,8 @@ func writeShape() *shape {
 		key{"commands", listShape("", wordsShape("", "insert", "update", "delete"))},
 		key{"columns", listShape("The columns that they may set.", wordShape("A column."))},
 		key{"immutable", listShape("Columns that they may set in a new row and not change.", wordShape("A column."))},
-		key{"accept", listShape("What agents may learn of hidden rows and columns.", wordsShape("", acceptConflicts, acceptReferences, acceptSequences, acceptValues))},
+		key{"accept", listShape("What agents may learn of hidden rows and columns.",
+			wordsShape("", acceptConflicts, acceptReferences, acceptSequences, acceptValues))},
 		key{"check", rowsShape()},
 		key{"stamp", namesShape("Columns that an INSERT sets whatever agents send.", "", keysShape("",
 			key{"attribute", wordShape("The attribute whose value it gets.")},
@@ -286,12 +329,17 @@ func writeShape() *shape {
 
 func listsShape() *shape {
 	return keysShape("How far a list of ids may reach.",
-		key{"from", listShape("Where the list of a new row comes from: the first of these that is not empty.", keysShape("Columns of the new row, or of the one row of a table that matches it.",
-			key{"table", wordShape("The table.")}, key{"match", pairsShape()}, key{"where", someShape("", blockShape())},
-			key{"lists", listShape("Columns of several ids.", wordShape(""))}, key{"ids", listShape("Columns of one.", wordShape(""))}, key{"when", rowsShape()}))},
+		key{"from", listShape("Where the list of a new row comes from: the first of these that is not empty.",
+			keysShape("Columns of the new row, or of the one row of a table that matches it.",
+				key{"table", wordShape("The table.")}, key{"match", pairsShape()}, key{"where", someShape("", blockShape())},
+				key{"lists", listShape("Columns of several ids.", wordShape(""))}, key{
+					"ids", listShape("Columns of one.", wordShape(""))}, key{"when", rowsShape()}))},
 		key{"narrow", &shape{kind: aTrue, doc: "An UPDATE adds no element."}},
 		key{"wider", rowsShape()},
-		key{"chain", keysShape("The row of this table that a row was told from: it may hold no id more than the lists along the chain.", key{"match", pairsShape()}, key{"all", wordShape("The word for everybody: a list that holds it bounds nobody.")}).needs("match")},
+		key{"chain",
+			keysShape("The row of this table that a row was told from: it may hold no id more than the lists "+
+				"along the chain.", key{"match", pairsShape()}, key{
+				"all", wordShape("The word for everybody: a list that holds it bounds nobody.")}).needs("match")},
 	)
 }
 
@@ -320,18 +368,21 @@ func blockShapes() []key {
 			key{"column", column}, key{"is", wordShape("An attribute.")}).needs("column", "is")},
 		{"tenant", keysShape("The column equals the attribute, or the value that everybody shares.",
 			key{"column", column}, key{"is", wordShape("An attribute.")},
-			key{"shared", eitherShape("The value of rows that are everybody's; null for those without one.", &shape{kind: aNull}, wordShape(""))}).needs("column", "is")},
+			key{"shared", eitherShape("The value of rows that are everybody's; null for those without one.",
+				&shape{kind: aNull}, wordShape(""))}).needs("column", "is")},
 		{"status", keysShape("The column, as text, is the word.",
 			key{"column", column}, key{"is", wordShape("The word.")}).needs("column", "is")},
 		{"grant", keysShape("The column is a list of ids and holds one of the session's.",
-			key{"column", column}, key{"to", granteesShape()}, key{"all", wordShape("The word that stands for everybody.")}).needs("column", "to")},
+			key{"column", column}, key{"to", granteesShape()}, key{
+				"all", wordShape("The word that stands for everybody.")}).needs("column", "to")},
 		{"sql", textShape("A boolean expression over the row's own columns and attribute('name').", "deleted_at IS NULL")},
 		{"consent", consentShape()},
 		{"visible", visibleShape()},
 		{"derived", derivedShape()},
 		{"shared", keysShape("A record of consent, or each of several, is granted and not revoked.",
 			key{"record", eitherShape("The link to the record.", linkShape(""), someShape("", linkShape("")))},
-			key{"granted", keysShape("Its column that says so, and the word.", key{"column", wordShape("")}, key{"is", wordShape("")}).needs("column", "is")},
+			key{"granted", keysShape("Its column that says so, and the word.", key{"column", wordShape("")},
+				key{"is", wordShape("")}).needs("column", "is")},
 			key{"revoked", wordShape("Its column with the time of withdrawal, or a boolean.")},
 			key{"active", wordShape("A boolean column of the row itself.")},
 		).needs("record", "granted")},
@@ -339,31 +390,39 @@ func blockShapes() []key {
 }
 
 func granteesShape() *shape {
-	return eitherShape("Attributes whose values are ids.", wordShape("An attribute."), someShape("", wordShape("An attribute.")))
+	return eitherShape("Attributes whose values are ids.", wordShape("An attribute."),
+		someShape("", wordShape("An attribute.")))
 }
 
 func linkShape(doc string) *shape {
-	return &shape{kind: aTable, doc: doc + " { table: { its column: the column that it equals } }", single: true, values: pairsShape()}
+	return &shape{kind: aTable, doc: doc + " { table: { its column: the column that it equals } }", single: true,
+		values: pairsShape()}
 }
 
 func pairsShape() *shape {
-	return namesShape("Pairs of columns: its own, and the one that it equals.", "", wordShape("The column that it equals.")).filled()
+	return namesShape("Pairs of columns: its own, and the one that it equals.",
+		"", wordShape("The column that it equals.")).filled()
 }
 
 func visibleShape() *shape {
 	// A table's name beside where or rows: the decoder tells them apart, and a schema cannot say which key is the name.
-	return &shape{kind: aTable, doc: "The row that it points to shows by that table's own rule. { table: { its column: the column that it equals } }, and where: what that row must be besides, or rows: what it must be instead.",
+	return &shape{kind: aTable,
+		doc: "The row that it points to shows by that table's own rule. { table: { its column: the column that " +
+			"it equals } }, and where: what that row must be besides, or rows: what it must be instead.",
 		some: true, most: 2, values: eitherShape("", pairsShape(), someShape("where", blockShape()))}
 }
 
 func derivedShape() *shape {
-	return keysShape("The row was made from other rows, each of which is there and is what its own rule asks, but for whose it is.",
-		key{"from", eitherShape("The link to the row's source, or the links through tables of links to its sources.", linkShape(""), someShape("", linkShape("")))},
+	return keysShape("The row was made from other rows, each of which is there and is what its own rule asks, but "+
+		"for whose it is.",
+		key{"from", eitherShape("The link to the row's source, or the links through tables of links to its sources.",
+			linkShape(""), someShape("", linkShape("")))},
 		key{"sources", wordShape("Instead: the column with the list of the sources' keys.")},
 		key{"of", wordShape("The table that the keys in sources are of.")},
 		key{"unless", someShape("Rows that were made from no other.", blockShape())},
 		key{"where", someShape("What a source must be besides.", blockShape())},
-		key{"inherit", wordsShape("What of the sources' rules is asked: consents leaves out whose they are.", inheritConsents, inheritEverything)},
+		key{"inherit", wordsShape("What of the sources' rules is asked: consents leaves out whose they are.",
+			inheritConsents, inheritEverything)},
 		key{"on_erase", wordsShape("What becomes of the row when a source is erased.", "erase", "keep")},
 	).needsEither([]string{"from"}, []string{"sources", "of"})
 }
@@ -399,7 +458,8 @@ func registryShape() *shape {
 		key{"scope", keysShape("What it may be about besides everything and the table.",
 			key{"row", wordShape("The column with the key of a row: row:<key>.")}, key{"context", granteesShape()})},
 		key{"since", wordShape("The column that says how old a row is.")},
-		key{"decay", keysShape("How long rows show that are older than a countdown to anonymity.", key{"less_than", days("")}).needs("less_than")},
+		key{"decay", keysShape("How long rows show that are older than a countdown to anonymity.",
+			key{"less_than", days("")}).needs("less_than")},
 	)
 }
 
@@ -409,11 +469,14 @@ func recordShape() *shape {
 		key{"match", pairsShape()},
 		key{"grantor", wordShape("Its column that says who consents.")},
 		key{"grantee", keysShape("To whom.",
-			key{"column", wordShape("Its column.")}, key{"to", granteesShape()}, key{"all", wordShape("The word that stands for everybody.")}, key{"is", wordsShape("", "element")}).needs("column")},
+			key{"column", wordShape("Its column.")}, key{"to", granteesShape()}, key{
+				"all", wordShape("The word that stands for everybody.")}, key{"is", wordsShape("", "element")}).needs("column")},
 		key{"guardians", keysShape("Who may consent for a subject.",
-			key{"table", wordShape("")}, key{"match", pairsShape()}, key{"subject", wordShape("")}, key{"guardian", wordShape("")}, key{"where", someShape("", blockShape())}).needs("table", "subject", "guardian")},
+			key{"table", wordShape("")}, key{"match", pairsShape()}, key{"subject", wordShape("")}, key{
+				"guardian", wordShape("")}, key{"where", someShape("", blockShape())}).needs("table", "subject", "guardian")},
 		key{"scope", keysShape("What of the row a record is about.",
-			key{"column", wordShape("")}, key{"is", listShape("", wordShape(""))}, key{"in", listShape("", wordShape(""))}, key{"all", wordShape("")}).needs("column")},
+			key{"column", wordShape("")}, key{"is", listShape("", wordShape(""))}, key{
+				"in", listShape("", wordShape(""))}, key{"all", wordShape("")}).needs("column")},
 		key{"revoked", wordShape("Its column with the time of withdrawal.")},
 		key{"expires", wordShape("Its column with the time at which it ends.")},
 		key{"where", someShape("What a record must be besides.", blockShape())},
@@ -435,14 +498,18 @@ func aggregateShape() *shape {
 		key{"rows", rowsShape()},
 		key{"minimum", &shape{kind: aNumber, doc: "How many subjects a group has at least.", least: 2}},
 		key{"share", &shape{kind: aNumber, doc: "How much of a sum one subject may be, in percent.", most: 99}},
-		key{"dimensions", namesShape("Columns that groups are made by.", "", eitherShape("", wordsShape("", "allow"), keysShape("",
-			key{"by", wordsShape("A time is cut down to it.", keys(coarser)...)},
-			key{"closed", &shape{kind: aBool, doc: "Only periods that are over."}},
-		).needs("by")))},
+		key{"dimensions", namesShape("Columns that groups are made by.",
+			"", eitherShape("", wordsShape("", "allow"), keysShape("",
+				key{"by", wordsShape("A time is cut down to it.", keys(coarser)...)},
+				key{"closed", &shape{kind: aBool, doc: "Only periods that are over."}},
+			).needs("by")))},
 		key{"measures", namesShape("Columns that are summed, with their bounds.", "", keysShape("",
-			key{"between", someShape("The lowest and the highest value; what lies outside counts as the bound.", &shape{kind: aDecimal})},
+			key{"between", someShape("The lowest and the highest value; what lies outside counts as the bound.",
+				&shape{kind: aDecimal})},
 		).needs("between"))},
-		key{"accept", listShape("What agents may learn: of single rows that show, what hidden and masked columns hold.", wordsShape("", acceptValues))},
+		key{"accept",
+			listShape("What agents may learn: of single rows that show, what hidden and masked columns hold.",
+				wordsShape("", acceptValues))},
 	).needs("subject", "rows")
 }
 
@@ -459,22 +526,28 @@ func objectShape() *shape {
 func contractShape() *shape {
 	return keysShape("Which objects may be read, from which sources, under which conditions.", append(termShapes(),
 		key{"by", wordShape("The attribute that decides.")},
-		key{"values", namesShape("What each of its values allows.", "", eitherShape("", wordsShape("", "everything", "nothing"), keysShape("", termShapes()...).needs("allow"))).filled()},
+		key{"values", namesShape("What each of its values allows.",
+			"", eitherShape("", wordsShape("", "everything", "nothing"), keysShape("", termShapes()...).needs("allow"))).filled()},
 		key{"governs", oneOrMore("The objects that it is about.")},
-		key{"apart", eitherShape("Vessels that no statement reads together.", someShape("", wordShape("A vessel.")), someShape("", someShape("", wordShape("A vessel."))))},
+		key{"apart", eitherShape("Vessels that no statement reads together.", someShape("", wordShape("A vessel.")),
+			someShape("", someShape("", wordShape("A vessel."))))},
 	)...).needsEither([]string{"by", "values"}, []string{"allow"})
 }
 
 func termShapes() []key {
 	condition := textShape("A condition on attributes.", "attribute('stage') > 3")
 	return []key{
-		{"allow", eitherShape("Objects with their sources.", wordsShape("", "everything", "nothing"), namesShape("", "", eitherShape("", oneOrMore("A source.", sources...), keysShape("",
-			key{"sources", oneOrMore("", sources...)}, key{"columns", oneOrMore("The columns that may be read.")}).needs("sources"))).filled())},
+		{"allow", eitherShape("Objects with their sources.", wordsShape("", "everything", "nothing"),
+			namesShape("", "", eitherShape("", oneOrMore("A source.", sources...), keysShape("",
+				key{"sources", oneOrMore("", sources...)}, key{"columns", oneOrMore("The columns that may be read.")}).
+				needs("sources"))).filled())},
 		{"except", oneOrMore("Objects that are left out.")},
 		{"requires", eitherShape("", condition, someShape("", condition))},
 		{"plan", wordShape("The attribute with the plan.")},
-		{"rows", eitherShape("How many rows a statement returns at most.", numberShape(""), keysShape("How many rows all statements of an agent return together.",
-			key{"at_most", numberShape("So many.")}, key{"per", wordShape("An attribute: for each of its values.")}).needs("at_most", "per"))},
+		{"rows", eitherShape("How many rows a statement returns at most.", numberShape(""),
+			keysShape("How many rows all statements of an agent return together.",
+				key{"at_most", numberShape("So many.")}, key{"per", wordShape("An attribute: for each of its values.")}).
+				needs("at_most", "per"))},
 		{"statements", namesShape("The only statements that may be sent, by name.", "", wordShape("SQL.")).filled()},
 	}
 }

@@ -73,7 +73,8 @@ func (x *examples) of(s *shape) []*node {
 	panic("a shape without examples")
 }
 
-// mapping makes one node with every key, and more where a key has more examples; or one for each key that excludes others.
+// mapping makes one node with every key, and more where a key has more examples; or one for each key that excludes
+// others.
 func (x *examples) mapping(s *shape) []*node {
 	var out []*node
 	values := make([][]*node, len(s.keys))
@@ -142,7 +143,8 @@ func TestShapes(t *testing.T) {
 		}
 		d.root(root)
 		for _, err := range d.errs {
-			if strings.Contains(err.Message, "unknown key") || strings.Contains(err.Message, "not in this version") || strings.Contains(err.Message, "must be a") {
+			if strings.Contains(err.Message, "unknown key") || strings.Contains(err.Message, "not in this version") ||
+				strings.Contains(err.Message, "must be a") {
 				if !said[err.Message] {
 					t.Errorf("the decoder refuses what policy/shape.go describes: %s", err)
 				}

@@ -5,7 +5,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// sharedBlock is `shared: { record: { table: { its key: column } }, granted: { column: …, is: … }, revoked: …, active: … }`.
+// sharedBlock is `shared: { record: { table: { its key: column } }, granted: { column: …, is: … }, revoked: …, active:
+// … }`.
 type sharedBlock struct {
 	place
 	records   []linkDecl
@@ -52,15 +53,18 @@ func (c *compiler) shared(b sharedBlock, row *catalog.Relation) predicate.Node {
 			return predicate.Any{}
 		}
 		if !link.isKey(record.PrimaryKey) {
-			c.fail(link.place, "link to the primary key of the record", "several rows of %s may be meant, of which one could be granted and another revoked", record.Name)
+			c.fail(link.place, "link to the primary key of the record",
+				"several rows of %s may be meant, of which one could be granted and another revoked", record.Name)
 			return predicate.Any{}
 		}
-		of := c.status(b.granted.columnAt.or(b.granted.place), b.granted.isAt.or(b.granted.place), record, b.granted.column, b.granted.is)
+		of := c.status(b.granted.columnAt.or(b.granted.place), b.granted.isAt.or(b.granted.place),
+			record, b.granted.column, b.granted.is)
 		rows := predicate.All{predicate.Status{Column: b.granted.column, Is: b.granted.is, Of: of}}
 		if b.revoked != "" {
 			rows = append(rows, c.unrevoked(b, record))
 		}
-		out = append(out, predicate.Visible{Relation: record, Column: link.pairs[0].Column, From: link.pairs[0].From, And: link.more(), Rows: rows})
+		out = append(out, predicate.Visible{Relation: record, Column: link.pairs[0].Column, From: link.pairs[0].From,
+			And: link.more(), Rows: rows})
 	}
 	if b.active != "" {
 		if column := c.column(b.activeAt, row, b.active); column != nil && column.Type != "boolean" {
@@ -82,7 +86,8 @@ func (c *compiler) unrevoked(b sharedBlock, record *catalog.Relation) predicate.
 	}
 	e, ok := c.expressionColumn(column)
 	if !ok {
-		c.fail(b.revokedAt, "name the time of the withdrawal, or a boolean column", "%s.%s is a %s", record.Name, b.revoked, column.Type)
+		c.fail(b.revokedAt, "name the time of the withdrawal, or a boolean column", "%s.%s is a %s", record.Name,
+			b.revoked, column.Type)
 		return predicate.Any{}
 	}
 	return predicate.SQL{Expr: isNull(e)}

@@ -11,8 +11,10 @@ import (
 
 // typeSlips are what types of attributes are called elsewhere.
 var typeSlips = map[string]string{
-	"int": "integer", "int4": "integer", "smallint": "integer", "number": "bigint", "int8": "bigint", "serial": "integer", "bigserial": "bigint", "string": "text", "str": "text", "varchar": "text",
-	"char": "text", "enum": "text", "boolean": "text", "bool": "text", "list": "text[]", "array": "text[]", "strings": "text[]", "string[]": "text[]", "varchar[]": "text[]", "int[]": "integer[]", "guid": "uuid",
+	"int": "integer", "int4": "integer", "smallint": "integer", "number": "bigint", "int8": "bigint",
+	"serial": "integer", "bigserial": "bigint", "string": "text", "str": "text", "varchar": "text",
+	"char": "text", "enum": "text", "boolean": "text", "bool": "text", "list": "text[]", "array": "text[]",
+	"strings": "text[]", "string[]": "text[]", "varchar[]": "text[]", "int[]": "integer[]", "guid": "uuid",
 }
 
 // ruleSlip is what a column's rule is taken for.
@@ -36,19 +38,22 @@ func ruleSlip(value string) string {
 
 // openSlip tells whether somebody may have meant that every row shows.
 func openSlip(n *node) bool {
-	return n.literal == "bool" || slices.Contains([]string{"all", "any", "everything", "everybody", "public", "*", "yes", "on", "allow"}, n.value)
+	return n.literal == "bool" || slices.Contains(
+		[]string{"all", "any", "everything", "everybody", "public", "*", "yes", "on", "allow"}, n.value)
 }
 
 // listSlips are what to write where a mapping is meant and a list stands.
 var listSlips = map[string]string{
-	"columns": "write { name: allow, … }", "functions": "write { name: {}, … }", "views": "write { name: {}, … }", "write": "write { commands: [ … ] }", "tables": "write name: { rows: … }, without dashes and square brackets",
+	"columns": "write { name: allow, … }", "functions": "write { name: {}, … }", "views": "write { name: {}, … }",
+	"write": "write { commands: [ … ] }", "tables": "write name: { rows: … }, without dashes and square brackets",
 	"attributes": "write { name: { type: …, source: … }, … }", "a block": "put all: or any: before it, of which a list is",
 }
 
 // comparisonSlip is for { user_id: user } in place of { column: user_id, is: user }.
 func comparisonSlip(n *node, what string) string {
 	second := map[string]string{"own": "is", "tenant": "is", "status": "is", "grant": "to"}[what]
-	if second == "" || len(n.keys) != 1 || n.values[0].kind != scalarNode || slices.Contains([]string{"column", second}, n.keys[0]) {
+	if second == "" || len(n.keys) != 1 || n.values[0].kind != scalarNode ||
+		slices.Contains([]string{"column", second}, n.keys[0]) {
 		return ""
 	}
 	return "write { column: " + n.keys[0] + ", " + second + ": " + n.values[0].value + " }"
@@ -56,7 +61,8 @@ func comparisonSlip(n *node, what string) string {
 
 // typographic are characters that programs for texts put in place of those that SQL knows.
 var typographic = map[rune]string{
-	'“': `"`, '”': `"`, '„': `"`, '‘': "'", '’': "'", '‚': "'", '–': "-", '—': "-", '−': "-", '≠': "<>", '≤': "<=", '≥': ">=", '\u00a0': " ", '\u202f': " ",
+	'“': `"`, '”': `"`, '„': `"`, '‘': "'", '’': "'", '‚': "'", '–': "-", '—': "-", '−': "-", '≠': "<>", '≤': "<=",
+	'≥': ">=", '\u00a0': " ", '\u202f': " ",
 }
 
 // typographicSlip names the first of these in a text; "" if there is none.

@@ -95,7 +95,8 @@ func (c *compiler) sources(p *Policy) *Sources {
 	}
 	if key := c.column(decl.keyAt, r, decl.key); key != nil {
 		if f := family(key.Type); f != "uuid" && f != "integer" && f != "text" {
-			c.fail(decl.keyAt, "name a column of type uuid, integer or text", "%s.%s is a %s, which is no id", r.Name, key.Name, key.Type)
+			c.fail(decl.keyAt, "name a column of type uuid, integer or text", "%s.%s is a %s, which is no id",
+				r.Name, key.Name, key.Type)
 		}
 		if len(r.PrimaryKey) != 1 || r.PrimaryKey[0] != key.Name {
 			c.fail(decl.keyAt, "name the primary key", "%s.%s does not tell one row from all others", r.Name, key.Name)
@@ -119,7 +120,8 @@ func (c *compiler) sources(p *Policy) *Sources {
 		out.Fields = append(out.Fields, SourceField{Name: decl.names[i], Column: name, JSON: key})
 	}
 	for _, f := range append(slices.Clone(out.Fields), SourceField{Column: out.Key}, SourceField{Column: out.Body}) {
-		if n := out.Table.Columns; n != nil && !n.ByKey.Has(f.Column) && !slices.ContainsFunc(n.Columns, func(s Shown) bool { return s.Name == f.Column }) {
+		if n := out.Table.Columns; n != nil && !n.ByKey.Has(f.Column) &&
+			!slices.ContainsFunc(n.Columns, func(s Shown) bool { return s.Name == f.Column }) {
 			c.fail(decl.place, "allow it under columns", "agents do not see %s.%s", r.Name, f.Column)
 		}
 	}

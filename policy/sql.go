@@ -72,7 +72,9 @@ func (c *compiler) parsed(b sqlBlock, row *catalog.Relation, otherwise string) (
 		c.fail(b.where(0), otherwise, "sql is one expression, not a statement")
 		return nil, nil
 	}
-	x := &expression{c: c, row: row, where: func(location int32) place { return b.where(max(0, int(location)-len(selecting))) }}
+	x := &expression{c: c, row: row, where: func(location int32) place {
+		return b.where(max(0, int(location)-len(selecting)))
+	}}
 	return x, n
 }
 
@@ -89,8 +91,10 @@ func single(tree *sqltext.ParseResult) *sqltext.Node {
 	if target == nil || target.Name != "" || len(target.Indirection) > 0 {
 		return nil
 	}
-	if len(s.DistinctClause)+len(s.FromClause)+len(s.GroupClause)+len(s.WindowClause)+len(s.ValuesLists)+len(s.SortClause)+len(s.LockingClause) > 0 ||
-		s.IntoClause != nil || s.WhereClause != nil || s.GroupDistinct || s.HavingClause != nil || s.LimitOffset != nil || s.LimitCount != nil ||
+	if len(s.DistinctClause)+len(s.FromClause)+len(s.GroupClause)+len(s.WindowClause)+len(s.ValuesLists)+
+		len(s.SortClause)+len(s.LockingClause) > 0 ||
+		s.IntoClause != nil || s.WhereClause != nil || s.GroupDistinct || s.HavingClause != nil ||
+		s.LimitOffset != nil || s.LimitCount != nil ||
 		s.WithClause != nil || s.Op != sqltext.SETOP_NONE || s.All || s.Larg != nil || s.Rarg != nil {
 		return nil
 	}

@@ -54,9 +54,11 @@ func typedConst(value string, kind predicate.Kind) (predicate.Const, string) {
 	case predicate.Timestamp:
 		c.Type, ok, form = "pg_catalog.timestamp", stamp("2006-01-02", "2006-01-02 15:04:05"), "write 2026-12-31 23:59:59"
 	case predicate.TimestampTZ:
-		c.Type, ok, form = "pg_catalog.timestamptz", stamp("2006-01-02 15:04:05Z07:00"), "write 2026-12-31 23:59:59+00:00, with its time zone"
+		c.Type, ok, form = "pg_catalog.timestamptz", stamp("2006-01-02 15:04:05Z07:00"),
+			"write 2026-12-31 23:59:59+00:00, with its time zone"
 	case predicate.Text.List(), predicate.UUID.List(), predicate.Number.List():
-		attribute := Attribute{Type: map[predicate.Kind]string{predicate.Text: "text[]", predicate.UUID: "uuid[]", predicate.Number: "bigint[]"}[kind.Element()]}
+		attribute := Attribute{Type: map[predicate.Kind]string{
+			predicate.Text: "text[]", predicate.UUID: "uuid[]", predicate.Number: "bigint[]"}[kind.Element()]}
 		c.Type, ok, form = attribute.SQLType(), attribute.Check(value) == nil, "write {a,b}"
 	default:
 		form = "it cannot be written as a constant"
@@ -70,7 +72,8 @@ func typedConst(value string, kind predicate.Kind) (predicate.Const, string) {
 // castTargets are the kinds that a constant may be cast to.
 var castTargets = map[string]predicate.Kind{
 	"text": predicate.Text, "varchar": predicate.Text, "uuid": predicate.UUID, "bool": predicate.Bool, "date": predicate.Date,
-	"int2": predicate.Number, "int4": predicate.Number, "int8": predicate.Number, "bigint": predicate.Number, "numeric": predicate.Number,
+	"int2": predicate.Number, "int4": predicate.Number, "int8": predicate.Number, "bigint": predicate.Number,
+	"numeric":   predicate.Number,
 	"timestamp": predicate.Timestamp, "timestamptz": predicate.TimestampTZ, "float8": predicate.Float,
 }
 
@@ -104,7 +107,8 @@ func (x *expression) cast(n *sqltext.TypeCast) (operand, bool) {
 		return x.adopt(o, kind)
 	}
 	column, isColumn := o.Expr.(predicate.Column)
-	if isColumn && kind == predicate.Text && column.Cast == "" && (o.kind == predicate.UUID || o.kind == predicate.Number || o.kind == predicate.Bool) {
+	if isColumn && kind == predicate.Text && column.Cast == "" &&
+		(o.kind == predicate.UUID || o.kind == predicate.Number || o.kind == predicate.Bool) {
 		column.Kind, column.Cast = predicate.Text, "pg_catalog.text"
 		return operand{column, predicate.Text, o.at}, true
 	}

@@ -93,7 +93,8 @@ func (x *expression) expr(n *sqltext.Node) (operand, bool) {
 func spelled(n any) string {
 	kind := strings.TrimPrefix(fmt.Sprintf("%T", n), "*pg_query.Node_")
 	if as, ok := map[string]string{
-		"AIndirection": "a subscript or field", "AArrayExpr": "ARRAY[…]", "RowExpr": "a row", "MinMaxExpr": "greatest or least", "CollateClause": "COLLATE", "AStar": "*",
+		"AIndirection": "a subscript or field", "AArrayExpr": "ARRAY[…]", "RowExpr": "a row",
+		"MinMaxExpr": "greatest or least", "CollateClause": "COLLATE", "AStar": "*",
 	}[kind]; ok {
 		return as
 	}
@@ -111,7 +112,8 @@ func (x *expression) columnRef(n *sqltext.ColumnRef) (operand, bool) {
 		if x.c.scalar(column) {
 			suggestion += "; IS NULL may be asked of this one"
 		}
-		return x.fail(n.Location, suggestion, "%s.%s is %s, which sql does not compare", x.row.Name, column.Name, article(column.Type))
+		return x.fail(n.Location, suggestion, "%s.%s is %s, which sql does not compare", x.row.Name, column.Name,
+			article(column.Type))
 	}
 	x.bound = true
 	return operand{out, out.Kind, n.Location}, true
@@ -133,7 +135,8 @@ func (x *expression) named(n *sqltext.ColumnRef) (*catalog.Column, bool) {
 	}
 	names := stringsOf(n.Fields)
 	if x.row == nil {
-		return fail("write attribute('"+strings.Join(names, ".")+"') for an attribute, '…' for a text", "this expression speaks of attributes only, not of columns")
+		return fail("write attribute('"+strings.Join(names, ".")+"') for an attribute, '…' for a text",
+			"this expression speaks of attributes only, not of columns")
 	}
 	if len(names) != len(n.Fields) || len(names) > 2 || len(names) == 2 && names[0] != x.row.Name.Name {
 		return fail("columns of this table are named alone", "an expression speaks of columns of %s only", x.row.Name)
@@ -158,7 +161,8 @@ func (x *expression) named(n *sqltext.ColumnRef) (*catalog.Column, bool) {
 		return fail(suggestion, "%s has no column %q", x.row.Name, name)
 	}
 	if column.Virtual {
-		return fail("make it STORED, or write what it is computed from", "%s.%s is computed as it is read: it could raise an error on some row, and say what the row holds", x.row.Name, name)
+		return fail("make it STORED, or write what it is computed from",
+			"%s.%s is computed as it is read: it could raise an error on some row, and say what the row holds", x.row.Name, name)
 	}
 	return column, true
 }
@@ -169,7 +173,8 @@ func (c *compiler) scalar(column *catalog.Column) bool {
 	return t != nil && slices.Contains([]byte{'b', 'e', 'r', 'm'}, t.Kind)
 }
 
-// expressionColumn gives a column its kind, of a domain the one of the type under it. An enum is compared as text, and a char(n) as one without the blanks at its end, lists in the widest type of their kind.
+// expressionColumn gives a column its kind, of a domain the one of the type under it. An enum is compared as text, and
+// a char(n) as one without the blanks at its end, lists in the widest type of their kind.
 func (c *compiler) expressionColumn(column *catalog.Column) (predicate.Column, bool) {
 	out, under := predicate.Column{Name: column.Name}, c.under(column)
 	element := strings.TrimSuffix(under, "[]")
@@ -222,7 +227,8 @@ func (x *expression) constant(n *sqltext.A_Const) (operand, bool) {
 	case *sqltext.A_Const_Fval:
 		return x.number(v.Fval.Fval, n.Location)
 	case *sqltext.A_Const_Boolval:
-		return operand{predicate.Const{Value: strconv.FormatBool(v.Boolval.Boolval), Kind: predicate.Bool, Type: "pg_catalog.bool"}, predicate.Bool, n.Location}, true
+		return operand{predicate.Const{Value: strconv.FormatBool(v.Boolval.Boolval), Kind: predicate.Bool,
+			Type: "pg_catalog.bool"}, predicate.Bool, n.Location}, true
 	case *sqltext.A_Const_Sval:
 		return operand{predicate.Const{Value: v.Sval.Sval}, "", n.Location}, true
 	default:
@@ -275,7 +281,8 @@ func (x *expression) nullTest(n *sqltext.NullTest) (operand, bool) {
 	return operand{out, predicate.Bool, n.Location}, true
 }
 
-// present compiles what IS NULL asks of: an expression, or a column of a type that sql does not compare, since nothing is compared.
+// present compiles what IS NULL asks of: an expression, or a column of a type that sql does not compare, since nothing
+// is compared.
 func (x *expression) present(n *sqltext.Node) (operand, bool) {
 	if ref := n.GetColumnRef(); ref != nil && x.row != nil {
 		column, ok := x.named(ref)
@@ -325,7 +332,8 @@ func (x *expression) valueFunction(n *sqltext.SQLValueFunction) (operand, bool) 
 	case sqltext.SVFOP_LOCALTIMESTAMP:
 		return operand{predicate.Clock{Kind: predicate.Timestamp}, predicate.Timestamp, n.Location}, true
 	default:
-		return x.fail(n.Location, "write attribute('name') for who is calling, now() for the time", "this is not part of sql expressions")
+		return x.fail(n.Location, "write attribute('name') for who is calling, now() for the time",
+			"this is not part of sql expressions")
 	}
 }
 
@@ -439,14 +447,16 @@ func (x *expression) adopt(o operand, kind predicate.Kind) (operand, bool) {
 		c.Kind, c.Type = predicate.Float, "pg_catalog.float8"
 		return operand{c, kind, o.at}, true
 	}
-	if clock, ok := o.Expr.(predicate.Clock); ok && (kind == predicate.Date || kind == predicate.Timestamp || kind == predicate.TimestampTZ) {
+	if clock, ok := o.Expr.(predicate.Clock); ok &&
+		(kind == predicate.Date || kind == predicate.Timestamp || kind == predicate.TimestampTZ) {
 		clock.Kind = kind
 		return operand{clock, kind, o.at}, true
 	}
 	if kind == predicate.Bool {
 		return x.fail(o.at, "compare it with something", "a condition is true or false, and this is a %s", o.kind)
 	}
-	return x.fail(o.at, "both sides must be of one kind; constants may be written as strings", "a %s does not compare with a %s", o.kind, kind)
+	return x.fail(o.at, "both sides must be of one kind; constants may be written as strings",
+		"a %s does not compare with a %s", o.kind, kind)
 }
 
 func stringsOf(nodes []*sqltext.Node) []string {

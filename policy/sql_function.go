@@ -13,7 +13,8 @@ func (x *expression) call(n *sqltext.FuncCall) (operand, bool) {
 	if len(names) == 2 && names[0] == "pg_catalog" {
 		names = names[1:]
 	}
-	if len(n.AggOrder) > 0 || n.AggFilter != nil || n.Over != nil || n.AggWithinGroup || n.AggStar || n.AggDistinct || n.FuncVariadic || len(names) != 1 {
+	if len(n.AggOrder) > 0 || n.AggFilter != nil || n.Over != nil || n.AggWithinGroup || n.AggStar || n.AggDistinct ||
+		n.FuncVariadic || len(names) != 1 {
 		return x.fail(n.Location, "docs/reference/policy.md lists the functions", "this call is not part of sql expressions")
 	}
 	switch name := names[0]; name {
@@ -49,7 +50,8 @@ func (x *expression) attributeCall(n *sqltext.FuncCall) (operand, bool) {
 	if attribute == nil {
 		return operand{}, false
 	}
-	kind := map[string]predicate.Kind{"text": predicate.Text, "uuid": predicate.UUID, "integer": predicate.Number}[family(attribute.element())]
+	kind := map[string]predicate.Kind{"text": predicate.Text, "uuid": predicate.UUID,
+		"integer": predicate.Number}[family(attribute.element())]
 	out := predicate.Attr{Name: attribute.Name, Type: attribute.SQLType(), Optional: attribute.Optional}
 	if attribute.List() {
 		kind = kind.List()
@@ -101,7 +103,8 @@ func (x *expression) function(name string, nodes []*sqltext.Node, at int32) (ope
 				isConst = len(strings.TrimPrefix(c.Value, "-")) <= 4 && !strings.Contains(c.Value, ".")
 			}
 			if !isConst {
-				return x.fail(arg.at, "other values could raise an error on some row", "argument %d of %s must be a constant, a number less than 10000", i+1, name)
+				return x.fail(arg.at, "other values could raise an error on some row",
+					"argument %d of %s must be a constant, a number less than 10000", i+1, name)
 			}
 			arg.Expr = c
 		}

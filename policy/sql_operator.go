@@ -15,7 +15,8 @@ func (x *expression) operation(n *sqltext.A_Expr) (operand, bool) {
 		names = names[1:]
 	}
 	if len(names) != 1 {
-		return x.fail(n.Location, "operators are those of pg_catalog", "the operator %s is not part of sql expressions", strings.Join(names, "."))
+		return x.fail(n.Location, "operators are those of pg_catalog",
+			"the operator %s is not part of sql expressions", strings.Join(names, "."))
 	}
 	op := names[0]
 	switch n.Kind {
@@ -42,7 +43,8 @@ func (x *expression) operation(n *sqltext.A_Expr) (operand, bool) {
 	case sqltext.AEXPR_ILIKE:
 		return x.fail(n.Location, "write lower(column) LIKE 'pattern'", "ILIKE is not part of sql expressions")
 	}
-	return x.fail(n.Location, "docs/reference/policy.md lists the operators", "this form of %s is not part of sql expressions", op)
+	return x.fail(n.Location, "docs/reference/policy.md lists the operators",
+		"this form of %s is not part of sql expressions", op)
 }
 
 var comparisons = []string{"=", "<>", "<", "<=", ">", ">="}
@@ -74,7 +76,8 @@ func (x *expression) sign(op string, n *sqltext.A_Expr) (operand, bool) {
 	if !ok {
 		return o, false
 	}
-	if c, isConst := o.Expr.(predicate.Const); isConst && o.kind == predicate.Number && op == "-" && !strings.HasPrefix(c.Value, "-") {
+	if c, isConst := o.Expr.(predicate.Const); isConst && o.kind == predicate.Number && op == "-" &&
+		!strings.HasPrefix(c.Value, "-") {
 		return x.number("-"+c.Value, n.Location)
 	}
 	return x.fail(n.Location, "it could overflow", "arithmetic is not part of sql expressions")
@@ -117,7 +120,8 @@ func (x *expression) comparison(op string, left, right *sqltext.Node, at int32) 
 	if a.kind == predicate.JSONB || a.kind != a.kind.Element() {
 		return x.fail(at, "write doc ->> 'key', or value = ANY (list)", "%s values are not compared whole", a.kind)
 	}
-	return operand{predicate.Compare{Op: op, A: a.Expr, B: b.Expr, Bytes: mixes(a.kind, a.Expr, b.Expr)}, predicate.Bool, at}, true
+	return operand{predicate.Compare{Op: op, A: a.Expr, B: b.Expr, Bytes: mixes(a.kind, a.Expr, b.Expr)},
+		predicate.Bool, at}, true
 }
 
 // distinct writes IS [NOT] DISTINCT FROM out, since its operator cannot be qualified.
@@ -212,7 +216,8 @@ func (x *expression) overlap(op string, n *sqltext.A_Expr) (operand, bool) {
 	if a.kind == a.kind.Element() {
 		return x.fail(n.Location, "", "%s compares lists", op)
 	}
-	return operand{predicate.Overlap{Op: op, A: a.Expr, B: b.Expr, Bytes: mixes(a.kind, a.Expr, b.Expr)}, predicate.Bool, n.Location}, true
+	return operand{predicate.Overlap{Op: op, A: a.Expr, B: b.Expr, Bytes: mixes(a.kind, a.Expr, b.Expr)},
+		predicate.Bool, n.Location}, true
 }
 
 // maxPattern bounds a LIKE pattern.
@@ -228,12 +233,14 @@ func (x *expression) like(n *sqltext.A_Expr, negated bool) (operand, bool) {
 	}
 	pattern, isString := n.Rexpr.GetAConst().GetVal().(*sqltext.A_Const_Sval)
 	if !isString {
-		return x.fail(n.Location, "write starts_with(column, value) for what begins with a value", "LIKE takes a constant pattern here, without ESCAPE")
+		return x.fail(n.Location, "write starts_with(column, value) for what begins with a value",
+			"LIKE takes a constant pattern here, without ESCAPE")
 	}
 	text := pattern.Sval.Sval
 	backslashes := len(text) - len(strings.TrimRight(text, `\`))
 	if backslashes%2 == 1 || len(text) > maxPattern {
-		return x.fail(n.Location, "it would raise an error on some row", "a LIKE pattern does not end in a backslash, and is not longer than %d bytes", maxPattern)
+		return x.fail(n.Location, "it would raise an error on some row",
+			"a LIKE pattern does not end in a backslash, and is not longer than %d bytes", maxPattern)
 	}
 	var out predicate.Expr = predicate.Like{A: a.Expr, Pattern: text}
 	if negated {
@@ -277,7 +284,8 @@ func (x *expression) shift(op string, n *sqltext.A_Expr) (operand, bool) {
 	}
 	clock.Shift, ok = parseInterval(text.Sval.Sval)
 	if !ok {
-		return x.fail(n.Location, "write '30 days', '6 months 2 weeks', '90 minutes'; at most 1000 years", "this interval is not part of sql expressions")
+		return x.fail(n.Location, "write '30 days', '6 months 2 weeks', '90 minutes'; at most 1000 years",
+			"this interval is not part of sql expressions")
 	}
 	if op == "-" {
 		clock.Shift = predicate.Shift{Months: -clock.Shift.Months, Days: -clock.Shift.Days, Seconds: -clock.Shift.Seconds}

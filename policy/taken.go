@@ -7,8 +7,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Taken says that with a row that a lifecycle deletes or makes anonymous, or with one that goes with such a row, rows of a
-// table go: they were made from it, or a foreign key takes them along. Of the latter only those are told that lead to the former.
+// Taken says that with a row that a lifecycle deletes or makes anonymous, or with one that goes with such a row, rows
+// of a table go: they were made from it, or a foreign key takes them along. Of the latter only those are told that lead
+// to the former.
 type Taken struct {
 	With, Table *catalog.Relation
 	Made        *predicate.Origin   // how rows of Table are made from rows of With; nil: Key
@@ -87,8 +88,11 @@ func (c *compiler) hiddenFirst(b derivedBlock, t *compiling, origin predicate.Or
 	case stored(r):
 		c.fail(b.place, keep, "rows of %s are not deleted one by one: it is a %s", r.Name, kindName(r.Kind))
 	case !slices.ContainsFunc(flat(t.decl.rows, false), func(part block) bool { return part != nil && part.at() == b.place }):
-		c.fail(b.place, "write derived in the list of rows itself, or on_erase: keep", "agents may see rows of %s after what they were made from has gone: derived is one way beside another, and what goes is hidden first", r.Name)
+		c.fail(b.place, "write derived in the list of rows itself, or on_erase: keep",
+			"agents may see rows of %s after what they were made from has gone: derived is one way beside "+
+				"another, and what goes is hidden first", r.Name)
 	case origin.Unless != nil && len(predicate.Attributes(origin.Unless)) > 0:
-		c.fail(b.place, "say unless by the row's own columns, or write on_erase: keep", "whether a row of %s was made from others depends on who asks: nobody asks when its sources go", r.Name)
+		c.fail(b.place, "say unless by the row's own columns, or write on_erase: keep",
+			"whether a row of %s was made from others depends on who asks: nobody asks when its sources go", r.Name)
 	}
 }

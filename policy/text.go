@@ -70,7 +70,8 @@ func fromEnvironment(here place, value string) *Error {
 	if found == "" {
 		return nil
 	}
-	return here.errorf("what differs between agents is an attribute, which the configuration gives them; passwords stand under secrets there",
+	return here.errorf("what differs between agents is an attribute, which the configuration gives them; "+
+		"passwords stand under secrets there",
 		found+" is not replaced: a policy takes nothing from the environment")
 }
 

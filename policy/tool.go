@@ -26,8 +26,10 @@ type ToolArgument struct {
 
 // OwnTools are the tools that every server of MCP may have. A policy publishes no function under these names.
 var OwnTools = []string{
-	"consent_grant", "consent_revoke", "consent_status", "context_enter", "context_leave", "context_list", "degrade_relationship", "list_tables",
-	"memory_belief", "memory_episode", "memory_generalize", "memory_note", "memory_raw", "partnership_decide", "partnership_pending", "privacy_audit",
+	"consent_grant", "consent_revoke", "consent_status", "context_enter", "context_leave", "context_list",
+	"degrade_relationship", "list_tables",
+	"memory_belief", "memory_episode", "memory_generalize", "memory_note", "memory_raw", "partnership_decide",
+	"partnership_pending", "privacy_audit",
 	"privacy_grant", "privacy_revoke", "query", "track_interaction", "upgrade_relationship",
 }
 
@@ -89,7 +91,8 @@ func (c *compiler) tool(p *Policy, decl functionDecl, f *Function) {
 	}
 	switch {
 	case !toolName.MatchString(out.Name):
-		c.fail(t.nameAt, "the name of a tool is of letters, digits, _ and -, at most 64 long", "%q cannot be the name of a tool", out.Name)
+		c.fail(t.nameAt, "the name of a tool is of letters, digits, _ and -, at most 64 long",
+			"%q cannot be the name of a tool", out.Name)
 	case slices.Contains(OwnTools, out.Name):
 		c.fail(t.nameAt, "choose another name", "%q is a tool of pgconsent's own", out.Name)
 	case len(out.Description) > 4096:
@@ -97,7 +100,8 @@ func (c *compiler) tool(p *Policy, decl functionDecl, f *Function) {
 	case f.Overloads[0].Kind != 'f':
 		c.fail(t.place, "publish a function that calls it", "%s is an aggregate: a tool is a function", f.Name)
 	case len(f.Overloads) != 1:
-		c.fail(t.place, "publish a function of another name, which calls the one that is meant", "%s has %d overloads: a tool is one of them", f.Name, len(f.Overloads))
+		c.fail(t.place, "publish a function of another name, which calls the one that is meant",
+			"%s has %d overloads: a tool is one of them", f.Name, len(f.Overloads))
 	}
 	for _, other := range p.functions {
 		if other.Tool != nil && other.Tool.Name == out.Name {
@@ -157,7 +161,8 @@ func (f *Function) Statement(given []string) string {
 	for i, name := range given {
 		arguments[i] = fmt.Sprintf("%s => $%d", catalog.QuoteIdent(name), i+1)
 	}
-	return fmt.Sprintf("SELECT * FROM %s.%s(%s)", catalog.QuoteIdent(f.Name.Schema), catalog.QuoteIdent(f.Name.Name), strings.Join(arguments, ", "))
+	return fmt.Sprintf("SELECT * FROM %s.%s(%s)", catalog.QuoteIdent(f.Name.Schema), catalog.QuoteIdent(f.Name.Name),
+		strings.Join(arguments, ", "))
 }
 
 // parts are the tool in words for people.

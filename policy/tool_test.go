@@ -71,14 +71,15 @@ func TestWrongTools(t *testing.T) {
 		return head + "functions: { search: { pin: { respect: true }, tool: " + text + " } }"
 	}
 	for name, c := range map[string]struct{ text, want string }{
-		"no description":       {tool("{ name: find }"), `tool of search needs "description"`},
-		"not a mapping":        {tool("find"), "tool of search must be a mapping"},
-		"unknown key":          {tool("{ description: x, nam: y }"), `unknown key "nam" in tool of search (did you mean "name"?)`},
-		"a name of ours":       {tool("{ description: x, name: query }"), `"query" is a tool of pgconsent's own (choose another name)`},
-		"no name for a tool":   {tool("{ description: x, name: 'find it' }"), `"find it" cannot be the name of a tool`},
-		"long description":     {tool("{ description: " + strings.Repeat("x", 5000) + " }"), "longer than 4096 bytes"},
-		"unknown argument":     {tool("{ description: x, arguments: [qq] }"), `has no argument "qq" (did you mean "q"?)`},
-		"a pinned argument":    {tool("{ description: x, arguments: [q, respect] }"), `"respect" is pinned (leave it out: tools do not take what is pinned)`},
+		"no description":     {tool("{ name: find }"), `tool of search needs "description"`},
+		"not a mapping":      {tool("find"), "tool of search must be a mapping"},
+		"unknown key":        {tool("{ description: x, nam: y }"), `unknown key "nam" in tool of search (did you mean "name"?)`},
+		"a name of ours":     {tool("{ description: x, name: query }"), `"query" is a tool of pgconsent's own (choose another name)`},
+		"no name for a tool": {tool("{ description: x, name: 'find it' }"), `"find it" cannot be the name of a tool`},
+		"long description":   {tool("{ description: " + strings.Repeat("x", 5000) + " }"), "longer than 4096 bytes"},
+		"unknown argument":   {tool("{ description: x, arguments: [qq] }"), `has no argument "qq" (did you mean "q"?)`},
+		"a pinned argument": {tool("{ description: x, arguments: [q, respect] }"),
+			`"respect" is pinned (leave it out: tools do not take what is pinned)`},
 		"an argument twice":    {tool("{ description: x, arguments: [q, q] }"), `argument "q" is there twice`},
 		"an argument is left":  {tool("{ description: x, arguments: [n] }"), `argument "q" of public.search(text, boolean, integer) has no default`},
 		"arguments of no kind": {tool("{ description: x, arguments: q }"), "arguments must be a mapping or a list"},

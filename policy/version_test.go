@@ -22,17 +22,22 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// written are policies that have, between them, nearly all that a policy may say, each beside the schema.sql that it is for.
+// written are policies that have, between them, nearly all that a policy may say, each beside the schema.sql that it is
+// for.
 var written = []string{
-	"../examples/worlds/arcive/policy.yaml", "../examples/worlds/ciris/policy.yaml", "../examples/worlds/ciris/policy_registry.yaml", "../examples/worlds/kernle/policy.yaml", "../examples/worlds/beheard/policy.yaml", "../examples/worlds/memberintel/policy.yaml",
+	"../examples/worlds/arcive/policy.yaml", "../examples/worlds/ciris/policy.yaml",
+	"../examples/worlds/ciris/policy_registry.yaml", "../examples/worlds/kernle/policy.yaml",
+	"../examples/worlds/beheard/policy.yaml", "../examples/worlds/memberintel/policy.yaml",
 	"../test/oracle/testdata/hospital/policy.yaml",
 }
 
-// unsaid are fields of a compiled policy that are not part of its meaning: where it was written, and in what words or order.
+// unsaid are fields of a compiled policy that are not part of its meaning: where it was written, and in what words or
+// order.
 var unsaid = []string{"version", "warnings", "place", "Rule", "order", "expressions"}
 
-// Two policies of one version are one policy: a changed word, a number more, an entry that is left out either changes nothing of what is
-// compiled, or changes the version. A proxy that is told to reload keeps what it has where the version is the same.
+// Two policies of one version are one policy: a changed word, a number more, an entry that is left out either changes
+// nothing of what is compiled, or changes the version. A proxy that is told to reload keeps what it has where the
+// version is the same.
 func TestVersionsTellPoliciesApart(t *testing.T) {
 	tier.All(t)
 	same := cmp.Options{
@@ -130,8 +135,8 @@ type change struct {
 	tree       any
 }
 
-// changes are a document with one thing left out, one number more, a truth turned over, or a word that stands elsewhere in it: at most so
-// many, of each kind some.
+// changes are a document with one thing left out, one number more, a truth turned over, or a word that stands elsewhere
+// in it: at most so many, of each kind some.
 func changes(tree any, r *rand.Rand, most int) []change {
 	var words []string
 	var collect func(n any)

@@ -15,9 +15,10 @@ const (
 	DoorCopy               // over door views, for vetted statements
 )
 
-// Definer judges the query of a view by the rules for agents' statements, and returns what its copy must read: tables and
-// views of p qualified, those that are read through views of ours replaced, functions pinned. Of a walled one bare tells that
-// a predicate could not be in it; of one for vetted statements the query is empty where an expression of it is not vetted.
+// Definer judges the query of a view by the rules for agents' statements, and returns what its copy must read: tables
+// and views of p qualified, those that are read through views of ours replaced, functions pinned. Of a walled one bare
+// tells that a predicate could not be in it; of one for vetted statements the query is empty where an expression of it
+// is not vetted.
 type Definer func(p *Policy, snap *catalog.Snapshot, view *catalog.Relation, of Copy) (query string, bare bool, err error)
 
 // view compiles a view and, before it, those that it reads.
@@ -69,7 +70,8 @@ func (c *compiler) copied(p *Policy, decl viewDecl, r *catalog.Relation, depth i
 		if t, ok := p.Table(name); ok && t.Columns != nil {
 			for _, column := range read.Columns {
 				if t.Visible().Column(column) == nil {
-					c.fail(decl.place, "show the column to agents, or make a view without it", "view %s reads %s.%s, which is hidden from agents", r.Name, name, column)
+					c.fail(decl.place, "show the column to agents, or make a view without it",
+						"view %s reads %s.%s, which is hidden from agents", r.Name, name, column)
 					return nil
 				}
 			}
@@ -90,7 +92,8 @@ func (c *compiler) copied(p *Policy, decl viewDecl, r *catalog.Relation, depth i
 	v.Tables = slices.Compact(v.Tables)
 	for _, name := range v.Tables {
 		if _, ok := p.Table(name); !ok && !system(name.Schema) && !p.beneath(name) {
-			c.fail(decl.place, "list it under tables, with a rule of its own", "view %s reads %s, which the policy does not list", r.Name, name)
+			c.fail(decl.place, "list it under tables, with a rule of its own",
+				"view %s reads %s, which the policy does not list", r.Name, name)
 			return nil
 		}
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// writable says what agents may change through a view: what they may of the one table or view that it reads, in the columns
-// that are that one's own. PostgreSQL must take the view for updatable by itself, and so every view beneath: where triggers or
-// rules answer in its place they mean what their author meant, and the copy has none.
+// writable says what agents may change through a view: what they may of the one table or view that it reads, in the
+// columns that are that one's own. PostgreSQL must take the view for updatable by itself, and so every view beneath:
+// where triggers or rules answer in its place they mean what their author meant, and the copy has none.
 func (v *View) writable(p *Policy) {
 	if len(v.Relation.Reads) != 1 || v.Relation.Updatable == 0 {
 		return
@@ -29,7 +29,8 @@ func (v *View) writable(p *Policy) {
 		return
 	}
 	w := &Write{
-		Insert: beneath.Insert && v.Relation.Updatable.Inserts() && !slices.ContainsFunc(v.Relation.Columns, func(c catalog.Column) bool { return c.Default != "" }),
+		Insert: beneath.Insert && v.Relation.Updatable.Inserts() &&
+			!slices.ContainsFunc(v.Relation.Columns, func(c catalog.Column) bool { return c.Default != "" }),
 		Update: beneath.Update && v.Relation.Updatable.Updates(),
 		Delete: beneath.Delete && v.Relation.Updatable.Deletes(),
 		Unseen: beneath.Unseen,
@@ -48,15 +49,16 @@ func (v *View) writable(p *Policy) {
 	}
 }
 
-// viewColumns returns what the columns of a view are in the one relation that it reads, "" for those that are none of its columns;
-// nil where the query is of another form.
+// viewColumns returns what the columns of a view are in the one relation that it reads, "" for those that are none of
+// its columns; nil where the query is of another form.
 func viewColumns(view, read *catalog.Relation) []string {
 	tree, refused := sqltext.Parse(view.Definition)
 	if refused != nil || len(tree.Stmts) != 1 {
 		return nil
 	}
 	query := tree.Stmts[0].GetStmt().GetSelectStmt()
-	if query == nil || len(query.FromClause) != 1 || query.FromClause[0].GetRangeVar() == nil || len(query.TargetList) != len(view.Columns) {
+	if query == nil || len(query.FromClause) != 1 || query.FromClause[0].GetRangeVar() == nil ||
+		len(query.TargetList) != len(view.Columns) {
 		return nil
 	}
 	named := map[string]string{} // what a column is called there

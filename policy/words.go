@@ -71,7 +71,8 @@ func (p *Policy) inWords(n predicate.Node, row *catalog.Relation) string {
 		}
 		return text + without(n.Required)
 	case predicate.Recorded:
-		return asked(n, fmt.Sprintf("has agreed by a record of %s that is given to %s", n.Record.Relation.Name, grantedTo(n.Record.Grantee)))
+		return asked(n, fmt.Sprintf("has agreed by a record of %s that is given to %s", n.Record.Relation.Name,
+			grantedTo(n.Record.Grantee)))
 	case predicate.Derived:
 		text := "every row that it was made from, reached by " + path(n.Steps)
 		if len(n.Steps) == 0 {
@@ -133,7 +134,8 @@ func registered(n predicate.Registered) string {
 	listed := func(what string, words []string, session []predicate.Grantee) {
 		switch {
 		case len(words) > 0 && len(session) > 0:
-			out = append(out, fmt.Sprintf("to the %s %s, which the agent's %s has", what, strings.Join(words, " and "), names(session)))
+			out = append(out, fmt.Sprintf("to the %s %s, which the agent's %s has", what,
+				strings.Join(words, " and "), names(session)))
 		case len(words) > 0:
 			out = append(out, fmt.Sprintf("to the %s %s", what, strings.Join(words, " and ")))
 		case len(session) > 0:
@@ -233,5 +235,6 @@ var qualifiedOperator = regexp.MustCompile(`OPERATOR\(pg_catalog\.([^)]+)\)`)
 // Readable leaves out of generated SQL what only makes it independent of settings: the schema of built-in names.
 func Readable(sql string) string {
 	sql = qualifiedOperator.ReplaceAllString(sql, "$1")
-	return strings.NewReplacer("pg_catalog.", "", "pgconsent_gate.attr(", "attr(", "pgconsent_gate.sealed(", "sealed(").Replace(sql)
+	return strings.NewReplacer("pg_catalog.", "", "pgconsent_gate.attr(", "attr(", "pgconsent_gate.sealed(",
+		"sealed(").Replace(sql)
 }

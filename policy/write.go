@@ -152,8 +152,8 @@ func (d *decoder) words(n *node, what string, known ...string) []wordDecl {
 	return out
 }
 
-// withhold leaves out what a policy lets agents write, and says so: a policy goes on as it was where what it asks for is found to tell of
-// what agents do not see by something that an earlier version did not look at.
+// withhold leaves out what a policy lets agents write, and says so: a policy goes on as it was where what it asks for
+// is found to tell of what agents do not see by something that an earlier version did not look at.
 func (c *compiler) withhold(at place, what, format string, args ...any) {
 	said := at.errorf(what, fmt.Sprintf(format, args...)+"; it is left out")
 	c.warnings, c.withheld = append(c.warnings, said), append(c.withheld, said)
@@ -170,7 +170,8 @@ func (c *compiler) write(t *compiling) *Write {
 		c.fail(decl.place, "leave write out", "%s is a %s, which agents can only read", r.Name, kindName(r.Kind))
 		return nil
 	case slices.ContainsFunc(t.decl.columns, func(d columnDecl) bool { return d.byKey != nil }):
-		c.fail(decl.place, "leave one of them out", "%s has columns that exist by key only: that agents write it is not in this version", r.Name)
+		c.fail(decl.place, "leave one of them out",
+			"%s has columns that exist by key only: that agents write it is not in this version", r.Name)
 		return nil
 	case r.IsPartition:
 		c.fail(decl.place, "write through the partitioned table", "%s is a partition", r.Name)
@@ -193,36 +194,43 @@ func (c *compiler) write(t *compiling) *Write {
 	out.Lists = c.bounds(decl, r)
 	sendable := c.sendable(decl, t)
 	for _, key := range c.collisions(r) {
-		if out.Insert && !decl.accepts(acceptConflicts) && collides(decl, key, r, sendable) && !decl.withinSight(key, t.rows, t.relation) {
+		if out.Insert && !decl.accepts(acceptConflicts) && collides(decl, key, r, sendable) &&
+			!decl.withinSight(key, t.rows, t.relation) {
 			c.fail(decl.place, "say accept: ["+acceptConflicts+"], or stamp other columns",
-				"%s stamps all of the key %s, or leaves it to defaults: a collision would tell that a hidden row exists", r.Name, key.Name)
+				"%s stamps all of the key %s, or leaves it to defaults: a collision would tell that a hidden "+
+					"row exists", r.Name, key.Name)
 		}
 		if !out.Insert || decl.accepts(acceptValues) {
 			continue
 		}
 		if name := c.partly(t, key); name != "" && collides(decl, key, r, sendable) {
 			c.withhold(decl.place, "say accept: ["+acceptValues+"], or let the key hold for all rows",
-				"agents cannot insert into %s, which stamps all of the key %s, or leaves it to defaults: a collision would tell of %s", r.Name, key.Name, t.unseen(name))
+				"agents cannot insert into %s, which stamps all of the key %s, or leaves it to defaults: a "+
+					"collision would tell of %s", r.Name, key.Name, t.unseen(name))
 			out.Insert = false
 		} else if name := c.meets(decl, t, key, sendable); name != "" {
 			c.withhold(decl.place, "say accept: ["+acceptValues+"], or let the key do without it",
-				"agents cannot insert into %s: the key %s holds %s, and whether a new row collides with one that shows would tell what that is there", r.Name, key.Name, t.unseen(name))
+				"agents cannot insert into %s: the key %s holds %s, and whether a new row collides with one that "+
+					"shows would tell what that is there", r.Name, key.Name, t.unseen(name))
 			out.Insert = false
 		}
 	}
 	if why := c.chosen(decl, t); out.Insert && why != "" && !decl.accepts(acceptValues) {
-		c.withhold(decl.place, "say accept: ["+acceptValues+"], or mask it with null", "agents cannot insert into %s: %s", r.Name, why)
+		c.withhold(decl.place, "say accept: ["+acceptValues+"], or mask it with null",
+			"agents cannot insert into %s: %s", r.Name, why)
 		out.Insert = false
 	}
 	if why := c.presets(decl, t); out.Insert && why != "" && !decl.accepts(acceptConflicts) {
-		c.withhold(decl.place, "say accept: ["+acceptConflicts+"], or let another index do", "agents cannot insert into %s: %s", r.Name, why)
+		c.withhold(decl.place, "say accept: ["+acceptConflicts+"], or let another index do",
+			"agents cannot insert into %s: %s", r.Name, why)
 		out.Insert = false
 	}
 	if len(c.errs) > failed {
 		return nil
 	}
 	if why := c.departs(t); out.Delete && why != "" && !decl.accepts(acceptValues) {
-		c.withhold(decl.place, "say accept: ["+acceptValues+"], or let the condition ask for what fails for no row", "agents cannot delete from %s: %s", r.Name, why)
+		c.withhold(decl.place, "say accept: ["+acceptValues+"], or let the condition ask for what fails for no row",
+			"agents cannot delete from %s: %s", r.Name, why)
 		out.Delete = false
 	}
 	c.changes(out, decl, t, sendable, withheld)
@@ -236,14 +244,19 @@ func (c *compiler) write(t *compiling) *Write {
 	}
 	c.sequences(out, decl, t)
 	for _, column := range r.Columns {
-		if out.Insert && column.NotNull && column.Default == "" && column.Identity == "" && !column.Generated && !slices.Contains(out.Insertable, column.Name) {
-			c.warnings = append(c.warnings, decl.warningf("agents cannot insert into %s unless a trigger sets %s: it is NOT NULL, has no default and is not theirs to write", r.Name, column.Name))
+		if out.Insert && column.NotNull && column.Default == "" && column.Identity == "" && !column.Generated &&
+			!slices.Contains(out.Insertable, column.Name) {
+			c.warnings = append(c.warnings,
+				decl.warningf(
+					"agents cannot insert into %s unless a trigger sets %s: it is NOT NULL, has no default and is "+
+						"not theirs to write", r.Name, column.Name))
 		}
 	}
 	return out
 }
 
-// changes works out the columns of each command, and what the new row must be. withheld is how much was left out before this table.
+// changes works out the columns of each command, and what the new row must be. withheld is how much was left out before
+// this table.
 func (c *compiler) changes(out *Write, decl *writeDecl, t *compiling, sendable []string, withheld int) {
 	var stamped []string
 	var stamps predicate.All
@@ -279,9 +292,11 @@ func (c *compiler) changes(out *Write, decl *writeDecl, t *compiling, sendable [
 		}
 		named := slices.ContainsFunc(decl.columns, func(w wordDecl) bool { return w.word == name })
 		immutable := slices.ContainsFunc(decl.immutable, func(w wordDecl) bool { return w.word == name })
-		moves := len(stamped) > 0 && slices.Contains(t.relation.PartitionBy, name) // a row that goes to another partition is stamped anew
+		// a row that goes to another partition is stamped anew
+		moves := len(stamped) > 0 && slices.Contains(t.relation.PartitionBy, name)
 		if out.Update && moves && named && !immutable {
-			c.fail(decl.place, "list it under immutable", "agents cannot update %s.%s: the row would go to another partition, and be stamped anew", t.relation.Name, name)
+			c.fail(decl.place, "list it under immutable",
+				"agents cannot update %s.%s: the row would go to another partition, and be stamped anew", t.relation.Name, name)
 		}
 		why, together := c.probes(decl, t, name)
 		if why != "" && isSendable && !immutable && !moves {
@@ -290,20 +305,26 @@ func (c *compiler) changes(out *Write, decl *writeDecl, t *compiling, sendable [
 		switch {
 		case !(out.Update && isSendable && !immutable && !moves && named && why != ""):
 		case !together:
-			c.withhold(decl.place, "list it under immutable, or say accept: ["+acceptValues+"]", "agents cannot update %s.%s: %s", t.relation.Name, name, why)
+			c.withhold(decl.place, "list it under immutable, or say accept: ["+acceptValues+"]",
+				"agents cannot update %s.%s: %s", t.relation.Name, name, why)
 		default:
-			c.fail(decl.place, "list it under immutable, or say accept: ["+acceptValues+"]", "agents cannot update %s.%s: %s", t.relation.Name, name, why)
+			c.fail(decl.place, "list it under immutable, or say accept: ["+acceptValues+"]",
+				"agents cannot update %s.%s: %s", t.relation.Name, name, why)
 		}
 		if out.Update && isSendable && !immutable && !moves && why == "" && (named || known && !slices.Contains(judged, name)) {
 			out.Updatable = append(out.Updatable, name)
 			if key := c.sharesKey(t, name); key != "" && !decl.accepts(acceptValues) {
-				c.warnings = append(c.warnings, decl.place.warningf("agents update %s.%s, which %s holds together with a column that they do not see: what they set tells whether two of their rows agree in that", t.relation.Name, name, key))
+				c.warnings = append(c.warnings,
+					decl.place.warningf(
+						"agents update %s.%s, which %s holds together with a column that they do not see: what "+
+							"they set tells whether two of their rows agree in that", t.relation.Name, name, key))
 			}
 		}
 	}
 	switch none := out.Update && len(out.Updatable) == 0; {
 	case none && probed != "" && decl.allColumns:
-		c.withhold(decl.place, "say accept: ["+acceptValues+"]", "no column of %s is left for agents to update: %s", t.relation.Name, probed)
+		c.withhold(decl.place, "say accept: ["+acceptValues+"]", "no column of %s is left for agents to update: %s",
+			t.relation.Name, probed)
 	case none && len(c.withheld) == withheld:
 		c.fail(decl.place, "name them under columns", "no column of %s is left for agents to update", t.relation.Name)
 	}
@@ -313,7 +334,8 @@ func (c *compiler) changes(out *Write, decl *writeDecl, t *compiling, sendable [
 	// visible.
 	var insert predicate.All
 	for _, part := range predicate.Conjuncts(t.rows) {
-		if columns, all := predicate.RowColumns(part); all && len(columns) == 1 && slices.Contains(overruled, columns[0]) && isColumnTest(part) {
+		if columns, all := predicate.RowColumns(part); all && len(columns) == 1 &&
+			slices.Contains(overruled, columns[0]) && isColumnTest(part) {
 			out.Unseen = out.Unseen || contradicts(part, stamps)
 			continue
 		}
@@ -364,7 +386,8 @@ func (c *compiler) stamps(decl *writeDecl, r *catalog.Relation) []Stamp {
 			continue
 		}
 		if s.attribute != "" {
-			if own, ok := c.own(ownBlock{place: s.place, column: s.column, attribute: s.attribute, attributeAt: s.valueAt}, r).(predicate.Own); ok {
+			if own, ok := c.own(ownBlock{place: s.place, column: s.column, attribute: s.attribute,
+				attributeAt: s.valueAt}, r).(predicate.Own); ok {
 				if strings.HasSuffix(own.Type, "[]") {
 					c.fail(s.valueAt, "stamp an attribute of one value", "%s is a list", s.attribute)
 					continue
@@ -437,7 +460,9 @@ func (c *compiler) sendable(decl *writeDecl, t *compiling) []string {
 	for i := range r.Columns {
 		column := &r.Columns[i]
 		at, explicit := written[column.Name]
-		if stamped(column.Name) || !explicit && (!decl.allColumns || slices.ContainsFunc(andComputed(r, []string{column.Name}), func(name string) bool { return decides(t.rows, name) })) {
+		if stamped(column.Name) || !explicit &&
+			(!decl.allColumns || slices.ContainsFunc(andComputed(r, []string{column.Name}),
+				func(name string) bool { return decides(t.rows, name) })) {
 			continue
 		}
 		why, what, known := c.unwritable(decl, t, column)
@@ -459,12 +484,14 @@ func (c *compiler) sendable(decl *writeDecl, t *compiling) []string {
 // plain tells whether agents see the values of a column as they are. They write no other: what a mask shows could not be
 // told from what they sent.
 func (d *tableDecl) plain(name string) bool {
-	return d.columns == nil || slices.ContainsFunc(d.columns, func(c columnDecl) bool { return c.Name == name && c.Mask == Plain && !c.general && c.category == nil })
+	return d.columns == nil || slices.ContainsFunc(d.columns,
+		func(c columnDecl) bool { return c.Name == name && c.Mask == Plain && !c.general && c.category == nil })
 }
 
 // shows tells whether agents see something of a column: its values, or what is made of them.
 func (d *tableDecl) shows(name string) bool {
-	return d.columns == nil || slices.ContainsFunc(d.columns, func(c columnDecl) bool { return c.Name == name && c.Mask != Null })
+	return d.columns == nil || slices.ContainsFunc(d.columns,
+		func(c columnDecl) bool { return c.Name == name && c.Mask != Null })
 }
 
 // decides tells whether a column says who may see the row, other than by naming its owner: a status, a list of grants, a
@@ -482,7 +509,8 @@ func decides(rows predicate.Node, column string) bool {
 	return false
 }
 
-// unwritable tells why agents cannot write a column, and what can be done about it; known: it is an error to name such a column.
+// unwritable tells why agents cannot write a column, and what can be done about it; known: it is an error to name such
+// a column.
 func (c *compiler) unwritable(decl *writeDecl, t *compiling, column *catalog.Column) (why, what string, known bool) {
 	if column.Generated || column.Identity == "always" {
 		return "it is generated", "leave it out", true
@@ -504,7 +532,8 @@ func (c *compiler) unwritable(decl *writeDecl, t *compiling, column *catalog.Col
 		}
 		for _, key := range c.collisions(t.relation) {
 			if name := c.partly(t, key); name != "" && slices.Contains(key.Columns, column.Name) {
-				return "it is part of the key " + key.Name + ", which is for some rows only, by " + t.unseen(name) + ", and a collision would tell what that is",
+				return "it is part of the key " + key.Name + ", which is for some rows only, by " + t.unseen(name) +
+						", and a collision would tell what that is",
 					"let the key hold for all rows, or say accept: [" + acceptValues + "]", false
 			}
 		}
@@ -517,7 +546,8 @@ func (c *compiler) unwritable(decl *writeDecl, t *compiling, column *catalog.Col
 			return why, "list " + key.Target.String() + " under tables, or say accept: [" + acceptReferences + "]", true
 		}
 		if why := c.guesses(key); why != "" && !decl.accepts(acceptValues) {
-			return why, "say accept: [" + acceptReferences + "] or [" + acceptValues + "], or let the key lead to columns that show", false
+			return why, "say accept: [" + acceptReferences + "] or [" + acceptValues +
+				"], or let the key lead to columns that show", false
 		}
 	}
 	for _, own := range c.partsOwn(t.relation) {
@@ -529,9 +559,9 @@ func (c *compiler) unwritable(decl *writeDecl, t *compiling, column *catalog.Col
 	return "", "", true
 }
 
-// withinSight tells whether rows that collide in a key are certain to be visible: every part of the rule reads nothing of a row
-// but columns that the key holds. Then it says of the row that is there what it says of the new one, which shows, or it would have
-// been refused before its key was looked at.
+// withinSight tells whether rows that collide in a key are certain to be visible: every part of the rule reads nothing
+// of a row but columns that the key holds. Then it says of the row that is there what it says of the new one, which
+// shows, or it would have been refused before its key was looked at.
 func (d *writeDecl) withinSight(key catalog.Key, rows predicate.Node, r *catalog.Relation) bool {
 	for _, part := range predicate.Conjuncts(rows) {
 		own := predicate.Own{}
@@ -558,8 +588,8 @@ func (d *writeDecl) withinSight(key catalog.Key, rows predicate.Node, r *catalog
 	return true
 }
 
-// decidedBy tells whether two rows that are equal in a key are equal in all that a part of the rule reads of them, to the letter.
-// A stamped column is not: what it decides is not asked of a new row.
+// decidedBy tells whether two rows that are equal in a key are equal in all that a part of the rule reads of them, to
+// the letter. A stamped column is not: what it decides is not asked of a new row.
 func (d *writeDecl) decidedBy(key catalog.Key, part predicate.Node, r *catalog.Relation) bool {
 	columns, known := predicate.RowColumns(part)
 	return known && len(columns) > 0 && ofTheRow(part) && !slices.ContainsFunc(columns, func(name string) bool {
@@ -592,7 +622,8 @@ func ofTheRow(n predicate.Node) bool {
 func (c *compiler) blind(key catalog.ForeignKey, from *catalog.Relation) string {
 	target := c.tables[key.Target]
 	if target == nil {
-		return "it refers to " + key.Target.String() + ", which the policy does not list, and a failure would tell which rows exist"
+		return "it refers to " + key.Target.String() +
+			", which the policy does not list, and a failure would tell which rows exist"
 	}
 	if _, open := target.rows.(predicate.Open); open {
 		return "" // no row of it is hidden, and none is looked up
@@ -606,15 +637,19 @@ func (c *compiler) blind(key catalog.ForeignKey, from *catalog.Relation) string 
 	return ""
 }
 
-// guesses tells why a foreign key would tell what a row that shows holds: agents do not see all columns that it leads to, and whether a row is refused says whether they guessed.
+// guesses tells why a foreign key would tell what a row that shows holds: agents do not see all columns that it leads
+// to, and whether a row is refused says whether they guessed.
 func (c *compiler) guesses(key catalog.ForeignKey) string {
 	target := c.tables[key.Target]
 	same := sameColumns(target.rows)
-	i := slices.IndexFunc(key.TargetCols, func(name string) bool { return !c.seen(target, name) && !slices.Contains(same, name) })
+	i := slices.IndexFunc(key.TargetCols, func(name string) bool {
+		return !c.seen(target, name) && !slices.Contains(same, name)
+	})
 	if i < 0 {
 		return ""
 	}
-	return "it refers to " + key.Target.String() + " by " + target.unseen(key.TargetCols[i]) + ", and whether there is such a row would tell what that is"
+	return "it refers to " + key.Target.String() + " by " + target.unseen(key.TargetCols[i]) +
+		", and whether there is such a row would tell what that is"
 }
 
 // references adds what a new row's foreign keys must point to, and refuses changes that would tell who refers to a row.
@@ -655,12 +690,13 @@ func (c *compiler) references(out *Write, decl *writeDecl, t *compiling, sendabl
 	}
 }
 
-// before leads from a changed row to itself as it was, by a primary key that agents cannot change. It leads nowhere where agents may
-// not see all columns of a row, by the table or by a contract, which may let them write what they do not read: setting a key to what it is
-// already would succeed, and tell what is hidden.
+// before leads from a changed row to itself as it was, by a primary key that agents cannot change. It leads nowhere
+// where agents may not see all columns of a row, by the table or by a contract, which may let them write what they do
+// not read: setting a key to what it is already would succeed, and tell what is hidden.
 func (c *compiler) before(out *Write, t *compiling) predicate.Step {
 	r := t.relation
-	if len(r.PrimaryKey) == 0 || t.decl.columns != nil || t.decl.aggregate != nil || len(c.doc.contracts) > 0 || overlap(r.PrimaryKey, out.Updatable) ||
+	if len(r.PrimaryKey) == 0 || t.decl.columns != nil || t.decl.aggregate != nil || len(c.doc.contracts) > 0 ||
+		overlap(r.PrimaryKey, out.Updatable) ||
 		slices.ContainsFunc(r.PrimaryKey, func(name string) bool { return c.linkable(r.Column(name)) == "" }) {
 		return predicate.Step{}
 	}
@@ -684,7 +720,9 @@ func (c *compiler) allVisible(from *catalog.Relation, key catalog.ForeignKey) bo
 	case predicate.Open:
 		return true
 	case predicate.Visible:
-		return rows.Relation.Name == key.Target && reflect.DeepEqual(rows.Rows, c.tables[key.Target].rows) && len(rows.And) == 0 && slices.Equal(key.Columns, []string{rows.From}) && slices.Equal(key.TargetCols, []string{rows.Column})
+		return rows.Relation.Name == key.Target && reflect.DeepEqual(rows.Rows, c.tables[key.Target].rows) &&
+			len(rows.And) == 0 && slices.Equal(key.Columns, []string{rows.From}) &&
+			slices.Equal(key.TargetCols, []string{rows.Column})
 	}
 	return false
 }
@@ -699,7 +737,8 @@ func (c *compiler) sequences(out *Write, decl *writeDecl, t *compiling) {
 			continue
 		}
 		c.fail(decl.place, "use a uuid, or say accept: ["+acceptSequences+"]",
-			"%s.%s is numbered by a sequence: a new row's number tells how many hidden rows others have made", t.relation.Name, column.Name)
+			"%s.%s is numbered by a sequence: a new row's number tells how many hidden rows others have made",
+			t.relation.Name, column.Name)
 	}
 }
 
@@ -734,7 +773,8 @@ func (p *Policy) decisive() {
 			continue
 		}
 		t.Write.Decisive = slices.ContainsFunc(p.tables, func(o *Table) bool {
-			return o != t && slices.ContainsFunc(predicate.Helpers(o.Rows), func(h predicate.Helper) bool { return h.Relation.Name == t.Relation.Name })
+			return o != t && slices.ContainsFunc(predicate.Helpers(o.Rows),
+				func(h predicate.Helper) bool { return h.Relation.Name == t.Relation.Name })
 		})
 	}
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// along warns of rows that go, or change, along with a row that agents write, by way of rows that they do not see: which do tells
-// that there are such rows, and what these lead to. keys are the columns that may change; nil: the row goes away.
+// along warns of rows that go, or change, along with a row that agents write, by way of rows that they do not see:
+// which do tells that there are such rows, and what these lead to. keys are the columns that may change; nil: the row
+// goes away.
 func (c *compiler) along(decl *writeDecl, t *compiling, keys []string) {
 	type reached struct {
 		relation *catalog.Relation
@@ -21,7 +22,8 @@ func (c *compiler) along(decl *writeDecl, t *compiling, keys []string) {
 	seen, told, toldKeys := map[string]bool{}, map[catalog.Name]bool{}, map[string]bool{}
 	next := []reached{{t.relation, keys, nil}}
 	add := func(r reached) {
-		this := r.relation.Name.String() + " " + strconv.FormatBool(r.keys == nil) + strconv.FormatBool(r.hidden == nil) + strings.Join(slices.Sorted(slices.Values(r.keys)), "\x00")
+		this := r.relation.Name.String() + " " + strconv.FormatBool(r.keys == nil) +
+			strconv.FormatBool(r.hidden == nil) + strings.Join(slices.Sorted(slices.Values(r.keys)), "\x00")
 		if !seen[this] {
 			seen[this] = true
 			next = append(next, r)
@@ -70,8 +72,10 @@ func (c *compiler) along(decl *writeDecl, t *compiling, keys []string) {
 				hidden = &by
 			} else if name := by.part.Name; len(shows) > 0 && !told[name] && !c.showsFor(at.relation, by) {
 				told[name] = true
-				warn("let the foreign key of "+hidden.part.Name.String()+" hold the columns that the rules of both tables go by, or SET NULL, or say accept: ["+acceptReferences+"]",
-					"rows of "+hidden.part.Name.String()+" that they do not see go or change along: that rows of "+name.String()+" which they see do so as well tells of these")
+				warn("let the foreign key of "+hidden.part.Name.String()+
+					" hold the columns that the rules of both tables go by, or SET NULL, or say accept: ["+acceptReferences+"]",
+					"rows of "+hidden.part.Name.String()+" that they do not see go or change along: that rows of "+
+						name.String()+" which they see do so as well tells of these")
 			}
 			if !open {
 				add(reached{by.part, changed, hidden})
@@ -80,8 +84,9 @@ func (c *compiler) along(decl *writeDecl, t *compiling, keys []string) {
 	}
 }
 
-// showsByKey names a column of a foreign key that agents do not see, where what becomes of a row along with the one that it refers to shows: it goes, or what
-// changes is masked or among what the rule goes by. changed are the columns that are set; nil: the row goes. "": nothing shows.
+// showsByKey names a column of a foreign key that agents do not see, where what becomes of a row along with the one
+// that it refers to shows: it goes, or what changes is masked or among what the rule goes by. changed are the columns
+// that are set; nil: the row goes. "": nothing shows.
 func (c *compiler) showsByKey(t *compiling, key catalog.ForeignKey, changed []string) string {
 	name := c.hidesKey(t, key)
 	if name == "" || changed == nil {
@@ -154,7 +159,8 @@ func (c *compiler) showsFor(target *catalog.Relation, by partKey) bool {
 
 // asks tells whether a table's rule asks for something, among other things.
 func asks(t *compiling, part predicate.Node) bool {
-	return part != nil && slices.ContainsFunc(predicate.Conjuncts(t.rows), func(n predicate.Node) bool { return reflect.DeepEqual(n, part) })
+	return part != nil && slices.ContainsFunc(predicate.Conjuncts(t.rows),
+		func(n predicate.Node) bool { return reflect.DeepEqual(n, part) })
 }
 
 // leads tells whether a rule asks for the row of a table to which a foreign key leads; only: for no other.
@@ -169,11 +175,12 @@ func leads(n predicate.Visible, t *compiling, key catalog.ForeignKey, only bool)
 			return false
 		}
 	}
-	return !only || len(pairs) == len(key.Columns) || predicate.Step{Relation: n.Relation, Column: n.Column, From: n.From, And: n.And}.LeadsToOne()
+	return !only || len(pairs) == len(key.Columns) ||
+		predicate.Step{Relation: n.Relation, Column: n.Column, From: n.From, And: n.And}.LeadsToOne()
 }
 
-// throughKey is what a part of the rule of a row that refers to another says of that one, where it reads nothing but columns that the foreign
-// key holds, and these are equal to the letter; else nil.
+// throughKey is what a part of the rule of a row that refers to another says of that one, where it reads nothing but
+// columns that the foreign key holds, and these are equal to the letter; else nil.
 func throughKey(part predicate.Node, by partKey, target *catalog.Relation) predicate.Node {
 	columns, known := predicate.RowColumns(part)
 	if !known || len(columns) == 0 || !ofTheRow(part) {
@@ -216,5 +223,6 @@ func throughKey(part predicate.Node, by partKey, target *catalog.Relation) predi
 
 // exact tells whether values of a column that are equal are the same to the letter.
 func exact(column *catalog.Column) bool {
-	return column != nil && !column.Nondeterministic && (family(column.Type) != "" || column.Type == "boolean" || blankPadded(column.Type))
+	return column != nil && !column.Nondeterministic &&
+		(family(column.Type) != "" || column.Type == "boolean" || blankPadded(column.Type))
 }

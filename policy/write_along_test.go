@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// What goes, or changes, along with a row by way of hidden rows tells of these: a policy that lets agents do that is warned of. It is not where all on
-// the way show together.
+// What goes, or changes, along with a row by way of hidden rows tells of these: a policy that lets agents do that is
+// warned of. It is not where all on the way show together.
 func TestWhatGoesAlongTells(t *testing.T) {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	type refers struct {
@@ -20,12 +20,14 @@ func TestWhatGoesAlongTells(t *testing.T) {
 	compile := func(keys []refers, tables string) (*policy.Policy, error) {
 		var relations []*catalog.Relation
 		for _, name := range []string{"a", "b", "c", "d", "part"} {
-			r := &catalog.Relation{Name: public(name), Kind: catalog.Table, PrimaryKey: []string{"id"}, Indexes: []catalog.BTree{{Columns: []string{"id"}, Unique: true}},
-				Unique: []catalog.Key{{Name: name + "_pkey", Columns: []string{"id"}, Equal: []string{"id"}}}}
+			r := &catalog.Relation{Name: public(name), Kind: catalog.Table, PrimaryKey: []string{"id"},
+				Indexes: []catalog.BTree{{Columns: []string{"id"}, Unique: true}},
+				Unique:  []catalog.Key{{Name: name + "_pkey", Columns: []string{"id"}, Equal: []string{"id"}}}}
 			for _, column := range []string{"id", "owner", "up", "other"} {
 				r.Columns = append(r.Columns, catalog.Column{Name: column, Type: "uuid", TypeOID: 2950})
 			}
-			r.Columns = append(r.Columns, catalog.Column{Name: "state", Type: "text", TypeOID: 25}, catalog.Column{Name: "loose", Type: "text", TypeOID: 25, Collation: "levelled", Nondeterministic: true})
+			r.Columns = append(r.Columns, catalog.Column{Name: "state", Type: "text", TypeOID: 25},
+				catalog.Column{Name: "loose", Type: "text", TypeOID: 25, Collation: "levelled", Nondeterministic: true})
 			switch name {
 			case "d":
 				r.Kind, r.HasChildren = catalog.PartitionedTable, true
@@ -34,7 +36,9 @@ func TestWhatGoesAlongTells(t *testing.T) {
 			}
 			for _, k := range keys {
 				if k.from == name {
-					r.ForeignKeys = append(r.ForeignKeys, catalog.ForeignKey{Columns: strings.Fields(k.columns), Target: public(k.to), TargetCols: strings.Fields(k.cols), OnDelete: k.on, OnUpdate: k.on, Validated: true})
+					r.ForeignKeys = append(r.ForeignKeys,
+						catalog.ForeignKey{Columns: strings.Fields(k.columns), Target: public(k.to),
+							TargetCols: strings.Fields(k.cols), OnDelete: k.on, OnUpdate: k.on, Validated: true})
 				}
 			}
 			relations = append(relations, r)
@@ -43,10 +47,13 @@ func TestWhatGoesAlongTells(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		return policy.Compile(doc, catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: relations}))
+		return policy.Compile(doc, catalog.NewSnapshot(catalog.Spec{
+			Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: relations}))
 	}
-	const own, remove, change = "rows: [ own: { column: owner, is: user } ]", ", write: { commands: [delete] }", ", write: { commands: [update], columns: [id], accept: [conflicts] }"
-	const others, state = "rows: [ own: { column: other, is: user } ]", "rows: [ { own: { column: owner, is: user } }, { status: { column: state, is: done } } ]"
+	const own, remove, change = "rows: [ own: { column: owner, is: user } ]", ", write: { commands: [delete] }",
+		", write: { commands: [update], columns: [id], accept: [conflicts] }"
+	const others, state = "rows: [ own: { column: other, is: user } ]",
+		"rows: [ { own: { column: owner, is: user } }, { status: { column: state, is: done } } ]"
 	table := func(name, says string) string { return "  " + name + ": { " + says + " }\n" }
 	shows := func(with, by string) string { return "rows: [ visible: { " + with + ": { " + by + " } } ]" }
 	tree := func(on catalog.Action) []refers { return []refers{{"a", "up", "a", "id", on}} }
@@ -68,12 +75,18 @@ func TestWhatGoesAlongTells(t *testing.T) {
 		{"a tree, accepted", tree(catalog.Cascade), table("a", own+", write: { commands: [delete], accept: [references] }"), ""},
 		{"a tree by a key that holds whose row it is", []refers{{"a", "owner up", "a", "owner id", catalog.Cascade}}, table("a", own+remove), ""},
 		{"a tree by such a key, in another order", []refers{{"a", "up owner", "a", "id owner", catalog.Cascade}}, table("a", own+remove), ""},
-		{"a tree by a key that holds a part of what its rule reads", []refers{{"a", "owner up", "a", "owner id", catalog.Cascade}}, table("a", state+remove), "a a"},
+		{"a tree by a key that holds a part of what its rule reads",
+			[]refers{{"a", "owner up", "a", "owner id", catalog.Cascade}}, table("a", state+remove), "a a"},
 		{"a tree by a key that holds all of it", []refers{{"a", "owner state up", "a", "owner state id", catalog.Cascade}}, table("a", state+remove), ""},
 		{"a tree by a key that holds it elsewhere", []refers{{"a", "other up", "a", "owner id", catalog.Cascade}}, table("a", own+remove), "a a"},
-		{"a tree by a key of what is equal though its letters are not", []refers{{"a", "loose up", "a", "loose id", catalog.Cascade}}, table("a", "rows: [ status: { column: loose, is: done } ]"+remove), "a a"},
-		{"several ways to show, all of which the key holds", []refers{{"a", "owner state up", "a", "owner state id", catalog.Cascade}}, table("a", "rows: [ any: [ { own: { column: owner, is: user } }, { status: { column: state, is: done } } ] ]"+remove), ""},
-		{"several ways to show, one of which the key holds", []refers{{"a", "owner up", "a", "owner id", catalog.Cascade}}, table("a", "rows: [ any: [ { own: { column: owner, is: user } }, { status: { column: state, is: done } } ] ]"+remove), "a a"},
+		{"a tree by a key of what is equal though its letters are not",
+			[]refers{{"a", "loose up", "a", "loose id", catalog.Cascade}}, table("a", "rows: [ status: { column: loose, is: done } ]"+remove), "a a"},
+		{"several ways to show, all of which the key holds",
+			[]refers{{"a", "owner state up", "a", "owner state id", catalog.Cascade}}, table("a",
+				"rows: [ any: [ { own: { column: owner, is: user } }, { status: { column: state, is: done } } ] ]"+remove), ""},
+		{"several ways to show, one of which the key holds",
+			[]refers{{"a", "owner up", "a", "owner id", catalog.Cascade}}, table("a",
+				"rows: [ any: [ { own: { column: owner, is: user } }, { status: { column: state, is: done } } ] ]"+remove), "a a"},
 
 		{"three tables", chain(catalog.Cascade, catalog.Cascade), three(own, own, own), "b c"},
 		{"three tables, the last of which changes", chain(catalog.Cascade, catalog.SetNull), three(own, own, own), "b c"},
@@ -82,23 +95,34 @@ func TestWhatGoesAlongTells(t *testing.T) {
 		{"the last one is not listed", chain(catalog.Cascade, catalog.Cascade), table("a", own+remove) + table("b", own), ""},
 		{"the middle one is open", chain(catalog.Cascade, catalog.Cascade), three(own, "rows: open", own), ""},
 		{"the middle one shows with the first", chain(catalog.Cascade, catalog.Cascade), three(own, shows("a", "id: up"), own), ""},
-		{"the middle one shows with the first where it is somebody's", chain(catalog.Cascade, catalog.Cascade), three(own, "rows: [ { visible: { a: { id: up } } }, { own: { column: owner, is: user } } ]", own), "b c"},
+		{"the middle one shows with the first where it is somebody's", chain(catalog.Cascade, catalog.Cascade),
+			three(own, "rows: [ { visible: { a: { id: up } } }, { own: { column: owner, is: user } } ]", own), "b c"},
 		{"the middle one shows with another", chain(catalog.Cascade, catalog.Cascade), three(own, shows("a", "id: other"), own), "b c"},
 		{"the last one shows with the middle one", chain(catalog.Cascade, catalog.Cascade), three(own, own, shows("b", "id: up")), ""},
-		{"the last one shows with the middle one where it is somebody's", chain(catalog.Cascade, catalog.Cascade), three(own, own, "rows: [ { visible: { b: { id: up } } }, { own: { column: owner, is: user } } ]"), ""},
+		{"the last one shows with the middle one where it is somebody's", chain(catalog.Cascade, catalog.Cascade),
+			three(own, own, "rows: [ { visible: { b: { id: up } } }, { own: { column: owner, is: user } } ]"), ""},
 		{"the last one shows with another", chain(catalog.Cascade, catalog.Cascade), three(own, own, shows("b", "id: other")), "b c"},
 		{"the last one is open", chain(catalog.Cascade, catalog.Cascade), three(own, own, "rows: open"), "b c"},
-		{"the first key holds whose row it is", []refers{{"b", "other up", "a", "owner id", catalog.Cascade}, {"c", "up", "b", "id", catalog.Cascade}}, three(own, others, own), ""},
-		{"the last key holds whose row it is", []refers{{"b", "up", "a", "id", catalog.Cascade}, {"c", "other up", "b", "owner id", catalog.Cascade}}, three(own, own, others), ""},
-		{"the last key holds one of both that the middle one asks for", []refers{{"b", "up", "a", "id", catalog.Cascade}, {"c", "owner up", "b", "owner id", catalog.Cascade}}, three(own, state, own), "b c"},
+		{"the first key holds whose row it is",
+			[]refers{{"b", "other up", "a", "owner id", catalog.Cascade}, {"c", "up", "b", "id", catalog.Cascade}}, three(own, others, own), ""},
+		{"the last key holds whose row it is",
+			[]refers{{"b", "up", "a", "id", catalog.Cascade}, {"c", "other up", "b", "owner id", catalog.Cascade}}, three(own, own, others), ""},
+		{"the last key holds one of both that the middle one asks for",
+			[]refers{{"b", "up", "a", "id", catalog.Cascade}, {"c", "owner up", "b", "owner id", catalog.Cascade}}, three(own, state, own), "b c"},
 
 		{"a key that changes along", []refers{{"b", "id", "a", "id", catalog.Cascade}, {"c", "up", "b", "id", catalog.Cascade}}, changing, "b c"},
-		{"a key that changes along, and is none of its own", []refers{{"b", "up", "a", "id", catalog.Cascade}, {"c", "up", "b", "up", catalog.Cascade}}, changing, "b c"},
-		{"a key that changes along, on which nothing hangs", []refers{{"b", "up", "a", "id", catalog.Cascade}, {"c", "up", "b", "id", catalog.Cascade}}, changing, ""},
+		{"a key that changes along, and is none of its own",
+			[]refers{{"b", "up", "a", "id", catalog.Cascade}, {"c", "up", "b", "up", catalog.Cascade}}, changing, "b c"},
+		{"a key that changes along, on which nothing hangs",
+			[]refers{{"b", "up", "a", "id", catalog.Cascade}, {"c", "up", "b", "id", catalog.Cascade}}, changing, ""},
 
-		{"a partition between", []refers{{"part", "up", "a", "id", catalog.Cascade}, {"c", "up", "part", "id", catalog.Cascade}}, table("a", own+remove) + table("d", own) + table("c", own), "part c"},
-		{"a partition that shows with the first", []refers{{"part", "up", "a", "id", catalog.Cascade}, {"c", "up", "part", "id", catalog.Cascade}}, table("a", own+remove) + table("d", shows("a", "id: up")) + table("c", own), ""},
-		{"a partition at the end", []refers{{"b", "up", "a", "id", catalog.Cascade}, {"part", "up", "b", "id", catalog.Cascade}}, table("a", own+remove) + table("d", own), "b part"},
+		{"a partition between", []refers{{"part", "up", "a", "id", catalog.Cascade},
+			{"c", "up", "part", "id", catalog.Cascade}}, table("a", own+remove) + table("d", own) + table("c", own), "part c"},
+		{"a partition that shows with the first",
+			[]refers{{"part", "up", "a", "id", catalog.Cascade},
+				{"c", "up", "part", "id", catalog.Cascade}}, table("a", own+remove) + table("d", shows("a", "id: up")) + table("c", own), ""},
+		{"a partition at the end", []refers{{"b", "up", "a", "id", catalog.Cascade},
+			{"part", "up", "b", "id", catalog.Cascade}}, table("a", own+remove) + table("d", own), "b part"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, err := compile(c.keys, c.tables)
@@ -111,20 +135,24 @@ func TestWhatGoesAlongTells(t *testing.T) {
 				if c.tables == changing {
 					does = "change keys of"
 				}
-				want = fmt.Sprintf("agents %s public.a, and rows of public.%s that they do not see go or change along: that rows of public.%s which they see do so as well tells of these", does, between, end)
+				want = fmt.Sprintf(
+					"agents %s public.a, and rows of public.%s that they do not see go or change along: that rows "+
+						"of public.%s which they see do so as well tells of these", does, between, end)
 			}
 			var got []string
 			for _, w := range p.Tells() {
 				got = append(got, w.Error())
 			}
-			if len(got) != len(p.Warnings()) || want == "" && len(got) > 0 || want != "" && (len(got) != 1 || !strings.Contains(got[0], want) || !strings.Contains(got[0], "accept: [references]")) {
+			if len(got) != len(p.Warnings()) || want == "" && len(got) > 0 ||
+				want != "" && (len(got) != 1 || !strings.Contains(got[0], want) || !strings.Contains(got[0], "accept: [references]")) {
 				t.Errorf("\n got %q\nwant %q\n all %v", got, want, p.Warnings())
 			}
 		})
 	}
 
 	// What a key that agents do not see holds in rows that they see tells by which of them go, or change where that shows.
-	const but, known, masked = own + ", columns: { id: allow, owner: allow, state: allow }", own + ", columns: { id: allow, up: allow, state: allow }", own + ", columns: { id: allow, owner: allow, up: { mask: hash } }"
+	const but, known, masked = own + ", columns: { id: allow, owner: allow, state: allow }", own +
+		", columns: { id: allow, up: allow, state: allow }", own + ", columns: { id: allow, owner: allow, up: { mask: hash } }"
 	const part = "rows: [ visible: { a: { id: up } } ], columns: { id: allow, state: allow }"
 	for _, c := range []struct {
 		name   string
@@ -133,20 +161,31 @@ func TestWhatGoesAlongTells(t *testing.T) {
 		tells  string // rows of, and a column, "": nothing
 	}{
 		{"a key that is hidden", chain(catalog.Cascade, catalog.SetNull), three(own, but, shows("b", "id: up")), "b up, which is hidden or masked"},
-		{"a key that is hidden, accepted", chain(catalog.Cascade, catalog.SetNull), table("a", own+", write: { commands: [delete], accept: [references] }") + table("b", but), ""},
-		{"a key that is hidden, in open rows", chain(catalog.Cascade, catalog.SetNull), three(own, "rows: open, columns: { id: allow }", shows("b", "id: up")), "b up, which is hidden or masked"},
-		{"a hidden key, of rows that show with the first", chain(catalog.Cascade, catalog.SetNull), three(own, part, shows("b", "id: up")), "b up, which is hidden or masked"},
-		{"a hidden key further on", chain(catalog.Cascade, catalog.Cascade), three(own, shows("a", "id: up"), "rows: [ visible: { b: { id: up } } ], columns: { id: allow }"), "c up, which is hidden or masked"},
-		{"a part of a key that is hidden", []refers{{"b", "owner up", "a", "owner id", catalog.Cascade}}, three(own, but, own), "b up, which is hidden or masked"},
+		{"a key that is hidden, accepted", chain(catalog.Cascade, catalog.SetNull),
+			table("a", own+", write: { commands: [delete], accept: [references] }") + table("b", but), ""},
+		{"a key that is hidden, in open rows", chain(catalog.Cascade, catalog.SetNull),
+			three(own, "rows: open, columns: { id: allow }", shows("b", "id: up")), "b up, which is hidden or masked"},
+		{"a hidden key, of rows that show with the first", chain(catalog.Cascade, catalog.SetNull),
+			three(own, part, shows("b", "id: up")), "b up, which is hidden or masked"},
+		{"a hidden key further on", chain(catalog.Cascade, catalog.Cascade),
+			three(own, shows("a", "id: up"), "rows: [ visible: { b: { id: up } } ], columns: { id: allow }"), "c up, which is hidden or masked"},
+		{"a part of a key that is hidden", []refers{{"b", "owner up", "a", "owner id", catalog.Cascade}},
+			three(own, but, own), "b up, which is hidden or masked"},
 		{"a part of a key that is hidden, and known", []refers{{"b", "owner up", "a", "owner id", catalog.Cascade}}, three(own, known, own), ""},
 		{"a key that is masked", chain(catalog.Cascade, catalog.SetNull), three(own, masked, shows("b", "id: up")), "b up, which is hidden or masked"},
 		{"a hidden key that is cut", chain(catalog.SetNull, catalog.SetNull), three(own, but, own), ""},
-		{"a hidden key that is cut, by which the row shows", chain(catalog.SetNull, catalog.SetNull), three(own, part, own), "b up, which is hidden or masked"},
+		{"a hidden key that is cut, by which the row shows", chain(catalog.SetNull, catalog.SetNull),
+			three(own, part, own), "b up, which is hidden or masked"},
 		{"a masked key that is cut", chain(catalog.SetNull, catalog.SetNull), three(own, masked, own), "b up, which is hidden or masked"},
-		{"a key that is cut, a part of which is hidden", []refers{{"b", "owner up", "a", "owner id", catalog.SetNull}}, three("rows: open", "rows: open, columns: { id: allow, owner: allow }", own), "b up, which is hidden or masked"},
+		{"a key that is cut, a part of which is hidden",
+			[]refers{{"b", "owner up", "a", "owner id", catalog.SetNull}}, three("rows: open",
+				"rows: open, columns: { id: allow, owner: allow }", own), "b up, which is hidden or masked"},
 		{"a hidden key that changes along", []refers{{"b", "up", "a", "id", catalog.Cascade}}, table("a", own+change) + table("b", but), ""},
-		{"a masked key that changes along", []refers{{"b", "up", "a", "id", catalog.Cascade}}, table("a", own+", write: { commands: [update], columns: [id], accept: [conflicts, values] }") + table("b", masked), "b up, which is hidden or masked"},
-		{"a hidden key that is cut, though its column has a name", chain(catalog.SetNull, catalog.SetNull), three(own, own+", columns: { id: allow, up: { mask: null } }", own), ""},
+		{"a masked key that changes along", []refers{{"b", "up", "a", "id", catalog.Cascade}},
+			table("a", own+", write: { commands: [update], columns: [id], accept: [conflicts, values] }") +
+				table("b", masked), "b up, which is hidden or masked"},
+		{"a hidden key that is cut, though its column has a name", chain(catalog.SetNull, catalog.SetNull),
+			three(own, own+", columns: { id: allow, up: { mask: null } }", own), ""},
 	} {
 		p, err := compile(c.keys, c.tables)
 		if err = orLeftOut(p, err); err != nil {
@@ -160,10 +199,14 @@ func TestWhatGoesAlongTells(t *testing.T) {
 			}
 		}
 		of, column, _ := strings.Cut(c.tells, " ")
-		if c.tells == "" && len(got) > 0 || c.tells != "" && (len(got) != 1 || !strings.Contains(got[0], "rows of public."+of+" go or change along: which do tells what they hold in "+column) || !strings.Contains(got[0], "accept: [references]")) {
+		if c.tells == "" && len(got) > 0 || c.tells != "" &&
+			(len(got) != 1 || !strings.Contains(got[0],
+				"rows of public."+of+" go or change along: which do tells what they hold in "+column) || !strings.Contains(got[0], "accept: [references]")) {
 			t.Errorf("%s:\n got %q\nwant %q", c.name, got, c.tells)
 		}
-		if len(got) > 0 && strings.Contains(got[0], "or SET NULL") != (c.keys[0].on == catalog.Cascade && !strings.Contains(c.tables, "commands: [update]")) { // is no way out where it is done
+		// is no way out where it is done
+		if len(got) > 0 && strings.Contains(got[0], "or SET NULL") != (c.keys[0].on == catalog.Cascade &&
+			!strings.Contains(c.tables, "commands: [update]")) {
 			t.Errorf("%s: %s", c.name, got[0])
 		}
 	}
@@ -172,11 +215,18 @@ func TestWhatGoesAlongTells(t *testing.T) {
 	for _, c := range []struct {
 		name, tables, want string
 	}{
-		{"by rows that show, by a hidden key", three(own, shows("a", "id: up"), "rows: [ visible: { b: { id: up } } ], columns: { id: allow }"), "would tell what columns of public.c hold that agents do not see: the key does not let it"},
-		{"by rows that show, by a masked key", three(own, shows("a", "id: up"), "rows: [ visible: { b: { id: up } } ], columns: { id: allow, up: { mask: hash } }"), "would tell what columns of public.c hold"},
-		{"by open rows, by a hidden key", three("rows: open", "rows: open", "rows: open, columns: { id: allow }"), "would tell what columns of public.c hold"},
+		{"by rows that show, by a hidden key",
+			three(own, shows("a", "id: up"), "rows: [ visible: { b: { id: up } } ], columns: { id: allow }"),
+			"would tell what columns of public.c hold that agents do not see: the key does not let it"},
+		{"by rows that show, by a masked key",
+			three(own, shows("a", "id: up"),
+				"rows: [ visible: { b: { id: up } } ], columns: { id: allow, up: { mask: hash } }"), "would tell what columns of public.c hold"},
+		{"by open rows, by a hidden key", three("rows: open", "rows: open", "rows: open, columns: { id: allow }"),
+			"would tell what columns of public.c hold"},
 		{"by open rows, with another column hidden", three("rows: open", "rows: open", "rows: open, columns: { id: allow, up: allow }"), ""},
-		{"by rows that show", three(own, own, "rows: open"), "agents would learn that rows of public.b that they do not see go or change along, by whether rows of public.c refer to them: the key does not let it"},
+		{"by rows that show", three(own, own, "rows: open"),
+			"agents would learn that rows of public.b that they do not see go or change along, by whether rows of " +
+				"public.c refer to them: the key does not let it"},
 		{"by rows that are hidden as well", three(own, own, shows("b", "id: up")), "by whether rows of public.c refer to them"},
 		{"by rows that show, all of them", three(own, shows("a", "id: up"), shows("b", "id: up")), ""},
 		{"by open rows, all of them", three("rows: open", "rows: open", "rows: open"), ""},
@@ -187,7 +237,8 @@ func TestWhatGoesAlongTells(t *testing.T) {
 			continue
 		}
 		left := orLeftOut(p, nil)
-		if deletes := p.Tables()[0].Write.Allows("DELETE"); deletes != (c.want == "") || (left == nil) != deletes || left != nil && !strings.Contains(left.Error(), c.want) {
+		if deletes := p.Tables()[0].Write.Allows("DELETE"); deletes != (c.want == "") || (left == nil) != deletes ||
+			left != nil && !strings.Contains(left.Error(), c.want) {
 			t.Errorf("%s: deletes %t: %v", c.name, deletes, left)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// sight replaces what is asked of the sources of a new row by the whole rule of their table: an agent makes rows from rows
-// that it sees, and a source that is hidden fails as one does that is not there.
+// sight replaces what is asked of the sources of a new row by the whole rule of their table: an agent makes rows from
+// rows that it sees, and a source that is hidden fails as one does that is not there.
 func (c *compiler) sight(n predicate.Node) predicate.Node {
 	switch n := n.(type) {
 	case predicate.All:
@@ -51,8 +51,8 @@ func derivationsOf(n predicate.Node) []predicate.Derived {
 	return out
 }
 
-// origins refuses what would let agents take a source from a row that was made from it, and with the source the consent that
-// the row needs: when all that agents may write is known.
+// origins refuses what would let agents take a source from a row that was made from it, and with the source the consent
+// that the row needs: when all that agents may write is known.
 func (c *compiler) origins(tables []*Table) {
 	writes := map[catalog.Name]*Write{}
 	for _, t := range tables {
@@ -79,7 +79,8 @@ func (c *compiler) unchanged(t *Table, part predicate.Node) {
 	columns, _ := predicate.RowColumns(part)
 	for _, name := range columns {
 		if slices.Contains(t.Write.Updatable, name) {
-			c.fail(c.tables[t.Relation.Name].decl.write.place, "list it under immutable", "agents could update %s.%s, which says from what a row was made", t.Relation.Name, name)
+			c.fail(c.tables[t.Relation.Name].decl.write.place, "list it under immutable",
+				"agents could update %s.%s, which says from what a row was made", t.Relation.Name, name)
 		}
 	}
 }
@@ -106,7 +107,8 @@ func (c *compiler) kept(t *Table, o predicate.Origin, writes map[catalog.Name]*W
 			c.adopted(t, r, step, writes[r.Name])
 		}
 		if w := writes[r.Name]; w != nil && overlap(w.Updatable, reads) {
-			c.fail(c.tables[r.Name].decl.write.place, "list the columns that link under immutable", "agents could update rows of %s, which say from what rows of %s were made", r.Name, t.Relation.Name)
+			c.fail(c.tables[r.Name].decl.write.place, "list the columns that link under immutable",
+				"agents could update rows of %s, which say from what rows of %s were made", r.Name, t.Relation.Name)
 		}
 		var its []string // columns by which a row of r is the made row's own, and goes with it
 		if i == 0 {
@@ -133,13 +135,15 @@ func overlaps(columns, key []string) bool {
 	return slices.ContainsFunc(columns, func(name string) bool { return !slices.Contains(key, name) })
 }
 
-// replaced refuses that an agent gives another row the key of a source that is gone. A foreign key that every row was held to rules that out.
+// replaced refuses that an agent gives another row the key of a source that is gone. A foreign key that every row was
+// held to rules that out.
 func (c *compiler) replaced(at place, t *Table, from, r *catalog.Relation, step predicate.Step, w *Write) {
 	if w == nil || !overlap(w.Insertable, step.Columns()) && !overlap(w.Updatable, step.Columns()) {
 		return
 	}
 	if from != nil && slices.ContainsFunc(from.ForeignKeys, func(k catalog.ForeignKey) bool {
-		return k.Validated && k.Target == r.Name && slices.Equal(k.Columns, step.Froms()) && slices.Equal(k.TargetCols, step.Columns())
+		return k.Validated && k.Target == r.Name && slices.Equal(k.Columns, step.Froms()) &&
+			slices.Equal(k.TargetCols, step.Columns())
 	}) {
 		return
 	}
@@ -152,32 +156,39 @@ func (c *compiler) replaced(at place, t *Table, from, r *catalog.Relation, step 
 		}
 	}
 	c.fail(c.tables[r.Name].decl.write.place, "leave the key out of columns, or let a foreign key say that sources are there",
-		"agents could give a new row of %s the key of one that is gone, and what rows of %s were made from would be another", r.Name, t.Relation.Name)
+		"agents could give a new row of %s the key of one that is gone, and what rows of %s were made from would "+
+			"be another", r.Name, t.Relation.Name)
 }
 
-// adopted refuses that an agent gives a source of its choice to a row that it does not see: one that lost its own would show.
+// adopted refuses that an agent gives a source of its choice to a row that it does not see: one that lost its own would
+// show.
 func (c *compiler) adopted(t *Table, r *catalog.Relation, step predicate.Step, w *Write) {
 	if w == nil || !overlap(w.Insertable, step.Columns()) {
 		return
 	}
 	link := c.tables[r.Name]
 	for _, key := range r.ForeignKeys {
-		if key.Target == t.Relation.Name && slices.Equal(key.Columns, step.Columns()) && slices.Equal(key.TargetCols, step.Froms()) && !link.decl.write.accepts(acceptReferences) {
+		if key.Target == t.Relation.Name && slices.Equal(key.Columns, step.Columns()) &&
+			slices.Equal(key.TargetCols, step.Froms()) && !link.decl.write.accepts(acceptReferences) {
 			return
 		}
 	}
 	for _, part := range predicate.Conjuncts(link.rows) {
-		if n, ok := part.(predicate.Visible); ok && n.Relation.Name == t.Relation.Name && len(n.And) == 0 && slices.Equal(step.Columns(), []string{n.From}) && slices.Equal(step.Froms(), []string{n.Column}) && predicate.Asks(n.Rows, t.Rows) {
+		if n, ok := part.(predicate.Visible); ok && n.Relation.Name == t.Relation.Name && len(n.And) == 0 &&
+			slices.Equal(step.Columns(), []string{n.From}) && slices.Equal(step.Froms(), []string{n.Column}) &&
+			predicate.Asks(n.Rows, t.Rows) {
 			return
 		}
 	}
-	c.fail(link.decl.write.place, "ask for visible: "+t.Relation.Name.String()+" in the rule of "+r.Name.String()+", or let a foreign key lead there",
+	c.fail(link.decl.write.place, "ask for visible: "+t.Relation.Name.String()+" in the rule of "+r.Name.String()+
+		", or let a foreign key lead there",
 		"agents could say of rows of %s that they do not see that they were made from others", t.Relation.Name)
 }
 
-// losable returns the table whose rows agents may delete so that a row of r goes, or points nowhere by these columns; nil:
-// there is none. That rows of r go with the row that these columns, its, point to is meant.
-func (c *compiler) losable(r *catalog.Relation, columns, its []string, writes map[catalog.Name]*Write, seen map[catalog.Name]bool) *catalog.Relation {
+// losable returns the table whose rows agents may delete so that a row of r goes, or points nowhere by these columns;
+// nil: there is none. That rows of r go with the row that these columns, its, point to is meant.
+func (c *compiler) losable(r *catalog.Relation, columns, its []string, writes map[catalog.Name]*Write,
+	seen map[catalog.Name]bool) *catalog.Relation {
 	if r == nil || seen[r.Name] {
 		return nil
 	}
@@ -186,7 +197,8 @@ func (c *compiler) losable(r *catalog.Relation, columns, its []string, writes ma
 		return r
 	}
 	for _, key := range r.ForeignKeys {
-		goes := key.OnDelete == catalog.Cascade || (key.OnDelete == catalog.SetNull || key.OnDelete == catalog.SetDefault) && overlap(key.Columns, columns)
+		goes := key.OnDelete == catalog.Cascade ||
+			(key.OnDelete == catalog.SetNull || key.OnDelete == catalog.SetDefault) && overlap(key.Columns, columns)
 		if target, ok := c.snap.Relation(key.Target); ok && goes && !(len(its) > 0 && slices.Equal(key.Columns, its)) {
 			if what := c.losable(target, nil, nil, writes, seen); what != nil {
 				return what
@@ -200,8 +212,10 @@ func (c *compiler) losable(r *catalog.Relation, columns, its []string, writes ma
 func (c *compiler) cascades(at place, r *catalog.Relation, its []string) {
 	for _, key := range r.ForeignKeys {
 		if key.OnDelete == catalog.Cascade && !slices.Equal(key.Columns, its) {
-			c.warnings = append(c.warnings, at.warningf("whoever deletes a row of %s takes its row of %s along, and what was made from it shows without its consent: let that foreign key SET NULL, which hides, or let it restrict",
-				key.Target, r.Name))
+			c.warnings = append(c.warnings,
+				at.warningf("whoever deletes a row of %s takes its row of %s along, and what was made from it "+
+					"shows without its consent: let that foreign key SET NULL, which hides, or let it restrict",
+					key.Target, r.Name))
 		}
 	}
 }
@@ -210,14 +224,19 @@ func (c *compiler) cascades(at place, r *catalog.Relation, its []string) {
 func (c *compiler) forgets(at place, t *Table, o predicate.Origin, writes map[catalog.Name]*Write) {
 	columns, _ := predicate.RowColumns(o.Unless)
 	for _, key := range t.Relation.ForeignKeys {
-		if (key.OnDelete == catalog.SetNull || key.OnDelete == catalog.SetDefault) && overlap(key.Columns, columns) && overlap(key.Columns, o.Steps[0].Froms()) {
+		if (key.OnDelete == catalog.SetNull || key.OnDelete == catalog.SetDefault) && overlap(key.Columns, columns) &&
+			overlap(key.Columns, o.Steps[0].Froms()) {
 			target, _ := c.snap.Relation(key.Target)
 			if what := c.losable(target, nil, nil, writes, map[catalog.Name]bool{}); what != nil {
-				c.fail(c.tables[what.Name].decl.write.place, "leave delete out, or let the foreign key of "+t.Relation.Name.String()+" cascade or restrict",
-					"agents could delete rows of %s, and rows of %s would forget that they were made from them", what.Name, t.Relation.Name)
+				c.fail(c.tables[what.Name].decl.write.place,
+					"leave delete out, or let the foreign key of "+t.Relation.Name.String()+" cascade or restrict",
+					"agents could delete rows of %s, and rows of %s would forget that they were made from them",
+					what.Name, t.Relation.Name)
 				continue
 			}
-			c.warnings = append(c.warnings, at.warningf("whoever deletes a row of %s makes rows of %s forget that they were made from it, and unless may hold: let that foreign key cascade or restrict", key.Target, t.Relation.Name))
+			c.warnings = append(c.warnings,
+				at.warningf("whoever deletes a row of %s makes rows of %s forget that they were made from it, and "+
+					"unless may hold: let that foreign key cascade or restrict", key.Target, t.Relation.Name))
 		}
 	}
 }

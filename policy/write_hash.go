@@ -6,11 +6,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// A hash keeps what agents guess from being held against it because they have no key. Where they have PostgreSQL hash a value of their choice, they
-// need none: a column that comes out as a hash gets what they write elsewhere.
+// A hash keeps what agents guess from being held against it because they have no key. Where they have PostgreSQL hash a
+// value of their choice, they need none: a column that comes out as a hash gets what they write elsewhere.
 
-// hashed names a column that comes out as a hash and gets what agents write into a column: that itself, what is computed from it, or, as they update it, what
-// follows by a foreign key. "": there is none.
+// hashed names a column that comes out as a hash and gets what agents write into a column: that itself, what is
+// computed from it, or, as they update it, what follows by a foreign key. "": there is none.
 func (c *compiler) hashed(r *catalog.Relation, column string, update bool, seen map[string]bool) string {
 	if seen[r.Name.String()+" "+column] {
 		return ""
@@ -26,7 +26,8 @@ func (c *compiler) hashed(r *catalog.Relation, column string, update bool, seen 
 			}
 			for _, from := range c.snap.Relations() {
 				for _, key := range from.ForeignKeys {
-					if i := slices.Index(key.TargetCols, name); update && key.OnUpdate == catalog.Cascade && key.Target == part.Name && i >= 0 {
+					if i := slices.Index(key.TargetCols, name); update && key.OnUpdate == catalog.Cascade &&
+						key.Target == part.Name && i >= 0 {
 						if hash := c.hashed(from, key.Columns[i], true, seen); hash != "" {
 							return hash
 						}
@@ -52,8 +53,8 @@ func (c *compiler) computes(r *catalog.Relation, column string, update bool) str
 	return hash + " gets what is written there and comes out as a hash, to which agents could hold the other hashes"
 }
 
-// chosen tells why agents insert no rows: a stamp may be what they send, and comes out as a hash. One of their credential is theirs, and no guess; nor is one
-// of a setting, which is held to what the policy lets through.
+// chosen tells why agents insert no rows: a stamp may be what they send, and comes out as a hash. One of their
+// credential is theirs, and no guess; nor is one of a setting, which is held to what the policy lets through.
 func (c *compiler) chosen(decl *writeDecl, t *compiling) string {
 	for _, s := range decl.stamps {
 		if s.unless != nil && t.decl.plain(s.column) {

@@ -12,27 +12,34 @@ import (
 func TestHashesOfWhatAgentsWrite(t *testing.T) {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	columns := func(more ...catalog.Column) []catalog.Column {
-		return append([]catalog.Column{{Name: "id", Type: "uuid", Default: "gen_random_uuid()"}, {Name: "owner", Type: "uuid"}, {Name: "code", Type: "text"}, {Name: "note", Type: "text"}}, more...)
+		return append([]catalog.Column{{Name: "id", Type: "uuid", Default: "gen_random_uuid()"},
+			{Name: "owner", Type: "uuid"}, {Name: "code", Type: "text"}, {Name: "note", Type: "text"}}, more...)
 	}
 	key := func(name string) []catalog.Key {
-		return []catalog.Key{{Name: name + "_pkey", Columns: []string{"id"}, Equal: []string{"id"}}, {Name: name + "_code", Columns: []string{"owner", "code"}, Equal: []string{"owner", "code"}}}
+		return []catalog.Key{{Name: name + "_pkey", Columns: []string{"id"}, Equal: []string{"id"}},
+			{Name: name + "_code", Columns: []string{"owner", "code"}, Equal: []string{"owner", "code"}}}
 	}
 	to := func(target string, action catalog.Action) []catalog.ForeignKey {
-		return []catalog.ForeignKey{{Columns: []string{"owner", "code"}, Target: public(target), TargetCols: []string{"owner", "code"}, OnUpdate: action, OnDelete: catalog.NoAction}}
+		return []catalog.ForeignKey{{Columns: []string{"owner", "code"}, Target: public(target),
+			TargetCols: []string{"owner", "code"}, OnUpdate: action, OnDelete: catalog.NoAction}}
 	}
 	compile := func(action catalog.Action, tables string) (*policy.Policy, error) {
-		doc, err := policy.Parse("p.yaml", []byte("version: 1\nattributes: { user: { type: uuid, source: credential }, word: { type: text, source: credential } }\ntables:\n"+tables))
+		doc, err := policy.Parse("p.yaml",
+			[]byte("version: 1\nattributes: { user: { type: uuid, source: credential }, word: { type: text, source: credential } }\ntables:\n"+tables))
 		if err != nil {
 			return nil, err
 		}
-		return policy.Compile(doc, catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{
-			{Name: public("t"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: key("t"), Columns: columns(catalog.Column{Name: "made", Type: "text", Generated: true, From: []string{"code"}})},
-			{Name: public("near"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: key("near"), Columns: columns(), ForeignKeys: to("t", action)},
-			{Name: public("far"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Columns: columns(), ForeignKeys: to("near", action)},
-		}}))
+		return policy.Compile(doc, catalog.NewSnapshot(catalog.Spec{
+			Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{
+				{Name: public("t"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: key("t"),
+					Columns: columns(catalog.Column{Name: "made", Type: "text", Generated: true, From: []string{"code"}})},
+				{Name: public("near"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: key("near"), Columns: columns(), ForeignKeys: to("t", action)},
+				{Name: public("far"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Columns: columns(), ForeignKeys: to("near", action)},
+			}}))
 	}
 	const own = "{ rows: [ { own: { column: owner, is: user } } ]"
-	const computed, hashed = ", columns: { id: allow, owner: allow, code: allow, note: allow, made: { mask: hash } }", ", columns: { id: allow, owner: allow, code: { mask: hash }, note: allow }"
+	const computed, hashed = ", columns: { id: allow, owner: allow, code: allow, note: allow, made: { mask: hash } }",
+		", columns: { id: allow, owner: allow, code: { mask: hash }, note: allow }"
 	of := func(t, near, far string) string {
 		return "  t: " + own + t + " }\n  near: " + own + near + " }\n  far: " + own + far + " }\n"
 	}
@@ -43,19 +50,30 @@ func TestHashesOfWhatAgentsWrite(t *testing.T) {
 		insertable, update string // of t
 		want               string
 	}{
-		{"computed", catalog.NoAction, computed + ", write: { commands: [insert, update], columns: [code, note], stamp: { owner: { attribute: user } }", "", "", "owner note", "note",
+		{"computed", catalog.NoAction, computed +
+			", write: { commands: [insert, update], columns: [code, note], stamp: { owner: { attribute: user } }", "", "", "owner note", "note",
 			"agents cannot write public.t.code: public.t.made gets what is written there and comes out as a hash"},
-		{"computed, and masked with null", catalog.NoAction, strings.Replace(computed, "hash", "null", 1) + ", write: { commands: [insert], columns: [code, note], stamp: { owner: { attribute: user } }", "", "", "owner code note", "", ""},
-		{"computed, a stamp unless the row says otherwise", catalog.NoAction, computed + ", write: { commands: [insert, update], columns: [note], stamp: { code: { value: x, unless: [ status: { column: note, is: y } ] } }", "", "", "", "note",
+		{"computed, and masked with null", catalog.NoAction,
+			strings.Replace(computed, "hash", "null", 1) +
+				", write: { commands: [insert], columns: [code, note], stamp: { owner: { attribute: user } }", "", "", "owner code note", "", ""},
+		{"computed, a stamp unless the row says otherwise", catalog.NoAction,
+			computed + ", write: { commands: [insert, update], columns: [note], stamp: { code: { value: x, " +
+				"unless: [ status: { column: note, is: y } ] } }", "", "", "", "note",
 			"agents cannot insert into public.t: public.t.made gets"},
-		{"computed, a stamp of the credential", catalog.NoAction, computed + ", write: { commands: [insert, update], columns: [note], stamp: { code: { attribute: word } }", "", "", "code note", "note", ""},
-		{"what follows", catalog.Cascade, ", write: { commands: [insert, update], columns: [code, note], stamp: { owner: { attribute: user } }", hashed, "", "owner code note", "note",
+		{"computed, a stamp of the credential", catalog.NoAction,
+			computed + ", write: { commands: [insert, update], columns: [note], stamp: { code: { attribute: word } }", "", "", "code note", "note", ""},
+		{"what follows", catalog.Cascade,
+			", write: { commands: [insert, update], columns: [code, note], stamp: { owner: { attribute: user } }", hashed, "", "owner code note", "note",
 			"agents cannot update public.t.code: public.near.code gets what is written there and comes out as a hash"},
-		{"what follows, and nothing else", catalog.Cascade, ", write: { commands: [insert, update], columns: [code], stamp: { owner: { attribute: user } }", hashed, "", "owner code", "",
+		{"what follows, and nothing else", catalog.Cascade,
+			", write: { commands: [insert, update], columns: [code], stamp: { owner: { attribute: user } }", hashed, "", "owner code", "",
 			"agents cannot update public.t.code: public.near.code gets"},
-		{"what follows what follows", catalog.Cascade, ", write: { commands: [insert, update], columns: [code, note], stamp: { owner: { attribute: user } }", "", hashed, "owner code note", "note",
+		{"what follows what follows", catalog.Cascade,
+			", write: { commands: [insert, update], columns: [code, note], stamp: { owner: { attribute: user } }", "", hashed, "owner code note", "note",
 			"agents cannot update public.t.code: public.far.code gets"},
-		{"what does not follow", catalog.NoAction, ", write: { commands: [insert, update], columns: [code, note], stamp: { owner: { attribute: user } }, accept: [references]", hashed, "", "owner code note", "code note", ""},
+		{"what does not follow", catalog.NoAction,
+			", write: { commands: [insert, update], columns: [code, note], stamp: { owner: { attribute: user } }, " +
+				"accept: [references]", hashed, "", "owner code note", "code note", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			check := func(write, insertable, update, want string) {
@@ -74,7 +92,8 @@ func TestHashesOfWhatAgentsWrite(t *testing.T) {
 						}
 					}
 				}
-				if said := orLeftOut(p, nil); want == "" && said != nil || want != "" && (said == nil || !strings.Contains(said.Error(), want) || !strings.Contains(said.Error(), "accept: [values]")) {
+				if said := orLeftOut(p, nil); want == "" && said != nil ||
+					want != "" && (said == nil || !strings.Contains(said.Error(), want) || !strings.Contains(said.Error(), "accept: [values]")) {
 					t.Errorf("left out: %v, want %s", said, want)
 				}
 			}

@@ -17,18 +17,31 @@ func compared(key catalog.IndexKey, more ...catalog.IndexKey) *catalog.Snapshot 
 	return catalog.NewSnapshot(catalog.Spec{
 		Database: "d", ServerVersion: 150000, SearchPath: []string{"public"},
 		Types: []*catalog.Type{
-			{OID: 23, Name: pg("int4"), Kind: 'b'}, {OID: 25, Name: pg("text"), Kind: 'b'}, {OID: 114, Name: pg("json"), Kind: 'b'}, {OID: 1700, Name: pg("numeric"), Kind: 'b'}, {OID: 600, Name: pg("point"), Kind: 'b'}, {OID: 701, Name: pg("float8"), Kind: 'b'},
-			{OID: 1007, Name: pg("_int4"), Kind: 'b', Element: 23}, {OID: 199, Name: pg("_json"), Kind: 'b', Element: 114}, {OID: 3904, Name: pg("int4range"), Kind: 'r', Base: 23, Subtracts: "int4range_subdiff"},
-			{OID: 3906, Name: pg("numrange"), Kind: 'r', Base: 1700, Subtracts: "numrange_subdiff"}, {OID: 4451, Name: pg("int4multirange"), Kind: 'm', Base: 3904}, {OID: 4532, Name: pg("nummultirange"), Kind: 'm', Base: 3906},
-			{OID: 20001, Name: public("mood"), Kind: 'e'}, {OID: 20002, Name: public("plain"), Kind: 'c'}, {OID: 20003, Name: public("with_json"), Kind: 'c'}, {OID: 20004, Name: public("word"), Kind: 'd', Base: 25},
-			{OID: 20005, Name: public("floats"), Kind: 'r', Base: 701, Subtracts: "float8mi"}, {OID: 20006, Name: public("texts"), Kind: 'r', Base: 25}, {OID: 20007, Name: public("others"), Kind: 'r', Base: 25, CheckFunctions: []uint32{30000}},
-			{OID: 20008, Name: public("citext"), Kind: 'b', Extension: "citext"}, {OID: 20009, Name: public("text"), Kind: 'b'}, {OID: 20010, Name: public("spans"), Kind: 'd', Base: 3906},
+			{OID: 23, Name: pg("int4"), Kind: 'b'}, {OID: 25, Name: pg("text"), Kind: 'b'}, {
+				OID: 114, Name: pg("json"), Kind: 'b'}, {OID: 1700, Name: pg("numeric"), Kind: 'b'},
+			{OID: 600, Name: pg("point"), Kind: 'b'}, {OID: 701, Name: pg("float8"), Kind: 'b'},
+			{OID: 1007, Name: pg("_int4"), Kind: 'b', Element: 23}, {
+				OID: 199, Name: pg("_json"), Kind: 'b', Element: 114}, {OID: 3904, Name: pg("int4range"), Kind: 'r', Base: 23, Subtracts: "int4range_subdiff"},
+			{OID: 3906, Name: pg("numrange"), Kind: 'r', Base: 1700, Subtracts: "numrange_subdiff"}, {
+				OID: 4451, Name: pg("int4multirange"), Kind: 'm', Base: 3904}, {OID: 4532, Name: pg("nummultirange"), Kind: 'm', Base: 3906},
+			{OID: 20001, Name: public("mood"), Kind: 'e'}, {OID: 20002, Name: public("plain"), Kind: 'c'}, {
+				OID: 20003, Name: public("with_json"), Kind: 'c'}, {OID: 20004, Name: public("word"), Kind: 'd', Base: 25},
+			{OID: 20005, Name: public("floats"), Kind: 'r', Base: 701, Subtracts: "float8mi"}, {
+				OID: 20006, Name: public("texts"), Kind: 'r', Base: 25},
+			{OID: 20007, Name: public("others"), Kind: 'r', Base: 25, CheckFunctions: []uint32{30000}},
+			{OID: 20008, Name: public("citext"), Kind: 'b', Extension: "citext"}, {
+				OID: 20009, Name: public("text"), Kind: 'b'}, {OID: 20010, Name: public("spans"), Kind: 'd', Base: 3906},
 		},
 		Relations: []*catalog.Relation{
-			{Name: public("t"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, Equal: []string{"id"}}}, Compared: []catalog.Compared{{Index: "t_v", Keys: append([]catalog.IndexKey{key}, more...)}},
-				Columns: []catalog.Column{{Name: "id", Type: "uuid", Default: "gen_random_uuid()"}, {Name: "owner", Type: "uuid"}, {Name: "v", Type: "text"}, {Name: "w", Type: "text"}, {Name: "secret", Type: "text"}, {Name: "title", Type: "text"},
+			{Name: public("t"), Kind: catalog.Table, PrimaryKey: []string{"id"},
+				Unique:   []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, Equal: []string{"id"}}},
+				Compared: []catalog.Compared{{Index: "t_v", Keys: append([]catalog.IndexKey{key}, more...)}},
+				Columns: []catalog.Column{{Name: "id", Type: "uuid", Default: "gen_random_uuid()"},
+					{Name: "owner", Type: "uuid"}, {Name: "v", Type: "text"}, {Name: "w", Type: "text"}, {
+						Name: "secret", Type: "text"}, {Name: "title", Type: "text"},
 					{Name: "kind", Type: "text", Default: "'x'"}, {Name: "g", Type: "text", Generated: true, From: []string{"w"}}}},
-			{Name: public("plain"), Kind: catalog.Composite, Columns: []catalog.Column{{Name: "a", TypeOID: 20001}, {Name: "b", TypeOID: 20004}, {Name: "c", TypeOID: 1007}}},
+			{Name: public("plain"), Kind: catalog.Composite,
+				Columns: []catalog.Column{{Name: "a", TypeOID: 20001}, {Name: "b", TypeOID: 20004}, {Name: "c", TypeOID: 1007}}},
 			{Name: public("with_json"), Kind: catalog.Composite, Columns: []catalog.Column{{Name: "a", TypeOID: 23}, {Name: "b", TypeOID: 114}}},
 		},
 	})
@@ -55,7 +68,8 @@ func orLeftOut(p *policy.Policy, err error) error {
 	return errors.Join(out...)
 }
 
-// An index that fails for some pair of values tells agents which values hidden rows have: only what compares any two is theirs to write.
+// An index that fails for some pair of values tells agents which values hidden rows have: only what compares any two is
+// theirs to write.
 func TestIndexesThatCompareAnything(t *testing.T) {
 	for _, c := range []struct {
 		class string // whose, method and name
@@ -131,14 +145,18 @@ func TestIndexesThatCompareAnything(t *testing.T) {
 	} {
 		words := strings.Fields(c.class)
 		key := catalog.IndexKey{By: strings.Trim(words[0], "-"), Method: words[1], Class: words[2], Type: c.of, Columns: []string{"v"}}
-		for _, write := range []string{"commands: [insert], columns: [v, title]", "commands: [update], columns: [v, title]", "commands: [insert], columns: [title], immutable: [v]"} {
+		for _, write := range []string{"commands: [insert], columns: [v, title]",
+			"commands: [update], columns: [v, title]", "commands: [insert], columns: [title], immutable: [v]"} {
 			_, err := compileCompared(compared(key), "rows: [ { own: { column: owner, is: user } } ], write: { "+write+" }")
-			fails := err != nil && strings.Contains(err.Error(), "agents cannot write public.t.v: the index t_v compares it with hidden rows, and") && strings.Contains(err.Error(), words[2]+" fails for some values") &&
+			fails := err != nil && strings.Contains(err.Error(),
+				"agents cannot write public.t.v: the index t_v compares it with hidden rows, and") &&
+				strings.Contains(err.Error(), words[2]+" fails for some values") &&
 				strings.Contains(err.Error(), "accept: [conflicts]")
 			if fails != c.fails || err != nil && !fails {
 				t.Errorf("%s: %v", c.class, err)
 			}
-			if _, err := compileCompared(compared(key), "rows: [ { own: { column: owner, is: user } } ], write: { "+write+", accept: [conflicts] }"); err != nil {
+			if _, err := compileCompared(compared(key),
+				"rows: [ { own: { column: owner, is: user } } ], write: { "+write+", accept: [conflicts] }"); err != nil {
 				t.Errorf("%s, accepted: %v", c.class, err)
 			}
 			if _, err := compileCompared(compared(key), "rows: open, write: { "+write+" }"); err != nil {
@@ -148,7 +166,8 @@ func TestIndexesThatCompareAnything(t *testing.T) {
 	}
 }
 
-// What else such an index makes of a table: columns beside it, what is computed, what a new row has by itself, and columns that agents do not see.
+// What else such an index makes of a table: columns beside it, what is computed, what a new row has by itself, and
+// columns that agents do not see.
 func TestWhatSuchIndexesTell(t *testing.T) {
 	box := func(columns ...string) catalog.IndexKey {
 		return catalog.IndexKey{By: "postgresql", Method: "gist", Class: "box_ops", Type: 603, Columns: columns}
@@ -164,25 +183,38 @@ func TestWhatSuchIndexesTell(t *testing.T) {
 		want   string // "": it compiles
 		accept string
 	}{
-		{"a column beside it", []catalog.IndexKey{plain, box("v")}, own + "write: { commands: [update], columns: [w] }", "agents cannot write public.t.w: the index t_v", "conflicts"},
+		{"a column beside it", []catalog.IndexKey{plain, box("v")},
+			own + "write: { commands: [update], columns: [w] }", "agents cannot write public.t.w: the index t_v", "conflicts"},
 		{"another column", []catalog.IndexKey{plain, box("v")}, own + "write: { commands: [insert, update], columns: [title] }", "", ""},
-		{"what it is computed from", []catalog.IndexKey{box("g")}, own + "write: { commands: [insert], columns: [w] }", "agents cannot write public.t.w: the index t_v", "conflicts"},
+		{"what it is computed from", []catalog.IndexKey{box("g")},
+			own + "write: { commands: [insert], columns: [w] }", "agents cannot write public.t.w: the index t_v", "conflicts"},
 		{"no list of columns", []catalog.IndexKey{box("v")}, own + "write: { commands: [insert, update] }", "", ""},
-		{"a default", []catalog.IndexKey{box("kind")}, own + "write: { commands: [insert], columns: [title] }", "agents cannot insert into public.t: the index t_v compares what each new row has of kind", "conflicts"},
+		{"a default", []catalog.IndexKey{box("kind")}, own + "write: { commands: [insert], columns: [title] }",
+			"agents cannot insert into public.t: the index t_v compares what each new row has of kind", "conflicts"},
 		{"a default that is not for inserts", []catalog.IndexKey{box("kind")}, own + "write: { commands: [update], columns: [title] }", "", ""},
-		{"a stamp", []catalog.IndexKey{box("w")}, own + "write: { commands: [insert], columns: [title], stamp: { w: { value: x } } }", "agents cannot insert into public.t", "conflicts"},
-		{"a stamp beside it", []catalog.IndexKey{plain, box("v")}, own + "write: { commands: [insert], columns: [title], stamp: { w: { value: x } } }", "", ""},
-		{"an expression", []catalog.IndexKey{expression}, own + "write: { commands: [insert], columns: [title] }", "agents cannot insert into public.t", "conflicts"},
-		{"a hidden column", []catalog.IndexKey{box("secret")}, own + hidden + "write: { commands: [update], columns: [title] }", "agents cannot update public.t.title: each update may compare secret, which is hidden or masked, with other rows by the index t_v, and box_ops fails", "values"},
-		{"a hidden column of a table that shows every row", []catalog.IndexKey{box("secret")}, "rows: open, " + hidden + "write: { commands: [update], columns: [title] }", "each update may compare secret", "values"},
-		{"a hidden column and no list of columns", []catalog.IndexKey{box("secret")}, own + hidden + "write: { commands: [update] }", "no column of public.t is left for agents to update: each update may compare secret", "values"},
+		{"a stamp", []catalog.IndexKey{box("w")},
+			own + "write: { commands: [insert], columns: [title], stamp: { w: { value: x } } }", "agents cannot insert into public.t", "conflicts"},
+		{"a stamp beside it", []catalog.IndexKey{plain, box("v")},
+			own + "write: { commands: [insert], columns: [title], stamp: { w: { value: x } } }", "", ""},
+		{"an expression", []catalog.IndexKey{expression}, own + "write: { commands: [insert], columns: [title] }",
+			"agents cannot insert into public.t", "conflicts"},
+		{"a hidden column", []catalog.IndexKey{box("secret")},
+			own + hidden + "write: { commands: [update], columns: [title] }",
+			"agents cannot update public.t.title: each update may compare secret, which is hidden or masked, with " +
+				"other rows by the index t_v, and box_ops fails", "values"},
+		{"a hidden column of a table that shows every row", []catalog.IndexKey{box("secret")},
+			"rows: open, " + hidden + "write: { commands: [update], columns: [title] }", "each update may compare secret", "values"},
+		{"a hidden column and no list of columns", []catalog.IndexKey{box("secret")},
+			own + hidden + "write: { commands: [update] }", "no column of public.t is left for agents to update: each update may compare secret", "values"},
 		{"a hidden column that agents know", []catalog.IndexKey{box("owner")}, own + hidden + "write: { commands: [update], columns: [title] }", "", ""},
-		{"a hidden column, where agents insert", []catalog.IndexKey{box("secret")}, own + hidden + "write: { commands: [insert], columns: [title] }", "", ""},
+		{"a hidden column, where agents insert", []catalog.IndexKey{box("secret")},
+			own + hidden + "write: { commands: [insert], columns: [title] }", "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			snap := compared(c.keys[0], c.keys[1:]...)
 			_, err := compileCompared(snap, c.table)
-			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "accept: ["+c.accept+"]")) {
+			if c.want == "" && err != nil || c.want != "" &&
+				(err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "accept: ["+c.accept+"]")) {
 				t.Errorf("\n got %v\nwant %s", err, c.want)
 			}
 			if c.want == "" {
@@ -223,17 +255,24 @@ func TestWhatIsLeftOut(t *testing.T) {
 	}
 }
 
-// What may fail for a row that is as it was tells of the columns that it reads whatever is updated; and of hidden rows that change along.
+// What may fail for a row that is as it was tells of the columns that it reads whatever is updated; and of hidden rows
+// that change along.
 func TestWhatIsAskedAnew(t *testing.T) {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	base := func() *catalog.Relation {
-		return &catalog.Relation{Name: public("t"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, Equal: []string{"id"}}},
-			Columns: []catalog.Column{{Name: "id", Type: "uuid", Default: "gen_random_uuid()"}, {Name: "owner", Type: "uuid"}, {Name: "title", Type: "text"}, {Name: "kind", Type: "text"}, {Name: "secret", Type: "text"}, {Name: "album", Type: "uuid"}}}
+		return &catalog.Relation{Name: public("t"), Kind: catalog.Table, PrimaryKey: []string{"id"},
+			Unique: []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, Equal: []string{"id"}}},
+			Columns: []catalog.Column{{Name: "id", Type: "uuid", Default: "gen_random_uuid()"},
+				{Name: "owner", Type: "uuid"}, {Name: "title", Type: "text"}, {Name: "kind", Type: "text"}, {
+					Name: "secret", Type: "text"}, {Name: "album", Type: "uuid"}}}
 	}
 	compile := func(r *catalog.Relation, tables string) error {
-		r.ForeignKeys = []catalog.ForeignKey{{Columns: []string{"album"}, Target: public("albums"), TargetCols: []string{"id"}, OnUpdate: catalog.NoAction, OnDelete: catalog.SetNull}}
+		r.ForeignKeys = []catalog.ForeignKey{
+			{Columns: []string{"album"}, Target: public("albums"), TargetCols: []string{"id"}, OnUpdate: catalog.NoAction, OnDelete: catalog.SetNull}}
 		snap := catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{r,
-			{Name: public("albums"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: []catalog.Key{{Name: "albums_pkey", Columns: []string{"id"}, Equal: []string{"id"}}}, Columns: []catalog.Column{{Name: "id", Type: "uuid"}, {Name: "owner", Type: "uuid"}}}}})
+			{Name: public("albums"), Kind: catalog.Table, PrimaryKey: []string{"id"},
+				Unique:  []catalog.Key{{Name: "albums_pkey", Columns: []string{"id"}, Equal: []string{"id"}}},
+				Columns: []catalog.Column{{Name: "id", Type: "uuid"}, {Name: "owner", Type: "uuid"}}}}})
 		doc, err := policy.Parse("p.yaml", []byte(head+"tables:\n"+tables))
 		if err != nil {
 			return err
@@ -252,7 +291,8 @@ func TestWhatIsAskedAnew(t *testing.T) {
 		along  string // what is said of a row of albums that goes, whose rows here are set to NULL
 	}{
 		{"nothing", func(*catalog.Relation) {}, "", ""},
-		{"a check that is asked anew", func(r *catalog.Relation) { r.Rechecked = [][]string{{"kind"}, {"secret"}} }, "asks anew what a constraint says of secret, which is hidden or masked", "is asked anew"},
+		{"a check that is asked anew", func(r *catalog.Relation) { r.Rechecked = [][]string{{"kind"}, {"secret"}} },
+			"asks anew what a constraint says of secret, which is hidden or masked", "is asked anew"},
 		{"a check of what agents see", func(r *catalog.Relation) { r.Rechecked = [][]string{{"kind", "title"}, {"owner"}, {}} }, "", "is asked anew"},
 		{"an index of what is computed anew", func(r *catalog.Relation) {
 			r.Computed = []catalog.Computed{{By: "index", Columns: []string{"secret"}, Anew: true}}
@@ -271,10 +311,12 @@ func TestWhatIsAskedAnew(t *testing.T) {
 			r.Computed = []catalog.Computed{{By: "partition", Columns: []string{"secret"}, Anew: true}}
 		}, "what says to which partition a row goes makes of secret", "may be computed anew"},
 		{"an index that compares", func(r *catalog.Relation) {
-			r.Compared = []catalog.Compared{{Index: "x", Keys: []catalog.IndexKey{{Method: "gist", Class: "box_ops", By: "postgresql", Columns: []string{"kind"}}}}}
+			r.Compared = []catalog.Compared{
+				{Index: "x", Keys: []catalog.IndexKey{{Method: "gist", Class: "box_ops", By: "postgresql", Columns: []string{"kind"}}}}}
 		}, "", "the index x compares rows anew, and box_ops fails for some"},
 		{"an index that compares anything", func(r *catalog.Relation) {
-			r.Compared = []catalog.Compared{{Index: "x", Keys: []catalog.IndexKey{{Method: "gist", Class: "inet_ops", By: "postgresql", Columns: []string{"secret"}}}}}
+			r.Compared = []catalog.Compared{
+				{Index: "x", Keys: []catalog.IndexKey{{Method: "gist", Class: "inet_ops", By: "postgresql", Columns: []string{"secret"}}}}}
 		}, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -290,34 +332,45 @@ func TestWhatIsAskedAnew(t *testing.T) {
 			}
 			check("hidden", c.update, update(hidden, ""), update(hidden, ", accept: [values]"))
 			check("seen", "", update("", ""), update("", ""))
-			contract := "objects: { t: { table: t } }\ncontracts: { c: { by: user, values: { 6f1e0000-0000-4000-8000-00000000abcd: { allow: { t: { sources: [structured, write], columns: [id, owner, title, kind, album] } } } } } }\n"
-			check("left out of a contract", strings.Replace(c.update, "which is hidden or masked", "which a contract leaves out", 1), update("", "")+contract, update("", ", accept: [values]")+contract)
+			contract := "objects: { t: { table: t } }\ncontracts: { c: { by: user, values: { " +
+				"6f1e0000-0000-4000-8000-00000000abcd: { allow: { t: { sources: [structured, write], columns: [id, owner, title, kind, album] } } } } } }\n"
+			check("left out of a contract", strings.Replace(c.update, "which is hidden or masked",
+				"which a contract leaves out", 1), update("", "")+contract, update("", ", accept: [values]")+contract)
 			albums := "  albums: { " + own + ", write: { commands: [delete]%s } }\n  t: { " + own + " }\n"
 			check("along", c.along, strings.Replace(albums, "%s", "", 1), strings.Replace(albums, "%s", ", accept: [references]", 1))
 		})
 	}
 }
 
-// The condition of a trigger may fail as a row goes: that tells of columns that agents do not see, and of rows that go along.
+// The condition of a trigger may fail as a row goes: that tells of columns that agents do not see, and of rows that go
+// along.
 func TestConditionsAsRowsGo(t *testing.T) {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	compile := func(computed catalog.Computed, onDelete catalog.Action, tables string) (*policy.Policy, error) {
 		key := []catalog.Key{{Name: "key", Columns: []string{"id"}, Equal: []string{"id"}}}
 		snap := catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{
 			{Name: public("t"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: key, Computed: []catalog.Computed{computed},
-				Columns:     []catalog.Column{{Name: "id", Type: "uuid", TypeOID: 2950}, {Name: "owner", Type: "uuid", TypeOID: 2950}, {Name: "title", Type: "text", TypeOID: 25}, {Name: "secret", Type: "text", TypeOID: 25}, {Name: "made", Type: "text", TypeOID: 25, Generated: true, From: []string{"secret"}}, {Name: "album", Type: "uuid", TypeOID: 2950}},
-				ForeignKeys: []catalog.ForeignKey{{Columns: []string{"album"}, Target: public("albums"), TargetCols: []string{"id"}, OnUpdate: catalog.NoAction, OnDelete: onDelete}}},
-			{Name: public("albums"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: key, Columns: []catalog.Column{{Name: "id", Type: "uuid", TypeOID: 2950}, {Name: "owner", Type: "uuid", TypeOID: 2950}}}}})
+				Columns: []catalog.Column{{Name: "id", Type: "uuid", TypeOID: 2950},
+					{Name: "owner", Type: "uuid", TypeOID: 2950}, {Name: "title", Type: "text", TypeOID: 25}, {
+						Name: "secret", Type: "text", TypeOID: 25},
+					{Name: "made", Type: "text", TypeOID: 25, Generated: true, From: []string{"secret"}}, {Name: "album", Type: "uuid", TypeOID: 2950}},
+				ForeignKeys: []catalog.ForeignKey{
+					{Columns: []string{"album"}, Target: public("albums"), TargetCols: []string{"id"}, OnUpdate: catalog.NoAction, OnDelete: onDelete}}},
+			{Name: public("albums"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: key,
+				Columns: []catalog.Column{{Name: "id", Type: "uuid", TypeOID: 2950}, {Name: "owner", Type: "uuid", TypeOID: 2950}}}}})
 		doc, err := policy.Parse("p.yaml", []byte(head+"tables:\n"+tables))
 		if err != nil {
 			return nil, err
 		}
 		return policy.Compile(doc, snap)
 	}
-	const own, hidden, within = "rows: [ { own: { column: owner, is: user } } ]", ", columns: { id: allow, title: allow, made: allow, album: allow }", "rows: [ { visible: { albums: { id: album } } } ]"
-	const write, accepted, along = ", write: { commands: [delete] }", ", write: { commands: [delete], accept: [values] }", ", write: { commands: [delete], accept: [references] }"
+	const own, hidden, within = "rows: [ { own: { column: owner, is: user } } ]",
+		", columns: { id: allow, title: allow, made: allow, album: allow }", "rows: [ { visible: { albums: { id: album } } } ]"
+	const write, accepted, along = ", write: { commands: [delete] }",
+		", write: { commands: [delete], accept: [values] }", ", write: { commands: [delete], accept: [references] }"
 	albums := func(of, t string) string { return "  albums: { " + own + of + " }\n  t: { " + t + " }\n" }
-	gone, anew := catalog.Computed{By: "trigger", Columns: []string{"secret"}, Gone: true}, catalog.Computed{By: "trigger", Columns: []string{"secret"}, Anew: true}
+	gone, anew := catalog.Computed{By: "trigger", Columns: []string{"secret"}, Gone: true}, catalog.Computed{
+		By: "trigger", Columns: []string{"secret"}, Anew: true}
 	for _, c := range []struct {
 		what, table string
 		computed    catalog.Computed
@@ -325,20 +378,27 @@ func TestConditionsAsRowsGo(t *testing.T) {
 		tables      string
 		want        string // "": agents delete
 	}{
-		{"of a hidden column", "t", gone, catalog.NoAction, "  t: { " + own + hidden + write + " }\n", "as a row goes, a trigger's condition reads secret, which is hidden or masked"},
+		{"of a hidden column", "t", gone, catalog.NoAction, "  t: { " + own + hidden + write + " }\n",
+			"as a row goes, a trigger's condition reads secret, which is hidden or masked"},
 		{"of a hidden column, accepted", "t", gone, catalog.NoAction, "  t: { " + own + hidden + accepted + " }\n", ""},
-		{"of what is computed from one", "t", catalog.Computed{By: "trigger", Columns: []string{"made"}, Gone: true}, catalog.NoAction, "  t: { " + own + hidden + write + " }\n", "reads secret"},
-		{"of whose row it is", "t", catalog.Computed{By: "trigger", Columns: []string{"owner"}, Gone: true}, catalog.NoAction, "  t: { " + own + hidden + write + " }\n", ""},
+		{"of what is computed from one", "t", catalog.Computed{By: "trigger", Columns: []string{"made"}, Gone: true},
+			catalog.NoAction, "  t: { " + own + hidden + write + " }\n", "reads secret"},
+		{"of whose row it is", "t", catalog.Computed{By: "trigger", Columns: []string{"owner"}, Gone: true},
+			catalog.NoAction, "  t: { " + own + hidden + write + " }\n", ""},
 		{"of columns that show", "t", gone, catalog.NoAction, "  t: { " + own + write + " }\n", ""},
 		{"as rows change", "t", anew, catalog.NoAction, "  t: { " + own + hidden + write + " }\n", ""},
-		{"of rows that go along", "albums", gone, catalog.Cascade, albums(write, own), "hidden rows of public.t refer to it: the condition of a trigger may fail as they go along"},
+		{"of rows that go along", "albums", gone, catalog.Cascade, albums(write, own),
+			"hidden rows of public.t refer to it: the condition of a trigger may fail as they go along"},
 		{"of rows that go along, accepted", "albums", gone, catalog.Cascade, albums(along, own), ""},
 		{"of rows that go along, where it fails for none", "albums", anew, catalog.Cascade, albums(write, own), ""},
 		{"of rows that show as they go along", "albums", gone, catalog.Cascade, albums(write, within), ""},
-		{"of rows with hidden columns as they go along", "albums", gone, catalog.Cascade, albums(write, within+hidden), "what columns of public.t hold that agents do not see: the condition"},
-		{"of rows that change along", "albums", anew, catalog.SetNull, albums(write, own), "hidden rows of public.t refer to it: a trigger's condition may be computed anew"},
+		{"of rows with hidden columns as they go along", "albums", gone, catalog.Cascade,
+			albums(write, within+hidden), "what columns of public.t hold that agents do not see: the condition"},
+		{"of rows that change along", "albums", anew, catalog.SetNull, albums(write, own),
+			"hidden rows of public.t refer to it: a trigger's condition may be computed anew"},
 		{"of rows that show as they change along", "albums", anew, catalog.SetNull, albums(write, within), ""},
-		{"of rows with hidden columns as they change along", "albums", anew, catalog.SetNull, albums(write, within+hidden), "what columns of public.t hold that agents do not see: a trigger's condition"},
+		{"of rows with hidden columns as they change along", "albums", anew, catalog.SetNull,
+			albums(write, within+hidden), "what columns of public.t hold that agents do not see: a trigger's condition"},
 	} {
 		p, err := compile(c.computed, c.on, c.tables)
 		if err != nil {
@@ -361,8 +421,12 @@ func TestKeysOfSomeRows(t *testing.T) {
 	compile := func(where string, reads []string, table string) error {
 		snap := catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{{
 			Name: public("t"), Kind: catalog.Table, PrimaryKey: []string{"id"},
-			Unique:  []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, Equal: []string{"id"}}, {Name: "some", Columns: append([]string{"owner", "title"}, reads...), Equal: []string{"owner", "title"}, Apart: []string{"owner", "title"}, Where: where, For: reads}},
-			Columns: []catalog.Column{{Name: "id", Type: "uuid", Default: "gen_random_uuid()"}, {Name: "owner", Type: "uuid"}, {Name: "title", Type: "text"}, {Name: "note", Type: "text"}, {Name: "flagged", Type: "boolean", Default: "false"}, {Name: "state", Type: "text"}, {Name: "gone", Type: "timestamp with time zone"}},
+			Unique: []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, Equal: []string{"id"}},
+				{Name: "some", Columns: append([]string{"owner", "title"}, reads...),
+					Equal: []string{"owner", "title"}, Apart: []string{"owner", "title"}, Where: where, For: reads}},
+			Columns: []catalog.Column{{Name: "id", Type: "uuid", Default: "gen_random_uuid()"},
+				{Name: "owner", Type: "uuid"}, {Name: "title", Type: "text"}, {Name: "note", Type: "text"}, {
+					Name: "flagged", Type: "boolean", Default: "false"}, {Name: "state", Type: "text"}, {Name: "gone", Type: "timestamp with time zone"}},
 		}}})
 		doc, err := policy.Parse("p.yaml", []byte(head+"tables:\n  t: { "+table+" }\n"))
 		if err != nil {
@@ -376,23 +440,47 @@ func TestKeysOfSomeRows(t *testing.T) {
 		reads       []string
 		table, want string
 	}{
-		{"by a hidden column", "(NOT flagged)", []string{"flagged"}, "rows: [ " + own + " ], " + hidden + "write: { commands: [insert, update], columns: [title] }", "it is part of the key some, which is for some rows only, by flagged, which is hidden or masked"},
-		{"by a hidden column, updated", "(NOT flagged)", []string{"flagged"}, "rows: [ " + own + " ], " + hidden + "write: { commands: [update], columns: [title] }", "by flagged"},
-		{"another column", "(NOT flagged)", []string{"flagged"}, "rows: [ " + own + " ], " + hidden + "write: { commands: [insert, update], columns: [note] }", ""},
-		{"by a column that agents see", "(NOT flagged)", []string{"flagged"}, "rows: [ " + own + " ], columns: { id: allow, title: allow, flagged: allow }, write: { commands: [insert, update], columns: [title] }", ""},
+		{"by a hidden column", "(NOT flagged)", []string{"flagged"},
+			"rows: [ " + own + " ], " + hidden +
+				"write: { commands: [insert, update], columns: [title] }",
+			"it is part of the key some, which is for some rows only, by flagged, which is hidden or masked"},
+		{"by a hidden column, updated", "(NOT flagged)", []string{"flagged"},
+			"rows: [ " + own + " ], " + hidden + "write: { commands: [update], columns: [title] }", "by flagged"},
+		{"another column", "(NOT flagged)", []string{"flagged"},
+			"rows: [ " + own + " ], " + hidden + "write: { commands: [insert, update], columns: [note] }", ""},
+		{"by a column that agents see", "(NOT flagged)", []string{"flagged"},
+			"rows: [ " + own + " ], columns: { id: allow, title: allow, flagged: allow }, write: { commands: [insert, update], columns: [title] }", ""},
 		{"no hidden columns", "(gone IS NULL)", []string{"gone"}, "rows: [ " + own + " ], write: { commands: [insert, update], columns: [title] }", ""},
-		{"by whose row it is", "(owner IS NOT NULL)", []string{"owner"}, "rows: [ " + own + " ], " + hidden + "write: { commands: [insert, update], columns: [title] }", ""},
-		{"by what is the same in all that show: NULL", "(gone IS NULL)", []string{"gone"}, "rows: [ " + own + ", { sql: gone IS NULL } ], " + hidden + "write: { commands: [insert, update], columns: [title], accept: [conflicts] }", ""},
-		{"by what is the same in all that show: a state", "(state = 'x')", []string{"state"}, "rows: [ " + own + ", { status: { column: state, is: x } } ], " + hidden + "write: { commands: [insert, update], columns: [title], accept: [conflicts] }", ""},
-		{"by what is the same in all that show: false", "(NOT flagged)", []string{"flagged"}, "rows: [ " + own + ", { sql: NOT flagged AND state = 'x' } ], " + hidden + "write: { commands: [insert, update], columns: [title], accept: [conflicts] }", ""},
-		{"by what is the same in all that show, and another", "(state = 'x' AND gone IS NULL)", []string{"state", "gone"}, "rows: [ " + own + ", { sql: state = 'x' } ], " + hidden + "write: { commands: [insert, update], columns: [title], accept: [conflicts] }", "by gone"},
-		{"by what is not the same in all that show", "(gone IS NULL)", []string{"gone"}, "rows: [ " + own + ", { sql: gone > now() } ], " + hidden + "write: { commands: [insert, update], columns: [title], accept: [conflicts] }", "by gone"},
-		{"by what is one of several in all that show", "(state = 'x')", []string{"state"}, "rows: [ " + own + ", { sql: state = 'x' OR gone IS NULL } ], " + hidden + "write: { commands: [insert, update], columns: [title], accept: [conflicts] }", "by state"},
-		{"by what is all but one in all that show", "(state = 'x')", []string{"state"}, "rows: [ " + own + ", { sql: state <> 'y' } ], " + hidden + "write: { commands: [insert, update], columns: [title], accept: [conflicts] }", "by state"},
-		{"all of stamps and defaults", "(NOT flagged)", []string{"flagged"}, "rows: [ " + own + " ], " + hidden + "write: { commands: [insert], columns: [note], stamp: { owner: { attribute: user }, title: { value: x } } }", "a collision would tell of flagged, which is hidden or masked"},
+		{"by whose row it is", "(owner IS NOT NULL)", []string{"owner"},
+			"rows: [ " + own + " ], " + hidden + "write: { commands: [insert, update], columns: [title] }", ""},
+		{"by what is the same in all that show: NULL", "(gone IS NULL)", []string{"gone"},
+			"rows: [ " + own + ", { sql: gone IS NULL } ], " + hidden + "write: { commands: [insert, update], columns: [title], accept: [conflicts] }", ""},
+		{"by what is the same in all that show: a state", "(state = 'x')", []string{"state"},
+			"rows: [ " + own + ", { status: { column: state, is: x } } ], " + hidden +
+				"write: { commands: [insert, update], columns: [title], accept: [conflicts] }", ""},
+		{"by what is the same in all that show: false", "(NOT flagged)", []string{"flagged"},
+			"rows: [ " + own + ", { sql: NOT flagged AND state = 'x' } ], " + hidden +
+				"write: { commands: [insert, update], columns: [title], accept: [conflicts] }", ""},
+		{"by what is the same in all that show, and another", "(state = 'x' AND gone IS NULL)",
+			[]string{"state", "gone"}, "rows: [ " + own + ", { sql: state = 'x' } ], " + hidden +
+				"write: { commands: [insert, update], columns: [title], accept: [conflicts] }", "by gone"},
+		{"by what is not the same in all that show", "(gone IS NULL)", []string{"gone"},
+			"rows: [ " + own + ", { sql: gone > now() } ], " +
+				hidden + "write: { commands: [insert, update], columns: [title], accept: [conflicts] }", "by gone"},
+		{"by what is one of several in all that show", "(state = 'x')", []string{"state"},
+			"rows: [ " + own + ", { sql: state = 'x' OR gone IS NULL } ], " + hidden +
+				"write: { commands: [insert, update], columns: [title], accept: [conflicts] }", "by state"},
+		{"by what is all but one in all that show", "(state = 'x')", []string{"state"},
+			"rows: [ " + own + ", { sql: state <> 'y' } ], " +
+				hidden + "write: { commands: [insert, update], columns: [title], accept: [conflicts] }", "by state"},
+		{"all of stamps and defaults", "(NOT flagged)", []string{"flagged"},
+			"rows: [ " + own + " ], " + hidden +
+				"write: { commands: [insert], columns: [note], stamp: { owner: { attribute: user }, title: { " +
+				"value: x } } }", "a collision would tell of flagged, which is hidden or masked"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if err := compile(c.where, c.reads, c.table); c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "accept: [values]")) {
+			if err := compile(c.where, c.reads, c.table); c.want == "" && err != nil ||
+				c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "accept: [values]")) {
 				t.Errorf("\n got %v\nwant %s", err, c.want)
 			}
 			accepted := strings.TrimSuffix(c.table, " }")
@@ -412,7 +500,8 @@ func TestWhatPartsTell(t *testing.T) {
 	const own, hidden = "rows: [ { own: { column: owner, is: user } } ], ", "columns: { id: allow, title: allow, made: allow }, "
 	const update, remove = "write: { commands: [update], columns: [title] }", "write: { commands: [delete] }"
 	box := func(column string) []catalog.Compared {
-		return []catalog.Compared{{Index: "part_v", Keys: []catalog.IndexKey{{By: "postgresql", Method: "gist", Class: "box_ops", Type: 603, Columns: []string{column}}}}}
+		return []catalog.Compared{{Index: "part_v",
+			Keys: []catalog.IndexKey{{By: "postgresql", Method: "gist", Class: "box_ops", Type: 603, Columns: []string{column}}}}}
 	}
 	for _, c := range []struct {
 		name         string
@@ -420,18 +509,30 @@ func TestWhatPartsTell(t *testing.T) {
 		table, want  string
 		accept, seen string // seen: the same where nothing is hidden
 	}{
-		{"an index that compares", catalog.Relation{Compared: box("title")}, own + update, "agents cannot write public.t.title: the index part_v", "conflicts", ""},
-		{"an index that compares what is hidden", catalog.Relation{Compared: box("secret")}, own + hidden + update, "each update may compare secret", "values", own + update},
-		{"an index that may be computed anew", catalog.Relation{Computed: []catalog.Computed{{By: "index", Columns: []string{"secret"}, Anew: true}}}, own + hidden + update, "compute anew what an index makes of secret", "values", own + update},
-		{"an index over what is computed from a hidden column", catalog.Relation{Computed: []catalog.Computed{{By: "index", Columns: []string{"made"}, Anew: true}}}, own + hidden + update, "compute anew what an index makes of secret", "values", own + update},
-		{"the condition of a trigger as a row goes", catalog.Relation{Computed: []catalog.Computed{{By: "trigger", Columns: []string{"secret"}, Gone: true}}}, own + hidden + remove, "as a row goes, a trigger's condition reads secret", "values", own + remove},
+		{"an index that compares", catalog.Relation{Compared: box("title")}, own + update,
+			"agents cannot write public.t.title: the index part_v", "conflicts", ""},
+		{"an index that compares what is hidden", catalog.Relation{Compared: box("secret")}, own + hidden + update,
+			"each update may compare secret", "values", own + update},
+		{"an index that may be computed anew",
+			catalog.Relation{Computed: []catalog.Computed{{By: "index", Columns: []string{"secret"}, Anew: true}}},
+			own + hidden + update, "compute anew what an index makes of secret", "values", own + update},
+		{"an index over what is computed from a hidden column",
+			catalog.Relation{Computed: []catalog.Computed{{By: "index", Columns: []string{"made"}, Anew: true}}},
+			own + hidden + update, "compute anew what an index makes of secret", "values", own + update},
+		{"the condition of a trigger as a row goes",
+			catalog.Relation{Computed: []catalog.Computed{{By: "trigger", Columns: []string{"secret"}, Gone: true}}},
+			own + hidden + remove, "as a row goes, a trigger's condition reads secret", "values", own + remove},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			columns := []catalog.Column{{Name: "id", Type: "uuid", Default: "gen_random_uuid()"}, {Name: "owner", Type: "uuid"}, {Name: "title", Type: "text"}, {Name: "secret", Type: "text"}, {Name: "made", Type: "tsvector", Generated: true, From: []string{"secret"}}}
+			columns := []catalog.Column{{Name: "id", Type: "uuid", Default: "gen_random_uuid()"},
+				{Name: "owner", Type: "uuid"}, {Name: "title", Type: "text"}, {Name: "secret", Type: "text"}, {
+					Name: "made", Type: "tsvector", Generated: true, From: []string{"secret"}}}
 			part := c.part
 			part.Name, part.Kind, part.IsPartition, part.Parents, part.Columns = public("part"), catalog.Table, true, []catalog.Name{public("t")}, columns
-			snap := catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{&part,
-				{Name: public("t"), Kind: catalog.PartitionedTable, HasChildren: true, PrimaryKey: []string{"id"}, Unique: []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, Equal: []string{"id"}}}, Columns: columns}}})
+			snap := catalog.NewSnapshot(catalog.Spec{
+				Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{&part,
+					{Name: public("t"), Kind: catalog.PartitionedTable, HasChildren: true, PrimaryKey: []string{"id"},
+						Unique: []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, Equal: []string{"id"}}}, Columns: columns}}})
 			if _, err := compileCompared(snap, c.table); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("\n got %v\nwant %s", err, c.want)
 			}
@@ -448,21 +549,27 @@ func TestWhatPartsTell(t *testing.T) {
 	}
 }
 
-// A key that holds a column which agents do not see tells by a collision what a row that shows has there, where the new row's value is known.
+// A key that holds a column which agents do not see tells by a collision what a row that shows has there, where the new
+// row's value is known.
 func TestKeysWithHiddenColumns(t *testing.T) {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	compile := func(change func(*catalog.Key, *catalog.Relation), table string) error {
-		key := catalog.Key{Name: "of", Columns: []string{"owner", "title", "secret"}, Equal: []string{"owner", "title", "secret"}, Apart: []string{"owner", "title", "secret"}}
+		key := catalog.Key{Name: "of", Columns: []string{"owner", "title", "secret"},
+			Equal: []string{"owner", "title", "secret"}, Apart: []string{"owner", "title", "secret"}}
 		r := &catalog.Relation{Name: public("t"), Kind: catalog.Table, PrimaryKey: []string{"id"},
-			Columns: []catalog.Column{{Name: "id", Type: "uuid", Default: "gen_random_uuid()"}, {Name: "owner", Type: "uuid"}, {Name: "title", Type: "text"}, {Name: "note", Type: "text"}, {Name: "secret", Type: "text", Default: "'none'::text"},
-				{Name: "state", Type: "text"}, {Name: "made", Type: "text", Generated: true, From: []string{"title"}}, {Name: "number", Type: "uuid", Default: "gen_random_uuid()"}}}
+			Columns: []catalog.Column{{Name: "id", Type: "uuid", Default: "gen_random_uuid()"},
+				{Name: "owner", Type: "uuid"}, {Name: "title", Type: "text"}, {Name: "note", Type: "text"}, {
+					Name: "secret", Type: "text", Default: "'none'::text"},
+				{Name: "state", Type: "text"}, {Name: "made", Type: "text", Generated: true,
+					From: []string{"title"}}, {Name: "number", Type: "uuid", Default: "gen_random_uuid()"}}}
 		change(&key, r)
 		r.Unique = []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, Equal: []string{"id"}}, key}
 		doc, err := policy.Parse("p.yaml", []byte(head+"tables:\n  t: { "+table+" }\n"))
 		if err != nil {
 			return err
 		}
-		return orLeftOut(policy.Compile(doc, catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{r}})))
+		return orLeftOut(policy.Compile(doc,
+			catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{r}})))
 	}
 	of := func(columns ...string) func(*catalog.Key, *catalog.Relation) {
 		return func(key *catalog.Key, _ *catalog.Relation) {
@@ -470,8 +577,10 @@ func TestKeysWithHiddenColumns(t *testing.T) {
 		}
 	}
 	null := func(_ *catalog.Key, r *catalog.Relation) { r.Columns[4].Default = "" }
-	const own, hidden, insert = "rows: [ { own: { column: owner, is: user } } ], ", "columns: { id: allow, owner: allow, title: allow }, ", "write: { commands: [insert], columns: [title]"
-	const stamp, told = ", stamp: { owner: { attribute: user } }", "agents cannot insert into public.t: the key of holds secret, which is hidden or masked"
+	const own, hidden, insert = "rows: [ { own: { column: owner, is: user } } ], ",
+		"columns: { id: allow, owner: allow, title: allow }, ", "write: { commands: [insert], columns: [title]"
+	const stamp, told = ", stamp: { owner: { attribute: user } }",
+		"agents cannot insert into public.t: the key of holds secret, which is hidden or masked"
 	for _, c := range []struct {
 		name        string
 		change      func(*catalog.Key, *catalog.Relation)
@@ -479,7 +588,8 @@ func TestKeysWithHiddenColumns(t *testing.T) {
 	}{
 		{"a default", of("owner", "title", "secret"), own + hidden + insert + stamp, told},
 		{"a default, open", of("title", "secret"), "rows: open, " + hidden + insert, told},
-		{"a default, of a masked column", of("owner", "title", "secret"), own + "columns: { title: allow, secret: { mask: null } }, " + insert + stamp, told},
+		{"a default, of a masked column", of("owner", "title", "secret"),
+			own + "columns: { title: allow, secret: { mask: null } }, " + insert + stamp, told},
 		{"a default of a column that shows", of("owner", "title", "secret"), own + "columns: { title: allow, secret: allow }, " + insert + stamp, ""},
 		{"a default, of a table without columns", of("owner", "title", "secret"), own + insert + stamp, ""},
 		{"NULL, which keeps apart", null, own + hidden + insert + stamp, ""},
@@ -494,12 +604,16 @@ func TestKeysWithHiddenColumns(t *testing.T) {
 			r.Columns = append(r.Columns, catalog.Column{Name: "mixed", Type: "text", Generated: true, From: []string{"title", "secret"}})
 		}, own + hidden + insert + stamp, told},
 		{"whose row it is, hidden and stamped", of("owner", "title"), own + "columns: { id: allow, title: allow }, " + insert + stamp, ""},
-		{"a stamp", of("owner", "title", "state"), own + hidden + insert + ", stamp: { owner: { attribute: user }, state: { value: new } }", "holds state, which is hidden"},
-		{"what is the same in all rows that show", of("owner", "title", "state"), "rows: [ { own: { column: owner, is: user } }, { status: { column: state, is: new } } ], " + hidden + insert + ", stamp: { owner: { attribute: user }, state: { value: new } }, accept: [conflicts]", ""},
+		{"a stamp", of("owner", "title", "state"),
+			own + hidden + insert + ", stamp: { owner: { attribute: user }, state: { value: new } }", "holds state, which is hidden"},
+		{"what is the same in all rows that show", of("owner", "title", "state"),
+			"rows: [ { own: { column: owner, is: user } }, { status: { column: state, is: new } } ], " + hidden +
+				insert + ", stamp: { owner: { attribute: user }, state: { value: new } }, accept: [conflicts]", ""},
 		{"an update", of("owner", "title", "secret"), own + hidden + "write: { commands: [update], columns: [title]", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if err := compile(c.change, c.table+" }"); c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "accept: [values]")) {
+			if err := compile(c.change, c.table+" }"); c.want == "" && err != nil ||
+				c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "accept: [values]")) {
 				t.Errorf("\n got %v\nwant %s", err, c.want)
 			}
 			if err := compile(c.change, strings.TrimSuffix(c.table, ", accept: [conflicts]")+", accept: [conflicts, values] }"); err != nil {
@@ -518,10 +632,12 @@ func TestKeysToHiddenColumns(t *testing.T) {
 		}
 		return out
 	}
-	topic := &catalog.Relation{Name: public("topic"), Kind: catalog.Table, Columns: text("owner", "code"), Unique: []catalog.Key{{Name: "topic_owner_code_key", Columns: []string{"owner", "code"}, Equal: []string{"owner", "code"}}}}
+	topic := &catalog.Relation{Name: public("topic"), Kind: catalog.Table, Columns: text("owner", "code"),
+		Unique: []catalog.Key{{Name: "topic_owner_code_key", Columns: []string{"owner", "code"}, Equal: []string{"owner", "code"}}}}
 	note := &catalog.Relation{Name: public("note"), Kind: catalog.Table, Columns: text("owner", "code"),
 		ForeignKeys: []catalog.ForeignKey{{Columns: []string{"owner", "code"}, Target: topic.Name, TargetCols: []string{"owner", "code"}}}}
-	snap := catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{note, topic}})
+	snap := catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 150000, SearchPath: []string{"public"},
+		Relations: []*catalog.Relation{note, topic}})
 	for target, want := range map[string]string{
 		"rows: [ { own: { column: owner, is: user } } ], columns: { owner: allow }":                                          "agents cannot write public.note.code: it refers to public.topic by code, which is hidden or masked",
 		"rows: [ { own: { column: owner, is: user } } ], columns: { owner: allow, code: { mask: hash } }":                    "by code, which is hidden or masked",
@@ -530,7 +646,10 @@ func TestKeysToHiddenColumns(t *testing.T) {
 		"rows: [ { own: { column: owner, is: user } }, { status: { column: code, is: shown } } ], columns: { owner: allow }": "",
 	} {
 		for accept, told := range map[string]bool{"": want != "", ", accept: [values]": false, ", accept: [references]": false} {
-			doc, err := policy.Parse("p.yaml", []byte("version: 1\nattributes: { user: { type: text, source: credential } }\ntables:\n  topic: { "+target+" }\n  note: { rows: [ { own: { column: owner, is: user } } ], write: { commands: [insert], columns: [code], stamp: { owner: { attribute: user } }"+accept+" } }\n"))
+			doc, err := policy.Parse("p.yaml",
+				[]byte("version: 1\nattributes: { user: { type: text, source: credential } }\ntables:\n  topic: { "+
+					target+" }\n  note: { rows: [ { own: { column: owner, is: user } } ], write: { commands: "+
+					"[insert], columns: [code], stamp: { owner: { attribute: user } }"+accept+" } }\n"))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// What a table's own keys do not say, its parts may: partitions and children can have keys of their own, and can be referred to by
-// name. What agents write goes there.
+// What a table's own keys do not say, its parts may: partitions and children can have keys of their own, and can be
+// referred to by name. What agents write goes there.
 
 // withParts returns a table and all its partitions and children, to any depth.
 func (c *compiler) withParts(r *catalog.Relation) []*catalog.Relation {
@@ -63,7 +63,8 @@ func andComputed(r *catalog.Relation, names []string) []string {
 	return out
 }
 
-// collisions are the keys of a table and its parts: columns that decide about a collision by what is computed from them are of the key.
+// collisions are the keys of a table and its parts: columns that decide about a collision by what is computed from them
+// are of the key.
 func (c *compiler) collisions(r *catalog.Relation) []catalog.Key {
 	var out []catalog.Key
 	for _, part := range c.withParts(r) {
@@ -89,12 +90,15 @@ func (t *compiling) unseen(name string) string {
 }
 
 // computers are what computes something of a row as it is written.
-var computers = map[string]string{"index": "an index", "trigger": "a trigger's condition", "column": "a generated column", "partition": "what says to which partition a row goes"}
+var computers = map[string]string{"index": "an index", "trigger": "a trigger's condition",
+	"column": "a generated column", "partition": "what says to which partition a row goes"}
 
-// probes tells why an UPDATE of a column would tell what columns of the row hold that agents do not see: a check, an index, a
-// trigger's condition, a partition's bounds, the policy's own check, or what is computed, reads both, so that it goes by them whether the update fails, and they may stand in what the
-// error says. What is made for text search fails by size alone. What may fail though the row is as it was is asked whatever is updated, and not together with the column; what is
-// computed for indexes and triggers counts as that, since it is by and by that more is found to fail.
+// probes tells why an UPDATE of a column would tell what columns of the row hold that agents do not see: a check, an
+// index, a trigger's condition, a partition's bounds, the policy's own check, or what is computed, reads both, so that
+// it goes by them whether the update fails, and they may stand in what the error says. What is made for text search
+// fails by size alone. What may fail though the row is as it was is asked whatever is updated, and not together with
+// the column; what is computed for indexes and triggers counts as that, since it is by and by that more is found to
+// fail.
 func (c *compiler) probes(decl *writeDecl, t *compiling, column string) (why string, together bool) {
 	if decl.accepts(acceptValues) {
 		return "", false
@@ -138,7 +142,8 @@ func (c *compiler) probes(decl *writeDecl, t *compiling, column string) (why str
 		}
 		for _, computed := range part.Columns {
 			if name := unseen(computed.From, nil); name != "" && computed.Type != "tsvector" {
-				return computed.Name + " is computed from it and from " + t.unseen(name) + ", and whether that fails would tell what that is", true
+				return computed.Name + " is computed from it and from " + t.unseen(name) +
+					", and whether that fails would tell what that is", true
 			}
 		}
 		for _, computed := range part.Computed {
@@ -151,31 +156,36 @@ func (c *compiler) probes(decl *writeDecl, t *compiling, column string) (why str
 		}
 		for _, checked := range part.Rechecked {
 			if name := hidden(andSources(part, checked), known); name != "" {
-				return "each update asks anew what a constraint says of " + t.unseen(name) + ", since that is NOT VALID or goes by more than the row: whether it holds would tell what that is", false
+				return "each update asks anew what a constraint says of " + t.unseen(name) +
+					", since that is NOT VALID or goes by more than the row: whether it holds would tell what that is", false
 			}
 		}
 		for _, computed := range part.Computed {
 			if name := hidden(andSources(part, computed.Columns), known); name != "" && computed.Anew {
-				return "each update may compute anew what " + computers[computed.By] + " makes of " + t.unseen(name) + ": whether that fails would tell what that is", false
+				return "each update may compute anew what " + computers[computed.By] + " makes of " + t.unseen(name) +
+					": whether that fails would tell what that is", false
 			}
 		}
 	}
 	for _, trial := range c.trials(t.relation) {
 		if name := hidden(trial.columns, known); name != "" {
-			return "each update may compare " + t.unseen(name) + ", with other rows by the index " + trial.index + ", and " + trial.by() + " fails for some values: whether it does would tell what that is", false
+			return "each update may compare " + t.unseen(name) + ", with other rows by the index " + trial.index +
+				", and " + trial.by() + " fails for some values: whether it does would tell what that is", false
 		}
 	}
 	return "", false
 }
 
-// departs tells why a DELETE would tell what columns of a row hold that agents do not see: the condition of a trigger reads them, and may fail as the row goes.
+// departs tells why a DELETE would tell what columns of a row hold that agents do not see: the condition of a trigger
+// reads them, and may fail as the row goes.
 func (c *compiler) departs(t *compiling) string {
 	known := ownColumns(t.rows)
 	for _, part := range c.withParts(t.relation) {
 		for _, computed := range part.Computed {
 			for _, name := range andSources(part, computed.Columns) {
 				if computed.Gone && !c.seen(t, name) && !slices.Contains(known, name) {
-					return "as a row goes, " + computers[computed.By] + " reads " + t.unseen(name) + ", and whether that fails would tell what that is"
+					return "as a row goes, " + computers[computed.By] + " reads " + t.unseen(name) +
+						", and whether that fails would tell what that is"
 				}
 			}
 		}
@@ -183,8 +193,8 @@ func (c *compiler) departs(t *compiling) string {
 	return ""
 }
 
-// sharesKey names a key, or a foreign key, that holds a column together with one that agents do not see: whether rows collide, or lead to a row, tells of it
-// what other values that are seen tell.
+// sharesKey names a key, or a foreign key, that holds a column together with one that agents do not see: whether rows
+// collide, or lead to a row, tells of it what other values that are seen tell.
 func (c *compiler) sharesKey(t *compiling, column string) string {
 	known := ownColumns(t.rows)
 	unseen := func(columns []string) bool {
@@ -231,12 +241,14 @@ func (c *compiler) contracted(table catalog.Name, column string) bool {
 	}
 	shows := func(terms *termsDecl) bool {
 		return terms == nil || !slices.ContainsFunc(terms.allow, func(a allowDecl) bool {
-			return a.object.text == object && a.columns != nil && slices.ContainsFunc(a.sources, func(w word) bool { return w.text == "write" }) &&
+			return a.object.text == object && a.columns != nil &&
+				slices.ContainsFunc(a.sources, func(w word) bool { return w.text == "write" }) &&
 				!slices.ContainsFunc(a.columns, func(w word) bool { return w.text == column })
 		})
 	}
 	for _, contract := range c.doc.contracts {
-		if object != "" && (!shows(contract.always) || slices.ContainsFunc(contract.values, func(terms termsDecl) bool { return !shows(&terms) })) {
+		if object != "" && (!shows(contract.always) ||
+			slices.ContainsFunc(contract.values, func(terms termsDecl) bool { return !shows(&terms) })) {
 			return false
 		}
 	}
@@ -273,8 +285,8 @@ func (c *compiler) ofTheWhole(r *catalog.Relation, key catalog.ForeignKey) bool 
 	})
 }
 
-// collides tells whether rows may collide in a key though agents set no column of it: all have stamps, defaults that say the same of
-// other rows, or NULL where NULL does not keep them apart.
+// collides tells whether rows may collide in a key though agents set no column of it: all have stamps, defaults that
+// say the same of other rows, or NULL where NULL does not keep them apart.
 func collides(decl *writeDecl, key catalog.Key, r *catalog.Relation, sendable []string) bool {
 	fixed := func(name string) bool {
 		column := r.Column(name)
@@ -299,10 +311,12 @@ func collides(decl *writeDecl, key catalog.Key, r *catalog.Relation, sendable []
 	return len(key.Columns) > 0 && !slices.ContainsFunc(key.Columns, func(name string) bool { return !fixed(name) })
 }
 
-// breaks tells what may fail in a row when its foreign key changes along with the row that it leads to: columns of it are set to
-// NULL, or to the new key. "": nothing. anew: it is what fails whatever changes.
-func (c *compiler) breaks(from *catalog.Relation, key catalog.ForeignKey, changed []string, null bool) (why string, anew bool) {
-	if null && key.Full && slices.ContainsFunc(key.Columns, func(name string) bool { return !slices.Contains(changed, name) }) {
+// breaks tells what may fail in a row when its foreign key changes along with the row that it leads to: columns of it
+// are set to NULL, or to the new key. "": nothing. anew: it is what fails whatever changes.
+func (c *compiler) breaks(from *catalog.Relation, key catalog.ForeignKey, changed []string, null bool) (why string,
+	anew bool) {
+	if null && key.Full && slices.ContainsFunc(key.Columns,
+		func(name string) bool { return !slices.Contains(changed, name) }) {
 		return "its key is MATCH FULL", false
 	}
 	if trials := c.trials(from); len(trials) > 0 {
@@ -345,7 +359,8 @@ func (c *compiler) breaks(from *catalog.Relation, key catalog.ForeignKey, change
 			switch {
 			case !overlap(k.Columns, changed):
 			case null && overlap(k.Apart, changed):
-			case !null && len(k.Equal) > 0 && !slices.ContainsFunc(key.Columns, func(name string) bool { return !slices.Contains(k.Equal, name) }):
+			case !null && len(k.Equal) > 0 &&
+				!slices.ContainsFunc(key.Columns, func(name string) bool { return !slices.Contains(k.Equal, name) }):
 				// Rows that are equal in it lead to the same row, as they did before.
 			default:
 				return "what changes is part of the key " + k.Name, false
@@ -364,9 +379,11 @@ func (c *compiler) breaks(from *catalog.Relation, key catalog.ForeignKey, change
 }
 
 // referrers refuses a change of a row on which rows may depend that agents do not see: whether it fails would tell.
-// keys are the columns that may change; nil: the row goes away. sees tells whether agents see all such rows: they do not where these go along with others. False: it is to be left out.
+// keys are the columns that may change; nil: the row goes away. sees tells whether agents see all such rows: they do
+// not where these go along with others. False: it is to be left out.
 func (c *compiler) referrers(decl *writeDecl, r *catalog.Relation, keys []string, sees bool, seen map[string]bool) bool {
-	this := r.Name.String() + " " + strconv.FormatBool(keys == nil) + strconv.FormatBool(sees) + strings.Join(slices.Sorted(slices.Values(keys)), "\x00")
+	this := r.Name.String() + " " + strconv.FormatBool(keys == nil) + strconv.FormatBool(sees) +
+		strings.Join(slices.Sorted(slices.Values(keys)), "\x00")
 	if seen[this] {
 		return true
 	}
@@ -378,7 +395,8 @@ func (c *compiler) referrers(decl *writeDecl, r *catalog.Relation, keys []string
 	return may
 }
 
-// dependents are the foreign keys by which rows depend on a row of a table, or of its parts, that changes in these columns; nil: that goes away.
+// dependents are the foreign keys by which rows depend on a row of a table, or of its parts, that changes in these
+// columns; nil: that goes away.
 func (c *compiler) dependents(r *catalog.Relation, keys []string) []partKey {
 	var out []partKey
 	targets := append(c.withParts(r), c.wholesOf(r)...)
@@ -394,7 +412,8 @@ func (c *compiler) dependents(r *catalog.Relation, keys []string) []partKey {
 	return out
 }
 
-// follows is what a foreign key does to the rows that depend on one that changes in these columns, nil: that goes away, and which columns it sets.
+// follows is what a foreign key does to the rows that depend on one that changes in these columns, nil: that goes away,
+// and which columns it sets.
 func (c *compiler) follows(key catalog.ForeignKey, keys []string) (what catalog.Action, changed []string) {
 	what, changed = key.OnUpdate, key.Columns
 	if keys == nil {
@@ -428,7 +447,8 @@ func (c *compiler) hides(r *catalog.Relation) bool {
 	return t == nil || slices.ContainsFunc(r.Columns, func(column catalog.Column) bool { return !c.seen(t, column.Name) })
 }
 
-// hidesKey names a column of a foreign key that agents do not see in rows that show through a table, nor know as their own; "": there is none.
+// hidesKey names a column of a foreign key that agents do not see in rows that show through a table, nor know as their
+// own; "": there is none.
 func (c *compiler) hidesKey(t *compiling, key catalog.ForeignKey) string {
 	known := ownColumns(t.rows)
 	i := slices.IndexFunc(key.Columns, func(name string) bool { return !c.seen(t, name) && !slices.Contains(known, name) })
@@ -439,7 +459,8 @@ func (c *compiler) hidesKey(t *compiling, key catalog.ForeignKey) string {
 }
 
 // referrer is one foreign key by which rows may depend on a row.
-func (c *compiler) referrer(decl *writeDecl, r *catalog.Relation, by partKey, keys []string, sees bool, seen map[string]bool) bool {
+func (c *compiler) referrer(decl *writeDecl, r *catalog.Relation, by partKey, keys []string, sees bool,
+	seen map[string]bool) bool {
 	from, key := by.part, by.key
 	what, changed := c.follows(key, keys)
 	why, instead, anew := "", "let the foreign key cascade", false
@@ -449,7 +470,8 @@ func (c *compiler) referrer(decl *writeDecl, r *catalog.Relation, by partKey, ke
 			if slices.ContainsFunc(c.withParts(from), func(part *catalog.Relation) bool {
 				return slices.ContainsFunc(part.Computed, func(computed catalog.Computed) bool { return computed.Gone })
 			}) {
-				why, instead, anew = "the condition of a trigger may fail as they go along", "let it ask for what fails for no row", true
+				why, instead, anew = "the condition of a trigger may fail as they go along",
+					"let it ask for what fails for no row", true
 			}
 			break
 		}
@@ -476,7 +498,9 @@ func (c *compiler) referrer(decl *writeDecl, r *catalog.Relation, by partKey, ke
 		return true
 	}
 	if visible && !sees {
-		c.withhold(decl.place, instead+", or say accept: ["+acceptReferences+"]", "agents would learn that rows of %s that they do not see go or change along, by whether rows of %s refer to them: %s", r.Name, from.Name, why)
+		c.withhold(decl.place, instead+", or say accept: ["+acceptReferences+"]",
+			"agents would learn that rows of %s that they do not see go or change along, by whether rows of %s "+
+				"refer to them: %s", r.Name, from.Name, why)
 		return false
 	}
 	say, tells := c.fail, "that hidden rows of %s refer to it"
@@ -486,6 +510,7 @@ func (c *compiler) referrer(decl *writeDecl, r *catalog.Relation, by partKey, ke
 	if visible {
 		tells = "what columns of %s hold that agents do not see"
 	}
-	say(decl.place, instead+", or say accept: ["+acceptReferences+"]", "whether a row of %s can be deleted, or its key changed, would tell "+tells+": %s", r.Name, from.Name, why)
+	say(decl.place, instead+", or say accept: ["+acceptReferences+"]",
+		"whether a row of %s can be deleted, or its key changed, would tell "+tells+": %s", r.Name, from.Name, why)
 	return !anew && !visible
 }

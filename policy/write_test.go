@@ -43,27 +43,41 @@ func writable() *catalog.Snapshot {
 	return catalog.NewSnapshot(catalog.Spec{
 		Database: "d", ServerVersion: 150000, SearchPath: []string{"public"},
 		Relations: []*catalog.Relation{
-			{Name: public("notes"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: []catalog.Key{unique("id"), unique("owner", "slug"), unique("code")},
+			{Name: public("notes"), Kind: catalog.Table, PrimaryKey: []string{"id"},
+				Unique:      []catalog.Key{unique("id"), unique("owner", "slug"), unique("code")},
 				Columns:     columns("id uuid!=, owner uuid!, slug text, code text, state text, title text, upper text*, topic uuid, place uuid, made text!="),
 				ForeignKeys: []catalog.ForeignKey{to("topics", "id", catalog.NoAction, "topic"), to("places", "id", catalog.NoAction, "place")}},
-			{Name: public("topics"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: []catalog.Key{unique("id")}, Columns: columns("id uuid!=, owner uuid!")},
-			{Name: public("links"), Kind: catalog.Table, Unique: []catalog.Key{unique("topic", "sku"), unique("amount", "n")}, Columns: columns("topic uuid!, owner uuid, sku text!, n integer, state text, amount numeric")},
+			{Name: public("topics"), Kind: catalog.Table, PrimaryKey: []string{"id"},
+				Unique: []catalog.Key{unique("id")}, Columns: columns("id uuid!=, owner uuid!")},
+			{Name: public("links"), Kind: catalog.Table,
+				Unique: []catalog.Key{unique("topic", "sku"),
+					unique("amount", "n")}, Columns: columns("topic uuid!, owner uuid, sku text!, n integer, state text, amount numeric")},
 			{Name: public("places"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: []catalog.Key{unique("id")}, Columns: columns("id uuid!=")},
-			{Name: public("numbered"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: []catalog.Key{unique("id")}, Columns: columns("id bigint!@, owner uuid!, title text!")},
-			{Name: public("partial"), Kind: catalog.Table, Columns: columns("owner uuid, title text"), Unique: []catalog.Key{{Name: "p", Columns: []string{"owner", "title"}, Equal: []string{"title"}}}},
-			{Name: public("spread"), Kind: catalog.PartitionedTable, PartitionBy: []string{"region"}, Columns: columns("owner uuid!, region text, title text")},
+			{Name: public("numbered"), Kind: catalog.Table, PrimaryKey: []string{"id"},
+				Unique: []catalog.Key{unique("id")}, Columns: columns("id bigint!@, owner uuid!, title text!")},
+			{Name: public("partial"), Kind: catalog.Table, Columns: columns("owner uuid, title text"),
+				Unique: []catalog.Key{{Name: "p", Columns: []string{"owner", "title"}, Equal: []string{"title"}}}},
+			{Name: public("spread"), Kind: catalog.PartitionedTable, PartitionBy: []string{"region"},
+				Columns: columns("owner uuid!, region text, title text")},
 			{Name: public("ruled"), Kind: catalog.Table, HasRules: true, Columns: columns("owner uuid")},
 			{Name: public("part"), Kind: catalog.Table, IsPartition: true, Columns: columns("owner uuid")},
-			{Name: public("prices"), Kind: catalog.PartitionedTable, HasChildren: true, PrimaryKey: []string{"id"}, Unique: []catalog.Key{unique("id")}, Together: [][]string{{"price", "cost"}, {"label", "owner"}},
+			{Name: public("prices"), Kind: catalog.PartitionedTable, HasChildren: true, PrimaryKey: []string{"id"},
+				Unique: []catalog.Key{unique("id")}, Together: [][]string{{"price", "cost"}, {"label", "owner"}},
 				Columns: append(columns("id uuid!=, owner uuid!, price integer, cost integer, label text, note text, bonus integer, inner text"),
-					catalog.Column{Name: "margin", Type: "integer", Generated: true, From: []string{"bonus", "cost"}}, catalog.Column{Name: "search", Type: "tsvector", Generated: true, From: []string{"note", "inner"}})},
-			{Name: public("prices_1"), Kind: catalog.Table, IsPartition: true, Parents: []catalog.Name{public("prices")}, Together: [][]string{{"label", "inner"}}, Columns: columns("label text, inner text")},
+					catalog.Column{Name: "margin", Type: "integer", Generated: true,
+						From: []string{"bonus", "cost"}}, catalog.Column{Name: "search", Type: "tsvector", Generated: true, From: []string{"note", "inner"}})},
+			{Name: public("prices_1"), Kind: catalog.Table, IsPartition: true,
+				Parents: []catalog.Name{public("prices")}, Together: [][]string{{"label", "inner"}}, Columns: columns("label text, inner text")},
 			{Name: public("probed"), Kind: catalog.PartitionedTable, PrimaryKey: []string{"id"}, PartitionBy: []string{"region", "secret"},
 				Unique:      []catalog.Key{unique("id"), unique("owner", "code", "title"), unique("owner", "slug")},
 				ForeignKeys: []catalog.ForeignKey{to("places", "id", catalog.Cascade, "place", "secret")},
-				Computed:    []catalog.Computed{{By: "index", Columns: []string{"a", "secret"}}, {By: "trigger", Columns: []string{"c", "secret"}}, {By: "index", Columns: []string{"d", "owner"}}},
-				Columns:     columns("id uuid!=, owner uuid!, a integer, b text, c integer, d integer, e integer, title text, slug text, code text, secret integer, region text, place uuid")},
-			{Name: public("replies"), Kind: catalog.Table, Columns: columns("note uuid!, again uuid"), ForeignKeys: []catalog.ForeignKey{to("notes", "id", catalog.Cascade, "note"), to("replies", "note", catalog.Cascade, "again")}},
+				Computed: []catalog.Computed{{By: "index", Columns: []string{"a", "secret"}},
+					{By: "trigger", Columns: []string{"c", "secret"}}, {By: "index", Columns: []string{"d", "owner"}}},
+				Columns: columns(
+					"id uuid!=, owner uuid!, a integer, b text, c integer, d integer, e integer, title text, slug " +
+						"text, code text, secret integer, region text, place uuid")},
+			{Name: public("replies"), Kind: catalog.Table, Columns: columns("note uuid!, again uuid"),
+				ForeignKeys: []catalog.ForeignKey{to("notes", "id", catalog.Cascade, "note"), to("replies", "note", catalog.Cascade, "again")}},
 		},
 	})
 }
@@ -84,29 +98,60 @@ func TestWrite(t *testing.T) {
 	}{
 		{"defaults", "  topics: { " + own + " }\n  notes: { " + own + ", write: { commands: [insert, update, delete] } }",
 			"owner slug state title topic made", "slug state title topic made", false},
-		{"a partition key", "  spread: { " + own + ", write: { commands: [insert, update], stamp: { owner: { attribute: user } } } }", "owner region title", "title", false},
+		{"a partition key", "  spread: { " + own +
+			", write: { commands: [insert, update], stamp: { owner: { attribute: user } } } }", "owner region title", "title", false},
 		{"open", "  notes: { rows: open, write: { commands: [insert, update], accept: [references] } }",
 			"id owner slug code state title topic place made", "id owner slug code state title topic place made", false},
-		{"stamped", "  notes: { " + own + ", write: { commands: [insert, update], stamp: { owner: { attribute: user }, state: { value: new } }, immutable: [made] } }",
+		{"stamped", "  notes: { " + own +
+			", write: { commands: [insert, update], stamp: { owner: { attribute: user }, state: { value: new } }, immutable: [made] } }",
 			"owner slug state title made", "slug title", false},
-		{"unseen", "  notes: { rows: [ { own: { column: owner, is: user } }, { status: { column: state, is: done } } ], write: { commands: [insert], columns: [title], stamp: { state: { value: new }, owner: { attribute: user } } } }",
+		{"unseen", "  notes: { rows: [ { own: { column: owner, is: user } }, { status: { column: state, is: done " +
+			"} } ], write: { commands: [insert], columns: [title], stamp: { state: { value: new }, owner: { attribute: user } } } }",
 			"owner state title", "", true},
-		{"the rule's column, by name", "  notes: { rows: [ { status: { column: state, is: done } } ], write: { commands: [update], columns: [state, title] } }", "", "state title", false},
-		{"a status is not for agents", "  notes: { rows: [ { own: { column: owner, is: user } }, { status: { column: state, is: done } } ], write: { commands: [insert, update] } }", "title made", "title made", false},
-		{"a key of another's", "  notes: { " + own + ", write: { commands: [insert], columns: [title], stamp: { owner: { value: 6f1e0000-0000-4000-8000-00000000abcd } } } }", "owner title", "", false},
-		{"keys, accepted", "  notes: { rows: [ { status: { column: state, is: done } } ], write: { commands: [insert], columns: [id, code], accept: [conflicts] } }", "id code", "", false},
-		{"a sequence, accepted", "  numbered: { " + own + ", write: { commands: [insert], columns: [title], stamp: { owner: { attribute: user } }, accept: [sequences] } }", "owner title", "", false},
-		{"a key with the row that it hangs on", "  topics: { " + own + " }\n  links: { rows: [ visible: { topics: { id: topic } } ], write: { commands: [insert, update], columns: [topic, sku, state] } }", "topic sku state", "topic sku state", false},
-		{"a key with a word that decides", "  topics: { " + own + " }\n  links: { rows: [ { visible: { topics: { id: topic } } }, { sql: \"sku <> 'x'\" } ], write: { commands: [insert], columns: [topic, sku] } }", "topic sku", "", false},
-		{"a check with what is hidden", "  prices: { " + own + ", columns: { owner: allow, price: allow, label: allow, note: allow, bonus: allow, search: allow }, write: { commands: [insert, update], columns: [price, label, bonus, note], immutable: [price, label, bonus] } }",
+		{"the rule's column, by name",
+			"  notes: { rows: [ { status: { column: state, is: done } } ], write: { commands: [update], columns: " +
+				"[state, title] } }", "", "state title", false},
+		{"a status is not for agents",
+			"  notes: { rows: [ { own: { column: owner, is: user } }, { status: { column: state, is: done } } ], " +
+				"write: { commands: [insert, update] } }", "title made", "title made", false},
+		{"a key of another's", "  notes: { " + own +
+			", write: { commands: [insert], columns: [title], stamp: { owner: { value: " +
+			"6f1e0000-0000-4000-8000-00000000abcd } } } }", "owner title", "", false},
+		{"keys, accepted",
+			"  notes: { rows: [ { status: { column: state, is: done } } ], write: { commands: [insert], columns: " +
+				"[id, code], accept: [conflicts] } }", "id code", "", false},
+		{"a sequence, accepted", "  numbered: { " +
+			own + ", write: { commands: [insert], columns: [title], stamp: { owner: { attribute: user } }, accept: [sequences] } }", "owner title", "", false},
+		{"a key with the row that it hangs on",
+			"  topics: { " + own +
+				" }\n  links: { rows: [ visible: { topics: { id: topic } } ], write: { commands: [insert, " +
+				"update], columns: [topic, sku, state] } }", "topic sku state", "topic sku state", false},
+		{"a key with a word that decides", "  topics: { " + own +
+			" }\n  links: { rows: [ { visible: { topics: { id: topic } } }, { sql: \"sku <> 'x'\" } ], write: { " +
+			"commands: [insert], columns: [topic, sku] } }", "topic sku", "", false},
+		{"a check with what is hidden", "  prices: { " + own +
+			", columns: { owner: allow, price: allow, label: allow, note: allow, bonus: allow, search: allow }, " +
+			"write: { commands: [insert, update], columns: [price, label, bonus, note], immutable: [price, label, bonus] } }",
 			"price label note bonus", "note", false},
-		{"a check with what is hidden, accepted", "  prices: { " + own + ", columns: { owner: allow, price: allow, label: allow, note: allow, bonus: allow }, write: { commands: [update], columns: [price, label, bonus, note], accept: [values] } }",
+		{"a check with what is hidden, accepted",
+			"  prices: { " + own +
+				", columns: { owner: allow, price: allow, label: allow, note: allow, bonus: allow }, write: { " +
+				"commands: [update], columns: [price, label, bonus, note], accept: [values] } }",
 			"", "price label note bonus", false},
-		{"a check with what is shown", "  prices: { " + own + ", write: { commands: [update], columns: [price, label, bonus, note] } }", "", "price label note bonus", false},
-		{"keys and indexes with the agent's own", "  probed: { " + own + ", columns: { id: allow, d: allow, e: allow, slug: allow }, write: { commands: [update], columns: [d, e, slug] } }", "", "d e slug", false},
-		{"what is hidden is accepted", "  probed: { " + own + ", columns: { id: allow, a: allow }, write: { commands: [update], columns: [a], accept: [values] } }", "", "a", false},
-		{"a contract with all that a check reads", "  prices: { " + own + ", write: { commands: [update], columns: [price] } }\nobjects: { prices: { table: prices } }\ncontracts: { c: { by: user, values: { 6f1e0000-0000-4000-8000-00000000abcd: { allow: { prices: { sources: [structured, write], columns: [owner, price, cost] } } } } } }", "", "price", false},
-		{"a check reads a column", "  notes: { " + own + ", write: { commands: [insert, update], columns: [title], check: [ { status: { column: slug, is: x } } ] } }", "title", "title", false},
+		{"a check with what is shown", "  prices: { " + own +
+			", write: { commands: [update], columns: [price, label, bonus, note] } }", "", "price label note bonus", false},
+		{"keys and indexes with the agent's own",
+			"  probed: { " + own +
+				", columns: { id: allow, d: allow, e: allow, slug: allow }, write: { commands: [update], columns: [d, e, slug] } }", "", "d e slug", false},
+		{"what is hidden is accepted", "  probed: { " + own +
+			", columns: { id: allow, a: allow }, write: { commands: [update], columns: [a], accept: [values] } }", "", "a", false},
+		{"a contract with all that a check reads",
+			"  prices: { " + own +
+				", write: { commands: [update], columns: [price] } }\nobjects: { prices: { table: prices } " +
+				"}\ncontracts: { c: { by: user, values: { 6f1e0000-0000-4000-8000-00000000abcd: { allow: { " +
+				"prices: { sources: [structured, write], columns: [owner, price, cost] } } } } } }", "", "price", false},
+		{"a check reads a column", "  notes: { " +
+			own + ", write: { commands: [insert, update], columns: [title], check: [ { status: { column: slug, is: x } } ] } }", "title", "title", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, err := compileWrites(c.tables)
@@ -131,10 +176,13 @@ func TestWriteErrors(t *testing.T) {
 	}
 	own, done := "{ own: { column: owner, is: user } }", "{ status: { column: state, is: done } }"
 	contract := func(columns string) string {
-		return "objects: { prices: { table: prices } }\ncontracts: { c: { by: user, values: { 6f1e0000-0000-4000-8000-00000000abcd: { allow: { prices: { sources: [structured, write], columns: [" + columns + "] } } } } } }\n"
+		return "objects: { prices: { table: prices } }\ncontracts: { c: { by: user, values: { " +
+			"6f1e0000-0000-4000-8000-00000000abcd: { allow: { prices: { sources: [structured, write], columns: [" + columns + "] } } } } } }\n"
 	}
 	probed := func(column string) string {
-		return "  probed: { rows: [ " + own + " ], columns: { id: allow, a: allow, b: allow, c: allow, e: allow, title: allow, region: allow, place: allow }, write: { commands: [update], columns: [" + column + "] } }\n"
+		return "  probed: { rows: [ " + own +
+			" ], columns: { id: allow, a: allow, b: allow, c: allow, e: allow, title: allow, region: allow, " +
+			"place: allow }, write: { commands: [update], columns: [" + column + "] } }\n"
 	}
 	for _, c := range []struct{ name, tables, want string }{
 		{"no commands", write("notes", own, "columns: [title]"), `write needs "commands"`},
@@ -147,38 +195,72 @@ func TestWriteErrors(t *testing.T) {
 		{"a key", write("notes", own, "commands: [insert], columns: [id]"), "it is part of the key id, and a collision would tell"},
 		{"a key beside another condition", write("notes", own+", "+done, "commands: [insert], columns: [slug]"), "it is part of the key owner_slug"},
 		{"a key whose predicate alone reads the owner", write("partial", own, "commands: [insert], columns: [title]"), "it is part of the key p"},
-		{"a key of rows stamped for another", write("notes", own, "commands: [insert], columns: [slug], stamp: { owner: { value: 6f1e0000-0000-4000-8000-00000000abcd } }"), "it is part of the key owner_slug"},
-		{"a key without what decides besides", write("links", "{ own: { column: topic, is: user } }, { status: { column: state, is: done } }", "commands: [insert], columns: [topic, sku]"), "it is part of the key topic_sku"},
-		{"a key with the row of one of several rules", write("links", "{ any: [ { own: { column: topic, is: user } }, { own: { column: owner, is: user } } ] }", "commands: [insert], columns: [topic, sku]"), "it is part of the key topic_sku"},
-		{"a key that a stamp decides", "  topics: { rows: [ " + own + " ] }\n" + write("links", "{ visible: { topics: { id: topic } } }", "commands: [insert], columns: [sku], stamp: { topic: { value: 6f1e0000-0000-4000-8000-00000000abcd } }"), "it is part of the key topic_sku"},
-		{"a key whose equality is not the letter's", write("links", "{ sql: \"amount > 1\" }", "commands: [insert], columns: [amount, n]"), "it is part of the key amount_n"},
-		{"a key whose rule reads elsewhere as well", "  topics: { rows: [ " + own + " ] }\n" + write("links", "{ visible: { topics: { id: topic, owner: owner } } }", "commands: [insert], columns: [topic, sku]"), "it is part of the key topic_sku"},
+		{"a key of rows stamped for another",
+			write("notes", own,
+				"commands: [insert], columns: [slug], stamp: { owner: { value: 6f1e0000-0000-4000-8000-00000000abcd } }"), "it is part of the key owner_slug"},
+		{"a key without what decides besides",
+			write("links", "{ own: { column: topic, is: user } }, { status: { column: state, is: done } }",
+				"commands: [insert], columns: [topic, sku]"), "it is part of the key topic_sku"},
+		{"a key with the row of one of several rules",
+			write("links", "{ any: [ { own: { column: topic, is: user } }, { own: { column: owner, is: user } } ] }",
+				"commands: [insert], columns: [topic, sku]"), "it is part of the key topic_sku"},
+		{"a key that a stamp decides", "  topics: { rows: [ " + own + " ] }\n" +
+			write("links", "{ visible: { topics: { id: topic } } }",
+				"commands: [insert], columns: [sku], stamp: { topic: { value: 6f1e0000-0000-4000-8000-00000000abcd } }"), "it is part of the key topic_sku"},
+		{"a key whose equality is not the letter's",
+			write("links", "{ sql: \"amount > 1\" }", "commands: [insert], columns: [amount, n]"), "it is part of the key amount_n"},
+		{"a key whose rule reads elsewhere as well",
+			"  topics: { rows: [ " + own + " ] }\n" +
+				write("links", "{ visible: { topics: { id: topic, owner: owner } } }",
+					"commands: [insert], columns: [topic, sku]"), "it is part of the key topic_sku"},
 		{"an immutable key", write("notes", own, "commands: [insert], immutable: [code]"), "it is part of the key code"},
-		{"a foreign key out of sight", write("notes", own, "commands: [insert], columns: [place]"), "it refers to public.places, which the policy does not list"},
-		{"stamped and written", write("notes", own, "commands: [insert], columns: [title, state], stamp: { state: { value: x } }"), "public.notes.state is stamped"},
-		{"a stamp that is both", write("notes", own, "commands: [insert], stamp: { state: { value: x, attribute: user } }"), "a stamp is an attribute or a value"},
-		{"a stamp of another type", write("notes", own, "commands: [insert], stamp: { title: { attribute: user } }"), "is a text and the attribute user a uuid"},
-		{"a value of another type", write("notes", own, "commands: [insert], stamp: { topic: { value: x } }"), `"x" cannot be stamped on public.notes.topic, which is a uuid`},
+		{"a foreign key out of sight", write("notes", own, "commands: [insert], columns: [place]"),
+			"it refers to public.places, which the policy does not list"},
+		{"stamped and written", write("notes", own,
+			"commands: [insert], columns: [title, state], stamp: { state: { value: x } }"), "public.notes.state is stamped"},
+		{"a stamp that is both", write("notes", own,
+			"commands: [insert], stamp: { state: { value: x, attribute: user } }"), "a stamp is an attribute or a value"},
+		{"a stamp of another type", write("notes", own, "commands: [insert], stamp: { title: { attribute: user } }"),
+			"is a text and the attribute user a uuid"},
+		{"a value of another type", write("notes", own, "commands: [insert], stamp: { topic: { value: x } }"),
+			`"x" cannot be stamped on public.notes.topic, which is a uuid`},
 		{"a stamp on a generated column", write("notes", own, "commands: [insert], stamp: { upper: { value: x } }"), "is generated and cannot be stamped"},
-		{"a stamped key", write("topics", own+", { status: { column: id, is: x } }", "commands: [insert], stamp: { id: { value: 6f1e0000-0000-4000-8000-00000000abcd } }"), "stamps all of the key id"},
+		{"a stamped key", write("topics", own+", { status: { column: id, is: x } }",
+			"commands: [insert], stamp: { id: { value: 6f1e0000-0000-4000-8000-00000000abcd } }"), "stamps all of the key id"},
 		{"unknown attribute", write("notes", own, "commands: [insert], stamp: { owner: { attribute: usr } }"), `no attribute "usr"`},
 		{"nothing to update", write("notes", own, "commands: [update], columns: [title], immutable: [title]"), "no column of public.notes is left"},
 		{"hidden referrers", write("topics", own, "commands: [delete]"), "would tell that hidden rows of public.notes refer to it"},
-		{"hidden referrers of a key", write("topics", own, "commands: [update], columns: [id], accept: [conflicts]"), "would tell that hidden rows of public.notes refer to it"},
-		{"a partition key of a stamped table", write("spread", own, "commands: [update], columns: [region], stamp: { owner: { attribute: user } }"), "be stamped anew"},
+		{"hidden referrers of a key", write("topics", own, "commands: [update], columns: [id], accept: [conflicts]"),
+			"would tell that hidden rows of public.notes refer to it"},
+		{"a partition key of a stamped table",
+			write("spread", own, "commands: [update], columns: [region], stamp: { owner: { attribute: user } }"), "be stamped anew"},
 		{"a sequence", write("numbered", own, "commands: [insert]"), "numbered by a sequence"},
-		{"hidden columns", "  notes: { rows: [ " + own + " ], columns: { title: { mask: null } }, write: { commands: [insert], columns: [title] } }", "it is hidden or masked"},
-		{"a check over a hidden column", "  prices: { rows: [ " + own + " ], columns: { owner: allow, price: allow }, write: { commands: [update], columns: [price] } }", "agents cannot update public.prices.price: a check reads it together with cost, which is hidden or masked"},
-		{"a check over a masked column", "  prices: { rows: [ " + own + " ], columns: { owner: allow, price: allow, cost: { mask: { generalise: 10 } } }, write: { commands: [update], columns: [price] } }", "a check reads it together with cost"},
-		{"a check of a partition", "  prices: { rows: [ " + own + " ], columns: { owner: allow, label: allow }, write: { commands: [update], columns: [label] } }", "a check reads it together with inner"},
-		{"computed with a hidden column", "  prices: { rows: [ " + own + " ], columns: { owner: allow, bonus: allow, margin: allow }, write: { commands: [update], columns: [bonus] } }", "margin is computed from it and from cost, which is hidden"},
+		{"hidden columns", "  notes: { rows: [ " +
+			own + " ], columns: { title: { mask: null } }, write: { commands: [insert], columns: [title] } }", "it is hidden or masked"},
+		{"a check over a hidden column", "  prices: { rows: [ " +
+			own + " ], columns: { owner: allow, price: allow }, write: { commands: [update], columns: [price] } }",
+			"agents cannot update public.prices.price: a check reads it together with cost, which is hidden or masked"},
+		{"a check over a masked column", "  prices: { rows: [ " +
+			own + " ], columns: { owner: allow, price: allow, cost: { mask: { generalise: 10 } } }, write: { " +
+			"commands: [update], columns: [price] } }", "a check reads it together with cost"},
+		{"a check of a partition", "  prices: { rows: [ " + own +
+			" ], columns: { owner: allow, label: allow }, write: { commands: [update], columns: [label] } }", "a check reads it together with inner"},
+		{"computed with a hidden column", "  prices: { rows: [ " + own +
+			" ], columns: { owner: allow, bonus: allow, margin: allow }, write: { commands: [update], columns: " +
+			"[bonus] } }", "margin is computed from it and from cost, which is hidden"},
 		{"the bounds of partitions with a hidden column", probed("region"), "what says to which partition a row goes reads it together with secret"},
-		{"the policy's own check with a hidden column", strings.Replace(probed("e"), "columns: [e]", "columns: [e], check: [ { sql: e <= secret } ]", 1), "the policy's own check reads it together with secret"},
-		{"a check over a column that a contract leaves out", write("prices", own, "commands: [update], columns: [price]") + contract("owner, price"), "agents cannot update public.prices.price: a check reads it together with cost"},
-		{"computed with a column that a contract leaves out", write("prices", own, "commands: [update], columns: [bonus]") + contract("owner, bonus"), "margin is computed from it and from cost"},
+		{"the policy's own check with a hidden column",
+			strings.Replace(probed("e"), "columns: [e]", "columns: [e], check: [ { sql: e <= secret } ]",
+				1), "the policy's own check reads it together with secret"},
+		{"a check over a column that a contract leaves out",
+			write("prices", own, "commands: [update], columns: [price]") +
+				contract("owner, price"), "agents cannot update public.prices.price: a check reads it together with cost"},
+		{"computed with a column that a contract leaves out",
+			write("prices", own, "commands: [update], columns: [bonus]") + contract("owner, bonus"), "margin is computed from it and from cost"},
 		{"rules", write("ruled", own, "commands: [insert]"), "has rewrite rules"},
 		{"a partition", write("part", own, "commands: [insert]"), "is a partition"},
-		{"unknown key", write("notes", own, "commands: [insert], keys: accept"), `unknown key "keys" in write (it has "accept", "check", "columns", "commands", "immutable", "lists", "stamp")`},
+		{"unknown key", write("notes", own, "commands: [insert], keys: accept"),
+			`unknown key "keys" in write (it has "accept", "check", "columns", "commands", "immutable", "lists", "stamp")`},
 		{"a check of nothing", write("notes", own, "commands: [insert], check: []"), "rows is empty"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -190,15 +272,20 @@ func TestWriteErrors(t *testing.T) {
 	}
 }
 
-// What an index or a trigger's condition reads together with a hidden column is left out: which of them may fail is found by and by.
+// What an index or a trigger's condition reads together with a hidden column is left out: which of them may fail is
+// found by and by.
 func TestComputedTogetherIsLeftOut(t *testing.T) {
-	for column, want := range map[string]string{"a": "agents cannot update public.probed.a: an index reads it together with secret, which is hidden or masked", "c": "a trigger's condition reads it together with secret"} {
-		p, err := compileWrites("  probed: { rows: [ own: { column: owner, is: user } ], columns: { id: allow, owner: allow, a: allow, b: allow, c: allow }, write: { commands: [update], columns: [" + column + ", b] } }")
+	for column, want := range map[string]string{
+		"a": "agents cannot update public.probed.a: an index reads it together with secret, which is hidden or masked", "c": "a trigger's condition reads it together with secret"} {
+		p, err := compileWrites(
+			"  probed: { rows: [ own: { column: owner, is: user } ], columns: { id: allow, owner: allow, a: " +
+				"allow, b: allow, c: allow }, write: { commands: [update], columns: [" + column + ", b] } }")
 		if err != nil {
 			t.Errorf("%s: %v", column, err)
 			continue
 		}
-		if left, w := orLeftOut(p, nil), p.Tables()[0].Write; left == nil || !strings.Contains(left.Error(), want) || strings.Join(w.Updatable, " ") != "b" {
+		if left, w := orLeftOut(p, nil), p.Tables()[0].Write; left == nil || !strings.Contains(left.Error(), want) ||
+			strings.Join(w.Updatable, " ") != "b" {
 			t.Errorf("%s: %v, updatable: %q", column, left, w.Updatable)
 		}
 	}

@@ -30,8 +30,8 @@ type wrongCase struct {
 
 var section = regexp.MustCompile(`(?m)^-- (.+) --\n`)
 
-// readCase reads a case. A file whose name is followed by "escaped" is written with Go's escapes, for bytes that an editor
-// would not keep.
+// readCase reads a case. A file whose name is followed by "escaped" is written with Go's escapes, for bytes that an
+// editor would not keep.
 func readCase(t *testing.T, path string) wrongCase {
 	t.Helper()
 	data, err := os.ReadFile(path)

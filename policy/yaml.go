@@ -201,7 +201,8 @@ func convertKey(file string, key ast.MapKeyNode) (string, *Error) {
 		return "", here.errorf("", "a key must be a plain word")
 	}
 	if oddSpace(n.value) {
-		return "", here.errorf("write plain spaces", "in or before this name stands a space of another kind, or one that nobody sees")
+		return "", here.errorf("write plain spaces",
+			"in or before this name stands a space of another kind, or one that nobody sees")
 	}
 	return n.value, nil
 }

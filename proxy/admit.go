@@ -17,11 +17,12 @@ const (
 
 // The bounds of what is read before a client is known.
 const (
-	maxStartup = 10_000   // as in PostgreSQL
-	maxLogin   = 10_000   // a password message
-	maxToken   = 8 << 10  // of it, a token: what identity takes
-	maxWasted  = 64 << 10 // what is read past and forgotten of a password that is too long, so that its sender reads the answer
-	maxCancel  = 4 + 4 + 4 + 256
+	maxStartup = 10_000  // as in PostgreSQL
+	maxLogin   = 10_000  // a password message
+	maxToken   = 8 << 10 // of it, a token: what identity takes
+	// what is read past and forgotten of a password that is too long, so that its sender reads the answer
+	maxWasted = 64 << 10
+	maxCancel = 4 + 4 + 4 + 256
 )
 
 // admit reads up to and including the startup message. It returns nil and no error for a client that wanted something

@@ -85,12 +85,14 @@ func TestBrokenMessages(t *testing.T) {
 		"query with more":    {upToReady(1, raw('Q', "SELECT 1\x00 ")), upToReady(1, q("SELECT 1"))},
 		"unterminated query": {upToReady(1, raw('Q', "SELECT 1")), upToReady(1, q("SELECT 1"))},
 		"in a transaction":   {upToReady(1, q("BEGIN")), upToReady(1, raw('Q', "")), upToReady(1, q("ROLLBACK"))},
-		"parse":              {upToReady(1, raw('P', ""), q("x"), sy), upToReady(1, raw('P', "\x00SELECT 1\x00\x00\x09"), sy), upToReady(1, raw('P', "\x00SELECT 1\x00\x00\x00!"), sy)},
-		"parse without end":  {upToReady(1, raw('P', "name"), sy)},
-		"bind":               {upToReady(1, pa("", "SELECT 1"), raw('B', "\x00\x00"), sy), upToReady(1, raw('B', ""), sy), upToReady(1, pa("", "SELECT 1"), raw('B', "\x00\x00\x00\x00\x00\x01\xff\xff\xff\xf0"), sy)},
-		"describe":           {upToReady(1, raw('D', ""), sy), upToReady(1, raw('D', "X\x00"), sy), upToReady(1, raw('D', "S"), sy)},
-		"close":              {upToReady(1, raw('C', ""), sy), upToReady(1, raw('C', "X\x00"), sy)},
-		"execute":            {upToReady(1, raw('E', "\x00\x00"), sy), upToReady(1, raw('E', ""), sy)},
+		"parse": {upToReady(1, raw('P', ""), q("x"), sy),
+			upToReady(1, raw('P', "\x00SELECT 1\x00\x00\x09"), sy), upToReady(1, raw('P', "\x00SELECT 1\x00\x00\x00!"), sy)},
+		"parse without end": {upToReady(1, raw('P', "name"), sy)},
+		"bind": {upToReady(1, pa("", "SELECT 1"), raw('B', "\x00\x00"), sy),
+			upToReady(1, raw('B', ""), sy), upToReady(1, pa("", "SELECT 1"), raw('B', "\x00\x00\x00\x00\x00\x01\xff\xff\xff\xf0"), sy)},
+		"describe": {upToReady(1, raw('D', ""), sy), upToReady(1, raw('D', "X\x00"), sy), upToReady(1, raw('D', "S"), sy)},
+		"close":    {upToReady(1, raw('C', ""), sy), upToReady(1, raw('C', "X\x00"), sy)},
+		"execute":  {upToReady(1, raw('E', "\x00\x00"), sy), upToReady(1, raw('E', ""), sy)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			kinds := func(lines []string) (out []string) {

@@ -7,10 +7,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// A result that grows beyond its bound ends with an error in the place of the row at hand, and leaves the session as that error
-// of the server would have. So nothing that the client sent behind such an execution goes upstream before it is answered. The
-// server is asked to cancel it. Where the server was through with it, it is given a message that is certain to fail, before
-// anything else: this takes back what an error takes back, and leaves the transaction failed.
+// A result that grows beyond its bound ends with an error in the place of the row at hand, and leaves the session as
+// that error of the server would have. So nothing that the client sent behind such an execution goes upstream before it
+// is answered. The server is asked to cancel it. Where the server was through with it, it is given a message that is
+// certain to fail, before anything else: this takes back what an error takes back, and leaves the transaction failed.
 //
 // For a Query this would come too late where the server commits as it answers: see steps.go.
 
@@ -24,7 +24,8 @@ func notRunnable(name string) *sqlstate.Error {
 // limitable tells whether the result of e is bounded, or e goes in steps in any case.
 func (e *entry) limitable() bool { return (e.bound.Exceeded != nil || e.apart()) && e.refusal == nil }
 
-// exceeds tells whether one more row of this length is more than the execution may have relayed, and what it is too much of.
+// exceeds tells whether one more row of this length is more than the execution may have relayed, and what it is too
+// much of.
 func (e *entry) exceeds(length int) (by verdict.Excess, yes bool) {
 	switch b := &e.bound; {
 	case b.Exceeded == nil:
@@ -55,8 +56,8 @@ func (e *entry) show(length int) {
 	}
 }
 
-// mute ends a result before the row at hand: the client gets an error in its place, and nothing more until ReadyForQuery, as
-// after any error.
+// mute ends a result before the row at hand: the client gets an error in its place, and nothing more until
+// ReadyForQuery, as after any error.
 func (o *answers) mute(e *entry, by verdict.Excess) {
 	err := e.bound.Exceeded(by)
 	e.limited = err.Code
@@ -133,9 +134,9 @@ func (l *ledger) usable(p *portal) bool {
 	return !p.broken
 }
 
-// limited is where the first part of the batch ends that is to be answered before anything else is sent, or end: behind an
-// execution whose result is bounded. One that does nothing but show rows, and is alone up to its Sync, may have that with it:
-// nothing is committed that an error would take back.
+// limited is where the first part of the batch ends that is to be answered before anything else is sent, or end: behind
+// an execution whose result is bounded. One that does nothing but show rows, and is alone up to its Sync, may have that
+// with it: nothing is committed that an error would take back.
 func (s *session) limited(end int) int {
 	b := &s.batch
 	for i := b.sent; i < end; i++ {

@@ -23,9 +23,9 @@ func wide(undoes bool) verdict.Bound {
 	}}
 }
 
-// same leaves out what may differ where a Query goes in steps: when settings are reported, where a parameter stands, and the
-// columns of a result that fails before its first row. Of a result that fails when it is too large, it leaves out what there was of it: rows that are
-// written are all there before the first one is sent.
+// same leaves out what may differ where a Query goes in steps: when settings are reported, where a parameter stands,
+// and the columns of a result that fails before its first row. Of a result that fails when it is too large, it leaves
+// out what there was of it: rows that are written are all there before the first one is sent.
 func same(lines []string) []string {
 	var out []string
 	for _, line := range lines {
@@ -94,8 +94,10 @@ func greedy(r *rand.Rand) (sent [][]pgx3.FrontendMessage) {
 		case 6:
 			if so == 0 && alone {
 				so = uncounted
-				return pick("EXECUTE x", "EXECUTE x", "PREPARE x AS SELECT r(i) FROM generate_series(1, 4) AS i", "PREPARE x AS SELECT r(i) FROM generate_series(1, 2) AS i",
-					"DECLARE k CURSOR FOR SELECT r(i) FROM generate_series(1, 4) AS i", "DECLARE k CURSOR FOR SELECT r(i) FROM generate_series(1, 3) AS i", "DECLARE k BINARY CURSOR FOR SELECT r(i) FROM generate_series(1, 3) AS i",
+				return pick("EXECUTE x", "EXECUTE x", "PREPARE x AS SELECT r(i) FROM generate_series(1, 4) AS i",
+					"PREPARE x AS SELECT r(i) FROM generate_series(1, 2) AS i",
+					"DECLARE k CURSOR FOR SELECT r(i) FROM generate_series(1, 4) AS i",
+					"DECLARE k CURSOR FOR SELECT r(i) FROM generate_series(1, 3) AS i", "DECLARE k BINARY CURSOR FOR SELECT r(i) FROM generate_series(1, 3) AS i",
 					"FETCH ALL FROM k", "FETCH ALL FROM k")
 			}
 		}
@@ -118,7 +120,8 @@ func greedy(r *rand.Rand) (sent [][]pgx3.FrontendMessage) {
 		for range 1 + r.IntN(8) {
 			switch r.IntN(8) {
 			case 0:
-				m = append(m, q(pick("SELECT forbidden", "DECLARE c CURSOR FOR SELECT r(i) FROM generate_series(1, 4) AS i; FETCH ALL FROM c; INSERT INTO marks VALUES (7)",
+				m = append(m, q(pick("SELECT forbidden",
+					"DECLARE c CURSOR FOR SELECT r(i) FROM generate_series(1, 4) AS i; FETCH ALL FROM c; INSERT INTO marks VALUES (7)",
 					"INSERT INTO marks VALUES (8); DECLARE c CURSOR FOR SELECT r(i) FROM generate_series(1, 3) AS i; FETCH ALL FROM c")))
 			case 1, 2:
 				m = append(m, q(text()))
@@ -138,8 +141,8 @@ func greedy(r *rand.Rand) (sent [][]pgx3.FrontendMessage) {
 	return sent
 }
 
-// TestEndedResults: a result that is too large leaves the client, the transaction and the database as an error of the server
-// does that comes in the place of the row which is one too many.
+// TestEndedResults: a result that is too large leaves the client, the transaction and the database as an error of the
+// server does that comes in the place of the row which is one too many.
 func TestEndedResults(t *testing.T) {
 	tier.All(t)
 	const message = "no more than three"
@@ -200,8 +203,9 @@ func TestEndedResults(t *testing.T) {
 	}
 }
 
-// TestNoResultIsLongerThanItsBound: of a result as many rows are relayed as the bound has room for, however it is asked for and whatever
-// bounds it: rows, bytes, or what a rate gives at a time. The client is told which it was, and so is the record.
+// TestNoResultIsLongerThanItsBound: of a result as many rows are relayed as the bound has room for, however it is asked
+// for and whatever bounds it: rows, bytes, or what a rate gives at a time. The client is told which it was, and so is
+// the record.
 func TestNoResultIsLongerThanItsBound(t *testing.T) {
 	type given struct {
 		rows, bytes int64
@@ -228,12 +232,13 @@ func TestNoResultIsLongerThanItsBound(t *testing.T) {
 		length      int64 // of a row's message beside its value
 		row         byte
 	}{
-		"Query":          {ask: []pgx3.FrontendMessage{q("SELECT %s")}, length: 6, row: 'D'},
-		"Execute":        {ask: []pgx3.FrontendMessage{pa("", "SELECT %s"), bi("", ""), ex("", 0), sy}, length: 6, row: 'D'},
-		"Flush":          {ask: []pgx3.FrontendMessage{pa("", "SELECT %s"), bi("", ""), ex("", 0), fl, sy}, length: 6, row: 'D'},
-		"COPY":           {ask: []pgx3.FrontendMessage{q("COPY (SELECT %s) TO STDOUT")}, length: 1, row: 'd'},
-		"EXECUTE":        {before: []pgx3.FrontendMessage{q("PREPARE x AS SELECT %s")}, ask: []pgx3.FrontendMessage{q("EXECUTE x")}, length: 6, row: 'D'},
-		"FETCH":          {before: []pgx3.FrontendMessage{q("DECLARE k CURSOR WITH HOLD FOR SELECT %s")}, ask: []pgx3.FrontendMessage{q("FETCH ALL FROM k")}, length: 6, row: 'D'},
+		"Query":   {ask: []pgx3.FrontendMessage{q("SELECT %s")}, length: 6, row: 'D'},
+		"Execute": {ask: []pgx3.FrontendMessage{pa("", "SELECT %s"), bi("", ""), ex("", 0), sy}, length: 6, row: 'D'},
+		"Flush":   {ask: []pgx3.FrontendMessage{pa("", "SELECT %s"), bi("", ""), ex("", 0), fl, sy}, length: 6, row: 'D'},
+		"COPY":    {ask: []pgx3.FrontendMessage{q("COPY (SELECT %s) TO STDOUT")}, length: 1, row: 'd'},
+		"EXECUTE": {before: []pgx3.FrontendMessage{q("PREPARE x AS SELECT %s")}, ask: []pgx3.FrontendMessage{q("EXECUTE x")}, length: 6, row: 'D'},
+		"FETCH": {before: []pgx3.FrontendMessage{q("DECLARE k CURSOR WITH HOLD FOR SELECT %s")},
+			ask: []pgx3.FrontendMessage{q("FETCH ALL FROM k")}, length: 6, row: 'D'},
 		"behind another": {ask: []pgx3.FrontendMessage{q("SELECT 1 WHERE false; SELECT %s")}, length: 6, row: 'D'},
 	}
 	fill := func(list []pgx3.FrontendMessage, rows, size int) (out []pgx3.FrontendMessage) {

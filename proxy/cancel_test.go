@@ -2,8 +2,8 @@ package proxy
 
 import "testing"
 
-// TestCancelKeys: a key of an agent can be no owner's, is guessed from no other, fits whole or not at all, and nothing after its session. The
-// client learns nothing of the server's own.
+// TestCancelKeys: a key of an agent can be no owner's, is guessed from no other, fits whole or not at all, and nothing
+// after its session. The client learns nothing of the server's own.
 func TestCancelKeys(t *testing.T) {
 	var c cancels
 	sessions := map[cancelKey]*session{}

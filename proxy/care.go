@@ -8,8 +8,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// A statement that may compare with what can fail is planned with care (docs/decisions/0073): the settings of care hold for its
-// transaction from just before it on. They are sent with it, each time, so that nothing has to be known of what a ROLLBACK has undone:
+// A statement that may compare with what can fail is planned with care (docs/decisions/0073): the settings of care hold
+// for its transaction from just before it on. They are sent with it, each time, so that nothing has to be known of what
+// a ROLLBACK has undone:
 //
 //   - a Query gets SET LOCAL in front of the statement in its own text, since messages between a Query and what was sent before
 //     would be skipped where these fail. The answers to it are swallowed, and positions counted without it;
@@ -54,7 +55,8 @@ func (e *entry) withCare() (string, *sqlstate.Error) {
 		parts = v.Parts()
 	}
 	if len(parts) != len(which) {
-		return "", sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "these statements cannot run in one multi-statement query: one of them needs settings of its own for its plan").
+		return "", sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement,
+			"these statements cannot run in one multi-statement query: one of them needs settings of its own for its plan").
 			WithHint("Send the statements one by one.")
 	}
 	var out strings.Builder
@@ -97,7 +99,8 @@ func (e *entry) leads() {
 	}
 }
 
-// without is a position of the server's in the text as it was before the settings of care were put in; 0 where it is in these.
+// without is a position of the server's in the text as it was before the settings of care were put in; 0 where it is in
+// these.
 func (e *entry) without(position int) int {
 	if e.steps != nil {
 		return position
@@ -118,7 +121,8 @@ func (e *entry) without(position int) int {
 // care adds the messages that have what comes next planned with care.
 func (s *session) care() {
 	s.prepareOwn(careName, verdict.CareCall, noTypes)
-	s.addOwn(bind, careName, appendBind(nil, careName, careName, noParameters)) // which plans it, and that is all: an Execute would show
+	// which plans it, and that is all: an Execute would show
+	s.addOwn(bind, careName, appendBind(nil, careName, careName, noParameters))
 	s.addOwn(closePortal, careName, appendClose(nil, 'P', careName))
 }
 
@@ -139,7 +143,8 @@ var noTypes = []byte{0, 0}
 
 // failsOutside tells whether a Query fails because no transaction is open: the settings of care would make one of it.
 func (s *session) failsOutside(v *verdict.Verdict) (bool, error) {
-	if len(v.Effects) != 1 || v.Effects[0].Kind != verdict.Declares || v.Effects[0].Hold || v.Effects[0].Caution == verdict.NoCaution || s.executes > 0 {
+	if len(v.Effects) != 1 || v.Effects[0].Kind != verdict.Declares || v.Effects[0].Hold ||
+		v.Effects[0].Caution == verdict.NoCaution || s.executes > 0 {
 		return false, nil
 	}
 	if err := s.flush(); err != nil {

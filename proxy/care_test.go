@@ -15,15 +15,17 @@ import (
 
 func careful(j *judge) { j.careful = true }
 
-// TestScriptsWithCare: what is planned with care is answered as without, message by message, positions and states of transactions too.
+// TestScriptsWithCare: what is planned with care is answered as without, message by message, positions and states of
+// transactions too.
 func TestScriptsWithCare(t *testing.T) {
 	playScripts(t, start(t, withJudge(func(j *judge) { j.careful, j.prefix = true, "/* p */ " })), func(lines []string) []string { return lines })
 	playScripts(t, start(t, withJudge(func(j *judge) { j.careful, j.bound = true, wide(true) })), same)
 	playScripts(t, start(t, withJudge(func(j *judge) { j.careful, j.bound = true, wide(false) })), same)
 }
 
-// TestRandomScriptsWithCare is the same of made up conversations. What differs is a cursor that is declared behind messages whose answers the
-// server keeps back: whether a transaction is open there is not known, and the settings of care make one.
+// TestRandomScriptsWithCare is the same of made up conversations. What differs is a cursor that is declared behind
+// messages whose answers the server keeps back: whether a transaction is open there is not known, and the settings of
+// care make one.
 func TestRandomScriptsWithCare(t *testing.T) {
 	tier.All(t)
 	for i, p := range []*proxied{start(t, withJudge(careful)), start(t, withJudge(func(j *judge) { j.careful, j.bound = true, wide(true) }))} {
@@ -63,9 +65,11 @@ func TestCopyScriptsWithCare(t *testing.T) {
 	}
 }
 
-// TestCareHolds: the settings hold for what they are for, whatever was undone before it, and for nothing in the next transaction.
+// TestCareHolds: the settings hold for what they are for, whatever was undone before it, and for nothing in the next
+// transaction.
 func TestCareHolds(t *testing.T) {
-	const asks = "SELECT current_setting('cpu_operator_cost') || ' ' || current_setting('enable_bitmapscan') || ' ' || current_setting('plan_cache_mode')"
+	const asks = "SELECT current_setting('cpu_operator_cost') || ' ' || current_setting('enable_bitmapscan') || ' " +
+		"' || current_setting('plan_cache_mode')"
 	const want = "0 off force_custom_plan"
 	for _, bound := range []verdict.Bound{{}, wide(true), wide(false)} {
 		p := start(t, withJudge(func(j *judge) { j.careful, j.bound = true, bound }))
@@ -74,23 +78,27 @@ func TestCareHolds(t *testing.T) {
 		c.play(t, []round{upToReady(1, parse...)})
 		extended := []pgx3.FrontendMessage{bi("", "s"), ex("", 0)}
 		for name, script := range map[string][]round{
-			"alone":                       {upToReady(1, q(asks))},
-			"extended":                    {upToReady(1, append(extended, sy)...)},
-			"behind another":              {upToReady(1, q("SELECT 1; "+asks))},
-			"behind a transaction":        {upToReady(1, q("BEGIN; SELECT 1; COMMIT; "+asks))},
-			"behind what was undone":      {upToReady(1, q("BEGIN; SAVEPOINT a; SELECT 1; ROLLBACK TO a; "+asks+"; COMMIT"))},
-			"behind RESET":                {upToReady(1, q("BEGIN; SELECT 1; ROLLBACK; "+asks))},
-			"behind SET":                  {upToReady(1, q("SELECT 1; SET plan_cache_mode = force_generic_plan; "+asks))},
-			"behind a comment like ours":  {upToReady(1, q("/*pgconsent:/* x */ y */"+asks))},
-			"in a transaction":            {upToReady(1, q("BEGIN")), upToReady(1, q(asks)), upToReady(1, q("COMMIT"))},
-			"behind ROLLBACK TO":          {upToReady(1, q("BEGIN; SAVEPOINT a")), upToReady(1, q(asks)), upToReady(1, q("ROLLBACK TO a")), upToReady(1, q(asks)), upToReady(1, q("COMMIT"))},
-			"extended behind ROLLBACK TO": {upToReady(1, q("BEGIN; SAVEPOINT a")), upToReady(1, q("ROLLBACK TO a")), upToReady(1, append(extended, sy)...), upToReady(1, q("COMMIT"))},
-			"executed by name":            {upToReady(1, q("PREPARE x AS "+asks)), upToReady(1, q("EXECUTE x")), upToReady(1, q("DEALLOCATE x"))},
-			"executed, extended":          {upToReady(1, q("PREPARE x AS "+asks)), upToReady(1, pa("", "EXECUTE x"), bi("", ""), ex("", 0), sy), upToReady(1, q("DEALLOCATE x"))},
-			"copied":                      {upToReady(1, q("COPY ("+asks+") TO STDOUT"))},
-			"copied, extended":            {upToReady(1, pa("", "COPY ("+asks+") TO STDOUT"), bi("", ""), ex("", 0), sy)},
-			"a cursor":                    {upToReady(1, q("BEGIN; DECLARE k CURSOR FOR "+asks+"; FETCH ALL FROM k; COMMIT"))},
-			"a cursor, extended":          {upToReady(1, q("BEGIN")), upToReady(1, pa("", "DECLARE k CURSOR FOR "+asks), bi("", ""), ex("", 0), sy), upToReady(1, q("FETCH ALL FROM k")), upToReady(1, q("COMMIT"))},
+			"alone":                      {upToReady(1, q(asks))},
+			"extended":                   {upToReady(1, append(extended, sy)...)},
+			"behind another":             {upToReady(1, q("SELECT 1; "+asks))},
+			"behind a transaction":       {upToReady(1, q("BEGIN; SELECT 1; COMMIT; "+asks))},
+			"behind what was undone":     {upToReady(1, q("BEGIN; SAVEPOINT a; SELECT 1; ROLLBACK TO a; "+asks+"; COMMIT"))},
+			"behind RESET":               {upToReady(1, q("BEGIN; SELECT 1; ROLLBACK; "+asks))},
+			"behind SET":                 {upToReady(1, q("SELECT 1; SET plan_cache_mode = force_generic_plan; "+asks))},
+			"behind a comment like ours": {upToReady(1, q("/*pgconsent:/* x */ y */"+asks))},
+			"in a transaction":           {upToReady(1, q("BEGIN")), upToReady(1, q(asks)), upToReady(1, q("COMMIT"))},
+			"behind ROLLBACK TO": {upToReady(1, q("BEGIN; SAVEPOINT a")), upToReady(1, q(asks)),
+				upToReady(1, q("ROLLBACK TO a")), upToReady(1, q(asks)), upToReady(1, q("COMMIT"))},
+			"extended behind ROLLBACK TO": {upToReady(1, q("BEGIN; SAVEPOINT a")), upToReady(1, q("ROLLBACK TO a")),
+				upToReady(1, append(extended, sy)...), upToReady(1, q("COMMIT"))},
+			"executed by name": {upToReady(1, q("PREPARE x AS "+asks)), upToReady(1, q("EXECUTE x")), upToReady(1, q("DEALLOCATE x"))},
+			"executed, extended": {upToReady(1, q("PREPARE x AS "+asks)),
+				upToReady(1, pa("", "EXECUTE x"), bi("", ""), ex("", 0), sy), upToReady(1, q("DEALLOCATE x"))},
+			"copied":           {upToReady(1, q("COPY ("+asks+") TO STDOUT"))},
+			"copied, extended": {upToReady(1, pa("", "COPY ("+asks+") TO STDOUT"), bi("", ""), ex("", 0), sy)},
+			"a cursor":         {upToReady(1, q("BEGIN; DECLARE k CURSOR FOR "+asks+"; FETCH ALL FROM k; COMMIT"))},
+			"a cursor, extended": {upToReady(1, q("BEGIN")),
+				upToReady(1, pa("", "DECLARE k CURSOR FOR "+asks), bi("", ""), ex("", 0), sy), upToReady(1, q("FETCH ALL FROM k")), upToReady(1, q("COMMIT"))},
 		} {
 			asked := 0
 			for _, r := range script {
@@ -128,13 +136,22 @@ func TestCareHolds(t *testing.T) {
 func TestErrorsOfCare(t *testing.T) {
 	p := start(t, withJudge(careful))
 	for name, script := range map[string][]round{
-		"aborted":           {upToReady(1, q("BEGIN")), upToReady(1, q("SELECT 1/0")), upToReady(1, q("SELECT 1")), upToReady(1, q("ROLLBACK")), upToReady(1, q("SELECT 2"))},
-		"aborted, extended": {upToReady(1, pa("s", "SELECT 1"), sy), upToReady(1, q("BEGIN")), upToReady(1, q("SELECT 1/0")), upToReady(1, bi("p", "s"), ex("p", 0), sy), upToReady(1, q("ROLLBACK")), upToReady(1, bi("p", "s"), ex("p", 0), sy)},
-		"aborted by a bind": {upToReady(1, pa("", "BEGIN"), bi("", ""), ex("", 0), pa("", "SELECT 1/0"), bi("", ""), ex("", 0), pa("", "SELECT 1"), bi("", ""), ex("", 0), sy), upToReady(1, q("ROLLBACK"))},
-		"statements stay":   {upToReady(1, pa("", "SELECT 5"), sy), upToReady(1, bi("", ""), ex("", 0), sy), upToReady(1, q("BEGIN")), upToReady(1, q("SELECT nope")), upToReady(1, pa("u", "SELECT 1"), sy), upToReady(1, q("ROLLBACK")), upToReady(1, bi("", "u"), ex("", 0), sy)},
-		"deallocated":       {upToReady(1, q("DEALLOCATE ALL")), upToReady(1, pa("", "SELECT 5"), bi("", ""), ex("", 0), sy), upToReady(1, q("DEALLOCATE ALL")), upToReady(1, pa("", "SELECT 5"), bi("", ""), ex("", 0), sy)},
-		"positions":         {upToReady(1, q("SELECT 1; SELECT 'ä', nope; SELECT 2")), upToReady(1, q("SELECT 'ä', nope")), upToReady(1, pa("", "SELECT 'ä', nope"), sy), upToReady(1, q("SELECT 1; SELEC 2"))},
-		"a cursor outside":  {upToReady(1, q("DECLARE k CURSOR FOR SELECT 1")), upToReady(2, q("SELECT 1"), q("DECLARE k CURSOR FOR SELECT 1"))},
+		"aborted": {upToReady(1, q("BEGIN")), upToReady(1, q("SELECT 1/0")), upToReady(1, q("SELECT 1")),
+			upToReady(1, q("ROLLBACK")), upToReady(1, q("SELECT 2"))},
+		"aborted, extended": {upToReady(1, pa("s", "SELECT 1"), sy), upToReady(1, q("BEGIN")),
+			upToReady(1, q("SELECT 1/0")), upToReady(1, bi("p", "s"), ex("p", 0), sy), upToReady(1,
+				q("ROLLBACK")), upToReady(1, bi("p", "s"), ex("p", 0), sy)},
+		"aborted by a bind": {upToReady(1, pa("", "BEGIN"), bi("", ""), ex("", 0), pa("", "SELECT 1/0"), bi("", ""),
+			ex("", 0), pa("", "SELECT 1"), bi("", ""), ex("", 0), sy), upToReady(1, q("ROLLBACK"))},
+		"statements stay": {upToReady(1, pa("", "SELECT 5"), sy), upToReady(1, bi("", ""), ex("", 0), sy),
+			upToReady(1, q("BEGIN")), upToReady(1, q("SELECT nope")), upToReady(1, pa("u", "SELECT 1"),
+				sy), upToReady(1, q("ROLLBACK")), upToReady(1, bi("", "u"), ex("", 0), sy)},
+		"deallocated": {upToReady(1, q("DEALLOCATE ALL")),
+			upToReady(1, pa("", "SELECT 5"), bi("", ""), ex("", 0), sy), upToReady(1,
+				q("DEALLOCATE ALL")), upToReady(1, pa("", "SELECT 5"), bi("", ""), ex("", 0), sy)},
+		"positions": {upToReady(1, q("SELECT 1; SELECT 'ä', nope; SELECT 2")),
+			upToReady(1, q("SELECT 'ä', nope")), upToReady(1, pa("", "SELECT 'ä', nope"), sy), upToReady(1, q("SELECT 1; SELEC 2"))},
+		"a cursor outside": {upToReady(1, q("DECLARE k CURSOR FOR SELECT 1")), upToReady(2, q("SELECT 1"), q("DECLARE k CURSOR FOR SELECT 1"))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(p.direct(t).play(t, script), p.raw(t).play(t, script)); diff != "" {
@@ -144,13 +161,14 @@ func TestErrorsOfCare(t *testing.T) {
 	}
 }
 
-// TestNothingWaitsForCare: the server keeps back the answer to the settings of care that go before a Bind; what has to know of the transaction does
-// not wait for it, and nothing of them shows.
+// TestNothingWaitsForCare: the server keeps back the answer to the settings of care that go before a Bind; what has to
+// know of the transaction does not wait for it, and nothing of them shows.
 func TestNothingWaitsForCare(t *testing.T) {
 	p := start(t, withJudge(careful))
 	bound := []pgx3.FrontendMessage{pa("a", "SELECT 1"), bi("p", "a")}
 	for _, behind := range [][]pgx3.FrontendMessage{
-		{pa("", "DISCARD ALL"), bi("", ""), ex("", 0), sy}, {pa("", "RESET ALL"), bi("", ""), ex("", 0), sy}, {q("DISCARD ALL"), sy}, {q("RESET ALL"), sy}, {q("DECLARE k CURSOR FOR SELECT 1"), sy},
+		{pa("", "DISCARD ALL"), bi("", ""), ex("", 0), sy}, {pa("", "RESET ALL"), bi("", ""), ex("", 0), sy}, {
+			q("DISCARD ALL"), sy}, {q("RESET ALL"), sy}, {q("DECLARE k CURSOR FOR SELECT 1"), sy},
 	} {
 		readies := 1
 		if _, query := behind[0].(*pgx3.Query); query {
@@ -161,7 +179,8 @@ func TestNothingWaitsForCare(t *testing.T) {
 			t.Errorf("%v: direct (-) and through the proxy (+):\n%s", behind[0], diff)
 		}
 	}
-	if got := p.raw(t).play(t, []round{upToReady(1, pa("", "DISCARD ALL"), bi("", ""), ex("", 0), sy)}); strings.Contains(strings.Join(got, "\n"), "ERROR") {
+	if got := p.raw(t).play(t, []round{upToReady(1, pa("", "DISCARD ALL"), bi("", ""), ex("", 0),
+		sy)}); strings.Contains(strings.Join(got, "\n"), "ERROR") {
 		t.Errorf("alone: %s", got)
 	}
 }

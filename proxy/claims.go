@@ -6,9 +6,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// claims follows the settings that a policy maps to attributes, as PostgreSQL treats them: a SET ends with the transaction or
-// the savepoint that is undone, a SET LOCAL with the transaction in any case. Enforcement needs them before a statement is
-// sent, where the database cannot be asked what it will be under.
+// claims follows the settings that a policy maps to attributes, as PostgreSQL treats them: a SET ends with the
+// transaction or the savepoint that is undone, a SET LOCAL with the transaction in any case. Enforcement needs them
+// before a statement is sent, where the database cannot be asked what it will be under.
 //
 // Maps are replaced, never changed: what was handed out stays as it is.
 type claims struct {
@@ -20,7 +20,8 @@ type claims struct {
 	pending   bool              // something was set in the transaction that is in progress
 	failed    bool              // an error came in it
 	lost      bool              // something was undone that is not known
-	ended     bool              // a transaction has, since the last ReadyForQuery: what is set since then is of one that ends by itself
+	// a transaction has, since the last ReadyForQuery: what is set since then is of one that ends by itself
+	ended bool
 }
 
 type savedClaims struct {
@@ -167,8 +168,8 @@ func (l *ledger) claimed(staged []item) (verdict.Claims, bool) {
 }
 
 // claims tells enforcement what the session claims. Where an answer decides it, it waits; in the middle of a group of
-// messages, which the server may answer as late as it likes, nothing is known; nor of what a text runs by name that changes
-// claims on its way.
+// messages, which the server may answer as late as it likes, nothing is known; nor of what a text runs by name that
+// changes claims on its way.
 func (s *session) claims() verdict.Claims {
 	if s.astray {
 		return verdict.Claims{}

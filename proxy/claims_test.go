@@ -17,8 +17,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// What enforcement is told of the settings that a policy maps to attributes is what the server has when the statement runs, or
-// nothing is told: in every state of a transaction, in either protocol, and whatever is sent at once.
+// What enforcement is told of the settings that a policy maps to attributes is what the server has when the statement
+// runs, or nothing is told: in every state of a transaction, in either protocol, and whatever is sent at once.
 func TestClaimsAreTheServers(t *testing.T) {
 	tier.All(t)
 	p := start(t)
@@ -38,7 +38,8 @@ func TestClaimsAreTheServers(t *testing.T) {
 		}
 		if seed == 1 { // who goes back twice, and over a savepoint of the same name, in Queries that are answered one by one, is known throughout
 			script = nil
-			for i, text := range []string{"BEGIN", "SET app.a = '1'", "SAVEPOINT s", "SET app.a = '2'", "SAVEPOINT s", "SET app.a = '3'", "RELEASE s", "", "ROLLBACK TO s", "", "SET app.b = '4'", "ROLLBACK TO s", "", "COMMIT", ""} {
+			for i, text := range []string{"BEGIN", "SET app.a = '1'", "SAVEPOINT s", "SET app.a = '2'", "SAVEPOINT s",
+				"SET app.a = '3'", "RELEASE s", "", "ROLLBACK TO s", "", "SET app.b = '4'", "ROLLBACK TO s", "", "COMMIT", ""} {
 				if text == "" {
 					text = probe(i)
 				}
@@ -73,8 +74,8 @@ func TestClaimsAreTheServers(t *testing.T) {
 	}
 }
 
-// TestWhatChangesClaims: whatever kind of statement changes what is claimed: a text says so of it where others stand behind it, and nothing is judged by
-// what was claimed before while it is not answered.
+// TestWhatChangesClaims: whatever kind of statement changes what is claimed: a text says so of it where others stand
+// behind it, and nothing is judged by what was claimed before while it is not answered.
 func TestWhatChangesClaims(t *testing.T) {
 	changed := map[verdict.EffectKind]bool{}
 	for kind := verdict.NoEffect; kind <= verdict.Discards; kind++ {
@@ -114,8 +115,8 @@ func TestWhatChangesClaims(t *testing.T) {
 	}
 }
 
-// TestClaimsBehindWhatFails: what was set in a group whose Sync has not come goes with whatever fails behind it, on the server or by a refusal. What is
-// sent at once behind that is judged under what the server has then, or under nothing.
+// TestClaimsBehindWhatFails: what was set in a group whose Sync has not come goes with whatever fails behind it, on the
+// server or by a refusal. What is sent at once behind that is judged under what the server has then, or under nothing.
 func TestClaimsBehindWhatFails(t *testing.T) {
 	p := start(t)
 	w := &toldOf{is: map[int]string{}}
@@ -142,9 +143,12 @@ func TestClaimsBehindWhatFails(t *testing.T) {
 		"LOCAL":                {upToReady(1, q("BEGIN")), {append(append(run("COMMIT"), run("SET LOCAL app.a = '3'")...), fl), 'C', 2}},
 	} {
 		for what, fails := range map[string][]pgx3.FrontendMessage{
-			"a refused Query": {q("SELECT forbidden")}, "a misspelt Query": {q("misspelt")}, "a Query": {q("SELECT 1/0")}, "a Query that ends": {q("SELECT 1")}, "a Query of nothing": {q("")},
-			"a refused Parse": {pa("", "SELECT forbidden"), sy}, "an Execute": append(run("SELECT 1/0"), sy), "a Bind": {bi("", "none"), sy}, "a Describe": {de('S', "none"), sy}, "an Execute of nothing": {ex("none", 0), sy},
-			"a refused Parse, and no Sync": {pa("", "SELECT forbidden")}, "a refused one of two": {q("SELECT forbidden"), q("SELECT forbidden")}, "nothing": {sy},
+			"a refused Query": {q("SELECT forbidden")}, "a misspelt Query": {q("misspelt")}, "a Query": {
+				q("SELECT 1/0")}, "a Query that ends": {q("SELECT 1")}, "a Query of nothing": {q("")},
+			"a refused Parse": {pa("", "SELECT forbidden"), sy}, "an Execute": append(run("SELECT 1/0"),
+				sy), "a Bind": {bi("", "none"), sy}, "a Describe": {de('S', "none"), sy}, "an Execute of nothing": {ex("none", 0), sy},
+			"a refused Parse, and no Sync": {pa("", "SELECT forbidden")}, "a refused one of two": {
+				q("SELECT forbidden"), q("SELECT forbidden")}, "nothing": {sy},
 		} {
 			for _, extended := range []bool{false, true} {
 				n++
@@ -176,8 +180,8 @@ func TestClaimsBehindWhatFails(t *testing.T) {
 	}
 }
 
-// TestHeldCursorsKeepTheirClaims: the rows of a cursor WITH HOLD are read when its transaction ends, under what is claimed then. That is what was claimed
-// when it was judged, however it was opened and whatever would change that.
+// TestHeldCursorsKeepTheirClaims: the rows of a cursor WITH HOLD are read when its transaction ends, under what is
+// claimed then. That is what was claimed when it was judged, however it was opened and whatever would change that.
 func TestHeldCursorsKeepTheirClaims(t *testing.T) {
 	p := start(t)
 	p.edit = func(r *Route) {
@@ -339,9 +343,11 @@ func claimsConversation(r *rand.Rand) (sent [][]pgx3.FrontendMessage) {
 		case 2:
 			return pick("RESET app.a", "RESET app.b", "RESET ALL", "DISCARD ALL")
 		case 3, 4: // what is set in a transaction, and undone, or not
-			waiting = []string{set(), ask(), "SAVEPOINT s", set(), pick("SAVEPOINT u", set()), pick("ROLLBACK TO s", "RELEASE s", "SELECT 1"), ask(), pick("COMMIT", "ROLLBACK"), ask()}
+			waiting = []string{set(), ask(), "SAVEPOINT s", set(), pick("SAVEPOINT u", set()),
+				pick("ROLLBACK TO s", "RELEASE s", "SELECT 1"), ask(), pick("COMMIT", "ROLLBACK"), ask()}
 			if r.IntN(3) == 0 { // savepoints of one name
-				waiting = []string{set(), "SAVEPOINT s", set(), "SAVEPOINT s", set(), pick("RELEASE s", "ROLLBACK TO s"), "ROLLBACK TO s", ask(), pick("COMMIT", "ROLLBACK"), ask()}
+				waiting = []string{set(), "SAVEPOINT s", set(), "SAVEPOINT s", set(),
+					pick("RELEASE s", "ROLLBACK TO s"), "ROLLBACK TO s", ask(), pick("COMMIT", "ROLLBACK"), ask()}
 			}
 			return "BEGIN"
 		case 5:
@@ -349,7 +355,8 @@ func claimsConversation(r *rand.Rand) (sent [][]pgx3.FrontendMessage) {
 		case 6:
 			return pick("SELECT 1/0", "SELEC", "SELECT forbidden", set()+"; SELECT 1/0", set()+"; ROLLBACK")
 		default:
-			return pick("", "", "", "SAVEPOINT u; ", set()+"; ", pick("ROLLBACK TO s; ", "ROLLBACK TO u; ", "RELEASE s; ", "COMMIT; ", "ROLLBACK; ", "RESET ALL; ", "RESET app.a; ")) + ask()
+			return pick("", "", "", "SAVEPOINT u; ", set()+"; ",
+				pick("ROLLBACK TO s; ", "ROLLBACK TO u; ", "RELEASE s; ", "COMMIT; ", "ROLLBACK; ", "RESET ALL; ", "RESET app.a; ")) + ask()
 		}
 	}
 	for range 4 + r.IntN(8) {

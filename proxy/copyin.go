@@ -91,7 +91,8 @@ func (s *session) relayRows(in *input, e *entry) error {
 			case 'X':
 				return errGone
 			default:
-				return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "unexpected message type 0x%02X during COPY from stdin", typ)
+				return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol,
+					"unexpected message type 0x%02X during COPY from stdin", typ)
 			}
 		}
 		if err := in.fill(); err != nil {
@@ -197,5 +198,6 @@ func (l *ledger) startCopy(e *entry) bool {
 
 // copiesIn tells whether the statement of e that runs is the client's COPY FROM STDIN.
 func (e *entry) copiesIn() bool {
-	return e != nil && !e.own && e.verdict != nil && e.completed < len(e.verdict.Effects) && e.verdict.Effects[e.completed].Kind == verdict.CopiesIn
+	return e != nil && !e.own && e.verdict != nil && e.completed < len(e.verdict.Effects) &&
+		e.verdict.Effects[e.completed].Kind == verdict.CopiesIn
 }

@@ -39,12 +39,15 @@ var copyScripts = map[string][]round{
 		{[]pgx3.FrontendMessage{q("COPY c FROM STDIN"), rowsOf("x\n")}, 'Z', 1},
 		upToReady(1, rowsOf("3\n"), rowsOf("4\n"), rowsDone, q("SELECT count(*) FROM c")),
 	},
-	"no such table":   {upToReady(1, q("COPY nope FROM STDIN"), rowsOf("1\n"), rowsDone), upToReady(1, q("SELECT 1"))},
-	"flush and sync":  {upToReady(2, q("COPY c FROM STDIN"), fl, rowsOf("1\n"), sy, fl, rowsOf("2\n"), rowsDone, q("SELECT count(*) FROM c"))},
-	"several":         {upToReady(2, q("COPY c FROM STDIN; SELECT 7; COPY c FROM STDIN; SELECT count(*) FROM c"), rowsOf("1\n"), rowsDone, rowsOf("2\n3\n"), rowsDone, q("SELECT 8"))},
-	"several, failed": {upToReady(1, q("COPY c FROM STDIN; COPY c FROM STDIN"), rowsOf("x\n"), rowsDone, rowsOf("2\n"), rowsDone), upToReady(1, q("SELECT count(*) FROM c"))},
+	"no such table":  {upToReady(1, q("COPY nope FROM STDIN"), rowsOf("1\n"), rowsDone), upToReady(1, q("SELECT 1"))},
+	"flush and sync": {upToReady(2, q("COPY c FROM STDIN"), fl, rowsOf("1\n"), sy, fl, rowsOf("2\n"), rowsDone, q("SELECT count(*) FROM c"))},
+	"several": {upToReady(2, q("COPY c FROM STDIN; SELECT 7; COPY c FROM STDIN; SELECT count(*) FROM c"),
+		rowsOf("1\n"), rowsDone, rowsOf("2\n3\n"), rowsDone, q("SELECT 8"))},
+	"several, failed": {upToReady(1, q("COPY c FROM STDIN; COPY c FROM STDIN"), rowsOf("x\n"), rowsDone,
+		rowsOf("2\n"), rowsDone), upToReady(1, q("SELECT count(*) FROM c"))},
 	"in a transaction": {
-		upToReady(1, q("BEGIN")), upToReady(1, q("COPY c FROM STDIN"), rowsOf("1\n"), rowsDone), upToReady(1, q("ROLLBACK")), upToReady(1, q("SELECT count(*) FROM c")),
+		upToReady(1, q("BEGIN")), upToReady(1, q("COPY c FROM STDIN"), rowsOf("1\n"), rowsDone), upToReady(1,
+			q("ROLLBACK")), upToReady(1, q("SELECT count(*) FROM c")),
 		upToReady(1, q("BEGIN")), upToReady(1, q("COPY c FROM STDIN"), rowsFail), upToReady(1, q("SELECT 1")), upToReady(1, q("ROLLBACK")),
 	},
 	"extended": {
@@ -66,20 +69,28 @@ var copyScripts = map[string][]round{
 		upToReady(1, rowsOf("x\n"), rowsDone, sy),
 		upToReady(1, q("SELECT count(*) FROM c")),
 	},
-	"extended, given up": {upToReady(1, pa("", "COPY c FROM STDIN"), bi("", ""), ex("", 0), rowsOf("1\n"), rowsFail, pa("", "SELECT 1"), bi("", ""), ex("", 0), sy), upToReady(1, q("SELECT count(*) FROM c"))},
+	"extended, given up": {upToReady(1, pa("", "COPY c FROM STDIN"), bi("", ""), ex("", 0), rowsOf("1\n"), rowsFail,
+		pa("", "SELECT 1"), bi("", ""), ex("", 0), sy), upToReady(1, q("SELECT count(*) FROM c"))},
 	"extended, a row that fails": {
 		{[]pgx3.FrontendMessage{pa("", "COPY c FROM STDIN"), bi("", ""), ex("", 0), rowsOf("x\n")}, 'E', 1},
 		upToReady(1, rowsOf("1\n"), rowsDone, pa("", "SELECT 1"), bi("", ""), ex("", 0), sy),
 		upToReady(1, q("SELECT count(*) FROM c")),
 	},
-	"extended, skipped": {upToReady(2, pa("", "SELECT nope"), pa("", "COPY c FROM STDIN"), bi("", ""), ex("", 0), rowsOf("1\n"), rowsDone, sy, q("SELECT count(*) FROM c"))},
-	"extended, pipeline": {upToReady(2, pa("", "SELECT 1"), bi("", ""), ex("", 0), pa("", "COPY c FROM STDIN"), bi("", ""), ex("", 0), rowsOf("5\n"), rowsDone,
+	"extended, skipped": {upToReady(2, pa("", "SELECT nope"), pa("", "COPY c FROM STDIN"), bi("", ""), ex("", 0),
+		rowsOf("1\n"), rowsDone, sy, q("SELECT count(*) FROM c"))},
+	"extended, pipeline": {upToReady(2, pa("", "SELECT 1"), bi("", ""), ex("", 0), pa("", "COPY c FROM STDIN"),
+		bi("", ""), ex("", 0), rowsOf("5\n"), rowsDone,
 		pa("", "SELECT * FROM c"), bi("", ""), ex("", 0), sy, q("SELECT 2"))},
-	"binary":      {upToReady(1, q("COPY c FROM STDIN (FORMAT binary)"), rowsOf("PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00"), rowsOf("\x00\x01\x00\x00\x00\x04\x00\x00\x00\x09\xff\xff"), rowsDone), upToReady(1, q("SELECT * FROM c"))},
-	"empty rows":  {upToReady(1, q("COPY c FROM STDIN"), rowsOf(""), rowsOf("1"), rowsOf(""), rowsOf("2\n"), rowsDone), upToReady(1, q("SELECT * FROM c"))},
-	"large":       {upToReady(1, q("COPY big FROM STDIN"), rowsOf(strings.Repeat("x", 3<<20)+"\n"), rowsOf(strings.Repeat("y\n", 100_000)), rowsDone), upToReady(1, q("SELECT count(*), max(length(t)) FROM big"))},
-	"refused":     {upToReady(1, q("COPY c FROM STDIN; SELECT nope_at_all"), rowsOf("1\n"), rowsDone), upToReady(1, q("SELECT 1"))},
-	"rows astray": {upToReady(2, rowsOf("1\n"), q("COPY c FROM STDIN"), rowsOf("2\n"), rowsDone, rowsOf("3\n"), rowsDone, rowsFail, q("SELECT * FROM c"))},
+	"binary": {upToReady(1, q("COPY c FROM STDIN (FORMAT binary)"),
+		rowsOf("PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00"),
+		rowsOf("\x00\x01\x00\x00\x00\x04\x00\x00\x00\x09\xff\xff"), rowsDone), upToReady(1, q("SELECT * FROM c"))},
+	"empty rows": {upToReady(1, q("COPY c FROM STDIN"), rowsOf(""), rowsOf("1"), rowsOf(""), rowsOf("2\n"),
+		rowsDone), upToReady(1, q("SELECT * FROM c"))},
+	"large": {upToReady(1, q("COPY big FROM STDIN"), rowsOf(strings.Repeat("x", 3<<20)+"\n"),
+		rowsOf(strings.Repeat("y\n", 100_000)), rowsDone), upToReady(1, q("SELECT count(*), max(length(t)) FROM big"))},
+	"refused": {upToReady(1, q("COPY c FROM STDIN; SELECT nope_at_all"), rowsOf("1\n"), rowsDone), upToReady(1, q("SELECT 1"))},
+	"rows astray": {upToReady(2, rowsOf("1\n"), q("COPY c FROM STDIN"), rowsOf("2\n"), rowsDone, rowsOf("3\n"),
+		rowsDone, rowsFail, q("SELECT * FROM c"))},
 }
 
 const copyTables = "CREATE TEMP TABLE c (n int); CREATE TEMP TABLE big (t text)"
@@ -154,7 +165,8 @@ func TestCopyEnds(t *testing.T) {
 func TestCopyIsRecorded(t *testing.T) {
 	p := start(t)
 	c := p.raw(t)
-	c.play(t, []round{upToReady(1, q(copyTables)), upToReady(1, q("COPY c FROM STDIN"), rowsOf("1\n2\n"), rowsOf("3\n"), rowsDone), upToReady(1, q("SELECT 1"))})
+	c.play(t, []round{upToReady(1, q(copyTables)),
+		upToReady(1, q("COPY c FROM STDIN"), rowsOf("1\n2\n"), rowsOf("3\n"), rowsDone), upToReady(1, q("SELECT 1"))})
 	j := p.last()
 	j.mu.Lock()
 	outcomes := strings.Join(j.outcomes, "; ")
@@ -163,7 +175,8 @@ func TestCopyIsRecorded(t *testing.T) {
 		t.Errorf("no outcome of the COPY: %s", outcomes)
 	}
 	const failed, sql = "E ERROR 58030 the decision could not be recorded  @0", "COPY c FROM STDIN /* unrecordable */"
-	got := c.play(t, []round{upToReady(1, q("TRUNCATE c")), upToReady(1, q(sql), rowsOf("1\n"), rowsDone), upToReady(1, pa("", sql), bi("", ""), ex("", 0), rowsOf("1\n"), rowsDone, sy), upToReady(1, q("SELECT count(*) FROM c"))})
+	got := c.play(t, []round{upToReady(1, q("TRUNCATE c")), upToReady(1, q(sql), rowsOf("1\n"), rowsDone),
+		upToReady(1, pa("", sql), bi("", ""), ex("", 0), rowsOf("1\n"), rowsDone, sy), upToReady(1, q("SELECT count(*) FROM c"))})
 	want := []string{"C TRUNCATE TABLE", "Z I", failed, "Z I", "1", "2", failed, "Z I", "T count:20:0", `D ["0"]`, "C SELECT 1", "Z I"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -9,8 +9,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// A RowDescription names the relation and the column that each column of a result comes from. What statements read is often a view of
-// ours in the place of another: the decider says what the client is told. The rest of the message stays as it is.
+// A RowDescription names the relation and the column that each column of a result comes from. What statements read is
+// often a view of ours in the place of another: the decider says what the client is told. The rest of the message stays
+// as it is.
 
 const (
 	described  = 7  // bytes of a RowDescription before the first column: type, length, how many
@@ -30,7 +31,8 @@ func (o *answers) column() (more bool, _ *sqlstate.Error) {
 		return true, nil
 	}
 	field := have[end+1:]
-	to := o.decider.Origin(verdict.Origin{Relation: binary.BigEndian.Uint32(field), Number: int16(binary.BigEndian.Uint16(field[4:]))})
+	to := o.decider.Origin(verdict.Origin{Relation: binary.BigEndian.Uint32(field),
+		Number: int16(binary.BigEndian.Uint16(field[4:]))})
 	binary.BigEndian.PutUint32(field, to.Relation)
 	binary.BigEndian.PutUint16(field[4:], uint16(to.Number))
 	n := end + 1 + columnTail

@@ -21,12 +21,13 @@ func (mapping) Origin(o verdict.Origin) verdict.Origin {
 	return o
 }
 
-// TestDescriptions: however a RowDescription arrives, its columns are those of what the client named, and nothing else of the stream
-// changes.
+// TestDescriptions: however a RowDescription arrives, its columns are those of what the client named, and nothing else
+// of the stream changes.
 func TestDescriptions(t *testing.T) {
 	long := make([]pgx3.FieldDescription, 1664)
 	for i := range long {
-		long[i] = pgx3.FieldDescription{Name: []byte(strings.Repeat("n", 63)), TableOID: 50000, TableAttributeNumber: uint16(i), DataTypeOID: 25, DataTypeSize: -1, TypeModifier: -1}
+		long[i] = pgx3.FieldDescription{Name: []byte(strings.Repeat("n", 63)), TableOID: 50000,
+			TableAttributeNumber: uint16(i), DataTypeOID: 25, DataTypeSize: -1, TypeModifier: -1}
 	}
 	for name, fields := range map[string][]pgx3.FieldDescription{
 		"none": {}, "many": long,

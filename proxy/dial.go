@@ -21,12 +21,13 @@ type Identity struct {
 	Lists  bool              // columns that exist by key only do not exist for it, by key neither
 }
 
-// Dial makes a connection within the process that is treated as that of an authenticated agent: what enforces, records, limits, drains
-// and ends the sessions of agents does so with this one. Only the password is not asked for. What comes out of the
-// connection are the bytes that a client would receive over a socket, and the caller sends its startup message first, without TLS.
+// Dial makes a connection within the process that is treated as that of an authenticated agent: what enforces, records,
+// limits, drains and ends the sessions of agents does so with this one. Only the password is not asked for. What comes
+// out of the connection are the bytes that a client would receive over a socket, and the caller sends its startup
+// message first, without TLS.
 //
-// Who is no agent that could log in is told so in a message of the protocol (28000). The error here is that the server takes no
-// connection.
+// Who is no agent that could log in is told so in a message of the protocol (28000). The error here is that the server
+// takes no connection.
 func (s *Server) Dial(ctx context.Context, id Identity) (net.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -53,7 +54,8 @@ func (s *Server) Dial(ctx context.Context, id Identity) (net.Conn, error) {
 	return near, nil
 }
 
-// pair makes two ends of one connection. It is the kernel's, so that it buffers, has deadlines and closes by halves as a client's.
+// pair makes two ends of one connection. It is the kernel's, so that it buffers, has deadlines and closes by halves as
+// a client's.
 func pair() (near, far net.Conn, err error) {
 	fds, err := socketpair()
 	if err != nil {
@@ -91,11 +93,13 @@ func socketpair() ([2]int, error) {
 // routeInside is the route of a connection that [Server.Dial] made: an agent's, or none.
 func (c *conn) routeInside(st *startup) (Route, error) {
 	if st.user != c.inside.Agent || st.database != c.inside.Database {
-		return Route{}, sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "the startup message names another identity")
+		return Route{}, sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity,
+			"the startup message names another identity")
 	}
 	route := c.server.config.Router.Route(st.user, st.database)
 	if route.Kind != Agent {
-		return Route{}, sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "the agent %q cannot log in", st.user).
+		return Route{}, sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity,
+			"the agent %q cannot log in", st.user).
 			WithHint("It was disabled, or has no login there yet: pgconsent agent list, pgconsent agent add.")
 	}
 	return route, nil

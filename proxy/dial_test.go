@@ -64,7 +64,8 @@ func TestDial(t *testing.T) {
 func TestEnforcementIsToldEverything(t *testing.T) {
 	p := start(t)
 	id := Identity{
-		Agent: agentName, Database: p.db.Name, Remote: "token of a test", Claims: map[string]string{"user": "u"}, Until: time.Now().Add(time.Hour).Round(0), Lists: true,
+		Agent: agentName, Database: p.db.Name, Remote: "token of a test", Claims: map[string]string{
+			"user": "u"}, Until: time.Now().Add(time.Hour).Round(0), Lists: true,
 	}
 	filled := reflect.ValueOf(id)
 	for i := range filled.NumField() {
@@ -83,7 +84,8 @@ func TestEnforcementIsToldEverything(t *testing.T) {
 			t.Errorf("it is not told %s", told.Type().Field(i).Name)
 		}
 	}
-	if info.Agent != id.Agent || info.Database != id.Database || info.RemoteAddr != id.Remote || !maps.Equal(info.Granted, id.Claims) || !info.Until.Equal(id.Until) || info.Lists != id.Lists ||
+	if info.Agent != id.Agent || info.Database != id.Database || info.RemoteAddr != id.Remote ||
+		!maps.Equal(info.Granted, id.Claims) || !info.Until.Equal(id.Until) || info.Lists != id.Lists ||
 		info.BackendPID != p.last().backend.PID || info.Settings["application_name"] != "told" {
 		t.Errorf("it is told %+v of %+v", info, id)
 	}

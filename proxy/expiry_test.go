@@ -104,7 +104,8 @@ func TestNoTransactionUnderAnOldSeal(t *testing.T) {
 			seq("1", "2", "C COMMIT", alone, "Z I", ext, "Z I"), false},
 		"query in a group": {old, []round{{append(group("COMMIT"), q(walled)), 'Z', 1}, upToReady(1, q(walled))},
 			seq("1", "2", "C COMMIT", alone, "Z I", row), false},
-		"a group that closes first": {old, []round{upToReady(1, append([]pgx3.FrontendMessage{cl('S', "x")}, synced(group(walled))...)...), upToReady(1, q("COMMIT"))},
+		"a group that closes first": {old, []round{
+			upToReady(1, append([]pgx3.FrontendMessage{cl('S', "x")}, synced(group(walled))...)...), upToReady(1, q("COMMIT"))},
 			seq("3", ext, "Z T", "C COMMIT", "Z I"), false},
 		"a group that has closed": {[]round{{[]pgx3.FrontendMessage{cl('S', "x"), fl}, '3', 1}}, []round{upToReady(1, synced(group(walled))...)},
 			seq(ext, "Z I"), false},
@@ -149,8 +150,8 @@ func (d *due) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, error)
 	return seal, err
 }
 
-// What ends a transaction and goes on, as drivers do before they reuse a connection, is not refused for a seal that is due in the middle of it: it
-// holds for some time more.
+// What ends a transaction and goes on, as drivers do before they reuse a connection, is not refused for a seal that is
+// due in the middle of it: it holds for some time more.
 func TestEndsAndGoesOnUnderASealThatIsDue(t *testing.T) {
 	p := start(t)
 	p.edit = func(r *Route) {
@@ -190,7 +191,8 @@ func (m *moving) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, err
 	return seal, err
 }
 
-// What a seal vouches for has moved long before its time is over: no transaction begins under it, in whatever way it would.
+// What a seal vouches for has moved long before its time is over: no transaction begins under it, in whatever way it
+// would.
 func TestNoTransactionUnderAStaleSeal(t *testing.T) {
 	p := start(t)
 	at := &atomic.Int64{}
@@ -224,7 +226,8 @@ func TestNoTransactionUnderAStaleSeal(t *testing.T) {
 			}
 		}
 		client.play(t, []round{upToReady(1, q("ROLLBACK"))})
-		if got := client.play(t, []round{upToReady(1, q(show))}); !slices.Contains(got, fmt.Sprintf(`D ["seal %d"]`, p.last().seals.Load())) || p.last().seals.Load() == was {
+		if got := client.play(t, []round{upToReady(1, q(show))}); !slices.Contains(got,
+			fmt.Sprintf(`D ["seal %d"]`, p.last().seals.Load())) || p.last().seals.Load() == was {
 			t.Errorf("%s: %q at the end", name, got)
 		}
 	}
@@ -237,7 +240,8 @@ func TestSealsUnderLoad(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(uint64(n), 1))
-			texts := []string{"BEGIN", "COMMIT", walled, walled, walled, "ROLLBACK", "SELECT nope", "COMMIT; " + walled, "BEGIN; COMMIT; " + walled + "; COMMIT"}
+			texts := []string{"BEGIN", "COMMIT", walled, walled, walled, "ROLLBACK", "SELECT nope",
+				"COMMIT; " + walled, "BEGIN; COMMIT; " + walled + "; COMMIT"}
 			var client *peer
 			rows := 0
 			for range tier.Count(12, 20, 400) {
@@ -305,8 +309,9 @@ func (s *steady) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, err
 	return seal, err
 }
 
-// TestNothingRunsWithoutASeal: what takes the seal away, RESET ALL and DISCARD ALL, is followed by nothing that runs without one, however it is sent: in the
-// same group, behind a Flush, behind the Sync, or in the next message. Either the row is there, or there is an error.
+// TestNothingRunsWithoutASeal: what takes the seal away, RESET ALL and DISCARD ALL, is followed by nothing that runs
+// without one, however it is sent: in the same group, behind a Flush, behind the Sync, or in the next message. Either
+// the row is there, or there is an error.
 func TestNothingRunsWithoutASeal(t *testing.T) {
 	tier.All(t)
 	p := withWall(t, 300*time.Millisecond)
@@ -329,8 +334,12 @@ func TestNothingRunsWithoutASeal(t *testing.T) {
 					before = group(reset)
 				}
 				for name, after := range map[string][]pgx3.FrontendMessage{
-					"a group": group(walled), "two": group("SELECT 1 AS n", walled), "a Query": {q(walled)}, "two Queries": {q("SELECT 1 AS n"), q(walled)}, "what is prepared": {bi("", "w"), ex("", 0)},
-					"what is prepared, described": {de('S', "w"), bi("", "w"), de('P', ""), ex("", 0)}, "in a transaction": group("BEGIN", walled, "COMMIT"), "a Query in a transaction": {q("BEGIN; " + walled + "; COMMIT")}, "again": append(group(reset), group(walled)...),
+					"a group": group(walled), "two": group("SELECT 1 AS n", walled), "a Query": {
+						q(walled)}, "two Queries": {q("SELECT 1 AS n"), q(walled)}, "what is prepared": {bi("", "w"), ex("", 0)},
+					"what is prepared, described": {
+						de('S', "w"), bi("", "w"), de('P', ""), ex("", 0)},
+					"in a transaction": group("BEGIN", walled, "COMMIT"), "a Query in a transaction": {
+						q("BEGIN; " + walled + "; COMMIT")}, "again": append(group(reset), group(walled)...),
 				} {
 					client := p.raw(t)
 					client.play(t, []round{upToReady(1, pa("w", walled), sy)})
@@ -353,7 +362,9 @@ func TestNothingRunsWithoutASeal(t *testing.T) {
 							if last = line; line != `D ["1"]` {
 								t.Errorf("%s (extended %t), %s, %s: %s", reset, extended, between, name, line)
 							}
-						case strings.HasPrefix(line, "E ERROR 0A000 no transaction can begin here"), strings.HasPrefix(line, "E ERROR 25001"), strings.HasPrefix(line, "E ERROR 0A000 RESET ALL is not available"),
+						case strings.HasPrefix(line,
+							"E ERROR 0A000 no transaction can begin here"), strings.HasPrefix(line, "E ERROR 25001"),
+							strings.HasPrefix(line, "E ERROR 0A000 RESET ALL is not available"),
 							strings.HasPrefix(line, "E ERROR 25P02"), strings.HasPrefix(line, "E ERROR 26000"), strings.HasPrefix(line, "E ERROR 34000"):
 							refused++
 						case strings.HasPrefix(line, "E ") && !over:

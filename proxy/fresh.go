@@ -7,9 +7,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// What sees one snapshot for longer than a statement (a transaction of REPEATABLE READ or SERIALIZABLE, a cursor, a portal
-// that is not run to its end at once) could go on showing what was withdrawn since. The moment before its first message
-// goes upstream is noted, and before each later use it is asked whether anything changed since; then the use is refused.
+// What sees one snapshot for longer than a statement (a transaction of REPEATABLE READ or SERIALIZABLE, a cursor, a
+// portal that is not run to its end at once) could go on showing what was withdrawn since. The moment before its first
+// message goes upstream is noted, and before each later use it is asked whether anything changed since; then the use is
+// refused.
 //
 // Which transaction is which kind is not followed exactly but from the safe side: a session that has asked for such a
 // transaction counts as being in one until the server is known to be outside any.
@@ -153,7 +154,8 @@ func (s *session) resumed(e *entry, p *portal) {
 	}
 }
 
-// freshen takes the moment of what is sent next, up to end, and asks for the age of the others. What may not run is replaced by its refused form.
+// freshen takes the moment of what is sent next, up to end, and asks for the age of the others. What may not run is
+// replaced by its refused form.
 func (s *session) freshen(end int) {
 	b := &s.batch
 	asked := false
@@ -174,7 +176,8 @@ func (s *session) freshen(end int) {
 	s.ledger.quiet()
 	refused := false
 	answers := map[use]*sqlstate.Error{}
-	ask := func(u use, f func() *sqlstate.Error) *sqlstate.Error { // of one moment: what waits in a portal may be too old where the rest is not
+	// of one moment: what waits in a portal may be too old where the rest is not
+	ask := func(u use, f func() *sqlstate.Error) *sqlstate.Error {
 		err, ok := answers[u]
 		if !ok {
 			err = f()
@@ -230,7 +233,8 @@ func (s *session) freshen(end int) {
 	}
 }
 
-// unguarded is what e runs, or plans, that calls functions which may not be those any more that were checked; nil: there is nothing.
+// unguarded is what e runs, or plans, that calls functions which may not be those any more that were checked; nil:
+// there is nothing.
 func (e *entry) unguarded() *verdict.Verdict {
 	if e.kind != query && e.kind != bind && e.kind != execute {
 		return nil
@@ -259,7 +263,8 @@ func (e *entry) unnoticed() *sqlstate.Error {
 		if v != nil && v.Unnoticed != "" {
 			return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonTransaction,
 				"cursors, row limits and transactions that keep a snapshot are not available to agents for what this statement reads").
-				WithHint("Changes of what %s shows cannot be noticed in time. Read it in READ COMMITTED, each result to its end.", v.Unnoticed)
+				WithHint("Changes of what %s shows cannot be noticed in time. Read it in READ COMMITTED, each "+
+					"result to its end.", v.Unnoticed)
 		}
 	}
 	return nil
@@ -267,7 +272,8 @@ func (e *entry) unnoticed() *sqlstate.Error {
 
 // unknownAge is the refusal of what nobody knows the age of.
 func unknownAge() *sqlstate.Error {
-	return sqlstate.New(sqlstate.SerializationFailure, sqlstate.ReasonStale, "could not serialize access: it is not known whether consent has changed").
+	return sqlstate.New(sqlstate.SerializationFailure, sqlstate.ReasonStale,
+		"could not serialize access: it is not known whether consent has changed").
 		WithHint("Begin the transaction, or open the cursor, again.")
 }
 

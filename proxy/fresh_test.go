@@ -34,14 +34,15 @@ func freshness(t *testing.T, options ...func(*proxied, *Config)) {
 		before, after []round // a change of consent in between
 		stale         bool
 	}{
-		"FETCH":                      {append(begin, one(q(declare))...), one(q("FETCH 2 FROM c")), true},
-		"MOVE":                       {append(begin, one(q(declare))...), one(q("MOVE 2 FROM c")), true},
-		"FETCH again":                {append(begin, one(q(declare+"; FETCH 2 FROM c"))...), one(q("SELECT 1; FETCH 2 FROM c")), true},
-		"FETCH in extended":          {append(begin, one(q(declare))...), one(pa("", "FETCH 2 FROM c"), bi("", ""), ex("", 0), sy), true},
-		"Execute of a cursor":        {append(begin, one(q(declare))...), one(ex("c", 2), sy), true},
-		"DECLARE in extended":        {append(begin, one(pa("", declare), bi("", ""), ex("", 0), sy)...), one(q("FETCH c")), true},
-		"WITH HOLD":                  {one(q("DECLARE c CURSOR WITH HOLD FOR " + series)), one(q("FETCH 2 FROM c")), true},
-		"WITH HOLD, committed":       {append(begin, upToReady(1, q("DECLARE c CURSOR WITH HOLD FOR "+series)), upToReady(1, q("COMMIT"))), one(q("FETCH 2 FROM c")), true},
+		"FETCH":               {append(begin, one(q(declare))...), one(q("FETCH 2 FROM c")), true},
+		"MOVE":                {append(begin, one(q(declare))...), one(q("MOVE 2 FROM c")), true},
+		"FETCH again":         {append(begin, one(q(declare+"; FETCH 2 FROM c"))...), one(q("SELECT 1; FETCH 2 FROM c")), true},
+		"FETCH in extended":   {append(begin, one(q(declare))...), one(pa("", "FETCH 2 FROM c"), bi("", ""), ex("", 0), sy), true},
+		"Execute of a cursor": {append(begin, one(q(declare))...), one(ex("c", 2), sy), true},
+		"DECLARE in extended": {append(begin, one(pa("", declare), bi("", ""), ex("", 0), sy)...), one(q("FETCH c")), true},
+		"WITH HOLD":           {one(q("DECLARE c CURSOR WITH HOLD FOR " + series)), one(q("FETCH 2 FROM c")), true},
+		"WITH HOLD, committed": {append(begin, upToReady(1, q("DECLARE c CURSOR WITH HOLD FOR "+series)),
+			upToReady(1, q("COMMIT"))), one(q("FETCH 2 FROM c")), true},
 		"FETCH in the same message":  {begin, one(q(declare + "; FETCH 2 FROM c")), false},
 		"a cursor declared after":    {begin, append(one(q(declare)), upToReady(1, q("FETCH c"))), false},
 		"CLOSE":                      {append(begin, one(q(declare))...), one(q("CLOSE c")), false},
@@ -58,27 +59,39 @@ func freshness(t *testing.T, options ...func(*proxied, *Config)) {
 		"REPEATABLE READ, parsed":    {append(rr, upToReady(1, pa("s", "SELECT 1"), sy)), one(bi("", "s"), ex("", 0), sy), true},
 		"REPEATABLE READ, bound":     {append(append(one(pa("s", "SELECT 1"), sy), rr...), upToReady(1, bi("", "s"), sy)), one(q("SELECT 2")), true},
 		"REPEATABLE READ, described": {append(append(one(pa("s", "SELECT 1"), sy), rr...), upToReady(1, de('S', "s"), sy)), one(q("SELECT 2")), true},
-		"begin, flushed": {[]round{{[]pgx3.FrontendMessage{pa("", "BEGIN ISOLATION LEVEL REPEATABLE READ"), bi("", ""), ex("", 0), pa("", "SELECT 1"), bi("", ""), ex("", 0), fl}, 'C', 2}},
+		"begin, flushed": {[]round{{[]pgx3.FrontendMessage{
+			pa("", "BEGIN ISOLATION LEVEL REPEATABLE READ"), bi("", ""), ex("", 0), pa("", "SELECT 1"), bi("", ""), ex("", 0), fl}, 'C', 2}},
 			one(pa("", "SELECT 2"), bi("", ""), ex("", 0), sy), true},
-		"REPEATABLE READ, flushed":   {append(rr, round{[]pgx3.FrontendMessage{pa("", "SELECT 1"), bi("", ""), ex("", 0), fl}, 'C', 1}), one(pa("", "SELECT 2"), bi("", ""), ex("", 0), sy), true},
-		"portal, flushed":            {append(begin, round{[]pgx3.FrontendMessage{pa("", series), bi("p", ""), ex("p", 2), fl}, 's', 1}), one(ex("p", 2), sy), true},
-		"bound portal, flushed":      {append(begin, round{[]pgx3.FrontendMessage{pa("", series), bi("p", ""), fl}, '2', 1}), one(ex("p", 0), sy), true},
-		"REPEATABLE READ, first":     {rr, one(q("SELECT 2")), false},
-		"REPEATABLE READ, over":      {append(rr, upToReady(1, q("SELECT 1")), upToReady(1, q("COMMIT"))), one(q("SELECT 2")), false},
-		"REPEATABLE READ, COMMIT":    {append(rr, upToReady(1, q("SELECT 1"))), one(q("COMMIT")), false},
-		"REPEATABLE READ, ROLLBACK":  {append(rr, upToReady(1, q("SELECT 1"))), one(q("ROLLBACK")), false},
-		"REPEATABLE READ by SET":     {append(begin, upToReady(1, q("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")), upToReady(1, q("SELECT 1"))), one(q("SELECT 2")), true},
-		"REPEATABLE READ by default": {append(one(q("SET default_transaction_isolation = 'repeatable read'")), upToReady(1, q("BEGIN; SELECT 1"))), one(q("SELECT 2")), true},
-		"default, rolled back": {append(one(q("SET default_transaction_isolation = 'repeatable read'")), upToReady(1, q("BEGIN; SET default_transaction_isolation = 'read committed'")),
-			upToReady(1, q("ROLLBACK")), upToReady(1, q("BEGIN; SELECT 1"))), one(q("SELECT 2")), true},
-		"default, without transaction": {append(one(q("SET default_transaction_isolation = 'repeatable read'")), upToReady(1, q("SELECT 1"))), one(q("SELECT 2")), false},
-		"default, discarded": {append(one(q("SET default_transaction_isolation = 'repeatable read'")), upToReady(1, q("DISCARD ALL")), upToReady(1, q("BEGIN; SELECT 1"))),
-			one(q("SELECT 2")), false},
-		"default, set behind DISCARD ALL": {append(one(q("SET default_transaction_isolation = 'repeatable read'")), upToReady(2, q("DISCARD ALL"), q("SET default_transaction_isolation = 'repeatable read'")),
+		"REPEATABLE READ, flushed": {append(rr,
+			round{[]pgx3.FrontendMessage{pa("", "SELECT 1"), bi("", ""), ex("", 0), fl}, 'C', 1}), one(pa("", "SELECT 2"), bi("", ""), ex("", 0), sy), true},
+		"portal, flushed": {append(begin,
+			round{[]pgx3.FrontendMessage{pa("", series), bi("p", ""), ex("p", 2), fl}, 's', 1}), one(ex("p", 2), sy), true},
+		"bound portal, flushed":     {append(begin, round{[]pgx3.FrontendMessage{pa("", series), bi("p", ""), fl}, '2', 1}), one(ex("p", 0), sy), true},
+		"REPEATABLE READ, first":    {rr, one(q("SELECT 2")), false},
+		"REPEATABLE READ, over":     {append(rr, upToReady(1, q("SELECT 1")), upToReady(1, q("COMMIT"))), one(q("SELECT 2")), false},
+		"REPEATABLE READ, COMMIT":   {append(rr, upToReady(1, q("SELECT 1"))), one(q("COMMIT")), false},
+		"REPEATABLE READ, ROLLBACK": {append(rr, upToReady(1, q("SELECT 1"))), one(q("ROLLBACK")), false},
+		"REPEATABLE READ by SET": {append(begin,
+			upToReady(1, q("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")), upToReady(1, q("SELECT 1"))), one(q("SELECT 2")), true},
+		"REPEATABLE READ by default": {append(one(q("SET default_transaction_isolation = 'repeatable read'")),
 			upToReady(1, q("BEGIN; SELECT 1"))), one(q("SELECT 2")), true},
-		"default, set behind RESET ALL": {append([]round{}, upToReady(2, q("RESET ALL"), q("SET default_transaction_isolation = 'repeatable read'")), upToReady(1, q("BEGIN; SELECT 1"))),
+		"default, rolled back": {append(one(q("SET default_transaction_isolation = 'repeatable read'")),
+			upToReady(1, q("BEGIN; SET default_transaction_isolation = 'read committed'")),
+			upToReady(1, q("ROLLBACK")), upToReady(1, q("BEGIN; SELECT 1"))), one(q("SELECT 2")), true},
+		"default, without transaction": {append(one(q("SET default_transaction_isolation = 'repeatable read'")),
+			upToReady(1, q("SELECT 1"))), one(q("SELECT 2")), false},
+		"default, discarded": {append(one(q("SET default_transaction_isolation = 'repeatable read'")),
+			upToReady(1, q("DISCARD ALL")), upToReady(1, q("BEGIN; SELECT 1"))),
+			one(q("SELECT 2")), false},
+		"default, set behind DISCARD ALL": {
+			append(one(q("SET default_transaction_isolation = 'repeatable read'")),
+				upToReady(2, q("DISCARD ALL"), q("SET default_transaction_isolation = 'repeatable read'")),
+				upToReady(1, q("BEGIN; SELECT 1"))), one(q("SELECT 2")), true},
+		"default, set behind RESET ALL": {
+			append([]round{}, upToReady(2, q("RESET ALL"), q("SET default_transaction_isolation = 'repeatable read'")), upToReady(1, q("BEGIN; SELECT 1"))),
 			one(q("SELECT 2")), true},
-		"default, RESET ALL": {append(one(q("SET default_transaction_isolation = 'repeatable read'")), upToReady(1, q("RESET ALL")), upToReady(1, q("BEGIN; SELECT 1"))), one(q("SELECT 2")), false},
+		"default, RESET ALL": {append(one(q("SET default_transaction_isolation = 'repeatable read'")),
+			upToReady(1, q("RESET ALL")), upToReady(1, q("BEGIN; SELECT 1"))), one(q("SELECT 2")), false},
 		"begin in a pipeline": {one(pa("", "BEGIN ISOLATION LEVEL REPEATABLE READ"), bi("", ""), ex("", 0), pa("", "SELECT 1"), bi("", ""), ex("", 0), sy),
 			one(pa("", "SELECT 1"), bi("", ""), ex("", 0), sy), true},
 		"READ COMMITTED": {append(begin, one(q("SELECT 1"))...), one(q("SELECT 2")), false},
@@ -156,8 +169,9 @@ func TestQuestionsAreFew(t *testing.T) {
 	}
 }
 
-// TestWhatWaitsIsAskedAboutAsThat: results that wait in a portal may be too old, by the clock alone, where a statement that runs anew is not. Whatever
-// opens one, comes back to it, and in whichever transaction: it is asked about as what waits, and nothing else is.
+// TestWhatWaitsIsAskedAboutAsThat: results that wait in a portal may be too old, by the clock alone, where a statement
+// that runs anew is not. Whatever opens one, comes back to it, and in whichever transaction: it is asked about as what
+// waits, and nothing else is.
 func TestWhatWaitsIsAskedAboutAsThat(t *testing.T) {
 	const series = "SELECT * FROM generate_series(1, 9)"
 	one := func(m ...pgx3.FrontendMessage) round { return upToReady(1, m...) }
@@ -173,10 +187,13 @@ func TestWhatWaitsIsAskedAboutAsThat(t *testing.T) {
 		by   round
 		uses []round
 	}{
-		"DECLARE":             {one(q("DECLARE c CURSOR FOR " + series)), []round{one(q("FETCH 1 FROM c")), one(pa("", "FETCH 1 FROM c"), bi("", ""), ex("", 0), sy), one(ex("c", 1), sy), one(q("SELECT 1; FETCH 1 FROM c"))}},
-		"DECLARE and FETCH":   {one(q("DECLARE c CURSOR WITH HOLD FOR " + series + "; FETCH 1 FROM c")), []round{one(q("FETCH 1 FROM c"))}},
-		"a portal":            {one(pa("", series), bi("c", ""), sy), []round{one(ex("c", 0), sy), one(ex("c", 1), sy), one(q("FETCH 1 FROM c"))}},
-		"a portal, suspended": {one(pa("", series), bi("c", ""), ex("c", 2), sy), []round{one(ex("c", 0), sy), one(ex("c", 1), sy), one(q("FETCH 1 FROM c"))}},
+		"DECLARE": {one(q("DECLARE c CURSOR FOR " + series)),
+			[]round{one(q("FETCH 1 FROM c")), one(pa("", "FETCH 1 FROM c"), bi("", ""), ex("", 0), sy),
+				one(ex("c", 1), sy), one(q("SELECT 1; FETCH 1 FROM c"))}},
+		"DECLARE and FETCH": {one(q("DECLARE c CURSOR WITH HOLD FOR " + series + "; FETCH 1 FROM c")), []round{one(q("FETCH 1 FROM c"))}},
+		"a portal":          {one(pa("", series), bi("c", ""), sy), []round{one(ex("c", 0), sy), one(ex("c", 1), sy), one(q("FETCH 1 FROM c"))}},
+		"a portal, suspended": {one(pa("", series), bi("c", ""), ex("c", 2), sy),
+			[]round{one(ex("c", 0), sy), one(ex("c", 1), sy), one(q("FETCH 1 FROM c"))}},
 	}
 	p := start(t)
 	for in, begin := range begins {
@@ -190,7 +207,8 @@ func TestWhatWaitsIsAskedAboutAsThat(t *testing.T) {
 				}
 				p.last().waited.Store(true)
 				got := strings.Join(conn.play(t, []round{use}), "\n")
-				if refused := strings.Contains(got, "E ERROR 40001 time has hidden something"); refused != (i < len(open.uses)) || refused && strings.Contains(got, "D [\"2") {
+				if refused := strings.Contains(got,
+					"E ERROR 40001 time has hidden something"); refused != (i < len(open.uses)) || refused && strings.Contains(got, "D [\"2") {
 					t.Errorf("%s, %s, %v: %s", in, by, use, got)
 				}
 				conn.Close()
@@ -240,10 +258,11 @@ func TestWhatIsSentInAdvanceIsAskedAboutInTurn(t *testing.T) {
 			pa("", "BEGIN ISOLATION LEVEL REPEATABLE READ"), bi("", ""), ex("", 0), pa("", "SELECT 1"), bi("", ""), ex("", 0), sy,
 			q("SELECT 1"), pa("", slow), bi("", ""), ex("", 0), sy, pa("", "SELECT 1"), bi("", ""), ex("", 0), sy,
 		},
-		"cursor":                         {q("BEGIN"), q("DECLARE c CURSOR FOR " + series), q(slow), q("FETCH c")},
-		"portal":                         {q("BEGIN"), pa("", series), bi("p", ""), sy, q(slow), ex("p", 1), sy},
-		"portal, resumed":                {q("BEGIN"), pa("", series), bi("p", ""), ex("p", 1), sy, q(slow), ex("p", 1), sy},
-		"portal, resumed behind a group": {q("BEGIN"), pa("", series), bi("p", ""), ex("p", 1), sy, pa("", slow), bi("", ""), ex("", 0), sy, ex("p", 1), sy},
+		"cursor":          {q("BEGIN"), q("DECLARE c CURSOR FOR " + series), q(slow), q("FETCH c")},
+		"portal":          {q("BEGIN"), pa("", series), bi("p", ""), sy, q(slow), ex("p", 1), sy},
+		"portal, resumed": {q("BEGIN"), pa("", series), bi("p", ""), ex("p", 1), sy, q(slow), ex("p", 1), sy},
+		"portal, resumed behind a group": {q("BEGIN"), pa("", series), bi("p", ""), ex("p", 1), sy, pa("", slow),
+			bi("", ""), ex("", 0), sy, ex("p", 1), sy},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := start(t)
@@ -264,8 +283,8 @@ func TestWhatIsSentInAdvanceIsAskedAboutInTurn(t *testing.T) {
 	}
 }
 
-// Whatever a client keeps open, by transactions, cursors and portals, and however it comes back to it: no row shows what was there before
-// the last change.
+// Whatever a client keeps open, by transactions, cursors and portals, and however it comes back to it: no row shows
+// what was there before the last change.
 func TestNothingOlderThanAChangeIsShown(t *testing.T) {
 	p := start(t)
 	admin := p.db.Connect(t, "postgres")
@@ -327,17 +346,24 @@ func keepingConversation(r *rand.Rand) (rounds [][]pgx3.FrontendMessage) {
 		}
 		if r.IntN(3) > 0 { // what is come back to
 			waiting = [][]string{
-				{byDefault, "BEGIN", show, show, "ROLLBACK", "BEGIN; " + show, show}, {byDefault, "BEGIN; RESET ALL", "ROLLBACK", "BEGIN", show, show}, {byDefault, "DISCARD ALL", byDefault, "BEGIN; " + show, show},
-				{"BEGIN ISOLATION LEVEL REPEATABLE READ", show, "SAVEPOINT s", show, "ROLLBACK TO s", show}, {"BEGIN", "DECLARE k CURSOR FOR " + show, "FETCH 1 FROM k", "FETCH 1 FROM k"},
-				{"DECLARE k CURSOR WITH HOLD FOR " + show, "FETCH 1 FROM k", "BEGIN", "FETCH 1 FROM k"}, {"BEGIN", show, show, "FETCH 1 FROM p", "FETCH 1 FROM p"},
+				{byDefault, "BEGIN", show, show, "ROLLBACK", "BEGIN; " + show, show}, {
+					byDefault, "BEGIN; RESET ALL", "ROLLBACK", "BEGIN", show, show}, {byDefault, "DISCARD ALL", byDefault, "BEGIN; " + show, show},
+				{"BEGIN ISOLATION LEVEL REPEATABLE READ", show, "SAVEPOINT s", show, "ROLLBACK TO s", show}, {
+					"BEGIN", "DECLARE k CURSOR FOR " + show, "FETCH 1 FROM k", "FETCH 1 FROM k"},
+				{"DECLARE k CURSOR WITH HOLD FOR " + show, "FETCH 1 FROM k", "BEGIN", "FETCH 1 FROM k"}, {
+					"BEGIN", show, show, "FETCH 1 FROM p", "FETCH 1 FROM p"},
 			}[r.IntN(7)]
 			next, waiting = waiting[0], waiting[1:]
 			return next
 		}
-		return pick(show, show, show, "BEGIN", "BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ", "BEGIN ISOLATION LEVEL REPEATABLE READ; "+show, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
-			"SET default_transaction_isolation = 'repeatable read'", "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ -- DEFAULT", "COMMIT", "ROLLBACK", "SAVEPOINT s", "ROLLBACK TO s",
-			"DECLARE k CURSOR FOR "+show, "DECLARE k CURSOR WITH HOLD FOR "+show, "FETCH 1 FROM k", "FETCH 2 FROM k", "FETCH 1 FROM p", "CLOSE k", "PREPARE x AS "+show, "EXECUTE x",
-			"RESET ALL", "DISCARD ALL", "SELECT 1/0", "BEGIN; "+show, "COMMIT; "+show, "COMMIT; BEGIN", show+"; "+show, "BEGIN; DECLARE k CURSOR FOR "+show+"; FETCH 1 FROM k")
+		return pick(show, show, show, "BEGIN", "BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ",
+			"BEGIN ISOLATION LEVEL REPEATABLE READ; "+show, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+			"SET default_transaction_isolation = 'repeatable read'",
+			"SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ -- DEFAULT", "COMMIT", "ROLLBACK", "SAVEPOINT s", "ROLLBACK TO s",
+			"DECLARE k CURSOR FOR "+show, "DECLARE k CURSOR WITH HOLD FOR "+
+				show, "FETCH 1 FROM k", "FETCH 2 FROM k", "FETCH 1 FROM p", "CLOSE k", "PREPARE x AS "+show, "EXECUTE x",
+			"RESET ALL", "DISCARD ALL", "SELECT 1/0", "BEGIN; "+show, "COMMIT; "+show, "COMMIT; BEGIN", show+
+				"; "+show, "BEGIN; DECLARE k CURSOR FOR "+show+"; FETCH 1 FROM k")
 	}
 	for range 6 + r.IntN(8) {
 		var m []pgx3.FrontendMessage
@@ -378,8 +404,9 @@ func (u *unwatching) Decide(ctx context.Context, text string, p verdict.Protocol
 	return v
 }
 
-// TestNobodyTells: what reads something of whose changes nobody tells is answered by the snapshot of its own statement, whole. In a transaction that keeps
-// one, by a cursor, and of a portal that waits it is refused, however it is named, and alone or beside others; nothing else is.
+// TestNobodyTells: what reads something of whose changes nobody tells is answered by the snapshot of its own statement,
+// whole. In a transaction that keeps one, by a cursor, and of a portal that waits it is refused, however it is named,
+// and alone or beside others; nothing else is.
 func TestNobodyTells(t *testing.T) {
 	for name, size := range cuts {
 		t.Run(name, func(t *testing.T) { nobodyTells(t, start(t, cut(size))) })
@@ -404,14 +431,15 @@ func nobodyTells(t *testing.T, p *proxied) {
 		script  []round // of which the last is
 		refused bool
 	}{
-		"alone":                                {[]round{one(q(series))}, false},
-		"in a transaction":                     {[]round{begin, one(q(series))}, false},
-		"in a transaction, extended":           {[]round{begin, run(series, 0)}, false},
-		"extended":                             {[]round{run(series, 0)}, false},
-		"prepared":                             {[]round{named, one(bi("", "s"), ex("", 0), sy)}, false},
-		"prepared and described":               {[]round{named, one(bi("", "s"), de('P', ""), ex("", 0), sy)}, false},
-		"two, before a Sync":                   {[]round{named, upToReady(1, bi("", "s"), ex("", 0), bi("", "s"), ex("", 0), sy)}, false},
-		"with a large parameter":               {[]round{one(pa("", "SELECT length($1), 'nobody tells'", 25), bi("", "", strings.Repeat("x", 3*maxBatch)), ex("", 0), sy)}, false},
+		"alone":                      {[]round{one(q(series))}, false},
+		"in a transaction":           {[]round{begin, one(q(series))}, false},
+		"in a transaction, extended": {[]round{begin, run(series, 0)}, false},
+		"extended":                   {[]round{run(series, 0)}, false},
+		"prepared":                   {[]round{named, one(bi("", "s"), ex("", 0), sy)}, false},
+		"prepared and described":     {[]round{named, one(bi("", "s"), de('P', ""), ex("", 0), sy)}, false},
+		"two, before a Sync":         {[]round{named, upToReady(1, bi("", "s"), ex("", 0), bi("", "s"), ex("", 0), sy)}, false},
+		"with a large parameter": {
+			[]round{one(pa("", "SELECT length($1), 'nobody tells'", 25), bi("", "", strings.Repeat("x", 3*maxBatch)), ex("", 0), sy)}, false},
 		"by name":                              {[]round{prepared, begin, one(q("EXECUTE s"))}, false},
 		"something else":                       {[]round{rr, first, one(q(plain))}, false},
 		"something else, by a cursor":          {[]round{begin, one(q("DECLARE c CURSOR FOR " + plain))}, false},
@@ -428,17 +456,19 @@ func nobodyTells(t *testing.T, p *proxied) {
 		"REPEATABLE READ, by name, extended":   {[]round{prepared, rr, first, run("EXECUTE s", 0)}, true},
 		"REPEATABLE READ, by name, beside":     {[]round{prepared, rr, first, one(q(plain + "; EXECUTE s"))}, true},
 		"REPEATABLE READ, prepared inside":     {[]round{rr, first, one(q("PREPARE s AS " + series + "; EXECUTE s"))}, true},
-		"REPEATABLE READ by default":           {[]round{one(q("SET default_transaction_isolation = 'repeatable read'")), begin, first, one(q(series))}, true},
-		"REPEATABLE READ by default, at once":  {[]round{one(q("SET default_transaction_isolation = 'repeatable read'; BEGIN; " + plain)), one(q(series))}, true},
-		"a cursor":                             {[]round{begin, one(q("DECLARE c CURSOR FOR " + series))}, true},
-		"a cursor WITH HOLD":                   {[]round{one(q("DECLARE c CURSOR WITH HOLD FOR " + series))}, true},
-		"a cursor, extended":                   {[]round{begin, run("DECLARE c CURSOR FOR "+series, 0)}, true},
-		"a cursor and its rows":                {[]round{begin, one(q("DECLARE c CURSOR FOR " + series + "; FETCH 1 FROM c"))}, true},
-		"a portal that waits":                  {[]round{begin, one(pa("", series), bi("p", ""), sy)}, true},
-		"a portal in parts":                    {[]round{begin, run(series, 2)}, true},
-		"a portal that waits for a Flush":      {[]round{begin, one(pa("", series), bi("p", ""), fl, ex("p", 0), sy)}, true},
-		"a portal of EXECUTE, in parts":        {[]round{prepared, begin, run("EXECUTE s", 2), one(ex("p", 2), sy)}, true},
-		"a portal of EXECUTE, fetched":         {[]round{prepared, begin, run("EXECUTE s", 2), one(ex("p", 0), sy)}, true},
+		"REPEATABLE READ by default": {
+			[]round{one(q("SET default_transaction_isolation = 'repeatable read'")), begin, first, one(q(series))}, true},
+		"REPEATABLE READ by default, at once": {
+			[]round{one(q("SET default_transaction_isolation = 'repeatable read'; BEGIN; " + plain)), one(q(series))}, true},
+		"a cursor":                        {[]round{begin, one(q("DECLARE c CURSOR FOR " + series))}, true},
+		"a cursor WITH HOLD":              {[]round{one(q("DECLARE c CURSOR WITH HOLD FOR " + series))}, true},
+		"a cursor, extended":              {[]round{begin, run("DECLARE c CURSOR FOR "+series, 0)}, true},
+		"a cursor and its rows":           {[]round{begin, one(q("DECLARE c CURSOR FOR " + series + "; FETCH 1 FROM c"))}, true},
+		"a portal that waits":             {[]round{begin, one(pa("", series), bi("p", ""), sy)}, true},
+		"a portal in parts":               {[]round{begin, run(series, 2)}, true},
+		"a portal that waits for a Flush": {[]round{begin, one(pa("", series), bi("p", ""), fl, ex("p", 0), sy)}, true},
+		"a portal of EXECUTE, in parts":   {[]round{prepared, begin, run("EXECUTE s", 2), one(ex("p", 2), sy)}, true},
+		"a portal of EXECUTE, fetched":    {[]round{prepared, begin, run("EXECUTE s", 2), one(ex("p", 0), sy)}, true},
 	} {
 		conn := p.raw(t)
 		last := len(c.script) - 1
@@ -448,7 +478,8 @@ func nobodyTells(t *testing.T, p *proxied) {
 			}
 		}
 		got := strings.Join(conn.play(t, c.script[last:]), "\n")
-		if refused := strings.Contains(got, "E ERROR 0A000 cursors, row limits"); refused != c.refused || refused && strings.Contains(got, "nobody tells\"]") {
+		if refused := strings.Contains(got, "E ERROR 0A000 cursors, row limits"); refused != c.refused ||
+			refused && strings.Contains(got, "nobody tells\"]") {
 			t.Errorf("%s: %s", name, got)
 		}
 		conn.Close()

@@ -190,7 +190,8 @@ func FuzzServerError(f *testing.F) {
 		if got.Where != "" && !regexp.MustCompile(`^COPY, line [0-9]+$`).MatchString(got.Where) {
 			t.Fatalf("%+v", got)
 		}
-		if got.SchemaName+got.TableName+got.ColumnName+got.DataTypeName+got.ConstraintName+got.File+got.Routine+got.InternalQuery != "" || got.Line+got.InternalPosition != 0 || len(got.UnknownFields) > 0 {
+		if got.SchemaName+got.TableName+got.ColumnName+got.DataTypeName+got.ConstraintName+got.File+got.Routine+
+			got.InternalQuery != "" || got.Line+got.InternalPosition != 0 || len(got.UnknownFields) > 0 {
 			t.Fatalf("%+v", got)
 		}
 		if strings.Contains(strings.ReplaceAll(got.Message+got.Detail+got.Hint, "`pgconsent doctor`", ""), ours) {

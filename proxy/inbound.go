@@ -166,7 +166,8 @@ func (s *session) message(typ byte, body []byte) (last bool, err error) {
 		s.group++
 		s.executes, s.ended, s.unsealing = 0, false, false
 	case 'F':
-		s.refuseMessage(query, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonProtocol, "function calls of the fast path are not for agents").
+		s.refuseMessage(query, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonProtocol,
+			"function calls of the fast path are not for agents").
 			WithHint("Call the function in a SELECT."), nil, nil)
 	case 'X':
 		return true, nil
@@ -192,10 +193,12 @@ func (s *session) refuseMessage(kind message, err *sqlstate.Error, v *verdict.Ve
 // invalid refuses a message whose body does not hold what its type says.
 func (s *session) invalid(kind message) { s.refuseMessage(kind, invalidMessage(), nil, nil) }
 
-// behindAnExecute is the refusal of a Query in a pipeline. One with settings of care in front has several statements, which end the block that the server has
-// made of what stands behind the Execute, as one statement does not; and whether it has goes by how large tables are.
+// behindAnExecute is the refusal of a Query in a pipeline. One with settings of care in front has several statements,
+// which end the block that the server has made of what stands behind the Execute, as one statement does not; and
+// whether it has goes by how large tables are.
 func behindAnExecute() *sqlstate.Error {
-	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonProtocol, "a Query behind an Execute without a Sync is not for agents").
+	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonProtocol,
+		"a Query behind an Execute without a Sync is not for agents").
 		WithHint("Send a Sync first.")
 }
 
@@ -247,7 +250,8 @@ func (s *session) query(body []byte) error {
 		s.refuseMessage(query, refused, v, u.ticket)
 		return nil
 	}
-	e := &entry{kind: query, verdict: v, runs: u.runs, ticket: s.decider.Record(v, u.runs...), prepared: u.prepared, declared: u.declared, unseals: u.unseals, keepers: s.ledger.keepersNow(), running: u.fetched, alone: s.executes == 0}
+	e := &entry{kind: query, verdict: v, runs: u.runs, ticket: s.decider.Record(v, u.runs...), prepared: u.prepared,
+		declared: u.declared, unseals: u.unseals, keepers: s.ledger.keepersNow(), running: u.fetched, alone: s.executes == 0}
 	fails, err := s.failsOutside(v)
 	if err != nil {
 		return err
@@ -500,8 +504,10 @@ func (s *session) execute(body []byte) error {
 	start := len(s.batch.out)
 	s.batch.out = appendExecute(s.batch.out, verdict.UpstreamName(name), rows)
 	e := &entry{
-		kind: execute, verdict: v, runs: u.runs, ticket: s.decider.Record(v, u.runs...), name: name, upstream: verdict.UpstreamName(name),
-		prepared: u.prepared, declared: u.declared, unseals: u.unseals, keepers: s.ledger.keepersNow(), running: u.fetched, alone: s.executes == 0, formats: p.formats, foreign: asks.foreign,
+		kind: execute, verdict: v, runs: u.runs, ticket: s.decider.Record(v,
+			u.runs...), name: name, upstream: verdict.UpstreamName(name),
+		prepared: u.prepared, declared: u.declared, unseals: u.unseals, keepers: s.ledger.keepersNow(),
+		running: u.fetched, alone: s.executes == 0, formats: p.formats, foreign: asks.foreign,
 	}
 	if len(v.Effects) == 0 || v.Effects[0].Kind != verdict.Fetches {
 		e.running = []*portal{p}
@@ -630,12 +636,14 @@ func (in *input) next() (typ byte, body []byte, ok bool, err error) {
 	limit, waste := bound(typ)
 	switch {
 	case limit < 0:
-		return 0, nil, false, sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid frontend message type %d", typ)
+		return 0, nil, false, sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol,
+			"invalid frontend message type %d", typ)
 	case size < 4 || size > 1<<31-1:
 		return 0, nil, false, sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid message length")
 	case size-4 > int64(limit):
 		if typ == 'Q' || typ == 'P' || typ == 'B' {
-			return 0, nil, false, sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "message of %d bytes is too long", size).
+			return 0, nil, false, sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds,
+				"message of %d bytes is too long", size).
 				WithHint("A statement may have 1 MiB of text and 64 MiB of parameters.")
 		}
 		return 0, nil, false, sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid message length")

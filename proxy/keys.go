@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// Where the policy has keys of rows recorded, the rows of such results are looked at, and the descriptions of their columns kept: what
-// is prepared once and executed often is described once.
+// Where the policy has keys of rows recorded, the rows of such results are looked at, and the descriptions of their
+// columns kept: what is prepared once and executed often is described once.
 
 // maxDescribed is how many descriptions a session keeps.
 const maxDescribed = 256

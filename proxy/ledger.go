@@ -253,8 +253,8 @@ func (e *entry) begins() bool {
 	return false
 }
 
-// completed applies the effect of the i-th statement of e, which has completed. It tells whether the server goes on with a
-// transaction that begins too late for the seal.
+// completed applies the effect of the i-th statement of e, which has completed. It tells whether the server goes on
+// with a transaction that begins too late for the seal.
 func (l *ledger) completed(e *entry, i int) (late bool) {
 	effects := e.verdict.Effects
 	l.mu.Lock()
@@ -384,8 +384,8 @@ func (l *ledger) quiet() bool {
 	return !l.closed && !l.skipping && l.status == 'I' // what was waited for may have failed, and a Query behind it is skipped
 }
 
-// outside waits for the answers to all that may have changed the state of the transaction, and tells whether the server is
-// outside one.
+// outside waits for the answers to all that may have changed the state of the transaction, and tells whether the server
+// is outside one.
 func (l *ledger) outside() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -395,8 +395,8 @@ func (l *ledger) outside() bool {
 	return !l.closed && l.status == 'I'
 }
 
-// groups waits for the answers to each Query, and to each group that has its Sync. What comes behind the last of these the
-// server may keep back.
+// groups waits for the answers to each Query, and to each group that has its Sync. What comes behind the last of these
+// the server may keep back.
 func (l *ledger) groups() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -136,7 +136,8 @@ func (c *conn) revoke(why *sqlstate.Error) {
 // reported are the settings whose values PostgreSQL tells a client; others are not passed on.
 var reported = []string{
 	"DateStyle", "IntervalStyle", "TimeZone", "application_name", "client_encoding", "default_transaction_read_only",
-	"in_hot_standby", "integer_datetimes", "is_superuser", "scram_iterations", "search_path", "server_encoding", "server_version",
+	"in_hot_standby", "integer_datetimes", "is_superuser", "scram_iterations", "search_path", "server_encoding",
+	"server_version",
 	"session_authorization", "standard_conforming_strings",
 }
 

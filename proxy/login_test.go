@@ -52,7 +52,9 @@ func TestLogin(t *testing.T) {
 	p := start(t)
 	conn := p.connect(t, "application_name=app")
 	var user, app, path, seal string
-	if err := conn.QueryRow(t.Context(), "SELECT current_user, current_setting('application_name'), current_setting('search_path'), current_setting('pgconsent.seal')").Scan(&user, &app, &path, &seal); err != nil {
+	if err := conn.QueryRow(t.Context(),
+		"SELECT current_user, current_setting('application_name'), current_setting('search_path'), "+
+			"current_setting('pgconsent.seal')").Scan(&user, &app, &path, &seal); err != nil {
 		t.Fatal(err)
 	}
 	if got := fmt.Sprint(user, app, path, seal); got != "wire_agent"+"app"+"public"+"seal 1" {
@@ -65,7 +67,8 @@ func TestLogin(t *testing.T) {
 		t.Errorf("the client learns the server's process id %d", pid)
 	}
 	info := p.last().info
-	if info.Agent != agentName || info.Database != p.db.Name || info.BackendPID == 0 || info.ID == "" || !strings.HasPrefix(info.RemoteAddr, "127.0.0.1:") {
+	if info.Agent != agentName || info.Database != p.db.Name || info.BackendPID == 0 || info.ID == "" ||
+		!strings.HasPrefix(info.RemoteAddr, "127.0.0.1:") {
 		t.Errorf("info: %+v", info)
 	}
 }
@@ -92,8 +95,8 @@ func TestWrongPassword(t *testing.T) {
 	}
 }
 
-// TestWhoIsNotServed: a route of no kind that is known, one of an agent without anything to prove itself by, and one that refuses are served to nobody,
-// not even to who has a password that fits.
+// TestWhoIsNotServed: a route of no kind that is known, one of an agent without anything to prove itself by, and one
+// that refuses are served to nobody, not even to who has a password that fits.
 func TestWhoIsNotServed(t *testing.T) {
 	right := verifier()
 	for name, edit := range map[string]func(*Route){
@@ -144,7 +147,8 @@ func TestSettings(t *testing.T) {
 		}
 	}
 	conn := p.connect(t, `options='-c application_name=a\\ b --statement-timeout=4321'`, "client_encoding=SQL_ASCII", "DateStyle=German")
-	for name, want := range map[string]string{"application_name": "a b", "statement_timeout": "4321ms", "client_encoding": "UTF8", "DateStyle": "German, DMY"} {
+	for name, want := range map[string]string{"application_name": "a b", "statement_timeout": "4321ms",
+		"client_encoding": "UTF8", "DateStyle": "German, DMY"} {
 		var got string
 		if err := conn.QueryRow(t.Context(), "SELECT current_setting($1)", name).Scan(&got); err != nil || got != want {
 			t.Errorf("%s = %q %v, want %q", name, got, err, want)
@@ -581,7 +585,8 @@ func (s slowly) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Where writing to the server takes long, the driver that logs in begins to read beside. It keeps nothing of what is the session's.
+// Where writing to the server takes long, the driver that logs in begins to read beside. It keeps nothing of what is
+// the session's.
 func TestSlowWritesWhileLoggingIn(t *testing.T) {
 	was := reach
 	t.Cleanup(func() { reach = was })

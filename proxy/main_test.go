@@ -113,7 +113,8 @@ func (j *judge) Decide(_ context.Context, text string, _ verdict.Protocol) *verd
 				t = `EXECUTE "` + verdict.UpstreamName(name) + `" ` + rest
 			case strings.HasPrefix(upper, "DECLARE "):
 				name, rest, _ := strings.Cut(strings.TrimSpace(t)[len("DECLARE "):], " ")
-				e.Kind, e.Name, e.Hold, e.Binary = verdict.Declares, name, strings.Contains(upper, "WITH HOLD"), strings.HasPrefix(strings.ToUpper(rest), "BINARY")
+				e.Kind, e.Name, e.Hold, e.Binary = verdict.Declares, name, strings.Contains(upper,
+					"WITH HOLD"), strings.HasPrefix(strings.ToUpper(rest), "BINARY")
 				e.Body = &verdict.Verdict{Original: text, Text: text, Effects: []verdict.Effect{{Reads: true}}, Detail: text, Position: v.Position}
 				grown = len(verdict.UpstreamName(name)) + 2 - len(name)
 				t = `DECLARE "` + verdict.UpstreamName(name) + `" ` + rest
@@ -390,7 +391,9 @@ func (p *proxied) careful() {
 	}
 	conn := p.db.Connect(p.t, "postgres")
 	defer conn.Close(context.Background())
-	if _, err := conn.Exec(context.Background(), "CREATE SCHEMA pgconsent_gate; GRANT USAGE ON SCHEMA pgconsent_gate TO wire_agent;"+string(function)+"GRANT EXECUTE ON FUNCTION pgconsent_gate.care() TO wire_agent"); err != nil {
+	if _, err := conn.Exec(context.Background(),
+		"CREATE SCHEMA pgconsent_gate; GRANT USAGE ON SCHEMA pgconsent_gate TO wire_agent;"+string(function)+
+			"GRANT EXECUTE ON FUNCTION pgconsent_gate.care() TO wire_agent"); err != nil {
 		p.t.Fatal(err)
 	}
 }
@@ -556,7 +559,9 @@ func (p *proxied) running(t testing.TB, text string) {
 	admin := p.db.Connect(t, "postgres")
 	eventually(t, text+" runs", func() bool {
 		var runs bool
-		if err := admin.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND state = 'active' AND position($1 IN query) > 0)", text).Scan(&runs); err != nil {
+		if err := admin.QueryRow(t.Context(),
+			"SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> "+
+				"pg_backend_pid() AND state = 'active' AND position($1 IN query) > 0)", text).Scan(&runs); err != nil {
 			t.Fatal(err)
 		}
 		return runs

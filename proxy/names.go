@@ -91,8 +91,9 @@ func (l *ledger) bind(name string, p *portal) {
 	l.binding[name] = p
 }
 
-// queries notes that a Query is about to be sent: the portal without a name goes with it. One that fails in a transaction leaves its own
-// in the place, which PostgreSQL may not be asked to run: its statements are gone from memory, and the server with them.
+// queries notes that a Query is about to be sent: the portal without a name goes with it. One that fails in a
+// transaction leaves its own in the place, which PostgreSQL may not be asked to run: its statements are gone from
+// memory, and the server with them.
 func (l *ledger) queries() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,7 +144,8 @@ func (l *ledger) portal(name string, group uint64, flush func() error) (*portal,
 	}
 }
 
-// portal finds what name stands for. A portal of an earlier group may go with that: where this is still open, it is awaited.
+// portal finds what name stands for. A portal of an earlier group may go with that: where this is still open, it is
+// awaited.
 func (s *session) portal(name string) (*portal, error) {
 	p, err := s.ledger.portal(name, s.group, s.flush)
 	if p == nil || err != nil || p.group == s.group || !s.batch.ending() && !s.ledger.between() {
@@ -295,8 +297,8 @@ func (n *names) deallocated(name string) {
 	}
 }
 
-// portalsGone applies the end of a transaction. Cursors WITH HOLD outlive it, unless all go; those of a transaction that is
-// rolled back do not, which the server says when they are used.
+// portalsGone applies the end of a transaction. Cursors WITH HOLD outlive it, unless all go; those of a transaction
+// that is rolled back do not, which the server says when they are used.
 func (n *names) portalsGone(all bool) {
 	for name, p := range n.portals {
 		p.over = true

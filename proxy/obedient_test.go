@@ -53,7 +53,8 @@ func tell(t *testing.T, p *proxied, rounds ...round) string {
 func TestWhatSQLRunsByName(t *testing.T) {
 	p := asTold(t)
 	prepared := func(text string, then ...pgx3.FrontendMessage) string {
-		return tell(t, p, upToReady(1, q("BEGIN")), upToReady(1, append([]pgx3.FrontendMessage{pa("s", text), bi("c", "s")}, sy)...), upToReady(len(then), then...))
+		return tell(t, p, upToReady(1, q("BEGIN")),
+			upToReady(1, append([]pgx3.FrontendMessage{pa("s", text), bi("c", "s")}, sy)...), upToReady(len(then), then...))
 	}
 	for _, c := range []struct {
 		text, run, want string
@@ -64,7 +65,8 @@ func TestWhatSQLRunsByName(t *testing.T) {
 		{"SAVEPOINT a", "EXECUTE s", `0A000 prepared statement "s" is no query: EXECUTE cannot run it @0`},
 		{"EXECUTE x", "EXECUTE s", `0A000 prepared statement "s" is no query: EXECUTE cannot run it @0`},
 		{"SET application_name = 'x'", "EXECUTE s", `0A000 prepared statement "s" is no query: EXECUTE cannot run it @0`},
-		{"SELECT 7 /*formed*/", "EXECUTE s", `0A000 prepared statement "s" was prepared by the protocol and takes a pattern, a search or a document as a parameter: EXECUTE cannot run it @0`},
+		{"SELECT 7 /*formed*/", "EXECUTE s",
+			`0A000 prepared statement "s" was prepared by the protocol and takes a pattern, a search or a document as a parameter: EXECUTE cannot run it @0`},
 		{"SELECT 7", "FETCH ALL FROM c", `D ["7"]`},
 		{"SELECT 7 /*formed*/", "FETCH ALL FROM c", `D ["7"]`}, // its values have been looked at
 		{"COMMIT", "FETCH ALL FROM c", `0A000 portal "c" is no query: FETCH cannot run it @0`},
@@ -86,18 +88,25 @@ func TestAForeignServerIsAskedInOneStatement(t *testing.T) {
 		script []round
 		want   string
 	}{
-		"one":                            {[]round{upToReady(1, q(read("1")))}, `D ["1"]`},
-		"two in one text":                {[]round{upToReady(1, q(read("1")+"; "+read("2")))}, refused},
-		"one, one after the other":       {[]round{upToReady(1, q(read("1"))), upToReady(1, q(read("2")))}, `D ["1"] | D ["2"]`},
-		"two in a block":                 {[]round{upToReady(1, q("BEGIN")), upToReady(1, q(read("1"))), upToReady(1, q(read("2")))}, `D ["1"] | ` + refused},
-		"two in two blocks":              {[]round{upToReady(1, q("BEGIN")), upToReady(1, q(read("1"))), upToReady(1, q("COMMIT")), upToReady(1, q("BEGIN")), upToReady(1, q(read("2")))}, `D ["1"] | D ["2"]`},
-		"two in a group":                 {[]round{upToReady(1, pa("", read("1")), bi("", ""), ex("", 0), pa("", read("2")), bi("", ""), ex("", 0), sy)}, `D ["1"] | ` + refused},
-		"two in two groups":              {[]round{upToReady(2, pa("", read("1")), bi("", ""), ex("", 0), sy, pa("", read("2")), bi("", ""), ex("", 0), sy)}, `D ["1"] | D ["2"]`},
-		"planned in a group":             {[]round{upToReady(1, pa("s", read("1")), bi("a", "s"), bi("b", "s"), ex("a", 0), ex("b", 0), sy)}, refused},
-		"by name beside what asks":       {[]round{upToReady(1, pa("s", read("1")), sy), upToReady(1, q(read("2")+"; EXECUTE s"))}, refused},
-		"by name, once":                  {[]round{upToReady(1, pa("s", read("1")), sy), upToReady(1, q("EXECUTE s"))}, `D ["1"]`},
-		"what does not ask, in a block":  {[]round{upToReady(1, q("BEGIN")), upToReady(1, q(read("1"))), upToReady(1, q("SELECT 2"))}, `D ["1"] | D ["2"]`},
-		"behind what failed, in a block": {[]round{upToReady(1, q("BEGIN")), upToReady(1, q("SAVEPOINT a")), upToReady(1, q(read("1 / 0"))), upToReady(1, q("ROLLBACK TO a")), upToReady(1, q(read("2")))}, `22012 division by zero @0 | ` + refused},
+		"one":                      {[]round{upToReady(1, q(read("1")))}, `D ["1"]`},
+		"two in one text":          {[]round{upToReady(1, q(read("1")+"; "+read("2")))}, refused},
+		"one, one after the other": {[]round{upToReady(1, q(read("1"))), upToReady(1, q(read("2")))}, `D ["1"] | D ["2"]`},
+		"two in a block": {[]round{
+			upToReady(1, q("BEGIN")), upToReady(1, q(read("1"))), upToReady(1, q(read("2")))}, `D ["1"] | ` + refused},
+		"two in two blocks": {[]round{
+			upToReady(1, q("BEGIN")), upToReady(1, q(read("1"))), upToReady(1, q("COMMIT")), upToReady(1,
+				q("BEGIN")), upToReady(1, q(read("2")))}, `D ["1"] | D ["2"]`},
+		"two in a group": {[]round{
+			upToReady(1, pa("", read("1")), bi("", ""), ex("", 0), pa("", read("2")), bi("", ""), ex("", 0), sy)}, `D ["1"] | ` + refused},
+		"two in two groups": {[]round{
+			upToReady(2, pa("", read("1")), bi("", ""), ex("", 0), sy, pa("", read("2")), bi("", ""), ex("", 0), sy)}, `D ["1"] | D ["2"]`},
+		"planned in a group":            {[]round{upToReady(1, pa("s", read("1")), bi("a", "s"), bi("b", "s"), ex("a", 0), ex("b", 0), sy)}, refused},
+		"by name beside what asks":      {[]round{upToReady(1, pa("s", read("1")), sy), upToReady(1, q(read("2")+"; EXECUTE s"))}, refused},
+		"by name, once":                 {[]round{upToReady(1, pa("s", read("1")), sy), upToReady(1, q("EXECUTE s"))}, `D ["1"]`},
+		"what does not ask, in a block": {[]round{upToReady(1, q("BEGIN")), upToReady(1, q(read("1"))), upToReady(1, q("SELECT 2"))}, `D ["1"] | D ["2"]`},
+		"behind what failed, in a block": {[]round{
+			upToReady(1, q("BEGIN")), upToReady(1, q("SAVEPOINT a")), upToReady(1, q(read("1 / 0"))), upToReady(1,
+				q("ROLLBACK TO a")), upToReady(1, q(read("2")))}, `22012 division by zero @0 | ` + refused},
 	} {
 		if got := tell(t, p, c.script...); got != c.want {
 			t.Errorf("%s: %s\nwant %s", name, got, c.want)
@@ -108,7 +117,8 @@ func TestAForeignServerIsAskedInOneStatement(t *testing.T) {
 // What time may hide begins with its own statement, and not with the message; where it cannot, it is refused.
 func TestStatementsThatBeginApart(t *testing.T) {
 	p := asTold(t)
-	const text = "SELECT set_config('x.y', statement_timestamp()::text, false) IS NULL; SELECT pg_sleep(0.02) IS NULL; SELECT statement_timestamp()::text = current_setting('x.y')"
+	const text = "SELECT set_config('x.y', statement_timestamp()::text, false) IS NULL; SELECT pg_sleep(0.02) IS " +
+		"NULL; SELECT statement_timestamp()::text = current_setting('x.y')"
 	for before, want := range map[string]string{
 		"":                   `D ["f"] | D ["f"] | D ["t"]`,
 		"/*apart*/":          `D ["f"] | D ["f"] | D ["f"]`,

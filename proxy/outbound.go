@@ -398,8 +398,8 @@ func (o *answers) completed(e *entry) *sqlstate.Error {
 	return nil
 }
 
-// executed ends an Execute that the server has completed. Where a limit has ended its result, and nothing was sent behind it,
-// the server is to fail in its place.
+// executed ends an Execute that the server has completed. Where a limit has ended its result, and nothing was sent
+// behind it, the server is to fail in its place.
 func (o *answers) executed(e *entry) *sqlstate.Error {
 	if o.muted != nil && !e.synced {
 		return o.undo(execute, false)

@@ -29,12 +29,13 @@ func TestAnswersOutOfTurn(t *testing.T) {
 		answer []byte
 		ends   bool
 	}{
-		"row unasked":             {nil, row, true},
-		"completion unasked":      {nil, encode(&pgx3.CommandComplete{CommandTag: []byte("SELECT 1")}), true},
-		"error unasked":           {nil, failure, true},
-		"ready unasked":           {nil, ready, true},
-		"authentication":          {nil, encode(&pgx3.AuthenticationOk{}), true},
-		"fatal error unasked":     {nil, encode(&pgx3.ErrorResponse{Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: "57P01", Message: "bye"}), false},
+		"row unasked":        {nil, row, true},
+		"completion unasked": {nil, encode(&pgx3.CommandComplete{CommandTag: []byte("SELECT 1")}), true},
+		"error unasked":      {nil, failure, true},
+		"ready unasked":      {nil, ready, true},
+		"authentication":     {nil, encode(&pgx3.AuthenticationOk{}), true},
+		"fatal error unasked": {nil,
+			encode(&pgx3.ErrorResponse{Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: "57P01", Message: "bye"}), false},
 		"parameter status":        {nil, encode(&pgx3.ParameterStatus{Name: "TimeZone", Value: "UTC"}), false},
 		"notification":            {nil, encode(&pgx3.NotificationResponse{PID: 1, Channel: "c"}), false},
 		"row of a query":          {[]*entry{{kind: query}}, row, false},
@@ -66,17 +67,19 @@ func TestAnswersOutOfTurn(t *testing.T) {
 	}
 }
 
-// TestEachMessageHasItsAnswers: of all that a server could send, each message has the answers that PostgreSQL has for it, and any other ends the session
-// before a byte of it is passed on: nobody would know what belongs to whom.
+// TestEachMessageHasItsAnswers: of all that a server could send, each message has the answers that PostgreSQL has for
+// it, and any other ends the session before a byte of it is passed on: nobody would know what belongs to whom.
 func TestEachMessageHasItsAnswers(t *testing.T) {
 	copying := &verdict.Verdict{Effects: []verdict.Effect{{Kind: verdict.CopiesIn}}}
 	asides := "ENSAZ" // have rules of their own
 	passed := 0
 	for kind, answers := range map[message]string{
-		query: "TDCIHdc", execute: "DCIsHdc", parse: "1", bind: "2", describePortal: "Tn", describeStatement: "t", closeStatement: "3", closePortal: "3", syncs: "",
+		query: "TDCIHdc", execute: "DCIsHdc", parse: "1", bind: "2", describePortal: "Tn", describeStatement: "t",
+		closeStatement: "3", closePortal: "3", syncs: "",
 	} {
 		for name, e := range map[string]entry{
-			"": {}, "of COPY FROM STDIN": {verdict: copying}, "behind a COPY": {verdict: copying, completed: 1}, "refused": {refusal: newRefusal(noStatement("x"))}, "described in part": {described: true}, "ours": {own: true},
+			"": {}, "of COPY FROM STDIN": {verdict: copying}, "behind a COPY": {
+				verdict: copying, completed: 1}, "refused": {refusal: newRefusal(noStatement("x"))}, "described in part": {described: true}, "ours": {own: true},
 		} {
 			for typ := range 256 {
 				if strings.IndexByte(asides, byte(typ)) >= 0 {
@@ -129,9 +132,9 @@ func answersOf(s *session, buf *[]byte, answer []byte) *answers {
 	return &answers{session: s, buf: buf, w: copy(*buf, answer)}
 }
 
-// TestAsidesOfTheServer: of what the server may say at any time, the settings that clients are told of by default reach the client, and notices
-// about its own commands, unless they answer a message of the proxy's; nothing else does, whatever the server's version or an
-// extension makes of it.
+// TestAsidesOfTheServer: of what the server may say at any time, the settings that clients are told of by default reach
+// the client, and notices about its own commands, unless they answer a message of the proxy's; nothing else does,
+// whatever the server's version or an extension makes of it.
 func TestAsidesOfTheServer(t *testing.T) {
 	encode := func(m pgx3.BackendMessage) []byte {
 		b, err := m.Encode(nil)

@@ -6,10 +6,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// boundTransactions has the decider told of a transaction that lasts too long. It lasts from the first message that the server gets until the
-// ReadyForQuery that says it is over, whoever is waited for: the server, the client, or the Sync that never comes.
+// boundTransactions has the decider told of a transaction that lasts too long. It lasts from the first message that the
+// server gets until the ReadyForQuery that says it is over, whoever is waited for: the server, the client, or the Sync
+// that never comes.
 //
-// The timer looks when a transaction that had begun with it would be overdue, and again when the one that it finds would be.
+// The timer looks when a transaction that had begun with it would be overdue, and again when the one that it finds
+// would be.
 func (s *session) boundTransactions() {
 	keeper, is := s.decider.(verdict.Timekeeper)
 	if !is {

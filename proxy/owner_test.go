@@ -33,7 +33,8 @@ func TestOwner(t *testing.T) {
 	conn := p.owner(t, "search_path=public options='-c work_mem=1234kB'")
 	var user, path, mem string
 	var pid uint32
-	if err := conn.QueryRow(t.Context(), "SELECT current_user, current_setting('search_path'), current_setting('work_mem'), pg_backend_pid()").Scan(&user, &path, &mem, &pid); err != nil {
+	if err := conn.QueryRow(t.Context(),
+		"SELECT current_user, current_setting('search_path'), current_setting('work_mem'), pg_backend_pid()").Scan(&user, &path, &mem, &pid); err != nil {
 		t.Fatal(err)
 	}
 	if got := fmt.Sprint(user, path, mem); got != "wire_ownerpublic1234kB" {
@@ -71,7 +72,8 @@ func TestOwnerDatabase(t *testing.T) {
 	for _, db := range []string{" dbname=memories", " dbname=" + p.db.Name, " dbname=''"} {
 		conn := p.owner(t, db+" application_name=x")
 		var got, app string
-		if err := conn.QueryRow(t.Context(), "SELECT current_database(), current_setting('application_name')").Scan(&got, &app); err != nil || got != p.db.Name || app != "x" {
+		if err := conn.QueryRow(t.Context(), "SELECT current_database(), current_setting('application_name')").
+			Scan(&got, &app); err != nil || got != p.db.Name || app != "x" {
 			t.Errorf("%s: %s %s %v", db, got, app, err)
 		}
 	}
@@ -134,7 +136,9 @@ func TestOwnerTools(t *testing.T) {
 		t.Errorf("\\copy: %d and %d bytes", len(a), len(b))
 	}
 	var n int
-	if err := p.db.Connect(t, "postgres").QueryRow(t.Context(), "SELECT count(*) FROM in0 FULL JOIN in1 USING (i, t) WHERE in0.i IS NULL OR in1.i IS NULL OR (SELECT count(*) FROM in0) <> 20000").Scan(&n); err != nil || n != 0 {
+	if err := p.db.Connect(t, "postgres").QueryRow(t.Context(),
+		"SELECT count(*) FROM in0 FULL JOIN in1 USING (i, t) WHERE in0.i IS NULL OR in1.i IS NULL OR (SELECT "+
+			"count(*) FROM in0) <> 20000").Scan(&n); err != nil || n != 0 {
 		t.Errorf("%d %v", n, err)
 	}
 }

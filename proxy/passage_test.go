@@ -95,7 +95,8 @@ func TestPassages(t *testing.T) {
 		}
 		for _, text := range p.only { // which counts whole, or by its beginning
 			begins, open := strings.CutSuffix(text, "*")
-			for message, is := range map[string]bool{begins: true, begins + "MARKER": open, "MARKER " + begins: false, begins[:len(begins)-1]: false, "": false} {
+			for message, is := range map[string]bool{
+				begins: true, begins + "MARKER": open, "MARKER " + begins: false, begins[:len(begins)-1]: false, "": false} {
 				if p.about(message) != is {
 					t.Errorf("%s: %q counts as %q: %t", p.codes, message, text, !is)
 				}
@@ -120,15 +121,20 @@ func TestPassages(t *testing.T) {
 
 var allFields = []byte("SVCMDHPpqWstcdnFLRXx")
 
-// TestContextsOfOthers: what PostgreSQL says of where an error arose is the client's own in the forms that the table has, and in no other: one line of another,
-// wherever it stands among them, makes the error another's.
+// TestContextsOfOthers: what PostgreSQL says of where an error arose is the client's own in the forms that the table
+// has, and in no other: one line of another, wherever it stands among them, makes the error another's.
 func TestContextsOfOthers(t *testing.T) {
-	own := []string{"", "unnamed portal parameter $1 = '…'", "unnamed portal with parameters: $1 = '…'", `portal "p" parameter $2`, "extended query with parameters: $1 = '…'", "JSON data, line 1: {…", "parallel worker"}
+	own := []string{"", "unnamed portal parameter $1 = '…'", "unnamed portal with parameters: $1 = '…'",
+		`portal "p" parameter $2`, "extended query with parameters: $1 = '…'", "JSON data, line 1: {…", "parallel worker"}
 	others := []string{
-		"PL/pgSQL function f() line 3 at RAISE", `SQL function "f" statement 1`, `SQL function "f" during inlining`, `SQL statement "SELECT 1"`, `PL/pgSQL expression "1/n"`, "PL/Python function \"f\"", "parallel worker of f", "Parallel worker",
-		" parallel worker", "a parallel worker", `while inserting index tuple (0,1) in relation "t"`, `while updating tuple (0,1) in relation "t"`, `while locking tuple (0,1) in relation "t"`, `while rechecking updated tuple (0,1) in relation "t"`,
-		`while checking exclusion constraint on tuple (0,1) in relation "t"`, `column "c" of foreign table "t"`, `whole-row reference to foreign table "t"`, "processing expression at position 1 in select list", `remote SQL command: SELECT 1`,
-		"COPY t, line 1, column c: 'x'", "COPY t FROM STDIN", "while scanning block 1 of relation \"public.t\"", "line 1 of configuration file \"x\"", "SQL/JSON data", "json data, line 1", "portal p parameter $1", "a JSON data, line 1", "anything else",
+		"PL/pgSQL function f() line 3 at RAISE", `SQL function "f" statement 1`, `SQL function "f" during inlining`,
+		`SQL statement "SELECT 1"`, `PL/pgSQL expression "1/n"`, "PL/Python function \"f\"", "parallel worker of f", "Parallel worker",
+		" parallel worker", "a parallel worker", `while inserting index tuple (0,1) in relation "t"`,
+		`while updating tuple (0,1) in relation "t"`, `while locking tuple (0,1) in relation "t"`, `while rechecking updated tuple (0,1) in relation "t"`,
+		`while checking exclusion constraint on tuple (0,1) in relation "t"`, `column "c" of foreign table "t"`,
+		`whole-row reference to foreign table "t"`, "processing expression at position 1 in select list", `remote SQL command: SELECT 1`,
+		"COPY t, line 1, column c: 'x'", "COPY t FROM STDIN", "while scanning block 1 of relation \"public.t\"",
+		"line 1 of configuration file \"x\"", "SQL/JSON data", "json data, line 1", "portal p parameter $1", "a JSON data, line 1", "anything else",
 	}
 	for _, copies := range []bool{false, true} {
 		for _, mine := range own {
@@ -188,9 +194,11 @@ func TestNothingElsePasses(t *testing.T) {
 				value = "7"
 			case 'W':
 				value = []string{"PL/pgSQL function f() line 3 at RAISE MARKER", "JSON data, line 1: MARKER", "COPY t, line 1: MARKER",
-					"JSON data, line 1: MARKER\nSQL statement \"MARKER\"", "unnamed portal parameter $1 = 'MARKER'", "COPY t, line 1: MARKER\nCOPY u, line 2: MARKER", "parallel worker"}[rng.IntN(7)]
+					"JSON data, line 1: MARKER\nSQL statement \"MARKER\"", "unnamed portal parameter $1 = 'MARKER'",
+					"COPY t, line 1: MARKER\nCOPY u, line 2: MARKER", "parallel worker"}[rng.IntN(7)]
 			case 'M':
-				value = []string{"MARKER-M", "canceling statement due to user request", `portal "MARKER-M"`, "", "new row violates row-level security policy MARKER-M",
+				value = []string{"MARKER-M", "canceling statement due to user request", `portal "MARKER-M"`,
+					"", "new row violates row-level security policy MARKER-M",
 					"pgconsent_rows MARKER-M", "MARKER-M denied_00"}[rng.IntN(7)]
 				row = passageFor((&fields{sqlstate: code}).code(), value)
 			}
@@ -211,14 +219,17 @@ func TestNothingElsePasses(t *testing.T) {
 		}
 		f := parseFields(body)
 		copying := &verdict.Verdict{Position: v.Position, Effects: []verdict.Effect{{}, {Kind: verdict.CopiesIn}}}
-		e := []*entry{nil, {}, {verdict: v}, {verdict: v, refusal: &refusal{}}, {verdict: copying, completed: 1}, {verdict: copying}, {verdict: copying, completed: 2}}[rng.IntN(7)]
+		e := []*entry{nil, {}, {verdict: v}, {verdict: v, refusal: &refusal{}}, {verdict: copying, completed: 1},
+			{verdict: copying}, {verdict: copying, completed: 2}}[rng.IntN(7)]
 		copies := e != nil && e.completed == 1
 		b, _ := f.sanitised(e)
 		var got pgx3.ErrorResponse
 		if err := got.Decode(b[5:]); err != nil {
 			t.Fatalf("%q: %v", body, err)
 		}
-		own := whole && (values['W'] == "" || !strings.Contains(values['W'], "PL/") && !strings.Contains(values['W'], "SQL") && (!strings.Contains(values['W'], "COPY") || copies && strings.Count("\n"+values['W'], "\nCOPY ") < 2) && isOwnContext(values['W'], copies))
+		own := whole && (values['W'] == "" || !strings.Contains(values['W'], "PL/") &&
+			!strings.Contains(values['W'], "SQL") &&
+			(!strings.Contains(values['W'], "COPY") || copies && strings.Count("\n"+values['W'], "\nCOPY ") < 2) && isOwnContext(values['W'], copies))
 		may := func(field byte) bool {
 			return own && strings.IndexByte(row.pass, field) >= 0 && values['M'] != "" && !strings.Contains(values['M'], "pgconsent")
 		}
@@ -239,7 +250,8 @@ func TestNothingElsePasses(t *testing.T) {
 		if got.Where != "" && (got.Where != "COPY, line 1" || !own || !strings.HasPrefix(values['W'], "COPY t, line 1: ")) {
 			t.Fatalf("a context passed: %q from %q", got.Where, body)
 		}
-		if rest := got.SchemaName + got.TableName + got.ColumnName + got.DataTypeName + got.ConstraintName + got.File + got.Routine + got.InternalQuery; rest != "" || got.Line != 0 || got.InternalPosition != 0 || len(got.UnknownFields) > 0 {
+		if rest := got.SchemaName + got.TableName + got.ColumnName + got.DataTypeName + got.ConstraintName +
+			got.File + got.Routine + got.InternalQuery; rest != "" || got.Line != 0 || got.InternalPosition != 0 || len(got.UnknownFields) > 0 {
 			t.Fatalf("%q passed from %q", rest, body)
 		}
 		if len(got.Code) != 5 || strings.Trim(got.Code, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" || got.Message == "" {

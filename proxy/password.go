@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// verifyPassword asks for the password as it is: a token, whose holder anybody is who reads it. So it is asked for only where nobody can:
-// over TLS, or over a unix socket.
+// verifyPassword asks for the password as it is: a token, whose holder anybody is who reads it. So it is asked for only
+// where nobody can: over TLS, or over a unix socket.
 func (c *conn) verifyPassword(user string, verify func(context.Context, string) (Granted, error)) error {
 	if _, local := c.client.RemoteAddr().(*net.UnixAddr); c.binding == nil && !local {
 		return sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "an encrypted connection is required").
@@ -24,7 +24,8 @@ func (c *conn) verifyPassword(user string, verify func(context.Context, string) 
 	}
 	body, err := c.readPassword()
 	if errors.Is(err, errLongLogin) || len(body) > maxToken+1 {
-		return wrongPassword(user).WithHint("A token that is shown as the password may have %d KiB: have the provider put fewer claims into it.", maxToken>>10)
+		return wrongPassword(user).WithHint(
+			"A token that is shown as the password may have %d KiB: have the provider put fewer claims into it.", maxToken>>10)
 	}
 	if err != nil {
 		return err

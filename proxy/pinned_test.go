@@ -13,7 +13,10 @@ import (
 // What is pinned is asked of the server once, however a client writes the names of its own settings.
 func TestPinnedSettingsAreAskedForAlone(t *testing.T) {
 	pinned := map[string]string{"search_path": "pinned", "row_security": "pinned", "DateStyle": "pinned"}
-	for _, written := range []func(string) string{strings.ToLower, strings.ToUpper, func(name string) string { return strings.ToUpper(name[:1]) + name[1:] }, func(name string) string { return name }} {
+	for _, written := range []func(string) string{
+		strings.ToLower, strings.ToUpper, func(name string) string {
+			return strings.ToUpper(name[:1]) + name[1:]
+		}, func(name string) string { return name }} {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -47,7 +50,8 @@ func TestPinnedSettingsAreAskedForAlone(t *testing.T) {
 		}
 		_, _, _ = Upstream{Network: "tcp", Address: listener.Addr().String(), User: "agent", Params: pinned}.dial(t.Context(), "app", settings)
 		_ = listener.Close()
-		if asked, want := fmt.Sprint(<-got), "[= database=app datestyle=pinned row_security=pinned search_path=pinned timezone=own user=agent]"; asked != want {
+		if asked, want := fmt.Sprint(<-got),
+			"[= database=app datestyle=pinned row_security=pinned search_path=pinned timezone=own user=agent]"; asked != want {
 			t.Errorf("the server is asked for %s, want %s", asked, want)
 		}
 	}

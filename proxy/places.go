@@ -21,12 +21,14 @@ func (p *places) take(who agentPlace, of, most int) (giveBack func(), err *sqlst
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if of > 0 && p.taken[who] >= of {
-		return nil, sqlstate.New(sqlstate.TooManyConnections, sqlstate.ReasonLimit, "too many connections for agent %q", who.agent).
+		return nil, sqlstate.New(sqlstate.TooManyConnections, sqlstate.ReasonLimit,
+			"too many connections for agent %q", who.agent).
 			WithHint("It may have %d at a time. Close those that are idle, or use a pool of at most so many.", of)
 	}
 	if most > 0 && p.all >= most {
 		return nil, sqlstate.New(sqlstate.TooManyConnections, sqlstate.ReasonLimit, "sorry, too many clients already").
-			WithHint("Agents together may have %d connections to this server. Close those that are idle, or try again in a moment.", most)
+			WithHint("Agents together may have %d connections to this server. Close those that are idle, or try "+
+				"again in a moment.", most)
 	}
 	if p.taken == nil {
 		p.taken = map[agentPlace]int{}

@@ -19,10 +19,13 @@ import (
 func conversation(r *rand.Rand) (sent [][]pgx3.FrontendMessage) {
 	pick := func(of ...string) string { return of[r.IntN(len(of))] }
 	text := func() string {
-		return pick("SELECT 1 AS a", "SELECT 1 AS a", "SELECT $1::int + 1", "SELECT * FROM generate_series(1, 5)", "SELECT 'x' FROM generate_series(1, 300)",
+		return pick("SELECT 1 AS a", "SELECT 1 AS a", "SELECT $1::int + 1", "SELECT * FROM generate_series(1, 5)",
+			"SELECT 'x' FROM generate_series(1, 300)",
 			"BEGIN", "BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT s", "ROLLBACK TO s", "SELECT nope", "SELECT 1/0", "SELECT forbidden", "", "SELEC",
-			"SELECT 1; SELECT 2", "BEGIN; SELECT 1; COMMIT; SELECT 2", "DEALLOCATE a", "DEALLOCATE ALL", "PREPARE x AS SELECT 9", "PREPARE y AS SELECT $1::int",
-			"EXECUTE x", "EXECUTE y (3)", "DECLARE k CURSOR FOR SELECT * FROM generate_series(1, 6)", "DECLARE k CURSOR WITH HOLD FOR SELECT 1", "FETCH 2 FROM k",
+			"SELECT 1; SELECT 2", "BEGIN; SELECT 1; COMMIT; SELECT 2", "DEALLOCATE a", "DEALLOCATE ALL",
+			"PREPARE x AS SELECT 9", "PREPARE y AS SELECT $1::int",
+			"EXECUTE x", "EXECUTE y (3)", "DECLARE k CURSOR FOR SELECT * FROM generate_series(1, 6)",
+			"DECLARE k CURSOR WITH HOLD FOR SELECT 1", "FETCH 2 FROM k",
 			"FETCH ALL FROM k", "MOVE 1 FROM k", "CLOSE k", "CLOSE ALL", "BEGIN ISOLATION LEVEL REPEATABLE READ",
 			"DEALLOCATE x; PREPARE x AS SELECT 8; EXECUTE x", "PREPARE y AS SELECT 7; SELECT 1/0",
 			"COPY (SELECT 1 UNION ALL SELECT 2) TO STDOUT", "SET TimeZone = 'Asia/Tokyo'", "RESET TimeZone", "SELECT $1::text, $2::int")
@@ -129,7 +132,8 @@ func randomScripts(t *testing.T, p *proxied, n int) {
 			kinds[strings.Join(strings.Fields(line)[:min(3, len(strings.Fields(line)))], " ")]++
 		}
 	}
-	want := []string{"1", "2", "3", "n", "s", "I", "Z I", "Z T", "Z E", "E refused", "E ERROR 22012", "E ERROR 26000", "E ERROR 34000", "E ERROR 08P01", "E ERROR 25P02", "E ERROR 42P05"}
+	want := []string{"1", "2", "3", "n", "s", "I", "Z I", "Z T", "Z E", "E refused", "E ERROR 22012", "E ERROR 26000",
+		"E ERROR 34000", "E ERROR 08P01", "E ERROR 25P02", "E ERROR 42P05"}
 	if !tier.Quick() {
 		want = append(want, "C SELECT 5", "C DEALLOCATE ALL") // which are rare
 	}
@@ -152,8 +156,8 @@ func conversations(by int) iter.Seq[int] {
 	}
 }
 
-// apart ends a group before a Query that would stand in it. From PostgreSQL 18 on what comes after such a Query and its Sync fails
-// with XX000, "unexpected state STARTED", and nothing is to be learned of it.
+// apart ends a group before a Query that would stand in it. From PostgreSQL 18 on what comes after such a Query and its
+// Sync fails with XX000, "unexpected state STARTED", and nothing is to be learned of it.
 func apart(script ...[]pgx3.FrontendMessage) (out [][]pgx3.FrontendMessage) {
 	if pgtest.Binaries().Major < 18 {
 		return script

@@ -28,8 +28,8 @@ func newRefusal(err *sqlstate.Error) *refusal {
 // transaction that has failed) is the server's own answer.
 func (r *refusal) matches(message string) bool { return strings.Contains(message, r.token) }
 
-// text is a statement that fails: in parse analysis, after the server has looked at the state of the transaction, or where
-// the client's own text fails: in the parser before that, or as it runs.
+// text is a statement that fails: in parse analysis, after the server has looked at the state of the transaction, or
+// where the client's own text fails: in the parser before that, or as it runs.
 func (r *refusal) text() string {
 	switch r.err.Code {
 	case sqlstate.SyntaxError:
@@ -42,7 +42,8 @@ func (r *refusal) text() string {
 	return `SELECT "` + r.token + `"`
 }
 
-// early tells whether the server finds the fault of a Bind, a Describe or an Execute before it looks at the state of the transaction.
+// early tells whether the server finds the fault of a Bind, a Describe or an Execute before it looks at the state of
+// the transaction.
 func (r *refusal) early() bool {
 	switch r.err.Code {
 	case invalidStatementName, invalidCursorName, sqlstate.ProtocolViolation:

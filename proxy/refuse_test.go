@@ -30,10 +30,12 @@ var refusals = map[string]func(bad string) []round{
 		return []round{upToReady(1, pa("", bad), bi("", ""), de('P', ""), ex("", 0), sy), upToReady(1, bi("", ""), sy), upToReady(1, q("SELECT 1"))}
 	},
 	"prepare only": func(bad string) []round {
-		return []round{upToReady(1, pa("s", bad), de('S', "s"), sy), upToReady(1, bi("", "s"), sy), upToReady(1, pa("s", "SELECT 1"), bi("", "s"), ex("", 0), sy)}
+		return []round{upToReady(1, pa("s", bad), de('S', "s"), sy), upToReady(1, bi("", "s"), sy),
+			upToReady(1, pa("s", "SELECT 1"), bi("", "s"), ex("", 0), sy)}
 	},
 	"prepare over an old one": func(bad string) []round {
-		return []round{upToReady(1, pa("s", "SELECT 1"), sy), upToReady(1, pa("s", bad), bi("", "s"), ex("", 0), sy), upToReady(1, bi("", "s"), ex("", 0), sy)}
+		return []round{upToReady(1, pa("s", "SELECT 1"), sy), upToReady(1, pa("s", bad), bi("", "s"), ex("", 0), sy),
+			upToReady(1, bi("", "s"), ex("", 0), sy)}
 	},
 	"unnamed over an old one": func(bad string) []round {
 		return []round{upToReady(1, pa("", "SELECT 1"), sy), upToReady(1, pa("", bad), sy), upToReady(1, bi("", ""), sy)}
@@ -43,7 +45,8 @@ var refusals = map[string]func(bad string) []round{
 			upToReady(1, pa("", "SELECT 1"), sy), upToReady(1, pa("", bad), sy), upToReady(1, q("ROLLBACK"))}
 	},
 	"batch": func(bad string) []round {
-		return []round{upToReady(1, pa("", "CREATE TEMP TABLE b ()"), bi("", ""), ex("", 0), pa("", bad), bi("", ""), ex("", 0), pa("", "SELECT 3"), bi("", ""), ex("", 0), sy),
+		return []round{upToReady(1, pa("", "CREATE TEMP TABLE b ()"), bi("", ""), ex("", 0), pa("", bad), bi("", ""),
+			ex("", 0), pa("", "SELECT 3"), bi("", ""), ex("", 0), sy),
 			upToReady(1, q("SELECT to_regclass('b')"))}
 	},
 	"two groups": func(bad string) []round {
@@ -178,7 +181,8 @@ func TestRecheck(t *testing.T) {
 			c.play(t, []round{upToReady(1, pa("s", "SELECT 1 AS a"), de('S', "s"), sy), upToReady(1, bi("", "s"), ex("", 0), sy),
 				upToReady(1, q("BEGIN")), upToReady(1, bi("open", "s"), sy)})
 			p.last().stale.Store(change)
-			got := c.play(t, []round{upToReady(1, ex("open", 0), sy), upToReady(1, ex("open", 0), sy), upToReady(1, q("ROLLBACK")), upToReady(1, bi("", "s"), ex("", 0), sy),
+			got := c.play(t, []round{upToReady(1, ex("open", 0), sy), upToReady(1, ex("open", 0), sy),
+				upToReady(1, q("ROLLBACK")), upToReady(1, bi("", "s"), ex("", 0), sy),
 				upToReady(1, de('S', "s"), sy), upToReady(1, pa("s2", "SELECT 1 AS b"), sy)})
 			want := []string{refused, "Z E", "E ERROR 25P02 current transaction is aborted, commands ignored until end of transaction block  @0", "Z E",
 				"C ROLLBACK", "Z I", refused, "Z I", refused, "Z I", "1", "Z I"}
@@ -280,7 +284,8 @@ func TestRecordsNameWhatRan(t *testing.T) {
 			[]round{upToReady(1, pa("", "SELECT 'old'"), sy)},
 			upToReady(2, pa("", "SELECT 'new'"), sy, bi("", ""), ex("", 0), sy), "SELECT 'new'"},
 		"a Bind that is skipped": {
-			[]round{upToReady(1, q("BEGIN")), upToReady(1, pa("a", "SELECT 'old'"), pa("b", "SELECT 'new'"), bi("p", "a"), sy), upToReady(1, q("SAVEPOINT x"))},
+			[]round{upToReady(1, q("BEGIN")),
+				upToReady(1, pa("a", "SELECT 'old'"), pa("b", "SELECT 'new'"), bi("p", "a"), sy), upToReady(1, q("SAVEPOINT x"))},
 			upToReady(3, pa("x", "SELECT nope"), bi("p", "b"), sy, q("ROLLBACK TO x"), ex("p", 0), sy), "SELECT 'old'"},
 		"EXECUTE": {[]round{upToReady(1, pa("s", "SELECT 'old'"), sy)}, upToReady(1, q("EXECUTE s")), "EXECUTE s runs SELECT 'old'"},
 		"EXECUTE in extended": {
@@ -288,12 +293,15 @@ func TestRecordsNameWhatRan(t *testing.T) {
 		"EXECUTE of PREPARE": {
 			[]round{upToReady(1, q("PREPARE s AS SELECT 'old'"))}, upToReady(1, q("EXECUTE s")), "EXECUTE s runs PREPARE s AS SELECT 'old'"},
 		"FETCH": {
-			[]round{upToReady(1, q("BEGIN")), upToReady(1, q("DECLARE c CURSOR FOR SELECT 'old'"))}, upToReady(1, q("FETCH 1 FROM c")), "FETCH 1 FROM c runs DECLARE c CURSOR FOR SELECT 'old'"},
+			[]round{upToReady(1, q("BEGIN")), upToReady(1, q("DECLARE c CURSOR FOR SELECT 'old'"))}, upToReady(1,
+				q("FETCH 1 FROM c")), "FETCH 1 FROM c runs DECLARE c CURSOR FOR SELECT 'old'"},
 		"FETCH in extended": {
-			[]round{upToReady(1, q("BEGIN")), upToReady(1, q("DECLARE c CURSOR FOR SELECT 'old'"))}, upToReady(1, pa("", "FETCH 1 FROM c"), bi("", ""), ex("", 0), sy),
+			[]round{upToReady(1, q("BEGIN")), upToReady(1, q("DECLARE c CURSOR FOR SELECT 'old'"))}, upToReady(1,
+				pa("", "FETCH 1 FROM c"), bi("", ""), ex("", 0), sy),
 			"FETCH 1 FROM c runs DECLARE c CURSOR FOR SELECT 'old'"},
 		"FETCH of a portal": {
-			[]round{upToReady(1, q("BEGIN")), upToReady(1, pa("", "SELECT 'old'"), bi("p", ""), sy)}, upToReady(1, q("FETCH 1 FROM p")), "FETCH 1 FROM p runs SELECT 'old'"},
+			[]round{upToReady(1, q("BEGIN")), upToReady(1, pa("", "SELECT 'old'"), bi("p", ""), sy)}, upToReady(1,
+				q("FETCH 1 FROM p")), "FETCH 1 FROM p runs SELECT 'old'"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := p.raw(t)
@@ -359,7 +367,8 @@ func (y *typing) Declare(_ context.Context, v *verdict.Verdict, types []uint32) 
 	if !slices.Contains(types, 28) {
 		return v
 	}
-	return &verdict.Verdict{Original: v.Original, Detail: v.Detail, Refusal: sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction, "not this type")}
+	return &verdict.Verdict{Original: v.Original, Detail: v.Detail,
+		Refusal: sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction, "not this type")}
 }
 
 // Every Parse that declares types has them judged, whatever its name and however many there are.

@@ -10,11 +10,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// What was decided before a change of the catalogs that concerns agents is refused by the database, while it is planned. Where
-// that was a Query of one statement, or messages up to a Sync, outside a transaction or as the first of one, and the client has nothing of the
-// answer yet, it is decided and sent once more, and the client notices nothing: the database has undone what was done of it.
+// What was decided before a change of the catalogs that concerns agents is refused by the database, while it is
+// planned. Where that was a Query of one statement, or messages up to a Sync, outside a transaction or as the first of
+// one, and the client has nothing of the answer yet, it is decided and sent once more, and the client notices nothing:
+// the database has undone what was done of it.
 //
-// Who handles the client's messages has the turn: inbound, but while it waits for more of them, or what sends some once more.
+// Who handles the client's messages has the turn: inbound, but while it waits for more of them, or what sends some once
+// more.
 
 // changedCatalogs is what pgconsent_gate.current_catalog raises with 40001.
 const changedCatalogs = "pgconsent: the catalogs have changed since this statement was decided"
@@ -54,8 +56,8 @@ func (r *repeatable) takeSoon() bool {
 	}
 }
 
-// begins notes what comes next, which may be sent once more if the server is idle, outside a transaction or in one that the messages before
-// have begun.
+// begins notes what comes next, which may be sent once more if the server is idle, outside a transaction or in one that
+// the messages before have begun.
 func (r *repeatable) begins(l *ledger) {
 	if cap(r.messages) > keptBuffer {
 		r.messages = nil
@@ -120,7 +122,8 @@ func (r *repeatable) does(v *verdict.Verdict) {
 // repeats tells whether what fails now is to be sent once more. Then the caller has the turn.
 func (o *answers) repeats(e *entry, f *fields) bool {
 	stale := f.code() == sqlstate.SerializationFailure && f.message == changedCatalogs ||
-		e.refusal != nil && e.refusal.err.Code == sqlstate.SerializationFailure && e.refusal.err.Reason == sqlstate.ReasonStale && e.refusal.again
+		e.refusal != nil && e.refusal.err.Code == sqlstate.SerializationFailure &&
+			e.refusal.err.Reason == sqlstate.ReasonStale && e.refusal.again
 	if !stale || f.fatal() || o.passed || o.muted != nil || !o.again.takeSoon() {
 		return false
 	}
@@ -138,7 +141,8 @@ func (o *answers) retract() {
 	o.from = o.r
 }
 
-// lastGroup tells whether what is in flight is one Query, or ends with the one Sync in it. Then the session is not idle before more is sent.
+// lastGroup tells whether what is in flight is one Query, or ends with the one Sync in it. Then the session is not idle
+// before more is sent.
 func (l *ledger) lastGroup() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -201,7 +205,8 @@ func (s *session) sendAgain() error {
 	return nil
 }
 
-// openAgain rolls back the transaction that has failed with its first statement, if there is one, and begins it once more.
+// openAgain rolls back the transaction that has failed with its first statement, if there is one, and begins it once
+// more.
 func (s *session) openAgain() error {
 	if status, _ := s.ledger.idle(); status != 'E' {
 		return nil

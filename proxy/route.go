@@ -36,8 +36,8 @@ type Route struct {
 	// user each time, and no password may match it.
 	Credential *scram.StoredCredentials
 
-	// Password, where it is set, verifies the password of an agent that sends it as it is, in the place of Credential: a token. It
-	// returns what Open is told of it. What the error says is for the log.
+	// Password, where it is set, verifies the password of an agent that sends it as it is, in the place of Credential:
+	// a token. It returns what Open is told of it. What the error says is for the log.
 	Password func(ctx context.Context, password string) (Granted, error)
 
 	// Sessions is how many sessions an agent may have at a time; 0: as many as there is room for.

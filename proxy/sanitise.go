@@ -118,7 +118,8 @@ func (f *fields) sanitised(e *entry) ([]byte, sqlstate.Code) {
 	if code == sqlstate.UndefinedColumn && told.hint == "" && told.message == f.message && e != nil && e.verdict != nil {
 		told.hint = columnsHint(e.verdict)
 	}
-	if p.passes('P') && f.own(e) && f.position > 0 && e != nil && e.verdict != nil && e.refusal == nil && e.verdict.Position != nil {
+	if p.passes('P') && f.own(e) && f.position > 0 && e != nil && e.verdict != nil && e.refusal == nil &&
+		e.verdict.Position != nil {
 		told.position = e.verdict.Position(e.without(f.position) + e.shift())
 	}
 	if f.own(e) {
@@ -169,11 +170,13 @@ func columnsHint(v *verdict.Verdict) string {
 // own tells whether the error arose in the client's own statement, which e is an answer to, and not in what others wrote.
 func (f *fields) own(e *entry) bool { return !f.cut && isOwnContext(f.context, e.copiesIn()) }
 
-// quotesOthers tells whether what a statement that writes says of a value quotes one that its text has not. PostgreSQL computes and compares then
-// what agents may not see: what checks, indexes and conditions make of hidden columns, and of hidden rows. What is found at a place of
-// the text, in a column of a line of a COPY, or as a parameter is bound, is the client's own.
+// quotesOthers tells whether what a statement that writes says of a value quotes one that its text has not. PostgreSQL
+// computes and compares then what agents may not see: what checks, indexes and conditions make of hidden columns, and
+// of hidden rows. What is found at a place of the text, in a column of a line of a COPY, or as a parameter is bound, is
+// the client's own.
 func (f *fields) quotesOthers(e *entry, code sqlstate.Code) bool {
-	if code[:2] != "22" || f.position > 0 || e == nil || e.verdict == nil || e.kind != query && e.kind != execute || copyColumn.MatchString(f.context) ||
+	if code[:2] != "22" || f.position > 0 || e == nil || e.verdict == nil || e.kind != query && e.kind != execute ||
+		copyColumn.MatchString(f.context) ||
 		!writes(e.verdict) && !slices.ContainsFunc(e.runs, writes) {
 		return false
 	}
@@ -260,7 +263,8 @@ func (e *entry) clientNames(code sqlstate.Code, message string) string {
 	}
 	for _, effect := range e.verdict.Effects {
 		switch effect.Kind {
-		case verdict.NoEffect, verdict.Prepares, verdict.Executes, verdict.Deallocates, verdict.Declares, verdict.Fetches, verdict.Closes:
+		case verdict.NoEffect, verdict.Prepares, verdict.Executes, verdict.Deallocates, verdict.Declares,
+			verdict.Fetches, verdict.Closes:
 			message = clientName(message, effect.Name)
 		}
 	}

@@ -69,14 +69,16 @@ func TestErrors(t *testing.T) {
 	}
 	for text, want := range map[string]shown{
 		// 23, 44: what collides is not told
-		"INSERT INTO keyed VALUES (1, 'x')":                      {"23505", "the row collides with another one", "", passageFor("23505", "").hint},
-		"INSERT INTO keyed VALUES (2, 'bad')":                    {"23514", "the row violates a check of the database", "", passageFor("23514", "").hint},
-		"INSERT INTO keyed VALUES (NULL, 'x')":                   {"23502", "a column that must have a value would have none", "", passageFor("23502", "").hint},
-		"INSERT INTO pointing VALUES (5)":                        {"23503", "a foreign key would be violated", "", passageFor("23503", "").hint},
-		"DELETE FROM keyed":                                      {"23503", "a foreign key would be violated", "", passageFor("23503", "").hint},
-		"INSERT INTO excluding VALUES ('[2,5]')":                 {"23P01", "the row collides with another one", "", passageFor("23P01", "").hint},
-		"INSERT INTO checked_view VALUES (50, 'x')":              {"44000", rowText, "", "The view allows only rows that it would show afterwards."},
-		"INSERT INTO guarded VALUES (1, 'MARKER')":               {"42501", rowText, "", passageFor("42501", "new row violates row-level security policy \"x\"").hint},
+		"INSERT INTO keyed VALUES (1, 'x')":   {"23505", "the row collides with another one", "", passageFor("23505", "").hint},
+		"INSERT INTO keyed VALUES (2, 'bad')": {"23514", "the row violates a check of the database", "", passageFor("23514", "").hint},
+		"INSERT INTO keyed VALUES (NULL, 'x')": {
+			"23502", "a column that must have a value would have none", "", passageFor("23502", "").hint},
+		"INSERT INTO pointing VALUES (5)":           {"23503", "a foreign key would be violated", "", passageFor("23503", "").hint},
+		"DELETE FROM keyed":                         {"23503", "a foreign key would be violated", "", passageFor("23503", "").hint},
+		"INSERT INTO excluding VALUES ('[2,5]')":    {"23P01", "the row collides with another one", "", passageFor("23P01", "").hint},
+		"INSERT INTO checked_view VALUES (50, 'x')": {"44000", rowText, "", "The view allows only rows that it would show afterwards."},
+		"INSERT INTO guarded VALUES (1, 'MARKER')": {
+			"42501", rowText, "", passageFor("42501", "new row violates row-level security policy \"x\"").hint},
 		"SELECT 'x'::positive":                                   {"22P02", `invalid input syntax for type integer: "x"`, "", ""},
 		"SELECT '-1'::positive":                                  {"23514", "the row violates a check of the database", "", passageFor("23514", "").hint},
 		"INSERT INTO deferred VALUES (1) ON CONFLICT DO NOTHING": deferrable,
@@ -96,9 +98,13 @@ func TestErrors(t *testing.T) {
 		"SELECT lies('42601')":               {"42601", held, "", heldHint},
 		"SELECT lies('XX000')":               {"XX000", held, "", heldHint},
 		// rights
-		"SELECT extract('x', 1)":                {"42601", `syntax error at or near ","`, "", ""},
-		"SELECT pg_catalog.lower(1)":            {"42883", "function pg_catalog.lower(integer) does not exist", "", "No function matches the given name and argument types. You might need to add explicit type casts."},
-		"SELECT extract(day from 1)":            {"42883", "function pg_catalog.extract(unknown, integer) does not exist", "", "No function matches the given name and argument types. You might need to add explicit type casts."},
+		"SELECT extract('x', 1)": {"42601", `syntax error at or near ","`, "", ""},
+		"SELECT pg_catalog.lower(1)": {
+			"42883", "function pg_catalog.lower(integer) does not exist",
+			"", "No function matches the given name and argument types. You might need to add explicit type casts."},
+		"SELECT extract(day from 1)": {
+			"42883", "function pg_catalog.extract(unknown, integer) does not exist",
+			"", "No function matches the given name and argument types. You might need to add explicit type casts."},
 		"SELECT * FROM secret":                  {"42501", "permission denied", "", passageFor("42501", "").hint},
 		"SELECT * FROM pgconsent.keys":          {"42501", "permission denied", "", passageFor("42501", "").hint},
 		"SELECT * FROM pgconsent_rows.memories": {"42P01", held, "", heldHint},
@@ -124,29 +130,41 @@ func TestErrors(t *testing.T) {
 		"UPDATE mine SET t = length(t) / 0":                                     {"22012", "division by zero", "", ""},
 		"INSERT INTO limited VALUES (repeat('x', 9))":                           {"22001", "value too long for type character varying(3)", "", ""},
 		"SELECT 2147483647 + 1":                                                 {"22003", "integer out of range", "", ""},
-		"SELECT 12345::numeric(3)":                                              {"22003", "numeric field overflow", "A field with precision 3, scale 0 must round to an absolute value less than 10^3.", ""},
-		"SELECT regexp_match('a', '(')":                                         {"2201B", "invalid regular expression: parentheses () not balanced", "", ""},
-		"SELECT to_date('x', 'YYYY')":                                           {"22007", `invalid value "x" for "YYYY"`, "Value must be an integer.", ""},
-		"SELECT 'tomorow'::date":                                                {"22007", `invalid input syntax for type date: "tomorow"`, "", ""},
-		"SELECT '2024-02-30'::date":                                             {"22008", `date/time field value out of range: "2024-02-30"`, "", ""},
-		"SELECT ln(-1)":                                                         {"2201E", "cannot take logarithm of a negative number", "", ""},
-		"SELECT lengh('x')":                                                     {"42883", "function lengh(unknown) does not exist", "", "No function matches the given name and argument types. You might need to add explicit type casts."},
-		"SELECT tt FROM mine":                                                   {"42703", `column "tt" does not exist`, "", `Perhaps you meant to reference the column "mine.t".`},
-		"SELECT (SELECT i FROM generate_series(1,2) i)":                         {"21000", "more than one row returned by a subquery used as an expression", "", ""},
-		"SELECT * FROM keyed AS k, LATERAL (SELECT kk.id) x":                    {"42P01", `missing FROM-clause entry for table "kk"`, "", ""},
-		"SELECT id, count(*) FROM keyed":                                        {"42803", `column "keyed.id" must appear in the GROUP BY clause or be used in an aggregate function`, "", ""},
-		"SELECT 1 + true":                                                       {"42883", "operator does not exist: integer + boolean", "", "No operator matches the given name and argument types. You might need to add explicit type casts."},
-		"SELECT 'a'::nosuchtype":                                                {"42704", `type "nosuchtype" does not exist`, "", ""},
-		"SELEC 1":                                                               {"42601", `syntax error at or near "SELEC"`, "", ""},
-		"SELECT 'nowhere.t'::regclass":                                          noSchema,
-		"RELEASE SAVEPOINT x":                                                   {"25P01", "RELEASE SAVEPOINT can only be used in transaction blocks", "", ""},
-		"CLOSE nosuch":                                                          {"34000", `cursor "nosuch" does not exist`, "", ""},
-		"EXECUTE nosuch":                                                        {"26000", `prepared statement "nosuch" does not exist`, "", ""},
-		"SELECT array_fill(0, ARRAY[2000000000])":                               {"54000", "array size exceeds the maximum allowed (134217727)", "", ""},
-		"SELECT count(*) FROM pgconsent_catalog.nope(1)":                        {"42883", "function nope(integer) does not exist", "", "No function matches the given name and argument types. You might need to add explicit type casts."},
-		"SET statement_timeout = 1; SELECT pg_sleep(5)":                         {"57014", "canceling statement due to statement timeout", "", ""},
-		"SET lock_timeout = 1; SET statement_timeout = 0; LOCK TABLE locked":    {"55P03", "canceling statement due to lock timeout", "", ""},
-		"SELECT * FROM locked FOR UPDATE NOWAIT":                                {"55P03", "could not obtain a lock", "", "Try again later."},
+		"SELECT 12345::numeric(3)": {
+			"22003", "numeric field overflow", "A field with precision 3, scale 0 must round to an absolute value less than 10^3.", ""},
+		"SELECT regexp_match('a', '(')": {
+			"2201B", "invalid regular expression: parentheses () not balanced", "", ""},
+		"SELECT to_date('x', 'YYYY')": {"22007", `invalid value "x" for "YYYY"`, "Value must be an integer.", ""},
+		"SELECT 'tomorow'::date":      {"22007", `invalid input syntax for type date: "tomorow"`, "", ""},
+		"SELECT '2024-02-30'::date":   {"22008", `date/time field value out of range: "2024-02-30"`, "", ""},
+		"SELECT ln(-1)":               {"2201E", "cannot take logarithm of a negative number", "", ""},
+		"SELECT lengh('x')": {
+			"42883", "function lengh(unknown) does not exist",
+			"", "No function matches the given name and argument types. You might need to add explicit type casts."},
+		"SELECT tt FROM mine": {
+			"42703", `column "tt" does not exist`, "", `Perhaps you meant to reference the column "mine.t".`},
+		"SELECT (SELECT i FROM generate_series(1,2) i)": {
+			"21000", "more than one row returned by a subquery used as an expression", "", ""},
+		"SELECT * FROM keyed AS k, LATERAL (SELECT kk.id) x": {"42P01", `missing FROM-clause entry for table "kk"`, "", ""},
+		"SELECT id, count(*) FROM keyed": {
+			"42803", `column "keyed.id" must appear in the GROUP BY clause or be used in an aggregate function`, "", ""},
+		"SELECT 1 + true": {
+			"42883", "operator does not exist: integer + boolean",
+			"", "No operator matches the given name and argument types. You might need to add explicit type casts."},
+		"SELECT 'a'::nosuchtype":       {"42704", `type "nosuchtype" does not exist`, "", ""},
+		"SELEC 1":                      {"42601", `syntax error at or near "SELEC"`, "", ""},
+		"SELECT 'nowhere.t'::regclass": noSchema,
+		"RELEASE SAVEPOINT x": {
+			"25P01", "RELEASE SAVEPOINT can only be used in transaction blocks", "", ""},
+		"CLOSE nosuch":   {"34000", `cursor "nosuch" does not exist`, "", ""},
+		"EXECUTE nosuch": {"26000", `prepared statement "nosuch" does not exist`, "", ""},
+		"SELECT array_fill(0, ARRAY[2000000000])": {"54000", "array size exceeds the maximum allowed (134217727)", "", ""},
+		"SELECT count(*) FROM pgconsent_catalog.nope(1)": {
+			"42883", "function nope(integer) does not exist",
+			"", "No function matches the given name and argument types. You might need to add explicit type casts."},
+		"SET statement_timeout = 1; SELECT pg_sleep(5)":                      {"57014", "canceling statement due to statement timeout", "", ""},
+		"SET lock_timeout = 1; SET statement_timeout = 0; LOCK TABLE locked": {"55P03", "canceling statement due to lock timeout", "", ""},
+		"SELECT * FROM locked FOR UPDATE NOWAIT":                             {"55P03", "could not obtain a lock", "", "Try again later."},
 	} {
 		rounds := [][]pgx3.FrontendMessage{{q(text)}}
 		if !strings.Contains(text, ";") {
@@ -178,7 +196,8 @@ func TestErrors(t *testing.T) {
 			if got := (shown{e.Code, e.Message, e.Detail, e.Hint}); got != want {
 				t.Errorf("%s:\n got %+v\nwant %+v", text, got, want)
 			}
-			if e.Where+e.SchemaName+e.TableName+e.ColumnName+e.DataTypeName+e.ConstraintName+e.File+e.Routine+e.InternalQuery != "" || e.Line+e.InternalPosition != 0 || len(e.UnknownFields) > 0 {
+			if e.Where+e.SchemaName+e.TableName+e.ColumnName+e.DataTypeName+e.ConstraintName+e.File+e.Routine+
+				e.InternalQuery != "" || e.Line+e.InternalPosition != 0 || len(e.UnknownFields) > 0 {
 				t.Errorf("%s: fields that say too much: %+v", text, e)
 			}
 		}
@@ -188,7 +207,9 @@ func TestErrors(t *testing.T) {
 // TestWritesByName: what EXECUTE runs writes as what is sent by itself.
 func TestWritesByName(t *testing.T) {
 	c := start(t).raw(t)
-	c.play(t, []round{upToReady(1, q("CREATE TEMP TABLE named (t text)")), upToReady(1, q("INSERT INTO named VALUES ('seen')")), upToReady(1, pa("w", "UPDATE named SET t = (t || 'x')::int"), pa("r", "SELECT t::int FROM named"), sy)})
+	c.play(t, []round{upToReady(1, q("CREATE TEMP TABLE named (t text)")),
+		upToReady(1, q("INSERT INTO named VALUES ('seen')")), upToReady(1,
+			pa("w", "UPDATE named SET t = (t || 'x')::int"), pa("r", "SELECT t::int FROM named"), sy)})
 	for _, text := range []string{"UPDATE named SET t = (t || 'x')::int", "EXECUTE w"} {
 		c.send(t, q(text))
 		if e := c.failed(t); e == nil || e.Message != computedText {
@@ -220,8 +241,8 @@ func (p *peer) failed(t *testing.T) *pgx3.ErrorResponse {
 	}
 }
 
-// A foreign table that is a file is read as COPY reads: a row that is none is quoted, whoever's it is. In a COPY of the client's own its
-// line is the client's.
+// A foreign table that is a file is read as COPY reads: a row that is none is quoted, whoever's it is. In a COPY of the
+// client's own its line is the client's.
 func TestErrorsOfForeignTables(t *testing.T) {
 	p := start(t)
 	admin := p.db.Connect(t, "postgres")
@@ -237,7 +258,8 @@ func TestErrorsOfForeignTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := p.raw(t)
-	for _, text := range []string{"SELECT * FROM fed", "SELECT * FROM documents", "INSERT INTO filled SELECT id FROM fed", "SELECT 1; SELECT * FROM fed", "COPY (SELECT * FROM fed) TO STDOUT"} {
+	for _, text := range []string{"SELECT * FROM fed", "SELECT * FROM documents",
+		"INSERT INTO filled SELECT id FROM fed", "SELECT 1; SELECT * FROM fed", "COPY (SELECT * FROM fed) TO STDOUT"} {
 		c.send(t, q(text))
 		if e := c.failed(t); e == nil || e.Code != "22P02" || strings.Contains(e.Message+e.Detail+e.Hint+e.Where, "MARKER") || e.Where != "" {
 			t.Errorf("%s: %+v", text, e)
@@ -260,9 +282,12 @@ func TestErrorsOfParallelWorkers(t *testing.T) {
 		CREATE FUNCTION fails_inside(t text) RETURNS int LANGUAGE plpgsql PARALLEL SAFE AS 'BEGIN RETURN t::int; END'`); err != nil {
 		t.Fatal(err)
 	}
-	const parallel = "SET max_parallel_workers_per_gather = 2; SET min_parallel_table_scan_size = 0; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET parallel_leader_participation = off; "
+	const parallel = "SET max_parallel_workers_per_gather = 2; SET min_parallel_table_scan_size = 0; SET " +
+		"parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET parallel_leader_participation = off; "
 	c := p.raw(t)
-	for text, want := range map[string]string{"SELECT count(*) FROM wide WHERE t::int > 0": `invalid input syntax for type integer: "seen"`, "SELECT count(*) FROM wide WHERE fails_inside(t) > 0": withheldText} {
+	for text, want := range map[string]string{
+		"SELECT count(*) FROM wide WHERE t::int > 0":          `invalid input syntax for type integer: "seen"`,
+		"SELECT count(*) FROM wide WHERE fails_inside(t) > 0": withheldText} {
 		for _, with := range []string{"", parallel} {
 			c.send(t, q(with+text))
 			if e := c.failed(t); e == nil || e.Message != want {
@@ -282,7 +307,8 @@ func TestNotices(t *testing.T) {
 		upToReady(1, q("SELECT 1 AS "+long)),
 		upToReady(1, q("LISTEN a; NOTIFY a, 'x'")),
 	})
-	want := []string{"N 25P01", "C ROLLBACK", "Z I", "C DO", "Z I", "N 42622", "T " + long[:63] + ":23:0", `D ["1"]`, "C SELECT 1", "Z I", "C LISTEN", "C NOTIFY", "Z I"}
+	want := []string{"N 25P01", "C ROLLBACK", "Z I", "C DO", "Z I", "N 42622", "T " + long[:63] + ":23:0", `D ["1"]`,
+		"C SELECT 1", "Z I", "C LISTEN", "C NOTIFY", "Z I"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -56,13 +56,15 @@ func (c *conn) authenticate(user string, credential scram.StoredCredentials) err
 			return malformed("The client selected SCRAM-SHA-256 without channel binding, but the message has channel binding data.")
 		}
 	default:
-		return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonIdentity, "client selected an invalid SASL authentication mechanism")
+		return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonIdentity,
+			"client selected an invalid SASL authentication mechanism")
 	}
 	challenge, err := conversation.Step(first)
 	if err != nil {
 		if challenge == scram.ErrServerDoesSupportChannelBinding {
 			return sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "SCRAM channel binding negotiation error").
-				WithDetail("The client supports SCRAM channel binding but thinks the server does not. However, this server does support channel binding.")
+				WithDetail("The client supports SCRAM channel binding but thinks the server does not. However, " +
+					"this server does support channel binding.")
 		}
 		return malformed("The client's first SCRAM message is not understood.")
 	}
@@ -97,14 +99,17 @@ func (c *conn) authenticate(user string, credential scram.StoredCredentials) err
 }
 
 func wrongPassword(user string) *sqlstate.Error {
-	return sqlstate.New(sqlstate.InvalidPassword, sqlstate.ReasonIdentity, "password authentication failed for user \"%s\"", user)
+	return sqlstate.New(sqlstate.InvalidPassword, sqlstate.ReasonIdentity,
+		"password authentication failed for user \"%s\"", user)
 }
 
 func malformed(detail string) *sqlstate.Error {
-	return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonIdentity, "malformed SCRAM message").WithDetail("%s", detail)
+	return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonIdentity, "malformed SCRAM message").
+		WithDetail("%s", detail)
 }
 
-// errLongLogin is the error of a password message that is longer than any may be. As an answer it is a breach of the protocol.
+// errLongLogin is the error of a password message that is longer than any may be. As an answer it is a breach of the
+// protocol.
 var errLongLogin = sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid message length")
 
 // readPassword reads one password message of at most maxLogin bytes.

@@ -49,19 +49,20 @@ func (s *session) setSeal() error {
 	}
 }
 
-// The database holds a seal against the beginning of the transaction, and shows no rows where it has expired: the client
-// could not tell that from an answer. So nothing that may begin a transaction is sent under a seal that is due, but for the second
-// one of a message, which has some time more; and when the server gets to what was sent in time too late, the session ends. Where the
-// database's clock was moved, what it plans it answers with 40001, and the seal is renewed by the new time; a plan that it has kept shows
-// no rows until the next look at its clock.
+// The database holds a seal against the beginning of the transaction, and shows no rows where it has expired: the
+// client could not tell that from an answer. So nothing that may begin a transaction is sent under a seal that is due,
+// but for the second one of a message, which has some time more; and when the server gets to what was sent in time too
+// late, the session ends. Where the database's clock was moved, what it plans it answers with 40001, and the seal is
+// renewed by the new time; a plan that it has kept shows no rows until the next look at its clock.
 
 // sealDue tells whether the seal is to be renewed before the next transaction.
 func (s *session) sealDue() bool {
 	return time.Now().After(s.seal.Renew) || s.seal.Stale != nil && s.seal.Stale()
 }
 
-// sealEnds tells whether it is too late to begin a transaction under the seal where it cannot be renewed before: in a message, or a group of
-// them, that ends one first. Half of the time between due and expired is left to the server to get there.
+// sealEnds tells whether it is too late to begin a transaction under the seal where it cannot be renewed before: in a
+// message, or a group of them, that ends one first. Half of the time between due and expired is left to the server to
+// get there.
 func (s *session) sealEnds() bool {
 	rest := s.seal.Expires.Sub(s.seal.Renew)
 	return s.seal.Renew.IsZero() || time.Now().After(s.seal.Renew.Add(rest/2)) || s.seal.Stale != nil && s.seal.Stale()
@@ -86,7 +87,8 @@ func (s *session) outdated(end int) {
 }
 
 func decidedBefore() *sqlstate.Error {
-	return sqlstate.New(sqlstate.SerializationFailure, sqlstate.ReasonStale, "could not serialize access: the policy or the schema has changed").
+	return sqlstate.New(sqlstate.SerializationFailure, sqlstate.ReasonStale,
+		"could not serialize access: the policy or the schema has changed").
 		WithHint("The statement was decided a moment before. Try it again.")
 }
 
@@ -114,8 +116,10 @@ func beginsAgain(effects []verdict.Effect) bool {
 }
 
 func endAlone() *sqlstate.Error {
-	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonTransaction, "no transaction can begin here: the session's identity has to be renewed first").
-		WithHint("Send COMMIT or ROLLBACK in a message of its own, with a Sync after it in a pipeline, when a transaction has lasted long.")
+	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonTransaction,
+		"no transaction can begin here: the session's identity has to be renewed first").
+		WithHint("Send COMMIT or ROLLBACK in a message of its own, with a Sync after it in a pipeline, when a " +
+			"transaction has lasted long.")
 }
 
 // unsealed notes that the seal is gone with what was sent: nothing that may begin a transaction goes before a new one.
@@ -123,16 +127,21 @@ func (s *session) unsealed() { s.seal.Renew = time.Time{} }
 
 // resetInside is the refusal of what takes the seal away where it could not be set again.
 func resetInside(kind verdict.EffectKind) *sqlstate.Error {
-	hint := "It takes the session's identity away, which pgconsent sets again before the next transaction. In a pipeline, send it with a Sync of its own."
+	hint := "It takes the session's identity away, which pgconsent sets again before the next transaction. In a " +
+		"pipeline, send it with a Sync of its own."
 	if kind == verdict.Discards {
-		return sqlstate.New(sqlstate.ActiveTransaction, sqlstate.ReasonTransaction, "DISCARD ALL cannot run inside a transaction block").WithHint("%s", hint)
+		return sqlstate.New(sqlstate.ActiveTransaction, sqlstate.ReasonTransaction,
+			"DISCARD ALL cannot run inside a transaction block").WithHint("%s", hint)
 	}
-	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonTransaction, "RESET ALL is not available to agents inside a transaction block").WithHint("%s", hint)
+	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonTransaction,
+		"RESET ALL is not available to agents inside a transaction block").WithHint("%s", hint)
 }
 
 func sealExpired() *sqlstate.Error {
-	return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonIdentity, "the session's identity has expired before the server came to the messages sent in advance").
-		WithHint("What was answered is valid, what was not has shown nothing. Connect again, and send no more in advance than the server answers in half a minute.")
+	return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonIdentity,
+		"the session's identity has expired before the server came to the messages sent in advance").
+		WithHint("What was answered is valid, what was not has shown nothing. Connect again, and send no more in " +
+			"advance than the server answers in half a minute.")
 }
 
 // sendSeal sends the messages and returns the SQLSTATE of the server's error, or "".
@@ -151,7 +160,8 @@ func (s *session) sendSeal(setting, value string) (sqlstate.Code, error) {
 	out = appendBind(out, sealName, sealName, p)
 	out = appendExecute(out, sealName, 0)
 	out = appendSync(out)
-	entries := []*entry{{kind: closeStatement, own: true}, {kind: parse, own: true}, {kind: bind, own: true}, {kind: execute, own: true}, end}
+	entries := []*entry{{kind: closeStatement, own: true}, {kind: parse, own: true}, {kind: bind, own: true},
+		{kind: execute, own: true}, end}
 	if skipped, ok := s.ledger.push(entries); !ok {
 		return "", errGone
 	} else if len(skipped) > 0 {

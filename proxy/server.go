@@ -161,7 +161,8 @@ func keepAlive(nc net.Conn) {
 	}
 }
 
-// add takes c in, to be served or, if there are too many logins already, to be turned away. Neither: the server is closed.
+// add takes c in, to be served or, if there are too many logins already, to be turned away. Neither: the server is
+// closed.
 func (s *Server) add(c *conn) (serve, full bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,7 +24,8 @@ type session struct {
 	ledger   *ledger
 	outgoing sync.WaitGroup
 	again    repeatable
-	nests    bool // the server takes what comes behind an Execute in a pipeline for a transaction block: it is PostgreSQL 18 or newer
+	// the server takes what comes behind an Execute in a pipeline for a transaction block: it is PostgreSQL 18 or newer
+	nests bool
 
 	// Of who has the turn (see repeatable): the inbound goroutine, mostly.
 	seal      verdict.Seal

@@ -25,7 +25,8 @@ import (
 func TestPgx(t *testing.T) {
 	p := start(t)
 	conn := p.connect(t)
-	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol} {
+	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe,
+		pgx.QueryExecModeDescribeExec, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol} {
 		for range 3 {
 			rows, err := conn.Query(t.Context(), "SELECT i, i * $1::int FROM generate_series(1, 100) i", mode, 2)
 			if err != nil {
@@ -194,7 +195,8 @@ func TestSealNames(t *testing.T) {
 		upToReady(1, q("COMMIT")),
 		upToReady(1, q("SELECT current_setting('pgconsent.seal') AS s")),
 	})
-	want := []string{"E ERROR 26000 prepared statement \"pgconsent_seal\" does not exist  @0", "Z I", "3", "Z I", "1", "2", `D ["1"]`, "C SELECT 1", "Z I",
+	want := []string{"E ERROR 26000 prepared statement \"pgconsent_seal\" does not exist  @0", "Z I", "3", "Z I",
+		"1", "2", `D ["1"]`, "C SELECT 1", "Z I",
 		"C BEGIN", "Z T", "2", "Z T", "C COMMIT", "Z I", "T s:25:0", `D ["seal 6"]`, "C SELECT 1", "Z I"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -534,16 +536,19 @@ func TestTerminate(t *testing.T) {
 	}
 }
 
-// TestPortalOfAFailedQuery: a Query that fails in a transaction leaves a portal without a name whose statements are freed already. PostgreSQL
-// reads them where it is asked to run it, and may crash; it is not asked.
+// TestPortalOfAFailedQuery: a Query that fails in a transaction leaves a portal without a name whose statements are
+// freed already. PostgreSQL reads them where it is asked to run it, and may crash; it is not asked.
 func TestPortalOfAFailedQuery(t *testing.T) {
 	p := start(t)
 	for name, script := range map[string][]round{
-		"in rounds":                        {upToReady(1, q("BEGIN")), upToReady(1, pa("", "SELECT 1"), bi("", ""), sy), upToReady(1, q("RELEASE nothing")), upToReady(1, ex("", 0), sy)},
-		"at once":                          {upToReady(4, q("BEGIN"), pa("", "SELECT 1"), bi("", ""), sy, q("RELEASE nothing"), ex("", 0), sy)},
-		"no sync":                          {upToReady(3, q("BEGIN"), pa("", "SELECT 1"), bi("", ""), q("RELEASE nothing"), ex("", 0), sy)},
-		"bound in the same round":          {upToReady(1, q("BEGIN")), upToReady(2, pa("", "SELECT 1"), bi("", ""), sy, q("RELEASE nothing")), upToReady(1, ex("", 0), sy)},
-		"bound in the same round, no sync": {upToReady(1, q("BEGIN")), upToReady(1, pa("", "SELECT 1"), bi("", ""), q("RELEASE nothing")), upToReady(1, ex("", 0), sy)},
+		"in rounds": {upToReady(1, q("BEGIN")),
+			upToReady(1, pa("", "SELECT 1"), bi("", ""), sy), upToReady(1, q("RELEASE nothing")), upToReady(1, ex("", 0), sy)},
+		"at once": {upToReady(4, q("BEGIN"), pa("", "SELECT 1"), bi("", ""), sy, q("RELEASE nothing"), ex("", 0), sy)},
+		"no sync": {upToReady(3, q("BEGIN"), pa("", "SELECT 1"), bi("", ""), q("RELEASE nothing"), ex("", 0), sy)},
+		"bound in the same round": {upToReady(1, q("BEGIN")),
+			upToReady(2, pa("", "SELECT 1"), bi("", ""), sy, q("RELEASE nothing")), upToReady(1, ex("", 0), sy)},
+		"bound in the same round, no sync": {upToReady(1, q("BEGIN")),
+			upToReady(1, pa("", "SELECT 1"), bi("", ""), q("RELEASE nothing")), upToReady(1, ex("", 0), sy)},
 		"bound anew": {upToReady(1, q("BEGIN")), upToReady(1, pa("s", "SELECT 1"), bi("", "s"), sy), upToReady(1, q("RELEASE nothing")),
 			upToReady(1, bi("", "s"), ex("", 0), sy), upToReady(1, ex("", 0), sy)},
 	} {

@@ -18,13 +18,15 @@ func (st *startup) keep(check func(name, value, where string) (string, bool, *sq
 		name := strings.ToLower(s.name)
 		if name == "replication" {
 			if replicates(s.value) {
-				return nil, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting, "replication connections are not for agents").
+				return nil, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting,
+					"replication connections are not for agents").
 					WithHint("Connect without the parameter replication.")
 			}
 			continue
 		}
 		if check == nil {
-			return nil, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting, "the setting %q cannot be judged", s.name)
+			return nil, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting,
+				"the setting %q cannot be judged", s.name)
 		}
 		value, forward, refusal := check(s.name, s.value, s.where)
 		if refusal != nil {
@@ -63,7 +65,8 @@ func splitOptions(options string) ([]setting, error) {
 		case strings.HasPrefix(word, "-c") && len(word) > 2:
 			assignment = word[2:]
 		default:
-			return nil, sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonSetting, "invalid command-line argument for server process: %s", word).
+			return nil, sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonSetting,
+				"invalid command-line argument for server process: %s", word).
 				WithHint("The startup parameter options takes -c name=value and --name=value.")
 		}
 		name, value, ok := strings.Cut(assignment, "=")

@@ -41,7 +41,8 @@ func sockets(t *testing.T) map[string][2]net.Conn {
 	return pairs
 }
 
-// Every byte arrives, in order, where the reader is slower than what a socket takes: one large write, and many small ones.
+// Every byte arrives, in order, where the reader is slower than what a socket takes: one large write, and many small
+// ones.
 func TestSinkWritesAll(t *testing.T) {
 	large := make([]byte, 3<<20)
 	_, _ = rand.Read(large)

@@ -66,7 +66,8 @@ func parseStartup(packet []byte) (*startup, error) {
 		}
 	}
 	if st.user == "" {
-		return nil, sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "no PostgreSQL user name specified in startup packet")
+		return nil, sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity,
+			"no PostgreSQL user name specified in startup packet")
 	}
 	if st.database == "" {
 		st.database = st.user

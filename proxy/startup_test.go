@@ -8,9 +8,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// What a session begins with is judged as that, wherever in the startup message it stands: what may be set later may not be what it begins with.
+// What a session begins with is judged as that, wherever in the startup message it stands: what may be set later may
+// not be what it begins with.
 func TestSettingsAreJudgedAsWhatTheyAre(t *testing.T) {
-	st := &startup{options: `-c a=1 -cb=2 --c-d=3 --Default_Transaction_Isolation=repeatable\ read`, settings: []setting{{"application_name", "4", "startup"}, {"e", "5", "startup"}}}
+	st := &startup{options: `-c a=1 -cb=2 --c-d=3 --Default_Transaction_Isolation=repeatable\ read`,
+		settings: []setting{{"application_name", "4", "startup"}, {"e", "5", "startup"}}}
 	var judged []setting
 	kept, err := st.keep(func(name, value, where string) (string, bool, *sqlstate.Error) {
 		judged = append(judged, setting{name, value, where})
@@ -19,11 +21,13 @@ func TestSettingsAreJudgedAsWhatTheyAre(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []setting{{"a", "1", "options"}, {"b", "2", "options"}, {"c_d", "3", "options"}, {"Default_Transaction_Isolation", "repeatable read", "options"}, {"application_name", "4", "startup"}, {"e", "5", "startup"}}
+	want := []setting{{"a", "1", "options"}, {"b", "2", "options"}, {"c_d", "3", "options"},
+		{"Default_Transaction_Isolation", "repeatable read", "options"}, {"application_name", "4", "startup"}, {"e", "5", "startup"}}
 	if diff := cmp.Diff(want, judged, cmp.AllowUnexported(setting{})); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]string{"a": "1", "b": "2", "c_d": "3", "default_transaction_isolation": "repeatable read", "application_name": "4"}, kept); diff != "" {
+	if diff := cmp.Diff(map[string]string{"a": "1", "b": "2", "c_d": "3",
+		"default_transaction_isolation": "repeatable read", "application_name": "4"}, kept); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

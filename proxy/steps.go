@@ -8,16 +8,17 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// PostgreSQL commits what a Query did before it says that the last statement is done, and goes through the statements of one
-// without a pause. Where a bound must be able to end a result before that, the Query is sent in steps: each statement by the
-// messages of the extended protocol, the next when the one before is answered, and last what commits. What comes back is what
-// the Query would have brought; the answers to all else are swallowed.
+// PostgreSQL commits what a Query did before it says that the last statement is done, and goes through the statements
+// of one without a pause. Where a bound must be able to end a result before that, the Query is sent in steps: each
+// statement by the messages of the extended protocol, the next when the one before is answered, and last what commits.
+// What comes back is what the Query would have brought; the answers to all else are swallowed.
 //
-// Several statements are one transaction block, which the extended protocol has not: where they control none themselves, they
-// get BEGIN and COMMIT around them. In a block of the client's BEGIN does nothing but say so, and there is no COMMIT.
+// Several statements are one transaction block, which the extended protocol has not: where they control none
+// themselves, they get BEGIN and COMMIT around them. In a block of the client's BEGIN does nothing but say so, and
+// there is no COMMIT.
 //
-// So does a Query whose statements are to begin one by one (see [verdict.Verdict.Apart]): PostgreSQL's statement_timestamp() is the time of the
-// message, and each step is messages of its own.
+// So does a Query whose statements are to begin one by one (see [verdict.Verdict.Apart]): PostgreSQL's
+// statement_timestamp() is the time of the message, and each step is messages of its own.
 //
 // The steps are sent by the outbound goroutine. The inbound one has nothing to send before they are answered.
 
@@ -56,11 +57,13 @@ func (e *entry) inSteps() *sqlstate.Error {
 		parts = v.Parts()
 	}
 	if len(parts) != len(v.Effects) && e.apart() {
-		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "these statements cannot run in one multi-statement query: what the later ones read may expire while the others run").
+		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement,
+			"these statements cannot run in one multi-statement query: what the later ones read may expire while the others run").
 			WithHint("Send the statements one by one.")
 	}
 	if len(parts) != len(v.Effects) {
-		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonLimit, "these statements cannot run in one multi-statement query: the policy bounds what they return").
+		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonLimit,
+			"these statements cannot run in one multi-statement query: the policy bounds what they return").
 			WithHint("Send the statements one by one.")
 	}
 	e.steps = &divided{parts: parts, care: e.care, asked: e.fetchesBinary(), block: true}
@@ -74,7 +77,8 @@ func (e *entry) inSteps() *sqlstate.Error {
 	return nil
 }
 
-// fetchesBinary are the statements that fetch from a BINARY cursor: there a Query gets values in binary, and a Bind has to ask for them.
+// fetchesBinary are the statements that fetch from a BINARY cursor: there a Query gets values in binary, and a Bind has
+// to ask for them.
 func (e *entry) fetchesBinary() []bool {
 	if !slices.ContainsFunc(e.running, func(p *portal) bool { return p.binary }) {
 		return nil
@@ -199,7 +203,8 @@ func (e *entry) asQuery(f *fields) {
 	if e.steps == nil || f.code() != sqlstate.ProtocolViolation {
 		return
 	}
-	if _, n, ok := strings.Cut(f.message, " requires "); ok && strings.HasPrefix(f.message, "bind message supplies 0 parameters") {
+	if _, n, ok := strings.Cut(f.message, " requires "); ok &&
+		strings.HasPrefix(f.message, "bind message supplies 0 parameters") {
 		f.sqlstate, f.message = undefinedParameter, "there is no parameter $"+n
 	}
 }

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestTLSOfOldVersions: whatever the configuration allows, and whichever it chooses for a client, no handshake is older than TLS 1.2.
+// TestTLSOfOldVersions: whatever the configuration allows, and whichever it chooses for a client, no handshake is older
+// than TLS 1.2.
 func TestTLSOfOldVersions(t *testing.T) {
 	cert, _ := certificate(t, "rsa")
 	old := func() *tls.Config {

@@ -17,7 +17,8 @@ import (
 )
 
 // dialer is how the server is reached: with keepalive, so that a server that is gone is noticed.
-var dialer = net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 60 * time.Second, Interval: 15 * time.Second, Count: 4}}
+var dialer = net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
+	Enable: true, Idle: 60 * time.Second, Interval: 15 * time.Second, Count: 4}}
 
 // reach makes a connection to the server; tests have slow ones.
 var reach = dialer.DialContext
@@ -28,9 +29,10 @@ const maxServerLogin = 1 << 20
 // serverAsked asks which server it is: one that was started anew, or another at the same address, has another moment.
 const serverAsked = "SELECT EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time())"
 
-// dial logs in to the server as the agent role, and tells which server that is. The pinned settings of u come after the client's, so that
-// none of these can take their place.
-func (u Upstream) dial(ctx context.Context, database string, settings map[string]string) (conn *pgconn.HijackedConn, started string, err error) {
+// dial logs in to the server as the agent role, and tells which server that is. The pinned settings of u come after the
+// client's, so that none of these can take their place.
+func (u Upstream) dial(ctx context.Context, database string, settings map[string]string) (conn *pgconn.HijackedConn,
+	started string, err error) {
 	if u.Database != "" {
 		database = u.Database
 	}
@@ -45,7 +47,8 @@ func (u Upstream) dial(ctx context.Context, database string, settings map[string
 	cfg.ChannelBinding, cfg.RequireAuth = "prefer", ""
 	cfg.KerberosSrvName, cfg.KerberosSpn = "", ""
 	cfg.MaxProtocolMessageBodyLen = maxServerLogin
-	cfg.LookupFunc = func(context.Context, string) ([]string, error) { return []string{"127.0.0.1"}, nil } // not used by DialFunc
+	// not used by DialFunc
+	cfg.LookupFunc = func(context.Context, string) ([]string, error) { return []string{"127.0.0.1"}, nil }
 	cfg.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return reach(ctx, u.Network, u.Address)
 	}
@@ -67,8 +70,8 @@ func (u Upstream) dial(ctx context.Context, database string, settings map[string
 		_ = pc.Close(ctx)
 		return nil, "", unreachable(err)
 	}
-	// Where a write took long, of the login or of that question, the driver has begun to read in the background. Left alone, that
-	// reader would take the first of the session's answers.
+	// Where a write took long, of the login or of that question, the driver has begun to read in the background. Left
+	// alone, that reader would take the first of the session's answers.
 	if err := pc.SyncConn(ctx); err != nil {
 		_ = pc.Close(ctx)
 		return nil, "", unreachable(err)
@@ -82,7 +85,8 @@ func (u Upstream) dial(ctx context.Context, database string, settings map[string
 
 func unreachable(cause error) *sqlstate.Error {
 	return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "the database server cannot be reached").
-		WithHint("pgconsent is running but its connection to PostgreSQL failed; try again later, or ask its operator.").WithCause(cause)
+		WithHint(
+			"pgconsent is running but its connection to PostgreSQL failed; try again later, or ask its operator.").WithCause(cause)
 }
 
 func lost(cause error) *sqlstate.Error {
@@ -101,10 +105,12 @@ func loginFailed(err error) *sqlstate.Error {
 	case pg.Code == "22023" || pg.Code == "42704":
 		return sqlstate.New(sqlstate.Code(pg.Code), sqlstate.ReasonSetting, "%s", pg.Message).WithHint("%s", pg.Hint)
 	case pg.Code == string(sqlstate.TooManyConnections):
-		return sqlstate.New(sqlstate.TooManyConnections, sqlstate.ReasonUpstream, "the database server has no connection to spare").
+		return sqlstate.New(sqlstate.TooManyConnections, sqlstate.ReasonUpstream,
+			"the database server has no connection to spare").
 			WithHint("Try again later, or ask the operator for more connections.").WithCause(err)
 	case strings.HasPrefix(pg.Code, "57P"):
-		return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream, "the database server does not accept connections now").
+		return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream,
+			"the database server does not accept connections now").
 			WithHint("It is starting up or shutting down; try again later.").WithCause(err)
 	default:
 		return unreachable(err)

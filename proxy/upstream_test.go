@@ -23,8 +23,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Whatever a client sends, and whatever is decided: nothing goes upstream that is not decided by then, recorded, and of the rights that
-// the seal vouches for.
+// Whatever a client sends, and whatever is decided: nothing goes upstream that is not decided by then, recorded, and of
+// the rights that the seal vouches for.
 func TestNothingGoesUpstreamUndecided(t *testing.T) {
 	w := &watched{t: t, decided: map[int]*decided{}}
 	p := start(t)
@@ -52,7 +52,8 @@ func TestNothingGoesUpstreamUndecided(t *testing.T) {
 			t.Fatalf("seed %d\n%s", seed, written(script))
 		}
 	}
-	for what, n := range map[string]int{"executions": w.executions, "uses": w.uses, "refused uses": w.stale, "refused records": w.unrecorded, "seals": w.seals} {
+	for what, n := range map[string]int{"executions": w.executions, "uses": w.uses, "refused uses": w.stale,
+		"refused records": w.unrecorded, "seals": w.seals} {
 		if n < 5 {
 			t.Errorf("%d %s", n, what)
 		}
@@ -82,7 +83,8 @@ type decided struct {
 	rights   uint64
 }
 
-// moody allows and refuses at random, what was allowed before too, and cannot record everything. Each seal may be of new rights.
+// moody allows and refuses at random, what was allowed before too, and cannot record everything. Each seal may be of
+// new rights.
 type moody struct {
 	*judge
 	w      *watched
@@ -96,7 +98,8 @@ func (m *moody) Seal(context.Context, verdict.Backend) (verdict.Seal, error) {
 		m.w.rights++
 	}
 	now := time.Now()
-	return verdict.Seal{Setting: settingSeal, Value: fmt.Sprint("rights ", m.w.rights), Renew: now, Expires: now.Add(time.Minute), Rights: m.w.rights}, nil
+	return verdict.Seal{Setting: settingSeal, Value: fmt.Sprint("rights ", m.w.rights), Renew: now,
+		Expires: now.Add(time.Minute), Rights: m.w.rights}, nil
 }
 
 func (m *moody) Decide(ctx context.Context, text string, p verdict.Protocol) *verdict.Verdict {

@@ -15,8 +15,8 @@ type uses struct {
 	ticket   verdict.Ticket // of a refusal
 }
 
-// prepareUses goes through the effects of a text that may run now. What it names must be there, decided under the versions in
-// force, and a query. group is that of the message.
+// prepareUses goes through the effects of a text that may run now. What it names must be there, decided under the
+// versions in force, and a query. group is that of the message.
 func (s *session) prepareUses(v *verdict.Verdict, group uint64) (u uses, refused *sqlstate.Error, err error) {
 	var made map[string]*statement // by the same text; nil where it is gone
 	gone := false                  // all others are
@@ -125,7 +125,8 @@ func (s *session) fetches(u *uses, p *portal, name string) *sqlstate.Error {
 		return refused
 	}
 	if !v.Runnable() {
-		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "portal \"%s\" is no query: FETCH cannot run it", name).
+		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement,
+			"portal \"%s\" is no query: FETCH cannot run it", name).
 			WithHint("Execute it in the extended protocol, where it was bound.")
 	}
 	p.verdict = v
@@ -157,11 +158,14 @@ func (s *session) runs(u *uses, st *statement, name string) *sqlstate.Error {
 	}
 	st.verdict = v
 	if !v.Runnable() {
-		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "prepared statement \"%s\" is no query: EXECUTE cannot run it", name).
+		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement,
+			"prepared statement \"%s\" is no query: EXECUTE cannot run it", name).
 			WithHint("Bind and execute it in the extended protocol, where it was prepared.")
 	}
 	if v.Formed {
-		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "prepared statement \"%s\" was prepared by the protocol and takes a pattern, a search or a document as a parameter: EXECUTE cannot run it", name).
+		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement,
+			"prepared statement \"%s\" was prepared by the protocol and takes a pattern, a search or a document "+
+				"as a parameter: EXECUTE cannot run it", name).
 			WithHint("Bind and execute it in the extended protocol, or prepare it with PREPARE.")
 	}
 	u.runs = append(u.runs, v)
@@ -182,12 +186,14 @@ func (s *session) heldOpen() (bool, error) {
 }
 
 func heldOpen(setting string) *sqlstate.Error {
-	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonSetting, "parameter %q cannot be changed while a cursor WITH HOLD of this transaction is open", setting).
+	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonSetting,
+		"parameter %q cannot be changed while a cursor WITH HOLD of this transaction is open", setting).
 		WithHint("Its rows are read when the transaction commits: commit first, or close the cursor.")
 }
 
 func longName() *sqlstate.Error {
-	return sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "the name of a statement or portal is longer than %d bytes", maxName).
+	return sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds,
+		"the name of a statement or portal is longer than %d bytes", maxName).
 		WithHint("Give it a shorter one.")
 }
 
@@ -198,5 +204,6 @@ func tooManyPortals() *sqlstate.Error {
 
 func tooManyStatements() *sqlstate.Error {
 	return sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "too many prepared statements in one session").
-		WithHint("At most %d statements and %d MiB of text may be prepared at a time; close those that are not needed.", maxStatements, maxStatementBytes>>20)
+		WithHint("At most %d statements and %d MiB of text may be prepared at a time; close those that are not "+
+			"needed.", maxStatements, maxStatementBytes>>20)
 }

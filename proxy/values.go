@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// A text of the gate door counts on the form of its parameters' values. A Bind of other values is one of the same statement under row
-// security, which is prepared for it alone under a name of ours: the client does not notice.
+// A text of the gate door counts on the form of its parameters' values. A Bind of other values is one of the same
+// statement under row security, which is prepared for it alone under a name of ours: the client does not notice.
 
 const plainName = verdict.SealStatement + "_plain"
 
@@ -20,8 +20,8 @@ func fit(v *verdict.Verdict, rest []byte) (fits, ok bool) {
 	return ok && v.Fit(values), ok
 }
 
-// bindValues reads the values of a Bind, behind its names, of which NULL is nil, and returns what follows them. Texts are the same bytes in
-// both formats.
+// bindValues reads the values of a Bind, behind its names, of which NULL is nil, and returns what follows them. Texts
+// are the same bytes in both formats.
 func bindValues(rest []byte) (values [][]byte, after []byte, ok bool) {
 	formats, rest, ok := count(rest)
 	if !ok || len(rest) < 2*formats {

@@ -54,7 +54,8 @@ func (r *read) mark(column string, f flow) {
 	if r.relation == nil {
 		return
 	}
-	if c := r.relation.Column(column); c != nil && c.Virtual { // where what it is computed from does not do, the error says what it is
+	// where what it is computed from does not do, the error says what it is
+	if c := r.relation.Column(column); c != nil && c.Virtual {
 		for _, from := range c.From {
 			r.columns[from] |= f | shows
 		}
@@ -95,8 +96,8 @@ type rows struct {
 	named   map[string]*sameName
 }
 
-// sameName are the outputs of one name. A list of thousands of names is looked up in a list of thousands of columns, so each
-// name is used once.
+// sameName are the outputs of one name. A list of thousands of names is looked up in a list of thousands of columns, so
+// each name is used once.
 type sameName struct {
 	given []*output // by AS, or as the name of a column
 	all   []*output
@@ -206,8 +207,8 @@ func (o *output) base() (found *output, direct bool) {
 	return found, found == o
 }
 
-// origin follows an output to where it does not come from another one alone; nil if nothing is known of that, or if it comes from
-// itself alone, as in WITH RECURSIVE x (n) AS (SELECT n FROM x), which PostgreSQL refuses.
+// origin follows an output to where it does not come from another one alone; nil if nothing is known of that, or if it
+// comes from itself alone, as in WITH RECURSIVE x (n) AS (SELECT n FROM x), which PostgreSQL refuses.
 func (o *output) origin() *output {
 	mark, steps, next := o, 0, 1 // the mark moves on after 1, 2, 4, … steps, so that a walk in a circle comes upon it
 	for o != nil && o.read == nil && len(o.from) == 1 && o.expr == nil {
@@ -296,7 +297,8 @@ func (w *walker) accesses(reads []*read) []policy.Access {
 	add := func(r *read, k key, columns map[string]bool, whole bool) {
 		a := found[k]
 		if a == nil {
-			a = &policy.Access{Relation: r.name, Source: k.source, ByKey: k.byKey, Written: k.written, Joined: true, Columns: []string{}}
+			a = &policy.Access{Relation: r.name, Source: k.source, ByKey: k.byKey, Written: k.written, Joined: true,
+				Columns: []string{}}
 			found[k], order = a, append(order, k)
 		}
 		a.Joined = a.Joined && r.joined
@@ -351,7 +353,8 @@ func (w *walker) accesses(reads []*read) []policy.Access {
 		out = append(out, a)
 	}
 	slices.SortStableFunc(out, func(a, b policy.Access) int {
-		return cmp.Or(strings.Compare(a.Relation.String(), b.Relation.String()), strings.Compare(a.Source, b.Source), compareBool(a.ByKey, b.ByKey))
+		return cmp.Or(strings.Compare(a.Relation.String(), b.Relation.String()), strings.Compare(a.Source, b.Source),
+			compareBool(a.ByKey, b.ByKey))
 	})
 	return out
 }
@@ -385,7 +388,8 @@ func (w *walker) sourceOf(r *read) string {
 		f := r.columns[c.Name] | r.whole
 		switch {
 		case f == 0:
-		case f&compared != 0, f&(filters|shows) != 0 && (w.isEmbedding(c.TypeOID) || object != nil && slices.Contains(object.Embeddings, c.Name)):
+		case f&compared != 0, f&(filters|shows) != 0 &&
+			(w.isEmbedding(c.TypeOID) || object != nil && slices.Contains(object.Embeddings, c.Name)):
 			return policy.Vector
 		case object == nil || !slices.Contains(object.Metadata, c.Name):
 			source = policy.Structured
@@ -401,7 +405,8 @@ func (w *walker) sourceOf(r *read) string {
 
 // mention notes a relation.
 func (r *reader) mention(name catalog.Name, alias string, relation *catalog.Relation) *read {
-	out := &read{name: name, relation: relation, alias: alias, through: r.view, columns: map[string]flow{}, idle: map[string]bool{}, keyed: map[string]bool{}, set: map[string]bool{}}
+	out := &read{name: name, relation: relation, alias: alias, through: r.view, columns: map[string]flow{},
+		idle: map[string]bool{}, keyed: map[string]bool{}, set: map[string]bool{}}
 	r.reads = append(r.reads, out)
 	return out
 }

@@ -296,7 +296,8 @@ func (r *reader) subLink(s *sqltext.SubLink, own *names, f flow) {
 	r.expr(s.Testexpr, own, f)
 	outs := r.subQuery(s.GetSubselect().GetSelectStmt(), own, f, s.SubLinkType != sqltext.EXISTS_SUBLINK)
 	// x IN (SELECT key FROM t) joins as x = key does.
-	if s.SubLinkType == sqltext.ANY_SUBLINK && len(s.OperName) == 0 && outs != nil && len(outs.outputs) == 1 && outs.rest == nil {
+	if s.SubLinkType == sqltext.ANY_SUBLINK && len(s.OperName) == 0 && outs != nil && len(outs.outputs) == 1 &&
+		outs.rest == nil {
 		if a := r.only(s.Testexpr, own); a != nil {
 			r.meet(a, outs.outputs[0])
 		}
@@ -328,7 +329,8 @@ func (r *reader) call(c *sqltext.FuncCall, own *names, f flow) {
 	switch {
 	case r.isMeasure(schema, name):
 		inside |= compared
-	case name == "count" && (schema == "" || schema == "pg_catalog") && !c.AggDistinct && len(c.Args) == 1 && c.Args[0].GetColumnRef() != nil && f&compared == 0:
+	case name == "count" && (schema == "" || schema == "pg_catalog") && !c.AggDistinct && len(c.Args) == 1 &&
+		c.Args[0].GetColumnRef() != nil && f&compared == 0:
 		inside = tested // how many there are
 	}
 	r.exprs(c.Args, own, inside)
@@ -379,8 +381,8 @@ func (r *reader) operation(x *sqltext.A_Expr, own *names, f flow) {
 	r.expr(x.Rexpr, own, f)
 }
 
-// isLikeness tells whether an operator may measure how like two values are: by its name, or because only extensions that are not known
-// have it where it is looked for.
+// isLikeness tells whether an operator may measure how like two values are: by its name, or because only extensions
+// that are not known have it where it is looked for.
 func (r *reader) isLikeness(parts []*sqltext.Node) bool {
 	schema, name, ok := qualifiedName(parts)
 	if !ok || len(parts) == 0 {

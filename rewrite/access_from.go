@@ -156,7 +156,8 @@ func (r *reader) viewRows(view *catalog.Relation) *rows {
 	r.with_ = nil
 	before := len(r.reads)
 	if r.views++; r.views <= maxViews {
-		if tree, refused := sqltext.Parse(view.Definition); refused == nil && len(tree.Stmts) == 1 && tree.Stmts[0].GetStmt().GetSelectStmt() != nil {
+		if tree, refused := sqltext.Parse(view.Definition); refused == nil && len(tree.Stmts) == 1 &&
+			tree.Stmts[0].GetStmt().GetSelectStmt() != nil {
 			q := r.selectStmt(tree.Stmts[0].GetStmt().GetSelectStmt(), nil, nil)
 			if q.rest == nil && len(q.outputs) == len(view.Columns) {
 				return q

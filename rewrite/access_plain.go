@@ -7,8 +7,8 @@ import (
 )
 
 // plainRead tells whether a statement returns rows of tables as they are: columns of them, of the rows that conditions
-// without sub-selects choose and join, so that each row of the result holds one row of each table. limit is the number after
-// LIMIT, or -1.
+// without sub-selects choose and join, so that each row of the result holds one row of each table. limit is the number
+// after LIMIT, or -1.
 func plainRead(n *sqltext.Node) (limit int64, plain bool) {
 	switch {
 	case n.GetPrepareStmt() != nil:
@@ -17,8 +17,10 @@ func plainRead(n *sqltext.Node) (limit int64, plain bool) {
 		return plainRead(n.GetDeclareCursorStmt().Query)
 	}
 	s := n.GetSelectStmt()
-	if s == nil || s.Op != sqltext.SETOP_NONE || s.WithClause != nil || len(s.FromClause) == 0 || slices.ContainsFunc(s.FromClause, notTables) ||
-		len(s.GroupClause) > 0 || s.HavingClause != nil || len(s.DistinctClause) > 0 || len(s.WindowClause) > 0 || len(s.ValuesLists) > 0 {
+	if s == nil || s.Op != sqltext.SETOP_NONE || s.WithClause != nil || len(s.FromClause) == 0 ||
+		slices.ContainsFunc(s.FromClause, notTables) ||
+		len(s.GroupClause) > 0 || s.HavingClause != nil || len(s.DistinctClause) > 0 || len(s.WindowClause) > 0 ||
+		len(s.ValuesLists) > 0 {
 		return -1, false
 	}
 	for _, t := range s.TargetList {
@@ -37,7 +39,8 @@ func plainRead(n *sqltext.Node) (limit int64, plain bool) {
 	return limit, true
 }
 
-// singleRead tells whether it is a plain read of one table that it names once: each row of the result is one of the table's.
+// singleRead tells whether it is a plain read of one table that it names once: each row of the result is one of the
+// table's.
 func singleRead(n *sqltext.Node) bool {
 	if _, plain := plainRead(n); !plain {
 		return false

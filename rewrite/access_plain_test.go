@@ -9,10 +9,12 @@ import (
 )
 
 // rowsAsTheyAre are the fields of a SELECT that choose, join and order rows, and make none out of several.
-var rowsAsTheyAre = setOf("target_list from_clause where_clause sort_clause limit_offset limit_count limit_option locking_clause group_distinct all op larg rarg into_clause")
+var rowsAsTheyAre = setOf("target_list from_clause where_clause sort_clause limit_offset limit_count limit_option " +
+	"locking_clause group_distinct all op larg rarg into_clause")
 
-// A contract counts rows where each row of a result holds one row of each table that it names; of one table, it is that row. Each statement here has
-// one thing by which a row holds more, or other things, than rows of tables; the last check asks the grammar for what a SELECT can have besides.
+// A contract counts rows where each row of a result holds one row of each table that it names; of one table, it is that
+// row. Each statement here has one thing by which a row holds more, or other things, than rows of tables; the last
+// check asks the grammar for what a SELECT can have besides.
 func TestPlainReads(t *testing.T) {
 	for sql, want := range map[string]struct {
 		limit  int64

@@ -11,7 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// noColumn are fields below which stands no column that is read: names, types, constants, and what ON CONFLICT finds an index by.
+// noColumn are fields below which stands no column that is read: names, types, constants, and what ON CONFLICT finds an
+// index by.
 var noColumn = setOf(`A_Const.boolval A_Const.bsval A_Const.fval A_Const.ival A_Const.sval A_Expr.name Alias.colnames BoolExpr.xpr BooleanTest.xpr CaseExpr.xpr
 	CaseWhen.xpr CoalesceExpr.xpr CollateClause.collname CommonTableExpr.aliascolnames CommonTableExpr.ctecolcollations
 	CommonTableExpr.ctecolnames CommonTableExpr.ctecoltypes CommonTableExpr.ctecoltypmods CommonTableExpr.cycle_clause
@@ -25,8 +26,8 @@ var noColumn = setOf(`A_Const.boolval A_Const.bsval A_Const.fval A_Const.ival A_
 	SortBy.use_op SubLink.oper_name SubLink.xpr TypeCast.type_name TypeName.array_bounds TypeName.names TypeName.typmods UpdateStmt.relation
 	XmlExpr.arg_names XmlExpr.xpr XmlSerialize.type_name`)
 
-// A column counts as read wherever an expression can stand. Each statement names title once; the last check asks the grammar whether
-// a place was forgotten.
+// A column counts as read wherever an expression can stand. Each statement names title once; the last check asks the
+// grammar whether a place was forgotten.
 func TestColumnsAreReadWhereverTheyStand(t *testing.T) {
 	r := underContract(t)
 	seen := map[string]bool{}   // Message.field with title in it
@@ -97,7 +98,8 @@ func TestColumnsAreReadWhereverTheyStand(t *testing.T) {
 		"WITH x AS (SELECT 1 FROM event WHERE title) SELECT 1 FROM x",
 		"WITH RECURSIVE c(k) AS (SELECT title FROM event UNION ALL SELECT 'x' FROM c) SEARCH DEPTH FIRST BY k SET o SELECT o FROM c",
 		"WITH RECURSIVE c(k) AS (SELECT title FROM event UNION ALL SELECT 'x' FROM c) CYCLE k SET found USING path SELECT path FROM c",
-		"WITH RECURSIVE c(k) AS (SELECT title FROM event UNION ALL SELECT 'x' FROM c) CYCLE k SET found USING path SELECT count(*) FROM c", // how many there are goes by it
+		// how many there are goes by it
+		"WITH RECURSIVE c(k) AS (SELECT title FROM event UNION ALL SELECT 'x' FROM c) CYCLE k SET found USING path SELECT count(*) FROM c",
 		"UPDATE event SET embedding = title",
 		"UPDATE event SET (embedding) = ROW(title)",
 		"UPDATE event SET (embedding) = (SELECT title FROM library)",

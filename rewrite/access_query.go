@@ -8,7 +8,8 @@ import (
 // statement visits one statement.
 func (r *reader) statement(stmt *sqltext.Node) {
 	switch n := stmt.GetNode().(type) {
-	case *sqltext.Node_SelectStmt, *sqltext.Node_InsertStmt, *sqltext.Node_UpdateStmt, *sqltext.Node_DeleteStmt, *sqltext.Node_MergeStmt:
+	case *sqltext.Node_SelectStmt, *sqltext.Node_InsertStmt, *sqltext.Node_UpdateStmt, *sqltext.Node_DeleteStmt,
+		*sqltext.Node_MergeStmt:
 		r.useRows(r.query(stmt, nil, nil), shows)
 	case *sqltext.Node_PrepareStmt:
 		r.statement(n.PrepareStmt.Query)
@@ -210,7 +211,8 @@ func (r *reader) with(c *sqltext.WithClause, parent *names, outer *queriesInSigh
 	for i, n := range c.Ctes {
 		cte := n.GetCommonTableExpr()
 		var q *rows
-		if s := cte.GetCtequery().GetSelectStmt(); c.Recursive && s != nil && s.Op != sqltext.SETOP_NONE && s.WithClause == nil && len(s.SortClause) == 0 && s.LimitCount == nil && s.LimitOffset == nil {
+		if s := cte.GetCtequery().GetSelectStmt(); c.Recursive && s != nil && s.Op != sqltext.SETOP_NONE &&
+			s.WithClause == nil && len(s.SortClause) == 0 && s.LimitCount == nil && s.LimitOffset == nil {
 			q = r.union(s, parent, own, nil)
 		} else {
 			q = r.query(cte.GetCtequery(), parent, own)
@@ -374,7 +376,8 @@ func (r *reader) starred(c *sqltext.ColumnRef, own *names) []*item {
 	return nil
 }
 
-// sorted visits an item of ORDER BY, GROUP BY or DISTINCT ON: the number or the name of a result column, or an expression.
+// sorted visits an item of ORDER BY, GROUP BY or DISTINCT ON: the number or the name of a result column, or an
+// expression.
 func (r *reader) sorted(n *sqltext.Node, q *rows, targets []*sqltext.Node, own *names, group bool) {
 	switch {
 	case n.GetSortBy() != nil:

@@ -92,7 +92,8 @@ func TestTypedAccesses(t *testing.T) {
 		{"SELECT CASE WHEN id > 1 THEN 1 END FROM event ORDER BY \"case\"", "event metadata(id) out"},
 		{"SELECT e.id AS title FROM event e JOIN need n USING (id) ORDER BY title", "event AS e metadata(id) out joined; need AS n metadata(id) joined"},
 		{"SELECT id FROM event UNION ALL SELECT id FROM need ORDER BY id", "event metadata(id) out; need metadata(id) out"},
-		{"SELECT id FROM event e WHERE EXISTS (SELECT FROM need WHERE label IN (SELECT e.body))", "event AS e structured(id, body) out; need structured(label)"},
+		{"SELECT id FROM event e WHERE EXISTS (SELECT FROM need WHERE label IN (SELECT e.body))",
+			"event AS e structured(id, body) out; need structured(label)"},
 		// By key.
 		{"SELECT title FROM event WHERE id = 1", "event structured(id, title) by key out"},
 		{"SELECT title FROM event WHERE $1 = id AND n > 3", "event structured(id, title, n) by key out"},
@@ -105,8 +106,10 @@ func TestTypedAccesses(t *testing.T) {
 		{"SELECT title FROM event WHERE id NOT IN (1)", "event structured(id, title) out"},
 		{"SELECT title FROM event WHERE id >= 1", "event structured(id, title) out"},
 		{"SELECT title FROM event WHERE id IS DISTINCT FROM 1", "event structured(id, title) out"},
-		{"SELECT e.title, n.label FROM event e FULL JOIN need n ON n.id = 1 AND e.id = 1", "event AS e structured(id, title) out; need AS n structured(id, label) out"},
-		{"SELECT e.title, n.label FROM event e RIGHT JOIN need n ON n.id = 1 AND e.id = 1", "event AS e structured(id, title) by key out; need AS n structured(id, label) out"},
+		{"SELECT e.title, n.label FROM event e FULL JOIN need n ON n.id = 1 AND e.id = 1",
+			"event AS e structured(id, title) out; need AS n structured(id, label) out"},
+		{"SELECT e.title, n.label FROM event e RIGHT JOIN need n ON n.id = 1 AND e.id = 1",
+			"event AS e structured(id, title) by key out; need AS n structured(id, label) out"},
 		{"SELECT word FROM pair WHERE a = 1", "pair structured(a, word) out"},
 		{"SELECT word FROM pair WHERE b = 1", "pair structured(b, word) out"},
 		{"SELECT word FROM pair WHERE a = 1 AND b = 2", "pair structured(a, b, word) by key out"},
@@ -116,7 +119,8 @@ func TestTypedAccesses(t *testing.T) {
 		{"SELECT e.title FROM event e LEFT JOIN need n ON e.id = 1", "event AS e structured(id, title) out; need AS n metadata()"},
 		{"SELECT n.label FROM event e LEFT JOIN need n ON n.id = 1", "event AS e metadata(); need AS n structured(id, label) by key out"},
 		{"SELECT n.label FROM event e JOIN need n ON n.id = 1", "event AS e metadata(); need AS n structured(id, label) by key out"},
-		{"SELECT n.label FROM event e FULL JOIN need n ON n.id = e.id WHERE n.id = 1", "event AS e metadata(id) joined; need AS n structured(id, label) by key out joined"},
+		{"SELECT n.label FROM event e FULL JOIN need n ON n.id = e.id WHERE n.id = 1",
+			"event AS e metadata(id) joined; need AS n structured(id, label) by key out joined"},
 		{"SELECT a.title FROM event a, event b WHERE b.id = 1", "event AS b metadata(id) by key; event AS a structured(title) out"},
 		{"SELECT (SELECT title FROM event x WHERE e.id = 1 LIMIT 1) FROM event e", "event AS e metadata(id) out; event AS x structured(title) out"},
 		// Whole rows.
@@ -152,12 +156,18 @@ func TestTypedAccesses(t *testing.T) {
 		{"SELECT id FROM (SELECT id, embedding <-> '(1,1)'::cube AS d FROM event) x WHERE d < 1", "event vector(id, embedding) out"},
 		{"SELECT id FROM (SELECT id, embedding AS e FROM event) x ORDER BY e <-> '(1,1)'::cube", "event vector(id, embedding) out"},
 		{"WITH c AS (SELECT id, embedding AS e FROM event) SELECT id FROM c ORDER BY e <-> '(1,1)'::cube", "event vector(id, embedding) out"},
-		{"WITH c(a, b) AS (SELECT id, embedding FROM event), d AS (SELECT a, b AS f FROM c) SELECT a FROM d ORDER BY f <-> '(1,1)'::cube", "event vector(id, embedding) out"},
-		{"WITH RECURSIVE c(k, e) AS (SELECT id, embedding FROM event UNION ALL SELECT k + 1, e FROM c WHERE k < 3) SELECT k FROM c ORDER BY e <-> '(1,1)'::cube", "event vector(id, embedding) out"},
-		{"WITH RECURSIVE c(k, e) AS (SELECT id, title FROM event UNION ALL SELECT k + 1, e FROM c WHERE k < 3) SELECT k FROM c ORDER BY e <-> 'x'", "event vector(id, title) out"},
-		{"SELECT x.id FROM need n, LATERAL (SELECT e.id FROM event e ORDER BY e.embedding <-> n.embedding LIMIT 1) x", "event AS e vector(id, embedding) out; need AS n vector(embedding) out"},
-		{"SELECT e.id FROM event e JOIN need n ON e.embedding <-> n.embedding < 1", "event AS e vector(id, embedding) out; need AS n vector(embedding) out"},
-		{"SELECT e.id FROM event AS need JOIN need AS event ON true JOIN event e ON (need.embedding <-> '(1,1)'::cube) < 1", "event AS e metadata(id) out; event AS need vector(embedding) out; need AS event metadata()"},
+		{"WITH c(a, b) AS (SELECT id, embedding FROM event), d AS (SELECT a, b AS f FROM c) SELECT a FROM d ORDER " +
+			"BY f <-> '(1,1)'::cube", "event vector(id, embedding) out"},
+		{"WITH RECURSIVE c(k, e) AS (SELECT id, embedding FROM event UNION ALL SELECT k + 1, e FROM c WHERE k < " +
+			"3) SELECT k FROM c ORDER BY e <-> '(1,1)'::cube", "event vector(id, embedding) out"},
+		{"WITH RECURSIVE c(k, e) AS (SELECT id, title FROM event UNION ALL SELECT k + 1, e FROM c WHERE k < 3) " +
+			"SELECT k FROM c ORDER BY e <-> 'x'", "event vector(id, title) out"},
+		{"SELECT x.id FROM need n, LATERAL (SELECT e.id FROM event e ORDER BY e.embedding <-> n.embedding LIMIT 1) x",
+			"event AS e vector(id, embedding) out; need AS n vector(embedding) out"},
+		{"SELECT e.id FROM event e JOIN need n ON e.embedding <-> n.embedding < 1",
+			"event AS e vector(id, embedding) out; need AS n vector(embedding) out"},
+		{"SELECT e.id FROM event AS need JOIN need AS event ON true JOIN event e ON (need.embedding <-> " +
+			"'(1,1)'::cube) < 1", "event AS e metadata(id) out; event AS need vector(embedding) out; need AS event metadata()"},
 		{"SELECT id FROM event WHERE embedding = '(1,1)'::cube", "event vector(id, embedding) out"},
 		{"SELECT embedding::text FROM event", "event vector(embedding) out"},
 		{"SELECT id FROM event WHERE embedding::text LIKE '(1%'", "event vector(id, embedding) out"},
@@ -175,7 +185,8 @@ func TestTypedAccesses(t *testing.T) {
 		{"SELECT DISTINCT embedding FROM event", "event vector(embedding) out"},
 		{"SELECT count(DISTINCT embedding) FROM event", "event vector(embedding) out"},
 		{"SELECT id FROM event UNION SELECT id FROM need ORDER BY 1", "event metadata(id) out; need metadata(id) out"},
-		{"SELECT e FROM (SELECT title AS e FROM event UNION ALL SELECT label FROM need) x ORDER BY e <-> 'x'", "event vector(title) out; need vector(label) out"},
+		{"SELECT e FROM (SELECT title AS e FROM event UNION ALL SELECT label FROM need) x ORDER BY e <-> 'x'",
+			"event vector(title) out; need vector(label) out"},
 		// Likeness of texts.
 		{"SELECT id FROM agreement ORDER BY description <-> 'we agreed'", "agreement vector(id, description) out"},
 		{"SELECT id FROM agreement WHERE description % 'we agreed'", "agreement vector(id, description) out"},
@@ -183,7 +194,8 @@ func TestTypedAccesses(t *testing.T) {
 		{"SELECT id FROM agreement WHERE word_similarity('we agreed', description) > 0.3", "agreement vector(id, description) out"},
 		{"SELECT show_trgm(description) FROM agreement", "agreement vector(description) out"},
 		{"SELECT id FROM agreement WHERE 'we agreed' <% description", "agreement vector(id, description) out"},
-		{"SELECT id FROM (SELECT id, lower(description) AS d FROM agreement) x WHERE similarity(x.d, 'we agreed') > 0.3", "agreement vector(id, description) out"},
+		{"SELECT id FROM (SELECT id, lower(description) AS d FROM agreement) x WHERE similarity(x.d, 'we " +
+			"agreed') > 0.3", "agreement vector(id, description) out"},
 		{"SELECT id FROM agreement WHERE similarity((SELECT description), 'x') > 0.3", "agreement vector(id, description) out"},
 		{"SELECT id FROM agreement a WHERE similarity(a::text, 'x') > 0.3", "agreement AS a vector(*) out"},
 		{"SELECT similarity(x, 'y') FROM unnest(ARRAY(SELECT description FROM agreement)) x", "agreement vector(description) out"},
@@ -191,20 +203,30 @@ func TestTypedAccesses(t *testing.T) {
 		{"SELECT 'x' <-> 'y', id FROM agreement", "agreement metadata(id) out"},
 		{"SELECT max(similarity(c, 'y')) FROM (VALUES ((SELECT description FROM agreement LIMIT 1))) v(c)", "agreement vector(description) out"},
 		// Joins.
-		{"SELECT e.title FROM event e JOIN vessel v ON e.vessel_id = v.id WHERE v.user_id = 1", "event AS e structured(vessel_id, title) out joined; vessel AS v structured(id, user_id) joined"},
+		{"SELECT e.title FROM event e JOIN vessel v ON e.vessel_id = v.id WHERE v.user_id = 1",
+			"event AS e structured(vessel_id, title) out joined; vessel AS v structured(id, user_id) joined"},
 		{"SELECT title FROM event JOIN vessel USING (id)", "event structured(id, title) out joined; vessel structured(id) joined"},
 		{"SELECT title FROM event NATURAL JOIN vessel", "event structured(id, title) out joined; vessel structured(id) joined"},
-		{"SELECT c.body FROM content c WHERE c.record_id IN (SELECT id FROM record WHERE decision = 'GRANTED')", "content AS c structured(record_id, body) out joined; record structured(id, decision) joined"},
+		{"SELECT c.body FROM content c WHERE c.record_id IN (SELECT id FROM record WHERE decision = 'GRANTED')",
+			"content AS c structured(record_id, body) out joined; record structured(id, decision) joined"},
 		{"SELECT j.title FROM (event e JOIN need n ON e.id = n.id) AS j", "event AS e structured(id, title) out joined; need AS n metadata(id) joined"},
 		{"SELECT count(*) FROM record", "record metadata()"},
 		// Views.
 		{"SELECT id FROM event_titles", "event metadata(id) out through public.event_titles; event_titles structured(id) out"},
 		{"SELECT title FROM event_titles", "event structured(title) out through public.event_titles; event_titles structured(title) out"},
 		{"SELECT id FROM event_all", "event metadata(id) out through public.event_all; event_all structured(id) out"},
-		{"SELECT shout FROM over_titles", "event structured(title) out through public.over_titles; event_titles AS t structured(title) out through public.over_titles; over_titles structured(shout) out"},
-		{"SELECT key FROM over_all ORDER BY hidden <-> '(1,1)'::cube", "event vector(id, embedding) out through public.over_all; event_all AS a vector(id, embedding) out through public.over_all; over_all vector(key, hidden) out"},
-		{"SELECT key FROM over_all WHERE similarity(title, 'x') > 0.1", "event vector(id, title) out through public.over_all; event_all AS a vector(id, title) out through public.over_all; over_all vector(key, title) out"},
-		{"SELECT similarity(shout, 'x') FROM over_titles", "event vector(title) out through public.over_titles; event_titles AS t vector(title) out through public.over_titles; over_titles vector(shout) out"},
+		{"SELECT shout FROM over_titles",
+			"event structured(title) out through public.over_titles; event_titles AS t structured(title) out " +
+				"through public.over_titles; over_titles structured(shout) out"},
+		{"SELECT key FROM over_all ORDER BY hidden <-> '(1,1)'::cube",
+			"event vector(id, embedding) out through public.over_all; event_all AS a vector(id, embedding) out " +
+				"through public.over_all; over_all vector(key, hidden) out"},
+		{"SELECT key FROM over_all WHERE similarity(title, 'x') > 0.1",
+			"event vector(id, title) out through public.over_all; event_all AS a vector(id, title) out through " +
+				"public.over_all; over_all vector(key, title) out"},
+		{"SELECT similarity(shout, 'x') FROM over_titles",
+			"event vector(title) out through public.over_titles; event_titles AS t vector(title) out through " +
+				"public.over_titles; over_titles vector(shout) out"},
 		{"SELECT id FROM ranked", "event vector(id, embedding) out through public.ranked; ranked structured(id) out"},
 		// Functions.
 		{"SELECT find_events('x')", "event structured(*) out through public.find_events"},
@@ -243,7 +265,8 @@ func TestTypedAccesses(t *testing.T) {
 		{"SELECT e.id FROM event e JOIN library l USING (title)", "event AS e structured(id, title) out; library AS l structured(title)"},
 		{"SELECT e.id FROM event e JOIN library l USING (embedding)", "event AS e vector(id, embedding) out; library AS l vector(embedding)"},
 		{"EXECUTE p (silent('x'))", "silent function()"},
-		{"MERGE INTO event e USING need n ON n.id = 1 WHEN NOT MATCHED THEN INSERT (embedding) VALUES (n.embedding)", "event AS e write(embedding); need AS n vector(id, embedding) out"},
+		{"MERGE INTO event e USING need n ON n.id = 1 WHEN NOT MATCHED THEN INSERT (embedding) VALUES (n.embedding)",
+			"event AS e write(embedding); need AS n vector(id, embedding) out"},
 		// Parts of a table.
 		{"SELECT body FROM parted", "parted structured(body) out"},
 	} {
@@ -258,7 +281,8 @@ func TestTypedAccesses(t *testing.T) {
 	}
 }
 
-// A column that is computed as it is read counts with what it is computed from: where that fails, the error says what it is.
+// A column that is computed as it is read counts with what it is computed from: where that fails, the error says what
+// it is.
 func TestAccessesOfVirtualColumns(t *testing.T) {
 	r := underContract(t)
 	event, _ := contracted.snap.Relation(catalog.Name{Schema: "public", Name: "event"})
@@ -286,7 +310,9 @@ func TestAccessesOfVirtualColumns(t *testing.T) {
 // A type holds embeddings wherever in it: in an array, and in an array of a domain over rows.
 func TestTypesThatHoldEmbeddings(t *testing.T) {
 	tier.All(t)
-	r, _ := altered(t, RLS, "CREATE DOMAIN near AS cube; CREATE TYPE placed AS (n integer, at near); CREATE DOMAIN places AS placed[]; CREATE TABLE held (a cube, b cube[], c near, d near[], e placed, f placed[], g places, h places[], i integer[], j text)")
+	r, _ := altered(t, RLS,
+		"CREATE DOMAIN near AS cube; CREATE TYPE placed AS (n integer, at near); CREATE DOMAIN places AS "+
+			"placed[]; CREATE TABLE held (a cube, b cube[], c near, d near[], e placed, f placed[], g places, h places[], i integer[], j text)")
 	held, _ := r.snap.Relation(catalog.Name{Schema: "public", Name: "held"})
 	w := &walker{Rewriter: r}
 	for _, c := range held.Columns {

@@ -80,10 +80,12 @@ func (w *walker) isAggregate(f *sqltext.FuncCall) bool {
 	if !ok {
 		return false
 	}
-	if schema != "pg_catalog" && slices.ContainsFunc(w.snap.FunctionsNamed(schema, name), func(f *catalog.Function) bool { return f.Kind == 'a' }) {
+	if schema != "pg_catalog" && slices.ContainsFunc(w.snap.FunctionsNamed(schema, name),
+		func(f *catalog.Function) bool { return f.Kind == 'a' }) {
 		return true
 	}
-	return f.AggStar || f.AggDistinct || f.AggFilter != nil || f.AggWithinGroup || len(f.AggOrder) > 0 || catalogAggregates[name]
+	return f.AggStar || f.AggDistinct || f.AggFilter != nil || f.AggWithinGroup || len(f.AggOrder) > 0 ||
+		catalogAggregates[name]
 }
 
 // catalogAggregates are the aggregates of pg_catalog.
@@ -94,8 +96,8 @@ var catalogAggregates = setOf(`any_value array_agg avg bit_and bit_or bit_xor bo
 	regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy stddev stddev_pop stddev_samp
 	string_agg sum var_pop var_samp variance xmlagg`)
 
-// reckoning are the functions that an aggregate may use on dimensions and on what it returns. None is volatile: one that is
-// could choose single rows.
+// reckoning are the functions that an aggregate may use on dimensions and on what it returns. None is volatile: one
+// that is could choose single rows.
 var reckoning = setOf(`abs btrim ceil ceiling concat concat_ws date_part date_trunc div extract floor format initcap left length lower lpad
 	ltrim mod now power replace right round rpad rtrim sign split_part sqrt statement_timestamp strpos substr substring to_char timezone
 	transaction_timestamp trunc upper`)
@@ -115,11 +117,14 @@ func (w *walker) aggregateStatement(tree *sqltext.ParseResult, signable bool) bo
 		return false
 	}
 	first := w.aggregations[0]
-	j := &grouping{walker: w, ref: first.item.ref, name: first.item.name, policy: first.item.ref.fragment.aggregate, at: -1, keys: map[string]bool{}}
+	j := &grouping{walker: w, ref: first.item.ref, name: first.item.name, policy: first.item.ref.fragment.aggregate,
+		at: -1, keys: map[string]bool{}}
 	switch s := tree.Stmts[0].GetStmt().GetSelectStmt(); {
 	case w.view:
-		w.refuse(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct, "a view cannot aggregate over %q, which the policy lets count in groups", j.ref.name.String()).
-			WithHint("Such an answer is signed for one statement, and a view is read by many. Leave the view out of the policy, and let agents send its query themselves."))
+		w.refuse(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct,
+			"a view cannot aggregate over %q, which the policy lets count in groups", j.ref.name.String()).
+			WithHint("Such an answer is signed for one statement, and a view is read by many. Leave the view out " +
+				"of the policy, and let agents send its query themselves."))
 		return false
 	case len(tree.Stmts) != 1:
 		j.no(-1, "it is one of several statements of a message")
@@ -132,8 +137,10 @@ func (w *walker) aggregateStatement(tree *sqltext.ParseResult, signable bool) bo
 	case j.ref.kept != "":
 		j.no(j.ref.start, "the table stands with %s", j.ref.kept)
 	case w.mode == RLS:
-		w.refuse(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct, "aggregates over %q cannot be answered at this moment", j.ref.name.String()).
-			WithHint("Their texts must be signed, and this session cannot have signatures now. Try again. If it stays so, pgconsent doctor says why."))
+		w.refuse(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct,
+			"aggregates over %q cannot be answered at this moment", j.ref.name.String()).
+			WithHint("Their texts must be signed, and this session cannot have signatures now. Try again. If it " +
+				"stays so, pgconsent doctor says why."))
 		return false
 	case !signable:
 		j.no(-1, `it has a backslash outside E'' strings`)
@@ -186,15 +193,18 @@ func (j *grouping) refusal() *sqlstate.Error {
 	for _, m := range j.policy.Measures {
 		measures = append(measures, catalog.QuoteIdent(m.Column))
 	}
-	hint := "Some rows of this table count in groups only, of at least " + fmt.Sprint(j.policy.Minimum) + " subjects. An aggregate over it is a statement of its own: count(*)"
+	hint := "Some rows of this table count in groups only, of at least " + fmt.Sprint(j.policy.Minimum) +
+		" subjects. An aggregate over it is a statement of its own: count(*)"
 	if len(measures) > 0 {
 		hint += ", and count, sum and avg of " + strings.Join(measures, ", ")
 	}
 	if len(dimensions) > 0 {
 		hint += "; grouped by, and under conditions on, " + strings.Join(dimensions, ", ")
 	}
-	hint += ". To aggregate the rows that you see one by one, read them in a sub-select: FROM (SELECT * FROM " + table + ") AS " + table + "."
-	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonConstruct, "this aggregate over %q is not available to agents: %s", j.ref.name.String(), j.why).WithHint("%s", hint)
+	hint += ". To aggregate the rows that you see one by one, read them in a sub-select: FROM (SELECT * FROM " +
+		table + ") AS " + table + "."
+	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonConstruct,
+		"this aggregate over %q is not available to agents: %s", j.ref.name.String(), j.why).WithHint("%s", hint)
 }
 
 func (j *grouping) query(s *sqltext.SelectStmt) {
@@ -242,7 +252,9 @@ func (j *grouping) query(s *sqltext.SelectStmt) {
 	if j.counted {
 		for _, d := range j.policy.Dimensions {
 			if j.sets || !j.keys[d.Column] {
-				j.no(j.subjects, "subjects can be counted where each group is one value of every dimension, and %s is none of the keys", catalog.QuoteIdent(d.Column))
+				j.no(j.subjects,
+					"subjects can be counted where each group is one value of every dimension, and %s is none of "+
+						"the keys", catalog.QuoteIdent(d.Column))
 			}
 		}
 	}
@@ -503,7 +515,8 @@ func (j *grouping) rewrite(s *sqltext.SelectStmt) {
 	source := j.source
 	i := source.At(j.ref.start)
 	j.substitute(j.ref, predicate.GroupView(j.ref.name))
-	condition := fmt.Sprintf("pg_catalog.count(DISTINCT %s.%s) OPERATOR(pg_catalog.>=) %d", catalog.QuoteIdent(j.name), catalog.QuoteIdent(j.policy.Subject), j.policy.Minimum)
+	condition := fmt.Sprintf("pg_catalog.count(DISTINCT %s.%s) OPERATOR(pg_catalog.>=) %d",
+		catalog.QuoteIdent(j.name), catalog.QuoteIdent(j.policy.Subject), j.policy.Minimum)
 	tree := parseExpression(condition)
 	if tree == nil {
 		j.refuse(sqlstate.From(errFragment))

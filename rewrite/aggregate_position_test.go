@@ -59,12 +59,14 @@ func countedWith(t *testing.T, mode Mode, change string) *Rewriter {
 	return New(snap, pol, mode)
 }
 
-// Functions of others that compare values by themselves are run on none that count in groups only, in a text that is signed.
+// Functions of others that compare values by themselves are run on none that count in groups only, in a text that is
+// signed.
 func TestGroupsAreNotComparedByOthers(t *testing.T) {
 	const grade = "CREATE TYPE grade AS ENUM ('a', 'b'); ALTER TABLE events ALTER kind TYPE grade USING kind::grade;"
 	for change, refused := range map[string]bool{
 		grade: false,
-		grade + "CREATE FUNCTION less(grade, grade) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT enum_cmp($1, $2)'; CREATE OPERATOR CLASS grades DEFAULT FOR TYPE grade USING btree AS FUNCTION 1 less(grade, grade)": true,
+		grade + "CREATE FUNCTION less(grade, grade) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT enum_cmp($1, " +
+			"$2)'; CREATE OPERATOR CLASS grades DEFAULT FOR TYPE grade USING btree AS FUNCTION 1 less(grade, grade)": true,
 	} {
 		if _, err := countedWith(t, Gate, change).Rewrite("SELECT kind, count(*) FROM events GROUP BY kind", false); (err != nil) != refused {
 			t.Errorf("%s: %v", change, err)
@@ -116,15 +118,20 @@ var countedPlaces = []string{
 
 // notInCells is what would tell of single rows, or of what cells do not hold.
 var notInCells = []string{
-	"amount", "person", "at", "note", "id", "ev.amount", "ev.at", "people.id", "public.events.level", "ev", "kind.level", "max(level)", "min(amount)", "sum(level)", "sum(person)", "sum(note)", "count(note)", "count(at)",
-	"sum(amount + 1)", "avg(abs(amount))", "count(DISTINCT amount)", "sum(DISTINCT amount)", "avg(DISTINCT amount)", "sum(*)", "count(DISTINCT person)", "count(amount + 1)",
-	"date_trunc('day', at)", "initcap(level)", "date_trunc('month', at, 'UTC')", "date_part('day', at)", "array_agg(kind)", "string_agg(kind, ',')", "count(kind ORDER BY level)", "together(kind)", "json_arrayagg(kind)",
-	"percentile_disc(0.5) WITHIN GROUP (ORDER BY level)", "count(*) OVER ()", "random()", "clock_timestamp()", "current_user", "current_setting('TimeZone')", "(SELECT 1)",
-	"EXISTS (SELECT)", "ROW(level) = ROW(1)", "(ARRAY[level])[1]", "xmlelement(NAME x)", "concat(VARIADIC ARRAY[kind])", "CURRENT_TIME", "json_array(level)", "kind COLLATE \"C\"",
+	"amount", "person", "at", "note", "id", "ev.amount", "ev.at", "people.id", "public.events.level",
+	"ev", "kind.level", "max(level)", "min(amount)", "sum(level)", "sum(person)", "sum(note)", "count(note)", "count(at)",
+	"sum(amount + 1)", "avg(abs(amount))", "count(DISTINCT amount)", "sum(DISTINCT amount)", "avg(DISTINCT amount)",
+	"sum(*)", "count(DISTINCT person)", "count(amount + 1)",
+	"date_trunc('day', at)", "initcap(level)", "date_trunc('month', at, 'UTC')", "date_part('day', at)",
+	"array_agg(kind)", "string_agg(kind, ',')", "count(kind ORDER BY level)", "together(kind)", "json_arrayagg(kind)",
+	"percentile_disc(0.5) WITHIN GROUP (ORDER BY level)", "count(*) OVER ()", "random()", "clock_timestamp()",
+	"current_user", "current_setting('TimeZone')", "(SELECT 1)",
+	"EXISTS (SELECT)", "ROW(level) = ROW(1)", "(ARRAY[level])[1]", "xmlelement(NAME x)",
+	"concat(VARIADIC ARRAY[kind])", "CURRENT_TIME", "json_array(level)", "kind COLLATE \"C\"",
 }
 
-// What tells of more than cells stands nowhere in an aggregate; a dimension stands everywhere, and the answer is of large enough groups alone. The last
-// check asks the grammar whether a place was forgotten.
+// What tells of more than cells stands nowhere in an aggregate; a dimension stands everywhere, and the answer is of
+// large enough groups alone. The last check asks the grammar whether a place was forgotten.
 func TestWhatCellsTellOfStandsAnywhere(t *testing.T) {
 	r := counted(t, Both)
 	seen, fields := map[string]bool{}, map[string]bool{}
@@ -150,7 +157,9 @@ func TestWhatCellsTellOfStandsAnywhere(t *testing.T) {
 		}
 	}
 	for f := range fields {
-		if !seen[f] && !noColumn[f] && !setOf("FuncCall.agg_order FuncCall.over SelectStmt.from_clause SelectStmt.larg SelectStmt.rarg SelectStmt.values_lists SelectStmt.window_clause SelectStmt.with_clause")[f] {
+		if !seen[f] && !noColumn[f] &&
+			!setOf("FuncCall.agg_order FuncCall.over SelectStmt.from_clause SelectStmt.larg SelectStmt.rarg " +
+				"SelectStmt.values_lists SelectStmt.window_clause SelectStmt.with_clause")[f] {
 			t.Errorf("no place is below %s", f)
 		}
 	}
@@ -170,18 +179,21 @@ func ofLargeGroups(t *testing.T, sql, text string) {
 	}
 	x := having.GetAExpr()
 	f := x.GetLexpr().GetFuncCall()
-	if _, op, _ := qualifiedName(x.GetName()); op != ">=" || x.GetRexpr().GetAConst().GetIval().GetIval() != 3 || !f.GetAggDistinct() || len(f.GetArgs()) != 1 || f.GetAggFilter() != nil ||
+	if _, op, _ := qualifiedName(x.GetName()); op != ">=" || x.GetRexpr().GetAConst().GetIval().GetIval() != 3 ||
+		!f.GetAggDistinct() || len(f.GetArgs()) != 1 || f.GetAggFilter() != nil ||
 		!isColumn(f.GetArgs()[0], &fromItem{name: s.FromClause[0].GetRangeVar().GetAlias().GetAliasname()}, "person", &scope{}) {
 		t.Errorf("%s: groups may be small in %s", sql, text)
 	}
 }
 
-// Whatever makes groups of such a table is answered from cells or refused, however it is written; what makes none reads the rows that show.
+// Whatever makes groups of such a table is answered from cells or refused, however it is written; what makes none reads
+// the rows that show.
 func TestGroupsAreOfCells(t *testing.T) {
 	r, unsigned := counted(t, Both), counted(t, RLS)
 	for _, sql := range []string{
 		"SELECT count(*) FROM events",
-		"SELECT kind, count(*), sum(amount), avg(events.amount), count(amount), count(person), count(kind), count(DISTINCT level) FROM events GROUP BY kind",
+		"SELECT kind, count(*), sum(amount), avg(events.amount), count(amount), count(person), count(kind), " +
+			"count(DISTINCT level) FROM events GROUP BY kind",
 		"SELECT date_trunc('month', at), count(*) FROM events WHERE date_trunc('year', at) > '2026-01-01' GROUP BY 1",
 		"SELECT count(DISTINCT person) FROM events GROUP BY kind, level, date_trunc('month', at)",
 		"SELECT kind, level AS l, date_trunc('month', at) AS m, count(DISTINCT person) FROM events GROUP BY 1, l, m",
@@ -295,7 +307,8 @@ func TestGroupsAreOfCells(t *testing.T) {
 // Of all the aggregates that the server has, three are of cells; the others tell of single rows, whatever they are of.
 func TestNoOtherAggregateIsOfCells(t *testing.T) {
 	r := counted(t, Both)
-	rows, err := pgtest.Database(t).Connect(t, "postgres").Query(t.Context(), "SELECT DISTINCT proname::text FROM pg_proc WHERE prokind = 'a' AND pronamespace = 'pg_catalog'::regnamespace AND pronargs = 1")
+	rows, err := pgtest.Database(t).Connect(t, "postgres").Query(t.Context(),
+		"SELECT DISTINCT proname::text FROM pg_proc WHERE prokind = 'a' AND pronamespace = 'pg_catalog'::regnamespace AND pronargs = 1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -306,7 +319,8 @@ func TestNoOtherAggregateIsOfCells(t *testing.T) {
 	for _, name := range names {
 		for _, argument := range []string{"amount", "level", "person", "note", "kind", "DISTINCT amount", "DISTINCT level"} {
 			of := name == "count" && argument != "note" && argument != "DISTINCT amount" || (name == "sum" || name == "avg") && argument == "amount"
-			for _, place := range []string{"SELECT {}(@) FROM events GROUP BY level", "SELECT level FROM events GROUP BY level HAVING {}(@) IS NULL", "SELECT level FROM events GROUP BY level ORDER BY {}(@)"} {
+			for _, place := range []string{"SELECT {}(@) FROM events GROUP BY level",
+				"SELECT level FROM events GROUP BY level HAVING {}(@) IS NULL", "SELECT level FROM events GROUP BY level ORDER BY {}(@)"} {
 				sql := strings.Replace(strings.Replace(place, "{}", name, 1), "@", argument, 1)
 				if result, refused := r.Rewrite(sql, false); (refused == nil) != of {
 					t.Errorf("%s: %v, %s", sql, refused, result.Text)

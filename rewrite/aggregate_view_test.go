@@ -10,9 +10,11 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// A view over a table that counts in groups is refused when the policy is loaded, for what it is: trying again does not help.
+// A view over a table that counts in groups is refused when the policy is loaded, for what it is: trying again does not
+// help.
 func TestViewsDoNotCountInGroups(t *testing.T) {
-	for _, query := range []string{"SELECT kind, count(*) FROM events GROUP BY kind", "SELECT avg(amount) FROM events JOIN people ON people.id = person", "SELECT * FROM (SELECT max(level) FROM events) AS x"} {
+	for _, query := range []string{"SELECT kind, count(*) FROM events GROUP BY kind",
+		"SELECT avg(amount) FROM events JOIN people ON people.id = person", "SELECT * FROM (SELECT max(level) FROM events) AS x"} {
 		conn := pgtest.Database(t).Connect(t, "postgres")
 		if _, err := conn.PgConn().Exec(context.Background(), countedSchema+"; CREATE VIEW totals AS "+query).ReadAll(); err != nil {
 			t.Fatal(err)
@@ -26,7 +28,8 @@ func TestViewsDoNotCountInGroups(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = policy.Compile(doc, snap, policy.WithViews(Definition))
-		if err == nil || !strings.Contains(err.Error(), `a view cannot aggregate over "public.events"`) || !strings.Contains(err.Error(), "let agents send its query themselves") {
+		if err == nil || !strings.Contains(err.Error(), `a view cannot aggregate over "public.events"`) ||
+			!strings.Contains(err.Error(), "let agents send its query themselves") {
 			t.Errorf("%s: %v", query, err)
 		}
 	}

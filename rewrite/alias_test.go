@@ -9,18 +9,23 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Where agents see fewer columns than a table has, a view stands for it: what PostgreSQL tells apart by schema, and how many names an
-// alias may give, is said in words of the client's own.
+// Where agents see fewer columns than a table has, a view stands for it: what PostgreSQL tells apart by schema, and how
+// many names an alias may give, is said in words of the client's own.
 func TestAliasesOfTablesWithHiddenColumns(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
-	if _, err := conn.PgConn().Exec(context.Background(), "CREATE SCHEMA apart; CREATE TABLE apart.cards (id integer, owner text, secret text); CREATE TABLE public.cards (id integer, owner text)").ReadAll(); err != nil {
+	if _, err := conn.PgConn().Exec(context.Background(),
+		"CREATE SCHEMA apart; CREATE TABLE apart.cards (id integer, owner text, secret text); CREATE TABLE "+
+			"public.cards (id integer, owner text)").ReadAll(); err != nil {
 		t.Fatal(err)
 	}
 	snap, err := pgcatalog.Load(context.Background(), conn, []string{"public"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, err := policy.Parse("p.yaml", []byte("version: 1\nattributes: { who: { type: text, source: credential } }\ntables:\n  public.cards: { rows: [ own: { column: owner, is: who } ] }\n  apart.cards: { rows: [ own: { column: owner, is: who } ], columns: { id: allow, owner: allow } }\n"))
+	doc, err := policy.Parse("p.yaml",
+		[]byte("version: 1\nattributes: { who: { type: text, source: credential } }\ntables:\n  public.cards: { "+
+			"rows: [ own: { column: owner, is: who } ] }\n  apart.cards: { rows: [ own: { column: owner, is: who "+
+			"} ], columns: { id: allow, owner: allow } }\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

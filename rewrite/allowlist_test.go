@@ -43,8 +43,10 @@ var namedKinds = []struct {
 	},
 	{
 		"cast", castList, 200,
-		"SELECT s.typname || ' -> ' || t.typname FROM pg_cast AS c JOIN pg_type AS s ON s.oid = c.castsource JOIN pg_type AS t ON t.oid = c.casttarget WHERE c.oid < 16384 ORDER BY 1",
-		"SELECT s.typname || ' -> ' || t.typname FROM pg_cast AS x JOIN pg_type AS s ON s.oid = x.castsource JOIN pg_type AS t ON t.oid = x.casttarget" + member,
+		"SELECT s.typname || ' -> ' || t.typname FROM pg_cast AS c JOIN pg_type AS s ON s.oid = c.castsource JOIN " +
+			"pg_type AS t ON t.oid = c.casttarget WHERE c.oid < 16384 ORDER BY 1",
+		"SELECT s.typname || ' -> ' || t.typname FROM pg_cast AS x JOIN pg_type AS s ON s.oid = x.castsource JOIN " +
+			"pg_type AS t ON t.oid = x.casttarget" + member,
 	},
 }
 
@@ -64,7 +66,8 @@ func TestEveryCatalogNameIsClassified(t *testing.T) {
 	}
 }
 
-// What samples rows takes one argument, of a type that no statement can name: in attribute notation nothing but a field is called so.
+// What samples rows takes one argument, of a type that no statement can name: in attribute notation nothing but a field
+// is called so.
 func TestSamplingMethodsTakeNoValues(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	seen := 0
@@ -73,7 +76,8 @@ func TestSamplingMethodsTakeNoValues(t *testing.T) {
 			continue
 		}
 		seen++
-		for _, arguments := range queryNames(t, conn, "SELECT proargtypes::regtype[]::text FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND proname = '"+name+"'") {
+		for _, arguments := range queryNames(t, conn,
+			"SELECT proargtypes::regtype[]::text FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND proname = '"+name+"'") {
 			if arguments != "[0:0]={internal}" {
 				t.Errorf("%s takes %s", name, arguments)
 			}
@@ -158,10 +162,14 @@ func TestOperatorsAndCastsCallAllowedFunctions(t *testing.T) {
 func TestDangerousFunctionsAreNotAllowed(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
 	for what, query := range map[string]string{
-		"not for PUBLIC":       "SELECT proname::text FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND NOT has_function_privilege('public', oid, 'EXECUTE')",
-		"with internal values": "SELECT proname::text FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND prokind = 'f' AND ('internal'::regtype = prorettype OR 'internal'::regtype = ANY (proargtypes::oid[]))",
-		"trigger functions":    "SELECT proname::text FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND prorettype IN ('trigger'::regtype, 'event_trigger'::regtype)",
-		"written in C here":    "SELECT p.proname::text FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang WHERE pronamespace = 'pg_catalog'::regnamespace AND lanname NOT IN ('internal', 'sql')",
+		"not for PUBLIC": "SELECT proname::text FROM pg_proc WHERE pronamespace = " +
+			"'pg_catalog'::regnamespace AND NOT has_function_privilege('public', oid, 'EXECUTE')",
+		"with internal values": "SELECT proname::text FROM pg_proc WHERE pronamespace = " +
+			"'pg_catalog'::regnamespace AND prokind = 'f' AND ('internal'::regtype = prorettype OR 'internal'::regtype = ANY (proargtypes::oid[]))",
+		"trigger functions": "SELECT proname::text FROM pg_proc WHERE pronamespace = " +
+			"'pg_catalog'::regnamespace AND prorettype IN ('trigger'::regtype, 'event_trigger'::regtype)",
+		"written in C here": "SELECT p.proname::text FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang " +
+			"WHERE pronamespace = 'pg_catalog'::regnamespace AND lanname NOT IN ('internal', 'sql')",
 	} {
 		for _, name := range queryNames(t, conn, query) {
 			if c := catalogFunctions[name]; c.class == classAllow {
@@ -170,9 +178,11 @@ func TestDangerousFunctionsAreNotAllowed(t *testing.T) {
 		}
 	}
 	// Of the volatile ones, those that were looked at.
-	volatile := " array_sample array_shuffle random_normal uuidv4 uuidv7 clock_timestamp gen_random_uuid random setseed timeofday pg_is_in_recovery pg_is_wal_replay_paused pg_jit_available pg_collation_actual_version " +
+	volatile := " array_sample array_shuffle random_normal uuidv4 uuidv7 clock_timestamp gen_random_uuid random " +
+		"setseed timeofday pg_is_in_recovery pg_is_wal_replay_paused pg_jit_available pg_collation_actual_version " +
 		"pg_database_collation_actual_version pg_partition_ancestors pg_partition_tree pg_advisory_unlock_all "
-	for _, name := range queryNames(t, conn, "SELECT DISTINCT proname::text FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND provolatile = 'v'") {
+	for _, name := range queryNames(t, conn,
+		"SELECT DISTINCT proname::text FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND provolatile = 'v'") {
 		if catalogFunctions[name].class == classAllow && !strings.Contains(volatile, " "+name+" ") {
 			t.Errorf("%s is volatile and allowed", name)
 		}
@@ -264,7 +274,8 @@ func TestEveryExtensionNameIsClassified(t *testing.T) {
 			}
 		}
 		for _, name := range queryNames(t, conn, "SELECT DISTINCT x.proname::text FROM pg_proc AS x"+member+
-			" AND ('internal'::regtype = x.prorettype OR 'internal'::regtype = ANY (x.proargtypes::oid[]) OR 'cstring'::regtype = ANY (x.proargtypes::oid[]))", extension) {
+			" AND ('internal'::regtype = x.prorettype OR 'internal'::regtype = ANY (x.proargtypes::oid[]) OR "+
+			"'cstring'::regtype = ANY (x.proargtypes::oid[]))", extension) {
 			if extensionFunctions.allows(extension, name) && !callableToo[name] {
 				t.Errorf("%s of %s takes what only the server has, and is allowed", name, extension)
 			}

@@ -12,7 +12,8 @@ func TestAttributeNotationFindsNoFunction(t *testing.T) {
 	r := rewriter(t, Both)
 	for _, sql := range []string{
 		// the alias of a join hides the item inside
-		"WITH c AS (SELECT 1 AS pg_stat_get_live_tuples) SELECT (SELECT m.pg_stat_get_live_tuples FROM (c AS m CROSS JOIN c AS k) AS j) FROM to_regclass('memories') AS m",
+		"WITH c AS (SELECT 1 AS pg_stat_get_live_tuples) SELECT (SELECT m.pg_stat_get_live_tuples FROM (c AS m " +
+			"CROSS JOIN c AS k) AS j) FROM to_regclass('memories') AS m",
 		"WITH c AS (SELECT 1 AS current_setting) SELECT (SELECT m.current_setting FROM (c AS m CROSS JOIN c AS k) AS j) FROM lower('pgconsent.seal') AS m",
 		"WITH c AS (SELECT 1 AS pg_sleep) SELECT (SELECT x.pg_sleep FROM (SELECT m.* FROM (c AS m CROSS JOIN c AS k) AS j) AS x) FROM people AS m",
 		"WITH c AS (SELECT 1 AS pg_sleep) SELECT x.pg_sleep FROM (SELECT * FROM (c AS m CROSS JOIN c AS k) AS j (a, b)) AS x",
@@ -63,10 +64,12 @@ func TestColumnsNamedLikeFunctions(t *testing.T) {
 	}
 }
 
-// A function of a row that the policy lists is one in attribute notation too: it is in the record, and the table stays a table.
+// A function of a row that the policy lists is one in attribute notation too: it is in the record, and the table stays
+// a table.
 func TestListedFunctionsInAttributeNotation(t *testing.T) {
 	r := rewriter(t, Both)
-	for _, sql := range []string{"SELECT m.caption FROM memories m", "SELECT memories.caption FROM memories", "SELECT public.memories.caption FROM memories", "SELECT (m).caption FROM memories AS m"} {
+	for _, sql := range []string{"SELECT m.caption FROM memories m", "SELECT memories.caption FROM memories",
+		"SELECT public.memories.caption FROM memories", "SELECT (m).caption FROM memories AS m"} {
 		result, refused := r.Rewrite(sql, false)
 		if refused != nil {
 			t.Errorf("%s: %s", sql, refused.Message)
@@ -81,7 +84,8 @@ func TestListedFunctionsInAttributeNotation(t *testing.T) {
 // Nor does it take the gate door, whose views know no rows.
 func TestListedFunctionsInAttributeNotationAreNotVetted(t *testing.T) {
 	r := rewriter(t, Doors)
-	for _, sql := range []string{"SELECT m.caption FROM memories m", "SELECT (m).caption FROM memories m", "SELECT count(*) FROM memories m WHERE m.caption = 'x'"} {
+	for _, sql := range []string{"SELECT m.caption FROM memories m", "SELECT (m).caption FROM memories m",
+		"SELECT count(*) FROM memories m WHERE m.caption = 'x'"} {
 		result, refused := r.Rewrite(sql, false)
 		if refused != nil {
 			t.Errorf("%s: %s", sql, refused.Message)

@@ -9,7 +9,10 @@ import (
 
 var benchTexts = map[string]string{
 	"one line": "SELECT title FROM memories WHERE occurred_at > $1 ORDER BY occurred_at DESC LIMIT 20",
-	"20 lines": strings.Repeat("SELECT p.name, count(*) AS n\nFROM people p JOIN memory_participants l ON l.person_id = p.id\nJOIN memories m ON m.id = l.memory_id\nWHERE m.metadata->>'mood' = 'calm' AND m.title LIKE 'a%'\nGROUP BY p.name\nUNION ALL\n", 3) + "SELECT name, 0 FROM people",
+	"20 lines": strings.Repeat(
+		"SELECT p.name, count(*) AS n\nFROM people p JOIN memory_participants l ON l.person_id = p.id\nJOIN "+
+			"memories m ON m.id = l.memory_id\nWHERE m.metadata->>'mood' = 'calm' AND m.title LIKE 'a%'\nGROUP BY "+
+			"p.name\nUNION ALL\n", 3) + "SELECT name, 0 FROM people",
 }
 
 func BenchmarkRewrite(b *testing.B) {

@@ -11,8 +11,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// No text within the bounds takes time or memory out of proportion: lists of thousands are gone through once each. Each text
-// is held against plain statements of the same length, in the same run, with room for what is only dearer by a factor.
+// No text within the bounds takes time or memory out of proportion: lists of thousands are gone through once each. Each
+// text is held against plain statements of the same length, in the same run, with room for what is only dearer by a
+// factor.
 func TestLongStatements(t *testing.T) {
 	tier.All(t)
 	r := rewriter(t, Both)

@@ -12,9 +12,9 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// keyed is what stands for a table where a statement fixes its key: a function of ours, called with the key. The condition
-// of the statement stays where it is. So a mistake here could take rows away and never add one: the columns come from a
-// call that names constants, and nothing else.
+// keyed is what stands for a table where a statement fixes its key: a function of ours, called with the key. The
+// condition of the statement stays where it is. So a mistake here could take rows away and never add one: the columns
+// come from a call that names constants, and nothing else.
 type keyed struct {
 	table    *policy.Table
 	function catalog.Name
@@ -25,7 +25,8 @@ func newKeyed(t *policy.Table, mode Mode) *keyed {
 	if t.Columns == nil || t.Columns.ByKey == nil {
 		return nil
 	}
-	return &keyed{table: t, function: predicate.KeyedView(t.Relation.Name, mode == Both || mode == Injected), visible: t.Keyed()}
+	return &keyed{table: t, function: predicate.KeyedView(t.Relation.Name, mode == Both || mode == Injected),
+		visible: t.Keyed()}
 }
 
 // call is the text that fetches the rows with these values of the key.
@@ -59,8 +60,8 @@ type candidate struct {
 	values map[string][]string
 }
 
-// findKeys notes which tables of a SELECT are restricted to their key by its WHERE, or by the ON of a join that drops what
-// does not meet it. It is asked before the tables are visited, since they have more columns then.
+// findKeys notes which tables of a SELECT are restricted to their key by its WHERE, or by the ON of a join that drops
+// what does not meet it. It is asked before the tables are visited, since they have more columns then.
 func (w *walker) findKeys(s *sqltext.SelectStmt) {
 	if !w.fetches || len(s.FromClause) == 0 || len(s.LockingClause) > 0 {
 		return
@@ -308,12 +309,15 @@ func (f *keyFinder) castsTo(t *sqltext.TypeName, to string) bool {
 	if schema != "" {
 		found = f.snap.TypesNamed(schema, name)
 	}
-	return len(found) == 1 && (found[0].Name.SQL() == to || to == "pg_catalog.text" && found[0].Name == catalog.Name{Schema: "pg_catalog", Name: "varchar"})
+	return len(found) == 1 && (found[0].Name.SQL() == to ||
+		to == "pg_catalog.text" && found[0].Name == catalog.Name{Schema: "pg_catalog", Name: "varchar"})
 }
 
-// wanted tells whether a statement may read what a mention has by its key only. Else its list is read, which costs no key.
+// wanted tells whether a statement may read what a mention has by its key only. Else its list is read, which costs no
+// key.
 func (w *walker) wanted(ref *reference) bool {
-	return ref.fetch != nil && (ref.whole || slices.ContainsFunc(ref.fetch.keyed.table.Columns.ByKey.Columns, func(c policy.Shown) bool { return w.names[c.Name] }))
+	return ref.fetch != nil && (ref.whole ||
+		slices.ContainsFunc(ref.fetch.keyed.table.Columns.ByKey.Columns, func(c policy.Shown) bool { return w.names[c.Name] }))
 }
 
 // keys counts the keys that each statement fetches by.
@@ -378,14 +382,16 @@ func (w *walker) keyOnly(item string, ref *reference, column string) *sqlstate.E
 	}
 	if w.lists {
 		return sqlstate.New(sqlstate.UndefinedColumn, sqlstate.ReasonColumn, "column %s does not exist", name).
-			WithHint("Over this face it is never shown, by a row's key neither: the agent's own connection to the proxy shows it by key.")
+			WithHint("Over this face it is never shown, by a row's key neither: the agent's own connection to the " +
+				"proxy shows it by key.")
 	}
 	conditions := make([]string, len(by.Key))
 	for i, key := range by.Key {
 		conditions[i] = catalog.QuoteIdent(key) + " = ..."
 	}
 	return sqlstate.New(sqlstate.UndefinedColumn, sqlstate.ReasonColumn, "column %s does not exist", name).
-		WithHint("It exists where the statement names the row by its key: WHERE %s, with a constant or a parameter, for %s itself.", strings.Join(conditions, " AND "), catalog.QuoteIdent(ref.name.Name))
+		WithHint("It exists where the statement names the row by its key: WHERE %s, with a constant or a "+
+			"parameter, for %s itself.", strings.Join(conditions, " AND "), catalog.QuoteIdent(ref.name.Name))
 }
 
 // missing notes a column that exists by key only, of a mention whose key is not fixed. What it could mean besides is left
@@ -401,7 +407,8 @@ func (w *walker) missing(item, column string, location int32) {
 			case item != "" && i.name != item:
 			case i.columns == nil || i.columns[column] || i.name == column:
 				return
-			case i.ref != nil && i.ref.fragment != nil && i.ref.fragment.keyed != nil && i.ref.fetch == nil && i.ref.fragment.keyed.table.Columns.ByKey.Has(column):
+			case i.ref != nil && i.ref.fragment != nil && i.ref.fragment.keyed != nil && i.ref.fetch == nil &&
+				i.ref.fragment.keyed.table.Columns.ByKey.Has(column):
 				found = i.ref
 			}
 		}

@@ -17,10 +17,12 @@ func TestKeysAreCounted(t *testing.T) {
 		for i := range n {
 			quoted, plain = append(quoted, fmt.Sprintf("'c%d'", i)), append(plain, fmt.Sprintf("c%d", i))
 		}
-		for _, condition := range []string{"code IN (" + strings.Join(quoted, ", ") + ")", "code = ANY (ARRAY[" + strings.Join(quoted, ", ") + "])", "code = ANY ('{" + strings.Join(plain, ",") + "}')"} {
+		for _, condition := range []string{"code IN (" + strings.Join(quoted, ", ") + ")",
+			"code = ANY (ARRAY[" + strings.Join(quoted, ", ") + "])", "code = ANY ('{" + strings.Join(plain, ",") + "}')"} {
 			one := "SELECT body FROM letters WHERE " + condition
 			for sql, want := range map[string]string{
-				one: fmt.Sprint([]int{n}), one + "; SELECT 1; " + one: fmt.Sprint([]int{n, 0, n}), "SELECT a.body, b.body FROM letters a, (" + one + ") b WHERE a.code = 'c1'": fmt.Sprint([]int{n + 1}),
+				one: fmt.Sprint([]int{n}), one + "; SELECT 1; " +
+					one: fmt.Sprint([]int{n, 0, n}), "SELECT a.body, b.body FROM letters a, (" + one + ") b WHERE a.code = 'c1'": fmt.Sprint([]int{n + 1}),
 				"PREPARE p AS " + one: fmt.Sprint([]int{n}), "SELECT topic FROM letters WHERE " + condition: "[0]",
 			} {
 				result, refused := r.Rewrite(sql, false)
@@ -37,7 +39,8 @@ func TestKeysAreCounted(t *testing.T) {
 // What exists by key only is in no view, whatever key its query names: whoever reads the view names none.
 func TestViewsReadNothingByKey(t *testing.T) {
 	r := rewriter(t, Both)
-	for _, query := range []string{"SELECT body FROM letters WHERE code = 'c1'", "SELECT l.body AS topic FROM letters l JOIN notes n ON l.code IN ('c1', 'c2')", "SELECT body FROM pages WHERE site = 's1' AND slug = 'p1'"} {
+	for _, query := range []string{"SELECT body FROM letters WHERE code = 'c1'",
+		"SELECT l.body AS topic FROM letters l JOIN notes n ON l.code IN ('c1', 'c2')", "SELECT body FROM pages WHERE site = 's1' AND slug = 'p1'"} {
 		for _, of := range []policy.Copy{policy.RowCopy, policy.WalledCopy, policy.DoorCopy} {
 			view := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: "v"}, Kind: catalog.View, Definition: query}
 			if text, _, err := Definition(r.pol, r.snap, view, of); err == nil && text != "" {
@@ -47,8 +50,8 @@ func TestViewsReadNothingByKey(t *testing.T) {
 	}
 }
 
-// A column that exists by key is there where what the statement says can be met by rows of that key only, whatever else it says; and nowhere
-// else, so that what is fetched is what the statement would have of the table itself.
+// A column that exists by key is there where what the statement says can be met by rows of that key only, whatever else
+// it says; and nowhere else, so that what is fetched is what the statement would have of the table itself.
 func TestKeysAreFixed(t *testing.T) {
 	r := rewriter(t, Both)
 	for sql, want := range map[string]string{
@@ -126,7 +129,8 @@ func TestKeysAreFixed(t *testing.T) {
 		if refused == nil {
 			_, fetched, _ = strings.Cut(result.Text, "pgconsent_gate.current_catalog()")
 			fetched, _, _ = strings.Cut(fetched, ")")
-			fetched = strings.NewReplacer("::pg_catalog.text", "", "::pg_catalog.varchar", "", "ARRAY[", "", "]", "").Replace(strings.TrimPrefix(fetched, ", "))
+			fetched = strings.NewReplacer("::pg_catalog.text", "", "::pg_catalog.varchar", "", "ARRAY[", "",
+				"]", "").Replace(strings.TrimPrefix(fetched, ", "))
 		}
 		if fetched != want {
 			t.Errorf("%s: fetched by %q, want %q: %v", sql, fetched, want, refused)

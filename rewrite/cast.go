@@ -5,7 +5,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// foreignCast is a cast of others that a statement has the target of: it runs if a value of the source is there to be cast.
+// foreignCast is a cast of others that a statement has the target of: it runs if a value of the source is there to be
+// cast.
 type foreignCast struct {
 	source  uint32
 	own     bool // the type that was named is made of the source itself, so that one mention of it is none too many
@@ -13,9 +14,10 @@ type foreignCast struct {
 	at      int32
 }
 
-// castRefusal tells why nothing may be cast to a type, or nil. Which cast a statement means depends on types, which Go does
-// not infer: one that runs a function of others closes its target, and whatever is made of that, to statements that may
-// have a value of its source. Of PostgreSQL's types and those of extensions every statement may; of others see checkCasts.
+// castRefusal tells why nothing may be cast to a type, or nil. Which cast a statement means depends on types, which Go
+// does not infer: one that runs a function of others closes its target, and whatever is made of that, to statements
+// that may have a value of its source. Of PostgreSQL's types and those of extensions every statement may; of others see
+// checkCasts.
 func (w *walker) castRefusal(t *catalog.Type, at int32) *sqlstate.Error {
 	var casts []foreignCast
 	for _, part := range w.snap.Parts(t.OID) {
@@ -23,13 +25,16 @@ func (w *walker) castRefusal(t *catalog.Type, at int32) *sqlstate.Error {
 			if f := w.snap.FunctionByOID(c.Function); f != nil && w.known(f) {
 				continue
 			}
-			refused := unavailableType(t.Name.Name, "A cast to it runs a function that is neither PostgreSQL's nor of a known extension, and that the policy does not list.")
+			refused := unavailableType(t.Name.Name,
+				"A cast to it runs a function that is neither PostgreSQL's nor of a known extension, and that the "+
+					"policy does not list.")
 			source := w.snap.TypeByOID(c.Source)
 			if source == nil || source.Name.Schema == "pg_catalog" || source.Extension != "" {
 				return refused
 			}
-			refused = unavailableType(t.Name.Name, "A cast from "+source.Name.Name+" to it runs a function that is neither PostgreSQL's nor of a known extension, "+
-				"and that the policy does not list; this statement reads or makes a value of "+source.Name.Name+".")
+			refused = unavailableType(t.Name.Name,
+				"A cast from "+source.Name.Name+" to it runs a function that is neither PostgreSQL's nor of a known extension, "+
+					"and that the policy does not list; this statement reads or makes a value of "+source.Name.Name+".")
 			casts = append(casts, foreignCast{c.Source, w.snap.MadeOf(t.OID, c.Source), refused, at})
 		}
 	}
@@ -40,8 +45,8 @@ func (w *walker) castRefusal(t *catalog.Type, at int32) *sqlstate.Error {
 	return nil
 }
 
-// checkCasts refuses a statement that may have a value of a type from which a cast of others leads to a type that it names.
-// Results of functions are known when checkCollations has looked for what they bring.
+// checkCasts refuses a statement that may have a value of a type from which a cast of others leads to a type that it
+// names. Results of functions are known when checkCollations has looked for what they bring.
 func (w *walker) checkCasts() {
 	if len(w.casts) == 0 {
 		return

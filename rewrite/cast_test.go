@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A cast of others closes its target to what has a value of its source, and to nothing else: gauge is cast to integer by a
-// function that nobody listed.
+// A cast of others closes its target to what has a value of its source, and to nothing else: gauge is cast to integer
+// by a function that nobody listed.
 func TestCastsOfOthersCloseWhatHasTheirSource(t *testing.T) {
 	r := rewriter(t, Both)
 	for sql, refused := range map[string]bool{

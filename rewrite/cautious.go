@@ -9,10 +9,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// What a comparison compares a column with may raise an error, or draw a random number, and say nothing of the row: a sub-select, `$1 / $2`,
-// a column of a query outside. Row security lets it be worked out when a row that is hidden has got so far, and not when none has: the second
-// of two bitmaps is not begun where nothing is in the first. So a statement that may hold such a thing is planned with care (decision 73).
-// What names a column of a table of its own query is put off by row security itself until the row shows.
+// What a comparison compares a column with may raise an error, or draw a random number, and say nothing of the row: a
+// sub-select, `$1 / $2`, a column of a query outside. Row security lets it be worked out when a row that is hidden has
+// got so far, and not when none has: the second of two bitmaps is not begun where nothing is in the first. So a
+// statement that may hold such a thing is planned with care (decision 73). What names a column of a table of its own
+// query is put off by row security itself until the row shows.
 //
 // The walk below looks for a reason why a statement may hold one. It knows expressions that cannot raise an error by
 // name, and takes all else for one that can: a mistake on that side costs speed.
@@ -60,10 +61,13 @@ type stand struct {
 	strict bool // in a sub-select that is run when something outside asks for it: columns of its own do not put it off
 }
 
-// care says when a statement is planned, and why that is to be with care, if it is; declared tells that it is as well where types are declared
-// for its parameters. Conditions that are vetted are not looked at.
-func (w *walker) care(raw *sqltext.RawStmt, of map[*sqltext.RangeVar]*reference, vetted ...*sqltext.Node) (when verdict.Caution, reason string, declared bool) {
-	c := &cautious{walker: w, of: of, vetted: vetted, params: map[int32]*paramUse{}, levels: map[*sqltext.SelectStmt]*level{}, given: map[*sqltext.SelectStmt][]typed{}, views: map[catalog.Name]*sqltext.SelectStmt{}}
+// care says when a statement is planned, and why that is to be with care, if it is; declared tells that it is as well
+// where types are declared for its parameters. Conditions that are vetted are not looked at.
+func (w *walker) care(raw *sqltext.RawStmt, of map[*sqltext.RangeVar]*reference,
+	vetted ...*sqltext.Node) (when verdict.Caution, reason string, declared bool) {
+	c := &cautious{walker: w, of: of, vetted: vetted, params: map[int32]*paramUse{},
+		levels: map[*sqltext.SelectStmt]*level{}, given: map[*sqltext.SelectStmt][]typed{},
+		views: map[catalog.Name]*sqltext.SelectStmt{}}
 	c.count(raw.GetStmt())
 	when = c.statement(raw.GetStmt())
 	if c.fed && c.lost {
@@ -154,8 +158,10 @@ func (c *cautious) statement(n *sqltext.Node) verdict.Caution {
 		return verdict.PlannedAsItRuns
 	case *sqltext.Node_PrepareStmt: // for those who run it
 		c.statement(s.PrepareStmt.GetQuery())
-	case *sqltext.Node_TransactionStmt, *sqltext.Node_VariableSetStmt, *sqltext.Node_VariableShowStmt, *sqltext.Node_DeallocateStmt, *sqltext.Node_FetchStmt,
-		*sqltext.Node_ClosePortalStmt, *sqltext.Node_DiscardStmt, *sqltext.Node_UnlistenStmt, *sqltext.Node_ExecuteStmt: // of the last, what it runs tells
+	case *sqltext.Node_TransactionStmt, *sqltext.Node_VariableSetStmt, *sqltext.Node_VariableShowStmt,
+		*sqltext.Node_DeallocateStmt, *sqltext.Node_FetchStmt,
+		// of the last, what it runs tells
+		*sqltext.Node_ClosePortalStmt, *sqltext.Node_DiscardStmt, *sqltext.Node_UnlistenStmt, *sqltext.Node_ExecuteStmt:
 	case *sqltext.Node_ExplainStmt:
 		c.because("it explains another")
 		return verdict.PlannedAsItRuns
@@ -204,7 +210,8 @@ func (c *cautious) query(s *sqltext.SelectStmt, parent *level, shown, strict boo
 		if at := output; !shown && c.collects(n.GetResTarget().GetVal(), own) {
 			at.output, at.feeds = true, false
 			c.expr(n, at)
-		} else if !shown && !strict && c.asks(n, own) { // it is run for rows that show, unless something that names the column asks for it
+		} else if !shown && !strict && c.asks(n, own) {
+			// it is run for rows that show, unless something that names the column asks for it
 			c.fed = true
 			at.output = true
 			c.expr(n, at)
@@ -212,21 +219,25 @@ func (c *cautious) query(s *sqltext.SelectStmt, parent *level, shown, strict boo
 			c.expr(n, output)
 		}
 	}
-	for _, list := range [][]*sqltext.Node{s.GroupClause, s.SortClause, s.DistinctClause, s.WindowClause, s.ValuesLists, {s.LimitCount, s.LimitOffset}} {
+	for _, list := range [][]*sqltext.Node{s.GroupClause, s.SortClause, s.DistinctClause, s.WindowClause,
+		s.ValuesLists, {s.LimitCount, s.LimitOffset}} {
 		for _, n := range list {
 			c.expr(n, output)
 		}
 	}
 }
 
-// sorts looks at what a sub-select does with its rows besides: bounds may be negative, and rows whose columns cannot be compared cannot be
-// sorted or grouped either, which PostgreSQL notices when it comes to two of them; nor can the halves of a UNION always be converted to each other.
+// sorts looks at what a sub-select does with its rows besides: bounds may be negative, and rows whose columns cannot be
+// compared cannot be sorted or grouped either, which PostgreSQL notices when it comes to two of them; nor can the
+// halves of a UNION always be converted to each other.
 func (c *cautious) sorts(s *sqltext.SelectStmt, parent, own *level) {
 	if !bound(s.LimitCount) || !bound(s.LimitOffset) {
 		c.because("a sub-select computes its LIMIT")
 	}
 	columns := c.outputsOf(s, parent, "")
-	if together := s.Op != sqltext.SETOP_NONE || len(s.DistinctClause) > 0 || len(s.ValuesLists) > 1; together && (columns == nil || slices.ContainsFunc(columns, func(t typed) bool { return t.oid == 0 })) {
+	if together := s.Op != sqltext.SETOP_NONE || len(s.DistinctClause) > 0 ||
+		len(s.ValuesLists) > 1; together && (columns == nil ||
+		slices.ContainsFunc(columns, func(t typed) bool { return t.oid == 0 })) {
 		c.because("a sub-select compares its rows")
 	}
 	for _, list := range [][]*sqltext.Node{s.SortClause, s.GroupClause, s.DistinctClause} {

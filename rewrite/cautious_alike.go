@@ -7,31 +7,40 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// What is compared may have to be converted first, as numbers are to floating point, and what converts it may raise an error.
+// What is compared may have to be converted first, as numbers are to floating point, and what converts it may raise an
+// error.
 
-// constant tells whether a cast is of a constant, and made no later than the plan: of text as it is read, and between plain types by functions
-// that are IMMUTABLE.
+// constant tells whether a cast is of a constant, and made no later than the plan: of text as it is read, and between
+// plain types by functions that are IMMUTABLE.
 func constant(t *sqltext.TypeCast) bool {
 	c := t.GetArg().GetAConst()
-	return c != nil && (c.Isnull || c.GetSval() != nil || slices.Contains([]string{"int2", "int4", "int8", "numeric", "float4", "float8", "bool", "text", "varchar"}, lastName(t.GetTypeName().GetNames())))
+	return c != nil && (c.Isnull || c.GetSval() != nil ||
+		slices.Contains([]string{"int2", "int4", "int8", "numeric", "float4", "float8", "bool", "text", "varchar"},
+			lastName(t.GetTypeName().GetNames())))
 }
 
-// converted are types with which PostgreSQL compares others by converting these, which may raise an error: numbers to floating point, big
-// integers to OIDs, dates and times to each other in lists. 2: a parameter may be one of these however it is declared.
-var converted = map[uint32]int{700: 1, 701: 1, 1114: 1, 1184: 1, 26: 2, 24: 2, 2202: 2, 2203: 2, 2204: 2, 2205: 2, 2206: 2, 3734: 2, 3769: 2, 4089: 2, 4096: 2, 4191: 2}
+// converted are types with which PostgreSQL compares others by converting these, which may raise an error: numbers to
+// floating point, big integers to OIDs, dates and times to each other in lists. 2: a parameter may be one of these
+// however it is declared.
+var converted = map[uint32]int{700: 1, 701: 1, 1114: 1, 1184: 1, 26: 2, 24: 2, 2202: 2, 2203: 2, 2204: 2, 2205: 2,
+	2206: 2, 3734: 2, 3769: 2, 4089: 2, 4096: 2, 4191: 2}
 
 // plainNames are types that a declared parameter can have without being converted to another by a function that may fail.
-var plainNames = []string{"bool", "int2", "int4", "int8", "text", "varchar", "bpchar", "uuid", "timestamptz", "jsonb", "json", "bytea"}
+var plainNames = []string{"bool", "int2", "int4", "int8", "text", "varchar", "bpchar", "uuid", "timestamptz",
+	"jsonb", "json", "bytea"}
 
 // PlainParameter tells the same of an OID: of these types and arrays of them.
 func PlainParameter(oid uint32) bool {
-	return slices.Contains([]uint32{16, 17, 20, 21, 23, 25, 114, 1042, 1043, 1184, 2950, 3802, 1000, 1005, 1007, 1009, 1014, 1015, 1016, 2951}, oid)
+	return slices.Contains([]uint32{16, 17, 20, 21, 23, 25, 114, 1042, 1043, 1184, 2950, 3802, 1000, 1005, 1007,
+		1009, 1014, 1015, 1016, 2951}, oid)
 }
 
-// alike tells whether what is compared needs no conversion that may fail, but of columns of this very query, which are put off until the row
-// shows. Operands of other operators than comparisons are not asked about: those are not leak-proof.
+// alike tells whether what is compared needs no conversion that may fail, but of columns of this very query, which are
+// put off until the row shows. Operands of other operators than comparisons are not asked about: those are not
+// leak-proof.
 func (c *cautious) alike(x *sqltext.A_Expr, at stand) bool {
-	compares := x.Kind != sqltext.AEXPR_OP && x.Kind != sqltext.AEXPR_LIKE && x.Kind != sqltext.AEXPR_ILIKE && x.Kind != sqltext.AEXPR_SIMILAR || slices.Contains(comparisons, lastName(x.Name))
+	compares := x.Kind != sqltext.AEXPR_OP && x.Kind != sqltext.AEXPR_LIKE && x.Kind != sqltext.AEXPR_ILIKE &&
+		x.Kind != sqltext.AEXPR_SIMILAR || slices.Contains(comparisons, lastName(x.Name))
 	switch items := x.Rexpr.GetList().GetItems(); {
 	case x.Kind == sqltext.AEXPR_IN: // what names no column of the query becomes an array, the left operand's type considered
 		var others []*sqltext.Node
@@ -49,7 +58,9 @@ func (c *cautious) alike(x *sqltext.A_Expr, at stand) bool {
 	case x.Kind == sqltext.AEXPR_OP_ANY, x.Kind == sqltext.AEXPR_OP_ALL:
 		return c.alikeElements(x, at)
 	case items != nil: // BETWEEN
-		return !slices.ContainsFunc(items, func(n *sqltext.Node) bool { return !c.alikeAll([]*sqltext.Node{x.Lexpr, n}, compares, at) })
+		return !slices.ContainsFunc(items, func(n *sqltext.Node) bool {
+			return !c.alikeAll([]*sqltext.Node{x.Lexpr, n}, compares, at)
+		})
 	}
 	return c.alikeAll([]*sqltext.Node{x.Lexpr, x.Rexpr}, compares, at)
 }
@@ -84,7 +95,9 @@ func (c *cautious) alikeAll(operands []*sqltext.Node, compares bool, at stand) b
 	}
 	for _, n := range operands {
 		switch {
-		case n.GetAConst() != nil, n.GetTypeCast() != nil && constant(n.GetTypeCast()), isNow(n), n.GetAExpr() != nil && isNow(n.GetAExpr().Lexpr) && c.harmless(n, at), kind == 1 && n.GetParamRef() != nil:
+		case n.GetAConst() != nil, n.GetTypeCast() != nil &&
+			constant(n.GetTypeCast()), isNow(n), n.GetAExpr() != nil && isNow(n.GetAExpr().Lexpr) &&
+			c.harmless(n, at), kind == 1 && n.GetParamRef() != nil:
 		case n.GetFuncCall() != nil && lastName(n.GetFuncCall().Funcname) == "date_trunc" && c.harmless(n, at):
 		case c.typeOf(n, at.level) == of:
 		case !at.strict && c.hasOwn(n, at):
@@ -96,7 +109,8 @@ func (c *cautious) alikeAll(operands []*sqltext.Node, compares bool, at stand) b
 	return true
 }
 
-// alikeUnknown tells the same of operands of which none is certain to be of a type that others are converted to, though one may be.
+// alikeUnknown tells the same of operands of which none is certain to be of a type that others are converted to, though
+// one may be.
 func (c *cautious) alikeUnknown(operands []*sqltext.Node, at stand) bool {
 	unknown := func(n *sqltext.Node) bool {
 		if c.certainOf(n, at) != 0 || n.GetAConst() != nil || n.GetParamRef() != nil || isNow(n) || fixed(n) {
@@ -139,8 +153,8 @@ func (c *cautious) certainOf(n *sqltext.Node, at stand) uint32 {
 // unfailing are types of which every value can be converted to whatever PostgreSQL compares it with.
 var unfailing = []uint32{16, 21, 23, 25, 700, 701, 1043, 2950, 3802}
 
-// putsOff tells whether row security puts off whatever an operand is compared with, since its function is not leak-proof and has a column that
-// stays.
+// putsOff tells whether row security puts off whatever an operand is compared with, since its function is not
+// leak-proof and has a column that stays.
 func (c *cautious) putsOff(n *sqltext.Node, at stand) bool {
 	if at.strict {
 		return false
@@ -148,7 +162,8 @@ func (c *cautious) putsOff(n *sqltext.Node, at stand) bool {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_FuncCall:
 		name := lastName(x.FuncCall.Funcname)
-		if len(c.snap.TypesNamed("", name)) > 0 || len(c.snap.TypesNamed("pg_catalog", name)) > 0 { // a cast, which may be none at all (func_get_detail of parse_func.c)
+		// a cast, which may be none at all (func_get_detail of parse_func.c)
+		if len(c.snap.TypesNamed("", name)) > 0 || len(c.snap.TypesNamed("pg_catalog", name)) > 0 {
 			return false
 		}
 		return !builtin.MayBeLeakproof(name) && (c.firm(n, at) || !c.strict(n, at.level) && c.hasFirm(n, at))
@@ -174,8 +189,10 @@ func (c *cautious) alikeTested(s *sqltext.SubLink, at stand) bool {
 	for i, n := range tested {
 		t := c.typeOf(n, at.level)
 		switch {
-		case i < len(columns) && columns[i].oid != 0 && (columns[i].oid == t || t != 0 && converted[t] == 0 && converted[columns[i].oid] == 0):
-		case !at.strict && converted[t] == 0 && c.hasOwn(n, at) && (c.certainOf(n, at) != 0 || c.putsOff(n, at) || i < len(columns) && slices.Contains(unfailing, columns[i].oid)):
+		case i < len(columns) && columns[i].oid != 0 &&
+			(columns[i].oid == t || t != 0 && converted[t] == 0 && converted[columns[i].oid] == 0):
+		case !at.strict && converted[t] == 0 && c.hasOwn(n, at) &&
+			(c.certainOf(n, at) != 0 || c.putsOff(n, at) || i < len(columns) && slices.Contains(unfailing, columns[i].oid)):
 			c.outputs = c.outputs || at.feeds
 		default:
 			return false
@@ -184,7 +201,8 @@ func (c *cautious) alikeTested(s *sqltext.SubLink, at stand) bool {
 	return true
 }
 
-// hasOwn tells whether an operand names a column of a table of this query where it stays when constants are folded, sub-selects left out.
+// hasOwn tells whether an operand names a column of a table of this query where it stays when constants are folded,
+// sub-selects left out.
 func (c *cautious) hasOwn(n *sqltext.Node, at stand) (found bool) {
 	c.inside(n, func(n *sqltext.Node) bool {
 		found = found || n.GetColumnRef() != nil && c.column(n.GetColumnRef(), at.level).own

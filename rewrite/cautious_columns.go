@@ -35,9 +35,13 @@ type typed struct {
 	oid  uint32 // its type, where that is certain and every two of its values can be compared; else 0
 
 	computed bool // what it is may be computed where it is named, and fail there
-	own      bool // it is a column of a table that the query reads itself, and stays one where the query becomes a part of the one around it, or is NULL
-	firm     bool // it is no NULL that is folded with what stands beside it
-	asks     bool // a sub-select is in it, or a virtual column, which may fail for a row that is hidden though PostgreSQL takes it for leak-proof
+	// it is a column of a table that the query reads itself, and stays one where the query becomes a part of the one
+	// around it, or is NULL
+	own  bool
+	firm bool // it is no NULL that is folded with what stands beside it
+	// a sub-select is in it, or a virtual column, which may fail for a row that is hidden though PostgreSQL takes it
+	// for leak-proof
+	asks bool
 
 	raw uint32 // its type, where that is certain, whatever it is
 }
@@ -97,7 +101,9 @@ func (c *cautious) column(ref *sqltext.ColumnRef, l *level) meaning {
 			case is:
 				found = append(found, o)
 			case len(names) > 1:
-				found = append(found, meaning{known: true, own: i.rows, firm: i.rows, computed: true, asks: i.asks(), vague: i.table == nil && i.columns == nil, calls: (i.table != nil || i.view || i.rows && i.columns != nil) && names[len(names)-1] != ""})
+				found = append(found, meaning{known: true, own: i.rows, firm: i.rows, computed: true, asks: i.asks(),
+					vague: i.table == nil && i.columns == nil, calls: (i.table != nil || i.view ||
+						i.rows && i.columns != nil) && names[len(names)-1] != ""})
 			}
 		}
 		switch {
@@ -110,7 +116,9 @@ func (c *cautious) column(ref *sqltext.ColumnRef, l *level) meaning {
 			m.own, m.firm, m.outer = m.own && at == l, m.firm && at == l, at != l
 			return m
 		case named && len(names) == 1: // the whole row
-			return meaning{known: true, outer: at != l, computed: true, asks: slices.ContainsFunc(at.items, (*source).asks), stored: slices.ContainsFunc(at.items, func(i *source) bool { return i.alias == names[0] && c.computesColumns(i) })}
+			return meaning{known: true, outer: at != l, computed: true,
+				asks: slices.ContainsFunc(at.items, (*source).asks), stored: slices.ContainsFunc(at.items,
+					func(i *source) bool { return i.alias == names[0] && c.computesColumns(i) })}
 		case named, at.hidden, at.opaque && len(names) != 2, slices.Contains(systemColumns, names[0]):
 			return meaning{}
 		}
@@ -129,7 +137,8 @@ func merged(found []meaning) meaning {
 			m.raw = 0
 		}
 		m.asks = m.asks || other.asks
-		m.known, m.own, m.firm, m.computed, m.stored = m.known && other.known, m.own && other.own, m.firm && other.firm, m.computed || other.computed, m.stored || other.stored
+		m.known, m.own, m.firm, m.computed, m.stored = m.known && other.known, m.own && other.own, m.firm &&
+			other.firm, m.computed || other.computed, m.stored || other.stored
 	}
 	return m
 }
@@ -144,7 +153,8 @@ func (c *cautious) columnOf(i *source, name string) (meaning, bool) {
 		for _, column := range i.columns {
 			if column.name == name {
 				o.asks = o.asks || column.asks
-				n, o.oid, o.computed, o.own, o.firm, o.raw = n+1, column.oid, column.computed, i.rows || column.own, i.rows || column.firm, column.raw
+				n, o.oid, o.computed, o.own, o.firm, o.raw = n+1, column.oid, column.computed, i.rows ||
+					column.own, i.rows || column.firm, column.raw
 			}
 		}
 		if n > 1 {
@@ -191,7 +201,8 @@ type frame struct {
 	recursive bool
 }
 
-// with brings WITH queries into sight, and calls each for them where their own is not yet in sight; the answer takes them away again.
+// with brings WITH queries into sight, and calls each for them where their own is not yet in sight; the answer takes
+// them away again.
 func (c *cautious) with(s *sqltext.SelectStmt, parent *level, each func(*sqltext.CommonTableExpr)) (restore func()) {
 	before := c.frame
 	var added []*frame
@@ -272,7 +283,8 @@ func (c *cautious) levelOf(s *sqltext.SelectStmt, parent *level) *level {
 	return l
 }
 
-// outputsOf are the columns that a query gives; nil where not all of them are known. within is the WITH RECURSIVE query that it is, if it is one.
+// outputsOf are the columns that a query gives; nil where not all of them are known. within is the WITH RECURSIVE query
+// that it is, if it is one.
 func (c *cautious) outputsOf(s *sqltext.SelectStmt, parent *level, within string) []typed {
 	if s == nil {
 		return nil
@@ -318,7 +330,8 @@ func (c *cautious) outputsOf(s *sqltext.SelectStmt, parent *level, within string
 			if !isStar(t.GetVal()) {
 				firm := limited(s) || c.firm(t.GetVal(), stand{level: at}) || c.gathers(t.GetVal(), at)
 				own := firm || c.hasOwn(t.GetVal(), stand{level: at}) || c.collects(t.GetVal(), at)
-				out = append(out, typed{outputName(t), c.typeOf(t.GetVal(), at), c.computes(t.GetVal(), at), own, firm, c.asks(t.GetVal(), at), c.rawOf(t.GetVal(), at)})
+				out = append(out, typed{outputName(t), c.typeOf(t.GetVal(), at), c.computes(t.GetVal(), at),
+					own, firm, c.asks(t.GetVal(), at), c.rawOf(t.GetVal(), at)})
 				continue
 			}
 			all := c.star(t.GetVal().GetColumnRef(), at)
@@ -345,14 +358,17 @@ func (s *source) asks() bool {
 	return s.table != nil && hasVirtual(s.table) || slices.ContainsFunc(s.columns, func(t typed) bool { return t.asks })
 }
 
-// hasVirtual tells whether a table has columns that are computed as they are read. Their expressions are the owner's: an array that is converted, CASE, a subscript
-// in one is leak-proof to PostgreSQL, and the statement has a column's name.
+// hasVirtual tells whether a table has columns that are computed as they are read. Their expressions are the owner's:
+// an array that is converted, CASE, a subscript in one is leak-proof to PostgreSQL, and the statement has a column's
+// name.
 func hasVirtual(r *catalog.Relation) bool {
 	return slices.ContainsFunc(r.Columns, func(column catalog.Column) bool { return column.Virtual })
 }
 
-// limited tells whether what a query in FROM gives is computed before anything compares it. Otherwise PostgreSQL puts the query's own expression in the place of a column, also where the query stays one, and conditions on
-// it go into that: what is computed of it is put off until the row shows where the expression names a column that stays. An aggregate is made before.
+// limited tells whether what a query in FROM gives is computed before anything compares it. Otherwise PostgreSQL puts
+// the query's own expression in the place of a column, also where the query stays one, and conditions on it go into
+// that: what is computed of it is put off until the row shows where the expression names a column that stays. An
+// aggregate is made before.
 func limited(s *sqltext.SelectStmt) bool { return s.LimitCount != nil || s.LimitOffset != nil }
 
 // computes tells whether something that a query in FROM gives may be computed where it is named.
@@ -364,7 +380,8 @@ func (c *cautious) computes(n *sqltext.Node, at *level) bool {
 		m := c.column(x.ColumnRef, at)
 		return !m.known || m.computed
 	case *sqltext.Node_FuncCall: // an aggregate has been computed before
-		return !(slices.Contains([]string{"count", "min", "max"}, lastName(x.FuncCall.Funcname)) && c.callType(x.FuncCall, at) != 0)
+		return !(slices.Contains([]string{"count", "min", "max"}, lastName(x.FuncCall.Funcname)) &&
+			c.callType(x.FuncCall, at) != 0)
 	}
 	return true
 }
@@ -382,14 +399,16 @@ func (s *source) settle() {
 	}
 }
 
-// apart tells whether a query in FROM is certain not to become a part of the query around it (is_simple_subquery of PostgreSQL's prepjointree.c).
+// apart tells whether a query in FROM is certain not to become a part of the query around it (is_simple_subquery of
+// PostgreSQL's prepjointree.c).
 func (c *cautious) apart(s *sqltext.SelectStmt, parent *level) bool {
 	switch {
 	case s == nil:
 		return false
 	case s.Op != sqltext.SETOP_NONE:
 		return !s.All
-	case len(s.GroupClause) > 0 || s.HavingClause != nil || len(s.DistinctClause) > 0 || len(s.SortClause) > 0 || s.LimitCount != nil || s.LimitOffset != nil:
+	case len(s.GroupClause) > 0 || s.HavingClause != nil || len(s.DistinctClause) > 0 || len(s.SortClause) > 0 ||
+		s.LimitCount != nil || s.LimitOffset != nil:
 		return true
 	}
 	at := c.levelOf(s, parent)
@@ -412,7 +431,8 @@ func (c *cautious) aggregates(f *sqltext.FuncCall, at *level) bool {
 	case !(f.AggStar || slices.Contains(aggregates, lastName(f.Funcname)) && c.plain(f)):
 		return false
 	}
-	return slices.ContainsFunc(append(slices.Clone(f.Args), f.AggFilter), func(n *sqltext.Node) (own bool) { // one of columns outside alone is of a query outside
+	// one of columns outside alone is of a query outside
+	return slices.ContainsFunc(append(slices.Clone(f.Args), f.AggFilter), func(n *sqltext.Node) (own bool) {
 		c.inside(n, func(n *sqltext.Node) bool {
 			if ref := n.GetColumnRef(); ref != nil {
 				m := c.column(ref, at)
@@ -424,8 +444,8 @@ func (c *cautious) aggregates(f *sqltext.FuncCall, at *level) bool {
 	})
 }
 
-// collects tells whether an expression has an aggregate or a window function of its own query, or is NULL, whatever is folded, so that no condition on it can
-// come before.
+// collects tells whether an expression has an aggregate or a window function of its own query, or is NULL, whatever is
+// folded, so that no condition on it can come before.
 func (c *cautious) collects(n *sqltext.Node, at *level) (found bool) {
 	c.inside(n, func(n *sqltext.Node) bool {
 		found = found || c.aggregates(n.GetFuncCall(), at) || c.holds(n, func(n *sqltext.Node) bool { return c.gathers(n, at) })
@@ -443,7 +463,8 @@ func (c *cautious) gathers(n *sqltext.Node, at *level) bool {
 }
 
 // aggregates of PostgreSQL's own that everybody uses.
-var aggregates = []string{"count", "sum", "avg", "min", "max", "array_agg", "string_agg", "json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg", "bool_and", "bool_or", "every"}
+var aggregates = []string{"count", "sum", "avg", "min", "max", "array_agg", "string_agg", "json_agg", "jsonb_agg",
+	"json_object_agg", "jsonb_object_agg", "bool_and", "bool_or", "every"}
 
 // reads tells whether the second half of a query reads a WITH query, and has none of its own which that name could mean.
 func (c *cautious) reads(s *sqltext.SelectStmt, name string) bool {
@@ -516,7 +537,8 @@ func (c *cautious) names(n *sqltext.Node, own *level) {
 		if n.RangeSubselect.Lateral {
 			parent = own
 		}
-		i := &source{alias: n.RangeSubselect.GetAlias().GetAliasname(), columns: rename(c.outputsOf(query, parent, ""), n.RangeSubselect.GetAlias().GetColnames())}
+		i := &source{alias: n.RangeSubselect.GetAlias().GetAliasname(),
+			columns: rename(c.outputsOf(query, parent, ""), n.RangeSubselect.GetAlias().GetColnames())}
 		if i.alias == "" {
 			i.alias = unnamed
 		}
@@ -573,11 +595,17 @@ func (c *cautious) tableItem(v *sqltext.RangeVar) *source {
 	return i
 }
 
-// rowFunctions are functions that are run for their rows, with the names of their columns where they have names of their own.
+// rowFunctions are functions that are run for their rows, with the names of their columns where they have names of
+// their own.
 var rowFunctions = map[string][]typed{
 	"unnest": {{}}, "generate_series": {{}}, "generate_subscripts": {{oid: 23}},
-	"jsonb_array_elements": {{name: "value", oid: 3802}}, "jsonb_array_elements_text": {{name: "value", oid: 25}}, "json_array_elements": {{name: "value", oid: 0}}, "json_array_elements_text": {{name: "value", oid: 25}},
-	"jsonb_each": {{name: "key", oid: 25}, {name: "value", oid: 3802}}, "jsonb_each_text": {{name: "key", oid: 25}, {name: "value", oid: 25}}, "json_each": {{name: "key", oid: 25}, {name: "value", oid: 0}}, "json_each_text": {{name: "key", oid: 25}, {name: "value", oid: 25}},
+	"jsonb_array_elements": {{name: "value", oid: 3802}}, "jsonb_array_elements_text": {
+		{name: "value", oid: 25}}, "json_array_elements": {{name: "value", oid: 0}},
+	"json_array_elements_text": {{name: "value", oid: 25}},
+	"jsonb_each":               {{name: "key", oid: 25}, {name: "value", oid: 3802}}, "jsonb_each_text": {
+		{name: "key", oid: 25}, {name: "value", oid: 25}},
+	"json_each": {{name: "key", oid: 25}, {name: "value", oid: 0}}, "json_each_text": {
+		{name: "key", oid: 25}, {name: "value", oid: 25}},
 	"jsonb_object_keys": {{oid: 25}}, "json_object_keys": {{oid: 25}}, "jsonb_path_query": {{oid: 3802}},
 	"regexp_split_to_table": {{oid: 25}}, "string_to_table": {{oid: 25}}, "regexp_matches": {{oid: 1009}},
 }
@@ -608,7 +636,8 @@ func (c *cautious) functionItem(f *sqltext.RangeFunction, at *level) *source {
 		columns[0].oid = map[uint32]uint32{1009: 25, 2951: 2950, 1005: 21, 1007: 23, 1016: 20}[c.typeOf(call.Args[0], at)]
 	case "generate_series":
 		first := c.typeOf(call.Args[0], at)
-		if (first == 20 || first == 23) && !slices.ContainsFunc(call.Args, func(n *sqltext.Node) bool { return c.typeOf(n, at) != first }) {
+		if (first == 20 || first == 23) && !slices.ContainsFunc(call.Args,
+			func(n *sqltext.Node) bool { return c.typeOf(n, at) != first }) {
 			columns[0].oid = first
 		}
 	}
@@ -633,8 +662,10 @@ func (c *cautious) typeOf(n *sqltext.Node, at *level) uint32 {
 		}
 	case *sqltext.Node_TypeCast:
 		name := x.TypeCast.GetTypeName()
-		if found := c.snap.TypesNamed("pg_catalog", lastName(name.GetNames())); len(found) == 1 && len(name.GetArrayBounds()) == 0 && c.compares(found[0].OID) {
-			if schema, _, ok := qualifiedName(name.GetNames()); ok && (schema != "" && schema != "pg_catalog" || schema == "" && len(c.snap.TypesNamed("", found[0].Name.Name)) != 1) {
+		if found := c.snap.TypesNamed("pg_catalog", lastName(name.GetNames())); len(found) == 1 &&
+			len(name.GetArrayBounds()) == 0 && c.compares(found[0].OID) {
+			if schema, _, ok := qualifiedName(name.GetNames()); ok &&
+				(schema != "" && schema != "pg_catalog" || schema == "" && len(c.snap.TypesNamed("", found[0].Name.Name)) != 1) {
 				return 0
 			}
 			return found[0].OID

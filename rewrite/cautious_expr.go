@@ -11,7 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// An expression is followed down to what may raise an error; whatever names a column of a table beside it is put off by row security.
+// An expression is followed down to what may raise an error; whatever names a column of a table beside it is put off by
+// row security.
 
 // inside calls f for a node and, where it wants them, for those inside.
 func (c *cautious) inside(n *sqltext.Node, f func(*sqltext.Node) bool) {
@@ -55,7 +56,8 @@ func eachNode(m protoreflect.Message, f func(*sqltext.Node), visit func(protoref
 
 // quiet kinds of nodes raise nothing themselves.
 var quiet = []string{
-	"A_Const", "A_Star", "Boolean", "BoolExpr", "BooleanTest", "CaseWhen", "ColumnRef", "Float", "Integer", "List", "NamedArgExpr", "NullTest",
+	"A_Const", "A_Star", "Boolean", "BoolExpr", "BooleanTest", "CaseWhen", "ColumnRef", "Float", "Integer", "List",
+	"NamedArgExpr", "NullTest",
 	"ParamRef", "ResTarget", "RowExpr", "SQLValueFunction", "SortBy", "String", "GroupingSet", "GroupingFunc", "WindowDef",
 }
 
@@ -85,7 +87,9 @@ func (c *cautious) expr(n *sqltext.Node, at stand) (own bool) {
 		if at.strict && m.computed && m.stored {
 			c.because("a sub-select reads a column that is computed as it is read")
 		}
-		c.outputs = c.outputs || at.feeds && (m.computed && m.stored || isStar(n) && (at.merged || slices.ContainsFunc(at.items, func(i *source) bool { return i.table != nil && c.computesColumns(i) })))
+		c.outputs = c.outputs || at.feeds && (m.computed && m.stored ||
+			isStar(n) && (at.merged || slices.ContainsFunc(at.items,
+				func(i *source) bool { return i.table != nil && c.computesColumns(i) })))
 		if !m.known && at.parent != nil || m.outer && m.computed {
 			c.sublinks, c.outputs = true, c.outputs || m.stored
 		}
@@ -94,7 +98,8 @@ func (c *cautious) expr(n *sqltext.Node, at stand) (own bool) {
 			c.because("it calls a function that is not PostgreSQL's own")
 			return false
 		}
-		if name := lastName(x.FuncCall.Funcname); !at.output && len(x.FuncCall.Args) > 1 && name != "starts_with" && builtin.MayBeLeakproof(name) {
+		if name := lastName(x.FuncCall.Funcname); !at.output && len(x.FuncCall.Args) > 1 && name != "starts_with" &&
+			builtin.MayBeLeakproof(name) {
 			c.because("it calls a function that is leak-proof, the arguments of which may have to be converted first")
 		}
 	case *sqltext.Node_A_Expr:
@@ -122,7 +127,8 @@ func (c *cautious) expr(n *sqltext.Node, at stand) (own bool) {
 	if !slices.Contains(quiet, kind) && !c.harmless(n, at) {
 		switch {
 		case kind == "A_Indices": // see subscripts
-		case kind == "A_ArrayExpr" && !at.output: // which PostgreSQL takes for leak-proof, whatever it is made of (contain_leaked_vars)
+		case kind == "A_ArrayExpr" && !at.output:
+			// which PostgreSQL takes for leak-proof, whatever it is made of (contain_leaked_vars)
 			c.because("it may make an array of arrays")
 		case at.strict:
 			c.because("a sub-select computes what may fail: " + kind)
@@ -136,14 +142,16 @@ func (c *cautious) expr(n *sqltext.Node, at stand) (own bool) {
 	return passes
 }
 
-// operators wants operators of a name to be PostgreSQL's own, or of extensions that are known. Behind words stand those of comparisons.
+// operators wants operators of a name to be PostgreSQL's own, or of extensions that are known. Behind words stand those
+// of comparisons.
 func (c *cautious) operators(name []*sqltext.Node) {
 	names := []string{lastName(name)}
 	if len(name) > 0 && strings.Trim(names[0], "ABCDEFGHIJKLMNOPQRSTUVWXYZ ") == "" {
 		names = comparisons
 	}
 	for _, n := range names {
-		if slices.ContainsFunc(c.snap.OperatorsNamed("", n), func(o *catalog.Operator) bool { return !knownExtension(o.Extension) }) {
+		if slices.ContainsFunc(c.snap.OperatorsNamed("", n),
+			func(o *catalog.Operator) bool { return !knownExtension(o.Extension) }) {
 			c.because("it uses an operator that is not PostgreSQL's own")
 		}
 	}
@@ -156,16 +164,19 @@ func lastName(names []*sqltext.Node) string {
 	return names[len(names)-1].GetString_().GetSval()
 }
 
-// plain tells whether a call is of a function that only pg_catalog has by its name, or only for types of extensions, which nobody has replaced.
+// plain tells whether a call is of a function that only pg_catalog has by its name, or only for types of extensions,
+// which nobody has replaced.
 func (c *cautious) plain(f *sqltext.FuncCall) bool {
 	schema, name, ok := qualifiedName(f.Funcname)
 	if !ok || schema != "" && schema != "pg_catalog" {
 		return false
 	}
-	return schema != "" || !slices.ContainsFunc(c.snap.FunctionsNamed("", name), func(f *catalog.Function) bool { return !knownExtension(f.Extension) || f.Replaced })
+	return schema != "" || !slices.ContainsFunc(c.snap.FunctionsNamed("", name),
+		func(f *catalog.Function) bool { return !knownExtension(f.Extension) || f.Replaced })
 }
 
-// sublink visits a sub-select of an expression. In what is shown it runs for rows that are; elsewhere whenever something asks.
+// sublink visits a sub-select of an expression. In what is shown it runs for rows that are; elsewhere whenever
+// something asks.
 func (c *cautious) sublink(s *sqltext.SubLink, at stand) {
 	query := s.GetSubselect().GetSelectStmt()
 	if at.output && !at.strict {
@@ -173,7 +184,8 @@ func (c *cautious) sublink(s *sqltext.SubLink, at stand) {
 		return
 	}
 	switch {
-	case s.SubLinkType == sqltext.EXPR_SUBLINK && !(query != nil && (oneRow(query) && c.addsUp(query, at.level) || first(query))):
+	case s.SubLinkType == sqltext.EXPR_SUBLINK &&
+		!(query != nil && (oneRow(query) && c.addsUp(query, at.level) || first(query))):
 		c.because("a sub-select that is compared with may have several rows")
 		return
 	case s.SubLinkType == sqltext.ARRAY_SUBLINK: // of arrays, or a large one
@@ -183,8 +195,8 @@ func (c *cautious) sublink(s *sqltext.SubLink, at stand) {
 	c.query(query, at.level, false, true)
 }
 
-// addsUp tells whether the aggregate that a SELECT has is its own: one over columns of a query outside alone is that one's (check_agglevels_and_constraints of
-// PostgreSQL's parse_agg.c).
+// addsUp tells whether the aggregate that a SELECT has is its own: one over columns of a query outside alone is that
+// one's (check_agglevels_and_constraints of PostgreSQL's parse_agg.c).
 func (c *cautious) addsUp(s *sqltext.SelectStmt, parent *level) bool {
 	own, outer := false, false
 	f := s.TargetList[0].GetResTarget().GetVal().GetFuncCall()
@@ -207,7 +219,8 @@ func first(s *sqltext.SelectStmt) bool {
 	return n != nil && n.Ival <= 1 && s.LimitOption == sqltext.LIMIT_OPTION_COUNT
 }
 
-// known tells whether a type is PostgreSQL's own, or an enum or one of an extension that is known: nothing of the owner's runs when it is cast to.
+// known tells whether a type is PostgreSQL's own, or an enum or one of an extension that is known: nothing of the
+// owner's runs when it is cast to.
 func (c *cautious) known(t *sqltext.TypeName) bool {
 	schema, name, ok := qualifiedName(t.GetNames())
 	if !ok {

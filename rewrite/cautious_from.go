@@ -37,13 +37,17 @@ func (c *cautious) from(n *sqltext.Node, at stand) {
 		}
 	case *sqltext.Node_RangeSubselect:
 		if query := n.RangeSubselect.GetSubquery().GetSelectStmt(); n.RangeSubselect.Lateral {
-			if len(query.GetFromClause()) > 0 || query.GetOp() != sqltext.SETOP_NONE || query.GetWithClause() != nil || query.GetWhereClause() != nil {
+			if len(query.GetFromClause()) > 0 || query.GetOp() != sqltext.SETOP_NONE ||
+				query.GetWithClause() != nil || query.GetWhereClause() != nil {
 				c.query(query, at.level, false, at.strict)
 				return
 			}
 			// It reads nothing: what it computes is of the columns beside it.
 			at.feeds = true
-			for _, list := range [][]*sqltext.Node{query.GetTargetList(), query.GetValuesLists(), query.GetGroupClause(), query.GetSortClause(), query.GetDistinctClause(), query.GetWindowClause(), {query.GetHavingClause(), query.GetLimitCount(), query.GetLimitOffset()}} {
+			for _, list := range [][]*sqltext.Node{
+				query.GetTargetList(), query.GetValuesLists(), query.GetGroupClause(), query.GetSortClause(),
+				query.GetDistinctClause(), query.GetWindowClause(), {
+					query.GetHavingClause(), query.GetLimitCount(), query.GetLimitOffset()}} {
 				for _, n := range list {
 					c.expr(n, at)
 				}
@@ -52,7 +56,8 @@ func (c *cautious) from(n *sqltext.Node, at stand) {
 		}
 		c.query(n.RangeSubselect.GetSubquery().GetSelectStmt(), at.parent, false, at.strict)
 	case *sqltext.Node_JoinExpr:
-		if n.JoinExpr.Alias != nil && (hasLateral(n.JoinExpr.Larg) || hasLateral(n.JoinExpr.Rarg)) { // its names are those of what the alias hides
+		// its names are those of what the alias hides
+		if n.JoinExpr.Alias != nil && (hasLateral(n.JoinExpr.Larg) || hasLateral(n.JoinExpr.Rarg)) {
 			c.because("LATERAL in a join with an alias")
 			return
 		}
@@ -102,8 +107,8 @@ func (c *cautious) rows(f *sqltext.RangeFunction, at stand) {
 	}
 }
 
-// asTables are the kinds of relations that are read as tables are: a view of ours over what is stored is a barrier to what row security puts off. What a foreign server makes
-// of a condition is its own.
+// asTables are the kinds of relations that are read as tables are: a view of ours over what is stored is a barrier to
+// what row security puts off. What a foreign server makes of a condition is its own.
 var asTables = map[catalog.RelKind]bool{catalog.Table: true, catalog.PartitionedTable: true, catalog.MatView: true}
 
 // hasLateral tells whether something in FROM may name what is beside it.
@@ -135,7 +140,9 @@ func (c *cautious) merges(j *sqltext.JoinExpr, left, right *level, strict bool) 
 		if l.asks || r.asks || c.fed && !(l.known && r.known) {
 			c.because("USING asks for a sub-select of a query in FROM, or for a virtual column")
 		}
-		if c.convertsArrays(l.raw, r.raw) || !(!strict && l.own && r.own || l.oid != 0 && r.oid != 0 && (l.oid == r.oid || converted[l.oid] == 0 && converted[r.oid] == 0)) {
+		if c.convertsArrays(l.raw, r.raw) ||
+			!(!strict && l.own && r.own || l.oid != 0 && r.oid != 0 &&
+				(l.oid == r.oid || converted[l.oid] == 0 && converted[r.oid] == 0)) {
 			c.because("USING over what is not a table")
 		}
 	}
@@ -146,7 +153,8 @@ func (c *cautious) namesArrays(left, right *level) bool {
 	for _, l := range left.items {
 		for _, column := range l.table.Columns {
 			for _, r := range right.items {
-				if other := r.table.Column(column.Name); other != nil && c.convertsArrays(c.snap.BaseType(column.TypeOID), c.snap.BaseType(other.TypeOID)) {
+				if other := r.table.Column(column.Name); other != nil &&
+					c.convertsArrays(c.snap.BaseType(column.TypeOID), c.snap.BaseType(other.TypeOID)) {
 					return true
 				}
 			}

@@ -19,7 +19,9 @@ func (c *cautious) harmless(n *sqltext.Node, at stand) bool {
 		if constant(x.TypeCast) || c.says(x.TypeCast) {
 			return true
 		}
-		if at.strict || !c.simpleElements(x.TypeCast.Arg, at) || slices.ContainsFunc(x.TypeCast.Arg.GetAArrayExpr().Elements, func(n *sqltext.Node) bool { return n.GetAConst() == nil && !c.hasOwn(n, at) }) {
+		if at.strict || !c.simpleElements(x.TypeCast.Arg, at) ||
+			slices.ContainsFunc(x.TypeCast.Arg.GetAArrayExpr().Elements,
+				func(n *sqltext.Node) bool { return n.GetAConst() == nil && !c.hasOwn(n, at) }) {
 			return false
 		}
 		c.outputs = c.outputs || at.feeds
@@ -42,8 +44,9 @@ func (c *cautious) harmless(n *sqltext.Node, at stand) bool {
 	return false
 }
 
-// uniform tells whether values need no conversion to become one type, and, where they become an array, are no arrays themselves, of which
-// all must have the same length. A parameter among several may be anything, if a type is declared for it.
+// uniform tells whether values need no conversion to become one type, and, where they become an array, are no arrays
+// themselves, of which all must have the same length. A parameter among several may be anything, if a type is declared
+// for it.
 func (c *cautious) uniform(values []*sqltext.Node, at stand) bool {
 	var of uint32
 	for _, n := range values {
@@ -55,7 +58,8 @@ func (c *cautious) uniform(values []*sqltext.Node, at stand) bool {
 			continue
 		}
 		t := c.typeOf(n, at.level)
-		if len(values) > 1 && (t == 0 || slices.Contains(arrays, t)) || t == 0 && at.strict || of != 0 && t != of && (converted[t] > 0 || converted[of] > 0) {
+		if len(values) > 1 && (t == 0 || slices.Contains(arrays, t)) || t == 0 && at.strict ||
+			of != 0 && t != of && (converted[t] > 0 || converted[of] > 0) {
 			return false
 		}
 		of = t
@@ -80,10 +84,12 @@ func (c *cautious) harmlessOperator(x *sqltext.A_Expr, at stand) bool {
 			return -1_000_000 < days && days < 1_000_000
 		}
 		length := x.Rexpr.GetTypeCast().GetArg().GetAConst().GetSval()
-		return length != nil && lastName(x.Rexpr.GetTypeCast().GetTypeName().GetNames()) == "interval" && span.MatchString(length.GetSval())
+		return length != nil && lastName(x.Rexpr.GetTypeCast().GetTypeName().GetNames()) == "interval" &&
+			span.MatchString(length.GetSval())
 	}
 	switch x.Kind {
-	case sqltext.AEXPR_OP, sqltext.AEXPR_OP_ANY, sqltext.AEXPR_IN, sqltext.AEXPR_DISTINCT, sqltext.AEXPR_NOT_DISTINCT, sqltext.AEXPR_NULLIF:
+	case sqltext.AEXPR_OP, sqltext.AEXPR_OP_ANY, sqltext.AEXPR_IN, sqltext.AEXPR_DISTINCT, sqltext.AEXPR_NOT_DISTINCT,
+		sqltext.AEXPR_NULLIF:
 		if !slices.Contains(comparisons, name) {
 			return false
 		}
@@ -115,7 +121,8 @@ func (c *cautious) comparable(n *sqltext.Node, at stand) bool {
 	return c.typeOf(n, at.level) != 0
 }
 
-// shallow tells whether an operand is no deeper than what harmless knows by name: deeper ones would be looked through again at each level.
+// shallow tells whether an operand is no deeper than what harmless knows by name: deeper ones would be looked through
+// again at each level.
 func shallow(n *sqltext.Node) bool {
 	if x := n.GetAExpr(); x != nil {
 		return x.Lexpr.GetAExpr() == nil && x.Rexpr.GetAExpr() == nil && x.Lexpr.GetList() == nil && x.Rexpr.GetList() == nil
@@ -137,14 +144,16 @@ func number(n *sqltext.Node) bool { return n.GetAConst().GetIval() != nil }
 
 func isNow(n *sqltext.Node) bool {
 	if v := n.GetSqlvalueFunction(); v != nil {
-		return v.Op == sqltext.SVFOP_CURRENT_DATE || v.Op == sqltext.SVFOP_CURRENT_TIMESTAMP || v.Op == sqltext.SVFOP_LOCALTIMESTAMP
+		return v.Op == sqltext.SVFOP_CURRENT_DATE || v.Op == sqltext.SVFOP_CURRENT_TIMESTAMP ||
+			v.Op == sqltext.SVFOP_LOCALTIMESTAMP
 	}
 	f := n.GetFuncCall()
 	return f != nil && len(f.Args) == 0 && lastName(f.Funcname) == "now"
 }
 
 func (c *cautious) harmlessCall(f *sqltext.FuncCall, at stand) bool {
-	if f.AggWithinGroup || f.FuncVariadic || f.AggDistinct || len(f.AggOrder) > 0 || f.Over != nil { // the bounds of a frame may be negative
+	// the bounds of a frame may be negative
+	if f.AggWithinGroup || f.FuncVariadic || f.AggDistinct || len(f.AggOrder) > 0 || f.Over != nil {
 		return false
 	}
 	switch lastName(f.Funcname) {
@@ -158,12 +167,15 @@ func (c *cautious) harmlessCall(f *sqltext.FuncCall, at stand) bool {
 		return len(f.Args) == 1 && slices.Contains([]uint32{20, 21, 23}, c.typeOf(f.Args[0], at.level))
 	case "to_tsquery", "plainto_tsquery", "phraseto_tsquery", "websearch_to_tsquery", "to_tsvector":
 		return len(f.Args) == 2 && fixed(f.Args[0]) && fixed(f.Args[1])
-	case "daterange", "int4range", "int8range", "numrange", "tsrange", "tstzrange": // a cast may be to a type that is converted as the call runs
+	case "daterange", "int4range", "int8range", "numrange", "tsrange", "tstzrange":
+		// a cast may be to a type that is converted as the call runs
 		return !slices.ContainsFunc(f.Args, func(n *sqltext.Node) bool { return n.GetAConst() == nil })
 	case "lower", "upper", "similar_to_escape", "like_escape", "make_date":
 		return !slices.ContainsFunc(f.Args, func(n *sqltext.Node) bool { return !fixed(n) })
 	case "date_trunc":
-		return len(f.Args) == 2 && f.Args[0].GetAConst().GetSval() != nil && slices.Contains([]string{"hour", "day", "week", "month", "quarter", "year"}, f.Args[0].GetAConst().GetSval().GetSval()) && isNow(f.Args[1])
+		return len(f.Args) == 2 && f.Args[0].GetAConst().GetSval() != nil &&
+			slices.Contains([]string{"hour", "day", "week", "month", "quarter", "year"},
+				f.Args[0].GetAConst().GetSval().GetSval()) && isNow(f.Args[1])
 	}
 	return false
 }

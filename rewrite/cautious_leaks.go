@@ -6,22 +6,25 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// PostgreSQL puts off what is computed of a row until the row shows, unless it takes the function for leak-proof (contain_leaked_vars of its
-// clauses.c): it looks for columns among the arguments of others. It finds none where a placeholder stands for a value, as where an array is converted
-// element by element, or a value is compared with several; and some operators are leak-proof although they fail.
+// PostgreSQL puts off what is computed of a row until the row shows, unless it takes the function for leak-proof
+// (contain_leaked_vars of its clauses.c): it looks for columns among the arguments of others. It finds none where a
+// placeholder stands for a value, as where an array is converted element by element, or a value is compared with
+// several; and some operators are leak-proof although they fail.
 
 // leaks looks for such expressions.
 func (c *cautious) leaks(n *sqltext.Node, at stand) {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_TypeCast:
-		if c.isArray(x.TypeCast.TypeName) && !constant(x.TypeCast) && !c.says(x.TypeCast) && !c.simpleElements(x.TypeCast.Arg, at) {
+		if c.isArray(x.TypeCast.TypeName) && !constant(x.TypeCast) && !c.says(x.TypeCast) &&
+			!c.simpleElements(x.TypeCast.Arg, at) {
 			c.because("it converts an array")
 		}
 	case *sqltext.Node_CaseExpr:
 		var results []*sqltext.Node
 		for _, when := range x.CaseExpr.Args {
 			results = append(results, when.GetCaseWhen().GetResult())
-			if arg := x.CaseExpr.Arg; arg != nil && (c.typeOf(arg, at.level) == 0 || !c.oneType([]*sqltext.Node{arg, when.GetCaseWhen().GetExpr()}, at)) {
+			if arg := x.CaseExpr.Arg; arg != nil &&
+				(c.typeOf(arg, at.level) == 0 || !c.oneType([]*sqltext.Node{arg, when.GetCaseWhen().GetExpr()}, at)) {
 				c.because("CASE compares what may not be compared, or must be converted first")
 			}
 		}
@@ -52,7 +55,8 @@ func (c *cautious) leaks(n *sqltext.Node, at stand) {
 	}
 }
 
-// subscripts looks at those of an array, which PostgreSQL converts to whole numbers as if they were assigned; what fetches an element is leak-proof.
+// subscripts looks at those of an array, which PostgreSQL converts to whole numbers as if they were assigned; what
+// fetches an element is leak-proof.
 func (c *cautious) subscripts(i *sqltext.A_Indices, at stand) {
 	for _, n := range []*sqltext.Node{i.Lidx, i.Uidx} {
 		switch t := c.typeOf(n, at.level); {
@@ -68,7 +72,8 @@ func (c *cautious) subscripts(i *sqltext.A_Indices, at stand) {
 	}
 }
 
-// maxMade is how many columns that may be large may become one value in a condition: PostgreSQL makes none of 1 GB. (Texts of more than 256 MB are not covered at all.)
+// maxMade is how many columns that may be large may become one value in a condition: PostgreSQL makes none of 1 GB.
+// (Texts of more than 256 MB are not covered at all.)
 const maxMade = 3
 
 // large is how many large values a column may be made of.
@@ -85,16 +90,21 @@ func (c *cautious) large(ref *sqltext.ColumnRef, at *level) int {
 }
 
 // small are types without large values.
-var small = []uint32{16, 18, 19, 20, 21, 23, 26, 700, 701, 790, 829, 869, 650, 1082, 1083, 1114, 1184, 1186, 1266, 1700, 2950}
+var small = []uint32{16, 18, 19, 20, 21, 23, 26, 700, 701, 790, 829, 869, 650, 1082, 1083, 1114, 1184, 1186,
+	1266, 1700, 2950}
 
-// strict tells whether an expression is NULL where one of its operands is, so that nothing is computed of it where constants have been folded
-// (eval_const_expressions of clauses.c): a column in it stays, or all of it has become NULL. What is not known to be is taken for other: CASE, COALESCE, AND, IN, BETWEEN and their like may leave a part of themselves, or a value,
-// and lose the column; as of 17 so does a value that is asked for in a constant range.
+// strict tells whether an expression is NULL where one of its operands is, so that nothing is computed of it where
+// constants have been folded (eval_const_expressions of clauses.c): a column in it stays, or all of it has become NULL.
+// What is not known to be is taken for other: CASE, COALESCE, AND, IN, BETWEEN and their like may leave a part of
+// themselves, or a value, and lose the column; as of 17 so does a value that is asked for in a constant range.
 func (c *cautious) strict(n *sqltext.Node, at *level) bool {
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_A_Expr:
 		_, name, ok := qualifiedName(x.AExpr.Name)
-		return ok && (x.AExpr.Kind == sqltext.AEXPR_OP || x.AExpr.Kind == sqltext.AEXPR_LIKE || x.AExpr.Kind == sqltext.AEXPR_ILIKE || x.AExpr.Kind == sqltext.AEXPR_SIMILAR) && name != "<@" && name != "@>" && name != "#=" && (name != "||" || c.isScalar(x.AExpr.Lexpr, at) && c.isScalar(x.AExpr.Rexpr, at)) // a NULL makes no array NULL
+		// a NULL makes no array NULL
+		return ok && (x.AExpr.Kind == sqltext.AEXPR_OP || x.AExpr.Kind == sqltext.AEXPR_LIKE ||
+			x.AExpr.Kind == sqltext.AEXPR_ILIKE || x.AExpr.Kind == sqltext.AEXPR_SIMILAR) && name != "<@" &&
+			name != "@>" && name != "#=" && (name != "||" || c.isScalar(x.AExpr.Lexpr, at) && c.isScalar(x.AExpr.Rexpr, at))
 	case *sqltext.Node_TypeCast, *sqltext.Node_CollateClause:
 		return true
 	case *sqltext.Node_A_Indirection:
@@ -107,10 +117,13 @@ func (c *cautious) strict(n *sqltext.Node, at *level) bool {
 	return false
 }
 
-// stays tells whether what an expression computes by itself has a column in it whatever is folded, one of its parts having one.
+// stays tells whether what an expression computes by itself has a column in it whatever is folded, one of its parts
+// having one.
 func (c *cautious) stays(n *sqltext.Node, at stand) bool {
 	all := func(values []*sqltext.Node) bool { // each may have to be converted
-		return !slices.ContainsFunc(values, func(n *sqltext.Node) bool { return n.GetNode() != nil && n.GetAConst() == nil && !c.hasOwn(n, at) })
+		return !slices.ContainsFunc(values, func(n *sqltext.Node) bool {
+			return n.GetNode() != nil && n.GetAConst() == nil && !c.hasOwn(n, at)
+		})
 	}
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_CaseExpr:
@@ -143,13 +156,22 @@ func (c *cautious) stays(n *sqltext.Node, at stand) bool {
 
 // strictFunctions are PostgreSQL's functions that everybody uses of which every one by the name is strict.
 var strictFunctions = []string{
-	"lower", "upper", "initcap", "length", "char_length", "character_length", "octet_length", "bit_length", "substr", "substring", "left", "right", "btrim", "ltrim", "rtrim", "replace", "split_part", "strpos", "position", "repeat", "reverse", "lpad", "rpad",
-	"translate", "ascii", "chr", "md5", "sha256", "encode", "decode", "regexp_replace", "regexp_match", "regexp_matches", "regexp_substr", "regexp_count", "regexp_like", "regexp_instr", "starts_with", "round", "trunc", "floor", "ceil", "ceiling", "abs", "sign", "mod", "div", "power", "sqrt", "cbrt", "ln", "log", "exp",
-	"width_bucket", "gcd", "lcm", "date_trunc", "date_part", "extract", "date_bin", "age", "isfinite", "to_char", "to_date", "to_timestamp", "to_number", "make_date", "make_time", "make_timestamp", "timezone", "to_tsvector", "to_tsquery", "plainto_tsquery", "phraseto_tsquery",
-	"websearch_to_tsquery", "ts_rank", "ts_rank_cd", "ts_headline", "jsonb_array_length", "json_array_length", "jsonb_typeof", "json_typeof", "jsonb_extract_path_text", "jsonb_extract_path", "array_length", "array_upper", "array_lower", "cardinality", "similarity", "word_similarity", "strict_word_similarity", "get_byte", "hashtext",
+	"lower", "upper", "initcap", "length", "char_length", "character_length", "octet_length", "bit_length", "substr",
+	"substring", "left", "right", "btrim", "ltrim", "rtrim", "replace", "split_part", "strpos", "position", "repeat",
+	"reverse", "lpad", "rpad",
+	"translate", "ascii", "chr", "md5", "sha256", "encode", "decode", "regexp_replace", "regexp_match",
+	"regexp_matches", "regexp_substr", "regexp_count", "regexp_like", "regexp_instr", "starts_with", "round",
+	"trunc", "floor", "ceil", "ceiling", "abs", "sign", "mod", "div", "power", "sqrt", "cbrt", "ln", "log", "exp",
+	"width_bucket", "gcd", "lcm", "date_trunc", "date_part", "extract", "date_bin", "age", "isfinite", "to_char",
+	"to_date", "to_timestamp", "to_number", "make_date", "make_time", "make_timestamp", "timezone", "to_tsvector",
+	"to_tsquery", "plainto_tsquery", "phraseto_tsquery",
+	"websearch_to_tsquery", "ts_rank", "ts_rank_cd", "ts_headline", "jsonb_array_length", "json_array_length",
+	"jsonb_typeof", "json_typeof", "jsonb_extract_path_text", "jsonb_extract_path", "array_length", "array_upper",
+	"array_lower", "cardinality", "similarity", "word_similarity", "strict_word_similarity", "get_byte", "hashtext",
 }
 
-// firm tells whether an operand names a column of a table of this query that stays, whatever is folded: what stands beside it is no NULL.
+// firm tells whether an operand names a column of a table of this query that stays, whatever is folded: what stands
+// beside it is no NULL.
 func (c *cautious) firm(n *sqltext.Node, at stand) bool {
 	if ref := n.GetColumnRef(); ref != nil {
 		m := c.column(ref, at.level)
@@ -161,14 +183,16 @@ func (c *cautious) firm(n *sqltext.Node, at stand) bool {
 	})
 }
 
-// unfolded tells whether a strict expression has an operand that counts, and none that may be NULL when constants are folded.
+// unfolded tells whether a strict expression has an operand that counts, and none that may be NULL when constants are
+// folded.
 func (c *cautious) unfolded(n *sqltext.Node, at *level, operand func(*sqltext.Node) (counts, stays bool)) bool {
 	if !c.strict(n, at) {
 		return false
 	}
 	found, all := false, true
 	children(n, func(child *sqltext.Node) {
-		if child.GetString_() != nil || child.GetTypeName() != nil || child.GetAConst() != nil && !child.GetAConst().Isnull { // a name, a value
+		// a name, a value
+		if child.GetString_() != nil || child.GetTypeName() != nil || child.GetAConst() != nil && !child.GetAConst().Isnull {
 			return
 		}
 		counts, stays := operand(child)
@@ -200,7 +224,8 @@ func (c *cautious) holds(n *sqltext.Node, firm func(*sqltext.Node) bool) bool {
 		if x.CaseExpr.Arg == nil {
 			return firm(when)
 		}
-		return firm(x.CaseExpr.Arg) && (firm(when) || when.GetAConst() != nil && !when.GetAConst().Isnull) // WHEN NULL goes, and with the last of them the value
+		// WHEN NULL goes, and with the last of them the value
+		return firm(x.CaseExpr.Arg) && (firm(when) || when.GetAConst() != nil && !when.GetAConst().Isnull)
 	}
 	return false
 }
@@ -229,10 +254,12 @@ func (c *cautious) isArray(t *sqltext.TypeName) bool {
 	return len(found) == 0
 }
 
-// simpleElements tells whether something is an array whose elements are written, none of which is an array: PostgreSQL converts each by itself.
+// simpleElements tells whether something is an array whose elements are written, none of which is an array: PostgreSQL
+// converts each by itself.
 func (c *cautious) simpleElements(n *sqltext.Node, at stand) bool {
 	return n.GetAArrayExpr() != nil && !slices.ContainsFunc(n.GetAArrayExpr().Elements, func(n *sqltext.Node) bool {
-		return !untyped(n) && n.GetParamRef() == nil && (c.typeOf(n, at.level) == 0 || slices.Contains(arrays, c.typeOf(n, at.level)))
+		return !untyped(n) && n.GetParamRef() == nil &&
+			(c.typeOf(n, at.level) == 0 || slices.Contains(arrays, c.typeOf(n, at.level)))
 	})
 }
 
@@ -276,7 +303,8 @@ func (c *cautious) isScalar(n *sqltext.Node, at *level) bool {
 		return !slices.ContainsFunc(list, func(n *sqltext.Node) bool { return n.GetNode() != nil && !c.isScalar(n, at) })
 	}
 	switch x := n.GetNode().(type) {
-	case *sqltext.Node_A_Const, *sqltext.Node_SQLValueFunction, *sqltext.Node_BoolExpr, *sqltext.Node_NullTest, *sqltext.Node_BooleanTest, *sqltext.Node_GroupingFunc:
+	case *sqltext.Node_A_Const, *sqltext.Node_SQLValueFunction, *sqltext.Node_BoolExpr, *sqltext.Node_NullTest,
+		*sqltext.Node_BooleanTest, *sqltext.Node_GroupingFunc:
 		return true
 	case *sqltext.Node_ColumnRef:
 		raw := c.column(x.ColumnRef, at).raw
@@ -285,8 +313,12 @@ func (c *cautious) isScalar(n *sqltext.Node, at *level) bool {
 		return !c.isArray(x.TypeCast.TypeName)
 	case *sqltext.Node_A_Expr:
 		_, name, ok := qualifiedName(x.AExpr.Name)
-		return ok && (slices.Contains(comparisons, name) || x.AExpr.Kind != sqltext.AEXPR_OP && x.AExpr.Kind != sqltext.AEXPR_NULLIF || slices.Contains([]string{"->>", "#>", "#>>"}, name) || name == "->" && slices.Contains([]uint32{114, 3802}, c.rawOf(x.AExpr.Lexpr, at)) ||
-			slices.Contains([]string{"+", "-", "*", "/", "%", "||"}, name) && (x.AExpr.Lexpr == nil || c.isScalar(x.AExpr.Lexpr, at)) && c.isScalar(x.AExpr.Rexpr, at))
+		return ok && (slices.Contains(comparisons, name) ||
+			x.AExpr.Kind != sqltext.AEXPR_OP && x.AExpr.Kind != sqltext.AEXPR_NULLIF ||
+			slices.Contains([]string{"->>", "#>", "#>>"}, name) ||
+			name == "->" && slices.Contains([]uint32{114, 3802}, c.rawOf(x.AExpr.Lexpr, at)) ||
+			slices.Contains([]string{"+", "-", "*", "/", "%", "||"}, name) &&
+				(x.AExpr.Lexpr == nil || c.isScalar(x.AExpr.Lexpr, at)) && c.isScalar(x.AExpr.Rexpr, at))
 	case *sqltext.Node_CoalesceExpr:
 		return all(x.CoalesceExpr.Args)
 	case *sqltext.Node_MinMaxExpr:
@@ -316,9 +348,15 @@ func (c *cautious) isScalar(n *sqltext.Node, at *level) bool {
 }
 
 // scalars are functions that everybody uses and that return no arrays; of others that is not certain.
-var scalars = []string{"count", "sum", "avg", "date_trunc", "date_part", "extract", "to_char", "length", "round", "floor", "ceil", "abs", "concat", "concat_ws", "left", "right", "substring", "substr", "replace", "trim", "btrim", "ltrim", "rtrim",
-	"split_part", "string_agg", "now", "age", "row_number", "rank", "dense_rank", "ntile", "percent_rank", "cume_dist", "bool_and", "bool_or", "every", "json_agg", "jsonb_agg", "jsonb_build_object", "json_build_object", "to_jsonb", "to_json", "format", "md5", "cardinality", "array_length",
-	"array_to_string", "jsonb_array_length", "power", "sqrt", "random", "stddev", "variance", "corr", "ts_rank", "similarity", "make_date", "greatest", "least", "initcap", "to_date", "to_timestamp", "regexp_replace", "jsonb_object_agg", "json_object_agg"}
+var scalars = []string{"count", "sum", "avg", "date_trunc", "date_part", "extract", "to_char", "length", "round",
+	"floor", "ceil", "abs", "concat", "concat_ws", "left", "right", "substring", "substr", "replace", "trim",
+	"btrim", "ltrim", "rtrim",
+	"split_part", "string_agg", "now", "age", "row_number", "rank", "dense_rank", "ntile", "percent_rank",
+	"cume_dist", "bool_and", "bool_or", "every", "json_agg", "jsonb_agg", "jsonb_build_object", "json_build_object",
+	"to_jsonb", "to_json", "format", "md5", "cardinality", "array_length",
+	"array_to_string", "jsonb_array_length", "power", "sqrt", "random", "stddev", "variance", "corr", "ts_rank",
+	"similarity", "make_date", "greatest", "least", "initcap", "to_date", "to_timestamp", "regexp_replace",
+	"jsonb_object_agg", "json_object_agg"}
 
 // noRange tells whether what lower or upper is called with is certain to be no range, whose bounds may be arrays.
 func (c *cautious) noRange(n *sqltext.Node, at *level) bool {
@@ -382,8 +420,9 @@ func typeNow(n *sqltext.Node) uint32 {
 	return 1184
 }
 
-// oneType tells whether values become one type without a conversion that may fail as the statement runs: an array of them is made, or one is held against
-// the others. Whole numbers become any number, and constants are converted as the plan is made, but for times, which have a zone. A parameter has the type of the others unless another is declared.
+// oneType tells whether values become one type without a conversion that may fail as the statement runs: an array of
+// them is made, or one is held against the others. Whole numbers become any number, and constants are converted as the
+// plan is made, but for times, which have a zone. A parameter has the type of the others unless another is declared.
 func (c *cautious) oneType(values []*sqltext.Node, at stand) bool {
 	var of uint32
 	var numbers []*sqltext.A_Const
@@ -409,7 +448,8 @@ func (c *cautious) oneType(values []*sqltext.Node, at stand) bool {
 		case t == of && t != 0:
 		case t == 0 || of == 0:
 			return false
-		case whole(t) && (whole(of) || of == 1700 || floats(of)), floats(t) && floats(of), (t == 25 || t == 1043) && (of == 25 || of == 1043):
+		case whole(t) && (whole(of) || of == 1700 || floats(of)), floats(t) && floats(of), (t == 25 || t == 1043) &&
+			(of == 25 || of == 1043):
 		case whole(of) && (t == 1700 || floats(t)):
 			of = t
 		default:
@@ -418,11 +458,13 @@ func (c *cautious) oneType(values []*sqltext.Node, at stand) bool {
 		n++
 	}
 	for _, k := range numbers {
-		if n > 0 && !(k.GetBoolval() != nil && of == 16 || k.GetBoolval() == nil && (whole(of) || of == 1700 || floats(of)) || k.GetIval() != nil && converted[of] == 2) {
+		if n > 0 && !(k.GetBoolval() != nil && of == 16 ||
+			k.GetBoolval() == nil && (whole(of) || of == 1700 || floats(of)) || k.GetIval() != nil && converted[of] == 2) {
 			return false
 		}
 	}
-	if params && n > 0 && (of == 1184 && c.readsStored() || of == 0 || of == 1082 || of == 1114 || converted[of] == 2) { // of those that are declared without being odd (PlainParameter) these are converted
+	// of those that are declared without being odd (PlainParameter) these are converted
+	if params && n > 0 && (of == 1184 && c.readsStored() || of == 0 || of == 1082 || of == 1114 || converted[of] == 2) {
 		c.casts = true
 	}
 	return true
@@ -448,7 +490,8 @@ func (c *cautious) alikeElements(x *sqltext.A_Expr, at stand) bool {
 	}
 	switch {
 	case x.Rexpr.GetParamRef() != nil:
-		c.casts = c.casts || converted[left] == 2 || left == 0 && c.certainOf(x.Lexpr, at) == 0 // of arrays that are declared without being odd those are converted
+		// of arrays that are declared without being odd those are converted
+		c.casts = c.casts || converted[left] == 2 || left == 0 && c.certainOf(x.Lexpr, at) == 0
 		return true
 	case untyped(x.Rexpr):
 		return true
@@ -459,13 +502,14 @@ func (c *cautious) alikeElements(x *sqltext.A_Expr, at stand) bool {
 	return element != 0 && element == left
 }
 
-// becomesFloat tells whether an array may be one of numeric, by a constant that is no whole number, and converted to floating points as it is compared: its elements become one type
-// before what they are compared with is looked at.
+// becomesFloat tells whether an array may be one of numeric, by a constant that is no whole number, and converted to
+// floating points as it is compared: its elements become one type before what they are compared with is looked at.
 func (c *cautious) becomesFloat(array *sqltext.A_ArrayExpr, left *sqltext.Node, at stand) bool {
 	numeric, float, other := false, false, false
 	for _, n := range array.Elements {
 		k := n.GetAConst()
-		numeric, float, other = numeric || k.GetFval() != nil, float || k == nil && floats(c.typeOf(n, at.level)), other || k == nil
+		numeric, float, other = numeric || k.GetFval() != nil, float ||
+			k == nil && floats(c.typeOf(n, at.level)), other || k == nil
 	}
 	if !numeric || !other || float {
 		return false
@@ -486,7 +530,8 @@ func (c *cautious) elementOf(n *sqltext.Node, at stand) uint32 {
 		oid = c.column(x.ColumnRef, at.level).raw
 	case *sqltext.Node_TypeCast:
 		schema, name, ok := qualifiedName(x.TypeCast.GetTypeName().GetNames())
-		if found := c.snap.TypesNamed("pg_catalog", name); ok && (schema == "" || schema == "pg_catalog") && len(found) == 1 && len(x.TypeCast.TypeName.ArrayBounds) > 0 {
+		if found := c.snap.TypesNamed("pg_catalog", name); ok && (schema == "" || schema == "pg_catalog") &&
+			len(found) == 1 && len(x.TypeCast.TypeName.ArrayBounds) > 0 {
 			return found[0].OID
 		}
 	}

@@ -8,8 +8,9 @@ import (
 
 // Functions of the owner's run without being called where values of their types are compared, converted or written.
 
-// runs tells whether a relation has values that functions of others compare, make or convert, without being called: by implicit casts, default operator classes, what ranges are compared by, and checks
-// of domains; or whether such functions run as PostgreSQL plans to read it, or what its rule looks into, and finds rows there.
+// runs tells whether a relation has values that functions of others compare, make or convert, without being called: by
+// implicit casts, default operator classes, what ranges are compared by, and checks of domains; or whether such
+// functions run as PostgreSQL plans to read it, or what its rule looks into, and finds rows there.
 func (r *Rewriter) runs(relation *catalog.Relation) bool {
 	f := r.protected[relation.Name]
 	_, runs := r.snap.RunsIn(relation)

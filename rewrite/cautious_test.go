@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// What may compare with something that fails, or is drawn, and says nothing of the row, is planned with care, at every place where the server may
-// come by it for a hidden row; and the everyday statements are not.
+// What may compare with something that fails, or is drawn, and says nothing of the row, is planned with care, at every
+// place where the server may come by it for a hidden row; and the everyday statements are not.
 func TestCare(t *testing.T) {
 	r := rewriter(t, RLS)
 	for _, c := range []struct{ sql, want string }{
@@ -24,7 +24,8 @@ func TestCare(t *testing.T) {
 		{"SELECT * FROM memories WHERE occurred_at BETWEEN '2026-01-01'::date AND $1", ""},
 		{"SELECT * FROM memories WHERE id IN ($1, $2) OR $3 = '' OR title = ANY ($4)", ""},
 		{"SELECT * FROM memories WHERE id = $1::uuid AND title = $2::text", "declared"},
-		{"SELECT m.title, p.name FROM memories m JOIN memory_participants x ON x.memory_id = m.id JOIN people p ON p.id = x.person_id WHERE p.name = 'Alice'", ""},
+		{"SELECT m.title, p.name FROM memories m JOIN memory_participants x ON x.memory_id = m.id JOIN people p " +
+			"ON p.id = x.person_id WHERE p.name = 'Alice'", ""},
 		{"SELECT * FROM memories m WHERE EXISTS (SELECT 1 FROM memory_participants x WHERE x.memory_id = m.id AND x.role = 'host')", ""},
 		{"SELECT * FROM memories WHERE id IN (SELECT memory_id FROM memory_participants WHERE role <> 'host')", ""},
 		{"SELECT * FROM memories WHERE occurred_at = (SELECT max(occurred_at) FROM memories)", ""},
@@ -38,11 +39,13 @@ func TestCare(t *testing.T) {
 		{"SELECT q.title, q.n FROM (SELECT title, count(*) AS n FROM memories GROUP BY title) q WHERE q.n > 5 AND q.title <> 'a'", ""},
 		// a call that is a cast, or none at all
 		{"SELECT count(*) FROM meters WHERE oid(object) = (SELECT max(n) FROM pages)", "converted first"},
-		{"SELECT count(*) FROM meters WHERE pg_catalog.oid(object) = $1", "declared"}, {"SELECT count(*) FROM meters WHERE nullif(object, 3) = ANY ($1)", "declared"},
+		{"SELECT count(*) FROM meters WHERE pg_catalog.oid(object) = $1", "declared"}, {
+			"SELECT count(*) FROM meters WHERE nullif(object, 3) = ANY ($1)", "declared"},
 		// a sub-select among the columns of a query in FROM
 		{"SELECT q.id, q.n FROM (SELECT id, (SELECT 1 / count(*) FROM notes) AS n FROM memories) q ORDER BY q.n LIMIT 5", ""},
 		{"SELECT q.id FROM (SELECT id, (SELECT 1 / count(*) FROM notes) AS n FROM memories) q WHERE q.id IS NOT NULL", ""},
-		{"SELECT q.id FROM (SELECT id, (SELECT coalesce(jsonb_agg(x.id), '[]') FROM notes x WHERE x.body = title) AS n FROM memories) q WHERE q.id IS NOT NULL", ""},
+		{"SELECT q.id FROM (SELECT id, (SELECT coalesce(jsonb_agg(x.id), '[]') FROM notes x WHERE x.body = title) " +
+			"AS n FROM memories) q WHERE q.id IS NOT NULL", ""},
 		{"WITH q AS (SELECT id, (SELECT 1 / count(*) FROM notes) AS n FROM memories) SELECT max(n) FROM q GROUP BY id", ""},
 		{"SELECT q.id FROM (SELECT id, (SELECT 1 / count(*) FROM notes) AS n FROM memories) q WHERE q.n = 5", "asks for"},
 		{"SELECT id FROM (SELECT id, (SELECT 1 / count(*) FROM notes) AS n FROM memories) q WHERE n = 5", "asks for"},
@@ -50,16 +53,19 @@ func TestCare(t *testing.T) {
 		{"SELECT id FROM (SELECT id, (SELECT 1 / count(*) FROM notes) AS n FROM memories) q WHERE ROW(q.*) IS NULL", "asks for"},
 		{"SELECT id FROM (SELECT * FROM (SELECT id, (SELECT 1 / count(*) FROM notes) AS n FROM memories) p) q WHERE n = 5", "asks for"},
 		{"SELECT id FROM (SELECT id, n + 1 AS m FROM (SELECT id, (SELECT 1 / count(*) FROM notes) AS n FROM memories) p) q WHERE m = 5", "asks for"},
-		{"SELECT x.id FROM ((SELECT id, (SELECT 1 / count(*) > 0 FROM notes) AS n FROM memories) q JOIN notes ON true) AS x (id, n) WHERE x.n", "not known may ask"},
+		{"SELECT x.id FROM ((SELECT id, (SELECT 1 / count(*) > 0 FROM notes) AS n FROM memories) q JOIN notes ON " +
+			"true) AS x (id, n) WHERE x.n", "not known may ask"},
 		{"SELECT q.id FROM (SELECT id, (SELECT 1 / count(*) FROM notes) AS n FROM memories) q JOIN notes y ON q.n = y.id", "asks for"},
 		{"SELECT q.id FROM (SELECT level, (SELECT 1 / count(*) FROM notes)::int AS id FROM memories) q JOIN notes y USING (id)", "asks for"},
 		{"SELECT (SELECT count(*) FROM memories m WHERE q.n) FROM (SELECT id, (SELECT 1 / count(*) > 0 FROM notes) AS n FROM memories) q", "asks for"},
-		{"SELECT id FROM (SELECT id, (SELECT 1 / count(*) FROM notes) AS n FROM memories UNION ALL SELECT id, level FROM memories) q WHERE n = 5", "unites"},
+		{"SELECT id FROM (SELECT id, (SELECT 1 / count(*) FROM notes) AS n FROM memories UNION ALL SELECT id, " +
+			"level FROM memories) q WHERE n = 5", "unites"},
 		{"SELECT q.id FROM (SELECT id, (SELECT 1 / count(*) FROM notes) AS n FROM memories) q, LATERAL (SELECT q.n AS k) z WHERE z.k = 5", "asks for"},
 		{"SELECT q.n FROM (SELECT ROW(1) AS n FROM memories) q WHERE q.n = ROW('x')", "converted first"},
 		{"SELECT q.n FROM (SELECT 1 AS n, ROW(1) AS n FROM memories) q WHERE q.n = $1", "no column"},
 		{"SELECT * FROM (SELECT id, 10 / length(title) AS n FROM memories) q", ""},
-		{"BEGIN", ""}, {"COMMIT", ""}, {"SET TimeZone = 'UTC'", ""}, {"SHOW TimeZone", ""}, {"FETCH ALL FROM c", ""}, {"CLOSE c", ""}, {"EXECUTE p (1 / 0)", ""},
+		{"BEGIN", ""}, {"COMMIT", ""}, {"SET TimeZone = 'UTC'", ""}, {"SHOW TimeZone", ""}, {
+			"FETCH ALL FROM c", ""}, {"CLOSE c", ""}, {"EXECUTE p (1 / 0)", ""},
 		{"DECLARE c CURSOR FOR SELECT title FROM memories", ""},
 		{"COPY memories (title) TO STDOUT", ""},
 
@@ -70,10 +76,13 @@ func TestCare(t *testing.T) {
 		{"SELECT * FROM memories, plainto_tsquery('english', $1) q WHERE to_tsvector('english', title) @@ q", ""},
 		{"SELECT * FROM notes WHERE EXISTS (SELECT FROM drafts d, unnest(d.tags) t WHERE d.note_id = notes.id AND t = 'a')", ""},
 		{"SELECT m.id, x.n FROM memories m JOIN LATERAL (SELECT count(*) AS n FROM memory_participants p WHERE p.memory_id = m.id) x ON x.n > 2", ""},
-		{"SELECT m.id, x.a FROM memories m LEFT JOIN LATERAL (SELECT jsonb_agg(j) AS a FROM (SELECT jsonb_build_object('t', p.name) AS j FROM people p WHERE p.name = m.title) q) x ON true", ""},
+		{"SELECT m.id, x.a FROM memories m LEFT JOIN LATERAL (SELECT jsonb_agg(j) AS a FROM (SELECT " +
+			"jsonb_build_object('t', p.name) AS j FROM people p WHERE p.name = m.title) q) x ON true", ""},
 		{"SELECT v.id, v.plate FROM vehicles v JOIN notes n ON n.id = v.id WHERE EXISTS (SELECT FROM notes o WHERE o.id = v.id)", ""},
-		{"SELECT public.memories.title FROM public.memories WHERE public.memories.user_id = $1 AND public.memories.title = upper(public.memories.body)", ""},
-		{"WITH RECURSIVE up (id, depth) AS (SELECT id, 1 FROM notes WHERE id = $1 UNION ALL SELECT n.id, depth + 1 FROM notes n JOIN up ON n.id = up.id WHERE depth < 9) SELECT * FROM up JOIN notes ON notes.id = up.id", ""},
+		{"SELECT public.memories.title FROM public.memories WHERE public.memories.user_id = $1 AND " +
+			"public.memories.title = upper(public.memories.body)", ""},
+		{"WITH RECURSIVE up (id, depth) AS (SELECT id, 1 FROM notes WHERE id = $1 UNION ALL SELECT n.id, depth + " +
+			"1 FROM notes n JOIN up ON n.id = up.id WHERE depth < 9) SELECT * FROM up JOIN notes ON notes.id = up.id", ""},
 		{"SELECT * FROM (SELECT n.*, row_number() OVER (PARTITION BY body ORDER BY id) AS rn FROM notes n) x WHERE rn = 1", ""},
 		{"SELECT * FROM notes JOIN (SELECT id, count(*) AS n FROM notes GROUP BY id) q USING (id) WHERE q.n > 3", ""},
 		{"SELECT title FROM memories GROUP BY title HAVING count(*) > (SELECT avg(id) FROM notes) AND (SELECT count(*) FROM people) > 1", ""},
@@ -92,21 +101,26 @@ func TestCare(t *testing.T) {
 		{"SELECT * FROM memories WHERE occurred_at > date_trunc('month', '4713-01-01 BC'::timestamptz)", "converted"},
 		{"SELECT * FROM memories WHERE (SELECT max(id) FROM notes) IN (SELECT id FROM notes)", ""},
 		{"SELECT * FROM memories WHERE (SELECT max(id) FROM notes WHERE 1 / id > 5) IN (SELECT id FROM notes)", "a sub-select computes"},
-		{"SELECT q.n FROM (SELECT lower(title) AS n FROM memories UNION ALL SELECT upper(body) FROM notes) q WHERE EXISTS (SELECT FROM notes WHERE body = q.n)", "a sub-select may ask"},
-		{"SELECT q.n FROM (SELECT lower(title) AS n FROM memories UNION SELECT upper(body) FROM notes) q WHERE EXISTS (SELECT FROM notes WHERE body = q.n)", ""},
+		{"SELECT q.n FROM (SELECT lower(title) AS n FROM memories UNION ALL SELECT upper(body) FROM notes) q " +
+			"WHERE EXISTS (SELECT FROM notes WHERE body = q.n)", "a sub-select may ask"},
+		{"SELECT q.n FROM (SELECT lower(title) AS n FROM memories UNION SELECT upper(body) FROM notes) q WHERE " +
+			"EXISTS (SELECT FROM notes WHERE body = q.n)", ""},
 		{"SELECT * FROM memories, unnest(ARRAY[1, 2]) u, notes WHERE notes.id = 1 / $1 AND u = 1", "no column"},
 		{"SELECT * FROM notes WHERE id IN (SELECT g FROM generate_series(1, 9, $1) g)", "sub-select runs a function"},
 		{"SELECT * FROM notes n WHERE id IN (SELECT g FROM unnest(ARRAY[1 / n.id]) g)", "sub-select computes"},
 		{"SELECT * FROM notes n WHERE id IN (SELECT a FROM ROWS FROM (unnest(ARRAY[1]), generate_series(1, n.id)) g (a, b))", "sub-select runs a function"},
 		{"SELECT * FROM (SELECT 10 / length(title) AS v FROM memories) q, LATERAL (SELECT FROM notes WHERE id = q.v) z", "query in FROM"},
-		{"SELECT * FROM (SELECT * FROM (SELECT 10 / length(title) AS v FROM memories) q) r WHERE EXISTS (SELECT FROM notes WHERE id = r.v)", "sub-select computes"},
-		{"SELECT * FROM (SELECT 10 / length(title) AS v FROM memories UNION ALL SELECT id FROM notes) q WHERE EXISTS (SELECT FROM notes WHERE id = q.v)", "sub-select computes"},
+		{"SELECT * FROM (SELECT * FROM (SELECT 10 / length(title) AS v FROM memories) q) r WHERE EXISTS (SELECT " +
+			"FROM notes WHERE id = r.v)", "sub-select computes"},
+		{"SELECT * FROM (SELECT 10 / length(title) AS v FROM memories UNION ALL SELECT id FROM notes) q WHERE " +
+			"EXISTS (SELECT FROM notes WHERE id = q.v)", "sub-select computes"},
 		{"WITH q AS (SELECT 10 / length(title) AS v FROM memories) SELECT (SELECT count(*) FROM notes WHERE id = q.v) FROM q", "query in FROM"},
 		{"SELECT (SELECT count(*) FROM notes n WHERE to_jsonb(q) = '1' AND n.id = 1) FROM (SELECT 10 / length(title) AS v FROM memories) q", "no column"},
 		{"SELECT (SELECT count(*) FROM notes WHERE id = p.visits) FROM patients p", "query in FROM"},
 		{"SELECT * FROM memories m WHERE EXISTS (SELECT FROM people WHERE name = m.caption)", "not PostgreSQL's own"},
 		{"SELECT (SELECT count(*) FROM notes WHERE id = g.n) FROM gauges, unnest(many) g", "not PostgreSQL's own"},
-		{"WITH RECURSIVE q AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM q WHERE n < 5) SELECT * FROM notes WHERE id = (SELECT max(n) FROM q)", "sub-select"},
+		{"WITH RECURSIVE q AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM q WHERE n < 5) SELECT * FROM notes WHERE " +
+			"id = (SELECT max(n) FROM q)", "sub-select"},
 		{"SELECT * FROM notes n JOIN LATERAL (SELECT (SELECT 1 / min(id) FROM notes) AS v FROM notes o) q ON n.id = q.v", "sub-select"},
 		{"SELECT * FROM memories m, LATERAL (SELECT 1 / length(m.title) AS v FROM notes o) q", "no column"},
 		{"SELECT * FROM notes JOIN (SELECT ROW(1) AS id) q USING (id)", "USING"},
@@ -134,9 +148,11 @@ func TestCare(t *testing.T) {
 		{"SELECT * FROM notes WHERE EXISTS (SELECT DISTINCT g FROM gauges)", "compares its rows"},
 		{"SELECT * FROM notes WHERE id IN (SELECT id FROM notes UNION SELECT id FROM parents)", ""},
 		{"SELECT * FROM notes WHERE EXISTS (SELECT g FROM gauges UNION SELECT g FROM gauges)", "compares its rows"},
-		{"SELECT * FROM notes WHERE id IN (SELECT count(*) FROM (SELECT reading AS v FROM meters UNION ALL SELECT amount FROM meters) q WHERE v IS NULL)", "compares its rows"},
+		{"SELECT * FROM notes WHERE id IN (SELECT count(*) FROM (SELECT reading AS v FROM meters UNION ALL SELECT " +
+			"amount FROM meters) q WHERE v IS NULL)", "compares its rows"},
 		{"SELECT * FROM notes WHERE id IN (SELECT count(*) FROM meters WHERE coalesce(reading, amount) IS NULL)", "sub-select computes"},
-		{"SELECT * FROM notes WHERE id IN (SELECT count(*) FROM meters WHERE CASE WHEN id = 1 THEN reading ELSE amount END IS NULL)", "sub-select computes"},
+		{"SELECT * FROM notes WHERE id IN (SELECT count(*) FROM meters WHERE CASE WHEN id = 1 THEN reading ELSE " +
+			"amount END IS NULL)", "sub-select computes"},
 		{"SELECT * FROM notes WHERE id IN (SELECT count(*) FROM meters WHERE ARRAY[reading, amount] IS NULL)", "array of arrays"},
 		{"SELECT * FROM notes WHERE id IN (SELECT count(*) FROM notes WHERE coalesce(body, shout, '') = 'a')", ""},
 		{"SELECT * FROM notes WHERE EXISTS (SELECT FROM meters m JOIN (SELECT amount AS reading FROM meters) n USING (reading))", "USING"},
@@ -191,7 +207,8 @@ func TestCare(t *testing.T) {
 		{"SELECT * FROM notes WHERE id = 1 / ($1 + (ROW(id, 1) IS NULL)::int)", "no column"},
 		{"SELECT * FROM notes WHERE id = 1 / ($1 + nullif(id, id))", "no column"},
 		{"SELECT * FROM notes WHERE id = 1 / ($1 + greatest(id, 1))", ""},
-		{"SELECT * FROM memories WHERE coalesce(metadata ->> 'a', '') = 'x' AND coalesce(length(title), 0) / 2 > 1 AND CASE WHEN title = 'a' THEN length(body) / 2 ELSE 0 END = 3", ""},
+		{"SELECT * FROM memories WHERE coalesce(metadata ->> 'a', '') = 'x' AND coalesce(length(title), 0) / 2 > " +
+			"1 AND CASE WHEN title = 'a' THEN length(body) / 2 ELSE 0 END = 3", ""},
 		{"SELECT * FROM notes WHERE id = 1 / (CASE WHEN id > $1 THEN 1 ELSE $2 END)", "no column"},
 		{"SELECT * FROM notes WHERE id = 1 / (CASE id WHEN NULL THEN 1 ELSE 2 / $1 END)", "no column"},
 		{"SELECT * FROM notes WHERE id = 1 / (CASE id WHEN NULL THEN 1 ELSE $2 END)", "no column"},
@@ -213,7 +230,8 @@ func TestCare(t *testing.T) {
 		{"SELECT * FROM notes WHERE jsonb_build_object(id + NULL, 1) IS NULL", "no column"},
 		{"SELECT * FROM notes WHERE ('{\"a\":' || body || '}')::jsonb IS NOT NULL AND (body || id)::date > '2020-01-01'", ""},
 		{"SELECT * FROM drafts WHERE cardinality(tags || (title || NULL)) / $1 = 1", "no column"},
-		{"SELECT * FROM notes WHERE cardinality(lower(int4range(id, id) * NULL) || 7) / $1 = 1", "no column"}, {"SELECT * FROM notes WHERE length(lower(body) || upper(concat(body, lower(body) || 'x'))) / $1 = 1", ""},
+		{"SELECT * FROM notes WHERE cardinality(lower(int4range(id, id) * NULL) || 7) / $1 = 1", "no column"}, {
+			"SELECT * FROM notes WHERE length(lower(body) || upper(concat(body, lower(body) || 'x'))) / $1 = 1", ""},
 		{"SELECT * FROM notes WHERE jsonb_build_object(id + 1, 1) IS NULL AND concat(body, ' ', shout) LIKE 'a%'", ""},
 
 		// conditions that are put into a query in FROM
@@ -239,8 +257,10 @@ func TestCare(t *testing.T) {
 		{"SELECT * FROM notes WHERE id = (SELECT count(1) FROM notes)", ""},
 		{"SELECT * FROM drafts WHERE id = (SELECT id FROM drafts ORDER BY id LIMIT 1 FOR UPDATE)", "locks rows"},
 		{"SELECT * FROM notes n, LATERAL (SELECT DISTINCT ON ((SELECT count(*) FROM notes WHERE id = 1 / n.id)) 1 AS v) y", "sub-select computes"},
-		{"SELECT y.v FROM notes n, LATERAL (SELECT max(n.id) OVER w AS v WINDOW w AS (ORDER BY (SELECT count(*) FROM notes WHERE id = 1 / n.id))) y", "sub-select computes"},
-		{"SELECT (SELECT count(*) FROM notes WHERE day IS NULL OR id = 5) FROM meters m LEFT JOIN (SELECT at AS day FROM meters) q USING (day)", "query in FROM"},
+		{"SELECT y.v FROM notes n, LATERAL (SELECT max(n.id) OVER w AS v WINDOW w AS (ORDER BY (SELECT count(*) " +
+			"FROM notes WHERE id = 1 / n.id))) y", "sub-select computes"},
+		{"SELECT (SELECT count(*) FROM notes WHERE day IS NULL OR id = 5) FROM meters m LEFT JOIN (SELECT at AS " +
+			"day FROM meters) q USING (day)", "query in FROM"},
 		{"SELECT * FROM notes WHERE id IN (SELECT visits FROM patients)", "computed as it is read"},
 		{"SELECT (SELECT count(*) FROM notes WHERE p IS NOT NULL OR id = 5) FROM patients p", "query in FROM"},
 
@@ -329,7 +349,8 @@ func TestCare(t *testing.T) {
 		// views
 		{"SELECT * FROM short_titles", ""},
 		{"SELECT * FROM bodies WHERE 1 / id > 0 AND body ILIKE '%a%' AND bodies.id = length(bodies.body)", ""},
-		{"SELECT b.id FROM public.bodies b JOIN notes n ON n.id = b.id AND n.body = upper(b.body) WHERE EXISTS (SELECT FROM bodies c WHERE c.id = b.id)", ""},
+		{"SELECT b.id FROM public.bodies b JOIN notes n ON n.id = b.id AND n.body = upper(b.body) WHERE EXISTS " +
+			"(SELECT FROM bodies c WHERE c.id = b.id)", ""},
 		{"SELECT * FROM bodies b (n, t) WHERE 1 / n > 0", ""},
 		{"SELECT b.excerpt FROM bodies b", "not PostgreSQL's own"},
 		{"SELECT * FROM shares WHERE title = 'a' AND share > 2", ""},
@@ -359,7 +380,8 @@ func TestCare(t *testing.T) {
 		{"DELETE FROM drafts WHERE id = $1", ""},
 		{"WITH d AS (DELETE FROM drafts RETURNING id) SELECT id FROM d", "writes"},
 		{"COPY drafts (title) FROM STDIN", "writes"},
-		{"WITH RECURSIVE t (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 4), made AS (INSERT INTO drafts (title) SELECT 't' || n FROM t RETURNING title) SELECT * FROM made", "writes"},
+		{"WITH RECURSIVE t (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 4), made AS (INSERT INTO " +
+			"drafts (title) SELECT 't' || n FROM t RETURNING title) SELECT * FROM made", "writes"},
 		{"COPY (SELECT id FROM notes WHERE id = (SELECT id FROM notes)) TO STDOUT", "several rows"},
 		{"DECLARE c CURSOR FOR SELECT * FROM notes WHERE id = (SELECT id FROM notes)", "several rows"},
 		{"PREPARE p AS SELECT * FROM notes WHERE id = 1 / $1", "no column"},
@@ -386,8 +408,8 @@ func TestCare(t *testing.T) {
 	}
 }
 
-// A virtual column may fail for a hidden row though PostgreSQL takes its expression for leak-proof: what asks for it is planned with care wherever that may
-// come before the rule, and what shows it is not.
+// A virtual column may fail for a hidden row though PostgreSQL takes its expression for leak-proof: what asks for it is
+// planned with care wherever that may come before the rule, and what shows it is not.
 func TestCareForVirtualColumns(t *testing.T) {
 	rewriter(t, RLS)
 	memories, _ := fixture.snap.Relation(catalog.Name{Schema: "public", Name: "memories"})
@@ -448,14 +470,16 @@ func TestTheGateNeedsNoCare(t *testing.T) {
 	}
 }
 
-// How statements are planned is said by SET alone, in front of which the settings of care stand anew: not by a call that a statement makes before what it
-// runs is planned.
+// How statements are planned is said by SET alone, in front of which the settings of care stand anew: not by a call
+// that a statement makes before what it runs is planned.
 func TestPlansAreNotSetOnTheWay(t *testing.T) {
 	r := rewriter(t, RLS)
 	for _, sql := range []string{
 		"EXECUTE p (length(set_config('plan_cache_mode', 'force_generic_plan', false)))", "EXECUTE p (set_config('TimeZone', 'UTC', false))",
-		"SELECT set_config('plan_cache_mode', 'force_generic_plan', false)", "SELECT set_config('plan_cache_mode', 'force_generic_plan', false), plain_listed(1)",
-		"SET cpu_operator_cost = 1", "SET enable_bitmapscan = on", "SELECT set_config('cpu_operator_cost', '1', false)", "SELECT set_config('enable_bitmapscan', 'on', true)",
+		"SELECT set_config('plan_cache_mode', 'force_generic_plan', false)",
+		"SELECT set_config('plan_cache_mode', 'force_generic_plan', false), plain_listed(1)",
+		"SET cpu_operator_cost = 1", "SET enable_bitmapscan = on",
+		"SELECT set_config('cpu_operator_cost', '1', false)", "SELECT set_config('enable_bitmapscan', 'on', true)",
 	} {
 		if result, refused := r.Rewrite(sql, false); refused == nil {
 			t.Errorf("%s: %s", sql, result.Text)
@@ -468,7 +492,8 @@ func TestPlansAreNotSetOnTheWay(t *testing.T) {
 	}
 }
 
-// What reads a table with circles or segments, of which comparisons compute, is planned with care, whatever they are part of.
+// What reads a table with circles or segments, of which comparisons compute, is planned with care, whatever they are
+// part of.
 func TestCareForCirclesAndSegments(t *testing.T) {
 	r, _ := altered(t, RLS, `CREATE DOMAIN side AS lseg; CREATE TYPE shape AS (side side);
 		ALTER TABLE people ADD seg lseg; ALTER TABLE notes ADD c circle; ALTER TABLE parents ADD sides side[]; ALTER TABLE memory_participants ADD shape shape; ALTER TABLE memories ADD p point, ADD b box`)

@@ -5,8 +5,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// What agents read in place of a view has the view's own query, with the rules of tables in it (see [Definition]), and no rights of its own: PostgreSQL
-// takes it for a sub-select in FROM, and so does the walk.
+// What agents read in place of a view has the view's own query, with the rules of tables in it (see [Definition]), and
+// no rights of its own: PostgreSQL takes it for a sub-select in FROM, and so does the walk.
 
 // readsView visits the query of a view.
 func (c *cautious) readsView(ref *reference, at stand) {

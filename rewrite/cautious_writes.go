@@ -7,11 +7,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// An UPDATE or DELETE finds its rows as a SELECT over the same tables does: under the same row security, by the same conditions, with the same plans but for parallel ones. What it sets
-// and returns is computed of rows that show, as what a SELECT gives is. What else it runs is the owner's: triggers, checks, columns that are generated, expressions of indexes, domains, and all of
-// this where foreign keys change rows along. These may ask what they like, with parameters that fail, as the agent. So it is judged as that SELECT where all of that is PostgreSQL's own, and ours.
+// An UPDATE or DELETE finds its rows as a SELECT over the same tables does: under the same row security, by the same
+// conditions, with the same plans but for parallel ones. What it sets and returns is computed of rows that show, as
+// what a SELECT gives is. What else it runs is the owner's: triggers, checks, columns that are generated, expressions
+// of indexes, domains, and all of this where foreign keys change rows along. These may ask what they like, with
+// parameters that fail, as the agent. So it is judged as that SELECT where all of that is PostgreSQL's own, and ours.
 
-// asSelect is a SELECT that finds the rows that an UPDATE or DELETE writes, and computes what it computes; nil for others. With the target, where there is one.
+// asSelect is a SELECT that finds the rows that an UPDATE or DELETE writes, and computes what it computes; nil for
+// others. With the target, where there is one.
 func asSelect(n *sqltext.Node) (target *sqltext.RangeVar, s *sqltext.SelectStmt) {
 	from := func(target *sqltext.RangeVar, more []*sqltext.Node) []*sqltext.Node {
 		return append([]*sqltext.Node{{Node: &sqltext.Node_RangeVar{RangeVar: target}}}, more...)
@@ -19,10 +22,13 @@ func asSelect(n *sqltext.Node) (target *sqltext.RangeVar, s *sqltext.SelectStmt)
 	switch x := n.GetNode().(type) {
 	case *sqltext.Node_UpdateStmt:
 		u := x.UpdateStmt
-		return u.Relation, &sqltext.SelectStmt{Op: sqltext.SETOP_NONE, WithClause: u.WithClause, FromClause: from(u.Relation, u.FromClause), WhereClause: u.WhereClause, TargetList: slices.Concat(u.TargetList, u.ReturningList)}
+		return u.Relation, &sqltext.SelectStmt{Op: sqltext.SETOP_NONE, WithClause: u.WithClause,
+			FromClause: from(u.Relation, u.FromClause), WhereClause: u.WhereClause,
+			TargetList: slices.Concat(u.TargetList, u.ReturningList)}
 	case *sqltext.Node_DeleteStmt:
 		d := x.DeleteStmt
-		return d.Relation, &sqltext.SelectStmt{Op: sqltext.SETOP_NONE, WithClause: d.WithClause, FromClause: from(d.Relation, d.UsingClause), WhereClause: d.WhereClause, TargetList: d.ReturningList}
+		return d.Relation, &sqltext.SelectStmt{Op: sqltext.SETOP_NONE, WithClause: d.WithClause,
+			FromClause: from(d.Relation, d.UsingClause), WhereClause: d.WhereClause, TargetList: d.ReturningList}
 	}
 	return nil, nil
 }
@@ -37,7 +43,8 @@ func (c *cautious) changes(n *sqltext.Node) {
 	c.query(as, nil, true, false)
 }
 
-// loud says what of the owner's may run as rows of a table are written, "" where nothing does; update is nil where they are deleted.
+// loud says what of the owner's may run as rows of a table are written, "" where nothing does; update is nil where they
+// are deleted.
 func (c *cautious) loud(target *sqltext.RangeVar, update *sqltext.UpdateStmt) (why string) {
 	ref := c.of[target]
 	if ref == nil {
@@ -62,7 +69,8 @@ func (c *cautious) loud(target *sqltext.RangeVar, update *sqltext.UpdateStmt) (w
 			return "what it sets is not known"
 		case defaults:
 			return "a column is set to its default"
-		case slices.ContainsFunc(c.snap.Parts(column.TypeOID), c.castByOthers): // a value is cast to the column's type, or to that of its elements, which the text does not name
+		case slices.ContainsFunc(c.snap.Parts(column.TypeOID), c.castByOthers):
+			// a value is cast to the column's type, or to that of its elements, which the text does not name
 			return "a cast that is not PostgreSQL's own may make the value of " + column.Name
 		}
 		set = append(set, column.Name)
@@ -116,7 +124,8 @@ func (c *cautious) loudUpdate(r *catalog.Relation, set []string) (why string) {
 	case !single(r):
 		return r.Name.String() + " is no table by itself"
 	case !r.UpdatesQuietly:
-		return "a trigger, check, index, type, rule or policy of its owner's may run as rows of " + r.Name.String() + " are updated"
+		return "a trigger, check, index, type, rule or policy of its owner's may run as rows of " + r.Name.String() +
+			" are updated"
 	}
 	changes := func(name string) bool {
 		column := r.Column(name)
@@ -124,7 +133,8 @@ func (c *cautious) loudUpdate(r *catalog.Relation, set []string) (why string) {
 	}
 	for _, other := range c.snap.PointingTo(r.Name) {
 		for _, key := range other.ForeignKeys {
-			if key.Target == r.Name && key.OnUpdate != catalog.NoAction && key.OnUpdate != catalog.Restrict && slices.ContainsFunc(key.TargetCols, changes) {
+			if key.Target == r.Name && key.OnUpdate != catalog.NoAction && key.OnUpdate != catalog.Restrict &&
+				slices.ContainsFunc(key.TargetCols, changes) {
 				return "rows of " + other.Name.String() + " follow a key that changes"
 			}
 		}

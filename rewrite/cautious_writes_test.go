@@ -59,7 +59,8 @@ func TestCareOfWrites(t *testing.T) {
 	r := quietRewriter(t, pgtest.Database(t).Connect(t, "postgres"), RLS, "")
 	for _, c := range []struct{ sql, want string }{
 		{"UPDATE drafts SET title = 'a' WHERE id = $1", ""},
-		{"UPDATE drafts SET title = upper(body), (body, tags) = (SELECT title, NULL FROM memories WHERE id = drafts.id) WHERE length(title) / 2 > 3 RETURNING 1 / n, found", ""},
+		{"UPDATE drafts SET title = upper(body), (body, tags) = (SELECT title, NULL FROM memories WHERE id = " +
+			"drafts.id) WHERE length(title) / 2 > 3 RETURNING 1 / n, found", ""},
 		{"UPDATE drafts SET title = n.body FROM notes n WHERE n.id = note_id AND n.body ~ 'x' RETURNING n.id", ""},
 		{"UPDATE drafts SET tags[n / 2] = 'a' WHERE title = 'b'", ""},
 		{"DELETE FROM drafts USING notes n WHERE n.id = note_id AND n.body ~ 'x' RETURNING n.id / 2", ""},
@@ -110,8 +111,9 @@ func TestCareOfWhatWritesRun(t *testing.T) {
 		update, remove = "UPDATE drafts SET title = 'a'", "DELETE FROM drafts"
 		fire           = "CREATE FUNCTION fire() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';"
 		asks           = "CREATE FUNCTION asks(text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END';"
-		stamp          = "ALTER TABLE drafts ADD changed timestamptz; CREATE FUNCTION stamp() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.changed = now(); RETURN NEW; END'; CREATE TRIGGER t BEFORE UPDATE ON drafts FOR EACH ROW EXECUTE FUNCTION stamp()"
-		part           = "CREATE TABLE part (id int PRIMARY KEY, draft uuid REFERENCES drafts ON DELETE "
+		stamp          = "ALTER TABLE drafts ADD changed timestamptz; CREATE FUNCTION stamp() RETURNS trigger " +
+			"LANGUAGE plpgsql AS 'BEGIN NEW.changed = now(); RETURN NEW; END'; CREATE TRIGGER t BEFORE UPDATE ON drafts FOR EACH ROW EXECUTE FUNCTION stamp()"
+		part = "CREATE TABLE part (id int PRIMARY KEY, draft uuid REFERENCES drafts ON DELETE "
 	)
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	for change, careful := range map[string][2]bool{
@@ -120,44 +122,66 @@ func TestCareOfWhatWritesRun(t *testing.T) {
 		fire + "CREATE TRIGGER t BEFORE UPDATE OF n ON drafts FOR EACH ROW EXECUTE FUNCTION fire()":                    {true, false},
 		fire + "CREATE TRIGGER t AFTER DELETE ON drafts EXECUTE FUNCTION fire(); ALTER TABLE drafts DISABLE TRIGGER t": {false, true},
 		stamp: {false, false},
-		stamp + "; " + asks + "ALTER TABLE drafts ADD g text GENERATED ALWAYS AS (asks('a')) STORED":                                                     {true, false},
-		"CREATE TRIGGER t BEFORE UPDATE ON drafts FOR EACH ROW EXECUTE FUNCTION tsvector_update_trigger('found', 'pg_catalog.english', 'body')":          {false, false},
-		asks + "CREATE TRIGGER t BEFORE UPDATE ON drafts FOR EACH ROW WHEN (asks(NEW.title) = '') EXECUTE FUNCTION suppress_redundant_updates_trigger()": {true, false},
-		asks + "ALTER TABLE drafts ADD CHECK (asks(title) IS NOT NULL)":                                                                                  {true, false},
-		asks + "ALTER TABLE drafts ADD g text GENERATED ALWAYS AS (asks(title)) STORED":                                                                  {true, false},
-		asks + "CREATE INDEX ON drafts (asks(title))":                                                                                                    {true, false},
-		asks + "CREATE INDEX ON drafts (n) WHERE asks(title) > 'a'":                                                                                      {true, false},
-		"ALTER TABLE drafts ADD CHECK (table_to_xml('notes', true, true, '') IS NOT NULL)":                                                               {true, false},
-		asks + "CREATE DOMAIN asked AS text CHECK (asks(VALUE) <> ''); ALTER TABLE drafts ADD w asked":                                                   {true, true}, // a text beside a row is made one of it
-		asks + "CREATE INDEX ON drafts ((title || asks('a')))":                                                                                           {true, true},
-		"CREATE DOMAIN tag AS text CHECK (VALUE <> ''); ALTER TABLE drafts ADD w tag":                                                                    {false, false},
-		"ALTER TABLE drafts ADD w short_text":                                                                                                            {false, false},
-		"ALTER TABLE drafts ADD CHECK (title::short_text <> '')":                                                                                         {true, false},
-		"ALTER TABLE drafts ADD CHECK (greatest(title, body) <> '')":                                                                                     {true, false},
-		"CREATE TYPE pair_of AS (a int, b int); ALTER TABLE drafts ADD CHECK (title::pair_of IS NOT NULL)":                                               {true, false},
-		"CREATE FUNCTION to_mood(text) RETURNS mood LANGUAGE sql AS 'SELECT NULL::mood'; CREATE CAST (text AS mood) WITH FUNCTION to_mood(text) AS ASSIGNMENT; ALTER TABLE drafts ADD feeling mood, ADD feelings mood[]": {false, false},
+		stamp + "; " + asks +
+			"ALTER TABLE drafts ADD g text GENERATED ALWAYS AS (asks('a')) STORED": {true, false},
+		"CREATE TRIGGER t BEFORE UPDATE ON drafts FOR EACH ROW EXECUTE FUNCTION tsvector_update_trigger('found', " +
+			"'pg_catalog.english', 'body')": {false, false},
+		asks + "CREATE TRIGGER t BEFORE UPDATE ON drafts FOR EACH ROW WHEN (asks(NEW.title) = '') EXECUTE " +
+			"FUNCTION suppress_redundant_updates_trigger()": {true, false},
+		asks +
+			"ALTER TABLE drafts ADD CHECK (asks(title) IS NOT NULL)": {true, false},
+		asks +
+			"ALTER TABLE drafts ADD g text GENERATED ALWAYS AS (asks(title)) STORED": {true, false},
+		asks +
+			"CREATE INDEX ON drafts (asks(title))": {true, false},
+		asks +
+			"CREATE INDEX ON drafts (n) WHERE asks(title) > 'a'": {true, false},
+		"ALTER TABLE drafts ADD CHECK (table_to_xml('notes', true, true, '') IS NOT NULL)": {true, false},
+		// a text beside a row is made one of it
+		asks + "CREATE DOMAIN asked AS text CHECK (asks(VALUE) <> ''); ALTER TABLE drafts ADD w asked": {true, true},
+		asks +
+			"CREATE INDEX ON drafts ((title || asks('a')))": {true, true},
+		"CREATE DOMAIN tag AS text CHECK (VALUE <> ''); ALTER TABLE drafts ADD w tag":                      {false, false},
+		"ALTER TABLE drafts ADD w short_text":                                                              {false, false},
+		"ALTER TABLE drafts ADD CHECK (title::short_text <> '')":                                           {true, false},
+		"ALTER TABLE drafts ADD CHECK (greatest(title, body) <> '')":                                       {true, false},
+		"CREATE TYPE pair_of AS (a int, b int); ALTER TABLE drafts ADD CHECK (title::pair_of IS NOT NULL)": {true, false},
+		"CREATE FUNCTION to_mood(text) RETURNS mood LANGUAGE sql AS 'SELECT NULL::mood'; CREATE CAST (text AS " +
+			"mood) WITH FUNCTION to_mood(text) AS ASSIGNMENT; ALTER TABLE drafts ADD feeling mood, ADD feelings mood[]": {false, false},
 		"CREATE TABLE heir () INHERITS (drafts)":                             {true, true},
 		"CREATE TABLE whole (LIKE drafts); ALTER TABLE drafts INHERIT whole": {true, true},
-		"CREATE EXTENSION hstore; CREATE OR REPLACE FUNCTION hstore(text[]) RETURNS hstore LANGUAGE sql AS 'SELECT NULL::hstore'; ALTER TABLE drafts ADD feeling hstore, ADD feelings hstore[]": {false, false},
-		"ALTER TABLE drafts ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON drafts USING (true)":                                                                                                {false, false},
-		"ALTER TABLE drafts ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON drafts AS RESTRICTIVE USING (true)":                                                                                 {true, true},
+		"CREATE EXTENSION hstore; CREATE OR REPLACE FUNCTION hstore(text[]) RETURNS hstore LANGUAGE sql AS " +
+			"'SELECT NULL::hstore'; ALTER TABLE drafts ADD feeling hstore, ADD feelings hstore[]": {false, false},
+		"ALTER TABLE drafts ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON drafts USING (true)":                {false, false},
+		"ALTER TABLE drafts ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON drafts AS RESTRICTIVE USING (true)": {true, true},
 		part + "CASCADE)":           {false, false},
 		part + "SET NULL)":          {false, false},
 		part + "SET DEFAULT)":       {false, true},
 		part + "RESTRICT)" + asksOf: {false, false},
 		part + "CASCADE)" + asksOf:  {false, false}, // checks are not asked of what is deleted
 		part + "SET NULL)" + asksOf: {false, true},
-		fire + part + "CASCADE); CREATE TRIGGER t AFTER DELETE ON part FOR EACH ROW EXECUTE FUNCTION fire()":                                                              {false, true},
-		fire + part + "CASCADE); CREATE TRIGGER t AFTER UPDATE ON part FOR EACH ROW EXECUTE FUNCTION fire()":                                                              {false, false},
-		fire + part + "SET NULL); CREATE TRIGGER t AFTER UPDATE ON part FOR EACH ROW EXECUTE FUNCTION fire()":                                                             {false, true},
-		fire + part + "CASCADE); CREATE TABLE leaf (p int REFERENCES part ON DELETE CASCADE); CREATE TRIGGER t AFTER DELETE ON leaf FOR EACH ROW EXECUTE FUNCTION fire()": {false, true},
-		fire + part + "SET NULL, UNIQUE (draft)); CREATE TABLE leaf (p uuid REFERENCES part (draft) ON UPDATE CASCADE)":                                                   {false, true},
-		fire + part + "CASCADE); CREATE TABLE heir () INHERITS (part)":                                                                                                    {false, true},
-		"CREATE TABLE part (id int PRIMARY KEY, title text, u uuid, FOREIGN KEY (u, title) REFERENCES drafts (user_id, title) ON UPDATE CASCADE)":                         {true, false},
-		"CREATE TABLE part (id int PRIMARY KEY, title text, u uuid, FOREIGN KEY (u, title) REFERENCES drafts (user_id, title) ON UPDATE SET NULL)":                        {true, false},
-		"CREATE TABLE part (id int PRIMARY KEY, title text, u uuid, FOREIGN KEY (u, title) REFERENCES drafts (user_id, title) ON UPDATE SET DEFAULT)":                     {true, false},
-		"CREATE TABLE part (id int PRIMARY KEY, title text, u uuid, FOREIGN KEY (u, title) REFERENCES drafts (user_id, title))":                                           {false, false},
-		"ALTER TABLE drafts ADD UNIQUE (shout); CREATE TABLE part (id int PRIMARY KEY, s text REFERENCES drafts (shout) ON UPDATE CASCADE)":                               {true, false},
+		fire + part +
+			"CASCADE); CREATE TRIGGER t AFTER DELETE ON part FOR EACH ROW EXECUTE FUNCTION fire()": {false, true},
+		fire + part +
+			"CASCADE); CREATE TRIGGER t AFTER UPDATE ON part FOR EACH ROW EXECUTE FUNCTION fire()": {false, false},
+		fire + part +
+			"SET NULL); CREATE TRIGGER t AFTER UPDATE ON part FOR EACH ROW EXECUTE FUNCTION fire()": {false, true},
+		fire + part + "CASCADE); CREATE TABLE leaf (p int REFERENCES part ON DELETE CASCADE); CREATE TRIGGER t " +
+			"AFTER DELETE ON leaf FOR EACH ROW EXECUTE FUNCTION fire()": {false, true},
+		fire + part + "SET NULL, UNIQUE (draft)); CREATE TABLE leaf (p uuid REFERENCES part (draft) ON UPDATE " +
+			"CASCADE)": {false, true},
+		fire + part +
+			"CASCADE); CREATE TABLE heir () INHERITS (part)": {false, true},
+		"CREATE TABLE part (id int PRIMARY KEY, title text, u uuid, FOREIGN KEY (u, title) REFERENCES drafts " +
+			"(user_id, title) ON UPDATE CASCADE)": {true, false},
+		"CREATE TABLE part (id int PRIMARY KEY, title text, u uuid, FOREIGN KEY (u, title) REFERENCES drafts " +
+			"(user_id, title) ON UPDATE SET NULL)": {true, false},
+		"CREATE TABLE part (id int PRIMARY KEY, title text, u uuid, FOREIGN KEY (u, title) REFERENCES drafts " +
+			"(user_id, title) ON UPDATE SET DEFAULT)": {true, false},
+		"CREATE TABLE part (id int PRIMARY KEY, title text, u uuid, FOREIGN KEY (u, title) REFERENCES drafts " +
+			"(user_id, title))": {false, false},
+		"ALTER TABLE drafts ADD UNIQUE (shout); CREATE TABLE part (id int PRIMARY KEY, s text REFERENCES drafts " +
+			"(shout) ON UPDATE CASCADE)": {true, false},
 	} {
 		r := quietRewriter(t, conn, RLS, change)
 		for i, sql := range []string{update, remove} {
@@ -178,7 +202,8 @@ func TestCareOfWhatWritesRun(t *testing.T) {
 	}
 }
 
-const asksOf = "; CREATE FUNCTION asks(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END'; ALTER TABLE part ADD CHECK (asks(id) > 0)"
+const asksOf = "; CREATE FUNCTION asks(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END'; " +
+	"ALTER TABLE part ADD CHECK (asks(id) > 0)"
 
 // What a search finds to be written is found by key behind the gate door, where it is planned without care.
 func TestWritesFoundByKey(t *testing.T) {
@@ -188,26 +213,30 @@ func TestWritesFoundByKey(t *testing.T) {
 		return by + " AND " + alias + ".id = ANY (ARRAY(SELECT " + alias + ".id FROM pgconsent_gate.door_public_drafts AS " + alias + " WHERE " + by + "))"
 	}
 	for sql, want := range map[string]string{
-		"UPDATE drafts SET title = 'x' WHERE " + search:                                                    "UPDATE public.drafts SET title = 'x' WHERE " + keys("drafts", search),
-		"UPDATE drafts SET title = lpad(body, n) WHERE n / 2 > 3 AND " + search + " RETURNING n / 2":       "UPDATE public.drafts SET title = lpad(body, n) WHERE n / 2 > 3 AND " + keys("drafts", search) + " RETURNING n / 2",
+		"UPDATE drafts SET title = 'x' WHERE " +
+			search: "UPDATE public.drafts SET title = 'x' WHERE " + keys("drafts", search),
+		"UPDATE drafts SET title = lpad(body, n) WHERE n / 2 > 3 AND " +
+			search + " RETURNING n / 2": "UPDATE public.drafts SET title = lpad(body, n) WHERE n / 2 > 3 AND " + keys("drafts", search) + " RETURNING n / 2",
 		"DELETE FROM drafts d WHERE d.body ILIKE '%abc%'":                                                  "DELETE FROM public.drafts d WHERE " + keys("d", "d.body ILIKE '%abc%'"),
 		"DELETE FROM ONLY drafts d WHERE d.body ILIKE '%abc%'":                                             "", // as of reads
 		"DELETE FROM drafts d WHERE d.body ~ 'abc' AND n = 3 AND n / 2 = 1 RETURNING title":                "DELETE FROM public.drafts d WHERE d.body ~ 'abc' AND n = 3" + strings.TrimPrefix(keys("d", "d.body ~ 'abc' AND n = 3"), "d.body ~ 'abc' AND n = 3") + " AND n / 2 = 1 RETURNING title",
 		"UPDATE drafts SET title = $2 WHERE found @@ plainto_tsquery('simple', $1)":                        "UPDATE public.drafts SET title = $2 WHERE " + keys("drafts", "found @@ plainto_tsquery('simple', $1)"),
 		"UPDATE drafts SET title = $2 WHERE found @@ plainto_tsquery('simple', $1) AND n = length($3) / 2": "", // with care
 		"DELETE FROM drafts d USING notes n WHERE d.body LIKE $1 AND n.id = d.note_id":                     "DELETE FROM public.drafts d USING public.notes n WHERE " + keys("d", "d.body LIKE $1") + " AND n.id = d.note_id",
-		"UPDATE drafts SET title = m.title FROM memories m WHERE m." + search + " AND m.id = drafts.id":    "UPDATE public.drafts SET title = m.title FROM public.memories m WHERE m." + search + " AND m.id = ANY (ARRAY(SELECT m.id FROM pgconsent_gate.door_public_memories AS m WHERE m." + search + ")) AND m.id = drafts.id",
-		"UPDATE narrow SET body = 'x' WHERE body LIKE '%abc%' AND length(body) / 2 = 1":                    "UPDATE pgconsent_rows.public_narrow AS narrow SET body = 'x' WHERE body LIKE '%abc%' AND narrow.id = ANY (ARRAY(SELECT narrow.id FROM pgconsent_gate.door_public_narrow AS narrow WHERE body LIKE '%abc%')) AND length(body) / 2 = 1",
-		"UPDATE drafts SET title = $1 WHERE body LIKE $1":                                                  "", // what is it there?
-		"UPDATE drafts SET title = 'x' WHERE " + search + " AND n = (SELECT id FROM notes)":                "", // with care
-		"UPDATE drafts SET body = DEFAULT WHERE " + search:                                                 "",
-		"UPDATE drafts SET title = 'x' WHERE id = $1":                                                      "",
-		"WITH d AS (DELETE FROM drafts WHERE " + search + " RETURNING id) SELECT id FROM d":                "",
-		"INSERT INTO drafts (title) SELECT title FROM memories WHERE " + search:                            "",
-		"UPDATE drafts SET title = 'x' FROM (SELECT id FROM notes FOR UPDATE) q WHERE " + search:           "",
-		"UPDATE drafts SET title = 'x' WHERE " + search + "; SELECT 1":                                     "",
-		"PREPARE p AS DELETE FROM drafts WHERE " + search:                                                  "",
-		"UPDATE drafts SET title = 'x' FROM pg_class c WHERE " + search + " AND c.relname = title":         "",
+		"UPDATE drafts SET title = m.title FROM memories m WHERE m." + search +
+			" AND m.id = drafts.id": "UPDATE public.drafts SET title = m.title FROM public.memories m WHERE m." +
+			search + " AND m.id = ANY (ARRAY(SELECT m.id FROM pgconsent_gate.door_public_memories AS m WHERE m." + search + ")) AND m.id = drafts.id",
+		"UPDATE narrow SET body = 'x' WHERE body LIKE '%abc%' AND length(body) / 2 = 1":            "UPDATE pgconsent_rows.public_narrow AS narrow SET body = 'x' WHERE body LIKE '%abc%' AND narrow.id = ANY (ARRAY(SELECT narrow.id FROM pgconsent_gate.door_public_narrow AS narrow WHERE body LIKE '%abc%')) AND length(body) / 2 = 1",
+		"UPDATE drafts SET title = $1 WHERE body LIKE $1":                                          "", // what is it there?
+		"UPDATE drafts SET title = 'x' WHERE " + search + " AND n = (SELECT id FROM notes)":        "", // with care
+		"UPDATE drafts SET body = DEFAULT WHERE " + search:                                         "",
+		"UPDATE drafts SET title = 'x' WHERE id = $1":                                              "",
+		"WITH d AS (DELETE FROM drafts WHERE " + search + " RETURNING id) SELECT id FROM d":        "",
+		"INSERT INTO drafts (title) SELECT title FROM memories WHERE " + search:                    "",
+		"UPDATE drafts SET title = 'x' FROM (SELECT id FROM notes FOR UPDATE) q WHERE " + search:   "",
+		"UPDATE drafts SET title = 'x' WHERE " + search + "; SELECT 1":                             "",
+		"PREPARE p AS DELETE FROM drafts WHERE " + search:                                          "",
+		"UPDATE drafts SET title = 'x' FROM pg_class c WHERE " + search + " AND c.relname = title": "",
 	} {
 		result, refused := r.Rewrite(sql, false)
 		if refused != nil {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Recursive queries may be made of themselves, or of each other, and of nothing else. PostgreSQL refuses most such; whether it does or
-// not, the rewriter comes to an end.
+// Recursive queries may be made of themselves, or of each other, and of nothing else. PostgreSQL refuses most such;
+// whether it does or not, the rewriter comes to an end.
 func TestQueriesMadeOfThemselves(t *testing.T) {
 	r := rewriter(t, Doors)
 	for _, sql := range []string{

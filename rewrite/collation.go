@@ -9,12 +9,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// Two values of different collations cannot be compared, which PostgreSQL notices when it comes to a row; and comparisons
-// of texts count as leak-proof, so that it may come to hidden rows: `CASE WHEN title = 'x' THEN a > b END` failed if a
-// hidden row had that title. (A collation counts once it is a column's, as that of a sub-select, and as that of a domain or of an attribute
-// of a composite type.) So what reads protected
-// tables may bring one collation besides the database's own, or several that never meet, and none that must not be searched by prefix
-// where it does that.
+// Two values of different collations cannot be compared, which PostgreSQL notices when it comes to a row; and
+// comparisons of texts count as leak-proof, so that it may come to hidden rows: `CASE WHEN title = 'x' THEN a > b END`
+// failed if a hidden row had that title. (A collation counts once it is a column's, as that of a sub-select, and as
+// that of a domain or of an attribute of a composite type.) So what reads protected tables may bring one collation
+// besides the database's own, or several that never meet, and none that must not be searched by prefix where it does
+// that.
 
 // collateClause visits x COLLATE c, or what says so of a column, and notes the collation.
 func (w *walker) collateClause(c *sqltext.CollateClause, in map[string]bool) {
@@ -39,8 +39,8 @@ func collationName(c *sqltext.CollateClause) (string, bool) {
 	return name, ok
 }
 
-// brings notes a type of which the statement may have values, and the collations of what it is made of: those of a domain, and of
-// the attributes of a composite type.
+// brings notes a type of which the statement may have values, and the collations of what it is made of: those of a
+// domain, and of the attributes of a composite type.
 func (w *walker) brings(t uint32) {
 	w.present[t]++
 	for _, name := range w.snap.Collations(t) {
@@ -63,7 +63,8 @@ func (w *walker) bringsRow(n catalog.Name) {
 }
 
 // nameFunctions give values of type name, whose collation is "C".
-var nameFunctions = []string{"current_database", "current_schema", "current_schemas", "current_user", "getdatabaseencoding", "getpgusername", "name",
+var nameFunctions = []string{"current_database", "current_schema", "current_schemas", "current_user",
+	"getdatabaseencoding", "getpgusername", "name",
 	"nameconcatoid", "pg_available_extension_versions", "pg_available_extensions",
 	"pg_client_encoding", "pg_encoding_to_char", "pg_extension_update_paths", "pg_get_userbyid", "session_user"}
 
@@ -97,7 +98,8 @@ func (w *walker) checkCollations(tree *sqltext.ParseResult) {
 	if !protected || w.refused != nil {
 		return
 	}
-	custom := slices.ContainsFunc(slices.Collect(maps.Keys(all)), func(name string) bool { return !slices.Contains(byteCollations, name) })
+	custom := slices.ContainsFunc(slices.Collect(maps.Keys(all)),
+		func(name string) bool { return !slices.Contains(byteCollations, name) })
 	if custom && w.searchesPrefix() || len(all) > 1 && w.meets(tree, w.collations) {
 		w.refuse(refusal("CollateClause(several)"))
 	}

@@ -13,11 +13,12 @@ import (
 )
 
 // A meeting tells whether values of different collations may come together in a text that has several: in an operator,
-// in the arguments of a function, in a list, in what a sub-select is compared with. Where a value is a boolean by
-// the grammar (a condition in AND, OR and NOT, in WHEN, in FILTER, in WHERE) its collation ends, so that what stands beside it is apart.
+// in the arguments of a function, in a list, in what a sub-select is compared with. Where a value is a boolean by the
+// grammar (a condition in AND, OR and NOT, in WHEN, in FILTER, in WHERE) its collation ends, so that what stands beside
+// it is apart.
 //
-// Columns count by their names alone, wherever they are from; so a name may bring more than the column has that is meant, and
-// never less. What is not known to be apart meets.
+// Columns count by their names alone, wherever they are from; so a name may bring more than the column has that is
+// meant, and never less. What is not known to be apart meets.
 type meeting struct {
 	spots   []*spot
 	columns map[string]map[string]bool // of a name, the collations
@@ -130,7 +131,8 @@ func (m *meeting) apart(nodes ...*sqltext.Node) {
 	}
 }
 
-// visit adds what a node reads to a spot, or to a new one. It knows the nodes that divide; all others join what is in them.
+// visit adds what a node reads to a spot, or to a new one. It knows the nodes that divide; all others join what is in
+// them.
 func (m *meeting) visit(n *sqltext.Node, p *spot) {
 	content := sqltext.Content(n)
 	if content == nil || m.unknown {
@@ -250,11 +252,13 @@ func (m *meeting) message(content proto.Message, p *spot) {
 }
 
 // JSON functions compare nothing, neither their arguments nor the parts of a row; nor does count look into one.
-var jsonFunctions = []string{"row_to_json", "to_json", "to_jsonb", "json_agg", "jsonb_agg", "json_build_object", "jsonb_build_object", "json_build_array", "jsonb_build_array", "count"}
+var jsonFunctions = []string{"row_to_json", "to_json", "to_jsonb", "json_agg", "jsonb_agg", "json_build_object",
+	"jsonb_build_object", "json_build_array", "jsonb_build_array", "count"}
 
 func (m *meeting) makesJSON(f *sqltext.FuncCall) bool {
 	schema, name, ok := qualifiedName(f.Funcname)
-	return ok && (schema == "" || schema == "pg_catalog") && slices.Contains(jsonFunctions, name) && !m.others[name] && !f.AggDistinct && !f.AggWithinGroup
+	return ok && (schema == "" || schema == "pg_catalog") && slices.Contains(jsonFunctions, name) &&
+		!m.others[name] && !f.AggDistinct && !f.AggWithinGroup
 }
 
 // parts visits whatever is in a message, in one spot.
@@ -296,7 +300,8 @@ func (m *meeting) selectStmt(s *sqltext.SelectStmt, p *spot) []*spot {
 	return columns
 }
 
-// query visits a query, or one of those that UNION and its kin combine, and returns a spot for each of its columns; for a star one that may hold anything.
+// query visits a query, or one of those that UNION and its kin combine, and returns a spot for each of its columns; for
+// a star one that may hold anything.
 func (m *meeting) query(s *sqltext.SelectStmt, inJSON bool) []*spot {
 	m.unknown = m.unknown || s.IntoClause != nil
 	for _, cte := range s.GetWithClause().GetCtes() {
@@ -356,7 +361,8 @@ func (m *meeting) values(rows []*sqltext.Node) []*spot {
 	return columns
 }
 
-// combined joins the columns of two queries, one by one, whose names are those of the first; all to one where there is a star.
+// combined joins the columns of two queries, one by one, whose names are those of the first; all to one where there is
+// a star.
 func (m *meeting) combined(left, right []*spot) []*spot {
 	if len(left) != len(right) || slices.ContainsFunc(slices.Concat(left, right), func(p *spot) bool { return p.anything }) {
 		left, right = []*spot{m.spot()}, []*spot{{anything: true}}

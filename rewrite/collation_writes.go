@@ -2,8 +2,9 @@ package rewrite
 
 import "github.com/pgconsent/pgconsent/internal/sql/sqltext"
 
-// What a statement writes meets nothing: each value goes into a column of its own, which has its collation whatever the value's was, and what compares columns there (keys, checks, policies) is not of the
-// text. Conditions and values are expressions as those of queries are.
+// What a statement writes meets nothing: each value goes into a column of its own, which has its collation whatever the
+// value's was, and what compares columns there (keys, checks, policies) is not of the text. Conditions and values are
+// expressions as those of queries are.
 
 func (m *meeting) insertStmt(n *sqltext.InsertStmt) {
 	m.with(n.WithClause)

@@ -9,7 +9,8 @@ const (
 	firmly
 )
 
-// columnName is the name that PostgreSQL gives a column of a result (FigureColname of parse_target.c); "" where that is not plain to see.
+// columnName is the name that PostgreSQL gives a column of a result (FigureColname of parse_target.c); "" where that is
+// not plain to see.
 func columnName(t *sqltext.ResTarget) string {
 	if t.Name != "" {
 		return t.Name
@@ -67,7 +68,8 @@ func figured(n *sqltext.Node) (name string, firm int) {
 			return "greatest", firmly
 		}
 		return "least", firmly
-	case *sqltext.Node_A_Const, *sqltext.Node_ParamRef, *sqltext.Node_BoolExpr, *sqltext.Node_NullTest, *sqltext.Node_BooleanTest:
+	case *sqltext.Node_A_Const, *sqltext.Node_ParamRef, *sqltext.Node_BoolExpr, *sqltext.Node_NullTest,
+		*sqltext.Node_BooleanTest:
 		return "?column?", notNamed
 	}
 	return "", firmly // of what is not known

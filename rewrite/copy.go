@@ -86,7 +86,8 @@ func (w *walker) injectCopy(ref *reference) {
 			columns = append(columns, catalog.QuoteIdent(name))
 		}
 	}
-	text := "(SELECT " + strings.Join(columns, ", ") + " FROM " + ref.fragment.sql + " AS " + catalog.QuoteIdent(ref.relation.Name.Name) + ")"
+	text := "(SELECT " + strings.Join(columns, ", ") + " FROM " + ref.fragment.sql +
+		" AS " + catalog.QuoteIdent(ref.relation.Name.Name) + ")"
 	tree, refused := sqltext.Parse("COPY " + text + " TO STDOUT")
 	if refused != nil || len(tree.Stmts) != 1 || tree.Stmts[0].GetStmt().GetCopyStmt().GetQuery() == nil {
 		w.refuse(sqlstate.From(errFragment))
@@ -97,8 +98,8 @@ func (w *walker) injectCopy(ref *reference) {
 	})
 }
 
-// listColumns turns COPY t into COPY t (columns). Under row security the server copies SELECT *, generated columns and all,
-// which COPY leaves out.
+// listColumns turns COPY t into COPY t (columns). Under row security the server copies SELECT *, generated columns and
+// all, which COPY leaves out.
 func (w *walker) listColumns(ref *reference) {
 	rv, c, name := ref.rangeVar, ref.copyStmt, ref.name
 	var columns []string
@@ -129,7 +130,8 @@ func hasGenerated(r *catalog.Relation) bool { return len(copiedColumns(r)) < len
 func (w *walker) copyOptions(options []*sqltext.Node, from bool) {
 	for _, n := range options {
 		d := n.GetDefElem()
-		if d == nil || d.Defnamespace != "" || d.Defaction != sqltext.DEFELEM_UNSPEC || !(copyOption(d.Defname, d.Arg) && (!from || d.Defname != "force_quote") || from && copyFromOption(d.Defname, d.Arg)) {
+		if d == nil || d.Defnamespace != "" || d.Defaction != sqltext.DEFELEM_UNSPEC ||
+			!(copyOption(d.Defname, d.Arg) && (!from || d.Defname != "force_quote") || from && copyFromOption(d.Defname, d.Arg)) {
 			location := int32(-1)
 			if d != nil {
 				location = d.Location

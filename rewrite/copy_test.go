@@ -10,9 +10,12 @@ import (
 func TestCopyOptions(t *testing.T) {
 	r := rewriter(t, RLS)
 	for sql, allowed := range map[string]bool{
-		"COPY drafts (title) FROM STDIN (ON_ERROR stop)": true, "COPY drafts (title) FROM STDIN (ON_ERROR 'Stop', DEFAULT 'x')": true, "COPY drafts (title) FROM STDIN (ON_ERROR ignore)": false,
-		"COPY drafts (title) FROM STDIN (ON_ERROR)": false, "COPY drafts (title) FROM STDIN (REJECT_LIMIT 1)": false, "COPY drafts (title) FROM STDIN (LOG_VERBOSITY verbose)": false,
-		"COPY drafts (title) FROM STDIN (DEFAULT)": false, "COPY drafts (title) TO STDOUT (ON_ERROR stop)": false, "COPY drafts (title) TO STDOUT (DEFAULT 'x')": false,
+		"COPY drafts (title) FROM STDIN (ON_ERROR stop)":                true,
+		"COPY drafts (title) FROM STDIN (ON_ERROR 'Stop', DEFAULT 'x')": true, "COPY drafts (title) FROM STDIN (ON_ERROR ignore)": false,
+		"COPY drafts (title) FROM STDIN (ON_ERROR)": false, "COPY drafts (title) FROM STDIN (REJECT_LIMIT 1)": false,
+		"COPY drafts (title) FROM STDIN (LOG_VERBOSITY verbose)": false,
+		"COPY drafts (title) FROM STDIN (DEFAULT)":               false, "COPY drafts (title) TO STDOUT (ON_ERROR stop)": false,
+		"COPY drafts (title) TO STDOUT (DEFAULT 'x')": false,
 	} {
 		if _, refused := r.Rewrite(sql, false); (refused == nil) != allowed || refused != nil && refused.Code != sqlstate.FeatureNotSupported {
 			t.Errorf("%s: %v", sql, refused)
@@ -20,7 +23,8 @@ func TestCopyOptions(t *testing.T) {
 	}
 }
 
-// PostgreSQL makes a query of COPY where row security holds, and would show in it where rows lie, and which transactions made them.
+// PostgreSQL makes a query of COPY where row security holds, and would show in it where rows lie, and which
+// transactions made them.
 func TestSystemColumnsAreNotCopied(t *testing.T) {
 	for _, mode := range []Mode{RLS, Doors, Both} {
 		r := rewriter(t, mode)

@@ -16,7 +16,8 @@ const (
 func (w *walker) declareCursorStmt(d *sqltext.DeclareCursorStmt, raw *sqltext.RawStmt) verdict.Effect {
 	w.saw("DeclareCursorStmt")
 	w.unsigned = true
-	effect := verdict.Effect{Kind: verdict.Declares, Name: d.Portalname, Hold: d.Options&cursorHold != 0, Binary: d.Options&cursorBinary != 0}
+	effect := verdict.Effect{Kind: verdict.Declares, Name: d.Portalname, Hold: d.Options&cursorHold != 0,
+		Binary: d.Options&cursorBinary != 0}
 	w.rename(w.tokenOf(raw, 1), "DeclareCursorStmt", d.Portalname, func(upstream string) { d.Portalname = upstream })
 	query := d.GetQuery().GetSelectStmt()
 	if query == nil {

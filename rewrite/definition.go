@@ -13,9 +13,10 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Definition is a [policy.Definer]: the query of a view is judged and rewritten as if an agent had sent it, so that a copy
-// of the view with the agent's rights reads nothing and calls nothing that the agent could not.
-func Definition(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Relation, of policy.Copy) (query string, bare bool, err error) {
+// Definition is a [policy.Definer]: the query of a view is judged and rewritten as if an agent had sent it, so that a
+// copy of the view with the agent's rights reads nothing and calls nothing that the agent could not.
+func Definition(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Relation, of policy.Copy) (query string,
+	bare bool, err error) {
 	query = strings.TrimSuffix(strings.TrimSpace(view.Definition), ";")
 	if query == "" {
 		return "", false, fmt.Errorf("its definition cannot be read")
@@ -40,7 +41,8 @@ func Definition(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Relation
 	if of == policy.WalledCopy {
 		for _, t := range tables {
 			if f := r.protected[t.Relation.Name]; !f.stands() && !f.open {
-				f.condition(t, "(CASE WHEN "+predicate.Policy(t.Rows, t.Relation)+" THEN true END) IS NOT NULL", catalog.QuoteIdent(t.Relation.Name.Name))
+				f.condition(t, "(CASE WHEN "+predicate.Policy(t.Rows, t.Relation)+" THEN true END) IS NOT NULL",
+					catalog.QuoteIdent(t.Relation.Name.Name))
 				f.gated = false // the predicate reads as row policies do
 			}
 		}
@@ -63,8 +65,10 @@ func Definition(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Relation
 
 // viewFragment is what stands for a view: the name of its copy.
 func (r *Rewriter) viewFragment(v *policy.View) *fragment {
-	f := &fragment{visible: v.Relation, standIn: standIn(v.Relation.Name, r.mode), tables: v.Tables, bare: v.Bare, door: v.Door != ""}
-	f.kept = f.door && !slices.ContainsFunc(v.Tables, func(n catalog.Name) bool { t := r.protected[n]; return t != nil && t.door && !t.kept })
+	f := &fragment{visible: v.Relation, standIn: standIn(v.Relation.Name, r.mode), tables: v.Tables, bare: v.Bare,
+		door: v.Door != ""}
+	f.kept = f.door && !slices.ContainsFunc(v.Tables,
+		func(n catalog.Name) bool { t := r.protected[n]; return t != nil && t.door && !t.kept })
 	f.stored = slices.ContainsFunc(v.Tables, func(n catalog.Name) bool { t := r.protected[n]; return t != nil && t.stored })
 	return f
 }
@@ -77,8 +81,8 @@ func standIn(n catalog.Name, mode Mode) catalog.Name {
 	return predicate.RowView(n)
 }
 
-// condition writes the sub-select of a table's visible rows, in which the table has the name row. It is parsed when a statement needs it:
-// each view has a rewriter of its own, and reads few of the tables.
+// condition writes the sub-select of a table's visible rows, in which the table has the name row. It is parsed when a
+// statement needs it: each view has a rewriter of its own, and reads few of the tables.
 func (f *fragment) condition(t *policy.Table, condition, row string) {
 	sql := everyColumn + t.Relation.Name.SQL() + " AS " + row + " WHERE " + condition + ")"
 	f.sql = sql

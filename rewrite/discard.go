@@ -25,8 +25,8 @@ func (w *walker) unlistenStmt() verdict.Effect {
 	return verdict.Effect{}
 }
 
-// resets refuses RESET ALL and DISCARD ALL where something of the same message could run without the session's seal, which
-// they take away: the seal can only be set between messages, outside transactions.
+// resets refuses RESET ALL and DISCARD ALL where something of the same message could run without the session's seal,
+// which they take away: the seal can only be set between messages, outside transactions.
 func resets(effects []verdict.Effect) *sqlstate.Error {
 	transaction := false
 	for i, e := range effects {
@@ -35,7 +35,8 @@ func resets(effects []verdict.Effect) *sqlstate.Error {
 			transaction = true
 		case verdict.Unseals, verdict.Discards:
 			if transaction || i+1 < len(effects) {
-				return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonSetting, "RESET ALL and DISCARD ALL must stand at the end of a message, outside transactions").
+				return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonSetting,
+					"RESET ALL and DISCARD ALL must stand at the end of a message, outside transactions").
 					WithHint("They take the session's identity away, which pgconsent sets again before the next message.")
 			}
 		}

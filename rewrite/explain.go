@@ -46,7 +46,8 @@ func explainOption(d *sqltext.DefElem) bool {
 	text := d.GetArg().GetString_()
 	switch d.Defname {
 	case "analyze", "verbose", "costs", "timing", "summary":
-		return d.Arg == nil || d.Arg.GetNode() == nil || d.Arg.GetBoolean() != nil || d.Arg.GetInteger() != nil || text != nil && isBoolean(strings.ToLower(text.Sval))
+		return d.Arg == nil || d.Arg.GetNode() == nil || d.Arg.GetBoolean() != nil || d.Arg.GetInteger() != nil ||
+			text != nil && isBoolean(strings.ToLower(text.Sval))
 	case "format":
 		return text != nil
 	}

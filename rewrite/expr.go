@@ -69,7 +69,8 @@ func (w *walker) expr(n *sqltext.Node) {
 		w.exprs(kind.MinMaxExpr.Args)
 	case *sqltext.Node_SQLValueFunction:
 		w.saw("SQLValueFunction")
-		if op := kind.SqlvalueFunction.Op; op != sqltext.SVFOP_CURRENT_DATE && op != sqltext.SVFOP_CURRENT_TIMESTAMP && op != sqltext.SVFOP_LOCALTIMESTAMP {
+		if op := kind.SqlvalueFunction.Op; op != sqltext.SVFOP_CURRENT_DATE &&
+			op != sqltext.SVFOP_CURRENT_TIMESTAMP && op != sqltext.SVFOP_LOCALTIMESTAMP {
 			w.collations["C"] = true // as that of type name
 		}
 	case *sqltext.Node_GroupingFunc:
@@ -271,7 +272,8 @@ func (w *walker) schemaQualified(c *sqltext.ColumnRef, fields []string) []*fromI
 	name, _ := w.snap.ResolveRelation(fields[0], fields[1])
 	items := w.scope.qualified(name)
 	if name.Name == "" || len(items) == 0 {
-		w.refuseAt(sqlstate.New(sqlstate.UndefinedTable, sqlstate.ReasonRelation, "missing FROM-clause entry for table %q", fields[1]).
+		w.refuseAt(sqlstate.New(sqlstate.UndefinedTable, sqlstate.ReasonRelation,
+			"missing FROM-clause entry for table %q", fields[1]).
 			WithHint("Refer to a table by its alias, or by its name if it has none."), c.Location)
 		return nil
 	}
@@ -281,7 +283,8 @@ func (w *walker) schemaQualified(c *sqltext.ColumnRef, fields []string) []*fromI
 		return items
 	}
 	column := fields[len(fields)-1]
-	w.qualified = append(w.qualified, qualified{c, w.scope, items[0], w.copied, c.Fields[len(c.Fields)-1].GetAStar() != nil || items[0].columns[column]})
+	w.qualified = append(w.qualified, qualified{c, w.scope, items[0], w.copied,
+		c.Fields[len(c.Fields)-1].GetAStar() != nil || items[0].columns[column]})
 	return items
 }
 
@@ -294,8 +297,9 @@ type qualified struct {
 	known  bool // the table has the column; else the server says so, by the name that the client wrote
 }
 
-// unqualifyColumns takes the schema away where the table's name alone means the same: nothing else in sight has that name. The rest of the rewriter, and door views, which carry the name as alias, then see table.column, as
-// ORMs that write schema.table.column everywhere do not send it.
+// unqualifyColumns takes the schema away where the table's name alone means the same: nothing else in sight has that
+// name. The rest of the rewriter, and door views, which carry the name as alias, then see table.column, as ORMs that
+// write schema.table.column everywhere do not send it.
 func (w *walker) unqualifyColumns() {
 	for _, q := range w.qualified {
 		same := q.scope.matching(q.item.name)
@@ -327,11 +331,12 @@ func (w *walker) schemaIsPlain(c *sqltext.ColumnRef) bool {
 	return i >= 0 && i+3 < len(w.source.Tokens) && w.source.Kind(i+1) == sqltext.Dot && w.source.Kind(i+3) == sqltext.Dot
 }
 
-// removeSchema writes the table's name in place of schema.table, as a name that may stand first: any word may stand behind a dot (public.user.id), a comment may stand between them, and
-// what is before the schema may need no space.
+// removeSchema writes the table's name in place of schema.table, as a name that may stand first: any word may stand
+// behind a dot (public.user.id), a comment may stand between them, and what is before the schema may need no space.
 func (w *walker) removeSchema(c *sqltext.ColumnRef, apply func()) {
 	i := w.source.At(c.Location)
-	w.replace(w.source.Tokens[i].Start, w.source.Tokens[i+2].End, catalog.QuoteIdent(c.Fields[1].GetString_().GetSval()), apply)
+	w.replace(w.source.Tokens[i].Start, w.source.Tokens[i+2].End,
+		catalog.QuoteIdent(c.Fields[1].GetString_().GetSval()), apply)
 }
 
 // column notes the name of a column that is read.

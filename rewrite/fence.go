@@ -9,10 +9,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A search that is not the statement itself has no exact twin (see nearest.go): an index that gives up, or whose graph hidden rows
-// have torn, would tell of them by how many rows come back. So where a distance is asked for in any other form, what an approximate
-// index might put in order is read behind OFFSET 0, which no index can. So is what is stored (see [policy.Table.Stored]) where a statement may fail:
-// its view is a barrier to what is not leak-proof, and puts no rule before the rest.
+// A search that is not the statement itself has no exact twin (see nearest.go): an index that gives up, or whose graph
+// hidden rows have torn, would tell of them by how many rows come back. So where a distance is asked for in any other
+// form, what an approximate index might put in order is read behind OFFSET 0, which no index can. So is what is stored
+// (see [policy.Table.Stored]) where a statement may fail: its view is a barrier to what is not leak-proof, and puts no
+// rule before the rest.
 
 // fences finds the relations to be fenced in. search is the table of a search with a twin, or nil.
 func (w *walker) fences(tree *sqltext.ParseResult, search *sqltext.RangeVar) {
@@ -32,14 +33,16 @@ func (w *walker) fences(tree *sqltext.ParseResult, search *sqltext.RangeVar) {
 	}
 }
 
-// overflowsBy tells whether an index may put rows of a relation in order by a distance that fails for some of them, before the rule is asked: those of points, circles and
-// other shapes, and with btree_gist of numbers and times.
+// overflowsBy tells whether an index may put rows of a relation in order by a distance that fails for some of them,
+// before the rule is asked: those of points, circles and other shapes, and with btree_gist of numbers and times.
 func (w *walker) overflowsBy(ref *reference) bool {
 	if ref.fragment == nil || ref.relation == nil {
 		return false
 	}
 	over := func(r *catalog.Relation) bool {
-		return slices.ContainsFunc(r.Columns, func(c catalog.Column) bool { return slices.Contains(shapes, w.snap.BaseType(c.TypeOID)) })
+		return slices.ContainsFunc(r.Columns, func(c catalog.Column) bool {
+			return slices.Contains(shapes, w.snap.BaseType(c.TypeOID))
+		})
 	}
 	if slices.ContainsFunc(w.snap.OperatorsNamed("", "<->"), func(o *catalog.Operator) bool {
 		return o.Extension != "" && !slices.Contains(exactDistances, o.Extension)
@@ -58,13 +61,15 @@ var shapes = []uint32{600, 601, 602, 603, 604, 628, 718}
 // exactDistances are extensions whose distances fail for no value.
 var exactDistances = []string{"pg_trgm", "cube", "vector"}
 
-// approximates tells whether an approximate index may lie under a relation: its own, that of a part, or of what a view reads.
+// approximates tells whether an approximate index may lie under a relation: its own, that of a part, or of what a view
+// reads.
 func (w *walker) approximates(ref *reference) bool {
 	if ref.fragment == nil || ref.relation == nil {
 		return false
 	}
 	over := func(r *catalog.Relation) bool {
-		return r.Approximate || r.HasChildren && slices.ContainsFunc(w.snap.Relations(), func(c *catalog.Relation) bool { return c.Approximate && len(c.Parents) > 0 })
+		return r.Approximate || r.HasChildren &&
+			slices.ContainsFunc(w.snap.Relations(), func(c *catalog.Relation) bool { return c.Approximate && len(c.Parents) > 0 })
 	}
 	return over(ref.relation) || slices.ContainsFunc(ref.fragment.tables, func(name catalog.Name) bool {
 		r, ok := w.snap.Relation(name)
@@ -81,14 +86,17 @@ func (w *walker) isFenced(ref *reference) bool {
 	case "GROUP BY the primary key": // what is grouped by a key, and by no distance, is not sorted by one
 		return false
 	case "ONLY", "t *", "tableoid":
-		w.refuseAt(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct, "relation %q cannot be searched by distance here (%s)", ref.name.String(), ref.kept).
-			WithHint("Write the search as the statement: SELECT ... FROM %s ORDER BY a distance LIMIT a number.", ref.name.SQL()), ref.start)
+		w.refuseAt(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct,
+			"relation %q cannot be searched by distance here (%s)", ref.name.String(), ref.kept).
+			WithHint("Write the search as the statement: SELECT ... FROM %s ORDER BY a distance LIMIT a number.",
+				ref.name.SQL()), ref.start)
 		return false
 	}
 	return true
 }
 
-// fence puts a subselect in the place of a name that a subselect which is read behind OFFSET 0 stands for: of a relation, or one with a predicate.
+// fence puts a subselect in the place of a name that a subselect which is read behind OFFSET 0 stands for: of a
+// relation, or one with a predicate.
 func (w *walker) fence(ref *reference, inner string) {
 	if !strings.HasPrefix(inner, "(") {
 		inner = everyColumn + inner + ")"

@@ -9,7 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// What an approximate index might put in order is read behind OFFSET 0; but where the policy accepts such an index the search that is the statement has its twin.
+// What an approximate index might put in order is read behind OFFSET 0; but where the policy accepts such an index the
+// search that is the statement has its twin.
 func TestSearchesAreFenced(t *testing.T) {
 	rewriter(t, RLS)
 	memories, _ := fixture.snap.Relation(catalog.Name{Schema: "public", Name: "memories"})
@@ -19,7 +20,8 @@ func TestSearchesAreFenced(t *testing.T) {
 	pol := *fixture.pol
 	declared, _ := pol.Table(memories.Name)
 	defer func() { declared.Approximate = false }()
-	const table, view, injected, whole = "(SELECT * FROM public.memories OFFSET 0)", "public_patients OFFSET 0)", "END) IS NOT NULL OFFSET 0)", "END) IS NOT NULL) AS memories OFFSET 0)"
+	const table, view, injected, whole = "(SELECT * FROM public.memories OFFSET 0)", "public_patients OFFSET 0)",
+		"END) IS NOT NULL OFFSET 0)", "END) IS NOT NULL) AS memories OFFSET 0)"
 	for i, mode := range []Mode{RLS, RLS, Doors, Doors, Both, Both} {
 		declared.Approximate = i%2 == 1
 		r := New(fixture.snap, &pol, mode)
@@ -44,17 +46,19 @@ func TestSearchesAreFenced(t *testing.T) {
 			"SELECT m.id, m.embedding <-> '(1,1)' AS d FROM memories AS m GROUP BY d, m.id LIMIT 3":                                      1,
 			"SELECT embedding <-> '(1,1)', id FROM memories GROUP BY 1, 2 LIMIT 3":                                                       1,
 			"SELECT id FROM memories GROUP BY ROLLUP (id, (embedding <-> '(1,1)', id))":                                                  1,
-			"SELECT count(*) OVER () FROM memories ORDER BY embedding <-> '(1,1)' LIMIT 1":                                               1, // one row that counts those the index found
-			"SELECT id FROM memories ORDER BY embedding <-> '(1,1)', rank() OVER (ORDER BY id) LIMIT 1":                                  1,
-			"SELECT min(embedding <-> '(1,1)') FROM memories ORDER BY '(1,1)'::cube <-> '(1,2)' LIMIT 1":                                 1,
-			"SELECT array_agg(id ORDER BY embedding <-> '(1,1)') FROM memories ORDER BY '(1,1)'::cube <-> '(1,2)' LIMIT 1":               1,
-			"SELECT json_arrayagg(id ORDER BY embedding <-> '(1,1)') FROM memories ORDER BY '(1,1)'::cube <-> '(1,2)' LIMIT 1":           1,
-			"UPDATE drafts SET title = 'x' WHERE id IN (SELECT id FROM memories ORDER BY embedding <-> '(1,1)' LIMIT 3)":                 1,
-			"COPY (SELECT id FROM memories m ORDER BY m.embedding <-> '(1,1)') TO STDOUT":                                                1,
-			"PREPARE p AS SELECT id FROM memories m ORDER BY m.embedding <-> $1 LIMIT 3":                                                 1,
-			"SELECT id FROM memories ORDER BY embedding <-> (SELECT '(1,1)'::cube) LIMIT 3":                                              1, // no twin can be written
-			"SELECT public.memories.id FROM memories ORDER BY public.memories.embedding <-> '(1,1)' LIMIT 3":                             searches,
-			"SELECT id FROM patients ORDER BY '(1,1)'::cube <-> '(1,1)'":                                                                 1,
+			// one row that counts those the index found
+			"SELECT count(*) OVER () FROM memories ORDER BY embedding <-> '(1,1)' LIMIT 1":                                     1,
+			"SELECT id FROM memories ORDER BY embedding <-> '(1,1)', rank() OVER (ORDER BY id) LIMIT 1":                        1,
+			"SELECT min(embedding <-> '(1,1)') FROM memories ORDER BY '(1,1)'::cube <-> '(1,2)' LIMIT 1":                       1,
+			"SELECT array_agg(id ORDER BY embedding <-> '(1,1)') FROM memories ORDER BY '(1,1)'::cube <-> '(1,2)' LIMIT 1":     1,
+			"SELECT json_arrayagg(id ORDER BY embedding <-> '(1,1)') FROM memories ORDER BY '(1,1)'::cube <-> '(1,2)' LIMIT 1": 1,
+			"UPDATE drafts SET title = 'x' WHERE id IN (SELECT id FROM memories ORDER BY embedding <-> '(1,1)' LIMIT 3)":       1,
+			"COPY (SELECT id FROM memories m ORDER BY m.embedding <-> '(1,1)') TO STDOUT":                                      1,
+			"PREPARE p AS SELECT id FROM memories m ORDER BY m.embedding <-> $1 LIMIT 3":                                       1,
+			// no twin can be written
+			"SELECT id FROM memories ORDER BY embedding <-> (SELECT '(1,1)'::cube) LIMIT 3":                  1,
+			"SELECT public.memories.id FROM memories ORDER BY public.memories.embedding <-> '(1,1)' LIMIT 3": searches,
+			"SELECT id FROM patients ORDER BY '(1,1)'::cube <-> '(1,1)'":                                     1,
 		} {
 			result, refused := r.Rewrite(sql, false)
 			if refused != nil {
@@ -72,7 +76,8 @@ func TestSearchesAreFenced(t *testing.T) {
 			}
 		}
 		for _, sql := range []string{
-			"SELECT tableoid FROM memories ORDER BY embedding <-> '(1,1)'", "SELECT id FROM ONLY memories ORDER BY embedding <-> '(1,1)'", "SELECT id FROM memories * ORDER BY embedding <-> '(1,1)'",
+			"SELECT tableoid FROM memories ORDER BY embedding <-> '(1,1)'",
+			"SELECT id FROM ONLY memories ORDER BY embedding <-> '(1,1)'", "SELECT id FROM memories * ORDER BY embedding <-> '(1,1)'",
 		} {
 			if _, refused := r.Rewrite(sql, false); refused == nil || refused.Code != "0A000" {
 				t.Errorf("%s: %v", sql, refused)
@@ -80,12 +85,14 @@ func TestSearchesAreFenced(t *testing.T) {
 		}
 	}
 	memories.Approximate, patients.Approximate = false, false
-	if result, refused := New(fixture.snap, &pol, RLS).Rewrite("SELECT min(embedding <-> '(1,1)') FROM memories", false); refused != nil || strings.Contains(result.Text, "OFFSET") {
+	if result, refused := New(fixture.snap, &pol, RLS).Rewrite("SELECT min(embedding <-> '(1,1)') FROM memories",
+		false); refused != nil || strings.Contains(result.Text, "OFFSET") {
 		t.Errorf("without such an index: %v, %s", refused, result.Text)
 	}
 }
 
-// The twin is for a plain search alone, and where the policy accepts what the index tells: whatever else stands in a statement, what an index might order is behind OFFSET 0 at every mention, or the statement is refused.
+// The twin is for a plain search alone, and where the policy accepts what the index tells: whatever else stands in a
+// statement, what an index might order is behind OFFSET 0 at every mention, or the statement is refused.
 func TestOnlyPlainSearchesHaveTwins(t *testing.T) {
 	tier.All(t)
 	rewriter(t, RLS)
@@ -100,8 +107,10 @@ func TestOnlyPlainSearchesHaveTwins(t *testing.T) {
 		twins, fenced := 0, 0
 		for _, with := range []string{"", "WITH x AS (SELECT id FROM memories ORDER BY embedding <-> '(1,1)' LIMIT 1) "} {
 			for _, list := range []string{"m.id", "DISTINCT " + distance, "DISTINCT ON (" + distance + ") m.id", "m", "count(*) OVER ()"} {
-				for _, from := range []string{plain, "memories AS m (a)", "memories AS m, people", "people JOIN memories AS m ON true", "(SELECT * FROM memories) AS m", "people CROSS JOIN LATERAL (SELECT * FROM memories) AS m"} {
-					for _, rest := range []string{"", "WHERE m.title = 'a' ", "GROUP BY m.title, m.embedding ", "GROUP BY " + distance + ", m.id ", "WINDOW w AS () "} {
+				for _, from := range []string{plain, "memories AS m (a)", "memories AS m, people",
+					"people JOIN memories AS m ON true", "(SELECT * FROM memories) AS m", "people CROSS JOIN LATERAL (SELECT * FROM memories) AS m"} {
+					for _, rest := range []string{
+						"", "WHERE m.title = 'a' ", "GROUP BY m.title, m.embedding ", "GROUP BY " + distance + ", m.id ", "WINDOW w AS () "} {
 						for _, end := range []string{"LIMIT 3", "", "LIMIT ALL", "LIMIT 1 + 1", "FETCH FIRST 3 ROWS WITH TIES", "LIMIT 3 OFFSET 1"} {
 							sql := with + "SELECT " + list + " FROM " + from + " " + rest + "ORDER BY " + distance + " " + end
 							result, refused := r.Rewrite(sql, false)
@@ -120,7 +129,9 @@ func TestOnlyPlainSearchesHaveTwins(t *testing.T) {
 								continue
 							}
 							twins++
-							if !declared.Approximate || with != "" || from != plain || strings.Contains(list, "DISTINCT") || strings.Contains(list, "OVER") || list == "m" || strings.HasPrefix(rest, "GROUP") || strings.HasPrefix(rest, "WINDOW") || !strings.HasPrefix(end, "LIMIT 3") {
+							if !declared.Approximate || with != "" || from != plain ||
+								strings.Contains(list, "DISTINCT") || strings.Contains(list, "OVER") || list == "m" ||
+								strings.HasPrefix(rest, "GROUP") || strings.HasPrefix(rest, "WINDOW") || !strings.HasPrefix(end, "LIMIT 3") {
 								t.Fatalf("mode %d, %s has a twin: %s", mode, sql, result.Text)
 							}
 						}
@@ -138,7 +149,8 @@ func TestOnlyPlainSearchesHaveTwins(t *testing.T) {
 func TestIndexesOfPartsAreFenced(t *testing.T) {
 	r, _ := altered(t, RLS, `CREATE TABLE shelf (id integer, owner uuid, at cube) PARTITION BY LIST (id); CREATE TABLE shelf_1 PARTITION OF shelf FOR VALUES IN (1) PARTITION BY LIST (id);
 		CREATE TABLE shelf_2 PARTITION OF shelf_1 FOR VALUES IN (1)`)
-	doc, err := policy.Parse("policy.yaml", []byte("version: 1\nattributes: { user: { type: uuid, source: credential } }\ntables: { shelf: { rows: [ own: { column: owner, is: user } ] } }\n"))
+	doc, err := policy.Parse("policy.yaml",
+		[]byte("version: 1\nattributes: { user: { type: uuid, source: credential } }\ntables: { shelf: { rows: [ own: { column: owner, is: user } ] } }\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +161,8 @@ func TestIndexesOfPartsAreFenced(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, mode := range []Mode{RLS, Doors, Both} {
-		for _, sql := range []string{"SELECT id FROM shelf ORDER BY at <-> '(1,1)' LIMIT 3", "SELECT min(s.at <-> '(1,1)') FROM shelf AS s", "SELECT id FROM shelf ORDER BY at <-> '(1,1)'"} {
+		for _, sql := range []string{"SELECT id FROM shelf ORDER BY at <-> '(1,1)' LIMIT 3",
+			"SELECT min(s.at <-> '(1,1)') FROM shelf AS s", "SELECT id FROM shelf ORDER BY at <-> '(1,1)'"} {
 			result, refused := New(r.snap, pol, mode).Rewrite(sql, false)
 			if refused != nil || !strings.Contains(result.Text, "OFFSET 0") {
 				t.Errorf("mode %d, %s: %v, %s", mode, sql, refused, result.Text)
@@ -158,7 +171,8 @@ func TestIndexesOfPartsAreFenced(t *testing.T) {
 	}
 }
 
-// What an index may put in order by a distance that fails for some row is read behind OFFSET 0: shapes, and whatever extension has distances of numbers and times.
+// What an index may put in order by a distance that fails for some row is read behind OFFSET 0: shapes, and whatever
+// extension has distances of numbers and times.
 func TestDistancesThatFailAreFenced(t *testing.T) {
 	plain, _ := altered(t, RLS, `ALTER TABLE memories ADD x point; ALTER TABLE people ADD x lseg; ALTER TABLE notes ADD x path; ALTER TABLE parents ADD x box; ALTER TABLE memory_participants ADD x polygon;
 		CREATE DOMAIN round AS circle; ALTER TABLE meters ADD x round; ALTER TABLE drafts ADD x line`)

@@ -10,7 +10,8 @@ import (
 // tables in it must stay tables, or "".
 func (w *walker) fromItem(n *sqltext.Node, own, parent *scope, kept string) {
 	if own.inSight+len(own.items) >= maxItems {
-		w.refuse(sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "statement has more than %d items of FROM in one scope", maxItems).
+		w.refuse(sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds,
+			"statement has more than %d items of FROM in one scope", maxItems).
 			WithHint("Divide the statement, or join fewer tables."))
 	}
 	if w.refused != nil {
@@ -87,8 +88,10 @@ func (w *walker) rangeVar(n *sqltext.Node, rv *sqltext.RangeVar, own *scope, kep
 		item.name = rv.GetRelname()
 	}
 	if given := len(rv.GetAlias().GetColnames()); ref.fragment != nil && given > len(ref.relation.Columns) {
-		w.refuseAt(sqlstate.New(sqlstate.InvalidColumnReference, sqlstate.ReasonColumn, "table %q has %d columns available but %d columns specified", name, len(ref.relation.Columns), given).
-			WithHint("Agents see %d columns of %s: give as many names after %s, or none.", len(ref.relation.Columns), ref.name, name), rv.GetLocation())
+		w.refuseAt(sqlstate.New(sqlstate.InvalidColumnReference, sqlstate.ReasonColumn,
+			"table %q has %d columns available but %d columns specified", name, len(ref.relation.Columns), given).
+			WithHint("Agents see %d columns of %s: give as many names after %s, or none.", len(ref.relation.Columns),
+				ref.name, name), rv.GetLocation())
 		return
 	}
 	if renamed {
@@ -196,7 +199,8 @@ func (w *walker) columnDefs(defs []*sqltext.Node) {
 			return
 		}
 		w.saw("ColumnDef")
-		if d.RawDefault != nil || d.CookedDefault != nil || d.IdentitySequence != nil || len(d.Constraints) > 0 || len(d.Fdwoptions) > 0 {
+		if d.RawDefault != nil || d.CookedDefault != nil || d.IdentitySequence != nil || len(d.Constraints) > 0 ||
+			len(d.Fdwoptions) > 0 {
 			w.refuse(refusal("ColumnDef"))
 			return
 		}

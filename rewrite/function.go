@@ -55,7 +55,8 @@ func (w *walker) funcCall(n *sqltext.Node, f *sqltext.FuncCall) {
 				called, refused = callee{name: catalog.Name{Schema: "pg_catalog", Name: name}, recorded: "pg_catalog." + name}, why
 			}
 		}
-		if refused != nil && w.scope != nil && w.scope.parent == nil && w.scope.query != nil && settingsCall(w.scope.query) == f && setsWhereNamed(w.scope.query) && len(w.snap.FunctionsNamed(schema, name)) == 0 {
+		if refused != nil && w.scope != nil && w.scope.parent == nil && w.scope.query != nil &&
+			settingsCall(w.scope.query) == f && setsWhereNamed(w.scope.query) && len(w.snap.FunctionsNamed(schema, name)) == 0 {
 			called, refused = callee{name: catalog.Name{Schema: "pg_catalog", Name: name}, recorded: "pg_catalog." + name}, nil
 		}
 		if refused != nil {
@@ -121,9 +122,11 @@ func (w *walker) spelling(f *sqltext.FuncCall) spelling {
 	}
 	named := w.source.Tokens[i].IsName() && w.source.Kind(i+written) == sqltext.OpenParen
 	switch {
-	case schema == "pg_catalog" && written == 1 && (name == "like_escape" || name == "similar_to_escape") && !isIdentifier(w.source.Tokens[i]):
+	case schema == "pg_catalog" && written == 1 && (name == "like_escape" || name == "similar_to_escape") &&
+		!isIdentifier(w.source.Tokens[i]):
 		return spelledByGrammar
-	case named && schema == "pg_catalog" && written == 1 && name == "json_object": // a word of the grammar that calls the function
+	case named && schema == "pg_catalog" && written == 1 && name == "json_object":
+		// a word of the grammar that calls the function
 		return spelledByGrammar
 	case named && w.source.Kind(i) == sqltext.Treat && schema == "pg_catalog":
 		return spelledTreat
@@ -247,26 +250,31 @@ func (w *walker) castNotation(schema, name string, at int32) (callee, *sqlstate.
 }
 
 func unavailableFunction(name, hint string) *sqlstate.Error {
-	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction, "function %s is not available to agents", name).WithHint("%s", hint)
+	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction,
+		"function %s is not available to agents", name).WithHint("%s", hint)
 }
 
 // undefinedFunction is PostgreSQL's answer for a function that does not exist, and ours for one that agents may not
 // know.
 func undefinedFunction(name string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.UndefinedFunction, sqlstate.ReasonFunction, "function %s(...) does not exist", name).
-		WithHint("No function of that name is available to agents. A function of yours must be listed under functions: in the policy.")
+		WithHint("No function of that name is available to agents. A function of yours must be listed under " +
+			"functions: in the policy.")
 }
 
 func ambiguousFunction(name string, schemas ...string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction, "function name %s is ambiguous here", name).
-		WithHint("Functions of several schemas have that name, under different rules. Call it with its schema: %s(...) or %s(...).",
+		WithHint("Functions of several schemas have that name, under different rules. Call it with its schema: "+
+			"%s(...) or %s(...).",
 			catalog.Name{Schema: schemas[0], Name: name}.SQL(), catalog.Name{Schema: schemas[1], Name: name}.SQL())
 }
 
 // overloadedFunction is for a name of PostgreSQL's that somebody else's function has as well.
 func overloadedFunction(name string) *sqlstate.Error {
-	return sqlstate.New(sqlstate.UndefinedFunction, sqlstate.ReasonFunction, "function %s(...) may be one that is not available to agents", name).
-		WithHint("Others have given that name to a function of theirs, which must be listed under functions: in the policy. For PostgreSQL's call %s(...).",
+	return sqlstate.New(sqlstate.UndefinedFunction, sqlstate.ReasonFunction,
+		"function %s(...) may be one that is not available to agents", name).
+		WithHint("Others have given that name to a function of theirs, which must be listed under functions: in "+
+			"the policy. For PostgreSQL's call %s(...).",
 			catalog.Name{Schema: "pg_catalog", Name: name}.SQL())
 }
 
@@ -325,7 +333,8 @@ func (w *walker) arguments(schema, name string, f *sqltext.FuncCall) (standIn ca
 		switch {
 		case refused == nil:
 			return catalog.Name{}, false
-		case len(f.Args) == 2 && f.Args[1].GetAConst().GetBoolval().GetBoolval() && strings.Contains(setting, ".") && !strings.HasPrefix(strings.ToLower(setting), "pgconsent"):
+		case len(f.Args) == 2 && f.Args[1].GetAConst().GetBoolval().GetBoolval() && strings.Contains(setting, ".") &&
+			!strings.HasPrefix(strings.ToLower(setting), "pgconsent"):
 			// Somebody's own, as that of a tool: to an agent it is not set, and the stand-in says NULL.
 		default:
 			w.refuseAt(refused, f.Location)
@@ -338,7 +347,8 @@ func (w *walker) arguments(schema, name string, f *sqltext.FuncCall) (standIn ca
 // constantString returns a string constant, with or without a cast to text.
 func constantString(n *sqltext.Node) (string, bool) {
 	if c := n.GetTypeCast(); c != nil {
-		if _, name, ok := qualifiedName(c.GetTypeName().GetNames()); !ok || name != "text" || len(c.GetTypeName().GetArrayBounds()) > 0 {
+		if _, name, ok := qualifiedName(c.GetTypeName().GetNames()); !ok || name != "text" ||
+			len(c.GetTypeName().GetArrayBounds()) > 0 {
 			return "", false
 		}
 		n = c.Arg
@@ -347,7 +357,8 @@ func constantString(n *sqltext.Node) (string, bool) {
 	return s.GetSval(), s != nil
 }
 
-// samplingMethods is the group of functions.txt whose functions take nothing but what has no values in a statement. So (value).system is a field, as every coding of FHIR has one, or an error.
+// samplingMethods is the group of functions.txt whose functions take nothing but what has no values in a statement. So
+// (value).system is a field, as every coding of FHIR has one, or an error.
 const samplingMethods = "sampling methods"
 
 // attribute judges the last part of a.b, which PostgreSQL reads as the function b applied to a, or as a cast of a to the
@@ -381,8 +392,10 @@ func (w *walker) attribute(name string, location int32) (listed bool) {
 		allowed = allowed && w.castRefusal(t, location) == nil
 	}
 	if !allowed {
-		w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction, "%q may be a function call in attribute notation here", name).
-			WithHint("A function or type of that name exists and may not be used like that. Give the column another alias, or call the function as %s(...).", name), location)
+		w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction,
+			"%q may be a function call in attribute notation here", name).
+			WithHint("A function or type of that name exists and may not be used like that. Give the column "+
+				"another alias, or call the function as %s(...).", name), location)
 	}
 	return listed
 }

@@ -27,8 +27,8 @@ type golden struct {
 }
 
 // goldenSections are the sections a file may have: policy (always "shared": testdata/policy.yaml), mode (both, rls or
-// injected; both where left out), sql, want or error, server (what PostgreSQL says to the rewritten text, where that is an
-// error), and since (the major version from which on it says nothing).
+// injected; both where left out), sql, want or error, server (what PostgreSQL says to the rewritten text, where that is
+// an error), and since (the major version from which on it says nothing).
 var goldenSections = map[string]bool{"policy": true, "mode": true, "sql": true, "want": true, "error": true, "server": true, "since": true}
 
 func readGolden(t testing.TB, path string) *golden {

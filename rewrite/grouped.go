@@ -10,11 +10,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// groupedViews adds to GROUP BY what a primary key in it decides anyway. A table that hides columns is read through a view, and
-// a view has no key by which PostgreSQL could tell that the other columns may stand ungrouped.
+// groupedViews adds to GROUP BY what a primary key in it decides anyway. A table that hides columns is read through a
+// view, and a view has no key by which PostgreSQL could tell that the other columns may stand ungrouped.
 //
-// It adds columns that the SELECT names, of an item whose whole key stands in GROUP BY; so no group is divided by them. Where
-// it is not certain that this is so, nothing is added, and PostgreSQL says what is missing.
+// It adds columns that the SELECT names, of an item whose whole key stands in GROUP BY; so no group is divided by them.
+// Where it is not certain that this is so, nothing is added, and PostgreSQL says what is missing.
 func (w *walker) groupedViews(s *sqltext.SelectStmt, own *scope) {
 	if w.refused != nil || w.copied || len(s.GroupClause) == 0 {
 		return
@@ -67,8 +67,10 @@ func (w *walker) groupedViews(s *sqltext.SelectStmt, own *scope) {
 // groupedByKey tells whether the whole primary key of a view for a table is grouped by.
 func groupedByKey(s *sqltext.SelectStmt, own *scope, item *fromItem) bool {
 	ref := item.ref
-	if ref == nil || ref.fragment == nil || !ref.fragment.stands() || ref.fragment.visible.Kind == catalog.View || ref.fetch != nil || ref.rangeVar == nil ||
-		len(ref.rangeVar.GetAlias().GetColnames()) > 0 || len(ref.relation.PrimaryKey) == 0 || ref.relation.HasChildren && ref.relation.Kind != catalog.PartitionedTable {
+	if ref == nil || ref.fragment == nil || !ref.fragment.stands() || ref.fragment.visible.Kind == catalog.View ||
+		ref.fetch != nil || ref.rangeVar == nil ||
+		len(ref.rangeVar.GetAlias().GetColnames()) > 0 || len(ref.relation.PrimaryKey) == 0 ||
+		ref.relation.HasChildren && ref.relation.Kind != catalog.PartitionedTable {
 		return false
 	}
 	for _, key := range ref.relation.PrimaryKey {
@@ -83,7 +85,8 @@ func groupedByKey(s *sqltext.SelectStmt, own *scope, item *fromItem) bool {
 	return true
 }
 
-// meant is what an item of GROUP BY stands for, where it is the position of a result column, or the name of one that nothing in FROM has.
+// meant is what an item of GROUP BY stands for, where it is the position of a result column, or the name of one that
+// nothing in FROM has.
 func meant(s *sqltext.SelectStmt, n *sqltext.Node, own *scope) *sqltext.Node {
 	if fields := n.GetColumnRef().GetFields(); len(fields) == 1 {
 		name := fields[0].GetString_().GetSval()
@@ -102,7 +105,8 @@ func meant(s *sqltext.SelectStmt, n *sqltext.Node, own *scope) *sqltext.Node {
 		return n
 	}
 	number := n.GetAConst().GetIval()
-	if number == nil || slices.ContainsFunc(s.TargetList, func(n *sqltext.Node) bool { return isStar(n.GetResTarget().GetVal()) }) {
+	if number == nil || slices.ContainsFunc(s.TargetList,
+		func(n *sqltext.Node) bool { return isStar(n.GetResTarget().GetVal()) }) {
 		return n
 	}
 	if i := int(number.Ival); i >= 1 && i <= len(s.TargetList) {
@@ -126,7 +130,8 @@ func columnOfItem(c *sqltext.ColumnRef, item *fromItem, own *scope) (name string
 	case 2:
 		ok = fields[0].GetString_().GetSval() == item.name
 	case 3:
-		ok = item.bare && item.ref != nil && item.ref.name == catalog.Name{Schema: fields[0].GetString_().GetSval(), Name: fields[1].GetString_().GetSval()}
+		ok = item.bare && item.ref != nil && item.ref.name == catalog.Name{
+			Schema: fields[0].GetString_().GetSval(), Name: fields[1].GetString_().GetSval()}
 	}
 	if !ok {
 		return "", false
@@ -136,7 +141,8 @@ func columnOfItem(c *sqltext.ColumnRef, item *fromItem, own *scope) (name string
 
 // has tells whether a column of that name is certain to be this item's, and no other's of the scope.
 func (s *scope) has(item *fromItem, column string) bool {
-	return item.columns[column] && !slices.ContainsFunc(s.items, func(i *fromItem) bool { return i != item && (i.columns == nil || i.columns[column]) })
+	return item.columns[column] && !slices.ContainsFunc(s.items,
+		func(i *fromItem) bool { return i != item && (i.columns == nil || i.columns[column]) })
 }
 
 // namedColumns are the columns of an item that what comes out of the groups names; "": all of them.
@@ -150,7 +156,8 @@ func namedColumns(s *sqltext.SelectStmt, item *fromItem, own *scope) map[string]
 			}
 			return
 		}
-		if f, ok := m.Interface().(*sqltext.FuncCall); ok && f.Over == nil && !f.AggWithinGroup && slices.Contains(aggregates, lastName(f.Funcname)) {
+		if f, ok := m.Interface().(*sqltext.FuncCall); ok && f.Over == nil && !f.AggWithinGroup &&
+			slices.Contains(aggregates, lastName(f.Funcname)) {
 			return // what it adds up is not grouped by
 		}
 		m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
@@ -178,8 +185,10 @@ func namedColumns(s *sqltext.SelectStmt, item *fromItem, own *scope) map[string]
 
 // comparableTypes are types of pg_catalog whose values PostgreSQL can group by.
 var comparableTypes = []string{
-	"bool", "int2", "int4", "int8", "numeric", "float4", "float8", "text", "varchar", "bpchar", "char", "name", "uuid", "date", "time", "timetz", "timestamp",
-	"timestamptz", "interval", "bytea", "jsonb", "inet", "cidr", "macaddr", "macaddr8", "bit", "varbit", "tsvector", "oid", "money",
+	"bool", "int2", "int4", "int8", "numeric", "float4", "float8", "text", "varchar", "bpchar", "char", "name",
+	"uuid", "date", "time", "timetz", "timestamp",
+	"timestamptz", "interval", "bytea", "jsonb", "inet", "cidr", "macaddr", "macaddr8", "bit", "varbit", "tsvector",
+	"oid", "money",
 	"int4range", "int8range", "numrange", "tsrange", "tstzrange", "daterange",
 }
 
@@ -195,11 +204,14 @@ func (w *walker) groups(oid uint32, depth int) bool {
 		return w.groups(t.Base, depth-1)
 	case t.Kind == 'c':
 		fields, found := w.snap.Relation(t.Name)
-		return found && len(fields.Columns) > 0 && !slices.ContainsFunc(fields.Columns, func(c catalog.Column) bool { return !w.groups(c.TypeOID, depth-1) })
+		return found && len(fields.Columns) > 0 &&
+			!slices.ContainsFunc(fields.Columns, func(c catalog.Column) bool { return !w.groups(c.TypeOID, depth-1) })
 	case t.Element != 0 && t.Name.Name[0] == '_':
 		return w.groups(t.Element, depth-1)
 	}
-	return t.Kind == 'e' || t.Kind == 'r' || t.Kind == 'm' || slices.Contains(comparableElsewhere[t.Extension], t.Name.Name) || t.Name.Schema == "pg_catalog" && slices.Contains(comparableTypes, t.Name.Name)
+	return t.Kind == 'e' || t.Kind == 'r' || t.Kind == 'm' ||
+		slices.Contains(comparableElsewhere[t.Extension], t.Name.Name) ||
+		t.Name.Schema == "pg_catalog" && slices.Contains(comparableTypes, t.Name.Name)
 }
 
 func groupLocation(n *sqltext.Node) int32 {
@@ -214,5 +226,6 @@ func groupLocation(n *sqltext.Node) int32 {
 
 // comparableElsewhere are such types of extensions.
 var comparableElsewhere = map[string][]string{
-	"citext": {"citext"}, "hstore": {"hstore"}, "ltree": {"ltree"}, "cube": {"cube"}, "vector": {"vector", "halfvec", "sparsevec"},
+	"citext": {"citext"}, "hstore": {"hstore"}, "ltree": {"ltree"}, "cube": {"cube"}, "vector": {
+		"vector", "halfvec", "sparsevec"},
 }

@@ -12,32 +12,37 @@ func TestGroupByKeyOfNarrowedTables(t *testing.T) {
 	for _, mode := range []Mode{RLS, Both, Gate} {
 		r := rewriter(t, mode)
 		for sql, want := range map[string]string{
-			"SELECT p.born, count(*) FROM patients p GROUP BY p.id":                                                                `GROUP BY p.born, p.id`,
-			"SELECT born FROM patients GROUP BY id":                                                                                `GROUP BY patients.born, id`,
-			"SELECT id, upper(name) FROM patients GROUP BY 1":                                                                      `GROUP BY patients.name, 1`,
-			"SELECT p.* FROM patients p JOIN people ON true GROUP BY (p.id)":                                                       `GROUP BY p.name, p.email, p.born, p.visits, p.notes, (p.id)`,
-			"SELECT 1 FROM patients p GROUP BY DISTINCT p.id HAVING p.visits > 1 ORDER BY p.born":                                  `GROUP BY DISTINCT p.born, p.visits, p.id`,
-			"SELECT * FROM (SELECT p.name FROM patients p GROUP BY p.id) x":                                                        `GROUP BY p.name, p.id`,
-			"SELECT title FROM pages GROUP BY slug, site":                                                                          `GROUP BY pages.title, slug, site`,
-			"SELECT public.patients.id, public.patients.born FROM public.patients JOIN people ON true GROUP BY public.patients.id": `GROUP BY patients.born, patients.id`,
-			"SELECT p.id AS patient, p.born FROM patients p JOIN people ON true GROUP BY patient":                                  `GROUP BY p.born, patient`,
-			"SELECT p.id AS name, p.born FROM patients p JOIN people ON true GROUP BY name":                                        `GROUP BY name`, // a column of people
-			"SELECT p.id AS x, p.born AS x FROM patients p GROUP BY x":                                                             `GROUP BY x`,
-			"SELECT p.id, array_agg(p.born), max(p.visits) FROM patients p GROUP BY p.id":                                          `GROUP BY p.id`,
-			"SELECT title FROM pages GROUP BY site":                                                                                `GROUP BY site`,
-			"SELECT p.id, count(*) FROM patients p GROUP BY p.id":                                                                  `GROUP BY p.id`,
-			"SELECT p.name FROM patients p GROUP BY p.born":                                                                        `GROUP BY p.born`,
-			"SELECT p.name FROM patients p GROUP BY p.id + 0":                                                                      `GROUP BY p.id + 0`,
-			"SELECT p.name FROM patients p GROUP BY ROLLUP (p.id)":                                                                 `GROUP BY ROLLUP (p.id)`,
-			"SELECT name FROM patients p JOIN people USING (id) GROUP BY id":                                                       `GROUP BY id`,
-			"SELECT born, count(*) FROM patients p JOIN memories m ON true GROUP BY p.id":                                          `GROUP BY p.born, p.id`,
-			"SELECT born, name FROM patients p JOIN generate_series(1, 2) x ON true GROUP BY p.id":                                 `GROUP BY p.id`,         // the function might have it
-			"SELECT born, name FROM patients p JOIN people ON true GROUP BY p.id":                                                  `GROUP BY p.born, p.id`, // people have a name, too
-			"SELECT a FROM patients p (id2, a) GROUP BY id2":                                                                       `GROUP BY id2`,
-			"SELECT v.plate FROM vehicles v GROUP BY v.id":                                                                         `GROUP BY v.id`, // children may have the same key
-			"SELECT m.title FROM memories m GROUP BY m.id":                                                                         `GROUP BY m.id`,
-			"SELECT *, 1 FROM patients p GROUP BY 2":                                                                               `GROUP BY 2`,
-			"SELECT (SELECT p.name) FROM patients p WHERE EXISTS (SELECT max(q.id) FROM patients q) GROUP BY p.id":                 `GROUP BY p.name, p.id`,
+			"SELECT p.born, count(*) FROM patients p GROUP BY p.id":                               `GROUP BY p.born, p.id`,
+			"SELECT born FROM patients GROUP BY id":                                               `GROUP BY patients.born, id`,
+			"SELECT id, upper(name) FROM patients GROUP BY 1":                                     `GROUP BY patients.name, 1`,
+			"SELECT p.* FROM patients p JOIN people ON true GROUP BY (p.id)":                      `GROUP BY p.name, p.email, p.born, p.visits, p.notes, (p.id)`,
+			"SELECT 1 FROM patients p GROUP BY DISTINCT p.id HAVING p.visits > 1 ORDER BY p.born": `GROUP BY DISTINCT p.born, p.visits, p.id`,
+			"SELECT * FROM (SELECT p.name FROM patients p GROUP BY p.id) x":                       `GROUP BY p.name, p.id`,
+			"SELECT title FROM pages GROUP BY slug, site":                                         `GROUP BY pages.title, slug, site`,
+			"SELECT public.patients.id, public.patients.born FROM public.patients JOIN people ON true GROUP BY " +
+				"public.patients.id": `GROUP BY patients.born, patients.id`,
+			"SELECT p.id AS patient, p.born FROM patients p JOIN people ON true GROUP BY patient": `GROUP BY p.born, patient`,
+			// a column of people
+			"SELECT p.id AS name, p.born FROM patients p JOIN people ON true GROUP BY name": `GROUP BY name`,
+			"SELECT p.id AS x, p.born AS x FROM patients p GROUP BY x":                      `GROUP BY x`,
+			"SELECT p.id, array_agg(p.born), max(p.visits) FROM patients p GROUP BY p.id":   `GROUP BY p.id`,
+			"SELECT title FROM pages GROUP BY site":                                         `GROUP BY site`,
+			"SELECT p.id, count(*) FROM patients p GROUP BY p.id":                           `GROUP BY p.id`,
+			"SELECT p.name FROM patients p GROUP BY p.born":                                 `GROUP BY p.born`,
+			"SELECT p.name FROM patients p GROUP BY p.id + 0":                               `GROUP BY p.id + 0`,
+			"SELECT p.name FROM patients p GROUP BY ROLLUP (p.id)":                          `GROUP BY ROLLUP (p.id)`,
+			"SELECT name FROM patients p JOIN people USING (id) GROUP BY id":                `GROUP BY id`,
+			"SELECT born, count(*) FROM patients p JOIN memories m ON true GROUP BY p.id":   `GROUP BY p.born, p.id`,
+			// the function might have it
+			"SELECT born, name FROM patients p JOIN generate_series(1, 2) x ON true GROUP BY p.id": `GROUP BY p.id`,
+			// people have a name, too
+			"SELECT born, name FROM patients p JOIN people ON true GROUP BY p.id": `GROUP BY p.born, p.id`,
+			"SELECT a FROM patients p (id2, a) GROUP BY id2":                      `GROUP BY id2`,
+			// children may have the same key
+			"SELECT v.plate FROM vehicles v GROUP BY v.id":                                                         `GROUP BY v.id`,
+			"SELECT m.title FROM memories m GROUP BY m.id":                                                         `GROUP BY m.id`,
+			"SELECT *, 1 FROM patients p GROUP BY 2":                                                               `GROUP BY 2`,
+			"SELECT (SELECT p.name) FROM patients p WHERE EXISTS (SELECT max(q.id) FROM patients q) GROUP BY p.id": `GROUP BY p.name, p.id`,
 		} {
 			result, refused := r.Rewrite(sql, false)
 			if refused != nil {

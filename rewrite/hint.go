@@ -19,8 +19,9 @@ const (
 	hashMemory        = WorkMem * HashMemMultiplier * 0.9 * (1 << 20)
 )
 
-// JoinLimit is up to how many tables the planner of an agent's session looks for the best order of joins; PostgreSQL's own limit is 8. Each table under a rule brings those
-// that the rule looks into, so that four of an agent's are nine and more, which were joined in the order in which the rules name them.
+// JoinLimit is up to how many tables the planner of an agent's session looks for the best order of joins; PostgreSQL's
+// own limit is 8. Each table under a rule brings those that the rule looks into, so that four of an agent's are nine
+// and more, which were joined in the order in which the rules name them.
 const JoinLimit = 12
 
 // WithSizes returns a rewriter that judges alike, and gives hints by these sizes. Without sizes there are no hints.
@@ -30,8 +31,8 @@ func (r *Rewriter) WithSizes(sizes catalog.Sizes) *Rewriter {
 	return &with
 }
 
-// WithDoors returns a rewriter that takes the signed path where the signed views are there. An owner who drops a column of a table drops
-// the view that has it.
+// WithDoors returns a rewriter that takes the signed path where the signed views are there. An owner who drops a column
+// of a table drops the view that has it.
 func (r *Rewriter) WithDoors(there func(view catalog.Name) bool) *Rewriter {
 	with := *r
 	with.protected = make(map[catalog.Name]*fragment, len(r.protected))
@@ -110,7 +111,8 @@ func (w *walker) parts(name catalog.Name) float64 {
 
 // visits is about how many rows of tables with predicates the one statement of the text looks at.
 //
-// A condition that row security puts off until a row shows may be true of few, which a LIMIT then does not find soon: with leaky, LIMIT counts for nothing.
+// A condition that row security puts off until a row shows may be true of few, which a LIMIT then does not find soon:
+// with leaky, LIMIT counts for nothing.
 func (w *walker) visits(tree *sqltext.ParseResult, leaky bool) float64 {
 	rows := 0.0
 	for ref, visited := range w.visited(tree, leaky).rows {
@@ -128,7 +130,8 @@ func (w *walker) visited(tree *sqltext.ParseResult, unlimited bool) *hint {
 
 // estimated does, as h says.
 func (w *walker) estimated(tree *sqltext.ParseResult, h *hint) *hint {
-	h.walker, h.references, h.rows, h.narrowed, h.led, h.searched = w, map[*sqltext.RangeVar]*reference{}, map[*reference]float64{}, map[*reference]bool{}, map[*reference]bool{}, map[*reference]bool{}
+	h.walker, h.references, h.rows, h.narrowed, h.led, h.searched = w, map[*sqltext.RangeVar]*reference{},
+		map[*reference]float64{}, map[*reference]bool{}, map[*reference]bool{}, map[*reference]bool{}
 	for _, ref := range w.references {
 		h.references[ref.rangeVar] = ref
 	}
@@ -241,7 +244,8 @@ func (h *hint) query(s *sqltext.SelectStmt, outer float64) {
 	}
 }
 
-// returned is for how many rows at most the i-th output of a SELECT is computed: behind LIMIT, if nothing is sorted, grouped or made distinct by it (make_sort_input_target, planner.c).
+// returned is for how many rows at most the i-th output of a SELECT is computed: behind LIMIT, if nothing is sorted,
+// grouped or made distinct by it (make_sort_input_target, planner.c).
 func (h *hint) returned(s *sqltext.SelectStmt, i int) float64 {
 	if s.LimitCount == nil || len(s.DistinctClause) > 0 || h.takesAll(s) {
 		return math.Inf(1)
@@ -261,7 +265,8 @@ func (h *hint) returned(s *sqltext.SelectStmt, i int) float64 {
 		if c := key.GetAConst(); c != nil && c.GetIval() != nil && int(c.GetIval().GetIval()) == i+1 {
 			return math.Inf(1)
 		}
-		if fields := key.GetColumnRef().GetFields(); len(fields) == 1 && fields[0].GetString_().GetSval() == s.TargetList[i].GetResTarget().GetName() {
+		if fields := key.GetColumnRef().GetFields(); len(fields) == 1 &&
+			fields[0].GetString_().GetSval() == s.TargetList[i].GetResTarget().GetName() {
 			return math.Inf(1)
 		}
 	}
@@ -369,9 +374,11 @@ func (l *hintLevel) compared(n *sqltext.Node) (*hintItem, string) {
 	return item, column
 }
 
-// comparesPlainly tells whether row security reaches an index by comparisons of a type: those of numeric, enums, citext and others are not leak-proof.
+// comparesPlainly tells whether row security reaches an index by comparisons of a type: those of numeric, enums, citext
+// and others are not leak-proof.
 func comparesPlainly(oid uint32) bool {
-	return slices.Contains([]uint32{16, 17, 18, 19, 20, 21, 23, 25, 26, 700, 701, 790, 829, 869, 650, 1042, 1043, 1082, 1083, 1114, 1184, 1186, 1266, 1560, 1562, 2950}, oid)
+	return slices.Contains([]uint32{16, 17, 18, 19, 20, 21, 23, 25, 26, 700, 701, 790, 829, 869, 650, 1042, 1043,
+		1082, 1083, 1114, 1184, 1186, 1266, 1560, 1562, 2950}, oid)
 }
 
 // perValue is how many rows have one value in a column.
@@ -412,7 +419,8 @@ func (l *hintLevel) narrow(conditions []*sqltext.Node) {
 			operator = x.Name[0].GetString_().GetSval()
 		}
 		switch {
-		case x.Kind == sqltext.AEXPR_IN && left != nil && operator == "=", x.Kind == sqltext.AEXPR_OP_ANY && left != nil && operator == "=":
+		case x.Kind == sqltext.AEXPR_IN && left != nil && operator == "=", x.Kind == sqltext.AEXPR_OP_ANY &&
+			left != nil && operator == "=":
 			equal[left] = append(equal[left], a)
 		case x.Kind == sqltext.AEXPR_BETWEEN && left != nil:
 			count(bounds, left, a, 2)
@@ -485,7 +493,8 @@ func (l *hintLevel) narrow(conditions []*sqltext.Node) {
 	}
 }
 
-// found is how many rows an index finds by its leading columns: those that are equal to something, and the bounds of the next.
+// found is how many rows an index finds by its leading columns: those that are equal to something, and the bounds of
+// the next.
 func (l *hintLevel) found(item *hintItem, index catalog.BTree, equal []string, bounds map[string]int) float64 {
 	rows, at := l.size(item.ref), 0
 	for ; at < len(index.Columns) && slices.Contains(equal, index.Columns[at]); at++ {
@@ -502,7 +511,8 @@ func (l *hintLevel) found(item *hintItem, index catalog.BTree, equal []string, b
 	return max(1, rows)
 }
 
-// passes is how many rows fulfil the conditions. What is leak-proof is asked before what a policy looks up, with an index and without.
+// passes is how many rows fulfil the conditions. What is leak-proof is asked before what a policy looks up, with an
+// index and without.
 func (l *hintLevel) passes(item *hintItem, equal []string, bounds map[string]int) float64 {
 	rows := l.size(item.ref)
 	for i, column := range equal {
@@ -532,7 +542,8 @@ func leads(r *catalog.Relation, column string) bool {
 	return slices.ContainsFunc(r.Indexes, func(i catalog.BTree) bool { return i.Columns[0] == column })
 }
 
-// sorts tells whether an index has the rows in the order of a column: it begins with it, or has before it what is the same in all of them.
+// sorts tells whether an index has the rows in the order of a column: it begins with it, or has before it what is the
+// same in all of them.
 func (l *hintLevel) sorts(item *hintItem, column string) bool {
 	return slices.ContainsFunc(item.ref.relation.Indexes, func(i catalog.BTree) bool {
 		at := slices.IndexFunc(i.Columns, func(c string) bool { return !slices.Contains(l.fixed[item], c) || c == column })
@@ -543,7 +554,8 @@ func (l *hintLevel) sorts(item *hintItem, column string) bool {
 // top takes account of LIMIT: what needs no sorting stops early.
 func (l *hintLevel) top(s *sqltext.SelectStmt) {
 	if l.own && s.LimitCount != nil && len(s.SortClause) > 0 {
-		if item, column := l.item(s.SortClause[0].GetSortBy().GetNode()); item != nil && item.guessed && l.sortsByRule(item, column) {
+		if item, column := l.item(s.SortClause[0].GetSortBy().GetNode()); item != nil && item.guessed &&
+			l.sortsByRule(item, column) {
 			item.rows = l.size(item.ref) // what comes first may be found soon
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Row security finds no row in an index by what is not leak-proof, be it one row that is looked for or the first of a LIMIT: that takes the gate door. What it
-// finds by several columns is few.
+// Row security finds no row in an index by what is not leak-proof, be it one row that is looked for or the first of a
+// LIMIT: that takes the gate door. What it finds by several columns is few.
 func TestWhatRowSecurityFindsInNoIndex(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(context.Background(), `CREATE TABLE owners (id bigint PRIMARY KEY, agreed text);
@@ -25,7 +25,9 @@ func TestWhatRowSecurityFindsInNoIndex(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, err := policy.Parse("policy.yaml", []byte("version: 1\nattributes: {}\ntables:\n  owners: { rows: [ status: { column: agreed, is: \"yes\" } ] }\n  papers: { rows: [ visible: { owners: { id: owner } } ] }\n"))
+	doc, err := policy.Parse("policy.yaml",
+		[]byte("version: 1\nattributes: {}\ntables:\n  owners: { rows: [ status: { column: agreed, is: \"yes\" } "+
+			"] }\n  papers: { rows: [ visible: { owners: { id: owner } } ] }\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,8 @@ import (
 // PostgreSQL makes a set for each partition that it reads.
 func TestScanHintOfPartitions(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
-	sql := "CREATE TABLE keepers (id bigint PRIMARY KEY, agreed text); CREATE TABLE logs (keeper bigint, made date) PARTITION BY RANGE (made); CREATE TABLE lines (keeper bigint, made date);"
+	sql := "CREATE TABLE keepers (id bigint PRIMARY KEY, agreed text); CREATE TABLE logs (keeper bigint, made " +
+		"date) PARTITION BY RANGE (made); CREATE TABLE lines (keeper bigint, made date);"
 	for year := range 40 {
 		sql += fmt.Sprintf("CREATE TABLE logs_%d PARTITION OF logs FOR VALUES FROM ('%d-01-01') TO ('%d-01-01');", year, 2000+year, 2001+year)
 	}
@@ -25,7 +26,9 @@ func TestScanHintOfPartitions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, err := policy.Parse("policy.yaml", []byte("version: 1\nattributes: {}\ntables:\n  keepers: { rows: [ status: { column: agreed, is: \"yes\" } ] }\n  logs: { rows: [ visible: { keepers: { id: keeper } } ] }\n  lines: { rows: [ visible: { keepers: { id: keeper } } ] }\n"))
+	doc, err := policy.Parse("policy.yaml",
+		[]byte("version: 1\nattributes: {}\ntables:\n  keepers: { rows: [ status: { column: agreed, is: \"yes\" } "+
+			"] }\n  logs: { rows: [ visible: { keepers: { id: keeper } } ] }\n  lines: { rows: [ visible: { keepers: { id: keeper } } ] }\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,9 @@ const (
 	searchShare = 1.0 / 1000 // of a table's rows, that a search may find: nobody knows
 )
 
-// seeks tells whether the conditions of the one statement of the text find few rows by indexes, wherever it reads a table of whose rows an index might be read for
-// the rule: then that index is better left alone (see predicate.SeekHint). Nothing but speed depends on it.
+// seeks tells whether the conditions of the one statement of the text find few rows by indexes, wherever it reads a
+// table of whose rows an index might be read for the rule: then that index is better left alone (see
+// predicate.SeekHint). Nothing but speed depends on it.
 func (w *walker) seeks(tree *sqltext.ParseResult, gate bool) bool {
 	if w.sizes == nil || len(tree.Stmts) != 1 {
 		return false
@@ -47,7 +48,8 @@ func (w *walker) seeks(tree *sqltext.ParseResult, gate bool) bool {
 // mostFew is of how many tables a text says so: what stands in front of it is looked through as it is planned.
 const mostFew = 8
 
-// few are the tables of which searches by an index are to find few rows behind the gate door (see predicate.Few). Nothing but speed depends on it.
+// few are the tables of which searches by an index are to find few rows behind the gate door (see predicate.Few).
+// Nothing but speed depends on it.
 func (w *walker) few(tree *sqltext.ParseResult, gate bool) []catalog.Name {
 	if w.sizes == nil || !gate && len(w.searches) == 0 {
 		return nil
@@ -95,7 +97,8 @@ func (l *hintLevel) inverted(item *hintItem, n *sqltext.Node) bool {
 	case sqltext.AEXPR_LIKE, sqltext.AEXPR_ILIKE:
 	case sqltext.AEXPR_OP:
 		name := lastName(x.Name)
-		if strings.Contains(name, "%") || !slices.Contains(searches, name) && name != "~" && name != "~*" { // what shares some trigrams may be many
+		// what shares some trigrams may be many
+		if strings.Contains(name, "%") || !slices.Contains(searches, name) && name != "~" && name != "~*" {
 			return false
 		}
 	default:
@@ -106,9 +109,10 @@ func (l *hintLevel) inverted(item *hintItem, n *sqltext.Node) bool {
 			return !brief(x)
 		}
 	}
-	return len(l.items) == 1 && len(item.ref.relation.Vectors) > 0 && slices.ContainsFunc(searchOperands(x), func(n *sqltext.Node) bool {
-		return n.GetFuncCall() != nil && !strings.HasSuffix(lastName(n.GetFuncCall().Funcname), "to_tsquery")
-	}) // nothing else is vetted there
+	return len(l.items) == 1 && len(item.ref.relation.Vectors) > 0 &&
+		slices.ContainsFunc(searchOperands(x), func(n *sqltext.Node) bool {
+			return n.GetFuncCall() != nil && !strings.HasSuffix(lastName(n.GetFuncCall().Funcname), "to_tsquery")
+		}) // nothing else is vetted there
 }
 
 // invertedColumn tells whether an operand is a column of a table that such an index has.
@@ -117,7 +121,8 @@ func (l *hintLevel) invertedColumn(item *hintItem, n *sqltext.Node) bool {
 	return of == item && slices.Contains(item.ref.relation.Inverted, column)
 }
 
-// searchOperands are the operands that an index may have: the left one, and the right one of what reads the same from there.
+// searchOperands are the operands that an index may have: the left one, and the right one of what reads the same from
+// there.
 func searchOperands(x *sqltext.A_Expr) []*sqltext.Node {
 	if x.Kind == sqltext.AEXPR_OP && slices.Contains([]string{"@@", "&&", "<@"}, lastName(x.Name)) {
 		return []*sqltext.Node{x.Lexpr, x.Rexpr}
@@ -125,23 +130,27 @@ func searchOperands(x *sqltext.A_Expr) []*sqltext.Node {
 	return []*sqltext.Node{x.Lexpr}
 }
 
-// brief tells whether a pattern has no three characters beside each other, by which an index of trigrams could find few rows.
+// brief tells whether a pattern has no three characters beside each other, by which an index of trigrams could find few
+// rows.
 func brief(x *sqltext.A_Expr) bool {
 	constant := x.Rexpr.GetAConst()
 	if name := lastName(x.Name); constant == nil || x.Kind == sqltext.AEXPR_OP && name != "~" && name != "~*" {
 		return false
 	}
-	parts := strings.FieldsFunc(constant.GetSval().GetSval(), func(r rune) bool { return r < 0x80 && !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != ' ' })
+	parts := strings.FieldsFunc(constant.GetSval().GetSval(),
+		func(r rune) bool { return r < 0x80 && !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != ' ' })
 	return !slices.ContainsFunc(parts, func(part string) bool { return utf8.RuneCountInString(part) >= 3 })
 }
 
-// betterByRule tells whether an index finds fewer rows by what equals something together with a column of the rule than has been found.
+// betterByRule tells whether an index finds fewer rows by what equals something together with a column of the rule than
+// has been found.
 func (l *hintLevel) betterByRule(item *hintItem, equal []string) bool {
 	if item.ref.fragment == nil || len(equal) == 0 {
 		return false
 	}
 	equal = append(slices.Clone(equal), item.ref.fragment.owned...)
-	return slices.ContainsFunc(item.ref.relation.Indexes, func(i catalog.BTree) bool { return l.found(item, i, equal, nil) < item.rows })
+	return slices.ContainsFunc(item.ref.relation.Indexes,
+		func(i catalog.BTree) bool { return l.found(item, i, equal, nil) < item.rows })
 }
 
 // sortsByRule tells whether an index that begins with a column of the rule may have the order that is asked for.

@@ -13,7 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Where conditions of its own find few rows by an index, a statement says so: the index of whose rows they are is not read besides.
+// Where conditions of its own find few rows by an index, a statement says so: the index of whose rows they are is not
+// read besides.
 func TestSeekHint(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(context.Background(), `CREATE EXTENSION pg_trgm; CREATE TABLE boards (id bigint PRIMARY KEY, tenant bigint, open boolean);
@@ -28,7 +29,8 @@ func TestSeekHint(t *testing.T) {
 	}
 	sizes := catalog.Sizes{}
 	for name, rows := range map[string]float64{"boards": 1000, "cards": 1e6, "plain": 1e6} {
-		sizes[catalog.Name{Schema: "public", Name: name}] = catalog.Size{Rows: rows, Distinct: map[string]float64{"id": rows, "tenant": 10, "board": 1000, "kind": 4, "code": 1e5}}
+		sizes[catalog.Name{Schema: "public", Name: name}] = catalog.Size{
+			Rows: rows, Distinct: map[string]float64{"id": rows, "tenant": 10, "board": 1000, "kind": 4, "code": 1e5}}
 	}
 	doc, err := policy.Parse("policy.yaml", []byte(`version: 1
 attributes: { tenant: { type: bigint, source: credential } }
@@ -110,7 +112,8 @@ tables:
 			t.Errorf("%s: %v", sql, refused)
 			continue
 		}
-		if got := slices.Contains(result.Few, cards); got != want || strings.Contains(result.Text, predicate.FewHint(cards)) != want || got && len(result.Few) > 1 {
+		if got := slices.Contains(result.Few, cards); got != want ||
+			strings.Contains(result.Text, predicate.FewHint(cards)) != want || got && len(result.Few) > 1 {
 			t.Errorf("%s (%s, %s): few is %v, %.90s", sql, result.Door, result.DoorReason, result.Few, result.Text)
 		}
 	}

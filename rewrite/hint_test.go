@@ -45,20 +45,35 @@ func TestScanHint(t *testing.T) {
 		"SELECT m.title FROM memories m, memory_participants p WHERE p.memory_id = m.id AND p.person_id = $1": false,
 		"SELECT * FROM people":                                                                                false, // nothing to look up
 		"SELECT * FROM notes":                                                                                 false,
-		"SELECT count(*) FROM shares":                                                                         true, "SELECT max(n), title FROM hosted GROUP BY title": true, "SELECT title FROM shares WHERE share > 2 AND title LIKE '%a'": false, "SELECT title FROM shares WHERE title LIKE '%a'": true,
-		"SELECT title FROM shares WHERE id = $1": false, "SELECT title FROM shares LIMIT 20": false, "SELECT title FROM shares s JOIN memory_participants p ON p.memory_id = s.id WHERE p.person_id = $1": false,
+		"SELECT count(*) FROM shares":                                                                         true,
+		"SELECT max(n), title FROM hosted GROUP BY title":                                                     true,
+		"SELECT title FROM shares WHERE share > 2 AND title LIKE '%a'":                                        false,
+		"SELECT title FROM shares WHERE title LIKE '%a'":                                                      true,
+		"SELECT title FROM shares WHERE id = $1":                                                              false,
+		"SELECT title FROM shares LIMIT 20":                                                                   false,
+		"SELECT title FROM shares s JOIN memory_participants p ON p.memory_id = s.id WHERE p.person_id = $1":  false,
 		"SELECT 1": false,
 		// What is looked up for each row that a LIMIT lets through, or for all of them.
-		"SELECT name, (SELECT count(*) FROM memory_participants x WHERE x.person_id = p.id) FROM people p ORDER BY name LIMIT 20":                                                           false,
-		"SELECT name, (SELECT count(*) FROM memory_participants x WHERE x.person_id = p.id)::int AS n, upper(name) FROM people p LIMIT $1 OFFSET 40":                                        false,
-		"SELECT json_build_object('n', name, 'roles', COALESCE((SELECT json_agg(x.role ORDER BY x.role) FROM memory_participants x WHERE x.person_id = p.id), '[]')) FROM people p LIMIT 5": false,
-		"SELECT name, (SELECT count(*) FROM memory_participants x WHERE x.person_id = p.id) FROM people p ORDER BY name":                                                                    true,
-		"SELECT name, (SELECT count(*) FROM memory_participants x WHERE x.person_id = p.id) AS n FROM people p ORDER BY n DESC LIMIT 20":                                                    true,
-		"SELECT name, (SELECT count(*) FROM memory_participants x WHERE x.person_id = p.id) FROM people p ORDER BY 2 DESC LIMIT 20":                                                         true,
-		"SELECT DISTINCT name, (SELECT count(*) FROM memory_participants x WHERE x.person_id = p.id) FROM people p LIMIT 20":                                                                true,
-		"SELECT name FROM people p ORDER BY (SELECT count(*) FROM memory_participants x WHERE x.person_id = p.id) LIMIT 20":                                                                 true,
-		"SELECT name, sum(1) OVER (), (SELECT count(*) FROM memory_participants x WHERE x.person_id = p.id) FROM people p LIMIT 20":                                                         true,
-		"SELECT CASE WHEN name = 'a' THEN (SELECT count(*) FROM memory_participants x WHERE x.person_id = p.id) END FROM people p WHERE id = $1":                                            false,
+		"SELECT name, (SELECT count(*) FROM memory_participants x WHERE x.person_id = p.id) FROM people p ORDER " +
+			"BY name LIMIT 20": false,
+		"SELECT name, (SELECT count(*) FROM memory_participants x WHERE x.person_id = p.id)::int AS n, " +
+			"upper(name) FROM people p LIMIT $1 OFFSET 40": false,
+		"SELECT json_build_object('n', name, 'roles', COALESCE((SELECT json_agg(x.role ORDER BY x.role) FROM " +
+			"memory_participants x WHERE x.person_id = p.id), '[]')) FROM people p LIMIT 5": false,
+		"SELECT name, (SELECT count(*) FROM memory_participants x WHERE x.person_id = p.id) FROM people p ORDER " +
+			"BY name": true,
+		"SELECT name, (SELECT count(*) FROM memory_participants x WHERE x.person_id = p.id) AS n FROM people p " +
+			"ORDER BY n DESC LIMIT 20": true,
+		"SELECT name, (SELECT count(*) FROM memory_participants x WHERE x.person_id = p.id) FROM people p ORDER " +
+			"BY 2 DESC LIMIT 20": true,
+		"SELECT DISTINCT name, (SELECT count(*) FROM memory_participants x WHERE x.person_id = p.id) FROM people " +
+			"p LIMIT 20": true,
+		"SELECT name FROM people p ORDER BY (SELECT count(*) FROM memory_participants x WHERE x.person_id = p.id) " +
+			"LIMIT 20": true,
+		"SELECT name, sum(1) OVER (), (SELECT count(*) FROM memory_participants x WHERE x.person_id = p.id) FROM " +
+			"people p LIMIT 20": true,
+		"SELECT CASE WHEN name = 'a' THEN (SELECT count(*) FROM memory_participants x WHERE x.person_id = p.id) " +
+			"END FROM people p WHERE id = $1": false,
 		"SELECT upper(title) FROM memories LIMIT 20":                false,
 		"SELECT title, 2 * count(*) OVER () FROM memories LIMIT 20": true,
 		"SELECT 2 * max(length(title)) FROM memories LIMIT 20":      true,
@@ -103,7 +118,8 @@ func TestSizes(t *testing.T) {
 	if err != nil || got[people].Rows != 1000 || got[people].Distinct["user_id"] != 4 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := db.Connect(t, "pgconsent_agent").Exec(context.Background(), "SELECT pgconsent.distinct_values('{}')", pgx.QueryExecModeExec); err == nil {
+	if _, err := db.Connect(t, "pgconsent_agent").Exec(context.Background(), "SELECT pgconsent.distinct_values('{}')",
+		pgx.QueryExecModeExec); err == nil {
 		t.Error("an agent may ask for sizes")
 	}
 }

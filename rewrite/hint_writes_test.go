@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// What writes few rows looks at few, and so does what an index has in order behind a column that is the same in all visible rows: sets of whole tables
-// would cost hundreds of times as much.
+// What writes few rows looks at few, and so does what an index has in order behind a column that is the same in all
+// visible rows: sets of whole tables would cost hundreds of times as much.
 func TestScanHintOfFewRows(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(context.Background(), `CREATE TABLE holders (id bigint PRIMARY KEY, tenant bigint, agreed text);
@@ -25,7 +25,8 @@ func TestScanHintOfFewRows(t *testing.T) {
 	}
 	sizes := catalog.Sizes{}
 	for _, name := range []string{"holders", "files"} {
-		sizes[catalog.Name{Schema: "public", Name: name}] = catalog.Size{Rows: 1e6, Distinct: map[string]float64{"id": 1e6, "holder": 1e5, "part": 9, "tenant": 3}}
+		sizes[catalog.Name{Schema: "public", Name: name}] = catalog.Size{
+			Rows: 1e6, Distinct: map[string]float64{"id": 1e6, "holder": 1e5, "part": 9, "tenant": 3}}
 	}
 	for attribute, statements := range map[string]map[string]bool{
 		"bigint": {
@@ -53,8 +54,11 @@ func TestScanHintOfFewRows(t *testing.T) {
 			"SELECT title FROM files ORDER BY made DESC LIMIT 20": true, // of several tenants, one after the other
 		},
 	} {
-		doc, err := policy.Parse("policy.yaml", []byte("version: 1\nattributes: { tenant: { type: \""+attribute+"\", source: credential } }\ntables:\n  holders: { rows: [ status: { column: agreed, is: \"yes\" } ] }\n"+
-			"  files: { rows: [ own: { column: tenant, is: tenant }, visible: { holders: { id: holder } } ], write: { commands: [insert, update, delete], columns: [id, title, holder, tenant], accept: [conflicts, references] } }\n"))
+		doc, err := policy.Parse("policy.yaml",
+			[]byte("version: 1\nattributes: { tenant: { type: \""+attribute+
+				"\", source: credential } }\ntables:\n  holders: { rows: [ status: { column: agreed, is: \"yes\" } ] }\n"+
+				"  files: { rows: [ own: { column: tenant, is: tenant }, visible: { holders: { id: holder } } ], "+
+				"write: { commands: [insert, update, delete], columns: [id, title, holder, tenant], accept: [conflicts, references] } }\n"))
 		if err != nil {
 			t.Fatal(err)
 		}

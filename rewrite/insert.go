@@ -96,7 +96,8 @@ func (w *walker) insertColumns(t *written, s *sqltext.InsertStmt, source *sqltex
 			return
 		}
 		w.saw("ResTarget")
-		if len(c.Indirection) == 0 && !slices.Contains(allowed, c.Name) && t.ref.relation.Column(c.Name) != nil && alwaysDefault(source, i, len(s.Cols)) {
+		if len(c.Indirection) == 0 && !slices.Contains(allowed, c.Name) && t.ref.relation.Column(c.Name) != nil &&
+			alwaysDefault(source, i, len(s.Cols)) {
 			drop[i] = true // a client that names every column and leaves this one to its default
 			continue
 		}
@@ -153,7 +154,8 @@ func (w *walker) impliedColumns(t *written, width int, known bool) {
 		w.names[c.Name] = true
 		if !slices.Contains(t.table.Write.Insertable, c.Name) {
 			w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonColumn,
-				"without a list of columns this INSERT would write column %q of table %q, which is not for agents to write", c.Name, t.ref.name.Name).
+				"without a list of columns this INSERT would write column %q of table %q, which is not for agents "+
+					"to write", c.Name, t.ref.name.Name).
 				WithHint("Name the columns: INSERT INTO table (columns) ..."), t.ref.start)
 			return
 		}
@@ -173,7 +175,8 @@ func alwaysDefault(source *sqltext.SelectStmt, i, width int) bool {
 // PostgreSQL asks for the right to insert into them all the same.
 func (w *walker) dropDefaults(t *written, s *sqltext.InsertStmt, source *sqltext.SelectStmt, drop map[int]bool) {
 	if len(drop) == len(s.Cols) {
-		w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonColumn, "this INSERT names no column that agents may write").
+		w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonColumn,
+			"this INSERT names no column that agents may write").
 			WithHint("Write INSERT INTO table DEFAULT VALUES."), t.ref.start)
 		return
 	}

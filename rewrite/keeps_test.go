@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// Which transactions keep one snapshot is what the server says of them, in whatever words the level is asked for: of those that do a text says so, for itself
-// or for all that come.
+// Which transactions keep one snapshot is what the server says of them, in whatever words the level is asked for: of
+// those that do a text says so, for itself or for all that come.
 func TestWhatKeepsItsSnapshotIsTheServers(t *testing.T) {
 	r := rewriter(t, Both)
 	conn := database(t).Connect(t, "postgres")
@@ -27,11 +27,19 @@ func TestWhatKeepsItsSnapshotIsTheServers(t *testing.T) {
 	kept, sessions := 0, 0
 	for _, of := range []string{"read committed", "READ UNCOMMITTED", "repeatable read", "REPEATABLE READ", "serializable", "Serializable"} {
 		for _, form := range []string{
-			"BEGIN ISOLATION LEVEL %s", "START TRANSACTION ISOLATION LEVEL %s, READ ONLY", "BEGIN TRANSACTION READ ONLY, ISOLATION LEVEL %s, DEFERRABLE", "BEGIN WORK ISOLATION LEVEL %s READ WRITE",
-			"BEGIN; SET TRANSACTION ISOLATION LEVEL %s", "BEGIN; SET LOCAL TRANSACTION ISOLATION LEVEL %s", "BEGIN; SET transaction_isolation = '%s'", "BEGIN; SET LOCAL transaction_isolation TO '%s'", `BEGIN; SET SESSION "transaction_isolation" TO '%s'`, "BEGIN; SET TRANSACTION_ISOLATION = '%s'",
-			"SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL %s", "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY, ISOLATION LEVEL %s", "SET default_transaction_isolation = '%s'", "SET SESSION default_transaction_isolation TO '%s'",
-			"SET Default_Transaction_Isolation = '%s'", "BEGIN; SET LOCAL default_transaction_isolation = '%s'; SELECT 1", "SELECT set_config('transaction_isolation', '%s', true)", "SELECT set_config('default_transaction_isolation', '%s', false)",
-			"BEGIN; SELECT set_config('Transaction_Isolation', '%s', false)", "BEGIN ISOLATION LEVEL %s; COMMIT; BEGIN", "BEGIN ISOLATION LEVEL %s; COMMIT AND CHAIN", "BEGIN ISOLATION LEVEL %s; ROLLBACK AND CHAIN",
+			"BEGIN ISOLATION LEVEL %s", "START TRANSACTION ISOLATION LEVEL %s, READ ONLY",
+			"BEGIN TRANSACTION READ ONLY, ISOLATION LEVEL %s, DEFERRABLE", "BEGIN WORK ISOLATION LEVEL %s READ WRITE",
+			"BEGIN; SET TRANSACTION ISOLATION LEVEL %s", "BEGIN; SET LOCAL TRANSACTION ISOLATION LEVEL %s",
+			"BEGIN; SET transaction_isolation = '%s'", "BEGIN; SET LOCAL transaction_isolation TO '%s'",
+			`BEGIN; SET SESSION "transaction_isolation" TO '%s'`, "BEGIN; SET TRANSACTION_ISOLATION = '%s'",
+			"SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL %s",
+			"SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY, ISOLATION LEVEL %s",
+			"SET default_transaction_isolation = '%s'", "SET SESSION default_transaction_isolation TO '%s'",
+			"SET Default_Transaction_Isolation = '%s'",
+			"BEGIN; SET LOCAL default_transaction_isolation = '%s'; SELECT 1",
+			"SELECT set_config('transaction_isolation', '%s', true)", "SELECT set_config('default_transaction_isolation', '%s', false)",
+			"BEGIN; SELECT set_config('Transaction_Isolation', '%s', false)",
+			"BEGIN ISOLATION LEVEL %s; COMMIT; BEGIN", "BEGIN ISOLATION LEVEL %s; COMMIT AND CHAIN", "BEGIN ISOLATION LEVEL %s; ROLLBACK AND CHAIN",
 		} {
 			sql := fmt.Sprintf(form, of)
 			result, refused := r.Rewrite(sql, false)
@@ -73,16 +81,20 @@ func TestWhatKeepsItsSnapshotIsTheServers(t *testing.T) {
 	}
 }
 
-// Whatever sets what a policy takes for a claim says so, with the value that the server has: the proxy follows what it is told.
+// Whatever sets what a policy takes for a claim says so, with the value that the server has: the proxy follows what it
+// is told.
 func TestWhatSetsAClaimSaysSo(t *testing.T) {
 	claiming := *rewriter(t, Both)
 	claiming.claims = map[string]string{"app.mode": "mode"}
 	conn := database(t).Connect(t, "postgres")
 	set := 0
 	for _, sql := range []string{
-		"SET app.mode = 'x'", "SET SESSION app.mode TO 'x'", "BEGIN; SET LOCAL app.mode = 'x'", "SET App.Mode = 'x'", `SET "app"."mode" = 'x'`, "SET app.mode = x", "SET app.mode = 7", "SET app.mode = ''",
-		"SELECT set_config('app.mode', 'x', false)", "SELECT pg_catalog.set_config('app.mode', 'x', false)", "SELECT set_config('App.Mode', 'x', false)", "BEGIN; SELECT set_config('app.mode'::text, 'x', true)",
-		"SELECT set_config('application_name', 'y', false), set_config('app.mode', 'x', false)", "PREPARE s AS SELECT set_config('app.mode', 'x', false); EXECUTE s", "SELECT 1; SELECT set_config('app.mode', 'x', false)",
+		"SET app.mode = 'x'", "SET SESSION app.mode TO 'x'", "BEGIN; SET LOCAL app.mode = 'x'", "SET App.Mode = 'x'",
+		`SET "app"."mode" = 'x'`, "SET app.mode = x", "SET app.mode = 7", "SET app.mode = ''",
+		"SELECT set_config('app.mode', 'x', false)", "SELECT pg_catalog.set_config('app.mode', 'x', false)",
+		"SELECT set_config('App.Mode', 'x', false)", "BEGIN; SELECT set_config('app.mode'::text, 'x', true)",
+		"SELECT set_config('application_name', 'y', false), set_config('app.mode', 'x', false)",
+		"PREPARE s AS SELECT set_config('app.mode', 'x', false); EXECUTE s", "SELECT 1; SELECT set_config('app.mode', 'x', false)",
 		"UPDATE pg_settings SET setting = 'x' WHERE name = 'app.mode'", "RESET app.mode", "SET app.mode TO DEFAULT", "SET application_name = 'app.mode'",
 	} {
 		result, refused := claiming.Rewrite(sql, false)

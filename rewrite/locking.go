@@ -5,8 +5,9 @@ import (
 )
 
 // lockingClauses visits FOR UPDATE and its kin. They lock rows that the statement returns, which row security has let
-// through, of tables that agents may update: PostgreSQL asks for that right. Where they may not update all
-// that they see of a table on which others depend, there are no locks: who holds a consent that was given to them keeps it from being withdrawn. first is where the references of FROM begin.
+// through, of tables that agents may update: PostgreSQL asks for that right. Where they may not update all that they
+// see of a table on which others depend, there are no locks: who holds a consent that was given to them keeps it from
+// being withdrawn. first is where the references of FROM begin.
 func (w *walker) lockingClauses(s *sqltext.SelectStmt, own *scope, first int) {
 	for _, n := range s.LockingClause {
 		c := n.GetLockingClause()

@@ -9,15 +9,21 @@ import (
 
 // lockPlaces lock rows of a table, at any depth and by any name for it.
 var lockPlaces = []string{
-	"SELECT id FROM {table} FOR {lock}", "SELECT id FROM {table} AS d FOR {lock} OF d", "SELECT id FROM public.{table} FOR {lock} OF {table} SKIP LOCKED", "SELECT d.id FROM {table} d, generate_series(1, 2) n FOR {lock}",
-	"SELECT id FROM (SELECT * FROM {table}) d FOR {lock}", "SELECT d.id FROM generate_series(1, 2) n, (SELECT * FROM {table}) d FOR {lock} OF d", "SELECT d.id FROM (SELECT x.* FROM (SELECT * FROM {table}) x) d FOR {lock} OF d NOWAIT",
-	"SELECT d.id FROM generate_series(1, 2) n JOIN LATERAL (SELECT * FROM {table} WHERE n = 1) d ON true FOR {lock} OF d", "WITH d AS (SELECT id FROM {table} FOR {lock}) SELECT id FROM d", "SELECT (SELECT id FROM {table} LIMIT 1 FOR {lock})",
-	"SELECT 1 WHERE EXISTS (SELECT FROM {table} FOR {lock})", "UPDATE drafts SET title = 'x' FROM (SELECT id FROM {table} FOR {lock}) x WHERE x.id = drafts.id", "DECLARE c CURSOR FOR SELECT id FROM {table} FOR {lock}",
+	"SELECT id FROM {table} FOR {lock}", "SELECT id FROM {table} AS d FOR {lock} OF d",
+	"SELECT id FROM public.{table} FOR {lock} OF {table} SKIP LOCKED", "SELECT d.id FROM {table} d, generate_series(1, 2) n FOR {lock}",
+	"SELECT id FROM (SELECT * FROM {table}) d FOR {lock}",
+	"SELECT d.id FROM generate_series(1, 2) n, (SELECT * FROM {table}) d FOR {lock} OF d",
+	"SELECT d.id FROM (SELECT x.* FROM (SELECT * FROM {table}) x) d FOR {lock} OF d NOWAIT",
+	"SELECT d.id FROM generate_series(1, 2) n JOIN LATERAL (SELECT * FROM {table} WHERE n = 1) d ON true FOR " +
+		"{lock} OF d", "WITH d AS (SELECT id FROM {table} FOR {lock}) SELECT id FROM d", "SELECT (SELECT id FROM {table} LIMIT 1 FOR {lock})",
+	"SELECT 1 WHERE EXISTS (SELECT FROM {table} FOR {lock})",
+	"UPDATE drafts SET title = 'x' FROM (SELECT id FROM {table} FOR {lock}) x WHERE x.id = drafts.id",
+	"DECLARE c CURSOR FOR SELECT id FROM {table} FOR {lock}",
 	"PREPARE p AS SELECT id FROM {table} FOR {lock}", "COPY (SELECT id FROM {table} FOR {lock}) TO STDOUT",
 }
 
-// Agents lock rows of tables that they may update, unless who asks decides which rows of these may be changed, and rules of other
-// tables read them: whoever held a consent that was given to them would keep it from being withdrawn.
+// Agents lock rows of tables that they may update, unless who asks decides which rows of these may be changed, and
+// rules of other tables read them: whoever held a consent that was given to them would keep it from being withdrawn.
 func TestRowsThatNobodyMayHold(t *testing.T) {
 	r := rewriter(t, Both)
 	drafts, _ := r.pol.Table(catalog.Name{Schema: "public", Name: "drafts"})

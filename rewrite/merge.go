@@ -14,7 +14,8 @@ const mergeVersion = 150004
 func (w *walker) mergeStmt(s *sqltext.MergeStmt) {
 	w.saw("MergeStmt")
 	if w.snap.ServerVersion() < mergeVersion {
-		w.refuse(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "MERGE is not available to agents on this server").
+		w.refuse(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement,
+			"MERGE is not available to agents on this server").
 			WithHint("PostgreSQL heeds row security in MERGE from 15.4 on. Use INSERT, UPDATE and DELETE."))
 		return
 	}

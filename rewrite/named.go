@@ -11,8 +11,9 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// naming says how a function takes a name: which argument it is, for each number of arguments that there may be; what judges it; and
-// whether PostgreSQL reads the constant as a value, so that it fails as the statement is read, and tells where the name stands.
+// naming says how a function takes a name: which argument it is, for each number of arguments that there may be; what
+// judges it; and whether PostgreSQL reads the constant as a value, so that it fails as the statement is read, and tells
+// where the name stands.
 type naming struct {
 	at     map[int]int
 	judge  func(w *walker, written string, read bool) *sqlstate.Error
@@ -53,16 +54,16 @@ var takeNames = map[string]naming{
 	"pg_basetype":                   {at: sole, judge: (*walker).namedType, placed: true},
 }
 
-// byName are the types whose values are made from names of the catalogs, with what judges a name; read tells that the server
-// reads a constant as a value of the type, and makes it of no text. Names of roles, operators, collations and of what full text
-// is made of show as they are.
+// byName are the types whose values are made from names of the catalogs, with what judges a name; read tells that the
+// server reads a constant as a value of the type, and makes it of no text. Names of roles, operators, collations and of
+// what full text is made of show as they are.
 var byName = map[string]func(w *walker, written string, read bool) *sqlstate.Error{
 	"regclass": (*walker).relationInText, "regtype": (*walker).namedType, "regproc": (*walker).namedFunction,
 	"regprocedure": (*walker).namedSignature, "regnamespace": (*walker).namedSchema,
 }
 
-// namedCast judges 'name'::regclass and its kin, and lists of such names: what is not shown is answered as what is not there, in
-// PostgreSQL's words. Texts that are not constants, OIDs and parameters are beyond what the text tells.
+// namedCast judges 'name'::regclass and its kin, and lists of such names: what is not shown is answered as what is not
+// there, in PostgreSQL's words. Texts that are not constants, OIDs and parameters are beyond what the text tells.
 func (w *walker) namedCast(c *sqltext.TypeCast) {
 	schema, name, ok := qualifiedName(c.GetTypeName().GetNames())
 	judge := byName[name]
@@ -88,7 +89,8 @@ func (w *walker) namedCast(c *sqltext.TypeCast) {
 // readsNoName refuses a type of names for what is read from a document: it would tell what is there.
 func (w *walker) readsNoName(t *sqltext.TypeName) {
 	if schema, name, ok := qualifiedName(t.GetNames()); ok && byName[name] != nil && (schema == "" || schema == "pg_catalog") {
-		w.refuseAt(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonFunction, "columns of type %s are not available to agents here", name).
+		w.refuseAt(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonFunction,
+			"columns of type %s are not available to agents here", name).
 			WithHint("Read the names as text."), t.Location)
 	}
 }
@@ -137,7 +139,8 @@ func (w *walker) namedArguments(name string, args []*sqltext.Node) {
 		return
 	}
 	w.named(arg, n.placed && arg.GetAConst() != nil, n.judge)
-	if n.placed && len(args) > 1 { // another argument may be one that there is no such function for, which PostgreSQL says before
+	// another argument may be one that there is no such function for, which PostgreSQL says before
+	if n.placed && len(args) > 1 {
 		w.named(arg, arg.GetAConst() != nil, (*walker).nowhereInText)
 	}
 }
@@ -148,7 +151,8 @@ func (w *walker) named(n *sqltext.Node, placed bool, judge func(w *walker, writt
 	}
 }
 
-func (w *walker) judged(n *sqltext.Node, written string, placed bool, judge func(w *walker, written string, read bool) *sqlstate.Error) {
+func (w *walker) judged(n *sqltext.Node, written string, placed bool,
+	judge func(w *walker, written string, read bool) *sqlstate.Error) {
 	if w.refused != nil {
 		return
 	}
@@ -165,8 +169,9 @@ func absent(code sqlstate.Code, kind, name string) *sqlstate.Error {
 // softErrors is the first server that does not say which part of a name there is not, where it reads the name as a value.
 const softErrors = 160000
 
-// relationInText tells of the name of a relation that is not shown. Names that lead nowhere are for the server to complain of, as it does whatever there is;
-// but for those that it would look for as the statement runs, behind the description of the result: no refusal comes there.
+// relationInText tells of the name of a relation that is not shown. Names that lead nowhere are for the server to
+// complain of, as it does whatever there is; but for those that it would look for as the statement runs, behind the
+// description of the result: no refusal comes there.
 func (w *walker) relationInText(written string, read bool) *sqlstate.Error {
 	parts := splitName(written)
 	if len(parts) == 0 {
@@ -185,7 +190,8 @@ func (w *walker) relationInText(written string, read bool) *sqlstate.Error {
 	return absent(sqlstate.UndefinedTable, "relation", name)
 }
 
-// leadsNowhere tells whether there is no relation and no index of that name. Of schemas without relations the server knows.
+// leadsNowhere tells whether there is no relation and no index of that name. Of schemas without relations the server
+// knows.
 func (w *walker) leadsNowhere(schema, name string) bool {
 	return w.snap.ResolveIndex(schema, name) == nil && w.isNoRow(schema, name)
 }
@@ -270,7 +276,8 @@ func (w *walker) namedSignature(written string, read bool) *sqlstate.Error {
 		if refused := w.namedType(arg, read); refused != nil {
 			return refused
 		}
-		if schema, name, ok := qualifiedName(t.GetNames()); ok && len(w.snap.TypesNamed(schema, name)) == 0 { // PostgreSQL says of the first that is not there
+		// PostgreSQL says of the first that is not there
+		if schema, name, ok := qualifiedName(t.GetNames()); ok && len(w.snap.TypesNamed(schema, name)) == 0 {
 			return nil
 		}
 	}
@@ -294,7 +301,8 @@ func (w *walker) functionInText(written, whole string, read bool) *sqlstate.Erro
 	case (schema == "" || schema == "pg_catalog") && w.snap.HasCatalogFunction(name):
 		return nil
 	case len(found) > 0:
-	case read || schema != "" && !w.hasRelations(schema) || schema == "information_schema" && w.snap.HasInfoSchemaFunction(name):
+	case read || schema != "" && !w.hasRelations(schema) ||
+		schema == "information_schema" && w.snap.HasInfoSchemaFunction(name):
 		return nil
 	}
 	for _, f := range found { // none: the name leads nowhere
@@ -341,9 +349,11 @@ func isShown(snap *catalog.Snapshot, p *policy.Policy, n catalog.Name) bool {
 	return slices.ContainsFunc(p.Children(), func(c *policy.Child) bool { return c.Relation.Name == n })
 }
 
-// isIndexShown tells whether the catalogs that agents see have an index: that of a table that they have, where it names no hidden column.
+// isIndexShown tells whether the catalogs that agents see have an index: that of a table that they have, where it names
+// no hidden column.
 func isIndexShown(snap *catalog.Snapshot, p *policy.Policy, i *catalog.Indexed) bool {
-	if !i.Plain || !isShown(snap, p, i.Table) || slices.ContainsFunc(p.Children(), func(c *policy.Child) bool { return c.Relation.Name == i.Table && !c.Direct }) {
+	if !i.Plain || !isShown(snap, p, i.Table) ||
+		slices.ContainsFunc(p.Children(), func(c *policy.Child) bool { return c.Relation.Name == i.Table && !c.Direct }) {
 		return false
 	}
 	t, _ := p.Table(i.Table)

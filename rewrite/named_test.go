@@ -19,20 +19,40 @@ func TestNamesInTexts(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres") // an empty one
 	for _, hidden := range []string{
 		"SELECT 'memory_edges'::regclass", "SELECT regclass 'memory_edges'", "SELECT CAST('public.Memory_Edges' AS pg_catalog.regclass)",
-		`SELECT '"public" . "memory_edges"'::regclass`, "SELECT 1 FROM pg_class WHERE oid = ' MEMORY_EDGES '::regclass", "SELECT 'memory_edges'::text::regclass::oid",
-		"SELECT regclass('memory_edges')", "SELECT '{memory_edges}'::regclass[]", `SELECT '{"\"memory_edges\"", 1}'::regclass[]`, "SELECT CAST(ARRAY['memory_edges'] AS regclass[])",
-		"SELECT 'pgconsent.keys'::regclass", "SELECT 'pgconsent.keys'::text::regclass", "SELECT regclass('pgconsent.keys')", "SELECT '{pgconsent.keys}'::regclass[]", "SELECT has_table_privilege('pgconsent.keys', 'SELECT')", "SELECT has_function_privilege('pgconsent.f(text)', 'EXECUTE')",
-		"SELECT 'memory_edges'::regtype", "SELECT regtype 'public.memory_edges'", "SELECT 'memory_edges[]'::regtype", "SELECT '_memory_edges'::regtype", `SELECT '"memory_edges"'::text::regtype`, "SELECT has_type_privilege('memory_edges', 'USAGE')",
-		"SELECT 'unlisted'::regproc", "SELECT regproc 'public.unlisted'", "SELECT 'unlisted(text)'::regprocedure", "SELECT CAST('public . Unlisted ( text )' AS regprocedure)", "SELECT has_function_privilege('unlisted(text)', 'EXECUTE')",
-		"SELECT 'pgconsent'::regnamespace", "SELECT '\"pgconsent_gate\"'::regnamespace", "SELECT has_schema_privilege('pgconsent', 'USAGE')", "SELECT 'pgconsent_gate.attr(text)'::regprocedure", "SELECT 'pgconsent.keys'::regtype", "SELECT 'pgconsent.changed'::regproc",
-		"SELECT pg_get_serial_sequence('memory_edges', 'id')", "SELECT has_table_privilege('memory_edges', 'SELECT')", "SELECT has_table_privilege('postgres', 'public.memory_edges', 'SELECT')", "SELECT row_security_active('memory_edges')",
-		"SELECT has_table_privilege('nothing', 'SELECT')", "SELECT 'Nothing'::text::regclass", "SELECT row_security_active('public.nothing')", "SELECT pg_relation_size('nothing', 'main')", "SELECT has_type_privilege('nothing[]', 'USAGE')", "SELECT has_function_privilege('nothing(text)', 'EXECUTE')",
-		"SELECT has_function_privilege('now(nothing)', 'EXECUTE')", "SELECT 'public.nothing'::text::regtype", "SELECT 'ÄB'::text::regclass", "SELECT '" + strings.Repeat("long", 20) + "'::text::regclass",
-		"SELECT 'now(memory_edges)'::regprocedure", "SELECT 'unlisted(int, public.memory_edges)'::regprocedure", "SELECT has_function_privilege('now(memory_edges[])', 'EXECUTE')", "SELECT 'unlisted(integer)'::regprocedure",
-		"SELECT pg_relation_is_publishable('memory_edges')", "SELECT pg_total_relation_size('public.memory_edges')", "SELECT pg_table_size('memory_edges')", "SELECT pg_indexes_size('memory_edges')", "SELECT pg_relation_size('memory_edges')",
-		"SELECT pg_relation_size('memory_edges', 'main')", "SELECT pg_relation_size('memory_edges'::text)", "SELECT pg_partition_root('memory_edges')", "SELECT * FROM pg_partition_tree('memory_edges')", "SELECT * FROM pg_partition_tree(rootrelid => 'memory_edges')",
-		"SELECT * FROM pg_catalog.pg_partition_ancestors('memory_edges')", "SELECT pg_index_has_property('memory_edges', 'clusterable')", "SELECT pg_index_column_has_property('memory_edges', 1, 'asc')", "SELECT pg_get_replica_identity_index('memory_edges')",
-		"SELECT pg_relation_is_updatable('memory_edges', 'true')", "SELECT pg_column_is_updatable('memory_edges', '1', true)", "SELECT has_column_privilege('memory_edges', 'id', 'SELECT')", "SELECT has_column_privilege('postgres', 'memory_edges', 'id', 'SELECT')",
+		`SELECT '"public" . "memory_edges"'::regclass`,
+		"SELECT 1 FROM pg_class WHERE oid = ' MEMORY_EDGES '::regclass", "SELECT 'memory_edges'::text::regclass::oid",
+		"SELECT regclass('memory_edges')", "SELECT '{memory_edges}'::regclass[]",
+		`SELECT '{"\"memory_edges\"", 1}'::regclass[]`, "SELECT CAST(ARRAY['memory_edges'] AS regclass[])",
+		"SELECT 'pgconsent.keys'::regclass", "SELECT 'pgconsent.keys'::text::regclass",
+		"SELECT regclass('pgconsent.keys')", "SELECT '{pgconsent.keys}'::regclass[]",
+		"SELECT has_table_privilege('pgconsent.keys', 'SELECT')", "SELECT has_function_privilege('pgconsent.f(text)', 'EXECUTE')",
+		"SELECT 'memory_edges'::regtype", "SELECT regtype 'public.memory_edges'", "SELECT 'memory_edges[]'::regtype",
+		"SELECT '_memory_edges'::regtype", `SELECT '"memory_edges"'::text::regtype`, "SELECT has_type_privilege('memory_edges', 'USAGE')",
+		"SELECT 'unlisted'::regproc", "SELECT regproc 'public.unlisted'", "SELECT 'unlisted(text)'::regprocedure",
+		"SELECT CAST('public . Unlisted ( text )' AS regprocedure)", "SELECT has_function_privilege('unlisted(text)', 'EXECUTE')",
+		"SELECT 'pgconsent'::regnamespace", "SELECT '\"pgconsent_gate\"'::regnamespace",
+		"SELECT has_schema_privilege('pgconsent', 'USAGE')", "SELECT 'pgconsent_gate.attr(text)'::regprocedure",
+		"SELECT 'pgconsent.keys'::regtype", "SELECT 'pgconsent.changed'::regproc",
+		"SELECT pg_get_serial_sequence('memory_edges', 'id')", "SELECT has_table_privilege('memory_edges', 'SELECT')",
+		"SELECT has_table_privilege('postgres', 'public.memory_edges', 'SELECT')", "SELECT row_security_active('memory_edges')",
+		"SELECT has_table_privilege('nothing', 'SELECT')", "SELECT 'Nothing'::text::regclass",
+		"SELECT row_security_active('public.nothing')", "SELECT pg_relation_size('nothing', 'main')",
+		"SELECT has_type_privilege('nothing[]', 'USAGE')", "SELECT has_function_privilege('nothing(text)', 'EXECUTE')",
+		"SELECT has_function_privilege('now(nothing)', 'EXECUTE')", "SELECT 'public.nothing'::text::regtype",
+		"SELECT 'ÄB'::text::regclass", "SELECT '" + strings.Repeat("long", 20) + "'::text::regclass",
+		"SELECT 'now(memory_edges)'::regprocedure", "SELECT 'unlisted(int, public.memory_edges)'::regprocedure",
+		"SELECT has_function_privilege('now(memory_edges[])', 'EXECUTE')", "SELECT 'unlisted(integer)'::regprocedure",
+		"SELECT pg_relation_is_publishable('memory_edges')", "SELECT pg_total_relation_size('public.memory_edges')",
+		"SELECT pg_table_size('memory_edges')", "SELECT pg_indexes_size('memory_edges')", "SELECT pg_relation_size('memory_edges')",
+		"SELECT pg_relation_size('memory_edges', 'main')", "SELECT pg_relation_size('memory_edges'::text)",
+		"SELECT pg_partition_root('memory_edges')", "SELECT * FROM pg_partition_tree('memory_edges')",
+		"SELECT * FROM pg_partition_tree(rootrelid => 'memory_edges')",
+		"SELECT * FROM pg_catalog.pg_partition_ancestors('memory_edges')",
+		"SELECT pg_index_has_property('memory_edges', 'clusterable')",
+		"SELECT pg_index_column_has_property('memory_edges', 1, 'asc')", "SELECT pg_get_replica_identity_index('memory_edges')",
+		"SELECT pg_relation_is_updatable('memory_edges', 'true')",
+		"SELECT pg_column_is_updatable('memory_edges', '1', true)",
+		"SELECT has_column_privilege('memory_edges', 'id', 'SELECT')", "SELECT has_column_privilege('postgres', 'memory_edges', 'id', 'SELECT')",
 		"SELECT has_any_column_privilege('memory_edges', 'SELECT')", "SELECT has_sequence_privilege('memory_edges', 'SELECT')",
 	} {
 		_, refused := r.Rewrite(hidden, false)
@@ -46,7 +66,8 @@ func TestNamesInTexts(t *testing.T) {
 		}
 	}
 	basetype := "SELECT pg_basetype('memory_edges')"
-	if _, refused := r.Rewrite(basetype, false); r.snap.HasCatalogFunction("pg_basetype") == (refused == nil || refused.Code != "42704" || refused.Position != 20) {
+	if _, refused := r.Rewrite(basetype, false); r.snap.HasCatalogFunction("pg_basetype") == (refused == nil ||
+		refused.Code != "42704" || refused.Position != 20) {
 		t.Errorf("%s: %v", basetype, refused)
 	}
 	for _, name := range []string{"memory_edges", "nothing"} { // there is no such function, which would be for the server to say
@@ -55,13 +76,28 @@ func TestNamesInTexts(t *testing.T) {
 		}
 	}
 	for _, shown := range []string{
-		"SELECT has_table_privilege(0, 'memory_edges')", "SELECT has_table_privilege('memories', 'memory_edges')", "SELECT has_schema_privilege('public', 'pgconsent')", "SELECT has_table_privilege('memory_edges')", "SELECT pg_relation_size('memories', 'memory_edges')",
-		"SELECT has_column_privilege('memories', 'memory_edges', 'SELECT')", "SELECT pg_relation_is_updatable('memories', 'memory_edges')", "SELECT pg_index_has_property('memories', 'memory_edges')",
-		"SELECT 'memories'::regclass", `SELECT '"Mixed Case"'::regclass`, "SELECT 'pg_class'::regclass", "SELECT 'information_schema.tables'::regclass", "SELECT 'nothing'::regclass",
-		"SELECT '16400'::regclass", "SELECT '-'::regclass", "SELECT 'memories_pkey'::regclass", "SELECT 'open_drafts'::regclass", `SELECT '"memory_edges'::regclass`, "SELECT 'memory_edges.'::regclass",
-		"SELECT 'memory_edges'::regclass[]", "SELECT '{memories,0}'::regclass[]", "SELECT 'memories'::regtype", "SELECT 'integer[]'::regtype", "SELECT 'character varying(3)'::regtype", "SELECT 'nothing'::regtype",
-		"SELECT 'lower'::regproc", "SELECT 'lower(text)'::regprocedure", "SELECT 'nothing()'::regprocedure", "SELECT 'now(nothing, memory_edges)'::regprocedure", "SELECT 'unlisted(nothing)'::regprocedure", "SELECT 'match_memories(text, integer, boolean)'::regprocedure", "SELECT 'match_memories'::regproc", "SELECT 'public'::regnamespace", "SELECT 'nothing'::regnamespace", "SELECT 'memory_edges'::text", "SELECT $1::regclass", "SELECT 'pg_class_oid_index'::text::regclass", "SELECT has_type_privilege('_memories', 'USAGE')", "SELECT has_type_privilege('int4', 'USAGE')", "SELECT '2281'::text::regproc", "SELECT has_function_privilege('unlisted', 'EXECUTE')",
-		"SELECT has_function_privilege('2281', 'EXECUTE')", "SELECT '-'::text::regprocedure", "SELECT has_table_privilege('elsewhere.nothing', 'SELECT')", "SELECT has_type_privilege('memories[]', 'USAGE')", "SELECT has_table_privilege('information_schema.tables', 'SELECT')", "SELECT has_table_privilege('memories', 'SELECT')",
+		"SELECT has_table_privilege(0, 'memory_edges')", "SELECT has_table_privilege('memories', 'memory_edges')",
+		"SELECT has_schema_privilege('public', 'pgconsent')", "SELECT has_table_privilege('memory_edges')",
+		"SELECT pg_relation_size('memories', 'memory_edges')",
+		"SELECT has_column_privilege('memories', 'memory_edges', 'SELECT')",
+		"SELECT pg_relation_is_updatable('memories', 'memory_edges')", "SELECT pg_index_has_property('memories', 'memory_edges')",
+		"SELECT 'memories'::regclass", `SELECT '"Mixed Case"'::regclass`, "SELECT 'pg_class'::regclass",
+		"SELECT 'information_schema.tables'::regclass", "SELECT 'nothing'::regclass",
+		"SELECT '16400'::regclass", "SELECT '-'::regclass", "SELECT 'memories_pkey'::regclass",
+		"SELECT 'open_drafts'::regclass", `SELECT '"memory_edges'::regclass`, "SELECT 'memory_edges.'::regclass",
+		"SELECT 'memory_edges'::regclass[]", "SELECT '{memories,0}'::regclass[]", "SELECT 'memories'::regtype",
+		"SELECT 'integer[]'::regtype", "SELECT 'character varying(3)'::regtype", "SELECT 'nothing'::regtype",
+		"SELECT 'lower'::regproc", "SELECT 'lower(text)'::regprocedure", "SELECT 'nothing()'::regprocedure",
+		"SELECT 'now(nothing, memory_edges)'::regprocedure", "SELECT 'unlisted(nothing)'::regprocedure",
+		"SELECT 'match_memories(text, integer, boolean)'::regprocedure", "SELECT 'match_memories'::regproc",
+		"SELECT 'public'::regnamespace", "SELECT 'nothing'::regnamespace", "SELECT 'memory_edges'::text",
+		"SELECT $1::regclass", "SELECT 'pg_class_oid_index'::text::regclass",
+		"SELECT has_type_privilege('_memories', 'USAGE')", "SELECT has_type_privilege('int4', 'USAGE')",
+		"SELECT '2281'::text::regproc", "SELECT has_function_privilege('unlisted', 'EXECUTE')",
+		"SELECT has_function_privilege('2281', 'EXECUTE')", "SELECT '-'::text::regprocedure",
+		"SELECT has_table_privilege('elsewhere.nothing', 'SELECT')",
+		"SELECT has_type_privilege('memories[]', 'USAGE')",
+		"SELECT has_table_privilege('information_schema.tables', 'SELECT')", "SELECT has_table_privilege('memories', 'SELECT')",
 	} {
 		if _, refused := r.Rewrite(shown, false); refused != nil && refused.Code != "42704" {
 			t.Errorf("%s: %v", shown, refused)
@@ -69,11 +105,13 @@ func TestNamesInTexts(t *testing.T) {
 	}
 }
 
-// Of all the relations that there are, those that a name in a text means are those that agents' catalogs show, the sequences that
-// number their rows, and parts of tables, of which a refusal tells as well.
+// Of all the relations that there are, those that a name in a text means are those that agents' catalogs show, the
+// sequences that number their rows, and parts of tables, of which a refusal tells as well.
 func TestNamesOfAllRelations(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
-	if _, err := conn.PgConn().Exec(context.Background(), "CREATE SEQUENCE apart; CREATE TABLE kept_apart (id serial PRIMARY KEY); CREATE VIEW seen_apart AS SELECT 1 AS one; CREATE MATERIALIZED VIEW made_apart AS SELECT 1 AS one; CREATE TYPE pair_apart AS (a integer)").ReadAll(); err != nil {
+	if _, err := conn.PgConn().Exec(context.Background(),
+		"CREATE SEQUENCE apart; CREATE TABLE kept_apart (id serial PRIMARY KEY); CREATE VIEW seen_apart AS SELECT "+
+			"1 AS one; CREATE MATERIALIZED VIEW made_apart AS SELECT 1 AS one; CREATE TYPE pair_apart AS (a integer)").ReadAll(); err != nil {
 		t.Fatal(err)
 	}
 	snap, err := pgcatalog.Load(context.Background(), conn, []string{"public"})
@@ -96,7 +134,8 @@ func TestNamesOfAllRelations(t *testing.T) {
 			there++
 		}
 		shown = shown || childRefusal(r.pol, name) != ""
-		for _, sql := range []string{"SELECT " + catalog.QuoteLiteral(name.SQL()) + "::regclass", "SELECT has_table_privilege(" + catalog.QuoteLiteral(name.SQL()) + ", 'SELECT')"} {
+		for _, sql := range []string{"SELECT " + catalog.QuoteLiteral(name.SQL()) + "::regclass",
+			"SELECT has_table_privilege(" + catalog.QuoteLiteral(name.SQL()) + ", 'SELECT')"} {
 			if _, refused := r.Rewrite(sql, false); (refused == nil) != shown {
 				t.Errorf("%s: shown: %t, and %v", sql, shown, refused)
 			}
@@ -107,7 +146,8 @@ func TestNamesOfAllRelations(t *testing.T) {
 	}
 }
 
-// Of all indexes, those that a name in a text means are those that agents' catalogs show: of tables that show, without expressions, conditions and hidden columns.
+// Of all indexes, those that a name in a text means are those that agents' catalogs show: of tables that show, without
+// expressions, conditions and hidden columns.
 func TestNamesOfAllIndexes(t *testing.T) {
 	r, conn := altered(t, RLS, `CREATE TABLE kept_apart (id serial PRIMARY KEY, note text); CREATE INDEX apart ON kept_apart (note); CREATE MATERIALIZED VIEW made_apart AS SELECT 1 AS one; CREATE INDEX one_apart ON made_apart (one);
 		CREATE INDEX "Whole" ON memories (id); CREATE INDEX lowered ON memories (lower(title)); CREATE INDEX partly ON memories (id) WHERE title = 'x';
@@ -127,7 +167,8 @@ func TestNamesOfAllIndexes(t *testing.T) {
 			t.Fatal(err)
 		}
 		all[name] = shown
-		for _, sql := range []string{"SELECT " + catalog.QuoteLiteral(name) + "::regclass", "SELECT pg_index_has_property(" + catalog.QuoteLiteral("public."+name) + ", 'clusterable')"} {
+		for _, sql := range []string{"SELECT " + catalog.QuoteLiteral(name) + "::regclass",
+			"SELECT pg_index_has_property(" + catalog.QuoteLiteral("public."+name) + ", 'clusterable')"} {
 			if _, refused := r.Rewrite(sql, false); (refused == nil) != shown {
 				t.Errorf("%s: shown: %t, and %v", sql, shown, refused)
 			}
@@ -136,7 +177,8 @@ func TestNamesOfAllIndexes(t *testing.T) {
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)
 	}
-	if !all[`"Whole"`] || !all["of_shown"] || !all["memories_pkey"] || all["of_hidden"] || all["with_hidden"] || all["lowered"] || all["partly"] || all["apart"] || all["one_apart"] {
+	if !all[`"Whole"`] || !all["of_shown"] || !all["memories_pkey"] || all["of_hidden"] || all["with_hidden"] ||
+		all["lowered"] || all["partly"] || all["apart"] || all["one_apart"] {
 		t.Error(all)
 	}
 }
@@ -146,8 +188,10 @@ func TestNamesInDocuments(t *testing.T) {
 	r := rewriter(t, RLS)
 	for name := range byName {
 		for _, place := range []string{
-			"SELECT x.a FROM jsonb_to_record('{}') AS x (a NAME)", "SELECT x.a FROM json_to_recordset('[]') AS x (a text, b NAME[])", "SELECT a FROM ROWS FROM (jsonb_to_record('{}') AS (a pg_catalog.NAME)) AS x",
-			"SELECT x.a FROM XMLTABLE('/a' PASSING ('<a/>'::xml) COLUMNS a NAME PATH 'b') AS x", "SELECT x.a FROM XMLTABLE('/a' PASSING '<a/>' COLUMNS n FOR ORDINALITY, a NAME) AS x",
+			"SELECT x.a FROM jsonb_to_record('{}') AS x (a NAME)",
+			"SELECT x.a FROM json_to_recordset('[]') AS x (a text, b NAME[])", "SELECT a FROM ROWS FROM (jsonb_to_record('{}') AS (a pg_catalog.NAME)) AS x",
+			"SELECT x.a FROM XMLTABLE('/a' PASSING ('<a/>'::xml) COLUMNS a NAME PATH 'b') AS x",
+			"SELECT x.a FROM XMLTABLE('/a' PASSING '<a/>' COLUMNS n FOR ORDINALITY, a NAME) AS x",
 		} {
 			plain := strings.NewReplacer("pg_catalog.NAME", "text", "NAME", "text").Replace(place)
 			if _, refused := r.Rewrite(plain, false); refused != nil {
@@ -163,7 +207,8 @@ func TestNamesInDocuments(t *testing.T) {
 
 func TestSplitName(t *testing.T) {
 	for text, want := range map[string]string{
-		"a": "a", " A ": "a", "a.B": "a|b", `"A" . "b.c"`: "A|b.c", `"a""b"`: `a"b`, "a.b.c": "a|b|c", "": "", ".a": "", "a.": "", `"a`: "", "a b": "", `""`: "", "ÄB": "Äb", strings.Repeat("ä", 40): strings.Repeat("ä", 31), `a"b`: `a"b`,
+		"a": "a", " A ": "a", "a.B": "a|b", `"A" . "b.c"`: "A|b.c", `"a""b"`: `a"b`, "a.b.c": "a|b|c", "": "",
+		".a": "", "a.": "", `"a`: "", "a b": "", `""`: "", "ÄB": "Äb", strings.Repeat("ä", 40): strings.Repeat("ä", 31), `a"b`: `a"b`,
 	} {
 		if got := strings.Join(splitName(text), "|"); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)

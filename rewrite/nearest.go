@@ -14,12 +14,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// Which of the visible rows an approximate index finds depends on the hidden ones in its graph or its lists. So a statement that is a search
-// for the nearest k reads its table behind OFFSET 0, where the planner cannot order it by an index, with its WHERE.
+// Which of the visible rows an approximate index finds depends on the hidden ones in its graph or its lists. So a
+// statement that is a search for the nearest k reads its table behind OFFSET 0, where the planner cannot order it by an
+// index, with its WHERE.
 //
-// Where the policy accepts that, or no row is hidden, the index is asked first. It gives up after some rows, whether or not those it found are
-// visible, and the search may come back with fewer than k although more are visible. It is therefore sent with its exact twin, which runs only
-// if the search found fewer than it was asked for.
+// Where the policy accepts that, or no row is hidden, the index is asked first. It gives up after some rows, whether or
+// not those it found are visible, and the search may come back with fewer than k although more are visible. It is
+// therefore sent with its exact twin, which runs only if the search found fewer than it was asked for.
 
 // distances are the operators of pgvector that an index can order by.
 var distances = []string{"<->", "<#>", "<=>", "<+>", "<~>", "<%>"}
@@ -31,8 +32,10 @@ func (w *walker) searchesNearest(tree *sqltext.ParseResult) bool {
 		return false
 	}
 	s := tree.Stmts[0].GetStmt().GetSelectStmt()
-	if s == nil || s.Op != sqltext.SETOP_NONE || s.WithClause != nil || len(s.FromClause) != 1 || s.FromClause[0].GetRangeVar() == nil ||
-		len(s.GroupClause) > 0 || s.HavingClause != nil || len(s.DistinctClause) > 0 || len(s.WindowClause) > 0 || len(s.LockingClause) > 0 ||
+	if s == nil || s.Op != sqltext.SETOP_NONE || s.WithClause != nil || len(s.FromClause) != 1 ||
+		s.FromClause[0].GetRangeVar() == nil ||
+		len(s.GroupClause) > 0 || s.HavingClause != nil || len(s.DistinctClause) > 0 || len(s.WindowClause) > 0 ||
+		len(s.LockingClause) > 0 ||
 		len(s.SortClause) == 0 || limitOf(s) == "" || s.LimitOption != sqltext.LIMIT_OPTION_COUNT {
 		return false
 	}
@@ -40,14 +43,15 @@ func (w *walker) searchesNearest(tree *sqltext.ParseResult) bool {
 	if at < 0 {
 		return false
 	}
-	if ref := w.references[at]; ref.relation == nil || !ref.relation.Approximate || ref.kept == "a whole-row reference" || w.tableOID {
+	if ref := w.references[at]; ref.relation == nil || !ref.relation.Approximate ||
+		ref.kept == "a whole-row reference" || w.tableOID {
 		return false
 	}
 	if alias := s.FromClause[0].GetRangeVar().GetAlias(); alias != nil && len(alias.Colnames) > 0 {
 		return false
 	}
-	// A window or an aggregate goes over all rows that the index finds, and says so in each row that comes back: their number is right, what
-	// they hold is not.
+	// A window or an aggregate goes over all rows that the index finds, and says so in each row that comes back: their
+	// number is right, what they hold is not.
 	if counts, _ := sqltext.Count(s); counts["WindowDef"] > 0 || w.aggregates(s) {
 		return false
 	}
@@ -99,12 +103,15 @@ func limitOf(s *sqltext.SelectStmt) string {
 const (
 	nearHead  = "WITH pgconsent_near AS MATERIALIZED (SELECT * FROM ("
 	nearGuard = ") AS pgconsent_search WHERE EXISTS (SELECT 1 "
-	nearTail  = ")) SELECT * FROM pgconsent_near WHERE (SELECT pg_catalog.count(*) FROM pgconsent_near) OPERATOR(pg_catalog.>=) COALESCE(%[1]s, 0) UNION ALL SELECT * FROM ("
-	exactTail = ") AS pgconsent_exact WHERE (SELECT pg_catalog.count(*) FROM pgconsent_near) OPERATOR(pg_catalog.<) COALESCE(%[1]s, 0)"
+	nearTail  = ")) SELECT * FROM pgconsent_near WHERE (SELECT pg_catalog.count(*) FROM pgconsent_near) " +
+		"OPERATOR(pg_catalog.>=) COALESCE(%[1]s, 0) UNION ALL SELECT * FROM ("
+	exactTail = ") AS pgconsent_exact WHERE (SELECT pg_catalog.count(*) FROM pgconsent_near) " +
+		"OPERATOR(pg_catalog.<) COALESCE(%[1]s, 0)"
 )
 
-// An index that has rows fails on a vector of other dimensions, whether or not they are visible; so the search is made only if there is
-// a visible row for it to find, in which no column of the distance is null: what is null is in no index.
+// An index that has rows fails on a vector of other dimensions, whether or not they are visible; so the search is made
+// only if there is a visible row for it to find, in which no column of the distance is null: what is null is in no
+// index.
 
 // withExactTwin adds the exact twin to a search in its rewritten form. False: it cannot be written so, and is text.
 func withExactTwin(text string) (out string, position func(int) int, ok bool, refused *sqlstate.Error) {
@@ -183,7 +190,8 @@ func withExactTwin(text string) (out string, position func(int) int, ok bool, re
 	}, true, nil
 }
 
-// mayApproximate tells whether a search may ask an approximate index of its table: the policy accepts what hidden rows tell by that, or none is hidden.
+// mayApproximate tells whether a search may ask an approximate index of its table: the policy accepts what hidden rows
+// tell by that, or none is hidden.
 func (w *walker) mayApproximate(search *sqltext.RangeVar) bool {
 	at := slices.IndexFunc(w.references, func(ref *reference) bool { return ref.rangeVar == search })
 	if at < 0 || w.references[at].fragment == nil {
@@ -295,7 +303,8 @@ func fromAndWhere(text string) (items, condition string, ok bool) {
 
 // isFrom tells whether a token begins a FROM, and not the end of IS DISTINCT FROM.
 func isFrom(source *sqltext.Source, i int) bool {
-	return strings.EqualFold(source.String(source.Tokens[i]), "from") && (i == 0 || !strings.EqualFold(source.String(source.Tokens[i-1]), "distinct"))
+	return strings.EqualFold(source.String(source.Tokens[i]), "from") &&
+		(i == 0 || !strings.EqualFold(source.String(source.Tokens[i-1]), "distinct"))
 }
 
 // fence is the edit that keeps a search's table from being read in an index's order.
@@ -305,8 +314,8 @@ type fence struct {
 	apply    func(*sqltext.SelectStmt) bool
 }
 
-// fenced writes a search with its table behind OFFSET 0: FROM t WHERE c becomes FROM (SELECT * FROM t WHERE c OFFSET 0) AS t. The
-// condition goes with the table, so that the other indexes serve it.
+// fenced writes a search with its table behind OFFSET 0: FROM t WHERE c becomes FROM (SELECT * FROM t WHERE c OFFSET 0)
+// AS t. The condition goes with the table, so that the other indexes serve it.
 func fenced(text string) (fence, bool) {
 	source, refused := sqltext.Scan(text)
 	if refused != nil {
@@ -338,7 +347,8 @@ func fenced(text string) (fence, bool) {
 	if !ok {
 		return fence{}, false
 	}
-	edits = append(edits, sqltext.Edit{Start: start, End: start, Text: "(SELECT * FROM "}, sqltext.Edit{Start: end, End: end, Text: " OFFSET 0) AS " + catalog.QuoteIdent(name)})
+	edits = append(edits, sqltext.Edit{Start: start, End: start, Text: "(SELECT * FROM "},
+		sqltext.Edit{Start: end, End: end, Text: " OFFSET 0) AS " + catalog.QuoteIdent(name)})
 	spliced, refused := sqltext.Splice(source.Text, edits)
 	if refused != nil {
 		return fence{}, false
@@ -363,7 +373,8 @@ func fenced(text string) (fence, bool) {
 	}, true
 }
 
-// behindOffset is the tree of an item of FROM that reads others, with a condition, where the planner moves nothing into it.
+// behindOffset is the tree of an item of FROM that reads others, with a condition, where the planner moves nothing into
+// it.
 func behindOffset(name string, from []*sqltext.Node, where *sqltext.Node) (*sqltext.Node, *sqlstate.Error) {
 	frame, refused := sqltext.Parse("SELECT FROM (SELECT * FROM b OFFSET 0) AS c")
 	if refused != nil {
@@ -378,10 +389,12 @@ func behindOffset(name string, from []*sqltext.Node, where *sqltext.Node) (*sqlt
 
 // isOrderBy tells whether ORDER BY stands there: t.order is a column.
 func isOrderBy(source *sqltext.Source, i int) bool {
-	return strings.EqualFold(source.String(source.Tokens[i]), "order") && i+1 < len(source.Tokens) && strings.EqualFold(source.String(source.Tokens[i+1]), "by")
+	return strings.EqualFold(source.String(source.Tokens[i]), "order") && i+1 < len(source.Tokens) &&
+		strings.EqualFold(source.String(source.Tokens[i+1]), "by")
 }
 
-// searched is where the one item of a search's FROM begins, and where its WHERE ends, or the item: at the ORDER of ORDER BY, but before a comment.
+// searched is where the one item of a search's FROM begins, and where its WHERE ends, or the item: at the ORDER of
+// ORDER BY, but before a comment.
 func searched(source *sqltext.Source) (start, end int32, found bool) {
 	depth := 0
 	for i, t := range source.Tokens {
@@ -402,14 +415,17 @@ func searched(source *sqltext.Source) (start, end int32, found bool) {
 	return 0, 0, false
 }
 
-// qualifiedBy tells whether a column is named with the schema of a table, by which the subselect in its place is not known.
+// qualifiedBy tells whether a column is named with the schema of a table, by which the subselect in its place is not
+// known.
 func qualifiedBy(c *sqltext.ColumnRef, r *sqltext.RangeVar) bool {
-	return len(c.Fields) > 2 && c.Fields[0].GetString_().GetSval() == r.Schemaname && c.Fields[1].GetString_().GetSval() == r.Relname
+	return len(c.Fields) > 2 && c.Fields[0].GetString_().GetSval() == r.Schemaname &&
+		c.Fields[1].GetString_().GetSval() == r.Relname
 }
 
-// withoutSchema are the edits that take the schema away where a column is named with it, outside of what is put into the subselect. In a statement
-// with sub-selects the name alone might be another table's.
-func withoutSchema(source *sqltext.Source, tree *sqltext.ParseResult, r *sqltext.RangeVar, start, end int32) ([]sqltext.Edit, bool) {
+// withoutSchema are the edits that take the schema away where a column is named with it, outside of what is put into
+// the subselect. In a statement with sub-selects the name alone might be another table's.
+func withoutSchema(source *sqltext.Source, tree *sqltext.ParseResult, r *sqltext.RangeVar, start,
+	end int32) ([]sqltext.Edit, bool) {
 	var edits []sqltext.Edit
 	for _, c := range sqltext.Columns(tree) {
 		if r == nil || !qualifiedBy(c, r) {

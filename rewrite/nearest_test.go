@@ -9,30 +9,41 @@ import (
 
 // The exact twin of a search reads the same table behind OFFSET 0, and runs where the search found too little.
 func TestExactTwin(t *testing.T) {
-	const near, guard, enough, short = "WITH pgconsent_near AS MATERIALIZED (SELECT * FROM (", ") AS pgconsent_search WHERE EXISTS (SELECT 1 ", ")) SELECT * FROM pgconsent_near WHERE (SELECT pg_catalog.count(*) FROM pgconsent_near) OPERATOR(pg_catalog.>=) COALESCE(",
+	const near, guard, enough, short = "WITH pgconsent_near AS MATERIALIZED (SELECT * FROM (",
+		") AS pgconsent_search WHERE EXISTS (SELECT 1 ",
+		")) SELECT * FROM pgconsent_near WHERE (SELECT pg_catalog.count(*) FROM pgconsent_near) OPERATOR(pg_catalog.>=) COALESCE(",
 		") AS pgconsent_exact WHERE (SELECT pg_catalog.count(*) FROM pgconsent_near) OPERATOR(pg_catalog.<) COALESCE("
 	for text, want := range map[string]struct{ exact, rows string }{
 		"SELECT id FROM public.notes ORDER BY emb <-> '[1]' LIMIT 10": {
 			"SELECT id FROM (SELECT * FROM public.notes OFFSET 0) AS notes ORDER BY emb <-> '[1]' LIMIT 10", "FROM public.notes WHERE emb IS NOT NULL"},
 		"SELECT n.id FROM public.notes AS n WHERE n.a = 1 OR n.b ORDER BY n.emb <-> $1 LIMIT $2 OFFSET 3": {
-			"SELECT n.id FROM (SELECT * FROM public.notes AS n WHERE n.a = 1 OR n.b OFFSET 0) AS n ORDER BY n.emb <-> $1 LIMIT $2 OFFSET 3", "FROM public.notes AS n WHERE n.emb IS NOT NULL AND (n.a = 1 OR n.b)"},
+			"SELECT n.id FROM (SELECT * FROM public.notes AS n WHERE n.a = 1 OR n.b OFFSET 0) AS n ORDER BY n.emb " +
+				"<-> $1 LIMIT $2 OFFSET 3", "FROM public.notes AS n WHERE n.emb IS NOT NULL AND (n.a = 1 OR n.b)"},
 		`SELECT "E" <=> '[1]', id FROM "S"."T" t ORDER BY 1 LIMIT 5`: {
 			`SELECT "E" <=> '[1]', id FROM (SELECT * FROM "S"."T" t OFFSET 0) AS t ORDER BY 1 LIMIT 5`, `FROM "S"."T" t WHERE "E" IS NOT NULL`},
 		`SELECT id, a <-> (b || a)::vector AS d FROM "S"."from" ORDER BY d LIMIT 5`: {
 			`SELECT id, a <-> (b || a)::vector AS d FROM (SELECT * FROM "S"."from" OFFSET 0) AS "from" ORDER BY d LIMIT 5`, `FROM "S"."from" WHERE a IS NOT NULL AND b IS NOT NULL`},
 		"SELECT (SELECT 1 FROM a.b) FROM (SELECT * FROM public.notes AS r WHERE (r.x = 1)) AS notes ORDER BY emb <-> '[1]' LIMIT 2": {
-			"SELECT (SELECT 1 FROM a.b) FROM (SELECT * FROM (SELECT * FROM public.notes AS r WHERE (r.x = 1)) AS notes OFFSET 0) AS notes ORDER BY emb <-> '[1]' LIMIT 2", "FROM (SELECT * FROM public.notes AS r WHERE (r.x = 1)) AS notes WHERE emb IS NOT NULL"},
+			"SELECT (SELECT 1 FROM a.b) FROM (SELECT * FROM (SELECT * FROM public.notes AS r WHERE (r.x = 1)) AS " +
+				"notes OFFSET 0) AS notes ORDER BY emb <-> '[1]' LIMIT 2",
+			"FROM (SELECT * FROM public.notes AS r WHERE (r.x = 1)) AS notes WHERE emb IS NOT NULL"},
 		`SELECT "S".n.id FROM "S".n WHERE a = 1 AND "S".n.b ORDER BY "S".n.e <-> '[1]', n.id LIMIT 3`: {
 			`SELECT n.id FROM (SELECT * FROM "S".n WHERE a = 1 AND "S".n.b OFFSET 0) AS n ORDER BY n.e <-> '[1]', n.id LIMIT 3`, `FROM "S".n WHERE "S".n.e IS NOT NULL AND (a = 1 AND "S".n.b)`},
 		"SELECT a IS DISTINCT FROM (b) FROM (SELECT * FROM s.t) AS t WHERE a IS NOT DISTINCT FROM 1 ORDER BY e <-> '[1]' LIMIT 1": {
-			"SELECT a IS DISTINCT FROM (b) FROM (SELECT * FROM (SELECT * FROM s.t) AS t WHERE a IS NOT DISTINCT FROM 1 OFFSET 0) AS t ORDER BY e <-> '[1]' LIMIT 1", "FROM (SELECT * FROM s.t) AS t WHERE e IS NOT NULL AND (a IS NOT DISTINCT FROM 1)"},
+			"SELECT a IS DISTINCT FROM (b) FROM (SELECT * FROM (SELECT * FROM s.t) AS t WHERE a IS NOT DISTINCT " +
+				"FROM 1 OFFSET 0) AS t ORDER BY e <-> '[1]' LIMIT 1", "FROM (SELECT * FROM s.t) AS t WHERE e IS NOT NULL AND (a IS NOT DISTINCT FROM 1)"},
 		"SELECT id FROM s.t -- one\nWHERE a -- two\nORDER BY e <-> '[1]' -- three\nLIMIT 1 -- four": {
-			"SELECT id FROM (SELECT * FROM s.t -- one\nWHERE a OFFSET 0) AS t -- two\nORDER BY e <-> '[1]' -- three\nLIMIT 1", "FROM s.t WHERE e IS NOT NULL AND (a)"},
-		"SELECT id FROM ONLY (s.t) WHERE a ORDER BY e <-> '[1]' LIMIT 1": {"SELECT id FROM (SELECT * FROM ONLY (s.t) WHERE a OFFSET 0) AS t ORDER BY e <-> '[1]' LIMIT 1", "FROM ONLY (s.t) WHERE e IS NOT NULL AND (a)"},
-		"SELECT id FROM s.t * x ORDER BY e <-> '[1]' LIMIT 1":            {"SELECT id FROM (SELECT * FROM s.t * x OFFSET 0) AS x ORDER BY e <-> '[1]' LIMIT 1", "FROM s.t * x WHERE e IS NOT NULL"},
-		"SELECT id FROM s.t ORDER BY '[1]' <-> '[2]' LIMIT 1":            {"SELECT id FROM (SELECT * FROM s.t OFFSET 0) AS t ORDER BY '[1]' <-> '[2]' LIMIT 1", "FROM s.t"},
+			"SELECT id FROM (SELECT * FROM s.t -- one\nWHERE a OFFSET 0) AS t -- two\nORDER BY e <-> '[1]' -- " +
+				"three\nLIMIT 1", "FROM s.t WHERE e IS NOT NULL AND (a)"},
+		"SELECT id FROM ONLY (s.t) WHERE a ORDER BY e <-> '[1]' LIMIT 1": {
+			"SELECT id FROM (SELECT * FROM ONLY (s.t) WHERE a OFFSET 0) AS t ORDER BY e <-> '[1]' LIMIT 1", "FROM ONLY (s.t) WHERE e IS NOT NULL AND (a)"},
+		"SELECT id FROM s.t * x ORDER BY e <-> '[1]' LIMIT 1": {
+			"SELECT id FROM (SELECT * FROM s.t * x OFFSET 0) AS x ORDER BY e <-> '[1]' LIMIT 1", "FROM s.t * x WHERE e IS NOT NULL"},
+		"SELECT id FROM s.t ORDER BY '[1]' <-> '[2]' LIMIT 1": {
+			"SELECT id FROM (SELECT * FROM s.t OFFSET 0) AS t ORDER BY '[1]' <-> '[2]' LIMIT 1", "FROM s.t"},
 		"/*pgconsent:scan*/SELECT extract(day FROM d) FROM public.notes ORDER BY e <-> 'ä' LIMIT 1; -- x": {
-			"SELECT extract(day FROM d) FROM (SELECT * FROM public.notes OFFSET 0) AS notes ORDER BY e <-> 'ä' LIMIT 1", "FROM public.notes WHERE e IS NOT NULL"},
+			"SELECT extract(day FROM d) FROM (SELECT * FROM public.notes OFFSET 0) AS notes ORDER BY e <-> 'ä' " +
+				"LIMIT 1", "FROM public.notes WHERE e IS NOT NULL"},
 	} {
 		got, position, ok, refused := withExactTwin(text)
 		if refused != nil || !ok {
@@ -47,7 +58,8 @@ func TestExactTwin(t *testing.T) {
 		rows, rest, _ := strings.Cut(rest, enough)
 		limit, rest, _ := strings.Cut(rest, ", 0) UNION ALL SELECT * FROM (")
 		twin, again, _ := strings.Cut(rest, short)
-		if !strings.HasPrefix(text[len(head):], search) || twin != want.exact || rows != want.rows || again != limit+", 0)" || !strings.Contains(search, "LIMIT "+limit) {
+		if !strings.HasPrefix(text[len(head):], search) || twin != want.exact || rows != want.rows ||
+			again != limit+", 0)" || !strings.Contains(search, "LIMIT "+limit) {
 			t.Errorf("%s became\n%s", text, got)
 		}
 		// A place in the search is that place of the statement; one in the twin is the statement's beginning.
@@ -60,7 +72,9 @@ func TestExactTwin(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"SELECT id FROM s.notes ORDER BY (SELECT e FROM s.b) <-> '[1]' LIMIT 5", "SELECT id FROM s.notes ORDER BY 1 LIMIT 5", "SELECT id FROM notes ORDER BY 1 LIMIT 5", "SELECT id FROM public.notes, public.notes n ORDER BY 1 LIMIT 5",
+		"SELECT id FROM s.notes ORDER BY (SELECT e FROM s.b) <-> '[1]' LIMIT 5",
+		"SELECT id FROM s.notes ORDER BY 1 LIMIT 5", "SELECT id FROM notes ORDER BY 1 LIMIT 5",
+		"SELECT id FROM public.notes, public.notes n ORDER BY 1 LIMIT 5",
 		"SELECT id FROM public.notes ORDER BY 1 LIMIT 2 + 3", "SELECT id FROM (SELECT 1 AS id LIMIT 1) AS n ORDER BY 1 LIMIT 5", "SELECT 1; SELECT 2",
 		"SELECT a.n.id FROM a.n WHERE EXISTS (SELECT 1 FROM b.n) ORDER BY a.n.e <-> '[1]' LIMIT 3",
 	} {
@@ -74,7 +88,8 @@ func TestExactTwin(t *testing.T) {
 func TestExactSearch(t *testing.T) {
 	const text = "/*ä*/SELECT s.t.id FROM s.t WHERE a = 'ö' ORDER BY s.t.e <-> $1 LIMIT $2"
 	got, position, ok, refused := exactly(text)
-	if want := "/*ä*/SELECT t.id FROM (SELECT * FROM s.t WHERE a = 'ö' OFFSET 0) AS t ORDER BY t.e <-> $1 LIMIT $2"; refused != nil || !ok || got != want {
+	if want :=
+		"/*ä*/SELECT t.id FROM (SELECT * FROM s.t WHERE a = 'ö' OFFSET 0) AS t ORDER BY t.e <-> $1 LIMIT $2"; refused != nil || !ok || got != want {
 		t.Fatalf("%v %v\n%s", ok, refused, got)
 	}
 	// A column may be called order.
@@ -88,7 +103,9 @@ func TestExactSearch(t *testing.T) {
 			t.Errorf("%s is at %d, want %d", word, p, len(client)+1)
 		}
 	}
-	for _, text := range []string{"SELECT s.t.id FROM s.t WHERE EXISTS (SELECT FROM s.b) ORDER BY s.t.e <-> '[1]' LIMIT 3", "SELECT 1; SELECT 2", "SELECT id FROM a.b, c.d ORDER BY e <-> f LIMIT 1"} {
+	for _, text := range []string{
+		"SELECT s.t.id FROM s.t WHERE EXISTS (SELECT FROM s.b) ORDER BY s.t.e <-> '[1]' LIMIT 3",
+		"SELECT 1; SELECT 2", "SELECT id FROM a.b, c.d ORDER BY e <-> f LIMIT 1"} {
 		if got, _, ok, refused := exactly(text); ok || refused != nil || got != text {
 			t.Errorf("%s: %v\n%s", text, refused, got)
 		}

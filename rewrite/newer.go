@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// newerSyntax is what PostgreSQL 17 and 18 added for statements that agents may otherwise send. The parser has the grammar
-// of 16: what it cannot read is refused, and where the server would have taken it, the refusal says so.
+// newerSyntax is what PostgreSQL 17 and 18 added for statements that agents may otherwise send. The parser has the
+// grammar of 16: what it cannot read is refused, and where the server would have taken it, the refusal says so.
 var newerSyntax = []struct {
 	what    string
 	since   int // major version
@@ -103,6 +103,7 @@ func newerFunction(name string, serverVersion int) *sqlstate.Error {
 }
 
 func tooNew(what string, since int, instead string) *sqlstate.Error {
-	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct, "%s of PostgreSQL %d is not available to agents", what, since).
+	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct,
+		"%s of PostgreSQL %d is not available to agents", what, since).
 		WithHint("pgconsent reads the grammar of PostgreSQL 16. %s", instead)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// Syntax that came after the parser's grammar is refused with an error that names it, where the server would have taken it;
-// the server does take the examples. Elsewhere a syntax error is PostgreSQL's.
+// Syntax that came after the parser's grammar is refused with an error that names it, where the server would have taken
+// it; the server does take the examples. Elsewhere a syntax error is PostgreSQL's.
 func TestNewerSyntaxIsNamed(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
 	version := fixture.snap.ServerVersion()
@@ -44,7 +44,8 @@ func TestNewerSyntaxIsNamed(t *testing.T) {
 				t.Errorf("%s: not refused for %d", s.example, major)
 			case major < s.since && refused.Code != sqlstate.SyntaxError:
 				t.Errorf("%s for %d: %v", s.example, major, refused)
-			case major >= s.since && (refused.Code != sqlstate.FeatureNotSupported || !strings.HasPrefix(refused.Message, s.what+" of PostgreSQL ") || !strings.Contains(refused.Hint, s.instead)):
+			case major >= s.since && (refused.Code != sqlstate.FeatureNotSupported ||
+				!strings.HasPrefix(refused.Message, s.what+" of PostgreSQL ") || !strings.Contains(refused.Hint, s.instead)):
 				t.Errorf("%s for %d: %v (%s)", s.example, major, refused, refused.Hint)
 			}
 		}
@@ -79,7 +80,8 @@ func TestSyntaxErrorsStay(t *testing.T) {
 // A type that is named in a text is judged like one that is named in the statement.
 func TestTypesNamedInTexts(t *testing.T) {
 	for text, want := range map[string]bool{
-		"integer": true, "numeric(5,2)": true, "text[]": true, "timestamp with time zone": true, `"char"`: true, "short_text": true, "pg_catalog.int4": true, "mood": true,
+		"integer": true, "numeric(5,2)": true, "text[]": true, "timestamp with time zone": true, `"char"`: true,
+		"short_text": true, "pg_catalog.int4": true, "mood": true,
 		"checked_text": false, "public.checked_text[]": false, "checked_rows": false, "xid": false, "converted": false, "nothing": false, "": false,
 		"integer, pg_sleep(1)": false, "integer FROM people": false, "integer) + (1": false, "integer::text": false, "integer x": false,
 		"integer; SELECT 1": false, "setof integer": false, "integer -- x": false, "people.id%TYPE": false, "integer = 1": false,

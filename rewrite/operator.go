@@ -43,7 +43,8 @@ func (w *walker) operatorNamed(schema, name string, location int32) {
 	}
 	w.prefixes = w.prefixes || name == "^@"
 	unavailable := func(hint string, args ...any) {
-		w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction, "operator %s is not available to agents", name).WithHint(hint, args...), location)
+		w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction,
+			"operator %s is not available to agents", name).WithHint(hint, args...), location)
 	}
 	found := (schema == "" || schema == "pg_catalog") && w.snap.HasCatalogOperator(name)
 	if found && !operatorList.allows(ofCatalog, name) {
@@ -52,8 +53,10 @@ func (w *walker) operatorNamed(schema, name string, location int32) {
 	}
 	if schema != "pg_catalog" {
 		for _, o := range w.snap.OperatorsNamed(schema, name) {
-			if !operatorList.allows(o.Extension, name) && !(UnknownOperator(o) && o.Extension != "" && w.pol.OperatorsOf(o.Extension)) {
-				hint := "An operator of that name in schema %q is neither PostgreSQL's nor of a known extension. OPERATOR(pg_catalog.%s) names PostgreSQL's own."
+			if !operatorList.allows(o.Extension, name) &&
+				!(UnknownOperator(o) && o.Extension != "" && w.pol.OperatorsOf(o.Extension)) {
+				hint := "An operator of that name in schema %q is neither PostgreSQL's nor of a known extension. " +
+					"OPERATOR(pg_catalog.%s) names PostgreSQL's own."
 				if o.Extension != "" {
 					hint += " The policy can have the extension under operators."
 				}

@@ -12,10 +12,13 @@ import (
 // operatorPlaces are where PostgreSQL's grammar takes an operator, by its name, or means one: A and B are its operands.
 var operatorPlaces = map[string][]string{
 	"=": {
-		"A = B", "A IN (B)", "A IN (SELECT B)", "A = ANY (ARRAY[B])", "A = ALL (SELECT B)", "NULLIF(A, B)", "CASE A WHEN B THEN 1 END", "A IS DISTINCT FROM B", "A IS NOT DISTINCT FROM B",
-		"(A, 1) = (B, 1)", "(A, 1) IN (SELECT B, 1)", "ROW(A) = ANY (SELECT B)", "A OPERATOR(public.=) B", "(SELECT 1 FROM (SELECT A AS v) x JOIN (SELECT B AS v) y USING (v))", "(SELECT 1 FROM (SELECT A AS v) x NATURAL JOIN (SELECT B AS v) y)",
+		"A = B", "A IN (B)", "A IN (SELECT B)", "A = ANY (ARRAY[B])", "A = ALL (SELECT B)", "NULLIF(A, B)",
+		"CASE A WHEN B THEN 1 END", "A IS DISTINCT FROM B", "A IS NOT DISTINCT FROM B",
+		"(A, 1) = (B, 1)", "(A, 1) IN (SELECT B, 1)", "ROW(A) = ANY (SELECT B)", "A OPERATOR(public.=) B",
+		"(SELECT 1 FROM (SELECT A AS v) x JOIN (SELECT B AS v) y USING (v))", "(SELECT 1 FROM (SELECT A AS v) x NATURAL JOIN (SELECT B AS v) y)",
 	},
-	"<":   {"A < B", "A BETWEEN B AND B", "A NOT BETWEEN SYMMETRIC B AND B", "(A, 1) < (B, 1)", "A < SOME (SELECT B)", "(SELECT 1 FROM (SELECT B AS b) x ORDER BY b USING <)", "array_agg(A ORDER BY B USING <)", "rank() OVER (ORDER BY B USING <)"},
+	"<": {"A < B", "A BETWEEN B AND B", "A NOT BETWEEN SYMMETRIC B AND B", "(A, 1) < (B, 1)", "A < SOME (SELECT B)",
+		"(SELECT 1 FROM (SELECT B AS b) x ORDER BY b USING <)", "array_agg(A ORDER BY B USING <)", "rank() OVER (ORDER BY B USING <)"},
 	"<>":  {"A <> B", "A NOT IN (B)", "A <> ALL (SELECT B)"},
 	">=":  {"A >= B", "A BETWEEN B AND B"},
 	"<=":  {"A <= B", "A NOT BETWEEN B AND B"},
@@ -61,7 +64,8 @@ func TestOperatorsOfOthersStandNowhere(t *testing.T) {
 // What no data file has is refused: each name of PostgreSQL's that a statement uses, taken out of its file.
 func TestWhatNoDataFileHasIsRefused(t *testing.T) {
 	r := rewriter(t, Both)
-	for name, sql := range map[string]string{"||": "SELECT 'a' || 'b'", "<->": "SELECT point '(0,0)' <-> point '(1,1)'", "=": "SELECT 1 FROM people a JOIN people b USING (id)"} {
+	for name, sql := range map[string]string{"||": "SELECT 'a' || 'b'",
+		"<->": "SELECT point '(0,0)' <-> point '(1,1)'", "=": "SELECT 1 FROM people a JOIN people b USING (id)"} {
 		was := operatorList[ofCatalog][name]
 		delete(operatorList[ofCatalog], name)
 		_, refused := r.Rewrite(sql, false)
@@ -70,7 +74,8 @@ func TestWhatNoDataFileHasIsRefused(t *testing.T) {
 			t.Errorf("%s: operator %s is in no data file", sql, name)
 		}
 	}
-	for name, sql := range map[string]string{"lower": "SELECT lower('a')", "count": "SELECT count(*) FROM people", "like_escape": "SELECT 'a' LIKE 'b' ESCAPE 'c'"} {
+	for name, sql := range map[string]string{"lower": "SELECT lower('a')", "count": "SELECT count(*) FROM people",
+		"like_escape": "SELECT 'a' LIKE 'b' ESCAPE 'c'"} {
 		was := catalogFunctions[name]
 		delete(catalogFunctions, name)
 		_, refused := r.Rewrite(sql, false)

@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A rewriter parses the rule of a table when a statement needs it, not before: each view of a policy has a rewriter of its own, and a
-// policy of a hundred tables and a hundred views would parse ten thousand rules.
+// A rewriter parses the rule of a table when a statement needs it, not before: each view of a policy has a rewriter of
+// its own, and a policy of a hundred tables and a hundred views would parse ten thousand rules.
 func TestRulesAreParsedWhenNeeded(t *testing.T) {
 	r := rewriter(t, Both)
 	rules := 0

@@ -16,10 +16,13 @@ func (w *walker) pin(f *sqltext.FuncCall, listed *policy.Function) {
 		return
 	}
 	refuse := func(why string) {
-		w.refuseAt(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonFunction, "function %s cannot be called like this", listed.Name.Name).
-			WithHint("The policy fixes an argument of it, which is not possible with %s. Pass plain arguments, by position or by name.", why), f.Location)
+		w.refuseAt(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonFunction,
+			"function %s cannot be called like this", listed.Name.Name).
+			WithHint("The policy fixes an argument of it, which is not possible with %s. Pass plain arguments, by "+
+				"position or by name.", why), f.Location)
 	}
-	if f.AggStar || f.AggDistinct || f.AggWithinGroup || f.FuncVariadic || len(f.AggOrder) > 0 || f.AggFilter != nil || f.Over != nil {
+	if f.AggStar || f.AggDistinct || f.AggWithinGroup || f.FuncVariadic || len(f.AggOrder) > 0 ||
+		f.AggFilter != nil || f.Over != nil {
 		refuse("VARIADIC, DISTINCT, ORDER BY, FILTER, OVER or *")
 		return
 	}
@@ -57,7 +60,8 @@ func (w *walker) pin(f *sqltext.FuncCall, listed *policy.Function) {
 		if named >= 0 {
 			argument := f.Args[named].GetNamedArgExpr()
 			value2 := tokenRange{arguments[named].first + 2, arguments[named].last} // behind name =>
-			if kind := w.source.Kind(arguments[named].first + 1); kind != sqltext.Arrow && kind != sqltext.Assign || argument == nil {
+			if kind := w.source.Kind(arguments[named].first + 1); kind != sqltext.Arrow && kind != sqltext.Assign ||
+				argument == nil {
 				refuse("this notation")
 				return
 			}
@@ -79,7 +83,8 @@ func (w *walker) pin(f *sqltext.FuncCall, listed *policy.Function) {
 }
 
 // pinExpression turns e into CASE WHEN true THEN value ELSE (e) END.
-func (w *walker) pinExpression(pin policy.Pin, value *sqltext.Node, at tokenRange, e *sqltext.Node, set func(*sqltext.Node)) {
+func (w *walker) pinExpression(pin policy.Pin, value *sqltext.Node, at tokenRange, e *sqltext.Node,
+	set func(*sqltext.Node)) {
 	start, end := w.source.Tokens[at.first].Start, w.source.Tokens[at.last].End
 	w.replace(start, start, "CASE WHEN true THEN "+pin.Value+" ELSE (", func() {
 		set(&sqltext.Node{Node: &sqltext.Node_CaseExpr{CaseExpr: &sqltext.CaseExpr{

@@ -21,12 +21,16 @@ func TestWhatIsFixedIsFixedInEveryOverload(t *testing.T) {
 func fixedInEvery(t *testing.T, first, second string, out int) {
 	spec := catalog.Spec{ServerVersion: 150000, SearchPath: []string{"public"}}
 	overload := func(names, types string) {
-		spec.Functions = append(spec.Functions, &catalog.Function{OID: uint32(20000 + len(spec.Functions)), Name: catalog.Name{Schema: "public", Name: "f"}, Kind: 'f', Volatility: 's', ArgNames: strings.Fields(names), ArgTypes: strings.Fields(types)})
+		spec.Functions = append(spec.Functions,
+			&catalog.Function{OID: uint32(20000 + len(spec.Functions)),
+				Name: catalog.Name{Schema: "public", Name: "f"}, Kind: 'f', Volatility: 's', ArgNames: strings.Fields(names), ArgTypes: strings.Fields(types)})
 	}
 	for _, names := range []string{first, second} {
 		overload(names, strings.NewReplacer("gate", "boolean", "a", "text", "b", "integer").Replace(names))
 	}
-	doc, err := policy.Parse("p.yaml", []byte("version: 1\nattributes: { user: { type: uuid, source: credential } }\ntables: {}\nfunctions: { f: { pin: { gate: true }, reads: nothing } }\n"))
+	doc, err := policy.Parse("p.yaml",
+		[]byte("version: 1\nattributes: { user: { type: uuid, source: credential } }\ntables: {}\nfunctions: { f: "+
+			"{ pin: { gate: true }, reads: nothing } }\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +41,8 @@ func fixedInEvery(t *testing.T, first, second string, out int) {
 	}
 	r := New(snap, p, RLS)
 	named := 0
-	for _, call := range []string{"f(false, 'x')", "f(false, false)", "f('x', false)", "f(a => 'x', gate => false)", "f(false, gate => false)", "f(gate => false, b => false)", "f(a => 'x')", "f(false)", "f('x', gate => false)", "f()"} {
+	for _, call := range []string{"f(false, 'x')", "f(false, false)", "f('x', false)", "f(a => 'x', gate => false)",
+		"f(false, gate => false)", "f(gate => false, b => false)", "f(a => 'x')", "f(false)", "f('x', gate => false)", "f()"} {
 		result, refused := r.Rewrite("SELECT "+call, false)
 		if refused != nil {
 			continue

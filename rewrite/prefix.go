@@ -8,27 +8,31 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// prefixSearch turns "title LIKE 'abc%'" into "(title ^@ 'abc')" where an index on the bytes of the column can answer it.
-// The two mean the same for a text of the database's collation; but PostgreSQL takes only the second for leak-proof, so that
-// only it reaches the index under row security.
+// prefixSearch turns "title LIKE 'abc%'" into "(title ^@ 'abc')" where an index on the bytes of the column can answer
+// it. The two mean the same for a text of the database's collation; but PostgreSQL takes only the second for
+// leak-proof, so that only it reaches the index under row security.
 func (w *walker) prefixSearch(x *sqltext.A_Expr) {
-	if w.refused != nil || w.copied || x.Kind != sqltext.AEXPR_LIKE || len(x.Name) != 1 || x.Name[0].GetString_().GetSval() != "~~" {
+	if w.refused != nil || w.copied || x.Kind != sqltext.AEXPR_LIKE || len(x.Name) != 1 ||
+		x.Name[0].GetString_().GetSval() != "~~" {
 		return
 	}
 	column, pattern := x.Lexpr.GetColumnRef(), x.Rexpr.GetAConst()
 	prefix, found := strings.CutSuffix(pattern.GetSval().GetSval(), "%")
-	if column == nil || pattern.GetSval() == nil || !found || prefix == "" || strings.ContainsAny(prefix, `%_\`) || !w.bytesIndexed(column) {
+	if column == nil || pattern.GetSval() == nil || !found || prefix == "" || strings.ContainsAny(prefix, `%_\`) ||
+		!w.bytesIndexed(column) {
 		return
 	}
 	// The column, LIKE, and the pattern must stand there plainly.
 	first := w.source.At(column.Location)
 	last := w.source.At(pattern.Location)
 	written := 2*len(column.Fields) - 1
-	if first < 0 || last != first+written+1 || w.source.Kind(last) != sqltext.Sconst || w.source.At(x.Location) != first+written {
+	if first < 0 || last != first+written+1 || w.source.Kind(last) != sqltext.Sconst ||
+		w.source.At(x.Location) != first+written {
 		return
 	}
 	start, behind := w.source.Tokens[first].Start, w.source.Tokens[first+written-1].End
-	w.replace(start, w.source.Tokens[last].End, "("+w.source.Text[start:behind]+" OPERATOR(pg_catalog.^@) "+catalog.QuoteLiteral(prefix)+")", func() {
+	w.replace(start, w.source.Tokens[last].End, "("+w.source.Text[start:behind]+" OPERATOR(pg_catalog.^@) "+
+		catalog.QuoteLiteral(prefix)+")", func() {
 		x.Kind, x.Name = sqltext.AEXPR_OP, []*sqltext.Node{stringNode("pg_catalog"), stringNode("^@")}
 		pattern.GetSval().Sval = prefix
 	})
@@ -65,7 +69,9 @@ func (w *walker) storedColumn(c *sqltext.ColumnRef) (*catalog.Relation, *catalog
 			return nil, nil
 		}
 	}
-	if of == nil || of.ref == nil || of.ref.relation == nil || of.ref.fragment == nil || of.ref.fragment.plain != nil && !of.ref.fragment.plain(name) { // a mask may be of another type
+	// a mask may be of another type
+	if of == nil || of.ref == nil || of.ref.relation == nil || of.ref.fragment == nil ||
+		of.ref.fragment.plain != nil && !of.ref.fragment.plain(name) {
 		return nil, nil
 	}
 	return of.ref.relation, of.ref.relation.Column(name)

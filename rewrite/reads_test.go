@@ -15,7 +15,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// sourcesOfX are forms in which the rows of event come under the name x, with id, title, embedding and n; what stands before SELECT, and in FROM.
+// sourcesOfX are forms in which the rows of event come under the name x, with id, title, embedding and n; what stands
+// before SELECT, and in FROM.
 var sourcesOfX = [][2]string{
 	{"", "event AS x"},
 	{"", "event x (id, vessel, other, title)"},
@@ -39,9 +40,11 @@ var sourcesOfX = [][2]string{
 	{"", "(SELECT * FROM event UNION ALL SELECT * FROM event WHERE body < 'c') AS x"},
 	{"", "(SELECT id, title, embedding, n FROM event UNION ALL SELECT id, body, embedding, vessel_id FROM event) AS x"},
 	{"", "(SELECT id, title, embedding, n FROM event EXCEPT SELECT id, body, embedding, n FROM event) AS x"},
-	{"", "(SELECT id, NULL::text AS title, embedding, n FROM event UNION ALL SELECT e.* FROM (SELECT id, body, embedding, vessel_id FROM event) AS e) AS x"},
+	{"", "(SELECT id, NULL::text AS title, embedding, n FROM event UNION ALL SELECT e.* FROM (SELECT id, body, " +
+		"embedding, vessel_id FROM event) AS e) AS x"},
 	{"", "(SELECT (e).* FROM (SELECT id, title, embedding, n FROM event) AS e UNION ALL SELECT id, body, embedding, n FROM event) AS x"},
-	{"", "(SELECT id, body, embedding, n FROM event UNION ALL SELECT (e).* FROM (SELECT id, title, embedding, vessel_id FROM event) AS e) AS x (id, title, embedding, n)"},
+	{"", "(SELECT id, body, embedding, n FROM event UNION ALL SELECT (e).* FROM (SELECT id, title, embedding, " +
+		"vessel_id FROM event) AS e) AS x (id, title, embedding, n)"},
 	{"", "(SELECT DISTINCT ON (body) * FROM event ORDER BY body) AS x"},
 	{"", "(SELECT * FROM event ORDER BY body LIMIT 2) AS x"},
 	{"", "(SELECT * FROM event OFFSET (SELECT count(*) FROM plain WHERE word < 'c')) AS x"},
@@ -50,7 +53,8 @@ var sourcesOfX = [][2]string{
 	{"", "unnest(ARRAY(SELECT e FROM event AS e)) AS x (id, vessel, other, title)"},
 	{"", "json_to_recordset((SELECT json_agg(e) FROM event AS e)) AS x (id integer, title text, embedding cube, n integer)"},
 	{"", "event AS e, LATERAL jsonb_to_record(to_jsonb(e)) AS x (id integer, title text, embedding cube, n integer)"},
-	{"", "event AS e, XMLTABLE('/a' PASSING xmlelement(NAME a, e.body) COLUMNS id integer PATH '@i' DEFAULT e.vessel_id, title text PATH '.', embedding text PATH '@e', n integer PATH '@n' DEFAULT e.n) AS x"},
+	{"", "event AS e, XMLTABLE('/a' PASSING xmlelement(NAME a, e.body) COLUMNS id integer PATH '@i' DEFAULT " +
+		"e.vessel_id, title text PATH '.', embedding text PATH '@e', n integer PATH '@n' DEFAULT e.n) AS x"},
 	{"", "event_all AS x"},
 	{"", "event_all x (id, vessel, other, title)"},
 	{"", "(SELECT key AS id, title, hidden AS embedding, 1 AS n FROM over_all) AS x"},
@@ -65,23 +69,38 @@ var sourcesOfX = [][2]string{
 	{"WITH RECURSIVE x AS (SELECT * FROM y), y AS (SELECT id, body AS title, embedding, n FROM event)", "x"},
 	{"WITH RECURSIVE x AS (SELECT * FROM y), y (id, vessel, other, title) AS (SELECT * FROM event)", "x"},
 	{"WITH RECURSIVE x AS (SELECT (y).* FROM y), y AS (SELECT id, body AS title, embedding, n FROM event)", "x"},
-	{"WITH RECURSIVE x AS (SELECT * FROM y UNION ALL SELECT id, title, embedding, n FROM event), y AS (SELECT id, body AS title, embedding, vessel_id AS n FROM event)", "x"},
-	{"WITH RECURSIVE x AS (SELECT id, title, embedding, n FROM event UNION ALL SELECT * FROM y), y AS (SELECT id, body, embedding, vessel_id FROM event)", "x"},
-	{"WITH RECURSIVE x AS (SELECT id, title, embedding, n FROM event UNION ALL SELECT * FROM y), y AS (SELECT z.* FROM (SELECT id, body, embedding, vessel_id FROM event) AS z)", "x"},
-	{"WITH RECURSIVE x AS (SELECT y.* FROM y UNION ALL SELECT id, title, embedding, n FROM event), y AS (SELECT z.* FROM (SELECT id, body AS title, embedding, vessel_id AS n FROM event) AS z)", "x"},
-	{"WITH RECURSIVE x (id, title, embedding, n) AS (SELECT * FROM y), y AS (SELECT z.* FROM (SELECT id, body, embedding, vessel_id FROM event) AS z)", "x"},
-	{"WITH RECURSIVE y AS (SELECT * FROM z), z AS (SELECT w.* FROM (SELECT id, body, embedding, vessel_id FROM event) AS w)", "(SELECT * FROM y) AS x (id, title, embedding, n)"},
-	{"WITH RECURSIVE y AS (SELECT * FROM z), z AS (SELECT w.* FROM (SELECT id, body, embedding, vessel_id FROM event) AS w)", "(SELECT id, title, embedding, n FROM event UNION ALL SELECT * FROM y) AS x"},
-	{"WITH RECURSIVE y AS (SELECT * FROM z), z AS (SELECT w.* FROM (SELECT id, body, embedding, vessel_id FROM event) AS w)", "(SELECT * FROM y UNION ALL SELECT id, title, embedding, n FROM event) AS x (id, title, embedding, n)"},
-	{"WITH RECURSIVE y AS (SELECT * FROM z), z AS (SELECT w.* FROM (SELECT id, body, embedding, vessel_id FROM event) AS w)", "(SELECT y.*, 1 FROM y UNION ALL SELECT id, title, embedding, n, 2 FROM event) AS x (id, title, embedding, n)"},
-	{"WITH RECURSIVE y AS (SELECT * FROM z), z AS (SELECT w.* FROM (SELECT id, body, embedding, vessel_id FROM event) AS w)", "(SELECT *, 1 FROM y) AS x (id, title, embedding, n)"},
-	{"WITH RECURSIVE x AS (SELECT 1 AS one, y.* FROM y), y AS (SELECT z.* FROM (SELECT id, body AS title, embedding, vessel_id AS n FROM event) AS z)", "x"},
+	{"WITH RECURSIVE x AS (SELECT * FROM y UNION ALL SELECT id, title, embedding, n FROM event), y AS (SELECT id, " +
+		"body AS title, embedding, vessel_id AS n FROM event)", "x"},
+	{"WITH RECURSIVE x AS (SELECT id, title, embedding, n FROM event UNION ALL SELECT * FROM y), y AS (SELECT id, " +
+		"body, embedding, vessel_id FROM event)", "x"},
+	{"WITH RECURSIVE x AS (SELECT id, title, embedding, n FROM event UNION ALL SELECT * FROM y), y AS (SELECT z.* " +
+		"FROM (SELECT id, body, embedding, vessel_id FROM event) AS z)", "x"},
+	{"WITH RECURSIVE x AS (SELECT y.* FROM y UNION ALL SELECT id, title, embedding, n FROM event), y AS (SELECT " +
+		"z.* FROM (SELECT id, body AS title, embedding, vessel_id AS n FROM event) AS z)", "x"},
+	{"WITH RECURSIVE x (id, title, embedding, n) AS (SELECT * FROM y), y AS (SELECT z.* FROM (SELECT id, body, " +
+		"embedding, vessel_id FROM event) AS z)", "x"},
+	{"WITH RECURSIVE y AS (SELECT * FROM z), z AS (SELECT w.* FROM (SELECT id, body, embedding, vessel_id FROM " +
+		"event) AS w)", "(SELECT * FROM y) AS x (id, title, embedding, n)"},
+	{"WITH RECURSIVE y AS (SELECT * FROM z), z AS (SELECT w.* FROM (SELECT id, body, embedding, vessel_id FROM " +
+		"event) AS w)", "(SELECT id, title, embedding, n FROM event UNION ALL SELECT * FROM y) AS x"},
+	{"WITH RECURSIVE y AS (SELECT * FROM z), z AS (SELECT w.* FROM (SELECT id, body, embedding, vessel_id FROM " +
+		"event) AS w)", "(SELECT * FROM y UNION ALL SELECT id, title, embedding, n FROM event) AS x (id, title, embedding, n)"},
+	{"WITH RECURSIVE y AS (SELECT * FROM z), z AS (SELECT w.* FROM (SELECT id, body, embedding, vessel_id FROM " +
+		"event) AS w)", "(SELECT y.*, 1 FROM y UNION ALL SELECT id, title, embedding, n, 2 FROM event) AS x (id, title, embedding, n)"},
+	{"WITH RECURSIVE y AS (SELECT * FROM z), z AS (SELECT w.* FROM (SELECT id, body, embedding, vessel_id FROM " +
+		"event) AS w)", "(SELECT *, 1 FROM y) AS x (id, title, embedding, n)"},
+	{"WITH RECURSIVE x AS (SELECT 1 AS one, y.* FROM y), y AS (SELECT z.* FROM (SELECT id, body AS title, " +
+		"embedding, vessel_id AS n FROM event) AS z)", "x"},
 	{"WITH RECURSIVE x AS (SELECT id, title, embedding, n FROM event UNION ALL SELECT id + 9, title, embedding, n FROM x WHERE id < 9)", "x"},
-	{"WITH RECURSIVE x (id, title, embedding, n) AS (SELECT id, title, embedding, n FROM event UNION ALL SELECT x.id + 9, e.body, x.embedding, e.vessel_id FROM x JOIN event AS e ON e.id = x.id)", "x"},
+	{"WITH RECURSIVE x (id, title, embedding, n) AS (SELECT id, title, embedding, n FROM event UNION ALL SELECT " +
+		"x.id + 9, e.body, x.embedding, e.vessel_id FROM x JOIN event AS e ON e.id = x.id)", "x"},
 	{"WITH RECURSIVE x AS (SELECT * FROM event UNION ALL SELECT * FROM x WHERE false)", "x"},
-	{"WITH RECURSIVE x AS (SELECT id, title, embedding, n FROM event UNION ALL SELECT id + 9, n, embedding, m FROM (SELECT id, title AS n, embedding, n AS m FROM x WHERE id < 9) AS y)", "x"},
-	{"WITH RECURSIVE y AS (SELECT id, title, embedding, n FROM event UNION ALL SELECT id + 9, title, embedding, n FROM y WHERE id < 9) SEARCH DEPTH FIRST BY title SET o, x AS (SELECT id, o::text AS title, embedding, n FROM y)", "x"},
-	{"WITH RECURSIVE y AS (SELECT id, title, embedding, n FROM event UNION ALL SELECT id + 9, title, embedding, n FROM y WHERE id < 9) CYCLE n SET c USING p, x AS (SELECT id, p::text AS title, embedding, n FROM y)", "x"},
+	{"WITH RECURSIVE x AS (SELECT id, title, embedding, n FROM event UNION ALL SELECT id + 9, n, embedding, m " +
+		"FROM (SELECT id, title AS n, embedding, n AS m FROM x WHERE id < 9) AS y)", "x"},
+	{"WITH RECURSIVE y AS (SELECT id, title, embedding, n FROM event UNION ALL SELECT id + 9, title, embedding, n " +
+		"FROM y WHERE id < 9) SEARCH DEPTH FIRST BY title SET o, x AS (SELECT id, o::text AS title, embedding, n FROM y)", "x"},
+	{"WITH RECURSIVE y AS (SELECT id, title, embedding, n FROM event UNION ALL SELECT id + 9, title, embedding, n " +
+		"FROM y WHERE id < 9) CYCLE n SET c USING p, x AS (SELECT id, p::text AS title, embedding, n FROM y)", "x"},
 }
 
 // usesOfX are what is asked of x; {} is where it comes from.
@@ -157,12 +176,13 @@ const readsData = `
 
 // changedValue is what a column has instead, by its type: of rows in another order, some of which are equal, some not.
 var changedValue = map[string]string{
-	"integer": "50 - 2 * (%[1]s / 2)", "text": "chr(200 - ascii(%[1]s) / 2)", "cube": "cube(9, 9)", "public.cube": "cube(9, 9)", "real[]": "ARRAY[7, 7]", "timestamp with time zone": "'2020-01-01'", "boolean": "NOT %[1]s", "date": "'2020-01-01'",
+	"integer": "50 - 2 * (%[1]s / 2)", "text": "chr(200 - ascii(%[1]s) / 2)", "cube": "cube(9, 9)",
+	"public.cube": "cube(9, 9)", "real[]": "ARRAY[7, 7]", "timestamp with time zone": "'2020-01-01'", "boolean": "NOT %[1]s", "date": "'2020-01-01'",
 }
 
-// The answer to a statement depends on the columns that it is said to read, and on no others, whatever name they come by: each statement
-// is asked again where all other columns hold other values, of every table. What is said to be read by key depends on that row of the table alone, and what
-// searches by likeness is said to.
+// The answer to a statement depends on the columns that it is said to read, and on no others, whatever name they come
+// by: each statement is asked again where all other columns hold other values, of every table. What is said to be read
+// by key depends on that row of the table alone, and what searches by likeness is said to.
 func TestAnswersDependOnWhatIsRead(t *testing.T) {
 	tier.All(t)
 	r := underContract(t)

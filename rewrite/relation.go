@@ -51,8 +51,10 @@ func (r *reference) keep(why string) {
 
 // notAvailable is the refusal of a relation: the same whether or not it exists.
 func notAvailable(name string) *sqlstate.Error {
-	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonRelation, "relation %q is not available to agents", name).
-		WithHint("Agents can read what the policy lists. A table of yours must be listed under tables: in the policy, a view of yours under views:.")
+	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonRelation,
+		"relation %q is not available to agents", name).
+		WithHint("Agents can read what the policy lists. A table of yours must be listed under tables: in the " +
+			"policy, a view of yours under views:.")
 }
 
 // resolve finds the relation that a RangeVar means, WITH queries aside, or refuses.
@@ -80,22 +82,26 @@ func (w *walker) resolve(rv *sqltext.RangeVar) *reference {
 	if name.Schema == "pg_catalog" || name.Schema == "information_schema" {
 		shadow, ok := catalog.ShadowRelation(name)
 		if !ok {
-			w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonRelation, "relation %q is not available to agents", written).
-				WithHint("It tells about rows or sessions that are not visible. pg_class, pg_attribute, pg_type, pg_constraint and information_schema describe the tables you can read."), rv.GetLocation())
+			w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonRelation,
+				"relation %q is not available to agents", written).
+				WithHint("It tells about rows or sessions that are not visible. pg_class, pg_attribute, pg_type, "+
+					"pg_constraint and information_schema describe the tables you can read."), rv.GetLocation())
 			return nil
 		}
 		ref.shadow = shadow
 	} else if f := w.protected[name]; f != nil && (f.visible.Kind == catalog.View || len(f.visible.Parents) > 0) {
 		ref.fragment, ref.relation = f, f.visible
 	} else if why := childRefusal(w.pol, name); why != "" {
-		w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonRelation, "relation %q is not available to agents", written).
+		w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonRelation,
+			"relation %q is not available to agents", written).
 			WithHint("%s", why), rv.GetLocation())
 		return nil
 	} else if table, ok := w.pol.Table(name); !ok {
 		w.refuseAt(notAvailable(written), rv.GetLocation())
 		return nil
 	} else if why := unreadable(table.Relation); why != "" {
-		w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonRelation, "relation %q is not available to agents", written).
+		w.refuseAt(sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonRelation,
+			"relation %q is not available to agents", written).
 			WithHint("%s", why), rv.GetLocation())
 		return nil
 	} else {
@@ -120,9 +126,11 @@ func childRefusal(p *policy.Policy, name catalog.Name) string {
 		switch {
 		case c.Relation.Name != name:
 		case !c.Direct:
-			return "It is a part of a table that the policy lists, and has columns that agents do not see. Read the table; the policy can also list the part with a rule of its own."
+			return "It is a part of a table that the policy lists, and has columns that agents do not see. Read " +
+				"the table; the policy can also list the part with a rule of its own."
 		default:
-			return "It is a new part of a table that the policy lists. Read the table; after pgconsent migrate its parts can be read by name."
+			return "It is a new part of a table that the policy lists. Read the table; after pgconsent migrate " +
+				"its parts can be read by name."
 		}
 	}
 	return ""
@@ -131,7 +139,8 @@ func childRefusal(p *policy.Policy, name catalog.Name) string {
 // unreadable tells why a relation that the policy lists cannot be read all the same.
 func unreadable(r *catalog.Relation) string {
 	switch {
-	case r.Kind == catalog.Table, r.Kind == catalog.PartitionedTable, r.Kind == catalog.MatView, r.Kind == catalog.ForeignTable:
+	case r.Kind == catalog.Table, r.Kind == catalog.PartitionedTable, r.Kind == catalog.MatView,
+		r.Kind == catalog.ForeignTable:
 		return ""
 	case r.Kind == catalog.View:
 		return "It is a view, which reads with its owner's rights. Read the tables behind it."
@@ -151,13 +160,15 @@ func (w *walker) locate(ref *reference) bool {
 			return false
 		}
 	}
-	if i < 0 || last >= len(w.source.Tokens) || !w.source.Tokens[i].IsName() || !w.source.Tokens[last].IsName() || w.source.Kind(last+1) == sqltext.Dot {
+	if i < 0 || last >= len(w.source.Tokens) || !w.source.Tokens[i].IsName() || !w.source.Tokens[last].IsName() ||
+		w.source.Kind(last+1) == sqltext.Dot {
 		return false
 	}
 	ref.start, ref.end = w.source.Tokens[i].Start, w.source.Tokens[last].End
 	ref.starEnd = ref.end
 	before := i - 1
-	for w.source.Kind(before) == sqltext.Only || w.source.Kind(before) == sqltext.OpenParen && w.source.Kind(before-1) == sqltext.Only {
+	for w.source.Kind(before) == sqltext.Only || w.source.Kind(before) == sqltext.OpenParen &&
+		w.source.Kind(before-1) == sqltext.Only {
 		before--
 	}
 	if w.source.Kind(before) == sqltext.Table {
@@ -186,8 +197,10 @@ func (w *walker) settleReference(ref *reference, signable bool) {
 	}
 	if ref.fragment.stands() {
 		if ref.shares && ref.rangeVar.GetAlias() == nil {
-			w.refuseAt(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct, "relation %q needs an alias here", ref.name.String()).
-				WithHint("Agents do not see all of its columns, and another table of that name stands beside it: write %s AS t, and t.column.", ref.name.SQL()), ref.start)
+			w.refuseAt(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConstruct,
+				"relation %q needs an alias here", ref.name.String()).
+				WithHint("Agents do not see all of its columns, and another table of that name stands beside it: "+
+					"write %s AS t, and t.column.", ref.name.SQL()), ref.start)
 			return
 		}
 		if w.bare = w.bare || ref.fragment.bare; ref.fragment.bare && w.mode == Injected {
@@ -281,7 +294,9 @@ func bare(ref *reference, why string) *sqlstate.Error {
 
 // inject puts the protected subquery in the place of the name.
 func (w *walker) inject(ref *reference) {
-	w.injectSubquery(ref, ref.fragment.sql, func() *sqltext.Node { return proto.Clone(ref.fragment.subquery()).(*sqltext.Node) })
+	w.injectSubquery(ref, ref.fragment.sql, func() *sqltext.Node {
+		return proto.Clone(ref.fragment.subquery()).(*sqltext.Node)
+	})
 }
 
 func (w *walker) injectSubquery(ref *reference, text string, subquery func() *sqltext.Node) {
@@ -361,8 +376,8 @@ func (w *walker) replace(start, end int32, text string, apply func()) {
 	w.edits = append(w.edits, edit{Edit: sqltext.Edit{Start: start, End: end, Text: text}, apply: apply, tree: w.copied})
 }
 
-// spaced puts spaces around a text where it would grow together with what is before or behind it: names in quotes need none in the client's
-// text, and get replaced by others.
+// spaced puts spaces around a text where it would grow together with what is before or behind it: names in quotes need
+// none in the client's text, and get replaced by others.
 func spaced(before, text, behind string) string {
 	if text == "" {
 		return text
@@ -383,7 +398,8 @@ func wordByte(b byte) bool {
 
 // newFragment writes and parses what stands for a table.
 func newFragment(t *policy.Table, mode Mode) *fragment {
-	f := &fragment{visible: t.Visible(), sets: predicate.Sets(t.Rows, t.Relation), owned: owned(t), fixed: fixedColumns(t), aggregate: t.Aggregate, runs: looksIntoOthers(t)}
+	f := &fragment{visible: t.Visible(), sets: predicate.Sets(t.Rows, t.Relation), owned: owned(t),
+		fixed: fixedColumns(t), aggregate: t.Aggregate, runs: looksIntoOthers(t)}
 	f.door, f.kept = predicate.HasDoor(t.Rows, t.Relation) && t.HasPlain(), keeps(t)
 	if t.Columns != nil {
 		f.plain = t.Columns.Plain
@@ -398,7 +414,8 @@ func newFragment(t *policy.Table, mode Mode) *fragment {
 	return f
 }
 
-// looksIntoOthers tells whether functions of others may run as a plan looks into what the rules of a table look into, or finds rows there.
+// looksIntoOthers tells whether functions of others may run as a plan looks into what the rules of a table look into,
+// or finds rows there.
 func looksIntoOthers(t *policy.Table) bool {
 	return slices.ContainsFunc(t.LooksInto(), func(h predicate.Helper) bool { return h.Relation.Runs })
 }

@@ -11,8 +11,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// checkRelations looks at every relation of a rewritten text by a walk of its own: a name with a schema is a table of the
-// policy or the view that stands for it, a shadow, or a gate view inside a predicate; a name without one is a WITH query of the same text.
+// checkRelations looks at every relation of a rewritten text by a walk of its own: a name with a schema is a table of
+// the policy or the view that stands for it, a shadow, or a gate view inside a predicate; a name without one is a WITH
+// query of the same text.
 func checkRelations(t *testing.T, r *Rewriter, tree *sqltext.ParseResult, result *Result) {
 	t.Helper()
 	targets := map[*sqltext.RangeVar]bool{}                         // of INSERT, UPDATE, DELETE
@@ -34,7 +35,8 @@ func checkRelations(t *testing.T, r *Rewriter, tree *sqltext.ParseResult, result
 		}
 		if c, ok := m.(*sqltext.CopyStmt); ok && c.IsFrom {
 			for _, t := range r.pol.Tables() {
-				if view := predicate.CopyView(t.Relation.Name); t.Write.Allows("INSERT") && view.Schema == c.Relation.GetSchemaname() && view.Name == c.Relation.GetRelname() {
+				if view := predicate.CopyView(t.Relation.Name); t.Write.Allows("INSERT") &&
+					view.Schema == c.Relation.GetSchemaname() && view.Name == c.Relation.GetRelname() {
 					copied[c.Relation] = true
 				}
 			}

@@ -107,18 +107,26 @@ func TestTagsAndEffects(t *testing.T) {
 		{"RESET datestyle", "RESET", []verdict.Effect{{Kind: verdict.ChangesGUC, Name: "datestyle"}}},
 		{"SHOW datestyle", "SHOW", []verdict.Effect{{Returns: true}}},
 		{"INSERT INTO drafts (title) VALUES ('a')", "INSERT", []verdict.Effect{{Reads: true, Writes: true, Caution: verdict.PlannedAsItIsBound}}},
-		{"DELETE FROM drafts WHERE CURRENT OF c RETURNING id", "DELETE", []verdict.Effect{{Reads: true, Writes: true, Returns: true, Name: "c", Caution: verdict.PlannedAsItIsBound}}},
-		{"WITH d AS (UPDATE drafts SET title = 'a') SELECT 1", "SELECT", []verdict.Effect{{Reads: true, Writes: true, Returns: true, Caution: verdict.PlannedAsItIsBound}}},
+		{"DELETE FROM drafts WHERE CURRENT OF c RETURNING id", "DELETE",
+			[]verdict.Effect{{Reads: true, Writes: true, Returns: true, Name: "c", Caution: verdict.PlannedAsItIsBound}}},
+		{"WITH d AS (UPDATE drafts SET title = 'a') SELECT 1", "SELECT",
+			[]verdict.Effect{{Reads: true, Writes: true, Returns: true, Caution: verdict.PlannedAsItIsBound}}},
 		{"COPY drafts (title) FROM STDIN", "COPY", []verdict.Effect{{Kind: verdict.CopiesIn, Writes: true, Caution: verdict.PlannedAsItRuns}}},
 		{"COPY (DELETE FROM drafts RETURNING id) TO STDOUT", "COPY", []verdict.Effect{{Reads: true, Writes: true, Returns: true}}},
-		{"PREPARE p AS SELECT 1", "PREPARE", []verdict.Effect{{Kind: verdict.Prepares, Name: "p", Tag: "SELECT", Body: &verdict.Verdict{Effects: []verdict.Effect{reads}}}}},
-		{"PREPARE p AS DELETE FROM drafts", "PREPARE", []verdict.Effect{{Kind: verdict.Prepares, Name: "p", Tag: "DELETE", Body: &verdict.Verdict{Effects: []verdict.Effect{{Reads: true, Writes: true}}}}}},
+		{"PREPARE p AS SELECT 1", "PREPARE", []verdict.Effect{
+			{Kind: verdict.Prepares, Name: "p", Tag: "SELECT", Body: &verdict.Verdict{Effects: []verdict.Effect{reads}}}}},
+		{"PREPARE p AS DELETE FROM drafts", "PREPARE",
+			[]verdict.Effect{{Kind: verdict.Prepares, Name: "p", Tag: "DELETE",
+				Body: &verdict.Verdict{Effects: []verdict.Effect{{Reads: true, Writes: true}}}}}},
 		{"EXECUTE p (1)", "EXECUTE", []verdict.Effect{{Kind: verdict.Executes, Name: "p", Returns: true}}},
 		{"DEALLOCATE PREPARE p", "DEALLOCATE", []verdict.Effect{{Kind: verdict.Deallocates, Name: "p"}}},
 		{"DEALLOCATE ALL", "DEALLOCATE", []verdict.Effect{{Kind: verdict.Deallocates}}},
-		{"DECLARE c BINARY CURSOR FOR SELECT 1", "DECLARE", []verdict.Effect{{Kind: verdict.Declares, Name: "c", Binary: true, Tag: "SELECT", Body: &verdict.Verdict{Effects: []verdict.Effect{reads}}}}},
-		{"DECLARE c CURSOR WITH HOLD FOR SELECT 1", "DECLARE", []verdict.Effect{{Kind: verdict.Declares, Name: "c", Hold: true, Tag: "SELECT", Body: &verdict.Verdict{Effects: []verdict.Effect{reads}}}}},
-		{"DECLARE c CURSOR FOR SELECT 1", "DECLARE", []verdict.Effect{{Kind: verdict.Declares, Name: "c", Tag: "SELECT", Body: &verdict.Verdict{Effects: []verdict.Effect{reads}}}}},
+		{"DECLARE c BINARY CURSOR FOR SELECT 1", "DECLARE",
+			[]verdict.Effect{{Kind: verdict.Declares, Name: "c", Binary: true, Tag: "SELECT", Body: &verdict.Verdict{Effects: []verdict.Effect{reads}}}}},
+		{"DECLARE c CURSOR WITH HOLD FOR SELECT 1", "DECLARE",
+			[]verdict.Effect{{Kind: verdict.Declares, Name: "c", Hold: true, Tag: "SELECT", Body: &verdict.Verdict{Effects: []verdict.Effect{reads}}}}},
+		{"DECLARE c CURSOR FOR SELECT 1", "DECLARE",
+			[]verdict.Effect{{Kind: verdict.Declares, Name: "c", Tag: "SELECT", Body: &verdict.Verdict{Effects: []verdict.Effect{reads}}}}},
 		{"FETCH 3 FROM c", "FETCH", []verdict.Effect{{Kind: verdict.Fetches, Name: "c", Returns: true}}},
 		{"MOVE c", "MOVE", []verdict.Effect{{Kind: verdict.Fetches, Name: "c"}}},
 		{"CLOSE c", "CLOSE", []verdict.Effect{{Kind: verdict.Closes, Name: "c"}}},
@@ -127,7 +135,8 @@ func TestTagsAndEffects(t *testing.T) {
 		{"RESET ALL", "RESET", []verdict.Effect{{Kind: verdict.Unseals}}},
 		{"BEGIN ISOLATION LEVEL SERIALIZABLE", "BEGIN", []verdict.Effect{{Kind: verdict.BeginsTx, Keeps: verdict.KeepsTx}}},
 		{"DELETE FROM drafts; SELECT 1; SELECT 2", "multi", []verdict.Effect{{Reads: true, Writes: true}, reads, reads}},
-		{"DELETE FROM drafts WHERE CURRENT OF c; DELETE FROM drafts", "multi", []verdict.Effect{{Reads: true, Writes: true, Name: "c", Caution: verdict.PlannedAsItIsBound}, {Reads: true, Writes: true}}},
+		{"DELETE FROM drafts WHERE CURRENT OF c; DELETE FROM drafts", "multi",
+			[]verdict.Effect{{Reads: true, Writes: true, Name: "c", Caution: verdict.PlannedAsItIsBound}, {Reads: true, Writes: true}}},
 		{"BEGIN; SELECT 1; COMMIT", "multi", []verdict.Effect{{Kind: verdict.BeginsTx}, reads, {Kind: verdict.EndsTx}}},
 	} {
 		result, refused := r.Rewrite(c.sql, false)
@@ -164,7 +173,8 @@ func TestTagsAndEffects(t *testing.T) {
 	}
 	// What takes the seal away is the last of a message and outside transactions, whatever stands before it.
 	for _, last := range []string{"RESET ALL", "DISCARD ALL"} {
-		for _, sql := range []string{"BEGIN; " + last, "COMMIT; " + last, "ROLLBACK; " + last, "BEGIN; COMMIT; " + last, last + "; SELECT 1", last + "; " + last, "SELECT 1; " + last + "; SELECT 1"} {
+		for _, sql := range []string{"BEGIN; " + last, "COMMIT; " + last, "ROLLBACK; " + last,
+			"BEGIN; COMMIT; " + last, last + "; SELECT 1", last + "; " + last, "SELECT 1; " + last + "; SELECT 1"} {
 			if _, refused := r.Rewrite(sql, false); refused == nil {
 				t.Errorf("%s is let through", sql)
 			}
@@ -175,7 +185,8 @@ func TestTagsAndEffects(t *testing.T) {
 	}
 	// A text that runs later, under another, is not signed; one that runs what was signed is.
 	for sql, signed := range map[string]bool{
-		"SELECT title FROM memories": true, "PREPARE p AS SELECT title FROM memories": false, "DECLARE c CURSOR FOR SELECT title FROM memories": false, "EXECUTE p": true, "FETCH c": false,
+		"SELECT title FROM memories": true, "PREPARE p AS SELECT title FROM memories": false,
+		"DECLARE c CURSOR FOR SELECT title FROM memories": false, "EXECUTE p": true, "FETCH c": false,
 		"SELECT title FROM memories; SELECT 1": false, "EXECUTE p; SELECT 1": false,
 	} {
 		if result, refused := r.Rewrite(sql, false); refused != nil || result.NeedsSignature != signed {
@@ -183,7 +194,8 @@ func TestTagsAndEffects(t *testing.T) {
 		}
 	}
 	// A refusal has its tag, too.
-	for sql, tag := range map[string]string{"DELETE FROM people": "DELETE", "EXPLAIN SELECT * FROM people": "EXPLAIN", "CREATE TABLE t (a int)": "CREATE", "SELECT pg_sleep(1)": "SELECT", "SELEC": ""} {
+	for sql, tag := range map[string]string{"DELETE FROM people": "DELETE", "EXPLAIN SELECT * FROM people": "EXPLAIN",
+		"CREATE TABLE t (a int)": "CREATE", "SELECT pg_sleep(1)": "SELECT", "SELEC": ""} {
 		if result, refused := r.Rewrite(sql, false); refused == nil || result.Tag != tag {
 			t.Errorf("%s: tag %q, want %q (%v)", sql, result.Tag, tag, refused)
 		}
@@ -198,7 +210,8 @@ func TestFingerprint(t *testing.T) {
 		return result.Fingerprint
 	}
 	same := [][]string{
-		{"SELECT title FROM memories WHERE id = 'a'", "select  title\nfrom memories -- x\nwhere id = $1", "SELECT title FROM memories WHERE id = $$secret$$"},
+		{"SELECT title FROM memories WHERE id = 'a'", "select  title\nfrom memories -- x\nwhere id = $1",
+			"SELECT title FROM memories WHERE id = $$secret$$"},
 		{"SELECT 1 WHERE 1 IN (1)", "SELECT 2 WHERE 3 IN (1, 2, 3.5, 'x')"},
 	}
 	for _, group := range same {
@@ -216,7 +229,8 @@ func TestFingerprint(t *testing.T) {
 // A position that the server gives for the rewritten text is the client's again.
 func TestPositionOfServerErrors(t *testing.T) {
 	r := rewriter(t, Both)
-	for _, sql := range []string{"SELECT 'ä', nothing FROM memories", "SELECT count(*), lower(upper(nothing)) FROM memories m JOIN people p ON true", "SELECT title FROM memories WHERE 1 = nothing"} {
+	for _, sql := range []string{"SELECT 'ä', nothing FROM memories",
+		"SELECT count(*), lower(upper(nothing)) FROM memories m JOIN people p ON true", "SELECT title FROM memories WHERE 1 = nothing"} {
 		result, refused := r.Rewrite(sql, false)
 		if refused != nil {
 			t.Fatal(refused)
@@ -271,8 +285,9 @@ func TestHostileSizes(t *testing.T) {
 		sql  string
 		code sqlstate.Code // "" allowed
 	}{
-		"many tables":              {repeat("SELECT 1 FROM ", "memories a%d", ", ", 20_000, ""), sqlstate.ProgramLimitExceeded},
-		"many items and columns":   {"WITH x AS (SELECT 1 AS a) " + repeat("SELECT ", "y%d.a", ", ", 15_000, "") + repeat(" FROM ", "x y%d", ", ", 15_000, ""), sqlstate.ProgramLimitExceeded},
+		"many tables": {repeat("SELECT 1 FROM ", "memories a%d", ", ", 20_000, ""), sqlstate.ProgramLimitExceeded},
+		"many items and columns": {"WITH x AS (SELECT 1 AS a) " + repeat("SELECT ", "y%d.a", ", ", 15_000, "") +
+			repeat(" FROM ", "x y%d", ", ", 15_000, ""), sqlstate.ProgramLimitExceeded},
 		"many columns of one item": {repeat("SELECT ", "a.title AS c%d", ", ", 20_000, " FROM memories a"), ""},
 		"many statements":          {repeat("", "SELECT %d FROM memories", "; ", 20_000, ""), ""},
 		"many calls":               {repeat("SELECT ", "lower('%d')", ", ", 20_000, ""), ""},
@@ -283,11 +298,14 @@ func TestHostileSizes(t *testing.T) {
 		"parentheses":              {strings.Repeat("(", 1<<20), sqlstate.ProgramLimitExceeded},
 		"operators":                {"SELECT " + strings.Repeat("+", 400_000) + "1", sqlstate.ProgramLimitExceeded},
 		"comments":                 {strings.Repeat("/**/", 200_000), sqlstate.ProgramLimitExceeded},
-		"copies of IN":             {"SELECT FROM notes WHERE " + strings.Repeat("(", 60) + "id = 1" + strings.Repeat(") IN (id = 2, id = 3)", 60), sqlstate.ProgramLimitExceeded},
-		"copies of BETWEEN":        {"SELECT FROM notes WHERE " + strings.Repeat("(", 60) + "id = 1" + strings.Repeat(") BETWEEN false AND true", 60), sqlstate.ProgramLimitExceeded},
-		"stars":                    {"WITH s0 AS (SELECT * FROM memories)" + stars.String() + " SELECT count(*) FROM s26", ""},
-		"CASE over CASE":           {"SELECT FROM memories WHERE " + strings.Repeat("CASE ", 25) + "length(title)" + strings.Repeat(" WHEN 1 THEN 1 WHEN 2 THEN 2 WHEN 3 THEN 3 END", 25) + " = 1", ""},
-		"copy with a wrong value":  {"COPY notes FROM STDIN (NULL 1)", sqlstate.FeatureNotSupported},
+		"copies of IN": {"SELECT FROM notes WHERE " + strings.Repeat("(", 60) + "id = 1" +
+			strings.Repeat(") IN (id = 2, id = 3)", 60), sqlstate.ProgramLimitExceeded},
+		"copies of BETWEEN": {"SELECT FROM notes WHERE " + strings.Repeat("(", 60) + "id = 1" +
+			strings.Repeat(") BETWEEN false AND true", 60), sqlstate.ProgramLimitExceeded},
+		"stars": {"WITH s0 AS (SELECT * FROM memories)" + stars.String() + " SELECT count(*) FROM s26", ""},
+		"CASE over CASE": {"SELECT FROM memories WHERE " + strings.Repeat("CASE ", 25) + "length(title)" +
+			strings.Repeat(" WHEN 1 THEN 1 WHEN 2 THEN 2 WHEN 3 THEN 3 END", 25) + " = 1", ""},
+		"copy with a wrong value": {"COPY notes FROM STDIN (NULL 1)", sqlstate.FeatureNotSupported},
 	} {
 		start := time.Now()
 		_, refused := r.Rewrite(c.sql, false)
@@ -297,7 +315,8 @@ func TestHostileSizes(t *testing.T) {
 		if refused == nil && c.code != "" || refused != nil && refused.Code != c.code {
 			t.Errorf("%s: %v, want %q", name, refused, c.code)
 		}
-		// Two seconds on a machine of its own, half a minute with the race detector beside other work; what grows with the square takes far longer.
+		// Two seconds on a machine of its own, half a minute with the race detector beside other work; what grows with
+		// the square takes far longer.
 		if took := time.Since(start); took > 5*time.Minute {
 			t.Errorf("%s took %v", name, took)
 		}
@@ -308,7 +327,9 @@ func TestHostileSizes(t *testing.T) {
 func TestOverloadsOfExtensions(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
 	ctx := context.Background()
-	if _, err := conn.Exec(ctx, "CREATE EXTENSION citext; CREATE EXTENSION hstore; CREATE FUNCTION public.lower(integer) RETURNS text LANGUAGE sql AS $$ SELECT 'x' $$"); err != nil {
+	if _, err := conn.Exec(ctx,
+		"CREATE EXTENSION citext; CREATE EXTENSION hstore; CREATE FUNCTION public.lower(integer) RETURNS text "+
+			"LANGUAGE sql AS $$ SELECT 'x' $$"); err != nil {
 		t.Fatal(err)
 	}
 	snap, err := pgcatalog.Load(ctx, conn, []string{"public"})

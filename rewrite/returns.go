@@ -2,8 +2,8 @@ package rewrite
 
 import "github.com/pgconsent/pgconsent/internal/sql/sqltext"
 
-// returnsRows tells whether a statement may send rows: itself, or, for PREPARE and DECLARE, what it names. What is not known
-// may.
+// returnsRows tells whether a statement may send rows: itself, or, for PREPARE and DECLARE, what it names. What is not
+// known may.
 func returnsRows(n *sqltext.Node) bool {
 	switch kind := n.GetNode().(type) {
 	case *sqltext.Node_InsertStmt:
@@ -20,7 +20,8 @@ func returnsRows(n *sqltext.Node) bool {
 		return returnsRows(kind.PrepareStmt.Query)
 	case *sqltext.Node_FetchStmt:
 		return !kind.FetchStmt.Ismove
-	case *sqltext.Node_TransactionStmt, *sqltext.Node_VariableSetStmt, *sqltext.Node_DeallocateStmt, *sqltext.Node_ClosePortalStmt,
+	case *sqltext.Node_TransactionStmt, *sqltext.Node_VariableSetStmt, *sqltext.Node_DeallocateStmt,
+		*sqltext.Node_ClosePortalStmt,
 		*sqltext.Node_DiscardStmt, *sqltext.Node_UnlistenStmt:
 		return false
 	}

@@ -36,9 +36,10 @@ type Result struct {
 	Few            []catalog.Name // tables of whose door views it begins with the hint that a search finds few rows, sorted
 	NeedsSignature bool           // the text names gate views: it must be signed
 	Door           verdict.Door
-	DoorReason     string        // in mode Doors: what keeps the text from the gate door
-	Above          string        // behind the gate door: why part of it is computed only of rows that the rest has found; "": all of it is vetted
-	Position       func(int) int // from a 1-based character position in Text to one in the original
+	DoorReason     string // in mode Doors: what keeps the text from the gate door
+	// behind the gate door: why part of it is computed only of rows that the rest has found; "": all of it is vetted
+	Above    string
+	Position func(int) int // from a 1-based character position in Text to one in the original
 
 	Care         string // why its plans are made with care; "": they are not, or where types are declared for parameters alone
 	CareDeclared bool   // they are where these are declared
@@ -47,7 +48,8 @@ type Result struct {
 	bare    bool              // a table stands without the predicate that the mode asks for
 	Renamed []verdict.Renamed // relations that have another name in Text, longest first
 
-	Accesses    []policy.Access    // what the text reads and writes, catalogs under their own names; sorted, one for a relation and a source
+	// what the text reads and writes, catalogs under their own names; sorted, one for a relation and a source
+	Accesses    []policy.Access
 	Statements  []policy.Statement // of each statement of the text, what contracts judge
 	Functions   []string           // functions called, qualified; sorted, each once
 	Effects     []verdict.Effect
@@ -81,7 +83,8 @@ type Rewriter struct {
 
 // New returns a rewriter.
 func New(snap *catalog.Snapshot, pol *policy.Policy, mode Mode) *Rewriter {
-	r := &Rewriter{snap: snap, pol: pol, mode: mode, protected: map[catalog.Name]*fragment{}, pins: map[string]*sqltext.Node{}, templates: readTemplates(pol.Templates()), claims: pol.Settings()}
+	r := &Rewriter{snap: snap, pol: pol, mode: mode, protected: map[catalog.Name]*fragment{},
+		pins: map[string]*sqltext.Node{}, templates: readTemplates(pol.Templates()), claims: pol.Settings()}
 	for _, t := range pol.Tables() {
 		f := newFragment(t, mode)
 		r.protected[t.Relation.Name] = f
@@ -136,7 +139,8 @@ func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqls
 	}
 	result.Tag = tagOf(tree)
 	if extended && len(tree.Stmts) > 1 {
-		return result, sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonSyntax, "cannot insert multiple commands into a prepared statement").
+		return result, sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonSyntax,
+			"cannot insert multiple commands into a prepared statement").
 			WithHint("Send one statement at a time, or several in one simple query.")
 	}
 	w := newWalker(r, source)
@@ -310,7 +314,8 @@ func (w *walker) length() *sqlstate.Error {
 	if total <= sqltext.MaxBytes {
 		return nil
 	}
-	return sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "statement is longer than %d bytes with its predicates", sqltext.MaxBytes).
+	return sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds,
+		"statement is longer than %d bytes with its predicates", sqltext.MaxBytes).
 		WithHint("It names tables many times: read each once, in a WITH query.")
 }
 

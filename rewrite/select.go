@@ -243,7 +243,8 @@ func (w *walker) groupByKey(s *sqltext.SelectStmt, own *scope) {
 		}
 	}
 	for _, i := range own.items {
-		if i.ref == nil || i.ref.fragment == nil || distance && w.approximates(i.ref) { // such a one is fenced in, and every column has to be grouped
+		// such a one is fenced in, and every column has to be grouped
+		if i.ref == nil || i.ref.fragment == nil || distance && w.approximates(i.ref) {
 			continue
 		}
 		key := i.ref.relation.PrimaryKey

@@ -130,6 +130,7 @@ func (w *walker) variableShowStmt(v *sqltext.VariableShowStmt) {
 }
 
 func badValue(name string) *sqlstate.Error {
-	return sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonSetting, "invalid value for parameter %q", strings.ToLower(name)).
+	return sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonSetting, "invalid value for parameter %q",
+		strings.ToLower(name)).
 		WithHint("Agents may set it to plain values only.")
 }

@@ -7,23 +7,27 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// setsPlainly tells whether a call of set_config is a SET in other words, as Django's of its time zone: literals, in a SELECT
-// that reads nothing, or one setting by its name as pgAdmin's of bytea_output does, of a setting that nobody but the session heeds. Beside rows it would be a way to tell which of them
-// it was called for; what claims an attribute or keeps a snapshot is to be said by SET, which the proxy follows, and so is how statements are
-// planned: the settings of care are sent before a statement, and what it runs may be planned behind such a call.
+// setsPlainly tells whether a call of set_config is a SET in other words, as Django's of its time zone: literals, in a
+// SELECT that reads nothing, or one setting by its name as pgAdmin's of bytea_output does, of a setting that nobody but
+// the session heeds. Beside rows it would be a way to tell which of them it was called for; what claims an attribute or
+// keeps a snapshot is to be said by SET, which the proxy follows, and so is how statements are planned: the settings of
+// care are sent before a statement, and what it runs may be planned behind such a call.
 func (w *walker) setsPlainly(f *sqltext.FuncCall) (bool, *sqlstate.Error) {
-	if len(f.Args) != 3 || f.AggFilter != nil || f.Over != nil || f.AggStar || f.AggDistinct || len(f.AggOrder) > 0 || f.FuncVariadic {
+	if len(f.Args) != 3 || f.AggFilter != nil || f.Over != nil || f.AggStar || f.AggDistinct || len(f.AggOrder) > 0 ||
+		f.FuncVariadic {
 		return false, nil
 	}
 	name, named := constantString(f.Args[0])
 	value, given := constantString(f.Args[1])
 	local := f.Args[2].GetAConst()
-	if !named || !given || local == nil || local.GetBoolval() == nil || w.scope == nil || w.scope.query == nil || w.scope.parent != nil ||
+	if !named || !given || local == nil || local.GetBoolval() == nil || w.scope == nil || w.scope.query == nil ||
+		w.scope.parent != nil ||
 		len(w.scope.items) > 0 && !setsWhereNamed(w.scope.query) {
 		return false, nil
 	}
 	name = strings.ToLower(name)
-	if _, mapped := w.claims[name]; mapped || strings.Contains(name, "transaction") || name == "plan_cache_mode" || name == "statement_timeout" && w.pol.Timeout() > 0 {
+	if _, mapped := w.claims[name]; mapped || strings.Contains(name, "transaction") || name == "plan_cache_mode" ||
+		name == "statement_timeout" && w.pol.Timeout() > 0 {
 		return false, nil
 	}
 	if _, _, refused := CheckSetting(name, value, "set", w.snap.SearchPath(), w.claims); refused != nil {
@@ -32,15 +36,17 @@ func (w *walker) setsPlainly(f *sqltext.FuncCall) (bool, *sqlstate.Error) {
 	return true, nil
 }
 
-// setsWhereNamed tells whether a SELECT calls nothing but set_config, and does so if there is a setting of a name that it says: which
-// settings PostgreSQL has by itself is the same for everybody.
+// setsWhereNamed tells whether a SELECT calls nothing but set_config, and does so if there is a setting of a name that
+// it says: which settings PostgreSQL has by itself is the same for everybody.
 func setsWhereNamed(s *sqltext.SelectStmt) bool {
-	if s.WithClause != nil || s.Op != sqltext.SETOP_NONE || len(s.FromClause) != 1 || len(s.DistinctClause)+len(s.GroupClause)+len(s.WindowClause)+len(s.SortClause)+len(s.LockingClause) > 0 ||
+	if s.WithClause != nil || s.Op != sqltext.SETOP_NONE || len(s.FromClause) != 1 ||
+		len(s.DistinctClause)+len(s.GroupClause)+len(s.WindowClause)+len(s.SortClause)+len(s.LockingClause) > 0 ||
 		s.HavingClause != nil || s.LimitCount != nil || s.LimitOffset != nil {
 		return false
 	}
 	for _, n := range s.TargetList {
-		if schema, name, ok := qualifiedName(n.GetResTarget().GetVal().GetFuncCall().GetFuncname()); !ok || name != "set_config" || schema != "" && schema != "pg_catalog" {
+		if schema, name, ok := qualifiedName(n.GetResTarget().GetVal().GetFuncCall().GetFuncname()); !ok ||
+			name != "set_config" || schema != "" && schema != "pg_catalog" {
 			return false
 		}
 	}
@@ -62,7 +68,8 @@ func settingsCall(s *sqltext.SelectStmt) *sqltext.FuncCall {
 		return nil
 	}
 	from := s.FromClause[0].GetRangeFunction()
-	if from == nil || from.Alias != nil || from.Lateral || from.Ordinality || from.IsRowsfrom || len(from.Coldeflist) > 0 || len(from.Functions) != 1 {
+	if from == nil || from.Alias != nil || from.Lateral || from.Ordinality || from.IsRowsfrom ||
+		len(from.Coldeflist) > 0 || len(from.Functions) != 1 {
 		return nil
 	}
 	parts := from.Functions[0].GetList().GetItems()
@@ -70,7 +77,8 @@ func settingsCall(s *sqltext.SelectStmt) *sqltext.FuncCall {
 		return nil
 	}
 	call := parts[0].GetFuncCall()
-	if schema, name, ok := qualifiedName(call.GetFuncname()); !ok || name != "pg_show_all_settings" || schema != "" && schema != "pg_catalog" || len(call.Args) > 0 {
+	if schema, name, ok := qualifiedName(call.GetFuncname()); !ok || name != "pg_show_all_settings" ||
+		schema != "" && schema != "pg_catalog" || len(call.Args) > 0 {
 		return nil
 	}
 	return call
@@ -78,5 +86,6 @@ func settingsCall(s *sqltext.SelectStmt) *sqltext.FuncCall {
 
 // plainRelation tells whether FROM names a relation of pg_catalog, and nothing else of it.
 func plainRelation(v *sqltext.RangeVar, name string) bool {
-	return v != nil && v.Relname == name && (v.Schemaname == "" || v.Schemaname == "pg_catalog") && v.Catalogname == "" && v.Alias == nil && v.Inh
+	return v != nil && v.Relname == name && (v.Schemaname == "" || v.Schemaname == "pg_catalog") &&
+		v.Catalogname == "" && v.Alias == nil && v.Inh
 }

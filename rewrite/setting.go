@@ -29,7 +29,8 @@ func (s setting) hinting(hint string) setting {
 }
 
 // atStart is the hint where a session would begin with another isolation level.
-const atStart = "Set it with SET after the session has begun: pgconsent has to know which transactions keep their snapshots."
+const atStart = "Set it with SET after the session has begun: pgconsent has to know which transactions keep their " +
+	"snapshots."
 
 func pinnedTo(values ...string) setting {
 	return setting{is: values[0], pinned: func(value string, _ []string) bool {
@@ -68,9 +69,10 @@ var settings = map[string]setting{
 	"default_transaction_isolation":  matching(isolation),
 	"transaction_isolation":          matching(isolation),
 	// the session
-	"application_name":    matching(plain),
-	"pgconsent.reason":    matching(plain), // why grants change, for the audit
-	"client_min_messages": matching(`notice|warning|error`).hinting("notice, warning or error: lower levels print the rewritten statement and more."),
+	"application_name": matching(plain),
+	"pgconsent.reason": matching(plain), // why grants change, for the audit
+	"client_min_messages": matching(`notice|warning|error`).
+		hinting("notice, warning or error: lower levels print the rewritten statement and more."),
 	// plans and searches
 	"jit":                               matching(boolean),
 	"geqo":                              matching(boolean),
@@ -90,28 +92,33 @@ var settings = map[string]setting{
 	"row_security":                pinnedTo("on", "true", "yes", "1"),
 	"transform_null_equals":       pinnedTo("off", "false", "no", "0"),
 	"array_nulls":                 pinnedTo("on", "true", "yes", "1"),
-	"hnsw.iterative_scan":         pinnedTo("strict_order"), // what else it may be, searches end before they have found enough, or out of order
-	"ivfflat.iterative_scan":      pinnedTo("relaxed_order"),
-	"role":                        pinnedTo("none"),
-	"session_replication_role":    pinnedTo("origin"),
+	// what else it may be, searches end before they have found enough, or out of order
+	"hnsw.iterative_scan":      pinnedTo("strict_order"),
+	"ivfflat.iterative_scan":   pinnedTo("relaxed_order"),
+	"role":                     pinnedTo("none"),
+	"session_replication_role": pinnedTo("origin"),
 }
 
 // shown is what agents may see besides the settings they may set.
 var shown = map[string]bool{
-	"server_version": true, "server_version_num": true, "server_encoding": true, "integer_datetimes": true, "is_superuser": true,
-	"in_hot_standby": true, "max_identifier_length": true, "max_index_keys": true, "max_function_args": true, "block_size": true,
+	"server_version": true, "server_version_num": true, "server_encoding": true, "integer_datetimes": true,
+	"is_superuser":   true,
+	"in_hot_standby": true, "max_identifier_length": true, "max_index_keys": true, "max_function_args": true,
+	"block_size": true,
 	"lc_collate": true, "lc_ctype": true, "lc_messages": true, "lc_monetary": true, "lc_numeric": true, "lc_time": true,
 	"session_authorization": true, "default_tablespace": true, "debug_assertions": true,
-	"max_connections": true, "password_encryption": true, "ssl": true, "crdb_version": true, // asked for by drivers that tell servers apart
+	// asked for by drivers that tell servers apart
+	"max_connections": true, "password_encryption": true, "ssl": true, "crdb_version": true,
 }
 
 // CheckSetting is the one judge of settings, wherever a value comes from: where is "startup", "options" or "set".
 // It returns the value to forward. keep is false for a pinned setting that is set to what it is pinned to: accepted, and
 // left out of what goes upstream at startup; a SET of it is harmless. A refusal is 42501, or 22023 for the value.
 //
-// claims are the settings that the policy maps to attributes. They may hold any value of a moderate size: whether it counts is
-// for the database to say.
-func CheckSetting(name, value string, where string, searchPath []string, claims map[string]string) (normalised string, keep bool, err *sqlstate.Error) {
+// claims are the settings that the policy maps to attributes. They may hold any value of a moderate size: whether it
+// counts is for the database to say.
+func CheckSetting(name, value string, where string, searchPath []string, claims map[string]string) (normalised string,
+	keep bool, err *sqlstate.Error) {
 	name = strings.ToLower(name)
 	if _, mapped := claims[name]; mapped {
 		if len(value) > predicate.MaxClaim || !claimable.MatchString(value) {
@@ -124,14 +131,16 @@ func CheckSetting(name, value string, where string, searchPath []string, claims 
 	case !known || s.value == nil && s.pinned == nil:
 		return "", false, notSettable(name)
 	case s.pinned != nil:
-		if s.pinned(value, searchPath) || name == "client_encoding" && where != "set" && strings.EqualFold(strings.Trim(value, `'"`), "SQL_ASCII") {
+		if s.pinned(value, searchPath) || name == "client_encoding" && where != "set" &&
+			strings.EqualFold(strings.Trim(value, `'"`), "SQL_ASCII") {
 			return value, false, nil // psql in the C locale says SQL_ASCII; it gets UTF8
 		}
 		is := s.is
 		if name == "search_path" && where == "set" { // a startup message is judged before anybody has logged in
 			is = pathText(searchPath)
 		}
-		return "", false, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting, "parameter %q is fixed for agents", name).
+		return "", false, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting,
+			"parameter %q is fixed for agents", name).
 			WithHint("It is pinned to %s: it decides how statements are read, or who asks.", is)
 	case where != "set" && strings.HasSuffix(name, "transaction_isolation") && !isReadCommitted(value):
 		return "", false, badValue(name).WithHint("%s", atStart)
@@ -149,8 +158,10 @@ func CheckSetting(name, value string, where string, searchPath []string, claims 
 var claimable = regexp.MustCompile(`^[^\x00-\x1f\x7f]*$`)
 
 func notSettable(name string) *sqlstate.Error {
-	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting, "parameter %q cannot be changed by agents", name).
-		WithHint("Agents may set how values are shown (DateStyle, TimeZone, extra_float_digits …), timeouts, application_name and client_min_messages (notice, warning, error).")
+	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting,
+		"parameter %q cannot be changed by agents", name).
+		WithHint("Agents may set how values are shown (DateStyle, TimeZone, extra_float_digits …), timeouts, " +
+			"application_name and client_min_messages (notice, warning, error).")
 }
 
 // checkReset judges RESET name and SET name TO DEFAULT.
@@ -172,12 +183,15 @@ func checkShow(name string, claims map[string]string) *sqlstate.Error {
 		return nil
 	}
 	if slices.Contains(verdict.CareSettings, name) {
-		return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting, "parameter %q is not available to agents", name).
+		return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting,
+			"parameter %q is not available to agents", name).
 			WithHint("Agents may set plan_cache_mode, and not see it: pgconsent sets it, too, for some statements.")
 	}
 	if s := settings[name]; s.value == nil && s.pinned == nil && !shown[name] {
-		return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting, "parameter %q is not available to agents", name).
-			WithHint("Agents may see the settings they can set, and what drivers ask for: server_version, server_encoding, max_identifier_length …")
+		return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting,
+			"parameter %q is not available to agents", name).
+			WithHint("Agents may see the settings they can set, and what drivers ask for: server_version, " +
+				"server_encoding, max_identifier_length …")
 	}
 	return nil
 }

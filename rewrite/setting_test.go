@@ -105,7 +105,8 @@ func TestCheckSetting(t *testing.T) {
 	}
 }
 
-// The hint of a search path that is refused can be sent as it stands; whoever has not logged in does not learn the schemas.
+// The hint of a search path that is refused can be sent as it stands; whoever has not logged in does not learn the
+// schemas.
 func TestSearchPathOfTheHint(t *testing.T) {
 	path := []string{"public", "Other"}
 	_, _, refused := CheckSetting("search_path", "public", "set", path, nil)
@@ -121,7 +122,8 @@ func TestSearchPathOfTheHint(t *testing.T) {
 	}
 }
 
-// What is set for statements that are planned with care is shown to nobody, however it is asked for and whether or not agents may set it themselves.
+// What is set for statements that are planned with care is shown to nobody, however it is asked for and whether or not
+// agents may set it themselves.
 func TestWhatIsSetWithCareIsNotShown(t *testing.T) {
 	r := rewriter(t, Both)
 	if len(verdict.CareSettings) < 3 {
@@ -129,7 +131,8 @@ func TestWhatIsSetWithCareIsNotShown(t *testing.T) {
 	}
 	for _, name := range verdict.CareSettings {
 		for _, sql := range []string{
-			"SHOW " + name, "SHOW " + strings.ToUpper(name), `SHOW "` + name + `"`, "SELECT current_setting('" + name + "')", "SELECT pg_catalog.current_setting('" + strings.ToUpper(name) + "')",
+			"SHOW " + name, "SHOW " + strings.ToUpper(name), `SHOW "` + name + `"`, "SELECT current_setting('" +
+				name + "')", "SELECT pg_catalog.current_setting('" + strings.ToUpper(name) + "')",
 			"SELECT current_setting('" + name + "', true)", "SELECT current_setting('" + name + "'::text) FROM memories", "SELECT 1; SHOW " + name,
 		} {
 			if result, refused := r.Rewrite(sql, false); refused == nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// What answers in place of a function of PostgreSQL's does so whatever functions of the policy have its name: by the name alone a call may mean the one
-// that it stands for.
+// What answers in place of a function of PostgreSQL's does so whatever functions of the policy have its name: by the
+// name alone a call may mean the one that it stands for.
 func TestStandInsAnswerWhateverElseIsCalledSo(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
 	var names, listed []string
@@ -31,7 +31,9 @@ func TestStandInsAnswerWhateverElseIsCalledSo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, err := policy.Parse("p.yaml", []byte("version: 1\nattributes: { user: { type: uuid, source: credential } }\ntables: { memories: { rows: [ own: { column: user_id, is: user } ] } }\nfunctions: { "+strings.Join(listed, ", ")+" }\n"))
+	doc, err := policy.Parse("p.yaml",
+		[]byte("version: 1\nattributes: { user: { type: uuid, source: credential } }\ntables: { memories: { rows: "+
+			"[ own: { column: user_id, is: user } ] } }\nfunctions: { "+strings.Join(listed, ", ")+" }\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,8 +47,10 @@ func TestStandInsAnswerWhateverElseIsCalledSo(t *testing.T) {
 			continue
 		}
 		arguments := strings.TrimSuffix(strings.Repeat("NULL, ", len(f.Args)), ", ")
-		for _, call := range []string{f.Name + "(" + arguments + ")", "pg_catalog." + f.Name + "(" + arguments + ")", "(" + f.Name + "(" + arguments + "))::text", `"` + f.Name + `"` + "(" + arguments + ")"} {
-			for _, sql := range []string{"SELECT " + call, "SELECT x FROM " + f.Name + "(" + arguments + ") AS x", "SELECT id FROM memories WHERE " + call + " IS NULL"} {
+		for _, call := range []string{f.Name + "(" + arguments + ")", "pg_catalog." + f.Name + "(" + arguments + ")",
+			"(" + f.Name + "(" + arguments + "))::text", `"` + f.Name + `"` + "(" + arguments + ")"} {
+			for _, sql := range []string{"SELECT " + call, "SELECT x FROM " + f.Name + "(" + arguments + ") AS x",
+				"SELECT id FROM memories WHERE " + call + " IS NULL"} {
 				if result, refused := r.Rewrite("EXPLAIN "+sql, false); refused == nil { // its body would be in the plan
 					t.Errorf("EXPLAIN %s goes out as %s", sql, result.Text)
 				}
@@ -55,7 +59,8 @@ func TestStandInsAnswerWhateverElseIsCalledSo(t *testing.T) {
 				}
 			}
 		}
-		if result, refused := r.Rewrite("SELECT public."+f.Name+"("+arguments+")", false); refused != nil || !strings.Contains(result.Text, "public."+f.Name+"(") {
+		if result, refused := r.Rewrite("SELECT public."+f.Name+"("+arguments+")", false); refused != nil ||
+			!strings.Contains(result.Text, "public."+f.Name+"(") {
 			t.Errorf("the policy's own %s: %v", f.Name, refused)
 		}
 	}

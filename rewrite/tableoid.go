@@ -48,7 +48,8 @@ func (s *scope) catalogNamed(item string) (name catalog.Name, ok bool) {
 			return name, false
 		}
 		for _, i := range s.byName[item] {
-			if i.ref == nil || i.ref.shadow == (catalog.Name{}) || i.ref.relation == nil || i.ref.relation.Kind != catalog.Table || ok && i.ref.name != name {
+			if i.ref == nil || i.ref.shadow == (catalog.Name{}) || i.ref.relation == nil ||
+				i.ref.relation.Kind != catalog.Table || ok && i.ref.name != name {
 				return name, false
 			}
 			name, ok = i.ref.name, true

@@ -26,8 +26,8 @@ func named(t *testing.T, template, text string) bool {
 	return len(found) == 1
 }
 
-// A named statement is its tokens: words in any case, a constant or a parameter for each of its parameters, and everything else as it stands there. Each token
-// is changed in turn.
+// A named statement is its tokens: words in any case, a constant or a parameter for each of its parameters, and
+// everything else as it stands there. Each token is changed in turn.
 func TestNamedStatementsToTheToken(t *testing.T) {
 	const template = `SELECT "Title", body AS b, $tag$Abc$tag$ FROM event AS e WHERE body = 'Abc' AND n > 3 AND id = $1 AND (n, 1.5) = ($2, 1.5) OR e."For" = E'Abc' ORDER BY 1`
 	source, refused := sqltext.Scan(template)
@@ -47,7 +47,8 @@ func TestNamedStatementsToTheToken(t *testing.T) {
 		for _, constant := range []string{"$7", "5", "'x'", "1.5", "$q$x$q$"} {
 			same[constant] = parameter || constant == s
 		}
-		for _, more := range []string{"id", "NULL", "(5)", "-5", "5 + 1", "now()", "$1::text", "(SELECT 5)", "", s + " " + s, s + ", 1", "xyz", `"xyz"`, "<", "2", "'Abd'", "E'Abd'"} {
+		for _, more := range []string{"id", "NULL", "(5)", "-5", "5 + 1", "now()", "$1::text", "(SELECT 5)",
+			"", s + " " + s, s + ", 1", "xyz", `"xyz"`, "<", "2", "'Abd'", "E'Abd'"} {
 			if _, known := same[more]; !known {
 				same[more] = strings.EqualFold(more, s) && !literal || parameter && (more == "2" || more == "'Abd'" || more == "E'Abd'")
 			}
@@ -67,7 +68,8 @@ func TestNamedStatementsToTheToken(t *testing.T) {
 		"{}": true, "{};": true, " {} ;;": true, "/* a */ {} -- b": true,
 		"PREPARE p AS {}": true, "PREPARE p (integer, text) AS {}": true, `PREPARE "as" AS {};`: true, "PREPARE p (numeric(3, 2)) AS {}": true,
 		"DECLARE c CURSOR FOR {}": true, `DECLARE "for" BINARY NO SCROLL CURSOR WITH HOLD FOR {}`: true,
-		"COPY ({}) TO STDOUT": false, "EXPLAIN {}": false, "({})": false, "{} LIMIT 1": false, "SELECT 1 UNION {}": false, "WITH w AS (SELECT 1) {}": false, "PREPARE p AS WITH w AS ({}) SELECT 1": false,
+		"COPY ({}) TO STDOUT": false, "EXPLAIN {}": false, "({})": false, "{} LIMIT 1": false,
+		"SELECT 1 UNION {}": false, "WITH w AS (SELECT 1) {}": false, "PREPARE p AS WITH w AS ({}) SELECT 1": false,
 		"PREPARE p AS ({})": false, "DECLARE c CURSOR FOR {} FOR UPDATE": false,
 	} {
 		if named(t, template, strings.Replace(around, "{}", template, 1)) != want {

@@ -9,11 +9,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// Everybody asks for what is not older than a week by `created_at >= CURRENT_DATE - interval '7 days'`, which compares a time that has a zone with one that has none. PostgreSQL takes such operators for leaky, so that none reaches an index under
-// row security. They convert the one without a zone (timestamp2timestamptz_opt_overflow and its like in timestamp.c and date.c), as a cast does; only a cast fails for what the other type cannot hold, and the
-// operator does not. These bounds are near enough.
+// Everybody asks for what is not older than a week by `created_at >= CURRENT_DATE - interval '7 days'`, which compares
+// a time that has a zone with one that has none. PostgreSQL takes such operators for leaky, so that none reaches an
+// index under row security. They convert the one without a zone (timestamp2timestamptz_opt_overflow and its like in
+// timestamp.c and date.c), as a cast does; only a cast fails for what the other type cannot hold, and the operator does
+// not. These bounds are near enough.
 
-// timeBounds casts what columns with an index are compared with to their types, where the two mean the same: in conditions, which nothing else of the text has to be equal to, as what is grouped by has.
+// timeBounds casts what columns with an index are compared with to their types, where the two mean the same: in
+// conditions, which nothing else of the text has to be equal to, as what is grouped by has.
 func (w *walker) timeBounds(condition *sqltext.Node) {
 	if b := condition.GetBoolExpr(); b != nil && b.Boolop != sqltext.NOT_EXPR {
 		for _, arg := range b.Args {
@@ -41,7 +44,8 @@ func (w *walker) timeBounds(condition *sqltext.Node) {
 // timeBound does so with one bound, whose text begins at a token, and returns the token behind it; 0: it is none.
 func (w *walker) timeBound(column *sqltext.ColumnRef, n *sqltext.Node, first int, put func(*sqltext.Node)) int {
 	relation, stored := w.storedColumn(column)
-	if stored == nil || !slices.ContainsFunc(relation.Indexes, func(i catalog.BTree) bool { return slices.Contains(i.Columns, stored.Name) }) {
+	if stored == nil || !slices.ContainsFunc(relation.Indexes,
+		func(i catalog.BTree) bool { return slices.Contains(i.Columns, stored.Name) }) {
 		return 0
 	}
 	bound, ok := w.boundOf(n)
@@ -59,7 +63,9 @@ func (w *walker) timeBound(column *sqltext.ColumnRef, n *sqltext.Node, first int
 	} else {
 		before = "("
 	}
-	cast := &sqltext.Node{Node: &sqltext.Node_TypeCast{TypeCast: &sqltext.TypeCast{Arg: n, TypeName: &sqltext.TypeName{Names: []*sqltext.Node{stringNode("pg_catalog"), stringNode(to)}, Typemod: -1}}}}
+	cast := &sqltext.Node{Node: &sqltext.Node_TypeCast{
+		TypeCast: &sqltext.TypeCast{Arg: n, TypeName: &sqltext.TypeName{
+			Names: []*sqltext.Node{stringNode("pg_catalog"), stringNode(to)}, Typemod: -1}}}}
 	if before != "" {
 		start := w.source.Tokens[first].Start
 		w.replace(start, start, before, func() {})
@@ -127,13 +133,15 @@ func (w *walker) written(n *sqltext.Node, of string) (string, bool) {
 	c := n.GetTypeCast()
 	t := c.GetTypeName()
 	schema, name, ok := qualifiedName(t.GetNames())
-	if c == nil || c.Arg.GetAConst().GetSval() == nil || !ok || name != of || len(t.Typmods) > 0 || len(t.ArrayBounds) > 0 || t.Setof || t.PctType {
+	if c == nil || c.Arg.GetAConst().GetSval() == nil || !ok || name != of || len(t.Typmods) > 0 ||
+		len(t.ArrayBounds) > 0 || t.Setof || t.PctType {
 		return "", false
 	}
 	return c.Arg.GetAConst().GetSval().Sval, schema == "pg_catalog" || schema == "" && len(w.snap.TypesNamed("", of)) == 1
 }
 
-// boundText finds the tokens of a bound, the first of which is given; open tells that parentheses stand around it. What is not written plainly is not found.
+// boundText finds the tokens of a bound, the first of which is given; open tells that parentheses stand around it. What
+// is not written plainly is not found.
 func (w *walker) boundText(b nearTime, first int) (open bool, last int, ok bool) {
 	i, depth := first, 0
 	word := func(k int) string {

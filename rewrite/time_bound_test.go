@@ -9,53 +9,62 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A bound without a zone is cast to what it is compared with where the two mean the same and an index has the column, and nowhere else.
+// A bound without a zone is cast to what it is compared with where the two mean the same and an index has the column,
+// and nowhere else.
 func TestTimeBounds(t *testing.T) {
 	tier.All(t)
-	r, conn := altered(t, RLS, `ALTER TABLE memories ADD at timestamptz, ADD local timestamp, ADD day date, ADD loose timestamptz, ADD n int, ADD date_of text; CREATE INDEX ON memories (at); CREATE INDEX ON memories (n, local); CREATE INDEX ON memories (day)`)
+	r, conn := altered(t, RLS,
+		`ALTER TABLE memories ADD at timestamptz, ADD local timestamp, ADD day date, ADD loose timestamptz, ADD n int, ADD date_of text; CREATE INDEX ON memories (at); CREATE INDEX ON memories (n, local); CREATE INDEX ON memories (day)`)
 	for condition, want := range map[string]string{
-		"at >= CURRENT_DATE - interval '7 days'":                                            "at >= (CURRENT_DATE - interval '7 days')::pg_catalog.timestamptz",
-		"m.at>=CURRENT_DATE-INTERVAL'7 days'AND n=1":                                        "m.at>=(CURRENT_DATE-INTERVAL'7 days')::pg_catalog.timestamptz AND n=1",
-		"at < (current_date + '1 month'::interval) OR n = 1":                                "at < (current_date + '1 month'::interval)::pg_catalog.timestamptz OR n = 1",
-		"at > CURRENT_DATE - 30":                                                            "at > (CURRENT_DATE - 30)::pg_catalog.timestamptz",
-		"at = CURRENT_DATE":                                                                 "at = CURRENT_DATE::pg_catalog.timestamptz",
-		"at >= DATE '2024-01-01'":                                                           "at >= DATE '2024-01-01'::pg_catalog.timestamptz",
-		"at >= '2024-01-01'::date":                                                          "at >= '2024-01-01'::date::pg_catalog.timestamptz",
-		"at <= timestamp '2024-01-01 10:00:00'":                                             "at <= timestamp '2024-01-01 10:00:00'::pg_catalog.timestamptz",
-		"at < '2024-01-01'::date + interval '1 month'":                                      "at < ('2024-01-01'::date + interval '1 month')::pg_catalog.timestamptz",
-		"at BETWEEN CURRENT_DATE - 7 AND CURRENT_DATE":                                      "at BETWEEN (CURRENT_DATE - 7)::pg_catalog.timestamptz AND CURRENT_DATE::pg_catalog.timestamptz",
-		"at BETWEEN date '2024-01-01' AND now()":                                            "at BETWEEN date '2024-01-01'::pg_catalog.timestamptz AND pg_catalog.now()",
-		"at BETWEEN ((CURRENT_DATE - 7)) AND (date '2024-01-01' + 31)":                      "at BETWEEN ((CURRENT_DATE - 7))::pg_catalog.timestamptz AND (date '2024-01-01' + 31)::pg_catalog.timestamptz",
-		"local >= CURRENT_DATE - 7 AND local < CURRENT_DATE":                                "local >= (CURRENT_DATE - 7)::pg_catalog.timestamp AND local < CURRENT_DATE::pg_catalog.timestamp",
-		"at >= CURRENT_DATE /* x */ - /* y */ 7 -- z\n AND n = 1":                           "at >= (CURRENT_DATE /* x */ - /* y */ 7)::pg_catalog.timestamptz -- z\n AND n = 1",
-		"local >= CURRENT_DATE - interval '7 days'":                                         "", // of one type
-		"local >= now() - interval '7 days'":                                                "", // the column is converted
-		"day >= CURRENT_DATE - interval '7 days'":                                           "",
-		"loose >= CURRENT_DATE":                                                             "", // no index
-		"at <> CURRENT_DATE":                                                                "",
-		"at >= now() - interval '7 days'":                                                   "",
-		"at >= CURRENT_TIMESTAMP":                                                           "",
-		"at >= '2024-01-01'":                                                                "",
-		"at >= $1::date":                                                                    "",
-		"at >= CURRENT_DATE - n":                                                            "",
-		"at >= CURRENT_DATE - $1":                                                           "",
-		"at >= CURRENT_DATE - 1000000":                                                      "",
-		"at >= CURRENT_DATE - interval '1000000 days'":                                      "",
-		"at >= CURRENT_DATE - interval '7' day":                                             "",
-		"at >= CURRENT_DATE - interval '7 days' - interval '1 hour'":                        "",
-		"at >= date '5000000-01-01'":                                                        "",
-		"at >= date 'infinity'":                                                             "",
-		"at >= date 'now'":                                                                  "",
-		"at >= timestamp(0) '2024-01-01'":                                                   "",
-		"at + interval '1 day' >= CURRENT_DATE":                                             "",
-		"CURRENT_DATE <= at":                                                                "",
-		"at = ANY (ARRAY[CURRENT_DATE])":                                                    "",
-		"at IN (CURRENT_DATE)":                                                              "",
-		"at NOT BETWEEN CURRENT_DATE AND CURRENT_DATE":                                      "",
-		"EXISTS (SELECT FROM people WHERE at >= CURRENT_DATE)":                              "", // the name may be another's
-		"at OPERATOR(pg_catalog.>=) CURRENT_DATE":                                           "",
-		"at >= CAST('2024-01-01' AS date)":                                                  "", // written otherwise
-		"(SELECT max(x.at) FROM memories x) >= CURRENT_DATE - 1":                            "",
+		"at >= CURRENT_DATE - interval '7 days'": "at >= (CURRENT_DATE " +
+			"- interval '7 days')::pg_catalog.timestamptz",
+		"m.at>=CURRENT_DATE-INTERVAL'7 days'AND n=1": "m.at>=(CURRENT_DATE-INTERVAL'7 days')::pg_catalog.timestamptz AND n=1",
+		"at < (current_date + '1 month'::interval) OR n = 1": "at < (current_date " +
+			"+ '1 month'::interval)::pg_catalog.timestamptz OR n = 1",
+		"at > CURRENT_DATE - 30":   "at > (CURRENT_DATE - 30)::pg_catalog.timestamptz",
+		"at = CURRENT_DATE":        "at = CURRENT_DATE::pg_catalog.timestamptz",
+		"at >= DATE '2024-01-01'":  "at >= DATE '2024-01-01'::pg_catalog.timestamptz",
+		"at >= '2024-01-01'::date": "at >= '2024-01-01'::date::pg_catalog.timestamptz",
+		"at <= timestamp '2024-01-01 10:00:00'": "at <= timestamp " +
+			"'2024-01-01 10:00:00'::pg_catalog.timestamptz",
+		"at < '2024-01-01'::date + interval '1 month'": "at < ('2024-01-01'::date + interval '1 month')::pg_catalog.timestamptz",
+		"at BETWEEN CURRENT_DATE - 7 AND CURRENT_DATE": "at BETWEEN (CURRENT_DATE - 7)::pg_catalog.timestamptz AND CURRENT_DATE::pg_catalog.timestamptz",
+		"at BETWEEN date '2024-01-01' AND now()": "at BETWEEN date " +
+			"'2024-01-01'::pg_catalog.timestamptz AND pg_catalog.now()",
+		"at BETWEEN ((CURRENT_DATE - 7)) AND (date '2024-01-01' + 31)": "at BETWEEN ((CURRENT_DATE - " +
+			"7))::pg_catalog.timestamptz AND (date '2024-01-01' + 31)::pg_catalog.timestamptz",
+		"local >= CURRENT_DATE - 7 AND local < CURRENT_DATE": "local >= (CURRENT_DATE - " +
+			"7)::pg_catalog.timestamp AND local < CURRENT_DATE::pg_catalog.timestamp",
+		"at >= CURRENT_DATE /* x */ - /* y */ 7 -- z\n AND n = 1": "at >= (CURRENT_DATE " +
+			"/* x */ - /* y */ 7)::pg_catalog.timestamptz -- z\n AND n = 1",
+		"local >= CURRENT_DATE - interval '7 days'":                  "", // of one type
+		"local >= now() - interval '7 days'":                         "", // the column is converted
+		"day >= CURRENT_DATE - interval '7 days'":                    "",
+		"loose >= CURRENT_DATE":                                      "", // no index
+		"at <> CURRENT_DATE":                                         "",
+		"at >= now() - interval '7 days'":                            "",
+		"at >= CURRENT_TIMESTAMP":                                    "",
+		"at >= '2024-01-01'":                                         "",
+		"at >= $1::date":                                             "",
+		"at >= CURRENT_DATE - n":                                     "",
+		"at >= CURRENT_DATE - $1":                                    "",
+		"at >= CURRENT_DATE - 1000000":                               "",
+		"at >= CURRENT_DATE - interval '1000000 days'":               "",
+		"at >= CURRENT_DATE - interval '7' day":                      "",
+		"at >= CURRENT_DATE - interval '7 days' - interval '1 hour'": "",
+		"at >= date '5000000-01-01'":                                 "",
+		"at >= date 'infinity'":                                      "",
+		"at >= date 'now'":                                           "",
+		"at >= timestamp(0) '2024-01-01'":                            "",
+		"at + interval '1 day' >= CURRENT_DATE":                      "",
+		"CURRENT_DATE <= at":                                         "",
+		"at = ANY (ARRAY[CURRENT_DATE])":                             "",
+		"at IN (CURRENT_DATE)":                                       "",
+		"at NOT BETWEEN CURRENT_DATE AND CURRENT_DATE":               "",
+		"EXISTS (SELECT FROM people WHERE at >= CURRENT_DATE)":       "", // the name may be another's
+		"at OPERATOR(pg_catalog.>=) CURRENT_DATE":                    "",
+		"at >= CAST('2024-01-01' AS date)":                           "", // written otherwise
+		"(SELECT max(x.at) FROM memories x) >= CURRENT_DATE - 1":     "",
 		"EXISTS (SELECT FROM (SELECT at AS at2 FROM memories) q WHERE at2 >= CURRENT_DATE)": "",
 	} {
 		sql := "SELECT 1 FROM memories m WHERE " + condition
@@ -69,12 +78,16 @@ func TestTimeBounds(t *testing.T) {
 		}
 	}
 	if r, _ := altered(t, RLS, "ALTER TABLE memories ADD at timestamptz; CREATE INDEX ON memories (at); CREATE DOMAIN date AS text"); true {
-		if result, refused := r.Rewrite("SELECT 1 FROM memories WHERE at >= date '2024-01-01' - 1", false); refused == nil && strings.Contains(result.Text, "::pg_catalog.timestamp") {
+		if result, refused := r.Rewrite("SELECT 1 FROM memories WHERE at >= date '2024-01-01' - 1",
+			false); refused == nil && strings.Contains(result.Text, "::pg_catalog.timestamp") {
 			t.Errorf("a date of the owner's: %s", result.Text)
 		}
 	}
-	for _, sql := range []string{"SELECT at >= CURRENT_DATE, count(*) FROM memories d GROUP BY d.at >= CURRENT_DATE", "SELECT DISTINCT ON (d.at >= CURRENT_DATE) 1 FROM memories d ORDER BY at >= CURRENT_DATE", "SELECT 1 FROM memories m GROUP BY at HAVING at >= CURRENT_DATE"} {
-		if result, refused := r.Rewrite(sql, false); refused != nil || strings.Contains(result.Text, "::pg_catalog.timestamp") { // where one of two may be changed and the other not
+	for _, sql := range []string{"SELECT at >= CURRENT_DATE, count(*) FROM memories d GROUP BY d.at >= CURRENT_DATE",
+		"SELECT DISTINCT ON (d.at >= CURRENT_DATE) 1 FROM memories d ORDER BY at >= CURRENT_DATE",
+		"SELECT 1 FROM memories m GROUP BY at HAVING at >= CURRENT_DATE"} {
+		// where one of two may be changed and the other not
+		if result, refused := r.Rewrite(sql, false); refused != nil || strings.Contains(result.Text, "::pg_catalog.timestamp") {
 			t.Errorf("%s: %v, %s", sql, refused, result.Text)
 		}
 	}
@@ -89,12 +102,16 @@ func TestTimeBounds(t *testing.T) {
 		}
 	}
 	masked := quietRewriter(t, pgtest.Database(t).Connect(t, "postgres"), RLS, "")
-	if result, refused := masked.Rewrite("SELECT id FROM narrow WHERE seen >= CURRENT_DATE - 1", false); refused != nil || strings.Contains(result.Text, "::pg_catalog.timestamp") {
+	if result, refused := masked.Rewrite("SELECT id FROM narrow WHERE seen >= CURRENT_DATE - 1",
+		false); refused != nil || strings.Contains(result.Text, "::pg_catalog.timestamp") {
 		t.Errorf("a masked column: %v, %s", refused, result.Text)
 	}
 	// PostgreSQL agrees about what they mean, also where the clock is turned.
 	for _, zone := range []string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Pacific/Apia"} {
-		for _, bound := range []string{"CURRENT_DATE", "CURRENT_DATE - 30", "CURRENT_DATE + interval '17 hours'", "CURRENT_DATE - interval '999 years'", "CURRENT_DATE - 100000", "date '1900-01-01'", "date '2011-12-30'", "date '2024-03-31'", "timestamp '2024-03-31 02:30'", "timestamp '2024-10-27 02:30'", "timestamp '2024-04-07 01:45'", "date '2024-03-10' + interval '2 hours'"} {
+		for _, bound := range []string{"CURRENT_DATE", "CURRENT_DATE - 30", "CURRENT_DATE + interval '17 hours'",
+			"CURRENT_DATE - interval '999 years'", "CURRENT_DATE - 100000", "date '1900-01-01'", "date '2011-12-30'",
+			"date '2024-03-31'", "timestamp '2024-03-31 02:30'", "timestamp '2024-10-27 02:30'",
+			"timestamp '2024-04-07 01:45'", "date '2024-03-10' + interval '2 hours'"} {
 			for _, operator := range []string{"=", "<", "<=", ">", ">="} {
 				var differ int
 				err := conn.QueryRow(t.Context(), fmt.Sprintf(`SELECT count(*) FROM set_config('timezone', '%[1]s', false), LATERAL (SELECT v FROM unnest(ARRAY['-infinity', 'infinity', '4713-01-01 BC', '294276-01-01', NULL]::timestamptz[]) v

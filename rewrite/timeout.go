@@ -18,8 +18,10 @@ func CheckTimeout(name, value string, most time.Duration) *sqlstate.Error {
 	if took, ok := milliseconds(value); ok && took >= 1 && took <= float64(most.Milliseconds()) {
 		return nil
 	}
-	return sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonLimit, "statement_timeout is at most %d ms for agents", most.Milliseconds()).
-		WithHint("The policy says how long a statement may take. It can be set lower, and not to 0, which would be without bound.")
+	return sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonLimit,
+		"statement_timeout is at most %d ms for agents", most.Milliseconds()).
+		WithHint("The policy says how long a statement may take. It can be set lower, and not to 0, which would " +
+			"be without bound.")
 }
 
 // milliseconds reads a duration as PostgreSQL does, rounded to what it keeps.
@@ -27,6 +29,7 @@ func milliseconds(value string) (float64, bool) {
 	value = strings.ToLower(strings.TrimSpace(value))
 	number := strings.TrimRight(value, "abcdefghijklmnopqrstuvwxyz ")
 	n, err := strconv.ParseFloat(number, 64)
-	unit, known := map[string]float64{"": 1, "us": 0.001, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}[strings.TrimSpace(value[len(number):])]
+	unit, known := map[string]float64{"": 1, "us": 0.001, "ms": 1, "s": 1000, "min": 60_000, "h": 3_600_000,
+		"d": 86_400_000}[strings.TrimSpace(value[len(number):])]
 	return math.RoundToEven(n * unit), err == nil && known
 }

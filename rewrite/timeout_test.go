@@ -31,7 +31,9 @@ func TestCheckTimeout(t *testing.T) {
 // Every way to say it in a statement is held to the bound; what lowers it, and what puts it back, is not in its way.
 func TestTimeoutsAreBounded(t *testing.T) {
 	rewriter(t, RLS)
-	doc, err := policy.Parse("p.yaml", []byte("version: 1\nattributes: { user: { type: uuid, source: credential } }\nlimits: { statement_timeout: 90s }\ntables: { people: { rows: [ own: { column: user_id, is: user } ] } }\n"))
+	doc, err := policy.Parse("p.yaml",
+		[]byte("version: 1\nattributes: { user: { type: uuid, source: credential } }\nlimits: { "+
+			"statement_timeout: 90s }\ntables: { people: { rows: [ own: { column: user_id, is: user } ] } }\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,9 +43,12 @@ func TestTimeoutsAreBounded(t *testing.T) {
 	}
 	r := New(fixture.snap, pol, RLS)
 	for sql, allowed := range map[string]bool{
-		"SET statement_timeout = 0": false, "SET LOCAL statement_timeout TO '2min'": false, "SET SESSION Statement_Timeout = 90001": false, "SET \"statement_timeout\" = '91s'": false,
-		"BEGIN; SET LOCAL statement_timeout = 0; SELECT 1": false, "SELECT set_config('statement_timeout', '0', false)": false, "SELECT set_config('statement_timeout', '1', true)": false,
-		"SET statement_timeout = 90000": true, "SET LOCAL statement_timeout TO '1min'": true, "RESET statement_timeout": true, "SET statement_timeout TO DEFAULT": true, "SET lock_timeout = 0": true,
+		"SET statement_timeout = 0": false, "SET LOCAL statement_timeout TO '2min'": false,
+		"SET SESSION Statement_Timeout = 90001": false, "SET \"statement_timeout\" = '91s'": false,
+		"BEGIN; SET LOCAL statement_timeout = 0; SELECT 1":   false,
+		"SELECT set_config('statement_timeout', '0', false)": false, "SELECT set_config('statement_timeout', '1', true)": false,
+		"SET statement_timeout = 90000": true, "SET LOCAL statement_timeout TO '1min'": true,
+		"RESET statement_timeout": true, "SET statement_timeout TO DEFAULT": true, "SET lock_timeout = 0": true,
 	} {
 		if _, refused := r.Rewrite(sql, false); (refused == nil) != allowed {
 			t.Errorf("%s: %v", sql, refused)

@@ -24,7 +24,8 @@ type touched struct {
 var (
 	relationEntry   = regexp.MustCompile(`:relid (\d+) :relkind [a-z].*?:selectedCols \(b([ \d]*)\)`)
 	permissionEntry = regexp.MustCompile(`\{(?:RTE)?PERMISSIONINFO :relid (\d+) .*?:selectedCols \(b([ \d]*)\)`) // from 16 on
-	functionEntry   = regexp.MustCompile(`:(?:aggfnoid|winfnoid) (\d+)|\{FUNCEXPR :funcid (\d+) :funcresulttype \d+ :funcretset \w+ :funcvariadic \w+ :funcformat 0`)
+	functionEntry   = regexp.MustCompile(
+		`:(?:aggfnoid|winfnoid) (\d+)|\{FUNCEXPR :funcid (\d+) :funcresulttype \d+ :funcretset \w+ :funcvariadic \w+ :funcformat 0`)
 )
 
 // askServer analyses a statement with debug_print_rewritten.
@@ -59,8 +60,8 @@ func askServer(t *testing.T, conn *pgx.Conn, notices *strings.Builder, sql strin
 	return out
 }
 
-// A second opinion: what the walk says a statement touches is what PostgreSQL says. Relations are the same, columns are at
-// least PostgreSQL's, and each function called by name is listed.
+// A second opinion: what the walk says a statement touches is what PostgreSQL says. Relations are the same, columns are
+// at least PostgreSQL's, and each function called by name is listed.
 func TestTouchedObjectsAreThoseOfPostgreSQL(t *testing.T) {
 	db := database(t)
 	ctx := context.Background()
@@ -81,7 +82,8 @@ func TestTouchedObjectsAreThoseOfPostgreSQL(t *testing.T) {
 	}
 	functionName := func(oid uint32) string {
 		var schema, name string
-		if err := admin.QueryRow(ctx, "SELECT pronamespace::regnamespace::text, proname::text FROM pg_proc WHERE oid = $1", oid).Scan(&schema, &name); err != nil {
+		if err := admin.QueryRow(ctx,
+			"SELECT pronamespace::regnamespace::text, proname::text FROM pg_proc WHERE oid = $1", oid).Scan(&schema, &name); err != nil {
 			t.Fatal(err)
 		}
 		return schema + "." + name
@@ -165,7 +167,8 @@ type numbered struct {
 
 func columnNumbers(t *testing.T, conn *pgx.Conn, r *catalog.Relation) []numbered {
 	t.Helper()
-	rows, err := conn.Query(context.Background(), "SELECT attname::text, attnum::int FROM pg_attribute WHERE attrelid = $1 AND attnum > 0 AND NOT attisdropped", r.OID)
+	rows, err := conn.Query(context.Background(),
+		"SELECT attname::text, attnum::int FROM pg_attribute WHERE attrelid = $1 AND attnum > 0 AND NOT attisdropped", r.OID)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,8 @@ func (w *walker) typeName(t *sqltext.TypeName) {
 				return
 			}
 			if listed {
-				hint = "The policy names the columns of that table that agents have, so its row type is not available. Name columns with their types instead, as in: jsonb_to_record(…) AS r (id int, title text)."
+				hint = "The policy names the columns of that table that agents have, so its row type is not " +
+					"available. Name columns with their types instead, as in: jsonb_to_record(…) AS r (id int, title text)."
 			}
 		}
 		w.refuseAt(sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonFunction, "type %q does not exist", name).
@@ -61,18 +62,19 @@ func (w *walker) typeName(t *sqltext.TypeName) {
 	}
 }
 
-const availableTypes = "Types available to agents are those of PostgreSQL and of known extensions, enums, ranges, domains and composite types that call " +
+const availableTypes = "Types available to agents are those of PostgreSQL and of known extensions, enums, ranges, " +
+	"domains and composite types that call " +
 	"no function of others, and the row types of tables in the policy."
 
-// known tells whether a function that is not named in the text may run: one of a known extension or of the policy, or one that
-// PostgreSQL made with a range type.
+// known tells whether a function that is not named in the text may run: one of a known extension or of the policy, or
+// one that PostgreSQL made with a range type.
 func (w *walker) known(f *catalog.Function) bool {
 	_, listed := w.pol.Function(f.Name)
 	return listed || f.Makes != 0 || extensionFunctions.allows(f.Extension, f.Name.Name)
 }
 
-// rowTypeRefusal tells why the row type of a relation is not available, or nil: a value of it can be made from text, which
-// checks the domains of its columns.
+// rowTypeRefusal tells why the row type of a relation is not available, or nil: a value of it can be made from text,
+// which checks the domains of its columns.
 func (w *walker) rowTypeRefusal(n catalog.Name) *sqlstate.Error {
 	r, found := w.snap.Relation(n)
 	if !found {
@@ -81,7 +83,8 @@ func (w *walker) rowTypeRefusal(n catalog.Name) *sqlstate.Error {
 	for _, c := range r.Columns {
 		t := w.snap.TypeByOID(c.TypeOID)
 		if t != nil && callsOthers(w.snap, t, maxTypeDepth) {
-			return unavailableType(n.Name, fmt.Sprintf("Its column %q is of a domain whose check runs functions of others. Name its columns instead.", c.Name))
+			return unavailableType(n.Name,
+				fmt.Sprintf("Its column %q is of a domain whose check runs functions of others. Name its columns instead.", c.Name))
 		}
 	}
 	return nil
@@ -96,7 +99,8 @@ func (w *walker) typeInText(name string, f *sqltext.FuncCall) {
 	}
 	t := parseType(written)
 	if !constant || t == nil {
-		w.refuseAt(unavailableFunction(name, "It makes a value of the type that its second argument names: give it as a literal, such as 'integer'."), f.Location)
+		w.refuseAt(unavailableFunction(name,
+			"It makes a value of the type that its second argument names: give it as a literal, such as 'integer'."), f.Location)
 		return
 	}
 	if _, named, ok := qualifiedName(t.Names); ok && byName[named] != nil {
@@ -133,7 +137,8 @@ func parseType(text string) *sqltext.TypeName {
 func CheckType(snap *catalog.Snapshot, oid uint32) *sqlstate.Error {
 	t := snap.TypeByOID(oid)
 	if t == nil {
-		return sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonFunction, "the type of a parameter (OID %d) is not available to agents", oid).
+		return sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonFunction,
+			"the type of a parameter (OID %d) is not available to agents", oid).
 			WithHint("Leave parameter types to the server, or declare base types.")
 	}
 	return typeRefusal(snap, t)
@@ -161,18 +166,21 @@ func typeRefusal(snap *catalog.Snapshot, t *catalog.Type) *sqlstate.Error {
 		if !callsOthers(snap, t, maxTypeDepth) {
 			return nil
 		}
-		return unavailableType(named.Name.Name, "Its bounds are compared or rounded by functions that are neither PostgreSQL's nor of a known extension.")
+		return unavailableType(named.Name.Name,
+			"Its bounds are compared or rounded by functions that are neither PostgreSQL's nor of a known extension.")
 	case t.Extension == "" && (t.Kind == 'd' || t.Kind == 'c'):
 		if !callsOthers(snap, t, maxTypeDepth) {
 			return nil
 		}
-		return unavailableType(named.Name.Name, "It is, or has a column of, a domain whose check runs functions of others. Cast to the type under it.")
+		return unavailableType(named.Name.Name,
+			"It is, or has a column of, a domain whose check runs functions of others. Cast to the type under it.")
 	}
 	return unavailableType(named.Name.Name, availableTypes)
 }
 
 func unavailableType(name, hint string) *sqlstate.Error {
-	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction, "type %q is not available to agents", name).WithHint("%s", hint)
+	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction, "type %q is not available to agents",
+		name).WithHint("%s", hint)
 }
 
 const maxTypeDepth = 32

@@ -12,11 +12,15 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Operators of an extension that is not known close their names, until the policy says that none of them acts. Those of nobody's stay
-// closed, and what such an operator makes of two values may be their likeness.
+// Operators of an extension that is not known close their names, until the policy says that none of them acts. Those of
+// nobody's stay closed, and what such an operator makes of two values may be their likeness.
 func TestOperatorsOfUnknownExtensions(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
-	if _, err := conn.PgConn().Exec(context.Background(), "CREATE EXTENSION isn; CREATE EXTENSION seg; CREATE TABLE books (id integer, owner text, number isbn, span seg); CREATE OPERATOR <<< (FUNCTION = seg_left, LEFTARG = seg, RIGHTARG = seg); ALTER EXTENSION seg ADD OPERATOR <<< (seg, seg); CREATE FUNCTION mine(boolean, boolean) RETURNS boolean LANGUAGE sql AS 'SELECT true'; CREATE OPERATOR <> (FUNCTION = mine, LEFTARG = boolean, RIGHTARG = boolean)").ReadAll(); err != nil {
+	if _, err := conn.PgConn().Exec(context.Background(),
+		"CREATE EXTENSION isn; CREATE EXTENSION seg; CREATE TABLE books (id integer, owner text, number isbn, "+
+			"span seg); CREATE OPERATOR <<< (FUNCTION = seg_left, LEFTARG = seg, RIGHTARG = seg); ALTER EXTENSION "+
+			"seg ADD OPERATOR <<< (seg, seg); CREATE FUNCTION mine(boolean, boolean) RETURNS boolean LANGUAGE sql "+
+			"AS 'SELECT true'; CREATE OPERATOR <> (FUNCTION = mine, LEFTARG = boolean, RIGHTARG = boolean)").ReadAll(); err != nil {
 		t.Fatal(err)
 	}
 	snap, err := pgcatalog.Load(context.Background(), conn, []string{"public"})
@@ -40,10 +44,14 @@ func TestOperatorsOfUnknownExtensions(t *testing.T) {
 		open, closed []string
 		warnings     []string
 	}{
-		"": {[]string{"SELECT id % 2 FROM books"}, []string{"SELECT 1 FROM books WHERE id = 1", "SELECT 1 FROM books WHERE id IN (1, 2)", "SELECT 1 FROM books WHERE id <> 1", "SELECT 1 FROM books WHERE id && id"},
+		"": {[]string{"SELECT id % 2 FROM books"},
+			[]string{"SELECT 1 FROM books WHERE id = 1", "SELECT 1 FROM books WHERE id IN (1, 2)",
+				"SELECT 1 FROM books WHERE id <> 1", "SELECT 1 FROM books WHERE id && id"},
 			[]string{"of the extension isn", "of the extension seg", "of your own"}},
-		"operators: [isn, seg]\n": {[]string{"SELECT 1 FROM books WHERE id = 1", "SELECT number FROM books ORDER BY number", "SELECT 1 FROM books WHERE number > number", "SELECT 1 FROM books WHERE id && id"}, []string{"SELECT 1 FROM books WHERE id <> 1"}, []string{"of your own"}},
-		"operators: [isn]\n":      {nil, []string{"SELECT 1 FROM books WHERE id = 1"}, []string{"of the extension seg", "of your own"}},
+		"operators: [isn, seg]\n": {[]string{"SELECT 1 FROM books WHERE id = 1",
+			"SELECT number FROM books ORDER BY number", "SELECT 1 FROM books WHERE number > number",
+			"SELECT 1 FROM books WHERE id && id"}, []string{"SELECT 1 FROM books WHERE id <> 1"}, []string{"of your own"}},
+		"operators: [isn]\n": {nil, []string{"SELECT 1 FROM books WHERE id = 1"}, []string{"of the extension seg", "of your own"}},
 	} {
 		p, warnings, err := compile(more)
 		if err != nil {
@@ -66,7 +74,8 @@ func TestOperatorsOfUnknownExtensions(t *testing.T) {
 				}
 			}
 			for _, sql := range want.closed {
-				if _, refused := r.Rewrite(sql, true); refused == nil || refused.Code != sqlstate.InsufficientPrivilege || !strings.Contains(refused.Hint, "OPERATOR(pg_catalog.") {
+				if _, refused := r.Rewrite(sql, true); refused == nil ||
+					refused.Code != sqlstate.InsufficientPrivilege || !strings.Contains(refused.Hint, "OPERATOR(pg_catalog.") {
 					t.Errorf("%q: %s: %v", more, sql, refused)
 				}
 			}
@@ -82,7 +91,8 @@ func TestOperatorsOfUnknownExtensions(t *testing.T) {
 		}
 	}
 	// By its name, by a schema, before a sub-select.
-	likely, _, err := compile("operators: [isn, seg]\nobjects: { o: { table: books, metadata: [id] } }\ncontracts: { c: { by: who, values: { x: everything } } }\n")
+	likely, _, err := compile(
+		"operators: [isn, seg]\nobjects: { o: { table: books, metadata: [id] } }\ncontracts: { c: { by: who, values: { x: everything } } }\n")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// A column that is named with its table's schema, as Prisma, PostgREST and Hasura name all of them, is one of the table's where nothing else in sight has the table's name.
+// A column that is named with its table's schema, as Prisma, PostgREST and Hasura name all of them, is one of the
+// table's where nothing else in sight has the table's name.
 func TestSchemaBeforeColumns(t *testing.T) {
 	r, _ := altered(t, Doors, "CREATE EXTENSION pg_trgm; CREATE INDEX ON memories USING gin (body gin_trgm_ops)")
 	r = r.WithSizes(sizes())
@@ -38,7 +39,8 @@ func TestSchemaBeforeColumns(t *testing.T) {
 
 // The table's name then stands first: it may be any word, glued to what is before it, and behind a comment.
 func TestSchemaIsTakenAwayWhole(t *testing.T) {
-	r, _ := altered(t, Doors, `CREATE EXTENSION pg_trgm; CREATE INDEX ON memories USING gin (body gin_trgm_ops); CREATE VIEW "user" AS SELECT * FROM memories; CREATE VIEW "Odd.""One" AS SELECT * FROM memories`)
+	r, _ := altered(t, Doors,
+		`CREATE EXTENSION pg_trgm; CREATE INDEX ON memories USING gin (body gin_trgm_ops); CREATE VIEW "user" AS SELECT * FROM memories; CREATE VIEW "Odd.""One" AS SELECT * FROM memories`)
 	r = r.WithSizes(sizes())
 	for _, sql := range []string{
 		`SELECT"public".memories.id FROM memories WHERE NOT"public".memories.body ILIKE '%x%' AND"public".memories.title = 'x'`,

@@ -30,9 +30,11 @@ type vetter struct {
 	outputs        int                // expressions that were looked at as such
 	orderedWindows map[string]bool    // windows that are named and say how their rows are sorted
 	searches       bool               // such an operator is none of an enum, of which an index finds many rows for each word
-	leaky          bool               // a condition has an operator, a function or a cast of a column that is not leak-proof for the server: row security puts it off until the row shows, and reaches no index by it
-	passed         bool               // it may take the door, whether or not that pays
-	found          []bool             // of each condition of the SELECT, whether rows are found by it: see vet_found.go
+	// a condition has an operator, a function or a cast of a column that is not leak-proof for the server: row security
+	// puts it off until the row shows, and reaches no index by it
+	leaky  bool
+	passed bool   // it may take the door, whether or not that pays
+	found  []bool // of each condition of the SELECT, whether rows are found by it: see vet_found.go
 }
 
 type vetColumn struct {
@@ -74,15 +76,18 @@ type place struct {
 	aggregate bool // aggregates may stand here
 	output    bool // it is computed of rows that have passed everything: see vet_output.go
 	above     bool // so is what is sorted and grouped by: see vet_found.go
-	elsewhere bool // not in what is sure to run to its end: hidden rows outside or beside it may choose whether it runs, or for which rows
+	// not in what is sure to run to its end: hidden rows outside or beside it may choose whether it runs, or for which
+	// rows
+	elsewhere bool
 }
 
 // leastVisits is how many rows a statement must look at for the gate door to pay: below it row policies, which need no
 // signature and look up one row at a time, are faster.
 const leastVisits = 2000
 
-// mostRules is how many tables whose rules look into others a statement may join by the gate door. Each brings joins of its own, and of so many the planner expects next to
-// no rows: it has looked through all that one rule finds for each row of the rest. Row security makes a set for each rule once.
+// mostRules is how many tables whose rules look into others a statement may join by the gate door. Each brings joins of
+// its own, and of so many the planner expects next to no rows: it has looked through all that one rule finds for each
+// row of the rest. Row security makes a set for each rule once.
 const mostRules = 2
 
 // no notes the first reason.
@@ -94,7 +99,9 @@ func (v *vetter) no(format string, args ...any) bool {
 }
 
 func (w *walker) vetter() *vetter {
-	return &vetter{walker: w, references: map[*sqltext.RangeVar]*reference{}, params: map[int32]kind{}, forms: map[int32]verdict.Form{}, exact: map[int32]uint32{}, sized: map[int32][]uint32{}, orderedWindows: map[string]bool{}}
+	return &vetter{walker: w, references: map[*sqltext.RangeVar]*reference{}, params: map[int32]kind{},
+		forms: map[int32]verdict.Form{}, exact: map[int32]uint32{}, sized: map[int32][]uint32{},
+		orderedWindows: map[string]bool{}}
 }
 
 // vet returns a vetter whose reason is empty if the text may take the gate door. by vets its SELECT.
@@ -119,8 +126,8 @@ func (w *walker) vet(tree *sqltext.ParseResult, by func(*vetter, *sqltext.Select
 	return v
 }
 
-// narrower wants parameters that are cast to a type for which others may be too large to be of no such other: one for which nothing is declared has the type of what PostgreSQL
-// sees first beside it, and is converted for each row.
+// narrower wants parameters that are cast to a type for which others may be too large to be of no such other: one for
+// which nothing is declared has the type of what PostgreSQL sees first beside it, and is converted for each row.
 func (v *vetter) narrower() {
 	for number, oid := range v.exact {
 		fit := map[uint32][]uint32{21: {21}, 23: {21, 23}, 700: {700}}[oid]
@@ -135,8 +142,9 @@ func (v *vetter) whole(s *sqltext.SelectStmt) {
 	v.query(s, place{elsewhere: v.view}, true) // a view may stand anywhere
 }
 
-// pays sends to row security what is as fast there. Nothing but speed depends on it: the text stays as it is but for the names of tables. Of a text whose conditions go elsewhere
-// PostgreSQL sees another operand of a parameter first, and another mistake; so of such a one the sizes of tables, hidden rows counted, decide nothing.
+// pays sends to row security what is as fast there. Nothing but speed depends on it: the text stays as it is but for
+// the names of tables. Of a text whose conditions go elsewhere PostgreSQL sees another operand of a parameter first,
+// and another mistake; so of such a one the sizes of tables, hidden rows counted, decide nothing.
 func (v *vetter) pays(tree *sqltext.ParseResult) {
 	switch {
 	case v.reason != "" || v.mode == Gate:
@@ -144,7 +152,8 @@ func (v *vetter) pays(tree *sqltext.ParseResult) {
 		v.no("it reads few rows, which row security does as fast")
 	case !v.searches && v.rules() > mostRules: // a search needs its index
 		v.no("it reads many tables whose rules look into others")
-	case !v.leaky && !slices.ContainsFunc(v.walker.references, func(ref *reference) bool { return ref.fragment.door && !ref.fragment.kept }):
+	case !v.leaky && !slices.ContainsFunc(v.walker.references,
+		func(ref *reference) bool { return ref.fragment.door && !ref.fragment.kept }):
 		v.no("its answers are kept, and row security compares these without looking at anybody")
 	}
 }
@@ -218,11 +227,13 @@ func (v *vetter) query(s *sqltext.SelectStmt, at place, top bool) []vetColumn {
 	v.condition(s.WhereClause, own)
 	grouped := own
 	grouped.aggregate = true
-	grouped.output = top && !v.view && (len(s.DistinctClause) == 0 || s.DistinctClause[0].GetNode() != nil) // a plain DISTINCT sorts by all of it
+	// a plain DISTINCT sorts by all of it
+	grouped.output = top && !v.view && (len(s.DistinctClause) == 0 || s.DistinctClause[0].GetNode() != nil)
 	return v.results(s, own, grouped)
 }
 
-// results vets what a SELECT makes of the rows that meet its conditions, and returns its columns. own is where keys stand, grouped where aggregates may.
+// results vets what a SELECT makes of the rows that meet its conditions, and returns its columns. own is where keys
+// stand, grouped where aggregates may.
 func (v *vetter) results(s *sqltext.SelectStmt, own, grouped place) []vetColumn {
 	for _, n := range s.WindowClause {
 		w := n.GetWindowDef()
@@ -283,7 +294,8 @@ func (v *vetter) with(c *sqltext.WithClause, at place) {
 		}
 		before := v.overflows
 		v.overflows = false
-		columns := v.query(cte.GetCtequery().GetSelectStmt(), place{scope: at.scope}, false) // where it is named decides whether it runs
+		// where it is named decides whether it runs
+		columns := v.query(cte.GetCtequery().GetSelectStmt(), place{scope: at.scope}, false)
 		frame[cte.GetCtename()] = vetQuery{v.renamed(columns, cte.GetAliascolnames()), v.overflows}
 		v.overflows = before
 	}
@@ -302,8 +314,8 @@ func (v *vetter) renamed(columns []vetColumn, names []*sqltext.Node) []vetColumn
 	return out
 }
 
-// limit vets LIMIT and OFFSET. They fail for negative numbers when they are reached, which may depend on hidden rows but at
-// the top; so elsewhere the value of a parameter is looked at.
+// limit vets LIMIT and OFFSET. They fail for negative numbers when they are reached, which may depend on hidden rows
+// but at the top; so elsewhere the value of a parameter is looked at.
 func (v *vetter) limit(n *sqltext.Node, top bool) {
 	if n == nil || v.reason != "" {
 		return
@@ -383,7 +395,8 @@ func (v *vetter) search(f *sqltext.RangeFunction, at place) []*vetItem {
 	if len(f.Functions) == 1 {
 		call = f.Functions[0].GetList().GetItems()[0].GetFuncCall()
 	}
-	if call == nil || f.IsRowsfrom || f.Lateral || f.Ordinality || len(f.Coldeflist) > 0 || len(f.GetAlias().GetColnames()) > 1 {
+	if call == nil || f.IsRowsfrom || f.Lateral || f.Ordinality || len(f.Coldeflist) > 0 ||
+		len(f.GetAlias().GetColnames()) > 1 {
 		v.no("FROM with a function")
 		return nil
 	}
@@ -395,7 +408,8 @@ func (v *vetter) search(f *sqltext.RangeFunction, at place) []*vetItem {
 	if a := f.GetAlias(); a != nil {
 		name = a.Aliasname
 	}
-	return []*vetItem{{name: name, columns: v.renamed([]vetColumn{{name: name, kind: kindTSQuery}}, f.GetAlias().GetColnames())}}
+	return []*vetItem{{name: name, columns: v.renamed([]vetColumn{{name: name, kind: kindTSQuery}},
+		f.GetAlias().GetColnames())}}
 }
 
 func (v *vetter) table(rv *sqltext.RangeVar, at place) []*vetItem {
@@ -407,7 +421,10 @@ func (v *vetter) table(rv *sqltext.RangeVar, at place) []*vetItem {
 		item := &vetItem{name: name, table: ref.relation}
 		for i := range ref.relation.Columns {
 			c := &ref.relation.Columns[i]
-			item.columns = append(item.columns, vetColumn{c.Name, kindOf(c, v.snap), c.Virtual || ref.fragment.plain != nil && !ref.fragment.plain(c.Name), strings.HasPrefix(c.Type, "numeric("), false, v.snap.BaseType(c.TypeOID)})
+			item.columns = append(item.columns,
+				vetColumn{c.Name, kindOf(c, v.snap), c.Virtual ||
+					ref.fragment.plain != nil &&
+						!ref.fragment.plain(c.Name), strings.HasPrefix(c.Type, "numeric("), false, v.snap.BaseType(c.TypeOID)})
 		}
 		return []*vetItem{item}
 	}
@@ -461,7 +478,8 @@ func (v *vetter) targets(list []*sqltext.Node, at place) []vetColumn {
 			continue
 		}
 		e := v.output(t.GetVal(), at)
-		out = append(out, vetColumn{name: columnName(t), kind: v.result(e), bounded: v.bounded(t.GetVal(), at.scope), late: e.free && late(t.GetVal())})
+		out = append(out, vetColumn{name: columnName(t), kind: v.result(e), bounded: v.bounded(t.GetVal(), at.scope),
+			late: e.free && late(t.GetVal())})
 	}
 	return out
 }
@@ -632,7 +650,8 @@ func (v *vetter) takeDoor() {
 // qualifyTypes makes the edits of the types that are to be qualified.
 func (v *vetter) qualifyTypes() {
 	for _, t := range v.types {
-		token, name := v.source.Tokens[v.source.At(t.Location)], catalog.Name{Schema: "pg_catalog", Name: t.Names[0].GetString_().GetSval()}
+		token, name := v.source.Tokens[v.source.At(t.Location)], catalog.Name{
+			Schema: "pg_catalog", Name: t.Names[0].GetString_().GetSval()}
 		if enum := v.enum("", name.Name); enum != nil {
 			name = enum.Name
 		}
@@ -674,7 +693,8 @@ func (w *walker) onlyDoors(tree *sqltext.ParseResult) bool {
 
 var errDoors = errors.New("rewrite: a text of the gate door names a relation that it must not")
 
-// door sends the text through the gate door if it may take it. found tells whether the rest may stand above rows that are found, or find these by key.
+// door sends the text through the gate door if it may take it. found tells whether the rest may stand above rows that
+// are found, or find these by key.
 func (w *walker) door(tree *sqltext.ParseResult, result *Result, found bool) bool {
 	if !w.mode.Doors() {
 		return false
@@ -691,7 +711,8 @@ func (w *walker) door(tree *sqltext.ParseResult, result *Result, found bool) boo
 		}
 	}
 	result.Formed = v.formed
-	if found && v.found == nil && len(tree.Stmts) == 1 && !w.unsigned && signable(w.source) { // whether it pays or not: that goes by sizes
+	// whether it pays or not: that goes by sizes
+	if found && v.found == nil && len(tree.Stmts) == 1 && !w.unsigned && signable(w.source) {
 		w.keySearches(tree, result, whole)
 	}
 	v.pays(tree)
@@ -706,8 +727,8 @@ func (w *walker) door(tree *sqltext.ParseResult, result *Result, found bool) boo
 	return true
 }
 
-// MayDeclare tells whether the parameters of a text of the gate door may be declared as these types, by OID; 0 leaves one to
-// the server. A parameter of another type than was taken for granted would be converted, which can fail.
+// MayDeclare tells whether the parameters of a text of the gate door may be declared as these types, by OID; 0 leaves
+// one to the server. A parameter of another type than was taken for granted would be converted, which can fail.
 func (r *Result) MayDeclare(types []uint32) bool {
 	for i, oid := range types {
 		exact, is := r.exact[int32(i+1)]

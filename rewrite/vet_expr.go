@@ -164,8 +164,10 @@ func (v *vetter) cast(c *sqltext.TypeCast, at place) value {
 			return value{kind: kindEnum, constant: true}
 		}
 	}
-	written := c.Arg.GetAArrayExpr() != nil && len(t.ArrayBounds) == 1 // ARRAY[…]::type[], of which each element is cast, and cut to a length
-	if v.reason != "" || !ok || len(t.Typmods) > 0 && !(written && name == "varchar") || t.Setof || t.PctType || len(t.ArrayBounds) > 1 || schema != "" && schema != "pg_catalog" {
+	// ARRAY[…]::type[], of which each element is cast, and cut to a length
+	written := c.Arg.GetAArrayExpr() != nil && len(t.ArrayBounds) == 1
+	if v.reason != "" || !ok || len(t.Typmods) > 0 && !(written && name == "varchar") || t.Setof || t.PctType ||
+		len(t.ArrayBounds) > 1 || schema != "" && schema != "pg_catalog" {
 		v.no("a type that is not vetted")
 		return value{}
 	}
@@ -209,7 +211,8 @@ func (v *vetter) cast(c *sqltext.TypeCast, at place) value {
 	case arg.kind == kindParam:
 		v.exactly(arg.param, to, found[0].OID)
 		return value{kind: to}
-	case written && (constants(c.Arg.GetAArrayExpr()) || to == "text[]" && arg.kind == to): // PostgreSQL converts each while it parses or plans; texts are cut only
+	case written && (constants(c.Arg.GetAArrayExpr()) || to == "text[]" && arg.kind == to):
+		// PostgreSQL converts each while it parses or plans; texts are cut only
 		return value{kind: to}
 	case len(t.ArrayBounds) > 0:
 		v.no("a cast to an array")
@@ -259,8 +262,9 @@ func (v *vetter) exactly(number int32, k kind, oid uint32) {
 	v.exact[number] = oid
 }
 
-// enum is the enum that a name means, with its schema or by the search path, in which a string that is none of its labels fails while the statement is parsed; nil: another type, none, or perhaps
-// one of several: a table's rows are a type of its name as well.
+// enum is the enum that a name means, with its schema or by the search path, in which a string that is none of its
+// labels fails while the statement is parsed; nil: another type, none, or perhaps one of several: a table's rows are a
+// type of its name as well.
 func (v *vetter) enum(schema, name string) *catalog.Type {
 	if rows, _ := v.snap.ResolveRelation(schema, name); rows.Name != "" {
 		return nil
@@ -276,7 +280,8 @@ func (v *vetter) matches(what, name string, operands []value) (kind, bool) {
 	if v.reason != "" {
 		return kindOpaque, false
 	}
-	if what == "operator" && len(operands) == 2 && operands[0].untyped() && operands[1].untyped() { // PostgreSQL takes them for texts
+	// PostgreSQL takes them for texts
+	if what == "operator" && len(operands) == 2 && operands[0].untyped() && operands[1].untyped() {
 		operands = []value{v.asText(operands[0]), v.asText(operands[1])}
 	}
 	if what == "operator" && !leakproof(name, operands) {
@@ -299,12 +304,15 @@ func (v *vetter) matches(what, name string, operands []value) (kind, bool) {
 				if operands[i].kind != kindParam {
 					continue
 				}
-				if form, is := map[kind]verdict.Form{"pattern": verdict.Pattern, "short": verdict.Words, "expression": verdict.Expression, "query": verdict.TextQuery}[wanted[i]]; is {
+				if form, is := map[kind]verdict.Form{
+					"pattern": verdict.Pattern, "short": verdict.Words, "expression": verdict.Expression,
+					"query": verdict.TextQuery}[wanted[i]]; is {
 					v.form(operands[i].param, form)
 				} else if wanted[i] == "shallow" {
 					v.param(operands[i].param, "jsonb")
 					v.forms[operands[i].param] |= verdict.Shallow
-				} else if v.ofKind(operands[i].param, wanted[i]); what == "operator" && len(operands) == 2 { // an unknown operand is taken to have the other's type
+				} else if v.ofKind(operands[i].param, wanted[i]); what == "operator" && len(operands) == 2 {
+					// an unknown operand is taken to have the other's type
 					v.sized[operands[i].param] = append(v.sized[operands[i].param], operands[1-i].oid)
 				} else {
 					v.sized[operands[i].param] = append(v.sized[operands[i].param], 0)
@@ -356,7 +364,8 @@ func (v *vetter) operation(x *sqltext.A_Expr, at place) value {
 		v.no("an operator of another schema")
 		return value{}
 	}
-	if others := v.snap.OperatorsNamed("", name); schema == "" && slices.ContainsFunc(others, func(o *catalog.Operator) bool { return !knownExtension(o.Extension) }) {
+	if others := v.snap.OperatorsNamed("", name); schema == "" &&
+		slices.ContainsFunc(others, func(o *catalog.Operator) bool { return !knownExtension(o.Extension) }) {
 		v.no("operator %s has overloads of others", name)
 		return value{}
 	}
@@ -365,7 +374,9 @@ func (v *vetter) operation(x *sqltext.A_Expr, at place) value {
 		return value{}
 	}
 	left := v.expr(x.Lexpr, at)
-	if right := x.Rexpr; (name == "%" || name == "<->") && (left.untyped() && (right.GetAConst() != nil || right.GetParamRef() != nil)) { // they are no texts
+	// they are no texts
+	if right := x.Rexpr; (name == "%" || name == "<->") &&
+		(left.untyped() && (right.GetAConst() != nil || right.GetParamRef() != nil)) {
 		v.no("operator %s of operands without a type", name)
 	}
 	compare := func(operator string, right value) { v.matches("operator", operator, []value{left, right}) }
@@ -387,7 +398,8 @@ func (v *vetter) operation(x *sqltext.A_Expr, at place) value {
 	case sqltext.AEXPR_NULLIF: // the left operand, after what the comparison makes of it
 		right := v.expr(x.Rexpr, at)
 		compare("=", right)
-		if v.reason == "" && (left.untyped() && right.kind != kindText || !left.untyped() && left.kind != right.kind && !right.untyped()) {
+		if v.reason == "" && (left.untyped() && right.kind != kindText ||
+			!left.untyped() && left.kind != right.kind && !right.untyped()) {
 			v.no("NULLIF of different types")
 		}
 		return value{kind: v.result(left)}
@@ -447,8 +459,8 @@ func (v *vetter) anyOf(name string, left value, n *sqltext.Node, at place) {
 	}
 }
 
-// oneType wants values that become one type, and what they are compared with, to do so without failing: the largest dates are no times, what has no zone
-// gets one as the statement runs, and the largest numbers are no floating points.
+// oneType wants values that become one type, and what they are compared with, to do so without failing: the largest
+// dates are no times, what has no zone gets one as the statement runs, and the largest numbers are no floating points.
 func (v *vetter) oneType(values []value) {
 	var of kind
 	numeric, float := false, false
@@ -467,8 +479,9 @@ func (v *vetter) oneType(values []value) {
 	}
 }
 
-// arrayBecomes wants the elements of an array to be of the type that they are compared as. They become one type before what they are compared with is looked at:
-// of numeric constants and whole numbers beside them an array of numeric is made, which becomes one of floating points when a row is compared.
+// arrayBecomes wants the elements of an array to be of the type that they are compared as. They become one type before
+// what they are compared with is looked at: of numeric constants and whole numbers beside them an array of numeric is
+// made, which becomes one of floating points when a row is compared.
 func (v *vetter) arrayBecomes(left value, elements []value) {
 	numeric, float, other := false, false, false
 	for _, e := range elements {
@@ -499,7 +512,8 @@ func (v *vetter) alike(what string, nodes []*sqltext.Node, at place) value {
 			v.no("%s over a type that is not vetted", what)
 		case result == kindInt && (e.kind == kindNumeric || e.kind == "float"), result == "":
 			result = v.result(e)
-		case result != v.result(e) && !(e.kind == kindInt && (result == kindNumeric || result == "float")): // whole numbers become either without failing
+		case result != v.result(e) && !(e.kind == kindInt && (result == kindNumeric || result == "float")):
+			// whole numbers become either without failing
 			v.no("%s over different types", what)
 		}
 	}
@@ -592,15 +606,17 @@ func (v *vetter) call(f *sqltext.FuncCall, at place) value {
 	return value{kind: result}
 }
 
-// plainlyCatalogs tells whether a function is pg_catalog's for operands whose type is known: nothing else has its name, but for aggregates of
-// extensions, which are over types of their own.
+// plainlyCatalogs tells whether a function is pg_catalog's for operands whose type is known: nothing else has its name,
+// but for aggregates of extensions, which are over types of their own.
 func (v *vetter) plainlyCatalogs(name string) bool {
-	return !slices.ContainsFunc(v.snap.FunctionsNamed("", name), func(f *catalog.Function) bool { return f.Kind != 'a' || !knownExtension(f.Extension) })
+	return !slices.ContainsFunc(v.snap.FunctionsNamed("", name),
+		func(f *catalog.Function) bool { return f.Kind != 'a' || !knownExtension(f.Extension) })
 }
 
 // plainlyTrigrams tells whether a function can only be pg_trgm's.
 func (v *vetter) plainlyTrigrams(name string) bool {
-	return !v.snap.HasCatalogFunction(name) && !slices.ContainsFunc(v.snap.FunctionsNamed("", name), func(f *catalog.Function) bool { return f.Extension != "pg_trgm" })
+	return !v.snap.HasCatalogFunction(name) &&
+		!slices.ContainsFunc(v.snap.FunctionsNamed("", name), func(f *catalog.Function) bool { return f.Extension != "pg_trgm" })
 }
 
 func (v *vetter) aggregateCall(name string, f *sqltext.FuncCall, at place) value {
@@ -651,7 +667,8 @@ func (v *vetter) sums(what string, at place) {
 	}
 }
 
-// bounded tells whether all numbers of a numeric expression have few digits. Those of columns with a declared precision do, and what is chosen or added up of them.
+// bounded tells whether all numbers of a numeric expression have few digits. Those of columns with a declared precision
+// do, and what is chosen or added up of them.
 func (v *vetter) bounded(n *sqltext.Node, scope *vetScope) bool {
 	all := func(list []*sqltext.Node) bool {
 		return !slices.ContainsFunc(list, func(n *sqltext.Node) bool { return !v.bounded(n, scope) })
@@ -755,7 +772,8 @@ func (v *vetter) subLink(s *sqltext.SubLink, at place) value {
 
 // oneRow tells whether a SELECT has exactly one row because it aggregates without groups.
 func oneRow(s *sqltext.SelectStmt) bool {
-	if s.Op != sqltext.SETOP_NONE || len(s.GroupClause) > 0 || s.HavingClause != nil || len(s.TargetList) != 1 || len(s.DistinctClause) > 0 {
+	if s.Op != sqltext.SETOP_NONE || len(s.GroupClause) > 0 || s.HavingClause != nil || len(s.TargetList) != 1 ||
+		len(s.DistinctClause) > 0 {
 		return false
 	}
 	_, name, _ := qualifiedName(s.TargetList[0].GetResTarget().GetVal().GetFuncCall().GetFuncname())

@@ -10,13 +10,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A search has other conditions beside it, and groups and sorts by what is not vetted: `found @@ q AND body ~ 'x' GROUP BY date_trunc('day', at)`. Where it is of one
-// table, the vetted conditions find the rows behind OFFSET 0, into which the planner moves nothing:
+// A search has other conditions beside it, and groups and sorts by what is not vetted: `found @@ q AND body ~ 'x' GROUP
+// BY date_trunc('day', at)`. Where it is of one table, the vetted conditions find the rows behind OFFSET 0, into which
+// the planner moves nothing:
 //
 //	SELECT ... FROM (SELECT * FROM pgconsent_gate.door_t AS t WHERE found @@ q OFFSET 0) AS t WHERE body ~ 'x' GROUP BY ...
 //
-// All that stands above is computed of visible rows, and may be what an output may be (vet_output.go). The planner asks no statistics for it either: what is not
-// leak-proof gets none of a table with row security, which is in force for the reader of the door views.
+// All that stands above is computed of visible rows, and may be what an output may be (vet_output.go). The planner asks
+// no statistics for it either: what is not leak-proof gets none of a table with row security, which is in force for the
+// reader of the door views.
 
 // readsOne tells whether the statement is one SELECT whose FROM is one table.
 func (w *walker) readsOne(tree *sqltext.ParseResult) bool {
@@ -24,15 +26,18 @@ func (w *walker) readsOne(tree *sqltext.ParseResult) bool {
 		return false
 	}
 	s := tree.Stmts[0].GetStmt().GetSelectStmt()
-	if s == nil || s.WhereClause == nil || s.WithClause != nil || s.Op != sqltext.SETOP_NONE || len(s.FromClause) != 1 || len(s.LockingClause) > 0 || s.IntoClause != nil || s.LimitOption != sqltext.LIMIT_OPTION_DEFAULT && s.LimitOption != sqltext.LIMIT_OPTION_COUNT {
+	if s == nil || s.WhereClause == nil || s.WithClause != nil || s.Op != sqltext.SETOP_NONE ||
+		len(s.FromClause) != 1 || len(s.LockingClause) > 0 || s.IntoClause != nil ||
+		s.LimitOption != sqltext.LIMIT_OPTION_DEFAULT && s.LimitOption != sqltext.LIMIT_OPTION_COUNT {
 		return false
 	}
 	rv := s.FromClause[0].GetRangeVar()
-	return rv != nil && len(rv.GetAlias().GetColnames()) == 0 && slices.ContainsFunc(w.references, func(ref *reference) bool { return ref.rangeVar == rv && ref.table < 0 })
+	return rv != nil && len(rv.GetAlias().GetColnames()) == 0 &&
+		slices.ContainsFunc(w.references, func(ref *reference) bool { return ref.rangeVar == rv && ref.table < 0 })
 }
 
-// searches are the operators that people ask for because an index answers them. PostgreSQL may read an index in the order that is asked for, and stop at the limit, as long as
-// nothing is behind OFFSET 0: only a search is worth that.
+// searches are the operators that people ask for because an index answers them. PostgreSQL may read an index in the
+// order that is asked for, and stop at the limit, as long as nothing is behind OFFSET 0: only a search is worth that.
 var searches = []string{"@@", "@>", "<@", "&&", "?", "?|", "?&", "%", "<%", "%>"}
 
 // behind vets a SELECT over one table of which some conditions find the rows.
@@ -76,8 +81,8 @@ func (v *vetter) behind(s *sqltext.SelectStmt) {
 	v.leaky, v.searches = true, true
 }
 
-// ofOneType wants parameters that stand in several places to have one type in all of them: PostgreSQL takes the type of what it sees first beside one, and sees the conditions
-// that find rows first now.
+// ofOneType wants parameters that stand in several places to have one type in all of them: PostgreSQL takes the type of
+// what it sees first beside one, and sees the conditions that find rows first now.
 func (v *vetter) ofOneType() {
 	for number, beside := range v.sized {
 		if k := v.params[number]; k != kindInt && k != kindInts && k != "float" { // of others one type has the kind
@@ -95,7 +100,8 @@ func searchesBy(n *sqltext.Node) bool {
 	return x != nil && x.Kind == sqltext.AEXPR_OP && slices.Contains(searches, lastName(x.Name))
 }
 
-// foundFirst writes a SELECT over one table with the conditions that find its rows behind OFFSET 0. False: it cannot be written so.
+// foundFirst writes a SELECT over one table with the conditions that find its rows behind OFFSET 0. False: it cannot be
+// written so.
 func foundFirst(text string, found []bool) (out string, position func(int) int, ok bool, refused *sqlstate.Error) {
 	source, refused := sqltext.Scan(text)
 	if refused != nil {
@@ -168,7 +174,8 @@ func (m *moves) copy(text string, of sqltext.Span) {
 	m.write(text[of.Start:of.End])
 }
 
-// position maps a 1-based character position in the new text to one in the other; what was put in is where the stretch before it ends.
+// position maps a 1-based character position in the new text to one in the other; what was put in is where the stretch
+// before it ends.
 func (m *moves) position(p int) int {
 	if p <= 0 {
 		return p

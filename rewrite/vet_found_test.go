@@ -7,34 +7,52 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// Beside a search in one table anything may be asked, grouped and sorted by: it stands above the rows that the search has found.
+// Beside a search in one table anything may be asked, grouped and sorted by: it stands above the rows that the search
+// has found.
 func TestFoundFirst(t *testing.T) {
 	r, _ := altered(t, Gate, "ALTER TABLE memories ADD n integer, ADD price numeric, ADD found tsvector")
 	const search = "found @@ plainto_tsquery('english', 'lake')"
 	const behind = " FROM (SELECT * FROM pgconsent_gate.door_public_memories AS memories WHERE " + search + " OFFSET 0) AS memories"
 	for sql, want := range map[string]string{
-		"SELECT id FROM memories WHERE " + search + " AND title ~ '(?=x)'":                                                                    "SELECT id" + behind + " WHERE title ~ '(?=x)'",
-		"SELECT id FROM memories WHERE title ~ '(?=x)' AND " + search + " AND n / 2 > 1 LIMIT 3":                                              "SELECT id" + behind + " WHERE title ~ '(?=x)' AND n / 2 > 1 LIMIT 3",
-		"SELECT date_trunc('day', occurred_at), count(*) FROM memories WHERE " + search + " GROUP BY 1 ORDER BY 1":                            "SELECT date_trunc('day', occurred_at), count(*)" + behind + " GROUP BY 1 ORDER BY 1",
-		"SELECT date_trunc('day', occurred_at) AS d, max(n / 2) FROM memories WHERE " + search + " GROUP BY d HAVING min(n % 3) > 1;":         "SELECT date_trunc('day', occurred_at) AS d, max(n / 2)" + behind + " GROUP BY d HAVING min(n % 3) > 1;",
-		"SELECT DISTINCT lpad(title, n) FROM memories WHERE " + search:                                                                        "SELECT DISTINCT lpad(title, n)" + behind,
-		"SELECT DISTINCT ON (n / 2) n, * FROM memories WHERE " + search + " ORDER BY n / 2, title || 'x' LIMIT 5":                             "SELECT DISTINCT ON (n / 2) n, *" + behind + " ORDER BY n / 2, title || 'x' LIMIT 5",
-		"SELECT rank() OVER (PARTITION BY n / 2 ORDER BY price * 2) FROM memories WHERE " + search:                                            "SELECT rank() OVER (PARTITION BY n / 2 ORDER BY price * 2)" + behind,
-		"SELECT id FROM memories WHERE (" + search + " AND title || 'x' = 'a') ORDER BY id LIMIT 1":                                           "SELECT id" + behind + " WHERE title || 'x' = 'a' ORDER BY id LIMIT 1",
-		"SELECT id FROM memories WHERE " + search + " AND date_trunc('day', occurred_at) = $1 AND (n / 2 BETWEEN 1 AND 3 OR title ~ '(?=x)')": "SELECT id" + behind + " WHERE date_trunc('day', occurred_at) = $1 AND (n / 2 BETWEEN 1 AND 3 OR title ~ '(?=x)')",
-		"SELECT id FROM memories WHERE CASE WHEN n > 1 AND n < 9 THEN n / 2 > 2 END AND n BETWEEN 1 AND 9 AND " + search:                      strings.Replace("SELECT id"+behind, "WHERE ", "WHERE n BETWEEN 1 AND 9 AND ", 1) + " WHERE CASE WHEN n > 1 AND n < 9 THEN n / 2 > 2 END",
-		"SELECT m.id /* a */ FROM public.memories m -- b\nWHERE m.title LIKE '%x%' AND m.title ~ '(?=x)'":                                     "SELECT m.id /* a */ FROM (SELECT * FROM pgconsent_gate.door_public_memories m WHERE m.title LIKE '%x%' OFFSET 0) AS m WHERE m.title ~ '(?=x)'",
-		"SELECT title AS where, n AS from FROM memories WHERE n / 2 > 1 AND n IS DISTINCT FROM 3 AND " + search:                               strings.Replace("SELECT title AS where, n AS from"+behind, "WHERE ", "WHERE n IS DISTINCT FROM 3 AND ", 1) + " WHERE n / 2 > 1", // words that are not what they seem
+		"SELECT id FROM memories WHERE " + search +
+			" AND title ~ '(?=x)'": "SELECT id" + behind + " WHERE title ~ '(?=x)'",
+		"SELECT id FROM memories WHERE title ~ '(?=x)' AND " +
+			search + " AND n / 2 > 1 LIMIT 3": "SELECT id" + behind + " WHERE title ~ '(?=x)' AND n / 2 > 1 LIMIT 3",
+		"SELECT date_trunc('day', occurred_at), count(*) FROM memories WHERE " + search +
+			" GROUP BY 1 ORDER BY 1": "SELECT date_trunc('day', occurred_at), count(*)" + behind + " GROUP BY 1 ORDER BY 1",
+		"SELECT date_trunc('day', occurred_at) AS d, max(n / 2) FROM memories WHERE " + search +
+			" GROUP BY d HAVING min(n % 3) > 1;": "SELECT date_trunc('day', occurred_at) AS d, max(n / 2)" + behind + " GROUP BY d HAVING min(n % 3) > 1;",
+		"SELECT DISTINCT lpad(title, n) FROM memories WHERE " +
+			search: "SELECT DISTINCT lpad(title, n)" + behind,
+		"SELECT DISTINCT ON (n / 2) n, * FROM memories WHERE " + search +
+			" ORDER BY n / 2, title || 'x' LIMIT 5": "SELECT DISTINCT ON (n / 2) n, *" + behind + " ORDER BY n / 2, title || 'x' LIMIT 5",
+		"SELECT rank() OVER (PARTITION BY n / 2 ORDER BY price * 2) FROM memories WHERE " +
+			search: "SELECT rank() OVER (PARTITION BY n / 2 ORDER BY price * 2)" + behind,
+		"SELECT id FROM memories WHERE (" + search +
+			" AND title || 'x' = 'a') ORDER BY id LIMIT 1": "SELECT id" + behind + " WHERE title || 'x' = 'a' ORDER BY id LIMIT 1",
+		"SELECT id FROM memories WHERE " + search +
+			" AND date_trunc('day', occurred_at) = $1 AND (n / 2 BETWEEN 1 AND 3 OR title ~ '(?=x)')": "SELECT id" +
+			behind + " WHERE date_trunc('day', occurred_at) = $1 AND (n / 2 BETWEEN 1 AND 3 OR title ~ '(?=x)')",
+		"SELECT id FROM memories WHERE CASE WHEN n > 1 AND n < 9 THEN n / 2 > 2 END AND n BETWEEN 1 AND 9 AND " +
+			search: strings.Replace("SELECT id"+behind, "WHERE ", "WHERE n BETWEEN 1 AND 9 AND ", 1) + " WHERE CASE WHEN n > 1 AND n < 9 THEN n / 2 > 2 END",
+		"SELECT m.id /* a */ FROM public.memories m -- b\nWHERE m.title LIKE '%x%' AND m.title ~ '(?=x)'": "SELECT m.id /* a */ FROM (SELECT * FROM pgconsent_gate.door_public_memories m WHERE m.title LIKE '%x%' OFFSET 0) AS m WHERE m.title ~ '(?=x)'",
+		// words that are not what they seem
+		"SELECT title AS where, n AS from FROM memories WHERE n / 2 > 1 AND n IS DISTINCT FROM 3 AND " +
+			search: strings.Replace("SELECT title AS where, n AS from"+behind, "WHERE ", "WHERE n IS DISTINCT FROM 3 AND ", 1) + " WHERE n / 2 > 1",
 
-		"SELECT id, (SELECT count(*) FROM people p WHERE p.id = memories.id) FROM memories WHERE " + search + " AND EXISTS (SELECT FROM people WHERE people.id = memories.id) AND title ~ '(?=x)'": "SELECT id, (SELECT count(*) FROM pgconsent_gate.door_public_people p WHERE p.id = memories.id)" + strings.Replace(behind, " OFFSET", " AND EXISTS (SELECT FROM pgconsent_gate.door_public_people AS people WHERE people.id = memories.id) OFFSET", 1) + " WHERE title ~ '(?=x)'",
+		"SELECT id, (SELECT count(*) FROM people p WHERE p.id = memories.id) FROM memories WHERE " + search +
+			" AND EXISTS (SELECT FROM people WHERE people.id = memories.id) AND title ~ '(?=x)'": "SELECT id, (SELECT count(*) FROM pgconsent_gate.door_public_people p WHERE p.id = memories.id)" + strings.Replace(behind, " OFFSET", " AND EXISTS (SELECT FROM pgconsent_gate.door_public_people AS people WHERE people.id = memories.id) OFFSET", 1) + " WHERE title ~ '(?=x)'",
 
-		"SELECT id FROM memories WHERE n = 1 AND title ~ '(?=x)'":                                                  "", // row security reaches the same index
-		"SELECT id FROM memories WHERE title ~ '(?=x)' OR " + search:                                               "",
-		"SELECT id FROM memories WHERE title LIKE '%x%' AND title ~ '(?=x)' ORDER BY id LIMIT 3":                   "", // an index has the order
-		"SELECT id FROM memories WHERE " + search + " AND title ~ (title || $1)":                                   "", // which may fail as a plan is made
-		"SELECT id FROM memories WHERE " + search + " AND n / $1 > 1":                                              "",
-		"SELECT id FROM memories WHERE " + search + " AND 1 / $1 > 1":                                              "",
-		"SELECT id FROM memories WHERE " + search + " AND n / 2 > (SELECT count(*) FROM people)":                   "SELECT id" + behind + " WHERE n / 2 > (SELECT count(*) FROM pgconsent_gate.door_public_people AS people)",
+		// row security reaches the same index
+		"SELECT id FROM memories WHERE n = 1 AND title ~ '(?=x)'":                                "",
+		"SELECT id FROM memories WHERE title ~ '(?=x)' OR " + search:                             "",
+		"SELECT id FROM memories WHERE title LIKE '%x%' AND title ~ '(?=x)' ORDER BY id LIMIT 3": "", // an index has the order
+		"SELECT id FROM memories WHERE " + search + " AND title ~ (title || $1)":                 "", // which may fail as a plan is made
+		"SELECT id FROM memories WHERE " + search + " AND n / $1 > 1":                            "",
+		"SELECT id FROM memories WHERE " + search + " AND 1 / $1 > 1":                            "",
+		"SELECT id FROM memories WHERE " + search +
+			" AND n / 2 > (SELECT count(*) FROM people)": "SELECT id" + behind +
+			" WHERE n / 2 > (SELECT count(*) FROM pgconsent_gate.door_public_people AS people)",
 		"SELECT id FROM memories WHERE " + search + " AND n / 2 IN (SELECT n FROM memories)":                       "",
 		"SELECT id FROM memories WHERE " + search + " AND EXISTS (SELECT FROM people WHERE n / 2 = 1)":             "",
 		"SELECT m.id FROM memories m, people WHERE " + search + " AND title ~ '(?=x)'":                             "",
@@ -71,7 +89,8 @@ func TestFoundFirstWithParameters(t *testing.T) {
 	for _, c := range []struct {
 		types []uint32
 		may   bool
-	}{{nil, true}, {[]uint32{0, 0}, true}, {[]uint32{0, 25}, true}, {[]uint32{23}, false}, {[]uint32{20, 25}, false}, {[]uint32{1700}, false}, {[]uint32{600}, false}, {[]uint32{0, 23}, false}} {
+	}{{nil, true}, {[]uint32{0, 0}, true}, {[]uint32{0, 25}, true}, {[]uint32{23}, false}, {
+		[]uint32{20, 25}, false}, {[]uint32{1700}, false}, {[]uint32{600}, false}, {[]uint32{0, 23}, false}} {
 		if may := result.MayDeclare(c.types); may != c.may {
 			t.Errorf("%v: %v", c.types, may)
 		}

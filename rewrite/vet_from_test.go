@@ -19,19 +19,20 @@ func TestSearchesInFrom(t *testing.T) {
 		"SELECT max(ts_rank(found, q)) FROM memories, plainto_tsquery('english', 'lake') q WHERE found @@ q AND ts_rank(found, q) > 0.1":           true,
 		"SELECT id FROM memories, plainto_tsquery('english', 'lake') q WHERE found @@ q ORDER BY ts_rank('{0.1, 0.2, 0.4, 1.0}', found, q)":        false,
 		"SELECT id, ts_rank(found, q, level) FROM memories, plainto_tsquery('english', 'lake') q WHERE found @@ q":                                 false,
-		"SELECT id FROM memories, plainto_tsquery('english', 'lake') q WHERE found @@ q ORDER BY ts_rank_cd(found, q)":                             false, // with a stack
-		"SELECT id, ts_rank_cd(found, q), ts_headline('english', body, q) FROM memories, plainto_tsquery('english', 'lake') q WHERE found @@ q":    true,
-		"SELECT id FROM memories, to_tsquery('lake') q WHERE found @@ q":                                                                           true,
-		"SELECT id FROM memories, to_tsquery('lake boat') q WHERE found @@ q":                                                                      false,
-		"SELECT id FROM memories, to_tsquery('english', $1) q WHERE found @@ q":                                                                    true,
-		"SELECT id FROM memories, LATERAL plainto_tsquery('english', title) q WHERE found @@ q":                                                    false,
-		"SELECT id FROM memories, plainto_tsquery('english', title) q WHERE found @@ q":                                                            false,
-		"SELECT id FROM memories, plainto_tsquery('english', 'lake') WITH ORDINALITY q WHERE found @@ q":                                           false,
-		"SELECT id FROM memories, ROWS FROM (plainto_tsquery('english', 'lake'), plainto_tsquery('english', 'b')) AS q (a, b) WHERE found @@ q.a":  false,
-		"SELECT id FROM memories, lower('LAKE') q WHERE title = q":                                                                                 false,
-		"SELECT DISTINCT q FROM memories, plainto_tsquery('english', 'lake') q WHERE found @@ q":                                                   false,
-		"SELECT id FROM memories, generate_series(1, 3) q WHERE level = q":                                                                         false,
-		"SELECT count(*) FROM memories, plainto_tsquery('english', 'lake') q GROUP BY q":                                                           false,
+		// with a stack
+		"SELECT id FROM memories, plainto_tsquery('english', 'lake') q WHERE found @@ q ORDER BY ts_rank_cd(found, q)":                            false,
+		"SELECT id, ts_rank_cd(found, q), ts_headline('english', body, q) FROM memories, plainto_tsquery('english', 'lake') q WHERE found @@ q":   true,
+		"SELECT id FROM memories, to_tsquery('lake') q WHERE found @@ q":                                                                          true,
+		"SELECT id FROM memories, to_tsquery('lake boat') q WHERE found @@ q":                                                                     false,
+		"SELECT id FROM memories, to_tsquery('english', $1) q WHERE found @@ q":                                                                   true,
+		"SELECT id FROM memories, LATERAL plainto_tsquery('english', title) q WHERE found @@ q":                                                   false,
+		"SELECT id FROM memories, plainto_tsquery('english', title) q WHERE found @@ q":                                                           false,
+		"SELECT id FROM memories, plainto_tsquery('english', 'lake') WITH ORDINALITY q WHERE found @@ q":                                          false,
+		"SELECT id FROM memories, ROWS FROM (plainto_tsquery('english', 'lake'), plainto_tsquery('english', 'b')) AS q (a, b) WHERE found @@ q.a": false,
+		"SELECT id FROM memories, lower('LAKE') q WHERE title = q":                                                                                false,
+		"SELECT DISTINCT q FROM memories, plainto_tsquery('english', 'lake') q WHERE found @@ q":                                                  false,
+		"SELECT id FROM memories, generate_series(1, 3) q WHERE level = q":                                                                        false,
+		"SELECT count(*) FROM memories, plainto_tsquery('english', 'lake') q GROUP BY q":                                                          false,
 	} {
 		result, refused := r.Rewrite(sql, false)
 		switch {
@@ -43,9 +44,12 @@ func TestSearchesInFrom(t *testing.T) {
 	}
 }
 
-// A column that USING makes of two is converted where their types differ: of some dates there is no time, and of some numbers no floating point.
+// A column that USING makes of two is converted where their types differ: of some dates there is no time, and of some
+// numbers no floating point.
 func TestUsingIsOfOneType(t *testing.T) {
-	r, _ := altered(t, Gate, "ALTER TABLE memories ADD at date, ADD on_day date, ADD n integer, ADD size numeric; ALTER TABLE people ADD at timestamp, ADD on_day date, ADD n bigint, ADD size float8")
+	r, _ := altered(t, Gate,
+		"ALTER TABLE memories ADD at date, ADD on_day date, ADD n integer, ADD size numeric; ALTER TABLE people "+
+			"ADD at timestamp, ADD on_day date, ADD n bigint, ADD size float8")
 	for column, gate := range map[string]bool{"at": false, "on_day": true, "n": true, "size": false} {
 		for _, join := range []string{"JOIN", "LEFT JOIN", "FULL JOIN"} {
 			sql := "SELECT m.id FROM memories m " + join + " people p USING (" + column + ") WHERE " + column + " IS NOT NULL"

@@ -14,13 +14,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A search stands in a join, a sub-select or a WITH query, beside what is not vetted: the statement takes row security, which reaches no index by it. The keys of the rows that the
-// search finds are looked up behind the gate door then, where its conditions are vetted, and the statement looks at the rows of these keys:
+// A search stands in a join, a sub-select or a WITH query, beside what is not vetted: the statement takes row security,
+// which reaches no index by it. The keys of the rows that the search finds are looked up behind the gate door then,
+// where its conditions are vetted, and the statement looks at the rows of these keys:
 //
 //	... WHERE n.found @@ q AND n.id = ANY (ARRAY(SELECT n.id FROM pgconsent_gate.door_n AS n WHERE n.found @@ q)) AND u.name ~ $2
 //
-// All else is as it was, under row security. Whatever the keys are, rows can only be left out by them; they are those of all rows that show and fulfil the conditions which stand beside
-// them, and equality of keys is leak-proof. The form goes by the text and the catalog alone.
+// All else is as it was, under row security. Whatever the keys are, rows can only be left out by them; they are those
+// of all rows that show and fulfil the conditions which stand beside them, and equality of keys is leak-proof. The form
+// goes by the text and the catalog alone.
 
 // keySearch is a search whose rows are found by key.
 type keySearch struct {
@@ -33,8 +35,8 @@ type keySearch struct {
 	at    int    // which of the queries of the text it is
 }
 
-// foundByKey finds the searches of a statement that are worth it. passed tells that all of it is vetted: then its door finds rows by an index where nothing is joined, and
-// where something is asked of what is.
+// foundByKey finds the searches of a statement that are worth it. passed tells that all of it is vetted: then its door
+// finds rows by an index where nothing is joined, and where something is asked of what is.
 func (w *walker) foundByKey(tree *sqltext.ParseResult, passed bool) (*vetter, []keySearch) {
 	s, written := tree.Stmts[0].GetStmt().GetSelectStmt(), proto.Message(nil)
 	if s == nil { // which is quiet (see cautious_writes.go): what is planned with care has no such form
@@ -45,7 +47,9 @@ func (w *walker) foundByKey(tree *sqltext.ParseResult, passed bool) (*vetter, []
 		}
 		_, s = asSelect(tree.Stmts[0].GetStmt())
 	}
-	if s == nil || s.IntoClause != nil || len(s.LockingClause) > 0 || written != nil && w.locks || !w.onlyTables(written != nil) || slices.ContainsFunc(slices.Collect(maps.Keys(w.functions)), func(name string) bool { return !strings.HasPrefix(name, "pg_catalog.") }) {
+	if s == nil || s.IntoClause != nil || len(s.LockingClause) > 0 || written != nil && w.locks ||
+		!w.onlyTables(written != nil) || slices.ContainsFunc(slices.Collect(maps.Keys(w.functions)),
+		func(name string) bool { return !strings.HasPrefix(name, "pg_catalog.") }) {
 		return nil, nil
 	}
 	v := w.vetter()
@@ -60,8 +64,8 @@ func (w *walker) foundByKey(tree *sqltext.ParseResult, passed bool) (*vetter, []
 	return v, f.found
 }
 
-// keySearches notes them, and what they count on in the values of parameters. What their conditions compute cannot fail, with these values; where the statement was to be planned with care for that
-// alone, it is not.
+// keySearches notes them, and what they count on in the values of parameters. What their conditions compute cannot
+// fail, with these values; where the statement was to be planned with care for that alone, it is not.
 func (w *walker) keySearches(tree *sqltext.ParseResult, result *Result, passed bool) {
 	v, searches := w.foundByKey(tree, passed)
 	if len(searches) == 0 {
@@ -95,14 +99,16 @@ func (w *walker) byKey(ref *reference) bool {
 // mostKeySearches bounds how much longer a text becomes.
 const mostKeySearches = 4
 
-// onlyTables tells whether a statement reads tables of the policy alone: a view may have functions of the owner's, which see that the text is signed.
+// onlyTables tells whether a statement reads tables of the policy alone: a view may have functions of the owner's,
+// which see that the text is signed.
 func (w *walker) onlyTables(writes bool) bool {
 	return !slices.ContainsFunc(w.references, func(ref *reference) bool {
 		if ref.fragment == nil || ref.relation == nil {
 			return true
 		}
 		_, listed := w.pol.Table(ref.name)
-		return !listed || ref.relation.Kind != catalog.Table && ref.relation.Kind != catalog.PartitionedTable || ref.written && !writes || ref.copied
+		return !listed || ref.relation.Kind != catalog.Table && ref.relation.Kind != catalog.PartitionedTable ||
+			ref.written && !writes || ref.copied
 	})
 }
 
@@ -158,7 +164,8 @@ func (f *searchFinder) query(s *sqltext.SelectStmt) {
 		if not := n.GetBoolExpr(); not != nil && not.Boolop == sqltext.NOT_EXPR {
 			n = not.Args[0]
 		}
-		if link := n.GetSubLink(); link != nil && (link.SubLinkType == sqltext.EXISTS_SUBLINK || link.SubLinkType == sqltext.ANY_SUBLINK && len(link.OperName) == 0) {
+		if link := n.GetSubLink(); link != nil &&
+			(link.SubLinkType == sqltext.EXISTS_SUBLINK || link.SubLinkType == sqltext.ANY_SUBLINK && len(link.OperName) == 0) {
 			f.query(link.GetSubselect().GetSelectStmt())
 		}
 	}
@@ -170,11 +177,14 @@ func (f *searchFinder) query(s *sqltext.SelectStmt) {
 	}
 }
 
-// table looks for a search of one table. optional tells that a join gives rows for which there is none of it, whose columns are NULL: these have no key, so that what finds must
-// not find them. Of a column no search does, being strict; of `to_tsvector('simple', coalesce(body, ”))` one with a negation does.
+// table looks for a search of one table. optional tells that a join gives rows for which there is none of it, whose
+// columns are NULL: these have no key, so that what finds must not find them. Of a column no search does, being strict;
+// of `to_tsvector('simple', coalesce(body, ”))` one with a negation does.
 func (f *searchFinder) table(s *sqltext.SelectStmt, rv *sqltext.RangeVar, optional bool, conditions []*sqltext.Node) {
 	ref := f.of[rv]
-	if ref == nil || ref.relation.Kind != catalog.Table || ref.relation.HasChildren || !ref.fragment.door || ref.fragment.open || ref.fragment.aggregate != nil || ref.fetch != nil || ref.kept != "" && !(f.written != nil && (ref.kept == keptWritten || ref.kept == keptBeside)) || ref.shares ||
+	if ref == nil || ref.relation.Kind != catalog.Table || ref.relation.HasChildren || !ref.fragment.door ||
+		ref.fragment.open || ref.fragment.aggregate != nil || ref.fetch != nil ||
+		ref.kept != "" && !(f.written != nil && (ref.kept == keptWritten || ref.kept == keptBeside)) || ref.shares ||
 		ref.table >= 0 || len(rv.GetAlias().GetColnames()) > 0 || len(ref.relation.PrimaryKey) != 1 {
 		return
 	}
@@ -184,8 +194,10 @@ func (f *searchFinder) table(s *sqltext.SelectStmt, rv *sqltext.RangeVar, option
 	if f.written != nil && s == f.as {
 		query = f.written
 	}
-	search := keySearch{query: query, ref: ref, alias: item.name, key: ref.relation.PrimaryKey[0], by: make([]bool, len(conditions))}
-	if key := slices.IndexFunc(item.columns, func(c vetColumn) bool { return c.name == search.key }); key < 0 || item.columns[key].computed || !slices.Contains([]kind{kindInt, kindText, "uuid"}, item.columns[key].kind) {
+	search := keySearch{query: query, ref: ref, alias: item.name, key: ref.relation.PrimaryKey[0],
+		by: make([]bool, len(conditions))}
+	if key := slices.IndexFunc(item.columns, func(c vetColumn) bool { return c.name == search.key }); key < 0 ||
+		item.columns[key].computed || !slices.Contains([]kind{kindInt, kindText, "uuid"}, item.columns[key].kind) {
 		return
 	}
 	level := &hintLevel{hint: &hint{walker: f.walker}, items: []*hintItem{{ref: ref, name: item.name}}}
@@ -203,13 +215,15 @@ func (f *searchFinder) table(s *sqltext.SelectStmt, rv *sqltext.RangeVar, option
 		if f.condition(n, place{scope: scope}); f.reason == "" && own && ofColumns(n) {
 			search.by[i] = true
 			search.words = append(search.words, named...)
-			found = found || level.inverted(level.items[0], n) && (!optional || slices.ContainsFunc(searchOperands(n.GetAExpr()), of))
+			found = found || level.inverted(level.items[0], n) &&
+				(!optional || slices.ContainsFunc(searchOperands(n.GetAExpr()), of))
 			continue
 		}
 		f.reset(before)
 		others = others || !joinsColumns(n)
 	}
-	if !found || f.passed && others { // what is asked of another table may find fewer rows, and the planner knows that behind the door
+	// what is asked of another table may find fewer rows, and the planner knows that behind the door
+	if !found || f.passed && others {
 		f.reset(start)
 		return
 	}
@@ -221,10 +235,12 @@ func (f *searchFinder) table(s *sqltext.SelectStmt, rv *sqltext.RangeVar, option
 // joinsColumns tells whether a condition is the equality of two columns.
 func joinsColumns(n *sqltext.Node) bool {
 	x := n.GetAExpr()
-	return x != nil && x.Kind == sqltext.AEXPR_OP && lastName(x.Name) == "=" && x.Lexpr.GetColumnRef() != nil && x.Rexpr.GetColumnRef() != nil
+	return x != nil && x.Kind == sqltext.AEXPR_OP && lastName(x.Name) == "=" && x.Lexpr.GetColumnRef() != nil &&
+		x.Rexpr.GetColumnRef() != nil
 }
 
-// ownParams tells whether the parameters of something stand nowhere else: what they are taken for elsewhere is not known here.
+// ownParams tells whether the parameters of something stand nowhere else: what they are taken for elsewhere is not
+// known here.
 func (f *searchFinder) ownParams(n proto.Message) bool {
 	here := map[int32]int{}
 	countParams(n.ProtoReflect(), here)
@@ -323,7 +339,8 @@ func withKeys(text string, searches []keySearch) (out string, position func(int)
 			return "", nil, false, nil
 		}
 		key := catalog.QuoteIdent(search.alias) + "." + catalog.QuoteIdent(search.key)
-		frame := key + " = ANY (ARRAY(SELECT " + key + " FROM " + predicate.DoorView(search.ref.name).SQL() + " AS " + catalog.QuoteIdent(search.alias)
+		frame := key + " = ANY (ARRAY(SELECT " + key + " FROM " + predicate.DoorView(search.ref.name).SQL() +
+			" AS " + catalog.QuoteIdent(search.alias)
 		all := words(fromOf(queries[search.at]))
 		for _, k := range search.words {
 			if k >= len(all) {
@@ -341,7 +358,8 @@ func withKeys(text string, searches []keySearch) (out string, position func(int)
 		last := 0
 		for i, is := range search.by {
 			if is {
-				texts, inner, last = append(texts, text[spans[i].Start:spans[i].End]), append(inner, proto.Clone(conditions[i]).(*sqltext.Node)), i
+				texts, inner, last = append(texts, text[spans[i].Start:spans[i].End]), append(inner,
+					proto.Clone(conditions[i]).(*sqltext.Node)), i
 			}
 		}
 		among, refused := sqltext.Parse("SELECT WHERE " + frame + "true))")
@@ -355,9 +373,11 @@ func withKeys(text string, searches []keySearch) (out string, position func(int)
 			if 1+i >= len(keys.FromClause) {
 				return "", nil, false, nil
 			}
-			keys.FromClause[1+i] = &sqltext.Node{Node: &sqltext.Node_RangeFunction{RangeFunction: proto.Clone(all[k]).(*sqltext.RangeFunction)}}
+			keys.FromClause[1+i] = &sqltext.Node{
+				Node: &sqltext.Node_RangeFunction{RangeFunction: proto.Clone(all[k]).(*sqltext.RangeFunction)}}
 		}
-		edits = append(edits, sqltext.Edit{Start: spans[last].End, End: spans[last].End, Text: " AND " + frame + strings.Join(texts, " AND ") + "))"})
+		edits = append(edits, sqltext.Edit{Start: spans[last].End, End: spans[last].End,
+			Text: " AND " + frame + strings.Join(texts, " AND ") + "))"})
 		apply = append(apply, func() bool { return insertBehind(where, conditions[last], node) })
 	}
 	for _, put := range apply {

@@ -9,37 +9,48 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// What the outermost SELECT returns is computed last, of rows that have passed its joins, its conditions and the rule (apply_scanjoin_target_to_paths of
-// PostgreSQL's planner.c). Visible rows alone decide there whether an expression fails or prints, so that more may stand there than the vetted list has.
+// What the outermost SELECT returns is computed last, of rows that have passed its joins, its conditions and the rule
+// (apply_scanjoin_target_to_paths of PostgreSQL's planner.c). Visible rows alone decide there whether an expression
+// fails or prints, so that more may stand there than the vetted list has.
 //
-// That is not so of what PostgreSQL sorts or groups by: below a join it may sort by what one table computes (generate_useful_gather_paths of
-// allpaths.c), and a child of a partitioned table as its neighbour's index has it. Nor of what min and its kin are over: the planner adds "IS NOT NULL" to the conditions
-// (planagg.c). Those take what is vetted, or what is computed of groups, which are made after all joins.
+// That is not so of what PostgreSQL sorts or groups by: below a join it may sort by what one table computes
+// (generate_useful_gather_paths of allpaths.c), and a child of a partitioned table as its neighbour's index has it. Nor
+// of what min and its kin are over: the planner adds "IS NOT NULL" to the conditions (planagg.c). Those take what is
+// vetted, or what is computed of groups, which are made after all joins.
 
-// maxOutput bounds how many expressions are looked at in parts: each part may be looked at again for each that it stands in.
+// maxOutput bounds how many expressions are looked at in parts: each part may be looked at again for each that it
+// stands in.
 const maxOutput = 500
 
 // plainSubjects are the groups of functions.txt whose functions compute a value of their operands.
-var plainSubjects = []string{subjectAggregates, "text and binary", "numbers and chance", "dates and times", "JSON", "arrays and sets", "text search", "ranges", "networks"}
+var plainSubjects = []string{subjectAggregates, "text and binary", "numbers and chance", "dates and times", "JSON",
+	"arrays and sets", "text search", "ranges", "networks"}
 
 const subjectAggregates = "aggregates and windows"
 
-// unplain are functions of those groups that act, go by more than their operands, or return sets; and aggregates whose last digits go by the order in which rows come,
-// which is another than row security's.
+// unplain are functions of those groups that act, go by more than their operands, or return sets; and aggregates whose
+// last digits go by the order in which rows come, which is another than row security's.
 var unplain = []string{
-	"corr", "covar_pop", "covar_samp", "regr_avgx", "regr_avgy", "regr_intercept", "regr_r2", "regr_slope", "regr_sxx", "regr_sxy", "regr_syy",
-	"array_sample", "array_shuffle", "clock_timestamp", "gen_random_uuid", "pg_column_compression", "pg_column_size", "random", "random_normal", "setseed", "timeofday", "ts_rewrite", "uuidv4", "uuidv7",
-	"generate_series", "generate_subscripts", "json_array_elements", "json_array_elements_text", "json_each", "json_each_text", "json_object_keys", "json_populate_record", "json_populate_recordset",
-	"json_to_record", "json_to_recordset", "jsonb_array_elements", "jsonb_array_elements_text", "jsonb_each", "jsonb_each_text", "jsonb_object_keys", "jsonb_path_query", "jsonb_path_query_tz",
-	"jsonb_populate_record", "jsonb_populate_record_valid", "jsonb_populate_recordset", "jsonb_to_record", "jsonb_to_recordset", "pg_timezone_abbrevs_abbrevs", "pg_timezone_abbrevs_zone", "regexp_matches", "regexp_split_to_table", "string_to_table", "ts_debug", "ts_parse",
+	"corr", "covar_pop", "covar_samp", "regr_avgx", "regr_avgy", "regr_intercept", "regr_r2", "regr_slope",
+	"regr_sxx", "regr_sxy", "regr_syy",
+	"array_sample", "array_shuffle", "clock_timestamp", "gen_random_uuid", "pg_column_compression", "pg_column_size",
+	"random", "random_normal", "setseed", "timeofday", "ts_rewrite", "uuidv4", "uuidv7",
+	"generate_series", "generate_subscripts", "json_array_elements", "json_array_elements_text", "json_each",
+	"json_each_text", "json_object_keys", "json_populate_record", "json_populate_recordset",
+	"json_to_record", "json_to_recordset", "jsonb_array_elements", "jsonb_array_elements_text", "jsonb_each",
+	"jsonb_each_text", "jsonb_object_keys", "jsonb_path_query", "jsonb_path_query_tz",
+	"jsonb_populate_record", "jsonb_populate_record_valid", "jsonb_populate_recordset", "jsonb_to_record",
+	"jsonb_to_recordset", "pg_timezone_abbrevs_abbrevs", "pg_timezone_abbrevs_zone", "regexp_matches",
+	"regexp_split_to_table", "string_to_table", "ts_debug", "ts_parse",
 	"ts_stat", "ts_token_type", "unnest",
 }
 
 // indexedAggregates are those that an index may answer (aggsortop of pg_aggregate).
 var indexedAggregates = []string{"min", "max", "bool_and", "bool_or", "every"}
 
-// What these give goes by the order in which rows come, if nothing is said about that, and this by the plan: which is another than row security's, and may go by how many rows
-// are hidden. So do the last digits of deviations of floating point.
+// What these give goes by the order in which rows come, if nothing is said about that, and this by the plan: which is
+// another than row security's, and may go by how many rows are hidden. So do the last digits of deviations of floating
+// point.
 var (
 	collecting = []string{"array_agg", "string_agg", "json_agg", "jsonb_agg", "json_object_agg", "jsonb_object_agg", "xmlagg"}
 	numbering  = []string{"row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value"}
@@ -47,7 +58,8 @@ var (
 )
 
 // plainTypes are the types, by OID, that an output may be converted to, and arrays of them.
-var plainTypes = []uint32{16, 17, 20, 21, 23, 25, 114, 700, 701, 1042, 1043, 1082, 1083, 1114, 1184, 1186, 1266, 1700, 2950, 3802}
+var plainTypes = []uint32{16, 17, 20, 21, 23, 25, 114, 700, 701, 1042, 1043, 1082, 1083, 1114, 1184, 1186, 1266,
+	1700, 2950, 3802}
 
 // vetMark is what trying an expression may change.
 type vetMark struct {
@@ -60,11 +72,13 @@ type vetMark struct {
 }
 
 func (v *vetter) mark() vetMark {
-	return vetMark{v.overflows, v.leaky, v.searches, len(v.types), v.starred, maps.Clone(v.params), maps.Clone(v.forms), maps.Clone(v.exact), maps.Clone(v.sized)}
+	return vetMark{v.overflows, v.leaky, v.searches, len(v.types), v.starred, maps.Clone(v.params),
+		maps.Clone(v.forms), maps.Clone(v.exact), maps.Clone(v.sized)}
 }
 
 func (v *vetter) reset(m vetMark) {
-	v.reason, v.overflows, v.leaky, v.searches, v.types, v.starred = "", m.overflows, m.leaky, m.searches, v.types[:m.types], m.starred
+	v.reason, v.overflows, v.leaky, v.searches, v.types, v.starred = "", m.overflows, m.leaky, m.searches,
+		v.types[:m.types], m.starred
 	v.params, v.forms, v.exact, v.sized = m.params, m.forms, m.exact, m.sized
 }
 
@@ -102,11 +116,13 @@ func (v *vetter) free(n *sqltext.Node, at place, reason string) {
 		v.freeCall(x.FuncCall, at, reason)
 	case *sqltext.Node_A_Expr:
 		_, name, ok := qualifiedName(x.AExpr.Name)
-		if !ok || len(x.AExpr.Name) > 1 || slices.ContainsFunc(v.snap.OperatorsNamed("", name), func(o *catalog.Operator) bool { return !knownExtension(o.Extension) }) {
+		if !ok || len(x.AExpr.Name) > 1 || slices.ContainsFunc(v.snap.OperatorsNamed("", name),
+			func(o *catalog.Operator) bool { return !knownExtension(o.Extension) }) {
 			v.no("%s", reason)
 			return
 		}
-		if left, right := x.AExpr.Lexpr, x.AExpr.Rexpr; at.above && left.GetParamRef() == nil && right.GetParamRef() != nil && slices.Contains([]string{"=", "<>", "<", "<=", ">", ">="}, name) {
+		if left, right := x.AExpr.Lexpr, x.AExpr.Rexpr; at.above && left.GetParamRef() == nil &&
+			right.GetParamRef() != nil && slices.Contains([]string{"=", "<>", "<", "<=", ">", ">="}, name) {
 			v.param(right.GetParamRef().Number, kindUndeclared) // it becomes of the left operand's type as it is bound
 			v.parts(at, reason, left)
 			return
@@ -149,7 +165,8 @@ func (v *vetter) free(n *sqltext.Node, at place, reason string) {
 	}
 }
 
-// parts vets operands, of which each may be vetted by itself. A parameter may not stand in one that is not: nobody says what it is declared as there.
+// parts vets operands, of which each may be vetted by itself. A parameter may not stand in one that is not: nobody says
+// what it is declared as there.
 func (v *vetter) parts(at place, reason string, nodes ...*sqltext.Node) {
 	for _, n := range nodes {
 		switch {
@@ -171,13 +188,16 @@ func (v *vetter) freeCall(f *sqltext.FuncCall, at place, reason string) {
 	aggregate := isAggregate(f)
 	switch {
 	case !ok || schema != "" && schema != "pg_catalog" || schema == "" && !v.plainlyCatalogs(name),
-		!returnsPlainly(name), slices.Contains(collecting, name) && len(f.AggOrder) == 0, slices.Contains(numbering, name) && !v.ordered(f.Over), aggregate && !at.aggregate, slices.ContainsFunc(f.Args, func(n *sqltext.Node) bool { return n.GetNamedArgExpr() != nil }):
+		!returnsPlainly(name), slices.Contains(collecting, name) &&
+			len(f.AggOrder) == 0, slices.Contains(numbering, name) && !v.ordered(f.Over), aggregate &&
+			!at.aggregate, slices.ContainsFunc(f.Args, func(n *sqltext.Node) bool { return n.GetNamedArgExpr() != nil }):
 		v.no("%s", reason)
 		return
 	}
 	inner := at
 	if aggregate {
-		inner = place{scope: &vetScope{items: at.scope.items}, elsewhere: at.elsewhere, output: true, above: at.above, aggregate: f.Over != nil}
+		inner = place{scope: &vetScope{items: at.scope.items}, elsewhere: at.elsewhere, output: true, above: at.above,
+			aggregate: f.Over != nil}
 	}
 	for _, n := range f.AggOrder {
 		v.orders(n, inner)
@@ -295,10 +315,12 @@ func (v *vetter) plainType(t *sqltext.TypeName) bool {
 
 // isAggregate tells whether a call is that of an aggregate or of a window function.
 func isAggregate(f *sqltext.FuncCall) bool {
-	return f.Over != nil || f.AggStar || f.AggDistinct || f.AggFilter != nil || f.AggWithinGroup || len(f.AggOrder) > 0 || catalogFunctions[lastName(f.Funcname)].why == subjectAggregates
+	return f.Over != nil || f.AggStar || f.AggDistinct || f.AggFilter != nil || f.AggWithinGroup ||
+		len(f.AggOrder) > 0 || catalogFunctions[lastName(f.Funcname)].why == subjectAggregates
 }
 
-// ofParameters tells whether an expression is one of parameters and constants alone, or may be when constants have been folded.
+// ofParameters tells whether an expression is one of parameters and constants alone, or may be when constants have been
+// folded.
 func ofParameters(n *sqltext.Node) bool {
 	param, column := false, false
 	var visit func(n *sqltext.Node, sure bool)
@@ -311,8 +333,9 @@ func ofParameters(n *sqltext.Node) bool {
 	return param && !column
 }
 
-// late tells whether an expression is computed when groups or windows have been made: it has a call of an aggregate or of a window function in it, and names a column nowhere else. PostgreSQL
-// folds constants first: from CASE WHEN true THEN a ELSE count(*) END nothing is left but a column of each row.
+// late tells whether an expression is computed when groups or windows have been made: it has a call of an aggregate or
+// of a window function in it, and names a column nowhere else. PostgreSQL folds constants first: from CASE WHEN true
+// THEN a ELSE count(*) END nothing is left but a column of each row.
 func late(n *sqltext.Node) bool {
 	found, stray := false, false
 	var visit func(*sqltext.Node)

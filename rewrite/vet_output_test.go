@@ -8,23 +8,30 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// What the outermost SELECT returns may be any function, operator and cast of PostgreSQL's; what is sorted, grouped or asked for on the way may not.
+// What the outermost SELECT returns may be any function, operator and cast of PostgreSQL's; what is sorted, grouped or
+// asked for on the way may not.
 func TestOutputsTakeTheDoor(t *testing.T) {
 	r, _ := altered(t, Gate, "ALTER TABLE memories ADD n integer, ADD price numeric, ADD day date, ADD f float8")
 	cases := map[string]bool{
-		"SELECT id, ts_headline('english', body, plainto_tsquery('english', $1)) FROM memories WHERE body ILIKE '%' || $1 || '%' LIMIT $2":                                       true,
-		"SELECT title || ' x' || to_char(occurred_at, 'YYYY') FROM memories ORDER BY occurred_at":                                                                                true,
-		"SELECT (metadata ->> 'stars')::float8, price::bigint / n, md5(title), ARRAY[title, body], -n, n % 2 = 0 FROM memories":                                                  true,
-		"SELECT id, (SELECT count(*) FROM people) / n FROM memories":                                                                                                             true,
-		"SELECT user_id, count(*) FILTER (WHERE date_trunc('day', occurred_at) > now() - interval '1 day') * 100.0 / count(*) AS pct FROM memories GROUP BY 1 ORDER BY pct DESC": true,
-		"SELECT user_id, percentile_cont(0.5) WITHIN GROUP (ORDER BY n) AS p FROM memories GROUP BY 1 HAVING avg(n + 1) > 3 AND (stddev(n) > 0 OR sum(n) / 2 > 1) ORDER BY 2":    true,
-		"SELECT id, row_number() OVER (PARTITION BY user_id ORDER BY occurred_at) AS rn, lag(n, 1) OVER w FROM memories WINDOW w AS (ORDER BY n ROWS 3 PRECEDING) ORDER BY rn":   true,
-		"SELECT jsonb_agg(jsonb_build_object('id', id, 'title', left(title, n)) ORDER BY occurred_at DESC) FROM memories":                                                        true,
-		"SELECT n, sum(count(*)) OVER (PARTITION BY n ORDER BY sum(n) / 2) FROM memories GROUP BY n":                                                                             true,
-		"SELECT DISTINCT ON (n) n, n / 2 FROM memories":                                                                                                                          true,
-		"SELECT max(n) FILTER (WHERE n / 2 > 3), string_agg(upper(title) || n::text, ', ' ORDER BY n) FROM memories":                                                             true,
-		"WITH m AS (SELECT n FROM memories) SELECT n / 2 FROM m":                                                                                                                 true,
-		"SELECT n / 2 FROM (SELECT n FROM memories ORDER BY n LIMIT 3) m":                                                                                                        true,
+		"SELECT id, ts_headline('english', body, plainto_tsquery('english', $1)) FROM memories WHERE body ILIKE " +
+			"'%' || $1 || '%' LIMIT $2": true,
+		"SELECT title || ' x' || to_char(occurred_at, 'YYYY') FROM memories ORDER BY occurred_at": true,
+		"SELECT (metadata ->> 'stars')::float8, price::bigint / n, md5(title), ARRAY[title, body], -n, n % 2 = 0 " +
+			"FROM memories": true,
+		"SELECT id, (SELECT count(*) FROM people) / n FROM memories": true,
+		"SELECT user_id, count(*) FILTER (WHERE date_trunc('day', occurred_at) > now() - interval '1 day') * " +
+			"100.0 / count(*) AS pct FROM memories GROUP BY 1 ORDER BY pct DESC": true,
+		"SELECT user_id, percentile_cont(0.5) WITHIN GROUP (ORDER BY n) AS p FROM memories GROUP BY 1 HAVING " +
+			"avg(n + 1) > 3 AND (stddev(n) > 0 OR sum(n) / 2 > 1) ORDER BY 2": true,
+		"SELECT id, row_number() OVER (PARTITION BY user_id ORDER BY occurred_at) AS rn, lag(n, 1) OVER w FROM " +
+			"memories WINDOW w AS (ORDER BY n ROWS 3 PRECEDING) ORDER BY rn": true,
+		"SELECT jsonb_agg(jsonb_build_object('id', id, 'title', left(title, n)) ORDER BY occurred_at DESC) FROM " +
+			"memories": true,
+		"SELECT n, sum(count(*)) OVER (PARTITION BY n ORDER BY sum(n) / 2) FROM memories GROUP BY n":                 true,
+		"SELECT DISTINCT ON (n) n, n / 2 FROM memories":                                                              true,
+		"SELECT max(n) FILTER (WHERE n / 2 > 3), string_agg(upper(title) || n::text, ', ' ORDER BY n) FROM memories": true,
+		"WITH m AS (SELECT n FROM memories) SELECT n / 2 FROM m":                                                     true,
+		"SELECT n / 2 FROM (SELECT n FROM memories ORDER BY n LIMIT 3) m":                                            true,
 
 		"SELECT id FROM memories WHERE $1::int IS NULL OR n = $1":    true, // of one type, whichever PostgreSQL sees first
 		"SELECT id FROM memories WHERE $1::bigint IS NULL OR n = $1": true,
@@ -93,7 +100,8 @@ func TestOutputsTakeTheDoor(t *testing.T) {
 		"SELECT (ROW(n, 1)).f1 / 2 FROM memories":                                                            false,
 		"SELECT round(price, 1) FROM memories":                                                               false, // somebody's own, too
 	}
-	for _, name := range []string{"stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp"} { // of floating point the last digits go by the order
+	// of floating point the last digits go by the order
+	for _, name := range []string{"stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp"} {
 		cases["SELECT "+name+"(n), "+name+"(price) FROM memories"] = true
 		cases["SELECT "+name+"(f) FROM memories"] = false
 	}
@@ -121,7 +129,8 @@ func TestOutputsTakeTheDoor(t *testing.T) {
 // No function that acts, goes by more than its operands or returns sets is among those that an output may call.
 func TestOutputsAreValues(t *testing.T) {
 	_, conn := altered(t, Gate, "SELECT 1")
-	rows, err := conn.Query(t.Context(), `SELECT DISTINCT proname::text FROM pg_catalog.pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND (proretset OR provolatile = 'v')`)
+	rows, err := conn.Query(t.Context(),
+		`SELECT DISTINCT proname::text FROM pg_catalog.pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND (proretset OR provolatile = 'v')`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +151,8 @@ func TestOutputsAreValues(t *testing.T) {
 	}
 	// What is sorted by, since an aggregate is in it, must have one: no other function is called like one.
 	var plain []string
-	if err := conn.QueryRow(t.Context(), `SELECT COALESCE(array_agg(DISTINCT proname::text), '{}') FROM pg_catalog.pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND prokind NOT IN ('a', 'w')`).Scan(&plain); err != nil {
+	if err := conn.QueryRow(t.Context(),
+		`SELECT COALESCE(array_agg(DISTINCT proname::text), '{}') FROM pg_catalog.pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND prokind NOT IN ('a', 'w')`).Scan(&plain); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range plain {
@@ -151,7 +161,8 @@ func TestOutputsAreValues(t *testing.T) {
 		}
 	}
 	var sorted []string
-	if err := conn.QueryRow(t.Context(), `SELECT array_agg(DISTINCT p.proname::text ORDER BY p.proname::text) FROM pg_catalog.pg_aggregate AS a JOIN pg_catalog.pg_proc AS p ON p.oid = a.aggfnoid WHERE a.aggsortop <> 0`).Scan(&sorted); err != nil {
+	if err := conn.QueryRow(t.Context(),
+		`SELECT array_agg(DISTINCT p.proname::text ORDER BY p.proname::text) FROM pg_catalog.pg_aggregate AS a JOIN pg_catalog.pg_proc AS p ON p.oid = a.aggfnoid WHERE a.aggsortop <> 0`).Scan(&sorted); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range sorted {

@@ -7,12 +7,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// maxParts bounds what a pattern is made of: each part may have wildcards, and a parameter may stand in it again and again.
+// maxParts bounds what a pattern is made of: each part may have wildcards, and a parameter may stand in it again and
+// again.
 const maxParts = 10
 
-// madePattern vets a pattern of LIKE that is made of constants and parameters: '%' || $1 || '%', lower($1). It fails only where it ends in
-// its escape: one that ends in a constant does not, and of others the values of the parameters decide, each of which
-// may be the end if what follows is empty.
+// madePattern vets a pattern of LIKE that is made of constants and parameters: '%' || $1 || '%', lower($1). It fails
+// only where it ends in its escape: one that ends in a constant does not, and of others the values of the parameters
+// decide, each of which may be the end if what follows is empty.
 func (v *vetter) madePattern(n *sqltext.Node, at place) (value, bool) {
 	var params []int32
 	parts, ok := v.patternParts(n, nil)
@@ -59,7 +60,8 @@ func (v *vetter) patternParts(n *sqltext.Node, parts []*sqltext.Node) ([]*sqltex
 		return append(parts, n), x.TypeCast.GetArg().GetParamRef() != nil
 	case *sqltext.Node_A_Expr:
 		schema, name, ok := qualifiedName(x.AExpr.Name)
-		if !ok || schema != "" && schema != "pg_catalog" || name != "||" || x.AExpr.Kind != sqltext.AEXPR_OP || v.othersConcatenate() {
+		if !ok || schema != "" && schema != "pg_catalog" || name != "||" || x.AExpr.Kind != sqltext.AEXPR_OP ||
+			v.othersConcatenate() {
 			return nil, false
 		}
 		if parts, ok = v.patternParts(x.AExpr.Lexpr, parts); !ok {
@@ -70,7 +72,8 @@ func (v *vetter) patternParts(n *sqltext.Node, parts []*sqltext.Node) ([]*sqltex
 		f := x.FuncCall
 		schema, name, ok := qualifiedName(f.Funcname)
 		if !ok || schema != "" && schema != "pg_catalog" || schema == "" && !v.plainlyCatalogs(name) ||
-			f.Over != nil || f.AggStar || f.AggDistinct || f.AggFilter != nil || f.AggWithinGroup || f.FuncVariadic || len(f.AggOrder) > 0 {
+			f.Over != nil || f.AggStar || f.AggDistinct || f.AggFilter != nil || f.AggWithinGroup || f.FuncVariadic ||
+			len(f.AggOrder) > 0 {
 			return nil, false
 		}
 		switch {
@@ -97,7 +100,8 @@ func isEmpty(n *sqltext.Node) bool {
 	return s != nil && s.GetSval() == ""
 }
 
-// similar is the regular expression that PostgreSQL makes of a constant pattern of SIMILAR TO, as a constant. An escape, quotes, brackets and braces are none that is vetted.
+// similar is the regular expression that PostgreSQL makes of a constant pattern of SIMILAR TO, as a constant. An
+// escape, quotes, brackets and braces are none that is vetted.
 func (v *vetter) similar(n *sqltext.Node) value {
 	f := n.GetFuncCall()
 	if f == nil || len(f.Args) != 1 || f.Args[0].GetAConst().GetSval() == nil {

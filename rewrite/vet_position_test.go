@@ -11,20 +11,23 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// vetted and what is not, by what stands for it in doorPlaces: a condition, a text that is compared, sorted or cut, and a text that is only
-// handed on. What is not vetted may fail for some value, has no equality, or has one that may not be compared with.
+// vetted and what is not, by what stands for it in doorPlaces: a condition, a text that is compared, sorted or cut, and
+// a text that is only handed on. What is not vetted may fail for some value, has no equality, or has one that may not
+// be compared with.
 var (
 	vettedFor   = map[string]string{"{c}": "title = 'a'", "{t}": "lower(title)", "{r}": "lower(title)"}
 	unvettedFor = map[string][]string{
 		"{c}": {"title ~ '(?=a)'", "icu = 'a'", "title::boolean", "score = fee", "occurred_at > now() - '3000000 years'", "'a'::public.uuid IS NULL",
 			"octet_length(title) > 3", "public.octet_length(title) > 3", "1 < (SELECT sum(1.5) FROM people)", "1 < (SELECT avg(1.5) FROM people)"},
-		"{t}": {"md5(title)", "embedding", "icu", "plainto_tsquery('english', title)", "plainto_tsquery('english', 'a')", "to_tsvector('english', title)", "interval '1 day'", "substr(title, 1, level)", "public.lower(title)",
+		"{t}": {"md5(title)", "embedding", "icu", "plainto_tsquery('english', title)",
+			"plainto_tsquery('english', 'a')", "to_tsvector('english', title)", "interval '1 day'", "substr(title, 1, level)", "public.lower(title)",
 			"title::public.exact", "(SELECT title FROM people)"},
 		"{r}": {"md5(title)", "substr(title, 1, level)", "title || embedding", "(SELECT title FROM people)"},
 	}
 )
 
-// doorPlaces are where an expression may stand in a text that takes the gate door. Each has title once, in what is put there.
+// doorPlaces are where an expression may stand in a text that takes the gate door. Each has title once, in what is put
+// there.
 var doorPlaces = []string{
 	"SELECT {r} FROM memories",
 	"SELECT {r} IS NULL FROM memories",
@@ -127,7 +130,8 @@ var doorPlaces = []string{
 	"SELECT a.id FROM (SELECT {t} AS name, id FROM memories) AS a JOIN people AS b USING (name)",
 }
 
-// outputPlaces are those of doorPlaces that are computed of rows which have passed everything, and neither sorted nor grouped by.
+// outputPlaces are those of doorPlaces that are computed of rows which have passed everything, and neither sorted nor
+// grouped by.
 var outputPlaces = []string{
 	"SELECT {r} FROM memories",
 	"SELECT {r} IS NULL FROM memories",
@@ -155,8 +159,8 @@ var outputPlaces = []string{
 	"SELECT {t}::text = 'a' FROM memories",
 }
 
-// What is not vetted keeps a text from the gate door wherever it stands, however it got there, but in what the outermost SELECT returns; what is vetted does not. The last
-// check asks the grammar whether a place was forgotten.
+// What is not vetted keeps a text from the gate door wherever it stands, however it got there, but in what the
+// outermost SELECT returns; what is vetted does not. The last check asks the grammar whether a place was forgotten.
 func TestUnvettedWhereverItStands(t *testing.T) {
 	r, conn := altered(t, Gate, `ALTER TABLE memories ADD icu text COLLATE "en-x-icu", ADD score double precision, ADD fee numeric, ADD level integer;
 		CREATE INDEX ON memories USING gin (to_tsvector('english', title)); CREATE DOMAIN uuid AS text CHECK (VALUE > 'b');
@@ -211,15 +215,20 @@ func TestUnvettedWhereverItStands(t *testing.T) {
 			}
 		}
 	}
-	// A number of rows that is not known yet may be one that fails: outside the whole statement that depends on whether it is come to, so that it is looked at.
+	// A number of rows that is not known yet may be one that fails: outside the whole statement that depends on whether
+	// it is come to, so that it is looked at.
 	for place, top := range map[string]bool{
 		"SELECT title FROM memories {}": true, "SELECT title FROM memories UNION ALL SELECT name FROM people {}": true,
 		"SELECT title FROM (SELECT title FROM memories {}) AS m": false, "WITH m AS (SELECT title FROM memories {}) SELECT title FROM m": false,
-		"SELECT name FROM people WHERE EXISTS (SELECT FROM memories {})": false, "SELECT name FROM people WHERE name IN (SELECT title FROM memories {})": false,
-		"SELECT (SELECT count(*) FROM memories {}) FROM people": false, "(SELECT title FROM memories {}) UNION ALL SELECT name FROM people": false, "SELECT name FROM people UNION ALL (SELECT title FROM memories {})": false,
+		"SELECT name FROM people WHERE EXISTS (SELECT FROM memories {})":                      false,
+		"SELECT name FROM people WHERE name IN (SELECT title FROM memories {})":               false,
+		"SELECT (SELECT count(*) FROM memories {}) FROM people":                               false,
+		"(SELECT title FROM memories {}) UNION ALL SELECT name FROM people":                   false,
+		"SELECT name FROM people UNION ALL (SELECT title FROM memories {})":                   false,
 		"SELECT name FROM people JOIN (SELECT title FROM memories {}) AS m ON m.title = name": false,
 	} {
-		for limit, known := range map[string]bool{"LIMIT $1": false, "OFFSET $1": false, "LIMIT 3 OFFSET $1": false, "LIMIT 3": true, "OFFSET 0 LIMIT 1": true} {
+		for limit, known := range map[string]bool{
+			"LIMIT $1": false, "OFFSET $1": false, "LIMIT 3 OFFSET $1": false, "LIMIT 3": true, "OFFSET 0 LIMIT 1": true} {
 			sql := strings.Replace(place, "{}", limit, 1)
 			result, refused := r.Rewrite(sql, true)
 			if refused != nil || result.Door != verdict.DoorGate || (result.Forms[1]&verdict.Natural != 0) != (!top && !known) {
@@ -228,24 +237,32 @@ func TestUnvettedWhereverItStands(t *testing.T) {
 		}
 	}
 	for f := range fields {
-		if !seen[f] && !noColumn[f] && !slices.Contains([]string{"SelectStmt.values_lists", "SelectStmt.window_clause", "SelectStmt.limit_count", "SelectStmt.limit_offset",
-			"FuncCall.agg_order", "FuncCall.over", "SelectStmt.locking_clause", "A_ArrayExpr.elements"}, f) {
+		if !seen[f] && !noColumn[f] &&
+			!slices.Contains([]string{"SelectStmt.values_lists", "SelectStmt.window_clause", "SelectStmt.limit_count", "SelectStmt.limit_offset",
+				"FuncCall.agg_order", "FuncCall.over", "SelectStmt.locking_clause", "A_ArrayExpr.elements"}, f) {
 			t.Errorf("no place is below %s", f)
 		}
 	}
 }
 
-// A sum may overflow by rows that a hidden row of the query around it chooses: inside an expression it keeps a text from the door, wherever in it.
+// A sum may overflow by rows that a hidden row of the query around it chooses: inside an expression it keeps a text
+// from the door, wherever in it.
 func TestSumsInsideExpressions(t *testing.T) {
 	r := rewriter(t, Gate)
 	for _, query := range []string{
-		"SELECT {} FROM memories AS n", "SELECT {} FROM memories AS n WHERE n.id = m.id", "SELECT max(x) FROM (SELECT {} AS x FROM memories AS n) AS a", "WITH a AS (SELECT {} AS x FROM memories AS n) SELECT max(x) FROM a",
-		"SELECT max(x) FROM (WITH a AS (SELECT {} AS x FROM memories AS n) SELECT x FROM a) AS b", "SELECT max(x) FROM (SELECT {} AS x FROM memories AS n UNION ALL SELECT 1 AS x FROM people) AS a",
-		"SELECT max(x) FROM (SELECT 1 AS x FROM people UNION ALL SELECT {} AS x FROM memories AS n) AS a", "SELECT max(p.id::text) FROM people AS p WHERE EXISTS (SELECT {} FROM memories AS n)",
-		"SELECT max(p.id::text) FROM people AS p JOIN (SELECT {} AS x FROM memories AS n) AS a ON true", "SELECT count(*) FROM memories AS n HAVING {} IS NULL",
+		"SELECT {} FROM memories AS n", "SELECT {} FROM memories AS n WHERE n.id = m.id",
+		"SELECT max(x) FROM (SELECT {} AS x FROM memories AS n) AS a", "WITH a AS (SELECT {} AS x FROM memories AS n) SELECT max(x) FROM a",
+		"SELECT max(x) FROM (WITH a AS (SELECT {} AS x FROM memories AS n) SELECT x FROM a) AS b",
+		"SELECT max(x) FROM (SELECT {} AS x FROM memories AS n UNION ALL SELECT 1 AS x FROM people) AS a",
+		"SELECT max(x) FROM (SELECT 1 AS x FROM people UNION ALL SELECT {} AS x FROM memories AS n) AS a",
+		"SELECT max(p.id::text) FROM people AS p WHERE EXISTS (SELECT {} FROM memories AS n)",
+		"SELECT max(p.id::text) FROM people AS p JOIN (SELECT {} AS x FROM memories AS n) AS a ON true",
+		"SELECT count(*) FROM memories AS n HAVING {} IS NULL",
 	} {
-		for _, place := range []string{"SELECT m.id FROM memories AS m WHERE EXISTS (@)", "SELECT m.id FROM memories AS m WHERE (@) IS NULL", "SELECT (@) FROM memories AS m", "SELECT m.id FROM memories AS m ORDER BY (@)"} {
-			for aggregate, sums := range map[string]bool{"sum(extract(day FROM n.occurred_at))": true, "avg(extract(day FROM n.occurred_at))": true, "count(n.title)": false} {
+		for _, place := range []string{"SELECT m.id FROM memories AS m WHERE EXISTS (@)",
+			"SELECT m.id FROM memories AS m WHERE (@) IS NULL", "SELECT (@) FROM memories AS m", "SELECT m.id FROM memories AS m ORDER BY (@)"} {
+			for aggregate, sums := range map[string]bool{
+				"sum(extract(day FROM n.occurred_at))": true, "avg(extract(day FROM n.occurred_at))": true, "count(n.title)": false} {
 				if strings.Contains(query, "HAVING") && !strings.Contains(place, "EXISTS") {
 					continue // it has several rows, or none, for all that is known here
 				}
@@ -259,8 +276,11 @@ func TestSumsInsideExpressions(t *testing.T) {
 				}
 			}
 		}
-		for _, place := range []string{"WITH a AS (@) SELECT p.id FROM people AS p, a", "WITH a AS (@), b AS (SELECT * FROM a) SELECT p.id FROM people AS p, b", "WITH a AS (@) SELECT p.id FROM people AS p WHERE EXISTS (SELECT FROM a)",
-			"SELECT p.id FROM people AS p, (@) AS a", "SELECT p.id FROM people AS p, (WITH a AS (@) SELECT * FROM a) AS b", "WITH a AS (@) SELECT p.id FROM people AS p UNION SELECT q.id FROM people AS q, a"} {
+		for _, place := range []string{"WITH a AS (@) SELECT p.id FROM people AS p, a",
+			"WITH a AS (@), b AS (SELECT * FROM a) SELECT p.id FROM people AS p, b", "WITH a AS (@) SELECT p.id FROM people AS p WHERE EXISTS (SELECT FROM a)",
+			"SELECT p.id FROM people AS p, (@) AS a",
+			"SELECT p.id FROM people AS p, (WITH a AS (@) SELECT * FROM a) AS b",
+			"WITH a AS (@) SELECT p.id FROM people AS p UNION SELECT q.id FROM people AS q, a"} {
 			if strings.Contains(query, "m.id") {
 				continue // it names what is outside
 			}
@@ -272,10 +292,12 @@ func TestSumsInsideExpressions(t *testing.T) {
 	}
 }
 
-// What is vetted by itself is not in some company: what an aggregate's condition names outside of its query, groups of which each gives a row, types without an order of PostgreSQL's
-// own, and a parameter beside a column that has become of a larger type than the one that it is cast to.
+// What is vetted by itself is not in some company: what an aggregate's condition names outside of its query, groups of
+// which each gives a row, types without an order of PostgreSQL's own, and a parameter beside a column that has become
+// of a larger type than the one that it is cast to.
 func TestCompanyOfWhatIsVetted(t *testing.T) {
-	r, conn := altered(t, Gate, "CREATE EXTENSION hstore; ALTER TABLE memories ADD n integer, ADD level integer, ADD h hstore; ALTER TABLE people ADD n bigint")
+	r, conn := altered(t, Gate,
+		"CREATE EXTENSION hstore; ALTER TABLE memories ADD n integer, ADD level integer, ADD h hstore; ALTER TABLE people ADD n bigint")
 	for sql, door := range map[string]bool{
 		"SELECT p.id FROM people p WHERE EXISTS (SELECT count(m.title) FILTER (WHERE m.title = m.body) FROM memories m)": true,
 		"SELECT p.id FROM people p WHERE EXISTS (SELECT count(m.title) FILTER (WHERE m.title = p.name) FROM memories m)": false,

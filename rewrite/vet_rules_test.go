@@ -6,17 +6,20 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// Of many tables whose rules look into others the planner expects next to no rows, as joins. A search needs its index all the same.
+// Of many tables whose rules look into others the planner expects next to no rows, as joins. A search needs its index
+// all the same.
 func TestManyRulesTakeRowSecurity(t *testing.T) {
 	r, _ := altered(t, Doors, "CREATE TYPE kept_mood AS ENUM ('sad', 'happy'); ALTER TABLE memories ADD found tsvector, ADD felt kept_mood")
 	r = r.WithSizes(sizes())
 	const two = " FROM memories m JOIN memory_participants q ON q.memory_id = m.id"
 	for sql, want := range map[string]verdict.Door{
 		"SELECT count(*)" + two: verdict.DoorGate,
-		"SELECT count(*)" + two + " JOIN people ON people.id = q.person_id":                                                    verdict.DoorGate, // looks into nothing
-		"SELECT count(*)" + two + " JOIN memories n ON n.id = q.memory_id":                                                     verdict.DoorRLS,
-		"SELECT count(*)" + two + " WHERE EXISTS (SELECT FROM memories n WHERE n.id = q.memory_id)":                            verdict.DoorRLS,
-		"SELECT count(*)" + two + " JOIN memories n ON n.id = q.memory_id WHERE m.felt = 'sad'":                                verdict.DoorRLS, // not leak-proof, and no search
+		// looks into nothing
+		"SELECT count(*)" + two + " JOIN people ON people.id = q.person_id":                         verdict.DoorGate,
+		"SELECT count(*)" + two + " JOIN memories n ON n.id = q.memory_id":                          verdict.DoorRLS,
+		"SELECT count(*)" + two + " WHERE EXISTS (SELECT FROM memories n WHERE n.id = q.memory_id)": verdict.DoorRLS,
+		// not leak-proof, and no search
+		"SELECT count(*)" + two + " JOIN memories n ON n.id = q.memory_id WHERE m.felt = 'sad'":                                verdict.DoorRLS,
 		"SELECT count(*)" + two + " JOIN memories n ON n.id = q.memory_id WHERE m.found @@ plainto_tsquery('english', 'lake')": verdict.DoorGate,
 	} {
 		result, refused := r.Rewrite(sql, false)

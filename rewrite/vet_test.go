@@ -58,18 +58,21 @@ func TestDoorReasons(t *testing.T) {
 			continue
 		}
 		gate := result.Door == verdict.DoorGate
-		if gate != (reason == "") || !strings.Contains(result.DoorReason, reason) || gate != result.NeedsSignature || gate != strings.Contains(result.Text, "pgconsent_gate.door_") {
+		if gate != (reason == "") || !strings.Contains(result.DoorReason, reason) || gate != result.NeedsSignature ||
+			gate != strings.Contains(result.Text, "pgconsent_gate.door_") {
 			t.Errorf("%s: door %s, %q\n%s", sql, result.Door, result.DoorReason, result.Text)
 		}
 	}
 	result, _ := r.Rewrite("SELECT title FROM memories AS m WHERE m.id = 'd0000000-0000-4000-8000-000000000001'::uuid AND lower(title) = 'x'", false)
-	const want = "SELECT title FROM pgconsent_gate.door_public_memories AS m WHERE m.id = 'd0000000-0000-4000-8000-000000000001'::pg_catalog.uuid AND pg_catalog.lower(title) = 'x'"
+	const want = "SELECT title FROM pgconsent_gate.door_public_memories AS m WHERE m.id = " +
+		"'d0000000-0000-4000-8000-000000000001'::pg_catalog.uuid AND pg_catalog.lower(title) = 'x'"
 	if result.Text != want {
 		t.Errorf("got  %s\nwant %s", result.Text, want)
 	}
 }
 
-// A column that is computed as it is read may fail on a hidden row: what asks for its value stays away from the gate door.
+// A column that is computed as it is read may fail on a hidden row: what asks for its value stays away from the gate
+// door.
 func TestDoorIsNotForVirtualColumns(t *testing.T) {
 	rewriter(t, Gate)
 	memories, _ := fixture.snap.Relation(catalog.Name{Schema: "public", Name: "memories"})
@@ -100,8 +103,8 @@ func TestDoorIsNotForVirtualColumns(t *testing.T) {
 	}
 }
 
-// A table with hidden columns has a door for those that come out as they are. A mask is an expression, which may fail on a hidden row; and whatever is
-// named like a masked column is one, though the door view has none of that name.
+// A table with hidden columns has a door for those that come out as they are. A mask is an expression, which may fail
+// on a hidden row; and whatever is named like a masked column is one, though the door view has none of that name.
 func TestDoorIsNotForMasks(t *testing.T) {
 	r := rewriter(t, Gate)
 	for sql, gate := range map[string]bool{
@@ -125,8 +128,8 @@ func TestDoorIsNotForMasks(t *testing.T) {
 	}
 }
 
-// A sum that may overflow must not be one that hidden rows of another table have made: it takes the door where it is sure to be made. One of whole numbers, or of
-// numbers with a declared precision, does not overflow.
+// A sum that may overflow must not be one that hidden rows of another table have made: it takes the door where it is
+// sure to be made. One of whole numbers, or of numbers with a declared precision, does not overflow.
 func TestDoorIsNotForSumsThatMayNotRun(t *testing.T) {
 	r, _ := altered(t, Gate, "ALTER TABLE memories ADD score double precision, ADD price numeric(10, 2), ADD loose numeric, ADD n integer")
 	for sql, everywhere := range map[string]bool{
@@ -137,15 +140,20 @@ func TestDoorIsNotForSumsThatMayNotRun(t *testing.T) {
 		"WITH q AS (SELECT sum(VALUE) AS s FROM memories), r AS (SELECT s FROM q) SELECT max(s) FROM r":                               true,
 		"SELECT sum(VALUE) FROM memories UNION ALL SELECT sum(VALUE) FROM memories":                                                   true,
 
-		"SELECT p.name, q.s FROM people p, (SELECT sum(VALUE) AS s FROM memories) q":                                                                                       false,
-		"SELECT p.name, q.s FROM people p LEFT JOIN (SELECT user_id, avg(VALUE) AS s FROM memories GROUP BY user_id) q ON q.user_id = p.user_id":                           false,
-		"SELECT s FROM (SELECT sum(coalesce(VALUE, 0)) AS s FROM memories) q WHERE EXISTS (SELECT FROM people WHERE id IS NULL)":                                           false,
-		"SELECT name FROM people WHERE EXISTS (SELECT sum(CASE WHEN id IS NULL THEN 1 ELSE VALUE END) FROM memories)":                                                      false,
-		"WITH q AS (SELECT sum(VALUE) AS s FROM memories) SELECT p.name, s FROM people p JOIN q ON p.id IS NULL":                                                           false,
-		"WITH q AS (SELECT sum(VALUE) AS s FROM memories), r AS (SELECT s FROM q) SELECT p.name, s FROM people p, r":                                                       false,
-		"WITH q AS (SELECT max(VALUE) AS v FROM memories) SELECT name FROM people WHERE name IN (SELECT name FROM people GROUP BY name HAVING (SELECT sum(v) FROM q) > 5)": false,
-		"SELECT p.name FROM people p, (SELECT sum(v) FROM (SELECT VALUE AS v FROM memories UNION ALL SELECT VALUE FROM memories) m) q":                                     false,
-		"SELECT p.name FROM people p, (SELECT sum(v) FROM (SELECT * FROM (SELECT min(VALUE) AS v FROM memories) m) n) q":                                                   false,
+		"SELECT p.name, q.s FROM people p, (SELECT sum(VALUE) AS s FROM memories) q": false,
+		"SELECT p.name, q.s FROM people p LEFT JOIN (SELECT user_id, avg(VALUE) AS s FROM memories GROUP BY " +
+			"user_id) q ON q.user_id = p.user_id": false,
+		"SELECT s FROM (SELECT sum(coalesce(VALUE, 0)) AS s FROM memories) q WHERE EXISTS (SELECT FROM people " +
+			"WHERE id IS NULL)": false,
+		"SELECT name FROM people WHERE EXISTS (SELECT sum(CASE WHEN id IS NULL THEN 1 ELSE VALUE END) FROM memories)": false,
+		"WITH q AS (SELECT sum(VALUE) AS s FROM memories) SELECT p.name, s FROM people p JOIN q ON p.id IS NULL":      false,
+		"WITH q AS (SELECT sum(VALUE) AS s FROM memories), r AS (SELECT s FROM q) SELECT p.name, s FROM people p, r":  false,
+		"WITH q AS (SELECT max(VALUE) AS v FROM memories) SELECT name FROM people WHERE name IN (SELECT name FROM " +
+			"people GROUP BY name HAVING (SELECT sum(v) FROM q) > 5)": false,
+		"SELECT p.name FROM people p, (SELECT sum(v) FROM (SELECT VALUE AS v FROM memories UNION ALL SELECT VALUE " +
+			"FROM memories) m) q": false,
+		"SELECT p.name FROM people p, (SELECT sum(v) FROM (SELECT * FROM (SELECT min(VALUE) AS v FROM memories) " +
+			"m) n) q": false,
 	} {
 		for column, bounded := range map[string]bool{"n": true, "price": true, "score": false, "loose": false} {
 			text := strings.ReplaceAll(sql, "VALUE", column)
@@ -157,9 +165,12 @@ func TestDoorIsNotForSumsThatMayNotRun(t *testing.T) {
 	}
 	for _, text := range []string{ // which is meant is not certain, or it is computed
 		"SELECT p.name FROM people p, (SELECT sum(x.v) FROM (SELECT price AS v FROM memories UNION ALL SELECT loose FROM memories) x) q",
-		"SELECT p.name FROM people p, (SELECT sum(1e131071) FROM memories) q", "SELECT p.name FROM people p, (SELECT sum(extract(day FROM occurred_at)) FROM memories) q",
-		"SELECT p.name FROM people p, (SELECT sum(coalesce(price, loose)) FROM memories) q", "SELECT p.name FROM people p, (SELECT sum(coalesce(loose, price)) FROM memories) q",
-		"SELECT p.name FROM people p, (SELECT sum(CASE WHEN id IS NULL THEN price ELSE loose END) FROM memories) q", "SELECT p.name FROM people p, (SELECT sum(CASE WHEN id IS NULL THEN loose END) FROM memories) q",
+		"SELECT p.name FROM people p, (SELECT sum(1e131071) FROM memories) q",
+		"SELECT p.name FROM people p, (SELECT sum(extract(day FROM occurred_at)) FROM memories) q",
+		"SELECT p.name FROM people p, (SELECT sum(coalesce(price, loose)) FROM memories) q",
+		"SELECT p.name FROM people p, (SELECT sum(coalesce(loose, price)) FROM memories) q",
+		"SELECT p.name FROM people p, (SELECT sum(CASE WHEN id IS NULL THEN price ELSE loose END) FROM memories) q",
+		"SELECT p.name FROM people p, (SELECT sum(CASE WHEN id IS NULL THEN loose END) FROM memories) q",
 	} {
 		if result, refused := r.Rewrite(text, false); refused != nil || result.Door == verdict.DoorGate {
 			t.Errorf("%s: %v, door %s", text, refused, result.Door)
@@ -193,7 +204,8 @@ func TestDoorIsForViews(t *testing.T) {
 		}
 	}
 	for view, want := range map[string]string{
-		"shares": "SELECT m.id, m.title, pg_catalog.length(m.title) AS share FROM pgconsent_gate.door_public_memories m WHERE (m.title ~~ 'a%'::pg_catalog.text)",
+		"shares": "SELECT m.id, m.title, pg_catalog.length(m.title) AS share FROM " +
+			"pgconsent_gate.door_public_memories m WHERE (m.title ~~ 'a%'::pg_catalog.text)",
 		"lowest": "SELECT s.share AS id, s.title AS body FROM (pgconsent_gate.door_public_shares s JOIN public.notes n ON ((n.body = s.title)))",
 	} {
 		v, _ := r.pol.View(catalog.Name{Schema: "public", Name: view})
@@ -211,7 +223,8 @@ func TestDoorIsForWhatIsPlain(t *testing.T) {
 		{"SELECT title FROM memories", "SELECT title INTO TEMP t FROM memories", "*"},
 		{"SELECT title FROM memories LIMIT 3 OFFSET 1", "SELECT title FROM memories LIMIT 1 + 2", "LIMIT or OFFSET"},
 		{"SELECT title FROM memories LIMIT NULL", "SELECT title FROM memories OFFSET -1", "LIMIT or OFFSET"},
-		{"SELECT title FROM (SELECT title FROM memories LIMIT $1) AS m", "SELECT title FROM (SELECT title FROM memories LIMIT $1 + 1) AS m", "LIMIT or OFFSET"},
+		{"SELECT title FROM (SELECT title FROM memories LIMIT $1) AS m",
+			"SELECT title FROM (SELECT title FROM memories LIMIT $1 + 1) AS m", "LIMIT or OFFSET"},
 		{"SELECT title FROM memories LIMIT $1::integer OFFSET $2::bigint", "SELECT title FROM memories LIMIT $1::numeric", "LIMIT or OFFSET"},
 		{"SELECT title FROM memories WHERE id = $1", "SELECT title FROM memories WHERE id = $1 OR title = $1", "two types"},
 		{"SELECT title FROM memories", "SELECT title FROM memories FOR SHARE", "*"},
@@ -222,13 +235,16 @@ func TestDoorIsForWhatIsPlain(t *testing.T) {
 		{"SELECT title FROM memories ORDER BY lower(title)", "SELECT title FROM memories ORDER BY embedding", "type that is not vetted"},
 		{"SELECT DISTINCT title FROM memories", "SELECT DISTINCT embedding FROM memories", "DISTINCT over column"},
 		{"SELECT DISTINCT ON (title) title FROM memories", "SELECT DISTINCT ON (embedding) title FROM memories", "type that is not vetted"},
-		{"SELECT title, count(*) FROM memories GROUP BY title HAVING count(*) > 1", "SELECT embedding, count(*) FROM memories GROUP BY embedding", "type that is not vetted"},
+		{"SELECT title, count(*) FROM memories GROUP BY title HAVING count(*) > 1",
+			"SELECT embedding, count(*) FROM memories GROUP BY embedding", "type that is not vetted"},
 		{"SELECT title, count(*) FROM memories GROUP BY 1", "SELECT title, count(*) FROM memories GROUP BY ROLLUP (title)", "GroupingSet"},
-		{"WITH m AS (SELECT title FROM memories) SELECT * FROM m", "WITH m AS (SELECT title FROM memories) SELECT * FROM m, LATERAL (SELECT m.title) AS l", "LATERAL"},
+		{"WITH m AS (SELECT title FROM memories) SELECT * FROM m",
+			"WITH m AS (SELECT title FROM memories) SELECT * FROM m, LATERAL (SELECT m.title) AS l", "LATERAL"},
 		{"WITH m (a) AS (SELECT title FROM memories) SELECT a FROM m", "WITH m (a, b) AS (SELECT title FROM memories) SELECT a FROM m", "*"},
 		{"SELECT a FROM (SELECT title FROM memories) AS m (a)", "SELECT a FROM (SELECT title FROM memories) AS m (a, b)", "*"},
 		{"SELECT title FROM memories UNION SELECT name FROM people", "SELECT title FROM memories UNION SELECT id FROM people", "set operation"},
-		{"SELECT title FROM memories UNION ALL SELECT body FROM memories ORDER BY 1", "SELECT embedding FROM memories UNION ALL SELECT embedding FROM memories", "set operation"},
+		{"SELECT title FROM memories UNION ALL SELECT body FROM memories ORDER BY 1",
+			"SELECT embedding FROM memories UNION ALL SELECT embedding FROM memories", "set operation"},
 		{"SELECT title FROM memories EXCEPT SELECT name FROM people", "SELECT title, id FROM memories UNION SELECT name FROM people", "*"},
 		{"SELECT title FROM memories", "SELECT title FROM memories, generate_series(1, 2)", "generate_series"},
 		{"SELECT title FROM memories m JOIN people p ON m.user_id = p.user_id", "SELECT title FROM memories NATURAL JOIN people", "NATURAL"},
@@ -239,22 +255,29 @@ func TestDoorIsForWhatIsPlain(t *testing.T) {
 		{"SELECT m.title FROM memories m", "SELECT p.title FROM memories m, people p", "*"},
 		{"SELECT title FROM memories WHERE title > 'a' AND NOT title = 'b'", "SELECT title FROM memories WHERE (title, body) = ('a', 'b')", "RowExpr"},
 		{"SELECT title FROM memories WHERE NULL", "SELECT title FROM memories WHERE max(title) > 'a'", "*"},
-		{"SELECT title FROM memories WHERE (title IS NULL) IS NOT TRUE", "SELECT title FROM memories WHERE occurred_at < LOCALTIMESTAMP", "CURRENT_USER and its like"},
-		{"SELECT title FROM memories WHERE occurred_at < CURRENT_TIMESTAMP", "SELECT title FROM memories WHERE occurred_at < now() - title::interval", "not vetted"},
-		{"SELECT title FROM memories WHERE occurred_at > now() - interval '30 days'", "SELECT title FROM memories WHERE occurred_at > now() - interval '3000000 years'", "not vetted"},
+		{"SELECT title FROM memories WHERE (title IS NULL) IS NOT TRUE",
+			"SELECT title FROM memories WHERE occurred_at < LOCALTIMESTAMP", "CURRENT_USER and its like"},
+		{"SELECT title FROM memories WHERE occurred_at < CURRENT_TIMESTAMP",
+			"SELECT title FROM memories WHERE occurred_at < now() - title::interval", "not vetted"},
+		{"SELECT title FROM memories WHERE occurred_at > now() - interval '30 days'",
+			"SELECT title FROM memories WHERE occurred_at > now() - interval '3000000 years'", "not vetted"},
 		{"SELECT title FROM memories WHERE occurred_at >= CURRENT_DATE", "SELECT title FROM memories WHERE occurred_at - now() > '1 day'", "operator -"},
 		{"SELECT occurred_at::date FROM memories", "SELECT id FROM memories ORDER BY title::date", "cast date"},
 		{"SELECT title FROM memories WHERE occurred_at > '2020-01-01'::date", "SELECT id FROM memories ORDER BY title::pg_catalog.int4", "a cast to"},
 		{"SELECT id::text FROM memories", "SELECT id FROM memories ORDER BY title::text[]", "cast to an array"},
-		{"SELECT title FROM memories WHERE title = ANY ('{a,b}'::text[])", "SELECT title FROM memories WHERE title = ANY (string_to_array(body, ','))", "string_to_array"},
-		{"SELECT title FROM memories WHERE title = ANY (ARRAY['a', body])", "SELECT title FROM memories WHERE title = ALL (ARRAY['a', body])", "this form of operator"},
+		{"SELECT title FROM memories WHERE title = ANY ('{a,b}'::text[])",
+			"SELECT title FROM memories WHERE title = ANY (string_to_array(body, ','))", "string_to_array"},
+		{"SELECT title FROM memories WHERE title = ANY (ARRAY['a', body])",
+			"SELECT title FROM memories WHERE title = ALL (ARRAY['a', body])", "this form of operator"},
 		{"SELECT title FROM memories WHERE title = ANY ($1)", "SELECT title FROM memories WHERE embedding = ANY ($1)", "ANY over"},
 		{"SELECT title FROM memories WHERE title IN ('a', body)", "SELECT title FROM memories WHERE embedding IN ('[1]')", "operator ="},
-		{"SELECT title FROM memories WHERE title BETWEEN 'a' AND 'b'", "SELECT title FROM memories WHERE title BETWEEN SYMMETRIC 'b' AND 'a'", "this form of operator"},
+		{"SELECT title FROM memories WHERE title BETWEEN 'a' AND 'b'",
+			"SELECT title FROM memories WHERE title BETWEEN SYMMETRIC 'b' AND 'a'", "this form of operator"},
 		{"SELECT nullif(title, body) FROM memories", "SELECT title FROM memories WHERE title SIMILAR TO 'a' ESCAPE 'b'", "*"},
 		{"SELECT title FROM memories WHERE title IS DISTINCT FROM body", "SELECT title FROM memories WHERE -length(title) < 0", "in front of"},
 		{"SELECT coalesce(title, 'a') FROM memories", "SELECT id FROM memories WHERE coalesce(embedding, NULL) IS NULL", "COALESCE over"},
-		{"SELECT CASE title WHEN 'a' THEN body ELSE title END FROM memories", "SELECT id FROM memories ORDER BY CASE WHEN title = 'a' THEN length(body) ELSE now() END", "CASE over"},
+		{"SELECT CASE title WHEN 'a' THEN body ELSE title END FROM memories",
+			"SELECT id FROM memories ORDER BY CASE WHEN title = 'a' THEN length(body) ELSE now() END", "CASE over"},
 		{"SELECT CASE WHEN title = 'a' THEN 1 END FROM memories", "SELECT id FROM memories ORDER BY CASE WHEN title THEN 1 END", "*"},
 		{"SELECT lower(title) FROM memories", "SELECT id FROM memories ORDER BY md5(title)", "function md5"},
 		{"SELECT extract(year FROM occurred_at) FROM memories", "SELECT id FROM memories ORDER BY pg_catalog.extract('year', occurred_at)", "extract"},
@@ -262,11 +285,15 @@ func TestDoorIsForWhatIsPlain(t *testing.T) {
 		{"SELECT left(title, 3) FROM memories", "SELECT id FROM memories ORDER BY left(title, length(body))", "function left"},
 		{"SELECT substr(title, 1, 2) FROM memories", "SELECT id FROM memories ORDER BY substr(title, 1, -2)", "function substr"},
 		{"SELECT count(DISTINCT title) FROM memories", "SELECT count(DISTINCT embedding) FROM memories", "count over a type"},
-		{"SELECT count(*) FILTER (WHERE title = 'a') FROM memories", "SELECT s FROM (SELECT string_agg(title, ',' ORDER BY title) AS s FROM memories) m", "ORDER BY"},
+		{"SELECT count(*) FILTER (WHERE title = 'a') FROM memories",
+			"SELECT s FROM (SELECT string_agg(title, ',' ORDER BY title) AS s FROM memories) m", "ORDER BY"},
 		{"SELECT max(title) FROM memories", "SELECT m FROM (SELECT max(embedding) AS m FROM memories) q", "*"},
-		{"SELECT avg(length(title)) FROM memories", "SELECT p FROM (SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY title) AS p FROM memories) q", "WITHIN GROUP"},
-		{"SELECT name FROM people WHERE EXISTS (SELECT FROM memories)", "SELECT name FROM people WHERE ARRAY(SELECT title FROM memories) = '{}'", "this form of sub-select"},
-		{"SELECT name FROM people WHERE name IN (SELECT title FROM memories)", "SELECT name FROM people WHERE name = ANY (SELECT title FROM memories)", "ANY (SELECT"},
+		{"SELECT avg(length(title)) FROM memories",
+			"SELECT p FROM (SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY title) AS p FROM memories) q", "WITHIN GROUP"},
+		{"SELECT name FROM people WHERE EXISTS (SELECT FROM memories)",
+			"SELECT name FROM people WHERE ARRAY(SELECT title FROM memories) = '{}'", "this form of sub-select"},
+		{"SELECT name FROM people WHERE name IN (SELECT title FROM memories)",
+			"SELECT name FROM people WHERE name = ANY (SELECT title FROM memories)", "ANY (SELECT"},
 		{"SELECT name FROM people WHERE name NOT IN (SELECT title FROM memories)", "SELECT name FROM people WHERE id IN (SELECT title FROM memories)", "*"},
 		{"SELECT (SELECT count(*) FROM memories) FROM people", "SELECT (SELECT count(*) FROM memories GROUP BY title) FROM people", "several rows"},
 		{"SELECT (SELECT max(title) FROM memories) FROM people", "SELECT (SELECT max(title) FROM memories UNION SELECT 'a') FROM people", "*"},
@@ -293,7 +320,8 @@ func TestDoorIsForWhatIsPlain(t *testing.T) {
 	}
 }
 
-// Every time has the parts that may be asked for, and can be cut to the units, whatever it is: else what asks fails where a hidden row is.
+// Every time has the parts that may be asked for, and can be cut to the units, whatever it is: else what asks fails
+// where a hidden row is.
 func TestEveryTimeHasTheseParts(t *testing.T) {
 	_, conn := altered(t, Gate, "SELECT 1")
 	ask := func(format, part string, times ...string) {
@@ -304,7 +332,8 @@ func TestEveryTimeHasTheseParts(t *testing.T) {
 		}
 	}
 	for _, part := range timeFields {
-		ask("SELECT extract(%s FROM %s)", part, "'infinity'::timestamp", "'4713-01-01 BC'::timestamp", "'294276-12-31 23:59:59'::timestamp", "'-infinity'::timestamptz", "now()")
+		ask("SELECT extract(%s FROM %s)", part, "'infinity'::timestamp", "'4713-01-01 BC'::timestamp",
+			"'294276-12-31 23:59:59'::timestamp", "'-infinity'::timestamptz", "now()")
 	}
 	for _, part := range dateFields {
 		ask("SELECT extract(%s FROM %s)", part, "'infinity'::date", "'4713-01-01 BC'::date", "'5874897-12-31'::date")
@@ -316,7 +345,9 @@ func TestEveryTimeHasTheseParts(t *testing.T) {
 
 // Every entry of the list says why it is on it, and speaks of kinds that there are.
 func TestVettedListIsWellFormed(t *testing.T) {
-	kinds := map[kind]bool{"any": true, "pattern": true, "string": true, "short": true, "field": true, "datefield": true, "unit": true, "days": true, "integer": true, "natural": true, "label": true, "brief": true, "shallow": true, "expression": true, "query": true, "same": true,
+	kinds := map[kind]bool{"any": true, "pattern": true, "string": true, "short": true, "field": true,
+		"datefield": true, "unit": true, "days": true, "integer": true, "natural": true, "label": true, "brief": true,
+		"shallow": true, "expression": true, "query": true, "same": true,
 		kindEnum: true, kindNow: true, kindRecent: true, kindToday: true, kindSpan: true}
 	for _, k := range typeKinds {
 		kinds[k] = true
@@ -388,7 +419,8 @@ func TestKeptAnswersNeedNoDoor(t *testing.T) {
 func TestDoorIsForAggregatesOfManyNames(t *testing.T) {
 	r, _ := altered(t, Gate, "CREATE EXTENSION citext")
 	for sql, gate := range map[string]bool{
-		"SELECT max(title), min(occurred_at) FROM memories": true, "SELECT max('x') FROM memories": false, "SELECT min(NULL) FROM memories": false, "SELECT max($1) FROM memories": false,
+		"SELECT max(title), min(occurred_at) FROM memories": true, "SELECT max('x') FROM memories": false,
+		"SELECT min(NULL) FROM memories": false, "SELECT max($1) FROM memories": false,
 	} {
 		if result, refused := r.Rewrite(sql, false); refused != nil || gate != (result.Door == verdict.DoorGate) {
 			t.Errorf("%s: door %s, %q, %v", sql, result.Door, result.DoorReason, refused)

@@ -73,10 +73,12 @@ func TestDoorTextsAreQualified(t *testing.T) {
 	}
 }
 
-// A parameter may be declared as what the gate door took it for, wherever it stands, and as nothing else that it would be converted from.
+// A parameter may be declared as what the gate door took it for, wherever it stands, and as nothing else that it would
+// be converted from.
 func TestParametersOfTheDoor(t *testing.T) {
 	r := rewriter(t, Gate)
-	oids := map[kind]uint32{kindText: 25, kindBool: 16, kindInt: 23, "uuid": 2950, "timestamptz": 1184, "date": 1082, "text[]": 1009, "uuid[]": 2951, "jsonb": 3802, kindNumeric: 1700}
+	oids := map[kind]uint32{kindText: 25, kindBool: 16, kindInt: 23, "uuid": 2950, "timestamptz": 1184, "date": 1082,
+		"text[]": 1009, "uuid[]": 2951, "jsonb": 3802, kindNumeric: 1700}
 	for _, c := range []struct {
 		sql string
 		is  kind
@@ -128,7 +130,8 @@ func TestParametersOfTheDoor(t *testing.T) {
 		}
 	}
 	// A cast to a narrower type fails as the statement runs where a wider one is declared.
-	for sql, oid := range map[string]uint32{"$1::int = 1": 23, "$1::smallint = 1": 21, "$1::bigint = 1": 20, "$1::real > 1": 700, "$1::float8 > 1": 701} {
+	for sql, oid := range map[string]uint32{"$1::int = 1": 23, "$1::smallint = 1": 21, "$1::bigint = 1": 20,
+		"$1::real > 1": 700, "$1::float8 > 1": 701} {
 		result, refused := r.Rewrite("SELECT id FROM memories WHERE "+sql, true)
 		if refused != nil || result.Door != verdict.DoorGate {
 			t.Errorf("%s: %v, %q", sql, refused, result.DoorReason)

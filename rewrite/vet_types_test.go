@@ -7,9 +7,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Types of extensions, ranges, arrays that are written out, and times that are reckoned from now take the gate door, as far as what is done with them cannot fail.
+// Types of extensions, ranges, arrays that are written out, and times that are reckoned from now take the gate door, as
+// far as what is done with them cannot fail.
 func TestDoorIsForEverydayTypes(t *testing.T) {
-	const columns = "ALTER TABLE memories ADD mail citext, ADD tags text[], ADD nums int[], ADD span tstzrange, ADD path ltree, ADD attrs hstore, ADD day date, ADD n int, ADD old varchar[], ADD found tsvector"
+	const columns = "ALTER TABLE memories ADD mail citext, ADD tags text[], ADD nums int[], ADD span tstzrange, " +
+		"ADD path ltree, ADD attrs hstore, ADD day date, ADD n int, ADD old varchar[], ADD found tsvector"
 	r, _ := altered(t, Gate, "CREATE EXTENSION citext; CREATE EXTENSION pg_trgm; CREATE EXTENSION ltree; CREATE EXTENSION hstore; "+columns)
 	for condition, gate := range map[string]bool{
 		"mail = 'a@b' AND mail IN ('a', 'b') AND mail ILIKE '%x%'":                                     true,
@@ -20,10 +22,11 @@ func TestDoorIsForEverydayTypes(t *testing.T) {
 		"nums && ARRAY[1, 2] AND 3 = ANY (nums) AND nums @> '{4}'::int[] AND nums <@ ARRAY[]::int[]":                                                 true,
 		"span @> now() AND span && tstzrange('2026-01-01', '2026-02-01', '[)') AND span && '[2026-01-01, 2026-02-01)' AND span @> CURRENT_TIMESTAMP": true,
 		"path <@ 'a.b' AND path = 'a'": true,
-		"attrs ? 'k' AND attrs -> 'k' = 'v' AND attrs @> 'a=>1' AND attrs ?& ARRAY['a']":                                                                                 true,
-		"title % 'lake' AND similarity(title, $1) > 0.3 AND title <-> body < 0.5":                                                                                        true,
-		"'lake' <% title AND title %> $1 AND $1 <<% title AND title %>> 'b' AND title <->> body < 0.5":                                                                   true,
-		"found @@ to_tsquery('lake & (river | old:*)') AND found @@ to_tsquery('english', $1) AND to_tsquery($1) @@ found AND found @@ to_tsquery('english', '''a b''')": true,
+		"attrs ? 'k' AND attrs -> 'k' = 'v' AND attrs @> 'a=>1' AND attrs ?& ARRAY['a']":               true,
+		"title % 'lake' AND similarity(title, $1) > 0.3 AND title <-> body < 0.5":                      true,
+		"'lake' <% title AND title %> $1 AND $1 <<% title AND title %>> 'b' AND title <->> body < 0.5": true,
+		"found @@ to_tsquery('lake & (river | old:*)') AND found @@ to_tsquery('english', $1) AND to_tsquery($1) " +
+			"@@ found AND found @@ to_tsquery('english', '''a b''')": true,
 		"found @@ to_tsquery('''a b''')":    false,
 		"found @@ to_tsquery(title)":        false,
 		"found @@ to_tsquery('lake river')": false,
@@ -70,8 +73,9 @@ func TestDoorIsForEverydayTypes(t *testing.T) {
 	}
 }
 
-// A domain is what it is over: operators and functions are chosen for that, and what the domain checks is not asked as it is read. It is opaque where somebody has made an operator or a function of the name, or its
-// check runs code of others; a cast to it is not vetted.
+// A domain is what it is over: operators and functions are chosen for that, and what the domain checks is not asked as
+// it is read. It is opaque where somebody has made an operator or a function of the name, or its check runs code of
+// others; a cast to it is not vetted.
 func TestDomainsTakeTheDoorOfTheirTypes(t *testing.T) {
 	const domains = `CREATE EXTENSION citext; CREATE EXTENSION pg_trgm; CREATE DOMAIN email AS citext CHECK (VALUE ~ '^[^@]+@[^@]+$'); CREATE DOMAIN work_email AS email; CREATE DOMAIN amount AS numeric(12,2) CHECK (VALUE >= 0);
 		CREATE DOMAIN label AS varchar(40) NOT NULL; CREATE DOMAIN labels AS text[]; CREATE DOMAIN number AS bigint CHECK (VALUE > 0); CREATE DOMAIN doc AS jsonb CHECK (jsonb_typeof(VALUE) = 'object'); CREATE DOMAIN nordic AS text COLLATE "en-x-icu";
@@ -103,9 +107,11 @@ func TestDomainsTakeTheDoorOfTheirTypes(t *testing.T) {
 		of(r, condition, gate)
 	}
 	for made, conditions := range map[string][]string{
-		"CREATE FUNCTION same(label, text) RETURNS bool LANGUAGE sql AS 'SELECT true'; CREATE OPERATOR % (LEFTARG = label, RIGHTARG = text, FUNCTION = same);": {"name % 'a'"},
-		"CREATE FUNCTION lower(label) RETURNS text LANGUAGE sql AS 'SELECT $1';":                                                                               {"lower(name) = 'a'"},
-		"CREATE FUNCTION fine(text) RETURNS bool LANGUAGE plpgsql AS 'BEGIN RETURN true; END'; ALTER DOMAIN label ADD CHECK (fine(VALUE));":                    {"name = 'a'", "n = 4"},
+		"CREATE FUNCTION same(label, text) RETURNS bool LANGUAGE sql AS 'SELECT true'; CREATE OPERATOR % (LEFTARG " +
+			"= label, RIGHTARG = text, FUNCTION = same);": {"name % 'a'"},
+		"CREATE FUNCTION lower(label) RETURNS text LANGUAGE sql AS 'SELECT $1';": {"lower(name) = 'a'"},
+		"CREATE FUNCTION fine(text) RETURNS bool LANGUAGE plpgsql AS 'BEGIN RETURN true; END'; ALTER DOMAIN label " +
+			"ADD CHECK (fine(VALUE));": {"name = 'a'", "n = 4"},
 	} {
 		r, _ := altered(t, Gate, domains+made)
 		for _, condition := range conditions {
@@ -114,10 +120,12 @@ func TestDomainsTakeTheDoorOfTheirTypes(t *testing.T) {
 	}
 }
 
-// What ORMs and drivers write around a search: casts of parameters to enums, names of enums by the search path, patterns in upper case, by concat and without an escape, limits with a type, configurations with a cast. Each was sent to row security,
-// which reads the whole table.
+// What ORMs and drivers write around a search: casts of parameters to enums, names of enums by the search path,
+// patterns in upper case, by concat and without an escape, limits with a type, configurations with a cast. Each was
+// sent to row security, which reads the whole table.
 func TestDoorIsForWhatORMsWrite(t *testing.T) {
-	r, _ := altered(t, Gate, `CREATE EXTENSION citext; CREATE TYPE stage AS ENUM ('open', 'done'); CREATE TYPE "Odd Stage" AS ENUM ('open'); ALTER TABLE memories ADD at stage, ADD odd "Odd Stage", ADD mail citext, ADD tags text[], ADD names varchar(50)[], ADD found tsvector`)
+	r, _ := altered(t, Gate,
+		`CREATE EXTENSION citext; CREATE TYPE stage AS ENUM ('open', 'done'); CREATE TYPE "Odd Stage" AS ENUM ('open'); ALTER TABLE memories ADD at stage, ADD odd "Odd Stage", ADD mail citext, ADD tags text[], ADD names varchar(50)[], ADD found tsvector`)
 	for sql, gate := range map[string]bool{
 		"SELECT id FROM memories WHERE at = 'open'::stage AND body ILIKE '%x%'":                               true,
 		"SELECT id FROM memories WHERE at = CAST('open' AS stage) AND odd = 'open'::\"Odd Stage\"":            true,
@@ -156,15 +164,20 @@ func TestDoorIsForWhatORMsWrite(t *testing.T) {
 	}
 }
 
-// An enum's name alone means it where nothing else on the search path has it: a table's rows are a type of its name as well.
+// An enum's name alone means it where nothing else on the search path has it: a table's rows are a type of its name as
+// well.
 func TestEnumsOfOneName(t *testing.T) {
 	enum := func(schema, name string, oid uint32) *catalog.Type {
 		return &catalog.Type{OID: oid, Name: catalog.Name{Schema: schema, Name: name}, Kind: 'e'}
 	}
-	snap := catalog.NewSnapshot(catalog.Spec{SearchPath: []string{"app", "public"}, Types: []*catalog.Type{enum("public", "mood", 1), enum("public", "stage", 2), enum("app", "stage", 3), enum("public", "memo", 4), enum("other", "mood", 5)},
+	snap := catalog.NewSnapshot(catalog.Spec{SearchPath: []string{"app", "public"},
+		Types: []*catalog.Type{enum("public", "mood", 1), enum("public", "stage", 2), enum("app", "stage", 3),
+			enum("public", "memo", 4), enum("other", "mood", 5)},
 		Relations: []*catalog.Relation{{Name: catalog.Name{Schema: "app", Name: "memo"}}}})
 	v := &vetter{walker: &walker{Rewriter: &Rewriter{snap: snap}}}
-	for name, want := range map[catalog.Name]uint32{{Name: "mood"}: 1, {Name: "stage"}: 0, {Name: "memo"}: 0, {Name: "nothing"}: 0, {Schema: "app", Name: "stage"}: 3, {Schema: "public", Name: "memo"}: 4, {Schema: "app", Name: "mood"}: 0} {
+	for name, want := range map[catalog.Name]uint32{
+		{Name: "mood"}: 1, {Name: "stage"}: 0, {Name: "memo"}: 0, {Name: "nothing"}: 0, {
+			Schema: "app", Name: "stage"}: 3, {Schema: "public", Name: "memo"}: 4, {Schema: "app", Name: "mood"}: 0} {
 		got := uint32(0)
 		if t := v.enum(name.Schema, name.Name); t != nil {
 			got = t.OID

@@ -8,8 +8,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// indexedVector tells whether an expression is a text search vector that an index has computed for each row of its table: what could
-// fail for a hidden row failed when the row was written. Every other call of to_tsvector may fail, or say something, for some row.
+// indexedVector tells whether an expression is a text search vector that an index has computed for each row of its
+// table: what could fail for a hidden row failed when the row was written. Every other call of to_tsvector may fail, or
+// say something, for some row.
 func (v *vetter) indexedVector(n *sqltext.Node, scope *vetScope) bool {
 	var of *vetItem
 	var types []*sqltext.TypeName // to be qualified
@@ -32,7 +33,8 @@ func (v *vetter) indexedVector(n *sqltext.Node, scope *vetScope) bool {
 		},
 	}
 	said, ok := written.vector(n)
-	if !ok || of == nil || len(v.snap.FunctionsNamed("", "to_tsvector"))+len(v.snap.FunctionsNamed("", "setweight")) > 0 || v.othersConcatenate() {
+	if !ok || of == nil || len(v.snap.FunctionsNamed("", "to_tsvector"))+
+		len(v.snap.FunctionsNamed("", "setweight")) > 0 || v.othersConcatenate() {
 		return false
 	}
 	for _, expression := range of.table.Vectors {
@@ -64,10 +66,12 @@ func (v *vetter) indexedVector(n *sqltext.Node, scope *vetScope) bool {
 }
 
 func (v *vetter) othersConcatenate() bool {
-	return slices.ContainsFunc(v.snap.OperatorsNamed("", "||"), func(o *catalog.Operator) bool { return !knownExtension(o.Extension) })
+	return slices.ContainsFunc(v.snap.OperatorsNamed("", "||"),
+		func(o *catalog.Operator) bool { return !knownExtension(o.Extension) })
 }
 
-// plainColumn finds the table whose column a name plainly is, in the innermost query that has it. One that USING merged is another's too.
+// plainColumn finds the table whose column a name plainly is, in the innermost query that has it. One that USING merged
+// is another's too.
 func (s *vetScope) plainColumn(c *sqltext.ColumnRef) (*vetItem, string) {
 	fields := c.GetFields()
 	if len(fields) == 0 || len(fields) > 2 || fields[len(fields)-1].GetString_() == nil {
@@ -106,9 +110,10 @@ func plainText(r *catalog.Relation, name string) bool {
 	return c != nil && c.Collation == "" && (c.TypeOID == 25 || c.TypeOID == 1043)
 }
 
-// vectorForm writes an expression over texts in one way, whoever wrote it: without casts that change nothing, and without PostgreSQL's schema. It
-// knows to_tsvector with a configuration, setweight and || of such vectors, and columns, constants, || and COALESCE for their texts.
-// What is longer than an index is likely to be it does not read to its end: it is asked from each part of a long expression.
+// vectorForm writes an expression over texts in one way, whoever wrote it: without casts that change nothing, and
+// without PostgreSQL's schema. It knows to_tsvector with a configuration, setweight and || of such vectors, and
+// columns, constants, || and COALESCE for their texts. What is longer than an index is likely to be it does not read to
+// its end: it is asked from each part of a long expression.
 type vectorForm struct {
 	left   int // of the parts that may be read
 	column func(*sqltext.ColumnRef) (string, bool)
@@ -134,7 +139,8 @@ func (v *vectorForm) vector(n *sqltext.Node) (string, bool) {
 	}
 	f := n.GetFuncCall()
 	schema, name, ok := qualifiedName(f.GetFuncname())
-	if f == nil || !ok || schema != "" && schema != "pg_catalog" || len(f.Args) != 2 || f.Over != nil || f.AggStar || f.AggDistinct || f.AggFilter != nil || f.AggWithinGroup ||
+	if f == nil || !ok || schema != "" && schema != "pg_catalog" || len(f.Args) != 2 || f.Over != nil || f.AggStar ||
+		f.AggDistinct || f.AggFilter != nil || f.AggWithinGroup ||
 		f.FuncVariadic || len(f.AggOrder) > 0 {
 		return "", false
 	}
@@ -209,7 +215,8 @@ func (v *vectorForm) cast(c *sqltext.TypeCast, types ...string) bool {
 
 func concatenated(x *sqltext.A_Expr, form func(*sqltext.Node) (string, bool)) (string, bool) {
 	schema, name, ok := qualifiedName(x.Name)
-	if !ok || x.Kind != sqltext.AEXPR_OP || name != "||" || schema != "" && schema != "pg_catalog" || x.Lexpr == nil || x.Rexpr == nil {
+	if !ok || x.Kind != sqltext.AEXPR_OP || name != "||" || schema != "" && schema != "pg_catalog" ||
+		x.Lexpr == nil || x.Rexpr == nil {
 		return "", false
 	}
 	left, ok := form(x.Lexpr)

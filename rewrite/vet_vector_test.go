@@ -35,38 +35,67 @@ func TestIndexedVectors(t *testing.T) {
 		"SELECT id FROM people WHERE EXISTS (SELECT FROM memories WHERE to_tsvector('simple', people.name)" + query + ")":                             true,
 		`SELECT id FROM memories WHERE setweight(to_tsvector('english', title), 'A') || setweight(to_tsvector('english', body), 'B'::"char")` + query: true,
 
-		"SELECT id FROM memories WHERE to_tsvector('english', body)" + query:                                                                                     false,
-		"SELECT id FROM memories WHERE to_tsvector('simple', title)" + query:                                                                                     false,
-		"SELECT id FROM memories WHERE to_tsvector(title)" + query:                                                                                               false,
-		"SELECT id FROM memories WHERE to_tsvector('english', title || '')" + query:                                                                              false,
-		"SELECT id FROM memories WHERE to_tsvector('english', lower(title))" + query:                                                                             false,
-		"SELECT id FROM memories WHERE to_tsvector('english', title::varchar(5))" + query:                                                                        false,
-		"SELECT id FROM memories WHERE to_tsvector('simple', coalesce(body, '') || ' ' || coalesce(title, ''))" + query:                                          false,
-		"SELECT id FROM memories WHERE to_tsvector('german', metadata)" + query:                                                                                  false,
-		"SELECT id FROM memories WHERE to_tsvector('german', metadata::text)" + query:                                                                            false,
-		"SELECT id FROM memories WHERE to_tsvector('french', title)" + query:                                                                                     false,
-		"SELECT id FROM memories WHERE to_tsvector('danish', posix)" + query:                                                                                     false,
-		"SELECT id FROM memories WHERE setweight(to_tsvector('english', title), 'B')" + query:                                                                    false,
-		"SELECT id FROM memories WHERE to_tsvector('english', title) || to_tsvector('english', body)" + query:                                                    false,
-		"SELECT id FROM people WHERE to_tsvector('english', name)" + query:                                                                                       false,
-		"SELECT id FROM (SELECT id, title FROM memories) AS m WHERE to_tsvector('english', title)" + query:                                                       false,
-		"WITH m AS (SELECT id, body AS title FROM memories) SELECT id FROM m WHERE to_tsvector('english', title)" + query:                                        false,
-		"SELECT m.id FROM memories m JOIN (SELECT body AS title FROM memories) n USING (title) WHERE to_tsvector('english', title)" + query:                      false,
-		"SELECT id FROM patients WHERE to_tsvector('simple', name)" + query:                                                                                      false, // a mask
-		"SELECT id FROM memories WHERE to_tsvector($1, body)" + query:                                                                                            false, // whatever the index has
-		"SELECT id FROM memories WHERE to_tsvector($1::regconfig, body)" + query:                                                                                 false,
-		"SELECT id FROM memories WHERE to_tsvector(lang, body)" + query:                                                                                          false,
-		"SELECT id FROM memories WHERE to_tsvector('', body)" + query:                                                                                            false,
-		"SELECT id FROM memories WHERE to_tsvector($1, title)" + query:                                                                                           false,
-		"SELECT id FROM memories WHERE to_tsvector('english', title) @@ to_tsquery('english', title)":                                                            false,
-		"SELECT a FROM memories AS m (a, b, body, title) WHERE to_tsvector('english', title)" + query:                                                            false,
-		"SELECT m.id FROM memories m FULL JOIN memories n USING (title) WHERE to_tsvector('english', title)" + query:                                             false,
-		"SELECT DISTINCT to_tsvector('english', title) FROM memories":                                                                                            false,
-		"SELECT m.id FROM memories m, memories n WHERE to_tsvector('simple', coalesce(m.title, '') || ' ' || coalesce(n.body, ''))" + query:                      false,
-		"SELECT id FROM memories WHERE to_tsvector('simple', coalesce(title, '') || ' ' || coalesce(title, ''))" + query:                                         false,
-		"SELECT id FROM memories WHERE to_tsvector('simple', coalesce(title, '-') || ' ' || coalesce(body, ''))" + query:                                         false,
-		`SELECT id FROM memories WHERE setweight(to_tsvector('english', title), 'A') || setweight(to_tsvector('english', body), 'Z')` + query:                    false,
-		"SELECT m.title FROM (SELECT body AS title FROM memories) AS m WHERE EXISTS (SELECT FROM memories n WHERE to_tsvector('english', m.title)" + query + ")": false,
+		"SELECT id FROM memories WHERE to_tsvector('english', body)" +
+			query: false,
+		"SELECT id FROM memories WHERE to_tsvector('simple', title)" +
+			query: false,
+		"SELECT id FROM memories WHERE to_tsvector(title)" +
+			query: false,
+		"SELECT id FROM memories WHERE to_tsvector('english', title || '')" +
+			query: false,
+		"SELECT id FROM memories WHERE to_tsvector('english', lower(title))" +
+			query: false,
+		"SELECT id FROM memories WHERE to_tsvector('english', title::varchar(5))" +
+			query: false,
+		"SELECT id FROM memories WHERE to_tsvector('simple', coalesce(body, '') || ' ' || coalesce(title, ''))" +
+			query: false,
+		"SELECT id FROM memories WHERE to_tsvector('german', metadata)" +
+			query: false,
+		"SELECT id FROM memories WHERE to_tsvector('german', metadata::text)" +
+			query: false,
+		"SELECT id FROM memories WHERE to_tsvector('french', title)" +
+			query: false,
+		"SELECT id FROM memories WHERE to_tsvector('danish', posix)" +
+			query: false,
+		"SELECT id FROM memories WHERE setweight(to_tsvector('english', title), 'B')" +
+			query: false,
+		"SELECT id FROM memories WHERE to_tsvector('english', title) || to_tsvector('english', body)" +
+			query: false,
+		"SELECT id FROM people WHERE to_tsvector('english', name)" +
+			query: false,
+		"SELECT id FROM (SELECT id, title FROM memories) AS m WHERE to_tsvector('english', title)" +
+			query: false,
+		"WITH m AS (SELECT id, body AS title FROM memories) SELECT id FROM m WHERE to_tsvector('english', title)" +
+			query: false,
+		"SELECT m.id FROM memories m JOIN (SELECT body AS title FROM memories) n USING (title) WHERE " +
+			"to_tsvector('english', title)" + query: false,
+		// a mask
+		"SELECT id FROM patients WHERE to_tsvector('simple', name)" + query: false,
+		// whatever the index has
+		"SELECT id FROM memories WHERE to_tsvector($1, body)" + query: false,
+		"SELECT id FROM memories WHERE to_tsvector($1::regconfig, body)" +
+			query: false,
+		"SELECT id FROM memories WHERE to_tsvector(lang, body)" +
+			query: false,
+		"SELECT id FROM memories WHERE to_tsvector('', body)" +
+			query: false,
+		"SELECT id FROM memories WHERE to_tsvector($1, title)" +
+			query: false,
+		"SELECT id FROM memories WHERE to_tsvector('english', title) @@ to_tsquery('english', title)": false,
+		"SELECT a FROM memories AS m (a, b, body, title) WHERE to_tsvector('english', title)" +
+			query: false,
+		"SELECT m.id FROM memories m FULL JOIN memories n USING (title) WHERE to_tsvector('english', title)" +
+			query: false,
+		"SELECT DISTINCT to_tsvector('english', title) FROM memories": false,
+		"SELECT m.id FROM memories m, memories n WHERE to_tsvector('simple', coalesce(m.title, '') || ' ' || " +
+			"coalesce(n.body, ''))" + query: false,
+		"SELECT id FROM memories WHERE to_tsvector('simple', coalesce(title, '') || ' ' || coalesce(title, ''))" +
+			query: false,
+		"SELECT id FROM memories WHERE to_tsvector('simple', coalesce(title, '-') || ' ' || coalesce(body, ''))" +
+			query: false,
+		`SELECT id FROM memories WHERE setweight(to_tsvector('english', title), 'A') || setweight(to_tsvector('english', body), 'Z')` + query: false,
+		"SELECT m.title FROM (SELECT body AS title FROM memories) AS m WHERE EXISTS (SELECT FROM memories n WHERE " +
+			"to_tsvector('english', m.title)" + query + ")": false,
 	} {
 		result, refused := r.Rewrite(sql, false)
 		switch {
@@ -86,7 +115,8 @@ func TestIndexedVectors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		form := &vectorForm{left: longestVector, column: func(*sqltext.ColumnRef) (string, bool) { return "title", true }, named: func(*sqltext.TypeName) bool { return true }}
+		form := &vectorForm{left: longestVector,
+			column: func(*sqltext.ColumnRef) (string, bool) { return "title", true }, named: func(*sqltext.TypeName) bool { return true }}
 		if _, ok := form.vector(tree.Stmts[0].GetStmt().GetSelectStmt().TargetList[0].GetResTarget().GetVal()); ok || form.left < -1 {
 			t.Errorf("%.60s, many times: %d parts were read, %v", part, longestVector-form.left, ok)
 		}
@@ -94,11 +124,13 @@ func TestIndexedVectors(t *testing.T) {
 	// A configuration of the same name elsewhere, and operators of others, may be meant.
 	for _, change := range []string{
 		"CREATE TEXT SEARCH CONFIGURATION english (COPY = simple)",
-		"CREATE FUNCTION joined(varchar, varchar) RETURNS text IMMUTABLE LANGUAGE sql AS 'SELECT $1'; CREATE OPERATOR || (FUNCTION = joined, LEFTARG = varchar, RIGHTARG = varchar)",
+		"CREATE FUNCTION joined(varchar, varchar) RETURNS text IMMUTABLE LANGUAGE sql AS 'SELECT $1'; CREATE " +
+			"OPERATOR || (FUNCTION = joined, LEFTARG = varchar, RIGHTARG = varchar)",
 		"CREATE FUNCTION to_tsvector(regconfig, varchar) RETURNS tsvector IMMUTABLE LANGUAGE sql AS 'SELECT NULL::tsvector'",
 	} {
 		r, _ := altered(t, Gate, "CREATE INDEX ON memories USING gin (to_tsvector('english', title)); "+change)
-		if result, refused := r.Rewrite("SELECT id FROM memories WHERE to_tsvector('english', title)"+query, false); refused == nil && result.Door == verdict.DoorGate {
+		if result, refused := r.Rewrite("SELECT id FROM memories WHERE to_tsvector('english', title)"+query,
+			false); refused == nil && result.Door == verdict.DoorGate {
 			t.Errorf("%s: it takes the gate door", change)
 		}
 	}

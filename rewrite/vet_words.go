@@ -9,8 +9,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// Many a search is written with its words in FROM: `FROM notes n, plainto_tsquery('english', $1) AS q WHERE n.found @@ q ORDER BY ts_rank_cd(n.found, q)`. Where it is found by key, the words
-// stand in the FROM of the keys as well: a function of constants and parameters gives the same row there.
+// Many a search is written with its words in FROM: `FROM notes n, plainto_tsquery('english', $1) AS q WHERE n.found @@
+// q ORDER BY ts_rank_cd(n.found, q)`. Where it is found by key, the words stand in the FROM of the keys as well: a
+// function of constants and parameters gives the same row there.
 
 // words are such functions in FROM, in the order of the text; not where an outer join may give a row without them.
 func words(from []*sqltext.Node) (out []*sqltext.RangeFunction) {
@@ -48,7 +49,8 @@ func namedWords(n *sqltext.Node, all []*sqltext.RangeFunction) (out []int) {
 		if fields := n.GetColumnRef().GetFields(); len(fields) > 0 {
 			for i, f := range all {
 				name := fields[0].GetString_().GetSval()
-				column := len(fields) == 1 && slices.ContainsFunc(f.GetAlias().GetColnames(), func(n *sqltext.Node) bool { return n.GetString_().GetSval() == name })
+				column := len(fields) == 1 &&
+					slices.ContainsFunc(f.GetAlias().GetColnames(), func(n *sqltext.Node) bool { return n.GetString_().GetSval() == name })
 				if (wordsName(f) == name || column) && !slices.Contains(out, i) {
 					out = append(out, i)
 				}

@@ -52,9 +52,10 @@ const kindInts kind = "int[]"
 // extensionKinds are the types of extensions that have a kind, by their own name.
 var extensionKinds = []string{"citext", "hstore", "ltree"}
 
-// kindOf is the kind of a column: of a domain that of the type under it, for which PostgreSQL chooses operators and functions unless somebody has made some of that name for the domain, and then the name is not
-// vetted; what the domain checks is asked of what is made, not of what is read. Texts of another collation than the database's are opaque: two of them cannot be compared,
-// which PostgreSQL notices only when it comes to a row.
+// kindOf is the kind of a column: of a domain that of the type under it, for which PostgreSQL chooses operators and
+// functions unless somebody has made some of that name for the domain, and then the name is not vetted; what the domain
+// checks is asked of what is made, not of what is read. Texts of another collation than the database's are opaque: two
+// of them cannot be compared, which PostgreSQL notices only when it comes to a row.
 func kindOf(c *catalog.Column, snap *catalog.Snapshot) kind {
 	if c.Collation != "" && !slices.Contains(byteCollations, c.Collation) {
 		return kindOpaque
@@ -62,7 +63,9 @@ func kindOf(c *catalog.Column, snap *catalog.Snapshot) kind {
 	oid := snap.BaseType(c.TypeOID)
 	k := kindOfOID(oid)
 	switch t := snap.TypeByOID(oid); {
-	case k == kindInts && slices.ContainsFunc(snap.OperatorsNamed("", "&&"), func(o *catalog.Operator) bool { return o.Extension == "intarray" }): // its operators fail for arrays with NULL
+	case k == kindInts && slices.ContainsFunc(snap.OperatorsNamed("", "&&"),
+		func(o *catalog.Operator) bool { return o.Extension == "intarray" }):
+		// its operators fail for arrays with NULL
 		return kindOpaque
 	case k != kindOpaque || t == nil:
 	case t.Kind == 'e':
@@ -168,7 +171,8 @@ func (v value) fits(wanted kind) bool {
 	case "brief":
 		return v.literal() && len(v.text) <= maxBrief
 	case "shallow":
-		return v.kind == kindParam || v.constant && (v.kind == kindString || v.kind == "jsonb") && verdict.Shallow.Holds([]byte(v.text))
+		return v.kind == kindParam || v.constant && (v.kind == kindString || v.kind == "jsonb") &&
+			verdict.Shallow.Holds([]byte(v.text))
 	case "field":
 		return v.kind == kindString && slices.Contains(timeFields, v.text)
 	case "datefield":

@@ -11,9 +11,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A column that a table got since pgconsent migrate does not exist for agents, but the table has it. A statement that names
-// its columns, and none by that name, stays as it is. Another reads a sub-select of the columns that are known, or has them in
-// the place of its *. Views of ours have no such column. See docs/decisions/0088-new-columns-wait.md.
+// A column that a table got since pgconsent migrate does not exist for agents, but the table has it. A statement that
+// names its columns, and none by that name, stays as it is. Another reads a sub-select of the columns that are known,
+// or has them in the place of its *. Views of ours have no such column. See docs/decisions/0088-new-columns-wait.md.
 
 // star is a * in a list of targets.
 type star struct {
@@ -59,7 +59,8 @@ func (w *walker) leaveOut(ref *reference, inner string) {
 }
 
 // besideColumns are the reasons for which a relation stays as it is that speak for no more than its columns.
-var besideColumns = []string{"", keptBeside, "column aliases", "a whole-row reference", "schema.table.column", "the text cannot be signed"}
+var besideColumns = []string{"", keptBeside, "column aliases", "a whole-row reference", "schema.table.column",
+	"the text cannot be signed"}
 
 func waitingRefusal(name catalog.Name) *sqlstate.Error {
 	return sqlstate.New(sqlstate.ObjectNotInPrerequisiteState, sqlstate.ReasonStale,
@@ -106,8 +107,8 @@ func (w *walker) subselect(ref *reference, text string, fence bool) {
 	})
 }
 
-// expandStars writes the known columns of a table in the place of each * that reads it. It is false where it is read as a whole in
-// another way, or the statement names a column that waits.
+// expandStars writes the known columns of a table in the place of each * that reads it. It is false where it is read as
+// a whole in another way, or the statement names a column that waits.
 func (w *walker) expandStars(ref *reference) bool {
 	if ref.row || ref.copyStmt != nil || ref.copied || len(ref.relation.Columns) == 0 ||
 		slices.ContainsFunc(ref.relation.Waiting, func(name string) bool { return w.names[name] }) {
@@ -136,10 +137,13 @@ func (w *walker) expandStar(s star, ref *reference) bool {
 	nodes := make([]*sqltext.Node, len(texts))
 	for i, c := range ref.relation.Columns {
 		texts[i] = catalog.QuoteIdent(s.item.name) + "." + catalog.QuoteIdent(c.Name)
-		nodes[i] = &sqltext.Node{Node: &sqltext.Node_ResTarget{ResTarget: &sqltext.ResTarget{Val: columnNode(s.item.name, c.Name)}}}
+		nodes[i] = &sqltext.Node{Node: &sqltext.Node_ResTarget{
+			ResTarget: &sqltext.ResTarget{Val: columnNode(s.item.name, c.Name)}}}
 	}
 	w.replace(w.source.Tokens[first].Start, w.source.Tokens[last].End, strings.Join(texts, ", "), func() {
-		at := slices.IndexFunc(*s.targets, func(n *sqltext.Node) bool { return n.GetResTarget().GetVal().GetColumnRef() == s.column })
+		at := slices.IndexFunc(*s.targets, func(n *sqltext.Node) bool {
+			return n.GetResTarget().GetVal().GetColumnRef() == s.column
+		})
 		*s.targets = slices.Replace(slices.Clone(*s.targets), at, at+1, nodes...)
 	})
 	return true

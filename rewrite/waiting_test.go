@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// What becomes of statements about a table that has a column which waits for pgconsent migrate: those that may come upon it read the
-// others by name, or are refused; all others stay as they are.
+// What becomes of statements about a table that has a column which waits for pgconsent migrate: those that may come
+// upon it read the others by name, or are refused; all others stay as they are.
 func TestColumnsThatWait(t *testing.T) {
 	rewriter(t, RLS)
 	table, _ := fixture.snap.ResolveRelation("", "people")

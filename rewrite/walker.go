@@ -17,10 +17,11 @@ type walker struct {
 	scope *scope    // names of the FROM items in sight
 	ctes  *cteFrame // names of the WITH queries in sight
 
-	seen         map[string]int // kinds of nodes visited, for reconcile
-	references   []*reference
-	barred       bool                         // it may fail: see fences
-	found        []bool                       // behind the gate door: which conditions find the rows, where others are asked of these; else nil
+	seen       map[string]int // kinds of nodes visited, for reconcile
+	references []*reference
+	barred     bool // it may fail: see fences
+	// behind the gate door: which conditions find the rows, where others are asked of these; else nil
+	found        []bool
 	fenced       map[*sqltext.RangeVar]bool   // what a distance may put in order, where an approximate index may lie under it
 	begins       []int                        // the first reference of each statement
 	keyedBy      map[*sqltext.RangeVar]*fetch // the mentions of tables whose key is fixed
@@ -62,7 +63,9 @@ type walker struct {
 }
 
 func newWalker(r *Rewriter, source *sqltext.Source) *walker {
-	return &walker{Rewriter: r, source: source, seen: map[string]int{}, functions: map[string]bool{}, names: map[string]bool{}, renamed: map[catalog.Name]catalog.Name{}, collations: map[string]bool{}, explicit: map[string]bool{}, present: map[uint32]int{}, leftOut: map[string]bool{}}
+	return &walker{Rewriter: r, source: source, seen: map[string]int{}, functions: map[string]bool{},
+		names: map[string]bool{}, renamed: map[catalog.Name]catalog.Name{}, collations: map[string]bool{},
+		explicit: map[string]bool{}, present: map[uint32]int{}, leftOut: map[string]bool{}}
 }
 
 // refuse records the first refusal.
@@ -187,7 +190,8 @@ func (w *walker) reconcile(tree *sqltext.ParseResult) *sqlstate.Error {
 		}
 	}
 	if !known {
-		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonProof, "pgconsent could not read this statement completely").
+		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonProof,
+			"pgconsent could not read this statement completely").
 			WithHint("Write the statement in a plainer form, and please report it.")
 	}
 	return nil

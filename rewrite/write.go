@@ -166,8 +166,8 @@ func (w *walker) returning(targets *[]*sqltext.Node) map[string]bool {
 	return w.targetList(targets)
 }
 
-// writesTogether tells whether a statement makes or changes rows in several parts: no part sees what another has made, so that a rule over both cannot
-// hold for a row that leads to one of the same statement.
+// writesTogether tells whether a statement makes or changes rows in several parts: no part sees what another has made,
+// so that a rule over both cannot hold for a row that leads to one of the same statement.
 func writesTogether(raw *sqltext.RawStmt) bool {
 	counts, _ := sqltext.Count(raw)
 	return counts["InsertStmt"]+counts["UpdateStmt"]+counts["MergeStmt"] > 1

@@ -66,9 +66,12 @@ func things(t *testing.T) func(commands ...string) *Rewriter {
 		t.Helper()
 		write := ""
 		if len(commands) > 0 {
-			write = fmt.Sprintf(", write: { commands: [%s], columns: [title, tags, at, made], immutable: [made], lists: { tags: { from: [ { ids: [title] } ] } } }", strings.ToLower(strings.Join(commands, ", ")))
+			write = fmt.Sprintf(
+				", write: { commands: [%s], columns: [title, tags, at, made], immutable: [made], lists: { tags: { "+
+					"from: [ { ids: [title] } ] } } }", strings.ToLower(strings.Join(commands, ", ")))
 		}
-		doc, err := policy.Parse("policy.yaml", []byte("version: 1\nattributes: {}\ntables:\n  things: { rows: [ open ]"+write+" }\n  notes: { rows: [ open ] }\n"))
+		doc, err := policy.Parse("policy.yaml",
+			[]byte("version: 1\nattributes: {}\ntables:\n  things: { rows: [ open ]"+write+" }\n  notes: { rows: [ open ] }\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,8 +83,8 @@ func things(t *testing.T) func(commands ...string) *Rewriter {
 	}
 }
 
-// Agents do what the policy lets them do to a table, whatever says so: each form of each command, and all that one statement may do together, under
-// each set of commands.
+// Agents do what the policy lets them do to a table, whatever says so: each form of each command, and all that one
+// statement may do together, under each set of commands.
 func TestOnlyListedCommands(t *testing.T) {
 	rewriters := things(t)
 	type statement struct {
@@ -100,9 +103,11 @@ func TestOnlyListedCommands(t *testing.T) {
 	add(deletes, "DELETE")
 	add([]string{"INSERT INTO things (title) VALUES ('a') ON CONFLICT (id) DO UPDATE SET title = 'b'"}, "INSERT", "UPDATE")
 	actions := map[string]string{
-		"INSERT": "WHEN NOT MATCHED AND n.n > 1 THEN INSERT (title) VALUES ('a') ", "UPDATE": "WHEN MATCHED AND n.n > 1 THEN UPDATE SET title = 'a' ", "DELETE": "WHEN MATCHED AND n.n > 2 THEN DELETE ",
+		"INSERT": "WHEN NOT MATCHED AND n.n > 1 THEN INSERT (title) VALUES ('a') ",
+		"UPDATE": "WHEN MATCHED AND n.n > 1 THEN UPDATE SET title = 'a' ", "DELETE": "WHEN MATCHED AND n.n > 2 THEN DELETE ",
 	}
-	for _, needs := range [][]string{{"INSERT", "UPDATE"}, {"UPDATE", "INSERT"}, {"INSERT", "DELETE"}, {"DELETE", "INSERT"}, {"UPDATE", "DELETE"}, {"DELETE", "UPDATE"},
+	for _, needs := range [][]string{{"INSERT", "UPDATE"}, {"UPDATE", "INSERT"}, {"INSERT", "DELETE"},
+		{"DELETE", "INSERT"}, {"UPDATE", "DELETE"}, {"DELETE", "UPDATE"},
 		{"INSERT", "UPDATE", "DELETE"}, {"DELETE", "UPDATE", "INSERT"}, {"UPDATE", "INSERT", "DELETE"}} {
 		sql := "MERGE INTO things t USING notes n ON n.n = 1 "
 		for _, action := range needs {
@@ -154,7 +159,9 @@ func TestOnlyListedColumns(t *testing.T) {
 				judge(strings.ReplaceAll(sql, "{}", part), slices.Contains(insertable, c.Name))
 				judge(strings.ReplaceAll(strings.ReplaceAll(sql, "({})", "(title, {})"), "{}", part), slices.Contains(insertable, c.Name))
 			}
-			for _, sql := range append([]string{"INSERT INTO things (title) VALUES ('a') ON CONFLICT (id) DO UPDATE SET {} = NULL", "INSERT INTO things (title) VALUES ('a') ON CONFLICT (id) DO UPDATE SET title = 'b', ({}) = ROW(NULL)"}, updatesOf...) {
+			for _, sql := range append([]string{
+				"INSERT INTO things (title) VALUES ('a') ON CONFLICT (id) DO UPDATE SET {} = NULL",
+				"INSERT INTO things (title) VALUES ('a') ON CONFLICT (id) DO UPDATE SET title = 'b', ({}) = ROW(NULL)"}, updatesOf...) {
 				judge(strings.ReplaceAll(sql, "{}", part), slices.Contains(updatable, c.Name))
 				judge(strings.ReplaceAll(strings.Replace(sql, "SET {} =", "SET title = 'a', {} =", 1), "{}", part), slices.Contains(updatable, c.Name))
 			}
@@ -228,7 +235,8 @@ func TestListsThatAreLeftOut(t *testing.T) {
 		"MERGE INTO things t USING notes n ON n.n = 1 WHEN NOT MATCHED THEN INSERT VALUES ('a')":                     true,
 		"MERGE INTO things t USING notes n ON n.n = 1 WHEN NOT MATCHED THEN INSERT (title, tags) VALUES ('a', '{}')": false,
 		"MERGE INTO things t USING notes n ON n.n = 1 WHEN NOT MATCHED THEN INSERT VALUES ('a', '{}')":               false,
-		"MERGE INTO things t USING notes n ON n.n = 1 WHEN NOT MATCHED AND n.n > 1 THEN INSERT (tags) VALUES ('{}') WHEN NOT MATCHED THEN INSERT (title) VALUES ('a')": false,
+		"MERGE INTO things t USING notes n ON n.n = 1 WHEN NOT MATCHED AND n.n > 1 THEN INSERT (tags) VALUES " +
+			"('{}') WHEN NOT MATCHED THEN INSERT (title) VALUES ('a')": false,
 		"UPDATE things SET tags = '{}'": false,
 		"DELETE FROM things":            false,
 	} {

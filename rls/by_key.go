@@ -28,7 +28,8 @@ func (p *Plan) keyed(t *policy.Table) []Statement {
 	if !byKey(t) {
 		return nil
 	}
-	const why = "Columns that exist by key only: agents have no right on this view, and call the function of its name with the keys."
+	const why = "Columns that exist by key only: agents have no right on this view, and call the function of its " +
+		"name with the keys."
 	var out []Statement
 	for _, walled := range []bool{false, true} {
 		name, query := predicate.KeyedView(t.Relation.Name, walled), p.rowQuery(t, t.Columns.ByKey.All)
@@ -38,20 +39,24 @@ func (p *Plan) keyed(t *policy.Table) []Statement {
 		signature := name.SQL() + "(" + strings.Join(keyTypes(t), ", ") + ")"
 		out = append(out,
 			Statement{SQL: fmt.Sprintf("CREATE VIEW %s AS\n%s", name.SQL(), query), Why: why},
-			Statement{SQL: fmt.Sprintf("CREATE FUNCTION %[1]s RETURNS SETOF %[2]s\nLANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED ROWS %[3]d SET search_path = pg_catalog, pg_temp AS $pgconsent$\nBEGIN\n  RETURN QUERY SELECT k.* FROM %[2]s AS k WHERE %[4]s;\nEND $pgconsent$",
+			Statement{SQL: fmt.Sprintf(
+				"CREATE FUNCTION %[1]s RETURNS SETOF %[2]s\nLANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL "+
+					"RESTRICTED ROWS %[3]d SET search_path = pg_catalog, pg_temp AS $pgconsent$\nBEGIN\n  RETURN "+
+					"QUERY SELECT k.* FROM %[2]s AS k WHERE %[4]s;\nEND $pgconsent$",
 				signature, name.SQL(), t.Columns.ByKey.AtMost, keyCondition(t)), Why: why},
 			Statement{SQL: fmt.Sprintf("REVOKE ALL ON FUNCTION %s FROM PUBLIC", signature), Why: why},
 			Statement{SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s", signature, p.agent), Why: why},
 			Statement{SQL: fmt.Sprintf("ALTER VIEW %s OWNER TO %s", name.SQL(), p.rowsRole), Why: why},
-			Statement{SQL: fmt.Sprintf("ALTER FUNCTION %s OWNER TO %s", signature, p.rowsRole), Why: why + " It reads under row security, as row views do."},
+			Statement{SQL: fmt.Sprintf("ALTER FUNCTION %s OWNER TO %s", signature, p.rowsRole),
+				Why: why + " It reads under row security, as row views do."},
 		)
 	}
 	return out
 }
 
-// keyTypes are the arguments of a table's functions: a boolean, and its key, or a list of keys. For the first one statements
-// pass a call that refuses them while they are planned, if they were decided before the last DDL: the table's own policy
-// would be asked only where the function's plan is made.
+// keyTypes are the arguments of a table's functions: a boolean, and its key, or a list of keys. For the first one
+// statements pass a call that refuses them while they are planned, if they were decided before the last DDL: the
+// table's own policy would be asked only where the function's plan is made.
 func keyTypes(t *policy.Table) []string {
 	types := []string{"pg_catalog.bool"}
 	for _, name := range t.Columns.ByKey.Key {
@@ -71,7 +76,8 @@ func keyCondition(t *policy.Table) string {
 		column := "k." + catalog.QuoteIdent(name)
 		parts[i] = fmt.Sprintf("%s OPERATOR(pg_catalog.=) $%d", column, i+2)
 		if n := t.Columns.ByKey.AtMost; n > 1 {
-			parts[i] = fmt.Sprintf("%s OPERATOR(pg_catalog.=) ANY ($%d) AND pg_catalog.cardinality($%[2]d) OPERATOR(pg_catalog.<=) %[3]d", column, i+2, n)
+			parts[i] = fmt.Sprintf(
+				"%s OPERATOR(pg_catalog.=) ANY ($%d) AND pg_catalog.cardinality($%[2]d) OPERATOR(pg_catalog.<=) %[3]d", column, i+2, n)
 		}
 	}
 	return strings.Join(parts, " AND ")

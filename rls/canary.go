@@ -41,7 +41,8 @@ func (p *Plan) canaries() []Statement {
 			Why: why,
 		},
 		Statement{
-			SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR SELECT TO %s USING (%s)", selectPolicy, Canary(), p.agent, predicate.Policy(canaryRows, canary)),
+			SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR SELECT TO %s USING (%s)", selectPolicy,
+				Canary(), p.agent, predicate.Policy(canaryRows, canary)),
 			Why: why,
 		},
 		Statement{SQL: fmt.Sprintf("GRANT SELECT ON TABLE %s TO %s", Canary(), p.agent), Why: why},

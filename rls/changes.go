@@ -61,12 +61,15 @@ func (p *Plan) watched() []*watched {
 		}
 	}
 	out := slices.Collect(maps.Values(found))
-	slices.SortFunc(out, func(a, b *watched) int { return strings.Compare(a.relation.Name.String(), b.relation.Name.String()) })
+	slices.SortFunc(out, func(a, b *watched) int {
+		return strings.Compare(a.relation.Name.String(), b.relation.Name.String())
+	})
 	return out
 }
 
-// Watchable returns "" if every change of what an attribute is looked up in is noticed, or the table of which it is not: any
-// statement may depend on it, and a snapshot that outlives a statement could then go on showing what was withdrawn. Of [Plan.Unnoticed] it tells nothing.
+// Watchable returns "" if every change of what an attribute is looked up in is noticed, or the table of which it is
+// not: any statement may depend on it, and a snapshot that outlives a statement could then go on showing what was
+// withdrawn. Of [Plan.Unnoticed] it tells nothing.
 func (p *Plan) Watchable() string { return untold(p.liveNodes()) }
 
 // asked is whatever is asked about rows of a table as they are read and written.
@@ -118,9 +121,10 @@ func unnoticed(r *catalog.Relation) bool {
 	return r.Kind != catalog.PartitionedTable && (r.Kind != catalog.Table || r.HasChildren)
 }
 
-// Unnoticed are the materialised views and foreign tables of the policy, its tables with inheritance children, those whose rules
-// or checks read such a one, the parts of all these that have no triggers of their own, and the views that read them: no trigger tells of all
-// that changes what they show. What reads one may show it for no longer than a statement.
+// Unnoticed are the materialised views and foreign tables of the policy, its tables with inheritance children, those
+// whose rules or checks read such a one, the parts of all these that have no triggers of their own, and the views that
+// read them: no trigger tells of all that changes what they show. What reads one may show it for no longer than a
+// statement.
 func (p *Plan) Unnoticed() map[catalog.Name]bool {
 	out := map[catalog.Name]bool{}
 	for _, t := range p.policy.Tables() {
@@ -177,13 +181,15 @@ func (p *Plan) changes() []Statement {
 }
 
 func (w *watched) triggers() []Statement {
-	const why = "A change of what decides who sees a row ends cursors and REPEATABLE READ transactions that are older. Other changes are not noted."
+	const why = "A change of what decides who sees a row ends cursors and REPEATABLE READ transactions that are " +
+		"older. Other changes are not noted."
 	table := w.relation.Name.SQL()
 	var out []Statement
 	add := func(event, rest, function string) {
 		name := triggerOn(w.relation, changeTrigger+strings.ToLower(event))
 		out = append(out,
-			Statement{SQL: fmt.Sprintf("CREATE TRIGGER %s AFTER %s ON %s %s EXECUTE FUNCTION pgconsent.%s()", name, event, table, rest, function), Why: why},
+			Statement{SQL: fmt.Sprintf("CREATE TRIGGER %s AFTER %s ON %s %s EXECUTE FUNCTION pgconsent.%s()",
+				name, event, table, rest, function), Why: why},
 			Statement{SQL: fmt.Sprintf("ALTER TABLE %s ENABLE ALWAYS TRIGGER %s", table, name), Why: why},
 		)
 	}
@@ -193,15 +199,16 @@ func (w *watched) triggers() []Statement {
 		return nil
 	}
 	if w.relation.Name == predicate.RegistryTable {
-		// The registry notes its changes itself, and leaves renewals out. A first record takes nothing from anybody, unless it says no;
-		// one in which a partnership is asked for does not.
+		// The registry notes its changes itself, and leaves renewals out. A first record takes nothing from anybody,
+		// unless it says no; one in which a partnership is asked for does not.
 		if w.grows {
-			add("INSERT", "FOR EACH ROW WHEN (NEW.state OPERATOR(pg_catalog.<>) ALL ('{given,requested}'::pg_catalog.text[]))", "changed")
+			add("INSERT",
+				"FOR EACH ROW WHEN (NEW.state OPERATOR(pg_catalog.<>) ALL ('{given,requested}'::pg_catalog.text[]))", "changed")
 		}
 		return out
 	}
-	// For rows: triggers for statements do not act on what a subscription applies, nor on what is written to a partition by its
-	// own name.
+	// For rows: triggers for statements do not act on what a subscription applies, nor on what is written to a
+	// partition by its own name.
 	const each = "FOR EACH ROW"
 	add("DELETE", each, "changed")
 	if when := w.when(); when != "" {
@@ -232,8 +239,9 @@ func (w *watched) when() string {
 	return " WHEN (" + differ(columns) + ")"
 }
 
-// differ is the condition that the new row has other values than the old one, byte by byte: by its own equality a type may take different values for the same,
-// as a collation does, and whether their texts differ goes by settings of whoever writes.
+// differ is the condition that the new row has other values than the old one, byte by byte: by its own equality a type
+// may take different values for the same, as a collation does, and whether their texts differ goes by settings of
+// whoever writes.
 func differ(columns []string) string {
 	var before, after []string
 	for _, c := range columns {

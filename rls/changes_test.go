@@ -111,27 +111,33 @@ func TestCommitsAfterTheSnapshotAreNoted(t *testing.T) {
 	}
 }
 
-// What is written to a child by its own name is not noticed: it closes old snapshots to what reads the table, and what reads those whose rules
-// read it; and to everybody where an attribute is looked up in it.
+// What is written to a child by its own name is not noticed: it closes old snapshots to what reads the table, and what
+// reads those whose rules read it; and to everybody where an attribute is looked up in it.
 func TestTablesWithChildrenAreNotWatched(t *testing.T) {
 	w := newWorld(t)
 	if got := w.plan.Watchable(); got != "" {
 		t.Errorf("%s is not watched", got)
 	}
-	w.exec(w.owner, "CREATE TABLE apart (id int PRIMARY KEY, user_id uuid); CREATE TABLE beside (id int PRIMARY KEY, apart_id int REFERENCES apart); CREATE TABLE refers (id int PRIMARY KEY, user_id uuid, person uuid REFERENCES people); CREATE TABLE heirs () INHERITS (people)")
+	w.exec(w.owner, "CREATE TABLE apart (id int PRIMARY KEY, user_id uuid); CREATE TABLE beside (id int PRIMARY "+
+		"KEY, apart_id int REFERENCES apart); CREATE TABLE refers (id int PRIMARY KEY, user_id uuid, person uuid "+
+		"REFERENCES people); CREATE TABLE heirs () INHERITS (people)")
 	text, err := os.ReadFile("testdata/policy.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "policy.yaml")
-	more := "  apart: { rows: [ own: { column: user_id, is: user } ] }\n  beside: { rows: [ visible: { apart: { id: apart_id } } ], write: { commands: [insert], columns: [apart_id] } }\n" +
-		"  refers: { rows: [ own: { column: user_id, is: user } ], write: { commands: [insert], columns: [person], stamp: { user_id: { attribute: user } } } }\nfunctions:"
+	more := "  apart: { rows: [ own: { column: user_id, is: user } ] }\n  beside: { rows: [ visible: { apart: { " +
+		"id: apart_id } } ], write: { commands: [insert], columns: [apart_id] } }\n" +
+		"  refers: { rows: [ own: { column: user_id, is: user } ], write: { commands: [insert], columns: " +
+		"[person], stamp: { user_id: { attribute: user } } } }\nfunctions:"
 	for _, c := range []struct {
 		from, to, watchable string
 		want                []string
 	}{
 		{"functions:", more, "", []string{"heirs", "memories", "memory_participants", "people", "refers"}},
-		{"attributes: {", "attributes: { who: { type: text, source: query, query: { table: people, column: name, match: { user_id: user } } },", "public.people", []string{"heirs", "memories", "memory_participants", "people"}},
+		{"attributes: {",
+			"attributes: { who: { type: text, source: query, query: { table: people, column: name, match: { " +
+				"user_id: user } } },", "public.people", []string{"heirs", "memories", "memory_participants", "people"}},
 	} {
 		if err := os.WriteFile(file, []byte(strings.Replace(string(text), c.from, c.to, 1)), 0o600); err != nil {
 			t.Fatal(err)
@@ -148,7 +154,8 @@ func TestTablesWithChildrenAreNotWatched(t *testing.T) {
 			t.Errorf("a table with children that others read (-want +got):\n%s", diff)
 		}
 	}
-	w.exec(w.owner, "DROP TABLE heirs, refers; CREATE TABLE loose (id int PRIMARY KEY, user_id uuid); CREATE TABLE kept () INHERITS (loose); CREATE TABLE grand () INHERITS (kept)")
+	w.exec(w.owner, "DROP TABLE heirs, refers; CREATE TABLE loose (id int PRIMARY KEY, user_id uuid); CREATE "+
+		"TABLE kept () INHERITS (loose); CREATE TABLE grand () INHERITS (kept)")
 	w.compile("testdata/children.yaml", rls.Options{})
 	if got := w.plan.Watchable(); got != "" {
 		t.Errorf("a table with children that no other rule reads: %q", got)
@@ -161,7 +168,8 @@ func TestTablesWithChildrenAreNotWatched(t *testing.T) {
 		t.Errorf("what is not noticed (-want +got):\n%s", diff)
 	}
 	// Nor is what a view shows of them, whatever stands between.
-	w.exec(w.owner, "CREATE VIEW beneath AS SELECT id, user_id FROM loose; CREATE VIEW seen AS SELECT id FROM beneath; CREATE VIEW names AS SELECT name FROM people")
+	w.exec(w.owner, "CREATE VIEW beneath AS SELECT id, user_id FROM loose; CREATE VIEW seen AS SELECT id FROM "+
+		"beneath; CREATE VIEW names AS SELECT name FROM people")
 	if text, err = os.ReadFile("testdata/children.yaml"); err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +206,8 @@ func TestTriggersThatDoNotFireAreNoticed(t *testing.T) {
 		{"SELECT 1", false},
 		{"ALTER TABLE people DISABLE TRIGGER ALL", true},
 		{"ALTER TABLE people ENABLE TRIGGER ALL", true},
-		{"ALTER TABLE people ENABLE ALWAYS TRIGGER zz_pgconsent_change_update, ENABLE ALWAYS TRIGGER zz_pgconsent_change_delete, ENABLE ALWAYS TRIGGER zz_pgconsent_change_truncate", false},
+		{"ALTER TABLE people ENABLE ALWAYS TRIGGER zz_pgconsent_change_update, ENABLE ALWAYS TRIGGER " +
+			"zz_pgconsent_change_delete, ENABLE ALWAYS TRIGGER zz_pgconsent_change_truncate", false},
 	} {
 		w.exec(w.super, c.sql)
 		var changed bool
@@ -223,8 +232,8 @@ func TestATableThatSeveralRulesReadIsThereOnce(t *testing.T) {
 	}
 }
 
-// Of rows that count in groups only, whom one is about decides which groups are large enough to show: that it is about somebody else is noted, and nothing
-// else of it is that no rule reads.
+// Of rows that count in groups only, whom one is about decides which groups are large enough to show: that it is about
+// somebody else is noted, and nothing else of it is that no rule reads.
 func TestSubjectsOfGroupsAreNoted(t *testing.T) {
 	w := newWorld(t, "SET ROLE app_owner; CREATE TABLE visits (id int PRIMARY KEY, person uuid, user_id uuid, kind text, amount int); RESET ROLE")
 	w.exec(w.super, "INSERT INTO visits SELECT n, '"+uuid(77)+"', '"+user1+"', 'x', n FROM generate_series(1, 3) AS n")
@@ -258,13 +267,20 @@ func TestWhatTimeHides(t *testing.T) {
 		policy            string
 		timed, attributes bool
 	}{
-		"nothing":              {head + "tables: { visits: { rows: [ " + own + " ] }, papers: { rows: [ visible: { visits: { id: visit } } ] } }\n", false, false},
-		"a rule":               {head + "tables: { papers: { rows: [ sql: \"id > 0\" ] }, visits: { rows: [ " + own + ", " + clock + " ] } }\n", true, false},
-		"the first of them":    {head + "tables: { visits: { rows: [ " + own + ", " + clock + " ] }, papers: { rows: [ sql: \"id > 0\" ] } }\n", true, false},
-		"one of another table": {head + "tables: { papers: { rows: [ visible: { visits: { id: visit } } ] }, visits: { rows: [ any: [ " + own + ", " + clock + " ] ] } }\n", true, false},
-		"who counts in groups": {head + "tables: { visits: { rows: [ " + own + " ], aggregate: { subject: person, rows: [ " + clock + " ], minimum: 2 } } }\n", true, false},
-		"no groups by it":      {head + "tables: { visits: { rows: [ " + own + " ], aggregate: { subject: person, rows: [ status: { column: kind, is: x } ], minimum: 2 } } }\n", false, false},
-		"an attribute":         {head + fmt.Sprintf(desk, ", rows: [ "+clock+" ]") + "tables: { papers: { rows: [ own: { column: desk, is: desk } ] } }\n", true, true},
+		"nothing": {head + "tables: { visits: { rows: [ " +
+			own + " ] }, papers: { rows: [ visible: { visits: { id: visit } } ] } }\n", false, false},
+		"a rule": {head + "tables: { papers: { rows: [ sql: \"id > 0\" ] }, visits: { rows: [ " +
+			own + ", " + clock + " ] } }\n", true, false},
+		"the first of them": {head + "tables: { visits: { rows: [ " + own + ", " +
+			clock + " ] }, papers: { rows: [ sql: \"id > 0\" ] } }\n", true, false},
+		"one of another table": {head +
+			"tables: { papers: { rows: [ visible: { visits: { id: visit } } ] }, visits: { rows: [ any: [ " + own + ", " + clock + " ] ] } }\n", true, false},
+		"who counts in groups": {head + "tables: { visits: { rows: [ " +
+			own + " ], aggregate: { subject: person, rows: [ " + clock + " ], minimum: 2 } } }\n", true, false},
+		"no groups by it": {head + "tables: { visits: { rows: [ " +
+			own + " ], aggregate: { subject: person, rows: [ status: { column: kind, is: x } ], minimum: 2 } } }\n", false, false},
+		"an attribute": {head + fmt.Sprintf(desk, ", rows: [ "+clock+" ]") +
+			"tables: { papers: { rows: [ own: { column: desk, is: desk } ] } }\n", true, true},
 		"none of an attribute": {head + fmt.Sprintf(desk, "") + "tables: { papers: { rows: [ own: { column: desk, is: desk } ] } }\n", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -97,7 +97,8 @@ func TestPartitionsAndChildren(t *testing.T) {
 	w.again()
 	r := rewrite.New(w.snap, w.pol, rewrite.Both)
 	for sql, allowed := range map[string]bool{
-		"SELECT * FROM events": true, "SELECT * FROM parts.events_1 e": true, "SELECT * FROM events_2": true, "SELECT id FROM ONLY events_3": true, "SELECT cats FROM cats": true,
+		"SELECT * FROM events": true, "SELECT * FROM parts.events_1 e": true, "SELECT * FROM events_2": true,
+		"SELECT id FROM ONLY events_3": true, "SELECT cats FROM cats": true,
 		"SELECT * FROM dogs": false, "SELECT * FROM narrow_1": false, "SELECT * FROM ONLY narrow": false, "UPDATE cats SET id = 1": false,
 	} {
 		result, refused := r.Rewrite(sql, false)
@@ -111,7 +112,8 @@ func TestPartitionsAndChildren(t *testing.T) {
 			}
 		}
 	}
-	w.want(agent, "SELECT relname FROM pgconsent_catalog.pg_class WHERE relkind IN ('r', 'p') AND relnamespace = 'public'::regnamespace ORDER BY 1", "animals,cats,events,events_2,events_3,events_31,narrow")
+	w.want(agent, "SELECT relname FROM pgconsent_catalog.pg_class WHERE relkind IN ('r', 'p') AND relnamespace = "+
+		"'public'::regnamespace ORDER BY 1", "animals,cats,events,events_2,events_3,events_31,narrow")
 	w.want(agent, "SELECT count(*) FROM pgconsent_catalog.pg_inherits", "5")
 }
 
@@ -121,7 +123,8 @@ func TestNewPartitions(t *testing.T) {
 	tier.All(t)
 	w := partedWorld(t)
 	hash := w.plan.Hash()
-	w.exec(w.owner, "CREATE TABLE events_4 PARTITION OF events FOR VALUES FROM (30) TO (40); INSERT INTO events VALUES (31, '"+user1+"', 'mine'), (32, '"+user2+"', 'SECRET')")
+	w.exec(w.owner, "CREATE TABLE events_4 PARTITION OF events FOR VALUES FROM (30) TO (40); INSERT INTO events "+
+		"VALUES (31, '"+user1+"', 'mine'), (32, '"+user2+"', 'SECRET')")
 	agent := w.agent(user1)
 	w.want(agent, "SELECT count(*) FROM events", "16")
 	w.refused(agent, "42501", "SELECT * FROM events_4")

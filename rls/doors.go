@@ -48,7 +48,9 @@ func (p *Plan) doorView(t *policy.Table, rows string) []Statement {
 	view := predicate.DoorView(r.Name).SQL()
 	return []Statement{
 		{
-			SQL: fmt.Sprintf("CREATE VIEW %s AS\nSELECT %s FROM %s AS %s\nWHERE %s AND (SELECT pgconsent_gate.vetted()) AND %s AND (%s)", view, p.doorColumns(t), r.Name.SQL(), doorAlias, isFresh, predicate.Few(r.Name, doorAlias), rows),
+			SQL: fmt.Sprintf(
+				"CREATE VIEW %s AS\nSELECT %s FROM %s AS %s\nWHERE %s AND (SELECT pgconsent_gate.vetted()) AND %s "+
+					"AND (%s)", view, p.doorColumns(t), r.Name.SQL(), doorAlias, isFresh, predicate.Few(r.Name, doorAlias), rows),
 			Why: why,
 		},
 		{SQL: fmt.Sprintf("GRANT SELECT ON %s TO %s", view, p.agent), Why: why},
@@ -56,8 +58,8 @@ func (p *Plan) doorView(t *policy.Table, rows string) []Statement {
 	}
 }
 
-// doorColumns are those of a table's signed view. The hash of the plan goes by none of them: a table may lose one, and its signed
-// view with it, and agents are served without.
+// doorColumns are those of a table's signed view. The hash of the plan goes by none of them: a table may lose one, and
+// its signed view with it, and agents are served without.
 func (p *Plan) doorColumns(t *policy.Table) string {
 	if p.known == nil {
 		return doorAlias + ".*"
@@ -82,7 +84,8 @@ func (p *Plan) dropDoors() []Statement {
 	for _, d := range p.doors {
 		out = append(out, Statement{SQL: "DROP VIEW IF EXISTS " + predicate.DoorView(d.table.Relation.Name).SQL(), Why: why})
 		if !p.helps(d.table.Relation) {
-			out = append(out, Statement{SQL: fmt.Sprintf("DROP POLICY IF EXISTS %s ON %s", readerPolicy, d.table.Relation.Name.SQL()), Why: why})
+			out = append(out, Statement{SQL: fmt.Sprintf("DROP POLICY IF EXISTS %s ON %s", readerPolicy,
+				d.table.Relation.Name.SQL()), Why: why})
 		}
 	}
 	return out

@@ -51,7 +51,8 @@ views: { titles: {} }
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"public.memories", "public.events_1", "pgconsent_rows.public_digest", "pgconsent_rows.w_public_narrow", "pgconsent_rows.public_titles", "pgconsent_gate.door_public_memories", "pgconsent_gate.group_public_visits"} {
+	for _, name := range []string{"public.memories", "public.events_1", "pgconsent_rows.public_digest",
+		"pgconsent_rows.w_public_narrow", "pgconsent_rows.public_titles", "pgconsent_gate.door_public_memories", "pgconsent_gate.group_public_visits"} {
 		if !strings.Contains(","+all+",", ","+strings.TrimPrefix(name, "public.")+",") {
 			t.Errorf("agents cannot read %s, of %s", name, all)
 		}

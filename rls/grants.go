@@ -17,7 +17,8 @@ func (p *Plan) revocations(f migrations.Found) []Statement {
 	take := func(privilege, object string) {
 		out = append(out, Statement{
 			SQL: fmt.Sprintf("REVOKE %s ON %s FROM PUBLIC", privilege, object),
-			Why: "An agent must not make objects, temporary ones included. PUBLIC loses the right; the roles there are keep it by name, and a role made later needs a grant.",
+			Why: "An agent must not make objects, temporary ones included. PUBLIC loses the right; the roles " +
+				"there are keep it by name, and a role made later needs a grant.",
 		})
 		if keep := quoteAll(f.KeepRoles); len(keep) > 0 {
 			out = append(out, Statement{
@@ -87,8 +88,13 @@ func (p *Plan) schemas(f migrations.Found) []Statement {
 		},
 
 		Statement{
-			SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION pgconsent_gate.attr(pg_catalog.text), pgconsent_gate.sealed(), pgconsent_gate.vetted(), pgconsent_gate.scan(), pgconsent_gate.seek(), pgconsent_gate.few(pg_catalog.text), pgconsent_gate.care(), pgconsent_gate.current_catalog(), pgconsent_gate.unmoved(pg_catalog.xid, pg_catalog.bool), "+
-				"pgconsent_gate.json_grants(pg_catalog.text, pg_catalog.text[]), pgconsent_gate.json_ids(pg_catalog.text), pgconsent_gate.jsonb_ids(pg_catalog.jsonb) TO %s", p.callers()),
+			SQL: fmt.Sprintf(
+				"GRANT EXECUTE ON FUNCTION pgconsent_gate.attr(pg_catalog.text), pgconsent_gate.sealed(), "+
+					"pgconsent_gate.vetted(), pgconsent_gate.scan(), pgconsent_gate.seek(), "+
+					"pgconsent_gate.few(pg_catalog.text), pgconsent_gate.care(), "+
+					"pgconsent_gate.current_catalog(), pgconsent_gate.unmoved(pg_catalog.xid, pg_catalog.bool), "+
+					"pgconsent_gate.json_grants(pg_catalog.text, pg_catalog.text[]), "+
+					"pgconsent_gate.json_ids(pg_catalog.text), pgconsent_gate.jsonb_ids(pg_catalog.jsonb) TO %s", p.callers()),
 			Why: "Policies and gate views call these with the agent's rights.",
 		},
 	)
@@ -130,15 +136,19 @@ func (p *Plan) controls() []Statement {
 			Why: "The proxy hints, by the sizes of tables, how row policies are to be evaluated.",
 		},
 		{
-			SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION pgconsent.changed_since(pg_catalog.pg_snapshot), pgconsent.prune_changes(), pgconsent.prune_keys() TO %s", p.control),
+			SQL: fmt.Sprintf(
+				"GRANT EXECUTE ON FUNCTION pgconsent.changed_since(pg_catalog.pg_snapshot), "+
+					"pgconsent.prune_changes(), pgconsent.prune_keys() TO %s", p.control),
 			Why: "The proxy asks whether a snapshot has missed a change, and drops what nobody asks about any more.",
 		},
 		{
-			SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION pgconsent.catalog_version(), pgconsent.add_catalog_changes() TO %s", p.control),
+			SQL: fmt.Sprintf(
+				"GRANT EXECUTE ON FUNCTION pgconsent.catalog_version(), pgconsent.add_catalog_changes() TO %s", p.control),
 			Why: "The proxy seals sessions with the version of the catalogs that it has looked at.",
 		},
 		{
-			SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION pgconsent.concerned(), pgconsent.within_reach(pg_catalog.oid) TO %s", p.control),
+			SQL: fmt.Sprintf(
+				"GRANT EXECUTE ON FUNCTION pgconsent.concerned(), pgconsent.within_reach(pg_catalog.oid) TO %s", p.control),
 			Why: "The proxy reads the catalogs again when what agents get can depend on a change.",
 		},
 		{
@@ -146,7 +156,9 @@ func (p *Plan) controls() []Statement {
 			Why: "The proxy leaves out columns that tables got since pgconsent migrate.",
 		},
 		{
-			SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION pgconsent.audit_ref(pg_catalog.text), pgconsent.audit_forget(pg_catalog.text) TO %s", p.control),
+			SQL: fmt.Sprintf(
+				"GRANT EXECUTE ON FUNCTION pgconsent.audit_ref(pg_catalog.text), "+
+					"pgconsent.audit_forget(pg_catalog.text) TO %s", p.control),
 			Why: "Records of the audit name persons by references.",
 		},
 		{
@@ -154,10 +166,12 @@ func (p *Plan) controls() []Statement {
 			Why: "Reports find a person by the reference.",
 		},
 		{
-			SQL: fmt.Sprintf("GRANT SELECT ON pgconsent.migration, pgconsent.installed, pgconsent.installed_object TO %s", p.control),
+			SQL: fmt.Sprintf(
+				"GRANT SELECT ON pgconsent.migration, pgconsent.installed, pgconsent.installed_object TO %s", p.control),
 			Why: "The proxy refuses a database with another policy, and doctor looks for drift.",
 		},
-	}, slices.Concat(migrations.ConsentGrants(p.controlName), migrations.AuditGrants(p.controlName), migrations.SweepGrants(p.controlName))...)
+	}, slices.Concat(migrations.ConsentGrants(p.controlName), migrations.AuditGrants(p.controlName),
+		migrations.SweepGrants(p.controlName))...)
 }
 
 func quoteAll(names []string) []string {

@@ -25,11 +25,13 @@ func (p *Plan) grouped() []*policy.Table {
 // enough. Whatever an aggregate chooses by dimensions is made of whole cells, so that no difference of two answers is
 // about fewer subjects than a cell has.
 //
-// The view has the columns that aggregates may use, and no other. It is a security barrier: what a statement asks runs on
-// no row that the view leaves out, so that it may ask anything. The barrier of a plain UNION ALL holds nothing: PostgreSQL
-// flattens that, and pushes conditions into its parts, and through windows. Hence the SELECT around it, and the OFFSET.
+// The view has the columns that aggregates may use, and no other. It is a security barrier: what a statement asks runs
+// on no row that the view leaves out, so that it may ask anything. The barrier of a plain UNION ALL holds nothing:
+// PostgreSQL flattens that, and pushes conditions into its parts, and through windows. Hence the SELECT around it, and
+// the OFFSET.
 func (p *Plan) groupViews() []Statement {
-	const why = "Signed aggregates read this view, which has rows that agents do not see one by one, in groups large enough; for anything else it raises."
+	const why = "Signed aggregates read this view, which has rows that agents do not see one by one, in groups " +
+		"large enough; for anything else it raises."
 	var out []Statement
 	for _, t := range p.grouped() {
 		r := t.Relation
@@ -62,7 +64,8 @@ func (p *Plan) dropGroups() []Statement {
 	for _, t := range p.grouped() {
 		out = append(out, Statement{SQL: "DROP VIEW IF EXISTS " + predicate.GroupView(t.Relation.Name).SQL(), Why: why})
 		if !p.helps(t.Relation) && !p.hasDoor(t.Relation) {
-			out = append(out, Statement{SQL: fmt.Sprintf("DROP POLICY IF EXISTS %s ON %s", readerPolicy, t.Relation.Name.SQL()), Why: why})
+			out = append(out, Statement{SQL: fmt.Sprintf("DROP POLICY IF EXISTS %s ON %s", readerPolicy,
+				t.Relation.Name.SQL()), Why: why})
 		}
 	}
 	return out
@@ -143,7 +146,8 @@ func groups(t *policy.Table) string {
 		strings.Join(append(slices.Clone(names), conditions...), ", "),
 		fmt.Sprintf("pg_catalog.dense_rank() OVER (%s ORDER BY %s) AS %ssubject", partition(), subject, inner),
 	}
-	all := []string{strings.Join(append(slices.Clone(names), conditions...), ", "), fmt.Sprintf("pg_catalog.max(%ssubject) OVER (%s) AS %[1]ssubjects", inner, partition())}
+	all := []string{strings.Join(append(slices.Clone(names), conditions...), ", "),
+		fmt.Sprintf("pg_catalog.max(%ssubject) OVER (%s) AS %[1]ssubjects", inner, partition())}
 	enough := []string{fmt.Sprintf("%ssubjects OPERATOR(pg_catalog.>=) %d", inner, a.Minimum)}
 	if a.Share > 0 {
 		one, whole := partition(subject), partition()
@@ -155,7 +159,10 @@ func groups(t *policy.Table) string {
 				fmt.Sprintf("pg_catalog.max(%sone%d) OVER (%s) AS %[1]sone%[2]d", inner, n, whole),
 				fmt.Sprintf("%sall%d", inner, n))
 			enough = append(enough, fmt.Sprintf(
-				"(COALESCE(%[1]sone%[2]d::pg_catalog.numeric, 0::pg_catalog.numeric) OPERATOR(pg_catalog.*) 100::pg_catalog.numeric) OPERATOR(pg_catalog.<=) (COALESCE(%[1]sall%[2]d::pg_catalog.numeric, 0::pg_catalog.numeric) OPERATOR(pg_catalog.*) %[3]d::pg_catalog.numeric)",
+				"(COALESCE(%[1]sone%[2]d::pg_catalog.numeric, 0::pg_catalog.numeric) OPERATOR(pg_catalog.*) "+
+					"100::pg_catalog.numeric) OPERATOR(pg_catalog.<=) "+
+					"(COALESCE(%[1]sall%[2]d::pg_catalog.numeric, 0::pg_catalog.numeric) OPERATOR(pg_catalog.*) "+
+					"%[3]d::pg_catalog.numeric)",
 				inner, n, a.Share))
 		}
 		share(0, "pg_catalog.count(*)")
@@ -172,8 +179,9 @@ func groups(t *policy.Table) string {
 		"\nWHERE " + strings.Join(enough, "\n  AND ") + ") AS " + inner + "4\nWHERE " + isFresh + " OFFSET 0"
 }
 
-// Counted is whom a row of the table counts for in groups: what stands for its subject where the sweeper makes rows anonymous,
-// so that somebody of whose rows some are swept and others not yet is one. Whom the registry has no key of is not swept.
+// Counted is whom a row of the table counts for in groups: what stands for its subject where the sweeper makes rows
+// anonymous, so that somebody of whose rows some are swept and others not yet is one. Whom the registry has no key of
+// is not swept.
 func Counted(t *policy.Table, row string) string {
 	column := row + "." + catalog.QuoteIdent(t.Aggregate.Subject)
 	b := standsFor(t)
@@ -197,8 +205,9 @@ func standsFor(t *policy.Table) *policy.Becoming {
 	return nil
 }
 
-// Cell is what makes rows one group, as expressions over a row of the table: the values of the dimensions, cut to their units; and
-// what must hold besides the rules for a row to count. It is not known for a table whose values show by conditions of their own.
+// Cell is what makes rows one group, as expressions over a row of the table: the values of the dimensions, cut to their
+// units; and what must hold besides the rules for a row to count. It is not known for a table whose values show by
+// conditions of their own.
 func Cell(t *policy.Table, row string) (dimensions, counts []string, known bool) {
 	counts = []string{row + "." + catalog.QuoteIdent(t.Aggregate.Subject) + " IS NOT NULL"}
 	for _, d := range t.Aggregate.Dimensions {
@@ -227,7 +236,8 @@ func Cell(t *policy.Table, row string) (dimensions, counts []string, known bool)
 func bounded(m policy.Measure, column string) string {
 	at := func(bound, as string) string { return catalog.QuoteLiteral(bound) + "::" + as }
 	if integer := m.Type == "smallint" || m.Type == "integer" || m.Type == "bigint"; integer {
-		return fmt.Sprintf("CASE WHEN %[1]s OPERATOR(pg_catalog.>) %[2]s THEN %[2]s WHEN %[1]s OPERATOR(pg_catalog.<) %[3]s THEN %[3]s ELSE %[1]s END",
+		return fmt.Sprintf("CASE WHEN %[1]s OPERATOR(pg_catalog.>) %[2]s THEN %[2]s WHEN %[1]s "+
+			"OPERATOR(pg_catalog.<) %[3]s THEN %[3]s ELSE %[1]s END",
 			column, at(m.High, m.Type), at(m.Low, m.Type))
 	}
 	kind := "pg_catalog.numeric"
@@ -235,7 +245,8 @@ func bounded(m policy.Measure, column string) string {
 	if m.Type == "real" || m.Type == "double precision" {
 		compared = "pg_catalog.float8"
 	}
-	return fmt.Sprintf("pg_catalog.round(CASE WHEN %[1]s OPERATOR(pg_catalog.>) %[2]s THEN %[3]s WHEN %[1]s OPERATOR(pg_catalog.<) %[4]s THEN %[5]s ELSE %[1]s::%[6]s END, 6)",
+	return fmt.Sprintf("pg_catalog.round(CASE WHEN %[1]s OPERATOR(pg_catalog.>) %[2]s THEN %[3]s WHEN %[1]s "+
+		"OPERATOR(pg_catalog.<) %[4]s THEN %[5]s ELSE %[1]s::%[6]s END, 6)",
 		column, at(m.High, compared), at(m.High, kind), at(m.Low, compared), at(m.Low, kind), kind)
 }
 

@@ -12,9 +12,9 @@ import (
 
 // horizon is a consent whose answer is kept beside each row of a table: until when everybody has agreed.
 //
-// A change is noted as it is made, and settled when its transaction commits: what it changed is locked, the rows that it
-// concerns are found and locked, and only then, by a statement of its own with a snapshot of its own, is the horizon worked out.
-// So of two transactions that concern one row, the later sees what the earlier did.
+// A change is noted as it is made, and settled when its transaction commits: what it changed is locked, the rows that
+// it concerns are found and locked, and only then, by a statement of its own with a snapshot of its own, is the horizon
+// worked out. So of two transactions that concern one row, the later sees what the earlier did.
 type horizon struct {
 	predicate.Consent
 	name     string
@@ -26,8 +26,8 @@ func horizonOf(n predicate.Consent) horizon {
 	return horizon{n, n.KeptName(), n.Kept.Relation, n.Steps}
 }
 
-// value writes columns of a row as the text by which a change is noted. It is read in sessions with other settings: JSON has dates in one
-// form, and in that they are read alike whatever DateStyle says.
+// value writes columns of a row as the text by which a change is noted. It is read in sessions with other settings:
+// JSON has dates in one form, and in that they are read alike whatever DateStyle says.
 func value(r *catalog.Relation, row string, columns []string) string {
 	var parts []string
 	for _, c := range columns {
@@ -89,7 +89,8 @@ func (h horizon) open() string {
 			from, last = s.Relation.Name.SQL()+" AS s1 WHERETHIS", strings.Join(on, " AND ")
 			continue
 		}
-		from = strings.Replace(from, " WHERETHIS", " LEFT JOIN "+s.Relation.Name.SQL()+" AS "+alias+" ON "+strings.Join(on, " AND ")+" WHERETHIS", 1)
+		from = strings.Replace(from, " WHERETHIS",
+			" LEFT JOIN "+s.Relation.Name.SQL()+" AS "+alias+" ON "+strings.Join(on, " AND ")+" WHERETHIS", 1)
 	}
 	end := "s" + strconv.Itoa(len(h.steps)) + "."
 	agreed := "'infinity'"
@@ -100,8 +101,10 @@ func (h horizon) open() string {
 	if h.Required {
 		none = "-infinity"
 	}
-	return fmt.Sprintf("CASE WHEN %s THEN COALESCE((SELECT min(CASE WHEN %s::text = %s THEN %s ELSE '-infinity' END::timestamptz) FROM %s), '%s'::timestamptz) ELSE '-infinity'::timestamptz END",
-		known("t", h.steps[0].Froms()), end+catalog.QuoteIdent(h.Status), catalog.QuoteLiteral(h.Is), agreed, strings.Replace(from, "WHERETHIS", "WHERE "+last, 1), none)
+	return fmt.Sprintf("CASE WHEN %s THEN COALESCE((SELECT min(CASE WHEN %s::text = %s THEN %s ELSE '-infinity' "+
+		"END::timestamptz) FROM %s), '%s'::timestamptz) ELSE '-infinity'::timestamptz END",
+		known("t", h.steps[0].Froms()), end+catalog.QuoteIdent(h.Status), catalog.QuoteLiteral(h.Is), agreed,
+		strings.Replace(from, "WHERETHIS", "WHERE "+last, 1), none)
 }
 
 // lockBuckets bounds how many locks a transaction takes at a step: the server has room for some thousands, of all
@@ -111,7 +114,8 @@ const lockBuckets = 512
 // lockKey is the bucket of a value, among those of the step.
 func lockKey(name string, step int, value string) string {
 	of := catalog.QuoteLiteral(fmt.Sprintf("pgconsent kept %s %d", name, step))
-	return fmt.Sprintf("hashtextextended(%s, 0) & ~%d::int8 | hashtextextended(%s, 0) & %d::int8", of, lockBuckets-1, value, lockBuckets-1)
+	return fmt.Sprintf("hashtextextended(%s, 0) & ~%d::int8 | hashtextextended(%s, 0) & %d::int8", of, lockBuckets-1,
+		value, lockBuckets-1)
 }
 
 // settle works out what the transaction's changes mean.
@@ -119,7 +123,8 @@ func (h horizon) settle() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, "  "+format+"\n", args...) }
 	noted := func(step int) string {
-		return fmt.Sprintf("ARRAY(SELECT DISTINCT c.value FROM pgconsent.kept_change AS c WHERE c.tx = pg_current_xact_id() AND c.name = %s AND c.step = %d)", catalog.QuoteLiteral(h.name), step)
+		return fmt.Sprintf("ARRAY(SELECT DISTINCT c.value FROM pgconsent.kept_change AS c WHERE c.tx = "+
+			"pg_current_xact_id() AND c.name = %s AND c.step = %d)", catalog.QuoteLiteral(h.name), step)
 	}
 	n := len(h.steps)
 	for i := 0; i <= n; i++ {
@@ -127,14 +132,19 @@ func (h horizon) settle() string {
 	}
 	line("-- what was changed is this transaction's until it commits")
 	for i := 1; i <= n; i++ {
-		line("PERFORM pg_advisory_xact_lock(l.k) FROM (SELECT DISTINCT %s AS k FROM unnest(changed%d) AS v (value) ORDER BY 1) AS l;", lockKey(h.name, i, "v.value"), i)
+		line("PERFORM pg_advisory_xact_lock(l.k) FROM (SELECT DISTINCT %s AS k FROM unnest(changed%d) AS v "+
+			"(value) ORDER BY 1) AS l;", lockKey(h.name, i, "v.value"), i)
 	}
 	line("-- what it now leads to stays as it is until then")
 	line("reached0 := changed0;")
 	for i := 1; i <= n; i++ {
 		r, columns := h.at(i - 1)
-		line("reached%d := ARRAY(SELECT DISTINCT %s FROM unnest(reached%d) AS v (value) JOIN %s AS r ON %s WHERE %s);", i, value(r, "r", h.steps[i-1].Froms()), i-1, r.Name.SQL(), isValue(r, "r", columns, "v.value"), known("r", h.steps[i-1].Froms()))
-		line("PERFORM pg_advisory_xact_lock_shared(l.k) FROM (SELECT DISTINCT %s AS k FROM unnest(reached%d) AS v (value) ORDER BY 1) AS l;", lockKey(h.name, i, "v.value"), i)
+		line(
+			"reached%d := ARRAY(SELECT DISTINCT %s FROM unnest(reached%d) AS v (value) JOIN %s AS r ON %s WHERE %s);",
+			i, value(r, "r", h.steps[i-1].Froms()), i-1, r.Name.SQL(), isValue(r, "r", columns, "v.value"), known("r",
+				h.steps[i-1].Froms()))
+		line("PERFORM pg_advisory_xact_lock_shared(l.k) FROM (SELECT DISTINCT %s AS k FROM unnest(reached%d) AS v "+
+			"(value) ORDER BY 1) AS l;", lockKey(h.name, i, "v.value"), i)
 		line("reached%d := reached%d || changed%d;", i, i, i)
 	}
 	line("-- the rows that it concerns")
@@ -142,29 +152,38 @@ func (h horizon) settle() string {
 	for i := n; i >= 1; i-- {
 		r, columns := h.at(i - 1)
 		from := h.steps[i-1].Froms()
-		line("concerned%d := changed%d || ARRAY(SELECT DISTINCT %s FROM unnest(concerned%d) AS v (value) JOIN %s AS r ON %s WHERE %s);", i-1, i-1, value(r, "r", columns), i, r.Name.SQL(), isValue(r, "r", from, "v.value"), known("r", columns))
+		line("concerned%d := changed%d || ARRAY(SELECT DISTINCT %s FROM unnest(concerned%d) AS v (value) JOIN %s "+
+			"AS r ON %s WHERE %s);", i-1, i-1, value(r, "r", columns), i, r.Name.SQL(), isValue(r, "r", from,
+			"v.value"), known("r", columns))
 	}
 	r := h.relation
-	line("DELETE FROM %s AS o USING unnest(changed0) AS v (value) WHERE %s AND NOT EXISTS (SELECT FROM %s AS t WHERE %s);", h.table(), isValue(r, "o", h.key(), "v.value"), r.Name.SQL(), isValue(r, "t", h.key(), "v.value"))
+	line("DELETE FROM %s AS o USING unnest(changed0) AS v (value) WHERE %s AND NOT EXISTS (SELECT FROM %s AS t "+
+		"WHERE %s);", h.table(), isValue(r, "o", h.key(), "v.value"), r.Name.SQL(), isValue(r, "t", h.key(), "v.value"))
 	var keys, quoted []string
 	for _, k := range h.key() {
 		quoted = append(quoted, catalog.QuoteIdent(k))
 		keys = append(keys, "t."+catalog.QuoteIdent(k))
 	}
-	line("INSERT INTO %s (%s, open_until) SELECT DISTINCT %s, '-infinity'::timestamptz FROM unnest(changed0) AS v (value) JOIN %s AS t ON %s ORDER BY %s ON CONFLICT DO NOTHING;",
-		h.table(), strings.Join(quoted, ", "), strings.Join(keys, ", "), r.Name.SQL(), isValue(r, "t", h.key(), "v.value"), strings.Join(keys, ", "))
-	line("PERFORM FROM %s AS t WHERE EXISTS (SELECT FROM unnest(concerned0) AS v (value) WHERE %s) ORDER BY %s FOR UPDATE;", h.table(), isValue(r, "t", h.key(), "v.value"), strings.Join(keys, ", "))
+	line("INSERT INTO %s (%s, open_until) SELECT DISTINCT %s, '-infinity'::timestamptz FROM unnest(changed0) AS v "+
+		"(value) JOIN %s AS t ON %s ORDER BY %s ON CONFLICT DO NOTHING;",
+		h.table(), strings.Join(quoted, ", "), strings.Join(keys, ", "), r.Name.SQL(), isValue(r, "t", h.key(),
+			"v.value"), strings.Join(keys, ", "))
+	line("PERFORM FROM %s AS t WHERE EXISTS (SELECT FROM unnest(concerned0) AS v (value) WHERE %s) ORDER BY %s "+
+		"FOR UPDATE;", h.table(), isValue(r, "t", h.key(), "v.value"), strings.Join(keys, ", "))
 	var same []string
 	for _, k := range h.key() {
 		same = append(same, "o."+catalog.QuoteIdent(k)+" = t."+catalog.QuoteIdent(k))
 	}
-	line("UPDATE %s AS o SET open_until = w.open FROM (SELECT %s, %s AS open FROM (SELECT DISTINCT c.value FROM unnest(concerned0) AS c (value)) AS v JOIN %s AS t ON %s) AS w WHERE %s AND o.open_until IS DISTINCT FROM w.open;",
-		h.table(), strings.Join(keys, ", "), h.open(), r.Name.SQL(), isValue(r, "t", h.key(), "v.value"), strings.ReplaceAll(strings.Join(same, " AND "), "= t.", "= w."))
+	line("UPDATE %s AS o SET open_until = w.open FROM (SELECT %s, %s AS open FROM (SELECT DISTINCT c.value FROM "+
+		"unnest(concerned0) AS c (value)) AS v JOIN %s AS t ON %s) AS w WHERE %s AND o.open_until IS DISTINCT FROM w.open;",
+		h.table(), strings.Join(keys, ", "), h.open(), r.Name.SQL(), isValue(r, "t",
+			h.key(), "v.value"), strings.ReplaceAll(strings.Join(same, " AND "), "= t.", "= w."))
 	var declare strings.Builder
 	for i := 0; i <= n; i++ {
 		fmt.Fprintf(&declare, "  changed%[1]d text[]; reached%[1]d text[]; concerned%[1]d text[];\n", i)
 	}
-	return fmt.Sprintf("CREATE FUNCTION %s() RETURNS pg_catalog.void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $pgconsent$\n#variable_conflict use_variable\nDECLARE\n%sBEGIN\n%sEND $pgconsent$",
+	return fmt.Sprintf("CREATE FUNCTION %s() RETURNS pg_catalog.void LANGUAGE plpgsql SECURITY DEFINER SET "+
+		"search_path = pg_catalog, pg_temp AS $pgconsent$\n#variable_conflict use_variable\nDECLARE\n%sBEGIN\n%sEND $pgconsent$",
 		h.function("settle"), declare.String(), b.String())
 }
 
@@ -178,7 +197,8 @@ func (p *Plan) kept() []Statement {
 }
 
 func (h horizon) statements(p *Plan) []Statement {
-	const why = "Until when everybody whom a row is about has agreed is kept beside the row, by triggers on whatever it depends on."
+	const why = "Until when everybody whom a row is about has agreed is kept beside the row, by triggers on " +
+		"whatever it depends on."
 	var out []Statement
 	say := func(format string, args ...any) {
 		out = append(out, Statement{SQL: fmt.Sprintf(format, args...), Why: why})
@@ -189,8 +209,10 @@ func (h horizon) statements(p *Plan) []Statement {
 		quoted = append(quoted, catalog.QuoteIdent(k))
 	}
 	callers := p.agent + ", " + p.rowsRole + ", " + p.reader
-	say("INSERT INTO pgconsent.kept (name, relation) VALUES (%s, %s)", catalog.QuoteLiteral(h.name), catalog.QuoteLiteral(h.relation.Name.String()))
-	say("CREATE TABLE %s (%s, open_until pg_catalog.timestamptz NOT NULL, PRIMARY KEY (%s))", h.table(), strings.Join(columns, ", "), strings.Join(quoted, ", "))
+	say("INSERT INTO pgconsent.kept (name, relation) VALUES (%s, %s)", catalog.QuoteLiteral(h.name),
+		catalog.QuoteLiteral(h.relation.Name.String()))
+	say("CREATE TABLE %s (%s, open_until pg_catalog.timestamptz NOT NULL, PRIMARY KEY (%s))", h.table(),
+		strings.Join(columns, ", "), strings.Join(quoted, ", "))
 	say("GRANT SELECT ON TABLE %s TO %s", h.table(), callers)
 	say("GRANT EXECUTE ON FUNCTION %s(pg_catalog.text) TO %s", predicate.KeptReady, callers)
 	say("GRANT SELECT, INSERT, UPDATE, DELETE ON TABLE %s TO %s", h.table(), p.reader)
@@ -198,7 +220,8 @@ func (h horizon) statements(p *Plan) []Statement {
 	say("GRANT USAGE ON SCHEMA %s TO %s", predicate.Schema, p.reader)
 	settle, differs := h.function("settle"), h.function("differs")
 	say("%s", h.settle())
-	say("CREATE FUNCTION %s() RETURNS pg_catalog.int8 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $pgconsent$ %s $pgconsent$", differs, h.differs())
+	say("CREATE FUNCTION %s() RETURNS pg_catalog.int8 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = "+
+		"pg_catalog, pg_temp AS $pgconsent$ %s $pgconsent$", differs, h.differs())
 	for _, f := range []string{settle, differs} {
 		say("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", f)
 		say("ALTER FUNCTION %s() OWNER TO %s", f, p.reader)
@@ -232,7 +255,8 @@ BEGIN
 END $pgconsent$`, function, catalog.QuoteLiteral(h.name), note("OLD"), note("NEW"), known("OLD", noted), known("NEW", noted))
 		say("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", function)
 		add := func(event, rest string) {
-			say("CREATE TRIGGER %s AFTER %s ON %s %s EXECUTE FUNCTION %s()", h.trigger(i, event), event, r.Name.SQL(), rest, function)
+			say("CREATE TRIGGER %s AFTER %s ON %s %s EXECUTE FUNCTION %s()", h.trigger(i, event), event, r.Name.SQL(),
+				rest, function)
 			say("ALTER TABLE %s ENABLE ALWAYS TRIGGER %s", r.Name.SQL(), h.trigger(i, event))
 		}
 		add("INSERT", "FOR EACH ROW")
@@ -279,7 +303,8 @@ func (p *Plan) Fills() []migrations.Fill {
 	for _, h := range p.horizons {
 		out = append(out, migrations.Fill{
 			Name: h.name, Relation: h.relation.Name.String(), Next: h.fill, Differs: "SELECT " + h.function("differs") + "()",
-			Left: fmt.Sprintf("SELECT pg_catalog.count(*) FROM %s AS t, pgconsent.kept AS h WHERE %s", h.relation.Name.SQL(), h.unfilled()),
+			Left: fmt.Sprintf("SELECT pg_catalog.count(*) FROM %s AS t, pgconsent.kept AS h WHERE %s",
+				h.relation.Name.SQL(), h.unfilled()),
 		})
 	}
 	return out
@@ -290,13 +315,15 @@ func (h horizon) unfilled() string {
 	var keys, last []string
 	for i, k := range h.key() {
 		keys = append(keys, "t."+catalog.QuoteIdent(k))
-		last = append(last, fmt.Sprintf("(h.filled_to::pg_catalog.jsonb OPERATOR(pg_catalog.->>) %d)::%s", i, predicate.KeyType(h.relation.Column(k))))
+		last = append(last, fmt.Sprintf("(h.filled_to::pg_catalog.jsonb OPERATOR(pg_catalog.->>) %d)::%s", i,
+			predicate.KeyType(h.relation.Column(k))))
 	}
-	return fmt.Sprintf("h.name OPERATOR(pg_catalog.=) %s AND (h.filled_to IS NULL OR (%s) > (%s))", catalog.QuoteLiteral(h.name), strings.Join(keys, ", "), strings.Join(last, ", "))
+	return fmt.Sprintf("h.name OPERATOR(pg_catalog.=) %s AND (h.filled_to IS NULL OR (%s) > (%s))",
+		catalog.QuoteLiteral(h.name), strings.Join(keys, ", "), strings.Join(last, ", "))
 }
 
-// fill notes the next rows, in the order of the key, as if they were new: settling them fills them in. They are locked, so
-// that none goes meanwhile.
+// fill notes the next rows, in the order of the key, as if they were new: settling them fills them in. They are locked,
+// so that none goes meanwhile.
 func (h horizon) fill(most int) string {
 	var keys []string
 	for _, k := range h.key() {
@@ -315,5 +342,7 @@ func (h horizon) differs() string {
 	for _, k := range h.key() {
 		same = append(same, "o."+catalog.QuoteIdent(k)+" = t."+catalog.QuoteIdent(k))
 	}
-	return fmt.Sprintf("SELECT count(*) FROM %s AS t LEFT JOIN %s AS o ON %s WHERE o.open_until IS DISTINCT FROM (%s)", h.relation.Name.SQL(), h.table(), strings.Join(same, " AND "), h.open())
+	return fmt.Sprintf(
+		"SELECT count(*) FROM %s AS t LEFT JOIN %s AS o ON %s WHERE o.open_until IS DISTINCT FROM (%s)",
+		h.relation.Name.SQL(), h.table(), strings.Join(same, " AND "), h.open())
 }

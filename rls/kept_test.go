@@ -68,7 +68,8 @@ func keptOver(t *testing.T, rules, schema string) (*pgtest.DB, *pgx.Conn, *rls.P
 	return db, super, plan
 }
 
-// A transaction that changes many people takes few locks, of which the server has room for some thousands, and settles each.
+// A transaction that changes many people takes few locks, of which the server has room for some thousands, and settles
+// each.
 func TestKeptManyAtOnce(t *testing.T) {
 	tier.All(t)
 	_, super, plan := keptDatabase(t)
@@ -83,7 +84,8 @@ BEGIN; UPDATE people SET status = 'refused' WHERE id >= 100 AND id % 2 = 0; SET 
 		t.Fatal(err)
 	}
 	var locks, open, wrong int
-	if err := super.QueryRow(ctx, "SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory'").Scan(&locks); err != nil || locks < 2 || locks > 2000 {
+	if err := super.QueryRow(ctx,
+		"SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory'").Scan(&locks); err != nil || locks < 2 || locks > 2000 {
 		t.Errorf("%d locks, %v", locks, err)
 	}
 	if _, err := super.Exec(ctx, "COMMIT"); err != nil {
@@ -95,8 +97,8 @@ BEGIN; UPDATE people SET status = 'refused' WHERE id >= 100 AND id % 2 = 0; SET 
 	}
 }
 
-// One that has settled and not committed yet does not outlast what a transaction with a snapshot of its own has brought: neither is what
-// is kept filled in again without it, nor does it commit with an answer of before.
+// One that has settled and not committed yet does not outlast what a transaction with a snapshot of its own has
+// brought: neither is what is kept filled in again without it, nor does it commit with an answer of before.
 func TestKeptWithoutOneThatHasSettled(t *testing.T) {
 	tier.All(t)
 	db, super, plan := keptDatabase(t)
@@ -109,7 +111,8 @@ func TestKeptWithoutOneThatHasSettled(t *testing.T) {
 	}
 	fill()
 	settled, other := db.Connect(t, "postgres"), db.Connect(t, "postgres")
-	if _, err := settled.PgConn().Exec(ctx, "BEGIN; INSERT INTO notes VALUES (100); INSERT INTO note_people VALUES (100, 1); SET CONSTRAINTS ALL IMMEDIATE").ReadAll(); err != nil {
+	if _, err := settled.PgConn().Exec(ctx,
+		"BEGIN; INSERT INTO notes VALUES (100); INSERT INTO note_people VALUES (100, 1); SET CONSTRAINTS ALL IMMEDIATE").ReadAll(); err != nil {
 		t.Fatal(err)
 	}
 	committed := make(chan error, 1)
@@ -119,7 +122,8 @@ func TestKeptWithoutOneThatHasSettled(t *testing.T) {
 	}()
 	waits := false
 	for !waits && len(committed) == 0 {
-		if err := super.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_locks WHERE pid = $1 AND NOT granted)", other.PgConn().PID()).Scan(&waits); err != nil {
+		if err := super.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_locks WHERE pid = $1 AND NOT granted)",
+			other.PgConn().PID()).Scan(&waits); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -137,7 +141,8 @@ func TestKeptWithoutOneThatHasSettled(t *testing.T) {
 		for _, f := range plan.Fills() {
 			var ready bool
 			var n int
-			if err := super.QueryRow(ctx, "SELECT (SELECT ready FROM pgconsent.kept WHERE name = $1), ("+f.Differs+")", f.Name).Scan(&ready, &n); err != nil || ready && n != 0 || again && !ready {
+			if err := super.QueryRow(ctx, "SELECT (SELECT ready FROM pgconsent.kept WHERE name = $1), ("+f.Differs+
+				")", f.Name).Scan(&ready, &n); err != nil || ready && n != 0 || again && !ready {
 				t.Errorf("%s: ready: %v, %d rows differ, %v", f.Relation, ready, n, err)
 			}
 		}
@@ -154,14 +159,21 @@ func TestKeptWhenSettledAtOnce(t *testing.T) {
 	}
 	for _, sql := range []string{
 		"SET CONSTRAINTS ALL IMMEDIATE; UPDATE people SET status = 'refused' WHERE id IN (1, 2, 3)",
-		"SET CONSTRAINTS ALL IMMEDIATE; UPDATE people SET status = 'granted' WHERE id = 1; UPDATE people SET status = 'granted' WHERE id = 2; INSERT INTO note_people VALUES (1, 4); DELETE FROM note_people WHERE person = 3",
-		"SET CONSTRAINTS pgconsent.kept_settle IMMEDIATE; UPDATE people SET status = 'refused' WHERE id = 1; SET CONSTRAINTS ALL DEFERRED; UPDATE people SET status = 'refused' WHERE id = 2",
+		"SET CONSTRAINTS ALL IMMEDIATE; UPDATE people SET status = 'granted' WHERE id = 1; UPDATE people SET " +
+			"status = 'granted' WHERE id = 2; INSERT INTO note_people VALUES (1, 4); DELETE FROM note_people WHERE person = 3",
+		"SET CONSTRAINTS pgconsent.kept_settle IMMEDIATE; UPDATE people SET status = 'refused' WHERE id = 1; SET " +
+			"CONSTRAINTS ALL DEFERRED; UPDATE people SET status = 'refused' WHERE id = 2",
 		"UPDATE people SET status = 'granted' WHERE id = 1; SET CONSTRAINTS ALL IMMEDIATE; UPDATE people SET status = 'granted' WHERE id IN (2, 3)",
-		"SET CONSTRAINTS ALL IMMEDIATE; SAVEPOINT a; UPDATE people SET status = 'refused' WHERE id = 1; ROLLBACK TO a; UPDATE people SET status = 'refused' WHERE id IN (4, 5)",
-		"UPDATE people SET status = 'refused' WHERE id = 1; SAVEPOINT a; SET CONSTRAINTS ALL IMMEDIATE; UPDATE people SET status = 'refused' WHERE id = 2; ROLLBACK TO a; UPDATE people SET status = 'granted' WHERE id = 4",
-		"UPDATE people SET status = 'granted' WHERE id = 1; SAVEPOINT a; SET CONSTRAINTS ALL IMMEDIATE; RELEASE a; UPDATE people SET status = 'granted' WHERE id = 5; SET CONSTRAINTS ALL DEFERRED; UPDATE people SET status = 'refused' WHERE id = 6",
+		"SET CONSTRAINTS ALL IMMEDIATE; SAVEPOINT a; UPDATE people SET status = 'refused' WHERE id = 1; ROLLBACK " +
+			"TO a; UPDATE people SET status = 'refused' WHERE id IN (4, 5)",
+		"UPDATE people SET status = 'refused' WHERE id = 1; SAVEPOINT a; SET CONSTRAINTS ALL IMMEDIATE; UPDATE " +
+			"people SET status = 'refused' WHERE id = 2; ROLLBACK TO a; UPDATE people SET status = 'granted' WHERE id = 4",
+		"UPDATE people SET status = 'granted' WHERE id = 1; SAVEPOINT a; SET CONSTRAINTS ALL IMMEDIATE; RELEASE " +
+			"a; UPDATE people SET status = 'granted' WHERE id = 5; SET CONSTRAINTS ALL DEFERRED; UPDATE people SET status = 'refused' WHERE id = 6",
 		"SAVEPOINT a; UPDATE people SET status = 'refused' WHERE id = 1; ROLLBACK TO a; UPDATE people SET status = 'refused' WHERE id = 7",
-		"SET CONSTRAINTS ALL IMMEDIATE; DO $$ BEGIN UPDATE people SET status = 'refused' WHERE id = 1; BEGIN UPDATE people SET status = 'refused' WHERE id = 8; RAISE 'x'; EXCEPTION WHEN raise_exception THEN END; UPDATE people SET status = 'refused' WHERE id IN (2, 3); END $$",
+		"SET CONSTRAINTS ALL IMMEDIATE; DO $$ BEGIN UPDATE people SET status = 'refused' WHERE id = 1; BEGIN " +
+			"UPDATE people SET status = 'refused' WHERE id = 8; RAISE 'x'; EXCEPTION WHEN raise_exception THEN " +
+			"END; UPDATE people SET status = 'refused' WHERE id IN (2, 3); END $$",
 	} {
 		if _, err := super.PgConn().Exec(ctx, "BEGIN; "+sql+"; COMMIT").ReadAll(); err != nil {
 			t.Fatalf("%s: %v", sql, err)
@@ -169,7 +181,8 @@ func TestKeptWhenSettledAtOnce(t *testing.T) {
 		for _, f := range plan.Fills() {
 			var ready bool
 			var n, left int
-			if err := super.QueryRow(ctx, "SELECT (SELECT ready FROM pgconsent.kept WHERE name = $1), ("+f.Differs+"), (SELECT count(*) FROM pgconsent.kept_change)", f.Name).Scan(&ready, &n, &left); err != nil || !ready || n != 0 || left != 0 {
+			if err := super.QueryRow(ctx, "SELECT (SELECT ready FROM pgconsent.kept WHERE name = $1), ("+f.Differs+
+				"), (SELECT count(*) FROM pgconsent.kept_change)", f.Name).Scan(&ready, &n, &left); err != nil || !ready || n != 0 || left != 0 {
 				t.Errorf("%s: %s: ready: %v, %d rows differ, %d changes are left, %v", sql, f.Relation, ready, n, left, err)
 			}
 		}
@@ -195,10 +208,12 @@ INSERT INTO days SELECT unnest('{2020-01-02,0044-03-15 BC,12345-06-07,infinity,-
 			"", // it is filled in
 			"DO $$ BEGIN SET LOCAL datestyle = 'ISO, YMD'; UPDATE people SET status = 'refused' WHERE id = 2; SET LOCAL datestyle = '" + style + "'; END $$",
 			"BEGIN; UPDATE days SET person = 10 - person WHERE n < 5; SET LOCAL datestyle = 'ISO, MDY'; COMMIT",
-			"BEGIN; SET LOCAL datestyle = 'ISO, MDY'; UPDATE days SET d = d + 1, n = n + 1 WHERE n > 2498; INSERT INTO days SELECT DISTINCT d, -1, 2 FROM days; SET LOCAL datestyle = '" + style + "'; COMMIT",
+			"BEGIN; SET LOCAL datestyle = 'ISO, MDY'; UPDATE days SET d = d + 1, n = n + 1 WHERE n > 2498; INSERT " +
+				"INTO days SELECT DISTINCT d, -1, 2 FROM days; SET LOCAL datestyle = '" + style + "'; COMMIT",
 			"DELETE FROM days WHERE n < 0; UPDATE people SET status = 'granted'",
 			// Two moments that this zone writes alike.
-			"SET timezone = 'XXX5XXX4,M3.1.0,M6.1.0/2'; UPDATE people SET until = '2099-06-07 05:30:00+00'", "UPDATE people SET until = '2099-06-07 06:30:00+00'", "RESET timezone; UPDATE people SET until = NULL",
+			"SET timezone = 'XXX5XXX4,M3.1.0,M6.1.0/2'; UPDATE people SET until = '2099-06-07 05:30:00+00'",
+			"UPDATE people SET until = '2099-06-07 06:30:00+00'", "RESET timezone; UPDATE people SET until = NULL",
 		} {
 			if sql == "" {
 				if err := migrations.FillAll(t.Context(), super, plan.Fills(), func(migrations.Fill, int64) {}); err != nil {
@@ -217,7 +232,8 @@ func alike(t *testing.T, super *pgx.Conn, plan *rls.Plan, after string) {
 	t.Helper()
 	for _, f := range plan.Fills() {
 		var n, rows, kept int
-		if err := super.QueryRow(t.Context(), "SELECT ("+f.Differs+"), (SELECT count(*) FROM "+f.Relation+"), (SELECT count(*) FROM pgconsent.kept_"+f.Name+")").Scan(&n, &rows, &kept); err != nil || n != 0 || rows != kept {
+		if err := super.QueryRow(t.Context(), "SELECT ("+f.Differs+"), (SELECT count(*) FROM "+f.Relation+
+			"), (SELECT count(*) FROM pgconsent.kept_"+f.Name+")").Scan(&n, &rows, &kept); err != nil || n != 0 || rows != kept {
 			t.Errorf("%s: %s: %d rows differ, %d are kept of %d, %v", after, f.Relation, n, kept, rows, err)
 		}
 	}
@@ -237,7 +253,9 @@ INSERT INTO people SELECT g, 'granted' FROM generate_series(1, 9) g; INSERT INTO
 		t.Fatal(err)
 	}
 	for _, sql := range []string{
-		"INSERT INTO notes VALUES (100, 5000000000)", "INSERT INTO links VALUES (100000, 5000000000), (5, 6000000000)", "UPDATE links SET person = 70000 WHERE id = 3", "UPDATE notes SET link = 70000 WHERE id = 4",
+		"INSERT INTO notes VALUES (100, 5000000000)",
+		"INSERT INTO links VALUES (100000, 5000000000), (5, 6000000000)",
+		"UPDATE links SET person = 70000 WHERE id = 3", "UPDATE notes SET link = 70000 WHERE id = 4",
 		"UPDATE people SET status = 'refused'", "UPDATE links SET person = id, id = 9 WHERE person > 70000",
 	} {
 		if _, err := super.PgConn().Exec(t.Context(), sql).ReadAll(); err != nil {
@@ -249,7 +267,9 @@ INSERT INTO people SELECT g, 'granted' FROM generate_series(1, 9) g; INSERT INTO
 
 // Whatever the owner's columns are called, they are not taken for what the functions call something.
 func TestKeptBesideColumnsOfAnyName(t *testing.T) {
-	columns := ", v text, value text, c text, t text, o text, r text, w text, l text, k bigint, open timestamptz, step int, tx text, name text, changed0 text[], changed1 text[], reached0 text[], reached1 text[], concerned0 text[], concerned1 text[], s1 int, new text, old text"
+	columns := ", v text, value text, c text, t text, o text, r text, w text, l text, k bigint, open timestamptz, " +
+		"step int, tx text, name text, changed0 text[], changed1 text[], reached0 text[], reached1 text[], " +
+		"concerned0 text[], concerned1 text[], s1 int, new text, old text"
 	_, super, plan := keptOver(t, `version: 1
 attributes: { user: { type: integer, source: credential } }
 tables:
@@ -259,7 +279,9 @@ INSERT INTO people SELECT g, 'granted' FROM generate_series(1, 9) g; INSERT INTO
 	if err := migrations.FillAll(t.Context(), super, plan.Fills(), func(migrations.Fill, int64) {}); err != nil {
 		t.Fatal(err)
 	}
-	for _, sql := range []string{"INSERT INTO notes VALUES (100, 4, 'x', 'y')", "UPDATE people SET status = 'refused' WHERE id = 4", "UPDATE links SET person = 4 WHERE id = 3", "DELETE FROM notes WHERE id = 2", "DELETE FROM people"} {
+	for _, sql := range []string{"INSERT INTO notes VALUES (100, 4, 'x', 'y')",
+		"UPDATE people SET status = 'refused' WHERE id = 4", "UPDATE links SET person = 4 WHERE id = 3",
+		"DELETE FROM notes WHERE id = 2", "DELETE FROM people"} {
 		if _, err := super.PgConn().Exec(t.Context(), sql).ReadAll(); err != nil {
 			t.Errorf("%s: %v", sql, err)
 		}
@@ -301,7 +323,9 @@ func TestKeptOfBeforeItWasPutRight(t *testing.T) {
 		for _, f := range plan.Fills() {
 			var ready bool
 			var n, left int
-			if err := super.QueryRow(ctx, "SELECT (SELECT ready FROM pgconsent.kept WHERE name = $1), ("+f.Differs+"), (SELECT count(*) FROM pgconsent.kept_change)", f.Name).Scan(&ready, &n, &left); err != nil || ready != filled || n == 0 != filled || left != 0 {
+			if err := super.QueryRow(ctx, "SELECT (SELECT ready FROM pgconsent.kept WHERE name = $1), ("+f.Differs+
+				"), (SELECT count(*) FROM pgconsent.kept_change)", f.Name).Scan(&ready, &n, &left); err != nil ||
+				ready != filled || n == 0 != filled || left != 0 {
 				t.Errorf("%s: ready: %v, %d rows differ, %d changes are left, %v", f.Relation, ready, n, left, err)
 			}
 		}
@@ -369,14 +393,22 @@ func TestKeptUnderConcurrentWriters(t *testing.T) {
 						fmt.Sprintf("INSERT INTO people VALUES (%d, 'granted')", p),
 						fmt.Sprintf("UPDATE notes SET id = %d WHERE id = %d AND NOT EXISTS (SELECT FROM notes WHERE id = %[1]d)", r.IntN(14), n),
 						fmt.Sprintf("UPDATE people SET id = %d WHERE id = %d", q, p),
-						fmt.Sprintf("UPDATE drafts SET person = %d WHERE b = %d", p, n), fmt.Sprintf("INSERT INTO drafts VALUES ('x', %d, %d) ON CONFLICT DO NOTHING", n, p),
+						fmt.Sprintf("UPDATE drafts SET person = %d WHERE b = %d", p,
+							n), fmt.Sprintf("INSERT INTO drafts VALUES ('x', %d, %d) ON CONFLICT DO NOTHING", n, p),
 						fmt.Sprintf("DELETE FROM drafts WHERE b = %d", n),
 						"SAVEPOINT a; UPDATE people SET status = 'refused'; ROLLBACK TO a",
 						"SET CONSTRAINTS ALL IMMEDIATE", "SET CONSTRAINTS ALL DEFERRED", "SET CONSTRAINTS ALL IMMEDIATE; SET CONSTRAINTS ALL DEFERRED",
-						fmt.Sprintf("SAVEPOINT a; UPDATE people SET status = 'refused' WHERE id = %d; SET CONSTRAINTS ALL IMMEDIATE; UPDATE people SET status = 'refused' WHERE id = %d; ROLLBACK TO a", p, q),
-						fmt.Sprintf("SAVEPOINT a; INSERT INTO note_people VALUES (%d, %d); SET CONSTRAINTS ALL IMMEDIATE; SET CONSTRAINTS ALL DEFERRED; UPDATE people SET status = 'refused' WHERE id = %d; RELEASE a", n, p, q),
+						fmt.Sprintf(
+							"SAVEPOINT a; UPDATE people SET status = 'refused' WHERE id = %d; SET CONSTRAINTS ALL "+
+								"IMMEDIATE; UPDATE people SET status = 'refused' WHERE id = %d; ROLLBACK TO a", p, q),
+						fmt.Sprintf(
+							"SAVEPOINT a; INSERT INTO note_people VALUES (%d, %d); SET CONSTRAINTS ALL IMMEDIATE; "+
+								"SET CONSTRAINTS ALL DEFERRED; UPDATE people SET status = 'refused' WHERE id = %d; RELEASE a", n, p, q),
 						"SAVEPOINT a; TRUNCATE note_people; ROLLBACK TO a",
-						fmt.Sprintf("DO $$ BEGIN UPDATE people SET status = 'granted', until = NULL WHERE id = %d; SET CONSTRAINTS ALL IMMEDIATE; BEGIN UPDATE people SET status = 'refused' WHERE id = %d; RAISE 'x'; EXCEPTION WHEN raise_exception THEN END; END $$", p, q),
+						fmt.Sprintf(
+							"DO $$ BEGIN UPDATE people SET status = 'granted', until = NULL WHERE id = %d; SET "+
+								"CONSTRAINTS ALL IMMEDIATE; BEGIN UPDATE people SET status = 'refused' WHERE id = "+
+								"%d; RAISE 'x'; EXCEPTION WHEN raise_exception THEN END; END $$", p, q),
 					}[r.IntN(24)]
 				}
 				_, err := conn.PgConn().Exec(ctx, sql+";COMMIT").ReadAll()
@@ -455,10 +487,12 @@ func TestKeptUnderConcurrentWriters(t *testing.T) {
 	if compared.Load() < 50 || commits.Load() < 50 || filled.Load() == 0 {
 		t.Errorf("the sample says little")
 	}
-	t.Logf("%d commits, %d failures, %d kills, %d fills, %d of %d snapshots compared", commits.Load(), failures.Load(), kills.Load(), filled.Load(), compared.Load(), checks.Load())
+	t.Logf("%d commits, %d failures, %d kills, %d fills, %d of %d snapshots compared", commits.Load(),
+		failures.Load(), kills.Load(), filled.Load(), compared.Load(), checks.Load())
 }
 
-// Where a key leads to the one who must have agreed, rows of nobody who is there are kept as hidden; and changes count in whatever way they are replicated.
+// Where a key leads to the one who must have agreed, rows of nobody who is there are kept as hidden; and changes count
+// in whatever way they are replicated.
 func TestKeptWhereSomebodyMustHaveAgreed(t *testing.T) {
 	_, super, plan := keptOver(t, `version: 1
 attributes: { user: { type: integer, source: credential } }
@@ -482,7 +516,9 @@ INSERT INTO people VALUES (1, 'granted'), (2, 'refused'); INSERT INTO notes VALU
 			t.Fatal(err)
 		}
 		var open string
-		if err := super.QueryRow(ctx, fmt.Sprintf("SELECT COALESCE(array_agg(id ORDER BY id) FILTER (WHERE open_until > now()), '{}')::text FROM %s", keptOf(t, super, "notes"))).Scan(&open); err != nil || open != c.open {
+		if err := super.QueryRow(ctx, fmt.Sprintf(
+			"SELECT COALESCE(array_agg(id ORDER BY id) FILTER (WHERE open_until > now()), '{}')::text FROM %s",
+			keptOf(t, super, "notes"))).Scan(&open); err != nil || open != c.open {
 			t.Errorf("%s: %s are open, %v, want %s", c.change, open, err, c.open)
 		}
 	}

@@ -54,12 +54,14 @@ func (p *Plan) lists(t *policy.Table) []Statement {
 	if !judged(t.Write) {
 		return nil
 	}
-	const why = "Lists of ids that agents write are lists, and no wider than the policy lets them be; some columns are stamped unless the new row is allowed to say otherwise. Rows of other roles are left alone."
+	const why = "Lists of ids that agents write are lists, and no wider than the policy lets them be; some " +
+		"columns are stamped unless the new row is allowed to say otherwise. Rows of other roles are left alone."
 	name := predicate.ListFunction(t.Relation.Name).SQL()
 	var insert, both strings.Builder
 	for _, s := range t.Write.Stamps {
 		if s.Unless != nil {
-			fmt.Fprintf(&insert, "    IF (%s) IS NOT TRUE THEN\n      NEW.%s := %s;\n    END IF;\n", predicate.OfNewRow(s.Unless), catalog.QuoteIdent(s.Column), stampedValue(s))
+			fmt.Fprintf(&insert, "    IF (%s) IS NOT TRUE THEN\n      NEW.%s := %s;\n    END IF;\n",
+				predicate.OfNewRow(s.Unless), catalog.QuoteIdent(s.Column), stampedValue(s))
 		}
 	}
 	for _, b := range t.Write.Lists {
@@ -75,7 +77,9 @@ func (p *Plan) lists(t *policy.Table) []Statement {
 			if b.Chain != nil {
 				given = allowed(b, b.Cut(b.Given(), told(b)))
 			}
-			fmt.Fprintf(&insert, "    allowed := %s;\n    IF %s OR COALESCE(pg_catalog.cardinality(%s), 0) OPERATOR(pg_catalog.=) 0 AND %s THEN\n      NEW.%s := %s;\n    END IF;\n",
+			fmt.Fprintf(&insert,
+				"    allowed := %s;\n    IF %s OR COALESCE(pg_catalog.cardinality(%s), 0) OPERATOR(pg_catalog.=) "+
+					"0 AND %s THEN\n      NEW.%s := %s;\n    END IF;\n",
 				given, b.WasLeft(), b.Elements(false), predicate.WasLeftOut(t.Relation.Name, b.Column), column, b.Stored(taken(b)))
 		}
 		fmt.Fprintf(&insert, "    IF %s THEN %s END IF;\n", b.Malformed(), fail(malformedList, "22023"))
@@ -85,16 +89,20 @@ func (p *Plan) lists(t *policy.Table) []Statement {
 		if b.Chain != nil {
 			fmt.Fprintf(&insert, "    IF %s THEN %s END IF;\n", b.Untold(told(b), "'{}'::"+b.Array()), fail(widerList, "42501"))
 		}
-		fmt.Fprintf(&both, "    IF %s THEN\n      IF %s THEN %s END IF;\n", differ([]string{b.Column}), b.Malformed(), fail(malformedList, "22023"))
+		fmt.Fprintf(&both, "    IF %s THEN\n      IF %s THEN %s END IF;\n", differ([]string{b.Column}), b.Malformed(),
+			fail(malformedList, "22023"))
 		if b.Narrow {
-			fmt.Fprintf(&both, "      allowed := %s;\n      IF %s THEN %s END IF;\n", allowed(b, "COALESCE("+b.Elements(true)+", '{}'::"+b.Array()+")"), b.Exceeds(taken(b), false), fail(widerList, "42501"))
+			fmt.Fprintf(&both, "      allowed := %s;\n      IF %s THEN %s END IF;\n",
+				allowed(b, "COALESCE("+b.Elements(true)+", '{}'::"+b.Array()+")"), b.Exceeds(taken(b), false), fail(widerList, "42501"))
 		}
 		if b.Chain != nil {
-			fmt.Fprintf(&both, "      told := (%s)::pg_catalog.text;\n      IF %s THEN %s END IF;\n", b.Told(), b.Untold(told(b), "COALESCE("+b.Elements(true)+", '{}'::"+b.Array()+")"), fail(widerList, "42501"))
+			fmt.Fprintf(&both, "      told := (%s)::pg_catalog.text;\n      IF %s THEN %s END IF;\n", b.Told(),
+				b.Untold(told(b), "COALESCE("+b.Elements(true)+", '{}'::"+b.Array()+")"), fail(widerList, "42501"))
 		}
 		both.WriteString("    END IF;\n")
 	}
-	body := "  IF TG_OP OPERATOR(pg_catalog.=) 'INSERT' THEN\n" + insert.String() + "  ELSE\n" + both.String() + "    NULL;\n  END IF;\n"
+	body := "  IF TG_OP OPERATOR(pg_catalog.=) 'INSERT' THEN\n" + insert.String() + "  ELSE\n" + both.String() +
+		"    NULL;\n  END IF;\n"
 	var events []string
 	if t.Write.Insert {
 		events = append(events, "INSERT")
@@ -104,11 +112,13 @@ func (p *Plan) lists(t *policy.Table) []Statement {
 	}
 	out := []Statement{
 		{SQL: fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s", predicate.Schema, p.reader), Why: why},
-		{SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION pgconsent_gate.attr(pg_catalog.text), pgconsent_gate.sealed(), pgconsent_gate.json_grants(pg_catalog.text, pg_catalog.text[]), "+
+		{SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION pgconsent_gate.attr(pg_catalog.text), "+
+			"pgconsent_gate.sealed(), pgconsent_gate.json_grants(pg_catalog.text, pg_catalog.text[]), "+
 			"pgconsent_gate.json_ids(pg_catalog.text), pgconsent_gate.jsonb_ids(pg_catalog.jsonb) TO %s", p.reader), Why: why},
 	}
 	for _, r := range predicate.Links(written(t.Write)) {
-		out = append(out, Statement{SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s() TO %s", predicate.EmptyFunction(r.Name).SQL(), p.reader), Why: why})
+		out = append(out, Statement{SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s() TO %s",
+			predicate.EmptyFunction(r.Name).SQL(), p.reader), Why: why})
 	}
 	return append(out,
 		Statement{SQL: fmt.Sprintf(`CREATE FUNCTION %s() RETURNS trigger
@@ -120,7 +130,9 @@ BEGIN
 %s  RETURN NEW;
 END $pgconsent$`, name, body), Why: why},
 		Statement{SQL: fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", name), Why: why},
-		Statement{SQL: fmt.Sprintf("CREATE TRIGGER %s BEFORE %s ON %s FOR EACH ROW WHEN (CURRENT_USER OPERATOR(pg_catalog.=) %s::pg_catalog.name) EXECUTE FUNCTION %s()",
+		Statement{SQL: fmt.Sprintf(
+			"CREATE TRIGGER %s BEFORE %s ON %s FOR EACH ROW WHEN (CURRENT_USER OPERATOR(pg_catalog.=) "+
+				"%s::pg_catalog.name) EXECUTE FUNCTION %s()",
 			listTrigger, strings.Join(events, " OR "), t.Relation.Name.SQL(), catalog.QuoteLiteral(p.agentName), name), Why: why},
 		Statement{SQL: fmt.Sprintf("ALTER FUNCTION %s() OWNER TO %s", name, p.reader), Why: why},
 	)

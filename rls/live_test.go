@@ -17,7 +17,8 @@ import (
 
 // A row more can make an attribute ambiguous, which hides what it showed; where a key allows one row, it cannot.
 func TestRowsThatMakeAnAttributeAmbiguousAreNoted(t *testing.T) {
-	w := newWorld(t, "SET ROLE app_owner; CREATE TABLE desks (user_id uuid, desk int); CREATE TABLE rooms (user_id uuid PRIMARY KEY, room int); CREATE TABLE papers (desk int, room int); RESET ROLE")
+	w := newWorld(t, "SET ROLE app_owner; CREATE TABLE desks (user_id uuid, desk int); CREATE TABLE rooms "+
+		"(user_id uuid PRIMARY KEY, room int); CREATE TABLE papers (desk int, room int); RESET ROLE")
 	file := filepath.Join(t.TempDir(), "policy.yaml")
 	if err := os.WriteFile(file, []byte(`version: 1
 attributes:
@@ -38,8 +39,8 @@ tables: { papers: { rows: [ own: { column: desk, is: desk }, own: { column: room
 	})
 }
 
-// The function that works live attributes out is the reader's, noticed when it drifts, out of an agent's reach, and gone with the
-// policy that has it.
+// The function that works live attributes out is the reader's, noticed when it drifts, out of an agent's reach, and
+// gone with the policy that has it.
 func TestLiveFunction(t *testing.T) {
 	ctx := context.Background()
 	db := pgtest.Database(t)
@@ -56,14 +57,16 @@ func TestLiveFunction(t *testing.T) {
 		}
 		return out
 	}
-	exec("CREATE TABLE sessions (id int PRIMARY KEY, stage int); CREATE TABLE notes (id int PRIMARY KEY, session int); INSERT INTO sessions VALUES (1, 3)")
+	exec("CREATE TABLE sessions (id int PRIMARY KEY, stage int); CREATE TABLE notes (id int PRIMARY KEY, session " +
+		"int); INSERT INTO sessions VALUES (1, 3)")
 	snap, err := pgcatalog.Load(ctx, conn, []string{"public"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	up := func(attributes, rows string) {
 		t.Helper()
-		doc, err := policy.Parse("policy.yaml", []byte("version: 1\nattributes: { user: { type: integer, source: credential }"+attributes+" }\ntables: { notes: { rows: [ "+rows+" ] } }"))
+		doc, err := policy.Parse("policy.yaml",
+			[]byte("version: 1\nattributes: { user: { type: integer, source: credential }"+attributes+" }\ntables: { notes: { rows: [ "+rows+" ] } }"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,15 +82,18 @@ func TestLiveFunction(t *testing.T) {
 		}
 	}
 	const asks = "SELECT COALESCE(pgconsent.live('stage', '{user=1}', NULL), 'missing')"
-	up(", stage: { type: integer, source: query, query: { table: sessions, column: stage, match: { id: user } } }", "own: { column: session, is: stage }")
+	up(", stage: { type: integer, source: query, query: { table: sessions, column: stage, match: { id: user } } }",
+		"own: { column: session, is: stage }")
 	if got := one(conn, asks); got != "3" {
 		t.Errorf("stage is %s", got)
 	}
-	if got := one(conn, "SELECT pg_get_userbyid(proowner)::text FROM pg_proc WHERE proname = 'live' AND pronamespace = 'pgconsent'::regnamespace"); got != "pgconsent_reader" {
+	if got := one(conn, "SELECT pg_get_userbyid(proowner)::text FROM pg_proc WHERE proname = 'live' AND "+
+		"pronamespace = 'pgconsent'::regnamespace"); got != "pgconsent_reader" {
 		t.Errorf("the function is %s's", got)
 	}
 	agent := db.Connect(t, migrations.DefaultAgentRole)
-	for _, sql := range []string{asks, "SELECT pgconsent.claim('a', '{a=b}')", "SELECT stage::text FROM pgconsent.h_public_sessions", "SELECT stage::text FROM public.sessions"} {
+	for _, sql := range []string{asks, "SELECT pgconsent.claim('a', '{a=b}')",
+		"SELECT stage::text FROM pgconsent.h_public_sessions", "SELECT stage::text FROM public.sessions"} {
 		if got := one(agent, sql); got == "3" || got == "b" || got == "missing" {
 			t.Errorf("the agent's role gets %s by %s", got, sql)
 		}
@@ -105,7 +111,8 @@ func TestLiveFunction(t *testing.T) {
 	if got := one(conn, asks); got != "missing" {
 		t.Errorf("without the attribute it is %s", got)
 	}
-	up(", stage: { type: integer, source: query, query: { table: sessions, column: stage, match: { id: user } } }", "own: { column: session, is: stage }")
+	up(", stage: { type: integer, source: query, query: { table: sessions, column: stage, match: { id: user } } }",
+		"own: { column: session, is: stage }")
 	if err := migrations.Down(ctx, conn, migrations.Options{}); err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,8 @@ func truncated(c policy.Shown, column string) string {
 	case strings.HasPrefix(c.Type, "timestamp"):
 		cast = "pg_catalog.timestamp"
 	}
-	return fmt.Sprintf("CASE WHEN %[1]s OPERATOR(pg_catalog.>=) '%[2]s'::%[4]s AND %[1]s OPERATOR(pg_catalog.<) '%[3]s'::%[4]s THEN %[5]s::%[6]s END",
+	return fmt.Sprintf("CASE WHEN %[1]s OPERATOR(pg_catalog.>=) '%[2]s'::%[4]s AND %[1]s OPERATOR(pg_catalog.<) "+
+		"'%[3]s'::%[4]s THEN %[5]s::%[6]s END",
 		column, low, high, cast, trunc, c.Type)
 }
 
@@ -65,7 +66,8 @@ func stepped(c policy.Shown, column string) string {
 	number := column + "::pg_catalog.numeric"
 	floor, step := "pg_catalog.floor("+number+")", fmt.Sprintf("%d::pg_catalog.numeric", c.Amount)
 	// A quotient would be rounded; remainders are exact.
-	down := fmt.Sprintf("%[1]s OPERATOR(pg_catalog.-) pg_catalog.mod(pg_catalog.mod(%[1]s, %[2]s) OPERATOR(pg_catalog.+) %[2]s, %[2]s)", floor, step)
+	down := fmt.Sprintf("%[1]s OPERATOR(pg_catalog.-) pg_catalog.mod(pg_catalog.mod(%[1]s, %[2]s) "+
+		"OPERATOR(pg_catalog.+) %[2]s, %[2]s)", floor, step)
 	least, cast := "", c.Type
 	switch {
 	case c.Type == "smallint":
@@ -80,7 +82,8 @@ func stepped(c policy.Shown, column string) string {
 	if least != "" {
 		down = fmt.Sprintf("GREATEST(%s, '%s'::pg_catalog.numeric)", down, least)
 	}
-	return fmt.Sprintf("CASE WHEN pg_catalog.abs(%s) OPERATOR(pg_catalog.<) '1e30'::pg_catalog.numeric THEN (%s)::%s END", number, down, cast)
+	return fmt.Sprintf("CASE WHEN pg_catalog.abs(%s) OPERATOR(pg_catalog.<) '1e30'::pg_catalog.numeric THEN "+
+		"(%s)::%s END", number, down, cast)
 }
 
 // keyed takes the keys that are listed out of an object, each with its value if that has the type, else with null.
@@ -92,12 +95,14 @@ func keyed(c policy.Shown, column string) string {
 	}
 	pairs := make([]string, len(c.Keys))
 	for i, k := range c.Keys {
-		pairs[i] = "(" + catalog.QuoteLiteral(k.Name) + "::pg_catalog.text, " + catalog.QuoteLiteral(k.Type) + "::pg_catalog.text)"
+		pairs[i] = "(" + catalog.QuoteLiteral(k.Name) + "::pg_catalog.text, " + catalog.QuoteLiteral(k.Type) +
+			"::pg_catalog.text)"
 	}
 	object := fmt.Sprintf("pg_catalog.%[1]s_typeof(%[2]s) OPERATOR(pg_catalog.=) 'object'", kind, column)
 	if kind == "json" {
 		// Which may hold escapes that no text can: they would raise.
-		object = fmt.Sprintf(`CASE WHEN %s THEN pg_catalog.regexp_replace(%s::pg_catalog.text, E'\\\\u[dD][89abAB][0-9a-fA-F]{2}\\\\u[dD][c-fC-F][0-9a-fA-F]{2}', '', 'g') OPERATOR(pg_catalog.!~) E'\\\\u(0000|[dD][89a-fA-F])' END`, object, column)
+		object = fmt.Sprintf(
+			`CASE WHEN %s THEN pg_catalog.regexp_replace(%s::pg_catalog.text, E'\\\\u[dD][89abAB][0-9a-fA-F]{2}\\\\u[dD][c-fC-F][0-9a-fA-F]{2}', '', 'g') OPERATOR(pg_catalog.!~) E'\\\\u(0000|[dD][89a-fA-F])' END`, object, column)
 	}
 	return fmt.Sprintf(`CASE WHEN %[2]s THEN COALESCE((SELECT pg_catalog.%[1]s_object_agg(e.key, CASE WHEN pg_catalog.%[1]s_typeof(e.value) OPERATOR(pg_catalog.=) k.type THEN e.value ELSE 'null'::pg_catalog.%[1]s END)
     FROM pg_catalog.%[1]s_each(%[3]s) AS e (key, value) JOIN (VALUES %[4]s) AS k (key, type) ON k.key OPERATOR(pg_catalog.=) e.key), '{}'::pg_catalog.%[1]s) END`,

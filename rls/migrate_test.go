@@ -107,7 +107,8 @@ func TestMigrateRepairsPrivilegesOnTheDatabase(t *testing.T) {
 	tier.All(t)
 	w := newWorld(t).migrate()
 	before := w.state()
-	if _, err := w.super.Exec(context.Background(), `DO $$BEGIN EXECUTE format('GRANT TEMPORARY ON DATABASE %I TO PUBLIC', current_database()); END$$`); err != nil {
+	if _, err := w.super.Exec(context.Background(),
+		`DO $$BEGIN EXECUTE format('GRANT TEMPORARY ON DATABASE %I TO PUBLIC', current_database()); END$$`); err != nil {
 		t.Fatal(err)
 	}
 	if w.state() == before {
@@ -173,8 +174,8 @@ func TestDriftIsFoundAndRepaired(t *testing.T) {
 	}
 }
 
-// What the base installs is put back as well, every function and every trigger, and nothing that somebody wrote in its place is taken for
-// what was installed.
+// What the base installs is put back as well, every function and every trigger, and nothing that somebody wrote in its
+// place is taken for what was installed.
 func TestMigratePutsTheBaseBack(t *testing.T) {
 	tier.All(t)
 	w := newWorld(t).migrate()
@@ -230,7 +231,8 @@ func TestDriftOfOurTablesIsFound(t *testing.T) {
 		{"ALTER TABLE pgconsent.outbox DROP CONSTRAINT outbox_number_key", "ALTER TABLE pgconsent.outbox ADD UNIQUE (number)"},
 		{"ALTER TABLE pgconsent.change SET UNLOGGED", "ALTER TABLE pgconsent.change SET LOGGED"},
 		{"ALTER TABLE pgconsent.sweep_note ENABLE ROW LEVEL SECURITY", "ALTER TABLE pgconsent.sweep_note DISABLE ROW LEVEL SECURITY"},
-		{"ALTER TABLE pgconsent.outbox RENAME TO was; CREATE TABLE pgconsent.outbox (LIKE pgconsent.was)", "DROP TABLE pgconsent.outbox; ALTER TABLE pgconsent.was RENAME TO outbox"},
+		{"ALTER TABLE pgconsent.outbox RENAME TO was; CREATE TABLE pgconsent.outbox (LIKE pgconsent.was)",
+			"DROP TABLE pgconsent.outbox; ALTER TABLE pgconsent.was RENAME TO outbox"},
 	} {
 		for _, sql := range []string{change.do, change.undo} {
 			w.exec(w.super, sql)
@@ -415,7 +417,8 @@ func TestMigratingAtTheSameTime(t *testing.T) {
 func TestPasswordsOfOthersStay(t *testing.T) {
 	tier.All(t)
 	first, second, third := newWorld(t), newWorld(t), newWorld(t)
-	o := migrations.Options{AgentRole: "served_agent", ControlRole: "served_control", ReaderRole: "served_reader", RowsRole: "served_rows", AgentPassword: "one"}
+	o := migrations.Options{AgentRole: "served_agent", ControlRole: "served_control", ReaderRole: "served_reader",
+		RowsRole: "served_rows", AgentPassword: "one"}
 	names := rls.Options{AgentRole: o.AgentRole, ControlRole: o.ControlRole, ReaderRole: o.ReaderRole, RowsRole: o.RowsRole}
 	t.Cleanup(func() {
 		for _, w := range []*world{first, second, third} {
@@ -433,7 +436,8 @@ func TestPasswordsOfOthersStay(t *testing.T) {
 	has := func(password string) {
 		t.Helper()
 		var verifier string
-		if err := first.super.QueryRow(context.Background(), "SELECT COALESCE(rolpassword, '') FROM pg_authid WHERE rolname = 'served_agent'").Scan(&verifier); err != nil {
+		if err := first.super.QueryRow(context.Background(),
+			"SELECT COALESCE(rolpassword, '') FROM pg_authid WHERE rolname = 'served_agent'").Scan(&verifier); err != nil {
 			t.Fatal(err)
 		}
 		if got := config.Verifies(verifier, password); !got {
@@ -445,7 +449,8 @@ func TestPasswordsOfOthersStay(t *testing.T) {
 	}
 	has("one")
 	var refused *sqlstate.Error
-	if err := up(second, "postgres", "two"); !errors.As(err, &refused) || refused.Code != sqlstate.InvalidPassword || !strings.Contains(refused.Hint, "roles.agent") {
+	if err := up(second, "postgres", "two"); !errors.As(err, &refused) || refused.Code != sqlstate.InvalidPassword ||
+		!strings.Contains(refused.Hint, "roles.agent") {
 		t.Errorf("another password: %v", err)
 	}
 	has("one")
@@ -458,7 +463,8 @@ func TestPasswordsOfOthersStay(t *testing.T) {
 	}
 	if version >= 160000 { // who may make roles may not join those of others
 		var missing *migrations.MissingRights
-		if err := up(third, "app_owner", "two"); !errors.As(err, &missing) || len(missing.Statements) != 2 || missing.Statements[0].SQL != `GRANT "served_reader" TO app_owner` {
+		if err := up(third, "app_owner", "two"); !errors.As(err, &missing) || len(missing.Statements) != 2 ||
+			missing.Statements[0].SQL != `GRANT "served_reader" TO app_owner` {
 			t.Errorf("as a role that may not join those of others: %v", err)
 		}
 		first.exec(first.super, "GRANT served_reader, served_rows TO app_owner")

@@ -38,8 +38,8 @@ CREATE VIEW few_slips AS SELECT id, user_id, title FROM slips WHERE title <> '' 
 CREATE VIEW read_beneath AS SELECT * FROM notices; CREATE VIEW read_notices AS SELECT count(*) FROM read_beneath;
 RESET ROLE`
 
-// What is written through a view of ours is what could be written to the table, or through the owner's view: rows that show, and rows
-// that show. Nothing is read back, so that the rule for reading plays no part.
+// What is written through a view of ours is what could be written to the table, or through the owner's view: rows that
+// show, and rows that show. Nothing is read back, so that the rule for reading plays no part.
 func TestViewsWriteVisibleRows(t *testing.T) {
 	w := newWorld(t, strings.NewReplacer("USER1", user1, "USER2", user2).Replace(narrowedTables))
 	file := filepath.Join(t.TempDir(), "policy.yaml")
@@ -50,7 +50,9 @@ func TestViewsWriteVisibleRows(t *testing.T) {
 	w.migrate()
 	agent, view := w.agent(user1), predicate.RowView(catalog.Name{Schema: "public", Name: "slips"}).SQL()
 	open := predicate.RowView(catalog.Name{Schema: "public", Name: "open_notices"}).SQL()
-	late, mid, few := predicate.RowView(catalog.Name{Schema: "public", Name: "late_notices"}).SQL(), predicate.RowView(catalog.Name{Schema: "public", Name: "mid_notices"}).SQL(), predicate.RowView(catalog.Name{Schema: "public", Name: "few_slips"}).SQL()
+	late, mid, few := predicate.RowView(catalog.Name{Schema: "public", Name: "late_notices"}).
+		SQL(), predicate.RowView(catalog.Name{Schema: "public", Name: "mid_notices"}).
+		SQL(), predicate.RowView(catalog.Name{Schema: "public", Name: "few_slips"}).SQL()
 	beneath := predicate.RowView(catalog.Name{Schema: "public", Name: "read_beneath"}).SQL()
 	hidden := "SELECT string_agg(id || title || secret, ',' ORDER BY id) FROM public.slips WHERE user_id = '" + user2 + "'"
 	before, err := query(w.owner, hidden)
@@ -102,7 +104,8 @@ func TestViewsWriteVisibleRows(t *testing.T) {
 // Nothing of an agent's runs on a row of the catalogs that its view leaves out: an error there would tell of it.
 func TestNothingRunsOnHiddenRowsOfCatalogs(t *testing.T) {
 	tier.All(t)
-	w := newWorld(t, "CREATE TABLE hidden_table (hidden_column int)", "CREATE FUNCTION hidden_function() RETURNS int LANGUAGE sql AS 'SELECT 1'").migrate()
+	w := newWorld(t, "CREATE TABLE hidden_table (hidden_column int)",
+		"CREATE FUNCTION hidden_function() RETURNS int LANGUAGE sql AS 'SELECT 1'").migrate()
 	agent, tried := w.agent(user1), 0
 	for _, s := range catalog.Shadows() {
 		source, there := w.snap.Relation(s.Source)
@@ -114,12 +117,14 @@ func TestNothingRunsOnHiddenRowsOfCatalogs(t *testing.T) {
 				continue
 			}
 			name := catalog.QuoteIdent(c.Name)
-			hidden, err := query(w.super, "SELECT min(h.v) FROM (SELECT "+name+"::text AS v FROM "+s.Source.SQL()+" EXCEPT SELECT "+name+"::text FROM "+s.View().SQL()+") AS h")
+			hidden, err := query(w.super, "SELECT min(h.v) FROM (SELECT "+name+"::text AS v FROM "+s.Source.SQL()+
+				" EXCEPT SELECT "+name+"::text FROM "+s.View().SQL()+") AS h")
 			if err != nil || hidden == "NULL" {
 				continue
 			}
 			tried++
-			if _, err := query(agent, "SELECT count(*) FROM "+s.View().SQL()+" AS s WHERE 1 / (CASE WHEN s."+name+" = '"+hidden+"' THEN 0 ELSE 1 END) = 1"); err != nil {
+			if _, err := query(agent, "SELECT count(*) FROM "+s.View().SQL()+" AS s WHERE 1 / (CASE WHEN s."+
+				name+" = '"+hidden+"' THEN 0 ELSE 1 END) = 1"); err != nil {
 				t.Errorf("%s.%s: %v", s.View(), c.Name, err)
 			}
 		}
@@ -132,7 +137,8 @@ func TestNothingRunsOnHiddenRowsOfCatalogs(t *testing.T) {
 // Who calls what fetches by key with more keys than the policy says gets nothing, whatever the rewriter would have said.
 func TestKeysAreCounted(t *testing.T) {
 	tier.All(t)
-	w := newWorld(t, "SET ROLE app_owner; CREATE TABLE pages (id int PRIMARY KEY, code text UNIQUE, body text); INSERT INTO pages SELECT i, 'c' || i, 'b' FROM generate_series(1, 9) i; RESET ROLE")
+	w := newWorld(t, "SET ROLE app_owner; CREATE TABLE pages (id int PRIMARY KEY, code text UNIQUE, body text); "+
+		"INSERT INTO pages SELECT i, 'c' || i, 'b' FROM generate_series(1, 9) i; RESET ROLE")
 	file := filepath.Join(t.TempDir(), "policy.yaml")
 	if err := os.WriteFile(file, []byte(`version: 1
 attributes: { user: { type: uuid, source: credential } }
@@ -145,7 +151,8 @@ tables: { pages: { rows: [ open ], columns: { id: allow, code: allow, body: { by
 	agent := w.agent(user1)
 	for _, walled := range []bool{false, true} {
 		fetch := predicate.KeyedView(catalog.Name{Schema: "public", Name: "pages"}, walled).SQL()
-		for keys, rows := range map[string]string{"'c1'": "1", "'c1', 'c2', 'c3'": "3", "'c1', 'c2', 'c3', 'c4'": "0", "'c1', 'c1', 'c1', 'c1'": "0", "NULL, NULL, NULL, 'c1'": "0"} {
+		for keys, rows := range map[string]string{
+			"'c1'": "1", "'c1', 'c2', 'c3'": "3", "'c1', 'c2', 'c3', 'c4'": "0", "'c1', 'c1', 'c1', 'c1'": "0", "NULL, NULL, NULL, 'c1'": "0"} {
 			w.want(agent, "SELECT count(*) FROM "+fetch+"(true, ARRAY["+keys+"]) AS f", rows)
 		}
 		w.want(agent, "SELECT count(*) FROM "+fetch+"(true, NULL) AS f", "0")

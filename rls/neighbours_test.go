@@ -69,8 +69,10 @@ func TestEmptiedHelpersHide(t *testing.T) {
 	breaks := map[string]string{
 		"the reader's policies are gone": "DROP POLICY pgconsent_open ON %[1]s; DROP POLICY pgconsent_reader ON %[1]s",
 		"a policy hides all":             "CREATE POLICY oops ON %[1]s AS RESTRICTIVE USING (false)",
-		"the view has another owner":     "DROP POLICY pgconsent_open ON %[1]s; GRANT SELECT ON %[1]s TO app_other; GRANT CREATE ON SCHEMA pgconsent TO app_other; ALTER VIEW pgconsent.h_public_%[1]s OWNER TO app_other",
-		"forced, and owned by the owner": "DROP POLICY pgconsent_open ON %[1]s; ALTER TABLE %[1]s FORCE ROW LEVEL SECURITY; GRANT CREATE ON SCHEMA pgconsent TO app_owner; ALTER VIEW pgconsent.h_public_%[1]s OWNER TO app_owner",
+		"the view has another owner": "DROP POLICY pgconsent_open ON %[1]s; GRANT SELECT ON %[1]s TO " +
+			"app_other; GRANT CREATE ON SCHEMA pgconsent TO app_other; ALTER VIEW pgconsent.h_public_%[1]s OWNER TO app_other",
+		"forced, and owned by the owner": "DROP POLICY pgconsent_open ON %[1]s; ALTER TABLE %[1]s FORCE ROW LEVEL " +
+			"SECURITY; GRANT CREATE ON SCHEMA pgconsent TO app_owner; ALTER VIEW pgconsent.h_public_%[1]s OWNER TO app_owner",
 	}
 	for name, sql := range breaks {
 		for _, table := range []string{"people", "memory_participants"} {
@@ -104,5 +106,6 @@ func TestPrivilegesAreKeptByName(t *testing.T) {
 		w.want(w.super, "SELECT has_database_privilege('"+role+"', current_database(), 'TEMP')", want)
 		w.want(w.super, "SELECT has_schema_privilege('"+role+"', 'public', 'CREATE')", want)
 	}
-	w.want(w.super, "SELECT count(*) FROM pg_auth_members AS m WHERE m.roleid = 'pgconsent_reader'::regrole AND COALESCE((to_jsonb(m) ->> 'set_option')::bool, true)", "0")
+	w.want(w.super, "SELECT count(*) FROM pg_auth_members AS m WHERE m.roleid = 'pgconsent_reader'::regrole AND "+
+		"COALESCE((to_jsonb(m) ->> 'set_option')::bool, true)", "0")
 }

@@ -24,7 +24,8 @@ tables:
   events_31: { rows: [ { own: { column: user_id, is: user } } ] }
 `
 
-// A table and its partitions can have rules of their own, though PostgreSQL gives a partition a copy of each trigger of its table.
+// A table and its partitions can have rules of their own, though PostgreSQL gives a partition a copy of each trigger of
+// its table.
 func TestPartitionsWithRulesOfTheirOwn(t *testing.T) {
 	tier.All(t)
 	w := newWorld(t, partedSchema)

@@ -19,7 +19,8 @@ func (p *Plan) policies(f migrations.Found) []Statement {
 		table := t.Relation.Name.SQL()
 		out = append(out,
 			Statement{
-				SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR SELECT TO %s USING (%s)", selectPolicy, table, p.bound(t), p.rows(t)),
+				SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR SELECT TO %s USING (%s)", selectPolicy,
+					table, p.bound(t), p.rows(t)),
 				Why: "Which rows agents see. RESTRICTIVE, because a permissive policy would be ORed with those of others.",
 			},
 		)
@@ -65,7 +66,8 @@ func (p *Plan) enable(r *catalog.Relation, roles string, written bool, f migrati
 		}
 		return []Statement{{
 			SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS PERMISSIVE FOR %s TO %s USING (true)", openPolicy, table, command, roles),
-			Why: "Row security is on already and shows other roles what it did; a restrictive policy needs a permissive one beside it.",
+			Why: "Row security is on already and shows other roles what it did; a restrictive policy needs a " +
+				"permissive one beside it.",
 		}}
 	}
 	return []Statement{
@@ -86,8 +88,10 @@ const isFresh = predicate.CurrentCatalog
 // fresh refuses statements that were decided under other catalogs, whatever they do with the table.
 func fresh(r *catalog.Relation, roles string) Statement {
 	return Statement{
-		SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR ALL TO %s USING (%s)", freshPolicy, r.Name.SQL(), roles, isFresh),
-		Why: "What was decided before the last DDL is planned no more. The planner evaluates it, once for a statement: no row is looked at.",
+		SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR ALL TO %s USING (%s)", freshPolicy, r.Name.SQL(),
+			roles, isFresh),
+		Why: "What was decided before the last DDL is planned no more. The planner evaluates it, once for a " +
+			"statement: no row is looked at.",
 	}
 }
 
@@ -107,7 +111,8 @@ func (p *Plan) dropPolicies(f migrations.Found) []Statement {
 			continue
 		}
 		out = append(out, p.dropWrites(t)...)
-		drop(t.Relation, selectPolicy, insertPolicy, updatePolicy, deletePolicy, waitedUpdatePolicy, waitedDeletePolicy, freshPolicy, openPolicy)
+		drop(t.Relation, selectPolicy, insertPolicy, updatePolicy, deletePolicy, waitedUpdatePolicy,
+			waitedDeletePolicy, freshPolicy, openPolicy)
 	}
 	for _, r := range p.unlisted() {
 		drop(r, nonePolicy, openPolicy)
@@ -121,7 +126,8 @@ func dropPolicies(r *catalog.Relation, f migrations.Found, why string, names ...
 		out = append(out, Statement{SQL: fmt.Sprintf("DROP POLICY IF EXISTS %s ON %s", name, r.Name.SQL()), Why: why})
 	}
 	if !f.RowSecurity[r.Name.String()] {
-		out = append(out, Statement{SQL: fmt.Sprintf("ALTER TABLE %s DISABLE ROW LEVEL SECURITY", r.Name.SQL()), Why: "Row security was off."})
+		out = append(out, Statement{SQL: fmt.Sprintf("ALTER TABLE %s DISABLE ROW LEVEL SECURITY", r.Name.SQL()),
+			Why: "Row security was off."})
 	}
 	return out
 }

@@ -15,7 +15,8 @@ const privacyTrigger = "zz_pgconsent_privacy"
 
 // What looks at grants. Each takes the caller's id, and returns what this caller may know.
 var privacyFunctions = []string{
-	"pgconsent.privacy_rows(pg_catalog.text, pg_catalog.text, pg_catalog.text, pg_catalog.text, pg_catalog.text[], pg_catalog.int4)",
+	"pgconsent.privacy_rows(pg_catalog.text, pg_catalog.text, pg_catalog.text, pg_catalog.text, " +
+		"pg_catalog.text[], pg_catalog.int4)",
 	"pgconsent.privacy_consents(pg_catalog.text)",
 	"pgconsent.privacy_guardians(pg_catalog.text)",
 	"pgconsent.privacy_contexts(pg_catalog.text)",
@@ -23,7 +24,8 @@ var privacyFunctions = []string{
 }
 
 // earlierPrivacyRows is what an earlier version has installed.
-const earlierPrivacyRows = "pgconsent.privacy_rows(pg_catalog.text, pg_catalog.text, pg_catalog.text, pg_catalog.text, pg_catalog.int4)"
+const earlierPrivacyRows = "pgconsent.privacy_rows(pg_catalog.text, pg_catalog.text, pg_catalog.text, " +
+	"pg_catalog.text, pg_catalog.int4)"
 
 // listed writes a list as an array of texts; what is no list is an empty one.
 func listed(l predicate.List, row string) string {
@@ -40,8 +42,9 @@ func asText(alias, column string) string {
 	return alias + "." + catalog.QuoteIdent(column) + "::pg_catalog.text"
 }
 
-// privacy makes the triggers that note grants, consents, who takes part in contexts and what is drawn from memories, whoever writes; and the functions
-// that say who has what, for the control role to ask on behalf of a caller whom it knows.
+// privacy makes the triggers that note grants, consents, who takes part in contexts and what is drawn from memories,
+// whoever writes; and the functions that say who has what, for the control role to ask on behalf of a caller whom it
+// knows.
 func (p *Plan) privacy() []Statement {
 	out := p.dropPrivacyFunctions()
 	s := p.policy.Privacy()
@@ -90,23 +93,31 @@ func (p *Plan) privacy() []Statement {
 	}
 	if g := s.Generalize; g != nil {
 		made := "COALESCE(" + asText("NEW", g.Link.Made) + ", '')"
-		out = append(out, p.noting(g.Link.Relation, "  IF TG_OP OPERATOR(pg_catalog.=) 'INSERT' THEN\n"+p.note("    ", "draw", g.Link.Relation, made, asText("NEW", g.Link.Store), "after")+"  END IF;\n")...)
+		out = append(out, p.noting(g.Link.Relation,
+			"  IF TG_OP OPERATOR(pg_catalog.=) 'INSERT' THEN\n"+
+				p.note("    ", "draw", g.Link.Relation, made, asText("NEW", g.Link.Store), "after")+"  END IF;\n")...)
 	}
 	return append(out, p.privacyFunctions(s)...)
 }
 
 func (p *Plan) note(indent, did string, r *catalog.Relation, key, store, who string) string {
-	return fmt.Sprintf("%sPERFORM pgconsent.privacy_note(%s, %s, %s, %s, %s, pgconsent_gate.attr(%s));\n", indent, catalog.QuoteLiteral(did),
+	return fmt.Sprintf("%sPERFORM pgconsent.privacy_note(%s, %s, %s, %s, %s, pgconsent_gate.attr(%s));\n", indent,
+		catalog.QuoteLiteral(did),
 		catalog.QuoteLiteral(r.Name.String()), key, store, who, catalog.QuoteLiteral(p.policy.Privacy().Entity))
 }
 
 // differ notes what a list has more and less.
 func (p *Plan) differ(more, less string, r *catalog.Relation, key, store string) string {
 	without := func(a, b string) string {
-		return "ARRAY(SELECT DISTINCT u.id FROM pg_catalog.unnest(" + a + ") AS u (id) WHERE u.id IS NOT NULL AND (u.id OPERATOR(pg_catalog.=) ANY (" + b + ")) IS NOT TRUE ORDER BY 1)"
+		return "ARRAY(SELECT DISTINCT u.id FROM pg_catalog.unnest(" + a +
+			") AS u (id) WHERE u.id IS NOT NULL AND (u.id OPERATOR(pg_catalog.=) ANY (" + b + ")) IS NOT TRUE ORDER BY 1)"
 	}
-	return "  changed := " + without("after", "before") + ";\n  IF pg_catalog.cardinality(changed) OPERATOR(pg_catalog.>) 0 THEN\n" + p.note("    ", more, r, key, store, "changed") + "  END IF;\n" +
-		"  changed := " + without("before", "after") + ";\n  IF pg_catalog.cardinality(changed) OPERATOR(pg_catalog.>) 0 THEN\n" + p.note("    ", less, r, key, store, "changed") + "  END IF;\n"
+	return "  changed := " + without("after", "before") +
+		";\n  IF pg_catalog.cardinality(changed) OPERATOR(pg_catalog.>) 0 THEN\n" +
+		p.note("    ", more, r, key, store, "changed") + "  END IF;\n" +
+		"  changed := " + without("before", "after") +
+		";\n  IF pg_catalog.cardinality(changed) OPERATOR(pg_catalog.>) 0 THEN\n" +
+		p.note("    ", less, r, key, store, "changed") + "  END IF;\n"
 }
 
 func (p *Plan) noting(r *catalog.Relation, body string) []Statement {
@@ -123,21 +134,24 @@ BEGIN
 %s  RETURN NULL;
 END $pgconsent$`, name, body), Why: why},
 		{SQL: fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", name), Why: why},
-		{SQL: fmt.Sprintf("CREATE TRIGGER %s AFTER INSERT OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION %s()", privacyTrigger, r.Name.SQL(), name), Why: why},
+		{SQL: fmt.Sprintf("CREATE TRIGGER %s AFTER INSERT OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION %s()",
+			privacyTrigger, r.Name.SQL(), name), Why: why},
 	}
 }
 
-// privacyFunctions read as the role that migrates, which owns the tables: what they return is for the caller whom they are
-// told, and only the control role may call them.
+// privacyFunctions read as the role that migrates, which owns the tables: what they return is for the caller whom they
+// are told, and only the control role may call them.
 func (p *Plan) privacyFunctions(s *policy.Privacy) []Statement {
-	const why = "Owners, subjects and guardians are told who sees what. The proxy asks on their behalf, and gets what this caller may know."
+	const why = "Owners, subjects and guardians are told who sees what. The proxy asks on their behalf, and gets " +
+		"what this caller may know."
 	const head = "LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $pgconsent$\n"
 	guards := func(store, subject string) string {
 		g := s.Guardians
 		if g == nil {
 			return "false"
 		}
-		return fmt.Sprintf("EXISTS (SELECT FROM %s AS g WHERE %s OPERATOR(pg_catalog.=) %s AND %s OPERATOR(pg_catalog.=) %s AND %s OPERATOR(pg_catalog.=) privacy_rows.caller)",
+		return fmt.Sprintf("EXISTS (SELECT FROM %s AS g WHERE %s OPERATOR(pg_catalog.=) %s AND %s "+
+			"OPERATOR(pg_catalog.=) %s AND %s OPERATOR(pg_catalog.=) privacy_rows.caller)",
 			g.Relation.Name.SQL(), asText("g", g.Store), store, asText("g", g.Subject), subject, asText("g", g.Guardian))
 	}
 	var parts []string
@@ -146,13 +160,20 @@ func (p *Plan) privacyFunctions(s *policy.Privacy) []Statement {
 		owner, join := store, ""
 		if x := s.Stores; x != nil {
 			owner = asText("o", x.Owner)
-			join = fmt.Sprintf(" JOIN %s AS o ON o.%s OPERATOR(pg_catalog.=) t.%s", x.Relation.Name.SQL(), catalog.QuoteIdent(x.ID), catalog.QuoteIdent(m.Store))
+			join = fmt.Sprintf(" JOIN %s AS o ON o.%s OPERATOR(pg_catalog.=) t.%s", x.Relation.Name.SQL(),
+				catalog.QuoteIdent(x.ID), catalog.QuoteIdent(m.Store))
 		}
 		subjects := listed(m.Subjects, "t")
-		// Whom a memory is about is looked at where the caller may ask that: a stranger's question takes as long about somebody as about nobody.
-		parts = append(parts, fmt.Sprintf("  SELECT %s::pg_catalog.text AS kind, %s AS key, %s AS store, %s AS owner, %s AS source, %s AS subjects, %s AS grants, %s AS evidence\n  FROM %s AS t%s\n"+
-			"  WHERE CASE WHEN privacy_rows.subject IS NULL THEN true WHEN %s OPERATOR(pg_catalog.=) privacy_rows.caller OR privacy_rows.subject OPERATOR(pg_catalog.=) privacy_rows.caller OR %s THEN privacy_rows.subject OPERATOR(pg_catalog.=) ANY (%s) ELSE false END",
-			catalog.QuoteLiteral(m.Kind), asText("t", m.Key), store, owner, asText("t", m.Source), subjects, listed(m.Grants, "t"), listed(m.Evidence, "t"), m.Relation.Name.SQL(), join,
+		// Whom a memory is about is looked at where the caller may ask that: a stranger's question takes as long about
+		// somebody as about nobody.
+		parts = append(parts, fmt.Sprintf(
+			"  SELECT %s::pg_catalog.text AS kind, %s AS key, %s AS store, %s AS owner, %s AS source, %s AS "+
+				"subjects, %s AS grants, %s AS evidence\n  FROM %s AS t%s\n"+
+				"  WHERE CASE WHEN privacy_rows.subject IS NULL THEN true WHEN %s OPERATOR(pg_catalog.=) "+
+				"privacy_rows.caller OR privacy_rows.subject OPERATOR(pg_catalog.=) privacy_rows.caller OR %s "+
+				"THEN privacy_rows.subject OPERATOR(pg_catalog.=) ANY (%s) ELSE false END",
+			catalog.QuoteLiteral(m.Kind), asText("t", m.Key), store, owner, asText("t",
+				m.Source), subjects, listed(m.Grants, "t"), listed(m.Evidence, "t"), m.Relation.Name.SQL(), join,
 			owner, guards(store, "privacy_rows.subject"), subjects))
 	}
 	out := []Statement{{SQL: fmt.Sprintf(`CREATE FUNCTION pgconsent.privacy_rows(caller pg_catalog.text, subject pg_catalog.text, of_kind pg_catalog.text, id pg_catalog.text, after pg_catalog.text[], most pg_catalog.int4)
@@ -164,7 +185,8 @@ WHERE (q.owner OPERATOR(pg_catalog.=) privacy_rows.caller OR privacy_rows.subjec
   AND (after IS NULL OR ROW(q.store, q.kind, q.key) OPERATOR(pg_catalog.>) ROW(after[1], after[2], after[3]))
 ORDER BY q.store, q.kind, q.key LIMIT most
 $pgconsent$`, head, guards("r.store", "u.id"), strings.Join(parts, "\n  UNION ALL\n")), Why: why}}
-	out = append(out, p.privacyConsents(s.Consents, head, why), p.privacyGuardians(s.Guardians, head, why), p.privacyContexts(s.Contexts, head, why), p.privacyDrawn(s, head, why))
+	out = append(out, p.privacyConsents(s.Consents, head, why), p.privacyGuardians(s.Guardians, head, why),
+		p.privacyContexts(s.Contexts, head, why), p.privacyDrawn(s, head, why))
 	all := strings.Join(privacyFunctions, ", ")
 	return append(out,
 		Statement{SQL: fmt.Sprintf("REVOKE ALL ON FUNCTION %s FROM PUBLIC", all), Why: why},
@@ -174,7 +196,8 @@ $pgconsent$`, head, guards("r.store", "u.id"), strings.Join(parts, "\n  UNION AL
 }
 
 func (p *Plan) privacyConsents(x *policy.Consents, head, why string) Statement {
-	body := "SELECT NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text WHERE false"
+	body := "SELECT NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, " +
+		"NULL::pg_catalog.text WHERE false"
 	if x != nil {
 		where := []string{asText("t", x.Store) + " OPERATOR(pg_catalog.=) privacy_consents.of_store"}
 		if x.Revoked != "" {
@@ -184,48 +207,66 @@ func (p *Plan) privacyConsents(x *policy.Consents, head, why string) Statement {
 			expires := "t." + catalog.QuoteIdent(x.Expires)
 			where = append(where, "("+expires+" IS NULL OR "+expires+" OPERATOR(pg_catalog.>) pg_catalog.statement_timestamp())")
 		}
-		body = fmt.Sprintf("SELECT %s, %s, %s, %s, %s FROM %s AS t WHERE %s ORDER BY 1", asText("t", x.Key), asText("t", x.Grantor), asText("t", x.Grantee), asText("t", x.Scope), asText("t", x.Given), x.Relation.Name.SQL(), strings.Join(where, " AND "))
+		body = fmt.Sprintf("SELECT %s, %s, %s, %s, %s FROM %s AS t WHERE %s ORDER BY 1", asText("t", x.Key),
+			asText("t", x.Grantor), asText("t", x.Grantee), asText("t", x.Scope), asText("t",
+				x.Given), x.Relation.Name.SQL(), strings.Join(where, " AND "))
 	}
-	return Statement{SQL: "CREATE FUNCTION pgconsent.privacy_consents(of_store pg_catalog.text)\nRETURNS TABLE (key pg_catalog.text, grantor pg_catalog.text, grantee pg_catalog.text, scope pg_catalog.text, given pg_catalog.text)\n" + head + body + "\n$pgconsent$", Why: why}
+	return Statement{SQL: "CREATE FUNCTION pgconsent.privacy_consents(of_store pg_catalog.text)\nRETURNS TABLE " +
+		"(key pg_catalog.text, grantor pg_catalog.text, grantee pg_catalog.text, scope pg_catalog.text, given " +
+		"pg_catalog.text)\n" + head + body + "\n$pgconsent$", Why: why}
 }
 
 func (p *Plan) privacyGuardians(x *policy.Guardians, head, why string) Statement {
 	body := "SELECT NULL::pg_catalog.text, NULL::pg_catalog.text WHERE false"
 	if x != nil {
-		body = fmt.Sprintf("SELECT %s, %s FROM %s AS t WHERE %s OPERATOR(pg_catalog.=) privacy_guardians.of_store ORDER BY 1, 2", asText("t", x.Subject), asText("t", x.Guardian), x.Relation.Name.SQL(), asText("t", x.Store))
+		body = fmt.Sprintf("SELECT %s, %s FROM %s AS t WHERE %s OPERATOR(pg_catalog.=) privacy_guardians.of_store "+
+			"ORDER BY 1, 2", asText("t", x.Subject), asText("t", x.Guardian), x.Relation.Name.SQL(), asText("t", x.Store))
 	}
-	return Statement{SQL: "CREATE FUNCTION pgconsent.privacy_guardians(of_store pg_catalog.text)\nRETURNS TABLE (subject pg_catalog.text, guardian pg_catalog.text)\n" + head + body + "\n$pgconsent$", Why: why}
+	return Statement{SQL: "CREATE FUNCTION pgconsent.privacy_guardians(of_store pg_catalog.text)\nRETURNS TABLE " +
+		"(subject pg_catalog.text, guardian pg_catalog.text)\n" + head + body + "\n$pgconsent$", Why: why}
 }
 
 func (p *Plan) privacyContexts(x *policy.Contexts, head, why string) Statement {
 	body := "SELECT NULL::pg_catalog.text, NULL::pg_catalog.text[] WHERE false"
 	if x != nil {
-		body = fmt.Sprintf("SELECT %s, %s FROM %s AS t WHERE %s OPERATOR(pg_catalog.=) privacy_contexts.of_store ORDER BY 1", asText("t", x.Name), listed(x.Participants, "t"), x.Relation.Name.SQL(), asText("t", x.Store))
+		body = fmt.Sprintf("SELECT %s, %s FROM %s AS t WHERE %s OPERATOR(pg_catalog.=) privacy_contexts.of_store "+
+			"ORDER BY 1", asText("t", x.Name), listed(x.Participants, "t"), x.Relation.Name.SQL(), asText("t", x.Store))
 	}
-	return Statement{SQL: "CREATE FUNCTION pgconsent.privacy_contexts(of_store pg_catalog.text)\nRETURNS TABLE (name pg_catalog.text, participants pg_catalog.text[])\n" + head + body + "\n$pgconsent$", Why: why}
+	return Statement{SQL: "CREATE FUNCTION pgconsent.privacy_contexts(of_store pg_catalog.text)\nRETURNS TABLE " +
+		"(name pg_catalog.text, participants pg_catalog.text[])\n" + head + body + "\n$pgconsent$", Why: why}
 }
 
-// privacyDrawn are the beliefs that were drawn from memories of stores of the caller's, with their texts: its owner's and nobody else's.
+// privacyDrawn are the beliefs that were drawn from memories of stores of the caller's, with their texts: its owner's
+// and nobody else's.
 func (p *Plan) privacyDrawn(s *policy.Privacy, head, why string) Statement {
-	body := "SELECT NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text WHERE false"
+	body := "SELECT NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, " +
+		"NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, " +
+		"NULL::pg_catalog.text WHERE false"
 	if g := s.Generalize; g != nil {
 		owner, join := asText("m", g.Into.Store), ""
 		if x := s.Stores; x != nil {
 			owner = asText("o", x.Owner)
-			join = fmt.Sprintf(" JOIN %s AS o ON o.%s OPERATOR(pg_catalog.=) m.%s", x.Relation.Name.SQL(), catalog.QuoteIdent(x.ID), catalog.QuoteIdent(g.Into.Store))
+			join = fmt.Sprintf(" JOIN %s AS o ON o.%s OPERATOR(pg_catalog.=) m.%s", x.Relation.Name.SQL(),
+				catalog.QuoteIdent(x.ID), catalog.QuoteIdent(g.Into.Store))
 		}
 		at := "''::pg_catalog.text" // sorts by time, and reads as one
 		if g.Link.At != "" {
-			at = fmt.Sprintf(`COALESCE(pg_catalog.to_char(l.%s::pg_catalog.timestamptz AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '')`, catalog.QuoteIdent(g.Link.At))
+			at = fmt.Sprintf(
+				`COALESCE(pg_catalog.to_char(l.%s::pg_catalog.timestamptz AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '')`, catalog.QuoteIdent(g.Link.At))
 		}
 		body = fmt.Sprintf(`SELECT * FROM (SELECT %s::pg_catalog.text AS kind, %s AS key, %s AS store, %s AS text, COALESCE(%s, '') AS source, COALESCE(%s, '') AS source_kind, COALESCE(%s, '') AS note, %s AS at, %s AS owner
   FROM %s AS l JOIN %s AS m ON m.%s OPERATOR(pg_catalog.=) l.%s AND m.%s OPERATOR(pg_catalog.=) l.%s%s) AS q
 WHERE q.owner OPERATOR(pg_catalog.=) caller AND (after IS NULL OR ROW(q.at, q.key, q.source) OPERATOR(pg_catalog.<) ROW(after[1], after[2], after[3]))
 ORDER BY q.at DESC, q.key DESC, q.source DESC LIMIT most`,
-			catalog.QuoteLiteral(g.Into.Kind), asText("m", g.Into.Key), asText("m", g.Into.Store), asText("m", g.Into.Content), asText("l", g.Link.Source), asText("l", g.Link.Kind), asText("l", g.Link.Note), at, owner,
-			g.Link.Relation.Name.SQL(), g.Into.Relation.Name.SQL(), catalog.QuoteIdent(g.Into.Key), catalog.QuoteIdent(g.Link.Made), catalog.QuoteIdent(g.Into.Store), catalog.QuoteIdent(g.Link.Store), join)
+			catalog.QuoteLiteral(g.Into.Kind), asText("m", g.Into.Key), asText("m", g.Into.Store), asText("m",
+				g.Into.Content), asText("l", g.Link.Source), asText("l", g.Link.Kind), asText("l", g.Link.Note), at, owner,
+			g.Link.Relation.Name.SQL(), g.Into.Relation.Name.SQL(), catalog.QuoteIdent(g.Into.Key),
+			catalog.QuoteIdent(g.Link.Made), catalog.QuoteIdent(g.Into.Store), catalog.QuoteIdent(g.Link.Store), join)
 	}
-	return Statement{SQL: "CREATE FUNCTION pgconsent.privacy_drawn(caller pg_catalog.text, after pg_catalog.text[], most pg_catalog.int4)\nRETURNS TABLE (kind pg_catalog.text, key pg_catalog.text, store pg_catalog.text, text pg_catalog.text, source pg_catalog.text, source_kind pg_catalog.text, note pg_catalog.text, at pg_catalog.text, owner pg_catalog.text)\n" + head + body + "\n$pgconsent$", Why: why}
+	return Statement{SQL: "CREATE FUNCTION pgconsent.privacy_drawn(caller pg_catalog.text, after " +
+		"pg_catalog.text[], most pg_catalog.int4)\nRETURNS TABLE (kind pg_catalog.text, key pg_catalog.text, " +
+		"store pg_catalog.text, text pg_catalog.text, source pg_catalog.text, source_kind pg_catalog.text, note " +
+		"pg_catalog.text, at pg_catalog.text, owner pg_catalog.text)\n" + head + body + "\n$pgconsent$", Why: why}
 }
 
 func (p *Plan) dropPrivacyFunctions() []Statement {

@@ -19,15 +19,17 @@ privacy:
 INSERT INTO mem VALUES ('1', 's1', 'x', '{dog}', '{a}', 's1', 's1', NULL, 0, 'x'); INSERT INTO guardians VALUES ('s1', 'dog', 'g1', 'g1', 's2', '{z,z,z}', 0, 'x')`)
 	for caller, want := range map[string]int{"stranger": 0, "g1": 1, "s1": 1} {
 		var n, guardians int
-		err := super.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM pgconsent.privacy_rows($1, 'dog', NULL, NULL, NULL, 10)), (SELECT count(*) FROM pgconsent.privacy_guardians('s2'))", caller).Scan(&n, &guardians)
+		err := super.QueryRow(t.Context(),
+			"SELECT (SELECT count(*) FROM pgconsent.privacy_rows($1, 'dog', NULL, NULL, NULL, 10)), (SELECT "+
+				"count(*) FROM pgconsent.privacy_guardians('s2'))", caller).Scan(&n, &guardians)
 		if err != nil || n != want || guardians != 0 {
 			t.Errorf("%s gets %d rows, want %d; of a store that is not there %d guardians; %v", caller, n, want, guardians, err)
 		}
 	}
 }
 
-// What is told of a store is what stands there and holds: consents that are neither withdrawn nor over, its guardians, and rows to those who
-// own it, whom they are about and who speaks for these in that store.
+// What is told of a store is what stands there and holds: consents that are neither withdrawn nor over, its guardians,
+// and rows to those who own it, whom they are about and who speaks for these in that store.
 func TestPrivacyTellsWhatHolds(t *testing.T) {
 	_, super, _ := keptOver(t, `version: 1
 attributes: { user: { type: text, source: credential } }
@@ -68,7 +70,8 @@ INSERT INTO consents VALUES ('holds', 's1', 'dog', 'a', NULL, NULL), ('will end'
 		{rows("a", "'dog'"), ""},
 	} {
 		var got string
-		if err := super.QueryRow(t.Context(), "SELECT coalesce(string_agg(q.key, '|' ORDER BY q.key COLLATE \"C\"), '') FROM ("+c.sql+") AS q").Scan(&got); err != nil || got != c.want {
+		if err := super.QueryRow(t.Context(),
+			"SELECT coalesce(string_agg(q.key, '|' ORDER BY q.key COLLATE \"C\"), '') FROM ("+c.sql+") AS q").Scan(&got); err != nil || got != c.want {
 			t.Errorf("%s: got %q, want %q (%v)", c.sql, got, c.want, err)
 		}
 	}

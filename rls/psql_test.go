@@ -22,7 +22,10 @@ func TestShadowsAnswerPsql(t *testing.T) {
 		t.Skip("this psql is of another version than the server, whose catalogs it may not know")
 	}
 	psql := exec.Command(path, "-X", "-E", "-h", w.db.SocketDir, "-p", strconv.Itoa(w.db.Port), "-U", "postgres", w.db.Name)
-	psql.Stdin = strings.NewReader("\\d\n\\d memories\n\\d+ memories\n\\d memories_pkey\n\\dt\n\\dt+\n\\di\n\\df\n\\df+ match_memories\n\\l\n\\dn\n\\dn+\n\\dT\n\\dT+\n\\du\n\\dx\n\\dp\n\\do =\n\\dC int4\n\\db\n\\dv\n\\ds\n\\dm\n\\dE\n\\dD\n\\dA\n\\dF\n\\drds\n\\dRp\n\\dy\n\\dO\n\\dc\n\\da count\n\\dP\n")
+	psql.Stdin = strings.NewReader(
+		"\\d\n\\d memories\n\\d+ memories\n\\d memories_pkey\n\\dt\n\\dt+\n\\di\n\\df\n\\df+ " +
+			"match_memories\n\\l\n\\dn\n\\dn+\n\\dT\n\\dT+\n\\du\n\\dx\n\\dp\n\\do =\n\\dC " +
+			"int4\n\\db\n\\dv\n\\ds\n\\dm\n\\dE\n\\dD\n\\dA\n\\dF\n\\drds\n\\dRp\n\\dy\n\\dO\n\\dc\n\\da count\n\\dP\n")
 	out, err := psql.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

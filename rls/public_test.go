@@ -41,7 +41,8 @@ func TestAgentsWriteNothingThatPublicMay(t *testing.T) {
 				t.Helper()
 				tag, err := agent.Exec(ctx, sql)
 				var refused *pgconn.PgError
-				if err == nil && tag.RowsAffected() > 0 || err != nil && (!errors.As(err, &refused) || refused.Code != "42501" && refused.Code != "23514") { // a partition is looked for first
+				// a partition is looked for first
+				if err == nil && tag.RowsAffected() > 0 || err != nil && (!errors.As(err, &refused) || refused.Code != "42501" && refused.Code != "23514") {
 					t.Errorf("%s: %s, %v", sql, tag, err)
 				}
 			}

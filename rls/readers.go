@@ -33,7 +33,8 @@ func (p *Plan) readers(migrations.Found) []Statement {
 			policies += ", " + p.rowsRole
 		}
 		if !p.gated[h.Relation.Name] { // live attributes alone, as the reader
-			out = append(out, p.view(helper, h, p.reader, "", "Live attributes are worked out from this view. Its schema cannot be named by agents.")...)
+			out = append(out, p.view(helper, h, p.reader, "",
+				"Live attributes are worked out from this view. Its schema cannot be named by agents.")...)
 			continue
 		}
 		out = append(out, p.view(helper, h, policies, "", "Policies read this view. Its schema cannot be named by agents.")...)
@@ -61,7 +62,8 @@ func (p *Plan) readable(r *catalog.Relation) []Statement {
 		},
 		{
 			SQL: fmt.Sprintf("CREATE POLICY %s ON %s FOR SELECT TO %s USING (true)", readerPolicy, r.Name.SQL(), p.reader),
-			Why: "The reader sees every row; and a relation under a policy lets the planner run no operator of the agent's on its statistics.",
+			Why: "The reader sees every row; and a relation under a policy lets the planner run no operator of " +
+				"the agent's on its statistics.",
 		},
 	}
 }
@@ -74,7 +76,8 @@ func (p *Plan) view(name string, h predicate.Helper, roles, where, why string) [
 	}
 	return []Statement{
 		{
-			SQL: fmt.Sprintf("CREATE VIEW %s AS\nSELECT %s FROM %s AS t%s", name, strings.Join(columns, ", "), h.Relation.Name.SQL(), where),
+			SQL: fmt.Sprintf("CREATE VIEW %s AS\nSELECT %s FROM %s AS t%s", name, strings.Join(columns, ", "),
+				h.Relation.Name.SQL(), where),
 			Why: why,
 		},
 		{SQL: fmt.Sprintf("GRANT SELECT ON %s TO %s", name, roles), Why: why},
@@ -83,8 +86,8 @@ func (p *Plan) view(name string, h predicate.Helper, roles, where, why string) [
 }
 
 // empty makes the function that says that a link table has no rows at all. A policy asks it where the helper view shows
-// none: under NOT EXISTS a view that merely lost its rows, to FORCE or to another owner, would show every row. It looks at
-// the table as the owner, whom row security does not concern, and believes nothing where it does.
+// none: under NOT EXISTS a view that merely lost its rows, to FORCE or to another owner, would show every row. It looks
+// at the table as the owner, whom row security does not concern, and believes nothing where it does.
 func (p *Plan) empty(r *catalog.Relation) []Statement {
 	name := predicate.EmptyFunction(r.Name).SQL()
 	const why = "No link is no refusal only if there is none: a link table that merely looks empty hides the rows."
@@ -112,12 +115,14 @@ func (p *Plan) dropReaders() []Statement {
 	for _, h := range p.helpers {
 		out = append(out,
 			Statement{
-				SQL: fmt.Sprintf("DROP VIEW IF EXISTS %s, %s", predicate.HelperView(h.Relation.Name).SQL(), predicate.GateView(h.Relation.Name).SQL()),
+				SQL: fmt.Sprintf("DROP VIEW IF EXISTS %s, %s", predicate.HelperView(h.Relation.Name).SQL(),
+					predicate.GateView(h.Relation.Name).SQL()),
 				Why: why,
 			},
 		)
 		if h.Relation.Name != predicate.RegistryTable {
-			out = append(out, Statement{SQL: fmt.Sprintf("DROP POLICY IF EXISTS %s ON %s", readerPolicy, h.Relation.Name.SQL()), Why: why})
+			out = append(out, Statement{SQL: fmt.Sprintf("DROP POLICY IF EXISTS %s ON %s", readerPolicy,
+				h.Relation.Name.SQL()), Why: why})
 		}
 	}
 	return out

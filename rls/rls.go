@@ -1,9 +1,10 @@
 // Package rls writes the database half of a policy: policies, helper and gate views, shadows of the catalogs, grants.
 //
 // Under the statements of a [Plan] the agent's role reads of a protected table exactly the rows that the predicate
-// shows, whatever SQL it sends, and only in a sealed session; it changes what the policy lets it, of the rows it sees and
-// into rows it sees; it reads no other table, and makes no object. Other roles keep what they had: the one policy that narrows is RESTRICTIVE and speaks of the agent's role
-// alone. Row security is never FORCEd, so owners are not touched.
+// shows, whatever SQL it sends, and only in a sealed session; it changes what the policy lets it, of the rows it sees
+// and into rows it sees; it reads no other table, and makes no object. Other roles keep what they had: the one policy
+// that narrows is RESTRICTIVE and speaks of the agent's role alone. Row security is never FORCEd, so owners are not
+// touched.
 //
 // A plan does not promise that nobody changes the database afterwards, that a foreign policy does not narrow what the
 // reader role sees, or that roles were safe before: that is for doctor to check.
@@ -33,7 +34,8 @@ const (
 
 // Options name the roles; the zero value is right for production.
 type Options struct {
-	AgentRole, ControlRole, ReaderRole, RowsRole string // "": pgconsent_agent, pgconsent_control, pgconsent_reader, pgconsent_rows
+	// "": pgconsent_agent, pgconsent_control, pgconsent_reader, pgconsent_rows
+	AgentRole, ControlRole, ReaderRole, RowsRole string
 	Mode                                         Mode
 	Doors                                        bool // make the views of the gate door
 }
@@ -56,7 +58,8 @@ type Plan struct {
 	horizons                         []horizon
 	doors                            []door
 	children                         []*policy.Child
-	known                            []*catalog.Relation // the tables of the policy and their parts; nil while the hash is reckoned
+	// the tables of the policy and their parts; nil while the hash is reckoned
+	known []*catalog.Relation
 }
 
 // Generate makes the plan. It is a pure function: equal policies over equal catalogs give equal plans.
@@ -123,7 +126,8 @@ func Generate(p *policy.Policy, snap *catalog.Snapshot, o Options) *Plan {
 	return plan
 }
 
-// Hash is the hash of the database half, partitions and children of tables, and the columns that they are known to have, left out: two policies with one hash can be swapped without migrating.
+// Hash is the hash of the database half, partitions and children of tables, and the columns that they are known to
+// have, left out: two policies with one hash can be swapped without migrating.
 func (p *Plan) Hash() string { return p.hash }
 
 // PolicyVersion is the version of the whole policy.
@@ -139,7 +143,9 @@ func (p *Plan) Down() []Statement { return p.DownTo(migrations.Found{}) }
 func (p *Plan) UpFrom(f migrations.Found) []Statement {
 	var out []Statement
 	for _, part := range [][]Statement{
-		p.revocations(f), p.schemas(f), p.readers(f), p.live(), p.kept(), p.doorViews(), p.groupViews(), p.canaries(), p.policies(f), p.parts(f), p.rowViews(), p.changes(), p.functions(), p.shown(), p.shadows(), p.views(), p.sweeps(), p.privacy(), p.controls(),
+		p.revocations(f), p.schemas(f), p.readers(f), p.live(), p.kept(), p.doorViews(), p.groupViews(), p.canaries(),
+		p.policies(f), p.parts(f), p.rowViews(), p.changes(), p.functions(), p.shown(), p.shadows(), p.views(),
+		p.sweeps(), p.privacy(), p.controls(),
 	} {
 		out = append(out, part...)
 	}
@@ -149,7 +155,9 @@ func (p *Plan) UpFrom(f migrations.Found) []Statement {
 // DownTo returns the statements that restore the state found, privileges excepted.
 func (p *Plan) DownTo(f migrations.Found) []Statement {
 	var out []Statement
-	for _, part := range [][]Statement{p.dropPrivacy(), p.dropSweeps(), p.dropViews(), p.dropShadows(), p.dropShown(), p.dropChanges(), p.dropRowViews(), p.dropParts(f), p.dropPolicies(f), p.dropCanaries(), p.dropGroups(), p.dropDoors(), p.dropKept(), p.dropLive(), p.dropReaders()} {
+	for _, part := range [][]Statement{p.dropPrivacy(), p.dropSweeps(), p.dropViews(), p.dropShadows(), p.dropShown(),
+		p.dropChanges(), p.dropRowViews(), p.dropParts(f), p.dropPolicies(f), p.dropCanaries(), p.dropGroups(),
+		p.dropDoors(), p.dropKept(), p.dropLive(), p.dropReaders()} {
 		out = append(out, part...)
 	}
 	return out

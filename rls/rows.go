@@ -77,12 +77,14 @@ func (p *Plan) rowViews() []Statement {
 			rule := predicate.Policy(t.Rows, t.Relation)
 			wall = "\nWHERE " + isFresh + " AND (" + rule + ")"
 			if looksFurther(rule) {
-				// PostgreSQL takes a leak-proof condition past the barrier, and there the cheaper is first, what it compares with included.
+				// PostgreSQL takes a leak-proof condition past the barrier, and there the cheaper is first, what it
+				// compares with included.
 				wall += "\nOFFSET 0"
 			}
 			plain = query + wall
 		}
-		out = append(out, Statement{SQL: fmt.Sprintf("GRANT SELECT ON TABLE %s TO %s", t.Relation.Name.SQL(), owner), Why: reason})
+		out = append(out, Statement{SQL: fmt.Sprintf("GRANT SELECT ON TABLE %s TO %s", t.Relation.Name.SQL(), owner),
+			Why: reason})
 		for _, v := range []struct {
 			name catalog.Name
 			sql  string
@@ -96,7 +98,8 @@ func (p *Plan) rowViews() []Statement {
 		out = append(out, p.keyed(t)...)
 		if t.Write != nil && p.mode == Enforce {
 			out = append(out, p.writtenThrough(predicate.RowView(t.Relation.Name), t.Write,
-				"PostgreSQL writes through the view, with its owner's rights and under its owner's row policies, which are the agents'.")...)
+				"PostgreSQL writes through the view, with its owner's rights and under its owner's row policies, "+
+					"which are the agents'.")...)
 		}
 	}
 	return out
@@ -121,7 +124,8 @@ func (p *Plan) wall(t *policy.Table) string {
 // looksFurther tells whether a rule has sub-selects besides those for the caller's seal and attributes. Only those have a
 // cost where operators have none.
 func looksFurther(rule string) bool {
-	return strings.Count(rule, "SELECT") > strings.Count(rule, "(SELECT pgconsent_gate.attr(")+strings.Count(rule, "(SELECT pgconsent_gate.sealed())")
+	return strings.Count(rule, "SELECT") > strings.Count(rule, "(SELECT pgconsent_gate.attr(")+
+		strings.Count(rule, "(SELECT pgconsent_gate.sealed())")
 }
 
 func (p *Plan) dropRowViews() []Statement {
@@ -129,7 +133,8 @@ func (p *Plan) dropRowViews() []Statement {
 	var out []Statement
 	for _, t := range p.narrowed() {
 		out = append(out, p.dropKeyed(t)...)
-		out = append(out, Statement{SQL: fmt.Sprintf("DROP VIEW IF EXISTS %s, %s", predicate.WalledView(t.Relation.Name).SQL(), predicate.RowView(t.Relation.Name).SQL()), Why: why})
+		out = append(out, Statement{SQL: fmt.Sprintf("DROP VIEW IF EXISTS %s, %s",
+			predicate.WalledView(t.Relation.Name).SQL(), predicate.RowView(t.Relation.Name).SQL()), Why: why})
 	}
 	return out
 }
@@ -137,7 +142,8 @@ func (p *Plan) dropRowViews() []Statement {
 // views makes copies of the customer's views that run with the rights of who reads them. Those they read come first, and
 // the shadows of catalogs.
 func (p *Plan) views() []Statement {
-	const why = "A copy of a view that the policy lists, or that such a view reads. The original runs with its owner's rights, past row security."
+	const why = "A copy of a view that the policy lists, or that such a view reads. The original runs with its " +
+		"owner's rights, past row security."
 	var out []Statement
 	through := p.writtenViews()
 	for _, v := range p.policy.Views() {
@@ -158,14 +164,16 @@ func (p *Plan) views() []Statement {
 			options, query string
 		}{{predicate.RowView(v.Relation.Name), plain, v.Query}, {predicate.WalledView(v.Relation.Name), "", v.Walled}} {
 			out = append(out,
-				Statement{SQL: fmt.Sprintf("CREATE VIEW %s%s WITH (security_invoker = true%s) AS\n%s", c.name.SQL(), named, c.options, c.query), Why: why},
+				Statement{SQL: fmt.Sprintf("CREATE VIEW %s%s WITH (security_invoker = true%s) AS\n%s", c.name.SQL(),
+					named, c.options, c.query), Why: why},
 				Statement{SQL: fmt.Sprintf("GRANT SELECT ON %s TO %s", c.name.SQL(), p.agent), Why: why},
 			)
 		}
 		if p.viewHasDoor(v) { // with the agent's rights: those of the door views in it are their owner's
 			view := predicate.DoorView(v.Relation.Name).SQL()
 			out = append(out,
-				Statement{SQL: fmt.Sprintf("CREATE VIEW %s%s WITH (security_invoker = true) AS\n%s", view, named, v.Door), Why: "Vetted statements read the view here, over the door views of its tables."},
+				Statement{SQL: fmt.Sprintf("CREATE VIEW %s%s WITH (security_invoker = true) AS\n%s", view, named,
+					v.Door), Why: "Vetted statements read the view here, over the door views of its tables."},
 				Statement{SQL: fmt.Sprintf("GRANT SELECT ON %s TO %s", view, p.agent), Why: why},
 			)
 		}
@@ -177,8 +185,8 @@ func (p *Plan) views() []Statement {
 	return out
 }
 
-// writtenViews are the views that agents write through, and those beneath them, for which PostgreSQL asks the same rights. These
-// give nothing that agents do not have of the table.
+// writtenViews are the views that agents write through, and those beneath them, for which PostgreSQL asks the same
+// rights. These give nothing that agents do not have of the table.
 func (p *Plan) writtenViews() map[catalog.Name]bool {
 	out := map[catalog.Name]bool{}
 	for _, v := range slices.Backward(p.policy.Views()) { // those that a view reads come before it
@@ -215,10 +223,12 @@ func (p *Plan) dropViews() []Statement {
 	var out []Statement
 	for _, v := range slices.Backward(p.policy.Views()) {
 		if p.viewHasDoor(v) {
-			out = append(out, Statement{SQL: "DROP VIEW IF EXISTS " + predicate.DoorView(v.Relation.Name).SQL(), Why: "Take the views of the gate door away."})
+			out = append(out, Statement{SQL: "DROP VIEW IF EXISTS " + predicate.DoorView(v.Relation.Name).SQL(),
+				Why: "Take the views of the gate door away."})
 		}
 		out = append(out, Statement{
-			SQL: fmt.Sprintf("DROP VIEW IF EXISTS %s, %s", predicate.WalledView(v.Relation.Name).SQL(), predicate.RowView(v.Relation.Name).SQL()),
+			SQL: fmt.Sprintf("DROP VIEW IF EXISTS %s, %s", predicate.WalledView(v.Relation.Name).SQL(),
+				predicate.RowView(v.Relation.Name).SQL()),
 			Why: "Take the copies of views away.",
 		})
 	}

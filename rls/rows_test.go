@@ -37,7 +37,8 @@ INSERT INTO odd SELECT 6, '00000000-0000-0000-0000-000000000002', 'SECRET', 'SEC
 // oddWorld is a database with a table of which every kind of mask makes something.
 func oddWorld(t *testing.T, o rls.Options, before ...string) *world {
 	t.Helper()
-	w := newWorld(t, append([]string{"SET ROLE app_owner; CREATE TABLE odd_other (a uuid, b uuid, UNIQUE (a, b)); INSERT INTO odd_other VALUES ('" + user1 + "', '00000000-0000-0000-0000-000000000009');" + oddTable + "RESET ROLE"}, before...)...)
+	w := newWorld(t, append([]string{
+		"SET ROLE app_owner; CREATE TABLE odd_other (a uuid, b uuid, UNIQUE (a, b)); INSERT INTO odd_other VALUES ('" + user1 + "', '00000000-0000-0000-0000-000000000009');" + oddTable + "RESET ROLE"}, before...)...)
 	w.compile("testdata/columns.yaml", o)
 	return w
 }
@@ -90,8 +91,8 @@ func TestMasks(t *testing.T) {
 	}
 }
 
-// Whatever a mask makes of a column, it comes out in the rows that meet the column's condition, and in no other: by whichever
-// view or function of ours.
+// Whatever a mask makes of a column, it comes out in the rows that meet the column's condition, and in no other: by
+// whichever view or function of ours.
 func TestNoMaskShowsWithoutItsCondition(t *testing.T) {
 	tier.All(t)
 	masks := map[policy.Mask]bool{}
@@ -124,7 +125,9 @@ func TestNoMaskShowsWithoutItsCondition(t *testing.T) {
 		odd, _ := w.pol.Table(catalog.Name{Schema: "public", Name: "odd"})
 		some := w.agent(user1)
 		// What vetted statements read has no condition on a value, and so none of these columns.
-		if got, err := query(w.super, "SELECT string_agg(attname, ' ') FROM pg_attribute WHERE attrelid = 'pgconsent_gate.door_public_odd'::regclass AND attnum > 0"); err != nil || got != "id" {
+		if got, err := query(w.super,
+			"SELECT string_agg(attname, ' ') FROM pg_attribute WHERE attrelid = "+
+				"'pgconsent_gate.door_public_odd'::regclass AND attnum > 0"); err != nil || got != "id" {
 			t.Errorf("the door has %s, %v", got, err)
 		}
 		for _, from := range []string{
@@ -200,26 +203,36 @@ func TestShadowsOfNarrowedTables(t *testing.T) {
 	}
 	const shown = "id,none,hashed,key,domain_text,strict,day,stamp,zoned,short,small,big,amount,ratio,doc,old_doc"
 	for sql, want := range map[string]string{
-		"SELECT attname FROM pgconsent_catalog.pg_attribute WHERE attrelid = 'public.odd'::regclass AND attnum > 0 ORDER BY attnum":                                                            shown,
-		"SELECT column_name FROM pgconsent_catalog.is_columns WHERE table_schema = 'public' AND table_name = 'odd' ORDER BY ordinal_position":                                                  shown,
-		"SELECT column_name FROM pgconsent_catalog.is_column_privileges WHERE table_name = 'odd' AND column_name IN ('id', 'secret')":                                                          "id",
-		"SELECT table_name || ' ' || table_type FROM pgconsent_catalog.is_tables WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY 1":                                    "memories BASE TABLE,odd BASE TABLE",
-		"SELECT is_nullable FROM pgconsent_catalog.is_columns WHERE table_name = 'odd' AND column_name IN ('id', 'none') ORDER BY column_name":                                                 "NO,YES",
-		"SELECT data_type FROM pgconsent_catalog.is_columns WHERE table_name = 'odd' AND column_name IN ('domain_text', 'amount') ORDER BY 1":                                                  "numeric,text",
-		"SELECT atttypid::regtype::text || atttypmod FROM pgconsent_catalog.pg_attribute WHERE attrelid = 'public.odd'::regclass AND attname IN ('domain_text', 'amount', 'short') ORDER BY 1": "character varying24,numeric-1,text-1",
-		"SELECT relname FROM pgconsent_catalog.pg_class WHERE relname LIKE 'odd%' ORDER BY 1":                                                                                                  "odd,odd_pkey,odd_shown",
-		"SELECT indexname FROM pgconsent_catalog.pg_indexes WHERE tablename = 'odd' ORDER BY 1":                                                                                                "odd_pkey,odd_shown",
-		"SELECT conname FROM pgconsent_catalog.pg_constraint WHERE conrelid = 'public.odd'::regclass ORDER BY 1":                                                                               constraints,
-		"SELECT count(*) FROM pgconsent_catalog.pg_attrdef WHERE adrelid = 'public.odd'::regclass":                                                                                             "0",
-		"SELECT count(*) FROM pgconsent_catalog.pg_namespace WHERE nspname LIKE 'pgconsent%'":                                                                                                  "0",
-		"SELECT count(*) FROM pgconsent_catalog.pg_class WHERE relname LIKE '%public_odd'":                                                                                                     "0",
-		"SELECT count(*) FROM pgconsent_catalog.pg_type WHERE typname LIKE '%public_odd'":                                                                                                      "0",
+		"SELECT attname FROM pgconsent_catalog.pg_attribute WHERE attrelid = 'public.odd'::regclass AND attnum > " +
+			"0 ORDER BY attnum": shown,
+		"SELECT column_name FROM pgconsent_catalog.is_columns WHERE table_schema = 'public' AND table_name = " +
+			"'odd' ORDER BY ordinal_position": shown,
+		"SELECT column_name FROM pgconsent_catalog.is_column_privileges WHERE table_name = 'odd' AND column_name " +
+			"IN ('id', 'secret')": "id",
+		"SELECT table_name || ' ' || table_type FROM pgconsent_catalog.is_tables WHERE table_schema NOT IN " +
+			"('pg_catalog', 'information_schema') ORDER BY 1": "memories BASE TABLE,odd BASE TABLE",
+		"SELECT is_nullable FROM pgconsent_catalog.is_columns WHERE table_name = 'odd' AND column_name IN ('id', " +
+			"'none') ORDER BY column_name": "NO,YES",
+		"SELECT data_type FROM pgconsent_catalog.is_columns WHERE table_name = 'odd' AND column_name IN " +
+			"('domain_text', 'amount') ORDER BY 1": "numeric,text",
+		"SELECT atttypid::regtype::text || atttypmod FROM pgconsent_catalog.pg_attribute WHERE attrelid = " +
+			"'public.odd'::regclass AND attname IN ('domain_text', 'amount', 'short') ORDER BY 1": "character varying24,numeric-1,text-1",
+		"SELECT relname FROM pgconsent_catalog.pg_class WHERE relname LIKE 'odd%' ORDER BY 1":                    "odd,odd_pkey,odd_shown",
+		"SELECT indexname FROM pgconsent_catalog.pg_indexes WHERE tablename = 'odd' ORDER BY 1":                  "odd_pkey,odd_shown",
+		"SELECT conname FROM pgconsent_catalog.pg_constraint WHERE conrelid = 'public.odd'::regclass ORDER BY 1": constraints,
+		"SELECT count(*) FROM pgconsent_catalog.pg_attrdef WHERE adrelid = 'public.odd'::regclass":               "0",
+		"SELECT count(*) FROM pgconsent_catalog.pg_namespace WHERE nspname LIKE 'pgconsent%'":                    "0",
+		"SELECT count(*) FROM pgconsent_catalog.pg_class WHERE relname LIKE '%public_odd'":                       "0",
+		"SELECT count(*) FROM pgconsent_catalog.pg_type WHERE typname LIKE '%public_odd'":                        "0",
 	} {
 		w.want(agent, sql, want)
 	}
-	for _, view := range []string{"is_tables", "is_columns", "is_column_privileges", "is_table_privileges", "is_role_table_grants", "is_role_column_grants", "is_column_udt_usage", "is_column_domain_usage", "is_element_types", "pg_attribute", "pg_class", "pg_index", "pg_constraint"} {
+	for _, view := range []string{"is_tables", "is_columns", "is_column_privileges", "is_table_privileges",
+		"is_role_table_grants", "is_role_column_grants", "is_column_udt_usage", "is_column_domain_usage",
+		"is_element_types", "pg_attribute", "pg_class", "pg_index", "pg_constraint"} {
 		text, err := query(agent, "SELECT t::pg_catalog.text FROM pgconsent_catalog."+view+" AS t")
-		if err != nil || strings.Contains(text, "pgconsent_rows,") || strings.Contains(text, "public_odd") || strings.Contains(text, "secret") || strings.Contains(text, "user_id,") {
+		if err != nil || strings.Contains(text, "pgconsent_rows,") || strings.Contains(text, "public_odd") ||
+			strings.Contains(text, "secret") || strings.Contains(text, "user_id,") {
 			t.Errorf("%s tells of what is hidden: %v", view, err)
 		}
 	}

@@ -40,7 +40,8 @@ func TestSeekHintSparesAnIndex(t *testing.T) {
 	w.want(agent, predicate.SeekHint+titles, visible)
 }
 
-// By the hint that a search finds few rows of a table the planner expects few in its door, and in no other; and they are the same rows.
+// By the hint that a search finds few rows of a table the planner expects few in its door, and in no other; and they
+// are the same rows.
 func TestFewHintIsForOneDoor(t *testing.T) {
 	w := newWorld(t)
 	w.compile("testdata/policy.yaml", rls.Options{Doors: true})
@@ -49,7 +50,8 @@ func TestFewHintIsForOneDoor(t *testing.T) {
 	memories, people := catalog.Name{Schema: "public", Name: "memories"}, catalog.Name{Schema: "public", Name: "people"}
 	sign := func(sql string) string { return w.key().Sign("p1", sql) }
 	asked := func(hint string, table catalog.Name) bool {
-		results, err := agent.PgConn().Exec(context.Background(), sign(hint+"EXPLAIN (COSTS OFF) SELECT id FROM "+predicate.DoorView(table).SQL())).ReadAll()
+		results, err := agent.PgConn().Exec(context.Background(),
+			sign(hint+"EXPLAIN (COSTS OFF) SELECT id FROM "+predicate.DoorView(table).SQL())).ReadAll()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +59,8 @@ func TestFewHintIsForOneDoor(t *testing.T) {
 	}
 	for hint, want := range map[string][2]bool{
 		"": {}, predicate.SeekHint: {}, "/*pgconsent:few*/": {}, "/*pgconsent:few */": {}, strings.Repeat(" ", 1000) + predicate.FewHint(memories): {},
-		predicate.FewHint(memories): {true, false}, predicate.FewHint(people): {false, true}, predicate.SeekHint + predicate.FewHint(memories) + predicate.FewHint(people): {true, true},
+		predicate.FewHint(memories): {true, false}, predicate.FewHint(people): {false, true}, predicate.SeekHint +
+			predicate.FewHint(memories) + predicate.FewHint(people): {true, true},
 	} {
 		if got := [2]bool{asked(hint, memories), asked(hint, people)}; got != want {
 			t.Errorf("%.60q: few of memories and people: %v", hint, got)

@@ -31,7 +31,8 @@ func (p *Plan) shown() []Statement {
 	}
 	return []Statement{
 		{SQL: "CREATE VIEW pgconsent.reads AS\n" + p.reads(), Why: "Which view agents read in place of a relation."},
-		{SQL: "CREATE VIEW pgconsent.waiting AS\n" + p.waitingColumns(), Why: "Which columns tables got since pgconsent migrate: agents do not see them before the next one."},
+		{SQL: "CREATE VIEW pgconsent.waiting AS\n" + p.waitingColumns(),
+			Why: "Which columns tables got since pgconsent migrate: agents do not see them before the next one."},
 		{SQL: "CREATE VIEW pgconsent.narrowed AS\n" + p.narrowedColumns() + `
 UNION ALL
 SELECT w.attrelid, w.attnum, true FROM pgconsent.waiting AS w`, Why: "Which columns agents do not see, or not as they are."},
@@ -80,7 +81,8 @@ WHERE n.nspname = 'pg_catalog' OR (n.nspname, p.proname) IN (SELECT l.nspname, l
 	}
 }
 
-// reads maps the relations that agents read through a view of ours: reads (oid, nspname, relname, relkind, owner, view, view_schema, view_name).
+// reads maps the relations that agents read through a view of ours: reads (oid, nspname, relname, relkind, owner, view,
+// view_schema, view_name).
 func (p *Plan) reads() string {
 	var through named
 	var views []string
@@ -110,7 +112,8 @@ func (p *Plan) narrowedColumns() string {
 		}
 	}
 	not := func(list named, columns []string) string {
-		return "(n.nspname, c.relname, a.attname) NOT IN (SELECT s.nspname, s.relname, s.attname FROM " + list.rows("s", "relname", column{"attname", "name", columns}) + ")"
+		return "(n.nspname, c.relname, a.attname) NOT IN (SELECT s.nspname, s.relname, s.attname FROM " +
+			list.rows("s", "relname", column{"attname", "name", columns}) + ")"
 	}
 	return `SELECT a.attrelid, a.attnum, ` + not(shown, shownColumns) + ` AS hidden
 FROM ` + tables.relations() + `
@@ -118,8 +121,9 @@ JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid
 WHERE a.attnum > 0 AND ` + not(plain, plainColumns)
 }
 
-// waitingColumns lists the columns of tables of the policy, and of their parts, that these did not have when the plan was made:
-// waiting (attrelid, attnum, attname, nspname, relname). The names of a table's columns are one constant, which is read once.
+// waitingColumns lists the columns of tables of the policy, and of their parts, that these did not have when the plan
+// was made: waiting (attrelid, attnum, attname, nspname, relname). The names of a table's columns are one constant,
+// which is read once.
 func (p *Plan) waitingColumns() string {
 	var tables named
 	var known []string
@@ -171,7 +175,10 @@ JOIN pg_catalog.pg_class AS c ON c.relname = l.relname AND c.relnamespace = n.oi
 }
 
 func (p *Plan) dropShown() []Statement {
-	return []Statement{{SQL: "DROP VIEW IF EXISTS pgconsent.shown_function, pgconsent.shown_type, pgconsent.shown_constraint, pgconsent.shown, pgconsent.shown_table, pgconsent.narrowed, pgconsent.waiting, pgconsent.reads", Why: "Take the shadows away."}}
+	return []Statement{
+		{SQL: "DROP VIEW IF EXISTS pgconsent.shown_function, pgconsent.shown_type, pgconsent.shown_constraint, " +
+			"pgconsent.shown, pgconsent.shown_table, pgconsent.narrowed, pgconsent.waiting, pgconsent.reads",
+			Why: "Take the shadows away."}}
 }
 
 // shadows makes the views and functions that stand for the catalogs: first the views that only filter, then the
@@ -220,9 +227,9 @@ func (p *Plan) shadow(s catalog.Shadow, source *catalog.Relation) []Statement {
 	}
 }
 
-// guessedHigh is one row that the planner takes for a hundred. Nothing is known to it of a barrier's columns, so that it guesses a
-// join of two to have one row, and then goes through the next one again and again; there is no index to look a row up by
-// from outside.
+// guessedHigh is one row that the planner takes for a hundred. Nothing is known to it of a barrier's columns, so that
+// it guesses a join of two to have one row, and then goes through the next one again and again; there is no index to
+// look a row up by from outside.
 const guessedHigh = "pg_catalog.json_array_elements('[0]') AS guessed"
 
 // shadowQuery selects the original's columns in its order, each itself, its stand-in, or a null of its type.
@@ -293,7 +300,8 @@ func (p *Plan) standIn(f catalog.ShadowFunctionSpec) []Statement {
 	signature := fmt.Sprintf("%s(%s)", name, strings.Join(f.Args, ", "))
 	return []Statement{
 		{
-			SQL: fmt.Sprintf("CREATE FUNCTION %s RETURNS %s LANGUAGE sql STABLE PARALLEL SAFE\nBEGIN ATOMIC\n%s;\nEND", signature, f.Returns, query),
+			SQL: fmt.Sprintf(
+				"CREATE FUNCTION %s RETURNS %s LANGUAGE sql STABLE PARALLEL SAFE\nBEGIN ATOMIC\n%s;\nEND", signature, f.Returns, query),
 			Why: why,
 		},
 		{SQL: fmt.Sprintf("REVOKE ALL ON FUNCTION %s FROM PUBLIC", signature), Why: why},
@@ -315,7 +323,8 @@ func (p *Plan) dropShadows() []Statement {
 		}
 	}
 	for _, f := range catalog.ShadowFunctions() {
-		functions = append(functions, fmt.Sprintf("%s(%s)", catalog.Name{Schema: catalog.ShadowSchema, Name: f.Name}.SQL(), strings.Join(f.Args, ", ")))
+		functions = append(functions, fmt.Sprintf("%s(%s)",
+			catalog.Name{Schema: catalog.ShadowSchema, Name: f.Name}.SQL(), strings.Join(f.Args, ", ")))
 	}
 	var out []Statement
 	if len(queries) > 0 {

@@ -93,7 +93,9 @@ func TestEveryCatalogRelationIsClassified(t *testing.T) {
 // columns describes what SELECT * gives, in order.
 func columns(t *testing.T, conn *pgx.Conn, relation string) []string {
 	t.Helper()
-	rows, err := conn.Query(context.Background(), "SELECT a.attname || ' ' || format_type(a.atttypid, a.atttypmod) FROM pg_attribute AS a WHERE a.attrelid = $1::text::regclass AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum", relation)
+	rows, err := conn.Query(context.Background(),
+		"SELECT a.attname || ' ' || format_type(a.atttypid, a.atttypmod) FROM pg_attribute AS a WHERE a.attrelid "+
+			"= $1::text::regclass AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum", relation)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +122,9 @@ func TestShadowsHaveTheColumnsOfTheOriginals(t *testing.T) {
 			continue
 		}
 		args := strings.ReplaceAll(strings.Join(f.Args, ","), "pg_catalog.", "")
-		w.want(w.super, fmt.Sprintf("SELECT p.prorettype = s.prorettype FROM pg_proc AS p, pg_proc AS s WHERE p.oid = 'pg_catalog.%[1]s(%[2]s)'::regprocedure AND s.oid = 'pgconsent_catalog.%[1]s(%[2]s)'::regprocedure", f.Name, args), "t")
+		w.want(w.super, fmt.Sprintf(
+			"SELECT p.prorettype = s.prorettype FROM pg_proc AS p, pg_proc AS s WHERE p.oid = "+
+				"'pg_catalog.%[1]s(%[2]s)'::regprocedure AND s.oid = 'pgconsent_catalog.%[1]s(%[2]s)'::regprocedure", f.Name, args), "t")
 	}
 }
 
@@ -135,7 +139,8 @@ func TestShadowsTellNothing(t *testing.T) {
 		"CREATE SCHEMA hidden_schema",
 		"ALTER TABLE memories ADD COLUMN c text DEFAULT 'sekret default', ADD CHECK (title <> 'sekret check')",
 		"COMMENT ON COLUMN people.name IS 'sekret comment'",
-		"CREATE TRIGGER hidden_trigger BEFORE UPDATE ON memories FOR EACH ROW WHEN (NEW.title = 'sekret trigger') EXECUTE FUNCTION suppress_redundant_updates_trigger()",
+		"CREATE TRIGGER hidden_trigger BEFORE UPDATE ON memories FOR EACH ROW WHEN (NEW.title = 'sekret trigger') "+
+			"EXECUTE FUNCTION suppress_redundant_updates_trigger()",
 		"CREATE STATISTICS hidden_statistics ON title, body FROM memories; ANALYZE",
 		"ALTER ROLE app_other SET app.setting = 'sekret setting'",
 		"CREATE PUBLICATION hidden_publication",
@@ -157,49 +162,73 @@ func TestShadowsTellNothing(t *testing.T) {
 		}
 	}
 	for sql, want := range map[string]string{
-		"SELECT pg_catalog.concat_ws(' ', pgconsent_catalog.to_regclass('memories'), pgconsent_catalog.to_regclass('public.people'), pgconsent_catalog.to_regclass('pg_class'), pgconsent_catalog.to_regclass('memories_pkey'))":                                                                                                         "memories people pg_class memories_pkey",
-		"SELECT pg_catalog.concat_ws(' ', pgconsent_catalog.to_regtype('memories'), pgconsent_catalog.to_regtype('integer[]'), pgconsent_catalog.to_regprocedure('lower(text)'), pgconsent_catalog.to_regproc('now'), pgconsent_catalog.to_regnamespace('public'))":                                                                      "memories integer[] lower(text) now public",
-		"SELECT pg_catalog.num_nulls(pgconsent_catalog.to_regtype('hidden_table'), pgconsent_catalog.to_regtype('_memory_edges'), pgconsent_catalog.to_regtype('nothing'), pgconsent_catalog.to_regproc('people_grant_self'), pgconsent_catalog.to_regprocedure('people_grant_self()'), pgconsent_catalog.to_regnamespace('pgconsent'))": "6",
-		"SELECT pg_catalog.num_nulls(pgconsent_catalog.to_regclass('hidden_table'), pgconsent_catalog.to_regclass('memory_edges'), pgconsent_catalog.to_regclass('hidden_view'), pgconsent_catalog.to_regclass('hidden_sequence'), pgconsent_catalog.to_regclass('nothing'))":                                                            "5",
-		"SELECT reltuples || ' ' || relpages FROM pgconsent_catalog.pg_class WHERE relname = 'memories'":                                                  "-1 0",
-		"SELECT count(*) FROM pgconsent_catalog.pg_class WHERE relname IN ('memories', 'people', 'memory_participants', 'memories_pkey', 'recent')":       "4",
-		"SELECT count(*) FROM pgconsent_catalog.pg_index WHERE indexrelid = 'public.recent'::regclass":                                                    "0",
-		"SELECT pgconsent_catalog.current_setting(name) FROM pgconsent_catalog.pg_settings WHERE name = 'server_encoding'":                                "UTF8",
-		"SELECT pgconsent_catalog.current_setting('pgconsent.se' || 'al')":                                                                                "NULL",
-		"SELECT pgconsent_catalog.current_setting('PGCONSENT.seal', true)":                                                                                "NULL",
-		"SELECT pgconsent_catalog.pg_tablespace_location(oid) FROM pg_catalog.pg_tablespace WHERE spcname = 'pg_default'":                                 "NULL",
-		"SELECT attname FROM pgconsent_catalog.pg_attribute WHERE attrelid = 'public.people'::regclass AND attnum > 0 ORDER BY attnum":                    "id,user_id,name,is_self,consent_status",
-		"SELECT pgconsent_catalog.pg_get_constraintdef(oid) FROM pgconsent_catalog.pg_constraint WHERE conname = 'memories_pkey'":                         "PRIMARY KEY (id)",
-		"SELECT pgconsent_catalog.pg_get_constraintdef(oid) FROM pg_catalog.pg_constraint WHERE conname = 'body_length'":                                  "NULL",
-		"SELECT pgconsent_catalog.pg_get_indexdef('public.memories_pkey'::regclass)":                                                                      "CREATE UNIQUE INDEX memories_pkey ON public.memories USING btree (id)",
-		"SELECT pgconsent_catalog.pg_get_indexdef('public.recent'::regclass)":                                                                             "NULL",
-		"SELECT pgconsent_catalog.pg_get_indexdef('public.hidden_index'::regclass)":                                                                       "NULL",
-		"SELECT pgconsent_catalog.obj_description('public.memories'::regclass)":                                                                           "NULL",
-		"SELECT pgconsent_catalog.pg_table_size('public.memories')":                                                                                       "NULL",
-		"SELECT indexname FROM pgconsent_catalog.pg_indexes WHERE tablename = 'people'":                                                                   "people_pkey",
-		"SELECT table_name FROM pgconsent_catalog.is_tables WHERE table_schema = 'public' ORDER BY 1":                                                     "memories,memory_participants,people",
-		"SELECT constraint_type FROM pgconsent_catalog.is_table_constraints WHERE table_name = 'memory_participants' ORDER BY 1":                          "FOREIGN KEY,UNIQUE",
-		"SELECT column_name FROM pgconsent_catalog.is_key_column_usage WHERE constraint_name = 'memories_pkey'":                                           "id",
-		"SELECT table_name || '.' || column_name FROM pgconsent_catalog.is_constraint_column_usage WHERE constraint_name LIKE '%fkey'":                    "memories.id",
-		"SELECT unique_constraint_name FROM pgconsent_catalog.is_referential_constraints":                                                                 "memories_pkey",
-		"SELECT proname FROM pgconsent_catalog.pg_proc WHERE pronamespace = 'public'::regnamespace":                                                       "match_memories",
-		"SELECT parameter_name FROM pgconsent_catalog.is_parameters WHERE specific_schema = 'public' AND parameter_mode = 'IN' ORDER BY ordinal_position": "words,match_count,respect_consent",
-		"SELECT schema_name FROM pgconsent_catalog.is_schemata WHERE schema_name NOT LIKE 'pg_%'":                                                         "public,information_schema",
-		"SELECT count(*) FROM pgconsent_catalog.pg_database":                                                                                              "1",
-		"SELECT string_agg(a.attname || ' ' || pg_get_expr(d.adbin, d.adrelid), ',' ORDER BY a.attnum) FROM pgconsent_catalog.pg_attrdef d JOIN pg_catalog.pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum WHERE d.adrelid = 'public.memories'::regclass": "body ''::text,occurred_at now()",
-		"SELECT string_agg(column_name || ' ' || column_default, ',' ORDER BY ordinal_position) FROM pgconsent_catalog.is_columns WHERE table_name = 'memories'":                                                                                                          "body ''::text,occurred_at now()",
-		"SELECT setting FROM pgconsent_catalog.pg_settings WHERE name = 'server_encoding'":                                                                                                                                                                                "UTF8",
-		"SELECT pgconsent_catalog.current_setting('Plan_cache_MODE') IS NULL":                                                                                                                                                                                             "t",
-		"SELECT count(*) FROM pgconsent_catalog.pg_settings WHERE name LIKE '%.%'":                                                                                                                                                                                        "0",
+		"SELECT pg_catalog.concat_ws(' ', pgconsent_catalog.to_regclass('memories'), " +
+			"pgconsent_catalog.to_regclass('public.people'), pgconsent_catalog.to_regclass('pg_class'), " +
+			"pgconsent_catalog.to_regclass('memories_pkey'))": "memories people pg_class memories_pkey",
+		"SELECT pg_catalog.concat_ws(' ', pgconsent_catalog.to_regtype('memories'), " +
+			"pgconsent_catalog.to_regtype('integer[]'), pgconsent_catalog.to_regprocedure('lower(text)'), " +
+			"pgconsent_catalog.to_regproc('now'), pgconsent_catalog.to_regnamespace('public'))": "memories integer[] lower(text) now public",
+		"SELECT pg_catalog.num_nulls(pgconsent_catalog.to_regtype('hidden_table'), " +
+			"pgconsent_catalog.to_regtype('_memory_edges'), pgconsent_catalog.to_regtype('nothing'), " +
+			"pgconsent_catalog.to_regproc('people_grant_self'), " +
+			"pgconsent_catalog.to_regprocedure('people_grant_self()'), pgconsent_catalog.to_regnamespace('pgconsent'))": "6",
+		"SELECT pg_catalog.num_nulls(pgconsent_catalog.to_regclass('hidden_table'), " +
+			"pgconsent_catalog.to_regclass('memory_edges'), pgconsent_catalog.to_regclass('hidden_view'), " +
+			"pgconsent_catalog.to_regclass('hidden_sequence'), pgconsent_catalog.to_regclass('nothing'))": "5",
+		"SELECT reltuples || ' ' || relpages FROM pgconsent_catalog.pg_class WHERE relname = 'memories'": "-1 0",
+		"SELECT count(*) FROM pgconsent_catalog.pg_class WHERE relname IN ('memories', 'people', " +
+			"'memory_participants', 'memories_pkey', 'recent')": "4",
+		"SELECT count(*) FROM pgconsent_catalog.pg_index WHERE indexrelid = 'public.recent'::regclass": "0",
+		"SELECT pgconsent_catalog.current_setting(name) FROM pgconsent_catalog.pg_settings WHERE name = " +
+			"'server_encoding'": "UTF8",
+		"SELECT pgconsent_catalog.current_setting('pgconsent.se' || 'al')": "NULL",
+		"SELECT pgconsent_catalog.current_setting('PGCONSENT.seal', true)": "NULL",
+		"SELECT pgconsent_catalog.pg_tablespace_location(oid) FROM pg_catalog.pg_tablespace WHERE spcname = " +
+			"'pg_default'": "NULL",
+		"SELECT attname FROM pgconsent_catalog.pg_attribute WHERE attrelid = 'public.people'::regclass AND attnum " +
+			"> 0 ORDER BY attnum": "id,user_id,name,is_self,consent_status",
+		"SELECT pgconsent_catalog.pg_get_constraintdef(oid) FROM pgconsent_catalog.pg_constraint WHERE conname = " +
+			"'memories_pkey'": "PRIMARY KEY (id)",
+		"SELECT pgconsent_catalog.pg_get_constraintdef(oid) FROM pg_catalog.pg_constraint WHERE conname = " +
+			"'body_length'": "NULL",
+		"SELECT pgconsent_catalog.pg_get_indexdef('public.memories_pkey'::regclass)":                  "CREATE UNIQUE INDEX memories_pkey ON public.memories USING btree (id)",
+		"SELECT pgconsent_catalog.pg_get_indexdef('public.recent'::regclass)":                         "NULL",
+		"SELECT pgconsent_catalog.pg_get_indexdef('public.hidden_index'::regclass)":                   "NULL",
+		"SELECT pgconsent_catalog.obj_description('public.memories'::regclass)":                       "NULL",
+		"SELECT pgconsent_catalog.pg_table_size('public.memories')":                                   "NULL",
+		"SELECT indexname FROM pgconsent_catalog.pg_indexes WHERE tablename = 'people'":               "people_pkey",
+		"SELECT table_name FROM pgconsent_catalog.is_tables WHERE table_schema = 'public' ORDER BY 1": "memories,memory_participants,people",
+		"SELECT constraint_type FROM pgconsent_catalog.is_table_constraints WHERE table_name = " +
+			"'memory_participants' ORDER BY 1": "FOREIGN KEY,UNIQUE",
+		"SELECT column_name FROM pgconsent_catalog.is_key_column_usage WHERE constraint_name = 'memories_pkey'": "id",
+		"SELECT table_name || '.' || column_name FROM pgconsent_catalog.is_constraint_column_usage WHERE " +
+			"constraint_name LIKE '%fkey'": "memories.id",
+		"SELECT unique_constraint_name FROM pgconsent_catalog.is_referential_constraints":           "memories_pkey",
+		"SELECT proname FROM pgconsent_catalog.pg_proc WHERE pronamespace = 'public'::regnamespace": "match_memories",
+		"SELECT parameter_name FROM pgconsent_catalog.is_parameters WHERE specific_schema = 'public' AND " +
+			"parameter_mode = 'IN' ORDER BY ordinal_position": "words,match_count,respect_consent",
+		"SELECT schema_name FROM pgconsent_catalog.is_schemata WHERE schema_name NOT LIKE 'pg_%'": "public,information_schema",
+		"SELECT count(*) FROM pgconsent_catalog.pg_database":                                      "1",
+		"SELECT string_agg(a.attname || ' ' || pg_get_expr(d.adbin, d.adrelid), ',' ORDER BY a.attnum) FROM " +
+			"pgconsent_catalog.pg_attrdef d JOIN pg_catalog.pg_attribute a ON a.attrelid = d.adrelid AND a.attnum " +
+			"= d.adnum WHERE d.adrelid = 'public.memories'::regclass": "body ''::text,occurred_at now()",
+		"SELECT string_agg(column_name || ' ' || column_default, ',' ORDER BY ordinal_position) FROM " +
+			"pgconsent_catalog.is_columns WHERE table_name = 'memories'": "body ''::text,occurred_at now()",
+		"SELECT setting FROM pgconsent_catalog.pg_settings WHERE name = 'server_encoding'": "UTF8",
+		"SELECT pgconsent_catalog.current_setting('Plan_cache_MODE') IS NULL":              "t",
+		"SELECT count(*) FROM pgconsent_catalog.pg_settings WHERE name LIKE '%.%'":         "0",
 	} {
 		w.want(agent, sql, want)
 	}
 	// What is not shown is as absent whatever follows its name, in what the planner looks at as well.
-	names := "'hidden_table', '_memory_edges', 'hidden_table(5)', 'hidden_table (5) []', '_memory_edges(5)', 'public.hidden_table(5)', '\"hidden_table\"(\"a\")', 'hidden_table(''a'')', 'hidden_table((5))', 'hidden_table/*\"*/(5)/*\"*/', '\"nothing(5)\"', 'nothing(5)'"
+	names := "'hidden_table', '_memory_edges', 'hidden_table(5)', 'hidden_table (5) []', '_memory_edges(5)', " +
+		"'public.hidden_table(5)', '\"hidden_table\"(\"a\")', 'hidden_table(''a'')', 'hidden_table((5))', " +
+		"'hidden_table/*\"*/(5)/*\"*/', '\"nothing(5)\"', 'nothing(5)'"
 	functions := []string{"to_regtype"}
 	if pgtest.Binaries().Major >= 17 {
 		functions = append(functions, "to_regtypemod")
-		w.want(agent, "SELECT pg_catalog.concat_ws(' ', pgconsent_catalog.to_regtypemod('varchar(32)'), pgconsent_catalog.to_regtypemod('memories'), pgconsent_catalog.to_regtypemod('integer'))", "36 -1 -1")
+		w.want(agent, "SELECT pg_catalog.concat_ws(' ', pgconsent_catalog.to_regtypemod('varchar(32)'), "+
+			"pgconsent_catalog.to_regtypemod('memories'), pgconsent_catalog.to_regtypemod('integer'))", "36 -1 -1")
 	}
 	for _, f := range functions {
 		w.want(agent, "SELECT count(*) FROM unnest(ARRAY["+names+"]) AS t(t) WHERE pgconsent_catalog."+f+"(t) IS NOT NULL", "0")
@@ -207,8 +236,12 @@ func TestShadowsTellNothing(t *testing.T) {
 			w.want(agent, "SELECT count(*) FROM pg_catalog.pg_type WHERE oid = pgconsent_catalog."+f+"("+name+")::pg_catalog.oid", "0")
 		}
 	}
-	w.want(agent, "SELECT pg_catalog.concat_ws(' ', pgconsent_catalog.to_regtype('numeric(5, 2)'), pgconsent_catalog.to_regtype('time (3) with time zone'), pgconsent_catalog.to_regtype('varchar(3)[]'), pgconsent_catalog.to_regtype('\"char\"'))",
+	w.want(agent, "SELECT pg_catalog.concat_ws(' ', pgconsent_catalog.to_regtype('numeric(5, 2)'), "+
+		"pgconsent_catalog.to_regtype('time (3) with time zone'), pgconsent_catalog.to_regtype('varchar(3)[]'), pgconsent_catalog.to_regtype('\"char\"'))",
 		"numeric time with time zone character varying[] \"char\"")
-	w.want(agent, "SELECT pg_catalog.num_nulls(pgconsent_catalog.to_regprocedure('now(hidden_table)'), pgconsent_catalog.to_regprocedure('now(hidden_table(5))'), pgconsent_catalog.to_regprocedure('now(text, nothing)'), pgconsent_catalog.to_regprocedure('now(hidden_table'), pgconsent_catalog.to_regprocedure('now(text)'))", "5")
-	w.want(agent, "SELECT pg_catalog.concat_ws(' ', pgconsent_catalog.to_regprocedure('now ( )'), pgconsent_catalog.to_regprocedure('pg_catalog.\"substring\"(text, pg_catalog.int4,\"int4\") '))", "now() \"substring\"(text,integer,integer)")
+	w.want(agent, "SELECT pg_catalog.num_nulls(pgconsent_catalog.to_regprocedure('now(hidden_table)'), "+
+		"pgconsent_catalog.to_regprocedure('now(hidden_table(5))'), pgconsent_catalog.to_regprocedure('now(text, "+
+		"nothing)'), pgconsent_catalog.to_regprocedure('now(hidden_table'), pgconsent_catalog.to_regprocedure('now(text)'))", "5")
+	w.want(agent, "SELECT pg_catalog.concat_ws(' ', pgconsent_catalog.to_regprocedure('now ( )'), "+
+		"pgconsent_catalog.to_regprocedure('pg_catalog.\"substring\"(text, pg_catalog.int4,\"int4\") '))", "now() \"substring\"(text,integer,integer)")
 }

@@ -31,11 +31,14 @@ tables:
 // nothing of an agent's runs on a row before the rule.
 func TestStored(t *testing.T) {
 	tier.All(t)
-	// The packages of npm for other majors have postgres_fdw, and not the libpq that it is made for where the system has another.
-	if _, err := pgtest.Database(t).Connect(t, "postgres").Exec(context.Background(), "LOAD 'postgres_fdw'"); err != nil && strings.Contains(err.Error(), "could not load library") {
+	// The packages of npm for other majors have postgres_fdw, and not the libpq that it is made for where the system
+	// has another.
+	if _, err := pgtest.Database(t).Connect(t, "postgres").Exec(context.Background(),
+		"LOAD 'postgres_fdw'"); err != nil && strings.Contains(err.Error(), "could not load library") {
 		t.Skipf("NOT TESTED: this server cannot load postgres_fdw: %v", err)
 	}
-	w := newWorld(t, "CREATE EXTENSION postgres_fdw", "SET ROLE app_owner; CREATE MATERIALIZED VIEW digest AS SELECT id, user_id, title, length(body) AS size FROM memories; RESET ROLE")
+	w := newWorld(t, "CREATE EXTENSION postgres_fdw",
+		"SET ROLE app_owner; CREATE MATERIALIZED VIEW digest AS SELECT id, user_id, title, length(body) AS size FROM memories; RESET ROLE")
 	w.exec(w.super, fmt.Sprintf(`CREATE SERVER loop FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '%s', port '%d', dbname '%s');
 		CREATE USER MAPPING FOR PUBLIC SERVER loop OPTIONS (user 'postgres', password_required 'false');
 		CREATE FOREIGN TABLE far (id uuid, user_id uuid, name text) SERVER loop OPTIONS (table_name 'people');
@@ -52,7 +55,8 @@ func TestStored(t *testing.T) {
 		digest, far := "pgconsent_rows."+prefix+"public_digest", "pgconsent_rows."+prefix+"public_far"
 		w.want(agent, "SELECT title FROM "+digest+" ORDER BY id", visible)
 		w.want(agent, "SELECT count(*) FROM "+digest+" WHERE 1 / (size - 6) IS NOT NULL", "2") // 6 is the size of hidden ones
-		// What it compares with says nothing of the row: PostgreSQL takes the condition into the view, and has it worked out for the rows that come so far.
+		// What it compares with says nothing of the row: PostgreSQL takes the condition into the view, and has it
+		// worked out for the rows that come so far.
 		w.want(agent, "SELECT count(*) FROM "+digest+" WHERE size = 6 AND title = (SELECT (1 / (count(*) - count(*)))::text FROM "+far+")", "0")
 		w.want(agent, "SELECT name FROM "+far+" ORDER BY 1", "A,B,C,D")
 		w.want(agent, "SELECT count(*) FROM "+far+" WHERE 1 / (length(name || id) - 37) IS NULL AND id = '"+uuid(21)+"'", "0")
@@ -63,7 +67,8 @@ func TestStored(t *testing.T) {
 	}
 	w.refused(agent, "42501", "SELECT * FROM public.digest")
 	w.refused(agent, "42501", "SELECT * FROM public.far")
-	w.want(agent, "SELECT relname || relkind::text FROM pgconsent_catalog.pg_class WHERE relnamespace = 'public'::regnamespace ORDER BY 1", "digestm,farf")
+	w.want(agent, "SELECT relname || relkind::text FROM pgconsent_catalog.pg_class WHERE relnamespace = "+
+		"'public'::regnamespace ORDER BY 1", "digestm,farf")
 	w.want(agent, "SELECT column_name FROM pgconsent_catalog.is_columns WHERE table_name = 'far' ORDER BY 1", "id,name")
 	for _, mode := range []rewrite.Mode{rewrite.Both, rewrite.RLS, rewrite.Injected} {
 		result, refused := rewrite.New(w.snap, w.pol, mode).Rewrite("SELECT public.digest.title FROM digest ORDER BY id", false)

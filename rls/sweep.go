@@ -15,9 +15,9 @@ const (
 )
 
 // sweeps makes two functions of the lifecycles of the policy. sweep_due says whose rows are due; sweep_rows deletes and
-// changes those of one subject in one table. They run as the role that migrates, which owns the tables, and can do nothing
-// else than what the registry says at that moment: sweep_rows stops its writers first. So the control role, which may call
-// them, needs no right on any table, and a renewal comes either before, and saves the rows, or after.
+// changes those of one subject in one table. They run as the role that migrates, which owns the tables, and can do
+// nothing else than what the registry says at that moment: sweep_rows stops its writers first. So the control role,
+// which may call them, needs no right on any table, and a renewal comes either before, and saves the rows, or after.
 func (p *Plan) sweeps() []Statement {
 	out := p.dropSweeps()
 	var due, rows, roots []string
@@ -97,7 +97,8 @@ func (s sweeping) subject() string {
 }
 
 // stream says that c is the record of the row's subject that is about everything.
-const stream = "c.grantee OPERATOR(pg_catalog.=) '*'::pg_catalog.text AND c.scope OPERATOR(pg_catalog.=) '*'::pg_catalog.text"
+const stream = "c.grantee OPERATOR(pg_catalog.=) '*'::pg_catalog.text AND c.scope OPERATOR(pg_catalog.=) " +
+	"'*'::pg_catalog.text"
 
 // older says that the row is older than a time; one that does not say is.
 func (s sweeping) older(than string) string {
@@ -114,11 +115,14 @@ const covered = `EXISTS (SELECT FROM pgconsent.consent_current AS o WHERE o.subj
 // ended says that the consent on which the row stood has ended. A consent that is given anew does not bring it back.
 func (s sweeping) ended() string {
 	const over = "c.state OPERATOR(pg_catalog.=) ANY ('{withdrawn,revoked}'::pg_catalog.text[])"
-	const expired = "c.stream IS NOT NULL AND c.state OPERATOR(pg_catalog.=) 'given'::pg_catalog.text AND c.expires_at OPERATOR(pg_catalog.<=) pg_catalog.statement_timestamp()"
+	const expired = "c.stream IS NOT NULL AND c.state OPERATOR(pg_catalog.=) 'given'::pg_catalog.text AND " +
+		"c.expires_at OPERATOR(pg_catalog.<=) pg_catalog.statement_timestamp()"
 	if s.At == "" {
-		return "(" + over + " OR c.stream IS NOT NULL AND c.state OPERATOR(pg_catalog.=) 'expired'::pg_catalog.text OR " + expired + ")"
+		return "(" + over + " OR c.stream IS NOT NULL AND c.state OPERATOR(pg_catalog.=) " +
+			"'expired'::pg_catalog.text OR " + expired + ")"
 	}
-	return "(" + over + " OR c.void_before IS NOT NULL AND " + s.older("c.void_before") + " OR " + expired + " AND " + s.older("c.expires_at") + ")"
+	return "(" + over + " OR c.void_before IS NOT NULL AND " + s.older("c.void_before") + " OR " + expired +
+		" AND " + s.older("c.expires_at") + ")"
 }
 
 // erased says that e is the erasure that takes the row.
@@ -137,11 +141,13 @@ func (s sweeping) goes(b policy.Becoming) string { return s.decayed(b.After, b.B
 // beyond no more.
 func (s sweeping) decayed(after int, beyond []string) string {
 	given := func(stream string) string {
-		return "c.state OPERATOR(pg_catalog.=) 'given'::pg_catalog.text AND c.stream OPERATOR(pg_catalog.=) '" + stream + "'::pg_catalog.text"
+		return "c.state OPERATOR(pg_catalog.=) 'given'::pg_catalog.text AND c.stream OPERATOR(pg_catalog.=) '" +
+			stream + "'::pg_catalog.text"
 	}
 	ways := []string{
 		// A countdown that goes on, and one that was stopped: the same days as of the rule that hides.
-		fmt.Sprintf("%s AND pg_catalog.statement_timestamp() OPERATOR(pg_catalog.-) '%d:00:00'::pg_catalog.interval OPERATOR(pg_catalog.>=) c.decay_from", s.older("c.decay_from"), 24*(after+1)),
+		fmt.Sprintf("%s AND pg_catalog.statement_timestamp() OPERATOR(pg_catalog.-) "+
+			"'%d:00:00'::pg_catalog.interval OPERATOR(pg_catalog.>=) c.decay_from", s.older("c.decay_from"), 24*(after+1)),
 		fmt.Sprintf("%s AND c.decayed_days OPERATOR(pg_catalog.>) %d", s.older("c.decayed_before"), after),
 		// Without a countdown, and rows that are newer than its begin: at once.
 		given("ANONYMOUS") + " AND (c.decay_from IS NULL OR NOT " + s.older("c.decay_from") + ")",
@@ -149,7 +155,8 @@ func (s sweeping) decayed(after int, beyond []string) string {
 	// NULL < NULL is no age: a row without one is older than a time that there is.
 	ways[0], ways[1] = "c.decay_from IS NOT NULL AND "+ways[0], "c.decayed_before IS NOT NULL AND "+ways[1]
 	if len(beyond) > 0 {
-		ways = append(ways, given("TEMPORARY")+" AND c.decayed_before IS NOT NULL AND "+s.older("c.decayed_before")+" AND NOT c.categories OPERATOR(pg_catalog.@>) "+array(beyond))
+		ways = append(ways, given("TEMPORARY")+" AND c.decayed_before IS NOT NULL AND "+s.older("c.decayed_before")+
+			" AND NOT c.categories OPERATOR(pg_catalog.@>) "+array(beyond))
 	}
 	if s.Anonymise {
 		ways = append(ways, s.ended())
@@ -181,8 +188,8 @@ func (s sweeping) still(b policy.Becoming) string {
 	}
 }
 
-// becomes is the expression. What stands for a text is made of it and of the subject's key: equal values of one subject have
-// equal ones, so that groups are counted right, and nobody can find out whose they were when the key has gone.
+// becomes is the expression. What stands for a text is made of it and of the subject's key: equal values of one subject
+// have equal ones, so that groups are counted right, and nobody can find out whose they were when the key has gone.
 func (s sweeping) becomes(b policy.Becoming) string {
 	column := s.column(b.Name)
 	switch b.Mask {
@@ -190,7 +197,8 @@ func (s sweeping) becomes(b policy.Becoming) string {
 		return catalog.QuoteLiteral(b.Value) + "::" + b.Type
 	case policy.Hash:
 		// Without a key, which every subject of a record has, it is the mask's alone.
-		return typed(b.Type, "COALESCE("+pseudonym("c.subject", column)+", pgconsent.mask('sweep||' OPERATOR(pg_catalog.||) "+column+"::pg_catalog.text))")
+		return typed(b.Type, "COALESCE("+pseudonym("c.subject", column)+
+			", pgconsent.mask('sweep||' OPERATOR(pg_catalog.||) "+column+"::pg_catalog.text))")
 	default:
 		return shown(b.Shown, column)
 	}
@@ -220,19 +228,22 @@ func (s sweeping) anonymous() string {
 
 // current are the row and its subject's record.
 func (s sweeping) current() string {
-	return s.relation.Name.SQL() + " AS t JOIN pgconsent.consent_current AS c ON c.subject OPERATOR(pg_catalog.=) " + s.subject() + " AND " + stream
+	return s.relation.Name.SQL() + " AS t JOIN pgconsent.consent_current AS c ON c.subject OPERATOR(pg_catalog.=) " +
+		s.subject() + " AND " + stream
 }
 
 // due lists whose rows are due, and how many of each.
 func (s sweeping) due() []string {
 	return s.each(func(what, from, subject, where string) string {
-		return fmt.Sprintf("SELECT %s, %s, '%s'::pg_catalog.text, pg_catalog.count(*) FROM %s\n    WHERE %s GROUP BY 2", s.name(), subject, what, from, where)
+		return fmt.Sprintf("SELECT %s, %s, '%s'::pg_catalog.text, pg_catalog.count(*) FROM %s\n    WHERE %s "+
+			"GROUP BY 2", s.name(), subject, what, from, where)
 	})
 }
 
 // each writes a query for each kind of rows that are due.
 func (s sweeping) each(query func(what, from, subject, where string) string) []string {
-	out := []string{query("deleted", s.relation.Name.SQL()+" AS t JOIN pgconsent.sweep_erased AS e ON e.subject OPERATOR(pg_catalog.=) "+s.subject(), "e.subject", s.erased())}
+	out := []string{query("deleted", s.relation.Name.SQL()+
+		" AS t JOIN pgconsent.sweep_erased AS e ON e.subject OPERATOR(pg_catalog.=) "+s.subject(), "e.subject", s.erased())}
 	if !s.Anonymise {
 		out = append(out, query("deleted", s.current(), "c.subject", s.ended()+" AND NOT "+covered))
 	}
@@ -255,12 +266,14 @@ func (s sweeping) keyed() string {
 	typed := ""
 	switch c := s.relation.Column(s.Subject); c.Type {
 	case "uuid":
-		typed = "CASE WHEN " + who + " OPERATOR(pg_catalog.~) '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN " + who + "::pg_catalog.uuid END"
+		typed = "CASE WHEN " + who + " OPERATOR(pg_catalog.~) '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN " +
+			who + "::pg_catalog.uuid END"
 	case "smallint", "integer", "bigint":
 		typed = "CASE WHEN " + who + " OPERATOR(pg_catalog.~) '^-?[0-9]{1,18}$' THEN " + who + "::pg_catalog.int8 END"
 	case "date":
 	default:
-		return column + "::pg_catalog.text OPERATOR(pg_catalog.=) " + who + " AND " + s.subject() + " OPERATOR(pg_catalog.=) " + who
+		return column + "::pg_catalog.text OPERATOR(pg_catalog.=) " + who + " AND " + s.subject() +
+			" OPERATOR(pg_catalog.=) " + who
 	}
 	exact := s.subject() + " OPERATOR(pg_catalog.=) " + who
 	if typed == "" {
@@ -273,7 +286,8 @@ func (s sweeping) keyed() string {
 func (s sweeping) rows() string {
 	table := s.relation.Name.SQL()
 	locked := func(from, where string) string {
-		return fmt.Sprintf("WITH due AS MATERIALIZED (SELECT t.tableoid AS o, t.ctid AS i FROM %s\n      WHERE %s AND %s LIMIT sweep_rows.most FOR UPDATE OF t)", from, s.keyed(), where)
+		return fmt.Sprintf("WITH due AS MATERIALIZED (SELECT t.tableoid AS o, t.ctid AS i FROM %s\n      WHERE %s "+
+			"AND %s LIMIT sweep_rows.most FOR UPDATE OF t)", from, s.keyed(), where)
 	}
 	const picked = "t.tableoid OPERATOR(pg_catalog.=) due.o AND t.ctid OPERATOR(pg_catalog.=) due.i"
 	const one = "c.subject OPERATOR(pg_catalog.=) sweep_rows.who AND " + stream
@@ -294,11 +308,13 @@ func (s sweeping) rows() string {
 		if !s.taken.with(s.relation) {
 			return "    " + locked(from, where) + deleted
 		}
-		return s.collected(locked(from, where)) + s.takes(true) + "    WITH due (o, i) AS (SELECT * FROM " + rowsOf + " AS d)" + deleted
+		return s.collected(locked(from, where)) + s.takes(true) + "    WITH due (o, i) AS (SELECT * FROM " +
+			rowsOf + " AS d)" + deleted
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "  WHEN %s THEN\n", s.name())
-	b.WriteString(remove(table+" AS t JOIN pgconsent.sweep_erased AS e ON e.subject OPERATOR(pg_catalog.=) sweep_rows.who", s.erased()))
+	b.WriteString(remove(table+
+		" AS t JOIN pgconsent.sweep_erased AS e ON e.subject OPERATOR(pg_catalog.=) sweep_rows.who", s.erased()))
 	if !s.Anonymise {
 		b.WriteString(remove(current, s.ended()+" AND NOT "+covered))
 	}
@@ -317,7 +333,8 @@ func (s sweeping) rows() string {
 	if len(s.Columns) > 0 {
 		set := make([]string, len(s.Columns))
 		for i, column := range s.Columns {
-			set[i] = fmt.Sprintf("%s = CASE WHEN %s THEN %s ELSE %s END", catalog.QuoteIdent(column.Name), s.goes(column), s.becomes(column), s.column(column.Name))
+			set[i] = fmt.Sprintf("%s = CASE WHEN %s THEN %s ELSE %s END", catalog.QuoteIdent(column.Name),
+				s.goes(column), s.becomes(column), s.column(column.Name))
 		}
 		b.WriteString("    " + locked(current, s.anonymous()+" AND NOT "+covered) +
 			"\n    UPDATE " + table + " AS t SET " + strings.Join(set, ",\n      ") +

@@ -17,7 +17,8 @@ const (
 	sweepLook = "pgconsent.sweep_look()"
 )
 
-// taking writes what goes with the rows of a table, to any depth. Tables are known by numbers, in the order of their names.
+// taking writes what goes with the rows of a table, to any depth. Tables are known by numbers, in the order of their
+// names.
 type taking struct {
 	each   []policy.Taken
 	number map[catalog.Name]int
@@ -85,7 +86,8 @@ const rowsOf = "ROWS FROM (pg_catalog.unnest(pgconsent_own.os), pg_catalog.unnes
 
 // goingOf are the rows in variables of sweep_take.
 func goingOf(n, o, i string) string {
-	return fmt.Sprintf("ROWS FROM (pg_catalog.unnest(pgconsent_own.%s), pg_catalog.unnest(pgconsent_own.%s), pg_catalog.unnest(pgconsent_own.%s)) AS g (n, o, i)", n, o, i)
+	return fmt.Sprintf("ROWS FROM (pg_catalog.unnest(pgconsent_own.%s), pg_catalog.unnest(pgconsent_own.%s), "+
+		"pg_catalog.unnest(pgconsent_own.%s)) AS g (n, o, i)", n, o, i)
 }
 
 // spread are queries of what goes with rows of g, which has what carried says besides: the table, the row, whether it was
@@ -95,17 +97,22 @@ func (k *taking) spread(carried string) string {
 	var out []string
 	for _, e := range k.each {
 		n := k.number[e.With.Name]
-		with := fmt.Sprintf("g JOIN %s AS s ON g.n OPERATOR(pg_catalog.=) %d AND s.tableoid OPERATOR(pg_catalog.=) g.o AND s.ctid OPERATOR(pg_catalog.=) g.i", e.With.Name.SQL(), n)
+		with := fmt.Sprintf("g JOIN %s AS s ON g.n OPERATOR(pg_catalog.=) %d AND s.tableoid "+
+			"OPERATOR(pg_catalog.=) g.o AND s.ctid OPERATOR(pg_catalog.=) g.i", e.With.Name.SQL(), n)
 		if e.Made != nil {
 			from, where := e.Made.Products(e.Table, "t", "s")
-			out = append(out, fmt.Sprintf("SELECT %s%d, t.tableoid, t.ctid, true, %s FROM %s CROSS JOIN %s\n        WHERE %s", carried, k.number[e.Table.Name], gone, with, strings.Join(from, " CROSS JOIN "), where))
+			out = append(out, fmt.Sprintf(
+				"SELECT %s%d, t.tableoid, t.ctid, true, %s FROM %s CROSS JOIN %s\n        WHERE %s", carried,
+				k.number[e.Table.Name], gone, with, strings.Join(from, " CROSS JOIN "), where))
 			continue
 		}
 		step := predicate.Step{Relation: e.Table, Column: e.Key.Columns[0], From: e.Key.TargetCols[0]}
 		for i := range e.Key.Columns[1:] {
 			step.And = append(step.And, predicate.Pair{Column: e.Key.Columns[i+1], From: e.Key.TargetCols[i+1]})
 		}
-		out = append(out, fmt.Sprintf("SELECT %s%d, t.tableoid, t.ctid, false, %s FROM %s CROSS JOIN %s AS t\n        WHERE g.gone AND %s", carried, k.number[e.Table.Name], gone, with, e.Table.Name.SQL(), step.On("t", "s")))
+		out = append(out, fmt.Sprintf(
+			"SELECT %s%d, t.tableoid, t.ctid, false, %s FROM %s CROSS JOIN %s AS t\n        WHERE g.gone AND %s",
+			carried, k.number[e.Table.Name], gone, with, e.Table.Name.SQL(), step.On("t", "s")))
 	}
 	return strings.Join(out, "\n      UNION ALL ")
 }
@@ -118,9 +125,14 @@ func (k *taking) functions(control, search string, roots []string) []Statement {
 	const why = "What was made from rows that the sweeper deletes goes with them, as the policy says."
 	var locks, deletes strings.Builder
 	for _, t := range k.made {
-		where := fmt.Sprintf("g.n OPERATOR(pg_catalog.=) %d AND t.tableoid OPERATOR(pg_catalog.=) g.o AND t.ctid OPERATOR(pg_catalog.=) g.i", k.number[t.Name])
-		fmt.Fprintf(&locks, "    PERFORM FROM %s AS t JOIN %s ON %s FOR UPDATE OF t;\n", t.Name.SQL(), goingOf("ns", "os", "xs"), where)
-		fmt.Fprintf(&deletes, "  DELETE FROM %s AS t USING %s WHERE %s;\n  GET DIAGNOSTICS number = ROW_COUNT;\n  IF number OPERATOR(pg_catalog.>) 0 THEN\n    swept := %s;\n    RETURN NEXT;\n  END IF;\n",
+		where := fmt.Sprintf(
+			"g.n OPERATOR(pg_catalog.=) %d AND t.tableoid OPERATOR(pg_catalog.=) g.o AND t.ctid "+
+				"OPERATOR(pg_catalog.=) g.i", k.number[t.Name])
+		fmt.Fprintf(&locks, "    PERFORM FROM %s AS t JOIN %s ON %s FOR UPDATE OF t;\n", t.Name.SQL(),
+			goingOf("ns", "os", "xs"), where)
+		fmt.Fprintf(&deletes,
+			"  DELETE FROM %s AS t USING %s WHERE %s;\n  GET DIAGNOSTICS number = ROW_COUNT;\n  IF number "+
+				"OPERATOR(pg_catalog.>) 0 THEN\n    swept := %s;\n    RETURN NEXT;\n  END IF;\n",
 			t.Name.SQL(), goingOf("ns", "os", "xs"), where, catalog.QuoteLiteral(t.Name.String())+"::pg_catalog.text")
 	}
 	names := make([]string, len(k.tables))
@@ -215,11 +227,12 @@ func (s sweeping) takes(gone bool) string {
 
 // note has the registry told of what was done.
 func note(what string) string {
-	return "INSERT INTO pgconsent.sweep_note (subject, what) VALUES (sweep_rows.who, '" + what + "') ON CONFLICT ON CONSTRAINT sweep_note_subject_what_key DO NOTHING;"
+	return "INSERT INTO pgconsent.sweep_note (subject, what) VALUES (sweep_rows.who, '" + what +
+		"') ON CONFLICT ON CONSTRAINT sweep_note_subject_what_key DO NOTHING;"
 }
 
-// lost says that the row stays, that it has decayed so far that its rule shows it to nobody any more, and that others were
-// made from it: they go. "": no row of the table ever is.
+// lost says that the row stays, that it has decayed so far that its rule shows it to nobody any more, and that others
+// were made from it: they go. "": no row of the table ever is.
 func (s sweeping) lost() string {
 	made := s.taken.directly(s.relation)
 	if made == "" || len(s.Columns) == 0 {
@@ -248,7 +261,8 @@ func (s sweeping) lost() string {
 // roots are the rows of the table that a sweep would begin with: as due has them, one by one.
 func (s sweeping) roots() []string {
 	query := func(what, from, subject, where string) string {
-		return fmt.Sprintf("SELECT %s, %d, t.tableoid, t.ctid, '%s'::pg_catalog.text FROM %s\n      WHERE %s", subject, s.taken.number[s.relation.Name], what, from, where)
+		return fmt.Sprintf("SELECT %s, %d, t.tableoid, t.ctid, '%s'::pg_catalog.text FROM %s\n      WHERE %s",
+			subject, s.taken.number[s.relation.Name], what, from, where)
 	}
 	return s.each(query)
 }

@@ -7,8 +7,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// triggerOn returns the name, quoted, of a trigger that is made on a relation itself. A partition has copies of its table's triggers,
-// by the same names (CloneRowTriggersToPartition in PostgreSQL's tablecmds.c), so one of its own is called after the partition besides.
+// triggerOn returns the name, quoted, of a trigger that is made on a relation itself. A partition has copies of its
+// table's triggers, by the same names (CloneRowTriggersToPartition in PostgreSQL's tablecmds.c), so one of its own is
+// called after the partition besides.
 func triggerOn(r *catalog.Relation, name string) string {
 	if !r.IsPartition {
 		return catalog.QuoteIdent(name)

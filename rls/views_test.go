@@ -56,7 +56,8 @@ func TestViews(t *testing.T) {
 	for _, prefix := range []string{"", "w_"} {
 		w.want(agent, "SELECT title || matches FROM pgconsent_rows."+prefix+"public_top ORDER BY 1", "alone2,with Ada2")
 		w.want(agent, "SELECT name || present FROM pgconsent_rows."+prefix+"public_names", "Adtrue")
-		w.want(agent, "SELECT string_agg(relname, ',' ORDER BY relname) || count(definition) FROM pgconsent_rows."+prefix+"public_relations", "names,relations,top0")
+		w.want(agent, "SELECT string_agg(relname, ',' ORDER BY relname) || count(definition) FROM pgconsent_rows."+
+			prefix+"public_relations", "names,relations,top0")
 		w.want(w.agent(""), "SELECT count(*) FROM pgconsent_rows."+prefix+"public_top", "0")
 		w.want(w.agent(user2), "SELECT name FROM pgconsent_rows."+prefix+"public_names", "Ev")
 	}
@@ -66,7 +67,8 @@ func TestViews(t *testing.T) {
 	w.want(agent, "SELECT count(*) FROM pgconsent_rows.w_public_names", "0")
 
 	// Each wall holds alone.
-	w.exec(w.owner, "ALTER TABLE memories DISABLE ROW LEVEL SECURITY; ALTER TABLE people DISABLE ROW LEVEL SECURITY; ALTER TABLE memory_participants DISABLE ROW LEVEL SECURITY")
+	w.exec(w.owner, "ALTER TABLE memories DISABLE ROW LEVEL SECURITY; ALTER TABLE people DISABLE ROW LEVEL "+
+		"SECURITY; ALTER TABLE memory_participants DISABLE ROW LEVEL SECURITY")
 	w.want(agent, "SELECT title FROM pgconsent_rows.w_public_top ORDER BY 1", "alone")
 	w.want(agent, "SELECT count(*) FROM pgconsent_rows.w_public_names", "0")
 	w.want(agent, "SELECT count(*) > 3 FROM pgconsent_rows.public_top", "t")
@@ -81,17 +83,20 @@ func TestShadowsOfViews(t *testing.T) {
 	w := viewWorld(t, rls.Options{})
 	agent := w.agent(user1)
 	for sql, want := range map[string]string{
-		"SELECT relname FROM pgconsent_catalog.pg_class WHERE relkind = 'v' AND relnamespace = 'public'::regnamespace ORDER BY 1":                  "names,relations,top",
-		"SELECT table_name || ' ' || table_type FROM pgconsent_catalog.is_tables WHERE table_schema = 'public' AND table_type = 'VIEW' ORDER BY 1": "names VIEW,relations VIEW,top VIEW",
-		"SELECT column_name FROM pgconsent_catalog.is_columns WHERE table_name = 'top' ORDER BY ordinal_position":                                  "title,matches",
-		"SELECT attname FROM pgconsent_catalog.pg_attribute WHERE attrelid = 'public.names'::regclass ORDER BY attnum":                             "name,present",
-		"SELECT table_name || ' ' || check_option || ' ' || is_updatable FROM pgconsent_catalog.is_views WHERE table_schema = 'public' ORDER BY 1": "names NONE YES,relations NONE YES,top NONE NO",
-		"SELECT count(*) FROM pgconsent_catalog.is_views WHERE view_definition IS NOT NULL":                                                        "0",
-		"SELECT schemaname || '.' || viewname FROM pgconsent_catalog.pg_views WHERE schemaname = 'public' ORDER BY 1":                              "public.names,public.relations,public.top",
-		"SELECT count(*) FROM pgconsent_catalog.pg_views WHERE definition IS NOT NULL":                                                             "0",
-		"SELECT count(*) FROM pgconsent_catalog.pg_matviews":                                                                                       "0",
-		"SELECT pgconsent_catalog.pg_get_viewdef('public.top'::regclass)":                                                                          "NULL",
-		"SELECT count(*) FROM pgconsent_catalog.pg_class WHERE relname LIKE '%public\\_%' AND relname NOT LIKE 'pg%' OR relname = 'beneath'":       "0",
+		"SELECT relname FROM pgconsent_catalog.pg_class WHERE relkind = 'v' AND relnamespace = " +
+			"'public'::regnamespace ORDER BY 1": "names,relations,top",
+		"SELECT table_name || ' ' || table_type FROM pgconsent_catalog.is_tables WHERE table_schema = 'public' " +
+			"AND table_type = 'VIEW' ORDER BY 1": "names VIEW,relations VIEW,top VIEW",
+		"SELECT column_name FROM pgconsent_catalog.is_columns WHERE table_name = 'top' ORDER BY ordinal_position":      "title,matches",
+		"SELECT attname FROM pgconsent_catalog.pg_attribute WHERE attrelid = 'public.names'::regclass ORDER BY attnum": "name,present",
+		"SELECT table_name || ' ' || check_option || ' ' || is_updatable FROM pgconsent_catalog.is_views WHERE " +
+			"table_schema = 'public' ORDER BY 1": "names NONE YES,relations NONE YES,top NONE NO",
+		"SELECT count(*) FROM pgconsent_catalog.is_views WHERE view_definition IS NOT NULL":                                                  "0",
+		"SELECT schemaname || '.' || viewname FROM pgconsent_catalog.pg_views WHERE schemaname = 'public' ORDER BY 1":                        "public.names,public.relations,public.top",
+		"SELECT count(*) FROM pgconsent_catalog.pg_views WHERE definition IS NOT NULL":                                                       "0",
+		"SELECT count(*) FROM pgconsent_catalog.pg_matviews":                                                                                 "0",
+		"SELECT pgconsent_catalog.pg_get_viewdef('public.top'::regclass)":                                                                    "NULL",
+		"SELECT count(*) FROM pgconsent_catalog.pg_class WHERE relname LIKE '%public\\_%' AND relname NOT LIKE 'pg%' OR relname = 'beneath'": "0",
 	} {
 		w.want(agent, sql, want)
 	}
@@ -118,7 +123,8 @@ func TestViewsThatAgentsMayNotRead(t *testing.T) {
 		"people":     `p.yaml:13:10: public.people is a table (list it under tables)`,
 		"tip":        `p.yaml:13:10: the database has no view "tip" on the search path public (did you mean "top"?)`,
 	} {
-		doc, err := policy.Parse("p.yaml", []byte(strings.Replace(viewPolicy, "views: { top: {}, names: {}, relations: {} }", "views: { "+view+": {} }", 1)))
+		doc, err := policy.Parse("p.yaml",
+			[]byte(strings.Replace(viewPolicy, "views: { top: {}, names: {}, relations: {} }", "views: { "+view+": {} }", 1)))
 		if err != nil {
 			t.Fatal(err)
 		}

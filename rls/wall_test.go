@@ -188,7 +188,8 @@ func TestShadowedTypesDoNotRunInsideVerifiers(t *testing.T) {
 // A table that predicates read and the policy does not list shows nothing, even where PUBLIC may read it.
 func TestUnlistedHelpersShowNothing(t *testing.T) {
 	tier.All(t)
-	w := newWorld(t, "GRANT SELECT ON people, memory_participants TO PUBLIC", "ALTER TABLE memory_participants ENABLE ROW LEVEL SECURITY", "CREATE POLICY all_rows ON memory_participants USING (true)")
+	w := newWorld(t, "GRANT SELECT ON people, memory_participants TO PUBLIC",
+		"ALTER TABLE memory_participants ENABLE ROW LEVEL SECURITY", "CREATE POLICY all_rows ON memory_participants USING (true)")
 	before := w.state()
 	w.compile("testdata/unlisted.yaml", rls.Options{})
 	w.migrate()
@@ -210,7 +211,8 @@ func TestUnlistedHelpersShowNothing(t *testing.T) {
 // F4 of the findings: planning ran an agent's operators on the values of hidden rows, which the statistics hold.
 func TestPlanningTellsNothing(t *testing.T) {
 	w := migrated(t)
-	w.exec(w.owner, "INSERT INTO people (id, user_id, consent_status) SELECT gen_random_uuid(), gen_random_uuid(), 'oracle' FROM generate_series(1, 1000); ANALYZE people")
+	w.exec(w.owner, "INSERT INTO people (id, user_id, consent_status) SELECT gen_random_uuid(), "+
+		"gen_random_uuid(), 'oracle' FROM generate_series(1, 1000); ANALYZE people")
 	agent := w.agent("")
 	const probe = `EXPLAIN SELECT id FROM pgconsent_gate.public_people WHERE consent_status LIKE '%oracl\'`
 	if _, err := query(agent, probe); err != nil {

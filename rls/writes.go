@@ -37,9 +37,12 @@ func (p *Plan) writes(t *policy.Table) []Statement {
 		}
 	}
 	out := []Statement{
-		{SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR INSERT TO %s %s", insertPolicy, table, p.bound(t), insert), Why: whyInsert},
-		{SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR UPDATE TO %s %s", updatePolicy, table, p.bound(t), update), Why: whyUpdate},
-		{SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR DELETE TO %s %s", deletePolicy, table, p.bound(t), remove), Why: whyDelete},
+		{SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR INSERT TO %s %s", insertPolicy,
+			table, p.bound(t), insert), Why: whyInsert},
+		{SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR UPDATE TO %s %s", updatePolicy,
+			table, p.bound(t), update), Why: whyUpdate},
+		{SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR DELETE TO %s %s", deletePolicy,
+			table, p.bound(t), remove), Why: whyDelete},
 	}
 	if w == nil || p.mode != Enforce {
 		return out
@@ -56,23 +59,27 @@ func (p *Plan) writes(t *policy.Table) []Statement {
 		out = append(out, Statement{SQL: fmt.Sprintf("GRANT %s ON %s TO %s", what, on, writer), Why: why})
 	}
 	if w.Insert && len(w.Insertable) > 0 {
-		grant("INSERT ("+strings.Join(quoteAll(w.Insertable), ", ")+")", "TABLE "+table, "The columns that an agent's INSERT may name.")
+		grant("INSERT ("+strings.Join(quoteAll(w.Insertable), ", ")+")", "TABLE "+table,
+			"The columns that an agent's INSERT may name.")
 	}
 	if w.Update {
-		grant("UPDATE ("+strings.Join(quoteAll(w.Updatable), ", ")+")", "TABLE "+table, "The columns that an agent's UPDATE may set.")
+		grant("UPDATE ("+strings.Join(quoteAll(w.Updatable), ", ")+")", "TABLE "+table,
+			"The columns that an agent's UPDATE may set.")
 	}
 	if w.Delete {
 		grant("DELETE", "TABLE "+table, "The policy lets agents delete.")
 	}
 	if w.Insert {
 		for _, sequence := range defaults(t.Relation) {
-			out = append(out, Statement{SQL: fmt.Sprintf("GRANT USAGE ON SEQUENCE %s TO %s", sequence.SQL(), p.agent), Why: "A default of " + t.Relation.Name.String() + " draws from it."})
+			out = append(out, Statement{SQL: fmt.Sprintf("GRANT USAGE ON SEQUENCE %s TO %s", sequence.SQL(), p.agent),
+				Why: "A default of " + t.Relation.Name.String() + " draws from it."})
 		}
 	}
 	return out
 }
 
-// defaults are the sequences that defaults draw from with the rights of whoever inserts. Those of identity columns need none.
+// defaults are the sequences that defaults draw from with the rights of whoever inserts. Those of identity columns need
+// none.
 func defaults(r *catalog.Relation) []catalog.Name {
 	var out []catalog.Name
 	for _, c := range r.Columns {
@@ -107,7 +114,8 @@ BEGIN
 %s  RETURN NEW;
 END $pgconsent$`, name, body.String()), Why: why},
 		{SQL: fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", name), Why: why},
-		{SQL: fmt.Sprintf("CREATE TRIGGER %s BEFORE INSERT ON %s FOR EACH ROW WHEN (CURRENT_USER OPERATOR(pg_catalog.=) %s::pg_catalog.name) EXECUTE FUNCTION %s()",
+		{SQL: fmt.Sprintf("CREATE TRIGGER %s BEFORE INSERT ON %s FOR EACH ROW WHEN (CURRENT_USER "+
+			"OPERATOR(pg_catalog.=) %s::pg_catalog.name) EXECUTE FUNCTION %s()",
 			stampTrigger, t.Relation.Name.SQL(), catalog.QuoteLiteral(p.agentName), name), Why: why},
 	}
 }
@@ -120,7 +128,8 @@ func (p *Plan) copyIn(t *policy.Table) []Statement {
 		return nil
 	}
 	view, function := predicate.CopyView(t.Relation.Name).SQL(), predicate.CopyFunction(t.Relation.Name).SQL()
-	const why = "PostgreSQL refuses COPY FROM to a table under row security. Agents copy to this view, which inserts with their rights."
+	const why = "PostgreSQL refuses COPY FROM to a table under row security. Agents copy to this view, which " +
+		"inserts with their rights."
 	target := t.Relation.Name
 	if t.Columns != nil {
 		target = predicate.RowView(target)
@@ -132,9 +141,12 @@ func (p *Plan) copyIn(t *policy.Table) []Statement {
 		columns = append(columns, "NULL::"+column.Type+" AS "+quoted)
 		values = append(values, "NEW."+quoted)
 		if left := leftIn(t.Write, name); left != "" {
-			defaults = append(defaults, Statement{SQL: fmt.Sprintf("ALTER VIEW %s ALTER COLUMN %s SET DEFAULT %s", view, quoted, left), Why: why + " A list that it leaves out is filled in as in an INSERT."})
+			defaults = append(defaults, Statement{
+				SQL: fmt.Sprintf("ALTER VIEW %s ALTER COLUMN %s SET DEFAULT %s", view, quoted, left), Why: why +
+					" A list that it leaves out is filled in as in an INSERT."})
 		} else if column.Default != "" {
-			defaults = append(defaults, Statement{SQL: fmt.Sprintf("ALTER VIEW %s ALTER COLUMN %s SET DEFAULT %s", view, quoted, column.Default), Why: why})
+			defaults = append(defaults, Statement{
+				SQL: fmt.Sprintf("ALTER VIEW %s ALTER COLUMN %s SET DEFAULT %s", view, quoted, column.Default), Why: why})
 		}
 	}
 	out := []Statement{
@@ -148,8 +160,10 @@ BEGIN
   RETURN NULL;
 END $pgconsent$`, function, target.SQL(), strings.Join(quoteAll(t.Write.Copied), ", "), strings.Join(values, ", ")), Why: why},
 		{SQL: fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", function), Why: why},
-		{SQL: fmt.Sprintf("CREATE TRIGGER pgconsent_copy INSTEAD OF INSERT ON %s FOR EACH ROW EXECUTE FUNCTION %s()", view, function), Why: why},
-		{SQL: fmt.Sprintf("GRANT INSERT, SELECT ON %s TO %s", view, p.agent), Why: why + " SELECT is for the WHERE of COPY: the view has no rows."},
+		{SQL: fmt.Sprintf("CREATE TRIGGER pgconsent_copy INSTEAD OF INSERT ON %s FOR EACH ROW EXECUTE FUNCTION %s()",
+			view, function), Why: why},
+		{SQL: fmt.Sprintf("GRANT INSERT, SELECT ON %s TO %s", view, p.agent),
+			Why: why + " SELECT is for the WHERE of COPY: the view has no rows."},
 	}
 	return append(out, defaults...)
 }

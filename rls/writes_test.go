@@ -69,7 +69,8 @@ func TestAgentWritesWhatThePolicyAllows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := writtenWorld(t, before)
 			agent := w.agent(user1)
-			w.want(agent, "INSERT INTO public.drafts (title, user_id, state) VALUES ('a', '"+user2+"', 'final') RETURNING user_id || state || body || seen_by || n", user1+"newempty"+user1+"2")
+			w.want(agent, "INSERT INTO public.drafts (title, user_id, state) VALUES ('a', '"+user2+
+				"', 'final') RETURNING user_id || state || body || seen_by || n", user1+"newempty"+user1+"2")
 			w.want(agent, "SELECT count(*) FROM public.drafts", "1")
 			w.want(w.owner, "SELECT count(*) FROM public.drafts", "2")
 			// What the agent sees of the others' rows is nothing, in any command.
@@ -97,7 +98,8 @@ func TestAgentWritesWhatThePolicyAllows(t *testing.T) {
 				w.refused(agent, "42501", "UPDATE public.drafts SET topic = "+topic)
 			}
 			// A key that stays leads where it led; nobody learns where another one would.
-			id, err := query(w.owner, "UPDATE public.drafts SET topic = 2 WHERE id = (SELECT id FROM public.drafts WHERE user_id = '"+user1+"' LIMIT 1) RETURNING id::text")
+			id, err := query(w.owner,
+				"UPDATE public.drafts SET topic = 2 WHERE id = (SELECT id FROM public.drafts WHERE user_id = '"+user1+"' LIMIT 1) RETURNING id::text")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -147,7 +149,8 @@ tables:
 	agent := w.agent(user1)
 	w.want(agent, `INSERT INTO pgconsent_rows.in_public_words ("if", "while", "loop", "declare", "strict", "select", "foreach", found, allowed)
 		VALUES ('a', 'b', '{a}', 'c', 'd', 'e', 'f', 'g', 'h') RETURNING "while"`, "b")
-	w.want(agent, `SELECT "if" || "while" || "loop"::text || "declare" || "strict" || "select" || "foreach" || found || allowed || "begin" FROM words`, "ab{a}cdefghstamped")
+	w.want(agent,
+		`SELECT "if" || "while" || "loop"::text || "declare" || "strict" || "select" || "foreach" || found || allowed || "begin" FROM words`, "ab{a}cdefghstamped")
 	w.want(agent, `UPDATE words SET "loop" = '{}', "execute" = 'x' RETURNING "by"::text`, user1)
 	w.refused(agent, "42501", `UPDATE words SET "loop" = '{z}'`)
 }
@@ -202,9 +205,12 @@ func TestNothingIsWrittenUnderAnOlderCatalog(t *testing.T) {
 		sql   []string // what is refused after DDL, and not before
 	}{
 		"a table": {func(t *testing.T) *world { return writtenWorld(t) }, []string{
-			"INSERT INTO public.drafts (title) VALUES ('a')", "INSERT INTO public.drafts (title) VALUES ('b') RETURNING n", "UPDATE public.drafts SET title = 'x'", "DELETE FROM public.drafts", "SELECT n FROM public.drafts",
+			"INSERT INTO public.drafts (title) VALUES ('a')",
+			"INSERT INTO public.drafts (title) VALUES ('b') RETURNING n", "UPDATE public.drafts SET title = 'x'",
+			"DELETE FROM public.drafts", "SELECT n FROM public.drafts",
 		}},
-		"parts": {partedWorld, []string{"SELECT id FROM public.events", "SELECT id FROM parts.events_1", "SELECT id FROM public.cats", "SELECT id FROM pgconsent_rows.public_narrow"}},
+		"parts": {partedWorld, []string{"SELECT id FROM public.events", "SELECT id FROM parts.events_1",
+			"SELECT id FROM public.cats", "SELECT id FROM pgconsent_rows.public_narrow"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := c.world(t)
@@ -226,8 +232,8 @@ func TestNothingIsWrittenUnderAnOlderCatalog(t *testing.T) {
 	}
 }
 
-// A key that holds what a row hangs on collides with rows that show only: where it would with a hidden one, the new row is
-// refused before, and in the same words as where it would not.
+// A key that holds what a row hangs on collides with rows that show only: where it would with a hidden one, the new row
+// is refused before, and in the same words as where it would not.
 func TestKeysThatHoldWhatDecides(t *testing.T) {
 	w := newWorld(t, written, `CREATE TABLE links (topic int REFERENCES topics, sku text, PRIMARY KEY (topic, sku));
 INSERT INTO links VALUES (1, 'a'), (2, 'a'); ALTER TABLE links OWNER TO app_owner;`)
@@ -249,14 +255,16 @@ tables:
 	w.want(agent, "WITH i AS (INSERT INTO public.links VALUES (1, 'a') ON CONFLICT DO NOTHING RETURNING 1) SELECT count(*) FROM i", "0")
 	for _, key := range []string{"(2, 'a')", "(2, 'z')", "(3, 'a')"} {
 		for _, sql := range []string{"INSERT INTO public.links VALUES " + key, "INSERT INTO public.links VALUES " + key + " ON CONFLICT DO NOTHING",
-			"INSERT INTO public.links VALUES " + key + " ON CONFLICT (topic, sku) DO UPDATE SET sku = excluded.sku", "UPDATE public.links SET (topic, sku) = " + key + " WHERE sku = 'a'"} {
+			"INSERT INTO public.links VALUES " + key +
+				" ON CONFLICT (topic, sku) DO UPDATE SET sku = excluded.sku", "UPDATE public.links SET (topic, sku) = " + key + " WHERE sku = 'a'"} {
 			w.refused(agent, "42501", sql)
 		}
 	}
 	w.want(w.owner, "SELECT string_agg(topic || sku, ',' ORDER BY topic, sku) FROM public.links", "1a,1b,2a")
 }
 
-// Where agents may not read what a row has, a key that would be allowed to stay could be guessed: it is asked as any other.
+// Where agents may not read what a row has, a key that would be allowed to stay could be guessed: it is asked as any
+// other.
 func TestKeysStayOnlyInRowsThatAgentsReadWhole(t *testing.T) {
 	tier.All(t)
 	const rows = "rows: [ own: { column: user_id, is: user } ]"
@@ -265,9 +273,10 @@ func TestKeysStayOnlyInRowsThatAgentsReadWhole(t *testing.T) {
 		change                string
 		stays                 bool
 	}{
-		"read whole":       {columns: "[title, topic]", stays: true},
-		"some columns":     {drafts: "columns: { id: allow, title: allow, topic: allow }, ", columns: "[title, topic]"},
-		"under a contract": {columns: "[title, topic]", more: "objects: { draft: { table: drafts } }\ncontracts: { all: { by: user, values: { " + user1 + ": { allow: { draft: write } } } } }\n"},
+		"read whole":   {columns: "[title, topic]", stays: true},
+		"some columns": {drafts: "columns: { id: allow, title: allow, topic: allow }, ", columns: "[title, topic]"},
+		"under a contract": {columns: "[title, topic]",
+			more: "objects: { draft: { table: drafts } }\ncontracts: { all: { by: user, values: { " + user1 + ": { allow: { draft: write } } } } }\n"},
 		"a key that moves": {columns: "[title, topic, id]"},
 		"children":         {columns: "[title, topic]", change: "CREATE TABLE heirs () INHERITS (drafts)"},
 		"no primary key":   {columns: "[title, topic]", change: "ALTER TABLE drafts DROP CONSTRAINT drafts_pkey"},
@@ -276,8 +285,10 @@ func TestKeysStayOnlyInRowsThatAgentsReadWhole(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, written, c.change)
 			file := filepath.Join(t.TempDir(), "policy.yaml")
-			text := "version: 1\nattributes: { user: { type: uuid, source: credential } }\ntables:\n  topics: { " + rows + " }\n  drafts: { " + rows + ", " + c.drafts +
-				"write: { commands: [insert, update], columns: " + c.columns + ", stamp: { user_id: { attribute: user } }, accept: [conflicts, references, sequences] } }\n" + c.more
+			text := "version: 1\nattributes: { user: { type: uuid, source: credential } }\ntables:\n  topics: { " +
+				rows + " }\n  drafts: { " + rows + ", " + c.drafts +
+				"write: { commands: [insert, update], columns: " + c.columns +
+				", stamp: { user_id: { attribute: user } }, accept: [conflicts, references, sequences] } }\n" + c.more
 			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}

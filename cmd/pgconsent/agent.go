@@ -81,7 +81,8 @@ func (a agentAddCmd) Run(s *session) error {
 // byToken enables an agent whose passwords are the tokens of an identity provider.
 func (a agentAddCmd) byToken(s *session, c *config.Config, agent *config.Agent) error {
 	if a.PasswordFile != "" {
-		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonIdentity, "agent %s has auth: jwt, and no password of its own", a.Name).
+		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonIdentity,
+			"agent %s has auth: jwt, and no password of its own", a.Name).
 			WithHint("A token of %s is its password. For a password of its own write auth: scram.", c.JWT.Issuer)
 	}
 	if err := config.EnableToken(c.Credentials, a.Name); err != nil {

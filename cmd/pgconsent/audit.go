@@ -124,7 +124,8 @@ func (f *auditFilter) prepare(s *session, c *config.Config) error {
 	}
 	err := s.each(c, "", asControl, func(t target) error {
 		var ref string
-		err := t.conn.QueryRow(s.ctx, "SELECT 'ref:' || s.ref FROM pgconsent.audit_subject AS s WHERE s.subject = $1", f.Subject).Scan(&ref)
+		err := t.conn.QueryRow(s.ctx, "SELECT 'ref:' || s.ref FROM pgconsent.audit_subject AS s WHERE s.subject = $1",
+			f.Subject).Scan(&ref)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
@@ -152,7 +153,8 @@ func moment(text string, now time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, usageError{fmt.Errorf("--since: %q is not a time: write 24h, 7d, 2026-01-31 or 2026-01-31T12:00:00Z", text)}
+	return time.Time{}, usageError{
+		fmt.Errorf("--since: %q is not a time: write 24h, 7d, 2026-01-31 or 2026-01-31T12:00:00Z", text)}
 }
 
 // filtering takes records one after the other. An outcome goes with its decision.
@@ -229,7 +231,8 @@ func (s *session) against(log config.Audit, extra string) (audit.Against, []stri
 		head, err := audit.ReadAnchor(path, a.Key)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && i == 0:
-			missing = append(missing, fmt.Sprintf("the anchor %s is not there: that the newest records were cut off is not found", path))
+			missing = append(missing, fmt.Sprintf(
+				"the anchor %s is not there: that the newest records were cut off is not found", path))
 		case err != nil:
 			return a, nil, err
 		case head.Seq > 0:

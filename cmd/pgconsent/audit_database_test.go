@@ -12,7 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Records in the database: the commands are the same, and a database that does not take them stops agents and nobody else.
+// Records in the database: the commands are the same, and a database that does not take them stops agents and nobody
+// else.
 func TestAuditInDatabase(t *testing.T) {
 	tier.All(t)
 	i := recordingIn(t)
@@ -55,7 +56,8 @@ func TestAuditInDatabase(t *testing.T) {
 	go func() { _, _ = follow.out.WriteTo(&strings.Builder{}) }()
 	follow.ended(t)
 
-	if out, errs, code := call(t, "", "audit", "verify", "-c", i.config); code != done || !strings.Contains(out, "audit chain here of database app: ") || !strings.Contains(out, "records hold") {
+	if out, errs, code := call(t, "", "audit", "verify", "-c", i.config); code != done ||
+		!strings.Contains(out, "audit chain here of database app: ") || !strings.Contains(out, "records hold") {
 		t.Errorf("verify: %d %s%s", code, out, errs)
 	}
 	if out, errs, code := call(t, "", "audit", "export", "-c", i.config); code != done || len(lines(t, out)) < 8 {
@@ -76,10 +78,12 @@ func TestAuditInDatabase(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &report); err != nil || code != done {
 		t.Fatalf("dsar: %d %s%s", code, out, errs)
 	}
-	if report.Retrievals.Exact+report.Retrievals.Possible != 3+looked || len(report.Logs) != 1 || !report.Logs[0].Intact || report.Record.Log != "chain here-reports of database app" {
+	if report.Retrievals.Exact+report.Retrievals.Possible != 3+looked || len(report.Logs) != 1 ||
+		!report.Logs[0].Intact || report.Record.Log != "chain here-reports of database app" {
 		t.Errorf("dsar: %+v", report)
 	}
-	if out, errs, code := call(t, "", "audit", "verify", "-c", i.config); code != done || !strings.Contains(out, "reports chain here-reports of database app: 1 records hold") {
+	if out, errs, code := call(t, "", "audit", "verify", "-c", i.config); code != done ||
+		!strings.Contains(out, "reports chain here-reports of database app: 1 records hold") {
 		t.Errorf("verify with a report: %d %s%s", code, out, errs)
 	}
 
@@ -137,7 +141,8 @@ func TestAuditInDatabase(t *testing.T) {
 	}
 
 	// Somebody with all rights changes a record.
-	i.exec(t, `ALTER TABLE pgconsent.audit_record DISABLE TRIGGER ALL; UPDATE pgconsent.audit_record SET line = replace(line, '"tag":"SELECT"', '"tag":"DELETE"') WHERE line LIKE '%"kind":"decision"%'; ALTER TABLE pgconsent.audit_record ENABLE TRIGGER ALL`)
+	i.exec(t,
+		`ALTER TABLE pgconsent.audit_record DISABLE TRIGGER ALL; UPDATE pgconsent.audit_record SET line = replace(line, '"tag":"SELECT"', '"tag":"DELETE"') WHERE line LIKE '%"kind":"decision"%'; ALTER TABLE pgconsent.audit_record ENABLE TRIGGER ALL`)
 	out, _, code = call(t, "", "audit", "verify", "-c", i.config)
 	if code != wrong || !strings.Contains(out, "BROKEN") || !strings.Contains(out, "NOT PROVED: audit_record: the trigger pgconsent_refuse ") {
 		t.Errorf("verify of what was changed: %d %s", code, out)

@@ -92,8 +92,8 @@ func more(t *testing.T, what string, of *atomic.Int64, n int64) {
 	waitFor(t, "statements are "+what, func() bool { return of.Load() >= want })
 }
 
-// A disk that is full: agents are refused, new ones too, and reports about persons are; owners pass. When there is room again all of
-// it goes on, in the same sessions, and every answer has its record.
+// A disk that is full: agents are refused, new ones too, and reports about persons are; owners pass. When there is room
+// again all of it goes on, in the same sessions, and every answer has its record.
 func TestServeOnAFullDisk(t *testing.T) {
 	tier.All(t)
 	i, disk, by := onDisk(t)
@@ -141,7 +141,8 @@ func TestServeOnAFullDisk(t *testing.T) {
 		}
 	}
 	more(t, "answered", &a.answered, 20)
-	if said, code := inside("dsar", "--subject", "nobody", "-c", i.config); code != wrong || !strings.Contains(said, "there is no consent of this subject") {
+	if said, code := inside("dsar", "--subject", "nobody", "-c", i.config); code != wrong ||
+		!strings.Contains(said, "there is no consent of this subject") {
 		t.Errorf("a report when there is room again: %d %s", code, said)
 	}
 	a.stop()

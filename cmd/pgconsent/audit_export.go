@@ -59,7 +59,8 @@ func (x auditExportCmd) Run(s *session) error {
 	}
 	against.Progress = s.hourglass("read").report
 	out := bufio.NewWriterSize(s.out, 1<<16)
-	export := exporting{filtering: filtering{x.auditFilter, map[uint64]bool{}}, to: out, after: x.After, ocsf: x.Format == "ocsf", remotes: map[string]string{}, decisions: map[uint64]entry{}}
+	export := exporting{filtering: filtering{x.auditFilter, map[uint64]bool{}}, to: out, after: x.After,
+		ocsf: x.Format == "ocsf", remotes: map[string]string{}, decisions: map[uint64]entry{}}
 	err = s.source(c, c.Audit, func(from audit.Source) error {
 		report, err := against.Read(from, export.record)
 		for _, t := range report.Taken {
@@ -167,8 +168,8 @@ func ocsfActivity(e entry) (int, string) {
 	}
 }
 
-// event writes a record as an event. It has no query_info, which would need the query's text: records have none, and the fingerprint stays
-// unmapped.
+// event writes a record as an event. It has no query_info, which would need the query's text: records have none, and
+// the fingerprint stays unmapped.
 func (x *exporting) event(e entry, r audit.Record) error {
 	of := e
 	if d, ok := x.decisions[e.Decision]; ok && e.Kind == audit.KindOutcome {
@@ -176,7 +177,8 @@ func (x *exporting) event(e entry, r audit.Record) error {
 	}
 	activity, name := ocsfActivity(of)
 	status := 1
-	if e.Verdict == "deny" || e.Outcome != "" && e.Outcome != audit.Done || e.SQLState != "" && e.SQLState != "00000" || e.Kind == audit.KindRecovery {
+	if e.Verdict == "deny" || e.Outcome != "" && e.Outcome != audit.Done ||
+		e.SQLState != "" && e.SQLState != "00000" || e.Kind == audit.KindRecovery {
 		status = 2
 	}
 	severity := map[int]int{1: 1, 2: 2}[status]
@@ -184,7 +186,8 @@ func (x *exporting) event(e entry, r audit.Record) error {
 	if err := json.Unmarshal(r.Line, &members); err != nil {
 		return err
 	}
-	for _, mapped := range []string{"v", "seq", "time", "kind", "session", "agent", "accessed_by", "database", "sqlstate", "reason", "remote", "hash", "on_behalf_of", "code"} {
+	for _, mapped := range []string{"v", "seq", "time", "kind", "session", "agent", "accessed_by", "database",
+		"sqlstate", "reason", "remote", "hash", "on_behalf_of", "code"} {
 		delete(members, mapped)
 	}
 	source := map[string]any{"name": "unknown"}
@@ -210,13 +213,16 @@ func (x *exporting) event(e entry, r audit.Record) error {
 	}
 	event := map[string]any{
 		"category_uid": 6, "category_name": "Application Activity", "class_uid": ocsfClass, "class_name": "Datastore Activity",
-		"activity_id": activity, "activity_name": name, "type_uid": ocsfClass*100 + activity, "type_name": "Datastore Activity: " + name,
+		"activity_id": activity, "activity_name": name, "type_uid": ocsfClass*100 +
+			activity, "type_name": "Datastore Activity: " + name,
 		"time": e.Time.UnixMilli(), "severity_id": severity, "severity": map[int]string{1: "Informational", 2: "Low"}[severity],
 		"status_id": status, "status": map[int]string{1: "Success", 2: "Failure"}[status],
 		"actor": actor, "src_endpoint": source,
-		"database": map[string]any{"name": firstOf(of.Database, "unknown"), "type_id": 1, "type": "Relational"}, "type_id": 1, "type": "Database",
+		"database": map[string]any{"name": firstOf(of.Database, "unknown"), "type_id": 1,
+			"type": "Relational"}, "type_id": 1, "type": "Database",
 		"metadata": map[string]any{
-			"version": "1.3.0", "product": map[string]any{"name": "pgconsent", "vendor_name": "pgconsent"}, "log_name": "audit", "log_version": strconv.Itoa(r.Version),
+			"version": "1.3.0", "product": map[string]any{
+				"name": "pgconsent", "vendor_name": "pgconsent"}, "log_name": "audit", "log_version": strconv.Itoa(r.Version),
 			"sequence": r.Seq, "uid": r.Hash, "event_code": e.Kind,
 		},
 	}

@@ -46,7 +46,8 @@ func (f auditForgetCmd) Run(s *session) error {
 	case len(forgotten) == 0:
 		return errors.New("the audit knows no such person: no session has read on behalf of them, or they were forgotten")
 	case !s.json:
-		fmt.Fprintf(s.out, "Forgotten in %d of the databases. The configuration and backups of the database may still name them.\n", len(forgotten))
+		fmt.Fprintf(s.out,
+			"Forgotten in %d of the databases. The configuration and backups of the database may still name them.\n", len(forgotten))
 	}
 	return nil
 }

@@ -55,7 +55,8 @@ func TestRecordedKeys(t *testing.T) {
 			want{"SELECT id, (SELECT max(title) FROM memories) FROM memories", false, true, mode},
 		)
 	}
-	wants = append(wants, want{"PREPARE s AS SELECT id FROM memories", true, false, pgx.QueryExecModeSimpleProtocol}, want{"EXECUTE s", false, true, pgx.QueryExecModeSimpleProtocol})
+	wants = append(wants, want{"PREPARE s AS SELECT id FROM memories", true, false, pgx.QueryExecModeSimpleProtocol},
+		want{"EXECUTE s", false, true, pgx.QueryExecModeSimpleProtocol})
 	var id string
 	for _, w := range wants {
 		rows, err := agent.Query(t.Context(), w.sql, w.mode)

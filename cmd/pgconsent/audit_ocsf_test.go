@@ -45,7 +45,8 @@ func TestOCSF(t *testing.T) {
 	log.Session(audit.Session{Session: "s", Agent: "chat", Database: "app", Remote: "127.0.0.1:1234", Event: "open"})
 	log.Session(audit.Session{Session: "u", Agent: "chat", Database: "app", Remote: "@", Event: "refused", SQLState: "28000", Reason: "identity"})
 	for _, tag := range []string{"SELECT", "INSERT", "UPDATE", "DELETE", "MERGE", "COPY FROM", "BEGIN"} {
-		d := log.Decision(audit.Decision{Session: "s", Agent: "chat", AccessedBy: "chat", OnBehalfOf: "ref:x", Database: "app", Tag: tag, Fingerprint: "f", Verdict: "allow", Tables: []audit.Table{{Name: "public.t"}}})
+		d := log.Decision(audit.Decision{Session: "s", Agent: "chat", AccessedBy: "chat", OnBehalfOf: "ref:x",
+			Database: "app", Tag: tag, Fingerprint: "f", Verdict: "allow", Tables: []audit.Table{{Name: "public.t"}}})
 		d.Done(audit.Outcome{Rows: 1, Bytes: 2, SQLState: "00000"})
 	}
 	log.Decision(audit.Decision{Session: "s", Agent: `c"<>h`, Database: "app", Tag: "SELECT", Verdict: "deny", SQLState: "42501", Reason: "relation"})
@@ -62,7 +63,8 @@ func TestOCSF(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	x := exporting{filtering: filtering{auditFilter{Verdict: "any"}, map[uint64]bool{}}, to: &out, ocsf: true, remotes: map[string]string{}, decisions: map[uint64]entry{}}
+	x := exporting{filtering: filtering{auditFilter{Verdict: "any"}, map[uint64]bool{}}, to: &out, ocsf: true,
+		remotes: map[string]string{}, decisions: map[uint64]entry{}}
 	if _, err := audit.Walk(dir, x.record); err != nil {
 		t.Fatal(err)
 	}
@@ -90,8 +92,8 @@ func TestOCSF(t *testing.T) {
 	}
 }
 
-// demanded holds an event to what OCSF 1.3 itself asks for: the members that the class, and each object that is there, must have, and of which
-// one is enough. The schema above says what else pgconsent promises.
+// demanded holds an event to what OCSF 1.3 itself asks for: the members that the class, and each object that is there,
+// must have, and of which one is enough. The schema above says what else pgconsent promises.
 func demanded(t *testing.T, event any) {
 	t.Helper()
 	every := map[string][]string{ // by the object's name; "": the event
@@ -99,7 +101,8 @@ func demanded(t *testing.T, event any) {
 		"metadata": {"version", "product"}, "product": {"vendor_name"}, "query_info": {"query_string"}, "database": {"type_id"},
 	}
 	one := map[string][]string{
-		"": {"database", "databucket", "table"}, "actor": {"user", "process", "invoked_by", "session", "app_name", "app_uid"}, "user": {"name", "uid", "account"},
+		"": {"database", "databucket", "table"}, "actor": {
+			"user", "process", "invoked_by", "session", "app_name", "app_uid"}, "user": {"name", "uid", "account"},
 		"src_endpoint": {"ip", "uid", "name", "hostname", "svc_name", "instance_uid", "interface_uid", "interface_name"},
 		"database":     {"name", "uid"}, "table": {"name", "uid"}, "product": {"name", "uid"}, "query_info": {"name", "uid"},
 	}

@@ -16,8 +16,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// serve starts on a disk that is full, or read-only, after a crash that cut the last record: owners work, agents are refused, readyz and the
-// doctor say why, and agents are served when there is room, with what they read before and then in one chain.
+// serve starts on a disk that is full, or read-only, after a crash that cut the last record: owners work, agents are
+// refused, readyz and the doctor say why, and agents are served when there is room, with what they read before and then
+// in one chain.
 func TestServeStartsOnABrokenDisk(t *testing.T) {
 	tier.All(t)
 	i, disk, _ := onDisk(t)
@@ -43,7 +44,8 @@ func TestServeStartsOnABrokenDisk(t *testing.T) {
 		"read-only": {"mount -o remount,ro " + disk, "mount -o remount,rw " + disk, "records cannot be written to " + disk},
 	} {
 		t.Run(what, func(t *testing.T) {
-			mount := fmt.Sprintf(`cp -a %[1]s %[2]s && mount -t tmpfs -o size=2m tmpfs %[1]s && cp -a %[2]s/. %[1]s/ && rm -r %[2]s && { %[3]s; } 2>/dev/null && exec "$0" "$@"`, disk, saved, broken.begin)
+			mount := fmt.Sprintf(
+				`cp -a %[1]s %[2]s && mount -t tmpfs -o size=2m tmpfs %[1]s && cp -a %[2]s/. %[1]s/ && rm -r %[2]s && { %[3]s; } 2>/dev/null && exec "$0" "$@"`, disk, saved, broken.begin)
 			p, address := i.servingBy(t, []string{"unshare", "-m", "sh", "-c", mount})
 			inside := func(args ...string) (string, int) {
 				t.Helper()

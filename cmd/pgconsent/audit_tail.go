@@ -83,7 +83,8 @@ func (t auditTailCmd) print(s *session, from audit.Source) error {
 			return err
 		})
 	}
-	p := &tailing{table: tabwriter.NewWriter(&trimmed{to: s.out}, 0, 0, 2, ' ', 0), short: t.Short, waiting: map[uint64]entry{}}
+	p := &tailing{table: tabwriter.NewWriter(&trimmed{to: s.out}, 0, 0, 2, ' ', 0), short: t.Short,
+		waiting: map[uint64]entry{}}
 	p.head()
 	for _, l := range lines {
 		p.add(l.entry)

@@ -81,7 +81,8 @@ func TestAuditCommands(t *testing.T) {
 	records := filepath.Join(i.dir(), "audit")
 
 	out, errs, code := call(t, "", "audit", "tail", "-c", i.config)
-	if code != done || strings.Count(out, "public.memories") != 3 || strings.Count(out, "42501 relation") != 1 || !strings.Contains(out, "session open") {
+	if code != done || strings.Count(out, "public.memories") != 3 || strings.Count(out, "42501 relation") != 1 ||
+		!strings.Contains(out, "session open") {
 		t.Errorf("tail: %d\n%s%s", code, out, errs)
 	}
 	// A column is where its heading is, in every line.
@@ -98,7 +99,8 @@ func TestAuditCommands(t *testing.T) {
 		t.Errorf("tail names the person:\n%s", out)
 	}
 	for args, want := range map[string]int{
-		"--table memories": 3, "--table public.memories": 3, "--verdict deny": 1, "--agent chat --verdict allow": 3, "--agent nobody": 0, "--since 1h --verdict allow": 3,
+		"--table memories": 3, "--table public.memories": 3, "--verdict deny": 1, "--agent chat --verdict allow": 3,
+		"--agent nobody": 0, "--since 1h --verdict allow": 3,
 		"--since 2000-01-01 --verdict allow": 3, "-n 1 --verdict allow": 1, "--subject " + user + " --verdict allow": 3,
 	} {
 		out, errs, code := call(t, "", append([]string{"audit", "tail", "--json", "-c", i.config}, strings.Fields(args)...)...)
@@ -115,11 +117,13 @@ func TestAuditCommands(t *testing.T) {
 	for args, want := range map[string]string{
 		"--since tomorrow": "is not a time", "--verdict maybe": "--verdict must be one of", "--lines=-1": "cannot be below 0",
 	} {
-		if _, errs, code := call(t, "", append([]string{"audit", "tail", "-c", i.config}, strings.Fields(args)...)...); code != usage || !strings.Contains(errs, want) {
+		if _, errs, code := call(t, "", append([]string{"audit", "tail", "-c", i.config},
+			strings.Fields(args)...)...); code != usage || !strings.Contains(errs, want) {
 			t.Errorf("tail %s: %d %s", args, code, errs)
 		}
 	}
-	if _, errs, code := call(t, "", "audit", "tail", "-c", i.config, "--subject", "whoever"); code != wrong || !strings.Contains(errs, "knows no such person") {
+	if _, errs, code := call(t, "", "audit", "tail", "-c", i.config, "--subject", "whoever"); code != wrong ||
+		!strings.Contains(errs, "knows no such person") {
 		t.Errorf("tail of an unknown person: %d %s", code, errs)
 	}
 
@@ -180,7 +184,8 @@ func TestAuditCommands(t *testing.T) {
 	if again, _, code := call(t, "", "audit", "export", "-c", i.config, "--resume", state); code != done || again != "" {
 		t.Errorf("export again: %d, %d bytes", code, len(again))
 	}
-	if rest, _, code := call(t, "", "audit", "export", "-c", i.config, "--after", strconv.FormatUint(report.Audit.Last-2, 10)); code != done || strings.Count(rest, "\n") != 2 {
+	if rest, _, code := call(t, "", "audit", "export", "-c", i.config, "--after",
+		strconv.FormatUint(report.Audit.Last-2, 10)); code != done || strings.Count(rest, "\n") != 2 {
 		t.Errorf("export --after: %d, %q", code, rest)
 	}
 	events, errs, code := call(t, "", "audit", "export", "-c", i.config, "--format", "ocsf")
@@ -189,7 +194,8 @@ func TestAuditCommands(t *testing.T) {
 	}
 	denied := 0
 	for n, e := range lines(t, events) {
-		for _, required := range []string{"activity_id", "category_uid", "class_uid", "metadata", "severity_id", "time", "type_uid", "actor", "src_endpoint", "database"} {
+		for _, required := range []string{"activity_id", "category_uid", "class_uid", "metadata", "severity_id",
+			"time", "type_uid", "actor", "src_endpoint", "database"} {
 			if e[required] == nil {
 				t.Errorf("event %d has no %s: %v", n, required, e)
 			}
@@ -199,7 +205,8 @@ func TestAuditCommands(t *testing.T) {
 		}
 		meta := e["metadata"].(map[string]any)
 		if meta["event_code"] == "decision" {
-			if e["src_endpoint"].(map[string]any)["ip"] != "127.0.0.1" || e["query_info"] != nil || e["unmapped"].(map[string]any)["fingerprint"] == nil && e["status_code"] != "42501" {
+			if e["src_endpoint"].(map[string]any)["ip"] != "127.0.0.1" || e["query_info"] != nil ||
+				e["unmapped"].(map[string]any)["fingerprint"] == nil && e["status_code"] != "42501" {
 				t.Errorf("decision %v", e)
 			}
 			if e["status_id"] == 2.0 {

@@ -126,7 +126,8 @@ func (s *session) verifyLog(c *config.Config, log config.Audit, elsewhere string
 		report, err = against.Read(from, nil)
 		return err
 	})
-	out.Records, out.Segments, out.First, out.Last, out.LastHash, out.Anchored = report.Records, report.Segments, report.FirstSeq, report.LastSeq, report.LastHash, report.Anchored
+	out.Records, out.Segments, out.First, out.Last, out.LastHash, out.Anchored = report.Records, report.Segments,
+		report.FirstSeq, report.LastSeq, report.LastHash, report.Anchored
 	var broken *audit.Broken
 	switch {
 	case errors.As(err, &broken):
@@ -167,7 +168,8 @@ func (s *session) verifyRegistry(c *config.Config, database string) (registryFou
 	}
 	defer r.Close()
 	report, err := r.Verify(s.ctx)
-	out := registryFound{Database: database, Records: report.Records, Last: report.Last, Hash: report.Hash, Anchored: report.Anchored, NoAnchor: report.NoAnchor, Findings: []string{}}
+	out := registryFound{Database: database, Records: report.Records, Last: report.Last, Hash: report.Hash,
+		Anchored: report.Anchored, NoAnchor: report.NoAnchor, Findings: []string{}}
 	for _, f := range report.Findings {
 		out.Findings = append(out.Findings, f.String())
 	}
@@ -185,7 +187,9 @@ func (s *session) tellVerified(files, reports *auditFound, registries []registry
 		case f == nil:
 			continue
 		case f.Broken != "":
-			fmt.Fprintf(&b, "%s %s: BROKEN: %s\n  keep it as evidence, and compare it with copies and with the database's own log\n", what, f.name, f.Broken)
+			fmt.Fprintf(&b,
+				"%s %s: BROKEN: %s\n  keep it as evidence, and compare it with copies and with the database's "+
+					"own log\n", what, f.name, f.Broken)
 		case f.Records == 0:
 			fmt.Fprintf(&b, "%s %s: no records\n", what, f.name)
 		default:

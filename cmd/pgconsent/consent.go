@@ -99,7 +99,8 @@ func (s *session) registry(database string) (*registry.Registry, error) {
 	if database == "" {
 		all := slices.Sorted(maps.Keys(c.Databases))
 		if len(all) != 1 {
-			return nil, usageError{fmt.Errorf("the configuration has several databases: choose with --database: %s", strings.Join(all, ", "))}
+			return nil, usageError{fmt.Errorf("the configuration has several databases: choose with --database: %s",
+				strings.Join(all, ", "))}
 		}
 		database = all[0]
 	}
@@ -197,8 +198,10 @@ func show(c consent.Consent, at time.Time) shown {
 		return &t
 	}
 	out := shown{
-		Subject: c.Subject, Grantee: c.Grantee, Scope: c.Scope, State: string(c.StateAt(at)), DPV: c.StateAt(at).DPV(), Active: c.InForce(at),
-		Categories: c.Categories, Purposes: c.Purposes, GrantedAt: when(c.GivenAt), ExpiresAt: when(c.ExpiresAt), Asked: c.Asked, DueAt: when(c.DueAt),
+		Subject: c.Subject, Grantee: c.Grantee, Scope: c.Scope, State: string(c.StateAt(at)), DPV: c.StateAt(at).
+				DPV(), Active: c.InForce(at),
+		Categories: c.Categories, Purposes: c.Purposes, GrantedAt: when(c.GivenAt), ExpiresAt: when(c.ExpiresAt),
+		Asked: c.Asked, DueAt: when(c.DueAt),
 		DecayFrom: when(c.DecayFrom), Decay: string(c.Decay(at)), Controller: c.Controller,
 	}
 	if c.Stream != "" {

@@ -35,10 +35,12 @@ func (g consentGrantCmd) Run(s *session) error {
 		return err
 	}
 	if g.Stream == "" && g.Grantee == "" && g.Scope == "" && len(g.Category) == 0 && len(g.Purpose) == 0 {
-		return usageError{errors.New("to what does the subject consent? --stream TEMPORARY, or --grantee, --scope, --category or --purpose")}
+		return usageError{
+			errors.New("to what does the subject consent? --stream TEMPORARY, or --grantee, --scope, --category or --purpose")}
 	}
 	c := consent.Command{
-		Do: consent.Grant, Subject: id, Stream: consent.Stream(strings.ToUpper(g.Stream)), Categories: g.Category, Purposes: g.Purpose, For: g.For,
+		Do: consent.Grant, Subject: id, Stream: consent.Stream(strings.ToUpper(g.Stream)), Categories: g.Category,
+		Purposes: g.Purpose, For: g.For,
 		Grantee: g.Grantee, Scope: g.Scope,
 	}
 	g.fill(&c)
@@ -155,7 +157,8 @@ func (d consentDecideCmd) Run(s *session) error {
 	})
 }
 
-// decides refuses an agent that could not decide over HTTP or MCP: no record says that somebody has agreed whom nobody knows.
+// decides refuses an agent that could not decide over HTTP or MCP: no record says that somebody has agreed whom nobody
+// knows.
 func (s *session) decides(database, name string) error {
 	c, err := s.load()
 	if err != nil {
@@ -173,7 +176,8 @@ func (s *session) decides(database, name string) error {
 		return err
 	}
 	if login[name] != "yes" {
-		return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonIdentity, "agent %s cannot log in: it decides about nothing", name).
+		return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonIdentity,
+			"agent %s cannot log in: it decides about nothing", name).
 			WithHint("pgconsent agent list says who can; pgconsent agent add lets it.")
 	}
 	return nil
@@ -216,7 +220,8 @@ func (i consentInteractionCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.change(i.Database, consent.Command{Do: consent.Interact, Subject: id, By: consent.Party{Role: consent.RoleApplication}, Via: "cli"})
+	return s.change(i.Database, consent.Command{Do: consent.Interact, Subject: id,
+		By: consent.Party{Role: consent.RoleApplication}, Via: "cli"})
 }
 
 type consentGuardianCmd struct {
@@ -248,13 +253,15 @@ func (g consentGuardianAddCmd) run(s *session, do consent.Action) error {
 		return err
 	}
 	defer r.Close()
-	out, err := r.Do(s.ctx, consent.Command{Do: do, Subject: id, Guardian: g.Guardian, By: consent.Party{Role: consent.RoleController, ID: g.Controller}, Via: "cli",
+	out, err := r.Do(s.ctx, consent.Command{Do: do, Subject: id, Guardian: g.Guardian,
+		By: consent.Party{Role: consent.RoleController, ID: g.Controller}, Via: "cli",
 		Reason: g.Reason, Evidence: g.Evidence})
 	if err != nil {
 		return err
 	}
 	if s.json {
-		return s.print(map[string]any{"subject": id, "guardian": g.Guardian, "speaks": do == consent.Appoint, "record": out.Number})
+		return s.print(map[string]any{"subject": id, "guardian": g.Guardian, "speaks": do == consent.Appoint,
+			"record": out.Number})
 	}
 	line := fmt.Sprintf("%s speaks for %s", g.Guardian, id)
 	if do == consent.Dismiss {

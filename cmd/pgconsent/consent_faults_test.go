@@ -31,19 +31,23 @@ var killable = []recorded{
 	{[]string{"consent grant % --stream TEMPORARY"}, "consent revoke %", "%: withdrawn", "state withdrawn", "%: withdrawn"},
 	{[]string{"consent grant % --stream TEMPORARY"}, "consent erase % --yes", "erased", "", "ConsentNotFoundError"},
 	{[]string{"consent grant % --stream TEMPORARY", "consent revoke %"}, "sweep", "", "state withdrawn", ""},
-	{[]string{"consent grant % --stream TEMPORARY"}, "consent degrade % --to ANONYMOUS", "%: given ANONYMOUS", "state given stream ANONYMOUS", "ANONYMOUS cannot become ANONYMOUS"},
+	{[]string{"consent grant % --stream TEMPORARY"}, "consent degrade % --to ANONYMOUS", "%: given ANONYMOUS",
+		"state given stream ANONYMOUS", "ANONYMOUS cannot become ANONYMOUS"},
 	{nil, "consent grant % --grantee si:vet --purpose care", "%: given to si:vet", "si:vet", "%: given to si:vet"},
 	{[]string{"consent grant % --stream TEMPORARY"}, "consent upgrade %", "partnership asked for", "asked for PARTNERED", "partnership asked for"},
-	{[]string{"consent grant % --stream TEMPORARY"}, "consent guardian add % --guardian human:sean", "human:sean speaks for %", "state given", "human:sean speaks for %"},
+	{[]string{"consent grant % --stream TEMPORARY"}, "consent guardian add % --guardian human:sean",
+		"human:sean speaks for %", "state given", "human:sean speaks for %"},
 }
 
-// The program is killed while it records consents and sweeps. What it has acknowledged is there, nothing is there by halves, and the next
-// call goes on: the anchor is neither ahead of the records nor behind what was acknowledged.
+// The program is killed while it records consents and sweeps. What it has acknowledged is there, nothing is there by
+// halves, and the next call goes on: the anchor is neither ahead of the records nor behind what was acknowledged.
 func TestKilledWhileConsentsAreRecorded(t *testing.T) {
 	tier.All(t)
 	kills, random := tier.Count(len(killable), len(killable), 20*len(killable)), tier.Rand(2)
 	config, db := consenting(t)
-	if err := os.WriteFile(filepath.Join(filepath.Dir(config), "policy.yaml"), []byte("version: 1\ntables: { notes: { rows: [ consent: { subject: person, registry: {} } ], lifecycle: { subject: person } } }\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(filepath.Dir(config), "policy.yaml"),
+		[]byte("version: 1\ntables: { notes: { rows: [ consent: { subject: person, registry: {} } ], lifecycle: { "+
+			"subject: person } } }\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	play(t, config, []played{{"migrate", done, ""}})
@@ -91,7 +95,8 @@ func TestKilledWhileConsentsAreRecorded(t *testing.T) {
 		// What the killed one had asked for may run on for a moment, and hold what the next call needs.
 		waitFor(t, "the server has ended the killed process's connections", func() bool {
 			var left int
-			if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'pgconsent%'").Scan(&left); err != nil {
+			if err := conn.QueryRow(t.Context(),
+				"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'pgconsent%'").Scan(&left); err != nil {
 				t.Fatal(err)
 			}
 			return left == 0
@@ -99,7 +104,8 @@ func TestKilledWhileConsentsAreRecorded(t *testing.T) {
 		stands := func() (bool, string) {
 			out, errs, code := call(t, "", "consent", "status", subject, "-c", config)
 			out = strings.Join(strings.Fields(out), " ")
-			return r.stands != "" && code == done && strings.Contains(out, r.stands) || r.stands == "" && code == wrong && strings.Contains(errs, "ConsentNotFoundError"), out + errs
+			return r.stands != "" && code == done && strings.Contains(out, r.stands) ||
+				r.stands == "" && code == wrong && strings.Contains(errs, "ConsentNotFoundError"), out + errs
 		}
 		if said := r.said != "" && strings.Contains(out.String(), of(r.said)); said {
 			acknowledged++
@@ -143,12 +149,14 @@ func TestErasureLeavesNoTrace(t *testing.T) {
 	play(t, config, []played{
 		{"consent grant " + mark + "-a --stream TEMPORARY --reason " + mark + "-reason --evidence " + mark + "-evidence", done, "given"},
 		{"consent guardian add " + mark + "-a --guardian " + mark + "-parent", done, ""},
-		{"consent grant " + mark + "-a --grantee " + mark + "-to --scope ctx:" + mark + "-place --category ESSENTIAL --guardian " + mark + "-parent", done, "given"},
+		{"consent grant " + mark + "-a --grantee " + mark + "-to --scope ctx:" + mark +
+			"-place --category ESSENTIAL --guardian " + mark + "-parent", done, "given"},
 		{"consent upgrade " + mark + "-a --reason " + mark + "-why", done, "asked for"},
 		{"consent refuse " + mark + "-a --scope table:" + mark, done, ""},
 	})
 	trace := func() (found []string) {
-		dump, err := exec.Command(filepath.Join(pgtest.Binaries().Dir, "pg_dump"), "-h", pgtest.SocketDir(), "-p", fmt.Sprint(pgtest.Port()), "-U", "postgres", db.Name).CombinedOutput()
+		dump, err := exec.Command(filepath.Join(pgtest.Binaries().Dir, "pg_dump"), "-h", pgtest.SocketDir(),
+			"-p", fmt.Sprint(pgtest.Port()), "-U", "postgres", db.Name).CombinedOutput()
 		if err != nil {
 			t.Fatalf("pg_dump: %v: %s", err, dump)
 		}
@@ -187,15 +195,17 @@ func TestErasureLeavesNoTrace(t *testing.T) {
 	})
 }
 
-// Nor does one leave a trace of what agents did on somebody's behalf and with their rows, where records of it are kept, reports
-// were made, and the program has said all along what it does: the rows go with the next sweep.
+// Nor does one leave a trace of what agents did on somebody's behalf and with their rows, where records of it are kept,
+// reports were made, and the program has said all along what it does: the rows go with the next sweep.
 func TestErasureLeavesNoTraceOfRetrievals(t *testing.T) {
 	tier.All(t)
 	i := reported(t)
 	const mark = "PLANTED78"
 	i.exec(t, "INSERT INTO interactions VALUES (7, '"+mark+"', 'said by "+mark+"'); INSERT INTO turns VALUES (70, 7, 'in turn "+mark+"')")
 	for name, change := range map[string][]string{
-		"policy.yaml": {"version: 1\n", "version: 1\nattributes: { user: { type: text, source: credential, audit: subject } }\n", "{ audit: { keys: true },", "{ lifecycle: { subject: user_id }, audit: { keys: true },",
+		"policy.yaml": {"version: 1\n",
+			"version: 1\nattributes: { user: { type: text, source: credential, audit: subject } }\n",
+			"{ audit: { keys: true },", "{ lifecycle: { subject: user_id }, audit: { keys: true },",
 			"{ rows: [ { visible: { interactions: { id: interaction } } } ] }", "{ rows: [ { derived: { from: { interactions: { id: interaction } } } } ] }"},
 		"pgconsent.yaml": {"chat: { database: app }", "chat: { database: app, attributes: { user: " + mark + " } }"},
 	} {
@@ -211,7 +221,8 @@ func TestErasureLeavesNoTraceOfRetrievals(t *testing.T) {
 	play(t, i.config, []played{{"migrate", done, ""}, {"consent grant " + mark + " --stream TEMPORARY --reason " + mark + "-reason", done, "given"}})
 	p, address := i.serving(t)
 	agent := connect(t, i.dsn("chat", address))
-	for _, sql := range []string{"SELECT id, said FROM interactions WHERE user_id = '" + mark + "'", "SELECT said FROM turns", "SELECT 1/0 FROM interactions WHERE said LIKE '%" + mark + "%'", "SELECT " + mark + " FROM nowhere"} {
+	for _, sql := range []string{"SELECT id, said FROM interactions WHERE user_id = '" + mark + "'",
+		"SELECT said FROM turns", "SELECT 1/0 FROM interactions WHERE said LIKE '%" + mark + "%'", "SELECT " + mark + " FROM nowhere"} {
 		for range 2 {
 			rows, err := agent.Query(t.Context(), sql)
 			if err == nil {
@@ -223,7 +234,8 @@ func TestErasureLeavesNoTraceOfRetrievals(t *testing.T) {
 	play(t, i.config, []played{{"dsar --subject " + mark, done, "recipient   chat"}})
 	var said strings.Builder // by commands that do not name whom they are about
 	trace := func() (found []string) {
-		dump, err := exec.Command(filepath.Join(pgtest.Binaries().Dir, "pg_dump"), "-h", pgtest.SocketDir(), "-p", fmt.Sprint(pgtest.Port()), "-U", "postgres", i.db.Name).CombinedOutput()
+		dump, err := exec.Command(filepath.Join(pgtest.Binaries().Dir, "pg_dump"), "-h", pgtest.SocketDir(),
+			"-p", fmt.Sprint(pgtest.Port()), "-U", "postgres", i.db.Name).CombinedOutput()
 		if err != nil {
 			t.Fatalf("pg_dump: %v: %s", err, dump)
 		}
@@ -255,7 +267,9 @@ func TestErasureLeavesNoTraceOfRetrievals(t *testing.T) {
 	conn := i.db.Connect(t, "postgres")
 	waitFor(t, "the rows go", func() bool {
 		var n int
-		if err := conn.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM interactions WHERE id = 7) + (SELECT count(*) FROM turns WHERE id = 70) + (SELECT count(*) FROM pgconsent.sweep_erased)").Scan(&n); err != nil {
+		if err := conn.QueryRow(t.Context(),
+			"SELECT (SELECT count(*) FROM interactions WHERE id = 7) + (SELECT count(*) FROM turns WHERE id = 70) "+
+				"+ (SELECT count(*) FROM pgconsent.sweep_erased)").Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n == 0

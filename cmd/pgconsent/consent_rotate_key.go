@@ -109,14 +109,17 @@ func (k consentRotateKeyCmd) Run(s *session) error {
 		fmt.Fprintf(s.out, what, d.Database, d.People, key, d.Records)
 	}
 	if !k.DryRun {
-		fmt.Fprintf(s.out, "nothing here needs older keys any more. Keep a copy of the key file; when every machine has come so far: pgconsent consent rotate-key --retire\n")
+		fmt.Fprintf(s.out,
+			"nothing here needs older keys any more. Keep a copy of the key file; when every machine has come so "+
+				"far: pgconsent consent rotate-key --retire\n")
 	}
 	return nil
 }
 
 func (k consentRotateKeyCmd) add(s *session, path string, file registry.KeyFile) error {
 	if len(file.Older) > 0 && file.Next == 0 {
-		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonConsent, "the last change of the key is not at its end: %s has older keys", path).
+		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonConsent,
+			"the last change of the key is not at its end: %s has older keys", path).
 			WithHint("Run pgconsent consent rotate-key, and then pgconsent consent rotate-key --retire.")
 	}
 	next := file.Next
@@ -135,7 +138,8 @@ func (k consentRotateKeyCmd) add(s *session, path string, file registry.KeyFile)
 		fmt.Fprintf(s.out, "key %d would be added to %s\n", next, path)
 		return nil
 	}
-	fmt.Fprintf(s.out, "key %d is in %s and is not used yet: copy the file to every machine with a proxy, then run pgconsent consent rotate-key\n", next, path)
+	fmt.Fprintf(s.out, "key %d is in %s and is not used yet: copy the file to every machine with a proxy, then "+
+		"run pgconsent consent rotate-key\n", next, path)
 	return nil
 }
 
@@ -156,7 +160,8 @@ func (k consentRotateKeyCmd) retire(s *session, path string, file registry.KeyFi
 	}
 	var used *registry.InUseError
 	if errors.As(err, &used) {
-		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonConsent, "%v", used).WithHint("Run pgconsent consent rotate-key first: it goes on where it was.")
+		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonConsent, "%v", used).
+			WithHint("Run pgconsent consent rotate-key first: it goes on where it was.")
 	}
 	if err != nil {
 		return err
@@ -174,7 +179,9 @@ func (k consentRotateKeyCmd) retire(s *session, path string, file registry.KeyFi
 	case k.DryRun:
 		fmt.Fprintf(s.out, "nothing needs key %s: it would be taken out of %s\n", strings.Join(gone, ", "), path)
 	default:
-		fmt.Fprintf(s.out, "key %s is not in the key file any more. Backups of the database from before need it: keep it with them, or let both go\n", strings.Join(gone, ", "))
+		fmt.Fprintf(s.out,
+			"key %s is not in the key file any more. Backups of the database from before need it: keep it with "+
+				"them, or let both go\n", strings.Join(gone, ", "))
 	}
 	return nil
 }

@@ -72,7 +72,8 @@ func (c consentStatusCmd) Run(s *session) error {
 			line("expires", or(optional(rec.ExpiresAt), "never"))
 		}
 		if rec.Pending(now) {
-			line("asked for", fmt.Sprintf("%s (%s), to be decided until %s", consent.Partnered, strings.Join(rec.Asked, ", "), instant(rec.DueAt)))
+			line("asked for", fmt.Sprintf("%s (%s), to be decided until %s", consent.Partnered,
+				strings.Join(rec.Asked, ", "), instant(rec.DueAt)))
 		}
 		if !rec.DecayFrom.IsZero() {
 			line("decay", fmt.Sprintf("%s, day %d since %s", rec.Decay(now), rec.DecayDays(now), instant(rec.DecayFrom)))
@@ -137,7 +138,8 @@ func (h consentHistoryCmd) Run(s *session) error {
 	if s.json {
 		out := make([]told, len(records))
 		for i, rec := range records {
-			out[i] = told{rec.Number, rec.At, string(rec.Event), show(rec.Consent, rec.At), rec.Grantor, rec.By, rec.Via, rec.Guardian, rec.Reason, rec.Evidence}
+			out[i] = told{rec.Number, rec.At, string(rec.Event), show(rec.Consent, rec.At), rec.Grantor, rec.By,
+				rec.Via, rec.Guardian, rec.Reason, rec.Evidence}
 		}
 		return s.print(out)
 	}
@@ -148,7 +150,8 @@ func (h consentHistoryCmd) Run(s *session) error {
 		if rec.By.ID != "" && rec.By.ID != rec.Subject {
 			by += " " + rec.By.ID
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", rec.Number, instant(rec.At), rec.Event, sentence(rec.Consent, rec.At), by, oneLine(rec.Reason))
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", rec.Number, instant(rec.At), rec.Event,
+			sentence(rec.Consent, rec.At), by, oneLine(rec.Reason))
 	}
 	return w.Flush()
 }

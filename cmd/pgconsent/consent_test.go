@@ -25,8 +25,11 @@ func consenting(t *testing.T) (config string, db *pgtest.DB) {
 	dir := t.TempDir()
 	config = filepath.Join(dir, "pgconsent.yaml")
 	for name, text := range map[string]string{
-		"policy.yaml":    "version: 1\ntables: { notes: { rows: [ { open: true } ] } }\n",
-		"pgconsent.yaml": fmt.Sprintf("version: 1\nupstream: { host: %s, port: %d }\ndatabases:\n  app: { name: %s, policy: policy.yaml, owners: [postgres] }\nagents: { ada: { database: app }, chat: { database: app }, idle: { database: app } }\nconsent: { controller: Example GmbH }\n", pgtest.SocketDir(), pgtest.Port(), db.Name),
+		"policy.yaml": "version: 1\ntables: { notes: { rows: [ { open: true } ] } }\n",
+		"pgconsent.yaml": fmt.Sprintf(
+			"version: 1\nupstream: { host: %s, port: %d }\ndatabases:\n  app: { name: %s, policy: policy.yaml, "+
+				"owners: [postgres] }\nagents: { ada: { database: app }, chat: { database: app }, idle: { "+
+				"database: app } }\nconsent: { controller: Example GmbH }\n", pgtest.SocketDir(), pgtest.Port(), db.Name),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -83,8 +86,8 @@ func fields(line string) []string {
 	return out
 }
 
-// What a superuser does to the registry is found by the command, and nothing is granted meanwhile; a withdrawal is recorded.
-// seeds/001:188-190.
+// What a superuser does to the registry is found by the command, and nothing is granted meanwhile; a withdrawal is
+// recorded. seeds/001:188-190.
 func TestAuditVerifyOfTheRegistry(t *testing.T) {
 	tier.All(t)
 	config, db := consenting(t)
@@ -113,7 +116,8 @@ func TestAuditVerifyOfTheRegistry(t *testing.T) {
 		}
 	}
 	out, _, code := call(t, "", "audit", "verify", "-c", config)
-	for _, want := range []string{"TAMPERED WITH", "trigger pgconsent_refuse on consent_record is not as migrate installs it", "the records after 2, up to 3, which was acknowledged, are gone"} {
+	for _, want := range []string{"TAMPERED WITH",
+		"trigger pgconsent_refuse on consent_record is not as migrate installs it", "the records after 2, up to 3, which was acknowledged, are gone"} {
 		if code != wrong || !strings.Contains(out, want) {
 			t.Errorf("code %d, no %q in\n%s", code, want, out)
 		}
@@ -142,7 +146,8 @@ func TestConsentCommands(t *testing.T) {
 		{"consent revoke ada", wrong, "ConsentNotFoundError"},
 		{"consent grant ada", usage, "to what does the subject consent?"},
 		{"consent grant ada --stream PARTNER", wrong, "ConsentValidationError: there is no stream"},
-		{"consent grant ada --stream TEMPORARY --category BEHAVIORAL", wrong, "ConsentValidationError: category BEHAVIORAL is not one of the stream TEMPORARY"},
+		{"consent grant ada --stream TEMPORARY --category BEHAVIORAL", wrong,
+			"ConsentValidationError: category BEHAVIORAL is not one of the stream TEMPORARY"},
 		{"consent interaction ada", done, "ada: given TEMPORARY (ESSENTIAL) until 20"},
 		{"consent upgrade ada --reason 'we work together'", done, "partnership asked for"},
 		{"consent upgrade ada", done, "it was so before"},
@@ -174,7 +179,8 @@ func TestConsentCommands(t *testing.T) {
 		{"consent interaction eve", done, "eve: refused; it was so before"},
 		{"consent grant dog:bella --grantee si:vet --scope ctx:bella_health --guardian human:sean", wrong, "ConsentForbiddenError: this is not a guardian"},
 		{"consent guardian add dog:bella --guardian human:sean", done, "human:sean speaks for dog:bella"},
-		{"consent grant dog:bella --grantee si:vet --scope ctx:bella_health --guardian human:sean --for 720h", done, "dog:bella: given to si:vet about ctx:bella_health until"},
+		{"consent grant dog:bella --grantee si:vet --scope ctx:bella_health --guardian human:sean --for 720h",
+			done, "dog:bella: given to si:vet about ctx:bella_health until"},
 		{"consent guardian remove dog:bella --guardian human:sean", done, "does not speak"},
 		{"consent revoke dog:bella --grantee si:vet --scope ctx:bella_health --guardian human:sean", wrong, "ConsentForbiddenError"},
 		{"consent revoke dog:bella --grantee si:vet --scope ctx:bella_health", done, "withdrawn"},
@@ -200,7 +206,8 @@ func TestConsentCommands(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &history); err != nil || code != done || len(history) != 4 {
 		t.Fatalf("%v %s %s", err, out, errs)
 	}
-	if h := history[1]; h.Event != "given" || h.Grantee != "si:vet" || h.Scope != "ctx:bella_health" || h.Grantor != "human:sean" || h.By.Role != "guardian" || h.Via != "cli" {
+	if h := history[1]; h.Event != "given" || h.Grantee != "si:vet" || h.Scope != "ctx:bella_health" ||
+		h.Grantor != "human:sean" || h.By.Role != "guardian" || h.Via != "cli" {
 		t.Errorf("%+v", h)
 	}
 	_, errs, code = call(t, "", "consent", "status", "nobody", "--json", "-c", config)

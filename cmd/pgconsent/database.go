@@ -52,7 +52,8 @@ func chosen(c *config.Config, name string) ([]string, error) {
 		return all, nil
 	}
 	if _, ok := c.Databases[name]; !ok {
-		return nil, usageError{fmt.Errorf("there is no database %q in the configuration: it has %s", name, strings.Join(all, ", "))}
+		return nil, usageError{fmt.Errorf("there is no database %q in the configuration: it has %s",
+			name, strings.Join(all, ", "))}
 	}
 	return []string{name}, nil
 }
@@ -88,8 +89,10 @@ func (s *session) with(c *config.Config, db *config.Database, role, secret strin
 		if full := sqlstate.LoginFailed(role, err); full.Code == sqlstate.TooManyConnections {
 			return full
 		}
-		return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "cannot log in to the server as %s: %v", role, err).
-			WithHint("upstream, roles and secrets of the configuration say how. Is the server running, and has pgconsent migrate made the roles?")
+		return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream,
+			"cannot log in to the server as %s: %v", role, err).
+			WithHint("upstream, roles and secrets of the configuration say how. Is the server running, and has " +
+				"pgconsent migrate made the roles?")
 	}
 	defer conn.Close(context.WithoutCancel(s.ctx))
 	return f(conn)
@@ -111,8 +114,8 @@ func (s *session) compile(t target) (compiled, error) {
 	return t.compile(snap)
 }
 
-// compileServed is for what agents are served: columns that wait for pgconsent migrate are left out, unless the policy as it is
-// now names one.
+// compileServed is for what agents are served: columns that wait for pgconsent migrate are left out, unless the policy
+// as it is now names one.
 func (s *session) compileServed(t target) (compiled, error) {
 	snap, err := pgcatalog.Load(s.ctx, t.conn, t.config.SearchPath)
 	if err != nil {
@@ -140,5 +143,7 @@ func (t target) compile(snap *catalog.Snapshot) (compiled, error) {
 		return compiled{}, err
 	}
 	roles := t.config.Roles
-	return compiled{p, snap, rls.Generate(p, snap, rls.Options{AgentRole: roles.Agent, ControlRole: roles.Control, ReaderRole: roles.Reader, RowsRole: roles.Rows, Doors: t.doors})}, nil
+	return compiled{p, snap, rls.Generate(p, snap,
+		rls.Options{AgentRole: roles.Agent, ControlRole: roles.Control, ReaderRole: roles.Reader,
+			RowsRole: roles.Rows, Doors: t.doors})}, nil
 }

@@ -143,5 +143,6 @@ func (s *session) welcome(w *world.World, run *demo.Running) {
 		line(a.Name, a.DSN)
 	}
 	fmt.Fprintf(s.out, "\n  %s\n  configuration, policy, passwords: %s\n\n", strings.Join([]string{
-		"metrics " + run.Access.HTTP + "/metrics", "health " + run.Access.HTTP + "/healthz", "ready " + run.Access.HTTP + "/readyz"}, "\n  "), run.Dir)
+		"metrics " + run.Access.HTTP + "/metrics", "health " + run.Access.HTTP + "/healthz", "ready " +
+			run.Access.HTTP + "/readyz"}, "\n  "), run.Dir)
 }

@@ -210,7 +210,8 @@ func TestDemo(t *testing.T) {
 
 	demo := start("--json")
 	access, line := demo.ready(t)
-	if access.World != "arcive" || access.HTTP != "http://"+web || len(access.Agents) != 8 || access.Tokens == nil || !strings.Contains(line, `"agents":{"caregiver":`) {
+	if access.World != "arcive" || access.HTTP != "http://"+web || len(access.Agents) != 8 || access.Tokens == nil ||
+		!strings.Contains(line, `"agents":{"caregiver":`) {
 		t.Errorf("the line is %s", line)
 	}
 	chat, owner := connect(t, access.Agents["chat"]), connect(t, access.OwnerDSN)
@@ -220,7 +221,8 @@ func TestDemo(t *testing.T) {
 	if n := number(t, owner, "SELECT count(*) FROM memories"); n != 2505 {
 		t.Errorf("the owner sees %d memories", n)
 	}
-	if n := number(t, connect(t, access.Agents["neighbour"]), "SELECT count(*) FROM memories WHERE user_id <> '22222222-2222-4222-8222-222222222222'"); n != 0 {
+	if n := number(t, connect(t, access.Agents["neighbour"]),
+		"SELECT count(*) FROM memories WHERE user_id <> '22222222-2222-4222-8222-222222222222'"); n != 0 {
 		t.Errorf("an agent sees %d memories of others", n)
 	}
 	for path, want := range map[string]string{"/healthz": "ok", "/readyz": "ready", "/metrics": "pgconsent_sessions"} {
@@ -243,7 +245,8 @@ func TestDemo(t *testing.T) {
 			t.Errorf("%s: %v %v", path, info.Mode(), err)
 		}
 	}
-	if p := start("--listen", demos.Free(t), "--http", demos.Free(t)); p.ended(t) != wrong || !strings.Contains(p.errs.String(), "in use by another pgconsent") {
+	if p := start("--listen", demos.Free(t), "--http", demos.Free(t)); p.ended(t) != wrong ||
+		!strings.Contains(p.errs.String(), "in use by another pgconsent") {
 		t.Errorf("a second demo in the folder: %s", p.errs)
 	}
 
@@ -345,23 +348,26 @@ func commandsOn(t *testing.T, config string) {
 		out  string
 		err  string
 	}{
-		"doctor":            {"", []string{"doctor"}, done, "row security is on", ""},
-		"doctor JSON":       {"", []string{"doctor", "--json"}, done, `{"database":"arcive","id":"server","severity":"ok"`, ""},
-		"policy check":      {"", []string{"policy", "check"}, done, "ok for database arcive", ""},
-		"policy offline":    {"", []string{"policy", "check", "--offline"}, done, "not compared", ""},
-		"dry run":           {"", []string{"migrate", "--dry-run"}, done, "-- database arcive", ""},
-		"migrate again":     {"", []string{"migrate"}, done, "database arcive: installed", ""},
-		"rewrite":           {"", []string{"rewrite", "--as", "chat", "SELECT count(*) FROM memories"}, done, "public.memories", ""},
-		"rewrite verbose":   {"", []string{"rewrite", "--as", "chat", "-v", "SELECT count(*) FROM memories"}, done, "public.memories", "door:  "},
-		"rewrite stdin":     {"TABLE people", []string{"rewrite", "--as", "chat"}, done, "public.people", ""},
-		"rewrite JSON":      {"", []string{"rewrite", "--as", "chat", "--json", "SELECT 1 FROM people WHERE id <> id"}, done, `<>`, ""},
-		"rewrite refuses":   {"", []string{"rewrite", "--as", "chat", "SELECT 1 FROM memory_edges"}, wrong, "", "HINT:"},
-		"rewrite pins":      {"", []string{"rewrite", "--as", "chat", "SELECT * FROM search_memories_semantic('x', 3, false)"}, done, "true", ""},
-		"explain":           {"", []string{"explain", "--as", "chat", "SELECT m.title FROM memories m WHERE m.id = $1"}, done, "public.memories AS m  -       -       structured  key  id, title", ""},
-		"explain rules":     {"", []string{"explain", "--as", "chat", "SELECT count(*) FROM memories"}, done, "rows of public.memories: own (policy.yaml:", ""},
-		"explain JSON":      {"", []string{"explain", "--as", "chat", "--json", "SELECT * FROM memories"}, done, `"source":"vector"`, ""},
-		"explain refuses":   {"", []string{"explain", "--as", "chat", "SELECT 1 FROM memory_edges"}, wrong, "REFUSED:  relation", ""},
-		"explain no value":  {"", []string{"explain", "--as", "chat", "--set", "nothing=1", "SELECT 1"}, usage, "", `the policy has no attribute "nothing"`},
+		"doctor":          {"", []string{"doctor"}, done, "row security is on", ""},
+		"doctor JSON":     {"", []string{"doctor", "--json"}, done, `{"database":"arcive","id":"server","severity":"ok"`, ""},
+		"policy check":    {"", []string{"policy", "check"}, done, "ok for database arcive", ""},
+		"policy offline":  {"", []string{"policy", "check", "--offline"}, done, "not compared", ""},
+		"dry run":         {"", []string{"migrate", "--dry-run"}, done, "-- database arcive", ""},
+		"migrate again":   {"", []string{"migrate"}, done, "database arcive: installed", ""},
+		"rewrite":         {"", []string{"rewrite", "--as", "chat", "SELECT count(*) FROM memories"}, done, "public.memories", ""},
+		"rewrite verbose": {"", []string{"rewrite", "--as", "chat", "-v", "SELECT count(*) FROM memories"}, done, "public.memories", "door:  "},
+		"rewrite stdin":   {"TABLE people", []string{"rewrite", "--as", "chat"}, done, "public.people", ""},
+		"rewrite JSON":    {"", []string{"rewrite", "--as", "chat", "--json", "SELECT 1 FROM people WHERE id <> id"}, done, `<>`, ""},
+		"rewrite refuses": {"", []string{"rewrite", "--as", "chat", "SELECT 1 FROM memory_edges"}, wrong, "", "HINT:"},
+		"rewrite pins":    {"", []string{"rewrite", "--as", "chat", "SELECT * FROM search_memories_semantic('x', 3, false)"}, done, "true", ""},
+		"explain": {"", []string{"explain", "--as",
+			"chat", "SELECT m.title FROM memories m WHERE m.id = $1"}, done, "public.memories AS m  -       -       structured  key  id, title", ""},
+		"explain rules": {"", []string{"explain", "--as", "chat", "SELECT count(*) FROM memories"}, done,
+			"rows of public.memories: own (policy.yaml:", ""},
+		"explain JSON":    {"", []string{"explain", "--as", "chat", "--json", "SELECT * FROM memories"}, done, `"source":"vector"`, ""},
+		"explain refuses": {"", []string{"explain", "--as", "chat", "SELECT 1 FROM memory_edges"}, wrong, "REFUSED:  relation", ""},
+		"explain no value": {"", []string{"explain", "--as", "chat", "--set", "nothing=1", "SELECT 1"}, usage,
+			"", `the policy has no attribute "nothing"`},
 		"refusal JSON":      {"", []string{"rewrite", "--as", "chat", "--json", "DELETE FROM people"}, wrong, `"sqlstate":"42501"`, ""},
 		"rewrite no syntax": {"", []string{"rewrite", "--as", "chat", "SELEC 1"}, wrong, "", "42601"},
 	} {
@@ -435,7 +441,8 @@ func serveOn(t *testing.T, config, dir string) {
 		t.Fatal(err)
 	}
 	listen, web := demos.Free(t), demos.Free(t)
-	p := launch(t, []string{"PGCONSENT_LISTEN=" + listen, "PGCONSENT_HTTP_LISTEN=" + web, "PGCONSENT_AUDIT_FILE=" + filepath.Join(dir, "audit2")}, "serve", "-c", mine)
+	p := launch(t, []string{"PGCONSENT_LISTEN=" + listen, "PGCONSENT_HTTP_LISTEN=" + web,
+		"PGCONSENT_AUDIT_FILE=" + filepath.Join(dir, "audit2")}, "serve", "-c", mine)
 	get := func(path string) string {
 		answer, err := http.Get("http://" + web + path)
 		if err != nil {

@@ -56,8 +56,9 @@ func (d doctorCmd) Run(s *session) error {
 			return err
 		}
 		roles := t.config.Roles
-		subject := doctor.Subject{AgentRole: roles.Agent, ControlRole: roles.Control, ReaderRole: roles.Reader, RowsRole: roles.Rows,
-			Policy: built.policy, Snapshot: built.snapshot, Plan: built.plan}
+		subject := doctor.Subject{AgentRole: roles.Agent, ControlRole: roles.Control, ReaderRole: roles.Reader,
+			RowsRole: roles.Rows,
+			Policy:   built.policy, Snapshot: built.snapshot, Plan: built.plan}
 		found, err := doctor.Examine(s.ctx, t.conn, subject)
 		if err != nil {
 			return err
@@ -84,8 +85,10 @@ func (d doctorCmd) Run(s *session) error {
 		}
 		if err != nil {
 			// What the examination found may be why.
-			tried = append(tried, doctor.Finding{ID: "probe", Severity: doctor.Unknown, What: "it could not be tried whether the policy is enforced: " + message(err),
-				Fix: "Put right what stands above, if anything does; upstream, roles and secrets of the configuration say how pgconsent logs in."})
+			tried = append(tried, doctor.Finding{
+				ID: "probe", Severity: doctor.Unknown, What: "it could not be tried whether the policy is enforced: " + message(err),
+				Fix: "Put right what stands above, if anything does; upstream, roles and secrets of the " +
+					"configuration say how pgconsent logs in."})
 		}
 		for _, f := range append(found, tried...) {
 			reports = append(reports, report{t.name, f})
@@ -149,8 +152,8 @@ func missingIndexes(t target, built compiled) ([]doctor.Finding, error) {
 	return found, nil
 }
 
-// failingCalls are the functions and triggers of which policy check says that they fail for agents: an agent is told that permission is denied, and
-// no more. The policy is enforced.
+// failingCalls are the functions and triggers of which policy check says that they fail for agents: an agent is told
+// that permission is denied, and no more. The policy is enforced.
 func failingCalls(ctx context.Context, t target, built compiled) ([]doctor.Finding, error) {
 	doc, err := policy.Load(t.config.Policy)
 	if err != nil {
@@ -169,16 +172,18 @@ func failingCalls(ctx context.Context, t target, built compiled) ([]doctor.Findi
 	}
 	var found []doctor.Finding
 	for _, w := range warnings {
-		found = append(found, doctor.Finding{ID: "calls", Severity: doctor.Warning, What: fmt.Sprintf("%s:%d:%d: %s", w.File, w.Line, w.Column, w.Message), Fix: w.Suggestion})
+		found = append(found, doctor.Finding{ID: "calls", Severity: doctor.Warning,
+			What: fmt.Sprintf("%s:%d:%d: %s", w.File, w.Line, w.Column, w.Message), Fix: w.Suggestion})
 	}
 	if len(found) == 0 {
-		found = []doctor.Finding{{ID: "calls", Severity: doctor.OK, What: "no function or trigger is known to reach for what agents may not"}}
+		found = []doctor.Finding{{ID: "calls", Severity: doctor.OK,
+			What: "no function or trigger is known to reach for what agents may not"}}
 	}
 	return found, nil
 }
 
-// worthKeeping names the consents of large tables whose answers pay to be kept. In the mode both a predicate in the text looks at the
-// subjects whatever is kept.
+// worthKeeping names the consents of large tables whose answers pay to be kept. In the mode both a predicate in the
+// text looks at the subjects whatever is kept.
 func worthKeeping(ctx context.Context, t target, built compiled) ([]doctor.Finding, error) {
 	if !t.doors {
 		return nil, nil
@@ -201,8 +206,9 @@ func worthKeeping(ctx context.Context, t target, built compiled) ([]doctor.Findi
 	}
 	var found []doctor.Finding
 	for _, w := range worth {
-		found = append(found, doctor.Finding{ID: "keep", Severity: doctor.Advice, What: fmt.Sprintf("%s:%d:%d: %s", w.File, w.Line, w.Column, w.Message),
-			Fix: w.Suggestion + " and run pgconsent migrate (docs/reference/policy-kept.md says what writers pay)"})
+		found = append(found, doctor.Finding{ID: "keep", Severity: doctor.Advice,
+			What: fmt.Sprintf("%s:%d:%d: %s", w.File, w.Line, w.Column, w.Message),
+			Fix:  w.Suggestion + " and run pgconsent migrate (docs/reference/policy-kept.md says what writers pay)"})
 	}
 	return found, nil
 }
@@ -214,7 +220,8 @@ func (doctorCmd) try(s *session, c *config.Config, t target, subject doctor.Subj
 		return nil, err
 	}
 	network, address := c.Upstream.Dial()
-	found, err := doctor.Logins(s.ctx, doctor.Upstream{Network: network, Address: address, TLS: secure, Database: t.config.Name}, t.config.Owners, subject)
+	found, err := doctor.Logins(s.ctx, doctor.Upstream{
+		Network: network, Address: address, TLS: secure, Database: t.config.Name}, t.config.Owners, subject)
 	if err != nil {
 		return found, err
 	}

@@ -40,7 +40,8 @@ func saysOfAudit(t *testing.T, file, when string, want ...string) {
 	}
 }
 
-// The doctor looks at the files of the audit: who can read them, what room there is, whether they end as they were anchored.
+// The doctor looks at the files of the audit: who can read them, what room there is, whether they end as they were
+// anchored.
 func TestDoctorLooksAtTheAuditsFiles(t *testing.T) {
 	tier.All(t)
 	i := install(t)
@@ -68,7 +69,8 @@ func TestDoctorLooksAtTheAuditsFiles(t *testing.T) {
 	// Some days of records, in segments of one or two.
 	now := time.Now().Add(-20 * 24 * time.Hour)
 	for day := range 10 {
-		l, err := audit.Open(audit.Config{Dir: folder, Key: key, Anchor: anchor, MaxSegment: 1, Deadline: time.Hour, Now: func() time.Time { return now.Add(time.Duration(day) * 24 * time.Hour) }})
+		l, err := audit.Open(audit.Config{Dir: folder, Key: key, Anchor: anchor, MaxSegment: 1, Deadline: time.Hour,
+			Now: func() time.Time { return now.Add(time.Duration(day) * 24 * time.Hour) }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,12 +96,18 @@ func TestDoctorLooksAtTheAuditsFiles(t *testing.T) {
 		begin, end func() error
 		want       []string
 	}{
-		{"others may enter", func() error { return os.Chmod(folder, 0o755) }, func() error { return os.Chmod(folder, 0o700) }, []string{"warning: others than the owner can get into "}},
-		{"others may read", func() error { return os.Chmod(segment, 0o640) }, func() error { return os.Chmod(segment, 0o600) }, []string{"warning: others than the owner can read or write "}},
-		{"others may read the key", func() error { return os.Chmod(keyFile, 0o644) }, func() error { return os.Chmod(keyFile, 0o600) }, []string{"unsafe: audit key: "}},
-		{"others may write the anchor", func() error { return os.Chmod(anchor, 0o666) }, func() error { return os.Chmod(anchor, 0o600) }, []string{"warning: others than the owner can write the anchor"}},
-		{"no key", func() error { return os.Rename(keyFile, keyFile+".away") }, func() error { return os.Rename(keyFile+".away", keyFile) }, []string{"unsafe: the key "}},
-		{"no anchor", func() error { return os.Rename(anchor, anchor+".away") }, func() error { return os.Rename(anchor+".away", anchor) }, []string{"warning: nothing anchors the newest records"}},
+		{"others may enter", func() error { return os.Chmod(folder, 0o755) },
+			func() error { return os.Chmod(folder, 0o700) }, []string{"warning: others than the owner can get into "}},
+		{"others may read", func() error { return os.Chmod(segment, 0o640) },
+			func() error { return os.Chmod(segment, 0o600) }, []string{"warning: others than the owner can read or write "}},
+		{"others may read the key", func() error { return os.Chmod(keyFile, 0o644) },
+			func() error { return os.Chmod(keyFile, 0o600) }, []string{"unsafe: audit key: "}},
+		{"others may write the anchor", func() error { return os.Chmod(anchor, 0o666) },
+			func() error { return os.Chmod(anchor, 0o600) }, []string{"warning: others than the owner can write the anchor"}},
+		{"no key", func() error { return os.Rename(keyFile, keyFile+".away") },
+			func() error { return os.Rename(keyFile+".away", keyFile) }, []string{"unsafe: the key "}},
+		{"no anchor", func() error { return os.Rename(anchor, anchor+".away") },
+			func() error { return os.Rename(anchor+".away", anchor) }, []string{"warning: nothing anchors the newest records"}},
 		{"cut off", func() error { return os.Rename(segment, segment+".away") }, func() error { return os.Rename(segment+".away", segment) },
 			[]string{"unsafe: the audit is not as it was written, and serve does not go on with it: "}},
 		{"changed", func() error { return altered(segment, `"allow"`, `"deny"`) }, func() error { return altered(segment, `"deny"`, `"allow"`) },
@@ -143,7 +151,8 @@ func TestDoctorLooksAtTheAuditsDisk(t *testing.T) {
 		{"full", "mount -t tmpfs -o size=512k tmpfs " + disk, "UNSAFE   audit: the disk of the audit is full"},
 		{"little room", "mount -t tmpfs -o size=2m tmpfs " + disk, "ok       audit: "}, // four segments of 64 KiB
 		{"no more files", "mount -t tmpfs -o size=8m,nr_inodes=5 tmpfs " + disk, "UNSAFE   audit: the disk of the audit has room for "},
-		{"read-only", "mount -t tmpfs tmpfs " + disk + " && mkdir -m 700 " + disk + "/audit && mount -o remount,ro " + disk, "UNSAFE   audit: records cannot be written to "},
+		{"read-only", "mount -t tmpfs tmpfs " + disk + " && mkdir -m 700 " + disk + "/audit && mount -o remount,ro " +
+			disk, "UNSAFE   audit: records cannot be written to "},
 	} {
 		cmd := exec.Command("unshare", "-m", "sh", "-c", c.mount+` && exec "$0" "$@"`, os.Args[0], "doctor", "-c", i.config)
 		cmd.Env = append(os.Environ(), "PGCONSENT_TEST_MAIN=1")
@@ -167,7 +176,8 @@ func TestDoctorLooksAtTheAuditsDatabase(t *testing.T) {
 	}
 	i.exec(t, "ALTER TABLE pgconsent.audit_record DISABLE TRIGGER pgconsent_refuse")
 	saysOfAudit(t, i.config, "a trigger is off", "warning: audit_record: the trigger pgconsent_refuse")
-	i.exec(t, "ALTER TABLE pgconsent.audit_record ENABLE ALWAYS TRIGGER pgconsent_refuse; REVOKE EXECUTE ON FUNCTION pgconsent.audit_append FROM pgconsent_control")
+	i.exec(t, "ALTER TABLE pgconsent.audit_record ENABLE ALWAYS TRIGGER pgconsent_refuse; REVOKE EXECUTE ON "+
+		"FUNCTION pgconsent.audit_append FROM pgconsent_control")
 	saysOfAudit(t, i.config, "a right is gone", "unsafe: database app takes no record of the audit: ")
 	i.exec(t, "GRANT EXECUTE ON FUNCTION pgconsent.audit_append TO pgconsent_control")
 	i.exec(t, "ALTER ROLE pgconsent_control SET default_transaction_read_only = on")

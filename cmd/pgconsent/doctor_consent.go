@@ -14,8 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/tool/doctor"
 )
 
-// lookAtConsent looks at the consent registry, if one is configured: its key, its end, its clock, and whether what has ended
-// was swept. What every record says is for audit verify.
+// lookAtConsent looks at the consent registry, if one is configured: its key, its end, its clock, and whether what has
+// ended was swept. What every record says is for audit verify.
 func lookAtConsent(ctx context.Context, c *config.Config, database string, sweeps bool) []doctor.Finding {
 	if c.Consent == nil {
 		return nil
@@ -26,13 +26,15 @@ func lookAtConsent(ctx context.Context, c *config.Config, database string, sweep
 	}
 	r, err := serve.Registry(c, database)
 	if err != nil {
-		found(doctor.Unsafe, hinted(err, "Run pgconsent migrate, which makes the key of a new registry; restore that of an old one from your copy."), "the consent registry cannot be opened: %s", message(err))
+		found(doctor.Unsafe, hinted(err,
+			"Run pgconsent migrate, which makes the key of a new registry; restore that of an old one from your copy."), "the consent registry cannot be opened: %s", message(err))
 		return out
 	}
 	defer r.Close()
 	seen, err := r.Look(ctx)
 	if err != nil {
-		found(doctor.Warning, hinted(err, "Run pgconsent migrate."), "the consent registry could not be looked at: %s", message(err))
+		found(doctor.Warning, hinted(err, "Run pgconsent migrate."),
+			"the consent registry could not be looked at: %s", message(err))
 		return out
 	}
 	const verify = "Run pgconsent audit verify, which says where; then see docs/reference/consent.md."
@@ -40,14 +42,19 @@ func lookAtConsent(ctx context.Context, c *config.Config, database string, sweep
 		found(doctor.Warning, verify, "the consent registry is not what was acknowledged: %s", f)
 	}
 	if seen.Gone != "" {
-		found(doctor.Unsafe, "Put the newest copy of the database in its place, or record again what was withdrawn since; docs/reference/consent.md says how (\"After an older backup\").",
+		found(doctor.Unsafe,
+			"Put the newest copy of the database in its place, or record again what was withdrawn since; "+
+				"docs/reference/consent.md says how (\"After an older backup\").",
 			"the consent registry is not what was acknowledged: %s; withdrawals may have gone with it", seen.Gone)
 	}
 	if seen.NoAnchor {
-		found(doctor.Warning, "Restore consent.anchor from your copy; the next change makes one, if every record is right.", "nothing anchors the newest consent records: nobody could tell if they were cut off")
+		found(doctor.Warning,
+			"Restore consent.anchor from your copy; the next change makes one, if every record is right.",
+			"nothing anchors the newest consent records: nobody could tell if they were cut off")
 	}
 	if seen.Behind > 0 {
-		found(doctor.Warning, "Set the clock of the database's server right: until then nobody can grant anything.", "the database's clock is %s behind the last consent record", seen.Behind.Round(time.Second))
+		found(doctor.Warning, "Set the clock of the database's server right: until then nobody can grant anything.",
+			"the database's clock is %s behind the last consent record", seen.Behind.Round(time.Second))
 	}
 	if sweeps {
 		overdue(ctx, c, r, found)
@@ -59,20 +66,25 @@ func lookAtConsent(ctx context.Context, c *config.Config, database string, sweep
 }
 
 // overdue tells what the sweeper should have done.
-func overdue(ctx context.Context, c *config.Config, r *registry.Registry, found func(doctor.Severity, string, string, ...any)) {
+func overdue(ctx context.Context, c *config.Config, r *registry.Registry,
+	found func(doctor.Severity, string, string, ...any)) {
 	const run = "pgconsent serve sweeps while it runs: look into its log. pgconsent sweep does it now."
 	n, err := (&sweep.Sweeper{Registry: r}).Numbers(ctx)
 	period := c.Consent.Sweep()
 	lag := time.Duration(n.LagSeconds * float64(time.Second))
 	switch {
 	case err != nil:
-		found(doctor.Warning, hinted(err, "Run pgconsent migrate."), "it could not be looked at what waits for the sweeper: %s", message(err))
+		found(doctor.Warning, hinted(err, "Run pgconsent migrate."),
+			"it could not be looked at what waits for the sweeper: %s", message(err))
 	case lag > time.Hour:
-		found(doctor.Warning, run, "what was withdrawn, has expired or was erased waits for its deletion for %s; agents do not see it", lag.Round(time.Minute))
+		found(doctor.Warning, run,
+			"what was withdrawn, has expired or was erased waits for its deletion for %s; agents do not see it",
+			lag.Round(time.Minute))
 	case n.SweptAt == 0:
 		found(doctor.Warning, run, "the sweeper has never run here")
 	case time.Since(time.Unix(int64(n.SweptAt), 0)) > 2*period:
-		found(doctor.Warning, run, "the sweeper ran last at %s, and is to run every %s", time.Unix(int64(n.SweptAt), 0).UTC().Format(time.RFC3339), period)
+		found(doctor.Warning, run, "the sweeper ran last at %s, and is to run every %s",
+			time.Unix(int64(n.SweptAt), 0).UTC().Format(time.RFC3339), period)
 	}
 }
 

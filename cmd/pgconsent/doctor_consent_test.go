@@ -44,7 +44,8 @@ func TestDoctorLooksAtTheRegistry(t *testing.T) {
 			t.Errorf("%s: %d lines, want %d:\n%s", when, len(lines), len(want), strings.Join(lines, "\n"))
 		}
 	}
-	play(t, config, []played{{"migrate", done, ""}, {"consent grant ada --stream TEMPORARY", done, ""}, {"consent grant bob --stream TEMPORARY", done, ""}})
+	play(t, config, []played{{"migrate", done, ""}, {"consent grant ada --stream TEMPORARY", done, ""},
+		{"consent grant bob --stream TEMPORARY", done, ""}})
 	says("before a sweep", "the sweeper has never run here")
 	play(t, config, []played{{"sweep", done, ""}})
 	const right = "the consent registry ends as it was anchored, and nothing waits for the sweeper"
@@ -64,12 +65,14 @@ func TestDoctorLooksAtTheRegistry(t *testing.T) {
 	exec(real)
 	says("the clock is right", right)
 
-	exec("CREATE TABLE saved AS TABLE pgconsent.consent_record; ALTER TABLE pgconsent.consent_record DISABLE TRIGGER ALL; DELETE FROM pgconsent.consent_record WHERE number = 2")
+	exec("CREATE TABLE saved AS TABLE pgconsent.consent_record; ALTER TABLE pgconsent.consent_record DISABLE " +
+		"TRIGGER ALL; DELETE FROM pgconsent.consent_record WHERE number = 2")
 	out, _, _ := call(t, "", "doctor", "-c", config)
 	if !strings.Contains(out, "record 2, which was acknowledged, is gone") || !strings.Contains(out, "pgconsent audit verify") {
 		t.Errorf("cut off: %s", out)
 	}
-	exec("INSERT INTO pgconsent.consent_record SELECT * FROM saved WHERE number = 2; UPDATE pgconsent.consent_record SET state = 'withdrawn' WHERE number = 2")
+	exec("INSERT INTO pgconsent.consent_record SELECT * FROM saved WHERE number = 2; UPDATE " +
+		"pgconsent.consent_record SET state = 'withdrawn' WHERE number = 2")
 	out, _, _ = call(t, "", "doctor", "-c", config)
 	if !strings.Contains(out, "the consent registry is not what was acknowledged: ") {
 		t.Errorf("changed: %s", out)

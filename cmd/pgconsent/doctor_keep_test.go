@@ -23,7 +23,8 @@ func TestDoctorAdvisesToKeep(t *testing.T) {
 	i.exec(t, "ALTER TABLE memories ALTER user_id SET (n_distinct = 1); ANALYZE people, memories, memory_participants")
 	advice("a small table", false)
 	i.exec(t, "SET allow_system_table_mods = on; "+ // as if it were large
-		"UPDATE pg_class SET relpages = 1, reltuples = CASE relname WHEN 'people' THEN 50000 ELSE 2000000 END WHERE oid IN ('people'::regclass, 'memories'::regclass, 'memory_participants'::regclass)")
+		"UPDATE pg_class SET relpages = 1, reltuples = CASE relname WHEN 'people' THEN 50000 ELSE 2000000 END "+
+		"WHERE oid IN ('people'::regclass, 'memories'::regclass, 'memory_participants'::regclass)")
 	advice("a large one", true)
 	kept := strings.Replace(guardedPolicy, "status: consent_status, is: granted }\n", "status: consent_status, is: granted, materialize: true }\n", 1)
 	if kept == guardedPolicy {

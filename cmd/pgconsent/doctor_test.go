@@ -33,7 +33,10 @@ func TestBeheardL_DoctorNamesMissingIndexes(t *testing.T) {
 	dir := t.TempDir()
 	config := filepath.Join(dir, "pgconsent.yaml")
 	for name, text := range map[string]string{"policy.yaml": string(text),
-		"pgconsent.yaml": fmt.Sprintf("version: 1\nupstream: { host: %s, port: %d }\ndatabases:\n  app: { name: %s, policy: policy.yaml, owners: [postgres] }\nagents: { ana: { database: app, attributes: { user: user-ana, role: agent } } }\n", pgtest.SocketDir(), pgtest.Port(), db.Name)} {
+		"pgconsent.yaml": fmt.Sprintf(
+			"version: 1\nupstream: { host: %s, port: %d }\ndatabases:\n  app: { name: %s, policy: policy.yaml, "+
+				"owners: [postgres] }\nagents: { ana: { database: app, attributes: { user: user-ana, role: agent "+
+				"} } }\n", pgtest.SocketDir(), pgtest.Port(), db.Name)} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -79,17 +82,22 @@ func TestBeheardL_DoctorNamesMissingIndexes(t *testing.T) {
 	told(false)
 }
 
-// explainsContracts: what a statement compiles into is printed, and which contract refuses which access (SYSTEMS.md 3 a). The session is in stage 1.
+// explainsContracts: what a statement compiles into is printed, and which contract refuses which access (SYSTEMS.md 3
+// a). The session is in stage 1.
 func explainsContracts(t *testing.T, config string) {
 	for _, c := range []struct {
 		sql   string
 		code  int
 		parts []string
 	}{
-		{`SELECT e.content FROM "UserEvent" e JOIN "UserVessel" v ON v.id = e."vesselId" ORDER BY e.embedding <-> e.embedding LIMIT 5`, done, []string{`"object":"event","vessel":"user"`, `"source":"vector"`, `"object":"user_vessel"`, `"stage":"1"`}},
+		{
+			`SELECT e.content FROM "UserEvent" e JOIN "UserVessel" v ON v.id = e."vesselId" ORDER BY e.embedding <-> e.embedding LIMIT 5`, done, []string{`"object":"event","vessel":"user"`, `"source":"vector"`, `"object":"user_vessel"`, `"stage":"1"`}},
 		{`SELECT id FROM "Boundary" WHERE id = 'x' LIMIT 1`, done, []string{`"object":"boundary","vessel":"user"`, `"by_key":true`}},
-		{`SELECT description FROM "Agreement" LIMIT 5`, wrong, []string{`"object":"agreement","vessel":"shared"`, `"source":"structured"`, "contract retrieval, stage 1: agreement is not allowed; this statement would read it (structured)"}},
-		{`SELECT e.id, g.title FROM "UserEvent" e, "GlobalExperiment" g LIMIT 5`, wrong, []string{`"object":"event"`, `"object":"library","vessel":"global"`, "contract retrieval, stage 1: library is not allowed"}},
+		{`SELECT description FROM "Agreement" LIMIT 5`, wrong,
+			[]string{`"object":"agreement","vessel":"shared"`, `"source":"structured"`,
+				"contract retrieval, stage 1: agreement is not allowed; this statement would read it (structured)"}},
+		{`SELECT e.id, g.title FROM "UserEvent" e, "GlobalExperiment" g LIMIT 5`, wrong,
+			[]string{`"object":"event"`, `"object":"library","vessel":"global"`, "contract retrieval, stage 1: library is not allowed"}},
 	} {
 		out, errs, code := call(t, "", "explain", "--as", "ana", "--set", "app.current_session_id=ses-1-4", "--json", "-c", config, c.sql)
 		for _, part := range c.parts {
@@ -100,7 +108,8 @@ func explainsContracts(t *testing.T, config string) {
 	}
 }
 
-// What an agent is told of as permission denied, the doctor names: functions and triggers that reach for columns or tables which agents do not have.
+// What an agent is told of as permission denied, the doctor names: functions and triggers that reach for columns or
+// tables which agents do not have.
 func TestDoctorNamesFailingCalls(t *testing.T) {
 	tier.All(t)
 	db := pgtest.Database(t)
@@ -121,7 +130,9 @@ tables:
   task: { rows: [ own: { column: owner, is: user } ], write: { commands: [update], columns: [body] } }
 functions: { titles: {}, headline: {}, fine: {} }
 `,
-		"pgconsent.yaml": fmt.Sprintf("version: 1\nupstream: { host: %s, port: %d }\ndatabases:\n  app: { name: %s, policy: policy.yaml, owners: [postgres] }\nagents: {}\n", pgtest.SocketDir(), pgtest.Port(), db.Name)} {
+		"pgconsent.yaml": fmt.Sprintf(
+			"version: 1\nupstream: { host: %s, port: %d }\ndatabases:\n  app: { name: %s, policy: policy.yaml, "+
+				"owners: [postgres] }\nagents: {}\n", pgtest.SocketDir(), pgtest.Port(), db.Name)} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +160,8 @@ functions: { titles: {}, headline: {}, fine: {} }
 		return strings.Join(lines, "\n")
 	}
 	out := told()
-	for _, part := range []string{"public.titles reads public.memory, of which agents have some columns only", "public.headline takes rows of public.memory", "the trigger logging of public.task"} {
+	for _, part := range []string{"public.titles reads public.memory, of which agents have some columns only",
+		"public.headline takes rows of public.memory", "the trigger logging of public.task"} {
 		if !strings.Contains(out, part) {
 			t.Errorf("%q is not said:\n%s", part, out)
 		}
@@ -157,7 +169,8 @@ functions: { titles: {}, headline: {}, fine: {} }
 	if strings.Contains(out, "public.fine") {
 		t.Errorf("what fails not is named:\n%s", out)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte("version: 1\nattributes: {}\ntables: { task: { rows: open } }\nfunctions: { fine: {} }\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "policy.yaml"),
+		[]byte("version: 1\nattributes: {}\ntables: { task: { rows: open } }\nfunctions: { fine: {} }\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if out := told(); !strings.Contains(out, "ok") || strings.Contains(out, "fails") {

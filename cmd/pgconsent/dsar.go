@@ -83,7 +83,9 @@ func (d dsarCmd) Run(s *session) error {
 	for _, l := range report.Logs {
 		if !l.Intact {
 			intact = false
-			fmt.Fprintf(s.err, "pgconsent: the audit log %s does not hold: %s. The report says so. pgconsent audit verify says more.\n", l.Name, l.Problem)
+			fmt.Fprintf(s.err,
+				"pgconsent: the audit log %s does not hold: %s. The report says so. pgconsent audit verify says "+
+					"more.\n", l.Name, l.Problem)
 		}
 	}
 	if !intact {
@@ -140,7 +142,8 @@ func (d dsarCmd) make(s *session, c *config.Config, t target) (*dsar.Report, err
 		}
 		defer from.Registry.Close()
 	}
-	return access.Make(s.ctx, from, access.Request{Subject: d.Subject, By: d.By, Contact: d.Contact, Via: "cli", Format: d.Format, Data: d.Data, Retrievals: d.Retrievals})
+	return access.Make(s.ctx, from, access.Request{
+		Subject: d.Subject, By: d.By, Contact: d.Contact, Via: "cli", Format: d.Format, Data: d.Data, Retrievals: d.Retrievals})
 }
 
 // reading tells now and then how far a folder has been read, where it takes long.
@@ -173,7 +176,8 @@ func (d dsarCmd) hand(s *session, r *dsar.Report) error {
 		return err
 	}
 	if s.json {
-		return s.print(map[string]any{"out": d.Out, "format": d.Format, "consent_active": r.Active, "exact": r.Retrievals.Exact, "possible": r.Retrievals.Possible, "record": r.Record})
+		return s.print(map[string]any{"out": d.Out, "format": d.Format, "consent_active": r.Active,
+			"exact": r.Retrievals.Exact, "possible": r.Retrievals.Possible, "record": r.Record})
 	}
 	if err := summary(s.out, r); err != nil {
 		return err

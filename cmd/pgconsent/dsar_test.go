@@ -52,7 +52,8 @@ func reportedIn(t *testing.T, db *pgtest.DB) *installation {
 	t.Helper()
 	i := &installation{db: db}
 	i.exec(t, `CREATE ROLE app_owner LOGIN CREATEROLE PASSWORD 'secret'`)
-	i.exec(t, "ALTER DATABASE "+i.db.Name+" OWNER TO app_owner; ALTER SCHEMA public OWNER TO app_owner; SET ROLE app_owner; "+reportedSchema+"; RESET ROLE")
+	i.exec(t, "ALTER DATABASE "+i.db.Name+
+		" OWNER TO app_owner; ALTER SCHEMA public OWNER TO app_owner; SET ROLE app_owner; "+reportedSchema+"; RESET ROLE")
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"policy.yaml": reportedPolicy, "pw": "secret\n",
@@ -97,7 +98,8 @@ func TestDSAR(t *testing.T) {
 	if n := number(t, agent, "SELECT count(*) FROM (SELECT id, said FROM interactions) AS x"); n != 3 {
 		t.Fatalf("the agent sees %d interactions", n)
 	}
-	for _, sql := range []string{"SELECT id, said FROM interactions WHERE id = 1", "SELECT said FROM turns", "SELECT id FROM interactions WHERE id = 99", "SELECT rain FROM weather"} {
+	for _, sql := range []string{"SELECT id, said FROM interactions WHERE id = 1", "SELECT said FROM turns",
+		"SELECT id FROM interactions WHERE id = 99", "SELECT rain FROM weather"} {
 		rows, err := agent.Query(t.Context(), sql)
 		if err != nil {
 			t.Fatal(err)
@@ -132,7 +134,8 @@ func TestDSAR(t *testing.T) {
 		t.Fatalf("%v %v", info, err)
 	}
 	text, err := os.ReadFile(page)
-	if err != nil || !strings.Contains(string(text), "&lt;b&gt;help&lt;/b&gt;") || strings.Contains(string(text), "<b>") || strings.Contains(string(text), "marker-") {
+	if err != nil || !strings.Contains(string(text), "&lt;b&gt;help&lt;/b&gt;") ||
+		strings.Contains(string(text), "<b>") || strings.Contains(string(text), "marker-") {
 		t.Errorf("%v %s", err, text)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, ".pgconsent-*")); len(left) > 0 {
@@ -144,7 +147,8 @@ func TestDSAR(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != done {
 		t.Fatalf("%v %s %s", err, out, errs)
 	}
-	if !r.Active || r.Controller.Name != "Example GmbH" || len(r.History) != 5 || r.Record.Seq == 0 || r.Record.Registry == 0 || strings.Contains(out, "marker-") || strings.Contains(out, "bob") {
+	if !r.Active || r.Controller.Name != "Example GmbH" || len(r.History) != 5 || r.Record.Seq == 0 ||
+		r.Record.Registry == 0 || strings.Contains(out, "marker-") || strings.Contains(out, "bob") {
 		t.Errorf("%s", out)
 	}
 	if len(r.Data) != 2 || r.Data[0].Rows != 2 || r.Data[0].Keys[1][0] != "2" || r.Data[1].Table != "public.turns" || r.Data[1].Rows != 1 {
@@ -157,7 +161,8 @@ func TestDSAR(t *testing.T) {
 			seen = append(seen, table.Table)
 		}
 	}
-	if !slices.Contains(seen, "public.turns") || len(r.Recipients) != 1 || r.Recipients[0].Agent != "chat" || r.Retrievals.Exact+r.Retrievals.Possible != 3 {
+	if !slices.Contains(seen, "public.turns") || len(r.Recipients) != 1 || r.Recipients[0].Agent != "chat" ||
+		r.Retrievals.Exact+r.Retrievals.Possible != 3 {
 		t.Errorf("%+v", r.Retrievals)
 	}
 
@@ -182,7 +187,8 @@ func TestDSAR(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if len(made) != 8 || made[1].Found || made[1].About != "" || made[5].By != "officer" || made[5].About != made[7].About || made[5].About == made[2].About || !made[7].Data || made[5].Format != "html" {
+	if len(made) != 8 || made[1].Found || made[1].About != "" || made[5].By != "officer" ||
+		made[5].About != made[7].About || made[5].About == made[2].About || !made[7].Data || made[5].Format != "html" {
 		t.Errorf("%+v", made)
 	}
 

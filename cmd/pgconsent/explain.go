@@ -108,9 +108,10 @@ func (e explainCmd) Run(s *session) error {
 	})
 }
 
-// valuesOf are the attributes that the contracts are asked with: the agent's own, what the database works out of them and of
-// the settings, and on top what is given.
-func valuesOf(ctx context.Context, conn *pgx.Conn, p *policy.Policy, attributes map[string]string, sets []string) (map[string]string, error) {
+// valuesOf are the attributes that the contracts are asked with: the agent's own, what the database works out of them
+// and of the settings, and on top what is given.
+func valuesOf(ctx context.Context, conn *pgx.Conn, p *policy.Policy, attributes map[string]string,
+	sets []string) (map[string]string, error) {
 	given, claims := map[string]string{}, map[string]string{}
 	for _, set := range sets {
 		name, value, ok := strings.Cut(set, "=")
@@ -141,7 +142,8 @@ func valuesOf(ctx context.Context, conn *pgx.Conn, p *policy.Policy, attributes 
 		}
 	}
 	if len(live) > 0 {
-		rows, err := conn.Query(ctx, "SELECT a.name, pgconsent.live(a.name, $2, $3) FROM pg_catalog.unnest($1::pg_catalog.text[]) AS a (name)",
+		rows, err := conn.Query(ctx,
+			"SELECT a.name, pgconsent.live(a.name, $2, $3) FROM pg_catalog.unnest($1::pg_catalog.text[]) AS a (name)",
 			live, seal.Fields(attributes), seal.Fields(claims))
 		if err != nil {
 			return nil, err
@@ -173,7 +175,8 @@ func explain(r *rewrite.Rewriter, p *policy.Policy, text string, values map[stri
 		answer.Refusal = &refusal{string(refused.Code), refused.Message, refused.Hint, refused.Position}
 		return answer
 	}
-	answer.Functions, answer.Door, answer.DoorReason, answer.Above, answer.Signed = result.Functions, result.Door, result.DoorReason, result.Above, result.NeedsSignature
+	answer.Functions, answer.Door, answer.DoorReason, answer.Above, answer.Signed = result.Functions, result.Door,
+		result.DoorReason, result.Above, result.NeedsSignature
 	answer.ByKey = tableNames(result.ByKey)
 	for _, statement := range result.Statements {
 		out := explainedStatement{Tag: statement.Tag, Accesses: []explainedAccess{}}
@@ -256,7 +259,8 @@ func (s *session) explanation(a explained) {
 			case d.By != "":
 				value = d.By + " " + d.Value
 			}
-			verdict := map[string]string{"allow": s.paint("32", "allows"), "deny": s.paint("31", "refuses"), "none": "governs nothing here"}[d.Verdict]
+			verdict := map[string]string{"allow": s.paint("32", "allows"), "deny": s.paint("31", "refuses"),
+				"none": "governs nothing here"}[d.Verdict]
 			fmt.Fprintf(s.out, "contract %s (%s): %s\n", d.Contract, value, verdict)
 		}
 	}
@@ -273,11 +277,14 @@ func (s *session) explanation(a explained) {
 			fmt.Fprintf(s.out, "at character %d\n", a.Refusal.Position)
 		}
 	case a.Above != "":
-		fmt.Fprintf(s.out, "door: the signed gate for the rows that vetted conditions find; the rest is computed of these: %s\n", a.Above)
+		fmt.Fprintf(s.out,
+			"door: the signed gate for the rows that vetted conditions find; the rest is computed of these: %s\n", a.Above)
 	case a.Door == verdict.DoorGate:
 		fmt.Fprintln(s.out, "door: the signed gate; every expression is vetted")
 	case len(a.ByKey) > 0:
-		fmt.Fprintf(s.out, "door: row security, and the signed gate for the keys of rows that searches find of %s: %s\n", strings.Join(a.ByKey, ", "), a.DoorReason)
+		fmt.Fprintf(s.out,
+			"door: row security, and the signed gate for the keys of rows that searches find of %s: %s\n",
+			strings.Join(a.ByKey, ", "), a.DoorReason)
 	case a.Signed:
 		fmt.Fprintln(s.out, "enforced by row security, and by signed predicates in the text")
 	case a.DoorReason != "":

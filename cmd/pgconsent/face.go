@@ -14,7 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// face are the flags of commands that ask the API of a running serve: the shell has no identity of an agent's, a token has.
+// face are the flags of commands that ask the API of a running serve: the shell has no identity of an agent's, a token
+// has.
 type face struct{ reach }
 
 // refusedCall is an error of the API, as it says it.
@@ -66,12 +67,14 @@ func (f face) call(s *session, method, path string, query url.Values, in, out an
 	defer answer.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, 64<<20))
 	if err != nil {
-		return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonInternal, "%s has not answered to the end", to.base).WithCause(err)
+		return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonInternal, "%s has not answered to the end",
+			to.base).WithCause(err)
 	}
 	if answer.StatusCode < 200 || answer.StatusCode > 299 {
 		var refused refusedCall
 		if json.Unmarshal(text, &refused) != nil || refused.Code == "" || refused.Detail == "" {
-			return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonInternal, "%s answers %s", to.base, answer.Status).WithHint("Is this the HTTP listener of pgconsent serve, and has the configuration http.tokens?")
+			return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonInternal, "%s answers %s", to.base,
+				answer.Status).WithHint("Is this the HTTP listener of pgconsent serve, and has the configuration http.tokens?")
 		}
 		hint := refused.Hint
 		for _, e := range refused.Errors {

@@ -48,11 +48,13 @@ type begun struct {
 func (c initCmd) Run(s *session) error {
 	parsed, err := pgx.ParseConfig(c.DSN)
 	if err != nil {
-		return usageError{errors.New("the DSN is not understood: write postgres://user@host:5432/database, or host=… user=… dbname=…")}
+		return usageError{
+			errors.New("the DSN is not understood: write postgres://user@host:5432/database, or host=… user=… dbname=…")}
 	}
 	conn, err := pgx.ConnectConfig(s.ctx, parsed)
 	if err != nil {
-		return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "cannot log in to the server as %s", parsed.User).
+		return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "cannot log in to the server as %s",
+			parsed.User).
 			WithHint("Is the server running, and is the password in the DSN, in PGPASSWORD or in ~/.pgpass?").WithCause(err)
 	}
 	defer conn.Close(context.WithoutCancel(s.ctx))
@@ -100,7 +102,8 @@ func (c initCmd) Run(s *session) error {
 	for _, name := range written {
 		fmt.Fprintf(s.out, "wrote %s\n", name)
 	}
-	fmt.Fprintf(s.out, "%s proposed, %s denied: policy.yaml says why\n\nnext:\n", counted(len(proposal.Tables), "table"), counted(len(proposal.Denied), "object"))
+	fmt.Fprintf(s.out, "%s proposed, %s denied: policy.yaml says why\n\nnext:\n",
+		counted(len(proposal.Tables), "table"), counted(len(proposal.Denied), "object"))
 	for _, step := range next {
 		fmt.Fprintf(s.out, "  %s\n", step)
 	}
@@ -109,7 +112,8 @@ func (c initCmd) Run(s *session) error {
 
 // reached tells how the database was reached, for the configuration.
 func reached(ctx context.Context, conn *pgx.Conn, parsed *pgx.ConnConfig) (starter.Server, error) {
-	server := starter.Server{Database: parsed.Database, Host: parsed.Host, Port: int(parsed.Port), TLS: "disable", Role: parsed.User, Password: parsed.Password != ""}
+	server := starter.Server{Database: parsed.Database, Host: parsed.Host, Port: int(parsed.Port), TLS: "disable",
+		Role: parsed.User, Password: parsed.Password != ""}
 	if tls := parsed.TLSConfig; tls != nil && !strings.HasPrefix(parsed.Host, "/") {
 		server.TLS = "verify-full"
 		if tls.InsecureSkipVerify {
@@ -120,7 +124,8 @@ func reached(ctx context.Context, conn *pgx.Conn, parsed *pgx.ConnConfig) (start
 	if err := conn.QueryRow(ctx, `SELECT pg_catalog.current_database(), pg_catalog.current_schemas(false)::text[],
 		COALESCE((SELECT s.ssl FROM pg_catalog.pg_stat_ssl AS s WHERE s.pid = pg_catalog.pg_backend_pid()), false),
 		pg_catalog.to_regnamespace('pgconsent') IS NULL AND EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.rolname IN ($1, $2))`,
-		migrations.DefaultAgentRole, migrations.DefaultControlRole).Scan(&server.Database, &server.Path, &secure, &server.Others); err != nil {
+		migrations.DefaultAgentRole, migrations.DefaultControlRole).
+		Scan(&server.Database, &server.Path, &secure, &server.Others); err != nil {
 		return server, fmt.Errorf("ask the server who it is: %w", err)
 	}
 	if !secure { // sslmode=prefer falls back to no TLS
@@ -183,7 +188,8 @@ func lay(dir string, files map[string]string) (written []string, err error) {
 	for _, name := range names {
 		path := filepath.Join(dir, name)
 		if _, err := os.Lstat(path); err == nil {
-			return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "%s is there already, and nothing is overwritten", path).
+			return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal,
+				"%s is there already, and nothing is overwritten", path).
 				WithHint("Name another folder with --dir, or move the file away.")
 		}
 	}

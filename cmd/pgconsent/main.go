@@ -130,7 +130,8 @@ func run(args []string, s streams) (code int) {
 		if strings.HasPrefix(err.Error(), "unknown flag -") && !strings.HasPrefix(err.Error(), "unknown flag --") {
 			more = " An id that begins with - comes after --."
 		}
-		fmt.Fprintf(s.err, "hint: %s --help shows what there is.%s\n", strings.TrimSpace("pgconsent "+selected(parsed, err)), more)
+		fmt.Fprintf(s.err, "hint: %s --help shows what there is.%s\n",
+			strings.TrimSpace("pgconsent "+selected(parsed, err)), more)
 		return usage
 	}
 	if name := empty(parsed); name != "" {
@@ -150,8 +151,8 @@ func run(args []string, s streams) (code int) {
 // texts are flags that may say nothing.
 var texts = []string{"reason", "evidence", "contact", "note", "abstraction-note"}
 
-// empty is the flag that was given with nothing in it, as by a script whose variable is not set: left out, a grantee would be everybody, and a
-// scope everything.
+// empty is the flag that was given with nothing in it, as by a script whose variable is not set: left out, a grantee
+// would be everybody, and a scope everything.
 func empty(parsed *kong.Context) string {
 	given := map[*kong.Flag]int{}
 	for _, p := range parsed.Path {

@@ -126,19 +126,22 @@ func (s *session) served(t target, hash string) error {
 	case serving == all:
 		fmt.Fprintf(s.err, "database %s: %d of %d proxies serve it\n", t.name, serving, all)
 	default:
-		fmt.Fprintf(s.err, "database %s: %d of %d proxies serve it; the others have another policy file, or have not looked yet: "+
-			"their logs say which\n", t.name, serving, all)
+		fmt.Fprintf(s.err,
+			"database %s: %d of %d proxies serve it; the others have another policy file, or have not looked yet: "+
+				"their logs say which\n", t.name, serving, all)
 	}
 	return nil
 }
 
-// fill fills in what the policy keeps beside rows, and tells how far it is. Interrupted, it goes on where it was the next time.
+// fill fills in what the policy keeps beside rows, and tells how far it is. Interrupted, it goes on where it was the
+// next time.
 func (s *session) fill(t target, built compiled) error {
 	told := time.Time{}
 	return migrations.FillAll(s.ctx, t.conn, built.plan.Fills(), func(f migrations.Fill, left int64) {
 		if left == 0 || time.Since(told) > time.Second {
 			told = time.Now()
-			fmt.Fprintf(s.err, "database %s: until when everybody of %s has agreed is worked out: %d rows left\n", t.name, f.Relation, left)
+			fmt.Fprintf(s.err, "database %s: until when everybody of %s has agreed is worked out: %d rows left\n",
+				t.name, f.Relation, left)
 		}
 	})
 }

@@ -94,7 +94,9 @@ no texts; of what depends on them is said that it cannot be told.
 func (r observeReplayCmd) Run(s *session) error {
 	switch {
 	case r.Audit && (r.Log != "" || r.As != "" || len(r.Set) > 0 || r.ShowSQL):
-		return usageError{errors.New("--audit takes the place of a log, and goes with neither --as, --set nor --show-sql: records say whose they are, and have no texts")}
+		return usageError{
+			errors.New("--audit takes the place of a log, and goes with neither --as, --set nor --show-sql: " +
+				"records say whose they are, and have no texts")}
 	case !r.Audit && r.Log == "":
 		return usageError{errors.New("name a log of the server, or say --audit")}
 	case !r.Audit && r.Since > 0:

@@ -12,7 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// What an audit has recorded, judged by other policies: what the record tells is said, and of the rest that it does not tell.
+// What an audit has recorded, judged by other policies: what the record tells is said, and of the rest that it does not
+// tell.
 func TestObserveReplayOfTheAudit(t *testing.T) {
 	tier.All(t)
 	config, logs := observedWorld(t)
@@ -25,15 +26,22 @@ func TestObserveReplayOfTheAudit(t *testing.T) {
 		{Fingerprint: "unlisted", Tables: []audit.Table{{Name: "public.nowhere"}}},
 		{Fingerprint: "writes", Tag: "UPDATE", Tables: []audit.Table{{Name: "public.Session", Source: "write", Written: true}}},
 		{Fingerprint: "unlisted function", Functions: []string{"public.nothing"}},
-		{Fingerprint: "events in stage 2", Tables: []audit.Table{{Name: "public.UserEvent", Columns: []string{"content"}, Source: "structured"}}, Attributes: map[string]string{"role": "agent", "stage": "2"}},
-		{Fingerprint: "events in stage 4", Tables: []audit.Table{{Name: "public.UserEvent", Columns: []string{"content"}, Source: "structured"}}, Attributes: map[string]string{"role": "agent", "stage": "4"}},
+		{Fingerprint: "events in stage 2", Tables: []audit.Table{
+			{Name: "public.UserEvent", Columns: []string{"content"}, Source: "structured"}}, Attributes: map[string]string{"role": "agent", "stage": "2"}},
+		{Fingerprint: "events in stage 4", Tables: []audit.Table{
+			{Name: "public.UserEvent", Columns: []string{"content"}, Source: "structured"}}, Attributes: map[string]string{"role": "agent", "stage": "4"}},
 		{Fingerprint: "events, known", Tables: []audit.Table{{Name: "public.UserEvent", Columns: []string{"content"}, Source: "structured"}},
 			Attributes: map[string]string{"role": "planner", "stage": "2", "intent": "stage_default", "phase": "planning"}},
-		{Fingerprint: "events without a stage", Verdict: "deny", Reason: "contract", Tables: []audit.Table{{Name: "public.UserEvent", Columns: []string{"content"}, Source: "structured"}},
+		{Fingerprint: "events without a stage", Verdict: "deny", Reason: "contract",
+			Tables:    []audit.Table{{Name: "public.UserEvent", Columns: []string{"content"}, Source: "structured"}},
 			Contracts: []audit.Contract{{Name: "retrieval", By: "stage", Verdict: "deny"}}},
-		{Fingerprint: "synthesis of an agent", Tables: []audit.Table{{Name: "public.AISynthesis", Columns: []string{"map"}, Source: "structured"}}, Attributes: map[string]string{"role": "agent"}},
-		{Fingerprint: "events of nobody", Tables: []audit.Table{{Name: "public.UserEvent", Columns: []string{"content"}, Source: "structured"}}, Attributes: map[string]string{"role": "ref:1"}},
-		{Fingerprint: "synthesis", Verdict: "deny", SQLState: "42501", Reason: "contract", Tables: []audit.Table{{Name: "public.AISynthesis", Columns: []string{"map"}, Source: "structured"}}},
+		{Fingerprint: "synthesis of an agent",
+			Tables:     []audit.Table{{Name: "public.AISynthesis", Columns: []string{"map"}, Source: "structured"}},
+			Attributes: map[string]string{"role": "agent"}},
+		{Fingerprint: "events of nobody", Tables: []audit.Table{
+			{Name: "public.UserEvent", Columns: []string{"content"}, Source: "structured"}}, Attributes: map[string]string{"role": "ref:1"}},
+		{Fingerprint: "synthesis", Verdict: "deny", SQLState: "42501", Reason: "contract",
+			Tables: []audit.Table{{Name: "public.AISynthesis", Columns: []string{"map"}, Source: "structured"}}},
 		{Fingerprint: "", Tag: "unknown", Verdict: "deny", SQLState: "0A000", Reason: "unsupported"},
 		{Fingerprint: "elsewhere", Database: "other", Tables: []audit.Table{{Name: "public.nowhere"}}},
 	} {
@@ -116,10 +124,12 @@ tables:
 		"synthesis":         {observe.Opened, ""},
 		"":                  {observe.Untold, ""},
 	})
-	if out, _, code := call(t, "", "observe", "replay", "--audit", "-c", config, "--policy", plain, "--since", "1ns"); code != done || !strings.Contains(out, "no decision") {
+	if out, _, code := call(t, "", "observe", "replay", "--audit", "-c", config, "--policy", plain, "--since",
+		"1ns"); code != done || !strings.Contains(out, "no decision") {
 		t.Errorf("since now: %d %s", code, out)
 	}
-	if out, _, _ := call(t, "", "observe", "replay", "--audit", "-c", config, "--policy", plain); !strings.Contains(out, "Records have no texts") || !strings.Contains(out, "1 would be allowed") {
+	if out, _, _ := call(t, "", "observe", "replay", "--audit", "-c", config, "--policy",
+		plain); !strings.Contains(out, "Records have no texts") || !strings.Contains(out, "1 would be allowed") {
 		t.Errorf("for people: %s", out)
 	}
 	for _, args := range [][]string{{"--audit", "x.log"}, {"--audit", "--as", "ana"}, {}, {"--since", "1h", "-"}} {

@@ -86,7 +86,8 @@ func TestObserveReplay(t *testing.T) {
 	if code != wrong || !strings.Contains(out, "Contracts were not asked") {
 		t.Errorf("%s%s", out, errs)
 	}
-	if r := replay(wrong, "--as", "ana"); !r.Contracts || r.Allowed != 0 || !strings.Contains(r.Shapes[0].Message+r.Shapes[1].Message+r.Shapes[2].Message, "the session has no") {
+	if r := replay(wrong, "--as", "ana"); !r.Contracts || r.Allowed != 0 ||
+		!strings.Contains(r.Shapes[0].Message+r.Shapes[1].Message+r.Shapes[2].Message, "the session has no") {
 		t.Errorf("in no session: %+v", r)
 	}
 	r := replay(wrong, "--as", "ana", "--set", "app.current_session_id=ses-1-4")
@@ -94,19 +95,22 @@ func TestObserveReplay(t *testing.T) {
 		t.Errorf("in stage 2: %+v", r)
 	}
 	for _, j := range r.Shapes {
-		if j.Allowed != (len(j.Tables) == 1 && j.Tables[0] == "public.UserEvent") || j.Reason == "contract" && !strings.HasPrefix(j.Message, "contract role, role agent: synthesis is not allowed") {
+		if j.Allowed != (len(j.Tables) == 1 && j.Tables[0] == "public.UserEvent") ||
+			j.Reason == "contract" && !strings.HasPrefix(j.Message, "contract role, role agent: synthesis is not allowed") {
 			t.Errorf("%+v", j)
 		}
 	}
 	if r := replay(wrong, "--as", "ana", "--set", "app.current_session_id=ses-1-4", "--set", "stage=4"); r.Allowed != 0 {
 		t.Errorf("in stage 4: %+v", r)
 	}
-	for _, args := range [][]string{{"--set", "stage=1"}, {"--as", "nobody"}, {"--as", "ana", "--database", "other"}, {"--as", "ana", "--set", "stage"}} {
+	for _, args := range [][]string{{"--set", "stage=1"}, {"--as", "nobody"}, {"--as", "ana", "--database", "other"},
+		{"--as", "ana", "--set", "stage"}} {
 		if _, errs, code := call(t, log, append([]string{"observe", "replay", "-c", config, "-"}, args...)...); code == done || errs == "" {
 			t.Errorf("%v: exit %d, %s", args, code, errs)
 		}
 	}
-	if out, errs, code := call(t, "2026-11-22 00:00:00 UTC LOG:  statement: SELECT count(*) FROM \"Session\"\n", "observe", "replay", "-c", config, "-"); code != done {
+	if out, errs, code := call(t, "2026-11-22 00:00:00 UTC LOG:  statement: SELECT count(*) FROM \"Session\"\n",
+		"observe", "replay", "-c", config, "-"); code != done {
 		t.Errorf("nothing is refused: exit %d\n%s%s", code, out, errs)
 	}
 }
@@ -140,17 +144,21 @@ func TestObserveReport(t *testing.T) {
 	}
 	close()
 	out, errs, code := call(t, "", "observe", "report", "-c", config)
-	if code != done || !strings.Contains(out, "changes nothing that was seen") || !strings.Contains(out, "1 not compared: not in the sample") || strings.Contains(out, audit.ComparedApart) {
+	if code != done || !strings.Contains(out, "changes nothing that was seen") ||
+		!strings.Contains(out, "1 not compared: not in the sample") || strings.Contains(out, audit.ComparedApart) {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
 	if log, err = audit.Open(audit.Config{Mode: audit.Buffered, Dir: logs}); err != nil {
 		t.Fatal(err)
 	}
-	record("bbb", "public.UserEvent", audit.Observation{Rows: 9, SQLState: "42501", Reason: "contract", Contract: "retrieval", Skipped: "it would be refused"})
+	record("bbb", "public.UserEvent", audit.Observation{
+		Rows: 9, SQLState: "42501", Reason: "contract", Contract: "retrieval", Skipped: "it would be refused"})
 	record("ccc", "public.Session", audit.Observation{Rows: 9, Skipped: "it has parameters"})
 	close()
 	out, errs, code = call(t, "", "observe", "report", "-c", config)
-	for _, want := range []string{"1 refused (42501 contract retrieval)", "is not known to change anything; not all was compared", "not known; 1 not compared: it has parameters", "it has parameters  1", "changes answers"} {
+	for _, want := range []string{"1 refused (42501 contract retrieval)",
+		"is not known to change anything; not all was compared", "not known; 1 not compared: it has parameters",
+		"it has parameters  1", "changes answers"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the report lacks %q: exit %d\n%s%s", want, code, out, errs)
 		}

@@ -49,7 +49,8 @@ type verdictOn struct {
 func (p policyCheckCmd) Run(s *session) error {
 	if p.File != "" {
 		if p.Database != "" {
-			return usageError{errors.New("a file and --database do not go together: the configuration says which policy a database has")}
+			return usageError{
+				errors.New("a file and --database do not go together: the configuration says which policy a database has")}
 		}
 		v, err := read(p.File)
 		if err != nil {
@@ -115,7 +116,9 @@ func (policyCheckCmd) compare(s *session, t target, v *verdictOn) error {
 	for _, r := range built.snapshot.Relations() {
 		if names := waiting[r.OID]; len(names) > 0 {
 			v.Warnings = append(v.Warnings, &policy.Error{File: t.config.Policy,
-				Message:    fmt.Sprintf("%s has columns since the last pgconsent migrate, which do not exist for agents: %s", r.Name, strings.Join(names, ", ")),
+				Message: fmt.Sprintf(
+					"%s has columns since the last pgconsent migrate, which do not exist for agents: %s", r.Name,
+					strings.Join(names, ", ")),
 				Suggestion: "run pgconsent migrate, and agents see them as the policy says"})
 		}
 	}
@@ -124,7 +127,8 @@ func (policyCheckCmd) compare(s *session, t target, v *verdictOn) error {
 
 // warnings tell what of a policy is allowed and unwise.
 func (s *session) warnings(t target, doc *policy.Document, built compiled) ([]*policy.Error, error) {
-	around := policy.Surroundings{Agents: map[string]map[string]string{}, Claimed: map[string][]string{}, Unknown: rewrite.UnknownOperator}
+	around := policy.Surroundings{Agents: map[string]map[string]string{}, Claimed: map[string][]string{},
+		Unknown: rewrite.UnknownOperator}
 	for name, a := range t.agents {
 		if a.Database == t.name {
 			around.Agents[name] = a.Attributes
@@ -152,7 +156,8 @@ func (s *session) warnings(t target, doc *policy.Document, built compiled) ([]*p
 // same tells whether two verdicts would read alike.
 func (v verdictOn) same(o verdictOn) bool {
 	equal := func(a, b *policy.Error) bool { return *a == *b }
-	return v.Policy == o.Policy && v.Compared == o.Compared && v.Version == o.Version && slices.EqualFunc(v.Problems, o.Problems, equal) && slices.EqualFunc(v.Warnings, o.Warnings, equal)
+	return v.Policy == o.Policy && v.Compared == o.Compared && v.Version == o.Version &&
+		slices.EqualFunc(v.Problems, o.Problems, equal) && slices.EqualFunc(v.Warnings, o.Warnings, equal)
 }
 
 // take keeps the problems of a policy and returns any other error.

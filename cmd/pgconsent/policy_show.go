@@ -126,7 +126,9 @@ func (c policyShowCmd) Run(s *session) error {
 
 func resolve(database string, built compiled) shownPolicy {
 	p := built.policy
-	out := shownPolicy{Database: database, Version: p.Version(), Attributes: []shownAttribute{}, Tables: []shownTable{}, Views: []string{}, Functions: []shownFunction{}, Operators: append([]string{}, p.Operators()...), Contracts: []string{}, Unlisted: []string{}}
+	out := shownPolicy{Database: database, Version: p.Version(), Attributes: []shownAttribute{},
+		Tables: []shownTable{}, Views: []string{}, Functions: []shownFunction{}, Operators: append([]string{},
+			p.Operators()...), Contracts: []string{}, Unlisted: []string{}}
 	for _, a := range p.Attributes() {
 		out.Attributes = append(out.Attributes, shownAttribute{a.Name, a.Type, a.Source, a.Setting, a.Optional, p.Origin(a.Name)})
 	}
@@ -151,9 +153,11 @@ func resolve(database string, built compiled) shownPolicy {
 		out.Contracts = append(out.Contracts, c.Name)
 	}
 	for _, r := range built.snapshot.Relations() {
-		table := r.Kind == catalog.Table || r.Kind == catalog.PartitionedTable || r.Kind == catalog.MatView || r.Kind == catalog.ForeignTable
+		table := r.Kind == catalog.Table || r.Kind == catalog.PartitionedTable || r.Kind == catalog.MatView ||
+			r.Kind == catalog.ForeignTable
 		if _, listed := p.Table(r.Name); listed || !table || r.IsPartition || r.Extension != "" ||
-			strings.HasPrefix(r.Name.Schema, "pg_") || r.Name.Schema == "information_schema" || strings.HasPrefix(r.Name.Schema, "pgconsent") {
+			strings.HasPrefix(r.Name.Schema, "pg_") || r.Name.Schema == "information_schema" ||
+			strings.HasPrefix(r.Name.Schema, "pgconsent") {
 			continue
 		}
 		out.Unlisted = append(out.Unlisted, r.Name.String())
@@ -162,7 +166,8 @@ func resolve(database string, built compiled) shownPolicy {
 }
 
 func resolveTable(p *policy.Policy, t *policy.Table) shownTable {
-	out := shownTable{Table: t.Relation.Name.String(), Kind: "table", Words: p.Words(t), SQL: policy.Readable(predicate.Check(t.Rows, t.Relation))}
+	out := shownTable{Table: t.Relation.Name.String(), Kind: "table", Words: p.Words(t),
+		SQL: policy.Readable(predicate.Check(t.Rows, t.Relation))}
 	if t.Stored() {
 		out.Kind = "stored rows, read through a view"
 	}
@@ -222,7 +227,8 @@ func (p shownPolicy) write(s *session, tableOnly bool) {
 	if !tableOnly {
 		w("\nattributes")
 		for _, a := range p.Attributes {
-			from := map[string]string{"credential": "the configuration gives each agent one", "set": "the agent's own setting " + a.Setting + ", the claim, if it is among",
+			from := map[string]string{"credential": "the configuration gives each agent one",
+				"set":   "the agent's own setting " + a.Setting + ", the claim, if it is among",
 				"query": "looked up in the database, if it is one value", "expression": "follows from others"}[a.Source]
 			if a.Optional {
 				from += "; may be missing"
@@ -243,7 +249,8 @@ func (p shownPolicy) write(s *session, tableOnly bool) {
 	for _, part := range []struct {
 		name  string
 		lines []string
-	}{{"views", p.Views}, {"operators of extensions", p.Operators}, {"contracts", p.Contracts}, {"not listed, and so not there for agents", p.Unlisted}} {
+	}{{"views", p.Views}, {"operators of extensions", p.Operators}, {"contracts", p.Contracts}, {
+		"not listed, and so not there for agents", p.Unlisted}} {
 		w("\n%s", part.name)
 		for _, line := range part.lines {
 			w("  %s", line)

@@ -23,7 +23,10 @@ func policyFolder(t *testing.T, policy string) (config string) {
 	one := fmt.Sprintf("{ name: %s, policy: policy.yaml, owners: [postgres] }", db.Name)
 	for name, text := range map[string]string{
 		"policy.yaml": policy,
-		"pgconsent.yaml": fmt.Sprintf("version: 1\nupstream: { host: %s, port: %d }\ndatabases:\n  one: %s\n  two: %s\nagents:\n  chat: { database: one, attributes: { user: 6f1e0000-0000-4000-8000-000000000001 } }\n  talk: { database: two, attributes: { user: 6f1e0000-0000-4000-8000-000000000001 } }\n",
+		"pgconsent.yaml": fmt.Sprintf(
+			"version: 1\nupstream: { host: %s, port: %d }\ndatabases:\n  one: %s\n  two: %s\nagents:\n  chat: { "+
+				"database: one, attributes: { user: 6f1e0000-0000-4000-8000-000000000001 } }\n  talk: { database: "+
+				"two, attributes: { user: 6f1e0000-0000-4000-8000-000000000001 } }\n",
 			pgtest.SocketDir(), pgtest.Port(), one, one),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -42,8 +45,11 @@ func TestPolicyCheckSaysThingsOnce(t *testing.T) {
 		out          []string // each of them once
 	}{
 		{"does not load", "version: 1\ntables: { notes: { row: open } }\n", wrong, 2, []string{`policy.yaml:2:20: unknown key "row"`, "2 problems"}},
-		{"does not fit", strings.Replace(guardedPolicy, "notes:", "note:", 1), wrong, 1, []string{`has no table "note"`, "1 problem, compared with databases one, two"}},
-		{"warnings", guardedPolicy, done, 0, []string{"ok for databases one, two, version ", "warning: ", "REVOKE ALL ON public.attic FROM PUBLIC;", `CREATE INDEX CONCURRENTLY ON public.notes (user_id);`}},
+		{"does not fit", strings.Replace(guardedPolicy, "notes:", "note:", 1), wrong,
+			1, []string{`has no table "note"`, "1 problem, compared with databases one, two"}},
+		{"warnings", guardedPolicy, done, 0, []string{
+			"ok for databases one, two, version ", "warning: ", "REVOKE ALL ON public.attic FROM PUBLIC;",
+			`CREATE INDEX CONCURRENTLY ON public.notes (user_id);`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			config := policyFolder(t, c.policy)
@@ -103,7 +109,8 @@ func TestPolicyShow(t *testing.T) {
 	}
 	out, _, code = call(t, "", "policy", "show", "--json", "people", "-c", config)
 	var all []shownPolicy
-	if err := json.Unmarshal([]byte(out), &all); err != nil || code != done || len(all) != 2 || len(all[0].Tables) != 1 || all[0].Tables[0].SQL == "" || len(all[0].Tables[0].Words) != 3 {
+	if err := json.Unmarshal([]byte(out), &all); err != nil || code != done || len(all) != 2 ||
+		len(all[0].Tables) != 1 || all[0].Tables[0].SQL == "" || len(all[0].Tables[0].Words) != 3 {
 		t.Errorf("%d %v %s", code, err, out)
 	}
 	if _, errs, code := call(t, "", "policy", "show", "nothing", "-c", config); code != wrong || !strings.Contains(errs, `lists no table "nothing"`) {

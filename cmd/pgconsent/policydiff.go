@@ -64,7 +64,8 @@ func (p policyDiffCmd) Run(s *session) error {
 	if name == "" {
 		all := slices.Sorted(maps.Keys(c.Databases))
 		if len(all) != 1 {
-			return usageError{fmt.Errorf("the configuration has several databases: choose with --database: %s", strings.Join(all, ", "))}
+			return usageError{fmt.Errorf("the configuration has several databases: choose with --database: %s",
+				strings.Join(all, ", "))}
 		}
 		name = all[0]
 	}
@@ -74,7 +75,8 @@ func (p policyDiffCmd) Run(s *session) error {
 	}
 	revealed := false
 	err = s.each(c, name, asMigrate, func(t target) error {
-		report, err := p.compare(s, t, policydiff.Options{Agents: agents, Values: values, Samples: p.Samples, Progress: s.progress()}, set)
+		report, err := p.compare(s, t, policydiff.Options{
+			Agents: agents, Values: values, Samples: p.Samples, Progress: s.progress()}, set)
 		if err != nil {
 			return err
 		}
@@ -167,7 +169,8 @@ func (p policyDiffCmd) compare(s *session, t target, o policydiff.Options, set [
 }
 
 // attributesOf are those of an agent's session under the policy that is installed.
-func attributesOf(ctx context.Context, conn *pgx.Conn, p *policy.Policy, credential map[string]string, set []why.Setting) (map[string]string, error) {
+func attributesOf(ctx context.Context, conn *pgx.Conn, p *policy.Policy, credential map[string]string,
+	set []why.Setting) (map[string]string, error) {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return nil, err

@@ -115,7 +115,8 @@ func (p policyTestCmd) files(s *session) ([]string, error) {
 		return nil, err
 	}
 	if len(files) == 0 {
-		return nil, usageError{fmt.Errorf("there is no %s in %v or beneath: docs/howto/policy-test.md shows one", policytest.FileName, paths)}
+		return nil, usageError{fmt.Errorf("there is no %s in %v or beneath: docs/howto/policy-test.md shows one",
+			policytest.FileName, paths)}
 	}
 	return files, nil
 }
@@ -136,14 +137,16 @@ func (policyTestCmd) dump(s *session) func(context.Context, string) (policytest.
 			return policytest.Schema{}, err
 		}
 		return policytest.Dump(ctx, []string{
-			"PGHOST=" + c.Upstream.Host, "PGPORT=" + strconv.Itoa(c.Upstream.Port), "PGSSLMODE=" + c.Upstream.TLS, "PGSSLROOTCERT=" + c.Upstream.CA,
+			"PGHOST=" + c.Upstream.Host, "PGPORT=" + strconv.Itoa(c.Upstream.Port), "PGSSLMODE=" +
+				c.Upstream.TLS, "PGSSLROOTCERT=" + c.Upstream.CA,
 			"PGDATABASE=" + db.Name, "PGUSER=" + db.Roles.Migrate, "PGPASSWORD=" + password,
 		})
 	}
 }
 
 // once runs every file.
-func (p policyTestCmd) once(s *session, server *policytest.Server, files []string, match *regexp.Regexp) (passed bool, err error) {
+func (p policyTestCmd) once(s *session, server *policytest.Server, files []string, match *regexp.Regexp) (passed bool,
+	err error) {
 	passed = true
 	printer := policytest.Printer{Out: s.out, Colours: s.terminal}
 	o := policytest.Options{Match: match, Dump: p.dump(s)}
@@ -178,7 +181,8 @@ func (p policyTestCmd) once(s *session, server *policytest.Server, files []strin
 }
 
 // watch runs again after changes, until it is interrupted.
-func (p policyTestCmd) watch(s *session, server *policytest.Server, files []string, match *regexp.Regexp, failed error) error {
+func (p policyTestCmd) watch(s *session, server *policytest.Server, files []string, match *regexp.Regexp,
+	failed error) error {
 	for s.ctx.Err() == nil {
 		if failed != nil {
 			fmt.Fprintln(s.err, s.paint("31", message(failed)))

@@ -58,8 +58,10 @@ func (p privacyAddCmd) Run(s *session) error {
 		return err
 	}
 	body := map[string]any{"content": p.Text}
-	filled(body, map[string]string{"kind": p.Kind, "store": p.Store, "source_entity": p.Source, "told_from": p.Told, "context": in, "reason": p.Reason})
-	for name, list := range map[string][]string{"subject_ids": p.Subject, "access_grants": p.Access, "consent_grants": p.Consent} {
+	filled(body, map[string]string{"kind": p.Kind, "store": p.Store, "source_entity": p.Source, "told_from": p.Told,
+		"context": in, "reason": p.Reason})
+	for name, list := range map[string][]string{"subject_ids": p.Subject, "access_grants": p.Access,
+		"consent_grants": p.Consent} {
 		if len(list) > 0 {
 			body[name] = list
 		}
@@ -177,7 +179,8 @@ func (p privacyConsentCmd) Run(s *session) error {
 	if out.Repeated {
 		was = " already"
 	}
-	fmt.Fprintf(s.out, "%s: %s has%s consented that %s sees what is granted to it, about %s, in %s.\n", out.ID, out.Grantor, was, out.Grantee, out.Scope, out.Store)
+	fmt.Fprintf(s.out, "%s: %s has%s consented that %s sees what is granted to it, about %s, in %s.\n", out.ID,
+		out.Grantor, was, out.Grantee, out.Scope, out.Store)
 	return nil
 }
 
@@ -196,7 +199,8 @@ func (p privacyRetractCmd) Run(s *session) error {
 		return usageError{errors.New("which consent? Name the record, or the grantee with --from")}
 	}
 	body := map[string]any{}
-	filled(body, map[string]string{"id": p.ID, "grantee": p.From, "grantor": p.For, "scope": p.Scope, "store": p.Store, "reason": p.Reason})
+	filled(body, map[string]string{"id": p.ID, "grantee": p.From, "grantor": p.For, "scope": p.Scope,
+		"store": p.Store, "reason": p.Reason})
 	var out struct {
 		Consents []api.PrivacyConsent `json:"consents"`
 	}

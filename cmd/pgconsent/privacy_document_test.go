@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The sessions of docs/reference/privacy.md and docs/reference/generalize.md, line by line, by the command line against a demo: what it prints is what
-// stands there. So are the commands of the world's text, as they stand in that.
+// The sessions of docs/reference/privacy.md and docs/reference/generalize.md, line by line, by the command line against
+// a demo: what it prints is what stands there. So are the commands of the world's text, as they stand in that.
 // seeds/003:67-84, 107-113, 115-121, 123-126.
 func TestPrivacyPageIsWhatHappens(t *testing.T) {
 	tier.All(t)
@@ -86,11 +86,13 @@ func seedCommands(t *testing.T, access announced) {
 	const raw = `privacy add "Bella has a heart murmur" --kind raw --subject dog:bella --access human:sean si:bella_agent --consent human:sean --source vet:dr_smith`
 	told(strings.Replace(raw, "vet:dr_smith", "vet:dr_jones", 1), wrong, "PrivacyForbiddenError") // who has not consented
 	id, _, _ := strings.Cut(told(raw, done, "  source      vet:dr_smith\n  about       dog:bella\n  granted to  human:sean, si:bella_agent\n"), ",")
-	if n := number(t, owner, `SELECT count(*) FROM raw_entries WHERE id = '`+id+`' AND content = 'Bella has a heart murmur' AND subject_ids::jsonb = '["dog:bella"]' AND consent_grants::jsonb = '["human:sean"]'`); n != 1 {
+	if n := number(t, owner, `SELECT count(*) FROM raw_entries WHERE id = '`+
+		id+`' AND content = 'Bella has a heart murmur' AND subject_ids::jsonb = '["dog:bella"]' AND consent_grants::jsonb = '["human:sean"]'`); n != 1 {
 		t.Errorf("%d memories %s", n, id)
 	}
 	// Lines 116-121.
-	told("context enter ctx:bella_health --role care_agent --participants human:sean si:bella_agent", done, "takes part  human:sean, si:bella_agent\n", "new is for  human:sean, si:bella_agent, ctx:bella_health\n", "role        care_agent, which")
+	told("context enter ctx:bella_health --role care_agent --participants human:sean si:bella_agent",
+		done, "takes part  human:sean, si:bella_agent\n", "new is for  human:sean, si:bella_agent, ctx:bella_health\n", "role        care_agent, which")
 	told("context list", done, "ctx:bella_health, in ash, your own", "you are in it", "ctx:dog_park")
 	if out := told("context show", done, "ctx:bella_health, in ash, your own"); strings.Contains(out, "ctx:dog_park") {
 		t.Errorf("another context is shown: %s", out)
@@ -105,10 +107,13 @@ func seedCommands(t *testing.T, access announced) {
 	told("privacy revoke "+id+" --from si:old_agent", done, id+" is not granted to si:old_agent any more.\n  granted to  human:sean\n")
 	told("privacy audit --subject dog:bella", done, id, "human:sean", "si:old_agent")
 	// Lines 71-79.
-	exec(`INSERT INTO episodes (id, stack_id, content, source_entity, subject_ids) VALUES ('episode:private_health_incident', 'ash', 'Bella has a heart murmur since last Tuesday', 'vet:dr_smith', '["dog:bella"]')`)
+	exec(
+		`INSERT INTO episodes (id, stack_id, content, source_entity, subject_ids) VALUES ('episode:private_health_incident', 'ash', 'Bella has a heart murmur since last Tuesday', 'vet:dr_smith', '["dog:bella"]')`)
 	const note = `"Generalized from direct care experience. No identifying details — applies to breed, not individual."`
-	told(`generalize --source episode:private_health_incident --belief "Heart murmurs in small breeds need exercise monitoring" --access-grants * --abstraction-note `+note, done, "in ash\n  granted to  *\n")
-	if n := number(t, owner, `SELECT count(*) FROM beliefs b JOIN generalizations g ON g.belief_id = b.id WHERE g.source_id = 'episode:private_health_incident' AND b.access_grants::jsonb = '["*"]' AND g.abstraction_note = '`+strings.Trim(note, `"`)+`'`); n != 1 {
+	told(
+		`generalize --source episode:private_health_incident --belief "Heart murmurs in small breeds need exercise monitoring" --access-grants * --abstraction-note `+note, done, "in ash\n  granted to  *\n")
+	if n := number(t, owner,
+		`SELECT count(*) FROM beliefs b JOIN generalizations g ON g.belief_id = b.id WHERE g.source_id = 'episode:private_health_incident' AND b.access_grants::jsonb = '["*"]' AND g.abstraction_note = '`+strings.Trim(note, `"`)+`'`); n != 1 {
 		t.Errorf("%d beliefs", n)
 	}
 }

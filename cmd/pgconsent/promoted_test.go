@@ -24,7 +24,8 @@ func server(t *testing.T, dir string, port int) *pgcluster.Cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
 	defer cancel()
-	c, err := pgcluster.Start(ctx, pgcluster.Config{Dir: dir, Port: port, TCP: true, Settings: map[string]string{"fsync": "off", "max_connections": "50", "shared_buffers": "32MB"}})
+	c, err := pgcluster.Start(ctx, pgcluster.Config{
+		Dir: dir, Port: port, TCP: true, Settings: map[string]string{"fsync": "off", "max_connections": "50", "shared_buffers": "32MB"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +64,8 @@ func standby(t *testing.T, of *pgcluster.Cluster) *pgcluster.Cluster {
 		t.Fatal(err)
 	}
 	program, _ := pgtest.Client(t, "pg_basebackup")
-	cmd := exec.Command(program, "-D", made.DataDir, "-R", "-c", "fast", "-X", "stream", "-C", "-S", "copy", "-h", of.SocketDir, "-p", fmt.Sprint(of.Port), "-U", "postgres") //nolint:gosec // the test's own
+	cmd := exec.Command(program, "-D", made.DataDir, "-R", "-c", "fast", "-X", "stream", "-C", "-S", "copy",
+		"-h", of.SocketDir, "-p", fmt.Sprint(of.Port), "-U", "postgres") //nolint:gosec // the test's own
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("pg_basebackup: %v %s", err, out)
 	}
@@ -83,8 +85,9 @@ func standby(t *testing.T, of *pgcluster.Cluster) *pgcluster.Cluster {
 	return server(t, dir, 0)
 }
 
-// A standby takes over. As long as it is a standby, no agent reads there: a withdrawal would come late. Promoted with every record that was
-// acknowledged, it goes on where the primary was; without one, and at the old primary, which has not heard of the newest, agents are refused.
+// A standby takes over. As long as it is a standby, no agent reads there: a withdrawal would come late. Promoted with
+// every record that was acknowledged, it goes on where the primary was; without one, and at the old primary, which has
+// not heard of the newest, agents are refused.
 func TestPromotion(t *testing.T) {
 	tier.All(t)
 	old := server(t, folder(t), 0)
@@ -106,7 +109,8 @@ func TestPromotion(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, rest, _ := strings.Cut(string(text), "\ndatabases:")
-		said := fmt.Sprintf("version: 1\nlisten: 127.0.0.1:0\nhttp: { listen: \"off\" }\nupstream: { host: 127.0.0.1, port: %d }\ndatabases:%s", at.Port, rest)
+		said := fmt.Sprintf("version: 1\nlisten: 127.0.0.1:0\nhttp: { listen: \"off\" }\nupstream: { host: "+
+			"127.0.0.1, port: %d }\ndatabases:%s", at.Port, rest)
 		if err := os.WriteFile(i.config, []byte(said), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +149,8 @@ func TestPromotion(t *testing.T) {
 	caughtUp(copied)
 	refused(copied, "the server is a standby", "standby: the server is a standby")
 	play(t, i.config, []played{
-		{"consent grant eve --stream TEMPORARY", wrong, "standby"}, {"consent revoke bob", wrong, "standby"}, {"sweep", wrong, "standby"}, {"migrate", wrong, "recovery"}, {"consent status ada", done, "withdrawn"}, {"audit verify", done, "3 records hold"},
+		{"consent grant eve --stream TEMPORARY", wrong, "standby"}, {"consent revoke bob", wrong, "standby"}, {
+			"sweep", wrong, "standby"}, {"migrate", wrong, "recovery"}, {"consent status ada", done, "withdrawn"}, {"audit verify", done, "3 records hold"},
 	})
 
 	// Nothing is lost: the promoted one goes on, with the same anchor and the same audit.
@@ -155,7 +160,8 @@ func TestPromotion(t *testing.T) {
 	if n, err := i.reads(t, address, "ada"); err != nil || n != 0 {
 		t.Errorf("what was withdrawn before: %d rows %v", n, err)
 	}
-	play(t, i.config, []played{{"consent revoke bob", done, "withdrawn"}, {"sweep", done, ""}, {"audit verify", done, "4 records hold; anchored up to 4"}})
+	play(t, i.config, []played{{"consent revoke bob", done, "withdrawn"}, {"sweep", done, ""},
+		{"audit verify", done, "4 records hold; anchored up to 4"}})
 	if n, err := i.reads(t, address, "bob"); err != nil || n != 0 {
 		t.Errorf("what was withdrawn after: %d rows %v", n, err)
 	}
@@ -165,7 +171,8 @@ func TestPromotion(t *testing.T) {
 	// The old primary has not heard of the last withdrawal.
 	refused(old, "which was acknowledged, is not in the database", "consent: the consent registry is not what was acknowledged")
 	play(t, i.config, []played{{"consent grant eve --stream TEMPORARY", wrong, "ConsentTamperedError"}})
-	if out, _, code := call(t, "", "audit", "verify", "-c", i.config); code != wrong || !strings.Contains(out, "the records after 3, up to 4, which was acknowledged, are gone") {
+	if out, _, code := call(t, "", "audit", "verify", "-c", i.config); code != wrong ||
+		!strings.Contains(out, "the records after 3, up to 4, which was acknowledged, are gone") {
 		t.Errorf("audit verify says %d %s", code, out)
 	}
 }

@@ -42,11 +42,13 @@ func (r reach) open(s *session) (served, error) {
 		}
 	}
 	u, err := url.Parse(strings.TrimRight(base, "/"))
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" ||
+		u.Fragment != "" {
 		return served{}, usageError{fmt.Errorf("--url is of the form http://127.0.0.1:7433")}
 	}
 	if u.Scheme == "http" && !near(u.Hostname()) {
-		return served{}, usageError{fmt.Errorf("a token is not sent without TLS to another machine: use https for %s", u.Hostname())}
+		return served{}, usageError{fmt.Errorf("a token is not sent without TLS to another machine: use https for %s",
+			u.Hostname())}
 	}
 	token, err := r.bearer()
 	if err != nil {
@@ -57,8 +59,9 @@ func (r reach) open(s *session) (served, error) {
 		return served{}, err
 	}
 	return served{u.String(), token, &http.Client{
-		Transport:     &http.Transport{TLSClientConfig: trusted, MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the token goes nowhere else
+		Transport: &http.Transport{TLSClientConfig: trusted, MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute},
+		// the token goes nowhere else
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
 
@@ -103,7 +106,8 @@ func (r reach) trusted() (*tls.Config, error) {
 func listening(address string) (string, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return "", sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "the configuration has no address for HTTP (%s)", address).
+		return "", sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal,
+			"the configuration has no address for HTTP (%s)", address).
 			WithHint("Set http.listen, or say --url.")
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {

@@ -60,7 +60,8 @@ func readmeSession(t *testing.T, access announced) {
 			t.Errorf("%s\nprints\n%s\nREADME.md says\n%s", s.sql, have, want)
 		}
 	}
-	if _, err := connect(t, access.OwnerDSN).Exec(context.Background(), "UPDATE people SET consent_status = 'granted' WHERE name = 'Alice'"); err != nil {
+	if _, err := connect(t, access.OwnerDSN).Exec(context.Background(),
+		"UPDATE people SET consent_status = 'granted' WHERE name = 'Alice'"); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// An older copy is put in the place of a database while serve runs, into it and by making it anew. What was withdrawn since is back in it,
-// and no agent reads it: they are refused, owners pass, and doctor says what to do, which helps.
+// An older copy is put in the place of a database while serve runs, into it and by making it anew. What was withdrawn
+// since is back in it, and no agent reads it: they are refused, owners pass, and doctor says what to do, which helps.
 func TestRestoredUnderServe(t *testing.T) {
 	tier.All(t)
 	i := reported(t)
@@ -87,7 +87,8 @@ func TestRestoredUnderServe(t *testing.T) {
 func (i *installation) remake(t *testing.T) {
 	t.Helper()
 	conn := pgtest.Database(t).Connect(t, "postgres")
-	for _, sql := range []string{"DROP DATABASE " + i.db.Name + " WITH (FORCE)", "CREATE DATABASE " + i.db.Name + " OWNER app_owner TEMPLATE template0"} {
+	for _, sql := range []string{"DROP DATABASE " + i.db.Name + " WITH (FORCE)",
+		"CREATE DATABASE " + i.db.Name + " OWNER app_owner TEMPLATE template0"} {
 		if _, err := conn.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}

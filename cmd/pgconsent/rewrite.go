@@ -106,7 +106,8 @@ func (r rewriteCmd) Run(s *session) error {
 		} else {
 			answer.Text, answer.NeedsSignature, answer.Tag = result.Text, result.NeedsSignature, result.Tag
 			answer.Accesses, answer.Functions = result.Accesses, result.Functions
-			answer.Door, answer.DoorReason, answer.Above, answer.Scan, answer.Seek, answer.Care = result.Door, result.DoorReason, result.Above, result.Scan, result.Seek, result.Care
+			answer.Door, answer.DoorReason, answer.Above, answer.Scan, answer.Seek, answer.Care = result.Door,
+				result.DoorReason, result.Above, result.Scan, result.Seek, result.Care
 			answer.ByKey, answer.Few = tableNames(result.ByKey), tableNames(result.Few)
 		}
 		switch {
@@ -139,7 +140,8 @@ func (r rewriteCmd) Run(s *session) error {
 func (s *session) explain(t target, result *rewrite.Result) {
 	switch {
 	case result.Above != "":
-		fmt.Fprintf(s.err, "door:  gate, signed, for the rows that vetted conditions find; the rest is computed of these: %s\n", result.Above)
+		fmt.Fprintf(s.err,
+			"door:  gate, signed, for the rows that vetted conditions find; the rest is computed of these: %s\n", result.Above)
 	case result.Door == verdict.DoorGate:
 		fmt.Fprintln(s.err, "door:  gate, signed: every expression is vetted")
 	case t.doors:
@@ -150,7 +152,9 @@ func (s *session) explain(t target, result *rewrite.Result) {
 		fmt.Fprintln(s.err, "door:  row security (enforcement: both)")
 	}
 	if len(result.ByKey) > 0 {
-		fmt.Fprintf(s.err, "found: by key, signed: the rows that searches find of %s are looked up behind the gate door\n", strings.Join(tableNames(result.ByKey), ", "))
+		fmt.Fprintf(s.err,
+			"found: by key, signed: the rows that searches find of %s are looked up behind the gate door\n",
+			strings.Join(tableNames(result.ByKey), ", "))
 	}
 	switch {
 	case result.Care != "":

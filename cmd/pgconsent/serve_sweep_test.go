@@ -31,7 +31,8 @@ func TestTwoServesSweep(t *testing.T) {
 	}
 	configure := func(name, page string) string {
 		path := filepath.Join(dir, name)
-		said := strings.NewReplacer(fmt.Sprintf("host: %s, port: %d", pgtest.SocketDir(), pgtest.Port()), fmt.Sprintf("host: 127.0.0.1, port: %d", pgtest.TCPPort()),
+		said := strings.NewReplacer(fmt.Sprintf("host: %s, port: %d", pgtest.SocketDir(), pgtest.Port()),
+			fmt.Sprintf("host: 127.0.0.1, port: %d", pgtest.TCPPort()),
 			"owners: [postgres]", "owners: [app_owner], secrets: { agent: pw, control: pw }",
 			"consent: { ", "listen: 127.0.0.1:0\nhttp: { listen: \""+page+"\" }\naudit: { mode: \"off\" }\nconsent: { sweep_every: 2s, ").Replace(string(text))
 		if err := os.WriteFile(path, []byte(said), 0o600); err != nil {
@@ -62,7 +63,8 @@ func TestTwoServesSweep(t *testing.T) {
 	commands := []played{{"migrate", done, ""}, {"consent grant stays --stream TEMPORARY", done, ""}, {"consent upgrade partner", done, ""},
 		{"consent decide partner TASK_COMPLETE --agent chat", done, ""}, {"consent grant quiet --stream ANONYMOUS", done, ""}}
 	for n := range subjects {
-		commands = append(commands, played{fmt.Sprintf("consent grant s%d --stream TEMPORARY", n), done, ""}, played{fmt.Sprintf("consent revoke s%d", n), done, ""})
+		commands = append(commands, played{fmt.Sprintf("consent grant s%d --stream TEMPORARY", n), done, ""},
+			played{fmt.Sprintf("consent revoke s%d", n), done, ""})
 	}
 	play(t, config, commands)
 	exec("ALTER ROLE pgconsent_control PASSWORD 'secret'; ALTER ROLE pgconsent_agent PASSWORD 'secret'; CREATE ROLE app_owner LOGIN PASSWORD 'secret'")
@@ -94,7 +96,8 @@ func TestTwoServesSweep(t *testing.T) {
 		t.Errorf("of %d subjects it is recorded, want %d", n, subjects)
 	}
 	want := map[string]float64{
-		"consent_active_users": 3, `consent_stream_distribution{stream="TEMPORARY"}`: 100. / 3, `consent_stream_distribution{stream="PARTNERED"}`: 100. / 3, `consent_stream_distribution{stream="ANONYMOUS"}`: 100. / 3,
+		"consent_active_users": 3, `consent_stream_distribution{stream="TEMPORARY"}`: 100. / 3,
+		`consent_stream_distribution{stream="PARTNERED"}`: 100. / 3, `consent_stream_distribution{stream="ANONYMOUS"}`: 100. / 3,
 		"consent_partnership_success_rate": 1, "consent_average_age_days": 0, "consent_expiry_rate": 0, "pgconsent_sweep_lag_seconds": 0,
 	}
 	var got map[string]float64

@@ -123,7 +123,8 @@ func TestSlowProbe(t *testing.T) {
 		}
 	}
 	p, address := i.serving(t)
-	// On a busy machine the probe may leave too little time for the rest of the look, which then says that the state is not known, and is made again.
+	// On a busy machine the probe may leave too little time for the rest of the look, which then says that the state is
+	// not known, and is made again.
 	var agent *pgx.Conn
 	for end := time.Now().Add(tier.Patience); agent == nil; time.Sleep(100 * time.Millisecond) {
 		c, err := pgx.Connect(ctx, i.dsn("chat", address))
@@ -137,7 +138,8 @@ func TestSlowProbe(t *testing.T) {
 	if n := number(t, agent, "SELECT count(*) FROM memories"); n != 1 {
 		t.Errorf("the agent sees %d memories", n)
 	}
-	if !strings.Contains(p.errs.String(), `"finding":"probe_timeout"`) || !strings.Contains(p.errs.String(), "public_notes") && !strings.Contains(p.errs.String(), "public.notes") {
+	if !strings.Contains(p.errs.String(), `"finding":"probe_timeout"`) ||
+		!strings.Contains(p.errs.String(), "public_notes") && !strings.Contains(p.errs.String(), "public.notes") {
 		t.Errorf("the probe that was not finished is not said: %s", p.errs)
 	}
 	if strings.Contains(strings.ReplaceAll(p.errs.String(), "refused when that lasts", ""), "refused") {

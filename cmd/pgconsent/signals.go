@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// interruptible ends when SIGINT or SIGTERM comes. A second signal ends the program at once, by what the system does with it: from the moment
-// at which the context is done, and also where it came before anybody could know of the first.
+// interruptible ends when SIGINT or SIGTERM comes. A second signal ends the program at once, by what the system does
+// with it: from the moment at which the context is done, and also where it came before anybody could know of the first.
 func interruptible() (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)

@@ -56,7 +56,8 @@ func TestSweepCommand(t *testing.T) {
 			Subjects, Deleted int
 		}
 	}
-	if err := json.Unmarshal([]byte(out), &report); err != nil || code != done || len(report) != 1 || len(report[0].Tables) != 1 || report[0].Tables[0].Deleted != 2 {
+	if err := json.Unmarshal([]byte(out), &report); err != nil || code != done || len(report) != 1 ||
+		len(report[0].Tables) != 1 || report[0].Tables[0].Deleted != 2 {
 		t.Errorf("%d %v %s", code, err, out)
 	}
 	if n := count(); n != 1 {

@@ -27,9 +27,9 @@ func isDevice(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// plainWriter writes to a terminal, and lets no name or value of a database act on it: control characters, and those that
-// turn the direction of text, are shown as \x1b or \u202e. The program's own colours pass, and nothing else that begins with
-// an escape: what it prints may have been written by an agent.
+// plainWriter writes to a terminal, and lets no name or value of a database act on it: control characters, and those
+// that turn the direction of text, are shown as \x1b or \u202e. The program's own colours pass, and nothing else that
+// begins with an escape: what it prints may have been written by an agent.
 type plainWriter struct {
 	to   io.Writer
 	mu   sync.Mutex

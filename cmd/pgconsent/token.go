@@ -42,7 +42,8 @@ func (a tokenAddCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	entry := identity.Token{Name: a.Name, Role: identity.Role(a.Role), Subject: a.Subject, Agent: a.Agent, Database: a.Database, SHA256: sum}
+	entry := identity.Token{Name: a.Name, Role: identity.Role(a.Role), Subject: a.Subject, Agent: a.Agent,
+		Database: a.Database, SHA256: sum}
 	if err := identity.AddToken(path, c, entry, a.Replace); err != nil {
 		return err
 	}

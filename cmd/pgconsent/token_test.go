@@ -30,7 +30,8 @@ func TestTokenCommands(t *testing.T) {
 		t.Errorf("the token is %q", token)
 	}
 	var printed struct{ Name, Role, Token string }
-	if err := json.Unmarshal([]byte(ok("--json", "token", "add", "chat", "--role", "agent", "--agent", "chat")), &printed); err != nil || printed.Token == "" || printed.Role != "agent" {
+	if err := json.Unmarshal([]byte(ok("--json", "token", "add", "chat", "--role", "agent", "--agent", "chat")),
+		&printed); err != nil || printed.Token == "" || printed.Role != "agent" {
 		t.Errorf("%+v, %v", printed, err)
 	}
 	kept, err := os.ReadFile(filepath.Join(filepath.Dir(config), "tokens.yaml"))

@@ -61,7 +61,8 @@ func install(t *testing.T) *installation {
 	t.Helper()
 	i := &installation{db: pgtest.Database(t)}
 	i.exec(t, `CREATE ROLE app_owner LOGIN CREATEROLE PASSWORD 'secret'`)
-	i.exec(t, "ALTER DATABASE "+i.db.Name+" OWNER TO app_owner; ALTER SCHEMA public OWNER TO app_owner; SET ROLE app_owner; "+guardedSchema+"; RESET ROLE")
+	i.exec(t, "ALTER DATABASE "+i.db.Name+
+		" OWNER TO app_owner; ALTER SCHEMA public OWNER TO app_owner; SET ROLE app_owner; "+guardedSchema+"; RESET ROLE")
 	i.config = i.configure(t, i.db.Name)
 	t.Cleanup(func() {
 		if _, errs, code := call(t, "", "migrate", "--down", "--discard-audit", "-c", i.config); code != done {
@@ -73,7 +74,8 @@ func install(t *testing.T) *installation {
 		t.Fatalf("migrate: %s", errs)
 	}
 	for _, agent := range []string{"chat", "other"} {
-		if _, errs, code := call(t, "", "agent", "add", agent, "--password-file", filepath.Join(filepath.Dir(i.config), "pw"), "-c", i.config); code != done {
+		if _, errs, code := call(t, "", "agent", "add", agent, "--password-file",
+			filepath.Join(filepath.Dir(i.config), "pw"), "-c", i.config); code != done {
 			t.Fatalf("agent add: %s", errs)
 		}
 	}
@@ -151,7 +153,8 @@ func withHBA(line string, there bool) string {
 // ofOneTable are findings about single tables: serve suspends these, and serves the rest.
 var ofOneTable = []string{"rls_off", "force_rls", "foreign_policy", "foreign_restrictive", "agent_write", "drift"}
 
-// Each row breaks a real database. The doctor must name what is wrong and how to put it right, and serve must not start, or suspend the table.
+// Each row breaks a real database. The doctor must name what is wrong and how to put it right, and serve must not
+// start, or suspend the table.
 func TestUnsafeDatabases(t *testing.T) {
 	tier.All(t)
 	i := install(t)
@@ -172,26 +175,35 @@ func TestUnsafeDatabases(t *testing.T) {
 		{"agent_member", "GRANT pg_read_all_data TO pgconsent_agent", "REVOKE pg_read_all_data FROM pgconsent_agent", "REVOKE pg_read_all_data FROM", ""},
 		{"reader_bypassrls", "ALTER ROLE pgconsent_reader BYPASSRLS", "ALTER ROLE pgconsent_reader NOBYPASSRLS", "NOBYPASSRLS", ""},
 		{"reader_login", "ALTER ROLE pgconsent_reader LOGIN", "ALTER ROLE pgconsent_reader NOLOGIN", "NOLOGIN", ""},
-		{"role_settings", "ALTER ROLE pgconsent_agent SET pgconsent.seal = 'v1'", "ALTER ROLE pgconsent_agent RESET pgconsent.seal", "RESET pgconsent.seal", ""},
+		{"role_settings", "ALTER ROLE pgconsent_agent SET pgconsent.seal = 'v1'",
+			"ALTER ROLE pgconsent_agent RESET pgconsent.seal", "RESET pgconsent.seal", ""},
 		{"owner_login", withHBA("host all app_owner all trust", true), withHBA("host all app_owner all trust", false), "scram-sha-256", ""},
 		{"rls_off", "ALTER TABLE memories DISABLE ROW LEVEL SECURITY", "ALTER TABLE memories ENABLE ROW LEVEL SECURITY", "ENABLE ROW LEVEL SECURITY", ""},
 		{"force_rls", "ALTER TABLE people FORCE ROW LEVEL SECURITY", "ALTER TABLE people NO FORCE ROW LEVEL SECURITY", "NO FORCE ROW LEVEL SECURITY", ""},
 		{"foreign_policy", "CREATE POLICY theirs ON memories TO pgconsent_agent USING (true)", "DROP POLICY theirs ON memories", "DROP POLICY theirs", ""},
-		{"foreign_policy", "CREATE POLICY theirs ON people AS RESTRICTIVE TO pgconsent_reader USING (id < 2)", "DROP POLICY theirs ON people", "DROP POLICY theirs", ""},
+		{"foreign_policy", "CREATE POLICY theirs ON people AS RESTRICTIVE TO pgconsent_reader USING (id < 2)",
+			"DROP POLICY theirs ON people", "DROP POLICY theirs", ""},
 		{"foreign_restrictive", "CREATE POLICY theirs ON people AS RESTRICTIVE USING (id < 2)", "DROP POLICY theirs ON people", "ALTER POLICY theirs", ""},
-		{"agent_temp", "GRANT TEMPORARY ON DATABASE " + db + " TO PUBLIC", "REVOKE TEMPORARY ON DATABASE " + db + " FROM PUBLIC", "REVOKE TEMPORARY ON DATABASE", ""},
-		{"agent_create_database", "GRANT CREATE ON DATABASE " + db + " TO PUBLIC", "REVOKE CREATE ON DATABASE " + db + " FROM PUBLIC", "REVOKE CREATE ON DATABASE", ""},
-		{"agent_create_schema", "GRANT CREATE ON SCHEMA public TO PUBLIC", "REVOKE CREATE ON SCHEMA public FROM PUBLIC", "REVOKE CREATE ON SCHEMA public", ""},
-		{"agent_write", "GRANT UPDATE (consent_status) ON people TO PUBLIC", "REVOKE UPDATE (consent_status) ON people FROM PUBLIC", "REVOKE INSERT, UPDATE", ""},
+		{"agent_temp", "GRANT TEMPORARY ON DATABASE " + db + " TO PUBLIC",
+			"REVOKE TEMPORARY ON DATABASE " + db + " FROM PUBLIC", "REVOKE TEMPORARY ON DATABASE", ""},
+		{"agent_create_database", "GRANT CREATE ON DATABASE " + db + " TO PUBLIC",
+			"REVOKE CREATE ON DATABASE " + db + " FROM PUBLIC", "REVOKE CREATE ON DATABASE", ""},
+		{"agent_create_schema", "GRANT CREATE ON SCHEMA public TO PUBLIC",
+			"REVOKE CREATE ON SCHEMA public FROM PUBLIC", "REVOKE CREATE ON SCHEMA public", ""},
+		{"agent_write", "GRANT UPDATE (consent_status) ON people TO PUBLIC",
+			"REVOKE UPDATE (consent_status) ON people FROM PUBLIC", "REVOKE INSERT, UPDATE", ""},
 		{"agent_usage", "GRANT USAGE ON SCHEMA pgconsent TO PUBLIC", "REVOKE USAGE ON SCHEMA pgconsent FROM PUBLIC", "REVOKE ALL ON SCHEMA pgconsent", ""},
-		{"other_policy", "UPDATE pgconsent.installed SET hash = reverse(hash)", "UPDATE pgconsent.installed SET hash = reverse(hash)", "pgconsent migrate", "the configured policy is installed, but"},
+		{"other_policy", "UPDATE pgconsent.installed SET hash = reverse(hash)",
+			"UPDATE pgconsent.installed SET hash = reverse(hash)", "pgconsent migrate", "the configured policy is installed, but"},
 		{"drift", "ALTER POLICY pgconsent_select ON memories USING (true)", "", "pgconsent migrate", ""},
 		{"view_owner", "ALTER VIEW pgconsent.h_public_people OWNER TO app_owner", "", "OWNER TO", ""},
-		{"policy", "ALTER FUNCTION count_memories SECURITY DEFINER", "ALTER FUNCTION count_memories SECURITY INVOKER", "Put the policy right", "is SECURITY DEFINER"},
+		{"policy", "ALTER FUNCTION count_memories SECURITY DEFINER", "ALTER FUNCTION count_memories SECURITY INVOKER",
+			"Put the policy right", "is SECURITY DEFINER"},
 		{"policy", "ALTER TABLE notes RENAME TO scraps", "ALTER TABLE scraps RENAME TO notes", "Put the policy right", "notes"},
 		{"bad_key", "DELETE FROM pgconsent.keys", "SET ROLE app_owner; SELECT pgconsent.make_key()", "pgconsent.make_key()", "key"},
 		{"bad_key", "UPDATE pgconsent.keys SET ipad = opad, opad = ipad", "SET ROLE app_owner; SELECT pgconsent.make_key()", "pgconsent.make_key()", ""},
-		{"key_readable", "GRANT EXECUTE ON FUNCTION pgconsent.seal_key() TO PUBLIC", "REVOKE EXECUTE ON FUNCTION pgconsent.seal_key() FROM PUBLIC", "REVOKE ALL ON FUNCTION pgconsent.seal_key()", ""},
+		{"key_readable", "GRANT EXECUTE ON FUNCTION pgconsent.seal_key() TO PUBLIC",
+			"REVOKE EXECUTE ON FUNCTION pgconsent.seal_key() FROM PUBLIC", "REVOKE ALL ON FUNCTION pgconsent.seal_key()", ""},
 	} {
 		if !tier.Turn(n, 4) { // package doctor tries each of them
 			continue
@@ -234,7 +246,8 @@ func refused(t *testing.T, config, id, fix, serve string) {
 		out, errs, code := finished(t, "doctor", "-c", config)
 		line, rest, _ := strings.Cut(out[max(0, strings.Index(out, "UNSAFE   "+id+": ")):], "\n")
 		next, _, _ := strings.Cut(rest, "\n")
-		if code != wrong || !strings.Contains(line, id) || !strings.Contains(next, "fix: ") || !strings.Contains(next, fix) || !strings.Contains(out, "agents are not served") {
+		if code != wrong || !strings.Contains(line, id) || !strings.Contains(next, "fix: ") ||
+			!strings.Contains(next, fix) || !strings.Contains(out, "agents are not served") {
 			t.Errorf("doctor: code %d, want UNSAFE %s with …%s…\n%s\n%s", code, id, fix, out, errs)
 		}
 	})

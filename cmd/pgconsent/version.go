@@ -28,7 +28,8 @@ type build struct {
 
 // built reads what the Go tool has written into the program.
 func built() build {
-	b := build{Version: release, Commit: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Grammar: sqltext.GrammarMajor()}
+	b := build{Version: release, Commit: version, Go: runtime.Version(),
+		Platform: runtime.GOOS + "/" + runtime.GOARCH, Grammar: sqltext.GrammarMajor()}
 	info, ok := debug.ReadBuildInfo()
 	if ok && b.Commit == "" {
 		settings := map[string]string{}
@@ -49,7 +50,8 @@ func built() build {
 }
 
 func (b build) String() string {
-	return fmt.Sprintf("pgconsent %s (commit %s, %s, %s, grammar of PostgreSQL %d)", b.Version, b.Commit, b.Go, b.Platform, b.Grammar)
+	return fmt.Sprintf("pgconsent %s (commit %s, %s, %s, grammar of PostgreSQL %d)", b.Version, b.Commit, b.Go,
+		b.Platform, b.Grammar)
 }
 
 type versionCmd struct{}

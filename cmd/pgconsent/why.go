@@ -52,7 +52,8 @@ func (w whyCmd) Run(s *session) error {
 			return err
 		}
 		answer, err := why.Explain(s.ctx, t.conn, why.Question{
-			Policy: built.policy, Snapshot: built.snapshot, Agent: w.As, Attributes: agent.Attributes, Set: set, Table: w.Table, Key: w.Key,
+			Policy: built.policy, Snapshot: built.snapshot, Agent: w.As, Attributes: agent.Attributes, Set: set,
+			Table: w.Table, Key: w.Key,
 			AgentRole: t.config.Roles.Agent,
 			AsAgent: func(ctx context.Context) (*pgx.Conn, error) {
 				dsn, err := c.ConnString(t.config, t.config.Roles.Agent, t.config.Secrets.Agent)
@@ -87,7 +88,8 @@ func (w whyCmd) Run(s *session) error {
 func agentOf(c *config.Config, name string) (*config.Agent, error) {
 	agent, ok := c.Agents[name]
 	if !ok {
-		return nil, usageError{fmt.Errorf("there is no agent %q in the configuration: it has %s", name, strings.Join(slices.Sorted(maps.Keys(c.Agents)), ", "))}
+		return nil, usageError{fmt.Errorf("there is no agent %q in the configuration: it has %s",
+			name, strings.Join(slices.Sorted(maps.Keys(c.Agents)), ", "))}
 	}
 	return agent, nil
 }

@@ -1,5 +1,5 @@
-// Package worlds embeds the worlds: complete examples of a schema, its data and the policy that protects it. Package world
-// reads them.
+// Package worlds embeds the worlds: complete examples of a schema, its data and the policy that protects it. Package
+// world reads them.
 package worlds
 
 import "embed"

@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// acts tells whether a text may do more than show rows: something that stays once its transaction has ended well, and that an
-// error takes back. What the proxy is not sure of does.
+// acts tells whether a text may do more than show rows: something that stays once its transaction has ended well, and
+// that an error takes back. What the proxy is not sure of does.
 func acts(snap *catalog.Snapshot, res *rewrite.Result) bool {
 	for _, e := range res.Effects {
 		if e.Writes || e.Body != nil && e.Body.Effects[0].Writes {

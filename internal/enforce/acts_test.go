@@ -9,8 +9,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// TestWhatMayDoMore: a bounded result is taken back with what its execution did, in whatever it stands: a write, a function that is not known to
-// leave everything as it is, whatever others may have put behind a view, and what is run by name.
+// TestWhatMayDoMore: a bounded result is taken back with what its execution did, in whatever it stands: a write, a
+// function that is not known to leave everything as it is, whatever others may have put behind a view, and what is run
+// by name.
 func TestWhatMayDoMore(t *testing.T) {
 	tier.All(t)
 	const acting = `version: 1

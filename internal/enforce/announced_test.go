@@ -9,7 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// TestProxiesSayWhatTheyServe: whoever migrates sees how many proxies there are, and how many have taken what is installed.
+// TestProxiesSayWhatTheyServe: whoever migrates sees how many proxies there are, and how many have taken what is
+// installed.
 func TestProxiesSayWhatTheyServe(t *testing.T) {
 	w := start(t, nil)
 	hash := w.db0(t).state.plan.Hash()
@@ -25,8 +26,8 @@ func TestProxiesSayWhatTheyServe(t *testing.T) {
 	}
 }
 
-// TestAPolicyThatNamesANewColumnWaits: a policy that names a column which waits for pgconsent migrate is not wrong: the log says what it waits for,
-// and it is in force once it is installed.
+// TestAPolicyThatNamesANewColumnWaits: a policy that names a column which waits for pgconsent migrate is not wrong: the
+// log says what it waits for, and it is in force once it is installed.
 func TestAPolicyThatNamesANewColumnWaits(t *testing.T) {
 	w := doors(t)
 	d := w.db0(t)

@@ -10,8 +10,8 @@ import (
 )
 
 // clocked are the relations of which time alone can hide a row. Rules go by statement_timestamp(), which is one for all
-// statements of a Query: of what begins later than that it would show what has ended meanwhile. functions may read one without a
-// word of it in the text.
+// statements of a Query: of what begins later than that it would show what has ended meanwhile. functions may read one
+// without a word of it in the text.
 type clocked struct {
 	all       bool // an attribute goes by the time
 	relations map[catalog.Name]bool
@@ -46,7 +46,8 @@ func newClocked(p *policy.Policy, plan *rls.Plan) clocked {
 	return out
 }
 
-// apart tells whether a statement of a text goes by the time and stands behind one that may take long. What EXECUTE and FETCH run is not looked at.
+// apart tells whether a statement of a text goes by the time and stands behind one that may take long. What EXECUTE and
+// FETCH run is not looked at.
 func (c clocked) apart(res *rewrite.Result) bool {
 	if len(res.Effects) < 2 || !c.all && len(c.relations) == 0 {
 		return false
@@ -74,10 +75,12 @@ func (c clocked) reads(s policy.Statement) bool {
 	return false
 }
 
-// brief tells whether a statement is over at once. COMMIT need not be: it reads cursors WITH HOLD to their end, and checks constraints that were put off.
+// brief tells whether a statement is over at once. COMMIT need not be: it reads cursors WITH HOLD to their end, and
+// checks constraints that were put off.
 func brief(e verdict.Effect) bool {
 	switch e.Kind {
-	case verdict.BeginsTx, verdict.Saves, verdict.Releases, verdict.Rewinds, verdict.ChangesGUC, verdict.Deallocates, verdict.Closes:
+	case verdict.BeginsTx, verdict.Saves, verdict.Releases, verdict.Rewinds, verdict.ChangesGUC, verdict.Deallocates,
+		verdict.Closes:
 		return true
 	case verdict.EndsTx:
 		return e.Undoes

@@ -12,8 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A verdict that was kept is the one that would be made, whoever asked for it first: in the other protocol, with a seal of another key
-// or profile, as a session that is shown lists only.
+// A verdict that was kept is the one that would be made, whoever asked for it first: in the other protocol, with a seal
+// of another key or profile, as a session that is shown lists only.
 func TestKeptVerdictsAreThoseMadeAnew(t *testing.T) {
 	tier.All(t)
 	const keyed = `version: 1
@@ -44,8 +44,10 @@ tables:
 	}
 	var all []asked
 	for _, text := range []string{
-		"SELECT name FROM people", "SELECT name FROM people WHERE id = 1", "SELECT title FROM memories WHERE id = 1", "SELECT id FROM memories", "SELECT title FROM memories",
-		"SELECT name FROM people WHERE id = $1", "SELECT 1; SELECT 2", "BEGIN", "PREPARE p AS SELECT title FROM memories WHERE id = $1", "PREPARE q AS SELECT id FROM people",
+		"SELECT name FROM people", "SELECT name FROM people WHERE id = 1", "SELECT title FROM memories WHERE id = 1",
+		"SELECT id FROM memories", "SELECT title FROM memories",
+		"SELECT name FROM people WHERE id = $1", "SELECT 1; SELECT 2", "BEGIN",
+		"PREPARE p AS SELECT title FROM memories WHERE id = $1", "PREPARE q AS SELECT id FROM people",
 		"COPY people TO STDOUT", "SELECT count(*) FROM people", "SELECT nothing", "DROP TABLE people", "UPDATE people SET name = 'x' WHERE id = 1", "",
 	} {
 		for i := range 8 {
@@ -54,7 +56,8 @@ tables:
 	}
 	told := func(v *verdict.Verdict) string {
 		j := v.Detail.(*judgement)
-		return fmt.Sprintf("%q %v %s %s %v %d parts, plain %v, %v", v.Text, v.Refusal, v.Door, j.record.Protocol, v.Versions, len(v.Effects), j.plain, j.record.Signed)
+		return fmt.Sprintf("%q %v %s %s %v %d parts, plain %v, %v", v.Text, v.Refusal, v.Door, j.record.Protocol,
+			v.Versions, len(v.Effects), j.plain, j.record.Signed)
 	}
 	differ := map[string]bool{}
 	for seed := range uint64(6) {

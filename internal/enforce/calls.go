@@ -17,12 +17,12 @@ const subjectRole = "subject"
 // callTimeout bounds the question for references: who calls is answered or refused within two seconds.
 const callTimeout = 1500 * time.Millisecond
 
-// RecordCall records a call of a face, and returns when the record is as durable as the audit's mode asks. No byte of the answer may
-// leave before it has returned nil; its error is a *sqlstate.Error (58030), which is the answer instead.
+// RecordCall records a call of a face, and returns when the record is as durable as the audit's mode asks. No byte of
+// the answer may leave before it has returned nil; its error is a *sqlstate.Error (58030), which is the answer instead.
 //
-// About has the persons by their ids, and so has By where Role is subject: references are recorded. One is made for whoever calls, and for
-// those whom a call that was done is about. For what was asked about in vain none is made: a name that is not known, or was
-// forgotten, is not written down by a question.
+// About has the persons by their ids, and so has By where Role is subject: references are recorded. One is made for
+// whoever calls, and for those whom a call that was done is about. For what was asked about in vain none is made: a
+// name that is not known, or was forgotten, is not written down by a question.
 func (e *Enforcer) RecordCall(ctx context.Context, c audit.Call) error {
 	if e.cfg.Audit.Mode() == audit.Off {
 		return nil

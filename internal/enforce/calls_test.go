@@ -71,7 +71,8 @@ func TestCallsAreRecorded(t *testing.T) {
 func TestNoRecordNoCall(t *testing.T) {
 	tier.All(t)
 	w := start(t, nil)
-	call := audit.Call{Face: "http", By: "auditor", Role: "admin", Database: "memories", Operation: "consent.history", About: []string{ann}, Outcome: audit.Done}
+	call := audit.Call{Face: "http", By: "auditor", Role: "admin", Database: "memories", Operation: "consent.history",
+		About: []string{ann}, Outcome: audit.Done}
 	if err := w.RecordCall(t.Context(), call); err != nil {
 		t.Fatal(err)
 	}

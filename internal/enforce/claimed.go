@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// claimed is what is wrong with the claims that give an agent attributes, whatever its tokens say: nil, or what the operator is told. One that the policy
-// does not know would be worth nothing, and nobody would see that it is misspelt.
+// claimed is what is wrong with the claims that give an agent attributes, whatever its tokens say: nil, or what the
+// operator is told. One that the policy does not know would be worth nothing, and nobody would see that it is misspelt.
 func (a Agent) claimed(p *policy.Policy) error {
 	if !a.Token {
 		return nil
@@ -28,11 +28,16 @@ func (a Agent) claimed(p *policy.Policy) error {
 			}
 			hint := policy.Suggest(name, names)
 			if hint == "" {
-				hint = "declare it there with source: credential, and with optional: true if only agents of another database need it, or take it out"
+				hint = "declare it there with source: credential, and with optional: true if only agents of " +
+					"another database need it, or take it out"
 			}
-			wrong = append(wrong, fmt.Errorf("jwt.claims.attributes: the claim %q is to be attribute %q, which the policy of database %q does not declare: %s", a.Claims[name], name, a.Database, hint))
+			wrong = append(wrong, fmt.Errorf(
+				"jwt.claims.attributes: the claim %q is to be attribute %q, which the policy of database %q does "+
+					"not declare: %s", a.Claims[name], name, a.Database, hint))
 		case declared.Live():
-			wrong = append(wrong, fmt.Errorf("jwt.claims.attributes: the claim %q is to be attribute %q, whose source is %s in the policy of database %q: take it out, or declare it with source: credential", a.Claims[name], name, declared.Source, a.Database))
+			wrong = append(wrong, fmt.Errorf(
+				"jwt.claims.attributes: the claim %q is to be attribute %q, whose source is %s in the policy of "+
+					"database %q: take it out, or declare it with source: credential", a.Claims[name], name, declared.Source, a.Database))
 		}
 	}
 	return errors.Join(wrong...)
@@ -52,6 +57,7 @@ func (e *Enforcer) misled(d *database, p *policy.Policy) {
 
 func (e *Enforcer) refusedClaims(a Agent, p *policy.Policy) {
 	if err := a.claimed(p); err != nil {
-		e.cfg.Log.Error("agent refused until jwt.claims.attributes is put right in the configuration", "agent", a.Name, "database", a.Database, "error", err)
+		e.cfg.Log.Error("agent refused until jwt.claims.attributes is put right in the configuration", "agent",
+			a.Name, "database", a.Database, "error", err)
 	}
 }

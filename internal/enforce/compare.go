@@ -126,7 +126,8 @@ func (d *database) compare(ctx context.Context, conn *pgx.Conn, job comparing) (
 	})
 	ctx, cancel := context.WithTimeout(ctx, 2*compareTimeout)
 	defer cancel()
-	set := conn.PgConn().ExecParams(ctx, "SELECT pg_catalog.set_config($1, $2, false)", [][]byte{[]byte(seal.Setting), []byte(value)}, nil, nil, nil).Read()
+	set := conn.PgConn().ExecParams(ctx, "SELECT pg_catalog.set_config($1, $2, false)",
+		[][]byte{[]byte(seal.Setting), []byte(value)}, nil, nil, nil).Read()
 	if set.Err != nil {
 		return nil, set.Err
 	}
@@ -135,7 +136,8 @@ func (d *database) compare(ctx context.Context, conn *pgx.Conn, job comparing) (
 	}
 	defer func() { _, _ = conn.PgConn().Exec(context.WithoutCancel(ctx), "ROLLBACK").ReadAll() }()
 	for setting, value := range job.claims {
-		set := conn.PgConn().ExecParams(ctx, "SELECT pg_catalog.set_config($1, $2, true)", [][]byte{[]byte(setting), []byte(value)}, nil, nil, nil).Read()
+		set := conn.PgConn().ExecParams(ctx, "SELECT pg_catalog.set_config($1, $2, true)",
+			[][]byte{[]byte(setting), []byte(value)}, nil, nil, nil).Read()
 		if set.Err != nil {
 			return nil, set.Err
 		}

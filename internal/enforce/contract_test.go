@@ -34,9 +34,9 @@ contracts:
       marker-4: { allow: { memory: metadata } }
 `
 
-// TestContractsHoldForEachStatement: where a contract goes by what an agent's credential says, a text may run if each of its statements may with
-// these attributes: whatever stands beside it, whether it runs now or is prepared, and whoever asked for the same text before. Records name the
-// contracts, and the attribute by a reference.
+// TestContractsHoldForEachStatement: where a contract goes by what an agent's credential says, a text may run if each
+// of its statements may with these attributes: whatever stands beside it, whether it runs now or is prepared, and
+// whoever asked for the same text before. Records name the contracts, and the attribute by a reference.
 func TestContractsHoldForEachStatement(t *testing.T) {
 	const memory, person, either, ids = 1, 2, 4, 8 // what a statement needs
 	needs := map[string]int{
@@ -44,7 +44,8 @@ func TestContractsHoldForEachStatement(t *testing.T) {
 		"SELECT title, name FROM memories, people": memory | person, "SELECT count(*) FROM people WHERE name = 'x'": person,
 		"SELECT (SELECT max(title) FROM memories)": memory,
 	}
-	gives := map[string]int{"none": either, "1": either | memory | ids, "2": either | person, "3": either | memory | person | ids, "4": either | ids, "5": either}
+	gives := map[string]int{"none": either, "1": either | memory | ids, "2": either | person,
+		"3": either | memory | person | ids, "4": either | ids, "5": either}
 	w := start(t, func(w *world) {
 		w.write(contracted)
 		w.cfg.Agents = nil
@@ -118,8 +119,8 @@ func TestContractsHoldForEachStatement(t *testing.T) {
 	}
 }
 
-// TestContractsOfANewPolicy: what was prepared is held to the contracts of a policy from the moment that it is in force, at the first
-// time that it is asked again.
+// TestContractsOfANewPolicy: what was prepared is held to the contracts of a policy from the moment that it is in
+// force, at the first time that it is asked again.
 func TestContractsOfANewPolicy(t *testing.T) {
 	tier.All(t)
 	changed := strings.Replace(contracted, "marker-1: { allow: { memory: structured } }", "marker-1: { allow: { person: structured } }", 1)
@@ -173,10 +174,12 @@ func TestContractsOfANewPolicy(t *testing.T) {
 	}
 }
 
-// TestContractsGoByWhatIsClaimedNow: what was prepared under one claim is held to the contract of the claim that is made when it is asked again.
+// TestContractsGoByWhatIsClaimedNow: what was prepared under one claim is held to the contract of the claim that is
+// made when it is asked again.
 func TestContractsGoByWhatIsClaimedNow(t *testing.T) {
 	tier.All(t)
-	claimed := strings.Replace(contracted, "stage: { type: text, source: credential, optional: true }", "stage: { type: text, source: set, optional: true, within: { values: [marker-1, marker-2] } }", 1)
+	claimed := strings.Replace(contracted, "stage: { type: text, source: credential, optional: true }",
+		"stage: { type: text, source: set, optional: true, within: { values: [marker-1, marker-2] } }", 1)
 	w := start(t, func(w *world) {
 		w.write(claimed)
 		w.cfg.Agents = []Agent{agent("one", ann)}

@@ -6,9 +6,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// What stands at the address of a database may change: a standby takes over, an older copy is put in its place, the old primary comes
-// back. What was looked at is good for that server alone: a session on another one begins when that was examined, and none outlives the
-// change.
+// What stands at the address of a database may change: a standby takes over, an older copy is put in its place, the old
+// primary comes back. What was looked at is good for that server alone: a session on another one begins when that was
+// examined, and none outlives the change.
 
 // serverStarted is an expression that tells servers apart.
 const serverStarted = "EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time())::pg_catalog.text"
@@ -55,6 +55,7 @@ func (e *Enforcer) leave(d *database) {
 
 // another is the refusal of what would be read on a server that nobody has examined.
 func another() *sqlstate.Error {
-	return sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonStale, "the database server is another one than before, or was started anew").
+	return sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonStale,
+		"the database server is another one than before, or was started anew").
 		WithHint("Connect again.")
 }

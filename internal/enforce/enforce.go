@@ -58,7 +58,8 @@ type Config struct {
 	AIR       *air.Tracker     // nil: nobody is reminded
 
 	// Check is asked about a database each time its catalog or what is installed in it changed, and every ten seconds.
-	// An error refuses the database's agents until it is gone; a [GateShut] leaves them the row security door. Nil: only the hash of what is installed is compared.
+	// An error refuses the database's agents until it is gone; a [GateShut] leaves them the row security door. Nil:
+	// only the hash of what is installed is compared.
 	Check func(ctx context.Context, conn *pgx.Conn, t Target) error
 
 	Refresh    time.Duration // between two looks at a database; 0: 2 s
@@ -82,7 +83,8 @@ type Database struct {
 
 	Agent string // connection string of the agent role, on which what is observed is compared; "": nothing is
 
-	AgentRole, ControlRole, ReaderRole, RowsRole string // "": pgconsent_agent, pgconsent_control, pgconsent_reader, pgconsent_rows
+	// "": pgconsent_agent, pgconsent_control, pgconsent_reader, pgconsent_rows
+	AgentRole, ControlRole, ReaderRole, RowsRole string
 }
 
 // Target is what [Config.Check] looks at.
@@ -226,7 +228,8 @@ func (e *Enforcer) Ready() error {
 	return errors.Join(failed...)
 }
 
-// Limited says what of databases whose agents are served they do not get: suspended tables, the signed path. It waits for no look.
+// Limited says what of databases whose agents are served they do not get: suspended tables, the signed path. It waits
+// for no look.
 func (e *Enforcer) Limited() []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(e.databases)) {
@@ -236,7 +239,8 @@ func (e *Enforcer) Limited() []string {
 		}
 		if u := v.state.suspended; !u.none() {
 			out = append(out, fmt.Sprintf("database %s: suspended: %s (changed, or not protected: %s)", name,
-				listed(slices.Concat(slices.Collect(maps.Keys(u.relations)), u.replaced)), listed(slices.Concat(u.altered, u.unfit, u.replaced))))
+				listed(slices.Concat(slices.Collect(maps.Keys(u.relations)), u.replaced)),
+				listed(slices.Concat(u.altered, u.unfit, u.replaced))))
 		}
 		if v.shut != "" {
 			out = append(out, fmt.Sprintf("database %s: the signed path is shut: %s", name, v.shut))

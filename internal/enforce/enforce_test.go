@@ -63,7 +63,8 @@ tables:
 `
 
 // wider lists one table more than rules: its database half is another.
-const wider = rules + "  memory_participants: { rows: [ { visible: { memories: { id: memory_id } } }, { visible: { people: { id: person_id } } } ] }\n"
+const wider = rules + "  memory_participants: { rows: [ { visible: { memories: { id: memory_id } } }, { visible: " +
+	"{ people: { id: person_id } } } ] }\n"
 
 func install(ctx context.Context, conn *pgx.Conn, text string) error {
 	return installWith(ctx, conn, text, rls.Options{})
@@ -230,7 +231,8 @@ func (c *client) seal() verdict.Seal {
 	if err != nil {
 		c.w.t.Fatal(err)
 	}
-	r := c.server.ExecParams(c.w.t.Context(), "SELECT pg_catalog.set_config($1, $2, false)", [][]byte{[]byte(s.Setting), []byte(s.Value)}, nil, nil, nil).Read()
+	r := c.server.ExecParams(c.w.t.Context(), "SELECT pg_catalog.set_config($1, $2, false)",
+		[][]byte{[]byte(s.Setting), []byte(s.Value)}, nil, nil, nil).Read()
 	if r.Err != nil {
 		c.w.t.Fatal(r.Err)
 	}
@@ -408,7 +410,9 @@ func TestRecords(t *testing.T) {
 			t.Errorf("%s is %v, want %v", k, first[k], want)
 		}
 	}
-	if behalf := fmt.Sprint(first["on_behalf_of"]); !strings.HasPrefix(behalf, "ref:") || fmt.Sprint(first["attributes"]) != "map[user:"+behalf+"]" || first["accessed_by"] != "caregiver" || !strings.Contains(fmt.Sprint(first["tables"]), "public.memories") || first["policy"] == "" || first["catalog"] == "" {
+	if behalf := fmt.Sprint(first["on_behalf_of"]); !strings.HasPrefix(behalf, "ref:") ||
+		fmt.Sprint(first["attributes"]) != "map[user:"+behalf+"]" || first["accessed_by"] != "caregiver" ||
+		!strings.Contains(fmt.Sprint(first["tables"]), "public.memories") || first["policy"] == "" || first["catalog"] == "" {
 		t.Errorf("decision %v", first)
 	}
 	if second["verdict"] != "deny" || second["sqlstate"] != "42501" || second["reason"] != "relation" {
@@ -561,8 +565,8 @@ func TestCheckRefuses(t *testing.T) {
 	c.want(titles, "lake", "sea")
 }
 
-// Reading the catalogs does not stand in the way of the owner's DDL: of two that wait for each other it gives in first, and reads
-// again.
+// Reading the catalogs does not stand in the way of the owner's DDL: of two that wait for each other it gives in first,
+// and reads again.
 func TestReadingCatalogsGivesInToDDL(t *testing.T) {
 	tier.All(t)
 	w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.StaleAfter = time.Hour, time.Hour })
@@ -624,7 +628,8 @@ func TestReload(t *testing.T) {
 	c.want(titles, "lake", "sea") // under the old seal
 	for range 2 {
 		// What was prepared under the old profile is signed for it: it has to be prepared again.
-		if v := c.Recheck(t.Context(), prepared); v.Allowed() || v.Refusal.Code != sqlstate.FeatureNotSupported || v.Refusal.Reason != sqlstate.ReasonStale {
+		if v := c.Recheck(t.Context(), prepared); v.Allowed() || v.Refusal.Code != sqlstate.FeatureNotSupported ||
+			v.Refusal.Reason != sqlstate.ReasonStale {
 			t.Errorf("a statement of the policy before: %+v", v)
 		}
 		c.seal()

@@ -42,7 +42,8 @@ func TestWhateverChangesOfAnAgentEndsItsSessions(t *testing.T) {
 			case reflect.Bool:
 				f.SetBool(!f.Bool())
 			case reflect.Map:
-				for _, change := range []map[string]string{nil, {"user": "other"}, {"other": ann}, {"user": f.MapIndex(reflect.ValueOf("user")).String(), "more": "x"}} {
+				for _, change := range []map[string]string{
+					nil, {"user": "other"}, {"other": ann}, {"user": f.MapIndex(reflect.ValueOf("user")).String(), "more": "x"}} {
 					now.Attributes, now.Claims = began.Attributes, began.Claims
 					f.Set(reflect.ValueOf(maps.Clone(change)))
 					if entitled(map[string]Agent{"a": now}, began) {
@@ -73,7 +74,8 @@ func (w *world) token(name string, change func(*SessionInfo)) (*client, error) {
 		w.t.Fatalf("%s is no agent", name)
 	}
 	c := &client{w: w, revoked: make(chan *sqlstate.Error, 1)}
-	info := SessionInfo{ID: name, Agent: name, Database: "memories", Server: w.databases["memories"].view.Load().server, OnRevoke: func(err *sqlstate.Error) { c.revoked <- err }}
+	info := SessionInfo{ID: name, Agent: name, Database: "memories",
+		Server: w.databases["memories"].view.Load().server, OnRevoke: func(err *sqlstate.Error) { c.revoked <- err }}
 	change(&info)
 	var err error
 	if c.Decider, err = access.Open(w.t.Context(), info); err == nil {
@@ -87,7 +89,8 @@ func TestWhatTokensGive(t *testing.T) {
 	tier.All(t)
 	w := start(t, func(w *world) {
 		w.cfg.Agents = append(w.cfg.Agents, Agent{Name: "bare", Database: "memories", Token: true},
-			Agent{Name: "empty", Database: "memories", Credential: &scram.StoredCredentials{}}, Agent{Name: "given", Database: "memories", Token: true, Attributes: map[string]string{"user": ann}})
+			Agent{Name: "empty", Database: "memories", Credential: &scram.StoredCredentials{}}, Agent{
+				Name: "given", Database: "memories", Token: true, Attributes: map[string]string{"user": ann}})
 	})
 	for name, c := range map[string]struct {
 		agent   string
@@ -134,7 +137,8 @@ func TestWhatTokensGive(t *testing.T) {
 // What the database works out is nobody's to give, neither the configuration's nor a token's.
 func TestWorkedOutAttributesAreNobodysToGive(t *testing.T) {
 	w := start(t, nil)
-	doc, err := policy.Parse("p", []byte(strings.Replace(rules, "attributes: {", "attributes: { mode: { type: text, source: set, setting: app.mode, within: { values: [brief] }, optional: true },", 1)))
+	doc, err := policy.Parse("p", []byte(strings.Replace(rules, "attributes: {",
+		"attributes: { mode: { type: text, source: set, setting: app.mode, within: { values: [brief] }, optional: true },", 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +210,8 @@ func TestWhatChangesDuringALogin(t *testing.T) {
 	}
 }
 
-// A connection whose statements may take as long as the policy of before let them does not become a session under another policy.
+// A connection whose statements may take as long as the policy of before let them does not become a session under
+// another policy.
 func TestTimeoutOfANewPolicy(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.Refresh = time.Hour })
 	limits := []string{"", "limits: { statement_timeout: 5s }\n", "limits: { statement_timeout: 20s }\n"}

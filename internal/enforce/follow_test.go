@@ -41,7 +41,8 @@ func TestFilesAreFollowed(t *testing.T) {
 	eventually(t, "the files have changed", func() bool { return times("the files of the policy have changed") == 2 })
 	closed()
 
-	if err := os.WriteFile(more, []byte("version: 1\ntables:\n"+tables+"  memory_participants: { rows: [ { visible: { memries: { id: memory_id } } } ] }\n"), 0o600); err != nil {
+	if err := os.WriteFile(more, []byte("version: 1\ntables:\n"+
+		tables+"  memory_participants: { rows: [ { visible: { memries: { id: memory_id } } } ] }\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the wrong included file is refused", func() bool { return times("the policy was not reloaded") == 2 })

@@ -15,7 +15,8 @@ func TestWhichStatementsAskForeignServers(t *testing.T) {
 	f := foreign{relations: map[catalog.Name]bool{far: true}, functions: map[string]bool{"public.says": true}}
 	body := &verdict.Verdict{}
 	res := func(calls string, tables ...catalog.Name) *rewrite.Result {
-		out := &rewrite.Result{Functions: []string{"pg_catalog.count", calls}, Effects: []verdict.Effect{{Kind: verdict.BeginsTx}}, Statements: []policy.Statement{{}}}
+		out := &rewrite.Result{Functions: []string{"pg_catalog.count", calls},
+			Effects: []verdict.Effect{{Kind: verdict.BeginsTx}}, Statements: []policy.Statement{{}}}
 		for _, name := range tables {
 			access := policy.Access{}
 			access.Relation = name

@@ -100,7 +100,8 @@ func (s *session) Snapshot(ctx context.Context) (verdict.Snapshot, *sqlstate.Err
 	shot := verdict.Snapshot{Rules: now.state.rules(), Taken: time.Now()}
 	var server string
 	err := s.db.askers.ask(ctx, s.db.control, func(ctx context.Context, conn *pgx.Conn) error {
-		return conn.QueryRow(ctx, "SELECT pg_catalog.pg_current_snapshot()::pg_catalog.text, "+serverStarted).Scan(&shot.Value, &server)
+		return conn.QueryRow(ctx, "SELECT pg_catalog.pg_current_snapshot()::pg_catalog.text, "+serverStarted).
+			Scan(&shot.Value, &server)
 	})
 	switch {
 	case err != nil:
@@ -125,7 +126,8 @@ func (s *session) Fresh(ctx context.Context, since verdict.Snapshot, portal bool
 	var is bool
 	var server string
 	err := s.db.askers.ask(ctx, s.db.control, func(ctx context.Context, conn *pgx.Conn) error {
-		return conn.QueryRow(ctx, "SELECT pgconsent.changed_since($1::pg_catalog.text::pg_catalog.pg_snapshot), "+serverStarted, since.Value).Scan(&is, &server)
+		return conn.QueryRow(ctx, "SELECT pgconsent.changed_since($1::pg_catalog.text::pg_catalog.pg_snapshot), "+
+			serverStarted, since.Value).Scan(&is, &server)
 	})
 	switch {
 	case err != nil:
@@ -166,18 +168,21 @@ func (s *session) Unchanged(ctx context.Context, v *verdict.Verdict) *sqlstate.E
 
 // redefined is the refusal of what was decided by functions that may not be there any more.
 func redefined() *sqlstate.Error {
-	return sqlstate.New(sqlstate.SerializationFailure, sqlstate.ReasonStale, "could not serialize access: the schema has changed").
+	return sqlstate.New(sqlstate.SerializationFailure, sqlstate.ReasonStale,
+		"could not serialize access: the schema has changed").
 		WithHint("The functions that the statement calls may have changed since it was decided. Try it again.")
 }
 
 // changed is the refusal of what could show what was withdrawn.
 func changed() *sqlstate.Error {
-	return sqlstate.New(sqlstate.SerializationFailure, sqlstate.ReasonStale, "could not serialize access: consent has changed").
-		WithHint("What this transaction or cursor sees is older than a change of consent or of the policy. Roll back and begin again.")
+	return sqlstate.New(sqlstate.SerializationFailure, sqlstate.ReasonStale,
+		"could not serialize access: consent has changed").
+		WithHint("What this transaction or cursor sees is older than a change of consent or of the policy. Roll " +
+			"back and begin again.")
 }
 
-// prune drops changes that nobody asks about any more, and keys that no seal needs. Where the server takes no writes there
-// is nothing to prune.
+// prune drops changes that nobody asks about any more, and keys that no seal needs. Where the server takes no writes
+// there is nothing to prune.
 func (d *database) prune(ctx context.Context, seen observation) {
 	if seen.keys.Len() > 1 {
 		if _, err := d.conn.Exec(ctx, "SELECT pgconsent.prune_keys()"); err != nil {

@@ -10,8 +10,9 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// What was seen at a moment is shown later only where all is known that could have hidden it since: nobody's consent changed, by the same
-// rules, on the same server, within the time that changes are kept; and no time passed that hides by itself.
+// What was seen at a moment is shown later only where all is known that could have hidden it since: nobody's consent
+// changed, by the same rules, on the same server, within the time that changes are kept; and no time passed that hides
+// by itself.
 func TestWhatWasSeenMayBeShown(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.Refresh = time.Hour })
 	d := w.databases["memories"]
@@ -39,15 +40,22 @@ func TestWhatWasSeenMayBeShown(t *testing.T) {
 		"somebody's consent": {change: func() {
 			w.exec("UPDATE people SET consent_status = CASE consent_status WHEN 'granted' THEN 'revoked' ELSE 'granted' END")
 		}},
-		"somebody's consent, for a portal":     {change: func() { w.exec("DELETE FROM memory_participants WHERE memory_id = 2") }, portal: true},
-		"the rules":                            {change: with(func(s *state) { s.plan = &rls.Plan{} })},
-		"the rules, as they were":              {since: func(v *verdict.Snapshot) { v.Rules += "x" }},
-		"the server":                           {change: func() { s.info.Server += "1" }, moment: true},
-		"an hour went by":                      {since: func(v *verdict.Snapshot) { v.Taken = v.Taken.Add(-maxSnapshotAge - time.Second) }},
-		"half an hour went by":                 {since: func(v *verdict.Snapshot) { v.Taken = v.Taken.Add(-maxSnapshotAge / 2) }, fresh: true},
-		"time, which hides":                    {change: with(func(s *state) { s.timed = true }), since: func(v *verdict.Snapshot) { v.Taken = v.Taken.Add(-maxTimedAge - time.Second) }, portal: true},
-		"time, which hides what nobody holds":  {change: with(func(s *state) { s.timed = true }), since: func(v *verdict.Snapshot) { v.Taken = v.Taken.Add(-maxTimedAge - time.Second) }, fresh: true},
-		"time, which hides nothing":            {since: func(v *verdict.Snapshot) { v.Taken = v.Taken.Add(-maxTimedAge - time.Second) }, portal: true, fresh: true},
+		"somebody's consent, for a portal": {change: func() { w.exec("DELETE FROM memory_participants WHERE memory_id = 2") }, portal: true},
+		"the rules":                        {change: with(func(s *state) { s.plan = &rls.Plan{} })},
+		"the rules, as they were":          {since: func(v *verdict.Snapshot) { v.Rules += "x" }},
+		"the server":                       {change: func() { s.info.Server += "1" }, moment: true},
+		"an hour went by":                  {since: func(v *verdict.Snapshot) { v.Taken = v.Taken.Add(-maxSnapshotAge - time.Second) }},
+		"half an hour went by":             {since: func(v *verdict.Snapshot) { v.Taken = v.Taken.Add(-maxSnapshotAge / 2) }, fresh: true},
+		"time, which hides": {
+			change: with(func(s *state) { s.timed = true }), since: func(v *verdict.Snapshot) {
+				v.Taken = v.Taken.Add(-maxTimedAge - time.Second)
+			}, portal: true},
+		"time, which hides what nobody holds": {
+			change: with(func(s *state) { s.timed = true }), since: func(v *verdict.Snapshot) {
+				v.Taken = v.Taken.Add(-maxTimedAge - time.Second)
+			}, fresh: true},
+		"time, which hides nothing": {
+			since: func(v *verdict.Snapshot) { v.Taken = v.Taken.Add(-maxTimedAge - time.Second) }, portal: true, fresh: true},
 		"that a table's changes are not told":  {change: with(func(s *state) { s.unwatched = "public.memories" }), moment: true, fresh: true},
 		"that the database is not looked at":   {change: func() { v := *d.view.Load(); v.verified = time.Time{}; d.view.Store(&v) }, moment: true},
 		"that the database is not vouched for": {change: func() { d.view.Store(&view{refusal: notServed(nil)}) }, moment: true},

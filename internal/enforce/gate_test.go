@@ -47,7 +47,8 @@ func TestGateShuts(t *testing.T) {
 	c.want(titles, "lake", "sea")
 }
 
-// TestGateStaysShut: a policy that is read again does not open the door, and a door that shuts with nothing else changed is shut for what was decided before.
+// TestGateStaysShut: a policy that is read again does not open the door, and a door that shuts with nothing else
+// changed is shut for what was decided before.
 func TestGateStaysShut(t *testing.T) {
 	tier.All(t)
 	var shut syncFlag
@@ -152,8 +153,8 @@ func TestDeclaredTypesAndTheGate(t *testing.T) {
 	}
 }
 
-// TestDeclaredTypesAtAnyPlace: a type that may not be named is refused, and one that the gate door was not vetted for takes the other, at whichever place it
-// stands among others, declared or left to the server, through either door.
+// TestDeclaredTypesAtAnyPlace: a type that may not be named is refused, and one that the gate door was not vetted for
+// takes the other, at whichever place it stands among others, declared or left to the server, through either door.
 func TestDeclaredTypesAtAnyPlace(t *testing.T) {
 	tier.All(t)
 	w := start(t, func(w *world) {
@@ -189,7 +190,8 @@ func TestDeclaredTypesAtAnyPlace(t *testing.T) {
 	}
 }
 
-// A cast says of which type its parameter is, unless the client declares another: then it may fail, and is planned with care, when it is asked again as well.
+// A cast says of which type its parameter is, unless the client declares another: then it may fail, and is planned with
+// care, when it is asked again as well.
 func TestDeclaredTypesArePlannedWithCare(t *testing.T) {
 	w := start(t, nil)
 	c := w.client("caregiver")
@@ -228,7 +230,8 @@ func TestDeclaredTypesArePlannedWithCare(t *testing.T) {
 // A type that a Parse declares may be one whose casts are others' functions: what the text casts, it is not given.
 func TestDeclaredTypesAreCastByNobodyElse(t *testing.T) {
 	w := start(t, func(w *world) {
-		w.exec("CREATE TYPE public.gauge AS (n int, unit text); CREATE FUNCTION public.gauged(public.gauge) RETURNS int LANGUAGE sql AS 'SELECT 1'; CREATE CAST (public.gauge AS int) WITH FUNCTION public.gauged")
+		w.exec("CREATE TYPE public.gauge AS (n int, unit text); CREATE FUNCTION public.gauged(public.gauge) " +
+			"RETURNS int LANGUAGE sql AS 'SELECT 1'; CREATE CAST (public.gauge AS int) WITH FUNCTION public.gauged")
 	})
 	var gauge uint32
 	if err := w.dba.QueryRow(t.Context(), "SELECT 'public.gauge'::regtype::oid").Scan(&gauge); err != nil {

@@ -99,7 +99,8 @@ func (e *Enforcer) Agent(user, database string) (AgentAccess, bool) {
 		},
 		Open: func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
 			if d.timeout() != timeout {
-				return nil, sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonStale, "the policy has changed while this session began").
+				return nil, sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonStale,
+					"the policy has changed while this session began").
 					WithHint("Connect again.")
 			}
 			return e.open(ctx, d, info)
@@ -131,13 +132,15 @@ func (d *database) params() map[string]string {
 		"transform_null_equals":         "off",
 		"row_security":                  "on",
 		"default_transaction_isolation": "read committed",
-		"jit":                           "off", // policies make plans look dearer than they are: compiling took 200 ms of a 300 ms scan
+		// policies make plans look dearer than they are: compiling took 200 ms of a 300 ms scan
+		"jit": "off",
 		// pgvector 0.8 and later: go on searching until enough visible rows are found. Elsewhere it means nothing.
 		// An index that was looked at more closely makes up for the rows that are not visible: recall 0.97 becomes 0.99.
 		"hnsw.iterative_scan":    "strict_order",
 		"hnsw.ef_search":         "200",
 		"ivfflat.iterative_scan": "relaxed_order",
-		"ivfflat.probes":         "32768", // all lists: in an order without mistakes, and not by where hidden rows have put the lists
+		// all lists: in an order without mistakes, and not by where hidden rows have put the lists
+		"ivfflat.probes": "32768",
 		// Row policies make hash tables of helper tables; what does not fit would be gone through for each row. What is
 		// not needed is not taken.
 		"work_mem":            strconv.Itoa(rewrite.WorkMem) + "MB",
@@ -166,7 +169,8 @@ func (e *Enforcer) SetAgents(agents []Agent) {
 		if v, refused := d.current(); refused == nil {
 			e.refusedClaims(a, v.state.policy)
 			if _, err := identify(v.state.policy, a); err != nil && !a.Token {
-				e.cfg.Log.Error("agent refused until its attributes are put right in the configuration", "agent", a.Name, "database", a.Database, "error", err)
+				e.cfg.Log.Error("agent refused until its attributes are put right in the configuration", "agent",
+					a.Name, "database", a.Database, "error", err)
 			}
 		}
 	}
@@ -188,7 +192,8 @@ func (e *Enforcer) SetAgents(agents []Agent) {
 // entitled tells whether a session that began for an agent may go on under these.
 func entitled(agents map[string]Agent, began Agent) bool {
 	now, ok := agents[began.Name]
-	return ok && now.canLogIn() && now.Token == began.Token && now.Database == began.Database && maps.Equal(now.Attributes, began.Attributes) && maps.Equal(now.Claims, began.Claims)
+	return ok && now.canLogIn() && now.Token == began.Token && now.Database == began.Database &&
+		maps.Equal(now.Attributes, began.Attributes) && maps.Equal(now.Claims, began.Claims)
 }
 
 func (a Agent) canLogIn() bool { return a.Credential != nil || a.Token }
@@ -223,7 +228,8 @@ func identify(p *policy.Policy, a Agent) (map[string]string, error) {
 		value, ok := a.Attributes[declared.Name]
 		switch {
 		case declared.Live() && ok:
-			wrong = append(wrong, fmt.Errorf("attribute %s has the source %s in the policy, and is no agent's to be given", declared.Name, declared.Source))
+			wrong = append(wrong, fmt.Errorf(
+				"attribute %s has the source %s in the policy, and is no agent's to be given", declared.Name, declared.Source))
 		case declared.Live(), declared.Optional && !ok:
 		case !ok:
 			wrong = append(wrong, fmt.Errorf("attribute %s is missing", declared.Name))
@@ -275,10 +281,12 @@ func (e *Enforcer) open(ctx context.Context, d *database, info SessionInfo) (ver
 		err = errors.New("the token expired while the agent logged in")
 	}
 	if err != nil {
-		e.cfg.Log.Error("agent refused: put its attributes right in the configuration", "agent", agent.Name, "database", d.cfg.Name, "error", err)
+		e.cfg.Log.Error("agent refused: put its attributes right in the configuration", "agent", agent.Name,
+			"database", d.cfg.Name, "error", err)
 		return refuse(noIdentity(err))
 	}
-	s := &session{e: e, db: d, info: info, agent: agent, attributes: attributes, references: map[string]string{}, since: time.Now()}
+	s := &session{e: e, db: d, info: info, agent: agent, attributes: attributes, references: map[string]string{},
+		since: time.Now()}
 	if err := s.refer(ctx, identifying(v.state.policy, attributes)); err != nil {
 		return refuse(err)
 	}
@@ -306,7 +314,8 @@ func (e *Enforcer) open(ctx context.Context, d *database, info SessionInfo) (ver
 	e.leave(d)
 	if !info.Until.IsZero() {
 		s.expiry = time.AfterFunc(time.Until(info.Until), func() {
-			s.revoke(sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonIdentity, "the token of this session has expired").WithHint("Connect again with a new one."))
+			s.revoke(sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonIdentity,
+				"the token of this session has expired").WithHint("Connect again with a new one."))
 		})
 	}
 	return s, nil
@@ -338,6 +347,7 @@ func (e *Enforcer) reidentify(d *database, st *state) {
 
 // noIdentity is the refusal of a login: the operator's log says more.
 func noIdentity(cause error) *sqlstate.Error {
-	return sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "this agent's identity does not fit the policy").
+	return sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity,
+		"this agent's identity does not fit the policy").
 		WithHint("The operator of pgconsent finds in its log which attribute of the agent is wrong.").WithCause(cause)
 }

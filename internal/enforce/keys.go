@@ -11,9 +11,9 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// A report about a person says which rows about them went to whom, and the log holds no data: of the tables that the policy names, outcomes have
-// commitments to the keys of the rows that were returned, where the result has the key. Where it has not, the outcome says that any row may
-// have been among them.
+// A report about a person says which rows about them went to whom, and the log holds no data: of the tables that the
+// policy names, outcomes have commitments to the keys of the rows that were returned, where the result has the key.
+// Where it has not, the outcome says that any row may have been among them.
 
 // maxKeys is how many rows of a table one outcome lists.
 const maxKeys = 1000
@@ -28,7 +28,8 @@ type keyPart struct {
 // keyColumns are these columns, by the OID of the relation and the number of the column.
 type keyColumns map[uint32]map[uint16]keyPart
 
-// keyed are the tables among those of a text that have the keys of rows recorded. single tells that each row of its result is one of the only one.
+// keyed are the tables among those of a text that have the keys of rows recorded. single tells that each row of its
+// result is one of the only one.
 func (st *state) keyed(statements []policy.Statement) (tables []string, single bool) {
 	accesses := 0
 	for _, s := range statements {
@@ -83,7 +84,8 @@ func (s *session) keysOf(v *verdict.Verdict, runs []*verdict.Verdict) *returned 
 	if len(tables) == 0 {
 		return nil
 	}
-	r := &returned{session: s, tables: tables, single: single, commitments: map[string][]string{}, incomplete: map[string]bool{}}
+	r := &returned{session: s, tables: tables, single: single, commitments: map[string][]string{},
+		incomplete: map[string]bool{}}
 	if columns := s.db.keyColumns.Load(); columns != nil {
 		r.columns = *columns
 	}

@@ -46,8 +46,8 @@ type demand struct {
 	returns          bool // it may send rows
 }
 
-// demanded adds up the statements of a text, and the keys of those that run now: what PREPARE and DECLARE name runs later.
-// What ends a transaction or gives something back is not counted, so that an agent at its limit can do it.
+// demanded adds up the statements of a text, and the keys of those that run now: what PREPARE and DECLARE name runs
+// later. What ends a transaction or gives something back is not counted, so that an agent at its limit can do it.
 func demanded(v *verdict.Verdict, runs []*verdict.Verdict) demand {
 	var out demand
 	j, ok := v.Detail.(*judgement)
@@ -105,8 +105,8 @@ func returns(v *verdict.Verdict, runs []*verdict.Verdict) bool {
 	return false
 }
 
-// charge takes what an execution asks for of the rates, or refuses it. Rows are reserved: what is not used is given back when
-// the execution is over.
+// charge takes what an execution asks for of the rates, or refuses it. Rows are reserved: what is not used is given
+// back when the execution is over.
 func (s *session) charge(limits []applied, d demand) (reserved int64, refused *sqlstate.Error) {
 	if len(limits) == 0 {
 		return 0, nil
@@ -144,8 +144,8 @@ func haveRows(limits []applied) bool {
 	return false
 }
 
-// maxChunk bounds how many rows are reserved at a time. Less is taken of small rates, so that sessions do not keep each other
-// from rows that none of them uses.
+// maxChunk bounds how many rows are reserved at a time. Less is taken of small rates, so that sessions do not keep each
+// other from rows that none of them uses.
 const maxChunk = 256
 
 // takeRows takes some rows of every rate, or says which has none and when it may have some.
@@ -184,7 +184,8 @@ func (s *session) attempted(limits []applied) {
 // exhausted is the refusal of what a rate has no room for.
 func (s *session) exhausted(l applied, limit, what string, asked, perMin int, wait time.Duration) *sqlstate.Error {
 	s.e.cfg.Metrics.Limited(limit)
-	err := sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit, "too many %s: the policy allows %d per minute and %s", what, perMin, l.per())
+	err := sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit,
+		"too many %s: the policy allows %d per minute and %s", what, perMin, l.per())
 	if asked > perMin {
 		return err.WithHint("This asks for %d at once: ask for less at a time.", asked)
 	}
@@ -198,8 +199,8 @@ func (l applied) per() string {
 	return l.Per
 }
 
-// bound is how much of the execution's result may be relayed: what the policy allows for one, and what there is of the minute's
-// rows.
+// bound is how much of the execution's result may be relayed: what the policy allows for one, and what there is of the
+// minute's rows.
 func (t *ticket) bound() verdict.Bound {
 	b := verdict.Bound{}
 	var ofRows, ofBytes *applied

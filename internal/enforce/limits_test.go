@@ -29,7 +29,8 @@ func (b bounds) rate(kind int) int { return [kinds]int{b.statements, b.byKey, b.
 
 func (b bounds) String() string {
 	var s []string
-	for name, n := range map[string]int{"statements": b.statements, "rows": b.rows, "by_key": b.byKey, "result_rows": b.resultRows, "result_bytes": b.resultBytes} {
+	for name, n := range map[string]int{"statements": b.statements, "rows": b.rows, "by_key": b.byKey,
+		"result_rows": b.resultRows, "result_bytes": b.resultBytes} {
 		if n > 0 {
 			s = append(s, fmt.Sprintf("%s: %d", name, n))
 		}
@@ -37,9 +38,10 @@ func (b bounds) String() string {
 	return strings.Join(s, ", ")
 }
 
-// TestLimitsHoldWhateverIsAsked: executions of all sessions of an agent, and of all agents of one user, count together, however they are
-// asked for and whatever became of them; none counts for others. It is held against plain sums, while the clock stands still: no more
-// runs or is shown than the smallest limit, nothing is refused before, and a reload makes no room.
+// TestLimitsHoldWhateverIsAsked: executions of all sessions of an agent, and of all agents of one user, count together,
+// however they are asked for and whatever became of them; none counts for others. It is held against plain sums, while
+// the clock stands still: no more runs or is shown than the smallest limit, nothing is refused before, and a reload
+// makes no room.
 func TestLimitsHoldWhateverIsAsked(t *testing.T) {
 	tier.All(t)
 	const plain = `version: 1
@@ -125,7 +127,9 @@ tables:
 				counted[at] += n
 				since[at] += n
 				if n > 0 && (since[at] > limit || counted[at] > most[at]) {
-					t.Fatalf("seed %d: %s had %d of kind %d, %d since the reload, where the limit is %d (per agent %s, per user %s)", seed, at.who, counted[at], kind, since[at], limit, perAgent, perUser)
+					t.Fatalf(
+						"seed %d: %s had %d of kind %d, %d since the reload, where the limit is %d (per agent %s, "+
+							"per user %s)", seed, at.who, counted[at], kind, since[at], limit, perAgent, perUser)
 				}
 			}
 		}

@@ -16,15 +16,15 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Row rules ask the database for live attributes, as part of the statement. What decides about a statement's shape is asked
-// for here, on a connection of the proxy's own, before the statement goes upstream: for every message that is judged, since the
-// answer is another one as soon as somebody has changed it.
+// Row rules ask the database for live attributes, as part of the statement. What decides about a statement's shape is
+// asked for here, on a connection of the proxy's own, before the statement goes upstream: for every message that is
+// judged, since the answer is another one as soon as somebody has changed it.
 
 // liveTimeout bounds that question.
 const liveTimeout = 2 * time.Second
 
-// asked are the live attributes that the state needs for each statement: those that decide about its shape, those that its record
-// has, and those that name a channel.
+// asked are the live attributes that the state needs for each statement: those that decide about its shape, those that
+// its record has, and those that name a channel.
 func asked(p *policy.Policy) []string {
 	shape := p.ShapeAttributes()
 	var out []string
@@ -74,7 +74,8 @@ func (s *session) work(ctx context.Context, names []string, claims map[string]st
 	defer cancel()
 	err := s.db.askers.ask(ctx, s.db.control, func(ctx context.Context, conn *pgx.Conn) error {
 		clear(values)
-		rows, err := conn.Query(ctx, "SELECT a.name, pgconsent.live(a.name, $2, $3) FROM pg_catalog.unnest($1::pg_catalog.text[]) AS a (name)",
+		rows, err := conn.Query(ctx,
+			"SELECT a.name, pgconsent.live(a.name, $2, $3) FROM pg_catalog.unnest($1::pg_catalog.text[]) AS a (name)",
 			names, seal.Fields(s.attributes), seal.Fields(claims))
 		if err != nil {
 			return err
@@ -96,8 +97,8 @@ func (s *session) work(ctx context.Context, names []string, claims map[string]st
 }
 
 // admit holds an allowed verdict to what the session's attributes are now: what it claims must be let through, and its
-// statements must be ones that the policy allows with these attributes. It returns a verdict of its own for the session, with
-// the attributes that the record has. Where nothing of the kind is to be asked, it is v itself.
+// statements must be ones that the policy allows with these attributes. It returns a verdict of its own for the
+// session, with the attributes that the record has. Where nothing of the kind is to be asked, it is v itself.
 func (s *session) admit(ctx context.Context, st *state, v *verdict.Verdict, p verdict.Protocol) *verdict.Verdict {
 	j, ok := v.Detail.(*judgement)
 	claiming := v.Allowed() && claims(v.Effects)
@@ -147,12 +148,13 @@ func (s *session) admit(ctx context.Context, st *state, v *verdict.Verdict, p ve
 	return judged
 }
 
-// recorded adds what the record has of the contracts' decisions, each once. Those that govern nothing of the statement are
-// left out.
+// recorded adds what the record has of the contracts' decisions, each once. Those that govern nothing of the statement
+// are left out.
 func (s *session) recorded(p *policy.Policy, list []audit.Contract, decisions []policy.ContractDecision) []audit.Contract {
 	for _, d := range decisions {
 		c := audit.Contract{Name: d.Contract, By: d.By, Value: d.Value, Verdict: d.Verdict}
-		if a, ok := p.Attribute(d.By); ok && d.Value != "" && (!a.Live() || a.Audit == policy.Referred || a.Audit == policy.Subject) {
+		if a, ok := p.Attribute(d.By); ok && d.Value != "" &&
+			(!a.Live() || a.Audit == policy.Referred || a.Audit == policy.Subject) {
 			c.Value = s.recordedAs(a, d.Value)
 		}
 		if d.Verdict != "none" && !slices.Contains(list, c) {
@@ -162,8 +164,10 @@ func (s *session) recorded(p *policy.Policy, list []audit.Contract, decisions []
 	return list
 }
 
-// own is v with what its record has of the session's live attributes and of what contracts say, and what these hold it to.
-func (s *session) own(v *verdict.Verdict, st *state, values map[string]string, contracts []audit.Contract, quotas [][]*policy.Quota) *verdict.Verdict {
+// own is v with what its record has of the session's live attributes and of what contracts say, and what these hold it
+// to.
+func (s *session) own(v *verdict.Verdict, st *state, values map[string]string, contracts []audit.Contract,
+	quotas [][]*policy.Quota) *verdict.Verdict {
 	recorded := map[string]string{}
 	for name, value := range values {
 		if a, _ := st.policy.Attribute(name); a.Audit != "" {
@@ -194,7 +198,8 @@ func refused(v *verdict.Verdict, p verdict.Protocol, err *sqlstate.Error) *verdi
 	out := refusal(v.Original, p, v.Versions, err)
 	j, was := out.Detail.(*judgement), v.Detail.(*judgement)
 	j.live, j.rights, j.record.Contracts = was.live, was.rights, was.record.Contracts
-	j.record.Tag, j.record.Fingerprint, j.record.Tables, j.record.Functions = was.record.Tag, was.record.Fingerprint, was.record.Tables, was.record.Functions
+	j.record.Tag, j.record.Fingerprint, j.record.Tables, j.record.Functions = was.record.Tag, was.record.Fingerprint,
+		was.record.Tables, was.record.Functions
 	return out
 }
 
@@ -202,9 +207,10 @@ func claims(effects []verdict.Effect) bool {
 	return slices.ContainsFunc(effects, func(e verdict.Effect) bool { return e.Claim != nil })
 }
 
-// mayClaim refuses a SET to what the policy does not let through. The rows would be hidden in any case; an agent is told at
-// once, and in the same words whether or not there is such a thing.
-func (s *session) mayClaim(ctx context.Context, st *state, effects []verdict.Effect, now map[string]string) *sqlstate.Error {
+// mayClaim refuses a SET to what the policy does not let through. The rows would be hidden in any case; an agent is
+// told at once, and in the same words whether or not there is such a thing.
+func (s *session) mayClaim(ctx context.Context, st *state, effects []verdict.Effect,
+	now map[string]string) *sqlstate.Error {
 	settings := st.policy.Settings()
 	now = maps.Clone(now)
 	for _, e := range effects {
@@ -231,8 +237,10 @@ func (s *session) lets(ctx context.Context, setting, attribute, value string, ot
 		return lost(err)
 	}
 	if _, counts := values[attribute]; !counts {
-		return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting, "parameter %q cannot be set to this value by this agent", setting).
-			WithHint("The policy lets each agent claim certain values only (attribute %s, within); whether others exist is not told.", attribute)
+		return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting,
+			"parameter %q cannot be set to this value by this agent", setting).
+			WithHint("The policy lets each agent claim certain values only (attribute %s, within); whether others "+
+				"exist is not told.", attribute)
 	}
 	return nil
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// TestWhatIsLookedAtAgain: Check is asked again after ten seconds and on each new connection, nothing is vouched for over what was seen before, and
-// no session begins on a server that was not looked at.
+// TestWhatIsLookedAtAgain: Check is asked again after ten seconds and on each new connection, nothing is vouched for
+// over what was seen before, and no session begins on a server that was not looked at.
 func TestWhatIsLookedAtAgain(t *testing.T) {
 	asked := 0
 	w := start(t, func(w *world) {
@@ -70,8 +70,8 @@ func TestWhatIsLookedAtAgain(t *testing.T) {
 	}
 }
 
-// TestClaimsAreLetThrough: what a session claims counts where the policy lets it through: as it begins, by SET, one claim after the other, and not at
-// all where nobody can tell what it claims.
+// TestClaimsAreLetThrough: what a session claims counts where the policy lets it through: as it begins, by SET, one
+// claim after the other, and not at all where nobody can tell what it claims.
 func TestClaimsAreLetThrough(t *testing.T) {
 	const claiming = `version: 1
 attributes:
@@ -90,7 +90,8 @@ tables:
 	const room, seat = "pgconsent.room", "pgconsent.seat"
 	access, _ := w.Agent("caregiver", "memories")
 	open := func(settings map[string]string) (*session, error) {
-		d, err := access.Open(t.Context(), SessionInfo{ID: "s", Agent: "caregiver", Database: "memories", Server: w.databases["memories"].view.Load().server, Settings: settings})
+		d, err := access.Open(t.Context(), SessionInfo{
+			ID: "s", Agent: "caregiver", Database: "memories", Server: w.databases["memories"].view.Load().server, Settings: settings})
 		if err != nil {
 			return nil, err
 		}
@@ -138,8 +139,8 @@ tables:
 	}
 }
 
-// TestRowsOfTwoMentions: a result that has a table's key twice tells of no row whose it is, and one that was not seen to its end, or holds rows of several
-// tables, is not all that there is.
+// TestRowsOfTwoMentions: a result that has a table's key twice tells of no row whose it is, and one that was not seen
+// to its end, or holds rows of several tables, is not all that there is.
 func TestRowsOfTwoMentions(t *testing.T) {
 	description := func(columns ...uint16) []byte {
 		b := binary.BigEndian.AppendUint16(nil, uint16(len(columns)))
@@ -156,7 +157,8 @@ func TestRowsOfTwoMentions(t *testing.T) {
 	for _, c := range []struct {
 		of     []uint16
 		places int
-	}{{[]uint16{1, 2}, 2}, {[]uint16{2, 1}, 2}, {[]uint16{3, 1, 2}, 2}, {[]uint16{1}, 0}, {[]uint16{1, 3}, 0}, {[]uint16{1, 1}, 0}, {[]uint16{1, 2, 1}, 0}, {[]uint16{1, 2, 1, 2}, 0}, {[]uint16{1, 1, 2}, 0}} {
+	}{{[]uint16{1, 2}, 2}, {[]uint16{2, 1}, 2}, {[]uint16{3, 1, 2}, 2}, {[]uint16{1}, 0}, {[]uint16{1, 3}, 0}, {
+		[]uint16{1, 1}, 0}, {[]uint16{1, 2, 1}, 0}, {[]uint16{1, 2, 1, 2}, 0}, {[]uint16{1, 1, 2}, 0}} {
 		r := &returned{tables: []string{"public.t"}, columns: columns, described: description(c.of...)}
 		r.describe()
 		if got := len(r.places["public.t"]); got != c.places {

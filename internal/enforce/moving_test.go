@@ -150,7 +150,8 @@ func TestWhatConcernsAgentsIsNoted(t *testing.T) {
 		"CREATE TYPE public.mood AS ENUM ('sad', 'glad')",
 		"ALTER TYPE public.mood ADD VALUE 'calm'",
 		"DROP TYPE public.mood",
-		"CREATE FUNCTION elsewhere.used(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1'; CREATE INDEX used ON public.memories (elsewhere.used(id::int))",
+		"CREATE FUNCTION elsewhere.used(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1'; CREATE INDEX used " +
+			"ON public.memories (elsewhere.used(id::int))",
 		"CREATE OR REPLACE FUNCTION elsewhere.used(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT 1'",
 		"CREATE OPERATOR elsewhere.<<< (LEFTARG = int, RIGHTARG = int, FUNCTION = int4lt)",
 		"GRANT SELECT ON elsewhere.read TO PUBLIC",
@@ -190,7 +191,8 @@ func TestWhatIsUnsafeRefusesAlsoWhileCatalogsMove(t *testing.T) {
 	})
 	d := w.databases["memories"]
 	d.stopListening(t)
-	calm := storm(t, w, "DO $$ BEGIN EXECUTE format('CREATE FUNCTION public.made_%s() RETURNS int LANGUAGE sql AS ''SELECT 1''', pg_catalog.txid_current()); END $$")
+	calm := storm(t, w, "DO $$ BEGIN EXECUTE format('CREATE FUNCTION public.made_%s() RETURNS int LANGUAGE sql AS "+
+		"''SELECT 1''', pg_catalog.txid_current()); END $$")
 	defer calm()
 	for until := time.Now().Add(tier.Patience); !errors.Is(d.refresh(t.Context()), errMoving); {
 		if time.Now().After(until) {

@@ -126,15 +126,17 @@ func catalogVersion(ctx context.Context, conn *pgx.Conn) (version int64, told bo
 	return version, told, err
 }
 
-// moved tells whether another version of the catalogs is known than this one, or another time. While nothing is known it is not for
-// a seal to say so.
+// moved tells whether another version of the catalogs is known than this one, or another time. While nothing is known
+// it is not for a seal to say so.
 func (d *database) moved(version int64, offset time.Duration) bool {
 	v := d.view.Load()
 	return v != nil && v.refusal == nil && (v.catalog != version || v.clockMoved(offset))
 }
 
-// clockMoved tells whether the database's clock or ours was moved between this look and one that found their difference to be offset.
+// clockMoved tells whether the database's clock or ours was moved between this look and one that found their difference
+// to be offset.
 func (v *view) clockMoved(offset time.Duration) bool { return (v.offset - offset).Abs() > clockSlack }
 
-// clockSlack is how far apart two looks may find the clocks of the database and of this machine without that one of them was moved.
+// clockSlack is how far apart two looks may find the clocks of the database and of this machine without that one of
+// them was moved.
 const clockSlack = 5 * time.Second

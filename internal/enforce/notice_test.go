@@ -23,7 +23,8 @@ func TestNothingIsAnsweredUnderAnOlderCatalog(t *testing.T) {
 	c.want(titles, "lake", "sea")
 
 	w.exec("CREATE FUNCTION public.leaks(public.memories) RETURNS text LANGUAGE sql AS 'SELECT ''all of it'''")
-	for _, v := range []*verdict.Verdict{before, none, c.Decide(t.Context(), "SELECT m.title FROM memories AS m JOIN people AS p ON p.id = m.id", verdict.Simple)} {
+	for _, v := range []*verdict.Verdict{before, none,
+		c.Decide(t.Context(), "SELECT m.title FROM memories AS m JOIN people AS p ON p.id = m.id", verdict.Simple)} {
 		rows, err := c.run(v)
 		var pg *pgconn.PgError
 		if !errors.As(err, &pg) || pg.Code != "40001" {
@@ -49,7 +50,8 @@ func TestNothingIsAnsweredUnderAnOlderCatalog(t *testing.T) {
 	c.want(titles, "lake", "sea")
 
 	// DDL that is rolled back has not been.
-	w.exec("BEGIN; CREATE INDEX never ON public.memories (id); ROLLBACK; BEGIN; SAVEPOINT a; CREATE INDEX never ON public.memories (id); ROLLBACK TO a; COMMIT")
+	w.exec("BEGIN; CREATE INDEX never ON public.memories (id); ROLLBACK; BEGIN; SAVEPOINT a; CREATE INDEX never " +
+		"ON public.memories (id); ROLLBACK TO a; COMMIT")
 	c.want(titles, "lake", "sea")
 
 	// A savepoint that goes takes its note along, and what comes after it is noted again.
@@ -87,7 +89,9 @@ func TestDDLIsToldOf(t *testing.T) {
 	d := w.db0(t)
 	eventually(t, "listening", func() bool {
 		var n int
-		if err := w.dba.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgconsent listener' AND query LIKE 'LISTEN%' AND state = 'idle' AND datname = current_database()").Scan(&n); err != nil {
+		if err := w.dba.QueryRow(t.Context(),
+			"SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgconsent listener' AND query LIKE "+
+				"'LISTEN%' AND state = 'idle' AND datname = current_database()").Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n == 1 && d.noticed.Load() == nil
@@ -104,7 +108,8 @@ func TestDDLThatNobodyHeardOf(t *testing.T) {
 	tier.All(t)
 	w := start(t, func(w *world) { w.cfg.Refresh, w.cfg.StaleAfter = time.Hour, time.Hour })
 	d := w.db0(t)
-	const listening = " FROM pg_stat_activity WHERE application_name = 'pgconsent listener' AND query LIKE 'LISTEN%' AND state = 'idle' AND datname = current_database()"
+	const listening = " FROM pg_stat_activity WHERE application_name = 'pgconsent listener' AND query LIKE " +
+		"'LISTEN%' AND state = 'idle' AND datname = current_database()"
 	eventually(t, "listening", func() bool {
 		var n int
 		if err := w.dba.QueryRow(t.Context(), "SELECT count(*)"+listening).Scan(&n); err != nil {
@@ -123,7 +128,8 @@ func TestCatalogChangesAreAddedUp(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.Refresh = time.Hour })
 	version := func() (v, rows int) {
 		t.Helper()
-		if err := w.dba.QueryRow(t.Context(), "SELECT pgconsent.catalog_version(), (SELECT count(*) FROM pgconsent.catalog_change)").Scan(&v, &rows); err != nil {
+		if err := w.dba.QueryRow(t.Context(),
+			"SELECT pgconsent.catalog_version(), (SELECT count(*) FROM pgconsent.catalog_change)").Scan(&v, &rows); err != nil {
 			t.Fatal(err)
 		}
 		return v, rows
@@ -187,8 +193,9 @@ func TestRulesUnderAnOlderCatalog(t *testing.T) {
 	}
 }
 
-// Where the database's clock was moved, or ours, what is planned under the seal of before is an error and no empty answer, whatever rows there
-// are. The proxy is told, looks at once, and seals by the new time; so does every other session at the next look.
+// Where the database's clock was moved, or ours, what is planned under the seal of before is an error and no empty
+// answer, whatever rows there are. The proxy is told, looks at once, and seals by the new time; so does every other
+// session at the next look.
 func TestClocksThatWereMoved(t *testing.T) {
 	for name, jump := range map[string]time.Duration{"forward": time.Hour, "back": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -204,7 +211,8 @@ func TestClocksThatWereMoved(t *testing.T) {
 			for _, one := range []*client{c, other} {
 				one.seal()
 			}
-			for _, sql := range []string{titles, "SELECT count(*) FROM memories", "SELECT title FROM memories WHERE false", "SELECT EXISTS (SELECT FROM people)"} {
+			for _, sql := range []string{titles, "SELECT count(*) FROM memories",
+				"SELECT title FROM memories WHERE false", "SELECT EXISTS (SELECT FROM people)"} {
 				got, err := c.run(c.Decide(t.Context(), sql, verdict.Simple))
 				var pg *pgconn.PgError
 				if !errors.As(err, &pg) || pg.Code != "40001" || !strings.Contains(pg.Message, "of another time") {

@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// Tables that the policy observes only are open: statements over them run as if it did not list them, and what it would have
-// done is worked out beside them. Nothing in here decides anything.
+// Tables that the policy observes only are open: statements over them run as if it did not list them, and what it would
+// have done is worked out beside them. Nothing in here decides anything.
 
 // shadow is the policy as it would be.
 type shadow struct {
@@ -27,7 +27,8 @@ func (s *state) newShadow() *shadow {
 		return nil
 	}
 	enforced := s.policy.Enforced()
-	return &shadow{enforced, rewrite.New(s.snapshot, enforced, rewrite.RLS), rewrite.New(s.snapshot, enforced, rewrite.Injected)}
+	return &shadow{enforced, rewrite.New(s.snapshot, enforced, rewrite.RLS),
+		rewrite.New(s.snapshot, enforced, rewrite.Injected)}
 }
 
 // wouldBe is what the policy would have done to a text.
@@ -82,14 +83,15 @@ func add(list []string, s string) []string {
 // pair is a statement as it runs and as the policy would have it, each made one that counts its rows.
 type pair struct{ plain, filtered string }
 
-// counted counts the rows of a query and adds up a hash of each: two answers with equal sums are, as far as 64 bits tell, the
-// same rows. Nothing of them leaves the database.
+// counted counts the rows of a query and adds up a hash of each: two answers with equal sums are, as far as 64 bits
+// tell, the same rows. Nothing of them leaves the database.
 const counted = `SELECT pg_catalog.count(*), COALESCE(pg_catalog.sum(pg_catalog.hashtextextended(pgconsent_q::pg_catalog.text, 0)), 0)::pg_catalog.text FROM (`
 
 // pair makes the two texts, or says why there are none.
 func (st *state) pair(text string, res *rewrite.Result) (*pair, string) {
 	switch {
-	case len(res.Effects) != 1 || !res.Effects[0].Reads || res.Effects[0].Kind != verdict.NoEffect || res.Effects[0].Writes || res.Tag != "SELECT":
+	case len(res.Effects) != 1 || !res.Effects[0].Reads || res.Effects[0].Kind != verdict.NoEffect ||
+		res.Effects[0].Writes || res.Tag != "SELECT":
 		return nil, "only a single SELECT is compared"
 	case strings.Contains(text, "$"): // parameters; a dollar in a literal costs a comparison
 		return nil, "it has parameters"
@@ -122,8 +124,8 @@ func (st *state) wrap(res *rewrite.Result) string {
 	return text
 }
 
-// claimed are the session's settings that the policy maps to attributes, for a comparison to claim the same. An empty one claims
-// nothing. It is nil where they cannot be told.
+// claimed are the session's settings that the policy maps to attributes, for a comparison to claim the same. An empty
+// one claims nothing. It is nil where they cannot be told.
 func (s *session) claimed(p *policy.Policy) map[string]string {
 	c := verdict.Claims{Known: true, Values: s.info.Settings}
 	if s.info.Claims != nil {
@@ -139,8 +141,8 @@ func (s *session) claimed(p *policy.Policy) map[string]string {
 	return out
 }
 
-// observed records what the policy would have done to an execution that has ended, and has a sample of them compared. claims
-// are those that it ran with.
+// observed records what the policy would have done to an execution that has ended, and has a sample of them compared.
+// claims are those that it ran with.
 func (s *session) observed(o *wouldBe, claims map[string]string, outcome verdict.Outcome) {
 	if o == nil || outcome.Code != sqlstate.SuccessfulCompletion {
 		return
@@ -167,7 +169,8 @@ func (d *database) unprotected(s *state) {
 	}
 	d.e.cfg.Metrics.Observed(d.cfg.Name, len(names))
 	if len(names) > 0 {
-		d.e.cfg.Log.Warn("these tables are NOT PROTECTED: the policy only observes them, and agents read every row", "database", d.cfg.Name, "tables", strings.Join(names, ", "))
+		d.e.cfg.Log.Warn("these tables are NOT PROTECTED: the policy only observes them, and agents read every row",
+			"database", d.cfg.Name, "tables", strings.Join(names, ", "))
 	}
 }
 
@@ -183,7 +186,8 @@ func (st *state) observedContracts(v *verdict.Verdict, values map[string]string)
 			if i := slices.IndexFunc(decisions, func(d policy.ContractDecision) bool { return d.Verdict == "deny" }); i >= 0 {
 				would.record.Contract = decisions[i].Contract
 			}
-			would.record.SQLState, would.record.Reason, would.record.Skipped, would.pair = string(err.Code), string(err.Reason), "it would be refused", nil
+			would.record.SQLState, would.record.Reason, would.record.Skipped, would.pair = string(err.Code),
+				string(err.Reason), "it would be refused", nil
 			own.observed, judged.Detail = &would, &own
 			return &judged
 		}

@@ -13,8 +13,9 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// What statements read is often a view of ours in the place of what they name. Their results are described as those of the latter: drivers
-// look up there whether a column may be NULL, and which table it belongs to, and nobody learns which way a statement has taken.
+// What statements read is often a view of ours in the place of what they name. Their results are described as those of
+// the latter: drivers look up there whether a column may be NULL, and which table it belongs to, and nobody learns
+// which way a statement has taken.
 
 // firstUserOID is the least OID that is not PostgreSQL's own (FirstNormalObjectId, access/transam.h).
 const firstUserOID = 16384
@@ -46,7 +47,8 @@ func (s *session) Origin(o verdict.Origin) verdict.Origin {
 // readFor are the relations that statements read in the place of one.
 func readFor(n catalog.Name) []catalog.Name {
 	return []catalog.Name{
-		predicate.DoorView(n), predicate.GateView(n), predicate.GroupView(n), predicate.RowView(n), predicate.WalledView(n), predicate.KeyedView(n, false), predicate.KeyedView(n, true),
+		predicate.DoorView(n), predicate.GateView(n), predicate.GroupView(n), predicate.RowView(n),
+		predicate.WalledView(n), predicate.KeyedView(n, false), predicate.KeyedView(n, true),
 	}
 }
 
@@ -57,7 +59,8 @@ func (d *database) locate(ctx context.Context) error {
 	}
 	var schemas, names, ofSchemas, ofNames []string
 	add := func(view, of catalog.Name) {
-		schemas, names, ofSchemas, ofNames = append(schemas, view.Schema), append(names, view.Name), append(ofSchemas, of.Schema), append(ofNames, of.Name)
+		schemas, names, ofSchemas, ofNames = append(schemas, view.Schema), append(names, view.Name), append(ofSchemas,
+			of.Schema), append(ofNames, of.Name)
 	}
 	keyed := map[catalog.Name]*policy.Table{}
 	for _, t := range d.state.policy.Tables() {
@@ -94,7 +97,8 @@ func (d *database) locate(ctx context.Context) error {
 	var of catalog.Name
 	var name string
 	var view, origin verdict.Origin
-	_, err = pgx.ForEachRow(rows, []any{&of.Schema, &of.Name, &view.Relation, &view.Number, &name, &origin.Relation, &origin.Number}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&of.Schema, &of.Name, &view.Relation, &view.Number, &name, &origin.Relation,
+		&origin.Number}, func() error {
 		known.of[view] = origin
 		t := keyed[of]
 		if t == nil {

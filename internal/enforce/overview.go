@@ -87,7 +87,8 @@ func (s *session) saw(r audit.Decision, allowed bool) {
 		return
 	}
 	s.denied.Add(1)
-	d := Denial{At: now, Session: r.Session, Agent: r.Agent, Database: r.Database, Tag: r.Tag, Fingerprint: r.Fingerprint, SQLState: r.SQLState,
+	d := Denial{At: now, Session: r.Session, Agent: r.Agent, Database: r.Database, Tag: r.Tag,
+		Fingerprint: r.Fingerprint, SQLState: r.SQLState,
 		Reason: r.Reason, Policy: r.Policy}
 	for _, t := range r.Tables {
 		if !slices.Contains(d.Tables, t.Name) {

@@ -25,7 +25,8 @@ func TestOverview(t *testing.T) {
 		t.Errorf("the session: %+v", live[0])
 	}
 	denied, all := w.Denials()
-	if all != 2 || len(denied) != 2 || denied[0].SQLState != "42501" || denied[0].Reason != "function" || denied[1].Reason != "relation" || denied[1].Agent != "caregiver" {
+	if all != 2 || len(denied) != 2 || denied[0].SQLState != "42501" || denied[0].Reason != "function" ||
+		denied[1].Reason != "relation" || denied[1].Agent != "caregiver" {
 		t.Errorf("denials: %d, %+v", all, denied)
 	}
 	stands := w.Standings()
@@ -62,7 +63,8 @@ func TestDenialsAreBounded(t *testing.T) {
 		e.denials.add(Denial{Tag: fmt.Sprint(i)})
 	}
 	list, all := e.Denials()
-	if all != 3*mostDenials+7 || len(list) != mostDenials || list[0].Tag != fmt.Sprint(all-1) || !slices.IsSortedFunc(list, func(a, b Denial) int { return len(b.Tag) - len(a.Tag) }) {
+	if all != 3*mostDenials+7 || len(list) != mostDenials || list[0].Tag != fmt.Sprint(all-1) ||
+		!slices.IsSortedFunc(list, func(a, b Denial) int { return len(b.Tag) - len(a.Tag) }) {
 		t.Errorf("%d of %d, the newest %q", len(list), all, list[0].Tag)
 	}
 }

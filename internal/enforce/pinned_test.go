@@ -10,13 +10,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Settings by which texts, names and walls mean something else are as they are pinned, whatever is stored for the agents' role or asked
-// for by the client.
+// Settings by which texts, names and walls mean something else are as they are pinned, whatever is stored for the
+// agents' role or asked for by the client.
 func TestPinnedSettings(t *testing.T) {
 	w := start(t, nil)
 	other := map[string]string{
 		"search_path": "pg_temp", "client_encoding": "LATIN1", "standard_conforming_strings": "off", "backslash_quote": "on", "transform_null_equals": "on",
-		"row_security": "off", "default_transaction_isolation": "serializable", "jit": "on", "work_mem": "64kB", "hash_mem_multiplier": "9", "from_collapse_limit": "2", "join_collapse_limit": "3",
+		"row_security": "off", "default_transaction_isolation": "serializable", "jit": "on", "work_mem": "64kB",
+		"hash_mem_multiplier": "9", "from_collapse_limit": "2", "join_collapse_limit": "3",
 		"hnsw.iterative_scan": "off", "hnsw.ef_search": "1", "ivfflat.iterative_scan": "off", "ivfflat.probes": "1",
 	}
 	access, _ := w.Agent("caregiver", "memories")
@@ -31,7 +32,8 @@ func TestPinnedSettings(t *testing.T) {
 		}
 	}
 	for name, value := range map[string]string{ // what the walls are built on
-		"search_path": `"public"`, "client_encoding": "UTF8", "standard_conforming_strings": "on", "backslash_quote": "safe_encoding", "transform_null_equals": "off",
+		"search_path": `"public"`, "client_encoding": "UTF8", "standard_conforming_strings": "on",
+		"backslash_quote": "safe_encoding", "transform_null_equals": "off",
 		"row_security": "on", "default_transaction_isolation": "read committed",
 		"from_collapse_limit": "12", "join_collapse_limit": "12", // and how they are planned: four tables under rules are nine and more
 	} {
@@ -94,7 +96,8 @@ func TestPinnedSettings(t *testing.T) {
 func TestControlSettings(t *testing.T) {
 	w := start(t, nil)
 	for name, value := range map[string]string{
-		"search_path": "public", "statement_timeout": "1", "idle_session_timeout": "1h", "jit": "on", "max_parallel_workers_per_gather": "9", "client_encoding": "LATIN1",
+		"search_path": "public", "statement_timeout": "1", "idle_session_timeout": "1h", "jit": "on",
+		"max_parallel_workers_per_gather": "9", "client_encoding": "LATIN1",
 		"standard_conforming_strings": "off", "row_security": "off", "default_transaction_isolation": "serializable", "application_name": "x",
 	} {
 		if controlSettings[name] == "" {

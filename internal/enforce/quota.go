@@ -30,8 +30,8 @@ type taken struct {
 	used     time.Time
 }
 
-// maxQuotas bounds how many counts are kept. One that nothing used for keptFor is forgotten when there is no room; if there is
-// none, there is nothing for new ones.
+// maxQuotas bounds how many counts are kept. One that nothing used for keptFor is forgotten when there is no room; if
+// there is none, there is nothing for new ones.
 const (
 	maxQuotas = 100_000
 	keptFor   = 24 * time.Hour
@@ -94,7 +94,8 @@ func (q *quotas) forget() (some bool) {
 	return some
 }
 
-// quotasOf are those that an execution is held to: of the statements of its text that run now, and of what these run by name.
+// quotasOf are those that an execution is held to: of the statements of its text that run now, and of what these run by
+// name.
 func quotasOf(v *verdict.Verdict, runs []*verdict.Verdict) []*policy.Quota {
 	var out []*policy.Quota
 	if j, ok := v.Detail.(*judgement); ok {
@@ -158,8 +159,8 @@ func denies(list []audit.Contract, q *policy.Quota) []audit.Contract {
 	return out
 }
 
-// bounded is a bound that ends a result where what was reserved ends. A statement that is sent whole returns no more than it
-// reserved; a part of one may.
+// bounded is a bound that ends a result where what was reserved ends. A statement that is sent whole returns no more
+// than it reserved; a part of one may.
 func bounded(b verdict.Bound, all []*reservation) verdict.Bound {
 	for _, r := range all {
 		if r.rows >= r.asked.Limit || b.Rows > 0 && b.Rows <= r.rows {

@@ -64,9 +64,9 @@ func TestQuotas(t *testing.T) {
 	}
 }
 
-// TestQuotasCountTogether: of one agent and one value all sessions count together, for each contract; nobody else's do. It is held against
-// plain sums: no more is reserved and returned than there is, and what was reserved and not returned is there again. A quota that has room
-// does not let through what a rate refuses.
+// TestQuotasCountTogether: of one agent and one value all sessions count together, for each contract; nobody else's do.
+// It is held against plain sums: no more is reserved and returned than there is, and what was reserved and not returned
+// is there again. A quota that has room does not let through what a rate refuses.
 func TestQuotasCountTogether(t *testing.T) {
 	w := start(t, func(w *world) {
 		w.write(strings.Replace(rules, "\ntables:", "\nlimits: { statements: 1000 }\ntables:", 1))

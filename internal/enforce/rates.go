@@ -52,8 +52,8 @@ func (l *limiters) drop() {
 	}
 }
 
-// bucket holds what is left of a minute's worth. It fills up evenly, and is never overdrawn: what is not known beforehand is
-// taken in chunks, and given back as far as it was not used.
+// bucket holds what is left of a minute's worth. It fills up evenly, and is never overdrawn: what is not known
+// beforehand is taken in chunks, and given back as far as it was not used.
 type bucket struct {
 	mu     sync.Mutex
 	perMin int // 0: never used

@@ -10,7 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// TestReservations: sessions that reserve at once never have more than the smallest of the rates, and what they give back is there again.
+// TestReservations: sessions that reserve at once never have more than the smallest of the rates, and what they give
+// back is there again.
 func TestReservations(t *testing.T) {
 	now := time.Now()
 	for _, perMin := range []int{1, 50, 10_000} {
@@ -83,7 +84,8 @@ func TestRatesChange(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatIsFullIsForgotten: where there is no room for more counts, those are dropped that a new one would be the same as, and no others.
+// TestOnlyWhatIsFullIsForgotten: where there is no room for more counts, those are dropped that a new one would be the
+// same as, and no others.
 func TestOnlyWhatIsFullIsForgotten(t *testing.T) {
 	l := newLimiters()
 	now := time.Now()

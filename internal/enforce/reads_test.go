@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// Which statements go by the time, read other servers and read what nobody tells of: whatever stands between them and the table that does, and of a policy
-// that has nothing of the kind none.
+// Which statements go by the time, read other servers and read what nobody tells of: whatever stands between them and
+// the table that does, and of a policy that has nothing of the kind none.
 func TestWhatStatementsReadInTheEnd(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if _, err := conn.Exec(t.Context(), "LOAD 'postgres_fdw'"); err != nil {
@@ -40,7 +40,8 @@ func TestWhatStatementsReadInTheEnd(t *testing.T) {
 	}
 	part, _ := snap.Relation(catalog.Name{Schema: "public", Name: "timed_part"})
 	part.Governed = true // as after a migration
-	const head, plain = "version: 1\nattributes:\n  user: { type: integer, source: credential }\n", "  plain: { rows: [ own: { column: user_id, is: user } ] }\n"
+	const head, plain = "version: 1\nattributes:\n  user: { type: integer, source: credential }\n",
+		"  plain: { rows: [ own: { column: user_id, is: user } ] }\n"
 	const tail = "functions: { says: { reads: nothing }, fixed: { reads: nothing } }\n"
 	desk := func(of, rows string) string {
 		return "  desk: { type: integer, source: query, query: { table: " + of + ", column: desk, match: { user_id: user }" + rows + " } }\n"
@@ -52,17 +53,25 @@ func TestWhatStatementsReadInTheEnd(t *testing.T) {
 		timed, foreign, unnoticed []string // of what is asked about; all: of everything
 	}{
 		"nothing": {head + "tables:\n" + plain + "views: { of_plain: {} }\n" + tail, nil, nil, nil},
-		"time": {head + "tables:\n" + plain + "  timed: { rows: [ own: { column: user_id, is: user }, sql: \"until > now()\" ] }\nviews: { of_plain: {}, of_timed: {}, above_timed: {} }\n" + tail,
+		"time": {head + "tables:\n" + plain +
+			"  timed: { rows: [ own: { column: user_id, is: user }, sql: \"until > now()\" ] }\nviews: { " +
+			"of_plain: {}, of_timed: {}, above_timed: {} }\n" + tail,
 			[]string{"timed", "timed_part", "of_timed", "above_timed", "says()"}, nil, nil},
-		"another server": {head + "tables:\n" + plain + "  far: { rows: [ own: { column: user_id, is: user } ] }\n  half: { rows: [ own: { column: user_id, is: user } ] }\nviews: { of_plain: {}, of_far: {}, above_far: {}, of_half: {} }\n" + tail,
+		"another server": {head + "tables:\n" + plain +
+			"  far: { rows: [ own: { column: user_id, is: user } ] }\n  half: { rows: [ own: { column: user_id, " +
+			"is: user } ] }\nviews: { of_plain: {}, of_far: {}, above_far: {}, of_half: {} }\n" + tail,
 			nil, []string{"far", "half", "of_far", "above_far", "of_half", "says()"}, []string{"far", "half", "of_far", "above_far", "of_half", "says()"}},
-		"both": {head + "tables:\n" + plain + "  far: { rows: [ own: { column: user_id, is: user }, sql: \"until > now()\" ] }\nviews: { of_plain: {}, of_far: {}, above_far: {} }\n" + tail,
-			[]string{"far", "of_far", "above_far", "says()"}, []string{"far", "of_far", "above_far", "says()"}, []string{"far", "of_far", "above_far", "says()"}},
-		"a timed attribute":        {head + desk("desks", ", rows: [ sql: \"until > now()\" ]") + atDesk + tail, []string{all}, nil, nil},
-		"both of time":             {head + desk("desks", ", rows: [ sql: \"until > now()\" ]") + atDesk + "  timed: { rows: [ sql: \"until > now()\" ] }\n" + tail, []string{all}, nil, nil},
-		"an attribute":             {head + desk("desks", "") + atDesk + tail, nil, nil, nil},
-		"attribute of elsewhere":   {head + desk("wide_desks", "") + atDesk + tail, nil, []string{all}, nil},
-		"one of both, and a table": {head + desk("wide_desks", "") + atDesk + "  timed: { rows: [ sql: \"until > now()\" ] }\n" + tail, []string{"timed", "timed_part", "says()"}, []string{all}, nil},
+		"both": {head + "tables:\n" + plain +
+			"  far: { rows: [ own: { column: user_id, is: user }, sql: \"until > now()\" ] }\nviews: { of_plain: {}, of_far: {}, above_far: {} }\n" + tail,
+			[]string{"far", "of_far", "above_far", "says()"}, []string{
+				"far", "of_far", "above_far", "says()"}, []string{"far", "of_far", "above_far", "says()"}},
+		"a timed attribute": {head + desk("desks", ", rows: [ sql: \"until > now()\" ]") + atDesk + tail, []string{all}, nil, nil},
+		"both of time": {head + desk("desks", ", rows: [ sql: \"until > now()\" ]") +
+			atDesk + "  timed: { rows: [ sql: \"until > now()\" ] }\n" + tail, []string{all}, nil, nil},
+		"an attribute":           {head + desk("desks", "") + atDesk + tail, nil, nil, nil},
+		"attribute of elsewhere": {head + desk("wide_desks", "") + atDesk + tail, nil, []string{all}, nil},
+		"one of both, and a table": {head + desk("wide_desks", "") + atDesk +
+			"  timed: { rows: [ sql: \"until > now()\" ] }\n" + tail, []string{"timed", "timed_part", "says()"}, []string{all}, nil},
 	} {
 		doc, err := policy.Parse("p.yaml", []byte(c.policy))
 		if err != nil {
@@ -75,7 +84,8 @@ func TestWhatStatementsReadInTheEnd(t *testing.T) {
 		plan, r := rls.Generate(p, snap, rls.Options{}), rewrite.New(snap, p, rewrite.RLS)
 		goes, reads, unnoticed := newClocked(p, plan), newForeign(snap, p, plan), newUnnoticed(p, plan)
 		tried := 0
-		for _, of := range []string{"plain", "of_plain", "timed", "timed_part", "of_timed", "above_timed", "far", "half", "of_far", "above_far", "of_half", "says()", "fixed()"} {
+		for _, of := range []string{"plain", "of_plain", "timed", "timed_part", "of_timed", "above_timed", "far",
+			"half", "of_far", "above_far", "of_half", "says()", "fixed()"} {
 			is := func(list []string) bool {
 				for _, one := range list {
 					if one == of || one == all {

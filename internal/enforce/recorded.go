@@ -15,8 +15,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Records outlive the persons of whom they speak, and cannot be changed. So what identifies somebody is in none of them: a
-// reference is, and the database can forget whose it is.
+// Records outlive the persons of whom they speak, and cannot be changed. So what identifies somebody is in none of
+// them: a reference is, and the database can forget whose it is.
 
 // referencePrefix tells a reference from a value.
 const referencePrefix = "ref:"
@@ -39,7 +39,9 @@ func (s *session) refer(ctx context.Context, values map[string]string) *sqlstate
 	}
 	slices.Sort(missing) // two sessions that begin at once take locks in one order
 	err := s.db.askers.ask(ctx, s.db.control, func(ctx context.Context, conn *pgx.Conn) error {
-		rows, err := conn.Query(ctx, "SELECT a.name, pgconsent.audit_ref(a.name)::pg_catalog.text FROM pg_catalog.unnest($1::pg_catalog.text[]) AS a (name)", missing)
+		rows, err := conn.Query(ctx,
+			"SELECT a.name, pgconsent.audit_ref(a.name)::pg_catalog.text FROM "+
+				"pg_catalog.unnest($1::pg_catalog.text[]) AS a (name)", missing)
 		if err != nil {
 			return err
 		}
@@ -54,9 +56,11 @@ func (s *session) refer(ctx context.Context, values map[string]string) *sqlstate
 		hint := "No record, no answer: the operator of pgconsent must look at the database."
 		var pg *pgconn.PgError
 		if errors.As(err, &pg) && pg.Code == "25006" {
-			hint = "The database takes no writes, and has no reference for an attribute of this agent yet: connect once to the one that it follows."
+			hint = "The database takes no writes, and has no reference for an attribute of this agent yet: " +
+				"connect once to the one that it follows."
 		}
-		return sqlstate.New(sqlstate.IOError, sqlstate.ReasonAudit, "it cannot be recorded on whose behalf this session reads").WithHint("%s", hint).WithCause(err)
+		return sqlstate.New(sqlstate.IOError, sqlstate.ReasonAudit,
+			"it cannot be recorded on whose behalf this session reads").WithHint("%s", hint).WithCause(err)
 	}
 	return nil
 }

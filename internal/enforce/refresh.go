@@ -41,26 +41,27 @@ type database struct {
 	wake    chan struct{}                 // asks for a look
 	noticed atomic.Pointer[chan struct{}] // closed by the look that DDL has asked for; nil: none is due
 
-	mu        sync.Mutex // held for a look; what follows is under it
-	control   *pgx.ConnConfig
-	conn      *pgx.Conn
-	doc       *policy.Document // in force
-	files     *policy.Watch    // of the policy, as they were when it was read last
-	next      *policy.Document // waits for pgconsent migrate; nil: none does
-	unfit     *policy.Document // the newest, where it did not fit the catalogs as they were known: it may name what was made a moment ago
-	seen      observation      // what the state was made of
-	shut      bool             // Check wants the gate door shut
-	shutWhy   string           // why
-	checked   time.Time        // when Check last agreed
-	read      time.Time        // when the catalogs were read
-	prints    fingerprints     // of which the fingerprints are known
-	pruned    time.Time        // when changes were
-	sized     time.Time        // when the sizes of the state were read
-	announced string           // to the database: what is served
-	located   *state           // whose columns were found
-	state     *state           // the last good one, also while the view refuses
-	moving    *state           // what the look before found while the catalogs were changing; nil: they were not
-	trouble   string           // the last failure that was logged
+	mu      sync.Mutex // held for a look; what follows is under it
+	control *pgx.ConnConfig
+	conn    *pgx.Conn
+	doc     *policy.Document // in force
+	files   *policy.Watch    // of the policy, as they were when it was read last
+	next    *policy.Document // waits for pgconsent migrate; nil: none does
+	// the newest, where it did not fit the catalogs as they were known: it may name what was made a moment ago
+	unfit     *policy.Document
+	seen      observation  // what the state was made of
+	shut      bool         // Check wants the gate door shut
+	shutWhy   string       // why
+	checked   time.Time    // when Check last agreed
+	read      time.Time    // when the catalogs were read
+	prints    fingerprints // of which the fingerprints are known
+	pruned    time.Time    // when changes were
+	sized     time.Time    // when the sizes of the state were read
+	announced string       // to the database: what is served
+	located   *state       // whose columns were found
+	state     *state       // the last good one, also while the view refuses
+	moving    *state       // what the look before found while the catalogs were changing; nil: they were not
+	trouble   string       // the last failure that was logged
 }
 
 // observation is what one look at a database finds.
@@ -86,8 +87,8 @@ type fingerprints struct {
 // tells of none.
 const fingerprintAgain = 5 * time.Second
 
-// controlSettings are those of control connections, whatever the database has for others. Plans that are compiled, or made by
-// workers, as settings make them for large queries, take longer.
+// controlSettings are those of control connections, whatever the database has for others. Plans that are compiled, or
+// made by workers, as settings make them for large queries, take longer.
 var controlSettings = map[string]string{
 	"application_name":                migrations.ControlName,
 	"search_path":                     "pg_catalog",
@@ -98,11 +99,13 @@ var controlSettings = map[string]string{
 	"client_encoding":                 "UTF8",
 	"standard_conforming_strings":     "on",
 	"row_security":                    "on",
-	"default_transaction_isolation":   "read committed", // what is looked at often takes no locks of SERIALIZABLE, and fails for nobody
+	// what is looked at often takes no locks of SERIALIZABLE, and fails for nobody
+	"default_transaction_isolation": "read committed",
 }
 
 func newDatabase(e *Enforcer, c Database) (*database, error) {
-	for role, name := range map[*string]string{&c.AgentRole: "pgconsent_agent", &c.ControlRole: "pgconsent_control", &c.ReaderRole: "pgconsent_reader", &c.RowsRole: "pgconsent_rows"} {
+	for role, name := range map[*string]string{&c.AgentRole: "pgconsent_agent", &c.ControlRole: "pgconsent_control",
+		&c.ReaderRole: "pgconsent_reader", &c.RowsRole: "pgconsent_rows"} {
 		if *role == "" {
 			*role = name
 		}
@@ -119,7 +122,8 @@ func newDatabase(e *Enforcer, c Database) (*database, error) {
 		control.RuntimeParams[name] = value
 	}
 	control.ConnectTimeout = connectTimeout
-	dialer := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: silence / 3, Interval: silence / 3, Count: 2}}
+	dialer := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
+		Enable: true, Idle: silence / 3, Interval: silence / 3, Count: 2}}
 	control.DialFunc = dialer.DialContext
 	d := &database{e: e, cfg: c, control: control, askers: newAskers(), wake: make(chan struct{}, 1), doc: doc, files: files}
 	d.compares.last = map[string]time.Time{}
@@ -242,7 +246,8 @@ func (d *database) publish(began time.Time, seen observation, err error) {
 		}
 		d.trouble = ""
 		if v := d.view.Load(); v != nil && v.refusal == nil && v.clockMoved(seen.offset) {
-			log.Warn("a clock was moved, the database's or this machine's: all sessions are sealed anew", "by", (seen.offset - v.offset).Round(time.Second).String())
+			log.Warn("a clock was moved, the database's or this machine's: all sessions are sealed anew", "by",
+				(seen.offset - v.offset).Round(time.Second).String())
 		}
 		if seen.told { // what was so when the look began still is, or a statement is refused by the database
 			began = time.Now()
@@ -287,7 +292,8 @@ func (d *database) look(ctx context.Context) (observation, error) {
 		if err != nil {
 			return o, fmt.Errorf("control connection: %w", err)
 		}
-		d.conn, d.checked, d.prints, d.announced = conn, time.Time{}, fingerprints{}, "" // it may be another server: all is examined again
+		// it may be another server: all is examined again
+		d.conn, d.checked, d.prints, d.announced = conn, time.Time{}, fingerprints{}, ""
 	}
 	d.looking.Store(true)
 	var err error
@@ -302,7 +308,8 @@ func (d *database) look(ctx context.Context) (observation, error) {
 	if o.installed, err = migrations.ReadInstalled(ctx, d.conn); err != nil {
 		return o, err
 	}
-	if v := d.view.Load(); o.told && v != nil && v.refusal == nil && o.catalog == d.prints.catalog && time.Since(d.prints.at) < fingerprintAgain {
+	if v := d.view.Load(); o.told && v != nil && v.refusal == nil && o.catalog == d.prints.catalog &&
+		time.Since(d.prints.at) < fingerprintAgain {
 		o.fingerprint, o.concerned = d.prints.fingerprint, d.prints.concerned
 	} else if o.fingerprint, o.concerned, err = pgcatalog.Fingerprints(ctx, d.conn); err != nil {
 		return o, fmt.Errorf("catalog: %w", err)
@@ -335,7 +342,8 @@ func serverNow(ctx context.Context, conn *pgx.Conn) (offset time.Duration, serve
 func (d *database) judge(ctx context.Context, o observation) error {
 	if d.toRead(o) {
 		v := d.view.Load()
-		beside := d.state != nil && v != nil && v.refusal == nil && o.concerned == d.seen.concerned && o.installed == d.seen.installed
+		beside := d.state != nil && v != nil && v.refusal == nil && o.concerned == d.seen.concerned &&
+			o.installed == d.seen.installed
 		if err := d.judgeAnew(ctx, o); !beside || !errors.Is(err, errMoving) {
 			return err
 		}
@@ -396,13 +404,17 @@ func (d *database) judgeAnew(ctx context.Context, o observation) error {
 		doc = d.doc
 	}
 	if doc != d.doc {
-		d.e.cfg.Log.Info("the policy that waited for pgconsent migrate is in force", "database", d.cfg.Name, "policy", c.policy.Version())
+		d.e.cfg.Log.Info("the policy that waited for pgconsent migrate is in force", "database", d.cfg.Name,
+			"policy", c.policy.Version())
 	}
 	made := rest
 	if made == nil {
 		made = d.newState(c, snap, o.keys)
 		// Of what agents read through a view of ours they do not see the column.
-		grown = slices.DeleteFunc(grown, func(name catalog.Name) bool { t, listed := c.policy.Table(name); return listed && t.Columns != nil })
+		grown = slices.DeleteFunc(grown, func(name catalog.Name) bool {
+			t, listed := c.policy.Table(name)
+			return listed && t.Columns != nil
+		})
 		if made = d.suspending(made, roots{altered: grown}); made == nil {
 			return errors.New("a table from which attributes of agents are worked out has another column " +
 				"by which its rows are computed: run pgconsent migrate")
@@ -422,7 +434,8 @@ func (d *database) judgeAnew(ctx context.Context, o observation) error {
 			d.e.cfg.Log.Warn("the policy lets agents write what they are not given", "database", d.cfg.Name, "why", w.Error())
 		}
 		for _, w := range made.policy.Tells() {
-			d.e.cfg.Log.Warn("what the policy lets agents write tells them of rows that they do not see", "database", d.cfg.Name, "why", w.Error())
+			d.e.cfg.Log.Warn("what the policy lets agents write tells them of rows that they do not see", "database",
+				d.cfg.Name, "why", w.Error())
 		}
 	}
 	if made, err = d.fit(ctx, made); err != nil {
@@ -459,7 +472,8 @@ func (d *database) fits(snap *catalog.Snapshot) {
 	}
 	d.next, d.unfit = d.unfit, nil
 	d.e.cfg.Metrics.PolicyPending(d.cfg.Name, true)
-	d.e.cfg.Log.Warn("policy_pending: the new policy fits the catalogs now; the old one stays in force until pgconsent migrate has installed the new one", "database", d.cfg.Name, "pending", c.policy.Version())
+	d.e.cfg.Log.Warn("policy_pending: the new policy fits the catalogs now; the old one stays in force until "+
+		"pgconsent migrate has installed the new one", "database", d.cfg.Name, "pending", c.policy.Version())
 }
 
 // errMoving is the error of a look that has read, while the catalogs changed, what nobody has read before. What two
@@ -470,10 +484,12 @@ var errMoving = errors.New("the catalog is changing")
 // movingTries is how often a look begins anew because of it.
 const movingTries = 4
 
-// snapshot reads the catalog, but for columns that wait for pgconsent migrate; grown are tables of which none can be left out. It has settled if what concerns agents still had that fingerprint when all was read.
-// PostgreSQL locks the tables of a view whose definition it prints: it waits for
-// them for less than deadlock_timeout, or the owner's DDL over several tables could be the victim of a deadlock.
-func (d *database) snapshot(ctx context.Context, o observation) (snap *catalog.Snapshot, grown []catalog.Name, settled bool, err error) {
+// snapshot reads the catalog, but for columns that wait for pgconsent migrate; grown are tables of which none can be
+// left out. It has settled if what concerns agents still had that fingerprint when all was read. PostgreSQL locks the
+// tables of a view whose definition it prints: it waits for them for less than deadlock_timeout, or the owner's DDL
+// over several tables could be the victim of a deadlock.
+func (d *database) snapshot(ctx context.Context, o observation) (snap *catalog.Snapshot, grown []catalog.Name,
+	settled bool, err error) {
 	if _, err := d.conn.Exec(ctx, "SET lock_timeout = '500ms'"); err != nil {
 		return nil, nil, false, fmt.Errorf("catalog: %w", err)
 	}
@@ -486,7 +502,9 @@ func (d *database) snapshot(ctx context.Context, o observation) (snap *catalog.S
 		return nil, nil, false, fmt.Errorf("catalog: %w", err)
 	}
 	if failed != nil && refused.Code == "55P03" {
-		return nil, nil, false, fmt.Errorf("%w: DDL that is not committed yet has locked a table that a view reads; reading begins anew until it is: %w", errMoving, failed)
+		return nil, nil, false, fmt.Errorf(
+			"%w: DDL that is not committed yet has locked a table that a view reads; reading begins anew until "+
+				"it is: %w", errMoving, failed)
 	}
 	waiting, err := migrations.ReadWaiting(ctx, d.conn)
 	if err != nil {
@@ -517,7 +535,8 @@ func (d *database) compile(doc *policy.Document, snap *catalog.Snapshot) (compil
 		return compiled{}, err
 	}
 	return compiled{p, rls.Generate(p, snap, rls.Options{
-		AgentRole: d.cfg.AgentRole, ControlRole: d.cfg.ControlRole, ReaderRole: d.cfg.ReaderRole, RowsRole: d.cfg.RowsRole, Mode: d.e.cfg.Walls,
+		AgentRole: d.cfg.AgentRole, ControlRole: d.cfg.ControlRole, ReaderRole: d.cfg.ReaderRole,
+		RowsRole: d.cfg.RowsRole, Mode: d.e.cfg.Walls,
 		Doors: d.e.cfg.Mode.Doors(),
 	})}, nil
 }
@@ -563,7 +582,8 @@ func (d *database) check(ctx context.Context, s *state) error {
 			return err
 		}
 		if d.shut, d.shutWhy = err != nil, shut.Why; d.shut {
-			d.e.cfg.Log.Error("the gate door stays shut: every statement takes the row security door", "database", d.cfg.Name, "reason", shut.Why)
+			d.e.cfg.Log.Error("the gate door stays shut: every statement takes the row security door", "database",
+				d.cfg.Name, "reason", shut.Why)
 		}
 	}
 	d.checked = time.Now()

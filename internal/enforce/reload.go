@@ -29,7 +29,8 @@ func (d *database) reload() error {
 	}
 	if !d.state.suspended.none() {
 		d.unfit = doc // it may fit the catalogs as they are
-		return kept(errors.New("tables are suspended until pgconsent migrate has run: a new policy is taken over by it, or after it"))
+		return kept(errors.New(
+			"tables are suspended until pgconsent migrate has run: a new policy is taken over by it, or after it"))
 	}
 	c, err := d.compile(doc, d.state.snapshot)
 	if err != nil {
@@ -59,7 +60,8 @@ func (d *database) reload() error {
 	d.install(s, doc, d.seen)
 	d.gate()
 	if v := d.view.Load(); v.state != nil {
-		d.view.Store(&view{state: d.state, verified: v.verified, offset: v.offset, catalog: v.catalog, server: v.server, told: v.told, shut: v.shut})
+		d.view.Store(&view{state: d.state, verified: v.verified, offset: v.offset, catalog: v.catalog,
+			server: v.server, told: v.told, shut: v.shut})
 	}
 	m.PolicyInForce(d.cfg.Name, s.versions.Policy, s.versions.Catalog)
 	log.Info("policy reloaded", "policy", s.versions.Policy)

@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// reminder is what a session tells its client of the reminders of the user and channel that it names. It depends on nothing
-// else: on no statement and no row, and on no other session's attributes.
+// reminder is what a session tells its client of the reminders of the user and channel that it names. It depends on
+// nothing else: on no statement and no row, and on no other session's attributes.
 type reminder struct {
 	mu     sync.Mutex
 	named  bool
@@ -43,8 +43,8 @@ func (s *session) reminds(p *policy.Policy, attributes map[string]string) {
 	}
 }
 
-// Notice is the reminder of the session's user in its channel, once a connection: of the one that the application and the user
-// record, and of the one that this agent does.
+// Notice is the reminder of the session's user in its channel, once a connection: of the one that the application and
+// the user record, and of the one that this agent does.
 func (s *session) Notice() string {
 	r, tracker := &s.reminder, s.e.cfg.AIR
 	if tracker == nil {

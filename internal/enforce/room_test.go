@@ -13,7 +13,8 @@ func TestRoom(t *testing.T) {
 	}
 	w := start(t, nil)
 	var room int
-	if err := w.dba.QueryRow(t.Context(), "SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int").Scan(&room); err != nil {
+	if err := w.dba.QueryRow(t.Context(),
+		"SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int").Scan(&room); err != nil {
 		t.Fatal(err)
 	}
 	if got := w.MaxSessions(); got < room-50 || got >= room {

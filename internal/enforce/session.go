@@ -97,8 +97,9 @@ func (s *session) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, er
 	})
 	s.e.cfg.Metrics.SealRenewed(true)
 	var late atomic.Bool // a look at the database's clock is due
-	return verdict.Seal{Setting: seal.Setting, Value: value, Renew: now.Add(seal.TTL / 2), Expires: now.Add(seal.TTL * 11 / 12),
-		Rights: v.state.rights, Stale: func() bool { return late.Load() || s.db.moved(v.catalog, v.offset) },
+	return verdict.Seal{Setting: seal.Setting, Value: value, Renew: now.Add(seal.TTL / 2),
+		Expires: now.Add(seal.TTL * 11 / 12),
+		Rights:  v.state.rights, Stale: func() bool { return late.Load() || s.db.moved(v.catalog, v.offset) },
 		Late: func() {
 			late.Store(true)
 			s.db.notice()
@@ -167,7 +168,8 @@ func (s *session) Declare(ctx context.Context, v *verdict.Verdict, types []uint3
 			return refusal(v.Original, verdict.Extended, v.Versions, err)
 		}
 	}
-	// What the gate door counts on in parameters, or the search of a text that takes the other; and functions of others see no text that is signed.
+	// What the gate door counts on in parameters, or the search of a text that takes the other; and functions of others
+	// see no text that is signed.
 	if ok && v.Allowed() && (j.mayDeclare != nil && !j.mayDeclare(types) || brings && j.record.Signed) {
 		plain := *s.admit(ctx, now.state, s.decide(now.state, v.Original, verdict.Extended, false), verdict.Extended)
 		plain.Formed = v.Formed // as where it is the size of tables that keeps it from the door
@@ -210,7 +212,8 @@ func carefully(v *verdict.Verdict) *verdict.Verdict {
 func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool) (judged *verdict.Verdict) {
 	defer func() {
 		if r := recover(); r != nil {
-			s.e.cfg.Log.Error("defect while judging a statement; it was refused", "panic", fmt.Sprintf("%T", r), "stack", string(debug.Stack()))
+			s.e.cfg.Log.Error("defect while judging a statement; it was refused", "panic", fmt.Sprintf("%T", r),
+				"stack", string(debug.Stack()))
 			judged = refusal(text, p, st.versions, sqlstate.From(fmt.Errorf("panic of type %T", r)))
 		}
 	}()
@@ -240,10 +243,11 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 		}
 		return judged
 	}
-	j := &judgement{rights: st.rights, plain: !signing, mayDeclare: res.MayDeclare, mayCast: res.MayCast, careful: res.CareDeclared, record: audit.Decision{
-		Protocol: protocolName(p), Verdict: metrics.Allow, Door: string(res.Door),
-		Policy: st.versions.Policy, Catalog: st.versions.Catalog, Signed: res.NeedsSignature,
-	}}
+	j := &judgement{rights: st.rights, plain: !signing, mayDeclare: res.MayDeclare, mayCast: res.MayCast,
+		careful: res.CareDeclared, record: audit.Decision{
+			Protocol: protocolName(p), Verdict: metrics.Allow, Door: string(res.Door),
+			Policy: st.versions.Policy, Catalog: st.versions.Catalog, Signed: res.NeedsSignature,
+		}}
 	describe(j, res)
 	j.keys = res.Keys
 	j.acts = acts(st.snapshot, res)
@@ -251,7 +255,8 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 	j.observed = st.observe(text, p, res)
 	judged = &verdict.Verdict{
 		Original: text, Text: res.Text, Door: res.Door, Versions: st.versions, Rights: st.rights,
-		Effects: res.Effects, Forms: res.Forms, Formed: res.Formed, Position: res.Position, Renamed: res.Renamed, Detail: j, Keys: len(j.keyed) > 0,
+		Effects: res.Effects, Forms: res.Forms, Formed: res.Formed, Position: res.Position, Renamed: res.Renamed,
+		Detail: j, Keys: len(j.keyed) > 0,
 		Unnoticed: st.unnoticed.in(res), Together: res.Together, CareParsed: res.CareParsed, Apart: st.clocked.apart(res),
 		Unguarded: unguarded(st.policy, res),
 	}
@@ -308,7 +313,8 @@ func describe(j *judgement, res *rewrite.Result) {
 	r := &j.record
 	r.Tag, r.Fingerprint, r.Functions = res.Tag, res.Fingerprint, res.Functions
 	for _, a := range res.Accesses {
-		r.Tables = append(r.Tables, audit.Table{Name: a.Relation.String(), Columns: a.Columns, Source: a.Source, ByKey: a.ByKey, Written: a.Written})
+		r.Tables = append(r.Tables, audit.Table{Name: a.Relation.String(), Columns: a.Columns, Source: a.Source,
+			ByKey: a.ByKey, Written: a.Written})
 	}
 }
 
@@ -344,7 +350,8 @@ func (s *session) Recheck(ctx context.Context, v *verdict.Verdict) *verdict.Verd
 		if j.part <= len(again.Effects) && again.Effects[j.part-1].Body != nil {
 			again = again.Effects[j.part-1].Body
 		} else {
-			again = refusal(v.Original, p, again.Versions, sqlstate.From(fmt.Errorf("a text prepares another number of queries than before")))
+			again = refusal(v.Original, p, again.Versions,
+				sqlstate.From(fmt.Errorf("a text prepares another number of queries than before")))
 		}
 	}
 	if again.Allowed() && ok && j.declared {
@@ -356,8 +363,9 @@ func (s *session) Recheck(ctx context.Context, v *verdict.Verdict) *verdict.Verd
 	if !again.Allowed() && again.Refusal.Code == sqlstate.ObjectNotInPrerequisiteState {
 		return again // it is the same statement when the table is served again
 	}
-	stale := refusal(v.Original, p, again.Versions, sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStale, "cached plan must not change result type").
-		WithHint("The policy or the schema changed since the statement was prepared: prepare it again."))
+	stale := refusal(v.Original, p, again.Versions,
+		sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStale, "cached plan must not change result type").
+			WithHint("The policy or the schema changed since the statement was prepared: prepare it again."))
 	if ok {
 		r := &stale.Detail.(*judgement).record
 		r.Tag, r.Fingerprint, r.Tables, r.Functions = j.record.Tag, j.record.Fingerprint, j.record.Tables, j.record.Functions
@@ -394,7 +402,8 @@ func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.T
 			}
 		}
 	}
-	r.Session, r.Agent, r.AccessedBy, r.Database, r.Epoch = s.info.ID, s.agent.Name, s.agent.Name, s.db.cfg.Name, s.db.epoch.Load()
+	r.Session, r.Agent, r.AccessedBy, r.Database, r.Epoch = s.info.ID, s.agent.Name, s.agent.Name, s.db.cfg.Name,
+		s.db.epoch.Load()
 	r.Attributes, r.OnBehalfOf, r.Purpose = says.attributes, says.onBehalfOf, says.purpose
 	t := &ticket{s: s, known: known, returns: returns(v, runs), acts: actsAny(v, runs), keys: s.keysOf(v, runs)}
 	if now, refused := s.standing(); refused == nil {
@@ -526,7 +535,9 @@ func (s *session) TransactionTimeout() time.Duration {
 func (s *session) Overdue() {
 	s.e.cfg.Metrics.Limited("transaction_timeout")
 	s.revoke(sqlstate.New(sqlstate.TransactionTimeout, sqlstate.ReasonLimit, "the transaction has lasted too long").
-		WithHint("The policy says how long a transaction may last. What it had not committed is rolled back; a COMMIT that was under way may have taken effect. Connect again, commit between steps, and end transactions before waiting for somebody."))
+		WithHint("The policy says how long a transaction may last. What it had not committed is rolled back; a " +
+			"COMMIT that was under way may have taken effect. Connect again, commit between steps, and end " +
+			"transactions before waiting for somebody."))
 }
 
 // Close ends the session for enforcement.

@@ -48,7 +48,8 @@ func (s *state) rules() string { return s.plan.Hash() + s.suspended.String() }
 
 // equal tells whether two states judge alike.
 func (s *state) equal(o *state) bool {
-	return s.versions == o.versions && s.suspended.equal(o.suspended.roots) && s.profile == o.profile && s.plan.Hash() == o.plan.Hash() && sameKey(s.key, o.key)
+	return s.versions == o.versions && s.suspended.equal(o.suspended.roots) && s.profile == o.profile &&
+		s.plan.Hash() == o.plan.Hash() && sameKey(s.key, o.key)
 }
 
 func sameKey(a, b seal.Key) bool { return a.ID == b.ID && bytes.Equal(a.Secret, b.Secret) }
@@ -85,7 +86,8 @@ func (v *view) stale(after time.Duration) bool { return time.Since(v.verified) >
 
 // lost is the refusal while the server does not answer.
 func lost(cause error) *sqlstate.Error {
-	return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream, "pgconsent cannot verify the state of the database: it cannot be reached, or does not answer in time").
+	return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream,
+		"pgconsent cannot verify the state of the database: it cannot be reached, or does not answer in time").
 		WithHint("Statements of agents are refused until it can; try again in a few seconds.").WithCause(cause)
 }
 
@@ -104,8 +106,10 @@ func notServed(cause error) *sqlstate.Error {
 		return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonStale, "%s", what).
 			WithHint("Statements of agents are refused until the operator has run pgconsent migrate.").WithCause(cause)
 	}
-	return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonStale, "this database is not in the state that its policy needs").
-		WithHint("Statements of agents are refused until its operator has put it right: pgconsent doctor says what is wrong.").WithCause(cause)
+	return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonStale,
+		"this database is not in the state that its policy needs").
+		WithHint("Statements of agents are refused until its operator has put it right: pgconsent doctor says " +
+			"what is wrong.").WithCause(cause)
 }
 
 // profile names a set of equal rights: a signature of one is worthless under another.

@@ -48,7 +48,8 @@ func TestStatesAreToldApart(t *testing.T) {
 			}
 		}
 	}
-	if sameKey(seal.Key{ID: 1, Secret: []byte("a")}, seal.Key{ID: 1, Secret: []byte("b")}) || sameKey(seal.Key{ID: 1, Secret: []byte("a")}, seal.Key{ID: 2, Secret: []byte("a")}) {
+	if sameKey(seal.Key{ID: 1, Secret: []byte("a")}, seal.Key{ID: 1, Secret: []byte("b")}) ||
+		sameKey(seal.Key{ID: 1, Secret: []byte("a")}, seal.Key{ID: 2, Secret: []byte("a")}) {
 		t.Error("two keys are taken for one")
 	}
 

@@ -43,7 +43,8 @@ func (r roots) String() string { return fmt.Sprint(r.altered, r.unfit, r.replace
 // suspend finds what depends on relations that have changed, or are not safe. It is false where that is everything:
 // attributes of agents are worked out from them.
 func suspend(p *policy.Policy, snap *catalog.Snapshot, of roots) (suspended, bool) {
-	u := suspended{roots: of, functions: map[string]bool{}, relations: map[catalog.Name]bool{}, writes: map[catalog.Name]bool{}}
+	u := suspended{roots: of, functions: map[string]bool{}, relations: map[catalog.Name]bool{},
+		writes: map[catalog.Name]bool{}}
 	if len(u.altered)+len(u.unfit) > 0 {
 		u.functions = mayRead(p)
 	}
@@ -126,7 +127,8 @@ func (u suspended) in(p *policy.Policy, res *rewrite.Result) *sqlstate.Error {
 		case slices.Contains(u.altered, name):
 			return suspendedError("%s is suspended: its definition has changed since pgconsent migrate", name)
 		case slices.Contains(u.unfit, name):
-			return suspendedError("%s is suspended: its row security, policies or rights are not as pgconsent migrate left them", name)
+			return suspendedError(
+				"%s is suspended: its row security, policies or rights are not as pgconsent migrate left them", name)
 		case u.relations[name]:
 			return suspendedError("%s is suspended: it may depend on %s", name, u.origin(p))
 		case a.Written && u.writes[name]:
@@ -192,8 +194,9 @@ func (d *database) without(ctx context.Context, snap *catalog.Snapshot, o observ
 	return d.suspending(&rest, roots{altered: altered, replaced: replaced}), nil
 }
 
-// used tells whether anything in the database may call one of these functions by itself: a view, a policy, a trigger, a type, an index, or by its text
-// a function of ours, in which conditions of the policy stand. That another function of the owner's does is as ever: agents call only functions that the policy lists, and these call what their owners want.
+// used tells whether anything in the database may call one of these functions by itself: a view, a policy, a trigger, a
+// type, an index, or by its text a function of ours, in which conditions of the policy stand. That another function of
+// the owner's does is as ever: agents call only functions that the policy lists, and these call what their owners want.
 func (d *database) used(ctx context.Context, functions []catalog.Name, snaps ...*catalog.Snapshot) (bool, error) {
 	var oids []uint32
 	for _, snap := range snaps {
@@ -276,9 +279,12 @@ func (d *database) tellSuspended(before, now suspended) {
 	}
 	log := d.e.cfg.Log.With("database", d.cfg.Name)
 	if now.none() {
-		log.Info("what was suspended is served again", "tables", names(slices.Collect(maps.Keys(before.relations))), "functions", names(before.replaced))
+		log.Info("what was suspended is served again", "tables", names(slices.Collect(maps.Keys(before.relations))),
+			"functions", names(before.replaced))
 		return
 	}
-	log.Error("tables or functions are suspended: statements about them are refused, others are answered. Run pgconsent migrate, or undo the change",
-		"altered", names(now.altered), "unsafe", names(now.unfit), "tables", names(slices.Collect(maps.Keys(now.relations))), "functions", names(now.replaced))
+	log.Error("tables or functions are suspended: statements about them are refused, others are answered. Run "+
+		"pgconsent migrate, or undo the change",
+		"altered", names(now.altered), "unsafe", names(now.unfit), "tables",
+		names(slices.Collect(maps.Keys(now.relations))), "functions", names(now.replaced))
 }

@@ -34,8 +34,10 @@ func TestWhatIsAlteredIsSuspendedByItself(t *testing.T) {
 		alter, undo string
 		people      bool // are served meanwhile
 	}{
-		"a column that is computed":  {"ALTER TABLE public.memories ADD COLUMN more text GENERATED ALWAYS AS (title) STORED", "ALTER TABLE public.memories DROP COLUMN more", true},
-		"a column that a rule reads": {"ALTER TABLE public.people RENAME consent_status TO agreed", "ALTER TABLE public.people RENAME agreed TO consent_status", false},
+		"a column that is computed": {
+			"ALTER TABLE public.memories ADD COLUMN more text GENERATED ALWAYS AS (title) STORED", "ALTER TABLE public.memories DROP COLUMN more", true},
+		"a column that a rule reads": {"ALTER TABLE public.people RENAME consent_status TO agreed",
+			"ALTER TABLE public.people RENAME agreed TO consent_status", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := doors(t)
@@ -91,7 +93,8 @@ func TestWhatIsAlteredIsSuspendedByItself(t *testing.T) {
 func TestWhatConcernsAllIsNotSuspended(t *testing.T) {
 	w := doors(t)
 	d := w.db0(t)
-	w.exec("ALTER TABLE public.people RENAME consent_status TO agreed; CREATE FUNCTION public.title(public.people) RETURNS text LANGUAGE sql AS 'SELECT 1'")
+	w.exec("ALTER TABLE public.people RENAME consent_status TO agreed; CREATE FUNCTION " +
+		"public.title(public.people) RETURNS text LANGUAGE sql AS 'SELECT 1'")
 	eventually(t, "refused", func() bool { _, refused := d.current(); return refused != nil })
 	w.exec("DROP FUNCTION public.title(public.people)")
 	eventually(t, "suspended", func() bool { v, refused := d.current(); return refused == nil && !v.state.suspended.none() })
@@ -146,9 +149,9 @@ func TestWhatIsUnsafeIsSuspendedByItself(t *testing.T) {
 	eventually(t, "refused", func() bool { return w.Ready() != nil })
 }
 
-// TestNothingReadsWhatIsNotProtected: while a table is not protected, what may read it by functions of others is refused as
-// well: views, writes, which run triggers, and functions. Where only its definition has changed, a table that nothing
-// connects with it takes writes.
+// TestNothingReadsWhatIsNotProtected: while a table is not protected, what may read it by functions of others is
+// refused as well: views, writes, which run triggers, and functions. Where only its definition has changed, a table
+// that nothing connects with it takes writes.
 func TestNothingReadsWhatIsNotProtected(t *testing.T) {
 	const acting = `version: 1
 attributes: { user: { type: uuid, source: credential } }

@@ -10,7 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// What a text reads, or a function that it calls may read, of whose changes nobody tells is found wherever it stands among the others.
+// What a text reads, or a function that it calls may read, of whose changes nobody tells is found wherever it stands
+// among the others.
 func TestUnnoticedAmongOthers(t *testing.T) {
 	loose, told := catalog.Name{Schema: "public", Name: "loose"}, catalog.Name{Schema: "public", Name: "told"}
 	other := catalog.Name{Schema: "other", Name: "loose"}
@@ -43,17 +44,20 @@ func TestUnnoticedAmongOthers(t *testing.T) {
 	}
 }
 
-// What a function of the policy does besides what is written is not in a text that calls it: it may read tables unless PostgreSQL is told that it
-// depends on its arguments alone, and each of its overloads counts.
+// What a function of the policy does besides what is written is not in a text that calls it: it may read tables unless
+// PostgreSQL is told that it depends on its arguments alone, and each of its overloads counts.
 func TestWhatMayReadUnsaid(t *testing.T) {
 	for _, overloads := range []string{"i", "s", "v", "ii", "is", "si", "iv", "vi", "iis", "isi", "sii"} {
 		spec := catalog.Spec{ServerVersion: 150000, SearchPath: []string{"public"}}
 		types := []string{}
 		for i, volatility := range []byte(overloads) {
-			spec.Functions = append(spec.Functions, &catalog.Function{OID: uint32(20000 + i), Name: catalog.Name{Schema: "public", Name: "f"}, Kind: 'f', ArgTypes: types, ArgNames: make([]string, len(types)), Volatility: volatility})
+			spec.Functions = append(spec.Functions,
+				&catalog.Function{OID: uint32(20000 + i), Name: catalog.Name{Schema: "public", Name: "f"}, Kind: 'f',
+					ArgTypes: types, ArgNames: make([]string, len(types)), Volatility: volatility})
 			types = append(types, "integer")
 		}
-		doc, err := policy.Parse("p.yaml", []byte("version: 1\nattributes: { user: { type: uuid, source: credential } }\ntables: {}\nfunctions: { f: { reads: nothing } }\n"))
+		doc, err := policy.Parse("p.yaml",
+			[]byte("version: 1\nattributes: { user: { type: uuid, source: credential } }\ntables: {}\nfunctions: { f: { reads: nothing } }\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,8 +71,8 @@ func TestWhatMayReadUnsaid(t *testing.T) {
 	}
 }
 
-// TestWhichCallsAreAskedAbout: a statement that reads a table is held by the table's row policies, which ask whether the catalogs have changed; one of
-// several may be prepared, and run later without the others.
+// TestWhichCallsAreAskedAbout: a statement that reads a table is held by the table's row policies, which ask whether
+// the catalogs have changed; one of several may be prepared, and run later without the others.
 func TestWhichCallsAreAskedAbout(t *testing.T) {
 	w := doors(t)
 	v, refused := w.db0(t).current()

@@ -9,8 +9,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Acknowledged tells whether the record in the anchor is in the database: an error says that it is not, as after an older dump was put in
-// the place of the database. Withdrawals that were acknowledged may be gone with it. Without an anchor, or a registry, nothing is said.
+// Acknowledged tells whether the record in the anchor is in the database: an error says that it is not, as after an
+// older dump was put in the place of the database. Withdrawals that were acknowledged may be gone with it. Without an
+// anchor, or a registry, nothing is said.
 func Acknowledged(ctx context.Context, conn *pgx.Conn, k Keys, path, database string) error {
 	// The anchor first: what it names was committed before.
 	file, err := readAnchor(path)
@@ -31,7 +32,8 @@ func Acknowledged(ctx context.Context, conn *pgx.Conn, k Keys, path, database st
 	case err != nil:
 		return fmt.Errorf("look for the consent record that was acknowledged: %w", err)
 	case !there:
-		return tampered(fmt.Sprintf("record %d, which was acknowledged, is not in the database, and withdrawals may have gone with it", h.Number))
+		return tampered(fmt.Sprintf(
+			"record %d, which was acknowledged, is not in the database, and withdrawals may have gone with it", h.Number))
 	}
 	return nil
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// A registry that lacks what was acknowledged is told of: here an older dump, made by pg_dump, is in its place. A proxy that has
-// acknowledged nothing says nothing.
+// A registry that lacks what was acknowledged is told of: here an older dump, made by pg_dump, is in its place. A proxy
+// that has acknowledged nothing says nothing.
 func TestAnOlderDumpIsNoticed(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)

@@ -14,25 +14,29 @@ import (
 // alter does what the tables refuse to everybody but a superuser who takes their triggers off.
 func alter(t *testing.T, conn *pgx.Conn, sql string) {
 	t.Helper()
-	for _, sql := range []string{"ALTER TABLE pgconsent.consent_record DISABLE TRIGGER USER", sql, "ALTER TABLE pgconsent.consent_record ENABLE TRIGGER USER"} {
+	for _, sql := range []string{"ALTER TABLE pgconsent.consent_record DISABLE TRIGGER USER", sql,
+		"ALTER TABLE pgconsent.consent_record ENABLE TRIGGER USER"} {
 		if _, err := conn.Exec(t.Context(), sql); err != nil {
 			t.Fatalf("%s: %v", sql, err)
 		}
 	}
 }
 
-// Nothing is given on the strength of a record that was altered, and whoever it is about withdraws all the same: what was in force may
-// be, and what came before is void.
+// Nothing is given on the strength of a record that was altered, and whoever it is about withdraws all the same: what
+// was in force may be, and what came before is void.
 func TestWithdrawingWhatWasAltered(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
 	conn := db.Connect(t, "postgres")
 	must(t, r, grant("bob", consent.Temporary))
 	for i, change := range []string{
-		"state = 'withdrawn'", "state = 'refused'", "stream = NULL", "stream = 'ANONYMOUS'", "categories = '{RESEARCH}'", "purposes = '{all}'", "expires_at = 'infinity'", "expires_at = NULL",
-		"given_at = NULL", "void_before = '-infinity'", "void_before = 'infinity'", "decayed_before = now()", "mac = hash", "hash = sha256(hash)", "controller = 'eve'",
+		"state = 'withdrawn'", "state = 'refused'", "stream = NULL", "stream = 'ANONYMOUS'",
+		"categories = '{RESEARCH}'", "purposes = '{all}'", "expires_at = 'infinity'", "expires_at = NULL",
+		"given_at = NULL", "void_before = '-infinity'", "void_before = 'infinity'", "decayed_before = now()",
+		"mac = hash", "hash = sha256(hash)", "controller = 'eve'",
 	} {
-		for name, by := range map[string]consent.Party{"withdrawn": {Role: consent.RoleSubject}, "revoked": {Role: consent.RoleController, ID: "owner"}, "erased": {Role: consent.RoleSubject}} {
+		for name, by := range map[string]consent.Party{
+			"withdrawn": {Role: consent.RoleSubject}, "revoked": {Role: consent.RoleController, ID: "owner"}, "erased": {Role: consent.RoleSubject}} {
 			for _, newest := range []bool{false, true} {
 				if newest && strings.HasPrefix(change, "hash") {
 					continue // it is not what the anchor names: nobody is granted anything
@@ -107,8 +111,8 @@ func TestGuardiansOfRecordsThatWereAltered(t *testing.T) {
 	}
 }
 
-// Nobody decides about a partnership that a record asks for which was altered, though it is not the last one: who asked must not
-// be who agrees.
+// Nobody decides about a partnership that a record asks for which was altered, though it is not the last one: who asked
+// must not be who agrees.
 func TestPartnershipsOfRequestsThatWereAltered(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
@@ -118,7 +122,8 @@ func TestPartnershipsOfRequestsThatWereAltered(t *testing.T) {
 	must(t, r, consent.Command{Do: consent.Upgrade, Subject: "ada", By: subject("ada")})
 	must(t, r, consent.Command{Do: consent.DecidePartnership, Subject: "ada", Decision: consent.Defer, By: chat})
 	alter(t, conn, "UPDATE pgconsent.consent_record SET purposes = '{all}' WHERE event = 'requested'")
-	if _, err := r.Do(t.Context(), consent.Command{Do: consent.DecidePartnership, Subject: "ada", Decision: consent.TaskComplete, By: chat}); !errors.As(err, new(*TamperedError)) {
+	if _, err := r.Do(t.Context(), consent.Command{
+		Do: consent.DecidePartnership, Subject: "ada", Decision: consent.TaskComplete, By: chat}); !errors.As(err, new(*TamperedError)) {
 		t.Errorf("decided: %v", err)
 	}
 }

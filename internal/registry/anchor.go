@@ -29,11 +29,13 @@ func (e *AnchorError) Unwrap() error { return e.err }
 func (*AnchorError) Name() string { return "ConsentAnchorError" }
 
 func anchorError(inForce bool, err error) *AnchorError {
-	message, hint := "the consent anchor cannot be used: nothing was changed", "consent.anchor of the configuration names a file; its folder must be writable and have room."
+	message, hint := "the consent anchor cannot be used: nothing was changed",
+		"consent.anchor of the configuration names a file; its folder must be writable and have room."
 	if inForce {
 		message = "the change is recorded and in force, but the consent anchor could not be written"
 	}
-	return &AnchorError{sqlstate.New(sqlstate.IOError, sqlstate.ReasonConsent, "%s", message).WithHint("%s", hint).WithCause(err), inForce}
+	return &AnchorError{sqlstate.New(sqlstate.IOError, sqlstate.ReasonConsent, "%s", message).WithHint("%s",
+		hint).WithCause(err), inForce}
 }
 
 // head is the last record of a registry.
@@ -148,7 +150,8 @@ func (a *anchor) head() (head, bool, error) { return a.content.head(a.database, 
 func (a *anchor) prepare(h head, now time.Time) error {
 	kid, _ := a.keys.signing()
 	mac := a.keys.anchorCode(kid, h)
-	a.content.Anchors[a.database] = anchored{hex.EncodeToString(h.Registry[:]), h.Number, hex.EncodeToString(h.Hash), now.UTC(), kid, hex.EncodeToString(mac)}
+	a.content.Anchors[a.database] = anchored{hex.EncodeToString(h.Registry[:]), h.Number, hex.EncodeToString(h.Hash),
+		now.UTC(), kid, hex.EncodeToString(mac)}
 	return a.write()
 }
 

@@ -9,16 +9,18 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// A key is of one call: with anything else in the command, who makes it and in whose name too, it is another, and is told nothing of
-// the first.
+// A key is of one call: with anything else in the command, who makes it and in whose name too, it is another, and is
+// told nothing of the first.
 func TestAKeyIsOfOneCommand(t *testing.T) {
 	r := open(t, database(t), defaults)
 	c := grant("ada", consent.Temporary)
 	c.Request = "form 12"
 	must(t, r, c)
 	for name, value := range map[string]any{
-		"Do": consent.Revoke, "Grantee": "vet", "Scope": "ctx:health", "Stream": consent.Anonymous, "Categories": []string{consent.Essential + "/id"}, "Purposes": []string{"care"},
-		"For": time.Hour, "Decision": consent.Reject, "Guardian": "bob", "By": consent.Party{Role: consent.RoleGuardian, ID: "bob"}, "Reason": "why", "Evidence": "what",
+		"Do": consent.Revoke, "Grantee": "vet", "Scope": "ctx:health", "Stream": consent.Anonymous,
+		"Categories": []string{consent.Essential + "/id"}, "Purposes": []string{"care"},
+		"For": time.Hour, "Decision": consent.Reject, "Guardian": "bob", "By": consent.Party{
+			Role: consent.RoleGuardian, ID: "bob"}, "Reason": "why", "Evidence": "what",
 		"Subject": nil, "Request": nil, "Via": nil, // another subject's keys are others; a key is; and another channel is none
 	} {
 		field, ok := reflect.TypeFor[consent.Command]().FieldByName(name)
@@ -40,7 +42,8 @@ func TestAKeyIsOfOneCommand(t *testing.T) {
 	}
 }
 
-// Whatever the anchor names that the database has not, nothing is granted on the strength of it; withdrawals are recorded all the same.
+// Whatever the anchor names that the database has not, nothing is granted on the strength of it; withdrawals are
+// recorded all the same.
 func TestNothingIsGrantedBesideTheAnchor(t *testing.T) {
 	for name, change := range map[string]func(*head){
 		"another registry": func(h *head) { h.Registry[0]++ },

@@ -12,7 +12,9 @@ import (
 func Begin(ctx context.Context, conn *pgx.Conn, k Keys, path, database string) error {
 	var id uuid
 	var records bool
-	if err := conn.QueryRow(ctx, "SELECT g.id, EXISTS (SELECT FROM pgconsent.consent_record) FROM pgconsent.consent_registry AS g").Scan(&id, &records); err != nil {
+	if err := conn.QueryRow(ctx,
+		"SELECT g.id, EXISTS (SELECT FROM pgconsent.consent_record) FROM pgconsent.consent_registry AS g").
+		Scan(&id, &records); err != nil {
 		return failed("look at the consent registry", err)
 	}
 	a, err := openAnchor(ctx, path, database, k)

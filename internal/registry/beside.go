@@ -7,9 +7,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// beside compares what the registry's neighbours keep of its records: messages to users, who is to be deleted, what the sweeper has
-// done and how far it came. Messages go 30 days after they were sent, and who was erased when their rows have gone: what is missing
-// after that nobody can tell. The control role of a database reads them.
+// beside compares what the registry's neighbours keep of its records: messages to users, who is to be deleted, what the
+// sweeper has done and how far it came. Messages go 30 days after they were sent, and who was erased when their rows
+// have gone: what is missing after that nobody can tell. The control role of a database reads them.
 func beside(ctx context.Context, tx pgx.Tx, keys Keys, id uuid) ([]Finding, error) {
 	var readable bool
 	if err := tx.QueryRow(ctx, `SELECT count(*) = 5 AND bool_and(has_table_privilege(c.oid, 'SELECT')) FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -17,7 +17,9 @@ func beside(ctx context.Context, tx pgx.Tx, keys Keys, id uuid) ([]Finding, erro
 		return nil, failed("verify what is kept beside the consent registry", err)
 	}
 	if !readable {
-		return []Finding{{0, "what is kept beside the records cannot be read: a table is gone, or a right was taken away (pgconsent migrate gives it)"}}, nil
+		return []Finding{
+			{0, "what is kept beside the records cannot be read: a table is gone, or a right was taken away " +
+				"(pgconsent migrate gives it)"}}, nil
 	}
 	rows, err := tx.Query(ctx, `
 		(SELECT o.number, 'a message to a user says something else than it' FROM pgconsent.outbox AS o

@@ -7,14 +7,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// What stands beside the records and is written by hand is found: messages that nobody sent, or that were taken away or put off, deletions
-// that nobody asked for or that no sweep has done, a sweep that never was.
+// What stands beside the records and is written by hand is found: messages that nobody sent, or that were taken away or
+// put off, deletions that nobody asked for or that no sweep has done, a sweep that never was.
 func TestWhatStandsBesideIsFound(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
 	for _, who := range []string{"ada", "bob"} {
 		must(t, r, consent.Command{Do: consent.Upgrade, Subject: who, By: subject(who)})
-		must(t, r, consent.Command{Do: consent.DecidePartnership, Subject: who, Decision: consent.TaskComplete, By: consent.Party{Role: consent.RoleAgent, ID: "chat"}})
+		must(t, r, consent.Command{Do: consent.DecidePartnership, Subject: who, Decision: consent.TaskComplete,
+			By: consent.Party{Role: consent.RoleAgent, ID: "chat"}})
 	}
 	must(t, r, consent.Command{Do: consent.Erase, Subject: "bob", By: subject("bob")})
 	sound(t, r)
@@ -40,8 +41,10 @@ func TestWhatStandsBesideIsFound(t *testing.T) {
 		{"REVOKE SELECT ON pgconsent.outbox FROM pgconsent_control", "GRANT SELECT ON pgconsent.outbox TO pgconsent_control"},
 		{"UPDATE pgconsent.outbox SET subject = 'eve'", "UPDATE pgconsent.outbox SET subject = 'ada'"},
 		{"UPDATE pgconsent.outbox SET event = 'rejected'", "UPDATE pgconsent.outbox SET event = 'approved'"},
-		{"UPDATE pgconsent.outbox SET categories = '{}'", "UPDATE pgconsent.outbox AS o SET categories = r.categories FROM pgconsent.consent_record AS r WHERE r.number = o.number"},
-		{"INSERT INTO pgconsent.outbox (number, recorded_at, subject, event, state, categories) VALUES (99, now(), 'ada', 'revoked', 'revoked', '{}')", "DELETE FROM pgconsent.outbox WHERE number = 99"},
+		{"UPDATE pgconsent.outbox SET categories = '{}'",
+			"UPDATE pgconsent.outbox AS o SET categories = r.categories FROM pgconsent.consent_record AS r WHERE r.number = o.number"},
+		{"INSERT INTO pgconsent.outbox (number, recorded_at, subject, event, state, categories) VALUES (99, " +
+			"now(), 'ada', 'revoked', 'revoked', '{}')", "DELETE FROM pgconsent.outbox WHERE number = 99"},
 		{"INSERT INTO pgconsent.sweep_erased VALUES ('ada', now())", "DELETE FROM pgconsent.sweep_erased WHERE subject = 'ada'"},
 		{"UPDATE pgconsent.sweep_state SET epoch = 1000", "UPDATE pgconsent.sweep_state SET epoch = 0"},
 		{"UPDATE pgconsent.sweep_state SET finished_at = now() + interval '1 day'", "UPDATE pgconsent.sweep_state SET finished_at = now()"},

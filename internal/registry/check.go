@@ -67,14 +67,16 @@ func read(ctx context.Context, q querier) (*Export, error) {
 	if x.entries, err = all(ctx, q, "SELECT "+columns+" FROM "+records+" ORDER BY number", scanEntry); err != nil {
 		return nil, err
 	}
-	if x.people, err = all(ctx, q, "SELECT ref, subject, key, stands, erased_at FROM pgconsent.subject", pgx.RowToStructByPos[person]); err != nil {
+	if x.people, err = all(ctx, q, "SELECT ref, subject, key, stands, erased_at FROM pgconsent.subject",
+		pgx.RowToStructByPos[person]); err != nil {
 		return nil, err
 	}
 	if x.folds, err = all(ctx, q, `SELECT subject, grantee, scope, number, state, stream, categories, purposes, asked, given_at, expires_at, due_at, decay_from,
 		decayed_before, decayed_days, void_before, warned_at, kept FROM pgconsent.consent_current`, pgx.RowToStructByPos[fold]); err != nil {
 		return nil, err
 	}
-	x.guardians, err = all(ctx, q, "SELECT subject, guardian, number FROM pgconsent.consent_guardian", pgx.RowToStructByPos[guardian])
+	x.guardians, err = all(ctx, q, "SELECT subject, guardian, number FROM pgconsent.consent_guardian",
+		pgx.RowToStructByPos[guardian])
 	return x, err
 }
 
@@ -118,10 +120,11 @@ func (f Finding) String() string {
 // mostFindings are enough to see what happened.
 const mostFindings = 100
 
-// Check compares an export with its codes and the anchored head. No finding means: these are the records that were signed,
-// all of them up to the anchor at least, in order, and the fold is theirs.
+// Check compares an export with its codes and the anchored head. No finding means: these are the records that were
+// signed, all of them up to the anchor at least, in order, and the fold is theirs.
 func Check(x *Export, k Keys, anchored *head) []Finding {
-	c := &checker{keys: k, people: map[uuid]*person{}, open: map[uuid]party{}, erased: map[uuid]bool{}, folds: map[consent.Key]fold{}, guardians: map[[2]string]int64{}}
+	c := &checker{keys: k, people: map[uuid]*person{}, open: map[uuid]party{}, erased: map[uuid]bool{},
+		folds: map[consent.Key]fold{}, guardians: map[[2]string]int64{}}
 	if len(x.registries) != 1 {
 		c.found(0, "the database has %d registries", len(x.registries))
 		return c.findings
@@ -263,7 +266,8 @@ func (c *checker) apply(e *entry) {
 	default:
 		key := consent.Key{Subject: p.name, Grantee: grantee, Scope: d.Scope}
 		f := fold{
-			p.name, grantee, d.Scope, e.Number, e.State, e.Stream, e.Categories, e.Purposes, e.Asked, e.GivenAt, e.ExpiresAt, e.DueAt, e.DecayFrom,
+			p.name, grantee, d.Scope, e.Number, e.State, e.Stream, e.Categories, e.Purposes, e.Asked, e.GivenAt,
+			e.ExpiresAt, e.DueAt, e.DecayFrom,
 			e.DecayedBefore, e.DecayedDays, e.VoidBefore, e.WarnedAt, nil,
 		}
 		if before, ok := c.folds[key]; ok && f.DecayFrom != nil {
@@ -332,7 +336,8 @@ func (c *checker) compare(x *Export) {
 // same compares two folds; times by their instant.
 func same(a, b fold) bool {
 	for _, f := range []*fold{&a, &b} {
-		for _, t := range []**time.Time{&f.GivenAt, &f.ExpiresAt, &f.DueAt, &f.DecayFrom, &f.DecayedBefore, &f.VoidBefore, &f.WarnedAt} {
+		for _, t := range []**time.Time{&f.GivenAt, &f.ExpiresAt, &f.DueAt, &f.DecayFrom, &f.DecayedBefore,
+			&f.VoidBefore, &f.WarnedAt} {
 			if *t != nil {
 				u := (*t).UTC()
 				*t = &u

@@ -25,8 +25,8 @@ type Result struct {
 	At       time.Time       // of that record, or of the look
 	Repeated bool            // it was done before, by a call with the same key
 
-	// Tampered says why the registry is not what its anchor or its codes say. What protects the subject is done all the same,
-	// and the anchor stays where it was.
+	// Tampered says why the registry is not what its anchor or its codes say. What protects the subject is done all the
+	// same, and the anchor stays where it was.
 	Tampered error
 }
 
@@ -44,14 +44,16 @@ func (e *TamperedError) Unwrap() error { return e.err }
 func (*TamperedError) Name() string { return "ConsentTamperedError" }
 
 func tampered(why string) *TamperedError {
-	return &TamperedError{sqlstate.New(sqlstate.ConsentTampered, sqlstate.ReasonConsent, "the consent registry was tampered with: %s", why).
+	return &TamperedError{sqlstate.New(sqlstate.ConsentTampered, sqlstate.ReasonConsent,
+		"the consent registry was tampered with: %s", why).
 		WithHint("pgconsent audit verify says where. Nothing is granted until it is put right; withdrawals are recorded."), why}
 }
 
 // protects tells whether a command can only take something from those who read: it is done whatever the state of things.
 func protects(c consent.Command) bool {
 	switch c.Do {
-	case consent.Revoke, consent.Refuse, consent.Degrade, consent.Expire, consent.Lapse, consent.Erase, consent.Deleted, consent.Anonymised, consent.Dismiss:
+	case consent.Revoke, consent.Refuse, consent.Degrade, consent.Expire, consent.Lapse, consent.Erase,
+		consent.Deleted, consent.Anonymised, consent.Dismiss:
 		return true
 	case consent.DecidePartnership:
 		return c.Decision == consent.Reject
@@ -176,7 +178,8 @@ func (w *writer) open(ctx context.Context, tx pgx.Tx, a *anchor) error {
 	var number *int64
 	var recorded *time.Time
 	var e entry
-	err := tx.QueryRow(ctx, "SELECT o.id, o.clock, o.number, o.recorded_at FROM pgconsent.consent_open() AS o").Scan(&w.id, &w.clock, &number, &recorded)
+	err := tx.QueryRow(ctx, "SELECT o.id, o.clock, o.number, o.recorded_at FROM pgconsent.consent_open() AS o").
+		Scan(&w.id, &w.clock, &number, &recorded)
 	if err != nil {
 		return failed("change consent", err)
 	}
@@ -273,7 +276,8 @@ func (w *writer) decide(ctx context.Context, tx pgx.Tx) (Result, []pending, erro
 		return w.erasedBefore(ctx, tx)
 	}
 	if !known {
-		subject = newParty(key.Subject) // of whom nothing is found; the same is asked, so that a refusal takes as long as that about somebody
+		// of whom nothing is found; the same is asked, so that a refusal takes as long as that about somebody
+		subject = newParty(key.Subject)
 	}
 	if before, ok, err := w.repeated(ctx, tx, subject); err != nil || ok {
 		return before, nil, err
@@ -317,10 +321,12 @@ func (w *writer) decide(ctx context.Context, tx pgx.Tx) (Result, []pending, erro
 func (w *writer) entries(ctx context.Context, tx pgx.Tx, subject party, steps []consent.Step) ([]pending, error) {
 	var out []pending
 	for i, s := range steps {
-		e := entry{Number: w.last.Number + 1, RecordedAt: w.now.Truncate(time.Microsecond), Subject: subject.ref, Event: string(s.Event), Prev: w.last.Hash}
+		e := entry{Number: w.last.Number + 1, RecordedAt: w.now.Truncate(time.Microsecond), Subject: subject.ref,
+			Event: string(s.Event), Prev: w.last.Hash}
 		e.set(s.Consent)
 		e.Scope = subject.scope(s.Consent.Scope)
-		d := details{Version: 1, Subject: subject.name, Scope: s.Consent.Scope, By: s.By.Role, Via: w.command.Via, Names: map[string]name{}}
+		d := details{Version: 1, Subject: subject.name, Scope: s.Consent.Scope, By: s.By.Role, Via: w.command.Via,
+			Names: map[string]name{}}
 		ref := func(who string) (string, error) {
 			if who == "" || who == consent.Everybody {
 				return "", nil
@@ -411,8 +417,10 @@ func (w *writer) append(ctx context.Context, tx pgx.Tx, p pending) error {
 	_, err := tx.Exec(ctx, `SELECT pgconsent.consent_append(ROW($1::int8, $2::timestamptz, $3::uuid, $4::text, $5::text, $6::text, $7::text[], $8::text[], $9::text[],
 		$10::uuid, $11::bytea, $12::timestamptz, $13::timestamptz, $14::timestamptz, $15::timestamptz, $16::timestamptz, $17::int4, $18::timestamptz, $19::timestamptz,
 		$20::text, $21::bytea, $22::bytea, $23::bytea, $24::bytea, $25::bytea, $26::int4)::pgconsent.consent_record, $27)`,
-		e.Number, e.RecordedAt, e.Subject, e.Event, e.State, e.Stream, e.Categories, e.Purposes, e.Asked, e.Grantee, e.Scope, e.GivenAt, e.ExpiresAt, e.DueAt,
-		e.DecayFrom, e.DecayedBefore, e.DecayedDays, e.VoidBefore, e.WarnedAt, e.Controller, e.Request, e.Sealed, e.Prev, e.Hash, e.Mac, e.Kid, p.scope)
+		e.Number, e.RecordedAt, e.Subject, e.Event, e.State, e.Stream, e.Categories, e.Purposes, e.Asked, e.Grantee,
+		e.Scope, e.GivenAt, e.ExpiresAt, e.DueAt,
+		e.DecayFrom, e.DecayedBefore, e.DecayedDays, e.VoidBefore, e.WarnedAt, e.Controller, e.Request, e.Sealed,
+		e.Prev, e.Hash, e.Mac, e.Kid, p.scope)
 	if err != nil {
 		return failed("record a change of consent", err)
 	}

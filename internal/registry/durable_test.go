@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// A change is committed as durably as "on" says at least, whatever is stored for the database: remote_apply, by which a standby shows it
-// when it is acknowledged, stays.
+// A change is committed as durably as "on" says at least, whatever is stored for the database: remote_apply, by which a
+// standby shows it when it is acknowledged, stays.
 func TestHowDurableAChangeIs(t *testing.T) {
 	db := database(t)
 	super := db.Connect(t, "postgres")
@@ -26,7 +26,8 @@ func TestHowDurableAChangeIs(t *testing.T) {
 		r := openWithKeys(t, db, defaults, first.Keys, first.Anchor) // logs in anew
 		must(t, r, grant("under "+stored, consent.Temporary))
 		var value string
-		if err := super.QueryRow(t.Context(), "WITH d AS (DELETE FROM seen RETURNING value) SELECT value FROM d").Scan(&value); err != nil || value != want {
+		if err := super.QueryRow(t.Context(), "WITH d AS (DELETE FROM seen RETURNING value) SELECT value FROM d").
+			Scan(&value); err != nil || value != want {
 			t.Errorf("%s is stored: a change is made with %q, want %q (%v)", stored, value, want, err)
 		}
 	}

@@ -53,12 +53,16 @@ type entry struct {
 const records = "pgconsent.consent_record LEFT JOIN pgconsent.consent_code USING (number)"
 
 // columns of records in the order of entry.fields: first what is known even of one that cannot be read.
-const columns = "number, hash, recorded_at, subject, event, state, stream, categories, purposes, asked, grantee, scope, given_at, expires_at, due_at, " +
-	"decay_from, decayed_before, decayed_days, void_before, warned_at, controller, request, sealed, prev, mac, kid, code_kid, code"
+const columns = "number, hash, recorded_at, subject, event, state, stream, categories, purposes, asked, grantee, " +
+	"scope, given_at, expires_at, due_at, " +
+	"decay_from, decayed_before, decayed_days, void_before, warned_at, controller, request, sealed, prev, mac, " +
+	"kid, code_kid, code"
 
 func (e *entry) fields() []any {
-	return []any{&e.Number, &e.Hash, &e.RecordedAt, &e.Subject, &e.Event, &e.State, &e.Stream, &e.Categories, &e.Purposes, &e.Asked, &e.Grantee, &e.Scope, &e.GivenAt,
-		&e.ExpiresAt, &e.DueAt, &e.DecayFrom, &e.DecayedBefore, &e.DecayedDays, &e.VoidBefore, &e.WarnedAt, &e.Controller, &e.Request, &e.Sealed, &e.Prev, &e.Mac, &e.Kid, &e.CodeKid, &e.Code}
+	return []any{&e.Number, &e.Hash, &e.RecordedAt, &e.Subject, &e.Event, &e.State, &e.Stream, &e.Categories,
+		&e.Purposes, &e.Asked, &e.Grantee, &e.Scope, &e.GivenAt,
+		&e.ExpiresAt, &e.DueAt, &e.DecayFrom, &e.DecayedBefore, &e.DecayedDays, &e.VoidBefore, &e.WarnedAt,
+		&e.Controller, &e.Request, &e.Sealed, &e.Prev, &e.Mac, &e.Kid, &e.CodeKid, &e.Code}
 }
 
 // scan reads an entry. A value that pgconsent never writes, such as infinity, leaves one that is wrong.
@@ -70,7 +74,8 @@ func (e *entry) scan(row pgx.Row) error {
 	return err
 }
 
-// sum is the hash of everything but hash and mac. Each field is written with its length, so that no two entries give one text.
+// sum is the hash of everything but hash and mac. Each field is written with its length, so that no two entries give
+// one text.
 func (e *entry) sum() [sha256.Size]byte {
 	h := sha256.New()
 	h.Write([]byte("pgconsent consent record 1\n"))
@@ -212,9 +217,11 @@ func genesis(registry uuid) []byte {
 // consent is what holds after the entry, for a key that is known from elsewhere.
 func (e *entry) consent(key consent.Key) consent.Consent {
 	c := consent.Consent{
-		Key: key, State: consent.State(e.State), Categories: slices.Clone(e.Categories), Purposes: slices.Clone(e.Purposes), Asked: slices.Clone(e.Asked),
-		GivenAt: at(e.GivenAt), ExpiresAt: at(e.ExpiresAt), DueAt: at(e.DueAt), DecayFrom: at(e.DecayFrom), DecayedBefore: at(e.DecayedBefore),
-		VoidBefore: at(e.VoidBefore), WarnedAt: at(e.WarnedAt),
+		Key: key, State: consent.State(e.State), Categories: slices.Clone(e.Categories),
+		Purposes: slices.Clone(e.Purposes), Asked: slices.Clone(e.Asked),
+		GivenAt: at(e.GivenAt), ExpiresAt: at(e.ExpiresAt), DueAt: at(e.DueAt), DecayFrom: at(e.DecayFrom),
+		DecayedBefore: at(e.DecayedBefore),
+		VoidBefore:    at(e.VoidBefore), WarnedAt: at(e.WarnedAt),
 	}
 	if e.Stream != nil {
 		c.Stream = consent.Stream(*e.Stream)
@@ -240,7 +247,8 @@ func (e *entry) set(c consent.Consent) {
 	if c.Stream != "" {
 		e.Stream = (*string)(&c.Stream)
 	}
-	e.GivenAt, e.ExpiresAt, e.DueAt, e.DecayFrom, e.DecayedBefore = when(c.GivenAt), when(c.ExpiresAt), when(c.DueAt), when(c.DecayFrom), when(c.DecayedBefore)
+	e.GivenAt, e.ExpiresAt, e.DueAt, e.DecayFrom, e.DecayedBefore = when(c.GivenAt), when(c.ExpiresAt), when(c.DueAt),
+		when(c.DecayFrom), when(c.DecayedBefore)
 	e.VoidBefore, e.WarnedAt = when(c.VoidBefore), when(c.WarnedAt)
 	if c.DecayedDays != 0 {
 		days := int32(c.DecayedDays)

@@ -12,7 +12,8 @@ import (
 // erase ends every consent of the subject, and then forgets the name and the key: what is sealed in the records opens no
 // more. Records of others, in which somebody is a grantee or a guardian, keep the reference.
 func (w *writer) erase(ctx context.Context, tx pgx.Tx, subject party, known bool) (Result, []pending, error) {
-	situation, err := w.situation(ctx, tx, consent.Key{Subject: subject.name, Grantee: consent.Everybody, Scope: consent.Everything}, subject)
+	situation, err := w.situation(ctx, tx, consent.Key{
+		Subject: subject.name, Grantee: consent.Everybody, Scope: consent.Everything}, subject)
 	if err != nil {
 		return Result{}, nil, err
 	}
@@ -24,7 +25,8 @@ func (w *writer) erase(ctx context.Context, tx pgx.Tx, subject party, known bool
 	if !known {
 		return Result{}, nil, consent.NewNotFound()
 	}
-	rows, err := tx.Query(ctx, "SELECT grantee, scope FROM pgconsent.consent_current WHERE subject = $1 ORDER BY grantee, scope", subject.name)
+	rows, err := tx.Query(ctx,
+		"SELECT grantee, scope FROM pgconsent.consent_current WHERE subject = $1 ORDER BY grantee, scope", subject.name)
 	if err != nil {
 		return Result{}, nil, failed("read what is to be erased", err)
 	}
@@ -46,7 +48,8 @@ func (w *writer) erase(ctx context.Context, tx pgx.Tx, subject party, known bool
 		}
 		c := w.command
 		c.Do, c.Grantee, c.Scope = consent.Revoke, key.Grantee, key.Scope
-		ended, err := consent.Decide(w.registry.Settings, w.now, consent.Situation{Consent: before, Guardian: situation.Guardian}, c)
+		ended, err := consent.Decide(w.registry.Settings, w.now,
+			consent.Situation{Consent: before, Guardian: situation.Guardian}, c)
 		if err != nil {
 			return Result{}, nil, err
 		}
@@ -56,7 +59,8 @@ func (w *writer) erase(ctx context.Context, tx pgx.Tx, subject party, known bool
 	if w.command.By.Role != consent.RoleSubject && w.command.By.Role != consent.RoleGuardian {
 		state = consent.Revoked
 	}
-	last := consent.Consent{Key: consent.Key{Subject: subject.name, Grantee: consent.Everybody, Scope: consent.Everything}, State: state, Controller: w.registry.Settings.Controller}
+	last := consent.Consent{Key: consent.Key{Subject: subject.name, Grantee: consent.Everybody,
+		Scope: consent.Everything}, State: state, Controller: w.registry.Settings.Controller}
 	steps = append(steps, consent.Step{Event: consent.EventErased, Consent: last, By: w.command.By})
 	entries, err := w.entries(ctx, tx, subject, steps)
 	if err != nil {
@@ -68,7 +72,9 @@ func (w *writer) erase(ctx context.Context, tx pgx.Tx, subject party, known bool
 // erasedBefore is an erasure whose commit was lost to sight.
 func (w *writer) erasedBefore(ctx context.Context, tx pgx.Tx) (Result, []pending, error) {
 	out := Result{Repeated: true}
-	err := tx.QueryRow(ctx, "SELECT number, recorded_at FROM pgconsent.consent_record WHERE subject = $1 AND event = 'erased'", *w.erasing).Scan(&out.Number, &out.At)
+	err := tx.QueryRow(ctx,
+		"SELECT number, recorded_at FROM pgconsent.consent_record WHERE subject = $1 AND event = 'erased'",
+		*w.erasing).Scan(&out.Number, &out.At)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Result{}, nil, consent.NewNotFound()
 	}

@@ -21,8 +21,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Two proxies, each with an anchor of its own, and many callers: one decides about a partnership, the others are told that
-// there is nothing to decide; nothing is lost, and the chain holds for both.
+// Two proxies, each with an anchor of its own, and many callers: one decides about a partnership, the others are told
+// that there is nothing to decide; nothing is lost, and the chain holds for both.
 func TestWritersRace(t *testing.T) {
 	tier.All(t)
 	db := database(t)
@@ -35,7 +35,9 @@ func TestWritersRace(t *testing.T) {
 	for i := range 12 {
 		wg.Go(func() {
 			r := []*Registry{one, two}[i%2]
-			_, err := r.Do(t.Context(), consent.Command{Do: consent.DecidePartnership, Subject: "ada", Decision: consent.TaskComplete, By: consent.Party{Role: consent.RoleAgent, ID: fmt.Sprint("agent ", i)}})
+			_, err := r.Do(t.Context(), consent.Command{
+				Do: consent.DecidePartnership, Subject: "ada", Decision: consent.TaskComplete, By: consent.Party{
+					Role: consent.RoleAgent, ID: fmt.Sprint("agent ", i)}})
 			switch {
 			case err == nil:
 				approved.Add(1)
@@ -132,7 +134,8 @@ func TestCommitsWithoutAnswer(t *testing.T) {
 		return cutting{c, &cut, new(atomic.Bool)}, err
 	}
 	for i, c := range []consent.Command{
-		grant("ada", consent.Temporary), {Do: consent.Upgrade, Subject: "ada", By: subject("ada")}, {Do: consent.Revoke, Subject: "ada", By: subject("ada")},
+		grant("ada", consent.Temporary), {Do: consent.Upgrade, Subject: "ada", By: subject("ada")}, {
+			Do: consent.Revoke, Subject: "ada", By: subject("ada")},
 		{Do: consent.Erase, Subject: "ada", By: subject("ada")},
 	} {
 		cut.Store(1)
@@ -164,7 +167,9 @@ func TestSessionsEndMidCall(t *testing.T) {
 					return
 				case <-answered:
 				}
-				_, _ = killer.Exec(context.Background(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'pgconsent consent' AND datname = current_database() ORDER BY random() LIMIT 1")
+				_, _ = killer.Exec(context.Background(),
+					"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'pgconsent "+
+						"consent' AND datname = current_database() ORDER BY random() LIMIT 1")
 			}
 		}
 	}()
@@ -194,10 +199,13 @@ func TestClockGoesBack(t *testing.T) {
 	r := open(t, db, defaults)
 	first := must(t, r, grant("ada", consent.Temporary))
 	conn := db.Connect(t, "postgres")
-	if _, err := conn.Exec(t.Context(), "CREATE OR REPLACE FUNCTION pgconsent.consent_now() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$ SELECT clock_timestamp() - interval '1 hour' $$"); err != nil {
+	if _, err := conn.Exec(t.Context(),
+		"CREATE OR REPLACE FUNCTION pgconsent.consent_now() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$ "+
+			"SELECT clock_timestamp() - interval '1 hour' $$"); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []consent.Command{grant("bob", consent.Temporary), grant("ada", consent.Temporary), {Do: consent.Interact, Subject: "ada", By: subject("ada")}, {Do: consent.Upgrade, Subject: "ada", By: subject("ada")}} {
+	for _, c := range []consent.Command{grant("bob", consent.Temporary), grant("ada", consent.Temporary),
+		{Do: consent.Interact, Subject: "ada", By: subject("ada")}, {Do: consent.Upgrade, Subject: "ada", By: subject("ada")}} {
 		if _, err := r.Do(t.Context(), c); !errors.As(err, new(*consent.ClockError)) {
 			t.Errorf("%s: %v, want a ClockError", c.Do, err)
 		}
@@ -294,7 +302,9 @@ func TestTheFirstLook(t *testing.T) {
 	r := open(t, db, defaults)
 	lived(t, r)
 	conn := db.Connect(t, "postgres")
-	if _, err := conn.Exec(t.Context(), "ALTER TABLE pgconsent.consent_record DISABLE TRIGGER USER; UPDATE pgconsent.consent_record SET purposes = '{all}' WHERE number = 2; ALTER TABLE pgconsent.consent_record ENABLE TRIGGER USER"); err != nil {
+	if _, err := conn.Exec(t.Context(),
+		"ALTER TABLE pgconsent.consent_record DISABLE TRIGGER USER; UPDATE pgconsent.consent_record SET purposes "+
+			"= '{all}' WHERE number = 2; ALTER TABLE pgconsent.consent_record ENABLE TRIGGER USER"); err != nil {
 		t.Fatal(err)
 	}
 	late := openWithKeys(t, db, defaults, r.Keys, filepath.Join(t.TempDir(), "late.anchor"))
@@ -323,7 +333,9 @@ func TestDue(t *testing.T) {
 	conn := db.Connect(t, "postgres")
 	clock := func(back string) {
 		t.Helper()
-		if _, err := conn.Exec(t.Context(), "CREATE OR REPLACE FUNCTION pgconsent.consent_now() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$ SELECT clock_timestamp() - interval '"+back+"' $$", pgx.QueryExecModeSimpleProtocol); err != nil {
+		if _, err := conn.Exec(t.Context(),
+			"CREATE OR REPLACE FUNCTION pgconsent.consent_now() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$ "+
+				"SELECT clock_timestamp() - interval '"+back+"' $$", pgx.QueryExecModeSimpleProtocol); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -354,7 +366,8 @@ func TestDue(t *testing.T) {
 	}
 }
 
-// To verify everything may take longer than a call goes on trying; where the database is away it says so, and speaks of no change.
+// To verify everything may take longer than a call goes on trying; where the database is away it says so, and speaks of
+// no change.
 func TestVerifyTakesItsTime(t *testing.T) {
 	tier.All(t)
 	db := database(t)

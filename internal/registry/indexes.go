@@ -20,14 +20,16 @@ const throughRows = `SELECT set_config('enable_' || s, 'off', true) FROM unnest(
 // batch is how many rows are looked up by one statement.
 const batch = 10_000
 
-// indexes looks every row of the registry up through the indexes by which policies and commands find it. An index that is not as the
-// table is (a collation that changed with the machine's libraries, a file put back, one that was switched off while something was
-// written) hides a withdrawal from who looks through it, and reading the table alone would not show that.
+// indexes looks every row of the registry up through the indexes by which policies and commands find it. An index that
+// is not as the table is (a collation that changed with the machine's libraries, a file put back, one that was switched
+// off while something was written) hides a withdrawal from who looks through it, and reading the table alone would not
+// show that.
 func indexes(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) {
 	out, err := lookedUp(ctx, tx, x)
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && strings.HasPrefix(pg.Code, "XX") {
-		return append(out, Finding{0, "an index, or its table, cannot be read (SQLSTATE " + pg.Code + "): REINDEX SCHEMA pgconsent, and then look again"}), nil
+		return append(out, Finding{0, "an index, or its table, cannot be read (SQLSTATE " + pg.Code +
+			"): REINDEX SCHEMA pgconsent, and then look again"}), nil
 	}
 	return out, err
 }
@@ -35,7 +37,8 @@ func indexes(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) {
 func lookedUp(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) {
 	var out []Finding
 	astray := func(name string) {
-		out = append(out, Finding{0, "the index " + name + " does not lead to the rows of its table: REINDEX INDEX pgconsent." + name})
+		out = append(out, Finding{0, "the index " +
+			name + " does not lead to the rows of its table: REINDEX INDEX pgconsent." + name})
 	}
 	if _, err := tx.Exec(ctx, throughIndexes); err != nil {
 		return nil, failed("verify the indexes of the consent registry", err)
@@ -58,7 +61,8 @@ func lookedUp(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) {
 		var subjects, grantees, scopes []string
 		var numbers []int64
 		for _, f := range x.folds[from:to] {
-			subjects, grantees, scopes, numbers = append(subjects, f.Subject), append(grantees, f.Grantee), append(scopes, f.Scope), append(numbers, f.Number)
+			subjects, grantees, scopes, numbers = append(subjects, f.Subject), append(grantees,
+				f.Grantee), append(scopes, f.Scope), append(numbers, f.Number)
 		}
 		return []any{subjects, grantees, scopes, numbers}
 	}
@@ -127,12 +131,14 @@ func lookedUp(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) {
 	}
 	// Those that have some of the rows: as many as there are.
 	partial := []struct{ name, sql string }{
-		{"consent_current_expires", "SELECT count(*) FROM pgconsent.consent_current WHERE state = 'given' AND expires_at <= 'infinity'"},
+		{"consent_current_expires",
+			"SELECT count(*) FROM pgconsent.consent_current WHERE state = 'given' AND expires_at <= 'infinity'"},
 		{"consent_current_due", "SELECT count(*) FROM pgconsent.consent_current WHERE due_at <= 'infinity'"},
 		{"outbox_next", "SELECT count(*) FROM pgconsent.outbox WHERE sent_at IS NULL AND next_at <= 'infinity'"},
 	}
 	var outbox bool // where it cannot be read, that is told already
-	if err := tx.QueryRow(ctx, "SELECT COALESCE(has_table_privilege(to_regclass('pgconsent.outbox'), 'SELECT'), false)").Scan(&outbox); err != nil {
+	if err := tx.QueryRow(ctx,
+		"SELECT COALESCE(has_table_privilege(to_regclass('pgconsent.outbox'), 'SELECT'), false)").Scan(&outbox); err != nil {
 		return out, failed("verify the indexes of the consent registry", err)
 	}
 	if !outbox {

@@ -20,8 +20,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Keys are the keys outside the database, by number. The newest signs; all verify. They follow their file: who has them sees a key that
-// is added or taken away without being started again.
+// Keys are the keys outside the database, by number. The newest signs; all verify. They follow their file: who has them
+// sees a key that is added or taken away without being started again.
 type Keys struct{ *ring }
 
 type ring struct {
@@ -32,7 +32,9 @@ type ring struct {
 	looked   time.Time // at the file
 	byNumber map[int32]secret
 	newest   int32
-	leaving  map[int32]time.Time // keys that are not in the file any more, and until when they verify: what is being read may have been made with them
+	// keys that are not in the file any more, and until when they verify: what is being read may have been made with
+	// them
+	leaving map[int32]time.Time
 }
 
 // leaveAfter is longer than anything is read of one moment of the registry, but for audit verify, which begins again.
@@ -77,7 +79,8 @@ func (r *ring) follow() {
 	}
 	r.looked = time.Now()
 	info, err := os.Stat(r.path)
-	if err != nil || r.read != nil && os.SameFile(info, r.read) && info.ModTime().Equal(r.read.ModTime()) && info.Size() == r.read.Size() {
+	if err != nil || r.read != nil && os.SameFile(info, r.read) && info.ModTime().Equal(r.read.ModTime()) &&
+		info.Size() == r.read.Size() {
 		return
 	}
 	next, err := LoadKeys(r.path)
@@ -111,7 +114,8 @@ func derive(key []byte, use string) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-const keyHead = "# pgconsent consent key: number and 32 bytes. Keep a copy apart from the database's backups; without it consent records prove nothing and erase nothing.\n"
+const keyHead = "# pgconsent consent key: number and 32 bytes. Keep a copy apart from the database's backups; " +
+	"without it consent records prove nothing and erase nothing.\n"
 
 // MakeKey writes a new key file with mode 0600, unless there is one. It tells whether it did.
 func MakeKey(path string) (made bool, err error) {
@@ -145,7 +149,8 @@ func LoadKeys(path string) (Keys, error) {
 		return Keys{}, keyError(path, err)
 	}
 	if secretfile.Exposed(info) {
-		return Keys{}, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "%s can be read or written by others (mode %04o)", path, info.Mode().Perm()).
+		return Keys{}, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal,
+			"%s can be read or written by others (mode %04o)", path, info.Mode().Perm()).
 			WithHint("chmod 600 %s", path)
 	}
 	text, err := os.ReadFile(path)
@@ -200,5 +205,6 @@ func parseKeys(text []byte) (Keys, error) {
 
 func keyError(path string, err error) error {
 	return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "the consent key cannot be used: %v", err).
-		WithHint("consent.key of the configuration names it; pgconsent migrate makes it. Where records exist already, restore %s from your copy.", filepath.Base(path))
+		WithHint("consent.key of the configuration names it; pgconsent migrate makes it. Where records exist "+
+			"already, restore %s from your copy.", filepath.Base(path))
 }

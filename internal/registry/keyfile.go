@@ -55,7 +55,8 @@ func AddKey(path string) error {
 		}
 		key := make([]byte, 32)
 		_, _ = rand.Read(key) // never fails
-		return append(lines, keyLine{number: newest + 1, next: true, text: fmt.Sprintf("%s%d %s", nextMark, newest+1, hex.EncodeToString(key))}), nil
+		return append(lines, keyLine{number: newest + 1, next: true,
+			text: fmt.Sprintf("%s%d %s", nextMark, newest+1, hex.EncodeToString(key))}), nil
 	})
 }
 
@@ -69,8 +70,8 @@ func UseKey(path string) error {
 	})
 }
 
-// Retire takes the older keys out of the file, if nothing in any of these registries, which are all that use it, needs them. Nobody changes
-// a registry meanwhile. The error is an *InUseError if something does.
+// Retire takes the older keys out of the file, if nothing in any of these registries, which are all that use it, needs
+// them. Nobody changes a registry meanwhile. The error is an *InUseError if something does.
 func Retire(ctx context.Context, path string, registries []*Registry) error {
 	for _, r := range registries {
 		tx, release, err := r.hold(ctx)
@@ -107,9 +108,11 @@ type InUseError struct {
 
 func (e *InUseError) Error() string {
 	if e.Older.Notes > 0 {
-		return fmt.Sprintf("the older consent key is needed for %d notes of deletions in database %s, which the next sweep records", e.Older.Notes, e.Database)
+		return fmt.Sprintf("the older consent key is needed for %d notes of deletions in database %s, which the "+
+			"next sweep records", e.Older.Notes, e.Database)
 	}
-	return fmt.Sprintf("the older consent key is needed for %d people and %d records of database %s", e.Older.People, e.Older.Records, e.Database)
+	return fmt.Sprintf("the older consent key is needed for %d people and %d records of database %s", e.Older.People,
+		e.Older.Records, e.Database)
 }
 
 // keyLine is a line of a key file. number is 0 of one without a key.
@@ -143,12 +146,13 @@ func keyLines(path string) ([]keyLine, error) {
 	return out, nil
 }
 
-// changeKeys puts a changed file in the place of the one that is there: it is the old one or the new one, whatever happens. It stays
-// its owner's. One process changes it at a time.
+// changeKeys puts a changed file in the place of the one that is there: it is the old one or the new one, whatever
+// happens. It stays its owner's. One process changes it at a time.
 func changeKeys(path string, change func([]keyLine) ([]keyLine, error)) error {
 	fail := func(err error) error {
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "the consent key file cannot be changed: %v", err).
-			WithHint("Run this as the user that owns %s; its folder must be writable. Where keys are given to pgconsent from elsewhere, change a copy and put that there.", path)
+			WithHint("Run this as the user that owns %s; its folder must be writable. Where keys are given to "+
+				"pgconsent from elsewhere, change a copy and put that there.", path)
 	}
 	folder, err := os.Open(filepath.Dir(path))
 	if err != nil {

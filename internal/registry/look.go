@@ -10,10 +10,11 @@ import (
 
 // Sight is what Look found.
 type Sight struct {
-	Last     int64         // number of the last record; 0: there is none
-	Behind   time.Duration // how far the database's clock is behind the last record; 0: it is not, or by no more than a correction
-	NoAnchor bool          // there are records, and nobody can say that the newest are there
-	Gone     string        // what was acknowledged and is not there: agents are refused meanwhile; "" if it is
+	Last int64 // number of the last record; 0: there is none
+	// how far the database's clock is behind the last record; 0: it is not, or by no more than a correction
+	Behind   time.Duration
+	NoAnchor bool   // there are records, and nobody can say that the newest are there
+	Gone     string // what was acknowledged and is not there: agents are refused meanwhile; "" if it is
 	Findings []Finding
 }
 

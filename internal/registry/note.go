@@ -13,8 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Notes makes and checks the codes by which a sweeper knows its own notes of what it has deleted: whoever writes one by hand, with all
-// rights in the database, has no key to make a code with.
+// Notes makes and checks the codes by which a sweeper knows its own notes of what it has deleted: whoever writes one by
+// hand, with all rights in the database, has no key to make a code with.
 type Notes struct {
 	keys Keys
 	id   uuid

@@ -32,7 +32,8 @@ func (w *writer) find(ctx context.Context, tx pgx.Tx, name string) (party, bool,
 func findParty(ctx context.Context, q querier, k Keys, registry uuid, name string) (party, bool, error) {
 	p := party{name: name}
 	var wrapped []byte
-	err := q.QueryRow(ctx, "SELECT ref, key, stands FROM pgconsent.subject WHERE subject = $1", name).Scan(&p.ref, &wrapped, &p.stands)
+	err := q.QueryRow(ctx, "SELECT ref, key, stands FROM pgconsent.subject WHERE subject = $1", name).Scan(&p.ref,
+		&wrapped, &p.stands)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return party{}, false, nil
 	}
@@ -60,15 +61,16 @@ func (w *writer) named(ctx context.Context, tx pgx.Tx, name string, subject part
 }
 
 func (w *writer) add(ctx context.Context, tx pgx.Tx, p party) error {
-	if _, err := tx.Exec(ctx, "SELECT pgconsent.consent_name($1, $2, $3)", p.ref, p.name, w.registry.Keys.wrap(w.id, p)); err != nil {
+	if _, err := tx.Exec(ctx, "SELECT pgconsent.consent_name($1, $2, $3)", p.ref, p.name,
+		w.registry.Keys.wrap(w.id, p)); err != nil {
 		return failed("record a subject", err)
 	}
 	w.names[p.name] = p
 	return nil
 }
 
-// situation is what the records say before a command. They are asked, not their fold: policies read that, and who changes it
-// changes no record.
+// situation is what the records say before a command. They are asked, not their fold: policies read that, and who
+// changes it changes no record.
 func (w *writer) situation(ctx context.Context, tx pgx.Tx, key consent.Key, subject party) (consent.Situation, error) {
 	var s consent.Situation
 	c := w.command
@@ -147,10 +149,11 @@ func (w *writer) lastOf(ctx context.Context, tx pgx.Tx, key consent.Key, subject
 	return &before, nil
 }
 
-// unknown is a consent of which no record can be trusted: it may be in force, and what it was about may be there, so that the end of it
-// is recorded and everything from before is void.
+// unknown is a consent of which no record can be trusted: it may be in force, and what it was about may be there, so
+// that the end of it is recorded and everything from before is void.
 func unknown(key consent.Key, said consent.Consent) consent.Consent {
-	c := consent.Consent{Key: key, State: consent.Given, Stream: said.Stream, Categories: []string{}, Purposes: []string{}, VoidBefore: said.VoidBefore}
+	c := consent.Consent{Key: key, State: consent.Given, Stream: said.Stream, Categories: []string{},
+		Purposes: []string{}, VoidBefore: said.VoidBefore}
 	if c.Stream == "" && key.Grantee == consent.Everybody && key.Scope == consent.Everything {
 		c.Stream = consent.Temporary
 	}
@@ -181,7 +184,8 @@ func lastRecord(ctx context.Context, q querier, subject party, grantee *uuid, sc
 // asker is who asked for the partnership last.
 func (w *writer) asker(ctx context.Context, tx pgx.Tx, subject party) (consent.Party, error) {
 	var e entry
-	err := e.scan(tx.QueryRow(ctx, "SELECT "+columns+" FROM "+records+" WHERE subject = $1 AND event = 'requested' ORDER BY number DESC LIMIT 1", subject.ref))
+	err := e.scan(tx.QueryRow(ctx, "SELECT "+columns+" FROM "+
+		records+" WHERE subject = $1 AND event = 'requested' ORDER BY number DESC LIMIT 1", subject.ref))
 	var d details
 	switch {
 	case errors.Is(err, pgx.ErrNoRows): // the names of nobody are asked for

@@ -23,8 +23,8 @@ type Find struct {
 	Most   int            // of a page
 }
 
-// People are the subjects that the registry knows, by id, a page at a time; more tells whether there are others behind it. It reads
-// what policies read, and opens no record.
+// People are the subjects that the registry knows, by id, a page at a time; more tells whether there are others behind
+// it. It reads what policies read, and opens no record.
 func (r *Registry) People(ctx context.Context, f Find) (out []Person, more bool, now time.Time, err error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, _ uuid, clock time.Time) error {
 		now = clock
@@ -43,7 +43,8 @@ func (r *Registry) People(ctx context.Context, f Find) (out []Person, more bool,
 		var c consent.Consent
 		var state, stream string
 		var given, expires, due, decay *time.Time
-		_, err = pgx.ForEachRow(rows, []any{&c.Subject, &c.Grantee, &c.Scope, &state, &stream, &c.Categories, &c.Purposes, &c.Asked, &given, &expires, &due, &decay}, func() error {
+		_, err = pgx.ForEachRow(rows, []any{&c.Subject, &c.Grantee, &c.Scope, &state, &stream, &c.Categories,
+			&c.Purposes, &c.Asked, &given, &expires, &due, &decay}, func() error {
 			if len(out) == 0 || out[len(out)-1].Subject != c.Subject {
 				if len(out) == f.Most {
 					more = true

@@ -19,7 +19,8 @@ func TestPeople(t *testing.T) {
 	must(t, r, grant("Zoë%_<b>", consent.Anonymous))
 	must(t, r, consent.Command{Do: consent.Upgrade, Subject: "user-3", By: subject("user-3")})
 	must(t, r, consent.Command{Do: consent.Revoke, Subject: "user-4", By: subject("user-4")})
-	must(t, r, consent.Command{Do: consent.Grant, Subject: "user-5", Grantee: "si:vet", Scope: "ctx:x", Purposes: []string{"care"}, By: subject("user-5")})
+	must(t, r, consent.Command{Do: consent.Grant, Subject: "user-5", Grantee: "si:vet", Scope: "ctx:x",
+		Purposes: []string{"care"}, By: subject("user-5")})
 	must(t, r, consent.Command{Do: consent.Grant, Subject: "only", Grantee: "si:vet", By: subject("only")})
 
 	all := func(f Find) (ids []string, consents map[string][]consent.Consent) {
@@ -48,7 +49,8 @@ func TestPeople(t *testing.T) {
 		}
 	}
 	_, consents := all(Find{Most: 4})
-	if c := consents["user-5"]; len(c) != 2 || c[0].Stream != consent.Temporary || c[1].Grantee != "si:vet" || c[1].Scope != "ctx:x" || len(c[1].Purposes) != 1 || len(c[0].Purposes) != 0 {
+	if c := consents["user-5"]; len(c) != 2 || c[0].Stream != consent.Temporary || c[1].Grantee != "si:vet" ||
+		c[1].Scope != "ctx:x" || len(c[1].Purposes) != 1 || len(c[0].Purposes) != 0 {
 		t.Errorf("user-5: %+v", c)
 	}
 	if c := consents["user-3"]; len(c) != 1 || len(c[0].Asked) != 3 || c[0].DueAt.IsZero() || c[0].ExpiresAt.IsZero() {

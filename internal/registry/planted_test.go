@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/builtin"
 )
 
-// What a superuser puts into pg_catalog in the place of what our functions call is found; what is elsewhere, or called otherwise, takes
-// no name of ours over and is nobody's business.
+// What a superuser puts into pg_catalog in the place of what our functions call is found; what is elsewhere, or called
+// otherwise, takes no name of ours over and is nobody's business.
 func TestWhatIsPlantedIsFound(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
@@ -17,28 +17,40 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 	conn := db.Connect(t, "postgres")
 	const sha256 = "FUNCTION pg_catalog.sha256(bytea) RETURNS bytea IMMUTABLE STRICT "
 	for sql, found := range map[string]bool{
-		"CREATE FUNCTION pg_catalog.sha256(text) RETURNS bytea LANGUAGE sql AS 'SELECT NULL::bytea'":                                                                                        true,
-		"CREATE FUNCTION pg_catalog.concat(uuid, uuid, uuid, uuid) RETURNS text LANGUAGE sql AS 'SELECT NULL::text'":                                                                        true,
-		"CREATE FUNCTION pg_catalog.lower(uuid) RETURNS text LANGUAGE sql AS 'SELECT NULL::text'":                                                                                           true,
-		"ALTER FUNCTION pg_catalog.sha256(bytea) RENAME TO mine; CREATE " + sha256 + "LANGUAGE sql AS 'SELECT $1'":                                                                          true,
-		"CREATE OR REPLACE " + sha256 + "LANGUAGE sql AS 'SELECT $1'":                                                                                                                       true,
-		"CREATE OR REPLACE " + sha256 + "LANGUAGE plpgsql AS 'BEGIN RETURN $1; END'":                                                                                                        true,
-		"CREATE FUNCTION public.f(text, uuid) RETURNS bool LANGUAGE sql AS 'SELECT true'; CREATE OPERATOR pg_catalog.= (FUNCTION = public.f, LEFTARG = text, RIGHTARG = uuid)":              true,
-		"CREATE FUNCTION public.f(internal, oid, internal, int) RETURNS float8 LANGUAGE internal AS 'eqsel'; ALTER OPERATOR pg_catalog.= (text, text) SET (RESTRICT = public.f)":            true,
-		"CREATE FUNCTION public.f(internal, oid, internal, int2, internal) RETURNS float8 LANGUAGE internal AS 'eqjoinsel'; ALTER OPERATOR pg_catalog.= (text, text) SET (JOIN = public.f)": true,
-		"CREATE FUNCTION public.f(text) RETURNS float8 LANGUAGE sql AS 'SELECT 1e9::float8'; CREATE CAST (text AS float8) WITH FUNCTION public.f(text)":                                     true,
-		"ALTER FUNCTION pg_catalog.statement_timestamp() IMMUTABLE":                                                                                                                         true, "ALTER FUNCTION pg_catalog.current_setting(text, bool) IMMUTABLE": true,
+		"CREATE FUNCTION pg_catalog.sha256(text) RETURNS bytea LANGUAGE sql AS 'SELECT NULL::bytea'":                 true,
+		"CREATE FUNCTION pg_catalog.concat(uuid, uuid, uuid, uuid) RETURNS text LANGUAGE sql AS 'SELECT NULL::text'": true,
+		"CREATE FUNCTION pg_catalog.lower(uuid) RETURNS text LANGUAGE sql AS 'SELECT NULL::text'":                    true,
+		"ALTER FUNCTION pg_catalog.sha256(bytea) RENAME TO mine; CREATE " + sha256 +
+			"LANGUAGE sql AS 'SELECT $1'": true,
+		"CREATE OR REPLACE " + sha256 +
+			"LANGUAGE sql AS 'SELECT $1'": true,
+		"CREATE OR REPLACE " + sha256 +
+			"LANGUAGE plpgsql AS 'BEGIN RETURN $1; END'": true,
+		"CREATE FUNCTION public.f(text, uuid) RETURNS bool LANGUAGE sql AS 'SELECT true'; CREATE OPERATOR " +
+			"pg_catalog.= (FUNCTION = public.f, LEFTARG = text, RIGHTARG = uuid)": true,
+		"CREATE FUNCTION public.f(internal, oid, internal, int) RETURNS float8 LANGUAGE internal AS 'eqsel'; " +
+			"ALTER OPERATOR pg_catalog.= (text, text) SET (RESTRICT = public.f)": true,
+		"CREATE FUNCTION public.f(internal, oid, internal, int2, internal) RETURNS float8 LANGUAGE internal AS " +
+			"'eqjoinsel'; ALTER OPERATOR pg_catalog.= (text, text) SET (JOIN = public.f)": true,
+		"CREATE FUNCTION public.f(text) RETURNS float8 LANGUAGE sql AS 'SELECT 1e9::float8'; CREATE CAST (text AS " +
+			"float8) WITH FUNCTION public.f(text)": true,
+		"ALTER FUNCTION pg_catalog.statement_timestamp() IMMUTABLE": true, "ALTER FUNCTION pg_catalog.current_setting(text, bool) IMMUTABLE": true,
 		"ALTER FUNCTION pg_catalog.set_config(text, text, bool) STRICT": true, "ALTER FUNCTION pg_catalog.sha256(bytea) SET work_mem = '1MB'": true,
 		"ALTER FUNCTION pg_catalog.sha256(bytea) SECURITY DEFINER": true, "ALTER FUNCTION pg_catalog.ascii(text) VOLATILE": false,
 		"CREATE CAST (bytea AS text) WITHOUT FUNCTION":                                                        true,
 		"ALTER TYPE pg_catalog.interval RENAME TO mine; CREATE DOMAIN pg_catalog.interval AS pg_catalog.mine": true,
-		"ALTER EVENT TRIGGER zz_pgconsent_ddl DISABLE; ALTER EVENT TRIGGER zz_pgconsent_drop DISABLE; CREATE FUNCTION public.h() RETURNS language_handler LANGUAGE C AS '$libdir/plpgsql', 'plpgsql_inline_handler'; CREATE OR REPLACE TRUSTED LANGUAGE plpgsql HANDLER public.h": true,
+		"ALTER EVENT TRIGGER zz_pgconsent_ddl DISABLE; ALTER EVENT TRIGGER zz_pgconsent_drop DISABLE; CREATE " +
+			"FUNCTION public.h() RETURNS language_handler LANGUAGE C AS '$libdir/plpgsql', " +
+			"'plpgsql_inline_handler'; CREATE OR REPLACE TRUSTED LANGUAGE plpgsql HANDLER public.h": true,
 
-		"CREATE FUNCTION public.sha256(text) RETURNS bytea LANGUAGE sql AS 'SELECT NULL::bytea'; CREATE FUNCTION public.sha256(bytea) RETURNS bytea LANGUAGE sql AS 'SELECT $1'": false,
-		"CREATE FUNCTION pg_catalog.of_mine(text) RETURNS text LANGUAGE sql AS 'SELECT $1'":                                                                                      false,
-		"CREATE FUNCTION public.f(text, uuid) RETURNS bool LANGUAGE sql AS 'SELECT true'; CREATE OPERATOR public.= (FUNCTION = public.f, LEFTARG = text, RIGHTARG = uuid)":       false,
-		"CREATE CAST (integer AS text) WITH INOUT AS IMPLICIT":                                                                                                                   false,
-		"CREATE FUNCTION public.f(text) RETURNS point LANGUAGE sql AS 'SELECT NULL::point'; CREATE CAST (text AS point) WITH FUNCTION public.f(text) AS IMPLICIT":                false,
+		"CREATE FUNCTION public.sha256(text) RETURNS bytea LANGUAGE sql AS 'SELECT NULL::bytea'; CREATE FUNCTION " +
+			"public.sha256(bytea) RETURNS bytea LANGUAGE sql AS 'SELECT $1'": false,
+		"CREATE FUNCTION pg_catalog.of_mine(text) RETURNS text LANGUAGE sql AS 'SELECT $1'": false,
+		"CREATE FUNCTION public.f(text, uuid) RETURNS bool LANGUAGE sql AS 'SELECT true'; CREATE OPERATOR " +
+			"public.= (FUNCTION = public.f, LEFTARG = text, RIGHTARG = uuid)": false,
+		"CREATE CAST (integer AS text) WITH INOUT AS IMPLICIT": false,
+		"CREATE FUNCTION public.f(text) RETURNS point LANGUAGE sql AS 'SELECT NULL::point'; CREATE CAST (text AS " +
+			"point) WITH FUNCTION public.f(text) AS IMPLICIT": false,
 	} {
 		if _, err := conn.Exec(t.Context(), "BEGIN"); err != nil {
 			t.Fatal(err)
@@ -60,7 +72,8 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 	}
 }
 
-// A reference of the audit's is nobody else's: the table takes new ones, and lets them go, and refuses the rest to everybody.
+// A reference of the audit's is nobody else's: the table takes new ones, and lets them go, and refuses the rest to
+// everybody.
 func TestReferencesOfTheAuditStay(t *testing.T) {
 	db := database(t)
 	conn := db.Connect(t, "postgres")
@@ -68,7 +81,8 @@ func TestReferencesOfTheAuditStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, sql := range []string{
-		"UPDATE pgconsent.audit_subject SET subject = 'eve' WHERE subject = 'ada'", "UPDATE pgconsent.audit_subject SET ref = gen_random_uuid()", "TRUNCATE pgconsent.audit_subject",
+		"UPDATE pgconsent.audit_subject SET subject = 'eve' WHERE subject = 'ada'",
+		"UPDATE pgconsent.audit_subject SET ref = gen_random_uuid()", "TRUNCATE pgconsent.audit_subject",
 		"SET session_replication_role = replica; UPDATE pgconsent.audit_subject SET subject = 'eve' WHERE subject = 'ada'",
 	} {
 		if _, err := conn.Exec(t.Context(), sql); err == nil {

@@ -11,22 +11,26 @@ import (
 )
 
 // snapshot runs f on one snapshot of the registry.
-func (r *Registry) snapshot(ctx context.Context, f func(ctx context.Context, tx pgx.Tx, id uuid, now time.Time) error) error {
+func (r *Registry) snapshot(ctx context.Context,
+	f func(ctx context.Context, tx pgx.Tx, id uuid, now time.Time) error) error {
 	return r.look(ctx, false, f)
 }
 
 // look is snapshot; long: f reads everything, and takes as long as it takes.
-func (r *Registry) look(ctx context.Context, long bool, f func(ctx context.Context, tx pgx.Tx, id uuid, now time.Time) error) error {
+func (r *Registry) look(ctx context.Context, long bool,
+	f func(ctx context.Context, tx pgx.Tx, id uuid, now time.Time) error) error {
 	return r.attempt(ctx, long, silent, func(ctx context.Context, conn *pgx.Conn) error {
 		// The path once more: what runs at a login (an event trigger) may have set another.
-		tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL search_path = pg_catalog"})
+		tx, err := conn.BeginTx(ctx, pgx.TxOptions{
+			BeginQuery: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL search_path = pg_catalog"})
 		if err != nil {
 			return failed("read consents", err)
 		}
 		defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 		var id uuid
 		var now time.Time
-		if err := tx.QueryRow(ctx, "SELECT id, pgconsent.consent_now() FROM pgconsent.consent_registry").Scan(&id, &now); err != nil {
+		if err := tx.QueryRow(ctx, "SELECT id, pgconsent.consent_now() FROM pgconsent.consent_registry").Scan(&id,
+			&now); err != nil {
 			return failed("read consents", err)
 		}
 		return f(ctx, tx, id, now.UTC())
@@ -51,7 +55,8 @@ func (r *Registry) Current(ctx context.Context, key consent.Key) (consent.Record
 func (r *Registry) Of(ctx context.Context, subject string) (out []consent.Record, now time.Time, err error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, id uuid, clock time.Time) error {
 		now = clock
-		out, err = r.records(ctx, tx, id, subject, "number IN (SELECT c.number FROM pgconsent.consent_current AS c WHERE c.subject = $2)", subject)
+		out, err = r.records(ctx, tx, id, subject,
+			"number IN (SELECT c.number FROM pgconsent.consent_current AS c WHERE c.subject = $2)", subject)
 		return err
 	})
 	if err == nil && len(out) == 0 {
@@ -73,12 +78,14 @@ func (r *Registry) History(ctx context.Context, subject string) (out []consent.R
 }
 
 // records reads and opens records of a subject.
-func (r *Registry) records(ctx context.Context, tx pgx.Tx, id uuid, subject, where string, args ...any) ([]consent.Record, error) {
+func (r *Registry) records(ctx context.Context, tx pgx.Tx, id uuid, subject, where string,
+	args ...any) ([]consent.Record, error) {
 	p, ok, err := findParty(ctx, tx, r.Keys, id, subject)
 	if err != nil || !ok {
 		return nil, err
 	}
-	rows, err := tx.Query(ctx, "SELECT "+columns+" FROM "+records+" WHERE subject = $1 AND "+where+" ORDER BY number", append([]any{p.ref}, args...)...)
+	rows, err := tx.Query(ctx, "SELECT "+columns+" FROM "+records+" WHERE subject = $1 AND "+where+" ORDER BY number",
+		append([]any{p.ref}, args...)...)
 	if err != nil {
 		return nil, failed("read consent records", err)
 	}
@@ -120,7 +127,8 @@ func (r *Registry) records(ctx context.Context, tx pgx.Tx, id uuid, subject, whe
 		out[i] = consent.Record{
 			Number: e.Number, At: e.RecordedAt.UTC(), Event: consent.Event(e.Event), Consent: e.consent(key),
 			Details: consent.Details{
-				Grantor: name(d.Grantor), By: consent.Party{Role: d.By, ID: name(d.ByRef)}, Via: d.Via, Reason: d.Reason, Evidence: d.Evidence, Guardian: name(d.Guardian),
+				Grantor: name(d.Grantor), By: consent.Party{
+					Role: d.By, ID: name(d.ByRef)}, Via: d.Via, Reason: d.Reason, Evidence: d.Evidence, Guardian: name(d.Guardian),
 			},
 		}
 	}
@@ -145,7 +153,8 @@ type Question struct {
 // Pending are the partnerships that can be decided, the most urgent first.
 func (r *Registry) Pending(ctx context.Context) (out []Question, err error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, _ uuid, now time.Time) error {
-		rows, err := tx.Query(ctx, "SELECT subject, asked, due_at FROM pgconsent.consent_current WHERE due_at > $1 ORDER BY due_at, subject", now)
+		rows, err := tx.Query(ctx,
+			"SELECT subject, asked, due_at FROM pgconsent.consent_current WHERE due_at > $1 ORDER BY due_at, subject", now)
 		if err != nil {
 			return failed("read what is asked for", err)
 		}

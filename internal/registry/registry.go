@@ -51,7 +51,8 @@ func Open(c Config) (*Registry, error) {
 	for name, value := range map[string]string{
 		"application_name": "pgconsent consent", "search_path": "pg_catalog", "statement_timeout": "10s", "lock_timeout": "8s",
 		"idle_in_transaction_session_timeout": "30s", "client_encoding": "UTF8", "DateStyle": "ISO", "TimeZone": "UTC",
-		"default_transaction_read_only": "off", "default_transaction_isolation": "read committed", "quote_all_identifiers": "off", // whatever is stored for the role
+		// whatever is stored for the role
+		"default_transaction_read_only": "off", "default_transaction_isolation": "read committed", "quote_all_identifiers": "off",
 	} {
 		c.Connect.RuntimeParams[name] = value
 	}
@@ -106,7 +107,8 @@ func (r *Registry) with(ctx context.Context, f func(ctx context.Context, conn *p
 }
 
 // attempt is with, and says what an error is called. Where f may take long, its time is not that of the attempts.
-func (r *Registry) attempt(whole context.Context, long bool, away func(error) error, f func(ctx context.Context, conn *pgx.Conn) error) error {
+func (r *Registry) attempt(whole context.Context, long bool, away func(error) error,
+	f func(ctx context.Context, conn *pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(whole, r.Patience)
 	defer cancel()
 	of := ctx
@@ -128,7 +130,8 @@ func (r *Registry) attempt(whole context.Context, long bool, away func(error) er
 		}
 		select {
 		case <-ctx.Done():
-			if full := sqlstate.LoginFailed(r.Connect.User, last); full.Code == sqlstate.TooManyConnections { // so that nothing was begun
+			// so that nothing was begun
+			if full := sqlstate.LoginFailed(r.Connect.User, last); full.Code == sqlstate.TooManyConnections {
 				return full
 			}
 			return away(last)
@@ -143,7 +146,8 @@ func passing(err error) bool {
 	if errors.As(err, &pgErr) {
 		switch {
 		case pgErr.Code[:2] == "08", pgErr.Code == "57P01", pgErr.Code == "57P02", pgErr.Code == "57P03",
-			pgErr.Code == "40001", pgErr.Code == "40P01", pgErr.Code == "55P03", pgErr.Code == "57014", pgErr.Code == "25P03", pgErr.Code == "53300":
+			pgErr.Code == "40001", pgErr.Code == "40P01", pgErr.Code == "55P03", pgErr.Code == "57014",
+			pgErr.Code == "25P03", pgErr.Code == "53300":
 			return true
 		}
 		return false
@@ -166,7 +170,8 @@ func lost(err error) bool {
 var errConnection = errors.New("the connection was lost")
 
 func unreachable(err error) error {
-	return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "the database did not answer in time: nothing is known of the change").
+	return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream,
+		"the database did not answer in time: nothing is known of the change").
 		WithHint("Make the same call again, with the same key if it had one: what was done is not done twice.").WithCause(err)
 }
 

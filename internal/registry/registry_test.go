@@ -30,7 +30,8 @@ func (plan) UpFrom(f migrations.Found) []migrations.Statement {
 		{SQL: "GRANT USAGE ON SCHEMA pgconsent TO pgconsent_control", Why: "test"},
 		{SQL: fmt.Sprintf(`REVOKE TEMPORARY, CREATE ON DATABASE %q FROM PUBLIC`, f.Database), Why: "test"},
 		{SQL: fmt.Sprintf(`GRANT CONNECT ON DATABASE %q TO PUBLIC`, f.Database), Why: "test"},
-		{SQL: "GRANT EXECUTE ON FUNCTION pgconsent.changed_since(pg_snapshot), pgconsent.prune_changes(), pgconsent.audit_ref(text), pgconsent.audit_forget(text) TO pgconsent_control", Why: "test"},
+		{SQL: "GRANT EXECUTE ON FUNCTION pgconsent.changed_since(pg_snapshot), pgconsent.prune_changes(), " +
+			"pgconsent.audit_ref(text), pgconsent.audit_forget(text) TO pgconsent_control", Why: "test"},
 	}, append(migrations.ConsentGrants("pgconsent_control"), migrations.SweepGrants("pgconsent_control")...)...)
 }
 func (plan) DownTo(migrations.Found) []migrations.Statement { return nil }
@@ -115,7 +116,8 @@ func TestALife(t *testing.T) {
 	if err != nil || len(questions) != 1 || questions[0].Subject != ada {
 		t.Fatalf("%+v %v", questions, err)
 	}
-	decide := consent.Command{Do: consent.DecidePartnership, Subject: ada, Decision: consent.TaskComplete, By: consent.Party{Role: consent.RoleAgent, ID: "chat"}}
+	decide := consent.Command{Do: consent.DecidePartnership, Subject: ada, Decision: consent.TaskComplete,
+		By: consent.Party{Role: consent.RoleAgent, ID: "chat"}}
 	if out := must(t, r, decide); out.Consent.Stream != consent.Partnered || !out.Consent.ExpiresAt.IsZero() {
 		t.Errorf("%+v", out)
 	}

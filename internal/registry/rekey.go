@@ -59,9 +59,10 @@ func prefix(kid int32) []byte { return binary.BigEndian.AppendUint32(nil, uint32
 // rekeySize is how many people or records are done in one transaction.
 const rekeySize = 500
 
-// Rekey wraps every person's key with the newest key, gives every record that another has signed a code under it, and signs the anchor
-// with it. It begins by verifying the registry: what does not hold is not vouched for anew. Whatever it has done when it ends, by an
-// error or by a kill, holds, and the next call goes on there. Others may write meanwhile, and erase.
+// Rekey wraps every person's key with the newest key, gives every record that another has signed a code under it, and
+// signs the anchor with it. It begins by verifying the registry: what does not hold is not vouched for anew. Whatever
+// it has done when it ends, by an error or by a kill, holds, and the next call goes on there. Others may write
+// meanwhile, and erase.
 func (r *Registry) Rekey(ctx context.Context, progress func(done, of int)) error {
 	report, err := r.Verify(ctx)
 	if err != nil {
@@ -119,7 +120,9 @@ func (r *Registry) Rekey(ctx context.Context, progress func(done, of int)) error
 // rewrap wraps the keys of some people.
 func (r *Registry) rewrap(ctx context.Context, tx pgx.Tx, id uuid) (int, error) {
 	newest, _ := r.Keys.signing()
-	rows, err := tx.Query(ctx, "SELECT ref, subject, key, stands, erased_at, sha256(key) FROM pgconsent.subject WHERE substr(key, 1, 4) <> $1 LIMIT $2", prefix(newest), rekeySize)
+	rows, err := tx.Query(ctx,
+		"SELECT ref, subject, key, stands, erased_at, sha256(key) FROM pgconsent.subject WHERE substr(key, 1, 4) "+
+			"<> $1 LIMIT $2", prefix(newest), rekeySize)
 	if err != nil {
 		return 0, failed("read keys", err)
 	}
@@ -161,7 +164,8 @@ func (r *Registry) rewrap(ctx context.Context, tx pgx.Tx, id uuid) (int, error) 
 // recode gives codes to some records.
 func (r *Registry) recode(ctx context.Context, tx pgx.Tx, id uuid) (int, error) {
 	newest, _ := r.Keys.signing()
-	rows, err := tx.Query(ctx, "SELECT "+columns+" FROM "+records+" WHERE kid <> $1 AND code_kid IS DISTINCT FROM $1 ORDER BY number LIMIT $2", newest, rekeySize)
+	rows, err := tx.Query(ctx, "SELECT "+columns+" FROM "+records+
+		" WHERE kid <> $1 AND code_kid IS DISTINCT FROM $1 ORDER BY number LIMIT $2", newest, rekeySize)
 	if err != nil {
 		return 0, failed("read consent records", err)
 	}

@@ -44,7 +44,8 @@ func peopled(t *testing.T, r *Registry, n int) {
 		must(t, r, grant(fmt.Sprintf("p%d", i), consent.Temporary))
 	}
 	must(t, r, consent.Command{Do: consent.Appoint, Subject: "dog", Guardian: "sean", By: consent.Party{Role: consent.RoleController, ID: "c"}})
-	must(t, r, consent.Command{Do: consent.Grant, Subject: "dog", Grantee: "vet", Scope: "ctx:health", By: consent.Party{Role: consent.RoleGuardian, ID: "sean"}})
+	must(t, r, consent.Command{Do: consent.Grant, Subject: "dog", Grantee: "vet", Scope: "ctx:health",
+		By: consent.Party{Role: consent.RoleGuardian, ID: "sean"}})
 	must(t, r, consent.Command{Do: consent.Revoke, Subject: "p0", By: subject("p0")})
 	must(t, r, consent.Command{Do: consent.Erase, Subject: "p1", By: subject("p1")})
 }
@@ -53,7 +54,8 @@ func peopled(t *testing.T, r *Registry, n int) {
 func told(t *testing.T, r *Registry, conn *pgx.Conn) string {
 	t.Helper()
 	var out string
-	if err := conn.QueryRow(t.Context(), "SELECT string_agg(subject || '=' || pgconsent.pseudonym(subject, subject), ' ' ORDER BY subject) FROM pgconsent.subject").Scan(&out); err != nil {
+	if err := conn.QueryRow(t.Context(),
+		"SELECT string_agg(subject || '=' || pgconsent.pseudonym(subject, subject), ' ' ORDER BY subject) FROM pgconsent.subject").Scan(&out); err != nil {
 		t.Fatal(err)
 	}
 	for _, who := range []string{"p0", "p2", "dog"} {
@@ -66,7 +68,8 @@ func told(t *testing.T, r *Registry, conn *pgx.Conn) string {
 	return out
 }
 
-// The key is changed: what is recorded, pseudonyms and erasures stay, the registry holds, and the old key is needed for nothing.
+// The key is changed: what is recorded, pseudonyms and erasures stay, the registry holds, and the old key is needed for
+// nothing.
 func TestRekey(t *testing.T) {
 	db := database(t)
 	running, key := keyed(t, db) // a proxy that is not started again
@@ -134,7 +137,9 @@ func TestRekey(t *testing.T) {
 	}
 	must(t, fresh, consent.Command{Do: consent.Erase, Subject: "p2", By: subject("p2")})
 	var left int
-	if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pgconsent.subject WHERE erased_at IS NOT NULL AND (key IS NOT NULL OR stands IS NOT NULL)").Scan(&left); err != nil || left != 0 {
+	if err := conn.QueryRow(t.Context(),
+		"SELECT count(*) FROM pgconsent.subject WHERE erased_at IS NOT NULL AND (key IS NOT NULL OR stands IS "+
+			"NOT NULL)").Scan(&left); err != nil || left != 0 {
 		t.Errorf("%d who were erased have something left: %v", left, err)
 	}
 	sound(t, fresh)
@@ -179,8 +184,12 @@ func TestRekeyedIsTamperedWith(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
-			for _, sql := range []string{"SET LOCAL session_replication_role = replica", "ALTER TABLE pgconsent.subject DISABLE TRIGGER USER", change, "ALTER TABLE pgconsent.subject ENABLE ALWAYS TRIGGER USER", "SET LOCAL search_path = pg_catalog"} {
-				if sql = strings.Replace(sql, "ENABLE ALWAYS TRIGGER USER", "ENABLE ALWAYS TRIGGER pgconsent_forget, ENABLE ALWAYS TRIGGER pgconsent_refuse, ENABLE ALWAYS TRIGGER pgconsent_refuse_truncate, ENABLE ALWAYS TRIGGER pgconsent_sweep, ENABLE ALWAYS TRIGGER zz_pgconsent_audit", 1); true {
+			for _, sql := range []string{"SET LOCAL session_replication_role = replica",
+				"ALTER TABLE pgconsent.subject DISABLE TRIGGER USER", change,
+				"ALTER TABLE pgconsent.subject ENABLE ALWAYS TRIGGER USER", "SET LOCAL search_path = pg_catalog"} {
+				if sql = strings.Replace(sql, "ENABLE ALWAYS TRIGGER USER",
+					"ENABLE ALWAYS TRIGGER pgconsent_forget, ENABLE ALWAYS TRIGGER pgconsent_refuse, ENABLE "+
+						"ALWAYS TRIGGER pgconsent_refuse_truncate, ENABLE ALWAYS TRIGGER pgconsent_sweep, ENABLE ALWAYS TRIGGER zz_pgconsent_audit", 1); true {
 					if _, err := tx.Exec(t.Context(), sql); err != nil {
 						t.Fatalf("%s: %v", sql, err)
 					}
@@ -200,8 +209,10 @@ func TestRekeyedIsTamperedWith(t *testing.T) {
 		}()
 	}
 	// By hand a key is changed for no other.
-	for _, change := range []string{"key = key", "key = sha256(key)", "stands = NULL", "key = '\\x00000009' || substr(key, 5)", "key = '\\x00000001' || substr(key, 5)", "subject = 'x'"} {
-		if _, err := conn.Exec(t.Context(), "UPDATE pgconsent.subject SET "+change+" WHERE subject = 'p0'"); change != "key = '\\x00000009' || substr(key, 5)" && err == nil {
+	for _, change := range []string{"key = key", "key = sha256(key)", "stands = NULL",
+		"key = '\\x00000009' || substr(key, 5)", "key = '\\x00000001' || substr(key, 5)", "subject = 'x'"} {
+		if _, err := conn.Exec(t.Context(), "UPDATE pgconsent.subject SET "+
+			change+" WHERE subject = 'p0'"); change != "key = '\\x00000009' || substr(key, 5)" && err == nil {
 			t.Errorf("a plain UPDATE passes: %s", change)
 		}
 	}
@@ -288,7 +299,8 @@ func TestKillWhileItRekeys(t *testing.T) {
 	}
 	sound(t, openKeyed(t, db, key, running.Anchor))
 	var again int
-	if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pgconsent.subject WHERE subject = 'p1' OR erased_at IS NOT NULL AND key IS NOT NULL").Scan(&again); err != nil || again != 0 {
+	if err := conn.QueryRow(t.Context(),
+		"SELECT count(*) FROM pgconsent.subject WHERE subject = 'p1' OR erased_at IS NOT NULL AND key IS NOT NULL").Scan(&again); err != nil || again != 0 {
 		t.Errorf("%d who were erased are there again: %v", again, err)
 	}
 }

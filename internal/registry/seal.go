@@ -35,7 +35,8 @@ func newParty(name string) party {
 // wrap closes a subject's key with the newest key of the file.
 func (k Keys) wrap(registry uuid, p party) []byte {
 	number, s := k.signing()
-	return append(binary.BigEndian.AppendUint32(nil, uint32(number)), closeWith(s.wrap[:], p.key, registry[:], p.ref[:], p.stands)...)
+	return append(binary.BigEndian.AppendUint32(nil, uint32(number)),
+		closeWith(s.wrap[:], p.key, registry[:], p.ref[:], p.stands)...)
 }
 
 func (k Keys) unwrap(registry, ref uuid, wrapped, stands []byte) ([]byte, error) {

@@ -19,9 +19,9 @@ var structureFile []byte
 
 const structureMade = "//"
 
-// structure describes everything in the database that keeps records as they are: tables with their columns, constraints and
-// indexes, triggers and whether they fire, functions with their bodies, and who may do more than read. $1 is the control
-// role; who owns the schema is called owner, and so are those who own what is in it, if it is the same.
+// structure describes everything in the database that keeps records as they are: tables with their columns, constraints
+// and indexes, triggers and whether they fire, functions with their bodies, and who may do more than read. $1 is the
+// control role; who owns the schema is called owner, and so are those who own what is in it, if it is the same.
 const structure = `
 WITH schema AS (
   SELECT n.oid, n.nspowner FROM pg_namespace AS n WHERE n.nspname = 'pgconsent'
@@ -131,8 +131,8 @@ func compareStructure(now map[string]string) []Finding {
 	return out
 }
 
-// plain leaves out what versions of PostgreSQL print differently in what they have parsed: spaces and parentheses. Functions
-// are kept, and compared, as they were written.
+// plain leaves out what versions of PostgreSQL print differently in what they have parsed: spaces and parentheses.
+// Functions are kept, and compared, as they were written.
 func plain(content string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(" ()\n\t", r) {

@@ -70,7 +70,9 @@ func TestAlteredStructureIsFound(t *testing.T) {
 		"ALTER FUNCTION pgconsent.consent_append(pgconsent.consent_record, text) STRICT",
 		"ALTER FUNCTION pgconsent.consent_epoch() LEAKPROOF",
 		"ALTER FUNCTION pgconsent.consent_open() PARALLEL SAFE",
-		"CREATE FUNCTION public.mine() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'; CREATE TRIGGER zz_pgconsent_mine AFTER UPDATE ON pgconsent.consent_current FOR EACH ROW EXECUTE FUNCTION public.mine(); ALTER TABLE pgconsent.consent_current ENABLE ALWAYS TRIGGER zz_pgconsent_mine",
+		"CREATE FUNCTION public.mine() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'; CREATE " +
+			"TRIGGER zz_pgconsent_mine AFTER UPDATE ON pgconsent.consent_current FOR EACH ROW EXECUTE FUNCTION " +
+			"public.mine(); ALTER TABLE pgconsent.consent_current ENABLE ALWAYS TRIGGER zz_pgconsent_mine",
 		"CREATE RULE mine AS ON INSERT TO pgconsent.consent_current DO INSTEAD NOTHING",
 		"ALTER TABLE pgconsent.consent_record ENABLE ROW LEVEL SECURITY",
 		"CREATE POLICY mine ON pgconsent.consent_record USING (true)",
@@ -79,8 +81,10 @@ func TestAlteredStructureIsFound(t *testing.T) {
 		"GRANT UPDATE (state) ON pgconsent.consent_current TO PUBLIC",
 		"GRANT EXECUTE ON FUNCTION pgconsent.consent_open() TO PUBLIC",
 		"REVOKE EXECUTE ON FUNCTION pgconsent.consent_epoch() FROM pgconsent_control",
-		"CREATE OR REPLACE FUNCTION pgconsent.consent_refuse() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS 'BEGIN RETURN OLD; END'",
-		"CREATE OR REPLACE FUNCTION pgconsent.changed() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 'BEGIN RETURN NULL; END'",
+		"CREATE OR REPLACE FUNCTION pgconsent.consent_refuse() RETURNS trigger LANGUAGE plpgsql SET search_path = " +
+			"pg_catalog, pg_temp AS 'BEGIN RETURN OLD; END'",
+		"CREATE OR REPLACE FUNCTION pgconsent.changed() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET " +
+			"search_path = pg_catalog, pg_temp AS 'BEGIN RETURN NULL; END'",
 		"CREATE OR REPLACE FUNCTION pgconsent.consent_now() RETURNS timestamptz LANGUAGE sql RETURN clock_timestamp() - interval '1 day'",
 		"ALTER FUNCTION pgconsent.consent_append(pgconsent.consent_record, text) SECURITY INVOKER",
 		"ALTER FUNCTION pgconsent.consent_append(pgconsent.consent_record, text) RESET ALL",
@@ -108,13 +112,16 @@ func TestAlteredStructureIsFound(t *testing.T) {
 		"ALTER TABLE pgconsent.sweep_state SET UNLOGGED",
 		"ALTER TABLE pgconsent.audit_subject DROP CONSTRAINT audit_subject_subject_key",
 		"GRANT INSERT ON pgconsent.audit_subject TO pgconsent_control",
-		"CREATE OR REPLACE FUNCTION pgconsent.changed_since(taken pg_snapshot) RETURNS bool LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 'BEGIN RETURN false; END'",
-		"CREATE OR REPLACE FUNCTION pgconsent.audit_forgets() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 'BEGIN RETURN NULL; END'",
+		"CREATE OR REPLACE FUNCTION pgconsent.changed_since(taken pg_snapshot) RETURNS bool LANGUAGE plpgsql " +
+			"SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 'BEGIN RETURN false; END'",
+		"CREATE OR REPLACE FUNCTION pgconsent.audit_forgets() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER " +
+			"SET search_path = pg_catalog, pg_temp AS 'BEGIN RETURN NULL; END'",
 		"SET LOCAL allow_system_table_mods = on; UPDATE pg_catalog.pg_class SET relhastriggers = false WHERE oid = 'pgconsent.consent_record'::regclass",
 		"SET LOCAL allow_system_table_mods = on; UPDATE pg_catalog.pg_class SET relchecks = 0 WHERE oid = 'pgconsent.consent_record'::regclass",
 		"SET LOCAL allow_system_table_mods = on; UPDATE pg_catalog.pg_class SET relhasindex = false WHERE oid = 'pgconsent.consent_guardian'::regclass",
 		"ALTER TABLE pgconsent.consent_current REPLICA IDENTITY NOTHING; CREATE PUBLICATION mine FOR TABLE pgconsent.consent_current",
-		"ALTER TABLE pgconsent.consent_record RENAME TO hidden; CREATE VIEW pgconsent.consent_record AS SELECT * FROM pgconsent.hidden; GRANT SELECT ON pgconsent.consent_record TO pgconsent_control",
+		"ALTER TABLE pgconsent.consent_record RENAME TO hidden; CREATE VIEW pgconsent.consent_record AS SELECT * " +
+			"FROM pgconsent.hidden; GRANT SELECT ON pgconsent.consent_record TO pgconsent_control",
 	} {
 		if _, err := conn.Exec(t.Context(), "BEGIN"); err != nil {
 			t.Fatal(err)

@@ -13,7 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// A superuser who takes the triggers off, tampers and puts them back leaves a structure that is right and a chain that is not.
+// A superuser who takes the triggers off, tampers and puts them back leaves a structure that is right and a chain that
+// is not.
 func TestASuperuserIsFound(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
@@ -25,7 +26,8 @@ func TestASuperuserIsFound(t *testing.T) {
 		FOR t IN SELECT tgname, tgrelid::regclass AS rel FROM pg_trigger WHERE NOT tgisinternal AND tgrelid::regclass::text LIKE 'pgconsent.%' LOOP
 			EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', t.rel, t.tgname);
 		END LOOP; END $$`
-	tables := []string{"pgconsent.consent_record", "pgconsent.subject", "pgconsent.consent_registry", "pgconsent.consent_current", "pgconsent.consent_guardian"}
+	tables := []string{"pgconsent.consent_record", "pgconsent.subject", "pgconsent.consent_registry",
+		"pgconsent.consent_current", "pgconsent.consent_guardian"}
 	for _, tamper := range []string{
 		"UPDATE pgconsent.consent_record SET state = 'given' WHERE event = 'withdrawn'",
 		"UPDATE pgconsent.consent_record SET categories = categories || '{IMPROVEMENT}' WHERE number = 3",
@@ -37,9 +39,13 @@ func TestASuperuserIsFound(t *testing.T) {
 		"DELETE FROM pgconsent.consent_record WHERE number > 20",
 		"TRUNCATE pgconsent.consent_record, pgconsent.consent_current, pgconsent.consent_guardian",
 		"TRUNCATE pgconsent.consent_record, pgconsent.subject, pgconsent.consent_current, pgconsent.consent_guardian, pgconsent.consent_registry",
-		"UPDATE pgconsent.consent_record SET number = number + 1000; UPDATE pgconsent.consent_record SET number = CASE number WHEN 1002 THEN 3 WHEN 1003 THEN 2 ELSE number - 1000 END",
-		"INSERT INTO pgconsent.consent_record SELECT (r).* FROM (SELECT r FROM pgconsent.consent_record AS r ORDER BY number LIMIT 1) AS s (r) ON CONFLICT DO NOTHING; UPDATE pgconsent.consent_record SET kid = kid + 1 WHERE number = 1",
-		"INSERT INTO pgconsent.consent_record (number, recorded_at, subject, event, state, categories, purposes, sealed, prev, hash, mac, kid) SELECT number + 1, recorded_at, subject, 'given', 'given', '{ESSENTIAL}', '{}', sealed, hash, sha256(hash), mac, kid FROM pgconsent.consent_record ORDER BY number DESC LIMIT 1",
+		"UPDATE pgconsent.consent_record SET number = number + 1000; UPDATE pgconsent.consent_record SET number = " +
+			"CASE number WHEN 1002 THEN 3 WHEN 1003 THEN 2 ELSE number - 1000 END",
+		"INSERT INTO pgconsent.consent_record SELECT (r).* FROM (SELECT r FROM pgconsent.consent_record AS r " +
+			"ORDER BY number LIMIT 1) AS s (r) ON CONFLICT DO NOTHING; UPDATE pgconsent.consent_record SET kid = kid + 1 WHERE number = 1",
+		"INSERT INTO pgconsent.consent_record (number, recorded_at, subject, event, state, categories, purposes, " +
+			"sealed, prev, hash, mac, kid) SELECT number + 1, recorded_at, subject, 'given', 'given', " +
+			"'{ESSENTIAL}', '{}', sealed, hash, sha256(hash), mac, kid FROM pgconsent.consent_record ORDER BY number DESC LIMIT 1",
 		"UPDATE pgconsent.subject SET subject = 'eve' WHERE subject = 'person 1'",
 		"UPDATE pgconsent.subject SET subject = 'si:eve' WHERE subject = 'si:vet'",
 		"UPDATE pgconsent.subject SET subject = NULL, key = NULL, erased_at = now() WHERE subject = 'person 1'",
@@ -55,7 +61,8 @@ func TestASuperuserIsFound(t *testing.T) {
 		"UPDATE pgconsent.consent_current SET void_before = NULL WHERE void_before IS NOT NULL",
 		"UPDATE pgconsent.consent_current SET purposes = purposes || '{x}' WHERE subject = 'person 1'",
 		"UPDATE pgconsent.subject SET erased_at = erased_at - interval '1 microsecond' WHERE erased_at IS NOT NULL",
-		"INSERT INTO pgconsent.consent_current (subject, grantee, scope, number, state, categories, purposes) VALUES ('person 7', '*', '*', 1, 'given', '{}', '{}')",
+		"INSERT INTO pgconsent.consent_current (subject, grantee, scope, number, state, categories, purposes) " +
+			"VALUES ('person 7', '*', '*', 1, 'given', '{}', '{}')",
 		"INSERT INTO pgconsent.consent_guardian VALUES ('person 1', 'human:eve', 1)",
 		"DELETE FROM pgconsent.consent_guardian",
 	} {
@@ -68,7 +75,8 @@ func TestASuperuserIsFound(t *testing.T) {
 		for _, table := range tables {
 			statements = append(statements, fmt.Sprintf(off, table))
 		}
-		statements = append(statements, "SET LOCAL session_replication_role = replica", tamper, "SET LOCAL session_replication_role = origin", on, "SET LOCAL search_path = pg_catalog")
+		statements = append(statements, "SET LOCAL session_replication_role = replica",
+			tamper, "SET LOCAL session_replication_role = origin", on, "SET LOCAL search_path = pg_catalog")
 		failed := slices.ContainsFunc(statements, func(sql string) bool {
 			_, err := tx.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol)
 			if err != nil && sql != "INSERT INTO pgconsent.consent_registry SELECT" {
@@ -113,7 +121,8 @@ func TestNobodyWritesRecords(t *testing.T) {
 		for _, sql := range []string{
 			"UPDATE pgconsent.consent_record SET state = 'given'", "DELETE FROM pgconsent.consent_record", "TRUNCATE pgconsent.consent_record",
 			"INSERT INTO pgconsent.consent_current SELECT * FROM pgconsent.consent_current", "UPDATE pgconsent.subject SET subject = 'x'",
-			"SELECT pgconsent.consent_append(r, '*') FROM pgconsent.consent_record AS r", "SET session_replication_role = replica; DELETE FROM pgconsent.consent_record",
+			"SELECT pgconsent.consent_append(r, '*') FROM pgconsent.consent_record AS r",
+			"SET session_replication_role = replica; DELETE FROM pgconsent.consent_record",
 		} {
 			if _, err := conn.Exec(t.Context(), sql); err == nil {
 				t.Errorf("%s may: %s", role, sql)
@@ -132,14 +141,23 @@ func TestIndexesThatLeadAstrayAreFound(t *testing.T) {
 	conn := db.Connect(t, "postgres")
 	for name, change := range map[string]string{
 		// Each writes new versions of rows, as they were, that the index is not told of.
-		"consent_current_pkey":    "UPDATE pgconsent.consent_current SET expires_at = 'infinity' WHERE expires_at IS NULL; UPDATE pgconsent.consent_current SET expires_at = NULL WHERE expires_at = 'infinity'",
-		"consent_guardian_pkey":   "UPDATE pgconsent.consent_guardian SET subject = subject || ' '; UPDATE pgconsent.consent_guardian SET subject = rtrim(subject)",
-		"consent_current_expires": "UPDATE pgconsent.consent_current SET expires_at = expires_at + interval '1 day' WHERE state = 'given'; UPDATE pgconsent.consent_current SET expires_at = expires_at - interval '1 day' WHERE state = 'given'",
-		"subject_subject_key":     "ALTER TABLE pgconsent.subject DISABLE TRIGGER USER; UPDATE pgconsent.subject SET ref = ref, subject = subject || ' ' WHERE subject IS NOT NULL; UPDATE pgconsent.subject SET subject = rtrim(subject); ALTER TABLE pgconsent.subject ENABLE ALWAYS TRIGGER pgconsent_forget, ENABLE ALWAYS TRIGGER pgconsent_refuse, ENABLE ALWAYS TRIGGER pgconsent_refuse_truncate, ENABLE ALWAYS TRIGGER pgconsent_sweep, ENABLE ALWAYS TRIGGER zz_pgconsent_audit",
-		"outbox_next":             "UPDATE pgconsent.outbox SET next_at = next_at - interval '1 second'",
+		"consent_current_pkey": "UPDATE pgconsent.consent_current SET expires_at = 'infinity' WHERE expires_at " +
+			"IS NULL; UPDATE pgconsent.consent_current SET expires_at = NULL WHERE expires_at = 'infinity'",
+		"consent_guardian_pkey": "UPDATE pgconsent.consent_guardian SET subject = subject || ' '; UPDATE " +
+			"pgconsent.consent_guardian SET subject = rtrim(subject)",
+		"consent_current_expires": "UPDATE pgconsent.consent_current SET expires_at = expires_at + interval '1 " +
+			"day' WHERE state = 'given'; UPDATE pgconsent.consent_current SET expires_at = expires_at - interval '1 day' WHERE state = 'given'",
+		"subject_subject_key": "ALTER TABLE pgconsent.subject DISABLE TRIGGER USER; UPDATE pgconsent.subject " +
+			"SET ref = ref, subject = subject || ' ' WHERE subject IS NOT NULL; UPDATE pgconsent.subject SET " +
+			"subject = rtrim(subject); ALTER TABLE pgconsent.subject ENABLE ALWAYS TRIGGER pgconsent_forget, " +
+			"ENABLE ALWAYS TRIGGER pgconsent_refuse, ENABLE ALWAYS TRIGGER pgconsent_refuse_truncate, ENABLE " +
+			"ALWAYS TRIGGER pgconsent_sweep, ENABLE ALWAYS TRIGGER zz_pgconsent_audit",
+		"outbox_next": "UPDATE pgconsent.outbox SET next_at = next_at - interval '1 second'",
 	} {
 		ready := func(is bool) string {
-			return fmt.Sprintf("SET allow_system_table_mods = on; UPDATE pg_catalog.pg_index SET indisready = %v WHERE indexrelid = 'pgconsent.%s'::regclass; RESET allow_system_table_mods", is, name)
+			return fmt.Sprintf(
+				"SET allow_system_table_mods = on; UPDATE pg_catalog.pg_index SET indisready = %v WHERE "+
+					"indexrelid = 'pgconsent.%s'::regclass; RESET allow_system_table_mods", is, name)
 		}
 		for _, sql := range []string{ready(false), change, ready(true)} {
 			if _, err := conn.Exec(t.Context(), sql); err != nil {

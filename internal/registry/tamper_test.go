@@ -22,7 +22,8 @@ func lived(t testing.TB, r *Registry) {
 		id := fmt.Sprintf("person %d", i)
 		must(t, r, grant(id, consent.Temporary))
 		must(t, r, consent.Command{Do: consent.Upgrade, Subject: id, By: subject(id)})
-		must(t, r, consent.Command{Do: consent.DecidePartnership, Subject: id, By: agent, Decision: []consent.Decision{consent.TaskComplete, consent.Reject, consent.Defer}[i%3]})
+		must(t, r, consent.Command{Do: consent.DecidePartnership, Subject: id, By: agent,
+			Decision: []consent.Decision{consent.TaskComplete, consent.Reject, consent.Defer}[i%3]})
 		must(t, r, consent.Command{Do: consent.Grant, Subject: id, Grantee: "si:vet", Scope: "ctx:health", Purposes: []string{"care"}, By: subject(id)})
 		must(t, r, consent.Command{Do: consent.Appoint, Subject: id, Guardian: "human:sean", By: consent.Party{Role: consent.RoleController, ID: "owner"}})
 		if i%3 == 0 {
@@ -139,7 +140,8 @@ func changeEntry(r *rand.Rand, x *Export, e *entry) {
 
 // refolded makes the fold and the people's state what the records say, as an attacker who covers tracks would.
 func refolded(x *Export, k Keys) {
-	c := &checker{keys: k, people: map[uuid]*person{}, open: map[uuid]party{}, erased: map[uuid]bool{}, folds: map[consent.Key]fold{}, guardians: map[[2]string]int64{}, id: x.registries[0]}
+	c := &checker{keys: k, people: map[uuid]*person{}, open: map[uuid]party{}, erased: map[uuid]bool{},
+		folds: map[consent.Key]fold{}, guardians: map[[2]string]int64{}, id: x.registries[0]}
 	c.read(x.people)
 	c.walk(x.entries, nil)
 	x.folds, x.guardians = nil, nil

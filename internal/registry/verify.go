@@ -22,8 +22,8 @@ type Report struct {
 	Findings []Finding
 }
 
-// Verify compares the whole registry with its codes, the anchor, and what migrate installs. The error says that it could not
-// look; what is wrong is in the findings.
+// Verify compares the whole registry with its codes, the anchor, and what migrate installs. The error says that it
+// could not look; what is wrong is in the findings.
 func (r *Registry) Verify(ctx context.Context) (Report, error) {
 	var out Report
 	// The anchor first: what is recorded meanwhile is behind it.

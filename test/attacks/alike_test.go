@@ -22,7 +22,8 @@ func TestChangesBetweenWhatLooksAlike(t *testing.T) {
 				CREATE TABLE notes (id int PRIMARY KEY, state text COLLATE ci, f float8);
 				INSERT INTO notes VALUES (1, 'open', 0.549), (2, 'open', 0.549)`)
 			policy := "version: 1\nattributes: { user: { type: text, source: credential } }\ntables:\n  notes: { rows: [ " + c.rule + " ] }\n"
-			proxy := instance.Start(t, mode, instance.Database{Name: "pair", DB: db, Policy: policy, SearchPath: []string{"public"}}, map[string]string{"user": "me"})
+			proxy := instance.Start(t, mode, instance.Database{
+				Name: "pair", DB: db, Policy: policy, SearchPath: []string{"public"}}, map[string]string{"user": "me"})
 			older, newer := proxy.Agent(t, "agent", "pair"), proxy.Agent(t, "agent", "pair")
 			instance.Ask(older, "BEGIN ISOLATION LEVEL REPEATABLE READ")
 			if got := instance.Ask(older, "SELECT count(*) FROM notes").Results[0].Rows[0]; got != "2" {

@@ -11,17 +11,25 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// What goes or changes along with a row that agents write tells of rows between that they do not see: the policy is warned of just where it does.
+// What goes or changes along with a row that agents write tells of rows between that they do not see: the policy is
+// warned of just where it does.
 func TestWhatGoesAlong(t *testing.T) {
 	tier.All(t)
 	const own, all = "rows: [ own: { column: owner, is: user } ]", "attributes: { user: { type: text, source: credential } }\ntables:\n"
 	const tasks = "  task: { " + own + ", write: { commands: [delete] } }\n"
 	const shelf = "  shelf: { " + own + ", write: { commands: [delete] } }\n"
-	const tree = "CREATE TABLE task (id int PRIMARY KEY, owner text NOT NULL, parent int, title text, UNIQUE (owner, id), FOREIGN KEY (parent) REFERENCES task (id) ON DELETE CASCADE);\nINSERT INTO task VALUES (1, 'me', NULL, 'a'), (2, 'you', %d, 'hidden'), (3, 'me', 2, 'c'), (9, 'me', NULL, 'z')"
-	const shelves = "CREATE TABLE shelf (id int PRIMARY KEY, owner text NOT NULL);\nCREATE TABLE folder (id int PRIMARY KEY, owner text NOT NULL, shelf int REFERENCES shelf ON DELETE CASCADE);\nCREATE TABLE file (id int PRIMARY KEY, owner text NOT NULL, folder int REFERENCES folder ON DELETE SET NULL);\n" +
+	const tree = "CREATE TABLE task (id int PRIMARY KEY, owner text NOT NULL, parent int, title text, UNIQUE " +
+		"(owner, id), FOREIGN KEY (parent) REFERENCES task (id) ON DELETE CASCADE);\nINSERT INTO task VALUES (1, " +
+		"'me', NULL, 'a'), (2, 'you', %d, 'hidden'), (3, 'me', 2, 'c'), (9, 'me', NULL, 'z')"
+	const shelves = "CREATE TABLE shelf (id int PRIMARY KEY, owner text NOT NULL);\nCREATE TABLE folder (id int " +
+		"PRIMARY KEY, owner text NOT NULL, shelf int REFERENCES shelf ON DELETE CASCADE);\nCREATE TABLE file (id " +
+		"int PRIMARY KEY, owner text NOT NULL, folder int REFERENCES folder ON DELETE SET NULL);\n" +
 		"INSERT INTO shelf VALUES (1, 'me'), (9, 'me');\nINSERT INTO folder VALUES (2, 'you', %d);\nINSERT INTO file VALUES (1, 'me', 2)"
-	const codes = "CREATE TABLE code (id int PRIMARY KEY, owner text NOT NULL, name text UNIQUE);\nCREATE TABLE alias (owner text NOT NULL, name text PRIMARY KEY REFERENCES code (name) ON UPDATE CASCADE);\nCREATE TABLE used (id int PRIMARY KEY, owner text NOT NULL, name text REFERENCES alias ON UPDATE CASCADE);\n" +
-		"INSERT INTO code VALUES (1, 'me', 'a'), (9, 'me', 'b');\nINSERT INTO alias SELECT 'you', name FROM code WHERE id = %d;\nINSERT INTO used SELECT 1, 'me', name FROM alias"
+	const codes = "CREATE TABLE code (id int PRIMARY KEY, owner text NOT NULL, name text UNIQUE);\nCREATE TABLE " +
+		"alias (owner text NOT NULL, name text PRIMARY KEY REFERENCES code (name) ON UPDATE CASCADE);\nCREATE " +
+		"TABLE used (id int PRIMARY KEY, owner text NOT NULL, name text REFERENCES alias ON UPDATE CASCADE);\n" +
+		"INSERT INTO code VALUES (1, 'me', 'a'), (9, 'me', 'b');\nINSERT INTO alias SELECT 'you', name FROM code " +
+		"WHERE id = %d;\nINSERT INTO used SELECT 1, 'me', name FROM alias"
 	for _, c := range []struct {
 		name, sql, tables string
 		statements        string
@@ -29,17 +37,40 @@ func TestWhatGoesAlong(t *testing.T) {
 		left              bool // agents may not
 	}{
 		{"a tree", tree, tasks, "DELETE FROM task WHERE id = 1; SELECT id, parent FROM task ORDER BY id", true, false},
-		{"a tree by a key with whose it is", strings.Replace(strings.Replace(tree, "FOREIGN KEY (parent) REFERENCES task (id)", "FOREIGN KEY (owner, parent) REFERENCES task (owner, id)", 1), "%d, 'hidden'), (3, 'me', 2, 'c')", "NULL, 'hidden'), (4, 'you', 2 + 0 * %d, 'hidden'), (3, 'me', 1, 'c')", 1), tasks, "DELETE FROM task WHERE id = 1; SELECT id, parent FROM task ORDER BY id", false, false},
-		{"two tables", shelves, shelf + "  folder: { " + own + " }\n  file: { " + own + " }\n", "DELETE FROM shelf WHERE id = 1; SELECT id, folder FROM file", true, false},
-		{"two tables, one of which shows with the other", shelves, shelf + "  folder: { " + own + " }\n  file: { rows: [ visible: { folder: { id: folder } } ] }\n", "DELETE FROM shelf WHERE id = 1; SELECT id, folder FROM file", false, false},
-		{"keys that change", codes, "  code: { " + own + ", write: { commands: [update], columns: [name], accept: [conflicts] } }\n  alias: { " + own + " }\n  used: { " + own + " }\n", "UPDATE code SET name = 'c' WHERE id = 1; SELECT name FROM used", true, false},
-		{"a table between that is not listed", codes, "  code: { " + own + ", write: { commands: [update], columns: [name], accept: [conflicts] } }\n  used: { " + own + " }\n", "UPDATE code SET name = 'c' WHERE id = 1; SELECT name FROM used", true, false},
-		{"rows that hidden ones hold", strings.Replace(shelves, "SET NULL", "NO ACTION", 1), shelf + "  file: { rows: open }\n", "DELETE FROM shelf WHERE id = 1; SELECT id FROM shelf", false, true},
-		{"hidden rows that hidden ones hold", strings.Replace(shelves, "SET NULL", "NO ACTION", 1), shelf + "  folder: { " + own + " }\n  file: { rows: [ visible: { folder: { id: folder } } ] }\n", "DELETE FROM shelf WHERE id = 1; SELECT id FROM shelf", false, true},
-		{"rows by a key that is hidden", strings.ReplaceAll(shelves, "'you'", "'me'"), shelf + "  folder: { " + own + ", columns: { id: allow } }\n", "DELETE FROM shelf WHERE id = 1; SELECT id FROM folder", true, false},
-		{"rows by a key that is hidden, and cut", strings.Replace(strings.ReplaceAll(shelves, "'you'", "'me'"), "CASCADE", "SET NULL", 1), shelf + "  folder: { " + own + ", columns: { id: allow } }\n", "DELETE FROM shelf WHERE id = 1; SELECT id FROM folder", false, false},
-		{"rows by a key that is masked, and cut", strings.Replace(strings.ReplaceAll(shelves, "'you'", "'me'"), "CASCADE", "SET NULL", 1), shelf + "  folder: { " + own + ", columns: { id: allow, shelf: { mask: { generalise: 10 } } } }\n", "DELETE FROM shelf WHERE id = 1; SELECT id, shelf FROM folder", true, false},
-		{"rows by a key that is hidden and does not let it", strings.Replace(shelves, "CASCADE", "NO ACTION", 1), "  shelf: { rows: open, write: { commands: [delete] } }\n  folder: { rows: open, columns: { id: allow } }\n", "DELETE FROM shelf WHERE id = 1; SELECT id FROM shelf", false, true},
+		{"a tree by a key with whose it is",
+			strings.Replace(strings.Replace(tree, "FOREIGN KEY (parent) REFERENCES task (id)",
+				"FOREIGN KEY (owner, parent) REFERENCES task (owner, id)", 1), "%d, 'hidden'), (3, 'me', 2, 'c')",
+				"NULL, 'hidden'), (4, 'you', 2 + 0 * %d, 'hidden'), (3, 'me', 1, 'c')", 1), tasks,
+			"DELETE FROM task WHERE id = 1; SELECT id, parent FROM task ORDER BY id", false, false},
+		{"two tables", shelves, shelf + "  folder: { " + own + " }\n  file: { " + own + " }\n",
+			"DELETE FROM shelf WHERE id = 1; SELECT id, folder FROM file", true, false},
+		{"two tables, one of which shows with the other", shelves,
+			shelf + "  folder: { " + own + " }\n  file: { rows: [ visible: { folder: { id: folder } } ] }\n",
+			"DELETE FROM shelf WHERE id = 1; SELECT id, folder FROM file", false, false},
+		{"keys that change", codes, "  code: { " +
+			own + ", write: { commands: [update], columns: [name], accept: [conflicts] } }\n  alias: { " + own +
+			" }\n  used: { " + own + " }\n", "UPDATE code SET name = 'c' WHERE id = 1; SELECT name FROM used", true, false},
+		{"a table between that is not listed", codes,
+			"  code: { " + own +
+				", write: { commands: [update], columns: [name], accept: [conflicts] } }\n  used: { " + own +
+				" }\n", "UPDATE code SET name = 'c' WHERE id = 1; SELECT name FROM used", true, false},
+		{"rows that hidden ones hold", strings.Replace(shelves, "SET NULL", "NO ACTION", 1),
+			shelf + "  file: { rows: open }\n", "DELETE FROM shelf WHERE id = 1; SELECT id FROM shelf", false, true},
+		{"hidden rows that hidden ones hold", strings.Replace(shelves, "SET NULL", "NO ACTION", 1),
+			shelf + "  folder: { " + own + " }\n  file: { rows: [ visible: { folder: { id: folder } } ] }\n",
+			"DELETE FROM shelf WHERE id = 1; SELECT id FROM shelf", false, true},
+		{"rows by a key that is hidden", strings.ReplaceAll(shelves, "'you'", "'me'"),
+			shelf + "  folder: { " + own + ", columns: { id: allow } }\n", "DELETE FROM shelf WHERE id = 1; SELECT id FROM folder", true, false},
+		{"rows by a key that is hidden, and cut",
+			strings.Replace(strings.ReplaceAll(shelves, "'you'", "'me'"), "CASCADE", "SET NULL", 1), shelf +
+				"  folder: { " + own + ", columns: { id: allow } }\n", "DELETE FROM shelf WHERE id = 1; SELECT id FROM folder", false, false},
+		{"rows by a key that is masked, and cut",
+			strings.Replace(strings.ReplaceAll(shelves, "'you'", "'me'"), "CASCADE", "SET NULL", 1), shelf +
+				"  folder: { " + own + ", columns: { id: allow, shelf: { mask: { generalise: 10 } } } }\n",
+			"DELETE FROM shelf WHERE id = 1; SELECT id, shelf FROM folder", true, false},
+		{"rows by a key that is hidden and does not let it", strings.Replace(shelves, "CASCADE", "NO ACTION", 1),
+			"  shelf: { rows: open, write: { commands: [delete] } }\n  folder: { rows: open, columns: { id: " +
+				"allow } }\n", "DELETE FROM shelf WHERE id = 1; SELECT id FROM shelf", false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got [2]string

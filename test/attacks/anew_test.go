@@ -14,8 +14,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// What PostgreSQL compares, checks and computes anew as a row is written is of hidden rows, and of hidden columns, too. Each table of a group
-// is one that agents may write only where the policy accepts what that tells; then its statements tell the twins apart.
+// What PostgreSQL compares, checks and computes anew as a row is written is of hidden rows, and of hidden columns, too.
+// Each table of a group is one that agents may write only where the policy accepts what that tells; then its statements
+// tell the twins apart.
 var anew = []struct {
 	name   string
 	schema string
@@ -43,18 +44,21 @@ var anew = []struct {
 			INSERT INTO ints (owner, v) SELECT 'other', ARRAY[g, g + 1, g + 7] FROM generate_series(1, 3000) g; INSERT INTO pts (owner, v) SELECT 'other', point(g, g) FROM generate_series(1, 2000) g;
 			INSERT INTO spans (owner, v) SELECT 'other', repeat('x', 1 + g % 9) FROM generate_series(1, 2000) g; INSERT INTO pairs (owner, v) VALUES ('other', row(77, '{}')::pair);
 			INSERT INTO sums (owner, v) SELECT 'other', 10 + g * g / 7.0 FROM generate_series(1, 40) g; INSERT INTO days (owner, v) SELECT 'other', '2024-01-01'::date + g % 900 FROM generate_series(1, 3000) g; VACUUM ANALYZE`, `VACUUM ANALYZE`},
-		of("booked ints geo pts spans pairs sums days", "{ rows: [ own: { column: owner, is: user } ], write: { commands: [insert, update], columns: [v], stamp: { owner: { attribute: user } }ACCEPT } }"),
+		of("booked ints geo pts spans pairs sums days",
+			"{ rows: [ own: { column: owner, is: user } ], write: { commands: [insert, update], columns: [v], "+
+				"stamp: { owner: { attribute: user } }ACCEPT } }"),
 		"conflicts",
 		0,
 		map[string][]string{
 			"booked": {"INSERT INTO booked (v) VALUES ('[3,1e400]')", "INSERT INTO booked (v) VALUES ('[-1e400,-1]')"},
-			"ints":   {"INSERT INTO ints (v) VALUES ((SELECT array_agg(g * 10000) FROM generate_series(1, 195) g))", "INSERT INTO ints (v) VALUES ((SELECT array_agg(g * 10000000) FROM generate_series(-195, 195, 2) g))"},
-			"geo":    {"INSERT INTO geo (v) VALUES ('(1e200,1e200),(-1e200,-1e200)')"},
-			"pts":    {"INSERT INTO pts (v) VALUES ('(1e200,1e200)')"},
-			"spans":  {"INSERT INTO spans (v) VALUES (repeat('x', 1000))"},
-			"pairs":  {"INSERT INTO pairs (v) VALUES (row(77, '{}'))", "INSERT INTO pairs (v) VALUES (row(78, '{}'))"},
-			"sums":   {"INSERT INTO sums (v) VALUES ('1e400')"},
-			"days":   {"INSERT INTO days (v) VALUES ('infinity')"},
+			"ints": {"INSERT INTO ints (v) VALUES ((SELECT array_agg(g * 10000) FROM generate_series(1, 195) g))",
+				"INSERT INTO ints (v) VALUES ((SELECT array_agg(g * 10000000) FROM generate_series(-195, 195, 2) g))"},
+			"geo":   {"INSERT INTO geo (v) VALUES ('(1e200,1e200),(-1e200,-1e200)')"},
+			"pts":   {"INSERT INTO pts (v) VALUES ('(1e200,1e200)')"},
+			"spans": {"INSERT INTO spans (v) VALUES (repeat('x', 1000))"},
+			"pairs": {"INSERT INTO pairs (v) VALUES (row(77, '{}'))", "INSERT INTO pairs (v) VALUES (row(78, '{}'))"},
+			"sums":  {"INSERT INTO sums (v) VALUES ('1e400')"},
+			"days":  {"INSERT INTO days (v) VALUES ('infinity')"},
 		},
 	},
 	{
@@ -73,14 +77,20 @@ var anew = []struct {
 		CREATE TABLE zoned (id int PRIMARY KEY, owner text NOT NULL, v text, zone circle); CREATE TRIGGER zoned AFTER UPDATE ON zoned FOR EACH ROW WHEN (OLD.zone IS DISTINCT FROM NEW.zone) EXECUTE FUNCTION touched();
 		CREATE TABLE lines (id int PRIMARY KEY, owner text NOT NULL, v text, l lseg); CREATE TRIGGER lines AFTER UPDATE ON lines FOR EACH ROW WHEN (OLD.l < NEW.l) EXECUTE FUNCTION touched();
 		CREATE TABLE spread (id int, owner text NOT NULL, v text, born text) PARTITION BY RANGE (to_day(born)); CREATE TABLE spread_1 PARTITION OF spread FOR VALUES FROM ('2000-01-01') TO ('2021-01-01');`,
-		[2]string{anewColumns("5000", "2 seconds", "01/13/2020", "2020-01-13 08:00Z", "0"), anewColumns("500", "1 day", "01/12/2020", "2020-01-13 20:00Z", "1")},
-		of("note due born at indexed few computed watched divided arrays zoned lines spread", "{ rows: [ own: { column: owner, is: user } ], columns: { id: allow, v: allow }, write: { commands: [update], columns: [v]ACCEPT } }"),
+		[2]string{anewColumns("5000", "2 seconds", "01/13/2020", "2020-01-13 08:00Z", "0"),
+			anewColumns("500", "1 day", "01/12/2020", "2020-01-13 20:00Z", "1")},
+		of("note due born at indexed few computed watched divided arrays zoned lines spread",
+			"{ rows: [ own: { column: owner, is: user } ], columns: { id: allow, v: allow }, write: { commands: [update], columns: [v]ACCEPT } }"),
 		"values",
 		0,
 		map[string][]string{
-			"note": {"UPDATE note SET v = 'b'"}, "due": {"UPDATE due SET v = 'b'"}, "born": {"SET DateStyle = 'ISO, DMY'; UPDATE born SET v = 'b'"}, "at": {"SET DateStyle = 'ISO, MDY'; SET TimeZone = '<-12>+12'; UPDATE at SET v = 'b'"},
-			"indexed": {"SET DateStyle = 'ISO, DMY'; UPDATE indexed SET v = 'b'"}, "few": {"SET DateStyle = 'ISO, DMY'; UPDATE few SET v = 'b'"}, "computed": {"SET DateStyle = 'ISO, DMY'; UPDATE computed SET v = 'b'"},
-			"watched": {"SET DateStyle = 'ISO, DMY'; UPDATE watched SET v = 'b'"}, "divided": {"UPDATE divided SET v = 'b'"}, "arrays": {"UPDATE arrays SET v = 'b'"}, "zoned": {"UPDATE zoned SET v = 'b'"}, "lines": {"UPDATE lines SET v = 'b'"}, "spread": {"SET DateStyle = 'ISO, DMY'; UPDATE spread SET v = 'b'"},
+			"note": {"UPDATE note SET v = 'b'"}, "due": {"UPDATE due SET v = 'b'"}, "born": {
+				"SET DateStyle = 'ISO, DMY'; UPDATE born SET v = 'b'"}, "at": {"SET DateStyle = 'ISO, MDY'; SET TimeZone = '<-12>+12'; UPDATE at SET v = 'b'"},
+			"indexed": {"SET DateStyle = 'ISO, DMY'; UPDATE indexed SET v = 'b'"}, "few": {
+				"SET DateStyle = 'ISO, DMY'; UPDATE few SET v = 'b'"}, "computed": {"SET DateStyle = 'ISO, DMY'; UPDATE computed SET v = 'b'"},
+			"watched": {"SET DateStyle = 'ISO, DMY'; UPDATE watched SET v = 'b'"}, "divided": {
+				"UPDATE divided SET v = 'b'"}, "arrays": {"UPDATE arrays SET v = 'b'"},
+			"zoned": {"UPDATE zoned SET v = 'b'"}, "lines": {"UPDATE lines SET v = 'b'"}, "spread": {"SET DateStyle = 'ISO, DMY'; UPDATE spread SET v = 'b'"},
 		},
 	},
 	{
@@ -96,15 +106,18 @@ var anew = []struct {
 		[]string{"album: { rows: [ own: { column: owner, is: user } ], write: { commands: [delete]ACCEPT } }"},
 		"references",
 		0,
-		map[string][]string{"album": {"DELETE FROM album WHERE id = 1", "SET DateStyle = 'ISO, DMY'; DELETE FROM album WHERE id = 2", "DELETE FROM album WHERE id = 3", "DELETE FROM album WHERE id = 5"}},
+		map[string][]string{"album": {"DELETE FROM album WHERE id = 1",
+			"SET DateStyle = 'ISO, DMY'; DELETE FROM album WHERE id = 2", "DELETE FROM album WHERE id = 3", "DELETE FROM album WHERE id = 5"}},
 	},
 	{
 		"virtual columns in conditions of triggers",
 		`CREATE FUNCTION touched() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
 		CREATE TABLE parted (id int PRIMARY KEY, owner text NOT NULL, v text, n int, share int GENERATED ALWAYS AS (1000 / n) VIRTUAL); CREATE TRIGGER parted AFTER UPDATE ON parted FOR EACH ROW WHEN (OLD.share IS DISTINCT FROM NEW.share) EXECUTE FUNCTION touched();
 		CREATE TABLE whole (id int PRIMARY KEY, owner text NOT NULL, v text, n int, share int GENERATED ALWAYS AS (1000 / n) VIRTUAL); CREATE TRIGGER whole AFTER UPDATE ON whole FOR EACH ROW WHEN (OLD IS DISTINCT FROM NEW) EXECUTE FUNCTION touched();`,
-		[2]string{"INSERT INTO parted VALUES (1, 'me', 'a', 0); INSERT INTO whole VALUES (1, 'me', 'a', 0)", "INSERT INTO parted VALUES (1, 'me', 'a', 1); INSERT INTO whole VALUES (1, 'me', 'a', 1)"},
-		of("parted whole", "{ rows: [ own: { column: owner, is: user } ], columns: { id: allow, v: allow }, write: { commands: [update], columns: [v]ACCEPT } }"),
+		[2]string{"INSERT INTO parted VALUES (1, 'me', 'a', 0); INSERT INTO whole VALUES (1, 'me', 'a', 0)",
+			"INSERT INTO parted VALUES (1, 'me', 'a', 1); INSERT INTO whole VALUES (1, 'me', 'a', 1)"},
+		of("parted whole",
+			"{ rows: [ own: { column: owner, is: user } ], columns: { id: allow, v: allow }, write: { commands: [update], columns: [v]ACCEPT } }"),
 		"values",
 		18,
 		map[string][]string{"parted": {"UPDATE parted SET v = 'b'"}, "whole": {"UPDATE whole SET v = 'b'"}},
@@ -146,11 +159,16 @@ var anew = []struct {
 		"keys of some rows",
 		`CREATE TABLE task (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner text NOT NULL, title text, flagged boolean NOT NULL DEFAULT false, salary int);
 		CREATE UNIQUE INDEX ON task (owner, title) WHERE NOT flagged; CREATE UNIQUE INDEX ON task (owner, title) WHERE salary > 1000;`,
-		[2]string{"INSERT INTO task (owner, title, flagged, salary) VALUES ('me', 'a', false, 2000), ('me', 'b', false, NULL), ('me', 'c', true, 5000)", "INSERT INTO task (owner, title, flagged, salary) VALUES ('me', 'a', true, 2000), ('me', 'b', false, NULL), ('me', 'c', true, 500)"},
-		[]string{"task: { rows: [ own: { column: owner, is: user } ], columns: { id: allow, title: allow }, write: { commands: [insert, update], columns: [title], stamp: { owner: { attribute: user } }ACCEPT } }"},
+		[2]string{"INSERT INTO task (owner, title, flagged, salary) VALUES ('me', 'a', false, 2000), ('me', 'b', " +
+			"false, NULL), ('me', 'c', true, 5000)",
+			"INSERT INTO task (owner, title, flagged, salary) VALUES ('me', 'a', true, 2000), ('me', 'b', false, NULL), ('me', 'c', true, 500)"},
+		[]string{"task: { rows: [ own: { column: owner, is: user } ], columns: { id: allow, title: allow }, " +
+			"write: { commands: [insert, update], columns: [title], stamp: { owner: { attribute: user } }ACCEPT } }"},
 		"values",
 		0,
-		map[string][]string{"task": {"BEGIN; UPDATE task SET title = 'a' WHERE title = 'c'; ROLLBACK", "ROLLBACK; BEGIN; UPDATE task SET title = 'a' WHERE title = 'b'; ROLLBACK", "ROLLBACK; INSERT INTO task (title) VALUES ('a') ON CONFLICT DO NOTHING"}},
+		map[string][]string{"task": {"BEGIN; UPDATE task SET title = 'a' WHERE title = 'c'; ROLLBACK",
+			"ROLLBACK; BEGIN; UPDATE task SET title = 'a' WHERE title = 'b'; ROLLBACK",
+			"ROLLBACK; INSERT INTO task (title) VALUES ('a') ON CONFLICT DO NOTHING"}},
 	},
 }
 
@@ -190,7 +208,9 @@ func TestWhatIsAskedAnewTells(t *testing.T) {
 				}
 				tables, asks := group.tables, group.asks
 				if strings.HasPrefix(group.tables[0], "note: ") && pgtest.Binaries().Major >= 18 {
-					instance.Exec(t, db, "CREATE TABLE lax (id int PRIMARY KEY, owner text NOT NULL, v text, secret text); INSERT INTO lax VALUES (1, 'me', 'a', "+[]string{"NULL", "'x'"}[i]+"); ALTER TABLE lax ADD CONSTRAINT there NOT NULL secret NOT VALID")
+					instance.Exec(t, db,
+						"CREATE TABLE lax (id int PRIMARY KEY, owner text NOT NULL, v text, secret text); INSERT "+
+							"INTO lax VALUES (1, 'me', 'a', "+[]string{"NULL", "'x'"}[i]+"); ALTER TABLE lax ADD CONSTRAINT there NOT NULL secret NOT VALID")
 					tables = append(tables[:len(tables):len(tables)], of("lax", strings.TrimPrefix(tables[0], "note: "))...)
 					asks = map[string][]string{"lax": {"UPDATE lax SET v = 'b'"}}
 					for table, list := range group.asks {
@@ -220,7 +240,8 @@ func TestWhatIsAskedAnewTells(t *testing.T) {
 				if group.accept == "references" {
 					text += "  " + strings.Join(of("photo clip reel", "{ rows: [ own: { column: owner, is: user } ] }"), "\n  ") + "\n"
 				}
-				agent := instance.Start(t, instance.Doors, instance.Database{Name: "d", DB: db, Policy: text, SearchPath: []string{"public"}}, map[string]string{"user": "me"}).Agent(t, "agent", "d")
+				agent := instance.Start(t, instance.Doors,
+					instance.Database{Name: "d", DB: db, Policy: text, SearchPath: []string{"public"}}, map[string]string{"user": "me"}).Agent(t, "agent", "d")
 				if strings.Contains(group.schema, "now()") {
 					time.Sleep(2 * time.Second)
 				}
@@ -232,7 +253,8 @@ func TestWhatIsAskedAnewTells(t *testing.T) {
 				}
 			}
 			for table := range got[0] {
-				if alike := got[0][table] == got[1][table]; alike != (table == "sums") { // which fails beside visible rows too, and differs in what the message would quote
+				// which fails beside visible rows too, and differs in what the message would quote
+				if alike := got[0][table] == got[1][table]; alike != (table == "sums") {
 					t.Errorf("%s tells: %v: %s", table, !alike, got[0][table])
 				}
 			}
@@ -261,17 +283,31 @@ func TestWhatCannotFailTellsNothing(t *testing.T) {
 			instance.Exec(t, db, `INSERT INTO free (owner, title, during, days, whole, m, doc, words, mood, at, shape, near, net, spans, salary) SELECT 'other', 'title ' || g, tstzrange(now() + g * interval '1 day', NULL), daterange('2024-01-01'::date + g % 900, NULL),
 				int8range(g, g + 9), g, jsonb_build_object('a', g), ARRAY['w' || g], 'sad', now() + g * interval '1 hour', box(point(g, g), point(g + 1, g + 1)), cube(g), '10.0.0.0'::inet + g, int4multirange(int4range(g, g + 2)), g % 900
 				FROM generate_series(1, 1500) g ON CONFLICT DO NOTHING`)
-			instance.Exec(t, db, `INSERT INTO free (owner, days, whole, m, at, shape, near, title) SELECT 'other', 'empty', '[0,9223372036854775800]', 1e300 * g, 'infinity', '(1e200,1e200),(-1e200,-1e200)', '(1e200)', 'more ' || g FROM generate_series(1, 500) g; UPDATE free SET salary = 7, kind = 'y' WHERE owner = 'me'`)
+			instance.Exec(t, db,
+				`INSERT INTO free (owner, days, whole, m, at, shape, near, title) SELECT 'other', 'empty', '[0,9223372036854775800]', 1e300 * g, 'infinity', '(1e200,1e200),(-1e200,-1e200)', '(1e200)', 'more ' || g FROM generate_series(1, 500) g; UPDATE free SET salary = 7, kind = 'y' WHERE owner = 'me'`)
 		}
 		instance.Exec(t, db, "VACUUM ANALYZE")
-		text := anewHead + "  free: { rows: [ own: { column: owner, is: user } ], columns: { id: allow, title: allow, during: allow, days: allow, whole: allow, m: allow, doc: allow, words: allow, mood: allow, at: allow, shape: allow, near: allow, net: allow, spans: allow }, write: { commands: [insert, update], columns: [title, during, days, whole, m, doc, words, mood, at, shape, near, net, spans], stamp: { owner: { attribute: user } } } }\n"
-		agent := instance.Start(t, instance.Doors, instance.Database{Name: "d", DB: db, Policy: text, SearchPath: []string{"public"}}, map[string]string{"user": "me"}).Agent(t, "agent", "d")
+		text := anewHead + "  free: { rows: [ own: { column: owner, is: user } ], columns: { id: allow, title: " +
+			"allow, during: allow, days: allow, whole: allow, m: allow, doc: allow, words: allow, mood: allow, " +
+			"at: allow, shape: allow, near: allow, net: allow, spans: allow }, write: { commands: [insert, " +
+			"update], columns: [title, during, days, whole, m, doc, words, mood, at, shape, near, net, spans], stamp: { owner: { attribute: user } } } }\n"
+		agent := instance.Start(t, instance.Doors,
+			instance.Database{Name: "d", DB: db, Policy: text, SearchPath: []string{"public"}}, map[string]string{"user": "me"}).Agent(t, "agent", "d")
 		for _, sql := range []string{
-			"INSERT INTO free (title) VALUES ('one') RETURNING title", "INSERT INTO free (title, during) VALUES ('two', '[2024-01-01,)')", "INSERT INTO free (title, during) VALUES ('three', '(-infinity,infinity)')",
-			"INSERT INTO free (title, days) VALUES ('four', '[-infinity,infinity]')", "INSERT INTO free (title, whole) VALUES ('five', '[-9223372036854775807,9223372036854775806]')", "INSERT INTO free (title, m) VALUES ('six', '1e400')", "INSERT INTO free (title, m) VALUES ('seven', 'NaN')",
-			"INSERT INTO free (title, at) VALUES ('eight', 'infinity'), ('nine', '-infinity')", "INSERT INTO free (title, shape) VALUES ('ten', '(1e308,1e308),(-1e308,-1e308)'), ('eleven', '(Infinity,Infinity),(-Infinity,-Infinity)')", "INSERT INTO free (title, near) VALUES ('twelve', '(1e308)'), ('thirteen', '(-1e308)')",
-			"INSERT INTO free (title, net) VALUES ('fourteen', '::/0'), ('fifteen', '10.0.0.7')", "INSERT INTO free (title, spans) VALUES ('sixteen', '{(,)}'), ('seventeen', '{}')", "INSERT INTO free (title, doc, words, mood) VALUES ('eighteen', '{\"a\": [1, {}]}', '{w1,NULL}', 'glad')",
-			"INSERT INTO free (title) VALUES ('mine')", "INSERT INTO free (title) VALUES ('title 7') RETURNING title", "UPDATE free SET title = title || '!', mood = 'sad', m = -1e390, at = 'infinity' WHERE title <> 'x'", "SET DateStyle = 'ISO, DMY'; SET TimeZone = '<-12>+12'; UPDATE free SET title = title || '?' RETURNING title",
+			"INSERT INTO free (title) VALUES ('one') RETURNING title",
+			"INSERT INTO free (title, during) VALUES ('two', '[2024-01-01,)')", "INSERT INTO free (title, during) VALUES ('three', '(-infinity,infinity)')",
+			"INSERT INTO free (title, days) VALUES ('four', '[-infinity,infinity]')",
+			"INSERT INTO free (title, whole) VALUES ('five', '[-9223372036854775807,9223372036854775806]')",
+			"INSERT INTO free (title, m) VALUES ('six', '1e400')", "INSERT INTO free (title, m) VALUES ('seven', 'NaN')",
+			"INSERT INTO free (title, at) VALUES ('eight', 'infinity'), ('nine', '-infinity')",
+			"INSERT INTO free (title, shape) VALUES ('ten', '(1e308,1e308),(-1e308,-1e308)'), ('eleven', " +
+				"'(Infinity,Infinity),(-Infinity,-Infinity)')", "INSERT INTO free (title, near) VALUES ('twelve', '(1e308)'), ('thirteen', '(-1e308)')",
+			"INSERT INTO free (title, net) VALUES ('fourteen', '::/0'), ('fifteen', '10.0.0.7')",
+			"INSERT INTO free (title, spans) VALUES ('sixteen', '{(,)}'), ('seventeen', '{}')",
+			"INSERT INTO free (title, doc, words, mood) VALUES ('eighteen', '{\"a\": [1, {}]}', '{w1,NULL}', 'glad')",
+			"INSERT INTO free (title) VALUES ('mine')", "INSERT INTO free (title) VALUES ('title 7') RETURNING title",
+			"UPDATE free SET title = title || '!', mood = 'sad', m = -1e390, at = 'infinity' WHERE title <> 'x'",
+			"SET DateStyle = 'ISO, DMY'; SET TimeZone = '<-12>+12'; UPDATE free SET title = title || '?' RETURNING title",
 		} {
 			got[i] += fmt.Sprintf("%s: %s\n", instance.Shorten(sql), instance.OneLine(instance.Ask(agent, sql).Multiset()))
 		}

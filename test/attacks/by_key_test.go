@@ -27,22 +27,30 @@ func TestFoundByKeyTellsNothing(t *testing.T) {
 		gateSQL("SELECT count(*) FROM link l JOIN big o ON l.big_id = o.id AND o.body::int = l.person_id WHERE o.body ILIKE '%odd%'"),
 		gateSQL("SELECT count(*) FROM link l JOIN big o ON l.big_id = o.body::int WHERE o.body ~ 'od+' AND o.found @@ 'z'::tsquery"),
 		gateSQL("WITH hits AS (SELECT o.id, o.body FROM big o WHERE o.found @@ 'z'::tsquery) SELECT count(*) FROM hits WHERE body::int > 5"),
-		gateSQL("WITH hits AS MATERIALIZED (SELECT o.body::int AS x FROM big o WHERE o.found @@ 'z'::tsquery) SELECT count(*) FROM hits JOIN wide ON wide.k = x"),
+		gateSQL("WITH hits AS MATERIALIZED (SELECT o.body::int AS x FROM big o WHERE o.found @@ 'z'::tsquery) " +
+			"SELECT count(*) FROM hits JOIN wide ON wide.k = x"),
 		gateSQL("SELECT count(*) FROM (SELECT o.id, o.body::int AS x FROM big o WHERE o.found @@ 'z'::tsquery) q WHERE x > 5"),
 		gateSQL("SELECT l.person_id FROM link l, wide w WHERE l.big_id IN (SELECT o.id FROM big o WHERE o.found @@ 'z'::tsquery AND o.body::int > 5)"),
-		gateSQL("SELECT count(*) FROM wide w, wide v WHERE w.k + 1 > 0 AND NOT EXISTS (SELECT FROM big o WHERE o.found @@ 'z'::tsquery AND o.body::int = w.k)"),
-		gateSQL("SELECT count(*) FROM wide w, wide v WHERE w.k + 1 > 0 AND EXISTS (SELECT FROM big o WHERE o.found @@ 'a'::tsquery AND o.f / (o.b - 7) > w.k AND o.b = 7)"),
+		gateSQL("SELECT count(*) FROM wide w, wide v WHERE w.k + 1 > 0 AND NOT EXISTS (SELECT FROM big o WHERE " +
+			"o.found @@ 'z'::tsquery AND o.body::int = w.k)"),
+		gateSQL("SELECT count(*) FROM wide w, wide v WHERE w.k + 1 > 0 AND EXISTS (SELECT FROM big o WHERE " +
+			"o.found @@ 'a'::tsquery AND o.f / (o.b - 7) > w.k AND o.b = 7)"),
 		gateSQL("SELECT count(*)" + join + "o.id = 5001"),
 		gateSQL("SELECT l.person_id, o.body" + join + "o.id > 0 AND lpad(o.body, 2) = 'od'"),
 		gateSQL("SELECT x.id, o.id FROM big o, big x WHERE o.found @@ 'z'::tsquery AND x.body ILIKE '%odd%' AND x.body::int = o.b"),
 		gateSQL("SELECT count(*)" + join + "o.id = ANY (ARRAY(SELECT big_id FROM link WHERE 1 / (person_id - 0) > 0))"),
-		gateParams("SELECT count(*) FROM big o JOIN link l ON l.big_id = o.id WHERE o.found @@ plainto_tsquery('simple', $1) AND o.body::int = 5", text, "z"),
-		gateParams("SELECT count(*) FROM big o JOIN link l ON l.big_id = o.id WHERE o.found @@ plainto_tsquery('simple', $1) AND o.body::int = 5", nil, manyWords(3000)),
+		gateParams("SELECT count(*) FROM big o JOIN link l ON l.big_id = o.id WHERE o.found @@ "+
+			"plainto_tsquery('simple', $1) AND o.body::int = 5", text, "z"),
+		gateParams("SELECT count(*) FROM big o JOIN link l ON l.big_id = o.id WHERE o.found @@ "+
+			"plainto_tsquery('simple', $1) AND o.body::int = 5", nil, manyWords(3000)),
 		gateParams("SELECT count(*) FROM big o JOIN link l ON l.big_id = o.id WHERE o.body ~ $1 AND o.found @@ 'z'::tsquery AND o.n / 0 > 5", text, "("),
-		gateParams("SELECT count(*) FROM big o JOIN link l ON l.big_id = o.id WHERE o.body ILIKE $1 AND o.found @@ 'z'::tsquery AND o.n / 0 > 5", nil, `%od\`),
-		gateParams("SELECT count(*) FROM big o JOIN link l ON l.big_id = o.id WHERE o.body LIKE '%odd%' AND o.i8 = $1 AND o.n / 0 > 5", []uint32{1700}, "1e400"),
+		gateParams("SELECT count(*) FROM big o JOIN link l ON l.big_id = o.id WHERE o.body ILIKE $1 AND o.found "+
+			"@@ 'z'::tsquery AND o.n / 0 > 5", nil, `%od\`),
+		gateParams("SELECT count(*) FROM big o JOIN link l ON l.big_id = o.id WHERE o.body LIKE '%odd%' AND o.i8 "+
+			"= $1 AND o.n / 0 > 5", []uint32{1700}, "1e400"),
 		gateParams("SELECT o.f + $1 FROM big o JOIN link l ON l.big_id = o.id WHERE o.body LIKE '%odd%' AND o.n = $1 AND o.body::int > 5", nil, "1"),
-		gateParams("SELECT count(*) FROM big o JOIN link l ON l.big_id = o.id WHERE o.body LIKE '%odd%' AND (o.i8 = $1 OR o.b = $1::int2) AND o.f / 2 > 5", nil, "99999999"),
+		gateParams("SELECT count(*) FROM big o JOIN link l ON l.big_id = o.id WHERE o.body LIKE '%odd%' AND (o.i8 "+
+			"= $1 OR o.b = $1::int2) AND o.f / 2 > 5", nil, "99999999"),
 	}
 	const row = "n = '1e400'::numeric, b = 7, i8 = 9223372036854775807, f = 1e300, body = 'odd', found = 'a:1 z:3'::tsvector"
 	askGatePlanned(t, row, instance.Doors, gatePlans, cases)
@@ -53,7 +61,8 @@ func TestFoundByKeyTellsNothing(t *testing.T) {
 func TestWritesFoundByKeyTellNothing(t *testing.T) {
 	tier.All(t)
 	text := []uint32{25}
-	policy := strings.Replace(gatePolicy, "status: consent, is: granted } } ] }\n  link:", "status: consent, is: granted } } ], write: { commands: [update, delete], columns: [n, b, f, body], accept: [references, values] } }\n  link:", 1)
+	policy := strings.Replace(gatePolicy, "status: consent, is: granted } } ] }\n  link:",
+		"status: consent, is: granted } } ], write: { commands: [update, delete], columns: [n, b, f, body], accept: [references, values] } }\n  link:", 1)
 	cases := []gateCase{
 		gateSQL("UPDATE big o SET f = 1 WHERE o.found @@ 'z'::tsquery AND o.body::int = 5"),
 		gateSQL("UPDATE big o SET body = 'u' WHERE o.found @@ 'z'::tsquery AND 1 / (o.b - 7) = 5"),

@@ -10,7 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The statements of one Query have one statement_timestamp(), that of the message: what ends while the first runs must not show in those behind it.
+// The statements of one Query have one statement_timestamp(), that of the message: what ends while the first runs must
+// not show in those behind it.
 func TestAMessageIsNoMoment(t *testing.T) {
 	tier.All(t)
 	for _, mode := range instance.Modes(instance.Doors, instance.Both) {
@@ -39,10 +40,12 @@ functions: { said: {} }
 		// It runs until all that has ended.
 		const slow = "SELECT count(*) FROM generate_series(1, 1000000) a WHERE md5(a::text) = 'x'"
 		for _, within := range []string{"%", "BEGIN; %; COMMIT"} {
-			instance.Exec(t, db, `UPDATE people SET until = `+later+`; UPDATE memo SET ends = `+later+`; UPDATE pgconsent.consent_current SET expires_at = `+later)
+			instance.Exec(t, db, `UPDATE people SET until = `+later+`; UPDATE memo SET ends = `+
+				later+`; UPDATE pgconsent.consent_current SET expires_at = `+later)
 			began := time.Now()
 			got := instance.Ask(c, strings.Replace(within, "%", slow+"; "+
-				"SELECT * FROM notes; SELECT * FROM memo; SELECT * FROM reg; SELECT * FROM memos; SELECT said(); EXECUTE p; DECLARE m CURSOR FOR SELECT * FROM memo; FETCH m", 1)).Multiset()
+				"SELECT * FROM notes; SELECT * FROM memo; SELECT * FROM reg; SELECT * FROM memos; SELECT said(); "+
+				"EXECUTE p; DECLARE m CURSOR FOR SELECT * FROM memo; FETCH m", 1)).Multiset()
 			if strings.Contains(got, "secret") || strings.Contains(got, "77") || strings.Contains(got, "rror") {
 				t.Errorf("%s, %s: what has ended shows, or an error:\n%s", mode.Name, within, got)
 			}

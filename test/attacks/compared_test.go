@@ -58,33 +58,46 @@ type comparing struct{ *rand.Rand }
 
 func (r comparing) one(of ...string) string { return of[r.IntN(len(of))] }
 
-// quiet are sub-selects that fail where nothing in them is called, divided or cast: by the bounds of rows and of frames, by what cannot be
-// sorted, by arrays of other lengths, and by what PostgreSQL converts.
+// quiet are sub-selects that fail where nothing in them is called, divided or cast: by the bounds of rows and of
+// frames, by what cannot be sorted, by arrays of other lengths, and by what PostgreSQL converts.
 var quiet = []string{
-	"(SELECT max(w.n) FROM small w LIMIT -1)", "(SELECT w.n FROM small w OFFSET -1 LIMIT 1)", "(SELECT w.n FROM small w LIMIT -1)", "(SELECT max(q.n) FROM (SELECT w.n FROM small w LIMIT '-1') q)",
-	"(SELECT max(q.c) FROM (SELECT count(*) OVER (ROWS BETWEEN -1 PRECEDING AND CURRENT ROW) AS c FROM small) q)", "(SELECT max(q.c) FROM (SELECT count(*) OVER w AS c FROM small WINDOW w AS (ROWS -1 PRECEDING)) q)",
-	"(SELECT w.n FROM small w ORDER BY ROW(w.k) LIMIT 1)", "(SELECT w.n FROM small w ORDER BY w LIMIT 1)", "(SELECT count(*) FROM (SELECT DISTINCT ROW(w.k) AS r FROM small w) q WHERE q.r IS NULL)", "(SELECT count(*) FROM (SELECT ROW(w.k) AS r FROM small w UNION SELECT ROW(w.k) FROM small w) q)",
-	"(SELECT max(q.c) FROM (SELECT count(*) AS c FROM small w GROUP BY ROW(w.k)) q)", "(SELECT count(*) FROM small w WHERE w.n = ANY (ARRAY[w.l, ARRAY[1]]))",
-	"(SELECT count(*) FROM small w WHERE coalesce(w.g, w.v) IS NULL)", "(SELECT count(*) FROM small w WHERE CASE WHEN w.n > 0 THEN w.g ELSE w.v END IS NULL)", "(SELECT count(*) FROM (SELECT w.g AS x FROM small w UNION ALL SELECT w.v FROM small w) q WHERE q.x IS NULL)",
-	"(SELECT count(*) FROM small w JOIN odd USING (v))", "(SELECT count(*) FROM small w NATURAL JOIN odd)", "(SELECT count(*) FROM small w WHERE ARRAY[w.g, w.v] IS NULL)",
+	"(SELECT max(w.n) FROM small w LIMIT -1)", "(SELECT w.n FROM small w OFFSET -1 LIMIT 1)",
+	"(SELECT w.n FROM small w LIMIT -1)", "(SELECT max(q.n) FROM (SELECT w.n FROM small w LIMIT '-1') q)",
+	"(SELECT max(q.c) FROM (SELECT count(*) OVER (ROWS BETWEEN -1 PRECEDING AND CURRENT ROW) AS c FROM small) q)",
+	"(SELECT max(q.c) FROM (SELECT count(*) OVER w AS c FROM small WINDOW w AS (ROWS -1 PRECEDING)) q)",
+	"(SELECT w.n FROM small w ORDER BY ROW(w.k) LIMIT 1)", "(SELECT w.n FROM small w ORDER BY w LIMIT 1)",
+	"(SELECT count(*) FROM (SELECT DISTINCT ROW(w.k) AS r FROM small w) q WHERE q.r IS NULL)",
+	"(SELECT count(*) FROM (SELECT ROW(w.k) AS r FROM small w UNION SELECT ROW(w.k) FROM small w) q)",
+	"(SELECT max(q.c) FROM (SELECT count(*) AS c FROM small w GROUP BY ROW(w.k)) q)",
+	"(SELECT count(*) FROM small w WHERE w.n = ANY (ARRAY[w.l, ARRAY[1]]))",
+	"(SELECT count(*) FROM small w WHERE coalesce(w.g, w.v) IS NULL)",
+	"(SELECT count(*) FROM small w WHERE CASE WHEN w.n > 0 THEN w.g ELSE w.v END IS NULL)",
+	"(SELECT count(*) FROM (SELECT w.g AS x FROM small w UNION ALL SELECT w.v FROM small w) q WHERE q.x IS NULL)",
+	"(SELECT count(*) FROM small w JOIN odd USING (v))", "(SELECT count(*) FROM small w NATURAL JOIN odd)",
+	"(SELECT count(*) FROM small w WHERE ARRAY[w.g, w.v] IS NULL)",
 }
 
-// value is of whole numbers, and fails for the row of small whose n is 0. s is what n, and whatever else of it, is named with.
+// value is of whole numbers, and fails for the row of small whose n is 0. s is what n, and whatever else of it, is
+// named with.
 func (r comparing) value(s string, depth int) string {
 	n := s + ".n"
 	if depth > 0 && r.IntN(3) == 0 {
 		inner := r.value(s, depth-1)
 		return r.one(
-			"coalesce(NULL, "+inner+")", "greatest("+inner+", 1)", "CASE WHEN "+n+" < 9 THEN "+inner+" END", "nullif("+inner+", 7)", "(SELECT "+inner+")", "abs("+inner+")", "("+inner+") + 0",
-			"(SELECT max(w.n) + "+inner+" FROM small w)", "(SELECT "+inner+" FROM small w LIMIT 1)", "(ARRAY["+inner+"])[1]", "(SELECT k FROM (SELECT "+inner+" AS k) y)",
+			"coalesce(NULL, "+inner+")", "greatest("+inner+", 1)", "CASE WHEN "+n+" < 9 THEN "+inner+
+				" END", "nullif("+inner+", 7)", "(SELECT "+inner+")", "abs("+inner+")", "("+inner+") + 0",
+			"(SELECT max(w.n) + "+inner+" FROM small w)", "(SELECT "+inner+" FROM small w LIMIT 1)", "(ARRAY["+
+				inner+"])[1]", "(SELECT k FROM (SELECT "+inner+" AS k) y)",
 		)
 	}
 	if r.IntN(6) == 0 {
 		return r.one(quiet...)
 	}
 	return r.one(
-		"1 / "+n, "1 / "+n, "10 % "+n, "('x' || "+n+")::int", "reciprocal("+n+")", "(1 / "+n+"::numeric)::int", "(-1 / "+n+")", "width_bucket(1, 1, 1, "+n+"::int)", "("+n+"::text || 'x')::int", "length(repeat('a', 1 / "+n+"))",
-		"(SELECT 1 / min(w.n) FROM small w)", "(SELECT w.n FROM small w)", "(SELECT count(*) / "+n+" FROM small w)::int", "(SELECT max(1 / w.n) FROM small w WHERE w.n = "+n+")", "(SELECT sum(1 / x) FROM unnest(ARRAY["+n+"]) x)::int",
+		"1 / "+n, "1 / "+n, "10 % "+n, "('x' || "+n+")::int", "reciprocal("+n+")", "(1 / "+
+			n+"::numeric)::int", "(-1 / "+n+")", "width_bucket(1, 1, 1, "+n+"::int)", "("+n+"::text || 'x')::int", "length(repeat('a', 1 / "+n+"))",
+		"(SELECT 1 / min(w.n) FROM small w)", "(SELECT w.n FROM small w)", "(SELECT count(*) / "+
+			n+" FROM small w)::int", "(SELECT max(1 / w.n) FROM small w WHERE w.n = "+n+")", "(SELECT sum(1 / x) FROM unnest(ARRAY["+n+"]) x)::int",
 		"ln("+n+")::int", "sqrt("+n+" - 1)::int", "make_date(1, 1, "+n+") - CURRENT_DATE", "("+n+" || ' x')::interval::text::int", n,
 	)
 }
@@ -113,8 +126,11 @@ func (r comparing) source() (from, with string) {
 	case 8:
 		return "(VALUES (0, 1), (3, 2)) s (n, v)", ""
 	case 9:
-		return r.one("unnest(ARRAY[0, 3], ARRAY[1, 2]) s (n, v)", "unnest(ARRAY[0, 3]) WITH ORDINALITY s (n, v)", "generate_series(0, 3, 3) WITH ORDINALITY s (n, v)", "(SELECT x::int AS n, x::int AS v FROM jsonb_array_elements_text('[0, 3]') x) s",
-			"(SELECT x.n, y AS v FROM small x, unnest(x.l) y) s", "(SELECT x.n, (e.value #>> '{}')::int AS v FROM small x, jsonb_each(x.j) e WHERE e.key = 'b') s", "ROWS FROM (generate_series(0, 3)) WITH ORDINALITY s (n, v)"), ""
+		return r.one("unnest(ARRAY[0, 3], ARRAY[1, 2]) s (n, v)", "unnest(ARRAY[0, 3]) WITH ORDINALITY s (n, v)",
+			"generate_series(0, 3, 3) WITH ORDINALITY s (n, v)", "(SELECT x::int AS n, x::int AS v FROM jsonb_array_elements_text('[0, 3]') x) s",
+			"(SELECT x.n, y AS v FROM small x, unnest(x.l) y) s",
+			"(SELECT x.n, (e.value #>> '{}')::int AS v FROM small x, jsonb_each(x.j) e WHERE e.key = 'b') s",
+			"ROWS FROM (generate_series(0, 3)) WITH ORDINALITY s (n, v)"), ""
 	case 10:
 		return "s", "WITH s AS " + r.one("", "MATERIALIZED ", "NOT MATERIALIZED ") + "(" + query + ") "
 	case 11:
@@ -122,13 +138,21 @@ func (r comparing) source() (from, with string) {
 	case 12:
 		return "s", "WITH q AS (" + query + "), s AS (SELECT n, v FROM q) "
 	case 13, 19, 20:
-		return r.one("(SELECT n, r AS v FROM sums) s", "(SELECT n, m AS v FROM few) s", "(SELECT n, r AS v FROM counted) s", "(SELECT n, k AS v FROM counted) s", "(SELECT n, 1 / k AS v FROM counted) s", "both_of s", "named s", "twice s", "(SELECT n, v FROM twice WHERE n < 9) s", "(SELECT few.n, sums.r AS v FROM few JOIN sums USING (n)) s", "few s (n, w, v)"), ""
+		return r.one("(SELECT n, r AS v FROM sums) s", "(SELECT n, m AS v FROM few) s",
+			"(SELECT n, r AS v FROM counted) s", "(SELECT n, k AS v FROM counted) s",
+			"(SELECT n, 1 / k AS v FROM counted) s", "both_of s", "named s", "twice s",
+			"(SELECT n, v FROM twice WHERE n < 9) s", "(SELECT few.n, sums.r AS v FROM few JOIN sums USING (n)) s", "few s (n, w, v)"), ""
 	case 14:
 		return r.one("(SELECT n, g AS v FROM masked) s", "(SELECT n, 1 / g AS v FROM masked) s"), ""
 	case 15:
 		return "(small x JOIN LATERAL (SELECT " + r.one("1 / x.n", "x.n", "(SELECT 1 / x.n)") + " AS v) y ON true) s", ""
 	case 16, 17:
-		return "(SELECT x.n, y.v FROM small x CROSS JOIN LATERAL (SELECT " + r.one("1 / x.n AS v", "1 / min(w.n) AS v FROM small w", "1 / x.n AS v FROM small w LIMIT 1", "(SELECT 1 / min(q.n) FROM small q) AS v FROM small w", "(SELECT 1 / min(q.n) FROM small q) AS v FROM small w WHERE w.n = 0", "coalesce((SELECT 1 / min(q.n) FROM small q), 5) AS v FROM small w", "(SELECT 1 / min(q.n) FROM small q) + x.n AS v FROM small w WHERE w.n = x.n", "max(w.n) / x.n AS v FROM small w WHERE w.n >= x.n") + ") y) s", ""
+		return "(SELECT x.n, y.v FROM small x CROSS JOIN LATERAL (SELECT " +
+			r.one("1 / x.n AS v", "1 / min(w.n) AS v FROM small w", "1 / x.n AS v FROM small w LIMIT 1",
+				"(SELECT 1 / min(q.n) FROM small q) AS v FROM small w",
+				"(SELECT 1 / min(q.n) FROM small q) AS v FROM small w WHERE w.n = 0",
+				"coalesce((SELECT 1 / min(q.n) FROM small q), 5) AS v FROM small w",
+				"(SELECT 1 / min(q.n) FROM small q) + x.n AS v FROM small w WHERE w.n = x.n", "max(w.n) / x.n AS v FROM small w WHERE w.n >= x.n") + ") y) s", ""
 	case 18:
 		return "(SELECT *, n AS v FROM small) s", ""
 	}
@@ -144,10 +168,17 @@ func (r comparing) condition(s string) string {
 	}
 	switch r.IntN(17) {
 	case 13: // of the row itself, and failing for any
-		return r.one("big.b = ANY (ARRAY[big.l, ARRAY[1]])", "big.b = ANY (ARRAY[big.l, "+s+".n::text::int[]])", "big.c < ALL (ARRAY[big.l, ARRAY[1]])", "big.t = big.tc", "big.note < big.tc", "big.note IN ('a', big.tc)", "ROW(big.k) = ROW(big.k)", "big.note = ANY (ARRAY[big.tc, big.note])",
-			"(CASE WHEN big.b > 0 THEN big.l ELSE NULL END)[1] = 1 / (big.b - big.b)", "big.b = (CASE WHEN big.b > 0 THEN 5 END)", "big.note BETWEEN big.tc AND 'z'", "(big.b = 1) IS DISTINCT FROM (big.note > big.tc)", "greatest(big.note, big.tc) = 'x'", "nullif(big.note, big.tc) IS NULL", "(big.note, big.b) < (big.tc, 5)")
+		return r.one("big.b = ANY (ARRAY[big.l, ARRAY[1]])", "big.b = ANY (ARRAY[big.l, "+s+".n::text::int[]])",
+			"big.c < ALL (ARRAY[big.l, ARRAY[1]])", "big.t = big.tc", "big.note < big.tc",
+			"big.note IN ('a', big.tc)", "ROW(big.k) = ROW(big.k)", "big.note = ANY (ARRAY[big.tc, big.note])",
+			"(CASE WHEN big.b > 0 THEN big.l ELSE NULL END)[1] = 1 / (big.b - big.b)",
+			"big.b = (CASE WHEN big.b > 0 THEN 5 END)", "big.note BETWEEN big.tc AND 'z'",
+			"(big.b = 1) IS DISTINCT FROM (big.note > big.tc)", "greatest(big.note, big.tc) = 'x'",
+			"nullif(big.note, big.tc) IS NULL", "(big.note, big.b) < (big.tc, 5)")
 	case 14: // a column that goes when constants are folded
-		return column + " = (" + value + ")" + r.one(" + num_nonnulls(big.b + NULL)", " + (big.b <@ 'empty'::int4range)::int", " + coalesce(0, big.b)", " + (1 BETWEEN 2 AND big.b)::int", " + (CASE WHEN true THEN 0 ELSE big.b END)", " + length(concat(big.note || NULL))", " * (ROW(big.b, 1) IS NOT NULL)::int")
+		return column + " = (" + value + ")" + r.one(" + num_nonnulls(big.b + NULL)",
+			" + (big.b <@ 'empty'::int4range)::int", " + coalesce(0, big.b)", " + (1 BETWEEN 2 AND big.b)::int",
+			" + (CASE WHEN true THEN 0 ELSE big.b END)", " + length(concat(big.note || NULL))", " * (ROW(big.b, 1) IS NOT NULL)::int")
 	case 0:
 		return column + " IN (5, " + value + ")"
 	case 1:
@@ -165,8 +196,12 @@ func (r comparing) condition(s string) string {
 	case 7:
 		return "NOT (" + column + " <> " + value + ")"
 	case 8:
-		return r.one("f = "+s+".n::numeric * '1e400'::numeric", "f = (SELECT max(w.v) FROM small w)", "f < (SELECT w.v FROM small w LIMIT 1)", "f IN (SELECT w.v FROM small w)", "ts > (SELECT max(w.d) FROM small w)", "day = CURRENT_DATE + -2147483647", "day < CURRENT_DATE - -2147483647", "ts = ANY (SELECT w.d FROM small w)", "m = (SELECT w.v FROM small w LIMIT 1)",
-			"t = (SELECT w.s FROM small w)", "t = 'a' || "+value, "ts > now() + "+s+".n * interval '9000000 years'", "f = ANY (ARRAY[(SELECT w.v FROM small w LIMIT 1)])")
+		return r.one("f = "+s+".n::numeric * '1e400'::numeric", "f = (SELECT max(w.v) FROM small w)",
+			"f < (SELECT w.v FROM small w LIMIT 1)", "f IN (SELECT w.v FROM small w)",
+			"ts > (SELECT max(w.d) FROM small w)", "day = CURRENT_DATE + -2147483647",
+			"day < CURRENT_DATE - -2147483647", "ts = ANY (SELECT w.d FROM small w)", "m = (SELECT w.v FROM small w LIMIT 1)",
+			"t = (SELECT w.s FROM small w)", "t = 'a' || "+value, "ts > now() + "+s+
+				".n * interval '9000000 years'", "f = ANY (ARRAY[(SELECT w.v FROM small w LIMIT 1)])")
 	case 9:
 		return column + " IN (SELECT " + r.value("w", 1) + " FROM small w WHERE w.n >= " + s + ".n)"
 	case 10:
@@ -193,7 +228,8 @@ func (r comparing) statement() string {
 	case 14:
 		return with + "UPDATE aim SET (x, note) = (SELECT count(*), 'w' FROM big WHERE " + where + ") FROM " + from
 	case 15:
-		return with + "UPDATE aim SET x = s.n FROM " + from + " LEFT JOIN big ON " + where + " RETURNING " + r.one("aim.id", "s.n", "(SELECT count(*) FROM big WHERE "+where+")")
+		return with + "UPDATE aim SET x = s.n FROM " + from + " LEFT JOIN big ON " + where + " RETURNING " +
+			r.one("aim.id", "s.n", "(SELECT count(*) FROM big WHERE "+where+")")
 	case 0:
 		return with + "SELECT count(*) FROM " + from + ", big WHERE " + where
 	case 1:
@@ -205,22 +241,33 @@ func (r comparing) statement() string {
 	case 4:
 		return with + "SELECT count(*) FROM " + from + " WHERE NOT EXISTS (SELECT FROM big WHERE " + where + ") AND n < 9"
 	case 5:
-		return with + "SELECT count(*) FROM " + from + " CROSS JOIN LATERAL (SELECT id FROM big WHERE " + where + r.one("", " LIMIT 1", " OFFSET 0", " ORDER BY id") + ") x"
+		return with + "SELECT count(*) FROM " + from + " CROSS JOIN LATERAL (SELECT id FROM big WHERE " + where +
+			r.one("", " LIMIT 1", " OFFSET 0", " ORDER BY id") + ") x"
 	case 6:
 		return with + "SELECT count(*) FROM " + from + " WHERE 5 " + r.one("=", ">") + " (SELECT max(big.id) FROM big WHERE " + where + ")"
 	case 7:
-		return with + "SELECT count(*) FROM " + from + ", " + r.one("(SELECT * FROM big) big", "(SELECT * FROM big OFFSET 0) big", "(SELECT * FROM big WHERE a = 123) big", "large big", "larger big", "largest big", "found big", "(SELECT * FROM larger WHERE a = 123) big") + " WHERE " + where
+		return with + "SELECT count(*) FROM " + from + ", " +
+			r.one("(SELECT * FROM big) big", "(SELECT * FROM big OFFSET 0) big",
+				"(SELECT * FROM big WHERE a = 123) big", "large big", "larger big", "largest big", "found big",
+				"(SELECT * FROM larger WHERE a = 123) big") + " WHERE " + where
 	case 8:
-		return with + "SELECT count(*) FROM " + from + ", (SELECT max(id) AS id, a, b, c, max(f) AS f, max(ts) AS ts, max(t) AS t, max(m) AS m, max(day) AS day, max(tc) AS tc, max(note) AS note, max(l) AS l, max(k::text) AS k FROM big GROUP BY a, b, c) big WHERE " + where
+		return with + "SELECT count(*) FROM " + from +
+			", (SELECT max(id) AS id, a, b, c, max(f) AS f, max(ts) AS ts, max(t) AS t, max(m) AS m, max(day) AS " +
+			"day, max(tc) AS tc, max(note) AS note, max(l) AS l, max(k::text) AS k FROM big GROUP BY a, b, c) big WHERE " + where
 	case 9:
 		return with + "SELECT count(*) FROM " + from + " JOIN (SELECT id, a, v FROM (SELECT *, c AS v FROM big) y) big USING (v) WHERE a = 123"
 	case 10:
 		return with + "SELECT s.n, s.v FROM " + from + " WHERE s.v IN (SELECT " + r.one("b", "c", "b + 0") + " FROM big WHERE " + where + ")"
 	case 11:
 		if r.IntN(3) == 0 { // one half computes what the other has
-			return with + "SELECT count(*) FROM " + from + ", " + r.one("mixed", "(SELECT * FROM mixed)", "(SELECT a, b, c AS z FROM big UNION ALL SELECT a, b, (SELECT min(n) FROM small) FROM big)", "(SELECT a, b, (SELECT 1 / min(n) FROM small) AS z FROM big UNION ALL SELECT a, b, c FROM large)") + " x WHERE a = 123 AND b " + r.one("=", "<", "<>") + r.one(" 1 / x.z", " x.z", " 10 % x.z")
+			return with + "SELECT count(*) FROM " + from + ", " +
+				r.one("mixed", "(SELECT * FROM mixed)",
+					"(SELECT a, b, c AS z FROM big UNION ALL SELECT a, b, (SELECT min(n) FROM small) FROM big)",
+					"(SELECT a, b, (SELECT 1 / min(n) FROM small) AS z FROM big UNION ALL SELECT a, b, c FROM large)") + " x WHERE a = 123 AND b " + r.one("=", "<", "<>") + r.one(" 1 / x.z", " x.z", " 10 % x.z")
 		}
-		return with + "SELECT x.k FROM (SELECT a, b, c, " + r.one("1 / (SELECT min(n) FROM small)", "(SELECT 1 / min(n) FROM small)", "reciprocal(0 + c - c)") + " AS k FROM big" + r.one("", " GROUP BY a, b, c", " OFFSET 0") + ") x WHERE a = 123 AND x.b = x.k"
+		return with + "SELECT x.k FROM (SELECT a, b, c, " +
+			r.one("1 / (SELECT min(n) FROM small)", "(SELECT 1 / min(n) FROM small)", "reciprocal(0 + c - c)") +
+			" AS k FROM big" + r.one("", " GROUP BY a, b, c", " OFFSET 0") + ") x WHERE a = 123 AND x.b = x.k"
 	}
 	return with + "SELECT count(*) FROM " + from + " JOIN big ON b = s.n WHERE " + where
 }
@@ -233,7 +280,8 @@ func (r comparing) message() string {
 		at := 1 + r.IntN(n)
 		kind := r.one("int", "int", "numeric", "bigint", "text")
 		sql = strings.Join(parts[:at], "s.n") + "$1" + strings.Join(parts[at:], "s.n")
-		return "SET plan_cache_mode = " + r.one("force_generic_plan", "auto") + "; PREPARE g (" + kind + ") AS " + sql + strings.Repeat("; EXECUTE g (1)", 7) + "; EXECUTE g (" + r.one("0", "NULL") + ")"
+		return "SET plan_cache_mode = " + r.one("force_generic_plan", "auto") + "; PREPARE g (" + kind + ") AS " +
+			sql + strings.Repeat("; EXECUTE g (1)", 7) + "; EXECUTE g (" + r.one("0", "NULL") + ")"
 	}
 	return sql
 }
@@ -281,7 +329,8 @@ func TestComparisonsTellNothing(t *testing.T) {
 			if strings.Contains(got[0][k], "ERROR") {
 				failed++
 			}
-			if slices.ContainsFunc([]string{"ERROR 426", "ERROR 427", "ERROR 42883", "ERROR 42804", "ERROR 42501", "ERROR 0A000", "ERROR XX000"}, func(code string) bool { return strings.Contains(got[0][k], code) }) {
+			if slices.ContainsFunc([]string{"ERROR 426", "ERROR 427", "ERROR 42883", "ERROR 42804", "ERROR 42501",
+				"ERROR 0A000", "ERROR XX000"}, func(code string) bool { return strings.Contains(got[0][k], code) }) {
 				wrong++
 				if testing.Verbose() {
 					t.Logf("not asked: %s", got[0][k])

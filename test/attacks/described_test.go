@@ -43,16 +43,23 @@ views: { recent: {} }
 `
 
 var describedStatements = []string{
-	"SELECT * FROM notes", "SELECT n.body, n.id, n.a + 1, lower(n.body) FROM notes n WHERE n.a > 5", "SELECT count(*), max(id) FROM notes", "SELECT q.x FROM (SELECT body AS x FROM notes) q",
-	"WITH q AS (SELECT body AS x, id FROM notes) SELECT * FROM q", "SELECT a.id, b.body FROM notes a JOIN notes b USING (id) WHERE b.body LIKE 'n%'", "SELECT id FROM notes UNION ALL SELECT id FROM cards", "SELECT id, body FROM notes ORDER BY a LIMIT 3",
-	"SELECT id, due, number FROM cards", "SELECT due, id FROM cards WHERE due > '2019-01-01'", "SELECT c.due, n.body FROM cards c, notes n WHERE c.id = n.id",
+	"SELECT * FROM notes", "SELECT n.body, n.id, n.a + 1, lower(n.body) FROM notes n WHERE n.a > 5",
+	"SELECT count(*), max(id) FROM notes", "SELECT q.x FROM (SELECT body AS x FROM notes) q",
+	"WITH q AS (SELECT body AS x, id FROM notes) SELECT * FROM q",
+	"SELECT a.id, b.body FROM notes a JOIN notes b USING (id) WHERE b.body LIKE 'n%'",
+	"SELECT id FROM notes UNION ALL SELECT id FROM cards", "SELECT id, body FROM notes ORDER BY a LIMIT 3",
+	"SELECT id, due, number FROM cards", "SELECT due, id FROM cards WHERE due > '2019-01-01'",
+	"SELECT c.due, n.body FROM cards c, notes n WHERE c.id = n.id",
 	"SELECT * FROM recent", "SELECT next, body FROM recent WHERE body LIKE 'n%'", "SELECT * FROM parted", "SELECT n, id FROM part",
-	"SELECT oid, relname, relkind FROM pg_class", "SELECT table_name, is_insertable_into FROM information_schema.tables", "SELECT a.attname, t.typname FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid", "SELECT * FROM pg_namespace",
-	"SELECT 1 AS one, g FROM generate_series(1, 3) g", "VALUES (1, 2)", "SELECT n FROM notes n", "SELECT count(n) FROM notes n", "SELECT (n).a FROM notes n", "SELECT q FROM (SELECT id FROM notes) q", "SELECT array_agg(n) FROM notes n",
+	"SELECT oid, relname, relkind FROM pg_class",
+	"SELECT table_name, is_insertable_into FROM information_schema.tables",
+	"SELECT a.attname, t.typname FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid", "SELECT * FROM pg_namespace",
+	"SELECT 1 AS one, g FROM generate_series(1, 3) g", "VALUES (1, 2)", "SELECT n FROM notes n",
+	"SELECT count(n) FROM notes n", "SELECT (n).a FROM notes n", "SELECT q FROM (SELECT id FROM notes) q", "SELECT array_agg(n) FROM notes n",
 }
 
-// A result is described as one of what the client has named, whichever way the statement takes: drivers look columns up by these numbers, and which
-// way it was goes by the sizes of tables, hidden rows counted.
+// A result is described as one of what the client has named, whichever way the statement takes: drivers look columns up
+// by these numbers, and which way it was goes by the sizes of tables, hidden rows counted.
 func TestResultsAreDescribedAsWhatWasNamed(t *testing.T) {
 	origin := func(c *pgconn.PgConn, sql string) (prepared, ran string) {
 		d, err := c.Prepare(t.Context(), "", sql, nil)
@@ -103,10 +110,13 @@ func TestNoSettingTellsOfCare(t *testing.T) {
 	}
 	var asks []string
 	for _, name := range verdict.CareSettings {
-		asks = append(asks, "SHOW "+name, "SELECT current_setting('"+name+"')", "SELECT current_setting('"+strings.ToUpper(name)+"', true)", "SELECT current_setting('"+name[:3]+"' || '"+name[3:]+"')", "SELECT current_setting(upper(n)) FROM (VALUES ('"+name+"')) AS v (n)")
+		asks = append(asks, "SHOW "+name, "SELECT current_setting('"+name+"')",
+			"SELECT current_setting('"+strings.ToUpper(name)+"', true)", "SELECT current_setting('"+name[:3]+
+				"' || '"+name[3:]+"')", "SELECT current_setting(upper(n)) FROM (VALUES ('"+name+"')) AS v (n)")
 	}
 	asks = append(asks, "SELECT * FROM pg_settings", "SELECT name, setting, source, sourceline FROM pg_settings WHERE source = 'session'", "SHOW ALL",
-		"EXPLAIN SELECT g + 1 FROM generate_series(1, 10) g WHERE g > 5", "SELECT min_val, reset_val, context FROM pg_settings WHERE name ~ 'plan_cache|bitmapscan|operator_cost'")
+		"EXPLAIN SELECT g + 1 FROM generate_series(1, 10) g WHERE g > 5",
+		"SELECT min_val, reset_val, context FROM pg_settings WHERE name ~ 'plan_cache|bitmapscan|operator_cost'")
 	for _, ask := range asks {
 		var got []string
 		for _, first := range []string{careful, "SELECT count(*) FROM notes"} {

@@ -14,12 +14,14 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// No expression that the door takes for plain is refused by the server, whatever it is asked of: made of pieces at random, also of those that may not stand where they come, and as long as they may be.
+// No expression that the door takes for plain is refused by the server, whatever it is asked of: made of pieces at
+// random, also of those that may not stand where they come, and as long as they may be.
 func TestPlainExpressionsAlwaysCompile(t *testing.T) {
 	tier.All(t)
 	db := pgtest.Database(t)
 	conn := db.Connect(t, "postgres")
-	pieces := strings.Fields(`a b é Z 0 9 _ - , . .. | | ( ( ) ) (?: ^ $ * + ? *? {2} {3,} {0,9} {20} [a-z] [^0-9] [[:alpha:]] [[:punct:]a-f-] [\d\s] [é.] \d \W \S \. \( \m \M \y \Y [ ] { } \ \1 (?= (?i) x{40} .* .+ [^é]*`)
+	pieces := strings.Fields(
+		`a b é Z 0 9 _ - , . .. | | ( ( ) ) (?: ^ $ * + ? *? {2} {3,} {0,9} {20} [a-z] [^0-9] [[:alpha:]] [[:punct:]a-f-] [\d\s] [é.] \d \W \S \. \( \m \M \y \Y [ ] { } \ \1 (?= (?i) x{40} .* .+ [^é]*`)
 	pieces = append(pieces, " ", "(a|b|.)*", "(.|[a-f])+", "(a*|b+)?")
 	random := rand.New(rand.NewPCG(7, 41))
 	plain, longest := 0, 0
@@ -33,7 +35,8 @@ func TestPlainExpressionsAlwaysCompile(t *testing.T) {
 			continue
 		}
 		plain, longest = plain+1, max(longest, len(text))
-		if _, err := conn.Exec(t.Context(), "SELECT s ~ $1, s !~* $1 FROM unnest(ARRAY['', 'a', 'plain text é 09 of a row', repeat('ab0 é', 3000)]) s", text); err != nil {
+		if _, err := conn.Exec(t.Context(),
+			"SELECT s ~ $1, s !~* $1 FROM unnest(ARRAY['', 'a', 'plain text é 09 of a row', repeat('ab0 é', 3000)]) s", text); err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}
 	}
@@ -43,7 +46,8 @@ func TestPlainExpressionsAlwaysCompile(t *testing.T) {
 	}
 	// The largest of their kind.
 	for _, text := range []string{
-		strings.Repeat("(.|[a-f])*", 12), strings.Repeat("(.|é)+(a|b|.)?", 6), strings.Repeat(".*[a-z]", 12) + strings.Repeat("x", 100), ".{40}" + strings.Repeat(".*a", 11) + strings.Repeat("[^b]", 25), strings.Repeat("(a|b|c|d|e|f|.)", 12),
+		strings.Repeat("(.|[a-f])*", 12), strings.Repeat("(.|é)+(a|b|.)?", 6), strings.Repeat(".*[a-z]", 12) +
+			strings.Repeat("x", 100), ".{40}" + strings.Repeat(".*a", 11) + strings.Repeat("[^b]", 25), strings.Repeat("(a|b|c|d|e|f|.)", 12),
 		strings.TrimSuffix(strings.Repeat(".*|", 12), "|"), "(" + strings.TrimSuffix(strings.Repeat("[^a]x|", 30), "|") + ")*",
 		"(" + strings.TrimSuffix(strings.Repeat("a|", 95), "|") + ")*", strings.Repeat("[a-z]", 40), ".{0,39}.*.*.*.*.*.*.*.*.*.*",
 	} {
@@ -56,7 +60,8 @@ func TestPlainExpressionsAlwaysCompile(t *testing.T) {
 	}
 }
 
-// Expressions that fail when they come to a row say nothing of hidden rows, in whatever way they are given, and plain ones no more.
+// Expressions that fail when they come to a row say nothing of hidden rows, in whatever way they are given, and plain
+// ones no more.
 func TestExpressionsBehindTheGate(t *testing.T) {
 	tier.All(t)
 	text := []uint32{25}

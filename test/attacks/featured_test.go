@@ -10,7 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// featuredSchema has a table for each thing that a policy may say of one besides its rows. Of each, what shows of person 0 to 2 is alike in the twins.
+// featuredSchema has a table for each thing that a policy may say of one besides its rows. Of each, what shows of
+// person 0 to 2 is alike in the twins.
 const featuredSchema = `CREATE EXTENSION pg_trgm;
 CREATE TABLE person (id int PRIMARY KEY, agreed text NOT NULL, owner text);
 INSERT INTO person SELECT g, CASE WHEN g < 3 THEN 'yes' ELSE 'no' END, 'me' FROM generate_series(0, 4) g;
@@ -29,12 +30,19 @@ const featuredTwin = `DELETE FROM T WHERE id = 1000; UPDATE T SET email = 'abcd'
 const featuredWrite = "write: { commands: [update, delete], columns: [body, n, note], accept: [references, values, conflicts] }"
 
 var featuredTables = []struct{ name, policy string }{
-	{"masked", "rows: [ { visible: { person: { id: person } } } ], columns: { id: allow, person: allow, body: allow, n: allow, note: allow, email: { mask: { generalise: 3 } }, score: { mask: { generalise: 10 } }, doc: { keys: { t: string } }, mail: { mask: null } }, WRITE"},
-	{"by_key", "rows: [ { visible: { person: { id: person } } } ], columns: { id: allow, person: allow, body: allow, n: allow, note: allow, email: by_key, score: by_key }"},
-	{"counted", "rows: [ { visible: { person: { id: person } } } ], columns: { id: allow, person: allow, body: allow, n: allow, note: allow, area: allow }, aggregate: { subject: person, rows: [ status: { column: note, is: hidden } ], minimum: 2, dimensions: { area: allow } }, WRITE"},
-	{"lived", "rows: [ { own: { column: area, is: area } }, { visible: { person: { id: person } } } ], columns: { id: allow, person: allow, body: allow, n: allow, note: allow }, WRITE"},
+	{"masked", "rows: [ { visible: { person: { id: person } } } ], columns: { id: allow, person: allow, body: " +
+		"allow, n: allow, note: allow, email: { mask: { generalise: 3 } }, score: { mask: { generalise: 10 } }, " +
+		"doc: { keys: { t: string } }, mail: { mask: null } }, WRITE"},
+	{"by_key", "rows: [ { visible: { person: { id: person } } } ], columns: { id: allow, person: allow, body: " +
+		"allow, n: allow, note: allow, email: by_key, score: by_key }"},
+	{"counted", "rows: [ { visible: { person: { id: person } } } ], columns: { id: allow, person: allow, body: " +
+		"allow, n: allow, note: allow, area: allow }, aggregate: { subject: person, rows: [ status: { column: " +
+		"note, is: hidden } ], minimum: 2, dimensions: { area: allow } }, WRITE"},
+	{"lived", "rows: [ { own: { column: area, is: area } }, { visible: { person: { id: person } } } ], columns: { " +
+		"id: allow, person: allow, body: allow, n: allow, note: allow }, WRITE"},
 	{"made", "rows: [ { derived: { sources: source, of: masked } } ], columns: { id: allow, person: allow, body: allow, n: allow, note: allow }, WRITE"},
-	{"kept", "rows: [ { consent: { every: [ person: { id: person } ], status: agreed, is: \"yes\", materialize: true } } ], columns: { id: allow, person: allow, body: allow, n: allow, note: allow }"},
+	{"kept", "rows: [ { consent: { every: [ person: { id: person } ], status: agreed, is: \"yes\", materialize: " +
+		"true } } ], columns: { id: allow, person: allow, body: allow, n: allow, note: allow }"},
 }
 
 const featuredPolicy = `version: 1
@@ -61,9 +69,12 @@ var featuredWrites = []string{
 	"DELETE FROM aim WHERE EXISTS (SELECT FROM T o WHERE o.body LIKE '%odd%' AND {})",
 }
 
-var featuredFails = []string{"o.id / (o.n - 7) = 5", "o.body::int = 5", "length(o.body) / 2 > 3", "o.email::int > 5", "o.email LIKE 'abc1%'", "o.score / (o.score - 77) > 0", "o.score = 13", "o.doc @> '{\"h\": 7}'", "(o.doc ->> 't')::int = 7", "o.mail = 'm'", "o.email ILIKE '%77%'", "o IS NOT NULL"}
+var featuredFails = []string{"o.id / (o.n - 7) = 5", "o.body::int = 5", "length(o.body) / 2 > 3", "o.email::int > 5",
+	"o.email LIKE 'abc1%'", "o.score / (o.score - 77) > 0", "o.score = 13", "o.doc @> '{\"h\": 7}'",
+	"(o.doc ->> 't')::int = 7", "o.mail = 'm'", "o.email ILIKE '%77%'", "o IS NOT NULL"}
 
-// What a write by key asks, sets and returns of tables with masks, columns by key, groups, live attributes, sources and kept answers tells neither of a hidden row nor of what the policy hides in others.
+// What a write by key asks, sets and returns of tables with masks, columns by key, groups, live attributes, sources and
+// kept answers tells neither of a hidden row nor of what the policy hides in others.
 func TestWritesOfTablesWithFeaturesTellNothing(t *testing.T) {
 	tier.All(t)
 	policy := featuredPolicy

@@ -13,10 +13,12 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A foreign server shows a transaction one moment, also in READ COMMITTED: what is withdrawn there must not show in a later statement.
+// A foreign server shows a transaction one moment, also in READ COMMITTED: what is withdrawn there must not show in a
+// later statement.
 func TestAForeignServerIsAskedOnce(t *testing.T) {
 	tier.All(t)
-	if _, err := pgtest.Database(t).Connect(t, "postgres").Exec(context.Background(), "LOAD 'postgres_fdw'"); err != nil && strings.Contains(err.Error(), "could not load library") {
+	if _, err := pgtest.Database(t).Connect(t, "postgres").Exec(context.Background(),
+		"LOAD 'postgres_fdw'"); err != nil && strings.Contains(err.Error(), "could not load library") {
 		t.Skipf("NOT TESTED: this server cannot load postgres_fdw: %v", err)
 	}
 	for _, mode := range instance.Modes(instance.Doors, instance.Both) {
@@ -45,15 +47,18 @@ functions: { said: {} }
 		}{
 			{far, false}, {far, false}, // each is a transaction
 			{"BEGIN", false}, {far, false}, {"SELECT id FROM near", false}, {"COMMIT", false},
-			{"BEGIN", false}, {"SELECT id FROM near", false}, {"SELECT note FROM seen", false}, {"COPY (SELECT note FROM far) TO STDOUT", true}, {"ROLLBACK", false},
+			{"BEGIN", false}, {"SELECT id FROM near", false}, {"SELECT note FROM seen", false}, {
+				"COPY (SELECT note FROM far) TO STDOUT", true}, {"ROLLBACK", false},
 			{"BEGIN", false}, {"SELECT said()", false}, {far, true}, {"ROLLBACK", false},
 			{"BEGIN", false}, {"SAVEPOINT s", false}, {far, false}, {"ROLLBACK TO s", false}, {"SELECT * FROM seen", true}, {"ROLLBACK", false},
-			{"PREPARE p AS SELECT note FROM far", false}, {"BEGIN", false}, {"EXECUTE p", false}, {"EXECUTE p", true}, {"ROLLBACK", false}, {"EXECUTE p", false},
+			{"PREPARE p AS SELECT note FROM far", false}, {"BEGIN", false}, {"EXECUTE p", false}, {
+				"EXECUTE p", true}, {"ROLLBACK", false}, {"EXECUTE p", false},
 			{"BEGIN; " + far + "; COMMIT", false}, {far, false}, {far + "; SELECT id FROM near", false},
 			{far + "; " + far, true}, {"BEGIN; EXECUTE p; " + far + "; COMMIT", true}, {"ROLLBACK", false},
 		} {
 			got := instance.Ask(c, s.sql)
-			if refused := strings.Contains(got.Multiset(), "in one statement only"); refused != s.refused || !refused && strings.Contains(got.Multiset(), "ERROR") {
+			if refused := strings.Contains(got.Multiset(), "in one statement only"); refused != s.refused ||
+				!refused && strings.Contains(got.Multiset(), "ERROR") {
 				t.Errorf("%s, %s: %s", mode.Name, s.sql, got)
 			}
 		}

@@ -9,7 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// soughtRules are rules of which a part has a form of its own where few rows are sought, each with what hides the odd row besides that somebody refuses.
+// soughtRules are rules of which a part has a form of its own where few rows are sought, each with what hides the odd
+// row besides that somebody refuses.
 var soughtRules = []struct{ name, rows, hides string }{
 	{"another's", "{ own: { column: owner, is: user } }", ", owner = 'other'"},
 	{"one's own", "{ own: { column: owner, is: user } }", ""},
@@ -36,8 +37,11 @@ func soughtPolicy(rows string) string {
 
 // soughtFails fail for the odd row; the last do not, and take the gate door.
 var soughtFails = []string{
-	"1 / (a - 123)", "body::int", "to_date(body, 'YYYY-MM-DD')", "n::bigint", "jsonb_path_query_first(doc, 'strict $.a.b')", "(regexp_match(body, repeat('(', a - 122)))[1]", "ta[1]::int", "i8 + 1", "date_trunc('year', ts)", "substring(body from 1 for 122 - a)", "f::float4",
-	"(body || '')::jsonb", "('{' || body)::int[]", "CASE WHEN a = 123 THEN 1 / (b - 1) END", "NULLIF(i8, f)::bigint", "a = ANY (ARRAY[n, f])", "length(body)", "lower(body)",
+	"1 / (a - 123)", "body::int", "to_date(body, 'YYYY-MM-DD')", "n::bigint",
+	"jsonb_path_query_first(doc, 'strict $.a.b')", "(regexp_match(body, repeat('(', a - 122)))[1]", "ta[1]::int",
+	"i8 + 1", "date_trunc('year', ts)", "substring(body from 1 for 122 - a)", "f::float4",
+	"(body || '')::jsonb", "('{' || body)::int[]", "CASE WHEN a = 123 THEN 1 / (b - 1) END", "NULLIF(i8, f)::bigint",
+	"a = ANY (ARRAY[n, f])", "length(body)", "lower(body)",
 }
 
 // soughtPlaces are where such a thing may stand.
@@ -95,7 +99,8 @@ var soughtPlaces = []string{
 	"SELECT count(*) FROM big, generate_series(1, length(({})::text)) WHERE a = 123",
 }
 
-// Under a rule of which a part has a form where few rows are sought, an agent that says so itself learns nothing: what fails for the odd row fails at no place of a statement, by whichever door and plan.
+// Under a rule of which a part has a form where few rows are sought, an agent that says so itself learns nothing: what
+// fails for the odd row fails at no place of a statement, by whichever door and plan.
 func TestTheGateWhereFewAreSought(t *testing.T) {
 	tier.All(t)
 	odd := "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, ts = '4714-11-24 BC', body = 'zz', ta = '{zz}'"

@@ -58,7 +58,8 @@ func gateParams(sql string, types []uint32, args ...string) gateCase {
 	return gateCase{sql, types, args}
 }
 
-// askGate asks twins, of which one has an odd row with 123 in column a, and the other a plain one with 124; both are hidden.
+// askGate asks twins, of which one has an odd row with 123 in column a, and the other a plain one with 124; both are
+// hidden.
 func askGate(t *testing.T, row string, mode instance.Mode, cases []gateCase) {
 	t.Helper()
 	askGatePlanned(t, row, mode, []string{""}, cases)
@@ -67,10 +68,12 @@ func askGate(t *testing.T, row string, mode instance.Mode, cases []gateCase) {
 // gatePlans are settings of the database, which agents cannot choose, that lead the planner other ways.
 var gatePlans = []string{
 	"", "parallel_setup_cost = 0; parallel_tuple_cost = 0; min_parallel_table_scan_size = 0; max_parallel_workers_per_gather = 2",
-	"enable_hashjoin = off; enable_nestloop = off", "enable_hashjoin = off; enable_mergejoin = off; enable_sort = off", "enable_hashagg = off; enable_seqscan = off",
+	"enable_hashjoin = off; enable_nestloop = off",
+	"enable_hashjoin = off; enable_mergejoin = off; enable_sort = off", "enable_hashagg = off; enable_seqscan = off",
 }
 
-// askGatePlanned does so under each of the plans. What are asked first are asked under all of them, and the rest under the first.
+// askGatePlanned does so under each of the plans. What are asked first are asked under all of them, and the rest under
+// the first.
 func askGatePlanned(t *testing.T, row string, mode instance.Mode, plans []string, cases []gateCase, rest ...gateCase) {
 	t.Helper()
 	askGateUnder(t, gatePolicy, gateSchema, row, mode, plans, cases, rest...)
@@ -86,7 +89,9 @@ func askGateUnder(t *testing.T, policy, schema, row string, mode instance.Mode, 
 		if hidden {
 			a = 123
 		}
-		instance.Exec(t, db, fmt.Sprintf("INSERT INTO big SELECT 1, 5001, %d, 1, 1, 1, 1, 1, 'plain', 'a:1 b:2', '{\"a\":1}', '2020-01-01', '2020-01-01', '2020-01-01', '{a}', 'sad'; INSERT INTO link VALUES (5001, 0), (5001, 1)", a))
+		instance.Exec(t, db, fmt.Sprintf(
+			"INSERT INTO big SELECT 1, 5001, %d, 1, 1, 1, 1, 1, 'plain', 'a:1 b:2', '{\"a\":1}', '2020-01-01', "+
+				"'2020-01-01', '2020-01-01', '{a}', 'sad'; INSERT INTO link VALUES (5001, 0), (5001, 1)", a))
 		if hidden {
 			instance.Exec(t, db, "UPDATE big SET "+row+" WHERE id = 5001")
 		}
@@ -149,7 +154,8 @@ func manyWords(n int) string {
 	return b.String()
 }
 
-// The door takes nothing that PostgreSQL converts on the way, by lists, NULLIF, USING, stars that mean a query outside, and casts of parameters.
+// The door takes nothing that PostgreSQL converts on the way, by lists, NULLIF, USING, stars that mean a query outside,
+// and casts of parameters.
 func TestTheGateConvertsNothing(t *testing.T) {
 	tier.All(t)
 	askGate(t, "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300", instance.Gate, []gateCase{
@@ -169,8 +175,10 @@ func TestTheGateConvertsNothing(t *testing.T) {
 		gateSQL("SELECT count(*) FROM wide RIGHT JOIN big USING (f) WHERE a = 123 AND big.n = f"),
 		gateSQL("SELECT count(*) FROM wide FULL JOIN big USING (n) WHERE a = 123 AND n::bigint = 5"),
 		gateSQL("SELECT count(*) FROM big o WHERE a = 123 AND EXISTS (SELECT FROM (SELECT o.*, w.k FROM wide w) AS q(c1) WHERE c1::bigint = 5)"),
-		gateSQL("SELECT count(*) FROM (SELECT n, a, id FROM big) o WHERE a = 123 AND EXISTS (SELECT FROM (SELECT o.*, w.k FROM wide w) AS q(c1) WHERE c1::bigint = 5)"),
-		gateSQL("SELECT count(*) FROM (SELECT n, a, id FROM big) o WHERE a = 123 AND EXISTS (SELECT FROM (SELECT o.*, w.k FROM wide w) AS q(c1) WHERE o.f = c1)"),
+		gateSQL("SELECT count(*) FROM (SELECT n, a, id FROM big) o WHERE a = 123 AND EXISTS (SELECT FROM (SELECT " +
+			"o.*, w.k FROM wide w) AS q(c1) WHERE c1::bigint = 5)"),
+		gateSQL("SELECT count(*) FROM (SELECT n, a, id FROM big) o WHERE a = 123 AND EXISTS (SELECT FROM (SELECT " +
+			"o.*, w.k FROM wide w) AS q(c1) WHERE o.f = c1)"),
 		gateSQL("SELECT count(*) FROM big AS o(k) WHERE a = 123 AND k::bigint = 5"),
 		gateSQL("SELECT count(*) FROM big AS o(id, n) WHERE a = 123 AND id::bigint = 5"),
 		gateSQL("SELECT count(*) FROM big AS o(id) WHERE a = 123 AND id::bigint = 5"),
@@ -208,7 +216,8 @@ func TestTheGateIsNotDeep(t *testing.T) {
 	tier.All(t)
 	like, dashes := strings.Repeat("%a", 100_000), strings.Repeat("-", 40)+"a"
 	phrase := func(n int) string { return strings.TrimSuffix(strings.Repeat("a<->", n), "<->") }
-	askGate(t, "body = repeat('a', 200000), found = 'a:1,2,3 b:4'::tsvector, doc = (repeat('[', 9000) || '1' || repeat(']', 9000))::jsonb", instance.Gate, []gateCase{
+	askGate(t, "body = repeat('a', 200000), found = 'a:1,2,3 b:4'::tsvector, doc = (repeat('[', 9000) || '1' || "+
+		"repeat(']', 9000))::jsonb", instance.Gate, []gateCase{
 		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND body LIKE '" + like + "'"),
 		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND body ILIKE '" + like + "'"),
 		gateParams("SELECT count(*) FROM big WHERE a = 123 AND body LIKE $1", nil, like),
@@ -228,10 +237,12 @@ func TestTheGateIsNotDeep(t *testing.T) {
 	})
 }
 
-// What the outermost SELECT returns may fail, since it is computed of visible rows alone, whatever stands beside it and however it is planned.
+// What the outermost SELECT returns may fail, since it is computed of visible rows alone, whatever stands beside it and
+// however it is planned.
 func TestTheGateComputesOutputsLast(t *testing.T) {
 	tier.All(t)
-	failing := []string{"i8 + 1", "n::bigint", "f::float4", "1 / (a - 123)", "body::int", "date_trunc('year', ts)", "to_date(body, 'YYYY-MM-DD')", "repeat(body, 500000000)", "doc -> 0 ->> 'a' || body::date", "CASE WHEN a = 123 THEN 1 / (b - 1) END"}
+	failing := []string{"i8 + 1", "n::bigint", "f::float4", "1 / (a - 123)", "body::int", "date_trunc('year', ts)",
+		"to_date(body, 'YYYY-MM-DD')", "repeat(body, 500000000)", "doc -> 0 ->> 'a' || body::date", "CASE WHEN a = 123 THEN 1 / (b - 1) END"}
 	var cases, rest []gateCase
 	for k, e := range failing {
 		for _, shape := range []string{
@@ -262,10 +273,12 @@ func TestTheGateComputesOutputsLast(t *testing.T) {
 	askGatePlanned(t, odd, instance.Doors, gatePlans, cases, rest...)
 }
 
-// Nor does anything that is asked, grouped and sorted by above the rows that a search has found, whichever way these are planned.
+// Nor does anything that is asked, grouped and sorted by above the rows that a search has found, whichever way these
+// are planned.
 func TestTheGateFindsFirst(t *testing.T) {
 	tier.All(t)
-	failing := []string{"i8 + 1", "n::bigint", "f::float4", "1 / (a - 123)", "body::int", "date_trunc('year', ts)", "to_date(body, 'YYYY-MM-DD')", "repeat(body, 500000000)", "CASE WHEN a = 123 THEN 1 / (b - 1) END"}
+	failing := []string{"i8 + 1", "n::bigint", "f::float4", "1 / (a - 123)", "body::int", "date_trunc('year', ts)",
+		"to_date(body, 'YYYY-MM-DD')", "repeat(body, 500000000)", "CASE WHEN a = 123 THEN 1 / (b - 1) END"}
 	var cases, rest []gateCase
 	for k, e := range failing {
 		for _, shape := range []string{
@@ -297,17 +310,22 @@ func TestTheGateFindsFirst(t *testing.T) {
 	askGatePlanned(t, odd, instance.Doors, gatePlans, cases, rest...)
 }
 
-// A column that has no name is called after what is in it, also where that is another column's name; and nothing is computed of groups that is of a row once constants are folded.
+// A column that has no name is called after what is in it, also where that is another column's name; and nothing is
+// computed of groups that is of a row once constants are folded.
 func TestTheGateKnowsWhatIsMeant(t *testing.T) {
 	tier.All(t)
 	odd := "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, body = 'zz'"
 	cases := []gateCase{
-		gateSQL("SELECT count(*) FROM big o WHERE body LIKE '%zz%' AND EXISTS (SELECT FROM (SELECT CASE WHEN ts = 'x' THEN ts ELSE ts END FROM (SELECT o.body AS ts FROM wide) x) q WHERE ts::date = '2020-01-01')"),
-		gateSQL("SELECT count(*) FROM big o WHERE EXISTS (SELECT FROM (SELECT CASE WHEN w.k > 0 THEN o.n ELSE w.i8 END FROM wide w) q WHERE i8::bigint = -5)"),
+		gateSQL("SELECT count(*) FROM big o WHERE body LIKE '%zz%' AND EXISTS (SELECT FROM (SELECT CASE WHEN ts = " +
+			"'x' THEN ts ELSE ts END FROM (SELECT o.body AS ts FROM wide) x) q WHERE ts::date = '2020-01-01')"),
+		gateSQL("SELECT count(*) FROM big o WHERE EXISTS (SELECT FROM (SELECT CASE WHEN w.k > 0 THEN o.n ELSE " +
+			"w.i8 END FROM wide w) q WHERE i8::bigint = -5)"),
 		gateSQL("SELECT count(*) FROM big o WHERE EXISTS (SELECT FROM (SELECT CASE WHEN w.k > 0 THEN o.n ELSE w.i8 END FROM wide w) q WHERE f = i8)"),
-		gateSQL("SELECT count(*) FROM big o WHERE EXISTS (WITH q AS (SELECT CASE WHEN w.k > 0 THEN o.n ELSE w.i8 END FROM wide w) SELECT FROM q WHERE i8::bigint = -5)"),
+		gateSQL("SELECT count(*) FROM big o WHERE EXISTS (WITH q AS (SELECT CASE WHEN w.k > 0 THEN o.n ELSE w.i8 " +
+			"END FROM wide w) SELECT FROM q WHERE i8::bigint = -5)"),
 		gateSQL("SELECT id FROM big o WHERE 5 IN (SELECT i8::bigint FROM (SELECT CASE WHEN w.k > 0 THEN o.n ELSE w.i8 END FROM wide w) q)"),
-		gateSQL("SELECT a, body, count(*) FROM big GROUP BY a, body HAVING CASE WHEN true THEN CASE WHEN a = 123 THEN body::int ELSE 5 END ELSE count(*) END > 100000"),
+		gateSQL("SELECT a, body, count(*) FROM big GROUP BY a, body HAVING CASE WHEN true THEN CASE WHEN a = 123 " +
+			"THEN body::int ELSE 5 END ELSE count(*) END > 100000"),
 		gateSQL("SELECT a, count(*) FROM big GROUP BY a HAVING CASE WHEN true THEN 1 / (a - 123) ELSE count(*) END > 100000"),
 		gateSQL("SELECT a, count(*) FROM big GROUP BY a HAVING (count(*) > 0 AND 1 / (a - 123) > 100000) = true"),
 		gateSQL("SELECT a, count(*) FROM big GROUP BY a HAVING (count(*) > 0 AND 1 / (a - 123) > 100000) <> false"),
@@ -328,20 +346,33 @@ func TestTheGateKnowsWhatIsMeant(t *testing.T) {
 var (
 	gateConditions = []string{
 		"mail = 'a'", "mail < 'b'", "mail IN ('a', 'b')", "mail LIKE '%a_'", "mail ILIKE '%a%'", "mail = ANY ('{a,b}')",
-		"path = 'a.b'", "path <@ 'a'", "path @> 'a.b'", "path > ''", "attrs ? 'a'", "attrs ?| ARRAY['a', 'b']", "attrs ?& '{a}'", "attrs @> 'a=>1'", "attrs <@ 'a=>NULL'", "attrs -> 'a' = 'x'",
-		"nums && ARRAY[1, 2]", "nums @> '{2147483647}'::int[]", "nums <@ ARRAY[]::int[]", "nums = '{}'", "1 = ANY (nums)", "i8s && '{1}'", "9223372036854775807 = ANY (i8s)", "f = ANY (i8s)", "n = ANY (nums)",
-		"span @> now()", "span && '[2026-01-01,)'", "span <@ tstzrange('2026-01-01', '2026-02-01')", "span << '(,2026-01-01)'", "span >> 'empty'", "span &< '[2026-01-01,2027-01-01]'", "span &> '(,)'", "span = 'empty'", "tz <@ span",
-		"days @> d", "days @> '2026-01-01'::date", "days && daterange('2026-01-01', '2026-01-01', '[]')", "low @> b", "low && '[1,2147483647)'", "low <> '(,)'", "b <@ low", "ns @> n", "ns && '[1,2]'",
+		"path = 'a.b'", "path <@ 'a'", "path @> 'a.b'", "path > ''", "attrs ? 'a'", "attrs ?| ARRAY['a', 'b']",
+		"attrs ?& '{a}'", "attrs @> 'a=>1'", "attrs <@ 'a=>NULL'", "attrs -> 'a' = 'x'",
+		"nums && ARRAY[1, 2]", "nums @> '{2147483647}'::int[]", "nums <@ ARRAY[]::int[]", "nums = '{}'",
+		"1 = ANY (nums)", "i8s && '{1}'", "9223372036854775807 = ANY (i8s)", "f = ANY (i8s)", "n = ANY (nums)",
+		"span @> now()", "span && '[2026-01-01,)'", "span <@ tstzrange('2026-01-01', '2026-02-01')",
+		"span << '(,2026-01-01)'", "span >> 'empty'", "span &< '[2026-01-01,2027-01-01]'", "span &> '(,)'", "span = 'empty'", "tz <@ span",
+		"days @> d", "days @> '2026-01-01'::date", "days && daterange('2026-01-01', '2026-01-01', '[]')", "low @> b",
+		"low && '[1,2147483647)'", "low <> '(,)'", "b <@ low", "ns @> n", "ns && '[1,2]'",
 		"vs && '{a}'", "'a' = ANY (vs)", "doc ?| ARRAY['a', 'b']",
-		"body % 'plain'", "similarity(body, 'x') > 0.2", "word_similarity('plain', body) > 0.1", "strict_word_similarity(body, 'a b') > 0.1", "body <-> 'x' < 0.5",
-		"d >= CURRENT_DATE - 30", "ts > CURRENT_DATE - interval '30 days'", "tz >= date_trunc('month', now()) - interval '1 month'", "tz < date_trunc('day', now() - interval '7 days')", "extract(year FROM d) = 2026", "extract(epoch FROM d) > 5",
+		"body % 'plain'", "similarity(body, 'x') > 0.2", "word_similarity('plain', body) > 0.1",
+		"strict_word_similarity(body, 'a b') > 0.1", "body <-> 'x' < 0.5",
+		"d >= CURRENT_DATE - 30", "ts > CURRENT_DATE - interval '30 days'",
+		"tz >= date_trunc('month', now()) - interval '1 month'", "tz < date_trunc('day', now() - interval '7 days')",
+		"extract(year FROM d) = 2026", "extract(epoch FROM d) > 5",
 		"found @@ 'a'::tsquery", "'a'::tsquery @@ found",
 	}
 	gateRows = []string{
-		"mail = repeat('A', 3000000), path = 'a.b'::ltree, attrs = 'a=>NULL', nums = '{NULL,1}', i8s = '{NULL,9223372036854775807}', span = 'empty', days = '(,)', low = '[-2147483648,2147483647)', ns = '[NaN,NaN]', vs = '{NULL,a}', body = repeat('w€x ', 900000)",
-		"mail = '', path = '', attrs = '', nums = '{}', i8s = '{{1,2},{3,4}}', span = '[-infinity,infinity]', days = '[-infinity,infinity)', low = 'empty', ns = '(-infinity,infinity)', vs = '{{a},{b}}', body = '', d = 'infinity', ts = '-infinity', tz = '4714-11-24 BC', n = 'NaN', f = 'NaN', found = ''",
-		"mail = NULL, path = array_to_string(array_fill('abcdefgh'::text, '{6000}'), '.')::ltree, attrs = (SELECT hstore(array_agg(g::text), array_agg(g::text)) FROM generate_series(1, 20000) g)",
-		"span = '(,)', days = '[4713-01-01 BC,5874897-12-31)', low = '(,)', ns = '(,)', d = '5874897-12-31', tz = '294276-12-31', ts = '294276-12-31', nums = array_fill(1, '{100000}')",
+		"mail = repeat('A', 3000000), path = 'a.b'::ltree, attrs = 'a=>NULL', nums = '{NULL,1}', i8s = " +
+			"'{NULL,9223372036854775807}', span = 'empty', days = '(,)', low = '[-2147483648,2147483647)', ns = " +
+			"'[NaN,NaN]', vs = '{NULL,a}', body = repeat('w€x ', 900000)",
+		"mail = '', path = '', attrs = '', nums = '{}', i8s = '{{1,2},{3,4}}', span = '[-infinity,infinity]', " +
+			"days = '[-infinity,infinity)', low = 'empty', ns = '(-infinity,infinity)', vs = '{{a},{b}}', body = " +
+			"'', d = 'infinity', ts = '-infinity', tz = '4714-11-24 BC', n = 'NaN', f = 'NaN', found = ''",
+		"mail = NULL, path = array_to_string(array_fill('abcdefgh'::text, '{6000}'), '.')::ltree, attrs = (SELECT " +
+			"hstore(array_agg(g::text), array_agg(g::text)) FROM generate_series(1, 20000) g)",
+		"span = '(,)', days = '[4713-01-01 BC,5874897-12-31)', low = '(,)', ns = '(,)', d = '5874897-12-31', tz = " +
+			"'294276-12-31', ts = '294276-12-31', nums = array_fill(1, '{100000}')",
 	}
 )
 
@@ -350,16 +381,19 @@ func TestTheGateTakesEveryValue(t *testing.T) {
 	tier.All(t)
 	var cases []gateCase
 	for _, condition := range gateConditions {
-		cases = append(cases, gateSQL("SELECT count(*) FROM big WHERE a = 123 AND "+condition), gateSQL("SELECT count(*) FROM big WHERE a = 123 AND (b < 0 OR "+condition+")"))
+		cases = append(cases, gateSQL("SELECT count(*) FROM big WHERE a = 123 AND "+condition),
+			gateSQL("SELECT count(*) FROM big WHERE a = 123 AND (b < 0 OR "+condition+")"))
 	}
-	cases = append(cases, gateSQL("SELECT id FROM big WHERE a = 123 ORDER BY body <-> 'x', similarity(body, 'y'), span, low, path, mail, nums LIMIT 3"), gateSQL("SELECT mail, path, span, nums, count(*) FROM big WHERE a = 123 GROUP BY 1, 2, 3, 4"))
+	cases = append(cases,
+		gateSQL("SELECT id FROM big WHERE a = 123 ORDER BY body <-> 'x', similarity(body, 'y'), span, low, path, "+
+			"mail, nums LIMIT 3"), gateSQL("SELECT mail, path, span, nums, count(*) FROM big WHERE a = 123 GROUP BY 1, 2, 3, 4"))
 	for _, row := range gateRows {
 		askGate(t, row, instance.Gate, cases)
 	}
 }
 
-// What stands above the rows that are found may be no operator for which the planner asks statistics: it would run it on hidden values. Row security, which is in force for the reader of the
-// door views, keeps it from that.
+// What stands above the rows that are found may be no operator for which the planner asks statistics: it would run it
+// on hidden values. Row security, which is in force for the reader of the door views, keeps it from that.
 func TestTheGateAsksNoStatistics(t *testing.T) {
 	tier.All(t)
 	db := pgtest.Database(t)
@@ -376,7 +410,8 @@ CREATE OPERATOR ### (LEFTARG = text, RIGHTARG = text, FUNCTION = tell, RESTRICT 
 	}
 	for _, sql := range []string{
 		"EXPLAIN SELECT FROM (SELECT * FROM pgconsent_gate.door_public_big AS big WHERE found @@ 'b'::tsquery OFFSET 0) AS big WHERE body ### 'x'",
-		"EXPLAIN SELECT body FROM (SELECT * FROM pgconsent_gate.door_public_big AS big WHERE found @@ 'b'::tsquery OFFSET 0) AS big GROUP BY body HAVING body ### 'x' OR count(*) > 3",
+		"EXPLAIN SELECT body FROM (SELECT * FROM pgconsent_gate.door_public_big AS big WHERE found @@ " +
+			"'b'::tsquery OFFSET 0) AS big GROUP BY body HAVING body ### 'x' OR count(*) > 3",
 	} {
 		if got := instance.Ask(c, sql); got.Err != "" || len(got.Notices) > 0 {
 			t.Errorf("%s: %s %v", sql, got.Err, got.Notices)

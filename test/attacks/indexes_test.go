@@ -13,9 +13,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Of two bitmaps the second is not begun where nothing is in the first: what it compares with must not be worked out, or left, for a
-// hidden row. The twins have 100,000 rows, all hidden, and were looked at by ANALYZE while they were alike; then the rows with 123 in column a
-// were taken from one, and as many others from the other.
+// Of two bitmaps the second is not begun where nothing is in the first: what it compares with must not be worked out,
+// or left, for a hidden row. The twins have 100,000 rows, all hidden, and were looked at by ANALYZE while they were
+// alike; then the rows with 123 in column a were taken from one, and as many others from the other.
 const twoIndexes = `
 CREATE TABLE big (id bigint PRIMARY KEY, owner text NOT NULL, a int NOT NULL, b int NOT NULL, c int NOT NULL, note text NOT NULL DEFAULT 'n');
 CREATE TABLE small (owner text NOT NULL, n int NOT NULL);
@@ -34,7 +34,8 @@ tables:
   small: { rows: [ { own: { column: owner, is: user } } ] }
 `
 
-// Each message is asked alone, and in a transaction after a savepoint that takes back the settings of the statement before.
+// Each message is asked alone, and in a transaction after a savepoint that takes back the settings of the statement
+// before.
 var twoIndexesMessages = []string{
 	"SELECT count(*) FROM big WHERE a = 123 AND b = (SELECT 1 / min(n) FROM small)",
 	"SELECT count(*) FROM big WHERE b = (SELECT 1 / min(n) FROM small) AND a = 123",
@@ -56,11 +57,13 @@ var twoIndexesMessages = []string{
 	"/*pgconsent:/* a comment within */ one of the agent's */ SELECT count(*) FROM big WHERE a = 123 AND b = (SELECT 1 / min(n) FROM small)",
 	"/*pgconsent:scan*//*pgconsent:left /* */ */SELECT count(*) FROM big WHERE a = 123 AND b = (SELECT 1 / min(n) FROM small)",
 	"/* x *//*pgconsent:scan*/SELECT count(*) FROM big WHERE a = 123 AND b = (SELECT 1 / min(n) FROM small)",
-	"SELECT id FROM big WHERE b = (SELECT max(n) - 3 FROM small); RESET plan_cache_mode; SELECT count(*) FROM big WHERE a = 123 AND b = (SELECT 1 / min(n) FROM small)",
+	"SELECT id FROM big WHERE b = (SELECT max(n) - 3 FROM small); RESET plan_cache_mode; SELECT count(*) FROM big " +
+		"WHERE a = 123 AND b = (SELECT 1 / min(n) FROM small)",
 	"SELECT 1; SELECT count(*) FROM big WHERE a = 123 AND b = (SELECT 1 / min(n) FROM small)",
 	"COMMIT; SELECT count(*) FROM big WHERE a = 123 AND b = (SELECT 1 / min(n) FROM small)",
 	"SELECT (SELECT max(n) FROM small) = 3; COMMIT; SELECT count(*) FROM big WHERE a = 123 AND b = (SELECT 1 / min(n) FROM small)",
-	"SELECT id FROM big WHERE b = (SELECT max(n) - 3 FROM small); ROLLBACK; BEGIN; SELECT count(*) FROM big WHERE a = 123 AND b = (SELECT 1 / min(n) FROM small); ROLLBACK",
+	"SELECT id FROM big WHERE b = (SELECT max(n) - 3 FROM small); ROLLBACK; BEGIN; SELECT count(*) FROM big WHERE " +
+		"a = 123 AND b = (SELECT 1 / min(n) FROM small); ROLLBACK",
 }
 
 func TestTwoIndexesTellNothing(t *testing.T) {

@@ -63,7 +63,8 @@ tables:
 views: { young: {} }
 `
 
-// maskedTwins make other values of one that look the same under the masks: zeros of either sign, ends of types, and texts of other lengths among them.
+// maskedTwins make other values of one that look the same under the masks: zeros of either sign, ends of types, and
+// texts of other lengths among them.
 var maskedTwins = []string{
 	`UPDATE person SET ratio = '-0', small = '-0', pay = 0 WHERE id = 1; UPDATE person SET ratio = '-infinity', small = 'infinity', born = '-infinity', at = 'infinity', atz = '-infinity' WHERE id = 2`,
 	`UPDATE person SET born = date '2001-05-31' - (id % 20), at = timestamp '2020-05-05 23:59:59' - (id || ' minutes')::interval, atz = timestamptz '2020-11-30 00:00+00' - id * interval '1 hour', name = 'abc' || left(md5('x' || id), 20) || repeat('z', id), nick = 'ABCq' || 300 - id, code = 'xyz' || (900 - id),
@@ -74,29 +75,59 @@ var maskedTwins = []string{
 
 // maskedColumns are the masked ones, with what they look like, and what one holds in one of the twins.
 var maskedColumns = [][3]string{
-	{"born", "'2001-05-01'", "'2001-05-12'"}, {"at", "'2020-05-05'", "'2020-05-05 00:12'"}, {"atz", "'2020-01-01 00:00+00'", "'2020-02-05'"}, {"name", "'abc'", "'abca87ff679a2f3e71d9181a67b7542122c'"}, {"nick", "'abc'", "'abc1'"}, {"code", "'xyz'", "'xyz2'"}, {"pay", "1000", "1100"}, {"cents", "100", "150"},
-	{"ratio", "10", "11"}, {"small", "10", "11"}, {"cnt", "100", "150"}, {"n8", "1000", "1150"}, {"n2", "10", "15"}, {"doc", `'{"t":"x"}'`, `'{"t":"x","hidden":4}'`}, {"mail", "'m4'", "'zzz4'"},
+	{"born", "'2001-05-01'", "'2001-05-12'"}, {"at", "'2020-05-05'", "'2020-05-05 00:12'"}, {
+		"atz", "'2020-01-01 00:00+00'", "'2020-02-05'"}, {"name", "'abc'", "'abca87ff679a2f3e71d9181a67b7542122c'"},
+	{"nick", "'abc'", "'abc1'"}, {"code", "'xyz'", "'xyz2'"}, {"pay", "1000", "1100"}, {"cents", "100", "150"},
+	{"ratio", "10", "11"}, {"small", "10", "11"}, {"cnt", "100", "150"}, {"n8", "1000", "1150"}, {"n2", "10", "15"}, {
+		"doc", `'{"t":"x"}'`, `'{"t":"x","hidden":4}'`}, {"mail", "'m4'", "'zzz4'"},
 }
 
 var maskedOf = []string{
-	"SELECT count(*) FROM person WHERE {} = {k}", "SELECT count(*) FROM person WHERE {} IN ({k}, NULL)", "SELECT id FROM person WHERE {}::text LIKE '%' || {k} || '%' ORDER BY id LIMIT 3", "SELECT count(*) FROM person p JOIN (VALUES ({k})) v (x) ON p.{}::text = v.x::text", "UPDATE person SET note = 'x' WHERE {} = {k}",
-	"SELECT count(*) FROM person WHERE ({}, id) >= ({k}, 3)", "SELECT sum(CASE {} WHEN {k} THEN 1 ELSE 0 END) FROM person", "SELECT count(*) FROM person WHERE {} > {k}", "SELECT id, {} FROM person WHERE {} <= {k} ORDER BY {}, id LIMIT 5", "PREPARE p AS SELECT count(*) FROM person WHERE {} = $1; EXECUTE p ({k}); DEALLOCATE p",
+	"SELECT count(*) FROM person WHERE {} = {k}", "SELECT count(*) FROM person WHERE {} IN ({k}, NULL)",
+	"SELECT id FROM person WHERE {}::text LIKE '%' || {k} || '%' ORDER BY id LIMIT 3",
+	"SELECT count(*) FROM person p JOIN (VALUES ({k})) v (x) ON p.{}::text = v.x::text", "UPDATE person SET note = 'x' WHERE {} = {k}",
+	"SELECT count(*) FROM person WHERE ({}, id) >= ({k}, 3)",
+	"SELECT sum(CASE {} WHEN {k} THEN 1 ELSE 0 END) FROM person", "SELECT count(*) FROM person WHERE {} > {k}",
+	"SELECT id, {} FROM person WHERE {} <= {k} ORDER BY {}, id LIMIT 5",
+	"PREPARE p AS SELECT count(*) FROM person WHERE {} = $1; EXECUTE p ({k}); DEALLOCATE p",
 }
 
 var maskedEach = []string{
-	"SELECT id, {} FROM person ORDER BY {} DESC, id", "SELECT {}, count(*) FROM person GROUP BY {}", "SELECT id, rank() OVER (ORDER BY {}, id) FROM person", "SELECT DISTINCT ON ({}) {}, id FROM person ORDER BY {}, id", "SELECT count(*) FROM person a JOIN person b ON a.{} = b.{} AND a.id < b.id",
-	"SELECT a.id FROM person a WHERE {} = (SELECT {} FROM person WHERE id = 7) ORDER BY 1", "SELECT id, pg_column_size({}), pg_column_compression({}) FROM person", "SELECT {}::text, md5({}::text) FROM person WHERE id = 3", "COPY (SELECT id, {} FROM person ORDER BY id) TO STDOUT", "UPDATE person SET note = {}::text WHERE id < 5 RETURNING id, {}, note",
-	"SELECT {}::int FROM person WHERE id = 1", "SELECT {}::date FROM person WHERE id = 4", "SELECT id FROM person WHERE {} IS NULL ORDER BY id", "MERGE INTO visit USING person ON visit.person = person.id AND person.{} IS NULL WHEN MATCHED THEN DELETE",
+	"SELECT id, {} FROM person ORDER BY {} DESC, id", "SELECT {}, count(*) FROM person GROUP BY {}",
+	"SELECT id, rank() OVER (ORDER BY {}, id) FROM person",
+	"SELECT DISTINCT ON ({}) {}, id FROM person ORDER BY {}, id", "SELECT count(*) FROM person a JOIN person b ON a.{} = b.{} AND a.id < b.id",
+	"SELECT a.id FROM person a WHERE {} = (SELECT {} FROM person WHERE id = 7) ORDER BY 1",
+	"SELECT id, pg_column_size({}), pg_column_compression({}) FROM person",
+	"SELECT {}::text, md5({}::text) FROM person WHERE id = 3",
+	"COPY (SELECT id, {} FROM person ORDER BY id) TO STDOUT", "UPDATE person SET note = {}::text WHERE id < 5 RETURNING id, {}, note",
+	"SELECT {}::int FROM person WHERE id = 1", "SELECT {}::date FROM person WHERE id = 4",
+	"SELECT id FROM person WHERE {} IS NULL ORDER BY id",
+	"MERGE INTO visit USING person ON visit.person = person.id AND person.{} IS NULL WHEN MATCHED THEN DELETE",
 	"BEGIN; DECLARE c CURSOR FOR SELECT id, {} FROM person ORDER BY {}, id; FETCH 3 c; MOVE 5 c; FETCH 2 c; ROLLBACK",
 }
 
 var maskedBeside = []string{
-	"SELECT * FROM person ORDER BY id", "SELECT person FROM person ORDER BY id", "SELECT to_jsonb(person) FROM person ORDER BY id", "SELECT * FROM young ORDER BY id", "SELECT count(*) FROM young WHERE born > '2001-05-05'", "SELECT pin FROM person", "SELECT during FROM person", "SELECT max(born), min(born), sum(pay), avg(ratio), max(name), min(n8) FROM person",
-	"SELECT p.id, v.id FROM person p JOIN visit v ON p.born = v.day AND p.pay = v.pay ORDER BY 1, 2", "SELECT id FROM person NATURAL JOIN (SELECT date '2001-05-01' AS born) q ORDER BY 1", "INSERT INTO visit (id, person, day, pay) SELECT 1000 + id, id, born, pay FROM person WHERE id BETWEEN 101 AND 103 RETURNING *", "INSERT INTO visit (id, person) VALUES (5000, 5)",
-	"UPDATE person SET note = repeat('x', 2000) WHERE id = 1", "UPDATE person SET born = born WHERE id = 1", "UPDATE person SET note = 'a' WHERE id = 2 RETURNING *", "DELETE FROM person WHERE id = 3 RETURNING *", "DELETE FROM dept WHERE id = 1", "SELECT count(*) FROM (SELECT id FROM person ORDER BY pay FETCH FIRST 3 ROWS WITH TIES) q",
-	"SELECT atttypmod, attname FROM pg_attribute WHERE attrelid = 'person'::regclass AND attnum > 0 ORDER BY attnum", "SELECT indexdef FROM pg_indexes WHERE tablename = 'person' ORDER BY 1", "SET TimeZone = 'Pacific/Kiritimati'; SELECT id, atz, atz::date, extract(day FROM atz) FROM person ORDER BY id; RESET TimeZone",
-	"SELECT width_bucket(ratio, 0, 100, 7), width_bucket(pay, ARRAY[0, 1000, 1500]) FROM person ORDER BY id", "SELECT scale(pay), scale(cents), min_scale(pay) FROM person ORDER BY id", "SELECT float8send(ratio), float4send(small), numeric_send(pay) FROM person ORDER BY id", "SELECT 1 / ratio FROM person WHERE id = 1", "SELECT atan2(ratio, -1), small::text FROM person WHERE id = 1",
-	"SELECT textsend(name), octet_length(name) FROM person ORDER BY id", "SELECT born + 1, born - date '2001-05-01', at - atz::timestamp FROM person ORDER BY id", "WITH u AS (UPDATE person SET note = 'w' WHERE pay > 1500 RETURNING *) SELECT count(*) FROM u",
+	"SELECT * FROM person ORDER BY id", "SELECT person FROM person ORDER BY id",
+	"SELECT to_jsonb(person) FROM person ORDER BY id", "SELECT * FROM young ORDER BY id",
+	"SELECT count(*) FROM young WHERE born > '2001-05-05'", "SELECT pin FROM person", "SELECT during FROM person",
+	"SELECT max(born), min(born), sum(pay), avg(ratio), max(name), min(n8) FROM person",
+	"SELECT p.id, v.id FROM person p JOIN visit v ON p.born = v.day AND p.pay = v.pay ORDER BY 1, 2",
+	"SELECT id FROM person NATURAL JOIN (SELECT date '2001-05-01' AS born) q ORDER BY 1",
+	"INSERT INTO visit (id, person, day, pay) SELECT 1000 + id, id, born, pay FROM person WHERE id BETWEEN 101 " +
+		"AND 103 RETURNING *", "INSERT INTO visit (id, person) VALUES (5000, 5)",
+	"UPDATE person SET note = repeat('x', 2000) WHERE id = 1", "UPDATE person SET born = born WHERE id = 1",
+	"UPDATE person SET note = 'a' WHERE id = 2 RETURNING *", "DELETE FROM person WHERE id = 3 RETURNING *",
+	"DELETE FROM dept WHERE id = 1", "SELECT count(*) FROM (SELECT id FROM person ORDER BY pay FETCH FIRST 3 ROWS WITH TIES) q",
+	"SELECT atttypmod, attname FROM pg_attribute WHERE attrelid = 'person'::regclass AND attnum > 0 ORDER BY attnum",
+	"SELECT indexdef FROM pg_indexes WHERE tablename = 'person' ORDER BY 1",
+	"SET TimeZone = 'Pacific/Kiritimati'; SELECT id, atz, atz::date, extract(day FROM atz) FROM person ORDER BY id; RESET TimeZone",
+	"SELECT width_bucket(ratio, 0, 100, 7), width_bucket(pay, ARRAY[0, 1000, 1500]) FROM person ORDER BY id",
+	"SELECT scale(pay), scale(cents), min_scale(pay) FROM person ORDER BY id",
+	"SELECT float8send(ratio), float4send(small), numeric_send(pay) FROM person ORDER BY id",
+	"SELECT 1 / ratio FROM person WHERE id = 1", "SELECT atan2(ratio, -1), small::text FROM person WHERE id = 1",
+	"SELECT textsend(name), octet_length(name) FROM person ORDER BY id",
+	"SELECT born + 1, born - date '2001-05-01', at - atz::timestamp FROM person ORDER BY id",
+	"WITH u AS (UPDATE person SET note = 'w' WHERE pay > 1500 RETURNING *) SELECT count(*) FROM u",
 }
 
 // What a mask takes away shows nowhere: not in ranges, orders, groups, joins, keys, sizes, or the sign of a zero.

@@ -12,8 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Messages in turns that no driver takes (portals by parts, formats that there are not, what is not there described, data without a
-// COPY) get the same bytes from twins, and an answer for each Sync or the end of the connection.
+// Messages in turns that no driver takes (portals by parts, formats that there are not, what is not there described,
+// data without a COPY) get the same bytes from twins, and an answer for each Sync or the end of the connection.
 func TestMessagesOnTwins(t *testing.T) {
 	tier.All(t)
 	tier.All(t)
@@ -93,7 +93,8 @@ func sequences() [][]pgproto3.FrontendMessage {
 		return &pgproto3.Parse{Name: name, Query: sql, ParameterOIDs: types}
 	}
 	bind := func(portal, name string, formats, results []int16, values ...[]byte) pgproto3.FrontendMessage {
-		return &pgproto3.Bind{DestinationPortal: portal, PreparedStatement: name, ParameterFormatCodes: formats, ResultFormatCodes: results, Parameters: values}
+		return &pgproto3.Bind{DestinationPortal: portal, PreparedStatement: name, ParameterFormatCodes: formats,
+			ResultFormatCodes: results, Parameters: values}
 	}
 	execute := func(portal string, rows uint32) pgproto3.FrontendMessage {
 		return &pgproto3.Execute{Portal: portal, MaxRows: rows}
@@ -113,8 +114,10 @@ func sequences() [][]pgproto3.FrontendMessage {
 		for _, format := range []int16{0, 1, 7} {
 			results := []int16{format}
 			out = append(out,
-				messages{parse("", sql), describe('S', ""), bind("", "", nil, results), describe('P', ""), execute("", 2), execute("", 3), execute("", 0), execute("", 1), sync},
-				messages{parse("n", sql), bind("c", "n", nil, results), execute("c", 1), sync, execute("c", 0), sync, &pgproto3.Close{ObjectType: 'S', Name: "n"}, sync})
+				messages{parse("", sql), describe('S', ""), bind("", "", nil, results), describe('P', ""),
+					execute("", 2), execute("", 3), execute("", 0), execute("", 1), sync},
+				messages{parse("n", sql), bind("c", "n", nil, results), execute("c", 1), sync, execute("c", 0),
+					sync, &pgproto3.Close{ObjectType: 'S', Name: "n"}, sync})
 		}
 	}
 	text, binary := []int16{0}, []int16{1}
@@ -123,8 +126,10 @@ func sequences() [][]pgproto3.FrontendMessage {
 		out = append(out,
 			messages{parse("a", "SELECT name FROM party WHERE no = $1"), bind("", "a", text, nil, given), execute("", 0), sync},
 			messages{parse("", "SELECT name FROM party WHERE no = $1"), bind("", "", binary, nil, given), execute("", 0), sync},
-			messages{parse("", "SELECT name FROM party WHERE no = $1 AND 1 / ($1 - 500) < 5"), bind("", "", text, nil, given), execute("", 0), parse("", "SELECT count(*) FROM lease"), sync},
-			messages{parse("", "INSERT INTO flat (code, house, keeper) VALUES ('Z' || $1::int, 'h', $1)"), bind("", "", text, nil, given), execute("", 0), sync},
+			messages{parse("", "SELECT name FROM party WHERE no = $1 AND 1 / ($1 - 500) < 5"),
+				bind("", "", text, nil, given), execute("", 0), parse("", "SELECT count(*) FROM lease"), sync},
+			messages{parse("", "INSERT INTO flat (code, house, keeper) VALUES ('Z' || $1::int, 'h', $1)"),
+				bind("", "", text, nil, given), execute("", 0), sync},
 			messages{parse("", "SELECT name FROM party WHERE no = $1", 600), bind("", "", nil, nil, given), sync},
 			messages{parse("", "SELECT $1::core.party", 0), describe('S', ""), sync})
 	}
@@ -137,6 +142,7 @@ func sequences() [][]pgproto3.FrontendMessage {
 		messages{bind("", "", nil, []int16{0, 1, 0}), sync},
 		messages{&pgproto3.CopyData{Data: []byte("x")}, &pgproto3.CopyDone{}, &pgproto3.Query{String: "SELECT count(*) FROM party"}},
 		messages{&pgproto3.Query{String: "SELECT no FROM party\x00; SELECT 1"}},
-		messages{parse("", "COPY setting (key, value) FROM STDIN"), bind("", "", nil, nil), execute("", 0), &pgproto3.CopyData{Data: []byte("THEME\t{}\n")}, &pgproto3.CopyDone{}, sync},
+		messages{parse("", "COPY setting (key, value) FROM STDIN"), bind("", "", nil, nil), execute("", 0),
+			&pgproto3.CopyData{Data: []byte("THEME\t{}\n")}, &pgproto3.CopyDone{}, sync},
 		messages{parse("", "SELECT name FROM party WHERE name = $1"), bind("", "", nil, nil, []byte("\xff\xfe")), execute("", 0), sync})
 }

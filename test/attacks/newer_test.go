@@ -114,8 +114,9 @@ COPY stay (during, note) FROM STDIN WITH (ON_ERROR ignore, LOG_VERBOSITY verbose
 UPDATE berth SET price = 3
 `
 
-// What came with PostgreSQL 16 to 18 is answered as PostgreSQL answers where there are no hidden rows, and tells nothing of them: keys and foreign
-// keys by time, constraints that are not enforced, generated columns that are computed as they are read, OLD and NEW, newer functions.
+// What came with PostgreSQL 16 to 18 is answered as PostgreSQL answers where there are no hidden rows, and tells
+// nothing of them: keys and foreign keys by time, constraints that are not enforced, generated columns that are
+// computed as they are read, OLD and NEW, newer functions.
 func TestNewerPostgreSQL(t *testing.T) {
 	tier.All(t)
 	instance.Since(t, 18)
@@ -137,7 +138,8 @@ func TestNewerPostgreSQL(t *testing.T) {
 		for sql := range strings.Lines(newerReads) {
 			want, a, b := instance.AskCopy(owner, sql).Multiset(), instance.AskCopy(first, sql).Multiset(), instance.AskCopy(second, sql).Multiset()
 			if a != want || b != want {
-				t.Errorf("%s: %s\nPostgreSQL:\n%s\nagent:\n%s\nagent, beside hidden rows:\n%s", mode.Name, sql, instance.Shorten(want), instance.Shorten(a), instance.Shorten(b))
+				t.Errorf("%s: %s\nPostgreSQL:\n%s\nagent:\n%s\nagent, beside hidden rows:\n%s", mode.Name, sql,
+					instance.Shorten(want), instance.Shorten(a), instance.Shorten(b))
 			}
 		}
 		for sql := range strings.Lines(newerWrites) {

@@ -50,18 +50,20 @@ var parameterStatements = []string{
 	"SELECT count(*) FROM big WHERE a = 123 AND found @@ plainto_tsquery('english'::regconfig, $1)",
 }
 
-// A value may make a pattern or a search fail when it comes to a row. Behind the gate door that row may be hidden, so texts with such values take row
-// security, whichever plan the server has.
+// A value may make a pattern or a search fail when it comes to a row. Behind the gate door that row may be hidden, so
+// texts with such values take row security, whichever plan the server has.
 func TestParametersBehindTheGate(t *testing.T) {
 	tier.All(t)
-	values := []string{"", "-1", "3", " -2 ", "%", "%lake%", "Lake%", "lake", "a lake", `50\%%`, `%\`, `%\\`, `x\`, `\`, `under\_score`, "%" + strings.Repeat("x", 30), "nothing of it", "-dawn OR lake", `"at dawn"`,
+	values := []string{"", "-1", "3", " -2 ", "%", "%lake%", "Lake%", "lake", "a lake", `50\%%`, `%\`, `%\\`,
+		`x\`, `\`, `under\_score`, "%" + strings.Repeat("x", 30), "nothing of it", "-dawn OR lake", `"at dawn"`,
 		strings.Repeat("lake ", 900), strings.Repeat("w", 3000), "lake " + strings.Repeat("w", 2100)}
 	twin := func(value int) instance.Database {
 		db := pgtest.Database(t)
 		instance.Exec(t, db, strings.Replace(parameterSchema, "VACUUM ANALYZE", "", 1))
 		instance.Exec(t, db, fmt.Sprintf("DELETE FROM big WHERE a = %d", value))
 		instance.Exec(t, db, "VACUUM ANALYZE big, link")
-		return instance.Database{Name: "pair", DB: db, Policy: strings.Replace(summedPolicy, "views: { ", "views: { lakes: {}, ", 1), SearchPath: []string{"public"}}
+		return instance.Database{Name: "pair", DB: db,
+			Policy: strings.Replace(summedPolicy, "views: { ", "views: { lakes: {}, ", 1), SearchPath: []string{"public"}}
 	}
 	var first []string
 	for _, mode := range instance.Modes(instance.Gate, instance.Doors, instance.Both) {
@@ -108,8 +110,8 @@ func TestParametersBehindTheGate(t *testing.T) {
 	}
 }
 
-// EXECUTE makes the values of a statement where nobody looks at them: one that the protocol has prepared, and that may take the gate door with some, it does
-// not run, however small the tables are.
+// EXECUTE makes the values of a statement where nobody looks at them: one that the protocol has prepared, and that may
+// take the gate door with some, it does not run, however small the tables are.
 func TestExecuteLooksAtNoValue(t *testing.T) {
 	tier.All(t)
 	var got []string
@@ -139,7 +141,8 @@ func TestExecuteLooksAtNoValue(t *testing.T) {
 					fmt.Fprintln(&answers, "declared", instance.Ask(c, "EXECUTE d"+name+"('x')").String())
 				}
 				instance.Ask(c, strings.Replace(sql, "SELECT", "PREPARE p"+name+" AS SELECT", 1))
-				for _, arg := range []string{"'x'", `E'secret of others\\'`, `'%' || chr(92)`, "repeat('w', 3000)", "(repeat('[', 6000) || repeat(']', 6000))::jsonb"} {
+				for _, arg := range []string{"'x'", `E'secret of others\\'`, `'%' || chr(92)`, "repeat('w', 3000)",
+					"(repeat('[', 6000) || repeat(']', 6000))::jsonb"} {
 					for _, by := range []string{name, "p" + name} {
 						fmt.Fprintln(&answers, by, arg, instance.Ask(c, "EXECUTE "+by+"("+arg+")").String())
 					}
@@ -180,9 +183,11 @@ func TestSearchesBehindTheGateAreNotDeep(t *testing.T) {
 		"SELECT count(*) FROM memo WHERE body = 'secret of others' AND found @@ plainto_tsquery('simple', $1)",
 		"SELECT count(*) FROM memo WHERE body = 'secret of others' AND found @@ websearch_to_tsquery('simple', $1)",
 	}
-	values := []string{"a", strings.Repeat("a ", 499), strings.Repeat("a,", 499) + "a", strings.Repeat("a ", 1999), strings.Repeat("a or ", 799) + "a", `"` + strings.Repeat("a ", 498) + `"`, `"` + strings.Repeat("a ", 1998) + `"`, strings.Repeat(`"`, 1999)}
+	values := []string{"a", strings.Repeat("a ", 499), strings.Repeat("a,", 499) + "a", strings.Repeat("a ", 1999),
+		strings.Repeat("a or ", 799) + "a", `"` + strings.Repeat("a ", 498) + `"`, `"` + strings.Repeat("a ", 1998) + `"`, strings.Repeat(`"`, 1999)}
 	for _, n := range []int{100, 16000, 40000} {
-		values = append(values, "a"+strings.Repeat("|a", n), "a"+strings.Repeat("&!a", n), strings.Repeat("(a|", n)+"a"+strings.Repeat(")", n), "a"+strings.Repeat("<->a", n))
+		values = append(values, "a"+strings.Repeat("|a", n), "a"+strings.Repeat("&!a", n),
+			strings.Repeat("(a|", n)+"a"+strings.Repeat(")", n), "a"+strings.Repeat("<->a", n))
 	}
 	for _, stack := range []string{"100kB", "2MB"} {
 		var got [2][]string

@@ -31,16 +31,18 @@ tables:
 views: { united: {} }
 `
 
-// What the planner knows of the values of partitions and children is of hidden rows, too: a pattern that fails for the value that most of them have is tried on none. Servers
-// whose planner does are not served (doctor's server_minor).
+// What the planner knows of the values of partitions and children is of hidden rows, too: a pattern that fails for the
+// value that most of them have is tried on none. Servers whose planner does are not served (doctor's server_minor).
 func TestStatisticsOfPartsTellNothing(t *testing.T) {
 	tier.All(t)
 	var statements []string
 	for _, table := range []string{"notes", "events", "parent", "united", "others", "child"} {
-		for _, condition := range []string{`body LIKE E'_z\\'`, `body LIKE '_z!' ESCAPE '!'`, `body ILIKE E'_z\\'`, `NOT body LIKE E'_z\\'`, `(body LIKE E'_z\\' OR a = 3)`, `found @@ 'b'::tsquery AND body LIKE E'_z\\'`} {
+		for _, condition := range []string{`body LIKE E'_z\\'`, `body LIKE '_z!' ESCAPE '!'`, `body ILIKE E'_z\\'`,
+			`NOT body LIKE E'_z\\'`, `(body LIKE E'_z\\' OR a = 3)`, `found @@ 'b'::tsquery AND body LIKE E'_z\\'`} {
 			statements = append(statements, "SELECT count(*) FROM "+table+" WHERE "+condition)
 		}
-		statements = append(statements, "SELECT count(*) FROM (SELECT body FROM "+table+" GROUP BY body) AS q WHERE body LIKE E'_z\\\\'", "SELECT x.id FROM "+table+" x JOIN "+table+" y ON x.id = y.id AND y.body LIKE E'_z\\\\'",
+		statements = append(statements, "SELECT count(*) FROM (SELECT body FROM "+table+
+			" GROUP BY body) AS q WHERE body LIKE E'_z\\\\'", "SELECT x.id FROM "+table+" x JOIN "+table+" y ON x.id = y.id AND y.body LIKE E'_z\\\\'",
 			"SELECT body FROM "+table+" WHERE found @@ 'b'::tsquery GROUP BY body HAVING body LIKE E'_z\\\\' OR count(*) > 3")
 	}
 	for _, mode := range instance.Modes(instance.Doors, instance.Both) {
@@ -49,7 +51,9 @@ func TestStatisticsOfPartsTellNothing(t *testing.T) {
 			db := pgtest.Database(t)
 			instance.Exec(t, db, partsSchema)
 			for _, table := range []string{"notes", "events", "parent", "child"} {
-				instance.Exec(t, db, strings.ReplaceAll("INSERT INTO t SELECT g, CASE WHEN g > 10 THEN 'other' ELSE 'me' END, g % 5, CASE WHEN g > 10 THEN '"+body+"' ELSE 'plain' END FROM generate_series(1, 3000) g", " t ", " "+table+" "))
+				instance.Exec(t, db, strings.ReplaceAll(
+					"INSERT INTO t SELECT g, CASE WHEN g > 10 THEN 'other' ELSE 'me' END, g % 5, CASE WHEN g > "+
+						"10 THEN '"+body+"' ELSE 'plain' END FROM generate_series(1, 3000) g", " t ", " "+table+" "))
 			}
 			instance.Exec(t, db, "ANALYZE")
 			d := instance.Database{Name: "pair", DB: db, Policy: partsPolicy, SearchPath: []string{"public"}}

@@ -12,8 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// No order of messages tells whether a statement is planned with care, which goes by its door, and so by how large tables are. As of
-// PostgreSQL 18 what stands behind an Execute in a pipeline is in a transaction block.
+// No order of messages tells whether a statement is planned with care, which goes by its door, and so by how large
+// tables are. As of PostgreSQL 18 what stands behind an Execute in a pipeline is in a transaction block.
 func TestNoPipelineTellsOfCare(t *testing.T) {
 	tier.All(t)
 	const stmt = "SELECT count(*) FROM big WHERE note ILIKE '%x%' AND id IN (SELECT id FROM big y WHERE lower(y.note) = 'q')"
@@ -33,14 +33,16 @@ func TestNoPipelineTellsOfCare(t *testing.T) {
 		sequences = append(sequences, messages{parse(stmt), bind, query(behind), sync})
 	}
 	for _, behind := range []string{"DISCARD ALL", "RESET ALL", "COMMIT"} {
-		sequences = append(sequences, messages{parse(stmt), bind, parse(behind), bind, execute, sync}, messages{parse(stmt), bind, execute, parse(behind), bind, execute, sync})
+		sequences = append(sequences, messages{parse(stmt), bind, parse(behind), bind, execute, sync},
+			messages{parse(stmt), bind, execute, parse(behind), bind, execute, sync})
 	}
 	var got [2][]string
 	for i, n := range []int{100, 30000} {
 		db := pgtest.Database(t)
 		instance.Exec(t, db, fmt.Sprintf(`CREATE TABLE big (id int PRIMARY KEY, owner text NOT NULL, note text); INSERT INTO big SELECT g, 'other', 'n' || g FROM generate_series(1, %d) g;
 			INSERT INTO big SELECT g, 'me', 'x' FROM generate_series(100001, 100005) g; ANALYZE`, n))
-		d := instance.Database{Name: "pair", DB: db, Policy: anewHead + "  big: { rows: [ own: { column: owner, is: user } ] }\n", SearchPath: []string{"public"}}
+		d := instance.Database{Name: "pair", DB: db,
+			Policy: anewHead + "  big: { rows: [ own: { column: owner, is: user } ] }\n", SearchPath: []string{"public"}}
 		proxy := instance.Start(t, instance.Doors, d, map[string]string{"user": "me"})
 		for _, s := range sequences {
 			got[i] = append(got[i], strings.ReplaceAll(converse(t, proxy, "pair", s), db.Name, "DATABASE"))

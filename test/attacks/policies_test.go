@@ -8,7 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// idlers are functions that ask tables, and what permissive policies of the owner's make of them: beside ours PostgreSQL drops these before it runs anything.
+// idlers are functions that ask tables, and what permissive policies of the owner's make of them: beside ours
+// PostgreSQL drops these before it runs anything.
 const idlers = `
 CREATE FUNCTION steady(n int) RETURNS int LANGUAGE plpgsql STABLE AS $$ BEGIN PERFORM public.asks(); RETURN n; END $$;
 CREATE FUNCTION free(n int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN PERFORM public.asks(); RETURN n; END $$;
@@ -20,16 +21,19 @@ CREATE FUNCTION uid() RETURNS text LANGUAGE sql STABLE AS $$ SELECT coalesce(nul
 
 var idle = []struct{ name, sql string }{
 	{"steady", "CREATE POLICY a ON T USING (steady(1) > 0) WITH CHECK (steady(x) > 0)"},
-	{"selected", "CREATE POLICY a ON T USING ((SELECT steady(1)) > x); CREATE POLICY b ON T FOR UPDATE USING (x > (SELECT free(2))) WITH CHECK (steady(3) > 0)"},
+	{"selected", "CREATE POLICY a ON T USING ((SELECT steady(1)) > x); CREATE POLICY b ON T FOR UPDATE USING (x > " +
+		"(SELECT free(2))) WITH CHECK (steady(3) > 0)"},
 	{"free", "CREATE POLICY a ON T FOR SELECT USING (free(1) > 0 OR free(x) > 1); CREATE POLICY b ON T FOR DELETE USING (free(1) > 0)"},
 	{"definer", "CREATE POLICY a ON T USING (definer(1) > 0 AND definer(x) > 0)"},
 	{"pathed", "CREATE POLICY a ON T USING (CASE WHEN pathed(1) > 0 THEN pathed(x) > 0 END)"},
 	{"nested", "CREATE POLICY a ON T USING (nested(1)); CREATE POLICY b ON T USING (nested(x))"},
 	{"uid", "CREATE POLICY a ON T USING (uid() = owner); CREATE POLICY b ON T USING ((SELECT uid()) = owner)"},
-	{"of_another_role", "CREATE POLICY a ON T AS RESTRICTIVE TO pg_monitor USING (probe(1) > 0); CREATE POLICY b ON T TO pg_monitor USING (probe(1) > x)"},
+	{"of_another_role", "CREATE POLICY a ON T AS RESTRICTIVE TO pg_monitor USING (probe(1) > 0); CREATE POLICY b " +
+		"ON T TO pg_monitor USING (probe(1) > x)"},
 }
 
-// Permissive policies of the owner's, and those of other roles, run nothing in what agents send; so that it is planned as if they were not there, and tells twins apart no more than then.
+// Permissive policies of the owner's, and those of other roles, run nothing in what agents send; so that it is planned
+// as if they were not there, and tells twins apart no more than then.
 func TestPoliciesBesideOursTellNothing(t *testing.T) {
 	tier.All(t)
 	schema, policy, views := probing+idlers+quietTable, reachedDear+quietPolicy, "views: {"
@@ -40,12 +44,20 @@ func TestPoliciesBesideOursTellNothing(t *testing.T) {
 		all = append(all, c)
 	}
 	for _, c := range all {
-		schema += called("CREATE TABLE T (id int PRIMARY KEY, owner text NOT NULL, x int, note text); INSERT INTO T (id, owner, x, note) VALUES (1, 'me', 1, 'a'), (3, 'me', 3, 'c'), (2, 'other', 2, 'b'); ALTER TABLE T ENABLE ROW LEVEL SECURITY; CREATE VIEW view_of_T AS SELECT id, x FROM T;"+c.sql+";", c.name)
-		policy += called("  T: { rows: [ { own: { column: owner, is: user } } ], write: { commands: [insert, update, delete], accept: [conflicts] } }\n", c.name)
+		schema += called("CREATE TABLE T (id int PRIMARY KEY, owner text NOT NULL, x int, note text); INSERT INTO "+
+			"T (id, owner, x, note) VALUES (1, 'me', 1, 'a'), (3, 'me', 3, 'c'), (2, 'other', 2, 'b'); ALTER "+
+			"TABLE T ENABLE ROW LEVEL SECURITY; CREATE VIEW view_of_T AS SELECT id, x FROM T;"+c.sql+";", c.name)
+		policy += called("  T: { rows: [ { own: { column: owner, is: user } } ], write: { commands: [insert, "+
+			"update, delete], accept: [conflicts] } }\n", c.name)
 		views += called(" view_of_T: {},", c.name)
 		for _, sql := range []string{
-			"SELECT id FROM T WHERE note LIKE '%a%'", "SELECT id FROM T WHERE x = 1", "SELECT count(*) FROM T", "SELECT T.id FROM T JOIN aim USING (id) WHERE T.note LIKE '%a%'", "SELECT id FROM view_of_T WHERE x > 0", "SELECT id FROM T WHERE x = 1 FOR UPDATE",
-			"UPDATE T SET note = 'x' WHERE note ~ 'a'", "UPDATE aim SET note = 'y' FROM T WHERE T.id = aim.id AND T.note ILIKE '%c%'", "DELETE FROM T WHERE note LIKE 'zz%'", "DELETE FROM T USING aim WHERE T.id = aim.id AND T.id = 77", "INSERT INTO T (id, owner, x, note) VALUES (10, 'me', 10, 'new') RETURNING id",
+			"SELECT id FROM T WHERE note LIKE '%a%'", "SELECT id FROM T WHERE x = 1", "SELECT count(*) FROM T",
+			"SELECT T.id FROM T JOIN aim USING (id) WHERE T.note LIKE '%a%'", "SELECT id FROM view_of_T WHERE x > 0",
+			"SELECT id FROM T WHERE x = 1 FOR UPDATE",
+			"UPDATE T SET note = 'x' WHERE note ~ 'a'",
+			"UPDATE aim SET note = 'y' FROM T WHERE T.id = aim.id AND T.note ILIKE '%c%'",
+			"DELETE FROM T WHERE note LIKE 'zz%'", "DELETE FROM T USING aim WHERE T.id = aim.id AND T.id = 77",
+			"INSERT INTO T (id, owner, x, note) VALUES (10, 'me', 10, 'new') RETURNING id",
 		} {
 			statements = append(statements, called(sql, c.name))
 		}

@@ -7,8 +7,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// Agents update no column that a check or a generated column reads together with a hidden one, unless the policy accepts what that tells:
-// whether the check holds, and whether what is computed fails. What an error quotes is not told even so.
+// Agents update no column that a check or a generated column reads together with a hidden one, unless the policy
+// accepts what that tells: whether the check holds, and whether what is computed fails. What an error quotes is not
+// told even so.
 func TestHiddenColumnsAreNotProbed(t *testing.T) {
 	s := schema(t, "payroll")
 	const named = "columns: [phone, skills, langs, note, desk], accept: [conflicts], check:"
@@ -24,7 +25,9 @@ func TestHiddenColumnsAreNotProbed(t *testing.T) {
 		}
 		d.Policy = strings.Replace(d.Policy, named, c.write, 1)
 		agent := instance.Start(t, instance.Doors, d, s.Attributes).Agent(t, "agent", s.Name)
-		for message, told := range map[string]string{ // what is told where it is accepted, of the hidden iban DE00HIDDENMARK: that it fails, and not what it would quote
+		// what is told where it is accepted, of the hidden iban DE00HIDDENMARK: that it fails, and not what it would
+		// quote
+		for message, told := range map[string]string{
 			"UPDATE employee SET phone = '00' WHERE id = 6":                                    "the row violates a check",
 			"UPDATE employee SET note = 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaxx' WHERE id = 6":        "22P02: a value that the statement computes does not fit",
 			"UPDATE employee SET langs = '{de}' WHERE id = 6 RETURNING id":                     "6",

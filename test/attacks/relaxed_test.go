@@ -8,7 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// notPlain are functions in SQL of which the text seems to name nothing of anybody's, and in which something runs all the same.
+// notPlain are functions in SQL of which the text seems to name nothing of anybody's, and in which something runs all
+// the same.
 const notPlain = `
 CREATE FUNCTION f$1(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM public.asks(); RETURN n; END $$;
 CREATE FUNCTION f€(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM public.asks(); RETURN n; END $$;
@@ -82,9 +83,12 @@ var unplainAnywhere = []struct{ name, sql string }{
 
 // plain are functions in SQL that are, in the same world.
 var plain = []struct{ name, sql string }{
-	{"an_initial", "CREATE FUNCTION initial(text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path = '' AS $$ SELECT pg_catalog.upper(left($1, 1)) || '.' $$; CREATE INDEX ON T (initial(note))"},
-	{"a_default", "CREATE FUNCTION cut(text, n int DEFAULT 3) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT left($1, n);'; CREATE INDEX ON T (cut(note)); ALTER TABLE T ADD CHECK (cut(note, 5) NOT SIMILAR TO 'zz')"},
-	{"policies", "CREATE FUNCTION mine(n int) RETURNS bool LANGUAGE sql STABLE AS 'SELECT EXISTS (SELECT FROM small s WHERE s.n > $1 + probe(1))'; ALTER TABLE T ENABLE ROW LEVEL SECURITY; CREATE POLICY zz ON T USING (mine(x) OR mine(1))"},
+	{"an_initial", "CREATE FUNCTION initial(text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path = '' AS $$ " +
+		"SELECT pg_catalog.upper(left($1, 1)) || '.' $$; CREATE INDEX ON T (initial(note))"},
+	{"a_default", "CREATE FUNCTION cut(text, n int DEFAULT 3) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT " +
+		"left($1, n);'; CREATE INDEX ON T (cut(note)); ALTER TABLE T ADD CHECK (cut(note, 5) NOT SIMILAR TO 'zz')"},
+	{"policies", "CREATE FUNCTION mine(n int) RETURNS bool LANGUAGE sql STABLE AS 'SELECT EXISTS (SELECT FROM " +
+		"small s WHERE s.n > $1 + probe(1))'; ALTER TABLE T ENABLE ROW LEVEL SECURITY; CREATE POLICY zz ON T USING (mine(x) OR mine(1))"},
 }
 
 // What runs by a function in SQL that seems plain runs with care; one that is plain needs none.
@@ -94,9 +98,15 @@ func TestWhatIsNotPlainTellsNothing(t *testing.T) {
 		schema, policy := broughtBy+notPlain+more+quietTable, reachedDear+quietPolicy
 		var statements []string
 		for _, c := range cases {
-			schema += called("CREATE TABLE T (id int PRIMARY KEY, owner text NOT NULL, x int, note text); INSERT INTO T (id, owner, x, note) VALUES (1, 'me', 1, 'a'), (3, 'me', 3, 'c'), (2, 'other', 2, 'b');"+c.sql+";", c.name)
-			policy += called("  T: { rows: [ { own: { column: owner, is: user } } ], write: { commands: [update, delete], accept: [conflicts, values, references] } }\n", c.name)
-			for _, sql := range []string{"SELECT id FROM T WHERE x = 1", "SELECT count(*) FROM T WHERE note LIKE '%a%'", "DELETE FROM T WHERE id = 77", "UPDATE T SET x = 7 WHERE id = 1", "SELECT id FROM (SELECT id, x FROM T UNION ALL SELECT id, x FROM T) q WHERE x > 1"} {
+			schema += called(
+				"CREATE TABLE T (id int PRIMARY KEY, owner text NOT NULL, x int, note text); INSERT INTO T (id, "+
+					"owner, x, note) VALUES (1, 'me', 1, 'a'), (3, 'me', 3, 'c'), (2, 'other', 2, 'b');"+c.sql+";", c.name)
+			policy += called(
+				"  T: { rows: [ { own: { column: owner, is: user } } ], write: { commands: [update, delete], "+
+					"accept: [conflicts, values, references] } }\n", c.name)
+			for _, sql := range []string{"SELECT id FROM T WHERE x = 1",
+				"SELECT count(*) FROM T WHERE note LIKE '%a%'", "DELETE FROM T WHERE id = 77",
+				"UPDATE T SET x = 7 WHERE id = 1", "SELECT id FROM (SELECT id, x FROM T UNION ALL SELECT id, x FROM T) q WHERE x > 1"} {
 				if careless {
 					sql = strings.Replace(sql, "x = 7", "note = 'z'", 1)
 				}

@@ -23,7 +23,8 @@ tables:
   user: { rows: [ { own: { column: owner, is: user } } ] }
 `
 
-// A column that is named with its table's schema is the same where the table is called by a word that stands behind a dot alone, and however the text is spaced: agents are answered as by PostgreSQL where nothing is hidden.
+// A column that is named with its table's schema is the same where the table is called by a word that stands behind a
+// dot alone, and however the text is spaced: agents are answered as by PostgreSQL where nothing is hidden.
 func TestSchemaBeforeWords(t *testing.T) {
 	tier.All(t)
 	agent, plain := pgtest.Database(t), pgtest.Database(t)
@@ -38,7 +39,8 @@ func TestSchemaBeforeWords(t *testing.T) {
 		for _, sql := range []string{
 			"SELECT public.order.id FROM public.order WHERE public.order.body ILIKE '%lake 12%' ORDER BY public.order.id",
 			"SELECT public.order.* FROM public.order WHERE public.order.body LIKE '%99%' ORDER BY public.order.id",
-			"SELECT public.user.order, public.order.x AS id FROM public.user JOIN public.order ON public.user.order = public.order.id WHERE public.order.body LIKE '%e 3%' ORDER BY public.order.id",
+			"SELECT public.user.order, public.order.x AS id FROM public.user JOIN public.order ON " +
+				"public.user.order = public.order.id WHERE public.order.body LIKE '%e 3%' ORDER BY public.order.id",
 			`SELECT"public"."order".id FROM public.order WHERE NOT"public".order.b AND"public".order.body LIKE '%9%' ORDER BY 1`,
 			"SELECT public.order.id FROM public.order WHERE body LIKE '%9%' AND 5 -public.-- the order's\n order.x > 2 ORDER BY public.order.id",
 			"SELECT -x AS x, id FROM public.order WHERE body LIKE '%99%' ORDER BY public.order.x, id",

@@ -31,17 +31,26 @@ tables:
   notes: { rows: [ { visible: { holder: { name: owner } } } ] }
 `
 
-// Twins of which one has many more rows, all hidden: a statement takes the gate door there, and row security where the table is small. What it is told, and what
-// is wrong with it, is the same.
+// Twins of which one has many more rows, all hidden: a statement takes the gate door there, and row security where the
+// table is small. What it is told, and what is wrong with it, is the same.
 func TestHowManyAreHiddenTellsNothing(t *testing.T) {
 	tier.All(t)
 	const search = " FROM notes WHERE found @@ 'b'::tsquery AND "
 	statements := []string{
-		"SELECT id, 'q'::int" + search + "d > 'x' AND body ~ '(?=x)'", "SELECT 'q'::date, id" + search + "u > 'x' AND body ~ '(?=x)'", "SELECT id" + search + "body ~ '(?=x)' AND a + 1 = 'q' AND i8 > 'x'",
-		"SELECT id, date_trunc('year', ts) = 'q'" + search + "d > 'x'", "SELECT lower(id)" + search + "d > 'x' AND body ~ '(?=x)'", "SELECT id, nothing" + search + "d > 'x' AND body ~ '(?=x)'",
-		"SELECT id FROM notes WHERE 1 / 0 = id AND found @@ to_tsquery('simple', 'a b')", "SELECT id FROM notes WHERE found @@ to_tsquery('simple', 'a b') AND 1 / 0 = id", "SELECT id FROM notes WHERE found @@ to_tsquery('simple', 'a b') AND body ~ '('", "SELECT id FROM notes WHERE body ~ '(' AND found @@ to_tsquery('simple', 'a b')",
-		"SELECT a = $1" + search + "i8 > $1 AND body ~ '(?=x)'", "SELECT f4 = $1" + search + "f > $1 AND body ~ '(?=x)'", "SELECT vc = $1" + search + "body > $1 AND body ~ '(?=x)'", "SELECT a = $1" + search + "i8 IN (a, $1) AND body ~ '(?=x)'", "SELECT a = $1" + search + "i8 > $1",
-		"SELECT id" + search + "a % 2 = $1 AND d > $2", "SELECT id, body ~ '(?=x)', vc" + search + "a % 2 = 1", "SELECT *" + search + "a % 2 = 1", "SELECT id" + search + "a % 2 = 1 LIMIT $1", "SELECT count(*), date_trunc('year', ts)" + search + "f > $1 GROUP BY 2",
+		"SELECT id, 'q'::int" + search + "d > 'x' AND body ~ '(?=x)'", "SELECT 'q'::date, id" + search +
+			"u > 'x' AND body ~ '(?=x)'", "SELECT id" + search + "body ~ '(?=x)' AND a + 1 = 'q' AND i8 > 'x'",
+		"SELECT id, date_trunc('year', ts) = 'q'" + search + "d > 'x'", "SELECT lower(id)" + search +
+			"d > 'x' AND body ~ '(?=x)'", "SELECT id, nothing" + search + "d > 'x' AND body ~ '(?=x)'",
+		"SELECT id FROM notes WHERE 1 / 0 = id AND found @@ to_tsquery('simple', 'a b')",
+		"SELECT id FROM notes WHERE found @@ to_tsquery('simple', 'a b') AND 1 / 0 = id",
+		"SELECT id FROM notes WHERE found @@ to_tsquery('simple', 'a b') AND body ~ '('",
+		"SELECT id FROM notes WHERE body ~ '(' AND found @@ to_tsquery('simple', 'a b')",
+		"SELECT a = $1" + search + "i8 > $1 AND body ~ '(?=x)'", "SELECT f4 = $1" + search +
+			"f > $1 AND body ~ '(?=x)'", "SELECT vc = $1" + search + "body > $1 AND body ~ '(?=x)'", "SELECT a = $1" +
+			search + "i8 IN (a, $1) AND body ~ '(?=x)'", "SELECT a = $1" + search + "i8 > $1",
+		"SELECT id" + search + "a % 2 = $1 AND d > $2", "SELECT id, body ~ '(?=x)', vc" + search +
+			"a % 2 = 1", "SELECT *" + search + "a % 2 = 1", "SELECT id" +
+			search + "a % 2 = 1 LIMIT $1", "SELECT count(*), date_trunc('year', ts)" + search + "f > $1 GROUP BY 2",
 	}
 	described := func(c *pgconn.PgConn, sql string) string {
 		d, err := c.Prepare(t.Context(), "", sql, nil)
@@ -63,7 +72,8 @@ func TestHowManyAreHiddenTellsNothing(t *testing.T) {
 	gate := 0
 	for i, hidden := range []int{0, 8000} {
 		db := pgtest.Database(t)
-		instance.Exec(t, db, sizedSchema+fmt.Sprintf("INSERT INTO notes (id, owner, a, i8, f, f4) SELECT g, 'other', g, g, g, g FROM generate_series(101, 100 + %d) g", hidden))
+		instance.Exec(t, db, sizedSchema+fmt.Sprintf(
+			"INSERT INTO notes (id, owner, a, i8, f, f4) SELECT g, 'other', g, g, g, g FROM generate_series(101, 100 + %d) g", hidden))
 		instance.Exec(t, db, "VACUUM ANALYZE")
 		d := instance.Database{Name: "pair", DB: db, Policy: sizedPolicy, SearchPath: []string{"public"}}
 		m := instance.Compile(t, d, instance.Doors)
@@ -119,25 +129,53 @@ tables:
 views: { v: {} }
 `
 
-// foundOutputs are what is asked of the rows that are found: whole rows, names and types that only a table has, or only a view of ours, mistakes, parameters.
+// foundOutputs are what is asked of the rows that are found: whole rows, names and types that only a table has, or only
+// a view of ours, mistakes, parameters.
 var foundOutputs = []string{
-	"notes", "notes.*", "*", "pg_typeof(notes)", "to_jsonb(notes)", "ROW(notes.*)", "notes::text", "array_agg(notes)", "count(notes)", "json_agg(notes ORDER BY id)", "hstore(notes)", "(notes).a", "a(notes)", "(notes).nothing", "nothing(notes)", "lower(notes)", "notes + 1", "notes::int", "notes < notes", "coalesce(notes, NULL)",
-	"CASE WHEN true THEN notes END", "public.notes.a", "pair.public.notes.a", "tableoid::regclass", "ctid", "notes.oid", `a, body, vc, c, n, t3, m, p, "Odd Name", nums`, `"odd name"`, "nothing", "bodx", "id, p + 1, n * 2, m::text", "max(m)", "max(c)", "string_agg(c, ',' ORDER BY id)", "j = j", "DISTINCT j", "DISTINCT notes", "c::text, vc::char(3)",
-	"NULLIF(p, 1), GREATEST(a, i8), COALESCE(vc, body), COALESCE(c, vc)", "sum(p), avg(n), sum(f4)", "nums[1], nums[1:1]", "m = 'bad'", "p = 'x'", "vc = 5", "body + 1", "nosuch(a)", "a::nosuch", "CAST(body AS mood)", "(SELECT max(a) FROM notes n2 WHERE n2.a <= notes.a)", "(SELECT notes FROM open LIMIT 1)", "(SELECT nothing FROM open LIMIT 1)",
-	"EXISTS (SELECT FROM others WHERE others.note = notes.id)", "count(*) OVER (PARTITION BY m), rank() OVER (ORDER BY c, id)", "mode() WITHIN GROUP (ORDER BY m)", "a AS b, b", "count(*), a", "$1::int + a", "$1 + a", "a = $1, body = $2", "p = $1", "m = $1", "c = $1", "n = $1", "coalesce(vc, $1)", "$1",
+	"notes", "notes.*", "*", "pg_typeof(notes)", "to_jsonb(notes)", "ROW(notes.*)", "notes::text", "array_agg(notes)",
+	"count(notes)", "json_agg(notes ORDER BY id)", "hstore(notes)", "(notes).a", "a(notes)", "(notes).nothing",
+	"nothing(notes)", "lower(notes)", "notes + 1", "notes::int", "notes < notes", "coalesce(notes, NULL)",
+	"CASE WHEN true THEN notes END", "public.notes.a", "pair.public.notes.a", "tableoid::regclass",
+	"ctid", "notes.oid", `a, body, vc, c, n, t3, m, p, "Odd Name", nums`, `"odd name"`, "nothing",
+	"bodx", "id, p + 1, n * 2, m::text", "max(m)", "max(c)", "string_agg(c, ',' ORDER BY id)", "j = j", "DISTINCT j",
+	"DISTINCT notes", "c::text, vc::char(3)",
+	"NULLIF(p, 1), GREATEST(a, i8), COALESCE(vc, body), COALESCE(c, vc)", "sum(p), avg(n), sum(f4)",
+	"nums[1], nums[1:1]", "m = 'bad'", "p = 'x'", "vc = 5", "body + 1", "nosuch(a)", "a::nosuch",
+	"CAST(body AS mood)", "(SELECT max(a) FROM notes n2 WHERE n2.a <= notes.a)", "(SELECT notes FROM open LIMIT 1)",
+	"(SELECT nothing FROM open LIMIT 1)",
+	"EXISTS (SELECT FROM others WHERE others.note = notes.id)",
+	"count(*) OVER (PARTITION BY m), rank() OVER (ORDER BY c, id)", "mode() WITHIN GROUP (ORDER BY m)", "a AS b, b",
+	"count(*), a", "$1::int + a", "$1 + a", "a = $1, body = $2", "p = $1", "m = $1", "c = $1", "n = $1", "coalesce(vc, $1)", "$1",
 }
 
 // foundStatements are other statements with a condition that finds rows.
 var foundStatements = []string{
-	"SELECT a, body FROM notes WHERE {} GROUP BY id", "SELECT a, count(*) FROM notes WHERE {} GROUP BY id, body ORDER BY m", "SELECT * FROM notes n(x, y) WHERE {}", "SELECT id FROM notes JOIN others USING (id) WHERE {}", "SELECT * FROM notes JOIN others USING (id, owner) WHERE {}", "SELECT * FROM notes NATURAL JOIN holder WHERE {}",
-	"SELECT o.*, notes.id FROM open o JOIN notes ON o.body = notes.a WHERE {}", "SELECT id FROM notes WHERE {} ORDER BY j", "SELECT id FROM notes WHERE {} ORDER BY notes", "SELECT id FROM notes WHERE {} GROUP BY notes.id HAVING a > 1 ORDER BY a", "SELECT a FROM notes WHERE {} UNION SELECT body FROM notes", "SELECT c FROM notes WHERE {} UNION ALL SELECT vc FROM notes",
-	"SELECT id FROM ONLY notes WHERE {}", "WITH notes AS (SELECT * FROM notes WHERE {}) SELECT notes FROM notes", "WITH q AS (SELECT * FROM notes WHERE {}) SELECT q, pg_typeof(q) FROM q", "SELECT q.notes FROM (SELECT notes FROM notes WHERE {}) q", "SELECT x FROM notes, LATERAL (SELECT notes.a) x WHERE {}", "SELECT v, a FROM v WHERE body LIKE '%p%' AND {}",
-	"PREPARE p AS SELECT id FROM notes WHERE {}; SELECT name, statement, parameter_types, from_sql FROM pg_prepared_statements; EXECUTE p; DEALLOCATE p", "BEGIN; DECLARE c CURSOR FOR SELECT id FROM notes WHERE {}; SELECT name, statement FROM pg_cursors; FETCH 1 c; ROLLBACK", "EXPLAIN SELECT id FROM notes WHERE {}",
-	"SELECT id FROM notes WHERE {} LIMIT 'x'", "SELECT id FROM notes WHERE {} LIMIT -1", "SELECT id FROM notes WHERE {} AND", "/*pgconsent:seek*/SELECT id, body::int FROM notes WHERE {}", "/* é */ SELECT id, 1/(a-a) FROM notes WHERE {}", "SELECT 'é', id, bodx FROM notes WHERE {}", "SELECT nots.id FROM notes WHERE {}", "SELECT id FROM notes n WHERE {} AND notes.id = 1",
+	"SELECT a, body FROM notes WHERE {} GROUP BY id",
+	"SELECT a, count(*) FROM notes WHERE {} GROUP BY id, body ORDER BY m", "SELECT * FROM notes n(x, y) WHERE {}",
+	"SELECT id FROM notes JOIN others USING (id) WHERE {}",
+	"SELECT * FROM notes JOIN others USING (id, owner) WHERE {}", "SELECT * FROM notes NATURAL JOIN holder WHERE {}",
+	"SELECT o.*, notes.id FROM open o JOIN notes ON o.body = notes.a WHERE {}",
+	"SELECT id FROM notes WHERE {} ORDER BY j", "SELECT id FROM notes WHERE {} ORDER BY notes",
+	"SELECT id FROM notes WHERE {} GROUP BY notes.id HAVING a > 1 ORDER BY a",
+	"SELECT a FROM notes WHERE {} UNION SELECT body FROM notes", "SELECT c FROM notes WHERE {} UNION ALL SELECT vc FROM notes",
+	"SELECT id FROM ONLY notes WHERE {}", "WITH notes AS (SELECT * FROM notes WHERE {}) SELECT notes FROM notes",
+	"WITH q AS (SELECT * FROM notes WHERE {}) SELECT q, pg_typeof(q) FROM q",
+	"SELECT q.notes FROM (SELECT notes FROM notes WHERE {}) q",
+	"SELECT x FROM notes, LATERAL (SELECT notes.a) x WHERE {}", "SELECT v, a FROM v WHERE body LIKE '%p%' AND {}",
+	"PREPARE p AS SELECT id FROM notes WHERE {}; SELECT name, statement, parameter_types, from_sql FROM " +
+		"pg_prepared_statements; EXECUTE p; DEALLOCATE p",
+	"BEGIN; DECLARE c CURSOR FOR SELECT id FROM notes WHERE {}; SELECT name, statement FROM pg_cursors; FETCH 1 " +
+		"c; ROLLBACK", "EXPLAIN SELECT id FROM notes WHERE {}",
+	"SELECT id FROM notes WHERE {} LIMIT 'x'", "SELECT id FROM notes WHERE {} LIMIT -1",
+	"SELECT id FROM notes WHERE {} AND", "/*pgconsent:seek*/SELECT id, body::int FROM notes WHERE {}",
+	"/* é */ SELECT id, 1/(a-a) FROM notes WHERE {}", "SELECT 'é', id, bodx FROM notes WHERE {}",
+	"SELECT nots.id FROM notes WHERE {}", "SELECT id FROM notes n WHERE {} AND notes.id = 1",
 	"SELECT relname, relkind, reltuples, relpages FROM pg_class WHERE relname LIKE '%notes%'",
 }
 
-// The same where few rows of many are found, so that the text has another door and a hint in one twin: what is described, with the numbers of its tables and columns, what is said of mistakes and where, and what catalogs have of the session.
+// The same where few rows of many are found, so that the text has another door and a hint in one twin: what is
+// described, with the numbers of its tables and columns, what is said of mistakes and where, and what catalogs have of
+// the session.
 func TestHowMuchIsReadTellsNothing(t *testing.T) {
 	tier.All(t)
 	var statements []string
@@ -157,7 +195,8 @@ func TestHowMuchIsReadTellsNothing(t *testing.T) {
 	var doors, sought [2]int
 	for i, hidden := range []int{0, 40000} {
 		db := pgtest.Database(t)
-		instance.Exec(t, db, foundSchema+fmt.Sprintf("INSERT INTO notes (id, owner, a, i8, f, f4) SELECT g, 'other' || g %% 5, g %% 100, g, g, g FROM generate_series(101, 100 + %d) g", hidden))
+		instance.Exec(t, db, foundSchema+fmt.Sprintf(
+			"INSERT INTO notes (id, owner, a, i8, f, f4) SELECT g, 'other' || g %% 5, g %% 100, g, g, g FROM generate_series(101, 100 + %d) g", hidden))
 		instance.Exec(t, db, "VACUUM ANALYZE")
 		d := instance.Database{Name: "pair", DB: db, Policy: foundPolicy, SearchPath: []string{"public"}}
 		m := instance.Compile(t, d, instance.Doors)
@@ -193,7 +232,8 @@ func TestHowMuchIsReadTellsNothing(t *testing.T) {
 func namesOf(t *testing.T, db *pgtest.DB) map[uint32]string {
 	t.Helper()
 	names := map[uint32]string{}
-	for _, row := range instance.Ask(instance.Super(t, db), "SELECT oid, 'the table ' || relname FROM pg_class UNION ALL SELECT oid, 'the type ' || typname FROM pg_type").Results[0].Rows {
+	for _, row := range instance.Ask(instance.Super(t, db),
+		"SELECT oid, 'the table ' || relname FROM pg_class UNION ALL SELECT oid, 'the type ' || typname FROM pg_type").Results[0].Rows {
 		number, name, _ := strings.Cut(row, "\t")
 		oid, err := strconv.ParseUint(number, 10, 32)
 		if err != nil {
@@ -222,7 +262,8 @@ func describedByNames(t *testing.T, c *pgconn.PgConn, sql string, names map[uint
 		values[i] = []byte("5")
 	}
 	for _, f := range d.Fields {
-		fmt.Fprintf(&out, "%s of %s, column %d, %s, modified %d, %d bytes; ", f.Name, names[f.TableOID], f.TableAttributeNumber, names[f.DataTypeOID], f.TypeModifier, f.DataTypeSize)
+		fmt.Fprintf(&out, "%s of %s, column %d, %s, modified %d, %d bytes; ", f.Name, names[f.TableOID],
+			f.TableAttributeNumber, names[f.DataTypeOID], f.TypeModifier, f.DataTypeSize)
 	}
 	r := c.ExecPrepared(t.Context(), "", values, nil, nil).Read()
 	return fmt.Sprint(out.String(), len(r.Rows), r.Err, simple)

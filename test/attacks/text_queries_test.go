@@ -11,7 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// No query that the door takes for plain is refused by to_tsquery, whatever its words become: made of pieces at random, also of those that may not stand where they come.
+// No query that the door takes for plain is refused by to_tsquery, whatever its words become: made of pieces at random,
+// also of those that may not stand where they come.
 func TestPlainTextQueriesAreRead(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	pieces := strings.Fields(`lake rivers the a 2024 _ é ß İstanbul Ⱥ x_1 12e5 | | & & <-> ! ( ( ) ) :* : * <2> ' \ :A - . ,`)
@@ -28,7 +29,9 @@ func TestPlainTextQueriesAreRead(t *testing.T) {
 			continue
 		}
 		plain, longest = plain+1, max(longest, len(text))
-		if _, err := conn.Exec(t.Context(), "SELECT s @@ to_tsquery('english', $1), s @@ to_tsquery('simple', $1), s @@ to_tsquery($1) FROM unnest(ARRAY['', 'lake:1 river:2 2024:3', 'a']::tsvector[]) s", text); err != nil {
+		if _, err := conn.Exec(t.Context(),
+			"SELECT s @@ to_tsquery('english', $1), s @@ to_tsquery('simple', $1), s @@ to_tsquery($1) FROM "+
+				"unnest(ARRAY['', 'lake:1 river:2 2024:3', 'a']::tsvector[]) s", text); err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}
 	}
@@ -37,32 +40,46 @@ func TestPlainTextQueriesAreRead(t *testing.T) {
 		t.Error("they are few, or short")
 	}
 	// The largest of their kind.
-	for _, text := range []string{strings.Repeat("a|b&c<->"+strings.Repeat("!", 10), 3) + "a", strings.Repeat("!", 10) + strings.Repeat("("+strings.Repeat("!", 3), 10) + "a" + strings.Repeat(")", 10), strings.Repeat("(", 10) + strings.Repeat("a|", 40) + "b" + strings.Repeat(")", 10), strings.Repeat("ab:*<->", 40) + "c", strings.Repeat("(a|!(b&", 5) + "c" + strings.Repeat("))", 5), strings.Repeat("Ⱥ", 100) + "&" + strings.Repeat("ß", 100)} {
+	for _, text := range []string{strings.Repeat("a|b&c<->"+strings.Repeat("!", 10), 3) + "a",
+		strings.Repeat("!", 10) + strings.Repeat("("+strings.Repeat("!", 3), 10) + "a" +
+			strings.Repeat(")", 10), strings.Repeat("(", 10) + strings.Repeat("a|", 40) +
+			"b" + strings.Repeat(")", 10), strings.Repeat("ab:*<->", 40) + "c", strings.Repeat("(a|!(b&", 5) +
+			"c" + strings.Repeat("))", 5), strings.Repeat("Ⱥ", 100) + "&" + strings.Repeat("ß", 100)} {
 		if !verdict.PlainTextQuery(text) {
 			t.Errorf("%q is not plain", text)
 		}
-		if _, err := conn.Exec(t.Context(), "SELECT s @@ to_tsquery('english', $1) FROM (SELECT to_tsvector('simple', string_agg('ab' || g || ' c', ' ')) s FROM generate_series(1, 5000) g) v", text); err != nil {
+		if _, err := conn.Exec(t.Context(),
+			"SELECT s @@ to_tsquery('english', $1) FROM (SELECT to_tsvector('simple', string_agg('ab' || g || ' "+
+				"c', ' ')) s FROM generate_series(1, 5000) g) v", text); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
 }
 
-// What to_tsquery cannot read says nothing of hidden rows, in whatever way it is given, and what it can no more; nor does what pg_trgm compares within words.
+// What to_tsquery cannot read says nothing of hidden rows, in whatever way it is given, and what it can no more; nor
+// does what pg_trgm compares within words.
 func TestTextQueriesBehindTheGate(t *testing.T) {
 	tier.All(t)
 	text := []uint32{25}
 	const where = "SELECT count(*) FROM big WHERE a = 123 AND "
 	const join = "SELECT count(*) FROM big o JOIN link l ON l.big_id = o.id, to_tsquery('simple', $1) q WHERE o.found @@ q AND o.body::int = 5"
 	cases := []gateCase{
-		gateSQL(where + "found @@ to_tsquery('z')"), gateSQL(where + "found @@ to_tsquery('z & ')"), gateSQL(where + "(b < 0 OR found @@ to_tsquery(body))"), gateSQL(where + "found @@ to_tsquery('simple', 'z | (')"),
-		gateSQL(where + "CASE WHEN found @@ to_tsquery('a z') THEN 1 ELSE 0 END = 1"), gateSQL(where + "CASE WHEN found @@ to_tsquery('nowhere', 'z') THEN 1 ELSE 0 END = 1"),
+		gateSQL(where + "found @@ to_tsquery('z')"), gateSQL(where + "found @@ to_tsquery('z & ')"), gateSQL(where +
+			"(b < 0 OR found @@ to_tsquery(body))"), gateSQL(where + "found @@ to_tsquery('simple', 'z | (')"),
+		gateSQL(where + "CASE WHEN found @@ to_tsquery('a z') THEN 1 ELSE 0 END = 1"), gateSQL(where +
+			"CASE WHEN found @@ to_tsquery('nowhere', 'z') THEN 1 ELSE 0 END = 1"),
 		gateSQL("SELECT id, ts_rank_cd(found, q) AS rank FROM big, to_tsquery('simple', 'z | a') q WHERE q @@ found AND a = 123 ORDER BY rank DESC"),
 		gateSQL("SELECT id FROM big, to_tsquery('z & ') q WHERE q @@ found AND a = 123"),
-		gateSQL(where + "'od' <% body"), gateSQL(where + "body %> 'odd'"), gateSQL(where + "body <<% 'odd' OR a = 123 AND 'odd' %>> body"), gateSQL("SELECT id FROM big WHERE a = 123 ORDER BY 'odd' <<-> body, body <->>> 'o' LIMIT 3"),
+		gateSQL(where + "'od' <% body"), gateSQL(where + "body %> 'odd'"), gateSQL(where +
+			"body <<% 'odd' OR a = 123 AND 'odd' %>> body"), gateSQL("SELECT id FROM big WHERE a = 123 ORDER BY 'odd' <<-> body, body <->>> 'o' LIMIT 3"),
 	}
-	for _, value := range []string{"z", "z | a:*", "z &", "a z", "'z", "(", "", strings.Repeat("z&", 300) + "z", strings.Repeat("!", 3000) + "z", strings.Repeat("Ⱥ", 999), "z:A", "z\\"} {
-		cases = append(cases, gateParams(where+"found @@ to_tsquery('simple', $1)", text, value), gateParams(where+"(b < 0 OR to_tsquery($1) @@ found)", nil, value), gateParams(where+"NOT found @@ to_tsquery($1) AND body LIKE $1", nil, value),
-			gateParams(join, text, value), gateParams("SELECT id, ts_rank_cd(found, q) AS rank FROM big, to_tsquery('simple', $1) q WHERE q @@ found AND a = 123 ORDER BY rank DESC", nil, value), gateParams(where+"$1 <% body", text, value))
+	for _, value := range []string{"z", "z | a:*", "z &", "a z", "'z", "(", "", strings.Repeat("z&", 300) + "z",
+		strings.Repeat("!", 3000) + "z", strings.Repeat("Ⱥ", 999), "z:A", "z\\"} {
+		cases = append(cases, gateParams(where+"found @@ to_tsquery('simple', $1)", text, value),
+			gateParams(where+"(b < 0 OR to_tsquery($1) @@ found)", nil, value), gateParams(where+"NOT found @@ to_tsquery($1) AND body LIKE $1", nil, value),
+			gateParams(join, text, value), gateParams(
+				"SELECT id, ts_rank_cd(found, q) AS rank FROM big, to_tsquery('simple', $1) q WHERE q @@ found "+
+					"AND a = 123 ORDER BY rank DESC", nil, value), gateParams(where+"$1 <% body", text, value))
 	}
 	askGate(t, "body = 'odd', found = 'z:1 a:3'::tsvector", instance.Gate, cases)
 	askGate(t, "body = 'odd', found = 'z:1 a:3'::tsvector", instance.Doors, cases)

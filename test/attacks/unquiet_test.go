@@ -30,10 +30,13 @@ CREATE TABLE part_of_T (id int PRIMARY KEY, t int REFERENCES T ON DELETE CASCADE
 
 // unquietOrders are what an agent sends before and after it.
 var unquietOrders = []string{
-	"prepare|execute", "BEGIN,prepare|execute,COMMIT", "BEGIN,prepare,execute|execute,COMMIT", "BEGIN,prepare,bind|run,COMMIT", "BEGIN,SELECT 1|query,COMMIT", "BEGIN,PREPARE|EXECUTE,COMMIT", "BEGIN,PREPARE,EXECUTE|EXECUTE,COMMIT", "BEGIN,query|query,COMMIT", "PREPARE,EXECUTE|EXECUTE",
+	"prepare|execute", "BEGIN,prepare|execute,COMMIT", "BEGIN,prepare,execute|execute,COMMIT",
+	"BEGIN,prepare,bind|run,COMMIT", "BEGIN,SELECT 1|query,COMMIT", "BEGIN,PREPARE|EXECUTE,COMMIT",
+	"BEGIN,PREPARE,EXECUTE|EXECUTE,COMMIT", "BEGIN,query|query,COMMIT", "PREPARE,EXECUTE|EXECUTE",
 }
 
-// What was prepared, bound or begun when a table was quiet runs nothing of the owner's without care once it is not: not as it was decided, nor as PostgreSQL has planned it.
+// What was prepared, bound or begun when a table was quiet runs nothing of the owner's without care once it is not: not
+// as it was decided, nor as PostgreSQL has planned it.
 func TestNoLongerQuiet(t *testing.T) {
 	tier.All(t)
 	writes := []string{"DELETE FROM T WHERE id = N RETURNING to_json(e)", "UPDATE T SET x = x + 1 WHERE id = N AND ds <> '{5}'"}
@@ -54,12 +57,14 @@ func TestNoLongerQuiet(t *testing.T) {
 			}
 			tables = append(tables, table{name, called(ddl, name), order, called(write, name)})
 			schema += called(unquietTable, name)
-			policy += "  " + name + ": { rows: [ { own: { column: owner, is: user } } ], write: { commands: [update, delete], accept: [references, values, conflicts] } }\n"
+			policy += "  " + name +
+				": { rows: [ { own: { column: owner, is: user } } ], write: { commands: [update, delete], accept: [references, values, conflicts] } }\n"
 		}
 	}
 	db := pgtest.Database(t)
 	instance.Exec(t, db, schema+"ANALYZE; UPDATE big SET a = 9999 WHERE a = 122")
-	proxy := instance.Start(t, instance.Doors, instance.Database{Name: "pair", DB: db, Policy: policy, SearchPath: []string{"public"}}, map[string]string{"user": "me"})
+	proxy := instance.Start(t, instance.Doors,
+		instance.Database{Name: "pair", DB: db, Policy: policy, SearchPath: []string{"public"}}, map[string]string{"user": "me"})
 	owner := instance.Super(t, db)
 	instance.Ask(owner, "SET lock_timeout = '100ms'") // of what the agent holds
 	made := 0

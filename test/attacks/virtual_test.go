@@ -62,8 +62,8 @@ tables:
     columns: { id: allow, quantity: allow, code: allow, share: allow, number: allow, label: allow }
 `
 
-// A column that is computed as it is read may fail on a hidden row, with what the row says in its error: it is worked out for visible
-// rows only, by whichever door.
+// A column that is computed as it is read may fail on a hidden row, with what the row says in its error: it is worked
+// out for visible rows only, by whichever door.
 func TestVirtualColumns(t *testing.T) {
 	tier.All(t)
 	instance.Since(t, 18)

@@ -23,7 +23,8 @@ INSERT INTO part SELECT g, 1 + g % 300, 'w' || g % 9 FROM generate_series(1, 400
 CREATE TABLE plain (id int PRIMARY KEY, note text); INSERT INTO plain VALUES (1, 'a');
 `
 
-const waitedForHidden = "INSERT INTO doc (id, person, title, body, n, place) VALUES (1000, 3, 'title 7', 'a lake', 7, 7); INSERT INTO part VALUES (1000, 1000, 'w1');"
+const waitedForHidden = "INSERT INTO doc (id, person, title, body, n, place) VALUES (1000, 3, 'title 7', 'a " +
+	"lake', 7, 7); INSERT INTO part VALUES (1000, 1000, 'w1');"
 
 const waitingPolicy = `version: 1
 attributes: { user: { type: text, source: credential } }

@@ -48,28 +48,37 @@ var besideRules = []string{
 	"{ own: { column: owner, is: user } }",
 }
 
-// besidePlaces are writes with reads beside them, what is stored and views, each with a condition that only the hidden row comes to.
+// besidePlaces are writes with reads beside them, what is stored and views, each with a condition that only the hidden
+// row comes to.
 var besidePlaces = []string{
 	"WITH d AS (DELETE FROM big WHERE a BETWEEN 123 AND 123 AND {} RETURNING a, t) SELECT * FROM d",
 	"WITH u AS (UPDATE big SET note = 'u' WHERE a BETWEEN 123 AND 123 AND {} RETURNING a, t) SELECT count(*) FROM u",
 	"WITH u AS (UPDATE big SET note = t || ({})::text WHERE a BETWEEN 123 AND 123 RETURNING a) SELECT count(*) FROM u",
-	"WITH gone AS (UPDATE small SET note = 'g' WHERE n = 0 RETURNING n) SELECT count(*) FROM big WHERE a BETWEEN 123 AND 123 AND b = 1 / (SELECT n FROM gone)",
+	"WITH gone AS (UPDATE small SET note = 'g' WHERE n = 0 RETURNING n) SELECT count(*) FROM big WHERE a BETWEEN " +
+		"123 AND 123 AND b = 1 / (SELECT n FROM gone)",
 	"WITH gone AS (UPDATE small SET note = 'g' RETURNING n) UPDATE big SET note = 'x' FROM gone WHERE big.a BETWEEN 123 AND 123 AND big.b = 1 / gone.n",
-	"WITH i AS (INSERT INTO memo (title, n) SELECT t, a FROM big WHERE a BETWEEN 123 AND 123 AND {} RETURNING title) SELECT count(*) FROM i, big WHERE a BETWEEN 123 AND 123",
-	"WITH i AS (INSERT INTO memo (title, n) VALUES ('mine', 1) ON CONFLICT (owner, title) DO NOTHING RETURNING n) SELECT count(i.n), count(*) FROM i RIGHT JOIN big ON a BETWEEN 123 AND 123 AND {} WHERE a = 123",
-	"WITH i AS (INSERT INTO memo (title, n) VALUES ('mine', 1) ON CONFLICT (owner, title) DO UPDATE SET n = (SELECT count(*) FROM big WHERE a BETWEEN 123 AND 123 AND {}) RETURNING n) SELECT n FROM i",
-	"INSERT INTO memo (title, n) VALUES ('theirs', 1) ON CONFLICT (owner, title) DO UPDATE SET n = 2 WHERE EXISTS (SELECT FROM big WHERE a BETWEEN 123 AND 123 AND {}) RETURNING n",
+	"WITH i AS (INSERT INTO memo (title, n) SELECT t, a FROM big WHERE a BETWEEN 123 AND 123 AND {} RETURNING " +
+		"title) SELECT count(*) FROM i, big WHERE a BETWEEN 123 AND 123",
+	"WITH i AS (INSERT INTO memo (title, n) VALUES ('mine', 1) ON CONFLICT (owner, title) DO NOTHING RETURNING n) " +
+		"SELECT count(i.n), count(*) FROM i RIGHT JOIN big ON a BETWEEN 123 AND 123 AND {} WHERE a = 123",
+	"WITH i AS (INSERT INTO memo (title, n) VALUES ('mine', 1) ON CONFLICT (owner, title) DO UPDATE SET n = " +
+		"(SELECT count(*) FROM big WHERE a BETWEEN 123 AND 123 AND {}) RETURNING n) SELECT n FROM i",
+	"INSERT INTO memo (title, n) VALUES ('theirs', 1) ON CONFLICT (owner, title) DO UPDATE SET n = 2 WHERE EXISTS " +
+		"(SELECT FROM big WHERE a BETWEEN 123 AND 123 AND {}) RETURNING n",
 	"MERGE INTO big USING open ON big.a BETWEEN 123 AND 123 AND {} WHEN MATCHED THEN UPDATE SET note = 'm'",
 	"MERGE INTO big USING (SELECT n AS x FROM small) s ON big.a = s.x + 120 WHEN MATCHED AND {} THEN DELETE",
-	"MERGE INTO memo USING (SELECT * FROM big WHERE a BETWEEN 123 AND 123 AND {}) q ON memo.title = q.t WHEN NOT MATCHED THEN INSERT (title) VALUES (q.t)",
-	"UPDATE memo SET body = q.t FROM (SELECT * FROM big) q WHERE q.a BETWEEN 123 AND 123 AND memo.n = q.b AND EXISTS (SELECT FROM big WHERE big.id = q.id AND {})",
+	"MERGE INTO memo USING (SELECT * FROM big WHERE a BETWEEN 123 AND 123 AND {}) q ON memo.title = q.t WHEN NOT " +
+		"MATCHED THEN INSERT (title) VALUES (q.t)",
+	"UPDATE memo SET body = q.t FROM (SELECT * FROM big) q WHERE q.a BETWEEN 123 AND 123 AND memo.n = q.b AND " +
+		"EXISTS (SELECT FROM big WHERE big.id = q.id AND {})",
 	"UPDATE small SET note = 'f' FROM bv WHERE bv.a BETWEEN 123 AND 123 AND EXISTS (SELECT FROM big WHERE big.id = bv.id AND {})",
 	"DELETE FROM memo USING big WHERE big.a BETWEEN 123 AND 123 AND {} RETURNING memo.title",
 	"UPDATE big SET (note, t) = (SELECT 'n', 'x' FROM small WHERE n = 0) WHERE a BETWEEN 123 AND 123 AND {} RETURNING a",
 	"SELECT count(*) FROM bv WHERE a BETWEEN 123 AND 123 AND {}",
 	"SELECT count(*) FROM si WHERE a BETWEEN 123 AND 123 AND {}",
 	"SELECT count(*) FROM mv WHERE t LIKE '%ecre%' AND a BETWEEN 123 AND 123 AND {}",
-	"SELECT count(*) FROM mv x JOIN big y USING (id) WHERE x.a BETWEEN 123 AND 123 AND y.t LIKE '%ecre%' AND EXISTS (SELECT FROM mv WHERE id = y.id AND {})",
+	"SELECT count(*) FROM mv x JOIN big y USING (id) WHERE x.a BETWEEN 123 AND 123 AND y.t LIKE '%ecre%' AND " +
+		"EXISTS (SELECT FROM mv WHERE id = y.id AND {})",
 	"SELECT count(*) FROM summed q JOIN mvsum s USING (a) WHERE a BETWEEN 123 AND 123 AND EXISTS (SELECT FROM big WHERE big.a = s.a AND {})",
 	"SELECT q.a, q.n FROM mvsum q WHERE a BETWEEN 123 AND 123 AND length(t) > 1 / (SELECT min(n) FROM small)",
 	"SELECT * FROM joined WHERE a BETWEEN 123 AND 123 AND title LIKE '%i%' AND 1 / n IS NULL",
@@ -81,26 +90,35 @@ var besidePlaces = []string{
 	"COPY (WITH u AS (UPDATE big SET note = 'c' WHERE a BETWEEN 123 AND 123 AND {} RETURNING a) SELECT * FROM u) TO STDOUT",
 	"COPY (SELECT a FROM bv WHERE a BETWEEN 123 AND 123 AND {}) TO STDOUT",
 	"BEGIN; DECLARE c CURSOR WITH HOLD FOR SELECT a, t FROM big WHERE a BETWEEN 122 AND 1001 AND {}; COMMIT; FETCH ALL c; CLOSE c",
-	"BEGIN; DECLARE c CURSOR FOR SELECT a FROM big WHERE a BETWEEN 122 AND 1001 AND NOT ({}) FOR UPDATE; FETCH c; UPDATE big SET note = 'cur' WHERE CURRENT OF c; FETCH ALL c; ROLLBACK",
+	"BEGIN; DECLARE c CURSOR FOR SELECT a FROM big WHERE a BETWEEN 122 AND 1001 AND NOT ({}) FOR UPDATE; FETCH c; " +
+		"UPDATE big SET note = 'cur' WHERE CURRENT OF c; FETCH ALL c; ROLLBACK",
 	"BEGIN; DECLARE c CURSOR FOR SELECT a, t FROM bv WHERE a BETWEEN 122 AND 1001; FETCH c; DELETE FROM big WHERE CURRENT OF c; MOVE ALL c; ROLLBACK",
 	"PREPARE p AS WITH u AS (UPDATE big SET note = 'p' WHERE a BETWEEN 123 AND 123 AND {} RETURNING a) SELECT count(*) FROM u; EXECUTE p; DEALLOCATE p",
 	"SELECT count(*) FROM big WHERE a BETWEEN 123 AND 123 AND {} AND EXISTS (SELECT FROM memo WHERE memo.n = big.b FOR UPDATE)",
-	"WITH RECURSIVE r AS (SELECT 123 AS x UNION ALL SELECT big.a + 1 FROM big, r WHERE big.a = r.x AND {}), u AS (UPDATE small SET note = 'r' WHERE n IN (SELECT x FROM r) RETURNING n) SELECT (SELECT count(*) FROM r), (SELECT count(*) FROM u)",
-	"WITH d AS (DELETE FROM open WHERE EXISTS (SELECT FROM big WHERE a BETWEEN 123 AND 123 AND {}) RETURNING n), i AS (INSERT INTO open (n) SELECT n + 100 FROM d RETURNING n) SELECT count(*) FROM d, i, big WHERE a BETWEEN 123 AND 123",
-	"WITH d AS MATERIALIZED (DELETE FROM memo WHERE n = 99 RETURNING n), q AS NOT MATERIALIZED (SELECT *, {} AS e FROM big) SELECT count(*), (SELECT count(*) FROM d) FROM q WHERE a BETWEEN 123 AND 123 AND e",
+	"WITH RECURSIVE r AS (SELECT 123 AS x UNION ALL SELECT big.a + 1 FROM big, r WHERE big.a = r.x AND {}), u AS " +
+		"(UPDATE small SET note = 'r' WHERE n IN (SELECT x FROM r) RETURNING n) SELECT (SELECT count(*) FROM r), (SELECT count(*) FROM u)",
+	"WITH d AS (DELETE FROM open WHERE EXISTS (SELECT FROM big WHERE a BETWEEN 123 AND 123 AND {}) RETURNING n), " +
+		"i AS (INSERT INTO open (n) SELECT n + 100 FROM d RETURNING n) SELECT count(*) FROM d, i, big WHERE a BETWEEN 123 AND 123",
+	"WITH d AS MATERIALIZED (DELETE FROM memo WHERE n = 99 RETURNING n), q AS NOT MATERIALIZED (SELECT *, {} AS e " +
+		"FROM big) SELECT count(*), (SELECT count(*) FROM d) FROM q WHERE a BETWEEN 123 AND 123 AND e",
 }
 
 var besideFails = []string{
-	"1 / (a - 123) IS NULL", "t::int > 5", "to_date(t, 'YYYY-MM-DD') IS NULL", "t ~ repeat('(', a - 122)", "m::bigint = 5", "i8 + 9223372036854775807 > 5", "b = 1 / (SELECT min(n) FROM small)", "(ARRAY[t]::text[])::int[] IS NULL", "t LIKE '%ecre%'",
+	"1 / (a - 123) IS NULL", "t::int > 5", "to_date(t, 'YYYY-MM-DD') IS NULL", "t ~ repeat('(', a - 122)",
+	"m::bigint = 5", "i8 + 9223372036854775807 > 5", "b = 1 / (SELECT min(n) FROM small)", "(ARRAY[t]::text[])::int[] IS NULL", "t LIKE '%ecre%'",
 }
 
 // besideCopies are what is copied in.
 var besideCopies = [][2]string{
-	{"COPY memo (title, n) FROM STDIN", "theirs\t5\ncopied\t6\n"}, {"COPY memo (title, n) FROM STDIN", "mine\t5\n"}, {"COPY memo (title, n) FROM STDIN", "c2\t5000\n"}, {"COPY memo (title, n) FROM STDIN", "c3\tx\n"}, {"COPY memo (owner, title) FROM STDIN", "other\ttheirs\n"},
-	{"COPY open (n) FROM STDIN", "5\n"}, {"COPY memos (title, n) FROM STDIN", "c4\t501\n"}, {"COPY mv (a) FROM STDIN", "5\n"}, {"COPY memo (title) FROM STDIN WHERE EXISTS (SELECT FROM big WHERE a = 123)", "w\n"},
+	{"COPY memo (title, n) FROM STDIN", "theirs\t5\ncopied\t6\n"}, {"COPY memo (title, n) FROM STDIN", "mine\t5\n"}, {
+		"COPY memo (title, n) FROM STDIN", "c2\t5000\n"}, {"COPY memo (title, n) FROM STDIN", "c3\tx\n"},
+	{"COPY memo (owner, title) FROM STDIN", "other\ttheirs\n"},
+	{"COPY open (n) FROM STDIN", "5\n"}, {"COPY memos (title, n) FROM STDIN", "c4\t501\n"}, {
+		"COPY mv (a) FROM STDIN", "5\n"}, {"COPY memo (title) FROM STDIN WHERE EXISTS (SELECT FROM big WHERE a = 123)", "w\n"},
 }
 
-// Statements that write with reads beside them, views, what is stored, cursors and COPY tell twins of a hidden row nothing, whichever hint an agent puts in front, and leave the same rows.
+// Statements that write with reads beside them, views, what is stored, cursors and COPY tell twins of a hidden row
+// nothing, whichever hint an agent puts in front, and leave the same rows.
 func TestWritesBesideReadsTellNothing(t *testing.T) {
 	tier.All(t)
 	var statements []string
@@ -115,7 +133,8 @@ func TestWritesBesideReadsTellNothing(t *testing.T) {
 			}
 		}
 	}
-	statements = append(statements, "SELECT n, body, title FROM memo ORDER BY title", "SELECT id, note, t FROM big ORDER BY id", "SELECT n, note FROM small ORDER BY n, note", "SELECT count(*) FROM open")
+	statements = append(statements, "SELECT n, body, title FROM memo ORDER BY title",
+		"SELECT id, note, t FROM big ORDER BY id", "SELECT n, note FROM small ORDER BY n, note", "SELECT count(*) FROM open")
 	for m, mode := range instance.Modes(instance.Doors, instance.Both, instance.Gate) {
 		for r, rule := range besideRules {
 			if !tier.Turn(3*m+r, 5) {
@@ -123,7 +142,8 @@ func TestWritesBesideReadsTellNothing(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s, rule %d", mode.Name, r), func(t *testing.T) {
 				var got [2][]string
-				for i, change := range []string{"UPDATE big SET a = 9999 WHERE a = 122", "UPDATE big SET a = 9999 WHERE a = 123; DELETE FROM memo WHERE owner = 'other'"} {
+				for i, change := range []string{"UPDATE big SET a = 9999 WHERE a = 122",
+					"UPDATE big SET a = 9999 WHERE a = 123; DELETE FROM memo WHERE owner = 'other'"} {
 					db := pgtest.Database(t)
 					instance.Exec(t, db, besideSchema)
 					instance.Exec(t, db, "ANALYZE")

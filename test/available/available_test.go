@@ -192,8 +192,8 @@ func served(t *testing.T) (*instance.Proxy, *pgtest.DB) {
 	return instance.Start(t, instance.Doors, d, map[string]string{"user": "me"}), db
 }
 
-// TestStormsRefuseNobody: what owners do with what no policy lists refuses nothing; what they do with listed tables refuses transactions that
-// have read before it, and nothing else.
+// TestStormsRefuseNobody: what owners do with what no policy lists refuses nothing; what they do with listed tables
+// refuses transactions that have read before it, and nothing else.
 func TestStormsRefuseNobody(t *testing.T) {
 	tier.All(t)
 	proxy, db := served(t)

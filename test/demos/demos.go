@@ -27,7 +27,8 @@ var Guest = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	defer conn.Close(context.Background())
-	_, err = conn.Exec(context.Background(), "DO $$ BEGIN CREATE ROLE demo_guest LOGIN CREATEDB CREATEROLE PASSWORD 'guest-password'; EXCEPTION WHEN duplicate_object THEN END $$")
+	_, err = conn.Exec(context.Background(),
+		"DO $$ BEGIN CREATE ROLE demo_guest LOGIN CREATEDB CREATEROLE PASSWORD 'guest-password'; EXCEPTION WHEN duplicate_object THEN END $$")
 	return fmt.Sprintf("postgres://demo_guest:guest-password@127.0.0.1:%d/postgres", pgtest.TCPPort()), err
 })
 
@@ -50,8 +51,8 @@ func Free(t testing.TB) string {
 	}
 }
 
-// Start starts a world, one of ours or a folder, as the command would, on the test server, until the test ends. Its database and
-// roles have fixed names, so that there is one of a world at a time.
+// Start starts a world, one of ours or a folder, as the command would, on the test server, until the test ends. Its
+// database and roles have fixed names, so that there is one of a world at a time.
 func Start(t testing.TB, name string) *demo.Running {
 	t.Helper()
 	dsn, err := Guest()
@@ -76,8 +77,8 @@ func Start(t testing.TB, name string) *demo.Running {
 	return r
 }
 
-// remove takes the demo away. Whoever migrates a database of the server gives rights in it to all roles that there are, and roles
-// with rights cannot be dropped: other tests' databases forget those of the demo first.
+// remove takes the demo away. Whoever migrates a database of the server gives rights in it to all roles that there are,
+// and roles with rights cannot be dropped: other tests' databases forget those of the demo first.
 func remove(dsn string, w *world.World) error {
 	ctx := context.Background()
 	var err error
@@ -86,7 +87,8 @@ func remove(dsn string, w *world.World) error {
 			err = demo.Remove(ctx, dsn, w, func(string) {})
 		}
 		var pg *pgconn.PgError
-		if !errors.As(err, &pg) || pg.Code != "2BP01" && pg.Code != "57P01" && !(pg.Code == "XX000" && strings.HasPrefix(pg.Message, "tuple concurrently ")) {
+		if !errors.As(err, &pg) || pg.Code != "2BP01" && pg.Code != "57P01" &&
+			!(pg.Code == "XX000" && strings.HasPrefix(pg.Message, "tuple concurrently ")) {
 			return err
 		}
 		time.Sleep(20 * time.Millisecond)

@@ -9,7 +9,8 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// Rights that other tests' databases gave to the demo's roles, as whoever migrates does, do not keep it from being taken away.
+// Rights that other tests' databases gave to the demo's roles, as whoever migrates does, do not keep it from being
+// taken away.
 func TestOthersRightsDoNotKeepADemo(t *testing.T) {
 	other := pgtest.Database(t)
 	conn := other.Connect(t, "postgres")
@@ -23,7 +24,8 @@ func TestOthersRightsDoNotKeepADemo(t *testing.T) {
 		}
 	})
 	var left int
-	if err := conn.QueryRow(context.Background(), `SELECT count(*) FROM pg_roles WHERE rolname LIKE 'pgconsent\_demo\_%'`).Scan(&left); err != nil || left != 0 {
+	if err := conn.QueryRow(context.Background(),
+		`SELECT count(*) FROM pg_roles WHERE rolname LIKE 'pgconsent\_demo\_%'`).Scan(&left); err != nil || left != 0 {
 		t.Errorf("%d roles are left, %v", left, err)
 	}
 }

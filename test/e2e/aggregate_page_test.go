@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// docs/reference/policy-aggregate.md says what is built: its policy installs, and each of its statements is answered or refused as
-// it says.
+// docs/reference/policy-aggregate.md says what is built: its policy installs, and each of its statements is answered or
+// refused as it says.
 func TestAggregatePage(t *testing.T) {
 	tier.All(t)
 	t.Parallel()

@@ -182,7 +182,8 @@ func randomCond(r *rand.Rand, depth int) cond {
 		return cond{"CASE kind WHEN '" + k + "' THEN level = 1 ELSE true END", func(e event) int { return isTrue(e.kind != k || e.level == 1) }}
 	default:
 		month := time.Date(2026, time.Month(1+r.IntN(12)), 1, 0, 0, 0, 0, time.UTC)
-		return cond{"date_trunc('month', at) <= '" + month.Format("2006-01-02") + " 00:00+00'", func(e event) int { return isTrue(e.month() <= month.Format("2006-01")) }}
+		return cond{"date_trunc('month', at) <= '" + month.Format("2006-01-02") + " 00:00+00'",
+			func(e event) int { return isTrue(e.month() <= month.Format("2006-01")) }}
 	}
 }
 
@@ -354,7 +355,8 @@ func insertEvents(t *testing.T, db *pgtest.DB, events []event) {
 		if e.kind == "" {
 			kind = "NULL"
 		}
-		fmt.Fprintf(&b, "INSERT INTO events VALUES (%d, %d, %s, %d, '%s', %s, %d / 1000.0::float8, 'HIDDENMARK%08x');\n", e.id, e.person, kind, e.level, e.at.UTC().Format("2006-01-02 15:04:05+00"), amount, e.score, e.id)
+		fmt.Fprintf(&b, "INSERT INTO events VALUES (%d, %d, %s, %d, '%s', %s, %d / 1000.0::float8, "+
+			"'HIDDENMARK%08x');\n", e.id, e.person, kind, e.level, e.at.UTC().Format("2006-01-02 15:04:05+00"), amount, e.score, e.id)
 	}
 	for _, p := range slices.Sorted(maps.Keys(status)) {
 		if p != 31 {
@@ -381,7 +383,8 @@ func TestAggregatesAgreeWithTheModel(t *testing.T) {
 			db := pgtest.Database(t)
 			harness.Exec(t, db, aggregateSchema)
 			insertEvents(t, db, events)
-			proxy := harness.Start(t, variant.mode, harness.Database{Name: "events", DB: db, Policy: aggregatePolicy(variant.share, variant.closed), SearchPath: []string{"public"}}, nil)
+			proxy := harness.Start(t, variant.mode,
+				harness.Database{Name: "events", DB: db, Policy: aggregatePolicy(variant.share, variant.closed), SearchPath: []string{"public"}}, nil)
 			agent := proxy.Agent(t, "agent", "events")
 			told(agent, "SET timezone = 'UTC'")
 			counted := countable(events, variant.share, variant.closed, now)
@@ -461,13 +464,15 @@ func rearrange(t *testing.T, r *rand.Rand, db *pgtest.DB, events, counted []even
 			case from.amount >= 50:
 				amount = fmt.Sprint(50 + r.IntN(1_000_000)) // counts as the bound
 			}
-			fmt.Fprintf(&b, "UPDATE events SET amount = %s, at = date_trunc('month', at, 'UTC') + interval '%d hours' WHERE id = %d;\n", amount, r.IntN(27*24), cell[i].id)
+			fmt.Fprintf(&b,
+				"UPDATE events SET amount = %s, at = date_trunc('month', at, 'UTC') + interval '%d hours' WHERE id = %d;\n", amount, r.IntN(27*24), cell[i].id)
 		}
 		for i, j := range order() {
 			fmt.Fprintf(&b, "UPDATE events SET note = 'other', score = %d / 1000.0::float8 WHERE id = %d;\n", cell[j].score, cell[i].id)
 		}
 	}
 	// Somebody who counts, in cells too small to.
-	b.WriteString("INSERT INTO people VALUES (40, 'counted');\nINSERT INTO events SELECT 1000 + n, 40, 'none', n, '2020-01-01', 7, 0.5, 'x' FROM generate_series(1, 9) n;\n")
+	b.WriteString("INSERT INTO people VALUES (40, 'counted');\nINSERT INTO events SELECT 1000 + n, 40, 'none', n, " +
+		"'2020-01-01', 7, 0.5, 'x' FROM generate_series(1, 9) n;\n")
 	harness.Exec(t, db, b.String())
 }

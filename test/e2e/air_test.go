@@ -29,7 +29,9 @@ tables:
 func TestReminderIsANotice(t *testing.T) {
 	tier.All(t)
 	db := pgtest.Database(t)
-	if _, err := db.Connect(t, "postgres").Exec(context.Background(), "CREATE TABLE channels (id text PRIMARY KEY, owner text NOT NULL); INSERT INTO channels VALUES ('api_1', 'u1'), ('api_2', 'u1'), ('api_3', 'u2')"); err != nil {
+	if _, err := db.Connect(t, "postgres").Exec(context.Background(),
+		"CREATE TABLE channels (id text PRIMARY KEY, owner text NOT NULL); INSERT INTO channels VALUES ('api_1', "+
+			"'u1'), ('api_2', 'u1'), ('api_3', 'u2')"); err != nil {
 		t.Fatal(err)
 	}
 	tracker := air.New(air.Config{Messages: 3, Reminder: "rest, {messages}"})
@@ -47,7 +49,8 @@ func TestReminderIsANotice(t *testing.T) {
 			}
 		}
 	}
-	here, there, other, unnamed := harness.Connect(t, proxy.DSN("one", "talks")), harness.Connect(t, proxy.DSN("one", "talks")), harness.Connect(t, proxy.DSN("two", "talks")), harness.Connect(t, proxy.DSN("one", "talks"))
+	here, there, other, unnamed := harness.Connect(t, proxy.DSN("one", "talks")), harness.Connect(t,
+		proxy.DSN("one", "talks")), harness.Connect(t, proxy.DSN("two", "talks")), harness.Connect(t, proxy.DSN("one", "talks"))
 	wantCode(t, here, "SET pgconsent.channel = 'api_1'", "")
 	wantCode(t, there, "SET pgconsent.channel = 'api_2'", "")
 	wantCode(t, other, "SET pgconsent.channel = 'api_3'", "")

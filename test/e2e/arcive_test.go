@@ -74,8 +74,10 @@ func TestArciveA_AMemoryWithAnyUnconsentedParticipantDoesNotExist(t *testing.T) 
 		if n := one(t, agent, `SELECT count(*)::text FROM memories`); n != one(t, agent, `SELECT '`+itoa(len(want))+`'`) {
 			t.Errorf("count %s, want %d", n, len(want))
 		}
-		got, _ = agent.rows(`SELECT DISTINCT m.id::text FROM memories m JOIN memory_participants p ON p.memory_id = m.id JOIN people q ON q.id = p.person_id`)
-		same(t, "join", got, truth(t, in, `SELECT m.id::text FROM memories m WHERE `+visible+` AND EXISTS (SELECT FROM memory_participants p JOIN people q ON q.id = p.person_id AND q.user_id = m.user_id WHERE p.memory_id = m.id)`))
+		got, _ = agent.rows(
+			`SELECT DISTINCT m.id::text FROM memories m JOIN memory_participants p ON p.memory_id = m.id JOIN people q ON q.id = p.person_id`)
+		same(t, "join", got, truth(t, in, `SELECT m.id::text FROM memories m WHERE `+
+			visible+` AND EXISTS (SELECT FROM memory_participants p JOIN people q ON q.id = p.person_id AND q.user_id = m.user_id WHERE p.memory_id = m.id)`))
 		for _, id := range []string{hidden[0], hidden[len(hidden)/2], mixed[0], mixed[len(mixed)/2], lakeBen} {
 			if got, code := agent.rows(`SELECT title FROM memories WHERE id = '` + id + `'`); len(got) != 0 || code != "" {
 				t.Errorf("hidden memory by key: %d rows, SQLSTATE %q", len(got), code)
@@ -90,9 +92,12 @@ func TestArciveA_AMemoryWithAnyUnconsentedParticipantDoesNotExist(t *testing.T) 
 		same(t, "a cursor", got, want)
 		done(t, agent, `ROLLBACK`)
 		got, _ = agent.rows(`SELECT id::text FROM memories WHERE to_tsvector('english', title || ' ' || body) @@ to_tsquery('english', 'lake')`)
-		same(t, "full text", got, truth(t, in, `SELECT m.id::text FROM memories m WHERE to_tsvector('english', title || ' ' || body) @@ to_tsquery('english', 'lake') AND `+visible))
-		got, _ = agent.rows(`SELECT id::text FROM memories ORDER BY embedding <-> (SELECT embedding FROM memories WHERE id = '` + lakeAlone + `'), id LIMIT 20`)
-		wantK := truth(t, in, `SELECT m.id::text FROM memories m WHERE `+visible+` ORDER BY embedding <-> (SELECT embedding FROM memories WHERE id = '`+lakeAlone+`'), m.id LIMIT 20`)
+		same(t, "full text", got, truth(t, in,
+			`SELECT m.id::text FROM memories m WHERE to_tsvector('english', title || ' ' || body) @@ to_tsquery('english', 'lake') AND `+visible))
+		got, _ = agent.rows(
+			`SELECT id::text FROM memories ORDER BY embedding <-> (SELECT embedding FROM memories WHERE id = '` + lakeAlone + `'), id LIMIT 20`)
+		wantK := truth(t, in, `SELECT m.id::text FROM memories m WHERE `+
+			visible+` ORDER BY embedding <-> (SELECT embedding FROM memories WHERE id = '`+lakeAlone+`'), m.id LIMIT 20`)
 		if !slices.Equal(got, wantK) {
 			t.Errorf("vector top 20: got %v, want %v", got, wantK)
 		}
@@ -140,7 +145,8 @@ func TestArciveA_NullUnknownAndDanglingStatusHide(t *testing.T) {
 
 func TestArciveB_MemoriesWithoutParticipantsShowAndForeignOnesNever(t *testing.T) {
 	in := reading(t, options{})
-	alone := truth(t, in, `SELECT id::text FROM memories m WHERE user_id = '`+user1+`' AND NOT EXISTS (SELECT FROM memory_participants p WHERE p.memory_id = m.id)`)
+	alone := truth(t, in, `SELECT id::text FROM memories m WHERE user_id = '`+user1+
+		`' AND NOT EXISTS (SELECT FROM memory_participants p WHERE p.memory_id = m.id)`)
 	if len(alone) == 0 {
 		t.Fatal("the world has no memory without participants")
 	}
@@ -171,7 +177,8 @@ func TestArciveC_PeopleParticipantsAndEdges(t *testing.T) {
 		same(t, "people", got, people)
 		got, _ = agent.rows(`SELECT memory_id::text || person_id FROM memory_participants`)
 		same(t, "participants", got, links)
-		got, _ = agent.rows(`SELECT memory_id::text FROM memory_participants WHERE memory_id NOT IN (SELECT id FROM memories) OR person_id NOT IN (SELECT id FROM people)`)
+		got, _ = agent.rows(
+			`SELECT memory_id::text FROM memory_participants WHERE memory_id NOT IN (SELECT id FROM memories) OR person_id NOT IN (SELECT id FROM people)`)
 		same(t, "participants that name hidden rows", got, nil)
 		for _, sql := range []string{
 			`SELECT * FROM memory_edges`, `SELECT count(*) FROM public.memory_edges`, `TABLE memory_edges`, `COPY memory_edges TO STDOUT`,
@@ -253,8 +260,8 @@ func TestArciveE_NewPeopleArePending(t *testing.T) {
 	in.noMarker(t)
 }
 
-// mentioned: whom a memory mentions is the owner's to say, and counts at the next statement: a voice that is found to be somebody else's, two
-// people who turn out to be one, somebody who was not there (seeds/000:53).
+// mentioned: whom a memory mentions is the owner's to say, and counts at the next statement: a voice that is found to
+// be somebody else's, two people who turn out to be one, somebody who was not there (seeds/000:53).
 func mentioned(t *testing.T, agent, owner client) {
 	t.Helper()
 	const (
@@ -330,7 +337,8 @@ func TestArciveG_TheOwnerIsUnaffected(t *testing.T) {
 		}
 		// A job: edges from the ungated function; and a delete that cascades over hidden rows.
 		done(t, owner, `BEGIN`)
-		done(t, owner, `INSERT INTO memory_edges SELECT '`+lakeAlone+`', id, 1 FROM match_memories((SELECT embedding FROM memories WHERE id = '`+lakeBen+`'), 5) WHERE id <> '`+lakeAlone+`' ON CONFLICT DO NOTHING`)
+		done(t, owner, `INSERT INTO memory_edges SELECT '`+lakeAlone+
+			`', id, 1 FROM match_memories((SELECT embedding FROM memories WHERE id = '`+lakeBen+`'), 5) WHERE id <> '`+lakeAlone+`' ON CONFLICT DO NOTHING`)
 		done(t, owner, `DELETE FROM memories WHERE id = '`+lakeBen+`'`)
 		if one(t, owner, `SELECT count(*)::text FROM memory_participants WHERE memory_id = '`+lakeBen+`'`) != "0" {
 			t.Error("the delete did not cascade")
@@ -360,9 +368,8 @@ func TestArciveI_TheOwnersCallsKeepTheirMeaning(t *testing.T) {
 	})
 }
 
-// Surfaces that ship later, and roles that no prompt tells to refuse, have the gate as well: they differ in nothing but their names.
-// SYSTEMS.md 1 j; of the unmodified MCP server: mcp.TestArcive.
-// seeds/000:21-25, 43-45, 48.
+// Surfaces that ship later, and roles that no prompt tells to refuse, have the gate as well: they differ in nothing but
+// their names. SYSTEMS.md 1 j; of the unmodified MCP server: mcp.TestArcive. seeds/000:21-25, 43-45, 48.
 func TestArciveJ_EveryAgentIsAnsweredAlike(t *testing.T) {
 	in := start(t, options{})
 	connections := map[string]*pgconn.PgConn{}
@@ -371,10 +378,14 @@ func TestArciveJ_EveryAgentIsAnsweredAlike(t *testing.T) {
 	}
 	asked := 0
 	for _, sql := range []string{
-		`SELECT * FROM memories ORDER BY id`, `SELECT * FROM people ORDER BY id`, `SELECT * FROM memory_participants ORDER BY 1, 2`, `SELECT * FROM memory_edges`, `SELECT count(*), max(occurred_at) FROM memories`,
-		`SELECT id, title, distance FROM search_memories_semantic('lake', 50)`, `SELECT id, title, distance FROM search_memories_semantic('lake', 50, respect_consent => false)`,
-		`SELECT id, title, distance FROM search_memories_semantic('lake', 50, respect_consent => true)`, `SELECT id FROM match_memories((SELECT embedding FROM memories WHERE id = '` + lakeAlone + `'), 20, true)`,
-		`SELECT id FROM match_memories((SELECT embedding FROM memories WHERE id = '` + lakeAlone + `'), 20, false)`, `SELECT title FROM memories WHERE id = '` + lakeBen + `'`,
+		`SELECT * FROM memories ORDER BY id`, `SELECT * FROM people ORDER BY id`,
+		`SELECT * FROM memory_participants ORDER BY 1, 2`, `SELECT * FROM memory_edges`, `SELECT count(*), max(occurred_at) FROM memories`,
+		`SELECT id, title, distance FROM search_memories_semantic('lake', 50)`,
+		`SELECT id, title, distance FROM search_memories_semantic('lake', 50, respect_consent => false)`,
+		`SELECT id, title, distance FROM search_memories_semantic('lake', 50, respect_consent => true)`,
+		`SELECT id FROM match_memories((SELECT embedding FROM memories WHERE id = '` + lakeAlone + `'), 20, true)`,
+		`SELECT id FROM match_memories((SELECT embedding FROM memories WHERE id = '` + lakeAlone +
+			`'), 20, false)`, `SELECT title FROM memories WHERE id = '` + lakeBen + `'`,
 		`UPDATE people SET consent_status = 'granted'`, `SELECT body::int FROM memories`, `EXPLAIN SELECT 1 FROM memories`,
 	} {
 		asked++
@@ -459,7 +470,8 @@ func TestTheCustomersOwnRolesAndPolicies(t *testing.T) {
 	got, _ := agent.rows(`SELECT id::text FROM memories`)
 	same(t, "memories beside an older permissive policy", got, want)
 	got, _ = agent.rows(`SELECT id::text FROM people`)
-	same(t, "people beside an older permissive policy", got, truth(t, in, `SELECT id::text FROM people WHERE user_id = '`+user1+`' AND consent_status = 'granted'`))
+	same(t, "people beside an older permissive policy", got,
+		truth(t, in, `SELECT id::text FROM people WHERE user_id = '`+user1+`' AND consent_status = 'granted'`))
 	application := in.db.Connect(t, "application")
 	for _, table := range []string{"people", "memories", "memory_participants"} {
 		var n string

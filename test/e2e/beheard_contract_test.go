@@ -64,37 +64,46 @@ func TestBeheardA_StageContracts(t *testing.T) {
 		{88, "0", "allowed: metadata of previous sessions", `SELECT count(*), min("createdAt"), max("completedAt") FROM "Session" GROUP BY status`, ""},
 		{89, "0", "allowed: outcomes of previous sessions", `SELECT kind, summary FROM "SessionOutcome"`, ""},
 		{90, "0", "allowed: metadata of the relationship", `SELECT "createdAt", (SELECT count(*) FROM "Session") FROM "Relationship"`, ""},
-		{90, "0", "allowed: metadata of the relationship, and no more", `SELECT "userBId" FROM "Relationship"`, "relationship " + no + "read it (structured)"},
+		{90, "0", "allowed: metadata of the relationship, and no more", `SELECT "userBId" FROM "Relationship"`,
+			"relationship " + no + "read it (structured)"},
 		{88, "0", "allowed: metadata of sessions, and no more", `SELECT notes FROM "Session"`, "session " + no + "read it (structured)"},
-		{91, "0", "forbidden: data of the partner", `SELECT "transformedContent" FROM "ConsentedContent"`, "contract retrieval, stage 0: consented_content " + no + "read it (structured)"},
+		{91, "0", "forbidden: data of the partner", `SELECT "transformedContent" FROM "ConsentedContent"`,
+			"contract retrieval, stage 0: consented_content " + no + "read it (structured)"},
 		{92, "0", "forbidden: events", `SELECT content FROM "UserEvent"`, "contract retrieval, stage 0: event " + no + "read it (structured)"},
 		{92, "0", "forbidden: emotions", `SELECT emotion FROM "EmotionalReading"`, "reading " + no},
 		{92, "0", "forbidden: needs", `SELECT count(*) FROM "Need"`, "need " + no + "read its metadata"},
 		{94, "0", "vector scope: none", searchEvents, "event " + no + "search it by likeness (vector)"},
-		{94, "0", "vector scope: none, not even of outcomes", `SELECT summary FROM "SessionOutcome" ORDER BY similarity(summary, 'walk') LIMIT 1`, "outcome " + no + "search it by likeness (vector)"},
+		{94, "0", "vector scope: none, not even of outcomes",
+			`SELECT summary FROM "SessionOutcome" ORDER BY similarity(summary, 'walk') LIMIT 1`, "outcome " + no + "search it by likeness (vector)"},
 
 		{119, "1", "allowed: own input", `SELECT content FROM "UserEvent" ORDER BY "createdAt" DESC LIMIT 5`, ""},
 		{120, "1", "allowed: own emotional readings", `SELECT emotion, intensity FROM "EmotionalReading" LIMIT 5`, ""},
-		{121, "1", "allowed: own content of prior sessions", `SELECT e.content FROM "UserEvent" e JOIN "UserVessel" v ON v.id = e."vesselId" WHERE v."sessionId" = 'ses-1-2' LIMIT 5`, ""},
+		{121, "1", "allowed: own content of prior sessions",
+			`SELECT e.content FROM "UserEvent" e JOIN "UserVessel" v ON v.id = e."vesselId" WHERE v."sessionId" = 'ses-1-2' LIMIT 5`, ""},
 		{121, "1", "allowed: own needs", `SELECT name FROM "Need" LIMIT 5`, ""},
 		{121, "1", "allowed: own boundaries", `SELECT description FROM "Boundary" LIMIT 5`, ""},
-		{122, "1", "forbidden: data of the partner", `SELECT "transformedContent" FROM "ConsentedContent" LIMIT 5`, "contract retrieval, stage 1: consented_content " + no},
+		{122, "1", "forbidden: data of the partner", `SELECT "transformedContent" FROM "ConsentedContent" LIMIT 5`,
+			"contract retrieval, stage 1: consented_content " + no},
 		{123, "1", "forbidden: shared vessel", `SELECT description FROM "Agreement" LIMIT 5`, "contract retrieval, stage 1: agreement " + no},
 		{123, "1", "forbidden: shared vessel, common ground", `SELECT description FROM "CommonGround" LIMIT 5`, "common_ground " + no},
 		{123, "1", "forbidden: shared vessel, experiments", `SELECT description FROM "MicroExperiment" LIMIT 5`, "micro_experiment " + no},
 		{124, "1", "forbidden: synthesis", `SELECT map FROM "AISynthesis" LIMIT 5`, "contract retrieval, stage 1: synthesis " + no},
 		{126, "1", "vector scope: own content", nearestEvents, ""},
-		{126, "1", "vector scope: own content only", `SELECT id FROM "GlobalExperiment" ORDER BY embedding <-> embedding LIMIT 5`, "contract retrieval, stage 1: library " + no},
+		{126, "1", "vector scope: own content only",
+			`SELECT id FROM "GlobalExperiment" ORDER BY embedding <-> embedding LIMIT 5`, "contract retrieval, stage 1: library " + no},
 
 		{180, "2", "allowed: own events", `SELECT content FROM "UserEvent"`, ""},
-		{180, "2", "allowed: own readings, needs and boundaries", `SELECT r.emotion, n.name, d.description FROM "EmotionalReading" r, "Need" n, "Boundary" d`, ""},
+		{180, "2", "allowed: own readings, needs and boundaries",
+			`SELECT r.emotion, n.name, d.description FROM "EmotionalReading" r, "Need" n, "Boundary" d`, ""},
 		{181, "2", "allowed: consented content", `SELECT "transformedContent" FROM "ConsentedContent"`, ""},
 		{181, "2", "allowed: common ground", `SELECT description FROM "CommonGround"`, ""},
-		{182, "2", "allowed: reflections of the partner", `SELECT "transformedContent" FROM "ConsentedContent" WHERE kind = 'reflection' AND "sourceUserId" = 'user-ben'`, ""},
+		{182, "2", "allowed: reflections of the partner",
+			`SELECT "transformedContent" FROM "ConsentedContent" WHERE kind = 'reflection' AND "sourceUserId" = 'user-ben'`, ""},
 		{184, "2", "forbidden: synthesis", `SELECT map FROM "AISynthesis"`, "contract role, role agent: synthesis " + no},
 		{187, "2", "vector scope: own", nearestEvents, ""},
 		{187, "2", "vector scope: shared", `SELECT c.id FROM "ConsentedContent" c WHERE c.embedding <-> c.embedding < 1`, ""},
-		{187, "2", "vector scope: no agreement", `SELECT id FROM "Agreement" ORDER BY similarity(description, 'phones') DESC LIMIT 1`, "agreement " + no + "search it by likeness (vector)"},
+		{187, "2", "vector scope: no agreement",
+			`SELECT id FROM "Agreement" ORDER BY similarity(description, 'phones') DESC LIMIT 1`, "agreement " + no + "search it by likeness (vector)"},
 		{187, "2", "vector scope: no library", `SELECT id FROM "GlobalExperiment" ORDER BY embedding <-> embedding LIMIT 5`, "library " + no},
 
 		{249, "3", "allowed: own needs", `SELECT name FROM "Need"`, ""},
@@ -104,7 +113,8 @@ func TestBeheardA_StageContracts(t *testing.T) {
 		{252, "3", "forbidden: readings", `SELECT emotion FROM "EmotionalReading"`, "contract retrieval, stage 3: reading " + no},
 		{255, "3", "vector scope: needs", nearestNeeds, ""},
 		{255, "3", "vector scope: not events", nearestEvents, "contract retrieval, stage 3: event " + no + "search it by likeness (vector)"},
-		{255, "3", "vector scope: not content", `SELECT c.id FROM "ConsentedContent" c WHERE c.embedding <-> c.embedding < 1`, "consented_content " + no + "search it by likeness (vector)"},
+		{255, "3", "vector scope: not content",
+			`SELECT c.id FROM "ConsentedContent" c WHERE c.embedding <-> c.embedding < 1`, "consented_content " + no + "search it by likeness (vector)"},
 
 		{297, "4", "allowed: shared vessel", `SELECT "transformedContent" FROM "ConsentedContent"`, ""},
 		{298, "4", "allowed: common ground", `SELECT description FROM "CommonGround"`, ""},
@@ -115,10 +125,13 @@ func TestBeheardA_StageContracts(t *testing.T) {
 		{302, "4", "forbidden: readings", `SELECT emotion FROM "EmotionalReading"`, "reading " + no},
 		{302, "4", "forbidden: needs", `SELECT name FROM "Need"`, "need " + no},
 		{302, "4", "forbidden: boundaries", `SELECT description FROM "Boundary"`, "boundary " + no},
-		{303, "4", "requires: structured records", `SELECT id FROM "Agreement" ORDER BY description <-> 'phones' LIMIT 1`, "agreement " + no + "search it by likeness (vector)"},
-		{303, "4", "requires: structured records, of experiments", `SELECT id FROM "MicroExperiment" WHERE description % 'walk'`, "micro_experiment " + no + "search it by likeness (vector)"},
+		{303, "4", "requires: structured records",
+			`SELECT id FROM "Agreement" ORDER BY description <-> 'phones' LIMIT 1`, "agreement " + no + "search it by likeness (vector)"},
+		{303, "4", "requires: structured records, of experiments",
+			`SELECT id FROM "MicroExperiment" WHERE description % 'walk'`, "micro_experiment " + no + "search it by likeness (vector)"},
 		{304, "4", "vector scope: not the user's memory", nearestEvents, "event " + no + "search it by likeness (vector)"},
-		{304, "4", "vector scope: not shared content", `SELECT c.id FROM "ConsentedContent" c WHERE c.embedding <-> c.embedding < 1`, "consented_content " + no + "search it by likeness (vector)"},
+		{304, "4", "vector scope: not shared content",
+			`SELECT c.id FROM "ConsentedContent" c WHERE c.embedding <-> c.embedding < 1`, "consented_content " + no + "search it by likeness (vector)"},
 		{305, "4", "vector scope: the library, by likeness alone", `SELECT title FROM "GlobalExperiment"`, "library " + no + "read it (structured)"},
 	} {
 		t.Run(fmt.Sprintf("stage %s, %s (line %d)", c.stage, c.name, c.line), func(t *testing.T) {
@@ -150,10 +163,12 @@ func TestBeheardA_StageContracts(t *testing.T) {
 		{183, "2", "forbidden: events of the partner", `SELECT x.content FROM "UserEvent"` + partners},
 		{183, "2", "forbidden: readings of the partner", `SELECT x.emotion FROM "EmotionalReading"` + partners},
 		{185, "2", "forbidden: content that is not consented", `SELECT "transformedContent" FROM "ConsentedContent" WHERE "consentActive" IS NOT TRUE`},
-		{186, "2", "requires: an active consent", `SELECT c.id FROM "ConsentedContent" c LEFT JOIN "ConsentRecord" r ON r.id = c."consentRecordId" AND r.decision = 'GRANTED' AND r."revokedAt" IS NULL WHERE r.id IS NULL`},
+		{186, "2", "requires: an active consent",
+			`SELECT c.id FROM "ConsentedContent" c LEFT JOIN "ConsentRecord" r ON r.id = c."consentRecordId" AND r.decision = 'GRANTED' AND r."revokedAt" IS NULL WHERE r.id IS NULL`},
 		{253, "3", "forbidden: needs of the partner", `SELECT x.name FROM "Need"` + partners},
 		{254, "3", "requires: confirmed needs", `SELECT name FROM "Need" WHERE confirmed IS NOT TRUE`},
-		{298, "4", "allowed: common ground that both confirmed", `SELECT id FROM "CommonGround" WHERE "confirmedByA" IS NOT TRUE OR "confirmedByB" IS NOT TRUE`},
+		{298, "4", "allowed: common ground that both confirmed",
+			`SELECT id FROM "CommonGround" WHERE "confirmedByA" IS NOT TRUE OR "confirmedByB" IS NOT TRUE`},
 	} {
 		t.Run(fmt.Sprintf("stage %s, %s (line %d)", c.stage, c.name, c.line), func(t *testing.T) {
 			b.stage(t, c.stage)
@@ -220,7 +235,8 @@ func TestBeheardA_NothingElse(t *testing.T) {
 	b.proxy.Tap().NoMarker(t)
 }
 
-// needsTrigrams fails a test where the world is without pg_trgm: it is one of PostgreSQL's contrib modules, which setup installs.
+// needsTrigrams fails a test where the world is without pg_trgm: it is one of PostgreSQL's contrib modules, which setup
+// installs.
 func (b *beheard) needsTrigrams(t *testing.T) {
 	t.Helper()
 	if !b.trigrams(t) {
@@ -262,8 +278,11 @@ func TestBeheardD_Likeness(t *testing.T) {
 		`SELECT id FROM "UserEvent" ORDER BY CASE WHEN embedding <-> embedding < 1 THEN 0 END`,
 		`SELECT id FROM "UserEvent" ORDER BY ` + distance + `(embedding, embedding)`,
 		`SELECT id FROM "UserEvent" e JOIN LATERAL (SELECT ` + distance + `(e.embedding, e.embedding)) AS d (x) ON true ORDER BY d.x`,
-		`SELECT id FROM "UserEvent" ORDER BY similarity(content, 'we argued')`, `SELECT id FROM "UserEvent" WHERE content % 'we argued'`, `SELECT id FROM "UserEvent" ORDER BY content <-> 'we argued'`,
-		`SELECT id FROM "UserEvent" ORDER BY 'argued' <<-> content`, `SELECT id FROM "UserEvent" WHERE word_similarity('argued', content) > 0.5`, `SELECT id FROM "UserEvent" WHERE strict_word_similarity('argued', content) > 0.5`,
+		`SELECT id FROM "UserEvent" ORDER BY similarity(content, 'we argued')`,
+		`SELECT id FROM "UserEvent" WHERE content % 'we argued'`, `SELECT id FROM "UserEvent" ORDER BY content <-> 'we argued'`,
+		`SELECT id FROM "UserEvent" ORDER BY 'argued' <<-> content`,
+		`SELECT id FROM "UserEvent" WHERE word_similarity('argued', content) > 0.5`,
+		`SELECT id FROM "UserEvent" WHERE strict_word_similarity('argued', content) > 0.5`,
 	} {
 		b.denied(t, sql, search)
 	}
@@ -288,7 +307,8 @@ func TestBeheardF_Plan(t *testing.T) {
 	b.denied(t, nearestNeeds, "need is not in the plan; this statement would search it by likeness (vector)")
 	planner := b.as(t, "planner", "ses-1-4")
 	for _, sql := range []string{ // nor is there another plan, or another turn
-		`UPDATE "Turn" SET plan = 'event:structured'`, `UPDATE "Turn" SET phase = 'planning'`, `DELETE FROM "Turn"`, `INSERT INTO "Turn" (id, "sessionId", "userId", message) VALUES ('x', 'ses-1-4', 'user-ana', 'x')`,
+		`UPDATE "Turn" SET plan = 'event:structured'`, `UPDATE "Turn" SET phase = 'planning'`, `DELETE FROM "Turn"`,
+		`INSERT INTO "Turn" (id, "sessionId", "userId", message) VALUES ('x', 'ses-1-4', 'user-ana', 'x')`,
 	} {
 		b.want(t, sql, "42501")
 		if got := told(planner, sql); got != "42501" {
@@ -367,7 +387,8 @@ func TestBeheardH_Audit(t *testing.T) {
 			return nil
 		}
 		for _, c := range d.Contracts {
-			facts := d.Attributes["session"] == "ses-1-4" && d.Attributes["stage"] == "4" && d.Attributes["intent"] != "" && d.Attributes["phase"] == "planning" && d.Attributes["turn"] != ""
+			facts := d.Attributes["session"] == "ses-1-4" && d.Attributes["stage"] == "4" &&
+				d.Attributes["intent"] != "" && d.Attributes["phase"] == "planning" && d.Attributes["turn"] != ""
 			if c.Name != "retrieval" || c.Value != "4" || !facts || len(d.Tables) != 1 || d.Tables[0].Source != "structured" {
 				continue
 			}
@@ -418,7 +439,8 @@ func TestBeheardN_NamedStatements(t *testing.T) {
 	})
 	b.stage(t, "4")
 	const agreements = `SELECT a.id, a.description, a.status, a."agreedAt" FROM "Agreement" a WHERE a."sharedVesselId" = %s AND a."agreedByA" = true AND a."agreedByB" = true ORDER BY a."agreedAt" DESC`
-	for _, sql := range []string{fmt.Sprintf(agreements, "'sv-1'"), fmt.Sprintf(agreements, "'sv-1'") + ";", "PREPARE p AS " + fmt.Sprintf(agreements, "$1"), "EXECUTE p ('sv-1')"} {
+	for _, sql := range []string{fmt.Sprintf(agreements, "'sv-1'"), fmt.Sprintf(agreements, "'sv-1'") + ";",
+		"PREPARE p AS " + fmt.Sprintf(agreements, "$1"), "EXECUTE p ('sv-1')"} {
 		if got := b.answer(t, sql); got != "" {
 			t.Errorf("%s: %s", sql, got)
 		}

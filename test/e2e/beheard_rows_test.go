@@ -78,7 +78,8 @@ func TestBeheardG_RowsPerTurn(t *testing.T) {
 	if r := b.agent.ExecParams(t.Context(), events(4), nil, nil, nil, nil).Read(); r.Err != nil || len(r.Rows) != 4 {
 		t.Errorf("%d rows: %v", len(r.Rows), r.Err)
 	}
-	if r := b.agent.ExecParams(t.Context(), events(4), nil, nil, nil, nil).Read(); r.Err == nil || !strings.Contains(r.Err.Error(), at+"fewer are left") {
+	if r := b.agent.ExecParams(t.Context(), events(4), nil, nil, nil, nil).Read(); r.Err == nil ||
+		!strings.Contains(r.Err.Error(), at+"fewer are left") {
 		t.Errorf("%d rows: %v", len(r.Rows), r.Err)
 	}
 

@@ -80,7 +80,8 @@ func (b *beheard) want(t *testing.T, sql, want string) {
 	}
 }
 
-// seen compares what the agent counts with what the owner counts by the rule in other words. It must be some rows, and not all.
+// seen compares what the agent counts with what the owner counts by the rule in other words. It must be some rows, and
+// not all.
 func (b *beheard) seen(t *testing.T, table, rule string) {
 	t.Helper()
 	want := told(harness.Super(t, b.db), `SELECT count(*) FROM "`+table+`" AS x WHERE `+rule)
@@ -99,7 +100,8 @@ func TestBeheardB_StageFromTheDatabase(t *testing.T) {
 	const content = `SELECT id FROM "ConsentedContent" WHERE kind = 'need' ORDER BY id`
 	b.stage(t, "1")
 	b.want(t, content, "42501")
-	for _, sql := range []string{"SET pgconsent.stage = 4", "SET app.stage = 4", "SET app.user_id = 'user-ben'", `UPDATE "Session" SET stage = 4`, "SELECT set_config('app.current_session_id', 'ses-3-4', false)"} {
+	for _, sql := range []string{"SET pgconsent.stage = 4", "SET app.stage = 4", "SET app.user_id = 'user-ben'",
+		`UPDATE "Session" SET stage = 4`, "SELECT set_config('app.current_session_id', 'ses-3-4', false)"} {
 		b.want(t, sql, "42501")
 	}
 	b.stage(t, "2")
@@ -118,7 +120,8 @@ func TestBeheardB_StageFromTheDatabase(t *testing.T) {
 func TestBeheardC_OwnVessel(t *testing.T) {
 	b := startBeheard(t)
 	for _, value := range []string{"ses-3-4", "ses-1-3", "nothing", ""} { // of others, completed, not there
-		if want := map[bool]string{true: "", false: "42501"}[value == ""]; told(b.proxy.Agent(t, "ana", "beheard"), "SET app.current_session_id = '"+value+"'") != want {
+		if want := map[bool]string{true: "", false: "42501"}[value == ""]; told(b.proxy.Agent(t, "ana", "beheard"),
+			"SET app.current_session_id = '"+value+"'") != want {
 			t.Errorf("session %q: want %q", value, want)
 		}
 	}
@@ -131,7 +134,8 @@ func TestBeheardC_OwnVessel(t *testing.T) {
 	b.want(t, `SELECT count(*) FROM "UserEvent" AS e JOIN "UserVessel" AS v ON v.id = e."vesselId" WHERE v."userId" <> 'user-ana'`, "0")
 	// What a search by likeness finds are candidates: of the partner's moments, which are nearest, there is none.
 	super := harness.Super(t, b.db)
-	near := ` ORDER BY x.embedding <-> '` + told(super, `SELECT embedding FROM "UserEvent" WHERE "vesselId" = 'uv-ses-1-4-user-ben' ORDER BY id LIMIT 1`) + `', x.id LIMIT 10`
+	near := ` ORDER BY x.embedding <-> '` + told(super,
+		`SELECT embedding FROM "UserEvent" WHERE "vesselId" = 'uv-ses-1-4-user-ben' ORDER BY id LIMIT 1`) + `', x.id LIMIT 10`
 	candidates, facts := told(super, `SELECT x.id FROM "UserEvent" AS x`+near), told(super, `SELECT x.id FROM "UserEvent" AS x WHERE `+ownVessels+near)
 	if !strings.Contains(candidates, "user-ben") || len(lines(facts)) != 10 {
 		t.Errorf("nearest of all are %q, of one's own %q", candidates, facts)
@@ -139,7 +143,8 @@ func TestBeheardC_OwnVessel(t *testing.T) {
 	b.want(t, `SELECT x.id FROM "UserEvent" AS x`+near, facts)
 	for _, stage := range []string{"1", "2", "3"} {
 		b.stage(t, stage)
-		for _, sql := range []string{`SELECT name FROM "Need" LIMIT 5`, `SELECT content FROM "UserEvent" ORDER BY "createdAt" DESC LIMIT 5`, `SELECT content::int FROM "UserEvent" LIMIT 5`} {
+		for _, sql := range []string{`SELECT name FROM "Need" LIMIT 5`,
+			`SELECT content FROM "UserEvent" ORDER BY "createdAt" DESC LIMIT 5`, `SELECT content::int FROM "UserEvent" LIMIT 5`} {
 			told(b.agent, sql)
 		}
 	}
@@ -159,12 +164,17 @@ func TestBeheardE_ActiveConsent(t *testing.T) {
 	const contents = `SELECT id FROM "ConsentedContent" ORDER BY id`
 	b.want(t, contents, "content-1-1\ncontent-1-3")
 	// By likeness to the one that is going to be withdrawn, too.
-	nearest := `SELECT id FROM "ConsentedContent" ORDER BY embedding <-> '` + told(harness.Super(t, b.db), `SELECT embedding FROM "ConsentedContent" WHERE id = 'content-1-1'`) + `', id LIMIT 10`
+	nearest := `SELECT id FROM "ConsentedContent" ORDER BY embedding <-> '` +
+		told(harness.Super(t, b.db), `SELECT embedding FROM "ConsentedContent" WHERE id = 'content-1-1'`) + `', id LIMIT 10`
 	for _, change := range [][2]string{
-		{`UPDATE "ConsentRecord" SET "revokedAt" = now() WHERE id = 'rec-content-1-1'`, `UPDATE "ConsentRecord" SET "revokedAt" = NULL WHERE id = 'rec-content-1-1'`},
-		{`UPDATE "ConsentRecord" SET decision = 'DENIED' WHERE id = 'rec-content-1-1'`, `UPDATE "ConsentRecord" SET decision = 'GRANTED' WHERE id = 'rec-content-1-1'`},
-		{`UPDATE "ConsentedContent" SET "consentActive" = NULL WHERE id = 'content-1-1'`, `UPDATE "ConsentedContent" SET "consentActive" = true WHERE id = 'content-1-1'`},
-		{`UPDATE "ConsentedContent" SET "consentRecordId" = 'nowhere' WHERE id = 'content-1-1'`, `UPDATE "ConsentedContent" SET "consentRecordId" = 'rec-content-1-1' WHERE id = 'content-1-1'`},
+		{`UPDATE "ConsentRecord" SET "revokedAt" = now() WHERE id = 'rec-content-1-1'`,
+			`UPDATE "ConsentRecord" SET "revokedAt" = NULL WHERE id = 'rec-content-1-1'`},
+		{`UPDATE "ConsentRecord" SET decision = 'DENIED' WHERE id = 'rec-content-1-1'`,
+			`UPDATE "ConsentRecord" SET decision = 'GRANTED' WHERE id = 'rec-content-1-1'`},
+		{`UPDATE "ConsentedContent" SET "consentActive" = NULL WHERE id = 'content-1-1'`,
+			`UPDATE "ConsentedContent" SET "consentActive" = true WHERE id = 'content-1-1'`},
+		{`UPDATE "ConsentedContent" SET "consentRecordId" = 'nowhere' WHERE id = 'content-1-1'`,
+			`UPDATE "ConsentedContent" SET "consentRecordId" = 'rec-content-1-1' WHERE id = 'content-1-1'`},
 	} {
 		b.want(t, nearest, "content-1-1\ncontent-1-3")
 		b.now(t, change[0])
@@ -188,11 +198,13 @@ func TestBeheardF_Synthesis(t *testing.T) {
 	const synthesis = `SELECT id FROM "AISynthesis"`
 	planner := b.as(t, "planner", "ses-1-4")
 	for _, c := range []struct{ stage, phase, want string }{
-		{"0", "planning", "42501"}, {"1", "planning", "42501"}, {"2", "planning", "syn-ses-1-4"}, {"3", "planning", "syn-ses-1-4"}, {"4", "planning", "syn-ses-1-4"}, {"2", "generation", "42501"}, {"4", "generation", "42501"},
+		{"0", "planning", "42501"}, {"1", "planning", "42501"}, {"2", "planning", "syn-ses-1-4"}, {
+			"3", "planning", "syn-ses-1-4"}, {"4", "planning", "syn-ses-1-4"}, {"2", "generation", "42501"}, {"4", "generation", "42501"},
 	} {
 		b.stage(t, c.stage)
 		// Not even a plan that names it.
-		b.now(t, `UPDATE "Turn" SET plan = 'synthesis:structured,synthesis:metadata', phase = '`+c.phase+`' WHERE "sessionId" = 'ses-1-4' AND "sealedAt" IS NULL`)
+		b.now(t, `UPDATE "Turn" SET plan = 'synthesis:structured,synthesis:metadata', phase = '`+
+			c.phase+`' WHERE "sessionId" = 'ses-1-4' AND "sealedAt" IS NULL`)
 		if got := told(planner, synthesis); got != c.want {
 			t.Errorf("planner, stage %s, %s: %s", c.stage, c.phase, got)
 		}
@@ -203,9 +215,8 @@ func TestBeheardF_Synthesis(t *testing.T) {
 	b.proxy.Tap().NoMarker(t)
 }
 
-// SYSTEMS.md 3 h: every attempt, allowed or not, is in the audit with session, stage, intent, phase and turn, and the rows that
-// came. What somebody has written is not.
-// seeds/002:423.
+// SYSTEMS.md 3 h: every attempt, allowed or not, is in the audit with session, stage, intent, phase and turn, and the
+// rows that came. What somebody has written is not. seeds/002:423.
 func TestBeheardH_LiveAttributes(t *testing.T) {
 	dir := t.TempDir()
 	b := startBeheard(t, func(d *harness.Database) { d.Audit = filepath.Join(dir, "audit") })
@@ -256,15 +267,18 @@ func TestBeheardH_LiveAttributes(t *testing.T) {
 	want := []struct {
 		verdict, table, stage, intent string
 		rows                          float64
-	}{{"allow", "public.Boundary", "1", "emotional_validation", 3}, {"deny", "public.Agreement", "1", "emotional_validation", 0}, {"allow", "public.Agreement", "2", "recall_commitment", 1}}
+	}{{"allow", "public.Boundary", "1", "emotional_validation", 3}, {
+		"deny", "public.Agreement", "1", "emotional_validation", 0}, {"allow", "public.Agreement", "2", "recall_commitment", 1}}
 	if len(decisions) != len(want) {
 		t.Fatalf("%d decisions: %s", len(decisions), text)
 	}
 	for i, w := range want {
 		d := decisions[i]
 		a := d.Attributes
-		if d.Verdict != w.verdict || len(d.Tables) != 1 || d.Tables[0].Name != w.table || a["stage"] != w.stage || a["intent"] != w.intent || rows[d.Seq] != w.rows ||
-			a["session"] != "ses-1-4" || a["phase"] != "planning" || !strings.HasPrefix(a["turn"], "ref:") || !strings.HasPrefix(a["user"], "ref:") || a["user"] != decisions[0].Attributes["user"] {
+		if d.Verdict != w.verdict || len(d.Tables) != 1 || d.Tables[0].Name != w.table || a["stage"] != w.stage ||
+			a["intent"] != w.intent || rows[d.Seq] != w.rows ||
+			a["session"] != "ses-1-4" || a["phase"] != "planning" || !strings.HasPrefix(a["turn"], "ref:") ||
+			!strings.HasPrefix(a["user"], "ref:") || a["user"] != decisions[0].Attributes["user"] {
 			t.Errorf("record %d: %+v with %g rows, want %+v", i, d, rows[d.Seq], w)
 		}
 	}
@@ -285,8 +299,10 @@ func TestBeheardI_Conditions(t *testing.T) {
 		t.Errorf("alone in a session: %s", got)
 	}
 	for _, change := range [][3]string{
-		{`UPDATE "Session" SET "userBId" = NULL WHERE id = 'ses-1-4'`, `UPDATE "Session" SET "userBId" = 'user-ben' WHERE id = 'ses-1-4'`, "contract retrieval, stage 0: a condition of the contract does not hold"},
-		{`UPDATE "Session" SET status = 'COMPLETED' WHERE id = 'ses-1-4'`, `UPDATE "Session" SET status = 'ACTIVE' WHERE id = 'ses-1-4'`, "the session has no stage"},
+		{`UPDATE "Session" SET "userBId" = NULL WHERE id = 'ses-1-4'`,
+			`UPDATE "Session" SET "userBId" = 'user-ben' WHERE id = 'ses-1-4'`, "contract retrieval, stage 0: a condition of the contract does not hold"},
+		{`UPDATE "Session" SET status = 'COMPLETED' WHERE id = 'ses-1-4'`,
+			`UPDATE "Session" SET status = 'ACTIVE' WHERE id = 'ses-1-4'`, "the session has no stage"},
 	} {
 		for _, sql := range []string{`SELECT count(*) FROM "Session"`, `SELECT "createdAt" FROM "Relationship"`, `SELECT summary FROM "SessionOutcome"`} {
 			b.now(t, change[0])
@@ -299,7 +315,8 @@ func TestBeheardI_Conditions(t *testing.T) {
 	}
 	b.stage(t, "3")
 	b.seen(t, "Need", ownVessels+" AND confirmed")
-	b.now(t, `UPDATE "ConsentedContent" SET kind = 'need' WHERE id LIKE 'content-1-%' AND id <> 'content-1-3'`) // also what is revoked, denied, not active
+	// also what is revoked, denied, not active
+	b.now(t, `UPDATE "ConsentedContent" SET kind = 'need' WHERE id LIKE 'content-1-%' AND id <> 'content-1-3'`)
 	b.want(t, `SELECT kind, id FROM "ConsentedContent"`, "need\tcontent-1-1")
 	b.seen(t, "CommonGround", `"sharedVesselId" = 'sv-1'`) // candidates, confirmed or not
 	b.stage(t, "4")
@@ -343,12 +360,15 @@ func TestBeheardK_Library(t *testing.T) {
 		if got := told(b.agent, nearest); len(lines(got)) != 49 || strings.Contains(got, "lib-42") {
 			t.Errorf("%s: %d rows, want 49", change, len(lines(got)))
 		}
-		b.now(t, `UPDATE "GlobalExperiment" SET origin = 'contributed', "optInActive" = true, "anonymizedAt" = '2025-04-01', "embeddedAt" = '2025-04-02' WHERE id = 'lib-42'`)
+		b.now(t,
+			`UPDATE "GlobalExperiment" SET origin = 'contributed', "optInActive" = true, "anonymizedAt" = '2025-04-01', "embeddedAt" = '2025-04-02' WHERE id = 'lib-42'`)
 		if got := told(b.agent, nearest); len(lines(got)) != 50 || !strings.Contains(got, "lib-42") {
 			t.Errorf("after %s was put right: %d rows, want 50", change, len(lines(got)))
 		}
 	}
-	for _, sql := range []string{`INSERT INTO "GlobalExperiment" (id, title, suggestion, origin) VALUES ('x', 'x', 'x', 'curated')`, `UPDATE "GlobalExperiment" SET origin = 'curated'`, `DELETE FROM "GlobalExperiment"`} {
+	for _, sql := range []string{
+		`INSERT INTO "GlobalExperiment" (id, title, suggestion, origin) VALUES ('x', 'x', 'x', 'curated')`,
+		`UPDATE "GlobalExperiment" SET origin = 'curated'`, `DELETE FROM "GlobalExperiment"`} {
 		b.want(t, sql, "42501")
 	}
 	b.proxy.Tap().NoMarker(t)
@@ -416,7 +436,8 @@ WHERE a."sharedVesselId" = $1
   AND a."agreedByA" = true
   AND a."agreedByB" = true
 ORDER BY a."agreedAt" DESC`, []byte("sv-1"))
-	if got, want := firsts(a), told(super, `SELECT id FROM "Agreement" WHERE "sharedVesselId" = 'sv-1' AND "agreedByA" AND "agreedByB" ORDER BY "agreedAt" DESC`); len(lines(want)) != 3 || got != want {
+	if got, want := firsts(a), told(super,
+		`SELECT id FROM "Agreement" WHERE "sharedVesselId" = 'sv-1' AND "agreedByA" AND "agreedByB" ORDER BY "agreedAt" DESC`); len(lines(want)) != 3 || got != want {
 		t.Errorf("agreements: %q, want %q", got, want)
 	}
 	for _, sql := range []string{`SELECT "userId" FROM "UserVessel"`, `SELECT id, decision FROM "ConsentRecord"`} {
@@ -452,8 +473,10 @@ func TestBeheardB_ClaimsInTransactions(t *testing.T) {
 	const agreements = `SELECT id FROM "Agreement" LIMIT 1`
 	for _, step := range [][2]string{
 		{agreements, "42501"},
-		{"BEGIN", ""}, {"SET LOCAL app.current_session_id = 'ses-2-4'", ""}, {agreements, "agree-2-1"}, {"COMMIT; " + agreements, "42501"}, {"ROLLBACK", ""}, {agreements, "42501"},
-		{"BEGIN", ""}, {"SAVEPOINT a", ""}, {"SET app.current_session_id = 'ses-2-4'", ""}, {agreements, "agree-2-1"}, {"ROLLBACK TO a", ""}, {agreements, "42501"}, {"ROLLBACK", ""},
+		{"BEGIN", ""}, {"SET LOCAL app.current_session_id = 'ses-2-4'", ""}, {agreements, "agree-2-1"}, {
+			"COMMIT; " + agreements, "42501"}, {"ROLLBACK", ""}, {agreements, "42501"},
+		{"BEGIN", ""}, {"SAVEPOINT a", ""}, {"SET app.current_session_id = 'ses-2-4'", ""}, {
+			agreements, "agree-2-1"}, {"ROLLBACK TO a", ""}, {agreements, "42501"}, {"ROLLBACK", ""},
 		{"SET app.current_session_id = 'ses-2-4'; " + agreements, "42501"}, {agreements, "42501"},
 		{"SET app.current_session_id = 'ses-2-4'", ""}, {agreements, "agree-2-1"}, {"RESET ALL", ""}, {agreements, "42501"},
 	} {

@@ -62,7 +62,8 @@ func TestBlocks(t *testing.T) {
 	tier.All(t)
 	attributes := map[string]string{"tenant": "acme", "contexts": `{"work","x|y=z#","100% \"sure\", {a} \\"}`}
 	for name, o := range map[string]options{
-		"both": {}, "doors": {mode: rewrite.Doors}, "gate": {mode: rewrite.Gate}, "row security alone": {mode: modeRLS}, "text alone": {mode: modeInjected, walls: wallsSealOnly},
+		"both": {}, "doors": {mode: rewrite.Doors}, "gate": {mode: rewrite.Gate}, "row security alone": {
+			mode: modeRLS}, "text alone": {mode: modeInjected, walls: wallsSealOnly},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o.setup, o.policy, o.attributes = blocksSetup, blocksPolicy, attributes
@@ -70,10 +71,12 @@ func TestBlocks(t *testing.T) {
 			agent := in.agent(t)
 			for _, q := range []struct{ sql, want string }{
 				{`SELECT number FROM "Case Files"."Order" ORDER BY number`, "1 2 3 4 5"},
-				{`SELECT o.number FROM "Case Files"."Order" AS o JOIN "Case Files".lines AS l USING (tenant, number) WHERE l.line LIKE '%' ORDER BY 1`, "1 2 3 4 5"},
+				{
+					`SELECT o.number FROM "Case Files"."Order" AS o JOIN "Case Files".lines AS l USING (tenant, number) WHERE l.line LIKE '%' ORDER BY 1`, "1 2 3 4 5"},
 				{`SELECT count(*) FROM "Case Files".lines`, "5"},
 				{`SELECT count(*) FROM "Case Files"."Order" WHERE title LIKE 'HIDDEN%' OR shared_with IS NOT NULL`, "1"},
-				{`SELECT count(*) FROM "Case Files".lines WHERE number IS NULL OR NOT EXISTS (SELECT FROM "Case Files"."Order" AS o WHERE o.number = lines.number)`, "0"},
+				{
+					`SELECT count(*) FROM "Case Files".lines WHERE number IS NULL OR NOT EXISTS (SELECT FROM "Case Files"."Order" AS o WHERE o.number = lines.number)`, "0"},
 				{`SELECT max(number) FROM "Case Files"."Order" WHERE tenant IN ('acme', 'other')`, "5"},
 			} {
 				if got := firstColumn(t, agent, q.sql); got != q.want {
@@ -82,7 +85,8 @@ func TestBlocks(t *testing.T) {
 			}
 			if o.mode != modeInjected { // which does not promise that errors tell nothing
 				for _, sql := range []string{
-					`SELECT title::int FROM "Case Files"."Order"`, `SELECT 1 / (number - 9) FROM "Case Files"."Order"`, `SELECT shared_with::jsonb FROM "Case Files"."Order" WHERE number > 5`,
+					`SELECT title::int FROM "Case Files"."Order"`,
+					`SELECT 1 / (number - 9) FROM "Case Files"."Order"`, `SELECT shared_with::jsonb FROM "Case Files"."Order" WHERE number > 5`,
 					`SELECT line::date FROM "Case Files".lines WHERE number IS NULL`,
 				} {
 					harness.Ask(agent, sql)

@@ -24,7 +24,9 @@ func BenchmarkCatalogs(b *testing.B) {
 	}
 	var setup, tables strings.Builder
 	for i := range 200 {
-		fmt.Fprintf(&setup, "CREATE TABLE more%d (id uuid PRIMARY KEY, user_id uuid NOT NULL, memory_id uuid REFERENCES memories, a text, b text, c text); CREATE INDEX ON more%[1]d (user_id);", i)
+		fmt.Fprintf(&setup,
+			"CREATE TABLE more%d (id uuid PRIMARY KEY, user_id uuid NOT NULL, memory_id uuid REFERENCES memories, "+
+				"a text, b text, c text); CREATE INDEX ON more%[1]d (user_id);", i)
 		fmt.Fprintf(&tables, "\n  more%d: { rows: [ { own: { column: user_id, is: user } } ]", i)
 		if i%2 == 0 {
 			tables.WriteString(", columns: { id: allow, user_id: allow, memory_id: allow, a: allow, b: allow }")

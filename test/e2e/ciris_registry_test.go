@@ -45,13 +45,15 @@ func govern(t *testing.T, mode harness.Mode, s consent.Settings) *governed {
 	db := pgtest.Template(t, "ciris", func(ctx context.Context, conn *pgx.Conn) error { return w.Load(ctx, conn, nil) })
 	d := harness.Database{Name: "ciris", DB: db, Policy: string(policy), SearchPath: []string{"public"}}
 	harness.Install(t, d, mode)
-	g := &governed{T: t, db: db, registry: openRegistry(t, db, s), super: harness.Super(t, db), proxy: harness.Serve(t, mode, []harness.Database{d}, []harness.Agent{
-		{Name: "agent", Database: "ciris", Attributes: map[string]string{"categories": everyCategory}},
-		{Name: "companion", Database: "ciris", Attributes: map[string]string{"categories": "{ESSENTIAL}"}},
-		{Name: "analyst", Database: "ciris", Attributes: map[string]string{"categories": "{STATISTICAL}"}},
-		{Name: "idle", Database: "ciris", Attributes: map[string]string{"categories": "{}"}},
-	})}
-	g.users = strings.Split(told(g.super, "SELECT user_id FROM interactions WHERE user_id LIKE 'user-%' GROUP BY 1 HAVING count(*) > 10 ORDER BY 1 LIMIT 20"), "\n")
+	g := &governed{T: t, db: db, registry: openRegistry(t, db, s), super: harness.Super(t, db),
+		proxy: harness.Serve(t, mode, []harness.Database{d}, []harness.Agent{
+			{Name: "agent", Database: "ciris", Attributes: map[string]string{"categories": everyCategory}},
+			{Name: "companion", Database: "ciris", Attributes: map[string]string{"categories": "{ESSENTIAL}"}},
+			{Name: "analyst", Database: "ciris", Attributes: map[string]string{"categories": "{STATISTICAL}"}},
+			{Name: "idle", Database: "ciris", Attributes: map[string]string{"categories": "{}"}},
+		})}
+	g.users = strings.Split(told(g.super,
+		"SELECT user_id FROM interactions WHERE user_id LIKE 'user-%' GROUP BY 1 HAVING count(*) > 10 ORDER BY 1 LIMIT 20"), "\n")
 	return g
 }
 
@@ -96,7 +98,8 @@ func (g *governed) temporary(user string) {
 func (g *governed) partner(user string, categories ...string) {
 	g.Helper()
 	g.do(consent.Command{Do: consent.Upgrade, Subject: user, Categories: categories, Reason: "for long"})
-	g.do(consent.Command{Do: consent.DecidePartnership, Subject: user, Decision: consent.TaskComplete, By: consent.Party{Role: consent.RoleAgent, ID: "agent"}})
+	g.do(consent.Command{Do: consent.DecidePartnership, Subject: user, Decision: consent.TaskComplete,
+		By: consent.Party{Role: consent.RoleAgent, ID: "agent"}})
 }
 
 func (g *governed) degrade(user string, to consent.Stream) {
@@ -107,7 +110,8 @@ func (g *governed) degrade(user string, to consent.Stream) {
 // ago moves what a record says of times into the past, as the owner of the schema can.
 func (g *governed) ago(user string, days int, seconds int) {
 	g.Helper()
-	told := told(g.super, fmt.Sprintf(`UPDATE pgconsent.consent_current SET decay_from = statement_timestamp() - interval '%d hours' - interval '%d seconds' WHERE subject = '%s' AND decay_from IS NOT NULL RETURNING 1`, days*24, seconds, user))
+	told := told(g.super, fmt.Sprintf(
+		`UPDATE pgconsent.consent_current SET decay_from = statement_timestamp() - interval '%d hours' - interval '%d seconds' WHERE subject = '%s' AND decay_from IS NOT NULL RETURNING 1`, days*24, seconds, user))
 	if told != "1" {
 		g.Fatalf("nothing decays of %s: %s", user, told)
 	}
@@ -117,7 +121,8 @@ func (g *governed) ago(user string, days int, seconds int) {
 // clock moves the registry's clock.
 func (g *governed) clock(by string) {
 	g.Helper()
-	g.Exec("CREATE OR REPLACE FUNCTION pgconsent.consent_now() RETURNS pg_catalog.timestamptz LANGUAGE sql VOLATILE PARALLEL SAFE RETURN pg_catalog.clock_timestamp() " + by)
+	g.Exec("CREATE OR REPLACE FUNCTION pgconsent.consent_now() RETURNS pg_catalog.timestamptz LANGUAGE sql " +
+		"VOLATILE PARALLEL SAFE RETURN pg_catalog.clock_timestamp() " + by)
 }
 
 // settle waits until the proxy has looked at the changed catalog.
@@ -138,15 +143,18 @@ func (g *governed) rows(c *pgconn.PgConn, user string) string {
 
 // ids are the keys of a user's interactions, which agents may know.
 func (g *governed) ids(user string) string {
-	return told(g.super, fmt.Sprintf(`SELECT string_agg('(' || id || ')', ', ') FROM (SELECT id FROM interactions WHERE user_id = '%s' ORDER BY 1 LIMIT 5) AS i`, user))
+	return told(g.super, fmt.Sprintf(
+		`SELECT string_agg('(' || id || ')', ', ') FROM (SELECT id FROM interactions WHERE user_id = '%s' ORDER BY 1 LIMIT 5) AS i`, user))
 }
 
 // shows asks which columns have values in a user's rows.
 func (g *governed) shows(c *pgconn.PgConn, user string) string {
 	g.Helper()
 	var out []string
-	for _, column := range []string{"user_id", "channel_id", "communication_context", "communication_style", "interaction_frequency", "feature_usage", "performance_metrics", "usage_statistics", "trend_analysis"} {
-		if told(c, fmt.Sprintf(`SELECT count(%s) > 0 FROM (SELECT * FROM interactions) AS i JOIN (VALUES %s) v (id) USING (id)`, column, g.ids(user))) == "t" {
+	for _, column := range []string{"user_id", "channel_id", "communication_context", "communication_style",
+		"interaction_frequency", "feature_usage", "performance_metrics", "usage_statistics", "trend_analysis"} {
+		if told(c, fmt.Sprintf(
+			`SELECT count(%s) > 0 FROM (SELECT * FROM interactions) AS i JOIN (VALUES %s) v (id) USING (id)`, column, g.ids(user))) == "t" {
 			out = append(out, column)
 		}
 	}
@@ -172,9 +180,9 @@ const (
 	improvement = " feature_usage performance_metrics"
 )
 
-// "TEMPORARY (Default) … ESSENTIAL only", "PARTNERED … ESSENTIAL, BEHAVIORAL, IMPROVEMENT", "ANONYMOUS … STATISTICAL only";
-// nothing shows of whom there is no record, and a user's first interaction makes one.
-// seeds/001:23-28, 30-35, 43-62.
+// "TEMPORARY (Default) … ESSENTIAL only", "PARTNERED … ESSENTIAL, BEHAVIORAL, IMPROVEMENT", "ANONYMOUS … STATISTICAL
+// only"; nothing shows of whom there is no record, and a user's first interaction makes one. seeds/001:23-28, 30-35,
+// 43-62.
 func TestCirisA_StreamsShowTheirCategories(t *testing.T) {
 	governedInModes(t, consent.Settings{}, func(g *governed) {
 		agent, user := g.proxy.Agent(g, "agent", "ciris"), g.users[0]
@@ -186,7 +194,8 @@ func TestCirisA_StreamsShowTheirCategories(t *testing.T) {
 		g.want("PARTNERED", g.shows(agent, user), essential+behavioral+improvement)
 		g.do(consent.Command{Do: consent.Grant, Subject: g.users[1], Stream: consent.Anonymous})
 		g.want("ANONYMOUS", g.shows(agent, g.users[1]), "")
-		g.want("a stream that nobody knows", told(g.super, "UPDATE pgconsent.consent_current SET stream = 'OTHER' WHERE subject = '"+user+"'")+g.shows(agent, user), "")
+		g.want("a stream that nobody knows",
+			told(g.super, "UPDATE pgconsent.consent_current SET stream = 'OTHER' WHERE subject = '"+user+"'")+g.shows(agent, user), "")
 	})
 }
 
@@ -195,7 +204,8 @@ func TestCirisA_StreamsShowTheirCategories(t *testing.T) {
 func TestCirisA_ExplicitConsent(t *testing.T) {
 	g := govern(t, harness.Doors, consent.Settings{RequireExplicit: true})
 	agent := g.proxy.Agent(t, "agent", "ciris")
-	if _, err := g.registry.Do(context.Background(), consent.Command{Do: consent.Interact, Subject: g.users[0], By: consent.Party{Role: consent.RoleApplication, ID: "app"}}); err != nil {
+	if _, err := g.registry.Do(context.Background(),
+		consent.Command{Do: consent.Interact, Subject: g.users[0], By: consent.Party{Role: consent.RoleApplication, ID: "app"}}); err != nil {
 		t.Logf("an interaction: %v", err)
 	}
 	g.want("after an interaction", g.rows(agent, g.users[0]), "f")
@@ -206,7 +216,8 @@ func TestCirisA_ExplicitConsent(t *testing.T) {
 // seeds/001:43-62.
 func TestCirisB_PurposesAndCategories(t *testing.T) {
 	governedInModes(t, consent.Settings{}, func(g *governed) {
-		agent, companion, analyst, idle := g.proxy.Agent(g, "agent", "ciris"), g.proxy.Agent(g, "companion", "ciris"), g.proxy.Agent(g, "analyst", "ciris"), g.proxy.Agent(g, "idle", "ciris")
+		agent, companion, analyst, idle := g.proxy.Agent(g, "agent", "ciris"), g.proxy.Agent(g, "companion",
+			"ciris"), g.proxy.Agent(g, "analyst", "ciris"), g.proxy.Agent(g, "idle", "ciris")
 		user, fewer, behavior := g.users[0], g.users[1], g.users[2]
 		g.partner(user)
 		g.partner(fewer, "ESSENTIAL", "IMPROVEMENT")
@@ -218,8 +229,10 @@ func TestCirisB_PurposesAndCategories(t *testing.T) {
 		g.want("for STATISTICAL", g.rows(analyst, user), "f")
 		g.want("for nothing", g.rows(idle, user), "f")
 		// A condition on a value that does not show is a condition on NULL.
-		g.want("asked for by its value", told(companion, `SELECT count(*) FROM (SELECT * FROM interactions) AS i WHERE communication_style IS NOT NULL OR interaction_frequency > 0`), "0")
-		g.want("an error of its value", told(companion, `SELECT count(*) FROM (SELECT * FROM interactions) AS i WHERE 1 / (interaction_frequency - interaction_frequency) > 0`), "0")
+		g.want("asked for by its value", told(companion,
+			`SELECT count(*) FROM (SELECT * FROM interactions) AS i WHERE communication_style IS NOT NULL OR interaction_frequency > 0`), "0")
+		g.want("an error of its value", told(companion,
+			`SELECT count(*) FROM (SELECT * FROM interactions) AS i WHERE 1 / (interaction_frequency - interaction_frequency) > 0`), "0")
 	})
 }
 
@@ -254,7 +267,8 @@ func TestCirisB_ExpiryActsByItself(t *testing.T) {
 func TestCirisC_AnonymousByTheRegistry(t *testing.T) {
 	governedInModes(t, consent.Settings{NoDecay: true}, func(g *governed) {
 		agent, companion := g.proxy.Agent(g, "agent", "ciris"), g.proxy.Agent(g, "companion", "ciris")
-		g.Exec("UPDATE interactions SET channel_type = 'api', trend_analysis = 'steady', occurred_at = '2026-03-05 12:00+00', usage_statistics = 10, interaction_frequency = 7")
+		g.Exec("UPDATE interactions SET channel_type = 'api', trend_analysis = 'steady', occurred_at = " +
+			"'2026-03-05 12:00+00', usage_statistics = 10, interaction_frequency = 7")
 		for i, user := range g.users[:5] {
 			g.temporary(user)
 			g.want("TEMPORARY", g.rows(agent, user), "t")
@@ -270,20 +284,22 @@ func TestCirisC_AnonymousByTheRegistry(t *testing.T) {
 			}
 			g.want(fmt.Sprintf("%d users in groups", i+1), got, want)
 		}
-		g.want("their statistics", told(agent, "SELECT sum(usage_statistics) = 10 * count(*), count(interaction_frequency) FROM interactions GROUP BY trend_analysis"), "t\t0")
+		g.want("their statistics", told(agent,
+			"SELECT sum(usage_statistics) = 10 * count(*), count(interaction_frequency) FROM interactions GROUP BY trend_analysis"), "t\t0")
 		g.want("an agent that is not for statistics", told(companion, "SELECT count(*) FROM interactions"), "")
 		g.want("one by one", told(agent, "SELECT user_id, count(*) FROM interactions GROUP BY user_id"), "42501")
 		// A new partnership begins anew, and what was anonymous stays so.
 		g.partner(g.users[0])
 		g.want("what was anonymous", g.rows(agent, g.users[0]), "f")
-		g.Exec("INSERT INTO interactions (id, user_id, channel_id, channel_type, occurred_at) SELECT 900001, '" + g.users[0] + "', 'api_9', 'api', statement_timestamp()")
+		g.Exec("INSERT INTO interactions (id, user_id, channel_id, channel_type, occurred_at) SELECT 900001, '" +
+			g.users[0] + "', 'api_9', 'api', statement_timestamp()")
 		g.want("what is new", told(agent, "SELECT id, channel_id FROM interactions WHERE id = 900001"), "900001\tapi_9")
 	})
 }
 
-// "Partnership upgrades require mutual agreement": who asks does not decide, a postponed decision shows nothing and has the same
-// deadline, and all of it counts at the next statement. Downgrades are the user's alone.
-// seeds/001:30-35, 69-78, 81-85, 218-221.
+// "Partnership upgrades require mutual agreement": who asks does not decide, a postponed decision shows nothing and has
+// the same deadline, and all of it counts at the next statement. Downgrades are the user's alone. seeds/001:30-35,
+// 69-78, 81-85, 218-221.
 func TestCirisD_PartnershipNeedsBoth(t *testing.T) {
 	g := govern(t, harness.Doors, consent.Settings{})
 	agent := g.proxy.Agent(t, "agent", "ciris")
@@ -299,35 +315,43 @@ func TestCirisD_PartnershipNeedsBoth(t *testing.T) {
 	}
 	asks := func(user string) { g.do(consent.Command{Do: consent.Upgrade, Subject: user, Reason: "for long"}) }
 	approved, rejected, late, never := g.users[0], g.users[1], g.users[2], g.users[3]
-	fails("nobody has consented", consent.Command{Do: consent.Degrade, Stream: consent.Temporary, Subject: never, By: consent.Party{Role: consent.RoleSubject, ID: never}}, new(*consent.NotFoundError))
+	fails("nobody has consented", consent.Command{
+		Do: consent.Degrade, Stream: consent.Temporary, Subject: never, By: consent.Party{
+			Role: consent.RoleSubject, ID: never}}, new(*consent.NotFoundError))
 	for _, user := range []string{approved, rejected, late} {
 		g.temporary(user)
 		asks(user)
 		g.want("asked for", g.shows(agent, user), essential)
 	}
-	fails("who asks decides", consent.Command{Do: consent.DecidePartnership, Subject: approved, Decision: consent.TaskComplete, By: consent.Party{Role: consent.RoleSubject, ID: approved}}, new(*consent.ForbiddenError))
+	fails("who asks decides", consent.Command{Do: consent.DecidePartnership, Subject: approved,
+		Decision: consent.TaskComplete, By: consent.Party{Role: consent.RoleSubject, ID: approved}}, new(*consent.ForbiddenError))
 	fails("who decides asks", consent.Command{Do: consent.Upgrade, Subject: approved, By: deciding}, new(*consent.ForbiddenError))
 
 	due := told(g.super, "SELECT due_at FROM pgconsent.consent_current WHERE subject = '"+approved+"'")
 	decide(approved, "DEFER")
 	g.want("DEFER", g.shows(agent, approved), essential)
 	g.want("the deadline", told(g.super, "SELECT due_at FROM pgconsent.consent_current WHERE subject = '"+approved+"'"), due)
-	g.want("48 hours", told(g.super, "SELECT DISTINCT due_at - recorded_at FROM pgconsent.consent_record WHERE due_at IS NOT NULL AND event = 'requested'"), "2 days")
+	g.want("48 hours", told(g.super,
+		"SELECT DISTINCT due_at - recorded_at FROM pgconsent.consent_record WHERE due_at IS NOT NULL AND event = 'requested'"), "2 days")
 	decide(approved, "TASK_COMPLETE")
 	g.want("TASK_COMPLETE", g.shows(agent, approved), essential+behavioral+improvement)
 	decide(rejected, "REJECT")
 	g.want("REJECT", g.shows(agent, rejected), essential)
 
-	fails("TEMPORARY to PARTNERED by a grant of one's own", consent.Command{Do: consent.Degrade, Stream: consent.Partnered, Subject: rejected, By: consent.Party{Role: consent.RoleSubject, ID: rejected}}, new(*consent.ValidationError))
+	fails("TEMPORARY to PARTNERED by a grant of one's own",
+		consent.Command{Do: consent.Degrade, Stream: consent.Partnered, Subject: rejected,
+			By: consent.Party{Role: consent.RoleSubject, ID: rejected}}, new(*consent.ValidationError))
 	g.degrade(approved, consent.Temporary)
 	g.want("PARTNERED to TEMPORARY", g.shows(agent, approved), "user_id channel_id")
 	g.degrade(rejected, consent.Anonymous)
-	g.Exec("INSERT INTO interactions (id, user_id, channel_id, channel_type, occurred_at) SELECT 900005, '" + rejected + "', 'api_9', 'api', statement_timestamp()")
+	g.Exec("INSERT INTO interactions (id, user_id, channel_id, channel_type, occurred_at) SELECT 900005, '" +
+		rejected + "', 'api_9', 'api', statement_timestamp()")
 	g.want("TEMPORARY to ANONYMOUS", told(agent, "SELECT count(*) FROM (SELECT * FROM interactions) AS i WHERE id = 900005"), "0")
 
 	g.clock("+ interval '48 hours'")
 	g.settle(agent)
-	fails("decided after 48 hours", consent.Command{Do: consent.DecidePartnership, Subject: late, Decision: consent.TaskComplete, By: deciding}, new(*consent.ExpiredError))
+	fails("decided after 48 hours", consent.Command{
+		Do: consent.DecidePartnership, Subject: late, Decision: consent.TaskComplete, By: deciding}, new(*consent.ExpiredError))
 	g.want("lapsed", g.shows(agent, late), essential)
 	g.proxy.Tap().NoMarker(t)
 }
@@ -431,14 +455,17 @@ func TestCirisE_DecayByFullDays(t *testing.T) {
 		g.want("day 90", g.rows(agent, user), "f")
 		// What is new is anonymous at once, whatever the countdown says.
 		g.ago(user, 1, 0)
-		g.Exec("INSERT INTO interactions (id, user_id, channel_id, channel_type, occurred_at) SELECT 900002, '" + user + "', 'api_9', 'api', statement_timestamp()")
+		g.Exec("INSERT INTO interactions (id, user_id, channel_id, channel_type, occurred_at) SELECT 900002, '" +
+			user + "', 'api_9', 'api', statement_timestamp()")
 		g.want("a new row", told(agent, "SELECT count(*) FROM (SELECT * FROM interactions) AS i WHERE id = 900002"), "0")
 		// A new partnership stops it: what was removed stays removed.
 		g.Exec("UPDATE interactions SET occurred_at = '2026-01-02' WHERE user_id = '" + later + "'")
 		g.want("before a new partnership", g.shows(agent, later), "user_id channel_id")
 		g.partner(later)
-		g.Exec("INSERT INTO interactions (id, user_id, channel_id, channel_type, occurred_at) SELECT 900003, '" + later + "', 'api_9', 'api', statement_timestamp()")
-		g.want("the countdown", told(g.super, "SELECT decay_from IS NULL, decayed_days FROM pgconsent.consent_current WHERE subject = '"+later+"'"), "t\t40")
+		g.Exec("INSERT INTO interactions (id, user_id, channel_id, channel_type, occurred_at) SELECT 900003, '" +
+			later + "', 'api_9', 'api', statement_timestamp()")
+		g.want("the countdown", told(g.super,
+			"SELECT decay_from IS NULL, decayed_days FROM pgconsent.consent_current WHERE subject = '"+later+"'"), "t\t40")
 		g.want("after a new partnership", g.shows(agent, later), "user_id channel_id")
 		g.want("a new row", told(agent, "SELECT channel_id FROM interactions WHERE id = 900003"), "api_9")
 	})
@@ -462,7 +489,8 @@ func TestCirisE_DecayCountsInGroups(t *testing.T) {
 		g.ago(g.users[0], 61, 0)
 		g.want("four of them, and one at day 61", told(agent, "SELECT count(interaction_frequency) FROM interactions"), "")
 		g.partner(g.users[5])
-		g.want("a partner's own", told(agent, "SELECT count(*) = count(interaction_frequency) FROM (SELECT * FROM interactions WHERE user_id = '"+g.users[5]+"') AS i"), "t")
+		g.want("a partner's own", told(agent,
+			"SELECT count(*) = count(interaction_frequency) FROM (SELECT * FROM interactions WHERE user_id = '"+g.users[5]+"') AS i"), "t")
 	})
 }
 
@@ -473,9 +501,11 @@ func TestCirisN_AgentsRenewNothing(t *testing.T) {
 		g.temporary(user)
 		before := told(g.super, "SELECT number, expires_at FROM pgconsent.consent_current")
 		for _, sql := range []string{
-			"SELECT count(*) FROM users", "UPDATE users SET granted_at = now()", "INSERT INTO interactions (id, user_id, channel_id, channel_type, occurred_at) VALUES (900003, '" + user + "', 'a', 'api', now())",
+			"SELECT count(*) FROM users", "UPDATE users SET granted_at = now()",
+			"INSERT INTO interactions (id, user_id, channel_id, channel_type, occurred_at) VALUES (900003, '" + user + "', 'a', 'api', now())",
 			"SELECT * FROM pgconsent.consent_current", "UPDATE pgconsent.consent_current SET expires_at = NULL", "SELECT pgconsent.consent_now()",
-			"SELECT * FROM pgconsent_gate.pgconsent_consent_current", "SELECT * FROM pgconsent.h_pgconsent_consent_current", "TABLE pgconsent_rows.public_interactions",
+			"SELECT * FROM pgconsent_gate.pgconsent_consent_current",
+			"SELECT * FROM pgconsent.h_pgconsent_consent_current", "TABLE pgconsent_rows.public_interactions",
 		} {
 			if got := told(agent, sql); strings.HasPrefix(sql, "SELECT count") == (len(got) == 5) {
 				g.Errorf("%s: %s", sql, got)

@@ -46,7 +46,8 @@ func TestCirisF_TheSweeperDeletes(t *testing.T) {
 	g.temporary(expired) // who is back
 	g.want("after an expiry", told(agent, "SELECT * FROM interactions ORDER BY id"), before)
 	g.Exec("UPDATE interactions SET occurred_at = now() - interval '8 days' WHERE user_id = '" + expired + "'")
-	g.Exec("UPDATE interactions SET occurred_at = now() - interval '8 hours' WHERE id = (SELECT min(id) FROM interactions WHERE user_id = '" + expired + "')")
+	g.Exec("UPDATE interactions SET occurred_at = now() - interval '8 hours' WHERE id = (SELECT min(id) FROM " +
+		"interactions WHERE user_id = '" + expired + "')")
 	before = told(agent, "SELECT * FROM interactions ORDER BY id")
 	out := g.sweep()
 	g.want("what agents see", told(agent, "SELECT * FROM interactions ORDER BY id"), before)
@@ -81,7 +82,8 @@ func TestCirisE_TheSweeperAnonymises(t *testing.T) {
 		n[i] = g.stored(g.users[i], "count(*)")
 	}
 	questions := []string{"SELECT * FROM interactions ORDER BY id", "SELECT * FROM users ORDER BY 1",
-		"SELECT channel_type, count(*), sum(usage_statistics) FROM interactions GROUP BY 1 ORDER BY 1", "SELECT sum(interaction_frequency) FROM interactions"}
+		"SELECT channel_type, count(*), sum(usage_statistics) FROM interactions GROUP BY 1 ORDER BY 1",
+		"SELECT sum(interaction_frequency) FROM interactions"}
 	ask := func() (out string) {
 		for _, q := range questions {
 			out += told(agent, q) + "\n"
@@ -91,14 +93,18 @@ func TestCirisE_TheSweeperAnonymises(t *testing.T) {
 	before := ask()
 	g.sweep()
 	g.want("what agents are answered", ask(), before)
-	const what = "count(*), count(user_identification), count(communication_context), count(communication_style), count(*) FILTER (WHERE channel_id LIKE 'anonymous-%'), count(usage_statistics)"
+	const what = "count(*), count(user_identification), count(communication_context), count(communication_style), " +
+		"count(*) FILTER (WHERE channel_id LIKE 'anonymous-%'), count(usage_statistics)"
 	gone := func(n string) string { return n + "\t0\t0\t0\t" + n + "\t" + n }
 	whole := func(n string) string { return n + "\t" + n + "\t" + n + "\t" + n + "\t0\t" + n }
 	for i, want := range []string{"0\t0\t0\t0\t0\t0", gone(n[1]), gone(n[2]), whole(n[3]), whole(n[4]), whole(n[5])} {
 		g.want(fmt.Sprintf("in the table, day %d", days[i]), g.stored(g.users[i], what), want)
 	}
-	g.want("nobody's", told(g.super, "SELECT count(*), count(DISTINCT user_id), bool_and(anonymised), max(occurred_at) = '2026-01-01+00' FROM interactions WHERE user_id LIKE 'anonymous-%'"), n[0]+"\t1\tt\tt")
-	g.want("names of users", told(g.super, fmt.Sprintf("SELECT count(*), count(name) FROM users WHERE user_id IN ('%s', '%s', '%s')", g.users[0], g.users[1], g.users[2])), "0\t0")
+	g.want("nobody's", told(g.super,
+		"SELECT count(*), count(DISTINCT user_id), bool_and(anonymised), max(occurred_at) = '2026-01-01+00' FROM "+
+			"interactions WHERE user_id LIKE 'anonymous-%'"), n[0]+"\t1\tt\tt")
+	g.want("names of users", told(g.super,
+		fmt.Sprintf("SELECT count(*), count(name) FROM users WHERE user_id IN ('%s', '%s', '%s')", g.users[0], g.users[1], g.users[2])), "0\t0")
 	if out := g.sweep(); len(out.Tables) > 0 {
 		g.Errorf("once more: %+v", out.Tables)
 	}

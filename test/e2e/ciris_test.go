@@ -53,7 +53,8 @@ func told(c *pgconn.PgConn, sql string) string {
 
 var enforced = []harness.Mode{harness.Both, harness.Doors}
 
-// readInModes runs a test that changes nothing, in each mode on a world that such tests share. The tap is each test's own.
+// readInModes runs a test that changes nothing, in each mode on a world that such tests share. The tap is each test's
+// own.
 func readInModes(t *testing.T, test func(t *testing.T, c *ciris)) {
 	for _, mode := range harness.Modes(enforced...) {
 		t.Run(mode.Name, func(t *testing.T) {
@@ -98,15 +99,19 @@ func TestCirisC_AnonymousUsersCountInGroups(t *testing.T) {
 				`SELECT count(*), sum(usage_statistics), round(avg(performance_benchmarks), 3) FROM counted`},
 			{`SELECT channel_type, count(*) FROM interactions GROUP BY channel_type ORDER BY channel_type`,
 				`SELECT channel_type, count(*) FROM counted GROUP BY 1 ORDER BY 1`},
-			{`SELECT to_char(date_trunc('month', occurred_at), 'YYYY-MM') AS month, sum(i.usage_statistics) AS messages FROM interactions i GROUP BY month ORDER BY messages DESC`,
+			{
+				`SELECT to_char(date_trunc('month', occurred_at), 'YYYY-MM') AS month, sum(i.usage_statistics) AS messages FROM interactions i GROUP BY month ORDER BY messages DESC`,
 				`SELECT month, sum(usage_statistics) FROM counted GROUP BY 1 ORDER BY 2 DESC`},
-			{`SELECT channel_type, trend_analysis, date_trunc('month', occurred_at), count(DISTINCT user_id) FROM interactions GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`,
+			{
+				`SELECT channel_type, trend_analysis, date_trunc('month', occurred_at), count(DISTINCT user_id) FROM interactions GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`,
 				`SELECT channel_type, trend_analysis, (month || '-01 00:00+00')::timestamptz, count(DISTINCT user_id) FROM counted GROUP BY 1, 2, 3 HAVING count(DISTINCT user_id) >= 5 ORDER BY 1, 2, 3`},
-			{`SELECT trend_analysis, avg(performance_benchmarks)::int, count(*) FILTER (WHERE channel_type = 'api') FROM interactions WHERE channel_type IN ('api', 'discord') AND date_trunc('month', occurred_at) >= '2026-03-01' GROUP BY trend_analysis HAVING count(*) > 10 OR count(*) > 20 ORDER BY avg(performance_benchmarks) LIMIT 2`,
+			{
+				`SELECT trend_analysis, avg(performance_benchmarks)::int, count(*) FILTER (WHERE channel_type = 'api') FROM interactions WHERE channel_type IN ('api', 'discord') AND date_trunc('month', occurred_at) >= '2026-03-01' GROUP BY trend_analysis HAVING count(*) > 10 OR count(*) > 20 ORDER BY avg(performance_benchmarks) LIMIT 2`,
 				`SELECT trend_analysis, avg(performance_benchmarks)::int, count(*) FILTER (WHERE channel_type = 'api') FROM counted WHERE channel_type IN ('api', 'discord') AND month >= '2026-03' GROUP BY 1 ORDER BY avg(performance_benchmarks) LIMIT 2`},
 			{`SELECT channel_type, grouping(channel_type), count(*) FROM interactions GROUP BY ROLLUP (channel_type) ORDER BY count(*) DESC;`,
 				`SELECT channel_type, grouping(channel_type), count(*) FROM counted GROUP BY ROLLUP (channel_type) ORDER BY count(*) DESC`},
-			{`SELECT upper(channel_type) || '!', round(100.0 * sum(usage_statistics) / nullif(count(*), 0), 2) AS x FROM interactions GROUP BY channel_type HAVING sum(usage_statistics) > 0 ORDER BY x OFFSET 1`,
+			{
+				`SELECT upper(channel_type) || '!', round(100.0 * sum(usage_statistics) / nullif(count(*), 0), 2) AS x FROM interactions GROUP BY channel_type HAVING sum(usage_statistics) > 0 ORDER BY x OFFSET 1`,
 				`SELECT upper(channel_type) || '!', round(100.0 * sum(usage_statistics) / nullif(count(*), 0), 2) AS x FROM counted GROUP BY channel_type ORDER BY x OFFSET 1`},
 			{`SELECT date_trunc('year', occurred_at) = '2026-01-01 00:00+00', count(*) FROM interactions GROUP BY 1`, `SELECT true, count(*) FROM counted`},
 		} {
@@ -121,15 +126,15 @@ func TestCirisC_AnonymousUsersCountInGroups(t *testing.T) {
 	})
 }
 
-// What an agent reads one by one, in any form, is without them; what would aggregate them otherwise is refused, or answered
-// from the rows that show.
-// seeds/001:37-41.
+// What an agent reads one by one, in any form, is without them; what would aggregate them otherwise is refused, or
+// answered from the rows that show. seeds/001:37-41.
 func TestCirisC_AnonymousRowsNeverShowOneByOne(t *testing.T) {
 	readInModes(t, func(t *testing.T, c *ciris) {
 		agent, super := c.agent(t), harness.Super(t, c.db)
 		const visible = ` WHERE user_id IN (SELECT user_id FROM users WHERE stream IN ('TEMPORARY', 'PARTNERED'))`
 		for _, q := range [][2]string{
-			{`SELECT id, user_id, usage_statistics FROM interactions ORDER BY id`, `SELECT id, user_id, usage_statistics FROM interactions` + visible + ` ORDER BY id`},
+			{`SELECT id, user_id, usage_statistics FROM interactions ORDER BY id`,
+				`SELECT id, user_id, usage_statistics FROM interactions` + visible + ` ORDER BY id`},
 			{`TABLE users`, `SELECT * FROM users` + visible},
 			{`SELECT DISTINCT channel_id FROM interactions ORDER BY 1`, `SELECT DISTINCT channel_id FROM interactions` + visible + ` ORDER BY 1`},
 			{`SELECT id, count(*) OVER (), sum(usage_statistics) OVER (ORDER BY id) FROM interactions ORDER BY id`,
@@ -143,7 +148,8 @@ func TestCirisC_AnonymousRowsNeverShowOneByOne(t *testing.T) {
 			{`SELECT (SELECT usage_statistics FROM interactions i WHERE i.id = x.id) FROM interactions x ORDER BY id LIMIT 3`,
 				`SELECT usage_statistics FROM interactions` + visible + ` ORDER BY id LIMIT 3`},
 			{`COPY (SELECT id FROM interactions ORDER BY id) TO STDOUT`, `COPY (SELECT id FROM interactions` + visible + ` ORDER BY id) TO STDOUT`},
-			{`BEGIN; DECLARE c CURSOR FOR SELECT id FROM interactions ORDER BY id; FETCH ALL FROM c; COMMIT`, `SELECT id FROM interactions` + visible + ` ORDER BY id`},
+			{`BEGIN; DECLARE c CURSOR FOR SELECT id FROM interactions ORDER BY id; FETCH ALL FROM c; COMMIT`,
+				`SELECT id FROM interactions` + visible + ` ORDER BY id`},
 		} {
 			want, got := told(super, q[1]), told(agent, q[0])
 			if !strings.Contains(q[0], "ORDER BY") {
@@ -163,8 +169,8 @@ func sortedLines(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// "Attempts to get round it": each aggregate that is not made of whole cells is refused, with a hint that tells how to ask.
-// seeds/001:37-41.
+// "Attempts to get round it": each aggregate that is not made of whole cells is refused, with a hint that tells how to
+// ask. seeds/001:37-41.
 func TestCirisC_AggregatesThatAreRefused(t *testing.T) {
 	readInModes(t, func(t *testing.T, c *ciris) {
 		agent := c.agent(t)
@@ -283,7 +289,8 @@ func TestCirisC_AggregatesThatAreRefused(t *testing.T) {
 			harness.Ask(agent, "ROLLBACK")
 		}
 		a := harness.Ask(agent, `SELECT user_id, count(*) FROM interactions GROUP BY user_id`)
-		for _, word := range []string{"42501", `"public.interactions"`, "user_id stands inside count only", "at least 5 subjects", "sum and avg of performance_benchmarks, usage_statistics",
+		for _, word := range []string{"42501", `"public.interactions"`, "user_id stands inside count only",
+			"at least 5 subjects", "sum and avg of performance_benchmarks, usage_statistics",
 			"channel_type, date_trunc('month', occurred_at), trend_analysis", "FROM (SELECT * FROM interactions) AS interactions"} {
 			if !strings.Contains(a.Err, word) {
 				t.Errorf("the refusal does not say %q: %s", word, a.Err)
@@ -317,20 +324,24 @@ func TestCirisC_SmallGroupsAreInNoAnswer(t *testing.T) {
 		}
 		// Overlapping filters, the complement, and Denning's tracker: sums of the parts are the whole, whichever are small.
 		all := number(`SELECT count(*) FROM interactions`)
-		for _, set := range []string{`channel_type = 'cli'`, `channel_type = 'cli' AND trend_analysis = 'rising'`, `channel_type <> 'discord'`, `date_trunc('month', occurred_at) = '2026-06-01 00:00+00'`} {
+		for _, set := range []string{`channel_type = 'cli'`, `channel_type = 'cli' AND trend_analysis = 'rising'`,
+			`channel_type <> 'discord'`, `date_trunc('month', occurred_at) = '2026-06-01 00:00+00'`} {
 			with, without := number(`SELECT count(*) FROM interactions WHERE `+set), number(`SELECT count(*) FROM interactions WHERE NOT (`+set+`)`)
 			if with+without != all {
 				t.Errorf("%s: %d and %d are not %d", set, with, without, all)
 			}
-			tracker := number(`SELECT count(*) FROM interactions WHERE `+set+` OR trend_analysis = 'steady'`) + number(`SELECT count(*) FROM interactions WHERE `+set+` OR NOT trend_analysis = 'steady'`) - all
+			tracker := number(`SELECT count(*) FROM interactions WHERE `+set+` OR trend_analysis = 'steady'`) +
+				number(`SELECT count(*) FROM interactions WHERE `+set+` OR NOT trend_analysis = 'steady'`) - all
 			if tracker != with {
 				t.Errorf("%s: the tracker finds %d, the question %d", set, tracker, with)
 			}
 		}
 		// Parameters, prepared and asked again.
 		for _, want := range []string{"api", "cli", "api"} {
-			a := harness.AskExtended(agent, `SELECT count(*) FROM interactions WHERE channel_type = $1 GROUP BY channel_type LIMIT $2`, []byte(want), []byte("10"))
-			if got := told(agent, `SELECT count(*) FROM interactions WHERE channel_type = '`+want+`'`); len(a.Results) != 1 || len(a.Results[0].Rows) != 1 || a.Results[0].Rows[0] != got {
+			a := harness.AskExtended(agent,
+				`SELECT count(*) FROM interactions WHERE channel_type = $1 GROUP BY channel_type LIMIT $2`, []byte(want), []byte("10"))
+			if got := told(agent, `SELECT count(*) FROM interactions WHERE channel_type = '`+want+
+				`'`); len(a.Results) != 1 || len(a.Results[0].Rows) != 1 || a.Results[0].Rows[0] != got {
 				t.Errorf("with a parameter %s is %+v, else %s", want, a, got)
 			}
 		}
@@ -353,7 +364,8 @@ func TestCirisC_SmallGroupsAreInNoAnswer(t *testing.T) {
 		if got := told(agent, `SELECT count(*) FROM interactions WHERE 1 / CASE channel_type WHEN 'api' THEN 0 ELSE 1 END = 1`); got != "22012" {
 			t.Errorf("a division that fails where rows count: %s", got)
 		}
-		for _, sql := range []string{`SELECT channel_type FROM interactions GROUP BY 1`, `SELECT lower(channel_type), count(*) FROM interactions GROUP BY CUBE (1)`} {
+		for _, sql := range []string{`SELECT channel_type FROM interactions GROUP BY 1`,
+			`SELECT lower(channel_type), count(*) FROM interactions GROUP BY CUBE (1)`} {
 			if got := told(agent, sql); strings.Contains(got, "secret") {
 				t.Errorf("%s names a group of four: %s", sql, got)
 			}

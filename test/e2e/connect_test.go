@@ -54,9 +54,11 @@ func TestConnectionOfAFace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		statements := []string{"SELECT count(*) FROM pg_class", "SELECT current_user, session_user", "SHOW search_path", "SELECT pg_sleep(1)", "SET row_security = off",
+		statements := []string{"SELECT count(*) FROM pg_class", "SELECT current_user, session_user",
+			"SHOW search_path", "SELECT pg_sleep(1)", "SET row_security = off",
 			"SELECT * FROM pgconsent.consent_current", "COPY (SELECT 1) TO PROGRAM 'true'", "SELECT 1/0", "nonsense"}
-		tables, err := outside.Query(t.Context(), "SELECT format('SELECT * FROM %I.%I t ORDER BY t::text', schemaname, tablename) FROM pg_tables WHERE schemaname = 'public'")
+		tables, err := outside.Query(t.Context(),
+			"SELECT format('SELECT * FROM %I.%I t ORDER BY t::text', schemaname, tablename) FROM pg_tables WHERE schemaname = 'public'")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,8 @@ type query struct {
 	note string // what a comment line after the name says: "needs: vector"
 }
 
-// corpus reads rewrite/testdata/corpus.sql: blocks that start with a line "-- name" and end with a semicolon at a line's end.
+// corpus reads rewrite/testdata/corpus.sql: blocks that start with a line "-- name" and end with a semicolon at a
+// line's end.
 func corpus(t testing.TB) []query {
 	t.Helper()
 	f, err := os.Open("../../rewrite/testdata/corpus.sql")

@@ -70,12 +70,13 @@ tables:
       - derived: { from: [ reflected: { reflection: id }, reflections: { id: source } ], unless: [ status: { column: kind, is: seed } ] }
 `
 
-// Rows that were made from others show where these people agree, through the proxy and in each mode; nothing of a hidden one
-// comes through, whatever is asked.
+// Rows that were made from others show where these people agree, through the proxy and in each mode; nothing of a
+// hidden one comes through, whatever is asked.
 func TestDerived(t *testing.T) {
 	tier.All(t)
 	for name, o := range map[string]options{
-		"both": {}, "doors": {mode: rewrite.Doors}, "gate": {mode: rewrite.Gate}, "row security alone": {mode: modeRLS}, "text alone": {mode: modeInjected, walls: wallsSealOnly},
+		"both": {}, "doors": {mode: rewrite.Doors}, "gate": {mode: rewrite.Gate}, "row security alone": {
+			mode: modeRLS}, "text alone": {mode: modeInjected, walls: wallsSealOnly},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if o.mode != rewrite.Both && o.mode != rewrite.Doors {
@@ -93,7 +94,8 @@ func TestDerived(t *testing.T) {
 				{`SELECT right(id::text, 1) FROM summaries ORDER BY emb <-> '(0,0)'::cube LIMIT 2`, "1 3"},
 				{`SELECT right(id::text, 1) FROM summaries ORDER BY emb <-> '(3,3)'::cube LIMIT 1`, "3"},
 				{`SELECT count(*) FROM summaries AS s LEFT JOIN digests AS d ON s.id = ANY (d.sources)`, "3"},
-				{`WITH RECURSIVE up AS (SELECT id FROM reflections WHERE id = 3 UNION SELECT f.id FROM up, reflections AS f WHERE f.id < up.id) SELECT id FROM up ORDER BY id`, "1 2 3"},
+				{
+					`WITH RECURSIVE up AS (SELECT id FROM reflections WHERE id = 3 UNION SELECT f.id FROM up, reflections AS f WHERE f.id < up.id) SELECT id FROM up ORDER BY id`, "1 2 3"},
 				{`SELECT count(*) FROM digests WHERE sources && (SELECT array_agg(id) FROM summaries)`, "2"},
 				{`SELECT max(id) FROM reflections`, "3"},
 			} {
@@ -102,9 +104,11 @@ func TestDerived(t *testing.T) {
 				}
 			}
 			for _, sql := range []string{
-				`SELECT body::int FROM summaries`, `SELECT 1 / (id - 2) FROM digests`, `SELECT 1 / (id - 9) FROM reflections`, `SELECT body::date FROM reflections WHERE id > 3`,
+				`SELECT body::int FROM summaries`, `SELECT 1 / (id - 2) FROM digests`,
+				`SELECT 1 / (id - 9) FROM reflections`, `SELECT body::date FROM reflections WHERE id > 3`,
 				`SELECT * FROM reflected`, `SELECT * FROM pgconsent.h_public_reflected`, `SELECT * FROM pgconsent_gate.public_summary_notes`,
-				`SELECT pg_input_is_valid(body, 'int') FROM summaries`, `COPY (SELECT body FROM digests) TO STDOUT`, `SELECT summaries FROM summaries`, `SELECT id FROM digests FOR UPDATE`,
+				`SELECT pg_input_is_valid(body, 'int') FROM summaries`, `COPY (SELECT body FROM digests) TO STDOUT`,
+				`SELECT summaries FROM summaries`, `SELECT id FROM digests FOR UPDATE`,
 			} {
 				if a := harness.Ask(agent, sql); o.mode != modeInjected && strings.Contains(a.String(), "HIDDENMARK") {
 					t.Errorf("%s: %s", sql, a)
@@ -123,16 +127,21 @@ func TestDerivedFreshness(t *testing.T) {
 	tier.All(t)
 	in := start(t, options{setup: derivedSetup, policy: derivedPolicy})
 	agent, other := in.agent(t), in.agent(t)
-	all := `SELECT (SELECT string_agg(right(id::text, 1), '' ORDER BY id) FROM summaries) || '|' || (SELECT string_agg(id::text, '' ORDER BY id) FROM digests) || '|' || (SELECT string_agg(id::text, '' ORDER BY id) FROM reflections)`
+	all :=
+		`SELECT (SELECT string_agg(right(id::text, 1), '' ORDER BY id) FROM summaries) || '|' || (SELECT string_agg(id::text, '' ORDER BY id) FROM digests) || '|' || (SELECT string_agg(id::text, '' ORDER BY id) FROM reflections)`
 	if got := firstColumn(t, agent, all); got != "13|13|123" {
 		t.Fatalf("before: %s", got)
 	}
 	for _, step := range []struct{ does, undoes, want string }{
-		{"UPDATE persons SET consent = 'refused' WHERE id = '" + derivedP + "3'", "UPDATE persons SET consent = 'granted' WHERE id = '" + derivedP + "3'", "1|3|123"},
+		{"UPDATE persons SET consent = 'refused' WHERE id = '" + derivedP + "3'",
+			"UPDATE persons SET consent = 'granted' WHERE id = '" + derivedP + "3'", "1|3|123"},
 		{"UPDATE persons SET consent = NULL WHERE id = '" + derivedP + "1'", "UPDATE persons SET consent = 'granted' WHERE id = '" + derivedP + "1'", ""},
-		{"INSERT INTO summary_notes VALUES ('" + derivedS + "3', '" + derivedN + "2')", "DELETE FROM summary_notes WHERE summary = '" + derivedS + "3' AND note = '" + derivedN + "2'", "1|3|123"},
-		{"UPDATE summary_notes SET note = '" + derivedN + "8' WHERE summary = '" + derivedS + "3' AND note = '" + derivedN + "1'", "UPDATE summary_notes SET note = '" + derivedN + "1' WHERE note = '" + derivedN + "8'", "1|3|123"},
-		{"UPDATE digests SET sources = sources || ARRAY['" + derivedS + "2']::uuid[] WHERE id = 1", "UPDATE digests SET sources = sources[1:2] WHERE id = 1", "13|3|123"},
+		{"INSERT INTO summary_notes VALUES ('" + derivedS + "3', '" + derivedN + "2')",
+			"DELETE FROM summary_notes WHERE summary = '" + derivedS + "3' AND note = '" + derivedN + "2'", "1|3|123"},
+		{"UPDATE summary_notes SET note = '" + derivedN + "8' WHERE summary = '" + derivedS + "3' AND note = '" +
+			derivedN + "1'", "UPDATE summary_notes SET note = '" + derivedN + "1' WHERE note = '" + derivedN + "8'", "1|3|123"},
+		{"UPDATE digests SET sources = sources || ARRAY['" + derivedS + "2']::uuid[] WHERE id = 1",
+			"UPDATE digests SET sources = sources[1:2] WHERE id = 1", "13|3|123"},
 		{"INSERT INTO reflected VALUES (2, 4)", "DELETE FROM reflected WHERE reflection = 2 AND source = 4", "13|13|1"},
 		{"DELETE FROM reflected WHERE reflection = 2", "INSERT INTO reflected VALUES (2, 1)", "13|13|1"},
 		{"UPDATE reflections SET kind = 'made' WHERE id = 1", "UPDATE reflections SET kind = 'seed' WHERE id = 1", ""},
@@ -171,7 +180,8 @@ func TestDerivedWrites(t *testing.T) {
 	}
 	refused := map[string]bool{}
 	for what, sources := range map[string]string{
-		"a hidden one": "ARRAY['" + derivedN + "2']::uuid[]", "one of another user, who has agreed": "ARRAY['" + derivedN + "3']::uuid[]", "one that is not there": "ARRAY['" + derivedN + "7']::uuid[]",
+		"a hidden one": "ARRAY['" + derivedN + "2']::uuid[]", "one of another user, who has agreed": "ARRAY['" +
+			derivedN + "3']::uuid[]", "one that is not there": "ARRAY['" + derivedN + "7']::uuid[]",
 		"one of each": "ARRAY['" + derivedN + "1', '" + derivedN + "3']::uuid[]", "nobody": "ARRAY[NULL]::uuid[]",
 	} {
 		a := harness.Ask(agent, "INSERT INTO drafts (body, sources) VALUES ('x', "+sources+")")
@@ -185,8 +195,10 @@ func TestDerivedWrites(t *testing.T) {
 	}
 	for _, sql := range []string{
 		"INSERT INTO drafts (body) VALUES ('of nothing')", "INSERT INTO drafts (body, sources) VALUES ('of nothing', '{}')",
-		"UPDATE drafts SET sources = '{}'", "UPDATE drafts SET sources = array_remove(sources, '" + derivedN + "1')", "UPDATE drafts SET id = gen_random_uuid()",
-		"DELETE FROM summary_notes", "INSERT INTO summary_notes VALUES ('" + derivedS + "5', '" + derivedN + "1')", "UPDATE summary_notes SET note = '" + derivedN + "1'", "DELETE FROM reflected",
+		"UPDATE drafts SET sources = '{}'", "UPDATE drafts SET sources = array_remove(sources, '" + derivedN +
+			"1')", "UPDATE drafts SET id = gen_random_uuid()",
+		"DELETE FROM summary_notes", "INSERT INTO summary_notes VALUES ('" + derivedS + "5', '" + derivedN +
+			"1')", "UPDATE summary_notes SET note = '" + derivedN + "1'", "DELETE FROM reflected",
 	} {
 		if a := harness.Ask(agent, sql); a.Err == "" {
 			t.Errorf("%s: %s", sql, a)

@@ -8,7 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A status of a domain is compared as the type under it, on both walls, in consent by a status of another table and in shared.
+// A status of a domain is compared as the type under it, on both walls, in consent by a status of another table and in
+// shared.
 func TestStatusOfADomain(t *testing.T) {
 	tier.All(t)
 	const policy = `version: 1
@@ -34,7 +35,8 @@ tables:
 				  CASE WHEN i % 6 = 0 AND i % 5 = 0 AND i < 30 THEN 'shown' ELSE 'HIDDENMARK' END FROM generate_series(0, 89) i`)
 			d := harness.Database{Name: "letters", DB: db, Policy: policy, SearchPath: []string{"public"}}
 			harness.Install(t, d, mode)
-			p := harness.Serve(t, mode, []harness.Database{d}, []harness.Agent{{Name: "chat", Database: "letters", Attributes: map[string]string{"user": "1"}}})
+			p := harness.Serve(t, mode, []harness.Database{d},
+				[]harness.Agent{{Name: "chat", Database: "letters", Attributes: map[string]string{"user": "1"}}})
 			c := p.Agent(t, "chat", "letters")
 			for sql, want := range map[string]string{
 				"SELECT id, body FROM letters ORDER BY id": "0\tshown",

@@ -41,7 +41,8 @@ func errorOf(t *testing.T, c *pgconn.PgConn, sql string, extended bool) string {
 	if !errors.As(err, &pg) {
 		return fmt.Sprint(err)
 	}
-	if rest := pg.Where + pg.SchemaName + pg.TableName + pg.ColumnName + pg.DataTypeName + pg.ConstraintName + pg.File + pg.Routine + pg.InternalQuery; rest != "" {
+	if rest := pg.Where + pg.SchemaName + pg.TableName + pg.ColumnName + pg.DataTypeName + pg.ConstraintName +
+		pg.File + pg.Routine + pg.InternalQuery; rest != "" {
 		t.Errorf("%s: %q", sql, rest)
 	}
 	place := ""
@@ -119,14 +120,22 @@ func TestErrorsOverHiddenColumns(t *testing.T) {
 	agent := in.agent(t)
 	for _, sql := range []string{
 		"SELECT consent_statu FROM people", "SELECT p.user_i FROM people p", "SELECT people.createdat FROM people", "SELECT consent_status FROM people",
-		"SELECT people::int FROM people", "SELECT (people).user_id FROM people", "SELECT people.* FROM people WHERE people = 1", "SELECT sum(people) FROM people",
-		"SELECT row_to_json(memories)::int FROM memories", "SELECT occurred_a FROM memories m", "SELECT m.embeddin FROM memories m", "SELECT memories < people FROM memories, people",
-		"SELECT array_agg(people) + 1 FROM people", "SELECT * FROM people ORDER BY people LIMIT (SELECT people FROM people)", "SELECT user_id FROM people GROUP BY name",
-		"SELECT * FROM people JOIN memories USING (user_id)", "SELECT * FROM people NATURAL JOIN memories m (x, y, id, user_id, z, w, v)", "SELECT coalesce(people, 1) FROM people",
-		"SELECT CASE WHEN true THEN people ELSE 1 END FROM people", "SELECT people IS NOT DISTINCT FROM 1 FROM people", "SELECT name::int FROM people", "SELECT metadata::int FROM memories",
-		"SELECT (metadata->'x')::int FROM memories", "SELECT ARRAY[people, 1] FROM people", "SELECT length(people) FROM people", "SELECT pg_typeof(people)::int FROM people",
-		"INSERT INTO people (user_id) VALUES (1)", "UPDATE people SET consent_status = 1", "COPY people (consent_status) TO STDOUT", "COPY (SELECT people::int FROM people) TO STDOUT",
-		"SELECT consent_status FROM people p (a)", "SELECT * FROM (SELECT * FROM people) x WHERE x.user_id = 1", "WITH x AS (TABLE people) SELECT user_id FROM x",
+		"SELECT people::int FROM people", "SELECT (people).user_id FROM people",
+		"SELECT people.* FROM people WHERE people = 1", "SELECT sum(people) FROM people",
+		"SELECT row_to_json(memories)::int FROM memories", "SELECT occurred_a FROM memories m",
+		"SELECT m.embeddin FROM memories m", "SELECT memories < people FROM memories, people",
+		"SELECT array_agg(people) + 1 FROM people",
+		"SELECT * FROM people ORDER BY people LIMIT (SELECT people FROM people)", "SELECT user_id FROM people GROUP BY name",
+		"SELECT * FROM people JOIN memories USING (user_id)",
+		"SELECT * FROM people NATURAL JOIN memories m (x, y, id, user_id, z, w, v)", "SELECT coalesce(people, 1) FROM people",
+		"SELECT CASE WHEN true THEN people ELSE 1 END FROM people",
+		"SELECT people IS NOT DISTINCT FROM 1 FROM people", "SELECT name::int FROM people", "SELECT metadata::int FROM memories",
+		"SELECT (metadata->'x')::int FROM memories", "SELECT ARRAY[people, 1] FROM people",
+		"SELECT length(people) FROM people", "SELECT pg_typeof(people)::int FROM people",
+		"INSERT INTO people (user_id) VALUES (1)", "UPDATE people SET consent_status = 1",
+		"COPY people (consent_status) TO STDOUT", "COPY (SELECT people::int FROM people) TO STDOUT",
+		"SELECT consent_status FROM people p (a)", "SELECT * FROM (SELECT * FROM people) x WHERE x.user_id = 1",
+		"WITH x AS (TABLE people) SELECT user_id FROM x",
 	} {
 		for _, extended := range []bool{false, true} {
 			got := errorOf(t, agent, sql, extended)

@@ -57,8 +57,10 @@ func (in *instance) forced(t *testing.T) *forced {
 }
 
 func (f *forced) seal(t *testing.T) {
-	value := f.key.Seal(seal.Claims{Nonce: 1, PID: f.conn.PID(), Expires: time.Now().Add(seal.TTL), Profile: "p", Attributes: map[string]string{"user": user1}})
-	if r := f.conn.ExecParams(context.Background(), "SELECT set_config('pgconsent.seal', $1, false)", [][]byte{[]byte(value)}, nil, nil, nil).Read(); r.Err != nil {
+	value := f.key.Seal(seal.Claims{Nonce: 1, PID: f.conn.PID(), Expires: time.Now().Add(seal.TTL), Profile: "p",
+		Attributes: map[string]string{"user": user1}})
+	if r := f.conn.ExecParams(context.Background(), "SELECT set_config('pgconsent.seal', $1, false)",
+		[][]byte{[]byte(value)}, nil, nil, nil).Read(); r.Err != nil {
 		t.Fatal(r.Err)
 	}
 }
@@ -138,30 +140,50 @@ func TestNeighboursOfTheVettedList(t *testing.T) {
 		code string // what tells; "": a notice
 		args []string
 	}{
-		"comparison: texts of different collations":      {"SELECT count(*) FROM memories WHERE title = 'HIDDENMARK twin' AND mark > (SELECT max(nick) FROM people)", "42P22", nil},
-		"comparison: an array whose elements have none":  {"SELECT count(*) FROM memories WHERE docs = docs", "42883", nil},
-		"comparison: a regular expression":               {"SELECT count(*) FROM memories WHERE CASE WHEN title = 'HIDDENMARK twin' THEN body ~ ('[' || title) END", "2201B", nil},
-		"LIKE: a pattern that ends in its escape":        {`SELECT count(*) FROM memories WHERE title LIKE E'HIDDENMARK twi\\'`, "22025", nil},
-		"LIKE: a pattern from the row":                   {`SELECT count(*) FROM memories WHERE CASE WHEN title = 'HIDDENMARK twin' THEN title LIKE (left(title, 5) || E'\\') END`, "22025", nil},
-		"arithmetic: division":                           {"SELECT count(*) FROM memories WHERE 1 / (length(body) - 3000) > 5", "22012", nil},
-		"arithmetic: addition":                           {"SELECT count(*) FROM memories WHERE length(body) + 2147480648 > 5", "22003", nil},
-		"now and a span: a time of the row and a span":   {"SELECT count(*) FROM memories WHERE occurred_at + interval '2 years' > now()", "22008", nil},
-		"extract: date_trunc of the row's time zone":     {"SELECT count(*) FROM memories WHERE CASE WHEN title = 'HIDDENMARK twin' THEN date_trunc('hour', occurred_at AT TIME ZONE title) > now() END", "22023", nil},
-		"extract: a part that not every time has":        {"SELECT count(*) FROM memories WHERE CASE WHEN title = 'HIDDENMARK twin' THEN date_part(title, occurred_at) > 5 END", "22023", nil},
-		"substr: a length from the row":                  {"SELECT count(*) FROM memories WHERE CASE WHEN title = 'HIDDENMARK twin' THEN substr(title, 1, length(title) - 16) > 'a' END", "22011", nil},
-		"cast: text to a number":                         {"SELECT count(*) FROM memories WHERE (metadata->>'n')::int = 5", "22P02", nil},
-		"cast: bigint to int":                            {"SELECT count(*) FROM memories WHERE (extract(epoch from occurred_at)::bigint)::int = 5", "22003", nil},
-		"cast: a parameter declared as text":             {"SELECT count(*) FROM memories WHERE title = 'HIDDENMARK twin' AND id = $1::uuid", "22P02", []string{"no uuid"}},
-		"tsquery: from the row":                          {"SELECT count(*) FROM memories WHERE CASE WHEN title = 'HIDDENMARK twin' THEN tsv @@ to_tsquery('english', title) END", "42601", nil},
-		"tsvector: of the row":                           {"SELECT count(*) FROM memories WHERE to_tsvector('english', body) @@ plainto_tsquery('english', 'a')", "", nil},
-		"json: the length of what is no array":           {"SELECT count(*) FROM memories WHERE jsonb_array_length(metadata->'n') = 5", "22023", nil},
-		"json: a path":                                   {"SELECT count(*) FROM memories WHERE CASE WHEN title = 'HIDDENMARK twin' THEN jsonb_path_query_first(metadata, 'strict $.n.x') IS NULL END", "2203A", nil},
-		"aggregates: sum in a sub-select":                {"SELECT count(*) FROM memories WHERE (SELECT sum(1e308::float8) FROM people WHERE name = title) > 5", "22003", nil},
-		"sub-selects: one value":                         {"SELECT count(*) FROM memories WHERE (SELECT id FROM people WHERE name = title) IS NOT NULL", "21000", nil},
-		"sub-selects: an aggregate of the query outside": {"SELECT count(*) FROM memories WHERE title = 'HIDDENMARK twin' AND EXISTS (SELECT FROM people HAVING (SELECT max(people.name) FROM memories LIMIT 2) > title)", "21000", nil},
-		"LIMIT inside":                                   {"SELECT count(*) FROM memories WHERE title = 'HIDDENMARK twin' AND (SELECT count(*) FROM (SELECT 1 FROM people LIMIT (length(title) - 100)) x) > 0", "2201W", nil},
-		"functions: anybody's":                           {"SELECT count(*) FROM memories WHERE public.noisy(title)", "", nil},
-		"functions: that act":                            {"SELECT count(*) FROM memories WHERE title = 'HIDDENMARK twin' AND set_config('x.y', body, false) IS NOT NULL", "effect", nil},
+		"comparison: texts of different collations": {
+			"SELECT count(*) FROM memories WHERE title = 'HIDDENMARK twin' AND mark > (SELECT max(nick) FROM people)", "42P22", nil},
+		"comparison: an array whose elements have none": {"SELECT count(*) FROM memories WHERE docs = docs", "42883", nil},
+		"comparison: a regular expression": {
+			"SELECT count(*) FROM memories WHERE CASE WHEN title = 'HIDDENMARK twin' THEN body ~ ('[' || title) END", "2201B", nil},
+		"LIKE: a pattern that ends in its escape": {`SELECT count(*) FROM memories WHERE title LIKE E'HIDDENMARK twi\\'`, "22025", nil},
+		"LIKE: a pattern from the row": {
+			`SELECT count(*) FROM memories WHERE CASE WHEN title = 'HIDDENMARK twin' THEN title LIKE (left(title, 5) || E'\\') END`, "22025", nil},
+		"arithmetic: division":                         {"SELECT count(*) FROM memories WHERE 1 / (length(body) - 3000) > 5", "22012", nil},
+		"arithmetic: addition":                         {"SELECT count(*) FROM memories WHERE length(body) + 2147480648 > 5", "22003", nil},
+		"now and a span: a time of the row and a span": {"SELECT count(*) FROM memories WHERE occurred_at + interval '2 years' > now()", "22008", nil},
+		"extract: date_trunc of the row's time zone": {
+			"SELECT count(*) FROM memories WHERE CASE WHEN title = 'HIDDENMARK twin' THEN date_trunc('hour', " +
+				"occurred_at AT TIME ZONE title) > now() END", "22023", nil},
+		"extract: a part that not every time has": {
+			"SELECT count(*) FROM memories WHERE CASE WHEN title = 'HIDDENMARK twin' THEN date_part(title, occurred_at) > 5 END", "22023", nil},
+		"substr: a length from the row": {
+			"SELECT count(*) FROM memories WHERE CASE WHEN title = 'HIDDENMARK twin' THEN substr(title, 1, length(title) - 16) > 'a' END", "22011", nil},
+		"cast: text to a number": {"SELECT count(*) FROM memories WHERE (metadata->>'n')::int = 5", "22P02", nil},
+		"cast: bigint to int": {
+			"SELECT count(*) FROM memories WHERE (extract(epoch from occurred_at)::bigint)::int = 5", "22003", nil},
+		"cast: a parameter declared as text": {
+			"SELECT count(*) FROM memories WHERE title = 'HIDDENMARK twin' AND id = $1::uuid", "22P02", []string{"no uuid"}},
+		"tsquery: from the row": {
+			"SELECT count(*) FROM memories WHERE CASE WHEN title = 'HIDDENMARK twin' THEN tsv @@ to_tsquery('english', title) END", "42601", nil},
+		"tsvector: of the row": {
+			"SELECT count(*) FROM memories WHERE to_tsvector('english', body) @@ plainto_tsquery('english', 'a')", "", nil},
+		"json: the length of what is no array": {"SELECT count(*) FROM memories WHERE jsonb_array_length(metadata->'n') = 5", "22023", nil},
+		"json: a path": {
+			"SELECT count(*) FROM memories WHERE CASE WHEN title = 'HIDDENMARK twin' THEN " +
+				"jsonb_path_query_first(metadata, 'strict $.n.x') IS NULL END", "2203A", nil},
+		"aggregates: sum in a sub-select": {
+			"SELECT count(*) FROM memories WHERE (SELECT sum(1e308::float8) FROM people WHERE name = title) > 5", "22003", nil},
+		"sub-selects: one value": {
+			"SELECT count(*) FROM memories WHERE (SELECT id FROM people WHERE name = title) IS NOT NULL", "21000", nil},
+		"sub-selects: an aggregate of the query outside": {
+			"SELECT count(*) FROM memories WHERE title = 'HIDDENMARK twin' AND EXISTS (SELECT FROM people HAVING " +
+				"(SELECT max(people.name) FROM memories LIMIT 2) > title)", "21000", nil},
+		"LIMIT inside": {
+			"SELECT count(*) FROM memories WHERE title = 'HIDDENMARK twin' AND (SELECT count(*) FROM (SELECT 1 " +
+				"FROM people LIMIT (length(title) - 100)) x) > 0", "2201W", nil},
+		"functions: anybody's": {"SELECT count(*) FROM memories WHERE public.noisy(title)", "", nil},
+		"functions: that act": {
+			"SELECT count(*) FROM memories WHERE title = 'HIDDENMARK twin' AND set_config('x.y', body, false) IS NOT NULL", "effect", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			told := f.ask(t, c.sql, c.args...)
@@ -194,7 +216,8 @@ func TestNeighboursOfTheVettedList(t *testing.T) {
 	in.noMarker(t)
 }
 
-// A vector that an index has computed takes the gate door, where it says something about a hidden row: that reaches nobody.
+// A vector that an index has computed takes the gate door, where it says something about a hidden row: that reaches
+// nobody.
 func TestIndexedVectorsTellNothing(t *testing.T) {
 	tier.All(t)
 	const index = "CREATE INDEX ON memories USING gin (to_tsvector('english', title || ' ' || coalesce(body, '')))"
@@ -211,7 +234,8 @@ func TestIndexedVectorsTellNothing(t *testing.T) {
 		"SELECT title FROM memories WHERE " + vector + " @@ plainto_tsquery('english', 'twin')",
 		"SELECT title FROM memories WHERE NOT " + vector + " @@ plainto_tsquery('english', 'twin') ORDER BY title",
 		"SELECT count(*), count(" + vector + ") FROM memories",
-		"SELECT m.title, count(p.id) FROM memories m LEFT JOIN people p ON to_tsvector('english', m.title || ' ' || coalesce(m.body, '')) @@ plainto_tsquery('english', 'lake') GROUP BY m.title ORDER BY 1",
+		"SELECT m.title, count(p.id) FROM memories m LEFT JOIN people p ON to_tsvector('english', m.title || ' ' " +
+			"|| coalesce(m.body, '')) @@ plainto_tsquery('english', 'lake') GROUP BY m.title ORDER BY 1",
 	} {
 		before := indexed.byDoor(t)["gate"]
 		got, want := harness.Ask(agent, sql), harness.Ask(both, sql)

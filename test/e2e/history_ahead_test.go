@@ -11,11 +11,12 @@ import (
 	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
-// What is bound in one message group and first run in a later one; what goes on after an error; and transactions that come to their
-// isolation level in other ways.
+// What is bound in one message group and first run in a later one; what goes on after an error; and transactions that
+// come to their isolation level in other ways.
 
 // exchange sends messages and reads until Sync is answered, or, where they end with Flush, until the last of them is.
-func exchange(c *pgconn.PgConn, last pgproto3.FrontendMessage, until func(pgproto3.BackendMessage) bool, messages ...pgproto3.FrontendMessage) (shown bool, err error) {
+func exchange(c *pgconn.PgConn, last pgproto3.FrontendMessage, until func(pgproto3.BackendMessage) bool,
+	messages ...pgproto3.FrontendMessage) (shown bool, err error) {
 	front := c.Frontend()
 	for _, m := range append(messages, last) {
 		front.Send(m)
@@ -57,7 +58,8 @@ func boundAhead(begin, text string) func(testing.TB, *pgconn.PgConn) reader {
 			}
 		}
 		portal := func(n int) string { return fmt.Sprintf("ha%d", n%2) }
-		if _, err := exchange(c, &pgproto3.Sync{}, nil, &pgproto3.Parse{Name: "ha", Query: text}, &pgproto3.Bind{PreparedStatement: "ha", DestinationPortal: portal(0)}); err != nil {
+		if _, err := exchange(c, &pgproto3.Sync{}, nil, &pgproto3.Parse{Name: "ha", Query: text},
+			&pgproto3.Bind{PreparedStatement: "ha", DestinationPortal: portal(0)}); err != nil {
 			return func() (bool, error) { return false, err }
 		}
 		n := 0
@@ -87,7 +89,8 @@ func withoutBegin(t testing.TB, c *pgconn.PgConn) reader {
 	}
 }
 
-// either are ways that end with 40001 or show nothing: what is read last may have been bound before the withdrawal, or after it.
+// either are ways that end with 40001 or show nothing: what is read last may have been bound before the withdrawal, or
+// after it.
 var either = map[string]bool{"bound ahead": true, "execute bound ahead": true}
 
 func init() {
@@ -96,10 +99,11 @@ func init() {
 		"execute bound ahead": boundAhead("PREPARE hx AS "+historyQuery+" LIMIT 1", "EXECUTE hx"),
 		"fetch bound ahead":   boundAhead("DECLARE ho SCROLL CURSOR WITH HOLD FOR "+historyQuery, "FETCH FIRST FROM ho"),
 		"past an error":       simply("BEGIN; DECLARE h SCROLL CURSOR FOR "+historyQuery+"; SAVEPOINT s", "ROLLBACK TO s; FETCH FIRST FROM h"),
-		"characteristics":     after("SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ", simply("BEGIN; SELECT 1", historyQuery+" LIMIT 1")),
-		"set transaction":     simply("BEGIN; SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT 1", historyQuery+" LIMIT 1"),
-		"set local":           simply("BEGIN; SET LOCAL transaction_isolation = 'serializable'; SELECT 1", historyQuery+" LIMIT 1"),
-		"without begin":       withoutBegin,
+		"characteristics": after("SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+			simply("BEGIN; SELECT 1", historyQuery+" LIMIT 1")),
+		"set transaction": simply("BEGIN; SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT 1", historyQuery+" LIMIT 1"),
+		"set local":       simply("BEGIN; SET LOCAL transaction_isolation = 'serializable'; SELECT 1", historyQuery+" LIMIT 1"),
+		"without begin":   withoutBegin,
 	} {
 		ways[name], held[name] = way, !either[name]
 	}

@@ -12,11 +12,12 @@ import (
 	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
-// What the server keeps for an agent between two messages, beside cursors and portals of a SELECT: the whole result of a statement that
-// is run by name or fetched, which goes on being handed out row by row; and what was bound and not synced.
+// What the server keeps for an agent between two messages, beside cursors and portals of a SELECT: the whole result of
+// a statement that is run by name or fetched, which goes on being handed out row by row; and what was bound and not
+// synced.
 
-// partly runs a statement as a portal, reads one row of it and leaves it open; each call reads on. sync tells whether each message group ends with
-// Sync, in a transaction, or with Flush alone.
+// partly runs a statement as a portal, reads one row of it and leaves it open; each call reads on. sync tells whether
+// each message group ends with Sync, in a transaction, or with Flush alone.
 func partly(begin, text string, sync bool, first uint32) func(testing.TB, *pgconn.PgConn) reader {
 	return func(t testing.TB, c *pgconn.PgConn) reader {
 		ctx, front := context.Background(), c.Frontend()
@@ -107,13 +108,16 @@ func TestNothingElseIsHeld(t *testing.T) {
 	in := start(t, options{after: historySetup})
 	c := in.agent(t)
 	for _, sql := range []string{
-		"SELECT pg_export_snapshot()", "SET TRANSACTION SNAPSHOT '00000003-0000001B-1'", "BEGIN ISOLATION LEVEL REPEATABLE READ; SET TRANSACTION SNAPSHOT '00000003-0000001B-1'",
+		"SELECT pg_export_snapshot()", "SET TRANSACTION SNAPSHOT '00000003-0000001B-1'",
+		"BEGIN ISOLATION LEVEL REPEATABLE READ; SET TRANSACTION SNAPSHOT '00000003-0000001B-1'",
 		"LISTEN x", "NOTIFY x", "SELECT pg_notify('x', 'y')", "SELECT pg_notification_queue_usage()",
 		"SELECT lo_create(0)", "SELECT lo_from_bytea(0, 'x')", "SELECT lo_get(1)", "SELECT lowrite(1, 'x')",
-		"CREATE TEMP TABLE h AS SELECT * FROM memories", "SELECT * INTO TEMP h FROM memories", "CREATE TABLE h AS SELECT 1", "CREATE TEMP VIEW h AS SELECT * FROM memories", "CREATE MATERIALIZED VIEW h AS SELECT 1",
+		"CREATE TEMP TABLE h AS SELECT * FROM memories", "SELECT * INTO TEMP h FROM memories",
+		"CREATE TABLE h AS SELECT 1", "CREATE TEMP VIEW h AS SELECT * FROM memories", "CREATE MATERIALIZED VIEW h AS SELECT 1",
 		"SELECT pg_advisory_lock(1)", "SELECT pg_try_advisory_xact_lock(1)", "LOCK memories IN ACCESS SHARE MODE", "SELECT pg_sleep(1)",
 		"PREPARE TRANSACTION 'h'", "SELECT cursor_to_xml('h', 1, true, true, '')", "SELECT query_to_xml('SELECT 1', true, true, '')",
-		"SELECT dblink('', '')", "DO 'BEGIN END'", "SELECT set_config('pgconsent.h', (SELECT title FROM memories LIMIT 1), false)", "SELECT pg_current_snapshot()", "SELECT txid_current_snapshot()",
+		"SELECT dblink('', '')", "DO 'BEGIN END'",
+		"SELECT set_config('pgconsent.h', (SELECT title FROM memories LIMIT 1), false)", "SELECT pg_current_snapshot()", "SELECT txid_current_snapshot()",
 	} {
 		a := harness.Ask(c, sql)
 		if a.Err == "" {

@@ -19,18 +19,21 @@ tables:
   memories: { rows: [ own: { column: user_id, is: user }, consent: { every: [ memory_participants: { memory_id: id }, people: { id: person_id } ], status: consent_status, is: granted, materialize: true } ] }
 `
 
-// withdrawals are ways to end the one consent that the memory depends on. After the last ones what is kept does not count until it is filled in again.
+// withdrawals are ways to end the one consent that the memory depends on. After the last ones what is kept does not
+// count until it is filled in again.
 var withdrawals = []string{
 	"UPDATE people SET consent_status = 'refused' WHERE id = $person",
 	"DELETE FROM people WHERE id = $person",
 	"INSERT INTO memory_participants (memory_id, person_id) VALUES ($memory, 'a11ce000-0000-4000-8000-00000000f1f9')", // somebody who is not there
 	"BEGIN; SET CONSTRAINTS ALL IMMEDIATE; UPDATE people SET consent_status = NULL WHERE id = $person; COMMIT",
-	"BEGIN; SAVEPOINT a; UPDATE people SET consent_status = 'refused' WHERE id = $person; RELEASE a; SAVEPOINT b; UPDATE people SET consent_status = 'granted' WHERE id = $person; ROLLBACK TO b; COMMIT",
+	"BEGIN; SAVEPOINT a; UPDATE people SET consent_status = 'refused' WHERE id = $person; RELEASE a; SAVEPOINT b; " +
+		"UPDATE people SET consent_status = 'granted' WHERE id = $person; ROLLBACK TO b; COMMIT",
 	"BEGIN ISOLATION LEVEL REPEATABLE READ; UPDATE people SET consent_status = 'refused' WHERE id = $person; COMMIT",
 	"BEGIN ISOLATION LEVEL SERIALIZABLE; DELETE FROM people WHERE id = $person; COMMIT",
 }
 
-// TestHistoryOfWhatIsKept plays the same ways where the answer is kept, and withdraws in every way that settles it or cannot.
+// TestHistoryOfWhatIsKept plays the same ways where the answer is kept, and withdraws in every way that settles it or
+// cannot.
 func TestHistoryOfWhatIsKept(t *testing.T) {
 	tier.All(t)
 	trials, seed := tier.Count(1, 3, 100), tier.Seed()
@@ -45,7 +48,8 @@ func TestHistoryOfWhatIsKept(t *testing.T) {
 		sql := withdrawals[next%len(withdrawals)]
 		if granted {
 			next++
-			sql = `INSERT INTO people (id, user_id, name, consent_status) VALUES ($person, '` + user1 + `', 'Of the history', 'granted') ON CONFLICT (id) DO UPDATE SET consent_status = 'granted'; DELETE FROM memory_participants WHERE memory_id = $memory AND person_id <> $person`
+			sql = `INSERT INTO people (id, user_id, name, consent_status) VALUES ($person, '` + user1 +
+				`', 'Of the history', 'granted') ON CONFLICT (id) DO UPDATE SET consent_status = 'granted'; DELETE FROM memory_participants WHERE memory_id = $memory AND person_id <> $person`
 		}
 		sql = strings.NewReplacer("$person", "'"+historyPerson+"'", "$memory", "'"+historyID+"'").Replace(sql)
 		if _, err := owners[o].PgConn().Exec(context.Background(), sql).ReadAll(); err != nil || !granted {

@@ -220,7 +220,8 @@ func TestHistoryCanFail(t *testing.T) {
 }
 
 // histories plays some of one way and returns how many of them showed the memory too late.
-func histories(t *testing.T, first, second *instance, name string, trials int, seed uint64, total *int, change func(o int, granted bool) error) (late int) {
+func histories(t *testing.T, first, second *instance, name string, trials int, seed uint64, total *int,
+	change func(o int, granted bool) error) (late int) {
 	way := ways[name]
 	r := rand.New(rand.NewPCG(seed, 1))
 	refused, hidden := 0, 0
@@ -278,7 +279,8 @@ func histories(t *testing.T, first, second *instance, name string, trials int, s
 			t.Logf("%d of %d histories, %d late", *total, trials*len(ways), late)
 		}
 	}
-	snapshots := held[name] || strings.Contains(" cursor forward with hold held repeatable serializable by setting read earlier portal bound ", " "+name+" ")
+	snapshots := held[name] || strings.Contains(
+		" cursor forward with hold held repeatable serializable by setting read earlier portal bound ", " "+name+" ")
 	if !either[name] && (snapshots && refused+late < trials || !snapshots && refused > 0) {
 		t.Errorf("%s: %d refused, %d hidden", name, refused, hidden)
 	}

@@ -35,7 +35,8 @@ func (f *httpFace) air(t *testing.T) {
 	if a := f.want(say("agent:companion", mine), 200, ""); !strings.Contains(a.Text, `"reminder":null`) {
 		t.Errorf("an agent learns of what others reported: %s", a.Text)
 	}
-	if a := f.want(f.call("subject:"+mine, "POST", "/v1/air/interactions", map[string]any{"channel_id": channel}), 200, ""); !strings.Contains(a.str("reminder"), "You've sent 20 messages in the last 30 minutes.") {
+	if a := f.want(f.call("subject:"+mine, "POST", "/v1/air/interactions", map[string]any{"channel_id": channel}),
+		200, ""); !strings.Contains(a.str("reminder"), "You've sent 20 messages in the last 30 minutes.") {
 		t.Errorf("message 20: %s", a.Text)
 	}
 	if a := f.want(say("system", mine), 200, ""); a.Body["reminder"] != nil {
@@ -64,7 +65,8 @@ func (f *httpFace) air(t *testing.T) {
 		channel, given string
 		tracked        bool
 	}{
-		{"api-air", "", true}, {"cli_air", "", false}, {"cli-air", "", false}, {"discord_2", "api", true}, {"123456789012345678", "", false}, {"api_other", "discord", false}, {"web_air", "", false},
+		{"api-air", "", true}, {"cli_air", "", false}, {"cli-air", "", false}, {"discord_2", "api", true}, {
+			"123456789012345678", "", false}, {"api_other", "discord", false}, {"web_air", "", false},
 	} {
 		body := map[string]any{"user_id": mine, "channel_id": c.channel}
 		if c.given != "" {
@@ -98,7 +100,8 @@ func (f *httpFace) air(t *testing.T) {
 			counted[name] = value
 		}
 	}
-	for name, want := range map[string]string{"consent_air_total_interactions": "24", "consent_air_reminders_sent": "1", "consent_air_message_triggered": "1", "consent_air_time_triggered": "0", "consent_air_active_sessions": "1"} {
+	for name, want := range map[string]string{"consent_air_total_interactions": "24",
+		"consent_air_reminders_sent": "1", "consent_air_message_triggered": "1", "consent_air_time_triggered": "0", "consent_air_active_sessions": "1"} {
 		if counted[name] != want {
 			t.Errorf("%s is %q, want %s", name, counted[name], want)
 		}
@@ -119,7 +122,8 @@ func (f *httpFace) air(t *testing.T) {
 		t.Error(err)
 	}
 	super := harness.Connect(t, fmt.Sprintf("host=%s port=%d user=postgres dbname=pgconsent_demo_ciris", pgtest.SocketDir(), pgtest.Port()))
-	tables := lines(told(super, "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"))
+	tables := lines(told(super,
+		"SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"))
 	if len(tables) < 10 {
 		t.Errorf("of the tables only %q are seen", tables)
 	}

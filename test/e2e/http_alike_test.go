@@ -19,9 +19,10 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// alike asks, for each operation of the document that takes somebody or something by its id, about one that there is and that is not the caller's to
-// know of, and about one that there is not; so for each tool of MCP. The answers are the same bytes, headers too: but for the date, and for the id itself
-// where it is said back. So are the statements that the server was asked meanwhile, so that no class of time tells what the bytes do not.
+// alike asks, for each operation of the document that takes somebody or something by its id, about one that there is
+// and that is not the caller's to know of, and about one that there is not; so for each tool of MCP. The answers are
+// the same bytes, headers too: but for the date, and for the id itself where it is said back. So are the statements
+// that the server was asked meanwhile, so that no class of time tells what the bytes do not.
 func (f *httpFace) alike() {
 	owner, err := pgx.Connect(f.t.Context(), f.run.Access.OwnerDSN)
 	if err != nil {
@@ -29,7 +30,9 @@ func (f *httpFace) alike() {
 	}
 	defer owner.Close(context.Background())
 	var memory, database string // a memory of ash, about somebody, granted to nobody
-	if err := owner.QueryRow(f.t.Context(), "SELECT id, current_database() FROM episodes WHERE stack_id = 'ash' AND access_grants = '[]' ORDER BY id LIMIT 1").Scan(&memory, &database); err != nil {
+	if err := owner.QueryRow(f.t.Context(),
+		"SELECT id, current_database() FROM episodes WHERE stack_id = 'ash' AND access_grants = '[]' ORDER BY id "+
+			"LIMIT 1").Scan(&memory, &database); err != nil {
 		f.t.Fatal(err)
 	}
 	const person = "human:student_123" // nobody in the stores of the caller
@@ -114,7 +117,8 @@ func (l *likeness) operation(who, method, path string, o map[string]any) {
 	})
 }
 
-// members calls with each member of a schema, and each parameter of a query, that names somebody, and with the other members that there must be.
+// members calls with each member of a schema, and each parameter of a query, that names somebody, and with the other
+// members that there must be.
 func (l *likeness) members(schema map[string]any, query map[string]bool, each func(name string, body map[string]any)) {
 	properties, _ := schema["properties"].(map[string]any)
 	names := slices.Collect(maps.Keys(query))
@@ -146,7 +150,8 @@ func (l *likeness) tools(who string) {
 		number++
 		return l.ask(who, "POST", "/mcp", map[string]any{"jsonrpc": "2.0", "id": number, "method": method, "params": parameters}, header)
 	}
-	answer := send("initialize", map[string]any{"protocolVersion": "2025-11-25", "capabilities": map[string]any{}, "clientInfo": map[string]any{"name": "alike", "version": "1"}})
+	answer := send("initialize", map[string]any{"protocolVersion": "2025-11-25", "capabilities": map[string]any{},
+		"clientInfo": map[string]any{"name": "alike", "version": "1"}})
 	_, session, _ := strings.Cut(answer, "Mcp-Session-Id: ")
 	session, _, found := strings.Cut(session, "\r\n")
 	if !found {
@@ -179,8 +184,8 @@ func (l *likeness) tools(who string) {
 // madeID is an id that the face makes.
 var madeID = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
-// compare asks about one that there is and one that there is not. What the database was asked is asked again before it is said to differ: it may
-// have been asked by something else of the process.
+// compare asks about one that there is and one that there is not. What the database was asked is asked again before it
+// is said to differ: it may have been asked by something else of the process.
 func (l *likeness) compare(what, name string, ask func(value string) string) {
 	l.t.Helper()
 	there := l.named[name]

@@ -17,8 +17,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Requests made from the document that the face serves: for each operation such as it has them, and such as it has not. Nothing here knows an
-// operation by its name.
+// Requests made from the document that the face serves: for each operation such as it has them, and such as it has not.
+// Nothing here knows an operation by its name.
 
 // request is a request, and what may be answered to it.
 type request struct {
@@ -32,7 +32,8 @@ type request struct {
 	want   []int // nil: whatever the document has
 }
 
-// maker makes requests and looks at the answers. A token is used in turn with others of its role: each has a rate of its own.
+// maker makes requests and looks at the answers. A token is used in turn with others of its role: each has a rate of
+// its own.
 type maker struct {
 	*httpFace
 	rnd        *rand.Rand
@@ -122,7 +123,9 @@ func (m *maker) operation(method, path string, o map[string]any) {
 		got, ok := m.send(roles[0], r)
 		r.method, r.want = http.MethodHead, []int{got.Status}
 		m.turn[roles[0]]-- // the same token
-		if head, same := m.send(roles[0], r); ok && same && (head.Text != "" || head.Header.Get("Content-Type") != got.Header.Get("Content-Type") || head.Header.Get("Cache-Control") != got.Header.Get("Cache-Control")) {
+		if head, same := m.send(roles[0], r); ok &&
+			same && (head.Text != "" || head.Header.Get("Content-Type") != got.Header.Get("Content-Type") ||
+			head.Header.Get("Cache-Control") != got.Header.Get("Cache-Control")) {
 			m.t.Errorf("HEAD %s: %d %v %q", path, head.Status, head.Header, head.Text)
 		}
 	}
@@ -162,16 +165,20 @@ func (m *maker) operation(method, path string, o map[string]any) {
 	with("a query of 10 KB", func(r *request) { r.query = "pl4nted=" + strings.Repeat("x", 10<<10) }, 414)
 	// Headers that other software heeds.
 	for name, value := range m.some(map[string]string{
-		"X-Http-Method-Override": "DELETE", "X-Forwarded-For": planted, "X-Original-Url": "/v1/audit", "Accept": "text/html", "Accept-Encoding": "gzip, br", "Accept-Charset": "utf-16",
-		"Range": "bytes=0-1", "If-None-Match": "*", "If-Modified-Since": "Mon, 01 Jan 2035 00:00:00 GMT", "Origin": "https://evil.test", "Cookie": "pgconsent=" + planted,
-		"X-Odd": strings.Repeat("y", 20<<10), "Te": "trailers", "Upgrade": "h2c", "Prefer": "respond-async", "Content-Language": planted, "Expect": "100-continue",
+		"X-Http-Method-Override": "DELETE", "X-Forwarded-For": planted, "X-Original-Url": "/v1/audit",
+		"Accept": "text/html", "Accept-Encoding": "gzip, br", "Accept-Charset": "utf-16",
+		"Range": "bytes=0-1", "If-None-Match": "*", "If-Modified-Since": "Mon, 01 Jan 2035 00:00:00 GMT",
+		"Origin": "https://evil.test", "Cookie": "pgconsent=" + planted,
+		"X-Odd": strings.Repeat("y", 20<<10), "Te": "trailers", "Upgrade": "h2c", "Prefer": "respond-async",
+		"Content-Language": planted, "Expect": "100-continue",
 	}) {
 		r := base("the header " + name)
 		r.header.Set(name, value)
 		m.send(role, r)
 	}
 	with("a header that is not UTF-8", func(r *request) { r.header.Set("X-Odd", "\xff") }, 400)
-	for _, authorization := range []string{"", "Bearer", "Bearer ", "Basic YTpi", "Bearer " + planted, "Bearer " + strings.Repeat("x", 20<<10), "Bearer a.b.c", "Bearer eyJhbGciOiJub25lIn0.e30.", "bearer\t\x7f"} {
+	for _, authorization := range []string{"", "Bearer", "Bearer ", "Basic YTpi", "Bearer " + planted,
+		"Bearer " + strings.Repeat("x", 20<<10), "Bearer a.b.c", "Bearer eyJhbGciOiJub25lIn0.e30.", "bearer\t\x7f"} {
 		r := base("with the authorization " + authorization[:min(len(authorization), 20)])
 		if r.header.Set("Authorization", authorization); authorization == "" {
 			r.header.Del("Authorization")
@@ -233,7 +240,9 @@ func (m *maker) operation(method, path string, o map[string]any) {
 	whole("a value that is marked up", `{"pl4nted":`+strconv.Quote(planted)+`}`, 422)
 	whole("a name that is marked up", `{`+strconv.Quote(planted)+`:1}`, 422)
 	whole("64 KB and a byte", `{"`+first+`":"`+strings.Repeat("x", 64<<10)+`"}`, 413)
-	for _, kind := range []string{"text/plain", "application/xml", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/json; charset=utf-16", "application/jsonx", "application/", planted, "", "application/json, text/plain"} {
+	for _, kind := range []string{"text/plain", "application/xml", "application/x-www-form-urlencoded",
+		"multipart/form-data; boundary=x", "application/json; charset=utf-16", "application/jsonx", "application/",
+		planted, "", "application/json, text/plain"} {
 		with("the content type "+kind, func(r *request) { r.header.Set("Content-Type", kind) }, 415)
 	}
 	with("no content type", func(r *request) { r.header.Del("Content-Type") }, 415)
@@ -267,7 +276,8 @@ func (m *maker) others(path string, methods map[string]any) {
 		if _, there := methods[strings.ToLower(method)]; there {
 			continue
 		}
-		a, ok := m.send([]string{"admin", "agent", "subject", "operator"}[m.sent%4], request{what: "another method", method: method, path: path, header: http.Header{}, want: []int{405}})
+		a, ok := m.send([]string{"admin", "agent", "subject", "operator"}[m.sent%4],
+			request{what: "another method", method: method, path: path, header: http.Header{}, want: []int{405}})
 		for has := range withHead(methods) {
 			if allow := ", " + a.Header.Get("Allow") + ","; ok && !strings.Contains(allow, " "+strings.ToUpper(has)+",") {
 				m.t.Errorf("%s %s: Allow: %s", method, path, allow)
@@ -288,9 +298,12 @@ func withHead(methods map[string]any) map[string]any {
 // nowhere are paths that are no operation's.
 func (m *maker) nowhere() {
 	for _, path := range []string{
-		"/", "/v1", "/v1/", "/v2/consent/status", "//v1/consent/status", "/v1//consent/status", "/v1/./consent/status", "/v1/../v1/consent/status", "/v1/consent/../../metrics", "/..", "/v1/consent/status/",
-		"/v1/consent%2fstatus", "/v1/consent/status%00", "/v1/consent/status%20", "/v1/%2e%2e/%2e%2e/etc/passwd", "/v1/consent/status;x=1", "/V1/CONSENT/STATUS", "/v1/" + strings.Repeat("x", 5000),
-		"/v1/" + url.PathEscape(planted), "/v1/%ff%fe", "/v1/\u202e", "/openapi.yaml", "/docs", "/.well-known/openid-configuration", "/debug/pprof/", "/v1/consent/status\\..",
+		"/", "/v1", "/v1/", "/v2/consent/status", "//v1/consent/status", "/v1//consent/status",
+		"/v1/./consent/status", "/v1/../v1/consent/status", "/v1/consent/../../metrics", "/..", "/v1/consent/status/",
+		"/v1/consent%2fstatus", "/v1/consent/status%00", "/v1/consent/status%20", "/v1/%2e%2e/%2e%2e/etc/passwd",
+		"/v1/consent/status;x=1", "/V1/CONSENT/STATUS", "/v1/" + strings.Repeat("x", 5000),
+		"/v1/" + url.PathEscape(planted), "/v1/%ff%fe", "/v1/\u202e", "/openapi.yaml",
+		"/docs", "/.well-known/openid-configuration", "/debug/pprof/", "/v1/consent/status\\..",
 	} {
 		for role, want := range map[string]int{"admin": 404, "": 401} {
 			m.send(role, request{what: "nowhere", method: "GET", path: path, header: http.Header{}, want: []int{want}})
@@ -453,7 +466,8 @@ func (m *maker) valid(s map[string]any) any {
 		low, high := numberOf(s, "minimum", 0), numberOf(s, "maximum", 1<<31)
 		return []any{int64(low), int64(high), int64(low) + m.rnd.Int64N(int64(high-low)+1)}[m.rnd.IntN(3)]
 	default:
-		words := []string{"human:sean", "ESSENTIAL", "ctx:walks", "x", "*", "dog:bella", "table:episodes", "épisode:ü", "Robert');DROP", "{{7*7}}", "../../etc/passwd", "%00%n%s", "${jndi}", "😀", "a,b", "-1"}
+		words := []string{"human:sean", "ESSENTIAL", "ctx:walks", "x", "*", "dog:bella", "table:episodes",
+			"épisode:ü", "Robert');DROP", "{{7*7}}", "../../etc/passwd", "%00%n%s", "${jndi}", "😀", "a,b", "-1"}
 		for range 50 {
 			word := words[m.rnd.IntN(len(words))]
 			if m.rnd.IntN(8) == 0 {
@@ -546,7 +560,8 @@ func (m *maker) wrongValues(s map[string]any) map[string]any {
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		member := m.schema(properties[name])
 		for what, value := range map[string]any{
-			"null": nil, "a text": planted, "a number": 7, "a fraction": 0.5, "true": true, "a list": []any{}, "a list of lists": []any{[]any{}}, "an object": map[string]any{"a": 1}, "a list of null": []any{nil},
+			"null": nil, "a text": planted, "a number": 7, "a fraction": 0.5, "true": true, "a list": []any{},
+			"a list of lists": []any{[]any{}}, "an object": map[string]any{"a": 1}, "a list of null": []any{nil},
 			"a NUL": "a\x00b", "1e308": 1e308,
 		} {
 			if !m.has(member, value) {

@@ -8,17 +8,23 @@ import (
 // Memories, grants, consents, contexts and beliefs, over HTTP in the world kernle.
 func (f *httpFace) memories() {
 	type body = map[string]any
-	made := f.want(f.call("agent:ash", "POST", "/v1/memories", body{"kind": "episode", "content": "Bella limps since Tuesday", "subject_ids": []string{"dog:bella"}, "source_entity": "human:sean", "access_grants": []string{"human:sean"}}), 201, "")
+	made := f.want(f.call("agent:ash", "POST", "/v1/memories",
+		body{"kind": "episode", "content": "Bella limps since Tuesday", "subject_ids": []string{"dog:bella"},
+			"source_entity": "human:sean", "access_grants": []string{"human:sean"}}), 201, "")
 	id := made.str("id")
 	// Sent again with a key it is made once; the key of another change is refused, and another caller's is another.
 	once := body{"kind": "note", "content": "said once"}
 	said := f.want(f.call("agent:ash", "POST", "/v1/memories", once, "Idempotency-Key", "k1"), 201, "")
-	if again := f.want(f.call("agent:ash", "POST", "/v1/memories", once, "Idempotency-Key", "k1"), 201, ""); again.Text != said.Text || again.Header.Get("Idempotent-Replayed") != "true" || said.Header.Get("Idempotent-Replayed") != "" {
+	if again := f.want(f.call("agent:ash", "POST", "/v1/memories", once, "Idempotency-Key", "k1"),
+		201, ""); again.Text != said.Text || again.Header.Get("Idempotent-Replayed") != "true" || said.Header.Get("Idempotent-Replayed") != "" {
 		f.t.Errorf("again: %s %v, %s", again.Text, again.Header, said.Text)
 	}
-	f.want(f.call("agent:ash", "POST", "/v1/memories", body{"kind": "note", "content": "something else"}, "Idempotency-Key", "k1"), 409, "PrivacyConflictError")
-	f.want(f.call("agent:ash", "POST", "/v1/privacy/grant", body{"id": id, "who": []string{"si:rex"}}, "Idempotency-Key", "k1"), 409, "PrivacyConflictError")
-	if other := f.want(f.call("agent:sean", "POST", "/v1/memories", body{"kind": "note", "content": "said once", "store": "ash"}, "Idempotency-Key", "k1"), 201, ""); other.str("id") == said.str("id") {
+	f.want(f.call("agent:ash", "POST", "/v1/memories", body{"kind": "note", "content": "something else"},
+		"Idempotency-Key", "k1"), 409, "PrivacyConflictError")
+	f.want(f.call("agent:ash", "POST", "/v1/privacy/grant", body{"id": id, "who": []string{"si:rex"}},
+		"Idempotency-Key", "k1"), 409, "PrivacyConflictError")
+	if other := f.want(f.call("agent:sean", "POST", "/v1/memories",
+		body{"kind": "note", "content": "said once", "store": "ash"}, "Idempotency-Key", "k1"), 201, ""); other.str("id") == said.str("id") {
 		f.t.Errorf("another caller's: %s", other.Text)
 	}
 	f.want(f.call("agent:ash", "POST", "/v1/memories", body{"kind": "note", "content": ""}, "Idempotency-Key", "k2"), 422, "PrivacyValidationError")
@@ -28,7 +34,8 @@ func (f *httpFace) memories() {
 	given := f.want(f.call("agent:sean", "POST", "/v1/privacy/consents", body{"grantee": "si:rex", "store": "ash"}), 201, "")
 	f.want(f.call("agent:sean", "POST", "/v1/privacy/consents", body{"grantee": "si:rex", "store": "ash"}), 200, "")
 	f.want(f.call("agent:ash", "POST", "/v1/privacy/grant", body{"id": id, "who": []string{"si:rex"}}), 200, "")
-	if audit := f.want(f.call("agent:ash", "GET", "/v1/privacy/audit?id="+id, nil), 200, ""); !strings.Contains(audit.Text, "si:rex") || strings.Contains(audit.Text, "limps") {
+	if audit := f.want(f.call("agent:ash", "GET", "/v1/privacy/audit?id="+id, nil), 200,
+		""); !strings.Contains(audit.Text, "si:rex") || strings.Contains(audit.Text, "limps") {
 		f.t.Errorf("the audit: %s", audit.Text)
 	}
 	f.want(f.call("agent:ash", "POST", "/v1/privacy/revoke", body{"id": id, "who": []string{"si:rex"}}), 200, "")
@@ -39,7 +46,8 @@ func (f *httpFace) memories() {
 
 	// A belief: judged, refused, made, and made once.
 	const path = "/v1/generalize"
-	good := body{"source": id, "belief": "Small dogs that limp need rest", "access_grants": []string{"*"}, "abstraction_note": "Of the breed, not of one dog."}
+	good := body{"source": id, "belief": "Small dogs that limp need rest", "access_grants": []string{"*"},
+		"abstraction_note": "Of the breed, not of one dog."}
 	with := func(members body) body {
 		out := body{}
 		for _, from := range []body{good, members} {
@@ -63,7 +71,8 @@ func (f *httpFace) memories() {
 			f.t.Errorf("%q: %s", named, a.Text)
 		}
 	}
-	if a := f.want(f.call("agent:ash", "POST", path, with(body{"belief": "Dogs that limp on a Tuesday need rest"})), 201, ""); !strings.Contains(a.Text, `"warned"`) {
+	if a := f.want(f.call("agent:ash", "POST", path, with(body{"belief": "Dogs that limp on a Tuesday need rest"})),
+		201, ""); !strings.Contains(a.Text, `"warned"`) {
 		f.t.Errorf("warned: %s", a.Text)
 	}
 	// What was made is told to the owner of the store, by whichever credential, and to nobody else.
@@ -73,8 +82,10 @@ func (f *httpFace) memories() {
 		list := a.Body["generalizations"].([]any)
 		newest := list[0].(map[string]any)
 		oldest := list[len(list)-1].(map[string]any)
-		if len(list) != 2 || newest["text"] != "Dogs that limp on a Tuesday need rest" || oldest["source"] != id || oldest["source_kind"] != "episode" || oldest["by"] != "si:ash" || oldest["at"] == nil ||
-			oldest["abstraction_note"] != "Of the breed, not of one dog." || !strings.Contains(fmt.Sprint(oldest["belief"]), "id:"+beliefID) || !strings.Contains(fmt.Sprint(oldest["belief"]), "si:rex") {
+		if len(list) != 2 || newest["text"] != "Dogs that limp on a Tuesday need rest" || oldest["source"] != id ||
+			oldest["source_kind"] != "episode" || oldest["by"] != "si:ash" || oldest["at"] == nil ||
+			oldest["abstraction_note"] != "Of the breed, not of one dog." ||
+			!strings.Contains(fmt.Sprint(oldest["belief"]), "id:"+beliefID) || !strings.Contains(fmt.Sprint(oldest["belief"]), "si:rex") {
 			f.t.Errorf("%s is told %s", who, a.Text)
 		}
 	}
@@ -89,7 +100,8 @@ func (f *httpFace) memories() {
 	if none := f.want(f.call("agent:rex", "POST", path, with(body{"source": "episode:none"})), 404, "PrivacyNotFoundError"); none.Text != hidden.Text {
 		f.t.Errorf("the answers differ: %s, %s", hidden.Text, none.Text)
 	}
-	if a := f.want(f.call("subject:dog:bella", "POST", path, good), 403, "42501"); a.Body["hint"] != "This is for the roles: agent. The caller's is subject." {
+	if a := f.want(f.call("subject:dog:bella", "POST", path, good), 403,
+		"42501"); a.Body["hint"] != "This is for the roles: agent. The caller's is subject." {
 		f.t.Errorf("a subject's token is told %s", a.Text)
 	}
 	f.want(f.call("agent:ash", "POST", path, `{"source":"`+id+`","belief":"`+"\xff"+`"}`), 400, "")

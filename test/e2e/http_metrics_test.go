@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// metrics: numbers of consents count people whose rows no agent sees. They are for the machine beside the proxy, and for operators: not for other tokens, nor for who comes by way of
-// another server on that machine, as through a tunnel.
+// metrics: numbers of consents count people whose rows no agent sees. They are for the machine beside the proxy, and
+// for operators: not for other tokens, nor for who comes by way of another server on that machine, as through a tunnel.
 func (f *httpFace) metrics() {
 	const person = "human:mira"
 	callers := []struct {
@@ -18,7 +18,9 @@ func (f *httpFace) metrics() {
 		may         bool
 	}{
 		{"", "", true}, {"operator", "", true}, {"operator", "X-Forwarded-For", true},
-		{"agent:mallory", "", false}, {"subject:" + person, "", false}, {"admin", "", false}, {"", "X-Forwarded-For", false}, {"", "Forwarded", false}, {"", "X-Real-Ip", false}, {"", "Via", false}, {"agent:mallory", "Cf-Connecting-Ip", false},
+		{"agent:mallory", "", false}, {"subject:" + person, "", false}, {"admin", "", false}, {
+			"", "X-Forwarded-For", false}, {"", "Forwarded", false}, {"", "X-Real-Ip", false}, {"", "Via", false},
+		{"agent:mallory", "Cf-Connecting-Ip", false},
 	}
 	ask := func() (told []string) {
 		for _, c := range callers {

@@ -22,7 +22,8 @@ func (f *httpFace) pending() {
 		}
 	}
 	f.want(f.call("agent:assistant", "POST", "/v1/consent/decide", map[string]any{"user_id": id, "decision": "REJECT"}), 200, "")
-	if a := f.want(f.call(me, "POST", "/v1/consent/upgrade", map[string]any{"reason": "we work together"}, "Idempotency-Key", "asks"), 202, ""); a.Body["repeated"] != true {
+	if a := f.want(f.call(me, "POST", "/v1/consent/upgrade", map[string]any{"reason": "we work together"},
+		"Idempotency-Key", "asks"), 202, ""); a.Body["repeated"] != true {
 		f.t.Errorf("asked again with the key, after the decision: %s", a.Text)
 	}
 	f.want(f.call("subject:"+ids["ANONYMOUS"][0], "GET", "/v1/consent/grants", nil), 200, "")
@@ -38,31 +39,39 @@ func (f *httpFace) pending() {
 // remembered are answers about memories that say more than most.
 func (f *httpFace) remembered() {
 	type body = map[string]any
-	told := f.want(f.call("agent:ash", "POST", "/v1/memories", body{"kind": "episode", "content": "Rex says it again", "source_entity": "si:rex", "told_from": "episode:1009"}), 201, "")
+	told := f.want(f.call("agent:ash", "POST", "/v1/memories",
+		body{"kind": "episode", "content": "Rex says it again", "source_entity": "si:rex", "told_from": "episode:1009"}), 201, "")
 	f.want(f.call("agent:ash", "POST", "/v1/privacy/grant", body{"id": told.str("id"), "who": []string{"si:bella_agent"}}), 200, "")
 	f.want(f.call("agent:sean", "POST", "/v1/privacy/consents", body{"grantor": "dog:bella", "grantee": "si:new_vet", "scope": "episode:1002"}), 201, "")
-	f.want(f.call("agent:ash", "POST", "/v1/privacy/grant", body{"id": "episode:1002", "who": []string{"si:new_vet"}, "reason": "the vet has moved"}), 200, "")
-	if a := f.want(f.call("agent:ash", "GET", "/v1/privacy/audit?id=episode:1002", nil), 200, ""); !strings.Contains(a.Text, `"reason":"the vet has moved"`) || !strings.Contains(a.Text, `"context":"ctx:bella_health"`) {
+	f.want(f.call("agent:ash", "POST", "/v1/privacy/grant",
+		body{"id": "episode:1002", "who": []string{"si:new_vet"}, "reason": "the vet has moved"}), 200, "")
+	if a := f.want(f.call("agent:ash", "GET", "/v1/privacy/audit?id=episode:1002", nil),
+		200, ""); !strings.Contains(a.Text, `"reason":"the vet has moved"`) || !strings.Contains(a.Text, `"context":"ctx:bella_health"`) {
 		f.t.Errorf("what is granted to a context: %s", a.Text)
 	}
-	if a := f.want(f.call("agent:ash", "GET", "/v1/privacy/audit?id=episode:1005", nil), 200, ""); !strings.Contains(a.Text, `"missing_consent":["human:kid_123"]`) {
+	if a := f.want(f.call("agent:ash", "GET", "/v1/privacy/audit?id=episode:1005", nil),
+		200, ""); !strings.Contains(a.Text, `"missing_consent":["human:kid_123"]`) {
 		f.t.Errorf("what nobody has consented to: %s", a.Text)
 	}
 	first := f.want(f.call("agent:sean", "GET", "/v1/privacy/audit?subject=dog:bella", nil), 200, "")
 	if next := first.str("next"); next == "" || first.str("subject") != "dog:bella" || !strings.Contains(first.Text, `"other_subjects":1`) {
 		f.t.Errorf("a guardian is told %.600s", first.Text)
-	} else if second := f.want(f.call("agent:sean", "GET", "/v1/privacy/audit?subject=dog:bella&after="+next, nil), 200, ""); len(second.Body["memories"].([]any)) == 0 {
+	} else if second := f.want(f.call("agent:sean", "GET", "/v1/privacy/audit?subject=dog:bella&after="+next,
+		nil), 200, ""); len(second.Body["memories"].([]any)) == 0 {
 		f.t.Errorf("the next page: %s", second.Text)
 	}
-	if a := f.want(f.call("agent:ash", "POST", "/v1/contexts/enter", body{"context": "ctx:evenings", "role": "care_agent"}), 201, ""); a.str("role") != "care_agent" || a.Body["role_held"] == true {
+	if a := f.want(f.call("agent:ash", "POST", "/v1/contexts/enter",
+		body{"context": "ctx:evenings", "role": "care_agent"}), 201, ""); a.str("role") != "care_agent" || a.Body["role_held"] == true {
 		f.t.Errorf("entered as %s", a.Text)
 	}
 	f.want(f.call("agent:tutor_a", "POST", "/v1/contexts/enter", body{"context": "ctx:student_123_academic", "role": "role:tutor"}), 200, "")
 	f.want(f.call("agent:ash", "POST", "/v1/contexts", body{"context": "ctx:evenings"}), 409, "PrivacyConflictError")
 	for i := range 50 {
-		f.want(f.call("agent:ash", "POST", "/v1/generalize", body{"source": "episode:1003", "belief": fmt.Sprintf("Dogs rest well, as %d others say", i), "access_grants": []string{}}), 201, "")
+		f.want(f.call("agent:ash", "POST", "/v1/generalize",
+			body{"source": "episode:1003", "belief": fmt.Sprintf("Dogs rest well, as %d others say", i), "access_grants": []string{}}), 201, "")
 	}
-	if a := f.want(f.call("subject:si:ash", "GET", "/v1/generalize", nil), 200, ""); len(a.Body["generalizations"].([]any)) != 50 || a.str("next") == "" {
+	if a := f.want(f.call("subject:si:ash", "GET", "/v1/generalize", nil),
+		200, ""); len(a.Body["generalizations"].([]any)) != 50 || a.str("next") == "" {
 		f.t.Errorf("a page of beliefs: %.300s", a.Text)
 	}
 }
@@ -118,8 +127,8 @@ func (f *httpFace) unseen(schema any, name string, done map[string]bool) (out []
 	return out
 }
 
-// everyAnswer: each success that the document has was answered, and each refusal that any operation can be made to give; and there is no member of an
-// answer that was in none.
+// everyAnswer: each success that the document has was answered, and each refusal that any operation can be made to
+// give; and there is no member of an answer that was in none.
 func (f *httpFace) everyAnswer() {
 	done, anywhere := map[string]bool{}, map[string]bool{}
 	for answer := range f.answered {

@@ -153,7 +153,8 @@ func (f *httpFace) compare(method, path string, a httpAnswer) {
 		return
 	}
 	escape := strings.NewReplacer("~", "~0", "/", "~1")
-	schema, err := f.compiler.Compile(fmt.Sprintf("openapi.json#/paths/%s/%s/responses/%d/content/%s/schema", escape.Replace(path), strings.ToLower(method), a.Status, escape.Replace(kind)))
+	schema, err := f.compiler.Compile(fmt.Sprintf("openapi.json#/paths/%s/%s/responses/%d/content/%s/schema",
+		escape.Replace(path), strings.ToLower(method), a.Status, escape.Replace(kind)))
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -310,7 +311,8 @@ func (f *httpFace) roles() {
 			f.t.Errorf("%s tells who exists: %s %s", operation.path, texts[0], texts[1])
 		}
 	}
-	if f.want(f.call(me, "GET", "/v1/consent/status", nil), 200, "").Text != f.want(f.call("admin", "GET", "/v1/consent/status?user_id="+mine, nil), 200, "").Text {
+	if f.want(f.call(me, "GET", "/v1/consent/status", nil), 200,
+		"").Text != f.want(f.call("admin", "GET", "/v1/consent/status?user_id="+mine, nil), 200, "").Text {
 		f.t.Error("an admin sees another status")
 	}
 	f.want(f.call("admin", "GET", "/v1/consent/status?user_id=nobody", nil), 404, "ConsentNotFoundError")
@@ -319,13 +321,15 @@ func (f *httpFace) roles() {
 	// A guardian speaks for whom it guards, and sees nothing by it.
 	if registry := f.run.Service().Registry("ciris"); registry == nil {
 		f.t.Fatal("the service has no registry")
-	} else if _, err := registry.Do(f.t.Context(), consent.Command{Do: consent.Appoint, Subject: other, Guardian: mine, By: consent.Party{Role: consent.RoleController, ID: "office"}}); err != nil {
+	} else if _, err := registry.Do(f.t.Context(), consent.Command{
+		Do: consent.Appoint, Subject: other, Guardian: mine, By: consent.Party{Role: consent.RoleController, ID: "office"}}); err != nil {
 		f.t.Fatal(err)
 	}
 	f.want(f.call(me, "POST", "/v1/consent/grant", map[string]any{"user_id": other, "stream": "TEMPORARY"}, "Idempotency-Key", "guard"), 200, "")
 	f.want(f.call(me, "GET", "/v1/consent/status?user_id="+other, nil), 403, "42501")
 	// The keys of others tell nothing.
-	f.want(f.call("subject:"+ids["PARTNERED"][0], "POST", "/v1/consent/grant", map[string]any{"user_id": other, "stream": "TEMPORARY"}, "Idempotency-Key", "guard"), 403, "42501")
+	f.want(f.call("subject:"+ids["PARTNERED"][0], "POST", "/v1/consent/grant",
+		map[string]any{"user_id": other, "stream": "TEMPORARY"}, "Idempotency-Key", "guard"), 403, "42501")
 	// The audit is for admins only, expiry the system's alone.
 	for _, who := range []string{me, "system", "operator", "agent:assistant"} {
 		f.want(f.call(who, "GET", "/v1/consent/audit", nil), 403, "42501")
@@ -360,7 +364,8 @@ func (f *httpFace) relationship() {
 		f.t.Errorf("a TEMPORARY: %s", before.Text)
 	}
 	// seeds/001:91-101: the members, and instants as they are written there; 14 days from a grant on.
-	fresh := f.want(f.call("subject:"+ids["TEMPORARY"][1], "POST", "/v1/consent/grant", map[string]any{"user_id": ids["TEMPORARY"][1], "stream": "TEMPORARY", "categories": []string{"ESSENTIAL"}}), 200, "")
+	fresh := f.want(f.call("subject:"+ids["TEMPORARY"][1], "POST", "/v1/consent/grant",
+		map[string]any{"user_id": ids["TEMPORARY"][1], "stream": "TEMPORARY", "categories": []string{"ESSENTIAL"}}), 200, "")
 	for name, a := range map[string]httpAnswer{"of the demo": before, "granted": fresh} {
 		var at [3]time.Time
 		for i, member := range []string{"granted_at", "expires_at", "last_modified"} {
@@ -392,13 +397,16 @@ func (f *httpFace) relationship() {
 	f.want(f.call("admin", "GET", "/v1/consent/pending", nil), 200, "")
 	f.want(f.call(me, "GET", "/v1/consent/pending", nil), 403, "42501")
 	f.want(f.call("agent:assistant", "POST", "/v1/consent/decide", map[string]any{"user_id": id, "decision": "MAYBE"}), 422, "ConsentValidationError")
-	f.want(f.call("agent:assistant", "POST", "/v1/consent/decide", map[string]any{"user_id": "nobody", "decision": "REJECT"}), 404, "ConsentNotFoundError")
+	f.want(f.call("agent:assistant", "POST", "/v1/consent/decide",
+		map[string]any{"user_id": "nobody", "decision": "REJECT"}), 404, "ConsentNotFoundError")
 	f.want(f.call("agent:assistant", "POST", "/v1/consent/decide", map[string]any{"user_id": id, "decision": "DEFER"}), 200, "")
-	done := f.want(f.call("agent:assistant", "POST", "/v1/consent/decide", map[string]any{"user_id": id, "decision": "TASK_COMPLETE", "reason": "agreed"}), 200, "")
+	done := f.want(f.call("agent:assistant", "POST", "/v1/consent/decide",
+		map[string]any{"user_id": id, "decision": "TASK_COMPLETE", "reason": "agreed"}), 200, "")
 	if done.str("stream") != "PARTNERED" || done.Body["expires_at"] != nil || fmt.Sprint(done.Body["categories"]) != "[BEHAVIORAL ESSENTIAL]" {
 		f.t.Errorf("decided: %s", done.Text)
 	}
-	f.want(f.call(me, "POST", "/v1/consent/grant", map[string]any{"stream": "PARTNERED", "categories": []string{"STATISTICAL"}}), 422, "ConsentValidationError")
+	f.want(f.call(me, "POST", "/v1/consent/grant",
+		map[string]any{"stream": "PARTNERED", "categories": []string{"STATISTICAL"}}), 422, "ConsentValidationError")
 	f.want(f.call(me, "POST", "/v1/consent/degrade", map[string]any{"target_stream": "PARTNERED"}), 422, "ConsentValidationError")
 	f.want(f.call(me, "POST", "/v1/consent/degrade", map[string]any{"target_stream": "TEMPORARY"}), 200, "")
 	anonymous := f.want(f.call(me, "POST", "/v1/consent/degrade", map[string]any{"target_stream": "ANONYMOUS"}), 200, "")
@@ -406,7 +414,8 @@ func (f *httpFace) relationship() {
 		f.t.Errorf("anonymous: %s", anonymous.Text)
 	}
 	f.want(f.call(me, "POST", "/v1/consent/degrade", map[string]any{"target_stream": "TEMPORARY"}), 422, "ConsentValidationError")
-	f.want(f.call(me, "POST", "/v1/consent/grant", map[string]any{"grantee": "clinic", "scope": "ctx:health", "purposes": []string{"care"}, "duration_days": 30, "evidence": "form 12"}), 200, "")
+	f.want(f.call(me, "POST", "/v1/consent/grant",
+		map[string]any{"grantee": "clinic", "scope": "ctx:health", "purposes": []string{"care"}, "duration_days": 30, "evidence": "form 12"}), 200, "")
 	revoked := f.want(f.call(me, "POST", "/v1/consent/revoke", nil), 200, "")
 	if revoked.str("state") != "withdrawn" || fmt.Sprint(revoked.Body["categories"]) != "[]" {
 		f.t.Errorf("revoked: %s", revoked.Text)
@@ -424,7 +433,8 @@ func (f *httpFace) relationship() {
 	if still := f.want(f.call("system", "POST", "/v1/consent/interactions", map[string]any{"user_id": id}), 200, ""); still.str("state") != "withdrawn" {
 		f.t.Errorf("an interaction after it: %s", still.Text)
 	}
-	if fresh := f.want(f.call("system", "POST", "/v1/consent/interactions", map[string]any{"user_id": "somebody new"}), 200, ""); fresh.str("stream") != "TEMPORARY" {
+	if fresh := f.want(f.call("system", "POST", "/v1/consent/interactions",
+		map[string]any{"user_id": "somebody new"}), 200, ""); fresh.str("stream") != "TEMPORARY" {
 		f.t.Errorf("a first interaction: %s", fresh.Text)
 	}
 	f.want(f.call("subject:"+ids[""][0], "POST", "/v1/consent/refuse", nil), 200, "")
@@ -444,7 +454,8 @@ func (f *httpFace) relationship() {
 			}
 			after = next
 		}
-		if !slices.IsSorted(seen) || len(slices.Compact(slices.Clone(seen))) != len(seen) || of == "" && seen[len(seen)-1] != float64(len(seen)) || of != "" && len(seen) < 8 {
+		if !slices.IsSorted(seen) || len(slices.Compact(slices.Clone(seen))) != len(seen) ||
+			of == "" && seen[len(seen)-1] != float64(len(seen)) || of != "" && len(seen) < 8 {
 			f.t.Errorf("audit of %q: %d records", of, len(seen))
 		}
 	}
@@ -453,12 +464,14 @@ func (f *httpFace) relationship() {
 		f.t.Error(erased.Text)
 	}
 	f.want(f.call("admin", "GET", "/v1/consent/status?user_id=somebody%20new", nil), 404, "ConsentNotFoundError")
-	if last := f.call("admin", "GET", fmt.Sprintf("/v1/consent/audit?after=%.0f", erased.Body["record"].(float64)-1), nil); strings.Contains(last.Text, "somebody new") || !strings.Contains(last.Text, `"erased":true`) {
+	if last := f.call("admin", "GET", fmt.Sprintf("/v1/consent/audit?after=%.0f", erased.Body["record"].(float64)-1),
+		nil); strings.Contains(last.Text, "somebody new") || !strings.Contains(last.Text, `"erased":true`) {
 		f.t.Errorf("the audit of an erasure: %s", last.Text)
 	}
 }
 
-// What the clock has ended is gone on every face, whether that is recorded or not. This moves the registry's clock: it is the last.
+// What the clock has ended is gone on every face, whether that is recorded or not. This moves the registry's clock: it
+// is the last.
 func (f *httpFace) expiry() {
 	id := f.subjects()["TEMPORARY"][0]
 	me := "subject:" + id
@@ -468,7 +481,9 @@ func (f *httpFace) expiry() {
 	}
 	defer owner.Close(context.Background())
 	move := func(by string) {
-		if _, err := owner.Exec(f.t.Context(), "CREATE OR REPLACE FUNCTION pgconsent.consent_now() RETURNS timestamptz LANGUAGE sql VOLATILE PARALLEL SAFE RETURN clock_timestamp() + interval '"+by+"'"); err != nil {
+		if _, err := owner.Exec(f.t.Context(),
+			"CREATE OR REPLACE FUNCTION pgconsent.consent_now() RETURNS timestamptz LANGUAGE sql VOLATILE "+
+				"PARALLEL SAFE RETURN clock_timestamp() + interval '"+by+"'"); err != nil {
 			f.t.Fatal(err)
 		}
 	}
@@ -484,7 +499,8 @@ func (f *httpFace) expiry() {
 	f.want(f.call(me, "GET", "/v1/consent/status", nil), 410, "ConsentExpiredError")
 	f.want(f.call(me, "POST", "/v1/consent/upgrade", nil), 202, "")
 	move("20 days")
-	f.want(f.call("agent:assistant", "POST", "/v1/consent/decide", map[string]any{"user_id": id, "decision": "TASK_COMPLETE"}), 410, "ConsentExpiredError")
+	f.want(f.call("agent:assistant", "POST", "/v1/consent/decide",
+		map[string]any{"user_id": id, "decision": "TASK_COMPLETE"}), 410, "ConsentExpiredError")
 	// A clock that goes back grants nothing, and takes away all the same.
 	move("0")
 	f.want(f.call(me, "POST", "/v1/consent/grant", map[string]any{"stream": "TEMPORARY"}), 503, "ConsentClockError")
@@ -594,8 +610,10 @@ func (f *httpFace) badInput() {
 		}
 	}
 	for path, want := range map[string]int{
-		"/v1/consent/status?user_id=%ff": 400, "/v1/consent/status?user_id=a&user_id=b": 400, "/v1/consent/status?other=1": 422, "/v1/consent/status?user_id=%zz": 400,
-		"/v1/consent/status?user_id=" + strings.Repeat("x", 9<<10): 414, "/v1/consent/history?limit=0": 422, "/v1/consent/history?limit=many": 422, "/v1/consent/history?after=-1": 422,
+		"/v1/consent/status?user_id=%ff": 400, "/v1/consent/status?user_id=a&user_id=b": 400,
+		"/v1/consent/status?other=1": 422, "/v1/consent/status?user_id=%zz": 400,
+		"/v1/consent/status?user_id=" + strings.Repeat("x",
+			9<<10): 414, "/v1/consent/history?limit=0": 422, "/v1/consent/history?limit=many": 422, "/v1/consent/history?after=-1": 422,
 		"/v1/consent": 404, "/v1/": 404, "/v1/consent/status/": 404, "/v1/consent/../consent/statu": 404,
 	} {
 		if a := f.call(me, "GET", path, nil); a.Status != want {

@@ -119,8 +119,8 @@ func start(t testing.TB, o options) *instance {
 	return serveOn(t, pgtest.Template(t, "arcive", loadArcive), o)
 }
 
-// reading is an instance that tests share which change nothing in it, nor look at the whole audit: of the world's policy, in the mode
-// and with the walls of o. The tap is each test's own.
+// reading is an instance that tests share which change nothing in it, nor look at the whole audit: of the world's
+// policy, in the mode and with the walls of o. The tap is each test's own.
 func reading(t testing.TB, o options) *instance {
 	t.Helper()
 	o = options{mode: o.mode, walls: o.walls}
@@ -193,7 +193,8 @@ func agentOf(t testing.TB, name, user string, o options) enforce.Agent {
 	t.Helper()
 	attributes := map[string]string{"user": user}
 	maps.Copy(attributes, o.attributes)
-	return enforce.Agent{Name: name, Database: "arcive", Credential: harness.Credential(t, agentPassword, max(o.rounds, harness.FewRounds)), Attributes: attributes}
+	return enforce.Agent{Name: name, Database: "arcive",
+		Credential: harness.Credential(t, agentPassword, max(o.rounds, harness.FewRounds)), Attributes: attributes}
 }
 
 // arciveAgents are those of the first user, the default one first.

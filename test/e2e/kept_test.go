@@ -33,8 +33,8 @@ tables:
   note_persons: { rows: [ visible: { notes: { id: note } }, visible: { persons: { id: person } } ] }
 `
 
-// What is kept answers as the people do, before it is filled in and afterwards, in each mode: a withdrawal at the next statement,
-// an expiry at its instant, and changes that cannot be settled.
+// What is kept answers as the people do, before it is filled in and afterwards, in each mode: a withdrawal at the next
+// statement, an expiry at its instant, and changes that cannot be settled.
 func TestKept(t *testing.T) {
 	tier.All(t)
 	ctx := context.Background()
@@ -73,9 +73,12 @@ func TestKept(t *testing.T) {
 			}
 			shows("filled in", "1 3 5")
 			for _, step := range []struct{ sql, want string }{
-				{"UPDATE persons SET consent = 'refused' WHERE id = 1", "3 5"}, {"UPDATE persons SET consent = 'granted'", "1 2 3 5 7"}, {"UPDATE persons SET consent = NULL WHERE id = 2", "1 3 5"},
-				{"INSERT INTO note_persons VALUES (5, 2)", "1 3"}, {"DELETE FROM note_persons WHERE note = 7 AND person = 2", "1 3 7"}, {"INSERT INTO persons VALUES (9, 'granted')", "1 3 6 7"},
-				{"INSERT INTO notes VALUES (8, 'new'); INSERT INTO note_persons VALUES (8, 3)", "1 3 6 7 8"}, {"DELETE FROM persons WHERE id = 9", "1 3 7 8"}, {"UPDATE notes SET id = 9 WHERE id = 3", "1 7 8 9"},
+				{"UPDATE persons SET consent = 'refused' WHERE id = 1", "3 5"}, {
+					"UPDATE persons SET consent = 'granted'", "1 2 3 5 7"}, {"UPDATE persons SET consent = NULL WHERE id = 2", "1 3 5"},
+				{"INSERT INTO note_persons VALUES (5, 2)", "1 3"}, {
+					"DELETE FROM note_persons WHERE note = 7 AND person = 2", "1 3 7"}, {"INSERT INTO persons VALUES (9, 'granted')", "1 3 6 7"},
+				{"INSERT INTO notes VALUES (8, 'new'); INSERT INTO note_persons VALUES (8, 3)", "1 3 6 7 8"}, {
+					"DELETE FROM persons WHERE id = 9", "1 3 7 8"}, {"UPDATE notes SET id = 9 WHERE id = 3", "1 7 8 9"},
 				{"UPDATE notes SET id = 3 WHERE id = 9", "1 3 7 8"},
 				{"BEGIN; UPDATE persons SET consent = 'refused' WHERE id = 3; SAVEPOINT a; UPDATE persons SET consent = 'refused'; ROLLBACK TO a; COMMIT", "1 7"},
 				{"UPDATE persons SET consent = 'granted', until = clock_timestamp() + interval '1 hour' WHERE id = 3", "1 3 7 8"},
@@ -93,7 +96,8 @@ func TestKept(t *testing.T) {
 			run("SELECT pg_sleep(8.1)")
 			shows("after the instant", "1 7")
 
-			if _, err := super.PgConn().Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ; UPDATE persons SET consent = 'refused' WHERE id = 1; COMMIT").ReadAll(); err != nil {
+			if _, err := super.PgConn().Exec(ctx,
+				"BEGIN ISOLATION LEVEL REPEATABLE READ; UPDATE persons SET consent = 'refused' WHERE id = 1; COMMIT").ReadAll(); err != nil {
 				t.Fatal(err)
 			}
 			shows("after a change that could not be settled", "")

@@ -35,7 +35,9 @@ func TestKernleD_WhatAnotherSITellsIsNoWiderThanItsChain(t *testing.T) {
 		// write makes a memory that the owner of the database writes: of rex, who tells, or of somebody who told rex.
 		write := func(id, stack, source, told string, grants ...string) {
 			t.Helper()
-			k.do(super, fmt.Sprintf("INSERT INTO %s (id, stack_id, content, source_entity, told_from, access_grants) VALUES ('%s', '%s', 'x', nullif('%s', ''), nullif('%s', ''), %s)", table, id, stack, source, told, list(grants...)))
+			k.do(super, fmt.Sprintf(
+				"INSERT INTO %s (id, stack_id, content, source_entity, told_from, access_grants) VALUES ('%s', "+
+					"'%s', 'x', nullif('%s', ''), nullif('%s', ''), %s)", table, id, stack, source, told, list(grants...)))
 		}
 		write("rex:1", "rex", "", "", "si:ash", "si:bella_agent", "human:sean")
 		write("mal:1", "mallory", "", "", "si:rex", "si:ash", "human:sean", "si:rex_2")

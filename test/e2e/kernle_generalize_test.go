@@ -29,7 +29,8 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 		Note: "Generalized from direct care experience. No identifying details — applies to breed, not individual."}
 	state := func() string {
 		var out []string
-		for _, sql := range []string{"SELECT * FROM beliefs ORDER BY id", "SELECT * FROM generalizations ORDER BY id", "SELECT * FROM episodes ORDER BY id", "SELECT count(*) FROM pgconsent.privacy_event"} {
+		for _, sql := range []string{"SELECT * FROM beliefs ORDER BY id", "SELECT * FROM generalizations ORDER BY id",
+			"SELECT * FROM episodes ORDER BY id", "SELECT count(*) FROM pgconsent.privacy_event"} {
 			out = append(out, harness.Ask(super, sql).Multiset())
 		}
 		return strings.Join(out, "\n")
@@ -53,9 +54,12 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 
 	// A name blocks, in whatever form and place: nothing is made.
 	names := map[string]string{
-		"the name": "Bella needs exercise monitoring", "in lower case": "monitor bella", "with accents": "monitor BÉLLÀ", "with zero width": "monitor Be\u200bl\u200dla", "possessive": "Bella's murmur",
-		"Cyrillic look-alikes": "monitor Веllа", "an alias": "Müsli needs monitoring", "an alias, folded": "muesli needs monitoring", "an alias of few letters": "小黑 needs monitoring",
-		"the world's alias": "B-e-l-l-i-s-s-i-m-a needs monitoring", "who told it": "Dr. Smith recommends monitoring", "the source's id": "see episode:private_health_incident",
+		"the name": "Bella needs exercise monitoring", "in lower case": "monitor bella",
+		"with accents": "monitor BÉLLÀ", "with zero width": "monitor Be\u200bl\u200dla", "possessive": "Bella's murmur",
+		"Cyrillic look-alikes": "monitor Веllа", "an alias": "Müsli needs monitoring",
+		"an alias, folded": "muesli needs monitoring", "an alias of few letters": "小黑 needs monitoring",
+		"the world's alias": "B-e-l-l-i-s-s-i-m-a needs monitoring", "who told it": "Dr. Smith recommends monitoring",
+		"the source's id": "see episode:private_health_incident",
 	}
 	for i, what := range slices.Sorted(maps.Keys(names)) {
 		if !tier.Turn(i, 1) { // package generalize has each
@@ -84,13 +88,17 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 	// The seed's line. What is not the caller's to see (mallory's alias) counts for nothing.
 	made := must[*privacy.Generalized](t, "the seed's line")(d.Generalize(ctx, agentCaller("ash"), seed))
 	m := made.Memory
-	if m == nil || made.Repeated || m.Kind != "belief" || m.Store != "ash" || m.Source != "" || len(m.Subjects) != 0 || !slices.Equal(m.Access, ids("*")) {
+	if m == nil || made.Repeated || m.Kind != "belief" || m.Store != "ash" || m.Source != "" ||
+		len(m.Subjects) != 0 || !slices.Equal(m.Access, ids("*")) {
 		t.Fatalf("made %+v", made)
 	}
-	if got := harness.Ask(super, "SELECT belief_id, source_kind, source_id, abstraction_note FROM generalizations").Results[0].Rows; len(got) != 1 || !strings.Contains(got[0], m.ID) || !strings.Contains(got[0], "\tepisode\t"+seed.Source+"\t") || !strings.Contains(got[0], seed.Note) {
+	if got := harness.Ask(super, "SELECT belief_id, source_kind, source_id, abstraction_note FROM generalizations").
+		Results[0].Rows; len(got) != 1 || !strings.Contains(got[0], m.ID) ||
+		!strings.Contains(got[0], "\tepisode\t"+seed.Source+"\t") || !strings.Contains(got[0], seed.Note) {
 		t.Errorf("the link is %q", got)
 	}
-	if got := harness.Ask(super, "SELECT subject_ids, access_grants, source_entity FROM episodes WHERE id = '"+seed.Source+"'").Results[0].Rows; len(got) != 1 || !strings.Contains(got[0], `["dog:bella"]`) || !strings.Contains(got[0], "[]") {
+	if got := harness.Ask(super, "SELECT subject_ids, access_grants, source_entity FROM episodes WHERE id = '"+
+		seed.Source+"'").Results[0].Rows; len(got) != 1 || !strings.Contains(got[0], `["dog:bella"]`) || !strings.Contains(got[0], "[]") {
 		t.Errorf("the source is %q", got)
 	}
 	// Everybody sees the belief; nobody but the owner the source, the aliases and the link.
@@ -103,8 +111,11 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 			t.Errorf("%s sees the source", who)
 		}
 		for _, sql := range []string{
-			"SELECT id FROM generalizations", "SELECT source_id FROM generalizations WHERE belief_id = '" + m.ID + "'", "SELECT b.id FROM beliefs b JOIN generalizations g ON g.belief_id = b.id",
-			"SELECT id FROM beliefs WHERE EXISTS (SELECT FROM generalizations)", "SELECT g.id FROM generalizations g FULL JOIN episodes e ON e.id = g.source_id WHERE g.id IS NOT NULL", "SELECT alias FROM aliases WHERE stack_id = 'ash'",
+			"SELECT id FROM generalizations", "SELECT source_id FROM generalizations WHERE belief_id = '" + m.ID +
+				"'", "SELECT b.id FROM beliefs b JOIN generalizations g ON g.belief_id = b.id",
+			"SELECT id FROM beliefs WHERE EXISTS (SELECT FROM generalizations)",
+			"SELECT g.id FROM generalizations g FULL JOIN episodes e ON e.id = g.source_id WHERE g.id IS NOT NULL",
+			"SELECT alias FROM aliases WHERE stack_id = 'ash'",
 			"WITH g AS (SELECT * FROM generalizations) SELECT id FROM g UNION SELECT id FROM g", "SELECT id FROM generalizations ORDER BY 1 FOR SHARE",
 		} {
 			if a := harness.Ask(c, sql); a.Code == "" && len(a.Results[0].Rows) > 0 {
@@ -112,7 +123,8 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 			}
 		}
 		for _, sql := range []string{
-			"INSERT INTO generalizations (stack_id, belief_id, source_id) VALUES ('ash', '" + m.ID + "', 'x') RETURNING id", "DELETE FROM generalizations", "UPDATE generalizations SET source_id = 'x'", "DELETE FROM aliases WHERE stack_id = 'ash'",
+			"INSERT INTO generalizations (stack_id, belief_id, source_id) VALUES ('ash', '" + m.ID +
+				"', 'x') RETURNING id", "DELETE FROM generalizations", "UPDATE generalizations SET source_id = 'x'", "DELETE FROM aliases WHERE stack_id = 'ash'",
 			"COPY generalizations TO STDOUT", "TRUNCATE generalizations",
 		} {
 			if a := harness.Ask(c, sql); a.Code == "" && a.Results[0].Tag != "DELETE 0" && a.Results[0].Tag != "COPY 0" {
@@ -131,7 +143,9 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 		t.Errorf("again %+v", again)
 	}
 	// A memory of another kind with the same id is another memory.
-	if a := harness.Ask(super, "INSERT INTO notes (id, stack_id, content, subject_ids) SELECT id, stack_id, content, subject_ids FROM episodes WHERE id = '"+seed.Source+"'"); a.Err != "" {
+	if a := harness.Ask(super,
+		"INSERT INTO notes (id, stack_id, content, subject_ids) SELECT id, stack_id, content, subject_ids FROM "+
+			"episodes WHERE id = '"+seed.Source+"'"); a.Err != "" {
 		t.Fatal(a)
 	}
 	note := seed
@@ -150,7 +164,9 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	if got := harness.Ask(super, "SELECT count(*) FROM beliefs b JOIN generalizations g ON g.belief_id = b.id WHERE content = '"+other.Belief+"'").Results[0].Rows; !slices.Equal(got, ids("1")) {
+	if got := harness.Ask(super,
+		"SELECT count(*) FROM beliefs b JOIN generalizations g ON g.belief_id = b.id WHERE content = '"+other.Belief+
+			"'").Results[0].Rows; !slices.Equal(got, ids("1")) {
 		t.Errorf("at once: %v", got)
 	}
 	narrow := seed
@@ -161,13 +177,16 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 	// Details are warned of, and the belief is made: the caller judges.
 	warned := seed
 	warned.Belief = "Heart murmurs that are found on a Tuesday need monitoring"
-	if out := must[*privacy.Generalized](t, "a date")(d.Generalize(ctx, agentCaller("ash"), warned)); out.Memory == nil || out.Report.Verdict != generalize.Warned {
+	if out := must[*privacy.Generalized](t, "a date")(
+		d.Generalize(ctx, agentCaller("ash"), warned)); out.Memory == nil || out.Report.Verdict != generalize.Warned {
 		t.Errorf("a date: %+v", out)
 	}
 	// What only may be a name is for the caller to say.
 	unsure := seed
 	unsure.Belief = "Belladonna is no food"
-	if report := must[*privacy.Generalized](t, "unsure")(d.Generalize(ctx, agentCaller("ash"), privacy.Generalization{Source: seed.Source, Belief: unsure.Belief, Check: true})).Report; report.Verdict != generalize.Warned {
+	if report := must[*privacy.Generalized](t,
+		"unsure")(d.Generalize(ctx, agentCaller("ash"),
+		privacy.Generalization{Source: seed.Source, Belief: unsure.Belief, Check: true})).Report; report.Verdict != generalize.Warned {
 		t.Errorf("unsure: %+v", report)
 	}
 	_, err := d.Generalize(ctx, agentCaller("ash"), unsure)

@@ -23,8 +23,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The operations of package privacy over the world kernle, each as its caller through the proxy: what HTTP, MCP and the command
-// line do. Points d, h, i and k.
+// The operations of package privacy over the world kernle, each as its caller through the proxy: what HTTP, MCP and the
+// command line do. Points d, h, i and k.
 
 // desk is the world's, with the proxy and the roles of the test's database.
 func (k *kernle) desk(compiled *policy.Policy) *privacy.Desk {
@@ -106,11 +106,15 @@ func ids(list ...string) []string { return append([]string{}, list...) }
 // `privacy add`, MCP's memory_*.
 // seeds/003:37-44, 107-113.
 func TestKernleH_MemoriesAreMadeWithTheirPrivacy(t *testing.T) {
-	k, d := startPrivacy(t, `INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('consent:h1', 'ash', 'human:sean', 'si:new_vet', '*')`)
+	k, d := startPrivacy(t,
+		`INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('consent:h1', 'ash', 'human:sean', 'si:new_vet', '*')`)
 	ctx := context.Background()
 	made := must[*privacy.Memory](t, "the seed's line")(d.Add(ctx, agentCaller("ash"), privacy.New{
-		Kind: "raw", Content: "Bella has a heart murmur", Subjects: ids("dog:bella"), Access: ids("human:sean", "si:bella_agent"), Consent: ids("human:sean"), Source: "vet:dr_smith"}))
-	if made.Store != "ash" || made.Source != "vet:dr_smith" || !slices.Equal(made.Access, ids("human:sean", "si:bella_agent")) || !slices.Equal(made.Consent, ids("human:sean")) || !slices.Equal(made.Subjects, ids("dog:bella")) {
+		Kind: "raw", Content: "Bella has a heart murmur", Subjects: ids("dog:bella"), Access: ids("human:sean",
+			"si:bella_agent"), Consent: ids("human:sean"), Source: "vet:dr_smith"}))
+	if made.Store != "ash" || made.Source != "vet:dr_smith" ||
+		!slices.Equal(made.Access, ids("human:sean", "si:bella_agent")) ||
+		!slices.Equal(made.Consent, ids("human:sean")) || !slices.Equal(made.Subjects, ids("dog:bella")) {
 		t.Errorf("made %+v", made)
 	}
 	if got := k.list(k.as("sean", ""), "SELECT content FROM raw_entries WHERE id = '"+made.ID+"'"); len(got) != 1 {
@@ -127,16 +131,19 @@ func TestKernleH_MemoriesAreMadeWithTheirPrivacy(t *testing.T) {
 	}
 	// Every form of a list.
 	for _, kind := range []string{"episode", "episode_array", "episode_jsonb", "belief", "note"} {
-		made := must[*privacy.Memory](t, kind)(d.Add(ctx, agentCaller("ash"), privacy.New{Kind: kind, Content: "in a context", Context: "ctx:bella_health"}))
+		made := must[*privacy.Memory](t, kind)(d.Add(ctx, agentCaller("ash"),
+			privacy.New{Kind: kind, Content: "in a context", Context: "ctx:bella_health"}))
 		if !slices.Equal(made.Access, ids("human:sean", "si:bella_agent", "ctx:bella_health")) {
 			t.Errorf("%s: inherits %v", kind, made.Access)
 		}
-		made = must[*privacy.Memory](t, kind)(d.Add(ctx, agentCaller("ash"), privacy.New{Kind: kind, Content: "narrower", Context: "ctx:bella_health", Access: ids()}))
+		made = must[*privacy.Memory](t, kind)(d.Add(ctx, agentCaller("ash"),
+			privacy.New{Kind: kind, Content: "narrower", Context: "ctx:bella_health", Access: ids()}))
 		if len(made.Access) != 0 {
 			t.Errorf("%s: %v, and nobody was asked for", kind, made.Access)
 		}
 		// A participant writes into the context's store, and is the source.
-		made = must[*privacy.Memory](t, kind)(d.Add(ctx, agentCaller("bella"), privacy.New{Kind: kind, Content: "told by a participant", Context: "ctx:bella_health", Source: "human:sean"}))
+		made = must[*privacy.Memory](t, kind)(d.Add(ctx, agentCaller("bella"),
+			privacy.New{Kind: kind, Content: "told by a participant", Context: "ctx:bella_health", Source: "human:sean"}))
 		if made.Source != "si:bella_agent" || made.Store != "ash" {
 			t.Errorf("%s: %+v", kind, made)
 		}
@@ -184,7 +191,8 @@ func TestKernleH_MemoriesAreMadeWithTheirPrivacy(t *testing.T) {
 // `privacy grant`, `privacy revoke`; i: with time and reason.
 // seeds/003:123-126, 185-187.
 func TestKernleI_GrantsAndRevocationsAreNotedWithTimeAndReason(t *testing.T) {
-	k, d := startPrivacy(t, `INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('consent:i1', 'ash', 'human:sean', 'si:new_vet', '*'), ('consent:i2', 'ash', 'vet:dr_smith', 'si:new_vet', '*')`)
+	k, d := startPrivacy(t,
+		`INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('consent:i1', 'ash', 'human:sean', 'si:new_vet', '*'), ('consent:i2', 'ash', 'vet:dr_smith', 'si:new_vet', '*')`)
 	ctx := context.Background()
 	began := time.Now().Add(-time.Minute)
 	for _, kind := range []string{"episode", "episode_array", "episode_jsonb"} {
@@ -197,17 +205,20 @@ func TestKernleI_GrantsAndRevocationsAreNotedWithTimeAndReason(t *testing.T) {
 		if len(again.Granted) != 0 || !slices.Equal(again.Access, out.Access) {
 			t.Errorf("%s: once more: %+v", kind, again)
 		}
-		revoked := must[*privacy.Changed](t, "revoke")(d.Revoke(ctx, agentCaller("ash"), privacy.Change{ID: "episode:1001", Kind: kind, Who: ids("si:new_vet"), Reason: "moved back"}))
+		revoked := must[*privacy.Changed](t, "revoke")(
+			d.Revoke(ctx, agentCaller("ash"), privacy.Change{ID: "episode:1001", Kind: kind, Who: ids("si:new_vet"), Reason: "moved back"}))
 		if !slices.Equal(revoked.Revoked, ids("si:new_vet")) || slices.Contains(revoked.Access, "si:new_vet") {
 			t.Errorf("%s: %+v", kind, revoked)
 		}
 		report := must[*privacy.Report](t, "audit")(d.Audit(ctx, agentCaller("ash"), privacy.Question{ID: "episode:1001", Kind: kind}))
 		h := report.Rows[0].History
-		if len(h) != 2 || h[0].Did != "grant" || h[0].Reason != "the vet has moved" || h[0].By != "si:ash" || !slices.Equal(h[0].Who, ids("si:new_vet")) || h[0].At.Before(began) || h[1].Did != "revoke" || h[1].Reason != "moved back" {
+		if len(h) != 2 || h[0].Did != "grant" || h[0].Reason != "the vet has moved" || h[0].By != "si:ash" ||
+			!slices.Equal(h[0].Who, ids("si:new_vet")) || h[0].At.Before(began) || h[1].Did != "revoke" || h[1].Reason != "moved back" {
 			t.Errorf("%s: noted %+v", kind, h)
 		}
 		// What somebody does by SQL is noted as well, and what the owner of the database does.
-		k.do(k.as("ash", ""), "UPDATE "+map[string]string{"episode": "episodes", "episode_array": "episodes_array", "episode_jsonb": "episodes_jsonb"}[kind]+" SET access_grants = "+
+		k.do(k.as("ash", ""), "UPDATE "+map[string]string{
+			"episode": "episodes", "episode_array": "episodes_array", "episode_jsonb": "episodes_jsonb"}[kind]+" SET access_grants = "+
 			map[string]string{"episode": `'[]'`, "episode_array": "'{}'", "episode_jsonb": "'[]'"}[kind]+" WHERE id = 'episode:1001'")
 		report = must[*privacy.Report](t, "audit")(d.Audit(ctx, agentCaller("sean"), privacy.Question{ID: "episode:1001", Kind: kind}))
 		if h := report.Rows[0].History; len(h) != 3 || h[2].Did != "revoke" || len(h[2].Who) != 3 || h[2].By != "si:ash" {
@@ -246,7 +257,8 @@ func TestKernleI_GrantsAndRevocationsAreNotedWithTimeAndReason(t *testing.T) {
 	_, err := d.Revoke(ctx, agentCaller("rex"), privacy.Change{ID: "episode:1001", Who: ids("human:sean")})
 	fails(t, "a stranger revokes", err, privacy.NotFound)
 	// Agents can neither read nor write what is noted.
-	for _, sql := range []string{"SELECT * FROM pgconsent.privacy_event", "SELECT pgconsent.privacy_note('grant', 'x', 'y', 'z', '{}', 'si:ash')", "SELECT * FROM pgconsent.privacy_rows('si:ash', NULL, NULL, NULL, 10)"} {
+	for _, sql := range []string{"SELECT * FROM pgconsent.privacy_event",
+		"SELECT pgconsent.privacy_note('grant', 'x', 'y', 'z', '{}', 'si:ash')", "SELECT * FROM pgconsent.privacy_rows('si:ash', NULL, NULL, NULL, 10)"} {
 		if a := harness.Ask(k.as("bella", ""), sql); a.Code == "" {
 			t.Errorf("%s: %s", sql, a)
 		}
@@ -261,8 +273,11 @@ func TestKernleC_ContextsAreMadeAndJoinedByTheirOwners(t *testing.T) {
 	ctx := context.Background()
 	enter := func(as string, e privacy.Entry) (*privacy.Entered, error) { return d.Enter(ctx, agentCaller(as), e) }
 
-	out := must[*privacy.Entered](t, "the seed's line")(enter("ash", privacy.Entry{Context: "ctx:bella_health", Participants: ids("human:sean", "si:bella_agent"), Role: "care_agent"}))
-	if out.Made || len(out.Added) > 0 || !slices.Equal(out.Access, ids("human:sean", "si:bella_agent", "ctx:bella_health")) || out.RoleHeld == nil || *out.RoleHeld || out.Setting != "SET pgconsent.context = 'ctx:bella_health'" {
+	out := must[*privacy.Entered](t, "the seed's line")(
+		enter("ash", privacy.Entry{Context: "ctx:bella_health", Participants: ids("human:sean", "si:bella_agent"), Role: "care_agent"}))
+	if out.Made || len(out.Added) > 0 || !slices.Equal(out.Access,
+		ids("human:sean", "si:bella_agent", "ctx:bella_health")) || out.RoleHeld == nil || *out.RoleHeld ||
+		out.Setting != "SET pgconsent.context = 'ctx:bella_health'" {
 		t.Errorf("entered %+v", out)
 	}
 	out = must[*privacy.Entered](t, "one's own role")(enter("tutor_b", privacy.Entry{Context: "ctx:student_123_academic", Role: "role:tutor"}))
@@ -270,7 +285,8 @@ func TestKernleC_ContextsAreMadeAndJoinedByTheirOwners(t *testing.T) {
 		t.Errorf("entered %+v", out)
 	}
 	// A new one, by the owner of a store.
-	out = must[*privacy.Entered](t, "a new context")(enter("ash", privacy.Entry{Context: "ctx:kid_school", Participants: ids("human:mira"), Reason: "school begins"}))
+	out = must[*privacy.Entered](t, "a new context")(
+		enter("ash", privacy.Entry{Context: "ctx:kid_school", Participants: ids("human:mira"), Reason: "school begins"}))
 	if !out.Made || !slices.Equal(out.Access, ids("human:mira", "ctx:kid_school")) {
 		t.Errorf("made %+v", out)
 	}
@@ -282,7 +298,8 @@ func TestKernleC_ContextsAreMadeAndJoinedByTheirOwners(t *testing.T) {
 	if !slices.Equal(out.Added, ids("si:rex")) {
 		t.Errorf("added %v", out.Added)
 	}
-	if got := must[*privacy.Entered](t, "who was added")(enter("rex", privacy.Entry{Context: "ctx:kid_school", Participants: ids("si:rex")})); got.Owner || len(got.Added) != 0 {
+	if got := must[*privacy.Entered](t, "who was added")(
+		enter("rex", privacy.Entry{Context: "ctx:kid_school", Participants: ids("si:rex")})); got.Owner || len(got.Added) != 0 {
 		t.Errorf("entered %+v", got)
 	}
 	// --participants adds nobody, unless the owner asks.
@@ -294,7 +311,8 @@ func TestKernleC_ContextsAreMadeAndJoinedByTheirOwners(t *testing.T) {
 		_, err = enter("ashley", privacy.Entry{Context: name})
 		fails(t, "a stranger: "+name, err, privacy.NotFound)
 	}
-	if got := harness.Ask(harness.Super(t, k.db), "SELECT participants FROM privacy_contexts WHERE context_id = 'ctx:kid_school'").Results[0].Rows; !slices.Equal(got, ids(`["human:mira", "si:rex"]`)) && !slices.Equal(got, ids(`["human:mira","si:rex"]`)) {
+	if got := harness.Ask(harness.Super(t, k.db),
+		"SELECT participants FROM privacy_contexts WHERE context_id = 'ctx:kid_school'").Results[0].Rows; !slices.Equal(got, ids(`["human:mira", "si:rex"]`)) && !slices.Equal(got, ids(`["human:mira","si:rex"]`)) {
 		t.Errorf("participants %v", got)
 	}
 	// A second one of the name is not made.
@@ -351,14 +369,16 @@ func TestKernleK_ConsentIsRecordedByTheGrantorOrItsGuardian(t *testing.T) {
 		t.Error("by evidence alone")
 	}
 	// A guardian, for its ward: mira has no agent here, so sean for bella.
-	out = must[*privacy.Consent](t, "a guardian")(d.Consent(ctx, agentCaller("sean"), privacy.Give{Grantor: "dog:bella", Grantee: "human:guest", Scope: "episode:1002", Reason: "for the insurance"}))
+	out = must[*privacy.Consent](t, "a guardian")(
+		d.Consent(ctx, agentCaller("sean"), privacy.Give{Grantor: "dog:bella", Grantee: "human:guest", Scope: "episode:1002", Reason: "for the insurance"}))
 	if out.Grantor != "human:sean" || out.For != "dog:bella" || out.Store != "ash" || out.Repeated {
 		t.Errorf("%+v", out)
 	}
 	guest := func() bool {
 		return len(k.list(k.as("ash_as_guest", ""), "SELECT id FROM episodes WHERE id = 'episode:1002'")) == 1
 	}
-	must[*privacy.Changed](t, "with consent")(d.Grant(ctx, agentCaller("ash"), privacy.Change{ID: "episode:1002", Who: ids("human:guest")})) // about bella, told by ash itself
+	// about bella, told by ash itself
+	must[*privacy.Changed](t, "with consent")(d.Grant(ctx, agentCaller("ash"), privacy.Change{ID: "episode:1002", Who: ids("human:guest")}))
 	if !guest() {
 		t.Error("a guardian's consent and a grant show nothing")
 	}
@@ -380,18 +400,21 @@ func TestKernleK_ConsentIsRecordedByTheGrantorOrItsGuardian(t *testing.T) {
 		}
 	}
 	// A guardian withdraws what its ward has given.
-	k.do(harness.Super(t, k.db), "INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('consent:ward', 'ash', 'dog:bella', 'human:guest', '*')")
+	k.do(harness.Super(t, k.db),
+		"INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('consent:ward', 'ash', 'dog:bella', 'human:guest', '*')")
 	must[[]privacy.Consent](t, "a ward's")(d.Withdraw(ctx, agentCaller("sean"), privacy.Give{Grantor: "dog:bella", Grantee: "human:guest"}))
 	if guest() {
 		t.Error("what was withdrawn for a ward shows")
 	}
-	for what, g := range map[string]privacy.Give{"no grantee": {}, "like SQL": {Grantee: "x' --"}, "like JSON": {Grantee: "*", Scope: `["*"]`}, "not UTF-8": {Grantee: "\xff"}} {
+	for what, g := range map[string]privacy.Give{
+		"no grantee": {}, "like SQL": {Grantee: "x' --"}, "like JSON": {Grantee: "*", Scope: `["*"]`}, "not UTF-8": {Grantee: "\xff"}} {
 		_, err := d.Consent(ctx, agentCaller("sean"), g)
 		fails(t, what, err, privacy.Validation)
 	}
 	_, err := d.Withdraw(ctx, agentCaller("sean"), privacy.Give{Grantee: "si:nobody"})
 	fails(t, "nothing to withdraw", err, privacy.NotFound)
-	events := harness.Ask(harness.Super(t, k.db), "SELECT did, reason FROM pgconsent.privacy_event WHERE relation = 'public.consent_records' ORDER BY number").Results[0].Rows
+	events := harness.Ask(harness.Super(t, k.db),
+		"SELECT did, reason FROM pgconsent.privacy_event WHERE relation = 'public.consent_records' ORDER BY number").Results[0].Rows
 	if len(events) < 2 || !strings.Contains(strings.Join(events, " "), "for the insurance") || !strings.Contains(strings.Join(events, " "), "settled") {
 		t.Errorf("noted: %v", events)
 	}
@@ -417,12 +440,14 @@ func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 	}
 	row := report.Rows[0]
 	bella, sean, ash := viewer(row, "si:bella_agent"), viewer(row, "human:sean"), viewer(row, "si:ash")
-	if ash == nil || ash.Through != "owner" || bella == nil || bella.Grant != "si:bella_agent" || len(bella.Consents) != 1 || bella.Consents[0].Record != "consent:1" || !bella.Consents[0].Guardian || bella.Consents[0].Subject != "dog:bella" ||
+	if ash == nil || ash.Through != "owner" || bella == nil || bella.Grant != "si:bella_agent" ||
+		len(bella.Consents) != 1 || bella.Consents[0].Record != "consent:1" || !bella.Consents[0].Guardian || bella.Consents[0].Subject != "dog:bella" ||
 		sean == nil || !slices.Equal(sean.Agents, ids("sean")) || viewer(row, "si:rex") != nil || viewer(row, "*") != nil {
 		t.Errorf("%+v", row)
 	}
 	// More than one answer has, one after the other: each memory once.
-	if a := harness.Ask(harness.Super(t, k.db), `INSERT INTO notes (id, stack_id, content, subject_ids) SELECT 'note:page' || i, 'ash', 'x', '["dog:page"]' FROM generate_series(1, 450) AS i`); a.Err != "" {
+	if a := harness.Ask(harness.Super(t, k.db),
+		`INSERT INTO notes (id, stack_id, content, subject_ids) SELECT 'note:page' || i, 'ash', 'x', '["dog:page"]' FROM generate_series(1, 450) AS i`); a.Err != "" {
 		t.Fatal(a)
 	}
 	pages, met := 0, map[string]bool{}
@@ -434,7 +459,8 @@ func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 		after = page.Next
 		if after != "" {
 			// Somebody else's place is no key to it.
-			if out := must[*privacy.Report](t, "mallory")(d.Audit(ctx, agentCaller("mallory"), privacy.Question{Subject: "dog:page", After: after})); len(out.Rows) != 0 || out.Next != "" {
+			if out := must[*privacy.Report](t,
+				"mallory")(d.Audit(ctx, agentCaller("mallory"), privacy.Question{Subject: "dog:page", After: after})); len(out.Rows) != 0 || out.Next != "" {
 				t.Errorf("mallory is told %+v", out)
 			}
 		}
@@ -449,7 +475,8 @@ func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 	if len(report.Rows) < 50 {
 		t.Errorf("%d memories prove little", len(report.Rows))
 	}
-	tables := map[string]string{"episode": "episodes", "belief": "beliefs", "note": "notes", "raw": "raw_entries", "episode_array": "episodes_array", "episode_jsonb": "episodes_jsonb"}
+	tables := map[string]string{"episode": "episodes", "belief": "beliefs", "note": "notes", "raw": "raw_entries",
+		"episode_array": "episodes_array", "episode_jsonb": "episodes_jsonb"}
 	w, err := world.Get("kernle")
 	if err != nil {
 		t.Fatal(err)
@@ -499,9 +526,12 @@ func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 		t.Errorf("%+v", report.Rows[0])
 	}
 	// The subject's own token, and strangers: uniformly nothing.
-	must[*privacy.Report](t, "the subject")(d.Audit(ctx, identity.Caller{Role: identity.Subject, Subject: "dog:bella"}, privacy.Question{Subject: "dog:bella"}))
+	must[*privacy.Report](t, "the subject")(d.Audit(ctx,
+		identity.Caller{Role: identity.Subject, Subject: "dog:bella"}, privacy.Question{Subject: "dog:bella"}))
 	var answers []string
-	for what, c := range map[string]identity.Caller{"an agent that sees it": agentCaller("bella"), "a stranger": agentCaller("rex"), "mallory, who is a guardian elsewhere": agentCaller("mallory"), "another subject": {Role: identity.Subject, Subject: "human:mira"}} {
+	for what, c := range map[string]identity.Caller{
+		"an agent that sees it": agentCaller("bella"), "a stranger": agentCaller("rex"),
+		"mallory, who is a guardian elsewhere": agentCaller("mallory"), "another subject": {Role: identity.Subject, Subject: "human:mira"}} {
 		for _, q := range []privacy.Question{{ID: "episode:1001"}, {ID: "episode:none"}, {Subject: "human:student_123"}, {Subject: "human:nobody"}} {
 			_, err := d.Audit(ctx, c, q)
 			fails(t, what, err, privacy.NotFound)
@@ -513,7 +543,8 @@ func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 	}
 	_, err = d.Audit(ctx, identity.Caller{Role: identity.Admin}, privacy.Question{Subject: "dog:bella"})
 	fails(t, "an admin", err, privacy.Forbidden)
-	for what, q := range map[string]privacy.Question{"nothing": {}, "both": {Subject: "a", ID: "b"}, "like SQL": {Subject: "a' OR true"}, "no kind": {ID: "x", Kind: "stacks"}} {
+	for what, q := range map[string]privacy.Question{
+		"nothing": {}, "both": {Subject: "a", ID: "b"}, "like SQL": {Subject: "a' OR true"}, "no kind": {ID: "x", Kind: "stacks"}} {
 		_, err := d.Audit(ctx, agentCaller("ash"), q)
 		fails(t, what, err, privacy.Validation)
 	}
@@ -527,10 +558,12 @@ func TestKernleD_CopyAndExecuteInheritAsInsertDoes(t *testing.T) {
 	super := harness.Super(t, k.db)
 	for _, table := range kernleTables() {
 		empty := map[string]string{"episodes": "[]", "episodes_array": "{}", "episodes_jsonb": "[]"}[table]
-		inherited := map[string]string{"episodes": `["human:sean", "si:bella_agent", "ctx:bella_health"]`, "episodes_array": "{human:sean,si:bella_agent,ctx:bella_health}", "episodes_jsonb": `["human:sean", "si:bella_agent", "ctx:bella_health"]`}[table]
+		inherited := map[string]string{"episodes": `["human:sean", "si:bella_agent", "ctx:bella_health"]`,
+			"episodes_array": "{human:sean,si:bella_agent,ctx:bella_health}", "episodes_jsonb": `["human:sean", "si:bella_agent", "ctx:bella_health"]`}[table]
 		is := func(content, want string) {
 			t.Helper()
-			if got := harness.Ask(super, "SELECT access_grants::text FROM "+table+" WHERE content = '"+content+"'").Results[0].Rows; !slices.Equal(got, ids(want)) {
+			if got := harness.Ask(super, "SELECT access_grants::text FROM "+table+" WHERE content = '"+content+"'").
+				Results[0].Rows; !slices.Equal(got, ids(want)) {
 				t.Errorf("%s: %s is granted to %q, want %q", table, content, got, want)
 			}
 		}
@@ -549,10 +582,16 @@ func TestKernleD_CopyAndExecuteInheritAsInsertDoes(t *testing.T) {
 		copied("stack_id, content, access_grants", "ash\tcopied none\t"+empty+"\n", "")
 		is("copied none", empty)
 		copied("stack_id, content, access_grants", "ash\tcopied null\t\\N\n", "22023")
-		copied("stack_id, content, subject_ids, access_grants", "ash\tcopied wide\t"+map[string]string{"episodes": `["dog:bella"]`, "episodes_array": "{dog:bella}", "episodes_jsonb": `["dog:bella"]`}[table]+"\t"+map[string]string{"episodes": `["si:mallory"]`, "episodes_array": "{si:mallory}", "episodes_jsonb": `["si:mallory"]`}[table]+"\n", "42501")
+		copied("stack_id, content, subject_ids, access_grants",
+			"ash\tcopied wide\t"+map[string]string{
+				"episodes": `["dog:bella"]`, "episodes_array": "{dog:bella}",
+				"episodes_jsonb": `["dog:bella"]`}[table]+"\t"+
+				map[string]string{"episodes": `["si:mallory"]`, "episodes_array": "{si:mallory}", "episodes_jsonb": `["si:mallory"]`}[table]+"\n", "42501")
 
 		k.do(c, "PREPARE short (text) AS INSERT INTO "+table+" (stack_id, content) VALUES ('ash', $1)")
-		k.do(c, `PREPARE "Odd ""name" (text, text) AS INSERT INTO `+table+" (stack_id, content, access_grants) VALUES ('ash', $1, $2::"+map[string]string{"episodes": "text", "episodes_array": "text[]", "episodes_jsonb": "jsonb"}[table]+")")
+		k.do(c, `PREPARE "Odd ""name" (text, text) AS INSERT INTO `+table+
+			" (stack_id, content, access_grants) VALUES ('ash', $1, $2::"+
+			map[string]string{"episodes": "text", "episodes_array": "text[]", "episodes_jsonb": "jsonb"}[table]+")")
 		k.do(c, `PREPARE "Left ""out" (text) AS INSERT INTO `+table+" (stack_id, content) VALUES ('ash', $1)")
 		k.do(c, "EXECUTE short('executed')")
 		is("executed", inherited)
@@ -568,9 +607,12 @@ func TestKernleD_CopyAndExecuteInheritAsInsertDoes(t *testing.T) {
 		is("outside", empty)
 		k.do(c, "SET pgconsent.context = 'ctx:bella_health'")
 		// An INSERT of the value that stands for a list that was left out leaves it out, and gains nothing.
-		k.do(c, "INSERT INTO "+table+" (stack_id, content, access_grants) VALUES ('ash', 'by the word', "+map[string]string{"episodes": `'"pgconsent:left"'`, "episodes_array": "'[7432:7432]={NULL}'", "episodes_jsonb": `'"pgconsent:left"'`}[table]+")")
+		k.do(c, "INSERT INTO "+table+" (stack_id, content, access_grants) VALUES ('ash', 'by the word', "+
+			map[string]string{"episodes": `'"pgconsent:left"'`, "episodes_array": "'[7432:7432]={NULL}'", "episodes_jsonb": `'"pgconsent:left"'`}[table]+")")
 		is("by the word", inherited)
-		k.do(super, "DELETE FROM "+table+" WHERE content IN ('copied one', 'copied two', 'executed', 'commented', 'quoted', 'given none', 'outside', 'by the word', 'copied none', 'copied wide')")
+		k.do(super, "DELETE FROM "+table+
+			" WHERE content IN ('copied one', 'copied two', 'executed', 'commented', 'quoted', 'given none', "+
+			"'outside', 'by the word', 'copied none', 'copied wide')")
 		harness.Close(c)
 	}
 	k.proxy.Tap().NoMarker(t)
@@ -580,7 +622,8 @@ func TestKernleD_CopyAndExecuteInheritAsInsertDoes(t *testing.T) {
 func TestTheGranteeHoldsNothing(t *testing.T) {
 	k, _ := startPrivacy(t)
 	grantee := k.proxy.Agent(t, "specialist", "kernle")
-	if a := harness.Ask(grantee, "BEGIN; SELECT id FROM consent_records WHERE grantor = 'human:parent_456'"); a.Err != "" || len(a.Results) != 2 || len(a.Results[1].Rows) != 1 {
+	if a := harness.Ask(grantee,
+		"BEGIN; SELECT id FROM consent_records WHERE grantor = 'human:parent_456'"); a.Err != "" || len(a.Results) != 2 || len(a.Results[1].Rows) != 1 {
 		t.Fatalf("%+v", a)
 	}
 	for _, lock := range []string{"FOR UPDATE", "FOR NO KEY UPDATE", "FOR SHARE", "FOR KEY SHARE"} {
@@ -601,7 +644,8 @@ func TestTheGranteeHoldsNothing(t *testing.T) {
 			t.Fatal(a.Err)
 		}
 		grantor := k.proxy.Agent(t, "parent", "kernle")
-		if a := harness.Ask(grantor, "SET lock_timeout = '180s'; BEGIN; UPDATE consent_records SET revoked_at = now() WHERE grantor = 'human:parent_456'; ROLLBACK"); a.Err != "" {
+		if a := harness.Ask(grantor,
+			"SET lock_timeout = '180s'; BEGIN; UPDATE consent_records SET revoked_at = now() WHERE grantor = 'human:parent_456'; ROLLBACK"); a.Err != "" {
 			t.Errorf("after %q the grantor cannot withdraw: %s", held, a.Err)
 		}
 	}
@@ -610,13 +654,16 @@ func TestTheGranteeHoldsNothing(t *testing.T) {
 // A stranger's question about somebody in the memories takes the database as much work as one about nobody.
 func TestKernleH_AStrangersQuestionTakesAsMuch(t *testing.T) {
 	tier.All(t)
-	k, _ := startPrivacy(t, `INSERT INTO episodes (id, stack_id, content, subject_ids) SELECT 'episode:many_' || n, 'ash', 'one of many', '["human:kid_123"]' FROM generate_series(1, 500) n`)
+	k, _ := startPrivacy(t,
+		`INSERT INTO episodes (id, stack_id, content, subject_ids) SELECT 'episode:many_' || n, 'ash', 'one of many', '["human:kid_123"]' FROM generate_series(1, 500) n`)
 	super := harness.Super(t, k.db)
 	hits := regexp.MustCompile(`Buffers: shared hit=(\d+)`)
 	work := func(caller, subject string) (n int) {
 		t.Helper()
 		for range 3 { // what is read for the first time is in memory then
-			a := harness.Ask(super, "EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT * FROM pgconsent.privacy_rows('"+caller+"', '"+subject+"', NULL, NULL, NULL, 201)")
+			a := harness.Ask(super,
+				"EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT * FROM "+
+					"pgconsent.privacy_rows('"+caller+"', '"+subject+"', NULL, NULL, NULL, 201)")
 			if a.Err != "" {
 				t.Fatal(a)
 			}
@@ -641,8 +688,9 @@ func TestKernleH_AStrangersQuestionTakesAsMuch(t *testing.T) {
 	}
 }
 
-// An agent that has changed a memory holds its row as long as its transaction lasts. Who grants or withdraws meanwhile is told so, in
-// time, and nothing was changed; consent is withdrawn all the same, since nobody else changes its record.
+// An agent that has changed a memory holds its row as long as its transaction lasts. Who grants or withdraws meanwhile
+// is told so, in time, and nothing was changed; consent is withdrawn all the same, since nobody else changes its
+// record.
 func TestKernleH_ARowThatIsHeldIsSaidToBe(t *testing.T) {
 	k, desk := startPrivacy(t)
 	desk.Patience = 100 * time.Millisecond

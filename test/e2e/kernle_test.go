@@ -17,10 +17,11 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The points of the kernle world, each through the wire, over its lists as JSON in text, as arrays and as jsonb. What must
-// be visible is worked out here, in Go, from the rows as the superuser reads them.
+// The points of the kernle world, each through the wire, over its lists as JSON in text, as arrays and as jsonb. What
+// must be visible is worked out here, in Go, from the rows as the superuser reads them.
 
-// kernleTables are those of one content with lists as the seed has them, as arrays and as jsonb; the quick run takes the seed's.
+// kernleTables are those of one content with lists as the seed has them, as arrays and as jsonb; the quick run takes
+// the seed's.
 func kernleTables() []string {
 	all := []string{"episodes", "episodes_array", "episodes_jsonb"}
 	if tier.Quick() {
@@ -80,7 +81,8 @@ func startKernleIn(t testing.TB, mode harness.Mode, setup ...string) *kernle {
 	return k
 }
 
-// readKernle is the world as [startKernleIn] starts it, for tests that change nothing in it: they share it. The tap is each test's own.
+// readKernle is the world as [startKernleIn] starts it, for tests that change nothing in it: they share it. The tap is
+// each test's own.
 func readKernle(t testing.TB, mode harness.Mode) *kernle {
 	t.Helper()
 	shared := *harness.Reading(t, "kernle, "+mode.Name, func(t testing.TB) (*kernle, *pgtest.DB) {
@@ -153,7 +155,8 @@ func (k *kernle) memories(table string) []memory {
 		END $$`); err != nil {
 		k.Fatal(err)
 	}
-	rows, err := conn.Query(context.Background(), "SELECT id, stack_id, coalesce(source_entity, ''), coalesce(told_from, ''), "+list("subject_ids")+", "+list("access_grants")+" FROM "+table)
+	rows, err := conn.Query(context.Background(),
+		"SELECT id, stack_id, coalesce(source_entity, ''), coalesce(told_from, ''), "+list("subject_ids")+", "+list("access_grants")+" FROM "+table)
 	if err != nil {
 		k.Fatal(err)
 	}
@@ -211,7 +214,8 @@ func (k *kernle) visible(table string, e entity) []string {
 		}
 		granted := slices.ContainsFunc(m.grants, func(g string) bool {
 			return g == "*" || slices.Contains(me, g) || e.context != "" && g == e.context &&
-				yes("SELECT FROM privacy_contexts WHERE stack_id = $1 AND context_id = $2 AND participants LIKE '[%' AND participants::jsonb ?| $3", m.stack, e.context, me)
+				yes("SELECT FROM privacy_contexts WHERE stack_id = $1 AND context_id = $2 AND participants LIKE "+
+					"'[%' AND participants::jsonb ?| $3", m.stack, e.context, me)
 		})
 		if !granted || m.broken {
 			return false
@@ -265,8 +269,10 @@ func TestKernleA_GrantsShowAndTheOwnerSeesItsOwn(t *testing.T) {
 			t.Errorf("%s: %d memories prove little", table, len(seen))
 		}
 		for j, e := range []struct{ name, user, role string }{
-			{"ash", "si:ash", ""}, {"ashley", "si:ashley", ""}, {"sean", "human:sean", ""}, {"vet", "human:dr_smith", "role:vet"}, {"rex", "si:rex", ""}, {"tutor_a", "si:tutor_a", "role:tutor"},
-			{"tutor_b", "si:tutor_b", "role:tutor"}, {"specialist", "si:reading_specialist", ""}, {"parent", "human:parent_456", ""}, {"mallory", "si:mallory", ""},
+			{"ash", "si:ash", ""}, {"ashley", "si:ashley", ""}, {"sean", "human:sean", ""}, {
+				"vet", "human:dr_smith", "role:vet"}, {"rex", "si:rex", ""}, {"tutor_a", "si:tutor_a", "role:tutor"},
+			{"tutor_b", "si:tutor_b", "role:tutor"}, {"specialist", "si:reading_specialist", ""}, {
+				"parent", "human:parent_456", ""}, {"mallory", "si:mallory", ""},
 		} {
 			if !tier.Turn(i+j, 1) {
 				continue
@@ -298,7 +304,8 @@ func (k *kernle) scopes() {
 	for _, table := range kernleTables() {
 		for _, m := range []struct{ id, stack, grant string }{
 			{"scope:self", "ash", ""}, {"scope:entity", "ash", "human:sean"}, {"scope:context", "ash", "ctx:bella_health"}, {"scope:public", "ash", "*"},
-			{"load:private", "student_123", ""}, {"load:entity", "student_123", "si:tutor_b"}, {"load:public", "student_123", "*"}, {"load:context", "student_123", "ctx:student_123_academic"},
+			{"load:private", "student_123", ""}, {"load:entity", "student_123", "si:tutor_b"}, {
+				"load:public", "student_123", "*"}, {"load:context", "student_123", "ctx:student_123_academic"},
 			{"load:group", "student_123", "role:tutor"}, {"load:longer", "student_123", "si:tutor_bb"}, {"load:shorter", "student_123", "si:tutor"},
 		} {
 			grants := kernleList(table)
@@ -308,10 +315,14 @@ func (k *kernle) scopes() {
 			k.do(super, "INSERT INTO "+table+" (id, stack_id, content, access_grants) VALUES ('"+m.id+"', '"+m.stack+"', 'x', "+grants+")")
 		}
 		for _, c := range []struct{ as, in, of, sees string }{
-			{"ash", "", "scope", "context entity public self"}, {"sean", "", "scope", "entity public"}, {"sean", "ctx:bella_health", "scope", "context entity public"},
-			{"bella", "", "scope", "public"}, {"bella", "ctx:bella_health", "scope", "context public"}, {"bella", "ctx:dog_park", "scope", "public"}, {"rex", "", "scope", "public"},
+			{"ash", "", "scope", "context entity public self"}, {"sean", "", "scope", "entity public"}, {
+				"sean", "ctx:bella_health", "scope", "context entity public"},
+			{"bella", "", "scope", "public"}, {"bella", "ctx:bella_health", "scope", "context public"}, {
+				"bella", "ctx:dog_park", "scope", "public"}, {"rex", "", "scope", "public"},
 			{"mallory", "ctx:bella_health", "scope", "public"}, {"ash_as_guest", "", "scope", "public"},
-			{"tutor_b", "", "load", "entity group public"}, {"tutor_b", "ctx:student_123_academic", "load", "context entity group public"}, {"tutor_a", "", "load", "context entity group longer private public shorter"},
+			{"tutor_b", "", "load", "entity group public"}, {
+				"tutor_b", "ctx:student_123_academic", "load", "context entity group public"},
+			{"tutor_a", "", "load", "context entity group longer private public shorter"},
 			{"parent", "ctx:student_123_academic", "load", "context public"}, {"specialist", "", "load", "public"}, {"ash", "", "load", "public"},
 		} {
 			conn := k.as(c.as, c.in)
@@ -331,9 +342,13 @@ func TestKernleA_NoMarkerInAnyStatement(t *testing.T) {
 	c := k.as("bella", "")
 	for _, table := range kernleTables() {
 		for _, sql := range []string{
-			"SELECT * FROM %s", "SELECT content FROM %s ORDER BY content LIMIT 500", "SELECT max(content), min(content) FROM %s", "SELECT string_agg(content, ',') FROM %s", "SELECT x FROM %s x", "SELECT content::int FROM %s",
-			"SELECT a.content FROM %[1]s a LEFT JOIN %[1]s b ON a.id > b.id", "SELECT count(*) FROM %s WHERE access_grants::text LIKE '%%*%%' GROUP BY subject_ids", "COPY %s TO STDOUT", "SELECT 1 / (length(content) - 10) FROM %s",
-			"WITH m AS (SELECT * FROM %s) SELECT * FROM m WHERE id LIKE 'episode:bad%%'", "SELECT s FROM stacks s, %s", "SELECT (subject_ids::text)::jsonb FROM %s", "UPDATE %s SET content = content RETURNING content",
+			"SELECT * FROM %s", "SELECT content FROM %s ORDER BY content LIMIT 500",
+			"SELECT max(content), min(content) FROM %s", "SELECT string_agg(content, ',') FROM %s", "SELECT x FROM %s x", "SELECT content::int FROM %s",
+			"SELECT a.content FROM %[1]s a LEFT JOIN %[1]s b ON a.id > b.id",
+			"SELECT count(*) FROM %s WHERE access_grants::text LIKE '%%*%%' GROUP BY subject_ids",
+			"COPY %s TO STDOUT", "SELECT 1 / (length(content) - 10) FROM %s",
+			"WITH m AS (SELECT * FROM %s) SELECT * FROM m WHERE id LIKE 'episode:bad%%'",
+			"SELECT s FROM stacks s, %s", "SELECT (subject_ids::text)::jsonb FROM %s", "UPDATE %s SET content = content RETURNING content",
 		} {
 			harness.Ask(c, fmt.Sprintf(sql, table))
 		}
@@ -367,12 +382,16 @@ func TestKernleB_EverySubjectMustConsent(t *testing.T) {
 			grantor, grantee, scope string
 			shows                   bool
 		}{
-			{"human:kid_123", "si:bella_agent", "*", true}, {"human:mira", "si:bella_agent", "*", true}, {"human:mira", "*", "episode:1005", true}, {"human:mira", "si:bella_agent", "episode:100", false},
-			{"human:mira", "si:bella_agent", "ctx:bella_health", false}, {"human:sean", "si:bella_agent", "*", false}, {"human:mir", "si:bella_agent", "*", false}, {"human:mira", "si:bella%", "*", false},
+			{"human:kid_123", "si:bella_agent", "*", true}, {"human:mira", "si:bella_agent", "*", true}, {
+				"human:mira", "*", "episode:1005", true}, {"human:mira", "si:bella_agent", "episode:100", false},
+			{"human:mira", "si:bella_agent", "ctx:bella_health", false}, {
+				"human:sean", "si:bella_agent", "*", false}, {"human:mir", "si:bella_agent", "*", false}, {"human:mira", "si:bella%", "*", false},
 			{"human:mira", "SI:bella_agent", "*", false}, {"human:mira", "si:bella_agent ", "*", false}, {"human:mira", "", "*", false},
 		} {
 			id := fmt.Sprintf("consent:test%d", i)
-			k.do(owner, fmt.Sprintf("INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('%s', 'ash', '%s', '%s', '%s')", id, record.grantor, record.grantee, record.scope))
+			k.do(owner, fmt.Sprintf(
+				"INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('%s', 'ash', '%s', "+
+					"'%s', '%s')", id, record.grantor, record.grantee, record.scope))
 			if has(bella, "episode:1005") != record.shows {
 				t.Errorf("%s: %v: shows is %v", table, record, !record.shows)
 			}
@@ -413,9 +432,11 @@ func TestKernleC_ContextsAreEnteredByTheirParticipants(t *testing.T) {
 		if len(without(health, plain)) < 3 || len(without(park, plain)) < 3 || len(without(health, park)) < 3 {
 			t.Errorf("%s: %d, %d and %d memories: contexts show little", table, len(plain), len(health), len(park))
 		}
-		// Not a participant; one whose participants are no list; one that is not there; one that is like it. Nothing is entered.
+		// Not a participant; one whose participants are no list; one that is not there; one that is like it. Nothing is
+		// entered.
 		for _, e := range []struct{ name, user, in string }{
-			{"ashley", "si:ashley", "ctx:bella_health"}, {"rex", "si:rex", "ctx:bella_health"}, {"sean", "human:sean", "ctx:broken"}, {"bella", "si:bella_agent", "ctx:none"}, {"bella", "si:bella_agent", "ctx:bella%"},
+			{"ashley", "si:ashley", "ctx:bella_health"}, {"rex", "si:rex", "ctx:bella_health"}, {
+				"sean", "human:sean", "ctx:broken"}, {"bella", "si:bella_agent", "ctx:none"}, {"bella", "si:bella_agent", "ctx:bella%"},
 			{"bella", "si:bella_agent", "*"}, {"specialist", "si:reading_specialist", "ctx:student_123_academic"},
 		} {
 			c := k.as(e.name, "")
@@ -435,7 +456,8 @@ func TestKernleC_ContextsAreEnteredByTheirParticipants(t *testing.T) {
 			t.Errorf("%s: no participant any more, and sees %v", table, without(got, plain))
 		}
 		k.do(super, `UPDATE privacy_contexts SET participants = '["human:sean", "si:bella_agent"]' WHERE id = 'context:1'`)
-		k.sees(k.as("tutor_b", "ctx:student_123_academic"), table, entity{user: "si:tutor_b", roles: []string{"role:tutor"}, context: "ctx:student_123_academic"})
+		k.sees(k.as("tutor_b", "ctx:student_123_academic"), table,
+			entity{user: "si:tutor_b", roles: []string{"role:tutor"}, context: "ctx:student_123_academic"})
 	}
 	k.proxy.Tap().NoMarker(t)
 }
@@ -472,7 +494,8 @@ func TestKernleD_NewMemoriesInheritAndAreNotWider(t *testing.T) {
 				t.Errorf("%s: SQLSTATE %q, want %q\n%s", sql, a.Code, code, a)
 			}
 			for _, m := range k.memories(table) {
-				if strings.HasSuffix(m.id, "") && harness.Ask(super, "SELECT 1 FROM "+table+" WHERE id = '"+m.id+"' AND content = '"+content+"'").Results[0].Tag == "SELECT 1" {
+				if strings.HasSuffix(m.id, "") &&
+					harness.Ask(super, "SELECT 1 FROM "+table+" WHERE id = '"+m.id+"' AND content = '"+content+"'").Results[0].Tag == "SELECT 1" {
 					return m.grants, m.source
 				}
 			}
@@ -495,8 +518,9 @@ func TestKernleD_NewMemoriesInheritAndAreNotWider(t *testing.T) {
 		is(grants, source, "", "human:sean")
 		grants, source = insert(health, "", map[string]string{"access_grants": list()})
 		is(grants, source, "")
-		insert(health, "42501", map[string]string{"access_grants": list("human:sean", "si:mallory"), "subject_ids": list("dog:bella")}) // wider, without consent
-		grants, source = insert(ash, "", nil)                                                                                           // source null
+		// wider, without consent
+		insert(health, "42501", map[string]string{"access_grants": list("human:sean", "si:mallory"), "subject_ids": list("dog:bella")})
+		grants, source = insert(ash, "", nil) // source null
 		is(grants, source, "")
 		grants, source = insert(ash, "", map[string]string{"source_entity": "'human:sean'"}) // seeds/003:64: a human
 		is(grants, source, "human:sean", "human:sean")
@@ -504,15 +528,19 @@ func TestKernleD_NewMemoriesInheritAndAreNotWider(t *testing.T) {
 		is(grants, source, "si:rex")
 		insert(ash, "42501", map[string]string{"source_entity": "'si:rex'", "access_grants": list("si:bella_agent")})
 		insert(ash, "42501", map[string]string{"source_entity": "'human:sean'", "access_grants": list("human:sean", "si:bella_agent_3")})
-		grants, source = insert(ash, "", map[string]string{"source_entity": "'human:sean'", "access_grants": list("si:new_vet"), "subject_ids": list("dog:bella", "human:kid_123")}) // all have consented
+		// all have consented
+		grants, source = insert(ash, "", map[string]string{
+			"source_entity": "'human:sean'", "access_grants": list("si:new_vet"), "subject_ids": list("dog:bella", "human:kid_123")})
 		is(grants, source, "human:sean", "si:new_vet")
 		insert(ash, "42501", map[string]string{"access_grants": list("si:new_vet"), "subject_ids": list("dog:bella", "human:mira")}) // one has not
-		grants, source = insert(ash, "", map[string]string{"access_grants": list("*")})                                              // about nobody, seen by itself
+		// about nobody, seen by itself
+		grants, source = insert(ash, "", map[string]string{"access_grants": list("*")})
 		is(grants, source, "", "*")
 		// The defaults of all four fields.
 		k.do(ash, "INSERT INTO "+table+" (stack_id, content) VALUES ('ash', 'as the defaults say')")
 		none := strings.Trim(kernleList(table), "'")
-		if got := harness.Ask(super, "SELECT source_entity, subject_ids, access_grants, consent_grants FROM "+table+" WHERE content = 'as the defaults say'").Results[0].Rows; !slices.Equal(got, []string{`\N` + strings.Repeat("\t"+none, 3)}) {
+		if got := harness.Ask(super, "SELECT source_entity, subject_ids, access_grants, consent_grants FROM "+
+			table+" WHERE content = 'as the defaults say'").Results[0].Rows; !slices.Equal(got, []string{`\N` + strings.Repeat("\t"+none, 3)}) {
 			t.Errorf("%s: the defaults are %q", table, got)
 		}
 
@@ -531,7 +559,8 @@ func TestKernleD_NewMemoriesInheritAndAreNotWider(t *testing.T) {
 // Grants get narrower only, but with consent; owner, source and subjects stay.
 // seeds/003:62.
 func TestKernleE_UpdatesDoNotWiden(t *testing.T) {
-	k := startKernle(t, `INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('consent:e1', 'ash', 'human:sean', 'si:new_vet', '*'), ('consent:e2', 'ash', 'vet:dr_smith', 'si:new_vet', '*')`)
+	k := startKernle(t,
+		`INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('consent:e1', 'ash', 'human:sean', 'si:new_vet', '*'), ('consent:e2', 'ash', 'vet:dr_smith', 'si:new_vet', '*')`)
 	super := harness.Super(t, k.db)
 	for _, table := range kernleTables() {
 		list := func(ids ...string) string {
@@ -597,7 +626,8 @@ func TestKernleF_NoRootAccess(t *testing.T) {
 func TestKernleJ_MalformedListsGrantNothing(t *testing.T) {
 	k := readKernle(t, harness.Both)
 	for table, values := range map[string][]string{
-		"episodes":       {"NULL", "''", "'{}'", "'null'", "'\"human:sean\"'", "'[\"human:sean\"'", "'[null]'", "'[[]]'", "'[1]'", "'human:sean'", "'[\"\\u0000\"]'", "'[{}]'", "'true'"},
+		"episodes": {"NULL", "''", "'{}'", "'null'", "'\"human:sean\"'", "'[\"human:sean\"'", "'[null]'",
+			"'[[]]'", "'[1]'", "'human:sean'", "'[\"\\u0000\"]'", "'[{}]'", "'true'"},
 		"episodes_array": {"NULL", "'{NULL}'", "'{{a},{b}}'", "'{human:sean,NULL}'"},
 		"episodes_jsonb": {"NULL", "'{}'", "'null'", "'\"human:sean\"'", "'[null]'", "'[[]]'", "'[1]'", "'[{}]'"},
 	} {

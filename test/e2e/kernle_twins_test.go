@@ -21,8 +21,9 @@ const twinsShow = `
 INSERT INTO stacks VALUES ('zstore', 'human:zowner');
 INSERT INTO episodes (id, stack_id, content, subject_ids, access_grants) VALUES ('episode:mine', 'mallory', 'Rex Zedwick likes Zeddy cake at Rosenheim', '["human:zed"]', '[]')`
 
-// twinsHide shows to neither si:mallory nor si:ashley: contexts, records, guardians, aliases, memories and what was drawn from them, of other stores, by the names that the
-// callers use; malformed lists; and more of all than a page or a look has room for.
+// twinsHide shows to neither si:mallory nor si:ashley: contexts, records, guardians, aliases, memories and what was
+// drawn from them, of other stores, by the names that the callers use; malformed lists; and more of all than a page or
+// a look has room for.
 const twinsHide = `
 INSERT INTO stacks VALUES ('hstore', 'human:hown');
 INSERT INTO privacy_contexts (id, stack_id, context_id, participants, default_access_grants) VALUES ('context:h1', 'ash', 'ctx:secret', '["human:sean"]', '["*"]'), ('context:h2', 'rex', 'ctx:secret', '["human:zed"]', 'no list'), ('context:h3', 'zstore', 'ctx:zz', '["human:zed"]', '["*"]'),
@@ -48,7 +49,8 @@ var (
 	timeOfTwins = regexp.MustCompile(`20\d\d-\d\d-\d\d[T ][0-9:.]+Z?`)
 )
 
-// What the operations of package privacy, and the statements that they are made of, answer a caller goes by what the caller may know: the answers of twins are the same, call after call.
+// What the operations of package privacy, and the statements that they are made of, answer a caller goes by what the
+// caller may know: the answers of twins are the same, call after call.
 func TestKernleH_TwinsAnswerAlike(t *testing.T) {
 	tier.All(t)
 	var steps []string
@@ -60,8 +62,10 @@ func TestKernleH_TwinsAnswerAlike(t *testing.T) {
 		}
 		k, desk := startPrivacy(t, setup...)
 		if i == 0 { // what others do is noted, too
-			must[*privacy.Consent](t, "a consent")(desk.Consent(t.Context(), agentCaller("tutor_a"), privacy.Give{Grantee: "human:other", Store: "student_123", Reason: "HIDDENMARK"}))
-			must[*privacy.Changed](t, "a grant")(desk.Revoke(t.Context(), agentCaller("ash"), privacy.Change{ID: "episode:1001", Who: ids("human:sean"), Reason: "HIDDENMARK"}))
+			must[*privacy.Consent](t, "a consent")(
+				desk.Consent(t.Context(), agentCaller("tutor_a"), privacy.Give{Grantee: "human:other", Store: "student_123", Reason: "HIDDENMARK"}))
+			must[*privacy.Changed](t, "a grant")(
+				desk.Revoke(t.Context(), agentCaller("ash"), privacy.Change{ID: "episode:1001", Who: ids("human:sean"), Reason: "HIDDENMARK"}))
 		}
 		asked := 0
 		ask := func(step string, do func() (any, error)) {
@@ -84,7 +88,8 @@ func TestKernleH_TwinsAnswerAlike(t *testing.T) {
 			}
 			answers[i] = append(answers[i], timeOfTwins.ReplaceAllString(idsOfTwins.ReplaceAllString(string(text), "NEW"), "TIME"))
 		}
-		for _, caller := range []identity.Caller{{Name: "token", Role: identity.Subject, Subject: "si:mallory", Database: "kernle"}, agentCaller("mallory"), agentCaller("ashley")} {
+		for _, caller := range []identity.Caller{
+			{Name: "token", Role: identity.Subject, Subject: "si:mallory", Database: "kernle"}, agentCaller("mallory"), agentCaller("ashley")} {
 			twinsAsk(t, desk, caller, ask)
 		}
 		for _, name := range []string{"mallory", "ashley"} {
@@ -110,9 +115,15 @@ func TestKernleH_TwinsAnswerAlike(t *testing.T) {
 
 // twinsSQL are what the callers ask themselves.
 var twinsSQL = []string{
-	"SELECT count(*) FROM episodes", "SELECT context_id, stack_id, participants FROM privacy_contexts ORDER BY 1, 2", "SELECT count(*) FROM consent_records", "SELECT * FROM stacks", "SELECT * FROM guardians", "SELECT * FROM aliases", "SELECT count(*) FROM generalizations",
-	"SET pgconsent.context = 'ctx:secret'", "SET pgconsent.context = 'ctx:none'", "BEGIN; SET LOCAL pgconsent.context = 'ctx:a7'; SELECT count(*) FROM notes; COMMIT",
-	"INSERT INTO consent_records (stack_id, grantee, scope) VALUES ('rex', 'human:other', '*') RETURNING grantor", "INSERT INTO episodes (stack_id, content, told_from, access_grants) VALUES ('mallory', 'x', 'episode:h1', '[\"*\"]') RETURNING access_grants", "INSERT INTO episodes (stack_id, content, told_from) VALUES ('mallory', 'x', 'episode:h7') RETURNING access_grants",
+	"SELECT count(*) FROM episodes", "SELECT context_id, stack_id, participants FROM privacy_contexts ORDER BY 1, 2",
+	"SELECT count(*) FROM consent_records", "SELECT * FROM stacks", "SELECT * FROM guardians",
+	"SELECT * FROM aliases", "SELECT count(*) FROM generalizations",
+	"SET pgconsent.context = 'ctx:secret'", "SET pgconsent.context = 'ctx:none'",
+	"BEGIN; SET LOCAL pgconsent.context = 'ctx:a7'; SELECT count(*) FROM notes; COMMIT",
+	"INSERT INTO consent_records (stack_id, grantee, scope) VALUES ('rex', 'human:other', '*') RETURNING grantor",
+	"INSERT INTO episodes (stack_id, content, told_from, access_grants) VALUES ('mallory', 'x', 'episode:h1', " +
+		"'[\"*\"]') RETURNING access_grants",
+	"INSERT INTO episodes (stack_id, content, told_from) VALUES ('mallory', 'x', 'episode:h7') RETURNING access_grants",
 }
 
 // twinsAsk asks everything by names that there are in one twin, and are not in the other.
@@ -142,7 +153,8 @@ func twinsAsk(t *testing.T, desk *privacy.Desk, caller identity.Caller, ask func
 	}
 	for _, name := range []string{"ctx:secret", "ctx:zz", "ctx:bella_health", "ctx:mine", "ctx:a7"} {
 		ask(who+" looks at "+name, func() (any, error) { return desk.Context(ctx, caller, name) })
-		for _, e := range []privacy.Entry{{Context: name}, {Context: name, Store: "rex"}, {Context: name, Participants: ids("human:zed")}, {Context: name, Access: ids("*")}} {
+		for _, e := range []privacy.Entry{{Context: name}, {Context: name, Store: "rex"},
+			{Context: name, Participants: ids("human:zed")}, {Context: name, Access: ids("*")}} {
 			ask(fmt.Sprint(who, " enters ", e), func() (any, error) { return desk.Enter(ctx, caller, e) })
 		}
 		ask(who+" adds in "+name, func() (any, error) {

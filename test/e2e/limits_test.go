@@ -107,7 +107,8 @@ func TestLimitByKeyCountsMisses(t *testing.T) {
 		wantCode(t, ui, "PREPARE p (uuid) AS SELECT content FROM brain_entries WHERE id = $1", "")
 		wantCode(t, ui, "EXECUTE p ('"+id+"')", "")
 		wantCode(t, advisor, "SELECT title FROM brain_entries WHERE id = '"+id+"'", "") // asks for nothing that exists by key only
-		wantCode(t, advisor, strings.Replace(fetch(id), "content", "count(content)", 1)+" UNION ALL "+strings.Replace(fetch(id), "content", "count(content)", 1), exhausted)
+		wantCode(t, advisor, strings.Replace(fetch(id), "content", "count(content)", 1)+" UNION ALL "+
+			strings.Replace(fetch(id), "content", "count(content)", 1), exhausted)
 		wantCode(t, advisor, fetch(id), "")
 		got := wantCode(t, advisor, fetch(id), exhausted)
 		wantCode(t, ui, "EXECUTE p ('"+id+"')", exhausted)
@@ -139,11 +140,13 @@ func TestLimitOfResults(t *testing.T) {
 	proxy := limited(t, "{ result_rows: 100, result_bytes: 20KiB }")
 	advisor := proxy.Agent(t, "advisor", "brain")
 	for range 3 {
-		if got := wantCode(t, advisor, "SELECT id FROM brain_entries", exhausted); !strings.Contains(got.Err, "100 rows") || len(got.Results[0].Rows) != 100 {
+		if got := wantCode(t, advisor, "SELECT id FROM brain_entries", exhausted); !strings.Contains(got.Err,
+			"100 rows") || len(got.Results[0].Rows) != 100 {
 			t.Errorf("%d rows: %s", len(got.Results[0].Rows), got.Err)
 		}
 		wantCode(t, advisor, "SELECT id FROM brain_entries LIMIT 100", "")
-		if got := wantCode(t, advisor, "SELECT id, repeat('x', 1000) FROM brain_entries", exhausted); !strings.Contains(got.Err, "20480 bytes") || len(got.Results[0].Rows) >= 20 {
+		if got := wantCode(t, advisor, "SELECT id, repeat('x', 1000) FROM brain_entries",
+			exhausted); !strings.Contains(got.Err, "20480 bytes") || len(got.Results[0].Rows) >= 20 {
 			t.Errorf("%d rows: %s", len(got.Results[0].Rows), got.Err)
 		}
 		// The rest of the message is not answered.
@@ -200,15 +203,16 @@ func TestLimitOfResults(t *testing.T) {
 	}
 }
 
-// Rows per minute: what is left of them bounds a result, and then statements are refused before they are sent. Rows that a
-// statement passes over do not count.
+// Rows per minute: what is left of them bounds a result, and then statements are refused before they are sent. Rows
+// that a statement passes over do not count.
 func TestLimitRowsPerMinute(t *testing.T) {
 	tier.All(t)
 	proxy := limited(t, "{ rows: 50 }")
 	advisor := proxy.Agent(t, "advisor", "brain")
 	wantCode(t, advisor, "SELECT count(*), max(title) FROM brain_entries", "")
 	wantCode(t, advisor, "SELECT id FROM brain_entries LIMIT 30", "")
-	if got := wantCode(t, advisor, "SELECT id FROM brain_entries LIMIT 30", exhausted); len(got.Results) != 1 || len(got.Results[0].Rows) < 19 || len(got.Results[0].Rows) > 24 {
+	if got := wantCode(t, advisor, "SELECT id FROM brain_entries LIMIT 30", exhausted); len(got.Results) != 1 ||
+		len(got.Results[0].Rows) < 19 || len(got.Results[0].Rows) > 24 {
 		t.Errorf("%s", got.Multiset())
 	}
 	got := wantCode(t, proxy.Agent(t, "advisor", "brain"), "SELECT id FROM brain_entries LIMIT 30", exhausted)
@@ -244,7 +248,8 @@ func TestLimitOfTime(t *testing.T) {
 	wantCode(t, advisor, "SET LOCAL statement_timeout = 0", "22023")
 	wantCode(t, advisor, "SELECT set_config('statement_timeout', '0', false)", "42501")
 	wantCode(t, advisor, "SET statement_timeout = 100; SELECT count(*) FROM generate_series(1, 100000000)", "57014")
-	for options, code := range map[string]string{"statement_timeout=1s": "", "statement_timeout=0": "22023", "statement_timeout=3000": "22023", "options=-c%20statement_timeout%3D0": "22023"} {
+	for options, code := range map[string]string{"statement_timeout=1s": "", "statement_timeout=0": "22023",
+		"statement_timeout=3000": "22023", "options=-c%20statement_timeout%3D0": "22023"} {
 		cfg, err := pgconn.ParseConfig(proxy.DSN("advisor", "brain") + "&" + options)
 		if err != nil {
 			t.Fatal(err)
@@ -296,7 +301,8 @@ func TestTransactionTimeout(t *testing.T) {
 				if time.Since(began) > tier.Patience {
 					t.Fatal("the session goes on")
 				}
-				if err := owner.QueryRow(t.Context(), "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'pgconsent_agent' AND datname = current_database())").Scan(&ended); err != nil {
+				if err := owner.QueryRow(t.Context(),
+					"SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'pgconsent_agent' AND datname = current_database())").Scan(&ended); err != nil {
 					t.Fatal(err)
 				}
 				time.Sleep(10 * time.Millisecond)
@@ -328,14 +334,16 @@ func TestTransactionTimeout(t *testing.T) {
 func marks(t *testing.T, limits string) (*pgtest.DB, *harness.Proxy) {
 	t.Helper()
 	db := pgtest.Database(t)
-	harness.Exec(t, db, "CREATE TABLE marks (id integer NOT NULL, owner text, n integer DEFAULT 0); INSERT INTO marks SELECT i, 'me' FROM generate_series(1, 50) AS i")
+	harness.Exec(t, db, "CREATE TABLE marks (id integer NOT NULL, owner text, n integer DEFAULT 0); INSERT INTO "+
+		"marks SELECT i, 'me' FROM generate_series(1, 50) AS i")
 	policy := `version: 1
 attributes: { me: { type: text, source: credential } }
 limits: ` + limits + `
 tables:
   marks: { rows: [ own: { column: owner, is: me } ], write: { commands: [insert, update, delete], columns: [id, n], stamp: { owner: { attribute: me } } } }
 `
-	return db, harness.Start(t, harness.Both, harness.Database{Name: "d", DB: db, Policy: policy, SearchPath: []string{"public"}}, map[string]string{"me": "me"})
+	return db, harness.Start(t, harness.Both, harness.Database{
+		Name: "d", DB: db, Policy: policy, SearchPath: []string{"public"}}, map[string]string{"me": "me"})
 }
 
 // A write that returns more than it may is taken back, in whatever it stands, and what stands with it.
@@ -445,7 +453,8 @@ func TestLimitHoldsBackWhatIsBehind(t *testing.T) {
 		}
 	}
 	// psql, which sends each -c as one Query.
-	cmd := exec.Command("psql", "-X", "-q", proxy.DSN("agent", "d"), "-c", "BEGIN; INSERT INTO marks (id) VALUES (55); SELECT id FROM marks; COMMIT", "-c", "SELECT 'alive'")
+	cmd := exec.Command("psql", "-X", "-q", proxy.DSN("agent", "d"), "-c",
+		"BEGIN; INSERT INTO marks (id) VALUES (55); SELECT id FROM marks; COMMIT", "-c", "SELECT 'alive'")
 	out, _ := cmd.CombinedOutput()
 	if got := string(out); !strings.Contains(got, "larger than the policy allows") || written() != "" {
 		t.Errorf("psql: %s, written %q", got, written())

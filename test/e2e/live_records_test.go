@@ -12,7 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Whatever becomes of a statement, its record has the attributes that no credential gives as they were when it was judged.
+// Whatever becomes of a statement, its record has the attributes that no credential gives as they were when it was
+// judged.
 func TestRecordsHaveLiveAttributes(t *testing.T) {
 	tier.All(t)
 	in := start(t, options{setup: liveSetup, policy: livePolicy})

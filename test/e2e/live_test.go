@@ -58,10 +58,11 @@ tables:
       - sql: "stage <= attribute('stage')"
 `
 
-const sessionA, sessionB, sessionC = "00000000-0000-4000-8000-00000000000a", "00000000-0000-4000-8000-00000000000b", "00000000-0000-4000-8000-00000000000c"
+const sessionA, sessionB, sessionC = "00000000-0000-4000-8000-00000000000a", "00000000-0000-4000-8000-00000000000b",
+	"00000000-0000-4000-8000-00000000000c"
 
-// Attributes that no credential gives, in each mode: what an agent claims counts as far as the policy lets it through, and
-// what the database looks up counts from the next statement on.
+// Attributes that no credential gives, in each mode: what an agent claims counts as far as the policy lets it through,
+// and what the database looks up counts from the next statement on.
 func TestLiveAttributes(t *testing.T) {
 	tier.All(t)
 	for name, o := range map[string]options{
@@ -153,7 +154,8 @@ func TestLiveStartup(t *testing.T) {
 	in.noMarker(t)
 }
 
-// A change of what an attribute is looked up in counts for prepared statements at once, and ends what sees an older snapshot.
+// A change of what an attribute is looked up in counts for prepared statements at once, and ends what sees an older
+// snapshot.
 func TestLiveFreshness(t *testing.T) {
 	in := start(t, options{setup: liveSetup, policy: livePolicy})
 	ctx := t.Context()
@@ -208,7 +210,8 @@ func TestLiveClaims(t *testing.T) {
 	t.Logf("seed %d", tier.Seed())
 	rnd := tier.Rand(1)
 	in := start(t, options{setup: liveSetup, policy: livePolicy})
-	conn, err := pgx.Connect(t.Context(), in.dsn("caregiver", agentPassword)+"&options=-c%20app.current_session_id%3D"+sessionA+"&default_query_exec_mode=simple_protocol")
+	conn, err := pgx.Connect(t.Context(), in.dsn("caregiver", agentPassword)+
+		"&options=-c%20app.current_session_id%3D"+sessionA+"&default_query_exec_mode=simple_protocol")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +220,8 @@ func TestLiveClaims(t *testing.T) {
 	var servers []string
 	ask := func(mode pgx.QueryExecMode) {
 		var session, mine *string
-		if err := conn.QueryRow(t.Context(), "SELECT current_setting('app.current_session_id', true), current_setting('pgconsent.mode', true)", mode).Scan(&session, &mine); err != nil {
+		if err := conn.QueryRow(t.Context(),
+			"SELECT current_setting('app.current_session_id', true), current_setting('pgconsent.mode', true)", mode).Scan(&session, &mine); err != nil {
 			return // the transaction has failed
 		}
 		value := func(s *string) string {
@@ -236,9 +240,11 @@ func TestLiveClaims(t *testing.T) {
 		sql := pick(
 			"SET "+setting+" = '"+pick(values...)+"'", "SET LOCAL "+setting+" = '"+pick(values...)+"'", "SET "+setting+" = '"+pick(values...)+"'",
 			"RESET "+setting, "SET LOCAL "+setting+" TO DEFAULT", "SET "+setting+" = 'nonsense'", "SET "+setting+" = ''",
-			"BEGIN", "BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT a", "SAVEPOINT b", "ROLLBACK TO a", "ROLLBACK TO b", "RELEASE a", "RELEASE b", "SELECT 1/0", "SELECT nothing",
+			"BEGIN", "BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT a", "SAVEPOINT b", "ROLLBACK TO a", "ROLLBACK TO b",
+			"RELEASE a", "RELEASE b", "SELECT 1/0", "SELECT nothing",
 			"RESET ALL", "DISCARD ALL",
-			"BEGIN; SET "+setting+" = '"+pick(values...)+"'; COMMIT", "SET "+setting+" = '"+pick(values...)+"'; SELECT 1/0", "SET LOCAL "+setting+" = '"+pick(values...)+"'; SELECT 1",
+			"BEGIN; SET "+setting+" = '"+pick(values...)+"'; COMMIT", "SET "+setting+" = '"+pick(values...)+
+				"'; SELECT 1/0", "SET LOCAL "+setting+" = '"+pick(values...)+"'; SELECT 1",
 			"SET "+setting+" = '"+pick(values...)+"'; COMMIT; SELECT 1/0", "SET "+setting+" = '"+pick(values...)+"'; ROLLBACK",
 		)
 		if rnd.IntN(6) == 0 { // a group of messages, without waiting

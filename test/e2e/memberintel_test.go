@@ -120,16 +120,21 @@ func TestMemberintelA_EverythingElseIsAsIfAbsent(t *testing.T) {
 	}
 	// By id, by error, by count, by tag: the same bytes for a hidden id and for one that nobody has.
 	for _, statement := range []string{
-		`SELECT * FROM brain_entries WHERE id = '%s'`, `SELECT content FROM brain_entries WHERE id = '%s'`, `SELECT count(*), count(content), max(content) FROM brain_entries WHERE id = '%s'`,
-		`SELECT EXISTS (SELECT 1 FROM brain_entries WHERE id = '%s')`, `SELECT 1 / count(*) FROM brain_entries WHERE id = '%s'`, `SELECT content::int FROM brain_entries WHERE id = '%s'`,
+		`SELECT * FROM brain_entries WHERE id = '%s'`, `SELECT content FROM brain_entries WHERE id = '%s'`,
+		`SELECT count(*), count(content), max(content) FROM brain_entries WHERE id = '%s'`,
+		`SELECT EXISTS (SELECT 1 FROM brain_entries WHERE id = '%s')`,
+		`SELECT 1 / count(*) FROM brain_entries WHERE id = '%s'`, `SELECT content::int FROM brain_entries WHERE id = '%s'`,
 		`SELECT (SELECT content FROM brain_entries WHERE id = '%s') IS NULL`, `SELECT title::int, metadata::text::int FROM brain_entries WHERE id = '%s'`,
-		`INSERT INTO brain_entries (id, tenant_id, collection) VALUES ('%s', 'global', 'playbooks')`, `INSERT INTO brain_entries (id, collection) VALUES ('%s', 'x') ON CONFLICT DO NOTHING`,
+		`INSERT INTO brain_entries (id, tenant_id, collection) VALUES ('%s', 'global', 'playbooks')`,
+		`INSERT INTO brain_entries (id, collection) VALUES ('%s', 'x') ON CONFLICT DO NOTHING`,
 		`UPDATE brain_entries SET title = title WHERE id = '%s' RETURNING content`, `DELETE FROM brain_entries WHERE id = '%s'`,
-		`SELECT id FROM brain_entries WHERE id = '%s' FOR UPDATE`, `SELECT tenant_id FROM brain_entries WHERE id IN ('%s')`, `DECLARE c CURSOR FOR SELECT content FROM brain_entries WHERE id = '%s'`,
+		`SELECT id FROM brain_entries WHERE id = '%s' FOR UPDATE`,
+		`SELECT tenant_id FROM brain_entries WHERE id IN ('%s')`, `DECLARE c CURSOR FOR SELECT content FROM brain_entries WHERE id = '%s'`,
 	} {
 		want := harness.Ask(advisor, fmt.Sprintf(statement, brainAbsent)).Multiset()
 		for _, id := range []string{brainForeign, hidden[0], hidden[len(hidden)/2]} {
-			if got := harness.Ask(advisor, fmt.Sprintf(statement, id)).Multiset(); strings.ReplaceAll(got, id, "ID") != strings.ReplaceAll(want, brainAbsent, "ID") {
+			if got := harness.Ask(advisor, fmt.Sprintf(statement, id)).Multiset(); strings.ReplaceAll(got, id,
+				"ID") != strings.ReplaceAll(want, brainAbsent, "ID") {
 				t.Errorf("%s: a hidden entry answers\n%s\nan absent one\n%s", statement, got, want)
 			}
 		}
@@ -158,8 +163,8 @@ func values(t testing.TB, db *pgtest.DB, sql string) []string {
 	return list
 }
 
-// Point b: an allowlist of keys, each a string or null, whatever was stored; in every mode, and for what is stored tomorrow.
-// seeds/004:26-33, 59-62, 69-76, 101-102, 147-151.
+// Point b: an allowlist of keys, each a string or null, whatever was stored; in every mode, and for what is stored
+// tomorrow. seeds/004:26-33, 59-62, 69-76, 101-102, 147-151.
 func TestMemberintelB_MetadataIsAnAllowlist(t *testing.T) {
 	for _, mode := range harness.Modes(brainModes...) {
 		t.Run(mode.Name, func(t *testing.T) {
@@ -173,10 +178,12 @@ func TestMemberintelB_MetadataIsAnAllowlist(t *testing.T) {
 				}
 				return strings.Join(got.Results[0].Rows, " ")
 			}
-			if got := answer(`SELECT DISTINCT k FROM brain_entries, jsonb_object_keys(metadata) AS k (k) WHERE jsonb_typeof(metadata) = 'object' ORDER BY k`); got != "category last_reviewed summary title url" {
+			if got := answer(
+				`SELECT DISTINCT k FROM brain_entries, jsonb_object_keys(metadata) AS k (k) WHERE jsonb_typeof(metadata) = 'object' ORDER BY k`); got != "category last_reviewed summary title url" {
 				t.Errorf("keys %s", got)
 			}
-			if got := answer(`SELECT DISTINCT jsonb_typeof(e.value) FROM brain_entries, jsonb_each(metadata) e WHERE jsonb_typeof(metadata) = 'object' ORDER BY 1`); got != "null string" {
+			if got := answer(
+				`SELECT DISTINCT jsonb_typeof(e.value) FROM brain_entries, jsonb_each(metadata) e WHERE jsonb_typeof(metadata) = 'object' ORDER BY 1`); got != "null string" {
 				t.Errorf("values are %s", got)
 			}
 			const entry = ` FROM brain_entries WHERE id = '` + brainGlobal + `'`
@@ -200,9 +207,8 @@ func TestMemberintelB_MetadataIsAnAllowlist(t *testing.T) {
 	}
 }
 
-// Points b and c over the whole of SQL: answers equal those of a copy that has neither the hidden rows nor the hidden keys
-// and, but where an entry is fetched by its id, no content.
-// seeds/004:21-25, 46-48, 82-84.
+// Points b and c over the whole of SQL: answers equal those of a copy that has neither the hidden rows nor the hidden
+// keys and, but where an entry is fetched by its id, no content. seeds/004:21-25, 46-48, 82-84.
 func TestMemberintelC_ContentExistsByKeyOnly(t *testing.T) {
 	without, with := brainCopy(t, false), brainCopy(t, true)
 	for _, mode := range harness.Modes(brainModes...) {
@@ -249,67 +255,149 @@ func TestMemberintelC_ContentExistsByKeyOnly(t *testing.T) {
 
 // brainLists name no key. Some of them ask for content all the same.
 var brainLists = []string{
-	"SELECT * FROM brain_entries", "TABLE brain_entries", "SELECT b FROM brain_entries b", "SELECT to_jsonb(b) FROM brain_entries b", "SELECT id, collection, metadata FROM brain_entries",
-	"SELECT (b).* FROM brain_entries b", "SELECT count(*), collection FROM brain_entries GROUP BY 2", "SELECT id FROM brain_entries WHERE metadata ->> 'title' LIKE 'W%'",
-	"SELECT metadata -> 'author', metadata #> '{path}', metadata #>> '{title,author}', metadata['author'] FROM brain_entries", "SELECT key, count(*) FROM brain_entries, jsonb_each(metadata) GROUP BY 1",
-	"SELECT metadata ->> 'summary', metadata ->> 'title', metadata ->> 'last_reviewed' FROM brain_entries WHERE metadata ? 'summary'", "SELECT id FROM brain_entries WHERE metadata @> '{\"author\": \"x\"}' OR metadata ? 'path'",
-	"SELECT jsonb_path_query(metadata, '$.**') FROM brain_entries", "SELECT jsonb_object_keys(metadata) FROM brain_entries WHERE jsonb_typeof(metadata) = 'object'", "SELECT metadata::text FROM brain_entries",
-	"SELECT jsonb_agg(metadata ORDER BY id) FROM brain_entries", "SELECT max(length(metadata::text)), sum(hashtext(metadata::text)) FROM brain_entries", "SELECT DISTINCT jsonb_typeof(metadata -> 'title') FROM brain_entries",
-	"SELECT jsonb_pretty(metadata || '{}') FROM brain_entries ORDER BY id LIMIT 5", "SELECT x.* FROM brain_entries, jsonb_to_record(metadata) AS x (title text, author text, path text, summary text)",
-	"SELECT title AS content FROM brain_entries ORDER BY content LIMIT 3", "SELECT collection AS content, count(*) FROM brain_entries GROUP BY content", "SELECT id FROM brain_entries WHERE id = '" + brainOwn + "'",
-	"SELECT a.id FROM brain_entries a JOIN brain_entries b ON b.id = a.id WHERE a.collection = 'soul'", "COPY brain_entries TO STDOUT", "COPY (SELECT * FROM brain_entries) TO STDOUT",
-	"SELECT content FROM brain_entries", "SELECT b.content FROM brain_entries b", "SELECT id FROM brain_entries WHERE content LIKE '%BODY%'", "SELECT id FROM brain_entries ORDER BY content", "SELECT length(content) FROM brain_entries",
-	"SELECT count(*) FROM brain_entries GROUP BY content", "SELECT id FROM brain_entries b WHERE b.content IS NOT NULL", "SELECT (b).content FROM brain_entries b", "SELECT content(b) FROM brain_entries b", "SELECT max(content) FROM brain_entries",
-	"SELECT * FROM brain_entries NATURAL JOIN (VALUES ('x')) v (content)", "SELECT to_jsonb(b) ->> 'content' FROM brain_entries b LIMIT 1", "SELECT x.content FROM (SELECT * FROM brain_entries) x", "COPY brain_entries (content) TO STDOUT",
-	"WITH x AS (SELECT * FROM brain_entries) SELECT content FROM x", "SELECT * FROM brain_entries JOIN (SELECT '' AS content) v USING (content)", "SELECT 1 FROM brain_entries HAVING min(content) > ''",
+	"SELECT * FROM brain_entries", "TABLE brain_entries", "SELECT b FROM brain_entries b",
+	"SELECT to_jsonb(b) FROM brain_entries b", "SELECT id, collection, metadata FROM brain_entries",
+	"SELECT (b).* FROM brain_entries b", "SELECT count(*), collection FROM brain_entries GROUP BY 2",
+	"SELECT id FROM brain_entries WHERE metadata ->> 'title' LIKE 'W%'",
+	"SELECT metadata -> 'author', metadata #> '{path}', metadata #>> '{title,author}', metadata['author'] FROM " +
+		"brain_entries", "SELECT key, count(*) FROM brain_entries, jsonb_each(metadata) GROUP BY 1",
+	"SELECT metadata ->> 'summary', metadata ->> 'title', metadata ->> 'last_reviewed' FROM brain_entries WHERE " +
+		"metadata ? 'summary'", "SELECT id FROM brain_entries WHERE metadata @> '{\"author\": \"x\"}' OR metadata ? 'path'",
+	"SELECT jsonb_path_query(metadata, '$.**') FROM brain_entries",
+	"SELECT jsonb_object_keys(metadata) FROM brain_entries WHERE jsonb_typeof(metadata) = 'object'", "SELECT metadata::text FROM brain_entries",
+	"SELECT jsonb_agg(metadata ORDER BY id) FROM brain_entries",
+	"SELECT max(length(metadata::text)), sum(hashtext(metadata::text)) FROM brain_entries",
+	"SELECT DISTINCT jsonb_typeof(metadata -> 'title') FROM brain_entries",
+	"SELECT jsonb_pretty(metadata || '{}') FROM brain_entries ORDER BY id LIMIT 5",
+	"SELECT x.* FROM brain_entries, jsonb_to_record(metadata) AS x (title text, author text, path text, summary text)",
+	"SELECT title AS content FROM brain_entries ORDER BY content LIMIT 3",
+	"SELECT collection AS content, count(*) FROM brain_entries GROUP BY content", "SELECT id FROM brain_entries WHERE id = '" + brainOwn + "'",
+	"SELECT a.id FROM brain_entries a JOIN brain_entries b ON b.id = a.id WHERE a.collection = 'soul'",
+	"COPY brain_entries TO STDOUT", "COPY (SELECT * FROM brain_entries) TO STDOUT",
+	"SELECT content FROM brain_entries", "SELECT b.content FROM brain_entries b",
+	"SELECT id FROM brain_entries WHERE content LIKE '%BODY%'", "SELECT id FROM brain_entries ORDER BY content",
+	"SELECT length(content) FROM brain_entries",
+	"SELECT count(*) FROM brain_entries GROUP BY content",
+	"SELECT id FROM brain_entries b WHERE b.content IS NOT NULL", "SELECT (b).content FROM brain_entries b",
+	"SELECT content(b) FROM brain_entries b", "SELECT max(content) FROM brain_entries",
+	"SELECT * FROM brain_entries NATURAL JOIN (VALUES ('x')) v (content)",
+	"SELECT to_jsonb(b) ->> 'content' FROM brain_entries b LIMIT 1",
+	"SELECT x.content FROM (SELECT * FROM brain_entries) x", "COPY brain_entries (content) TO STDOUT",
+	"WITH x AS (SELECT * FROM brain_entries) SELECT content FROM x",
+	"SELECT * FROM brain_entries JOIN (SELECT '' AS content) v USING (content)", "SELECT 1 FROM brain_entries HAVING min(content) > ''",
 }
 
 // brainFetches name the key in every mention of the table.
 var brainFetches = []string{
-	"SELECT content FROM brain_entries WHERE id = 'ID'", "SELECT * FROM brain_entries WHERE id = 'ID'", "SELECT b FROM brain_entries b WHERE b.id = 'ID'", "SELECT b.* FROM brain_entries b WHERE 'ID' = b.id",
-	"SELECT to_jsonb(b) FROM brain_entries AS b WHERE id = 'ID'::uuid", "SELECT content FROM brain_entries WHERE id = uuid 'ID' AND collection = 'bible'", "SELECT content FROM public.brain_entries WHERE public.brain_entries.id = 'ID'",
-	"SELECT content FROM brain_entries WHERE (id = 'ID' AND title IS NOT NULL) AND content LIKE '%members%'", "SELECT content FROM brain_entries WHERE id IN ('ID')", "SELECT content FROM brain_entries WHERE id = ANY (ARRAY['ID'::uuid])",
-	"SELECT content FROM brain_entries WHERE id = ANY ('{ID}')", "SELECT content FROM brain_entries WHERE id = ANY ('{ID}'::uuid[])", "SELECT length(content), upper(content), split_part(content, e'\\n', 1) FROM brain_entries WHERE id = 'ID'",
-	"SELECT (b).content, content FROM brain_entries b WHERE id = 'ID' ORDER BY content", "SELECT max(content) FROM brain_entries WHERE id = 'ID' GROUP BY content HAVING content > ''", "SELECT content FROM brain_entries WHERE id = 'ID' AND id = '" + brainGlobal + "'",
-	"SELECT (SELECT content FROM brain_entries WHERE id = 'ID')", "SELECT x.content FROM (SELECT * FROM brain_entries WHERE id = 'ID') x", "WITH x AS (SELECT content FROM brain_entries WHERE id = 'ID') SELECT * FROM x",
-	"SELECT v.n, b.content FROM (VALUES (1), (2)) v (n) JOIN brain_entries b ON b.id = 'ID'", "SELECT v.n, b.content FROM (VALUES (1), (2)) v (n) LEFT JOIN brain_entries b ON b.id = 'ID' AND v.n = 2",
-	"SELECT v.n, b.content FROM brain_entries b RIGHT JOIN (VALUES (1), (2)) v (n) ON b.id = 'ID' AND v.n = 2", "SELECT b.content FROM (VALUES (1)) v (n) LEFT JOIN brain_entries b ON true WHERE b.id = 'ID'",
-	"SELECT a.content, b.content FROM brain_entries a, brain_entries b WHERE a.id = 'ID' AND b.id = '" + brainGlobal + "'", "SELECT content FROM brain_entries WHERE id = 'ID' UNION ALL SELECT content FROM brain_entries WHERE id = '" + brainGlobal + "'",
-	"COPY (SELECT content FROM brain_entries WHERE id = 'ID') TO STDOUT", "PREPARE p (uuid) AS SELECT content FROM brain_entries WHERE id = $1; EXECUTE p ('ID'); EXECUTE p ('" + brainGlobal + "'); EXECUTE p ('" + brainForeign + "')",
-	"BEGIN; DECLARE c CURSOR FOR SELECT content FROM brain_entries WHERE id = 'ID'; FETCH ALL c", "SELECT content::int FROM brain_entries WHERE id = 'ID'", "SELECT content FROM brain_entries WHERE id = 'no uuid'",
-	"SELECT content FROM brain_entries WHERE id = '" + brainForeign + "'", "SELECT content FROM brain_entries WHERE id = 'ID' OFFSET 0", "SELECT b.content, l.n FROM brain_entries b, LATERAL (SELECT length(b.content) AS n) l WHERE b.id = 'ID'",
-	"SELECT content FROM brain_entries WHERE id = 'ID' AND EXISTS (SELECT 1 FROM brain_entries c WHERE c.id = brain_entries.id)", "SELECT row_number() OVER (ORDER BY content) FROM brain_entries WHERE id = 'ID'",
-	"SELECT b.title FROM brain_entries b FULL JOIN (VALUES (1)) v (n) ON b.content IS NULL WHERE b.id = 'ID'", "SELECT content FROM brain_entries WHERE id = $q$ID$q$", "SELECT content FROM brain_entries WHERE id = 'ID' LIMIT 1",
+	"SELECT content FROM brain_entries WHERE id = 'ID'", "SELECT * FROM brain_entries WHERE id = 'ID'",
+	"SELECT b FROM brain_entries b WHERE b.id = 'ID'", "SELECT b.* FROM brain_entries b WHERE 'ID' = b.id",
+	"SELECT to_jsonb(b) FROM brain_entries AS b WHERE id = 'ID'::uuid",
+	"SELECT content FROM brain_entries WHERE id = uuid 'ID' AND collection = 'bible'",
+	"SELECT content FROM public.brain_entries WHERE public.brain_entries.id = 'ID'",
+	"SELECT content FROM brain_entries WHERE (id = 'ID' AND title IS NOT NULL) AND content LIKE '%members%'",
+	"SELECT content FROM brain_entries WHERE id IN ('ID')", "SELECT content FROM brain_entries WHERE id = ANY (ARRAY['ID'::uuid])",
+	"SELECT content FROM brain_entries WHERE id = ANY ('{ID}')",
+	"SELECT content FROM brain_entries WHERE id = ANY ('{ID}'::uuid[])",
+	"SELECT length(content), upper(content), split_part(content, e'\\n', 1) FROM brain_entries WHERE id = 'ID'",
+	"SELECT (b).content, content FROM brain_entries b WHERE id = 'ID' ORDER BY content",
+	"SELECT max(content) FROM brain_entries WHERE id = 'ID' GROUP BY content HAVING content > ''",
+	"SELECT content FROM brain_entries WHERE id = 'ID' AND id = '" + brainGlobal + "'",
+	"SELECT (SELECT content FROM brain_entries WHERE id = 'ID')",
+	"SELECT x.content FROM (SELECT * FROM brain_entries WHERE id = 'ID') x",
+	"WITH x AS (SELECT content FROM brain_entries WHERE id = 'ID') SELECT * FROM x",
+	"SELECT v.n, b.content FROM (VALUES (1), (2)) v (n) JOIN brain_entries b ON b.id = 'ID'",
+	"SELECT v.n, b.content FROM (VALUES (1), (2)) v (n) LEFT JOIN brain_entries b ON b.id = 'ID' AND v.n = 2",
+	"SELECT v.n, b.content FROM brain_entries b RIGHT JOIN (VALUES (1), (2)) v (n) ON b.id = 'ID' AND v.n = 2",
+	"SELECT b.content FROM (VALUES (1)) v (n) LEFT JOIN brain_entries b ON true WHERE b.id = 'ID'",
+	"SELECT a.content, b.content FROM brain_entries a, brain_entries b WHERE a.id = 'ID' AND b.id = '" + brainGlobal +
+		"'", "SELECT content FROM brain_entries WHERE id = 'ID' UNION ALL SELECT content FROM brain_entries WHERE id = '" + brainGlobal + "'",
+	"COPY (SELECT content FROM brain_entries WHERE id = 'ID') TO STDOUT",
+	"PREPARE p (uuid) AS SELECT content FROM brain_entries WHERE id = $1; EXECUTE p ('ID'); EXECUTE p ('" +
+		brainGlobal + "'); EXECUTE p ('" + brainForeign + "')",
+	"BEGIN; DECLARE c CURSOR FOR SELECT content FROM brain_entries WHERE id = 'ID'; FETCH ALL c",
+	"SELECT content::int FROM brain_entries WHERE id = 'ID'", "SELECT content FROM brain_entries WHERE id = 'no uuid'",
+	"SELECT content FROM brain_entries WHERE id = '" + brainForeign +
+		"'", "SELECT content FROM brain_entries WHERE id = 'ID' OFFSET 0",
+	"SELECT b.content, l.n FROM brain_entries b, LATERAL (SELECT length(b.content) AS n) l WHERE b.id = 'ID'",
+	"SELECT content FROM brain_entries WHERE id = 'ID' AND EXISTS (SELECT 1 FROM brain_entries c WHERE c.id = " +
+		"brain_entries.id)", "SELECT row_number() OVER (ORDER BY content) FROM brain_entries WHERE id = 'ID'",
+	"SELECT b.title FROM brain_entries b FULL JOIN (VALUES (1)) v (n) ON b.content IS NULL WHERE b.id = 'ID'",
+	"SELECT content FROM brain_entries WHERE id = $q$ID$q$", "SELECT content FROM brain_entries WHERE id = 'ID' LIMIT 1",
 	"SELECT content FROM brain_entries, generate_series(1, 2) AS g (n) WHERE brain_entries.id = 'ID'",
 }
 
 // brainMixed are a list beside a fetch: what is meant has the fetched row's content and no other.
 var brainMixed = map[string]string{
-	"SELECT b.content, l.* FROM brain_entries b, brain_entries l WHERE b.id = 'ID' AND l.collection = 'soul'":                "SELECT b.content, l.id, l.tenant_id, l.collection, l.title, l.category, l.last_reviewed, l.metadata FROM brain_entries b, brain_entries l WHERE b.id = 'ID' AND l.collection = 'soul'",
-	"SELECT l.id FROM brain_entries l WHERE l.title < (SELECT content FROM brain_entries WHERE id = 'ID')":                   "SELECT l.id FROM brain_entries l WHERE l.title < (SELECT content FROM brain_entries WHERE id = 'ID')",
-	"SELECT l.id, (SELECT b.content FROM brain_entries b WHERE b.id = 'ID' AND b.id = l.id) AS content FROM brain_entries l": "SELECT l.id, (SELECT b.content FROM brain_entries b WHERE b.id = 'ID' AND b.id = l.id) AS content FROM brain_entries l",
+	"SELECT b.content, l.* FROM brain_entries b, brain_entries l WHERE b.id = 'ID' AND l.collection = 'soul'": "SELECT b.content, l.id, l.tenant_id, l.collection, l.title, l.category, l.last_reviewed, l.metadata FROM brain_entries b, brain_entries l WHERE b.id = 'ID' AND l.collection = 'soul'",
+	"SELECT l.id FROM brain_entries l WHERE l.title < (SELECT content FROM brain_entries WHERE id = 'ID')":    "SELECT l.id FROM brain_entries l WHERE l.title < (SELECT content FROM brain_entries WHERE id = 'ID')",
+	"SELECT l.id, (SELECT b.content FROM brain_entries b WHERE b.id = 'ID' AND b.id = l.id) AS content FROM " +
+		"brain_entries l": "SELECT l.id, (SELECT b.content FROM brain_entries b WHERE b.id = 'ID' AND b.id = l.id) AS content FROM brain_entries l",
 }
 
 // brainAttacks try to have content of a row whose key they do not name: none is answered.
 var brainAttacks = []string{
-	"SELECT ctid FROM brain_entries WHERE id = 'ID' AND content > ''", "SELECT * FROM brain_entries WHERE id = 'ID' AND content > '' OR id = 'ID' AND false",
-	"SELECT content FROM brain_entries WHERE id = id", "SELECT content FROM brain_entries WHERE id = (SELECT id FROM brain_entries LIMIT 1)", "SELECT content FROM brain_entries WHERE id = coalesce('ID', id)",
-	"SELECT content FROM brain_entries WHERE id = 'ID' OR true", "SELECT content FROM brain_entries WHERE id = 'ID' OR id = '" + brainGlobal + "'", "SELECT content FROM brain_entries WHERE NOT id = 'ID'", "SELECT content FROM brain_entries WHERE (id = 'ID') IS NOT TRUE",
-	"SELECT content FROM brain_entries WHERE id <> 'ID'", "SELECT content FROM brain_entries WHERE id >= 'ID'", "SELECT content FROM brain_entries WHERE id IN (SELECT id FROM brain_entries)", "SELECT content FROM brain_entries WHERE id = ANY (ARRAY(SELECT id FROM brain_entries))",
-	"SELECT content FROM brain_entries WHERE id IN ('ID', '" + brainGlobal + "')", "SELECT content FROM brain_entries WHERE id = ANY ('{ID," + brainGlobal + "}')", "SELECT content FROM brain_entries WHERE id NOT IN ('ID')", "SELECT content FROM brain_entries WHERE id = ALL ('{ID}')",
-	"SELECT content FROM brain_entries WHERE id = ALL ('{}')", "SELECT content FROM brain_entries WHERE id = ANY ('{}')", "SELECT content FROM brain_entries WHERE id IS NOT DISTINCT FROM id", "SELECT content FROM brain_entries WHERE id::text = 'ID'", "SELECT content FROM brain_entries WHERE id BETWEEN 'ID' AND 'ffffffff-ffff-ffff-ffff-ffffffffffff'",
-	"SELECT content FROM brain_entries WHERE CASE WHEN id = 'ID' THEN true ELSE true END", "SELECT content FROM brain_entries HAVING id = 'ID'", "SELECT content FROM brain_entries GROUP BY content, id HAVING id = 'ID'", "SELECT string_agg(content, '') FILTER (WHERE id = 'ID') FROM brain_entries",
-	"SELECT b.content FROM brain_entries a, brain_entries b WHERE a.id = 'ID'", "SELECT b.content FROM brain_entries a JOIN brain_entries b ON b.id = a.id WHERE a.id = 'ID'", "SELECT b.content FROM brain_entries a JOIN brain_entries b USING (id) WHERE a.id = 'ID'", "SELECT content FROM brain_entries a JOIN brain_entries b USING (id) WHERE id = 'ID'",
-	"SELECT b.content FROM brain_entries b LEFT JOIN (VALUES (1)) v (n) ON b.id = 'ID'", "SELECT b.content FROM (VALUES (1)) v (n) RIGHT JOIN brain_entries b ON b.id = 'ID'", "SELECT b.content FROM brain_entries b FULL JOIN (VALUES (1)) v (n) ON b.id = 'ID'",
-	"SELECT x.content FROM brain_entries l, LATERAL (SELECT content FROM brain_entries b WHERE b.id = l.id) x", "SELECT (SELECT content FROM brain_entries b WHERE b.id = l.id) FROM brain_entries l", "SELECT (SELECT b.content FROM brain_entries b WHERE l.id = 'ID') FROM brain_entries l",
-	"WITH RECURSIVE k AS (SELECT 'ID'::uuid AS id UNION ALL SELECT l.id FROM brain_entries l, k WHERE l.id > k.id) SELECT content FROM k, brain_entries b WHERE b.id = k.id", "WITH k AS (SELECT id FROM brain_entries) SELECT content FROM brain_entries b, k WHERE b.id = k.id",
-	"PREPARE p (uuid) AS SELECT content FROM brain_entries WHERE id = $1 OR true", "PREPARE p (uuid) AS SELECT content FROM brain_entries WHERE id = $1; EXECUTE p ((SELECT id FROM brain_entries LIMIT 1))", "PREPARE p (uuid[]) AS SELECT content FROM brain_entries WHERE id = ANY ($1)",
-	"DECLARE c CURSOR WITH HOLD FOR SELECT content FROM brain_entries", "SELECT content FROM brain_entries WHERE id = 'ID' FOR UPDATE", "SELECT content FROM brain_entries AS b (a, b, c, d, e, f, g, content) WHERE b.a = 'ID'", "SELECT content FROM ONLY brain_entries WHERE id IS NOT NULL",
-	"SELECT x.content FROM (SELECT * FROM brain_entries) x WHERE x.id = 'ID'", "WITH x AS (SELECT * FROM brain_entries) SELECT content FROM x WHERE id = 'ID'", "SELECT j.content FROM (brain_entries b CROSS JOIN (VALUES (1)) v (n)) AS j WHERE j.id = 'ID'", "SELECT content FROM brain_entries WHERE id = NULL",
-	"SELECT content FROM brain_entries WHERE id = 'ID'::text::uuid", "SELECT content FROM brain_entries WHERE id OPERATOR(pg_catalog.=) 'ID'", "SELECT content FROM brain_entries WHERE (id, id) = ('ID', 'ID')", "SELECT content FROM brain_entries WHERE ARRAY[id] = '{ID}'", "SELECT content FROM brain_entries WHERE id = current_setting('search_path')::uuid",
-	"SELECT content FROM brain_entries WHERE id = gen_random_uuid()", "SELECT content FROM pgconsent_rows.key_public_brain_entries", "SELECT content FROM pgconsent_rows.key_public_brain_entries('ID')", "SELECT pgconsent_rows.key_public_brain_entries(id) FROM brain_entries", "SELECT content FROM pgconsent_rows.wkey_public_brain_entries",
-	"SELECT public.brain_entries.content FROM brain_entries", "SELECT content FROM brain_entries TABLESAMPLE system (100) WHERE id = 'ID'", "UPDATE brain_entries SET title = content WHERE id = 'ID'", "DELETE FROM brain_entries WHERE id = 'ID' RETURNING content", "INSERT INTO brain_entries SELECT * FROM brain_entries WHERE id = 'ID'",
-	"MERGE INTO brain_entries b USING brain_entries s ON b.id = 'ID' WHEN MATCHED THEN DO NOTHING", "EXPLAIN ANALYZE SELECT content FROM brain_entries WHERE id = 'ID'", "SELECT content FROM brain_entries b, (SELECT 'ID'::uuid AS id) k WHERE b.id = k.id", "SELECT content FROM brain_entries NATURAL JOIN (SELECT 'ID'::uuid AS id) k",
+	"SELECT ctid FROM brain_entries WHERE id = 'ID' AND content > ''",
+	"SELECT * FROM brain_entries WHERE id = 'ID' AND content > '' OR id = 'ID' AND false",
+	"SELECT content FROM brain_entries WHERE id = id",
+	"SELECT content FROM brain_entries WHERE id = (SELECT id FROM brain_entries LIMIT 1)",
+	"SELECT content FROM brain_entries WHERE id = coalesce('ID', id)",
+	"SELECT content FROM brain_entries WHERE id = 'ID' OR true",
+	"SELECT content FROM brain_entries WHERE id = 'ID' OR id = '" + brainGlobal +
+		"'", "SELECT content FROM brain_entries WHERE NOT id = 'ID'", "SELECT content FROM brain_entries WHERE (id = 'ID') IS NOT TRUE",
+	"SELECT content FROM brain_entries WHERE id <> 'ID'", "SELECT content FROM brain_entries WHERE id >= 'ID'",
+	"SELECT content FROM brain_entries WHERE id IN (SELECT id FROM brain_entries)",
+	"SELECT content FROM brain_entries WHERE id = ANY (ARRAY(SELECT id FROM brain_entries))",
+	"SELECT content FROM brain_entries WHERE id IN ('ID', '" + brainGlobal +
+		"')", "SELECT content FROM brain_entries WHERE id = ANY ('{ID," + brainGlobal +
+		"}')", "SELECT content FROM brain_entries WHERE id NOT IN ('ID')", "SELECT content FROM brain_entries WHERE id = ALL ('{ID}')",
+	"SELECT content FROM brain_entries WHERE id = ALL ('{}')",
+	"SELECT content FROM brain_entries WHERE id = ANY ('{}')",
+	"SELECT content FROM brain_entries WHERE id IS NOT DISTINCT FROM id",
+	"SELECT content FROM brain_entries WHERE id::text = 'ID'",
+	"SELECT content FROM brain_entries WHERE id BETWEEN 'ID' AND 'ffffffff-ffff-ffff-ffff-ffffffffffff'",
+	"SELECT content FROM brain_entries WHERE CASE WHEN id = 'ID' THEN true ELSE true END",
+	"SELECT content FROM brain_entries HAVING id = 'ID'",
+	"SELECT content FROM brain_entries GROUP BY content, id HAVING id = 'ID'",
+	"SELECT string_agg(content, '') FILTER (WHERE id = 'ID') FROM brain_entries",
+	"SELECT b.content FROM brain_entries a, brain_entries b WHERE a.id = 'ID'",
+	"SELECT b.content FROM brain_entries a JOIN brain_entries b ON b.id = a.id WHERE a.id = 'ID'",
+	"SELECT b.content FROM brain_entries a JOIN brain_entries b USING (id) WHERE a.id = 'ID'",
+	"SELECT content FROM brain_entries a JOIN brain_entries b USING (id) WHERE id = 'ID'",
+	"SELECT b.content FROM brain_entries b LEFT JOIN (VALUES (1)) v (n) ON b.id = 'ID'",
+	"SELECT b.content FROM (VALUES (1)) v (n) RIGHT JOIN brain_entries b ON b.id = 'ID'",
+	"SELECT b.content FROM brain_entries b FULL JOIN (VALUES (1)) v (n) ON b.id = 'ID'",
+	"SELECT x.content FROM brain_entries l, LATERAL (SELECT content FROM brain_entries b WHERE b.id = l.id) x",
+	"SELECT (SELECT content FROM brain_entries b WHERE b.id = l.id) FROM brain_entries l",
+	"SELECT (SELECT b.content FROM brain_entries b WHERE l.id = 'ID') FROM brain_entries l",
+	"WITH RECURSIVE k AS (SELECT 'ID'::uuid AS id UNION ALL SELECT l.id FROM brain_entries l, k WHERE l.id > " +
+		"k.id) SELECT content FROM k, brain_entries b WHERE b.id = k.id",
+	"WITH k AS (SELECT id FROM brain_entries) SELECT content FROM brain_entries b, k WHERE b.id = k.id",
+	"PREPARE p (uuid) AS SELECT content FROM brain_entries WHERE id = $1 OR true",
+	"PREPARE p (uuid) AS SELECT content FROM brain_entries WHERE id = $1; EXECUTE p ((SELECT id FROM " +
+		"brain_entries LIMIT 1))", "PREPARE p (uuid[]) AS SELECT content FROM brain_entries WHERE id = ANY ($1)",
+	"DECLARE c CURSOR WITH HOLD FOR SELECT content FROM brain_entries",
+	"SELECT content FROM brain_entries WHERE id = 'ID' FOR UPDATE",
+	"SELECT content FROM brain_entries AS b (a, b, c, d, e, f, g, content) WHERE b.a = 'ID'",
+	"SELECT content FROM ONLY brain_entries WHERE id IS NOT NULL",
+	"SELECT x.content FROM (SELECT * FROM brain_entries) x WHERE x.id = 'ID'",
+	"WITH x AS (SELECT * FROM brain_entries) SELECT content FROM x WHERE id = 'ID'",
+	"SELECT j.content FROM (brain_entries b CROSS JOIN (VALUES (1)) v (n)) AS j WHERE j.id = 'ID'", "SELECT content FROM brain_entries WHERE id = NULL",
+	"SELECT content FROM brain_entries WHERE id = 'ID'::text::uuid",
+	"SELECT content FROM brain_entries WHERE id OPERATOR(pg_catalog.=) 'ID'",
+	"SELECT content FROM brain_entries WHERE (id, id) = ('ID', 'ID')",
+	"SELECT content FROM brain_entries WHERE ARRAY[id] = '{ID}'", "SELECT content FROM brain_entries WHERE id = current_setting('search_path')::uuid",
+	"SELECT content FROM brain_entries WHERE id = gen_random_uuid()",
+	"SELECT content FROM pgconsent_rows.key_public_brain_entries",
+	"SELECT content FROM pgconsent_rows.key_public_brain_entries('ID')",
+	"SELECT pgconsent_rows.key_public_brain_entries(id) FROM brain_entries", "SELECT content FROM pgconsent_rows.wkey_public_brain_entries",
+	"SELECT public.brain_entries.content FROM brain_entries",
+	"SELECT content FROM brain_entries TABLESAMPLE system (100) WHERE id = 'ID'",
+	"UPDATE brain_entries SET title = content WHERE id = 'ID'",
+	"DELETE FROM brain_entries WHERE id = 'ID' RETURNING content", "INSERT INTO brain_entries SELECT * FROM brain_entries WHERE id = 'ID'",
+	"MERGE INTO brain_entries b USING brain_entries s ON b.id = 'ID' WHEN MATCHED THEN DO NOTHING",
+	"EXPLAIN ANALYZE SELECT content FROM brain_entries WHERE id = 'ID'",
+	"SELECT content FROM brain_entries b, (SELECT 'ID'::uuid AS id) k WHERE b.id = k.id",
+	"SELECT content FROM brain_entries NATURAL JOIN (SELECT 'ID'::uuid AS id) k",
 }
 
 // Point c: a condition of the agent's does not run on a row whose key it did not name, whatever the plan.
@@ -341,7 +429,8 @@ func TestMemberintelC_FetchesWithParameters(t *testing.T) {
 	defer conn.Close(context.Background())
 	for _, id := range values(t, db, `SELECT id::text FROM brain_entries WHERE collection IN ('soul', 'bible') ORDER BY id`) {
 		want := values(t, db, `SELECT content FROM brain_entries WHERE id = '`+id+`' AND `+brainVisible)
-		for _, sql := range []string{`SELECT content FROM brain_entries WHERE id = $1`, `SELECT content FROM brain_entries b WHERE b.id = $1::uuid`, `SELECT content FROM brain_entries WHERE id IN ($1)`} {
+		for _, sql := range []string{`SELECT content FROM brain_entries WHERE id = $1`,
+			`SELECT content FROM brain_entries b WHERE b.id = $1::uuid`, `SELECT content FROM brain_entries WHERE id IN ($1)`} {
 			rows, err := conn.Query(context.Background(), sql, id)
 			if err != nil {
 				t.Fatal(err)
@@ -364,8 +453,10 @@ func TestMemberintelC_DenialsTeach(t *testing.T) {
 		t.Errorf("the error does not teach: %s", got.Err)
 	}
 	for sql, want := range map[string]string{
-		"SELECT string_agg(column_name, ',' ORDER BY ordinal_position) FROM information_schema.columns WHERE table_name = 'brain_entries'": "id,tenant_id,collection,title,category,last_reviewed,metadata",
-		"SELECT string_agg(attname, ',' ORDER BY attnum) FROM pg_attribute WHERE attrelid = 'brain_entries'::regclass AND attnum > 0":      "id,tenant_id,collection,title,category,last_reviewed,metadata",
+		"SELECT string_agg(column_name, ',' ORDER BY ordinal_position) FROM information_schema.columns WHERE " +
+			"table_name = 'brain_entries'": "id,tenant_id,collection,title,category,last_reviewed,metadata",
+		"SELECT string_agg(attname, ',' ORDER BY attnum) FROM pg_attribute WHERE attrelid = " +
+			"'brain_entries'::regclass AND attnum > 0": "id,tenant_id,collection,title,category,last_reviewed,metadata",
 		"SELECT string_agg(relname, ',') FROM pg_class WHERE relname LIKE '%key\\_public%'":                                                `\N`,
 		"SELECT string_agg(proname, ',') FROM pg_proc WHERE proname LIKE '%key\\_public%'":                                                 `\N`,
 		"SELECT string_agg(typname, ',') FROM pg_type WHERE typname LIKE '%key\\_public%'":                                                 `\N`,
@@ -381,7 +472,8 @@ func TestMemberintelC_DenialsTeach(t *testing.T) {
 // no row count as well.
 // seeds/004:127-128.
 func TestMemberintelC_ScrapingStops(t *testing.T) {
-	d := harness.Database{Name: "brain", DB: brain(t), Policy: brainPolicy(t), SearchPath: []string{"public"}, Audit: filepath.Join(t.TempDir(), "audit")}
+	d := harness.Database{Name: "brain", DB: brain(t), Policy: brainPolicy(t), SearchPath: []string{"public"},
+		Audit: filepath.Join(t.TempDir(), "audit")}
 	harness.Install(t, d, harness.Both)
 	proxy := harness.Serve(t, harness.Both, []harness.Database{d}, []harness.Agent{
 		{Name: "advisor", Database: "brain", Attributes: map[string]string{"user": user1}},
@@ -428,10 +520,16 @@ func TestMemberintelD_ReadOnly(t *testing.T) {
 	before := values(t, db, `SELECT md5(string_agg(b::text, '' ORDER BY id)) FROM brain_entries b`)
 	agent := proxy.Agent(t, "advisor", "brain")
 	for _, sql := range []string{
-		`INSERT INTO brain_entries (id, collection) VALUES (gen_random_uuid(), 'x')`, `UPDATE brain_entries SET title = 'x'`, `DELETE FROM brain_entries`, `TRUNCATE brain_entries`, `COPY brain_entries FROM STDIN`,
-		`MERGE INTO brain_entries b USING (SELECT 1) s ON true WHEN MATCHED THEN DELETE`, `SELECT id FROM brain_entries FOR UPDATE`, `SELECT id FROM brain_entries FOR KEY SHARE`, `LOCK brain_entries`, `ALTER TABLE brain_entries ADD x int`,
-		`CREATE TABLE t (id int)`, `CREATE TEMP TABLE t AS SELECT * FROM brain_entries`, `SELECT * INTO t FROM brain_entries`, `WITH d AS (DELETE FROM brain_entries RETURNING id) SELECT * FROM d`, `DO $$ BEGIN DELETE FROM brain_entries; END $$`,
-		`CALL x()`, `INSERT INTO pgconsent_rows.public_brain_entries (id) VALUES (gen_random_uuid())`, `SELECT lo_create(0)`, `SELECT nextval('x')`, `COMMENT ON TABLE brain_entries IS 'x'`, `GRANT SELECT ON brain_entries TO PUBLIC`, `NOTIFY x`,
+		`INSERT INTO brain_entries (id, collection) VALUES (gen_random_uuid(), 'x')`,
+		`UPDATE brain_entries SET title = 'x'`, `DELETE FROM brain_entries`, `TRUNCATE brain_entries`, `COPY brain_entries FROM STDIN`,
+		`MERGE INTO brain_entries b USING (SELECT 1) s ON true WHEN MATCHED THEN DELETE`,
+		`SELECT id FROM brain_entries FOR UPDATE`, `SELECT id FROM brain_entries FOR KEY SHARE`, `LOCK brain_entries`,
+		`ALTER TABLE brain_entries ADD x int`,
+		`CREATE TABLE t (id int)`, `CREATE TEMP TABLE t AS SELECT * FROM brain_entries`,
+		`SELECT * INTO t FROM brain_entries`, `WITH d AS (DELETE FROM brain_entries RETURNING id) SELECT * FROM d`,
+		`DO $$ BEGIN DELETE FROM brain_entries; END $$`,
+		`CALL x()`, `INSERT INTO pgconsent_rows.public_brain_entries (id) VALUES (gen_random_uuid())`,
+		`SELECT lo_create(0)`, `SELECT nextval('x')`, `COMMENT ON TABLE brain_entries IS 'x'`, `GRANT SELECT ON brain_entries TO PUBLIC`, `NOTIFY x`,
 	} {
 		if got := harness.Ask(agent, sql); got.Code == "" {
 			t.Errorf("%s is answered", sql)
@@ -446,7 +544,8 @@ func TestMemberintelD_ReadOnly(t *testing.T) {
 // seeds/004:26-33, 65-67, 69-76, 88-89, 103-105, 112-114, 147-151.
 func TestMemberintelF_PlantedKeysReachNoByte(t *testing.T) {
 	db, proxy := readBrain(t, harness.Both)
-	planted := values(t, db, `SELECT count(*)::text FROM brain_entries WHERE `+brainVisible+` AND metadata ->> 'author' ~ 'HIDDENMARK' AND metadata ->> 'path' ~ 'HIDDENMARK'`)
+	planted := values(t, db, `SELECT count(*)::text FROM brain_entries WHERE `+brainVisible+
+		` AND metadata ->> 'author' ~ 'HIDDENMARK' AND metadata ->> 'path' ~ 'HIDDENMARK'`)
 	if planted[0] == "0" {
 		t.Fatal("nothing is planted")
 	}
@@ -465,7 +564,8 @@ func TestMemberintelF_PlantedKeysReachNoByte(t *testing.T) {
 	if got.Code != "" || got.Results[0].Rows[0] != "t" {
 		t.Errorf("no value that is no string came out as null: %s", got.Multiset())
 	}
-	columns := values(t, db, `SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' ORDER BY attnum) FROM pg_attribute WHERE attrelid = 'brain_entries'::regclass AND attnum > 0`)
+	columns := values(t, db,
+		`SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' ORDER BY attnum) FROM pg_attribute WHERE attrelid = 'brain_entries'::regclass AND attnum > 0`)
 	if columns[0] != "id uuid, tenant_id text, collection text, title text, category text, last_reviewed date, metadata jsonb, content text" {
 		t.Errorf("the table's schema is %s", columns[0])
 	}

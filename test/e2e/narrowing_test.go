@@ -126,16 +126,27 @@ func TestNarrowedAnswersEqualThoseOfANarrowedCopy(t *testing.T) {
 // narrowStatements reach for columns in every way that SQL has.
 var narrowStatements = []string{
 	"SELECT * FROM people", "SELECT people FROM people", "SELECT p.* FROM people p", "SELECT (p).* FROM people p", "SELECT (people.*)::text FROM people",
-	"SELECT row_to_json(p) FROM people p", "SELECT to_jsonb(m) FROM memories m", "SELECT public.people.name FROM public.people", "SELECT jsonb_agg(p) FROM (SELECT * FROM people ORDER BY id) p",
-	"TABLE people", "TABLE memories ORDER BY memories.id LIMIT 3", "COPY people TO STDOUT", "COPY memories (id, body) TO STDOUT", "COPY (SELECT * FROM memories) TO STDOUT",
-	"SELECT * FROM people NATURAL JOIN memories", "SELECT * FROM people JOIN memories USING (id)", "SELECT * FROM memory_participants mp JOIN people p ON p.id = mp.person_id",
-	"SELECT phone FROM people", "SELECT people.phone FROM people", "SELECT p.user_id FROM people p", "SELECT id FROM people WHERE user_id IS NOT NULL", "SELECT id FROM people ORDER BY phone",
-	"SELECT count(*) FROM people GROUP BY phone", "SELECT (SELECT private) FROM memories", "SELECT phone(p) FROM people p", "SELECT user_id FROM memories NATURAL JOIN people",
-	"COPY people (phone) TO STDOUT", "SELECT * FROM people p(a, b, c, d)", "SELECT * FROM people p(a, b, c, d, e)", "WITH x AS (TABLE people) SELECT x FROM x",
-	"SELECT metadata -> 'diary', metadata ->> 'place', metadata FROM memories", "SELECT k FROM memories, jsonb_object_keys(metadata) k WHERE jsonb_typeof(metadata) = 'object'",
-	"SELECT body FROM memories WHERE body LIKE '%MARK%'", "SELECT length(body), max(length(name)) FROM memories, people GROUP BY 1", "SELECT occurred_at FROM memories WHERE occurred_at <> date_trunc('day', occurred_at, 'UTC')",
-	"SELECT created_at FROM people WHERE created_at IS NOT NULL", "SELECT count(*) FROM people WHERE (name || id::text)::uuid IS NULL", "SELECT DISTINCT p FROM people p",
-	"SELECT p.name FROM people p UNION SELECT m.body FROM memories m", "SELECT * FROM ONLY people", "SELECT * FROM people *", "SELECT array_agg(p ORDER BY p.id) FROM people p",
+	"SELECT row_to_json(p) FROM people p", "SELECT to_jsonb(m) FROM memories m",
+	"SELECT public.people.name FROM public.people", "SELECT jsonb_agg(p) FROM (SELECT * FROM people ORDER BY id) p",
+	"TABLE people", "TABLE memories ORDER BY memories.id LIMIT 3", "COPY people TO STDOUT",
+	"COPY memories (id, body) TO STDOUT", "COPY (SELECT * FROM memories) TO STDOUT",
+	"SELECT * FROM people NATURAL JOIN memories", "SELECT * FROM people JOIN memories USING (id)",
+	"SELECT * FROM memory_participants mp JOIN people p ON p.id = mp.person_id",
+	"SELECT phone FROM people", "SELECT people.phone FROM people", "SELECT p.user_id FROM people p",
+	"SELECT id FROM people WHERE user_id IS NOT NULL", "SELECT id FROM people ORDER BY phone",
+	"SELECT count(*) FROM people GROUP BY phone", "SELECT (SELECT private) FROM memories",
+	"SELECT phone(p) FROM people p", "SELECT user_id FROM memories NATURAL JOIN people",
+	"COPY people (phone) TO STDOUT", "SELECT * FROM people p(a, b, c, d)", "SELECT * FROM people p(a, b, c, d, e)",
+	"WITH x AS (TABLE people) SELECT x FROM x",
+	"SELECT metadata -> 'diary', metadata ->> 'place', metadata FROM memories",
+	"SELECT k FROM memories, jsonb_object_keys(metadata) k WHERE jsonb_typeof(metadata) = 'object'",
+	"SELECT body FROM memories WHERE body LIKE '%MARK%'",
+	"SELECT length(body), max(length(name)) FROM memories, people GROUP BY 1",
+	"SELECT occurred_at FROM memories WHERE occurred_at <> date_trunc('day', occurred_at, 'UTC')",
+	"SELECT created_at FROM people WHERE created_at IS NOT NULL",
+	"SELECT count(*) FROM people WHERE (name || id::text)::uuid IS NULL", "SELECT DISTINCT p FROM people p",
+	"SELECT p.name FROM people p UNION SELECT m.body FROM memories m", "SELECT * FROM ONLY people",
+	"SELECT * FROM people *", "SELECT array_agg(p ORDER BY p.id) FROM people p",
 }
 
 // The catalogs describe a narrowed table as one that has the shown columns only.
@@ -144,11 +155,15 @@ func TestClientsSeeNarrowedTables(t *testing.T) {
 	in := start(t, options{policy: narrowPolicy, setup: markHidden})
 	agent := in.pgx(t, "caregiver")
 	for sql, want := range map[string]string{
-		"SELECT string_agg(attname, ',' ORDER BY attnum) FROM pg_attribute WHERE attrelid = 'people'::regclass AND attnum > 0":                                 "id,name,consent_status,created_at",
-		"SELECT string_agg(column_name, ',' ORDER BY ordinal_position) FROM information_schema.columns WHERE table_name = 'people'":                            "id,name,consent_status,created_at",
-		"SELECT string_agg(table_name, ',' ORDER BY table_name) FROM information_schema.tables WHERE table_schema NOT IN ('pg_catalog', 'information_schema')": "memories,memory_participants,people",
-		"SELECT string_agg(indexname, ',' ORDER BY indexname) FROM pg_indexes WHERE tablename IN ('people', 'memories')":                                       "memories_embedding,memories_metadata,memories_pkey,people_pkey",
-		"SELECT count(*)::text FROM pg_class WHERE relname LIKE '%public_people'":                                                                              "0",
+		"SELECT string_agg(attname, ',' ORDER BY attnum) FROM pg_attribute WHERE attrelid = 'people'::regclass " +
+			"AND attnum > 0": "id,name,consent_status,created_at",
+		"SELECT string_agg(column_name, ',' ORDER BY ordinal_position) FROM information_schema.columns WHERE " +
+			"table_name = 'people'": "id,name,consent_status,created_at",
+		"SELECT string_agg(table_name, ',' ORDER BY table_name) FROM information_schema.tables WHERE table_schema " +
+			"NOT IN ('pg_catalog', 'information_schema')": "memories,memory_participants,people",
+		"SELECT string_agg(indexname, ',' ORDER BY indexname) FROM pg_indexes WHERE tablename IN ('people', " +
+			"'memories')": "memories_embedding,memories_metadata,memories_pkey,people_pkey",
+		"SELECT count(*)::text FROM pg_class WHERE relname LIKE '%public_people'": "0",
 	} {
 		var got string
 		if err := agent.QueryRow(context.Background(), sql, pgx.QueryExecModeSimpleProtocol).Scan(&got); err != nil || !strings.HasPrefix(got, want) {

@@ -34,8 +34,8 @@ attributes: { member: { type: bigint, source: credential } }
 tables: { notes: { rows: [ { own: { column: member, is: member } } ] } }
 `
 
-// A search for the nearest k rows returns min(k, visible) of them however few are visible: those that an exact search returns on the visible rows alone,
-// and nearly those where the policy accepts an approximate index.
+// A search for the nearest k rows returns min(k, visible) of them however few are visible: those that an exact search
+// returns on the visible rows alone, and nearly those where the policy accepts an approximate index.
 func TestNearestRowsAreFilledFromVisibleOnes(t *testing.T) {
 	db, super := vectors(t)
 	ctx := context.Background()
@@ -63,7 +63,8 @@ func TestNearestRowsAreFilledFromVisibleOnes(t *testing.T) {
 				if q%4 == 3 {
 					where = " WHERE kind = 'k1'"
 				}
-				exact := column(t, super.PgConn(), fmt.Sprintf("SELECT id FROM (SELECT * FROM notes WHERE member = %s OFFSET 0) AS n%s ORDER BY emb <-> '%s' LIMIT 10", member, where, at))
+				exact := column(t, super.PgConn(),
+					fmt.Sprintf("SELECT id FROM (SELECT * FROM notes WHERE member = %s OFFSET 0) AS n%s ORDER BY emb <-> '%s' LIMIT 10", member, where, at))
 				sql := fmt.Sprintf("SELECT id FROM notes%s ORDER BY emb <-> '%s' %s", where, at, args)
 				if q%2 == 1 {
 					sql = fmt.Sprintf("SELECT id, emb <-> '%s' AS distance FROM notes AS n%s ORDER BY distance %s;", at, where, args)
@@ -94,7 +95,8 @@ func TestNearestRowsAreFilledFromVisibleOnes(t *testing.T) {
 				t.Errorf("LIMIT %s: %d rows, %v", limit, len(result.Rows), result.Err)
 			}
 		}
-		if result := agent.ExecParams(ctx, "SELECT id FROM notes ORDER BY emb <-> $1 LIMIT $2", [][]byte{[]byte(at), nil}, nil, nil, nil).Read(); result.Err != nil || len(result.Rows) != 5 {
+		if result := agent.ExecParams(ctx, "SELECT id FROM notes ORDER BY emb <-> $1 LIMIT $2",
+			[][]byte{[]byte(at), nil}, nil, nil, nil).Read(); result.Err != nil || len(result.Rows) != 5 {
 			t.Errorf("LIMIT NULL: %d rows, %v", len(result.Rows), result.Err)
 		}
 		if got := column(t, agent, fmt.Sprintf("SELECT id FROM notes ORDER BY emb <-> '%s' LIMIT 10 OFFSET 2", at)); len(got) != 3 {
@@ -107,27 +109,31 @@ func TestNearestRowsAreFilledFromVisibleOnes(t *testing.T) {
 	}
 }
 
-// Windows and aggregates go over every row that a search looks at and say so in the rows that come back. They are of the visible rows, not of those
-// that an index has found before it gave up among hidden ones.
+// Windows and aggregates go over every row that a search looks at and say so in the rows that come back. They are of
+// the visible rows, not of those that an index has found before it gave up among hidden ones.
 func TestSearchesTellOfAllVisibleRows(t *testing.T) {
 	db, super := vectors(t)
 	if _, err := super.PgConn().Exec(context.Background(), searched).ReadAll(); err != nil {
 		t.Fatal(err)
 	}
 	for _, setting := range []string{"enable_hashagg", "enable_seqscan", "enable_sort"} { // as where the table is larger
-		if _, err := super.PgConn().Exec(context.Background(), fmt.Sprintf("DO $$ BEGIN EXECUTE format('ALTER DATABASE %%I SET %s = off', current_database()); END $$", setting)).ReadAll(); err != nil {
+		if _, err := super.PgConn().Exec(context.Background(),
+			fmt.Sprintf("DO $$ BEGIN EXECUTE format('ALTER DATABASE %%I SET %s = off', current_database()); END $$", setting)).ReadAll(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, mode := range harness.Modes(harness.Doors, harness.Both) {
-		behind := harness.Database{Name: "notes", DB: db, Policy: strings.Replace(searchedPolicy, "rows:", "approximate: accept, rows:", 1), SearchPath: []string{"public"}}
+		behind := harness.Database{Name: "notes", DB: db,
+			Policy: strings.Replace(searchedPolicy, "rows:", "approximate: accept, rows:", 1), SearchPath: []string{"public"}}
 		harness.Install(t, behind, mode)
-		proxy := harness.Serve(t, mode, []harness.Database{behind}, []harness.Agent{{Name: "few", Database: "notes", Attributes: map[string]string{"member": "2"}}})
+		proxy := harness.Serve(t, mode, []harness.Database{behind},
+			[]harness.Agent{{Name: "few", Database: "notes", Attributes: map[string]string{"member": "2"}}})
 		agent := proxy.Agent(t, "few", "notes")
 		at := vectorAt(t, super, 11)
 		for _, list := range []string{
 			"count(*) OVER ()", "sum(id) OVER ()", "rank() OVER (ORDER BY kind)", "json_arrayagg(id) OVER ()", "count(*) OVER w",
-			"min(emb <-> '%[1]s')", "count(*)", "count(*) FILTER (WHERE id > 0)", "string_agg(id::text, ',' ORDER BY emb <-> '%[1]s')", "array_agg(id ORDER BY id)", "json_arrayagg(id ORDER BY emb <-> '%[1]s')",
+			"min(emb <-> '%[1]s')", "count(*)", "count(*) FILTER (WHERE id > 0)",
+			"string_agg(id::text, ',' ORDER BY emb <-> '%[1]s')", "array_agg(id ORDER BY id)", "json_arrayagg(id ORDER BY emb <-> '%[1]s')",
 		} {
 			window := ""
 			if strings.HasSuffix(list, " w") {
@@ -168,8 +174,9 @@ func vectors(t *testing.T) (*pgtest.DB, *pgx.Conn) {
 	return db, super
 }
 
-// Which of the visible rows a search finds does not depend on hidden ones, though these lie densely around what is searched for and the agent has told the
-// index to look at little. It does where the policy accepts that, so that this test would see it.
+// Which of the visible rows a search finds does not depend on hidden ones, though these lie densely around what is
+// searched for and the agent has told the index to look at little. It does where the policy accepts that, so that this
+// test would see it.
 func TestHiddenVectorsDoNotDecideWhatIsFound(t *testing.T) {
 	ctx := context.Background()
 	const table = `CREATE EXTENSION vector; CREATE TABLE notes (id int PRIMARY KEY, member int NOT NULL, kind text, emb vector(8) NOT NULL); SELECT setseed(0.7);
@@ -195,7 +202,8 @@ DO $$ BEGIN CREATE ROLE nearest_owner LOGIN; EXCEPTION WHEN duplicate_object THE
 			for i, db := range []*pgtest.DB{one, two} {
 				behind := harness.Database{Name: "notes", DB: db, Policy: text, SearchPath: []string{"public"}}
 				harness.Install(t, behind, mode)
-				agents[i] = harness.Serve(t, mode, []harness.Database{behind}, []harness.Agent{{Name: "one", Database: "notes", Attributes: map[string]string{"member": "1"}}}).Agent(t, "one", "notes")
+				agents[i] = harness.Serve(t, mode, []harness.Database{behind},
+					[]harness.Agent{{Name: "one", Database: "notes", Attributes: map[string]string{"member": "1"}}}).Agent(t, "one", "notes")
 				for _, set := range []string{"SET hnsw.ef_search = 1", "SET ivfflat.probes = 1"} {
 					if _, err := agents[i].Exec(ctx, set).ReadAll(); err != nil {
 						t.Fatal(err)
@@ -236,19 +244,23 @@ func TestSearchesFailOverVisibleRowsOnly(t *testing.T) {
 INSERT INTO %[1]s SELECT i, 1, 'visible', NULL, NULL FROM generate_series(1, 20) AS i; CREATE INDEX ON %[1]s USING hnsw (emb vector_l2_ops);
 CREATE INDEX ON %[1]s USING hnsw ((emb::halfvec(3)) halfvec_cosine_ops); ALTER TABLE %[1]s OWNER TO nearest_owner;`
 	for _, sql := range []string{
-		"CREATE EXTENSION vector; DO $$ BEGIN CREATE ROLE nearest_owner LOGIN; EXCEPTION WHEN duplicate_object THEN END $$", fmt.Sprintf(table, "empty"), fmt.Sprintf(table, "filled"),
+		"CREATE EXTENSION vector; DO $$ BEGIN CREATE ROLE nearest_owner LOGIN; EXCEPTION WHEN duplicate_object " +
+			"THEN END $$", fmt.Sprintf(table, "empty"), fmt.Sprintf(table, "filled"),
 		"INSERT INTO filled SELECT i, 2, 'hidden', '[1,2,3]', '[1,2,3]' FROM generate_series(21, 40) AS i; ANALYZE",
-		"DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET enable_seqscan = off', current_database()); EXECUTE format('ALTER DATABASE %I SET enable_sort = off', current_database()); END $$",
+		"DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET enable_seqscan = off', current_database()); EXECUTE " +
+			"format('ALTER DATABASE %I SET enable_sort = off', current_database()); END $$",
 	} {
 		if _, err := super.PgConn().Exec(ctx, sql).ReadAll(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, mode := range harness.Modes(harness.Doors, harness.Both) {
-		behind := harness.Database{Name: "notes", DB: db, SearchPath: []string{"public"}, Policy: strings.Replace(searchedPolicy, "tables: { notes: { rows: [ { own: { column: member, is: member } } ] } }",
-			"tables:\n  empty: { rows: [ { own: { column: member, is: member } } ] }\n  filled: { rows: [ { own: { column: member, is: member } } ] }", 1)}
+		behind := harness.Database{Name: "notes", DB: db, SearchPath: []string{"public"},
+			Policy: strings.Replace(searchedPolicy, "tables: { notes: { rows: [ { own: { column: member, is: member } } ] } }",
+				"tables:\n  empty: { rows: [ { own: { column: member, is: member } } ] }\n  filled: { rows: [ { own: { column: member, is: member } } ] }", 1)}
 		harness.Install(t, behind, mode)
-		agent := harness.Serve(t, mode, []harness.Database{behind}, []harness.Agent{{Name: "one", Database: "notes", Attributes: map[string]string{"member": "1"}}}).Agent(t, "one", "notes")
+		agent := harness.Serve(t, mode, []harness.Database{behind},
+			[]harness.Agent{{Name: "one", Database: "notes", Attributes: map[string]string{"member": "1"}}}).Agent(t, "one", "notes")
 		for _, search := range []string{
 			"SELECT id FROM %s ORDER BY emb <-> '[1,2]' LIMIT 2",
 			"SELECT id, emb <-> '[1,2]' AS d FROM %s WHERE kind = 'visible' OR id = 7 ORDER BY d LIMIT 2",

@@ -70,7 +70,8 @@ var grown = []string{
 	"INSERT INTO people VALUES (1, 'x', 'me', 1) ON CONFLICT (id) DO UPDATE SET name = excluded.name RETURNING *",
 	"INSERT INTO people SELECT id + 20, name, owner, org FROM people RETURNING *", "INSERT INTO people DEFAULT VALUES",
 	"PREPARE s AS SELECT * FROM people; EXECUTE s",
-	"SELECT attname FROM pg_attribute WHERE attrelid IN ('people'::regclass, 'letters'::regclass, 'orgs'::regclass, 'events'::regclass, 'events_1'::regclass) AND attnum > 0 ORDER BY attrelid, attnum",
+	"SELECT attname FROM pg_attribute WHERE attrelid IN ('people'::regclass, 'letters'::regclass, " +
+		"'orgs'::regclass, 'events'::regclass, 'events_1'::regclass) AND attnum > 0 ORDER BY attrelid, attnum",
 	"SELECT table_name, column_name, column_default FROM information_schema.columns WHERE table_schema = 'public' ORDER BY 1, ordinal_position",
 	"SELECT object_name, collection_type_identifier FROM information_schema.element_types WHERE object_schema = 'public'",
 	"SELECT column_name FROM information_schema.column_privileges WHERE table_name = 'people' ORDER BY 1",
@@ -92,8 +93,8 @@ var ungrown = []string{
 	"INSERT INTO people VALUES (1, 'x', 'me', 1) ON CONFLICT (id) DO UPDATE SET name = people.note",
 }
 
-// TestANewColumnIsNoOutage: a column that a table gets does not exist for agents, who are served, until the policy is installed
-// again; a restart changes nothing of that.
+// TestANewColumnIsNoOutage: a column that a table gets does not exist for agents, who are served, until the policy is
+// installed again; a restart changes nothing of that.
 func TestANewColumnIsNoOutage(t *testing.T) {
 	for _, mode := range harness.Modes(harness.Doors, harness.Both, harness.RLS, harness.Gate) {
 		t.Run(mode.Name, func(t *testing.T) {
@@ -132,8 +133,8 @@ func TestANewColumnIsNoOutage(t *testing.T) {
 	}
 }
 
-// TestADroppedColumnIsNoOutage: where a column goes that no rule reads, and with it what lists it, agents are served as if it had
-// never been.
+// TestADroppedColumnIsNoOutage: where a column goes that no rule reads, and with it what lists it, agents are served as
+// if it had never been.
 func TestADroppedColumnIsNoOutage(t *testing.T) {
 	const drop = "ALTER TABLE people DROP COLUMN name CASCADE; ALTER TABLE orgs DROP COLUMN title; ALTER TABLE events DROP COLUMN what CASCADE;"
 	for _, mode := range harness.Modes(harness.Doors, harness.Both, harness.RLS, harness.Gate) {

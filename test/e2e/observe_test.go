@@ -58,14 +58,16 @@ func TestObserve(t *testing.T) {
 			// What is enforced is as it is without.
 			for _, sql := range []string{
 				"SELECT id, title FROM memories ORDER BY id", "SELECT count(*) FROM memories",
-				"SELECT count(DISTINCT m.id), max(m.title) FROM memories m LEFT JOIN memory_participants p ON p.memory_id = m.id LEFT JOIN people q ON q.id = p.person_id",
+				"SELECT count(DISTINCT m.id), max(m.title) FROM memories m LEFT JOIN memory_participants p ON " +
+					"p.memory_id = m.id LEFT JOIN people q ON q.id = p.person_id",
 			} {
 				if got, want := harness.Ask(agent, sql).String(), harness.Ask(other, sql).String(); got != want {
 					t.Errorf("%s: the enforced table is not as without:\n%s\nwant\n%s", sql, harness.Shorten(got), harness.Shorten(want))
 				}
 			}
 			// So is what agents may change.
-			if got := harness.Ask(agent, "DELETE FROM people WHERE consent_status <> 'granted' OR user_id <> '"+user1+"' RETURNING id"); got.Code != "" || got.Results[0].Tag != "DELETE 0" {
+			if got := harness.Ask(agent, "DELETE FROM people WHERE consent_status <> 'granted' OR user_id <> '"+
+				user1+"' RETURNING id"); got.Code != "" || got.Results[0].Tag != "DELETE 0" {
 				t.Errorf("agents delete rows that the policy hides: %s", got)
 			}
 			for _, sql := range []string{"UPDATE people SET name = 'x'", "SELECT * FROM memory_edges", "LISTEN x"} {
@@ -103,7 +105,8 @@ func TestObserve(t *testing.T) {
 				t.Errorf("the join with people: %+v", joined)
 			}
 			all := find("public.people", func(s *observe.Statement) bool { return s.Tag == "SELECT" && len(s.Masked) > 0 && len(s.Hidden) > 0 })
-			if all == nil || !strings.Contains(strings.Join(all.Hidden, " "), "public.people.consent_status") || all.Skipped["columns of a table would be hidden or masked"] != all.Executions {
+			if all == nil || !strings.Contains(strings.Join(all.Hidden, " "), "public.people.consent_status") ||
+				all.Skipped["columns of a table would be hidden or masked"] != all.Executions {
 				t.Errorf("SELECT * FROM people: %+v", all)
 			}
 			for _, table := range report.Tables {
@@ -146,7 +149,8 @@ tables:
 	in, enforced := start(t, options{policy: policy}), reading(t, options{})
 	agent, other, owner := in.agent(t), enforced.agent(t), in.direct(t)
 	number := func(a harness.Answer) string { return a.Results[0].Rows[0] }
-	if got, want := number(harness.Ask(agent, "SELECT count(*) FROM memory_participants")), number(harness.Ask(other, "SELECT count(*) FROM memory_participants")); got != want {
+	if got, want := number(harness.Ask(agent, "SELECT count(*) FROM memory_participants")),
+		number(harness.Ask(other, "SELECT count(*) FROM memory_participants")); got != want {
 		t.Errorf("%s participants, want %s: the table is enforced, under the rules of tables that are not", got, want)
 	}
 	harness.Ask(agent, "SELECT title, body FROM memories")
@@ -162,14 +166,16 @@ tables:
 		return nil
 	}
 	var memories, people *observe.Statement
-	for deadline := time.Now().Add(tier.Patience); time.Now().Before(deadline) && (memories == nil || people == nil); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(tier.Patience); time.Now().Before(deadline) &&
+		(memories == nil || people == nil); time.Sleep(100 * time.Millisecond) {
 		var err error
 		if report, err = observe.Read(audit.Folder(in.audit), time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 		memories, people = find("public.memories"), find("public.people")
 	}
-	if memories == nil || memories.Differs != 1 || strconv.FormatInt(memories.Rows-memories.Gone, 10) != visible || strconv.FormatInt(memories.Rows, 10) != all {
+	if memories == nil || memories.Differs != 1 || strconv.FormatInt(memories.Rows-memories.Gone, 10) != visible ||
+		strconv.FormatInt(memories.Rows, 10) != all {
 		t.Errorf("memories: %+v; %s of %s are visible", memories, visible, all)
 	}
 	if people == nil || people.Differs != 0 || people.Gone != 0 {
@@ -223,14 +229,16 @@ func TestReplay(t *testing.T) {
 			t.Errorf("%s", out.String())
 		}
 		for _, j := range replay.Shapes {
-			if j.Allowed && j.Tables[0] == "public.memories" && j.Count != 2 || j.Allowed && j.Tables[0] == "public.people" && strings.Join(j.Masked, "") != "public.people.name" || !j.Allowed && j.SQLState == "" {
+			if j.Allowed && j.Tables[0] == "public.memories" && j.Count != 2 ||
+				j.Allowed && j.Tables[0] == "public.people" && strings.Join(j.Masked, "") != "public.people.name" || !j.Allowed && j.SQLState == "" {
 				t.Errorf("%+v", j)
 			}
 		}
 	}
 }
 
-// What is compared claims what the session claims: rules over attributes that the database works out are compared as well.
+// What is compared claims what the session claims: rules over attributes that the database works out are compared as
+// well.
 func TestObservedClaims(t *testing.T) {
 	tier.All(t)
 	kept := t.TempDir() + "/audit"

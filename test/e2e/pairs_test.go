@@ -47,7 +47,8 @@ func askOnce(t testing.TB, in *instance, sql string) harness.Answer {
 	return harness.Ask(c, sql)
 }
 
-// The control: on a connection without walls the twins do differ, and markers are seen; else the test above proves nothing.
+// The control: on a connection without walls the twins do differ, and markers are seen; else the test above proves
+// nothing.
 func TestTwinsDifferForTheOwner(t *testing.T) {
 	tier.All(t)
 	disturb, err := os.ReadFile("testdata/disturb.sql")

@@ -23,14 +23,21 @@ INSERT INTO letters SELECT i, CASE WHEN i % 2 = 0 THEN '` + user1 + `' ELSE '` +
 `
 
 // arciveFunctions is the end of the world's policy.
-const arciveFunctions = "functions: { match_memories: { pin: { respect_consent: true } }, search_memories_semantic: { pin: { respect_consent: true } } }\n"
+const arciveFunctions = "functions: { match_memories: { pin: { respect_consent: true } }, " +
+	"search_memories_semantic: { pin: { respect_consent: true } } }\n"
 
 var partitionStatements = []string{
-	"SELECT count(*) FROM journal", "SELECT * FROM journal_old ORDER BY id LIMIT 5", "SELECT text, day FROM journal_new WHERE day > '2024-06-01' ORDER BY day LIMIT 3", "SELECT count(*) FROM ONLY journal",
-	"SELECT max(id) FROM journal_late", "SELECT j.id, o.id FROM journal j JOIN journal_old o ON o.id = j.id + 3 ORDER BY 1 LIMIT 5", "SELECT journal_new FROM journal_new ORDER BY id LIMIT 2",
-	"SELECT count(*) FROM journal_old WHERE 1 / (id % 3) IS NULL", "TABLE journal_late", "SELECT tableoid::regclass, count(*) FROM journal GROUP BY 1 ORDER BY 1", "SELECT count(*) FROM journal_old GROUP BY day HAVING count(*) > 1",
-	"SELECT count(*), min(text) FROM papers", "SELECT count(*) FROM ONLY papers", "SELECT * FROM letters ORDER BY id", "SELECT count(*) FROM papers *", "SELECT id FROM papers EXCEPT SELECT id FROM letters ORDER BY 1", "COPY letters TO STDOUT",
-	"COPY papers TO STDOUT", "COPY (SELECT * FROM journal_new ORDER BY id) TO STDOUT", "SELECT papers FROM papers JOIN letters USING (id) ORDER BY id LIMIT 3",
+	"SELECT count(*) FROM journal", "SELECT * FROM journal_old ORDER BY id LIMIT 5",
+	"SELECT text, day FROM journal_new WHERE day > '2024-06-01' ORDER BY day LIMIT 3", "SELECT count(*) FROM ONLY journal",
+	"SELECT max(id) FROM journal_late",
+	"SELECT j.id, o.id FROM journal j JOIN journal_old o ON o.id = j.id + 3 ORDER BY 1 LIMIT 5",
+	"SELECT journal_new FROM journal_new ORDER BY id LIMIT 2",
+	"SELECT count(*) FROM journal_old WHERE 1 / (id % 3) IS NULL", "TABLE journal_late",
+	"SELECT tableoid::regclass, count(*) FROM journal GROUP BY 1 ORDER BY 1", "SELECT count(*) FROM journal_old GROUP BY day HAVING count(*) > 1",
+	"SELECT count(*), min(text) FROM papers", "SELECT count(*) FROM ONLY papers", "SELECT * FROM letters ORDER BY id",
+	"SELECT count(*) FROM papers *", "SELECT id FROM papers EXCEPT SELECT id FROM letters ORDER BY 1", "COPY letters TO STDOUT",
+	"COPY papers TO STDOUT", "COPY (SELECT * FROM journal_new ORDER BY id) TO STDOUT",
+	"SELECT papers FROM papers JOIN letters USING (id) ORDER BY id LIMIT 3",
 }
 
 // Partitions and inheritance children answer as on a database without the hidden rows, by name and through their parents.
@@ -40,7 +47,8 @@ func TestPartitionsAnswerAsOnTheFilteredCopy(t *testing.T) {
 	super(t, copied, partitionSetup)
 	super(t, copied, "DELETE FROM journal WHERE user_id <> '"+user1+"'; DELETE FROM papers WHERE user_id <> '"+user1+"'")
 	rules := "  journal: { rows: [ { own: { column: user_id, is: user } } ] }\n  papers: { rows: [ { own: { column: user_id, is: user } } ] }\n"
-	for name, o := range map[string]options{"both": {}, "row security alone": {mode: modeRLS}, "predicates alone": {mode: modeInjected, walls: wallsSealOnly}} {
+	for name, o := range map[string]options{"both": {}, "row security alone": {mode: modeRLS},
+		"predicates alone": {mode: modeInjected, walls: wallsSealOnly}} {
 		t.Run(name, func(t *testing.T) {
 			o.setup = partitionSetup
 			o.policy = arcivePolicy[:len(arcivePolicy)-len(arciveFunctions)] + rules + arciveFunctions

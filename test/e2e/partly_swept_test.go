@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// TestPartlySweptPeopleCountOnce: people of whose rows some are anonymous already and others not yet are one subject each of
-// their cell, of a group that mixes cells with rows that show, and of what a single one may have a share in.
+// TestPartlySweptPeopleCountOnce: people of whose rows some are anonymous already and others not yet are one subject
+// each of their cell, of a group that mixes cells with rows that show, and of what a single one may have a share in.
 func TestPartlySweptPeopleCountOnce(t *testing.T) {
 	tier.All(t)
 	const table = `
@@ -52,8 +52,10 @@ CREATE TABLE %T (id bigserial PRIMARY KEY, who %U, at timestamptz NOT NULL DEFAU
 			say := func(what, channel, want string) {
 				t.Helper()
 				for _, name := range tables {
-					g.want(what+": "+name, told(agent, "SELECT channel, count(*), count(DISTINCT who), sum(n) FROM "+name+" WHERE channel = '"+channel+"' GROUP BY channel"), want)
-					g.want(what+", one by one: "+name, told(agent, "SELECT count(*) FROM (SELECT * FROM "+name+") AS x WHERE anonymous OR channel = '"+channel+"' AND channel <> 'web'"), "0")
+					g.want(what+": "+name, told(agent,
+						"SELECT channel, count(*), count(DISTINCT who), sum(n) FROM "+name+" WHERE channel = '"+channel+"' GROUP BY channel"), want)
+					g.want(what+", one by one: "+name,
+						told(agent, "SELECT count(*) FROM (SELECT * FROM "+name+") AS x WHERE anonymous OR channel = '"+channel+"' AND channel <> 'web'"), "0")
 				}
 			}
 			for _, p := range []string{"1", "2", "3", "4"} {
@@ -81,7 +83,8 @@ CREATE TABLE %T (id bigserial PRIMARY KEY, who %U, at timestamptz NOT NULL DEFAU
 			g.partner(person("4"))
 			row("web", "4")
 			for _, name := range tables {
-				g.want("one who shows again: "+name, told(agent, "SELECT channel, count(*), count(DISTINCT who) FROM "+name+" WHERE channel = 'web' GROUP BY channel"), "web\t4\t3")
+				g.want("one who shows again: "+name,
+					told(agent, "SELECT channel, count(*), count(DISTINCT who) FROM "+name+" WHERE channel = 'web' GROUP BY channel"), "web\t4\t3")
 				g.want("whom rows show: "+name, told(agent, "SELECT who FROM (SELECT * FROM "+name+") AS x"), person("4"))
 			}
 		})

@@ -62,7 +62,8 @@ func TestPrograms(t *testing.T) {
 	in.python(ctx, t, "django", "django_.py", "django, psycopg2")
 	in.python(ctx, t, "psycopg", "psycopg_.py", "psycopg, psycopg2")
 	in.python(ctx, t, "asyncpg", "asyncpg_.py", "asyncpg, peewee")
-	for _, settings := range some(t, "", "Protocol=7.4-2;UseDeclareFetch=1;Fetch=5", "Protocol=7.4-1;UpdatableCursors=1", "UseServerSidePrepare=0;BoolsAsChar=0", "ShowSystemTables=1;ShowOidColumn=1;RowVersioning=1;FakeOidIndex=1") {
+	for _, settings := range some(t, "", "Protocol=7.4-2;UseDeclareFetch=1;Fetch=5",
+		"Protocol=7.4-1;UpdatableCursors=1", "UseServerSidePrepare=0;BoolsAsChar=0", "ShowSystemTables=1;ShowOidColumn=1;RowVersioning=1;FakeOidIndex=1") {
 		in.python(ctx, t, "odbc "+settings, "odbc_.py", "pyodbc; assert 'PostgreSQL Unicode' in pyodbc.drivers()", settings)
 	}
 	t.Run("jdbc", func(t *testing.T) {

@@ -118,7 +118,10 @@ func TestPsqlBesidesSQL(t *testing.T) {
 		`\lo_list`,
 		"\\set FETCH_COUNT 0\nselect count(*) > 0 from memories;",
 	})
-	for i, want := range []string{"ERROR:  invalid input syntax for type timestamp with time zone: \"soon\"\nCONTEXT:  COPY, line 2\n", "COPY ", "", "ERROR:", "one|integer", "42", "invalid encoding name", "42501", `Perhaps you meant to reference the column "memories.title"`, "(0 rows)", "t\n"} {
+	for i, want := range []string{
+		"ERROR:  invalid input syntax for type timestamp with time zone: \"soon\"\nCONTEXT:  COPY, line 2\n",
+		"COPY ", "", "ERROR:", "one|integer", "42", "invalid encoding name", "42501",
+		`Perhaps you meant to reference the column "memories.title"`, "(0 rows)", "t\n"} {
 		if !strings.Contains(answers[i], want) {
 			t.Errorf("%d: want %q in %q", i, want, answers[i])
 		}

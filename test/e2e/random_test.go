@@ -71,8 +71,10 @@ type source struct {
 type typed struct{ name, kind string }
 
 var tables = []source{
-	{"memories", []typed{{"id", "uuid"}, {"user_id", "uuid"}, {"title", "text"}, {"body", "text"}, {"metadata", "jsonb"}, {"occurred_at", "time"}}, []string{"id"}},
-	{"public.people", []typed{{"id", "uuid"}, {"user_id", "uuid"}, {"name", "text"}, {"is_self", "bool"}, {"consent_status", "text"}, {"created_at", "time"}}, []string{"id"}},
+	{"memories", []typed{{"id", "uuid"}, {"user_id", "uuid"}, {"title", "text"}, {"body", "text"},
+		{"metadata", "jsonb"}, {"occurred_at", "time"}}, []string{"id"}},
+	{"public.people", []typed{{"id", "uuid"}, {"user_id", "uuid"}, {"name", "text"}, {"is_self", "bool"},
+		{"consent_status", "text"}, {"created_at", "time"}}, []string{"id"}},
 	{"memory_participants", []typed{{"memory_id", "uuid"}, {"person_id", "uuid"}, {"role", "text"}}, []string{"memory_id", "person_id"}},
 }
 
@@ -109,7 +111,8 @@ func (g *generator) statement() string {
 	if g.IntN(4) == 0 {
 		inner := pick(g, tables...)
 		name := pick(g, "memories", "people", "c", "memory_participants")
-		b.WriteString("WITH " + name + " AS " + pick(g, "", "MATERIALIZED ", "NOT MATERIALIZED ") + "(SELECT * FROM " + qualified(inner.text) + " AS i WHERE " + g.condition([]item{{"i", inner}}, 1) + ") ")
+		b.WriteString("WITH " + name + " AS " + pick(g, "", "MATERIALIZED ", "NOT MATERIALIZED ") +
+			"(SELECT * FROM " + qualified(inner.text) + " AS i WHERE " + g.condition([]item{{"i", inner}}, 1) + ") ")
 		g.ctes = []source{{name, inner.columns, inner.key}}
 		// The tables of that name are out of sight, and so are columns of theirs.
 		b.WriteString(g.query(name))
@@ -173,7 +176,8 @@ func (g *generator) query(hidden string) string {
 		return fmt.Sprintf("SELECT %s FROM %s%s", g.aggregates(items), from.String(), where)
 	case 1: // groups
 		by := g.expression(items)
-		return fmt.Sprintf("SELECT %s AS k, %s FROM %s%s GROUP BY %s%s", by, g.aggregates(items), from.String(), where, pick(g, "1", by), pick(g, "", " HAVING count(*) > 1"))
+		return fmt.Sprintf("SELECT %s AS k, %s FROM %s%s GROUP BY %s%s", by, g.aggregates(items), from.String(),
+			where, pick(g, "1", by), pick(g, "", " HAVING count(*) > 1"))
 	case 2: // grouped by the key of the one table
 		if len(items) == 1 && len(items[0].key) == 1 && hidden == "" && !strings.HasPrefix(items[0].text, "(") {
 			a := items[0].alias
@@ -251,11 +255,14 @@ func (g *generator) condition(items []item, depth int) string {
 		in := []item{{i, inner}}
 		switch g.IntN(8) {
 		case 0:
-			return fmt.Sprintf("%s.%s %s (SELECT %s.%s FROM %s AS %s WHERE %s)", a, g.column(it.source, "uuid"), pick(g, "IN", "NOT IN", "= ANY"), i, g.link(inner), inner.text, i, g.condition(in, depth-1))
+			return fmt.Sprintf("%s.%s %s (SELECT %s.%s FROM %s AS %s WHERE %s)", a, g.column(it.source, "uuid"),
+				pick(g, "IN", "NOT IN", "= ANY"), i, g.link(inner), inner.text, i, g.condition(in, depth-1))
 		case 1:
-			return fmt.Sprintf("%sEXISTS (SELECT 1 FROM %s AS %s WHERE %s.%s = %s.%s AND %s)", pick(g, "", "NOT "), inner.text, i, i, g.link(inner), a, g.column(it.source, "uuid"), g.condition(in, depth-1))
+			return fmt.Sprintf("%sEXISTS (SELECT 1 FROM %s AS %s WHERE %s.%s = %s.%s AND %s)", pick(g, "", "NOT "),
+				inner.text, i, i, g.link(inner), a, g.column(it.source, "uuid"), g.condition(in, depth-1))
 		case 2:
-			return fmt.Sprintf("(SELECT count(*) FROM %s AS %s WHERE %s.%s = %s.%s) %s %d", inner.text, i, i, g.link(inner), a, g.link(it.source), pick(g, "=", ">", "<="), g.IntN(3))
+			return fmt.Sprintf("(SELECT count(*) FROM %s AS %s WHERE %s.%s = %s.%s) %s %d", inner.text, i, i,
+				g.link(inner), a, g.link(it.source), pick(g, "=", ">", "<="), g.IntN(3))
 		case 3:
 			return "(" + g.condition(items, depth-1) + pick(g, " AND ", " OR ") + g.condition(items, depth-1) + ")"
 		case 4:
@@ -268,10 +275,12 @@ func (g *generator) condition(items []item, depth int) string {
 	name := a + "." + c.name
 	switch c.kind {
 	case "text":
-		return pick(g, name+" LIKE '%a%'", name+" ILIKE 'b%'", name+" > 'm'", name+" IS NULL", "length("+name+") % 3 = 0", name+" ~ '[0-9]'", "("+name+" = 'granted' OR true)::bool",
+		return pick(g, name+" LIKE '%a%'", name+" ILIKE 'b%'", name+" > 'm'", name+" IS NULL",
+			"length("+name+") % 3 = 0", name+" ~ '[0-9]'", "("+name+" = 'granted' OR true)::bool",
 			"to_tsvector('english', "+name+") @@ plainto_tsquery('walk')", name+" IN ('granted', 'present', 'x')")
 	case "jsonb":
-		return pick(g, name+" @> '{\"mood\": \"calm\"}'", name+" ? 'tags'", "("+name+" ->> 'stars')::int > 2", name+" IS NULL", "jsonb_path_exists("+name+", '$.stars ? (@ > 3)')")
+		return pick(g, name+" @> '{\"mood\": \"calm\"}'", name+" ? 'tags'", "("+name+" ->> 'stars')::int > 2",
+			name+" IS NULL", "jsonb_path_exists("+name+", '$.stars ? (@ > 3)')")
 	case "time":
 		return pick(g, name+" > '2024-01-01'", name+" BETWEEN '2023-01-01' AND '2024-06-01'", "extract(dow FROM "+name+") IN (0, 6)")
 	case "bool":

@@ -11,14 +11,15 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// TestGuardiansConsentByTheRegistry: rules that ask the registry show what a guardian has consented to while he was one, to whom
-// he consented and about what, and nothing that somebody says who is none yet, or not any more.
+// TestGuardiansConsentByTheRegistry: rules that ask the registry show what a guardian has consented to while he was
+// one, to whom he consented and about what, and nothing that somebody says who is none yet, or not any more.
 func TestGuardiansConsentByTheRegistry(t *testing.T) {
 	tier.All(t)
 	for _, mode := range harness.Modes(enforced...) {
 		t.Run(mode.Name, func(t *testing.T) {
 			db := pgtest.Database(t)
-			harness.Exec(t, db, `CREATE TABLE visits (id int PRIMARY KEY, who text); INSERT INTO visits VALUES (1, 'dog:bella'), (2, 'dog:bella'), (3, 'dog:rex'), (4, 'human:sean')`)
+			harness.Exec(t, db,
+				`CREATE TABLE visits (id int PRIMARY KEY, who text); INSERT INTO visits VALUES (1, 'dog:bella'), (2, 'dog:bella'), (3, 'dog:rex'), (4, 'human:sean')`)
 			d := harness.Database{Name: "app", DB: db, Policy: `version: 1
 attributes: { me: { type: text, source: credential } }
 tables:
@@ -27,7 +28,8 @@ tables:
 			harness.Install(t, d, mode)
 			g := &governed{T: t, db: db, registry: openRegistry(t, db, consent.Settings{})}
 			proxy := harness.Serve(t, mode, []harness.Database{d}, []harness.Agent{
-				{Name: "vet", Database: "app", Attributes: map[string]string{"me": "si:vet"}}, {Name: "shop", Database: "app", Attributes: map[string]string{"me": "si:shop"}},
+				{Name: "vet", Database: "app", Attributes: map[string]string{"me": "si:vet"}}, {
+					Name: "shop", Database: "app", Attributes: map[string]string{"me": "si:shop"}},
 			})
 			vet, shop, held := proxy.Agent(t, "vet", "app"), proxy.Agent(t, "shop", "app"), proxy.Agent(t, "vet", "app")
 			shows := func(what, toVet, toShop string) {
@@ -44,7 +46,8 @@ tables:
 			}
 			controller := consent.Party{Role: consent.RoleController, ID: "office"}
 			by := func(guardian string, do consent.Action, grantee, scope string) consent.Command {
-				return consent.Command{Do: do, Subject: "dog:bella", Grantee: grantee, Scope: scope, Purposes: []string{"care"}, By: consent.Party{Role: consent.RoleGuardian, ID: guardian}}
+				return consent.Command{Do: do, Subject: "dog:bella", Grantee: grantee, Scope: scope,
+					Purposes: []string{"care"}, By: consent.Party{Role: consent.RoleGuardian, ID: guardian}}
 			}
 			refused := func(what string, c consent.Command) {
 				t.Helper()

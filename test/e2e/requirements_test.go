@@ -41,7 +41,8 @@ func spanOf(t testing.TB, from, to string) seedSpan {
 	return seedSpan{a, b}
 }
 
-// docs/development/requirements.md goes through every line, and each line with a rule names tests which are there and cite it.
+// docs/development/requirements.md goes through every line, and each line with a rule names tests which are there and
+// cite it.
 func TestRequirementsNameTests(t *testing.T) {
 	cited := citations(t)
 	page, err := os.ReadFile("../../docs/development/requirements.md")
@@ -92,7 +93,8 @@ func TestRequirementsNameTests(t *testing.T) {
 	}
 }
 
-// citations are the lines that the comment of each test cites, by package and test. All that any file cites must be lines that are there.
+// citations are the lines that the comment of each test cites, by package and test. All that any file cites must be
+// lines that are there.
 func citations(t *testing.T) map[string]map[string][]seedSpan {
 	out := map[string]map[string][]seedSpan{}
 	read := func(text, where string) map[string][]seedSpan {

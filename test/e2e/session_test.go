@@ -121,7 +121,8 @@ func TestResets(t *testing.T) {
 			t.Errorf("after %s: %s", reset, got)
 		}
 		zone := harness.Ask(c, `SHOW TimeZone`)
-		if settings := strings.Contains(strings.ToUpper(reset), "RESET ALL") || strings.Contains(strings.ToUpper(reset), "DISCARD ALL"); strings.Contains(zone.String(), "Tokyo") == settings {
+		if settings := strings.Contains(strings.ToUpper(reset), "RESET ALL") ||
+			strings.Contains(strings.ToUpper(reset), "DISCARD ALL"); strings.Contains(zone.String(), "Tokyo") == settings {
 			t.Errorf("after %s: %s", reset, zone)
 		}
 		gone := strings.Contains(strings.ToUpper(reset), "DISCARD ALL") || strings.Contains(reset, "DEALLOCATE ALL")

@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// docs/reference/policy-write.md says how rows are marked as deleted where marked ones do not show: its policy installs, a mark by
-// UPDATE is refused, and DELETE makes one of the rows that the agent sees.
+// docs/reference/policy-write.md says how rows are marked as deleted where marked ones do not show: its policy
+// installs, a mark by UPDATE is refused, and DELETE makes one of the rows that the agent sees.
 func TestSoftDeletionPage(t *testing.T) {
 	tier.All(t)
 	t.Parallel()
@@ -29,7 +29,8 @@ func TestSoftDeletionPage(t *testing.T) {
 		db := pgtest.Database(t)
 		harness.Exec(t, db, blocks[0][1]+`
 			INSERT INTO entries (author, title) VALUES ('mine', 'one'), ('mine', 'two'), ('yours', 'one'), ('yours', 'three');`)
-		proxy := harness.Start(t, mode, harness.Database{Name: "entries", DB: db, Policy: blocks[1][1], SearchPath: []string{"public"}}, map[string]string{"user": "mine"})
+		proxy := harness.Start(t, mode, harness.Database{
+			Name: "entries", DB: db, Policy: blocks[1][1], SearchPath: []string{"public"}}, map[string]string{"user": "mine"})
 		agent := proxy.Agent(t, "agent", "entries")
 		if a := harness.Ask(agent, "UPDATE entries SET deleted_at = now() WHERE title = 'one'"); a.Code != "42501" {
 			t.Errorf("%s: a mark by UPDATE: %q %s", mode.Name, a.Code, a.Err)
@@ -41,7 +42,9 @@ func TestSoftDeletionPage(t *testing.T) {
 			t.Errorf("%s: what is left shows as %q", mode.Name, got)
 		}
 		owner := harness.Connect(t, db.DSN("postgres", ""))
-		if got := told(owner, "SELECT string_agg(author || ' ' || title || ' ' || (deleted_at IS NOT NULL), ', ' ORDER BY author, title) FROM entries"); got != "mine one true, mine two false, yours one false, yours three false" {
+		if got := told(owner,
+			"SELECT string_agg(author || ' ' || title || ' ' || (deleted_at IS NOT NULL), ', ' ORDER BY author, "+
+				"title) FROM entries"); got != "mine one true, mine two false, yours one false, yours three false" {
 			t.Errorf("%s: the table holds %s", mode.Name, got)
 		}
 	}

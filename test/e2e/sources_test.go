@@ -56,7 +56,8 @@ func TestSources(t *testing.T) {
 			t.Errorf("%d %v %s", status, header, text)
 		}
 	}
-	// seeds/004:55-58 one's own, and 404 for everything else, in the same bytes, headers too: another tenant's row, none, and no id.
+	// seeds/004:55-58 one's own, and 404 for everything else, in the same bytes, headers too: another tenant's row,
+	// none, and no id.
 	if status, _, text := get("agent:advisor", path+entry+"2"); status != 200 || !strings.Contains(text, "BODYMARK0002") {
 		t.Errorf("%d %s", status, text)
 	}
@@ -64,7 +65,8 @@ func TestSources(t *testing.T) {
 		t.Errorf("%d %s", status, text)
 	}
 	var first string
-	for _, id := range []string{entry + "3", "99999999-9999-4999-8999-999999999999", "x", "", "..%2f", "%ff", "1/2", entry + "1%00", strings.Repeat("a", 3000), entry + "1x", "'or'1'='1", "00000000-0000-0000-0000-000000000000"} {
+	for _, id := range []string{entry + "3", "99999999-9999-4999-8999-999999999999", "x", "", "..%2f", "%ff",
+		"1/2", entry + "1%00", strings.Repeat("a", 3000), entry + "1x", "'or'1'='1", "00000000-0000-0000-0000-000000000000"} {
 		status, header, text := get("agent:advisor", path+id)
 		header.Del("Date")
 		got := fmt.Sprint(status, header, text)
@@ -91,12 +93,15 @@ func TestSources(t *testing.T) {
 	// A value that is no string is null, never a text of it: seeds/004:61, SYSTEMS 5b.
 	for _, field := range []string{"title", "category", "last_reviewed"} {
 		nulls := 0
-		for _, id := range cells(t, run, "SELECT id FROM brain_entries WHERE tenant_id = 'global' AND (metadata IS NULL OR jsonb_typeof(metadata) <> 'object' OR jsonb_typeof(metadata->'"+field+"') <> 'string') ORDER BY md5(id::text) LIMIT 6") {
+		for _, id := range cells(t, run,
+			"SELECT id FROM brain_entries WHERE tenant_id = 'global' AND (metadata IS NULL OR "+
+				"jsonb_typeof(metadata) <> 'object' OR jsonb_typeof(metadata->'"+field+"') <> 'string') ORDER BY md5(id::text) LIMIT 6") {
 			status, _, text := get("agent:coach", path+id)
 			var body map[string]any
 			value, there := any(nil), false
 			err := json.Unmarshal([]byte(text), &body)
-			if value, there = body[field]; status != 200 || err != nil || value != nil || !there || strings.Contains(text, `"None"`) || strings.Contains(text, `"null"`) {
+			if value, there = body[field]; status != 200 || err != nil || value != nil || !there ||
+				strings.Contains(text, `"None"`) || strings.Contains(text, `"null"`) {
 				t.Errorf("%s: %d %s", field, status, text)
 				continue
 			}
@@ -113,7 +118,8 @@ func TestSources(t *testing.T) {
 	// seeds/004:60: what is left without the title, if that is anything.
 	owner := harness.Connect(t, run.Access.OwnerDSN)
 	for stored, want := range map[string]string{
-		`E'# A title\n\nOne line.\n\n# Another\nand more\n'`: "One line.\n\n# Another\nand more\n", `E'# A title\r\n\r\nOne line.'`: "One line.", `E'# A title\n  indented'`: "  indented",
+		`E'# A title\n\nOne line.\n\n# Another\nand more\n'`: "One line.\n\n# Another\nand more\n",
+		`E'# A title\r\n\r\nOne line.'`:                      "One line.", `E'# A title\n  indented'`: "  indented",
 		`'# A title'`: "", `E'# A title\n'`: "", `''`: "", `NULL`: "",
 	} {
 		harness.Ask(owner, "UPDATE brain_entries SET content = "+stored+" WHERE id = '"+entry+"1'")

@@ -33,7 +33,8 @@ var byTheClock = []string{"pgconsent asker", "pgconsent sweep", "pgconsent liste
 func logStatements(t testing.TB, database string) *statementLog {
 	t.Helper()
 	set := func(commands ...string) {
-		conn, err := pgx.Connect(context.Background(), fmt.Sprintf("host=%s port=%d user=postgres dbname=postgres application_name='statement log'", pgtest.SocketDir(), pgtest.Port()))
+		conn, err := pgx.Connect(context.Background(),
+			fmt.Sprintf("host=%s port=%d user=postgres dbname=postgres application_name='statement log'", pgtest.SocketDir(), pgtest.Port()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +65,8 @@ var (
 	madeWord      = regexp.MustCompile(`[0-9A-Fa-f]{16,}|[A-Za-z0-9_-]{40,}`) // keys, signatures, names made at random
 )
 
-// taken are the statements since the last call, in their order: their first lines, without parameters, and without words that are made at random.
+// taken are the statements since the last call, in their order: their first lines, without parameters, and without
+// words that are made at random.
 func (l *statementLog) taken() []string {
 	l.t.Helper()
 	r := bufio.NewReader(l.file)

@@ -9,7 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A row and what leads to it cannot be made by one statement: no part of it sees what another makes. The error says what to do, and that works.
+// A row and what leads to it cannot be made by one statement: no part of it sees what another makes. The error says
+// what to do, and that works.
 func TestPartsOfAStatementThatNeedEachOther(t *testing.T) {
 	tier.All(t)
 	db := pgtest.Database(t)
@@ -24,11 +25,14 @@ tables:
 `}
 	for _, mode := range harness.Modes(harness.Doors, harness.Both) {
 		harness.Install(t, behind, mode)
-		agent := harness.Serve(t, mode, []harness.Database{behind}, []harness.Agent{{Name: "one", Database: "notes", Attributes: map[string]string{"member": "1"}}}).Agent(t, "one", "notes")
+		agent := harness.Serve(t, mode, []harness.Database{behind},
+			[]harness.Agent{{Name: "one", Database: "notes", Attributes: map[string]string{"member": "1"}}}).Agent(t, "one", "notes")
 		const hint = "send two statements in one transaction"
 		for sql, told := range map[string]bool{
-			"WITH made AS (INSERT INTO notes (id) VALUES (1) RETURNING id) INSERT INTO links (note_id, person) SELECT id, 'ann' FROM made":                               true,
-			"WITH made AS (INSERT INTO notes (id) VALUES (2) RETURNING id), led AS (INSERT INTO links (note_id, person) SELECT id, 'ann' FROM made) SELECT id FROM made": true,
+			"WITH made AS (INSERT INTO notes (id) VALUES (1) RETURNING id) INSERT INTO links (note_id, person) " +
+				"SELECT id, 'ann' FROM made": true,
+			"WITH made AS (INSERT INTO notes (id) VALUES (2) RETURNING id), led AS (INSERT INTO links (note_id, " +
+				"person) SELECT id, 'ann' FROM made) SELECT id FROM made": true,
 			"INSERT INTO links (note_id, person) VALUES (3, 'ann')":                                                      false,
 			"WITH made AS (SELECT 4 AS id) INSERT INTO links (note_id, person) SELECT id, 'ann' FROM made":               false,
 			"WITH made AS (INSERT INTO notes (id) VALUES (1/0) RETURNING id) INSERT INTO links SELECT id, 'a' FROM made": false,

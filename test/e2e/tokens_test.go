@@ -86,7 +86,8 @@ func publish(t testing.TB, path string, all ...*provider) {
 func (p *provider) token(change map[string]any) string {
 	p.t.Helper()
 	now := time.Now().Unix()
-	claims := map[string]any{"iss": "https://id.test", "aud": "pgconsent", "sub": "somebody", "role": "agent", "agent": "robot", "tenant": user1, "exp": now + 3600, "iat": now}
+	claims := map[string]any{"iss": "https://id.test", "aud": "pgconsent", "sub": "somebody", "role": "agent",
+		"agent": "robot", "tenant": user1, "exp": now + 3600, "iat": now}
 	maps.Copy(claims, change)
 	maps.DeleteFunc(claims, func(_ string, value any) bool { return value == nil })
 	text, err := json.Marshal(claims)
@@ -110,8 +111,10 @@ func selfSigned(t testing.TB, dir string) (cert, key string, pool *x509.CertPool
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, DNSNames: []string{
+			"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().
+				Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	if err != nil {
@@ -157,7 +160,8 @@ func goAbroad(t *testing.T, name string) *abroad {
 	text := regexp.MustCompile(`(?m)^(\s*listen:) .*$`).ReplaceAllString(string(written), "$1 0.0.0.0:0")
 	text = strings.Replace(text, "\nagents:\n", "\nagents:\n  robot: { database: "+name+", auth: jwt }\n  other: { database: "+name+", auth: jwt }\n", 1)
 	a := &abroad{TB: t, keys: filepath.Join(r.Dir, "jwks.json")}
-	text += "jwt: { issuer: https://id.test, audience: pgconsent, jwks: " + a.keys + ", skew: 0s, roles: [subject, agent, operator], claims: { attributes: { user: tenant } } }\n"
+	text += "jwt: { issuer: https://id.test, audience: pgconsent, jwks: " + a.keys +
+		", skew: 0s, roles: [subject, agent, operator], claims: { attributes: { user: tenant } } }\n"
 	open := filepath.Join(r.Dir, "abroad.yaml")
 	write := func(text string) {
 		if err := os.WriteFile(open, []byte(text), 0o600); err != nil {
@@ -166,7 +170,9 @@ func goAbroad(t *testing.T, name string) *abroad {
 	}
 	// Without TLS nothing of it is served to other machines.
 	write(text)
-	if _, err := config.Load(open); err == nil || !strings.Contains(err.Error(), "without tls pgconsent listens on loopback") || !strings.Contains(err.Error(), "without tls http listens on loopback") {
+	if _, err := config.Load(open); err == nil ||
+		!strings.Contains(err.Error(), "without tls pgconsent listens on loopback") ||
+		!strings.Contains(err.Error(), "without tls http listens on loopback") {
 		t.Fatalf("off loopback without TLS: %v", err)
 	}
 	cert, key, pool := selfSigned(t, r.Dir)
@@ -276,8 +282,8 @@ func messageOf(err error) string {
 	return fmt.Sprint(err)
 }
 
-// Whoever has a token of the provider's sees what its claims entitle to, over SQL, HTTP and MCP alike; nobody else gets in, and none of it goes
-// over the network in the clear.
+// Whoever has a token of the provider's sees what its claims entitle to, over SQL, HTTP and MCP alike; nobody else gets
+// in, and none of it goes over the network in the clear.
 func TestTokensOfAProvider(t *testing.T) {
 	tier.All(t)
 	a := goAbroad(t, "memberintel")
@@ -329,7 +335,8 @@ func TestTokensOfAProvider(t *testing.T) {
 	}
 	for _, size := range []int{9 << 10, 20 << 10, 60 << 10} {
 		long := padded(size)
-		if _, err := a.connect("robot", long); codeOf(err) != "28P01" || !strings.Contains(messageOf(err), "may have 8 KiB: have the provider put fewer claims into it") {
+		if _, err := a.connect("robot", long); codeOf(err) != "28P01" ||
+			!strings.Contains(messageOf(err), "may have 8 KiB: have the provider put fewer claims into it") {
 			t.Errorf("a token of %d bytes: %v", len(long), err)
 		}
 		command := exec.Command("psql", "-XAtqc", count, a.sql+" user=robot")
@@ -345,10 +352,14 @@ func TestTokensOfAProvider(t *testing.T) {
 	_, wrong := a.connect("advisor", "no password")
 	ordinary := codeOf(wrong) + " " + strings.ReplaceAll(messageOf(wrong), "advisor", "robot")
 	refused := map[string]string{
-		"expired": first.token(map[string]any{"exp": now - 5}), "not yet": first.token(map[string]any{"nbf": now + 600}), "no expiry": first.token(map[string]any{"exp": nil}),
-		"another audience": first.token(map[string]any{"aud": "other"}), "another issuer": first.token(map[string]any{"iss": "https://evil.test"}), "a foreign key": foreign.token(nil),
-		"an unknown key": second.token(nil), "no signature": unsigned, "another agent's": first.token(map[string]any{"agent": "other"}), "an agent with a password": first.token(map[string]any{"agent": "advisor"}),
-		"a subject's": first.token(map[string]any{"role": "subject"}), "a role it may not give": first.token(map[string]any{"role": "admin"}), "nothing": "-",
+		"expired": first.token(map[string]any{"exp": now - 5}),
+		"not yet": first.token(map[string]any{"nbf": now + 600}), "no expiry": first.token(map[string]any{"exp": nil}),
+		"another audience": first.token(map[string]any{"aud": "other"}),
+		"another issuer":   first.token(map[string]any{"iss": "https://evil.test"}), "a foreign key": foreign.token(nil),
+		"an unknown key": second.token(nil), "no signature": unsigned,
+		"another agent's": first.token(map[string]any{"agent": "other"}), "an agent with a password": first.token(map[string]any{"agent": "advisor"}),
+		"a subject's":            first.token(map[string]any{"role": "subject"}),
+		"a role it may not give": first.token(map[string]any{"role": "admin"}), "nothing": "-",
 	}
 	for what, token := range refused {
 		_, err := a.connect("robot", token)
@@ -376,7 +387,8 @@ func TestTokensOfAProvider(t *testing.T) {
 	}
 	defer raw.Close()
 	_ = raw.SetDeadline(time.Now().Add(tier.Patience))
-	startup, err := (&pgproto3.StartupMessage{ProtocolVersion: pgproto3.ProtocolVersionNumber, Parameters: map[string]string{"user": "robot", "database": "memberintel"}}).Encode(nil)
+	startup, err := (&pgproto3.StartupMessage{ProtocolVersion: pgproto3.ProtocolVersionNumber,
+		Parameters: map[string]string{"user": "robot", "database": "memberintel"}}).Encode(nil)
 	if err == nil {
 		_, err = raw.Write(startup)
 	}
@@ -426,18 +438,22 @@ func TestTokensOfAProvider(t *testing.T) {
 		t.Errorf("another's source: %d %s, %d %s", hidden.StatusCode, text, absent.StatusCode, none)
 	}
 	// A user's token, and what the user's agent learns of it.
-	if response, text := a.call("POST", "/v1/consent/grant", first.token(map[string]any{"role": "subject", "sub": user2}), `{"stream":"TEMPORARY"}`); response.StatusCode != 200 || !strings.Contains(text, user2) {
+	if response, text := a.call("POST", "/v1/consent/grant",
+		first.token(map[string]any{"role": "subject", "sub": user2}), `{"stream":"TEMPORARY"}`); response.StatusCode != 200 || !strings.Contains(text, user2) {
 		t.Errorf("a user consents: %d %s", response.StatusCode, text)
 	}
 	// And over MCP.
 	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
-	session, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: a.http + "/mcp", HTTPClient: &http.Client{Transport: bearing{others, a.client.Transport}}, MaxRetries: -1}, nil)
+	session, err := client.Connect(t.Context(),
+		&sdk.StreamableClientTransport{Endpoint: a.http + "/mcp",
+			HTTPClient: &http.Client{Transport: bearing{others, a.client.Transport}}, MaxRetries: -1}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer session.Close()
 	called, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "query", Arguments: map[string]any{"sql": count}})
-	if err != nil || called.IsError || dig(called.StructuredContent, "rows") == nil || fmt.Sprint(dig(called.StructuredContent, "rows")) != fmt.Sprintf("[[%d]]", entitled(user2)) {
+	if err != nil || called.IsError || dig(called.StructuredContent, "rows") == nil ||
+		fmt.Sprint(dig(called.StructuredContent, "rows")) != fmt.Sprintf("[[%d]]", entitled(user2)) {
 		t.Errorf("over MCP: %v, %v", called, err)
 	}
 	called, err = session.CallTool(t.Context(), &sdk.CallToolParams{Name: "consent_status", Arguments: map[string]any{}})
@@ -450,11 +466,13 @@ func TestTokensOfAProvider(t *testing.T) {
 	}
 
 	// The faces, to other machines.
-	if response, text := a.call("GET", "/console/login", ""); response.StatusCode != 200 || !strings.Contains(strings.Join(response.Header.Values("Set-Cookie"), ";"), "Secure") {
+	if response, text := a.call("GET", "/console/login", ""); response.StatusCode != 200 ||
+		!strings.Contains(strings.Join(response.Header.Values("Set-Cookie"), ";"), "Secure") {
 		t.Errorf("the console: %d %v %.200s", response.StatusCode, response.Header, text)
 	}
 	for path, want := range map[string]map[string]int{
-		"/metrics": {"": 401, mine: 401, first.token(map[string]any{"role": "operator"}): 200}, "/healthz": {"": 200}, "/openapi.json": {"": 200}, "/v1/consent/pending": {"": 401, mine: 200},
+		"/metrics": {"": 401, mine: 401, first.token(map[string]any{"role": "operator"}): 200}, "/healthz": {
+			"": 200}, "/openapi.json": {"": 200}, "/v1/consent/pending": {"": 401, mine: 200},
 	} {
 		for token, status := range want {
 			if response, text := a.call("GET", path, token); response.StatusCode != status {

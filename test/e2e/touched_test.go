@@ -18,8 +18,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// secondOpinion asks PostgreSQL what a statement touches after view expansion: debug_print_rewritten over a Parse message,
-// which neither plans nor executes.
+// secondOpinion asks PostgreSQL what a statement touches after view expansion: debug_print_rewritten over a Parse
+// message, which neither plans nor executes.
 type secondOpinion struct {
 	conn  *pgconn.PgConn
 	names map[string]string // "rel 1259" → pg_catalog.pg_class, "func 2803" → pg_catalog.count

@@ -21,12 +21,18 @@ CREATE VIEW everything AS SELECT 'm' AS kind, title AS text FROM memories UNION 
 const viewsPolicy = arcivePolicy + "views: { busy: {}, company: {}, everything: {} }\n"
 
 var viewStatements = []string{
-	"SELECT * FROM busy", "SELECT count(*) FROM busy", "SELECT title, n FROM busy ORDER BY n LIMIT 5", "TABLE everything", "SELECT kind, count(*) FROM everything GROUP BY kind",
-	"SELECT b.title, m.body FROM busy b JOIN memories m USING (id) ORDER BY b.id", "SELECT name, met FROM company ORDER BY met DESC, name", "SELECT (person).consent_status, count(*) FROM company GROUP BY 1",
-	"SELECT public.busy.day, max(present) FROM public.busy GROUP BY 1", "SELECT * FROM company c WHERE NOT EXISTS (SELECT FROM memory_participants mp WHERE mp.person_id = (c.person).id)",
-	"WITH busy AS (SELECT 1 AS a) SELECT * FROM busy", "SELECT sum(met) FROM company", "SELECT row_to_json(b) FROM busy b ORDER BY b.n LIMIT 3", "COPY (SELECT * FROM everything ORDER BY 1, 2) TO STDOUT",
-	"SELECT place, count(*) FROM busy GROUP BY place", "SELECT * FROM busy WHERE (title || id)::uuid IS NULL", "SELECT nothing FROM busy", "SELECT text FROM everything WHERE text LIKE '%MARK%'",
-	"SELECT * FROM company NATURAL JOIN (SELECT name FROM people) p", "SELECT a FROM busy AS b(a)", "SELECT 1 / (length(text) - length(text)) FROM everything WHERE kind = 'none'",
+	"SELECT * FROM busy", "SELECT count(*) FROM busy", "SELECT title, n FROM busy ORDER BY n LIMIT 5",
+	"TABLE everything", "SELECT kind, count(*) FROM everything GROUP BY kind",
+	"SELECT b.title, m.body FROM busy b JOIN memories m USING (id) ORDER BY b.id",
+	"SELECT name, met FROM company ORDER BY met DESC, name", "SELECT (person).consent_status, count(*) FROM company GROUP BY 1",
+	"SELECT public.busy.day, max(present) FROM public.busy GROUP BY 1",
+	"SELECT * FROM company c WHERE NOT EXISTS (SELECT FROM memory_participants mp WHERE mp.person_id = (c.person).id)",
+	"WITH busy AS (SELECT 1 AS a) SELECT * FROM busy", "SELECT sum(met) FROM company",
+	"SELECT row_to_json(b) FROM busy b ORDER BY b.n LIMIT 3", "COPY (SELECT * FROM everything ORDER BY 1, 2) TO STDOUT",
+	"SELECT place, count(*) FROM busy GROUP BY place", "SELECT * FROM busy WHERE (title || id)::uuid IS NULL",
+	"SELECT nothing FROM busy", "SELECT text FROM everything WHERE text LIKE '%MARK%'",
+	"SELECT * FROM company NATURAL JOIN (SELECT name FROM people) p", "SELECT a FROM busy AS b(a)",
+	"SELECT 1 / (length(text) - length(text)) FROM everything WHERE kind = 'none'",
 	"SELECT e.text FROM everything e, LATERAL (SELECT met FROM company c WHERE c.name = e.text) x ORDER BY 1",
 }
 
@@ -61,7 +67,8 @@ func TestViewsAnswerAsOnTheFilteredCopy(t *testing.T) {
 			if sensitive < 12 && o.mode != modeInjected || sensitive < 4 {
 				t.Errorf("only %d statements are sensitive to hidden rows", sensitive)
 			}
-			for _, sql := range []string{"SELECT * FROM unlisted", "SELECT * FROM overview", "SELECT * FROM pgconsent_rows.public_busy", "UPDATE busy SET title = ''", "COPY busy TO STDOUT"} {
+			for _, sql := range []string{"SELECT * FROM unlisted", "SELECT * FROM overview",
+				"SELECT * FROM pgconsent_rows.public_busy", "UPDATE busy SET title = ''", "COPY busy TO STDOUT"} {
 				if got := harness.Ask(agent, sql); got.Code != "42501" && got.Code != "0A000" {
 					t.Errorf("%s: %s", sql, harness.Shorten(got.String()))
 				}

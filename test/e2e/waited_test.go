@@ -38,8 +38,9 @@ func waits(t *testing.T, mode harness.Mode) (*pgtest.DB, *harness.Proxy) {
 	return db, harness.Start(t, mode, d, nil)
 }
 
-// TestWhatHasWaitedShowsNothingWithdrawn: PostgreSQL goes on with the row that another transaction has left, once it has waited for it, and
-// asks the rules by the snapshot from before. Where consent was withdrawn meanwhile, the statement ends with 40001; else it is answered.
+// TestWhatHasWaitedShowsNothingWithdrawn: PostgreSQL goes on with the row that another transaction has left, once it
+// has waited for it, and asks the rules by the snapshot from before. Where consent was withdrawn meanwhile, the
+// statement ends with 40001; else it is answered.
 func TestWhatHasWaitedShowsNothingWithdrawn(t *testing.T) {
 	for _, mode := range harness.Modes(harness.Doors, harness.Both, harness.RLS) {
 		db, proxy := waits(t, mode)
@@ -69,7 +70,8 @@ func TestWhatHasWaitedShowsNothingWithdrawn(t *testing.T) {
 				answer := make(chan harness.Answer, 1)
 				go func() { answer <- harness.Ask(agent, c.sql) }()
 				for waiting := false; !waiting; time.Sleep(5 * time.Millisecond) {
-					waiting = harness.Ask(other, "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()").Results[0].Tag == "SELECT 1"
+					waiting = harness.Ask(other,
+						"SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()").Results[0].Tag == "SELECT 1"
 					if len(answer) > 0 {
 						t.Fatalf("%s, %s does not wait: %s", mode.Name, c.sql, <-answer)
 					}
@@ -89,7 +91,8 @@ func TestWhatHasWaitedShowsNothingWithdrawn(t *testing.T) {
 	}
 }
 
-// TestFrozenRowsHaveNotMoved: a row that was frozen keeps the number of who wrote it, which comes again, and is no row that has moved.
+// TestFrozenRowsHaveNotMoved: a row that was frozen keeps the number of who wrote it, which comes again, and is no row
+// that has moved.
 func TestFrozenRowsHaveNotMoved(t *testing.T) {
 	db, _ := waits(t, harness.Doors)
 	super := harness.Super(t, db)
@@ -102,8 +105,8 @@ func TestFrozenRowsHaveNotMoved(t *testing.T) {
 	}
 }
 
-// TestAReplacedFunctionIsNotCalled: a function that the owner has run with the owner's rights is not called by a statement that was decided
-// before, though no table in the statement's text has a row policy that asks.
+// TestAReplacedFunctionIsNotCalled: a function that the owner has run with the owner's rights is not called by a
+// statement that was decided before, though no table in the statement's text has a row policy that asks.
 func TestAReplacedFunctionIsNotCalled(t *testing.T) {
 	for _, mode := range harness.Modes(harness.Doors, harness.Both, harness.RLS) {
 		db, proxy := waits(t, mode)

@@ -21,10 +21,12 @@ func TestKernleCountsAlikeThroughDoors(t *testing.T) {
 	for _, mode := range enforced {
 		k := readKernle(t, mode)
 		for _, who := range []struct{ name, in string }{
-			{"bella", ""}, {"bella", "ctx:bella_health"}, {"bella", "ctx:dog_park"}, {"ash", ""}, {"ash_as_guest", ""}, {"ashley", ""}, {"sean", ""}, {"vet", ""}, {"tutor_b", "ctx:student_123_academic"}, {"mallory", "ctx:bella_health"},
+			{"bella", ""}, {"bella", "ctx:bella_health"}, {"bella", "ctx:dog_park"}, {"ash", ""}, {
+				"ash_as_guest", ""}, {"ashley", ""}, {"sean", ""}, {"vet", ""}, {"tutor_b", "ctx:student_123_academic"}, {"mallory", "ctx:bella_health"},
 		} {
 			c := k.as(who.name, who.in)
-			for _, table := range []string{"episodes", "beliefs", "notes", "raw_entries", "episodes_array", "episodes_jsonb", "privacy_contexts", "consent_records", "guardians", "stacks", "aliases", "generalizations"} {
+			for _, table := range []string{"episodes", "beliefs", "notes", "raw_entries", "episodes_array",
+				"episodes_jsonb", "privacy_contexts", "consent_records", "guardians", "stacks", "aliases", "generalizations"} {
 				counts[mode.Name] = append(counts[mode.Name], who.name+" "+who.in+" "+table+" "+harness.Ask(c, "SELECT * FROM "+table).Multiset())
 			}
 			harness.Close(c)
@@ -42,8 +44,12 @@ func TestBeheardCountsAlikeThroughDoors(t *testing.T) {
 		for _, stage := range []string{"0", "1", "2", "3", "4"} {
 			b.stage(t, stage)
 			for _, name := range []string{"ana", "ben", "planner"} {
-				for _, table := range []string{"Session", "Relationship", "SessionOutcome", "UserEvent", "EmotionalReading", "Need", "Boundary", "ConsentedContent", "CommonGround", "Agreement", "MicroExperiment", "GlobalExperiment", "AISynthesis", "UserVessel", "Turn"} {
-					counts[mode.Name] = append(counts[mode.Name], "stage "+stage+" "+name+" "+table+" "+told(agents[name], `SELECT id FROM "`+table+`" ORDER BY id LIMIT 5`), told(agents[name], `SELECT count(*) FROM "`+table+`"`))
+				for _, table := range []string{"Session", "Relationship", "SessionOutcome", "UserEvent",
+					"EmotionalReading", "Need", "Boundary", "ConsentedContent", "CommonGround", "Agreement",
+					"MicroExperiment", "GlobalExperiment", "AISynthesis", "UserVessel", "Turn"} {
+					counts[mode.Name] = append(counts[mode.Name],
+						"stage "+stage+" "+name+" "+table+" "+
+							told(agents[name], `SELECT id FROM "`+table+`" ORDER BY id LIMIT 5`), told(agents[name], `SELECT count(*) FROM "`+table+`"`))
 				}
 			}
 		}
@@ -70,15 +76,18 @@ func alike(t *testing.T, counts map[string][]string) {
 	}
 }
 
-// A context is entered by a statement or as one connects, and is left by RESET and DISCARD ALL, or for nothing; with psql and
-// psycopg as well. One that the agent takes no part in ends the connection that asks for it.
+// A context is entered by a statement or as one connects, and is left by RESET and DISCARD ALL, or for nothing; with
+// psql and psycopg as well. One that the agent takes no part in ends the connection that asks for it.
 func TestKernleContextIsEnteredAndLeft(t *testing.T) {
 	k := readKernle(t, harness.Both)
 	const team = "SELECT count(*) FROM episodes WHERE id = 'episode:1002'"
 	steps := func(in string) [][2]string {
-		return [][2]string{{team, in}, {"SET pgconsent.context = 'ctx:dog_park'", ""}, {team, "0"}, {"SET pgconsent.context TO 'ctx:bella_health'", ""}, {team, "1"}, {"RESET pgconsent.context", ""}, {team, in},
-			{"SET pgconsent.context = 'ctx:bella_health'", ""}, {"SET pgconsent.context = ''", ""}, {team, "0"}, {"BEGIN", ""}, {"SET LOCAL pgconsent.context = 'ctx:bella_health'", ""}, {team, "1"}, {"COMMIT", ""}, {team, "0"},
-			{"SET pgconsent.context = 'ctx:bella_health'", ""}, {"DISCARD ALL", ""}, {team, in}, {"SET pgconsent.context = 'ctx:student_123_academic'", "42501"}, {team, in}}
+		return [][2]string{{team, in}, {"SET pgconsent.context = 'ctx:dog_park'", ""}, {team, "0"},
+			{"SET pgconsent.context TO 'ctx:bella_health'", ""}, {team, "1"}, {"RESET pgconsent.context", ""}, {team, in},
+			{"SET pgconsent.context = 'ctx:bella_health'", ""}, {"SET pgconsent.context = ''", ""}, {team, "0"}, {
+				"BEGIN", ""}, {"SET LOCAL pgconsent.context = 'ctx:bella_health'", ""}, {team, "1"}, {"COMMIT", ""}, {team, "0"},
+			{"SET pgconsent.context = 'ctx:bella_health'", ""}, {"DISCARD ALL", ""}, {team, in}, {
+				"SET pgconsent.context = 'ctx:student_123_academic'", "42501"}, {team, in}}
 	}
 	options := func(context string) string {
 		return k.proxy.DSN("bella", "kernle") + "&options=-c%20pgconsent.context%3D" + strings.ReplaceAll(context, ":", "%3A")
@@ -99,7 +108,8 @@ func TestKernleContextIsEnteredAndLeft(t *testing.T) {
 	t.Run("psql", func(t *testing.T) {
 		psql, _ := pgtest.Client(t, "psql")
 		args := []string{"-X", "-A", "-t", "-q", options("ctx:bella_health")}
-		for _, sql := range []string{team, "SET pgconsent.context = 'ctx:dog_park'", team, "RESET pgconsent.context", team, "SET pgconsent.context = ''", team} {
+		for _, sql := range []string{team, "SET pgconsent.context = 'ctx:dog_park'", team, "RESET pgconsent.context",
+			team, "SET pgconsent.context = ''", team} {
 			args = append(args, "-c", sql)
 		}
 		out, err := exec.CommandContext(t.Context(), psql, args...).CombinedOutput()
@@ -137,8 +147,8 @@ print(*out)`
 	k.proxy.Tap().NoMarker(t)
 }
 
-// disturbKernle changes what bella sees in no context, in every way that leaves what she sees: texts, lists, sources, times,
-// rows more and rows less; records of consent and guardians that decide nothing for her.
+// disturbKernle changes what bella sees in no context, in every way that leaves what she sees: texts, lists, sources,
+// times, rows more and rows less; records of consent and guardians that decide nothing for her.
 const disturbKernle = `
 DO $$
 DECLARE t text;
@@ -163,20 +173,29 @@ INSERT INTO aliases (stack_id, subject, alias) VALUES ('ash', 'dog:bella', 'HIDD
 INSERT INTO generalizations (id, stack_id, belief_id, source_id) VALUES ('generalization:HIDDENMARK', 'ash', 'belief:1004', 'episode:1001');
 `
 
-// Two databases that differ in rows that bella does not see give her the same transcripts, in a context and in none, whatever
-// she sends.
+// Two databases that differ in rows that bella does not see give her the same transcripts, in a context and in none,
+// whatever she sends.
 func TestKernleTwinsAnswerAlike(t *testing.T) {
 	tier.All(t)
 	one, two := startKernle(t), startKernle(t, disturbKernle)
 	statements := []string{
-		"SELECT * FROM %s ORDER BY id", "SELECT count(*), max(content), min(created_at) FROM %s", "SELECT string_agg(content, ',' ORDER BY id) FROM %s", "SELECT stack_id, count(*) FROM %s GROUP BY 1 ORDER BY 1",
-		"SELECT content::int FROM %s ORDER BY id", "SELECT 1 / (length(content) - 12) FROM %s ORDER BY id", "SELECT id FROM %s WHERE content ~ '(' || left(content, 0) ORDER BY id", "SELECT source_entity, count(*) FROM %s GROUP BY 1 ORDER BY 1",
-		"SELECT id FROM %s WHERE access_grants::text LIKE '%%*%%' ORDER BY id", "SELECT (subject_ids::text)::jsonb FROM %s ORDER BY id", "SELECT a.id FROM %[1]s a LEFT JOIN %[1]s b ON a.id < b.id WHERE b.id IS NULL",
-		"SELECT id FROM %s WHERE id = 'episode:1003' OR id LIKE 'more:%%'", "SELECT id FROM %s EXCEPT SELECT id FROM beliefs ORDER BY 1", "SELECT row_number() OVER (ORDER BY created_at, id), id FROM %s ORDER BY 1",
-		"SELECT id FROM %s WHERE NOT EXISTS (SELECT FROM privacy_contexts WHERE stack_id = 'mallory') ORDER BY id LIMIT 3", "WITH m AS (SELECT id FROM %s OFFSET 3) SELECT count(*) FROM m", "COPY (SELECT id, content FROM %s ORDER BY id) TO STDOUT",
-		"UPDATE %s SET content = content WHERE id = 'episode:1003' RETURNING id", "UPDATE %s SET content = 'x' WHERE stack_id = 'ash'", "INSERT INTO %s (id, stack_id, content) VALUES ('episode:1003', 'ash', 'x')", "DELETE FROM %s",
-		"EXPLAIN SELECT * FROM %s", "SELECT pg_relation_size('%s')", "SELECT ctid, xmin FROM %s", "SELECT reltuples FROM pg_class WHERE relname = '%s'", "SELECT * FROM pg_stats WHERE tablename = '%s'", "SELECT * FROM nothing, %s",
-		"SELECT id FROM %s TABLESAMPLE SYSTEM (50)", "SELECT id FROM %s ORDER BY content COLLATE \"C\", id LIMIT 5", "SELECT count(DISTINCT source_entity) FROM %s",
+		"SELECT * FROM %s ORDER BY id", "SELECT count(*), max(content), min(created_at) FROM %s",
+		"SELECT string_agg(content, ',' ORDER BY id) FROM %s", "SELECT stack_id, count(*) FROM %s GROUP BY 1 ORDER BY 1",
+		"SELECT content::int FROM %s ORDER BY id", "SELECT 1 / (length(content) - 12) FROM %s ORDER BY id",
+		"SELECT id FROM %s WHERE content ~ '(' || left(content, 0) ORDER BY id", "SELECT source_entity, count(*) FROM %s GROUP BY 1 ORDER BY 1",
+		"SELECT id FROM %s WHERE access_grants::text LIKE '%%*%%' ORDER BY id",
+		"SELECT (subject_ids::text)::jsonb FROM %s ORDER BY id", "SELECT a.id FROM %[1]s a LEFT JOIN %[1]s b ON a.id < b.id WHERE b.id IS NULL",
+		"SELECT id FROM %s WHERE id = 'episode:1003' OR id LIKE 'more:%%'",
+		"SELECT id FROM %s EXCEPT SELECT id FROM beliefs ORDER BY 1", "SELECT row_number() OVER (ORDER BY created_at, id), id FROM %s ORDER BY 1",
+		"SELECT id FROM %s WHERE NOT EXISTS (SELECT FROM privacy_contexts WHERE stack_id = 'mallory') ORDER BY id " +
+			"LIMIT 3", "WITH m AS (SELECT id FROM %s OFFSET 3) SELECT count(*) FROM m", "COPY (SELECT id, content FROM %s ORDER BY id) TO STDOUT",
+		"UPDATE %s SET content = content WHERE id = 'episode:1003' RETURNING id",
+		"UPDATE %s SET content = 'x' WHERE stack_id = 'ash'",
+		"INSERT INTO %s (id, stack_id, content) VALUES ('episode:1003', 'ash', 'x')", "DELETE FROM %s",
+		"EXPLAIN SELECT * FROM %s", "SELECT pg_relation_size('%s')", "SELECT ctid, xmin FROM %s",
+		"SELECT reltuples FROM pg_class WHERE relname = '%s'", "SELECT * FROM pg_stats WHERE tablename = '%s'", "SELECT * FROM nothing, %s",
+		"SELECT id FROM %s TABLESAMPLE SYSTEM (50)", "SELECT id FROM %s ORDER BY content COLLATE \"C\", id LIMIT 5",
+		"SELECT count(DISTINCT source_entity) FROM %s",
 	}
 	for _, in := range []string{"", "ctx:bella_health", "ctx:dog_park"} {
 		tables := kernleTables()
@@ -192,10 +211,14 @@ func TestKernleTwinsAnswerAlike(t *testing.T) {
 				}
 			}
 		}
-		for _, sql := range []string{"SELECT * FROM stacks", "SELECT * FROM privacy_contexts ORDER BY id", "SELECT * FROM guardians", "SELECT * FROM consent_records ORDER BY id",
-			"SELECT * FROM aliases", "SELECT count(*) FROM aliases", "SELECT * FROM generalizations", "SELECT b.id FROM beliefs b JOIN generalizations g ON g.belief_id = b.id", "INSERT INTO aliases (stack_id, subject, alias) VALUES ('ash', 'dog:bella', 'HIDDENMARK')",
+		for _, sql := range []string{"SELECT * FROM stacks", "SELECT * FROM privacy_contexts ORDER BY id",
+			"SELECT * FROM guardians", "SELECT * FROM consent_records ORDER BY id",
+			"SELECT * FROM aliases", "SELECT count(*) FROM aliases", "SELECT * FROM generalizations",
+			"SELECT b.id FROM beliefs b JOIN generalizations g ON g.belief_id = b.id",
+			"INSERT INTO aliases (stack_id, subject, alias) VALUES ('ash', 'dog:bella', 'HIDDENMARK')",
 			"INSERT INTO generalizations (stack_id, belief_id, source_id) VALUES ('ash', 'belief:1004', 'episode:1001')", "DELETE FROM aliases",
-			"SET pgconsent.context = 'ctx:none'", "SET pgconsent.context = 'ctx:student_123_academic'", "SET pgconsent.context = 'ctx:broken'", "INSERT INTO consent_records (id, stack_id, grantee, scope) VALUES ('consent:HIDDEN', 'ash', 'x', '*')"} {
+			"SET pgconsent.context = 'ctx:none'", "SET pgconsent.context = 'ctx:student_123_academic'",
+			"SET pgconsent.context = 'ctx:broken'", "INSERT INTO consent_records (id, stack_id, grantee, scope) VALUES ('consent:HIDDEN', 'ash', 'x', '*')"} {
 			if a, b := one.asked(sql, in), two.asked(sql, in); a != b {
 				t.Errorf("%s in %q\none:\n%s\ntwin:\n%s", sql, in, a, b)
 			}

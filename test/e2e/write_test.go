@@ -83,13 +83,15 @@ func TestWritesEqualThoseOnAFilteredCopy(t *testing.T) {
 	if sensitive*3 < len(statements)*2 {
 		t.Errorf("%d of %d statements are sensitive to hidden rows, want two thirds", sensitive, len(statements))
 	}
-	if left := harness.Ask(unfiltered, "SELECT count(*) FROM items WHERE title LIKE 'HIDDENMARK%'; SELECT count(*) FROM item_log"); left.Results[0].Rows[0] != "3" {
+	if left := harness.Ask(unfiltered,
+		"SELECT count(*) FROM items WHERE title LIKE 'HIDDENMARK%'; SELECT count(*) FROM item_log"); left.Results[0].Rows[0] != "3" {
 		t.Errorf("hidden rows were touched: %s", left)
 	}
 	in.noMarker(t)
 }
 
-// Row security alone gives what both walls give; injected predicates cannot hold a target, and such statements are refused.
+// Row security alone gives what both walls give; injected predicates cannot hold a target, and such statements are
+// refused.
 func TestWritesInEveryMode(t *testing.T) {
 	tier.All(t)
 	both, rowSecurity := startWrites(t, options{}), startWrites(t, options{mode: modeRLS})
@@ -232,7 +234,8 @@ func TestPreparedWrites(t *testing.T) {
 	agent, second, ownerConn := in.pgx(t, "caregiver"), in.pgx(t, "second"), in.ownerConn(t)
 	for i := range 8 {
 		var title, state, body string
-		if err := agent.QueryRow(ctx, "INSERT INTO items (title, qty, state) VALUES ($1, $2, 'mine') RETURNING title, state, body", " p ", i).Scan(&title, &state, &body); err != nil {
+		if err := agent.QueryRow(ctx,
+			"INSERT INTO items (title, qty, state) VALUES ($1, $2, 'mine') RETURNING title, state, body", " p ", i).Scan(&title, &state, &body); err != nil {
 			t.Fatal(err)
 		}
 		if title != "p" || state != "shown" || body != "none" {
@@ -277,7 +280,8 @@ func TestPreparedWrites(t *testing.T) {
 		t.Error(err)
 	}
 	var labels int
-	if err := ownerConn.QueryRow(ctx, "SELECT count(*) FROM labels WHERE item = '00000000-0000-4000-8000-000000000001'").Scan(&labels); err != nil || labels != 0 {
+	if err := ownerConn.QueryRow(ctx,
+		"SELECT count(*) FROM labels WHERE item = '00000000-0000-4000-8000-000000000001'").Scan(&labels); err != nil || labels != 0 {
 		t.Errorf("%d labels left, %v", labels, err)
 	}
 	in.noMarker(t)
@@ -348,7 +352,9 @@ DELETE FROM over_ruled;
 	for _, want := range []string{
 		"UPDATE 1\n", "ERROR:  the row collides with another one\n", "ERROR:  the new row is not one that you may write\n",
 		"ERROR:  the statement failed on the server; its message is withheld\n", `column "state" of table "items" is not for agents to write`,
-		"INSERT: the policy does not let agents do that to this table", "DELETE 1\nnested|2\nINSERT 0 1\nINSERT 0 0\nPREPARE\n4\nUPDATE 1\nERROR:  the new row is not one that you may write\n", "agents do not write through this view",
+		"INSERT: the policy does not let agents do that to this table",
+		"DELETE 1\nnested|2\nINSERT 0 1\nINSERT 0 0\nPREPARE\n4\nUPDATE 1\nERROR:  the new row is not one that " +
+			"you may write\n", "agents do not write through this view",
 	} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("no %q in\n%s", want, out)
@@ -369,7 +375,8 @@ func TestArciveE_PeopleThatAgentsCreateArePending(t *testing.T) {
 			`INSERT INTO people (id, name, is_self, consent_status) VALUES (DEFAULT, 'HIDDENMARK made', DEFAULT, 'granted')`,
 		} {
 			done(t, agent, sql)
-			if got := one(t, owner, `SELECT count(*)::text || string_agg(DISTINCT user_id::text || consent_status || is_self, '') FROM people WHERE name = 'HIDDENMARK made'`); got != itoa(i+1)+user1+"pendingfalse" {
+			if got := one(t, owner,
+				`SELECT count(*)::text || string_agg(DISTINCT user_id::text || consent_status || is_self, '') FROM people WHERE name = 'HIDDENMARK made'`); got != itoa(i+1)+user1+"pendingfalse" {
 				t.Errorf("%s: %s", sql, got)
 			}
 		}
@@ -433,7 +440,8 @@ func TestArciveH_AgentsConsentForNobody(t *testing.T) {
 func TestArciveH_AgentsWriteMemoriesDown(t *testing.T) {
 	in := start(t, options{})
 	clients(t, in, func(t *testing.T, agent, owner client) {
-		id := one(t, agent, `INSERT INTO memories (title, body, metadata, user_id) VALUES ('noted', 'by the agent', '{"mood": "calm"}', '`+user2+`') RETURNING id::text`)
+		id := one(t, agent,
+			`INSERT INTO memories (title, body, metadata, user_id) VALUES ('noted', 'by the agent', '{"mood": "calm"}', '`+user2+`') RETURNING id::text`)
 		if got := one(t, owner, `SELECT user_id::text || title FROM memories WHERE id = '`+id+`'`); got != user1+"noted" {
 			t.Error(got)
 		}
@@ -479,24 +487,28 @@ func TestRowLocks(t *testing.T) {
 	in.noMarker(t)
 }
 
-// COPY FROM STDIN by psql and pgx: defaults, stamps, triggers and checks are those of an INSERT, and so is what it leaves.
+// COPY FROM STDIN by psql and pgx: defaults, stamps, triggers and checks are those of an INSERT, and so is what it
+// leaves.
 func TestCopyFrom(t *testing.T) {
 	in := startWrites(t, options{})
 	ctx := context.Background()
 	agent, ownerConn := in.pgx(t, "caregiver"), in.ownerConn(t)
-	n, err := agent.CopyFrom(ctx, pgx.Identifier{"items"}, []string{"title", "qty", "user_id"}, pgx.CopyFromRows([][]any{{" c1 ", 1, user2}, {"vanish", 2, user2}, {"c2", 3, user2}}))
+	n, err := agent.CopyFrom(ctx, pgx.Identifier{"items"}, []string{"title", "qty", "user_id"},
+		pgx.CopyFromRows([][]any{{" c1 ", 1, user2}, {"vanish", 2, user2}, {"c2", 3, user2}}))
 	if err != nil || n != 3 { // PostgreSQL counts what came, not what a trigger let through
 		t.Errorf("%d rows, %v", n, err)
 	}
 	var copied string
-	if err := ownerConn.QueryRow(ctx, `SELECT string_agg(concat_ws('/', title, qty, body, state, user_id, code, made::date, loud), ',' ORDER BY title) FROM items WHERE title LIKE 'c_'`).Scan(&copied); err != nil {
+	if err := ownerConn.QueryRow(ctx,
+		`SELECT string_agg(concat_ws('/', title, qty, body, state, user_id, code, made::date, loud), ',' ORDER BY title) FROM items WHERE title LIKE 'c_'`).Scan(&copied); err != nil {
 		t.Fatal(err)
 	}
 	if want := "c1/1/none/shown/" + user1 + "/2026-01-01/C1,c2/3/none/shown/" + user1 + "/2026-01-01/C2"; copied != want {
 		t.Errorf("got %s\nwant %s", copied, want)
 	}
 	var logged int
-	if err := ownerConn.QueryRow(ctx, `SELECT count(*) FROM item_log WHERE what = 'INSERT' AND who = 'pgconsent_agent'`).Scan(&logged); err != nil || logged != 2 {
+	if err := ownerConn.QueryRow(ctx,
+		`SELECT count(*) FROM item_log WHERE what = 'INSERT' AND who = 'pgconsent_agent'`).Scan(&logged); err != nil || logged != 2 {
 		t.Errorf("%d logged, %v", logged, err)
 	}
 	for _, c := range []struct {
@@ -520,7 +532,8 @@ func TestCopyFrom(t *testing.T) {
 			t.Errorf("%v into %s: %v, want %s", c.rows, c.table, err, c.code)
 		}
 	}
-	if n, err := agent.CopyFrom(ctx, pgx.Identifier{"slots"}, []string{"name"}, pgx.CopyFromRows([][]any{{"evening"}, {"night"}})); err != nil || n != 2 {
+	if n, err := agent.CopyFrom(ctx, pgx.Identifier{"slots"}, []string{"name"},
+		pgx.CopyFromRows([][]any{{"evening"}, {"night"}})); err != nil || n != 2 {
 		t.Errorf("keys of another's: %d, %v", n, err)
 	}
 	if n, err := agent.CopyFrom(ctx, pgx.Identifier{"ideas"}, []string{"idea"}, pgx.CopyFromRows([][]any{{"copied"}})); err != nil || n != 1 {
@@ -536,7 +549,8 @@ func TestCopyFrom(t *testing.T) {
 		}
 		want := map[int]string{16: "none", 17: "@"}[since]
 		var body string
-		if scanErr := ownerConn.QueryRow(ctx, "DELETE FROM items WHERE title = 'd1' RETURNING body").Scan(&body); err != nil || scanErr != nil || tag.RowsAffected() != 1 || body != want {
+		if scanErr := ownerConn.QueryRow(ctx, "DELETE FROM items WHERE title = 'd1' RETURNING body").
+			Scan(&body); err != nil || scanErr != nil || tag.RowsAffected() != 1 || body != want {
 			t.Errorf("%s: %s, %q, %v, %v", option, tag, body, err, scanErr)
 		}
 	}
@@ -566,7 +580,8 @@ COPY items FROM STDIN;
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	for _, want := range []string{"COPY 2\nCOPY 1\n2\nROLLBACK\nCOPY 2\n", `invalid input syntax for type integer: "five"`, "\n2\n", "Name the columns", "not available to agents"} {
+	for _, want := range []string{"COPY 2\nCOPY 1\n2\nROLLBACK\nCOPY 2\n",
+		`invalid input syntax for type integer: "five"`, "\n2\n", "Name the columns", "not available to agents"} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}

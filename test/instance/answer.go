@@ -54,8 +54,8 @@ func Connect(t testing.TB, dsn string) *pgconn.PgConn {
 	return c
 }
 
-// Dial is Connect for those who close it themselves. A proxy whose look at a database takes too long on a busy machine says that
-// it cannot connect now: it is asked again.
+// Dial is Connect for those who close it themselves. A proxy whose look at a database takes too long on a busy machine
+// says that it cannot connect now: it is asked again.
 func Dial(dsn string) (*pgconn.PgConn, error) {
 	cfg, err := pgconn.ParseConfig(dsn)
 	if err != nil {

@@ -56,8 +56,8 @@ var (
 	Injected = Mode{"injected predicates alone", rewrite.Injected, rls.SealOnly}
 )
 
-// Modes are those in which a test tries the same; in the quick run one of them: the default of serve, if it is one of them, else
-// that in which the most is decided by signed views.
+// Modes are those in which a test tries the same; in the quick run one of them: the default of serve, if it is one of
+// them, else that in which the most is decided by signed views.
 func Modes(all ...Mode) []Mode {
 	if !tier.Quick() {
 		return all
@@ -96,8 +96,8 @@ type Migrated struct {
 	Plan     *rls.Plan
 }
 
-// compiled are what policies became lately over databases of which the tests have copies: copies have the same objects, by the same
-// numbers.
+// compiled are what policies became lately over databases of which the tests have copies: copies have the same objects,
+// by the same numbers.
 var compiled struct {
 	sync.Mutex
 	by   map[string]*Migrated // by what the database is a copy of, and the policy
@@ -155,7 +155,8 @@ func Compile(t testing.TB, d Database, mode Mode) *Migrated {
 
 // text tells what of a database and a mode decides what is installed.
 func (d Database) text(mode Mode) string {
-	return fmt.Sprintf("policy %q, %q, walls %d, doors %t, unfilled %t, setup %q", d.SearchPath, d.Policy, mode.Walls, mode.Rewrite.Doors(), d.Unfilled, d.Setup)
+	return fmt.Sprintf("policy %q, %q, walls %d, doors %t, unfilled %t, setup %q", d.SearchPath, d.Policy, mode.Walls,
+		mode.Rewrite.Doors(), d.Unfilled, d.Setup)
 }
 
 func (d Database) compile(ctx context.Context, conn *pgx.Conn, mode Mode) (*Migrated, error) {
@@ -195,7 +196,8 @@ func Install(t testing.TB, d Database, mode Mode) {
 	}
 }
 
-// further makes an untouched copy of a template a copy of one in which the policy is installed, of all that ask for the same.
+// further makes an untouched copy of a template a copy of one in which the policy is installed, of all that ask for the
+// same.
 func further(d Database, mode Mode) bool {
 	return d.DB.Further(d.text(mode), func(ctx context.Context, conn *pgx.Conn) error {
 		if err := d.setUp(ctx, conn); err != nil {
@@ -209,7 +211,8 @@ func further(d Database, mode Mode) bool {
 	})
 }
 
-// own makes the copy of a migrated database one that was migrated itself: what is to be done to undo that names the database.
+// own makes the copy of a migrated database one that was migrated itself: what is to be done to undo that names the
+// database.
 func own(t testing.TB, db *pgtest.DB) {
 	t.Helper()
 	Exec(t, db, `UPDATE pgconsent.installed_undo AS u SET sql = pg_catalog.regexp_replace(u.sql, '( ON DATABASE "?)[a-z0-9_]+', '\1' || pg_catalog.current_database())
@@ -260,8 +263,8 @@ func (d Database) install(ctx context.Context, conn *pgx.Conn, m *Migrated) erro
 	return migrations.FillAll(ctx, conn, m.Plan.Fills(), func(migrations.Fill, int64) {})
 }
 
-// itsOwn is a plan that gives nothing to roles that the database does not know: those of other tests on the server, which could
-// not be dropped any more.
+// itsOwn is a plan that gives nothing to roles that the database does not know: those of other tests on the server,
+// which could not be dropped any more.
 type itsOwn struct {
 	*rls.Plan
 	strangers []string
@@ -344,7 +347,8 @@ func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy
 		})
 	}
 	for _, a := range agents {
-		cfg.Agents = append(cfg.Agents, enforce.Agent{Name: a.Name, Database: a.Database, Credential: Credential(t, agentPassword, FewRounds), Attributes: a.Attributes})
+		cfg.Agents = append(cfg.Agents, enforce.Agent{
+			Name: a.Name, Database: a.Database, Credential: Credential(t, agentPassword, FewRounds), Attributes: a.Attributes})
 	}
 	if router.enforcer, err = enforce.New(ctx, cfg); err != nil {
 		t.Fatal(err)
@@ -377,8 +381,8 @@ func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy
 	return p
 }
 
-// Answered waits until an enforcer's look at its databases was answered: on a busy machine the first may not be in time. Databases
-// that it does not serve for another reason are no reason to wait.
+// Answered waits until an enforcer's look at its databases was answered: on a busy machine the first may not be in
+// time. Databases that it does not serve for another reason are no reason to wait.
 func Answered(t testing.TB, e *enforce.Enforcer) {
 	t.Helper()
 	for end := time.Now().Add(5 * time.Minute); ; time.Sleep(20 * time.Millisecond) {

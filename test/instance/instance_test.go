@@ -33,8 +33,8 @@ func notes(t *testing.T) instance.Database {
 	return instance.Database{Name: "notes", DB: db, Policy: rules, SearchPath: []string{"public"}}
 }
 
-// A copy of a migrated database is what it would be, had it been migrated itself: with the rights on the database, and what undoes
-// them. And copies have the same objects, by the same numbers.
+// A copy of a migrated database is what it would be, had it been migrated itself: with the rights on the database, and
+// what undoes them. And copies have the same objects, by the same numbers.
 func TestCopiesAreAsIfMigrated(t *testing.T) {
 	tier.All(t)
 	itself, first, second := notes(t), notes(t), notes(t)
@@ -94,7 +94,8 @@ func TestCopiesAreAsIfMigrated(t *testing.T) {
 		}
 	}
 	var may bool
-	if err := first.DB.Connect(t, "postgres").QueryRow(ctx, "SELECT has_database_privilege('public', current_database(), 'TEMPORARY')").Scan(&may); err != nil || may {
+	if err := first.DB.Connect(t, "postgres").QueryRow(ctx,
+		"SELECT has_database_privilege('public', current_database(), 'TEMPORARY')").Scan(&may); err != nil || may {
 		t.Errorf("what was undone in another copy was undone here: %t, %v", may, err)
 	}
 }
@@ -110,9 +111,10 @@ func TestPoliciesAreTheSameOverWhatIsMigrated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := instance.Database{Name: "arcive", Policy: string(text), SearchPath: []string{"public"}, DB: pgtest.Template(t, "arcive", func(ctx context.Context, conn *pgx.Conn) error {
-		return w.Load(ctx, conn, nil)
-	})}
+	d := instance.Database{Name: "arcive", Policy: string(text), SearchPath: []string{"public"},
+		DB: pgtest.Template(t, "arcive", func(ctx context.Context, conn *pgx.Conn) error {
+			return w.Load(ctx, conn, nil)
+		})}
 	before := instance.Compile(t, d, instance.Doors)
 	if again := instance.Compile(t, d, instance.Doors); again != before {
 		t.Error("it was read twice")

@@ -16,9 +16,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
 )
 
-// Reading is what tests share that change nothing: start is called for the first one of the process, with a t that lasts until the
-// last is over, and returns the database that it made as well. In the end the database must be as it was. Tests whose agents change
-// something, or whose owner does, start what they need themselves.
+// Reading is what tests share that change nothing: start is called for the first one of the process, with a t that
+// lasts until the last is over, and returns the database that it made as well. In the end the database must be as it
+// was. Tests whose agents change something, or whose owner does, start what they need themselves.
 func Reading[T any](t testing.TB, key string, start func(testing.TB) (T, *pgtest.DB)) T {
 	t.Helper()
 	v, _ := shared.LoadOrStore(key, &reading{})
@@ -53,7 +53,8 @@ type reading struct {
 func (r *reading) end(key string, db *pgtest.DB, before string) error {
 	after, err := contents(db)
 	if err == nil && after != before {
-		err = fmt.Errorf("FAIL: a test changed what it shares with others as %q; one of %s\nbefore:\n%s\nafter:\n%s", key, strings.Join(r.readers, ", "), before, after)
+		err = fmt.Errorf("FAIL: a test changed what it shares with others as %q; one of %s\nbefore:\n%s\nafter:\n%s",
+			key, strings.Join(r.readers, ", "), before, after)
 	}
 	return errors.Join(err, r.lasting.end())
 }

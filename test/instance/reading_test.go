@@ -9,7 +9,8 @@ import (
 // What a test changes in what it shares is found in the end.
 func TestChangesOfWhatIsSharedAreFound(t *testing.T) {
 	db := pgtest.Database(t)
-	Exec(t, db, "CREATE TABLE notes (id serial PRIMARY KEY, body text); INSERT INTO notes (body) VALUES ('a'), ('b'); CREATE SCHEMA pgconsent; CREATE TABLE pgconsent.ours (id int)")
+	Exec(t, db, "CREATE TABLE notes (id serial PRIMARY KEY, body text); INSERT INTO notes (body) VALUES ('a'), "+
+		"('b'); CREATE SCHEMA pgconsent; CREATE TABLE pgconsent.ours (id int)")
 	said := func() string {
 		t.Helper()
 		out, err := contents(db)
@@ -19,12 +20,15 @@ func TestChangesOfWhatIsSharedAreFound(t *testing.T) {
 		return out
 	}
 	before := said()
-	Exec(t, db, "SELECT * FROM notes; BEGIN; UPDATE notes SET body = 'c'; ROLLBACK; INSERT INTO pgconsent.ours VALUES (1); CREATE TEMP TABLE t AS TABLE notes")
+	Exec(t, db, "SELECT * FROM notes; BEGIN; UPDATE notes SET body = 'c'; ROLLBACK; INSERT INTO pgconsent.ours "+
+		"VALUES (1); CREATE TEMP TABLE t AS TABLE notes")
 	if after := said(); after != before {
 		t.Errorf("nothing was changed:\n%s\n%s", before, after)
 	}
 	for _, sql := range []string{
-		"UPDATE notes SET body = 'c' WHERE id = 1", "DELETE FROM notes WHERE id = 2", "SELECT nextval('notes_id_seq')", "GRANT SELECT ON notes TO PUBLIC", "CREATE TABLE more (id int)", "CREATE FUNCTION f() RETURNS int LANGUAGE sql RETURN 1",
+		"UPDATE notes SET body = 'c' WHERE id = 1", "DELETE FROM notes WHERE id = 2",
+		"SELECT nextval('notes_id_seq')", "GRANT SELECT ON notes TO PUBLIC", "CREATE TABLE more (id int)",
+		"CREATE FUNCTION f() RETURNS int LANGUAGE sql RETURN 1",
 	} {
 		if Exec(t, db, sql); said() == before {
 			t.Errorf("%s: it was not found", sql)
@@ -41,8 +45,9 @@ func TestReadersShareOneProxy(t *testing.T) {
 			started++
 			db := pgtest.Database(t)
 			Exec(t, db, "CREATE TABLE notes (id int PRIMARY KEY, owner text NOT NULL); INSERT INTO notes VALUES (1, '"+Marker+"')")
-			return Start(t, Both, Database{Name: "notes", DB: db, SearchPath: []string{"public"}, Policy: "version: 1\nattributes: { user: { type: text, source: credential } }\n" +
-				"tables:\n  notes: { rows: [ own: { column: owner, is: user } ] }\n"}, map[string]string{"user": Marker}), db
+			return Start(t, Both, Database{Name: "notes", DB: db, SearchPath: []string{"public"},
+				Policy: "version: 1\nattributes: { user: { type: text, source: credential } }\n" +
+					"tables:\n  notes: { rows: [ own: { column: owner, is: user } ] }\n"}, map[string]string{"user": Marker}), db
 		}).Reader(t)
 		if a := Ask(p.Agent(t, "agent", "notes"), sql); a.Err != "" {
 			t.Error(a.Err)

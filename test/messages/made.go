@@ -31,7 +31,8 @@ func newSequence(seed uint64, n int) sequence {
 func (m *maker) add(more ...message) { m.out = append(m.out, more...) }
 
 func (m *maker) word() word {
-	lists := [][]word{reads, reads, reads, writes, writes, transactions, transactions, transactions, settings, cursors, cursors, prepared, copies, copiesIn, forbidden, forbidden}
+	lists := [][]word{reads, reads, reads, writes, writes, transactions, transactions, transactions, settings,
+		cursors, cursors, prepared, copies, copiesIn, forbidden, forbidden}
 	return pick(m.Rand, pick(m.Rand, lists...)...)
 }
 
@@ -109,7 +110,8 @@ func (m *maker) next() {
 			}
 			for range 1 + m.IntN(3) {
 				m.add(message{Kind: execute, Portal: m.portal(), Rows: m.rowLimit()})
-				m.add(pick(m.Rand, message{Kind: syncs}, message{Kind: query, Text: "FETCH 2 FROM k"}, message{Kind: query, Text: "SELECT note FROM deed ORDER BY id"}))
+				m.add(pick(m.Rand, message{Kind: syncs}, message{Kind: query, Text: "FETCH 2 FROM k"},
+					message{Kind: query, Text: "SELECT note FROM deed ORDER BY id"}))
 			}
 		}
 	}
@@ -195,12 +197,14 @@ func (m *maker) whole() {
 func (m *maker) suspended() string {
 	m.add(message{Kind: syncs}, message{Kind: query, Text: pick(m.Rand, "BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ", "ROLLBACK; BEGIN")})
 	if m.IntN(3) == 0 {
-		m.add(message{Kind: query, Text: pick(m.Rand, "DECLARE k CURSOR FOR SELECT name FROM person ORDER BY id", "DECLARE k CURSOR WITH HOLD FOR SELECT note FROM deed ORDER BY id")})
+		m.add(message{Kind: query, Text: pick(m.Rand, "DECLARE k CURSOR FOR SELECT name FROM person ORDER BY id",
+			"DECLARE k CURSOR WITH HOLD FOR SELECT note FROM deed ORDER BY id")})
 		m.add(message{Kind: query, Text: "FETCH 1 FROM k"})
 		return "k"
 	}
 	portal := pick(m.Rand, "p", "q", "k", m.portal())
-	m.parse("", pick(m.Rand, append([]word{{text: "SELECT note FROM deed ORDER BY id"}, {text: "SELECT id, name FROM person ORDER BY id"}}, pick(m.Rand, reads...))...))
+	m.parse("", pick(m.Rand, append([]word{{text: "SELECT note FROM deed ORDER BY id"},
+		{text: "SELECT id, name FROM person ORDER BY id"}}, pick(m.Rand, reads...))...))
 	m.bind(portal, "")
 	m.add(message{Kind: execute, Portal: portal, Rows: 1}, pick(m.Rand, message{Kind: syncs}, message{Kind: flush}, message{Kind: pause}))
 	if m.IntN(2) == 0 {

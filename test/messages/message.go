@@ -66,7 +66,8 @@ func (m message) append(dst []byte, plain bool) ([]byte, error) {
 	case parse:
 		f = &pgproto3.Parse{Name: m.Name, Query: text, ParameterOIDs: m.Types}
 	case bind:
-		f = &pgproto3.Bind{DestinationPortal: m.Portal, PreparedStatement: m.Name, ParameterFormatCodes: m.Formats, ResultFormatCodes: m.Results, Parameters: m.Values}
+		f = &pgproto3.Bind{DestinationPortal: m.Portal, PreparedStatement: m.Name, ParameterFormatCodes: m.Formats,
+			ResultFormatCodes: m.Results, Parameters: m.Values}
 	case describe:
 		f = &pgproto3.Describe{ObjectType: m.Object[0], Name: m.Name}
 	case execute:

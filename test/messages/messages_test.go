@@ -21,7 +21,8 @@ var (
 	saves     = flag.Bool("save", true, "save what the long run finds under testdata/found")
 )
 
-// Whatever messages an agent sends, in whatever turns, it gets what PostgreSQL answers, and learns nothing of hidden rows.
+// Whatever messages an agent sends, in whatever turns, it gets what PostgreSQL answers, and learns nothing of hidden
+// rows.
 func TestRandomMessages(t *testing.T) {
 	patience = *waits
 	s := *seed

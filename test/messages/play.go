@@ -295,7 +295,8 @@ func (p *player) note(m pgproto3.BackendMessage) answer {
 		a.text = "Z " + string(m.TxStatus)
 	case *pgproto3.ErrorResponse:
 		a.text = fmt.Sprintf("E %s %s", m.Severity, m.Code)
-		if p.plain && strings.Contains(m.Message, `"refused"`) || !p.plain && m.Code == "42501" || m.Code == "0A000" || m.Code == "55000" || p.plain && m.Code == "XX000" {
+		if p.plain && strings.Contains(m.Message, `"refused"`) || !p.plain && m.Code == "42501" ||
+			m.Code == "0A000" || m.Code == "55000" || p.plain && m.Code == "XX000" {
 			a.text = "E refused"
 		}
 	case *pgproto3.NoticeResponse:

@@ -31,7 +31,8 @@ type Report struct {
 }
 
 func (r Report) String() string {
-	return fmt.Sprintf("%d sequences of %d messages, %d with a withdrawal, %d not the same twice: %d differences", r.Sequences, r.Messages, r.Changes, r.Unstable, r.Differences)
+	return fmt.Sprintf("%d sequences of %d messages, %d with a withdrawal, %d not the same twice: %d differences",
+		r.Sequences, r.Messages, r.Changes, r.Unstable, r.Differences)
 }
 
 // perStage is how many sequences in turn are played on one setting.
@@ -130,7 +131,8 @@ func (st *stage) compare(s sequence) (why string, got [places]transcript) {
 	wait.Wait()
 	for i := range got {
 		if !st.left(i) {
-			return names[i] + ": the session is over, and goes on on the server: " + st.ask(i, "SELECT usename, state, wait_event, query FROM pg_stat_activity WHERE datname = current_database()"), got
+			return names[i] + ": the session is over, and goes on on the server: " +
+				st.ask(i, "SELECT usename, state, wait_event, query FROM pg_stat_activity WHERE datname = current_database()"), got
 		}
 	}
 	var rows, hidden [places]string
@@ -194,13 +196,14 @@ func (st *stage) judge(s sequence, got [places]transcript) string {
 	return ""
 }
 
-// broken is from where on PostgreSQL itself has lost its way, or -1: 18.4 answers an Execute with XX000, "unexpected state STARTED", where a
-// Query ran to its end behind an Execute without a Sync.
+// broken is from where on PostgreSQL itself has lost its way, or -1: 18.4 answers an Execute with XX000, "unexpected
+// state STARTED", where a Query ran to its end behind an Execute without a Sync.
 func broken(t transcript) int {
 	return slices.IndexFunc(t.answers, func(a answer) bool { return a.typ == 'E' && strings.Contains(a.raw, "\x00CXX000\x00") })
 }
 
-// cut is from where on a transcript has its own course, or -1. Either the consent is withdrawn, or there is an error of these:
+// cut is from where on a transcript has its own course, or -1. Either the consent is withdrawn, or there is an error of
+// these:
 //   - what a session sees is outdated, where something changed that decides who sees a row: a row that is deleted is enough;
 //   - nothing but rows may come while a COPY runs: the server could have failed at one of them a moment before;
 //   - a key is there already: COPY into a view looks at each row, COPY into a table when it has some;
@@ -220,7 +223,9 @@ func (st *stage) cut(s sequence, t transcript) int {
 		case a.typ == 'Z':
 			failed = a.text == "Z E"
 		case a.typ != 'E':
-		case changes && strings.Contains(a.raw, "C40001\x00Mcould not serialize access: consent has changed"), strings.Contains(a.raw, "during COPY from stdin"), strings.Contains(a.raw, "no transaction can begin here"), strings.Contains(a.raw, "a Query behind an Execute without a Sync"),
+		case changes && strings.Contains(a.raw, "C40001\x00Mcould not serialize access: consent has changed"),
+			strings.Contains(a.raw, "during COPY from stdin"), strings.Contains(a.raw,
+				"no transaction can begin here"), strings.Contains(a.raw, "a Query behind an Execute without a Sync"),
 			strings.Contains(a.raw, "C40001\x00Mcould not serialize access: it is not known"),
 			i > 0 && t.answers[i-1].typ == 'G' && strings.Contains(a.raw, "C23505\x00"), failed && strings.Contains(a.raw, "C34000\x00"):
 			return i
@@ -233,9 +238,9 @@ func (s sequence) has(k kind) bool {
 	return slices.ContainsFunc(s, func(m message) bool { return m.Kind == k })
 }
 
-// told is what of a transcript PostgreSQL and the proxy must have in common. Where results are bounded a Query is described before it runs: whether
-// an error comes before its columns or behind them is not the same. What a setting is now PostgreSQL says before it is ready, and so it does between the
-// statements of a message that are sent one by one.
+// told is what of a transcript PostgreSQL and the proxy must have in common. Where results are bounded a Query is
+// described before it runs: whether an error comes before its columns or behind them is not the same. What a setting is
+// now PostgreSQL says before it is ready, and so it does between the statements of a message that are sent one by one.
 func told(answers []answer) (out []string) {
 	var settings []string
 	for _, a := range answers {
@@ -289,7 +294,8 @@ func (r *runner) progress(end bool) {
 	r.shown = time.Now()
 	done := float64(r.Report.Sequences) / float64(max(r.Config.Sequences, 1))
 	bar := strings.Repeat("#", int(done*30)) + strings.Repeat(".", 30-int(min(done, 1)*30))
-	fmt.Fprintf(r.Progress, "\r[%s] %d/%d  %.0f/s  %d messages  %d differences ", bar, r.Report.Sequences, r.Config.Sequences, float64(r.Report.Sequences)/time.Since(r.start).Seconds(), r.Report.Messages, r.Report.Differences)
+	fmt.Fprintf(r.Progress, "\r[%s] %d/%d  %.0f/s  %d messages  %d differences ", bar, r.Report.Sequences,
+		r.Config.Sequences, float64(r.Report.Sequences)/time.Since(r.start).Seconds(), r.Report.Messages, r.Report.Differences)
 	if end {
 		fmt.Fprintln(r.Progress)
 	}

@@ -2,7 +2,8 @@ package messages
 
 import "time"
 
-// shrinkSteps and shrinkTime bound the attempts on one difference: what is never answered takes all the patience there is.
+// shrinkSteps and shrinkTime bound the attempts on one difference: what is never answered takes all the patience there
+// is.
 const (
 	shrinkSteps = 250
 	shrinkTime  = 5 * time.Minute

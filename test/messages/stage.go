@@ -94,9 +94,11 @@ func newStage(t testing.TB, s setting) *stage {
 }
 
 const (
-	visibleRows = "SELECT * FROM item WHERE owner = 'me' ORDER BY id; SELECT * FROM person WHERE owner = 'me' AND status = 'granted' ORDER BY id; SELECT * FROM deed WHERE note !~ 'HIDDENMARK' ORDER BY id"
-	hiddenRows  = "SELECT * FROM item WHERE owner <> 'me' ORDER BY owner, id; SELECT * FROM person WHERE name ~ 'HIDDENMARK' ORDER BY id; SELECT * FROM deed WHERE note ~ 'HIDDENMARK' ORDER BY id; TABLE secret"
-	withdrawal  = "UPDATE person SET status = 'withdrawn' WHERE id = 3"
+	visibleRows = "SELECT * FROM item WHERE owner = 'me' ORDER BY id; SELECT * FROM person WHERE owner = 'me' AND " +
+		"status = 'granted' ORDER BY id; SELECT * FROM deed WHERE note !~ 'HIDDENMARK' ORDER BY id"
+	hiddenRows = "SELECT * FROM item WHERE owner <> 'me' ORDER BY owner, id; SELECT * FROM person WHERE name ~ " +
+		"'HIDDENMARK' ORDER BY id; SELECT * FROM deed WHERE note ~ 'HIDDENMARK' ORDER BY id; TABLE secret"
+	withdrawal = "UPDATE person SET status = 'withdrawn' WHERE id = 3"
 
 	// withdrawn is in each text that the withdrawal hides.
 	withdrawn = "WITHDRAWN"
@@ -122,7 +124,8 @@ func (st *stage) ask(i int, sql string) string {
 
 // left waits until the sessions on a database are over, and tells whether they are.
 func (st *stage) left(i int) bool {
-	const sessions = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend' AND usename = '%s'"
+	const sessions = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() " +
+		"AND backend_type = 'client backend' AND usename = '%s'"
 	user := "pgconsent_agent"
 	if i == alone {
 		user = "postgres"

@@ -70,12 +70,13 @@ func harness(root string) (groups []group, err error) {
 	return groups, lines.Err()
 }
 
-// suites of a mutant, to be run one after the other until one fails: first the test that saw it last, which is what makes
-// trying them all a matter of an hour. What is made by machine meets its own package's tests before the harness: they take
-// seconds where the harness takes minutes; quick leaves the harness out for these.
+// suites of a mutant, to be run one after the other until one fails: first the test that saw it last, which is what
+// makes trying them all a matter of an hour. What is made by machine meets its own package's tests before the harness:
+// they take seconds where the harness takes minutes; quick leaves the harness out for these.
 func suites(m Mutant, groups []group, seen map[string]Seen, quick bool) (list []suite) {
 	if m.Machine {
-		list = append(list, suite{pkg: "./" + path.Dir(m.File), run: "^Test", skip: "TestLongStatements|TestHostileSizes|ConcurrentWriters|TestTriples|FromEachOther"})
+		list = append(list, suite{pkg: "./" + path.Dir(m.File), run: "^Test",
+			skip: "TestLongStatements|TestHostileSizes|ConcurrentWriters|TestTriples|FromEachOther"})
 		if quick {
 			return list
 		}

@@ -23,7 +23,8 @@ func Machine(root string, n int, seed uint64) ([]Mutant, error) {
 		for _, file := range files {
 			base := filepath.Base(file)
 			// What only tests use, and what only chooses the faster of two ways.
-			if strings.HasSuffix(base, "_test.go") || strings.HasSuffix(base, "eval.go") || strings.HasPrefix(base, "hint") || base == "fingerprint.go" || base == "doc.go" {
+			if strings.HasSuffix(base, "_test.go") || strings.HasSuffix(base, "eval.go") ||
+				strings.HasPrefix(base, "hint") || base == "fingerprint.go" || base == "doc.go" {
 				continue
 			}
 			made, err := mutate(file, pkg+"/"+base)
@@ -39,7 +40,8 @@ func Machine(root string, n int, seed uint64) ([]Mutant, error) {
 }
 
 var flipped = map[token.Token]string{
-	token.EQL: "!=", token.NEQ: "==", token.LSS: ">=", token.GEQ: "<", token.GTR: "<=", token.LEQ: ">", token.LAND: "||", token.LOR: "&&", token.ADD: "-", token.SUB: "+",
+	token.EQL: "!=", token.NEQ: "==", token.LSS: ">=", token.GEQ: "<", token.GTR: "<=", token.LEQ: ">",
+	token.LAND: "||", token.LOR: "&&", token.ADD: "-", token.SUB: "+",
 }
 
 // mutate lists what can be changed in a file.

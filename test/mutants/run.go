@@ -30,8 +30,8 @@ func (o Outcome) String() string { return [...]string{"survived", "caught", "doe
 // patience bounds a suite: a mutant that makes a statement run for ever is caught too, and a busy machine catches none.
 const patience = 45 * time.Minute
 
-// drawn are the packages whose properties rapid draws: ten times as often as it does by itself, so that what is seen does not go by luck, and
-// without a file of what failed.
+// drawn are the packages whose properties rapid draws: ten times as often as it does by itself, so that what is seen
+// does not go by luck, and without a file of what failed.
 var drawn = []string{"./internal/enforce/predicate", "./internal/registry/consent"}
 
 // Try builds the suites with the mutant and runs them until one fails; by is the test that did.

@@ -34,7 +34,8 @@ type sound struct {
 	err    error
 }
 
-// unnamed stands for the test where the output names none: TestMain failed, or a goroutine panicked whose trace has no test.
+// unnamed stands for the test where the output names none: TestMain failed, or a goroutine panicked whose trace has no
+// test.
 const unnamed = "TestMain"
 
 // see runs first what "make test" runs: the tests of the fault's own package, then those of the packages that import it,

@@ -21,11 +21,12 @@ const (
 
 // computed are expressions of generated columns, by kind: none fails on any value.
 var computed = map[string]string{
-	"text": "upper(%s)", "digits": "left(%s, 2)", "int": "coalesce(%s, 0) %% 7", "num": "round(%s, 1)", "bool": "NOT %s", "json": "%s -> 'k'", "arr": "array_remove(%s, 'a')",
+	"text": "upper(%s)", "digits": "left(%s, 2)", "int": "coalesce(%s, 0) %% 7", "num": "round(%s, 1)",
+	"bool": "NOT %s", "json": "%s -> 'k'", "arr": "array_remove(%s, 'a')",
 }
 
-// asked are expressions of columns that are computed as they are read, which PostgreSQL has from 18 on, with their kinds. They fail on some
-// values of hidden rows.
+// asked are expressions of columns that are computed as they are read, which PostgreSQL has from 18 on, with their
+// kinds. They fail on some values of hidden rows.
 var asked = map[string][2]string{"digits": {"(%s)::integer", "int"}, "int": {"100 / %s", "int"}, "num": {"1 / %s", "num"}}
 
 // forbidden are values that a CHECK does not take, by kind. Columns under one have none of them, but what agents set may.
@@ -38,8 +39,8 @@ func (c column) forbids(value string) bool {
 	return slices.Contains(forbidden[c.kind], value) || c.kind == "num" && strings.Trim(value, "0.") == ""
 }
 
-// around draws what a database has around its tables: partitions and children, generated columns, CHECKs, foreign keys, indexes on
-// expressions, triggers, and for agents views, materialised views and functions.
+// around draws what a database has around its tables: partitions and children, generated columns, CHECKs, foreign keys,
+// indexes on expressions, triggers, and for agents views, materialised views and functions.
 func (s *schema) around(r *rand.Rand) {
 	for _, t := range s.tables {
 		s.shapes(r, t)
@@ -67,7 +68,8 @@ func (s *schema) around(r *rand.Rand) {
 		if r.IntN(3) == 0 && !t.narrowed() { // of a table with hidden columns agents read a view
 			s.function(r, t, fmt.Sprintf("tell%d", n))
 		}
-		if r.IntN(4) == 0 && !t.narrowed() && t.shape == plain && t.rule.ofRow() && !slices.ContainsFunc(t.columns, func(c column) bool { return c.virtual }) {
+		if r.IntN(4) == 0 && !t.narrowed() && t.shape == plain && t.rule.ofRow() &&
+			!slices.ContainsFunc(t.columns, func(c column) bool { return c.virtual }) {
 			s.stored = append(s.stored, &table{name: t.name + " stored", columns: t.columns, keys: t.keys, rule: t.rule, of: t})
 		}
 	}
@@ -149,7 +151,8 @@ func (c column) definition() string {
 func (t *table) partsDDL() string {
 	switch t.shape {
 	case partitioned:
-		return fmt.Sprintf("CREATE TABLE %[2]s PARTITION OF %[1]s FOR VALUES WITH (MODULUS 2, REMAINDER 0);\nCREATE TABLE %[3]s PARTITION OF %[1]s FOR VALUES WITH (MODULUS 2, REMAINDER 1);\n", t.sql(), t.part(0), t.part(1))
+		return fmt.Sprintf("CREATE TABLE %[2]s PARTITION OF %[1]s FOR VALUES WITH (MODULUS 2, REMAINDER "+
+			"0);\nCREATE TABLE %[3]s PARTITION OF %[1]s FOR VALUES WITH (MODULUS 2, REMAINDER 1);\n", t.sql(), t.part(0), t.part(1))
 	case inherited:
 		return fmt.Sprintf("CREATE TABLE %s () INHERITS (%s);\n", t.part(0), t.sql())
 	}
@@ -172,7 +175,8 @@ func (s *schema) indexes(r *rand.Rand, t *table, n int) {
 			continue
 		}
 		index := map[string][]string{
-			"text": {"(upper(%s))", "(%s text_pattern_ops)", "USING hash (%s)"}, "digits": {"(%s COLLATE \"C\")", "(length(%s))"}, "int": {"((%s %% 10))", "USING brin (%s)"}, "num": {"(%s DESC)"},
+			"text": {"(upper(%s))", "(%s text_pattern_ops)", "USING hash (%s)"}, "digits": {
+				"(%s COLLATE \"C\")", "(length(%s))"}, "int": {"((%s %% 10))", "USING brin (%s)"}, "num": {"(%s DESC)"},
 			"bool": {"((NOT %s))"}, "time": {"(%s)"}, "json": {"USING gin (%s)", "((%s ->> 'k'))"}, "arr": {"USING gin (%s)"},
 		}[c.kind]
 		if index == nil {
@@ -181,23 +185,26 @@ func (s *schema) indexes(r *rand.Rand, t *table, n int) {
 		where := pick(r, "", "", " WHERE "+c.sql()+" IS NOT NULL")
 		s.extra += fmt.Sprintf("CREATE INDEX ON %s "+pick(r, index...)+"%s;\n", t.sql(), c.sql(), where)
 	}
-	if r.IntN(4) == 0 && len(t.columns) > t.keys+1 && t.columns[t.keys].kind != "json" && t.columns[t.keys+1].kind != "json" && !t.columns[t.keys+1].virtual {
+	if r.IntN(4) == 0 && len(t.columns) > t.keys+1 && t.columns[t.keys].kind != "json" &&
+		t.columns[t.keys+1].kind != "json" && !t.columns[t.keys+1].virtual {
 		s.extra += fmt.Sprintf("CREATE STATISTICS known%d ON %s, %s FROM %s;\n", n, t.columns[t.keys].sql(), t.columns[t.keys+1].sql(), t.sql())
 	}
 }
 
-// references are foreign keys to tables whose rows agents leave as they are: of others the policy would have to say that a
-// hidden row may be told of.
+// references are foreign keys to tables whose rows agents leave as they are: of others the policy would have to say
+// that a hidden row may be told of.
 func (s *schema) references(r *rand.Rand, t *table) {
 	if s.grouped || t.shape == inherited {
 		return
 	}
 	for _, target := range s.tables {
 		c := t.column("ref " + target.name)
-		if c == nil || target == t || target.rule == nil || target.keys > 1 || target.shape == inherited || slices.Contains(target.commands, "update") || slices.Contains(target.commands, "delete") || r.IntN(2) == 0 {
+		if c == nil || target == t || target.rule == nil || target.keys > 1 || target.shape == inherited ||
+			slices.Contains(target.commands, "update") || slices.Contains(target.commands, "delete") || r.IntN(2) == 0 {
 			continue
 		}
-		s.extra += fmt.Sprintf("ALTER TABLE %s ADD FOREIGN KEY (%s) REFERENCES %s%s;\n", t.sql(), c.sql(), target.sql(), pick(r, "", " ON DELETE CASCADE", " ON DELETE SET NULL", " DEFERRABLE INITIALLY DEFERRED"))
+		s.extra += fmt.Sprintf("ALTER TABLE %s ADD FOREIGN KEY (%s) REFERENCES %s%s;\n", t.sql(),
+			c.sql(), target.sql(), pick(r, "", " ON DELETE CASCADE", " ON DELETE SET NULL", " DEFERRABLE INITIALLY DEFERRED"))
 	}
 }
 
@@ -217,19 +224,25 @@ func (s *schema) triggers(r *rand.Rand, t *table, n int) {
 	body, when := "RAISE NOTICE 'changed %', NEW; RETURN NEW;", "AFTER UPDATE ON %s FOR EACH ROW"
 	switch n := r.IntN(6); {
 	case n == 0 && text != nil:
-		body, when = fmt.Sprintf("NEW.%[1]s := upper(NEW.%[1]s) || NEW.%[2]s; RETURN NEW;", text.sql(), t.columns[0].sql()), "BEFORE INSERT OR UPDATE ON %s FOR EACH ROW"
+		body, when = fmt.Sprintf("NEW.%[1]s := upper(NEW.%[1]s) || NEW.%[2]s; RETURN NEW;", text.sql(),
+			t.columns[0].sql()), "BEFORE INSERT OR UPDATE ON %s FOR EACH ROW"
 	case n == 1 && number != nil:
-		body, when = fmt.Sprintf("IF NEW.%[1]s %% 5 = 3 THEN RAISE EXCEPTION 'three: %%', NEW; END IF; NEW.%[1]s := 100 / NEW.%[1]s; RETURN NEW;", number.sql()), "BEFORE INSERT OR UPDATE ON %s FOR EACH ROW"
+		body, when = fmt.Sprintf(
+			"IF NEW.%[1]s %% 5 = 3 THEN RAISE EXCEPTION 'three: %%', NEW; END IF; NEW.%[1]s := 100 / NEW.%[1]s; "+
+				"RETURN NEW;", number.sql()), "BEFORE INSERT OR UPDATE ON %s FOR EACH ROW"
 	case n == 2:
-		body, when = fmt.Sprintf("IF OLD.%s::text ~ '[13579]$' THEN RETURN NULL; END IF; RETURN OLD;", t.columns[0].sql()), "BEFORE DELETE ON %s FOR EACH ROW"
+		body, when = fmt.Sprintf("IF OLD.%s::text ~ '[13579]$' THEN RETURN NULL; END IF; RETURN OLD;",
+			t.columns[0].sql()), "BEFORE DELETE ON %s FOR EACH ROW"
 	case n == 3:
 		body = "PERFORM 1 / (6 - least(count(*), 6)) FROM fresh; RAISE NOTICE 'rows: %', (SELECT count(*) FROM fresh); RETURN NULL;"
 		when = "AFTER UPDATE ON %s REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT"
 	case n == 4 && number != nil:
 		other := pick(r, s.tables...)
-		body, when = fmt.Sprintf("NEW.%s := (SELECT count(*) FROM public.%s); RETURN NEW;", number.sql(), other.sql()), "BEFORE INSERT OR UPDATE ON %s FOR EACH ROW"
+		body, when = fmt.Sprintf("NEW.%s := (SELECT count(*) FROM public.%s); RETURN NEW;", number.sql(),
+			other.sql()), "BEFORE INSERT OR UPDATE ON %s FOR EACH ROW"
 	}
-	s.extra += fmt.Sprintf("CREATE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql AS $fires$ BEGIN %s END $fires$;\nCREATE TRIGGER fires "+when+" EXECUTE FUNCTION %[1]s();\n", name, body, t.sql())
+	s.extra += fmt.Sprintf("CREATE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql AS $fires$ BEGIN %s END "+
+		"$fires$;\nCREATE TRIGGER fires "+when+" EXECUTE FUNCTION %[1]s();\n", name, body, t.sql())
 }
 
 // bound says what a new row must be. The visible rows alone do not ask for that.

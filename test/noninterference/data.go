@@ -44,7 +44,8 @@ func wild(r *rand.Rand, c column) (string, bool) {
 	}
 	switch c.kind {
 	case "text", "digits":
-		return pick(r, instance.Marker, `abc\`, "(", "{", "1e400", "", "2020-02-30", "[", "99999999999999", "0", "1", "-1", "<a", "pg_class", "apple pie", "é", "%", "true", "a & ("), true
+		return pick(r, instance.Marker, `abc\`, "(", "{", "1e400", "", "2020-02-30", "[", "99999999999999", "0",
+			"1", "-1", "<a", "pg_class", "apple pie", "é", "%", "true", "a & ("), true
 	case "int":
 		return pick(r, "0", "0", "-1", "2147483647", "-2147483648", "70000", "13", "1"), true
 	case "num":

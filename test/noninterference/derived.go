@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// making says from which rows of the rule's target a row was made: by links, by a column with one key, or with a list of them.
+// making says from which rows of the rule's target a row was made: by links, by a column with one key, or with a list
+// of them.
 type making struct {
 	self       bool // of its own table
 	list       bool
@@ -97,8 +98,8 @@ func (r *rule) derivedYAML() string {
 	return "{ derived: { " + from + " } }"
 }
 
-// isMadeWell is the model: every row from which the row was made is there, and is what is asked of it. Before are the keys of the rows
-// of the same table that led here, by which circles are seen.
+// isMadeWell is the model: every row from which the row was made is there, and is what is asked of it. Before are the
+// keys of the rows of the same table that led here, by which circles are seen.
 func (d data) isMadeWell(r *rule, at row, caller map[string]string, before []string) bool {
 	m := r.making
 	if m.unless != nil && d.judge(m.unless, at, caller) == shows {

@@ -68,40 +68,57 @@ func (w *writer) expr(items []item, kind string, depth int) string {
 		list = []string{
 			"upper(" + e("text") + ")", e("text") + " || " + e("text"), "(" + e(pick(w.Rand, kinds...)) + ")::text", "left(" + e("text") + ", 3)",
 			"substr(" + e("text") + ", abs(" + e("int") + ") % 5 + 1)", "replace(" + e("text") + ", 'a', " + e("text") + ")", "(" + e("json") + " ->> 'k')",
-			"md5(" + e("text") + ")", "(" + e("arr") + ")[1]", "array_to_string(" + e("arr") + ", ',')", "coalesce(" + e("text") + ", '-')", "nullif(" + e("text") + ", " + e("text") + ")",
-			"concat(" + e("text") + ", " + e("int") + ")", "split_part(" + e("text") + ", 'a', 1)", "quote_nullable(" + e("text") + ")", "to_char(" + e("num") + ", '999')",
+			"md5(" + e("text") + ")", "(" + e("arr") + ")[1]", "array_to_string(" + e("arr") + ", ',')", "coalesce(" +
+				e("text") + ", '-')", "nullif(" + e("text") + ", " + e("text") + ")",
+			"concat(" + e("text") + ", " + e("int") + ")", "split_part(" + e("text") +
+				", 'a', 1)", "quote_nullable(" + e("text") + ")", "to_char(" + e("num") + ", '999')",
 		}
 		if !w.tameOps {
-			list = append(list, "chr("+e("int")+")", "substring("+e("text")+", 1, "+e("int")+")", "regexp_replace("+e("text")+", "+e("text")+", '')", "encode(decode("+e("text")+", 'hex'), 'base64')",
-				"split_part("+e("text")+", ',', "+e("int")+")", "overlay("+e("text")+" PLACING 'x' FROM "+e("int")+")", "convert_from(decode("+e("text")+", 'escape'), 'UTF8')")
+			list = append(list, "chr("+e("int")+")", "substring("+e("text")+", 1, "+e("int")+")",
+				"regexp_replace("+e("text")+", "+e("text")+", '')", "encode(decode("+e("text")+", 'hex'), 'base64')",
+				"split_part("+e("text")+", ',', "+e("int")+")", "overlay("+e("text")+" PLACING 'x' FROM "+e("int")+
+					")", "convert_from(decode("+e("text")+", 'escape'), 'UTF8')")
 		}
 	case "int":
 		list = []string{
-			"length(" + e("text") + ")", "coalesce(" + e("int") + ", 0)", "cardinality(" + e("arr") + ")", "(" + e("bool") + ")::int", "position('a' IN " + e("text") + ")",
-			"CASE WHEN " + e("bool") + " THEN " + e("int") + " ELSE 1 END", "extract(month FROM " + e("time") + ")::int", "sign(" + e("num") + ")::int", "ascii(" + e("text") + ")", "-(" + e("int") + " % 97)",
+			"length(" + e("text") + ")", "coalesce(" + e("int") + ", 0)", "cardinality(" + e("arr") + ")", "(" +
+				e("bool") + ")::int", "position('a' IN " + e("text") + ")",
+			"CASE WHEN " + e("bool") + " THEN " + e("int") + " ELSE 1 END", "extract(month FROM " + e("time") +
+				")::int", "sign(" + e("num") + ")::int", "ascii(" + e("text") + ")", "-(" + e("int") + " % 97)",
 		}
 		list = append(list, w.schema.calls...)
 		if !w.tameOps {
-			list = append(list, "("+e("text")+")::int", "100 / "+e("int"), e("int")+" * "+e("int"), "("+e("int")+")::int2::int", "("+e("json")+" ->> 'n')::int", "("+e("num")+")::int", "mod(7, "+e("int")+")",
-				"extract(epoch FROM "+e("time")+")::int", "width_bucket("+e("num")+", 0, 10, "+e("int")+")", "to_number("+e("text")+", '999')::int", "pg_catalog.int4div(1, "+e("int")+")")
+			list = append(list, "("+e("text")+")::int", "100 / "+e("int"), e("int")+" * "+e("int"),
+				"("+e("int")+")::int2::int", "("+e("json")+" ->> 'n')::int", "("+e("num")+")::int", "mod(7, "+e("int")+")",
+				"extract(epoch FROM "+e("time")+")::int", "width_bucket("+e("num")+", 0, 10, "+e("int")+
+					")", "to_number("+e("text")+", '999')::int", "pg_catalog.int4div(1, "+e("int")+")")
 		}
 	case "num":
-		list = []string{"(" + e("int") + ")::numeric", "round(" + e("num") + ", 1)", "abs(" + e("num") + ")", "greatest(" + e("num") + ", 1)", "trunc(" + e("num") + ")", e("num") + " + 1"}
+		list = []string{"(" + e("int") + ")::numeric", "round(" + e("num") + ", 1)", "abs(" + e("num") + ")",
+			"greatest(" + e("num") + ", 1)", "trunc(" + e("num") + ")", e("num") + " + 1"}
 		if !w.tameOps {
-			list = append(list, "("+e("text")+")::numeric", "1 / "+e("num"), "sqrt("+e("num")+")", "ln("+e("num")+")", "power("+e("num")+", 0.5)", "("+e("num")+")::numeric(5,2)", "("+e("json")+" -> 'n')::numeric", "log(2, "+e("num")+")")
+			list = append(list, "("+e("text")+")::numeric", "1 / "+e("num"), "sqrt("+e("num")+")", "ln("+e("num")+")",
+				"power("+e("num")+", 0.5)", "("+e("num")+")::numeric(5,2)", "("+e("json")+" -> 'n')::numeric", "log(2, "+e("num")+")")
 		}
 	case "bool":
 		list = []string{
-			e("int") + pick(w.Rand, " = ", " < ", " >= ", " <> ") + e("int"), e("text") + pick(w.Rand, " = ", " > ", " <= ", " <> ") + e("text"), e("num") + " > " + e("num"), e("time") + " > " + e("time"),
-			"(" + e("bool") + " AND " + e("bool") + ")", "(" + e("bool") + " OR " + e("bool") + ")", "NOT (" + e("bool") + ")", "(" + e(pick(w.Rand, kinds...)) + ") IS " + pick(w.Rand, "", "NOT ") + "NULL",
-			"(" + e("bool") + ") IS " + pick(w.Rand, "TRUE", "NOT TRUE", "UNKNOWN", "NOT FALSE"), e("text") + " LIKE '%a%'", e("text") + " IN ('tea', " + e("text") + ")", e("int") + " BETWEEN 2 AND " + e("int"),
-			e("arr") + pick(w.Rand, " @> ", " && ", " = ") + e("arr"), e("text") + " = ANY (" + e("arr") + ")", e("json") + pick(w.Rand, " @> ", " = ", " <@ ") + e("json"), e("json") + " ? 'n'",
-			"(" + e("int") + ", " + e("text") + ") < (" + e("int") + ", " + e("text") + ")", "(" + e("text") + ") IS DISTINCT FROM (" + e("text") + ")", "(" + e("bool") + " OR true)::bool", "starts_with(" + e("text") + ", 'a')",
+			e("int") + pick(w.Rand, " = ", " < ", " >= ", " <> ") + e("int"), e("text") +
+				pick(w.Rand, " = ", " > ", " <= ", " <> ") + e("text"), e("num") + " > " + e("num"), e("time") + " > " + e("time"),
+			"(" + e("bool") + " AND " + e("bool") + ")", "(" + e("bool") + " OR " + e("bool") + ")", "NOT (" +
+				e("bool") + ")", "(" + e(pick(w.Rand, kinds...)) + ") IS " + pick(w.Rand, "", "NOT ") + "NULL",
+			"(" + e("bool") + ") IS " + pick(w.Rand, "TRUE", "NOT TRUE", "UNKNOWN", "NOT FALSE"), e("text") +
+				" LIKE '%a%'", e("text") + " IN ('tea', " + e("text") + ")", e("int") + " BETWEEN 2 AND " + e("int"),
+			e("arr") + pick(w.Rand, " @> ", " && ", " = ") + e("arr"), e("text") + " = ANY (" + e("arr") +
+				")", e("json") + pick(w.Rand, " @> ", " = ", " <@ ") + e("json"), e("json") + " ? 'n'",
+			"(" + e("int") + ", " + e("text") + ") < (" + e("int") + ", " + e("text") + ")", "(" + e("text") +
+				") IS DISTINCT FROM (" + e("text") + ")", "(" + e("bool") + " OR true)::bool", "starts_with(" + e("text") + ", 'a')",
 			"to_tsvector('simple', " + e("text") + ") @@ plainto_tsquery('simple', 'tea')",
 		}
 		if !w.tameOps {
-			list = append(list, e("text")+" LIKE "+e("text"), e("text")+" ~ "+e("text"), e("text")+" SIMILAR TO "+e("text"), "("+e("text")+")::bool", "to_tsvector("+e("text")+") @@ to_tsquery("+e("text")+")",
-				"jsonb_path_exists("+e("json")+", '$.n ? (@ > 3)')", "jsonb_path_exists("+e("json")+", ("+e("text")+")::jsonpath)", "("+e("int")+")::bool", e("text")+" ~~* "+e("text"), "("+e("text")+") LIKE 'abc\\'",
+			list = append(list, e("text")+" LIKE "+e("text"), e("text")+" ~ "+e("text"),
+				e("text")+" SIMILAR TO "+e("text"), "("+e("text")+")::bool", "to_tsvector("+e("text")+") @@ to_tsquery("+e("text")+")",
+				"jsonb_path_exists("+e("json")+", '$.n ? (@ > 3)')", "jsonb_path_exists("+e("json")+", ("+e("text")+
+					")::jsonpath)", "("+e("int")+")::bool", e("text")+" ~~* "+e("text"), "("+e("text")+") LIKE 'abc\\'",
 				"xml_is_well_formed("+e("text")+")", "(1 / "+e("int")+") > 0", e("int")+" = ANY (string_to_array("+e("text")+", ',')::int[])")
 		}
 		if depth > 1 && len(w.tables) > 0 {
@@ -110,24 +127,30 @@ func (w *writer) expr(items []item, kind string, depth int) string {
 	case "time":
 		list = []string{"date_trunc('day', " + e("time") + ")", "coalesce(" + e("time") + ", '2020-01-01')", "greatest(" + e("time") + ", '2021-01-01')"}
 		if !w.tameOps {
-			list = append(list, "("+e("text")+")::timestamptz", e("time")+" + make_interval(days => "+e("int")+")", "to_date("+e("text")+", 'YYYY-MM-DD')::timestamptz", "make_date("+e("int")+", 1, 1)::timestamptz", "("+e("time")+")::date::timestamptz + interval '1000 years'")
+			list = append(list, "("+e("text")+")::timestamptz", e("time")+" + make_interval(days => "+e("int")+")",
+				"to_date("+e("text")+", 'YYYY-MM-DD')::timestamptz", "make_date("+e("int")+
+					", 1, 1)::timestamptz", "("+e("time")+")::date::timestamptz + interval '1000 years'")
 		}
 	case "json":
-		list = []string{"to_jsonb(" + e(pick(w.Rand, kinds...)) + ")", "jsonb_build_object('k', " + e("text") + ")", "(" + e("json") + " -> 'l')", "(" + e("json") + " || '{\"z\": 1}')", "jsonb_build_array(" + e("int") + ", " + e("text") + ")"}
+		list = []string{"to_jsonb(" + e(pick(w.Rand, kinds...)) + ")", "jsonb_build_object('k', " + e("text") + ")",
+			"(" + e("json") + " -> 'l')", "(" + e("json") + " || '{\"z\": 1}')", "jsonb_build_array(" + e("int") + ", " + e("text") + ")"}
 		if !w.tameOps {
-			list = append(list, "("+e("text")+")::jsonb", "jsonb_set("+e("json")+", "+e("arr")+", '1')", "("+e("json")+" - 'n')", "jsonb_insert("+e("json")+", '{n}', '1')", "jsonb_object("+e("arr")+")")
+			list = append(list, "("+e("text")+")::jsonb", "jsonb_set("+e("json")+", "+e("arr")+", '1')",
+				"("+e("json")+" - 'n')", "jsonb_insert("+e("json")+", '{n}', '1')", "jsonb_object("+e("arr")+")")
 		}
 	case "arr":
-		list = []string{"ARRAY[" + e("text") + ", " + e("text") + "]", "string_to_array(" + e("text") + ", ' ')", e("arr") + " || " + e("arr"), "array_remove(" + e("arr") + ", 'a')", "(" + e("arr") + ")[1:2]"}
+		list = []string{"ARRAY[" + e("text") + ", " + e("text") + "]", "string_to_array(" + e("text") + ", ' ')",
+			e("arr") + " || " + e("arr"), "array_remove(" + e("arr") + ", 'a')", "(" + e("arr") + ")[1:2]"}
 		if !w.tameOps {
-			list = append(list, "("+e("text")+")::text[]", "regexp_split_to_array("+e("text")+", "+e("text")+")", "array_fill("+e("text")+", ARRAY[abs("+e("int")+") % 4])")
+			list = append(list, "("+e("text")+")::text[]", "regexp_split_to_array("+e("text")+", "+e("text")+")",
+				"array_fill("+e("text")+", ARRAY[abs("+e("int")+") % 4])")
 		}
 	}
 	return pick(w.Rand, list...)
 }
 
-// anywhere is what may stand in the place of any expression: a scalar sub-query, a case, or a call of a function drawn from the
-// catalog.
+// anywhere is what may stand in the place of any expression: a scalar sub-query, a case, or a call of a function drawn
+// from the catalog.
 func (w *writer) anywhere(items []item, kind string, depth int) string {
 	switch w.IntN(4) {
 	case 0:
@@ -137,7 +160,8 @@ func (w *writer) anywhere(items []item, kind string, depth int) string {
 			it, from := w.source(items, depth-1)
 			inner := append([]item{it}, items...)
 			if w.IntN(3) > 0 {
-				return fmt.Sprintf("(SELECT %s FROM %s WHERE %s ORDER BY %s LIMIT 1)", w.expr(inner, kind, depth-1), from, w.expr(inner, "bool", depth-1), w.order(it))
+				return fmt.Sprintf("(SELECT %s FROM %s WHERE %s ORDER BY %s LIMIT 1)", w.expr(inner, kind, depth-1),
+					from, w.expr(inner, "bool", depth-1), w.order(it))
 			}
 			return fmt.Sprintf("(SELECT %s FROM %s WHERE %s)", w.expr(inner, kind, depth-1), from, w.expr(inner, "bool", depth-1))
 		}
@@ -160,7 +184,8 @@ func (w *writer) subquery(items []item, depth int) string {
 	where := w.expr(inner, "bool", depth-2)
 	switch w.IntN(5) {
 	case 0:
-		return fmt.Sprintf("%s %s (SELECT %s FROM %s WHERE %s)", w.expr(items, k, depth-2), pick(w.Rand, "IN", "NOT IN", "= ANY", "< ALL"), w.expr([]item{it}, k, depth-2), from, where)
+		return fmt.Sprintf("%s %s (SELECT %s FROM %s WHERE %s)", w.expr(items, k, depth-2),
+			pick(w.Rand, "IN", "NOT IN", "= ANY", "< ALL"), w.expr([]item{it}, k, depth-2), from, where)
 	case 1:
 		return fmt.Sprintf("%sEXISTS (SELECT %s FROM %s WHERE %s)", pick(w.Rand, "", "NOT "), w.expr(inner, k, depth-2), from, where)
 	case 2:

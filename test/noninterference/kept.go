@@ -47,8 +47,8 @@ func ended(until string, known bool) bool {
 // filled stands in a load where what is kept is filled in. What follows is for triggers to notice.
 const filled = "COMMIT;\n"
 
-// otherwiseFirst is a content in which hidden rows say something else, and the changes that bring them to d: what is kept has
-// to follow. Visible rows stay, so that they stand in the same places in a twin.
+// otherwiseFirst is a content in which hidden rows say something else, and the changes that bring them to d: what is
+// kept has to follow. Visible rows stay, so that they stand in the same places in a twin.
 func (s *schema) otherwiseFirst(r *rand.Rand, d data, caller map[string]string) (data, string) {
 	first := data{}
 	var changes strings.Builder
@@ -79,7 +79,8 @@ func (s *schema) otherwiseFirst(r *rand.Rand, d data, caller map[string]string) 
 			continue
 		}
 		for range 3 { // links that are taken away again
-			if extra := s.newRow(r, t, 0); !slices.ContainsFunc(first[t], func(o row) bool { return t.keyOf(o) == t.keyOf(extra) }) && !d.visible(t, extra, caller) {
+			if extra := s.newRow(r, t, 0); !slices.ContainsFunc(first[t],
+				func(o row) bool { return t.keyOf(o) == t.keyOf(extra) }) && !d.visible(t, extra, caller) {
 				first[t] = append(first[t], extra)
 				fmt.Fprintf(&changes, "DELETE FROM %s WHERE %s;\n", t.sql(), t.is(extra))
 			}
@@ -122,7 +123,8 @@ func (st *stage) fill(i int) {
 func (st *stage) unkept() (wrong []string) {
 	for i, fills := range st.fills {
 		for _, f := range fills {
-			if a := instance.Ask(st.writers[i], "SELECT k.ready FROM pgconsent.kept AS k WHERE k.name = "+catalog.QuoteLiteral(f.Name)); a.Err != "" || len(a.Results[0].Rows) != 1 || a.Results[0].Rows[0] != "t" {
+			if a := instance.Ask(st.writers[i], "SELECT k.ready FROM pgconsent.kept AS k WHERE k.name = "+
+				catalog.QuoteLiteral(f.Name)); a.Err != "" || len(a.Results[0].Rows) != 1 || a.Results[0].Rows[0] != "t" {
 				wrong = append(wrong, "what is kept of "+f.Relation+" does not count: "+a.Multiset())
 			}
 			if a := instance.Ask(st.writers[i], f.Differs); a.Err != "" || a.Results[0].Rows[0] != "0" {

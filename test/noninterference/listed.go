@@ -8,7 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// filters are conditions that views and functions have on a column, by kind. Those in the second list fail on some values of hidden rows.
+// filters are conditions that views and functions have on a column, by kind. Those in the second list fail on some
+// values of hidden rows.
 var filters = map[string][2][]string{
 	"text":   {{"%s LIKE '%%a%%'", "length(%s) > 3"}, {"%s ~ '^[A-Za-z]'"}},
 	"digits": {{"%s > '2'"}, {"(%s)::int > 20", "100 / (%s)::int > 2"}},
@@ -60,7 +61,8 @@ func (s *schema) view(r *rand.Rand, t *table, name string) {
 		if by.kind == "json" {
 			by = shown[0]
 		}
-		query = fmt.Sprintf("SELECT t.%s AS by, count(*)::int AS n, string_agg(t.%s::text, ',' ORDER BY t.%[2]s) AS which%s%s GROUP BY 1", by.sql(), shown[0].sql(), from, pick(r, "", where))
+		query = fmt.Sprintf("SELECT t.%s AS by, count(*)::int AS n, string_agg(t.%s::text, ',' ORDER BY t.%[2]s) "+
+			"AS which%s%s GROUP BY 1", by.sql(), shown[0].sql(), from, pick(r, "", where))
 		v.columns, v.keys = []column{{name: "by", kind: by.kind}, {name: "n", kind: "int"}, {name: "which", kind: "text"}}, 1
 	case 2:
 		other := pick(r, s.tables...)
@@ -111,11 +113,18 @@ func (s *schema) function(r *rand.Rand, t *table, name string) {
 	case 0:
 		s.extra += fmt.Sprintf("CREATE FUNCTION %s() RETURNS integer LANGUAGE sql STABLE AS $tell$ SELECT count(*)::int%s $tell$;\n", name, from)
 	case 1:
-		s.extra += fmt.Sprintf("CREATE FUNCTION %s() RETURNS integer LANGUAGE plpgsql STABLE AS $tell$ BEGIN RETURN (SELECT count(*)%s); EXCEPTION WHEN others THEN RETURN length(SQLERRM); END $tell$;\n", name, from)
+		s.extra += fmt.Sprintf(
+			"CREATE FUNCTION %s() RETURNS integer LANGUAGE plpgsql STABLE AS $tell$ BEGIN RETURN (SELECT "+
+				"count(*)%s); EXCEPTION WHEN others THEN RETURN length(SQLERRM); END $tell$;\n", name, from)
 	case 2:
-		s.extra += fmt.Sprintf("CREATE FUNCTION %s() RETURNS integer LANGUAGE plpgsql AS $tell$ DECLARE n int := 0; row record; BEGIN FOR row IN SELECT %s AS k%s LOOP n := n + length(row.k::text); END LOOP; RETURN n; END $tell$;\n", name, key, from)
+		s.extra += fmt.Sprintf(
+			"CREATE FUNCTION %s() RETURNS integer LANGUAGE plpgsql AS $tell$ DECLARE n int := 0; row record; "+
+				"BEGIN FOR row IN SELECT %s AS k%s LOOP n := n + length(row.k::text); END LOOP; RETURN n; END $tell$;\n", name, key, from)
 	case 3:
-		s.extra += fmt.Sprintf("CREATE FUNCTION %[1]s_of() RETURNS TABLE (k text) LANGUAGE sql STABLE ROWS 3 AS $tell$ SELECT %[2]s::text%[3]s $tell$;\nCREATE FUNCTION %[1]s() RETURNS integer LANGUAGE sql STABLE AS $tell$ SELECT count(DISTINCT k)::int FROM public.%[1]s_of() $tell$;\n", name, key, from)
+		s.extra += fmt.Sprintf(
+			"CREATE FUNCTION %[1]s_of() RETURNS TABLE (k text) LANGUAGE sql STABLE ROWS 3 AS $tell$ SELECT "+
+				"%[2]s::text%[3]s $tell$;\nCREATE FUNCTION %[1]s() RETURNS integer LANGUAGE sql STABLE AS $tell$ "+
+				"SELECT count(DISTINCT k)::int FROM public.%[1]s_of() $tell$;\n", name, key, from)
 		s.functions = append(s.functions, name+"_of")
 	}
 	s.functions = append(s.functions, name)

@@ -52,7 +52,8 @@ func (d data) judge(r *rule, at row, caller map[string]string) verdict {
 		return shows - d.judge(r.parts[0], at, caller)
 	case "visible", "consent", "shared", "registry", "derived":
 		// What reads other tables shows or does not; its negation never shows.
-		if r.kind == "visible" && d.pointsToVisible(r, at, caller) || r.kind == "consent" && d.allConsent(r, at) || r.kind == "shared" && d.isShared(r, at) || r.kind == "registry" && d.byRecords(r, at, caller) ||
+		if r.kind == "visible" && d.pointsToVisible(r, at, caller) || r.kind == "consent" && d.allConsent(r, at) ||
+			r.kind == "shared" && d.isShared(r, at) || r.kind == "registry" && d.byRecords(r, at, caller) ||
 			r.kind == "derived" && d.isMadeWell(r, at, caller, nil) {
 			return shows
 		}

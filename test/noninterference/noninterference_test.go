@@ -38,7 +38,8 @@ func TestNoninterference(t *testing.T) {
 	}
 }
 
-// Nor do values that no row rule hides tell a pair apart: columns that a contract leaves out, and those that exist by key.
+// Nor do values that no row rule hides tell a pair apart: columns that a contract leaves out, and those that exist by
+// key.
 func TestValues(t *testing.T) {
 	tier.All(t)
 	cfg := Config{Cases: tier.Count(60, 240, 10_000), Seed: from(t), Modes: instance.Modes(instance.Both, instance.Gate)}
@@ -64,8 +65,12 @@ func from(t *testing.T) uint64 {
 
 // Among the schemas there are all that more can add.
 func TestEveryBlockIsMade(t *testing.T) {
-	missing := []string{"shared: {", "\" numbered", "\" marked", "\" coded", "materialize: true", "expires: until", "derived: { from: {", "derived: { from: [", "sources:", "unless:", "where:", "inherit: everything", "    consent: {", "until: {", "mask: hash", "source: query", "contracts:", "aggregate:", "by_key", "sql:", "generalise:", "limits:", "registry:",
-		"views:", "functions:", "GENERATED ALWAYS", " CHECK (", "PARTITION OF", "INHERITS", "FOREIGN KEY", "CREATE STATISTICS", "BEFORE INSERT OR UPDATE", "REFERENCING NEW TABLE", "MATERIALIZED VIEW", "EXCEPTION WHEN others", "stamp:", "check:", "immutable:"}
+	missing := []string{"shared: {", "\" numbered", "\" marked", "\" coded", "materialize: true", "expires: until",
+		"derived: { from: {", "derived: { from: [", "sources:", "unless:", "where:", "inherit: everything",
+		"    consent: {", "until: {", "mask: hash", "source: query", "contracts:", "aggregate:", "by_key", "sql:", "generalise:", "limits:", "registry:",
+		"views:", "functions:", "GENERATED ALWAYS", " CHECK (", "PARTITION OF", "INHERITS", "FOREIGN KEY",
+		"CREATE STATISTICS", "BEFORE INSERT OR UPDATE", "REFERENCING NEW TABLE", "MATERIALIZED VIEW",
+		"EXCEPTION WHEN others", "stamp:", "check:", "immutable:"}
 	for seed := range uint64(150) {
 		s := newSchema(seed, false)
 		text := s.ddl() + s.policy()

@@ -25,7 +25,8 @@ type asking struct {
 // fold is the registry as policies read it. No policy lists it, so every record is hidden; what it decides is not.
 func fold() *table {
 	t := &table{name: "consent_current", keys: 3}
-	for _, c := range []string{"subject", "grantee", "scope", "number", "state", "stream", "categories", "purposes", "expires_at", "decay_from", "kept", "decayed_before", "decayed_days", "void_before"} {
+	for _, c := range []string{"subject", "grantee", "scope", "number", "state", "stream", "categories", "purposes",
+		"expires_at", "decay_from", "kept", "decayed_before", "decayed_days", "void_before"} {
 		t.columns = append(t.columns, column{name: c, kind: "code", ruled: true})
 	}
 	return t
@@ -58,7 +59,8 @@ func (s *schema) byRegistry(r *rand.Rand, wide bool) {
 
 // asks draws what is asked of the registry about a row of t, of lists too.
 func (s *schema) asks(r *rand.Rand, t *table, lists bool) *rule {
-	a := asking{list: r.IntN(3) == 0 && lists, row: r.IntN(2) == 0 && t.keys == 1, contexts: r.IntN(2) == 0, since: r.IntN(2) == 0, of: t, fold: s.registry}
+	a := asking{list: r.IntN(3) == 0 && lists, row: r.IntN(2) == 0 &&
+		t.keys == 1, contexts: r.IntN(2) == 0, since: r.IntN(2) == 0, of: t, fold: s.registry}
 	out := &rule{kind: "registry", column: "who", word: t.columns[0].name, registry: &a}
 	if a.list {
 		out.column = "heard"
@@ -147,9 +149,12 @@ func (s *schema) newRecord(r *rand.Rand) row {
 		scopes = append(scopes, "table:"+t.name, "row:"+t.name+":"+keyValue(t.columns[0].kind, r.IntN(rowsPerTable)))
 	}
 	out := row{
-		"subject": pick(r, persons...), "grantee": pick(r, "*", "*", "*", "red", "blue", "x"), "scope": pick(r, scopes...), "number": fmt.Sprint(1 + r.IntN(99)),
-		"state":      pick(r, "given", "given", "given", "given", "given", "given", "given", "given", "given", "withdrawn", "revoked", "refused", "expired", "requested"),
-		"categories": pick(r, "{ESSENTIAL}", "{ESSENTIAL,BEHAVIORAL}", "{BEHAVIORAL}", "{ESSENTIAL/x}", "{}", "{ESSENTIAL,BEHAVIORAL,IMPROVEMENT}"), "purposes": pick(r, "{}", "{care}", "{care,sale}", "{care}"),
+		"subject": pick(r, persons...), "grantee": pick(r, "*", "*", "*", "red", "blue", "x"), "scope": pick(r,
+			scopes...), "number": fmt.Sprint(1 + r.IntN(99)),
+		"state": pick(r, "given", "given", "given", "given", "given", "given", "given", "given", "given",
+			"withdrawn", "revoked", "refused", "expired", "requested"),
+		"categories": pick(r, "{ESSENTIAL}", "{ESSENTIAL,BEHAVIORAL}", "{BEHAVIORAL}", "{ESSENTIAL/x}", "{}",
+			"{ESSENTIAL,BEHAVIORAL,IMPROVEMENT}"), "purposes": pick(r, "{}", "{care}", "{care,sale}", "{care}"),
 	}
 	maybe := func(column string, of int, values ...string) {
 		if r.IntN(of) == 0 {
@@ -256,7 +261,8 @@ func (d data) agrees(r *rule, at row, caller map[string]string, subject string) 
 			var first, second int
 			_, _ = fmt.Sscan(no["number"], &first)
 			_, _ = fmt.Sscan(yes["number"], &second)
-			return about(no) && slices.Contains([]string{"refused", "withdrawn", "revoked"}, no["state"]) && !(no["grantee"] == "*" && no["scope"] == "*" && first < second)
+			return about(no) && slices.Contains([]string{"refused", "withdrawn", "revoked"}, no["state"]) &&
+				!(no["grantee"] == "*" && no["scope"] == "*" && first < second)
 		}) {
 			return true
 		}
@@ -279,7 +285,8 @@ func (s *schema) loadRegistry(d data) string {
 			}
 		}
 		fmt.Fprintf(&b, "INSERT INTO pgconsent.consent_current (%s) VALUES (%s);\n", strings.Join(names, ", "), strings.Join(values, ", "))
-		fmt.Fprintf(&b, "INSERT INTO pgconsent.consent_guardian VALUES (%s, %s, %d) ON CONFLICT DO NOTHING;\n", catalog.QuoteLiteral(record["subject"]), catalog.QuoteLiteral("g"+record["number"]), i+1)
+		fmt.Fprintf(&b, "INSERT INTO pgconsent.consent_guardian VALUES (%s, %s, %d) ON CONFLICT DO NOTHING;\n",
+			catalog.QuoteLiteral(record["subject"]), catalog.QuoteLiteral("g"+record["number"]), i+1)
 	}
 	return b.String()
 }

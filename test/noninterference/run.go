@@ -33,7 +33,8 @@ type Report struct {
 }
 
 func (r Report) String() string {
-	return fmt.Sprintf("%d cases: %d answered, %d refused, %d failed alike, %d open by SQL, %d not the same twice; %d differences", r.Cases, r.Answered, r.Refused, r.Failed, r.Open, r.Unstable, r.Differences)
+	return fmt.Sprintf("%d cases: %d answered, %d refused, %d failed alike, %d open by SQL, %d not the same "+
+		"twice; %d differences", r.Cases, r.Answered, r.Refused, r.Failed, r.Open, r.Unstable, r.Differences)
 }
 
 // Run makes schemas, data and statements until enough cases have been tried.
@@ -221,7 +222,8 @@ func (st *stage) compare(c testCase, count *Report) *difference {
 	return st.wrong(d)
 }
 
-// rowsOnly asks of predicates in the text alone what they promise: the rows of what succeeds. Errors tell, without row security.
+// rowsOnly asks of predicates in the text alone what they promise: the rows of what succeeds. Errors tell, without row
+// security.
 func (st *stage) rowsOnly(d *difference) *difference {
 	for _, t := range d.got {
 		for _, a := range t {
@@ -266,7 +268,8 @@ func (st *stage) wrong(d *difference) *difference {
 
 // readsCatalog tells whether a message may be answered from stand-ins, which differ from PostgreSQL's own on purpose.
 func readsCatalog(message string) bool {
-	for _, word := range []string{"pg_", "information_schema", "current_", "has_", "SHOW", "set_config", "regclass", "to_reg", "_user", "inet_", "obj_", "col_description", "format_type", "version", "txid", "row_security", "acl", "getpgusername", "session"} {
+	for _, word := range []string{"pg_", "information_schema", "current_", "has_", "SHOW", "set_config", "regclass",
+		"to_reg", "_user", "inet_", "obj_", "col_description", "format_type", "version", "txid", "row_security", "acl", "getpgusername", "session"} {
 		if strings.Contains(message, word) {
 			return true
 		}
@@ -294,8 +297,10 @@ func (r *runner) report(st *stage, d *difference) {
 	if r.Report.Differences > 12 {
 		return
 	}
-	r.t.Errorf("seed %d, mode %s, caller %v: %s\n%s\none:\n%s\ntwo:\n%s\nvisible rows alone:\n%s\npolicy:\n%s", d.seed, d.mode, d.script.callers[d.caller], d.why,
-		strings.Join(d.c.messages, "\n"), instance.Shorten(d.got[0].String()), instance.Shorten(d.got[1].String()), instance.Shorten(d.want), d.script.policy)
+	r.t.Errorf("seed %d, mode %s, caller %v: %s\n%s\none:\n%s\ntwo:\n%s\nvisible rows alone:\n%s\npolicy:\n%s",
+		d.seed, d.mode, d.script.callers[d.caller], d.why,
+		strings.Join(d.c.messages, "\n"), instance.Shorten(d.got[0].String()), instance.Shorten(d.got[1].String()),
+		instance.Shorten(d.want), d.script.policy)
 }
 
 // progress draws a line every second.
@@ -307,7 +312,8 @@ func (r *runner) progress(end bool) {
 	seconds := time.Since(r.start).Seconds()
 	done := float64(r.Report.Cases) / float64(max(r.Config.Cases, 1))
 	bar := strings.Repeat("#", int(done*30)) + strings.Repeat(".", 30-int(min(done, 1)*30))
-	fmt.Fprintf(r.Progress, "\r[%s] %d/%d  %.0f/s  %d differences  %.0f%% refused  %.0f%% answered ", bar, r.Report.Cases, r.Config.Cases, float64(r.Report.Cases)/seconds, r.Report.Differences,
+	fmt.Fprintf(r.Progress, "\r[%s] %d/%d  %.0f/s  %d differences  %.0f%% refused  %.0f%% answered ",
+		bar, r.Report.Cases, r.Config.Cases, float64(r.Report.Cases)/seconds, r.Report.Differences,
 		100*float64(r.Report.Refused)/float64(max(r.Report.Cases, 1)), 100*float64(r.Report.Answered)/float64(max(r.Report.Cases, 1)))
 	if end {
 		fmt.Fprintln(r.Progress)

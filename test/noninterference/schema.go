@@ -10,7 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// kinds of columns, and their SQL types. digits are texts that are numbers in every visible row, and need not be in others.
+// kinds of columns, and their SQL types. digits are texts that are numbers in every visible row, and need not be in
+// others.
 var sqlTypes = map[string]string{
 	"id": "bigint", "uid": "uuid", "code": "text", "text": "text", "digits": "text", "int": "integer", "num": "numeric(12,3)",
 	"bool": "boolean", "time": "timestamptz", "json": "jsonb", "arr": "text[]",
@@ -133,10 +134,11 @@ type schema struct {
 
 var (
 	tableNames  = []string{"notes", "Order", "user", "Visit Log", "items", "people", "größe", "sub\"q", "events", "Tags"}
-	columnNames = []string{"title", "Body Text", "select", "n1", "Größe", "from", "at", "meta", "value", "tags", "ctx", "done", "Amount", "when", "x", "name", "type", "oid_"}
-	attributes  = map[string]string{"member": "bigint", "team": "text", "groups": "text[]"}
-	teams       = []string{"red", "blue", "green"}
-	states      = []string{"granted", "granted", "granted", "revoked", "Granted", ""}
+	columnNames = []string{"title", "Body Text", "select", "n1", "Größe", "from", "at", "meta", "value", "tags",
+		"ctx", "done", "Amount", "when", "x", "name", "type", "oid_"}
+	attributes = map[string]string{"member": "bigint", "team": "text", "groups": "text[]"}
+	teams      = []string{"red", "blue", "green"}
+	states     = []string{"granted", "granted", "granted", "revoked", "Granted", ""}
 )
 
 func pick[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
@@ -323,7 +325,8 @@ func (s *schema) ruleOf(kind string, t *table, depth int) *rule {
 			r.link.rule = &rule{kind: "visible", column: "subject", target: r.target, targetColumn: r.targetColumn}
 		}
 	case "not":
-		own := []*rule{{kind: "status", column: t.need("state", "code"), word: "revoked"}, {kind: "tenant", column: t.need("tenant", "code"), attributes: []string{"team"}}}
+		own := []*rule{{kind: "status", column: t.need("state", "code"), word: "revoked"},
+			{kind: "tenant", column: t.need("tenant", "code"), attributes: []string{"team"}}}
 		r.parts = []*rule{pick(s.Rand, own...)}
 	case "all", "any":
 		for range 2 {
@@ -451,7 +454,8 @@ func (r *rule) yaml() string {
 	case "derived":
 		return r.derivedYAML()
 	case "shared":
-		return fmt.Sprintf("{ shared: { record: { %q: { %q: %q } }, granted: { column: state, is: %q } } }", r.target.name, r.targetColumn, r.column, r.word)
+		return fmt.Sprintf("{ shared: { record: { %q: { %q: %q } }, granted: { column: state, is: %q } } }",
+			r.target.name, r.targetColumn, r.column, r.word)
 	case "status":
 		return fmt.Sprintf("{ status: { column: %q, is: %q } }", r.column, r.word)
 	case "tenant":

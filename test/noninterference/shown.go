@@ -18,9 +18,11 @@ import (
 
 // masks of columns, by kind, as the policy writes them.
 var masks = map[string][]string{
-	"text": {"{ mask: null }", "{ mask: { generalise: 3 } }", "{ mask: hash }"}, "digits": {"{ mask: null }"}, "int": {"{ mask: null }", "{ mask: { generalise: 10 } }"},
+	"text": {"{ mask: null }", "{ mask: { generalise: 3 } }", "{ mask: hash }"}, "digits": {
+		"{ mask: null }"}, "int": {"{ mask: null }", "{ mask: { generalise: 10 } }"},
 	"num": {"{ mask: null }"}, "bool": {"{ mask: null }"}, "arr": {"{ mask: null }"},
-	"time": {"{ mask: null }", "{ mask: { generalise: month } }"}, "json": {"{ mask: null }", "{ keys: { n: number, k: string } }", "{ keys: { n: number, k: string } }"},
+	"time": {"{ mask: null }", "{ mask: { generalise: month } }"}, "json": {
+		"{ mask: null }", "{ keys: { n: number, k: string } }", "{ keys: { n: number, k: string } }"},
 }
 
 // domains are types over those of columns.
@@ -44,7 +46,8 @@ func (s *schema) numbers(r *rand.Rand) {
 	}
 	plain := map[*table]bool{} // whose key is of no domain
 	for _, t := range s.tables {
-		plain[t] = plain[t] || t.noParts || t.grouped || t.consent != nil || len(t.rule.of("registry")) > 0 || slices.ContainsFunc(t.columns, func(c column) bool { return c.keyed })
+		plain[t] = plain[t] || t.noParts || t.grouped || t.consent != nil || len(t.rule.of("registry")) > 0 ||
+			slices.ContainsFunc(t.columns, func(c column) bool { return c.keyed })
 		for _, d := range t.rule.of("derived") {
 			if d.making.self || d.making.list {
 				plain[d.target] = true
@@ -76,9 +79,11 @@ var conditions = []struct {
 	{`"Team" = attribute('team') OR owner = 2`, [][2]string{{"Team", "code"}, {"owner", "id"}}, func(at row, caller map[string]string) verdict {
 		return max(known(at, "Team", func(v string) bool { return v == caller["team"] }), known(at, "owner", func(v string) bool { return v == "2" }))
 	}},
-	{`NOT (owner = attribute('member') AND length(state) > 4)`, [][2]string{{"state", "code"}, {"owner", "id"}}, func(at row, caller map[string]string) verdict {
-		return shows - min(known(at, "owner", func(v string) bool { return v == caller["member"] }), known(at, "state", func(v string) bool { return len(v) > 4 }))
-	}},
+	{`NOT (owner = attribute('member') AND length(state) > 4)`, [][2]string{{"state", "code"}, {"owner", "id"}},
+		func(at row, caller map[string]string) verdict {
+			return shows - min(known(at, "owner", func(v string) bool { return v == caller["member"] }),
+				known(at, "state", func(v string) bool { return len(v) > 4 }))
+		}},
 	{`coalesce(tenant, 'red') <> 'red' AND starts_with(tenant, 'g')`, [][2]string{{"tenant", "code"}}, func(at row, _ map[string]string) verdict {
 		coalesced := decided(at["tenant"] != "red")
 		if _, ok := at["tenant"]; !ok {
@@ -119,7 +124,8 @@ func (s *schema) more(r *rand.Rand) {
 		}
 		if target := s.record(r, t); target != nil && r.IntN(3) == 0 {
 			target.need("state", "code")
-			part := &rule{kind: "shared", word: "granted", target: target, targetColumn: target.columns[0].name, column: t.need("ref "+target.name, target.columns[0].kind)}
+			part := &rule{kind: "shared", word: "granted", target: target, targetColumn: target.columns[0].name,
+				column: t.need("ref "+target.name, target.columns[0].kind)}
 			if t.rule.kind == "open" {
 				t.rule = part
 			} else {
@@ -186,7 +192,8 @@ func (s *schema) record(r *rand.Rand, t *table) *table {
 	return pick(r, list...)
 }
 
-// lookUp makes the attribute team one that is looked up in a table, which tells for each member the same as the caller has it.
+// lookUp makes the attribute team one that is looked up in a table, which tells for each member the same as the caller
+// has it.
 func (s *schema) lookUp() string {
 	var b strings.Builder
 	b.WriteString("CREATE TABLE who (member bigint PRIMARY KEY, team text);\n")
@@ -208,7 +215,8 @@ func (s *schema) contract() string {
 			n++
 		}
 	}
-	b.WriteString("contracts:\n  c:\n    by: team\n    values:\n      red: everything\n      blue: { allow: { any: [metadata, structured, write] } }\n      green: { allow: everything, except: [o0] }\n")
+	b.WriteString("contracts:\n  c:\n    by: team\n    values:\n      red: everything\n      blue: { allow: { " +
+		"any: [metadata, structured, write] } }\n      green: { allow: everything, except: [o0] }\n")
 	return b.String()
 }
 
@@ -296,7 +304,8 @@ func (c column) behind(r *rand.Rand, v string) string {
 	case strings.Contains(c.mask, "hash"):
 		return v
 	case strings.Contains(c.mask, "generalise: 3"):
-		return string([]rune(v)[:min(3, utf8.RuneCountInString(v))]) + map[bool]string{true: pick(r, "", instance.Marker, "1e400", "\\"), false: ""}[utf8.RuneCountInString(v) >= 3]
+		return string([]rune(v)[:min(3, utf8.RuneCountInString(v))]) +
+			map[bool]string{true: pick(r, "", instance.Marker, "1e400", "\\"), false: ""}[utf8.RuneCountInString(v) >= 3]
 	case strings.Contains(c.mask, "generalise: 10"):
 		n, _ := strconv.Atoi(v)
 		return fmt.Sprint(n/10*10 + r.IntN(10))

@@ -184,7 +184,8 @@ func send(c *pgconn.PgConn, tc testCase) transcript {
 
 // settings of the planner, under which PostgreSQL may evaluate in another order.
 var settings = []string{
-	"", "SET enable_hashjoin = off; SET enable_hashagg = off", "SET enable_mergejoin = off; SET enable_hashjoin = off", "SET enable_nestloop = off", "SET enable_seqscan = off",
+	"", "SET enable_hashjoin = off; SET enable_hashagg = off",
+	"SET enable_mergejoin = off; SET enable_hashjoin = off", "SET enable_nestloop = off", "SET enable_seqscan = off",
 	"SET enable_sort = off; SET enable_material = off", "SET join_collapse_limit = 1; SET from_collapse_limit = 1",
 }
 
@@ -240,8 +241,9 @@ func shuffles(c testCase) (out []testCase) {
 	return out
 }
 
-// sized calls a function while the planner takes the tables with the visible rows for other sizes than they have: which side
-// of a join it reads first, and whether it gets to the other, depends on how large it takes them for, and that depends on hidden rows.
+// sized calls a function while the planner takes the tables with the visible rows for other sizes than they have: which
+// side of a join it reads first, and whether it gets to the other, depends on how large it takes them for, and that
+// depends on hidden rows.
 func (st *stage) sized(ask func()) {
 	const tables = "oid >= 16384 AND relkind = 'r' AND relnamespace = 'public'::regnamespace"
 	run := func(sql string) instance.Answer {
@@ -262,7 +264,8 @@ func (st *stage) sized(ask func()) {
 	if len(list) == 0 {
 		return
 	}
-	defer run("UPDATE pg_class AS c SET relpages = s.pages, reltuples = s.tuples FROM (VALUES " + strings.Join(sizes, ", ") + ") AS s (oid, pages, tuples) WHERE s.oid = c.oid")
+	defer run("UPDATE pg_class AS c SET relpages = s.pages, reltuples = s.tuples FROM (VALUES " +
+		strings.Join(sizes, ", ") + ") AS s (oid, pages, tuples) WHERE s.oid = c.oid")
 	for _, oid := range list {
 		for _, larger := range []string{"=", "<>"} {
 			// An empty file counts as ten pages until somebody looks at it, and as none then.

@@ -31,7 +31,8 @@ func (w *writer) source(items []item, depth int) (item, string) {
 	}
 	if depth > 1 && w.IntN(6) == 0 {
 		inner := item{w.alias(), columns, t.keys}
-		return it, fmt.Sprintf("(SELECT * FROM %s AS %s WHERE %s) AS %s", name, quoted(inner.alias), w.expr([]item{inner}, "bool", depth-1), quoted(it.alias))
+		return it, fmt.Sprintf("(SELECT * FROM %s AS %s WHERE %s) AS %s", name, quoted(inner.alias),
+			w.expr([]item{inner}, "bool", depth-1), quoted(it.alias))
 	}
 	if w.IntN(25) == 0 {
 		name = pick(w.Rand, "ONLY "+name, name+" *")
@@ -99,20 +100,25 @@ func (w *writer) query(depth int) string {
 		return fmt.Sprintf("SELECT count(*), %s FROM %s%s", w.aggregate(items, depth), from, where)
 	case 1:
 		by := any()
-		return fmt.Sprintf("SELECT %s AS g, count(*), %s FROM %s%s GROUP BY %s%s", by, w.aggregate(items, depth), from, where, pick(w.Rand, "1", "g", "ROLLUP (1)", "1"), pick(w.Rand, "", " HAVING "+w.aggregate(items, depth)+" IS NOT NULL"))
+		return fmt.Sprintf("SELECT %s AS g, count(*), %s FROM %s%s GROUP BY %s%s", by, w.aggregate(items, depth),
+			from, where, pick(w.Rand, "1", "g", "ROLLUP (1)", "1"), pick(w.Rand, "", " HAVING "+w.aggregate(items, depth)+" IS NOT NULL"))
 	case 2:
 		return fmt.Sprintf("SELECT DISTINCT %s, %s FROM %s%s", any(), any(), from, where)
 	case 3:
-		return fmt.Sprintf("SELECT %s, row_number() OVER (ORDER BY %s), count(*) OVER (PARTITION BY %s) FROM %s%s ORDER BY %s LIMIT %d", any(), w.order(items...), any(), from, where, w.order(items...), 1+w.IntN(8))
+		return fmt.Sprintf("SELECT %s, row_number() OVER (ORDER BY %s), count(*) OVER (PARTITION BY %s) FROM %s%s "+
+			"ORDER BY %s LIMIT %d", any(), w.order(items...), any(), from, where, w.order(items...), 1+w.IntN(8))
 	case 4:
-		return fmt.Sprintf("SELECT %s FROM %s%s", pick(w.Rand, "*", quoted(items[0].alias)+".*", quoted(items[0].alias), "to_jsonb("+quoted(items[0].alias)+")", "("+quoted(items[0].alias)+").*"), from, where)
+		return fmt.Sprintf("SELECT %s FROM %s%s",
+			pick(w.Rand, "*", quoted(items[0].alias)+".*", quoted(items[0].alias),
+				"to_jsonb("+quoted(items[0].alias)+")", "("+quoted(items[0].alias)+").*"), from, where)
 	case 5:
 		if w.IntN(4) == 0 {
 			return fmt.Sprintf("SELECT %s FROM %s%s", system(), from, where)
 		}
 		return fmt.Sprintf("SELECT %s FROM %s%s", w.call(items, depth), from, where)
 	case 6:
-		return fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %s, %s OFFSET %d%s", any(), from, where, any(), w.order(items...), w.IntN(4), pick(w.Rand, "", " LIMIT 5", " FETCH FIRST 3 ROWS ONLY", " FOR UPDATE", " FOR SHARE SKIP LOCKED"))
+		return fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %s, %s OFFSET %d%s", any(), from, where,
+			any(), w.order(items...), w.IntN(4), pick(w.Rand, "", " LIMIT 5", " FETCH FIRST 3 ROWS ONLY", " FOR UPDATE", " FOR SHARE SKIP LOCKED"))
 	}
 	return fmt.Sprintf("SELECT %s AS a, %s AS b FROM %s%s", any(), any(), from, where)
 }
@@ -121,8 +127,10 @@ func (w *writer) aggregate(items []item, depth int) string {
 	k := pick(w.Rand, "text", "int", "num")
 	e := w.expr(items, k, depth)
 	filter := pick(w.Rand, "", "", " FILTER (WHERE "+w.expr(items, "bool", depth-1)+")")
-	return pick(w.Rand, "max("+e+")", "min("+e+")", "count("+e+")", "count(DISTINCT "+e+")", "md5(string_agg(("+e+")::text, ',' ORDER BY ("+e+")::text))", "bool_or("+w.expr(items, "bool", depth-1)+")",
-		"sum("+w.expr(items, "num", depth-1)+")", "avg("+w.expr(items, "int", depth-1)+")", "(array_agg(DISTINCT ("+e+")::text))[1:2]", "percentile_disc(0.5) WITHIN GROUP (ORDER BY "+w.expr(items, "int", depth-1)+")") + filter
+	return pick(w.Rand, "max("+e+")", "min("+e+")", "count("+e+")", "count(DISTINCT "+e+")",
+		"md5(string_agg(("+e+")::text, ',' ORDER BY ("+e+")::text))", "bool_or("+w.expr(items, "bool", depth-1)+")",
+		"sum("+w.expr(items, "num", depth-1)+")", "avg("+w.expr(items, "int", depth-1)+")", "(array_agg(DISTINCT ("+
+			e+")::text))[1:2]", "percentile_disc(0.5) WITHIN GROUP (ORDER BY "+w.expr(items, "int", depth-1)+")") + filter
 }
 
 // next writes a case. Its expressions may fail on visible values in some and not in others.
@@ -137,7 +145,9 @@ func (w *writer) next() testCase {
 		t := pick(w.Rand, w.tables...)
 		name := pick(w.Rand, t.name, "c", pick(w.Rand, w.tables...).name)
 		inner := item{w.alias(), t.shown(), t.keys}
-		head := fmt.Sprintf("WITH %s AS %s(SELECT * FROM %s%s AS %s WHERE %s) ", quoted(name), pick(w.Rand, "", "MATERIALIZED ", "NOT MATERIALIZED "), pick(w.Rand, "", "public."), t.sql(), quoted(inner.alias), w.expr([]item{inner}, "bool", depth))
+		head := fmt.Sprintf("WITH %s AS %s(SELECT * FROM %s%s AS %s WHERE %s) ", quoted(name),
+			pick(w.Rand, "", "MATERIALIZED ", "NOT MATERIALIZED "), pick(w.Rand, "",
+				"public."), t.sql(), quoted(inner.alias), w.expr([]item{inner}, "bool", depth))
 		w.ctes = []item{{name, t.shown(), t.keys}}
 		w.hidden = name
 		return testCase{messages: []string{head + w.query(depth)}}
@@ -159,19 +169,27 @@ func (w *writer) next() testCase {
 		return testCase{messages: []string{pick(w.Rand, "SELECT * FROM "+r, "SELECT count(*) FROM "+r, "SELECT x::text FROM "+r+" x", "TABLE "+r)}}
 	case n < 32:
 		s := pick(w.Rand, w.catalog.settings...)
-		return testCase{messages: []string{pick(w.Rand, "SET "+s+" = on", "SET "+s+" = 1", "SHOW "+s, "SELECT set_config('"+s+"', 'off', false)", "SET LOCAL "+s+" TO DEFAULT"), w.query(depth), "RESET ALL"}}
+		return testCase{messages: []string{
+			pick(w.Rand, "SET "+s+" = on", "SET "+s+" = 1", "SHOW "+s, "SELECT set_config('"+s+"', 'off', false)",
+				"SET LOCAL "+s+" TO DEFAULT"), w.query(depth), "RESET ALL"}}
 	case n < 34:
 		q := w.query(depth)
 		t := pick(w.Rand, w.schema.tables...).sql()
-		return testCase{messages: []string{pick(w.Rand, "EXPLAIN "+q, "EXPLAIN (COSTS OFF) "+q, "EXPLAIN (ANALYZE, TIMING OFF, SUMMARY OFF) "+q, "LOCK TABLE "+t, "TRUNCATE "+t, "CREATE TABLE copied AS "+q, "COPY "+t+" TO STDOUT", "ANALYZE "+t,
-			"SELECT count(*) FROM "+t+" TABLESAMPLE BERNOULLI (50) REPEATABLE (3)", "TABLE "+t, "SELECT * FROM "+t+" FOR UPDATE NOWAIT", "DO $$ BEGIN PERFORM 1; END $$", "LISTEN a", "CREATE VIEW v AS "+q, "SELECT INTO v FROM "+t)}}
+		return testCase{messages: []string{
+			pick(w.Rand, "EXPLAIN "+q, "EXPLAIN (COSTS OFF) "+q, "EXPLAIN (ANALYZE, TIMING OFF, SUMMARY OFF) "+q,
+				"LOCK TABLE "+t, "TRUNCATE "+t, "CREATE TABLE copied AS "+q, "COPY "+t+" TO STDOUT", "ANALYZE "+t,
+				"SELECT count(*) FROM "+t+" TABLESAMPLE BERNOULLI (50) REPEATABLE (3)", "TABLE "+t, "SELECT * FROM "+
+					t+" FOR UPDATE NOWAIT", "DO $$ BEGIN PERFORM 1; END $$", "LISTEN a", "CREATE VIEW v AS "+q, "SELECT INTO v FROM "+t)}}
 	case n < 36: // cursors and prepared statements
 		q := w.query(depth)
 		name := w.alias()
 		if w.IntN(2) == 0 {
-			return testCase{messages: []string{"PREPARE " + quoted(name) + " AS " + q, "EXECUTE " + quoted(name), "EXECUTE " + quoted(name), "DEALLOCATE " + quoted(name)}}
+			return testCase{messages: []string{"PREPARE " + quoted(name) + " AS " + q, "EXECUTE " + quoted(name),
+				"EXECUTE " + quoted(name), "DEALLOCATE " + quoted(name)}}
 		}
-		return testCase{messages: []string{"BEGIN", "DECLARE c " + pick(w.Rand, "", "SCROLL ", "NO SCROLL ") + "CURSOR " + pick(w.Rand, "", "WITH HOLD ") + "FOR " + q, "FETCH FORWARD ALL FROM c", pick(w.Rand, "MOVE BACKWARD 2 IN c", "FETCH LAST FROM c", "FETCH 1 FROM c"), "ROLLBACK"}}
+		return testCase{messages: []string{"BEGIN",
+			"DECLARE c " + pick(w.Rand, "", "SCROLL ", "NO SCROLL ") + "CURSOR " + pick(w.Rand, "", "WITH HOLD ") +
+				"FOR " + q, "FETCH FORWARD ALL FROM c", pick(w.Rand, "MOVE BACKWARD 2 IN c", "FETCH LAST FROM c", "FETCH 1 FROM c"), "ROLLBACK"}}
 	}
 	return w.change(depth)
 }
@@ -220,7 +238,9 @@ func (w *writer) change(depth int) testCase {
 	case 6:
 		sql = fmt.Sprintf("DELETE FROM %s AS %s%s%s", t.sql(), alias, where, returning)
 	default:
-		sql = fmt.Sprintf("MERGE INTO %s AS %s USING %s ON %s WHEN MATCHED AND %s THEN %s WHEN NOT MATCHED THEN DO NOTHING", t.sql(), alias, from, w.expr([]item{it, other}, "bool", 1), w.expr([]item{it, other}, "bool", 1), pick(w.Rand, "DELETE", "UPDATE SET "+sets[0], "DO NOTHING"))
+		sql = fmt.Sprintf("MERGE INTO %s AS %s USING %s ON %s WHEN MATCHED AND %s THEN %s WHEN NOT MATCHED THEN "+
+			"DO NOTHING", t.sql(), alias, from, w.expr([]item{it, other}, "bool", 1), w.expr([]item{it, other},
+			"bool", 1), pick(w.Rand, "DELETE", "UPDATE SET "+sets[0], "DO NOTHING"))
 	}
 	if w.IntN(5) == 0 {
 		sql = "WITH w AS (" + strings.TrimSuffix(sql, returning) + " RETURNING 1) SELECT count(*) FROM w"

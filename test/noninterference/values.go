@@ -13,9 +13,10 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// Values looks for a bit about a value that no row rule hides: every row of these schemas shows. A contract names the columns that
-// statements may use of some tables, and other tables have columns that exist by key only. A pair of databases differs in the
-// columns that the contract leaves out, and in those by key of rows whose key is in no statement.
+// Values looks for a bit about a value that no row rule hides: every row of these schemas shows. A contract names the
+// columns that statements may use of some tables, and other tables have columns that exist by key only. A pair of
+// databases differs in the columns that the contract leaves out, and in those by key of rows whose key is in no
+// statement.
 func Values(t testing.TB, cfg Config) Report {
 	t.Helper()
 	if cfg.PerData == 0 {
@@ -158,8 +159,8 @@ func (s *schema) otherwise(r *rand.Rand, d data) data {
 	return out
 }
 
-// places are where a column can stand in a statement, or a condition: T is the table, K its key, B the column, X another table with
-// key Y and C a condition on the key.
+// places are where a column can stand in a statement, or a condition: T is the table, K its key, B the column, X
+// another table with key Y and C a condition on the key.
 var places = strings.Split(strings.TrimSpace(`
 SELECT count(*) FROM (SELECT DISTINCT B FROM T WHERE C) s
 SELECT K FROM T WHERE C ORDER BY B, K
@@ -298,8 +299,11 @@ func (w *writer) keyCondition(t, x *table) string {
 	value := func() string { return "'" + keyValue(key.kind, w.IntN(rowsPerTable/2)) + "'" }
 	more := x.sql() + "." + x.columns[0].sql() + " IS NOT NULL"
 	return pick(w.Rand,
-		k+" = "+value(), value()+" = "+k, k+" IN ("+value()+", "+value()+")", k+" = ANY (ARRAY["+value()+"])", k+" = "+value()+" AND true", "true AND ("+k+" = "+value()+" AND true)",
-		k+" = "+value()+" OR true", k+" = "+value()+" OR "+k+" IS NOT NULL", "NOT ("+k+" = "+value()+")", k+" <> "+value(), k+" >= "+value(), "("+k+" = "+value()+") IS NOT NULL", k+" NOT IN ("+value()+")",
-		k+" <> ALL (ARRAY["+value()+"])", "("+k+", true) = ("+value()+", true)", k+" IS DISTINCT FROM "+value(), "CASE WHEN "+k+" = "+value()+" THEN true ELSE true END", k+" = "+k, k+" BETWEEN "+value()+" AND "+value(),
+		k+" = "+value(), value()+" = "+k, k+" IN ("+value()+", "+value()+")", k+" = ANY (ARRAY["+value()+"])", k+
+			" = "+value()+" AND true", "true AND ("+k+" = "+value()+" AND true)",
+		k+" = "+value()+" OR true", k+" = "+value()+" OR "+k+" IS NOT NULL", "NOT ("+k+" = "+value()+")", k+
+			" <> "+value(), k+" >= "+value(), "("+k+" = "+value()+") IS NOT NULL", k+" NOT IN ("+value()+")",
+		k+" <> ALL (ARRAY["+value()+"])", "("+k+", true) = ("+value()+", true)", k+" IS DISTINCT FROM "+
+			value(), "CASE WHEN "+k+" = "+value()+" THEN true ELSE true END", k+" = "+k, k+" BETWEEN "+value()+" AND "+value(),
 		"coalesce("+k+" = "+value()+", true) OR "+more, k+" = (SELECT "+value()+")", k+"::text > "+value())
 }

@@ -16,8 +16,8 @@ const readable = `SELECT format('SELECT %s::text FROM %s AS x', 'x', c.oid::regc
 WHERE c.relkind IN ('r', 'v', 'm', 'p', 'f') AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_' AND n.nspname <> 'pgconsent_catalog'
   AND has_schema_privilege('pgconsent_agent', n.oid, 'USAGE') AND has_any_column_privilege('pgconsent_agent', c.oid, 'SELECT') ORDER BY 1`
 
-// unsealed reads, as the agents' role and without a seal, all that the role may read: no row of a customer's table, and nothing
-// that tells the databases apart.
+// unsealed reads, as the agents' role and without a seal, all that the role may read: no row of a customer's table, and
+// nothing that tells the databases apart.
 func (st *stage) unsealed() (wrong []string) {
 	for _, query := range instance.Ask(st.writers[0], readable).Results[0].Rows {
 		var got [2]string
@@ -31,13 +31,16 @@ func (st *stage) unsealed() (wrong []string) {
 			}
 		}
 		if got[0] != got[1] {
-			wrong = append(wrong, fmt.Sprintf("%s, as the agents' role and without a seal, tells the databases apart:\n%s\n%s", query, instance.Shorten(got[0]), instance.Shorten(got[1])))
+			wrong = append(wrong, fmt.Sprintf(
+				"%s, as the agents' role and without a seal, tells the databases apart:\n%s\n%s", query, instance.Shorten(got[0]), instance.Shorten(got[1])))
 		}
 	}
 	return wrong
 }
 
-// emptied takes the rows out of one helper after the other, by a policy on the reader: a caller's rows may only vanish. An empty helper is not consent. It asks the database below the proxy, with a seal of the caller's, and takes all back.
+// emptied takes the rows out of one helper after the other, by a policy on the reader: a caller's rows may only vanish.
+// An empty helper is not consent. It asks the database below the proxy, with a seal of the caller's, and takes all
+// back.
 func (st *stage) emptied(s *schema, d data) (wrong []string) {
 	c := st.writers[0]
 	ring, err := seal.Load(context.Background(), st.dbs[0].Connect(st.t, "postgres"))
@@ -78,7 +81,8 @@ func (st *stage) emptied(s *schema, d data) (wrong []string) {
 		return []string{"the agents' role sees nothing with a seal: the check of emptied helpers proves nothing. " + failed}
 	}
 	for _, t := range s.tables {
-		if a := instance.Ask(c, "SELECT 1 FROM pg_policies WHERE policyname = 'pgconsent_reader' AND tablename = "+catalog.QuoteLiteral(t.name)); len(a.Results[0].Rows) == 0 {
+		if a := instance.Ask(c, "SELECT 1 FROM pg_policies WHERE policyname = 'pgconsent_reader' AND tablename = "+
+			catalog.QuoteLiteral(t.name)); len(a.Results[0].Rows) == 0 {
 			continue
 		}
 		for table, rows := range all("CREATE POLICY emptied ON " + t.sql() + " AS RESTRICTIVE FOR SELECT TO pgconsent_reader USING (false)") {
@@ -94,7 +98,8 @@ func (st *stage) emptied(s *schema, d data) (wrong []string) {
 
 // notations calls functions of one argument as f(x) and as (x).f: what is refused in one is not answered in the other.
 func (st *stage) notations(v *vocabulary) (wrong []string) {
-	arguments := map[string]string{"oid": "('pg_class'::regclass::oid)", "regclass": "('pg_class'::regclass)", "text": "('a'::text)", "name": "('a'::name)", "integer": "(1)", "jsonb": "('{}'::jsonb)"}
+	arguments := map[string]string{"oid": "('pg_class'::regclass::oid)", "regclass": "('pg_class'::regclass)",
+		"text": "('a'::text)", "name": "('a'::name)", "integer": "(1)", "jsonb": "('{}'::jsonb)"}
 	for _, f := range v.functions {
 		if len(f.args) != 1 || arguments[f.args[0]] == "" {
 			continue

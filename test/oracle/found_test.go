@@ -46,9 +46,12 @@ var foundWrites = []struct {
 	args []string
 }{
 	{sql: "UPDATE doc SET n = n + 1 WHERE found @@ to_tsquery('english', 'lake') RETURNING id, n"},
-	{sql: "UPDATE doc SET body = upper(body), meta = meta || '{\"seen\": true}' WHERE found @@ 'river'::tsquery AND n / 2 > 20 RETURNING id, body, meta, ts_rank(found, 'river')"},
-	{sql: "UPDATE doc d SET (title, n) = (SELECT max(p.word), count(*) FROM part p WHERE p.doc = d.id) WHERE d.body ILIKE '%mill%' RETURNING id, title, body, meta, n, changed = now()"},
-	{sql: "UPDATE doc d SET title = p.word FROM part p WHERE p.doc = d.id AND d.body LIKE '%lakes%' AND p.id % 2 = 0 AND p.id < 401 RETURNING d.id, p.word"},
+	{sql: "UPDATE doc SET body = upper(body), meta = meta || '{\"seen\": true}' WHERE found @@ 'river'::tsquery " +
+		"AND n / 2 > 20 RETURNING id, body, meta, ts_rank(found, 'river')"},
+	{sql: "UPDATE doc d SET (title, n) = (SELECT max(p.word), count(*) FROM part p WHERE p.doc = d.id) WHERE " +
+		"d.body ILIKE '%mill%' RETURNING id, title, body, meta, n, changed = now()"},
+	{sql: "UPDATE doc d SET title = p.word FROM part p WHERE p.doc = d.id AND d.body LIKE '%lakes%' AND p.id % 2 " +
+		"= 0 AND p.id < 401 RETURNING d.id, p.word"},
 	{sql: "UPDATE doc SET body = 'no lake' WHERE meta @> '{\"code\": \"C7\"}' AND lpad(title, 8) <> 'x'"},
 	{sql: "UPDATE doc SET body = NULL WHERE body ~ 'riv[e]rs' AND length(title) / 2 > 3 RETURNING id, found"},
 	{sql: "UPDATE doc SET n = n / (n - 4) WHERE found @@ 'lake'::tsquery"},
@@ -66,8 +69,10 @@ var foundWrites = []struct {
 	{sql: "UPDATE doc SET n = n + $2 WHERE body ILIKE $1 AND n / 2 > $3 RETURNING id", args: []string{"%riv_rs%", "3", "7"}},
 	{sql: "DELETE FROM doc WHERE body ILIKE $1 RETURNING id", args: []string{`%riv\`}},
 	{sql: "DELETE FROM doc WHERE body ~* $1 AND meta @> $2 RETURNING id", args: []string{"RIV(er|al)s", `{"k": 2}`}},
-	{sql: "UPDATE doc d SET n = 7 FROM to_tsquery('english', $1) AS q WHERE q @@ d.found AND d.n / 2 > $2 RETURNING id", args: []string{"lake | !rivers & (mill | xx:*)", "7"}},
-	{sql: "DELETE FROM doc USING part p CROSS JOIN to_tsquery('lakes & rivers') WHERE found @@ to_tsquery AND p.doc = doc.id AND p.id % 2 = 0 RETURNING doc.id, ts_rank_cd(found, to_tsquery)"},
+	{sql: "UPDATE doc d SET n = 7 FROM to_tsquery('english', $1) AS q WHERE q @@ d.found AND d.n / 2 > $2 " +
+		"RETURNING id", args: []string{"lake | !rivers & (mill | xx:*)", "7"}},
+	{sql: "DELETE FROM doc USING part p CROSS JOIN to_tsquery('lakes & rivers') WHERE found @@ to_tsquery AND " +
+		"p.doc = doc.id AND p.id % 2 = 0 RETURNING doc.id, ts_rank_cd(found, to_tsquery)"},
 	{sql: "UPDATE doc SET title = 'x' FROM to_tsquery('english', $1) AS q WHERE found @@ q RETURNING id", args: []string{"two rivers"}},
 	{sql: "DELETE FROM doc WHERE body ~ $1 RETURNING id", args: []string{"riv(?=ers)"}},
 }
@@ -79,7 +84,8 @@ func TestWritesOfWhatASearchFinds(t *testing.T) {
 		instance.Exec(t, db, foundSchema+more)
 		return db
 	}
-	const state = "SELECT id, title, body, meta, n, found, changed = now() FROM doc ORDER BY id; SELECT id, doc FROM part ORDER BY id; SELECT id, body FROM narrow ORDER BY id"
+	const state = "SELECT id, title, body, meta, n, found, changed = now() FROM doc ORDER BY id; SELECT id, doc " +
+		"FROM part ORDER BY id; SELECT id, body FROM narrow ORDER BY id"
 	ask := func(c *pgconn.PgConn, sql string, args []string) string {
 		instance.Ask(c, "BEGIN")
 		defer instance.Ask(c, "ROLLBACK")
@@ -139,7 +145,8 @@ func sortedRows(rows [][][]byte) []string {
 	return out
 }
 
-// Rows that somebody else changes meanwhile are looked at again, as they have become, by what the client wrote: keys that were found stay those that were found, as the rows of a snapshot do.
+// Rows that somebody else changes meanwhile are looked at again, as they have become, by what the client wrote: keys
+// that were found stay those that were found, as the rows of a snapshot do.
 func TestWritesOfWhatIsChangedMeanwhile(t *testing.T) {
 	tier.All(t)
 	const write = "UPDATE doc SET n = n + 1000 WHERE found @@ 'lake'::tsquery AND length(body) / 2 > 1 RETURNING id, n, body"
@@ -168,7 +175,8 @@ func TestWritesOfWhatIsChangedMeanwhile(t *testing.T) {
 		done := make(chan string, 1)
 		go func() { done <- instance.Ask(c, write).Multiset() }()
 		for end := time.Now().Add(tier.Patience); len(done) == 0 && time.Now().Before(end); { // until it waits, or is done
-			if strings.Contains(instance.Ask(watch, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()").Multiset(), "\n1") {
+			if strings.Contains(instance.Ask(watch,
+				"SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()").Multiset(), "\n1") {
 				break
 			}
 			time.Sleep(10 * time.Millisecond)
@@ -181,7 +189,8 @@ func TestWritesOfWhatIsChangedMeanwhile(t *testing.T) {
 			t.Errorf("%s:\n%s\nfiltered copy:\n%s", what, instance.Shorten(got), instance.Shorten(want))
 		}
 	}
-	if got := run("theirs who do not consent", "UPDATE doc SET person = 3 WHERE id = 7", "", true); strings.Contains(got, "\n7\t1007\t") || !strings.Contains(got, "\n42\t1042\t") {
+	if got := run("theirs who do not consent", "UPDATE doc SET person = 3 WHERE id = 7",
+		"", true); strings.Contains(got, "\n7\t1007\t") || !strings.Contains(got, "\n42\t1042\t") {
 		t.Errorf("a row that became somebody's who does not consent: %s", got)
 	}
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// An author makes statements. Every choice is taken from its random numbers, so that a seed gives the same statement again.
+// An author makes statements. Every choice is taken from its random numbers, so that a seed gives the same statement
+// again.
 type author struct {
 	*rand.Rand
 	model    *model
@@ -169,9 +170,13 @@ const firstOwnOID = 16384
 
 // declared are types that drivers declare parameters as beside columns of a kind, whatever the column's is.
 var declared = map[kind][]uint32{
-	kindInt: {pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID, pgtype.NumericOID, pgtype.Float8OID}, kindNumeric: {pgtype.Int4OID, pgtype.Float8OID, pgtype.NumericOID}, kindFloat: {pgtype.Float4OID, pgtype.Float8OID, pgtype.NumericOID},
-	kindText: {pgtype.TextOID, pgtype.VarcharOID, pgtype.BPCharOID, pgtype.UnknownOID}, kindTime: {pgtype.TimestampOID, pgtype.TimestamptzOID, pgtype.DateOID}, kindDate: {pgtype.DateOID, pgtype.TimestampOID, pgtype.TimestamptzOID}, kindUUID: {pgtype.UUIDOID, pgtype.TextOID},
-	kindJSONB: {pgtype.JSONBOID, pgtype.JSONOID}, kindTexts: {pgtype.TextArrayOID, pgtype.VarcharArrayOID}, kindInts: {pgtype.Int4ArrayOID, pgtype.Int8ArrayOID},
+	kindInt: {pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID, pgtype.NumericOID, pgtype.Float8OID}, kindNumeric: {
+		pgtype.Int4OID, pgtype.Float8OID, pgtype.NumericOID}, kindFloat: {pgtype.Float4OID, pgtype.Float8OID, pgtype.NumericOID},
+	kindText: {pgtype.TextOID, pgtype.VarcharOID, pgtype.BPCharOID, pgtype.UnknownOID}, kindTime: {
+		pgtype.TimestampOID, pgtype.TimestamptzOID, pgtype.DateOID},
+	kindDate: {pgtype.DateOID, pgtype.TimestampOID, pgtype.TimestamptzOID}, kindUUID: {pgtype.UUIDOID, pgtype.TextOID},
+	kindJSONB: {pgtype.JSONBOID, pgtype.JSONOID}, kindTexts: {
+		pgtype.TextArrayOID, pgtype.VarcharArrayOID}, kindInts: {pgtype.Int4ArrayOID, pgtype.Int8ArrayOID},
 }
 
 func (a *author) param(i int, c modelColumn) string {
@@ -251,7 +256,8 @@ func (a *author) search() string {
 	case 1:
 		return "plainto_tsquery('english', " + text(one(a, a.word(), a.word()+" "+a.word(), "", "the")) + ")"
 	case 2:
-		return "websearch_to_tsquery(" + one(a, "'english', ", "'simple', ") + text(one(a, "-"+a.word(), a.word(), a.word()+" or "+a.word(), a.word()+" -"+a.word())) + ")"
+		return "websearch_to_tsquery(" + one(a, "'english', ", "'simple', ") +
+			text(one(a, "-"+a.word(), a.word(), a.word()+" or "+a.word(), a.word()+" -"+a.word())) + ")"
 	case 3:
 		return "to_tsquery('simple', " + text(a.tsquery()) + ")"
 	case 4:
@@ -312,9 +318,11 @@ func (a *author) condition(s *authorScope, depth int) string {
 		case n < 37:
 			return "coalesce(" + a.condition(s, depth-1) + ", " + one(a, "true", "false", "NULL") + ")"
 		case n < 41:
-			return "CASE WHEN " + a.condition(s, depth-1) + " THEN " + a.unit(s, depth-1) + " ELSE " + one(a, "true", "false", "NULL", a.unit(s, depth-1)) + " END"
+			return "CASE WHEN " + a.condition(s, depth-1) + " THEN " + a.unit(s, depth-1) + " ELSE " +
+				one(a, "true", "false", "NULL", a.unit(s, depth-1)) + " END"
 		case n < 46:
-			return "(" + a.condition(s, depth-1) + ") IS " + one(a, "TRUE", "NOT TRUE", "FALSE", "NOT FALSE", "UNKNOWN", "NOT UNKNOWN", "NULL", "NOT NULL", "DISTINCT FROM true", "NOT DISTINCT FROM false")
+			return "(" + a.condition(s, depth-1) + ") IS " +
+				one(a, "TRUE", "NOT TRUE", "FALSE", "NOT FALSE", "UNKNOWN", "NOT UNKNOWN", "NULL", "NOT NULL", "DISTINCT FROM true", "NOT DISTINCT FROM false")
 		case n < 58:
 			return a.sub(s, depth-1)
 		}
@@ -340,7 +348,8 @@ func (a *author) unit(s *authorScope, depth int) string {
 		if i.table != nil && i.table.partial {
 			break
 		}
-		return one(a, i.alias+" IS NULL", i.alias+" IS NOT NULL", i.alias+" IS NOT DISTINCT FROM NULL", "("+i.alias+".*) IS NULL", "to_jsonb("+i.alias+") IS NOT NULL", i.alias+"::text ILIKE '%a%'")
+		return one(a, i.alias+" IS NULL", i.alias+" IS NOT NULL", i.alias+" IS NOT DISTINCT FROM NULL",
+			"("+i.alias+".*) IS NULL", "to_jsonb("+i.alias+") IS NOT NULL", i.alias+"::text ILIKE '%a%'")
 	}
 	return a.compared(s)
 }
@@ -411,7 +420,8 @@ func (a *author) indexed(s *authorScope) string {
 			return x + " @> " + a.constant(a.object(c), c, func() (string, bool) { return a.object(c), true })
 		case kindText:
 			p := "%" + a.fragment(c) + "%"
-			return x + one(a, " LIKE ", " ILIKE ", " ~* ") + a.constant(strings.Trim(p, one(a, "%", " ")), textColumn, func() (string, bool) { return p, true })
+			return x + one(a, " LIKE ", " ILIKE ", " ~* ") +
+				a.constant(strings.Trim(p, one(a, "%", " ")), textColumn, func() (string, bool) { return p, true })
 		}
 		return x + one(a, " @> ", " && ", " <@ ") + a.value(c)
 	}
@@ -512,7 +522,8 @@ func (a *author) searched(s *authorScope) string {
 		if a.plain && a.in(70) {
 			break
 		}
-		return x + one(a, " LIKE ", " ILIKE ", " ~ ") + one(a, "ANY", "ALL") + " (ARRAY[" + literal("%"+a.fragment(c)+"%") + ", " + literal(a.pattern(c)) + "])"
+		return x + one(a, " LIKE ", " ILIKE ", " ~ ") + one(a, "ANY", "ALL") + " (ARRAY[" +
+			literal("%"+a.fragment(c)+"%") + ", " + literal(a.pattern(c)) + "])"
 	case 7:
 		return x + one(a, " SIMILAR TO ", " NOT SIMILAR TO ") + literal("%"+a.fragment(c)+"%")
 	}
@@ -573,18 +584,26 @@ func (a *author) unvetted(s *authorScope) string {
 		if c.loose {
 			x = "(" + x + ` COLLATE "C")`
 		}
-		return one(a, "lpad("+x+", 3) <> 'xxx'", "md5("+x+") < '9'", "reverse("+x+") LIKE '%a%'", x+" ~ '(?=e)'", "length("+x+") > 4", "regexp_replace("+x+", '[aeiou]', '', 'g') <> "+x, "split_part("+x+", ' ', 1) > 'C'", "strpos("+x+", 'e') > 0", "initcap("+x+") = "+x,
-			"substring("+x+" from 1 for 2) < 'N'", "translate("+x+", 'a', 'b') <> "+x, "upper("+x+") > 'B'", "overlay("+x+" placing 'z' from 1) < 'zz'", "right("+x+", 1) >= 'a'", "ascii("+x+") % 2 = 0", "quote_literal("+x+") <> ''", "similarity("+x+", 'report') < 0.9")
+		return one(a, "lpad("+x+", 3) <> 'xxx'", "md5("+x+") < '9'", "reverse("+x+") LIKE '%a%'", x+" ~ '(?=e)'",
+			"length("+x+") > 4", "regexp_replace("+x+", '[aeiou]', '', 'g') <> "+x, "split_part("+
+				x+", ' ', 1) > 'C'", "strpos("+x+", 'e') > 0", "initcap("+x+") = "+x,
+			"substring("+x+" from 1 for 2) < 'N'", "translate("+x+", 'a', 'b') <> "+x, "upper("+
+				x+") > 'B'", "overlay("+x+" placing 'z' from 1) < 'zz'", "right("+x+", 1) >= 'a'", "ascii("+
+				x+") % 2 = 0", "quote_literal("+x+") <> ''", "similarity("+x+", 'report') < 0.9")
 	case kindInt:
-		return one(a, x+" % 3 = 1", x+" / 2 > 3", "abs("+x+") > 2", "to_char("+x+", 'FM000') > '010'", "mod("+x+", 2) = 0", "("+x+")::text LIKE '%1%'", "to_hex("+x+"::bigint) < 'b'", "width_bucket("+x+", 0, 100, 4) < 3")
+		return one(a, x+" % 3 = 1", x+" / 2 > 3", "abs("+x+") > 2", "to_char("+x+", 'FM000') > '010'",
+			"mod("+x+", 2) = 0", "("+x+")::text LIKE '%1%'", "to_hex("+x+"::bigint) < 'b'", "width_bucket("+x+", 0, 100, 4) < 3")
 	case kindNumeric:
 		return one(a, "round("+x+") > 5", "trunc("+x+") <> 3", "("+x+")::text LIKE '%1%'", "sign("+x+") = 1", "ceil("+x+") > "+x)
 	case kindTime, kindDate:
-		return one(a, "extract(dow from "+x+") > 2", "date_trunc('month', "+x+") < timestamp '2026-04-01'", "to_char("+x+", 'MM') < '06'", "date_part('day', "+x+") > 9")
+		return one(a, "extract(dow from "+x+") > 2", "date_trunc('month', "+x+") < timestamp '2026-04-01'",
+			"to_char("+x+", 'MM') < '06'", "date_part('day', "+x+") > 9")
 	case kindTexts:
-		return one(a, "cardinality("+x+") > 1", "array_to_string("+x+", ',') LIKE '%a%'", "array_position("+x+", 'b') IS NULL", "EXISTS (SELECT FROM unnest("+x+") AS u (v) WHERE u.v > 'b')")
+		return one(a, "cardinality("+x+") > 1", "array_to_string("+x+", ',') LIKE '%a%'",
+			"array_position("+x+", 'b') IS NULL", "EXISTS (SELECT FROM unnest("+x+") AS u (v) WHERE u.v > 'b')")
 	}
-	return one(a, "jsonb_typeof("+x+") = 'object'", x+"::text LIKE '%a%'", "jsonb_path_exists("+x+", '$.*')", "EXISTS (SELECT FROM jsonb_each(CASE jsonb_typeof("+x+") WHEN 'object' THEN "+x+" END) AS e WHERE e.key > 'b')")
+	return one(a, "jsonb_typeof("+x+") = 'object'", x+"::text LIKE '%a%'", "jsonb_path_exists("+x+", '$.*')",
+		"EXISTS (SELECT FROM jsonb_each(CASE jsonb_typeof("+x+") WHEN 'object' THEN "+x+" END) AS e WHERE e.key > 'b')")
 }
 
 // sub is a condition with a sub-select.
@@ -642,7 +661,8 @@ func (a *author) link(s, inner *authorScope) string {
 			}
 			for _, c := range i.columns {
 				for _, d := range o.columns {
-					if c.typ == d.typ && (c.kind == kindInt || c.kind == kindUUID || c.kind == kindText) && (c.name == d.name || slices.Contains(i.key, c.name) || slices.Contains(o.key, d.name)) {
+					if c.typ == d.typ && (c.kind == kindInt || c.kind == kindUUID || c.kind == kindText) &&
+						(c.name == d.name || slices.Contains(i.key, c.name) || slices.Contains(o.key, d.name)) {
 						others = append(others, i.alias+"."+c.name+" = "+o.alias+"."+d.name)
 					}
 				}

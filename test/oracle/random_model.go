@@ -144,7 +144,8 @@ func newModel(t testing.TB, s Schema, filtered *pgtest.DB, pol *policy.Policy) *
 			if unlike(narrowing, name) {
 				mt.partial = true
 			} else if visible.Column(name) != nil {
-				mt.columns = append(mt.columns, modelColumn{name: catalog.QuoteIdent(name), typ: typ, oid: oid, kind: kindOf(base, category, element), loose: loose})
+				mt.columns = append(mt.columns,
+					modelColumn{name: catalog.QuoteIdent(name), typ: typ, oid: oid, kind: kindOf(base, category, element), loose: loose})
 			}
 			return nil
 		}); err != nil {
@@ -163,7 +164,9 @@ func newModel(t testing.TB, s Schema, filtered *pgtest.DB, pol *policy.Policy) *
 		}
 		for i := range mt.columns {
 			c := &mt.columns[i]
-			if rows, err := conn.Query(ctx, fmt.Sprintf("SELECT left(x, 400) FROM (SELECT DISTINCT %s::text AS x FROM %s) s WHERE x IS NOT NULL ORDER BY md5(x) LIMIT %d", c.name, mt.name, mostSamples)); err == nil {
+			if rows, err := conn.Query(ctx,
+				fmt.Sprintf("SELECT left(x, 400) FROM (SELECT DISTINCT %s::text AS x FROM %s) s WHERE x IS NOT "+
+					"NULL ORDER BY md5(x) LIMIT %d", c.name, mt.name, mostSamples)); err == nil {
 				c.samples, err = pgx.CollectRows(rows, pgx.RowTo[string])
 				if err != nil { // a view whose functions the copy has not
 					t.Logf("%s is left out: %v", mt.name, err)
@@ -208,7 +211,8 @@ func newModel(t testing.TB, s Schema, filtered *pgtest.DB, pol *policy.Policy) *
 	return m
 }
 
-// unlike tells whether the values of a column look otherwise on the copy: hashes have a key that it has not, and JSON of some keys has them in an order.
+// unlike tells whether the values of a column look otherwise on the copy: hashes have a key that it has not, and JSON
+// of some keys has them in an order.
 func unlike(n *policy.Narrowing, column string) bool {
 	return n != nil && slices.ContainsFunc(n.Columns, func(c policy.Shown) bool {
 		return c.Name == column && (c.Mask == policy.Hash || c.Mask == policy.Keys && c.Type == "json")
@@ -225,7 +229,8 @@ func quoted(names []string) []string {
 	return out
 }
 
-// dress gives the tables indexes that searches are answered by, and (by the statistics alone) many rows: on small tables none of the forms for searches is written.
+// dress gives the tables indexes that searches are answered by, and (by the statistics alone) many rows: on small
+// tables none of the forms for searches is written.
 func (m *model) dress(t testing.TB, db *pgtest.DB, path []string) {
 	t.Helper()
 	c := instance.Super(t, db)
@@ -248,7 +253,8 @@ func (m *model) dress(t testing.TB, db *pgtest.DB, path []string) {
 					continue
 				}
 				instance.Ask(c, fmt.Sprintf("CREATE INDEX ON %s USING gin (%s gin_trgm_ops)", table.name, column.name))
-				if instance.Ask(c, fmt.Sprintf("CREATE INDEX ON %s USING gin (to_tsvector('simple'::regconfig, coalesce(%s, '')))", table.name, column.name)).Err == "" {
+				if instance.Ask(c, fmt.Sprintf(
+					"CREATE INDEX ON %s USING gin (to_tsvector('simple'::regconfig, coalesce(%s, '')))", table.name, column.name)).Err == "" {
 					table.vectors = append(table.vectors, column.name)
 				}
 			case kindJSONB, kindTexts, kindInts, kindTSVector:

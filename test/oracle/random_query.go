@@ -200,7 +200,8 @@ func (a *author) output(s *authorScope, depth int) (string, modelColumn) {
 			if c.loose {
 				x = "(" + x + ` COLLATE "C")`
 			}
-			return one(a, "md5("+x+"::text)", "upper("+x+"::text)", "left("+x+"::text, 4)", "length("+x+"::text)::text", "regexp_replace("+x+"::text, '[aeiou]', '-', 'g')"), text
+			return one(a, "md5("+x+"::text)", "upper("+x+"::text)", "left("+x+"::text, 4)",
+				"length("+x+"::text)::text", "regexp_replace("+x+"::text, '[aeiou]', '-', 'g')"), text
 		case kindTime:
 			return "date_trunc('month', " + x + ")::text", text
 		case kindInt:
@@ -294,7 +295,8 @@ func groupingSets(sql string) bool {
 // limit cuts a query off in a total order, where it has one.
 func (a *author) limit(sql string, columns []modelColumn) string {
 	if groupingSets(sql) {
-		// PostgreSQL before 18 takes a key for constant that a condition compares with one value, a row policy's condition too, though a grouping set leaves it NULL: the order is wrong.
+		// PostgreSQL before 18 takes a key for constant that a condition compares with one value, a row policy's
+		// condition too, though a grouping set leaves it NULL: the order is wrong.
 		return sql
 	}
 	var order []string
@@ -416,7 +418,8 @@ func (a *author) grouped(s *authorScope, from, where string, depth int) (string,
 	if len(keys) > 0 {
 		by := strings.Join(keys, ", ")
 		if !byKey && a.in(25) {
-			by = one(a, "ROLLUP ("+by+")", "CUBE ("+by+")", "GROUPING SETS (("+by+"), ())", "GROUPING SETS (("+keys[0]+"), ("+by+"))", "DISTINCT ROLLUP ("+by+")")
+			by = one(a, "ROLLUP ("+by+")", "CUBE ("+by+")", "GROUPING SETS (("+by+"), ())",
+				"GROUPING SETS (("+keys[0]+"), ("+by+"))", "DISTINCT ROLLUP ("+by+")")
 		} else if !byKey && a.in(20) {
 			by = "1"
 			for n := 2; n <= len(keys); n++ {
@@ -620,7 +623,9 @@ func (a *author) tree() string {
 					}
 				}
 				a.queries = append(a.queries, &authorItem{alias: "tree", columns: []modelColumn{key}})
-				return "tree AS (SELECT n." + key.name + " FROM " + t.name + " AS n WHERE " + start + " UNION SELECT n." + key.name + " FROM " + t.name + " AS n JOIN tree ON n." + l.from[0] + " = tree." + key.name + one(a, "", " WHERE "+step) + ")"
+				return "tree AS (SELECT n." + key.name + " FROM " + t.name + " AS n WHERE " + start +
+					" UNION SELECT n." + key.name + " FROM " + t.name + " AS n JOIN tree ON n." + l.from[0] +
+					" = tree." + key.name + one(a, "", " WHERE "+step) + ")"
 			}
 		}
 	}

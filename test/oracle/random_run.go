@@ -37,13 +37,16 @@ type RandomConfig struct {
 // RandomReport counts.
 type RandomReport struct {
 	Cases, Answered, Refused, Failed, FailedOtherwise, Sensitive, Empty, Open, Constrained, Slow, Differences int
-	First                                                                                                     int // the case with the first difference; 0: none
-	Forms, Ways, Refusals, Reasons, Failures                                                                  map[string]int
-	Samples                                                                                                   map[string]string // of each refusal the shortest statement
+	// the case with the first difference; 0: none
+	First                                    int
+	Forms, Ways, Refusals, Reasons, Failures map[string]int
+	// of each refusal the shortest statement
+	Samples map[string]string
 }
 
 func (r *RandomReport) String() string {
-	text := fmt.Sprintf("%d cases: %d answered, %d of them sensitive to hidden rows, %d with no row; %d refused; %d fail on both sides, and %d with another error; %d open by SQL, %d writes not comparable, %d too slow; %d differences",
+	text := fmt.Sprintf("%d cases: %d answered, %d of them sensitive to hidden rows, %d with no row; %d refused; "+
+		"%d fail on both sides, and %d with another error; %d open by SQL, %d writes not comparable, %d too slow; %d differences",
 		r.Cases, r.Answered, r.Sensitive, r.Empty, r.Refused, r.Failed, r.FailedOtherwise, r.Open, r.Constrained, r.Slow, r.Differences)
 	for _, counts := range []struct {
 		what string
@@ -66,9 +69,11 @@ func (r *RandomReport) String() string {
 
 // Add sums reports up.
 func (r *RandomReport) Add(o *RandomReport) {
-	r.Cases, r.Answered, r.Refused, r.Failed, r.FailedOtherwise, r.Sensitive, r.Empty = r.Cases+o.Cases, r.Answered+o.Answered, r.Refused+o.Refused, r.Failed+o.Failed, r.FailedOtherwise+o.FailedOtherwise, r.Sensitive+o.Sensitive, r.Empty+o.Empty
+	r.Cases, r.Answered, r.Refused, r.Failed, r.FailedOtherwise, r.Sensitive, r.Empty = r.Cases+o.Cases, r.Answered+
+		o.Answered, r.Refused+o.Refused, r.Failed+o.Failed, r.FailedOtherwise+o.FailedOtherwise, r.Sensitive+o.Sensitive, r.Empty+o.Empty
 	r.Open, r.Constrained, r.Slow, r.Differences = r.Open+o.Open, r.Constrained+o.Constrained, r.Slow+o.Slow, r.Differences+o.Differences
-	for _, m := range []struct{ into, from *map[string]int }{{&r.Forms, &o.Forms}, {&r.Ways, &o.Ways}, {&r.Refusals, &o.Refusals}, {&r.Reasons, &o.Reasons}, {&r.Failures, &o.Failures}} {
+	for _, m := range []struct{ into, from *map[string]int }{
+		{&r.Forms, &o.Forms}, {&r.Ways, &o.Ways}, {&r.Refusals, &o.Refusals}, {&r.Reasons, &o.Reasons}, {&r.Failures, &o.Failures}} {
 		if *m.into == nil {
 			*m.into = map[string]int{}
 		}
@@ -108,9 +113,13 @@ func Random(t testing.TB, cfg RandomConfig) *RandomReport {
 	migrated := instance.Migrate(scope, behind, cfg.Mode)
 	if cfg.Large {
 		// What planner and rewriter take for the size of a table is how many rows a page had, and the pages now.
-		instance.Exec(scope, behind.DB, "ANALYZE; UPDATE pg_class SET reltuples = reltuples * 300 WHERE relkind IN ('r', 'm', 'p') AND relnamespace::regnamespace::text !~ '^(pg_|information)' AND reltuples > 0")
+		instance.Exec(scope, behind.DB,
+			"ANALYZE; UPDATE pg_class SET reltuples = reltuples * 300 WHERE relkind IN ('r', 'm', 'p') AND "+
+				"relnamespace::regnamespace::text !~ '^(pg_|information)' AND reltuples > 0")
 	}
-	r := &randomRun{RandomConfig: cfg, RandomReport: &RandomReport{Forms: map[string]int{}, Ways: map[string]int{}, Refusals: map[string]int{}, Reasons: map[string]int{}, Failures: map[string]int{}, Samples: map[string]string{}}, t: scope}
+	r := &randomRun{RandomConfig: cfg, RandomReport: &RandomReport{
+		Forms: map[string]int{}, Ways: map[string]int{}, Refusals: map[string]int{}, Reasons: map[string]int{},
+		Failures: map[string]int{}, Samples: map[string]string{}}, t: scope}
 	r.proxy = instance.Serve(scope, cfg.Mode, []instance.Database{behind}, []instance.Agent{{Name: "agent", Database: s.Name, Attributes: s.Attributes}})
 	r.connect()
 	r.filtered, r.unfiltered = instance.Super(scope, filtered), instance.Super(scope, unfiltered)
@@ -236,8 +245,8 @@ func (k randomCase) rows(a instance.Answer) int {
 	return n
 }
 
-// worthwhile makes a statement and what the copy answers. One of which there are no rows is mostly made anew, as no rule can leave one out, and so is one that fails; and many of
-// those that row security answers as they stand.
+// worthwhile makes a statement and what the copy answers. One of which there are no rows is mostly made anew, as no
+// rule can leave one out, and so is one that fails; and many of those that row security answers as they stand.
 func (r *randomRun) worthwhile(a *author) (randomCase, instance.Answer) {
 	for {
 		k := a.statement()
@@ -272,8 +281,10 @@ func (r *randomRun) try(k randomCase, want instance.Answer) {
 		r.Failed++
 		r.Failures[normal(want.Message)]++
 		return
-	case k.way == "write" && (want.Code == "23502" && got.Err == "" || strings.Contains(want.Err, "PL/pgSQL function") || strings.Contains(got.Message, "the new row is not one that you may write")):
-		// The proxy stamps what an INSERT leaves out; the copy has not all columns that a trigger may write; and what the policy lets be written the copy does not know.
+	case k.way == "write" && (want.Code == "23502" && got.Err == "" ||
+		strings.Contains(want.Err, "PL/pgSQL function") || strings.Contains(got.Message, "the new row is not one that you may write")):
+		// The proxy stamps what an INSERT leaves out; the copy has not all columns that a trigger may write; and what
+		// the policy lets be written the copy does not know.
 		r.Constrained++
 		return
 	case want.Err != "" && got.Err != "":
@@ -313,7 +324,8 @@ func (r *randomRun) try(k randomCase, want instance.Answer) {
 	if r.Differences <= 8 {
 		number := r.RandomReport.Cases
 		small := r.shrink(k)
-		r.t.Errorf("%s, %s, seed %d, case %d: the answer is not that of the visible rows alone\n%s\nshrunk to\n%s\nagent:\n%s\nfiltered copy:\n%s\nas\n%s", r.Schema.Name, r.Mode.Name, r.Seed, number, k, small,
+		r.t.Errorf("%s, %s, seed %d, case %d: the answer is not that of the visible rows alone\n%s\nshrunk "+
+			"to\n%s\nagent:\n%s\nfiltered copy:\n%s\nas\n%s", r.Schema.Name, r.Mode.Name, r.Seed, number, k, small,
 			instance.Shorten(small.what(r.ask(small))), instance.Shorten(small.what(send(r.filtered, small))), r.rewritten(small))
 	}
 }
@@ -368,9 +380,13 @@ func (r *randomRun) ask(k randomCase) instance.Answer {
 }
 
 // plans lead the planner of the copy other ways: where they lead to other answers, several are right.
-var otherPlans = []string{"enable_hashagg = off", "enable_sort = off", "enable_nestloop = off", "enable_hashjoin = off; SET enable_mergejoin = off", "enable_seqscan = off", "enable_indexscan = off; SET enable_bitmapscan = off", "from_collapse_limit = 1; SET join_collapse_limit = 1", "enable_material = off; SET enable_memoize = off"}
+var otherPlans = []string{"enable_hashagg = off", "enable_sort = off", "enable_nestloop = off",
+	"enable_hashjoin = off; SET enable_mergejoin = off", "enable_seqscan = off",
+	"enable_indexscan = off; SET enable_bitmapscan = off", "from_collapse_limit = 1; SET join_collapse_limit = 1",
+	"enable_material = off; SET enable_memoize = off"}
 
-// open tells whether PostgreSQL may give that answer by another plan: it does, or its answers differ among themselves, in rows or in whether there is an error.
+// open tells whether PostgreSQL may give that answer by another plan: it does, or its answers differ among themselves,
+// in rows or in whether there is an error.
 func (r *randomRun) open(k randomCase, got instance.Answer) bool {
 	if again := r.ask(k); k.what(again) != k.what(got) {
 		return true // not the same twice
@@ -474,7 +490,10 @@ func (r *randomRun) classify(k randomCase) {
 	if result.Care != "" {
 		r.Reasons["care: "+normal(result.Care)]++
 	}
-	for name, is := range map[string]bool{"hint scan": result.Scan, "hint seek": result.Seek, "hint few": len(result.Few) > 0, "with care": result.Care != "", "formed parameters": result.Formed, "grouped cells": strings.Contains(result.Text, "pgconsent_cells"), "guard": strings.Contains(result.Text, "CASE WHEN") && !strings.Contains(k.sql, "CASE WHEN")} {
+	for name, is := range map[string]bool{"hint scan": result.Scan, "hint seek": result.Seek,
+		"hint few": len(result.Few) > 0, "with care": result.Care != "", "formed parameters": result.Formed,
+		"grouped cells": strings.Contains(result.Text, "pgconsent_cells"), "guard": strings.Contains(result.Text,
+			"CASE WHEN") && !strings.Contains(k.sql, "CASE WHEN")} {
 		if is {
 			r.Forms[name]++
 		}
@@ -494,5 +513,7 @@ func (r *randomRun) progress(end bool) {
 		return
 	}
 	r.shown = time.Now()
-	fmt.Fprintf(r.Progress, "%s, %s: %d/%d  %.0f/s  %d differences  %d refused  %d answered\n", r.Schema.Name, r.Mode.Name, r.RandomReport.Cases, r.RandomConfig.Cases, float64(r.RandomReport.Cases)/time.Since(r.began).Seconds(), r.Differences, r.Refused, r.Answered)
+	fmt.Fprintf(r.Progress, "%s, %s: %d/%d  %.0f/s  %d differences  %d refused  %d answered\n", r.Schema.Name,
+		r.Mode.Name, r.RandomReport.Cases, r.RandomConfig.Cases, float64(r.RandomReport.Cases)/time.Since(r.began).
+			Seconds(), r.Differences, r.Refused, r.Answered)
 }

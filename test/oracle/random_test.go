@@ -15,10 +15,13 @@ var (
 	seed  = flag.Uint64("seed", 0, "where to begin; 0: what the run says")
 )
 
-// searchable are the schemas that statements are made up for, those whose tables have most that is searched first. In the others little is answered (a contract wants a phase), or their policy wants no more indexes.
-var searchable = []string{"surety", "cortex", "tryst", "campus", "orbit", "lodge", "payroll", "bazaar", "crm", "recall", "grid", "scribe", "clinic", "hospital", "ward", "kin", "estate", "alms", "aloft", "docket", "fleet"}
+// searchable are the schemas that statements are made up for, those whose tables have most that is searched first. In
+// the others little is answered (a contract wants a phase), or their policy wants no more indexes.
+var searchable = []string{"surety", "cortex", "tryst", "campus", "orbit", "lodge", "payroll", "bazaar", "crm",
+	"recall", "grid", "scribe", "clinic", "hospital", "ward", "kin", "estate", "alms", "aloft", "docket", "fleet"}
 
-// A statement that is made up, sent in whatever way, is answered as on a copy without the invisible rows: behind the gate door, by keys that a search has found, under row security.
+// A statement that is made up, sent in whatever way, is answered as on a copy without the invisible rows: behind the
+// gate door, by keys that a search has found, under row security.
 func TestRandomAnswersEqualThoseOfAFilteredCopy(t *testing.T) {
 	tier.All(t)
 	total := &RandomReport{}

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// write makes a statement that changes what a condition finds, or inserts what it gives, and one that looks at what there is then.
+// write makes a statement that changes what a condition finds, or inserts what it gives, and one that looks at what
+// there is then.
 func (a *author) write() (sql, after string) {
 	var may []*modelTable
 	for _, t := range a.model.tables {
@@ -19,7 +20,8 @@ func (a *author) write() (sql, after string) {
 	}
 	t := one(a, may...)
 	after = "SELECT count(*) AS n FROM " + t.name
-	if len(t.key) > 0 && !slices.ContainsFunc(t.key, func(k string) bool { return len(t.given) > 0 && !slices.Contains(t.given, k) }) { // which may be random
+	// which may be random
+	if len(t.key) > 0 && !slices.ContainsFunc(t.key, func(k string) bool { return len(t.given) > 0 && !slices.Contains(t.given, k) }) {
 		after = "SELECT " + strings.Join(t.key, ", ") + " FROM " + t.name
 	}
 	sql = a.change(t)
@@ -50,13 +52,15 @@ func (a *author) change(t *modelTable) string {
 		if link := a.link(s, inner); link != "" && inner.items[0].alias != "x" {
 			whole := &authorScope{items: append(slices.Clone(s.items), inner.items...)}
 			if len(t.settable) == 0 || t.deletes && a.in(50) {
-				return "DELETE FROM " + t.name + " AS x USING " + from + " WHERE " + link + " AND " + a.condition(whole, 1) + " RETURNING " + strings.Join(returned, ", ")
+				return "DELETE FROM " + t.name + " AS x USING " + from + " WHERE " + link + " AND " +
+					a.condition(whole, 1) + " RETURNING " + strings.Join(returned, ", ")
 			}
 			c, ok := a.settable(t)
 			if !ok {
 				return ""
 			}
-			return "UPDATE " + t.name + " AS x SET " + c + " FROM " + from + " WHERE " + link + " AND " + a.condition(whole, 1) + " RETURNING " + strings.Join(returned, ", ")
+			return "UPDATE " + t.name + " AS x SET " + c + " FROM " + from + " WHERE " + link + " AND " +
+				a.condition(whole, 1) + " RETURNING " + strings.Join(returned, ", ")
 		}
 	}
 	where := " WHERE " + a.condition(s, 1+a.IntN(2))
@@ -113,5 +117,6 @@ func (a *author) insert(t *modelTable, s *authorScope) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return "INSERT INTO " + t.name + " (" + strings.Join(names, ", ") + ") SELECT " + strings.Join(outputs, ", ") + " FROM " + t.name + " AS x WHERE " + a.condition(s, 1+a.IntN(2)) + " RETURNING " + strings.Join(names, ", ")
+	return "INSERT INTO " + t.name + " (" + strings.Join(names, ", ") + ") SELECT " + strings.Join(outputs, ", ") +
+		" FROM " + t.name + " AS x WHERE " + a.condition(s, 1+a.IntN(2)) + " RETURNING " + strings.Join(names, ", ")
 }

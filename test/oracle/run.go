@@ -61,7 +61,8 @@ func Run(t testing.TB, o Options) Report {
 	return total
 }
 
-// within runs a part, and what it has opened is closed at its end: a server has connections for a few schemas, not for all.
+// within runs a part, and what it has opened is closed at its end: a server has connections for a few schemas, not for
+// all.
 func within(t testing.TB, name string, part func(testing.TB)) {
 	if test, is := t.(*testing.T); is {
 		test.Run(name, func(t *testing.T) { part(t) })
@@ -206,7 +207,8 @@ func (s Schema) hold(t testing.TB, mode instance.Mode, truth *truth, corpus []St
 			}
 		case got.WithoutNotices().Multiset() != e.want.WithoutNotices().Multiset():
 			r.Differences++
-			t.Errorf("%s, %s: %s\nagent:\n%s\nfiltered copy:\n%s", q.Where, mode.Name, q.SQL, instance.Shorten(got.Multiset()), instance.Shorten(e.want.Multiset()))
+			t.Errorf("%s, %s: %s\nagent:\n%s\nfiltered copy:\n%s", q.Where, mode.Name,
+				q.SQL, instance.Shorten(got.Multiset()), instance.Shorten(e.want.Multiset()))
 			if quick {
 				return r
 			}

@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// What is read from a materialised view, by itself, through a view or by a function that might, is shown by the snapshot of its own
-// statement; all else of the same database may be seen for longer.
+// What is read from a materialised view, by itself, through a view or by a function that might, is shown by the
+// snapshot of its own statement; all else of the same database may be seen for longer.
 func TestMaterialisedViewsAndOlderSnapshots(t *testing.T) {
 	tier.All(t)
 	s := find(t, "crm")
@@ -59,8 +59,8 @@ func TestMaterialisedViewsAndOlderSnapshots(t *testing.T) {
 	}
 }
 
-// What is written to an inheritance child is not noticed: what reads its parent, or a table whose rule looks into that, to any depth, is shown by the
-// snapshot of its own statement; all else may be seen for longer.
+// What is written to an inheritance child is not noticed: what reads its parent, or a table whose rule looks into that,
+// to any depth, is shown by the snapshot of its own statement; all else may be seen for longer.
 func TestChildrenAndOlderSnapshots(t *testing.T) {
 	tier.All(t)
 	s := find(t, "surety")
@@ -84,7 +84,8 @@ func TestChildrenAndOlderSnapshots(t *testing.T) {
 		{cursor("SELECT * FROM find_documents('damage')"), true}, // nobody knows what it reads
 		{[]string{repeatable, "SELECT count(*) FROM task", `UPDATE "Claim" SET "desc" = "desc" WHERE "claimId" = 16`, "COMMIT"}, false},
 		{[]string{repeatable, "SELECT count(*) FROM task", "SELECT count(*) FROM vehicle", "COMMIT"}, true},
-		{[]string{repeatable, "SELECT count(*) FROM task", `INSERT INTO "ClaimParty" ("claimId", "partyId", role) VALUES (16, md5('p1')::uuid, 'expert')`, "ROLLBACK"}, true},
+		{[]string{repeatable, "SELECT count(*) FROM task",
+			`INSERT INTO "ClaimParty" ("claimId", "partyId", role) VALUES (16, md5('p1')::uuid, 'expert')`, "ROLLBACK"}, true},
 		{[]string{repeatable, "SELECT count(*) FROM task", `DELETE FROM "ClaimParty" WHERE false`, "ROLLBACK"}, true},
 		{[]string{"PREPARE p AS SELECT count(*) FROM vehicle", "EXECUTE p", repeatable, "SELECT 1", "EXECUTE p", "COMMIT"}, true},
 		{[]string{"BEGIN", "SELECT count(*) FROM vehicle", "SELECT count(*) FROM party", "COMMIT"}, false},

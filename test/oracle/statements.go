@@ -44,8 +44,9 @@ func (s Schema) Statements(t testing.TB) []Statement {
 	return out
 }
 
-// parse reads statements that end with a semicolon at a line's end. Lines with -- before a statement are comments, of which
-// two say what follows, and two what the statement that they stand before needs: pgvector, by which it is dropped, or row security.
+// parse reads statements that end with a semicolon at a line's end. Lines with -- before a statement are comments, of
+// which two say what follows, and two what the statement that they stand before needs: pgvector, by which it is
+// dropped, or row security.
 func parse(t testing.TB, file string) []Statement {
 	t.Helper()
 	var (

@@ -32,8 +32,8 @@ func (s Schema) whole(t testing.TB) []Statement {
 	return out
 }
 
-// Hidden tells what the hidden rows of a database with the schema are, where there is a file that says how to tell: a row for
-// each table, with a number and a hash.
+// Hidden tells what the hidden rows of a database with the schema are, where there is a file that says how to tell: a
+// row for each table, with a number and a hash.
 func (s Schema) Hidden(t testing.TB, db *pgtest.DB) string {
 	t.Helper()
 	tells := "test/attacks/testdata/" + s.Name + "_hidden.sql"

@@ -56,11 +56,14 @@ func TestNearest(t *testing.T) {
 		fmt.Printf("plans: %.40q, %s\n", stmt, time.Since(began).Round(time.Second))
 	}
 	var table strings.Builder
-	table.WriteString("| visible | by hand, ms | recall | `approximate: accept` | recall | exact | recall | with a condition by hand, ms | exact |\n|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n")
+	table.WriteString("| visible | by hand, ms | recall | `approximate: accept` | recall | exact | recall | with " +
+		"a condition by hand, ms | exact |\n|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n")
 	migrate(t, super, strings.Replace(vectorRules, "RULE", "open", 1))
 	hand, agent := db.Connect(t, "postgres"), db.Connect(t, migrations.DefaultAgentRole)
 	for _, conn := range []*pgx.Conn{hand, agent} {
-		exec(t, conn, settings+fmt.Sprintf("SET work_mem = '%dMB'; SET hash_mem_multiplier = %d; SET hnsw.iterative_scan = strict_order; SET hnsw.ef_search = 200", rewrite.WorkMem, rewrite.HashMemMultiplier))
+		exec(t, conn, settings+fmt.Sprintf(
+			"SET work_mem = '%dMB'; SET hash_mem_multiplier = %d; SET hnsw.iterative_scan = strict_order; SET "+
+				"hnsw.ef_search = 200", rewrite.WorkMem, rewrite.HashMemMultiplier))
 	}
 	var points []string
 	for i := range 20 {
@@ -117,7 +120,9 @@ func TestNearest(t *testing.T) {
 	}
 	fmt.Print(table.String())
 	if out := os.Getenv("PLANS_OUT"); out != "" {
-		write(t, out, "<!-- vectors: written by make bench-plans -->\n", fmt.Sprintf("%d chunks of %d dimensions, top 10, PostgreSQL %s, load average %s:\n\n", rows, dimensions, pgtest.Binaries().Version, load()), table.String())
+		write(t, out, "<!-- vectors: written by make bench-plans -->\n",
+			fmt.Sprintf("%d chunks of %d dimensions, top 10, PostgreSQL %s, load average %s:\n\n", rows, dimensions,
+				pgtest.Binaries().Version, load()), table.String())
 	}
 }
 

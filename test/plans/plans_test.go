@@ -47,18 +47,27 @@ const (
 // classes of queries: as an agent writes them, and by hand.
 var classes = []struct{ name, sql, hand string }{
 	{"point by id", "SELECT title FROM memories WHERE id = 4242", "SELECT title FROM memories m WHERE id = 4242 AND " + consents},
-	{"latest 20", "SELECT id, title FROM memories ORDER BY occurred_at DESC LIMIT 20", "SELECT id, title FROM memories m WHERE " + consents + " ORDER BY occurred_at DESC LIMIT 20"},
+	{"latest 20", "SELECT id, title FROM memories ORDER BY occurred_at DESC LIMIT 20",
+		"SELECT id, title FROM memories m WHERE " + consents + " ORDER BY occurred_at DESC LIMIT 20"},
 	{"by owner", "SELECT id, title FROM memories WHERE owner_id = 17", "SELECT id, title FROM memories m WHERE owner_id = 17 AND " + consents},
-	{"month by month", "SELECT date_trunc('month', occurred_at), count(*) FROM memories GROUP BY 1", "SELECT date_trunc('month', occurred_at), count(*) FROM memories m WHERE " + consents + " GROUP BY 1"},
+	{"month by month", "SELECT date_trunc('month', occurred_at), count(*) FROM memories GROUP BY 1",
+		"SELECT date_trunc('month', occurred_at), count(*) FROM memories m WHERE " + consents + " GROUP BY 1"},
 	{"count", "SELECT count(*) FROM memories", "SELECT count(*) FROM memories m WHERE " + consents},
-	{"full text", "SELECT id FROM memories WHERE tsv @@ plainto_tsquery('simple', 'w17 w23')", "SELECT id FROM memories m WHERE tsv @@ plainto_tsquery('simple', 'w17 w23') AND " + consents},
-	{"full text by month", "SELECT date_trunc('month', occurred_at), count(*) FROM memories WHERE tsv @@ plainto_tsquery('simple', 'w17 w23') AND title ~ 'w' GROUP BY 1", "SELECT date_trunc('month', occurred_at), count(*) FROM memories m WHERE tsv @@ plainto_tsquery('simple', 'w17 w23') AND title ~ 'w' AND " + consents + " GROUP BY 1"},
+	{"full text", "SELECT id FROM memories WHERE tsv @@ plainto_tsquery('simple', 'w17 w23')",
+		"SELECT id FROM memories m WHERE tsv @@ plainto_tsquery('simple', 'w17 w23') AND " + consents},
+	{"full text by month",
+		"SELECT date_trunc('month', occurred_at), count(*) FROM memories WHERE tsv @@ plainto_tsquery('simple', " +
+			"'w17 w23') AND title ~ 'w' GROUP BY 1",
+		"SELECT date_trunc('month', occurred_at), count(*) FROM memories m WHERE tsv @@ plainto_tsquery('simple', " +
+			"'w17 w23') AND title ~ 'w' AND " + consents + " GROUP BY 1"},
 	{"trigram", "SELECT id FROM memories WHERE title ILIKE '%w171 w23%'", "SELECT id FROM memories m WHERE title ILIKE '%w171 w23%' AND " + consents},
 	{"prefix", "SELECT id FROM memories WHERE title LIKE 'w171 w23%'", "SELECT id FROM memories m WHERE title LIKE 'w171 w23%' AND " + consents},
 	{"jsonb", `SELECT id FROM memories WHERE metadata @> '{"k": 771}'`, `SELECT id FROM memories m WHERE metadata @> '{"k": 771}' AND ` + consents},
-	{"full text of a view", "SELECT id FROM titled WHERE tsv @@ plainto_tsquery('simple', 'w17 w23')", "SELECT id FROM memories m WHERE title <> '' AND tsv @@ plainto_tsquery('simple', 'w17 w23') AND " + consents},
+	{"full text of a view", "SELECT id FROM titled WHERE tsv @@ plainto_tsquery('simple', 'w17 w23')",
+		"SELECT id FROM memories m WHERE title <> '' AND tsv @@ plainto_tsquery('simple', 'w17 w23') AND " + consents},
 	{"join", "SELECT count(*) FROM memories m JOIN participants p ON p.memory_id = m.id WHERE p.person_id = 99",
-		"SELECT count(*) FROM memories m JOIN participants p ON p.memory_id = m.id JOIN people q ON q.id = p.person_id WHERE p.person_id = 99 AND q.consent_status = 'granted' AND " + consents},
+		"SELECT count(*) FROM memories m JOIN participants p ON p.memory_id = m.id JOIN people q ON q.id = " +
+			"p.person_id WHERE p.person_id = 99 AND q.consent_status = 'granted' AND " + consents},
 }
 
 // TestPlans is a measurement: PLANS_ROWS says how many memories, PLANS_OUT where the table goes.
@@ -75,7 +84,8 @@ func TestPlans(t *testing.T) {
 	agent := db.Connect(t, migrations.DefaultAgentRole)
 	sessions(t, hand, agent)
 	var table strings.Builder
-	table.WriteString("| query | by hand, ms | row security | with its hint | doors | door taken | both | prepared: by hand, ms | doors | both |\n|---|---:|---:|---:|---:|---|---:|---:|---:|---:|\n")
+	table.WriteString("| query | by hand, ms | row security | with its hint | doors | door taken | both | " +
+		"prepared: by hand, ms | doors | both |\n|---|---:|---:|---:|---:|---|---:|---:|---:|---:|\n")
 	for _, c := range classes {
 		began := time.Now()
 		plain, _ := w.text(t, rewrite.RLS, false, c.sql)
@@ -115,7 +125,8 @@ func TestPlans(t *testing.T) {
 	fmt.Print(bought)
 	if out := os.Getenv("PLANS_OUT"); out != "" {
 		write(t, out, "<!-- table: written by make bench-plans -->\n", caption(rows), table.String())
-		write(t, out, "<!-- care: written by make bench-plans -->\n", fmt.Sprintf("%d memories, PostgreSQL %s:\n\n", rows, pgtest.Binaries().Version), cautious)
+		write(t, out, "<!-- care: written by make bench-plans -->\n",
+			fmt.Sprintf("%d memories, PostgreSQL %s:\n\n", rows, pgtest.Binaries().Version), cautious)
 		write(t, out, "<!-- what is kept: written by make bench-plans -->\n", fmt.Sprintf("%d memories; filling in took %s:\n\n", rows, filled), kept)
 		write(t, out, "<!-- a shop: written by make bench-plans -->\n", fmt.Sprintf("%d orders, load average %s:\n\n", rows/2, load()), bought)
 	}
@@ -130,14 +141,16 @@ func sessions(t *testing.T, hand, agent *pgx.Conn) {
 	exec(t, agent, fmt.Sprintf("SET from_collapse_limit = %d; SET join_collapse_limit = %[1]d", rewrite.JoinLimit))
 }
 
-// carePlans measures what the settings of care cost in front of a text, and what they make of the plan behind row security, which all
-// careful statements take.
+// carePlans measures what the settings of care cost in front of a text, and what they make of the plan behind row
+// security, which all careful statements take.
 func carePlans(t *testing.T, w *world, agent *pgx.Conn) string {
 	t.Helper()
 	var table strings.Builder
 	table.WriteString("| query | row security, ms | the same with care | prepared, ms | the same with care |\n|---|---:|---:|---:|---:|\n")
 	reseal := func() { w.reseal(t, agent) }
-	for _, c := range append(slices.Clone(classes), struct{ name, sql, hand string }{"two of a range", "SELECT count(*) FROM memories WHERE owner_id IN (17, 18, 19) AND occurred_at > '2020-01-01'", ""}) {
+	for _, c := range append(slices.Clone(classes),
+		struct{ name, sql, hand string }{"two of a range",
+			"SELECT count(*) FROM memories WHERE owner_id IN (17, 18, 19) AND occurred_at > '2020-01-01'", ""}) {
 		sql, _ := w.text(t, rewrite.RLS, true, c.sql)
 		exec(t, agent, "RESET cpu_operator_cost; RESET enable_bitmapscan; RESET plan_cache_mode")
 		plain, plainPrepared := cpu(t, agent, sql, reseal), prepared(t, agent, sql, reseal)
@@ -167,7 +180,8 @@ func keptPlans(t *testing.T, super, hand, agent *pgx.Conn) (string, time.Duratio
 	filled := time.Since(began).Round(time.Second)
 	exec(t, super, "VACUUM ANALYZE")
 	var table strings.Builder
-	table.WriteString("| query | by hand, ms | row security | doors | door taken | prepared: by hand, ms | row security | doors |\n|---|---:|---:|---:|---|---:|---:|---:|\n")
+	table.WriteString("| query | by hand, ms | row security | doors | door taken | prepared: by hand, ms | row " +
+		"security | doors |\n|---|---:|---:|---:|---|---:|---:|---:|\n")
 	for _, c := range classes {
 		rows, _ := w.text(t, rewrite.RLS, true, c.sql)
 		doors, res := w.text(t, rewrite.Doors, true, c.sql)
@@ -182,7 +196,8 @@ func keptPlans(t *testing.T, super, hand, agent *pgx.Conn) (string, time.Duratio
 			once = append(once, fmt.Sprintf("%.2f×", cpu(t, agent, sql, func() { w.reseal(t, agent) })/base))
 			often = append(often, fmt.Sprintf("%.2f×", prepared(t, agent, sql, func() { w.reseal(t, agent) })/basePrepared))
 		}
-		fmt.Fprintf(&table, "| %s | %.3g | %s | %s | %.3g | %s |\n", c.name, base, strings.Join(once, " | "), doorOf(res), basePrepared, strings.Join(often, " | "))
+		fmt.Fprintf(&table, "| %s | %.3g | %s | %s | %.3g | %s |\n", c.name, base, strings.Join(once, " | "),
+			doorOf(res), basePrepared, strings.Join(often, " | "))
 		fmt.Printf("plans: %-16s kept\n", c.name)
 	}
 	return table.String(), filled
@@ -289,14 +304,15 @@ func (w *world) reseal(t *testing.T, conn *pgx.Conn) {
 	}
 }
 
-// cpu is the least CPU time of the server's process that a query took, in milliseconds. A short one runs several times for each
-// figure: the process may answer before its time is booked.
+// cpu is the least CPU time of the server's process that a query took, in milliseconds. A short one runs several times
+// for each figure: the process may answer before its time is booked.
 func cpu(t *testing.T, conn *pgx.Conn, sql string, between func()) float64 {
 	t.Helper()
 	return least(t, conn, func() { exec(t, conn, sql) }, between)
 }
 
-// prepared is the same of a statement that was prepared and has run often enough for the server to have settled on a plan.
+// prepared is the same of a statement that was prepared and has run often enough for the server to have settled on a
+// plan.
 func prepared(t *testing.T, conn *pgx.Conn, sql string, between func()) float64 {
 	t.Helper()
 	ctx := context.Background()
@@ -390,7 +406,8 @@ func read(t *testing.T, name string) string {
 }
 
 func caption(rows int) string {
-	return fmt.Sprintf("%d memories, PostgreSQL %s, %s, %d processors, load average %s:\n\n", rows, pgtest.Binaries().Version, runtime.GOARCH, runtime.NumCPU(), load())
+	return fmt.Sprintf("%d memories, PostgreSQL %s, %s, %d processors, load average %s:\n\n", rows,
+		pgtest.Binaries().Version, runtime.GOARCH, runtime.NumCPU(), load())
 }
 
 func load() string {

@@ -1,5 +1,5 @@
-// Package property checks properties with rapid as package tier wants it: from a fixed seed, with a count for each run, and without
-// a file in the tree where one fails. The failure itself prints the flag that plays it again.
+// Package property checks properties with rapid as package tier wants it: from a fixed seed, with a count for each run,
+// and without a file in the tree where one fails. The failure itself prints the flag that plays it again.
 package property
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Check is rapid.Check. What is given by rapid's own flags (-rapid.seed, -rapid.checks, -rapid.nofailfile) counts. Tests that call it do
-// not run side by side: the flags are the whole program's.
+// Check is rapid.Check. What is given by rapid's own flags (-rapid.seed, -rapid.checks, -rapid.nofailfile) counts.
+// Tests that call it do not run side by side: the flags are the whole program's.
 func Check(t *testing.T, property func(*rapid.T)) {
 	t.Helper()
 	CheckMore(t, 1, property)

@@ -27,8 +27,8 @@ func test(ctx context.Context, o options, dir string, sum *summary) error {
 	if err != nil {
 		return err
 	}
-	// Go's cache knows neither the server nor what tests read through it, hence -count=1. Half of the time of linking goes into what
-	// debuggers read, hence -s -w.
+	// Go's cache knows neither the server nor what tests read through it, hence -count=1. Half of the time of linking
+	// goes into what debuggers read, hence -s -w.
 	args := []string{
 		"test", "-json", "-count=1", "-vet=off", "-timeout=90m", "-ldflags=-s -w", "-p", strconv.Itoa(o.parallel), "-exec", self,
 	}

@@ -29,7 +29,8 @@ func TestSummary(t *testing.T) {
 	if !s.passed() {
 		t.Error("it has not passed")
 	}
-	for _, want := range []string{"ok    internal/enforce/seal", "skipped    1  no such program\n", "skipped    1  (no reason given)\n", "\n1 passed, 0 failed, 2 skipped\n"} {
+	for _, want := range []string{"ok    internal/enforce/seal", "skipped    1  no such program\n",
+		"skipped    1  (no reason given)\n", "\n1 passed, 0 failed, 2 skipped\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing in\n%s", want, out)
 		}

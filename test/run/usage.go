@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// usageVariable is set for the test binaries that `go test -exec` runs through this program: the folder for what they took.
+// usageVariable is set for the test binaries that `go test -exec` runs through this program: the folder for what they
+// took.
 const usageVariable = "PGCONSENT_TEST_USAGE"
 
 // temporaryVariable is set beside it: the folder for what tests leave while they run. The compiler's is another one.

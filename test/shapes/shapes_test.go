@@ -28,8 +28,8 @@ func works(t testing.TB) oracle.Schema {
 // every is all statements: thousands.
 func every() []string { return append(statements(2), literals()...) }
 
-// What is not a name that the rewriter puts another in the place of goes out byte for byte, in every mode: each statement in
-// one of them, in the nightly run in all.
+// What is not a name that the rewriter puts another in the place of goes out byte for byte, in every mode: each
+// statement in one of them, in the nightly run in all.
 func TestTextIsUntouched(t *testing.T) {
 	tier.All(t)
 	s := works(t)

@@ -20,7 +20,8 @@ var elsewhere = map[string]map[string]string{
 
 var unseeded = func() map[string]string {
 	instead := map[string]string{}
-	for name := range strings.FieldsSeq("N Int IntN Int32 Int32N Int64 Int64N Uint UintN Uint32 Uint32N Uint64 Uint64N Float32 Float64 NormFloat64 ExpFloat64 Perm Shuffle") {
+	for name := range strings.FieldsSeq(
+		"N Int IntN Int32 Int32N Int64 Int64N Uint UintN Uint32 Uint32N Uint64 Uint64N Float32 Float64 NormFloat64 ExpFloat64 Perm Shuffle") {
 		instead[name] = "a rand.New of tier.Seed"
 	}
 	return instead

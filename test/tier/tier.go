@@ -10,8 +10,8 @@
 //	PGCONSENT_SEED     where random tests begin, in place of 1; each logs the seed that it took
 //	PGCONSENT_CASES    how many cases a random test makes, in place of its own count for the run; the unit is the test's
 //
-// The variables are read while tests run, so that go keeps results of other values apart in its cache. The package imports the
-// standard library only, so that the tests of every package may use it.
+// The variables are read while tests run, so that go keeps results of other values apart in its cache. The package
+// imports the standard library only, so that the tests of every package may use it.
 package tier
 
 import (
@@ -79,8 +79,8 @@ func Seed() uint64 { return number("PGCONSENT_SEED", 1, 64) }
 // Rand draws from the seed; tests and goroutines that draw side by side take streams of their own.
 func Rand(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(Seed(), stream)) }
 
-// Turn says whether case i of a list runs, of which the whole run takes one in n, the quick one a quarter of these, and the nightly one all.
-// The first case runs always.
+// Turn says whether case i of a list runs, of which the whole run takes one in n, the quick one a quarter of these, and
+// the nightly one all. The first case runs always.
 func Turn(i, n int) bool {
 	switch {
 	case IsNightly():

@@ -36,8 +36,8 @@ const (
 	direct  = "none"
 )
 
-// contenders starts what is compared: PgBouncer in session mode, and two servers, one with the database behind TCP as PgBouncer has it, one
-// behind a unix socket.
+// contenders starts what is compared: PgBouncer in session mode, and two servers, one with the database behind TCP as
+// PgBouncer has it, one behind a unix socket.
 func contenders(t *testing.T, cluster *pgcluster.Cluster) []contender {
 	t.Helper()
 	dir := t.TempDir()
@@ -69,7 +69,9 @@ func postgres(t *testing.T) *pgcluster.Cluster {
 	t.Helper()
 	dir := t.TempDir()
 	open(t, dir)
-	cluster, err := pgcluster.Start(t.Context(), pgcluster.Config{Dir: filepath.Join(dir, "postgres"), Password: password, TCP: true, NoSync: true, Settings: map[string]string{"max_connections": "200"}})
+	cluster, err := pgcluster.Start(t.Context(),
+		pgcluster.Config{Dir: filepath.Join(dir, "postgres"), Password: password, TCP: true, NoSync: true,
+			Settings: map[string]string{"max_connections": "200"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,8 +162,10 @@ func pgbouncer(t *testing.T, dir string, owner *pgconn.Config, upstream int) (co
 	host, port, _ := net.SplitHostPort(listen)
 	users := filepath.Join(dir, "users.txt")
 	config := filepath.Join(dir, "pgbouncer.ini")
-	text := fmt.Sprintf("[databases]\n%s = host=127.0.0.1 port=%d\n[pgbouncer]\nlisten_addr = %s\nlisten_port = %s\nunix_socket_dir =\nauth_type = scram-sha-256\nauth_file = %s\npool_mode = session\n"+
-		"max_client_conn = 500\ndefault_pool_size = 100\nlog_connections = 0\nlog_disconnections = 0\nstats_period = 600\nignore_startup_parameters = extra_float_digits\n", owner.Database, upstream, host, port, users)
+	text := fmt.Sprintf("[databases]\n%s = host=127.0.0.1 port=%d\n[pgbouncer]\nlisten_addr = %s\nlisten_port = "+
+		"%s\nunix_socket_dir =\nauth_type = scram-sha-256\nauth_file = %s\npool_mode = session\n"+
+		"max_client_conn = 500\ndefault_pool_size = 100\nlog_connections = 0\nlog_disconnections = "+
+		"0\nstats_period = 600\nignore_startup_parameters = extra_float_digits\n", owner.Database, upstream, host, port, users)
 	for file, text := range map[string]string{users: fmt.Sprintf("%q %q\n", owner.User, owner.Password), config: text} {
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -253,7 +257,8 @@ func parse(t *testing.T, dsn string) *pgconn.Config {
 }
 
 func address(c *pgconn.Config, host string, port int) string {
-	u := url.URL{Scheme: "postgres", User: url.UserPassword(c.User, c.Password), Host: net.JoinHostPort(host, strconv.Itoa(port)), Path: c.Database, RawQuery: "sslmode=disable"}
+	u := url.URL{Scheme: "postgres", User: url.UserPassword(c.User, c.Password),
+		Host: net.JoinHostPort(host, strconv.Itoa(port)), Path: c.Database, RawQuery: "sslmode=disable"}
 	return u.String()
 }
 

@@ -37,7 +37,8 @@ func TestWire(t *testing.T) {
 	all := contenders(t, cluster)
 	id, pgbench := visible(t, all), filepath.Join(cluster.Binaries.Dir, "pgbench")
 	var out strings.Builder
-	out.WriteString("| between | protocol | CPU for a transaction, µs | CPU / PgBouncer | CPU / PgBouncer at that rate | transactions / PgBouncer | transactions / direct | p99 / PgBouncer |\n|---|---|---:|---:|---:|---:|---:|---:|\n")
+	out.WriteString("| between | protocol | CPU for a transaction, µs | CPU / PgBouncer | CPU / PgBouncer at that " +
+		"rate | transactions / PgBouncer | transactions / direct | p99 / PgBouncer |\n|---|---|---:|---:|---:|---:|---:|---:|\n")
 	for _, protocol := range []string{"simple", "prepared"} {
 		for _, line := range small(t, pgbench, all, protocol, "SELECT title FROM memories WHERE id = '"+id+"'", rounds) {
 			out.WriteString(line)
@@ -130,7 +131,8 @@ func bench(t *testing.T, pgbench string, c contender, protocol, script string, r
 	t.Helper()
 	prefix := filepath.Join(t.TempDir(), "log")
 	before := cpu(t, c.pid)
-	arguments := []string{"-n", "-f", script, "-M", protocol, "-c", strconv.Itoa(clients), "-j", "1", "-T", strconv.Itoa(slice), "--log", "--log-prefix=" + prefix}
+	arguments := []string{"-n", "-f", script, "-M", protocol, "-c", strconv.Itoa(clients), "-j",
+		"1", "-T", strconv.Itoa(slice), "--log", "--log-prefix=" + prefix}
 	if rate > 0 {
 		arguments = append(arguments, "-R", strconv.FormatFloat(rate, 'f', 1, 64))
 	}
@@ -239,7 +241,8 @@ func write(t *testing.T, file, version, tables string) {
 		t.Fatalf("%s has no marks %q and %q", file, begin, end)
 	}
 	load, _ := os.ReadFile("/proc/loadavg")
-	head := fmt.Sprintf("PostgreSQL %s, %s, %d processors, load average %s, %d clients:\n\n", version, runtime.GOARCH, runtime.NumCPU(), cmp.Or(strings.Split(string(load), " ")[0], "unknown"), clients)
+	head := fmt.Sprintf("PostgreSQL %s, %s, %d processors, load average %s, %d clients:\n\n", version, runtime.GOARCH,
+		runtime.NumCPU(), cmp.Or(strings.Split(string(load), " ")[0], "unknown"), clients)
 	if err := os.WriteFile(file, []byte(before+begin+head+tables+"\n"+end+after), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -92,7 +92,8 @@ func compare(t *testing.T, name string, m *instance.Migrated) {
 	if string(want) == got {
 		return
 	}
-	t.Errorf("something else is written (with -update it is taken over): -committed +now\n%s", cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")))
+	t.Errorf("something else is written (with -update it is taken over): -committed +now\n%s",
+		cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")))
 	for _, text := range texts {
 		if !whole && !strings.Contains(string(want), digest(text)) {
 			t.Logf("now:\n%s", text)
@@ -118,8 +119,9 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// statements are those of the plan, up and down, and those that are others where row security was on. The stand-ins of the
-// catalogs are those of the server's version, and not here; and copies of views without their queries, which the server prints.
+// statements are those of the plan, up and down, and those that are others where row security was on. The stand-ins of
+// the catalogs are those of the server's version, and not here; and copies of views without their queries, which the
+// server prints.
 func statements(m *instance.Migrated, others bool) []string {
 	var out []string
 	seen := map[string]bool{}
@@ -147,7 +149,8 @@ func statements(m *instance.Migrated, others bool) []string {
 	add(m.Plan.UpFrom(on))
 	add(rls.Generate(m.Policy, m.Snapshot, rls.Options{Mode: rls.SealOnly, Doors: true}).Up())
 	if others { // whose names need quotes
-		add(rls.Generate(m.Policy, m.Snapshot, rls.Options{AgentRole: "Its Agent", ControlRole: "Its Control", ReaderRole: "Its Reader", RowsRole: "Its Rows"}).Up())
+		add(rls.Generate(m.Policy, m.Snapshot,
+			rls.Options{AgentRole: "Its Agent", ControlRole: "Its Control", ReaderRole: "Its Reader", RowsRole: "Its Rows"}).Up())
 	}
 	down := m.Plan.Down()
 	before := len(out)
@@ -183,7 +186,8 @@ func forms(m *instance.Migrated) []string {
 			}
 			say("check %s %d: %s", name, i, predicate.Check(n, t.Relation))
 			columns, known := predicate.RowColumns(n)
-			say("about %s %d: attributes %q, columns %q (%v), timed %v, grows %q, empty %q, sets %q, reads %q", name, i, predicate.Attributes(n), columns, known,
+			say("about %s %d: attributes %q, columns %q (%v), timed %v, grows %q, empty %q, sets %q, reads %q",
+				name, i, predicate.Attributes(n), columns, known,
 				predicate.Timed(n), names(predicate.Grows(n)), names(predicate.Links(n)), sets(n, t.Relation), helpers(n))
 			for _, part := range predicate.Conjuncts(n) {
 				switch part := part.(type) {
@@ -205,7 +209,8 @@ func forms(m *instance.Migrated) []string {
 		say("fill %s of %s: %s; %s; %s", f.Name, f.Relation, f.Next(100), f.Left, f.Differs)
 	}
 	unnoticed := slices.SortedFunc(maps.Keys(m.Plan.Unnoticed()), func(a, b catalog.Name) int { return strings.Compare(a.String(), b.String()) })
-	say("changes: what is not watched %q, unnoticed %q, timed %v, doors %v, about %q", m.Plan.Watchable(), unnoticed, m.Plan.Timed(), m.Plan.HasDoors(), names(rls.Tables(m.Policy)))
+	say("changes: what is not watched %q, unnoticed %q, timed %v, doors %v, about %q", m.Plan.Watchable(), unnoticed,
+		m.Plan.Timed(), m.Plan.HasDoors(), names(rls.Tables(m.Policy)))
 	for _, d := range m.Policy.Derivations() {
 		from, where := d.Origin.Products(d.Table, "made", "source")
 		say("products of %s: %q where %s", d.Table.Name, from, where)

@@ -15,8 +15,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/serve"
 )
 
-// consents records the relationships that the world begins with, in a registry that has no record. Each record carries a key made
-// of the subject and the step, so that a demo that was interrupted goes on where it was.
+// consents records the relationships that the world begins with, in a registry that has no record. Each record carries
+// a key made of the subject and the step, so that a demo that was interrupted goes on where it was.
 func (f folder) consents(ctx context.Context, c *config.Config, progress func(string)) error {
 	if f.world.Consents == "" {
 		return nil
@@ -64,7 +64,8 @@ func (s subject) commands(agent string) []consent.Command {
 	return []consent.Command{
 		{Do: consent.Grant, Subject: s.id, Stream: consent.Temporary, By: self, Via: "demo"},
 		{Do: consent.Upgrade, Subject: s.id, By: self, Via: "demo", Reason: "we work together"},
-		{Do: consent.DecidePartnership, Subject: s.id, Decision: consent.TaskComplete, By: consent.Party{Role: consent.RoleAgent, ID: agent}, Via: "demo"},
+		{Do: consent.DecidePartnership, Subject: s.id, Decision: consent.TaskComplete,
+			By: consent.Party{Role: consent.RoleAgent, ID: agent}, Via: "demo"},
 	}
 }
 

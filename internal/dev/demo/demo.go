@@ -116,7 +116,8 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 		return nil, err
 	}
 	if err := os.MkdirAll(dir, 0o711); err != nil {
-		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "the folder %s cannot be made", dir).WithHint("Name one with --dir.").WithCause(err)
+		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "the folder %s cannot be made",
+			dir).WithHint("Name one with --dir.").WithCause(err)
 	}
 	text, err := c.World.File(c.World.Policy)
 	if err != nil {
@@ -170,7 +171,8 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 		return nil, err
 	}
 	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	r := &Running{Access: access, Dir: dir, config: cfg, service: service, world: c.World, cluster: cluster, cancel: cancel, served: make(chan error, 1)}
+	r := &Running{Access: access, Dir: dir, config: cfg, service: service, world: c.World, cluster: cluster,
+		cancel: cancel, served: make(chan error, 1)}
 	go func() { r.served <- service.Run(serving) }()
 	if err := ready(ctx, service); err != nil {
 		cancel()
@@ -191,7 +193,8 @@ func (c Config) free() error {
 			return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "%q is not of the form HOST:PORT", address)
 		}
 		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "the demo has no TLS and listens on loopback only, not on %s", address).
+			return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal,
+				"the demo has no TLS and listens on loopback only, not on %s", address).
 				WithHint("Use 127.0.0.1; \"pgconsent serve\" with tls in its configuration listens anywhere.")
 		}
 		if err := pgcluster.PortFree(address); err != nil {
@@ -201,15 +204,17 @@ func (c Config) free() error {
 	return nil
 }
 
-// database fills the world's database, on a server that it starts or on that of --postgres, for which the cluster is nil. upstream is
-// how the configuration says where it is.
-func (c Config) database(ctx context.Context, f folder, fresh bool) (cluster *pgcluster.Cluster, upstream yaml.MapSlice, err error) {
+// database fills the world's database, on a server that it starts or on that of --postgres, for which the cluster is
+// nil. upstream is how the configuration says where it is.
+func (c Config) database(ctx context.Context, f folder, fresh bool) (cluster *pgcluster.Cluster,
+	upstream yaml.MapSlice, err error) {
 	if c.Postgres != "" {
 		g, err := visit(ctx, c.Postgres, c.World, func(text string) { c.Progress(text) })
 		if err != nil {
 			return nil, nil, err
 		}
-		c.Progress("on the server of --postgres: database " + f.names.database + ", roles " + strings.Join(f.names.roles(), ", ") + "; --down takes them away")
+		c.Progress("on the server of --postgres: database " + f.names.database + ", roles " +
+			strings.Join(f.names.roles(), ", ") + "; --down takes them away")
 		if err := g.load(ctx, f, c.Progress); err != nil {
 			return nil, nil, err
 		}
@@ -225,7 +230,8 @@ func (c Config) database(ctx context.Context, f folder, fresh bool) (cluster *pg
 	if err != nil {
 		return nil, nil, err
 	}
-	c.Progress(fmt.Sprintf("PostgreSQL %s runs (pid %d, data in %s)", cluster.Binaries.Version, cluster.PID(), cluster.DataDir))
+	c.Progress(fmt.Sprintf("PostgreSQL %s runs (pid %d, data in %s)", cluster.Binaries.Version, cluster.PID(),
+		cluster.DataDir))
 	up := server{cluster: cluster, password: super, notice: func(text string) { c.Progress(text) }}
 	if err := up.load(ctx, f, c.Progress); err != nil {
 		return nil, nil, errors.Join(err, cluster.Stop())
@@ -241,7 +247,9 @@ func (r *Running) greet(ctx context.Context) error {
 	for _, agent := range r.Access.Agents {
 		conn, err := pgx.Connect(ctx, agent.DSN)
 		if err != nil {
-			return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonIdentity, "agent %s of world %s cannot log in: do its attributes in world.yaml fit the policy?", agent.Name, r.world.Name).WithCause(err)
+			return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonIdentity,
+				"agent %s of world %s cannot log in: do its attributes in world.yaml fit the policy?", agent.Name,
+				r.world.Name).WithCause(err)
 		}
 		if err := conn.Close(ctx); err != nil {
 			return err
@@ -301,7 +309,8 @@ func (f folder) claim() error {
 		return err
 	}
 	if got := strings.TrimSpace(string(name)); got != f.world.Name {
-		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "%s holds world %s, not %s", f.dir, got, f.world.Name).
+		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "%s holds world %s, not %s", f.dir,
+			got, f.world.Name).
 			WithHint("Name another folder with --dir.")
 	}
 	return nil
@@ -345,7 +354,8 @@ func (s server) connect(ctx context.Context, database string) (*pgx.Conn, error)
 	if err != nil {
 		return nil, err
 	}
-	c.Host, c.Port, c.User, c.Password, c.Database = s.cluster.SocketDir, uint16(s.cluster.Port), s.cluster.Superuser, s.password, database
+	c.Host, c.Port, c.User, c.Password, c.Database = s.cluster.SocketDir, uint16(s.cluster.Port), s.cluster.Superuser,
+		s.password, database
 	c.Fallbacks = nil
 	c.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { s.notice(n.Message) }
 	return pgx.ConnectConfig(ctx, c)
@@ -367,7 +377,8 @@ func (s server) load(ctx context.Context, f folder, progress func(string)) error
 		if err := os.Remove(f.marker()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		for _, sql := range []string{"SET client_min_messages = warning", "DROP DATABASE IF EXISTS " + name + " WITH (FORCE)", "CREATE DATABASE " + name + " TEMPLATE template0"} {
+		for _, sql := range []string{"SET client_min_messages = warning",
+			"DROP DATABASE IF EXISTS " + name + " WITH (FORCE)", "CREATE DATABASE " + name + " TEMPLATE template0"} {
 			if _, err := admin.Exec(ctx, sql); err != nil {
 				return err
 			}
@@ -442,8 +453,11 @@ func (f folder) configure(c Config, upstream yaml.MapSlice) (*config.Config, err
 			{Key: "name", Value: f.names.database},
 			{Key: "owners", Value: []string{f.names.owner}},
 			{Key: "search_path", Value: []string{"public"}},
-			{Key: "roles", Value: yaml.MapSlice{{Key: "agent", Value: f.names.agent}, {Key: "control", Value: f.names.control}, {Key: "reader", Value: f.names.reader}, {Key: "rows", Value: f.names.rows}}},
-			{Key: "secrets", Value: yaml.MapSlice{{Key: "agent", Value: secret("agent")}, {Key: "control", Value: secret("control")}, {Key: "migrate", Value: secret("owner")}}},
+			{Key: "roles", Value: yaml.MapSlice{{Key: "agent", Value: f.names.agent},
+				{Key: "control", Value: f.names.control}, {Key: "reader", Value: f.names.reader}, {Key: "rows", Value: f.names.rows}}},
+			{Key: "secrets", Value: yaml.MapSlice{
+				{Key: "agent", Value: secret("agent")}, {Key: "control", Value: secret("control")}, {
+					Key: "migrate", Value: secret("owner")}}},
 		}}}},
 		{Key: "agents", Value: agents},
 		{Key: "credentials", Value: "agents.scram"},
@@ -489,14 +503,16 @@ func migrate(ctx context.Context, c *config.Config, name string) error {
 	if err != nil {
 		return err
 	}
-	o := migrations.Options{AgentRole: db.Roles.Agent, ControlRole: db.Roles.Control, ReaderRole: db.Roles.Reader, RowsRole: db.Roles.Rows}
+	o := migrations.Options{AgentRole: db.Roles.Agent, ControlRole: db.Roles.Control, ReaderRole: db.Roles.Reader,
+		RowsRole: db.Roles.Rows}
 	if o.AgentPassword, err = config.Secret(db.Secrets.Agent); err != nil {
 		return err
 	}
 	if o.ControlPassword, err = config.Secret(db.Secrets.Control); err != nil {
 		return err
 	}
-	plan := rls.Generate(p, snap, rls.Options{AgentRole: o.AgentRole, ControlRole: o.ControlRole, ReaderRole: o.ReaderRole, RowsRole: o.RowsRole, Doors: c.Enforcement == config.Auto})
+	plan := rls.Generate(p, snap, rls.Options{AgentRole: o.AgentRole, ControlRole: o.ControlRole,
+		ReaderRole: o.ReaderRole, RowsRole: o.RowsRole, Doors: c.Enforcement == config.Auto})
 	if err := migrations.Up(ctx, conn, o, plan); err != nil {
 		return err
 	}
@@ -536,8 +552,8 @@ func (f folder) admit(c *config.Config) (Access, error) {
 // Registry is the consent registry of the world's database; nil: it has none.
 func (r *Running) Registry() *registry.Registry { return r.service.Registry(r.Access.World) }
 
-// slowest is how long a demo waits for a database that it has just made: on a machine with much else to do a first look may take longer
-// than a server that runs would wait, and it looks again by itself.
+// slowest is how long a demo waits for a database that it has just made: on a machine with much else to do a first look
+// may take longer than a server that runs would wait, and it looks again by itself.
 const slowest = time.Minute
 
 // ready waits until agents are served, or until it is known that they will not be.

@@ -45,7 +45,8 @@ func dsn(user, password string) string {
 	return fmt.Sprintf("postgres://%s:%s@127.0.0.1:%d/postgres", user, password, pgtest.TCPPort())
 }
 
-// free is an address that nobody listens on, another one each time. (Package test/demos has the same; it imports this one.)
+// free is an address that nobody listens on, another one each time. (Package test/demos has the same; it imports this
+// one.)
 func free(t *testing.T) string {
 	t.Helper()
 	for {
@@ -105,7 +106,8 @@ func TestOnAServer(t *testing.T) {
 	dir := t.TempDir()
 	start := func(user, password string) (*Running, []string, error) {
 		var told []string
-		r, err := Start(t.Context(), Config{World: w, Postgres: dsn(user, password), Dir: dir, Listen: free(t), HTTP: free(t), Progress: func(what string) { told = append(told, what) }})
+		r, err := Start(t.Context(), Config{World: w, Postgres: dsn(user, password), Dir: dir, Listen: free(t),
+			HTTP: free(t), Progress: func(what string) { told = append(told, what) }})
 		return r, told, err
 	}
 	for round := range 2 {
@@ -122,7 +124,8 @@ func TestOnAServer(t *testing.T) {
 		if round == 0 {
 			number(t, r.Access.OwnerDSN, "INSERT INTO notes VALUES (99, 's', 'kept') RETURNING id")
 		}
-		if all := strings.Join(told, "\n"); !strings.Contains(all, "pgconsent_demo_my_app_reader") || strings.Contains(all, "is loaded already") != (round == 1) {
+		if all := strings.Join(told, "\n"); !strings.Contains(all, "pgconsent_demo_my_app_reader") ||
+			strings.Contains(all, "is loaded already") != (round == 1) {
 			t.Errorf("round %d: told %s", round, all)
 		}
 		if err := r.Stop(); err != nil {
@@ -188,11 +191,13 @@ func TestNotOurs(t *testing.T) {
 		t.Errorf("the server has\n%s\nand had\n%s", after, before)
 	}
 	exec(t, admin, "CREATE ROLE pgconsent_demo_my_app_reader")
-	if err := start("rich", "rich-password"); err == nil || !strings.Contains(err.Error(), "has a role pgconsent_demo_my_app_reader that the demo did not make") {
+	if err := start("rich", "rich-password"); err == nil ||
+		!strings.Contains(err.Error(), "has a role pgconsent_demo_my_app_reader that the demo did not make") {
 		t.Errorf("%v", err)
 	}
 	exec(t, admin, "DROP ROLE pgconsent_demo_my_app_reader", "CREATE DATABASE pgconsent_demo_my_app")
-	if err := start("rich", "rich-password"); err == nil || !strings.Contains(err.Error(), "has a database pgconsent_demo_my_app that the demo did not make") {
+	if err := start("rich", "rich-password"); err == nil ||
+		!strings.Contains(err.Error(), "has a database pgconsent_demo_my_app that the demo did not make") {
 		t.Errorf("%v", err)
 	}
 	if err := Remove(t.Context(), dsn("rich", "rich-password"), w, func(string) {}); err == nil || !strings.Contains(err.Error(), "did not make") {

@@ -65,7 +65,8 @@ func visit(ctx context.Context, dsn string, w *world.World, notice func(string))
 	c.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { notice(n.Message) }
 	conn, err := pgx.ConnectConfig(ctx, c)
 	if err != nil {
-		return nil, sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "cannot log in to the server of --postgres: %v", err).
+		return nil, sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream,
+			"cannot log in to the server of --postgres: %v", err).
 			WithHint("The DSN names a role that may make databases and roles, and a database to log in to, such as postgres.")
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
@@ -77,7 +78,8 @@ func visit(ctx context.Context, dsn string, w *world.World, notice func(string))
 		return nil, err
 	}
 	if version < pgcluster.MinMajor*10000 {
-		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream, "the server is PostgreSQL %d: %d or later is needed", version/10000, pgcluster.MinMajor)
+		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream,
+			"the server is PostgreSQL %d: %d or later is needed", version/10000, pgcluster.MinMajor)
 	}
 	if !databases || !roles {
 		missing := []string{}
@@ -87,7 +89,8 @@ func visit(ctx context.Context, dsn string, w *world.World, notice func(string))
 		if !roles {
 			missing = append(missing, "CREATEROLE")
 		}
-		return nil, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonUpstream, "role %s of --postgres may not make what the demo needs", g.user).
+		return nil, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonUpstream,
+			"role %s of --postgres may not make what the demo needs", g.user).
 			WithHint("Let a superuser run: ALTER ROLE %s %s", quote(g.user), strings.Join(missing, " "))
 	}
 	return g, nil
@@ -116,7 +119,9 @@ type found struct {
 func (g *guest) look(ctx context.Context, conn *pgx.Conn) (found, error) {
 	f := found{roles: map[string]bool{}}
 	var comment *string
-	err := conn.QueryRow(ctx, "SELECT pg_catalog.shobj_description(d.oid, 'pg_database') FROM pg_catalog.pg_database AS d WHERE d.datname = $1", g.names.database).Scan(&comment)
+	err := conn.QueryRow(ctx,
+		"SELECT pg_catalog.shobj_description(d.oid, 'pg_database') FROM pg_catalog.pg_database AS d WHERE "+
+			"d.datname = $1", g.names.database).Scan(&comment)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 	case err != nil:
@@ -132,7 +137,9 @@ func (g *guest) look(ctx context.Context, conn *pgx.Conn) (found, error) {
 	}
 	for _, role := range g.names.roles() {
 		var comment *string
-		err := conn.QueryRow(ctx, "SELECT pg_catalog.shobj_description(r.oid, 'pg_authid') FROM pg_catalog.pg_roles AS r WHERE r.rolname = $1", role).Scan(&comment)
+		err := conn.QueryRow(ctx,
+			"SELECT pg_catalog.shobj_description(r.oid, 'pg_authid') FROM pg_catalog.pg_roles AS r WHERE "+
+				"r.rolname = $1", role).Scan(&comment)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
 		case err != nil:
@@ -147,7 +154,8 @@ func (g *guest) look(ctx context.Context, conn *pgx.Conn) (found, error) {
 }
 
 func (g *guest) foreign(what, name string) error {
-	return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream, "the server has a %s %s that the demo did not make: it is left alone", what, name).
+	return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream,
+		"the server has a %s %s that the demo did not make: it is left alone", what, name).
 		WithHint("Rename it, or use another server. The demo knows its own by the comment %q.", g.mark())
 }
 
@@ -179,14 +187,18 @@ func (g *guest) load(ctx context.Context, f folder, progress func(string)) (err 
 		}
 	}
 	progress("making the database " + g.names.database)
-	if err := g.exec(ctx, admin, "make the database", "CREATE DATABASE "+quote(g.names.database)+" TEMPLATE template0", "COMMENT ON DATABASE "+quote(g.names.database)+" IS '"+g.mark()+loading+"'",
+	if err := g.exec(ctx, admin, "make the database",
+		"CREATE DATABASE "+quote(g.names.database)+" TEMPLATE template0", "COMMENT ON DATABASE "+
+			quote(g.names.database)+" IS '"+g.mark()+loading+"'",
 		"ALTER DATABASE "+quote(g.names.database)+" OWNER TO "+quote(g.names.owner)); err != nil {
 		return err
 	}
 	owner, err := g.connect(ctx, g.names.database, g.names.owner, password)
 	if err != nil {
-		return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "%s cannot log in with its password: %v", g.names.owner, err).
-			WithHint("The demo logs in as roles of its own: pg_hba.conf must let %s_* in by scram-sha-256, from here, to database %s.", g.names.database, g.names.database)
+		return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream,
+			"%s cannot log in with its password: %v", g.names.owner, err).
+			WithHint("The demo logs in as roles of its own: pg_hba.conf must let %s_* in by scram-sha-256, from "+
+				"here, to database %s.", g.names.database, g.names.database)
 	}
 	defer owner.Close(context.WithoutCancel(ctx))
 	extender := owner
@@ -208,13 +220,15 @@ func (g *guest) load(ctx context.Context, f folder, progress func(string)) (err 
 	return g.exec(ctx, owner, "note that it is loaded", "COMMENT ON DATABASE "+quote(g.names.database)+" IS '"+g.mark()+"'")
 }
 
-// makeRoles makes those roles that are not there, and gives those that log in the passwords that their files have. Migrating
-// would not: it leaves the password of a role that has rights in another database, and whoever migrates another one of the server
-// meanwhile may give it some.
+// makeRoles makes those roles that are not there, and gives those that log in the passwords that their files have.
+// Migrating would not: it leaves the password of a role that has rights in another database, and whoever migrates
+// another one of the server meanwhile may give it some.
 func (g *guest) makeRoles(ctx context.Context, admin *pgx.Conn, there found, f folder) error {
 	mark := "'" + g.mark() + "'"
 	if !there.roles[g.names.owner] {
-		if err := g.exec(ctx, admin, "make the role "+g.names.owner, "CREATE ROLE "+quote(g.names.owner)+" LOGIN CREATEROLE", "COMMENT ON ROLE "+quote(g.names.owner)+" IS "+mark); err != nil {
+		if err := g.exec(ctx, admin, "make the role "+g.names.owner,
+			"CREATE ROLE "+quote(g.names.owner)+" LOGIN CREATEROLE", "COMMENT ON ROLE "+quote(g.names.owner)+
+				" IS "+mark); err != nil {
 			return err
 		}
 	}
@@ -241,7 +255,8 @@ func (g *guest) makeRoles(ctx context.Context, admin *pgx.Conn, there found, f f
 			option = "LOGIN NOINHERIT"
 		}
 		if !there.roles[role] {
-			if err := g.exec(ctx, admin, "make the role "+role, "CREATE ROLE "+quote(role)+" "+option, "COMMENT ON ROLE "+quote(role)+" IS "+mark); err != nil {
+			if err := g.exec(ctx, admin, "make the role "+role, "CREATE ROLE "+quote(role)+" "+option,
+				"COMMENT ON ROLE "+quote(role)+" IS "+mark); err != nil {
 				return err
 			}
 		}
@@ -285,7 +300,8 @@ func (g *guest) explain(what string, err error) error {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.Code == "42501" {
 		return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonUpstream, "cannot %s: %s", what, pg.Message).
-			WithHint("Role %s of --postgres needs CREATEDB and CREATEROLE; for extensions that are not trusted, and for what others made, a superuser.", g.user)
+			WithHint("Role %s of --postgres needs CREATEDB and CREATEROLE; for extensions that are not trusted, "+
+				"and for what others made, a superuser.", g.user)
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }

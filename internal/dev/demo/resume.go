@@ -11,7 +11,8 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// copied says what of the world the folder was made from, by digests: so that a start which resumes can tell what has changed since.
+// copied says what of the world the folder was made from, by digests: so that a start which resumes can tell what has
+// changed since.
 type copied struct {
 	Policy string `yaml:"policy"`
 	Rows   string `yaml:"rows"` // schema.sql, data.sql and extensions.sql
@@ -40,7 +41,8 @@ func digest(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// copyPolicy puts the world's policy into the folder, where it may be changed, and notes what it was, beside the rows that were loaded.
+// copyPolicy puts the world's policy into the folder, where it may be changed, and notes what it was, beside the rows
+// that were loaded.
 func (f folder) copyPolicy(rows string) error {
 	text, err := f.world.File(f.world.Policy)
 	if err != nil {
@@ -56,8 +58,8 @@ func (f folder) copyPolicy(rows string) error {
 	return os.WriteFile(f.path("copied"), note, 0o644)
 }
 
-// resume is for a database that is loaded already. A policy that nobody has changed here follows the world's; one that was changed
-// stays. What the user may not expect is told; again is how to start over.
+// resume is for a database that is loaded already. A policy that nobody has changed here follows the world's; one that
+// was changed stays. What the user may not expect is told; again is how to start over.
 func (f folder) resume(again string, progress func(string)) error {
 	now, err := f.digests()
 	if err != nil {
@@ -82,7 +84,8 @@ func (f folder) resume(again string, progress func(string)) error {
 		return err
 	}
 	if was.Rows != now.Rows {
-		progress("schema.sql or data.sql has changed since the world was loaded; the database is as it was: " + again + " loads them at the next start")
+		progress("schema.sql or data.sql has changed since the world was loaded; the database is as it was: " +
+			again + " loads them at the next start")
 	}
 	switch {
 	case was.Policy == now.Policy:
@@ -91,7 +94,8 @@ func (f folder) resume(again string, progress func(string)) error {
 		progress("the world's policy has changed: taking it")
 		return f.copyPolicy(was.Rows)
 	case digest(here) != now.Policy:
-		progress("the world's policy has changed, and so has policy.yaml in " + f.dir + ", which is kept: delete it to take the world's")
+		progress("the world's policy has changed, and so has policy.yaml in " + f.dir +
+			", which is kept: delete it to take the world's")
 	}
 	return nil
 }

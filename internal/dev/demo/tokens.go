@@ -13,8 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/config"
 )
 
-// tokens makes a token for each agent, for the persons whom the world names, and for the other roles: new ones at each start, since
-// nobody keeps them.
+// tokens makes a token for each agent, for the persons whom the world names, and for the other roles: new ones at each
+// start, since nobody keeps them.
 func (f folder) tokens(ctx context.Context, c *config.Config) (map[string]string, error) {
 	if err := os.Remove(c.HTTP.Tokens); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -47,7 +47,8 @@ func (f folder) tokens(ctx context.Context, c *config.Config) (map[string]string
 		return nil, fmt.Errorf("world %s: world.yaml: subjects: %w", f.world.Name, err)
 	}
 	for i, id := range persons {
-		if err := add("subject:"+id, identity.Token{Name: fmt.Sprintf("subject-%d", i+1), Role: identity.Subject, Subject: id}); err != nil {
+		if err := add("subject:"+id, identity.Token{
+			Name: fmt.Sprintf("subject-%d", i+1), Role: identity.Subject, Subject: id}); err != nil {
 			return nil, err
 		}
 	}

@@ -47,7 +47,8 @@ func serverAccount() (account, error) {
 		}
 		return a, nil
 	}
-	return account{}, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream, "PostgreSQL does not run as root, and there is no user postgres or nobody to run it as").
+	return account{}, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream,
+		"PostgreSQL does not run as root, and there is no user postgres or nobody to run it as").
 		WithHint("Run this as an ordinary user, or create the user: useradd --system postgres")
 }
 

@@ -26,17 +26,18 @@ import (
 
 // Config says which cluster to run. Only Dir is needed.
 type Config struct {
-	Dir       string            // made if missing; initialised if it holds no cluster, resumed otherwise
-	Superuser string            // "": postgres
-	Password  string            // of the superuser; "": trust on the unix socket, else scram-sha-256 everywhere
-	Port      int               // of the unix socket and of 127.0.0.1; 0: a free one
-	TCP       bool              // listen on 127.0.0.1 as well, where every login needs a password
-	NoSync    bool              // for tests: nothing is flushed to disk
-	Initial   string            // a data folder made by Copy, which a new cluster begins with instead of what initdb makes; its passwords count
-	Fresh     bool              // delete the cluster that the folder holds, if any, and initialise
-	Settings  map[string]string // postgresql.conf, over the defaults
-	Binaries  *Binaries         // nil: those that Find returns
-	Quit      time.Duration     // how long a fast stop may take before it becomes an immediate one; 0: 10 s
+	Dir       string // made if missing; initialised if it holds no cluster, resumed otherwise
+	Superuser string // "": postgres
+	Password  string // of the superuser; "": trust on the unix socket, else scram-sha-256 everywhere
+	Port      int    // of the unix socket and of 127.0.0.1; 0: a free one
+	TCP       bool   // listen on 127.0.0.1 as well, where every login needs a password
+	NoSync    bool   // for tests: nothing is flushed to disk
+	// a data folder made by Copy, which a new cluster begins with instead of what initdb makes; its passwords count
+	Initial  string
+	Fresh    bool              // delete the cluster that the folder holds, if any, and initialise
+	Settings map[string]string // postgresql.conf, over the defaults
+	Binaries *Binaries         // nil: those that Find returns
+	Quit     time.Duration     // how long a fast stop may take before it becomes an immediate one; 0: 10 s
 }
 
 // Cluster is a running server.
@@ -166,7 +167,8 @@ func initialise(ctx context.Context, cl *Cluster, c Config, a account, l layout)
 	if c.Password != "" {
 		auth = "scram-sha-256"
 	}
-	args := []string{"-D", fresh, "-U", cl.Superuser, "--encoding=UTF8", "--auth-local=" + auth, "--auth-host=scram-sha-256", "--no-instructions"}
+	args := []string{"-D", fresh, "-U", cl.Superuser, "--encoding=UTF8", "--auth-local=" + auth,
+		"--auth-host=scram-sha-256", "--no-instructions"}
 	if c.NoSync {
 		args = append(args, "--no-sync")
 	}
@@ -257,7 +259,8 @@ func launch(ctx context.Context, cl *Cluster, c Config, a account, port int) err
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(filepath.Join(cl.Binaries.Dir, "postgres"), append([]string{"-D", cl.DataDir}, settings(cl, c, port)...)...)
+	cmd := exec.Command(filepath.Join(cl.Binaries.Dir, "postgres"),
+		append([]string{"-D", cl.DataDir}, settings(cl, c, port)...)...)
 	cmd.Dir, cmd.Env = cl.DataDir, environment(cl.DataDir)
 	cmd.Stdout, cmd.Stderr = logFile, logFile
 	// A process group of its own: a terminal's Ctrl-C is for us, and we stop the server when its clients are gone.
@@ -329,7 +332,8 @@ func startFailure(cl *Cluster, offset int64, port int) error {
 	case bytes.Contains(text, []byte(`lock file "postmaster.pid" already exists`)):
 		return running(cl.DataDir)
 	default:
-		return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream, "PostgreSQL did not start: %s", lastLines(text, 4)).
+		return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream, "PostgreSQL did not start: %s",
+			lastLines(text, 4)).
 			WithHint("The whole log is in %s.", cl.LogFile)
 	}
 }
@@ -371,7 +375,8 @@ func alive(pid int) bool {
 
 func running(data string) error {
 	pid := postmasterPID(data)
-	return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream, "a PostgreSQL that this process did not start (pid %d) is running in %s", pid, data).
+	return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream,
+		"a PostgreSQL that this process did not start (pid %d) is running in %s", pid, data).
 		WithHint("Stop it first: kill -INT %d", pid)
 }
 

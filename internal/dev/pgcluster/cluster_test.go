@@ -99,7 +99,8 @@ func TestLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	var encoding, locale string
-	if err := conn.QueryRow(ctx(t), "SELECT pg_encoding_to_char(encoding), datcollate FROM pg_database WHERE datname = 'postgres'").Scan(&encoding, &locale); err != nil {
+	if err := conn.QueryRow(ctx(t),
+		"SELECT pg_encoding_to_char(encoding), datcollate FROM pg_database WHERE datname = 'postgres'").Scan(&encoding, &locale); err != nil {
 		t.Fatal(err)
 	}
 	if encoding != "UTF8" || locale != "C.UTF-8" && locale != "C" {

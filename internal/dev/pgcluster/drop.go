@@ -9,16 +9,18 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// dropTries is how often a database is tried that somebody has open: PostgreSQL waits five seconds each time for those who go by themselves.
+// dropTries is how often a database is tried that somebody has open: PostgreSQL waits five seconds each time for those
+// who go by themselves.
 const dropTries = 3
 
 // endOwn ends the sessions in a database of roles that the caller is a member of.
 const endOwn = `SELECT pg_catalog.count(pg_catalog.pg_terminate_backend(s.pid)) FROM pg_catalog.pg_stat_activity AS s JOIN pg_catalog.pg_roles AS r ON r.oid = s.usesysid
 WHERE s.datname = $1 AND s.pid <> pg_catalog.pg_backend_pid() AND pg_catalog.pg_has_role(r.oid, 'USAGE') AND (NOT r.rolsuper OR pg_catalog.current_setting('is_superuser') = 'on')`
 
-// DropDatabase drops a database if it is there, and ends the sessions in it. A role that is no superuser may not end the
-// workers of autovacuum nor sessions of roles that it is not a member of, and FORCE fails where there is one; without it PostgreSQL sends the
-// former away itself and waits for the latter. An error names the roles that have it open.
+// DropDatabase drops a database if it is there, and ends the sessions in it. A role that is no superuser may not end
+// the workers of autovacuum nor sessions of roles that it is not a member of, and FORCE fails where there is one;
+// without it PostgreSQL sends the former away itself and waits for the latter. An error names the roles that have it
+// open.
 func DropDatabase(ctx context.Context, conn *pgx.Conn, name string) error {
 	drop := "DROP DATABASE IF EXISTS " + pgx.Identifier{name}.Sanitize()
 	var refused *pgconn.PgError
@@ -34,7 +36,8 @@ func DropDatabase(ctx context.Context, conn *pgx.Conn, name string) error {
 		}
 	}
 	var open string
-	if err := conn.QueryRow(ctx, `SELECT COALESCE(pg_catalog.string_agg(DISTINCT s.usename, ', '), 'nobody any more') FROM pg_catalog.pg_stat_activity AS s WHERE s.datname = $1 AND s.usename IS NOT NULL`, name).Scan(&open); err != nil {
+	if err := conn.QueryRow(ctx,
+		`SELECT COALESCE(pg_catalog.string_agg(DISTINCT s.usename, ', '), 'nobody any more') FROM pg_catalog.pg_stat_activity AS s WHERE s.datname = $1 AND s.usename IS NOT NULL`, name).Scan(&open); err != nil {
 		return errors.Join(refused, err)
 	}
 	return fmt.Errorf("%w: open for %s", refused, open)

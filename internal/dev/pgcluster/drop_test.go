@@ -15,8 +15,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A role that is no superuser drops its database though it has it open itself, and though somebody else does, who goes after a while;
-// who stays is named.
+// A role that is no superuser drops its database though it has it open itself, and though somebody else does, who goes
+// after a while; who stays is named.
 func TestDropDatabaseThatIsOpen(t *testing.T) {
 	tier.All(t)
 	cl := start(t, Config{Dir: folder(t), Password: "secret"})

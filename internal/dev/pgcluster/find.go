@@ -50,7 +50,8 @@ func find(ctx context.Context, major int, globs []string) (Binaries, error) {
 	if dir := os.Getenv("PG_BIN"); dir != "" {
 		b, err := inspect(ctx, dir)
 		if err != nil {
-			return Binaries{}, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream, "PG_BIN=%s has no PostgreSQL server: %v", dir, err).
+			return Binaries{}, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream,
+				"PG_BIN=%s has no PostgreSQL server: %v", dir, err).
 				WithHint("Point PG_BIN at the folder that holds postgres and initdb, or unset it.")
 		}
 		if !fits(b) {
@@ -89,16 +90,19 @@ func find(ctx context.Context, major int, globs []string) (Binaries, error) {
 
 func unfit(b Binaries, major int) error {
 	if major != 0 {
-		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream, "the folder was made by PostgreSQL %d, but %s has %s", major, b.Dir, b.Version).
+		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream,
+			"the folder was made by PostgreSQL %d, but %s has %s", major, b.Dir, b.Version).
 			WithHint("Install PostgreSQL %d again, or delete the folder to start over. %s", major, installHint)
 	}
-	return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream, "PostgreSQL %s in %s is too old: %d or later is needed", b.Version, b.Dir, MinMajor).
+	return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream,
+		"PostgreSQL %s in %s is too old: %d or later is needed", b.Version, b.Dir, MinMajor).
 		WithHint("%s", installHint)
 }
 
 func missing(major int) error {
 	if major != 0 {
-		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream, "no PostgreSQL %d on this machine, which the folder was made by", major).
+		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream,
+			"no PostgreSQL %d on this machine, which the folder was made by", major).
 			WithHint("Install it again, or delete the folder to start over. %s", installHint)
 	}
 	return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream, "no PostgreSQL server binaries on this machine").
@@ -123,7 +127,8 @@ func inspect(ctx context.Context, dir string) (Binaries, error) {
 	}
 	m := versionLine.FindSubmatch(out)
 	if m == nil {
-		return Binaries{}, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream, "%s/postgres does not tell its version", dir)
+		return Binaries{}, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream,
+			"%s/postgres does not tell its version", dir)
 	}
 	major, err := strconv.Atoi(string(m[2]))
 	if err != nil {

@@ -45,7 +45,8 @@ func locate(dir string, a account) (layout, error) {
 		return layout{}, err
 	}
 	if err := os.MkdirAll(abs, 0o711); err != nil {
-		return layout{}, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream, "the folder %s cannot be made: %v", abs, errors.Unwrap(err)).
+		return layout{}, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream,
+			"the folder %s cannot be made: %v", abs, errors.Unwrap(err)).
 			WithHint("Name a folder that you may write to.")
 	}
 	l := layout{home: filepath.Join(abs, "postgres"), lock: filepath.Join(abs, "lock")}
@@ -94,7 +95,8 @@ func private(dir string, a account) error {
 		if who == "" {
 			who = "you"
 		}
-		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream, "%s is not a private folder (mode 0700) of %s", dir, who).
+		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream,
+			"%s is not a private folder (mode 0700) of %s", dir, who).
 			WithHint("Remove it, or name another folder.")
 	}
 	return nil
@@ -108,7 +110,8 @@ func acquire(path string) (*os.File, error) {
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		f.Close()
-		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream, "the folder %s is in use by another pgconsent", filepath.Dir(path)).
+		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream,
+			"the folder %s is in use by another pgconsent", filepath.Dir(path)).
 			WithHint("Stop the other one, or name another folder.").WithCause(err)
 	}
 	return f, nil

@@ -27,8 +27,8 @@ type DB struct {
 	copied *copied // what it is a copy of; nil: of nothing
 }
 
-// copied is how a database becomes a copy of a template. It is made when it is asked for its DSN first: who has it built further
-// before (see [DB.Further]) pays for one copy.
+// copied is how a database becomes a copy of a template. It is made when it is asked for its DSN first: who has it
+// built further before (see [DB.Further]) pays for one copy.
 type copied struct {
 	t    testing.TB
 	mu   sync.Mutex
@@ -123,8 +123,8 @@ func reserve(t testing.TB) *DB {
 	return on(newName("test"))
 }
 
-// create makes a copy of a database. Copying its files takes a tenth of the processor time that copying page by page through the
-// log takes, which is what PostgreSQL does by itself from version 15 on.
+// create makes a copy of a database. Copying its files takes a tenth of the processor time that copying page by page
+// through the log takes, which is what PostgreSQL does by itself from version 15 on.
 func create(name, template string) error {
 	sql := "CREATE DATABASE " + name + " TEMPLATE " + template
 	if server.Binaries.Major >= 15 {
@@ -140,8 +140,8 @@ func drop(t testing.TB, name string) {
 	}
 }
 
-// batch is how many databases are dropped in a row: each DROP DATABASE asks for a checkpoint, of which only the first in a row
-// has something to write.
+// batch is how many databases are dropped in a row: each DROP DATABASE asks for a checkpoint, of which only the first
+// in a row has something to write.
 const batch = 12
 
 var (
@@ -214,6 +214,6 @@ func onAdmin(f func(context.Context, *pgx.Conn) error) error {
 	return f(ctx, adminConn)
 }
 
-// inUse is what PostgreSQL says, after five seconds, of a template that somebody is still connected to: on a busy machine the
-// process of a connection that was closed takes its time to end.
+// inUse is what PostgreSQL says, after five seconds, of a template that somebody is still connected to: on a busy
+// machine the process of a connection that was closed takes its time to end.
 const inUse = "55006"

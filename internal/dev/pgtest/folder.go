@@ -47,7 +47,8 @@ func removeLeft(parent string) {
 		owner, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), folders), "-")
 		pid, err := strconv.Atoi(owner)
 		var stat syscall.Stat_t
-		if err != nil || !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || syscall.Lstat(dir, &stat) != nil || int(stat.Uid) != os.Getuid() {
+		if err != nil || !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || syscall.Lstat(dir, &stat) != nil ||
+			int(stat.Uid) != os.Getuid() {
 			continue
 		}
 		_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {

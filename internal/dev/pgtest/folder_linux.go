@@ -16,7 +16,8 @@ const (
 // inMemory is a file system in memory that has plenty of room, "" if there is none.
 func inMemory() string {
 	var fs syscall.Statfs_t
-	if syscall.Statfs(memory, &fs) != nil || int64(fs.Type) != tmpfs || syscall.Access(memory, 7) != nil { // read, write, enter
+	// read, write, enter
+	if syscall.Statfs(memory, &fs) != nil || int64(fs.Type) != tmpfs || syscall.Access(memory, 7) != nil {
 		return ""
 	}
 	if min(fs.Bavail*uint64(fs.Bsize), availableBytes()) < plentyBytes {

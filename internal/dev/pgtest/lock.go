@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Lock waits until no other test on the server, in whichever process, holds the name, and holds it until release is called or
-// the test ends. "roles" is that of who makes or changes roles.
+// Lock waits until no other test on the server, in whichever process, holds the name, and holds it until release is
+// called or the test ends. "roles" is that of who makes or changes roles.
 func Lock(t testing.TB, name string) (release func()) {
 	t.Helper()
 	release, err := acquire(name)

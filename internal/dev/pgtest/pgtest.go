@@ -1,12 +1,13 @@
 //go:build unix
 
-// Package pgtest gives tests a real PostgreSQL: one server for a whole run or for a package, a database of its own for each test.
+// Package pgtest gives tests a real PostgreSQL: one server for a whole run or for a package, a database of its own for
+// each test.
 //
-// A run of all packages starts one server and names its folder in [ClusterVariable] (package test/run does). Without that, as
-// under plain `go test`, each package starts a server of its own. It trusts every user on its unix socket, whose folder is private
-// to the user it runs as, and asks for SCRAM passwords on 127.0.0.1. It ends with the process that started it, on Linux even when
-// that is killed. Roles belong to the whole server: tests that make some share them with the tests of other packages (see [Lock]).
-// Import it from _test files only.
+// A run of all packages starts one server and names its folder in [ClusterVariable] (package test/run does). Without
+// that, as under plain `go test`, each package starts a server of its own. It trusts every user on its unix socket,
+// whose folder is private to the user it runs as, and asks for SCRAM passwords on 127.0.0.1. It ends with the process
+// that started it, on Linux even when that is killed. Roles belong to the whole server: tests that make some share them
+// with the tests of other packages (see [Lock]). Import it from _test files only.
 package pgtest
 
 import (
@@ -26,12 +27,12 @@ import (
 // server is that of the tests of this process.
 var server *Server
 
-// Main runs the package's tests with a server: that of the run, or one of its own. A machine without PostgreSQL fails: it is no
-// reason to skip.
+// Main runs the package's tests with a server: that of the run, or one of its own. A machine without PostgreSQL fails:
+// it is no reason to skip.
 func Main(m *testing.M) { os.Exit(run(m, os.Getenv(ClusterVariable))) }
 
-// MainAlone is Main for packages whose tests change what belongs to the whole server, as the rights of roles and settings:
-// no other package uses their server.
+// MainAlone is Main for packages whose tests change what belongs to the whole server, as the rights of roles and
+// settings: no other package uses their server.
 func MainAlone(m *testing.M) { os.Exit(run(m, "")) }
 
 // atEnd is what is to be done when all tests are over and the server is still there.

@@ -34,11 +34,14 @@ func TestTemplateIsCopied(t *testing.T) {
 	}
 }
 
-// A copy is built further where nobody can have changed it, once for all that want the same, and has the rights of what it is a copy of.
+// A copy is built further where nobody can have changed it, once for all that want the same, and has the rights of what
+// it is a copy of.
 func TestCopyIsBuiltFurther(t *testing.T) {
 	ctx := context.Background()
 	base := func(ctx context.Context, conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, "CREATE TABLE t AS SELECT 1 AS n; DO $$ BEGIN EXECUTE format('REVOKE TEMPORARY ON DATABASE %I FROM PUBLIC; GRANT CREATE ON DATABASE %1$I TO pg_monitor', current_database()); END $$")
+		_, err := conn.Exec(ctx,
+			"CREATE TABLE t AS SELECT 1 AS n; DO $$ BEGIN EXECUTE format('REVOKE TEMPORARY ON DATABASE %I FROM "+
+				"PUBLIC; GRANT CREATE ON DATABASE %1$I TO pg_monitor', current_database()); END $$")
 		return err
 	}
 	built := 0
@@ -47,14 +50,16 @@ func TestCopyIsBuiltFurther(t *testing.T) {
 		_, err := conn.Exec(ctx, "INSERT INTO t VALUES (2)")
 		return err
 	}
-	a, b, looked, opened, plain := Temporary(t, "further", base), Temporary(t, "further", base), Temporary(t, "further", base), Temporary(t, "further", base), Temporary(t, "further", base)
+	a, b, looked, opened, plain := Temporary(t, "further", base), Temporary(t, "further", base), Temporary(t,
+		"further", base), Temporary(t, "further", base), Temporary(t, "further", base)
 	conn, err := pgx.Connect(ctx, looked.Untouched())
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = conn.Close(ctx)
 	opened.Connect(t, "postgres")
-	if !a.Further("more", more) || !b.Further("more", more) || !looked.Further("more", more) || opened.Further("more", more) || Database(t).Further("more", more) {
+	if !a.Further("more", more) || !b.Further("more", more) || !looked.Further("more", more) ||
+		opened.Further("more", more) || Database(t).Further("more", more) {
 		t.Error("it was built further where somebody may have changed it, or not where nobody can have")
 	}
 	if built != 1 {

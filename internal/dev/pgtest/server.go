@@ -21,7 +21,8 @@ type Server struct {
 	SocketDir string
 	Port      int // of the unix socket and of 127.0.0.1
 	LogFile   string
-	Initial   string // a copy of the data folder as it was before any test: packages that need a server of their own begin with it
+	// a copy of the data folder as it was before any test: packages that need a server of their own begin with it
+	Initial string
 }
 
 // Running is a server that this process has started.

@@ -29,14 +29,15 @@ type template struct {
 
 var templates sync.Map // key → *template
 
-// Template makes a database as build leaves it. Build runs once per package run and name, on a database that the others are
-// copied from, while no other build of the run runs: roles belong to all.
+// Template makes a database as build leaves it. Build runs once per package run and name, on a database that the others
+// are copied from, while no other build of the run runs: roles belong to all.
 func Template(t testing.TB, name string, build Build) *DB {
 	t.Helper()
 	return copyOf(t, templateOf(name, false), nothing, build)
 }
 
-// Temporary is Template for what nobody asks for again when t is over: the template, and those made of it, are dropped then.
+// Temporary is Template for what nobody asks for again when t is over: the template, and those made of it, are dropped
+// then.
 func Temporary(t testing.TB, name string, build Build) *DB {
 	t.Helper()
 	t.Cleanup(func() {
@@ -54,15 +55,16 @@ func Temporary(t testing.TB, name string, build Build) *DB {
 	return copyOf(t, templateOf(name, false), nothing, build)
 }
 
-// Shared is Template for what several packages have in common: where they share a server, the first that asks builds it for
-// all. Key must tell all that build depends on, besides the code.
+// Shared is Template for what several packages have in common: where they share a server, the first that asks builds it
+// for all. Key must tell all that build depends on, besides the code.
 func Shared(t testing.TB, key string, build Build) *DB {
 	t.Helper()
 	return copyOf(t, templateOf("shared "+key, true), nothing, build)
 }
 
-// Further makes db, the copy of a template, what build makes of it. For each key that is done once, to a copy of the template that
-// db is a copy of from then on. A database that may have been changed, or that is no copy, is left as it is: Further returns false.
+// Further makes db, the copy of a template, what build makes of it. For each key that is done once, to a copy of the
+// template that db is a copy of from then on. A database that may have been changed, or that is no copy, is left as it
+// is: Further returns false.
 func (db *DB) Further(key string, build Build) bool {
 	c := db.copied
 	if c == nil {
@@ -87,8 +89,8 @@ func (db *DB) Further(key string, build Build) bool {
 	return true
 }
 
-// Origin names what db is an untouched copy of, so that what was found out about another copy is true of it as well; "" where it
-// may have been changed, or is no copy.
+// Origin names what db is an untouched copy of, so that what was found out about another copy is true of it as well; ""
+// where it may have been changed, or is no copy.
 func (db *DB) Origin() string {
 	if db.copied == nil {
 		return ""
@@ -111,8 +113,8 @@ func (db *DB) Template() string {
 	return db.copied.from.name
 }
 
-// AlteredVariable is the environment variable that says, with any value, that the code under test is not that of the other
-// packages of the run: it gets and leaves no shared templates.
+// AlteredVariable is the environment variable that says, with any value, that the code under test is not that of the
+// other packages of the run: it gets and leaves no shared templates.
 const AlteredVariable = "PGCONSENT_TEST_ALTERED"
 
 func templateOf(key string, shared bool) *template {
@@ -191,7 +193,8 @@ func (tmpl *template) copyTo(name string) error {
 	return admin(sql)
 }
 
-// readRights reads who but the owner has rights on the database, where somebody has changed those that a new database has.
+// readRights reads who but the owner has rights on the database, where somebody has changed those that a new database
+// has.
 func (tmpl *template) readRights() error {
 	return onAdmin(func(ctx context.Context, conn *pgx.Conn) error {
 		rows, err := conn.Query(ctx, `SELECT pg_catalog.format('%s TO %s%s', x.privilege_type,

@@ -44,5 +44,6 @@ func scalar(name string, value any) (string, error) {
 	case string, bool, int64, uint64:
 		return fmt.Sprint(value), nil
 	}
-	return "", fmt.Errorf("attribute %s is a text, a whole number, true or false, or a list of these; quote anything else", name)
+	return "", fmt.Errorf("attribute %s is a text, a whole number, true or false, or a list of these; quote "+
+		"anything else", name)
 }

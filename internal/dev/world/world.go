@@ -157,20 +157,24 @@ func read(name string, files fs.FS) (*World, error) {
 	}
 	switch err := decode(files, "world.yaml", &head); {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, broken(name, "its folder has no world.yaml, which says: version: 1, title: …, owner: app_owner, agents: [ { name: chat, attributes: { … } } ]")
+		return nil, broken(name,
+			"its folder has no world.yaml, which says: version: 1, title: …, owner: app_owner, agents: [ { name: "+
+				"chat, attributes: { … } } ]")
 	case err != nil:
 		return nil, broken(name, "%v", err)
 	}
 	if head.Name != "" {
 		name = head.Name
 	}
-	w := &World{Name: name, Title: head.Title, Owner: head.Owner, Agents: head.Agents, Policy: head.Policy, Consents: head.Consents, Subjects: head.Subjects, files: files}
+	w := &World{Name: name, Title: head.Title, Owner: head.Owner, Agents: head.Agents, Policy: head.Policy,
+		Consents: head.Consents, Subjects: head.Subjects, files: files}
 	if w.Policy == "" {
 		w.Policy = "policy.yaml"
 	}
 	switch {
 	case !validName.MatchString(name):
-		return nil, broken(name, "its name must be of the form %s, since the database is called so: give it one with name: in world.yaml", validName)
+		return nil, broken(name,
+			"its name must be of the form %s, since the database is called so: give it one with name: in world.yaml", validName)
 	case head.Version != 1:
 		return nil, broken(name, "world.yaml: version must be 1")
 	case !validName.MatchString(w.Owner):
@@ -180,7 +184,8 @@ func read(name string, files fs.FS) (*World, error) {
 	}
 	for i, a := range w.Agents {
 		if !agentName.MatchString(a.Name) || a.Name == w.Owner {
-			return nil, broken(name, "world.yaml: %q cannot be an agent's name: letters, digits and _ . -, and not the owner's", a.Name)
+			return nil, broken(name,
+				"world.yaml: %q cannot be an agent's name: letters, digits and _ . -, and not the owner's", a.Name)
 		}
 		if slices.ContainsFunc(w.Agents[:i], func(b Agent) bool { return b.Name == a.Name }) {
 			return nil, broken(name, "world.yaml: agent %s is there twice", a.Name)
@@ -234,8 +239,10 @@ func (w *World) File(name string) ([]byte, error) { return fs.ReadFile(w.files, 
 func (w *World) Load(ctx context.Context, conn *pgx.Conn, progress func(string)) error {
 	owner := pgx.Identifier{w.Owner}.Sanitize()
 	for _, sql := range []string{
-		`DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = '` + w.Owner + `') THEN CREATE ROLE ` + owner + ` LOGIN; END IF; END $$`,
-		`DO $$ BEGIN EXECUTE pg_catalog.format('ALTER DATABASE %I OWNER TO ` + owner + `', pg_catalog.current_database()); END $$`,
+		`DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = '` + w.Owner +
+			`') THEN CREATE ROLE ` + owner + ` LOGIN; END IF; END $$`,
+		`DO $$ BEGIN EXECUTE pg_catalog.format('ALTER DATABASE %I OWNER TO ` + owner +
+			`', pg_catalog.current_database()); END $$`,
 	} {
 		if err := run(ctx, conn, sql); err != nil {
 			return fmt.Errorf("world %s: prepare the database: %w", w.Name, err)
@@ -250,8 +257,8 @@ func (w *World) Load(ctx context.Context, conn *pgx.Conn, progress func(string))
 	return w.analyze(ctx, conn)
 }
 
-// LoadAsOwner fills the database that conn, the connection of its owner, is on, as Load does; what [World.Extend] does has
-// been done.
+// LoadAsOwner fills the database that conn, the connection of its owner, is on, as Load does; what [World.Extend] does
+// has been done.
 func (w *World) LoadAsOwner(ctx context.Context, conn *pgx.Conn, progress func(string)) error {
 	if err := w.fill(ctx, conn, "BEGIN", progress); err != nil {
 		return err

@@ -77,7 +77,8 @@ func TestArciveMarksExactlyTheHiddenRows(t *testing.T) {
 		"people":   `SELECT count(*) FROM people p WHERE ` + visiblePerson + ` = (name ~ 'HIDDENMARK[0-9a-f]{8}')`,
 		"memories": `SELECT count(*) FROM memories m WHERE ` + visibleMemory + ` = (title ~ 'HIDDENMARK[0-9a-f]{8}')`,
 		"bodies":   `SELECT count(*) FROM memories m WHERE ` + visibleMemory + ` = (body ~ 'HIDDENMARK[0-9a-f]{8}')`,
-		"json":     `SELECT count(*) FROM memories m WHERE ` + visibleMemory + ` = coalesce(metadata->>'mood' ~ 'HIDDENMARK' AND metadata->>'place' ~ 'HIDDENMARK' AND metadata->>'tags' ~ 'HIDDENMARK', false)`,
+		"json": `SELECT count(*) FROM memories m WHERE ` + visibleMemory +
+			` = coalesce(metadata->>'mood' ~ 'HIDDENMARK' AND metadata->>'place' ~ 'HIDDENMARK' AND metadata->>'tags' ~ 'HIDDENMARK', false)`,
 		"any json": `SELECT count(*) FROM memories m WHERE ` + visibleMemory + ` AND metadata::text ~ 'HIDDENMARK|77[0-9]{4}'`,
 		"numbers":  `SELECT count(*) FROM memories m WHERE ` + visibleMemory + ` = coalesce((metadata->>'stars')::int BETWEEN 770000 AND 779999, false)`,
 		"links": `SELECT count(*) FROM memory_participants l
@@ -119,7 +120,9 @@ func TestArciveKeepsTheOwnersMeaningOfRespectConsent(t *testing.T) {
 			t.Errorf("%s: %d, want %d", sql, got, want)
 		}
 	}
-	if a, b := number(t, conn, "SELECT count(*) FROM memories m WHERE NOT EXISTS (SELECT FROM memory_participants l LEFT JOIN people q ON q.id = l.person_id WHERE l.memory_id = m.id AND q.consent_status IS DISTINCT FROM 'granted')"), 1422; a != b {
+	if a, b := number(t, conn,
+		"SELECT count(*) FROM memories m WHERE NOT EXISTS (SELECT FROM memory_participants l LEFT JOIN people q "+
+			"ON q.id = l.person_id WHERE l.memory_id = m.id AND q.consent_status IS DISTINCT FROM 'granted')"), 1422; a != b {
 		t.Errorf("memories without a refusal: %d, want %d", a, b)
 	}
 }

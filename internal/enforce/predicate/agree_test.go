@@ -136,7 +136,8 @@ func (b *bench) tree(t *rapid.T, depth int, table string) predicate.Node {
 			predicate.Own{Column: "owner", Attribute: rapid.SampledFrom([]string{"user", "other"}).Draw(t, "attribute"), Type: "pg_catalog.int8"},
 			predicate.Status{Column: "state", Is: "open"},
 		}
-		return predicate.Visible{Relation: b.relation("items"), Column: "parent", From: "parent", Rows: rapid.SampledFrom([]predicate.Node{rows[0], rows[1], predicate.All(rows), predicate.Any(rows)}).Draw(t, "rows")}
+		return predicate.Visible{Relation: b.relation("items"), Column: "parent", From: "parent",
+			Rows: rapid.SampledFrom([]predicate.Node{rows[0], rows[1], predicate.All(rows), predicate.Any(rows)}).Draw(t, "rows")}
 	case "all":
 		return predicate.All(parts())
 	case "any":
@@ -316,8 +317,10 @@ func TestHelperNames(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, n := range names {
-		for _, derived := range []catalog.Name{predicate.HelperView(n), predicate.GateView(n), predicate.DoorView(n), predicate.EmptyFunction(n), predicate.GroupView(n), predicate.RowView(n), predicate.WalledView(n),
-			predicate.KeyedView(n, false), predicate.KeyedView(n, true), predicate.CopyView(n), predicate.StampFunction(n), predicate.PrivacyFunction(n), predicate.CopyFunction(n)} {
+		for _, derived := range []catalog.Name{predicate.HelperView(n), predicate.GateView(n), predicate.DoorView(n),
+			predicate.EmptyFunction(n), predicate.GroupView(n), predicate.RowView(n), predicate.WalledView(n),
+			predicate.KeyedView(n, false), predicate.KeyedView(n,
+				true), predicate.CopyView(n), predicate.StampFunction(n), predicate.PrivacyFunction(n), predicate.CopyFunction(n)} {
 			if len(derived.Name) > 63 || seen[derived.String()] {
 				t.Errorf("%s gives %s", n, derived)
 			}

@@ -8,20 +8,22 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Where a link may lead to several rows all of them must agree, so that one that has is not enough: the sets and the doors
-// look for it only where a key keeps it to one.
+// Where a link may lead to several rows all of them must agree, so that one that has is not enough: the sets and the
+// doors look for it only where a key keeps it to one.
 func TestOneThatAgreesIsEnoughByKeyOnly(t *testing.T) {
 	column := func(name string, oid uint32) catalog.Column { return catalog.Column{Name: name, TypeOID: oid} }
 	subjects := func(change func(*catalog.Relation)) *catalog.Relation {
 		r := &catalog.Relation{
-			Name: catalog.Name{Schema: "public", Name: "subjects"}, Kind: catalog.Table, Columns: []catalog.Column{column("id", 20), column("part", 20), column("status", 25)},
+			Name: catalog.Name{Schema: "public", Name: "subjects"}, Kind: catalog.Table, Columns: []catalog.Column{
+				column("id", 20), column("part", 20), column("status", 25)},
 			PrimaryKey: []string{"id"}, Indexes: []catalog.BTree{{Columns: []string{"id"}, Unique: true}},
 		}
 		change(r)
 		return r
 	}
 	items := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: "items"}, Kind: catalog.Table, Columns: []catalog.Column{column("id", 20)}}
-	links := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: "links"}, Kind: catalog.Table, Columns: []catalog.Column{column("item", 20), column("subject", 20)}}
+	links := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: "links"}, Kind: catalog.Table,
+		Columns: []catalog.Column{column("item", 20), column("subject", 20)}}
 	for name, c := range map[string]struct {
 		change func(*catalog.Relation)
 		one    bool

@@ -53,7 +53,9 @@ func TestWhatHasADoor(t *testing.T) {
 		if got := predicate.HasDoor(own, &c.is); got != c.want {
 			t.Errorf("%+v: %t", c.is, got)
 		}
-		for _, n := range []predicate.Node{predicate.Any{}, predicate.Not{Node: predicate.Any{}}, predicate.All{own, predicate.Not{Node: predicate.Derived{}}}, predicate.Reference{}, predicate.Open{}} { // what has no such form
+		// what has no such form
+		for _, n := range []predicate.Node{predicate.Any{}, predicate.Not{Node: predicate.Any{}},
+			predicate.All{own, predicate.Not{Node: predicate.Derived{}}}, predicate.Reference{}, predicate.Open{}} {
 			if predicate.HasDoor(n, &c.is) {
 				t.Errorf("%+v by %#v has a door", c.is, n)
 			}

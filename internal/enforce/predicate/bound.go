@@ -76,7 +76,8 @@ const newRow, oldRow = "NEW", "OLD"
 // Malformed is true unless the new row's list is one, with an id in every place.
 func (b Bound) Malformed() string {
 	list := b.array(newRow)
-	return "(CASE WHEN " + list + " IS NULL OR COALESCE(pg_catalog.array_ndims(" + list + "), 1) OPERATOR(pg_catalog.<>) 1 THEN true ELSE pg_catalog.array_position(" + list + ", NULL) IS NOT NULL END)"
+	return "(CASE WHEN " + list + " IS NULL OR COALESCE(pg_catalog.array_ndims(" + list +
+		"), 1) OPERATOR(pg_catalog.<>) 1 THEN true ELSE pg_catalog.array_position(" + list + ", NULL) IS NOT NULL END)"
 }
 
 // Elements is the list of the new row or the old one, as an array.
@@ -110,8 +111,8 @@ func (b Bound) Stored(array string) string {
 	return array + "::" + b.Type
 }
 
-// Exceeds is true if some element of the new row's list is neither in allowed nor permitted by Wider. Of a row that was told
-// from another, as the trigger's variable says, an allowed word for everybody allows each.
+// Exceeds is true if some element of the new row's list is neither in allowed nor permitted by Wider. Of a row that was
+// told from another, as the trigger's variable says, an allowed word for everybody allows each.
 func (b Bound) Exceeds(allowed string, chained bool) string {
 	w := writer{policy: true, form: probe, prefix: prefixFor(strings.ToLower(newRow)), element: "e.id"}
 	more := ""
@@ -121,7 +122,8 @@ func (b Bound) Exceeds(allowed string, chained bool) string {
 	if chained && b.Chain != nil && b.Chain.All != "" {
 		more += " AND (told IS NOT NULL AND " + oneOf(b.everybody(), allowed) + ") IS NOT TRUE"
 	}
-	return "EXISTS (SELECT 1 FROM pg_catalog.unnest(" + b.array(newRow) + ") AS e (id) WHERE (" + oneOf("e.id", allowed) + ") IS NOT TRUE" + more + ")"
+	return "EXISTS (SELECT 1 FROM pg_catalog.unnest(" + b.array(newRow) + ") AS e (id) WHERE (" +
+		oneOf("e.id", allowed) + ") IS NOT TRUE" + more + ")"
 }
 
 // sql is NULL for a source that does not apply, or is empty.
@@ -149,11 +151,13 @@ func (s Source) sql(array string) string {
 			where = []string{"true"}
 		}
 		// Of two rows nobody can say which it is.
-		out = "(SELECT q.ids FROM (SELECT " + out + " AS ids, pg_catalog.count(*) OVER () AS n FROM " + HelperView(s.Relation.Name).SQL() + " AS " + row +
+		out = "(SELECT q.ids FROM (SELECT " + out + " AS ids, pg_catalog.count(*) OVER () AS n FROM " +
+			HelperView(s.Relation.Name).SQL() + " AS " + row +
 			" WHERE " + strings.Join(where, " AND ") + ") AS q WHERE q.n OPERATOR(pg_catalog.=) 1)"
 	}
 	if s.When != nil {
-		out = "CASE WHEN " + strings.Join(append(guards(optional(s.When)), w.write(s.When, newRow)), " AND ") + " THEN " + out + " END"
+		out = "CASE WHEN " + strings.Join(append(guards(optional(s.When)), w.write(s.When, newRow)), " AND ") +
+			" THEN " + out + " END"
 	}
 	return "NULLIF(" + out + ", '{}'::" + array + ")"
 }
@@ -174,26 +178,31 @@ func leftOut(table catalog.Name, column string) string {
 	return "pgconsent:left " + hex.EncodeToString(sum[:8])
 }
 
-// WasLeftOut asks, within the trigger, whether the mark is there: in the text that runs, or in that of the statement which it executes, by the
-// name that the proxy gives each.
+// WasLeftOut asks, within the trigger, whether the mark is there: in the text that runs, or in that of the statement
+// which it executes, by the name that the proxy gives each.
 func WasLeftOut(table catalog.Name, column string) string {
 	mark := catalog.QuoteLiteral(leftOut(table, column))
 	in := func(text string) string {
 		return "pg_catalog.strpos(pg_catalog.substr(" + text + ", 1, 2000), " + mark + ") OPERATOR(pg_catalog.>) 0"
 	}
-	return "(" + in("pg_catalog.current_query()") + " OR EXISTS (SELECT FROM pg_catalog.pg_prepared_statements AS q WHERE q.from_sql AND q.name OPERATOR(pg_catalog.=) " + executed + " AND " + in("q.statement") + "))"
+	return "(" + in("pg_catalog.current_query()") +
+		" OR EXISTS (SELECT FROM pg_catalog.pg_prepared_statements AS q WHERE q.from_sql AND q.name " +
+		"OPERATOR(pg_catalog.=) " + executed + " AND " + in("q.statement") + "))"
 }
 
-// executed is the name of the statement that the text executes, NULL if it does something else, or begins with a comment that has
-// a star in it: then what was left out keeps the table's default. The settings that the proxy plans with care by (package verdict) may stand before it.
+// executed is the name of the statement that the text executes, NULL if it does something else, or begins with a
+// comment that has a star in it: then what was left out keeps the table's default. The settings that the proxy plans
+// with care by (package verdict) may stand before it.
 const (
 	execute  = `^(?:\s|/\*[^*]*\*/|SET LOCAL [a-z_]+ = [a-z0-9_]+;)*[Ee][Xx][Ee][Cc][Uu][Tt][Ee]\s+`
-	executed = "COALESCE(pg_catalog.replace(pg_catalog.substring(pg_catalog.current_query(), '" + execute + `"((?:[^"]|"")+)"` + "'), '\"\"', '\"'), pg_catalog.substring(pg_catalog.current_query(), '" + execute + "([a-z_][a-z0-9_]*)'))"
+	executed = "COALESCE(pg_catalog.replace(pg_catalog.substring(pg_catalog.current_query(), '" +
+		execute + `"((?:[^"]|"")+)"` + "'), '\"\"', '\"'), pg_catalog.substring(pg_catalog.current_query(), '" +
+		execute + "([a-z_][a-z0-9_]*)'))"
 )
 
-// Left is a value that stands for the column's being left out, where nobody can see that in the text of a statement: the default
-// of the view that COPY writes to. It is no list, so that it takes none's place; whoever writes it gets what leaving the column
-// out gives. "" where the column's type has no room for it.
+// Left is a value that stands for the column's being left out, where nobody can see that in the text of a statement:
+// the default of the view that COPY writes to. It is no list, so that it takes none's place; whoever writes it gets
+// what leaving the column out gives. "" where the column's type has no room for it.
 func (b Bound) Left() string {
 	switch {
 	case strings.HasSuffix(b.Type, "[]"):

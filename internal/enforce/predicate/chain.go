@@ -7,9 +7,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Chain says which row of its own table a row was told from, and that one, and so on. A list of the row holds no id that is
-// missing from a list along the chain. What is not there, does not show to the writer, holds no list, goes round in a
-// circle or goes more than [MaxDepth] deep lets nobody be.
+// Chain says which row of its own table a row was told from, and that one, and so on. A list of the row holds no id
+// that is missing from a list along the chain. What is not there, does not show to the writer, holds no list, goes
+// round in a circle or goes more than [MaxDepth] deep lets nobody be.
 type Chain struct {
 	Relation *catalog.Relation
 	Match    []Pair // its column: the column of the row that it equals
@@ -54,8 +54,8 @@ func (b Bound) everybody() string {
 	return catalog.QuoteLiteral(b.Chain.All) + "::" + b.Form.element()
 }
 
-// Told is the intersection of the lists along the chain of the new row, as an array: in the order of the first, empty where
-// the chain is broken. NULL where the row was told from no other.
+// Told is the intersection of the lists along the chain of the new row, as an array: in the order of the first, empty
+// where the chain is broken. NULL where the row was told from no other.
 func (b Bound) Told() string {
 	c := b.Chain
 	const each, row = "c", "t"
@@ -69,26 +69,35 @@ func (b Bound) Told() string {
 		next = append(next, equal(column(row, p.Column), each+"."+name))
 	}
 	link := func(depth string) string {
-		return "SELECT " + strings.Join(froms, ", ") + ", " + c.leads(row) + ", " + b.array(row) + ", (" + shows + ") IS TRUE, " + depth
+		return "SELECT " + strings.Join(froms, ", ") + ", " + c.leads(row) + ", " + b.array(row) + ", (" + shows +
+			") IS TRUE, " + depth
 	}
 	view := HelperView(c.Relation.Name).SQL() + " AS " + row
 	member := "EXISTS (SELECT 1 FROM c AS m WHERE (" + b.holds("m.ids", "e.id") + ") IS NOT TRUE)"
-	return "CASE WHEN " + c.leads(newRow) + " THEN (WITH RECURSIVE c (" + strings.Join(names, ", ") + ", leads, ids, shows, depth) AS (\n      " +
+	return "CASE WHEN " + c.leads(newRow) + " THEN (WITH RECURSIVE c (" + strings.Join(names, ", ") +
+		", leads, ids, shows, depth) AS (\n      " +
 		link("1") + " FROM " + view + " WHERE " + strings.Join(first, " AND ") + "\n      UNION ALL " +
-		link("c.depth OPERATOR(pg_catalog.+) 1") + " FROM c JOIN " + view + " ON " + strings.Join(next, " AND ") + " WHERE c.shows AND c.depth OPERATOR(pg_catalog.<=) " + strconv.Itoa(MaxDepth) + ")\n" +
-		"    SELECT CASE WHEN pg_catalog.bool_and(c.shows) AND pg_catalog.count(*) FILTER (WHERE NOT c.leads) OPERATOR(pg_catalog.=) 1\n" +
-		"      THEN ARRAY(SELECT e.id FROM c AS f, pg_catalog.unnest(f.ids) WITH ORDINALITY AS e (id, n) WHERE e.id IS NOT NULL AND NOT " + member +
-		" GROUP BY e.id ORDER BY pg_catalog.min(f.depth), pg_catalog.min(e.n))::" + b.Array() + " ELSE '{}'::" + b.Array() + " END FROM c) END"
+		link("c.depth OPERATOR(pg_catalog.+) 1") + " FROM c JOIN " + view + " ON " + strings.Join(next, " AND ") +
+		" WHERE c.shows AND c.depth OPERATOR(pg_catalog.<=) " + strconv.Itoa(MaxDepth) + ")\n" +
+		"    SELECT CASE WHEN pg_catalog.bool_and(c.shows) AND pg_catalog.count(*) FILTER (WHERE NOT c.leads) " +
+		"OPERATOR(pg_catalog.=) 1\n" +
+		"      THEN ARRAY(SELECT e.id FROM c AS f, pg_catalog.unnest(f.ids) WITH ORDINALITY AS e (id, n) WHERE " +
+		"e.id IS NOT NULL AND NOT " + member +
+		" GROUP BY e.id ORDER BY pg_catalog.min(f.depth), pg_catalog.min(e.n))::" + b.Array() + " ELSE '{}'::" +
+		b.Array() + " END FROM c) END"
 }
 
 // Cut is what a new row's list is where the agent leaves it out: what is given as far as the chain lets it be, and where
 // nothing is given what the chain does. Both are arrays.
 func (b Bound) Cut(given, told string) string {
-	return "CASE WHEN " + told + " IS NULL THEN " + given + " WHEN pg_catalog.cardinality(" + given + ") OPERATOR(pg_catalog.=) 0 THEN " + told +
-		" ELSE ARRAY(SELECT e.id FROM pg_catalog.unnest(" + given + ") AS e (id) WHERE " + b.holds(told, "e.id") + ")::" + b.Array() + " END"
+	return "CASE WHEN " + told + " IS NULL THEN " + given + " WHEN pg_catalog.cardinality(" + given +
+		") OPERATOR(pg_catalog.=) 0 THEN " + told +
+		" ELSE ARRAY(SELECT e.id FROM pg_catalog.unnest(" + given + ") AS e (id) WHERE " + b.holds(told, "e.id") +
+		")::" + b.Array() + " END"
 }
 
 // Untold is true if some element of the new row's list, but for those of before, is not in what was told.
 func (b Bound) Untold(told, before string) string {
-	return told + " IS NOT NULL AND EXISTS (SELECT 1 FROM pg_catalog.unnest(" + b.array(newRow) + ") AS e (id) WHERE (" + b.holds(told, "e.id") + ") IS NOT TRUE AND (" + oneOf("e.id", before) + ") IS NOT TRUE)"
+	return told + " IS NOT NULL AND EXISTS (SELECT 1 FROM pg_catalog.unnest(" + b.array(newRow) +
+		") AS e (id) WHERE (" + b.holds(told, "e.id") + ") IS NOT TRUE AND (" + oneOf("e.id", before) + ") IS NOT TRUE)"
 }

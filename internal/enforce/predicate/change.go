@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Grows returns the tables of n in which a new row can hide rows that showed before: those that steps of a consent or of a derivation lead
-// to, but for a step that leads to one row at most. Sorted by name.
+// Grows returns the tables of n in which a new row can hide rows that showed before: those that steps of a consent or
+// of a derivation lead to, but for a step that leads to one row at most. Sorted by name.
 func Grows(n Node) []*catalog.Relation {
 	found := map[catalog.Name]*catalog.Relation{}
 	walk(n, nil, func(n Node, _ *catalog.Relation) {

@@ -105,7 +105,8 @@ func (w *writer) derived(n Derived, row string) string {
 func (w *writer) linked(n Derived, row string) string {
 	first, last := n.Steps[0], w.alias()
 	if len(n.Steps) == 1 && oneRow(first) {
-		return "EXISTS (SELECT 1 FROM " + w.helper(first.Relation) + " AS " + last + " WHERE " + first.on(last, row) + " AND " + w.write(n.Rows, last) + fence
+		return "EXISTS (SELECT 1 FROM " + w.helper(first.Relation) + " AS " + last + " WHERE " + first.on(last, row) +
+			" AND " + w.write(n.Rows, last) + fence
 	}
 	some := "EXISTS (SELECT 1 FROM " + w.helper(first.Relation) + " AS " + last + " WHERE " + first.on(last, row) + fence
 	begin := w.alias()
@@ -117,7 +118,8 @@ func (w *writer) linked(n Derived, row string) string {
 		if i+2 < len(n.Steps) {
 			b.WriteString(w.link(step, last, next, n.reads(i+1)))
 		} else {
-			b.WriteString(" LEFT JOIN LATERAL (SELECT " + w.write(n.Rows, next) + " AS shows FROM " + w.helper(step.Relation) + " AS " + next +
+			b.WriteString(" LEFT JOIN LATERAL (SELECT " + w.write(n.Rows, next) + " AS shows FROM " +
+				w.helper(step.Relation) + " AS " + next +
 				" WHERE " + step.on(next, last) + " OFFSET 0) AS " + next + " ON true")
 		}
 		last = next
@@ -134,7 +136,8 @@ func (w *writer) linked(n Derived, row string) string {
 func (w *writer) listed(n Derived, row string) string {
 	some, each, source := w.alias(), w.alias(), w.alias()
 	return "(EXISTS (SELECT 1 FROM " + n.List.elements(row, some) + fence +
-		" AND NOT EXISTS (SELECT 1 FROM " + n.List.elements(row, each) + " WHERE NOT EXISTS (SELECT 1 FROM " + w.helper(n.Source) + " AS " + source +
+		" AND NOT EXISTS (SELECT 1 FROM " + n.List.elements(row, each) + " WHERE NOT EXISTS (SELECT 1 FROM " +
+		w.helper(n.Source) + " AS " + source +
 		" WHERE " + equal(column(source, n.Key), n.element(each+".id")) + " AND " + w.write(n.Rows, source) + fence + fence + ")"
 }
 
@@ -161,14 +164,18 @@ func (w *writer) closed(n Derived, row string) string {
 	}
 	key := strings.Join(names, ", ")
 	return "NOT EXISTS (WITH RECURSIVE " + all + " (" + key + ", depth) AS (" +
-		"SELECT " + strings.Join(keys, ", ") + ", 1 FROM (" + w.sources(n.Origin.always(), row) + ") AS " + sources + " (" + key + ")" +
+		"SELECT " + strings.Join(keys, ", ") + ", 1 FROM (" + w.sources(n.Origin.always(), row) + ") AS " + sources +
+		" (" + key + ")" +
 		" UNION SELECT " + strings.Join(keys, ", ") + ", " + all + ".depth OPERATOR(pg_catalog.+) 1 FROM " + all +
-		" CROSS JOIN LATERAL (SELECT " + columns(source, reads...) + " FROM " + w.helper(t) + " AS " + source + " WHERE " + strings.Join(on, " AND ") + " OFFSET 0) AS " + source +
+		" CROSS JOIN LATERAL (SELECT " + columns(source, reads...) + " FROM " + w.helper(t) + " AS " + source +
+		" WHERE " + strings.Join(on, " AND ") + " OFFSET 0) AS " + source +
 		" CROSS JOIN LATERAL (" + strings.Join(again, " UNION ALL ") + ") AS " + sources + " (" + key + ")" +
 		" WHERE " + all + ".depth OPERATOR(pg_catalog.<=) " + strconv.Itoa(MaxDepth) + ")" +
-		" SELECT 1 FROM " + all + " LEFT JOIN LATERAL (SELECT " + w.write(n.Rows, shown) + " AS shows FROM " + w.helper(t) + " AS " + shown +
+		" SELECT 1 FROM " + all + " LEFT JOIN LATERAL (SELECT " + w.write(n.Rows, shown) + " AS shows FROM " +
+		w.helper(t) + " AS " + shown +
 		" WHERE " + strings.Join(begin, " AND ") + " OFFSET 0) AS " + shown + " ON true" +
-		" WHERE " + all + ".depth OPERATOR(pg_catalog.>) " + strconv.Itoa(MaxDepth) + " OR " + shown + ".shows IS NOT TRUE" + fence
+		" WHERE " + all + ".depth OPERATOR(pg_catalog.>) " + strconv.Itoa(MaxDepth) + " OR " + shown +
+		".shows IS NOT TRUE" + fence
 }
 
 // always is the origin for a row of which it is known already that Unless does not hold.
@@ -177,7 +184,8 @@ func (o Origin) always() Origin {
 	return o
 }
 
-// sources is a query of the keys of a row's sources: a row of NULLs for one that is not there, and if there is none at all.
+// sources is a query of the keys of a row's sources: a row of NULLs for one that is not there, and if there is none at
+// all.
 func (w *writer) sources(o Origin, row string) string {
 	one := w.alias()
 	from, last := "(SELECT 1) AS "+one, ""
@@ -191,7 +199,8 @@ func (w *writer) sources(o Origin, row string) string {
 	if len(o.Steps) == 0 {
 		each := w.alias()
 		last = w.alias()
-		from += " LEFT JOIN " + o.List.elements(row, each) + " ON true LEFT JOIN LATERAL (SELECT " + key(last) + " FROM " + w.helper(o.Source) + " AS " + last +
+		from += " LEFT JOIN " + o.List.elements(row, each) + " ON true LEFT JOIN LATERAL (SELECT " + key(last) +
+			" FROM " + w.helper(o.Source) + " AS " + last +
 			" WHERE " + equal(column(last, o.Key), o.element(each+".id")) + " OFFSET 0) AS " + last + " ON true"
 	}
 	before := row
@@ -201,7 +210,8 @@ func (w *writer) sources(o Origin, row string) string {
 		if i+1 < len(o.Steps) {
 			selected = func(alias string) string { return columns(alias, o.reads(i)...) }
 		}
-		from += " LEFT JOIN LATERAL (SELECT " + selected(last) + " FROM " + w.helper(step.Relation) + " AS " + last + " WHERE " + step.on(last, before) + " OFFSET 0) AS " + last + " ON true"
+		from += " LEFT JOIN LATERAL (SELECT " + selected(last) + " FROM " + w.helper(step.Relation) + " AS " +
+			last + " WHERE " + step.on(last, before) + " OFFSET 0) AS " + last + " ON true"
 		before = last
 	}
 	var keys []string
@@ -249,9 +259,9 @@ func (o Origin) element(value string) string {
 	return "CASE WHEN " + value + " OPERATOR(pg_catalog.~) '" + form + "' THEN " + value + "::" + o.converted() + " END"
 }
 
-// Products are the items of a FROM and the condition by which the rows of a table, as row, are found that were made from the
-// row of the sources' table called source: over the tables themselves, for whoever row security does not concern. A row may be
-// found more than once. It is for what erases.
+// Products are the items of a FROM and the condition by which the rows of a table, as row, are found that were made
+// from the row of the sources' table called source: over the tables themselves, for whoever row security does not
+// concern. A row may be found more than once. It is for what erases.
 func (o Origin) Products(table *catalog.Relation, row, source string) (from []string, where string) {
 	w := writer{direct: true, prefix: prefixFor(row + source)}
 	for strings.HasPrefix(source, w.prefix) || strings.HasPrefix(row, w.prefix) {
@@ -298,7 +308,8 @@ func (o Origin) Made(row, source string) string {
 		return "false"
 	case len(o.Steps) == 0:
 		each := w.alias()
-		made = "EXISTS (SELECT 1 FROM " + o.List.elements(row, each) + " WHERE " + equal(column(source, o.Key), o.element(each+".id")) + ")"
+		made = "EXISTS (SELECT 1 FROM " + o.List.elements(row, each) + " WHERE " +
+			equal(column(source, o.Key), o.element(each+".id")) + ")"
 	case len(o.Steps) == 1:
 		made = o.Steps[0].on(source, row)
 	default:
@@ -309,7 +320,8 @@ func (o Origin) Made(row, source string) string {
 			from += " JOIN " + w.helper(step.Relation) + " AS " + next + " ON " + step.on(next, last)
 			last = next
 		}
-		made = "EXISTS (SELECT 1 FROM " + from + " WHERE " + o.Steps[0].on(first, row) + " AND " + o.Steps[len(o.Steps)-1].on(source, last) + ")"
+		made = "EXISTS (SELECT 1 FROM " + from + " WHERE " + o.Steps[0].on(first, row) + " AND " +
+			o.Steps[len(o.Steps)-1].on(source, last) + ")"
 	}
 	return "(" + made + ") IS TRUE"
 }

@@ -155,7 +155,9 @@ func (f derivedForm) schema(number int) *schema {
 	if key == "composite" {
 		key = "uuid"
 	}
-	notes := &table{name: "notes", primary: true, composite: f.key == "composite", columns: []*tableColumn{column("rid", "integer"), column("id", key), column("kind", "text"), column("owner", "text"), column("made_rid", "integer")}}
+	notes := &table{name: "notes", primary: true, composite: f.key == "composite",
+		columns: []*tableColumn{column("rid", "integer"), column("id", key), column("kind", "text"),
+			column("owner", "text"), column("made_rid", "integer")}}
 	if f.sqlType != "" {
 		notes.columns = append(notes.columns, column("made_from", f.sqlType))
 	}
@@ -170,7 +172,8 @@ func (f derivedForm) schema(number int) *schema {
 		chain = predicate.MaxDepth + 4
 	}
 	for i := range chain + 50 {
-		row := predicate.Row{"rid": fmt.Sprint(i), "id": f.id(i), "kind": s.pick("made", "made", "raw"), "owner": s.pick("a", "a", "b"), "made_rid": fmt.Sprint(i)}
+		row := predicate.Row{"rid": fmt.Sprint(i), "id": f.id(i), "kind": s.pick("made", "made", "raw"),
+			"owner": s.pick("a", "a", "b"), "made_rid": fmt.Sprint(i)}
 		var sources []int
 		switch {
 		case i == 0:

@@ -10,8 +10,8 @@ import (
 
 // Direct writes n for somebody whom row security does not concern, the owner: as a condition on the row called alias,
 // over the tables themselves, with the attributes of a caller as constants; one that is absent is missing. It shows the
-// rows that [Policy] shows this caller, is never NULL, and needs nothing installed but, for lists in JSON, the functions of
-// schema pgconsent_gate. It is for tools, and no wall.
+// rows that [Policy] shows this caller, is never NULL, and needs nothing installed but, for lists in JSON, the
+// functions of schema pgconsent_gate. It is for tools, and no wall.
 func Direct(n Node, alias string, attributes map[string]string) string {
 	return "(" + Constants(direct(n, alias), attributes) + ") IS TRUE"
 }
@@ -21,7 +21,8 @@ func direct(n Node, alias string) string {
 	return strings.Join(append(guards(optional(n)), w.write(n, catalog.QuoteIdent(alias))), " AND ")
 }
 
-// Parameters numbers the attributes of a caller as parameters of a statement, so that it is planned once for many callers.
+// Parameters numbers the attributes of a caller as parameters of a statement, so that it is planned once for many
+// callers.
 type Parameters struct {
 	First int      // the number of the first
 	Names []string // of the attributes, in the order of their numbers: those that were asked for
@@ -67,12 +68,14 @@ func Subject(n Recorded, alias string, attributes map[string]string) string {
 	if n.Record.Guardians != nil {
 		guarded = "NOT (" + w.refusing(n, row, id) + ")"
 	}
-	return Constants("SELECT "+id+"::pg_catalog.text AS id, "+self+" AS self, EXISTS ("+w.record(n.Record, row, id)+fence+" AS agreed, "+guarded+" AS guarded FROM "+from+where, attributes)
+	return Constants("SELECT "+id+"::pg_catalog.text AS id, "+self+" AS self, EXISTS ("+w.record(n.Record, row, id)+
+		fence+" AS agreed, "+guarded+" AS guarded FROM "+from+where, attributes)
 }
 
 // Registry is the query of who is asked about the row called alias, and of the record that decides for each: an id as
-// text, whether the subject is the caller, whether the subject consents, and of the last record about the row and the caller
-// its number, state, stream, categories and expiry; NULL where there is none. A record that counts comes before others.
+// text, whether the subject is the caller, whether the subject consents, and of the last record about the row and the
+// caller its number, state, stream, categories and expiry; NULL where there is none. A record that counts comes before
+// others.
 func Registry(n Registered, alias string, attributes map[string]string) string {
 	if n.Of.subject() == "" {
 		return ""
@@ -97,9 +100,13 @@ func Registry(n Registered, alias string, attributes map[string]string) string {
 		self = "(" + oneOf(id, Grant{Form: n.Of.form(), To: n.Of.But}.who()+"::"+n.Of.form().element()+"[]") + ") IS TRUE"
 	}
 	about := append([]string{equal(column(r, "subject"), subjectText(id))}, n.about(r, row)...)
-	return Constants("SELECT "+id+"::pg_catalog.text AS id, "+self+" AS self, EXISTS ("+w.consents(n, row, id)+fence+" AS agreed, d.number, d.state, d.stream, d.categories, d.expires_at, d.decay_from FROM "+from+
-		" LEFT JOIN LATERAL (SELECT "+columns(r, "number", "state", "stream", "categories", "expires_at", "decay_from")+" FROM "+RegistryTable.SQL()+" AS "+r+" WHERE "+strings.Join(about, " AND ")+
-		" ORDER BY "+oneOf(column(r, "state"), textArray(refusals))+" DESC, ("+strings.Join(w.counts(n, r, row), " AND ")+") IS TRUE DESC, "+column(r, "number")+" DESC LIMIT 1) AS d ON true"+where, attributes)
+	return Constants("SELECT "+id+"::pg_catalog.text AS id, "+self+" AS self, EXISTS ("+w.consents(n, row, id)+
+		fence+" AS agreed, d.number, d.state, d.stream, d.categories, d.expires_at, d.decay_from FROM "+from+
+		" LEFT JOIN LATERAL (SELECT "+columns(r, "number", "state", "stream", "categories", "expires_at",
+		"decay_from")+" FROM "+RegistryTable.SQL()+" AS "+r+" WHERE "+strings.Join(about, " AND ")+
+		" ORDER BY "+oneOf(column(r, "state"), textArray(refusals))+" DESC, ("+
+		strings.Join(w.counts(n, r, row), " AND ")+") IS TRUE DESC, "+column(r, "number")+
+		" DESC LIMIT 1) AS d ON true"+where, attributes)
 }
 
 // Constants replaces each attribute that an expression of this package asks the session for by a constant.

@@ -18,7 +18,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// docs/reference/policy.md says what is built: each policy in it compiles and installs, and each rule becomes the SQL below it.
+// docs/reference/policy.md says what is built: each policy in it compiles and installs, and each rule becomes the SQL
+// below it.
 func TestPolicyDocument(t *testing.T) {
 	tier.All(t)
 	if rules, compared := documented(t, "policy.md", "notes"); rules < 10 || compared < 10 {
@@ -91,7 +92,8 @@ func documented(t *testing.T, page, table string) (rules, compared int) {
 	return rules, compared
 }
 
-// readable leaves out what docs/reference/policy.md leaves out, and the questions whether the session has a seal and attributes.
+// readable leaves out what docs/reference/policy.md leaves out, and the questions whether the session has a seal and
+// attributes.
 func readable(sql string) string {
 	sql = regexp.MustCompile(`OPERATOR\(pg_catalog\.([^)]+)\)`).ReplaceAllString(sql, "$1")
 	sql = strings.NewReplacer("pg_catalog.", "", "pgconsent_gate.", "").Replace(sql)

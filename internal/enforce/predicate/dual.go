@@ -22,9 +22,9 @@ const (
 
 // either writes a Consent or Visible in the form that the writer is in, which is not probe.
 //
-// The dual form is CASE WHEN pgconsent_gate.scan() THEN hashed ELSE probe END. Left to itself the planner chooses
-// by an estimate that ignores LIMIT, and has taken 235 times as long as the other would. What scan() says comes from the
-// text of the statement, and is no security input: both forms show the same rows. It stands bare, not in a sub-select: the
+// The dual form is CASE WHEN pgconsent_gate.scan() THEN hashed ELSE probe END. Left to itself the planner chooses by an
+// estimate that ignores LIMIT, and has taken 235 times as long as the other would. What scan() says comes from the text
+// of the statement, and is no security input: both forms show the same rows. It stands bare, not in a sub-select: the
 // planner evaluates it, and plans and starts the one form only.
 func (w *writer) either(n Node, row string) string {
 	switch w.form {
@@ -65,7 +65,8 @@ func (w *writer) hash(n Node, row string) string {
 			b.WriteString(within(start, w.set(n.Steps[0], first)) + " IS TRUE AND ")
 		}
 		first := w.alias()
-		b.WriteString("NOT " + within(start, "SELECT "+column(first, n.Steps[0].Column)+" FROM "+w.helper(n.Steps[0].Relation)+" AS "+first+
+		b.WriteString("NOT " + within(start, "SELECT "+column(first, n.Steps[0].Column)+" FROM "+
+			w.helper(n.Steps[0].Relation)+" AS "+first+
 			w.unagreed(n, first, column(first, n.Steps[0].Column)+" IS NOT NULL")))
 		return "(" + b.String() + ")"
 	case Visible:
@@ -76,15 +77,17 @@ func (w *writer) hash(n Node, row string) string {
 	case Recorded:
 		grantor := w.alias()
 		where := append([]string{column(grantor, n.Record.Grantor) + " IS NOT NULL"}, w.recordOf(n.Record, grantor, row)...)
-		return w.orOwn(n, row, within(column(row, n.Subject), "SELECT "+column(grantor, n.Record.Grantor)+" FROM "+w.helper(n.Record.Relation)+" AS "+grantor+" WHERE "+strings.Join(where, " AND "))+" IS TRUE")
+		return w.orOwn(n, row, within(column(row, n.Subject),
+			"SELECT "+column(grantor, n.Record.Grantor)+" FROM "+w.helper(n.Record.Relation)+" AS "+grantor+
+				" WHERE "+strings.Join(where, " AND "))+" IS TRUE")
 	default:
 		return "false"
 	}
 }
 
-// unagreed ends a query over the rows of the first step, called first: those that fulfil the condition and lead to somebody who
-// has not agreed, or to nobody. Where a link leads to one row at most, these are the rows without one that has: an anti-join,
-// which looks at the status of each subject once, and not for each link.
+// unagreed ends a query over the rows of the first step, called first: those that fulfil the condition and lead to
+// somebody who has not agreed, or to nobody. Where a link leads to one row at most, these are the rows without one that
+// has: an anti-join, which looks at the status of each subject once, and not for each link.
 func (w *writer) unagreed(n Consent, first, condition string) string {
 	var b strings.Builder
 	last := first
@@ -100,11 +103,13 @@ func (w *writer) unagreed(n Consent, first, condition string) string {
 			}
 			last = next
 		}
-		return " WHERE " + condition + " AND NOT EXISTS (SELECT 1 FROM " + b.String() + " WHERE " + where + " AND " + w.agreed(n, last) + ")"
+		return " WHERE " + condition + " AND NOT EXISTS (SELECT 1 FROM " + b.String() + " WHERE " + where + " AND " +
+			w.agreed(n, last) + ")"
 	}
 	for i, step := range n.Steps[1:] {
 		next := w.alias()
-		b.WriteString(" LEFT JOIN (SELECT " + columns(next, append(step.columns(), n.reads(i+1)...)...) + " FROM " + w.helper(step.Relation) + " AS " + next + ") AS " + next +
+		b.WriteString(" LEFT JOIN (SELECT " + columns(next, append(step.columns(), n.reads(i+1)...)...) + " FROM " +
+			w.helper(step.Relation) + " AS " + next + ") AS " + next +
 			" ON " + step.on(next, last))
 		last = next
 	}
@@ -144,14 +149,16 @@ func hashable(n Node, row *catalog.Relation) bool {
 	case Any:
 		return hashableParts(n, row)
 	case Consent:
-		return len(n.Steps) > 0 && sameHash(row, n.Steps[0].From, n.Steps[0]) && !slices.ContainsFunc(n.Steps, func(s Step) bool { return len(s.And) > 0 })
+		return len(n.Steps) > 0 && sameHash(row, n.Steps[0].From, n.Steps[0]) &&
+			!slices.ContainsFunc(n.Steps, func(s Step) bool { return len(s.And) > 0 })
 	case Visible:
 		return sameHash(row, n.From, n.step()) && len(n.And) == 0 && hashable(n.Rows, n.Relation)
 	case Registered:
 		return n.alone() && row != nil
 	case Recorded:
 		r := n.Record
-		return n.single() && len(r.Match) == 0 && (r.Scope == nil || len(r.Scope.Is)+len(r.Scope.In) == 0) && sameHash(row, n.Subject, Step{Relation: r.Relation, Column: r.Grantor}) &&
+		return n.single() && len(r.Match) == 0 && (r.Scope == nil || len(r.Scope.Is)+len(r.Scope.In) == 0) &&
+			sameHash(row, n.Subject, Step{Relation: r.Relation, Column: r.Grantor}) &&
 			(r.Rows == nil || hashable(r.Rows, r.Relation))
 	default:
 		return false

@@ -157,7 +157,8 @@ func collated(text string, bytes bool) string {
 	return text
 }
 
-// expressionSQL writes an expression with every name qualified, so that it stands anywhere. What it does not know is NULL.
+// expressionSQL writes an expression with every name qualified, so that it stands anywhere. What it does not know is
+// NULL.
 func expressionSQL(e Expr, row string) string {
 	write := func(e Expr) string { return expressionSQL(e, row) }
 	switch e := e.(type) {
@@ -188,7 +189,8 @@ func expressionSQL(e Expr, row string) string {
 	case Overlap:
 		return "(" + collated(write(e.A), e.Bytes) + " OPERATOR(pg_catalog." + e.Op + ") " + write(e.B) + ")"
 	case Like:
-		return "(" + collated(write(e.A), true) + " OPERATOR(pg_catalog.~~) " + catalog.QuoteLiteral(e.Pattern) + "::pg_catalog.text)"
+		return "(" + collated(write(e.A), true) + " OPERATOR(pg_catalog.~~) " + catalog.QuoteLiteral(e.Pattern) +
+			"::pg_catalog.text)"
 	case And:
 		return logic(e, " AND ", row)
 	case Or:
@@ -253,7 +255,8 @@ func (c Clock) sql() string {
 	}
 	now := "pg_catalog.timezone('UTC'::pg_catalog.text, pg_catalog.statement_timestamp())"
 	if c.Shift != (Shift{}) {
-		now = fmt.Sprintf("(%s OPERATOR(pg_catalog.+) pg_catalog.make_interval(0, %d, 0, %d, 0, 0, %d))", now, c.Shift.Months, c.Shift.Days, c.Shift.Seconds)
+		now = fmt.Sprintf("(%s OPERATOR(pg_catalog.+) pg_catalog.make_interval(0, %d, 0, %d, 0, 0, %d))", now,
+			c.Shift.Months, c.Shift.Days, c.Shift.Seconds)
 	}
 	switch c.Kind {
 	case Date:

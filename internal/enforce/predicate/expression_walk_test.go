@@ -7,7 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// What an expression reads is found wherever it stands: a change of a column that is not hides rows, and no snapshot ends.
+// What an expression reads is found wherever it stands: a change of a column that is not hides rows, and no snapshot
+// ends.
 func TestColumnsAreFoundWhereverTheyStand(t *testing.T) {
 	at := func(name string) predicate.Expr { return predicate.Column{Name: name} }
 	a, b, c, d, e := at("a"), at("b"), at("c"), at("d"), at("e")
@@ -28,12 +29,15 @@ func TestColumnsAreFoundWhereverTheyStand(t *testing.T) {
 		{predicate.Case{When: []predicate.When{{If: a, Then: b}, {If: c, Then: d}}, Else: e}, []string{"a", "b", "c", "d", "e"}},
 		{predicate.Case{When: []predicate.When{{If: a, Then: b}}}, []string{"a", "b"}},
 		{predicate.Call{Name: "lower", Args: []predicate.Expr{a, b}}, []string{"a", "b"}},
-		{predicate.Or{predicate.Negation{Expr: predicate.Case{When: []predicate.When{{If: predicate.Test{A: a}, Then: b}}, Else: predicate.Overlap{A: c, B: predicate.Array{d}}}}, e}, []string{"a", "b", "c", "d", "e"}},
+		{predicate.Or{predicate.Negation{Expr: predicate.Case{
+			When: []predicate.When{{If: predicate.Test{A: a}, Then: b}}, Else: predicate.Overlap{
+				A: c, B: predicate.Array{d}}}}, e}, []string{"a", "b", "c", "d", "e"}},
 	} {
 		if got := predicate.ColumnsOf(x.is); !slices.Equal(got, x.reads) {
 			t.Errorf("%#v reads %v, want %v", x.is, got, x.reads)
 		}
-		clock := predicate.SQL{Expr: predicate.And{x.is, predicate.Case{When: []predicate.When{{If: a, Then: b}}, Else: predicate.Clock{Kind: predicate.Date}}}}
+		clock := predicate.SQL{Expr: predicate.And{
+			x.is, predicate.Case{When: []predicate.When{{If: a, Then: b}}, Else: predicate.Clock{Kind: predicate.Date}}}}
 		if predicate.Timed(predicate.SQL{Expr: x.is}) || !predicate.Timed(clock) {
 			t.Errorf("%#v goes by time, or not where a clock is beside it", x.is)
 		}

@@ -58,7 +58,8 @@ func (w *writer) flat(n Node, row string) string {
 		var b strings.Builder
 		if n.Required {
 			first := w.alias()
-			b.WriteString("EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + " AS " + first + " WHERE " + n.Steps[0].on(first, row) + ") AND ")
+			b.WriteString("EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + " AS " + first + " WHERE " +
+				n.Steps[0].on(first, row) + ") AND ")
 		}
 		first := w.alias()
 		b.WriteString("NOT EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + " AS " + first +
@@ -80,9 +81,10 @@ func (w *writer) flat(n Node, row string) string {
 	}
 }
 
-// inner writes what a row must be, the one that is read or one that another leads to. Of several joins the planner may begin with two tables that nothing ties together, and takes
-// what that gives for few rows (the one is made unique for a semi-join, and the other's rows are all that it counts): so it is left one at most, which goes furthest. IS TRUE keeps the others
-// conditions, looked up for a few rows and hashed for many.
+// inner writes what a row must be, the one that is read or one that another leads to. Of several joins the planner may
+// begin with two tables that nothing ties together, and takes what that gives for few rows (the one is made unique for
+// a semi-join, and the other's rows are all that it counts): so it is left one at most, which goes furthest. IS TRUE
+// keeps the others conditions, looked up for a few rows and hashed for many.
 func (w *writer) inner(n Node, row string) string {
 	if joins, _ := joined(Conjuncts(n)); joins < 2 {
 		return w.write(n, row)
@@ -90,7 +92,8 @@ func (w *writer) inner(n Node, row string) string {
 	return w.parts(n, row, w.write)
 }
 
-// beside writes what the row that a link leads to must be. Where there is one at most, PostgreSQL makes a plain join of the link, of which it reckons well, if nothing else is joined to that row.
+// beside writes what the row that a link leads to must be. Where there is one at most, PostgreSQL makes a plain join of
+// the link, of which it reckons well, if nothing else is joined to that row.
 func (w *writer) beside(n Node, row string, one bool) string {
 	if !one {
 		return w.inner(n, row)
@@ -160,8 +163,8 @@ func DoorView(table catalog.Name) catalog.Name {
 
 const doorPrefix = "door_"
 
-// HasDoor tells whether a table whose rows show by n gets a door view, if agents see columns of it as they are. A table that is
-// open to agents needs none.
+// HasDoor tells whether a table whose rows show by n gets a door view, if agents see columns of it as they are. A table
+// that is open to agents needs none.
 func HasDoor(n Node, rel *catalog.Relation) bool {
 	return flattens(n) && (rel.Kind == catalog.Table || rel.Kind == catalog.PartitionedTable) && !rel.IsPartition
 }

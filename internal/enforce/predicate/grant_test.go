@@ -18,7 +18,8 @@ import (
 
 // oddWords are what ids and contexts may be made of.
 var oddWords = []string{
-	"a", "work", "", " ", "NULL", "null", "a,b", `"`, `say "hi"`, `\`, `a\b`, `\"`, "{}", "{a}", "}{", "|", "a|b=c#d%e", "%7C", "%25", "%", "#", "=", "é 世界", "😀",
+	"a", "work", "", " ", "NULL", "null", "a,b", `"`, `say "hi"`, `\`, `a\b`, `\"`, "{}", "{a}",
+	"}{", "|", "a|b=c#d%e", "%7C", "%25", "%", "#", "=", "é 世界", "😀",
 	"'", "a'b", "$1", "*", "[1,2]", "/* x */", "--", ";",
 }
 
@@ -54,13 +55,15 @@ func TestListsComeBack(t *testing.T) {
 	}
 }
 
-// What is read as a list, the server reads as the same list: NULL in any letters is none of its words, and is one in quotes.
+// What is read as a list, the server reads as the same list: NULL in any letters is none of its words, and is one in
+// quotes.
 func TestListsAreReadAsTheServerDoes(t *testing.T) {
 	tier.All(t)
 	b := newBench(t)
 	read := 0
 	for _, text := range []string{
-		"{}", "{a}", "{a,b}", "{NULL}", "{null,a}", "{a,Null}", "{nULL}", `{"NULL"}`, `{"null",NULL}`, "{NULLS,nul}", `{n\ull}`, `{"n\ull"}`, `{"a,b"}`, `{"a\"b","\\"}`, `{""}`, `{"",a}`,
+		"{}", "{a}", "{a,b}", "{NULL}", "{null,a}", "{a,Null}", "{nULL}", `{"NULL"}`, `{"null",NULL}`, "{NULLS,nul}",
+		`{n\ull}`, `{"n\ull"}`, `{"a,b"}`, `{"a\"b","\\"}`, `{""}`, `{"",a}`,
 		"{a,}", "{,a}", "{ a}", "{a }", "{a b}", "{{a}}", "[0:0]={a}", "{a", "a}", "{a}b", `{"a"b}`, `{a"b"}`, "", "NULL",
 	} {
 		got, ok := predicate.ParseArray(text)
@@ -112,12 +115,18 @@ func FuzzParseArray(f *testing.F) {
 
 // oddJSON is what applications leave in a column of grants.
 var oddJSON = []string{
-	`[]`, `["a"]`, `["b","a"]`, ` [ "a" , 1 ] `, "\t[\r\n\"a\"]\n", `["*"]`, `["A"]`, `["ab"]`, `["a "]`, `["\u0061"]`, `["\u0000a","a"]`, `["\ud83d\ude00"]`, `["\ud83d","a"]`,
-	`["\ude00","a"]`, `["\uD83D\uDE00","a"]`, `["\ud83d\u0061","a"]`, `["a",["b"]]`, `["a",{"b":1}]`, `[["a"]]`, `{"a":1}`, `"a"`, `a`, ``, ` `, `null`, `[null]`, `[null,"a"]`, `true`, `[true,"a"]`,
-	`[1e5,"a"]`, `[1E+05,-0.5,"a"]`, `[01,"a"]`, `[1.,"a"]`, `[.5,"a"]`, `[+1,"a"]`, `[1e400,"a"]`, `[1e999999999,"a"]`, `[99999999999999999999999999999999999999,"a"]`, `[-,"a"]`, `["a",]`, `[,"a"]`, `["a"`, `"a"]`,
-	`["a"]]`, `[["a"]`, `["a"] x`, `["a" "b"]`, `['a']`, `["a']`, `["\x","a"]`, `["\u12"]`, `["\/","\b\f\n\r\t\\\"","a"]`, `["\\u0000","a"]`, "[\"a\x01\",\"a\"]", "[\"a\nb\",\"a\"]", "[\"\x7f\",\"a\"]", `{a}`, `{"a"}`, `a,b`, `*`,
-	`["é","世界","😀","a"]`, `[NaN,"a"]`, `[Infinity]`, "\ufeff[\"a\"]", "[\u00a0\"a\"]", `[True,"a"]`, `[TRUE]`, `["a"]["b"]`, `[/*x*/"a"]`, `["\\"]`, `["\"]`, `["\\\"a"]`, `["\","a"]`, `["\\","a"]`,
-	`[` + strings.Repeat(`"x",`, 3000) + `"a"]`, `["` + strings.Repeat("y", 1<<20) + `","a"]`, strings.Repeat("[", 5000), `["a` + strings.Repeat(`\\`, 1000) + `"]`,
+	`[]`, `["a"]`, `["b","a"]`, ` [ "a" , 1 ] `, "\t[\r\n\"a\"]\n", `["*"]`, `["A"]`, `["ab"]`, `["a "]`,
+	`["\u0061"]`, `["\u0000a","a"]`, `["\ud83d\ude00"]`, `["\ud83d","a"]`,
+	`["\ude00","a"]`, `["\uD83D\uDE00","a"]`, `["\ud83d\u0061","a"]`, `["a",["b"]]`, `["a",{"b":1}]`, `[["a"]]`,
+	`{"a":1}`, `"a"`, `a`, ``, ` `, `null`, `[null]`, `[null,"a"]`, `true`, `[true,"a"]`,
+	`[1e5,"a"]`, `[1E+05,-0.5,"a"]`, `[01,"a"]`, `[1.,"a"]`, `[.5,"a"]`, `[+1,"a"]`, `[1e400,"a"]`,
+	`[1e999999999,"a"]`, `[99999999999999999999999999999999999999,"a"]`, `[-,"a"]`, `["a",]`, `[,"a"]`, `["a"`, `"a"]`,
+	`["a"]]`, `[["a"]`, `["a"] x`, `["a" "b"]`, `['a']`, `["a']`, `["\x","a"]`, `["\u12"]`,
+	`["\/","\b\f\n\r\t\\\"","a"]`, `["\\u0000","a"]`, "[\"a\x01\",\"a\"]", "[\"a\nb\",\"a\"]", "[\"\x7f\",\"a\"]", `{a}`, `{"a"}`, `a,b`, `*`,
+	`["é","世界","😀","a"]`, `[NaN,"a"]`, `[Infinity]`, "\ufeff[\"a\"]", "[\u00a0\"a\"]", `[True,"a"]`, `[TRUE]`,
+	`["a"]["b"]`, `[/*x*/"a"]`, `["\\"]`, `["\"]`, `["\\\"a"]`, `["\","a"]`, `["\\","a"]`,
+	`[` + strings.Repeat(`"x",`, 3000) + `"a"]`, `["` + strings.Repeat("y", 1<<20) +
+		`","a"]`, strings.Repeat("[", 5000), `["a` + strings.Repeat(`\\`, 1000) + `"]`,
 }
 
 // JSON in a text grants what the model says and raises nothing, at either polarity.
@@ -150,7 +159,8 @@ func TestJSONGrants(t *testing.T) {
 		add(text)
 	}
 	random := rand.New(rand.NewPCG(3, 4))
-	pieces := []string{`"`, `"a"`, `"*"`, `\`, `\\`, `\u`, `\u0061`, `\u0000`, `\ud800`, `\udc00`, "[", "]", "[", "]", ",", ",", " ", "\n", "1", "-", ".", "e", "0", "9", "true", "null", "{", "}", ":", "a", "é"}
+	pieces := []string{`"`, `"a"`, `"*"`, `\`, `\\`, `\u`, `\u0061`, `\u0000`, `\ud800`, `\udc00`, "[", "]",
+		"[", "]", ",", ",", " ", "\n", "1", "-", ".", "e", "0", "9", "true", "null", "{", "}", ":", "a", "é"}
 	for range 3000 {
 		var s strings.Builder
 		s.WriteString("[")
@@ -167,7 +177,8 @@ func TestJSONGrants(t *testing.T) {
 	if err := b.setSeal(w); err != nil {
 		t.Fatal(err)
 	}
-	grant := predicate.Grant{Column: "g", Form: predicate.GrantJSON, All: "*", To: []predicate.Grantee{{Attribute: "user"}, {Attribute: "teams", List: true}}}
+	grant := predicate.Grant{Column: "g", Form: predicate.GrantJSON, All: "*",
+		To: []predicate.Grantee{{Attribute: "user"}, {Attribute: "teams", List: true}}}
 	for _, n := range []predicate.Node{grant, predicate.Not{Node: grant}} {
 		var want []string
 		for _, row := range rows {
@@ -197,18 +208,21 @@ func TestGrantForms(t *testing.T) {
 	tier.All(t)
 	b := newBench(t)
 	ctx := context.Background()
-	if _, err := b.conn.Exec(ctx, `CREATE TABLE forms (id int, list text[], words varchar(40)[], doc jsonb, raw json, word text, ids uuid[], numbers int[], small smallint)`); err != nil {
+	if _, err := b.conn.Exec(ctx,
+		`CREATE TABLE forms (id int, list text[], words varchar(40)[], doc jsonb, raw json, word text, ids uuid[], numbers int[], small smallint)`); err != nil {
 		t.Fatal(err)
 	}
 	const one, two = "6f1e0000-0000-4000-8000-000000000001", "6f1e0000-0000-4000-8000-000000000002"
 	rows := []predicate.Row{
 		{}, {"list": "{}", "words": "{}", "doc": "[]", "raw": "[]", "word": "[]", "ids": "{}", "numbers": "{}", "small": "1"},
 		{"list": "{a}", "words": "{a}", "doc": `["a"]`, "raw": `["a"]`, "word": `["a"]`, "ids": "{" + one + "}", "numbers": "{1}", "small": "2"},
-		{"list": "{NULL,b}", "words": "{NULL,b}", "doc": `[null,"b"]`, "raw": `[null,"b"]`, "word": `[null,"b"]`, "ids": "{NULL," + two + "}", "numbers": "{NULL,7}", "small": "7"},
+		{"list": "{NULL,b}", "words": "{NULL,b}", "doc": `[null,"b"]`, "raw": `[null,"b"]`, "word": `[null,"b"]`,
+			"ids": "{NULL," + two + "}", "numbers": "{NULL,7}", "small": "7"},
 		{"list": "{NULL}", "words": "{NULL}", "doc": `[null]`, "raw": `[null]`, "word": `[null]`, "ids": "{NULL}", "numbers": "{NULL}", "small": "-1"},
 		{"list": "{ab,A}", "words": "{ab,A}", "doc": `["ab","A"]`, "raw": `["ab","A"]`, "word": `["ab","A"]`, "ids": "{" + two + "}", "numbers": "{10}"},
 		{"list": "{*}", "words": "{*}", "doc": `["*"]`, "raw": `["*"]`, "word": `["*"]`},
-		{"doc": `{"a":1}`, "raw": `{"a":1}`, "word": `{"a":1}`}, {"doc": `"a"`, "raw": `"a"`, "word": `"a"`}, {"doc": `null`, "raw": `null`, "word": `null`},
+		{"doc": `{"a":1}`, "raw": `{"a":1}`, "word": `{"a":1}`}, {"doc": `"a"`, "raw": `"a"`, "word": `"a"`}, {
+			"doc": `null`, "raw": `null`, "word": `null`},
 		{"doc": `[["a"]]`, "raw": `["\u0000","a"]`, "word": `["a"`}, {"doc": `[1]`, "raw": `[1e999]`, "word": `[1]`},
 	}
 	for i, row := range rows {
@@ -233,7 +247,8 @@ func TestGrantForms(t *testing.T) {
 		for _, all := range []string{"", "*"} {
 			leaves = append(leaves,
 				predicate.Grant{Column: "list", To: to, All: all}, predicate.Grant{Column: "words", Cast: true, To: to, All: all},
-				predicate.Grant{Column: "doc", Form: predicate.GrantJSONB, To: to, All: all}, predicate.Grant{Column: "raw", Form: predicate.GrantJSON, To: to, All: all},
+				predicate.Grant{Column: "doc", Form: predicate.GrantJSONB, To: to, All: all}, predicate.Grant{
+					Column: "raw", Form: predicate.GrantJSON, To: to, All: all},
 				predicate.Grant{Column: "word", Form: predicate.GrantJSON, To: to, All: all})
 		}
 	}
@@ -251,9 +266,11 @@ func TestGrantForms(t *testing.T) {
 		}
 	}
 	leaves = append(leaves, own("small", "numbers", "pg_catalog.int8[]"), own("small", "nothing", "pg_catalog.int8[]"), predicate.Grant{Column: "list"},
-		predicate.Tenant{Own: own("small", "nothing", "pg_catalog.int8[]"), Shared: "7"}, predicate.Grant{Column: "list", To: []predicate.Grantee{{Attribute: "nothing", List: true}}})
+		predicate.Tenant{Own: own("small", "nothing", "pg_catalog.int8[]"), Shared: "7"}, predicate.Grant{
+			Column: "list", To: []predicate.Grantee{{Attribute: "nothing", List: true}}})
 	relation := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: "forms"}}
-	attributes := map[string]string{"user": "a", "teams": `{"b","zz"}`, "id": one, "ids": "{" + two + "}", "number": "1", "numbers": "{7,8}", "nothing": "{}"}
+	attributes := map[string]string{"user": "a", "teams": `{"b","zz"}`, "id": one, "ids": "{" + two + "}",
+		"number": "1", "numbers": "{7,8}", "nothing": "{}"}
 	for _, missing := range []string{"", "user", "teams", "id", "ids", "number", "numbers"} {
 		w := predicate.World{Sealed: true, Attributes: map[string]string{}}
 		for name, value := range attributes {

@@ -242,8 +242,8 @@ func RowView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: RowsSchema, Name: derived("", table)}
 }
 
-// WalledView is the row view with the predicate in it once more: the second wall of a table whose predicate cannot stand in
-// an agent's text, which the columns it reads are hidden from.
+// WalledView is the row view with the predicate in it once more: the second wall of a table whose predicate cannot
+// stand in an agent's text, which the columns it reads are hidden from.
 func WalledView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: RowsSchema, Name: derived("w_", table)}
 }

@@ -29,7 +29,8 @@ func TestBlocksReachIndexes(t *testing.T) {
 	} {
 		s := &schema{name: "public"}
 		r.last = s.name
-		r.migrate(s, "version: 1\nattributes: { one_text: { type: text, source: credential }, many_text: { type: 'text[]', source: credential }, one_uuid: { type: uuid, source: credential }, many_uuid: { type: 'uuid[]', source: credential } }\n"+
+		r.migrate(s, "version: 1\nattributes: { one_text: { type: text, source: credential }, many_text: { type: "+
+			"'text[]', source: credential }, one_uuid: { type: uuid, source: credential }, many_uuid: { type: 'uuid[]', source: credential } }\n"+
 			"tables: { docs: { rows: [ "+rule+" ] } }")
 		results, err := r.agent.PgConn().Exec(t.Context(), "EXPLAIN SELECT id FROM public.docs").ReadAll()
 		if err != nil {

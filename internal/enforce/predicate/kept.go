@@ -15,8 +15,8 @@ type Kept struct {
 	Relation *catalog.Relation // of the row, with a primary key
 }
 
-// KeptTable holds, for each row of a table, until when a consent holds: -infinity if somebody refuses, infinity if nobody's
-// agreement ends.
+// KeptTable holds, for each row of a table, until when a consent holds: -infinity if somebody refuses, infinity if
+// nobody's agreement ends.
 func (n Consent) KeptTable() catalog.Name {
 	return catalog.Name{Schema: Schema, Name: "kept_" + n.KeptName()}
 }
@@ -45,11 +45,13 @@ func (w *writer) kept(n Consent, row, live string) string {
 		for _, name := range key {
 			on = append(on, equal(column(k, name), column(row, name)))
 		}
-		return "EXISTS (SELECT 1 FROM " + table + " AS " + k + " WHERE " + strings.Join(on, " AND ") + " AND " + k + ".open_until " + now + fence
+		return "EXISTS (SELECT 1 FROM " + table + " AS " + k + " WHERE " + strings.Join(on, " AND ") + " AND " +
+			k + ".open_until " + now + fence
 	}
 	set := func() string {
 		k := w.alias()
-		return within(column(row, key[0]), "SELECT "+column(k, key[0])+" FROM "+table+" AS "+k+" WHERE "+k+".open_until "+now) + " IS TRUE"
+		return within(column(row, key[0]), "SELECT "+column(k, key[0])+" FROM "+table+" AS "+k+" WHERE "+
+			k+".open_until "+now) + " IS TRUE"
 	}
 	fits := len(key) == 1 && hashes[n.Kept.Relation.Column(key[0]).TypeOID] != ""
 	var is string
@@ -61,7 +63,8 @@ func (w *writer) kept(n Consent, row, live string) string {
 	default:
 		is = look()
 	}
-	return "CASE WHEN (SELECT " + KeptReady + "(" + catalog.QuoteLiteral(n.KeptName()) + ")) THEN " + is + " ELSE " + live + " END"
+	return "CASE WHEN (SELECT " + KeptReady + "(" + catalog.QuoteLiteral(n.KeptName()) + ")) THEN " + is + " ELSE " +
+		live + " END"
 }
 
 // agreed is the condition on the row of a subject.

@@ -42,8 +42,8 @@ func (s Step) on(to, from string) string {
 	return strings.Join(parts, " AND ")
 }
 
-// LeadsToOne tells whether the link leads to one row at most, inside any transaction: it names the whole primary key, of a table
-// whose children do not count among its rows, and the key is not deferred.
+// LeadsToOne tells whether the link leads to one row at most, inside any transaction: it names the whole primary key,
+// of a table whose children do not count among its rows, and the key is not deferred.
 func (s Step) LeadsToOne() bool {
 	r := s.Relation
 	if len(r.PrimaryKey) == 0 || !(r.Kind == catalog.PartitionedTable || r.Kind == catalog.Table && !r.HasChildren) {
@@ -52,7 +52,8 @@ func (s Step) LeadsToOne() bool {
 	named := s.columns()
 	return !slices.ContainsFunc(r.PrimaryKey, func(c string) bool { return !slices.Contains(named, c) }) &&
 		slices.ContainsFunc(r.Indexes, func(i catalog.BTree) bool {
-			return i.Unique && len(i.Columns) == len(r.PrimaryKey) && !slices.ContainsFunc(i.Columns, func(c string) bool { return !slices.Contains(r.PrimaryKey, c) })
+			return i.Unique && len(i.Columns) == len(r.PrimaryKey) &&
+				!slices.ContainsFunc(i.Columns, func(c string) bool { return !slices.Contains(r.PrimaryKey, c) })
 		})
 }
 

@@ -24,19 +24,32 @@ func TestWhatLeadsToOne(t *testing.T) {
 		step predicate.Step
 		one  bool
 	}{
-		"the key":                              {step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key, Indexes: []catalog.BTree{unique}}, "a", "b"), true},
-		"its columns in another order":         {step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key, Indexes: []catalog.BTree{{Columns: []string{"b", "a"}, Unique: true}}}, "b", "a"), true},
-		"the key, and a column beside":         {step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key, Indexes: []catalog.BTree{plain, unique}}, "a", "b", "c"), true},
-		"part of the key":                      {step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key, Indexes: []catalog.BTree{unique}}, "a"), false},
-		"part of the key, and another":         {step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key, Indexes: []catalog.BTree{unique}}, "a", "c"), false},
-		"no key":                               {step(catalog.Relation{Kind: catalog.Table, Indexes: []catalog.BTree{unique}}, "a", "b"), false},
-		"a key that is deferred":               {step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key}, "a", "b"), false},
-		"one beside which an index is no key":  {step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key, Indexes: []catalog.BTree{plain}}, "a", "b"), false},
-		"one beside which less is a key":       {step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key, Indexes: []catalog.BTree{{Columns: []string{"a"}, Unique: true}}}, "a", "b"), false},
-		"one beside which another is a key":    {step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key, Indexes: []catalog.BTree{{Columns: []string{"a", "c"}, Unique: true}}}, "a", "b"), false},
-		"children, whose keys are their own":   {step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key, Indexes: []catalog.BTree{unique}, HasChildren: true}, "a", "b"), false},
-		"partitions, which the key counts for": {step(catalog.Relation{Kind: catalog.PartitionedTable, PrimaryKey: key, Indexes: []catalog.BTree{unique}, HasChildren: true}, "a", "b"), true},
-		"a foreign table":                      {step(catalog.Relation{Kind: catalog.ForeignTable, PrimaryKey: key, Indexes: []catalog.BTree{unique}}, "a", "b"), false},
+		"the key": {
+			step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key, Indexes: []catalog.BTree{unique}}, "a", "b"), true},
+		"its columns in another order": {
+			step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key,
+				Indexes: []catalog.BTree{{Columns: []string{"b", "a"}, Unique: true}}}, "b", "a"), true},
+		"the key, and a column beside": {
+			step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key, Indexes: []catalog.BTree{plain, unique}}, "a", "b", "c"), true},
+		"part of the key": {
+			step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key, Indexes: []catalog.BTree{unique}}, "a"), false},
+		"part of the key, and another": {
+			step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key, Indexes: []catalog.BTree{unique}}, "a", "c"), false},
+		"no key":                 {step(catalog.Relation{Kind: catalog.Table, Indexes: []catalog.BTree{unique}}, "a", "b"), false},
+		"a key that is deferred": {step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key}, "a", "b"), false},
+		"one beside which an index is no key": {
+			step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key, Indexes: []catalog.BTree{plain}}, "a", "b"), false},
+		"one beside which less is a key": {
+			step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key, Indexes: []catalog.BTree{{Columns: []string{"a"}, Unique: true}}}, "a", "b"), false},
+		"one beside which another is a key": {
+			step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key,
+				Indexes: []catalog.BTree{{Columns: []string{"a", "c"}, Unique: true}}}, "a", "b"), false},
+		"children, whose keys are their own": {
+			step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key, Indexes: []catalog.BTree{unique}, HasChildren: true}, "a", "b"), false},
+		"partitions, which the key counts for": {
+			step(catalog.Relation{Kind: catalog.PartitionedTable, PrimaryKey: key, Indexes: []catalog.BTree{unique}, HasChildren: true}, "a", "b"), true},
+		"a foreign table": {
+			step(catalog.Relation{Kind: catalog.ForeignTable, PrimaryKey: key, Indexes: []catalog.BTree{unique}}, "a", "b"), false},
 	} {
 		if c.step.LeadsToOne() != c.one {
 			t.Errorf("%s: %t", what, c.step.LeadsToOne())
@@ -44,11 +57,14 @@ func TestWhatLeadsToOne(t *testing.T) {
 	}
 }
 
-// A new row hides others wherever a rule goes through its table to several: to people, to those who are asked by records, to what a row was made from, and to what that was made from again.
+// A new row hides others wherever a rule goes through its table to several: to people, to those who are asked by
+// records, to what a row was made from, and to what that was made from again.
 func TestWhereNewRowsHide(t *testing.T) {
 	table := func(name string) *catalog.Relation {
-		return &catalog.Relation{Name: catalog.Name{Schema: "public", Name: name}, Kind: catalog.Table, PrimaryKey: []string{"id"}, Indexes: []catalog.BTree{{Columns: []string{"id"}, Unique: true}},
-			Columns: []catalog.Column{{Name: "id", Type: "integer", TypeOID: 23, NotNull: true}, {Name: "of", Type: "integer", TypeOID: 23}, {Name: "source", Type: "integer", TypeOID: 23}}}
+		return &catalog.Relation{Name: catalog.Name{Schema: "public", Name: name}, Kind: catalog.Table,
+			PrimaryKey: []string{"id"}, Indexes: []catalog.BTree{{Columns: []string{"id"}, Unique: true}},
+			Columns: []catalog.Column{{Name: "id", Type: "integer", TypeOID: 23, NotNull: true},
+				{Name: "of", Type: "integer", TypeOID: 23}, {Name: "source", Type: "integer", TypeOID: 23}}}
 	}
 	pieces, links, again := table("pieces"), table("links"), table("links_again")
 	through := func(link *catalog.Relation) []predicate.Step {
@@ -59,11 +75,13 @@ func TestWhereNewRowsHide(t *testing.T) {
 		rule predicate.Node
 		want string
 	}{
-		"people":              {predicate.Consent{Steps: through(links), Status: "of", Is: "1"}, "[links]"},
-		"records":             {predicate.Recorded{Steps: through(links)}, "[links]"},
-		"sources":             {predicate.Derived{Origin: made(links), Rows: predicate.Open{}}, "[links]"},
-		"sources and others":  {predicate.Derived{Origin: made(links), Rows: predicate.Open{}, Again: []predicate.Origin{made(links), made(again)}}, "[links links_again]"},
-		"sources by one link": {predicate.Derived{Origin: made(again), Rows: predicate.Open{}, Again: []predicate.Origin{made(links)}}, "[links links_again]"},
+		"people":  {predicate.Consent{Steps: through(links), Status: "of", Is: "1"}, "[links]"},
+		"records": {predicate.Recorded{Steps: through(links)}, "[links]"},
+		"sources": {predicate.Derived{Origin: made(links), Rows: predicate.Open{}}, "[links]"},
+		"sources and others": {predicate.Derived{
+			Origin: made(links), Rows: predicate.Open{}, Again: []predicate.Origin{made(links), made(again)}}, "[links links_again]"},
+		"sources by one link": {predicate.Derived{
+			Origin: made(again), Rows: predicate.Open{}, Again: []predicate.Origin{made(links)}}, "[links links_again]"},
 	} {
 		var got []string
 		for _, r := range predicate.Grows(c.rule) {
@@ -77,13 +95,16 @@ func TestWhereNewRowsHide(t *testing.T) {
 
 // What is kept is looked up by the whole key of the row, in every form.
 func TestKeptByTheWholeKey(t *testing.T) {
-	people := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: "people"}, Kind: catalog.Table, PrimaryKey: []string{"id"}, Columns: []catalog.Column{{Name: "id", TypeOID: 23, NotNull: true}, {Name: "agreed", TypeOID: 25}}}
+	people := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: "people"}, Kind: catalog.Table,
+		PrimaryKey: []string{"id"}, Columns: []catalog.Column{{Name: "id", TypeOID: 23, NotNull: true}, {Name: "agreed", TypeOID: 25}}}
 	for _, key := range [][]string{{"a"}, {"a", "b"}, {"b", "a", "c"}} {
-		rows := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: "rows"}, Kind: catalog.Table, PrimaryKey: key, Columns: []catalog.Column{{Name: "person", TypeOID: 23}}}
+		rows := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: "rows"}, Kind: catalog.Table,
+			PrimaryKey: key, Columns: []catalog.Column{{Name: "person", TypeOID: 23}}}
 		for _, name := range key {
 			rows.Columns = append(rows.Columns, catalog.Column{Name: name, TypeOID: 23, NotNull: true})
 		}
-		n := predicate.Consent{Steps: []predicate.Step{{Relation: people, Column: "id", From: "person"}}, Status: "agreed", Is: "yes", Kept: &predicate.Kept{Relation: rows}}
+		n := predicate.Consent{Steps: []predicate.Step{{Relation: people, Column: "id", From: "person"}},
+			Status: "agreed", Is: "yes", Kept: &predicate.Kept{Relation: rows}}
 		for _, text := range []string{predicate.Policy(n, rows), predicate.Check(n, rows)} {
 			looks := strings.Count(text, n.KeptTable().SQL())
 			if looks == 0 {

@@ -2,8 +2,8 @@ package predicate
 
 import "encoding/json"
 
-// List is a column that holds a list of ids. What is no list, NULL or malformed, is a list of one unknown id, and so is an
-// element that is NULL or no string: nobody can speak for it.
+// List is a column that holds a list of ids. What is no list, NULL or malformed, is a list of one unknown id, and so is
+// an element that is NULL or no string: nobody can speak for it.
 type List struct {
 	Column string
 	Form   GrantForm

@@ -103,9 +103,11 @@ func LiveBody(lives []Live) string {
 	}
 	b.WriteString("  claim pg_catalog.text;\n  number pg_catalog.numeric;\nBEGIN\n")
 	for _, l := range lives {
-		fmt.Fprintf(&b, "  IF %s.name OPERATOR(pg_catalog.=) ANY (%s) THEN\n", liveFunctionName, textArray(neededBy(l.Name, lives)))
+		fmt.Fprintf(&b, "  IF %s.name OPERATOR(pg_catalog.=) ANY (%s) THEN\n", liveFunctionName,
+			textArray(neededBy(l.Name, lives)))
 		b.WriteString(l.sql())
-		fmt.Fprintf(&b, "    IF %s.name OPERATOR(pg_catalog.=) %s THEN RETURN a_%s; END IF;\n  END IF;\n", liveFunctionName, catalog.QuoteLiteral(l.Name), l.Name)
+		fmt.Fprintf(&b, "    IF %s.name OPERATOR(pg_catalog.=) %s THEN RETURN a_%s; END IF;\n  END IF;\n",
+			liveFunctionName, catalog.QuoteLiteral(l.Name), l.Name)
 	}
 	b.WriteString("  RETURN NULL;\nEND")
 	return b.String()
@@ -148,7 +150,8 @@ func (l Live) sql() string {
 	line := func(format string, args ...any) { fmt.Fprintf(&b, "    "+format+"\n", args...) }
 	switch {
 	case l.Setting != "":
-		line("claim := CASE WHEN %s.settings IS NULL THEN pg_catalog.current_setting(%s, true) ELSE pgconsent.claim(%s, %s.settings) END;",
+		line("claim := CASE WHEN %s.settings IS NULL THEN pg_catalog.current_setting(%s, true) ELSE "+
+			"pgconsent.claim(%s, %s.settings) END;",
 			liveFunctionName, catalog.QuoteLiteral(l.Setting), catalog.QuoteLiteral(l.Name), liveFunctionName)
 		ends := 1
 		switch l.Type {
@@ -168,8 +171,10 @@ func (l Live) sql() string {
 		w := writer{policy: true, form: probe, prefix: "r"}
 		row := w.alias()
 		parts := append(guards(optional(l.Rows)), w.write(l.Rows, row))
-		line(`SELECT CASE WHEN pg_catalog.count(*) OPERATOR(pg_catalog.=) 1 THEN pg_catalog.min(found.value COLLATE pg_catalog."C") END INTO a_%s`, l.Name)
-		line("FROM (SELECT %s::pg_catalog.text FROM %s AS %s WHERE %s LIMIT 2) AS found (value);", column(row, l.Column), w.helper(l.Table), row,
+		line(
+			`SELECT CASE WHEN pg_catalog.count(*) OPERATOR(pg_catalog.=) 1 THEN pg_catalog.min(found.value COLLATE pg_catalog."C") END INTO a_%s`, l.Name)
+		line("FROM (SELECT %s::pg_catalog.text FROM %s AS %s WHERE %s LIMIT 2) AS found (value);",
+			column(row, l.Column), w.helper(l.Table), row,
 			variables(strings.Join(parts, " AND ")))
 	case l.Expr != nil:
 		condition := strings.Join(guards(demanded(SQL{Expr: l.Expr})), " AND ")
@@ -180,7 +185,8 @@ func (l Live) sql() string {
 		line("IF %s THEN", variables(condition))
 		if limits, isNumber := bounds[l.Type]; isNumber {
 			line("number := %s;", value)
-			line("IF number BETWEEN %s AND number OPERATOR(pg_catalog.=) pg_catalog.trunc(number) THEN %snumber::pg_catalog.int8; END IF;", limits, set)
+			line("IF number BETWEEN %s AND number OPERATOR(pg_catalog.=) pg_catalog.trunc(number) THEN "+
+				"%snumber::pg_catalog.int8; END IF;", limits, set)
 		} else {
 			line("%s(%s)::pg_catalog.text;", set, value)
 		}

@@ -56,9 +56,12 @@ func (s *schema) lookedUp(t *table) any {
 // calculated draws an expression over other attributes.
 func (s *schema) calculated(family string) object {
 	sql := map[string][]string{
-		"text":    {"CASE WHEN attribute('live_integer') > 1 THEN 'a' ELSE attribute('one_text') END", "lower(attribute('live_text'))", "CASE attribute('one_text') WHEN 'a' THEN 'b' WHEN 'b' THEN '*' END"},
-		"integer": {"CASE WHEN attribute('live_text') = 'a' THEN 1 ELSE attribute('one_integer') END", "length(attribute('one_text'))", "nullif(attribute('live_integer'), 1)", "CASE WHEN attribute('one_integer') > 1 THEN 1.5 ELSE 2 END"},
-		"uuid":    {"CASE WHEN attribute('live_uuid') = attribute('one_uuid') THEN attribute('live_uuid') END", "coalesce(nullif(attribute('one_uuid'), '" + id(1) + "'), attribute('live_uuid'))"},
+		"text": {"CASE WHEN attribute('live_integer') > 1 THEN 'a' ELSE attribute('one_text') END",
+			"lower(attribute('live_text'))", "CASE attribute('one_text') WHEN 'a' THEN 'b' WHEN 'b' THEN '*' END"},
+		"integer": {"CASE WHEN attribute('live_text') = 'a' THEN 1 ELSE attribute('one_integer') END",
+			"length(attribute('one_text'))", "nullif(attribute('live_integer'), 1)", "CASE WHEN attribute('one_integer') > 1 THEN 1.5 ELSE 2 END"},
+		"uuid": {"CASE WHEN attribute('live_uuid') = attribute('one_uuid') THEN attribute('live_uuid') END",
+			"coalesce(nullif(attribute('one_uuid'), '" + id(1) + "'), attribute('live_uuid'))"},
 	}[family]
 	return object{"type": attributeTypes["one_"+family], "source": "expression", "sql": s.pick(sql...)}
 }

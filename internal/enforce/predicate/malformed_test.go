@@ -9,12 +9,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// A node that lacks what it needs hides every row, in every form and under Not as well; and so does, under Not, whatever reads
-// other tables. No policy makes such a node: it is the last thing that holds if one ever does.
+// A node that lacks what it needs hides every row, in every form and under Not as well; and so does, under Not,
+// whatever reads other tables. No policy makes such a node: it is the last thing that holds if one ever does.
 func TestWhatCannotBeWrittenHides(t *testing.T) {
 	relation := func(name string, key ...string) *catalog.Relation {
 		return &catalog.Relation{Name: catalog.Name{Schema: "public", Name: name}, Kind: catalog.Table, PrimaryKey: key, Columns: []catalog.Column{
-			{Name: "id", Type: "integer", TypeOID: 23}, {Name: "other", Type: "integer", TypeOID: 23}, {Name: "ids", Type: "bigint[]", TypeOID: 1016}, {Name: "status", Type: "text", TypeOID: 25}}}
+			{Name: "id", Type: "integer", TypeOID: 23}, {Name: "other", Type: "integer", TypeOID: 23}, {
+				Name: "ids", Type: "bigint[]", TypeOID: 1016}, {Name: "status", Type: "text", TypeOID: 25}}}
 	}
 	items, others, keyless := relation("items", "id"), relation("others", "id"), relation("keyless")
 	step := func(to *catalog.Relation) predicate.Step {
@@ -26,23 +27,24 @@ func TestWhatCannotBeWrittenHides(t *testing.T) {
 	list := predicate.List{Column: "ids", Form: predicate.GrantInteger}
 	record := predicate.Record{Relation: others, Grantor: "id"}
 	for name, n := range map[string]predicate.Node{
-		"nothing":                       nil,
-		"no parts of all":               predicate.All{},
-		"no parts of any":               predicate.Any{},
-		"a consent without steps":       predicate.Consent{Status: "status", Is: "granted"},
-		"derived of nothing":            predicate.Derived{Rows: predicate.Open{}},
-		"derived of no table":           predicate.Derived{Origin: predicate.Origin{List: list, Key: "id"}, Rows: predicate.Open{}},
-		"derived by no key":             predicate.Derived{Origin: predicate.Origin{List: list, Source: others}, Rows: predicate.Open{}},
-		"derived without rows":          predicate.Derived{Origin: from(others)},
-		"derived again of nothing":      predicate.Derived{Origin: from(others), Rows: predicate.Open{}, Again: []predicate.Origin{{}}},
-		"derived again of another":      predicate.Derived{Origin: from(others), Rows: predicate.Open{}, Again: []predicate.Origin{from(items)}},
-		"derived again without a key":   predicate.Derived{Origin: from(keyless), Rows: predicate.Open{}, Again: []predicate.Origin{from(keyless)}},
-		"a record of nobody":            predicate.Recorded{Record: record},
-		"a record that is nowhere":      predicate.Recorded{Subject: "other"},
-		"the registry about nobody":     predicate.Registered{Tables: []string{"items"}},
-		"a reference of no columns":     predicate.Reference{Relation: others, Rows: predicate.Open{}},
-		"a reference to no column":      predicate.Reference{Relation: others, From: []string{"other"}, Rows: predicate.Open{}},
-		"a reference to columns beside": predicate.Reference{Relation: others, From: []string{"other"}, Columns: []string{"id", "other"}, Rows: predicate.Open{}},
+		"nothing":                     nil,
+		"no parts of all":             predicate.All{},
+		"no parts of any":             predicate.Any{},
+		"a consent without steps":     predicate.Consent{Status: "status", Is: "granted"},
+		"derived of nothing":          predicate.Derived{Rows: predicate.Open{}},
+		"derived of no table":         predicate.Derived{Origin: predicate.Origin{List: list, Key: "id"}, Rows: predicate.Open{}},
+		"derived by no key":           predicate.Derived{Origin: predicate.Origin{List: list, Source: others}, Rows: predicate.Open{}},
+		"derived without rows":        predicate.Derived{Origin: from(others)},
+		"derived again of nothing":    predicate.Derived{Origin: from(others), Rows: predicate.Open{}, Again: []predicate.Origin{{}}},
+		"derived again of another":    predicate.Derived{Origin: from(others), Rows: predicate.Open{}, Again: []predicate.Origin{from(items)}},
+		"derived again without a key": predicate.Derived{Origin: from(keyless), Rows: predicate.Open{}, Again: []predicate.Origin{from(keyless)}},
+		"a record of nobody":          predicate.Recorded{Record: record},
+		"a record that is nowhere":    predicate.Recorded{Subject: "other"},
+		"the registry about nobody":   predicate.Registered{Tables: []string{"items"}},
+		"a reference of no columns":   predicate.Reference{Relation: others, Rows: predicate.Open{}},
+		"a reference to no column":    predicate.Reference{Relation: others, From: []string{"other"}, Rows: predicate.Open{}},
+		"a reference to columns beside": predicate.Reference{
+			Relation: others, From: []string{"other"}, Columns: []string{"id", "other"}, Rows: predicate.Open{}},
 	} {
 		hidesAs(t, name, n, items, "false")
 		hidesAs(t, "not "+name, predicate.Not{Node: n}, items, "NOT (true)")
@@ -89,7 +91,8 @@ func hidesAs(t *testing.T, name string, n predicate.Node, of *catalog.Relation, 
 			t.Errorf("%s, %s: %s", name, form, sql)
 		}
 	}
-	if predicate.Eval(n, predicate.Row{"id": "1", "other": "1"}, predicate.World{Tables: map[catalog.Name][]predicate.Row{{Schema: "public", Name: "others"}: {{"id": "1"}}}}) {
+	if predicate.Eval(n, predicate.Row{"id": "1", "other": "1"},
+		predicate.World{Tables: map[catalog.Name][]predicate.Row{{Schema: "public", Name: "others"}: {{"id": "1"}}}}) {
 		t.Errorf("%s: the model shows a row", name)
 	}
 }

@@ -11,9 +11,11 @@ import (
 type Own struct {
 	Column    string
 	Attribute string
-	Type      string // that the attribute is compared as, qualified: pg_catalog.uuid, pg_catalog.text[], pg_catalog.bpchar for a text with a char(n)
-	AsText    bool   // the column is an enum: its text is compared
-	Optional  bool   // the attribute may be missing
+	// that the attribute is compared as, qualified: pg_catalog.uuid, pg_catalog.text[], pg_catalog.bpchar for a text
+	// with a char(n)
+	Type     string
+	AsText   bool // the column is an enum: its text is compared
+	Optional bool // the attribute may be missing
 }
 
 // Tenant shows a row that Own shows, or whose column holds the value that everybody shares.
@@ -54,7 +56,8 @@ func (n Tenant) sql(row string, negated bool) string {
 	if n.Shared != "" {
 		shared := catalog.QuoteLiteral(n.Shared) + "::" + strings.TrimSuffix(n.Type, "[]")
 		if list(n.Type) {
-			own = n.known(row, oneOf(n.compared(row), "(SELECT "+attrText(n.Attribute)+"::"+n.Type+" OPERATOR(pg_catalog.||) ARRAY["+shared+"])::"+n.Type), negated)
+			own = n.known(row, oneOf(n.compared(row),
+				"(SELECT "+attrText(n.Attribute)+"::"+n.Type+" OPERATOR(pg_catalog.||) ARRAY["+shared+"])::"+n.Type), negated)
 		} else {
 			own = oneOf(n.compared(row), "ARRAY["+attr(n.Attribute)+"::"+n.Type+", "+shared+"]")
 		}

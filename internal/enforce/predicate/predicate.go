@@ -31,7 +31,9 @@ type Any []Node
 type Status struct {
 	Column string
 	Is     string
-	Of     string // the column's type, if it is boolean, or an enum of the table's schema, which all who read the table may use; "": any other
+	// the column's type, if it is boolean, or an enum of the table's schema, which all who read the table may use; "":
+	// any other
+	Of string
 }
 
 // Consent shows a row if every row reached by following the steps has the status. A row from which the first step leads

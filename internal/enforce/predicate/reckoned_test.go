@@ -25,19 +25,23 @@ CREATE VIEW pgconsent.h_public_person AS SELECT * FROM person;
 CREATE VIEW pgconsent.h_public_guardian AS SELECT * FROM guardian;
 CREATE FUNCTION pgconsent.empty_public_guardian() RETURNS boolean LANGUAGE sql STABLE AS 'SELECT NOT EXISTS (SELECT FROM guardian)';`
 
-// The planner is not far from how many rows a status shows, also of an enum and a boolean, and how many a link to one row: on that rests by which plan the latest of them are found, and what is joined first.
+// The planner is not far from how many rows a status shows, also of an enum and a boolean, and how many a link to one
+// row: on that rests by which plan the latest of them are found, and what is joined first.
 func TestRowsAreReckonedWith(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(t.Context(), reckonedSchema).ReadAll(); err != nil {
 		t.Fatal(err)
 	}
 	person := &catalog.Relation{
-		Name: catalog.Name{Schema: "public", Name: "person"}, Kind: catalog.Table, Columns: []catalog.Column{{Name: "id", TypeOID: 23}, {Name: "agreed"}, {Name: "active", TypeOID: 16}},
+		Name: catalog.Name{Schema: "public", Name: "person"}, Kind: catalog.Table, Columns: []catalog.Column{
+			{Name: "id", TypeOID: 23}, {Name: "agreed"}, {Name: "active", TypeOID: 16}},
 		PrimaryKey: []string{"id"}, Indexes: []catalog.BTree{{Columns: []string{"id"}, Unique: true}},
 	}
-	guardian := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: "guardian"}, Kind: catalog.Table, Columns: []catalog.Column{{Name: "person", TypeOID: 23}, {Name: "agreed"}}}
+	guardian := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: "guardian"}, Kind: catalog.Table,
+		Columns: []catalog.Column{{Name: "person", TypeOID: 23}, {Name: "agreed"}}}
 	granted := predicate.Status{Column: "agreed", Is: "granted", Of: "public.agreement"}
-	guarded := predicate.All{granted, predicate.Consent{Steps: []predicate.Step{{Relation: guardian, Column: "person", From: "id"}}, Status: "agreed", Is: "granted", Of: "public.agreement"}}
+	guarded := predicate.All{granted, predicate.Consent{
+		Steps: []predicate.Step{{Relation: guardian, Column: "person", From: "id"}}, Status: "agreed", Is: "granted", Of: "public.agreement"}}
 	for _, c := range []struct {
 		name, from string
 		n          predicate.Node
@@ -47,7 +51,8 @@ func TestRowsAreReckonedWith(t *testing.T) {
 		{"a boolean that is false", "person AS t", predicate.Status{Column: "active", Is: "false", Of: "boolean"}},
 		{"everybody who is asked", "person AS t", guarded},
 		{"what hangs on one row", "doc AS t", predicate.Visible{Relation: person, Column: "id", From: "person", Rows: guarded}},
-		{"the same beside another table", "kind AS k JOIN doc AS t ON t.kind = k.id", predicate.Visible{Relation: person, Column: "id", From: "person", Rows: guarded}},
+		{"the same beside another table", "kind AS k JOIN doc AS t ON t.kind = k.id",
+			predicate.Visible{Relation: person, Column: "id", From: "person", Rows: guarded}},
 	} {
 		condition, ok := predicate.Flat(c.n, "t")
 		if !ok {

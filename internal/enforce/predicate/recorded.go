@@ -121,10 +121,11 @@ func (g Guardians) columns() []string {
 	return out
 }
 
-// single tells whether the one subject stands in a column of the row and speaks for itself: then a record is a row of a table that the subject's
-// equals.
+// single tells whether the one subject stands in a column of the row and speaks for itself: then a record is a row of a
+// table that the subject's equals.
 func (n Recorded) single() bool {
-	return n.Subject != "" && len(n.Steps) == 0 && n.Record.Relation != nil && n.Record.Guardians == nil && n.Record.Element == ""
+	return n.Subject != "" && len(n.Steps) == 0 && n.Record.Relation != nil && n.Record.Guardians == nil &&
+		n.Record.Element == ""
 }
 
 // orOwn adds that a subject who is the caller need not be asked.
@@ -140,8 +141,9 @@ func (n Recorded) own() string {
 	return Grant{Form: n.form(), To: n.But}.who() + "::" + n.form().element() + "[]"
 }
 
-// recorded writes the probe: for each subject of a row the records are looked up by their grantor. Of a list, of what links lead to and of guardians there is no other form:
-// what a record must equal comes from the list as well as from the row, and the list is no table.
+// recorded writes the probe: for each subject of a row the records are looked up by their grantor. Of a list, of what
+// links lead to and of guardians there is no other form: what a record must equal comes from the list as well as from
+// the row, and the list is no table.
 func (w *writer) recorded(n Recorded, row string) string {
 	if n.subject() == "" || n.Record.Relation == nil {
 		return w.nothing()
@@ -169,11 +171,13 @@ func (w *writer) subjects(n Recorded, row string, refuses func(id string) []stri
 	} else {
 		parts = append(parts, n.Steps[0].begins(row))
 		if w.policy && !n.Required {
-			parts = append(parts, "(EXISTS (SELECT 1 FROM "+w.helper(n.Steps[0].Relation)+") OR (SELECT "+EmptyFunction(n.Steps[0].Relation.Name).SQL()+"()))")
+			parts = append(parts, "(EXISTS (SELECT 1 FROM "+w.helper(n.Steps[0].Relation)+") OR (SELECT "+
+				EmptyFunction(n.Steps[0].Relation.Name).SQL()+"()))")
 		}
 		if n.Required {
 			there := w.alias()
-			parts = append(parts, "EXISTS (SELECT 1 FROM "+w.helper(n.Steps[0].Relation)+" AS "+there+" WHERE "+n.Steps[0].on(there, row)+fence)
+			parts = append(parts, "EXISTS (SELECT 1 FROM "+w.helper(n.Steps[0].Relation)+" AS "+there+" WHERE "+
+				n.Steps[0].on(there, row)+fence)
 		}
 		first = w.alias()
 		last := first
@@ -344,14 +348,16 @@ func (n Record) given(subject string, row Row, w World) bool {
 	if g := n.Guardians; g != nil {
 		for _, r := range w.Tables[g.Relation.Name] {
 			guardian, ok := r[g.Guardian]
-			if s, known := r[g.Subject]; ok && known && s == subject && matched(g.Match, r, row) && (g.Rows == nil || judge(g.Rows, r, w) == yes) {
+			if s, known := r[g.Subject]; ok && known && s == subject && matched(g.Match, r, row) &&
+				(g.Rows == nil || judge(g.Rows, r, w) == yes) {
 				grantors = append(grantors, guardian)
 			}
 		}
 	}
 	return slices.ContainsFunc(w.Tables[n.Relation.Name], func(r Row) bool {
 		grantor, ok := r[n.Grantor]
-		return ok && slices.Contains(grantors, grantor) && matched(n.Match, r, row) && (n.Scope == nil || n.Scope.holds(r, row)) &&
+		return ok && slices.Contains(grantors, grantor) && matched(n.Match, r, row) &&
+			(n.Scope == nil || n.Scope.holds(r, row)) &&
 			n.Element == "" && n.Grantee.names(r, w) && (n.Rows == nil || judge(n.Rows, r, w) == yes)
 	})
 }

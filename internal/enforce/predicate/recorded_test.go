@@ -13,12 +13,13 @@ import (
 // lookAlikes are ids that must not be taken for one another.
 var lookAlikes = []string{"si:ash", "si:ashley", "SI:ash", "si:ash ", "si:a%", "si:_sh", "si:аsh", "si:ash'", `si:"ash"`, "ash", ""}
 
-// Consent by records, in every form that a list can have, against the model: subjects, guardians, scopes, callers that are
-// subjects themselves, and rows whose list is none. The emptied helpers are part of it.
+// Consent by records, in every form that a list can have, against the model: subjects, guardians, scopes, callers that
+// are subjects themselves, and rows whose list is none. The emptied helpers are part of it.
 func TestConsentByRecords(t *testing.T) {
 	tier.All(t)
 	r := newTriples(t)
-	for _, form := range []struct{ name, sqlType string }{{"text", "text"}, {"array", "text[]"}, {"varchars", "varchar(40)[]"}, {"jsonb", "jsonb"}, {"json", "json"}, {"one", "text"}, {"links", ""}} {
+	for _, form := range []struct{ name, sqlType string }{
+		{"text", "text"}, {"array", "text[]"}, {"varchars", "varchar(40)[]"}, {"jsonb", "jsonb"}, {"json", "json"}, {"one", "text"}, {"links", ""}} {
 		func() {
 			s := recordedSchema(form.name, form.sqlType)
 			r.run(r.super, s.sql())
@@ -42,7 +43,8 @@ tables:
 `))
 			before := r.shown
 			for range 12 {
-				attributes := map[string]string{"user": s.pick(lookAlikes...), "contexts": predicate.WriteArray([]string{s.pick("ctx:a", "ctx:b"), s.pick(lookAlikes...)})}
+				attributes := map[string]string{"user": s.pick(lookAlikes...),
+					"contexts": predicate.WriteArray([]string{s.pick("ctx:a", "ctx:b"), s.pick(lookAlikes...)})}
 				if s.chance(10) {
 					delete(attributes, s.pick("user", "contexts"))
 				}
@@ -62,12 +64,16 @@ func recordedSchema(name, sqlType string) *schema {
 	column := func(name, sqlType string) *tableColumn {
 		return &tableColumn{name: name, sqlType: sqlType, family: "text"}
 	}
-	memories := &table{name: "memories", columns: []*tableColumn{column("rid", "integer"), column("stack", "text"), column("kind", "text"), column("grants", "jsonb")}}
+	memories := &table{name: "memories", columns: []*tableColumn{
+		column("rid", "integer"), column("stack", "text"), column("kind", "text"), column("grants", "jsonb")}}
 	if sqlType != "" {
 		memories.columns = append(memories.columns, column("subjects", sqlType))
 	}
-	records := &table{name: "records", columns: []*tableColumn{column("rid", "integer"), column("stack", "text"), column("grantor", "text"), column("grantee", "text"), column("scope", "text"), column("state", "text")}}
-	guardians := &table{name: "guardians", columns: []*tableColumn{column("rid", "integer"), column("stack", "text"), column("ward", "text"), column("guardian", "text")}}
+	records := &table{name: "records", columns: []*tableColumn{
+		column("rid", "integer"), column("stack", "text"), column("grantor", "text"), column("grantee",
+			"text"), column("scope", "text"), column("state", "text")}}
+	guardians := &table{name: "guardians", columns: []*tableColumn{
+		column("rid", "integer"), column("stack", "text"), column("ward", "text"), column("guardian", "text")}}
 	about := &table{name: "about", columns: []*tableColumn{column("rid", "integer"), column("memory", "integer"), column("who", "text")}}
 	s.tables = []*table{memories, records, guardians, about}
 	who := func() string {
@@ -77,7 +83,8 @@ func recordedSchema(name, sqlType string) *schema {
 		return s.pick(lookAlikes...)
 	}
 	for i := range 60 {
-		row := predicate.Row{"rid": fmt.Sprint(i), "stack": s.pick("s", "s", "t"), "kind": s.pick("k:1", "k:2"), "grants": s.pick(`["ctx:a"]`, `[]`, `["ctx:b", "ctx:a"]`, `{}`)}
+		row := predicate.Row{"rid": fmt.Sprint(i), "stack": s.pick("s", "s", "t"), "kind": s.pick("k:1", "k:2"),
+			"grants": s.pick(`["ctx:a"]`, `[]`, `["ctx:b", "ctx:a"]`, `{}`)}
 		var ids []string
 		for range s.IntN(3) {
 			ids = append(ids, who())
@@ -112,7 +119,9 @@ func recordedSchema(name, sqlType string) *schema {
 		memories.rows = append(memories.rows, row)
 	}
 	for i := range 25 {
-		row := predicate.Row{"rid": fmt.Sprint(i), "stack": s.pick("s", "s", "s", "t"), "grantor": s.pick(who(), "human:guardian", "human:guardian"), "grantee": s.pick(who(), "ctx:a", "*"), "scope": s.pick("*", "ctx:a", "ctx:b", "k:1", "other"),
+		row := predicate.Row{"rid": fmt.Sprint(i), "stack": s.pick("s", "s", "s", "t"),
+			"grantor": s.pick(who(), "human:guardian", "human:guardian"), "grantee": s.pick(who(),
+				"ctx:a", "*"), "scope": s.pick("*", "ctx:a", "ctx:b", "k:1", "other"),
 			"state": s.pick("active", "active", "active", "revoked")}
 		for _, c := range []string{"grantor", "grantee", "scope", "state", "stack"} {
 			if s.chance(3) {
@@ -122,7 +131,8 @@ func recordedSchema(name, sqlType string) *schema {
 		records.rows = append(records.rows, row)
 	}
 	for i := range 6 {
-		guardians.rows = append(guardians.rows, predicate.Row{"rid": fmt.Sprint(i), "stack": s.pick("s", "s", "t"), "ward": who(), "guardian": s.pick("human:guardian", "human:other")})
+		guardians.rows = append(guardians.rows,
+			predicate.Row{"rid": fmt.Sprint(i), "stack": s.pick("s", "s", "t"), "ward": who(), "guardian": s.pick("human:guardian", "human:other")})
 	}
 	return s
 }

@@ -43,9 +43,11 @@ func (w *writer) reference(n Reference, row string) string {
 		for _, from := range n.From {
 			same = append(same, equal(column(before, from), column(row, from)))
 		}
-		parts = append(parts, "EXISTS (SELECT 1 FROM "+w.helper(n.Before.Relation)+" AS "+before+" WHERE "+strings.Join(same, " AND ")+fence)
+		parts = append(parts, "EXISTS (SELECT 1 FROM "+w.helper(n.Before.Relation)+" AS "+before+
+			" WHERE "+strings.Join(same, " AND ")+fence)
 	}
-	parts = append(parts, "EXISTS (SELECT 1 FROM "+w.helper(n.Relation)+" AS "+target+" WHERE "+strings.Join(matches, " AND ")+fence)
+	parts = append(parts, "EXISTS (SELECT 1 FROM "+w.helper(n.Relation)+" AS "+target+" WHERE "+
+		strings.Join(matches, " AND ")+fence)
 	return "(" + strings.Join(parts, " OR ") + ")"
 }
 

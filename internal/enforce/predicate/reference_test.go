@@ -35,8 +35,8 @@ tables:
 `
 )
 
-// TestReferences holds what a new and a changed row's foreign keys are asked against the model: random rows, hidden ones among
-// them, and random changes of each.
+// TestReferences holds what a new and a changed row's foreign keys are asked against the model: random rows, hidden
+// ones among them, and random changes of each.
 func TestReferences(t *testing.T) {
 	tier.All(t)
 	ctx, random := context.Background(), tier.Rand(1)

@@ -19,9 +19,12 @@ var registry = &catalog.Relation{
 		{Name: "subject", Type: "text", TypeOID: 25, NotNull: true}, {Name: "grantee", Type: "text", TypeOID: 25, NotNull: true},
 		{Name: "scope", Type: "text", TypeOID: 25, NotNull: true}, {Name: "number", Type: "bigint", TypeOID: 20, NotNull: true},
 		{Name: "state", Type: "text", TypeOID: 25, NotNull: true}, {Name: "stream", Type: "text", TypeOID: 25},
-		{Name: "categories", Type: "text[]", TypeOID: 1009, NotNull: true}, {Name: "purposes", Type: "text[]", TypeOID: 1009, NotNull: true},
-		{Name: "expires_at", Type: "timestamp with time zone", TypeOID: 1184}, {Name: "decay_from", Type: "timestamp with time zone", TypeOID: 1184},
-		{Name: "decayed_before", Type: "timestamp with time zone", TypeOID: 1184}, {Name: "decayed_days", Type: "integer", TypeOID: 23},
+		{Name: "categories", Type: "text[]", TypeOID: 1009, NotNull: true}, {
+			Name: "purposes", Type: "text[]", TypeOID: 1009, NotNull: true},
+		{Name: "expires_at", Type: "timestamp with time zone", TypeOID: 1184}, {
+			Name: "decay_from", Type: "timestamp with time zone", TypeOID: 1184},
+		{Name: "decayed_before", Type: "timestamp with time zone", TypeOID: 1184}, {
+			Name: "decayed_days", Type: "integer", TypeOID: 23},
 		{Name: "void_before", Type: "timestamp with time zone", TypeOID: 1184}, {Name: "kept", Type: "text[]", TypeOID: 1009},
 	},
 }
@@ -49,9 +52,11 @@ type Registered struct {
 	Tables               []string  // the names of the row's table in scopes: table:NAME
 	Key                  string    // the column with a row's key in scopes: row:NAME:KEY
 	Contexts             []Grantee // and the ones of these contexts
-	Since                string    // the column that says how old the row is; "": no record ends for old rows alone, and none decays
-	Days                 int       // a row older than a countdown to anonymity shows until so many full days have passed; 0: not at all
-	Grouped              bool      // the row counts, and does not show
+	// the column that says how old the row is; "": no record ends for old rows alone, and none decays
+	Since string
+	// a row older than a countdown to anonymity shows until so many full days have passed; 0: not at all
+	Days    int
+	Grouped bool // the row counts, and does not show
 }
 
 // Forever is a number of days after which nothing decays.
@@ -113,12 +118,15 @@ func (w *writer) consents(n Registered, row, id string) string {
 	no := w.alias()
 	refusal := append([]string{equal(column(no, "subject"), column(r, "subject"))}, n.about(no, row)...)
 	refusal = append(refusal, oneOf(column(no, "state"), textArray(refusals)),
-		"NOT ("+equal(column(no, "grantee"), "'*'::pg_catalog.text")+" AND "+equal(column(no, "scope"), "'*'::pg_catalog.text")+" AND "+column(no, "number")+" OPERATOR(pg_catalog.<) "+column(r, "number")+")")
+		"NOT ("+equal(column(no, "grantee"), "'*'::pg_catalog.text")+" AND "+
+			equal(column(no, "scope"), "'*'::pg_catalog.text")+" AND "+column(no, "number")+
+			" OPERATOR(pg_catalog.<) "+column(r, "number")+")")
 	end := fence
 	if w.form == flat {
 		end = ")"
 	}
-	where = append(where, "NOT EXISTS (SELECT 1 FROM "+w.helper(registry)+" AS "+no+" WHERE "+strings.Join(refusal, " AND ")+end)
+	where = append(where, "NOT EXISTS (SELECT 1 FROM "+w.helper(registry)+" AS "+no+
+		" WHERE "+strings.Join(refusal, " AND ")+end)
 	return "SELECT 1 FROM " + w.helper(registry) + " AS " + r + " WHERE " + strings.Join(where, " AND ")
 }
 
@@ -135,12 +143,15 @@ func (n Registered) about(r, row string) []string {
 	scopes := []string{oneOf(scope, textArray(words))}
 	for _, name := range n.Tables {
 		if n.Key != "" {
-			scopes = append(scopes, equal(scope, "("+catalog.QuoteLiteral("row:"+name+":")+"::pg_catalog.text OPERATOR(pg_catalog.||) "+subjectText(column(row, n.Key))+")"))
+			scopes = append(scopes, equal(scope,
+				"("+catalog.QuoteLiteral("row:"+name+":")+"::pg_catalog.text OPERATOR(pg_catalog.||) "+
+					subjectText(column(row, n.Key))+")"))
 		}
 	}
 	if len(n.Contexts) > 0 {
 		who := Grant{To: n.Contexts}.who() + "::pg_catalog.text[]"
-		scopes = append(scopes, "(pg_catalog.starts_with("+scope+", 'ctx:'::pg_catalog.text) AND ("+oneOf(scope, who)+" OR "+oneOf("pg_catalog.substr("+scope+", 5)", who)+"))")
+		scopes = append(scopes, "(pg_catalog.starts_with("+scope+", 'ctx:'::pg_catalog.text) AND ("+oneOf(scope, who)+
+			" OR "+oneOf("pg_catalog.substr("+scope+", 5)", who)+"))")
 	}
 	if len(scopes) == 1 {
 		return append(out, scopes[0])
@@ -151,15 +162,18 @@ func (n Registered) about(r, row string) []string {
 // counts says that a record about the row is a consent to what is asked for.
 func (w *writer) counts(n Registered, r, row string) []string {
 	out := append(n.about(r, row), equal(column(r, "state"), "'given'::pg_catalog.text"),
-		"("+column(r, "expires_at")+" IS NULL OR "+column(r, "expires_at")+" OPERATOR(pg_catalog.>) pg_catalog.statement_timestamp())",
+		"("+column(r, "expires_at")+" IS NULL OR "+column(r, "expires_at")+
+			" OPERATOR(pg_catalog.>) pg_catalog.statement_timestamp())",
 		n.stream(r, row))
 	out = append(out, w.asks(n.Categories, n.SessionCategories, func(has covering) string { return n.lists(r, row, has) })...)
-	out = append(out, w.asks(n.Purposes, n.SessionPurposes, func(has covering) string { return has(column(r, "purposes")) })...)
+	out = append(out, w.asks(n.Purposes, n.SessionPurposes,
+		func(has covering) string { return has(column(r, "purposes")) })...)
 	if n.Since == "" {
 		return out
 	}
 	since := column(row, n.Since)
-	out = append(out, "("+column(r, "void_before")+" IS NULL OR "+since+" OPERATOR(pg_catalog.>=) "+column(r, "void_before")+")")
+	out = append(out, "("+column(r, "void_before")+" IS NULL OR "+since+" OPERATOR(pg_catalog.>=) "+
+		column(r, "void_before")+")")
 	if n.Days >= Forever || n.Grouped {
 		return out
 	}
@@ -169,7 +183,8 @@ func (w *writer) counts(n Registered, r, row string) []string {
 	}
 	return append(out,
 		"("+column(r, "decay_from")+" IS NULL OR "+since+" OPERATOR(pg_catalog.>=) "+column(r, "decay_from")+" OR "+counting+")",
-		"("+column(r, "decayed_before")+" IS NULL OR "+since+" OPERATOR(pg_catalog.>=) "+column(r, "decayed_before")+" OR "+counted+")")
+		"("+column(r, "decayed_before")+" IS NULL OR "+since+" OPERATOR(pg_catalog.>=) "+column(r, "decayed_before")+
+			" OR "+counted+")")
 }
 
 // counting says that a row is older than the countdown that goes on, and fewer full days have passed. The clock is what
@@ -179,12 +194,14 @@ func (n Registered) counting(r, since string) string {
 	if n.Days >= Forever {
 		return out
 	}
-	return "(" + out + " AND pg_catalog.statement_timestamp() OPERATOR(pg_catalog.-) '" + strconv.Itoa(n.Days*24) + ":00:00'::pg_catalog.interval OPERATOR(pg_catalog.<) " + column(r, "decay_from") + ")"
+	return "(" + out + " AND pg_catalog.statement_timestamp() OPERATOR(pg_catalog.-) '" + strconv.Itoa(n.Days*24) +
+		":00:00'::pg_catalog.interval OPERATOR(pg_catalog.<) " + column(r, "decay_from") + ")"
 }
 
 // counted says the same of a countdown that was stopped.
 func (n Registered) counted(r, since string) string {
-	return "(" + since + " OPERATOR(pg_catalog.<) " + column(r, "decayed_before") + " AND COALESCE(" + column(r, "decayed_days") + ", 0) OPERATOR(pg_catalog.<) " + strconv.Itoa(n.Days) + ")"
+	return "(" + since + " OPERATOR(pg_catalog.<) " + column(r, "decayed_before") + " AND COALESCE(" +
+		column(r, "decayed_days") + ", 0) OPERATOR(pg_catalog.<) " + strconv.Itoa(n.Days) + ")"
 }
 
 func (n Registered) decays() bool { return n.Since != "" && n.Days > 0 }
@@ -202,7 +219,8 @@ func (n Registered) stream(r, row string) string {
 		out = append(out, stream+" IS NULL", oneOf(stream, textArray([]string{Temporary, Partnered})))
 	}
 	if n.decays() && !n.Grouped {
-		out = append(out, "("+equal(stream, "'"+Anonymous+"'::pg_catalog.text")+" AND "+column(row, n.Since)+" OPERATOR(pg_catalog.<) "+column(r, "decay_from")+")")
+		out = append(out, "("+equal(stream, "'"+Anonymous+"'::pg_catalog.text")+" AND "+column(row, n.Since)+
+			" OPERATOR(pg_catalog.<) "+column(r, "decay_from")+")")
 	}
 	return "(" + strings.Join(out, " OR ") + ")"
 }
@@ -215,11 +233,13 @@ func (n Registered) lists(r, row string, has covering) string {
 	}
 	kept := has(column(r, "kept"))
 	if !n.Grouped {
-		return "CASE WHEN " + column(r, "stream") + " OPERATOR(pg_catalog.=) '" + Anonymous + "'::pg_catalog.text THEN " + kept + " ELSE " + listed + " END"
+		return "CASE WHEN " + column(r, "stream") + " OPERATOR(pg_catalog.=) '" + Anonymous +
+			"'::pg_catalog.text THEN " + kept + " ELSE " + listed + " END"
 	}
 	since := column(row, n.Since)
 	if n.Days < Forever {
-		listed = "(" + listed + " AND (" + column(r, "decayed_before") + " IS NULL OR " + since + " OPERATOR(pg_catalog.>=) " + column(r, "decayed_before") + " OR " + n.counted(r, since) + "))"
+		listed = "(" + listed + " AND (" + column(r, "decayed_before") + " IS NULL OR " + since +
+			" OPERATOR(pg_catalog.>=) " + column(r, "decayed_before") + " OR " + n.counted(r, since) + "))"
 	}
 	return "(" + listed + " OR (" + kept + " AND " + n.counting(r, since) + "))"
 }
@@ -242,8 +262,10 @@ func (w *writer) asks(words []string, session []Grantee, has func(covering) stri
 	if len(words) == 0 && len(session) > 0 {
 		out = append(out, "pg_catalog.cardinality("+who+") OPERATOR(pg_catalog.>) 0", has(func(list string) string {
 			a, b := w.alias(), w.alias()
-			return "NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(" + who + ") AS " + a + " (id) WHERE NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(" + list + ") AS " + b + " (id) WHERE " +
-				equal(a+".id", b+".id") + " OR pg_catalog.starts_with(" + a + ".id, " + b + ".id OPERATOR(pg_catalog.||) '/'::pg_catalog.text)))"
+			return "NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(" + who + ") AS " + a +
+				" (id) WHERE NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(" + list + ") AS " + b + " (id) WHERE " +
+				equal(a+".id", b+".id") + " OR pg_catalog.starts_with(" + a + ".id, " +
+				b + ".id OPERATOR(pg_catalog.||) '/'::pg_catalog.text)))"
 		}))
 	}
 	return out
@@ -271,9 +293,13 @@ func (w *writer) registeredSet(n Registered) string {
 	no := w.alias()
 	refusal := append([]string{equal(column(no, "subject"), column(r, "subject"))}, n.about(no, "")...)
 	refusal = append(refusal, oneOf(column(no, "state"), textArray(refusals)),
-		"NOT ("+equal(column(no, "grantee"), "'*'::pg_catalog.text")+" AND "+equal(column(no, "scope"), "'*'::pg_catalog.text")+" AND "+column(no, "number")+" OPERATOR(pg_catalog.<) "+column(r, "number")+")")
-	where = append(where, "NOT EXISTS (SELECT 1 FROM "+w.helper(registry)+" AS "+no+" WHERE "+strings.Join(refusal, " AND ")+")")
-	return "SELECT " + column(r, "subject") + " FROM " + w.helper(registry) + " AS " + r + " WHERE " + strings.Join(where, " AND ")
+		"NOT ("+equal(column(no, "grantee"), "'*'::pg_catalog.text")+" AND "+
+			equal(column(no, "scope"), "'*'::pg_catalog.text")+" AND "+column(no, "number")+
+			" OPERATOR(pg_catalog.<) "+column(r, "number")+")")
+	where = append(where, "NOT EXISTS (SELECT 1 FROM "+w.helper(registry)+" AS "+no+
+		" WHERE "+strings.Join(refusal, " AND ")+")")
+	return "SELECT " + column(r, "subject") + " FROM " + w.helper(registry) + " AS " + r + " WHERE " +
+		strings.Join(where, " AND ")
 }
 
 // agrees is the model of Registered for one subject.
@@ -338,12 +364,14 @@ func (n Registered) consents(r, row Row, w World) bool {
 	}
 	removed := wasOlder && n.Days < Forever && !less(days, strconv.Itoa(n.Days))
 	decaying := counting && older && n.Days > 0
-	if n.Since != "" && !n.Grouped && n.Days < Forever && (counting && (!dated || older && (passed || n.Days == 0)) || counted && (!dated || removed || wasOlder && n.Days == 0)) {
+	if n.Since != "" && !n.Grouped && n.Days < Forever &&
+		(counting && (!dated || older && (passed || n.Days == 0)) || counted && (!dated || removed || wasOlder && n.Days == 0)) {
 		return false
 	}
 	stream, streamed := r["stream"]
 	switch {
-	case n.Streams != nil && slices.Contains(n.Streams, stream), n.Streams == nil && (!streamed || stream == Temporary || stream == Partnered || stream == Anonymous && n.Grouped):
+	case n.Streams != nil && slices.Contains(n.Streams, stream), n.Streams == nil &&
+		(!streamed || stream == Temporary || stream == Partnered || stream == Anonymous && n.Grouped):
 	case decaying && !n.Grouped && stream == Anonymous:
 	default:
 		return false
@@ -387,7 +415,8 @@ func asked(words []string, session []Grantee, w World, has func([]string) bool) 
 		}
 		return len(own) > 0 && has(own)
 	}
-	return has(words) && (len(session) == 0 || !slices.ContainsFunc(words, func(word string) bool { return !covers(own, word) }))
+	return has(words) && (len(session) == 0 ||
+		!slices.ContainsFunc(words, func(word string) bool { return !covers(own, word) }))
 }
 
 // registeredBy evaluates the node: every subject that the row has agrees.

@@ -17,7 +17,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// docs/reference/policy-registry.md says what is built: its policies compile and install, and its rule becomes the SQL below it.
+// docs/reference/policy-registry.md says what is built: its policies compile and install, and its rule becomes the SQL
+// below it.
 func TestRegistryDocument(t *testing.T) {
 	tier.All(t)
 	ctx := context.Background()

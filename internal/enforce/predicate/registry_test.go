@@ -21,7 +21,9 @@ func (s *schema) addRegistry(rows int) {
 			subjects = append(subjects, s.value(family))
 		}
 	}
-	s.registry = s.records(rows/2, subjects, []string{"*", "*", "*", "a", "b", "1"}, []string{"*", "*", "*", "row:" + s.name + "." + s.tables[1].name + ":a", "row:" + s.name + "." + s.tables[0].name + ":1", "table:" + s.name + "." + s.tables[0].name, "ctx:a"})
+	s.registry = s.records(rows/2, subjects, []string{"*", "*", "*", "a", "b", "1"},
+		[]string{"*", "*", "*", "row:" + s.name + "." + s.tables[1].name + ":a",
+			"row:" + s.name + "." + s.tables[0].name + ":1", "table:" + s.name + "." + s.tables[0].name, "ctx:a"})
 }
 
 // records are the last ones of each subject, grantee and scope.
@@ -51,7 +53,8 @@ func (s *schema) records(n int, subjects, grantees, scopes []string) []predicate
 			}
 		}
 		if c := "decay_from"; s.chance(40) { // close to the days at which something ends
-			r[c] = now.Add(-time.Duration(s.IntN(4)*30+s.IntN(2))*24*time.Hour - time.Duration(s.IntN(3)-1)*time.Second).Format("2006-01-02 15:04:05.000000+00:00")
+			r[c] = now.Add(-time.Duration(s.IntN(4)*30+
+				s.IntN(2))*24*time.Hour - time.Duration(s.IntN(3)-1)*time.Second).Format("2006-01-02 15:04:05.000000+00:00")
 		}
 		if s.chance(60) {
 			r["decayed_days"] = s.pick("0", "29", "30", "31", "89", "90")
@@ -72,8 +75,10 @@ func (s *schema) decaying(subjects []string) {
 		}
 		s.registry = slices.DeleteFunc(s.registry, func(r predicate.Row) bool { return r["subject"] == subject })
 		began := time.Now().UTC().Add(-time.Duration(s.IntN(4)*30+s.IntN(2))*24*time.Hour - time.Duration(s.IntN(3)-1)*time.Minute)
-		s.registry = append(s.registry, predicate.Row{"subject": subject, "grantee": "*", "scope": "*", "number": fmt.Sprint(100 + i), "state": "given", "stream": predicate.Anonymous,
-			"categories": s.pick("{STATISTICAL}", "{STATISTICAL,BEHAVIORAL,a}"), "purposes": "{}", "decay_from": began.Format("2006-01-02 15:04:05.000000+00:00"),
+		s.registry = append(s.registry, predicate.Row{
+			"subject": subject, "grantee": "*", "scope": "*", "number": fmt.Sprint(100 + i), "state": "given", "stream": predicate.Anonymous,
+			"categories": s.pick("{STATISTICAL}",
+				"{STATISTICAL,BEHAVIORAL,a}"), "purposes": "{}", "decay_from": began.Format("2006-01-02 15:04:05.000000+00:00"),
 			"kept": s.pick("{ESSENTIAL}", "{ESSENTIAL,BEHAVIORAL}", "{a}")})
 	}
 }
@@ -188,13 +193,17 @@ func TestConsentByRegistry(t *testing.T) {
 		column := func(name, sqlType, family string) *tableColumn {
 			return &tableColumn{name: name, sqlType: sqlType, family: family}
 		}
-		memories := &table{name: "memories", columns: []*tableColumn{column("rid", "integer", "integer"), column("who", `text COLLATE "POSIX"`, "text"), column("number", "bigint", "integer"),
+		memories := &table{name: "memories", columns: []*tableColumn{
+			column("rid", "integer", "integer"), column("who", `text COLLATE "POSIX"`, "text"), column("number", "bigint", "integer"),
 			column("ref", "uuid", "uuid"), column("list", "varchar(40)[]", "text"), column("doc", "text", "text"), column("at", "timestamptz", "")}}
-		about := &table{name: "about", columns: []*tableColumn{column("rid", "integer", "integer"), column("memory", "integer", "integer"), column("who", "text", "text")}}
+		about := &table{name: "about", columns: []*tableColumn{
+			column("rid", "integer", "integer"), column("memory", "integer", "integer"), column("who", "text", "text")}}
 		s.tables = []*table{memories, about}
 		for i := range 80 {
-			row := predicate.Row{"rid": fmt.Sprint(i % 40), "who": s.pick(people...), "number": "5", "ref": id(1), "list": predicate.WriteArray([]string{s.pick(people...), s.pick(people...)}[:s.IntN(3)]),
-				"doc": plainJSON([]string{s.pick(people...), s.pick(people...)}[:s.IntN(3)]), "at": s.moment(time.Now().UTC()).Format("2006-01-02 15:04:05.000000+00:00")}
+			row := predicate.Row{"rid": fmt.Sprint(i % 40), "who": s.pick(people...), "number": "5", "ref": id(1),
+				"list": predicate.WriteArray([]string{s.pick(people...), s.pick(people...)}[:s.IntN(3)]),
+				"doc":  plainJSON([]string{s.pick(people...), s.pick(people...)}[:s.IntN(3)]),
+				"at":   s.moment(time.Now().UTC()).Format("2006-01-02 15:04:05.000000+00:00")}
 			if s.chance(50) {
 				row["at"] = "2020-01-01 00:00:00.000000+00:00"
 			}
@@ -212,7 +221,10 @@ func TestConsentByRegistry(t *testing.T) {
 		before := r.shown
 		first := true
 		for range 3 {
-			s.registry = s.records(24, people, []string{"*", "*", "*", "si:ash", "ctx:a"}, []string{"*", "*", "*", "table:" + s.name + ".memories", "table:" + s.name + ".memories", "table:" + s.name + ".memories", "table:other", "row:1", "row:" + s.name + ".memories:1", "row:" + s.name + ".memories:7", "row:" + s.name + ".memories:30", "ctx:a", "ctx:ESSENTIAL", "ctx:other", "ctx:b"})
+			s.registry = s.records(24, people, []string{"*", "*", "*", "si:ash", "ctx:a"},
+				[]string{"*", "*", "*", "table:" + s.name + ".memories", "table:" + s.name + ".memories",
+					"table:" + s.name + ".memories", "table:other", "row:1", "row:" + s.name + ".memories:1", "row:" +
+						s.name + ".memories:7", "row:" + s.name + ".memories:30", "ctx:a", "ctx:ESSENTIAL", "ctx:other", "ctx:b"})
 			if strings.Contains(rule, "decay") {
 				s.decaying(people)
 			}

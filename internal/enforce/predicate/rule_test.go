@@ -36,7 +36,8 @@ func (s *schema) written(t *table) string { return s.name + "." + t.name }
 
 // block draws a block for rows of the i-th table; visible leads to tables before it.
 func (s *schema) block(t *table, i, depth int) any {
-	kinds := []string{"shared", "own", "tenant", "grant", "grant", "status", "sql", "sql", "consent", "consent", "consent", "not", "recorded", "recorded", "registered", "registered"}
+	kinds := []string{"shared", "own", "tenant", "grant", "grant", "status", "sql", "sql", "consent", "consent",
+		"consent", "not", "recorded", "recorded", "registered", "registered"}
 	if i > 0 {
 		kinds = append(kinds, "visible", "visible", "visible", "derived", "derived")
 	}
@@ -231,7 +232,8 @@ func (s *schema) consent(t *table) object {
 		is = "true"
 	}
 	b := object{"every": every, "status": column.name, "is": is}
-	if instants := at.where(func(c *tableColumn) bool { return c.use == instant }); !s.plain && len(instants) > 0 && s.chance(40) { // attributes are compared without a clock
+	// attributes are compared without a clock
+	if instants := at.where(func(c *tableColumn) bool { return c.use == instant }); !s.plain && len(instants) > 0 && s.chance(40) {
 		b["expires"] = instants[0].name
 	}
 	if t.primary && plain && s.chance(40) {
@@ -363,10 +365,13 @@ func (s *schema) recorded(t *table) object {
 func (s *schema) expression(t *table, depth int) string {
 	if depth > 0 && s.chance(50) {
 		a, b := s.expression(t, depth-1), s.expression(t, depth-1)
-		return s.pick("("+a+" AND "+b+")", "("+a+" OR "+b+")", "NOT ("+a+")", "("+a+") IS NOT TRUE", "("+a+") IS UNKNOWN", "CASE WHEN "+a+" THEN "+b+" END", "coalesce("+a+", "+b+")")
+		return s.pick("("+a+" AND "+b+")", "("+a+" OR "+b+")", "NOT ("+a+")", "("+a+") IS NOT TRUE",
+			"("+a+") IS UNKNOWN", "CASE WHEN "+a+" THEN "+b+" END", "coalesce("+a+", "+b+")")
 	}
 	usable := t.where(func(c *tableColumn) bool {
-		return (c.use != coded || c.family == "character") && (c.use != jsonText || c.sqlType != "json") && !(s.plain && (c.use == instant || c.use == naive || c.use == day)) // attributes are compared without a clock
+		// attributes are compared without a clock
+		return (c.use != coded || c.family == "character") && (c.use != jsonText || c.sqlType != "json") &&
+			!(s.plain && (c.use == instant || c.use == naive || c.use == day))
 	})
 	c := usable[s.IntN(len(usable))]
 	other := c
@@ -375,17 +380,23 @@ func (s *schema) expression(t *table, depth int) string {
 	}
 	templates := map[string][]string{
 		"text": {
-			"{} = 'a'", "{} <> 'b'", "{} IS NOT NULL", "{} LIKE 'a%'", "{} NOT LIKE '_'", "lower({}) = 'a'", "{} = ANY (attribute('many_text'))", "coalesce({}, 'a') = 'a'", "{} IS DISTINCT FROM attribute('one_text')",
-			"{} IN ('a', 'it''s', '')", "length({}) > 1", "starts_with({}, attribute('one_text'))", "{} = ~", "coalesce({}, ~) = 'a'", "CASE {} WHEN 'a' THEN true WHEN ~ THEN false END",
+			"{} = 'a'", "{} <> 'b'", "{} IS NOT NULL", "{} LIKE 'a%'", "{} NOT LIKE '_'", "lower({}) = 'a'",
+			"{} = ANY (attribute('many_text'))", "coalesce({}, 'a') = 'a'", "{} IS DISTINCT FROM attribute('one_text')",
+			"{} IN ('a', 'it''s', '')", "length({}) > 1", "starts_with({}, attribute('one_text'))", "{} = ~",
+			"coalesce({}, ~) = 'a'", "CASE {} WHEN 'a' THEN true WHEN ~ THEN false END",
 		},
-		"integer": {"{} > 1", "{} BETWEEN 0 AND 2", "{} = attribute('one_integer')", "{} <> ALL (attribute('many_integer'))", "nullif({}, 1) < 3", "{} IS NULL", "{} <= ~", "{} NOT IN (1, 2)"},
-		"uuid":    {"{} = attribute('one_uuid')", "{} = ANY (attribute('many_uuid'))", "{} IS NOT DISTINCT FROM attribute('one_uuid')", "{}::text = attribute('one_text')", "{} <> '" + id(1) + "'", "{} = ~"},
+		"integer": {"{} > 1", "{} BETWEEN 0 AND 2", "{} = attribute('one_integer')",
+			"{} <> ALL (attribute('many_integer'))", "nullif({}, 1) < 3", "{} IS NULL", "{} <= ~", "{} NOT IN (1, 2)"},
+		"uuid": {"{} = attribute('one_uuid')", "{} = ANY (attribute('many_uuid'))",
+			"{} IS NOT DISTINCT FROM attribute('one_uuid')", "{}::text = attribute('one_text')", "{} <> '" + id(1) + "'", "{} = ~"},
 	}[c.family]
 	switch c.use {
 	case coded:
-		templates = []string{"{} = 'a'", "{} <> 'b'", "{} LIKE 'a%'", "length({}) > 1", "lower({}) = 'a'", "{} = ANY (attribute('many_text'))", "{} IS DISTINCT FROM attribute('one_text')"}
+		templates = []string{"{} = 'a'", "{} <> 'b'", "{} LIKE 'a%'", "length({}) > 1", "lower({}) = 'a'",
+			"{} = ANY (attribute('many_text'))", "{} IS DISTINCT FROM attribute('one_text')"}
 	case list:
-		templates = []string{"{} && attribute('many_" + c.family + "')", "{} @> attribute('many_" + c.family + "')", "attribute('one_" + c.family + "') = ANY ({})", "cardinality({}) > 1", "{} <@ attribute('many_" + c.family + "')"}
+		templates = []string{"{} && attribute('many_" + c.family + "')", "{} @> attribute('many_" + c.family + "')",
+			"attribute('one_" + c.family + "') = ANY ({})", "cardinality({}) > 1", "{} <@ attribute('many_" + c.family + "')"}
 	case document:
 		templates = []string{"{} ->> 'k' = 'a'", "{} ? 'a'", "jsonb_typeof({}) = 'array'", "{} -> 'k' IS NULL", "{} ->> 'k' IS DISTINCT FROM '5'"}
 	case status:
@@ -396,13 +407,15 @@ func (s *schema) expression(t *table, depth int) string {
 	case flag:
 		templates = []string{"{}", "NOT {}", "{} IS UNKNOWN", "{} = false"}
 	case instant:
-		templates = []string{"{} > now()", "{} <= now() - interval '1 day'", "{} > now() + interval '100 seconds'", "{} IS NULL OR {} < current_timestamp", "{} > now() - interval '1 month'"}
+		templates = []string{"{} > now()", "{} <= now() - interval '1 day'", "{} > now() + interval '100 seconds'",
+			"{} IS NULL OR {} < current_timestamp", "{} > now() - interval '1 month'"}
 	case naive:
 		templates = []string{"{} > now()", "{} < now() + interval '3 minutes'", "{} <= localtimestamp"}
 	case day:
 		templates = []string{"{} <= current_date", "{} > '2026-01-01'", "{} = current_date"}
 	}
-	return strings.NewReplacer("{}", catalog.QuoteIdent(c.name), "~", catalog.QuoteIdent(other.name), "'one_", "'"+s.attribute("one_", "one_", "live_", "calc_")).Replace(s.pick(templates...))
+	return strings.NewReplacer("{}", catalog.QuoteIdent(c.name), "~", catalog.QuoteIdent(other.name), "'one_",
+		"'"+s.attribute("one_", "one_", "live_", "calc_")).Replace(s.pick(templates...))
 }
 
 // describe is what a failure prints.

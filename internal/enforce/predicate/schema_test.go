@@ -63,8 +63,10 @@ const (
 
 // oddNames are what tables and columns may be called.
 var oddNames = []string{
-	"plain", "Group", "select", "a b", `with"quote`, "ünï", "x'y", "UPPER", "order", "user", "r", "r1", "r_", "pgconsent_row", "$dollar", "1st", "percent%", `back\slash`, "row", "new", "old",
-	"table", "end", "true", "null", "attr", "left", "日本", "-- x", "/* x */", "x;y", strings.Repeat("long", 15), "tab\there", "question?", "colon:", "r2", "oid", "value", "current_user", "_", "e", "E", "u&", "U&", "b", "x",
+	"plain", "Group", "select", "a b", `with"quote`, "ünï", "x'y", "UPPER", "order", "user", "r", "r1", "r_",
+	"pgconsent_row", "$dollar", "1st", "percent%", `back\slash`, "row", "new", "old",
+	"table", "end", "true", "null", "attr", "left", "日本", "-- x", "/* x */", "x;y", strings.Repeat("long",
+		15), "tab\there", "question?", "colon:", "r2", "oid", "value", "current_user", "_", "e", "E", "u&", "U&", "b", "x",
 }
 
 var sqlTypes = map[string][]string{
@@ -277,7 +279,8 @@ func (s *schema) list(family string, nulls bool) string {
 
 func (s *schema) json() string {
 	if s.chance(15) {
-		return s.pick(`{}`, `{"k": "a"}`, `{"a": 1, "k": null}`, `"a"`, `null`, `5`, `[]`, `[["a"]]`, `[1, true, null]`, `{"k": 5}`, `"\u0061"`, `[{"k": "a"}]`, `["\u0061", "\ud83d\ude00"]`)
+		return s.pick(`{}`, `{"k": "a"}`, `{"a": 1, "k": null}`, `"a"`, `null`, `5`, `[]`, `[["a"]]`,
+			`[1, true, null]`, `{"k": 5}`, `"\u0061"`, `[{"k": "a"}]`, `["\u0061", "\ud83d\ude00"]`)
 	}
 	var words []any
 	for range s.IntN(4) {
@@ -363,7 +366,8 @@ func (s *schema) claims() map[string]string {
 		for _, prefix := range []string{"live_", "opt_"} {
 			switch {
 			case s.chance(8):
-				out[prefix+family] = s.pick("", "x", "1.5", "0x1", " 1", "99999999999999999999", "9223372036854775807", "-0", strings.ToUpper(id(10)), "{a}", "'", strings.Repeat("é", 600))
+				out[prefix+family] = s.pick("", "x", "1.5", "0x1", " 1", "99999999999999999999",
+					"9223372036854775807", "-0", strings.ToUpper(id(10)), "{a}", "'", strings.Repeat("é", 600))
 			case !s.chance(8):
 				out[prefix+family] = s.value(family)
 			}

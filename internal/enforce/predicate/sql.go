@@ -8,8 +8,8 @@ import (
 )
 
 // Policy writes n as the USING expression of a policy on rel. The row is named by the table's own name. Where they can,
-// sublinks have two forms of the same meaning, of which pgconsent_gate.scan() chooses one as the statement is planned: see
-// [writer.dual].
+// sublinks have two forms of the same meaning, of which pgconsent_gate.scan() chooses one as the statement is planned:
+// see [writer.dual].
 //
 // The expression never raises, since an error inside a policy would tell that a row exists. An attribute is asked for
 // once: where the row cannot show without it anyway, it is not asked whether it is there.
@@ -282,8 +282,10 @@ func status(column, is string) string {
 	return "(" + equal(column+"::pg_catalog.text", catalog.QuoteLiteral(is)+"::pg_catalog.text") + ")"
 }
 
-// holds is true where the status is the word, and false or unknown elsewhere. It says so of an enum and a boolean in a way that PostgreSQL has statistics of: of the text of either it has none, and expects one row in two
-// hundred. The text of an enum is asked all the same, since somebody may give its values other words; of that everything is expected to hold. In an agent's statement no enum is named, whose schema agents may not use.
+// holds is true where the status is the word, and false or unknown elsewhere. It says so of an enum and a boolean in a
+// way that PostgreSQL has statistics of: of the text of either it has none, and expects one row in two hundred. The
+// text of an enum is asked all the same, since somebody may give its values other words; of that everything is expected
+// to hold. In an agent's statement no enum is named, whose schema agents may not use.
 func (w *writer) holds(column, is, of string) string {
 	switch text := status(column, is); {
 	case of == "boolean":

@@ -30,9 +30,9 @@ const (
 // schemaCallers is larger in a long run: making a schema costs more than asking it.
 var schemaCallers = 8
 
-// TestTriples holds both SQL forms against the model on random schemas: for each (row, caller, clock) the row shows under
-// row security as the agent's own role, in either form of sublinks, under the injected condition and that of door views, exactly if
-// predicate.Eval says so. "make triples N=1000000" runs more.
+// TestTriples holds both SQL forms against the model on random schemas: for each (row, caller, clock) the row shows
+// under row security as the agent's own role, in either form of sublinks, under the injected condition and that of door
+// views, exactly if predicate.Eval says so. "make triples N=1000000" runs more.
 func TestTriples(t *testing.T) {
 	wanted, seed := tier.Count(2_000, 20_000, 1_000_000), tier.Seed()
 	if tier.IsNightly() {
@@ -55,7 +55,8 @@ func TestTriples(t *testing.T) {
 				float64(r.count)/time.Since(started).Seconds(), number+1, 100*float64(r.shown)/float64(max(r.count, 1)), seed)
 		}
 	}
-	t.Logf("%d triples, %d of them shown, %d compared with an emptied helper, in %s", r.count, r.shown, r.emptied, time.Since(started).Round(time.Second))
+	t.Logf("%d triples, %d of them shown, %d compared with an emptied helper, in %s", r.count, r.shown, r.emptied,
+		time.Since(started).Round(time.Second))
 	t.Logf("%d consents are kept", r.kept)
 	t.Logf("%d live attributes, %d of them known", r.worked, r.known)
 	if r.known < r.worked/10 || r.known > r.worked*9/10 {
@@ -206,7 +207,8 @@ func (r *triples) caller(s *schema, pol *policy.Policy, attributes map[string]st
 			w.Now = now
 			want := r.model(compiled.Rows, t, w)
 			if !slices.Equal(got, want) {
-				r.Errorf("%s of %s:\n got %v\nwant %v\ncaller %v claims %v at %s\nrule %s\n%s\nrows:\n%s", form.name, s.relation(t), got, want, w.Attributes, claims, now,
+				r.Errorf("%s of %s:\n got %v\nwant %v\ncaller %v claims %v at %s\nrule %s\n%s\nrows:\n%s", form.name,
+					s.relation(t), got, want, w.Attributes, claims, now,
 					predicate.Policy(compiled.Rows, compiled.Relation), form.sql, s.describe(t, difference(got, want)))
 				return
 			}
@@ -264,7 +266,8 @@ func (r *triples) attributes(pol *policy.Policy, w predicate.World, claims map[s
 func (r *triples) empty(s *schema, t *table, compiled *policy.Table, selects string, w predicate.World) {
 	for _, h := range predicate.Helpers(compiled.Rows) {
 		view := predicate.HelperView(h.Relation.Name).SQL()
-		r.run(r.super, "ALTER VIEW "+view+" RENAME TO hidden_view; CREATE VIEW "+view+" AS SELECT * FROM pgconsent.hidden_view WHERE false; GRANT SELECT ON "+view+" TO pgconsent_agent, pgconsent_reader")
+		r.run(r.super, "ALTER VIEW "+view+" RENAME TO hidden_view; CREATE VIEW "+view+
+			" AS SELECT * FROM pgconsent.hidden_view WHERE false; GRANT SELECT ON "+view+" TO pgconsent_agent, pgconsent_reader")
 		// Policies go by OID: the rule is made anew over the emptied view.
 		using := predicate.Policy(compiled.Rows, compiled.Relation)
 		r.run(r.super, "ALTER POLICY pgconsent_select ON "+s.relation(t).SQL()+" USING ("+using+")")
@@ -278,7 +281,8 @@ func (r *triples) empty(s *schema, t *table, compiled *policy.Table, selects str
 			}
 			r.emptied += len(t.rows)
 		}
-		r.run(r.super, "DROP POLICY pgconsent_select ON "+s.relation(t).SQL()+"; DROP VIEW "+view+"; ALTER VIEW pgconsent.hidden_view RENAME TO "+catalog.QuoteIdent(predicate.HelperView(h.Relation.Name).Name)+
+		r.run(r.super, "DROP POLICY pgconsent_select ON "+s.relation(t).SQL()+"; DROP VIEW "+view+
+			"; ALTER VIEW pgconsent.hidden_view RENAME TO "+catalog.QuoteIdent(predicate.HelperView(h.Relation.Name).Name)+
 			"; CREATE POLICY pgconsent_select ON "+s.relation(t).SQL()+" AS RESTRICTIVE FOR SELECT TO pgconsent_agent USING ("+using+")")
 	}
 }

@@ -19,8 +19,9 @@ import (
 
 var update = flags.Bool("update", false, "write testdata/written.txt as it comes out")
 
-// The triples draw policies and say whether each form is right, of the rows that they draw. Here the same policies are drawn every time, and every
-// form of each rule, and all that is asked about it, is held to digests that are committed: no word changes unseen, nor what is read.
+// The triples draw policies and say whether each form is right, of the rows that they draw. Here the same policies are
+// drawn every time, and every form of each rule, and all that is asked about it, is held to digests that are committed:
+// no word changes unseen, nor what is read.
 func TestFormsAreWritten(t *testing.T) {
 	const file, schemas, policies = "testdata/written.txt", 6, 10
 	conn := pgtest.Database(t).Connect(t, "postgres")
@@ -106,9 +107,11 @@ func formsOf(n predicate.Node, of *catalog.Relation) [][2]string {
 	}
 	out := [][2]string{
 		{"policy", predicate.Policy(n, of)}, {"check", predicate.Check(n, of)}, {"new", predicate.OfNewRow(n)}, {"inject", fmt.Sprint(inject, signed)},
-		{"flat", fmt.Sprint(flat, door, predicate.HasDoor(n, of))}, {"direct", predicate.Direct(n, "t", map[string]string{"one_text": "it's", "many_integer": "{1,2}"})},
+		{"flat", fmt.Sprint(flat, door, predicate.HasDoor(n, of))}, {
+			"direct", predicate.Direct(n, "t", map[string]string{"one_text": "it's", "many_integer": "{1,2}"})},
 		{"numbered", fmt.Sprint(direct, numbered.Names)},
-		{"about", fmt.Sprintf("%q %q %v %v grows %q empty %q sets %q reads %q", predicate.Attributes(n), columns, known, predicate.Timed(n), names(predicate.Grows(n)), names(predicate.Links(n)), sets, reads)},
+		{"about", fmt.Sprintf("%q %q %v %v grows %q empty %q sets %q reads %q", predicate.Attributes(n), columns,
+			known, predicate.Timed(n), names(predicate.Grows(n)), names(predicate.Links(n)), sets, reads)},
 	}
 	for _, part := range predicate.Conjuncts(n) {
 		switch part := part.(type) {

@@ -54,7 +54,8 @@ type Claims struct {
 	Expires    time.Time
 	Profile    string
 	Attributes map[string]string
-	Catalog    string // the version of the catalogs that the session's statements are decided under; "": not said, and not asked for
+	// the version of the catalogs that the session's statements are decided under; "": not said, and not asked for
+	Catalog string
 }
 
 // Seal returns the value of the setting. It is a secret: never logged.
@@ -82,8 +83,8 @@ func (k Key) Seal(c Claims) string {
 	return payload + "#" + k.mac("seal|"+payload)
 }
 
-// Fields are the attributes as a seal has them, in order. Functions of the database take them in place of a seal from those
-// who may call them.
+// Fields are the attributes as a seal has them, in order. Functions of the database take them in place of a seal from
+// those who may call them.
 func Fields(attributes map[string]string) []string {
 	out := []string{}
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {

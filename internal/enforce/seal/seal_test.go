@@ -33,7 +33,8 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// The database works codes out by itself: over the whole payload, or the profile and the text, each behind its own word, with the whole key.
+// The database works codes out by itself: over the whole payload, or the profile and the text, each behind its own
+// word, with the whole key.
 func TestCodesAreOfAllThatTheyStandFor(t *testing.T) {
 	code := func(message string) string {
 		h := hmac.New(sha256.New, key.Secret)
@@ -42,11 +43,13 @@ func TestCodesAreOfAllThatTheyStandFor(t *testing.T) {
 	}
 	for _, profile := range []string{"p", "p|1", "a=b#c%d", ""} {
 		for _, text := range []string{"SELECT 1", "", "|", "SELECT '|#='", "/*pgconsent:v1:*/"} {
-			if got, want := key.Sign(profile, text), "/*pgconsent:v1:"+code("stmt|"+strings.NewReplacer("%", "%25", "|", "%7C", "#", "%23", "=", "%3D").Replace(profile)+"|"+text)+"*/"+text; got != want {
+			if got, want := key.Sign(profile, text), "/*pgconsent:v1:"+
+				code("stmt|"+strings.NewReplacer("%", "%25", "|", "%7C", "#", "%23", "=", "%3D").Replace(profile)+"|"+text)+"*/"+text; got != want {
 				t.Errorf("%q of %q: %s, want %s", text, profile, got, want)
 			}
 		}
-		value := key.Seal(seal.Claims{Nonce: 1, PID: 2, Expires: time.Unix(3, 0), Profile: profile, Attributes: map[string]string{"a|b": "c=d", "e": "f"}, Catalog: "7"})
+		value := key.Seal(seal.Claims{Nonce: 1, PID: 2, Expires: time.Unix(3, 0), Profile: profile,
+			Attributes: map[string]string{"a|b": "c=d", "e": "f"}, Catalog: "7"})
 		payload, mac, _ := strings.Cut(value, "#")
 		if mac != code("seal|"+payload) || !strings.HasSuffix(payload, "|a%7Cb=c%3Dd|e=f|pgconsent.catalog=7") {
 			t.Errorf("%s", value)

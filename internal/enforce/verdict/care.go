@@ -16,13 +16,14 @@ const (
 	PlannedAsItRuns            // by Execute: DECLARE, COPY, EXPLAIN
 )
 
-// Care are the settings of a careful plan, as statements that hold until the transaction ends or goes back (docs/decisions/0073):
-// policies come before all that an agent asks; no index waits for what another has found; and what parameters make is worked out as the
-// plan is made, whatever plan that is.
-var Care = []string{"SET LOCAL cpu_operator_cost = 0", "SET LOCAL enable_bitmapscan = off", "SET LOCAL plan_cache_mode = force_custom_plan"}
+// Care are the settings of a careful plan, as statements that hold until the transaction ends or goes back
+// (docs/decisions/0073): policies come before all that an agent asks; no index waits for what another has found; and
+// what parameters make is worked out as the plan is made, whatever plan that is.
+var Care = []string{"SET LOCAL cpu_operator_cost = 0", "SET LOCAL enable_bitmapscan = off",
+	"SET LOCAL plan_cache_mode = force_custom_plan"}
 
-// CareSettings are their names. Agents do not see what these are: it would tell whether a statement before took care, which it may only behind
-// row security, and the choice of the door goes by how large tables are.
+// CareSettings are their names. Agents do not see what these are: it would tell whether a statement before took care,
+// which it may only behind row security, and the choice of the door goes by how large tables are.
 var CareSettings = []string{"cpu_operator_cost", "enable_bitmapscan", "plan_cache_mode"}
 
 // CareText is the same in front of a statement.
@@ -36,8 +37,9 @@ func (v *Verdict) Cautious() bool {
 	return slices.ContainsFunc(v.Effects, func(e Effect) bool { return e.Caution != NoCaution })
 }
 
-// Hints is how many bytes of comments of ours a text begins with: the signature and what row policies and triggers look at. They stay in
-// front. A client may begin with a comment that looks like one: what is taken for ours is whole, and has no other comment inside.
+// Hints is how many bytes of comments of ours a text begins with: the signature and what row policies and triggers look
+// at. They stay in front. A client may begin with a comment that looks like one: what is taken for ours is whole, and
+// has no other comment inside.
 func Hints(text string) int { return len(hints.FindString(text)) }
 
 var hints = regexp.MustCompile(`^(?:/\*pgconsent:(?:v1:[0-9a-f]{64}|scan|seek|left [0-9a-f]{16})\*/)*`)

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Form is what a text of the gate door counts on in the value of a parameter: of others an expression could fail, when it came to a
-// row that is hidden.
+// Form is what a text of the gate door counts on in the value of a parameter: of others an expression could fail, when
+// it came to a row that is hidden.
 type Form uint8
 
 // The forms.
@@ -21,8 +21,10 @@ const (
 	Pattern    = Piece | ending             // of LIKE
 )
 
-// PostgreSQL matches patterns, reads text searches and compares documents with a stack, which has 2 MB unless it is told otherwise, and 100 kB at least: it reads 500 of such things
-// with that, and two bytes of a search may be one. Words in lower case, which may be longer, have less than 2,048 bytes (tsearch's MAXSTRLEN), and the stack of a web search has 32 places (STACKDEPTH).
+// PostgreSQL matches patterns, reads text searches and compares documents with a stack, which has 2 MB unless it is
+// told otherwise, and 100 kB at least: it reads 500 of such things with that, and two bytes of a search may be one.
+// Words in lower case, which may be longer, have less than 2,048 bytes (tsearch's MAXSTRLEN), and the stack of a web
+// search has 32 places (STACKDEPTH).
 const (
 	maxPiece     = 64 << 10 // bytes
 	maxWildcards = 50
@@ -45,10 +47,12 @@ func (f Form) Holds(value []byte) bool {
 	case f&Words == 0:
 		return true
 	}
-	return len(value) <= maxWords && bytes.Count(value, []byte("-")) <= maxDashes && !slices.ContainsFunc(bytes.Fields(value), func(word []byte) bool { return len(word) >= maxWord })
+	return len(value) <= maxWords && bytes.Count(value, []byte("-")) <= maxDashes &&
+		!slices.ContainsFunc(bytes.Fields(value), func(word []byte) bool { return len(word) >= maxWord })
 }
 
-// isNatural tells so of a value in text or in binary, whichever it is: as binary it begins with zero, as no text does. It says no to the largest numbers in binary.
+// isNatural tells so of a value in text or in binary, whichever it is: as binary it begins with zero, as no text does.
+// It says no to the largest numbers in binary.
 func isNatural(value []byte) bool {
 	binary := slices.Contains([]int{2, 4, 8}, len(value)) && value[0] == 0
 	return binary || len(value) > 0 && !slices.ContainsFunc(value, func(b byte) bool { return b < '0' || b > '9' })

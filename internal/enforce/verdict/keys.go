@@ -1,7 +1,7 @@
 package verdict
 
-// KeyReader is a [Ticket] that has the keys of rows recorded. It is handed the rows of an execution as they are relayed, by one goroutine,
-// before Done.
+// KeyReader is a [Ticket] that has the keys of rows recorded. It is handed the rows of an execution as they are
+// relayed, by one goroutine, before Done.
 type KeyReader interface {
 	// ReadsKeys tells whether it wants them.
 	ReadsKeys() bool

@@ -6,9 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// PostgreSQL compiles a regular expression when it comes to the first row, and an expression that it cannot read, or that becomes too large, fails then. What follows is a part of
-// its grammar (re_syntax) in which nothing fails: no references back and no looking around, which would also need a stack for each row, no options, no names of characters that it may not know,
-// and bounds on what becomes large when it is compiled. What it does not know is no such expression.
+// PostgreSQL compiles a regular expression when it comes to the first row, and an expression that it cannot read, or
+// that becomes too large, fails then. What follows is a part of its grammar (re_syntax) in which nothing fails: no
+// references back and no looking around, which would also need a stack for each row, no options, no names of characters
+// that it may not know, and bounds on what becomes large when it is compiled. What it does not know is no such
+// expression.
 const (
 	maxExpression = 200 // bytes
 	maxCopies     = 40  // of what braces repeat, in all
@@ -18,7 +20,8 @@ const (
 )
 
 // classNames are those that PostgreSQL has in brackets.
-var classNames = []string{"alnum", "alpha", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper", "xdigit"}
+var classNames = []string{"alnum", "alpha", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space",
+	"upper", "xdigit"}
 
 // PlainExpression tells whether a text is such an expression.
 func PlainExpression(text string) bool {
@@ -110,7 +113,8 @@ func isPunctuation(c byte) bool {
 
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
-// quantified reads what says how often an atom comes. A group comes once or not at all where something in it has such a thing already.
+// quantified reads what says how often an atom comes. A group comes once or not at all where something in it has such a
+// thing already.
 func (x *expression) quantified(group, repeats bool) bool {
 	switch {
 	case x.skip("?"):

@@ -6,8 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// to_tsquery reads a language of its own, and fails for what is none of its sentences. What follows is a part of it (gettoken_query_standard of PostgreSQL's tsquery.c) in which nothing fails: words of
-// letters, digits and underscores, each by its beginning if :* stands behind it, joined by & | and <->, with ! in front and in parentheses. Its tree is no deeper than it has operators.
+// to_tsquery reads a language of its own, and fails for what is none of its sentences. What follows is a part of it
+// (gettoken_query_standard of PostgreSQL's tsquery.c) in which nothing fails: words of letters, digits and underscores,
+// each by its beginning if :* stands behind it, joined by & | and <->, with ! in front and in parentheses. Its tree is
+// no deeper than it has operators.
 const (
 	maxTextQuery = 500 // bytes
 	maxOperators = 40

@@ -28,8 +28,8 @@ type Decider interface {
 	// itself, which was allowed, or a refusal.
 	Declare(ctx context.Context, v *Verdict, types []uint32) *Verdict
 
-	// Plain judges v's text again as one that row security alone holds, whatever the values of its parameters are. types are those that
-	// Declare was asked about.
+	// Plain judges v's text again as one that row security alone holds, whatever the values of its parameters are.
+	// types are those that Declare was asked about.
 	Plain(ctx context.Context, v *Verdict, types []uint32) *Verdict
 
 	// Recheck judges v's text again if the versions it was decided under are no longer in force. It returns v itself
@@ -37,7 +37,8 @@ type Decider interface {
 	// refusal (0A000, "cached plan must not change result type"), which drivers answer by preparing again.
 	Recheck(ctx context.Context, v *Verdict) *Verdict
 
-	// Origin says which column the client is told that this one of a result is. It is called for each column that the server describes.
+	// Origin says which column the client is told that this one of a result is. It is called for each column that the
+	// server describes.
 	Origin(o Origin) Origin
 
 	// Record writes the decision record of one execution of v (a Query, or an Execute), allowed or refused, and returns
@@ -46,16 +47,17 @@ type Decider interface {
 	Record(v *Verdict, runs ...*Verdict) Ticket
 
 	// Snapshot returns the present moment. It is taken before something is sent that may see, for longer than one
-	// statement, what the database shows now. The error is the refusal of what asked for it. What is [Verdict.Unnoticed] is for
-	// the caller to refuse.
+	// statement, what the database shows now. The error is the refusal of what asked for it. What is
+	// [Verdict.Unnoticed] is for the caller to refuse.
 	Snapshot(ctx context.Context) (Snapshot, *sqlstate.Error)
 
 	// Fresh returns nil if nothing that decides who sees a row was committed since that moment, and otherwise the refusal
 	// (40001) of what would show the rows of then. portal tells that results of then may be waiting to be shown.
 	Fresh(ctx context.Context, since Snapshot, portal bool) *sqlstate.Error
 
-	// Unchanged returns nil if nothing of the catalogs that concerns agents was changed since v was decided, as far as the database can tell,
-	// and otherwise the refusal (40001) of what would run another function than the one that was checked.
+	// Unchanged returns nil if nothing of the catalogs that concerns agents was changed since v was decided, as far as
+	// the database can tell, and otherwise the refusal (40001) of what would run another function than the one that was
+	// checked.
 	Unchanged(ctx context.Context, v *Verdict) *sqlstate.Error
 
 	// Close ends the session for enforcement; nothing else may be called after it.
@@ -71,21 +73,21 @@ type Ticket interface {
 	// Bound is how much of the result may be relayed. It is asked once Release has returned nil.
 	Bound() Bound
 
-	// Returned tells how many rows were relayed, once no more will be and before the client has the end of the answer: what it
-	// sends next counts on it. Done follows; for an execution without an answer it comes alone.
+	// Returned tells how many rows were relayed, once no more will be and before the client has the end of the answer:
+	// what it sends next counts on it. Done follows; for an execution without an answer it comes alone.
 	Returned(rows int64)
 
 	// Done writes the outcome record. It is called once, after the last message of the answer has been relayed.
 	Done(Outcome)
 }
 
-// Bound is how large the result of a message may be. Nothing of a row beyond it is relayed: the client gets the error in its
-// place, and the statement fails on the server as well.
+// Bound is how large the result of a message may be. Nothing of a row beyond it is relayed: the client gets the error
+// in its place, and the statement fails on the server as well.
 type Bound struct {
 	Rows, Bytes int64 // that are relayed; 0: without bound
 
-	// More takes rows from the rates and returns how many; 0: there are none now. Those that are not relayed, as Returned tells,
-	// are given back. Nil: no rate bounds them.
+	// More takes rows from the rates and returns how many; 0: there are none now. Those that are not relayed, as
+	// Returned tells, are given back. Nil: no rate bounds them.
 	More func() int64
 
 	Exceeded func(Excess) *sqlstate.Error // nil: there is no bound
@@ -156,19 +158,19 @@ type Verdict struct {
 	Versions Versions
 	Effects  []Effect // one per statement in the text, in order
 
-	// Careful is Text with the settings of care in it (see [Carefully]), for a Query: of one statement that is signed, which nobody else
-	// can put them in. "": it is not signed.
+	// Careful is Text with the settings of care in it (see [Carefully]), for a Query: of one statement that is signed,
+	// which nobody else can put them in. "": it is not signed.
 	Careful string
 
-	// Parts are the statements of Text, where there are several: parts of it, in order, each of which reads by itself as it does
-	// there. It is nil where there is one, and returns nil where the text cannot be divided.
+	// Parts are the statements of Text, where there are several: parts of it, in order, each of which reads by itself
+	// as it does there. It is nil where there is one, and returns nil where the text cannot be divided.
 	Parts func() []Part
 
 	// Forms are those of parameters, by their numbers, that Text counts on. Of other values see [Decider.Plain].
 	Forms map[int32]Form
 
-	// Formed tells that Text counts on some, or would if it took the other door, which goes by the sizes of tables. Such a statement is not
-	// for EXECUTE: it makes the values where nobody can look at them.
+	// Formed tells that Text counts on some, or would if it took the other door, which goes by the sizes of tables.
+	// Such a statement is not for EXECUTE: it makes the values where nobody can look at them.
 	Formed bool
 
 	// Position maps a 1-based character position in Text to one in Original; 0 stays 0.
@@ -177,7 +179,8 @@ type Verdict struct {
 	// Renamed are the relations whose names in Original are other ones in Text, longest first.
 	Renamed []Renamed
 
-	// CareParsed tells that functions of others may run as the server parses the text, which make values of its constants: the settings of care hold from then on.
+	// CareParsed tells that functions of others may run as the server parses the text, which make values of its
+	// constants: the settings of care hold from then on.
 	CareParsed bool
 
 	// Together tells that one statement writes in several parts, which do not see each other's rows.
@@ -188,20 +191,20 @@ type Verdict struct {
 	// Partly tells that an execution may take a part of the result: of a portal, whose other parts come with later ones.
 	Partly bool
 
-	// Unnoticed is a relation that it reads, or a function that it calls, of whose changes nobody tells: it may not see a snapshot
-	// for longer than its own statement. "": there is none.
+	// Unnoticed is a relation that it reads, or a function that it calls, of whose changes nobody tells: it may not see
+	// a snapshot for longer than its own statement. "": there is none.
 	Unnoticed string
 
-	// Unguarded tells that it calls functions of the owner's and reads no table of the policy. Nothing in the database asks then whether the
-	// functions are still those that it was decided by; see [Decider.Unchanged].
+	// Unguarded tells that it calls functions of the owner's and reads no table of the policy. Nothing in the database
+	// asks then whether the functions are still those that it was decided by; see [Decider.Unchanged].
 	Unguarded bool
 
-	// Apart tells that each statement of the text is to begin by itself, and not with the message: one of them shows what time alone may
-	// hide while those before it run.
+	// Apart tells that each statement of the text is to begin by itself, and not with the message: one of them shows
+	// what time alone may hide while those before it run.
 	Apart bool
 
-	// Foreign is how many statements of the text read what a foreign server has, as it was when their transaction asked it first. What
-	// PREPARE prepares is in its Body.
+	// Foreign is how many statements of the text read what a foreign server has, as it was when their transaction asked
+	// it first. What PREPARE prepares is in its Body.
 	Foreign int
 
 	Keys bool // it reads tables the keys of whose rows are recorded; see [KeyReader]
@@ -216,8 +219,9 @@ type Part struct {
 	At   int // characters of the whole text in front of it
 }
 
-// Renamed is a relation as the server's messages name it, and as they would name what the client wrote; View and Relation
-// are both without a schema, as messages about what is written name them. Columns are those that agents see of a table that hides some.
+// Renamed is a relation as the server's messages name it, and as they would name what the client wrote; View and
+// Relation are both without a schema, as messages about what is written name them. Columns are those that agents see of
+// a table that hides some.
 type Renamed struct {
 	Server, Client string
 	View, Relation string
@@ -236,8 +240,8 @@ type Effect struct {
 
 	Returns bool // it may send rows; of what runs others by name, those may
 
-	// Body is the verdict on the query that PREPARE or DECLARE names, with Effects of its own. Recheck takes it as it takes any
-	// other; its Text is that of the whole message.
+	// Body is the verdict on the query that PREPARE or DECLARE names, with Effects of its own. Recheck takes it as it
+	// takes any other; its Text is that of the whole message.
 	Body   *Verdict
 	Tag    string // of the query in Body
 	Hold   bool   // of DECLARE: the cursor outlives its transaction
@@ -258,8 +262,9 @@ type Claim struct {
 	Local bool   // until the transaction ends
 }
 
-// Claims are the values of such settings, by their names in lower case. What is not among them is as the connection began, and
-// so are all where nothing was set. Where they cannot be told they are not Known, and the attributes count as missing.
+// Claims are the values of such settings, by their names in lower case. What is not among them is as the connection
+// began, and so are all where nothing was set. Where they cannot be told they are not Known, and the attributes count
+// as missing.
 type Claims struct {
 	Known  bool
 	Values map[string]string
@@ -328,8 +333,8 @@ type Snapshot struct {
 	Taken time.Time // by the proxy's clock
 }
 
-// Runnable tells whether v is a query, or empty, which SQL may run by name. SQL can name any statement that was prepared on the
-// wire, and PostgreSQL runs it; what it does to the session would then go unnoticed.
+// Runnable tells whether v is a query, or empty, which SQL may run by name. SQL can name any statement that was
+// prepared on the wire, and PostgreSQL runs it; what it does to the session would then go unnoticed.
 func (v *Verdict) Runnable() bool {
 	return len(v.Effects) == 0 || len(v.Effects) == 1 && v.Effects[0].Kind == NoEffect && v.Effects[0].Reads
 }

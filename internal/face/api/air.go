@@ -51,8 +51,10 @@ type (
 // airResource leaves no record of its calls: what it is told is kept in memory and nowhere else.
 func airResource(s *Server) {
 	roles := []identity.Role{identity.Subject, identity.System, identity.Agent}
-	add(s, Operation{ID: "air-interaction", Method: http.MethodPost, Path: "/v1/air/interactions", Tag: tagAIR, Roles: roles, Silent: true, Summary: "A user has sent a message",
-		Description: "Returns the reminder that is due with this message, once a session. An agent's reports count for themselves, and it sees no others."},
+	add(s, Operation{ID: "air-interaction", Method: http.MethodPost, Path: "/v1/air/interactions", Tag: tagAIR,
+		Roles: roles, Silent: true, Summary: "A user has sent a message",
+		Description: "Returns the reminder that is due with this message, once a session. An agent's reports " +
+			"count for themselves, and it sees no others."},
 		func(_ context.Context, c *Call, in *interactionRequest) (*reminderAnswer, error) {
 			out := &reminderAnswer{}
 			text, err := s.Desk.Interaction(c.Caller, in.Body.UserID, in.Body.ChannelID, in.Body.ChannelType)
@@ -61,14 +63,16 @@ func airResource(s *Server) {
 			}
 			return out, err
 		})
-	add(s, Operation{ID: "air-session", Method: http.MethodGet, Path: "/v1/air/session", Tag: tagAIR, Roles: roles, Silent: true, Errors: []int{http.StatusNotFound}, Summary: "What is known of a session",
+	add(s, Operation{ID: "air-session", Method: http.MethodGet, Path: "/v1/air/session", Tag: tagAIR, Roles: roles,
+		Silent: true, Errors: []int{http.StatusNotFound}, Summary: "What is known of a session",
 		Description: "Times only. 404 where there is none."},
 		func(_ context.Context, c *Call, in *InteractionsQuery) (*interactionsAnswer, error) {
 			known, err := s.Desk.Interactions(c.Caller, in.UserID, in.ChannelID)
 			if err != nil {
 				return nil, err
 			}
-			out := &interactionsAnswer{Interactions{UserID: in.UserID, ChannelID: in.ChannelID, SessionStart: known.Started.UTC(), LastInteraction: known.Last.UTC(),
+			out := &interactionsAnswer{Interactions{
+				UserID: in.UserID, ChannelID: in.ChannelID, SessionStart: known.Started.UTC(), LastInteraction: known.Last.UTC(),
 				MessageTimestamps: []time.Time{}, ReminderSent: known.Reminded}}
 			if in.UserID == "" {
 				out.Body.UserID = c.Caller.Subject
@@ -78,7 +82,8 @@ func airResource(s *Server) {
 			}
 			return out, nil
 		})
-	add(s, Operation{ID: "air-end", Method: http.MethodDelete, Path: "/v1/air/session", Tag: tagAIR, Roles: roles, Silent: true, Errors: []int{http.StatusNotFound}, Summary: "End a session",
+	add(s, Operation{ID: "air-end", Method: http.MethodDelete, Path: "/v1/air/session", Tag: tagAIR, Roles: roles,
+		Silent: true, Errors: []int{http.StatusNotFound}, Summary: "End a session",
 		Description: "What is known of it is forgotten; the next message begins a new one."},
 		func(_ context.Context, c *Call, in *InteractionsQuery) (*endedAnswer, error) {
 			out := &endedAnswer{}

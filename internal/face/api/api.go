@@ -35,7 +35,8 @@ type Config struct {
 	Verifier identity.Verifier
 	Log      *slog.Logger // nil: nothing is logged
 
-	// Report makes the report to a data subject; Decisions are the newest records before a number (0: any), newest first. Nil: not here.
+	// Report makes the report to a data subject; Decisions are the newest records before a number (0: any), newest
+	// first. Nil: not here.
 	Report    func(ctx context.Context, c identity.Caller, subject string, data bool) (*dsar.Report, error)
 	Decisions func(ctx context.Context, database string, before uint64, most int) ([]audit.Record, error)
 
@@ -80,7 +81,8 @@ func New(c Config) (*Server, error) {
 	if c.Timeout == 0 {
 		c.Timeout = 30 * time.Second
 	}
-	s := &Server{Config: c, mux: http.NewServeMux(), callers: newRates(c.PerSecond, c.Burst), peers: newRates(10, 50), running: make(chan struct{}, maxCalls)}
+	s := &Server{Config: c, mux: http.NewServeMux(), callers: newRates(c.PerSecond, c.Burst), peers: newRates(10, 50),
+		running: make(chan struct{}, maxCalls)}
 	s.api = humago.New(s.mux, document())
 	for _, resource := range resources {
 		resource(s)
@@ -94,7 +96,8 @@ func New(c Config) (*Server, error) {
 }
 
 // resources are the parts of the face, one file each.
-var resources = []func(*Server){consentResource, privacyResource, generalizeResource, contextsResource, reportResource, airResource}
+var resources = []func(*Server){consentResource, privacyResource, generalizeResource, contextsResource,
+	reportResource, airResource}
 
 // document is the frame of /openapi.json.
 func document() huma.Config {
@@ -104,14 +107,16 @@ func document() huma.Config {
 			OpenAPI: "3.1.0",
 			Info: &huma.Info{
 				Title: "pgconsent", Version: "1",
-				Description: "Consents of data subjects, and what was done with their data. Every call needs a bearer token; what it may do depends on the token's role. Errors are problem JSON with a stable code.",
-				License:     &huma.License{Name: "Apache 2.0", Identifier: "Apache-2.0"},
+				Description: "Consents of data subjects, and what was done with their data. Every call needs a " +
+					"bearer token; what it may do depends on the token's role. Errors are problem JSON with a stable code.",
+				License: &huma.License{Name: "Apache 2.0", Identifier: "Apache-2.0"},
 			},
 			Servers: []*huma.Server{{URL: "/", Description: "Where this document is."}},
 			Components: &huma.Components{
 				Schemas: schemas,
 				SecuritySchemes: map[string]*huma.SecurityScheme{
-					"bearer": {Type: "http", Scheme: "bearer", Description: "A token of pgconsent token add, or a JWT where the configuration takes them."},
+					"bearer": {Type: "http", Scheme: "bearer",
+						Description: "A token of pgconsent token add, or a JWT where the configuration takes them."},
 				},
 			},
 		},
@@ -223,8 +228,8 @@ func (s *Server) run(a *answer, r *http.Request, w http.ResponseWriter) {
 	handler.ServeHTTP(a, r)
 }
 
-// Plain tells whether a request names a resource in the one way there is. A multiplexer sends whoever writes a path with // or .. to the path that it
-// means, before anybody has asked for a token.
+// Plain tells whether a request names a resource in the one way there is. A multiplexer sends whoever writes a path
+// with // or .. to the path that it means, before anybody has asked for a token.
 func Plain(r *http.Request) bool {
 	given := r.URL.Path
 	clean := path.Clean("/" + given)
@@ -318,7 +323,8 @@ func accept(w http.ResponseWriter, r *http.Request) *Problem {
 		return wrong(http.StatusUnsupportedMediaType, sqlstate.FeatureNotSupported, "the body is encoded: send it as it is")
 	}
 	kind, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if charset := parameters["charset"]; err != nil || kind != "application/json" || charset != "" && !strings.EqualFold(charset, "utf-8") {
+	if charset := parameters["charset"]; err != nil || kind != "application/json" ||
+		charset != "" && !strings.EqualFold(charset, "utf-8") {
 		return wrong(http.StatusUnsupportedMediaType, sqlstate.FeatureNotSupported, "the body is not application/json")
 	}
 	r.Header.Set("Content-Type", kind) // the library knows it in small letters alone
@@ -345,7 +351,8 @@ func (s *Server) record(ctx context.Context, call *Call, a *answer) error {
 		by = call.Caller.Subject
 	}
 	rec := audit.Call{
-		Face: "http", By: by, Role: string(call.Caller.Role), Agent: call.Caller.Agent, Database: call.Caller.Database, Operation: call.operation,
+		Face: "http", By: by, Role: string(call.Caller.Role), Agent: call.Caller.Agent,
+		Database: call.Caller.Database, Operation: call.operation,
 		Written: call.writes, About: call.about, Everybody: call.everybody, Outcome: audit.Done,
 	}
 	switch {
@@ -364,12 +371,14 @@ func (s *Server) record(ctx context.Context, call *Call, a *answer) error {
 
 func busy(w http.ResponseWriter, why string) {
 	w.Header().Set("Retry-After", "1")
-	newProblem(http.StatusServiceUnavailable, sqlstate.New(sqlstate.TooManyConnections, sqlstate.ReasonLimit, "%s", why).WithHint("Try again in a moment.")).write(w)
+	newProblem(http.StatusServiceUnavailable,
+		sqlstate.New(sqlstate.TooManyConnections, sqlstate.ReasonLimit, "%s", why).WithHint("Try again in a moment.")).write(w)
 }
 
 func tooMany(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "1")
-	newProblem(http.StatusTooManyRequests, sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit, "too many calls").WithHint("Wait a second, and call less often.")).write(w)
+	newProblem(http.StatusTooManyRequests, sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit,
+		"too many calls").WithHint("Wait a second, and call less often.")).write(w)
 }
 
 // address is where a call comes from, without the port.

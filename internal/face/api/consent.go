@@ -76,7 +76,8 @@ type ByWhom struct {
 
 func consentStatus(c consent.Consent, now, modified time.Time, task *desk.Task) ConsentStatus {
 	out := ConsentStatus{
-		UserID: c.Subject, Stream: string(c.Stream), Categories: c.Categories, Purposes: c.Purposes, GrantedAt: when(c.GivenAt), ExpiresAt: when(c.ExpiresAt),
+		UserID: c.Subject, Stream: string(c.Stream), Categories: c.Categories, Purposes: c.Purposes,
+		GrantedAt: when(c.GivenAt), ExpiresAt: when(c.ExpiresAt),
 		LastModified: when(modified), State: string(c.StateAt(now)), Active: c.InForce(now), Decay: string(c.Decay(now)),
 	}
 	if out.State == "" {
@@ -96,14 +97,16 @@ func consentStatus(c consent.Consent, now, modified time.Time, task *desk.Task) 
 }
 
 func consentTask(t desk.Task) ConsentTask {
-	return ConsentTask{ID: t.ID, UserID: t.Subject, Stream: string(consent.Partnered), Categories: t.Categories, Status: "pending", DueAt: t.DueAt.UTC(),
+	return ConsentTask{ID: t.ID, UserID: t.Subject, Stream: string(consent.Partnered), Categories: t.Categories,
+		Status: "pending", DueAt: t.DueAt.UTC(),
 		Decisions: []string{string(consent.TaskComplete), string(consent.Reject), string(consent.Defer)}}
 }
 
 func consentEvent(r consent.Record) ConsentEvent {
 	e := ConsentEvent{
 		ConsentGrant: ConsentGrant{ConsentStatus: consentStatus(r.Consent, r.At, r.At, nil), Grantee: r.Grantee, Scope: r.Scope},
-		Record:       r.Number, Timestamp: r.At.UTC(), Event: string(r.Event), Grantor: r.Grantor, By: ByWhom{string(r.By.Role), r.By.ID}, Via: r.Via, Guardian: r.Guardian,
+		Record:       r.Number, Timestamp: r.At.UTC(), Event: string(r.Event), Grantor: r.Grantor, By: ByWhom{
+			string(r.By.Role), r.By.ID}, Via: r.Via, Guardian: r.Guardian,
 		Reason: r.Reason, Evidence: r.Evidence, Erased: r.Erased,
 	}
 	return e
@@ -257,53 +260,76 @@ func consentResource(s *Server) {
 		o.Errors = append(o.Errors, http.StatusNotFound, http.StatusConflict, http.StatusGone)
 		return o
 	}
-	add(s, get(Operation{ID: "consent-status", Path: "/v1/consent/status", Roles: mayLook, Errors: []int{http.StatusGone}, Summary: "Where a consent stands",
-		Description: "The stream and categories that a user has consented to. 404 ConsentNotFoundError where there is none, 410 ConsentExpiredError, with the consent, where it has expired."}),
+	add(s, get(Operation{ID: "consent-status", Path: "/v1/consent/status", Roles: mayLook,
+		Errors: []int{http.StatusGone}, Summary: "Where a consent stands",
+		Description: "The stream and categories that a user has consented to. 404 ConsentNotFoundError where " +
+			"there is none, 410 ConsentExpiredError, with the consent, where it has expired."}),
 		s.status)
 	add(s, get(Operation{ID: "consent-grants", Path: "/v1/consent/grants", Roles: mayLook, Summary: "All consents of a user",
 		Description: "The relationship and the consents to grantees and about scopes, whatever their state."}), s.grants)
-	add(s, post(Operation{ID: "consent-grant", Path: "/v1/consent/grant", Roles: mayChange, Summary: "Grant or change a consent",
-		Also:        map[int]string{http.StatusAccepted: "The agent's side has to agree: task says until when."},
-		Description: "A partnership is asked for: 202 and the task; what held before holds until it is decided. Granting again renews TEMPORARY."}), s.grant)
-	add(s, post(Operation{ID: "consent-revoke", Path: "/v1/consent/revoke", Roles: []identity.Role{identity.Subject, identity.System}, Summary: "Revoke a consent, and begin to delete the data",
-		Description: "When it is answered, no statement that starts shows what the consent has shown. Revoking twice does it once."}), s.revoke)
-	add(s, post(Operation{ID: "consent-erase", Path: "/v1/consent/erase", Roles: []identity.Role{identity.Subject, identity.System}, Summary: "Revoke everything and forget the user",
-		Description: "Ends every consent of the user and destroys the key that opens their records. It cannot be taken back."}), s.erase)
-	add(s, post(Operation{ID: "consent-refuse", Path: "/v1/consent/refuse", Roles: mayChange, Summary: "Say no", Description: "Records that the user was asked and refused."}),
+	add(s, post(Operation{ID: "consent-grant", Path: "/v1/consent/grant", Roles: mayChange,
+		Summary: "Grant or change a consent",
+		Also:    map[int]string{http.StatusAccepted: "The agent's side has to agree: task says until when."},
+		Description: "A partnership is asked for: 202 and the task; what held before holds until it is decided. " +
+			"Granting again renews TEMPORARY."}), s.grant)
+	add(s, post(Operation{ID: "consent-revoke", Path: "/v1/consent/revoke",
+		Roles: []identity.Role{identity.Subject, identity.System}, Summary: "Revoke a consent, and begin to delete the data",
+		Description: "When it is answered, no statement that starts shows what the consent has shown. Revoking " +
+			"twice does it once."}), s.revoke)
+	add(s, post(Operation{ID: "consent-erase", Path: "/v1/consent/erase",
+		Roles: []identity.Role{identity.Subject, identity.System}, Summary: "Revoke everything and forget the user",
+		Description: "Ends every consent of the user and destroys the key that opens their records. It cannot be " +
+			"taken back."}), s.erase)
+	add(s, post(Operation{ID: "consent-refuse", Path: "/v1/consent/refuse", Roles: mayChange, Summary: "Say no",
+		Description: "Records that the user was asked and refused."}),
 		func(ctx context.Context, c *Call, in *userRequest) (*changeAnswer, error) {
 			return s.change(ctx, c, in.command(consent.Refuse))
 		})
-	add(s, post(Operation{ID: "consent-upgrade", Path: "/v1/consent/upgrade", Roles: mayChange, Summary: "Ask for a partnership", Status: http.StatusAccepted,
-		Description: "The agent's side decides, or it lapses: task says until when."}), func(ctx context.Context, c *Call, in *upgradeRequest) (*changeAnswer, error) {
-		command := consent.Command{Do: consent.Upgrade, Request: in.Key}
-		if b := in.Body; b != nil {
-			command.Subject, command.Categories, command.Reason = b.UserID, b.Categories, b.Reason
-		}
-		return s.change(ctx, c, command)
+	add(s, post(Operation{ID: "consent-upgrade", Path: "/v1/consent/upgrade", Roles: mayChange,
+		Summary: "Ask for a partnership", Status: http.StatusAccepted,
+		Description: "The agent's side decides, or it lapses: task says until when."}),
+		func(ctx context.Context, c *Call, in *upgradeRequest) (*changeAnswer, error) {
+			command := consent.Command{Do: consent.Upgrade, Request: in.Key}
+			if b := in.Body; b != nil {
+				command.Subject, command.Categories, command.Reason = b.UserID, b.Categories, b.Reason
+			}
+			return s.change(ctx, c, command)
+		})
+	add(s, post(Operation{ID: "consent-degrade", Path: "/v1/consent/degrade", Roles: mayChange,
+		Summary: "Go to a stream that shows less",
+		Description: "PARTNERED becomes TEMPORARY or ANONYMOUS, TEMPORARY becomes ANONYMOUS, at once; nobody " +
+			"is asked."}), func(ctx context.Context, c *Call, in *degradeRequest) (*changeAnswer, error) {
+		return s.change(ctx, c, consent.Command{Do: consent.Degrade, Subject: in.Body.UserID,
+			Stream: consent.Stream(in.Body.TargetStream), Reason: in.Body.Reason, Request: in.Key})
 	})
-	add(s, post(Operation{ID: "consent-degrade", Path: "/v1/consent/degrade", Roles: mayChange, Summary: "Go to a stream that shows less",
-		Description: "PARTNERED becomes TEMPORARY or ANONYMOUS, TEMPORARY becomes ANONYMOUS, at once; nobody is asked."}), func(ctx context.Context, c *Call, in *degradeRequest) (*changeAnswer, error) {
-		return s.change(ctx, c, consent.Command{Do: consent.Degrade, Subject: in.Body.UserID, Stream: consent.Stream(in.Body.TargetStream), Reason: in.Body.Reason, Request: in.Key})
-	})
-	add(s, post(Operation{ID: "consent-interaction", Path: "/v1/consent/interactions", Roles: []identity.Role{identity.Subject, identity.System}, Summary: "The user has done something",
-		Description: "The first interaction gives TEMPORARY, unless consent has to be explicit; later ones renew it. Nothing that an agent sends does this."}),
+	add(s, post(Operation{ID: "consent-interaction", Path: "/v1/consent/interactions",
+		Roles: []identity.Role{identity.Subject, identity.System}, Summary: "The user has done something",
+		Description: "The first interaction gives TEMPORARY, unless consent has to be explicit; later ones renew " +
+			"it. Nothing that an agent sends does this."}),
 		func(ctx context.Context, c *Call, in *userRequest) (*changeAnswer, error) {
 			return s.change(ctx, c, in.command(consent.Interact))
 		})
-	add(s, post(Operation{ID: "consent-expire", Path: "/v1/consent/expire", Roles: []identity.Role{identity.System}, Summary: "Record that a consent has expired",
+	add(s, post(Operation{ID: "consent-expire", Path: "/v1/consent/expire", Roles: []identity.Role{identity.System},
+		Summary:     "Record that a consent has expired",
 		Description: "What has expired is hidden from then on by itself; this records it. 422 where nothing has."}),
 		func(ctx context.Context, c *Call, in *userRequest) (*changeAnswer, error) {
 			return s.change(ctx, c, in.command(consent.Expire))
 		})
-	add(s, post(Operation{ID: "consent-decide", Path: "/v1/consent/decide", Roles: []identity.Role{identity.Agent}, Summary: "Decide about a partnership",
-		Description: "TASK_COMPLETE makes it, REJECT declines it, DEFER leaves it open until the same time. Who asks does not decide."}), func(ctx context.Context, c *Call, in *decideRequest) (*changeAnswer, error) {
-		return s.change(ctx, c, consent.Command{Do: consent.DecidePartnership, Subject: in.Body.UserID, Decision: consent.Decision(in.Body.Decision), Reason: in.Body.Reason, Request: in.Key})
+	add(s, post(Operation{ID: "consent-decide", Path: "/v1/consent/decide", Roles: []identity.Role{identity.Agent},
+		Summary: "Decide about a partnership",
+		Description: "TASK_COMPLETE makes it, REJECT declines it, DEFER leaves it open until the same time. Who " +
+			"asks does not decide."}), func(ctx context.Context, c *Call, in *decideRequest) (*changeAnswer, error) {
+		return s.change(ctx, c, consent.Command{Do: consent.DecidePartnership, Subject: in.Body.UserID,
+			Decision: consent.Decision(in.Body.Decision), Reason: in.Body.Reason, Request: in.Key})
 	})
-	add(s, get(Operation{ID: "consent-pending", Path: "/v1/consent/pending", Roles: []identity.Role{identity.Agent, identity.Admin}, Everybody: true, Summary: "Partnerships to decide",
+	add(s, get(Operation{ID: "consent-pending", Path: "/v1/consent/pending",
+		Roles: []identity.Role{identity.Agent, identity.Admin}, Everybody: true, Summary: "Partnerships to decide",
 		Description: "What users have asked for and nobody has decided."}), s.pending)
-	add(s, get(Operation{ID: "consent-history", Path: "/v1/consent/history", Roles: []identity.Role{identity.Subject, identity.Admin}, Summary: "The records of a user",
+	add(s, get(Operation{ID: "consent-history", Path: "/v1/consent/history",
+		Roles: []identity.Role{identity.Subject, identity.Admin}, Summary: "The records of a user",
 		Description: "Every record of the user's consents, in pages."}), s.history)
-	add(s, get(Operation{ID: "consent-audit", Path: "/v1/consent/audit", Roles: []identity.Role{identity.Admin}, Summary: "The history of consents",
+	add(s, get(Operation{ID: "consent-audit", Path: "/v1/consent/audit", Roles: []identity.Role{identity.Admin},
+		Summary:     "The history of consents",
 		Description: "Every record, of one user or of all, in pages."}), s.consentAudit)
 }
 
@@ -367,11 +393,13 @@ func (s *Server) change(ctx context.Context, c *Call, command consent.Command) (
 func (s *Server) grant(ctx context.Context, c *Call, in *grantRequest) (*changeAnswer, error) {
 	b := in.Body
 	command := consent.Command{
-		Do: consent.Grant, Subject: b.UserID, Grantee: b.Grantee, Scope: b.Scope, Stream: consent.Stream(b.Stream), Categories: b.Categories, Purposes: b.Purposes,
+		Do: consent.Grant, Subject: b.UserID, Grantee: b.Grantee, Scope: b.Scope, Stream: consent.Stream(b.Stream),
+		Categories: b.Categories, Purposes: b.Purposes,
 		For: time.Duration(b.DurationDays) * 24 * time.Hour, Reason: b.Reason, Evidence: b.Evidence, Request: in.Key,
 	}
 	if b.Stream == "" && b.Grantee == "" && b.Scope == "" && len(b.Categories) == 0 && len(b.Purposes) == 0 {
-		return nil, consent.NewValidation("to what does the user consent? Name a stream, or a grantee, a scope, categories or purposes")
+		return nil, consent.NewValidation(
+			"to what does the user consent? Name a stream, or a grantee, a scope, categories or purposes")
 	}
 	return s.change(ctx, c, command)
 }

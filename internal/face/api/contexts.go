@@ -82,7 +82,8 @@ func contextsResource(s *Server) {
 		}
 		return out, nil
 	})
-	enter := func(o Operation, do func(*privacy.Desk) func(context.Context, identity.Caller, privacy.Entry) (*privacy.Entered, error)) {
+	enter := func(o Operation, do func(*privacy.Desk) func(context.Context, identity.Caller,
+		privacy.Entry) (*privacy.Entered, error)) {
 		o.Method, o.Tag, o.Roles, o.Writes, o.Once, o.Errors = http.MethodPost, tagPrivacy, agents, true, true, []int{404, 409}
 		add(s, o, func(ctx context.Context, c *Call, in *enterRequest) (*enteredAnswer, error) {
 			d, err := s.privacyOf(c.Caller)
@@ -105,15 +106,20 @@ func contextsResource(s *Server) {
 			if out.Made {
 				status = http.StatusCreated
 			}
-			return &enteredAnswer{status, EnteredContext{privacyContext(out.Context), out.Made, out.Added, out.Role, out.RoleHeld, out.Setting}}, nil
+			return &enteredAnswer{status, EnteredContext{
+				privacyContext(out.Context), out.Made, out.Added, out.Role, out.RoleHeld, out.Setting}}, nil
 		})
 	}
-	enter(Operation{ID: "context-enter", Path: "/v1/contexts/enter", Also: map[int]string{http.StatusCreated: "It was made."}, Summary: "Enter a context",
-		Description: "Says what it is and what new memories in it are granted to. No context is kept between calls: a call that makes a memory names it. The owner of a store makes the context if there is none, and adds participants; nobody else does."},
+	enter(Operation{ID: "context-enter", Path: "/v1/contexts/enter",
+		Also: map[int]string{http.StatusCreated: "It was made."}, Summary: "Enter a context",
+		Description: "Says what it is and what new memories in it are granted to. No context is kept between " +
+			"calls: a call that makes a memory names it. The owner of a store makes the context if there is none, " +
+			"and adds participants; nobody else does."},
 		func(d *privacy.Desk) func(context.Context, identity.Caller, privacy.Entry) (*privacy.Entered, error) {
 			return d.Enter
 		})
-	enter(Operation{ID: "context-create", Path: "/v1/contexts", Status: http.StatusCreated, Summary: "Make a context", Description: "In a store of the caller's own."},
+	enter(Operation{ID: "context-create", Path: "/v1/contexts", Status: http.StatusCreated, Summary: "Make a context",
+		Description: "In a store of the caller's own."},
 		func(d *privacy.Desk) func(context.Context, identity.Caller, privacy.Entry) (*privacy.Entered, error) {
 			return d.Make
 		})

@@ -4,7 +4,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// What texts of a request may be made of, besides their lengths. Who writes requests from the document writes ones that can be taken.
+// What texts of a request may be made of, besides their lengths. Who writes requests from the document writes ones that
+// can be taken.
 const (
 	anyText = `^[^\x00]*$`
 	oneLine = `^[^\x00-\x1f\x7f-\x9f]*$`
@@ -25,12 +26,16 @@ var described = map[string]string{
 // texts are the members and parameters that are such, by the tags of operations. Of a list its items are meant.
 var texts = map[string]map[string]string{
 	tagConsent: {
-		"user_id": oneLine, "grantee": oneLine, "scope": aScope, "categories": aPath, "purposes": aPath, "reason": anyText, "evidence": anyText, "Idempotency-Key": oneLine,
+		"user_id": oneLine, "grantee": oneLine, "scope": aScope, "categories": aPath, "purposes": aPath,
+		"reason": anyText, "evidence": anyText, "Idempotency-Key": oneLine,
 	},
 	tagPrivacy: {
-		"id": oneWord, "kind": oneWord, "store": oneWord, "source_entity": oneWord, "told_from": oneWord, "subject_ids": oneWord, "access_grants": oneWord, "consent_grants": oneWord, "who": oneWord,
-		"grantor": oneWord, "grantee": oneWord, "scope": oneWord, "context": oneWord, "participants": oneWord, "default_access_grants": oneWord, "role": oneWord, "subject": oneWord,
-		"source": oneWord, "content": anyText, "belief": anyText, "abstraction_note": anyText, "reason": oneLine, "Idempotency-Key": oneLine,
+		"id": oneWord, "kind": oneWord, "store": oneWord, "source_entity": oneWord, "told_from": oneWord,
+		"subject_ids": oneWord, "access_grants": oneWord, "consent_grants": oneWord, "who": oneWord,
+		"grantor": oneWord, "grantee": oneWord, "scope": oneWord, "context": oneWord, "participants": oneWord,
+		"default_access_grants": oneWord, "role": oneWord, "subject": oneWord,
+		"source": oneWord, "content": anyText, "belief": anyText, "abstraction_note": anyText, "reason": oneLine,
+		"Idempotency-Key": oneLine,
 	},
 	"audit": {"user_id": oneLine},
 }

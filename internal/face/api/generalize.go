@@ -69,18 +69,23 @@ type (
 
 func generalizeResource(s *Server) {
 	add(s, Operation{
-		ID: "memory-generalize", Method: http.MethodPost, Path: "/v1/generalize", Tag: tagPrivacy, Roles: []identity.Role{identity.Agent}, Writes: true, Once: true,
-		Status: http.StatusCreated, Errors: []int{404, 409}, Also: map[int]string{http.StatusOK: "It was made before, or only judged."},
+		ID: "memory-generalize", Method: http.MethodPost, Path: "/v1/generalize", Tag: tagPrivacy,
+		Roles: []identity.Role{identity.Agent}, Writes: true, Once: true,
+		Status: http.StatusCreated, Errors: []int{404, 409}, Also: map[int]string{
+			http.StatusOK: "It was made before, or only judged."},
 		Summary: "Make a belief from a private memory",
-		Description: "In the store of the memory, about nobody. A text that names those whom the memory is about is refused (PrivacyBlockedError, with the report). " +
-			"Dates, places and rare details are warned of in the report, and the belief is made. Which memory it was drawn from is noted for the owner of the store alone.",
+		Description: "In the store of the memory, about nobody. A text that names those whom the memory is about " +
+			"is refused (PrivacyBlockedError, with the report). " +
+			"Dates, places and rare details are warned of in the report, and the belief is made. Which memory it " +
+			"was drawn from is noted for the owner of the store alone.",
 	}, func(ctx context.Context, c *Call, in *generalizeRequest) (*generalizeAnswer, error) {
 		d, err := s.privacyOf(c.Caller)
 		if err != nil {
 			return nil, err
 		}
 		b := in.Body
-		g := privacy.Generalization{Source: b.Source, Kind: b.Kind, Belief: b.Belief, Note: b.AbstractionNote, Context: b.Context, Reason: b.Reason, Accept: b.AcceptWarnings, Check: b.Check}
+		g := privacy.Generalization{Source: b.Source, Kind: b.Kind, Belief: b.Belief, Note: b.AbstractionNote,
+			Context: b.Context, Reason: b.Reason, Accept: b.AcceptWarnings, Check: b.Check}
 		if b.AccessGrants != nil {
 			g.Access = append([]string{}, *b.AccessGrants...)
 		}
@@ -89,7 +94,8 @@ func generalizeResource(s *Server) {
 			return nil, err
 		}
 		c.About(made.About...)
-		out := &generalizeAnswer{Status: http.StatusOK, Body: GeneralizeAnswer{Repeated: made.Repeated, Report: generalizeReport(made.Report)}}
+		out := &generalizeAnswer{Status: http.StatusOK,
+			Body: GeneralizeAnswer{Repeated: made.Repeated, Report: generalizeReport(made.Report)}}
 		if made.Memory != nil {
 			m := memoryOf(*made.Memory)
 			out.Body.Made, out.Body.Memory = true, &m
@@ -100,9 +106,11 @@ func generalizeResource(s *Server) {
 		return out, nil
 	})
 	add(s, Operation{
-		ID: "memory-generalized", Method: http.MethodGet, Path: "/v1/generalize", Tag: tagPrivacy, Roles: []identity.Role{identity.Agent, identity.Subject}, Errors: []int{404},
-		Summary:     "Beliefs that were drawn from private memories",
-		Description: "Of the caller's own stores, the newest first: which memory, into what text, when, by whom, and who sees it now. Of others' there are none.",
+		ID: "memory-generalized", Method: http.MethodGet, Path: "/v1/generalize", Tag: tagPrivacy,
+		Roles: []identity.Role{identity.Agent, identity.Subject}, Errors: []int{404},
+		Summary: "Beliefs that were drawn from private memories",
+		Description: "Of the caller's own stores, the newest first: which memory, into what text, when, by whom, " +
+			"and who sees it now. Of others' there are none.",
 	}, func(ctx context.Context, c *Call, in *drawnRequest) (*drawnAnswer, error) {
 		d, err := s.privacyOf(c.Caller)
 		if err != nil {

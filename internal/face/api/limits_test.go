@@ -57,7 +57,8 @@ func TestRateOfACaller(t *testing.T) {
 	s := limited(t, Config{PerSecond: 1e-6, Burst: 3})
 	for i := range 5 {
 		w, p := get(t, s, "/v1/nothing", "admin-1")
-		if i < 3 && w.Code != http.StatusNotFound || i >= 3 && (w.Code != http.StatusTooManyRequests || p.Code != "53400" || w.Header().Get("Retry-After") != "1") {
+		if i < 3 && w.Code != http.StatusNotFound ||
+			i >= 3 && (w.Code != http.StatusTooManyRequests || p.Code != "53400" || w.Header().Get("Retry-After") != "1") {
 			t.Errorf("call %d: %d %s", i+1, w.Code, w.Body)
 		}
 	}
@@ -68,7 +69,8 @@ func TestRateOfACaller(t *testing.T) {
 	s.peers = newRates(1e-6, 3)
 	for i := range 5 {
 		w, _ := get(t, s, "/v1/nothing", "wrong")
-		if want := map[bool]int{true: http.StatusUnauthorized, false: http.StatusTooManyRequests}[i < 3]; w.Code != want || i >= 3 && w.Header().Get("Retry-After") == "" {
+		if want := map[bool]int{true: http.StatusUnauthorized,
+			false: http.StatusTooManyRequests}[i < 3]; w.Code != want || i >= 3 && w.Header().Get("Retry-After") == "" {
 			t.Errorf("wrong token, call %d: %d, want %d", i+1, w.Code, want)
 		}
 	}
@@ -121,7 +123,8 @@ func TestCallsAtATime(t *testing.T) {
 	if w, _ := get(t, s, "/v1/nothing", "admin-1"); w.Code != http.StatusNotFound {
 		t.Errorf("one that there is room for: %d", w.Code)
 	}
-	add(s, Operation{ID: "wait", Method: http.MethodGet, Path: "/v1/wait", Tag: "test", Roles: []identity.Role{identity.Admin}}, func(ctx context.Context, _ *Call, _ *struct{}) (*struct{}, error) {
+	add(s, Operation{ID: "wait", Method: http.MethodGet, Path: "/v1/wait", Tag: "test",
+		Roles: []identity.Role{identity.Admin}}, func(ctx context.Context, _ *Call, _ *struct{}) (*struct{}, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})

@@ -12,7 +12,8 @@ import (
 )
 
 func usedTwice() *Problem {
-	p := newProblem(http.StatusConflict, sqlstate.New(sqlstate.ConsentConflict, sqlstate.ReasonConsent, "the Idempotency-Key was used for another change").
+	p := newProblem(http.StatusConflict, sqlstate.New(sqlstate.ConsentConflict, sqlstate.ReasonConsent,
+		"the Idempotency-Key was used for another change").
 		WithHint("Use a key of its own for each change."))
 	p.Name = privacy.Conflict
 	return p
@@ -50,7 +51,8 @@ func (s *Server) once(ctx context.Context, call *Call, r *onceRequest, do func()
 		defer func() { s.Desk.Answers.End(call.Caller, mine, said) }() // also where it panics: nobody knows what was done
 		do()
 		if status := r.answer.status; status >= 200 && status <= 299 {
-			said = &desk.Said{Status: status, Kind: r.answer.header.Get("Content-Type"), Body: r.answer.body.Bytes(), About: call.about}
+			said = &desk.Said{Status: status, Kind: r.answer.header.Get("Content-Type"), Body: r.answer.body.Bytes(),
+				About: call.about}
 		}
 	}
 }

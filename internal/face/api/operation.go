@@ -28,10 +28,11 @@ type Operation struct {
 	Writes    bool            // it changes something
 	Everybody bool            // it is about all persons of the database
 	Silent    bool            // it is in no record
-	Once      bool            // a call with the Idempotency-Key of one before is answered as that was: what it changes keeps no keys
-	Status    int             // of success; 0: 200
-	Also      map[int]string  // other statuses of success, with the same body
-	Errors    []int           // besides those that every operation has
+	// a call with the Idempotency-Key of one before is answered as that was: what it changes keeps no keys
+	Once   bool
+	Status int            // of success; 0: 200
+	Also   map[int]string // other statuses of success, with the same body
+	Errors []int          // besides those that every operation has
 }
 
 // Idempotent is embedded in the input of what can be asked for twice and is done once.
@@ -41,7 +42,8 @@ type Idempotent struct {
 
 // always are the errors that every operation has.
 var always = []int{
-	http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestURITooLong, http.StatusUnprocessableEntity, http.StatusTooManyRequests,
+	http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestURITooLong,
+	http.StatusUnprocessableEntity, http.StatusTooManyRequests,
 	http.StatusInternalServerError, http.StatusNotImplemented, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 }
 
@@ -63,21 +65,24 @@ func add[I, O any](s *Server, o Operation, do func(context.Context, *Call, *I) (
 	}
 	op.Middlewares = huma.Middlewares{func(ctx huma.Context, next func(huma.Context)) {
 		call := ctx.Context().Value(callKey{}).(*Call)
-		call.operation, call.writes, call.silent, call.everybody = strings.ReplaceAll(o.ID, "-", "."), o.Writes, o.Silent, o.Everybody
+		call.operation, call.writes, call.silent, call.everybody = strings.ReplaceAll(o.ID, "-",
+			"."), o.Writes, o.Silent, o.Everybody
 		if err := desk.Allow(call.Caller, o.Roles...); err != nil {
 			call.everybody = false
 			_ = huma.WriteErr(s.api, ctx, http.StatusForbidden, "", err)
 			return
 		}
 		if where := null(call.body); where != "" {
-			_ = huma.WriteErr(s.api, ctx, http.StatusUnprocessableEntity, "", &huma.ErrorDetail{Location: where, Message: "null is no value here: leave the member out"})
+			_ = huma.WriteErr(s.api, ctx, http.StatusUnprocessableEntity,
+				"", &huma.ErrorDetail{Location: where, Message: "null is no value here: leave the member out"})
 			return
 		}
 		if !o.Once {
 			next(ctx)
 			return
 		}
-		s.once(ctx.Context(), call, &onceRequest{o.Method, o.Path, ctx.Header("Idempotency-Key"), call.answer}, func() { next(ctx) })
+		s.once(ctx.Context(), call, &onceRequest{o.Method, o.Path, ctx.Header("Idempotency-Key"), call.answer},
+			func() { next(ctx) })
 	}}
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := do(ctx, ctx.Value(callKey{}).(*Call), in)
@@ -100,7 +105,9 @@ func add[I, O any](s *Server, o Operation, do func(context.Context, *Call, *I) (
 		}
 		for status, r := range one.Responses {
 			if o.Once && status[0] == '2' {
-				r.Headers = map[string]*huma.Header{replayed: {Description: "true: it was done before, and is answered as it was then.", Schema: &huma.Schema{Type: huma.TypeString}}}
+				r.Headers = map[string]*huma.Header{
+					replayed: {Description: "true: it was done before, and is answered as it was then.",
+						Schema: &huma.Schema{Type: huma.TypeString}}}
 			}
 		}
 		for status, headers := range told {
@@ -111,7 +118,8 @@ func add[I, O any](s *Server, o Operation, do func(context.Context, *Call, *I) (
 	}
 }
 
-// null is where a body has one; "" if nowhere. No member of a request takes it, and the library takes it for a member that is not there.
+// null is where a body has one; "" if nowhere. No member of a request takes it, and the library takes it for a member
+// that is not there.
 func null(body []byte) string {
 	var value any
 	if len(body) == 0 || json.Unmarshal(body, &value) != nil {
@@ -142,8 +150,10 @@ func null(body []byte) string {
 
 // told are the headers that answers have besides those of all of them.
 var told = map[int]map[string]*huma.Header{
-	http.StatusUnauthorized:    {"WWW-Authenticate": {Description: "Bearer", Required: true, Schema: &huma.Schema{Type: huma.TypeString}}},
-	http.StatusTooManyRequests: {"Retry-After": {Description: "After how many seconds to call again.", Required: true, Schema: &huma.Schema{Type: huma.TypeInteger}}},
+	http.StatusUnauthorized: {"WWW-Authenticate": {
+		Description: "Bearer", Required: true, Schema: &huma.Schema{Type: huma.TypeString}}},
+	http.StatusTooManyRequests: {"Retry-After": {Description: "After how many seconds to call again.", Required: true,
+		Schema: &huma.Schema{Type: huma.TypeInteger}}},
 }
 
 func code(status int) string {

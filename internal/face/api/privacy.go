@@ -128,16 +128,19 @@ func (s *Server) privacyOf(c identity.Caller) (*privacy.Desk, error) {
 func privacyResource(s *Server) {
 	agents := []identity.Role{identity.Agent}
 	add(s, Operation{
-		ID: "memory-create", Method: http.MethodPost, Path: "/v1/memories", Tag: tagPrivacy, Roles: agents, Writes: true, Once: true, Status: http.StatusCreated, Errors: []int{404, 409},
-		Summary:     "Make a memory",
-		Description: "With whom it is about, who told it and to whom it is granted. The policy says what it is granted to where nothing is asked for, and refuses what is more than the consents of those concerned allow.",
+		ID: "memory-create", Method: http.MethodPost, Path: "/v1/memories", Tag: tagPrivacy, Roles: agents,
+		Writes: true, Once: true, Status: http.StatusCreated, Errors: []int{404, 409},
+		Summary: "Make a memory",
+		Description: "With whom it is about, who told it and to whom it is granted. The policy says what it is " +
+			"granted to where nothing is asked for, and refuses what is more than the consents of those concerned allow.",
 	}, func(ctx context.Context, c *Call, in *memoryRequest) (*memoryAnswer, error) {
 		d, err := s.privacyOf(c.Caller)
 		if err != nil {
 			return nil, err
 		}
 		b := in.Body
-		n := privacy.New{Kind: b.Kind, Store: b.Store, Content: b.Content, Source: b.SourceEntity, Told: b.ToldFrom, Subjects: b.SubjectIDs, Consent: b.ConsentGrants, Context: b.Context, Reason: b.Reason}
+		n := privacy.New{Kind: b.Kind, Store: b.Store, Content: b.Content, Source: b.SourceEntity, Told: b.ToldFrom,
+			Subjects: b.SubjectIDs, Consent: b.ConsentGrants, Context: b.Context, Reason: b.Reason}
 		if b.AccessGrants != nil {
 			if n.Access = *b.AccessGrants; n.Access == nil {
 				n.Access = []string{}
@@ -150,14 +153,18 @@ func privacyResource(s *Server) {
 		c.About(m.Subjects...)
 		return &memoryAnswer{memoryOf(*m)}, nil
 	})
-	change := func(id, path, summary, description string, do func(*privacy.Desk) func(context.Context, identity.Caller, privacy.Change) (*privacy.Changed, error)) {
-		add(s, Operation{ID: id, Method: http.MethodPost, Path: path, Tag: tagPrivacy, Roles: agents, Writes: true, Once: true, Errors: []int{404, 409}, Summary: summary, Description: description},
+	change := func(id, path, summary, description string,
+		do func(*privacy.Desk) func(context.Context, identity.Caller, privacy.Change) (*privacy.Changed, error)) {
+		add(s, Operation{ID: id, Method: http.MethodPost, Path: path, Tag: tagPrivacy, Roles: agents, Writes: true,
+			Once: true, Errors: []int{404, 409}, Summary: summary, Description: description},
 			func(ctx context.Context, c *Call, in *changeRequest) (*grantsChanged, error) {
 				d, err := s.privacyOf(c.Caller)
 				if err != nil {
 					return nil, err
 				}
-				out, err := do(d)(ctx, c.Caller, privacy.Change{ID: in.Body.ID, Kind: in.Body.Kind, Who: in.Body.Who, Consent: in.Body.ConsentGrants, Reason: in.Body.Reason})
+				out, err := do(d)(ctx, c.Caller,
+					privacy.Change{ID: in.Body.ID, Kind: in.Body.Kind, Who: in.Body.Who,
+						Consent: in.Body.ConsentGrants, Reason: in.Body.Reason})
 				if err != nil {
 					return nil, err
 				}
@@ -166,24 +173,29 @@ func privacyResource(s *Server) {
 			})
 	}
 	change("privacy-grant", "/v1/privacy/grant", "Grant a memory to more",
-		"Each subject, and who told it, must have consented to each of them by an active record. What is granted already stays so.",
+		"Each subject, and who told it, must have consented to each of them by an active record. What is granted "+
+			"already stays so.",
 		func(d *privacy.Desk) func(context.Context, identity.Caller, privacy.Change) (*privacy.Changed, error) {
 			return d.Grant
 		})
-	change("privacy-revoke", "/v1/privacy/revoke", "Take grants off a memory", "In force when it returns. What is not granted is left alone.",
+	change("privacy-revoke", "/v1/privacy/revoke", "Take grants off a memory",
+		"In force when it returns. What is not granted is left alone.",
 		func(d *privacy.Desk) func(context.Context, identity.Caller, privacy.Change) (*privacy.Changed, error) {
 			return d.Revoke
 		})
 	add(s, Operation{
-		ID: "privacy-consent", Method: http.MethodPost, Path: "/v1/privacy/consents", Tag: tagPrivacy, Roles: agents, Writes: true, Once: true, Status: http.StatusCreated, Errors: []int{404, 409},
+		ID: "privacy-consent", Method: http.MethodPost, Path: "/v1/privacy/consents", Tag: tagPrivacy, Roles: agents,
+		Writes: true, Once: true, Status: http.StatusCreated, Errors: []int{404, 409},
 		Also: map[int]string{http.StatusOK: "It was recorded already."}, Summary: "Record a consent",
-		Description: "That a grantee may see what is granted to it and is about the grantor. Only the grantor or its guardian records it, by its own credential.",
+		Description: "That a grantee may see what is granted to it and is about the grantor. Only the grantor or " +
+			"its guardian records it, by its own credential.",
 	}, func(ctx context.Context, c *Call, in *giveRequest) (*givenAnswer, error) {
 		d, err := s.privacyOf(c.Caller)
 		if err != nil {
 			return nil, err
 		}
-		out, err := d.Consent(ctx, c.Caller, privacy.Give{Grantor: in.Body.Grantor, Grantee: in.Body.Grantee, Scope: in.Body.Scope, Store: in.Body.Store, Reason: in.Body.Reason})
+		out, err := d.Consent(ctx, c.Caller, privacy.Give{
+			Grantor: in.Body.Grantor, Grantee: in.Body.Grantee, Scope: in.Body.Scope, Store: in.Body.Store, Reason: in.Body.Reason})
 		if err != nil {
 			return nil, err
 		}
@@ -195,14 +207,18 @@ func privacyResource(s *Server) {
 		return &givenAnswer{status, privacyConsent(*out)}, nil
 	})
 	add(s, Operation{
-		ID: "privacy-withdraw", Method: http.MethodPost, Path: "/v1/privacy/consents/revoke", Tag: tagPrivacy, Roles: agents, Writes: true, Once: true, Errors: []int{404, 409},
-		Summary: "Revoke consents", Description: "The caller's own, or of somebody whose guardian it is. In force when it returns.",
+		ID: "privacy-withdraw", Method: http.MethodPost, Path: "/v1/privacy/consents/revoke", Tag: tagPrivacy,
+		Roles: agents, Writes: true, Once: true, Errors: []int{404, 409},
+		Summary:     "Revoke consents",
+		Description: "The caller's own, or of somebody whose guardian it is. In force when it returns.",
 	}, func(ctx context.Context, c *Call, in *withdrawRequest) (*withdrawnAnswer, error) {
 		d, err := s.privacyOf(c.Caller)
 		if err != nil {
 			return nil, err
 		}
-		list, err := d.Withdraw(ctx, c.Caller, privacy.Give{ID: in.Body.ID, Grantor: in.Body.Grantor, Grantee: in.Body.Grantee, Scope: in.Body.Scope, Store: in.Body.Store, Reason: in.Body.Reason})
+		list, err := d.Withdraw(ctx, c.Caller,
+			privacy.Give{ID: in.Body.ID, Grantor: in.Body.Grantor, Grantee: in.Body.Grantee, Scope: in.Body.Scope,
+				Store: in.Body.Store, Reason: in.Body.Reason})
 		if err != nil {
 			return nil, err
 		}
@@ -214,9 +230,11 @@ func privacyResource(s *Server) {
 		return out, nil
 	})
 	add(s, Operation{
-		ID: "privacy-audit", Method: http.MethodGet, Path: "/v1/privacy/audit", Tag: tagPrivacy, Roles: []identity.Role{identity.Agent, identity.Subject}, Errors: []int{404},
-		Summary:     "Who sees a memory, or what is about a subject",
-		Description: "Through which grant and consent, and what became of the grants. For the owner of the store, the subject and its guardian; for anybody else there is nothing. The texts are not in it.",
+		ID: "privacy-audit", Method: http.MethodGet, Path: "/v1/privacy/audit", Tag: tagPrivacy,
+		Roles: []identity.Role{identity.Agent, identity.Subject}, Errors: []int{404},
+		Summary: "Who sees a memory, or what is about a subject",
+		Description: "Through which grant and consent, and what became of the grants. For the owner of the store, " +
+			"the subject and its guardian; for anybody else there is nothing. The texts are not in it.",
 	}, func(ctx context.Context, c *Call, in *auditRequest) (*auditAnswer, error) {
 		d, err := s.privacyOf(c.Caller)
 		if err != nil {

@@ -105,7 +105,8 @@ func problem(err error) *Problem {
 		return p
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = sqlstate.New(sqlstate.QueryCanceled, sqlstate.ReasonLimit, "this took too long").WithHint("Try again; a change with an Idempotency-Key is done once.")
+		err = sqlstate.New(sqlstate.QueryCanceled, sqlstate.ReasonLimit, "this took too long").
+			WithHint("Try again; a change with an Idempotency-Key is done once.")
 	}
 	e := sqlstate.From(err)
 	p := newProblem(status(e.Code), e)
@@ -121,7 +122,8 @@ func problem(err error) *Problem {
 }
 
 func newProblem(status int, e *sqlstate.Error) *Problem {
-	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Code: string(e.Code), Detail: e.Message, Hint: e.Hint}
+	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Code: string(e.Code),
+		Detail: e.Message, Hint: e.Hint}
 }
 
 // The library makes its errors here: those of a request that is not what the document says.
@@ -177,7 +179,8 @@ func invalid(ctx huma.Context, status int, message string, errs []error) huma.St
 func (p *Problem) write(w http.ResponseWriter) {
 	text, err := json.Marshal(p)
 	if err != nil {
-		text = []byte(`{"type":"about:blank","title":"Internal Server Error","status":500,"code":"XX000","detail":"internal error in pgconsent"}`)
+		text = []byte(
+			`{"type":"about:blank","title":"Internal Server Error","status":500,"code":"XX000","detail":"internal error in pgconsent"}`)
 	}
 	w.Header().Set("Content-Type", problemJSON)
 	if p.Status == http.StatusUnauthorized {

@@ -7,7 +7,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// rates bound how often each caller may call. Memory is bounded: who has not called for a while is forgotten, and had its burst back by then.
+// rates bound how often each caller may call. Memory is bounded: who has not called for a while is forgotten, and had
+// its burst back by then.
 type rates struct {
 	each  rate.Limit
 	burst int
@@ -34,7 +35,8 @@ func (r *rates) allow(who string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	full := time.Duration(float64(r.burst)/float64(r.each)*float64(time.Second)) + time.Second
-	if since := now.Sub(r.swept); since > full || len(r.of) >= mostRates && since > time.Second { // not at each call: there may be many
+	// not at each call: there may be many
+	if since := now.Sub(r.swept); since > full || len(r.of) >= mostRates && since > time.Second {
 		for name, b := range r.of {
 			if now.Sub(b.used) > full {
 				delete(r.of, name)

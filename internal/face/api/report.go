@@ -36,11 +36,15 @@ type decisionsAnswer struct {
 
 // reportResource is what was done with data: for the person, and for those who look after it.
 func reportResource(s *Server) {
-	add(s, Operation{ID: "dsar", Method: http.MethodGet, Path: "/v1/dsar", Tag: "audit", Roles: []identity.Role{identity.Subject, identity.Admin}, Errors: []int{http.StatusNotFound},
-		Summary:     "The report to a data subject",
-		Description: "Lawful basis, categories, purposes, retention, the history of consents, and which agents had the data and when. It is recorded that it was made."}, s.dsar)
-	add(s, Operation{ID: "audit-decisions", Method: http.MethodGet, Path: "/v1/audit", Tag: "audit", Roles: []identity.Role{identity.Admin, identity.Operator}, Everybody: true,
-		Summary: "What agents asked, and what was decided", Description: "Records of decisions about statements on the caller's database, in pages."}, s.decisions)
+	add(s, Operation{ID: "dsar", Method: http.MethodGet, Path: "/v1/dsar", Tag: "audit",
+		Roles: []identity.Role{identity.Subject, identity.Admin}, Errors: []int{http.StatusNotFound},
+		Summary: "The report to a data subject",
+		Description: "Lawful basis, categories, purposes, retention, the history of consents, and which agents " +
+			"had the data and when. It is recorded that it was made."}, s.dsar)
+	add(s, Operation{ID: "audit-decisions", Method: http.MethodGet, Path: "/v1/audit", Tag: "audit",
+		Roles: []identity.Role{identity.Admin, identity.Operator}, Everybody: true,
+		Summary:     "What agents asked, and what was decided",
+		Description: "Records of decisions about statements on the caller's database, in pages."}, s.decisions)
 }
 
 func (s *Server) dsar(ctx context.Context, c *Call, in *reportQuery) (*reportAnswer, error) {
@@ -83,5 +87,6 @@ func (s *Server) decisions(ctx context.Context, c *Call, in *decisionsQuery) (*d
 }
 
 func notHere() error {
-	return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "no audit is kept here").WithHint("audit: { mode: strict, file: audit/ }")
+	return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "no audit is kept here").
+		WithHint("audit: { mode: strict, file: audit/ }")
 }

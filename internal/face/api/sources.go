@@ -16,8 +16,8 @@ import (
 // sourcesPath is where sources are besides the path that the policy has for them.
 const sourcesPath = "/v1/sources/"
 
-// source answers requests for the full text of a row, and tells whether this is one. Where they are is the policy's to say, which may change
-// while it is served, so that they are not in the document.
+// source answers requests for the full text of a row, and tells whether this is one. Where they are is the policy's to
+// say, which may change while it is served, so that they are not in the document.
 func (s *Server) source(a *answer, r *http.Request) bool {
 	call := r.Context().Value(callKey{}).(*Call)
 	var p *policy.Policy

@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// A person with a keyboard alone signs in, withdraws and gives consent again; every page works on a phone and on a desk, in
-// light and in dark, asks nobody else for anything, and breaks none of its own rules.
+// A person with a keyboard alone signs in, withdraws and gives consent again; every page works on a phone and on a
+// desk, in light and in dark, asks nobody else for anything, and breaks none of its own rules.
 func TestInABrowser(t *testing.T) {
 	c := browser(t)
 	r := running(t)

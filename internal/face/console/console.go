@@ -1,9 +1,11 @@
-// Package console is the face for people: pages that the server makes, in which a subject sees who may see their data and who did,
-// and withdraws; an owner sees people and why an agent sees a row or does not; and an operator sees how the sidecar does.
+// Package console is the face for people: pages that the server makes, in which a subject sees who may see their data
+// and who did, and withdraws; an owner sees people and why an agent sees a row or does not; and an operator sees how
+// the sidecar does.
 //
-// Guarantee: it holds no rules. What is shown and changed are operations of package desk, in the name of the caller whose token opened
-// the session, and each is recorded before a byte of its answer leaves. No address has anything of a person in it. A page runs no
-// script, and asks no other server for anything. A session ends with its token, with a click, and by itself.
+// Guarantee: it holds no rules. What is shown and changed are operations of package desk, in the name of the caller
+// whose token opened the session, and each is recorded before a byte of its answer leaves. No address has anything of a
+// person in it. A page runs no script, and asks no other server for anything. A session ends with its token, with a
+// click, and by itself.
 package console
 
 import (
@@ -57,7 +59,8 @@ func New(c Config) (*Console, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	o := &Console{Config: c, mux: http.NewServeMux(), sessions: newSessions(c.Now), tries: &tries{now: c.Now}, foreign: http.NewCrossOriginProtection()}
+	o := &Console{Config: c, mux: http.NewServeMux(), sessions: newSessions(c.Now), tries: &tries{now: c.Now},
+		foreign: http.NewCrossOriginProtection()}
 	o.routes()
 	return o, nil
 }
@@ -116,7 +119,8 @@ const longestBody = 64 << 10
 // ServeHTTP implements http.Handler, for paths that begin with [Base].
 func (o *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	h.Set("Content-Security-Policy",
+		"default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
@@ -193,7 +197,8 @@ func (o *Console) writes(operation string, roles []identity.Role, f func(*call) 
 	return o.handle(operation, roles, true, f)
 }
 
-func (o *Console) handle(operation string, roles []identity.Role, writes bool, f func(*call) (answer, error)) http.HandlerFunc {
+func (o *Console) handle(operation string, roles []identity.Role, writes bool,
+	f func(*call) (answer, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		s, secret := o.signedIn(r)
 		if s == nil {
@@ -210,7 +215,8 @@ func (o *Console) handle(operation string, roles []identity.Role, writes bool, f
 		changes := r.Method != http.MethodGet && r.Method != http.MethodHead
 		a, err := o.run(c, roles, changes, f)
 		record := audit.Call{
-			Face: "console", By: caller.Name, Role: string(caller.Role), Agent: caller.Agent, Database: caller.Database, Operation: operation,
+			Face: "console", By: caller.Name, Role: string(caller.Role), Agent: caller.Agent,
+			Database: caller.Database, Operation: operation,
 			Written: writes, About: c.about, Everybody: c.everybody, Outcome: audit.Done,
 		}
 		if caller.Role == identity.Subject {
@@ -260,7 +266,8 @@ func (o *Console) run(c *call, roles []identity.Role, changes bool, f func(*call
 
 // parse reads a form: of a kind, size and text that a page of ours would send.
 func parse(r *http.Request) error {
-	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) != "application/x-www-form-urlencoded" {
+	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"),
+		";"); strings.TrimSpace(kind) != "application/x-www-form-urlencoded" {
 		return errForm
 	}
 	if err := r.ParseForm(); err != nil {
@@ -329,8 +336,12 @@ var (
 	errForm    = errors.New("the form cannot be read")
 	errLong    = errors.New("the form is too long")
 
-	foreignForm = problem{"This form was not sent", "It is not one of your session: it may be too old, or come from another place. Nothing was changed.", "Go back to the page, load it again, and send it from there."}
-	unrecorded  = problem{"This cannot be answered now", "What is shown here is recorded first, and the record cannot be written. Nothing is shown without one.", "Try again in a moment. If this stays, the operator of pgconsent has to look at its audit."}
+	foreignForm = problem{"This form was not sent",
+		"It is not one of your session: it may be too old, or come from another place. Nothing was changed.",
+		"Go back to the page, load it again, and send it from there."}
+	unrecorded = problem{"This cannot be answered now",
+		"What is shown here is recorded first, and the record cannot be written. Nothing is shown without one.",
+		"Try again in a moment. If this stays, the operator of pgconsent has to look at its audit."}
 )
 
 // explain says in words what an error is, and how it is recorded.
@@ -339,16 +350,22 @@ func explain(err error) (status int, p problem, outcome, code string) {
 	case errors.Is(err, errForeign):
 		return http.StatusForbidden, foreignForm, audit.Refused, "csrf"
 	case errors.Is(err, errLong):
-		return http.StatusRequestEntityTooLarge, problem{"This is too long", "A form may have 64 KiB. Nothing was changed.", ""}, audit.Refused, "bounds"
+		return http.StatusRequestEntityTooLarge, problem{
+			"This is too long", "A form may have 64 KiB. Nothing was changed.", ""}, audit.Refused, "bounds"
 	case errors.Is(err, errForm):
-		return http.StatusBadRequest, problem{"This form cannot be read", "It is not what the page would have sent. Nothing was changed.", ""}, audit.Refused, "bounds"
+		return http.StatusBadRequest, problem{"This form cannot be read",
+			"It is not what the page would have sent. Nothing was changed.", ""}, audit.Refused, "bounds"
 	}
 	var known *sqlstate.Error
 	if !errors.As(err, &known) && errors.Is(err, context.DeadlineExceeded) {
-		return http.StatusGatewayTimeout, problem{"This took too long", "The database has not answered in time.", "Try again in a minute."}, audit.Failed, string(sqlstate.QueryCanceled)
+		return http.StatusGatewayTimeout, problem{
+				"This took too long", "The database has not answered in time.", "Try again in a minute."}, audit.Failed,
+			string(sqlstate.QueryCanceled)
 	}
 	if known == nil {
-		return http.StatusInternalServerError, problem{"Something went wrong", "The log of pgconsent says what. Nothing was changed.", ""}, audit.Failed, string(sqlstate.InternalError)
+		return http.StatusInternalServerError, problem{
+				"Something went wrong", "The log of pgconsent says what. Nothing was changed.", ""}, audit.Failed,
+			string(sqlstate.InternalError)
 	}
 	p = problem{"This cannot be done", sentence(known.Message), sentence(known.Hint)}
 	code = string(known.Code)
@@ -359,7 +376,8 @@ func explain(err error) (status int, p problem, outcome, code string) {
 	status, outcome = http.StatusInternalServerError, audit.Failed
 	switch known.Code {
 	case sqlstate.InsufficientPrivilege:
-		return http.StatusForbidden, problem{"This is not yours to see", "What you asked for is not for this sign-in, whether there is such a thing or not.", ""}, audit.Refused, code
+		return http.StatusForbidden, problem{"This is not yours to see",
+			"What you asked for is not for this sign-in, whether there is such a thing or not.", ""}, audit.Refused, code
 	case sqlstate.ConsentNotFound:
 		status, outcome, p.Title = http.StatusNotFound, audit.Refused, "Nothing is recorded"
 	case sqlstate.UndefinedObject, sqlstate.UndefinedTable:

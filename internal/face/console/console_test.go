@@ -286,7 +286,8 @@ func TestSubjectWithdrawsAndGives(t *testing.T) {
 	if me.status != 200 || me.path != "/console/me" {
 		t.Errorf("withdrawn: %d %s", me.status, me.path)
 	}
-	me.says(t, "Your consent is withdrawn", "It is in force", "You can give it again below", "No agent may see your data by your consent", "None of 4 records")
+	me.says(t, "Your consent is withdrawn", "It is in force", "You can give it again below",
+		"No agent may see your data by your consent", "None of 4 records")
 	if n := rows(t, "assistant", "ada"); n != 0 {
 		t.Errorf("after the withdrawal the agent sees %d notes", n)
 	}
@@ -499,7 +500,8 @@ func TestSignIn(t *testing.T) {
 	tokens := running(t).Access.Tokens
 	masked := regexp.MustCompile(`name="form" value="[^"]*"`)
 	var first string
-	for _, token := range []string{"", "nonsense", tokens["agent:assistant"], tokens["system"], tokens["admin"] + "x", script, strings.Repeat("x", 60000)} {
+	for _, token := range []string{"", "nonsense", tokens["agent:assistant"], tokens["system"], tokens["admin"] + "x",
+		script, strings.Repeat("x", 60000)} {
 		p := anybody(t)
 		got := p.signIn(token)
 		body := masked.ReplaceAllString(got.body, "")
@@ -655,7 +657,8 @@ func TestHeaders(t *testing.T) {
 		if strings.Contains(policy, "unsafe") || strings.Contains(policy, "script-src") {
 			t.Errorf("%s: the policy is %q", what, policy)
 		}
-		for name, value := range map[string]string{"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY", "Cross-Origin-Resource-Policy": "same-origin"} {
+		for name, value := range map[string]string{
+			"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY", "Cross-Origin-Resource-Policy": "same-origin"} {
 			if got.header.Get(name) != value {
 				t.Errorf("%s: %s is %q", what, name, got.header.Get(name))
 			}
@@ -668,7 +671,8 @@ func TestHeaders(t *testing.T) {
 		}
 	}
 	p := anybody(t)
-	for path, status := range map[string]int{"": 200, "login": 200, "me": 200, "nowhere": 404, "console.css": 200, "icon.svg": 200, "pages/page.html": 404, "me/withdraw": 405, "../v1": 404, "login/": 404} {
+	for path, status := range map[string]int{"": 200, "login": 200, "me": 200, "nowhere": 404, "console.css": 200,
+		"icon.svg": 200, "pages/page.html": 404, "me/withdraw": 405, "../v1": 404, "login/": 404} {
 		if path == "../v1" {
 			continue // not the console's
 		}
@@ -715,7 +719,8 @@ func TestCallsAreRecorded(t *testing.T) {
 		}
 		all.Write(text)
 	}
-	for _, want := range []string{`"face":"console"`, `"operation":"console.login"`, `"operation":"consent.status"`, `"operation":"consent.revoke"`, `"operation":"consent.people"`, `"outcome":"refused"`, `"everybody":true`} {
+	for _, want := range []string{`"face":"console"`, `"operation":"console.login"`, `"operation":"consent.status"`,
+		`"operation":"consent.revoke"`, `"operation":"consent.people"`, `"outcome":"refused"`, `"everybody":true`} {
 		if !strings.Contains(all.String(), want) {
 			t.Errorf("no record has %s", want)
 		}

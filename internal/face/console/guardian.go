@@ -65,7 +65,8 @@ func (o *Console) wardWithdraw(c *call) (answer, error) {
 		if !one && c.form.Get("all") == "" || !s.InForce(s.Now) && !s.Pending(s.Now) {
 			continue
 		}
-		if _, err := o.Office.Change(c, c.caller, consent.Command{Do: consent.Revoke, Subject: id, Grantee: s.Grantee, Scope: s.Scope, Via: "console"}); err != nil {
+		if _, err := o.Office.Change(c, c.caller,
+			consent.Command{Do: consent.Revoke, Subject: id, Grantee: s.Grantee, Scope: s.Scope, Via: "console"}); err != nil {
 			return answer{}, err
 		}
 		done++
@@ -73,7 +74,9 @@ func (o *Console) wardWithdraw(c *call) (answer, error) {
 	if done == 0 {
 		c.session.tell(told{"note", "There was nothing to withdraw", "Nothing has changed."})
 	} else {
-		c.session.tell(told{"done", "Withdrawn for " + id, "It is in force: from their next statement on, agents see nothing by it. That you did it, as the guardian, is recorded."})
+		c.session.tell(told{"done", "Withdrawn for " + id,
+			"It is in force: from their next statement on, agents see nothing by it. That you did it, as the " +
+				"guardian, is recorded."})
 	}
 	return answer{to: "me/for/" + c.r.PathValue("handle")}, nil
 }
@@ -103,6 +106,7 @@ func (o *Console) consentTo(c *call) (answer, error) {
 	if _, err := o.change(c, command); err != nil {
 		return answer{}, err
 	}
-	c.session.tell(told{"done", "You have given your consent to " + command.Grantee, "It counts from now on, until you withdraw it, with one click, below."})
+	c.session.tell(told{"done", "You have given your consent to " + command.Grantee,
+		"It counts from now on, until you withdraw it, with one click, below."})
 	return answer{to: "me"}, nil
 }

@@ -35,7 +35,8 @@ func (o *Console) loginPage(w http.ResponseWriter, status int, p loginPage) {
 		return
 	}
 	p.Form = base64.RawURLEncoding.EncodeToString(random)
-	http.SetCookie(w, &http.Cookie{Name: loginCookie, Value: p.Form, Path: Base + "login", HttpOnly: true, Secure: o.Secure, SameSite: http.SameSiteStrictMode, MaxAge: 3600})
+	http.SetCookie(w, &http.Cookie{Name: loginCookie, Value: p.Form, Path: Base + "login", HttpOnly: true,
+		Secure: o.Secure, SameSite: http.SameSiteStrictMode, MaxAge: 3600})
 	if p.Ended {
 		http.SetCookie(w, o.cookie(""))
 	}
@@ -50,7 +51,8 @@ func (o *Console) login(w http.ResponseWriter, r *http.Request) {
 	}
 	c, err := r.Cookie(loginCookie)
 	if err != nil || c.Value == "" || subtle.ConstantTimeCompare([]byte(c.Value), []byte(r.PostForm.Get("form"))) != 1 {
-		o.loginPage(w, http.StatusForbidden, loginPage{Problem: "That form was too old, or not one of this browser's. Please try once more."})
+		o.loginPage(w, http.StatusForbidden, loginPage{
+			Problem: "That form was too old, or not one of this browser's. Please try once more."})
 		return
 	}
 	token := strings.TrimSpace(r.PostForm.Get("token"))
@@ -59,14 +61,16 @@ func (o *Console) login(w http.ResponseWriter, r *http.Request) {
 		// One answer, whatever was wrong with it. A token that is right is taken however many were not.
 		if !o.tries.failed() {
 			w.Header().Set("Retry-After", "10")
-			o.loginPage(w, http.StatusTooManyRequests, loginPage{Problem: "There were too many tries that failed. Please wait for ten seconds."})
+			o.loginPage(w, http.StatusTooManyRequests,
+				loginPage{Problem: "There were too many tries that failed. Please wait for ten seconds."})
 			return
 		}
 		o.Log.Warn("console: a sign-in was refused")
 		o.loginPage(w, http.StatusUnauthorized, loginPage{Problem: "This is not a token that opens the console."})
 		return
 	}
-	record := audit.Call{Face: "console", By: caller.Name, Role: string(caller.Role), Database: caller.Database, Operation: "console.login", Outcome: audit.Done}
+	record := audit.Call{Face: "console", By: caller.Name, Role: string(caller.Role), Database: caller.Database,
+		Operation: "console.login", Outcome: audit.Done}
 	if caller.Role == identity.Subject {
 		record.By, record.About = caller.Subject, []string{caller.Subject}
 	}
@@ -85,7 +89,8 @@ func (o *Console) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	http.SetCookie(w, o.cookie(value))
-	http.SetCookie(w, &http.Cookie{Name: loginCookie, Path: Base + "login", MaxAge: -1, HttpOnly: true, Secure: o.Secure, SameSite: http.SameSiteStrictMode})
+	http.SetCookie(w, &http.Cookie{Name: loginCookie, Path: Base + "login", MaxAge: -1, HttpOnly: true,
+		Secure: o.Secure, SameSite: http.SameSiteStrictMode})
 	http.Redirect(w, r, Base+home(caller.Role), http.StatusSeeOther)
 }
 

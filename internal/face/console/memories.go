@@ -9,7 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// Where an application keeps memories that are granted: who sees those about somebody, and what was made general of one's own.
+// Where an application keeps memories that are granted: who sees those about somebody, and what was made general of
+// one's own.
 
 // mostMemories are those of one page, and mostWhom those who are offered to ask about.
 const mostMemories, mostWhom = 25, 24

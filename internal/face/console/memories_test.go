@@ -37,14 +37,15 @@ func asAgent(t *testing.T, r *demo.Running, agent, path string, body map[string]
 	return out
 }
 
-// What was made general is told to the owner of the memory alone; who sees a memory, to those who may ask; and where no rule asks the
-// consents of the registry, no page says that they decide.
+// What was made general is told to the owner of the memory alone; who sees a memory, to those who may ask; and where no
+// rule asks the consents of the registry, no page says that they decide.
 func TestMemories(t *testing.T) {
 	tier.All(t)
 	r := kernle.world(t, "kernle")
 	// Who has made a belief is known of one that is granted to nobody, too.
 	asAgent(t, r, "ash", "/v1/generalize", map[string]any{"source": "episode:1001", "belief": "Rest after play helps", "access_grants": []string{}})
-	to(t, r, "subject:si:ash").get("me/general").says(t, "Rest after play helps", "Made by si:ash", "Granted to nobody", "It is granted to nobody: only you see it")
+	to(t, r, "subject:si:ash").get("me/general").says(t, "Rest after play helps", "Made by si:ash",
+		"Granted to nobody", "It is granted to nobody: only you see it")
 	const belief = "Heart murmurs in small breeds need exercise monitoring"
 	made := asAgent(t, r, "ash", "/v1/generalize", map[string]any{"source": "episode:1001", "belief": belief, "access_grants": []string{"*"},
 		"abstraction_note": "It applies to the breed, not to one dog.", "reason": "useful to others"})
@@ -60,7 +61,8 @@ func TestMemories(t *testing.T) {
 		}
 	}
 	general := owner.get("me/general")
-	general.says(t, id, belief, "Drawn from episode:1001", "How It applies to the breed, not to one dog.", "Made by si:ash", "Granted to everybody", "si:bella_agent (agent bella) : granted to everybody",
+	general.says(t, id, belief, "Drawn from episode:1001", "How It applies to the breed, not to one dog.",
+		"Made by si:ash", "Granted to everybody", "si:bella_agent (agent bella) : granted to everybody",
 		"si:ash (agent ash) : whose memory it is", "by si:ash: useful to others", "Take it back")
 	asAgent(t, r, "ash", "/v1/privacy/revoke", map[string]any{"id": id, "who": []string{"*"}, "reason": "it tells too much"})
 	general = owner.get("me/general")

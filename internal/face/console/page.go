@@ -64,7 +64,9 @@ func (o *Console) nav(c *call) []link {
 	}
 	for i := range all {
 		here := strings.TrimPrefix(c.r.URL.Path, Base)
-		all[i].Here = here == all[i].To || all[i].To == "me" && strings.HasPrefix(here, "me/for/") || strings.HasPrefix(here, all[i].To+"/") && strings.HasPrefix(all[i].To, "me/") || all[i].To == "people" && (strings.HasPrefix(here, "people/") || strings.HasPrefix(here, "person/"))
+		all[i].Here = here == all[i].To || all[i].To == "me" && strings.HasPrefix(here, "me/for/") ||
+			strings.HasPrefix(here, all[i].To+"/") && strings.HasPrefix(all[i].To, "me/") ||
+			all[i].To == "people" && (strings.HasPrefix(here, "people/") || strings.HasPrefix(here, "person/"))
 		all[i].To = Base + all[i].To
 	}
 	return all

@@ -13,8 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/tool/why"
 )
 
-// What an owner sees: people, where their consents stand, and what agents see of a row. Nobody's consent is changed here: an
-// admin reads.
+// What an owner sees: people, where their consents stand, and what agents see of a row. Nobody's consent is changed
+// here: an admin reads.
 
 const perPage = 25
 
@@ -97,7 +97,8 @@ func (o *Console) find(c *call) (answer, error) {
 
 // gone is the answer to a handle that this session did not make, or has forgotten.
 func gone() error {
-	return sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonInternal, "this address was made for another session, or is too old").WithHint("Begin with the list of people.")
+	return sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonInternal,
+		"this address was made for another session, or is too old").WithHint("Begin with the list of people.")
 }
 
 type question struct {
@@ -115,7 +116,8 @@ func (o *Console) pending(c *call) (answer, error) {
 	for _, t := range all {
 		list = append(list, question{t, c.session.handle(t.Subject)})
 	}
-	return answer{template: "pending", title: "Requests for a partnership", data: map[string]any{"List": list, "Now": o.Now()}}, nil
+	return answer{template: "pending", title: "Requests for a partnership",
+		data: map[string]any{"List": list, "Now": o.Now()}}, nil
 }
 
 // mostKeys is how many keys of a table a page offers.

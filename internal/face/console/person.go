@@ -14,7 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/tool/why"
 )
 
-// What a subject sees and does. Every change is one click, and the page after it says what has happened and how it is undone.
+// What a subject sees and does. Every change is one click, and the page after it says what has happened and how it is
+// undone.
 
 // standing is one consent in words.
 type standing struct {
@@ -33,7 +34,8 @@ type standing struct {
 }
 
 func standingOf(c consent.Consent, now time.Time) standing {
-	s := standing{Consent: c, Now: now, State: stateWord(c, now), InForce: c.InForce(now), Until: c.ExpiresAt, Pending: c.Pending(now), Streamless: c.Stream == ""}
+	s := standing{Consent: c, Now: now, State: stateWord(c, now), InForce: c.InForce(now), Until: c.ExpiresAt,
+		Pending: c.Pending(now), Streamless: c.Stream == ""}
 	s.Kind = streamWords[c.Stream]
 	s.Title = "Everybody"
 	switch {
@@ -228,7 +230,8 @@ func (o *Console) change(c *call, command consent.Command) (desk.Change, error) 
 	return o.Office.Change(c, c.caller, command)
 }
 
-const undo = " You can give it again below, with one click; it then counts for what comes after, and brings nothing back that went with this one."
+const undo = " You can give it again below, with one click; it then counts for what comes after, and brings " +
+	"nothing back that went with this one."
 
 func (o *Console) withdraw(c *call) (answer, error) {
 	if c.form.Get("all") != "" {
@@ -240,11 +243,14 @@ func (o *Console) withdraw(c *call) (answer, error) {
 			if !s.InForce(s.Now) && !s.Pending(s.Now) {
 				continue
 			}
-			if _, err := o.Office.Change(c, c.caller, consent.Command{Do: consent.Revoke, Subject: s.Subject, Grantee: s.Grantee, Scope: s.Scope, Via: "console"}); err != nil {
+			if _, err := o.Office.Change(c, c.caller,
+				consent.Command{Do: consent.Revoke, Subject: s.Subject, Grantee: s.Grantee, Scope: s.Scope,
+					Via: "console"}); err != nil {
 				return answer{}, err
 			}
 		}
-		c.session.tell(told{"done", "Every consent is withdrawn", "From their next statement on, no agent sees your data by your consent." + undo})
+		c.session.tell(told{"done", "Every consent is withdrawn",
+			"From their next statement on, no agent sees your data by your consent." + undo})
 		return answer{to: "me"}, nil
 	}
 	done, err := o.change(c, consent.Command{Do: consent.Revoke})
@@ -254,7 +260,8 @@ func (o *Console) withdraw(c *call) (answer, error) {
 	if done.Number == 0 {
 		c.session.tell(told{"note", "This was withdrawn before", "Nothing has changed."})
 	} else {
-		c.session.tell(told{"done", "Your consent is withdrawn", "It is in force: from their next statement on, agents see nothing by it." + undo})
+		c.session.tell(told{"done", "Your consent is withdrawn",
+			"It is in force: from their next statement on, agents see nothing by it." + undo})
 	}
 	return answer{to: "me"}, nil
 }
@@ -309,9 +316,11 @@ func (o *Console) less(c *call) (answer, error) {
 	}
 	text := "Agents see what is essential, and nothing else; what was of the partnership goes at once."
 	if to == consent.Anonymous {
-		text = "No agent sees your data one by one any more. What comes counts in statistics of groups only; what there is becomes anonymous step by step, within 90 days."
+		text = "No agent sees your data one by one any more. What comes counts in statistics of groups only; what " +
+			"there is becomes anonymous step by step, within 90 days."
 	}
-	c.session.tell(told{"done", "Agents see less of you from now on", text + " You can withdraw altogether, or ask for a partnership again; what has gone does not come back."})
+	c.session.tell(told{"done", "Agents see less of you from now on",
+		text + " You can withdraw altogether, or ask for a partnership again; what has gone does not come back."})
 	return answer{to: "me"}, nil
 }
 
@@ -322,9 +331,11 @@ func (o *Console) partnership(c *call) (answer, error) {
 	}
 	text := "The agent's side decides. Until then everything stays as it is."
 	if done.Task != nil {
-		text = "The agent's side decides, until " + instant(done.Task.DueAt) + "; after that the request lapses. Until then everything stays as it is."
+		text = "The agent's side decides, until " + instant(done.Task.DueAt) +
+			"; after that the request lapses. Until then everything stays as it is."
 	}
-	c.session.tell(told{"done", "You have asked for a partnership", text + " Withdrawing your consent takes the request back as well."})
+	c.session.tell(told{"done", "You have asked for a partnership",
+		text + " Withdrawing your consent takes the request back as well."})
 	return answer{to: "me"}, nil
 }
 

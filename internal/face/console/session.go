@@ -18,8 +18,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry"
 )
 
-// A session is made by a token and holds it, so that it can be asked at each request whether the token still counts; sealed with a key that
-// the browser's cookie has and nobody else. Sessions are in memory: a restart ends them.
+// A session is made by a token and holds it, so that it can be asked at each request whether the token still counts;
+// sealed with a key that the browser's cookie has and nobody else. Sessions are in memory: a restart ends them.
 
 const (
 	idle     = 15 * time.Minute // without a request
@@ -90,7 +90,8 @@ func (o *sessions) begin(token string) (*session, string, error) {
 	}
 	now := o.now()
 	s := &session{
-		id: [sha256.Size]byte(derive(secret, "id")), token: sha256.Sum256([]byte(token)), sealed: seal.Seal(nil, nil, []byte(token), nil),
+		id: [sha256.Size]byte(derive(secret, "id")), token: sha256.Sum256([]byte(token)), sealed: seal.Seal(nil,
+			nil, []byte(token), nil),
 		csrf: base64.RawURLEncoding.EncodeToString(derive(secret, "form")), since: now, last: now, handles: map[string]string{},
 	}
 	if _, err := rand.Read(s.key[:]); err != nil {
@@ -257,9 +258,11 @@ func (o *Console) cookieName() string {
 	return "pgconsent"
 }
 
-// cookie is what a browser keeps: for these pages alone, sent by no other site, out of reach of scripts, gone with the browser.
+// cookie is what a browser keeps: for these pages alone, sent by no other site, out of reach of scripts, gone with the
+// browser.
 func (o *Console) cookie(value string) *http.Cookie {
-	c := &http.Cookie{Name: o.cookieName(), Value: value, Path: Base, HttpOnly: true, Secure: o.Secure, SameSite: http.SameSiteStrictMode}
+	c := &http.Cookie{Name: o.cookieName(), Value: value, Path: Base, HttpOnly: true, Secure: o.Secure,
+		SameSite: http.SameSiteStrictMode}
 	if value == "" {
 		c.MaxAge = -1
 	}

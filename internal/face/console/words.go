@@ -67,10 +67,12 @@ func everybody(id string) string {
 	return id
 }
 
-var roleWords = map[identity.Role]string{identity.Subject: "your own data", identity.Admin: "admin", identity.Operator: "operator"}
+var roleWords = map[identity.Role]string{identity.Subject: "your own data", identity.Admin: "admin",
+	identity.Operator: "operator"}
 
 var categoryWords = map[string]string{
-	consent.Essential: "Essential", consent.Behavioral: "Behaviour", consent.Improvement: "Improvement", consent.Statistical: "Statistics",
+	consent.Essential: "Essential", consent.Behavioral: "Behaviour", consent.Improvement: "Improvement",
+	consent.Statistical: "Statistics",
 }
 
 // categoryWord is a category as a word; those of the application are as it wrote them.
@@ -87,24 +89,32 @@ func categoryWord(name string) string {
 	}
 }
 
-var streamWords = map[consent.Stream]string{consent.Temporary: "Temporary", consent.Partnered: "Partnership", consent.Anonymous: "Statistics only"}
+var streamWords = map[consent.Stream]string{consent.Temporary: "Temporary", consent.Partnered: "Partnership",
+	consent.Anonymous: "Statistics only"}
 
 var eventWords = map[consent.Event]string{
 	consent.EventGiven: "Consent given", consent.EventRenewed: "Consent renewed", consent.EventModified: "Consent changed",
-	consent.EventDegraded: "Consent narrowed", consent.EventRefused: "Consent refused", consent.EventWithdrawn: "Consent withdrawn",
-	consent.EventRevoked: "Consent revoked by the controller", consent.EventExpired: "Consent expired", consent.EventRequested: "Partnership asked for",
-	consent.EventApproved: "Partnership agreed to", consent.EventRejected: "Partnership declined", consent.EventDeferred: "Decision put off",
-	consent.EventLapsed: "Request lapsed undecided", consent.EventWarned: "Warned of the expiry", consent.EventDeleted: "Data deleted",
-	consent.EventAnonymised: "Data made anonymous", consent.EventReported: "Access report made", consent.EventAppointed: "Guardian appointed",
+	consent.EventDegraded: "Consent narrowed", consent.EventRefused: "Consent refused",
+	consent.EventWithdrawn: "Consent withdrawn",
+	consent.EventRevoked:   "Consent revoked by the controller", consent.EventExpired: "Consent expired",
+	consent.EventRequested: "Partnership asked for",
+	consent.EventApproved:  "Partnership agreed to", consent.EventRejected: "Partnership declined",
+	consent.EventDeferred: "Decision put off",
+	consent.EventLapsed:   "Request lapsed undecided", consent.EventWarned: "Warned of the expiry",
+	consent.EventDeleted:    "Data deleted",
+	consent.EventAnonymised: "Data made anonymous", consent.EventReported: "Access report made",
+	consent.EventAppointed: "Guardian appointed",
 	consent.EventDismissed: "Guardian dismissed", consent.EventErased: "Erased",
 }
 
 var partyWords = map[consent.Role]string{
-	consent.RoleSubject: "the person", consent.RoleGuardian: "a guardian", consent.RoleAgent: "the agent's side", consent.RoleController: "the controller",
+	consent.RoleSubject: "the person", consent.RoleGuardian: "a guardian", consent.RoleAgent: "the agent's side",
+	consent.RoleController:  "the controller",
 	consent.RoleApplication: "the application", consent.RoleSystem: "the clock",
 }
 
-var viaWords = map[string]string{"cli": "the command line", "http": "the HTTP interface", "mcp": "an MCP client", "console": "this console", "sweep": "the sweeper"}
+var viaWords = map[string]string{"cli": "the command line", "http": "the HTTP interface", "mcp": "an MCP client",
+	"console": "this console", "sweep": "the sweeper"}
 
 // stateWord says where a consent stands.
 func stateWord(c consent.Consent, now time.Time) string {

@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The pages of the worlds that are shipped, and of the example of the reminder, in a browser that runs no script: whoever signs in gets by keyboard to everything that there
-// is to press, sees where they are, and is answered.
+// The pages of the worlds that are shipped, and of the example of the reminder, in a browser that runs no script:
+// whoever signs in gets by keyboard to everything that there is to press, sees where they are, and is answered.
 func TestWorldsInABrowser(t *testing.T) {
 	tier.All(t)
 	all := append(slices.Clone(world.List()), "../../../examples/air")
@@ -121,7 +121,8 @@ func (c *chromium) focus(selector string) {
 	c.eval(`document.querySelector("`+selector+`").focus()`, nil)
 }
 
-// stops tabs through a page: each thing that can be pressed is a stop, in the order of the page, and can be seen when it has the focus.
+// stops tabs through a page: each thing that can be pressed is a stop, in the order of the page, and can be seen when
+// it has the focus.
 func (c *chromium) stops(t *testing.T, what string) {
 	t.Helper()
 	var want int

@@ -47,6 +47,8 @@ func (d *Desk) sessionOf(c identity.Caller, user, channel string) (air.Key, erro
 }
 
 func noInteractions() error {
-	return sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonConsent, "there is no session of interactions of this user in this channel").
-		WithHint("Sessions are kept in memory, and go with an hour of silence (air.keep). Channels that are no API channels have none.")
+	return sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonConsent,
+		"there is no session of interactions of this user in this channel").
+		WithHint("Sessions are kept in memory, and go with an hour of silence (air.keep). Channels that are no " +
+			"API channels have none.")
 }

@@ -34,8 +34,8 @@ type Change struct {
 	Task *Task // the question that is open; nil: none
 }
 
-// Status is the relationship of a subject: their consent to everybody, about everything. One that has expired is a *consent.ExpiredError, and
-// the status all the same.
+// Status is the relationship of a subject: their consent to everybody, about everything. One that has expired is a
+// *consent.ExpiredError, and the status all the same.
 func (d *Desk) Status(ctx context.Context, c identity.Caller, subject string) (Status, error) {
 	if err := Allow(c, identity.Subject, identity.Admin, identity.System); err != nil {
 		return Status{}, err
@@ -96,8 +96,8 @@ func (d *Desk) History(ctx context.Context, c identity.Caller, subject string) (
 	return r.History(ctx, subject)
 }
 
-// Change does a command in the name of the caller, who becomes its party. Subject may be empty for a subject's own. A subject may name
-// another, whose guardian it is.
+// Change does a command in the name of the caller, who becomes its party. Subject may be empty for a subject's own. A
+// subject may name another, whose guardian it is.
 func (d *Desk) Change(ctx context.Context, c identity.Caller, command consent.Command) (Change, error) {
 	if c.Role == identity.Admin || c.Role == identity.Operator {
 		return Change{}, forbidden()

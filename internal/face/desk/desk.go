@@ -1,9 +1,9 @@
-// Package desk is what callers of the faces (HTTP, MCP, the console) can ask for: one operation each, and who may. Faces translate; they
-// hold no rules.
+// Package desk is what callers of the faces (HTTP, MCP, the console) can ask for: one operation each, and who may.
+// Faces translate; they hold no rules.
 //
-// Guarantee: an operation looks at the caller before it looks at anything else, so that a refusal is the same whether what was asked
-// about exists or not. Changes of consents are decided by package consent, on the party that the caller is; rows are read and written over connections of
-// the proxy's.
+// Guarantee: an operation looks at the caller before it looks at anything else, so that a refusal is the same whether
+// what was asked about exists or not. Changes of consents are decided by package consent, on the party that the caller
+// is; rows are read and written over connections of the proxy's.
 package desk
 
 import (
@@ -82,7 +82,8 @@ func Party(c identity.Caller) consent.Party {
 	}
 }
 
-// Allow refuses callers of other roles, and says which may: that depends on nothing but the operation and the caller's own credential.
+// Allow refuses callers of other roles, and says which may: that depends on nothing but the operation and the caller's
+// own credential.
 func Allow(c identity.Caller, roles ...identity.Role) error {
 	if slices.Contains(roles, c.Role) {
 		return nil
@@ -100,8 +101,8 @@ func Roles(all []identity.Role) string {
 	return strings.Join(words, ", ")
 }
 
-// Whose is the subject that an operation is about: the one that is named, else the caller. A subject asks about no other; the refusal is the
-// same whether there is another or not.
+// Whose is the subject that an operation is about: the one that is named, else the caller. A subject asks about no
+// other; the refusal is the same whether there is another or not.
 func Whose(c identity.Caller, named string) (string, error) {
 	switch {
 	case c.Role == identity.Subject && (named == "" || named == c.Subject):
@@ -115,8 +116,8 @@ func Whose(c identity.Caller, named string) (string, error) {
 	}
 }
 
-// Speaker is the party that a caller is for a subject: a subject speaks for itself, and for those whose guardian it is. Whether it is one
-// package consent decides; the refusal is that of a stranger.
+// Speaker is the party that a caller is for a subject: a subject speaks for itself, and for those whose guardian it is.
+// Whether it is one package consent decides; the refusal is that of a stranger.
 func Speaker(c identity.Caller, named string) (subject string, by consent.Party, err error) {
 	by = Party(c)
 	if c.Role == identity.Subject && named != "" && named != c.Subject {
@@ -129,5 +130,6 @@ func Speaker(c identity.Caller, named string) (subject string, by consent.Party,
 // forbidden is every refusal of a caller who asks for another: one text, and nothing in it.
 func forbidden() error {
 	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonIdentity, "the caller may not do this").
-		WithHint("Subjects act for themselves alone; admins read and change nothing; agents decide about partnerships; expiry is the system's.")
+		WithHint("Subjects act for themselves alone; admins read and change nothing; agents decide about " +
+			"partnerships; expiry is the system's.")
 }

@@ -54,6 +54,8 @@ func (o *Office) owner(ctx context.Context, c identity.Caller) (*pgx.Conn, error
 
 // NoOwner is the error of an [Office.Owner] that has no login.
 func NoOwner() error {
-	return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "pgconsent has no login of the owner of the tables here").
-		WithHint("Name the password of roles.migrate with secrets.migrate in the configuration; it is used to look, in read-only transactions. The command pgconsent dsar makes reports as well.")
+	return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal,
+		"pgconsent has no login of the owner of the tables here").
+		WithHint("Name the password of roles.migrate with secrets.migrate in the configuration; it is used to " +
+			"look, in read-only transactions. The command pgconsent dsar makes reports as well.")
 }

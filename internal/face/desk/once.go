@@ -27,8 +27,8 @@ const (
 	LongestKey = 200
 )
 
-// Answers are what was answered to calls with a key, of operations whose changes leave no record that has it, whatever face was asked. They are
-// this process's: after a start it knows none. The zero value is ready.
+// Answers are what was answered to calls with a key, of operations whose changes leave no record that has it, whatever
+// face was asked. They are this process's: after a start it knows none. The zero value is ready.
 type Answers struct {
 	mu    sync.Mutex
 	of    map[string]*remembered // by caller
@@ -78,7 +78,8 @@ func Asked(operation string, body []byte) ([sha256.Size]byte, error) {
 	return sha256.Sum256(fmt.Appendf(nil, "%s\n%s", operation, plain)), nil
 }
 
-// who are callers that are told apart: who acts for somebody else, as a token may say or a name that was given again, is another one.
+// who are callers that are told apart: who acts for somebody else, as a token may say or a name that was given again,
+// is another one.
 func who(c identity.Caller) string {
 	parts := []string{string(c.Role), c.Name, c.Subject, c.Agent, c.Database}
 	for _, name := range slices.Sorted(maps.Keys(c.Claims)) {
@@ -89,12 +90,14 @@ func who(c identity.Caller) string {
 
 // UsedTwice is the error of a key that was used for another change.
 func UsedTwice() error {
-	return sqlstate.New(sqlstate.ConsentConflict, sqlstate.ReasonConsent, "the key was used for another change").WithHint("Use a key of its own for each change.")
+	return sqlstate.New(sqlstate.ConsentConflict, sqlstate.ReasonConsent, "the key was used for another change").
+		WithHint("Use a key of its own for each change.")
 }
 
-// Begin takes a key for a call that is to be done, or finds what was answered before. While a call with the same key is under way it waits.
-// What was taken is given back by End.
-func (a *Answers) Begin(ctx context.Context, c identity.Caller, key string, sum [sha256.Size]byte, now time.Time) (mine, known *Answer, err error) {
+// Begin takes a key for a call that is to be done, or finds what was answered before. While a call with the same key is
+// under way it waits. What was taken is given back by End.
+func (a *Answers) Begin(ctx context.Context, c identity.Caller, key string, sum [sha256.Size]byte,
+	now time.Time) (mine, known *Answer, err error) {
 	caller := who(c)
 	for {
 		a.mu.Lock()

@@ -95,7 +95,8 @@ func TestOnce(t *testing.T) {
 		t.Errorf("%d bytes, and who has little gives way: %v", a.bytes, known)
 	}
 	// Who acts for somebody else is another caller.
-	alice, bob := identity.Caller{Role: identity.Agent, Name: "jwt 1", Claims: map[string]string{"user": "alice"}}, identity.Caller{Role: identity.Agent, Name: "jwt 1", Claims: map[string]string{"user": "bob"}}
+	alice, bob := identity.Caller{Role: identity.Agent, Name: "jwt 1",
+		Claims: map[string]string{"user": "alice"}}, identity.Caller{Role: identity.Agent, Name: "jwt 1", Claims: map[string]string{"user": "bob"}}
 	if who(alice) == who(bob) {
 		t.Error("two users of one agent are one caller")
 	}

@@ -10,7 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/tool/doctor"
 )
 
-// Overview is what an operator is shown. It names agents, tables and codes, and has nothing of a row, a person or a statement.
+// Overview is what an operator is shown. It names agents, tables and codes, and has nothing of a row, a person or a
+// statement.
 type Overview struct {
 	At          time.Time
 	Started     time.Time

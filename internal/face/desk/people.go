@@ -35,7 +35,8 @@ func (d *Desk) People(ctx context.Context, c identity.Caller, f registry.Find) (
 	}
 	for _, text := range []string{f.Text, f.After, string(f.Stream)} {
 		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) || len(text) > 512 {
-			return People{}, sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonBounds, "what is looked for is not text of at most 512 bytes")
+			return People{}, sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonBounds,
+				"what is looked for is not text of at most 512 bytes")
 		}
 	}
 	var out People

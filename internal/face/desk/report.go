@@ -13,8 +13,8 @@ import (
 // reading is how long the audit may be read for one answer.
 const reading = 2 * time.Minute
 
-// Report is the report to a data subject, with who had their data: for the subject and for admins. One is made at a time, since
-// it reads the whole audit; who comes meanwhile waits for a moment and is then asked to come again.
+// Report is the report to a data subject, with who had their data: for the subject and for admins. One is made at a
+// time, since it reads the whole audit; who comes meanwhile waits for a moment and is then asked to come again.
 func (o *Office) Report(ctx context.Context, c identity.Caller, q access.Request) (*dsar.Report, error) {
 	if err := Allow(c, identity.Subject, identity.Admin); err != nil {
 		return nil, err
@@ -41,7 +41,8 @@ func (o *Office) Report(ctx context.Context, c identity.Caller, q access.Request
 	case o.busy <- struct{}{}:
 		defer func() { <-o.busy }()
 	case <-waiting.C:
-		return nil, sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit, "another report is being made").WithHint("Try again in a minute.")
+		return nil, sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit, "another report is being made").
+			WithHint("Try again in a minute.")
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

@@ -81,7 +81,8 @@ func (o *Office) Why(ctx context.Context, c identity.Caller, agent, table string
 		return nil, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	q := why.Question{Policy: p, Snapshot: snapshot, Agent: agent, Attributes: attributes, Table: table, Key: key, AgentRole: o.Role(c.Database)}
+	q := why.Question{Policy: p, Snapshot: snapshot, Agent: agent, Attributes: attributes, Table: table, Key: key,
+		AgentRole: o.Role(c.Database)}
 	if o.AsAgent != nil {
 		q.AsAgent = func(ctx context.Context) (*pgx.Conn, error) { return o.AsAgent(ctx, c.Database) }
 	}

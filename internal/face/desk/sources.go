@@ -24,8 +24,8 @@ type Source struct {
 	Body   string
 }
 
-// Source fetches a row by its id, as the agent, through the proxy. What is not there, what the agent may not read and what is no id
-// are one error, after one statement of the same form, which counts like any other.
+// Source fetches a row by its id, as the agent, through the proxy. What is not there, what the agent may not read and
+// what is no id are one error, after one statement of the same form, which counts like any other.
 func (d *Desk) Source(ctx context.Context, c identity.Caller, s *policy.Sources, id string) (*Source, error) {
 	if err := Allow(c, identity.Agent); err != nil {
 		return nil, err
@@ -114,7 +114,8 @@ func sourceError(err error) error {
 	switch sqlstate.Code(pg.Code) {
 	case sqlstate.InsufficientPrivilege:
 		return NoSource()
-	case sqlstate.LimitExceeded, sqlstate.IOError, sqlstate.AdminShutdown, sqlstate.CannotConnectNow, sqlstate.ConnectionFailure:
+	case sqlstate.LimitExceeded, sqlstate.IOError, sqlstate.AdminShutdown, sqlstate.CannotConnectNow,
+		sqlstate.ConnectionFailure:
 		return sqlstate.New(sqlstate.Code(pg.Code), sqlstate.ReasonLimit, "%s", pg.Message).WithHint("%s", pg.Hint)
 	}
 	return sqlstate.From(err)

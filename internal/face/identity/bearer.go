@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Bearer is the token that a request shows; false: it shows none. Of several headers none counts: who stands between may have looked at another.
+// Bearer is the token that a request shows; false: it shows none. Of several headers none counts: who stands between
+// may have looked at another.
 func Bearer(h http.Header) (string, bool) {
 	given := h.Values("Authorization")
 	if len(given) != 1 {

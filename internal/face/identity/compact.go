@@ -17,8 +17,9 @@ import (
 // object is a header or the claims of a token.
 type object map[string]any
 
-// compact takes a token apart: three parts in the one way that base64url has for each, the first two of them JSON objects that every reader reads
-// alike. What libraries let pass besides (other alphabets, padding, line breaks, a name twice) is no token. Nothing of it is verified yet.
+// compact takes a token apart: three parts in the one way that base64url has for each, the first two of them JSON
+// objects that every reader reads alike. What libraries let pass besides (other alphabets, padding, line breaks, a name
+// twice) is no token. Nothing of it is verified yet.
 func compact(token string) (header, claims object, err error) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -27,7 +28,8 @@ func compact(token string) (header, claims object, err error) {
 	var read [3][]byte
 	for i, part := range parts {
 		// The library that verifies skips line breaks.
-		if read[i], err = base64.RawURLEncoding.Strict().DecodeString(part); err != nil || strings.ContainsAny(part, "\r\n") || part == "" {
+		if read[i], err = base64.RawURLEncoding.Strict().DecodeString(part); err != nil ||
+			strings.ContainsAny(part, "\r\n") || part == "" {
 			return nil, nil, errors.New("a part of it is not written as base64url is")
 		}
 	}
@@ -63,7 +65,8 @@ func (o object) text(name string) (string, error) {
 	return text, nil
 }
 
-// algorithm is the one that the header names. Keys are found by the id alone: where a header brings a key, or says where there is one, nobody looks.
+// algorithm is the one that the header names. Keys are found by the id alone: where a header brings a key, or says
+// where there is one, nobody looks.
 func (o object) algorithm(taken []string) (jwa.SignatureAlgorithm, error) {
 	for _, name := range []string{"crit", "b64"} {
 		if _, there := o[name]; there {

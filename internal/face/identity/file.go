@@ -76,7 +76,8 @@ func (t Token) Check() error {
 		return fmt.Errorf("token %s: a token of the role agent, and no other, names its agent", t.Name)
 	}
 	if !validSubject(t.Subject) {
-		return fmt.Errorf("token %s: the subject must be text of at most %d bytes without control characters, and not *", t.Name, maxSubject)
+		return fmt.Errorf("token %s: the subject must be text of at most %d bytes without control characters, "+
+			"and not *", t.Name, maxSubject)
 	}
 	if sum, err := hex.DecodeString(t.SHA256); err != nil || len(sum) != sha256.Size {
 		return fmt.Errorf("token %s: sha256 must be 64 hexadecimal digits", t.Name)
@@ -165,7 +166,8 @@ func AddToken(path string, c *config.Config, t Token, replace bool) error {
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonIdentity, "%v", err)
 	}
 	if _, err := t.caller(c); err != nil {
-		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonIdentity, "%v", err).WithHint("The configuration is %s.", c.Path)
+		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonIdentity, "%v",
+			err).WithHint("The configuration is %s.", c.Path)
 	}
 	return update(path, func(all []Token) ([]Token, error) {
 		i := slices.IndexFunc(all, func(o Token) bool { return o.Name == t.Name })
@@ -173,7 +175,8 @@ func AddToken(path string, c *config.Config, t Token, replace bool) error {
 			return append(all, t), nil
 		}
 		if !all[i].Disabled && !replace {
-			return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonIdentity, "there is a token called %s already", t.Name).
+			return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonIdentity,
+				"there is a token called %s already", t.Name).
 				WithHint("pgconsent token revoke %s first, or --replace: the old one is then no longer valid.", t.Name)
 		}
 		all[i] = t

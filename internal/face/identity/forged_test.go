@@ -140,7 +140,8 @@ func (f *forger) publish(all ...string) {
 
 // claims are those of an agent's token, with some put in front.
 func (f *forger) claims(more string) string {
-	return fmt.Sprintf(`{%s"iss":"https://id.test","aud":"pgconsent","sub":"alice","role":"agent","agent":"robot","uid":"u1","exp":%d,"iat":%d}`, more, f.now.Unix()+300, f.now.Unix())
+	return fmt.Sprintf(
+		`{%s"iss":"https://id.test","aud":"pgconsent","sub":"alice","role":"agent","agent":"robot","uid":"u1","exp":%d,"iat":%d}`, more, f.now.Unix()+300, f.now.Unix())
 }
 
 // replaced are the same with a claim of other text.
@@ -172,7 +173,8 @@ func (f *forger) refuses(what, token string) {
 	f.Helper()
 	c, err := f.v.Verify(f.Context(), token)
 	var e *sqlstate.Error
-	if !errors.As(err, &e) || e.Code != sqlstate.InvalidAuthorization || e.Message != Refused(nil).(*sqlstate.Error).Message || c.Role != "" || c.Claims != nil {
+	if !errors.As(err, &e) || e.Code != sqlstate.InvalidAuthorization ||
+		e.Message != Refused(nil).(*sqlstate.Error).Message || c.Role != "" || c.Claims != nil {
 		f.Errorf("%s: %+v, %v", what, c, err)
 		return
 	}
@@ -225,7 +227,8 @@ func TestForgedSignatures(t *testing.T) {
 			f.refuses("HS256 with "+what, signed(`{"alg":"HS256"`+kid+`}`, f.claims(""), byHMAC(secret)))
 		}
 	}
-	for _, alg := range []string{`"none"`, `"None"`, `"NONE"`, `"nOnE"`, `""`, `null`, `0`, `["RS256"]`, `"HS256"`, `"rs256"`, `"RS256 "`, `"RS512"`, `"PS256"`, `"ES256K"`, `"dir"`, `"RS256\u0000"`} {
+	for _, alg := range []string{`"none"`, `"None"`, `"NONE"`, `"nOnE"`, `""`, `null`, `0`, `["RS256"]`, `"HS256"`,
+		`"rs256"`, `"RS256 "`, `"RS512"`, `"PS256"`, `"ES256K"`, `"dir"`, `"RS256\u0000"`} {
 		for _, sign := range []signer{unsigned, byRSA(f.rsa), byHMAC(der)} {
 			f.refuses("alg "+alg, signed(`{"alg":`+alg+`,"kid":"r"}`, f.claims(""), sign))
 		}
@@ -233,7 +236,8 @@ func TestForgedSignatures(t *testing.T) {
 	// What is signed as it should be, by an algorithm that the configuration does not name.
 	for _, named := range f.config.JWT.Algorithms {
 		f.config.JWT.Algorithms = []string{named}
-		for alg, token := range map[string]string{"RS256": signed(headerRSA, f.claims(""), byRSA(f.rsa)), "ES256": signed(headerEC, f.claims(""), byEC(f.ec, sha256Of))} {
+		for alg, token := range map[string]string{
+			"RS256": signed(headerRSA, f.claims(""), byRSA(f.rsa)), "ES256": signed(headerEC, f.claims(""), byEC(f.ec, sha256Of))} {
 			if alg == named {
 				f.takes(alg+", the only one", token)
 			} else {
@@ -250,11 +254,15 @@ func TestForgedSignatures(t *testing.T) {
 	theirs := byRSA(other)
 	brought := keyOf("r", &other.PublicKey, "")
 	for what, header := range map[string]string{
-		"a foreign key": headerRSA, "an embedded key": `{"alg":"RS256","kid":"r","jwk":` + brought + `}`, "an embedded key alone": `{"alg":"RS256","jwk":` + brought + `}`,
-		"an address of keys": `{"alg":"RS256","kid":"r","jku":"https://evil.test/keys"}`, "an address of a certificate": `{"alg":"RS256","kid":"r","x5u":"https://evil.test/c.pem"}`,
-		"a certificate": `{"alg":"RS256","kid":"r","x5c":["MIIB"],"x5t":"abc"}`, "the other's algorithm": `{"alg":"RS256","kid":"e"}`,
-		"no kid": `{"alg":"RS256"}`, "an empty kid": `{"alg":"RS256","kid":""}`, "a path": `{"alg":"RS256","kid":"../../../../dev/null"}`, "a path of the keys": `{"alg":"RS256","kid":` + quoted(f.path) + `}`,
-		"a statement": `{"alg":"RS256","kid":"r' UNION SELECT 'x"}`, "a number": `{"alg":"RS256","kid":1}`, "a list": `{"alg":"RS256","kid":["r"]}`, "null": `{"alg":"RS256","kid":null}`, "another case": `{"alg":"RS256","kid":"R"}`,
+		"a foreign key": headerRSA, "an embedded key": `{"alg":"RS256","kid":"r","jwk":` + brought +
+			`}`, "an embedded key alone": `{"alg":"RS256","jwk":` + brought + `}`,
+		"an address of keys":          `{"alg":"RS256","kid":"r","jku":"https://evil.test/keys"}`,
+		"an address of a certificate": `{"alg":"RS256","kid":"r","x5u":"https://evil.test/c.pem"}`,
+		"a certificate":               `{"alg":"RS256","kid":"r","x5c":["MIIB"],"x5t":"abc"}`, "the other's algorithm": `{"alg":"RS256","kid":"e"}`,
+		"no kid": `{"alg":"RS256"}`, "an empty kid": `{"alg":"RS256","kid":""}`,
+		"a path": `{"alg":"RS256","kid":"../../../../dev/null"}`, "a path of the keys": `{"alg":"RS256","kid":` + quoted(f.path) + `}`,
+		"a statement": `{"alg":"RS256","kid":"r' UNION SELECT 'x"}`, "a number": `{"alg":"RS256","kid":1}`,
+		"a list": `{"alg":"RS256","kid":["r"]}`, "null": `{"alg":"RS256","kid":null}`, "another case": `{"alg":"RS256","kid":"R"}`,
 		"a longer id": `{"alg":"RS256","kid":"r\u0000"}`, "a very long id": `{"alg":"RS256","kid":"` + strings.Repeat("r", 4000) + `"}`,
 	} {
 		f.refuses(what, signed(header, f.claims(""), theirs))
@@ -265,16 +273,22 @@ func TestForgedSignatures(t *testing.T) {
 		}
 	}
 	for what, header := range map[string]string{
-		"crit": `{"alg":"RS256","kid":"r","crit":["exp"],"exp":1}`, "crit of nothing": `{"alg":"RS256","kid":"r","crit":[]}`, "crit null": `{"alg":"RS256","kid":"r","crit":null}`, "crit b64": `{"alg":"RS256","kid":"r","crit":["b64"],"b64":true}`,
-		"b64": `{"alg":"RS256","kid":"r","b64":false}`, "b64 true": `{"alg":"RS256","kid":"r","b64":true}`, "alg twice": `{"alg":"none","kid":"r","alg":"RS256"}`, "kid twice": `{"alg":"RS256","kid":"e","kid":"r"}`,
-		"alg twice, escaped": `{"alg":"RS256","\u0061lg":"none","kid":"r"}`, "no header": `{}`, "a list": `[]`, "null": `null`, "a text": `"RS256"`, "no JSON": `alg=RS256`, "two values": headerRSA + headerRSA,
-		"a BOM": "\ufeff" + headerRSA, "not UTF-8": `{"alg":"RS256","kid":"r","x":"` + "\xff" + `"}`, "deep": `{"alg":"RS256","kid":"r","x":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`,
+		"crit":            `{"alg":"RS256","kid":"r","crit":["exp"],"exp":1}`,
+		"crit of nothing": `{"alg":"RS256","kid":"r","crit":[]}`,
+		"crit null":       `{"alg":"RS256","kid":"r","crit":null}`, "crit b64": `{"alg":"RS256","kid":"r","crit":["b64"],"b64":true}`,
+		"b64": `{"alg":"RS256","kid":"r","b64":false}`, "b64 true": `{"alg":"RS256","kid":"r","b64":true}`,
+		"alg twice": `{"alg":"none","kid":"r","alg":"RS256"}`, "kid twice": `{"alg":"RS256","kid":"e","kid":"r"}`,
+		"alg twice, escaped": `{"alg":"RS256","\u0061lg":"none","kid":"r"}`, "no header": `{}`, "a list": `[]`,
+		"null": `null`, "a text": `"RS256"`, "no JSON": `alg=RS256`, "two values": headerRSA + headerRSA,
+		"a BOM": "\ufeff" + headerRSA, "not UTF-8": `{"alg":"RS256","kid":"r","x":"` +
+			"\xff" + `"}`, "deep": `{"alg":"RS256","kid":"r","x":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`,
 	} {
 		f.refuses(what, signed(header, f.claims(""), byRSA(f.rsa)))
 	}
 	// Signatures that are none.
 	zeros := func(n int) signer { return func(string) []byte { return make([]byte, n) } }
-	for n, header := range map[int]string{0: headerEC, 1: headerEC, 63: headerEC, 64: headerEC, 65: headerEC, 132: headerEC, 256: headerRSA, 255: headerRSA, 257: headerRSA} {
+	for n, header := range map[int]string{0: headerEC, 1: headerEC, 63: headerEC, 64: headerEC, 65: headerEC,
+		132: headerEC, 256: headerRSA, 255: headerRSA, 257: headerRSA} {
 		f.refuses("zeros", signed(header, f.claims(""), zeros(n)))
 	}
 	f.refuses("DER in place of two numbers", signed(headerEC, f.claims(""), func(text string) []byte {
@@ -302,11 +316,18 @@ func TestWrittenOtherwise(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, other := range map[string]string{
-		"padding": parts[0] + "." + parts[1] + "." + parts[2] + "==", "padding in front": parts[0] + "==." + parts[1] + "." + parts[2], "the standard alphabet": parts[0] + "." + parts[1] + "." + base64.RawStdEncoding.EncodeToString(raw) + "+",
-		"bits that mean nothing": parts[0] + "." + parts[1] + "." + parts[2][:len(parts[2])-1] + next, "a line break": parts[0] + "." + parts[1] + "." + parts[2][:9] + "\n" + parts[2][9:], "a line break in the claims": parts[0] + "." + parts[1][:9] + "\r\n" + parts[1][9:] + "." + parts[2],
-		"a space": token[:9] + " " + token[9:], "a space behind": token + " ", "a line break behind": token + "\n", "another part": token + "." + parts[2], "an empty part": token + ".", "without a signature": parts[0] + "." + parts[1] + ".", "without claims": parts[0] + ".." + parts[2], "a NUL": token + "\x00",
-		"five parts": "a.b.c.d.e", "JSON": `{"payload":"` + parts[1] + `","signatures":[{"protected":"` + parts[0] + `","signature":"` + parts[2] + `"}]}`, "nothing": "", "dots": "..", "many dots": strings.Repeat(".", 8000),
-		"huge": parts[0] + "." + strings.Repeat("A", 1<<20) + "." + parts[2], "within another": signed(`{"alg":"RS256","kid":"r","cty":"JWT"}`, token, byRSA(f.rsa)),
+		"padding": parts[0] + "." + parts[1] + "." + parts[2] + "==", "padding in front": parts[0] + "==." +
+			parts[1] + "." + parts[2], "the standard alphabet": parts[0] + "." + parts[1] + "." + base64.RawStdEncoding.EncodeToString(raw) + "+",
+		"bits that mean nothing": parts[0] + "." + parts[1] + "." + parts[2][:len(parts[2])-1] +
+			next, "a line break": parts[0] + "." + parts[1] + "." + parts[2][:9] + "\n" +
+			parts[2][9:], "a line break in the claims": parts[0] + "." + parts[1][:9] + "\r\n" + parts[1][9:] + "." + parts[2],
+		"a space": token[:9] + " " + token[9:], "a space behind": token + " ", "a line break behind": token +
+			"\n", "another part": token + "." + parts[2], "an empty part": token +
+			".", "without a signature": parts[0] + "." + parts[1] + ".", "without claims": parts[0] + ".." + parts[2], "a NUL": token + "\x00",
+		"five parts": "a.b.c.d.e", "JSON": `{"payload":"` + parts[1] + `","signatures":[{"protected":"` + parts[0] +
+			`","signature":"` + parts[2] + `"}]}`, "nothing": "", "dots": "..", "many dots": strings.Repeat(".", 8000),
+		"huge": parts[0] + "." + strings.Repeat("A", 1<<20) +
+			"." + parts[2], "within another": signed(`{"alg":"RS256","kid":"r","cty":"JWT"}`, token, byRSA(f.rsa)),
 	} {
 		f.refuses(what, other)
 	}
@@ -319,7 +340,8 @@ func TestForgedClaims(t *testing.T) {
 		t.Helper()
 		return f.takes(what, signed(headerRSA, claims, byRSA(f.rsa)))
 	}
-	for what, more := range map[string]string{"role": `"role":"subject",`, "sub": `"sub":"mallory",`, "exp": `"exp":9999999999,`, "uid": `"uid":"u2",`, "uid, escaped": `"\u0075id":"u2",`, "within": `"x":{"a":1,"a":2},`} {
+	for what, more := range map[string]string{"role": `"role":"subject",`, "sub": `"sub":"mallory",`,
+		"exp": `"exp":9999999999,`, "uid": `"uid":"u2",`, "uid, escaped": `"\u0075id":"u2",`, "within": `"x":{"a":1,"a":2},`} {
 		refuses(what+" twice", f.claims(more))
 	}
 	for claim, values := range map[string][]string{
@@ -330,9 +352,10 @@ func TestForgedClaims(t *testing.T) {
 		"agent":    {`null`, `["robot"]`, `"ROBOT"`, `"chat"`, `"nobody"`, `1`, `""`},
 		"database": {`null`, `"other"`, `1`, `["app"]`, `"APP"`},
 		"uid":      {`null`, `true`, `{"a":1}`, `1.5`, `1e3`, `1.0`, `-0`, `[["a"]]`, `[null]`, `[true]`, `[1.5]`, `"{u1,u2}"`, `" {u1} "`},
-		"exp":      {`null`, `"9999999999"`, `"2099-01-01T00:00:00Z"`, `true`, `[9999999999]`, `1e300`, `-1`, `0`, `9223372036854775807`, `92233720368547758070`},
-		"nbf":      {`null`, `"0"`, fmt.Sprint(f.now.Unix() + 61), `1e300`, `true`},
-		"iat":      {`null`, `"0"`, fmt.Sprint(f.now.Unix() + 61), `[]`},
+		"exp": {`null`, `"9999999999"`, `"2099-01-01T00:00:00Z"`, `true`, `[9999999999]`, `1e300`, `-1`,
+			`0`, `9223372036854775807`, `92233720368547758070`},
+		"nbf": {`null`, `"0"`, fmt.Sprint(f.now.Unix() + 61), `1e300`, `true`},
+		"iat": {`null`, `"0"`, fmt.Sprint(f.now.Unix() + 61), `[]`},
 	} {
 		for _, value := range values {
 			refuses(claim+" "+value, f.replaced(claim, value))
@@ -435,7 +458,8 @@ func TestKeysOfAProvider(t *testing.T) {
 
 	// What keys say that they are for.
 	for more, taken := range map[string]bool{
-		`,"use":"sig"`: true, `,"use":"enc"`: false, `,"alg":"RS256"`: true, `,"alg":"RS512"`: false, `,"alg":"RSA-OAEP"`: false, `,"key_ops":["verify"]`: true, `,"key_ops":["encrypt"]`: false, `,"x5u":"https://evil.test"`: true,
+		`,"use":"sig"`: true, `,"use":"enc"`: false, `,"alg":"RS256"`: true, `,"alg":"RS512"`: false,
+		`,"alg":"RSA-OAEP"`: false, `,"key_ops":["verify"]`: true, `,"key_ops":["encrypt"]`: false, `,"x5u":"https://evil.test"`: true,
 	} {
 		f.publish(keyOf("k", &f.rsa.PublicKey, more))
 		if taken {
@@ -453,10 +477,13 @@ func TestKeysOfAProvider(t *testing.T) {
 	}
 	f.publish(keyOf("k", &f.ec.PublicKey, `,"d":"`+base64.RawURLEncoding.EncodeToString(d)+`"`))
 	f.refuses("a private key", signed(header("ES256"), claims, byEC(f.ec, sha256Of)))
-	f.publish(`{"kty":"AKP","alg":"ML-DSA-99","kid":"x","pub":"AAAA"}`, `{"kty":"EC","crv":"P-999","kid":"y","x":"AA","y":"AA"}`, `{"kty":"RSA","kid":"z"}`, one)
+	f.publish(`{"kty":"AKP","alg":"ML-DSA-99","kid":"x","pub":"AAAA"}`,
+		`{"kty":"EC","crv":"P-999","kid":"y","x":"AA","y":"AA"}`, `{"kty":"RSA","kid":"z"}`, one)
 	f.takes("beside unknown ones", mine)
 	f.refuses("an unknown one", signed(`{"alg":"RS256","kid":"z"}`, claims, byRSA(f.rsa)))
-	for what, text := range map[string]string{"none": `{"keys":[]}`, "null": `{"keys":null}`, "HTML": `<html>`, "nothing": ``, "an object": `{}`, "a list": `[` + one + `]`, "cut": `{"keys":[` + one, "a point that is not on the curve": `{"keys":[{"kty":"EC","crv":"P-256","kid":"k","x":"AQ","y":"AQ"}]}`} {
+	for what, text := range map[string]string{"none": `{"keys":[]}`, "null": `{"keys":null}`, "HTML": `<html>`,
+		"nothing": ``, "an object": `{}`, "a list": `[` + one + `]`, "cut": `{"keys":[` +
+			one, "a point that is not on the curve": `{"keys":[{"kty":"EC","crv":"P-256","kid":"k","x":"AQ","y":"AQ"}]}`} {
 		f.publish(one)
 		if err := os.WriteFile(f.path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -465,7 +492,8 @@ func TestKeysOfAProvider(t *testing.T) {
 	}
 }
 
-// A provider that is slow, redirects, answers with too much or with nothing: nobody new is let in, and who is known does not wait.
+// A provider that is slow, redirects, answers with too much or with nothing: nobody new is let in, and who is known
+// does not wait.
 func TestProviderInTrouble(t *testing.T) {
 	f := newForger(t)
 	known := `{"keys":[` + keyOf("r", &f.rsa.PublicKey, "") + `]}`

@@ -1,8 +1,8 @@
 // Package identity tells who calls a face of pgconsent (HTTP, MCP, the console): it turns a bearer token into a [Caller].
 //
-// Guarantee: a token that is not known, was revoked, has expired or names what the configuration does not have is refused, and
-// all of these with the same error: the peer never learns why. No token is kept, only its SHA-256; none is logged. What a caller may do is not
-// decided here.
+// Guarantee: a token that is not known, was revoked, has expired or names what the configuration does not have is
+// refused, and all of these with the same error: the peer never learns why. No token is kept, only its SHA-256; none is
+// logged. What a caller may do is not decided here.
 package identity
 
 import (
@@ -44,8 +44,8 @@ type Verifier interface {
 	Verify(ctx context.Context, bearer string) (Caller, error)
 }
 
-// Refused is the error of every [Verifier] for every token that it does not take. The cause is for the log: it says what was wrong,
-// and quotes nothing of the token.
+// Refused is the error of every [Verifier] for every token that it does not take. The cause is for the log: it says
+// what was wrong, and quotes nothing of the token.
 func Refused(cause error) error {
 	return sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "a valid bearer token is required").
 		WithHint("Send \"Authorization: Bearer TOKEN\"; pgconsent token add makes one.").WithCause(cause)

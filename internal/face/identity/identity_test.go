@@ -62,7 +62,8 @@ func TestTokens(t *testing.T) {
 		alice: {Name: "alice", Role: Subject, Subject: "alice@example.org", Database: "app"},
 		chat:  {Name: "agent:chat", Role: Agent, Agent: "chat", Database: "app"},
 	} {
-		if got, err := v.Verify(context.Background(), bearer); err != nil || got.Name != want.Name || got.Role != want.Role || got.Subject != want.Subject || got.Agent != want.Agent || got.Database != want.Database {
+		if got, err := v.Verify(context.Background(), bearer); err != nil || got.Name != want.Name ||
+			got.Role != want.Role || got.Subject != want.Subject || got.Agent != want.Agent || got.Database != want.Database {
 			t.Errorf("got %+v, %v; want %+v", got, err, want)
 		}
 	}
@@ -160,7 +161,8 @@ func TestBearer(t *testing.T) {
 			t.Errorf("%q: %q, %v", headers, got, ok)
 		}
 	}
-	for _, headers := range [][]string{nil, {""}, {"Bearer"}, {"Bearer "}, {"Basic dDp0"}, {"t"}, {"Bearer\tt"}, {"Bearer t", "Bearer t"}, {"Basic dDp0", "Bearer t"}} {
+	for _, headers := range [][]string{nil, {""}, {"Bearer"}, {"Bearer "}, {"Basic dDp0"}, {"t"}, {"Bearer\tt"},
+		{"Bearer t", "Bearer t"}, {"Basic dDp0", "Bearer t"}} {
 		if got, ok := Bearer(http.Header{"Authorization": headers}); ok {
 			t.Errorf("%q: %q", headers, got)
 		}

@@ -19,9 +19,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/config"
 )
 
-// JWT verifies the tokens of an identity provider. A token is taken if a public key of the provider's has signed it by an algorithm of the
-// configuration, its issuer and audience are those of the configuration, it has an expiry that is not past, and its claims name a role
-// that tokens may give.
+// JWT verifies the tokens of an identity provider. A token is taken if a public key of the provider's has signed it by
+// an algorithm of the configuration, its issuer and audience are those of the configuration, it has an expiry that is
+// not past, and its claims name a role that tokens may give.
 type JWT struct {
 	config func() *config.Config
 	keys   *keys
@@ -50,7 +50,8 @@ func (v *JWT) Verify(ctx context.Context, bearer string) (Caller, error) {
 }
 
 // Agent verifies the token that an agent shows as its password. It returns what its claims give it, and until when.
-func (v *JWT) Agent(ctx context.Context, password, agent, database string) (claims map[string]string, until time.Time, err error) {
+func (v *JWT) Agent(ctx context.Context, password, agent, database string) (claims map[string]string, until time.Time,
+	err error) {
 	c, until, err := v.read(ctx, password)
 	if err != nil {
 		return nil, until, fmt.Errorf("jwt: %w", err)
@@ -90,10 +91,12 @@ func (v *JWT) read(ctx context.Context, token string) (Caller, time.Time, error)
 	if err := given.times(); err != nil {
 		return Caller{}, none, err
 	}
-	read, err := jwt.Parse([]byte(token), jwt.WithKey(algorithm, key), jwt.WithValidate(true), jwt.WithIssuer(j.Issuer), jwt.WithAudience(j.Audience),
+	read, err := jwt.Parse([]byte(token), jwt.WithKey(algorithm, key), jwt.WithValidate(true),
+		jwt.WithIssuer(j.Issuer), jwt.WithAudience(j.Audience),
 		jwt.WithAcceptableSkew(j.Tolerance()), jwt.WithRequiredClaim(jwt.ExpirationKey), jwt.WithClock(jwt.ClockFunc(v.now)))
 	if err != nil {
-		return Caller{}, none, errors.New("its signature, issuer, audience or time is not right") // the library's text may quote claims
+		// the library's text may quote claims
+		return Caller{}, none, errors.New("its signature, issuer, audience or time is not right")
 	}
 	until, _ := read.Expiration()
 	out, err := v.caller(c, given)
@@ -156,8 +159,9 @@ func (v *JWT) caller(c *config.Config, given object) (Caller, error) {
 	return out, nil
 }
 
-// name is what records and sessions call the bearer. The sub of a subject's or an agent's token may be a person's name, which no
-// log keeps: there it is a code that tells bearers apart as long as this process runs. Staff stand by their names.
+// name is what records and sessions call the bearer. The sub of a subject's or an agent's token may be a person's name,
+// which no log keeps: there it is a code that tells bearers apart as long as this process runs. Staff stand by their
+// names.
 func (v *JWT) name(role Role, sub string) string {
 	if role != Subject && role != Agent {
 		return "jwt " + printable(sub)

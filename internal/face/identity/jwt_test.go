@@ -102,8 +102,10 @@ func jwtConfig(source string) *config.Config {
 	c := one()
 	c.Agents["robot"] = &config.Agent{Database: "app", Auth: "jwt"}
 	c.JWT = &config.JWT{
-		Issuer: "https://id.test", Audience: "pgconsent", JWKS: source, Algorithms: []string{"ES256", "RS256"}, Skew: "60s", Roles: []string{"subject", "agent"},
-		Claims: config.JWTClaims{Role: "role", Subject: "sub", Agent: "agent", Database: "database", Attributes: map[string]string{"user": "uid", "categories": "cats", "level": "level"}},
+		Issuer: "https://id.test", Audience: "pgconsent", JWKS: source, Algorithms: []string{
+			"ES256", "RS256"}, Skew: "60s", Roles: []string{"subject", "agent"},
+		Claims: config.JWTClaims{Role: "role", Subject: "sub", Agent: "agent", Database: "database",
+			Attributes: map[string]string{"user": "uid", "categories": "cats", "level": "level"}},
 	}
 	return c
 }
@@ -117,7 +119,8 @@ func TestJWT(t *testing.T) {
 	c := jwtConfig(path)
 	v := NewJWT(func() *config.Config { return c })
 	got, err := v.Verify(t.Context(), p.token(nil))
-	if err != nil || got.Role != Subject || got.Subject != "alice" || got.Database != "app" || strings.Contains(got.Name, "alice") || got.Until.IsZero() {
+	if err != nil || got.Role != Subject || got.Subject != "alice" || got.Database != "app" ||
+		strings.Contains(got.Name, "alice") || got.Until.IsZero() {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	got, err = v.Verify(t.Context(), p.token(map[string]any{"role": "agent", "agent": "robot", "uid": "u1", "cats": []string{"A", `b"c\`}, "level": 7}))
@@ -138,7 +141,8 @@ func TestJWT(t *testing.T) {
 	}
 	now := time.Now().Unix()
 	// Within the skew.
-	for name, change := range map[string]map[string]any{"just expired": {"exp": now - 30}, "not quite yet": {"nbf": now + 30}, "one audience of several": {"aud": []string{"x", "pgconsent"}}} {
+	for name, change := range map[string]map[string]any{
+		"just expired": {"exp": now - 30}, "not quite yet": {"nbf": now + 30}, "one audience of several": {"aud": []string{"x", "pgconsent"}}} {
 		if _, err := v.Verify(t.Context(), p.token(change)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -204,7 +208,8 @@ func TestJWT(t *testing.T) {
 	if claims, until, err := v.Agent(t.Context(), robot, "robot", "app"); err != nil || claims["user"] != "u1" || until.IsZero() {
 		t.Error(claims, err)
 	}
-	for _, wrong := range []struct{ token, agent, database string }{{robot, "chat", "app"}, {robot, "robot", "other"}, {p.token(nil), "robot", "app"}, {"", "robot", "app"}} {
+	for _, wrong := range []struct{ token, agent, database string }{
+		{robot, "chat", "app"}, {robot, "robot", "other"}, {p.token(nil), "robot", "app"}, {"", "robot", "app"}} {
 		if _, _, err := v.Agent(t.Context(), wrong.token, wrong.agent, wrong.database); err == nil {
 			t.Errorf("taken for %s on %s", wrong.agent, wrong.database)
 		}

@@ -14,7 +14,8 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwk"
 )
 
-// keys are the public keys of an identity provider, kept as long as they may be, and asked for again when a token names one that is not among them.
+// keys are the public keys of an identity provider, kept as long as they may be, and asked for again when a token names
+// one that is not among them.
 type keys struct {
 	source string
 	remote bool
@@ -42,7 +43,8 @@ var fetcher = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("the address of the keys redirects") },
 }
 
-// find is the key of that id that fits the algorithm; "" finds the only one. Who names a key that is there waits for nobody as long as keys are fresh.
+// find is the key of that id that fits the algorithm; "" finds the only one. Who names a key that is there waits for
+// nobody as long as keys are fresh.
 func (k *keys) find(ctx context.Context, id string, algorithm jwa.SignatureAlgorithm, now time.Time) (jwk.Key, error) {
 	fresh := keysFresh
 	if !k.remote {
@@ -94,7 +96,8 @@ func of(set []jwk.Key, id string) (out []jwk.Key) {
 	return out
 }
 
-// only is the one key that fits the algorithm. Keys of several kinds may share an id; of two that fit, nobody can say which is meant.
+// only is the one key that fits the algorithm. Keys of several kinds may share an id; of two that fit, nobody can say
+// which is meant.
 func only(named []jwk.Key, algorithm jwa.SignatureAlgorithm) (found jwk.Key, err error) {
 	var why error
 	for _, key := range named {
@@ -113,8 +116,8 @@ func only(named []jwk.Key, algorithm jwa.SignatureAlgorithm) (found jwk.Key, err
 	return found, nil
 }
 
-// read asks for the keys. Where somebody asks already it waits for the answer, if it is to: while a provider is in trouble, those who can do with the
-// keys there are need not. What cannot be read leaves those there are.
+// read asks for the keys. Where somebody asks already it waits for the answer, if it is to: while a provider is in
+// trouble, those who can do with the keys there are need not. What cannot be read leaves those there are.
 func (k *keys) read(ctx context.Context, now time.Time, wait bool) {
 	k.mu.Lock()
 	if asking := k.asking; asking != nil {

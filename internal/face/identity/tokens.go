@@ -14,8 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/config"
 )
 
-// Tokens verifies static tokens against the file as it is now: who was revoked is refused at the next call. While the file cannot be read or
-// understood, what was read before stays in force and the log says so.
+// Tokens verifies static tokens against the file as it is now: who was revoked is refused at the next call. While the
+// file cannot be read or understood, what was read before stays in force and the log says so.
 type Tokens struct {
 	path   string
 	config func() *config.Config
@@ -27,7 +27,8 @@ type Tokens struct {
 	bySum  map[string]Token
 }
 
-// recheck is how long a file that looks the same is taken for the same: two changes within a tick of its clock look alike.
+// recheck is how long a file that looks the same is taken for the same: two changes within a tick of its clock look
+// alike.
 const recheck = time.Second
 
 // OpenTokens reads the file. The configuration, asked at each call, says which agents and databases there are.

@@ -36,7 +36,8 @@ func (f *face) sql(t testing.TB, dsn string) *pgx.Conn {
 func noticed(t *testing.T, s *sdk.ClientSession) {
 	t.Helper()
 	long := strings.Repeat("a", 70)
-	for sql, want := range map[string]string{"SELECT 1 AS " + long: "NOTICE 42622: identifier", "SELECT 1 AS " + long + ", no_such_column": "NOTICE 42622: identifier", "SELECT 1": ""} {
+	for sql, want := range map[string]string{"SELECT 1 AS " + long: "NOTICE 42622: identifier",
+		"SELECT 1 AS " + long + ", no_such_column": "NOTICE 42622: identifier", "SELECT 1": ""} {
 		r, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "query", Arguments: args{"sql": sql}})
 		if err != nil {
 			t.Fatal(err)
@@ -49,7 +50,8 @@ func noticed(t *testing.T, s *sdk.ClientSession) {
 			t.Errorf("%s: beside the answer is %q, want %q", sql, got, want)
 		}
 	}
-	if code, _, hint := ask(t, s, "query", args{"sql": "SELECT 1; SELECT 2"}).fault(); code != "42601" || !strings.Contains(hint, "one statement at a time") {
+	if code, _, hint := ask(t, s, "query", args{"sql": "SELECT 1; SELECT 2"}).fault(); code != "42601" ||
+		!strings.Contains(hint, "one statement at a time") {
 		t.Errorf("two statements: %s %s", code, hint)
 	}
 }
@@ -141,14 +143,16 @@ func arciveSearch(t *testing.T, f *face) {
 		t.Fatal(err)
 	}
 	owner := f.sql(t, f.demo.Access.OwnerDSN)
-	if err := owner.QueryRow(t.Context(), "SELECT count(*) FROM memories WHERE user_id = '11111111-1111-4111-8111-111111111111'").Scan(&owned); err != nil {
+	if err := owner.QueryRow(t.Context(),
+		"SELECT count(*) FROM memories WHERE user_id = '11111111-1111-4111-8111-111111111111'").Scan(&owned); err != nil {
 		t.Fatal(err)
 	}
 	if n := a.member["row_count"]; n != float64(visible) || visible >= owned {
 		t.Errorf("search finds %v of %d visible memories, of %d", n, visible, owned)
 	}
 	for name, more := range map[string]args{
-		"by name": {"query_text": "x", "match_count": 3, "respect_consent": false}, "of another case": {"query_text": "x", "match_count": 3, "Respect_Consent": false},
+		"by name": {"query_text": "x", "match_count": 3, "respect_consent": false}, "of another case": {
+			"query_text": "x", "match_count": 3, "Respect_Consent": false},
 		"missing": {"query_text": "x"}, "of another type": {"query_text": "x", "match_count": "many"},
 	} {
 		if code, _, _ := ask(t, s, "search_memories", more).fault(); code != "22023" {
@@ -166,10 +170,13 @@ func arciveLikeSQL(t *testing.T, f *face) {
 	for _, sql := range []string{
 		"SELECT count(*) FROM memories", "SELECT title FROM memories ORDER BY id LIMIT 5", "SELECT name, is_self, consent_status FROM people ORDER BY id",
 		"TABLE memory_participants ORDER BY 1, 2 LIMIT 3", "SELECT metadata FROM memories ORDER BY id LIMIT 10", "VALUES (1, NULL, true), (2, 'x', false)",
-		"SELECT 1 AS a, 2 AS a", "SELECT 9007199254740993::bigint, 1.5::float8, 'NaN'::float8, 0.1::numeric, ARRAY['a','b'], '{\"a\":{\"b\":[1,2]}}'::json, now() > '2000-01-01', 'x'::bytea",
-		"SELECT * FROM memory_edges", "SELECT * FROM pg_authid", "SELECT pg_sleep(1)", "SELECT 1; SELECT 2", "DROP TABLE memories", "UPDATE people SET consent_status = 'granted'",
+		"SELECT 1 AS a, 2 AS a", "SELECT 9007199254740993::bigint, 1.5::float8, 'NaN'::float8, 0.1::numeric, " +
+			"ARRAY['a','b'], '{\"a\":{\"b\":[1,2]}}'::json, now() > '2000-01-01', 'x'::bytea",
+		"SELECT * FROM memory_edges", "SELECT * FROM pg_authid", "SELECT pg_sleep(1)", "SELECT 1; SELECT 2",
+		"DROP TABLE memories", "UPDATE people SET consent_status = 'granted'",
 		"SELEC", "", "SELECT 1/0", "SELECT nothing FROM memories", "SET row_security = off", "COPY memories TO STDOUT", "SELECT body::int FROM memories",
-		"EXPLAIN SELECT * FROM memories", "SELECT match_memories(embedding, 3, false) FROM memories LIMIT 1", "LISTEN x", "SELECT current_setting('pgconsent.seal')", "SELECT $1",
+		"EXPLAIN SELECT * FROM memories", "SELECT match_memories(embedding, 3, false) FROM memories LIMIT 1",
+		"LISTEN x", "SELECT current_setting('pgconsent.seal')", "SELECT $1",
 	} {
 		a := ask(t, s, "query", args{"sql": sql, "max_rows": 1000})
 		if strings.Contains(a.text, "HIDDENMARK") {
@@ -209,14 +216,17 @@ func arciveLikeSQL(t *testing.T, f *face) {
 	if code, _, hint := ask(t, s, "query", args{"sql": "COPY memories TO STDOUT"}).fault(); code != "0A000" || !strings.Contains(hint, "SELECT") {
 		t.Errorf("COPY: %s %s", code, hint)
 	}
-	a := ask(t, s, "query", args{"sql": "SELECT 9007199254740993::bigint AS big, 7 AS small, true AS yes, NULL::text AS none, '{\"a\": [1]}'::jsonb AS j, 0.10::numeric AS n, 'é😀'::text AS t"})
+	a := ask(t, s, "query", args{
+		"sql": "SELECT 9007199254740993::bigint AS big, 7 AS small, true AS yes, NULL::text AS none, '{\"a\": " +
+			"[1]}'::jsonb AS j, 0.10::numeric AS n, 'é😀'::text AS t"})
 	if got, want := fmt.Sprint(a.member["rows"]), "[[9007199254740993 7 true <nil> map[a:[1]] 0.10 é😀]]"; got != want {
 		t.Errorf("values %s, want %s", got, want)
 	}
 	if got := fmt.Sprintf("%T", a.member["rows"].([]any)[0].([]any)[0]); got != "string" {
 		t.Errorf("a number that readers would round is a %s", got)
 	}
-	a = ask(t, s, "query", args{"sql": "SELECT $1::text, $2::int, $3::bool, $4::text, $5::jsonb", "parameters": []any{"'; DROP TABLE x; --", 42, true, nil, map[string]any{"a": 1}}})
+	a = ask(t, s, "query", args{"sql": "SELECT $1::text, $2::int, $3::bool, $4::text, $5::jsonb",
+		"parameters": []any{"'; DROP TABLE x; --", 42, true, nil, map[string]any{"a": 1}}})
 	if got, want := fmt.Sprint(a.member["rows"]), "[['; DROP TABLE x; -- 42 true <nil> map[a:1]]]"; got != want {
 		t.Errorf("parameters %s, want %s", got, want)
 	}
@@ -224,7 +234,8 @@ func arciveLikeSQL(t *testing.T, f *face) {
 	if strings.Contains(a.text, "memory_edges") || strings.Contains(a.text, "pgconsent") || !strings.Contains(a.text, "memory_participants") {
 		t.Errorf("list_tables: %s", a.text)
 	}
-	if a := ask(t, f.as(t, "agent:neighbour"), "query", args{"sql": "SELECT count(*) FROM memories WHERE user_id <> '22222222-2222-4222-8222-222222222222'"}); fmt.Sprint(a.member["rows"]) != "[[0]]" {
+	if a := ask(t, f.as(t, "agent:neighbour"), "query",
+		args{"sql": "SELECT count(*) FROM memories WHERE user_id <> '22222222-2222-4222-8222-222222222222'"}); fmt.Sprint(a.member["rows"]) != "[[0]]" {
 		t.Errorf("another user's agent: %s", a.text)
 	}
 }
@@ -238,11 +249,13 @@ func arciveWrites(t *testing.T, f *face) {
 	if a.failed || a.member["command"] != "INSERT 0 1" || count() != "[[1]]" {
 		t.Errorf("insert: %s", a.text)
 	}
-	if code, _, _ := ask(t, s, "query", args{"sql": "INSERT INTO memories (title, body) VALUES ('by MCP', 'two')", "read_only": true}).fault(); code != "25006" || count() != "[[1]]" {
+	if code, _, _ := ask(t, s, "query", args{"sql": "INSERT INTO memories (title, body) VALUES ('by MCP', 'two')",
+		"read_only": true}).fault(); code != "25006" || count() != "[[1]]" {
 		t.Errorf("read_only: %s", code)
 	}
 	// What is not read to its end is not carried out.
-	a = ask(t, s, "query", args{"sql": "INSERT INTO memories (title, body) SELECT 'by MCP ' || n, 'x' FROM generate_series(1, 50) n RETURNING title", "max_rows": 10})
+	a = ask(t, s, "query", args{
+		"sql": "INSERT INTO memories (title, body) SELECT 'by MCP ' || n, 'x' FROM generate_series(1, 50) n RETURNING title", "max_rows": 10})
 	if a.member["truncated"] != true || a.member["row_count"] != float64(10) || count() != "[[1]]" {
 		t.Errorf("truncated: %s, then %s", a.text, count())
 	}
@@ -277,7 +290,8 @@ func arciveBounds(t *testing.T, f *face) {
 	results := make(chan string, 24)
 	for range 24 {
 		go func() {
-			r, err := s.CallTool(context.Background(), &sdk.CallToolParams{Name: "query", Arguments: args{"sql": "SELECT count(*) FROM generate_series(1, 3000000)"}})
+			r, err := s.CallTool(context.Background(),
+				&sdk.CallToolParams{Name: "query", Arguments: args{"sql": "SELECT count(*) FROM generate_series(1, 3000000)"}})
 			switch {
 			case err != nil:
 				results <- err.Error()
@@ -359,7 +373,8 @@ func arciveEnded(t *testing.T, f *face) {
 	s, other := f.as(t, "agent:caregiver"), f.as(t, "agent:chat")
 	slow := make(chan error, 1)
 	go func() {
-		_, err := s.CallTool(context.Background(), &sdk.CallToolParams{Name: "query", Arguments: args{"sql": "SELECT count(*) FROM generate_series(1, 2000000000)"}})
+		_, err := s.CallTool(context.Background(),
+			&sdk.CallToolParams{Name: "query", Arguments: args{"sql": "SELECT count(*) FROM generate_series(1, 2000000000)"}})
 		slow <- err
 	}()
 	time.Sleep(500 * time.Millisecond)

@@ -17,8 +17,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Bridge is a server on stdio that hands every message to one on HTTP. It decides nothing: what is enforced and recorded is so
-// over there. When the session over there has ended, as with a restart, it begins another one and says so in the answer to the call that found out.
+// Bridge is a server on stdio that hands every message to one on HTTP. It decides nothing: what is enforced and
+// recorded is so over there. When the session over there has ended, as with a restart, it begins another one and says
+// so in the answer to the call that found out.
 type Bridge struct {
 	URL   string
 	Token string
@@ -129,7 +130,8 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- []byte) error {
 // check answers what the server could not answer with the right id.
 func (w *bridging) check(line []byte) (envelope, bool) {
 	if len(line) > maxMessage {
-		w.tell(idOf(line), invalidRequest, refusal(fmt.Sprintf("the message is longer than %d bytes", maxMessage), "Send less at once."))
+		w.tell(idOf(line), invalidRequest, refusal(fmt.Sprintf("the message is longer than %d bytes", maxMessage),
+			"Send less at once."))
 		return envelope{}, false
 	}
 	if err := strictjson.Check(line, strictjson.Depth); err != nil {
@@ -156,7 +158,8 @@ func (w *bridging) send(ctx context.Context, m envelope, line []byte) {
 	case err != nil:
 		w.Log.Error("mcp", "error", err)
 		if m.ID != nil {
-			w.tell(m.ID, internalError, sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "pgconsent was not reached at %s", w.URL).
+			w.tell(m.ID, internalError, sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream,
+				"pgconsent was not reached at %s", w.URL).
 				WithHint("Does pgconsent serve run there? Nothing is known of the call; make it again."))
 		}
 	case status == http.StatusNotFound && m.Method != "initialize":
@@ -168,7 +171,8 @@ func (w *bridging) send(ctx context.Context, m envelope, line []byte) {
 	default:
 		var compact bytes.Buffer
 		if json.Compact(&compact, answer) != nil || compact.Len() == 0 {
-			w.tell(m.ID, internalError, sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "%s answered with status %d, and not as a server of MCP", w.URL, status).
+			w.tell(m.ID, internalError, sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream,
+				"%s answered with status %d, and not as a server of MCP", w.URL, status).
 				WithHint("--url is the address of http.listen, without a path."))
 			return
 		}
@@ -228,8 +232,8 @@ func (w *bridging) post(ctx context.Context, m envelope, line []byte) (status in
 	return resp.StatusCode, answer, nil
 }
 
-// again begins a session in the place of one that has ended. What was set in that one is gone, which who calls must know: the call
-// is not made.
+// again begins a session in the place of one that has ended. What was set in that one is gone, which who calls must
+// know: the call is not made.
 func (w *bridging) again(ctx context.Context, m envelope, ended string) {
 	w.renewing.Lock()
 	defer w.renewing.Unlock()
@@ -240,7 +244,8 @@ func (w *bridging) again(ctx context.Context, m envelope, ended string) {
 	if !begun && begin != nil {
 		status, _, err := w.post(ctx, envelope{Method: "initialize"}, begin)
 		if begun = err == nil && status == http.StatusOK; begun {
-			_, _, err = w.post(ctx, envelope{Method: "notifications/initialized"}, []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))
+			_, _, err = w.post(ctx, envelope{Method: "notifications/initialized"},
+				[]byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))
 			begun = err == nil
 		}
 	}

@@ -32,7 +32,8 @@ func openBridge(t testing.TB, url, token string) *bridged {
 	b := &bridged{in: in, out: bufio.NewScanner(out), end: make(chan error, 1)}
 	b.out.Buffer(nil, 1<<20)
 	go func() {
-		err := mcp.Bridge{URL: url, Token: token, HTTP: http.DefaultClient, Log: slog.New(slog.DiscardHandler)}.Run(context.Background(), fromClient, toClient)
+		err := mcp.Bridge{URL: url, Token: token, HTTP: http.DefaultClient,
+			Log: slog.New(slog.DiscardHandler)}.Run(context.Background(), fromClient, toClient)
 		toClient.Close()
 		b.end <- err
 	}()
@@ -76,8 +77,10 @@ func TestBridge(t *testing.T) {
 		{list, `"code":-32001`},
 		{`{"jsonrpc":`, `"code":-32700`},
 		{"[" + list + "]", `"code":-32600`},
-		{`{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"query","arguments":{"sql":"` + strings.Repeat("x", 300_000) + `"}}}`, `"code":-32600`},
-		{`{"jsonrpc":"2.0","method":"tools/call","params":{"name":"query","arguments":{"sql":"` + strings.Repeat("x", 300_000) + `"}},"id":"x"}`, `"id":"x"`},
+		{`{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"query","arguments":{"sql":"` +
+			strings.Repeat("x", 300_000) + `"}}}`, `"code":-32600`},
+		{`{"jsonrpc":"2.0","method":"tools/call","params":{"name":"query","arguments":{"sql":"` +
+			strings.Repeat("x", 300_000) + `"}},"id":"x"}`, `"id":"x"`},
 		{`{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"query","arguments":{"sql":"\ud800"}}}`, `"id":"x"`},
 		{hello, `"protocolVersion":"2025-06-18"`},
 	} {
@@ -86,7 +89,8 @@ func TestBridge(t *testing.T) {
 		}
 	}
 	b.say(t, ready)
-	if got := b.ask(t, strings.Replace(list, `"id":2`, `"id":"ab\"c"`, 1)); !strings.Contains(got, `"id":"ab\"c"`) || !strings.Contains(got, `"name":"query"`) {
+	if got := b.ask(t, strings.Replace(list, `"id":2`, `"id":"ab\"c"`, 1)); !strings.Contains(got, `"id":"ab\"c"`) ||
+		!strings.Contains(got, `"name":"query"`) {
 		t.Errorf("tools/list: %s", got)
 	}
 	if got := b.ask(t, calling("query", `{"sql":"SELECT 1"}`)); !strings.Contains(got, "28000") || !strings.Contains(got, `"isError":true`) {
@@ -105,7 +109,8 @@ func TestBridgeBeginsAgain(t *testing.T) {
 	for range 40 { // others of the same token take its place
 		begin(t, d.url, "chat")
 	}
-	if got := b.ask(t, list); !strings.Contains(got, `"id":2`) || !strings.Contains(got, "the session had ended") || !strings.Contains(got, "make the call again") {
+	if got := b.ask(t, list); !strings.Contains(got, `"id":2`) || !strings.Contains(got, "the session had ended") ||
+		!strings.Contains(got, "make the call again") {
 		t.Errorf("%s", got)
 	}
 	if got := b.ask(t, list); !strings.Contains(got, `"name":"query"`) {
@@ -136,7 +141,8 @@ func TestBridgeSideBySide(t *testing.T) {
 	const calls = 60
 	go func() {
 		for i := range calls {
-			_, _ = fmt.Fprintf(b.in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"track_interaction","arguments":{"user_id":"u","channel_id":"c"}}}`+"\n", i+100)
+			_, _ = fmt.Fprintf(b.in,
+				`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"track_interaction","arguments":{"user_id":"u","channel_id":"c"}}}`+"\n", i+100)
 		}
 	}()
 	seen := map[int]bool{}
@@ -160,7 +166,8 @@ func TestBridgeWithAClient(t *testing.T) {
 	out, toClient := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		done <- mcp.Bridge{URL: d.url, Token: "chat", HTTP: http.DefaultClient, Log: slog.New(slog.DiscardHandler)}.Run(context.Background(), fromClient, toClient)
+		done <- mcp.Bridge{URL: d.url, Token: "chat", HTTP: http.DefaultClient,
+			Log: slog.New(slog.DiscardHandler)}.Run(context.Background(), fromClient, toClient)
 	}()
 	s, err := sdk.NewClient(&sdk.Implementation{Name: "t", Version: "1"}, nil).Connect(t.Context(), &sdk.IOTransport{Reader: out, Writer: in}, nil)
 	if err != nil {

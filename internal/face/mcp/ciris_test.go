@@ -20,7 +20,8 @@ func TestCiris(t *testing.T) {
 	owner := f.sql(t, f.demo.Access.OwnerDSN)
 	subject := func(stream string, n int) string {
 		var id string
-		if err := owner.QueryRow(t.Context(), "SELECT user_id FROM users WHERE stream = $1 ORDER BY user_id OFFSET $2 LIMIT 1", stream, n).Scan(&id); err != nil {
+		if err := owner.QueryRow(t.Context(),
+			"SELECT user_id FROM users WHERE stream = $1 ORDER BY user_id OFFSET $2 LIMIT 1", stream, n).Scan(&id); err != nil {
 			t.Fatal(err)
 		}
 		return id
@@ -37,11 +38,12 @@ func TestCiris(t *testing.T) {
 	t.Run("tools", func(t *testing.T) {
 		change := []string{"consent_grant", "consent_revoke", "degrade_relationship", "upgrade_relationship"}
 		for who, want := range map[string][]string{
-			"subject:" + subject("TEMPORARY", 0): append(slices.Clone(change[:2]), "consent_status", "degrade_relationship", "track_interaction", "upgrade_relationship"),
-			"admin":                              {"consent_status"},
-			"system":                             {"consent_status", "track_interaction"},
-			"operator":                           nil,
-			"agent:companion":                    {"consent_status", "list_tables", "partnership_decide", "partnership_pending", "query", "track_interaction"},
+			"subject:" + subject("TEMPORARY", 0): append(slices.Clone(change[:2]), "consent_status",
+				"degrade_relationship", "track_interaction", "upgrade_relationship"),
+			"admin":           {"consent_status"},
+			"system":          {"consent_status", "track_interaction"},
+			"operator":        nil,
+			"agent:companion": {"consent_status", "list_tables", "partnership_decide", "partnership_pending", "query", "track_interaction"},
 		} {
 			if got := toolNames(t, f.as(t, who)); !slices.Equal(got, want) {
 				t.Errorf("%s: %q, want %q", who, got, want)
@@ -54,7 +56,8 @@ func TestCiris(t *testing.T) {
 		s := f.as(t, "subject:"+ada)
 		for _, in := range []args{{}, {"user_id": ada}} {
 			a := ask(t, s, "consent_status", in)
-			if a.member["user_id"] != ada || a.member["stream"] != "TEMPORARY" || fmt.Sprint(a.member["categories"]) != "[ESSENTIAL]" || a.member["state"] != "given" {
+			if a.member["user_id"] != ada || a.member["stream"] != "TEMPORARY" ||
+				fmt.Sprint(a.member["categories"]) != "[ESSENTIAL]" || a.member["state"] != "given" {
 				t.Errorf("%s", a.text)
 			}
 			for _, instant := range []string{"granted_at", "expires_at", "last_modified"} {
@@ -63,7 +66,8 @@ func TestCiris(t *testing.T) {
 				}
 			}
 		}
-		if a := ask(t, f.as(t, "subject:"+subject("PARTNERED", 0)), "consent_status", nil); a.member["expires_at"] != nil || !strings.Contains(a.text, `"expires_at":null`) {
+		if a := ask(t, f.as(t, "subject:"+subject("PARTNERED", 0)), "consent_status",
+			nil); a.member["expires_at"] != nil || !strings.Contains(a.text, `"expires_at":null`) {
 			t.Errorf("what does not expire: %s", a.text)
 		}
 		other := ask(t, s, "consent_status", args{"user_id": subject("TEMPORARY", 2)})
@@ -107,7 +111,8 @@ func TestCiris(t *testing.T) {
 		}
 		// What is empty is not what is left out: everybody, everything, or oneself.
 		for tool, in := range map[string]args{
-			"consent_grant": {"grantee": "si:vet", "scope": "", "purposes": []string{"care"}}, "consent_revoke": {"grantee": ""}, "consent_status": {"user_id": ""},
+			"consent_grant": {"grantee": "si:vet", "scope": "", "purposes": []string{"care"}}, "consent_revoke": {
+				"grantee": ""}, "consent_status": {"user_id": ""},
 			"upgrade_relationship": {"user_id": "", "reason": "x"},
 		} {
 			if a := ask(t, s, tool, in); !strings.HasPrefix(a.text, "ERROR 22023") || !strings.Contains(a.text, "is empty") {
@@ -127,12 +132,14 @@ func TestCiris(t *testing.T) {
 		if a.failed || a.member["stream"] != "PARTNERED" {
 			t.Errorf("decided: %s", a.text)
 		}
-		if a := ask(t, s, "consent_status", nil); a.member["stream"] != "PARTNERED" || a.member["expires_at"] != nil || len(a.member["categories"].([]any)) != 3 {
+		if a := ask(t, s, "consent_status", nil); a.member["stream"] != "PARTNERED" ||
+			a.member["expires_at"] != nil || len(a.member["categories"].([]any)) != 3 {
 			t.Errorf("afterwards: %s", a.text)
 		}
 		// Whether there is such a user who asks for nothing, the agent does not learn.
 		first := ask(t, agent, "partnership_decide", args{"user_id": subject("TEMPORARY", 4), "decision": "REJECT"})
-		if second := ask(t, agent, "partnership_decide", args{"user_id": "nobody", "decision": "REJECT"}); first.text != second.text || !strings.HasPrefix(first.text, "ERROR PC404") {
+		if second := ask(t, agent, "partnership_decide",
+			args{"user_id": "nobody", "decision": "REJECT"}); first.text != second.text || !strings.HasPrefix(first.text, "ERROR PC404") {
 			t.Errorf("%s, and %s", first.text, second.text)
 		}
 	})
@@ -149,11 +156,13 @@ func TestCiris(t *testing.T) {
 		if a := ask(t, s, "degrade_relationship", args{"user_id": cy, "target_stream": "ANONYMOUS"}); a.failed || a.member["stream"] != "ANONYMOUS" {
 			t.Errorf("%s", a.text)
 		}
-		if a := ask(t, s, "degrade_relationship", args{"user_id": cy, "target_stream": "TEMPORARY"}); !strings.HasPrefix(a.text, "ERROR PC422: ConsentValidationError: ") {
+		if a := ask(t, s, "degrade_relationship",
+			args{"user_id": cy, "target_stream": "TEMPORARY"}); !strings.HasPrefix(a.text, "ERROR PC422: ConsentValidationError: ") {
 			t.Errorf("back: %s", a.text)
 		}
 		other := ask(t, s, "degrade_relationship", args{"user_id": subject("PARTNERED", 2), "target_stream": "TEMPORARY"})
-		if nobody := ask(t, s, "degrade_relationship", args{"user_id": "nobody", "target_stream": "TEMPORARY"}); nobody.text != other.text || !strings.HasPrefix(other.text, "ERROR 42501") {
+		if nobody := ask(t, s, "degrade_relationship",
+			args{"user_id": "nobody", "target_stream": "TEMPORARY"}); nobody.text != other.text || !strings.HasPrefix(other.text, "ERROR 42501") {
 			t.Errorf("another user: %s; nobody: %s", other.text, nobody.text)
 		}
 	})
@@ -171,19 +180,22 @@ func TestCiris(t *testing.T) {
 			t.Errorf("given: %s", a.text)
 		}
 		before := ask(t, s, "consent_status", nil).member["last_modified"]
-		if a := ask(t, s, "consent_grant", args{"stream": "TEMPORARY", "request": "k1"}); a.failed || ask(t, s, "consent_status", nil).member["last_modified"] != before {
+		if a := ask(t, s, "consent_grant", args{"stream": "TEMPORARY", "request": "k1"}); a.failed ||
+			ask(t, s, "consent_status", nil).member["last_modified"] != before {
 			t.Errorf("the same request again: %s", a.text)
 		}
 		if a := ask(t, s, "consent_grant", args{"stream": "TEMPORARY", "categories": []any{"BEHAVIORAL"}}); !strings.HasPrefix(a.text, "ERROR PC422") {
 			t.Errorf("more than the stream allows: %s", a.text)
 		}
-		if a := ask(t, s, "consent_grant", args{"grantee": "si:vet", "scope": "ctx:bella_health", "purposes": []any{"care"}, "days": 30}); a.failed || a.member["grantee"] != "si:vet" {
+		if a := ask(t, s, "consent_grant", args{"grantee": "si:vet", "scope": "ctx:bella_health",
+			"purposes": []any{"care"}, "days": 30}); a.failed || a.member["grantee"] != "si:vet" {
 			t.Errorf("to one: %s", a.text)
 		}
 		if a := ask(t, s, "consent_status", nil); !strings.Contains(a.text, `"grantee":"si:vet"`) || a.member["stream"] != "TEMPORARY" {
 			t.Errorf("both: %s", a.text)
 		}
-		if a := ask(t, s, "consent_grant", args{"grantee": "", "scope": "ctx:walks", "purposes": []any{"care"}}); !strings.HasPrefix(a.text, "ERROR 22023") {
+		if a := ask(t, s, "consent_grant", args{"grantee": "", "scope": "ctx:walks",
+			"purposes": []any{"care"}}); !strings.HasPrefix(a.text, "ERROR 22023") {
 			t.Errorf("an empty grantee: %s", a.text)
 		}
 		if a := ask(t, s, "consent_grant", args{}); !strings.HasPrefix(a.text, "ERROR 22023") {

@@ -21,7 +21,8 @@ import (
 // Config is what the face works with. Verifier, Connect, Record, Desks and Office are required.
 type Config struct {
 	Verifier identity.Verifier
-	// Connect opens an agent's session, which is enforced, recorded and limited as that of any client. What it is told by the way is handed on.
+	// Connect opens an agent's session, which is enforced, recorded and limited as that of any client. What it is told
+	// by the way is handed on.
 	Connect func(context.Context, identity.Caller, func(*pgconn.Notice)) (*pgx.Conn, error)
 	// Record writes down a call that runs no statement; its error is the answer instead.
 	Record func(context.Context, audit.Call) error

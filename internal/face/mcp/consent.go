@@ -100,29 +100,38 @@ func consentTools() []Tool {
 		New(Tool{
 			Name: "consent_status", Title: "How a consent stands", Reads: true, Offered: registered,
 			Roles: []identity.Role{identity.Subject, identity.Admin, identity.System, identity.Agent},
-			Description: "Shows what a user has consented to: the stream of the relationship, the categories of data that may be used, since when and until when. " +
-				"An agent and a user ask about the session's own user and leave user_id out; an administrator or an application names one. " +
+			Description: "Shows what a user has consented to: the stream of the relationship, the categories of " +
+				"data that may be used, since when and until when. " +
+				"An agent and a user ask about the session's own user and leave user_id out; an administrator or " +
+				"an application names one. " +
 				"ConsentNotFoundError (PC404) means that nothing was ever recorded: nothing of the user may be used.",
 		}, consentStatus),
 		New(Tool{
 			Name: "upgrade_relationship", Title: "Ask for a partnership", Idempotent: true, Offered: registered, Roles: subjects,
-			Description: "Asks, for the user, for a partnership: data are kept and used as long as the relationship lasts (ESSENTIAL, BEHAVIORAL, IMPROVEMENT). " +
-				"Only when the user wants it: it takes both sides, the user who asks here and the agent who decides. Until that, and if nobody decides within the time given in " +
+			Description: "Asks, for the user, for a partnership: data are kept and used as long as the " +
+				"relationship lasts (ESSENTIAL, BEHAVIORAL, IMPROVEMENT). " +
+				"Only when the user wants it: it takes both sides, the user who asks here and the agent who " +
+				"decides. Until that, and if nobody decides within the time given in " +
 				"partnership.decide_until, everything stays as it is. consent_status shows what became of it.",
 		}, upgradeRelationship),
 		New(Tool{
-			Name: "degrade_relationship", Title: "Take consent back in part", Destructive: true, Idempotent: true, Offered: registered, Roles: subjects,
-			Description: "Moves the user's relationship to a stream that shows less, at once and without asking anybody: PARTNERED to TEMPORARY or ANONYMOUS, TEMPORARY to ANONYMOUS. " +
+			Name: "degrade_relationship", Title: "Take consent back in part", Destructive: true, Idempotent: true,
+			Offered: registered, Roles: subjects,
+			Description: "Moves the user's relationship to a stream that shows less, at once and without asking " +
+				"anybody: PARTNERED to TEMPORARY or ANONYMOUS, TEMPORARY to ANONYMOUS. " +
 				"What goes with it does not come back. Only when the user wants it. To end everything use consent_revoke.",
 		}, degradeRelationship).Enum("target_stream", string(consent.Temporary), string(consent.Anonymous)),
 		New(Tool{
 			Name: "consent_grant", Title: "Consent", Idempotent: true, Offered: registered, Roles: subjects,
-			Description: "Records the user's consent: to a stream, or, without stream, to one grantee or about one thing. Only when the user has said so. It takes effect at once, for every " +
+			Description: "Records the user's consent: to a stream, or, without stream, to one grantee or about " +
+				"one thing. Only when the user has said so. It takes effect at once, for every " +
 				"application and agent. Granting again renews; other categories replace the old ones.",
 		}, consentGrant).Enum("stream", string(consent.Temporary), string(consent.Partnered), string(consent.Anonymous)),
 		New(Tool{
-			Name: "consent_revoke", Title: "Withdraw consent", Destructive: true, Idempotent: true, Offered: registered, Roles: subjects,
-			Description: "Withdraws the user's consent, all of the relationship or only that to a grantee or about a scope. From the next statement on nothing shows that it has shown, " +
+			Name: "consent_revoke", Title: "Withdraw consent", Destructive: true, Idempotent: true,
+			Offered: registered, Roles: subjects,
+			Description: "Withdraws the user's consent, all of the relationship or only that to a grantee or " +
+				"about a scope. From the next statement on nothing shows that it has shown, " +
 				"and the data are deleted. It needs no reason. Doing it twice does it once.",
 		}, consentRevoke),
 	}
@@ -141,8 +150,10 @@ func (c *Call) consents(ctx context.Context, user string) (string, []desk.Status
 	}
 	own := c.ofAgent()
 	if own == "" || user != "" && user != own {
-		return "", nil, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonConsent, "an agent asks about the user for whom it acts, and nobody else").
-			WithHint("Leave user_id out. For whom an agent acts, the policy (audit: subject) and the configuration say; it may be for nobody.")
+		return "", nil, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonConsent,
+			"an agent asks about the user for whom it acts, and nobody else").
+			WithHint("Leave user_id out. For whom an agent acts, the policy (audit: subject) and the " +
+				"configuration say; it may be for nobody.")
 	}
 	c.About(own)
 	records, now, err := c.Desk.Registry.Of(ctx, own)
@@ -179,7 +190,8 @@ func consentStatus(ctx context.Context, c *Call, in whose) (standing, error) {
 	for _, r := range all {
 		if r.Grantee != consent.Everybody || r.Scope != consent.Everything {
 			out.Grants = append(out.Grants, grant{
-				Grantee: r.Grantee, Scope: r.Scope, State: string(r.StateAt(r.Now)), Categories: inForce(r.Consent, r.Now, r.Categories), Purposes: inForce(r.Consent, r.Now, r.Purposes),
+				Grantee: r.Grantee, Scope: r.Scope, State: string(r.StateAt(r.Now)), Categories: inForce(r.Consent,
+					r.Now, r.Categories), Purposes: inForce(r.Consent, r.Now, r.Purposes),
 				GrantedAt: instant(r.GivenAt), ExpiresAt: expiry(r.Consent),
 			})
 			continue
@@ -207,13 +219,15 @@ func upgradeRelationship(ctx context.Context, c *Call, in upgrade) (changed, err
 }
 
 func degradeRelationship(ctx context.Context, c *Call, in degrade) (changed, error) {
-	return c.change(ctx, consent.Command{Do: consent.Degrade, Subject: in.UserID, Stream: consent.Stream(in.TargetStream), Request: in.Request})
+	return c.change(ctx, consent.Command{Do: consent.Degrade, Subject: in.UserID,
+		Stream: consent.Stream(in.TargetStream), Request: in.Request})
 }
 
 func consentGrant(ctx context.Context, c *Call, in granting) (changed, error) {
 	const day = 24 * time.Hour
 	if in.Days < 0 || in.Days > 100*366 {
-		return changed{}, sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonConsent, "a consent lasts for 1 to 36500 days").WithHint("Leave days out for one that does not expire.")
+		return changed{}, sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonConsent,
+			"a consent lasts for 1 to 36500 days").WithHint("Leave days out for one that does not expire.")
 	}
 	if in.Stream == "" && in.Grantee == "" && in.Scope == "" && len(in.Categories) == 0 && len(in.Purposes) == 0 {
 		return changed{}, sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonConsent, "to what does the user consent?").
@@ -221,7 +235,8 @@ func consentGrant(ctx context.Context, c *Call, in granting) (changed, error) {
 	}
 	return c.change(ctx, consent.Command{
 		Do: consent.Grant, Subject: in.UserID, Stream: consent.Stream(in.Stream), Grantee: in.Grantee, Scope: in.Scope,
-		Categories: in.Categories, Purposes: in.Purposes, For: time.Duration(in.Days) * day, Reason: in.Reason, Evidence: in.Evidence, Request: in.Request,
+		Categories: in.Categories, Purposes: in.Purposes, For: time.Duration(in.Days) * day, Reason: in.Reason,
+		Evidence: in.Evidence, Request: in.Request,
 	})
 }
 
@@ -244,7 +259,8 @@ func (c *Call) change(ctx context.Context, command consent.Command) (changed, er
 	}
 	r, at := done.Consent, done.At
 	out := changed{
-		UserID: command.Subject, State: string(r.StateAt(at)), Stream: string(r.Stream), Categories: inForce(r, at, r.Categories), Purposes: inForce(r, at, r.Purposes),
+		UserID: command.Subject, State: string(r.StateAt(at)), Stream: string(r.Stream), Categories: inForce(r,
+			at, r.Categories), Purposes: inForce(r, at, r.Purposes),
 		GrantedAt: instant(r.GivenAt), ExpiresAt: expiry(r), LastModified: instant(at), Record: done.Number,
 	}
 	if key := command.Key(); key.Grantee != consent.Everybody || key.Scope != consent.Everything {

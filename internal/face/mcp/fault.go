@@ -26,7 +26,8 @@ type fault struct {
 	cause error // for the log
 }
 
-// fail makes a fault of an error. What a server's error may say has been decided by the proxy; of others only a *sqlstate.Error speaks.
+// fail makes a fault of an error. What a server's error may say has been decided by the proxy; of others only a
+// *sqlstate.Error speaks.
 func fail(err error) fault {
 	var told *pgconn.PgError
 	if errors.As(err, &told) {
@@ -34,10 +35,12 @@ func fail(err error) fault {
 	}
 	var ours *sqlstate.Error
 	if !errors.As(err, &ours) && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
-		return fault{SQLSTATE: "57014", Message: "the call was ended before it was done", Hint: "It took too long or was cancelled. Ask for less: a condition, a LIMIT, an aggregate."}
+		return fault{SQLSTATE: "57014", Message: "the call was ended before it was done",
+			Hint: "It took too long or was cancelled. Ask for less: a condition, a LIMIT, an aggregate."}
 	}
 	e := sqlstate.From(err)
-	f := fault{SQLSTATE: string(e.Code), Message: e.Message, Detail: e.Detail, Hint: e.Hint, Position: int32(e.Position), cause: e.Cause}
+	f := fault{SQLSTATE: string(e.Code), Message: e.Message, Detail: e.Detail, Hint: e.Hint,
+		Position: int32(e.Position), cause: e.Cause}
 	var named consent.Named
 	if errors.As(err, &named) {
 		f.Name = named.Name()
@@ -70,7 +73,8 @@ func (f fault) result() *sdk.CallToolResult {
 	if err != nil {
 		structured = []byte(`{"error":{"sqlstate":"XX000","message":"internal error in pgconsent"}}`)
 	}
-	return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: f.text()}}, StructuredContent: json.RawMessage(structured)}
+	return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: f.text()}},
+		StructuredContent: json.RawMessage(structured)}
 }
 
 // refused tells whether the caller, and not the machinery, is the reason.

@@ -61,12 +61,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := s.origin.Check(r); err != nil {
-		tell(w, http.StatusForbidden, nil, invalidRequest, refusal("requests of other sites are refused", "No page of a browser calls this address."))
+		tell(w, http.StatusForbidden, nil, invalidRequest,
+			refusal("requests of other sites are refused", "No page of a browser calls this address."))
 		return
 	}
 	if !s.open.caller(caller).pace.Allow() {
 		w.Header().Set("Retry-After", "1")
-		tell(w, http.StatusTooManyRequests, nil, tooMuch, sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit, "too many messages of this token").WithHint("At most %d a second. Wait a moment, then send it again.", perSecond))
+		tell(w, http.StatusTooManyRequests, nil, tooMuch,
+			sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit, "too many messages of this token").
+				WithHint("At most %d a second. Wait a moment, then send it again.", perSecond))
 		return
 	}
 	switch r.Method {
@@ -82,7 +85,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 	default:
 		w.Header().Set("Allow", "POST, DELETE")
-		tell(w, http.StatusMethodNotAllowed, nil, invalidRequest, refusal("this address takes POST and DELETE", "The server sends nothing unasked: there is no stream to GET."))
+		tell(w, http.StatusMethodNotAllowed, nil, invalidRequest,
+			refusal("this address takes POST and DELETE", "The server sends nothing unasked: there is no stream to GET."))
 	}
 }
 
@@ -100,12 +104,15 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, bearer string, cal
 	if err != nil {
 		var long *http.MaxBytesError
 		if errors.As(err, &long) {
-			tell(w, http.StatusRequestEntityTooLarge, nil, invalidRequest, refusal(fmt.Sprintf("the message is longer than %d bytes", maxMessage), "Send less at once."))
+			tell(w, http.StatusRequestEntityTooLarge, nil, invalidRequest,
+				refusal(fmt.Sprintf("the message is longer than %d bytes", maxMessage), "Send less at once."))
 		}
 		return // else the client has gone
 	}
 	if err := strictjson.Check(body, strictjson.Depth); err != nil {
-		tell(w, http.StatusBadRequest, idOf(body), parseError, refusal("the message is not JSON that is taken: "+err.Error(), fmt.Sprintf("UTF-8, no name twice, at most %d levels deep.", strictjson.Depth)))
+		tell(w, http.StatusBadRequest, idOf(body), parseError,
+			refusal("the message is not JSON that is taken: "+err.Error(),
+				fmt.Sprintf("UTF-8, no name twice, at most %d levels deep.", strictjson.Depth)))
 		return
 	}
 	m, why := read(body)
@@ -114,7 +121,8 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, bearer string, cal
 		return
 	}
 	if m.ID != nil && !methods[m.Method] {
-		tell(w, http.StatusOK, m.ID, noMethod, refusal(fmt.Sprintf("there is no method %q", clip(m.Method)), "This server has tools: tools/list, tools/call."))
+		tell(w, http.StatusOK, m.ID, noMethod,
+			refusal(fmt.Sprintf("there is no method %q", clip(m.Method)), "This server has tools: tools/list, tools/call."))
 		return
 	}
 	if m.ID == nil && (!methods[m.Method] || !strings.HasPrefix(m.Method, "notifications/")) {
@@ -122,7 +130,8 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, bearer string, cal
 		return
 	}
 	if (m.Method == "initialize" || m.Method == "tools/call") && (len(m.Params) == 0 || m.Params[0] != '{') {
-		tell(w, http.StatusBadRequest, m.ID, invalidParams, refusal(fmt.Sprintf("%q has parameters, in an object", m.Method), "docs/reference/mcp.md has a whole session."))
+		tell(w, http.StatusBadRequest, m.ID, invalidParams,
+			refusal(fmt.Sprintf("%q has parameters, in an object", m.Method), "docs/reference/mcp.md has a whole session."))
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -131,14 +140,17 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, bearer string, cal
 	id := r.Header.Get(sessionHeader)
 	if m.Method == "initialize" || id == "" && (m.Method == "server/discover" || r.Header.Get(versionHeader) >= sessionless) {
 		if id != "" {
-			tell(w, http.StatusBadRequest, m.ID, invalidRequest, refusal("the session has begun already", "Send \"initialize\" once, without "+sessionHeader+"."))
+			tell(w, http.StatusBadRequest, m.ID, invalidRequest,
+				refusal("the session has begun already", "Send \"initialize\" once, without "+sessionHeader+"."))
 			return
 		}
 		s.first(w, r, m, bearer, caller)
 		return
 	}
 	if id == "" {
-		tell(w, http.StatusBadRequest, m.ID, noSession, refusal(fmt.Sprintf("%q needs a session", m.Method), "Begin with \"initialize\", and send the "+sessionHeader+" of its answer with every later message."))
+		tell(w, http.StatusBadRequest, m.ID, noSession,
+			refusal(fmt.Sprintf("%q needs a session", m.Method),
+				"Begin with \"initialize\", and send the "+sessionHeader+" of its answer with every later message."))
 		return
 	}
 	one := s.open.find(id, caller)
@@ -152,7 +164,9 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, bearer string, cal
 		one.initialized()
 	case "tools/list", "tools/call":
 		if !one.isReady() {
-			tell(w, http.StatusBadRequest, m.ID, invalidRequest, refusal(fmt.Sprintf("%q comes after \"notifications/initialized\"", m.Method), "Send that notification when \"initialize\" was answered."))
+			tell(w, http.StatusBadRequest, m.ID, invalidRequest,
+				refusal(fmt.Sprintf("%q comes after \"notifications/initialized\"", m.Method),
+					"Send that notification when \"initialize\" was answered."))
 			return
 		}
 	}
@@ -188,7 +202,8 @@ func read(body []byte) (m envelope, why *sqlstate.Error) {
 		return m, refusal("a message is an object", "Send one message in a request.")
 	}
 	if err := json.Unmarshal(body, &m); err != nil {
-		return envelope{}, refusal("the message is not one of JSON-RPC", "It has jsonrpc, method, params, and an id if it wants an answer.")
+		return envelope{}, refusal("the message is not one of JSON-RPC",
+			"It has jsonrpc, method, params, and an id if it wants an answer.")
 	}
 	var names map[string]json.RawMessage
 	_ = json.Unmarshal(body, &names) // it is an object
@@ -214,7 +229,8 @@ func refusal(message, hint string) *sqlstate.Error {
 
 // gone answers who names a session that is not there, or not theirs.
 func gone(w http.ResponseWriter, id json.RawMessage) {
-	tell(w, http.StatusNotFound, id, noSession, refusal("there is no such session", "It has ended: begin again with \"initialize\"."))
+	tell(w, http.StatusNotFound, id, noSession,
+		refusal("there is no such session", "It has ended: begin again with \"initialize\"."))
 }
 
 // tell answers with an error of JSON-RPC.

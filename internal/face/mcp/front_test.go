@@ -281,7 +281,8 @@ func TestOutOfOrder(t *testing.T) {
 	for _, c := range []struct{ name, header, value, body string }{
 		{"XML", "Content-Type", "text/xml", list},
 		{"a protocol nobody knows", "Mcp-Protocol-Version", "1999-01-01", list},
-		{"a protocol without sessions", "Mcp-Protocol-Version", "2026-07-28", strings.Replace(list, `"tools/list"`, `"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}`, 1)},
+		{"a protocol without sessions", "Mcp-Protocol-Version", "2026-07-28",
+			strings.Replace(list, `"tools/list"`, `"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}`, 1)},
 		{"an event to go on from", "Last-Event-ID", "x", list},
 	} {
 		if r := send(t, "POST", d.url, "chat", mine, c.body, c.header, c.value); r.code(t) >= 0 || r.status < 400 || r.status > 499 {
@@ -298,21 +299,26 @@ func TestOutOfOrder(t *testing.T) {
 	}
 }
 
-// Whatever version of the protocol a client begins with, it is answered with one that there is; the newest that has sessions where it is not known. A message of a protocol without
-// sessions learns which there are.
+// Whatever version of the protocol a client begins with, it is answered with one that there is; the newest that has
+// sessions where it is not known. A message of a protocol without sessions learns which there are.
 func TestVersions(t *testing.T) {
 	d := openDoor(t)
 	for asked, want := range map[string]string{
-		"2024-11-05": "2024-11-05", "2025-03-26": "2025-03-26", "2025-06-18": "2025-06-18", "2025-11-25": "2025-11-25", "2026-07-28": "2025-11-25", "2099-01-01": "2025-11-25", "1999-01-01": "2025-11-25", "latest": "2025-11-25", "": "2025-11-25",
+		"2024-11-05": "2024-11-05", "2025-03-26": "2025-03-26", "2025-06-18": "2025-06-18",
+		"2025-11-25": "2025-11-25", "2026-07-28": "2025-11-25", "2099-01-01": "2025-11-25",
+		"1999-01-01": "2025-11-25", "latest": "2025-11-25", "": "2025-11-25",
 	} {
-		if r := send(t, "POST", d.url, "chat", "", strings.Replace(hello, "2025-06-18", asked, 1)); r.status != 200 || !strings.Contains(r.body, `"protocolVersion":"`+want+`"`) {
+		if r := send(t, "POST", d.url, "chat", "", strings.Replace(hello, "2025-06-18", asked, 1)); r.status != 200 ||
+			!strings.Contains(r.body, `"protocolVersion":"`+want+`"`) {
 			t.Errorf("%q: %d %s, want %s", asked, r.status, r.body, want)
 		}
 	}
 	const meta = `"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
 	for method, want := range map[string]int{"tools/list": 400, "server/discover": 200} {
-		r := send(t, "POST", d.url, "chat", "", `{"jsonrpc":"2.0","id":1,"method":"`+method+`",`+meta, "Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", method)
-		if r.status != want || strings.Contains(r.body, `"code":-32022`) != (want == 400) || !strings.Contains(r.body, `["2025-11-25","2025-06-18","2025-03-26","2024-11-05"]`) || strings.Contains(r.body, `"public"`) {
+		r := send(t, "POST", d.url, "chat", "", `{"jsonrpc":"2.0","id":1,"method":"`+method+`",`+meta,
+			"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", method)
+		if r.status != want || strings.Contains(r.body, `"code":-32022`) != (want == 400) ||
+			!strings.Contains(r.body, `["2025-11-25","2025-06-18","2025-03-26","2024-11-05"]`) || strings.Contains(r.body, `"public"`) {
 			t.Errorf("%s of a protocol without sessions: %d %s", method, r.status, r.body)
 		}
 	}
@@ -338,7 +344,8 @@ func TestStrictArguments(t *testing.T) {
 			if name == "not an object" && r.code(t) == -32602 {
 				return
 			}
-			if r.status != 200 || !strings.Contains(r.body, `"isError":true`) || !strings.Contains(r.body, `"sqlstate":"22023"`) || !strings.Contains(r.body, c.want) {
+			if r.status != 200 || !strings.Contains(r.body, `"isError":true`) ||
+				!strings.Contains(r.body, `"sqlstate":"22023"`) || !strings.Contains(r.body, c.want) {
 				t.Errorf("%d %s", r.status, r.body)
 			}
 		})
@@ -349,7 +356,8 @@ func TestStrictArguments(t *testing.T) {
 func TestToolsOfRoles(t *testing.T) {
 	d := openDoor(t)
 	for token, want := range map[string][]string{
-		"chat": {"list_tables", "query", "track_interaction"}, "ada": {"track_interaction"}, "root": {}, "app": {"track_interaction"}, "watch": {}, "lost": {},
+		"chat": {"list_tables", "query", "track_interaction"}, "ada": {"track_interaction"}, "root": {}, "app": {
+			"track_interaction"}, "watch": {}, "lost": {},
 	} {
 		r := send(t, "POST", d.url, token, begin(t, d.url, token), list)
 		var m struct {
@@ -368,7 +376,8 @@ func TestToolsOfRoles(t *testing.T) {
 	}
 }
 
-// A session ends with its token, also for a call that is under way, and another token of the same name does not take it over.
+// A session ends with its token, also for a call that is under way, and another token of the same name does not take it
+// over.
 func TestRevoked(t *testing.T) {
 	d := openDoor(t)
 	session := begin(t, d.url, "chat")

@@ -33,15 +33,19 @@ type generalized struct {
 
 func generalizeTools() []Tool {
 	return []Tool{New(Tool{
-		Name: "memory_generalize", Title: "Share what was learned", Idempotent: true, Statements: true, Roles: []identity.Role{identity.Agent},
+		Name: "memory_generalize", Title: "Share what was learned", Idempotent: true, Statements: true,
+		Roles:   []identity.Role{identity.Agent},
 		Offered: func(d *Desk) bool { return section(d) != nil && section(d).Generalize != nil },
-		Description: "Makes a belief that others may see from a private memory of your own store. A text that names those whom the memory is about, or their aliases, in whatever form, is refused (PC422): say it " +
-			"in other words. Dates, places and rare details are warned of in the report: try with check first, and consider whether they make the source known. Nobody but the store's owner learns what it was drawn from.",
+		Description: "Makes a belief that others may see from a private memory of your own store. A text that " +
+			"names those whom the memory is about, or their aliases, in whatever form, is refused (PC422): say it " +
+			"in other words. Dates, places and rare details are warned of in the report: try with check first, " +
+			"and consider whether they make the source known. Nobody but the store's owner learns what it was drawn from.",
 	}, shareLearned)}
 }
 
 func shareLearned(ctx context.Context, c *Call, in generalizing) (out generalized, err error) {
-	g := privacy.Generalization{Source: in.Source, Kind: in.Kind, Belief: in.Belief, Note: in.AbstractionNote, Context: in.Context, Reason: in.Reason, Accept: in.AcceptWarnings, Check: in.Check}
+	g := privacy.Generalization{Source: in.Source, Kind: in.Kind, Belief: in.Belief, Note: in.AbstractionNote,
+		Context: in.Context, Reason: in.Reason, Accept: in.AcceptWarnings, Check: in.Check}
 	if in.AccessGrants != nil {
 		g.Access = append([]string{}, *in.AccessGrants...)
 	}

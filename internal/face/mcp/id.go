@@ -13,8 +13,8 @@ func isID(value json.RawMessage) bool {
 	return value[0] == '"' || (value[0] == '-' || value[0] >= '0' && value[0] <= '9') && !bytes.ContainsAny(value, ".eE")
 }
 
-// idOf is the id of a message that is not taken as JSON, so that a client which waits for an answer by its id is told at once. It is nil where
-// there is none to be seen, or more than one.
+// idOf is the id of a message that is not taken as JSON, so that a client which waits for an answer by its id is told
+// at once. It is nil where there is none to be seen, or more than one.
 func idOf(message []byte) json.RawMessage {
 	d := json.NewDecoder(bytes.NewReader(message))
 	d.UseNumber()

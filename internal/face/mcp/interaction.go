@@ -24,7 +24,8 @@ func interactionTools() []Tool {
 		New(Tool{
 			Name: "track_interaction", Title: "Note a message of a user", Unrecorded: true,
 			Roles: []identity.Role{identity.Agent, identity.System, identity.Subject},
-			Description: "Call it once for each message that a user sends. After long use it returns a reminder that they talk to a machine; show it to the user as it is. Usually reminder is null. " +
+			Description: "Call it once for each message that a user sends. After long use it returns a reminder " +
+				"that they talk to a machine; show it to the user as it is. Usually reminder is null. " +
 				"Only the time is kept, in memory, and nothing that was said. It renews no consent.",
 		}, trackInteraction),
 	}
@@ -32,9 +33,11 @@ func interactionTools() []Tool {
 
 func trackInteraction(_ context.Context, c *Call, in tracking) (out tracked, err error) {
 	if c.server.AIR == nil {
-		return out, sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConsent, "interactions are not tracked here").WithHint("This server was started without a tracker.")
+		return out, sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConsent,
+			"interactions are not tracked here").WithHint("This server was started without a tracker.")
 	}
-	key, err := air.Caller{Role: string(c.Caller.Role), Subject: c.Caller.Subject, Agent: c.Caller.Agent, Database: c.Caller.Database}.Key(in.UserID, in.ChannelID)
+	key, err := air.Caller{Role: string(c.Caller.Role), Subject: c.Caller.Subject, Agent: c.Caller.Agent,
+		Database: c.Caller.Database}.Key(in.UserID, in.ChannelID)
 	if err != nil {
 		return out, err
 	}

@@ -25,15 +25,19 @@ func TestMemberintel(t *testing.T) {
 	}
 	owner := f.sql(t, f.demo.Access.OwnerDSN)
 	var id, content string
-	if err := owner.QueryRow(t.Context(), "SELECT id::text, content FROM brain_entries WHERE tenant_id = 'global' ORDER BY id LIMIT 1").Scan(&id, &content); err != nil {
+	if err := owner.QueryRow(t.Context(),
+		"SELECT id::text, content FROM brain_entries WHERE tenant_id = 'global' ORDER BY id LIMIT 1").Scan(&id, &content); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := owner.Exec(t.Context(), `UPDATE brain_entries SET metadata = metadata || '{"author": "PLANTED-AUTHOR", "path": "/PLANTED/PATH", "summary": {"nested": "PLANTED"}}' WHERE id = $1`, id); err != nil {
+	if _, err := owner.Exec(t.Context(),
+		`UPDATE brain_entries SET metadata = metadata || '{"author": "PLANTED-AUTHOR", "path": "/PLANTED/PATH", "summary": {"nested": "PLANTED"}}' WHERE id = $1`, id); err != nil {
 		t.Fatal(err)
 	}
 	for _, sql := range []string{
-		"SELECT * FROM brain_entries", "SELECT metadata FROM brain_entries", "SELECT metadata->>'author' FROM brain_entries", "SELECT metadata::text FROM brain_entries WHERE id = '" + id + "'",
-		"SELECT jsonb_each_text(metadata) FROM brain_entries", "SELECT b FROM brain_entries b", "SELECT to_jsonb(b) FROM brain_entries b WHERE id = '" + id + "'",
+		"SELECT * FROM brain_entries", "SELECT metadata FROM brain_entries",
+		"SELECT metadata->>'author' FROM brain_entries", "SELECT metadata::text FROM brain_entries WHERE id = '" + id + "'",
+		"SELECT jsonb_each_text(metadata) FROM brain_entries", "SELECT b FROM brain_entries b",
+		"SELECT to_jsonb(b) FROM brain_entries b WHERE id = '" + id + "'",
 		"SELECT metadata #>> '{summary,nested}' FROM brain_entries", "SELECT content FROM brain_entries", "SELECT content FROM brain_entries LIMIT 1",
 		"INSERT INTO brain_entries (id) VALUES (gen_random_uuid())", "DELETE FROM brain_entries", "UPDATE brain_entries SET title = 'x'",
 	} {
@@ -46,19 +50,24 @@ func TestMemberintel(t *testing.T) {
 		}
 	}
 	// By its id neither: no tool returns bodies. What a list shows is shown by id, too.
-	for _, sql := range []string{"SELECT content FROM brain_entries WHERE id = $1", "SELECT b.content FROM brain_entries b WHERE b.id = $1", "SELECT length(content) FROM brain_entries WHERE id = $1"} {
-		if a := ask(t, s, "query", args{"sql": sql, "parameters": []any{id}}); !strings.HasPrefix(a.text, "ERROR 42703") || !strings.Contains(a.text, "never shown") {
+	for _, sql := range []string{"SELECT content FROM brain_entries WHERE id = $1",
+		"SELECT b.content FROM brain_entries b WHERE b.id = $1", "SELECT length(content) FROM brain_entries WHERE id = $1"} {
+		if a := ask(t, s, "query", args{"sql": sql, "parameters": []any{id}}); !strings.HasPrefix(a.text,
+			"ERROR 42703") || !strings.Contains(a.text, "never shown") {
 			t.Errorf("by its id: %s: %.300s", sql, a.text)
 		}
 	}
-	for _, sql := range []string{"SELECT * FROM brain_entries WHERE id = $1", "SELECT b FROM brain_entries b WHERE id = $1", "SELECT metadata ->> 'title' FROM brain_entries WHERE id = $1"} {
-		if a := ask(t, s, "query", args{"sql": sql, "parameters": []any{id}}); a.failed || a.member["row_count"] != float64(1) || strings.Contains(a.text, content) {
+	for _, sql := range []string{"SELECT * FROM brain_entries WHERE id = $1",
+		"SELECT b FROM brain_entries b WHERE id = $1", "SELECT metadata ->> 'title' FROM brain_entries WHERE id = $1"} {
+		if a := ask(t, s, "query", args{"sql": sql, "parameters": []any{id}}); a.failed ||
+			a.member["row_count"] != float64(1) || strings.Contains(a.text, content) {
 			t.Errorf("by its id: %s: %.300s", sql, a.text)
 		}
 	}
 	// Absent, another user's, and malformed look alike.
 	var others string
-	if err := owner.QueryRow(t.Context(), "SELECT id::text FROM brain_entries WHERE tenant_id NOT IN ('global', '11111111-1111-4111-8111-111111111111') LIMIT 1").Scan(&others); err != nil {
+	if err := owner.QueryRow(t.Context(),
+		"SELECT id::text FROM brain_entries WHERE tenant_id NOT IN ('global', '11111111-1111-4111-8111-111111111111') LIMIT 1").Scan(&others); err != nil {
 		t.Fatal(err)
 	}
 	sql := "SELECT title FROM brain_entries WHERE id = $1"

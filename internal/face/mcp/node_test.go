@@ -36,7 +36,8 @@ func TestMain(m *testing.M) {
 	pgtest.MainAlone(m)
 }
 
-// independentClient is the client written in TypeScript by the protocol's authors, over HTTP and over the bridge on stdio.
+// independentClient is the client written in TypeScript by the protocol's authors, over HTTP and over the bridge on
+// stdio.
 func independentClient(t *testing.T, f *face) {
 	dir := nodeModules(t)
 	script, err := os.ReadFile("testdata/client.mjs")
@@ -78,9 +79,11 @@ func independentClient(t *testing.T, f *face) {
 	}
 	// The status is of HTTP alone; the code is that of docs/reference/mcp.md.
 	for what, want := range map[string][2]string{
-		"list before initialize": {"400", "-32001 08P01"}, "no JSON": {"400", "-32700 08P01"}, "a name twice": {"400", "-32700 08P01"}, "a batch": {"400", "-32600 08P01"},
+		"list before initialize": {"400", "-32001 08P01"}, "no JSON": {"400", "-32700 08P01"}, "a name twice": {
+			"400", "-32700 08P01"}, "a batch": {"400", "-32600 08P01"},
 		"no version": {"400", "-32600 08P01"}, "begin": {"200", "answered"}, "list before initialized": {"400", "-32600 08P01"}, "initialized": {"202", ""},
-		"unknown method": {"200", "-32601 08P01"}, "no parameters": {"400", "-32602 08P01"}, "begin again": {"400", "-32600 08P01"}, "cancels nothing": {"202", ""}, "list": {"200", "answered"},
+		"unknown method": {"200", "-32601 08P01"}, "no parameters": {"400", "-32602 08P01"}, "begin again": {
+			"400", "-32600 08P01"}, "cancels nothing": {"202", ""}, "list": {"200", "answered"},
 	} {
 		if got := report.Raw["http"][what]; got != strings.TrimSpace(want[0]+" "+want[1]) {
 			t.Errorf("over http %s: %s, want %v", what, got, want)
@@ -132,7 +135,8 @@ func nodeModules(t *testing.T) string {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
 	defer cancel()
-	c := exec.CommandContext(ctx, "npm", "install", "--prefix", dir, "--no-audit", "--no-fund", "--ignore-scripts", "--silent", nodeClient+"@"+nodeVersion)
+	c := exec.CommandContext(ctx, "npm", "install", "--prefix", dir, "--no-audit", "--no-fund", "--ignore-scripts",
+		"--silent", nodeClient+"@"+nodeVersion)
 	if out, err := c.CombinedOutput(); err != nil {
 		var failed *exec.ExitError
 		if errors.As(err, &failed) || ctx.Err() != nil {

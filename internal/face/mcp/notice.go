@@ -9,7 +9,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// What the server tells beside an answer, such as a reminder to the user. They are what any client of the agent's would be told.
+// What the server tells beside an answer, such as a reminder to the user. They are what any client of the agent's would
+// be told.
 const (
 	mostNotices   = 20 // of a call
 	longestNotice = 4 << 10

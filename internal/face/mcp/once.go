@@ -9,11 +9,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// once does what a call with a key asks for, unless that was done: then it tells what was answered. Keys are the caller's, in whatever session, and
-// those of HTTP: used there, they are used here.
-func once[Out any](ctx context.Context, c *Call, operation, key string, asked any, do func() (Out, error)) (out Out, repeated bool, err error) {
+// once does what a call with a key asks for, unless that was done: then it tells what was answered. Keys are the
+// caller's, in whatever session, and those of HTTP: used there, they are used here.
+func once[Out any](ctx context.Context, c *Call, operation, key string, asked any, do func() (Out, error)) (out Out,
+	repeated bool, err error) {
 	if len(key) > desk.LongestKey {
-		return out, false, sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonBounds, "the request_key is longer than %d bytes", desk.LongestKey).WithHint("A UUID will do.")
+		return out, false, sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonBounds,
+			"the request_key is longer than %d bytes", desk.LongestKey).WithHint("A UUID will do.")
 	}
 	text, err := json.Marshal(asked)
 	if err != nil {

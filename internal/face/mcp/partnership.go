@@ -32,11 +32,13 @@ func partnershipTools() []Tool {
 	return []Tool{
 		New(Tool{
 			Name: "partnership_pending", Title: "Partnerships to decide about", Reads: true, Offered: registered, Roles: agents,
-			Description: "Lists the users who have asked for a partnership and wait for the agent's side to decide, with the time until which it can. Decide with partnership_decide.",
+			Description: "Lists the users who have asked for a partnership and wait for the agent's side to " +
+				"decide, with the time until which it can. Decide with partnership_decide.",
 		}, partnershipPending),
 		New(Tool{
 			Name: "partnership_decide", Title: "Decide about a partnership", Idempotent: true, Offered: registered, Roles: agents,
-			Description: "Decides, as the agent's side, about a partnership that a user has asked for. Only what a user has asked for can be decided; no agent asks for one. " +
+			Description: "Decides, as the agent's side, about a partnership that a user has asked for. Only what " +
+				"a user has asked for can be decided; no agent asks for one. " +
 				"ConsentNotFoundError (PC404): nobody of that id waits for a decision.",
 		}, partnershipDecide).Enum("decision", string(consent.TaskComplete), string(consent.Reject), string(consent.Defer)),
 	}
@@ -54,7 +56,8 @@ func partnershipPending(ctx context.Context, c *Call, _ struct{}) (questions, er
 
 func partnershipDecide(ctx context.Context, c *Call, in deciding) (changed, error) {
 	out, err := c.change(ctx, consent.Command{
-		Do: consent.DecidePartnership, Subject: in.UserID, Decision: consent.Decision(in.Decision), Reason: in.Reason, Request: in.Request,
+		Do: consent.DecidePartnership, Subject: in.UserID, Decision: consent.Decision(in.Decision), Reason: in.Reason,
+		Request: in.Request,
 	})
 	// Whether there is a user who asks for nothing is not the agent's to know.
 	var invalid *consent.ValidationError

@@ -144,10 +144,14 @@ func memoryTools(d *Desk) []Tool {
 	for _, m := range p.Memories {
 		out = append(out, New(Tool{
 			Name: "memory_" + m.Kind, Title: "Remember: " + m.Kind, Statements: true, Roles: []identity.Role{identity.Agent},
-			Description: "Makes a memory of the kind " + m.Kind + ". It is private: only its owner sees it, and those in access_grants, if everybody in subject_ids has consented to them. " +
-				"In a context it is granted to what the context gives, and may be narrowed with access_grants; more is refused (42501) without the consent of those it is about and of who told it.",
+			Description: "Makes a memory of the kind " + m.Kind +
+				". It is private: only its owner sees it, and those in access_grants, if everybody in subject_ids " +
+				"has consented to them. " +
+				"In a context it is granted to what the context gives, and may be narrowed with access_grants; " +
+				"more is refused (42501) without the consent of those it is about and of who told it.",
 		}, func(ctx context.Context, c *Call, in remembering) (out rememberedOnce, err error) {
-			n := privacy.New{Kind: m.Kind, Store: in.Store, Content: in.Content, Source: in.Source, Told: in.ToldFrom, Subjects: in.SubjectIDs, Consent: in.ConsentGrants, Context: in.Context, Reason: in.Reason}
+			n := privacy.New{Kind: m.Kind, Store: in.Store, Content: in.Content, Source: in.Source, Told: in.ToldFrom,
+				Subjects: in.SubjectIDs, Consent: in.ConsentGrants, Context: in.Context, Reason: in.Reason}
 			if in.AccessGrants != nil {
 				n.Access = append([]string{}, *in.AccessGrants...)
 			}
@@ -155,7 +159,8 @@ func memoryTools(d *Desk) []Tool {
 				out.remembered, err = remember(ctx, c, n)
 				return out, err
 			}
-			out.remembered, out.Repeated, err = once(ctx, c, "tool memory_"+m.Kind, in.RequestKey, in, func() (remembered, error) { return remember(ctx, c, n) })
+			out.remembered, out.Repeated, err = once(ctx, c, "tool memory_"+m.Kind, in.RequestKey,
+				in, func() (remembered, error) { return remember(ctx, c, n) })
 			return out, err
 		}))
 	}
@@ -197,8 +202,10 @@ func privacyTools() []Tool {
 	return []Tool{
 		New(Tool{
 			Name: "context_enter", Title: "Enter a context", Idempotent: true, Statements: true, Offered: contexts, Roles: agents,
-			Description: "Enters a context, as ctx:bella_health, for the rest of this session: what is granted to it shows, and new memories are granted to what it gives. You must take part in it. " +
-				"If there is none of this name and you own a store, it is made. Leave it with context_leave before you speak with others.",
+			Description: "Enters a context, as ctx:bella_health, for the rest of this session: what is granted to " +
+				"it shows, and new memories are granted to what it gives. You must take part in it. " +
+				"If there is none of this name and you own a store, it is made. Leave it with context_leave " +
+				"before you speak with others.",
 		}, enterContext),
 		New(Tool{
 			Name: "context_leave", Title: "Leave the context", Idempotent: true, Statements: true, Offered: contexts, Roles: agents,
@@ -206,35 +213,45 @@ func privacyTools() []Tool {
 		}, leaveContext),
 		New(Tool{
 			Name: "context_list", Title: "Contexts", Reads: true, Statements: true, Offered: contexts, Roles: agents,
-			Description: "Lists the contexts that you take part in, and those of your own store, with their participants and what new memories in them are granted to.",
+			Description: "Lists the contexts that you take part in, and those of your own store, with their " +
+				"participants and what new memories in them are granted to.",
 		}, listContexts),
 		New(Tool{
-			Name: "privacy_grant", Title: "Grant a memory to more", Idempotent: true, Statements: true, Offered: offered, Roles: agents,
-			Description: "Grants a memory of your own store to more. Everybody whom it is about, and who told it, must have consented to each of them (consent_grant); else it is refused (42501).",
+			Name: "privacy_grant", Title: "Grant a memory to more", Idempotent: true, Statements: true,
+			Offered: offered, Roles: agents,
+			Description: "Grants a memory of your own store to more. Everybody whom it is about, and who told it, " +
+				"must have consented to each of them (consent_grant); else it is refused (42501).",
 		}, grantMemory),
 		New(Tool{
-			Name: "privacy_revoke", Title: "Take grants off a memory", Idempotent: true, Statements: true, Offered: offered, Roles: agents,
+			Name: "privacy_revoke", Title: "Take grants off a memory", Idempotent: true, Statements: true,
+			Offered: offered, Roles: agents,
 			Description: "Takes grants off a memory of your own store: from the next statement on they do not see it.",
 		}, revokeMemory),
 		New(Tool{
-			Name: "privacy_audit", Title: "Who sees what", Reads: true, Offered: offered, Roles: []identity.Role{identity.Agent, identity.Subject},
-			Description: "Shows who sees one memory, or every memory about a subject: through which grant and which consent, who does not although it is granted to them, and what became of the grants. " +
-				"For the owner of the memories, the subject and its guardian; for anybody else there is nothing (PC404). Texts are not shown.",
+			Name: "privacy_audit", Title: "Who sees what", Reads: true, Offered: offered, Roles: []identity.Role{
+				identity.Agent, identity.Subject},
+			Description: "Shows who sees one memory, or every memory about a subject: through which grant and " +
+				"which consent, who does not although it is granted to them, and what became of the grants. " +
+				"For the owner of the memories, the subject and its guardian; for anybody else there is nothing " +
+				"(PC404). Texts are not shown.",
 		}, auditPrivacy),
 		New(Tool{
 			Name: "consent_grant", Title: "Record a consent", Idempotent: true, Statements: true, Offered: records, Roles: agents,
-			Description: "Records that somebody lets a grantee see the memories about them that are granted to it: about everything, a context or one memory. Only the grantor itself or its guardian records it, by its own " +
+			Description: "Records that somebody lets a grantee see the memories about them that are granted to " +
+				"it: about everything, a context or one memory. Only the grantor itself or its guardian records it, by its own " +
 				"session. Consent alone shows nothing: the memory must be granted as well.",
 		}, giveConsent),
 		New(Tool{
 			Name: "consent_revoke", Title: "Revoke a consent", Idempotent: true, Statements: true, Offered: records, Roles: agents,
-			Description: "Revokes a consent of your own, or of somebody whose guardian you are: from the next statement on the grantee does not see what it stood for. Doing it twice does it once.",
+			Description: "Revokes a consent of your own, or of somebody whose guardian you are: from the next " +
+				"statement on the grantee does not see what it stood for. Doing it twice does it once.",
 		}, takeConsent),
 	}
 }
 
 func enterContext(ctx context.Context, c *Call, in entering) (out enteredContext, err error) {
-	entered, err := c.privacy().Enter(ctx, c.Caller, privacy.Entry{Context: in.Context, Store: in.Store, Participants: in.Participants, Role: in.Role, Reason: in.Reason})
+	entered, err := c.privacy().Enter(ctx, c.Caller,
+		privacy.Entry{Context: in.Context, Store: in.Store, Participants: in.Participants, Role: in.Role, Reason: in.Reason})
 	if err != nil {
 		return out, err
 	}
@@ -257,11 +274,13 @@ func listContexts(ctx context.Context, c *Call, _ nothing) (out contextsOf, err 
 }
 
 func grantMemory(ctx context.Context, c *Call, in regranting) (regranted, error) {
-	return regrant(c.privacy().Grant(ctx, c.Caller, privacy.Change{ID: in.ID, Kind: in.Kind, Who: in.Who, Consent: in.ConsentGrants, Reason: in.Reason}))
+	return regrant(c.privacy().Grant(ctx, c.Caller,
+		privacy.Change{ID: in.ID, Kind: in.Kind, Who: in.Who, Consent: in.ConsentGrants, Reason: in.Reason}))
 }
 
 func revokeMemory(ctx context.Context, c *Call, in regranting) (regranted, error) {
-	return regrant(c.privacy().Revoke(ctx, c.Caller, privacy.Change{ID: in.ID, Kind: in.Kind, Who: in.Who, Consent: in.ConsentGrants, Reason: in.Reason}))
+	return regrant(c.privacy().Revoke(ctx, c.Caller,
+		privacy.Change{ID: in.ID, Kind: in.Kind, Who: in.Who, Consent: in.ConsentGrants, Reason: in.Reason}))
 }
 
 func regrant(out *privacy.Changed, err error) (regranted, error) {
@@ -272,7 +291,8 @@ func regrant(out *privacy.Changed, err error) (regranted, error) {
 }
 
 func auditPrivacy(ctx context.Context, c *Call, in auditing) (out privacy.Report, err error) {
-	report, err := c.Desk.Privacy.Audit(ctx, c.Caller, privacy.Question{Subject: in.Subject, ID: in.ID, Kind: in.Kind, After: in.After})
+	report, err := c.Desk.Privacy.Audit(ctx, c.Caller,
+		privacy.Question{Subject: in.Subject, ID: in.ID, Kind: in.Kind, After: in.After})
 	if err != nil {
 		return out, err
 	}
@@ -287,7 +307,8 @@ func auditPrivacy(ctx context.Context, c *Call, in auditing) (out privacy.Report
 }
 
 func giveConsent(ctx context.Context, c *Call, in agreeing) (agreed, error) {
-	out, err := c.privacy().Consent(ctx, c.Caller, privacy.Give{Grantor: in.Grantor, Grantee: in.Grantee, Scope: in.Scope, Store: in.Store, Reason: in.Reason})
+	out, err := c.privacy().Consent(ctx, c.Caller,
+		privacy.Give{Grantor: in.Grantor, Grantee: in.Grantee, Scope: in.Scope, Store: in.Store, Reason: in.Reason})
 	if err != nil {
 		return agreed{}, err
 	}
@@ -295,7 +316,8 @@ func giveConsent(ctx context.Context, c *Call, in agreeing) (agreed, error) {
 }
 
 func takeConsent(ctx context.Context, c *Call, in taking) (out taken, err error) {
-	list, err := c.privacy().Withdraw(ctx, c.Caller, privacy.Give{ID: in.ID, Grantor: in.Grantor, Grantee: in.Grantee, Scope: in.Scope, Store: in.Store, Reason: in.Reason})
+	list, err := c.privacy().Withdraw(ctx, c.Caller,
+		privacy.Give{ID: in.ID, Grantor: in.Grantor, Grantee: in.Grantee, Scope: in.Scope, Store: in.Store, Reason: in.Reason})
 	out.Consents = []agreed{}
 	for _, one := range list {
 		out.Consents = append(out.Consents, agreedOf(one))

@@ -30,12 +30,14 @@ func published(d *Desk) []Tool {
 	return out
 }
 
-// publish makes a tool of a function. It runs as any statement of the agent: pinned arguments are fixed there, whoever calls.
+// publish makes a tool of a function. It runs as any statement of the agent: pinned arguments are fixed there, whoever
+// calls.
 func publish(f *policy.Function) Tool {
 	t := Tool{
 		Name: f.Tool.Name, Title: f.Tool.Name, Description: f.Tool.Description, Roles: []identity.Role{identity.Agent},
 		Reads: f.Overloads[0].Volatility != 'v', Destructive: f.Overloads[0].Volatility == 'v', Statements: true,
-		input:  &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{}, AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}}},
+		input: &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{},
+			AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}}},
 		output: rowsSchema,
 	}
 	for _, a := range f.Tool.Arguments {

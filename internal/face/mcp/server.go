@@ -92,7 +92,8 @@ func sessionOf(ctx context.Context) (*session, bool) {
 
 // newSession makes what speaks the protocol with one client.
 func (s *Server) newSession(one *session) *sdk.Server {
-	out := sdk.NewServer(&sdk.Implementation{Name: "pgconsent", Title: "pgconsent: rows by consent", Version: s.Version}, &sdk.ServerOptions{
+	out := sdk.NewServer(&sdk.Implementation{Name: "pgconsent", Title: "pgconsent: rows by consent",
+		Version: s.Version}, &sdk.ServerOptions{
 		Instructions: instructions(one.who.Role),
 		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
 		GetSessionID: func() string { return one.id },
@@ -157,7 +158,8 @@ func (s *Server) find(c identity.Caller, name string) (Tool, bool) {
 	return all[i], true
 }
 
-// call runs a tool. What goes wrong with it is its result, so that a model reads it; that there is no such tool is an error of the protocol.
+// call runs a tool. What goes wrong with it is its result, so that a model reads it; that there is no such tool is an
+// error of the protocol.
 func (s *Server) call(ctx context.Context, one *session, p *sdk.CallToolParamsRaw) (*sdk.CallToolResult, error) {
 	c := &Call{Caller: one.who, Desk: s.Desks[one.who.Database], server: s, session: one}
 	t, ok := s.find(one.who, p.Name)
@@ -213,7 +215,8 @@ func (s *Server) run(ctx context.Context, c *Call, t Tool, arguments json.RawMes
 	case c.session.calls <- struct{}{}:
 		defer func() { <-c.session.calls }()
 	default:
-		return nil, sqlstate.New(sqlstate.TooManyConnections, sqlstate.ReasonLimit, "%d calls of this token are under way", atOnce).WithHint("Wait for an answer, then call again.")
+		return nil, sqlstate.New(sqlstate.TooManyConnections, sqlstate.ReasonLimit,
+			"%d calls of this token are under way", atOnce).WithHint("Wait for an answer, then call again.")
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
@@ -224,7 +227,8 @@ func (s *Server) run(ctx context.Context, c *Call, t Tool, arguments json.RawMes
 // record writes a call down; a fault is the answer instead.
 func (s *Server) record(ctx context.Context, c *Call, t Tool, f *fault) *fault {
 	made := audit.Call{
-		Face: "mcp", By: c.Caller.Name, Role: string(c.Caller.Role), Agent: c.Caller.Agent, Database: c.Caller.Database, Operation: "tool " + t.Name,
+		Face: "mcp", By: c.Caller.Name, Role: string(c.Caller.Role), Agent: c.Caller.Agent,
+		Database: c.Caller.Database, Operation: "tool " + t.Name,
 		Written: !t.Reads && !t.Either, About: c.about, Everybody: c.everybody, Outcome: audit.Done,
 	}
 	if c.Caller.Role == identity.Subject {

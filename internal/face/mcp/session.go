@@ -138,7 +138,8 @@ func owner(c identity.Caller) string { return c.Database + "\x00" + string(c.Rol
 
 // begin makes a session that is not in use yet.
 func (a *sessions) begin(c identity.Caller, bearer string) *session {
-	s := &session{id: rand.Text(), who: c, caller: a.caller(c), bearer: bearer, used: time.Now(), settings: map[string]string{}}
+	s := &session{id: rand.Text(), who: c, caller: a.caller(c), bearer: bearer, used: time.Now(),
+		settings: map[string]string{}}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	return s
 }
@@ -157,7 +158,9 @@ func (a *sessions) add(s *session) {
 	crowd := mine
 	for _, limit := range []int{mostOfOne, most} {
 		for len(crowd) > limit {
-			oldest := slices.MinFunc(crowd, func(x, y *session) int { return cmp.Compare(x.lastUsed().UnixNano(), y.lastUsed().UnixNano()) })
+			oldest := slices.MinFunc(crowd, func(x, y *session) int {
+				return cmp.Compare(x.lastUsed().UnixNano(), y.lastUsed().UnixNano())
+			})
 			gone = append(gone, oldest)
 			delete(a.all, oldest.id)
 			crowd = slices.DeleteFunc(crowd, func(one *session) bool { return one == oldest })

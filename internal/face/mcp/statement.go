@@ -58,13 +58,18 @@ func statementTools() []Tool {
 	return []Tool{
 		New(Tool{
 			Name: "list_tables", Title: "What there is to read", Reads: true, Statements: true, Roles: agents,
-			Description: "Lists the tables and views that query can read, with their columns and types. Call it before the first query: what is not listed does not exist here.",
+			Description: "Lists the tables and views that query can read, with their columns and types. Call it " +
+				"before the first query: what is not listed does not exist here.",
 		}, listTables),
 		New(Tool{
-			Name: "query", Title: "Run one SQL statement", Destructive: true, Either: true, Statements: true, Roles: agents, adapt: readsOnly,
-			Description: "Runs one SQL statement on the PostgreSQL database, as the agent of this session, and returns its rows. You see only rows whose people have consented; rows without consent do not exist: they are " +
-				"in no count, join or search. Use parameters ($1) for values, LIMIT and aggregates for large tables; at most max_rows rows come back. " +
-				"What is not allowed fails with an SQLSTATE, a message and a hint that says what to do instead (42501: not allowed; 0A000: not a statement or construct that is taken; 53400: too much in too little time). " +
+			Name: "query", Title: "Run one SQL statement", Destructive: true, Either: true, Statements: true,
+			Roles: agents, adapt: readsOnly,
+			Description: "Runs one SQL statement on the PostgreSQL database, as the agent of this session, and " +
+				"returns its rows. You see only rows whose people have consented; rows without consent do not exist: they are " +
+				"in no count, join or search. Use parameters ($1) for values, LIMIT and aggregates for large " +
+				"tables; at most max_rows rows come back. " +
+				"What is not allowed fails with an SQLSTATE, a message and a hint that says what to do instead " +
+				"(42501: not allowed; 0A000: not a statement or construct that is taken; 53400: too much in too little time). " +
 				"Table and column names: list_tables.",
 		}, query),
 	}
@@ -107,7 +112,8 @@ func query(ctx context.Context, c *Call, in asking) (rows, error) {
 	case most == 0:
 		most = usualRows
 	case most < 0 || most > mostRows:
-		return rows{}, sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonBounds, "max_rows is from 1 to %d", mostRows).WithHint("Leave it out for %d.", usualRows)
+		return rows{}, sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonBounds, "max_rows is from 1 to %d",
+			mostRows).WithHint("Leave it out for %d.", usualRows)
 	}
 	parameters := make([][]byte, len(in.Parameters))
 	for i, p := range in.Parameters {
@@ -143,7 +149,8 @@ func (c *Call) statement(ctx context.Context, sql string, parameters [][]byte, m
 	out, err := run(ctx, conn, sql, parameters, most)
 	var long *pgproto3.ExceededMaxBodyLenErr
 	if errors.As(err, &long) {
-		return rows{}, sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "a row of the result is longer than %d bytes", maxRow).
+		return rows{}, sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds,
+			"a row of the result is longer than %d bytes", maxRow).
 			WithHint("Select fewer columns, or part of a value: substr(column, 1, 1000).")
 	}
 	if ctx.Err() != nil {
@@ -186,7 +193,9 @@ func run(ctx context.Context, conn *pgx.Conn, sql string, parameters [][]byte, m
 		}
 		if len(out.Rows) == most || bytes > mostBytes {
 			out.Truncated = true
-			out.Note = fmt.Sprintf("There are more rows than these %d. Narrow the statement, aggregate, or use LIMIT and OFFSET; a statement that changes something was not carried out.", len(out.Rows))
+			out.Note = fmt.Sprintf(
+				"There are more rows than these %d. Narrow the statement, aggregate, or use LIMIT and OFFSET; a "+
+					"statement that changes something was not carried out.", len(out.Rows))
 			out.RowCount = len(out.Rows)
 			return out, nil // the connection is closed, and what was not committed with it
 		}
@@ -213,8 +222,10 @@ func run(ctx context.Context, conn *pgx.Conn, sql string, parameters [][]byte, m
 // copying words what the driver says of COPY, which is answered otherwise than with rows.
 func copying(err error) error {
 	var told *pgconn.PgError
-	if !errors.As(err, &told) && (strings.Contains(err.Error(), "CopyOutResponse") || strings.Contains(err.Error(), "CopyInResponse")) {
-		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "COPY is not for this tool").WithHint("Use SELECT, or INSERT.")
+	if !errors.As(err, &told) && (strings.Contains(err.Error(), "CopyOutResponse") ||
+		strings.Contains(err.Error(), "CopyInResponse")) {
+		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "COPY is not for this tool").
+			WithHint("Use SELECT, or INSERT.")
 	}
 	return err
 }

@@ -61,8 +61,8 @@ func (c *Call) About(subjects ...string) { c.about = append(c.about, subjects...
 // AboutEverybody notes that the call is about all persons of the database.
 func (c *Call) AboutEverybody() { c.everybody = true }
 
-// Connect opens a session of the caller's agent, with what [Call.Set] has set. The caller closes it. Errors of Connect, and of the connection, are answers as
-// they are.
+// Connect opens a session of the caller's agent, with what [Call.Set] has set. The caller closes it. Errors of Connect,
+// and of the connection, are answers as they are.
 func (c *Call) Connect(ctx context.Context) (*pgx.Conn, error) {
 	conn, err := c.server.Connect(ctx, c.Caller, c.noted)
 	if err != nil {
@@ -79,15 +79,16 @@ func (c *Call) Connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// Set makes every later connection of this session run a statement first: a SET of what the policy lets agents claim. "" takes it back.
+// Set makes every later connection of this session run a statement first: a SET of what the policy lets agents claim.
+// "" takes it back.
 func (c *Call) Set(setting, statement string) { c.session.remember(setting, statement) }
 
-// filled are arguments that are somebody or something where they are there: "" is not taken for having left them out, which may mean everybody, or
-// everything.
+// filled are arguments that are somebody or something where they are there: "" is not taken for having left them out,
+// which may mean everybody, or everything.
 var filled = []string{"user_id", "grantee", "scope", "store", "grantor", "id", "subject", "context", "source", "told_from"}
 
-// New makes a tool whose arguments are In, a struct, and whose answer is Out, another. Their members' tags give names and descriptions; a
-// member without omitempty is required.
+// New makes a tool whose arguments are In, a struct, and whose answer is Out, another. Their members' tags give names
+// and descriptions; a member without omitempty is required.
 func New[In, Out any](t Tool, run func(ctx context.Context, c *Call, in In) (Out, error)) Tool {
 	in, err := jsonschema.For[In](nil)
 	if err != nil {
@@ -210,7 +211,8 @@ func (t *Tool) invalid(err error) error {
 	if i := strings.LastIndex(why, ": "); i >= 0 {
 		why = why[i+2:]
 	}
-	return sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonBounds, "the arguments are not those of %s: %s", t.Name, clip(why)).WithHint("%s", hint)
+	return sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonBounds,
+		"the arguments are not those of %s: %s", t.Name, clip(why)).WithHint("%s", hint)
 }
 
 func (t *Tool) names() []string {
@@ -257,12 +259,14 @@ func clip(text string) string {
 // told is the tool as a list shows it.
 func (t *Tool) told() *sdk.Tool {
 	closed := false
-	a := &sdk.ToolAnnotations{Title: t.Title, ReadOnlyHint: t.Reads, IdempotentHint: t.Idempotent || t.Reads, OpenWorldHint: &closed}
+	a := &sdk.ToolAnnotations{Title: t.Title, ReadOnlyHint: t.Reads, IdempotentHint: t.Idempotent ||
+		t.Reads, OpenWorldHint: &closed}
 	if !t.Reads {
 		destructive := t.Destructive
 		a.DestructiveHint = &destructive
 	}
-	return &sdk.Tool{Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.input, OutputSchema: t.output, Annotations: a}
+	return &sdk.Tool{Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.input,
+		OutputSchema: t.output, Annotations: a}
 }
 
 func (t *Tool) offeredTo(role identity.Role, d *Desk) bool {

@@ -72,10 +72,12 @@ func (w *typed) done() {
 			_, _ = w.ResponseWriter.Write([]byte(text))
 			return
 		}
-		if text, code = answer.Error.Message, answer.Error.Code; code == 0 || code == invalidParams { // what its types do not take
+		// what its types do not take
+		if text, code = answer.Error.Message, answer.Error.Code; code == 0 || code == invalidParams {
 			text, code = fmt.Sprintf("the parameters of %q are not such as it has", clip(w.message.Method)), invalidParams
 		}
 	}
 	w.Header().Del("Content-Length")
-	tell(w.ResponseWriter, w.held, w.message.ID, code, refusal(clip(strings.TrimSpace(text)), "docs/reference/mcp.md says what is taken."))
+	tell(w.ResponseWriter, w.held, w.message.ID, code,
+		refusal(clip(strings.TrimSpace(text)), "docs/reference/mcp.md says what is taken."))
 }

@@ -36,7 +36,8 @@ func runFace(t testing.TB, name string) *face {
 		t.Fatal(err)
 	}
 	c.HTTP.Tokens, c.HTTP.Listen, c.Listen = f.tokens, "127.0.0.1:0", "127.0.0.1:0"
-	c.Audit.File, c.Audit.Anchor, c.Audit.Key = filepath.Join(t.TempDir(), "audit"), filepath.Join(t.TempDir(), "audit.anchor"), filepath.Join(t.TempDir(), "audit.key")
+	c.Audit.File, c.Audit.Anchor, c.Audit.Key = filepath.Join(t.TempDir(), "audit"), filepath.Join(t.TempDir(),
+		"audit.anchor"), filepath.Join(t.TempDir(), "audit.key")
 	f.config = c
 	s, err := serve.New(t.Context(), serve.Options{Config: c, Drain: time.Second})
 	if err != nil {
@@ -96,7 +97,8 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 func (f *face) connect(t testing.TB, token string) *sdk.ClientSession {
 	t.Helper()
 	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
-	s, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: f.url, HTTPClient: &http.Client{Transport: bearer(token)}, MaxRetries: -1}, nil)
+	s, err := client.Connect(t.Context(), &sdk.StreamableClientTransport{
+		Endpoint: f.url, HTTPClient: &http.Client{Transport: bearer(token)}, MaxRetries: -1}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,8 @@
 // Package strictjson refuses JSON that two readers could understand differently, or that is there to wear one out.
 //
-// Guarantee: what [Check] passes is one value of RFC 8259 in UTF-8, nested no deeper than asked, no object of which has a name twice (also not
-// differently escaped), with no half of a surrogate pair. Nothing is said of sizes: bound what is read before.
+// Guarantee: what [Check] passes is one value of RFC 8259 in UTF-8, nested no deeper than asked, no object of which has
+// a name twice (also not differently escaped), with no half of a surrogate pair. Nothing is said of sizes: bound what
+// is read before.
 package strictjson
 
 import (

@@ -49,14 +49,16 @@ func (in Input) details(text string) []Finding {
 	}
 	for _, at := range numbers.FindAllStringIndex(text, -1) {
 		if n := strings.TrimSpace(text[at[0]:at[1]]); known[n] {
-			out = append(out, Finding{Check: Specificity, Level: Warn, Kind: "number", Text: n, Message: "the source has this number: consider whether it tells the source", at: at[0]})
+			out = append(out, Finding{Check: Specificity, Level: Warn, Kind: "number",
+				Text: n, Message: "the source has this number: consider whether it tells the source", at: at[0]})
 		}
 	}
 	return out
 }
 
 // everyday words are rare in no text of their language.
-var everyday = words(`about above after again against also always another around because been before being below between both come could does doing down during each even every from further give have having help here hers into just keep kind know less like look made make many more most much must need never often only other over people same should some such take than that their them then there these they thing things this those through time under until upon used very want well were what when where which while will with within without would your auch aber alle beim dass dein diese dieser doch eine einem einen einer eines etwas haben hatte hier ihre immer kann kein keine mehr muss nach nicht noch oder ohne sehr sein seine sich sind über unter viel wenn werden wird avec aussi cette dans elle elles être fait leur mais même nous pour plus sans sont tout tous très vous como cuando desde donde entre esta este esto hacia hasta muchos nosotros para pero porque sobre también tiene todos anche come dalla degli della delle hanno molto nella perché quando quello questa questo sono tutti`)
+var everyday = words(
+	`about above after again against also always another around because been before being below between both come could does doing down during each even every from further give have having help here hers into just keep kind know less like look made make many more most much must need never often only other over people same should some such take than that their them then there these they thing things this those through time under until upon used very want well were what when where which while will with within without would your auch aber alle beim dass dein diese dieser doch eine einem einen einer eines etwas haben hatte hier ihre immer kann kein keine mehr muss nach nicht noch oder ohne sehr sein seine sich sind über unter viel wenn werden wird avec aussi cette dans elle elles être fait leur mais même nous pour plus sans sont tout tous très vous como cuando desde donde entre esta este esto hacia hasta muchos nosotros para pero porque sobre también tiene todos anche come dalla degli della delle hanno molto nella perché quando quello questa questo sono tutti`)
 
 // overlap is the share of a text's words that the source has as well, and the longest run of words that both have.
 func overlap(source, text string) (float64, int) {
@@ -103,5 +105,7 @@ func reversible(share float64, run int) (Finding, bool) {
 		return Finding{}, false
 	}
 	return Finding{Check: Reversibility, Level: Advisory, Kind: "overlap",
-		Message: fmt.Sprintf("%.0f%% of the words are those of the source, up to %d in a row: could somebody who knows a part of it tell the rest?", 100*share, run)}, true
+		Message: fmt.Sprintf(
+			"%.0f%% of the words are those of the source, up to %d in a row: could somebody who knows a part of "+
+				"it tell the rest?", 100*share, run)}, true
 }

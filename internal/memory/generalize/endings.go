@@ -6,7 +6,10 @@ import (
 )
 
 // endings that names take in languages with Latin letters.
-var endings = strings.Fields("s es n en in an ns ens ie chen lein a e i u y o om em am im um ov ev ow ou oi oy ej ey owi ovi owa ova ka ko ek ta te na ne ni da de la le nin un on den dan ten tan ssa lla lle lta sta sto ban ben val vel nak nek hoz tol rol nal nel ra re ia io us os is ine ette ito ita inho inha")
+var endings = strings.Fields(
+	"s es n en in an ns ens ie chen lein a e i u y o om em am im um ov ev ow ou oi oy ej ey owi ovi owa ova ka ko " +
+		"ek ta te na ne ni da de la le nin un on den dan ten tan ssa lla lle lta sta sto ban ben val vel nak nek " +
+		"hoz tol rol nal nel ra re ia io us os is ine ette ito ita inho inha")
 
 var (
 	endingsPlain = set(endings, func(e string) string { return e })
@@ -34,8 +37,8 @@ func only(prefix, e string) string {
 	return ""
 }
 
-// ended tells whether a word is a name, of so many letters, with one of the endings. Only those with s follow a name of two or three. It
-// runs for each word of a text and each name: nothing is put together here.
+// ended tells whether a word is a name, of so many letters, with one of the endings. Only those with s follow a name of
+// two or three. It runs for each word of a text and each name: nothing is put together here.
 func ended(w part, p pattern, length int) bool {
 	plain, seen := endingsPlain, endingsSeen
 	switch {

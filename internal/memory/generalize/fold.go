@@ -9,15 +9,17 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// part is a piece of a word: a run of letters or of digits, or one character of a script that has no spaces between words.
+// part is a piece of a word: a run of letters or of digits, or one character of a script that has no spaces between
+// words.
 type part struct {
 	start, end int    // in the text
 	joined     bool   // nothing stands between it and the part before
 	before     string // what stands between, without characters that cannot be seen
 	upper      bool   // it begins with a capital letter
 	tag        bool   // it follows # or @
-	caseless   bool   // of a script of India or its neighbours: without capital letters, with vowels as marks around the consonants
-	script     script
+	// of a script of India or its neighbours: without capital letters, with vowels as marks around the consonants
+	caseless bool
+	script   script
 
 	plain  string // lower case, no marks
 	once   string // plain, with each letter once where it stands twice
@@ -40,7 +42,8 @@ const (
 
 func scriptOf(r rune) script {
 	switch {
-	case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar, unicode.Bopomofo):
+	case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao,
+		unicode.Khmer, unicode.Myanmar, unicode.Bopomofo):
 		return unspaced
 	case unicode.In(r, unicode.Arabic, unicode.Hebrew, unicode.Syriac):
 		return abjad
@@ -54,14 +57,16 @@ func scriptOf(r rune) script {
 }
 
 var indic = []*unicode.RangeTable{
-	unicode.Devanagari, unicode.Bengali, unicode.Gurmukhi, unicode.Gujarati, unicode.Oriya, unicode.Tamil, unicode.Telugu, unicode.Kannada, unicode.Malayalam, unicode.Sinhala,
+	unicode.Devanagari, unicode.Bengali, unicode.Gurmukhi, unicode.Gujarati, unicode.Oriya, unicode.Tamil,
+	unicode.Telugu, unicode.Kannada, unicode.Malayalam, unicode.Sinhala,
 	unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar,
 }
 
 // unseen tells whether a character takes no room, or nothing but room within a word.
 func unseen(r rune) bool {
 	switch {
-	case unicode.In(r, unicode.Cf, unicode.Mn, unicode.Me, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point, unicode.Co, unicode.Cs):
+	case unicode.In(r, unicode.Cf, unicode.Mn, unicode.Me, unicode.Variation_Selector,
+		unicode.Other_Default_Ignorable_Code_Point, unicode.Co, unicode.Cs):
 		return true
 	case r == 'ー' || r == 'ッ' || r == 'っ' || r == 'ـ' || r == 'ｰ': // what lengthens a sound
 		return true
@@ -144,7 +149,8 @@ func read(text string) []part {
 			}
 			if !open {
 				tag := strings.HasSuffix(before.String(), "#") || strings.HasSuffix(before.String(), "@")
-				cur = part{tag: tag, start: at, joined: joined && before.Len() == 0 && len(out) > 0, before: before.String(), upper: unicode.IsUpper(r) || unicode.IsTitle(r), script: s}
+				cur = part{tag: tag, start: at, joined: joined && before.Len() == 0 &&
+					len(out) > 0, before: before.String(), upper: unicode.IsUpper(r) || unicode.IsTitle(r), script: s}
 				before.Reset()
 				open, joined = true, false
 			} else if s != latin && s != digits { // of a word of several scripts the foreign one decides
@@ -182,7 +188,8 @@ func (p *part) fold(runes []rune) {
 		seen.WriteString(looks(r))
 		roman.WriteString(romanise(runes, i))
 	}
-	p.caseless = p.script != latin && p.script != digits && slices.ContainsFunc(runes, func(r rune) bool { return unicode.In(r, indic...) })
+	p.caseless = p.script != latin && p.script != digits &&
+		slices.ContainsFunc(runes, func(r rune) bool { return unicode.In(r, indic...) })
 	p.plain = plain.String()
 	p.long = long.String()
 	p.seen = alike(seen.String())
@@ -248,16 +255,22 @@ var greek = map[string]string{
 
 // semitic are letters of Arabic and Hebrew; * stands for a vowel, or for one that is not spoken.
 var semitic = map[rune]string{
-	'ا': "*", 'أ': "*", 'إ': "*", 'آ': "*", 'ء': "*", 'ئ': "*", 'ؤ': "*", 'ى': "*", 'ة': "*", 'ع': "*", 'ه': "*", 'ح': "*", 'و': "*", 'ي': "*", 'ی': "*",
-	'ب': "b", 'پ': "b", 'ت': "t", 'ث': "t", 'ج': "j", 'چ': "k", 'خ': "k", 'د': "d", 'ذ': "d", 'ر': "r", 'ز': "s", 'ژ': "j", 'س': "s", 'ش': "s",
-	'ص': "s", 'ض': "d", 'ط': "t", 'ظ': "s", 'غ': "g", 'ف': "f", 'ق': "k", 'ك': "k", 'ک': "k", 'گ': "g", 'ل': "l", 'م': "m", 'ن': "n",
+	'ا': "*", 'أ': "*", 'إ': "*", 'آ': "*", 'ء': "*", 'ئ': "*", 'ؤ': "*", 'ى': "*", 'ة': "*", 'ع': "*", 'ه': "*",
+	'ح': "*", 'و': "*", 'ي': "*", 'ی': "*",
+	'ب': "b", 'پ': "b", 'ت': "t", 'ث': "t", 'ج': "j", 'چ': "k", 'خ': "k", 'د': "d", 'ذ': "d", 'ر': "r", 'ز': "s",
+	'ژ': "j", 'س': "s", 'ش': "s",
+	'ص': "s", 'ض': "d", 'ط': "t", 'ظ': "s", 'غ': "g", 'ف': "f", 'ق': "k", 'ك': "k", 'ک': "k", 'گ': "g", 'ل': "l",
+	'م': "m", 'ن': "n",
 	'א': "*", 'ה': "*", 'ו': "*", 'ח': "*", 'י': "*", 'ע': "*",
-	'ב': "b", 'ג': "g", 'ד': "d", 'ז': "s", 'ט': "t", 'כ': "k", 'ך': "k", 'ל': "l", 'מ': "m", 'ם': "m", 'נ': "n", 'ן': "n", 'ס': "s",
+	'ב': "b", 'ג': "g", 'ד': "d", 'ז': "s", 'ט': "t", 'כ': "k", 'ך': "k", 'ל': "l", 'מ': "m", 'ם': "m", 'נ': "n",
+	'ן': "n", 'ס': "s",
 	'פ': "f", 'ף': "f", 'צ': "s", 'ץ': "s", 'ק': "k", 'ר': "r", 'ש': "s", 'ת': "t",
 }
 
-var sounds = strings.NewReplacer("*", "", "shch", "s", "sch", "s", "tch", "k", "dzh", "i", "dj", "i", "zh", "i", "kh", "k", "ch", "k", "ck", "k", "ph", "v", "th", "t",
-	"sh", "s", "gh", "g", "ts", "s", "tz", "s", "x", "ks", "ee", "i", "oo", "u", "ou", "u", "c", "k", "q", "k", "w", "v", "f", "v", "y", "i", "j", "i", "z", "s", "l", "r", "h", "")
+var sounds = strings.NewReplacer("*", "", "shch", "s", "sch", "s", "tch", "k", "dzh", "i", "dj", "i", "zh", "i",
+	"kh", "k", "ch", "k", "ck", "k", "ph", "v", "th", "t",
+	"sh", "s", "gh", "g", "ts", "s", "tz", "s", "x", "ks", "ee", "i", "oo", "u", "ou", "u", "c", "k", "q", "k",
+	"w", "v", "f", "v", "y", "i", "j", "i", "z", "s", "l", "r", "h", "")
 
 // sound is how a Latin word might be spoken: what is the same for two spellings of a name.
 func sound(s string) string { return single(sounds.Replace(s)) }
@@ -275,7 +288,8 @@ func single(s string) string {
 	return b.String()
 }
 
-var skeleton = strings.NewReplacer("shch", "s", "sch", "s", "sh", "s", "kh", "k", "ch", "k", "ck", "k", "ph", "f", "th", "t", "ts", "s", "tz", "s", "x", "ks", "c", "k", "q", "k", "z", "s", "p", "b",
+var skeleton = strings.NewReplacer("shch", "s", "sch", "s", "sh", "s", "kh", "k", "ch", "k", "ck", "k", "ph",
+	"f", "th", "t", "ts", "s", "tz", "s", "x", "ks", "c", "k", "q", "k", "z", "s", "p", "b",
 	"a", "*", "e", "*", "i", "*", "o", "*", "u", "*", "y", "*", "v", "*", "w", "*", "h", "*")
 
 // bones are the consonants of a Latin word, with * where one vowel or several are.
@@ -300,20 +314,31 @@ func looks(r rune) string {
 
 // lookalikes that are another letter by sound, or none.
 var lookalikes = map[rune]string{
-	'а': "a", 'б': "b", 'в': "b", 'г': "r", 'е': "e", 'з': "e", 'и': "u", 'к': "k", 'м': "m", 'н': "h", 'о': "o", 'п': "n", 'р': "p", 'с': "c", 'т': "t", 'у': "y", 'х': "x",
-	'ц': "u", 'ш': "w", 'щ': "w", 'ь': "b", 'ъ': "b", 'э': "e", 'я': "r", 'і': "i", 'ј': "j", 'ѕ': "s", 'ԁ': "d", 'һ': "h", 'ԛ': "q", 'ԝ': "w", 'є': "e", 'ӏ': "l", 'ѵ': "v", 'ԍ': "g", 'ү': "y",
-	'α': "a", 'β': "b", 'γ': "y", 'δ': "d", 'ε': "e", 'η': "n", 'ι': "i", 'κ': "k", 'ν': "v", 'ο': "o", 'ρ': "p", 'σ': "o", 'τ': "t", 'υ': "u", 'χ': "x", 'ω': "w", 'μ': "u", 'λ': "l", 'θ': "o",
-	'Α': "a", 'Β': "b", 'Ε': "e", 'Ζ': "z", 'Η': "h", 'Ι': "i", 'Κ': "k", 'Μ': "m", 'Ν': "n", 'Ο': "o", 'Ρ': "p", 'Τ': "t", 'Υ': "y", 'Χ': "x", 'Λ': "a", 'Σ': "e",
+	'а': "a", 'б': "b", 'в': "b", 'г': "r", 'е': "e", 'з': "e", 'и': "u", 'к': "k", 'м': "m", 'н': "h", 'о': "o",
+	'п': "n", 'р': "p", 'с': "c", 'т': "t", 'у': "y", 'х': "x",
+	'ц': "u", 'ш': "w", 'щ': "w", 'ь': "b", 'ъ': "b", 'э': "e", 'я': "r", 'і': "i", 'ј': "j", 'ѕ': "s", 'ԁ': "d",
+	'һ': "h", 'ԛ': "q", 'ԝ': "w", 'є': "e", 'ӏ': "l", 'ѵ': "v", 'ԍ': "g", 'ү': "y",
+	'α': "a", 'β': "b", 'γ': "y", 'δ': "d", 'ε': "e", 'η': "n", 'ι': "i", 'κ': "k", 'ν': "v", 'ο': "o", 'ρ': "p",
+	'σ': "o", 'τ': "t", 'υ': "u", 'χ': "x", 'ω': "w", 'μ': "u", 'λ': "l", 'θ': "o",
+	'Α': "a", 'Β': "b", 'Ε': "e", 'Ζ': "z", 'Η': "h", 'Ι': "i", 'Κ': "k", 'Μ': "m", 'Ν': "n", 'Ο': "o", 'Ρ': "p",
+	'Τ': "t", 'Υ': "y", 'Χ': "x", 'Λ': "a", 'Σ': "e",
 	'օ': "o", 'ո': "n", 'ս': "u", 'ց': "g", 'հ': "h", 'զ': "q", 'ա': "w", 'ե': "t", 'լ': "l", 'ѡ': "w",
-	'Ꭺ': "a", 'Ᏼ': "b", 'Ꮯ': "c", 'Ꭰ': "d", 'Ꭼ': "e", 'Ꮐ': "g", 'Ꮋ': "h", 'Ꭵ': "i", 'Ꭻ': "j", 'Ꮶ': "k", 'Ꮮ': "l", 'Ꮇ': "m", 'Ꮲ': "p", 'Ꮢ': "r", 'Ꮪ': "s", 'Ꭲ': "t", 'Ꮩ': "v", 'Ꮃ': "w", 'Ꮓ': "z",
-	'ᴀ': "a", 'ʙ': "b", 'ᴄ': "c", 'ᴅ': "d", 'ᴇ': "e", 'ꜰ': "f", 'ɢ': "g", 'ʜ': "h", 'ɪ': "i", 'ᴊ': "j", 'ᴋ': "k", 'ʟ': "l", 'ᴍ': "m", 'ɴ': "n", 'ᴏ': "o", 'ᴘ': "p", 'ʀ': "r", 'ꜱ': "s", 'ᴛ': "t",
-	'ᴜ': "u", 'ᴠ': "v", 'ᴡ': "w", 'ʏ': "y", 'ᴢ': "z", 'ɑ': "a", 'ɡ': "g", 'ℓ': "l", 'ɩ': "i", 'ʋ': "v", 'ɐ': "a", 'ǝ': "e", 'ə': "e", 'ɔ': "c", 'ɛ': "e", 'ɾ': "r", 'ɹ': "r", 'ʌ': "v", 'ƅ': "b",
+	'Ꭺ': "a", 'Ᏼ': "b", 'Ꮯ': "c", 'Ꭰ': "d", 'Ꭼ': "e", 'Ꮐ': "g", 'Ꮋ': "h", 'Ꭵ': "i", 'Ꭻ': "j", 'Ꮶ': "k", 'Ꮮ': "l",
+	'Ꮇ': "m", 'Ꮲ': "p", 'Ꮢ': "r", 'Ꮪ': "s", 'Ꭲ': "t", 'Ꮩ': "v", 'Ꮃ': "w", 'Ꮓ': "z",
+	'ᴀ': "a", 'ʙ': "b", 'ᴄ': "c", 'ᴅ': "d", 'ᴇ': "e", 'ꜰ': "f", 'ɢ': "g", 'ʜ': "h", 'ɪ': "i", 'ᴊ': "j", 'ᴋ': "k",
+	'ʟ': "l", 'ᴍ': "m", 'ɴ': "n", 'ᴏ': "o", 'ᴘ': "p", 'ʀ': "r", 'ꜱ': "s", 'ᴛ': "t",
+	'ᴜ': "u", 'ᴠ': "v", 'ᴡ': "w", 'ʏ': "y", 'ᴢ': "z", 'ɑ': "a", 'ɡ': "g", 'ℓ': "l", 'ɩ': "i", 'ʋ': "v", 'ɐ': "a",
+	'ǝ': "e", 'ə': "e", 'ɔ': "c", 'ɛ': "e", 'ɾ': "r", 'ɹ': "r", 'ʌ': "v", 'ƅ': "b",
 	'ß': "b", 'ẞ': "b",
-	'ꓐ': "b", 'ꓑ': "p", 'ꓓ': "d", 'ꓔ': "t", 'ꓖ': "g", 'ꓗ': "k", 'ꓙ': "j", 'ꓚ': "c", 'ꓜ': "z", 'ꓝ': "f", 'ꓟ': "m", 'ꓠ': "n", 'ꓡ': "l", 'ꓢ': "s", 'ꓣ': "r", 'ꓦ': "v", 'ꓧ': "h", 'ꓪ': "w", 'ꓫ': "x", 'ꓬ': "y",
+	'ꓐ': "b", 'ꓑ': "p", 'ꓓ': "d", 'ꓔ': "t", 'ꓖ': "g", 'ꓗ': "k", 'ꓙ': "j", 'ꓚ': "c", 'ꓜ': "z", 'ꓝ': "f", 'ꓟ': "m",
+	'ꓠ': "n", 'ꓡ': "l", 'ꓢ': "s", 'ꓣ': "r", 'ꓦ': "v", 'ꓧ': "h", 'ꓪ': "w", 'ꓫ': "x", 'ꓬ': "y",
 	'ꓮ': "a", 'ꓯ': "a", 'ꓰ': "e", 'ꓱ': "e", 'ꓲ': "i", 'ꓳ': "o", 'ꓴ': "u",
-	'ᗩ': "a", 'ᗷ': "b", 'ᑕ': "c", 'ᗪ': "d", 'ᗴ': "e", 'ᖴ': "f", 'ᕼ': "h", 'ᒍ': "j", 'ᛕ': "k", 'ᒪ': "l", 'ᗰ': "m", 'ᑎ': "n", 'ᑭ': "p", 'ᖇ': "r", 'ᔕ': "s", 'ᑌ': "u", 'ᐯ': "v", 'ᗯ': "w", '᙭': "x",
-	'𐌀': "a", '𐌁': "b", '𐌂': "c", '𐌄': "e", '𐌉': "i", '𐌊': "k", '𐌋': "l", '𐌌': "m", '𐌍': "n", '𐌏': "o", '𐌓': "p", '𐌔': "s", '𐌕': "t", '𐌖': "v", '𐌗': "x",
-	'0': "o", '1': "l", '3': "e", '4': "a", '5': "s", '7': "t", '8': "b", '9': "g", '6': "b", '2': "z", '@': "a", '$': "s", '|': "l", 'ǀ': "l",
+	'ᗩ': "a", 'ᗷ': "b", 'ᑕ': "c", 'ᗪ': "d", 'ᗴ': "e", 'ᖴ': "f", 'ᕼ': "h", 'ᒍ': "j", 'ᛕ': "k", 'ᒪ': "l", 'ᗰ': "m",
+	'ᑎ': "n", 'ᑭ': "p", 'ᖇ': "r", 'ᔕ': "s", 'ᑌ': "u", 'ᐯ': "v", 'ᗯ': "w", '᙭': "x",
+	'𐌀': "a", '𐌁': "b", '𐌂': "c", '𐌄': "e", '𐌉': "i", '𐌊': "k", '𐌋': "l", '𐌌': "m", '𐌍': "n", '𐌏': "o", '𐌓': "p",
+	'𐌔': "s", '𐌕': "t", '𐌖': "v", '𐌗': "x",
+	'0': "o", '1': "l", '3': "e", '4': "a", '5': "s", '7': "t", '8': "b", '9': "g", '6': "b", '2': "z", '@': "a",
+	'$': "s", '|': "l", 'ǀ': "l",
 }
 
 var shapes = strings.NewReplacer("i", "l", "j", "l", "m", "rn", "w", "vv", "u", "v")

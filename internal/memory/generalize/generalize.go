@@ -1,13 +1,13 @@
-// Package generalize judges whether a text that somebody wants to share still tells whom the private text speaks of that it was
-// drawn from.
+// Package generalize judges whether a text that somebody wants to share still tells whom the private text speaks of
+// that it was drawn from.
 //
-// Three checks: names (of the subjects, by their ids and aliases) block; dates, places and details that hardly any other text has
-// warn; and how much of the source the text repeats is advice. It is pure: texts in, findings out.
+// Three checks: names (of the subjects, by their ids and aliases) block; dates, places and details that hardly any
+// other text has warn; and how much of the source the text repeats is advice. It is pure: texts in, findings out.
 //
-// Guarantee: a name that stands in the text is found in whatever case, accents, possessive or inflected form of the tables here,
-// broken by hyphens, spaces or characters without width, in letters that look like its own, or in another script by letter. Where a
-// form is doubtful the finding is a warning: the text is then not clear, either. A name that was changed to another one ("the
-// boy from flat 4"), translated or written by sound alone is not found: an alias is.
+// Guarantee: a name that stands in the text is found in whatever case, accents, possessive or inflected form of the
+// tables here, broken by hyphens, spaces or characters without width, in letters that look like its own, or in another
+// script by letter. Where a form is doubtful the finding is a warning: the text is then not clear, either. A name that
+// was changed to another one ("the boy from flat 4"), translated or written by sound alone is not found: an alias is.
 package generalize
 
 import (
@@ -29,8 +29,8 @@ type Input struct {
 	Subjects []Subject
 	Texts    []string // that are to be shared: the belief, and the note
 
-	// Corpus is what is known of words elsewhere: in how many of Documents texts, the source among them, a word stands, which
-	// is in lower case. Nil: nothing, and a word that the source has counts as rare.
+	// Corpus is what is known of words elsewhere: in how many of Documents texts, the source among them, a word stands,
+	// which is in lower case. Nil: nothing, and a word that the source has counts as rare.
 	Corpus    func(word string) int
 	Documents int
 }

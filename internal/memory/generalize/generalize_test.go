@@ -30,23 +30,43 @@ func TestNamesBlock(t *testing.T) {
 	for _, c := range []struct{ subject, alias, text string }{
 		{"dog:bella", "", "Bella needs exercise monitoring"},
 		{"dog:bella", "", "BELLA needs it"}, {"dog:bella", "", "bElLa needs it"}, {"dog:bella", "", "Bella's heart"}, {"dog:bella", "", "Bella’s heart"},
-		{"dog:bella", "", "the Bellas of this world"}, {"dog:bella", "", "Bélla, Bèllà and Bëlla"}, {"dog:bella", "", "Be-lla"}, {"dog:bella", "", "B-e-l-l-a"},
-		{"dog:bella", "", "B e l l a"}, {"dog:bella", "", "B.e.l.l.a."}, {"dog:bella", "", "Be\u200blla"}, {"dog:bella", "", "B\u200de\u2060l\ufeffl\u00ada"},
-		{"dog:bella", "", "Be\u0301l\u0332la"}, {"dog:bella", "", "Веllа in other letters"}, {"dog:bella", "", "ΒΕLLΑ"}, {"dog:bella", "", "B3lla"}, {"dog:bella", "", "Be11a"}, {"dog:bella", "", "8e||@"},
-		{"dog:bella", "", "Ｂｅｌｌａ"}, {"dog:bella", "", "𝓑𝓮𝓵𝓵𝓪"}, {"dog:bella", "", "𝔹𝕖𝕝𝕝𝕒"}, {"dog:bella", "", "ⓑⓔⓛⓛⓐ"}, {"dog:bella", "", "🅱🅴🅻🅻🅰"}, {"dog:bella", "", "🇧🇪🇱🇱🇦"}, {"dog:bella", "", "ʙᴇʟʟᴀ"},
-		{"dog:bella", "", "Белла"}, {"dog:bella", "", "у Беллы и о Белле, с Беллой"}, {"dog:bella", "", "Μπέλλα"}, {"dog:bella", "", "ベラ"}, {"dog:bella", "", "ベッラちゃん"}, {"dog:bella", "", "بيلا"}, {"dog:bella", "", "לבלה יש"}, {"dog:bella", "", "벨라는"},
-		{"dog:bella", "", "bella_2019"}, {"dog:bella", "", "Bella2019"}, {"dog:bella", "", "@bella"}, {"dog:bella", "", "#TeamBella"}, {"dog:bella", "", "dog:bella"}, {"dog:bella", "", "B&#101;lla"}, {"dog:bella", "", "B%65lla"}, {"dog:bella", "", "Be-\nlla"},
-		{"dog:bella", "", "Beeellla"}, {"dog:bella", "", "Be/lla"}, {"dog:bella", "", "Be_lla"}, {"dog:bella", "", "Be lla"}, {"dog:bella", "", "\u202eBella\u202c"},
-		{"human:sean", "", "Sean's son struggled"}, {"human:sean", "", "SEAN’S son"}, {"human:sean", "", "Seán"}, {"human:sean", "", "S3an"}, {"human:sean", "", "$ean"}, {"human:sean", "", "a Sean-like person"},
+		{"dog:bella", "", "the Bellas of this world"}, {"dog:bella", "", "Bélla, Bèllà and Bëlla"}, {
+			"dog:bella", "", "Be-lla"}, {"dog:bella", "", "B-e-l-l-a"},
+		{"dog:bella", "", "B e l l a"}, {"dog:bella", "", "B.e.l.l.a."}, {"dog:bella", "", "Be\u200blla"}, {
+			"dog:bella", "", "B\u200de\u2060l\ufeffl\u00ada"},
+		{"dog:bella", "", "Be\u0301l\u0332la"}, {"dog:bella", "", "Веllа in other letters"}, {
+			"dog:bella", "", "ΒΕLLΑ"}, {"dog:bella", "", "B3lla"}, {"dog:bella", "", "Be11a"}, {"dog:bella", "", "8e||@"},
+		{"dog:bella", "", "Ｂｅｌｌａ"}, {"dog:bella", "", "𝓑𝓮𝓵𝓵𝓪"}, {"dog:bella", "", "𝔹𝕖𝕝𝕝𝕒"}, {
+			"dog:bella", "", "ⓑⓔⓛⓛⓐ"}, {"dog:bella", "", "🅱🅴🅻🅻🅰"}, {"dog:bella", "", "🇧🇪🇱🇱🇦"}, {"dog:bella", "", "ʙᴇʟʟᴀ"},
+		{"dog:bella", "", "Белла"}, {"dog:bella", "", "у Беллы и о Белле, с Беллой"}, {"dog:bella", "", "Μπέλλα"}, {
+			"dog:bella", "", "ベラ"}, {"dog:bella", "", "ベッラちゃん"}, {"dog:bella", "", "بيلا"}, {"dog:bella", "", "לבלה יש"}, {"dog:bella", "", "벨라는"},
+		{"dog:bella", "", "bella_2019"}, {"dog:bella", "", "Bella2019"}, {"dog:bella", "", "@bella"}, {
+			"dog:bella", "", "#TeamBella"}, {"dog:bella", "", "dog:bella"}, {"dog:bella", "", "B&#101;lla"},
+		{"dog:bella", "", "B%65lla"}, {"dog:bella", "", "Be-\nlla"},
+		{"dog:bella", "", "Beeellla"}, {"dog:bella", "", "Be/lla"}, {"dog:bella", "", "Be_lla"}, {
+			"dog:bella", "", "Be lla"}, {"dog:bella", "", "\u202eBella\u202c"},
+		{"human:sean", "", "Sean's son struggled"}, {"human:sean", "", "SEAN’S son"}, {"human:sean", "", "Seán"}, {
+			"human:sean", "", "S3an"}, {"human:sean", "", "$ean"}, {"human:sean", "", "a Sean-like person"},
 		{"human:sean_o_neil", "", "the O'Neils"}, {"human:1", "Sean O'Neil", "Oneil said"}, {"human:1", "Sean O’Neil", "Mr. O'Neil"},
-		{"human:dr_smith", "", "as Smith says"}, {"human:student_123", "", "student_123"}, {"human:student_123", "", "Student 123 struggles"}, {"human:parent_456", "", "parent-456"},
-		{"human:1", "Jürgen Müller", "Herr Mueller"}, {"human:1", "Jürgen Müller", "jurgen"}, {"human:1", "Jürgen Müller", "Juergens Hund"}, {"human:1", "Mueller", "Müllers Haus"}, {"human:1", "Weiß", "Frau Weiss"}, {"human:1", "Sørensen", "Sorensen"}, {"human:1", "Sørensen", "Soerensens"},
-		{"human:1", "Łukasz", "Lukasza"}, {"human:1", "Anna", "Annie, Annę and Anny"}, {"human:1", "José", "a Jose"}, {"human:1", "Zoë", "Zoe's"}, {"human:1", "Matti", "Matille ja Matin"}, {"human:1", "Ayşe", "Ayse'nin"}, {"human:1", "Işık", "ISIK"},
-		{"human:1", "Юлия", "Yulia"}, {"human:1", "Юлия", "Julia"}, {"human:1", "Юлия", "Юлии"}, {"human:1", "Юлия", "юлией"}, {"human:1", "Сергей", "Sergey"}, {"human:1", "Сергей", "Sergei's"}, {"human:1", "Сергей", "Сергея"}, {"human:1", "Павел", "Павла"}, {"human:1", "Михаил", "Mikhail"}, {"human:1", "Mikhail", "Михаилу"},
+		{"human:dr_smith", "", "as Smith says"}, {"human:student_123", "", "student_123"}, {
+			"human:student_123", "", "Student 123 struggles"}, {"human:parent_456", "", "parent-456"},
+		{"human:1", "Jürgen Müller", "Herr Mueller"}, {"human:1", "Jürgen Müller", "jurgen"}, {
+			"human:1", "Jürgen Müller", "Juergens Hund"}, {"human:1", "Mueller", "Müllers Haus"},
+		{"human:1", "Weiß", "Frau Weiss"}, {"human:1", "Sørensen", "Sorensen"}, {"human:1", "Sørensen", "Soerensens"},
+		{"human:1", "Łukasz", "Lukasza"}, {"human:1", "Anna", "Annie, Annę and Anny"}, {
+			"human:1", "José", "a Jose"}, {"human:1", "Zoë", "Zoe's"}, {"human:1", "Matti", "Matille ja Matin"},
+		{"human:1", "Ayşe", "Ayse'nin"}, {"human:1", "Işık", "ISIK"},
+		{"human:1", "Юлия", "Yulia"}, {"human:1", "Юлия", "Julia"}, {"human:1", "Юлия", "Юлии"}, {
+			"human:1", "Юлия", "юлией"}, {"human:1", "Сергей", "Sergey"}, {"human:1", "Сергей", "Sergei's"},
+		{"human:1", "Сергей", "Сергея"}, {"human:1", "Павел", "Павла"}, {"human:1", "Михаил", "Mikhail"}, {"human:1", "Mikhail", "Михаилу"},
 		{"human:1", "Ivanov", "Иванова"}, {"human:1", "Γιώργος", "Giorgos"}, {"human:1", "Μαρία", "Maria"}, {"human:1", "Maria", "της Μαρίας"},
-		{"human:1", "محمد", "Mohammed"}, {"human:1", "محمد", "Muhammad"}, {"human:1", "Mohamed", "قال محمد"}, {"human:1", "محمد", "ومحمد"}, {"human:1", "פatima", "פatima"}, {"human:1", "דוד", "David"}, {"human:1", "David", "לדוד"}, {"human:1", "Sarah", "שרה"},
-		{"human:1", "王小明", "王小明去了"}, {"human:1", "王小明", "小明"}, {"human:1", "王小明", "Wang Xiaoming"}, {"human:1", "王小明", "Xiao Ming"}, {"human:1", "Wang Xiaoming", "昨天王小明去了"}, {"human:1", "山田太郎", "太郎さん"}, {"human:1", "山田太郎", "山田さん"},
-		{"human:1", "김민수", "김민수가"}, {"human:1", "김민수", "민수는"}, {"human:1", "김민수", "Kim Minsu"}, {"human:1", "สมชาย", "คุณสมชายไป"}, {"human:1", "प्रिया", "प्रिया ने"}, {"human:1", "Նարեկ", "Narek"}, {"human:1", "ნინო", "Nino"},
+		{"human:1", "محمد", "Mohammed"}, {"human:1", "محمد", "Muhammad"}, {"human:1", "Mohamed", "قال محمد"}, {
+			"human:1", "محمد", "ومحمد"}, {"human:1", "פatima", "פatima"}, {"human:1", "דוד", "David"},
+		{"human:1", "David", "לדוד"}, {"human:1", "Sarah", "שרה"},
+		{"human:1", "王小明", "王小明去了"}, {"human:1", "王小明", "小明"}, {"human:1", "王小明", "Wang Xiaoming"}, {
+			"human:1", "王小明", "Xiao Ming"}, {"human:1", "Wang Xiaoming", "昨天王小明去了"}, {"human:1", "山田太郎", "太郎さん"}, {"human:1", "山田太郎", "山田さん"},
+		{"human:1", "김민수", "김민수가"}, {"human:1", "김민수", "민수는"}, {"human:1", "김민수", "Kim Minsu"}, {
+			"human:1", "สมชาย", "คุณสมชายไป"}, {"human:1", "प्रिया", "प्रिया ने"}, {"human:1", "Նարեկ", "Narek"}, {"human:1", "ნინო", "Nino"},
 		{"human:1", "Al", "Al's"}, {"human:1", "Bo", "and Bo"}, {"human:1", "李", "李先生"},
 	} {
 		r := judge(c.subject, c.alias, c.text)
@@ -61,10 +81,15 @@ func TestWordsPass(t *testing.T) {
 	for _, c := range []struct{ subject, alias, text string }{
 		{"dog:bella", "", "Heart murmurs in small breeds need exercise monitoring"},                          // seeds/003:77
 		{"human:seans_son", "Sean|Sean's son", "Visual fraction models help kids who are concrete thinkers"}, // seeds/003:102
-		{"human:mark", "", "The market was remarkably busy"}, {"human:sean", "", "a seance by the ocean"}, {"human:ina", "", "It was in a box"}, {"human:isa", "", "This is a test"}, {"human:tom", "", "He went to market"},
-		{"human:al", "", "This is also all right, although small"}, {"human:1", "Will Rose", "She was willing to arrange it"}, {"human:parent_456", "", "Each parent of a student may help"}, {"human:student_123", "", "A student learned 124 words"},
-		{"human:1", "Юлия", "в июле было тепло"}, {"human:1", "王小明", "明天我想去公园"}, {"human:1", "Wang Wei", "我忘了这件事"}, {"human:1", "김민수", "오늘 날씨가 좋다"}, {"human:1", "Ana de la Cruz", "la casa de mi madre"},
-		{"dog:rex", "", "complex reflexes"}, {"human:ian", "", "He and I and all of them ran"}, {"si:bella_agent", "", "An agent learns from experience"}, {"human:1", "Maria", "Marine life and Mariners"},
+		{"human:mark", "", "The market was remarkably busy"}, {"human:sean", "", "a seance by the ocean"}, {
+			"human:ina", "", "It was in a box"}, {"human:isa", "", "This is a test"}, {"human:tom", "", "He went to market"},
+		{"human:al", "", "This is also all right, although small"}, {
+			"human:1", "Will Rose", "She was willing to arrange it"},
+		{"human:parent_456", "", "Each parent of a student may help"}, {"human:student_123", "", "A student learned 124 words"},
+		{"human:1", "Юлия", "в июле было тепло"}, {"human:1", "王小明", "明天我想去公园"}, {"human:1", "Wang Wei", "我忘了这件事"}, {
+			"human:1", "김민수", "오늘 날씨가 좋다"}, {"human:1", "Ana de la Cruz", "la casa de mi madre"},
+		{"dog:rex", "", "complex reflexes"}, {"human:ian", "", "He and I and all of them ran"}, {
+			"si:bella_agent", "", "An agent learns from experience"}, {"human:1", "Maria", "Marine life and Mariners"},
 	} {
 		for _, f := range judge(c.subject, c.alias, c.text).Findings {
 			if f.Check == EntityName && f.Level == Block {
@@ -81,7 +106,9 @@ func TestFewFalseAlarms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := strings.Fields("Anna Ben Bella Bob Carla Charlie Clara David Emma Eva Felix Finn Hannah Ian Jack James John Julia Kate Laura Leo Lisa Luca Lucy Luna Maria Mia Milo Nina Noah Oliver Oscar Paul Peter Rex Rocky Sam Sara Sean Sophie Tom Юлия Сергей 王小明 محمد")
+	names := strings.Fields("Anna Ben Bella Bob Carla Charlie Clara David Emma Eva Felix Finn Hannah Ian Jack " +
+		"James John Julia Kate Laura Leo Lisa Luca Lucy Luna Maria Mia Milo Nina Noah Oliver Oscar Paul Peter Rex " +
+		"Rocky Sam Sara Sean Sophie Tom Юлия Сергей 王小明 محمد")
 	alarms := 0
 	for _, name := range names {
 		for _, f := range judge("human:1", name, string(page)).Findings {
@@ -113,7 +140,8 @@ var changes = []struct {
 	}},
 	{"possessive", func(r *rand.Rand, s string) string { return s + []string{"'s", "’s", "s", "s'", "ʼs"}[r.IntN(5)] }},
 	{"between", func(r *rand.Rand, s string) string {
-		sep := []string{"-", "‐", "–", ".", "_", "/", "*", "·", "\u00ad", "\u200b", "\u200c", "\u200d", "\u2060", "\ufeff", "\u034f", "\u180e", "\ufe0f", "\U000e0061", "\u3164", " ", "\u2009", "\n"}[r.IntN(22)]
+		sep := []string{"-", "‐", "–", ".", "_", "/", "*", "·", "\u00ad", "\u200b", "\u200c", "\u200d", "\u2060",
+			"\ufeff", "\u034f", "\u180e", "\ufe0f", "\U000e0061", "\u3164", " ", "\u2009", "\n"}[r.IntN(22)]
 		return strings.Join(strings.Split(s, ""), sep)
 	}},
 	{"one break", func(r *rand.Rand, s string) string {
@@ -128,7 +156,9 @@ var changes = []struct {
 		return each(s, func(c rune) string { return string(c) + strings.Repeat(string(rune(0x316+r.IntN(0x20))), r.IntN(9)) })
 	}},
 	{"look-alikes", func(r *rand.Rand, s string) string {
-		alike := map[rune]string{'a': "аαａ@4", 'b': "bｂ𝐛", 'c': "сｃϲ", 'e': "еε3ｅ", 'h': "һｈ", 'i': "і1ｉι", 'j': "јｊ", 'k': "кκｋ", 'l': "1|ⅼｌ", 'm': "мｍ", 'n': "ｎ𝗇", 'o': "оο0ｏ", 'p': "рρｐ", 'r': "ｒ𝓻", 's': "ѕ5$ｓ", 't': "тτ7ｔ", 'u': "ｕ𝕦", 'v': "νｖ", 'x': "хχｘ", 'y': "уｙ"}
+		alike := map[rune]string{'a': "аαａ@4", 'b': "bｂ𝐛", 'c': "сｃϲ", 'e': "еε3ｅ", 'h': "һｈ", 'i': "і1ｉι", 'j': "јｊ",
+			'k': "кκｋ", 'l': "1|ⅼｌ", 'm': "мｍ", 'n': "ｎ𝗇", 'o': "оο0ｏ", 'p': "рρｐ", 'r': "ｒ𝓻", 's': "ѕ5$ｓ",
+			't': "тτ7ｔ", 'u': "ｕ𝕦", 'v': "νｖ", 'x': "хχｘ", 'y': "уｙ"}
 		return each(s, func(c rune) string {
 			if l := []rune(alike[unicode.ToLower(c)]); len(l) > 0 && r.IntN(2) == 0 {
 				return string(l[r.IntN(len(l))])
@@ -158,7 +188,8 @@ var changes = []struct {
 	{"in a tag", func(_ *rand.Rand, s string) string { return "#team" + s }},
 }
 
-var cyrillic = map[rune]string{'a': "а", 'b': "б", 'd': "д", 'e': "е", 'f': "ф", 'g': "г", 'i': "и", 'k': "к", 'l': "л", 'm': "м", 'n': "н", 'o': "о", 'p': "п", 'r': "р", 's': "с", 't': "т", 'u': "у", 'v': "в", 'z': "з"}
+var cyrillic = map[rune]string{'a': "а", 'b': "б", 'd': "д", 'e': "е", 'f': "ф", 'g': "г", 'i': "и", 'k': "к",
+	'l': "л", 'm': "м", 'n': "н", 'o': "о", 'p': "п", 'r': "р", 's': "с", 't': "т", 'u': "у", 'v': "в", 'z': "з"}
 
 func each(s string, f func(rune) string) string {
 	var b strings.Builder
@@ -180,8 +211,10 @@ func shift(c, upper, lower rune) string {
 
 // A planted name never leaves a text clear, through any of these changes or two of them.
 func TestPlantedNames(t *testing.T) {
-	names := strings.Fields("Bella Sean Marta Boris Dmitri Ronaldo Viktor Nestor Gloria Leonid Marvin Roberta Simon Tatiana Vera Zora Alma Otto Petra Gustav")
-	frames := []string{"%s", "It was %s who said so.", "Models help (%s) who learn", "ask “%s”, or another", "说%s了", "Das ist %s gewesen", "Это %s сказал", "x\t%s\ny", "%s: a belief", "the team of %s/others"}
+	names := strings.Fields("Bella Sean Marta Boris Dmitri Ronaldo Viktor Nestor Gloria Leonid Marvin Roberta " +
+		"Simon Tatiana Vera Zora Alma Otto Petra Gustav")
+	frames := []string{"%s", "It was %s who said so.", "Models help (%s) who learn", "ask “%s”, or another",
+		"说%s了", "Das ist %s gewesen", "Это %s сказал", "x\t%s\ny", "%s: a belief", "the team of %s/others"}
 	property.Check(t, func(r *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(r, "a"), rapid.Uint64().Draw(r, "b")))
 		name := rapid.SampledFrom(names).Draw(r, "name")
@@ -213,10 +246,14 @@ func TestSourceID(t *testing.T) {
 // seeds/003:91-93.
 func TestSpecificity(t *testing.T) {
 	for text, kind := range map[string]string{
-		"It was last Tuesday": "date", "On 2024-03-05 it began": "date", "am 5.3.2024": "date", "in March": "date", "since 1987": "date", "at 3:30 pm": "date", "vorgestern": "date", "le 3 août": "date",
-		"el miércoles": "date", "во вторник": "date", "昨天": "date", "2019年": "date", "три дня назад, вчера": "date", "three weeks ago": "date", "지난주": "date", "prošle, wczoraj": "date", "أمس": "date",
-		"They live in Berlin": "place", "aus München": "place", "в Москве": "place", "在北京": "place", "東京で": "place", "at 12 Baker Street": "place", "Hauptstraße 5": "place", "rue Lepic": "place", "room 12": "place",
-		"the Willow Creek School": "place", "48.8584, 2.2945": "place", "write to a@example.org": "contact", "https://a.example": "contact", "+49 30 1234567": "contact",
+		"It was last Tuesday": "date", "On 2024-03-05 it began": "date", "am 5.3.2024": "date", "in March": "date",
+		"since 1987": "date", "at 3:30 pm": "date", "vorgestern": "date", "le 3 août": "date",
+		"el miércoles": "date", "во вторник": "date", "昨天": "date", "2019年": "date", "три дня назад, вчера": "date",
+		"three weeks ago": "date", "지난주": "date", "prošle, wczoraj": "date", "أمس": "date",
+		"They live in Berlin": "place", "aus München": "place", "в Москве": "place", "在北京": "place", "東京で": "place",
+		"at 12 Baker Street": "place", "Hauptstraße 5": "place", "rue Lepic": "place", "room 12": "place",
+		"the Willow Creek School": "place", "48.8584, 2.2945": "place", "write to a@example.org": "contact",
+		"https://a.example": "contact", "+49 30 1234567": "contact",
 	} {
 		r := Judge(Input{Texts: []string{text}})
 		if r.Verdict != Warned || !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Check == Specificity && f.Kind == kind }) {
@@ -256,7 +293,8 @@ func TestReversibility(t *testing.T) {
 // seeds/003:99-103.
 func TestSeedExample(t *testing.T) {
 	in := Input{
-		Source: "Sean’s son struggled with fractions last Tuesday", Subjects: []Subject{{ID: "human:sean"}, {ID: "human:sean_jr", Aliases: []string{"Sean's son"}}},
+		Source: "Sean’s son struggled with fractions last Tuesday", Subjects: []Subject{
+			{ID: "human:sean"}, {ID: "human:sean_jr", Aliases: []string{"Sean's son"}}},
 		Texts: []string{"Visual fraction models help kids who are concrete thinkers"},
 	}
 	if r := Judge(in); r.Verdict != Clear || len(r.Findings) != 0 {
@@ -276,6 +314,7 @@ func TestSeedExample(t *testing.T) {
 func TestNothingPanics(t *testing.T) {
 	property.Check(t, func(r *rapid.T) {
 		Judge(Input{SourceID: rapid.String().Draw(r, "id"), Source: rapid.String().Draw(r, "source"),
-			Subjects: []Subject{{ID: rapid.String().Draw(r, "subject"), Aliases: []string{rapid.String().Draw(r, "alias")}}}, Texts: []string{rapid.String().Draw(r, "text")}})
+			Subjects: []Subject{{ID: rapid.String().Draw(r, "subject"),
+				Aliases: []string{rapid.String().Draw(r, "alias")}}}, Texts: []string{rapid.String().Draw(r, "text")}})
 	})
 }

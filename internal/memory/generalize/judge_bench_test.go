@@ -12,7 +12,8 @@ func BenchmarkJudge(b *testing.B) {
 	for _, size := range []struct{ subjects, sentences int }{{1, 1}, {1, 20}, {50, 20}} {
 		in := Input{Texts: []string{strings.Repeat(text, size.sentences)}}
 		for i := range size.subjects {
-			in.Subjects = append(in.Subjects, Subject{ID: fmt.Sprintf("person:given%d_family%d", i, i), Aliases: []string{fmt.Sprintf("Nick%dname", i), "Margarethe von Trotta"}})
+			in.Subjects = append(in.Subjects, Subject{
+				ID: fmt.Sprintf("person:given%d_family%d", i, i), Aliases: []string{fmt.Sprintf("Nick%dname", i), "Margarethe von Trotta"}})
 		}
 		b.Run(fmt.Sprintf("subjects=%d/bytes=%d", size.subjects, len(in.Texts[0])), func(b *testing.B) {
 			for b.Loop() {

@@ -49,7 +49,9 @@ func (in Input) names() []pattern {
 		out[i].once, out[i].stems = single(out[i].plain), stems(out[i].plain)
 	}
 	slices.SortStableFunc(out, func(a, b pattern) int { return len(b.plain) - len(a.plain) })
-	return slices.CompactFunc(out, func(a, b pattern) bool { return a.plain == b.plain && a.of == b.of && a.script == b.script })
+	return slices.CompactFunc(out, func(a, b pattern) bool {
+		return a.plain == b.plain && a.of == b.of && a.script == b.script
+	})
 }
 
 // spellings are a name, and how it is written without the letters of its language.
@@ -66,10 +68,12 @@ func spellings(name string) []string {
 }
 
 // particles are words of names that are no name.
-var particles = words("de del della di da do dos das du des van von der den ter ten zu zum la le les al el bin ibn abu ben bint y e of the and und st saint san santa dr mr mrs ms miss prof sir jr sr herr frau señor señora don doña")
+var particles = words("de del della di da do dos das du des van von der den ter ten zu zum la le les al el bin " +
+	"ibn abu ben bint y e of the and und st saint san santa dr mr mrs ms miss prof sir jr sr herr frau señor señora don doña")
 
 // roles are words of ids that say what somebody is.
-var roles = words("agent human person user student pupil kid child boy girl parent mother father teacher tutor guest patient client customer member owner guardian doctor nurse vet dog cat pet bot ai si my the")
+var roles = words("agent human person user student pupil kid child boy girl parent mother father teacher tutor " +
+	"guest patient client customer member owner guardian doctor nurse vet dog cat pet bot ai si my the")
 
 func words(s string) map[string]bool {
 	out := map[string]bool{}
@@ -90,8 +94,10 @@ func patterns(kind, name string, id bool) []pattern {
 	}
 	var groups [][]part
 	for _, p := range parts {
-		// An apostrophe or a hyphen is part of a name: O'Neil, Anne-Marie. The words on its sides are names as well where they are long.
-		if len(groups) > 0 && (p.joined || p.script == unspaced && p.before == "" || !strings.ContainsAny(p.before, " \t\n,;()")) {
+		// An apostrophe or a hyphen is part of a name: O'Neil, Anne-Marie. The words on its sides are names as well
+		// where they are long.
+		if len(groups) > 0 && (p.joined || p.script == unspaced && p.before == "" ||
+			!strings.ContainsAny(p.before, " \t\n,;()")) {
 			groups[len(groups)-1] = append(groups[len(groups)-1], p)
 		} else {
 			groups = append(groups, []part{p})
@@ -101,13 +107,15 @@ func patterns(kind, name string, id bool) []pattern {
 	out := []pattern{whole}
 	for _, g := range groups {
 		p := join(g)
-		if len(groups) > 1 && !onlyDigits(g) && !particles[p.plain] && !(id && roles[p.plain]) && utf8.RuneCountInString(p.plain) > 1 {
+		if len(groups) > 1 && !onlyDigits(g) && !particles[p.plain] && !(id && roles[p.plain]) &&
+			utf8.RuneCountInString(p.plain) > 1 {
 			out = append(out, pattern{part: p, of: kind, words: 1, pieces: len(g)})
 		}
 		// Of Anne-Marie and O'Neil the longer parts are names as well.
 		if len(g) > 1 && g[0].script != unspaced {
 			for _, one := range g {
-				if utf8.RuneCountInString(one.plain) >= 3 && one.script != digits && !particles[one.plain] && !(id && roles[one.plain]) && !one.joined && !g[len(g)-1].joined {
+				if utf8.RuneCountInString(one.plain) >= 3 && one.script != digits && !particles[one.plain] &&
+					!(id && roles[one.plain]) && !one.joined && !g[len(g)-1].joined {
 					out = append(out, pattern{part: one, of: kind, words: 1, pieces: 1})
 				}
 			}
@@ -116,7 +124,8 @@ func patterns(kind, name string, id bool) []pattern {
 		if n := len(g); g[0].script == unspaced && n >= 3 && n <= 6 {
 			out = append(out, pattern{part: join(g[1:]), of: kind, words: 1, pieces: n - 1})
 			if n >= 4 {
-				out = append(out, pattern{part: join(g[:2]), of: kind, words: 1, pieces: 2}, pattern{part: join(g[2:]), of: kind, words: 1, pieces: n - 2})
+				out = append(out, pattern{part: join(g[:2]), of: kind, words: 1, pieces: 2},
+					pattern{part: join(g[2:]), of: kind, words: 1, pieces: n - 2})
 			}
 		}
 	}
@@ -192,7 +201,8 @@ func findNames(text string, names []pattern) []Finding {
 				if level == Warn {
 					message = "it may be " + what
 				}
-				out = append(out, Finding{Check: EntityName, Level: level, Kind: n.of, Text: text[w.start:w.end], Message: message, at: w.start})
+				out = append(out, Finding{Check: EntityName, Level: level, Kind: n.of, Text: text[w.start:w.end],
+					Message: message, at: w.start})
 			}
 		}
 	}
@@ -201,14 +211,16 @@ func findNames(text string, names []pattern) []Finding {
 
 // room tells whether words stand apart. A line that ends with a hyphen goes on in the next.
 func room(between string) bool {
-	return strings.ContainsAny(between, " \t\u00a0\u2009\u202f\n\r\u3000") && !(strings.ContainsAny(between, "-‐‑–") && strings.Contains(between, "\n"))
+	return strings.ContainsAny(between, " \t\u00a0\u2009\u202f\n\r\u3000") &&
+		!(strings.ContainsAny(between, "-‐‑–") && strings.Contains(between, "\n"))
 }
 
 // short are words of a few letters that stand side by side in any text.
-var short = words(`a i o e y u an am as at be by do go he if in is it me my no of on or so to up us we and the for are but not you all any can had her was one our out day get has him his how man new now old see two way who its did yes let put say she too use ad al au ce de du en es et il je la le ma mi ne ni on ou sa se si su ta te tu un va el lo los las con del por que una der die das den dem des ein im ist mit von zu zum zur auf aus bei bin da du er es hat ich ihr ja man nur ob sie so um und uns vor war was wer wie wir det en er et för i og på som til av den har ei ja on se że na nie to z w o do po za od go mu ich a at om op te van het een dat met niet zijn`)
+var short = words(
+	`a i o e y u an am as at be by do go he if in is it me my no of on or so to up us we and the for are but not you all any can had her was one our out day get has him his how man new now old see two way who its did yes let put say she too use ad al au ce de du en es et il je la le ma mi ne ni on ou sa se si su ta te tu un va el lo los las con del por que una der die das den dem des ein im ist mit von zu zum zur auf aus bei bin da du er es hat ich ihr ja man nur ob sie so um und uns vor war was wer wie wir det en er et för i og på som til av den har ei ja on se że na nie to z w o do po za od go mu ich a at om op te van het een dat met niet zijn`)
 
-// compare tells how sure it is that a word, or several together, are a name. n is of how many parts the word is, gap that there is room
-// between them.
+// compare tells how sure it is that a word, or several together, are a name. n is of how many parts the word is, gap
+// that there is room between them.
 func compare(w part, p pattern, n int, gap bool) Level {
 	length := utf8.RuneCountInString(p.plain)
 	if length == 1 && p.script != unspaced {
@@ -217,7 +229,8 @@ func compare(w part, p pattern, n int, gap bool) Level {
 		}
 		return ""
 	}
-	if w.plain == p.plain || w.long == p.long || w.plain == p.long || w.long == p.plain || w.seen == p.seen && len(p.seen) > 1 {
+	if w.plain == p.plain || w.long == p.long || w.plain == p.long || w.long == p.plain ||
+		w.seen == p.seen && len(p.seen) > 1 {
 		return Block
 	}
 	if length >= 3 && len(w.once) >= 3 && w.once == p.once {
@@ -253,7 +266,8 @@ func inflected(w part, p pattern, length int, gap bool) Level {
 		same := common(w.plain, p.plain)
 		rest, lost := utf8.RuneCountInString(w.plain)-same, length-same
 		switch {
-		case length >= 3 && lost == 0 && rest <= 3, length >= 4 && lost == 1 && rest <= 3, length >= 5 && lost == 2 && rest <= 2 && rest > 0, length >= 6 && lost == 2 && rest == 3:
+		case length >= 3 && lost == 0 && rest <= 3, length >= 4 && lost == 1 && rest <= 3, length >= 5 && lost == 2 &&
+			rest <= 2 && rest > 0, length >= 6 && lost == 2 && rest == 3:
 			return Block
 		case length == 2 && lost == 0 && rest <= 3 && w.caseless: // vowels are marks, and postpositions stand without room
 			return Warn
@@ -274,7 +288,8 @@ func inflected(w part, p pattern, length int, gap bool) Level {
 	if w.upper {
 		doubtful = Block
 	}
-	if stem := p.plain[:len(p.plain)-1]; length >= 4 && strings.Contains("aeiouy", p.plain[len(p.plain)-1:]) && len(p.plain) == length && !gap {
+	if stem := p.plain[:len(p.plain)-1]; length >= 4 && strings.Contains("aeiouy", p.plain[len(p.plain)-1:]) &&
+		len(p.plain) == length && !gap {
 		if rest, ok := strings.CutPrefix(w.plain, stem); ok && cases[rest] {
 			return doubtful
 		}
@@ -282,7 +297,8 @@ func inflected(w part, p pattern, length int, gap bool) Level {
 	if len(p.spoken) >= 4 && w.spoken == p.spoken && !gap || !gap && changed(w.plain, p) {
 		return doubtful
 	}
-	if (length >= 5 || w.tag && length >= 3) && !gap && (strings.HasPrefix(w.plain, p.plain) || strings.HasSuffix(w.plain, p.plain)) {
+	if (length >= 5 || w.tag && length >= 3) && !gap &&
+		(strings.HasPrefix(w.plain, p.plain) || strings.HasSuffix(w.plain, p.plain)) {
 		return Warn
 	}
 	return ""
@@ -350,7 +366,8 @@ func across(w part, p pattern, n int) Level {
 func kindred(w part, p pattern) Level {
 	a, b := strings.TrimRight(w.bones, "*"), strings.TrimRight(p.bones, "*")
 	if !leaves(a, b) && !leaves(b, a) {
-		if bare := strings.TrimRight(a[:max(len(a)-1, 0)], "*"); w.caseless && len(strings.ReplaceAll(bare, "*", "")) >= 2 && leaves(bare, b) {
+		if bare := strings.TrimRight(a[:max(len(a)-1, 0)], "*"); w.caseless &&
+			len(strings.ReplaceAll(bare, "*", "")) >= 2 && leaves(bare, b) {
 			return Warn // a postposition stands without room
 		}
 		return ""

@@ -7,7 +7,8 @@ import (
 	"sync"
 )
 
-// gazetteer are countries and cities, one a line: those of the time zone database, and what some of them are called elsewhere.
+// gazetteer are countries and cities, one a line: those of the time zone database, and what some of them are called
+// elsewhere.
 //
 //go:embed places.txt
 var gazetteer string
@@ -36,16 +37,20 @@ func squeeze(s string) string {
 
 var addresses = compile(
 	word(`\d+[a-z]?,?\s+(?:\p{L}+\s+){1,3}(?:street|st|road|rd|avenue|ave|lane|ln|drive|dr|boulevard|blvd|square|court|way)`),
-	`\p{L}{3,}(?:straße|strasse|str\.|gasse|platz|allee)\s*\d*`, word(`(?:rue|avenue|boulevard|place|calle|avenida|plaza|via|piazza|viale|rua|ulica|ul\.|улица|ул\.|проспект|площадь)\s+\p{L}+(?:\s+\p{L}+)?`),
+	`\p{L}{3,}(?:straße|strasse|str\.|gasse|platz|allee)\s*\d*`,
+	word(
+		`(?:rue|avenue|boulevard|place|calle|avenida|plaza|via|piazza|viale|rua|ulica|ul\.|улица|ул\.|проспект|площадь)\s+\p{L}+(?:\s+\p{L}+)?`),
 	word(`(?:room|apartment|flat|suite|floor|ward|zimmer|classroom)\s+\d+[a-z]?`), `\p{Han}{2,}(?:路|街|区|市|省|县|町|駅)`,
 	`-?\d{1,3}\.\d{3,},\s*-?\d{1,3}\.\d{3,}`,
 )
 
 var contacts = compile(
-	`[\p{L}\p{N}._%+-]+@[\p{L}\p{N}.-]+\.\p{L}{2,}`, `https?://\S+|www\.\S+`, `\+?\d[\d ()/-]{6,}\d`, `\b\d{1,3}(?:\.\d{1,3}){3}\b`, `(?:^|\s)@[\p{L}\p{N}_]{2,}`,
+	`[\p{L}\p{N}._%+-]+@[\p{L}\p{N}.-]+\.\p{L}{2,}`, `https?://\S+|www\.\S+`, `\+?\d[\d ()/-]{6,}\d`,
+	`\b\d{1,3}(?:\.\d{1,3}){3}\b`, `(?:^|\s)@[\p{L}\p{N}_]{2,}`,
 )
 
-var named = regexp.MustCompile(`\p{Lu}[\p{L}'’-]+(?:\s+(?:of\s+|de\s+|la\s+|the\s+)?\p{Lu}[\p{L}'’-]+)*\s+(?:School|Hospital|Clinic|University|College|Church|Park|Hotel|Station|Airport|Library|Academy|Kindergarten|Street|County|Valley|Beach|Lake|River|Island|Bridge)\b`)
+var named = regexp.MustCompile(
+	`\p{Lu}[\p{L}'’-]+(?:\s+(?:of\s+|de\s+|la\s+|the\s+)?\p{Lu}[\p{L}'’-]+)*\s+(?:School|Hospital|Clinic|University|College|Church|Park|Hotel|Station|Airport|Library|Academy|Kindergarten|Street|County|Valley|Beach|Lake|River|Island|Bridge)\b`)
 
 // findPlaces looks for what says where, and how to reach somebody.
 func findPlaces(text string) []Finding {
@@ -66,7 +71,8 @@ func findPlaces(text string) []Finding {
 				known = places()[strings.TrimSuffix(name, "s")]
 			}
 			if known && (parts[i].upper || parts[i].script != latin) {
-				out = append(out, Finding{Check: Specificity, Level: Warn, Kind: "place", Text: text[parts[i].start:parts[j].end], Message: message, at: parts[i].start})
+				out = append(out, Finding{Check: Specificity, Level: Warn, Kind: "place",
+					Text: text[parts[i].start:parts[j].end], Message: message, at: parts[i].start})
 			}
 		}
 	}

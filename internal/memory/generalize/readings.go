@@ -68,12 +68,15 @@ func decoded(text string) string {
 	return strings.Join(out, " ; ")
 }
 
-// The letters that are turned upside down, and what they are: those that are letters of their own as well only count beside one that is not.
+// The letters that are turned upside down, and what they are: those that are letters of their own as well only count
+// beside one that is not.
 const upsideDownOnly = "ɐɔǝɟƃɓɥᴉıɾʞןɯɹʇʌʍʎ∀ƎℲ⅁Ɔ⅄Ԁ⊥"
 
 var upsideDown = map[rune]rune{
-	'ɐ': 'a', 'q': 'b', 'ɔ': 'c', 'p': 'd', 'ǝ': 'e', 'ɟ': 'f', 'ƃ': 'g', 'ɓ': 'g', 'ɥ': 'h', 'ᴉ': 'i', 'ı': 'i', 'ɾ': 'j', 'ʞ': 'k', 'ן': 'l', 'ɯ': 'm', 'u': 'n', 'd': 'p', 'b': 'q', 'ɹ': 'r',
-	'ʇ': 't', 'n': 'u', 'ʌ': 'v', 'ʍ': 'w', 'ʎ': 'y', '∀': 'A', 'Ǝ': 'E', 'Ⅎ': 'F', '⅁': 'G', 'Ɔ': 'C', '⅄': 'Y', 'Ԁ': 'P', '⊥': 'T', 'M': 'W', 'W': 'M',
+	'ɐ': 'a', 'q': 'b', 'ɔ': 'c', 'p': 'd', 'ǝ': 'e', 'ɟ': 'f', 'ƃ': 'g', 'ɓ': 'g', 'ɥ': 'h', 'ᴉ': 'i', 'ı': 'i',
+	'ɾ': 'j', 'ʞ': 'k', 'ן': 'l', 'ɯ': 'm', 'u': 'n', 'd': 'p', 'b': 'q', 'ɹ': 'r',
+	'ʇ': 't', 'n': 'u', 'ʌ': 'v', 'ʍ': 'w', 'ʎ': 'y', '∀': 'A', 'Ǝ': 'E', 'Ⅎ': 'F', '⅁': 'G', 'Ɔ': 'C', '⅄': 'Y',
+	'Ԁ': 'P', '⊥': 'T', 'M': 'W', 'W': 'M',
 }
 
 // upright is a text as somebody reads it who stands on their head.

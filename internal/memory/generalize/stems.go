@@ -13,17 +13,19 @@ type stem struct {
 }
 
 var (
-	afterFleeting = words("a u e i y om em ovi ova ovo owi ow ie iem ami ach ech my а у е и ы ом ем ам ами ах ов ова ове ови ю я")
-	afterSoft     = words("e i ie y і и е")
-	afterNen      = words("en ta ella elle elta essa esta een eksi ia ille illa ilta ten et iin")
-	afterWeak     = words("n lla lle lta ssa sta ksi t")
-	afterVoiced   = words("i in e a un u on den dan ten tan im imiz")
-	ofAdjectives  = words("mu ho ego emu go m meho")
+	afterFleeting = words("a u e i y om em ovi ova ovo owi ow ie iem ami ach ech my а у е и ы ом ем ам ами ах ов " +
+		"ова ове ови ю я")
+	afterSoft    = words("e i ie y і и е")
+	afterNen     = words("en ta ella elle elta essa esta een eksi ia ille illa ilta ten et iin")
+	afterWeak    = words("n lla lle lta ssa sta ksi t")
+	afterVoiced  = words("i in e a un u on den dan ten tan im imiz")
+	ofAdjectives = words("mu ho ego emu go m meho")
 )
 
 // softened is how the end of a name changes before e and i.
 var softened = [][2]string{
-	{"cka", "cc"}, {"cha", "sz"}, {"cha", "s"}, {"sta", "sci"}, {"ka", "c"}, {"ga", "dz"}, {"ga", "z"}, {"ha", "z"}, {"ha", "s"}, {"ra", "rz"}, {"ta", "ci"}, {"da", "dzi"},
+	{"cka", "cc"}, {"cha", "sz"}, {"cha", "s"}, {"sta", "sci"}, {"ka", "c"}, {"ga", "dz"}, {"ga", "z"}, {"ha", "z"}, {
+		"ha", "s"}, {"ra", "rz"}, {"ta", "ci"}, {"da", "dzi"},
 	{"ка", "ц"}, {"ка", "ч"}, {"га", "з"}, {"ха", "с"},
 }
 
@@ -31,7 +33,8 @@ var softened = [][2]string{
 var weak = map[string]string{"ht": "hd", "nt": "nn", "nk": "ng", "mp": "mm", "lt": "ll", "rt": "rr"}
 
 // diminutive is what the small form of a name goes on with.
-var diminutive = []string{"ушк", "юшк", "ышк", "очк", "ечк", "оньк", "еньк", "чик", "уш", "юш", "ул", "usk", "uszk", "ock", "eck", "ick", "eczk", "enk", "onk", "usia", "unia", "ulka", "uska"}
+var diminutive = []string{"ушк", "юшк", "ышк", "очк", "ечк", "оньк", "еньк", "чик", "уш", "юш", "ул", "usk",
+	"uszk", "ock", "eck", "ick", "eczk", "enk", "onk", "usia", "unia", "ulka", "uska"}
 
 const vowels = "aeiouyаеиоуыэюяі"
 
@@ -91,7 +94,8 @@ func changed(word string, p pattern) bool {
 		return false
 	}
 	rest, ok := strings.CutPrefix(word, bare)
-	return ok && utf8.RuneCountInString(rest) <= 7 && slices.ContainsFunc(diminutive, func(d string) bool { return strings.HasPrefix(rest, d) })
+	return ok && utf8.RuneCountInString(rest) <= 7 &&
+		slices.ContainsFunc(diminutive, func(d string) bool { return strings.HasPrefix(rest, d) })
 }
 
 // backwards tells whether a word is another one from its end to its beginning.

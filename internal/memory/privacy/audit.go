@@ -96,7 +96,8 @@ type found struct {
 	subjects, grants, evidence, speaks []string
 }
 
-// place says where a report ended, for the next one to go on. Who shows one that is made up is told what the caller may know all the same.
+// place says where a report ended, for the next one to go on. Who shows one that is made up is told what the caller may
+// know all the same.
 func (f found) place() string { return placed(f.store, f.kind, f.key) }
 
 func placed(parts ...string) string {
@@ -113,7 +114,8 @@ func place(after string) ([]string, error) {
 	if err == nil {
 		err = json.Unmarshal(b, &out)
 	}
-	if err != nil || len(out) != 3 || !utf8.Valid(b) || slices.ContainsFunc(out, func(s string) bool { return strings.Contains(s, "\x00") }) {
+	if err != nil || len(out) != 3 || !utf8.Valid(b) ||
+		slices.ContainsFunc(out, func(s string) bool { return strings.Contains(s, "\x00") }) {
 		return nil, fail(Validation, "Leave it out, or give what next of the answer before was.", "this is no place in a report")
 	}
 	return out, nil
@@ -136,14 +138,16 @@ type candidate struct {
 	attributes map[string]string
 }
 
-// Audit says who sees a memory, or the memories about a subject: for their owner, the subject and its guardian. Who sees what is
-// not worked out here: it is asked of the database, by its own wall, for each agent of the configuration, for each id that a
-// memory is granted to, and for somebody whom nobody knows. Through which grant and consent is what the rows and records say.
+// Audit says who sees a memory, or the memories about a subject: for their owner, the subject and its guardian. Who
+// sees what is not worked out here: it is asked of the database, by its own wall, for each agent of the configuration,
+// for each id that a memory is granted to, and for somebody whom nobody knows. Through which grant and consent is what
+// the rows and records say.
 func (d *Desk) Audit(ctx context.Context, c identity.Caller, q Question) (*Report, error) {
 	if (q.Subject == "") == (q.ID == "") {
 		return nil, fail(Validation, "Ask about a subject, or about a memory by its id.", "a question is about one of the two")
 	}
-	if err := firstError(optional("the subject", q.Subject), optional("the memory's id", q.ID), optional("the kind", q.Kind)); err != nil {
+	if err := firstError(optional("the subject", q.Subject), optional("the memory's id", q.ID),
+		optional("the kind", q.Kind)); err != nil {
 		return nil, err
 	}
 	after, err := place(q.After)
@@ -240,7 +244,8 @@ func (d *Desk) looker(section *policy.Privacy, c identity.Caller) (string, error
 		caller, _ = own(section, d.attributes(c))
 	}
 	if caller == "" {
-		return "", fail(Forbidden, "Ask as the owner's agent, as the subject or as its guardian.", "a %s is told nothing of who sees what", c.Role)
+		return "", fail(Forbidden, "Ask as the owner's agent, as the subject or as its guardian.",
+			"a %s is told nothing of who sees what", c.Role)
 	}
 	return caller, nil
 }
@@ -261,7 +266,9 @@ func null(s string) *string {
 
 // rows are the memories that the caller may ask about. The database decides which.
 func (a auditor) rows(ctx context.Context, caller, subject, kind, key string, after []string, most int) ([]found, error) {
-	rows, err := a.control.Query(ctx, "SELECT kind, key, store, owner, source, subjects, grants, evidence, speaks FROM pgconsent.privacy_rows($1, $2, $3, $4, $5, $6)", caller, null(subject), null(kind), null(key), after, most)
+	rows, err := a.control.Query(ctx,
+		"SELECT kind, key, store, owner, source, subjects, grants, evidence, speaks FROM "+
+			"pgconsent.privacy_rows($1, $2, $3, $4, $5, $6)", caller, null(subject), null(kind), null(key), after, most)
 	if err != nil {
 		return nil, fmt.Errorf("look at grants: %w", err)
 	}
@@ -290,7 +297,9 @@ func known(list []*string) []string {
 
 func (a auditor) matter(ctx context.Context, store string) (*matter, error) {
 	m := &matter{contexts: map[string][]string{}}
-	rows, err := a.control.Query(ctx, "SELECT key, coalesce(grantor, ''), coalesce(grantee, ''), coalesce(scope, ''), coalesce(given, '') FROM pgconsent.privacy_consents($1)", store)
+	rows, err := a.control.Query(ctx,
+		"SELECT key, coalesce(grantor, ''), coalesce(grantee, ''), coalesce(scope, ''), coalesce(given, '') FROM "+
+			"pgconsent.privacy_consents($1)", store)
 	if err == nil {
 		var r record
 		_, err = pgx.ForEachRow(rows, []any{&r.key, &r.grantor, &r.grantee, &r.scope, &r.given}, func() error {
@@ -301,7 +310,8 @@ func (a auditor) matter(ctx context.Context, store string) (*matter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look at consents: %w", err)
 	}
-	rows, err = a.control.Query(ctx, "SELECT coalesce(subject, ''), coalesce(guardian, '') FROM pgconsent.privacy_guardians($1)", store)
+	rows, err = a.control.Query(ctx,
+		"SELECT coalesce(subject, ''), coalesce(guardian, '') FROM pgconsent.privacy_guardians($1)", store)
 	if err == nil {
 		var subject, guardian string
 		_, err = pgx.ForEachRow(rows, []any{&subject, &guardian}, func() error {
@@ -329,8 +339,8 @@ func (a auditor) matter(ctx context.Context, store string) (*matter, error) {
 	return m, nil
 }
 
-// candidates are the agents of the configuration, whoever else a memory is granted to by id, the participants of contexts that
-// it is granted to, and anybody.
+// candidates are the agents of the configuration, whoever else a memory is granted to by id, the participants of
+// contexts that it is granted to, and anybody.
 func (a auditor) candidates(logins map[string]map[string]string, rows []found) []*candidate {
 	var out []*candidate
 	named := map[string]bool{}
@@ -394,8 +404,8 @@ func same(a, b map[string]string) bool {
 	return true
 }
 
-// stranger are the attributes of somebody of whom nothing is known but an id, which may be a role's: it is the entity and the
-// only role.
+// stranger are the attributes of somebody of whom nothing is known but an id, which may be a role's: it is the entity
+// and the only role.
 func (a auditor) stranger(id string) map[string]string {
 	out := map[string]string{a.privacy.Entity: id}
 	for _, name := range a.privacy.Roles {
@@ -411,9 +421,11 @@ type sight map[string]bool
 
 func (s sight) of(r found) bool { return s[r.kind+"\x00"+r.key] }
 
-// look asks the wall what each candidate sees of the rows: without a context, and in each that it takes part in and that one of
-// the rows is granted to. The session of the agent's role is sealed with the candidate's attributes for one transaction.
-func (a auditor) look(ctx context.Context, wall *pgx.Conn, keys *seal.Keyring, candidates []*candidate, rows []found) (map[*candidate]map[string]sight, error) {
+// look asks the wall what each candidate sees of the rows: without a context, and in each that it takes part in and
+// that one of the rows is granted to. The session of the agent's role is sealed with the candidate's attributes for one
+// transaction.
+func (a auditor) look(ctx context.Context, wall *pgx.Conn, keys *seal.Keyring, candidates []*candidate,
+	rows []found) (map[*candidate]map[string]sight, error) {
 	out := map[*candidate]map[string]sight{}
 	for _, c := range candidates {
 		out[c] = map[string]sight{}
@@ -421,7 +433,8 @@ func (a auditor) look(ctx context.Context, wall *pgx.Conn, keys *seal.Keyring, c
 		for _, r := range rows {
 			for _, id := range r.grants {
 				participants, isContext := a.stores[r.store].contexts[id]
-				if isContext && !slices.Contains(contexts, id) && slices.ContainsFunc(c.ids, func(id string) bool { return slices.Contains(participants, id) }) {
+				if isContext && !slices.Contains(contexts, id) &&
+					slices.ContainsFunc(c.ids, func(id string) bool { return slices.Contains(participants, id) }) {
 					contexts = append(contexts, id)
 				}
 			}
@@ -437,7 +450,8 @@ func (a auditor) look(ctx context.Context, wall *pgx.Conn, keys *seal.Keyring, c
 	return out, nil
 }
 
-func (a auditor) lookAs(ctx context.Context, wall *pgx.Conn, keys *seal.Keyring, c *candidate, in string, rows []found) (sight, error) {
+func (a auditor) lookAs(ctx context.Context, wall *pgx.Conn, keys *seal.Keyring, c *candidate, in string,
+	rows []found) (sight, error) {
 	tx, err := wall.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return nil, fmt.Errorf("ask row security: %w", err)
@@ -447,7 +461,8 @@ func (a auditor) lookAs(ctx context.Context, wall *pgx.Conn, keys *seal.Keyring,
 	if err := tx.QueryRow(ctx, "SELECT pg_catalog.transaction_timestamp()").Scan(&now); err != nil {
 		return nil, fmt.Errorf("ask row security: %w", err)
 	}
-	settings := [][2]string{{seal.Setting, keys.Newest().Seal(seal.Claims{PID: wall.PgConn().PID(), Expires: now.Add(seal.TTL), Profile: "privacy", Attributes: c.attributes})}}
+	settings := [][2]string{{seal.Setting, keys.Newest().
+		Seal(seal.Claims{PID: wall.PgConn().PID(), Expires: now.Add(seal.TTL), Profile: "privacy", Attributes: c.attributes})}}
 	if in != "" && a.privacy.Setting != "" {
 		settings = append(settings, [2]string{a.privacy.Setting, in})
 	}
@@ -473,7 +488,8 @@ func (a auditor) lookAs(ctx context.Context, wall *pgx.Conn, keys *seal.Keyring,
 		}
 		// By the column's own type, so that its index serves.
 		key := catalog.QuoteIdent(m.Key)
-		answer, err := tx.Query(ctx, "SELECT "+key+"::pg_catalog.text FROM "+from.SQL()+" WHERE "+key+" OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.text[]::"+m.Relation.Column(m.Key).Type+"[])", asked)
+		answer, err := tx.Query(ctx, "SELECT "+key+"::pg_catalog.text FROM "+from.SQL()+" WHERE "+
+			key+" OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.text[]::"+m.Relation.Column(m.Key).Type+"[])", asked)
 		var seen []string
 		if err == nil {
 			seen, err = pgx.CollectRows(answer, pgx.RowTo[string])
@@ -493,13 +509,15 @@ func (a auditor) lookAs(ctx context.Context, wall *pgx.Conn, keys *seal.Keyring,
 }
 
 // report says who sees a memory, and through what.
-func (a auditor) report(ctx context.Context, caller string, r found, candidates []*candidate, seen map[*candidate]map[string]sight) (*Row, error) {
+func (a auditor) report(ctx context.Context, caller string, r found, candidates []*candidate,
+	seen map[*candidate]map[string]sight) (*Row, error) {
 	owner := r.owner == caller
 	told := r.subjects
 	if !owner {
 		told = r.speaks
 	}
-	out := &Row{ID: r.key, Kind: r.kind, Store: r.store, Owner: r.owner, Subjects: told, Others: len(without(r.subjects, told)), Access: r.grants, Sees: []Viewer{}, Waiting: []Viewer{}}
+	out := &Row{ID: r.key, Kind: r.kind, Store: r.store, Owner: r.owner, Subjects: told,
+		Others: len(without(r.subjects, told)), Access: r.grants, Sees: []Viewer{}, Waiting: []Viewer{}}
 	everybody := seen[candidates[len(candidates)-1]][""].of(r)
 	for _, c := range candidates {
 		contexts := slices.Sorted(func(yield func(string) bool) {
@@ -538,8 +556,8 @@ func (a auditor) report(ctx context.Context, caller string, r found, candidates 
 	return out, err
 }
 
-// grantOf finds what a memory is granted to of a candidate's: itself, a role of it, everybody, or a context that it takes part
-// in.
+// grantOf finds what a memory is granted to of a candidate's: itself, a role of it, everybody, or a context that it
+// takes part in.
 func (a auditor) grantOf(c *candidate, in string, r found) (grant, inContext string) {
 	for _, id := range c.ids {
 		if slices.Contains(r.grants, id) {
@@ -551,7 +569,8 @@ func (a auditor) grantOf(c *candidate, in string, r found) (grant, inContext str
 	}
 	for _, id := range r.grants {
 		participants, isContext := a.stores[r.store].contexts[id]
-		if isContext && (in == "" || in == id) && slices.ContainsFunc(c.ids, func(id string) bool { return slices.Contains(participants, id) }) {
+		if isContext && (in == "" || in == id) &&
+			slices.ContainsFunc(c.ids, func(id string) bool { return slices.Contains(participants, id) }) {
 			return id, id
 		}
 	}
@@ -595,13 +614,16 @@ func (a auditor) agreed(subject string, c *candidate, r found) (Agreed, bool) {
 		if a.privacy.Consents.Scope != "" && x.scope != a.privacy.All && x.scope != r.key && !slices.Contains(r.grants, x.scope) {
 			continue
 		}
-		return Agreed{Subject: subject, Grantor: x.grantor, Guardian: x.grantor != subject, Grantee: x.grantee, Scope: x.scope, Record: x.key, Given: x.given}, true
+		return Agreed{Subject: subject, Grantor: x.grantor, Guardian: x.grantor != subject, Grantee: x.grantee,
+			Scope: x.scope, Record: x.key, Given: x.given}, true
 	}
 	return Agreed{}, false
 }
 
-// doer is who did what an event e tells: the entity, or, if no agent did it, the role of the database. $3 stands for who is forgotten.
-const doer = "CASE WHEN e.entity IS NULL THEN e.login ELSE coalesce((SELECT s.subject FROM pgconsent.audit_subject AS s WHERE s.ref = e.entity), $3) END"
+// doer is who did what an event e tells: the entity, or, if no agent did it, the role of the database. $3 stands for
+// who is forgotten.
+const doer = "CASE WHEN e.entity IS NULL THEN e.login ELSE coalesce((SELECT s.subject FROM " +
+	"pgconsent.audit_subject AS s WHERE s.ref = e.entity), $3) END"
 
 // history are the grants and revocations of a memory, the first first.
 func (a auditor) history(ctx context.Context, r found) ([]Event, error) {

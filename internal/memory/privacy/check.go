@@ -26,7 +26,8 @@ func id(what, s string) error {
 	case len(s) > maxID:
 		return fail(Validation, hint, "%s is longer than %d bytes", what, maxID)
 	case strings.ContainsFunc(s, func(r rune) bool {
-		return unicode.IsControl(r) || unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) || strings.ContainsRune("\"'`\\,;()[]{}<>$", r)
+		return unicode.IsControl(r) || unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) ||
+			strings.ContainsRune("\"'`\\,;()[]{}<>$", r)
 	}):
 		return fail(Validation, hint, "%s is not an id", what)
 	}

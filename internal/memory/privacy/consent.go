@@ -38,7 +38,8 @@ func (g Give) check(revoke bool) error {
 	if revoke && g.ID != "" {
 		return id("the record's id", g.ID)
 	}
-	return firstError(id("the grantee", g.Grantee), optional("the grantor", g.Grantor), optional("the scope", g.Scope), optional("the store", g.Store))
+	return firstError(id("the grantee", g.Grantee), optional("the grantor", g.Grantor),
+		optional("the scope", g.Scope), optional("the store", g.Store))
 }
 
 // Consent records a consent of the caller's, or as the guardian of somebody.
@@ -78,8 +79,10 @@ func (d *Desk) Consent(ctx context.Context, c identity.Caller, g Give) (*Consent
 		columns, values = append(columns, x.Grantor), append(values, s.entity)
 	}
 	out := &Consent{Store: store, Grantee: g.Grantee, Scope: scope, For: g.forWhom(s)}
-	err = s.conn.QueryRow(ctx, "INSERT INTO "+x.Relation.Name.SQL()+" ("+quoted(columns)+") VALUES ("+places(len(columns))+") RETURNING "+
-		catalog.QuoteIdent(x.Key)+"::pg_catalog.text, "+catalog.QuoteIdent(x.Grantor)+"::pg_catalog.text", values...).Scan(&out.ID, &out.Grantor)
+	err = s.conn.QueryRow(ctx, "INSERT INTO "+x.Relation.Name.SQL()+" ("+quoted(columns)+") VALUES ("+
+		places(len(columns))+") RETURNING "+
+		catalog.QuoteIdent(x.Key)+"::pg_catalog.text, "+catalog.QuoteIdent(x.Grantor)+"::pg_catalog.text", values...).
+		Scan(&out.ID, &out.Grantor)
 	if err != nil {
 		return nil, answered(err)
 	}
@@ -98,7 +101,8 @@ func (d *Desk) Withdraw(ctx context.Context, c identity.Caller, g Give) ([]Conse
 	defer s.close(ctx)
 	x := s.privacy.Consents
 	if x.Revoked == "" {
-		return nil, fail(NotFound, "The DBA names the column revoked: under consents in the policy.", "consents cannot be revoked here")
+		return nil, fail(NotFound, "The DBA names the column revoked: under consents in the policy.",
+			"consents cannot be revoked here")
 	}
 	where, values := catalog.QuoteIdent(x.Key)+" = $1", []any{g.ID}
 	if g.ID == "" {
@@ -106,7 +110,8 @@ func (d *Desk) Withdraw(ctx context.Context, c identity.Caller, g Give) ([]Conse
 		if grantor == "" {
 			grantor = s.entity
 		}
-		where, values = catalog.QuoteIdent(x.Grantor)+" = $1 AND "+catalog.QuoteIdent(x.Grantee)+" = $2", []any{grantor, g.Grantee}
+		where, values = catalog.QuoteIdent(x.Grantor)+" = $1 AND "+catalog.QuoteIdent(x.Grantee)+
+			" = $2", []any{grantor, g.Grantee}
 		if x.Scope != "" && g.Scope != "" {
 			values = append(values, g.Scope)
 			where += " AND " + catalog.QuoteIdent(x.Scope) + " = $" + itoa(len(values))
@@ -116,7 +121,8 @@ func (d *Desk) Withdraw(ctx context.Context, c identity.Caller, g Give) ([]Conse
 			where += " AND " + catalog.QuoteIdent(x.Store) + "::pg_catalog.text = $" + itoa(len(values))
 		}
 	}
-	rows, err := s.conn.Query(ctx, "UPDATE "+x.Relation.Name.SQL()+" SET "+catalog.QuoteIdent(x.Revoked)+" = CURRENT_TIMESTAMP WHERE "+where+" AND "+catalog.QuoteIdent(x.Revoked)+" IS NULL RETURNING "+s.record(), values...)
+	rows, err := s.conn.Query(ctx, "UPDATE "+x.Relation.Name.SQL()+" SET "+catalog.QuoteIdent(x.Revoked)+
+		" = CURRENT_TIMESTAMP WHERE "+where+" AND "+catalog.QuoteIdent(x.Revoked)+" IS NULL RETURNING "+s.record(), values...)
 	if err != nil {
 		return nil, answered(err)
 	}
@@ -125,7 +131,8 @@ func (d *Desk) Withdraw(ctx context.Context, c identity.Caller, g Give) ([]Conse
 		return nil, answered(err)
 	}
 	if len(out) == 0 { // it was revoked before, or there is none
-		again, err := s.conn.Query(ctx, "SELECT "+s.record()+" FROM "+x.Relation.Name.SQL()+" WHERE "+where+" AND "+catalog.QuoteIdent(x.Revoked)+" IS NOT NULL ORDER BY 1 LIMIT 100", values...)
+		again, err := s.conn.Query(ctx, "SELECT "+s.record()+" FROM "+x.Relation.Name.SQL()+" WHERE "+where+
+			" AND "+catalog.QuoteIdent(x.Revoked)+" IS NOT NULL ORDER BY 1 LIMIT 100", values...)
 		if err != nil {
 			return nil, answered(err)
 		}
@@ -137,7 +144,9 @@ func (d *Desk) Withdraw(ctx context.Context, c identity.Caller, g Give) ([]Conse
 		}
 	}
 	if len(out) == 0 && g.ID == "" && g.Grantor != "" && g.Grantor != s.entity {
-		return nil, fail(NotFound, "What you have recorded as a guardian stands in your own name: leave out whose consent it is. Ids match whole: upper and lower case differ. What you may not see is not there.", "there is no such consent for you")
+		return nil, fail(NotFound,
+			"What you have recorded as a guardian stands in your own name: leave out whose consent it is. Ids "+
+				"match whole: upper and lower case differ. What you may not see is not there.", "there is no such consent for you")
 	}
 	if len(out) == 0 {
 		return nil, missing("consent")
@@ -152,7 +161,8 @@ func (d *Desk) consenting(ctx context.Context, c identity.Caller, why string) (*
 	}
 	if s.privacy.Consents == nil {
 		s.close(ctx)
-		return nil, fail(NotFound, "The DBA writes consents: under privacy in the policy.", "this database has no records of consent")
+		return nil, fail(NotFound, "The DBA writes consents: under privacy in the policy.",
+			"this database has no records of consent")
 	}
 	return s, nil
 }
@@ -197,7 +207,8 @@ func scanConsent(row pgx.CollectableRow) (Consent, error) {
 // records are those of the caller's own that count.
 func (s *session) records(ctx context.Context, store, grantee, scope string) ([]Consent, error) {
 	x := s.privacy.Consents
-	where, values := []string{catalog.QuoteIdent(x.Store) + "::pg_catalog.text = $1", catalog.QuoteIdent(x.Grantee) + " = $2", catalog.QuoteIdent(x.Grantor) + " = $3"}, []any{store, grantee, s.entity}
+	where, values := []string{catalog.QuoteIdent(x.Store) + "::pg_catalog.text = $1",
+		catalog.QuoteIdent(x.Grantee) + " = $2", catalog.QuoteIdent(x.Grantor) + " = $3"}, []any{store, grantee, s.entity}
 	if x.Scope != "" {
 		where, values = append(where, catalog.QuoteIdent(x.Scope)+" = $4"), append(values, scope)
 	}
@@ -208,7 +219,8 @@ func (s *session) records(ctx context.Context, store, grantee, scope string) ([]
 		expires := catalog.QuoteIdent(x.Expires)
 		where = append(where, "("+expires+" IS NULL OR "+expires+" > CURRENT_TIMESTAMP)")
 	}
-	rows, err := s.conn.Query(ctx, "SELECT "+s.record()+" FROM "+x.Relation.Name.SQL()+" WHERE "+strings.Join(where, " AND ")+" ORDER BY 1 LIMIT 1", values...)
+	rows, err := s.conn.Query(ctx, "SELECT "+s.record()+" FROM "+x.Relation.Name.SQL()+" WHERE "+
+		strings.Join(where, " AND ")+" ORDER BY 1 LIMIT 1", values...)
 	if err != nil {
 		return nil, answered(err)
 	}
@@ -216,10 +228,11 @@ func (s *session) records(ctx context.Context, store, grantee, scope string) ([]
 	return out, answered(err)
 }
 
-// speaksFor asks whether the caller is somebody's guardian in a store. A table of guardians that the caller does not see says
-// nothing of it.
+// speaksFor asks whether the caller is somebody's guardian in a store. A table of guardians that the caller does not
+// see says nothing of it.
 func (s *session) speaksFor(ctx context.Context, ward, store string) error {
-	forbidden := fail(Forbidden, "The owner of the store records who speaks for whom.", "only the grantor or its guardian records consent, by its own credential")
+	forbidden := fail(Forbidden, "The owner of the store records who speaks for whom.",
+		"only the grantor or its guardian records consent, by its own credential")
 	stores, err := s.wards(ctx, ward)
 	if err != nil {
 		return err
@@ -239,7 +252,9 @@ func (s *session) wards(ctx context.Context, ward string) ([]string, error) {
 	if _, listed := s.policy.Table(g.Relation.Name); !listed {
 		return nil, nil
 	}
-	rows, err := s.conn.Query(ctx, "SELECT "+catalog.QuoteIdent(g.Store)+"::pg_catalog.text FROM "+g.Relation.Name.SQL()+" WHERE "+catalog.QuoteIdent(g.Subject)+" = $1 AND "+catalog.QuoteIdent(g.Guardian)+" = $2 ORDER BY 1 LIMIT 1000", ward, s.entity)
+	rows, err := s.conn.Query(ctx, "SELECT "+catalog.QuoteIdent(g.Store)+"::pg_catalog.text FROM "+
+		g.Relation.Name.SQL()+" WHERE "+catalog.QuoteIdent(g.Subject)+" = $1 AND "+catalog.QuoteIdent(g.Guardian)+
+		" = $2 ORDER BY 1 LIMIT 1000", ward, s.entity)
 	if err != nil {
 		return nil, answered(err)
 	}
@@ -247,8 +262,8 @@ func (s *session) wards(ctx context.Context, ward string) ([]string, error) {
 	return out, answered(err)
 }
 
-// storeOf finds the store that a consent is about, where nobody says it: that of the context or the memory it is about, one in
-// which the caller speaks for the grantor, or the caller's own.
+// storeOf finds the store that a consent is about, where nobody says it: that of the context or the memory it is about,
+// one in which the caller speaks for the grantor, or the caller's own.
 func (s *session) storeOf(ctx context.Context, g Give) (string, error) {
 	if g.Store != "" {
 		return g.Store, nil
@@ -318,7 +333,8 @@ func (s *session) storesOfMemory(ctx context.Context, key string) ([]string, err
 	if m == nil {
 		return nil, nil
 	}
-	rows, err := s.conn.Query(ctx, "SELECT "+catalog.QuoteIdent(m.Store)+"::pg_catalog.text FROM "+m.Relation.Name.SQL()+" WHERE "+catalog.QuoteIdent(m.Key)+" = $1", key)
+	rows, err := s.conn.Query(ctx, "SELECT "+catalog.QuoteIdent(m.Store)+"::pg_catalog.text FROM "+
+		m.Relation.Name.SQL()+" WHERE "+catalog.QuoteIdent(m.Key)+" = $1", key)
 	if err != nil {
 		return nil, answered(err)
 	}
@@ -329,7 +345,8 @@ func (s *session) storesOfMemory(ctx context.Context, key string) ([]string, err
 // storesOfRecords are those in which the caller has consented before.
 func (s *session) storesOfRecords(ctx context.Context) ([]string, error) {
 	x := s.privacy.Consents
-	rows, err := s.conn.Query(ctx, "SELECT DISTINCT "+catalog.QuoteIdent(x.Store)+"::pg_catalog.text FROM "+x.Relation.Name.SQL()+" WHERE "+catalog.QuoteIdent(x.Grantor)+" = $1 LIMIT 100", s.entity)
+	rows, err := s.conn.Query(ctx, "SELECT DISTINCT "+catalog.QuoteIdent(x.Store)+"::pg_catalog.text FROM "+
+		x.Relation.Name.SQL()+" WHERE "+catalog.QuoteIdent(x.Grantor)+" = $1 LIMIT 100", s.entity)
 	if err != nil {
 		return nil, answered(err)
 	}
@@ -346,7 +363,8 @@ func (s *session) storesOfWards(ctx context.Context) ([]string, error) {
 	if _, listed := s.policy.Table(g.Relation.Name); !listed {
 		return nil, nil
 	}
-	rows, err := s.conn.Query(ctx, "SELECT DISTINCT "+catalog.QuoteIdent(g.Store)+"::pg_catalog.text FROM "+g.Relation.Name.SQL()+" WHERE "+catalog.QuoteIdent(g.Guardian)+" = $1 LIMIT 100", s.entity)
+	rows, err := s.conn.Query(ctx, "SELECT DISTINCT "+catalog.QuoteIdent(g.Store)+"::pg_catalog.text FROM "+
+		g.Relation.Name.SQL()+" WHERE "+catalog.QuoteIdent(g.Guardian)+" = $1 LIMIT 100", s.entity)
 	if err != nil {
 		return nil, answered(err)
 	}

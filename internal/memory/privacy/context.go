@@ -85,7 +85,9 @@ func (s *session) contexts(ctx context.Context, name string) ([]Context, error) 
 	if x.Defaults.Column != "" {
 		defaults = catalog.QuoteIdent(x.Defaults.Column) + "::pg_catalog.text"
 	}
-	sql := "SELECT " + catalog.QuoteIdent(x.Name) + "::pg_catalog.text, " + catalog.QuoteIdent(x.Store) + "::pg_catalog.text, " + catalog.QuoteIdent(x.Participants.Column) + "::pg_catalog.text, " + defaults + " FROM " + x.Relation.Name.SQL()
+	sql := "SELECT " + catalog.QuoteIdent(x.Name) + "::pg_catalog.text, " + catalog.QuoteIdent(x.Store) +
+		"::pg_catalog.text, " + catalog.QuoteIdent(x.Participants.Column) + "::pg_catalog.text, " + defaults +
+		" FROM " + x.Relation.Name.SQL()
 	var args []any
 	if name != "" {
 		sql, args = sql+" WHERE "+catalog.QuoteIdent(x.Name)+" = $1", append(args, name)
@@ -120,8 +122,8 @@ func (s *session) contexts(ctx context.Context, name string) ([]Context, error) 
 	return out, answered(err)
 }
 
-// Enter says how a context is entered, which each call and each connection does for itself. Where there is none of that name,
-// the owner of a store makes it; participants are added where the owner asks, and by nobody else.
+// Enter says how a context is entered, which each call and each connection does for itself. Where there is none of that
+// name, the owner of a store makes it; participants are added where the owner asks, and by nobody else.
 func (d *Desk) Enter(ctx context.Context, c identity.Caller, e Entry) (*Entered, error) {
 	return d.enter(ctx, c, e, false)
 }
@@ -140,7 +142,8 @@ func (d *Desk) enter(ctx context.Context, c identity.Caller, e Entry, anew bool)
 	if err != nil {
 		return nil, err
 	}
-	if err := firstError(id("the context", e.Context), optional("the store", e.Store), optional("the role", e.Role)); err != nil {
+	if err := firstError(id("the context", e.Context), optional("the store", e.Store),
+		optional("the role", e.Role)); err != nil {
 		return nil, err
 	}
 	s, err := d.open(ctx, c, "", e.Reason)
@@ -153,7 +156,8 @@ func (d *Desk) enter(ctx context.Context, c identity.Caller, e Entry, anew bool)
 		return nil, err
 	}
 	found = slices.DeleteFunc(found, func(x Context) bool { return e.Store != "" && x.Store != e.Store || !x.Enters })
-	if mine := slices.DeleteFunc(slices.Clone(found), func(x Context) bool { return !x.Owner }); len(found) > 1 && len(mine) == 1 && e.Store == "" && len(participants) > 0 {
+	if mine := slices.DeleteFunc(slices.Clone(found), func(x Context) bool { return !x.Owner }); len(found) > 1 &&
+		len(mine) == 1 && e.Store == "" && len(participants) > 0 {
 		found = mine
 	}
 	out := &Entered{Added: []string{}}
@@ -168,7 +172,8 @@ func (d *Desk) enter(ctx context.Context, c identity.Caller, e Entry, anew bool)
 	default:
 		out.Context = found[0]
 		if e.Access != nil {
-			return nil, fail(Conflict, "Leave it out. Its owner changes it by SQL.", "the context is there already, and says what new memories are granted to")
+			return nil, fail(Conflict, "Leave it out. Its owner changes it by SQL.",
+				"the context is there already, and says what new memories are granted to")
 		}
 		if more := without(participants, out.Participants); len(more) > 0 {
 			if len(found) > 1 {
@@ -191,8 +196,8 @@ func (d *Desk) enter(ctx context.Context, c identity.Caller, e Entry, anew bool)
 	return out, nil
 }
 
-// make inserts a context into a store of the caller's own. That there is one of this name which the caller does not see, nobody
-// is told: the name is its own in each store.
+// make inserts a context into a store of the caller's own. That there is one of this name which the caller does not
+// see, nobody is told: the name is its own in each store.
 func (s *session) make(ctx context.Context, e Entry, participants, access []string) (Context, error) {
 	x := s.privacy.Contexts
 	stores, err := s.stores(ctx)
@@ -207,30 +212,35 @@ func (s *session) make(ctx context.Context, e Entry, participants, access []stri
 	case e.Store != "":
 		stores = []string{e.Store}
 	}
-	columns, values := []string{x.Store, x.Name, x.Participants.Column}, []any{stores[0], e.Context, encode(x.Participants, participants)}
+	columns, values := []string{x.Store, x.Name, x.Participants.Column}, []any{
+		stores[0], e.Context, encode(x.Participants, participants)}
 	if e.Access != nil {
 		if x.Defaults.Column == "" {
 			return Context{}, fail(Validation, "Leave it out.", "contexts have no grants of their own here")
 		}
 		columns, values = append(columns, x.Defaults.Column), append(values, encode(x.Defaults, access))
 	}
-	if _, err := s.conn.Exec(ctx, "INSERT INTO "+x.Relation.Name.SQL()+" ("+quoted(columns)+") VALUES ("+places(len(columns))+")", values...); err != nil {
+	if _, err := s.conn.Exec(ctx, "INSERT INTO "+x.Relation.Name.SQL()+" ("+quoted(columns)+") VALUES ("+
+		places(len(columns))+")", values...); err != nil {
 		return Context{}, answered(err)
 	}
 	if len(access) == 0 {
 		access = append(slices.Clone(participants), e.Context)
 	}
-	return Context{Name: e.Context, Store: stores[0], Participants: participants, Access: access, Owner: true, Enters: true}, nil
+	return Context{Name: e.Context, Store: stores[0], Participants: participants, Access: access, Owner: true,
+		Enters: true}, nil
 }
 
 // join adds participants to a context of the caller's own.
 func (s *session) join(ctx context.Context, c *Context, more []string) error {
 	if !c.Owner {
-		return fail(Forbidden, "Enter it without --participants, or ask its owner.", "who takes part in a context is for its owner to say")
+		return fail(Forbidden, "Enter it without --participants, or ask its owner.",
+			"who takes part in a context is for its owner to say")
 	}
 	x := s.privacy.Contexts
 	list := append(slices.Clone(c.Participants), more...)
-	tag, err := s.conn.Exec(ctx, "UPDATE "+x.Relation.Name.SQL()+" SET "+catalog.QuoteIdent(x.Participants.Column)+" = $1 WHERE "+catalog.QuoteIdent(x.Name)+" = $2 AND "+catalog.QuoteIdent(x.Store)+" = $3",
+	tag, err := s.conn.Exec(ctx, "UPDATE "+x.Relation.Name.SQL()+" SET "+catalog.QuoteIdent(x.Participants.Column)+
+		" = $1 WHERE "+catalog.QuoteIdent(x.Name)+" = $2 AND "+catalog.QuoteIdent(x.Store)+" = $3",
 		encode(x.Participants, list), c.Name, c.Store)
 	switch {
 	case err != nil:

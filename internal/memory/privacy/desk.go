@@ -26,7 +26,9 @@ type Desk struct {
 	Control func(context.Context) (*pgx.Conn, error)                  // as the control role; for Audit
 	Wall    func(context.Context) (*pgx.Conn, error)                  // as the agent's role, not through the proxy; for Audit
 
-	Patience time.Duration // how long a call waits for a row that somebody else holds; 0: 5 s, less than a face waits, which could not say what became of it
+	// how long a call waits for a row that somebody else holds; 0: 5 s, less than a face waits, which could not say
+	// what became of it
+	Patience time.Duration
 }
 
 // session is a caller's connection, with what it was made for.
@@ -42,7 +44,9 @@ type session struct {
 func (d *Desk) section() (*policy.Policy, *policy.Privacy, error) {
 	p := d.Policy()
 	if p == nil || p.Privacy() == nil {
-		return nil, nil, fail(NotFound, "The DBA writes privacy: in the policy, which says where memories and grants stand.", "this database has no memories that are granted")
+		return nil, nil, fail(NotFound,
+			"The DBA writes privacy: in the policy, which says where memories and grants stand.",
+			"this database has no memories that are granted")
 	}
 	return p, p.Privacy(), nil
 }
@@ -90,7 +94,8 @@ func (d *Desk) open(ctx context.Context, c identity.Caller, inContext, why strin
 		return nil, err
 	}
 	if c.Role != identity.Agent || c.Agent == "" {
-		return nil, fail(Forbidden, "Use the token of an agent: pgconsent token add --role agent.", "only an agent has memories: this token is that of a %s", c.Role)
+		return nil, fail(Forbidden, "Use the token of an agent: pgconsent token add --role agent.",
+			"only an agent has memories: this token is that of a %s", c.Role)
 	}
 	if err := firstError(optional("the context", inContext), reason(why)); err != nil {
 		return nil, err
@@ -133,7 +138,8 @@ func (s *session) enter(ctx context.Context, name string) error {
 		return fail(NotFound, "The DBA writes context: under privacy in the policy.", "this database has no contexts")
 	}
 	before, after, _ := strings.Cut(s.privacy.Setting, ".")
-	_, err := s.conn.Exec(ctx, "SET "+catalog.QuoteIdent(before)+"."+catalog.QuoteIdent(after)+" = "+catalog.QuoteLiteral(name))
+	_, err := s.conn.Exec(ctx, "SET "+catalog.QuoteIdent(before)+"."+catalog.QuoteIdent(after)+" = "+
+		catalog.QuoteLiteral(name))
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.Code == string(sqlstate.InsufficientPrivilege) {
 		return missing("context")

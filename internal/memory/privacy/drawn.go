@@ -32,8 +32,8 @@ type Drawings struct {
 // mostDrawn are the beliefs of one answer.
 const mostDrawn = 50
 
-// Drawn lists which memories of the caller's stores were made general, into what, and who sees that. Others than the owner of a store
-// are told of none: which memory a belief was drawn from is its owner's alone to know.
+// Drawn lists which memories of the caller's stores were made general, into what, and who sees that. Others than the
+// owner of a store are told of none: which memory a belief was drawn from is its owner's alone to know.
 func (d *Desk) Drawn(ctx context.Context, c identity.Caller, after string) (*Drawings, error) {
 	at, err := place(after)
 	if err != nil {
@@ -53,7 +53,9 @@ func (d *Desk) Drawn(ctx context.Context, c identity.Caller, after string) (*Dra
 	}
 	defer func() { _ = control.Close(context.WithoutCancel(ctx)) }()
 	a := auditor{policy: p, privacy: section, control: control, stores: map[string]*matter{}}
-	rows, err := control.Query(ctx, "SELECT kind, key, store, coalesce(text, ''), source, source_kind, note, at FROM pgconsent.privacy_drawn($1, $2, $3)", caller, at, mostDrawn+1)
+	rows, err := control.Query(ctx,
+		"SELECT kind, key, store, coalesce(text, ''), source, source_kind, note, at FROM "+
+			"pgconsent.privacy_drawn($1, $2, $3)", caller, at, mostDrawn+1)
 	if err != nil {
 		return nil, fmt.Errorf("look at what was drawn from memories: %w", err)
 	}

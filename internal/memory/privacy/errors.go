@@ -10,7 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Error is an error with the name under which faces show it. It wraps a *sqlstate.Error, and names nothing that is hidden.
+// Error is an error with the name under which faces show it. It wraps a *sqlstate.Error, and names nothing that is
+// hidden.
 type Error struct {
 	name string
 	err  *sqlstate.Error
@@ -36,16 +37,19 @@ const (
 )
 
 var codes = map[string]sqlstate.Code{
-	NotFound: sqlstate.ConsentNotFound, Forbidden: sqlstate.InsufficientPrivilege, Validation: sqlstate.ConsentValidation, Blocked: sqlstate.ConsentValidation, Conflict: sqlstate.ConsentConflict,
+	NotFound: sqlstate.ConsentNotFound, Forbidden: sqlstate.InsufficientPrivilege,
+	Validation: sqlstate.ConsentValidation, Blocked: sqlstate.ConsentValidation, Conflict: sqlstate.ConsentConflict,
 }
 
 func fail(name, hint, format string, args ...any) *Error {
-	return &Error{name, sqlstate.New(codes[name], sqlstate.ReasonConsent, "%s", fmt.Sprintf(format, args...)).WithHint("%s", hint)}
+	return &Error{name, sqlstate.New(codes[name], sqlstate.ReasonConsent, "%s", fmt.Sprintf(format, args...)).
+		WithHint("%s", hint)}
 }
 
 // Missing is the one answer for what is not there and for what the caller may not know of.
 func missing(what string) *Error {
-	return fail(NotFound, "Ids match whole: upper and lower case differ. What you may not see is not there.", "there is no such %s for you", what)
+	return fail(NotFound, "Ids match whole: upper and lower case differ. What you may not see is not there.",
+		"there is no such %s for you", what)
 }
 
 const lockTimeout = "55P03"
@@ -59,8 +63,10 @@ func answered(err error) error {
 	name := Refused
 	switch {
 	case pg.Code == lockTimeout:
-		return &Error{Busy, sqlstate.New(lockTimeout, sqlstate.ReasonConsent, "another transaction has changed the row and holds it: nothing was changed").
-			WithHint("Try again. The policy's transaction_timeout under limits says how long an agent's transaction lasts at most; pgconsent agent disable ends its sessions.")}
+		return &Error{Busy, sqlstate.New(lockTimeout, sqlstate.ReasonConsent,
+			"another transaction has changed the row and holds it: nothing was changed").
+			WithHint("Try again. The policy's transaction_timeout under limits says how long an agent's " +
+				"transaction lasts at most; pgconsent agent disable ends its sessions.")}
 	case pg.Code == "22P02": // an id that is none of the column's type is nobody's
 		return missing("row")
 	case pg.Code == string(sqlstate.InsufficientPrivilege):

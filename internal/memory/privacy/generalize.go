@@ -58,31 +58,34 @@ func (e *BlockedError) Unwrap() error { return e.refused }
 // Name implements consent.Named.
 func (e *BlockedError) Name() string { return e.refused.Name() }
 
-// blocked is the refusal that a report asks for, or nil. A date or a rare word is for the caller to judge; a name is not, and
-// what may be one is none only if the caller says so.
+// blocked is the refusal that a report asks for, or nil. A date or a rare word is for the caller to judge; a name is
+// not, and what may be one is none only if the caller says so.
 func blocked(r generalize.Report, accept bool) error {
 	switch {
 	case r.Verdict == generalize.Blocked:
-		return &BlockedError{fail(Blocked, "Say it without what the report calls block: names of those whom the memory is about, in whatever form, and its id.",
+		return &BlockedError{fail(Blocked,
+			"Say it without what the report calls block: names of those whom the memory is about, in whatever form, and its id.",
 			"the text tells whom the private memory is about: nothing was made"), r}
 	case !accept && slices.ContainsFunc(r.Findings, func(f generalize.Finding) bool {
 		return f.Check == generalize.EntityName && f.Level == generalize.Warn
 	}):
-		return &BlockedError{fail(Blocked, "Say it in other words; or, if what the report warns of as a name is none, ask again with accept_warnings.",
+		return &BlockedError{fail(Blocked,
+			"Say it in other words; or, if what the report warns of as a name is none, ask again with accept_warnings.",
 			"the text may tell whom the private memory is about: nothing was made"), r}
 	}
 	return nil
 }
 
-// Generalize makes a belief from a private memory of the caller's, if it does not tell whom that is about. The memory stays as
-// private as it was. That one was drawn from the other is noted where the owner of the store sees it. What the caller does not
-// see does not exist, and counts for nothing.
+// Generalize makes a belief from a private memory of the caller's, if it does not tell whom that is about. The memory
+// stays as private as it was. That one was drawn from the other is noted where the owner of the store sees it. What the
+// caller does not see does not exist, and counts for nothing.
 func (d *Desk) Generalize(ctx context.Context, c identity.Caller, g Generalization) (*Generalized, error) {
 	access, err := ids("access", g.Access)
 	if err != nil {
 		return nil, err
 	}
-	if err := firstError(id("the source", g.Source), text("the belief", g.Belief, maxBelief), text("the note", g.Note, maxNote)); err != nil {
+	if err := firstError(id("the source", g.Source), text("the belief", g.Belief, maxBelief),
+		text("the note", g.Note, maxNote)); err != nil {
 		return nil, err
 	}
 	if strings.TrimSpace(g.Belief) == "" {
@@ -93,7 +96,8 @@ func (d *Desk) Generalize(ctx context.Context, c identity.Caller, g Generalizati
 		return nil, err
 	}
 	if section.Generalize == nil {
-		return nil, fail(NotFound, "The DBA writes generalize: under privacy in the policy.", "nothing says where beliefs go that are drawn from memories")
+		return nil, fail(NotFound, "The DBA writes generalize: under privacy in the policy.",
+			"nothing says where beliefs go that are drawn from memories")
 	}
 	s, err := d.open(ctx, c, g.Context, g.Reason)
 	if err != nil {
@@ -120,7 +124,8 @@ func (d *Desk) Generalize(ctx context.Context, c identity.Caller, g Generalizati
 	if err := s.texts(ctx, tx, corpus, src); err != nil {
 		return nil, err
 	}
-	in := generalize.Input{SourceID: src.id, Source: src.content, Subjects: subjects, Texts: []string{g.Belief}, Corpus: corpus.Of, Documents: corpus.Documents()}
+	in := generalize.Input{SourceID: src.id, Source: src.content, Subjects: subjects, Texts: []string{g.Belief},
+		Corpus: corpus.Of, Documents: corpus.Documents()}
 	if g.Note != "" {
 		in.Texts = append(in.Texts, g.Note)
 	}
@@ -157,8 +162,8 @@ type original struct {
 	subjects []string
 }
 
-// source reads a memory as the caller sees it. One that the caller may change is locked, so that the same belief is drawn from
-// it once; who may not change it can make nothing of it, for what was drawn from which stands in its store.
+// source reads a memory as the caller sees it. One that the caller may change is locked, so that the same belief is
+// drawn from it once; who may not change it can make nothing of it, for what was drawn from which stands in its store.
 func (s *session) source(ctx context.Context, tx pgx.Tx, kind, key string, lock bool) (*original, error) {
 	candidates := s.privacy.Memories
 	prefix, _, _ := strings.Cut(key, ":")
@@ -173,7 +178,8 @@ func (s *session) source(ctx context.Context, tx pgx.Tx, kind, key string, lock 
 	}
 	var out *original
 	for _, m := range candidates {
-		sql := "SELECT " + selected(m) + ", " + catalog.QuoteIdent(m.Content) + "::pg_catalog.text FROM " + m.Relation.Name.SQL() + " WHERE " + catalog.QuoteIdent(m.Key) + " = $1"
+		sql := "SELECT " + selected(m) + ", " + catalog.QuoteIdent(m.Content) + "::pg_catalog.text FROM " +
+			m.Relation.Name.SQL() + " WHERE " + catalog.QuoteIdent(m.Key) + " = $1"
 		rows, err := tx.Query(ctx, sql, key)
 		if err != nil {
 			return nil, answered(err)
@@ -186,7 +192,8 @@ func (s *session) source(ctx context.Context, tx pgx.Tx, kind, key string, lock 
 			continue
 		}
 		if out != nil {
-			return nil, fail(Conflict, "Say of which kind it is: "+out.of.Kind+" or "+m.Kind+".", "there are several memories with this id")
+			return nil, fail(Conflict, "Say of which kind it is: "+out.of.Kind+" or "+m.Kind+".",
+				"there are several memories with this id")
 		}
 		out = found[0]
 	}
@@ -198,7 +205,8 @@ func (s *session) source(ctx context.Context, tx pgx.Tx, kind, key string, lock 
 	}
 	if lock {
 		m := out.of
-		if _, err := tx.Exec(ctx, "SELECT 1 FROM "+m.Relation.Name.SQL()+" WHERE "+catalog.QuoteIdent(m.Key)+" = $1 FOR UPDATE", key); err != nil {
+		if _, err := tx.Exec(ctx, "SELECT 1 FROM "+m.Relation.Name.SQL()+" WHERE "+catalog.QuoteIdent(m.Key)+
+			" = $1 FOR UPDATE", key); err != nil {
 			return nil, answered(err)
 		}
 	}
@@ -221,8 +229,8 @@ func readOriginal(row pgx.CollectableRow, m *policy.Memories) (*original, error)
 	return out, nil
 }
 
-// named are those whom a text must not name: whom the memory is about, and who told it, with what else the caller knows that
-// they are called.
+// named are those whom a text must not name: whom the memory is about, and who told it, with what else the caller knows
+// that they are called.
 func (s *session) named(ctx context.Context, tx pgx.Tx, src *original) ([]generalize.Subject, error) {
 	who := slices.Clone(src.subjects)
 	if src.teller != "" && !slices.Contains(s.ids, src.teller) && !slices.Contains(who, src.teller) {
@@ -236,8 +244,10 @@ func (s *session) named(ctx context.Context, tx pgx.Tx, src *original) ([]genera
 	if a == nil || len(who) == 0 {
 		return out, nil
 	}
-	rows, err := tx.Query(ctx, "SELECT "+catalog.QuoteIdent(a.Subject)+"::pg_catalog.text, "+catalog.QuoteIdent(a.Alias)+"::pg_catalog.text FROM "+a.Relation.Name.SQL()+
-		" WHERE "+catalog.QuoteIdent(a.Store)+"::pg_catalog.text = $1 AND "+catalog.QuoteIdent(a.Subject)+" = ANY ($2::pg_catalog.text[]) LIMIT $3", src.store, who, maxAliases+1)
+	rows, err := tx.Query(ctx, "SELECT "+catalog.QuoteIdent(a.Subject)+"::pg_catalog.text, "+
+		catalog.QuoteIdent(a.Alias)+"::pg_catalog.text FROM "+a.Relation.Name.SQL()+
+		" WHERE "+catalog.QuoteIdent(a.Store)+"::pg_catalog.text = $1 AND "+catalog.QuoteIdent(a.Subject)+
+		" = ANY ($2::pg_catalog.text[]) LIMIT $3", src.store, who, maxAliases+1)
 	if err != nil {
 		return nil, answered(err)
 	}
@@ -255,7 +265,8 @@ func (s *session) named(ctx context.Context, tx pgx.Tx, src *original) ([]genera
 		return nil, answered(err)
 	}
 	if n > maxAliases {
-		return nil, fail(Validation, "Write only names there that somebody is called.", "those whom the memory is about have more than %d other names", maxAliases)
+		return nil, fail(Validation, "Write only names there that somebody is called.",
+			"those whom the memory is about have more than %d other names", maxAliases)
 	}
 	return out, nil
 }
@@ -270,7 +281,8 @@ func (s *session) texts(ctx context.Context, tx pgx.Tx, corpus *generalize.Corpu
 			break
 		}
 		key := catalog.QuoteIdent(m.Key)
-		rows, err := tx.Query(ctx, "SELECT "+key+"::pg_catalog.text, "+catalog.QuoteIdent(m.Content)+"::pg_catalog.text FROM "+m.Relation.Name.SQL()+" ORDER BY "+key+" LIMIT $1", left)
+		rows, err := tx.Query(ctx, "SELECT "+key+"::pg_catalog.text, "+catalog.QuoteIdent(m.Content)+
+			"::pg_catalog.text FROM "+m.Relation.Name.SQL()+" ORDER BY "+key+" LIMIT $1", left)
 		if err != nil {
 			return answered(err)
 		}
@@ -296,12 +308,15 @@ func (s *session) texts(ctx context.Context, tx pgx.Tx, corpus *generalize.Corpu
 // drawn finds the same belief, drawn from the same memory before and granted to the same; nil: there is none.
 func (s *session) drawn(ctx context.Context, tx pgx.Tx, src *original, g Generalization, access []string) (*Memory, error) {
 	m, l := s.privacy.Generalize.Into, s.privacy.Generalize.Link
-	from, values := catalog.QuoteIdent(l.Source)+" = $2 AND "+catalog.QuoteIdent(l.Store)+"::pg_catalog.text = $3", []any{g.Belief, src.id, src.store}
+	from, values := catalog.QuoteIdent(l.Source)+" = $2 AND "+catalog.QuoteIdent(l.Store)+
+		"::pg_catalog.text = $3", []any{g.Belief, src.id, src.store}
 	if l.Kind != "" {
 		from, values = from+" AND "+catalog.QuoteIdent(l.Kind)+" = $4", append(values, src.of.Kind)
 	}
-	rows, err := tx.Query(ctx, "SELECT "+selected(m)+" FROM "+m.Relation.Name.SQL()+" WHERE "+catalog.QuoteIdent(m.Content)+" = $1 AND "+catalog.QuoteIdent(m.Key)+
-		" IN (SELECT "+catalog.QuoteIdent(l.Made)+" FROM "+l.Relation.Name.SQL()+" WHERE "+from+") ORDER BY "+catalog.QuoteIdent(m.Key)+" LIMIT 100", values...)
+	rows, err := tx.Query(ctx, "SELECT "+selected(m)+" FROM "+m.Relation.Name.SQL()+
+		" WHERE "+catalog.QuoteIdent(m.Content)+" = $1 AND "+catalog.QuoteIdent(m.Key)+
+		" IN (SELECT "+catalog.QuoteIdent(l.Made)+" FROM "+l.Relation.Name.SQL()+" WHERE "+from+") ORDER BY "+
+		catalog.QuoteIdent(m.Key)+" LIMIT 100", values...)
 	if err != nil {
 		return nil, answered(err)
 	}
@@ -327,7 +342,8 @@ func (s *session) draw(ctx context.Context, tx pgx.Tx, src *original, g Generali
 	if access != nil {
 		columns, values = append(columns, m.Grants.Column), append(values, encode(m.Grants, access))
 	}
-	out, _, err := scan(tx.QueryRow(ctx, "INSERT INTO "+m.Relation.Name.SQL()+" ("+quoted(columns)+") VALUES ("+places(len(columns))+") RETURNING "+selected(m), values...), m)
+	out, _, err := scan(tx.QueryRow(ctx, "INSERT INTO "+m.Relation.Name.SQL()+" ("+quoted(columns)+") VALUES ("+
+		places(len(columns))+") RETURNING "+selected(m), values...), m)
 	if err != nil {
 		return nil, answered(err)
 	}
@@ -338,7 +354,8 @@ func (s *session) draw(ctx context.Context, tx pgx.Tx, src *original, g Generali
 	if l.Note != "" {
 		columns, values = append(columns, l.Note), append(values, g.Note)
 	}
-	if _, err := tx.Exec(ctx, "INSERT INTO "+l.Relation.Name.SQL()+" ("+quoted(columns)+") VALUES ("+places(len(columns))+")", values...); err != nil {
+	if _, err := tx.Exec(ctx, "INSERT INTO "+l.Relation.Name.SQL()+" ("+quoted(columns)+") VALUES ("+
+		places(len(columns))+")", values...); err != nil {
 		return nil, answered(err)
 	}
 	return out, nil

@@ -40,8 +40,8 @@ type New struct {
 	Reason   string
 }
 
-// Add makes a memory. What it is granted to is for the policy to say, where nothing is asked for; and to refuse, where too
-// much is.
+// Add makes a memory. What it is granted to is for the policy to say, where nothing is asked for; and to refuse, where
+// too much is.
 func (d *Desk) Add(ctx context.Context, c identity.Caller, n New) (*Memory, error) {
 	subjects, err := ids("subjects", n.Subjects)
 	if err != nil {
@@ -55,7 +55,8 @@ func (d *Desk) Add(ctx context.Context, c identity.Caller, n New) (*Memory, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := firstError(text("the content", n.Content, maxContent), optional("the store", n.Store), optional("the source", n.Source), optional("the memory that it was told from", n.Told)); err != nil {
+	if err := firstError(text("the content", n.Content, maxContent), optional("the store", n.Store),
+		optional("the source", n.Source), optional("the memory that it was told from", n.Told)); err != nil {
 		return nil, err
 	}
 	if strings.TrimSpace(n.Content) == "" {
@@ -97,11 +98,13 @@ func (d *Desk) Add(ctx context.Context, c identity.Caller, n New) (*Memory, erro
 	}
 	if n.Told != "" {
 		if m.Told == "" {
-			return nil, fail(Validation, "Leave told_from out.", "nothing says from which memory one of the kind %s was told", m.Kind)
+			return nil, fail(Validation, "Leave told_from out.",
+				"nothing says from which memory one of the kind %s was told", m.Kind)
 		}
 		columns, values = append(columns, m.Told), append(values, n.Told)
 	}
-	sql := "INSERT INTO " + m.Relation.Name.SQL() + " (" + quoted(columns) + ") VALUES (" + places(len(columns)) + ") RETURNING " + selected(m)
+	sql := "INSERT INTO " + m.Relation.Name.SQL() + " (" + quoted(columns) + ") VALUES (" + places(len(columns)) +
+		") RETURNING " + selected(m)
 	out, _, err := scan(s.conn.QueryRow(ctx, sql, values...), m)
 	if err != nil {
 		return nil, answered(err)
@@ -175,7 +178,8 @@ func (s *session) store(ctx context.Context, inContext string) (string, error) {
 	const hint = "Say which with --store."
 	var found []string
 	if inContext == "" && s.privacy.Setting != "" { // the connection may be in one
-		if err := s.conn.QueryRow(ctx, "SELECT pg_catalog.current_setting("+catalog.QuoteLiteral(s.privacy.Setting)+", true)").Scan(&inContext); err != nil {
+		if err := s.conn.QueryRow(ctx, "SELECT pg_catalog.current_setting("+catalog.QuoteLiteral(s.privacy.Setting)+
+			", true)").Scan(&inContext); err != nil {
 			inContext = ""
 			var pg *pgconn.PgError
 			if errors.As(err, &pg) {
@@ -201,7 +205,8 @@ func (s *session) store(ctx context.Context, inContext string) (string, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return "", fail(Validation, "Enter a context of somebody's store, or say the store with --store.", "you have no store of your own")
+		return "", fail(Validation, "Enter a context of somebody's store, or say the store with --store.",
+			"you have no store of your own")
 	}
 	return "", fail(Validation, hint, "there are %d stores where this could go", len(found))
 }
@@ -212,7 +217,8 @@ func (s *session) stores(ctx context.Context) ([]string, error) {
 	if x == nil {
 		return []string{s.entity}, nil
 	}
-	rows, err := s.conn.Query(ctx, "SELECT "+catalog.QuoteIdent(x.ID)+"::pg_catalog.text FROM "+x.Relation.Name.SQL()+" WHERE "+catalog.QuoteIdent(x.Owner)+" = $1 ORDER BY 1 LIMIT 100", s.entity)
+	rows, err := s.conn.Query(ctx, "SELECT "+catalog.QuoteIdent(x.ID)+"::pg_catalog.text FROM "+x.Relation.Name.SQL()+
+		" WHERE "+catalog.QuoteIdent(x.Owner)+" = $1 ORDER BY 1 LIMIT 100", s.entity)
 	if err != nil {
 		return nil, answered(err)
 	}
@@ -236,7 +242,8 @@ func (s *session) find(ctx context.Context, tx pgx.Tx, kind, key string) (*polic
 	var of *policy.Memories
 	var out *Memory
 	for _, m := range candidates {
-		rows, err := tx.Query(ctx, "SELECT "+selected(m)+" FROM "+m.Relation.Name.SQL()+" WHERE "+catalog.QuoteIdent(m.Key)+" = $1 FOR UPDATE", key)
+		rows, err := tx.Query(ctx, "SELECT "+selected(m)+" FROM "+m.Relation.Name.SQL()+" WHERE "+
+			catalog.QuoteIdent(m.Key)+" = $1 FOR UPDATE", key)
 		if err != nil {
 			return nil, nil, answered(err)
 		}
@@ -255,7 +262,8 @@ func (s *session) find(ctx context.Context, tx pgx.Tx, kind, key string) (*polic
 			continue
 		}
 		if of != nil {
-			return nil, nil, fail(Conflict, "Say of which kind it is with --kind: "+of.Kind+" or "+m.Kind+".", "there are several memories with this id")
+			return nil, nil, fail(Conflict, "Say of which kind it is with --kind: "+of.Kind+" or "+m.Kind+".",
+				"there are several memories with this id")
 		}
 		if of, out = m, all[0].memory; !all[0].ok {
 			return nil, nil, fail(Conflict, "Its owner writes a list there, by SQL.", "what this memory is granted to is no list")
@@ -283,8 +291,8 @@ type Changed struct {
 	Revoked []string `json:"revoked"` // ids that were
 }
 
-// Grant grants a memory to more. Whether it may be is for the policy to say: those whom it is about, and who told it, have
-// consented.
+// Grant grants a memory to more. Whether it may be is for the policy to say: those whom it is about, and who told it,
+// have consented.
 func (d *Desk) Grant(ctx context.Context, c identity.Caller, change Change) (*Changed, error) {
 	return d.change(ctx, c, change, func(list []string) []string {
 		for _, who := range change.Who {
@@ -306,7 +314,8 @@ func (d *Desk) Revoke(ctx context.Context, c identity.Caller, change Change) (*C
 	})
 }
 
-func (d *Desk) change(ctx context.Context, c identity.Caller, change Change, apply func([]string) []string) (*Changed, error) {
+func (d *Desk) change(ctx context.Context, c identity.Caller, change Change, apply func([]string) []string) (*Changed,
+	error) {
 	who, err := ids("those concerned", change.Who)
 	if err != nil {
 		return nil, err
@@ -353,7 +362,8 @@ func (d *Desk) change(ctx context.Context, c identity.Caller, change Change, app
 		set(m.Evidence.Column, encode(m.Evidence, memory.Consent))
 	}
 	if len(sets) > 0 {
-		tag, err := tx.Exec(ctx, "UPDATE "+m.Relation.Name.SQL()+" SET "+strings.Join(sets, ", ")+" WHERE "+catalog.QuoteIdent(m.Key)+" = $1", values...)
+		tag, err := tx.Exec(ctx, "UPDATE "+m.Relation.Name.SQL()+" SET "+strings.Join(sets, ", ")+" WHERE "+
+			catalog.QuoteIdent(m.Key)+" = $1", values...)
 		if err != nil {
 			return nil, answered(err)
 		}

@@ -10,8 +10,8 @@ import (
 // mostLooked are the memories that are looked at for whom they are about.
 const mostLooked = 2000
 
-// Whom are those whom the caller may ask an Audit about, in their order, at most so many: itself, those whom it speaks for, and those whom memories of
-// its own are about. Who has no memory about them is not among them.
+// Whom are those whom the caller may ask an Audit about, in their order, at most so many: itself, those whom it speaks
+// for, and those whom memories of its own are about. Who has no memory about them is not among them.
 func (d *Desk) Whom(ctx context.Context, c identity.Caller, most int) (all []string, more bool, err error) {
 	_, section, err := d.section()
 	if err != nil {

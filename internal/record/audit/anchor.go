@@ -20,8 +20,8 @@ type Head struct {
 	Hash string
 }
 
-// An anchor is a file, in another place than the records, with the newest head that is durable. Two slots are written in turn,
-// so that one of them is whole whatever happens.
+// An anchor is a file, in another place than the records, with the newest head that is durable. Two slots are written
+// in turn, so that one of them is whole whatever happens.
 type anchor struct {
 	f    *os.File
 	key  Key
@@ -47,7 +47,8 @@ type slot struct {
 }
 
 // ReadAnchor returns the newest head of an anchor file: one that pgconsent keeps, or a text with a line "SEQ HASH" that
-// somebody wrote down. With a key, a head that it did not make is none. Where there is no file the error is fs.ErrNotExist.
+// somebody wrote down. With a key, a head that it did not make is none. Where there is no file the error is
+// fs.ErrNotExist.
 func ReadAnchor(path string, key Key) (Head, error) {
 	best, _, err := readAnchor(path, key)
 	return best, err
@@ -77,7 +78,8 @@ func readAnchor(path string, key Key) (best Head, where int, err error) {
 		}
 	}
 	if seen && !found {
-		return best, 0, fmt.Errorf("audit anchor: %s holds no head that can be trusted: it was changed, or made with another key", path)
+		return best, 0, fmt.Errorf(
+			"audit anchor: %s holds no head that can be trusted: it was changed, or made with another key", path)
 	}
 	return best, where, nil
 }

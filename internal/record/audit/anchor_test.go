@@ -70,7 +70,8 @@ func TestAnchor(t *testing.T) {
 		t.Fatal(err)
 	}
 	var broken *Broken
-	if _, err := Open(Config{Dir: cfg.Dir, Key: key, Anchor: cfg.Anchor, Log: quiet()}); !errors.As(err, &broken) || !strings.Contains(err.Error(), "ends at record 8, and record 9 had been written") {
+	if _, err := Open(Config{Dir: cfg.Dir, Key: key, Anchor: cfg.Anchor, Log: quiet()}); !errors.As(err, &broken) ||
+		!strings.Contains(err.Error(), "ends at record 8, and record 9 had been written") {
 		t.Errorf("Open of a log that was cut: %v", err)
 	}
 	if _, err := (Against{Key: key, Heads: heads(t, cfg.Anchor, key)}).Walk(cfg.Dir, nil); !errors.As(err, &broken) {

@@ -1,13 +1,14 @@
 // Package audit is the append-only record of what agents asked and what became of it.
 //
-// Guarantee: in [Strict] mode [Ticket.Release] returns nil only after the decision's record has been written and synced,
-// so no answer leaves without one (DESIGN invariant I8). Records form a hash chain: [Verify] finds any record changed,
-// dropped, added or moved. With the [Key] it finds a chain that somebody else wrote anew, and with an anchor ([Head]), kept in
-// another place, that the newest records were cut off. It cannot find what somebody did who may write all three (docs/reference/audit.md).
+// Guarantee: in [Strict] mode [Ticket.Release] returns nil only after the decision's record has been written and
+// synced, so no answer leaves without one (DESIGN invariant I8). Records form a hash chain: [Verify] finds any record
+// changed, dropped, added or moved. With the [Key] it finds a chain that somebody else wrote anew, and with an anchor
+// ([Head]), kept in another place, that the newest records were cut off. It cannot find what somebody did who may write
+// all three (docs/reference/audit.md).
 //
-// Records hold who asked, which relations and columns a statement reads, the verdict and the versions it was made under.
-// They hold no SQL text, no literal, no parameter and no row. What identifies a person is replaced by a reference before it
-// gets here, which [Subjects] keeps and can forget.
+// Records hold who asked, which relations and columns a statement reads, the verdict and the versions it was made
+// under. They hold no SQL text, no literal, no parameter and no row. What identifies a person is replaced by a
+// reference before it gets here, which [Subjects] keeps and can forget.
 package audit
 
 import (
@@ -15,8 +16,8 @@ import (
 	"time"
 )
 
-// FormatVersion is the member "v" of every record. A newer pgconsent reads older formats: 1 had no codes, no checkpoints, and
-// none of the members that say so.
+// FormatVersion is the member "v" of every record. A newer pgconsent reads older formats: 1 had no codes, no
+// checkpoints, and none of the members that say so.
 const FormatVersion = 2
 
 // Mode says what Release waits for.
@@ -89,8 +90,8 @@ type Decision struct {
 	Signed      bool              `json:"signed"`
 }
 
-// Contract is what a contract of the policy says of a statement, by the value of the attribute that decides; none if that is
-// missing.
+// Contract is what a contract of the policy says of a statement, by the value of the attribute that decides; none if
+// that is missing.
 type Contract struct {
 	Name    string `json:"name"`
 	By      string `json:"by,omitempty"`
@@ -129,7 +130,8 @@ type Session struct {
 
 // Recovery is the record of a log that went on after a crash or a broken disk.
 type Recovery struct {
-	Cause  string `json:"cause"`            // torn (a crash cut the last record) | disk or database (writing had failed) | anchor (it was missing)
+	// torn (a crash cut the last record) | disk or database (writing had failed) | anchor (it was missing)
+	Cause  string `json:"cause"`
 	Bytes  int64  `json:"bytes,omitempty"`  // torn: of the cut record
 	SHA256 string `json:"sha256,omitempty"` // torn: of those bytes
 	Kept   string `json:"kept,omitempty"`   // torn: the file they were moved to

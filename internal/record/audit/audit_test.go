@@ -671,7 +671,8 @@ func BenchmarkStrict(b *testing.B) {
 	_ = l.Close(context.Background())
 }
 
-// Both records of an execution, with codes; the time is that of the caller and the writer together, where there is one processor.
+// Both records of an execution, with codes; the time is that of the caller and the writer together, where there is one
+// processor.
 func BenchmarkBuffered(b *testing.B) {
 	key, err := NewKey(make([]byte, 32))
 	if err != nil {
@@ -683,8 +684,10 @@ func BenchmarkBuffered(b *testing.B) {
 	}
 	d := Decision{
 		Session: "26f2d208fc76569d", Agent: "chat", AccessedBy: "chat", OnBehalfOf: "ref:d9015e68-a5e6-4f90-af11-4aad08ea66d3", Database: "arcive",
-		Attributes: map[string]string{"user": "ref:d9015e68-a5e6-4f90-af11-4aad08ea66d3"}, Protocol: "extended", Tag: "SELECT", Fingerprint: "8f1c0b6c29a1a0c1",
-		Tables: []Table{{Name: "public.memories", Columns: []string{"id", "title"}, Source: "structured", ByKey: true}}, Functions: []string{"pg_catalog.lower"},
+		Attributes: map[string]string{"user": "ref:d9015e68-a5e6-4f90-af11-4aad08ea66d3"}, Protocol: "extended",
+		Tag: "SELECT", Fingerprint: "8f1c0b6c29a1a0c1",
+		Tables: []Table{{Name: "public.memories", Columns: []string{"id", "title"}, Source: "structured",
+			ByKey: true}}, Functions: []string{"pg_catalog.lower"},
 		Verdict: "allow", Door: "rls", Policy: "c0ffee0123456789", Catalog: "c0ffee0123456789", Epoch: 42,
 	}
 	b.ReportAllocs()

@@ -1,7 +1,7 @@
 package audit
 
-// Call is the record of a call of a face: HTTP, MCP, the console. It says who asked for what, about whom, and what became of it. It
-// holds nothing of what was asked with or answered.
+// Call is the record of a call of a face: HTTP, MCP, the console. It says who asked for what, about whom, and what
+// became of it. It holds nothing of what was asked with or answered.
 type Call struct {
 	Face      string   `json:"face"`            // http | mcp | console
 	By        string   `json:"by"`              // the token's name; of a subject the reference

@@ -18,11 +18,11 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Real disks that are full, read-only and frozen. Each test runs in a process that has mounts of its own, so that nothing is left of them
-// whatever becomes of it.
+// Real disks that are full, read-only and frozen. Each test runs in a process that has mounts of its own, so that
+// nothing is left of them whatever becomes of it.
 
-// apartName is the variable that holds the name of the test that is to run; apartWatch its descriptor that ends with the process that
-// started it.
+// apartName is the variable that holds the name of the test that is to run; apartWatch its descriptor that ends with
+// the process that started it.
 const (
 	apartName  = "PGCONSENT_AUDIT_APART"
 	apartWatch = 3
@@ -74,7 +74,8 @@ func apart(t *testing.T) bool {
 		}
 		return false
 	}
-	t.Skip("SKIPPED: no process with mounts of its own can be started here (root or user namespaces), so that no full, read-only or frozen disk was tried")
+	t.Skip("SKIPPED: no process with mounts of its own can be started here (root or user namespaces), so that no " +
+		"full, read-only or frozen disk was tried")
 	return false
 }
 
@@ -232,7 +233,8 @@ func TestFullDiskWhileAgentsAsk(t *testing.T) {
 		for what, options := range map[string]string{"no room": "size=16m", "no more files": "size=64m,nr_inodes=40"} {
 			t.Run(string(mode)+", "+what, func(t *testing.T) {
 				dir := memory(t, options)
-				cfg := Config{Mode: mode, Dir: filepath.Join(dir, "audit"), Key: testKey(t, 'k'), Anchor: filepath.Join(dir, "anchor"), MaxSegment: 20000, Log: quiet()}
+				cfg := Config{Mode: mode, Dir: filepath.Join(dir, "audit"), Key: testKey(t, 'k'),
+					Anchor: filepath.Join(dir, "anchor"), MaxSegment: 20000, Log: quiet()}
 				l := open(t, cfg)
 				a := ask(t, l)
 				for round := range 3 {
@@ -272,14 +274,16 @@ func TestFullDiskWhileAgentsAsk(t *testing.T) {
 	}
 }
 
-// Segments whose time is over go as soon as their checkpoint can be written, though it could not when it was looked for them.
+// Segments whose time is over go as soon as their checkpoint can be written, though it could not when it was looked for
+// them.
 func TestRetentionOfAFullDisk(t *testing.T) {
 	if !apart(t) {
 		return
 	}
 	dir := memory(t, "size=1m")
 	var later atomic.Int64
-	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: testKey(t, 'k'), Anchor: filepath.Join(dir, "anchor"), MaxSegment: 4096, Retention: time.Hour, Log: quiet(),
+	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: testKey(t, 'k'), Anchor: filepath.Join(dir, "anchor"),
+		MaxSegment: 4096, Retention: time.Hour, Log: quiet(),
 		Now: func() time.Time { return time.Now().Add(time.Duration(later.Load())) }}
 	l := open(t, cfg)
 	for i := range 30 {
@@ -377,8 +381,8 @@ func freezing(t *testing.T) (dir string, set func(uintptr)) {
 	return dir, set
 }
 
-// A log is opened on a disk that takes nothing: statements are refused until it does, and what a crash left of the last record is set
-// aside then, as ever.
+// A log is opened on a disk that takes nothing: statements are refused until it does, and what a crash left of the last
+// record is set aside then, as ever.
 func TestOpenOnABrokenDisk(t *testing.T) {
 	if !apart(t) {
 		return
@@ -450,7 +454,8 @@ func TestOpenOnABrokenDisk(t *testing.T) {
 				if len(found) != 21 || found["after"] != 1 || found["refused"] != 0 || report.Recoveries < 2 {
 					t.Errorf("%d sessions, %+v", len(found), report)
 				}
-				if torn, err := os.ReadFile(filepath.Join(cfg.Dir, fmt.Sprintf("%s%d", tornPrefix(1), len(text)))); err != nil || string(torn) != string(text[:100]) {
+				if torn, err := os.ReadFile(filepath.Join(cfg.Dir,
+					fmt.Sprintf("%s%d", tornPrefix(1), len(text)))); err != nil || string(torn) != string(text[:100]) {
 					t.Errorf("what the crash left was not kept: %q, %v", torn, err)
 				}
 			})
@@ -481,7 +486,8 @@ func TestOpenTellsWhatDoesNotPass(t *testing.T) {
 	}
 }
 
-// A disk that does not answer: statements are refused meanwhile, the log can be left alone, and goes on when the disk does.
+// A disk that does not answer: statements are refused meanwhile, the log can be left alone, and goes on when the disk
+// does.
 func TestFrozenDisk(t *testing.T) {
 	tier.All(t)
 	if !apart(t) {
@@ -491,7 +497,8 @@ func TestFrozenDisk(t *testing.T) {
 	for _, mode := range []Mode{Strict, Buffered} {
 		t.Run(string(mode), func(t *testing.T) {
 			at := filepath.Join(dir, string(mode))
-			cfg := Config{Mode: mode, Dir: at, Key: testKey(t, 'k'), Anchor: filepath.Join(dir, string(mode)+".anchor"), MaxSegment: 20000, Deadline: time.Second, Log: quiet()}
+			cfg := Config{Mode: mode, Dir: at, Key: testKey(t, 'k'),
+				Anchor: filepath.Join(dir, string(mode)+".anchor"), MaxSegment: 20000, Deadline: time.Second, Log: quiet()}
 			l := open(t, cfg)
 			a := ask(t, l)
 			more(t, "answered", &a.answers, 10)

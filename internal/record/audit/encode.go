@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// The records of each execution are encoded here, byte for byte as encoding/json does it, without reflection. A test holds the
-// two to each other.
+// The records of each execution are encoded here, byte for byte as encoding/json does it, without reflection. A test
+// holds the two to each other.
 
 // members appends the members of a decision.
 func (d *Decision) members(dst []byte) []byte {
@@ -148,8 +148,8 @@ var plain = func() (plain [utf8.RuneSelf]bool) {
 	return plain
 }()
 
-// appendString quotes a string. What HTML would read, and U+2028 and U+2029, which JavaScript would, are escaped; what is not
-// UTF-8 becomes U+FFFD.
+// appendString quotes a string. What HTML would read, and U+2028 and U+2029, which JavaScript would, are escaped; what
+// is not UTF-8 becomes U+FFFD.
 func appendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	from := 0

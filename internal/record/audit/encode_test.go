@@ -15,7 +15,8 @@ import (
 
 // odd are texts in which an encoder may differ from encoding/json.
 var odd = []string{
-	"", "a", `"`, `\`, "<b>&amp;</b>", "\x00\x01\b\f\n\r\t\x1f\x20\x7f\u0080", "\u2028\u2029\u202a", "é日本𝄞", "\xff", "a\xc3", "\xe2\x80", "\xed\xa0\x80", "\ufffd", "\xf4\x90\x80\x80",
+	"", "a", `"`, `\`, "<b>&amp;</b>", "\x00\x01\b\f\n\r\t\x1f\x20\x7f\u0080", "\u2028\u2029\u202a", "é日本𝄞",
+	"\xff", "a\xc3", "\xe2\x80", "\xed\xa0\x80", "\ufffd", "\xf4\x90\x80\x80",
 	strings.Repeat("x", 300), "ref:" + strings.Repeat("0", 36), "0",
 }
 

@@ -14,7 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// image is what a crash of the machine leaves of a folder of records: of each file what was synced, and no file that was removed.
+// image is what a crash of the machine leaves of a folder of records: of each file what was synced, and no file that
+// was removed.
 type image struct {
 	t         *testing.T
 	real, dir string
@@ -72,14 +73,15 @@ func (i *image) holds(when string) Report {
 	return report
 }
 
-// Whenever the machine stops, the records that are left are a chain, and those that stand for others are there before these go; when the log
-// is closed, or has had time, all of them are.
+// Whenever the machine stops, the records that are left are a chain, and those that stand for others are there before
+// these go; when the log is closed, or has had time, all of them are.
 func TestWhatACrashLeaves(t *testing.T) {
 	for _, mode := range []Mode{Strict, Buffered} {
 		t.Run(string(mode), func(t *testing.T) {
 			i := &image{t: t, real: t.TempDir(), dir: t.TempDir()}
 			var later atomic.Int64
-			cfg := Config{Mode: mode, Dir: i.real, MaxSegment: 1, Retention: time.Hour, openFile: i.file, Now: func() time.Time { return time.Now().Add(time.Duration(later.Load())) }}
+			cfg := Config{Mode: mode, Dir: i.real, MaxSegment: 1, Retention: time.Hour, openFile: i.file,
+				Now: func() time.Time { return time.Now().Add(time.Duration(later.Load())) }}
 			l := open(t, cfg)
 			write := func(n int) {
 				t.Helper()

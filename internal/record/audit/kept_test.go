@@ -11,7 +11,8 @@ func TestNoRecordGoesBeforeItsTime(t *testing.T) {
 	const day = 24 * time.Hour
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	cfg := Config{
-		Dir: filepath.Join(t.TempDir(), "audit"), Key: testKey(t, 'k'), MaxAge: 7 * day, Retention: 10 * day, Now: func() time.Time { return now }, Log: quiet(), Deadline: time.Hour,
+		Dir: filepath.Join(t.TempDir(), "audit"), Key: testKey(t,
+			'k'), MaxAge: 7 * day, Retention: 10 * day, Now: func() time.Time { return now }, Log: quiet(), Deadline: time.Hour,
 	}
 	made := map[uint64]time.Time{}
 	removed := uint64(0)
@@ -36,7 +37,8 @@ func TestNoRecordGoesBeforeItsTime(t *testing.T) {
 	}
 }
 
-// What a commitment is made of tells: another session, table, part of a key, or other parts of the same letters, has another.
+// What a commitment is made of tells: another session, table, part of a key, or other parts of the same letters, has
+// another.
 func TestCommitmentsAreToldApart(t *testing.T) {
 	key := testKey(t, 'k')
 	seen := map[string]string{}

@@ -15,8 +15,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/secretfile"
 )
 
-// Key authenticates records. It is kept outside the directory of the records: who may write these alone cannot make a chain
-// that holds.
+// Key authenticates records. It is kept outside the directory of the records: who may write these alone cannot make a
+// chain that holds.
 type Key struct {
 	secret []byte
 	id     string
@@ -39,7 +39,8 @@ func LoadKey(path string) (Key, error) {
 		return Key{}, fmt.Errorf("audit key: %w", err)
 	}
 	if secretfile.Exposed(info) {
-		return Key{}, fmt.Errorf("audit key: %s can be read or written by others (mode %04o): chmod 600 %s", path, info.Mode().Perm(), path)
+		return Key{}, fmt.Errorf("audit key: %s can be read or written by others (mode %04o): chmod 600 %s",
+			path, info.Mode().Perm(), path)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -61,7 +62,9 @@ func EnsureKey(path string, records Source) (Key, error) {
 	if needed, err := authenticated(records); err != nil {
 		return Key{}, err
 	} else if needed {
-		return Key{}, fmt.Errorf("audit key: %s is missing, and the records in %s were authenticated with it: put it back, or keep them as evidence and start with a new chain", path, records)
+		return Key{}, fmt.Errorf(
+			"audit key: %s is missing, and the records in %s were authenticated with it: put it back, or keep "+
+				"them as evidence and start with a new chain", path, records)
 	}
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret) // never fails
@@ -148,9 +151,9 @@ func (k Key) head(seq, hash string) string {
 	return hex.EncodeToString(k.derive("head", seq, hash))
 }
 
-// Commit is what the log keeps of a row's key instead of it: who has the audit key and the row's key can tell that they belong
-// together, in the records of this session. table is its name as in the records; the parts of the key are as PostgreSQL
-// prints them, in the order of the primary key's columns.
+// Commit is what the log keeps of a row's key instead of it: who has the audit key and the row's key can tell that they
+// belong together, in the records of this session. table is its name as in the records; the parts of the key are as
+// PostgreSQL prints them, in the order of the primary key's columns.
 func (k Key) Commit(session, table string, key ...string) string {
 	if k.secret == nil {
 		return ""

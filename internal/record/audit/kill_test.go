@@ -16,14 +16,16 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// rotatingName is the variable that makes a process one that writes until it is killed, by a clock that begins at rotatingSince.
+// rotatingName is the variable that makes a process one that writes until it is killed, by a clock that begins at
+// rotatingSince.
 const (
 	rotatingName  = "PGCONSENT_AUDIT_ROTATING"
 	rotatingSince = "PGCONSENT_AUDIT_SINCE"
 )
 
-// A process is killed at any moment while it rotates segments and removes those whose time is over, and somebody exports beside it. What was
-// released is in the chain or was removed under a checkpoint, and the chain holds, with key and anchor.
+// A process is killed at any moment while it rotates segments and removes those whose time is over, and somebody
+// exports beside it. What was released is in the chain or was removed under a checkpoint, and the chain holds, with key
+// and anchor.
 func TestKillWhileItRotates(t *testing.T) {
 	tier.All(t)
 	if dir := os.Getenv(rotatingName); dir != "" {
@@ -39,7 +41,8 @@ func TestKillWhileItRotates(t *testing.T) {
 	random := tier.Rand(1)
 	for round := range 8 {
 		cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
-		cmd.Env = append(os.Environ(), rotatingName+"="+dir, fmt.Sprintf("%s=%d", rotatingSince, since.UnixNano()), fmt.Sprintf("PGCONSENT_AUDIT_ROUND=%d", round))
+		cmd.Env = append(os.Environ(), rotatingName+"="+dir, fmt.Sprintf("%s=%d", rotatingSince, since.UnixNano()),
+			fmt.Sprintf("PGCONSENT_AUDIT_ROUND=%d", round))
 		cmd.Stderr = os.Stderr
 		out, err := cmd.StdoutPipe()
 		if err != nil {
@@ -79,7 +82,8 @@ func TestKillWhileItRotates(t *testing.T) {
 				default:
 				}
 				// A segment may go while the chain is read; what is read holds, and what was not is told.
-				if _, err := (Against{Key: cfg.Key}).Walk(cfg.Dir, func(Record) error { return nil }); err != nil && (round > 0 || !errors.Is(err, fs.ErrNotExist)) {
+				if _, err := (Against{Key: cfg.Key}).Walk(cfg.Dir, func(Record) error { return nil }); err != nil &&
+					(round > 0 || !errors.Is(err, fs.ErrNotExist)) {
 					t.Errorf("round %d: exported beside it: %v", round, err)
 					return
 				}
@@ -120,7 +124,8 @@ func rotatingConfig(dir string, since time.Time) Config {
 		panic(err)
 	}
 	return Config{
-		Dir: filepath.Join(dir, "audit"), Key: key, Anchor: filepath.Join(dir, "anchor"), MaxSegment: 8 << 10, Retention: 10 * time.Hour, Deadline: 1e6 * time.Hour, Log: quiet(),
+		Dir: filepath.Join(dir, "audit"), Key: key, Anchor: filepath.Join(dir,
+			"anchor"), MaxSegment: 8 << 10, Retention: 10 * time.Hour, Deadline: 1e6 * time.Hour, Log: quiet(),
 		Now: func() time.Time { now := time.Now(); return now.Add(now.Sub(since) * 180_000) },
 	}
 }

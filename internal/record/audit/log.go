@@ -26,7 +26,8 @@ const (
 	linger = 10 * time.Millisecond
 	// maxBehind is how old an unsynced record may get in Buffered mode before Release waits for the disk.
 	maxBehind = time.Second
-	// startPatience is how long Open waits for a disk that does not answer. A database has bounds of its own, which are longer.
+	// startPatience is how long Open waits for a disk that does not answer. A database has bounds of its own, which are
+	// longer.
 	startPatience = 10 * time.Second
 )
 
@@ -93,7 +94,8 @@ func Open(cfg Config) (*Log, error) {
 	if cfg.openFile == nil {
 		cfg.openFile = openFile
 	}
-	l := &Log{cfg: cfg, wake: make(chan struct{}, 1), closing: make(chan struct{}), done: make(chan struct{}), synced: make(chan struct{})}
+	l := &Log{cfg: cfg, wake: make(chan struct{}, 1), closing: make(chan struct{}), done: make(chan struct{}),
+		synced: make(chan struct{})}
 	switch cfg.Mode {
 	case Off:
 		close(l.done)
@@ -116,8 +118,8 @@ func Open(cfg Config) (*Log, error) {
 	return l, nil
 }
 
-// start begins to write. Where that cannot be done yet, or takes longer than a statement waits, it is tried until it can, and
-// statements are refused meanwhile.
+// start begins to write. Where that cannot be done yet, or takes longer than a statement waits, it is tried until it
+// can, and statements are refused meanwhile.
 func (l *Log) start() error {
 	opened := make(chan error, 1)
 	l.busy = l.cfg.Now().Add(-2 * l.cfg.Deadline) // nobody waits for a disk that has not been opened
@@ -151,15 +153,16 @@ func (l *Log) start() error {
 		if l.cfg.Store != nil {
 			to = l.cfg.Store.String()
 		}
-		l.cfg.Log.Error("audit: records cannot be written yet; statements of agents are refused until they can", "to", to, "error", err)
+		l.cfg.Log.Error("audit: records cannot be written yet; statements of agents are refused until they can",
+			"to", to, "error", err)
 		return nil
 	}
 	return err
 }
 
-// passes tells whether an error of the beginning is one that goes away without another configuration: a disk that is full,
-// read-only or not there, a right that is missing, a database that cannot be reached. Records that do not hold, and a chain that somebody else
-// has, do not.
+// passes tells whether an error of the beginning is one that goes away without another configuration: a disk that is
+// full, read-only or not there, a right that is missing, a database that cannot be reached. Records that do not hold,
+// and a chain that somebody else has, do not.
 func passes(err error) bool {
 	var errno syscall.Errno
 	switch {
@@ -479,8 +482,8 @@ func (l *Log) turn(last bool) <-chan time.Time {
 	}
 }
 
-// write makes a group durable and resolves its tickets, or changes nothing; or the sink keeps the group and writes it when it works
-// again.
+// write makes a group durable and resolves its tickets, or changes nothing; or the sink keeps the group and writes it
+// when it works again.
 func (l *Log) write(batch []*Ticket, broken bool, lost uint64, last bool) (kept bool, _ error) {
 	if broken {
 		if err := l.w.reopen(); err != nil {
@@ -526,7 +529,8 @@ func (l *Log) write(batch []*Ticket, broken bool, lost uint64, last bool) (kept 
 	return false, nil
 }
 
-// keep tells the waiters of a group that the sink keeps. Their records will be there, and say what became of them. The caller holds mu.
+// keep tells the waiters of a group that the sink keeps. Their records will be there, and say what became of them. The
+// caller holds mu.
 func (l *Log) keep(batch []*Ticket, err error) {
 	for _, t := range batch {
 		switch {

@@ -18,8 +18,9 @@ type Ends struct {
 	Torn    int64 // bytes after it: one that is being written, or a crash
 }
 
-// Look reads the beginning of a chain and its last segment, and holds the newest record to its hash, the key and a head that had been
-// written. That the rest holds is for [Against] to find. A folder that is not there is a chain without records.
+// Look reads the beginning of a chain and its last segment, and holds the newest record to its hash, the key and a head
+// that had been written. That the rest holds is for [Against] to find. A folder that is not there is a chain without
+// records.
 func Look(from Source, key Key, anchored Head) (Ends, error) {
 	var e Ends
 	segments, err := from.Segments()
@@ -46,7 +47,8 @@ func Look(from Source, key Key, anchored Head) (Ends, error) {
 				e.Second = first.Time
 			}
 		}
-		if _, err := Newest(from, 1, func(Record) bool { return true }, func(r Record) error { newest = r; return nil }); err != nil {
+		if _, err := Newest(from, 1, func(Record) bool { return true },
+			func(r Record) error { newest = r; return nil }); err != nil {
 			return e, err
 		}
 	}
@@ -59,9 +61,11 @@ func Look(from Source, key Key, anchored Head) (Ends, error) {
 	}
 	switch {
 	case newest.KeyID == "":
-		return e, &Broken{Segment: segmentName(at.segment), Why: fmt.Sprintf("record %d has no code: it was not written with the key", newest.Seq)}
+		return e, &Broken{Segment: segmentName(at.segment),
+			Why: fmt.Sprintf("record %d has no code: it was not written with the key", newest.Seq)}
 	case newest.KeyID != key.ID() || !hmac.Equal([]byte(newest.MAC), []byte(key.record(newest.Hash))):
-		return e, &Broken{Segment: segmentName(at.segment), Why: fmt.Sprintf("record %d was not written with the key", newest.Seq)}
+		return e, &Broken{Segment: segmentName(at.segment),
+			Why: fmt.Sprintf("record %d was not written with the key", newest.Seq)}
 	}
 	return e, nil
 }

@@ -35,9 +35,11 @@ func (m *mooring) moor(at place) (*Recovery, error) {
 func (at place) reaches(h Head) error {
 	switch {
 	case h.Seq > at.seq:
-		return &Broken{Segment: segmentName(at.segment), Why: fmt.Sprintf("the log ends at record %d, and record %d had been written", at.seq, h.Seq)}
+		return &Broken{Segment: segmentName(at.segment),
+			Why: fmt.Sprintf("the log ends at record %d, and record %d had been written", at.seq, h.Seq)}
 	case h.Seq == at.seq && h.Seq > 0 && h.Hash != at.hash:
-		return &Broken{Segment: segmentName(at.segment), Why: fmt.Sprintf("record %d is not the one that the anchor names", h.Seq)}
+		return &Broken{Segment: segmentName(at.segment),
+			Why: fmt.Sprintf("record %d is not the one that the anchor names", h.Seq)}
 	default:
 		return nil
 	}
@@ -50,7 +52,8 @@ func (m *mooring) drop(durable place) {
 	}
 	err := m.anchor.set(Head{durable.seq, durable.hash}, m.cfg.Now())
 	if err != nil && !m.adrift {
-		m.cfg.Log.Error("audit: the anchor cannot be written; until it can, nobody will find that newer records were cut off", "anchor", m.cfg.Anchor, "error", err)
+		m.cfg.Log.Error("audit: the anchor cannot be written; until it can, nobody will find that newer records "+
+			"were cut off", "anchor", m.cfg.Anchor, "error", err)
 	}
 	if err != nil && m.cfg.Observer != nil {
 		m.cfg.Observer.AuditAnchorFailed()

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Whatever the disk does: a decision that was released is there once with what became of it, each outcome names one decision that is
-// there before it, and no decision has two.
+// Whatever the disk does: a decision that was released is there once with what became of it, each outcome names one
+// decision that is there before it, and no decision has two.
 func TestOutcomesBelongToDecisions(t *testing.T) {
 	for _, mode := range []Mode{Strict, Buffered} {
 		for seed := range uint64(3) {
@@ -66,7 +66,8 @@ func TestOutcomesBelongToDecisions(t *testing.T) {
 							return err
 						}
 						if decisions[o.Decision] == "" || decisions[o.Decision] != o.Session {
-							t.Errorf("record %d is the outcome of record %d in session %s, which is no such decision (%q)", rec.Seq, o.Decision, o.Session, decisions[o.Decision])
+							t.Errorf(
+								"record %d is the outcome of record %d in session %s, which is no such decision (%q)", rec.Seq, o.Decision, o.Session, decisions[o.Decision])
 						}
 						if outcomes[o.Decision]++; outcomes[o.Decision] > 1 {
 							t.Errorf("decision %d has %d outcomes", o.Decision, outcomes[o.Decision])

@@ -21,8 +21,9 @@ type Cursor struct {
 	offset  int64
 }
 
-// Newest hands the newest records to fn, oldest first, at least n of those that want accepts if there are as many. It reads whole segments, from the
-// last one back. What it returns goes on from there. Nothing is verified but each line's own hash.
+// Newest hands the newest records to fn, oldest first, at least n of those that want accepts if there are as many. It
+// reads whole segments, from the last one back. What it returns goes on from there. Nothing is verified but each line's
+// own hash.
 func Newest(from Source, n int, want func(Record) bool, fn func(Record) error) (*Cursor, error) {
 	segments, err := from.Segments()
 	if err != nil {

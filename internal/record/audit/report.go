@@ -1,7 +1,7 @@
 package audit
 
-// Made is the record of a report about somebody that was made from the log and the database. It says who asked and for whom, and
-// nothing of what the report holds.
+// Made is the record of a report about somebody that was made from the log and the database. It says who asked and for
+// whom, and nothing of what the report holds.
 type Made struct {
 	By       string `json:"by"`                // who asked
 	About    string `json:"about,omitempty"`   // a reference to the person; none: nobody of that name is known

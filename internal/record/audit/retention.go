@@ -66,7 +66,8 @@ func (w *writer) remove(cp Checkpoint) {
 			}
 		}
 		if err != nil {
-			w.cfg.Log.Error("audit: a segment whose time is over was not removed; the next look tries again", "segment", name, "error", err)
+			w.cfg.Log.Error("audit: a segment whose time is over was not removed; the next look tries again",
+				"segment", name, "error", err)
 			return
 		}
 	}

@@ -103,12 +103,14 @@ func TestRetentionInterrupted(t *testing.T) {
 	}
 }
 
-// A clock that was far back for a while: what was written by it is there and holds, and newer segments before it stay as long as their time asks.
+// A clock that was far back for a while: what was written by it is there and holds, and newer segments before it stay
+// as long as their time asks.
 func TestRetentionWhenTheClockGoesBack(t *testing.T) {
 	dir, key := t.TempDir(), testKey(t, 'k')
 	day, begin := 24*time.Hour, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	now := begin
-	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: key, Anchor: filepath.Join(dir, "anchor"), MaxSegment: 1, Retention: 10 * day, Now: func() time.Time { return now }, Deadline: time.Hour}
+	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: key, Anchor: filepath.Join(dir, "anchor"), MaxSegment: 1,
+		Retention: 10 * day, Now: func() time.Time { return now }, Deadline: time.Hour}
 	filled(t, cfg, 3)
 	now = begin.Add(-8000 * day)
 	filled(t, cfg, 3)
@@ -132,8 +134,8 @@ func TestRetentionWhenTheClockGoesBack(t *testing.T) {
 	}
 }
 
-// Who reads a chain while retention removes the oldest of it gets what is left, and is told what was removed; a segment that somebody else
-// removes is missed.
+// Who reads a chain while retention removes the oldest of it gets what is left, and is told what was removed; a segment
+// that somebody else removes is missed.
 func TestRetentionWhileTheChainIsRead(t *testing.T) {
 	dir, key := t.TempDir(), testKey(t, 'k')
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -26,8 +26,9 @@ func newScribe(key Key) scribe {
 	return scribe{kid: key.ID(), mac: hmac.New(sha256.New, key.secret)}
 }
 
-// append appends the line of a record whose number is set, and returns its hash, which the next one names: a part of what it
-// returns first. The hash is SHA-256 over the line up to the member "hash"; only the code of the hash comes after.
+// append appends the line of a record whose number is set, and returns its hash, which the next one names: a part of
+// what it returns first. The hash is SHA-256 over the line up to the member "hash"; only the code of the hash comes
+// after.
 func (s *scribe) append(dst []byte, prev []byte, t *Ticket) (lines, hash []byte, err error) {
 	start := len(dst)
 	dst = append(dst, `{"v":`...)

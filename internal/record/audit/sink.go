@@ -6,10 +6,11 @@ import "time"
 type sink interface {
 	// open finds the end of the chain. An error that is a [passing] one leaves the sink to be opened again by reopen.
 	open() error
-	// append writes a group; with sync, or when the last one is long ago, it makes everything durable and returns when the oldest
-	// record of that was made. After an error nothing has changed, unless it keeps the group.
+	// append writes a group; with sync, or when the last one is long ago, it makes everything durable and returns when
+	// the oldest record of that was made. After an error nothing has changed, unless it keeps the group.
 	append(group []*Ticket, sync bool) (time.Time, error)
-	// keeps tells whether the group of the append that failed will be written before any other: nobody knows whether it is there already.
+	// keeps tells whether the group of the append that failed will be written before any other: nobody knows whether it
+	// is there already.
 	keeps() bool
 	// reopen makes good after an error, and opens what could not be opened before.
 	reopen() error

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Store keeps the lines of one chain in another place than a folder. All but Remove is called by one goroutine. Its methods are
-// bounded in time.
+// Store keeps the lines of one chain in another place than a folder. All but Remove is called by one goroutine. Its
+// methods are bounded in time.
 type Store interface {
 	Source
-	// Take holds the chain for this process, where nobody else has it, and connects again after an error. [ErrUnreachable] is in its error
-	// where it is no other's fault than the connection's.
+	// Take holds the chain for this process, where nobody else has it, and connects again after an error.
+	// [ErrUnreachable] is in its error where it is no other's fault than the connection's.
 	Take() error
-	// Append adds lines, of which the first is record number first. An error leaves open whether they are there: the same lines come
-	// again, and what is there already stays as it is. After nil they are durable.
+	// Append adds lines, of which the first is record number first. An error leaves open whether they are there: the
+	// same lines come again, and what is there already stays as it is. After nil they are durable.
 	Append(first uint64, lines [][]byte) error
 	// Remove takes away the records up to this one.
 	Remove(through uint64) error
@@ -30,8 +30,8 @@ var ErrUnreachable = errors.New("not reachable")
 // groupSize is how many lines are added at once.
 const groupSize = 1000
 
-// storing is the sink that writes to a store. What it has begun to write it writes to the end, with the same bytes, before anything
-// else: a store that did not answer may have them.
+// storing is the sink that writes to a store. What it has begun to write it writes to the end, with the same bytes,
+// before anything else: a store that did not answer may have them.
 type storing struct {
 	mooring
 	scribe   scribe
@@ -85,7 +85,8 @@ func (s *storing) open() error {
 		return err
 	}
 	if adrift != nil {
-		s.cfg.Log.Warn("audit: there was no anchor; a new one begins here. If it was not you who removed it, records may have been cut off", "anchor", s.cfg.Anchor)
+		s.cfg.Log.Warn("audit: there was no anchor; a new one begins here. If it was not you who removed it, "+
+			"records may have been cut off", "anchor", s.cfg.Anchor)
 		s.first = append(s.first, &Ticket{kind: KindRecovery, body: *adrift, at: s.cfg.Now()})
 	}
 	s.at, s.opened = at, true
@@ -156,7 +157,8 @@ func (s *storing) reopen() error {
 	return s.flush()
 }
 
-// expired looks by halves for the newest record that is older than the retention: records are in the order of their times.
+// expired looks by halves for the newest record that is older than the retention: records are in the order of their
+// times.
 func (s *storing) expired() *Checkpoint {
 	now := s.cfg.Now()
 	if s.cfg.Retention <= 0 || recently(s.looked, now) {
@@ -171,7 +173,8 @@ func (s *storing) expired() *Checkpoint {
 		return nil
 	}
 	// As a walk finds it that begins after the record.
-	return &Checkpoint{Retention: s.cfg.Retention.String(), Removed: []Removed{{s.store.Segment(through.Seq+1) - 1, through.Seq, through.Hash}}}
+	return &Checkpoint{Retention: s.cfg.Retention.String(),
+		Removed: []Removed{{s.store.Segment(through.Seq+1) - 1, through.Seq, through.Hash}}}
 }
 
 // older returns the newest record before this time, but not the newest of all; nil: there is none.

@@ -14,8 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// tampering changes the lines of a log as somebody would who may write its directory and does not have the key. It returns
-// nil where nothing was changed.
+// tampering changes the lines of a log as somebody would who may write its directory and does not have the key. It
+// returns nil where nothing was changed.
 type tampering func(r *rand.Rand, lines []string) []string
 
 // tamperings are the classes.

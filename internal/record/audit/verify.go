@@ -42,7 +42,8 @@ type Report struct {
 type Taken struct{ First, Last uint64 }
 
 func (t Taken) String() string {
-	return fmt.Sprintf("records %d to %d were removed while they were being read: their time (audit.retention) was over", t.First, t.Last)
+	return fmt.Sprintf("records %d to %d were removed while they were being read: their time (audit.retention) "+
+		"was over", t.First, t.Last)
 }
 
 // Record is one line of the log.
@@ -143,8 +144,8 @@ func (c *chain) segment(n int, first bool) ([]byte, error) {
 	return walkSegment(c.from, &c.at, c.next)
 }
 
-// taken returns the segments that are there after this one, which is gone. Retention takes the oldest first: where an older one is
-// still there it was not retention.
+// taken returns the segments that are there after this one, which is gone. Retention takes the oldest first: where an
+// older one is still there it was not retention.
 func (c *chain) taken(gone int) ([]int, error) {
 	segments, err := c.from.Segments()
 	if err != nil {
@@ -170,8 +171,8 @@ type chain struct {
 	done, total int64
 }
 
-// beginAt goes to the first segment that is there. If its first record is not the chain's, a checkpoint further on must vouch for those
-// before.
+// beginAt goes to the first segment that is there. If its first record is not the chain's, a checkpoint further on must
+// vouch for those before.
 func (c *chain) beginAt(segment int) error {
 	first, err := firstRecord(c.from, segment)
 	switch {
@@ -253,15 +254,19 @@ func (c *chain) end() error {
 	r.Authenticated = r.Coded && c.against.Key.secret != nil
 	switch {
 	case c.late && !c.vouched && c.begin.Segment == 0:
-		return &Broken{Segment: segmentName(1), Why: fmt.Sprintf("record %d is the first that is there, and no checkpoint stands for those before", c.begin.Seq+1)}
+		return &Broken{Segment: segmentName(1),
+			Why: fmt.Sprintf("record %d is the first that is there, and no checkpoint stands for those before", c.begin.Seq+1)}
 	case c.late && !c.vouched:
 		return &Broken{Segment: segmentName(c.begin.Segment), Why: "the segment is missing, and no checkpoint stands for it"}
 	case c.against.Key.secret != nil && r.Records > 0 && !r.Coded:
-		return &Broken{Segment: segmentName(c.at.segment), Why: fmt.Sprintf("record %d has no code: it was written without the key", r.LastSeq)}
+		return &Broken{Segment: segmentName(c.at.segment),
+			Why: fmt.Sprintf("record %d has no code: it was written without the key", r.LastSeq)}
 	}
 	for _, h := range c.against.Heads {
 		if h.Seq > r.LastSeq {
-			return &Broken{Segment: segmentName(max(c.at.segment, 1)), Why: fmt.Sprintf("the log ends at record %d, and record %d had been written: the newest records were cut off", r.LastSeq, h.Seq)}
+			return &Broken{Segment: segmentName(max(c.at.segment, 1)),
+				Why: fmt.Sprintf(
+					"the log ends at record %d, and record %d had been written: the newest records were cut off", r.LastSeq, h.Seq)}
 		}
 	}
 	return nil

@@ -112,7 +112,8 @@ func (w *writer) open() error {
 		begin(w.torn)
 	}
 	if adrift != nil {
-		w.cfg.Log.Warn("audit: there was no anchor; a new one begins here. If it was not you who removed it, records may have been cut off", "anchor", w.cfg.Anchor)
+		w.cfg.Log.Warn("audit: there was no anchor; a new one begins here. If it was not you who removed it, "+
+			"records may have been cut off", "anchor", w.cfg.Anchor)
 		begin(adrift)
 	}
 	w.opened = true
@@ -247,7 +248,8 @@ func (w *writer) append(group []*Ticket, sync bool) (time.Time, error) {
 			return time.Time{}, err
 		}
 		if size != w.at.size {
-			return time.Time{}, fmt.Errorf("%s has %d bytes, not the %d that were written: somebody else wrote to it", segmentName(w.at.segment), size, w.at.size)
+			return time.Time{}, fmt.Errorf("%s has %d bytes, not the %d that were written: somebody else wrote to it",
+				segmentName(w.at.segment), size, w.at.size)
 		}
 		if _, err := w.f.WriteAt(buf, w.at.size); err != nil {
 			return time.Time{}, err

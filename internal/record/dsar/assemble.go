@@ -29,8 +29,8 @@ type Material struct {
 	Logs      []Log
 }
 
-// Assemble makes the report. A subject of whom nothing is known, in the registry or in a table, is a *consent.NotFoundError: one
-// who was erased is told apart by nobody.
+// Assemble makes the report. A subject of whom nothing is known, in the registry or in a table, is a
+// *consent.NotFoundError: one who was erased is told apart by nobody.
 func Assemble(m Material) (*Report, error) {
 	rows := 0
 	for _, r := range m.Rows {
@@ -42,7 +42,8 @@ func Assemble(m Material) (*Report, error) {
 	r := &Report{
 		Version: 1, MadeAt: m.Now.UTC(), MadeBy: m.By, Database: m.Database, Subject: m.Subject,
 		Controller:  Controller{m.Controller, m.Contact},
-		LawfulBasis: []Basis{}, Retention: []Retention{}, Recipients: []Recipient{}, Data: []TableData{}, History: []Entry{}, Logs: m.Logs,
+		LawfulBasis: []Basis{}, Retention: []Retention{}, Recipients: []Recipient{}, Data: []TableData{},
+		History: []Entry{}, Logs: m.Logs,
 	}
 	if r.Logs == nil {
 		r.Logs = []Log{}
@@ -92,7 +93,8 @@ func (m Material) consents(r *Report) {
 		r.LawfulBasis = append(r.LawfulBasis, Basis{
 			Article: "Article 6(1)(a) GDPR", Text: basisText(rec, m.Now), Active: active,
 			Consent: Consent{
-				Grantee: rec.Grantee, Scope: rec.Scope, State: string(rec.StateAt(m.Now)), DPV: rec.StateAt(m.Now).DPV(), Stream: stream(rec.Stream),
+				Grantee: rec.Grantee, Scope: rec.Scope, State: string(rec.StateAt(m.Now)), DPV: rec.StateAt(m.Now).
+						DPV(), Stream: stream(rec.Stream),
 				GivenAt: moment(rec.GivenAt), ExpiresAt: moment(rec.ExpiresAt), Record: rec.Number,
 			},
 		})
@@ -111,7 +113,9 @@ func (m Material) consents(r *Report) {
 	switch {
 	case len(m.Current) == 0:
 		r.Standing = "No consent of this person is recorded."
-		r.Retention = append(r.Retention, Retention{Grantee: consent.Everybody, Scope: consent.Everything, Period: "No consent sets a period. The controller has to say how long the data are kept."})
+		r.Retention = append(r.Retention, Retention{
+			Grantee: consent.Everybody, Scope: consent.Everything,
+			Period: "No consent sets a period. The controller has to say how long the data are kept."})
 	case r.Active:
 		r.Standing = "Consent is active: " + strings.Join(standing, "; ") + "."
 	default:
@@ -141,8 +145,9 @@ func CategoryText(name string) string {
 
 // categoryTexts are those of streams.
 var categoryTexts = map[string]string{
-	consent.Essential:   "Core functionality: user identification, session management, communication context",
-	consent.Behavioral:  "Interaction patterns and preferences: communication style, response preferences, interaction frequency",
+	consent.Essential: "Core functionality: user identification, session management, communication context",
+	consent.Behavioral: "Interaction patterns and preferences: communication style, response preferences, " +
+		"interaction frequency",
 	consent.Improvement: "Service enhancement: error patterns, feature usage, performance metrics",
 	consent.Statistical: "Anonymised aggregate data: usage statistics, performance benchmarks, trend analysis",
 }
@@ -221,7 +226,8 @@ func (m Material) retention(rec consent.Record) Retention {
 	case active && rec.Stream == consent.Partnered:
 		out.Period = "As long as the partnership lasts; no date is set."
 	case active && rec.Stream == consent.Anonymous:
-		out.Period = "What is newer than the consent counts in aggregated statistics only, without a date. What is older becomes anonymous."
+		out.Period = "What is newer than the consent counts in aggregated statistics only, without a date. What " +
+			"is older becomes anonymous."
 		out.Steps = decay(rec)
 		if len(out.Steps) > 0 {
 			out.Until = &out.Steps[len(out.Steps)-1].At
@@ -274,9 +280,12 @@ func (r Rows) data() TableData {
 
 func entry(rec consent.Record) Entry {
 	return Entry{
-		Record: rec.Number, At: rec.At.UTC(), Event: string(rec.Event), Grantee: rec.Grantee, Scope: rec.Scope, State: string(rec.State), DPV: rec.State.DPV(),
-		Stream: stream(rec.Stream), Categories: list(rec.Categories), Purposes: list(rec.Purposes), GivenAt: moment(rec.GivenAt), ExpiresAt: moment(rec.ExpiresAt),
-		Grantor: rec.Grantor, ByRole: string(rec.By.Role), By: rec.By.ID, Via: rec.Via, Reason: rec.Reason, Evidence: rec.Evidence, Guardian: rec.Guardian,
+		Record: rec.Number, At: rec.At.UTC(), Event: string(rec.Event), Grantee: rec.Grantee, Scope: rec.Scope,
+		State: string(rec.State), DPV: rec.State.DPV(),
+		Stream: stream(rec.Stream), Categories: list(rec.Categories), Purposes: list(rec.Purposes),
+		GivenAt: moment(rec.GivenAt), ExpiresAt: moment(rec.ExpiresAt),
+		Grantor: rec.Grantor, ByRole: string(rec.By.Role), By: rec.By.ID, Via: rec.Via, Reason: rec.Reason,
+		Evidence: rec.Evidence, Guardian: rec.Guardian,
 		Controller: rec.Controller,
 	}
 }
@@ -299,7 +308,8 @@ func (m Material) sources(r *Report) {
 		r.Sources = append(r.Sources, "Records of consent: told by the "+way)
 	}
 	if len(m.Rows) > 0 {
-		r.Sources = append(r.Sources, "Rows of tables: written by the application of the controller, who has to say from whom they came where not from you")
+		r.Sources = append(r.Sources,
+			"Rows of tables: written by the application of the controller, who has to say from whom they came where not from you")
 	}
 }
 
@@ -312,13 +322,15 @@ func rights(c Controller) []Right {
 		whom += " (" + c.Contact + ")"
 	}
 	return []Right{
-		{"Article 7(3)", "Withdraw consent", "At any time and as easily as it was given, from " + whom + ". It is in force at the next statement of any agent."},
+		{"Article 7(3)", "Withdraw consent", "At any time and as easily as it was given, from " +
+			whom + ". It is in force at the next statement of any agent."},
 		{"Article 16", "Rectification", "Ask " + whom + " to correct what is wrong or complete what is missing."},
 		{"Article 17", "Erasure", "Ask " + whom + " to delete your data and to forget who you were in the records of consent."},
 		{"Article 18", "Restriction", "Ask " + whom + " to stop processing while a question is open."},
 		{"Article 20", "Portability", "Ask " + whom + " for your data in a form that machines read."},
 		{"Article 21", "Objection", "Object to processing that does not rest on consent."},
-		{"Article 77", "Complaint", "Complain to a supervisory authority, in particular where you live, where you work, or where the infringement was."},
+		{"Article 77", "Complaint",
+			"Complain to a supervisory authority, in particular where you live, where you work, or where the infringement was."},
 	}
 }
 
@@ -326,7 +338,8 @@ func rights(c Controller) []Right {
 func (m Material) limits() []string {
 	out := []string{
 		"What the owners of the database read themselves, past pgconsent, is not in this report.",
-		"A statement counts as possible where the log cannot say whether rows of this person were in its answer. It may have held none.",
+		"A statement counts as possible where the log cannot say whether rows of this person were in its answer. " +
+			"It may have held none.",
 		"Rows that others than pgconsent deleted cannot be told in older records.",
 	}
 	if m.Retrieved == nil || len(m.Logs) == 0 {
@@ -338,9 +351,11 @@ func (m Material) limits() []string {
 		}
 		switch {
 		case !l.Intact:
-			out = append(out, fmt.Sprintf("The audit log %s does not hold: %s. What it says may not be what was written.", l.Name, l.Problem))
+			out = append(out, fmt.Sprintf(
+				"The audit log %s does not hold: %s. What it says may not be what was written.", l.Name, l.Problem))
 		case l.First > 1 && l.From != nil:
-			out = append(out, fmt.Sprintf("The audit log %s begins at %s: older records were removed when their time was over.", l.Name, Instant(*l.From)))
+			out = append(out, fmt.Sprintf(
+				"The audit log %s begins at %s: older records were removed when their time was over.", l.Name, Instant(*l.From)))
 		}
 	}
 	if len(m.Rows) == 0 {
@@ -358,7 +373,8 @@ func toComplete(c Controller) []string {
 		out = append(out, "How the controller, and the data protection officer, can be reached (--contact)")
 	}
 	return append(out,
-		"Whether decisions are made automatically, profiling included, by which logic and with which consequences (Article 15(1)(h))",
+		"Whether decisions are made automatically, profiling included, by which logic and with which consequences "+
+			"(Article 15(1)(h))",
 		"Whether data go to a third country, and the safeguards (Article 15(2))",
 		"Grounds for processing besides consent, and recipients besides agents, if there are any")
 }

@@ -29,10 +29,11 @@ type Hop struct {
 	Depth bool               // a row of the same table: itself, or one from which it was made by way of any number of others
 }
 
-// Tables are those of a policy, sorted by name. Rows are a subject's by the attribute that the policy calls the subject of records, by
-// the consents that it asks for, and by links to such rows.
+// Tables are those of a policy, sorted by name. Rows are a subject's by the attribute that the policy calls the subject
+// of records, by the consents that it asks for, and by links to such rows.
 func Tables(p *policy.Policy) []Table {
-	b := belonging{policy: p, links: map[catalog.Name][]Link{}, relations: map[catalog.Name]*catalog.Relation{}, under: map[catalog.Name]bool{}, again: map[catalog.Name][]predicate.Origin{}}
+	b := belonging{policy: p, links: map[catalog.Name][]Link{}, relations: map[catalog.Name]*catalog.Relation{},
+		under: map[catalog.Name]bool{}, again: map[catalog.Name][]predicate.Origin{}}
 	for _, t := range p.Tables() {
 		b.persons(t.Rows)
 		if t.Aggregate != nil {
@@ -105,7 +106,8 @@ func (b *belonging) add(r *catalog.Relation, l Link) {
 
 func (l Link) same(other Link) bool {
 	return l.Column == other.Column && l.List == other.List && slices.EqualFunc(l.Hops, other.Hops, func(x, y Hop) bool {
-		return x.Relation.Name == y.Relation.Name && x.Column == y.Column && x.From == y.From && slices.Equal(x.And, y.And) && x.Depth == y.Depth &&
+		return x.Relation.Name == y.Relation.Name && x.Column == y.Column && x.From == y.From &&
+			slices.Equal(x.And, y.And) && x.Depth == y.Depth &&
 			slices.EqualFunc(x.Made, y.Made, func(m, n predicate.Origin) bool { return m.Made("r", "s") == n.Made("r", "s") })
 	})
 }
@@ -133,7 +135,8 @@ func (b *belonging) of(t *policy.Table) {
 	}
 }
 
-// deep are the links of a table. Where its rows are made from each other, what a row was made from says whose it is as well.
+// deep are the links of a table. Where its rows are made from each other, what a row was made from says whose it is as
+// well.
 func (b *belonging) deep(r *catalog.Relation) []Link {
 	out, ways := slices.Clone(b.links[r.Name]), b.again[r.Name]
 	if len(ways) == 0 || len(r.PrimaryKey) == 0 {
@@ -168,7 +171,8 @@ func (b *belonging) node(r *catalog.Relation, n predicate.Node) {
 			b.through(r, Hop{Step: predicate.Step{Relation: n.Relation, Column: n.Column, From: n.From, And: n.And}}, n.Rows)
 		case predicate.Derived:
 			if n.Of().Name == r.Name {
-				if !slices.ContainsFunc(b.again[r.Name], func(o predicate.Origin) bool { return o.Made("r", "s") == n.Made("r", "s") }) {
+				if !slices.ContainsFunc(b.again[r.Name],
+					func(o predicate.Origin) bool { return o.Made("r", "s") == n.Made("r", "s") }) {
 					b.again[r.Name] = append(b.again[r.Name], n.Origin)
 				}
 				return
@@ -195,8 +199,8 @@ func hops(steps []predicate.Step) []Hop {
 	return out
 }
 
-// through gives a table the links of another, by way of it: those that the other has, and those of the rule that is asked of it
-// here. A table that the policy does not list has no others.
+// through gives a table the links of another, by way of it: those that the other has, and those of the rule that is
+// asked of it here. A table that the policy does not list has no others.
 func (b *belonging) through(r *catalog.Relation, way Hop, rule predicate.Node) {
 	to := way.Relation
 	next, listed := b.policy.Table(to.Name)

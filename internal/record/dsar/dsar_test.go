@@ -31,9 +31,10 @@ var key = func() audit.Key {
 }()
 
 var notes = dsar.Table{
-	Relation: &catalog.Relation{Name: catalog.Name{Schema: "public", Name: "notes"}, PrimaryKey: []string{"id"}, Columns: []catalog.Column{{Name: "id", Type: "integer"}, {Name: "person", Type: "text"}}},
-	Links:    []dsar.Link{{Column: "person"}},
-	Names:    []string{"public.notes", "public.recent"},
+	Relation: &catalog.Relation{Name: catalog.Name{Schema: "public", Name: "notes"}, PrimaryKey: []string{"id"},
+		Columns: []catalog.Column{{Name: "id", Type: "integer"}, {Name: "person", Type: "text"}}},
+	Links: []dsar.Link{{Column: "person"}},
+	Names: []string{"public.notes", "public.recent"},
 }
 
 var tables = map[string][]string{"public.notes": {"public.notes"}, "public.recent": {"public.notes"}}
@@ -100,9 +101,11 @@ func TestWhoHadWhat(t *testing.T) {
 	inexact.Exact = false
 	dir := t.TempDir()
 	write(t, dir, []ran{
-		{agent: "a", session: "s1", table: "public.notes", verdict: "allow", rows: 2, keys: []audit.Keys{commit("s1", "public.notes", "2", "9")}, behalf: "ref:me", purpose: "{ESSENTIAL,STATISTICAL}"},
+		{agent: "a", session: "s1", table: "public.notes", verdict: "allow", rows: 2,
+			keys: []audit.Keys{commit("s1", "public.notes", "2", "9")}, behalf: "ref:me", purpose: "{ESSENTIAL,STATISTICAL}"},
 		{agent: "a", session: "s1", table: "public.notes", verdict: "allow", rows: 2, keys: []audit.Keys{commit("s1", "public.notes", "8", "9")}},
-		{agent: "a", session: "s2", table: "public.notes", verdict: "allow", rows: 1, keys: []audit.Keys{commit("s1", "public.notes", "1")}}, // of another session
+		// of another session
+		{agent: "a", session: "s2", table: "public.notes", verdict: "allow", rows: 1, keys: []audit.Keys{commit("s1", "public.notes", "1")}},
 		{agent: "b", session: "s1", table: "public.notes", verdict: "allow", rows: 1, keys: []audit.Keys{inexact}, behalf: "ref:other"},
 		{agent: "b", session: "s1", table: "public.recent", verdict: "allow", rows: 3},
 		{agent: "b", session: "s1", table: "public.notes", verdict: "allow", rows: 0},
@@ -118,7 +121,8 @@ func TestWhoHadWhat(t *testing.T) {
 	if read.Problem != "" || read.Records == 0 {
 		t.Fatalf("%+v", read)
 	}
-	r, err := dsar.Assemble(dsar.Material{Subject: "me", Database: "app", Now: time.Now(), Rows: mine, Retrieved: c, Logs: []dsar.Log{read.Log("audit")}})
+	r, err := dsar.Assemble(dsar.Material{Subject: "me", Database: "app", Now: time.Now(), Rows: mine, Retrieved: c,
+		Logs: []dsar.Log{read.Log("audit")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,12 +239,15 @@ func TestCalls(t *testing.T) {
 	for _, x := range r.Calls.List {
 		got = append(got, fmt.Sprintf("%s %s %t %s %t %t %s", x.By, x.Role, x.You, x.Operation, x.Written, x.Everybody, x.Outcome))
 	}
-	want := []string{" subject true consent.grant true false done", "auditor admin false consent.history false false done", "auditor admin false consent.audit false true done", " subject false consent.revoke false false refused"}
+	want := []string{" subject true consent.grant true false done",
+		"auditor admin false consent.history false false done", "auditor admin false consent.audit false true done",
+		" subject false consent.revoke false false refused"}
 	if !slices.Equal(got, want) || r.Calls.Number != 4 {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	var page bytes.Buffer
-	if err := r.HTML(&page); err != nil || !strings.Contains(page.String(), "auditor (admin), consent.history") || strings.Contains(page.String(), "ref:parent") {
+	if err := r.HTML(&page); err != nil || !strings.Contains(page.String(), "auditor (admin), consent.history") ||
+		strings.Contains(page.String(), "ref:parent") {
 		t.Errorf("%v", err)
 	}
 }
@@ -291,9 +298,12 @@ func at(day int) time.Time {
 func story(now int, withdrawn bool) dsar.Material {
 	key := consent.Key{Subject: "ada", Grantee: "*", Scope: "*"}
 	given := consent.Record{Number: 1, At: at(0), Event: consent.EventGiven, Consent: consent.Consent{
-		Key: key, State: consent.Given, Stream: consent.Temporary, Categories: []string{"ESSENTIAL"}, Purposes: []string{"support"}, GivenAt: at(0), ExpiresAt: at(14), Controller: "Example GmbH"},
-		Details: consent.Details{Grantor: "ada", By: consent.Party{Role: consent.RoleSubject, ID: "ada"}, Via: "http", Reason: "wants help", Evidence: "form 7"}}
-	m := dsar.Material{Subject: "ada", Database: "app", Now: at(now), By: "officer", Controller: "Example GmbH", Renewal: true, Rows: mine, History: []consent.Record{given}}
+		Key: key, State: consent.Given, Stream: consent.Temporary, Categories: []string{
+			"ESSENTIAL"}, Purposes: []string{"support"}, GivenAt: at(0), ExpiresAt: at(14), Controller: "Example GmbH"},
+		Details: consent.Details{Grantor: "ada", By: consent.Party{Role: consent.RoleSubject, ID: "ada"}, Via: "http",
+			Reason: "wants help", Evidence: "form 7"}}
+	m := dsar.Material{Subject: "ada", Database: "app", Now: at(now), By: "officer", Controller: "Example GmbH",
+		Renewal: true, Rows: mine, History: []consent.Record{given}}
 	if withdrawn {
 		w := given
 		w.Number, w.At, w.Event, w.State, w.Categories, w.Purposes = 2, at(3), consent.EventWithdrawn, consent.Withdrawn, nil, nil
@@ -339,7 +349,8 @@ func TestGivesTheHistory(t *testing.T) {
 	if !slices.Equal(events, []string{"1givengiven", "2withdrawnwithdrawn", "3reportedwithdrawn"}) {
 		t.Errorf("%v", events)
 	}
-	if e := r.History[0]; e.Grantor != "ada" || e.Reason != "wants help" || e.Evidence != "form 7" || e.Via != "http" || e.DPV != "dpv:ConsentGiven" || !e.At.Equal(at(0)) || !e.ExpiresAt.Equal(at(14)) {
+	if e := r.History[0]; e.Grantor != "ada" || e.Reason != "wants help" || e.Evidence != "form 7" ||
+		e.Via != "http" || e.DPV != "dpv:ConsentGiven" || !e.At.Equal(at(0)) || !e.ExpiresAt.Equal(at(14)) {
 		t.Errorf("%+v", e)
 	}
 }
@@ -370,7 +381,8 @@ func TestSaysHowLongDataAreKept(t *testing.T) {
 // seeds/001:145, 154.
 func TestListsCategories(t *testing.T) {
 	r, _ := dsar.Assemble(story(1, false))
-	if len(r.Categories) != 1 || !r.Categories[0].Consent || !strings.Contains(r.Categories[0].Text, "user identification") || r.Purposes[0].Name != "support" || !r.Purposes[0].Consent {
+	if len(r.Categories) != 1 || !r.Categories[0].Consent ||
+		!strings.Contains(r.Categories[0].Text, "user identification") || r.Purposes[0].Name != "support" || !r.Purposes[0].Consent {
 		t.Errorf("%+v %+v", r.Categories, r.Purposes)
 	}
 	r, _ = dsar.Assemble(story(6, true))
@@ -425,7 +437,8 @@ func TestSchema(t *testing.T) {
 	}
 	dir := t.TempDir()
 	write(t, dir, []ran{
-		{agent: "a", session: "s1", table: "public.notes", verdict: "allow", rows: 2, keys: []audit.Keys{commit("s1", "public.notes", "2")}, purpose: "support"},
+		{agent: "a", session: "s1", table: "public.notes", verdict: "allow", rows: 2,
+			keys: []audit.Keys{commit("s1", "public.notes", "2")}, purpose: "support"},
 		{agent: "a", session: "s1", table: "public.notes", verdict: "allow", rows: 2},
 	})
 	full := story(1, false)
@@ -434,7 +447,9 @@ func TestSchema(t *testing.T) {
 	full.Rows = []dsar.Rows{{Table: notes, Key: []string{"id"}, Keys: [][]string{{"1"}}, Count: 1, Copy: [][]byte{[]byte(`{"id":1}`)}}}
 	decaying := story(1, false)
 	decaying.Current[0].Stream, decaying.Current[0].DecayFrom = consent.Anonymous, at(0)
-	for name, m := range map[string]dsar.Material{"full": full, "withdrawn": story(6, true), "decaying": decaying, "rows alone": {Subject: "x", Rows: mine}, "registry alone": {Subject: "x", History: story(1, false).History}} {
+	for name, m := range map[string]dsar.Material{
+		"full": full, "withdrawn": story(6, true), "decaying": decaying, "rows alone": {
+			Subject: "x", Rows: mine}, "registry alone": {Subject: "x", History: story(1, false).History}} {
 		r, err := dsar.Assemble(m)
 		if err != nil {
 			t.Fatal(err)
@@ -474,7 +489,8 @@ func TestPageHasNoMarkupOfOthers(t *testing.T) {
 	read := scan(t, dir, m.Retrieved)
 	read.Problem = evil
 	m.Logs = []dsar.Log{read.Log(evil)}
-	m.Rows = []dsar.Rows{{Table: notes, Key: []string{"id"}, Keys: [][]string{{evil}}, Count: 1, Copy: [][]byte{[]byte(`{"x": "</pre><script>alert(1)</script>"}`)}}}
+	m.Rows = []dsar.Rows{{Table: notes, Key: []string{"id"}, Keys: [][]string{{evil}}, Count: 1,
+		Copy: [][]byte{[]byte(`{"x": "</pre><script>alert(1)</script>"}`)}}}
 	r, err := dsar.Assemble(m)
 	if err != nil {
 		t.Fatal(err)
@@ -511,7 +527,8 @@ func TestPageIsAccessible(t *testing.T) {
 		t.Fatal(err)
 	}
 	html := out.String()
-	for _, want := range []string{`<html lang="en">`, "<header>", "<main ", "<footer>", `<nav aria-label=`, `name="viewport"`, "prefers-color-scheme: dark", "@media print", `href="#content"`, "default-src 'none'"} {
+	for _, want := range []string{`<html lang="en">`, "<header>", "<main ", "<footer>", `<nav aria-label=`,
+		`name="viewport"`, "prefers-color-scheme: dark", "@media print", `href="#content"`, "default-src 'none'"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("the page has no %s", want)
 		}

@@ -90,8 +90,8 @@ func number1000(n any) string {
 	return digits
 }
 
-// HTML writes the report as one page that needs nothing else: no script, no font, no picture, no request. Whatever the report
-// holds is text on it.
+// HTML writes the report as one page that needs nothing else: no script, no font, no picture, no request. Whatever the
+// report holds is text on it.
 func (r *Report) HTML(w io.Writer) error { return page.Execute(w, r) }
 
 // JSON writes the report as docs/schema/dsar.json says it.

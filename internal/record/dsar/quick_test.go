@@ -14,7 +14,8 @@ import (
 // What is read without decoding is what decoding reads, of whatever its writer, or somebody else, has written.
 func TestQuickIsSlow(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	texts := []string{"", "a", "public.notes", `with "quotes"`, `back\slash`, "ü表", "\x00", `"keys":[{"table":"x","exact":true,"rows":["y"]}]`, `,"rows":["`, "<&>", `"verdict":"deny"`, "]},{"}
+	texts := []string{"", "a", "public.notes", `with "quotes"`, `back\slash`, "ü表", "\x00",
+		`"keys":[{"table":"x","exact":true,"rows":["y"]}]`, `,"rows":["`, "<&>", `"verdict":"deny"`, "]},{"}
 	some := func() string {
 		if random.IntN(3) > 0 {
 			return fmt.Sprintf("%x", random.Uint32())
@@ -26,7 +27,8 @@ func TestQuickIsSlow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return fmt.Appendf(nil, `{"v":2,"seq":7,"time":"2026-01-01T00:00:00.000000Z","prev":"%s","kind":"%s",%s,"hash":"%s","kid":"00000000","mac":"%s"}`+"\n",
+		return fmt.Appendf(nil,
+			`{"v":2,"seq":7,"time":"2026-01-01T00:00:00.000000Z","prev":"%s","kind":"%s",%s,"hash":"%s","kid":"00000000","mac":"%s"}`+"\n",
 			strings.Repeat("0", 64), kind, b[1:len(b)-1], strings.Repeat("0", 64), strings.Repeat("0", 64))
 	}
 	body := func(whole []byte, kind string) line {
@@ -91,7 +93,8 @@ func TestQuickIsSlow(t *testing.T) {
 			Tables      []table           `json:"tables,omitempty"`
 			Contracts   []contract        `json:"contracts,omitempty"`
 			Verdict     string            `json:"verdict"`
-		}{some(), some(), some(), some(), some(), map[string]string{some(): some()}, some(), some(), some(), some(), []table{{some()}, {some()}}, nil, []string{"allow", "deny"}[random.IntN(2)]}
+		}{some(), some(), some(), some(), some(), map[string]string{
+			some(): some()}, some(), some(), some(), some(), []table{{some()}, {some()}}, nil, []string{"allow", "deny"}[random.IntN(2)]}
 		if random.IntN(3) == 0 {
 			d.Contracts = []contract{{some(), []string{"allow", "deny"}[random.IntN(2)]}}
 		}

@@ -60,7 +60,8 @@ type recipient struct {
 
 // Take is for [Scan].
 func (c *Collector) Take(a Access) {
-	r := Retrieval{At: a.At, Agent: a.Agent, Purpose: strings.Join(words(a.Purpose), ", "), Statement: a.Tag, Rows: a.Rows, Log: c.Log, Record: a.Record,
+	r := Retrieval{At: a.At, Agent: a.Agent, Purpose: strings.Join(words(a.Purpose), ", "), Statement: a.Tag,
+		Rows: a.Rows, Log: c.Log, Record: a.Record,
 		ForYou: a.Behalf != "" && slices.Contains(c.Behalf, a.Behalf)}
 	for _, table := range a.Tables {
 		if t, ok := c.table(a, table); ok {
@@ -172,7 +173,8 @@ func (c *Collector) count(r Retrieval, purposes []string) {
 	}
 	to, ok := c.recipients[r.Agent]
 	if !ok {
-		to = &recipient{Recipient: Recipient{Agent: r.Agent}, purposes: map[string]bool{}, tables: map[string]bool{}, days: map[string]*Day{}}
+		to = &recipient{Recipient: Recipient{Agent: r.Agent}, purposes: map[string]bool{}, tables: map[string]bool{},
+			days: map[string]*Day{}}
 		c.recipients[r.Agent] = to
 	}
 	for _, word := range purposes {
@@ -241,5 +243,6 @@ func (c *Collector) fill(r *Report) {
 	slices.SortStableFunc(all, func(a, b Retrieval) int { return a.At.Compare(b.At) })
 	c.trimCalls()
 	r.Calls = Calls{Number: c.called, Left: c.called - uint64(len(c.calls)), List: slices.Clone(c.calls)}
-	r.Retrievals = Retrievals{Exact: uint64(len(c.exact)), Possible: c.counted, Left: c.counted - uint64(len(c.possible)), List: all}
+	r.Retrievals = Retrievals{Exact: uint64(len(c.exact)), Possible: c.counted,
+		Left: c.counted - uint64(len(c.possible)), List: all}
 }

@@ -84,8 +84,8 @@ type event struct {
 	outcome  outcome
 }
 
-// Run reads the log once. Lines are held to the chain of hashes as they are read; where it does not hold, the report goes on
-// and says so.
+// Run reads the log once. Lines are held to the chain of hashes as they are read; where it does not hold, the report
+// goes on and says so.
 func (s Scan) Run(ctx context.Context) (LogRead, error) {
 	numbers, err := s.From.Segments()
 	if err != nil {
@@ -207,7 +207,8 @@ func (r *reading) end() {
 	}
 	for _, h := range r.Heads {
 		if h.Seq > r.out.Last {
-			r.out.broken(fmt.Sprintf("the log ends at record %d, and record %d had been written: the newest records were cut off", r.out.Last, h.Seq))
+			r.out.broken(fmt.Sprintf(
+				"the log ends at record %d, and record %d had been written: the newest records were cut off", r.out.Last, h.Seq))
 		}
 	}
 	for _, seq := range slices.Sorted(maps.Keys(r.pending)) {
@@ -243,7 +244,8 @@ func callOf(l line, s Scan) *Called {
 	if !c.Everybody && !slices.ContainsFunc(c.About, func(ref string) bool { return slices.Contains(s.Refs, ref) }) {
 		return nil
 	}
-	return &Called{At: l.at(), Face: c.Face, By: c.By, Role: c.Role, Operation: c.Operation, Written: c.Written, Everybody: c.Everybody, Outcome: c.Outcome, Record: l.seq}
+	return &Called{At: l.at(), Face: c.Face, By: c.By, Role: c.Role, Operation: c.Operation, Written: c.Written,
+		Everybody: c.Everybody, Outcome: c.Outcome, Record: l.seq}
 }
 
 // read hands out the lines of the segments in blocks.
@@ -423,7 +425,8 @@ func decisionOf(l line, database string, filter map[string]needle) *decision {
 	if r.Verdict != "allow" || r.Database != database {
 		return nil
 	}
-	d := &decision{seq: l.seq, at: l.at(), session: r.Session, agent: r.Agent, purpose: r.Purpose, behalf: r.OnBehalfOf, tag: r.Tag}
+	d := &decision{seq: l.seq, at: l.at(), session: r.Session, agent: r.Agent, purpose: r.Purpose,
+		behalf: r.OnBehalfOf, tag: r.Tag}
 	for _, n := range names {
 		for _, name := range filter[n].tables {
 			if !slices.Contains(d.tables, name) {
@@ -439,5 +442,6 @@ func decisionOf(l line, database string, filter map[string]needle) *decision {
 
 // Log is what a report says of what was read.
 func (r LogRead) Log(name string) Log {
-	return Log{Name: name, Records: r.Records, Decisions: r.Decisions, From: moment(r.From), To: moment(r.To), First: r.First, Intact: r.Problem == "", Problem: r.Problem}
+	return Log{Name: name, Records: r.Records, Decisions: r.Decisions, From: moment(r.From), To: moment(r.To),
+		First: r.First, Intact: r.Problem == "", Problem: r.Problem}
 }

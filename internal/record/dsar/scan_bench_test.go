@@ -13,8 +13,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// BenchmarkReport makes reports from a log of PGCONSENT_CASES records (default 1,000,000), by the tenth of its statements and by all
-// of them: "of one table" reads another table in nine of ten statements. It measures, and fails on no machine for being slow.
+// BenchmarkReport makes reports from a log of PGCONSENT_CASES records (default 1,000,000), by the tenth of its
+// statements and by all of them: "of one table" reads another table in nine of ten statements. It measures, and fails
+// on no machine for being slow.
 func BenchmarkReport(b *testing.B) {
 	records := tier.Count(1_000_000, 1_000_000, 1_000_000)
 	for _, c := range []struct {
@@ -38,9 +39,13 @@ func BenchmarkReport(b *testing.B) {
 				}
 				for tries := 0; ; tries++ {
 					d := log.Decision(audit.Decision{
-						Session: session, Agent: "chat", AccessedBy: "chat", OnBehalfOf: "ref:0e3b5a52-4a0f-4f2c-9be9-0f4c0b9e4f11", Database: "app", Purpose: "{ESSENTIAL}",
-						Attributes: map[string]string{"user": "ref:0e3b5a52-4a0f-4f2c-9be9-0f4c0b9e4f11"}, Protocol: "extended", Tag: "SELECT", Fingerprint: "5f0c1f5f0c1f5f0c", Verdict: "allow",
-						Tables: []audit.Table{{Name: table, Columns: []string{"id", "person", "said"}}}, Door: "gate", Policy: "0123456789abcdef0123456789abcdef", Catalog: "0123456789abcdef0123456789abcdef", Epoch: 12,
+						Session: session, Agent: "chat", AccessedBy: "chat",
+						OnBehalfOf: "ref:0e3b5a52-4a0f-4f2c-9be9-0f4c0b9e4f11", Database: "app", Purpose: "{ESSENTIAL}",
+						Attributes: map[string]string{
+							"user": "ref:0e3b5a52-4a0f-4f2c-9be9-0f4c0b9e4f11"}, Protocol: "extended", Tag: "SELECT", Fingerprint: "5f0c1f5f0c1f5f0c", Verdict: "allow",
+						Tables: []audit.Table{
+							{Name: table, Columns: []string{"id", "person", "said"}}}, Door: "gate",
+						Policy: "0123456789abcdef0123456789abcdef", Catalog: "0123456789abcdef0123456789abcdef", Epoch: 12,
 					})
 					if d.Release() != nil { // the disk is behind
 						if tries > 1000 {
@@ -73,7 +78,8 @@ func BenchmarkReport(b *testing.B) {
 				if err != nil || read.Problem != "" {
 					b.Fatal(err, read.Problem)
 				}
-				r, err := dsar.Assemble(dsar.Material{Subject: "me", Rows: []dsar.Rows{rows}, History: story(1, false).History, Retrieved: collector, Logs: []dsar.Log{read.Log("audit")}})
+				r, err := dsar.Assemble(dsar.Material{
+					Subject: "me", Rows: []dsar.Rows{rows}, History: story(1, false).History, Retrieved: collector, Logs: []dsar.Log{read.Log("audit")}})
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -1,13 +1,13 @@
 // Package air reminds people who have talked to an AI for long that they might take a break: the artificial interaction
 // reminder.
 //
-// It counts interactions per user and channel, in memory only, and of each it keeps nothing but the time: not even the ids,
-// of which it holds a keyed hash. What it is told leaves it in the answers to who told it, and as counts. It has no clock:
-// the time is passed in.
+// It counts interactions per user and channel, in memory only, and of each it keeps nothing but the time: not even the
+// ids, of which it holds a keyed hash. What it is told leaves it in the answers to who told it, and as counts. It has
+// no clock: the time is passed in.
 //
 // Guarantee: a session gets its reminder at most once, and at the first interaction that reaches a threshold. Memory is
-// bounded, and a session that still counts is never dropped to make room for another: what would need that is refused with
-// an error and counted ([decision 35]).
+// bounded, and a session that still counts is never dropped to make room for another: what would need that is refused
+// with an error and counted ([decision 35]).
 //
 // [decision 35]: ../../../docs/decisions/0035-air.md
 package air
@@ -59,7 +59,8 @@ func Defaults() Config {
 
 func (c Config) withDefaults() Config {
 	d := Defaults()
-	for _, f := range []struct{ field, value *time.Duration }{{&c.After, &d.After}, {&c.Window, &d.Window}, {&c.Idle, &d.Idle}, {&c.Keep, &d.Keep}} {
+	for _, f := range []struct{ field, value *time.Duration }{
+		{&c.After, &d.After}, {&c.Window, &d.Window}, {&c.Idle, &d.Idle}, {&c.Keep, &d.Keep}} {
 		if *f.field <= 0 {
 			*f.field = *f.value
 		}
@@ -121,7 +122,8 @@ type Key struct {
 	// neither learns what others recorded nor adds to it.
 	By            string
 	User, Channel string
-	// Self says that it is the user's own token that records: of that nobody but its bearer says how many channels there are.
+	// Self says that it is the user's own token that records: of that nobody but its bearer says how many channels
+	// there are.
 	Self bool
 }
 

@@ -64,7 +64,8 @@ func (c *conversation) want(byTime, byMessages uint64, messages ...int) {
 	c.t.Helper()
 	counts := c.tracker.Counts(c.now)
 	if fmt.Sprint(c.fired) != fmt.Sprint(messages) || counts.ByTime != byTime || counts.ByMessages != byMessages {
-		c.t.Errorf("reminded at messages %v (%v), %d by time and %d by messages; want %v, %d and %d", c.fired, c.at, counts.ByTime, counts.ByMessages, messages, byTime, byMessages)
+		c.t.Errorf("reminded at messages %v (%v), %d by time and %d by messages; want %v, %d and %d", c.fired,
+			c.at, counts.ByTime, counts.ByMessages, messages, byTime, byMessages)
 	}
 }
 
@@ -503,7 +504,8 @@ func TestLikeTheModel(t *testing.T) {
 	property.Check(t, func(r *rapid.T) {
 		c := Config{
 			After: time.Duration(rapid.IntRange(1, 60).Draw(r, "after")) * time.Minute, Messages: rapid.IntRange(1, 6).Draw(r, "messages"),
-			Window: time.Duration(rapid.IntRange(1, 60).Draw(r, "window")) * time.Minute, Idle: time.Duration(rapid.IntRange(1, 60).Draw(r, "idle")) * time.Minute,
+			Window: time.Duration(rapid.IntRange(1, 60).Draw(r, "window")) * time.Minute,
+			Idle:   time.Duration(rapid.IntRange(1, 60).Draw(r, "idle")) * time.Minute,
 		}
 		c.Keep = max(c.Idle, time.Duration(rapid.IntRange(1, 120).Draw(r, "keep"))*time.Minute)
 		tracker, models := New(c), map[Key]*model{}
@@ -560,7 +562,8 @@ func TestLikeTheModel(t *testing.T) {
 	})
 }
 
-// A million users take no more memory than the page says, and those of the next hours take over theirs. "Memory-Only", seeds/001:410.
+// A million users take no more memory than the page says, and those of the next hours take over theirs. "Memory-Only",
+// seeds/001:410.
 func TestMillionUsers(t *testing.T) {
 	users := 1_000_000
 	if tier.Quick() {

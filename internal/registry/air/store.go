@@ -23,9 +23,9 @@ type session struct {
 // page is how many sessions are made at once: growing copies nothing.
 const page = 1024
 
-// store keeps sessions in pages, without a pointer in them, and beside each session the ring of its last times. Only as many
-// as the threshold are of use. They are milliseconds, counted modulo 2³², which is 49 days: what has left the window is
-// dropped at the next interaction, so that two that are compared are at most a window and a pause apart.
+// store keeps sessions in pages, without a pointer in them, and beside each session the ring of its last times. Only as
+// many as the threshold are of use. They are milliseconds, counted modulo 2³², which is 49 days: what has left the
+// window is dropped at the next interaction, so that two that are compared are at most a window and a pause apart.
 type store struct {
 	window int // times a session
 	pages  []*[page]session
@@ -65,8 +65,8 @@ func (s *store) free(id slot) {
 
 func milliseconds(d time.Duration) uint32 { return uint32(d.Milliseconds()) }
 
-// add puts a time into the ring of a session, in place of the oldest if it is full, and returns how many the window that ends
-// then has. The window is as long as it says: what is exactly as old is not in it.
+// add puts a time into the ring of a session, in place of the oldest if it is full, and returns how many the window
+// that ends then has. The window is as long as it says: what is exactly as old is not in it.
 func (s *store) add(id slot, at, window time.Duration) int {
 	one, ring := s.at(id), s.ring(id)
 	now := milliseconds(at)

@@ -34,8 +34,8 @@ type Tracker struct {
 // digest stands for a [Key]. It is keyed with a secret of the process, so that nobody can look for ids that collide.
 type digest [16]byte
 
-// mostOwn: so many sessions at a time may be begun with a user's own token. Nobody talks in so many channels within an hour; who only says so takes
-// nobody else's room, but of those few who count at the same place.
+// mostOwn: so many sessions at a time may be begun with a user's own token. Nobody talks in so many channels within an
+// hour; who only says so takes nobody else's room, but of those few who count at the same place.
 const mostOwn = 1000
 
 // agentShare: an agent's recordings may take this part of the room, so that none crowds out the application's.
@@ -55,9 +55,9 @@ func (t *Tracker) empty() {
 	t.index, t.sessions, t.oldest, t.newest = map[digest]slot{}, store{window: t.config.Messages}, none, none
 }
 
-// Track records an interaction, and returns the reminder if it is due now, else "". A channel whose type is not [API], as
-// channelType or else its id says, is not tracked. The errors are PC422 for ids that are none, and 53400 where there is no
-// room for another session: then nothing was recorded.
+// Track records an interaction, and returns the reminder if it is due now, else "". A channel whose type is not [API],
+// as channelType or else its id says, is not tracked. The errors are PC422 for ids that are none, and 53400 where there
+// is no room for another session: then nothing was recorded.
 func (t *Tracker) Track(now time.Time, k Key, channelType string) (string, error) {
 	if err := k.check(); err != nil {
 		return "", err
@@ -111,8 +111,8 @@ func (t *Tracker) interact(id slot, at time.Duration) string {
 	return t.config.text(messages)
 }
 
-// begin makes a session if there is room. One whose pause was long enough for its next interaction to begin a new one makes
-// room; no other does.
+// begin makes a session if there is room. One whose pause was long enough for its next interaction to begin a new one
+// makes room; no other does.
 func (t *Tracker) begin(d digest, k Key, at time.Duration) (slot, bool) {
 	by, user := t.share(k), uint16(0)
 	if k.Self {
@@ -121,7 +121,8 @@ func (t *Tracker) begin(d digest, k Key, at time.Duration) (slot, bool) {
 	}
 	share := max(1, t.config.Sessions/agentShare)
 	room := func() bool {
-		return len(t.index) < t.config.Sessions && (by < 0 || t.shares[by] < share) && (!k.Self || int(t.own[user]) < min(mostOwn, share))
+		return len(t.index) < t.config.Sessions && (by < 0 || t.shares[by] < share) &&
+			(!k.Self || int(t.own[user]) < min(mostOwn, share))
 	}
 	if !room() {
 		t.forget(t.config.Idle)
@@ -158,7 +159,8 @@ func (t *Tracker) share(k Key) int32 {
 
 func full() error {
 	return sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit, "there is no room for another session of interactions").
-		WithHint("The interaction was not counted. Sessions that are under way are kept; a new one has room when others have ended, or with a larger air.sessions.")
+		WithHint("The interaction was not counted. Sessions that are under way are kept; a new one has room when " +
+			"others have ended, or with a larger air.sessions.")
 }
 
 // Session returns what is known of a session; false: there is none.
@@ -197,8 +199,8 @@ func (t *Tracker) End(now time.Time, k Key) bool {
 // Given numbers the reminders so far. It takes no lock.
 func (t *Tracker) Given() uint64 { return t.given.Load() }
 
-// Due returns the reminder that a session got, and when the session began, which tells it from the one before it; "" if it
-// got none, or its pause has been so long that it is over.
+// Due returns the reminder that a session got, and when the session began, which tells it from the one before it; "" if
+// it got none, or its pause has been so long that it is over.
 func (t *Tracker) Due(now time.Time, k Key) (reminder string, session time.Time) {
 	d := t.digest(k)
 	t.mu.Lock()

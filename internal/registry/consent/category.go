@@ -44,7 +44,8 @@ func coversAll(granted, wanted []string) bool {
 func checkPaths(what string, paths []string) error {
 	for _, p := range paths {
 		if len(p) > longestPath || !path.MatchString(p) {
-			return invalid("a %s is not a name", what).hint("Names of letters, digits and _ . : -, with / between a node and what is below it; at most %d bytes.", longestPath)
+			return invalid("a %s is not a name", what).
+				hint("Names of letters, digits and _ . : -, with / between a node and what is below it; at most %d bytes.", longestPath)
 		}
 	}
 	if len(paths) > 100 {

@@ -111,7 +111,8 @@ func (c Command) Check() error {
 	case c.For > 100*365*day:
 		return invalid("a consent of more than 100 years is one that does not expire: leave the duration out")
 	}
-	for _, text := range []struct{ what, value string }{{"reason", c.Reason}, {"evidence", c.Evidence}, {"key of the request", c.Request}, {"channel", c.Via}} {
+	for _, text := range []struct{ what, value string }{
+		{"reason", c.Reason}, {"evidence", c.Evidence}, {"key of the request", c.Request}, {"channel", c.Via}} {
 		switch {
 		case !utf8.ValidString(text.value) || strings.ContainsRune(text.value, 0):
 			return invalid("the %s is not UTF-8 text", text.what)

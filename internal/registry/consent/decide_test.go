@@ -154,7 +154,8 @@ func TestPartnership(t *testing.T) {
 	if h.at.State != Given || h.at.Stream != Temporary || !h.at.DueAt.Equal(began.Add(48*time.Hour)) {
 		t.Errorf("%+v", h.at)
 	}
-	for _, by := range []Party{subject("ada"), {RoleController, "legal"}, {RoleSystem, ""}, {RoleApplication, "app"}, {RoleGuardian, "eve"}, {RoleAgent, "ada"}} {
+	for _, by := range []Party{subject("ada"), {RoleController, "legal"}, {RoleSystem, ""}, {RoleApplication, "app"},
+		{RoleGuardian, "eve"}, {RoleAgent, "ada"}} {
 		if err := h.do(Command{Do: DecidePartnership, By: by, Decision: TaskComplete}); !errors.As(err, new(*ForbiddenError)) {
 			t.Errorf("%v decides: %v", by, err)
 		}
@@ -217,7 +218,8 @@ func TestExpiryBeforeADecisionCounts(t *testing.T) {
 // "Decay Protocol": days 0-30, 31-60, 61-90, 90. SYSTEMS.md 2 e.
 // seeds/001:163-168, 425.
 func TestDecay(t *testing.T) {
-	for days, want := range map[int]Decay{0: DecayKept, 30: DecayKept, 31: DecayAggregated, 60: DecayAggregated, 61: DecayUnidentified, 89: DecayUnidentified, 90: DecayAnonymous, 1000: DecayAnonymous} {
+	for days, want := range map[int]Decay{0: DecayKept, 30: DecayKept, 31: DecayAggregated, 60: DecayAggregated,
+		61: DecayUnidentified, 89: DecayUnidentified, 90: DecayAnonymous, 1000: DecayAnonymous} {
 		if got := DecayAfter(days); got != want {
 			t.Errorf("day %d: %s, want %s", days, got, want)
 		}
@@ -297,9 +299,8 @@ func TestStatesAreTold(t *testing.T) {
 	}
 }
 
-// Article 7(3): whoever has given takes it back by naming no more than was named then, in one step, at once, from wherever it stands, and nobody
-// else is asked; a reason may be given and is not asked for.
-// seeds/001:200.
+// Article 7(3): whoever has given takes it back by naming no more than was named then, in one step, at once, from
+// wherever it stands, and nobody else is asked; a reason may be given and is not asked for. seeds/001:200.
 func TestWithdrawingTakesNoMoreThanGranting(t *testing.T) {
 	for name, given := range map[string]func(t testing.TB) *history{
 		"TEMPORARY":      func(t testing.TB) *history { h := begin(t); h.must(Command{Do: Grant, Stream: Temporary}); return h },
@@ -327,7 +328,8 @@ func TestWithdrawingTakesNoMoreThanGranting(t *testing.T) {
 		h := given(t)
 		before := len(h.events)
 		h.must(Command{Do: Revoke})
-		if h.at.State != Withdrawn || h.at.InForce(h.now) || len(h.events) != before+1 || h.at.Asked != nil || !h.at.GivenAt.IsZero() && !h.at.VoidBefore.Equal(h.now) {
+		if h.at.State != Withdrawn || h.at.InForce(h.now) || len(h.events) != before+1 || h.at.Asked != nil ||
+			!h.at.GivenAt.IsZero() && !h.at.VoidBefore.Equal(h.now) {
 			t.Errorf("%s: %v %+v", name, h.events[before:], h.at)
 		}
 	}
@@ -360,7 +362,8 @@ func TestErrorsAreNamed(t *testing.T) {
 // Whatever is asked in whatever order, the guarantees of the package hold.
 func TestDecideProperties(t *testing.T) {
 	roles := []Role{RoleSubject, RoleSubject, RoleSubject, RoleGuardian, RoleAgent, RoleController, RoleApplication, RoleSystem, "other"}
-	actions := []Action{Grant, Grant, Revoke, Refuse, Upgrade, Upgrade, Degrade, DecidePartnership, DecidePartnership, Interact, Expire, Lapse, Warn, Deleted, Anonymised, Report, Appoint, Dismiss, Erase, "other"}
+	actions := []Action{Grant, Grant, Revoke, Refuse, Upgrade, Upgrade, Degrade, DecidePartnership, DecidePartnership,
+		Interact, Expire, Lapse, Warn, Deleted, Anonymised, Report, Appoint, Dismiss, Erase, "other"}
 	categories := []string{Essential, Behavioral, Improvement, Statistical, "ESSENTIAL/id", "BEHAVIORAL/style", "own"}
 	walk := func(t *rapid.T) {
 		s := Settings{
@@ -375,7 +378,9 @@ func TestDecideProperties(t *testing.T) {
 			now = now.Add(time.Duration(rapid.SampledFrom([]int{0, 0, 1, 60, 24 * 60, 5 * 24 * 60, 40 * 24 * 60}).Draw(t, "minutes")) * time.Minute)
 			role := rapid.SampledFrom(roles).Draw(t, "role")
 			c := Command{
-				Do: rapid.SampledFrom(actions).Draw(t, "do"), Subject: "ada", Grantee: key.Grantee, Scope: key.Scope, Stream: rapid.SampledFrom(append(Streams, Temporary, "", "other")).Draw(t, "stream"),
+				Do: rapid.SampledFrom(actions).Draw(t,
+					"do"), Subject: "ada", Grantee: key.Grantee, Scope: key.Scope,
+				Stream:     rapid.SampledFrom(append(Streams, Temporary, "", "other")).Draw(t, "stream"),
 				Categories: rapid.SliceOfN(rapid.SampledFrom(categories), 0, 3).Draw(t, "categories"),
 				Decision:   rapid.SampledFrom([]Decision{TaskComplete, TaskComplete, Reject, Defer, "other"}).Draw(t, "decision"),
 				By:         Party{role, rapid.SampledFrom([]string{"ada", "ada", "bob", "chat"}).Draw(t, "by")},
@@ -460,9 +465,11 @@ func entitled(c Command, guardian bool) bool {
 	who := map[Action]string{
 		Grant: "subject guardian", Refuse: "subject guardian", Upgrade: "subject guardian", Degrade: "subject guardian", DecidePartnership: "agent",
 		Revoke: "subject guardian controller system", Erase: "subject guardian controller system", Report: "subject guardian controller",
-		Interact: "subject application", Expire: "system", Lapse: "system", Warn: "system", Deleted: "system", Anonymised: "system", Appoint: "controller", Dismiss: "controller",
+		Interact: "subject application", Expire: "system", Lapse: "system", Warn: "system", Deleted: "system",
+		Anonymised: "system", Appoint: "controller", Dismiss: "controller",
 	}
-	return slices.Contains(strings.Fields(who[c.Do]), string(c.By.Role)) && (c.By.Role != RoleSubject || c.By.ID == c.Subject) && (c.By.Role != RoleGuardian || guardian)
+	return slices.Contains(strings.Fields(who[c.Do]), string(c.By.Role)) &&
+		(c.By.Role != RoleSubject || c.By.ID == c.Subject) && (c.By.Role != RoleGuardian || guardian)
 }
 
 // check holds a step against the guarantees.
@@ -516,7 +523,8 @@ func check(t *rapid.T, s Settings, now time.Time, before *Consent, step Step, c 
 	}
 	switch after.State {
 	case Withdrawn, Revoked, Refused:
-		if step.Event != EventDeleted && step.Event != EventAnonymised && step.Event != EventReported && step.Event != EventRequested && after.Asked != nil {
+		if step.Event != EventDeleted && step.Event != EventAnonymised && step.Event != EventReported &&
+			step.Event != EventRequested && after.Asked != nil {
 			t.Fatalf("%s, and a question waits", after.State)
 		}
 	}
@@ -550,7 +558,8 @@ func checkMove(t *rapid.T, s Settings, now time.Time, before Consent, step Step,
 		t.Fatalf("%s, and a question nobody has decided in time waits", step.Event)
 	case step.Event == EventRejected && after.State == Requested, step.Event == EventLapsed && after.State == Requested:
 		t.Fatalf("%s, and still asked for", step.Event)
-	case (step.Event == EventWithdrawn) != (after.State == Withdrawn && before.State != Withdrawn), step.Event == EventWithdrawn && c.By.Role != RoleSubject && c.By.Role != RoleGuardian:
+	case (step.Event == EventWithdrawn) != (after.State == Withdrawn &&
+		before.State != Withdrawn), step.Event == EventWithdrawn && c.By.Role != RoleSubject && c.By.Role != RoleGuardian:
 		t.Fatalf("%s by %s: %s", step.Event, c.By.Role, after.State)
 	case step.Event == EventRevoked && (c.By.Role == RoleSubject || c.By.Role == RoleGuardian):
 		t.Fatalf("revoked by %s", c.By.Role)
@@ -563,7 +572,8 @@ func checkMove(t *rapid.T, s Settings, now time.Time, before Consent, step Step,
 	if step.Event == EventExpired {
 		ended = before.ExpiresAt
 	}
-	if after.Stream != "" && after.State != Given && (before.State == Given || step.Event == EventWithdrawn || step.Event == EventRevoked || step.Event == EventRefused && !before.VoidBefore.IsZero()) {
+	if after.Stream != "" && after.State != Given &&
+		(before.State == Given || step.Event == EventWithdrawn || step.Event == EventRevoked || step.Event == EventRefused && !before.VoidBefore.IsZero()) {
 		if before.State == Given && after.VoidBefore.Before(ended) || !before.VoidBefore.IsZero() && after.VoidBefore.Before(ended) {
 			t.Fatalf("%s at %v, and void is what is older than %v", step.Event, ended, after.VoidBefore)
 		}
@@ -596,7 +606,8 @@ func TestCovers(t *testing.T) {
 		wanted  string
 		want    bool
 	}{
-		{[]string{"a"}, "a", true}, {[]string{"a"}, "a/b", true}, {[]string{"a"}, "a/b/c", true}, {[]string{"a/b"}, "a", false}, {[]string{"a/b"}, "a/c", false},
+		{[]string{"a"}, "a", true}, {[]string{"a"}, "a/b", true}, {[]string{"a"}, "a/b/c", true}, {
+			[]string{"a/b"}, "a", false}, {[]string{"a/b"}, "a/c", false},
 		{[]string{"a"}, "ab", false}, {[]string{"a"}, "ab/c", false}, {nil, "a", false}, {[]string{"A"}, "a", false}, {[]string{""}, "a", false},
 	} {
 		if got := Covers(c.granted, c.wanted); got != c.want {
@@ -608,11 +619,15 @@ func TestCovers(t *testing.T) {
 func TestBadInput(t *testing.T) {
 	long := string(make([]byte, longestID+1))
 	for _, c := range []Command{
-		{Do: Grant}, {Do: Grant, Subject: "*"}, {Do: Grant, Subject: "a\x00b"}, {Do: Grant, Subject: "a\nb"}, {Do: Grant, Subject: "\xff"}, {Do: Grant, Subject: long},
-		{Do: Grant, Subject: "a", Scope: "rows"}, {Do: Grant, Subject: "a", Scope: "row:"}, {Do: Grant, Subject: "a", Grantee: "\xc3\x28"}, {Do: Grant, Subject: "a", For: -1},
+		{Do: Grant}, {Do: Grant, Subject: "*"}, {Do: Grant, Subject: "a\x00b"}, {Do: Grant, Subject: "a\nb"}, {
+			Do: Grant, Subject: "\xff"}, {Do: Grant, Subject: long},
+		{Do: Grant, Subject: "a", Scope: "rows"}, {Do: Grant, Subject: "a", Scope: "row:"}, {
+			Do: Grant, Subject: "a", Grantee: "\xc3\x28"}, {Do: Grant, Subject: "a", For: -1},
 		{Do: Grant, Subject: "a", Reason: "\x00"}, {Do: Grant, Subject: "a", Evidence: "\xff"}, {Do: Grant, Subject: "a", Categories: []string{"a b"}},
-		{Do: Grant, Subject: "a", Categories: []string{""}}, {Do: Grant, Subject: "a", Purposes: []string{"a//b"}}, {Do: Grant, Subject: "a", Purposes: []string{"'; DROP"}},
-		{Do: "drop", Subject: "a"}, {Do: Appoint, Subject: "a", By: Party{RoleController, "x"}}, {Do: Appoint, Subject: "a", Guardian: "a", By: Party{RoleController, "x"}},
+		{Do: Grant, Subject: "a", Categories: []string{""}}, {Do: Grant, Subject: "a", Purposes: []string{"a//b"}}, {
+			Do: Grant, Subject: "a", Purposes: []string{"'; DROP"}},
+		{Do: "drop", Subject: "a"}, {Do: Appoint, Subject: "a", By: Party{RoleController, "x"}}, {
+			Do: Appoint, Subject: "a", Guardian: "a", By: Party{RoleController, "x"}},
 	} {
 		if c.By.Role == "" {
 			c.By = subject(c.Subject)

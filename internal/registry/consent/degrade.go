@@ -19,7 +19,8 @@ func (d *decision) degrade() error {
 		return invalid("a relationship is degraded to %s or %s, not to %q", Temporary, Anonymous, c.Stream)
 	case d.at.Stream == c.Stream, d.at.Stream == Anonymous:
 		return invalid("%s cannot become %s", d.at.Stream, c.Stream).
-			hint("%s becomes %s or %s, %s becomes %s; %s is asked for. A consent that was revoked can be given anew.", Partnered, Temporary, Anonymous, Temporary, Anonymous, Partnered)
+			hint("%s becomes %s or %s, %s becomes %s; %s is asked for. A consent that was revoked can be given anew.",
+				Partnered, Temporary, Anonymous, Temporary, Anonymous, Partnered)
 	}
 	categories, err := c.Stream.checkCategories(c.Categories)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// The errors of consent. Each wraps a *sqlstate.Error, and each has the name under which HTTP, MCP and the command line show
-// it. Their texts name no person.
+// The errors of consent. Each wraps a *sqlstate.Error, and each has the name under which HTTP, MCP and the command line
+// show it. Their texts name no person.
 
 // Named is an error with the name that faces show.
 type Named interface {
@@ -111,7 +111,8 @@ func NewConflict() error {
 
 // NewClock is for stores whose clock is behind what they have recorded.
 func NewClock() error {
-	e := &ClockError{newFault(sqlstate.ConsentClock, "the database's clock is behind the last consent record: nothing is granted", nil)}
+	e := &ClockError{newFault(sqlstate.ConsentClock,
+		"the database's clock is behind the last consent record: nothing is granted", nil)}
 	e.err = e.err.WithHint("Set the clock of the database server right. Withdrawals are recorded meanwhile.")
 	return e
 }

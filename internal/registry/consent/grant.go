@@ -14,7 +14,8 @@ func (d *decision) grant() error {
 	case !c.Stream.known():
 		return invalid("there is no stream %q", c.Stream).hint("Streams: %s.", streams())
 	case !d.relationship():
-		return invalid("a consent with a stream is to everybody and about everything").hint("Leave the stream out to consent to one grantee or scope.")
+		return invalid("a consent with a stream is to everybody and about everything").
+			hint("Leave the stream out to consent to one grantee or scope.")
 	case c.For != 0:
 		return invalid("how long %s lasts is a setting", c.Stream).hint("default_duration_days of the configuration.")
 	case c.Stream == Partnered:

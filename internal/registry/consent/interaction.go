@@ -1,7 +1,8 @@
 package consent
 
-// interact is an interaction of the subject's own. The first gives TEMPORARY, where no consent has to be explicit; so does
-// one after an expiry, which revives nothing. A later one renews TEMPORARY. It never overrides a withdrawal or a refusal.
+// interact is an interaction of the subject's own. The first gives TEMPORARY, where no consent has to be explicit; so
+// does one after an expiry, which revives nothing. A later one renews TEMPORARY. It never overrides a withdrawal or a
+// refusal.
 func (d *decision) interact() {
 	if !d.relationship() || d.known && d.at.Stream == "" {
 		return

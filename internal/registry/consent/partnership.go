@@ -18,7 +18,8 @@ func (d *decision) ask() error {
 	case d.at.Asked != nil && sameSet(d.at.Asked, categories):
 		return nil
 	case d.at.Asked != nil:
-		return invalid("a partnership with other categories is asked for and not decided yet").hint("Wait for the decision, or revoke, which takes the question back as well.")
+		return invalid("a partnership with other categories is asked for and not decided yet").
+			hint("Wait for the decision, or revoke, which takes the question back as well.")
 	case d.at.State == Given && d.at.Stream == Partnered && coversAll(d.at.Categories, categories):
 		if coversAll(categories, d.at.Categories) {
 			return invalid("the subject is %s already", Partnered)

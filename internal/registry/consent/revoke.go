@@ -1,7 +1,8 @@
 package consent
 
-// revoke ends a consent: withdrawn by the subject or a guardian, revoked by the controller or the system. It is refused only
-// where there is nothing that could be ended, and done once if it is asked for twice. What was asked for is forgotten.
+// revoke ends a consent: withdrawn by the subject or a guardian, revoked by the controller or the system. It is refused
+// only where there is nothing that could be ended, and done once if it is asked for twice. What was asked for is
+// forgotten.
 func (d *decision) revoke() error {
 	if !d.known {
 		return notFound()

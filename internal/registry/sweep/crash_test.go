@@ -102,7 +102,8 @@ func TestKilled(t *testing.T) {
 		kills := 0
 		for steps := 1 + random.IntN(3); ; steps += random.IntN(4) {
 			child := exec.Command(os.Args[0], "-test.run=^TestSweepUntilKilled$") //nolint:gosec // this test
-			child.Env = append(os.Environ(), "SWEEP_DSN="+s.db.DSN("pgconsent_control", "role-password"), "SWEEP_KEY="+s.key, "SWEEP_ANCHOR="+s.Registry.Anchor, fmt.Sprint("SWEEP_STEPS=", steps))
+			child.Env = append(os.Environ(), "SWEEP_DSN="+s.db.DSN("pgconsent_control", "role-password"),
+				"SWEEP_KEY="+s.key, "SWEEP_ANCHOR="+s.Registry.Anchor, fmt.Sprint("SWEEP_STEPS=", steps))
 			out, err := child.CombinedOutput()
 			if err == nil {
 				break
@@ -141,16 +142,18 @@ const events1 = `SELECT DISTINCT s.subject || ' ' || r.event FROM pgconsent.cons
 
 // idle waits until the server has noticed that the sweeper is gone.
 func (s *site) idle() {
-	for s.query("SELECT pid::text FROM pg_stat_activity WHERE datname = current_database() AND (application_name = 'pgconsent sweep' OR application_name = 'pgconsent consent' AND state <> 'idle')") != "" {
+	for s.query("SELECT pid::text FROM pg_stat_activity WHERE datname = current_database() AND (application_name "+
+		"= 'pgconsent sweep' OR application_name = 'pgconsent consent' AND state <> 'idle')") != "" {
 		time.Sleep(time.Millisecond)
 	}
-	for s.query("SELECT pid::text FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())") != "" {
+	for s.query("SELECT pid::text FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM "+
+		"pg_database WHERE datname = current_database())") != "" {
 		time.Sleep(time.Millisecond)
 	}
 }
 
-// Consents end and are renewed while several sweepers are at work: no row goes that a consent in force shows, and none stays
-// that is older than the end of one.
+// Consents end and are renewed while several sweepers are at work: no row goes that a consent in force shows, and none
+// stays that is older than the end of one.
 func TestRenewalsMeanwhile(t *testing.T) {
 	tier.All(t)
 	s := build(t, consent.Settings{Duration: 150 * time.Millisecond, Warning: time.Millisecond})
@@ -172,11 +175,14 @@ func TestRenewalsMeanwhile(t *testing.T) {
 		users.Go(func() {
 			who, random := fmt.Sprintf("u%d", u), tier.Rand(uint64(u))
 			for range 25 {
-				if _, err := s.Registry.Do(ctx, consent.Command{Do: consent.Interact, Subject: who, By: consent.Party{Role: consent.RoleApplication, ID: "app"}}); err != nil {
+				if _, err := s.Registry.Do(ctx,
+					consent.Command{Do: consent.Interact, Subject: who, By: consent.Party{Role: consent.RoleApplication, ID: "app"}}); err != nil {
 					t.Error(err)
 					return
 				}
-				if _, err := conn.Exec(ctx, "WITH i AS (INSERT INTO interactions (user_id, at) VALUES ($1, clock_timestamp()) RETURNING id) INSERT INTO summaries (of) SELECT id FROM i", who); err != nil {
+				if _, err := conn.Exec(ctx,
+					"WITH i AS (INSERT INTO interactions (user_id, at) VALUES ($1, clock_timestamp()) RETURNING "+
+						"id) INSERT INTO summaries (of) SELECT id FROM i", who); err != nil {
 					t.Error(err)
 					return
 				}
@@ -205,7 +211,8 @@ func TestRenewalsMeanwhile(t *testing.T) {
 		t.Errorf("lost: %s", lost)
 	}
 	s.sweep()
-	if got := s.query("SELECT i.user_id FROM interactions i JOIN pgconsent.consent_current c ON c.subject = i.user_id WHERE i.at < c.void_before"); got != "" {
+	if got := s.query("SELECT i.user_id FROM interactions i JOIN pgconsent.consent_current c ON c.subject = " +
+		"i.user_id WHERE i.at < c.void_before"); got != "" {
 		t.Errorf("left: %s", got)
 	}
 	if got := s.query("SELECT s.id::text FROM summaries AS s WHERE NOT EXISTS (SELECT FROM interactions WHERE id = s.of)"); got != "" {

@@ -30,7 +30,8 @@ func TestLifecycleDocument(t *testing.T) {
 		s.temporary("t")
 		s.partner("a")
 		s.exec("INSERT INTO people VALUES ('t', 'T'), ('a', 'A')")
-		s.exec("INSERT INTO interactions (id, user_id, at, account, style) SELECT n, w, now() - interval '1 day', 'x', 'y' FROM unnest('{t,a}'::text[]) WITH ORDINALITY AS p (w, n)")
+		s.exec("INSERT INTO interactions (id, user_id, at, account, style) SELECT n, w, now() - interval '1 day', " +
+			"'x', 'y' FROM unnest('{t,a}'::text[]) WITH ORDINALITY AS p (w, n)")
 		s.do(consent.Command{Do: consent.Revoke, Subject: "t"})
 		s.degrade("a", consent.Anonymous)
 		s.sweep()

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Every sweeps, and delivers messages, until ctx ends: after each period, and soon after something was withdrawn. Several
-// proxies may do so on one database; one of them is at work at a time. told is told of each sweep and of each delivery, one
-// after the other. No receiver of messages keeps the sweeper waiting.
+// Every sweeps, and delivers messages, until ctx ends: after each period, and soon after something was withdrawn.
+// Several proxies may do so on one database; one of them is at work at a time. told is told of each sweep and of each
+// delivery, one after the other. No receiver of messages keeps the sweeper waiting.
 func (s *Sweeper) Every(ctx context.Context, period time.Duration, o *Outbox, told func(Report, Delivered, error)) {
 	const look, patience = 10 * time.Second, 5 * time.Minute
 	pause := min(look, max(period/4, time.Second))
@@ -58,7 +58,8 @@ func (s *Sweeper) Every(ctx context.Context, period time.Duration, o *Outbox, to
 	}
 }
 
-// due tells whether the period is over, or something waits. A last sweep that is still to come, or that came further than the records, was none.
+// due tells whether the period is over, or something waits. A last sweep that is still to come, or that came further
+// than the records, was none.
 func (s *Sweeper) due(ctx context.Context, period time.Duration) (bool, error) {
 	conn, err := s.connect(ctx)
 	if err != nil {
@@ -67,7 +68,10 @@ func (s *Sweeper) due(ctx context.Context, period time.Duration) (bool, error) {
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	var now time.Time
 	var over bool
-	if err := conn.QueryRow(ctx, "SELECT pgconsent.consent_now(), COALESCE(finished_at + $1::interval <= pgconsent.consent_now() OR finished_at > pgconsent.consent_now() + interval '1 minute' OR epoch > pgconsent.consent_epoch(), true) FROM pgconsent.sweep_state", seconds(period)).Scan(&now, &over); err != nil {
+	if err := conn.QueryRow(ctx,
+		"SELECT pgconsent.consent_now(), COALESCE(finished_at + $1::interval <= pgconsent.consent_now() OR "+
+			"finished_at > pgconsent.consent_now() + interval '1 minute' OR epoch > pgconsent.consent_epoch(), "+
+			"true) FROM pgconsent.sweep_state", seconds(period)).Scan(&now, &over); err != nil {
 		return false, failed("look at the last sweep", err)
 	}
 	if over {

@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Somebody, an agent that may write for one, keeps a row locked that has to go. The sweeper says that the row is still there, deletes what
-// else there is, and keeps nobody from withdrawing meanwhile; when the row is free it goes.
+// Somebody, an agent that may write for one, keeps a row locked that has to go. The sweeper says that the row is still
+// there, deletes what else there is, and keeps nobody from withdrawing meanwhile; when the row is free it goes.
 func TestARowThatSomebodyHolds(t *testing.T) {
 	tier.All(t)
 	s := build(t, consent.Settings{})
@@ -41,7 +41,9 @@ func TestARowThatSomebodyHolds(t *testing.T) {
 		swept <- result{out, err}
 	}()
 	var got *result
-	for got == nil && s.query("SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'pgconsent sweep' AND wait_event_type = 'Lock'") == "0" {
+	for got == nil &&
+		s.query("SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND "+
+			"application_name = 'pgconsent sweep' AND wait_event_type = 'Lock'") == "0" {
 		select {
 		case r := <-swept:
 			got = &r

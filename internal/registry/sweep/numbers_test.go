@@ -28,7 +28,8 @@ func TestCirisK_Numbers(t *testing.T) {
 	s.do(consent.Command{Do: consent.Upgrade, Subject: "late"}) // lapses: nobody decided
 	s.ago(15)
 	s.temporary("dies") // at 14 days: expired 24 hours ago, a moment too early to count
-	s.exec("CREATE OR REPLACE FUNCTION pgconsent.consent_now() RETURNS pg_catalog.timestamptz LANGUAGE sql VOLATILE PARALLEL SAFE RETURN pg_catalog.clock_timestamp() - interval '14 days 12 hours'")
+	s.exec("CREATE OR REPLACE FUNCTION pgconsent.consent_now() RETURNS pg_catalog.timestamptz LANGUAGE sql " +
+		"VOLATILE PARALLEL SAFE RETURN pg_catalog.clock_timestamp() - interval '14 days 12 hours'")
 	s.temporary("died") // expired 12 hours ago
 	s.ago(10)
 	s.temporary("t1")
@@ -40,13 +41,15 @@ func TestCirisK_Numbers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.Streams["TEMPORARY"] != 1 || got.Streams["PARTNERED"] != 2 || got.Streams["ANONYMOUS"] != 1 || got.Approved != 3 || got.Rejected != 1 || got.Expired != expired || math.Abs(got.AgeDays-(3*20+10)) > 0.1 {
+		if got.Streams["TEMPORARY"] != 1 || got.Streams["PARTNERED"] != 2 || got.Streams["ANONYMOUS"] != 1 ||
+			got.Approved != 3 || got.Rejected != 1 || got.Expired != expired || math.Abs(got.AgeDays-(3*20+10)) > 0.1 {
 			t.Errorf("%s: %+v", when, got)
 		}
 		reg := prometheus.NewRegistry()
 		metrics.New(reg).Consents([]metrics.Consent{got})
 		for name, want := range map[string]float64{
-			"consent_active_users": 4, "consent_stream_distribution TEMPORARY": 25, "consent_stream_distribution PARTNERED": 50, "consent_stream_distribution ANONYMOUS": 25,
+			"consent_active_users": 4, "consent_stream_distribution TEMPORARY": 25,
+			"consent_stream_distribution PARTNERED": 50, "consent_stream_distribution ANONYMOUS": 25,
 			"consent_partnership_success_rate": 0.75, "consent_average_age_days": 17.5, "consent_expiry_rate": float64(expired),
 		} {
 			if value := gathered(t, reg)[name]; math.Abs(value-want) > 0.05 {

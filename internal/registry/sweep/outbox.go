@@ -32,8 +32,9 @@ type Outbox struct {
 	base http.RoundTripper // tests
 }
 
-// The headers of a message. The signature is "v1=" and the hexadecimal HMAC-SHA-256, under the secret, of the timestamp, a
-// dot, and the body: a receiver that checks both knows who sent it, and that it is not an old one sent again.
+// The headers of a message. The signature is "v1=" and the hexadecimal HMAC-SHA-256, under the secret, of the
+// timestamp, a dot, and the body: a receiver that checks both knows who sent it, and that it is not an old one sent
+// again.
 const (
 	HeaderID        = "Pgconsent-Id"
 	HeaderTimestamp = "Pgconsent-Timestamp"
@@ -63,8 +64,9 @@ func Sign(secret []byte, timestamp string, body []byte) string {
 	return "v1=" + hex.EncodeToString(h.Sum(nil))
 }
 
-// A message is taken for a time before it is sent: whoever dies with it leaves it to the next after that. The wait doubles
-// with each attempt. One is taken at a time: those behind one that is not answered would be due again before it was their turn.
+// A message is taken for a time before it is sent: whoever dies with it leaves it to the next after that. The wait
+// doubles with each attempt. One is taken at a time: those behind one that is not answered would be due again before it
+// was their turn.
 const (
 	firstWait   = 30 * time.Second
 	longestWait = 6 * time.Hour
@@ -98,7 +100,9 @@ func (o *Outbox) Deliver(ctx context.Context) (Delivered, error) {
 		return out, failed("deliver messages", err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	if _, err := conn.Exec(ctx, "DELETE FROM pgconsent.outbox WHERE GREATEST(sent_at, recorded_at) < pg_catalog.clock_timestamp() - interval '720 hours' AND sent_at IS NOT NULL"); err != nil {
+	if _, err := conn.Exec(ctx,
+		"DELETE FROM pgconsent.outbox WHERE GREATEST(sent_at, recorded_at) < pg_catalog.clock_timestamp() - "+
+			"interval '720 hours' AND sent_at IS NOT NULL"); err != nil {
 		return out, failed("drop old messages", err)
 	}
 	silent := 0
@@ -118,7 +122,8 @@ func (o *Outbox) Deliver(ctx context.Context) (Delivered, error) {
 		}
 		if why == "" {
 			out.Sent++
-			_, err = conn.Exec(ctx, "UPDATE pgconsent.outbox SET sent_at = pg_catalog.clock_timestamp(), error = NULL WHERE id = $1::text::uuid", m.ID)
+			_, err = conn.Exec(ctx,
+				"UPDATE pgconsent.outbox SET sent_at = pg_catalog.clock_timestamp(), error = NULL WHERE id = $1::text::uuid", m.ID)
 		} else {
 			out.Failed++
 			if o.Log != nil {
@@ -142,7 +147,8 @@ func (o *Outbox) take(ctx context.Context, conn *pgx.Conn) (*Message, error) {
 			next_at = pg_catalog.clock_timestamp() + CASE WHEN o.attempts > 9 THEN $2::interval ELSE LEAST($1::interval * pg_catalog.power(2, o.attempts), $2::interval) END
 		FROM next WHERE o.id = next.id
 		RETURNING o.id::text, o.number, o.recorded_at, o.subject, o.event, o.state, o.stream, o.categories, o.expires_at, o.attempts`,
-		seconds(firstWait), seconds(longestWait)).Scan(&m.ID, &m.Record, &m.Time, &m.Subject, &m.Event, &m.State, &m.Stream, &m.Categories, &m.ExpiresAt, &m.attempts)
+		seconds(firstWait), seconds(longestWait)).
+		Scan(&m.ID, &m.Record, &m.Time, &m.Subject, &m.Event, &m.State, &m.Stream, &m.Categories, &m.ExpiresAt, &m.attempts)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
@@ -198,5 +204,7 @@ func (o *Outbox) send(ctx context.Context, m Message) string {
 
 // client follows no redirect: it would carry a message, signed, to whom nobody has named.
 func (o *Outbox) client() *http.Client {
-	return &http.Client{Transport: o.base, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &http.Client{Transport: o.base, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
 }

@@ -106,7 +106,8 @@ func TestWarningsAndDecisions(t *testing.T) {
 	if text, _ := json.Marshal(r.got); strings.Contains(string(text), "MARKER") {
 		t.Error("a message has a reason in it")
 	}
-	// Twelve days on the renewed consent is about to end, and so is that of whom nobody had to warn before. What was put off has lapsed.
+	// Twelve days on the renewed consent is about to end, and so is that of whom nobody had to warn before. What was
+	// put off has lapsed.
 	heard, first := len(r.got), *r.got[0].ExpiresAt
 	s.ago(-12)
 	s.sweep()
@@ -192,7 +193,9 @@ func TestAWebhookThatFails(t *testing.T) {
 			t.Errorf("%q, want %q", got, one.why)
 		}
 		want := wait(i + 1).Seconds()
-		if got := s.query("SELECT (extract(epoch FROM next_at - timestamptz '" + before + "') > " + jsonNumber(want-5) + " AND extract(epoch FROM next_at - clock_timestamp()) < " + jsonNumber(want+5) + ")::text FROM pgconsent.outbox"); got != "true" {
+		if got := s.query("SELECT (extract(epoch FROM next_at - timestamptz '" + before + "') > " +
+			jsonNumber(want-5) + " AND extract(epoch FROM next_at - clock_timestamp()) < " + jsonNumber(want+5) +
+			")::text FROM pgconsent.outbox"); got != "true" {
 			t.Errorf("attempt %d is not %vs ahead: %s", i+2, want, s.query("SELECT (next_at - clock_timestamp())::text FROM pgconsent.outbox"))
 		}
 		if d := s.deliver(o); d != (Delivered{}) {

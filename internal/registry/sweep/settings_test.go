@@ -7,7 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Settings that somebody has stored for the database or a role change nothing of what goes, of what is recorded, or of whether it holds.
+// Settings that somebody has stored for the database or a role change nothing of what goes, of what is recorded, or of
+// whether it holds.
 func TestStoredSettingsChangeNothing(t *testing.T) {
 	tier.All(t)
 	calm, s := build(t, consent.Settings{}), build(t, consent.Settings{})
@@ -17,13 +18,18 @@ func TestStoredSettingsChangeNothing(t *testing.T) {
 	want := calm.query(due)
 	for _, setting := range []string{
 		"timezone = 'Pacific/Kiritimati'", "datestyle = 'German'", "intervalstyle = 'sql_standard'", "bytea_output = 'escape'", "search_path = 'evil'",
-		"default_transaction_read_only = on", "default_transaction_isolation = 'serializable'", "synchronous_commit = off", "statement_timeout = 60000", "plan_cache_mode = force_generic_plan",
-		"row_security = off", "extra_float_digits = 0", "standard_conforming_strings = off", "session_replication_role = replica", "check_function_bodies = off",
-		"quote_all_identifiers = on", "transform_null_equals = on", "array_nulls = off", "plpgsql.variable_conflict = 'use_column'", "enable_seqscan = off", "enable_indexscan = off", "enable_hashjoin = off",
+		"default_transaction_read_only = on", "default_transaction_isolation = 'serializable'",
+		"synchronous_commit = off", "statement_timeout = 60000", "plan_cache_mode = force_generic_plan",
+		"row_security = off", "extra_float_digits = 0", "standard_conforming_strings = off",
+		"session_replication_role = replica", "check_function_bodies = off",
+		"quote_all_identifiers = on", "transform_null_equals = on", "array_nulls = off",
+		"plpgsql.variable_conflict = 'use_column'", "enable_seqscan = off", "enable_indexscan = off", "enable_hashjoin = off",
 	} {
-		s.exec("DO $$ BEGIN EXECUTE concat('ALTER DATABASE ', quote_ident(current_database()), $q$ SET " + setting + "$q$); EXECUTE concat('ALTER ROLE pgconsent_control IN DATABASE ', quote_ident(current_database()), $q$ SET " + setting + "$q$); END $$")
+		s.exec("DO $$ BEGIN EXECUTE concat('ALTER DATABASE ', quote_ident(current_database()), $q$ SET " + setting +
+			"$q$); EXECUTE concat('ALTER ROLE pgconsent_control IN DATABASE ', quote_ident(current_database()), $q$ SET " + setting + "$q$); END $$")
 	}
-	s.exec("CREATE SCHEMA evil; CREATE FUNCTION evil.statement_timestamp() RETURNS timestamptz LANGUAGE sql AS 'SELECT timestamptz ''2000-01-01'''; GRANT USAGE ON SCHEMA evil TO PUBLIC")
+	s.exec("CREATE SCHEMA evil; CREATE FUNCTION evil.statement_timestamp() RETURNS timestamptz LANGUAGE sql AS " +
+		"'SELECT timestamptz ''2000-01-01'''; GRANT USAGE ON SCHEMA evil TO PUBLIC")
 	if got := s.query(due); got != want {
 		t.Errorf("due:\n%s\nwant\n%s", got, want)
 	}

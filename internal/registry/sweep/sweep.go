@@ -53,8 +53,8 @@ type due struct {
 	rows                    int64
 }
 
-// Run goes through everything once. The error says that it could not begin; what went wrong on the way is in the failures,
-// and is tried again by the next.
+// Run goes through everything once. The error says that it could not begin; what went wrong on the way is in the
+// failures, and is tried again by the next.
 func (s *Sweeper) Run(ctx context.Context, dryRun bool) (Report, error) {
 	out := Report{DryRun: dryRun, Recorded: map[string]int{}}
 	conn, err := s.connect(ctx)
@@ -89,7 +89,9 @@ func (s *Sweeper) Run(ctx context.Context, dryRun bool) (Report, error) {
 	}
 	// Erasures of later on are for the next sweep.
 	var erased []string
-	if err := conn.QueryRow(ctx, "SELECT COALESCE(pg_catalog.array_agg(e.subject || ' ' || e.erased_at::text), '{}') FROM pgconsent.sweep_erased AS e").Scan(&erased); err != nil {
+	if err := conn.QueryRow(ctx,
+		"SELECT COALESCE(pg_catalog.array_agg(e.subject || ' ' || e.erased_at::text), '{}') FROM "+
+			"pgconsent.sweep_erased AS e").Scan(&erased); err != nil {
 		return out, failed("read who was erased", err)
 	}
 	if err := s.rows(ctx, conn, &out); err != nil {
@@ -101,10 +103,12 @@ func (s *Sweeper) Run(ctx context.Context, dryRun bool) (Report, error) {
 	if len(out.Failures) > 0 {
 		return out, nil
 	}
-	if _, err := conn.Exec(ctx, "DELETE FROM pgconsent.sweep_erased AS e WHERE e.subject || ' ' || e.erased_at::text = ANY ($1)", erased); err != nil {
+	if _, err := conn.Exec(ctx,
+		"DELETE FROM pgconsent.sweep_erased AS e WHERE e.subject || ' ' || e.erased_at::text = ANY ($1)", erased); err != nil {
 		return out, failed("forget who was erased", err)
 	}
-	if _, err := conn.Exec(ctx, "UPDATE pgconsent.sweep_state SET finished_at = pgconsent.consent_now(), epoch = $1", epoch); err != nil {
+	if _, err := conn.Exec(ctx, "UPDATE pgconsent.sweep_state SET finished_at = pgconsent.consent_now(), epoch = $1",
+		epoch); err != nil {
 		return out, failed("remember the sweep", err)
 	}
 	return out, nil
@@ -118,7 +122,8 @@ func (s *Sweeper) connect(ctx context.Context) (*pgx.Conn, error) {
 	c.RuntimeParams["lock_timeout"] = "30s"
 	conn, err := pgx.ConnectConfig(ctx, c)
 	if err != nil {
-		return nil, sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "the database cannot be reached to sweep it").WithCause(err)
+		return nil, sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream,
+			"the database cannot be reached to sweep it").WithCause(err)
 	}
 	return conn, nil
 }
@@ -197,7 +202,8 @@ func (s *Sweeper) notes(ctx context.Context, conn *pgx.Conn, out *Report) error 
 	if err != nil {
 		return err
 	}
-	rows, err := conn.Query(ctx, "SELECT n.id::text, n.subject, n.what, COALESCE(n.code, '') FROM pgconsent.sweep_note AS n ORDER BY n.id")
+	rows, err := conn.Query(ctx,
+		"SELECT n.id::text, n.subject, n.what, COALESCE(n.code, '') FROM pgconsent.sweep_note AS n ORDER BY n.id")
 	if err != nil {
 		return failed("read what was deleted", err)
 	}
@@ -211,10 +217,12 @@ func (s *Sweeper) notes(ctx context.Context, conn *pgx.Conn, out *Report) error 
 	for i, n := range notes {
 		once, ok := made.Made(n.subject, n.code)
 		if !ok {
-			s.fail(out, "record that data were "+n.what, errors.New("no sweep has made this note (pgconsent.sweep_note): look who did, and delete it"))
+			s.fail(out, "record that data were "+n.what,
+				errors.New("no sweep has made this note (pgconsent.sweep_note): look who did, and delete it"))
 			continue
 		}
-		c := consent.Command{Do: consent.Deleted, Subject: n.subject, By: consent.Party{Role: consent.RoleSystem}, Via: "sweep", Request: "sweep " + once + " " + n.what}
+		c := consent.Command{Do: consent.Deleted, Subject: n.subject, By: consent.Party{Role: consent.RoleSystem},
+			Via: "sweep", Request: "sweep " + once + " " + n.what}
 		if n.what == "anonymised" {
 			c.Do = consent.Anonymised
 		}
@@ -237,7 +245,9 @@ func (s *Sweeper) notes(ctx context.Context, conn *pgx.Conn, out *Report) error 
 // With others, rows that go since they were made from such are among them, each at the first subject with whom it goes.
 func (s *Sweeper) find(ctx context.Context, conn *pgx.Conn, others bool) ([]due, error) {
 	var there, derived bool
-	if err := conn.QueryRow(ctx, "SELECT pg_catalog.to_regprocedure('pgconsent.sweep_due()') IS NOT NULL, pg_catalog.to_regprocedure('pgconsent.sweep_look()') IS NOT NULL").Scan(&there, &derived); err != nil || !there {
+	if err := conn.QueryRow(ctx,
+		"SELECT pg_catalog.to_regprocedure('pgconsent.sweep_due()') IS NOT NULL, "+
+			"pg_catalog.to_regprocedure('pgconsent.sweep_look()') IS NOT NULL").Scan(&there, &derived); err != nil || !there {
 		return nil, err
 	}
 	function := "sweep_due"
@@ -303,7 +313,8 @@ func (s *Sweeper) subject(ctx context.Context, conn *pgx.Conn, d due, code strin
 		return err
 	}
 	for done, idle := int64(0), 0; ; {
-		rows, err := conn.Query(ctx, "SELECT swept, what, number FROM pgconsent.sweep_rows($1, $2, $3)", d.relation, d.subject, batch)
+		rows, err := conn.Query(ctx, "SELECT swept, what, number FROM pgconsent.sweep_rows($1, $2, $3)", d.relation,
+			d.subject, batch)
 		if err != nil {
 			return err
 		}
@@ -414,9 +425,11 @@ func failed(what string, err error) error {
 	if errors.As(err, &pgErr) {
 		switch pgErr.Code {
 		case "3F000", "42P01", "42883", "42704":
-			return sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonConsent, "this database has nothing to sweep with").WithHint("Run pgconsent migrate.").WithCause(err)
+			return sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonConsent,
+				"this database has nothing to sweep with").WithHint("Run pgconsent migrate.").WithCause(err)
 		case "42501":
-			return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonConsent, "the control role may not %s", what).WithHint("Run pgconsent migrate, which gives it the rights.").WithCause(err)
+			return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonConsent, "the control role may not %s",
+				what).WithHint("Run pgconsent migrate, which gives it the rights.").WithCause(err)
 		case "25006":
 			return registry.Standby(err)
 		}

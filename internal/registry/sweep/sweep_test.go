@@ -153,7 +153,8 @@ func (s *site) temporary(who string) {
 func (s *site) partner(who string) {
 	s.t.Helper()
 	s.do(consent.Command{Do: consent.Upgrade, Subject: who})
-	s.do(consent.Command{Do: consent.DecidePartnership, Subject: who, Decision: consent.TaskComplete, By: consent.Party{Role: consent.RoleAgent, ID: "chat"}})
+	s.do(consent.Command{Do: consent.DecidePartnership, Subject: who, Decision: consent.TaskComplete,
+		By: consent.Party{Role: consent.RoleAgent, ID: "chat"}})
 }
 
 func (s *site) degrade(who string, to consent.Stream) {
@@ -245,7 +246,8 @@ func TestExpiry(t *testing.T) {
 	if s.rows() != before || s.query("SELECT count(*)::text FROM pgconsent.consent_record") != records {
 		t.Error("a dry run has changed something")
 	}
-	if want := []Table{{"public.interactions", 2, 2, 0}, {"public.people", 1, 1, 0}, {"public.summaries", 2, 2, 0}}; !slices.Equal(dry.Tables, want) || dry.Recorded["expired"] != 1 {
+	if want := []Table{{"public.interactions", 2, 2, 0}, {"public.people", 1, 1, 0},
+		{"public.summaries", 2, 2, 0}}; !slices.Equal(dry.Tables, want) || dry.Recorded["expired"] != 1 {
 		t.Errorf("a dry run says %+v", dry)
 	}
 	if out := s.sweep(); !slices.Equal(out.Tables, dry.Tables) || out.Recorded["expired"] != 1 {
@@ -262,7 +264,8 @@ func TestExpiry(t *testing.T) {
 		t.Errorf("the second time: %+v", out)
 	}
 	history, err := s.Registry.History(t.Context(), "old")
-	if err != nil || history[len(history)-1].Event != consent.EventDeleted || history[len(history)-2].Event != consent.EventExpired || history[len(history)-2].By.Role != consent.RoleSystem {
+	if err != nil || history[len(history)-1].Event != consent.EventDeleted ||
+		history[len(history)-2].Event != consent.EventExpired || history[len(history)-2].By.Role != consent.RoleSystem {
 		t.Errorf("%+v %v", history, err)
 	}
 	s.verify()
@@ -289,7 +292,8 @@ func TestWithdrawalAndErasure(t *testing.T) {
 		t.Error(got)
 	}
 	// Nothing of ours still holds the name of who was erased.
-	for _, table := range strings.Split(s.query("SELECT c.oid::regclass::text FROM pg_class c WHERE c.relnamespace = 'pgconsent'::regnamespace AND c.relkind = 'r'"), ", ") {
+	for _, table := range strings.Split(s.query(
+		"SELECT c.oid::regclass::text FROM pg_class c WHERE c.relnamespace = 'pgconsent'::regnamespace AND c.relkind = 'r'"), ", ") {
 		if got := s.query("SELECT t::text FROM " + table + " AS t WHERE t::text LIKE '%erased,%' AND t::text NOT LIKE '%,erased,%'"); got != "" {
 			t.Errorf("%s: %s", table, got)
 		}

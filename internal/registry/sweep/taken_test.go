@@ -11,9 +11,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Notes have subjects. Summaries are made from notes by links, digests from summaries by a list, letters from digests by a
-// column, thoughts from each other and at first from notes; archives are kept; rooms go with their people, and what was
-// said in them was made from the room.
+// Notes have subjects. Summaries are made from notes by links, digests from summaries by a list, letters from digests
+// by a column, thoughts from each other and at first from notes; archives are kept; rooms go with their people, and
+// what was said in them was made from the room.
 const takenSchema = `
 CREATE TABLE people (user_id text PRIMARY KEY);
 CREATE TABLE rooms (id int PRIMARY KEY, user_id text REFERENCES people ON DELETE CASCADE);
@@ -85,7 +85,8 @@ func TestMadeFromRows(t *testing.T) {
 		INSERT INTO archives VALUES (1, 1), (2, 2); INSERT INTO copies VALUES (1, 1), (2, 2)`)
 	s.do(consent.Command{Do: consent.Revoke, Subject: "ada"})
 	dry := s.dry()
-	want := []Table{{"public.digests", 1, 2, 0}, {"public.echoes", 1, 1, 0}, {"public.letters", 1, 2, 0}, {"public.notes", 1, 1, 0}, {"public.people", 1, 1, 0}, {"public.summaries", 1, 1, 0}, {"public.thoughts", 1, 6, 0}}
+	want := []Table{{"public.digests", 1, 2, 0}, {"public.echoes", 1, 1, 0}, {"public.letters", 1, 2, 0},
+		{"public.notes", 1, 1, 0}, {"public.people", 1, 1, 0}, {"public.summaries", 1, 1, 0}, {"public.thoughts", 1, 6, 0}}
 	if !slices.Equal(dry, want) {
 		t.Errorf("a dry run says %v, want %v", dry, want)
 	}
@@ -109,7 +110,8 @@ func TestMadeFromRows(t *testing.T) {
 	if out := s.sweep(); len(out.Tables) != 0 {
 		t.Errorf("on day 0: %v", out.Tables)
 	}
-	s.exec("UPDATE pgconsent.consent_current SET decay_from = now() - interval '89 days 23 hours' WHERE subject = 'bob'; UPDATE notes SET at = now() - interval '1 year' WHERE id = 2")
+	s.exec("UPDATE pgconsent.consent_current SET decay_from = now() - interval '89 days 23 hours' WHERE subject = " +
+		"'bob'; UPDATE notes SET at = now() - interval '1 year' WHERE id = 2")
 	if out := s.dry(); len(out) != 0 {
 		t.Errorf("on day 89: %v", out)
 	}
@@ -118,13 +120,16 @@ func TestMadeFromRows(t *testing.T) {
 	if out := s.sweep(); !slices.Equal(out.Tables, dry) {
 		t.Errorf("done: %v, the dry run said %v", out.Tables, dry)
 	}
-	for table, want := range map[string]string{"notes": "2 3 4", "summaries": "3 4", "digests": "4 5 6 7", "letters": "4", "thoughts": "", "archives": "1 2"} {
+	for table, want := range map[string]string{"notes": "2 3 4", "summaries": "3 4", "digests": "4 5 6 7",
+		"letters": "4", "thoughts": "", "archives": "1 2"} {
 		if got := s.ids(table); got != want {
 			t.Errorf("%s: %s, want %s", table, got, want)
 		}
 	}
-	// What was swept already has something made from it once more. (Its record was written again, without what this test did.)
-	s.exec("UPDATE pgconsent.consent_current SET decay_from = now() - interval '90 days' WHERE subject = 'bob'; INSERT INTO summaries VALUES (9); INSERT INTO summary_notes VALUES (9, 2)")
+	// What was swept already has something made from it once more. (Its record was written again, without what this
+	// test did.)
+	s.exec("UPDATE pgconsent.consent_current SET decay_from = now() - interval '90 days' WHERE subject = 'bob'; " +
+		"INSERT INTO summaries VALUES (9); INSERT INTO summary_notes VALUES (9, 2)")
 	s.sweep()
 	if got := s.ids("summaries"); got != "3 4" {
 		t.Errorf("summaries: %s", got)

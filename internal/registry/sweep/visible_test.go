@@ -18,10 +18,13 @@ func TestNothingVisibleGoes(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	s := build(t, consent.Settings{})
 	d := harness.Database{Name: "app", DB: s.db, Policy: rules, SearchPath: []string{"public"}}
-	proxy := harness.Serve(t, harness.Doors, []harness.Database{d}, []harness.Agent{{Name: "agent", Database: "app", Attributes: map[string]string{"user": "x"}}, {Name: "vet", Database: "app", Attributes: map[string]string{"user": "vet"}}})
+	proxy := harness.Serve(t, harness.Doors, []harness.Database{d},
+		[]harness.Agent{{Name: "agent", Database: "app", Attributes: map[string]string{"user": "x"}},
+			{Name: "vet", Database: "app", Attributes: map[string]string{"user": "vet"}}})
 	pick := func(words ...string) string { return words[r.IntN(len(words))] }
 	days := func() string {
-		return fmt.Sprintf("now() - interval '%d hours' - interval '%s minutes'", 24*[]int{0, 1, 20, 30, 31, 60, 61, 89, 90, 120}[r.IntN(10)], pick("-5", "5"))
+		return fmt.Sprintf("now() - interval '%d hours' - interval '%s minutes'",
+			24*[]int{0, 1, 20, 30, 31, 60, 61, 89, 90, 120}[r.IntN(10)], pick("-5", "5"))
 	}
 	maybe := func(p int, value string) string {
 		if r.IntN(100) < p {
@@ -33,13 +36,15 @@ func TestNothingVisibleGoes(t *testing.T) {
 		who := fmt.Sprintf("u%03d", i)
 		s.exec("INSERT INTO people VALUES ($1, $1)", who)
 		for range 3 {
-			s.exec("INSERT INTO interactions (user_id, at, channel, account, style, errors, messages) VALUES ($1, "+maybe(95, days())+", $2, 'account', 'style', 'errors', 10)", who, pick("api", "cli"))
+			s.exec("INSERT INTO interactions (user_id, at, channel, account, style, errors, messages) VALUES ($1, "+
+				maybe(95, days())+", $2, 'account', 'style', 'errors', 10)", who, pick("api", "cli"))
 		}
 		if r.IntN(10) == 0 {
 			continue // nobody of whom anything is recorded
 		}
 		stream := pick("TEMPORARY", "PARTNERED", "ANONYMOUS", "ANONYMOUS")
-		categories := map[string]string{"TEMPORARY": "{ESSENTIAL}", "PARTNERED": pick("{ESSENTIAL,BEHAVIORAL,IMPROVEMENT}", "{ESSENTIAL}"), "ANONYMOUS": "{STATISTICAL}"}[stream]
+		categories := map[string]string{"TEMPORARY": "{ESSENTIAL}",
+			"PARTNERED": pick("{ESSENTIAL,BEHAVIORAL,IMPROVEMENT}", "{ESSENTIAL}"), "ANONYMOUS": "{STATISTICAL}"}[stream]
 		expires, from := "NULL", "NULL"
 		if stream == "TEMPORARY" {
 			expires = pick("now() + interval '5 days'", days())
@@ -63,7 +68,8 @@ func TestNothingVisibleGoes(t *testing.T) {
 		s.exec(fmt.Sprintf(`INSERT INTO pgconsent.consent_current (subject, grantee, scope, number, state, stream, categories, purposes, given_at, expires_at, decay_from, kept, decayed_before, decayed_days, void_before)
 			VALUES ('%s', '*', '*', %d, '%s', '%s', '%s', '{}', now() - interval '200 days', %s, %s, %s, %s, %s, %s)`, who, 10+i, state, stream, categories, expires, from, kept, before, after, void))
 		if r.IntN(8) == 0 { // a consent to somebody, older or newer
-			s.exec(fmt.Sprintf(`INSERT INTO pgconsent.consent_current (subject, grantee, scope, number, state, categories, purposes, given_at) VALUES ('%s', 'vet', '*', %s, '%s', '{ESSENTIAL,BEHAVIORAL,IMPROVEMENT}', '{}', now())`,
+			s.exec(fmt.Sprintf(
+				`INSERT INTO pgconsent.consent_current (subject, grantee, scope, number, state, categories, purposes, given_at) VALUES ('%s', 'vet', '*', %s, '%s', '{ESSENTIAL,BEHAVIORAL,IMPROVEMENT}', '{}', now())`,
 				who, pick("1", "9999"), pick("given", "given", "withdrawn")))
 		}
 	}
@@ -124,10 +130,12 @@ func TestNothingVisibleGoes(t *testing.T) {
 	if again, err := s.Run(t.Context(), true); err != nil || len(again.Tables) > 0 {
 		t.Errorf("left: %+v %v", again, err)
 	}
-	if got := s.query("SELECT s.id::text FROM summaries AS s LEFT JOIN interactions AS i ON i.id = s.of WHERE i.id IS NULL OR i.user_id IS DISTINCT FROM s.body"); got != "" {
+	if got := s.query("SELECT s.id::text FROM summaries AS s LEFT JOIN interactions AS i ON i.id = s.of WHERE " +
+		"i.id IS NULL OR i.user_id IS DISTINCT FROM s.body"); got != "" {
 		t.Errorf("summaries that tell of what has gone: %s", got)
 	}
-	if got := s.query("SELECT count(*)::text FROM interactions AS i WHERE id % 3 <> 0 AND NOT anonymous AND NOT EXISTS (SELECT FROM summaries WHERE of = i.id)"); got != "0" {
+	if got := s.query("SELECT count(*)::text FROM interactions AS i WHERE id % 3 <> 0 AND NOT anonymous AND NOT " +
+		"EXISTS (SELECT FROM summaries WHERE of = i.id)"); got != "0" {
 		t.Errorf("%s rows have lost their summaries", got)
 	}
 	left := s.query("SELECT count(*)::text FROM interactions")

@@ -43,7 +43,8 @@ func (a *AIR) check(d *decoder) {
 	for _, t := range []struct {
 		key, value string
 		most       time.Duration
-	}{{"time_threshold", a.TimeThreshold, 24 * time.Hour}, {"window", a.Window, 24 * time.Hour}, {"idle", a.Idle, 24 * time.Hour}, {"keep", a.Keep, 168 * time.Hour}} {
+	}{{"time_threshold", a.TimeThreshold, 24 * time.Hour}, {"window", a.Window, 24 * time.Hour}, {
+		"idle", a.Idle, 24 * time.Hour}, {"keep", a.Keep, 168 * time.Hour}} {
 		if v, err := time.ParseDuration(t.value); err != nil || v < time.Second || v > t.most {
 			d.problem("air."+t.key, "30m, 90s and 2h are times.", "air.%s must be a time between 1s and %v", t.key, t.most)
 		}
@@ -57,7 +58,8 @@ func (a *AIR) check(d *decoder) {
 	if a.Sessions < 1 || a.Sessions > 10_000_000 {
 		d.problem("air.sessions", "air: { sessions: 1000000 }", "air.sessions must be between 1 and 10000000")
 	} else if a.MessageThreshold*a.Sessions > mostTimes {
-		d.problem("air.sessions", "Every session remembers as many messages as the threshold.", "air.sessions times air.message_threshold is more than %d", mostTimes)
+		d.problem("air.sessions", "Every session remembers as many messages as the threshold.",
+			"air.sessions times air.message_threshold is more than %d", mostTimes)
 	}
 	if len(a.Reminder) > 4000 {
 		d.problem("air.reminder", "", "air.reminder is longer than 4000 bytes")

@@ -53,8 +53,8 @@ const (
 	SinkDatabase = "database"
 )
 
-// Reports is the log beside this one that says which reports about persons were made: while one is written to the audit's own is held by
-// the process that serves.
+// Reports is the log beside this one that says which reports about persons were made: while one is written to the
+// audit's own is held by the process that serves.
 func (a Audit) Reports() Audit {
 	a.File = strings.TrimRight(a.File, "/") + "-reports"
 	a.Anchor = strings.TrimSuffix(a.Anchor, anchorSuffix) + "-reports" + anchorSuffix
@@ -109,13 +109,15 @@ func (c *Config) checkAudit(d *decoder) {
 	} else {
 		for key, value := range map[string]string{"database": a.Database, "chain": a.Chain} {
 			if value != "" {
-				d.problem("audit."+key, "Add sink: database, or leave it out.", "audit.%s says where records are in a database, and they are kept in files", key)
+				d.problem("audit."+key, "Add sink: database, or leave it out.",
+					"audit.%s says where records are in a database, and they are kept in files", key)
 			}
 		}
 	}
 	for key, path := range map[string]string{"key": a.Key, "anchor": a.Anchor} {
 		if inside(path, a.File) {
-			d.problem("audit."+key, "Put it where somebody who may write the records may not write: beside the folder, better on another disk or machine.",
+			d.problem("audit."+key,
+				"Put it where somebody who may write the records may not write: beside the folder, better on another disk or machine.",
 				"audit.%s is inside the folder of the records, where it proves nothing", key)
 		}
 	}
@@ -123,13 +125,15 @@ func (c *Config) checkAudit(d *decoder) {
 		d.problem("audit.anchor", "", "audit.key and audit.anchor are the same file")
 	}
 	if size, err := parseSize(a.Rotate.Size); a.Sink != SinkDatabase && (err != nil || size < minSegment) {
-		d.problem("audit.rotate.size", "rotate: { size: 64MiB }; 64KiB at least.", "audit.rotate.size: %q is not a size that a segment can have", a.Rotate.Size)
+		d.problem("audit.rotate.size", "rotate: { size: 64MiB }; 64KiB at least.",
+			"audit.rotate.size: %q is not a size that a segment can have", a.Rotate.Size)
 	}
 	if age, err := parseDuration(a.Rotate.Age); a.Rotate.Age != "" && (err != nil || age < time.Minute) {
 		d.problem("audit.rotate.age", "rotate: { age: 24h }; 1m at least.", "audit.rotate.age: %q is not a time", a.Rotate.Age)
 	}
 	if keep, err := parseDuration(a.Retention); a.Retention != "" && (err != nil || keep < minRetention) {
-		d.problem("audit.retention", "retention: 400d; 1d at least. Leave it out to keep records forever.", "audit.retention: %q is not a time", a.Retention)
+		d.problem("audit.retention", "retention: 400d; 1d at least. Leave it out to keep records forever.",
+			"audit.retention: %q is not a time", a.Retention)
 	}
 }
 
@@ -138,15 +142,19 @@ func (c *Config) checkAuditDatabase(d *decoder) {
 	a := c.Audit
 	switch {
 	case a.Database == "":
-		d.problem("audit.sink", "audit: { sink: database, database: NAME }", "the configuration has several databases: audit.database says which keeps the records")
+		d.problem("audit.sink", "audit: { sink: database, database: NAME }",
+			"the configuration has several databases: audit.database says which keeps the records")
 	case c.Databases[a.Database] == nil:
-		d.problem("audit.database", "Name one of the section databases.", "there is no database %q in the configuration", a.Database)
+		d.problem("audit.database", "Name one of the section databases.",
+			"there is no database %q in the configuration", a.Database)
 	}
 	if a.Rotate != (Rotate{}) {
-		d.problem("audit.rotate", "Leave it out; audit.retention works by single records.", "audit.rotate is about files, and records are kept in a database")
+		d.problem("audit.rotate", "Leave it out; audit.retention works by single records.",
+			"audit.rotate is about files, and records are kept in a database")
 	}
 	if !chainPattern.MatchString(a.Chain) || a.OfReports() {
-		d.problem("audit.chain", "Letters, digits, dots, dashes and underscores; each proxy has its own.", "audit.chain: %q is not a name that a chain can have", a.Chain)
+		d.problem("audit.chain", "Letters, digits, dots, dashes and underscores; each proxy has its own.",
+			"audit.chain: %q is not a name that a chain can have", a.Chain)
 	}
 }
 

@@ -37,11 +37,13 @@ func (c *Config) check(d *decoder) {
 	for name, a := range c.Agents {
 		c.checkAgent(d, name, a)
 	}
-	if after, err := time.ParseDuration(c.StaleAfter); c.StaleAfter != "" && (err != nil || after < 5*time.Second || after > time.Hour) {
+	if after, err := time.ParseDuration(c.StaleAfter); c.StaleAfter != "" &&
+		(err != nil || after < 5*time.Second || after > time.Hour) {
 		d.problem("stale_after", "stale_after: 60s", "stale_after must be a time from 5s to 1h")
 	}
 	if c.MaxSessions < 0 {
-		d.problem("max_sessions", "max_sessions: 80, or nothing: as many as the server has room for.", "max_sessions must be a number of sessions")
+		d.problem("max_sessions", "max_sessions: 80, or nothing: as many as the server has room for.",
+			"max_sessions must be a number of sessions")
 	}
 }
 
@@ -51,7 +53,8 @@ func (c *Config) checkListeners(d *decoder) {
 	case !hostPort(c.Listen):
 		d.problem("listen", "listen: 127.0.0.1:7432", "listen must be host:port or the path of a unix socket")
 	case c.TLS == nil && !loopback(c.Listen):
-		d.problem("listen", "Add tls: { cert: server.crt, key: server.key }, or listen on 127.0.0.1.", "without tls pgconsent listens on loopback and unix sockets only, not on %s", c.Listen)
+		d.problem("listen", "Add tls: { cert: server.crt, key: server.key }, or listen on 127.0.0.1.",
+			"without tls pgconsent listens on loopback and unix sockets only, not on %s", c.Listen)
 	}
 	if c.TLS != nil && (c.TLS.Cert == "" || c.TLS.Key == "") {
 		d.problem("tls", "tls: { cert: server.crt, key: server.key }", "tls needs a certificate and a key")
@@ -61,7 +64,8 @@ func (c *Config) checkListeners(d *decoder) {
 	case !hostPort(c.HTTP.Listen):
 		d.problem("http.listen", "http: { listen: 127.0.0.1:7433 }, or listen: off", "http.listen must be host:port")
 	case c.TLS == nil && !loopback(c.HTTP.Listen):
-		d.problem("http.listen", "Add tls: { cert: server.crt, key: server.key }, or listen on 127.0.0.1.", "without tls http listens on loopback only, not on %s", c.HTTP.Listen)
+		d.problem("http.listen", "Add tls: { cert: server.crt, key: server.key }, or listen on 127.0.0.1.",
+			"without tls http listens on loopback only, not on %s", c.HTTP.Listen)
 	case c.HTTP.Listen == c.Listen && !strings.HasSuffix(c.Listen, ":0"):
 		d.problem("http.listen", "", "listen and http.listen are the same address")
 	}
@@ -92,20 +96,23 @@ func (c *Config) checkDatabase(d *decoder, path string, db *Database) {
 	}
 	for i, schema := range db.SearchPath {
 		if schema == "" || strings.HasPrefix(schema, "pg_") || schema == "$user" || strings.HasPrefix(schema, "pgconsent") {
-			d.problem(path+".search_path", "pg_catalog is always first; list the schemas of your application.", "%s.search_path: %q cannot be pinned", path, schema)
+			d.problem(path+".search_path", "pg_catalog is always first; list the schemas of your application.",
+				"%s.search_path: %q cannot be pinned", path, schema)
 		}
 		if slices.Index(db.SearchPath, schema) != i {
 			d.problem(path+".search_path", "", "%s.search_path names %q twice", path, schema)
 		}
 	}
 	used := map[string]string{}
-	for _, r := range []struct{ key, role string }{{"agent", db.Roles.Agent}, {"control", db.Roles.Control}, {"reader", db.Roles.Reader}, {"rows", db.Roles.Rows}} {
+	for _, r := range []struct{ key, role string }{
+		{"agent", db.Roles.Agent}, {"control", db.Roles.Control}, {"reader", db.Roles.Reader}, {"rows", db.Roles.Rows}} {
 		if other, twice := used[r.role]; twice {
 			d.problem(path+".roles."+r.key, "", "%s.roles: %s and %s are the same role %q", path, other, r.key, r.role)
 		}
 		used[r.role] = r.key
 		if slices.Contains(db.Owners, r.role) {
-			d.problem(path+".roles."+r.key, "The agent role must own nothing and be member of nothing.", "%s.roles.%s: %q is an owner", path, r.key, r.role)
+			d.problem(path+".roles."+r.key, "The agent role must own nothing and be member of nothing.",
+				"%s.roles.%s: %q is an owner", path, r.key, r.role)
 		}
 		if !fits(r.role) {
 			d.problem(path+".roles."+r.key, "", "%s.roles.%s: %q is longer than PostgreSQL's 63 bytes", path, r.key, r.role)
@@ -129,14 +136,18 @@ func (c *Config) checkAgent(d *decoder, name string, a *Agent) {
 		}
 		d.problem(path+".database", hint, "%s names a database %q that is not configured", path, a.Database)
 	case slices.Contains(db.Owners, name):
-		d.problem(path, "An agent's name is a name in this file, not a database role: choose another.", "%q is an owner of database %s: it cannot be an agent as well", name, a.Database)
+		d.problem(path, "An agent's name is a name in this file, not a database role: choose another.",
+			"%q is an owner of database %s: it cannot be an agent as well", name, a.Database)
 	}
 	if a.Limits.Sessions < 0 {
-		d.problem(path+".limits.sessions", "limits: { sessions: 10 }, or nothing: as many as the server has room for.", "%s.limits.sessions must be a number of sessions", path)
+		d.problem(path+".limits.sessions",
+			"limits: { sessions: 10 }, or nothing: as many as the server has room for.",
+			"%s.limits.sessions must be a number of sessions", path)
 	}
 	oneOf(d, path+".auth", a.Auth, "scram", "jwt")
 	if a.Auth == "jwt" && c.JWT == nil {
-		d.problem(path+".auth", "jwt: { issuer: …, audience: …, jwks: … } says which tokens are taken.", "%s.auth is jwt, and the configuration has no section jwt", path)
+		d.problem(path+".auth", "jwt: { issuer: …, audience: …, jwks: … } says which tokens are taken.",
+			"%s.auth is jwt, and the configuration has no section jwt", path)
 	}
 }
 

@@ -124,7 +124,8 @@ func Load(path string) (*Config, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "the configuration cannot be read: %v", err).
-			WithHint("Name it with --config or PGCONSENT_CONFIG. \"pgconsent demo\" writes a complete one, docs/reference/configuration.md explains it.")
+			WithHint("Name it with --config or PGCONSENT_CONFIG. \"pgconsent demo\" writes a complete one, " +
+				"docs/reference/configuration.md explains it.")
 	}
 	abs, err := filepath.Abs(path)
 	if err != nil {

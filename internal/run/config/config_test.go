@@ -72,7 +72,8 @@ func TestWhole(t *testing.T) {
 
 func TestConsentIsChecked(t *testing.T) {
 	for _, wrong := range []string{
-		"{ default_duration_days: 0.5 }", "{ default_duration_days: -1 }", "{ warning_days: 15 }", "{ review_timeout: soon }", "{ review_timeout: -1h }", "{ decay: maybe }",
+		"{ default_duration_days: 0.5 }", "{ default_duration_days: -1 }", "{ warning_days: 15 }",
+		"{ review_timeout: soon }", "{ review_timeout: -1h }", "{ decay: maybe }",
 		"{ sweep_every: 0s }", "{ key: a, anchor: a }", "{ webhook: { url: ftp://a, secret: b } }", "{ webhook: { url: \"http://a.example\", secret: b } }",
 		"{ webhook: { url: \"https://a.example\" } }", "{ retention: 3 }",
 	} {
@@ -88,7 +89,8 @@ func TestConsentIsChecked(t *testing.T) {
 
 func TestAIRIsChecked(t *testing.T) {
 	for _, wrong := range []string{
-		"{ message_threshold: -1 }", "{ message_threshold: 1001 }", "{ sessions: -1 }", "{ sessions: 10000001 }", "{ sessions: 1000001, message_threshold: 200 }",
+		"{ message_threshold: -1 }", "{ message_threshold: 1001 }", "{ sessions: -1 }", "{ sessions: 10000001 }",
+		"{ sessions: 1000001, message_threshold: 200 }",
 		"{ window: 25h }", "{ window: soon }", "{ idle: 0s }", "{ keep: 10m }", "{ time_threshold: 1ms }", "{ threshold: 3 }",
 		"{ reminder: " + strings.Repeat("x", 4001) + " }",
 	} {
@@ -150,7 +152,8 @@ func TestDefaults(t *testing.T) {
 func TestEnvironmentIsAboveTheFile(t *testing.T) {
 	env := map[string]string{
 		"PGCONSENT_LISTEN": "localhost:1", "PGCONSENT_HTTP_LISTEN": "off", "PGCONSENT_UPSTREAM_HOST": "/run/pg", "PGCONSENT_UPSTREAM_PORT": "7",
-		"PGCONSENT_UPSTREAM_TLS": "disable", "PGCONSENT_CREDENTIALS": "/c", "PGCONSENT_ENFORCEMENT": "both", "PGCONSENT_AUDIT_MODE": "off", "PGCONSENT_AUDIT_FILE": "/a", "PGCONSENT_AUDIT_CHAIN": "here",
+		"PGCONSENT_UPSTREAM_TLS": "disable", "PGCONSENT_CREDENTIALS": "/c", "PGCONSENT_ENFORCEMENT": "both",
+		"PGCONSENT_AUDIT_MODE": "off", "PGCONSENT_AUDIT_FILE": "/a", "PGCONSENT_AUDIT_CHAIN": "here",
 		"DEFAULT_CONSENT_DURATION_DAYS": "7", "CONSENT_WARNING_DAYS": "1", "PARTNERSHIP_REVIEW_TIMEOUT": "24h", "ENABLE_AUTO_RENEWAL": "false",
 		"REQUIRE_EXPLICIT_CONSENT": "1", "ENABLE_DECAY_PROTOCOL": "true",
 	}
@@ -162,8 +165,10 @@ func TestEnvironmentIsAboveTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := c.Consent
-	got := []any{c.Listen, c.HTTP.Listen, c.Upstream, c.Credentials, c.Enforcement, c.Audit, n.DurationDays, n.WarningDays, n.Review(), *n.AutoRenewal, *n.RequireExplicit, *n.Decay}
-	want := []any{"localhost:1", "off", Upstream{Host: "/run/pg", Port: 7, TLS: "disable"}, "/c", Both, recorded("off", "/a"), 7, 1, 24 * time.Hour, false, true, true}
+	got := []any{c.Listen, c.HTTP.Listen, c.Upstream, c.Credentials, c.Enforcement, c.Audit, n.DurationDays,
+		n.WarningDays, n.Review(), *n.AutoRenewal, *n.RequireExplicit, *n.Decay}
+	want := []any{"localhost:1", "off", Upstream{Host: "/run/pg", Port: 7, TLS: "disable"}, "/c",
+		Both, recorded("off", "/a"), 7, 1, 24 * time.Hour, false, true, true}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -178,49 +183,51 @@ func TestRefused(t *testing.T) {
 		"two documents":         {least + "---\n" + least, "one file holds one configuration"},
 		"unknown key":           {least + "listn: x\n", "c.yaml:3:1: unknown key \"listn\" in the configuration\n    Did you mean \"listen\"?"},
 		"unknown, nothing near": {least + "colour: x\n", "Known here: version, listen,"},
-		"unknown deep key":      {strings.Replace(least, "owners", "owner", 1), "c.yaml:2:37: unknown key \"owner\" in databases.app\n    Did you mean \"owners\"?"},
-		"unknown upstream key":  {least + "upstream:\n  prot: 5\n", "c.yaml:4:3: unknown key \"prot\" in upstream\n    Did you mean \"port\"?"},
-		"duplicate key":         {least + "listen: 127.0.0.1:1\nlisten: 127.0.0.1:2\n", "c.yaml:4:1:"},
-		"alias":                 {"version: 1\nx: &a { policy: p, owners: [o] }\n", "unknown key"},
-		"merge":                 {least + "http: { <<: *a }\n", "c.yaml:3:"},
-		"version missing":       {"databases: { app: { policy: p, owners: [o] } }", "version must be 1"},
-		"version 2":             {strings.Replace(least, "1", "2", 1), "c.yaml:1:1: version must be 1"},
-		"version as text":       {strings.Replace(least, "1", "one", 1), "c.yaml:1:10: version must be a whole number"},
-		"no databases":          {"version: 1", "no databases"},
-		"no policy":             {"version: 1\ndatabases: { app: { owners: [o] } }", "c.yaml:2:14: databases.app has no policy"},
-		"no owners":             {"version: 1\ndatabases: { app: { policy: p } }", "has no owners"},
-		"owners as text":        {"version: 1\ndatabases: { app: { policy: p, owners: o } }", "c.yaml:2:40: databases.app.owners must be a list"},
-		"database null":         {"version: 1\ndatabases: { app: }", "databases.app has no value"},
-		"listen on the net":     {least + "listen: 0.0.0.0:7432\n", "c.yaml:3:1: without tls"},
-		"listen everywhere":     {least + "listen: \":7432\"\n", "without tls"},
-		"listen on a name":      {least + "listen: db.example:7432\n", "without tls"},
-		"listen without port":   {least + "listen: localhost\n", "host:port"},
-		"tls without key":       {least + "tls: { cert: c }\n", "a certificate and a key"},
-		"http on the net":       {least + "http: { listen: 10.0.0.1:7433 }\n", "http listens on loopback only"},
-		"http equals listen":    {least + "http: { listen: 127.0.0.1:7432 }\n", "same address"},
-		"port":                  {least + "upstream: { port: 70000 }\n", "between 1 and 65535"},
-		"upstream tls":          {least + "upstream: { host: db, tls: prefer }\n", "One of: disable, require, verify-full"},
-		"tls on a socket":       {least + "upstream: { tls: require }\n", "a unix socket has no TLS"},
-		"ca without use":        {least + "upstream: { host: db, tls: require, ca: c }\n", "verify-full only"},
-		"no such enforcement":   {least + "enforcement: none\n", "One of: auto, both"},
-		"audit mode":            {least + "audit: { mode: loose }\n", "One of: strict, buffered, off"},
-		"search path user":      {"version: 1\ndatabases: { app: { policy: p, owners: [o], search_path: [$user] } }", "cannot be pinned"},
-		"search path ours":      {"version: 1\ndatabases: { app: { policy: p, owners: [o], search_path: [pgconsent_gate] } }", "cannot be pinned"},
-		"search path empty":     {"version: 1\ndatabases: { app: { policy: p, owners: [o], search_path: [] } }", "search_path is empty"},
-		"search path twice":     {"version: 1\ndatabases: { app: { policy: p, owners: [o], search_path: [a, a] } }", "twice"},
-		"same roles":            {"version: 1\ndatabases: { app: { policy: p, owners: [o], roles: { agent: x, control: x } } }", "same role"},
-		"agent role is owner":   {"version: 1\ndatabases: { app: { policy: p, owners: [o], roles: { agent: o } } }", "is an owner"},
-		"long role":             {"version: 1\ndatabases: { app: { policy: p, owners: [o], roles: { agent: " + strings.Repeat("x", 64) + " } } }", "63 bytes"},
-		"agent is owner":        {least + "agents: { o: { database: app } }\n", "c.yaml:3:11: \"o\" is an owner of database app"},
-		"jwt without keys":      {least + "jwt: { issuer: i, audience: a }\n", "jwt has no jwks"},
-		"jwt with secrets":      {least + "jwt: { issuer: i, audience: a, jwks: keys.json, algorithms: [HS256] }\n", "cannot be taken"},
-		"jwt unsigned":          {least + "jwt: { issuer: i, audience: a, jwks: keys.json, algorithms: [none] }\n", "cannot be taken"},
-		"jwt keys in the open":  {least + "jwt: { issuer: i, audience: a, jwks: \"http://id.example.org/keys\" }\n", "must be a file or an https address"},
-		"jwt with a long skew":  {least + "jwt: { issuer: i, audience: a, jwks: keys.json, skew: 1h }\n", "at most 10m"},
-		"agent without db":      {least + "agents: { a: { auth: scram } }\n", "has no database"},
-		"agent of no db":        {least + "agents: { a: { database: apps } }\n", "Did you mean \"app\"?"},
-		"agent auth":            {least + "agents: { a: { database: app, auth: jwt } }\n", "the configuration has no section jwt"},
-		"agent name":            {least + "agents: { 'a b': { database: app } }\n", "cannot be an agent's name"},
+		"unknown deep key": {strings.Replace(least, "owners", "owner", 1),
+			"c.yaml:2:37: unknown key \"owner\" in databases.app\n    Did you mean \"owners\"?"},
+		"unknown upstream key": {least + "upstream:\n  prot: 5\n", "c.yaml:4:3: unknown key \"prot\" in upstream\n    Did you mean \"port\"?"},
+		"duplicate key":        {least + "listen: 127.0.0.1:1\nlisten: 127.0.0.1:2\n", "c.yaml:4:1:"},
+		"alias":                {"version: 1\nx: &a { policy: p, owners: [o] }\n", "unknown key"},
+		"merge":                {least + "http: { <<: *a }\n", "c.yaml:3:"},
+		"version missing":      {"databases: { app: { policy: p, owners: [o] } }", "version must be 1"},
+		"version 2":            {strings.Replace(least, "1", "2", 1), "c.yaml:1:1: version must be 1"},
+		"version as text":      {strings.Replace(least, "1", "one", 1), "c.yaml:1:10: version must be a whole number"},
+		"no databases":         {"version: 1", "no databases"},
+		"no policy":            {"version: 1\ndatabases: { app: { owners: [o] } }", "c.yaml:2:14: databases.app has no policy"},
+		"no owners":            {"version: 1\ndatabases: { app: { policy: p } }", "has no owners"},
+		"owners as text":       {"version: 1\ndatabases: { app: { policy: p, owners: o } }", "c.yaml:2:40: databases.app.owners must be a list"},
+		"database null":        {"version: 1\ndatabases: { app: }", "databases.app has no value"},
+		"listen on the net":    {least + "listen: 0.0.0.0:7432\n", "c.yaml:3:1: without tls"},
+		"listen everywhere":    {least + "listen: \":7432\"\n", "without tls"},
+		"listen on a name":     {least + "listen: db.example:7432\n", "without tls"},
+		"listen without port":  {least + "listen: localhost\n", "host:port"},
+		"tls without key":      {least + "tls: { cert: c }\n", "a certificate and a key"},
+		"http on the net":      {least + "http: { listen: 10.0.0.1:7433 }\n", "http listens on loopback only"},
+		"http equals listen":   {least + "http: { listen: 127.0.0.1:7432 }\n", "same address"},
+		"port":                 {least + "upstream: { port: 70000 }\n", "between 1 and 65535"},
+		"upstream tls":         {least + "upstream: { host: db, tls: prefer }\n", "One of: disable, require, verify-full"},
+		"tls on a socket":      {least + "upstream: { tls: require }\n", "a unix socket has no TLS"},
+		"ca without use":       {least + "upstream: { host: db, tls: require, ca: c }\n", "verify-full only"},
+		"no such enforcement":  {least + "enforcement: none\n", "One of: auto, both"},
+		"audit mode":           {least + "audit: { mode: loose }\n", "One of: strict, buffered, off"},
+		"search path user":     {"version: 1\ndatabases: { app: { policy: p, owners: [o], search_path: [$user] } }", "cannot be pinned"},
+		"search path ours":     {"version: 1\ndatabases: { app: { policy: p, owners: [o], search_path: [pgconsent_gate] } }", "cannot be pinned"},
+		"search path empty":    {"version: 1\ndatabases: { app: { policy: p, owners: [o], search_path: [] } }", "search_path is empty"},
+		"search path twice":    {"version: 1\ndatabases: { app: { policy: p, owners: [o], search_path: [a, a] } }", "twice"},
+		"same roles":           {"version: 1\ndatabases: { app: { policy: p, owners: [o], roles: { agent: x, control: x } } }", "same role"},
+		"agent role is owner":  {"version: 1\ndatabases: { app: { policy: p, owners: [o], roles: { agent: o } } }", "is an owner"},
+		"long role": {"version: 1\ndatabases: { app: { policy: p, owners: [o], roles: { agent: " +
+			strings.Repeat("x", 64) + " } } }", "63 bytes"},
+		"agent is owner":       {least + "agents: { o: { database: app } }\n", "c.yaml:3:11: \"o\" is an owner of database app"},
+		"jwt without keys":     {least + "jwt: { issuer: i, audience: a }\n", "jwt has no jwks"},
+		"jwt with secrets":     {least + "jwt: { issuer: i, audience: a, jwks: keys.json, algorithms: [HS256] }\n", "cannot be taken"},
+		"jwt unsigned":         {least + "jwt: { issuer: i, audience: a, jwks: keys.json, algorithms: [none] }\n", "cannot be taken"},
+		"jwt keys in the open": {least + "jwt: { issuer: i, audience: a, jwks: \"http://id.example.org/keys\" }\n", "must be a file or an https address"},
+		"jwt with a long skew": {least + "jwt: { issuer: i, audience: a, jwks: keys.json, skew: 1h }\n", "at most 10m"},
+		"agent without db":     {least + "agents: { a: { auth: scram } }\n", "has no database"},
+		"agent of no db":       {least + "agents: { a: { database: apps } }\n", "Did you mean \"app\"?"},
+		"agent auth":           {least + "agents: { a: { database: app, auth: jwt } }\n", "the configuration has no section jwt"},
+		"agent name":           {least + "agents: { 'a b': { database: app } }\n", "cannot be an agent's name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := load(c.text, nil)
@@ -245,7 +252,8 @@ func TestLoadSaysWhereToGetAConfiguration(t *testing.T) {
 	}
 }
 
-// ofSomebody gives a file to a user who is not root, where root runs the tests: what is root's may be readable by its group.
+// ofSomebody gives a file to a user who is not root, where root runs the tests: what is root's may be readable by its
+// group.
 func ofSomebody(t *testing.T, path string) string {
 	if os.Geteuid() == 0 {
 		if err := os.Chown(path, 65534, 65534); err != nil {

@@ -20,7 +20,8 @@ func (c *Config) ConnString(db *Database, role, secret string) (string, error) {
 	}
 	quote := func(s string) string { return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'" }
 	parts := []string{
-		"host=" + quote(c.Upstream.Host), "port=" + strconv.Itoa(c.Upstream.Port), "user=" + quote(role), "dbname=" + quote(db.Name),
+		"host=" + quote(c.Upstream.Host), "port=" + strconv.Itoa(c.Upstream.Port), "user=" + quote(role), "dbname=" +
+			quote(db.Name),
 		"sslmode=" + c.Upstream.TLS, "connect_timeout=10",
 	}
 	if password != "" {

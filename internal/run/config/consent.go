@@ -70,15 +70,18 @@ func (c *Consent) defaults() {
 
 func (c *Consent) check(d *decoder) {
 	if c.DurationDays < 1 || c.DurationDays > 36500 {
-		d.problem("consent.default_duration_days", "consent: { default_duration_days: 14 }", "consent.default_duration_days must be between 1 and 36500")
+		d.problem("consent.default_duration_days", "consent: { default_duration_days: 14 }",
+			"consent.default_duration_days must be between 1 and 36500")
 	}
 	if c.WarningDays < 1 || c.WarningDays > c.DurationDays {
-		d.problem("consent.warning_days", "consent: { warning_days: 3 }", "consent.warning_days must be between 1 and default_duration_days")
+		d.problem("consent.warning_days", "consent: { warning_days: 3 }",
+			"consent.warning_days must be between 1 and default_duration_days")
 	}
 	for _, t := range []struct {
 		key, value  string
 		least, most time.Duration
-	}{{"consent.review_timeout", c.ReviewTimeout, time.Second, 8760 * time.Hour}, {"consent.sweep_every", c.SweepEvery, time.Second, 168 * time.Hour}} {
+	}{{"consent.review_timeout", c.ReviewTimeout, time.Second, 8760 * time.Hour}, {
+		"consent.sweep_every", c.SweepEvery, time.Second, 168 * time.Hour}} {
 		if v, err := time.ParseDuration(t.value); err != nil || v < t.least || v > t.most {
 			d.problem(t.key, "48h, 90m and 30s are times.", "%s must be a time between %v and %v", t.key, t.least, t.most)
 		}
@@ -90,11 +93,13 @@ func (c *Consent) check(d *decoder) {
 		u, err := url.Parse(c.Webhook.URL)
 		switch {
 		case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
-			d.problem("consent.webhook.url", "webhook: { url: https://app.example/consent, secret: webhook.pw }", "consent.webhook.url must be a URL with https")
+			d.problem("consent.webhook.url", "webhook: { url: https://app.example/consent, secret: webhook.pw }",
+				"consent.webhook.url must be a URL with https")
 		case u.Scheme == "http" && !loopbackHost(u.Hostname()):
 			d.problem("consent.webhook.url", "Off this machine it has to be https.", "consent.webhook.url must be a URL with https")
 		case c.Webhook.Secret == "":
-			d.problem("consent.webhook", "webhook: { url: …, secret: webhook.pw }", "consent.webhook needs a secret, which signs what is sent")
+			d.problem("consent.webhook", "webhook: { url: …, secret: webhook.pw }",
+				"consent.webhook needs a secret, which signs what is sent")
 		}
 	}
 }

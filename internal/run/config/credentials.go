@@ -53,7 +53,8 @@ func ReadCredentials(path string) ([]Credential, error) {
 			continue
 		}
 		fail := func(format string, args ...any) error {
-			return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "%s:%d: %s", path, n, fmt.Sprintf(format, args...)).
+			return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "%s:%d: %s", path,
+				n, fmt.Sprintf(format, args...)).
 				WithHint("Lines read: name SCRAM-SHA-256$… ; pgconsent agent add writes them.")
 		}
 		name, v, ok := strings.Cut(line, " ")
@@ -133,8 +134,8 @@ func updateCredentials(path string, change func([]Credential) ([]Credential, err
 	})
 }
 
-// UpdateSecret replaces a file by what change makes of it, atomically and under a lock: readers see the old file or the new, and changes come one after
-// the other.
+// UpdateSecret replaces a file by what change makes of it, atomically and under a lock: readers see the old file or the
+// new, and changes come one after the other.
 func UpdateSecret(path string, change func() ([]byte, error)) error {
 	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

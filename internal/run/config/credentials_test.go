@@ -19,12 +19,14 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// With the same salt PostgreSQL makes the same verifier, also of passwords that SASLprep changes or refuses, and takes ours.
+// With the same salt PostgreSQL makes the same verifier, also of passwords that SASLprep changes or refuses, and takes
+// ours.
 func TestVerifierIsPostgreSQLs(t *testing.T) {
 	ctx := context.Background()
 	db := pgtest.Database(t)
 	admin := db.Connect(t, "postgres")
-	for i, password := range []string{"simple", "with space $ : ,", "Ünïcödé", "non\u00a0breaking", "Ⅸ roman", "tab\tcontrol", strings.Repeat("long", 60)} {
+	for i, password := range []string{"simple", "with space $ : ,", "Ünïcödé", "non\u00a0breaking", "Ⅸ roman",
+		"tab\tcontrol", strings.Repeat("long", 60)} {
 		role := "verifier_test_" + string(rune('a'+i))
 		if _, err := admin.Exec(ctx, "CREATE ROLE "+role+" LOGIN PASSWORD '"+password+"'"); err != nil {
 			t.Fatal(err)
@@ -65,7 +67,8 @@ func TestParseVerifierRefuses(t *testing.T) {
 	for name, s := range map[string]string{
 		"empty": "", "md5": "md5c4ca4238a0b923820dcc509a6f75849b", "plain": "secret",
 		"few iterations": strings.Replace(good, "$4096:", "$1:", 1), "huge": strings.Replace(good, "$4096:", "$99999999999:", 1),
-		"no server key": good[:strings.LastIndex(good, ":")], "short key": good[:len(good)-8], "trailing": good + "x", "no salt": "SCRAM-SHA-256$4096:$" + strings.SplitN(good, "$", 3)[2],
+		"no server key": good[:strings.LastIndex(good, ":")], "short key": good[:len(good)-8], "trailing": good +
+			"x", "no salt": "SCRAM-SHA-256$4096:$" + strings.SplitN(good, "$", 3)[2],
 	} {
 		if _, err := ParseVerifier(s); err == nil {
 			t.Errorf("%s: accepted", name)
@@ -78,7 +81,8 @@ func TestMockIsStableAndLooksReal(t *testing.T) {
 	if a.Salt != b.Salt || string(a.StoredKey) != string(b.StoredKey) || a.Salt == c.Salt || Mock([]byte("l"), "u").Salt == a.Salt {
 		t.Error("a mock must depend on key and user alone")
 	}
-	if len(a.Salt) != saltBytes || a.Iters != iterations || len(a.StoredKey) != 32 || len(a.ServerKey) != 32 || string(a.StoredKey) == string(a.ServerKey) {
+	if len(a.Salt) != saltBytes || a.Iters != iterations || len(a.StoredKey) != 32 || len(a.ServerKey) != 32 ||
+		string(a.StoredKey) == string(a.ServerKey) {
 		t.Error("a mock can be told from a credential")
 	}
 }
@@ -178,7 +182,8 @@ func TestReadCredentialsRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"one word": "a\n", "password": "a secret\n", "twice": "a " + v + "\na " + v + "\n", "name": "a/b " + v + "\n"} {
+	for name, text := range map[string]string{"one word": "a\n", "password": "a secret\n",
+		"twice": "a " + v + "\na " + v + "\n", "name": "a/b " + v + "\n"} {
 		path := filepath.Join(t.TempDir(), "f")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -248,7 +253,8 @@ func TestConnString(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.Password != password || got.User != `o'role` || got.Database != "a b" || got.Host != "/var/run/my pg" || got.Port != 77 || got.TLSConfig != nil {
+		if got.Password != password || got.User != `o'role` || got.Database != "a b" ||
+			got.Host != "/var/run/my pg" || got.Port != 77 || got.TLSConfig != nil {
 			t.Errorf("%q reads back as %q, %q, %q, %q", password, got.Password, got.User, got.Database, got.Host)
 		}
 	}

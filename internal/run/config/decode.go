@@ -43,8 +43,8 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// decoder reads a YAML tree into structs. It knows nothing that it was not told: an unknown key, a wrong type, an alias or
-// a merge is a problem. Scalars are taken as written, so that a key like 1e5 stays what it is.
+// decoder reads a YAML tree into structs. It knows nothing that it was not told: an unknown key, a wrong type, an alias
+// or a merge is a problem. Scalars are taken as written, so that a key like 1e5 stays what it is.
 type decoder struct {
 	file string
 	at   map[string]token.Position // path of each key → where it stands
@@ -100,7 +100,8 @@ func (d *decoder) decode(text []byte, into any) {
 	}
 	switch len(docs) {
 	case 0:
-		d.errs = append(d.errs, Problem{File: d.file, Message: "the file is empty", Hint: "A configuration begins with: version: 1"})
+		d.errs = append(d.errs, Problem{File: d.file, Message: "the file is empty",
+			Hint: "A configuration begins with: version: 1"})
 	case 1:
 		d.value("", docs[0], reflect.ValueOf(into).Elem())
 	default:

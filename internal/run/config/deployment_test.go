@@ -28,7 +28,8 @@ func TestConfigurationOfADeployment(t *testing.T) {
 	if state == nil {
 		t.Fatal("the unit has no StateDirectory")
 	}
-	for name, path := range map[string]string{"credentials": c.Credentials, "audit.file": c.Audit.File, "audit.key": c.Audit.Key, "audit.anchor": c.Audit.Anchor} {
+	for name, path := range map[string]string{"credentials": c.Credentials, "audit.file": c.Audit.File,
+		"audit.key": c.Audit.Key, "audit.anchor": c.Audit.Anchor} {
 		if folder := "/var/lib/" + string(state[1]) + "/"; len(path) <= len(folder) || path[:len(folder)] != folder {
 			t.Errorf("%s is %q, outside %s, where the service cannot write", name, path, folder)
 		}

@@ -58,13 +58,16 @@ func (j *JWT) defaults() {
 func (j *JWT) check(d *decoder) {
 	for _, k := range []struct{ key, value string }{{"issuer", j.Issuer}, {"audience", j.Audience}, {"jwks", j.JWKS}} {
 		if k.value == "" {
-			d.problem("jwt", "jwt: { issuer: https://id.example.org, audience: pgconsent, jwks: https://id.example.org/keys }", "jwt has no %s", k.key)
+			d.problem("jwt",
+				"jwt: { issuer: https://id.example.org, audience: pgconsent, jwks: https://id.example.org/keys }",
+				"jwt has no %s", k.key)
 		}
 	}
 	if j.Remote() {
 		u, err := url.Parse(j.JWKS)
 		if err != nil || u.Scheme != "https" && (u.Scheme != "http" || !loopbackHost(u.Hostname())) {
-			d.problem("jwt.jwks", "Keys that somebody on the way could replace verify nothing.", "jwt.jwks must be a file or an https address")
+			d.problem("jwt.jwks", "Keys that somebody on the way could replace verify nothing.",
+				"jwt.jwks must be a file or an https address")
 		}
 	}
 	if len(j.Algorithms) == 0 {
@@ -72,7 +75,8 @@ func (j *JWT) check(d *decoder) {
 	}
 	for _, a := range j.Algorithms {
 		if !slices.Contains(JWTAlgorithms, a) {
-			d.problem("jwt.algorithms", "One of: "+strings.Join(JWTAlgorithms, ", ")+". Secrets that both sides know, and no signature, are not taken.", "jwt.algorithms: %q cannot be taken", a)
+			d.problem("jwt.algorithms", "One of: "+strings.Join(JWTAlgorithms, ", ")+
+				". Secrets that both sides know, and no signature, are not taken.", "jwt.algorithms: %q cannot be taken", a)
 		}
 	}
 	for _, r := range j.Roles {

@@ -20,7 +20,8 @@ func Secret(source string) (string, error) {
 	if fromEnvironment(source) {
 		value := os.Getenv(source)
 		if value == "" {
-			return "", sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "the environment variable %s is not set", source).
+			return "", sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal,
+				"the environment variable %s is not set", source).
 				WithHint("The configuration says that a password is in it.")
 		}
 		return value, nil
@@ -46,7 +47,8 @@ func CheckPrivate(path string) error {
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "a secret cannot be read: %v", err)
 	}
 	if secretfile.Exposed(info) {
-		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "%s can be read or written by others (mode %04o)", path, info.Mode().Perm()).
+		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal,
+			"%s can be read or written by others (mode %04o)", path, info.Mode().Perm()).
 			WithHint("chmod 600 %s", path)
 	}
 	if !info.Mode().IsRegular() {

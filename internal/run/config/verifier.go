@@ -105,6 +105,7 @@ func Mock(key []byte, user string) scram.StoredCredentials {
 		return h.Sum(nil)
 	}
 	var c scram.StoredCredentials
-	c.Salt, c.Iters, c.StoredKey, c.ServerKey = string(derive("salt")[:saltBytes]), iterations, derive("stored"), derive("server")
+	c.Salt, c.Iters, c.StoredKey, c.ServerKey = string(derive("salt")[:saltBytes]), iterations, derive("stored"),
+		derive("server")
 	return c
 }

@@ -8,13 +8,17 @@ import (
 
 // The six of the artificial interaction reminder have the names of the consent service.
 var (
-	airInteractions = family{"consent_air_total_interactions", "counter", nil, "Interactions tracked for reminders: those of API channels."}
-	airReminders    = family{"consent_air_reminders_sent", "counter", nil, "Reminders given."}
-	airRate         = family{"consent_air_reminder_rate_percent", "gauge", nil, "Percent of the interactions that were answered with a reminder."}
-	airActive       = family{"consent_air_active_sessions", "gauge", nil, "Sessions of interactions held now."}
-	airByTime       = family{"consent_air_time_triggered", "counter", nil, "Reminders given for the time; for both counts here."}
-	airByMessages   = family{"consent_air_message_triggered", "counter", nil, "Reminders given for the number of messages."}
-	airRefused      = family{"pgconsent_air_refused_total", "counter", nil, "Interactions that were not tracked because there was no room for another session."}
+	airInteractions = family{"consent_air_total_interactions", "counter",
+		nil, "Interactions tracked for reminders: those of API channels."}
+	airReminders = family{"consent_air_reminders_sent", "counter", nil, "Reminders given."}
+	airRate      = family{"consent_air_reminder_rate_percent", "gauge",
+		nil, "Percent of the interactions that were answered with a reminder."}
+	airActive = family{"consent_air_active_sessions", "gauge", nil, "Sessions of interactions held now."}
+	airByTime = family{"consent_air_time_triggered", "counter", nil,
+		"Reminders given for the time; for both counts here."}
+	airByMessages = family{"consent_air_message_triggered", "counter", nil, "Reminders given for the number of messages."}
+	airRefused    = family{"pgconsent_air_refused_total", "counter", nil,
+		"Interactions that were not tracked because there was no room for another session."}
 )
 
 // AIR is what was counted since the start.
@@ -31,10 +35,12 @@ func (m *airMetrics) register(reg prometheus.Registerer) {
 	last.Store(&AIR{})
 	m.last = last
 	count := func(f family, of func(*AIR) uint64) {
-		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: f.name, Help: f.help}, func() float64 { return float64(of(last.Load())) }))
+		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: f.name, Help: f.help},
+			func() float64 { return float64(of(last.Load())) }))
 	}
 	show := func(f family, of func(*AIR) float64) {
-		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: f.name, Help: f.help}, func() float64 { return of(last.Load()) }))
+		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: f.name, Help: f.help},
+			func() float64 { return of(last.Load()) }))
 	}
 	count(airInteractions, func(a *AIR) uint64 { return a.Interactions })
 	count(airReminders, func(a *AIR) uint64 { return a.ByTime + a.ByMessages })

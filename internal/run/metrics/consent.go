@@ -6,19 +6,27 @@ import (
 
 // The five of the consent service have its names.
 var (
-	consentActive  = family{"consent_active_users", "gauge", nil, "Users whose consent to a stream is given and has not expired."}
-	consentStreams = family{"consent_stream_distribution", "gauge", []string{"stream"}, "Percent of the active users in each stream."}
-	consentSuccess = family{"consent_partnership_success_rate", "gauge", nil, "Partnerships approved, divided by those decided (approved or rejected); 0 before the first."}
-	consentAge     = family{"consent_average_age_days", "gauge", nil, "Days since the active consents were given, on average."}
-	consentExpiry  = family{"consent_expiry_rate", "gauge", nil, "Consents that expired in the last 24 hours."}
+	consentActive = family{"consent_active_users", "gauge",
+		nil, "Users whose consent to a stream is given and has not expired."}
+	consentStreams = family{"consent_stream_distribution", "gauge", []string{"stream"},
+		"Percent of the active users in each stream."}
+	consentSuccess = family{"consent_partnership_success_rate", "gauge",
+		nil, "Partnerships approved, divided by those decided (approved or rejected); 0 before the first."}
+	consentAge    = family{"consent_average_age_days", "gauge", nil, "Days since the active consents were given, on average."}
+	consentExpiry = family{"consent_expiry_rate", "gauge", nil, "Consents that expired in the last 24 hours."}
 
 	sweepsTotal = family{"pgconsent_sweeps_total", "counter", []string{"result"}, "Sweeps of a database by this process."}
-	sweptRows   = family{"pgconsent_swept_rows_total", "counter", []string{"action"}, "Rows that this process deleted or made anonymous."}
-	sweptAt     = family{"pgconsent_sweep_finished_seconds", "gauge", nil, "When the last sweep was finished, in seconds since 1970; of several databases the oldest, 0 if one was never swept."}
-	sweepLag    = family{"pgconsent_sweep_lag_seconds", "gauge", nil, "How long the oldest withdrawal, expiry or erasure has waited to be made physical; it was in force from its instant on."}
+	sweptRows   = family{"pgconsent_swept_rows_total", "counter", []string{"action"},
+		"Rows that this process deleted or made anonymous."}
+	sweptAt = family{"pgconsent_sweep_finished_seconds", "gauge", nil,
+		"When the last sweep was finished, in seconds since 1970; of several databases the oldest, 0 if one was never swept."}
+	sweepLag = family{"pgconsent_sweep_lag_seconds", "gauge",
+		nil, "How long the oldest withdrawal, expiry or erasure has waited to be made physical; it was in force " +
+			"from its instant on."}
 	outboxQueue = family{"pgconsent_outbox_queue_length", "gauge", nil, "Messages to users that were not delivered yet."}
 	outboxAge   = family{"pgconsent_outbox_oldest_seconds", "gauge", nil, "Age of the oldest of them."}
-	outboxTotal = family{"pgconsent_outbox_deliveries_total", "counter", []string{"result"}, "Attempts to deliver a message to the webhook."}
+	outboxTotal = family{"pgconsent_outbox_deliveries_total", "counter", []string{"result"},
+		"Attempts to deliver a message to the webhook."}
 )
 
 // Consent is what is counted of one registry.
@@ -46,9 +54,11 @@ func (m *consentMetrics) register(reg prometheus.Registerer) {
 	*m = consentMetrics{
 		active: gauge(consentActive), success: gauge(consentSuccess), age: gauge(consentAge), expiry: gauge(consentExpiry),
 		sweptAt: gauge(sweptAt), lag: gauge(sweepLag), queue: gauge(outboxQueue), oldest: gauge(outboxAge),
-		streams: gauges(consentStreams), sweeps: counters(sweepsTotal), rows: counters(sweptRows), deliveries: counters(outboxTotal),
+		streams: gauges(consentStreams), sweeps: counters(sweepsTotal), rows: counters(sweptRows),
+		deliveries: counters(outboxTotal),
 	}
-	reg.MustRegister(m.active, m.success, m.age, m.expiry, m.sweptAt, m.lag, m.queue, m.oldest, m.streams, m.sweeps, m.rows, m.deliveries)
+	reg.MustRegister(m.active, m.success, m.age, m.expiry, m.sweptAt, m.lag, m.queue, m.oldest, m.streams, m.sweeps,
+		m.rows, m.deliveries)
 	for _, s := range streams {
 		m.streams.WithLabelValues(s)
 	}

@@ -48,32 +48,55 @@ type family struct {
 }
 
 var (
-	sessionsOpen     = family{"pgconsent_sessions_open", "gauge", []string{"kind"}, "Client sessions open now."}
-	sessionsTotal    = family{"pgconsent_sessions_total", "counter", []string{"kind"}, "Client sessions accepted since the start."}
-	statementsTotal  = family{"pgconsent_statements_total", "counter", []string{"verdict", "reason", "tag"}, "Executions of agents' statements by verdict, reason of the refusal and class of statement."}
-	cacheHits        = family{"pgconsent_rewrite_cache_hits_total", "counter", nil, "Statements whose verdict was in the rewrite cache."}
-	cacheMisses      = family{"pgconsent_rewrite_cache_misses_total", "counter", nil, "Statements that had to be parsed and judged."}
-	cacheBytes       = family{"pgconsent_rewrite_cache_bytes", "gauge", nil, "Memory that the cached verdicts account for."}
-	cacheEntries     = family{"pgconsent_rewrite_cache_entries", "gauge", nil, "Verdicts in the rewrite cache."}
-	decideSeconds    = family{"pgconsent_decide_seconds", "histogram", nil, "Time to judge a statement that was not in the cache."}
-	addedSeconds     = family{"pgconsent_added_seconds", "histogram", nil, "Time an execution spent in pgconsent, from the last byte of the request read to the last byte of the answer written, the wait for the server left out."}
-	rowsTotal        = family{"pgconsent_rows_total", "counter", nil, "Rows relayed to agents."}
-	bytesTotal       = family{"pgconsent_bytes_total", "counter", nil, "Bytes of rows relayed to agents."}
-	upstreamUp       = family{"pgconsent_upstream_up", "gauge", []string{"database"}, "1 when the control connection to the database is alive."}
-	serving          = family{"pgconsent_serving", "gauge", []string{"database"}, "1 when agents of the database are served; 0 when the state of the database could not be verified."}
-	sealRenewals     = family{"pgconsent_seal_renewals_total", "counter", []string{"result"}, "Seals made for sessions: first ones and renewals."}
-	auditQueue       = family{"pgconsent_audit_queue_length", "gauge", nil, "Audit records waiting to be written."}
-	auditLag         = family{"pgconsent_audit_lag_seconds", "gauge", nil, "Age of the oldest record when the last group was made durable, or when a record was refused because the disk does not answer."}
-	auditFailures    = family{"pgconsent_audit_failures_total", "counter", nil, "Audit records that could not be written; each refused a statement, unless its answer had already gone out."}
-	auditAnchor      = family{"pgconsent_audit_anchor_failures_total", "counter", nil, "Times the head of the audit could not be written to its anchor file."}
-	policyInfo       = family{"pgconsent_policy_info", "gauge", []string{"database", "policy", "catalog"}, "1 for the versions (hashes) of policy and catalog in force."}
-	observed         = family{"pgconsent_observed_tables", "gauge", []string{"database"}, "Tables that the policy observes only: they are not protected."}
-	signedPath       = family{"pgconsent_signed_path", "gauge", []string{"database"}, "1 while statements may take the signed path; 0 while it is shut, and all of them read under row security."}
-	suspendedTables  = family{"pgconsent_suspended_tables", "gauge", []string{"database"}, "Tables and views that are not served: they, or what they depend on, are not as they were when the policy was installed."}
-	policyPending    = family{"pgconsent_policy_pending", "gauge", []string{"database"}, "1 when a changed policy waits for pgconsent migrate."}
-	refreshTotal     = family{"pgconsent_refresh_total", "counter", []string{"database", "result"}, "Checks of catalog, installed policy, keys and clock, by result."}
-	limitedTotal     = family{"pgconsent_limited_total", "counter", []string{"limit"}, "Executions that a limit of the policy refused or ended: a rate per minute, or the size of one result; and transactions that lasted too long."}
-	revocationsTotal = family{"pgconsent_revocations_total", "counter", nil, "Sessions ended by pgconsent because an agent was disabled or changed, or a database became unsafe."}
+	sessionsOpen  = family{"pgconsent_sessions_open", "gauge", []string{"kind"}, "Client sessions open now."}
+	sessionsTotal = family{"pgconsent_sessions_total", "counter", []string{"kind"},
+		"Client sessions accepted since the start."}
+	statementsTotal = family{"pgconsent_statements_total", "counter", []string{"verdict", "reason", "tag"},
+		"Executions of agents' statements by verdict, reason of the refusal and class of statement."}
+	cacheHits = family{"pgconsent_rewrite_cache_hits_total", "counter",
+		nil, "Statements whose verdict was in the rewrite cache."}
+	cacheMisses = family{"pgconsent_rewrite_cache_misses_total", "counter", nil,
+		"Statements that had to be parsed and judged."}
+	cacheBytes    = family{"pgconsent_rewrite_cache_bytes", "gauge", nil, "Memory that the cached verdicts account for."}
+	cacheEntries  = family{"pgconsent_rewrite_cache_entries", "gauge", nil, "Verdicts in the rewrite cache."}
+	decideSeconds = family{"pgconsent_decide_seconds", "histogram", nil,
+		"Time to judge a statement that was not in the cache."}
+	addedSeconds = family{"pgconsent_added_seconds", "histogram", nil,
+		"Time an execution spent in pgconsent, from the last byte of the request read to the last byte of the " +
+			"answer written, the wait for the server left out."}
+	rowsTotal  = family{"pgconsent_rows_total", "counter", nil, "Rows relayed to agents."}
+	bytesTotal = family{"pgconsent_bytes_total", "counter", nil, "Bytes of rows relayed to agents."}
+	upstreamUp = family{"pgconsent_upstream_up", "gauge", []string{"database"},
+		"1 when the control connection to the database is alive."}
+	serving = family{"pgconsent_serving", "gauge", []string{"database"},
+		"1 when agents of the database are served; 0 when the state of the database could not be verified."}
+	sealRenewals = family{"pgconsent_seal_renewals_total", "counter", []string{"result"},
+		"Seals made for sessions: first ones and renewals."}
+	auditQueue = family{"pgconsent_audit_queue_length", "gauge", nil, "Audit records waiting to be written."}
+	auditLag   = family{"pgconsent_audit_lag_seconds", "gauge", nil,
+		"Age of the oldest record when the last group was made durable, or when a record was refused because the " +
+			"disk does not answer."}
+	auditFailures = family{"pgconsent_audit_failures_total", "counter",
+		nil, "Audit records that could not be written; each refused a statement, unless its answer had already gone out."}
+	auditAnchor = family{"pgconsent_audit_anchor_failures_total", "counter", nil,
+		"Times the head of the audit could not be written to its anchor file."}
+	policyInfo = family{"pgconsent_policy_info", "gauge", []string{"database", "policy", "catalog"},
+		"1 for the versions (hashes) of policy and catalog in force."}
+	observed = family{"pgconsent_observed_tables", "gauge", []string{"database"},
+		"Tables that the policy observes only: they are not protected."}
+	signedPath = family{"pgconsent_signed_path", "gauge", []string{"database"},
+		"1 while statements may take the signed path; 0 while it is shut, and all of them read under row security."}
+	suspendedTables = family{"pgconsent_suspended_tables", "gauge", []string{"database"},
+		"Tables and views that are not served: they, or what they depend on, are not as they were when the policy was installed."}
+	policyPending = family{"pgconsent_policy_pending", "gauge", []string{"database"},
+		"1 when a changed policy waits for pgconsent migrate."}
+	refreshTotal = family{"pgconsent_refresh_total", "counter", []string{"database", "result"},
+		"Checks of catalog, installed policy, keys and clock, by result."}
+	limitedTotal = family{"pgconsent_limited_total", "counter", []string{"limit"},
+		"Executions that a limit of the policy refused or ended: a rate per minute, or the size of one result; " +
+			"and transactions that lasted too long."}
+	revocationsTotal = family{"pgconsent_revocations_total", "counter", nil,
+		"Sessions ended by pgconsent because an agent was disabled or changed, or a database became unsafe."}
 )
 
 var families = []family{
@@ -134,7 +157,8 @@ func New(reg prometheus.Registerer) *Metrics {
 	}
 	reg.MustRegister(m.sessionsOpen, m.sessionsTotal, m.statementsTotal, m.cacheHits, m.cacheMisses, m.cacheBytes,
 		m.cacheEntries, m.decideSeconds, m.addedSeconds, m.rowsTotal, m.bytesTotal, m.upstreamUp, m.serving,
-		m.sealRenewals, m.auditQueue, m.auditLag, m.auditFailures, m.auditAnchor, m.policyInfo, m.observedTables, m.policyPending, m.suspended, m.signed, m.refreshTotal,
+		m.sealRenewals, m.auditQueue, m.auditLag, m.auditFailures, m.auditAnchor, m.policyInfo, m.observedTables,
+		m.policyPending, m.suspended, m.signed, m.refreshTotal,
 		m.revocations, m.limited)
 	m.consent.register(reg)
 	m.air.register(reg)

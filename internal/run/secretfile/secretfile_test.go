@@ -28,7 +28,8 @@ func TestExposed(t *testing.T) {
 		want bool
 	}{
 		{0o600, 1000, false}, {0o400, 1000, false}, {0o600, 0, false}, {0o440, 0, false}, {0o640, 0, false},
-		{0o640, 1000, true}, {0o440, 1000, true}, {0o604, 0, true}, {0o660, 0, true}, {0o620, 0, true}, {0o650, 0, true}, {0o644, 0, true}, {0o602, 1000, true},
+		{0o640, 1000, true}, {0o440, 1000, true}, {0o604, 0, true}, {0o660, 0, true}, {0o620, 0, true}, {
+			0o650, 0, true}, {0o644, 0, true}, {0o602, 1000, true},
 	} {
 		if got := Exposed(file{c.mode, c.uid}); got != c.want {
 			t.Errorf("mode %04o, uid %d: exposed %t, want %t", c.mode, c.uid, got, c.want)

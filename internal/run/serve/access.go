@@ -16,8 +16,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/config"
 )
 
-// AccessSources are where a report about a person comes from by a configuration: the logs of the audit, with folders of other proxies, and the log in
-// which it is recorded. The connection, the policy and the registry are the caller's to add.
+// AccessSources are where a report about a person comes from by a configuration: the logs of the audit, with folders of
+// other proxies, and the log in which it is recorded. The connection, the policy and the registry are the caller's to
+// add.
 func AccessSources(c *config.Config, database string, folders []string) access.Sources {
 	out := access.Sources{Database: database, AuditKey: c.Audit.Key}
 	recorded := c.Audit.Mode != string(audit.Off)

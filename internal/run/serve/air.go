@@ -15,7 +15,8 @@ const airClean = time.Minute
 func newTracker(c config.AIR) *air.Tracker {
 	after, window, idle, keep := c.Durations()
 	return air.New(air.Config{
-		After: after, Messages: c.MessageThreshold, Window: window, Idle: idle, Keep: keep, Sessions: c.Sessions, Reminder: c.Reminder,
+		After: after, Messages: c.MessageThreshold, Window: window, Idle: idle, Keep: keep, Sessions: c.Sessions,
+		Reminder: c.Reminder,
 	})
 }
 
@@ -36,5 +37,6 @@ func (s *Service) cleanAIR(ctx context.Context) {
 // countAIR publishes what was tracked.
 func (s *Service) countAIR() {
 	c := s.air.Counts(time.Now())
-	s.counts.AIR(metrics.AIR{Interactions: c.Interactions, ByTime: c.ByTime, ByMessages: c.ByMessages, Refused: c.Refused, Active: c.Active})
+	s.counts.AIR(metrics.AIR{Interactions: c.Interactions, ByTime: c.ByTime, ByMessages: c.ByMessages,
+		Refused: c.Refused, Active: c.Active})
 }

@@ -56,7 +56,8 @@ func auditConfig(c *config.Config, a config.Audit) (audit.Config, error) {
 	return o, nil
 }
 
-// auditKey loads the key, or makes it where no record needs the one that is missing. store is nil where records are in files.
+// auditKey loads the key, or makes it where no record needs the one that is missing. store is nil where records are in
+// files.
 func auditKey(a config.Audit, store audit.Store) (audit.Key, error) {
 	if store == nil {
 		return audit.EnsureKey(a.Key, audit.Folder(a.File))
@@ -67,8 +68,10 @@ func auditKey(a config.Audit, store audit.Store) (audit.Key, error) {
 	}
 	// Without the key the records have to be looked at first.
 	if err := store.Take(); err != nil {
-		return key, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonAudit, "the audit's key %s is not there, and it cannot be told whether records need it: %v", a.Key, err).
-			WithHint("Put the key back, or start once the database of the audit can be reached: serve makes a key where there are no records yet.")
+		return key, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonAudit,
+			"the audit's key %s is not there, and it cannot be told whether records need it: %v", a.Key, err).
+			WithHint("Put the key back, or start once the database of the audit can be reached: serve makes a key " +
+				"where there are no records yet.")
 	}
 	return audit.EnsureKey(a.Key, store)
 }

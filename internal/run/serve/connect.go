@@ -13,19 +13,21 @@ import (
 	"github.com/pgconsent/pgconsent/proxy"
 )
 
-// Connect opens an agent's session for a face: a connection to the proxy within the process, which enforces, records and limits what
-// goes over it as for the agent's own client, and ends it when the agent is disabled or the service drains. Only the password is
-// not asked for: the face has verified the caller. The caller closes it.
+// Connect opens an agent's session for a face: a connection to the proxy within the process, which enforces, records
+// and limits what goes over it as for the agent's own client, and ends it when the agent is disabled or the service
+// drains. Only the password is not asked for: the face has verified the caller. The caller closes it.
 func (s *Service) Connect(ctx context.Context, caller identity.Caller) (*pgx.Conn, error) {
 	return s.connect(ctx, caller, false, nil)
 }
 
 // connectForLists is Connect for faces that show no column that exists by key only, and that hand notices on.
-func (s *Service) connectForLists(ctx context.Context, caller identity.Caller, notice func(*pgconn.Notice)) (*pgx.Conn, error) {
+func (s *Service) connectForLists(ctx context.Context, caller identity.Caller,
+	notice func(*pgconn.Notice)) (*pgx.Conn, error) {
 	return s.connect(ctx, caller, true, notice)
 }
 
-func (s *Service) connect(ctx context.Context, caller identity.Caller, lists bool, notice func(*pgconn.Notice)) (*pgx.Conn, error) {
+func (s *Service) connect(ctx context.Context, caller identity.Caller, lists bool,
+	notice func(*pgconn.Notice)) (*pgx.Conn, error) {
 	if caller.Role != identity.Agent {
 		return nil, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonIdentity, "only an agent reads and writes rows").
 			WithHint("Use the token of an agent: pgconsent token add NAME --role agent --agent AGENT")
@@ -37,9 +39,11 @@ func (s *Service) connect(ctx context.Context, caller identity.Caller, lists boo
 	// Nothing of the process's environment (PGUSER, PGOPTIONS, ~/.pgpass …) takes part.
 	c.User, c.Database, c.Password, c.Fallbacks, c.TLSConfig = caller.Agent, caller.Database, "", nil, nil
 	c.RuntimeParams = map[string]string{}
-	c.LookupFunc = func(context.Context, string) ([]string, error) { return []string{"127.0.0.1"}, nil } // not used by DialFunc
+	// not used by DialFunc
+	c.LookupFunc = func(context.Context, string) ([]string, error) { return []string{"127.0.0.1"}, nil }
 	c.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return s.proxy.Dial(ctx, proxy.Identity{Agent: caller.Agent, Database: caller.Database, Remote: "token " + caller.Name, Claims: caller.Claims, Until: caller.Until, Lists: lists})
+		return s.proxy.Dial(ctx, proxy.Identity{Agent: caller.Agent, Database: caller.Database,
+			Remote: "token " + caller.Name, Claims: caller.Claims, Until: caller.Until, Lists: lists})
 	}
 	if notice != nil {
 		c.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { notice(n) }

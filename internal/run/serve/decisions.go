@@ -13,7 +13,8 @@ import (
 func (s *Service) decisions(ctx context.Context, database string, before uint64, most int) ([]audit.Record, error) {
 	cfg := s.config.Load()
 	if s.audit.Mode() == audit.Off {
-		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "no audit is kept here").WithHint("audit: { mode: strict, file: audit/ }")
+		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "no audit is kept here").
+			WithHint("audit: { mode: strict, file: audit/ }")
 	}
 	want := func(r audit.Record) bool {
 		if r.Kind != audit.KindDecision || before != 0 && r.Seq >= before || ctx.Err() != nil {

@@ -70,17 +70,20 @@ func (s *Service) newFaces(c *config.Config) (*faces, error) {
 			f.registries[name] = tools.Registry
 		}
 		desks[name] = tools
-		f.desk.Databases[name] = &desk.Database{Name: name, Registry: tools.Registry, Policy: tools.Policy, Privacy: tools.Privacy}
+		f.desk.Databases[name] = &desk.Database{Name: name, Registry: tools.Registry, Policy: tools.Policy,
+			Privacy: tools.Privacy}
 	}
 	office := s.office(f.desk)
 	report := func(ctx context.Context, c identity.Caller, subject string, data bool) (*dsar.Report, error) {
 		return office.Report(ctx, c, access.Request{Subject: subject, Via: "http", Format: "json", Data: data})
 	}
-	if f.api, err = api.New(api.Config{Desk: f.desk, Verifier: f.verifier, Log: s.log, Report: report, Decisions: s.decisions}); err != nil {
+	if f.api, err = api.New(api.Config{Desk: f.desk, Verifier: f.verifier, Log: s.log, Report: report,
+		Decisions: s.decisions}); err != nil {
 		return nil, err
 	}
 	f.mcp, err = mcp.NewServer(mcp.Config{
-		Verifier: f.verifier, Connect: s.connectForLists, Record: s.enforcer.RecordCall, Desks: desks, Office: f.desk, AIR: s.air, Version: version(), Log: s.log,
+		Verifier: f.verifier, Connect: s.connectForLists, Record: s.enforcer.RecordCall, Desks: desks, Office: f.desk,
+		AIR: s.air, Version: version(), Log: s.log,
 	})
 	if err != nil {
 		return nil, err
@@ -107,7 +110,8 @@ func (f *faces) handle(mux *http.ServeMux) {
 	mux.Handle("/", f.api) // what a policy has under a path of its own, and what is nowhere
 }
 
-// plainly hands paths with // or .. to the API, which has nothing there: a multiplexer would send their callers elsewhere, tokens and all.
+// plainly hands paths with // or .. to the API, which has nothing there: a multiplexer would send their callers
+// elsewhere, tokens and all.
 func (f *faces) plainly(mux http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !api.Plain(r) {

@@ -8,17 +8,17 @@ import (
 	"sync/atomic"
 )
 
-// The heap of a sidecar is small and lives long, what statements leave is smaller and lives for a moment: the runtime's default,
-// which collects when as much as is in use has been left, would have it look through the same things again and again. So more may be
-// left while little is in use.
+// The heap of a sidecar is small and lives long, what statements leave is smaller and lives for a moment: the runtime's
+// default, which collects when as much as is in use has been left, would have it look through the same things again and
+// again. So more may be left while little is in use.
 const (
 	maxGarbage     = 64 << 20 // that is waited for; where more is in use, as much as that, as by default
 	maxGCPercent   = 400
 	usualGCPercent = 100
 )
 
-// SpareCollections has garbage collected less often while the heap is small, until stop is called. It does nothing where the
-// environment has GOGC. A limit by GOMEMLIMIT goes before it.
+// SpareCollections has garbage collected less often while the heap is small, until stop is called. It does nothing
+// where the environment has GOGC. A limit by GOMEMLIMIT goes before it.
 func SpareCollections() (stop func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}

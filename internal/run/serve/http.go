@@ -12,8 +12,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/face/identity"
 )
 
-// handler serves the faces to callers with a token, and what a machine beside us asks: that needs none on loopback, and tells nothing of a person, a
-// statement or a secret. From elsewhere the metrics are for operators, and a probe learns yes or no.
+// handler serves the faces to callers with a token, and what a machine beside us asks: that needs none on loopback, and
+// tells nothing of a person, a statement or a secret. From elsewhere the metrics are for operators, and a probe learns
+// yes or no.
 func (s *Service) handler() http.Handler {
 	mux := http.NewServeMux()
 	beside := s.config.Load().HTTP.Loopback()
@@ -54,9 +55,11 @@ func (s *Service) handler() http.Handler {
 	return s.faces.plainly(mux)
 }
 
-// handedOn tells whether another server says that it hands a request on, as a tunnel does that ends beside us: then it comes from somewhere else.
+// handedOn tells whether another server says that it hands a request on, as a tunnel does that ends beside us: then it
+// comes from somewhere else.
 func handedOn(r *http.Request) bool {
-	return slices.ContainsFunc([]string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Cf-Connecting-Ip", "Via"}, func(name string) bool { return len(r.Header[name]) > 0 })
+	return slices.ContainsFunc([]string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip",
+		"Cf-Connecting-Ip", "Via"}, func(name string) bool { return len(r.Header[name]) > 0 })
 }
 
 // operator tells whether a request shows the token of one.

@@ -18,16 +18,19 @@ type httpLimits struct {
 	connections int // at a time
 }
 
-var usualLimits = httpLimits{header: 10 * time.Second, request: 30 * time.Second, answer: 90 * time.Second, idle: 2 * time.Minute, headerBytes: 64 << 10, connections: 1024}
+var usualLimits = httpLimits{header: 10 * time.Second, request: 30 * time.Second, answer: 90 * time.Second,
+	idle: 2 * time.Minute, headerBytes: 64 << 10, connections: 1024}
 
 func (l httpLimits) server(h http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
-		Handler: h, ReadHeaderTimeout: l.header, ReadTimeout: l.request, WriteTimeout: l.answer, IdleTimeout: l.idle, MaxHeaderBytes: l.headerBytes,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		Handler: h, ReadHeaderTimeout: l.header, ReadTimeout: l.request, WriteTimeout: l.answer, IdleTimeout: l.idle,
+		MaxHeaderBytes: l.headerBytes,
+		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 }
 
-// few lets so many connections be open at a time; one more is closed at once, so that nobody waits for those who hold theirs.
+// few lets so many connections be open at a time; one more is closed at once, so that nobody waits for those who hold
+// theirs.
 func (l httpLimits) few(listener net.Listener) net.Listener {
 	return &fewListener{Listener: listener, open: make(chan struct{}, l.connections)}
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Whoever is slow, or comes with too many connections, loses them. The times are short here; nothing depends on how long anything takes.
+// Whoever is slow, or comes with too many connections, loses them. The times are short here; nothing depends on how
+// long anything takes.
 func TestHTTPLimits(t *testing.T) {
 	short, long := 50*time.Millisecond, time.Hour
 	serve := func(l httpLimits, h http.HandlerFunc) (dial func() net.Conn) {

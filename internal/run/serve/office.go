@@ -60,7 +60,8 @@ func (s *Service) office(d *desk.Desk) *desk.Office {
 // overview is what the operator is shown.
 func (s *Service) overview(context.Context) desk.Overview {
 	c := s.config.Load()
-	v := desk.Overview{At: time.Now(), Started: s.started, Enforcement: string(c.Enforcement), TLS: s.certificate.Load() != nil, Sessions: s.enforcer.Live()}
+	v := desk.Overview{At: time.Now(), Started: s.started, Enforcement: string(c.Enforcement),
+		TLS: s.certificate.Load() != nil, Sessions: s.enforcer.Live()}
 	v.Denials, v.Denied = s.enforcer.Denials()
 	for _, standing := range s.enforcer.Standings() {
 		d := desk.DatabaseState{Standing: standing, Sweep: s.sweepers.swept(standing.Database)}

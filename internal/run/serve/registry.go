@@ -18,7 +18,8 @@ import (
 // Registry makes the consent registry of a configured database. It connects, as the control role, when it is first used.
 func Registry(c *config.Config, database string) (*registry.Registry, error) {
 	if c.Consent == nil {
-		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "no consent registry is configured in %s", c.Path).
+		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal,
+			"no consent registry is configured in %s", c.Path).
 			WithHint("Add \"consent: {}\" to the configuration and run pgconsent migrate.")
 	}
 	keys, err := registry.LoadKeys(c.Consent.Key)
@@ -34,7 +35,8 @@ func Registry(c *config.Config, database string) (*registry.Registry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("database %s: control connection: %w", database, err)
 	}
-	return registry.Open(registry.Config{Connect: connect, Database: database, Keys: keys, Anchor: c.Consent.Anchor, Settings: ConsentSettings(c.Consent)})
+	return registry.Open(registry.Config{Connect: connect, Database: database, Keys: keys, Anchor: c.Consent.Anchor,
+		Settings: ConsentSettings(c.Consent)})
 }
 
 // BeginRegistry makes the key of the consent registry, if it is configured and the key is not there, and anchors the
@@ -50,7 +52,8 @@ func BeginRegistry(ctx context.Context, c *config.Config, conn *pgx.Conn, databa
 			return false, err
 		}
 		if records {
-			return false, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "the database has consent records, and their key %s is not there", c.Consent.Key).
+			return false, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal,
+				"the database has consent records, and their key %s is not there", c.Consent.Key).
 				WithHint("Restore it from your copy. A new key does not verify what the old one has signed.")
 		}
 	}
@@ -64,7 +67,8 @@ func BeginRegistry(ctx context.Context, c *config.Config, conn *pgx.Conn, databa
 	return made, registry.Begin(ctx, conn, keys, c.Consent.Anchor, database)
 }
 
-// acknowledged tells of a consent registry that lacks what this proxy has acknowledged. Whose consent was withdrawn is not known then.
+// acknowledged tells of a consent registry that lacks what this proxy has acknowledged. Whose consent was withdrawn is
+// not known then.
 func acknowledged(ctx context.Context, conn *pgx.Conn, c *config.Config, database string) error {
 	if c.Consent == nil {
 		return nil

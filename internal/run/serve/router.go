@@ -73,7 +73,8 @@ func (r *router) Route(user, database string) proxy.Route {
 			}
 		}
 		return proxy.Route{
-			Kind: proxy.Agent, Upstream: to, Credential: access.Credential, Password: password, Sessions: access.Sessions, CheckSetting: access.CheckSetting,
+			Kind: proxy.Agent, Upstream: to, Credential: access.Credential, Password: password,
+			Sessions: access.Sessions, CheckSetting: access.CheckSetting,
 			Open: func(ctx context.Context, info proxy.SessionInfo) (verdict.Decider, error) {
 				return access.Open(ctx, enforce.SessionInfo(info))
 			},

@@ -127,7 +127,8 @@ func New(ctx context.Context, o Options) (_ *Service, err error) {
 		mode = rewrite.Doors
 	}
 	s.enforcer, err = enforce.New(ctx, enforce.Config{
-		Databases: databases, Agents: s.agents(c), Audit: s.audit, Metrics: counts, Log: s.log, AIR: s.air, Check: vouch.check, Mode: mode,
+		Databases: databases, Agents: s.agents(c), Audit: s.audit, Metrics: counts, Log: s.log, AIR: s.air,
+		Check: vouch.check, Mode: mode,
 		StaleAfter: c.Stale(),
 	})
 	if err != nil {
@@ -217,7 +218,8 @@ func (s *Service) Run(ctx context.Context) error {
 	wait.Go(func() {
 		s.credentials.Watch(watching, s.log, func() { s.enforcer.SetAgents(s.agents(s.config.Load())) })
 	})
-	s.log.Info("serving", "listen", s.clients.Addr().String(), "agents", len(s.config.Load().Agents), "databases", len(s.config.Load().Databases))
+	s.log.Info("serving", "listen", s.clients.Addr().String(), "agents", len(s.config.Load().Agents), "databases",
+		len(s.config.Load().Databases))
 
 	var err error
 	select {
@@ -312,7 +314,8 @@ func (s *Service) maxSessions() int {
 func (s *Service) agents(c *config.Config) []enforce.Agent {
 	var out []enforce.Agent
 	for _, name := range sorted(c.Agents) {
-		a := enforce.Agent{Name: name, Database: c.Agents[name].Database, Attributes: c.Agents[name].Attributes, Sessions: c.Agents[name].Limits.Sessions}
+		a := enforce.Agent{Name: name, Database: c.Agents[name].Database, Attributes: c.Agents[name].Attributes,
+			Sessions: c.Agents[name].Limits.Sessions}
 		if c.Agents[name].Auth == "jwt" {
 			a.Token = !s.credentials.Disabled(name)
 			if c.JWT != nil {
@@ -357,7 +360,8 @@ func listen(address string) (net.Listener, error) {
 		if _, port, e := net.SplitHostPort(address); e == nil {
 			hint = fmt.Sprintf("Stop what listens there (lsof -i :%s shows it), or name another port.", port)
 		}
-		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "%s is in use", address).WithHint("%s", hint).WithCause(err)
+		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "%s is in use", address).
+			WithHint("%s", hint).WithCause(err)
 	}
 	if err != nil {
 		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "cannot listen on %s", address).WithCause(err)
@@ -371,7 +375,8 @@ func loadCertificate(t *config.TLS) (*tls.Config, error) {
 	}
 	pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
 	if err != nil {
-		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "the listener's certificate cannot be used: %v", err).
+		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal,
+			"the listener's certificate cannot be used: %v", err).
 			WithHint("tls.cert and tls.key must be a certificate chain and its key in PEM form.")
 	}
 	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}, nil

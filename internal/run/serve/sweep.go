@@ -91,7 +91,8 @@ func (w *sweepers) run(ctx context.Context) {
 					deleted, anonymised = deleted+t.Deleted, anonymised+t.Anonymised
 				}
 				w.metrics.Swept(len(r.Failures) == 0, deleted, anonymised)
-				one.Log.Info("swept", "recorded", fmt.Sprint(r.Recorded), "deleted", deleted, "anonymised", anonymised, "failures", len(r.Failures))
+				one.Log.Info("swept", "recorded", fmt.Sprint(r.Recorded), "deleted", deleted, "anonymised",
+					anonymised, "failures", len(r.Failures))
 			})
 		})
 	}

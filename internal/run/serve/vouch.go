@@ -17,12 +17,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/tool/doctor"
 )
 
-// While a database is looked at, a reload of its policy and the end of the process wait. So the probes, which read tables of any size, have
-// little time at first, and twice as much each time that they are tried again; what they do not
-// finish in it counts for nothing, neither as a pass nor as a failure. Agents are served nevertheless: row security that
-// is on, and policies, views and functions that are as migrate made them, are what holds the wall, and the examination has
-// just found them so. The gate door alone stays shut until its probe passed. The probes are there for what nobody thought of.
-// They are tried again later, and "pgconsent doctor" gives them more time.
+// While a database is looked at, a reload of its policy and the end of the process wait. So the probes, which read
+// tables of any size, have little time at first, and twice as much each time that they are tried again; what they do
+// not finish in it counts for nothing, neither as a pass nor as a failure. Agents are served nevertheless: row security
+// that is on, and policies, views and functions that are as migrate made them, are what holds the wall, and the
+// examination has just found them so. The gate door alone stays shut until its probe passed. The probes are there for
+// what nobody thought of. They are tried again later, and "pgconsent doctor" gives them more time.
 const (
 	probeTime      = 3 * time.Second  // for all probes of a database, the first time
 	probeStatement = time.Second      // for one table
@@ -95,8 +95,9 @@ func (v *voucher) remember(err error) {
 
 func (v *voucher) check(ctx context.Context, conn *pgx.Conn, t enforce.Target) error {
 	subject := doctor.Subject{
-		AgentRole: t.Database.AgentRole, ControlRole: t.Database.ControlRole, ReaderRole: t.Database.ReaderRole, RowsRole: t.Database.RowsRole,
-		Policy: t.Policy, Snapshot: t.Snapshot, Plan: t.Plan,
+		AgentRole: t.Database.AgentRole, ControlRole: t.Database.ControlRole, ReaderRole: t.Database.ReaderRole,
+		RowsRole: t.Database.RowsRole,
+		Policy:   t.Policy, Snapshot: t.Snapshot, Plan: t.Plan,
 	}
 	db := v.config.Databases[t.Database.Name]
 	var loaded string
@@ -159,8 +160,8 @@ func (v *voucher) check(ctx context.Context, conn *pgx.Conn, t enforce.Target) e
 	return v.gate()
 }
 
-// shut tells why the gate door has to stay shut; "" if its probe has passed, now or before. Unlike the wall, the gate opens only once it was
-// tried: without it statements take the row security door, and lose time alone.
+// shut tells why the gate door has to stay shut; "" if its probe has passed, now or before. Unlike the wall, the gate
+// opens only once it was tried: without it statements take the row security door, and lose time alone.
 func shut(passed map[string]bool, found []doctor.Finding) string {
 	for _, f := range found {
 		if f.Severity == doctor.NoGate {
@@ -173,8 +174,8 @@ func shut(passed map[string]bool, found []doctor.Finding) string {
 	return "its probe was not finished"
 }
 
-// decide says whether the signed path is shut for the plan of that hash. What its probe found last of a plan holds until it finds something else,
-// however long that takes.
+// decide says whether the signed path is shut for the plan of that hash. What its probe found last of a plan holds
+// until it finds something else, however long that takes.
 func (v *voucher) decide(hash string, found []doctor.Finding) {
 	v.shut = shut(v.done, found)
 	switch {
@@ -202,7 +203,8 @@ func (v *voucher) logins(ctx context.Context, db *config.Database, subject docto
 		return err
 	}
 	network, address := v.config.Upstream.Dial()
-	found, err := doctor.Logins(ctx, doctor.Upstream{Network: network, Address: address, TLS: secure, Database: db.Name}, db.Owners, subject)
+	found, err := doctor.Logins(ctx, doctor.Upstream{
+		Network: network, Address: address, TLS: secure, Database: db.Name}, db.Owners, subject)
 	if err != nil {
 		return err
 	}
@@ -217,7 +219,8 @@ func (v *voucher) logins(ctx context.Context, db *config.Database, subject docto
 
 // probe tries as the agent role. It has a time of its own, since little may be left of ctx's; where ctx is cancelled it
 // ends.
-func (v *voucher) probe(ctx context.Context, conn *pgx.Conn, db *config.Database, subject doctor.Subject) ([]doctor.Finding, error) {
+func (v *voucher) probe(ctx context.Context, conn *pgx.Conn, db *config.Database,
+	subject doctor.Subject) ([]doctor.Finding, error) {
 	agent, err := v.config.ConnString(db, db.Roles.Agent, db.Secrets.Agent)
 	if err != nil {
 		return nil, err

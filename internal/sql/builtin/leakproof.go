@@ -51,9 +51,9 @@ WHERE p.proleakproof AND CASE WHEN p.oid < 16384 THEN p.oid <> ALL ($1::pg_catal
         AND d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass AND e.extname = ANY ($3::pg_catalog.name[])) END
 ORDER BY 1`
 
-// Leakproof names the functions that somebody has marked LEAKPROOF and that agents' statements may run: those of PostgreSQL that it does
-// not mark itself, those with one of the OIDs, of these extensions, and of casts. Row security lets what is marked so see rows
-// before the policy has judged them. Every role may ask.
+// Leakproof names the functions that somebody has marked LEAKPROOF and that agents' statements may run: those of
+// PostgreSQL that it does not mark itself, those with one of the OIDs, of these extensions, and of casts. Row security
+// lets what is marked so see rows before the policy has judged them. Every role may ask.
 func Leakproof(ctx context.Context, q Querier, listed []uint32, extensions []string) ([]string, error) {
 	return names(ctx, q, "look for functions that were marked LEAKPROOF", marked, leakproof, listed, extensions)
 }

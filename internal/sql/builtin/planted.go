@@ -1,9 +1,10 @@
-// Package builtin tells whether what SQL of ours names in schema pg_catalog is PostgreSQL's own: functions, operators, casts, types
-// and the language of its functions.
+// Package builtin tells whether what SQL of ours names in schema pg_catalog is PostgreSQL's own: functions, operators,
+// casts, types and the language of its functions.
 //
-// Names in that SQL are qualified, so that only a superuser, who may write to pg_catalog, can put something in their place: a
-// function whose arguments fit better than those of the one that was meant, or one that has its name. It would decide then what
-// triggers, policies and the checks themselves work out. [Leakproof] tells whom row security trusts with hidden rows besides.
+// Names in that SQL are qualified, so that only a superuser, who may write to pg_catalog, can put something in their
+// place: a function whose arguments fit better than those of the one that was meant, or one that has its name. It would
+// decide then what triggers, policies and the checks themselves work out. [Leakproof] tells whom row security trusts
+// with hidden rows besides.
 //
 // Not found: what is written into the tables of pg_catalog by hand (allow_system_table_mods), and another server program.
 package builtin
@@ -20,9 +21,10 @@ type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// planted lists them. What initdb makes has an OID below 16384. A function that the server has in its own program runs by its OID,
-// whatever CREATE OR REPLACE makes of it, unless the planner puts an SQL body in its place. Extensions may have functions in
-// pg_catalog, but none by a name that ours call. Casts count that rules and ours write: those of attributes, which are text, above all.
+// planted lists them. What initdb makes has an OID below 16384. A function that the server has in its own program runs
+// by its OID, whatever CREATE OR REPLACE makes of it, unless the planner puts an SQL body in its place. Extensions may
+// have functions in pg_catalog, but none by a name that ours call. Casts count that rules and ours write: those of
+// attributes, which are text, above all.
 const planted = `
 WITH ours AS (
   SELECT p.prosrc FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
@@ -58,18 +60,22 @@ SELECT 'language ' || l.lanname FROM pg_catalog.pg_language AS l LEFT JOIN pg_ca
 WHERE l.lanname = 'plpgsql' AND (p.prosrc = 'plpgsql_call_handler' AND p.probin IN ('$libdir/plpgsql', 'plpgsql')) IS NOT TRUE
 ORDER BY 1`
 
-// written are the functions of PostgreSQL 15 to 18 that are written in SQL and have the name of one that ours call. Theirs call none of them.
+// written are the functions of PostgreSQL 15 to 18 that are written in SQL and have the name of one that ours call.
+// Theirs call none of them.
 var written = []uint32{879 /* lpad */, 1384 /* date_part */, 1708 /* round */, 1710 /* trunc */, 2074 /* substring */}
 
-// moments are functions that rules and ours call and whose answer is of the moment. One that is IMMUTABLE is asked once, when a statement
-// is planned: a consent that has expired since would show as long as the plan lives.
+// moments are functions that rules and ours call and whose answer is of the moment. One that is IMMUTABLE is asked
+// once, when a statement is planned: a consent that has expired since would show as long as the plan lives.
 var moments = []uint32{
-	1299 /* now */, 2647 /* transaction_timestamp */, 2648 /* statement_timestamp */, 2649 /* clock_timestamp */, 2077, 3294 /* current_setting */, 817, /* current_query */
-	2026 /* pg_backend_pid */, 5059 /* pg_current_xact_id */, 5060 /* pg_current_xact_id_if_assigned */, 5061, /* pg_current_snapshot */
+	1299 /* now */, 2647 /* transaction_timestamp */, 2648 /* statement_timestamp */, 2649, /* clock_timestamp */
+	2077, 3294 /* current_setting */, 817, /* current_query */
+	2026 /* pg_backend_pid */, 5059 /* pg_current_xact_id */, 5060 /* pg_current_xact_id_if_assigned */, 5061,
+	/* pg_current_snapshot */
 }
 
 // tolerant are functions that ours call with what may be null.
-var tolerant = []uint32{3058 /* concat */, 3059 /* concat_ws */, 3539, 3540 /* format */, 2078 /* set_config */, 3036 /* pg_notify */}
+var tolerant = []uint32{3058 /* concat */, 3059 /* concat_ws */, 3539, 3540 /* format */, 2078, /* set_config */
+	3036 /* pg_notify */}
 
 // Planted names what is not PostgreSQL's own and would be taken for it. Every role may ask.
 func Planted(ctx context.Context, q Querier) ([]string, error) {

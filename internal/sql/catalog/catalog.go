@@ -40,18 +40,23 @@ type Relation struct {
 	ForeignKeys []ForeignKey
 	Indexes     []BTree
 	Partial     []Partial
-	Inverted    []string   // columns that a valid GIN index over the whole table has, sorted
-	Vectors     []string   // text search vectors, of PostgreSQL's own functions alone, that a valid index has computed for every row
+	Inverted    []string // columns that a valid GIN index over the whole table has, sorted
+	// text search vectors, of PostgreSQL's own functions alone, that a valid index has computed for every row
+	Vectors     []string
 	Unique      []Key      // what no two rows may share: unique indexes, exclusion constraints, the primary key
 	PartitionBy []string   // of a partitioned table: the columns that say where a row goes
 	Checked     []string   // columns that a CHECK constraint reads, by attnum
 	Together    [][]string // of each CHECK constraint that reads several columns: which, by attnum
-	Rechecked   [][]string // of each constraint that may refuse an update of a row whose columns it leaves as they are: NOT VALID, or of more than the row; which, by attnum
-	Computed    []Computed // what is computed of a row as it is written, and may fail
-	Compared    []Compared // the indexes that compare rows as they are written, other than by what is known to fail for none
-	HasRules    bool       // rewrite rules, which a view's own is not counted as
+	// of each constraint that may refuse an update of a row whose columns it leaves as they are: NOT VALID, or of more
+	// than the row; which, by attnum
+	Rechecked [][]string
+	Computed  []Computed // what is computed of a row as it is written, and may fail
+	Compared  []Compared // the indexes that compare rows as they are written, other than by what is known to fail for none
+	HasRules  bool       // rewrite rules, which a view's own is not counted as
 
-	DeletesQuietly bool   // of a table: nothing but what is PostgreSQL's own, or ours, runs as a row of it is deleted, referential actions on other tables aside
+	// of a table: nothing but what is PostgreSQL's own, or ours, runs as a row of it is deleted, referential actions on
+	// other tables aside
+	DeletesQuietly bool
 	UpdatesQuietly bool   // the same of an update, the values that are set aside
 	Runs           bool   // PostgreSQL may run a function of others as it plans to read it, or finds its rows
 	RunsBy         string // by what, for people: "public.notes, index notes_title: public.f(text)"
@@ -67,24 +72,30 @@ type Relation struct {
 	Updatable   Updatable // of such a view without triggers and rules of its own: what PostgreSQL lets be done to it
 	CheckOption string    // of such a view: "", local or cascaded
 	Extension   string
-	Approximate bool // an index of it may search approximately: pgvector's hnsw and ivfflat, and every access method that is not PostgreSQL's own
+	// an index of it may search approximately: pgvector's hnsw and ivfflat, and every access method that is not
+	// PostgreSQL's own
+	Approximate bool
 }
 
 // Computed is something that PostgreSQL computes of a row as it is written, besides checks and generated columns.
 type Computed struct {
-	By      string   // "index": its expressions or its predicate, where they have more than what is leak-proof; "trigger": its condition, if that has; "column", "partition": if they go by more than the row
+	// "index": its expressions or its predicate, where they have more than what is leak-proof; "trigger": its
+	// condition, if that has; "column", "partition": if they go by more than the row
+	By      string
 	Columns []string // that it reads, or that it waits for, by attnum
 	Anew    bool     // it may fail for a row of which an update leaves Columns as they are
 	Gone    bool     // it may fail for a row that is deleted
 }
 
-// Compared is an index whose operator classes are not those of plain values alone, each of which PostgreSQL knows to compare.
+// Compared is an index whose operator classes are not those of plain values alone, each of which PostgreSQL knows to
+// compare.
 type Compared struct {
 	Index string
 	Keys  []IndexKey
 }
 
-// IndexKey is a column or an expression of an index; or, with the method "operator", an operator of others by which a constraint excludes.
+// IndexKey is a column or an expression of an index; or, with the method "operator", an operator of others by which a
+// constraint excludes.
 type IndexKey struct {
 	Method     string // the access method: "gist"
 	Class      string // the operator class: "range_ops"
@@ -178,10 +189,12 @@ type Sizes map[Name]Size
 type Key struct {
 	Name    string   // of the index, and of its constraint if it has one
 	Columns []string // those that its key, its expressions and its predicate read, by attnum
-	Equal   []string // those without which being equal no two rows collide: plain columns of a unique key, or WITH = of one that excludes, in their own collation
-	Apart   []string // those of which one that is NULL keeps the row from colliding: plain columns, where NULL equals no NULL
-	Where   string   // which rows it is about, as pg_get_expr writes it
-	For     []string // the columns that Where reads, by attnum
+	// those without which being equal no two rows collide: plain columns of a unique key, or WITH = of one that
+	// excludes, in their own collation
+	Equal []string
+	Apart []string // those of which one that is NULL keeps the row from colliding: plain columns, where NULL equals no NULL
+	Where string   // which rows it is about, as pg_get_expr writes it
+	For   []string // the columns that Where reads, by attnum
 }
 
 // Action is what becomes of a row whose foreign key loses its target.
@@ -217,14 +230,18 @@ type Function struct {
 	ArgTypes        []string // of the input arguments, as format_type
 	Defaults        int
 	Variadic        bool
-	SecurityDefiner bool   // of an aggregate: one of the functions that it is made of is
-	DefinerDefault  string // a SECURITY DEFINER function that a default of an argument calls, by itself or in what PostgreSQL keeps parsed of others; "": none
-	Volatility      byte   // i, s, v; of an aggregate the most of what it is made of
-	Language        string
-	Replaced        bool     // of an extension: it is not in C, and may have what is not the extension's inside, since anyone who owns the extension may replace it
-	Extension       string   // "" if it belongs to none
-	Results         []uint32 // the types of what it gives: its result and its OUT arguments
-	Makes           uint32   // of a constructor that PostgreSQL made for a range type: the type of its result
+	SecurityDefiner bool // of an aggregate: one of the functions that it is made of is
+	// a SECURITY DEFINER function that a default of an argument calls, by itself or in what PostgreSQL keeps parsed of
+	// others; "": none
+	DefinerDefault string
+	Volatility     byte // i, s, v; of an aggregate the most of what it is made of
+	Language       string
+	// of an extension: it is not in C, and may have what is not the extension's inside, since anyone who owns the
+	// extension may replace it
+	Replaced  bool
+	Extension string   // "" if it belongs to none
+	Results   []uint32 // the types of what it gives: its result and its OUT arguments
+	Makes     uint32   // of a constructor that PostgreSQL made for a range type: the type of its result
 }
 
 // Type is a row of pg_type that is not a table's row type or an array of one.
@@ -238,7 +255,8 @@ type Type struct {
 	Base      uint32   // of a domain; of a range, the type of its bounds; of a multirange, the range
 	Labels    []string // of an enum, in its order
 	Runs      bool     // PostgreSQL runs a function of others as it compares its values, or makes or converts them by itself
-	Subtracts string   // of a range: the function that tells how far two bounds are apart, qualified unless it is of pg_catalog; "": none
+	// of a range: the function that tells how far two bounds are apart, qualified unless it is of pg_catalog; "": none
+	Subtracts string
 
 	// CheckFunctions are the functions outside pg_catalog that the checks of a domain call, but not those of the domains
 	// under it; and those that a range compares and rounds its bounds by.

@@ -8,8 +8,10 @@ import (
 	"strings"
 )
 
-// Differences returns the relations and the functions that two snapshots of one database have otherwise, sorted: relations by what the snapshots say of
-// them or their indexes; functions by name, where each is the one that it was, with the same arguments. Others tells whether anything else is otherwise, the types of the rows of these relations aside.
+// Differences returns the relations and the functions that two snapshots of one database have otherwise, sorted:
+// relations by what the snapshots say of them or their indexes; functions by name, where each is the one that it was,
+// with the same arguments. Others tells whether anything else is otherwise, the types of the rows of these relations
+// aside.
 func (s *Snapshot) Differences(o *Snapshot) (relations, functions []Name, others bool) {
 	differ := map[Name]bool{}
 	for _, pair := range [][2]*Snapshot{{s, o}, {o, s}} {
@@ -27,7 +29,8 @@ func (s *Snapshot) Differences(o *Snapshot) (relations, functions []Name, others
 	replaced := map[Name]bool{}
 	for _, pair := range [][2]*Snapshot{{s, o}, {o, s}} {
 		for name, overloads := range pair[0].functions {
-			if others := pair[1].functions[name]; !reflect.DeepEqual(overloads, others) && slices.EqualFunc(overloads, others, sameCalls) {
+			if others := pair[1].functions[name]; !reflect.DeepEqual(overloads, others) &&
+				slices.EqualFunc(overloads, others, sameCalls) {
 				replaced[name] = true
 			}
 		}
@@ -40,12 +43,15 @@ func (s *Snapshot) Differences(o *Snapshot) (relations, functions []Name, others
 	return sorted(differ), sorted(replaced), s.beside(differ, replaced).hash() != o.beside(differ, replaced).hash()
 }
 
-// sameCalls tells whether a function is still the same one, that the same calls mean. A new one may be what a column's name means now.
+// sameCalls tells whether a function is still the same one, that the same calls mean. A new one may be what a column's
+// name means now.
 func sameCalls(f, o *Function) bool {
-	return f.OID == o.OID && f.Kind == o.Kind && f.Variadic == o.Variadic && slices.Equal(f.ArgTypes, o.ArgTypes) && slices.Equal(f.Results, o.Results)
+	return f.OID == o.OID && f.Kind == o.Kind && f.Variadic == o.Variadic && slices.Equal(f.ArgTypes, o.ArgTypes) &&
+		slices.Equal(f.Results, o.Results)
 }
 
-// beside is the content of a snapshot without its relations, and without some functions and the types of the rows of some relations.
+// beside is the content of a snapshot without its relations, and without some functions and the types of the rows of
+// some relations.
 func (s *Snapshot) beside(relations, functions map[Name]bool) Spec {
 	spec := s.spec
 	spec.Functions = slices.DeleteFunc(slices.Clone(spec.Functions), func(f *Function) bool { return functions[f.Name] })

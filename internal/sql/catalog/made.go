@@ -5,11 +5,12 @@ import "slices"
 // maxDepth ends the search in types that are made of one another.
 const maxDepth = 32
 
-// MadeOf tells whether a value of a type is, or has within it, one of another: an element of an array, what a domain or a range
-// is over, an attribute of a composite type. A type that the snapshot does not know may be made of anything.
+// MadeOf tells whether a value of a type is, or has within it, one of another: an element of an array, what a domain or
+// a range is over, an attribute of a composite type. A type that the snapshot does not know may be made of anything.
 func (s *Snapshot) MadeOf(whole, part uint32) bool { return s.madeOf(whole, part, maxDepth) }
 
-// BaseType is a type, or the one under a domain: what PostgreSQL chooses operators and functions for (getBaseType, lsyscache.c).
+// BaseType is a type, or the one under a domain: what PostgreSQL chooses operators and functions for (getBaseType,
+// lsyscache.c).
 func (s *Snapshot) BaseType(oid uint32) uint32 {
 	for range maxDepth { // domains over domains
 		t := s.TypeByOID(oid)
@@ -21,13 +22,15 @@ func (s *Snapshot) BaseType(oid uint32) uint32 {
 	return oid
 }
 
-// Runs tells whether a function of others may run as values of a type are compared, or made or converted where the text says nothing of it.
+// Runs tells whether a function of others may run as values of a type are compared, or made or converted where the text
+// says nothing of it.
 func (s *Snapshot) Runs(oid uint32) bool {
 	quiet, known := s.quietTypes[oid]
 	return !known || !quiet
 }
 
-// RunsIn tells whether a function of others may run as a relation is read, its columns named or not; by says, for people, by what.
+// RunsIn tells whether a function of others may run as a relation is read, its columns named or not; by says, for
+// people, by what.
 func (s *Snapshot) RunsIn(r *Relation) (by string, runs bool) {
 	if r.Runs {
 		return r.RunsBy, true
@@ -42,7 +45,9 @@ func (s *Snapshot) RunsIn(r *Relation) (by string, runs bool) {
 
 func (s *Snapshot) runs(oid uint32, depth int) bool {
 	t := s.TypeByOID(oid)
-	return t == nil || depth == 0 || t.Runs || slices.ContainsFunc(slices.Concat(s.attributes(t), t.CheckTypes, []uint32{t.Element, t.Base}), func(inner uint32) bool { return inner != 0 && s.runs(inner, depth-1) })
+	return t == nil || depth == 0 || t.Runs ||
+		slices.ContainsFunc(slices.Concat(s.attributes(t), t.CheckTypes, []uint32{t.Element, t.Base}),
+			func(inner uint32) bool { return inner != 0 && s.runs(inner, depth-1) })
 }
 
 func (s *Snapshot) madeOf(whole, part uint32, depth int) bool {
@@ -61,8 +66,8 @@ func (s *Snapshot) madeOf(whole, part uint32, depth int) bool {
 	return false
 }
 
-// Parts returns a type and the types that a cast to it casts to as well: of the elements of an array, under a domain, of the
-// attributes of a composite type.
+// Parts returns a type and the types that a cast to it casts to as well: of the elements of an array, under a domain,
+// of the attributes of a composite type.
 func (s *Snapshot) Parts(oid uint32) []uint32 { return s.parts(nil, oid, maxDepth) }
 
 func (s *Snapshot) parts(out []uint32, oid uint32, depth int) []uint32 {

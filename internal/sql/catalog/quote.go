@@ -37,8 +37,8 @@ func QuoteLiteral(value string) string {
 	return quoted
 }
 
-// reserved are the words of PostgreSQL's grammar that cannot stand for a name, or not for each kind of name, unquoted, and
-// those of PL/pgSQL, which takes NEW.by for no field of NEW; quoting one too many does no harm.
+// reserved are the words of PostgreSQL's grammar that cannot stand for a name, or not for each kind of name, unquoted,
+// and those of PL/pgSQL, which takes NEW.by for no field of NEW; quoting one too many does no harm.
 var reserved = func() map[string]bool {
 	words := `all analyse analyze and any array as asc asymmetric authorization between bigint binary bit boolean both case
 cast char character check coalesce collate collation column concurrently constraint create cross current_catalog

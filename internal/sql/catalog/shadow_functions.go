@@ -21,8 +21,9 @@ WHERE i.indexrelid OPERATOR(pg_catalog.=) $1 AND i.indexprs IS NULL AND i.indpre
 AND EXISTS (SELECT 1 FROM pgconsent_catalog.pg_index AS s WHERE s.indexrelid OPERATOR(pg_catalog.=) i.indexrelid)`
 )
 
-// PostgreSQL fails for modifiers of a row type, as in 'salaries(5)', and before 16 for a signature with a type that is not there. So a name is not looked for
-// where it has modifiers, or arguments, of what is not shown, or what looks like a comment. OFFSET 0 keeps the planner from looking to estimate.
+// PostgreSQL fails for modifiers of a row type, as in 'salaries(5)', and before 16 for a signature with a type that is
+// not there. So a name is not looked for where it has modifiers, or arguments, of what is not shown, or what looks like
+// a comment. OFFSET 0 keeps the planner from looking to estimate.
 const (
 	modifiersOfShown = `CASE WHEN pg_catalog.strpos($1, '(') OPERATOR(pg_catalog.=) 0 THEN $1
   WHEN $1 OPERATOR(pg_catalog.~) '/\*|--' OR pg_catalog.regexp_replace(` + unmodified + `, '"[^"]*"', '', 'g') OPERATOR(pg_catalog.~) '\(' THEN NULL
@@ -53,7 +54,8 @@ var shadowFunctions = []ShadowFunctionSpec{
 	{Name: "pg_get_constraintdef", Args: []string{oid}, Returns: text, Query: constraintQuery},
 	{Name: "pg_get_constraintdef", Args: []string{oid, boolean}, Returns: text, Query: constraintQuery},
 	{Name: "pg_get_indexdef", Args: []string{oid}, Returns: text, Query: "SELECT pg_catalog.pg_get_indexdef($1)" + indexFrom},
-	{Name: "pg_get_indexdef", Args: []string{oid, integer, boolean}, Returns: text, Query: "SELECT pg_catalog.pg_get_indexdef($1, $2, $3)" + indexFrom},
+	{Name: "pg_get_indexdef", Args: []string{oid, integer, boolean}, Returns: text,
+		Query: "SELECT pg_catalog.pg_get_indexdef($1, $2, $3)" + indexFrom},
 
 	// A relation that is not shown is not there by its name either.
 	{Name: "to_regclass", Args: []string{text}, Returns: regclass, Query: `SELECT c.oid::pg_catalog.regclass FROM pgconsent_catalog.pg_class AS c

@@ -9,7 +9,8 @@ var information = []Shadow{
 		Source: infoSchema("tables"),
 		Where:  "(t.table_schema, t.table_name) IN " + shownNames,
 		Reads: readAs(map[string]string{
-			"table_type": "CASE r.relkind WHEN 'v' THEN 'VIEW' WHEN 'm' THEN 'VIEW' WHEN 'f' THEN 'FOREIGN' ELSE 'BASE TABLE' END::information_schema.character_data",
+			"table_type": "CASE r.relkind WHEN 'v' THEN 'VIEW' WHEN 'm' THEN 'VIEW' WHEN 'f' THEN 'FOREIGN' ELSE " +
+				"'BASE TABLE' END::information_schema.character_data",
 		}),
 		On: readsTable,
 	},
@@ -29,12 +30,18 @@ var information = []Shadow{
 			"generation_expression": "NULL::information_schema.character_data",
 		},
 	},
-	{Source: infoSchema("column_privileges"), Where: "(t.table_schema, t.table_name) IN " + shownNames + knownColumn, Reads: readAs(grantor), On: readsTable},
-	{Source: infoSchema("table_privileges"), Where: "(t.table_schema, t.table_name) IN " + shownNames, Reads: readAs(grantor), On: readsTable},
-	{Source: infoSchema("role_table_grants"), Where: "(t.table_schema, t.table_name) IN " + shownNames, Reads: readAs(grantor), On: readsTable},
-	{Source: infoSchema("role_column_grants"), Where: "(t.table_schema, t.table_name) IN " + shownNames + knownColumn, Reads: readAs(grantor), On: readsTable},
-	{Source: infoSchema("column_udt_usage"), Where: "(t.table_schema, t.table_name) IN " + shownNames + knownColumn, Reads: readAs(nil), On: readsTable},
-	{Source: infoSchema("column_domain_usage"), Where: "(t.table_schema, t.table_name) IN " + shownNames + knownColumn, Reads: readAs(nil), On: readsTable},
+	{Source: infoSchema("column_privileges"), Where: "(t.table_schema, t.table_name) IN " + shownNames + knownColumn,
+		Reads: readAs(grantor), On: readsTable},
+	{Source: infoSchema("table_privileges"), Where: "(t.table_schema, t.table_name) IN " + shownNames,
+		Reads: readAs(grantor), On: readsTable},
+	{Source: infoSchema("role_table_grants"), Where: "(t.table_schema, t.table_name) IN " + shownNames,
+		Reads: readAs(grantor), On: readsTable},
+	{Source: infoSchema("role_column_grants"), Where: "(t.table_schema, t.table_name) IN " + shownNames + knownColumn,
+		Reads: readAs(grantor), On: readsTable},
+	{Source: infoSchema("column_udt_usage"), Where: "(t.table_schema, t.table_name) IN " + shownNames + knownColumn,
+		Reads: readAs(nil), On: readsTable},
+	{Source: infoSchema("column_domain_usage"), Where: "(t.table_schema, t.table_name) IN " + shownNames +
+		knownColumn, Reads: readAs(nil), On: readsTable},
 	{
 		Source: infoSchema("element_types"), Where: "t.object_schema::pg_catalog.text" + notOurs +
 			" AND (t.object_schema, t.object_name, t.collection_type_identifier) NOT IN (" +
@@ -164,8 +171,9 @@ WHERE c.contype OPERATOR(pg_catalog.=) 'f'::pg_catalog."char"`,
 	},
 	{
 		Source: infoSchema("parameters"),
-		Where:  "(t.specific_schema, t.specific_name) IN (SELECT r.specific_schema, r.specific_name FROM pgconsent_catalog.is_routines AS r)",
-		Set:    map[string]string{"parameter_default": "NULL::information_schema.character_data"},
+		Where: "(t.specific_schema, t.specific_name) IN (SELECT r.specific_schema, r.specific_name FROM " +
+			"pgconsent_catalog.is_routines AS r)",
+		Set: map[string]string{"parameter_default": "NULL::information_schema.character_data"},
 	},
 	{
 		Source: infoSchema("domains"), Where: "t.domain_schema::pg_catalog.text" + notOurs,
@@ -206,5 +214,7 @@ JOIN pg_catalog.pg_namespace AS rn ON rn.oid OPERATOR(pg_catalog.=) r.relnamespa
 )
 
 func action(column string) string {
-	return "CASE " + column + " WHEN 'c' THEN 'CASCADE' WHEN 'n' THEN 'SET NULL' WHEN 'd' THEN 'SET DEFAULT' WHEN 'r' THEN 'RESTRICT' ELSE 'NO ACTION' END"
+	return "CASE " + column +
+		" WHEN 'c' THEN 'CASCADE' WHEN 'n' THEN 'SET NULL' WHEN 'd' THEN 'SET DEFAULT' WHEN 'r' THEN 'RESTRICT' " +
+		"ELSE 'NO ACTION' END"
 }

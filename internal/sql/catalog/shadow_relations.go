@@ -153,12 +153,14 @@ var filtered = []Shadow{
 	},
 	{
 		Source: pgCatalog("pg_namespace"),
-		Where:  "t.oid IN (SELECT s.oid FROM pg_catalog.pg_namespace AS s WHERE s.nspname" + notOurs + " AND pg_catalog.has_schema_privilege(s.oid, 'USAGE')) IS TRUE",
+		Where: "t.oid IN (SELECT s.oid FROM pg_catalog.pg_namespace AS s WHERE s.nspname" + notOurs +
+			" AND pg_catalog.has_schema_privilege(s.oid, 'USAGE')) IS TRUE",
 	},
 	{
 		Source: pgCatalog("pg_depend"),
 		// Of constraints, whose keys and indexes drivers find here.
-		Where: shownDependent("t.classid", "t.objid", "t.objsubid") + " AND " + shownDependent("t.refclassid", "t.refobjid", "t.refobjsubid"),
+		Where: shownDependent("t.classid", "t.objid", "t.objsubid") + " AND " +
+			shownDependent("t.refclassid", "t.refobjid", "t.refobjsubid"),
 	},
 	{
 		Source: pgCatalog("pg_extension"),
@@ -243,15 +245,16 @@ func empty(in func(string) Name, relations ...string) []Shadow {
 	return out
 }
 
-// shownSetting is a condition on the name of a setting: a name with a dot is somebody's own setting, the sealed session is one, and some
-// are set for statements that are planned with care.
+// shownSetting is a condition on the name of a setting: a name with a dot is somebody's own setting, the sealed session
+// is one, and some are set for statements that are planned with care.
 func shownSetting(name string) string {
 	return "pg_catalog.strpos(" + name + ", '.') OPERATOR(pg_catalog.=) 0 AND pg_catalog.lower(" + name +
 		` COLLATE pg_catalog."C") OPERATOR(pg_catalog.<>) ALL (ARRAY['cpu_operator_cost', 'enable_bitmapscan', 'plan_cache_mode'])`
 }
 
-// plainDefault is a condition on the text of a default: that it is a number or one word, or says nothing but the time or a random number. Mappers send
-// these themselves, so that they have to know them; others are expressions, or text that may quote somebody.
+// plainDefault is a condition on the text of a default: that it is a number or one word, or says nothing but the time
+// or a random number. Mappers send these themselves, so that they have to know them; others are expressions, or text
+// that may quote somebody.
 func plainDefault(text string) string {
 	const (
 		value = `(\'[A-Za-z0-9_.:{}+-]{0,40}\'|\'\[\]\'|-?[0-9]+(\.[0-9]+)?|\([0-9.-]+\)|true|false|NULL|ARRAY\[\])`

@@ -93,9 +93,9 @@ func NewSnapshot(spec Spec) *Snapshot {
 	return s
 }
 
-// Without returns the snapshot without some columns of tables, by the tables' OIDs; indexes and foreign keys may still name
-// them. A table keeps its columns, and is among those returned, where one of these decides with others how rows may be
-// written. The snapshot is s where there is nothing to leave out.
+// Without returns the snapshot without some columns of tables, by the tables' OIDs; indexes and foreign keys may still
+// name them. A table keeps its columns, and is among those returned, where one of these decides with others how rows
+// may be written. The snapshot is s where there is nothing to leave out.
 func (s *Snapshot) Without(columns map[uint32][]string) (less *Snapshot, keep []Name) {
 	spec, found := s.spec, false
 	spec.Relations = slices.Clone(s.spec.Relations)
@@ -126,12 +126,13 @@ func (s *Snapshot) Without(columns map[uint32][]string) (less *Snapshot, keep []
 	return NewSnapshot(spec), keep
 }
 
-// entangled tells whether a column is generated, or a key, a check, a partition or something computed goes by it and by more, or
-// by a value that rows get without being given one.
+// entangled tells whether a column is generated, or a key, a check, a partition or something computed goes by it and by
+// more, or by a value that rows get without being given one.
 func (r *Relation) entangled(name string) bool {
 	c := r.Column(name)
 	reads := func(columns []string) bool { return slices.Contains(columns, name) }
-	return c != nil && (c.Generated || c.Virtual) || reads(r.PrimaryKey) || reads(r.PartitionBy) || slices.ContainsFunc(r.Together, reads) ||
+	return c != nil && (c.Generated || c.Virtual) || reads(r.PrimaryKey) || reads(r.PartitionBy) ||
+		slices.ContainsFunc(r.Together, reads) ||
 		slices.ContainsFunc(r.Rechecked, reads) ||
 		slices.ContainsFunc(r.Computed, func(of Computed) bool { return reads(of.Columns) }) ||
 		slices.ContainsFunc(r.Compared, func(of Compared) bool {
@@ -260,8 +261,8 @@ func (s *Snapshot) TypesNamed(schema, name string) []*Type {
 	return out
 }
 
-// Collations returns the collations, other than the database's own, that a value of that type brings along: a domain's, and those of
-// whatever an array, a domain, a range or a row is made of.
+// Collations returns the collations, other than the database's own, that a value of that type brings along: a domain's,
+// and those of whatever an array, a domain, a range or a row is made of.
 func (s *Snapshot) Collations(oid uint32) []string { return s.spec.Collations[oid] }
 
 // TypeByOID returns the type of that OID, or nil.

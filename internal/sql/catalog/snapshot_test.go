@@ -55,7 +55,8 @@ func TestNamesAreResolvedAsPostgreSQLDoes(t *testing.T) {
 	if s.TypeByOID(25).Name != n("pg_catalog", "text") || s.TypeByOID(0) != nil {
 		t.Error("types by OID")
 	}
-	if !s.HasCatalogFunction("count") || s.HasCatalogFunction("f") || !s.HasCatalogOperator("=") || len(s.OperatorsNamed("", "<->")) != 2 || len(s.OperatorsNamed("other", "<->")) != 1 {
+	if !s.HasCatalogFunction("count") || s.HasCatalogFunction("f") || !s.HasCatalogOperator("=") ||
+		len(s.OperatorsNamed("", "<->")) != 2 || len(s.OperatorsNamed("other", "<->")) != 1 {
 		t.Error("names of pg_catalog")
 	}
 }
@@ -85,7 +86,8 @@ func TestVersionIsOfTheContent(t *testing.T) {
 
 func TestQuoting(t *testing.T) {
 	for in, want := range map[string]string{
-		"people": "people", "People": `"People"`, "a b": `"a b"`, `a"b`: `"a""b"`, "user": `"user"`, "1a": `"1a"`, "": `""`, "é": `"é"`, "_a1": "_a1", "a$": `"a$"`,
+		"people": "people", "People": `"People"`, "a b": `"a b"`, `a"b`: `"a""b"`, "user": `"user"`, "1a": `"1a"`,
+		"": `""`, "é": `"é"`, "_a1": "_a1", "a$": `"a$"`,
 	} {
 		if got := catalog.QuoteIdent(in); got != want {
 			t.Errorf("%q: %s", in, got)

@@ -1,7 +1,8 @@
 package catalog
 
-// A Use is a relation that a function of the application returns or takes rows of, or names in its body. A body that PostgreSQL keeps parsed says
-// which; of one that is a text it is what follows FROM, JOIN, INTO and UPDATE, as far as one relation alone has that name.
+// A Use is a relation that a function of the application returns or takes rows of, or names in its body. A body that
+// PostgreSQL keeps parsed says which; of one that is a text it is what follows FROM, JOIN, INTO and UPDATE, as far as
+// one relation alone has that name.
 type Use struct {
 	Function Name
 	Relation Name

@@ -134,7 +134,8 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Cause }
 
-// From returns the *Error in err's chain, or an internal error with a fixed text whose cause is err. It returns nil for nil.
+// From returns the *Error in err's chain, or an internal error with a fixed text whose cause is err. It returns nil for
+// nil.
 func From(err error) *Error {
 	if err == nil {
 		return nil

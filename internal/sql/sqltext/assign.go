@@ -1,7 +1,7 @@
 package sqltext
 
-// The parser makes one copy of the source of SET (a, b, …) = source for each column: 4 KB of text have taken it 11 seconds.
-// copies bounds, from the tokens, how many tokens are read because of that.
+// The parser makes one copy of the source of SET (a, b, …) = source for each column: 4 KB of text have taken it 11
+// seconds. copies bounds, from the tokens, how many tokens are read because of that.
 
 // maxCopies is the most that a text may have: a hundred columns from a row of 250 values.
 const maxCopies = 50_000

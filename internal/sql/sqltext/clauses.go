@@ -17,8 +17,8 @@ type Clauses struct {
 	End        int32  // of WHERE
 }
 
-// Clauses finds them in a text that is one SELECT with FROM and WHERE, without WITH and set operations. It goes by words and parentheses: what it says is to be
-// proved (see [Prove]). False: there is none.
+// Clauses finds them in a text that is one SELECT with FROM and WHERE, without WITH and set operations. It goes by
+// words and parentheses: what it says is to be proved (see [Prove]). False: there is none.
 func (s *Source) Clauses() (Clauses, bool) {
 	var out Clauses
 	from, where, depth := -1, -1, 0
@@ -37,14 +37,16 @@ func (s *Source) Clauses() (Clauses, bool) {
 			from = i
 		case kind == kwWhere && from >= 0 && where < 0:
 			where = i
-		case where >= 0 && slices.Contains([]TokenKind{kwGroup, kwHaving, kwWindow, kwOrder, kwLimit, kwOffset, kwFetch, kwFor, Semicolon}, kind):
+		case where >= 0 && slices.Contains([]TokenKind{
+			kwGroup, kwHaving, kwWindow, kwOrder, kwLimit, kwOffset, kwFetch, kwFor, Semicolon}, kind):
 			return out, s.clauses(&out, from, where, i)
 		}
 	}
 	return out, s.clauses(&out, from, where, len(s.Tokens))
 }
 
-// Joined finds the conditions that AND joins in the WHERE of a query, wherever it stands in the text, by its tree. As with [Source.Clauses], what it says is to be proved.
+// Joined finds the conditions that AND joins in the WHERE of a query, wherever it stands in the text, by its tree. As
+// with [Source.Clauses], what it says is to be proved.
 func (s *Source) Joined(where *Node) ([]Span, bool) {
 	first := s.At(leftmost(where.ProtoReflect()))
 	for first >= 0 && (s.Tokens[first].Kind != kwWhere || s.isLabel(first)) {
@@ -73,7 +75,8 @@ func (s *Source) Joined(where *Node) ([]Span, bool) {
 }
 
 // afterWhere are the words that may follow a WHERE.
-var afterWhere = []TokenKind{kwGroup, kwHaving, kwWindow, kwOrder, kwLimit, kwOffset, kwFetch, kwFor, kwUnion, kwIntersect, kwExcept, kwReturning, Semicolon}
+var afterWhere = []TokenKind{kwGroup, kwHaving, kwWindow, kwOrder, kwLimit, kwOffset, kwFetch, kwFor, kwUnion,
+	kwIntersect, kwExcept, kwReturning, Semicolon}
 
 // leftmost is where the first of the nodes of a tree stands that say where they do.
 func leftmost(m protoreflect.Message) int32 {

@@ -10,16 +10,17 @@ import (
 
 func TestClauses(t *testing.T) {
 	for sql, want := range map[string]string{
-		"SELECT a FROM t WHERE b = 1":                                                                                                 "t|b = 1",
-		"SELECT a FROM t AS x WHERE b = 1 AND c AND (d OR e) ORDER BY a":                                                              "t AS x|b = 1|c|(d OR e)",
-		"SELECT a FROM t WHERE b BETWEEN 1 AND 2 AND c BETWEEN SYMMETRIC 3 AND 4 GROUP BY a":                                          "t|b BETWEEN 1 AND 2|c BETWEEN SYMMETRIC 3 AND 4",
-		"SELECT a FROM t WHERE CASE WHEN b AND c THEN d AND e ELSE f END AND g LIMIT 3":                                               "t|CASE WHEN b AND c THEN d AND e ELSE f END|g",
-		"SELECT a FROM t WHERE ((b AND c) AND (d AND (e)))  ; ":                                                                       "t|b|c|d|(e)",
-		"SELECT a FROM t WHERE (b OR c AND d)":                                                                                        "t|(b OR c AND d)",
-		"SELECT a FROM t WHERE b AND c OR d AND e HAVING f":                                                                           "t|b AND c OR d AND e",
-		"SELECT a FROM t WHERE (b AND c) = (d AND e) AND NOT f AND g":                                                                 "t|(b AND c) = (d AND e)|NOT f|g",
-		"SELECT a IS DISTINCT FROM b, extract(day FROM c), x.from, y AS from FROM t /* d */ WHERE /* e */ t.and AND t.where = 1 -- f": "t|t.and|t.where = 1",
-		"SELECT a FROM t WHERE b = ANY (ARRAY[c AND d]) AND e[1] FETCH FIRST ROW ONLY":                                                "t|b = ANY (ARRAY[c AND d])|e[1]",
+		"SELECT a FROM t WHERE b = 1":                                                        "t|b = 1",
+		"SELECT a FROM t AS x WHERE b = 1 AND c AND (d OR e) ORDER BY a":                     "t AS x|b = 1|c|(d OR e)",
+		"SELECT a FROM t WHERE b BETWEEN 1 AND 2 AND c BETWEEN SYMMETRIC 3 AND 4 GROUP BY a": "t|b BETWEEN 1 AND 2|c BETWEEN SYMMETRIC 3 AND 4",
+		"SELECT a FROM t WHERE CASE WHEN b AND c THEN d AND e ELSE f END AND g LIMIT 3":      "t|CASE WHEN b AND c THEN d AND e ELSE f END|g",
+		"SELECT a FROM t WHERE ((b AND c) AND (d AND (e)))  ; ":                              "t|b|c|d|(e)",
+		"SELECT a FROM t WHERE (b OR c AND d)":                                               "t|(b OR c AND d)",
+		"SELECT a FROM t WHERE b AND c OR d AND e HAVING f":                                  "t|b AND c OR d AND e",
+		"SELECT a FROM t WHERE (b AND c) = (d AND e) AND NOT f AND g":                        "t|(b AND c) = (d AND e)|NOT f|g",
+		"SELECT a IS DISTINCT FROM b, extract(day FROM c), x.from, y AS from FROM t /* d */ WHERE /* e */ t.and " +
+			"AND t.where = 1 -- f": "t|t.and|t.where = 1",
+		"SELECT a FROM t WHERE b = ANY (ARRAY[c AND d]) AND e[1] FETCH FIRST ROW ONLY": "t|b = ANY (ARRAY[c AND d])|e[1]",
 		"SELECT a FROM t":            "",
 		"SELECT 1 WHERE a":           "",
 		"SELECT a FROM t GROUP BY b": "",
@@ -46,7 +47,8 @@ func TestClauses(t *testing.T) {
 
 // Whatever a text is, its clauses lie within it, one behind the other.
 func FuzzClauses(f *testing.F) {
-	for _, sql := range []string{"SELECT a FROM t WHERE (b AND c) AND d", "FROM WHERE AND", "FROM ( WHERE ) AND", "FROM a WHERE (AND)", "FROM a WHERE CASE END AND b)"} {
+	for _, sql := range []string{"SELECT a FROM t WHERE (b AND c) AND d", "FROM WHERE AND", "FROM ( WHERE ) AND",
+		"FROM a WHERE (AND)", "FROM a WHERE CASE END AND b)"} {
 		f.Add(sql)
 	}
 	f.Fuzz(func(t *testing.T, sql string) {

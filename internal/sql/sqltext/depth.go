@@ -5,9 +5,10 @@ package sqltext
 //
 // What nests is counted, what lists is not. Each parenthesis, bracket or CASE is a level; inside it, every operator and
 // keyword since the last separator may nest once (a chain such as 1+1+1 is a tree as deep as it is long, and what was
-// closed before it in the same stretch lies below it). Separators begin a new stretch: a comma, AND and OR (flat lists in
-// the tree; not the AND of BETWEEN, behind which NOT can nest), WHEN, THEN and ELSE of a CASE. UNION, EXCEPT, INTERSECT
-// and JOIN begin one too, but each also adds a level to all that follows in the same parentheses, because they nest to the left.
+// closed before it in the same stretch lies below it). Separators begin a new stretch: a comma, AND and OR (flat lists
+// in the tree; not the AND of BETWEEN, behind which NOT can nest), WHEN, THEN and ELSE of a CASE. UNION, EXCEPT,
+// INTERSECT and JOIN begin one too, but each also adds a level to all that follows in the same parentheses, because
+// they nest to the left.
 
 // level is one open parenthesis, bracket or CASE, or the statement itself.
 type level struct {

@@ -160,7 +160,8 @@ func TestSmallStack(t *testing.T) {
 // Random texts of tokens that nest: what is accepted keeps the bound.
 func TestDepthOfRandomText(t *testing.T) {
 	tier.All(t)
-	words := strings.Fields("( ) ( ) [ ] , ; 1 a 'x' + - * :: int NOT AND OR BETWEEN CASE WHEN THEN ELSE END SELECT FROM WHERE UNION JOIN ON t IN IS NULL AS . f( ARRAY[ LEFT GROUP BY COLLATE LIKE ESCAPE AT TIME ZONE INTERVAL DISTINCT")
+	words := strings.Fields("( ) ( ) [ ] , ; 1 a 'x' + - * :: int NOT AND OR BETWEEN CASE WHEN THEN ELSE END " +
+		"SELECT FROM WHERE UNION JOIN ON t IN IS NULL AS . f( ARRAY[ LEFT GROUP BY COLLATE LIKE ESCAPE AT TIME ZONE INTERVAL DISTINCT")
 	random := rand.New(rand.NewPCG(1, 2))
 	parsed := 0
 	for range 20_000 {

@@ -5,8 +5,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// PostgreSQL makes of x BETWEEN a AND b, and of x IN (a, b), comparisons of which each has a copy of x (transformAExprBetween and transformAExprIn of its
-// parse_expr.c). In x there may be another: 1 KB of text has taken the server's memory at half a gigabyte a second, and no timeout stops that.
+// PostgreSQL makes of x BETWEEN a AND b, and of x IN (a, b), comparisons of which each has a copy of x
+// (transformAExprBetween and transformAExprIn of its parse_expr.c). In x there may be another: 1 KB of text has taken
+// the server's memory at half a gigabyte a second, and no timeout stops that.
 
 // maxExpanded is how many nodes a text may come to, copies counted.
 const maxExpanded = 2_000_000

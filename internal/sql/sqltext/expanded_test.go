@@ -7,7 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// What PostgreSQL makes copies of is refused where copies hold copies, however few of them a text has; what people write is not.
+// What PostgreSQL makes copies of is refused where copies hold copies, however few of them a text has; what people
+// write is not.
 func TestCopiesOfCopies(t *testing.T) {
 	nested := func(n int, of string) string { return strings.Repeat("(", n) + "x" + strings.Repeat(of+")", n) }
 	list := func(n int) string { return "(a" + strings.Repeat(", a", n-1) + ")" }

@@ -53,8 +53,8 @@ func one(f protoreflect.FieldDescriptor, m protoreflect.Message) protoreflect.Va
 	panic(f.Kind().String())
 }
 
-// The proof compares trees without the places of their nodes, and with all else: whatever a field says, of whatever kind of message and however
-// deep, two trees that differ in it are not equal.
+// The proof compares trees without the places of their nodes, and with all else: whatever a field says, of whatever
+// kind of message and however deep, two trees that differ in it are not equal.
 func TestOnlyPlacesAreStripped(t *testing.T) {
 	places := map[protoreflect.Name]bool{"location": true, "stmt_location": true, "stmt_len": true}
 	seen, stripped := 0, 0
@@ -114,8 +114,8 @@ func TestOnlyPlacesAreStripped(t *testing.T) {
 	}
 }
 
-// TestWalksMissNothing: what stands in any field of any kind of message, first or last of a list, is counted, found and looked at for what this parser
-// does not know.
+// TestWalksMissNothing: what stands in any field of any kind of message, first or last of a list, is counted, found and
+// looked at for what this parser does not know.
 func TestWalksMissNothing(t *testing.T) {
 	table := func(name string) *Node {
 		return &Node{Node: &Node_RangeVar{RangeVar: &RangeVar{Relname: name}}}
@@ -367,14 +367,18 @@ func TestNamesOfTheParser(t *testing.T) {
 	}
 }
 
-// TestConditionsOfGroups: what is put where a SELECT keeps its HAVING, or could, is its HAVING, and changes nothing else of it.
+// TestConditionsOfGroups: what is put where a SELECT keeps its HAVING, or could, is its HAVING, and changes nothing
+// else of it.
 func TestConditionsOfGroups(t *testing.T) {
 	tried := 0
-	for _, from := range []string{"t", "t x (a, b)", "(SELECT a FROM t GROUP BY a HAVING a > 1 ORDER BY a LIMIT 1) x", "t, f(ARRAY[1, 2]) WITH ORDINALITY", "t JOIN u ON t.having = u.order"} {
+	for _, from := range []string{"t", "t x (a, b)", "(SELECT a FROM t GROUP BY a HAVING a > 1 ORDER BY a LIMIT 1) x",
+		"t, f(ARRAY[1, 2]) WITH ORDINALITY", "t JOIN u ON t.having = u.order"} {
 		for _, where := range []string{"", " WHERE a IN (SELECT b FROM u GROUP BY b HAVING b > 1)", " WHERE t.limit > ARRAY[(SELECT 1 LIMIT 1)]"} {
 			for _, group := range []string{"", " GROUP BY a", " GROUP BY (t.window), t.fetch", " GROUP BY a[(SELECT 1 ORDER BY 1)]"} {
 				for _, having := range []string{"", " HAVING a > 1", " HAVING t.order > (SELECT 1 LIMIT 1) OR a = ANY (ARRAY[1])"} {
-					for _, after := range []string{"", ";", " WINDOW w AS (ORDER BY a)", " ORDER BY a", " LIMIT 1", " OFFSET 1", " FETCH FIRST ROW ONLY", " FOR UPDATE", " ORDER BY t.limit LIMIT 1;", " -- x"} {
+					for _, after := range []string{
+						"", ";", " WINDOW w AS (ORDER BY a)", " ORDER BY a", " LIMIT 1", " OFFSET 1",
+						" FETCH FIRST ROW ONLY", " FOR UPDATE", " ORDER BY t.limit LIMIT 1;", " -- x"} {
 						text := "SELECT a, (SELECT 1 FROM u HAVING true ORDER BY 1) FROM " + from + where + group + having + after
 						source, err := Scan(text)
 						if err != nil {

@@ -1,12 +1,14 @@
 package sqltext
 
-// The scanner reads a run of operator characters to its end for each operator in it, and gives the rest back: 40,000 times + have taken it nine seconds,
-// in which nothing stops it. So runs are bounded before it sees them; comments begin and end with such characters, and count.
+// The scanner reads a run of operator characters to its end for each operator in it, and gives the rest back: 40,000
+// times + have taken it nine seconds, in which nothing stops it. So runs are bounded before it sees them; comments
+// begin and end with such characters, and count.
 
 // maxRuns is the most that the squares of the lengths of all runs may come to: a second's work.
 const maxRuns = 200_000_000
 
-// operatorRuns is the sum of the squares of the lengths of the runs of operator characters in a text (op_chars of PostgreSQL's scan.l), those in literals included.
+// operatorRuns is the sum of the squares of the lengths of the runs of operator characters in a text (op_chars of
+// PostgreSQL's scan.l), those in literals included.
 func operatorRuns(text string) int {
 	total, run := 0, 0
 	for i := range len(text) {

@@ -7,8 +7,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Ordered finds the relations in FROM that an operator's results may decide the order of: all of a tree that has one of the operators,
-// but those of sub-selects in expressions that have none of them, by a walk that knows little of the grammar.
+// Ordered finds the relations in FROM that an operator's results may decide the order of: all of a tree that has one of
+// the operators, but those of sub-selects in expressions that have none of them, by a walk that knows little of the
+// grammar.
 func Ordered(m proto.Message, operators []string) map[*RangeVar]bool {
 	found, has := ordered(m.ProtoReflect(), operators, false)
 	if !has {

@@ -22,13 +22,15 @@ func (s *Source) Parse() (*ParseResult, *sqlstate.Error) {
 	tree, err := pg_query.Parse(text)
 	if err != nil {
 		refusal := parseError(err)
-		if refusal.Position > 0 && len(text) == len(s.Text) && text != s.Text { // in characters, of which a comment may have fewer than blanks
+		// in characters, of which a comment may have fewer than blanks
+		if refusal.Position > 0 && len(text) == len(s.Text) && text != s.Text {
 			refusal.Position = utf8.RuneCountInString(s.Text[:byteOf(text, refusal.Position)]) + 1
 		}
 		return nil, s.withoutLiteral(refusal)
 	}
 	if s.copied() && expanded(tree) > maxExpanded {
-		return nil, sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "statement compares what compares too often").
+		return nil, sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds,
+			"statement compares what compares too often").
 			WithHint("The server copies the left side of IN and BETWEEN for each value: compute it in a sub-select.")
 	}
 	return tree, nil
@@ -60,13 +62,15 @@ func byteOf(text string, position int) int {
 	return len(text)
 }
 
-// lookahead are words that the parser's lexer reads together with the one behind them. So it does literals and names of U&.
+// lookahead are words that the parser's lexer reads together with the one behind them. So it does literals and names of
+// U&.
 var lookahead = map[string]string{
-	"not": "between in like ilike similar", "nulls": "first last", "with": "time ordinality", "without": "time", "format": "json",
+	"not": "between in like ilike similar", "nulls": "first last", "with": "time ordinality", "without": "time",
+	"format": "json",
 }
 
-// parsable is the text as the parser can read it: it does not look past a comment for the second of two words that it reads
-// together, which PostgreSQL does. Such comments become blanks, so that every place stays where it is.
+// parsable is the text as the parser can read it: it does not look past a comment for the second of two words that it
+// reads together, which PostgreSQL does. Such comments become blanks, so that every place stays where it is.
 func (s *Source) parsable() string {
 	var out []byte
 	for i := 0; i+1 < len(s.Tokens); i++ {
@@ -143,7 +147,8 @@ func parseError(err error) *sqlstate.Error {
 	if !errors.As(err, &e) {
 		// The tree could not be decoded: too deep, or a name that is no UTF-8 (U&'\D800', a truncated identifier).
 		return sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonSyntax, "the statement could not be read").
-			WithHint("Names and literals must be valid UTF-8 once escapes are resolved, and names at most 63 bytes long.").WithCause(err)
+			WithHint("Names and literals must be valid UTF-8 once escapes are resolved, and names at most 63 " +
+				"bytes long.").WithCause(err)
 	}
 	if strings.Contains(e.Message, "memory exhausted") || strings.Contains(e.Message, "stack depth") {
 		return sqlstate.New(sqlstate.StatementTooComplex, sqlstate.ReasonBounds, "statement is nested too deeply").

@@ -19,7 +19,8 @@ const (
 	MaxDepth  = 1_000
 )
 
-// largeText is the size above which texts are read one after the other: a text of a megabyte may need a hundred times its size.
+// largeText is the size above which texts are read one after the other: a text of a megabyte may need a hundred times
+// its size.
 const largeText = 64 << 10
 
 var large = make(chan struct{}, 1)
@@ -44,20 +45,24 @@ type Source struct {
 // 54001 (nested too deeply) and 42601 (no SQL).
 func Scan(text string) (*Source, *sqlstate.Error) {
 	if len(text) > MaxBytes {
-		return nil, sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "statement is longer than %d bytes", MaxBytes).
+		return nil, sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds,
+			"statement is longer than %d bytes", MaxBytes).
 			WithHint("Send values as parameters, or divide the statement.")
 	}
 	// The parser takes a C string: it would silently stop at a NUL.
 	if i := strings.IndexByte(text, 0); i >= 0 {
-		return nil, sqlstate.New(sqlstate.CharacterNotInRepertoire, sqlstate.ReasonBounds, `invalid byte sequence for encoding "UTF8": 0x00`).
+		return nil, sqlstate.New(sqlstate.CharacterNotInRepertoire, sqlstate.ReasonBounds,
+			`invalid byte sequence for encoding "UTF8": 0x00`).
 			WithHint("Text in PostgreSQL cannot contain NUL.")
 	}
 	if !utf8.ValidString(text) {
-		return nil, sqlstate.New(sqlstate.CharacterNotInRepertoire, sqlstate.ReasonBounds, `invalid byte sequence for encoding "UTF8"`).
+		return nil, sqlstate.New(sqlstate.CharacterNotInRepertoire, sqlstate.ReasonBounds,
+			`invalid byte sequence for encoding "UTF8"`).
 			WithHint("Send statements as UTF-8; client_encoding is fixed to UTF8.")
 	}
 	if operatorRuns(text) > maxRuns {
-		return nil, sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "statement has too many operator characters beside each other").
+		return nil, sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds,
+			"statement has too many operator characters beside each other").
 			WithHint("Put spaces between operators, and between comments; send long values as parameters.")
 	}
 	if len(text) > largeText {
@@ -75,11 +80,13 @@ func Scan(text string) (*Source, *sqlstate.Error) {
 		return nil, refusal
 	}
 	if deepest(tokens) > MaxDepth {
-		return nil, sqlstate.New(sqlstate.StatementTooComplex, sqlstate.ReasonBounds, "statement is nested more than %d levels deep", MaxDepth).
+		return nil, sqlstate.New(sqlstate.StatementTooComplex, sqlstate.ReasonBounds,
+			"statement is nested more than %d levels deep", MaxDepth).
 			WithHint("Long chains of one operator nest too: use a list, as in x = ANY (...), or several statements.")
 	}
 	if copies(tokens) > maxCopies {
-		return nil, sqlstate.New(sqlstate.StatementTooComplex, sqlstate.ReasonBounds, "an assignment to several columns is too long").
+		return nil, sqlstate.New(sqlstate.StatementTooComplex, sqlstate.ReasonBounds,
+			"an assignment to several columns is too long").
 			WithHint("Set the columns one by one: SET a = ..., b = ...")
 	}
 	return &Source{Text: text, Tokens: tokens}, nil
@@ -139,7 +146,8 @@ func decodeTokens(raw []byte) ([]Token, *sqlstate.Error) {
 			continue
 		}
 		if len(tokens) == MaxTokens {
-			return nil, sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "statement has more than %d tokens", MaxTokens).
+			return nil, sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds,
+				"statement has more than %d tokens", MaxTokens).
 				WithHint("Send long lists as one array parameter: x = ANY ($1).")
 		}
 		tokens = append(tokens, t)

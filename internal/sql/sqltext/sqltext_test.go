@@ -47,10 +47,14 @@ func TestBrokenTextAnywhere(t *testing.T) {
 	}
 }
 
-// Whatever the form of a literal: an error does not quote it, a fingerprint leaves it out, and what is named is no literal.
+// Whatever the form of a literal: an error does not quote it, a fingerprint leaves it out, and what is named is no
+// literal.
 func TestLiteralsAreLeftOut(t *testing.T) {
-	for _, literal := range []string{"'4711'", "E'4711'", "N'4711'", "U&'4711'", "U&'d!0061 4711' UESCAPE '!'", "$$4711$$", "$a$4711$a$", "B'0100111'", "X'4711'", "4711", "47.11", "47e11", ".4711", "0x4711", "4_711", "$4711", "'4' /* x */\n'711'"} {
-		for _, text := range []string{literal, "SELECT a " + literal, "SELECT 'ä', 1 FROM t WHERE (" + literal + "." + literal + ")", "SELECT ä, " + literal + " " + literal, literal + " SELECT", "INSERT INTO t (a, " + literal + ") VALUES (1)"} {
+	for _, literal := range []string{"'4711'", "E'4711'", "N'4711'", "U&'4711'", "U&'d!0061 4711' UESCAPE '!'",
+		"$$4711$$", "$a$4711$a$", "B'0100111'", "X'4711'", "4711", "47.11", "47e11", ".4711", "0x4711", "4_711", "$4711", "'4' /* x */\n'711'"} {
+		for _, text := range []string{literal, "SELECT a " + literal,
+			"SELECT 'ä', 1 FROM t WHERE (" + literal + "." + literal + ")", "SELECT ä, " + literal +
+				" " + literal, literal + " SELECT", "INSERT INTO t (a, " + literal + ") VALUES (1)"} {
 			source, err := Scan(text)
 			if err != nil {
 				if strings.Contains(err.Message+err.Detail+err.Hint, "711") {
@@ -179,8 +183,8 @@ func TestSplice(t *testing.T) {
 	}
 }
 
-// TestSpliceAgreesWithTheModel: whatever is edited, and in whichever order it is asked for, the text is that of a plain model, and each character of it is
-// traced back to where it was, or to its edit.
+// TestSpliceAgreesWithTheModel: whatever is edited, and in whichever order it is asked for, the text is that of a plain
+// model, and each character of it is traced back to where it was, or to its edit.
 func TestSpliceAgreesWithTheModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 9))
 	letters := []rune("aä€😀 b")
@@ -279,7 +283,9 @@ func TestProve(t *testing.T) {
 		}
 	}
 	// What does not fit, with what was put into it, is said as that, and is not proved.
-	for _, text := range []string{"SELECT 1" + strings.Repeat("+1", MaxDepth), "SELECT 1 -- " + strings.Repeat("x", MaxBytes), "SELECT 1" + strings.Repeat(",1", MaxTokens/2), "SELECT 1 -- \x00", "SELECT 1 -- \xff", "SELECT " + strings.Repeat("(", MaxBytes/2)} {
+	for _, text := range []string{"SELECT 1" + strings.Repeat("+1", MaxDepth),
+		"SELECT 1 -- " + strings.Repeat("x", MaxBytes), "SELECT 1" +
+			strings.Repeat(",1", MaxTokens/2), "SELECT 1 -- \x00", "SELECT 1 -- \xff", "SELECT " + strings.Repeat("(", MaxBytes/2)} {
 		if err := Prove(intended("SELECT 1"), text); err == nil || err.Reason != sqlstate.ReasonBounds {
 			t.Errorf("%.20q passed: %v", text, err)
 		}
@@ -377,9 +383,11 @@ func TestCommentsBetweenPairsOfWords(t *testing.T) {
 	}
 	// Each of these pairs, in any case, with any comment.
 	for text, pairs := range map[string]string{
-		"SELECT a NOT BETWEEN 1 AND 2": "NOT BETWEEN", "SELECT a NOT IN (1)": "NOT IN", "SELECT a NOT LIKE 'b'": "NOT LIKE", "SELECT a NOT ILIKE 'b'": "NOT ILIKE", "SELECT a NOT SIMILAR TO 'b'": "NOT SIMILAR",
+		"SELECT a NOT BETWEEN 1 AND 2": "NOT BETWEEN", "SELECT a NOT IN (1)": "NOT IN",
+		"SELECT a NOT LIKE 'b'": "NOT LIKE", "SELECT a NOT ILIKE 'b'": "NOT ILIKE", "SELECT a NOT SIMILAR TO 'b'": "NOT SIMILAR",
 		"SELECT a FROM t ORDER BY a NULLS FIRST": "NULLS FIRST", "SELECT a FROM t ORDER BY a NULLS LAST": "NULLS LAST",
-		"SELECT a::timestamp WITH TIME ZONE": "WITH TIME", "SELECT a::timestamp WITHOUT TIME ZONE": "WITHOUT TIME", "SELECT a::time(3) WITHOUT TIME ZONE": "WITHOUT TIME", "SELECT * FROM f() WITH ORDINALITY": "WITH ORDINALITY",
+		"SELECT a::timestamp WITH TIME ZONE": "WITH TIME", "SELECT a::timestamp WITHOUT TIME ZONE": "WITHOUT TIME",
+		"SELECT a::time(3) WITHOUT TIME ZONE": "WITHOUT TIME", "SELECT * FROM f() WITH ORDINALITY": "WITH ORDINALITY",
 		"SELECT U&'d!0061' UESCAPE '!'": "' UESCAPE", "SELECT json_object('a': '1' FORMAT JSON)": "FORMAT JSON", "WITH a AS (SELECT 1) SELECT 1": "AS (",
 	} {
 		first, second, _ := strings.Cut(pairs, " ")

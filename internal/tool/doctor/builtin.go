@@ -12,8 +12,10 @@ func checkBuiltin(ctx context.Context, x *exam) ([]Finding, error) {
 	if err != nil || len(names) == 0 {
 		return nil, err
 	}
-	return []Finding{{"planted", Unsafe, "this is not PostgreSQL's own, and would be taken for it by rules, seals and triggers: " + list(names),
-		"As superuser: DROP what was added; take what was altered (a function's language, say) from another database of the same version. Then run pgconsent migrate, and ask who has done it."}}, nil
+	return []Finding{{"planted", Unsafe,
+		"this is not PostgreSQL's own, and would be taken for it by rules, seals and triggers: " + list(names),
+		"As superuser: DROP what was added; take what was altered (a function's language, say) from another " +
+			"database of the same version. Then run pgconsent migrate, and ask who has done it."}}, nil
 }
 
 // checkLeakproof finds functions that row security would let see rows before the policy has judged them.
@@ -26,6 +28,8 @@ func checkLeakproof(ctx context.Context, x *exam) ([]Finding, error) {
 	if err != nil || len(names) == 0 {
 		return nil, err
 	}
-	return []Finding{{"leakproof", Unsafe, "somebody has marked functions LEAKPROOF that agents' statements may run, so that these see hidden rows before row security does, and their errors and notices tell of them: " + list(names),
+	return []Finding{{"leakproof", Unsafe,
+		"somebody has marked functions LEAKPROOF that agents' statements may run, so that these see hidden rows " +
+			"before row security does, and their errors and notices tell of them: " + list(names),
 		"As superuser: ALTER FUNCTION … NOT LEAKPROOF. With enforcement: auto an index serves without it."}}, nil
 }

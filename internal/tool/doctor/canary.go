@@ -14,14 +14,18 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// canaryShapes put an expression that fails on the canary's hidden row, or because of it, at every place where a planner might evaluate
-// it too early; %s is the canary.
+// canaryShapes put an expression that fails on the canary's hidden row, or because of it, at every place where a
+// planner might evaluate it too early; %s is the canary.
 var canaryShapes = []string{
 	"SELECT id FROM %s WHERE secret::pg_catalog.int4 OPERATOR(pg_catalog.=) 7",
-	"SELECT a.id FROM %s AS a JOIN %s AS b ON a.secret::pg_catalog.int4 OPERATOR(pg_catalog.=) (b.id OPERATOR(pg_catalog.+) 6)",
-	"SELECT g FROM pg_catalog.generate_series(1, 3) AS g LEFT JOIN (SELECT id, secret::pg_catalog.int4 AS n FROM %s) AS s ON s.id OPERATOR(pg_catalog.=) g WHERE s.n IS NOT NULL",
-	"SELECT g FROM pg_catalog.generate_series(1, 3) AS g WHERE EXISTS (SELECT 1 FROM %s AS c WHERE c.id OPERATOR(pg_catalog.=) g AND c.secret::pg_catalog.int4 OPERATOR(pg_catalog.=) 7)",
-	"SELECT g - 1 FROM pg_catalog.generate_series(1, 2) AS g WHERE NOT EXISTS (SELECT 1 FROM %s AS c WHERE c.id OPERATOR(pg_catalog.=) g AND c.secret::pg_catalog.int4 OPERATOR(pg_catalog.=) 7)",
+	"SELECT a.id FROM %s AS a JOIN %s AS b ON a.secret::pg_catalog.int4 OPERATOR(pg_catalog.=) (b.id " +
+		"OPERATOR(pg_catalog.+) 6)",
+	"SELECT g FROM pg_catalog.generate_series(1, 3) AS g LEFT JOIN (SELECT id, secret::pg_catalog.int4 AS n FROM " +
+		"%s) AS s ON s.id OPERATOR(pg_catalog.=) g WHERE s.n IS NOT NULL",
+	"SELECT g FROM pg_catalog.generate_series(1, 3) AS g WHERE EXISTS (SELECT 1 FROM %s AS c WHERE c.id " +
+		"OPERATOR(pg_catalog.=) g AND c.secret::pg_catalog.int4 OPERATOR(pg_catalog.=) 7)",
+	"SELECT g - 1 FROM pg_catalog.generate_series(1, 2) AS g WHERE NOT EXISTS (SELECT 1 FROM %s AS c WHERE c.id " +
+		"OPERATOR(pg_catalog.=) g AND c.secret::pg_catalog.int4 OPERATOR(pg_catalog.=) 7)",
 	"SELECT 1 WHERE 5 NOT IN (SELECT secret::pg_catalog.int4 FROM %s)",
 	"SELECT pg_catalog.max(id) FROM %s GROUP BY secret HAVING secret::pg_catalog.int4 OPERATOR(pg_catalog.=) 7",
 	"SELECT id FROM %s ORDER BY secret::pg_catalog.int4 LIMIT 1",
@@ -29,16 +33,23 @@ var canaryShapes = []string{
 	"SELECT c.id FROM %s AS c, LATERAL (SELECT c.secret::pg_catalog.int4 AS n) AS x WHERE x.n OPERATOR(pg_catalog.=) 7",
 	"SELECT (SELECT c.id FROM %s AS c WHERE c.secret::pg_catalog.int4 OPERATOR(pg_catalog.=) 7)",
 	"SELECT DISTINCT ON (secret::pg_catalog.int4) id FROM %s",
-	// Both comparisons are leak-proof, and what the second compares with fails when a row gets so far: the hidden one alone passes the first. No index has it.
-	"SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM %s WHERE secret OPERATOR(pg_catalog.=) 'a hidden row' AND consent OPERATOR(pg_catalog.=) (SELECT (1 OPERATOR(pg_catalog./) (g OPERATOR(pg_catalog.-) g))::pg_catalog.text FROM pg_catalog.generate_series(1, 1) AS g))",
-	"SELECT id FROM %s WHERE secret::pg_catalog.int4 OPERATOR(pg_catalog.=) 7 UNION SELECT id FROM %s WHERE id OPERATOR(pg_catalog.=) 1",
+	// Both comparisons are leak-proof, and what the second compares with fails when a row gets so far: the hidden one
+	// alone passes the first. No index has it.
+	"SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM %s WHERE secret OPERATOR(pg_catalog.=) 'a hidden row' AND consent " +
+		"OPERATOR(pg_catalog.=) (SELECT (1 OPERATOR(pg_catalog./) (g OPERATOR(pg_catalog.-) g))::pg_catalog.text " +
+		"FROM pg_catalog.generate_series(1, 1) AS g))",
+	"SELECT id FROM %s WHERE secret::pg_catalog.int4 OPERATOR(pg_catalog.=) 7 UNION SELECT id FROM %s WHERE id " +
+		"OPERATOR(pg_catalog.=) 1",
 }
 
-// signedShapes are those of statements of the gate door: what fails on the hidden row is vetted, or stands above rows that were found.
+// signedShapes are those of statements of the gate door: what fails on the hidden row is vetted, or stands above rows
+// that were found.
 var signedShapes = []string{
 	"SELECT a.id FROM %s AS a JOIN %s AS b ON a.id OPERATOR(pg_catalog.=) b.id WHERE b.secret OPERATOR(pg_catalog.<>) ''",
-	"SELECT c.id FROM (SELECT * FROM %s AS c WHERE c.secret OPERATOR(pg_catalog.<>) '' OFFSET 0) AS c WHERE c.secret::pg_catalog.int4 OPERATOR(pg_catalog.=) 7",
-	"SELECT pg_catalog.max(c.id) FROM (SELECT * FROM %s AS c WHERE c.id OPERATOR(pg_catalog.>) 0 OFFSET 0) AS c GROUP BY c.secret::pg_catalog.int4 ORDER BY c.secret::pg_catalog.int4 LIMIT 1",
+	"SELECT c.id FROM (SELECT * FROM %s AS c WHERE c.secret OPERATOR(pg_catalog.<>) '' OFFSET 0) AS c WHERE " +
+		"c.secret::pg_catalog.int4 OPERATOR(pg_catalog.=) 7",
+	"SELECT pg_catalog.max(c.id) FROM (SELECT * FROM %s AS c WHERE c.id OPERATOR(pg_catalog.>) 0 OFFSET 0) AS c " +
+		"GROUP BY c.secret::pg_catalog.int4 ORDER BY c.secret::pg_catalog.int4 LIMIT 1",
 }
 
 // canaryPlans are settings that lead the planner other ways.
@@ -47,32 +58,35 @@ var canaryPlans = []string{"", "enable_seqscan", "enable_nestloop", "enable_hash
 // rowDoor tries the canary under row security: nothing fails, and its first row alone shows.
 func (p *probe) rowDoor(ctx context.Context) ([]Finding, error) {
 	finding := func(what string) Finding {
-		return Finding{"row_door", Unsafe, "row security does not hold on this server as it should: " + what, "Report it with the version of the server; agents are not served."}
+		return Finding{"row_door", Unsafe, "row security does not hold on this server as it should: " + what,
+			"Report it with the version of the server; agents are not served."}
 	}
 	var found []Finding
-	err := p.canary(ctx, rls.Canary(), []string{"", predicate.ScanHint, predicate.SeekHint}, func(sql, got string, err error) error {
-		var pg *pgconn.PgError
-		switch {
-		case err != nil && !errors.As(err, &pg), err != nil && pg.Code == canceled:
-			return err
-		case err != nil:
-			found = append(found, finding(fmt.Sprintf("%s fails with %s", sql, pg.Code)))
-		case got != "1":
-			found = append(found, finding(fmt.Sprintf("%s shows %q", sql, got)))
-		}
-		return nil
-	})
+	err := p.canary(ctx, rls.Canary(), []string{"", predicate.ScanHint, predicate.SeekHint},
+		func(sql, got string, err error) error {
+			var pg *pgconn.PgError
+			switch {
+			case err != nil && !errors.As(err, &pg), err != nil && pg.Code == canceled:
+				return err
+			case err != nil:
+				found = append(found, finding(fmt.Sprintf("%s fails with %s", sql, pg.Code)))
+			case got != "1":
+				found = append(found, finding(fmt.Sprintf("%s shows %q", sql, got)))
+			}
+			return nil
+		})
 	return found, err
 }
 
-// gateDoor tries the canary's door view: without a signature nothing is evaluated before it raises, with one its first row
-// shows.
+// gateDoor tries the canary's door view: without a signature nothing is evaluated before it raises, with one its first
+// row shows.
 func (p *probe) gateDoor(ctx context.Context) ([]Finding, error) {
 	if !p.Plan.HasDoors() {
 		return nil, nil
 	}
 	finding := func(what string) Finding {
-		return Finding{"gate_door", NoGate, "the gate door stays shut, statements take the row security door: " + what, "Report it with the version of the server."}
+		return Finding{"gate_door", NoGate, "the gate door stays shut, statements take the row security door: " +
+			what, "Report it with the version of the server."}
 	}
 	var found []Finding
 	err := p.canary(ctx, rls.CanaryDoor(), []string{""}, func(sql, _ string, err error) error {
@@ -103,7 +117,8 @@ func (p *probe) gateDoor(ctx context.Context) ([]Finding, error) {
 			return err
 		}
 		if err != nil || got != "1" {
-			found = append(found, finding(fmt.Sprintf("signed, %s shows %q (%v)", signedShapes[slices.Index(statements, sql)], got, err)))
+			found = append(found, finding(fmt.Sprintf("signed, %s shows %q (%v)",
+				signedShapes[slices.Index(statements, sql)], got, err)))
 		}
 		return nil
 	})
@@ -127,9 +142,10 @@ func (p *probe) switched(ctx context.Context, plan, how string) error {
 	return nil
 }
 
-// canary runs a probe for every shape, with each of the hints before it, and plan, in a sealed session. judge is told what each answers.
-// The statements of a plan are sent at once: on a busy server each round trip takes its time.
-func (p *probe) canary(ctx context.Context, relation string, hints []string, judge func(sql, got string, err error) error) error {
+// canary runs a probe for every shape, with each of the hints before it, and plan, in a sealed session. judge is told
+// what each answers. The statements of a plan are sent at once: on a busy server each round trip takes its time.
+func (p *probe) canary(ctx context.Context, relation string, hints []string,
+	judge func(sql, got string, err error) error) error {
 	var statements []string
 	for _, shape := range canaryShapes {
 		for _, hint := range hints {
@@ -155,7 +171,8 @@ func (p *probe) canary(ctx context.Context, relation string, hints []string, jud
 }
 
 // firstColumns sends the statements in one pipeline, each a transaction of its own.
-func (p *probe) firstColumns(ctx context.Context, statements []string, judge func(sql, got string, err error) error) (err error) {
+func (p *probe) firstColumns(ctx context.Context, statements []string,
+	judge func(sql, got string, err error) error) (err error) {
 	pipeline := p.conn.PgConn().StartPipeline(ctx)
 	defer func() {
 		if closing := pipeline.Close(); err == nil {

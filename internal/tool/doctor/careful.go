@@ -7,8 +7,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// checkCareful names the tables that PostgreSQL may run functions of others for, as it plans to read them or compares what is in them. What reads such a table takes row
-// security, planned with care, since such a function might tell of hidden rows. That is safe, and slow where a search wants an index.
+// checkCareful names the tables that PostgreSQL may run functions of others for, as it plans to read them or compares
+// what is in them. What reads such a table takes row security, planned with care, since such a function might tell of
+// hidden rows. That is safe, and slow where a search wants an index.
 func checkCareful(_ context.Context, x *exam) ([]Finding, error) {
 	var found []Finding
 	for _, t := range x.Policy.Tables() {
@@ -27,6 +28,8 @@ func checkCareful(_ context.Context, x *exam) ([]Finding, error) {
 
 func careful(r *catalog.Relation, by string) Finding {
 	return Finding{"careful", Advice,
-		fmt.Sprintf("what reads %s is planned with care, without the gate door, since a function may run there that is neither PostgreSQL's own nor that of an extension that is known: %s", r.Name, by),
-		"Nothing, unless searches are too slow: docs/explanation/performance.md, \"Tables that are planned with care\", says which functions do not count."}
+		fmt.Sprintf("what reads %s is planned with care, without the gate door, since a function may run there "+
+			"that is neither PostgreSQL's own nor that of an extension that is known: %s", r.Name, by),
+		"Nothing, unless searches are too slow: docs/explanation/performance.md, \"Tables that are planned with " +
+			"care\", says which functions do not count."}
 }

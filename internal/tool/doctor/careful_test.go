@@ -26,7 +26,9 @@ func TestTablesThatArePlannedWithCare(t *testing.T) {
 		"public.people ":              "public.people, index people_name: public.normal(text)",
 	}
 	// A rule for writing counts as one for reading does.
-	s, err := compileRules(t.Context(), db.Connect(t, "pgconsent_control"), strings.Replace(rules, "views:", "  notes: { rows: open, write: { commands: [insert], check: [ { visible: { people: { id: person_id } } } ] } }\nviews:", 1))
+	s, err := compileRules(t.Context(), db.Connect(t, "pgconsent_control"),
+		strings.Replace(rules, "views:",
+			"  notes: { rows: open, write: { commands: [insert], check: [ { visible: { people: { id: person_id } } } ] } }\nviews:", 1))
 	if err != nil {
 		t.Fatal(err)
 	}

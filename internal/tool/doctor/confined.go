@@ -69,10 +69,12 @@ func (x *exam) tableOf(drift string) uint32 {
 	var found uint32
 	for oid, table := range x.tables() {
 		name := table.String()
-		its := (strings.HasPrefix(line, "policy ") || strings.HasPrefix(line, "trigger ")) && strings.HasSuffix(line, " on "+name) ||
+		its := (strings.HasPrefix(line, "policy ") || strings.HasPrefix(line, "trigger ")) &&
+			strings.HasSuffix(line, " on "+name) ||
 			strings.HasPrefix(line, "column "+name+".")
 		for _, view := range []catalog.Name{
-			predicate.HelperView(table), predicate.GateView(table), predicate.DoorView(table), predicate.RowView(table), predicate.WalledView(table),
+			predicate.HelperView(table), predicate.GateView(table), predicate.DoorView(table),
+			predicate.RowView(table), predicate.WalledView(table),
 		} {
 			its = its || line == "relation "+view.String()
 		}

@@ -10,6 +10,8 @@ func checkDDL(ctx context.Context, x *exam) ([]Finding, error) {
 	if err != nil || n >= 2 {
 		return nil, err
 	}
-	return []Finding{{"ddl", Hardening, "no event trigger tells of the owner's DDL: it is noticed within two seconds, not before the next statement",
-		"Run pgconsent migrate as a superuser that owns what migrate made, or do nothing: docs/explanation/security.md says what it means."}}, nil
+	return []Finding{{"ddl", Hardening,
+		"no event trigger tells of the owner's DDL: it is noticed within two seconds, not before the next statement",
+		"Run pgconsent migrate as a superuser that owns what migrate made, or do nothing: " +
+			"docs/explanation/security.md says what it means."}}, nil
 }

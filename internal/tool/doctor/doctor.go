@@ -49,7 +49,8 @@ type Finding struct {
 
 // Subject is what to look at, beside the connection.
 type Subject struct {
-	AgentRole, ControlRole, ReaderRole, RowsRole string // "": pgconsent_agent, pgconsent_control, pgconsent_reader, pgconsent_rows
+	// "": pgconsent_agent, pgconsent_control, pgconsent_reader, pgconsent_rows
+	AgentRole, ControlRole, ReaderRole, RowsRole string
 
 	Policy   *policy.Policy
 	Snapshot *catalog.Snapshot
@@ -128,7 +129,8 @@ func (x *exam) examine(ctx context.Context) ([]Finding, error) {
 
 // named fills in the default roles.
 func (s Subject) named() Subject {
-	for role, name := range map[*string]string{&s.AgentRole: "pgconsent_agent", &s.ControlRole: "pgconsent_control", &s.ReaderRole: "pgconsent_reader", &s.RowsRole: "pgconsent_rows"} {
+	for role, name := range map[*string]string{&s.AgentRole: "pgconsent_agent", &s.ControlRole: "pgconsent_control",
+		&s.ReaderRole: "pgconsent_reader", &s.RowsRole: "pgconsent_rows"} {
 		if *role == "" {
 			*role = name
 		}
@@ -147,7 +149,8 @@ func Refuse(found []Finding) error {
 	if len(lines) == 0 {
 		return nil
 	}
-	return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonStale, "the database cannot enforce the policy: %s", strings.Join(lines, "; ")).
+	return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonStale, "the database cannot enforce the policy: %s",
+		strings.Join(lines, "; ")).
 		WithHint("pgconsent doctor shows every finding.")
 }
 
@@ -184,7 +187,8 @@ func (x *exam) each(ctx context.Context, f Finding, sql string, args ...any) ([]
 	}
 	var found []Finding
 	for _, name := range names {
-		found = append(found, Finding{f.ID, f.Severity, strings.ReplaceAll(f.What, "%s", name), strings.ReplaceAll(f.Fix, "%s", name)})
+		found = append(found, Finding{f.ID, f.Severity, strings.ReplaceAll(f.What, "%s", name),
+			strings.ReplaceAll(f.Fix, "%s", name)})
 	}
 	return found, nil
 }

@@ -244,21 +244,30 @@ func TestUnsafeDatabases(t *testing.T) {
 		{"rls_off", "ALTER TABLE public.letters DISABLE ROW LEVEL SECURITY", ""},
 		{"foreign_policy", "CREATE POLICY ours_not ON public.letters TO pgconsent_rows USING (true)", ""},
 		{"function_definer", "ALTER FUNCTION public.count_memories SECURITY DEFINER", ""},
-		{"function_definer", "CREATE FUNCTION public.everybody() RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER AS 'SELECT count(*) > 5 FROM public.memories'; DO $$ DECLARE f record; BEGIN SELECT pg_get_functiondef(oid) AS def INTO f FROM pg_proc WHERE proname = 'count_memories'; EXECUTE regexp_replace(f.def, 'DEFAULT \\w+', 'DEFAULT public.everybody()'); END $$", ""},
+		{"function_definer",
+			"CREATE FUNCTION public.everybody() RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER AS 'SELECT " +
+				"count(*) > 5 FROM public.memories'; DO $$ DECLARE f record; BEGIN SELECT pg_get_functiondef(oid) " +
+				"AS def INTO f FROM pg_proc WHERE proname = 'count_memories'; EXECUTE regexp_replace(f.def, " +
+				"'DEFAULT \\w+', 'DEFAULT public.everybody()'); END $$", ""},
 		{"function_path", "ALTER FUNCTION pgconsent_gate.attr RESET ALL", ""},
 		{"not_installed", "DROP SCHEMA pgconsent CASCADE", ""},
 		{"other_policy", "UPDATE pgconsent.installed SET hash = 'another'", ""},
-		{"drift", "CREATE OR REPLACE FUNCTION pgconsent_gate.sealed() RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 'SELECT true'", ""},
-		{"drift", "DO $$ DECLARE p record; BEGIN SELECT * INTO p FROM pg_policies WHERE permissive = 'RESTRICTIVE' AND tablename = 'memories' LIMIT 1; EXECUTE format('DROP POLICY %I ON public.memories', p.policyname); END $$", ""},
-		{"drift", "DO $$ DECLARE p record; BEGIN SELECT * INTO p FROM pg_policies WHERE permissive = 'RESTRICTIVE' AND tablename = 'memories' LIMIT 1; EXECUTE format('ALTER POLICY %I ON public.memories USING (true)', p.policyname); END $$", ""},
+		{"drift", "CREATE OR REPLACE FUNCTION pgconsent_gate.sealed() RETURNS boolean LANGUAGE sql STABLE " +
+			"SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 'SELECT true'", ""},
+		{"drift", "DO $$ DECLARE p record; BEGIN SELECT * INTO p FROM pg_policies WHERE permissive = " +
+			"'RESTRICTIVE' AND tablename = 'memories' LIMIT 1; EXECUTE format('DROP POLICY %I ON public.memories', p.policyname); END $$", ""},
+		{"drift", "DO $$ DECLARE p record; BEGIN SELECT * INTO p FROM pg_policies WHERE permissive = " +
+			"'RESTRICTIVE' AND tablename = 'memories' LIMIT 1; EXECUTE format('ALTER POLICY %I ON public.memories USING (true)', p.policyname); END $$", ""},
 		{"drift", "CREATE POLICY pgconsent_extra ON public.memories TO pgconsent_agent USING (true)", ""},
 		{"drift", "CREATE VIEW pgconsent_gate.everything AS SELECT * FROM public.memories", ""},
 		{"drift", "ALTER FUNCTION pgconsent_gate.sealed() LEAKPROOF", ""},
 		{"planted", "CREATE FUNCTION pg_catalog.sha256(text) RETURNS bytea LANGUAGE sql AS 'SELECT NULL::bytea'", ""},
-		{"planted", "CREATE FUNCTION public.f(text) RETURNS uuid LANGUAGE sql AS 'SELECT NULL::uuid'; CREATE CAST (text AS uuid) WITH FUNCTION public.f(text)", ""},
+		{"planted", "CREATE FUNCTION public.f(text) RETURNS uuid LANGUAGE sql AS 'SELECT NULL::uuid'; CREATE CAST " +
+			"(text AS uuid) WITH FUNCTION public.f(text)", ""},
 		{"leakproof", "ALTER FUNCTION pg_catalog.textlike(text, text) LEAKPROOF", ""},
 		{"leakproof", "ALTER FUNCTION public.count_memories LEAKPROOF", ""},
-		{"leakproof", "CREATE FUNCTION public.place(text) RETURNS point LANGUAGE sql IMMUTABLE LEAKPROOF AS 'SELECT NULL::point'; CREATE CAST (text AS point) WITH FUNCTION public.place(text)", ""},
+		{"leakproof", "CREATE FUNCTION public.place(text) RETURNS point LANGUAGE sql IMMUTABLE LEAKPROOF AS " +
+			"'SELECT NULL::point'; CREATE CAST (text AS point) WITH FUNCTION public.place(text)", ""},
 		{"bad_key", "DELETE FROM pgconsent.keys", ""},
 		{"key_readable", "GRANT EXECUTE ON FUNCTION pgconsent.seal_key() TO PUBLIC", ""},
 		{"key_readable", "GRANT SELECT ON pgconsent.keys TO pgconsent_agent", ""},
@@ -352,15 +361,19 @@ func TestEncoding(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	all := map[string]string{
 		// Agents' sessions bring these two: neither is a reason to refuse them.
-		"standard_conforming_strings": "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET standard_conforming_strings = off', current_database()); EXECUTE format('ALTER DATABASE %I SET row_security = off', current_database()); END $$",
-		"agent_unlisted":              "CREATE TABLE public.other (id int); GRANT SELECT ON public.other TO PUBLIC",
-		"drift_table":                 "GRANT SELECT ON public.memories TO PUBLIC",
-		"reachable_function":          "CREATE FUNCTION public.helps() RETURNS int LANGUAGE sql AS 'SELECT 1'",
-		"reachable_definer":           "CREATE SCHEMA attic; GRANT USAGE ON SCHEMA attic TO PUBLIC; CREATE FUNCTION attic.all() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS 'SELECT count(*) FROM public.memories'",
-		"reachable_operator":          "CREATE SCHEMA attic; CREATE FUNCTION attic.f(int, text) RETURNS bool LANGUAGE sql AS 'SELECT true'; CREATE OPERATOR public.= (LEFTARG = int, RIGHTARG = text, FUNCTION = attic.f)",
-		"control_members":             "GRANT pgconsent_control TO pg_monitor",
-		"triggers_off":                "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET session_replication_role = replica', current_database()); END $$",
-		"reachable_cast":              "CREATE SCHEMA attic; CREATE FUNCTION attic.f(text) RETURNS point LANGUAGE sql AS 'SELECT NULL::point'; CREATE CAST (text AS point) WITH FUNCTION attic.f(text) AS IMPLICIT",
+		"standard_conforming_strings": "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET " +
+			"standard_conforming_strings = off', current_database()); EXECUTE format('ALTER DATABASE %I SET row_security = off', current_database()); END $$",
+		"agent_unlisted":     "CREATE TABLE public.other (id int); GRANT SELECT ON public.other TO PUBLIC",
+		"drift_table":        "GRANT SELECT ON public.memories TO PUBLIC",
+		"reachable_function": "CREATE FUNCTION public.helps() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+		"reachable_definer": "CREATE SCHEMA attic; GRANT USAGE ON SCHEMA attic TO PUBLIC; CREATE " +
+			"FUNCTION attic.all() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS 'SELECT count(*) FROM public.memories'",
+		"reachable_operator": "CREATE SCHEMA attic; CREATE FUNCTION attic.f(int, text) RETURNS bool " +
+			"LANGUAGE sql AS 'SELECT true'; CREATE OPERATOR public.= (LEFTARG = int, RIGHTARG = text, FUNCTION = attic.f)",
+		"control_members": "GRANT pgconsent_control TO pg_monitor",
+		"triggers_off":    "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET session_replication_role = replica', current_database()); END $$",
+		"reachable_cast": "CREATE SCHEMA attic; CREATE FUNCTION attic.f(text) RETURNS point LANGUAGE " +
+			"sql AS 'SELECT NULL::point'; CREATE CAST (text AS point) WITH FUNCTION attic.f(text) AS IMPLICIT",
 	}
 	for i, want := range slices.Sorted(maps.Keys(all)) {
 		if !tier.Turn(i, 1) {
@@ -385,7 +398,8 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// A listed function that searches by distance is named where an approximate index may lie under what it reads, and no more when it searches exactly.
+// A listed function that searches by distance is named where an approximate index may lie under what it reads, and no
+// more when it searches exactly.
 func TestSearchingFunctions(t *testing.T) {
 	db := safe(t)
 	s := subject(t, db)
@@ -448,8 +462,12 @@ func TestDefinersWithoutAName(t *testing.T) {
 	tier.All(t)
 	const out = "REVOKE EXECUTE ON FUNCTION attic.f(text) FROM PUBLIC"
 	for _, tc := range []struct{ name, want, sql, undo string }{
-		{"a cast", "definer_cast", "CREATE SCHEMA attic; CREATE FUNCTION attic.f(text) RETURNS point LANGUAGE sql SECURITY DEFINER AS 'SELECT NULL::point'; CREATE CAST (text AS point) WITH FUNCTION attic.f(text) AS IMPLICIT", out},
-		{"a domain", "definer_check", "CREATE SCHEMA attic; CREATE FUNCTION attic.f(text) RETURNS bool LANGUAGE sql SECURITY DEFINER AS 'SELECT true'; CREATE DOMAIN attic.d AS text CHECK (attic.f(VALUE))", out},
+		{"a cast", "definer_cast",
+			"CREATE SCHEMA attic; CREATE FUNCTION attic.f(text) RETURNS point LANGUAGE sql SECURITY DEFINER AS " +
+				"'SELECT NULL::point'; CREATE CAST (text AS point) WITH FUNCTION attic.f(text) AS IMPLICIT", out},
+		{"a domain", "definer_check",
+			"CREATE SCHEMA attic; CREATE FUNCTION attic.f(text) RETURNS bool LANGUAGE sql SECURITY DEFINER AS " +
+				"'SELECT true'; CREATE DOMAIN attic.d AS text CHECK (attic.f(VALUE))", out},
 		{"an order", "definer_order", `CREATE SCHEMA attic; CREATE TYPE attic.t AS (n text); CREATE FUNCTION attic.f(attic.t, attic.t) RETURNS integer LANGUAGE plpgsql IMMUTABLE SECURITY DEFINER AS 'BEGIN RETURN 0; END';
 			CREATE OPERATOR CLASS attic.c DEFAULT FOR TYPE attic.t USING btree AS FUNCTION 1 attic.f(attic.t, attic.t)`, "ALTER FUNCTION attic.f(attic.t, attic.t) SECURITY INVOKER"},
 		{"a range", "definer_order", `CREATE SCHEMA attic; CREATE FUNCTION attic.f(time, time) RETURNS float8 LANGUAGE plpgsql IMMUTABLE SECURITY DEFINER AS 'BEGIN RETURN 1.0; END';
@@ -490,10 +508,13 @@ func TestHardening(t *testing.T) {
 func TestProbes(t *testing.T) {
 	for _, tc := range []struct{ name, want, sql string }{
 		{"row security off", "leak", "ALTER TABLE public.memories DISABLE ROW LEVEL SECURITY"},
-		{"a wall taken down", "leak", "DO $$ DECLARE p record; BEGIN FOR p IN SELECT * FROM pg_policies WHERE permissive = 'RESTRICTIVE' AND tablename = 'people' LOOP EXECUTE format('DROP POLICY %I ON public.people', p.policyname); END LOOP; END $$"},
+		{"a wall taken down", "leak",
+			"DO $$ DECLARE p record; BEGIN FOR p IN SELECT * FROM pg_policies WHERE permissive = 'RESTRICTIVE' " +
+				"AND tablename = 'people' LOOP EXECUTE format('DROP POLICY %I ON public.people', p.policyname); END LOOP; END $$"},
 		{"a gate that says yes", "gate", "CREATE OR REPLACE FUNCTION pgconsent_gate.vetted() RETURNS boolean LANGUAGE sql STABLE AS 'SELECT true'"},
 		{"a gate that says no", "gate", "CREATE OR REPLACE FUNCTION pgconsent_gate.vetted() RETURNS boolean LANGUAGE sql STABLE AS 'SELECT false'"},
-		{"a seal that always holds", "forged_seal", "CREATE OR REPLACE FUNCTION pgconsent_gate.sealed() RETURNS boolean LANGUAGE sql STABLE AS 'SELECT true'"},
+		{"a seal that always holds", "forged_seal",
+			"CREATE OR REPLACE FUNCTION pgconsent_gate.sealed() RETURNS boolean LANGUAGE sql STABLE AS 'SELECT true'"},
 		{"pads that do not fit the key", "bad_key", "UPDATE pgconsent.keys SET ipad = decode(repeat('36', 64), 'hex')"},
 		{"no right to the verifier", "seal", "REVOKE EXECUTE ON FUNCTION pgconsent_gate.sealed() FROM pgconsent_agent"},
 	} {
@@ -514,7 +535,8 @@ func TestProbes(t *testing.T) {
 func TestWhatIsEmptyWhoeverAsks(t *testing.T) {
 	db := pgtest.Database(t)
 	super := db.Connect(t, "postgres")
-	exec(t, super, "CREATE TABLE public.parts (id int NOT NULL, note text) PARTITION BY RANGE (id); CREATE TABLE public.first PARTITION OF public.parts FOR VALUES FROM (1) TO (10); INSERT INTO parts VALUES (1, 'x')")
+	exec(t, super, "CREATE TABLE public.parts (id int NOT NULL, note text) PARTITION BY RANGE (id); CREATE TABLE "+
+		"public.first PARTITION OF public.parts FOR VALUES FROM (1) TO (10); INSERT INTO parts VALUES (1, 'x')")
 	s, err := compileRules(t.Context(), super, "version: 1\ntables: { parts: { rows: [ sql: \"id IS NULL\" ] } }\n")
 	if err != nil {
 		t.Fatal(err)
@@ -661,15 +683,17 @@ func TestRefuseNamesTheFix(t *testing.T) {
 	}
 }
 
-// A migrate that runs beside a look holds locks: the look says that it could not see, and neither waits for the other until one of
-// them is ended as a deadlock.
+// A migrate that runs beside a look holds locks: the look says that it could not see, and neither waits for the other
+// until one of them is ended as a deadlock.
 func TestExamineGivesWay(t *testing.T) {
 	tier.All(t)
 	db := safe(t)
 	s := subject(t, db)
 	migrate := db.Connect(t, "postgres")
 	var view string
-	if err := migrate.QueryRow(t.Context(), "SELECT oid::regclass::text FROM pg_class WHERE relkind = 'v' AND relnamespace = 'pgconsent_gate'::regnamespace ORDER BY 1 LIMIT 1").Scan(&view); err != nil {
+	if err := migrate.QueryRow(t.Context(),
+		"SELECT oid::regclass::text FROM pg_class WHERE relkind = 'v' AND relnamespace = "+
+			"'pgconsent_gate'::regnamespace ORDER BY 1 LIMIT 1").Scan(&view); err != nil {
 		t.Fatal(err)
 	}
 	exec(t, migrate, "BEGIN; ALTER VIEW "+view+" RENAME TO locked")

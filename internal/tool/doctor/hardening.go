@@ -21,7 +21,8 @@ func checkHardening(ctx context.Context, x *exam) ([]Finding, error) {
 	var found []Finding
 	for _, o := range open {
 		var can bool
-		if err := x.conn.QueryRow(ctx, "SELECT pg_catalog.has_function_privilege($1, $2, 'EXECUTE')", x.AgentRole, o.function).Scan(&can); err != nil {
+		if err := x.conn.QueryRow(ctx, "SELECT pg_catalog.has_function_privilege($1, $2, 'EXECUTE')", x.AgentRole,
+			o.function).Scan(&can); err != nil {
 			return found, err
 		}
 		if can {

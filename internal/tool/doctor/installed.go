@@ -63,7 +63,8 @@ func checkDrift(ctx context.Context, x *exam) ([]Finding, error) {
 	}
 	var found []Finding
 	if len(walls) > 0 {
-		one := Finding{"drift", Unsafe, "what pgconsent migrate installed was altered: " + list(walls), "Run pgconsent migrate, which puts back what is its own. What others have added stays: look at it first."}
+		one := Finding{"drift", Unsafe, "what pgconsent migrate installed was altered: " + list(walls),
+			"Run pgconsent migrate, which puts back what is its own. What others have added stays: look at it first."}
 		if single {
 			x.about[one] = among
 		}
@@ -75,15 +76,21 @@ func checkDrift(ctx context.Context, x *exam) ([]Finding, error) {
 			"Run pgconsent migrate, which makes them anew."})
 	}
 	if len(tables) > 0 {
-		found = append(found, Finding{"drift_table", Warning, "grants or settings of protected tables changed since pgconsent migrate: " + list(tables), "If that was meant, nothing; pgconsent migrate records it."})
+		found = append(found, Finding{"drift_table", Warning,
+			"grants or settings of protected tables changed since pgconsent migrate: " +
+				list(tables), "If that was meant, nothing; pgconsent migrate records it."})
 	}
 	// Asked of a snapshot that is newer than everything, this tells of no change.
 	var emptied bool
-	if err := x.conn.QueryRow(ctx, "SELECT pgconsent.changed_since('9000000000000000000:9000000000000000000:'::pg_catalog.pg_snapshot)").Scan(&emptied); err != nil {
+	if err := x.conn.QueryRow(ctx,
+		"SELECT pgconsent.changed_since('9000000000000000000:9000000000000000000:'::pg_catalog.pg_snapshot)").
+		Scan(&emptied); err != nil {
 		return found, err
 	}
 	if emptied && len(walls) == 0 {
-		found = append(found, Finding{"changes", Warning, "pgconsent.change was emptied, or a trigger that fills it is off: everything that agents hold open ends with 40001", "Run pgconsent migrate, which puts it back."})
+		found = append(found, Finding{"changes", Warning,
+			"pgconsent.change was emptied, or a trigger that fills it is off: everything that agents hold open " +
+				"ends with 40001", "Run pgconsent migrate, which puts it back."})
 	}
 	return found, nil
 }
@@ -99,7 +106,9 @@ func checkKeys(ctx context.Context, x *exam) ([]Finding, error) {
 	if !x.exists() {
 		return append(found, missing...), nil
 	}
-	more, err := x.each(ctx, Finding{"key_readable", Unsafe, "the role " + x.AgentRole + " may read keys through %s, by itself or through PUBLIC", "REVOKE ALL ON %s FROM PUBLIC, " + quote(x.AgentRole)},
+	more, err := x.each(ctx, Finding{"key_readable", Unsafe,
+		"the role " + x.AgentRole + " may read keys through %s, by itself or through PUBLIC",
+		"REVOKE ALL ON %s FROM PUBLIC, " + quote(x.AgentRole)},
 		`SELECT 'TABLE pgconsent.keys' WHERE pg_catalog.has_any_column_privilege($1, 'pgconsent.keys', 'SELECT, INSERT, UPDATE')
 		 UNION ALL SELECT 'FUNCTION pgconsent.seal_key()' WHERE pg_catalog.has_function_privilege($1, 'pgconsent.seal_key()', 'EXECUTE')`, x.AgentRole)
 	return append(found, more...), err

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// keptAtOnce is how many bytes of what is kept a server that runs compares: some ten thousand rows. It looks every few seconds and
-// has as many for it; triggers that are gone or off it finds whatever the size is.
+// keptAtOnce is how many bytes of what is kept a server that runs compares: some ten thousand rows. It looks every few
+// seconds and has as many for it; triggers that are gone or off it finds whatever the size is.
 const keptAtOnce = 1 << 20
 
 // checkKept compares what is kept beside rows with what it should be.
@@ -27,18 +27,23 @@ func checkKept(ctx context.Context, x *exam) ([]Finding, error) {
 		case !there:
 			continue // it is not installed, which another check says
 		case !ready:
-			out = append(out, Finding{"kept", Warning, fmt.Sprintf("what is kept beside %s is not complete: the people of its rows are looked at each time", f.Relation), "Run pgconsent migrate, which fills it in."})
+			out = append(out, Finding{"kept", Warning,
+				fmt.Sprintf("what is kept beside %s is not complete: the people of its rows are looked at each time",
+					f.Relation), "Run pgconsent migrate, which fills it in."})
 			continue
 		}
 		// Settling a transaction takes its changes away before it commits: one that can be seen was never settled.
 		var left int64
 		if may { // the plan of before did not grant it
-			if err := x.conn.QueryRow(ctx, `SELECT count(*) FROM pgconsent.kept_change AS c WHERE c.name = $1`, f.Name).Scan(&left); err != nil {
+			if err := x.conn.QueryRow(ctx, `SELECT count(*) FROM pgconsent.kept_change AS c WHERE c.name = $1`,
+				f.Name).Scan(&left); err != nil {
 				return out, err
 			}
 		}
 		if left > 0 {
-			out = append(out, Finding{"kept", Unsafe, fmt.Sprintf("what is kept beside %s may be wrong: it depends on %d changes that were never settled", f.Relation, left), "Run pgconsent migrate, which fills it in anew."})
+			out = append(out, Finding{"kept", Unsafe,
+				fmt.Sprintf("what is kept beside %s may be wrong: it depends on %d changes that were never settled",
+					f.Relation, left), "Run pgconsent migrate, which fills it in anew."})
 			continue
 		}
 		if x.running && size > keptAtOnce {
@@ -49,8 +54,11 @@ func checkKept(ctx context.Context, x *exam) ([]Finding, error) {
 			return out, err
 		}
 		if n > 0 {
-			out = append(out, Finding{"kept", Unsafe, fmt.Sprintf("what is kept beside %s is wrong for %d rows: somebody has changed it by hand, or has switched triggers off", f.Relation, n),
-				fmt.Sprintf("Run SELECT pgconsent.kept_distrust('%s') as the role that migrates, and then pgconsent migrate, which fills it in anew.", f.Name)})
+			out = append(out, Finding{"kept", Unsafe,
+				fmt.Sprintf("what is kept beside %s is wrong for %d rows: somebody has changed it by hand, or has "+
+					"switched triggers off", f.Relation, n),
+				fmt.Sprintf("Run SELECT pgconsent.kept_distrust('%s') as the role that migrates, and then "+
+					"pgconsent migrate, which fills it in anew.", f.Name)})
 		}
 	}
 	return out, nil

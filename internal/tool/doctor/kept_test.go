@@ -35,7 +35,9 @@ func TestKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		doc, err := policy.Parse("policy.yaml", []byte("version: 1\nattributes: {}\ntables:\n  notes: { rows: [ consent: { every: [ people: { id: person } ], status: consent, is: granted"+rules+" } ] }\n"))
+		doc, err := policy.Parse("policy.yaml",
+			[]byte("version: 1\nattributes: {}\ntables:\n  notes: { rows: [ consent: { every: [ people: { id: "+
+				"person } ], status: consent, is: granted"+rules+" } ] }\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,9 +92,11 @@ func TestKept(t *testing.T) {
 	kept("")
 	for _, sql := range []string{
 		"UPDATE pgconsent.TABLE SET open_until = 'infinity'", "DELETE FROM pgconsent.TABLE WHERE id = 3",
-		"ALTER TABLE people DISABLE TRIGGER USER; UPDATE people SET consent = 'refused'; ALTER TABLE people ENABLE ALWAYS TRIGGER zz_pgconsent_kept_NAME_1_update",
+		"ALTER TABLE people DISABLE TRIGGER USER; UPDATE people SET consent = 'refused'; ALTER TABLE people " +
+			"ENABLE ALWAYS TRIGGER zz_pgconsent_kept_NAME_1_update",
 	} {
-		run(strings.NewReplacer("TABLE SET", "kept_"+fills[0].Name+" SET", "FROM pgconsent.TABLE", "FROM pgconsent.kept_"+fills[0].Name, "NAME", fills[0].Name).Replace(sql))
+		run(strings.NewReplacer("TABLE SET", "kept_"+fills[0].Name+" SET", "FROM pgconsent.TABLE",
+			"FROM pgconsent.kept_"+fills[0].Name, "NAME", fills[0].Name).Replace(sql))
 		got, _ := examinedOnly(t, db, fills)
 		if got == 0 {
 			t.Errorf("%s: nothing differs", sql)

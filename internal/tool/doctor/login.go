@@ -25,11 +25,11 @@ type Upstream struct {
 
 // Logins tries to log in without a password, as the proxy would for a client.
 //
-// An owner's connection is relayed: to the server it comes from this machine and this user of the operating system. Where
-// pg_hba.conf trusts these (trust, ident, or peer with a map that fits), whoever reaches our listener would be an owner,
-// and nobody would have asked for a password. Of trust and peer we cannot tell which it is: both just let us in. Asking is
-// what makes it safe, and so does refusing, as peer does for another user. The agent and control roles are not relayed:
-// without a password they are open to what runs on this machine, not to our clients.
+// An owner's connection is relayed: to the server it comes from this machine and this user of the operating system.
+// Where pg_hba.conf trusts these (trust, ident, or peer with a map that fits), whoever reaches our listener would be an
+// owner, and nobody would have asked for a password. Of trust and peer we cannot tell which it is: both just let us in.
+// Asking is what makes it safe, and so does refusing, as peer does for another user. The agent and control roles are
+// not relayed: without a password they are open to what runs on this machine, not to our clients.
 //
 // Only the method is looked at: no password is sent, and nothing of the environment (PGPASSWORD, ~/.pgpass) takes part.
 // The error is that of a server that cannot be reached.
@@ -43,7 +43,8 @@ func Logins(ctx context.Context, u Upstream, owners []string, s Subject) ([]Find
 		}
 		if got != stopped {
 			found = append(found, Finding{"owner_login", Unsafe,
-				"the server lets the owner " + owner + " in without a password: whoever reaches pgconsent's listener is the owner", hba(u, "\""+u.Database+"\"", owner)})
+				"the server lets the owner " + owner +
+					" in without a password: whoever reaches pgconsent's listener is the owner", hba(u, "\""+u.Database+"\"", owner)})
 			continue
 		}
 		// The lines of pg_hba.conf for replication are others. A role without the right is let in and then refused.
@@ -52,7 +53,9 @@ func Logins(ctx context.Context, u Upstream, owners []string, s Subject) ([]Find
 		}
 		if got == entered {
 			found = append(found, Finding{"owner_replication", Unsafe,
-				"the server lets the owner " + owner + " replicate without a password: whoever reaches pgconsent's listener can copy the cluster", hba(u, "replication", owner)})
+				"the server lets the owner " + owner +
+					" replicate without a password: whoever reaches pgconsent's listener can copy the cluster", hba(u,
+					"replication", owner)})
 		}
 	}
 	if len(found) == 0 {
@@ -67,7 +70,9 @@ func Logins(ctx context.Context, u Upstream, owners []string, s Subject) ([]Find
 			return found, fmt.Errorf("log in as %s without a password: %w", r.role, err)
 		}
 		if got != stopped {
-			found = append(found, Finding{r.id, Warning, "the server lets " + r.role + " in without a password: what runs on this machine, if it is trusted like pgconsent, " + r.does,
+			found = append(found, Finding{r.id, Warning,
+				"the server lets " + r.role +
+					" in without a password: what runs on this machine, if it is trusted like pgconsent, " + r.does,
 				hba(u, "\""+u.Database+"\"", r.role)})
 		}
 	}

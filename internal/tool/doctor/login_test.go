@@ -36,7 +36,8 @@ func TestLogins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	exec(t, dba, `CREATE ROLE app LOGIN PASSWORD 'known'; CREATE ROLE mover LOGIN REPLICATION PASSWORD 'known'; CREATE ROLE walled LOGIN PASSWORD 'known'`)
+	exec(t, dba,
+		`CREATE ROLE app LOGIN PASSWORD 'known'; CREATE ROLE mover LOGIN REPLICATION PASSWORD 'known'; CREATE ROLE walled LOGIN PASSWORD 'known'`)
 	t.Cleanup(func() { _, _ = pgtestExec(db, "DROP ROLE app, mover, walled") })
 	if _, err := dba.Exec(t.Context(), `CREATE ROLE "`+me.Username+`" LOGIN`); err == nil {
 		t.Cleanup(func() { _, _ = pgtestExec(db, `DROP ROLE "`+me.Username+`"`) })
@@ -55,21 +56,22 @@ func TestLogins(t *testing.T) {
 		owner string
 		want  string // unsafe; "": none
 	}{
-		"scram by TCP":                    {asks, byTCP(db), "app", ""},
-		"scram by socket":                 {asks + "local all all scram-sha-256\n", bySocket(db), "app", ""},
-		"a role that does not exist":      {asks, byTCP(db), "nobody", ""},
-		"rejected":                        {asks + "local all all reject\n", bySocket(db), "app", ""},
-		"no line":                         {asks, bySocket(db), "app", ""},
-		"trust by socket":                 {asks + "local all all trust\n", bySocket(db), "app", "owner_login"},
-		"trust by TCP":                    {"host all app all trust\n" + asks, byTCP(db), "app", "owner_login"},
-		"trust, and then refused":         {asks + "local all all trust\n", bySocket(db), "nobody", "owner_login"},
-		"trust for another":               {"host all walled all trust\n" + asks, byTCP(db), "app", ""},
-		"peer of another user":            {asks + "local all all peer\n", bySocket(db), "app", ""},
-		"peer of ours":                    {asks + "local all all peer\n", bySocket(db), me.Username, "owner_login"},
-		"peer by a map":                   {asks + "local all all peer map=loose\n", bySocket(db), "app", "owner_login"},
-		"trust for replication":           {"host replication all all trust\n" + asks, byTCP(db), "mover", "owner_replication"},
-		"that and no right to replicate":  {"host replication all all trust\n" + asks, byTCP(db), "app", ""},
-		"trust for replication by socket": {asks + "local all all scram-sha-256\nlocal replication all trust\n", bySocket(db), "mover", "owner_replication"},
+		"scram by TCP":                   {asks, byTCP(db), "app", ""},
+		"scram by socket":                {asks + "local all all scram-sha-256\n", bySocket(db), "app", ""},
+		"a role that does not exist":     {asks, byTCP(db), "nobody", ""},
+		"rejected":                       {asks + "local all all reject\n", bySocket(db), "app", ""},
+		"no line":                        {asks, bySocket(db), "app", ""},
+		"trust by socket":                {asks + "local all all trust\n", bySocket(db), "app", "owner_login"},
+		"trust by TCP":                   {"host all app all trust\n" + asks, byTCP(db), "app", "owner_login"},
+		"trust, and then refused":        {asks + "local all all trust\n", bySocket(db), "nobody", "owner_login"},
+		"trust for another":              {"host all walled all trust\n" + asks, byTCP(db), "app", ""},
+		"peer of another user":           {asks + "local all all peer\n", bySocket(db), "app", ""},
+		"peer of ours":                   {asks + "local all all peer\n", bySocket(db), me.Username, "owner_login"},
+		"peer by a map":                  {asks + "local all all peer map=loose\n", bySocket(db), "app", "owner_login"},
+		"trust for replication":          {"host replication all all trust\n" + asks, byTCP(db), "mover", "owner_replication"},
+		"that and no right to replicate": {"host replication all all trust\n" + asks, byTCP(db), "app", ""},
+		"trust for replication by socket": {asks + "local all all scram-sha-256\nlocal replication all trust\n",
+			bySocket(db), "mover", "owner_replication"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			configure(t, db, c.hba)

@@ -15,17 +15,21 @@ func checkCreate(ctx context.Context, x *exam) ([]Finding, error) {
 	}
 	return all(
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"agent_temp", Unsafe, "the role " + agent + " may create temporary objects in database %s, by itself or through PUBLIC",
-				"REVOKE TEMPORARY ON DATABASE %s FROM PUBLIC, " + quote(agent) + ", and grant it by name to the roles that need it (pgconsent migrate does)"},
+			return x.each(ctx, Finding{"agent_temp", Unsafe,
+				"the role " + agent + " may create temporary objects in database %s, by itself or through PUBLIC",
+				"REVOKE TEMPORARY ON DATABASE %s FROM PUBLIC, " + quote(agent) +
+					", and grant it by name to the roles that need it (pgconsent migrate does)"},
 				`SELECT pg_catalog.quote_ident(pg_catalog.current_database()) WHERE pg_catalog.has_database_privilege($1, pg_catalog.current_database(), 'TEMPORARY')`, agent)
 		},
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"agent_create_database", Unsafe, "the role " + agent + " may create schemas in database %s, by itself or through PUBLIC",
+			return x.each(ctx, Finding{"agent_create_database",
+				Unsafe, "the role " + agent + " may create schemas in database %s, by itself or through PUBLIC",
 				"REVOKE CREATE ON DATABASE %s FROM PUBLIC, " + quote(agent)},
 				`SELECT pg_catalog.quote_ident(pg_catalog.current_database()) WHERE pg_catalog.has_database_privilege($1, pg_catalog.current_database(), 'CREATE')`, agent)
 		},
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"agent_create_schema", Unsafe, "the role " + agent + " may create objects in schema %s, by itself or through PUBLIC",
+			return x.each(ctx, Finding{"agent_create_schema",
+				Unsafe, "the role " + agent + " may create objects in schema %s, by itself or through PUBLIC",
 				"REVOKE CREATE ON SCHEMA %s FROM PUBLIC, " + quote(agent)},
 				`SELECT pg_catalog.quote_ident(n.nspname) FROM pg_catalog.pg_namespace n
 				 WHERE pg_catalog.has_schema_privilege($1, n.oid, 'CREATE') ORDER BY 1`, agent)
@@ -65,31 +69,39 @@ func checkAccess(ctx context.Context, x *exam) ([]Finding, error) {
 			if len(fresh) == 0 {
 				return nil, nil
 			}
-			return []Finding{{"new_part", Warning, "parts of listed tables that agents cannot read by name yet: " + list(fresh), "Run pgconsent migrate."}}, nil
+			return []Finding{{"new_part", Warning,
+				"parts of listed tables that agents cannot read by name yet: " + list(fresh), "Run pgconsent migrate."}}, nil
 		},
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"agent_usage", Unsafe, "the role " + agent + " has USAGE on schema %s, where keys and helper views are",
+			return x.each(ctx, Finding{"agent_usage", Unsafe,
+				"the role " + agent + " has USAGE on schema %s, where keys and helper views are",
 				"REVOKE ALL ON SCHEMA %s FROM PUBLIC, " + quote(agent)},
 				`SELECT n.nspname FROM pg_catalog.pg_namespace n WHERE n.nspname = 'pgconsent' AND pg_catalog.has_schema_privilege($1, n.oid, 'USAGE')`, agent)
 		},
 		func() ([]Finding, error) {
-			return x.eachTable(ctx, Finding{"agent_write", Unsafe, "the role " + agent + " may change more of %s than the policy says, by itself or through PUBLIC",
-				"REVOKE INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER ON %s FROM PUBLIC, " + quote(agent) + ", and run pgconsent migrate"},
+			return x.eachTable(ctx, Finding{"agent_write", Unsafe,
+				"the role " + agent + " may change more of %s than the policy says, by itself or through PUBLIC",
+				"REVOKE INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER ON %s FROM PUBLIC, " + quote(agent) +
+					", and run pgconsent migrate"},
 				beyond, agent, writes)
 		},
 		func() ([]Finding, error) {
-			return x.eachTable(ctx, Finding{"agent_narrowed", Unsafe, "the role " + agent + " may read %s, of which the policy hides columns, by itself or through PUBLIC",
+			return x.eachTable(ctx, Finding{"agent_narrowed",
+				Unsafe, "the role " + agent + " may read %s, of which the policy hides columns, by itself or through PUBLIC",
 				"REVOKE SELECT ON %s FROM PUBLIC, " + quote(agent) + ", and grant it by name to the roles that need it"},
 				`SELECT pg_catalog.format('%I.%I', n.nspname, c.relname), c.oid FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 				 WHERE c.oid = ANY ($2::pg_catalog.oid[]) AND pg_catalog.has_any_column_privilege($1, c.oid, 'SELECT') ORDER BY 1`, agent, narrowed)
 		},
 		func() ([]Finding, error) {
-			return x.eachTable(ctx, Finding{"rows_write", Unsafe, "the role " + x.RowsRole + " may change more of %s than the policy says, by itself or through PUBLIC",
-				"REVOKE INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER ON %s FROM PUBLIC, " + quote(x.RowsRole) + ", and run pgconsent migrate"},
+			return x.eachTable(ctx, Finding{"rows_write", Unsafe,
+				"the role " + x.RowsRole + " may change more of %s than the policy says, by itself or through PUBLIC",
+				"REVOKE INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER ON %s FROM PUBLIC, " +
+					quote(x.RowsRole) + ", and run pgconsent migrate"},
 				beyond, x.RowsRole, through)
 		},
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"agent_unlisted", Warning, "the role " + agent + " may read or change %s, which the policy does not list: only the rewriter refuses it",
+			return x.each(ctx, Finding{"agent_unlisted", Warning,
+				"the role " + agent + " may read or change %s, which the policy does not list: only the rewriter refuses it",
 				"REVOKE ALL ON %s FROM PUBLIC, " + quote(agent) + ", or list it in the policy"},
 				`SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 				 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.oid <> ALL ($2::pg_catalog.oid[])
@@ -128,7 +140,8 @@ type writeRights struct {
 func rightsOf(t *policy.Table) writeRights {
 	r := writeRights{OID: t.Relation.OID, Insert: []string{}, Update: []string{}}
 	if t.Write != nil {
-		r.Insert, r.Update, r.Delete = append(r.Insert, t.Write.Insertable...), append(r.Update, t.Write.Updatable...), t.Write.Delete
+		r.Insert, r.Update, r.Delete = append(r.Insert, t.Write.Insertable...), append(r.Update,
+			t.Write.Updatable...), t.Write.Delete
 	}
 	return r
 }

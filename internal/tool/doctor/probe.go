@@ -38,9 +38,10 @@ func Probe(ctx context.Context, control *pgx.Conn, agent string, s Subject) ([]F
 	cfg.RuntimeParams["application_name"] = "pgconsent doctor"
 	cfg.RuntimeParams["standard_conforming_strings"] = "on" // as agents' sessions have it, whatever is stored
 	cfg.RuntimeParams["row_security"] = "on"                // likewise
-	cfg.RuntimeParams["cpu_operator_cost"] = "0"            // as what asks such things is planned: policies come before comparisons that are leak-proof
-	cfg.RuntimeParams["enable_bitmapscan"] = "off"          // likewise
-	cfg.RuntimeParams["jit"] = "off"                        // plans that are made dear by settings would be compiled
+	// as what asks such things is planned: policies come before comparisons that are leak-proof
+	cfg.RuntimeParams["cpu_operator_cost"] = "0"
+	cfg.RuntimeParams["enable_bitmapscan"] = "off" // likewise
+	cfg.RuntimeParams["jit"] = "off"               // plans that are made dear by settings would be compiled
 	cfg.RuntimeParams["statement_timeout"] = strconv.FormatInt(s.ProbeTime.Milliseconds(), 10)
 	keys, err := seal.Load(ctx, control)
 	if err != nil {
@@ -82,7 +83,8 @@ func Probe(ctx context.Context, control *pgx.Conn, agent string, s Subject) ([]F
 			case !isPg || conn.IsClosed():
 				return found, fmt.Errorf("probe %s: %w", c.id, err)
 			default:
-				f = append(f, Finding{c.id, Unsafe, fmt.Sprintf("the probe failed: %s (SQLSTATE %s)", pg.Message, pg.Code), "Run pgconsent migrate."})
+				f = append(f, Finding{c.id, Unsafe,
+					fmt.Sprintf("the probe failed: %s (SQLSTATE %s)", pg.Message, pg.Code), "Run pgconsent migrate."})
 			}
 		}
 		if len(f) == 0 {
@@ -99,7 +101,8 @@ func Unfinished(found []Finding) bool {
 }
 
 func unfinished(probe, why string) Finding {
-	return Finding{"probe_timeout", Warning, "the probe " + probe + " was not finished: " + why + "; what is installed is as migrate made it, but it was not tried whether it works",
+	return Finding{"probe_timeout", Warning, "the probe " + probe + " was not finished: " + why +
+		"; what is installed is as migrate made it, but it was not tried whether it works",
 		"Run pgconsent doctor at a quiet time: it waits 30 s for each table."}
 }
 
@@ -126,7 +129,8 @@ func (p *probe) pooler(ctx context.Context) ([]Finding, error) {
 	if len(seen) == 1 {
 		return nil, nil
 	}
-	return []Finding{{"pooler", Unsafe, "there is a pooler between pgconsent and the server: the server process is not the one that was logged in to",
+	return []Finding{{"pooler", Unsafe,
+		"there is a pooler between pgconsent and the server: the server process is not the one that was logged in to",
 		"Point upstream at PostgreSQL itself; a session's identity must not travel to another process."}}, nil
 }
 
@@ -179,13 +183,15 @@ func (p *probe) sealed(ctx context.Context) ([]Finding, error) {
 	if err != nil || ok {
 		return nil, err
 	}
-	return []Finding{{"bad_key", Unsafe, "the database does not accept a seal made with its newest key", newKey + "; if that does not help, compare the clocks of both machines."}}, nil
+	return []Finding{{"bad_key", Unsafe, "the database does not accept a seal made with its newest key",
+		newKey + "; if that does not help, compare the clocks of both machines."}}, nil
 }
 
 // accepted sets a seal and asks whether it holds.
 func (p *probe) accepted(ctx context.Context, value string) (bool, error) {
 	// As a parameter of the extended protocol: the value must not show in pg_stat_activity.
-	if _, err := p.conn.Exec(ctx, "SELECT pg_catalog.set_config('pgconsent.seal', $1, false)", pgx.QueryExecModeExec, value); err != nil {
+	if _, err := p.conn.Exec(ctx, "SELECT pg_catalog.set_config('pgconsent.seal', $1, false)", pgx.QueryExecModeExec,
+		value); err != nil {
 		return false, err
 	}
 	var sealed bool
@@ -215,7 +221,8 @@ func (p *probe) rows(ctx context.Context, id, what string) ([]Finding, error) {
 			continue
 		}
 		var shows bool
-		err := p.conn.QueryRow(ctx, fmt.Sprintf("SELECT EXISTS (SELECT 1 FROM %s.%s)", quote(n.Schema), quote(n.Name))).Scan(&shows)
+		err := p.conn.QueryRow(ctx, fmt.Sprintf("SELECT EXISTS (SELECT 1 FROM %s.%s)", quote(n.Schema),
+			quote(n.Name))).Scan(&shows)
 		var pg *pgconn.PgError
 		if errors.As(err, &pg) && pg.Code == canceled {
 			p.slow[n] = true
@@ -265,13 +272,15 @@ func (p *probe) gate(ctx context.Context) ([]Finding, error) {
 		}
 		switch {
 		case err == nil:
-			found = append(found, Finding{"gate", Unsafe, "the gate answers a statement without signature: " + sql, "Run pgconsent migrate."})
+			found = append(found, Finding{"gate", Unsafe, "the gate answers a statement without signature: " + sql,
+				"Run pgconsent migrate."})
 		case !errors.As(err, &pg):
 			return found, err
 		case pg.Code == canceled: // whoever holds one table does not keep us from trying the others
 			found = append(found, unfinished("gate", sql+" was not answered in time"))
 		case pg.Code != "42501":
-			found = append(found, Finding{"gate", Unsafe, "the gate fails in an unexpected way (SQLSTATE " + pg.Code + "): " + sql, "Run pgconsent migrate."})
+			found = append(found, Finding{"gate", Unsafe,
+				"the gate fails in an unexpected way (SQLSTATE " + pg.Code + "): " + sql, "Run pgconsent migrate."})
 		}
 	}
 	_, err = p.conn.Exec(ctx, "RESET pgconsent.seal")

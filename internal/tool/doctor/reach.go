@@ -8,8 +8,8 @@ import (
 )
 
 // checkReach finds code of others that a name, or a cast or a domain's check without one, could lead an agent to. The
-// rewriter refuses the names, so that these are warnings: what runs there is not behind a second wall. What runs without a
-// name and with its owner's rights is past both.
+// rewriter refuses the names, so that these are warnings: what runs there is not behind a second wall. What runs
+// without a name and with its owner's rights is past both.
 func checkReach(ctx context.Context, x *exam) ([]Finding, error) {
 	if !x.exists() {
 		return missing, nil
@@ -35,17 +35,21 @@ func checkReach(ctx context.Context, x *exam) ([]Finding, error) {
 		sql     string
 		path    bool
 	}{
-		{Finding{"reachable_definer", Warning, "the agent role may execute SECURITY DEFINER functions that the policy does not list; only the rewriter refuses them: ",
+		{Finding{"reachable_definer", Warning,
+			"the agent role may execute SECURITY DEFINER functions that the policy does not list; only the rewriter refuses them: ",
 			"REVOKE EXECUTE ON FUNCTION … FROM PUBLIC, and grant it to the roles that need it."},
 			`SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
 			 WHERE p.prosecdef AND p.prorettype NOT IN ('pg_catalog.trigger'::pg_catalog.regtype, 'pg_catalog.event_trigger'::pg_catalog.regtype)
 			   AND pg_catalog.has_schema_privilege($1, pn.oid, 'USAGE') AND ` + foreign + ` ORDER BY 1`, false},
-		{Finding{"reachable_function", Warning, "the agent role may execute functions in its search path that the policy does not list; only the rewriter refuses them: ",
+		{Finding{"reachable_function", Warning,
+			"the agent role may execute functions in its search path that the policy does not list; only the " +
+				"rewriter refuses them: ",
 			"REVOKE EXECUTE ON FUNCTION … FROM PUBLIC, and grant it to the roles that need it; or list them in the policy."},
 			`SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
 			 WHERE NOT p.prosecdef AND p.prorettype NOT IN ('pg_catalog.trigger'::pg_catalog.regtype, 'pg_catalog.event_trigger'::pg_catalog.regtype)
 			   AND pn.nspname = ANY ($4::pg_catalog.name[]) AND ` + foreign + ` ORDER BY 1`, true},
-		{Finding{"reachable_operator", Warning, "the search path has operators of others; the rewriter refuses their names, for everybody's operators too: ",
+		{Finding{"reachable_operator", Warning,
+			"the search path has operators of others; the rewriter refuses their names, for everybody's operators too: ",
 			"Move them to a schema that agents do not have in their path, or REVOKE EXECUTE on their functions FROM PUBLIC."},
 			`SELECT o.oid::pg_catalog.regoperator::pg_catalog.text FROM pg_catalog.pg_operator o JOIN pg_catalog.pg_namespace n ON n.oid = o.oprnamespace
 			 JOIN pg_catalog.pg_proc p ON p.oid = o.oprcode JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
@@ -53,10 +57,12 @@ func checkReach(ctx context.Context, x *exam) ([]Finding, error) {
 		{Finding{"reachable_cast", Warning, "casts run functions of others, wherever these are, in agents' statements: ",
 			"DROP CAST, or REVOKE EXECUTE on its function FROM PUBLIC."},
 			castsOf + `NOT p.prosecdef AND ` + foreign + ` ORDER BY 1`, false},
-		{Finding{"definer_cast", Unsafe, "casts run functions with their owner's rights, wherever these are, in agents' statements: ",
+		{Finding{"definer_cast", Unsafe,
+			"casts run functions with their owner's rights, wherever these are, in agents' statements: ",
 			"DROP CAST, or REVOKE EXECUTE on its function FROM PUBLIC."},
 			castsOf + `p.prosecdef AND ` + foreign + ` ORDER BY 1`, false},
-		{Finding{"definer_check", Unsafe, "checks of domains run functions with their owner's rights, on values that agents choose: ",
+		{Finding{"definer_check", Unsafe,
+			"checks of domains run functions with their owner's rights, on values that agents choose: ",
 			"REVOKE EXECUTE on the function FROM PUBLIC, or make it SECURITY INVOKER."},
 			`SELECT DISTINCT pg_catalog.format_type(k.contypid, NULL) FROM pg_catalog.pg_constraint k
 			 JOIN pg_catalog.pg_depend u ON u.classid = 'pg_catalog.pg_constraint'::pg_catalog.regclass AND u.objid = k.oid
@@ -64,7 +70,9 @@ func checkReach(ctx context.Context, x *exam) ([]Finding, error) {
 			 JOIN pg_catalog.pg_proc p ON p.oid = COALESCE(o.oprcode::pg_catalog.oid, u.refobjid) JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
 			 WHERE k.contypid <> 0 AND u.refclassid IN ('pg_catalog.pg_proc'::pg_catalog.regclass, 'pg_catalog.pg_operator'::pg_catalog.regclass)
 			   AND p.prosecdef AND ` + foreign + ` ORDER BY 1`, false},
-		{Finding{"definer_order", Unsafe, "values are compared, hashed or rounded with the rights of a function's owner, by ORDER BY, GROUP BY and the like, which ask for no right to it: ",
+		{Finding{"definer_order", Unsafe,
+			"values are compared, hashed or rounded with the rights of a function's owner, by ORDER BY, GROUP BY " +
+				"and the like, which ask for no right to it: ",
 			"ALTER FUNCTION … SECURITY INVOKER."},
 			`SELECT DISTINCT pg_catalog.format_type(k.type, NULL) FROM (
 			   SELECT c.opcintype, s.amproc::pg_catalog.oid FROM pg_catalog.pg_opclass c JOIN pg_catalog.pg_amproc s ON s.amprocfamily = c.opcfamily

@@ -34,7 +34,8 @@ func checkRoles(ctx context.Context, x *exam) ([]Finding, error) {
 	names := x.names()
 	slices.Sort(names)
 	if len(slices.Compact(names)) != len(x.names()) {
-		found = append(found, Finding{"role_shared", Unsafe, "two of the roles agent, control, reader and rows are one", "Configure different roles and run pgconsent migrate."})
+		found = append(found, Finding{"role_shared", Unsafe,
+			"two of the roles agent, control, reader and rows are one", "Configure different roles and run pgconsent migrate."})
 	}
 	for _, name := range x.names() {
 		if _, ok := x.roles[name]; !ok {
@@ -47,7 +48,8 @@ func checkRoles(ctx context.Context, x *exam) ([]Finding, error) {
 	found = append(found, attributes("agent", x.roles[x.AgentRole])...)
 	found = append(found, attributes("reader", x.roles[x.ReaderRole])...)
 	if x.roles[x.ReaderRole].Login {
-		found = append(found, Finding{"reader_login", Unsafe, "the role " + x.ReaderRole + ", which reads every helper table, can log in",
+		found = append(found, Finding{"reader_login", Unsafe,
+			"the role " + x.ReaderRole + ", which reads every helper table, can log in",
 			"ALTER ROLE " + quote(x.ReaderRole) + " NOLOGIN"})
 	}
 	found = append(found, attributes("rows", x.roles[x.RowsRole])...)
@@ -64,21 +66,24 @@ func checkRoles(ctx context.Context, x *exam) ([]Finding, error) {
 		func() ([]Finding, error) { return x.memberships(ctx, "reader", x.ReaderRole) },
 		func() ([]Finding, error) { return x.memberships(ctx, "rows", x.RowsRole) },
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"agent_owner", Unsafe, "the role " + x.AgentRole + " owns objects in %s: row policies do not bind an owner",
+			return x.each(ctx, Finding{"agent_owner", Unsafe,
+				"the role " + x.AgentRole + " owns objects in %s: row policies do not bind an owner",
 				"REASSIGN OWNED BY " + quote(x.AgentRole) + " TO the owner of the tables, in %s."},
 				`SELECT DISTINCT coalesce('database ' || pg_catalog.quote_ident(b.datname), 'the cluster')
 				 FROM pg_catalog.pg_shdepend d LEFT JOIN pg_catalog.pg_database b ON b.oid = d.dbid
 				 WHERE d.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass AND d.refobjid = $1 AND d.deptype = 'o'`, x.roles[x.AgentRole].OID)
 		},
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"agent_members", Warning, "the role %s is a member of " + x.AgentRole + ": the agents' row policies bind it too",
+			return x.each(ctx, Finding{"agent_members", Warning,
+				"the role %s is a member of " + x.AgentRole + ": the agents' row policies bind it too",
 				"REVOKE " + quote(x.AgentRole) + " FROM %s"},
 				`SELECT pg_catalog.quote_ident(r.rolname) FROM pg_catalog.pg_auth_members m JOIN pg_catalog.pg_roles r ON r.oid = m.member
 				 WHERE m.roleid = $1 AND NOT r.rolsuper`, x.roles[x.AgentRole].OID)
 		},
 		// Who creates a role holds it with nothing but the right to give it away.
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"control_members", Warning, "the role %s is a member of " + x.ControlRole + ": it reads the keys of seals, and records consent",
+			return x.each(ctx, Finding{"control_members", Warning,
+				"the role %s is a member of " + x.ControlRole + ": it reads the keys of seals, and records consent",
 				"REVOKE " + quote(x.ControlRole) + " FROM %s"},
 				`SELECT DISTINCT pg_catalog.quote_ident(r.rolname) FROM pg_catalog.pg_auth_members m JOIN pg_catalog.pg_roles r ON r.oid = m.member CROSS JOIN LATERAL pg_catalog.to_jsonb(m) j
 				 WHERE m.roleid = $1 AND NOT r.rolsuper AND (COALESCE((j ->> 'inherit_option')::pg_catalog.bool, true) OR COALESCE((j ->> 'set_option')::pg_catalog.bool, true))
@@ -86,12 +91,16 @@ func checkRoles(ctx context.Context, x *exam) ([]Finding, error) {
 		},
 		// A setting of the role or the database in the seal's name would be the default of every session.
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"role_settings", Unsafe, "a default of the setting pgconsent.seal is stored for a role or database", "ALTER ROLE … RESET pgconsent.seal (see pg_db_role_setting)"},
+			return x.each(ctx, Finding{"role_settings", Unsafe,
+				"a default of the setting pgconsent.seal is stored for a role or database",
+				"ALTER ROLE … RESET pgconsent.seal (see pg_db_role_setting)"},
 				`SELECT 'x' FROM pg_catalog.pg_db_role_setting s WHERE EXISTS (SELECT 1 FROM pg_catalog.unnest(s.setconfig) c WHERE c LIKE 'pgconsent.%') LIMIT 1`)
 		},
 		// Foreign keys and the triggers of others are off in the sessions of who has this.
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"triggers_off", Warning, "session_replication_role is stored for %s: foreign keys and triggers that are not ENABLE ALWAYS do not fire there", "ALTER … RESET session_replication_role, for %s (see pg_db_role_setting)"},
+			return x.each(ctx, Finding{"triggers_off", Warning,
+				"session_replication_role is stored for %s: foreign keys and triggers that are not ENABLE ALWAYS " +
+					"do not fire there", "ALTER … RESET session_replication_role, for %s (see pg_db_role_setting)"},
 				`SELECT concat_ws(' in ', CASE WHEN s.setrole <> 0 THEN 'role ' || pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(s.setrole)) END,
 				   CASE WHEN s.setdatabase <> 0 THEN 'this database' WHEN s.setrole = 0 THEN 'all roles' END)
 				 FROM pg_catalog.pg_db_role_setting s
@@ -99,7 +108,9 @@ func checkRoles(ctx context.Context, x *exam) ([]Finding, error) {
 				   AND EXISTS (SELECT 1 FROM pg_catalog.unnest(s.setconfig) c WHERE c LIKE 'session_replication_role=%' AND c <> 'session_replication_role=origin') ORDER BY 1`)
 		},
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"triggers_off", Warning, "session_replication_role is %s in the server's configuration: foreign keys and triggers that are not ENABLE ALWAYS do not fire", "ALTER SYSTEM RESET session_replication_role, and SELECT pg_reload_conf()."},
+			return x.each(ctx, Finding{"triggers_off", Warning,
+				"session_replication_role is %s in the server's configuration: foreign keys and triggers that are " +
+					"not ENABLE ALWAYS do not fire", "ALTER SYSTEM RESET session_replication_role, and SELECT pg_reload_conf()."},
 				`SELECT s.reset_val FROM pg_catalog.pg_settings s WHERE s.name = 'session_replication_role' AND s.source = 'configuration file' AND s.reset_val <> 'origin'`)
 		},
 	)
@@ -134,7 +145,8 @@ func attributes(kind string, r role) []Finding {
 }
 
 func (x *exam) memberships(ctx context.Context, kind, name string) ([]Finding, error) {
-	return x.each(ctx, Finding{kind + "_member", Unsafe, "the role " + name + " is a member of %s: it has, or can take, that role's rights and policies",
+	return x.each(ctx, Finding{kind + "_member", Unsafe,
+		"the role " + name + " is a member of %s: it has, or can take, that role's rights and policies",
 		"REVOKE %s FROM " + quote(name)},
 		`SELECT pg_catalog.quote_ident(r.rolname) FROM pg_catalog.pg_auth_members m JOIN pg_catalog.pg_roles r ON r.oid = m.roleid WHERE m.member = $1`,
 		x.roles[name].OID)

@@ -24,30 +24,35 @@ func checkServer(ctx context.Context, x *exam) ([]Finding, error) {
 	}
 	var found []Finding
 	if n, err := strconv.Atoi(version); err != nil || n < minVersion {
-		found = append(found, Finding{"server_version", Unsafe, "the server is older than PostgreSQL 15", "Upgrade the server to version 15 or later."})
+		found = append(found, Finding{"server_version", Unsafe, "the server is older than PostgreSQL 15",
+			"Upgrade the server to version 15 or later."})
 	}
 	if n, err := strconv.Atoi(version); err == nil {
-		found = append(found, checkPlanner(n, x.Policy != nil && slices.ContainsFunc(x.Policy.Tables(), func(t *policy.Table) bool {
-			return t.Relation.HasChildren || t.Relation.Kind == catalog.PartitionedTable
-		}))...)
+		found = append(found, checkPlanner(n, x.Policy != nil &&
+			slices.ContainsFunc(x.Policy.Tables(), func(t *policy.Table) bool {
+				return t.Relation.HasChildren || t.Relation.Kind == catalog.PartitionedTable
+			}))...)
 	}
 	if encoding != "UTF8" {
 		found = append(found, Finding{"server_encoding", Unsafe, "the database's encoding is " + encoding + ", not UTF8",
 			"Move the data to a database created with ENCODING 'UTF8'."})
 	}
 	if standby {
-		found = append(found, Finding{"standby", Unsafe, "the server is a standby: a withdrawal is in force on the primary, and acknowledged, before it has come here",
+		found = append(found, Finding{"standby", Unsafe,
+			"the server is a standby: a withdrawal is in force on the primary, and acknowledged, before it has come here",
 			"Let upstream name the primary, or promote this server: SELECT pg_promote()."})
 	}
 	if strings != "on" {
-		found = append(found, Finding{"standard_conforming_strings", Warning, "standard_conforming_strings is off by default; agents' sessions have it on, others read '\\' otherwise",
+		found = append(found, Finding{"standard_conforming_strings", Warning,
+			"standard_conforming_strings is off by default; agents' sessions have it on, others read '\\' otherwise",
 			"ALTER DATABASE … RESET standard_conforming_strings, or set it on in postgresql.conf."})
 	}
 	return found, nil
 }
 
-// plannerKept are the minor releases as of which the planner runs no operator of a statement on statistics of hidden rows (CVE-2025-8713). Before, it did on those of partitions and children:
-// LIKE with a pattern that fails told of values that many hidden rows have.
+// plannerKept are the minor releases as of which the planner runs no operator of a statement on statistics of hidden
+// rows (CVE-2025-8713). Before, it did on those of partitions and children: LIKE with a pattern that fails told of
+// values that many hidden rows have.
 var plannerKept = map[int]int{15: 14, 16: 10, 17: 6}
 
 func checkPlanner(version int, parts bool) []Finding {
@@ -56,7 +61,9 @@ func checkPlanner(version int, parts bool) []Finding {
 	if !known || minor >= kept {
 		return nil
 	}
-	f := Finding{"server_minor", Warning, fmt.Sprintf("PostgreSQL %d.%d runs operators of agents on statistics of hidden rows where a table has partitions or children (CVE-2025-8713)", major, minor),
+	f := Finding{"server_minor", Warning,
+		fmt.Sprintf("PostgreSQL %d.%d runs operators of agents on statistics of hidden rows where a table has "+
+			"partitions or children (CVE-2025-8713)", major, minor),
 		fmt.Sprintf("Upgrade the server to %d.%d or later.", major, kept)}
 	if parts {
 		f.Severity = Unsafe

@@ -9,10 +9,12 @@ func TestPlannersThatLookAtHiddenRows(t *testing.T) {
 		parts   bool
 		want    Severity
 	}{
-		{150013, true, Unsafe}, {150013, false, Warning}, {150014, true, ""}, {160009, true, Unsafe}, {160010, true, ""}, {170000, true, Unsafe}, {170005, false, Warning}, {170006, true, ""}, {180000, true, ""}, {190000, true, ""},
+		{150013, true, Unsafe}, {150013, false, Warning}, {150014, true, ""}, {160009, true, Unsafe}, {
+			160010, true, ""}, {170000, true, Unsafe}, {170005, false, Warning}, {170006, true, ""}, {180000, true, ""}, {190000, true, ""},
 	} {
 		found := checkPlanner(c.version, c.parts)
-		if len(found) > 1 || len(found) == 0 && c.want != "" || len(found) == 1 && (found[0].Severity != c.want || found[0].ID != "server_minor" || found[0].Fix == "") {
+		if len(found) > 1 || len(found) == 0 && c.want != "" ||
+			len(found) == 1 && (found[0].Severity != c.want || found[0].ID != "server_minor" || found[0].Fix == "") {
 			t.Errorf("%d, parts %v: %v", c.version, c.parts, found)
 		}
 	}

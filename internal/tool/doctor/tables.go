@@ -52,11 +52,14 @@ func checkRowSecurity(ctx context.Context, x *exam) ([]Finding, error) {
 		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = ANY ($1::pg_catalog.oid[])`
 	found, err := all(
 		func() ([]Finding, error) {
-			return x.eachTable(ctx, Finding{"rls_off", Unsafe, "row security is off for the protected table %s", "ALTER TABLE %s ENABLE ROW LEVEL SECURITY"},
+			return x.eachTable(ctx, Finding{"rls_off", Unsafe, "row security is off for the protected table %s",
+				"ALTER TABLE %s ENABLE ROW LEVEL SECURITY"},
 				table+` AND NOT c.relrowsecurity ORDER BY 1`, x.protected(false))
 		},
 		func() ([]Finding, error) {
-			return x.eachTable(ctx, Finding{"force_rls", Unsafe, "FORCE ROW LEVEL SECURITY is on for %s: it binds the owner, whose jobs then see other rows", "ALTER TABLE %s NO FORCE ROW LEVEL SECURITY"},
+			return x.eachTable(ctx, Finding{"force_rls", Unsafe,
+				"FORCE ROW LEVEL SECURITY is on for %s: it binds the owner, whose jobs then see other rows",
+				"ALTER TABLE %s NO FORCE ROW LEVEL SECURITY"},
 				table+` AND c.relforcerowsecurity ORDER BY 1`, x.protected(true))
 		},
 	)
@@ -64,11 +67,13 @@ func checkRowSecurity(ctx context.Context, x *exam) ([]Finding, error) {
 		return found, err
 	}
 	var there int
-	if err := x.conn.QueryRow(ctx, "SELECT pg_catalog.count(*) FROM ("+table+") t", x.protected(false)).Scan(&there); err != nil {
+	if err := x.conn.QueryRow(ctx, "SELECT pg_catalog.count(*) FROM ("+table+") t", x.protected(false)).
+		Scan(&there); err != nil {
 		return found, err
 	}
 	if there != len(x.protected(false)) {
-		found = append(found, Finding{"table_missing", Unsafe, "a protected table does not exist any more", "Adapt the policy and run pgconsent migrate."})
+		found = append(found, Finding{"table_missing", Unsafe, "a protected table does not exist any more",
+			"Adapt the policy and run pgconsent migrate."})
 	}
 	return found, nil
 }
@@ -86,11 +91,14 @@ func checkPolicies(ctx context.Context, x *exam) ([]Finding, error) {
 		WHERE p.polname NOT LIKE 'pgconsent\_%'`
 	return all(
 		func() ([]Finding, error) {
-			return x.eachTable(ctx, Finding{"foreign_policy", Unsafe, "the row policy %s is not ours and names one of our roles", "DROP POLICY %s, or ALTER POLICY … TO other roles"},
-				policy+` AND p.polroles && $1::pg_catalog.oid[] ORDER BY 1`, []uint32{x.roles[x.AgentRole].OID, x.roles[x.ReaderRole].OID, x.roles[x.RowsRole].OID})
+			return x.eachTable(ctx, Finding{"foreign_policy",
+				Unsafe, "the row policy %s is not ours and names one of our roles", "DROP POLICY %s, or ALTER POLICY … TO other roles"},
+				policy+` AND p.polroles && $1::pg_catalog.oid[] ORDER BY 1`, []uint32{
+					x.roles[x.AgentRole].OID, x.roles[x.ReaderRole].OID, x.roles[x.RowsRole].OID})
 		},
 		func() ([]Finding, error) {
-			return x.eachTable(ctx, Finding{"foreign_restrictive", Unsafe, "the restrictive row policy %s applies to PUBLIC, and so to " + x.ReaderRole + ": rules would miss rows that it hides",
+			return x.eachTable(ctx, Finding{"foreign_restrictive", Unsafe,
+				"the restrictive row policy %s applies to PUBLIC, and so to " + x.ReaderRole + ": rules would miss rows that it hides",
 				"ALTER POLICY %s TO the roles it is meant for"},
 				policy+` AND NOT p.polpermissive AND 0 = ANY (p.polroles) AND p.polcmd IN ('*', 'r') AND c.oid = ANY ($1::pg_catalog.oid[])
 				  AND pg_catalog.pg_get_expr(p.polqual, p.polrelid) IS DISTINCT FROM 'true' ORDER BY 1`, x.protected(true))
@@ -118,25 +126,35 @@ func checkViews(ctx context.Context, x *exam) ([]Finding, error) {
 		helpers = `'pgconsent', 'pgconsent_gate', 'pgconsent_catalog'`
 	)
 	owner := func(role string) Finding {
-		return Finding{"view_owner", Unsafe, "the view %s does not belong to " + role + ": it shows what its owner may see", "ALTER VIEW %s OWNER TO " + quote(role)}
+		return Finding{"view_owner", Unsafe, "the view %s does not belong to " + role +
+			": it shows what its owner may see", "ALTER VIEW %s OWNER TO " + quote(role)}
 	}
 	return all(
 		func() ([]Finding, error) {
-			return x.each(ctx, owner(x.ReaderRole), reads(helpers, anyKind)+` AND pg_catalog.pg_get_userbyid(c.relowner) <> $1 ORDER BY 1`, x.ReaderRole)
+			return x.each(ctx, owner(x.ReaderRole),
+				reads(helpers, anyKind)+` AND pg_catalog.pg_get_userbyid(c.relowner) <> $1 ORDER BY 1`, x.ReaderRole)
 		},
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"view_invoker", Unsafe, "the view %s is a security_invoker view: it shows what the agent may see, not what the rule must", "ALTER VIEW %s RESET (security_invoker)"},
+			return x.each(ctx, Finding{"view_invoker", Unsafe,
+				"the view %s is a security_invoker view: it shows what the agent may see, not what the rule must",
+				"ALTER VIEW %s RESET (security_invoker)"},
 				reads(helpers, anyKind)+invoker+` ORDER BY 1`)
 		},
 		// Row security must hold in the views of tables, which it does not for the reader.
 		func() ([]Finding, error) {
-			return x.each(ctx, owner(x.RowsRole), reads(`'pgconsent_rows'`, `'r', 'p'`)+definer+` AND pg_catalog.pg_get_userbyid(c.relowner) <> $1 ORDER BY 1`, x.RowsRole)
+			return x.each(ctx, owner(x.RowsRole),
+				reads(`'pgconsent_rows'`, `'r', 'p'`)+definer+
+					` AND pg_catalog.pg_get_userbyid(c.relowner) <> $1 ORDER BY 1`, x.RowsRole)
 		},
 		func() ([]Finding, error) {
-			return x.each(ctx, owner(x.ReaderRole), reads(`'pgconsent_rows'`, `'v', 'm', 'f'`)+definer+` AND pg_catalog.pg_get_userbyid(c.relowner) <> $1 ORDER BY 1`, x.ReaderRole)
+			return x.each(ctx, owner(x.ReaderRole),
+				reads(`'pgconsent_rows'`, `'v', 'm', 'f'`)+definer+
+					` AND pg_catalog.pg_get_userbyid(c.relowner) <> $1 ORDER BY 1`, x.ReaderRole)
 		},
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"rows_exempt", Unsafe, "the role " + x.RowsRole + ", as which views of tables with hidden columns read, owns %s: row policies do not bind an owner",
+			return x.each(ctx, Finding{"rows_exempt", Unsafe,
+				"the role " + x.RowsRole +
+					", as which views of tables with hidden columns read, owns %s: row policies do not bind an owner",
 				"ALTER TABLE %s OWNER TO another role"},
 				`SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 				 WHERE pg_catalog.pg_get_userbyid(c.relowner) = $1 AND n.nspname <> 'pgconsent_rows' AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') ORDER BY 1`, x.RowsRole)
@@ -153,7 +171,10 @@ func checkFunctions(ctx context.Context, x *exam) ([]Finding, error) {
 	}
 	return all(
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"function_definer", Unsafe, "the function %s, which the policy lets agents call, itself, in an aggregate or for an argument that is left out, is SECURITY DEFINER: it runs past row security", "ALTER FUNCTION %s SECURITY INVOKER, or take it out of the policy"},
+			return x.each(ctx, Finding{"function_definer", Unsafe,
+				"the function %s, which the policy lets agents call, itself, in an aggregate or for an argument " +
+					"that is left out, is SECURITY DEFINER: it runs past row security",
+				"ALTER FUNCTION %s SECURITY INVOKER, or take it out of the policy"},
 				`SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc p WHERE p.prosecdef AND (p.oid = ANY ($1::pg_catalog.oid[])
 				   OR EXISTS (SELECT 1 FROM pg_catalog.pg_aggregate a WHERE a.aggfnoid = ANY ($1::pg_catalog.oid[]) AND p.oid IN (a.aggtransfn::pg_catalog.oid, a.aggfinalfn::pg_catalog.oid,
 				     a.aggcombinefn::pg_catalog.oid, a.aggserialfn::pg_catalog.oid, a.aggdeserialfn::pg_catalog.oid, a.aggmtransfn::pg_catalog.oid, a.aggminvtransfn::pg_catalog.oid,
@@ -162,7 +183,9 @@ func checkFunctions(ctx context.Context, x *exam) ([]Finding, error) {
 				     WHERE l.oid = ANY ($1::pg_catalog.oid[]) AND k[1]::pg_catalog.oid = p.oid)) ORDER BY 1`, listed)
 		},
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"function_search", Warning, "the function %s, which the policy lets agents call, may search by an approximate index: by hidden rows it returns fewer visible ones, or none", "ALTER FUNCTION %s SET enable_indexscan = off"},
+			return x.each(ctx, Finding{"function_search", Warning,
+				"the function %s, which the policy lets agents call, may search by an approximate index: by " +
+					"hidden rows it returns fewer visible ones, or none", "ALTER FUNCTION %s SET enable_indexscan = off"},
 				`SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc p WHERE p.oid = ANY ($1::pg_catalog.oid[])
 				   AND pg_catalog.concat(p.prosrc, pg_catalog.pg_get_function_sqlbody(p.oid)) ~ '<->|<#>|<=>|<[+]>|<~>|<%>'
 				   AND pg_catalog.concat(p.prosrc, pg_catalog.pg_get_function_sqlbody(p.oid)) !~* 'offset\s+0'
@@ -171,7 +194,8 @@ func checkFunctions(ctx context.Context, x *exam) ([]Finding, error) {
 				     WHERE i.indrelid = ANY ($2::pg_catalog.oid[]) AND m.oid >= 16384 AND m.amname <> 'bloom') ORDER BY 1`, listed, x.exact())
 		},
 		func() ([]Finding, error) {
-			return x.each(ctx, Finding{"function_path", Unsafe, "our function %s has lost its fixed search_path", "Run pgconsent migrate."},
+			return x.each(ctx, Finding{"function_path", Unsafe, "our function %s has lost its fixed search_path",
+				"Run pgconsent migrate."},
 				`SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
 				 WHERE n.nspname IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows') AND p.prosecdef
 				   AND NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(p.proconfig) o WHERE o LIKE 'search_path=pg_catalog%') ORDER BY 1`)

@@ -12,7 +12,8 @@ func checkWaiting(_ context.Context, x *exam) ([]Finding, error) {
 	for _, r := range x.Snapshot.Relations() {
 		if len(r.Waiting) > 0 {
 			found = append(found, Finding{"waiting", Warning,
-				fmt.Sprintf("%s has columns since the last pgconsent migrate, which do not exist for agents: %s", r.Name, strings.Join(r.Waiting, ", ")),
+				fmt.Sprintf("%s has columns since the last pgconsent migrate, which do not exist for agents: %s",
+					r.Name, strings.Join(r.Waiting, ", ")),
 				"Run pgconsent migrate, and agents see them as the policy says."})
 		}
 	}

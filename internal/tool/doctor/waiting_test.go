@@ -46,7 +46,8 @@ func TestColumnsThatComeAndGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	exec(t, conn, "REVOKE TEMPORARY, CREATE ON DATABASE "+db.Name+" FROM PUBLIC")
-	exec(t, conn, "ALTER TABLE public.people ADD COLUMN nick text; ALTER TABLE public.letters ADD COLUMN note text; ALTER TABLE public.memories DROP COLUMN title CASCADE")
+	exec(t, conn, "ALTER TABLE public.people ADD COLUMN nick text; ALTER TABLE public.letters ADD COLUMN note "+
+		"text; ALTER TABLE public.memories DROP COLUMN title CASCADE")
 	s = read(true)
 	found := examine(t, db, s)
 	for _, want := range []string{"waiting", "drift_door"} {

@@ -15,8 +15,8 @@ import (
 // maxStatement bounds a statement of a log; what is longer no agent may send.
 const maxStatement = 4 << 20
 
-// Statements hands each statement of a PostgreSQL log to f: one written by log_statement or log_min_duration_statement, as
-// stderr, csvlog or jsonlog. The format is told from the first line.
+// Statements hands each statement of a PostgreSQL log to f: one written by log_statement or log_min_duration_statement,
+// as stderr, csvlog or jsonlog. The format is told from the first line.
 func Statements(in io.Reader, f func(sql string) error) error {
 	r := bufio.NewReaderSize(in, 64<<10)
 	head, err := r.Peek(4 << 10)
@@ -38,7 +38,8 @@ func Statements(in io.Reader, f func(sql string) error) error {
 var csvLine = regexp.MustCompile(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [^,]*,("[^"]*")?,("[^"]*")?,\d*,`)
 
 // logged is a message that holds a statement.
-var logged = regexp.MustCompile(`(?s)^(?:duration: [0-9.]+ ms  )?(?:statement|execute [^:]*|execute fetch from [^:]*): (.*)$`)
+var logged = regexp.MustCompile(
+	`(?s)^(?:duration: [0-9.]+ ms  )?(?:statement|execute [^:]*|execute fetch from [^:]*): (.*)$`)
 
 func statement(message string) (string, bool) {
 	m := logged.FindStringSubmatch(message)
@@ -93,7 +94,8 @@ func fromCSV(r io.Reader, f func(string) error) error {
 }
 
 // logLine is where the message of a line of stderr begins, whatever log_line_prefix is.
-var logLine = regexp.MustCompile(`(?:^|[\s\]>:])(?:LOG|DETAIL|HINT|ERROR|STATEMENT|CONTEXT|WARNING|NOTICE|FATAL|PANIC|INFO|DEBUG\d?):  `)
+var logLine = regexp.MustCompile(
+	`(?:^|[\s\]>:])(?:LOG|DETAIL|HINT|ERROR|STATEMENT|CONTEXT|WARNING|NOTICE|FATAL|PANIC|INFO|DEBUG\d?):  `)
 
 // fromStderr reads lines; PostgreSQL begins the further ones of a message with a tab.
 func fromStderr(r io.Reader, f func(string) error) error {

@@ -18,13 +18,17 @@ func TestStatements(t *testing.T) {
 			"2026-11-22 00:00:00.000 UTC [17] LOG:  checkpoint starting: time\n" +
 			"2026-11-22 00:00:00.000 UTC [17] LOG:  duration: 9.1 ms  parse <unnamed>: SELECT 7\n" +
 			"LOG:  statement: SELECT \"x, y\"\nLOG:  execute fetch from x: FETCH 1\n",
-		"csv": "2026-11-22 00:00:00.000 UTC,\"app\",\"db\",17,\"[local]\",abc.1,1,\"SELECT\",2026-11-22 00:00:00 UTC,3/2,0,LOG,00000,\"statement: SELECT 1\",,,,,,,,,\"psql\",\"client backend\",,0\n" +
+		"csv": "2026-11-22 00:00:00.000 UTC,\"app\",\"db\",17,\"[local]\",abc.1,1,\"SELECT\",2026-11-22 00:00:00 " +
+			"UTC,3/2,0,LOG,00000,\"statement: SELECT 1\",,,,,,,,,\"psql\",\"client backend\",,0\n" +
 			"2026-11-22 00:00:00.000 UTC,\"app\",\"db\",17,,,,,,,0,LOG,00000,\"duration: 0.1 ms  statement: SELECT a,\n  'LOG:  no' FROM t\",,,\n" +
 			"2026-11-22 00:00:00.000 UTC,\"app\",\"db\",17,,,,,,,0,LOG,00000,\"execute <unnamed>: UPDATE t SET a = $1\",\"parameters: $1 = 'secret'\",,\n" +
 			"2026-11-22 00:00:00.000 UTC,,,17,,,,,,,0,LOG,00000,\"checkpoint complete\",,,\n" +
-			"2026-11-22 00:00:00.000 UTC,,,17,,,,,,,0,LOG,00000,\"statement: SELECT \"\"x, y\"\"\",,,\n2026-11-22 00:00:00.000 UTC,,,17,,,,,,,0,LOG,00000,\"execute fetch from c/c: FETCH 1\",,,\n",
-		"json": `{"timestamp":"x","user":"app","message":"statement: SELECT 1"}` + "\n" + `{"message":"duration: 0.1 ms  statement: SELECT a,\n  'LOG:  no' FROM t"}` + "\n" +
-			`{"message":"execute a: UPDATE t SET a = $1","detail":"parameters: $1 = 'secret'"}` + "\n" + `{"error_severity":"LOG","message":"checkpoint"}` + "\n" +
+			"2026-11-22 00:00:00.000 UTC,,,17,,,,,,,0,LOG,00000,\"statement: SELECT \"\"x, y\"\"\",,,\n2026-11-22 " +
+			"00:00:00.000 UTC,,,17,,,,,,,0,LOG,00000,\"execute fetch from c/c: FETCH 1\",,,\n",
+		"json": `{"timestamp":"x","user":"app","message":"statement: SELECT 1"}` + "\n" +
+			`{"message":"duration: 0.1 ms  statement: SELECT a,\n  'LOG:  no' FROM t"}` + "\n" +
+			`{"message":"execute a: UPDATE t SET a = $1","detail":"parameters: $1 = 'secret'"}` +
+			"\n" + `{"error_severity":"LOG","message":"checkpoint"}` + "\n" +
 			`{"message":"statement: SELECT \"x, y\""}` + "\n" + `{"message":"execute fetch from a: FETCH 1"}`,
 	} {
 		var got []string

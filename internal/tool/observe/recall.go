@@ -38,10 +38,10 @@ type Recalled struct {
 	Count       int64    `json:"count"`
 }
 
-// Recall is what a policy says of the decisions of an audit. Records hold which tables and columns a statement reads, from what source, by
-// whom and under which contract: not its text. So it tells which recorded statements would certainly be refused or lose columns, which
-// refusals by contract would go, and of the others that it cannot tell. Which rows a statement would return it never tells, nor whether a
-// limit would have stopped it.
+// Recall is what a policy says of the decisions of an audit. Records hold which tables and columns a statement reads,
+// from what source, by whom and under which contract: not its text. So it tells which recorded statements would
+// certainly be refused or lose columns, which refusals by contract would go, and of the others that it cannot tell.
+// Which rows a statement would return it never tells, nor whether a limit would have stopped it.
 type Recall struct {
 	Since     time.Time        `json:"since"`
 	Until     time.Time        `json:"until"`
@@ -55,9 +55,11 @@ type Recall struct {
 	found    map[string]*Recalled
 }
 
-// NewRecall judges what was decided in a database by a policy over its catalog, tables that it would only observe included.
+// NewRecall judges what was decided in a database by a policy over its catalog, tables that it would only observe
+// included.
 func NewRecall(p *policy.Policy, snap *catalog.Snapshot, database string) *Recall {
-	return &Recall{policy: p.Enforced(), snapshot: snap, database: database, Counts: map[string]int64{}, found: map[string]*Recalled{}}
+	return &Recall{policy: p.Enforced(), snapshot: snap, database: database, Counts: map[string]int64{},
+		found: map[string]*Recalled{}}
 }
 
 // Read reads the decisions of an audit from a moment on, and verifies its chain as it goes.
@@ -84,7 +86,8 @@ func (r *Recall) Read(from audit.Source, since time.Time) error {
 	}
 	ranks := []string{Refused, Narrowed, Opened, Untold, StaysAllowed, StaysRefused}
 	r.Classes = slices.SortedFunc(maps.Values(r.found), func(a, b *Recalled) int {
-		return cmp.Or(slices.Index(ranks, a.Now)-slices.Index(ranks, b.Now), cmp.Compare(b.Count, a.Count), strings.Compare(a.Agent, b.Agent), strings.Compare(a.Fingerprint, b.Fingerprint), strings.Compare(a.Why, b.Why))
+		return cmp.Or(slices.Index(ranks, a.Now)-slices.Index(ranks, b.Now), cmp.Compare(b.Count, a.Count),
+			strings.Compare(a.Agent, b.Agent), strings.Compare(a.Fingerprint, b.Fingerprint), strings.Compare(a.Why, b.Why))
 	})
 	return nil
 }
@@ -124,7 +127,8 @@ func (r *Recall) judge(d audit.Decision) (now, why string) {
 	case refused != "":
 		return StaysRefused, refused
 	case !allowed && d.Reason != "contract":
-		return Untold, "it was refused for another reason than a contract (" + strings.TrimSpace(d.SQLState+" "+d.Reason) + "), which depends on its text or its moment"
+		return Untold, "it was refused for another reason than a contract (" +
+			strings.TrimSpace(d.SQLState+" "+d.Reason) + "), which depends on its text or its moment"
 	case unsure != "":
 		return Untold, unsure
 	}
@@ -155,7 +159,8 @@ func (r *Recall) refuses(d audit.Decision) string {
 		}
 		table, listed := r.policy.Table(name)
 		_, view := r.policy.View(name)
-		if !listed && !view && !slices.ContainsFunc(r.policy.Children(), func(c *policy.Child) bool { return c.Relation.Name == name && c.Direct }) {
+		if !listed && !view && !slices.ContainsFunc(r.policy.Children(),
+			func(c *policy.Child) bool { return c.Relation.Name == name && c.Direct }) {
 			return "the policy does not list " + t.Name
 		}
 		if t.Written && listed && table.Write == nil {
@@ -237,7 +242,8 @@ func (r *Recall) sourced(a *policy.Access) bool {
 	switch {
 	case object == nil || a.Source == policy.Writes || a.Source == policy.Calls || a.Source == policy.Vector:
 		return true
-	case slices.ContainsFunc(object.Embeddings, func(c string) bool { return a.Columns == nil || slices.Contains(a.Columns, c) }):
+	case slices.ContainsFunc(object.Embeddings,
+		func(c string) bool { return a.Columns == nil || slices.Contains(a.Columns, c) }):
 		return false // whether its embedding was returned or compared is not recorded where it was a column like others
 	}
 	a.Source = policy.Metadata
@@ -287,7 +293,8 @@ func (r *Recall) Print(out io.Writer) {
 		fmt.Fprintln(out, "The audit has no decision of this database.")
 		return
 	}
-	fmt.Fprintf(out, "%d decisions of %d classes, from %s to %s.\n", r.Decisions, len(r.Classes), r.Since.UTC().Format(time.DateTime), r.Until.UTC().Format(time.DateTime))
+	fmt.Fprintf(out, "%d decisions of %d classes, from %s to %s.\n", r.Decisions, len(r.Classes),
+		r.Since.UTC().Format(time.DateTime), r.Until.UTC().Format(time.DateTime))
 	for _, what := range []string{Refused, Narrowed, Opened, Untold, StaysAllowed, StaysRefused} {
 		if n := r.Counts[what]; n > 0 {
 			fmt.Fprintf(out, "  %d %s\n", n, what)
@@ -298,7 +305,8 @@ func (r *Recall) Print(out io.Writer) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "COUNT\tAGENT\tSTATEMENT\t\tTABLES\tWAS\tWITH THE CANDIDATE\tWHY")
 	for _, c := range r.Classes {
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Count, c.Agent, c.Tag, short(c.Fingerprint), strings.Join(c.Tables, " "), c.Was, c.Now, c.Why)
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Count, c.Agent, c.Tag, short(c.Fingerprint),
+			strings.Join(c.Tables, " "), c.Was, c.Now, c.Why)
 	}
 	_ = w.Flush()
 }

@@ -27,9 +27,10 @@ type Judged struct {
 	Message     string   `json:"message,omitempty"`
 	Hint        string   `json:"hint,omitempty"`
 	Tables      []string `json:"tables,omitempty"`
-	Hidden      []string `json:"hidden,omitempty"` // columns that do not exist for agents: the statement may fail, or show fewer
-	Masked      []string `json:"masked,omitempty"`
-	SQL         string   `json:"sql,omitempty"` // one of them, where it was asked for
+	// columns that do not exist for agents: the statement may fail, or show fewer
+	Hidden []string `json:"hidden,omitempty"`
+	Masked []string `json:"masked,omitempty"`
+	SQL    string   `json:"sql,omitempty"` // one of them, where it was asked for
 }
 
 // Replay is what a policy says of the statements of a log.
@@ -49,12 +50,13 @@ type Replay struct {
 	found    map[[2]string]*Judged
 }
 
-// NewReplay judges statements by a policy over a catalog, tables that it would only observe included. What it keeps of them
-// has no literal, unless texts are wanted. A statement is judged by itself: it is nobody's, so contracts, whose answer depends
-// on the session, are asked only [Replay.As] somebody.
+// NewReplay judges statements by a policy over a catalog, tables that it would only observe included. What it keeps of
+// them has no literal, unless texts are wanted. A statement is judged by itself: it is nobody's, so contracts, whose
+// answer depends on the session, are asked only [Replay.As] somebody.
 func NewReplay(p *policy.Policy, snap *catalog.Snapshot, texts bool) *Replay {
 	enforced := p.Enforced()
-	return &Replay{rewriter: rewrite.New(snap, enforced, rewrite.RLS), policy: enforced, texts: texts, found: map[[2]string]*Judged{}}
+	return &Replay{rewriter: rewrite.New(snap, enforced, rewrite.RLS), policy: enforced, texts: texts,
+		found: map[[2]string]*Judged{}}
 }
 
 // As has contracts asked with these attributes, for every statement the same.
@@ -141,13 +143,15 @@ func (r *Replay) Done() {
 		return 2
 	}
 	r.Shapes = slices.SortedFunc(maps.Values(r.found), func(a, b *Judged) int {
-		return cmp.Or(rank(a)-rank(b), cmp.Compare(b.Count, a.Count), strings.Compare(a.Fingerprint, b.Fingerprint), strings.Compare(a.Message, b.Message))
+		return cmp.Or(rank(a)-rank(b), cmp.Compare(b.Count, a.Count), strings.Compare(a.Fingerprint, b.Fingerprint),
+			strings.Compare(a.Message, b.Message))
 	})
 }
 
 // Print writes it for people.
 func (r *Replay) Print(out io.Writer) {
-	fmt.Fprintf(out, "%d statements of %d shapes: %d allowed, %d refused. None was run.\n", r.Statements, len(r.Shapes), r.Allowed, r.Refused)
+	fmt.Fprintf(out, "%d statements of %d shapes: %d allowed, %d refused. None was run.\n", r.Statements,
+		len(r.Shapes), r.Allowed, r.Refused)
 	if r.policy.Contracted() && !r.Contracts {
 		fmt.Fprintln(out, "Contracts were not asked: their answer depends on the session. Say whose with --as AGENT.")
 	}
@@ -173,7 +177,8 @@ func (r *Replay) Print(out io.Writer) {
 			}
 			why = strings.Join(parts, "; ")
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", j.Count, j.Tag, short(j.Fingerprint), verdict, strings.Join(j.Tables, " "), strings.Join(strings.Fields(why), " "))
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", j.Count, j.Tag, short(j.Fingerprint), verdict,
+			strings.Join(j.Tables, " "), strings.Join(strings.Fields(why), " "))
 		if j.SQL != "" {
 			fmt.Fprintf(w, "\t\t\t\t\t%s\n", strings.Join(strings.Fields(j.SQL), " "))
 		}

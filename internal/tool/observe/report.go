@@ -1,5 +1,5 @@
-// Package observe tells what a policy would do before it does it: from the records of tables that are observed only, and from
-// the statements of a server's log.
+// Package observe tells what a policy would do before it does it: from the records of tables that are observed only,
+// and from the statements of a server's log.
 //
 // Nothing here runs a statement. What it prints holds no literal and no row; a text only where it is asked for.
 package observe
@@ -90,7 +90,8 @@ func Read(from audit.Source, since time.Time) (*Report, error) {
 		k := key{o.Agent, o.Database, o.Fingerprint}
 		s := found[k]
 		if s == nil {
-			s = &Statement{Agent: o.Agent, Database: o.Database, Fingerprint: o.Fingerprint, Tag: o.Tag, Tables: o.Tables, Hidden: o.Hidden, Masked: o.Masked,
+			s = &Statement{Agent: o.Agent, Database: o.Database, Fingerprint: o.Fingerprint, Tag: o.Tag,
+				Tables: o.Tables, Hidden: o.Hidden, Masked: o.Masked,
 				Refusals: map[string]int64{}, Skipped: map[string]int64{}}
 			found[k] = s
 		}
@@ -101,7 +102,8 @@ func Read(from audit.Source, since time.Time) (*Report, error) {
 		return nil, err
 	}
 	r.Statements = slices.SortedFunc(maps.Values(found), func(a, b *Statement) int {
-		return cmp.Or(cmp.Compare(b.refused()+b.Differs, a.refused()+a.Differs), cmp.Compare(b.Executions, a.Executions), strings.Compare(a.Agent, b.Agent),
+		return cmp.Or(cmp.Compare(b.refused()+b.Differs, a.refused()+a.Differs),
+			cmp.Compare(b.Executions, a.Executions), strings.Compare(a.Agent, b.Agent),
 			strings.Compare(a.Fingerprint, b.Fingerprint))
 	})
 	r.Tables = tables(r.Statements)
@@ -146,7 +148,8 @@ func tables(statements []*Statement) []Table {
 			t := found[k]
 			t.Executions += s.Executions
 			t.Refused += s.refused()
-			if slices.ContainsFunc(append(slices.Clone(s.Hidden), s.Masked...), func(c string) bool { return strings.HasPrefix(c, name+".") }) {
+			if slices.ContainsFunc(append(slices.Clone(s.Hidden), s.Masked...),
+				func(c string) bool { return strings.HasPrefix(c, name+".") }) {
 				t.Columns += s.Executions
 			}
 			t.Compared, t.Differs, t.Gone = t.Compared+s.Compared, t.Differs+s.Differs, t.Gone+s.Gone
@@ -173,7 +176,8 @@ func (r *Report) Print(out io.Writer) {
 	}
 	fmt.Fprintf(out, "Observed from %s to %s.\n\n", r.Since.UTC().Format(time.DateTime), r.Until.UTC().Format(time.DateTime))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "TABLE\tEXECUTIONS\tWOULD BE REFUSED\tCOLUMNS GONE\tCOMPARED\tDIFFER\tROWS GONE\tNOT COMPARED\tENFORCING IT")
+	fmt.Fprintln(w, "TABLE\tEXECUTIONS\tWOULD BE REFUSED\tCOLUMNS GONE\tCOMPARED\tDIFFER\tROWS GONE\tNOT "+
+		"COMPARED\tENFORCING IT")
 	for _, t := range r.Tables {
 		verdict := "changes answers"
 		switch {
@@ -182,13 +186,15 @@ func (r *Report) Print(out io.Writer) {
 		case t.Refused == 0 && t.Columns == 0 && t.Differs == 0:
 			verdict = "is not known to change anything; not all was compared"
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\n", t.Name, t.Executions, t.Refused, t.Columns, t.Compared, t.Differs, t.Gone, t.Unknown, verdict)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\n", t.Name, t.Executions, t.Refused, t.Columns, t.Compared,
+			t.Differs, t.Gone, t.Unknown, verdict)
 	}
 	_ = w.Flush()
 	fmt.Fprintln(out)
 	fmt.Fprintln(w, "AGENT\tSTATEMENT\t\tTABLES\tEXECUTIONS\tCOMPARED\tDIFFER\tROWS GONE\tWHAT WOULD CHANGE")
 	for _, s := range r.Statements {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", s.Agent, s.Tag, short(s.Fingerprint), strings.Join(s.Tables, " "), s.Executions, s.Compared, s.Differs, s.Gone, s.changes())
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", s.Agent, s.Tag, short(s.Fingerprint),
+			strings.Join(s.Tables, " "), s.Executions, s.Compared, s.Differs, s.Gone, s.changes())
 	}
 	_ = w.Flush()
 	if skipped := r.skipped(); len(skipped) > 0 {
@@ -199,7 +205,8 @@ func (r *Report) Print(out io.Writer) {
 		}
 		_ = w.Flush()
 	}
-	fmt.Fprintln(out, "\nA sample is compared: each shape of an agent's statements once a minute at most, SELECTs without parameters only. Rows gone are those of the sample.")
+	fmt.Fprintln(out, "\nA sample is compared: each shape of an agent's statements once a minute at most, SELECTs "+
+		"without parameters only. Rows gone are those of the sample.")
 }
 
 // skipped are all executions that were not compared and would not have been refused, by why.

@@ -44,26 +44,33 @@ func Compare(ctx context.Context, conn *pgx.Conn, o Options) (*Report, error) {
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	// Where row security would hide rows from the owner as well, it is an error and not a wrong answer.
-	if _, err := tx.Exec(ctx, "SET LOCAL row_security = off; SET LOCAL jit = off"); err != nil { // compiling takes longer than what is asked
+	// compiling takes longer than what is asked
+	if _, err := tx.Exec(ctx, "SET LOCAL row_security = off; SET LOCAL jit = off"); err != nil {
 		return nil, err
 	}
-	r := &Report{Old: o.Old.Path, New: o.New.Path, OldVersion: o.Old.Policy.Version(), NewVersion: o.New.Policy.Version(), Tables: []Table{},
-		Functions: functions(o.Old.Policy, o.New.Policy), Operators: operators(o.Old.Policy, o.New.Policy), Views: views(o.Old.Policy, o.New.Policy),
+	r := &Report{Old: o.Old.Path, New: o.New.Path, OldVersion: o.Old.Policy.Version(),
+		NewVersion: o.New.Policy.Version(), Tables: []Table{},
+		Functions: functions(o.Old.Policy, o.New.Policy), Operators: operators(o.Old.Policy,
+			o.New.Policy), Views: views(o.Old.Policy, o.New.Policy),
 		Shape: shape(o.Old.Policy, o.New.Policy), Notes: []string{}}
 	groups := o.groups(r)
 	for _, relation := range relations(o.Old.Policy, o.New.Policy) {
 		before, was := o.Old.Policy.Table(relation.Name)
 		after, is := o.New.Policy.Table(relation.Name)
-		t := Table{Name: relation.Name.String(), Was: was, Is: is, Columns: columns(before, after), Write: writes(before, after), Rows: []Rows{}, SameRule: true}
-		if t.Rows, err = o.rows(ctx, tx, relation, groups, func(g group) (string, string) { return rule(before, g.old), rule(after, g.new) }); err != nil {
+		t := Table{Name: relation.Name.String(), Was: was, Is: is, Columns: columns(before, after),
+			Write: writes(before, after), Rows: []Rows{}, SameRule: true}
+		if t.Rows, err = o.rows(ctx, tx, relation,
+			groups, func(g group) (string, string) { return rule(before, g.old), rule(after, g.new) }); err != nil {
 			return nil, err
 		}
 		t.SameRule = len(t.Rows) == 0
-		if t.Groups, err = o.rows(ctx, tx, relation, groups, func(g group) (string, string) { return counts(before, g.old), counts(after, g.new) }); err != nil {
+		if t.Groups, err = o.rows(ctx, tx, relation, groups,
+			func(g group) (string, string) { return counts(before, g.old), counts(after, g.new) }); err != nil {
 			return nil, err
 		}
 		differ := func(r Rows) bool { return r.Appear+r.Disappear > 0 }
-		if was != is || !t.Columns.empty() || !t.Write.empty() || slices.ContainsFunc(t.Rows, differ) || slices.ContainsFunc(t.Groups, differ) {
+		if was != is || !t.Columns.empty() || !t.Write.empty() || slices.ContainsFunc(t.Rows, differ) ||
+			slices.ContainsFunc(t.Groups, differ) {
 			r.Tables = append(r.Tables, t)
 		}
 	}
@@ -71,7 +78,8 @@ func Compare(ctx context.Context, conn *pgx.Conn, o Options) (*Report, error) {
 }
 
 // rows are counted by two rules, for the agents for whom they differ.
-func (o Options) rows(ctx context.Context, tx pgx.Tx, relation *catalog.Relation, groups []group, rules func(group) (old, now string)) ([]Rows, error) {
+func (o Options) rows(ctx context.Context, tx pgx.Tx, relation *catalog.Relation, groups []group,
+	rules func(group) (old, now string)) ([]Rows, error) {
 	type pair struct{ old, now string }
 	var pairs []pair
 	agents := map[pair][]string{}
@@ -100,13 +108,17 @@ func (o Options) rows(ctx context.Context, tx pgx.Tx, relation *catalog.Relation
 // failed explains the two errors that are not the server's.
 func failed(r *catalog.Relation, err error) error {
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) && (pg.Code == "3F000" || pg.Code == "42883") && strings.Contains(pg.Message, predicate.GateSchema) {
-		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "the rule of %s looks into lists by a function that is not in the database", r.Name).
+	if errors.As(err, &pg) && (pg.Code == "3F000" || pg.Code == "42883") &&
+		strings.Contains(pg.Message, predicate.GateSchema) {
+		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal,
+			"the rule of %s looks into lists by a function that is not in the database", r.Name).
 			WithHint("Run pgconsent migrate first, with either policy.")
 	}
 	if errors.As(err, &pg) && pg.Code == "42501" {
-		return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonUpstream, "not all rows of %s can be read: %s", r.Name, pg.Message).
-			WithHint("roles.migrate must own the table, or be a superuser; a table that FORCEs row security shows its owner a part only.")
+		return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonUpstream,
+			"not all rows of %s can be read: %s", r.Name, pg.Message).
+			WithHint("roles.migrate must own the table, or be a superuser; a table that FORCEs row security shows " +
+				"its owner a part only.")
 	}
 	return fmt.Errorf("%s: %w", r.Name, err)
 }
@@ -139,7 +151,9 @@ func (o Options) groups(r *Report) []group {
 	}
 	for _, agent := range slices.Sorted(maps.Keys(o.Agents)) {
 		g := group{[]string{agent}, values(o.Old, agent), values(o.New, agent)}
-		if i := slices.IndexFunc(out, func(h group) bool { return maps.Equal(g.old, h.old) && maps.Equal(g.new, h.new) }); i >= 0 {
+		if i := slices.IndexFunc(out, func(h group) bool {
+			return maps.Equal(g.old, h.old) && maps.Equal(g.new, h.new)
+		}); i >= 0 {
 			out[i].agents = append(out[i].agents, agent)
 		} else {
 			out = append(out, g)
@@ -187,7 +201,8 @@ func count(ctx context.Context, tx pgx.Tx, r *catalog.Relation, old, now string,
 	out := Rows{Agents: agents}
 	from := "FROM " + r.Name.SQL() + " AS r"
 	inner := "(SELECT (" + old + ") AS o, (" + now + ") AS n " + from
-	sql := "SELECT count(*) FILTER (WHERE o), count(*) FILTER (WHERE n), count(*) FILTER (WHERE n AND NOT o), count(*) FILTER (WHERE o AND NOT n) FROM "
+	sql := "SELECT count(*) FILTER (WHERE o), count(*) FILTER (WHERE n), count(*) FILTER (WHERE n AND NOT o), " +
+		"count(*) FILTER (WHERE o AND NOT n) FROM "
 	pages, err := size(ctx, tx, r)
 	if err != nil {
 		return out, err
@@ -247,7 +262,8 @@ func samples(ctx context.Context, tx pgx.Tx, r *catalog.Relation, from string, m
 		key = append(key, "r."+catalog.QuoteIdent(c))
 		text = append(text, "r."+catalog.QuoteIdent(c)+"::pg_catalog.text")
 	}
-	rows, err := tx.Query(ctx, fmt.Sprintf("SELECT ARRAY[%s] %s ORDER BY %s LIMIT %d", strings.Join(text, ", "), from, strings.Join(key, ", "), most))
+	rows, err := tx.Query(ctx, fmt.Sprintf("SELECT ARRAY[%s] %s ORDER BY %s LIMIT %d", strings.Join(text, ", "),
+		from, strings.Join(key, ", "), most))
 	if err != nil {
 		return nil, err
 	}

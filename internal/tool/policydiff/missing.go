@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// missing gathers which agents have no value for which attribute, so that each attribute has one note, however many agents
-// and whether one policy asks for it or both.
+// missing gathers which agents have no value for which attribute, so that each attribute has one note, however many
+// agents and whether one policy asks for it or both.
 type missing struct {
 	order []lack
 	of    map[lack]*lacking
@@ -57,7 +57,9 @@ func (m *missing) notes() []string {
 		if l.credential {
 			out = append(out, fmt.Sprintf("%s no attribute %s: what needs it shows nothing", who, l.attribute))
 		} else {
-			out = append(out, fmt.Sprintf("%s no %s, which is not of the credential: what needs it counts as hidden; --set says what the agent has SET, --value %s=… what it is", who, l.attribute, l.attribute))
+			out = append(out, fmt.Sprintf(
+				"%s no %s, which is not of the credential: what needs it counts as hidden; --set says what the "+
+					"agent has SET, --value %s=… what it is", who, l.attribute, l.attribute))
 		}
 	}
 	return out

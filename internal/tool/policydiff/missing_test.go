@@ -16,7 +16,8 @@ func TestNotesOfWhatIsMissing(t *testing.T) {
 	m.add("new.yaml", "b", lack{"team", true})
 	m.add("old.yaml", "b", lack{"user", true})
 	want := []string{
-		"agents a, b, c, d, e, f and 2 more have no context, which is not of the credential: what needs it counts as hidden; --set says what the agent has SET, --value context=… what it is",
+		"agents a, b, c, d, e, f and 2 more have no context, which is not of the credential: what needs it counts " +
+			"as hidden; --set says what the agent has SET, --value context=… what it is",
 		"new.yaml: agents a, b have no attribute team: what needs it shows nothing",
 		"old.yaml: agent b has no attribute user: what needs it shows nothing",
 	}

@@ -93,7 +93,9 @@ func TestCompareIsWhatHappens(t *testing.T) {
 		t.Fatal(err)
 	}
 	objects := func() (n int) {
-		if err := super.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM pg_class) + (SELECT count(*) FROM pg_policy) + (SELECT count(*) FROM pg_roles) + (SELECT count(*) FROM pg_namespace WHERE nspname !~ '^pg_')").Scan(&n); err != nil {
+		if err := super.QueryRow(t.Context(),
+			"SELECT (SELECT count(*) FROM pg_class) + (SELECT count(*) FROM pg_policy) + (SELECT count(*) FROM "+
+				"pg_roles) + (SELECT count(*) FROM pg_namespace WHERE nspname !~ '^pg_')").Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n
@@ -133,7 +135,8 @@ func TestCompareIsWhatHappens(t *testing.T) {
 			if _, err := conn.Exec(t.Context(), "SELECT set_config('pgconsent.seal', $1, false)", value); err != nil {
 				t.Fatal(err)
 			}
-			for table, sql := range map[string]string{"public.people": `SELECT id::text FROM people`, "public.Notes": `SELECT team || ' ' || "No" FROM "Notes"`,
+			for table, sql := range map[string]string{
+				"public.people": `SELECT id::text FROM people`, "public.Notes": `SELECT team || ' ' || "No" FROM "Notes"`,
 				"public.log": "SELECT at::text FROM log", "public.extra": "SELECT id::text FROM extra"} {
 				if strings.Contains(sql, "Notes") && plan == nowPlan {
 					sql = strings.ReplaceAll(sql, `"Notes"`, `pgconsent_rows."public_Notes"`)
@@ -236,7 +239,8 @@ func TestNothingAppears(t *testing.T) {
 	compare := func(text string) (*Report, []string) {
 		now, _ := compile(t, super, text)
 		var read []string
-		r, err := Compare(t.Context(), super, Options{Old: Side{"old", old}, New: Side{"new", now}, Agents: map[string]map[string]string{"north": {"team": "n"}},
+		r, err := Compare(t.Context(), super, Options{
+			Old: Side{"old", old}, New: Side{"new", now}, Agents: map[string]map[string]string{"north": {"team": "n"}},
 			Progress: func(what string, _, _ int64) {
 				if !slices.Contains(read, what) {
 					read = append(read, what)
@@ -250,13 +254,15 @@ func TestNothingAppears(t *testing.T) {
 	if r, read := compare(before + "# a comment\n"); !r.Same() || r.Reveals() || len(read) > 0 {
 		t.Errorf("%+v %v", r, read)
 	}
-	less := strings.Replace(before, "people: { rows: [ own: { column: team, is: team } ] }", "people: { rows: [ own: { column: team, is: team }, status: { column: consent, is: granted } ] }", 1)
+	less := strings.Replace(before, "people: { rows: [ own: { column: team, is: team } ] }",
+		"people: { rows: [ own: { column: team, is: team }, status: { column: consent, is: granted } ] }", 1)
 	less = strings.Replace(less, "    write: { commands: [update], columns: [body] }\n", "", 1)
 	r, read := compare(less)
 	if r.Same() || r.Reveals() || fmt.Sprint(read) != "[public.Notes for north public.people for north]" {
 		t.Errorf("%+v %v", r, read)
 	}
-	if r, _ := compare(strings.Replace(before, "columns: [body]", "columns: [body, extra]", 1)); !r.Reveals() || fmt.Sprint(r.Tables[0].Write.Altered) != "[update: body → body, extra]" {
+	if r, _ := compare(strings.Replace(before, "columns: [body]", "columns: [body, extra]", 1)); !r.Reveals() ||
+		fmt.Sprint(r.Tables[0].Write.Altered) != "[update: body → body, extra]" {
 		t.Errorf("%+v", r)
 	}
 }
@@ -265,7 +271,8 @@ func TestNothingAppears(t *testing.T) {
 func TestNotTheOwner(t *testing.T) {
 	db := pgtest.Database(t)
 	super := db.Connect(t, "postgres")
-	if _, err := super.Exec(t.Context(), schema+"; CREATE ROLE reads LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO reads; ALTER TABLE people ENABLE ROW LEVEL SECURITY"); err != nil {
+	if _, err := super.Exec(t.Context(), schema+
+		"; CREATE ROLE reads LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO reads; ALTER TABLE people ENABLE ROW LEVEL SECURITY"); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = super.Exec(context.Background(), "DROP OWNED BY reads; DROP ROLE reads") })

@@ -4,17 +4,18 @@ import "slices"
 
 // Report is what would change.
 type Report struct {
-	Database   string   `json:"database"`
-	Old        string   `json:"old"`
-	New        string   `json:"new"`
-	OldVersion string   `json:"old_version"`
-	NewVersion string   `json:"new_version"`
-	Tables     []Table  `json:"tables"` // that differ
-	Functions  Change   `json:"functions"`
-	Operators  Change   `json:"operators"` // extensions whose operators agents may use
-	Views      Change   `json:"views"`
-	Shape      []string `json:"shape"` // what bounds statements and is otherwise than before: contracts, limits, aggregates …, by name
-	Notes      []string `json:"notes"`
+	Database   string  `json:"database"`
+	Old        string  `json:"old"`
+	New        string  `json:"new"`
+	OldVersion string  `json:"old_version"`
+	NewVersion string  `json:"new_version"`
+	Tables     []Table `json:"tables"` // that differ
+	Functions  Change  `json:"functions"`
+	Operators  Change  `json:"operators"` // extensions whose operators agents may use
+	Views      Change  `json:"views"`
+	// what bounds statements and is otherwise than before: contracts, limits, aggregates …, by name
+	Shape []string `json:"shape"`
+	Notes []string `json:"notes"`
 }
 
 // Table is a table that differs.

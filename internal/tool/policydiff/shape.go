@@ -166,8 +166,8 @@ func views(before, after *policy.Policy) Change {
 	return changes(describe(before), describe(after))
 }
 
-// shape says what bounds statements and is not in both policies alike, part by part. Whether that is narrower or wider is not told, nor
-// how many statements it concerns.
+// shape says what bounds statements and is not in both policies alike, part by part. Whether that is narrower or wider
+// is not told, nor how many statements it concerns.
 func shape(before, after *policy.Policy) []string {
 	was, is := before.Bounds(), after.Bounds()
 	out := []string{}

@@ -32,9 +32,11 @@ func TestBounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := strings.NewReplacer(
-		"1: { allow: { person: metadata } }", "1: { allow: { person: [metadata, structured] }, requires: \"attribute('team') = 'n'\" }", "3: nothing", "4: nothing",
+		"1: { allow: { person: metadata } }",
+		"1: { allow: { person: [metadata, structured] }, requires: \"attribute('team') = 'n'\" }", "3: nothing", "4: nothing",
 		"rows: 10 }", "rows: { at_most: 5, per: turn } }", "by_key: 60, rows: 1000", "by_key: 120, result_rows: 7", ", { statements: 10 }", "",
-		"minimum: 5", "minimum: 9", "[ not: { status: { column: what, is: open } } ]", "[ not: { status: { column: what, is: open } }, sql: \"at < 100\" ]", "table: log }", "table: log, vessel: user }",
+		"minimum: 5", "minimum: 9", "[ not: { status: { column: what, is: open } } ]",
+		"[ not: { status: { column: what, is: open } }, sql: \"at < 100\" ]", "table: log }", "table: log, vessel: user }",
 	).Replace(boundsBefore)
 	old, _ := compile(t, super, boundsBefore)
 	now, _ := compile(t, super, after)

@@ -61,7 +61,8 @@ func (b *built) relation(at Place, name string) (*catalog.Relation, error) {
 	}
 	var names []string
 	for _, r := range b.snapshot.Relations() {
-		if r.Name.Schema != "pg_catalog" && r.Name.Schema != "information_schema" && !strings.HasPrefix(r.Name.Schema, "pgconsent") {
+		if r.Name.Schema != "pg_catalog" && r.Name.Schema != "information_schema" &&
+			!strings.HasPrefix(r.Name.Schema, "pgconsent") {
 			names = append(names, r.Name.Name, r.Name.String())
 		}
 	}
@@ -92,11 +93,12 @@ func insert(r *catalog.Relation, row *node) (string, error) {
 		columns = append(columns, catalog.QuoteIdent(name))
 		values = append(values, literal(c.Type, row.values[i]))
 	}
-	return "INSERT INTO " + r.Name.SQL() + " (" + strings.Join(columns, ", ") + ") VALUES (" + strings.Join(values, ", ") + ")", nil
+	return "INSERT INTO " + r.Name.SQL() + " (" + strings.Join(columns, ", ") + ") VALUES (" +
+		strings.Join(values, ", ") + ")", nil
 }
 
-// literal is a value as the input function of its column's type takes it: a list is an array, a mapping or a list in a JSON
-// column JSON.
+// literal is a value as the input function of its column's type takes it: a list is an array, a mapping or a list in a
+// JSON column JSON.
 func literal(sqlType string, n *node) string {
 	array := strings.HasSuffix(sqlType, "[]")
 	switch {

@@ -13,8 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// Covered is a block of a table's rule, and whether the rows that tests looked at depended on it: a visible row that would
-// be hidden if the block held for nothing, and a hidden one that would show if it held for everything.
+// Covered is a block of a table's rule, and whether the rows that tests looked at depended on it: a visible row that
+// would be hidden if the block held for nothing, and a hidden one that would show if it held for everything.
 type Covered struct {
 	Place
 	Table  string `json:"table"`
@@ -37,7 +37,8 @@ func newCoverage(p *policy.Policy) *coverage {
 	c := &coverage{rules: map[catalog.Name][]*Covered{}, seen: map[string]bool{}}
 	for _, t := range p.Tables() {
 		for _, r := range t.Rule.Blocks().Leaves() {
-			c.rules[t.Relation.Name] = append(c.rules[t.Relation.Name], &Covered{Place: Place{r.File, r.Line, r.Column}, Table: t.Relation.Name.String(), Block: r.Block, rule: r})
+			c.rules[t.Relation.Name] = append(c.rules[t.Relation.Name],
+				&Covered{Place: Place{r.File, r.Line, r.Column}, Table: t.Relation.Name.String(), Block: r.Block, rule: r})
 		}
 	}
 	return c
@@ -91,7 +92,8 @@ func (d *database) looked(ctx context.Context, c *coverage, e Expectation, setti
 		for _, name := range id.columns {
 			columns = append(columns, "coalesce(r."+catalog.QuoteIdent(name)+"::text, 'NULL')")
 		}
-		condition := strings.Join(columns, " || ' | ' || ") + " = ANY (" + catalog.QuoteLiteral(predicate.WriteArray(named)) + "::text[])"
+		condition := strings.Join(columns, " || ' | ' || ") + " = ANY (" +
+			catalog.QuoteLiteral(predicate.WriteArray(named)) + "::text[])"
 		if err := d.cover(ctx, c, e.As, settings, id.relation.Name, condition, nil); err != nil {
 			return err
 		}
@@ -118,8 +120,10 @@ func (d *database) looked(ctx context.Context, c *coverage, e Expectation, setti
 	return nil
 }
 
-// cover looks at the rows of a table under a condition. Statements that failed must be a contract's to refuse; they show none.
-func (d *database) cover(ctx context.Context, c *coverage, as string, settings []Setting, table catalog.Name, condition string, failed []policy.Statement) error {
+// cover looks at the rows of a table under a condition. Statements that failed must be a contract's to refuse; they
+// show none.
+func (d *database) cover(ctx context.Context, c *coverage, as string, settings []Setting, table catalog.Name,
+	condition string, failed []policy.Statement) error {
 	t, ok := d.policy.Table(table)
 	id := fmt.Sprint(d.name, d.state, as, settings, table, condition, failed)
 	if !ok || c.seen[id] {
@@ -157,10 +161,12 @@ func (d *database) cover(ctx context.Context, c *coverage, as string, settings [
 	var counts []string
 	for i, r := range open {
 		without, with := rule.Replace(r.rule, predicate.Any{}), rule.Replace(r.rule, predicate.Open{})
-		columns = append(columns, fmt.Sprintf("%s AS n%d, %s AS y%d", predicate.Direct(without, "r", values), i, predicate.Direct(with, "r", values), i))
+		columns = append(columns, fmt.Sprintf("%s AS n%d, %s AS y%d", predicate.Direct(without, "r", values),
+			i, predicate.Direct(with, "r", values), i))
 		counts = append(counts, fmt.Sprintf("count(*) FILTER (WHERE v AND NOT n%d), count(*) FILTER (WHERE NOT v AND y%d)", i, i))
 	}
-	sql := "SELECT " + strings.Join(counts, ", ") + " FROM (SELECT " + strings.Join(columns, ", ") + " FROM " + table.SQL() + " AS r WHERE " + condition + ") AS t"
+	sql := "SELECT " + strings.Join(counts, ", ") + " FROM (SELECT " + strings.Join(columns, ", ") + " FROM " +
+		table.SQL() + " AS r WHERE " + condition + ") AS t"
 	found := make([]int64, 2*len(open))
 	into := make([]any, len(found))
 	for i := range found {

@@ -57,13 +57,16 @@ func (s *Server) build(ctx context.Context, f *File, dump func(context.Context, 
 	var live Schema
 	switch {
 	case f.Database != "" && dump == nil:
-		return nil, policy.Errors{problem(f.DatabaseAt, "run it with --config", "there is no configuration that says where database %s is", f.Database)}
+		return nil, policy.Errors{problem(f.DatabaseAt, "run it with --config",
+			"there is no configuration that says where database %s is", f.Database)}
 	case f.Database != "":
 		if live, err = dump(ctx, f.Database); err != nil {
 			return nil, err
 		}
 	case len(f.Schema) == 0:
-		return nil, policy.Errors{problem(f.PolicyAt, "schema: schema.sql, relative to this file, or database: one of the configuration", "the file names no schema, and there is no schema.sql beside it")}
+		return nil, policy.Errors{problem(f.PolicyAt,
+			"schema: schema.sql, relative to this file, or database: one of the configuration",
+			"the file names no schema, and there is no schema.sql beside it")}
 	}
 	if b.name, err = s.create(ctx, "", b.owner); err != nil {
 		return nil, err
@@ -110,7 +113,9 @@ func (s *Server) build(ctx context.Context, f *File, dump func(context.Context, 
 		return nil, err
 	}
 	r := s.roles
-	plan := rls.Generate(b.policy, b.snapshot, rls.Options{AgentRole: r.AgentRole, ControlRole: r.ControlRole, ReaderRole: r.ReaderRole, RowsRole: r.RowsRole, Doors: f.Enforcement == "auto"})
+	plan := rls.Generate(b.policy, b.snapshot,
+		rls.Options{AgentRole: r.AgentRole, ControlRole: r.ControlRole, ReaderRole: r.ReaderRole,
+			RowsRole: r.RowsRole, Doors: f.Enforcement == "auto"})
 	if err := migrations.Up(ctx, conn, r, plan); err != nil {
 		return nil, err
 	}
@@ -140,7 +145,8 @@ func (b *built) callers() error {
 	for _, c := range b.file.Callers {
 		for name := range c.Attributes {
 			if a, ok := b.policy.Attribute(name); !ok {
-				errs = append(errs, problem(c.Place, policy.Suggest(name, names), "caller %s: the policy declares no attribute %q", c.Name, name))
+				errs = append(errs, problem(c.Place, policy.Suggest(name, names),
+					"caller %s: the policy declares no attribute %q", c.Name, name))
 			} else if err := a.Check(c.Attributes[name]); err != nil {
 				errs = append(errs, problem(c.Place, "", "caller %s: %v", c.Name, err))
 			}
@@ -267,10 +273,12 @@ func (b *built) open(ctx context.Context, login credential, log *slog.Logger) (_
 		control, agent = migrations.DefaultControlRole, migrations.DefaultAgentRole
 	}
 	cfg := enforce.Config{Audit: d.audit, Log: log, Mode: mode, Refresh: 250 * time.Millisecond, CacheBytes: 4 << 20,
-		Databases: []enforce.Database{{Name: d.name, Policy: b.file.Policy, Control: b.server.dsn(d.name, control), SearchPath: b.file.SearchPath,
-			AgentRole: r.AgentRole, ControlRole: r.ControlRole, ReaderRole: r.ReaderRole, RowsRole: r.RowsRole}}}
+		Databases: []enforce.Database{{Name: d.name, Policy: b.file.Policy, Control: b.server.dsn(d.name, control),
+			SearchPath: b.file.SearchPath,
+			AgentRole:  r.AgentRole, ControlRole: r.ControlRole, ReaderRole: r.ReaderRole, RowsRole: r.RowsRole}}}
 	for _, c := range b.file.Callers {
-		cfg.Agents = append(cfg.Agents, enforce.Agent{Name: c.Name, Database: d.name, Credential: &login.stored, Attributes: c.Attributes})
+		cfg.Agents = append(cfg.Agents, enforce.Agent{
+			Name: c.Name, Database: d.name, Credential: &login.stored, Attributes: c.Attributes})
 	}
 	if d.enforcer, err = enforce.New(ctx, cfg); err != nil {
 		return nil, err
@@ -326,7 +334,8 @@ type router struct {
 func (r router) Route(user, database string) proxy.Route {
 	access, ok := r.enforcer.Agent(user, database)
 	if !ok {
-		return proxy.Route{Kind: proxy.Refused, Credential: &scram.StoredCredentials{KeyFactors: scram.KeyFactors{Salt: "0123456789abcdef", Iters: 4096}}}
+		return proxy.Route{Kind: proxy.Refused,
+			Credential: &scram.StoredCredentials{KeyFactors: scram.KeyFactors{Salt: "0123456789abcdef", Iters: 4096}}}
 	}
 	to := r.to
 	to.Params = access.Params
@@ -347,7 +356,8 @@ func (d *database) session(ctx context.Context, name string, login credential) (
 		return nil, err
 	}
 	address := d.listener.Addr().(*net.TCPAddr)
-	c.Host, c.Port, c.User, c.Password, c.Database, c.Fallbacks = "127.0.0.1", uint16(address.Port), name, login.password, d.name, nil
+	c.Host, c.Port, c.User, c.Password, c.Database, c.Fallbacks = "127.0.0.1", uint16(address.Port),
+		name, login.password, d.name, nil
 	for _, set := range caller.Set {
 		c.RuntimeParams[set.Name] = set.Value
 	}

@@ -34,21 +34,25 @@ func Dump(ctx context.Context, environment []string) (Schema, error) {
 	archive, list := filepath.Join(dir, "archive"), filepath.Join(dir, "list")
 	run := func(name string, args ...string) ([]byte, error) {
 		cmd := exec.CommandContext(ctx, filepath.Join(bin.Dir, name), args...)
-		cmd.Env = append([]string{"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "PGAPPNAME=pgconsent policy test"}, environment...)
+		cmd.Env = append([]string{"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "PGAPPNAME=pgconsent policy test"},
+			environment...)
 		var out, errs bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &errs
 		err := cmd.Run()
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream, "there is no %s in %s, by which the schema is read", name, bin.Dir).
+			return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream,
+				"there is no %s in %s, by which the schema is read", name, bin.Dir).
 				WithHint("Install PostgreSQL's client programs, or write the schema down: pg_dump --schema-only > schema.sql")
 		}
 		if err != nil {
-			return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream, "%s failed: %s", name, strings.TrimSpace(errs.String())).
+			return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream, "%s failed: %s", name,
+				strings.TrimSpace(errs.String())).
 				WithHint("roles.migrate must be able to read the schema; pg_dump (%s) must not be older than the server.", bin.Version)
 		}
 		return out.Bytes(), nil
 	}
-	if _, err := run("pg_dump", "--schema-only", "--no-owner", "--no-privileges", "--exclude-schema=pgconsent*", "--format=custom", "--file="+archive); err != nil {
+	if _, err := run("pg_dump", "--schema-only", "--no-owner", "--no-privileges", "--exclude-schema=pgconsent*",
+		"--format=custom", "--file="+archive); err != nil {
 		return Schema{}, err
 	}
 	entries, err := run("pg_restore", "--list", archive)
@@ -74,7 +78,8 @@ func Dump(ctx context.Context, environment []string) (Schema, error) {
 }
 
 // entry is a line of pg_restore's list: number; OIDs, kind, schema, tag, owner.
-var entry = regexp.MustCompile(`^\d+; \d+ \d+ (EXTENSION|SCHEMA|POLICY|TRIGGER|EVENT TRIGGER|ROW SECURITY|[A-Z][A-Z ]*?) (\S+) (.*)$`)
+var entry = regexp.MustCompile(
+	`^\d+; \d+ \d+ (EXTENSION|SCHEMA|POLICY|TRIGGER|EVENT TRIGGER|ROW SECURITY|[A-Z][A-Z ]*?) (\S+) (.*)$`)
 
 // own is how the names of our policies and triggers begin, after the name of a table.
 var own = regexp.MustCompile(` (!|zz_)?pgconsent_`)
@@ -102,9 +107,11 @@ func sift(entries []string) (extensions, rest []string) {
 			extensions = append(extensions, e)
 		case (m[1] == "POLICY" || m[1] == "TRIGGER") && ours(m[3]):
 		case m[1] == "EVENT TRIGGER" && strings.Contains(m[3], "pgconsent_"):
-		case m[1] == "ROW SECURITY" && slices.Contains(policies, table(m[2], m[3])) && !slices.Contains(foreign, table(m[2], m[3])):
+		case m[1] == "ROW SECURITY" && slices.Contains(policies, table(m[2], m[3])) &&
+			!slices.Contains(foreign, table(m[2], m[3])):
 		case m[1] == "SCHEMA" && strings.HasPrefix(m[3], "public "):
-		case m[1] == "COMMENT" && strings.HasPrefix(m[3], "EXTENSION "), m[1] == "COMMENT" && strings.HasPrefix(m[3], "SCHEMA public"):
+		case m[1] == "COMMENT" && strings.HasPrefix(m[3], "EXTENSION "), m[1] == "COMMENT" &&
+			strings.HasPrefix(m[3], "SCHEMA public"):
 		default:
 			rest = append(rest, e)
 		}

@@ -62,7 +62,9 @@ INSERT INTO people VALUES (1, 'HIDDENMARK');
 	if strings.Contains(schema.SQL, "pgconsent") || strings.Contains(schema.SQL, "HIDDENMARK") || !strings.Contains(schema.Extensions, "pg_trgm") {
 		t.Errorf("the schema is\n%s\n%s", schema.Extensions, schema.SQL)
 	}
-	if !strings.Contains(schema.SQL, "CREATE POLICY theirs") || !strings.Contains(schema.SQL, "ALTER TABLE public.people ENABLE ROW LEVEL SECURITY") || strings.Contains(schema.SQL, "ALTER TABLE public.notes ENABLE ROW") {
+	if !strings.Contains(schema.SQL, "CREATE POLICY theirs") ||
+		!strings.Contains(schema.SQL, "ALTER TABLE public.people ENABLE ROW LEVEL SECURITY") ||
+		strings.Contains(schema.SQL, "ALTER TABLE public.notes ENABLE ROW") {
 		t.Errorf("row security is not what it was:\n%s", schema.SQL)
 	}
 	dir := t.TempDir()
@@ -96,7 +98,8 @@ tests: [ { name: a, as: chat, then: { sees: { notes: [1], people: [1] } } } ]
 	if err != nil || !r.Passed() || len(r.Results) != 1 {
 		t.Errorf("%+v %v", r, err)
 	}
-	if r, err = Run(t.Context(), s, filepath.Join(dir, FileName), Options{}); err != nil || !strings.Contains(r.Problems.Error(), ":2:11: there is no configuration that says where database app is (run it with --config)") {
+	if r, err = Run(t.Context(), s, filepath.Join(dir, FileName), Options{}); err != nil ||
+		!strings.Contains(r.Problems.Error(), ":2:11: there is no configuration that says where database app is (run it with --config)") {
 		t.Errorf("%v %v", r.Problems, err)
 	}
 }

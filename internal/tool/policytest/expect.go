@@ -93,7 +93,8 @@ func (d *database) expect(ctx context.Context, e Expectation, login credential) 
 			return nil, err
 		}
 		if a.refused != nil {
-			return []Failure{{Place: e.Place, As: e.As, What: "SET " + set.Name, Says: "it is refused", Got: []string{a.error()}}}, nil
+			return []Failure{{Place: e.Place, As: e.As, What: "SET " + set.Name, Says: "it is refused",
+				Got: []string{a.error()}}}, nil
 		}
 	}
 	var failures []Failure
@@ -150,7 +151,8 @@ func (e Expectation) compare(a answer) *Failure {
 			return &Failure{Says: "it is answered and should fail", Want: []string{e.Error + " " + e.Message}, Got: a.text()}
 		case e.Error != "any" && a.refused.Code != e.Error,
 			!strings.Contains(a.refused.Message+"\n"+a.refused.Hint+"\n"+a.refused.Detail, e.Message):
-			return &Failure{Says: "it fails otherwise", Want: []string{strings.TrimSpace(e.Error + " " + e.Message)}, Got: []string{a.error()}}
+			return &Failure{Says: "it fails otherwise", Want: []string{strings.TrimSpace(e.Error + " " + e.Message)},
+				Got: []string{a.error()}}
 		}
 		return nil
 	}
@@ -160,7 +162,8 @@ func (e Expectation) compare(a answer) *Failure {
 	switch {
 	case e.Value != nil:
 		if len(a.rows) != 1 || len(a.columns) != 1 {
-			return &Failure{Says: fmt.Sprintf("the answer has %d rows of %d columns, not one value", len(a.rows), len(a.columns)), Want: []string{e.Value.text()}, Got: a.text()}
+			return &Failure{Says: fmt.Sprintf("the answer has %d rows of %d columns, not one value", len(a.rows),
+				len(a.columns)), Want: []string{e.Value.text()}, Got: a.text()}
 		}
 		if !e.Value.equals(a.rows[0][0]) {
 			return &Failure{Says: "the value is another", Want: []string{e.Value.text()}, Got: []string{textOf(a.rows[0][0])}}
@@ -168,9 +171,11 @@ func (e Expectation) compare(a answer) *Failure {
 	case e.Rows != nil:
 		return e.compareRows(a)
 	case e.Count >= 0 && len(a.rows) != e.Count:
-		return &Failure{Says: "the number of rows is another", Want: []string{fmt.Sprint(e.Count)}, Got: append([]string{fmt.Sprint(len(a.rows))}, a.text()...)}
+		return &Failure{Says: "the number of rows is another", Want: []string{fmt.Sprint(e.Count)},
+			Got: append([]string{fmt.Sprint(len(a.rows))}, a.text()...)}
 	case e.Changes >= 0 && a.tag.RowsAffected() != int64(e.Changes):
-		return &Failure{Says: "the number of changed rows is another", Want: []string{fmt.Sprint(e.Changes)}, Got: []string{a.tag.String()}}
+		return &Failure{Says: "the number of changed rows is another", Want: []string{fmt.Sprint(e.Changes)},
+			Got: []string{a.tag.String()}}
 	}
 	return nil
 }
@@ -265,7 +270,9 @@ func (d *database) identify(rows Rows) (identity, error) {
 	id.columns = nil
 	for _, key := range rows.Keys {
 		if key.kind != mapping {
-			return id, policy.Errors{problem(key.Place, "write { column: value } with columns that the caller can read", "%s has no primary key that the caller can read", r.Name)}
+			return id, policy.Errors{problem(key.Place,
+				"write { column: value } with columns that the caller can read",
+				"%s has no primary key that the caller can read", r.Name)}
 		}
 		if id.columns == nil {
 			id.columns = key.keys
@@ -305,7 +312,8 @@ func (d *database) resolve(ctx context.Context, id identity, keys []*node) ([]st
 			names = id.relation.PrimaryKey
 		}
 		if len(names) != len(values) {
-			return nil, policy.Errors{problem(key.Place, "write a list of as many values, or { column: value }", "the primary key of %s has %d columns: %s", id.relation.Name, len(names), strings.Join(names, ", "))}
+			return nil, policy.Errors{problem(key.Place, "write a list of as many values, or { column: value }",
+				"the primary key of %s has %d columns: %s", id.relation.Name, len(names), strings.Join(names, ", "))}
 		}
 		var conditions []string
 		for i, name := range names {
@@ -326,7 +334,9 @@ func (d *database) resolve(ctx context.Context, id identity, keys []*node) ([]st
 		case a.refused != nil:
 			return nil, policy.Errors{problem(key.Place, "", "%s", a.refused.Message)}
 		case len(a.rows) == 0:
-			return nil, policy.Errors{problem(key.Place, "what a caller does not see must be there for the owner, else nothing is tested", "%s has no such row", id.relation.Name)}
+			return nil, policy.Errors{problem(key.Place,
+				"what a caller does not see must be there for the owner, else nothing is tested",
+				"%s has no such row", id.relation.Name)}
 		}
 		out = append(out, a.text()...)
 	}
@@ -368,7 +378,8 @@ func (d *database) sees(ctx context.Context, e Expectation, rows Rows, login cre
 		return differing(got, want), nil
 	case rows.Count >= 0:
 		if len(got) != rows.Count {
-			return &Failure{Says: "the number of rows is another", Want: []string{fmt.Sprint(rows.Count)}, Got: []string{fmt.Sprint(len(got))}}, nil
+			return &Failure{Says: "the number of rows is another", Want: []string{fmt.Sprint(rows.Count)},
+				Got: []string{fmt.Sprint(len(got))}}, nil
 		}
 		return nil, nil
 	}
@@ -386,11 +397,14 @@ func differing(got, want []string) *Failure {
 	case len(missing) == 0 && len(extra) == 0:
 		return nil
 	case len(extra) == 0:
-		return &Failure{Says: fmt.Sprintf("%s not visible", count(len(missing), "row is", "rows are")), Want: missing, Got: []string{}}
+		return &Failure{Says: fmt.Sprintf("%s not visible", count(len(missing), "row is", "rows are")), Want: missing,
+			Got: []string{}}
 	case len(missing) == 0:
-		return &Failure{Says: fmt.Sprintf("%s visible besides", count(len(extra), "row is", "rows are")), Want: []string{}, Got: extra}
+		return &Failure{Says: fmt.Sprintf("%s visible besides", count(len(extra), "row is", "rows are")),
+			Want: []string{}, Got: extra}
 	default:
-		return &Failure{Says: fmt.Sprintf("%s not visible, %s besides", count(len(missing), "row is", "rows are"), count(len(extra), "row is", "rows are")), Want: missing, Got: extra}
+		return &Failure{Says: fmt.Sprintf("%s not visible, %s besides", count(len(missing), "row is", "rows are"),
+			count(len(extra), "row is", "rows are")), Want: missing, Got: extra}
 	}
 }
 
@@ -434,10 +448,12 @@ func (d *database) hides(ctx context.Context, e Expectation, rows Rows, login cr
 	if len(shown) == 0 {
 		return nil, nil
 	}
-	return &Failure{Says: fmt.Sprintf("%s visible and should be hidden", count(len(shown), "row is", "rows are")), Want: []string{}, Got: shown}, nil
+	return &Failure{Says: fmt.Sprintf("%s visible and should be hidden", count(len(shown), "row is", "rows are")),
+		Want: []string{}, Got: shown}, nil
 }
 
-func (d *database) both(ctx context.Context, e Expectation, rows Rows, login credential) (got, named []string, failure *Failure, err error) {
+func (d *database) both(ctx context.Context, e Expectation, rows Rows, login credential) (got, named []string,
+	failure *Failure, err error) {
 	id, err := d.identify(rows)
 	if err != nil {
 		return nil, nil, nil, err

@@ -181,7 +181,8 @@ func (f *File) world() error {
 	}
 	f.Owner = head.Owner
 	for _, a := range head.Agents {
-		f.Callers = append(f.Callers, &Caller{Place: Place{filepath.Join(dir, "world.yaml"), 1, 1}, Name: a.Name, Attributes: a.Attributes})
+		f.Callers = append(f.Callers, &Caller{Place: Place{filepath.Join(dir, "world.yaml"), 1, 1}, Name: a.Name,
+			Attributes: a.Attributes})
 	}
 	return nil
 }
@@ -232,7 +233,8 @@ func (r *reader) root(f *File, n *node) {
 				f.Enforcement = "auto"
 			}
 			if f.Enforcement != "both" && f.Enforcement != "auto" {
-				r.fail(v.Place, policy.Suggest(f.Enforcement, []string{"auto", "both"}), "enforcement is auto or both, not %q", f.Enforcement)
+				r.fail(v.Place, policy.Suggest(f.Enforcement, []string{"auto", "both"}),
+					"enforcement is auto or both, not %q", f.Enforcement)
 			}
 		},
 		"callers": func(v *node) {

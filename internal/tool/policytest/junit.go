@@ -43,7 +43,8 @@ func JUnit(w io.Writer, reports []Report) error {
 	for _, r := range reports {
 		s := suite{Name: r.File, Time: seconds(r.Duration)}
 		if len(r.Problems) > 0 {
-			s.Cases = append(s.Cases, testCase{Name: "file", Class: r.File, File: r.File, Line: r.Problems[0].Line, Time: "0", Error: &outcome{r.Problems[0].Message, r.Problems.Error()}})
+			s.Cases = append(s.Cases, testCase{Name: "file", Class: r.File, File: r.File, Line: r.Problems[0].Line,
+				Time: "0", Error: &outcome{r.Problems[0].Message, r.Problems.Error()}})
 		}
 		for _, t := range r.Results {
 			c := testCase{Name: t.Name, Class: r.File, File: t.File, Line: t.Line, Time: seconds(t.Duration)}
@@ -53,7 +54,8 @@ func JUnit(w io.Writer, reports []Report) error {
 			case !t.Passed:
 				var b strings.Builder
 				for _, f := range t.Failures {
-					fmt.Fprintf(&b, "%s: as %s, %s: %s\nexpected: %s\ngot: %s\n", f.Place, f.As, f.What, f.Says, strings.Join(f.Want, ", "), strings.Join(f.Got, ", "))
+					fmt.Fprintf(&b, "%s: as %s, %s: %s\nexpected: %s\ngot: %s\n", f.Place, f.As, f.What, f.Says,
+						strings.Join(f.Want, ", "), strings.Join(f.Got, ", "))
 				}
 				c.Failure = &outcome{t.Failures[0].Says, b.String()}
 			}

@@ -95,7 +95,9 @@ func TestReport(t *testing.T) {
 		t.Error(err)
 	}
 	var left int
-	if err := admin.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM pg_database WHERE datname LIKE 'pgconsent_test%') + (SELECT count(*) FROM pg_roles WHERE rolname LIKE 'pgconsent_test%')").Scan(&left); err != nil || left != 0 {
+	if err := admin.QueryRow(t.Context(),
+		"SELECT (SELECT count(*) FROM pg_database WHERE datname LIKE 'pgconsent_test%') + (SELECT count(*) FROM "+
+			"pg_roles WHERE rolname LIKE 'pgconsent_test%')").Scan(&left); err != nil || left != 0 {
 		t.Errorf("%d databases and roles are left: %v", left, err)
 	}
 	var b bytes.Buffer
@@ -161,9 +163,12 @@ func TestMistakes(t *testing.T) {
 		{head + "tests:\n  - name: a\n    as: chta\n    then: { sees: { t: 1 } }", `:5:9: there is no caller "chta" (did you mean "chat"?)`},
 		{head + "tests:\n  - name: a\n    then: { sees: { t: 1 } }", `:5:13: nobody is said to be the caller (as: chat)`},
 		{head + "tests:\n  - name: a\n    as: chat\n    then: { see: { t: 1 } }", `:6:13: unknown key "see" in then (did you mean "sees"?)`},
-		{head + "tests:\n  - name: a\n    as: chat\n    then: { sees: { t: one } }", `:6:24: rows are a list of keys, a number, all or none (write [ one ] for one row by its key)`},
-		{head + "tests:\n  - name: a\n    as: chat\n    then: { query: SELECT 1 }", `:6:13: a query needs one answer that is expected (one of: value, rows, count, changes, error)`},
-		{head + "tests:\n  - name: a\n    as: chat\n    then: { query: SELECT 1, error: denied }", `:6:37: "denied" is no SQLSTATE (error: 42501, or "any")`},
+		{head + "tests:\n  - name: a\n    as: chat\n    then: { sees: { t: one } }",
+			`:6:24: rows are a list of keys, a number, all or none (write [ one ] for one row by its key)`},
+		{head + "tests:\n  - name: a\n    as: chat\n    then: { query: SELECT 1 }",
+			`:6:13: a query needs one answer that is expected (one of: value, rows, count, changes, error)`},
+		{head + "tests:\n  - name: a\n    as: chat\n    then: { query: SELECT 1, error: denied }",
+			`:6:37: "denied" is no SQLSTATE (error: 42501, or "any")`},
 		{head + "tests:\n  - name: a\n    as: chat\n    then: { value: 1 }", `:6:20: "value" needs a query (query: SELECT …)`},
 		{head + "tests:\n  - name: a\n    as: chat", `:4:5: the test "a" expects nothing (then: [ { sees: { table: [ keys ] } } ])`},
 		{head + "schema: [ there.sql ]\ntests: []", `:3:9: schema: there is no file there.sql (paths are relative to this file)`},
@@ -202,11 +207,15 @@ func TestMistakesAgainstTheSchema(t *testing.T) {
 	const test = "\ntests: [ { name: a, as: c, then: { sees: { people: 0 } } } ]\n"
 	for _, c := range []struct{ text, schema, want string }{
 		{"callers: { c: { attributes: { tenant: x } } }" + test, "", `policy_test.yaml:2:12: caller c: `},
-		{"callers: { c: { attributes: { tenants: 1 } } }" + test, "", `policy_test.yaml:2:12: caller c: the policy declares no attribute "tenants" (did you mean "tenant"?)`},
-		{"callers: { c: { attributes: { tenant: 1 } } }\ngiven: { poeple: { id: 1 } }" + test, "", `policy_test.yaml:3:10: the schema has no table "poeple" (did you mean "people"?)`},
-		{"callers: { c: { attributes: { tenant: 1 } } }\ngiven: { people: { idd: 1 } }" + test, "", `policy_test.yaml:3:20: public.people has no column "idd" (did you mean "id"?)`},
+		{"callers: { c: { attributes: { tenants: 1 } } }" + test,
+			"", `policy_test.yaml:2:12: caller c: the policy declares no attribute "tenants" (did you mean "tenant"?)`},
+		{"callers: { c: { attributes: { tenant: 1 } } }\ngiven: { poeple: { id: 1 } }" + test, "",
+			`policy_test.yaml:3:10: the schema has no table "poeple" (did you mean "people"?)`},
+		{"callers: { c: { attributes: { tenant: 1 } } }\ngiven: { people: { idd: 1 } }" + test, "",
+			`policy_test.yaml:3:20: public.people has no column "idd" (did you mean "id"?)`},
 		{"callers: { c: { attributes: { tenant: 1 } } }\ngiven: { people: { id: 1 } }" + test, "", `policy_test.yaml:3:20: null value in column "name"`},
-		{"callers: { c: { attributes: { tenant: 1 } } }" + test, "CREATE TABLE t (id int);\nCREATE TABEL u ();", `schema.sql:2:8: syntax error at or near "TABEL"`},
+		{"callers: { c: { attributes: { tenant: 1 } } }" + test, "CREATE TABLE t (id int);\nCREATE TABEL u ();",
+			`schema.sql:2:8: syntax error at or near "TABEL"`},
 		{"policy: none.yaml\ncallers: { c: { attributes: { tenant: 1 } } }" + test, "", `policy_test.yaml:2:9: there is no policy `},
 	} {
 		dir := t.TempDir()

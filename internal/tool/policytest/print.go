@@ -22,7 +22,8 @@ func (p Printer) paint(colour, text string) string {
 
 // Started says which file begins.
 func (p Printer) Started(f *File, tests int) {
-	fmt.Fprintf(p.Out, "%s  %s\n", p.paint("1", short(f.Path)), p.paint("2", fmt.Sprintf("%d tests of %s", tests, short(f.Policy))))
+	fmt.Fprintf(p.Out, "%s  %s\n", p.paint("1", short(f.Path)),
+		p.paint("2", fmt.Sprintf("%d tests of %s", tests, short(f.Policy))))
 }
 
 // Finished tells of one test.
@@ -113,7 +114,8 @@ func (p Printer) Ended(r Report) {
 		}
 		at := c.Place
 		at.File = short(at.File)
-		fmt.Fprintf(p.Out, "  %s %-*s  %s: no test has %s\n", p.paint("33", "not covered"), width, c.Table+": "+c.Block, at, strings.Join(missing, ", nor "))
+		fmt.Fprintf(p.Out, "  %s %-*s  %s: no test has %s\n", p.paint("33", "not covered"), width,
+			c.Table+": "+c.Block, at, strings.Join(missing, ", nor "))
 	}
 }
 

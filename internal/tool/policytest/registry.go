@@ -63,7 +63,9 @@ func record(row *node) (string, error) {
 		value := literal(c.Type, row.values[i])
 		if m := distance.FindStringSubmatch(row.values[i].value); m != nil && c.TypeOID == 1184 {
 			sign := map[string]string{"ago": "-", "ahead": "+"}[m[3]]
-			value = "statement_timestamp() " + sign + " " + m[1] + " * " + map[string]string{"second": "interval '1 second'", "minute": "interval '1 minute'", "hour": "interval '1 hour'", "day": "interval '24 hours'"}[m[2]]
+			value = "statement_timestamp() " + sign + " " + m[1] + " * " +
+				map[string]string{"second": "interval '1 second'", "minute": "interval '1 minute'",
+					"hour": "interval '1 hour'", "day": "interval '24 hours'"}[m[2]]
 		}
 		given[name], said = value, append(said, name)
 	}
@@ -71,7 +73,8 @@ func record(row *node) (string, error) {
 		return "", policy.Errors{problem(row.Place, "write { subject: ID, stream: TEMPORARY }", "a record is of a subject")}
 	}
 	if stream := strings.Trim(given["stream"], "'"); !slices.Contains(said, "categories") && stream != "" {
-		given["categories"] = map[string]string{predicate.Temporary: "'{ESSENTIAL}'", predicate.Partnered: "'{ESSENTIAL,BEHAVIORAL,IMPROVEMENT}'", predicate.Anonymous: "'{STATISTICAL}'"}[stream]
+		given["categories"] = map[string]string{predicate.Temporary: "'{ESSENTIAL}'",
+			predicate.Partnered: "'{ESSENTIAL,BEHAVIORAL,IMPROVEMENT}'", predicate.Anonymous: "'{STATISTICAL}'"}[stream]
 		if given["categories"] == "" {
 			given["categories"] = "'{}'"
 		}

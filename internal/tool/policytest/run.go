@@ -15,9 +15,10 @@ import (
 
 // Options say how to run. The zero value is right.
 type Options struct {
-	Match    *regexp.Regexp                                             // of the names of tests; nil: all
-	Dump     func(ctx context.Context, database string) (Schema, error) // reads the schema of a database of the configuration; nil: there is none
-	Log      *slog.Logger                                               // nil: none
+	Match *regexp.Regexp // of the names of tests; nil: all
+	// reads the schema of a database of the configuration; nil: there is none
+	Dump     func(ctx context.Context, database string) (Schema, error)
+	Log      *slog.Logger // nil: none
 	Started  func(f *File, tests int)
 	Finished func(Result)
 }
@@ -49,7 +50,8 @@ func (r Report) Passed() bool {
 
 // Files are what a run depends on: a change of one is a reason to run again.
 func (f *File) Files() []string {
-	return slices.Concat([]string{f.Path, f.Policy, filepath.Join(filepath.Dir(f.Path), "world.yaml")}, f.Extensions, f.Schema, f.Data)
+	return slices.Concat([]string{f.Path, f.Policy, filepath.Join(filepath.Dir(f.Path), "world.yaml")}, f.Extensions,
+		f.Schema, f.Data)
 }
 
 // Run runs the tests of a file. What is wrong with the file, the policy or the schema is in the report; an error is the

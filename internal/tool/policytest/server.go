@@ -56,7 +56,8 @@ func Private(ctx context.Context) (_ *Server, err error) {
 	if s.admin, err = pgx.ParseConfig("sslmode=disable"); err != nil {
 		return nil, err
 	}
-	s.admin.Host, s.admin.Port, s.admin.User, s.admin.Database = s.cluster.SocketDir, uint16(s.cluster.Port), s.cluster.Superuser, "postgres"
+	s.admin.Host, s.admin.Port, s.admin.User, s.admin.Database = s.cluster.SocketDir, uint16(s.cluster.Port),
+		s.cluster.Superuser, "postgres"
 	s.admin.Fallbacks = nil
 	return s, nil
 }
@@ -74,7 +75,8 @@ func On(ctx context.Context, dsn string) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{admin: config, prefix: "pgconsent_test_" + hex.EncodeToString(random), password: rand.Text()}
-	s.roles = migrations.Options{AgentRole: s.prefix + "_agent", ControlRole: s.prefix + "_control", ReaderRole: s.prefix + "_reader", RowsRole: s.prefix + "_rows",
+	s.roles = migrations.Options{AgentRole: s.prefix + "_agent", ControlRole: s.prefix + "_control",
+		ReaderRole: s.prefix + "_reader", RowsRole: s.prefix + "_rows",
 		AgentPassword: s.password, ControlPassword: s.password}
 	conn, err := s.connect(ctx, "", "")
 	if err != nil {
@@ -88,10 +90,12 @@ func On(ctx context.Context, dsn string) (*Server, error) {
 		return nil, err
 	}
 	if version < pgcluster.MinMajor*10000 {
-		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream, "the server is PostgreSQL %d: %d or later is needed", version/10000, pgcluster.MinMajor)
+		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream,
+			"the server is PostgreSQL %d: %d or later is needed", version/10000, pgcluster.MinMajor)
 	}
 	if !databases || !roles {
-		return nil, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonUpstream, "role %s may not make databases and roles", config.User).
+		return nil, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonUpstream,
+			"role %s may not make databases and roles", config.User).
 			WithHint("Let a superuser run: ALTER ROLE %s CREATEDB CREATEROLE", pgx.Identifier{config.User}.Sanitize())
 	}
 	if s.superuser {
@@ -131,7 +135,8 @@ func (s *Server) dsn(database, role string) string {
 	if s.admin.TLSConfig != nil {
 		mode = "require" // the administrator's connection has verified what its DSN asks for
 	}
-	out := fmt.Sprintf("host=%s port=%d user=%s dbname=%s sslmode=%s", quote(s.admin.Host), s.admin.Port, quote(role), quote(database), mode)
+	out := fmt.Sprintf("host=%s port=%d user=%s dbname=%s sslmode=%s", quote(s.admin.Host), s.admin.Port, quote(role),
+		quote(database), mode)
 	if s.password != "" {
 		out += " password=" + quote(s.password)
 	}
@@ -179,7 +184,8 @@ func (s *Server) create(ctx context.Context, from, owner string) (string, error)
 
 func (s *Server) makeOwner(ctx context.Context, conn *pgx.Conn, owner string) error {
 	var there bool
-	if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = $1)", owner).Scan(&there); err != nil || there {
+	if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = $1)", owner).
+		Scan(&there); err != nil || there {
 		return err
 	}
 	if _, err := conn.Exec(ctx, "CREATE ROLE "+pgx.Identifier{owner}.Sanitize()+" LOGIN"); err != nil {
@@ -219,7 +225,8 @@ func (s *Server) Close(ctx context.Context) error {
 		return errors.Join(append(failed, err)...)
 	}
 	defer conn.Close(ctx)
-	for _, role := range append([]string{s.roles.AgentRole, s.roles.ControlRole, s.roles.ReaderRole, s.roles.RowsRole}, s.owners...) {
+	for _, role := range append([]string{s.roles.AgentRole, s.roles.ControlRole, s.roles.ReaderRole,
+		s.roles.RowsRole}, s.owners...) {
 		_, err := conn.Exec(ctx, "DROP ROLE IF EXISTS "+pgx.Identifier{role}.Sanitize())
 		failed = append(failed, err)
 	}

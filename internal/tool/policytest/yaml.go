@@ -66,7 +66,8 @@ func (r *reader) fail(at Place, suggestion, format string, args ...any) {
 }
 
 func problem(at Place, suggestion, format string, args ...any) *policy.Error {
-	return &policy.Error{File: at.File, Line: at.Line, Column: at.Column, Message: fmt.Sprintf(format, args...), Suggestion: suggestion}
+	return &policy.Error{File: at.File, Line: at.Line, Column: at.Column, Message: fmt.Sprintf(format, args...),
+		Suggestion: suggestion}
 }
 
 func (r *reader) parse(data []byte) *node {
@@ -154,7 +155,8 @@ func (r *reader) mapping(here Place, values []*ast.MappingValueNode) *node {
 			r.fail(at, "", "the key %q is there twice", name.value)
 			continue
 		}
-		out.keys, out.keyAt, out.values = append(out.keys, name.value), append(out.keyAt, at), append(out.values, r.convert(v.Value))
+		out.keys, out.keyAt, out.values = append(out.keys, name.value), append(out.keyAt, at), append(out.values,
+			r.convert(v.Value))
 	}
 	return out
 }

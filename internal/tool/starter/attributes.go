@@ -88,7 +88,8 @@ func (s *survey) granted() *Attribute {
 	if len(lists) == 0 {
 		return nil
 	}
-	return &Attribute{Name: "user", Type: element, Evidence: strings.Join(lists, ", ") + " look like lists of those whom a row is shown to"}
+	return &Attribute{Name: "user", Type: element,
+		Evidence: strings.Join(lists, ", ") + " look like lists of those whom a row is shown to"}
 }
 
 // tenantKey is the attribute that a tenant's column is compared with.

@@ -47,7 +47,8 @@ func (p *Proposal) Configuration(s Server) string {
 		path = append(path, flow(schema))
 	}
 	if beyond := p.beyond(s.Path); len(beyond) > 0 {
-		w("    # The server's for %s. Tables of %s are listed as well: agents write these with their schema, unless you add it here.", oneLine(s.Role), oneLine(strings.Join(beyond, ", ")))
+		w("    # The server's for %s. Tables of %s are listed as well: agents write these with their schema, "+
+			"unless you add it here.", oneLine(s.Role), oneLine(strings.Join(beyond, ", ")))
 	}
 	w("    search_path: [%s]", strings.Join(path, ", "))
 	w("    # migrate makes the roles pgconsent_agent, pgconsent_control, pgconsent_reader and pgconsent_rows. It works as the")
@@ -55,7 +56,8 @@ func (p *Proposal) Configuration(s Server) string {
 	roles := "migrate: " + flow(s.Role)
 	if s.Others {
 		w("    # Roles are the whole server's, and another database has the first two already: these are this one's own.")
-		roles = fmt.Sprintf("agent: %s, control: %s, ", flow(roleFor("pgconsent_agent_", s.Database)), flow(roleFor("pgconsent_control_", s.Database))) + roles
+		roles = fmt.Sprintf("agent: %s, control: %s, ", flow(roleFor("pgconsent_agent_", s.Database)),
+			flow(roleFor("pgconsent_control_", s.Database))) + roles
 	}
 	w("    roles: { %s }", roles)
 	w("    # Files that only you can read; serve needs no migrate.pw.")
@@ -70,7 +72,8 @@ func (p *Proposal) Configuration(s Server) string {
 	w("# agents:")
 	var values []string
 	for _, a := range p.Attributes {
-		values = append(values, a.Name+": "+map[string]string{"uuid": "00000000-0000-4000-8000-000000000000", "bigint": "0", "integer": "0", "text": "…"}[a.Type])
+		values = append(values, a.Name+": "+map[string]string{
+			"uuid": "00000000-0000-4000-8000-000000000000", "bigint": "0", "integer": "0", "text": "…"}[a.Type])
 	}
 	attributes := ""
 	if len(values) > 0 {

@@ -87,7 +87,8 @@ func (s *survey) connect() {
 			continue
 		}
 		for _, l := range s.links(r) {
-			if s.rank[l.to] <= 0 || s.identity(l.to) || slices.ContainsFunc(s.parents[r], func(p parent) bool { return slices.Equal(p.columns, l.columns) && p.to == l.to }) {
+			if s.rank[l.to] <= 0 || s.identity(l.to) ||
+				slices.ContainsFunc(s.parents[r], func(p parent) bool { return slices.Equal(p.columns, l.columns) && p.to == l.to }) {
 				continue
 			}
 			if l.to == r || s.reaches(l.to, r, map[*catalog.Relation]bool{}) {
@@ -119,8 +120,10 @@ func (s *survey) refused(r *catalog.Relation) bool {
 	name := singular(r.Name.Name)
 	switch {
 	case register(r):
-		s.denied[r] = "it looks like a register of consents; agents need not read it, and which of its records counts is for a person to say"
-	case oneOf(lastWord(name), "session token migration secret credential") && len(s.columns[r].secrets) > 0 || oneOf(name, keyTables) || oneOf(name, bookkeeping):
+		s.denied[r] = "it looks like a register of consents; agents need not read it, and which of its records " +
+			"counts is for a person to say"
+	case oneOf(lastWord(name), "session token migration secret credential") && len(s.columns[r].secrets) > 0 ||
+		oneOf(name, keyTables) || oneOf(name, bookkeeping):
 		s.denied[r] = "it looks like the application's own bookkeeping or secrets"
 	case len(r.Columns) == 0:
 		s.denied[r] = "it has no columns"
@@ -140,7 +143,8 @@ func (s *survey) refused(r *catalog.Relation) bool {
 func (s *survey) ownColumns(r *catalog.Relation) bool {
 	roles := s.columns[r]
 	if roles.owner != nil && !s.user.fits(roles.owner) {
-		s.denied[r] = fmt.Sprintf("%s is a %s and the attribute user a %s: they do not compare", roles.owner.Name, roles.owner.Type, s.user.Type)
+		s.denied[r] = fmt.Sprintf("%s is a %s and the attribute user a %s: they do not compare", roles.owner.Name,
+			roles.owner.Type, s.user.Type)
 		return false
 	}
 	for _, c := range roles.tenants {
@@ -150,7 +154,8 @@ func (s *survey) ownColumns(r *catalog.Relation) bool {
 		}
 	}
 	if s.identity(r) {
-		return slices.Contains(s.users, r) && s.user.fits(r.Column(r.PrimaryKey[0])) || s.tenantOf(r).fits(r.Column(r.PrimaryKey[0]))
+		return slices.Contains(s.users, r) && s.user.fits(r.Column(r.PrimaryKey[0])) ||
+			s.tenantOf(r).fits(r.Column(r.PrimaryKey[0]))
 	}
 	return roles.owner != nil || len(roles.tenants) > 0 || s.user.grants(roles) != nil || s.person(r) && s.consents(r)
 }
@@ -191,7 +196,8 @@ func (s *survey) reference(r *catalog.Relation) string {
 		return ""
 	}
 	roles := s.columns[r]
-	if roles.author != nil || slices.ContainsFunc(r.ForeignKeys, func(k catalog.ForeignKey) bool { return k.Target != r.Name }) {
+	if roles.author != nil || slices.ContainsFunc(r.ForeignKeys,
+		func(k catalog.ForeignKey) bool { return k.Target != r.Name }) {
 		return ""
 	}
 	for _, c := range r.Columns {

@@ -10,7 +10,8 @@ import (
 func (p *Proposal) Policy(database string) string {
 	var b strings.Builder
 	w := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	w("# A starter policy for the database %s, proposed by pgconsent init from its catalogs: names, types, keys,", oneLine(database))
+	w("# A starter policy for the database %s, proposed by pgconsent init from its catalogs: names, types, keys,",
+		oneLine(database))
 	w("# enums and checks. No row was read, and a name proves nothing: read each rule with its evidence before agents do.")
 	w("#")
 	w("# What is not listed does not exist for agents. At the end stands what was not understood, and why.")
@@ -62,7 +63,8 @@ func (t *Table) write(w func(string, ...any)) {
 			w("    # proposed: agents do not see %s: secrets, by the name", oneLine(strings.Join(secrets, ", ")))
 		}
 		if len(t.Contacts) > 0 {
-			w("    # proposed: agents do not see %s, by which somebody can be reached; to join or compare by it, write { mask: hash }", oneLine(strings.Join(t.Contacts, ", ")))
+			w("    # proposed: agents do not see %s, by which somebody can be reached; to join or compare by it, "+
+				"write { mask: hash }", oneLine(strings.Join(t.Contacts, ", ")))
 		}
 		w("    columns:")
 		for _, c := range t.Relation.Columns {

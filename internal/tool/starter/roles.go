@@ -45,7 +45,9 @@ func (s *survey) identities() {
 		}
 	}
 	// Beside a table of users, accounts are what users belong to, and members and profiles are people of their own.
-	if plain := slices.IndexFunc(s.users, func(r *catalog.Relation) bool { return oneOf(lastWord(singular(r.Name.Name)), "user login") }); plain >= 0 {
+	if plain := slices.IndexFunc(s.users, func(r *catalog.Relation) bool {
+		return oneOf(lastWord(singular(r.Name.Name)), "user login")
+	}); plain >= 0 {
 		kept := s.users[:0:0]
 		for _, r := range s.users {
 			switch {
@@ -58,7 +60,8 @@ func (s *survey) identities() {
 		s.users = kept
 	}
 	for _, r := range s.tables { // profiles whose key is the account's own
-		if len(r.PrimaryKey) == 1 && snake(r.PrimaryKey[0]) == "id" && slices.Contains(s.users, s.target(r, r.PrimaryKey[0])) && !s.identity(r) {
+		if len(r.PrimaryKey) == 1 && snake(r.PrimaryKey[0]) == "id" &&
+			slices.Contains(s.users, s.target(r, r.PrimaryKey[0])) && !s.identity(r) {
 			s.users = append(s.users, r)
 		}
 	}
@@ -79,7 +82,8 @@ func (s *survey) look(r *catalog.Relation) *roles {
 		case family(c.Type) == "" || c.Generated || s.identity(r) && slices.Equal(r.PrimaryKey, []string{c.Name}):
 		case ofTenants && (to != nil || s.tenantStem(word)):
 			out.tenants = append(out.tenants, c)
-		case ofUsers && (oneOf(word, ownerStems) || oneOf(name, ownerStems) || to != nil && word == lastWord(singular(to.Name.Name))):
+		case ofUsers && (oneOf(word, ownerStems) || oneOf(name, ownerStems) ||
+			to != nil && word == lastWord(singular(to.Name.Name))):
 			if name == "uid" && to == nil && unique(r, c.Name) {
 				break // the row's own
 			}
@@ -125,7 +129,8 @@ func (s *survey) decides(out *roles, c *catalog.Column, name string) {
 	}
 }
 
-// agreed tells whether a column says what somebody agreed to: by its name, that of its enum, or by the words that it may hold.
+// agreed tells whether a column says what somebody agreed to: by its name, that of its enum, or by the words that it
+// may hold.
 func (s *survey) agreed(c *catalog.Column) bool {
 	consent, _ := consentish(c.Name)
 	if !consent {
@@ -167,7 +172,8 @@ func polymorphic(r *catalog.Relation) (kind, id string) {
 
 // bound tells whether rows are known, or refer to others, by a column.
 func bound(r *catalog.Relation, column string) bool {
-	return slices.Contains(r.PrimaryKey, column) || slices.ContainsFunc(r.ForeignKeys, func(k catalog.ForeignKey) bool { return slices.Contains(k.Columns, column) })
+	return slices.Contains(r.PrimaryKey, column) ||
+		slices.ContainsFunc(r.ForeignKeys, func(k catalog.ForeignKey) bool { return slices.Contains(k.Columns, column) })
 }
 
 func (s *survey) contactType(c *catalog.Column) bool {
@@ -192,7 +198,8 @@ func (s *survey) identity(r *catalog.Relation) bool {
 
 // tenantStem tells whether a column of that stem names a tenant; account does where accounts have users of their own.
 func (s *survey) tenantStem(word string) bool {
-	return oneOf(word, tenantStems) || slices.ContainsFunc(s.tenants, func(r *catalog.Relation) bool { return singular(r.Name.Name) == word })
+	return oneOf(word, tenantStems) || slices.ContainsFunc(s.tenants,
+		func(r *catalog.Relation) bool { return singular(r.Name.Name) == word })
 }
 
 func keysOf(r *catalog.Relation, column string) []catalog.ForeignKey {
@@ -274,14 +281,16 @@ func family(sqlType string) string {
 		return "uuid"
 	case sqlType == "smallint", sqlType == "integer", sqlType == "bigint":
 		return "integer"
-	case sqlType == "text", sqlType == "character varying", strings.HasPrefix(sqlType, "character varying(") && strings.HasSuffix(sqlType, ")"):
+	case sqlType == "text", sqlType == "character varying", strings.HasPrefix(sqlType, "character varying(") &&
+		strings.HasSuffix(sqlType, ")"):
 		return "text"
 	}
 	return ""
 }
 
 func grantable(sqlType string) bool {
-	return strings.HasSuffix(sqlType, "[]") && family(strings.TrimSuffix(sqlType, "[]")) != "" || sqlType == "jsonb" || sqlType == "json" || sqlType == "text"
+	return strings.HasSuffix(sqlType, "[]") && family(strings.TrimSuffix(sqlType, "[]")) != "" ||
+		sqlType == "jsonb" || sqlType == "json" || sqlType == "text"
 }
 
 func timeType(sqlType string) bool {

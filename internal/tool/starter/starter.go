@@ -55,7 +55,8 @@ type Denied struct {
 
 // Propose looks at a snapshot. Tables of rejected are denied for the reason it gives.
 func Propose(snap *catalog.Snapshot, rejected map[string]string) *Proposal {
-	s := &survey{snap: snap, rejected: rejected, plain: map[catalog.Name]*catalog.Relation{}, columns: map[*catalog.Relation]*roles{}, rank: map[*catalog.Relation]int{}, denied: map[*catalog.Relation]string{},
+	s := &survey{snap: snap, rejected: rejected, plain: map[catalog.Name]*catalog.Relation{},
+		columns: map[*catalog.Relation]*roles{}, rank: map[*catalog.Relation]int{}, denied: map[*catalog.Relation]string{},
 		parents: map[*catalog.Relation][]parent{}, circles: map[*catalog.Relation][]link{}}
 	s.collect()
 	s.identities()
@@ -77,7 +78,8 @@ type survey struct {
 	tenantAttrs    map[string]*Attribute // by the stem of the column's name
 	sameTenant     map[string]string     // of tenants with several names: the one that is used
 
-	rank    map[*catalog.Relation]int // of the tables that are listed: when they were; 1 for those that stand on their own columns
+	// of the tables that are listed: when they were; 1 for those that stand on their own columns
+	rank    map[*catalog.Relation]int
 	parents map[*catalog.Relation][]parent
 	circles map[*catalog.Relation][]link // links that would close one
 	denied  map[*catalog.Relation]string
@@ -164,7 +166,8 @@ func (s *survey) viewReason(r *catalog.Relation) string {
 	if len(names) == 0 {
 		return "list it under views once somebody has read it"
 	}
-	return "it reads " + strings.Join(names, ", ") + ": list it under views once somebody has read it, and those tables under tables"
+	return "it reads " + strings.Join(names, ", ") +
+		": list it under views once somebody has read it, and those tables under tables"
 }
 
 // written is a name as the policy writes it: without its schema where the search path finds it.
@@ -224,7 +227,9 @@ func (s *survey) reason(r *catalog.Relation) string {
 	}
 	slices.Sort(near)
 	if near = slices.Compact(near); len(near) > 0 {
-		return fmt.Sprintf("no column says whose rows these are; it refers to %s, denied as well or open to everybody", strings.Join(near, ", ")) + s.common(r)
+		return fmt.Sprintf(
+			"no column says whose rows these are; it refers to %s, denied as well or open to everybody",
+			strings.Join(near, ", ")) + s.common(r)
 	}
 	return "no column says whose rows these are, and no foreign key leads to a table that does"
 }
@@ -236,7 +241,8 @@ const manyTables = 3
 func (s *survey) common(r *catalog.Relation) string {
 	for _, k := range r.ForeignKeys {
 		to, ok := s.relation(k.Target)
-		if !ok || len(k.Columns) != 1 || to == r || slices.Contains(s.users, to) || family(r.Column(k.Columns[0]).Type) == "" && !strings.HasPrefix(r.Column(k.Columns[0]).Type, "character(") {
+		if !ok || len(k.Columns) != 1 || to == r || slices.Contains(s.users, to) ||
+			family(r.Column(k.Columns[0]).Type) == "" && !strings.HasPrefix(r.Column(k.Columns[0]).Type, "character(") {
 			continue
 		}
 		name, n := k.Columns[0], 0
@@ -246,7 +252,9 @@ func (s *survey) common(r *catalog.Relation) string {
 			}
 		}
 		if attribute := snake(name); n >= manyTables && attributeName.MatchString(attribute) {
-			return fmt.Sprintf("; %d tables refer to %s by %s: if that is a tenant, declare an attribute %s and say own: { column: %s, is: %s }", n, s.written(to.Name), name, attribute, name, attribute)
+			return fmt.Sprintf(
+				"; %d tables refer to %s by %s: if that is a tenant, declare an attribute %s and say own: { "+
+					"column: %s, is: %s }", n, s.written(to.Name), name, attribute, name, attribute)
 		}
 	}
 	return ""

@@ -10,7 +10,8 @@ import (
 
 // table makes the proposal for a table that is listed, and notes which attributes it uses.
 func (s *survey) table(r *catalog.Relation, used map[string]bool) *Table {
-	t := &Table{Relation: r, Name: s.written(r.Name), Blocks: []Block{}, Hidden: []string{}, Contacts: []string{}, Notes: []string{}}
+	t := &Table{Relation: r, Name: s.written(r.Name), Blocks: []Block{}, Hidden: []string{}, Contacts: []string{},
+		Notes: []string{}}
 	roles := s.columns[r]
 	if s.rank[r] < 0 {
 		t.Open, t.Evidence = true, s.reference(r)
@@ -35,7 +36,8 @@ func (s *survey) table(r *catalog.Relation, used map[string]bool) *Table {
 	}
 	for _, c := range roles.tenants {
 		a := s.tenantAttrs[s.tenantKey(r, c)]
-		if a == s.tenantOf(r) && !slices.Contains(r.PrimaryKey, c.Name) { // the tenant above this one: who must be both sees nothing
+		// the tenant above this one: who must be both sees nothing
+		if a == s.tenantOf(r) && !slices.Contains(r.PrimaryKey, c.Name) {
 			note("%s names another tenant, and is not used here: does it see this one?", c.Name)
 			continue
 		}
@@ -61,7 +63,8 @@ func (s *survey) table(r *catalog.Relation, used map[string]bool) *Table {
 					none = append(none, catalog.QuoteIdent(c)+" IS NULL")
 				}
 			}
-			add(l.evidence(s)+", where it is not NULL: a row does not show beside one that is hidden", "any: [ sql: %s, visible: { %s } ]", quoted(strings.Join(none, " OR ")), l.yaml(s))
+			add(l.evidence(s)+", where it is not NULL: a row does not show beside one that is hidden",
+				"any: [ sql: %s, visible: { %s } ]", quoted(strings.Join(none, " OR ")), l.yaml(s))
 		default:
 			add(l.evidence(s)+": a row hangs on one that agents see", "visible: { %s }", l.yaml(s))
 			if !l.notNull {
@@ -70,7 +73,8 @@ func (s *survey) table(r *catalog.Relation, used map[string]bool) *Table {
 		}
 	}
 	for _, l := range s.circles[r] {
-		note("%s refers to %s, whose rule cannot be asked in a circle: a row shows although the one that it names there is hidden", strings.Join(l.columns, ", "), s.written(l.to.Name))
+		note("%s refers to %s, whose rule cannot be asked in a circle: a row shows although the one that it names "+
+			"there is hidden", strings.Join(l.columns, ", "), s.written(l.to.Name))
 	}
 	for _, c := range roles.deleted {
 		if c.Type == "boolean" {
@@ -88,7 +92,8 @@ func (s *survey) table(r *catalog.Relation, used map[string]bool) *Table {
 	}
 	for _, by := range s.tables {
 		if register(by) && s.denied[by] != "" && slices.ContainsFunc(s.links(by), func(l link) bool { return l.to == r }) {
-			note("%s looks like a register of consents about it, and is not asked: add consent by records (docs/reference/policy.md)", s.written(by.Name))
+			note("%s looks like a register of consents about it, and is not asked: add consent by records "+
+				"(docs/reference/policy.md)", s.written(by.Name))
 		}
 	}
 	if len(roles.vectors) > 0 {
@@ -103,12 +108,15 @@ func (s *survey) table(r *catalog.Relation, used map[string]bool) *Table {
 		}
 	}
 	for _, c := range r.Columns {
-		if c.Virtual && !slices.Contains(t.Hidden, c.Name) && slices.ContainsFunc(c.From, func(from string) bool { return slices.Contains(t.Hidden, from) }) {
+		if c.Virtual && !slices.Contains(t.Hidden, c.Name) &&
+			slices.ContainsFunc(c.From, func(from string) bool { return slices.Contains(t.Hidden, from) }) {
 			t.Hidden = append(t.Hidden, c.Name) // where it fails, the error would say what it is computed from
 		}
 	}
 	for _, c := range r.Columns {
-		if word := snake(c.Name); oneOf(word, "status state visibility privacy privacy_level sensitivity classification confidentiality") && !slices.Contains(roles.consent, r.Column(c.Name)) {
+		if word := snake(c.Name); oneOf(word,
+			"status state visibility privacy privacy_level sensitivity classification confidentiality") &&
+			!slices.Contains(roles.consent, r.Column(c.Name)) {
 			note("%s is not used here%s: does it say who may see a row?", c.Name, s.valuesOf(r.Column(c.Name)))
 		}
 	}
@@ -117,12 +125,14 @@ func (s *survey) table(r *catalog.Relation, used map[string]bool) *Table {
 
 // oneOfSeveral says how a row is tied to one that another column names the table of.
 func (s *survey) oneOfSeveral(kind, id string) string {
-	return fmt.Sprintf("%s and %s name a row of one of several tables; for each of these write, in an any, all: [ status: { column: %s, is: its word }, visible: { its table: { its key: %s } } ]",
+	return fmt.Sprintf("%s and %s name a row of one of several tables; for each of these write, in an any, all: [ "+
+		"status: { column: %s, is: its word }, visible: { its table: { its key: %s } } ]",
 		kind, id, flow(kind), flow(id))
 }
 
 // owners adds whose row it is.
-func (s *survey) owners(t *Table, roles *roles, used map[string]bool, add func(string, string, ...any), note func(string, ...any)) {
+func (s *survey) owners(t *Table, roles *roles, used map[string]bool, add func(string, string, ...any),
+	note func(string, ...any)) {
 	if slices.Contains(s.users, t.Relation) || s.user == nil {
 		return
 	}
@@ -132,15 +142,19 @@ func (s *survey) owners(t *Table, roles *roles, used map[string]bool, add func(s
 		used[s.user.Name] = true
 		add(s.columnEvidence(t.Relation, roles.owner), "own: { column: %s, is: %s }", flow(roles.owner.Name), s.user.Name)
 		if grant != nil {
-			note("%s looks like a list of grants; if it shows rows to others than their owner, write any: [ own: { column: %s, is: %s }, grant: { column: %s, to: %s } ]",
+			note("%s looks like a list of grants; if it shows rows to others than their owner, write any: [ own: "+
+				"{ column: %s, is: %s }, grant: { column: %s, to: %s } ]",
 				grant.Name, flow(roles.owner.Name), s.user.Name, flow(grant.Name), s.user.Name)
 		}
 	case grant != nil:
 		used[s.user.Name] = true
-		add(fmt.Sprintf("%s, of type %s, looks like a list of those whom the row is shown to", grant.Name, grant.Type), "grant: { column: %s, to: %s }", flow(grant.Name), s.user.Name)
-	case roles.author != nil && s.user.fits(roles.author) && len(roles.tenants) == 0 && s.rank[t.Relation] > len(s.tables) && len(s.parents[t.Relation]) == 0:
+		add(fmt.Sprintf("%s, of type %s, looks like a list of those whom the row is shown to", grant.Name,
+			grant.Type), "grant: { column: %s, to: %s }", flow(grant.Name), s.user.Name)
+	case roles.author != nil && s.user.fits(roles.author) && len(roles.tenants) == 0 &&
+		s.rank[t.Relation] > len(s.tables) && len(s.parents[t.Relation]) == 0:
 		used[s.user.Name] = true
-		add(s.columnEvidence(t.Relation, roles.author)+", and nothing else says whose rows these are", "own: { column: %s, is: %s }", flow(roles.author.Name), s.user.Name)
+		add(s.columnEvidence(t.Relation, roles.author)+", and nothing else says whose rows these are",
+			"own: { column: %s, is: %s }", flow(roles.author.Name), s.user.Name)
 	case roles.author != nil:
 		note("%s says who wrote a row, and is not used here", roles.author.Name)
 	}
@@ -180,22 +194,26 @@ func (s *survey) subjects(r *catalog.Relation, add func(string, string, ...any),
 				if until := s.until(subject.to, c); until != nil {
 					expires, evidence, asked[until] = ", expires: "+flow(until.Name), evidence+"; "+until.Name+" looks like its end", true
 				}
-				add(fmt.Sprintf("%s ties rows to %s, each of whom must have agreed (%s)", s.written(through.Name), s.written(subject.to.Name), evidence),
-					"consent: { every: [ %s: { %s }, %s ], status: %s, is: %s%s }", flow(s.written(through.Name)), strings.Join(back, ", "), subject.yaml(s), flow(c.Name), spelled(block.word, c), expires)
+				add(fmt.Sprintf("%s ties rows to %s, each of whom must have agreed (%s)", s.written(through.Name),
+					s.written(subject.to.Name), evidence),
+					"consent: { every: [ %s: { %s }, %s ], status: %s, is: %s%s }", flow(s.written(through.Name)),
+					strings.Join(back, ", "), subject.yaml(s), flow(c.Name), spelled(block.word, c), expires)
 				if subject.named {
 					note("%s", subject.evidence(s))
 				}
 			}
 			for _, c := range s.columns[subject.to].consent {
 				if timeType(c.Type) && !asked[c] {
-					note("%s of %s is not asked of those whom %s ties rows to: does it say that one of them has not agreed?", c.Name, s.written(subject.to.Name), s.written(through.Name))
+					note("%s of %s is not asked of those whom %s ties rows to: does it say that one of them has "+
+						"not agreed?", c.Name, s.written(subject.to.Name), s.written(through.Name))
 				}
 			}
 		}
 	}
 }
 
-// until is the column that says how long a subject's agreement lasts: one that is named after it, or the only one that is named after none.
+// until is the column that says how long a subject's agreement lasts: one that is named after it, or the only one that
+// is named after none.
 func (s *survey) until(r *catalog.Relation, agreement *catalog.Column) *catalog.Column {
 	var own, any []*catalog.Column
 	for _, c := range s.columns[r].consent {
@@ -226,7 +244,8 @@ func (s *survey) until(r *catalog.Relation, agreement *catalog.Column) *catalog.
 func ends(c *catalog.Column) bool {
 	_, negative := consentish(c.Name)
 	word := snake(c.Name)
-	return timeType(c.Type) && !negative && !withdrawn(word) && (strings.Contains(word, "expir") || strings.Contains(word, "until"))
+	return timeType(c.Type) && !negative && !withdrawn(word) &&
+		(strings.Contains(word, "expir") || strings.Contains(word, "until"))
 }
 
 func withdrawn(word string) bool {
@@ -239,7 +258,8 @@ func joins(r *catalog.Relation, links []link) bool {
 	for _, l := range links {
 		bound = append(bound, l.columns...)
 	}
-	inKey := len(r.PrimaryKey) > 1 && !slices.ContainsFunc(r.PrimaryKey, func(name string) bool { return !slices.Contains(bound, name) })
+	inKey := len(r.PrimaryKey) > 1 && !slices.ContainsFunc(r.PrimaryKey,
+		func(name string) bool { return !slices.Contains(bound, name) })
 	return inKey || len(r.Columns) <= 6
 }
 
@@ -265,7 +285,8 @@ func (s *survey) agreement(r *catalog.Relation, c *catalog.Column) (out agreedBl
 			return out, fmt.Sprintf("%s seems to say no, and its words are not known", c.Name)
 		}
 		if values == nil {
-			out.word, out.Evidence = "granted", fmt.Sprintf("%s: the word is a guess, no enum and no CHECK says which there are", c.Name)
+			out.word, out.Evidence = "granted", fmt.Sprintf(
+				"%s: the word is a guess, no enum and no CHECK says which there are", c.Name)
 			break
 		}
 		for _, word := range strings.Fields(agreed) {
@@ -286,7 +307,8 @@ func (s *survey) agreement(r *catalog.Relation, c *catalog.Column) (out agreedBl
 			if c.Type != "timestamp with time zone" {
 				return out, fmt.Sprintf("%s is a %s, which is not compared with the time", c.Name, c.Type)
 			}
-			out.Block = Block{"sql: " + quoted(name+" IS NULL OR "+name+" > now()"), c.Name + " looks like the time at which consent ends"}
+			out.Block = Block{"sql: " + quoted(name+" IS NULL OR "+name+" > now()"),
+				c.Name + " looks like the time at which consent ends"}
 		} else {
 			out.Block = Block{"sql: " + quoted(name+" IS NOT NULL"), c.Name + " looks like the time of consent"}
 		}

@@ -17,7 +17,8 @@ func snake(name string) string {
 		case r == ' ' || r == '-':
 			b.WriteByte('_')
 			continue
-		case unicode.IsUpper(r) && i > 0 && letters[i-1] != '_' && (!unicode.IsUpper(letters[i-1]) || i+1 < len(letters) && unicode.IsLower(letters[i+1])):
+		case unicode.IsUpper(r) && i > 0 && letters[i-1] != '_' &&
+			(!unicode.IsUpper(letters[i-1]) || i+1 < len(letters) && unicode.IsLower(letters[i+1])):
 			b.WriteByte('_')
 		}
 		b.WriteRune(unicode.ToLower(r))
@@ -36,7 +37,8 @@ func stem(column string) string {
 	return name
 }
 
-var irregular = map[string]string{"people": "person", "children": "child", "men": "man", "women": "woman", "staff": "staff", "data": "data", "news": "news", "status": "status", "address": "address", "addresses": "address"}
+var irregular = map[string]string{"people": "person", "children": "child", "men": "man", "women": "woman",
+	"staff": "staff", "data": "data", "news": "news", "status": "status", "address": "address", "addresses": "address"}
 
 // singular is the last word of a table's name in the singular: app_users is user, people is person.
 func singular(table string) string {
@@ -50,7 +52,8 @@ func singular(table string) string {
 		last = irregular[last]
 	case strings.HasSuffix(last, "ies") && len(last) > 4:
 		last = strings.TrimSuffix(last, "ies") + "y"
-	case strings.HasSuffix(last, "sses"), strings.HasSuffix(last, "xes"), strings.HasSuffix(last, "ches"), strings.HasSuffix(last, "shes"):
+	case strings.HasSuffix(last, "sses"), strings.HasSuffix(last, "xes"), strings.HasSuffix(last,
+		"ches"), strings.HasSuffix(last, "shes"):
 		last = strings.TrimSuffix(last, "es")
 	case strings.HasSuffix(last, "s") && !strings.HasSuffix(last, "ss"):
 		last = strings.TrimSuffix(last, "s")
@@ -66,13 +69,16 @@ func oneOf(word string, words string) bool { return slices.Contains(strings.Fiel
 // The words by which columns and tables are known. They are guesses: what they find is proposed, never assumed.
 const (
 	accountTables = "user account login member profile"
-	tenantTables  = "tenant organization organisation org workspace company realm agency firm practice clinic hospital school shop store merchant vendor stack"
-	ownerStems    = "user owner owned_by belongs_to uid account user_account owner_user app_user auth_user"
-	authorStems   = "author creator created_by creator_user author_user added_by uploaded_by sender"
-	tenantStems   = "tenant organization organisation org workspace company realm agency firm practice clinic hospital school shop store merchant vendor stack"
-	holderStems   = "buyer purchaser customer client subscriber recipient holder student member" // where they refer to users
+	tenantTables  = "tenant organization organisation org workspace company realm agency firm practice clinic " +
+		"hospital school shop store merchant vendor stack"
+	ownerStems  = "user owner owned_by belongs_to uid account user_account owner_user app_user auth_user"
+	authorStems = "author creator created_by creator_user author_user added_by uploaded_by sender"
+	tenantStems = "tenant organization organisation org workspace company realm agency firm practice clinic " +
+		"hospital school shop store merchant vendor stack"
+	holderStems = "buyer purchaser customer client subscriber recipient holder student member" // where they refer to users
 
-	personTables = "person contact patient customer client subject resident student individual participant guest donor volunteer child guardian employee member friend relative"
+	personTables = "person contact patient customer client subject resident student individual participant guest " +
+		"donor volunteer child guardian employee member friend relative"
 
 	consentTables = "permission_grant" // and what has the word consent in its name
 
@@ -80,15 +86,22 @@ const (
 	deleteFlags = "deleted is_deleted removed is_removed trashed archived is_archived"
 	expiries    = "expires_at expiry expires_on valid_until valid_to"
 
-	grantColumns = "grants access_grants granted_to shared_with readers viewers visible_to allowed_users allowed_readers allowed_viewers acl access_list permitted_users can_read read_by_ids audience"
+	grantColumns = "grants access_grants granted_to shared_with readers viewers visible_to allowed_users " +
+		"allowed_readers allowed_viewers acl access_list permitted_users can_read read_by_ids audience"
 
-	referenceTables = "country currency language locale timezone time_zone unit continent region state_code iso_code industry color colour month weekday"
-	referenceEnds   = "type kind category status code lookup enum"
-	plainColumns    = "id code key slug name label title description position sort sort_order ordinal rank symbol iso iso2 iso3 abbreviation short_name long_name value unit color colour active is_active enabled created_at updated_at numeric_code alpha2 alpha3 decimals locale native_name display_name parent parent_id lft rgt depth level path weight"
+	referenceTables = "country currency language locale timezone time_zone unit continent region state_code " +
+		"iso_code industry color colour month weekday"
+	referenceEnds = "type kind category status code lookup enum"
+	plainColumns  = "id code key slug name label title description position sort sort_order ordinal rank symbol " +
+		"iso iso2 iso3 abbreviation short_name long_name value unit color colour active is_active enabled " +
+		"created_at updated_at numeric_code alpha2 alpha3 decimals locale native_name display_name parent " +
+		"parent_id lft rgt depth level path weight"
 
 	// tables of mappers and of tools that bring a schema up to date
-	bookkeeping = "schema_migration flyway_schema_history alembic_version ar_internal_metadata databasechangelog databasechangeloglock knex_migration knex_migrations_lock django_migration " +
-		"django_session django_content_type django_admin_log auth_permission _prisma_migration sequelize_meta typeorm_metadata goose_db_version schema_version migration " +
+	bookkeeping = "schema_migration flyway_schema_history alembic_version ar_internal_metadata databasechangelog " +
+		"databasechangeloglock knex_migration knex_migrations_lock django_migration " +
+		"django_session django_content_type django_admin_log auth_permission _prisma_migration sequelize_meta " +
+		"typeorm_metadata goose_db_version schema_version migration " +
 		"active_storage_blob active_storage_attachment active_storage_variant_record"
 
 	// keys by which programs log in
@@ -105,8 +118,11 @@ const (
 // secretish tells whether a column looks like something that nobody but the application should read.
 func secretish(column string) bool {
 	name := snake(column)
-	for _, part := range []string{"password", "passwd", "pass_hash", "secret", "token", "api_key", "apikey", "private_key", "key_hash", "hashed_key", "key_digest", "access_key", "signing_key", "encryption_key", "otp", "mfa", "totp", "recovery_code", "ssn", "social_security", "credit_card", "card_number", "cvv", "iban", "salt"} {
-		if name == part || strings.HasPrefix(name, part+"_") || strings.HasSuffix(name, "_"+part) || strings.Contains(name, "_"+part+"_") {
+	for _, part := range []string{"password", "passwd", "pass_hash", "secret", "token", "api_key", "apikey",
+		"private_key", "key_hash", "hashed_key", "key_digest", "access_key", "signing_key", "encryption_key",
+		"otp", "mfa", "totp", "recovery_code", "ssn", "social_security", "credit_card", "card_number", "cvv", "iban", "salt"} {
+		if name == part || strings.HasPrefix(name, part+"_") || strings.HasSuffix(name, "_"+part) ||
+			strings.Contains(name, "_"+part+"_") {
 			return true
 		}
 	}
@@ -121,7 +137,8 @@ func counted(c *catalog.Column) bool {
 // contactish tells whether a column looks like a way to reach somebody.
 func contactish(column string) bool {
 	name := snake(column)
-	for _, part := range []string{"email", "e_mail", "email_address", "phone", "phone_number", "telephone", "mobile", "mobile_number", "fax", "street_address", "postal_address", "home_address"} {
+	for _, part := range []string{"email", "e_mail", "email_address", "phone", "phone_number", "telephone", "mobile",
+		"mobile_number", "fax", "street_address", "postal_address", "home_address"} {
 		if name == part || strings.HasSuffix(name, "_"+part) {
 			return true
 		}
@@ -133,9 +150,11 @@ func contactish(column string) bool {
 func consentish(column string) (consent, negative bool) {
 	name := snake(column)
 	switch {
-	case oneOf(name, "opt_out opted_out do_not_contact do_not_share do_not_process no_consent consent_withdrawn consent_revoked unsubscribed"), strings.HasSuffix(name, "_opt_out"), strings.HasPrefix(name, "no_consent"):
+	case oneOf(name, "opt_out opted_out do_not_contact do_not_share do_not_process no_consent consent_withdrawn "+
+		"consent_revoked unsubscribed"), strings.HasSuffix(name, "_opt_out"), strings.HasPrefix(name, "no_consent"):
 		return true, true
-	case strings.Contains(name, "consent"), oneOf(name, "opt_in opted_in opt_status"), strings.HasSuffix(name, "_opt_in"), strings.HasPrefix(name, "opt_in_"), strings.HasSuffix(name, "_opt_status"):
+	case strings.Contains(name, "consent"), oneOf(name, "opt_in opted_in opt_status"), strings.HasSuffix(name,
+		"_opt_in"), strings.HasPrefix(name, "opt_in_"), strings.HasSuffix(name, "_opt_status"):
 		return true, false
 	}
 	return false, false

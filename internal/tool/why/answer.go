@@ -6,13 +6,15 @@ type Answer struct {
 	Table      string            `json:"table"`
 	Asked      string            `json:"asked"` // the key, as a condition
 	Attributes map[string]string `json:"attributes"`
-	Missing    []string          `json:"missing"`            // attributes that the session does not have
-	Listed     bool              `json:"listed"`             // the policy lists the table
-	Observed   bool              `json:"observed,omitempty"` // and does not enforce it yet: agents read every row, whatever the rule says
-	Rows       []Row             `json:"rows"`               // that have the key; none: the row is not there
-	More       bool              `json:"more"`               // and there are more
-	Columns    []Column          `json:"columns"`            // that are hidden or masked
-	Foreign    []string          `json:"foreign"`            // restrictive policies of others that bind the agent's role as well
+	Missing    []string          `json:"missing"` // attributes that the session does not have
+	Listed     bool              `json:"listed"`  // the policy lists the table
+	// and does not enforce it yet: agents read every row, whatever the rule says
+	Observed bool     `json:"observed,omitempty"`
+	Rows     []Row    `json:"rows"`    // that have the key; none: the row is not there
+	More     bool     `json:"more"`    // and there are more
+	Columns  []Column `json:"columns"` // that are hidden or masked
+	// restrictive policies of others that bind the agent's role as well
+	Foreign []string `json:"foreign"`
 
 	// RowSecurity is how many rows of the key the agent's role sees under row security; nil: it was not asked, and Unasked
 	// says why.
@@ -51,7 +53,8 @@ type Group struct {
 	Subject  string  `json:"subject"`
 	Subjects int64   `json:"subjects"` // different ones in the group
 	Minimum  int     `json:"minimum"`
-	Share    int     `json:"share,omitempty"` // in percent; a group of which one subject is more does not count, which is not looked at
+	// in percent; a group of which one subject is more does not count, which is not looked at
+	Share int `json:"share,omitempty"`
 }
 
 // Counts tells whether aggregates count the row, but for the share of one subject.

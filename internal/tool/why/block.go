@@ -20,7 +20,8 @@ func (e *explainer) block(ctx context.Context, at place, r *policy.Rule, holds m
 }
 
 // within is a block under so many negations, an odd number or not: there it is what must not hold.
-func (e *explainer) within(ctx context.Context, at place, r *policy.Rule, holds map[*policy.Rule][2]bool, negated bool) (*Block, error) {
+func (e *explainer) within(ctx context.Context, at place, r *policy.Rule, holds map[*policy.Rule][2]bool,
+	negated bool) (*Block, error) {
 	row := at.row
 	b := &Block{File: r.File, Line: r.Line, Column: r.Column, Block: r.Block, Holds: holds[r][0]}
 	for _, part := range r.Parts {
@@ -316,7 +317,9 @@ func (e *explainer) recorded(ctx context.Context, b *Block, n predicate.Recorded
 	if query == "" {
 		return nil
 	}
-	rows, err := e.tx.Query(ctx, fmt.Sprintf("SELECT q.id, q.self, q.agreed, q.guarded FROM %s AS r CROSS JOIN LATERAL (%s) AS q WHERE %s ORDER BY q.self OR q.agreed OR q.guarded, q.id LIMIT %d",
+	rows, err := e.tx.Query(ctx, fmt.Sprintf(
+		"SELECT q.id, q.self, q.agreed, q.guarded FROM %s AS r CROSS JOIN LATERAL (%s) AS q WHERE %s ORDER BY "+
+			"q.self OR q.agreed OR q.guarded, q.id LIMIT %d",
 		at.relation.Name.SQL(), query, at.is("r"), maxRecords+1))
 	if err != nil {
 		return err

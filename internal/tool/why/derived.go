@@ -15,7 +15,8 @@ import (
 func (e *explainer) derived(ctx context.Context, b *Block, n predicate.Derived, at place) error {
 	if n.Unless != nil {
 		var unless bool
-		err := e.tx.QueryRow(ctx, fmt.Sprintf("SELECT %s FROM %s AS r WHERE %s", predicate.Direct(n.Unless, "r", e.values), at.relation.Name.SQL(), at.is("r"))).Scan(&unless)
+		err := e.tx.QueryRow(ctx, fmt.Sprintf("SELECT %s FROM %s AS r WHERE %s",
+			predicate.Direct(n.Unless, "r", e.values), at.relation.Name.SQL(), at.is("r"))).Scan(&unless)
 		if err != nil {
 			return err
 		}
@@ -31,8 +32,10 @@ func (e *explainer) derived(ctx context.Context, b *Block, n predicate.Derived, 
 		selected = append(selected, "s."+catalog.QuoteIdent(name)+"::pg_catalog.text")
 	}
 	holds := predicate.Direct(n.OfSource(), "s", e.values)
-	rows, err := e.tx.Query(ctx, fmt.Sprintf("SELECT %s, %s FROM %s AS r JOIN %s AS s ON %s WHERE %s ORDER BY %[2]s, %[1]s LIMIT %[7]d",
-		strings.Join(selected, ", "), holds, at.relation.Name.SQL(), source.Name.SQL(), n.Made("r", "s"), at.is("r"), maxRecords+1))
+	rows, err := e.tx.Query(ctx, fmt.Sprintf(
+		"SELECT %s, %s FROM %s AS r JOIN %s AS s ON %s WHERE %s ORDER BY %[2]s, %[1]s LIMIT %[7]d",
+		strings.Join(selected, ", "), holds, at.relation.Name.SQL(), source.Name.SQL(), n.Made("r",
+			"s"), at.is("r"), maxRecords+1))
 	if err != nil {
 		return err
 	}

@@ -52,10 +52,12 @@ func Explain(ctx context.Context, conn *pgx.Conn, q Question) (*Answer, error) {
 		return nil, err
 	}
 	// Where row security would hide rows from the owner as well, it is an error and not a wrong answer.
-	if _, err := tx.Exec(ctx, "SET LOCAL row_security = off; SET LOCAL jit = off"); err != nil { // compiling takes longer than what is asked
+	// compiling takes longer than what is asked
+	if _, err := tx.Exec(ctx, "SET LOCAL row_security = off; SET LOCAL jit = off"); err != nil {
 		return nil, err
 	}
-	a := &Answer{Agent: q.Agent, Table: relation.Name.String(), Attributes: values, Missing: []string{}, Rows: []Row{}, Columns: []Column{}, Foreign: []string{}}
+	a := &Answer{Agent: q.Agent, Table: relation.Name.String(), Attributes: values, Missing: []string{},
+		Rows: []Row{}, Columns: []Column{}, Foreign: []string{}}
 	for _, declared := range q.Policy.Attributes() {
 		if _, ok := values[declared.Name]; !ok {
 			a.Missing = append(a.Missing, declared.Name)
@@ -102,7 +104,8 @@ func (q Question) relation() (*catalog.Relation, error) {
 		case catalog.Table, catalog.PartitionedTable, catalog.MatView, catalog.ForeignTable:
 			return r, nil
 		case catalog.View:
-			return nil, sqlstate.New(sqlstate.UndefinedTable, sqlstate.ReasonInternal, "%s is a view: it has no rows of its own", r.Name).
+			return nil, sqlstate.New(sqlstate.UndefinedTable, sqlstate.ReasonInternal,
+				"%s is a view: it has no rows of its own", r.Name).
 				WithHint("Ask for a row of a table that it reads.")
 		}
 	}
@@ -113,13 +116,15 @@ func (q Question) relation() (*catalog.Relation, error) {
 	hint := "The policy lists " + strings.Join(names, ", ")
 	for _, name := range names { // a schema that the search path lacks
 		if schema == "" && strings.HasSuffix(name, "."+q.Table) {
-			return nil, sqlstate.New(sqlstate.UndefinedTable, sqlstate.ReasonInternal, "the database has no table %q on the search path", q.Table).WithHint("Did you mean %q?", name)
+			return nil, sqlstate.New(sqlstate.UndefinedTable, sqlstate.ReasonInternal,
+				"the database has no table %q on the search path", q.Table).WithHint("Did you mean %q?", name)
 		}
 	}
 	if s := policy.Suggest(q.Table, names); s != "" {
 		hint = strings.ToUpper(s[:1]) + s[1:]
 	}
-	return nil, sqlstate.New(sqlstate.UndefinedTable, sqlstate.ReasonInternal, "the database has no table %q", q.Table).WithHint("%s", hint)
+	return nil, sqlstate.New(sqlstate.UndefinedTable, sqlstate.ReasonInternal, "the database has no table %q",
+		q.Table).WithHint("%s", hint)
 }
 
 // condition is the key as SQL.
@@ -142,7 +147,8 @@ func (q Question) condition(r *catalog.Relation) (asked, where string, err error
 		if len(r.PrimaryKey) > 0 {
 			key = "its primary key is (" + strings.Join(r.PrimaryKey, ", ") + "): give a value for each, or column=value"
 		}
-		return "", "", sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonInternal, "this is no key of %s", r.Name).WithHint("%s", strings.ToUpper(key[:1])+key[1:])
+		return "", "", sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonInternal, "this is no key of %s", r.Name).
+			WithHint("%s", strings.ToUpper(key[:1])+key[1:])
 	}
 	var say, sql []string
 	for i, name := range columns {
@@ -247,7 +253,8 @@ type explainer struct {
 
 // rows explains the rows of a table that meet a condition, at most so many. Also, if not nil, is what must hold for them
 // besides.
-func (e *explainer) rows(ctx context.Context, t *policy.Table, where string, also predicate.Node, most int) (out []Row, more bool, err error) {
+func (e *explainer) rows(ctx context.Context, t *policy.Table, where string, also predicate.Node,
+	most int) (out []Row, more bool, err error) {
 	r := t.Relation
 	var names []string
 	add := func(columns []string) {
@@ -280,14 +287,16 @@ func (e *explainer) rows(ctx context.Context, t *policy.Table, where string, als
 		selected = append(selected, "r."+catalog.QuoteIdent(name)+"::pg_catalog.text")
 	}
 	for _, b := range blocks {
-		selected = append(selected, predicate.Direct(b.Node, "r", e.values), predicate.Direct(predicate.Not{Node: b.Node}, "r", e.values))
+		selected = append(selected, predicate.Direct(b.Node, "r", e.values),
+			predicate.Direct(predicate.Not{Node: b.Node}, "r", e.values))
 	}
 	asked := also == nil
 	if asked {
 		also = predicate.Open{}
 	}
 	selected = append(selected, predicate.Direct(also, "r", e.values))
-	rows, err := e.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s AS r WHERE %s LIMIT %d", strings.Join(selected, ", "), r.Name.SQL(), where, most+1))
+	rows, err := e.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s AS r WHERE %s LIMIT %d", strings.Join(selected, ", "),
+		r.Name.SQL(), where, most+1))
 	var found [][]any
 	if err == nil {
 		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) ([]any, error) { return row.Values() })
@@ -295,7 +304,8 @@ func (e *explainer) rows(ctx context.Context, t *policy.Table, where string, als
 	if err != nil {
 		var pg *pgconn.PgError
 		if errors.As(err, &pg) && pg.Code == "22P02" {
-			return nil, false, sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonInternal, "this is no key of %s: %s", r.Name, pg.Message)
+			return nil, false, sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonInternal, "this is no key of %s: %s",
+				r.Name, pg.Message)
 		}
 		return nil, false, err
 	}

@@ -10,13 +10,15 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// group finds the group of a row, and how many subjects it has for this agent; nil where it depends on more than the rows.
+// group finds the group of a row, and how many subjects it has for this agent; nil where it depends on more than the
+// rows.
 func (e *explainer) group(ctx context.Context, t *policy.Table, at place) (*Group, error) {
 	a := t.Aggregate
 	g := &Group{Cell: []Value{}, Subject: a.Subject, Minimum: a.Minimum, Share: a.Share}
 	takes := func(row string) string {
 		_, counts, _ := rls.Cell(t, row)
-		return strings.Join(append([]string{"(" + predicate.Direct(a.Rows, row, e.values) + ")", "(" + predicate.Direct(t.Rows, row, e.values) + ") IS NOT TRUE"}, counts...), " AND ")
+		return strings.Join(append([]string{"(" + predicate.Direct(a.Rows, row, e.values) + ")",
+			"(" + predicate.Direct(t.Rows, row, e.values) + ") IS NOT TRUE"}, counts...), " AND ")
 	}
 	cell, _, known := rls.Cell(t, "r")
 	if !known {
@@ -28,13 +30,15 @@ func (e *explainer) group(ctx context.Context, t *policy.Table, at place) (*Grou
 		selected = append(selected, value+"::pg_catalog.text")
 		same = append(same, others[i]+" IS NOT DISTINCT FROM "+value)
 	}
-	selected = append(selected, fmt.Sprintf("(SELECT pg_catalog.count(DISTINCT %s) FROM %s AS x WHERE %s)", rls.Counted(t, "x"), t.Relation.Name.SQL(), strings.Join(same, " AND ")))
+	selected = append(selected, fmt.Sprintf("(SELECT pg_catalog.count(DISTINCT %s) FROM %s AS x WHERE %s)",
+		rls.Counted(t, "x"), t.Relation.Name.SQL(), strings.Join(same, " AND ")))
 	values := make([]*string, len(cell))
 	into := []any{&g.Takes}
 	for i := range values {
 		into = append(into, &values[i])
 	}
-	err := e.tx.QueryRow(ctx, fmt.Sprintf("SELECT %s FROM %s AS r WHERE %s LIMIT 1", strings.Join(selected, ", "), t.Relation.Name.SQL(), at.is("r"))).Scan(append(into, &g.Subjects)...)
+	err := e.tx.QueryRow(ctx, fmt.Sprintf("SELECT %s FROM %s AS r WHERE %s LIMIT 1", strings.Join(selected, ", "),
+		t.Relation.Name.SQL(), at.is("r"))).Scan(append(into, &g.Subjects)...)
 	for i, d := range a.Dimensions {
 		g.Cell = append(g.Cell, Value{d.Column, values[i]})
 	}

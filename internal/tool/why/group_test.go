@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
-// A row that does not show by itself is explained with its group, columns by key are called that, and what stands under not is said so
-// that it reads.
+// A row that does not show by itself is explained with its group, columns by key are called that, and what stands under
+// not is said so that it reads.
 func TestGroups(t *testing.T) {
 	db := pgtest.Database(t)
 	if _, err := db.Connect(t, "postgres").Exec(t.Context(), `
@@ -34,8 +34,12 @@ tables:
       dimensions: { channel: allow, at: { by: month, closed: true } }
 `)
 	for id, want := range map[string][]string{
-		"1":  {"does not see", "aggregates count it: its group (at '2026-01-01 00:00:00+00', channel 'large') has 7 different person, and at least 5 are needed; unless one of them is more than 90 percent", "✗ not: what is below holds, and must not", "✓ status: mode is 'anonymous', must not be", "✗ status: mode is 'anonymous'  "},
-		"21": {"aggregates do not count it either: its group (at '2026-01-01 00:00:00+00', channel 'small') has 2 different person, and at least 5 are needed"},
+		"1": {"does not see",
+			"aggregates count it: its group (at '2026-01-01 00:00:00+00', channel 'large') has 7 different " +
+				"person, and at least 5 are needed; unless one of them is more than 90 percent",
+			"✗ not: what is below holds, and must not", "✓ status: mode is 'anonymous', must not be", "✗ status: mode is 'anonymous'  "},
+		"21": {"aggregates do not count it either: its group (at '2026-01-01 00:00:00+00', channel 'small') has 2 " +
+			"different person, and at least 5 are needed"},
 		"30": {"does not see", "aggregates do not count it either: the aggregate's rows do not take it"},
 		"31": {"chat sees it", "not all of it is seen: note by key only, as columns of id name it"},
 		"32": {"aggregates do not count it either: the aggregate's rows do not take it"},

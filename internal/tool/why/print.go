@@ -45,7 +45,8 @@ func (p Printer) Print(a *Answer) {
 	for _, r := range a.Rows {
 		say("")
 		if a.Observed && !r.Visible {
-			say("%s %s: %s %s it %s", r.Table, keys(r.Key), a.Agent, p.paint("33;1", "sees"), "while the table is only observed; enforced, the rule hides it")
+			say("%s %s: %s %s it %s", r.Table, keys(r.Key), a.Agent, p.paint("33;1", "sees"),
+				"while the table is only observed; enforced, the rule hides it")
 		} else if r.Visible {
 			say("%s %s: %s %s it", r.Table, keys(r.Key), a.Agent, p.paint("32;1", "sees"))
 		} else {
@@ -64,16 +65,19 @@ func (p Printer) Print(a *Answer) {
 	case a.RowSecurity == nil:
 		say("row security was not asked: %s", a.Unasked)
 	case a.Observed:
-		say("%s the policy only observes %s: agents read every row of it, and the rule is what enforcing it would change", p.paint("33", "note:"), a.Table)
+		say("%s the policy only observes %s: agents read every row of it, and the rule is what enforcing it "+
+			"would change", p.paint("33", "note:"), a.Table)
 	case !a.Agrees():
-		say("%s: asked as the agent's role it shows %d of these rows, and the rule %d. Run pgconsent doctor.", p.paint("31;1", "row security disagrees"), *a.RowSecurity, a.Shown())
+		say("%s: asked as the agent's role it shows %d of these rows, and the rule %d. Run pgconsent doctor.",
+			p.paint("31;1", "row security disagrees"), *a.RowSecurity, a.Shown())
 	case a.More:
 		say("row security shows %d rows of this key", *a.RowSecurity)
 	default:
 		say("row security, asked as the agent's role, agrees; the predicate in the text is made of the same rule")
 	}
 	if len(a.Foreign) > 0 {
-		say("%s the table has restrictive policies of others, which hide rows besides: %s", p.paint("33", "note:"), strings.Join(a.Foreign, ", "))
+		say("%s the table has restrictive policies of others, which hide rows besides: %s", p.paint("33", "note:"),
+			strings.Join(a.Foreign, ", "))
 	}
 	if len(a.Columns) > 0 && a.Shown() > 0 {
 		var parts []string
@@ -87,7 +91,8 @@ func (p Printer) Print(a *Answer) {
 // says tells whether the row counts in aggregates.
 func (g *Group) says() string {
 	if !g.Takes {
-		return "aggregates do not count it either: the aggregate's rows do not take it, it names no subject, or its period is not over"
+		return "aggregates do not count it either: the aggregate's rows do not take it, it names no subject, or " +
+			"its period is not over"
 	}
 	group := "all rows that count"
 	if len(g.Cell) > 0 {
@@ -97,7 +102,8 @@ func (g *Group) says() string {
 		}
 		group = strings.Join(parts, ", ")
 	}
-	what := fmt.Sprintf("its group (%s) has %d different %s, and at least %d are needed", group, g.Subjects, g.Subject, g.Minimum)
+	what := fmt.Sprintf("its group (%s) has %d different %s, and at least %d are needed", group, g.Subjects,
+		g.Subject, g.Minimum)
 	if !g.Counts() {
 		return "aggregates do not count it either: " + what
 	}

@@ -17,7 +17,9 @@ func (e *explainer) registered(ctx context.Context, b *Block, n predicate.Regist
 	if query == "" {
 		return nil
 	}
-	rows, err := e.tx.Query(ctx, fmt.Sprintf("SELECT q.*, statement_timestamp() FROM %s AS r CROSS JOIN LATERAL (%s) AS q WHERE %s ORDER BY q.self OR q.agreed, q.id LIMIT %d",
+	rows, err := e.tx.Query(ctx, fmt.Sprintf(
+		"SELECT q.*, statement_timestamp() FROM %s AS r CROSS JOIN LATERAL (%s) AS q WHERE %s ORDER BY q.self OR "+
+			"q.agreed, q.id LIMIT %d",
 		at.relation.Name.SQL(), query, at.is("r"), maxRecords+1))
 	if err != nil {
 		return err

@@ -63,7 +63,8 @@ func (e *explainer) sharing(ctx context.Context, b *Block, n predicate.Visible, 
 	for _, c := range columns {
 		selected = append(selected, "r."+catalog.QuoteIdent(c)+"::pg_catalog.text")
 	}
-	rows, err := e.tx.Query(ctx, fmt.Sprintf("SELECT ARRAY[%s]::pg_catalog.text[] FROM %s AS r WHERE %s", strings.Join(selected, ", "), n.Relation.Name.SQL(), where))
+	rows, err := e.tx.Query(ctx, fmt.Sprintf("SELECT ARRAY[%s]::pg_catalog.text[] FROM %s AS r WHERE %s",
+		strings.Join(selected, ", "), n.Relation.Name.SQL(), where))
 	if err != nil {
 		return err
 	}

@@ -41,17 +41,19 @@ type SightColumn struct {
 	Visible int64
 }
 
-// Sees counts what each agent can see of a subject's rows, as the owner of the tables, in one snapshot. The rules are those of
-// row security, with what each agent's credential says; what a contract or a limit refuses of a statement is not looked at, so
-// that an agent may see less. Agents are named with the attributes of their credentials.
-func Sees(ctx context.Context, conn *pgx.Conn, p *policy.Policy, subject string, agents map[string]map[string]string) ([]Sight, error) {
+// Sees counts what each agent can see of a subject's rows, as the owner of the tables, in one snapshot. The rules are
+// those of row security, with what each agent's credential says; what a contract or a limit refuses of a statement is
+// not looked at, so that an agent may see less. Agents are named with the attributes of their credentials.
+func Sees(ctx context.Context, conn *pgx.Conn, p *policy.Policy, subject string,
+	agents map[string]map[string]string) ([]Sight, error) {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	// Where row security would hide rows from the owner as well, it is an error and not a wrong answer.
-	if _, err := tx.Exec(ctx, "SET LOCAL row_security = off; SET LOCAL jit = off; SET LOCAL plan_cache_mode = force_generic_plan"); err != nil {
+	if _, err := tx.Exec(ctx,
+		"SET LOCAL row_security = off; SET LOCAL jit = off; SET LOCAL plan_cache_mode = force_generic_plan"); err != nil {
 		return nil, err
 	}
 	var places []counting
@@ -69,7 +71,8 @@ func Sees(ctx context.Context, conn *pgx.Conn, p *policy.Policy, subject string,
 		}
 		// Where nothing is theirs, no rule is worked out: planning those of one agent may take longer than all else.
 		var some bool
-		if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM "+table.Relation.Name.SQL()+" AS r WHERE "+where+")", subject).Scan(&some); err != nil {
+		if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM "+table.Relation.Name.SQL()+" AS r WHERE "+where+")",
+			subject).Scan(&some); err != nil {
 			return nil, fmt.Errorf("%s: %w", t.Relation.Name, err)
 		}
 		if some {
@@ -111,8 +114,8 @@ func sealed(ctx context.Context, tx pgx.Tx, p *policy.Policy, credential map[str
 	if err != nil {
 		return nil, err
 	}
-	// Attributes that are asked of the database are read as the reader of pgconsent, whom a policy shows every row: not past row
-	// security, which would be an error of a table that has it.
+	// Attributes that are asked of the database are read as the reader of pgconsent, whom a policy shows every row: not
+	// past row security, which would be an error of a table that has it.
 	values, err := map[string]string(nil), error(nil)
 	if _, err = inner.Exec(ctx, "SET LOCAL row_security = on"); err == nil {
 		values, err = Values(ctx, inner, p, credential, nil)
@@ -123,7 +126,8 @@ func sealed(ctx context.Context, tx pgx.Tx, p *policy.Policy, credential map[str
 	return values, err
 }
 
-// counting is a statement that counts the subject's rows of a table, as an agent sees them: the same for each agent, so that it is planned once.
+// counting is a statement that counts the subject's rows of a table, as an agent sees them: the same for each agent, so
+// that it is planned once.
 type counting struct {
 	sql    string
 	asked  predicate.Parameters // the attributes that it is given besides the subject
@@ -132,7 +136,8 @@ type counting struct {
 }
 
 func countingOf(t *policy.Table, where string) counting {
-	c := counting{asked: predicate.Parameters{First: 2}, result: SightTable{Table: t.Relation.Name.String(), Observed: t.Observed != nil}}
+	c := counting{asked: predicate.Parameters{First: 2},
+		result: SightTable{Table: t.Relation.Name.String(), Observed: t.Observed != nil}}
 	direct := func(n predicate.Node) string {
 		if n == nil {
 			return "true"
@@ -156,7 +161,8 @@ func countingOf(t *policy.Table, where string) counting {
 		if k := t.Columns.ByKey; k != nil {
 			for _, column := range k.All {
 				if !slices.ContainsFunc(c.result.Columns, func(s SightColumn) bool { return s.Name == column.Name }) {
-					c.result.Columns = append(c.result.Columns, SightColumn{Name: column.Name, Mask: "only in a row that is fetched by its key"})
+					c.result.Columns = append(c.result.Columns,
+						SightColumn{Name: column.Name, Mask: "only in a row that is fetched by its key"})
 				}
 			}
 		}
@@ -170,7 +176,8 @@ func countingOf(t *policy.Table, where string) counting {
 			c.when = append(c.when, i)
 		}
 	}
-	c.sql = "SELECT " + strings.Join(selected, ", ") + " FROM (SELECT " + strings.Join(shows, ", ") + " FROM " + t.Relation.Name.SQL() + " AS r WHERE " + where + ") AS s"
+	c.sql = "SELECT " + strings.Join(selected, ", ") + " FROM (SELECT " + strings.Join(shows, ", ") + " FROM " +
+		t.Relation.Name.SQL() + " AS r WHERE " + where + ") AS s"
 	return c
 }
 

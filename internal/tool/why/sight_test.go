@@ -72,7 +72,8 @@ tables:
 	seen := 0
 	for _, state := range []string{
 		"DELETE FROM pgconsent.consent_current",
-		"INSERT INTO pgconsent.consent_current (subject, grantee, scope, number, state, stream, categories, purposes) SELECT s, '*', '*', 1, 'given', 'PARTNERED', '{ESSENTIAL,BEHAVIORAL}', '{}' FROM unnest('{ada,<b>o''cat}'::text[]) AS s",
+		"INSERT INTO pgconsent.consent_current (subject, grantee, scope, number, state, stream, categories, " +
+			"purposes) SELECT s, '*', '*', 1, 'given', 'PARTNERED', '{ESSENTIAL,BEHAVIORAL}', '{}' FROM unnest('{ada,<b>o''cat}'::text[]) AS s",
 		"UPDATE pgconsent.consent_current SET categories = '{ESSENTIAL}'",
 		"UPDATE pgconsent.consent_current SET expires_at = now() WHERE subject = 'ada'",
 	} {

@@ -17,7 +17,8 @@ type Setting struct{ Name, Value string }
 // Values are the attributes of an agent's session as the database takes them: those of the credential, and what follows
 // from the settings. One that is missing is left out. The connection is the owner's; the seal that it gets here ends with
 // the transaction.
-func Values(ctx context.Context, tx pgx.Tx, p *policy.Policy, credential map[string]string, set []Setting) (map[string]string, error) {
+func Values(ctx context.Context, tx pgx.Tx, p *policy.Policy, credential map[string]string,
+	set []Setting) (map[string]string, error) {
 	if err := begin(ctx, tx, tx.Conn(), credential, set); err != nil {
 		return nil, err
 	}
@@ -26,7 +27,8 @@ func Values(ctx context.Context, tx pgx.Tx, p *policy.Policy, credential map[str
 	for _, a := range p.Attributes() {
 		names = append(names, a.Name)
 	}
-	rows, err := tx.Query(ctx, "SELECT name, pgconsent_gate.attr(name) FROM pg_catalog.unnest($1::pg_catalog.text[]) AS name", names)
+	rows, err := tx.Query(ctx,
+		"SELECT name, pgconsent_gate.attr(name) FROM pg_catalog.unnest($1::pg_catalog.text[]) AS name", names)
 	if err != nil {
 		return nil, fmt.Errorf("the attributes: %w", err)
 	}
@@ -54,7 +56,8 @@ func begin(ctx context.Context, tx pgx.Tx, keys *pgx.Conn, credential map[string
 	if err := tx.QueryRow(ctx, "SELECT pg_catalog.transaction_timestamp()").Scan(&now); err != nil {
 		return err
 	}
-	value := ring.Newest().Seal(seal.Claims{PID: tx.Conn().PgConn().PID(), Expires: now.Add(seal.TTL), Profile: "why", Attributes: credential})
+	value := ring.Newest().Seal(seal.Claims{PID: tx.Conn().PgConn().PID(), Expires: now.Add(seal.TTL), Profile: "why",
+		Attributes: credential})
 	for _, s := range append(set[:len(set):len(set)], Setting{seal.Setting, value}) {
 		if _, err := tx.Exec(ctx, "SELECT pg_catalog.set_config($1, $2, true)", s.Name, s.Value); err != nil {
 			return fmt.Errorf("set %s: %w", s.Name, err)

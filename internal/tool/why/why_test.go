@@ -70,7 +70,8 @@ func TestVerdictsAreThoseOfRowSecurity(t *testing.T) {
 	i := install(t, db, string(text))
 	ctx := t.Context()
 	rows, shown, part := 0, 0, 6
-	for _, user := range []string{"11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222", "99999999-9999-4999-8999-999999999999"} {
+	for _, user := range []string{"11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222",
+		"99999999-9999-4999-8999-999999999999"} {
 		attributes := map[string]string{"user": user}
 		agent := db.Connect(t, migrations.DefaultAgentRole)
 		as, err := agent.Begin(ctx)

@@ -77,7 +77,8 @@ func TestDesk(t *testing.T) {
 		_, err := conn.Exec(ctx, strings.ReplaceAll(desk, "FETCH", fetch))
 		return err
 	})
-	p := instance.Start(t, instance.Both, instance.Database{Name: "desk", DB: db, Policy: deskPolicy, SearchPath: []string{"public"}}, map[string]string{"user": "1"})
+	p := instance.Start(t, instance.Both, instance.Database{
+		Name: "desk", DB: db, Policy: deskPolicy, SearchPath: []string{"public"}}, map[string]string{"user": "1"})
 	for _, c := range []struct{ session, sql, want string }{
 		{"1", "SELECT id FROM turn ORDER BY id", "3 6 9"},
 		{"3", "SELECT id FROM turn ORDER BY id", "2 5 8"},

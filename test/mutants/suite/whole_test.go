@@ -21,8 +21,8 @@ func TestRelationsWhole(t *testing.T) {
 	})
 }
 
-// Agents write what rows have in every column that they may set, and insert copies of rows, seen and unseen: hidden rows are what
-// they were, and none has come or gone.
+// Agents write what rows have in every column that they may set, and insert copies of rows, seen and unseen: hidden
+// rows are what they were, and none has come or gone.
 func TestWritesReachNothingHidden(t *testing.T) {
 	tier.All(t)
 	for _, s := range oracle.Schemas {
@@ -79,7 +79,8 @@ func literals(t testing.TB, super *pgconn.PgConn, table string, columns []string
 	for _, c := range columns {
 		spelled = append(spelled, "quote_nullable("+catalog.QuoteIdent(c)+"::text)")
 	}
-	a := instance.Ask(super, fmt.Sprintf("SELECT array_to_string(ARRAY[%s], chr(1)) FROM %s x ORDER BY md5(x::text) LIMIT 16", strings.Join(spelled, ", "), table))
+	a := instance.Ask(super, fmt.Sprintf(
+		"SELECT array_to_string(ARRAY[%s], chr(1)) FROM %s x ORDER BY md5(x::text) LIMIT 16", strings.Join(spelled, ", "), table))
 	if a.Err != "" {
 		t.Fatal(a.Err)
 	}

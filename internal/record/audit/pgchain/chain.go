@@ -1,7 +1,8 @@
 // Package pgchain keeps a chain of the audit in PostgreSQL: in pgconsent.audit_record, a line for each record.
 //
-// Guarantee: what [Store.Append] has returned nil for is committed, as durable as the server makes a commit. Each call ends within some
-// seconds, whatever the server does. The connection is its own: it waits for none of agents, and is in no transaction of theirs.
+// Guarantee: what [Store.Append] has returned nil for is committed, as durable as the server makes a commit. Each call
+// ends within some seconds, whatever the server does. The connection is its own: it waits for none of agents, and is in
+// no transaction of theirs.
 package pgchain
 
 import (
@@ -81,15 +82,20 @@ func (s *Store) Take() error {
 		}
 		if encoding != "UTF8" {
 			s.drop()
-			return fmt.Errorf("audit: %s: its encoding is %s, and a record may hold any character: keep the audit in a database in UTF8, or in files", s, encoding)
+			return fmt.Errorf(
+				"audit: %s: its encoding is %s, and a record may hold any character: keep the audit in a database "+
+					"in UTF8, or in files", s, encoding)
 		}
 	}
 	for {
 		var free bool
-		if err := s.conn.QueryRow(ctx, "SELECT pg_catalog.pg_try_advisory_lock($1::pg_catalog.int4, pg_catalog.hashtext($2))", int32(lockClass), s.chain).Scan(&free); err != nil {
+		if err := s.conn.QueryRow(ctx,
+			"SELECT pg_catalog.pg_try_advisory_lock($1::pg_catalog.int4, pg_catalog.hashtext($2))", int32(lockClass),
+			s.chain).Scan(&free); err != nil {
 			return s.failed(err)
 		}
-		// Later it may be held by a connection of our own that the server has not given up yet; Append finds whether somebody else wrote.
+		// Later it may be held by a connection of our own that the server has not given up yet; Append finds whether
+		// somebody else wrote.
 		if free || s.taken {
 			s.taken = true
 			return nil
@@ -130,7 +136,8 @@ func (s *Store) Remove(through uint64) error {
 				return err
 			}
 			defer conn.Close(context.WithoutCancel(ctx))
-			return conn.QueryRow(ctx, "SELECT pgconsent.audit_retire($1, $2, $3)", s.chain, int64(through), int32(removeSize)).Scan(&gone)
+			return conn.QueryRow(ctx, "SELECT pgconsent.audit_retire($1, $2, $3)", s.chain, int64(through),
+				int32(removeSize)).Scan(&gone)
 		}(); err != nil {
 			return fmt.Errorf("audit: %s: %w", s, err)
 		}

@@ -135,7 +135,8 @@ func (b *bench) store(chain string) *Store {
 // open begins to log; change may alter how.
 func (b *bench) open(change func(*audit.Config)) (*audit.Log, error) {
 	// Nobody is refused because the machine is busy.
-	cfg := audit.Config{Store: b.store("one"), Key: b.key, Anchor: b.anchor, Deadline: tier.Patience, Now: func() time.Time { return time.Now().Add(time.Duration(b.now.Load())) }}
+	cfg := audit.Config{Store: b.store("one"), Key: b.key, Anchor: b.anchor, Deadline: tier.Patience,
+		Now: func() time.Time { return time.Now().Add(time.Duration(b.now.Load())) }}
 	if change != nil {
 		change(&cfg)
 	}
@@ -163,10 +164,12 @@ func run(log *audit.Log, session string) *sqlstate.Error {
 	return nil
 }
 
-// pass moves the clock to so long after the beginning, while nothing is being written: a write that began before would seem to take that long.
+// pass moves the clock to so long after the beginning, while nothing is being written: a write that began before would
+// seem to take that long.
 func (b *bench) pass(log *audit.Log, d time.Duration) {
 	b.t.Helper()
-	if err := log.Call(audit.Call{Face: "test", By: "somebody", Role: "admin", Database: "app", Operation: "look", Outcome: audit.Done}).Release(); err != nil {
+	if err := log.Call(audit.Call{Face: "test", By: "somebody", Role: "admin", Database: "app", Operation: "look",
+		Outcome: audit.Done}).Release(); err != nil {
 		b.t.Fatal(err)
 	}
 	time.Sleep(50 * time.Millisecond) // the writer rests
@@ -211,7 +214,8 @@ func (b *bench) records() (audit.Report, map[string]int, map[string]bool) {
 	return report, kinds, sessions
 }
 
-// Records are committed as durably as "on" says at least, whatever is stored for the database, after a connection was lost too.
+// Records are committed as durably as "on" says at least, whatever is stored for the database, after a connection was
+// lost too.
 func TestHowDurableARecordIs(t *testing.T) {
 	b := begin(t)
 	for stored, want := range map[string]string{"off": "on", "local": "on", "remote_write": "on", "on": "on", "remote_apply": "remote_apply"} {
@@ -254,14 +258,16 @@ func TestChainInADatabase(t *testing.T) {
 		closed(t, log)
 	}
 	report, kinds, _ := b.records()
-	if report.Records != 1200 || kinds["decision"] != 600 || kinds["outcome"] != 600 || !report.Authenticated || report.Anchored != 1200 || report.Recoveries != 0 {
+	if report.Records != 1200 || kinds["decision"] != 600 || kinds["outcome"] != 600 || !report.Authenticated ||
+		report.Anchored != 1200 || report.Recoveries != 0 {
 		t.Errorf("%+v %v", report, kinds)
 	}
 	var seqs []uint64
-	cursor, err := audit.Newest(NewReader(t.Context(), b.db.Connect(t, "pgconsent_control"), "app", "one"), 5, func(audit.Record) bool { return true }, func(r audit.Record) error {
-		seqs = append(seqs, r.Seq)
-		return nil
-	})
+	cursor, err := audit.Newest(NewReader(t.Context(), b.db.Connect(t, "pgconsent_control"), "app", "one"), 5,
+		func(audit.Record) bool { return true }, func(r audit.Record) error {
+			seqs = append(seqs, r.Seq)
+			return nil
+		})
 	if err != nil || len(seqs) != 1200 || seqs[1199] != 1200 {
 		t.Fatal(err, len(seqs))
 	}
@@ -297,7 +303,8 @@ func TestRecordsStay(t *testing.T) {
 	for _, who := range []string{"postgres", "pgconsent_control"} {
 		conn := b.db.Connect(t, who)
 		for _, sql := range []string{
-			"UPDATE pgconsent.audit_record SET line = line", "DELETE FROM pgconsent.audit_record", "TRUNCATE pgconsent.audit_record", "DELETE FROM pgconsent.audit_retired",
+			"UPDATE pgconsent.audit_record SET line = line", "DELETE FROM pgconsent.audit_record",
+			"TRUNCATE pgconsent.audit_record", "DELETE FROM pgconsent.audit_retired",
 			"UPDATE pgconsent.audit_retired SET seq = 1000", "SET session_replication_role = replica; DELETE FROM pgconsent.audit_record",
 		} {
 			if strings.Contains(sql, "retired") { // rows to be refused over
@@ -329,11 +336,12 @@ func TestRecordsStay(t *testing.T) {
 		t.Errorf("%v %v", found, err)
 	}
 	for name, sql := range map[string]string{
-		"changed":                 `UPDATE pgconsent.audit_record SET line = replace(line, '"agent":"chat"', '"agent":"nobody"') WHERE seq = 7`,
-		"dropped":                 "DELETE FROM pgconsent.audit_record WHERE seq = 7",
-		"cut off":                 "DELETE FROM pgconsent.audit_record WHERE seq > 30",
-		"all":                     "DELETE FROM pgconsent.audit_record",
-		"swapped":                 "UPDATE pgconsent.audit_record AS r SET line = o.line FROM pgconsent.audit_record AS o WHERE r.seq IN (7, 8) AND o.seq = 15 - r.seq",
+		"changed": `UPDATE pgconsent.audit_record SET line = replace(line, '"agent":"chat"', '"agent":"nobody"') WHERE seq = 7`,
+		"dropped": "DELETE FROM pgconsent.audit_record WHERE seq = 7",
+		"cut off": "DELETE FROM pgconsent.audit_record WHERE seq > 30",
+		"all":     "DELETE FROM pgconsent.audit_record",
+		"swapped": "UPDATE pgconsent.audit_record AS r SET line = o.line FROM " +
+			"pgconsent.audit_record AS o WHERE r.seq IN (7, 8) AND o.seq = 15 - r.seq",
 		"the beginning taken off": "DELETE FROM pgconsent.audit_record WHERE seq < 7",
 		"added by control":        `SELECT pgconsent.audit_append('one', 41, ARRAY[(SELECT line FROM pgconsent.audit_record WHERE seq = 1)])`,
 		"retired by control":      `SELECT pgconsent.audit_retire('one', 7, 100)`,
@@ -354,7 +362,8 @@ func TestRecordsStay(t *testing.T) {
 				t.Fatal(err)
 			}
 			var broken *audit.Broken
-			if _, err := (audit.Against{Key: b.key, Heads: []audit.Head{head}}).Read(NewReader(t.Context(), tx.Conn(), "app", "one"), nil); !errors.As(err, &broken) {
+			if _, err := (audit.Against{Key: b.key, Heads: []audit.Head{head}}).
+				Read(NewReader(t.Context(), tx.Conn(), "app", "one"), nil); !errors.As(err, &broken) {
 				t.Errorf("not found: %v", err)
 			}
 			if found, err := Unguarded(t.Context(), tx.Conn()); err != nil || len(found) != 2 {
@@ -363,7 +372,8 @@ func TestRecordsStay(t *testing.T) {
 		})
 	}
 	// What was cut off is found at the start, too.
-	if _, err := b.dba.Exec(t.Context(), "ALTER TABLE pgconsent.audit_record DISABLE TRIGGER ALL; DELETE FROM pgconsent.audit_record WHERE seq > 30"); err != nil {
+	if _, err := b.dba.Exec(t.Context(),
+		"ALTER TABLE pgconsent.audit_record DISABLE TRIGGER ALL; DELETE FROM pgconsent.audit_record WHERE seq > 30"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.open(nil); err == nil || !strings.Contains(err.Error(), "record 40 had been written") {
@@ -385,7 +395,8 @@ func TestOneWriter(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// Somebody who writes all the same is noticed before an answer. The outcome of what was answered is written a moment after it.
+	// Somebody who writes all the same is noticed before an answer. The outcome of what was answered is written a
+	// moment after it.
 	for deadline, seq := time.Now().Add(tier.Patience), 0; seq != 2; time.Sleep(10 * time.Millisecond) {
 		if err := b.dba.QueryRow(t.Context(), "SELECT max(seq) FROM pgconsent.audit_record WHERE chain = 'one'").Scan(&seq); err != nil {
 			t.Fatal(err)

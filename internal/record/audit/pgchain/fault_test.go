@@ -24,7 +24,8 @@ func again(t *testing.T, log *audit.Log, session string) {
 	}
 }
 
-// However the database fails: a statement is refused, the log goes on when the database does, and what was answered has its record.
+// However the database fails: a statement is refused, the log goes on when the database does, and what was answered has
+// its record.
 func TestDatabaseFails(t *testing.T) {
 	for name, ill := range map[string]struct {
 		begin, end func(t *testing.T, b *bench)
@@ -51,7 +52,8 @@ func TestDatabaseFails(t *testing.T) {
 				exec(t, b, backends)
 			},
 			end: func(t *testing.T, b *bench) {
-				exec(t, b, `SET transaction_read_only = off; DO $$ BEGIN EXECUTE format('ALTER DATABASE %I RESET default_transaction_read_only', current_database()); END $$`)
+				exec(t, b,
+					`SET transaction_read_only = off; DO $$ BEGIN EXECUTE format('ALTER DATABASE %I RESET default_transaction_read_only', current_database()); END $$`)
 			},
 			held: true,
 		},

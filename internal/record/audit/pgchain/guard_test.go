@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What keeps records from the table, or the table from keeping them, is found before one is lost; where a record would be lost now, the
-// doctor's own is.
+// What keeps records from the table, or the table from keeping them, is found before one is lost; where a record would
+// be lost now, the doctor's own is.
 func TestWhatTakesRecordsIsFound(t *testing.T) {
 	db := database(t)
 	if err := Try(t.Context(), db.Connect(t, "postgres")); err != nil {

@@ -20,7 +20,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// writing makes a process one that writes until it is killed: the DSN of the database. writingSince is when its clock began.
+// writing makes a process one that writes until it is killed: the DSN of the database. writingSince is when its clock
+// began.
 const (
 	writing      = "PGCONSENT_PGCHAIN_WRITING"
 	writingSince = "PGCONSENT_PGCHAIN_SINCE"
@@ -28,8 +29,9 @@ const (
 	writingDir   = "PGCONSENT_PGCHAIN_DIR"
 )
 
-// A process is killed at any moment while it adds records and removes those whose time is over, its connections are ended by the server, and somebody reads beside
-// it. What was released is in the chain or was removed under a checkpoint, and the chain holds, with key and anchor.
+// A process is killed at any moment while it adds records and removes those whose time is over, its connections are
+// ended by the server, and somebody reads beside it. What was released is in the chain or was removed under a
+// checkpoint, and the chain holds, with key and anchor.
 func TestKillWhileRecordsAreRemoved(t *testing.T) {
 	tier.All(t)
 	if dsn := os.Getenv(writing); dsn != "" {
@@ -53,7 +55,8 @@ func TestKillWhileRecordsAreRemoved(t *testing.T) {
 	random := tier.Rand(1)
 	for round := range 6 {
 		cmd := process.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
-		cmd.Env = append(os.Environ(), writing+"="+db.DSN("pgconsent_control", ""), writingDir+"="+dir, fmt.Sprintf("%s=%d", writingSince, since.UnixNano()), fmt.Sprintf("%s=%d", writingRound, round))
+		cmd.Env = append(os.Environ(), writing+"="+db.DSN("pgconsent_control", ""), writingDir+"="+dir,
+			fmt.Sprintf("%s=%d", writingSince, since.UnixNano()), fmt.Sprintf("%s=%d", writingRound, round))
 		cmd.Stderr = os.Stderr
 		out, err := cmd.StdoutPipe()
 		if err != nil {
@@ -112,7 +115,9 @@ func TestKillWhileRecordsAreRemoved(t *testing.T) {
 						return
 					case <-time.After(time.Duration(random.IntN(30)) * time.Millisecond):
 					}
-					if _, err := ender.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'pgconsent audit' AND datname = current_database()"); err != nil {
+					if _, err := ender.Exec(t.Context(),
+						"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = "+
+							"'pgconsent audit' AND datname = current_database()"); err != nil {
 						t.Error(err)
 						return
 					}
@@ -158,7 +163,8 @@ func quietly(t *testing.T, dba *pgx.Conn) {
 	t.Helper()
 	for deadline := time.Now().Add(tier.Patience); ; time.Sleep(10 * time.Millisecond) {
 		var n int
-		if err := dba.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgconsent audit' AND datname = current_database()").Scan(&n); err != nil {
+		if err := dba.QueryRow(t.Context(),
+			"SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgconsent audit' AND datname = current_database()").Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		if n == 0 {
@@ -184,8 +190,8 @@ func killKey() audit.Key {
 	return key
 }
 
-// write adds records until it is killed, by a clock that goes an hour in 20 ms, and prints the name and the number of each that was
-// released.
+// write adds records until it is killed, by a clock that goes an hour in 20 ms, and prints the name and the number of
+// each that was released.
 func write(dsn string, since time.Time) {
 	die := func(err error) {
 		fmt.Fprintln(os.Stderr, err)
@@ -196,7 +202,8 @@ func write(dsn string, since time.Time) {
 		die(err)
 	}
 	l, err := audit.Open(audit.Config{
-		Store: New(cfg, "app", "here"), Key: killKey(), Anchor: filepath.Join(os.Getenv(writingDir), "anchor"), Retention: 10 * time.Hour, Deadline: 1e6 * time.Hour,
+		Store: New(cfg, "app", "here"), Key: killKey(), Anchor: filepath.Join(os.Getenv(writingDir),
+			"anchor"), Retention: 10 * time.Hour, Deadline: 1e6 * time.Hour,
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Now: func() time.Time { now := time.Now(); return now.Add(now.Sub(since) * 180_000) },
 	})
 	if err != nil {

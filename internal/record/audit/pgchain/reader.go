@@ -25,7 +25,8 @@ type Reader struct {
 	failed func(error) error
 }
 
-// NewReader reads on a connection, for as long as ctx allows. Who wants to see one moment begins a transaction that has one.
+// NewReader reads on a connection, for as long as ctx allows. Who wants to see one moment begins a transaction that has
+// one.
 func NewReader(ctx context.Context, conn *pgx.Conn, name, chain string) *Reader {
 	return &Reader{ctx: ctx, conn: conn, chain: chain, name: name, failed: func(err error) error {
 		return fmt.Errorf("audit: chain %s of database %s: %w", chain, name, err)
@@ -45,7 +46,9 @@ func (r *Reader) Segments() ([]int, error) {
 	ctx, cancel := r.bounded()
 	defer cancel()
 	var first, last *int64
-	err := r.conn.QueryRow(ctx, "SELECT pg_catalog.min(seq), pg_catalog.max(seq) FROM pgconsent.audit_record WHERE chain = $1", r.chain).Scan(&first, &last)
+	err := r.conn.QueryRow(ctx,
+		"SELECT pg_catalog.min(seq), pg_catalog.max(seq) FROM pgconsent.audit_record WHERE chain = $1", r.chain).
+		Scan(&first, &last)
 	if err != nil {
 		return nil, r.failed(err)
 	}
@@ -102,7 +105,8 @@ func (p *pages) Read(to []byte) (int, error) {
 func (p *pages) page() error {
 	ctx, cancel := p.r.bounded()
 	defer cancel()
-	rows, err := p.r.conn.Query(ctx, "SELECT seq, line FROM pgconsent.audit_record WHERE chain = $1 AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT $4",
+	rows, err := p.r.conn.Query(ctx,
+		"SELECT seq, line FROM pgconsent.audit_record WHERE chain = $1 AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT $4",
 		p.r.chain, int64(p.after), int64(p.through), p.size)
 	if err != nil {
 		return p.r.failed(err)
@@ -144,7 +148,8 @@ func Chains(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	return out, nil
 }
 
-// Unguarded tells what of the database does not keep records, or not as they are, any more. The chain tells whether somebody has used it.
+// Unguarded tells what of the database does not keep records, or not as they are, any more. The chain tells whether
+// somebody has used it.
 func Unguarded(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	rows, err := conn.Query(ctx, `SELECT w.relation || ': the trigger ' || w.name || ' that keeps records as they are is missing or off'
 		FROM (VALUES ('audit_record', 'pgconsent_refuse'), ('audit_record', 'pgconsent_refuse_truncate'), ('audit_retired', 'pgconsent_refuse'),

@@ -12,7 +12,8 @@ import (
 // tried is a chain that no configuration can name.
 const tried = "pgconsent doctor"
 
-// Try tells why the database would not take a record now; nil: it would. It adds one to a chain of its own, and takes that back.
+// Try tells why the database would not take a record now; nil: it would. It adds one to a chain of its own, and takes
+// that back.
 func Try(ctx context.Context, conn *pgx.Conn) error {
 	var encoding string
 	if err := conn.QueryRow(ctx, "SELECT pg_catalog.current_setting('server_encoding')").Scan(&encoding); err != nil {
@@ -32,7 +33,8 @@ func Try(ctx context.Context, conn *pgx.Conn) error {
 	_, err = tx.Exec(ctx, "SELECT pgconsent.audit_append($1, 1, ARRAY['{}'])", tried)
 	if err == nil {
 		var there bool
-		if err = tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pgconsent.audit_record WHERE chain = $1 AND seq = 1)", tried).Scan(&there); err == nil && !there {
+		if err = tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pgconsent.audit_record WHERE chain = $1 AND seq = 1)",
+			tried).Scan(&there); err == nil && !there {
 			return errors.New("audit: a record that was added is not there: a trigger, a rule or another function takes it")
 		}
 	}
@@ -41,7 +43,8 @@ func Try(ctx context.Context, conn *pgx.Conn) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &pg) && pg.Code == "57014":
-		return errors.New("audit: pgconsent.audit_record is locked, or the server does not answer: a record was not taken within 2 s")
+		return errors.New("audit: pgconsent.audit_record is locked, or the server does not answer: a record was " +
+			"not taken within 2 s")
 	default:
 		return fmt.Errorf("audit: %w", err)
 	}

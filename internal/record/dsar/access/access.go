@@ -1,8 +1,8 @@
-// Package access is the operation behind every face that gives a data subject a report: it collects what the registry, the
-// audit and the tables know, records that it was asked for, and assembles the report.
+// Package access is the operation behind every face that gives a data subject a report: it collects what the registry,
+// the audit and the tables know, records that it was asked for, and assembles the report.
 //
-// Guarantee: nothing is returned before the records that say so are durable. Who may ask is the face's to decide, and it has
-// to: the package reads what row security hides.
+// Guarantee: nothing is returned before the records that say so are durable. Who may ask is the face's to decide, and
+// it has to: the package reads what row security hides.
 package access
 
 import (
@@ -59,8 +59,8 @@ type Request struct {
 	Look       bool   // it is looked at and not handed out: the audit has a record, the registry none
 }
 
-// Make makes a report and returns it when it is recorded that it was made. Of somebody of whom nothing is known the error is a
-// *consent.NotFoundError, and it is recorded that somebody asked.
+// Make makes a report and returns it when it is recorded that it was made. Of somebody of whom nothing is known the
+// error is a *consent.NotFoundError, and it is recorded that somebody asked.
 func Make(ctx context.Context, from Sources, q Request) (*dsar.Report, error) {
 	if err := (consent.Command{Do: consent.Report, Subject: q.Subject}).Check(); err != nil {
 		return nil, err
@@ -114,7 +114,8 @@ func Make(ctx context.Context, from Sources, q Request) (*dsar.Report, error) {
 	if err := from.Conn.QueryRow(ctx, "SELECT 'ref:' || pgconsent.audit_ref($1)", q.Subject).Scan(&about); err != nil {
 		return nil, fmt.Errorf("name the person for the audit: %w", err)
 	}
-	made := audit.Made{By: q.By, About: about, Database: from.Database, Format: q.Format, Data: q.Data, Found: true, Intact: intact(m.Logs)}
+	made := audit.Made{By: q.By, About: about, Database: from.Database, Format: q.Format, Data: q.Data, Found: true,
+		Intact: intact(m.Logs)}
 	if made.By == q.Subject {
 		made.By = about
 	}
@@ -130,7 +131,8 @@ func Make(ctx context.Context, from Sources, q Request) (*dsar.Report, error) {
 		if q.By == q.Subject {
 			by.Role = consent.RoleSubject
 		}
-		done, err := from.Registry.Do(ctx, consent.Command{Do: consent.Report, Subject: first.Subject, Grantee: first.Grantee, Scope: first.Scope, By: by, Via: q.Via})
+		done, err := from.Registry.Do(ctx, consent.Command{
+			Do: consent.Report, Subject: first.Subject, Grantee: first.Grantee, Scope: first.Scope, By: by, Via: q.Via})
 		if err != nil {
 			return nil, err
 		}
@@ -149,7 +151,8 @@ func intact(logs []dsar.Log) bool {
 }
 
 // read goes through the logs of the audit.
-func (from Sources) read(ctx context.Context, q Request, tables []dsar.Table, behalf []string, m *dsar.Material) (audit.Key, error) {
+func (from Sources) read(ctx context.Context, q Request, tables []dsar.Table, behalf []string,
+	m *dsar.Material) (audit.Key, error) {
 	collector := &dsar.Collector{Rows: m.Rows, Behalf: behalf, Most: q.Retrievals}
 	m.Retrieved = collector
 	for _, rec := range m.History {
@@ -175,7 +178,8 @@ func (from Sources) read(ctx context.Context, q Request, tables []dsar.Table, be
 	}
 	return key, from.Logs(ctx, func(log Log) error {
 		collector.Log = log.Name
-		scan := dsar.Scan{From: log.From, Database: from.Database, Tables: byName, Refs: behalf, Take: collector.Take, Called: collector.Call}
+		scan := dsar.Scan{From: log.From, Database: from.Database, Tables: byName, Refs: behalf, Take: collector.Take,
+			Called: collector.Call}
 		unproved, err := log.against(key, &scan)
 		if err != nil {
 			return err
@@ -194,8 +198,8 @@ func (from Sources) read(ctx context.Context, q Request, tables []dsar.Table, be
 	})
 }
 
-// against holds a log of this process to the key and the anchor, and tells what is not there. The anchor is read first: records that are
-// written meanwhile are none that it names.
+// against holds a log of this process to the key and the anchor, and tells what is not there. The anchor is read first:
+// records that are written meanwhile are none that it names.
 func (log Log) against(key audit.Key, scan *dsar.Scan) (unproved []string, err error) {
 	if !log.Own {
 		return nil, nil

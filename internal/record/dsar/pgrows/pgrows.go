@@ -18,9 +18,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Read finds the subject's rows in each table. With data it reads the rows as well. more is run in the same snapshot, at its
-// end; nil: nothing is.
-func Read(ctx context.Context, conn *pgx.Conn, tables []dsar.Table, subject string, data bool, more func(pgx.Tx) error) ([]dsar.Rows, error) {
+// Read finds the subject's rows in each table. With data it reads the rows as well. more is run in the same snapshot,
+// at its end; nil: nothing is.
+func Read(ctx context.Context, conn *pgx.Conn, tables []dsar.Table, subject string, data bool,
+	more func(pgx.Tx) error) ([]dsar.Rows, error) {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return nil, fmt.Errorf("read the subject's rows: %w", err)
@@ -62,7 +63,8 @@ func table(ctx context.Context, tx pgx.Tx, t dsar.Table, subject string, data bo
 	if data {
 		copied = "pg_catalog.to_jsonb(r)::pg_catalog.text"
 	}
-	sql := "SELECT ARRAY[" + strings.Join(key, ", ") + "]::pg_catalog.text[], " + copied + " FROM " + t.Relation.Name.SQL() + " AS r WHERE " + condition
+	sql := "SELECT ARRAY[" + strings.Join(key, ", ") + "]::pg_catalog.text[], " + copied + " FROM " +
+		t.Relation.Name.SQL() + " AS r WHERE " + condition
 	if len(order) > 0 {
 		sql += " ORDER BY " + strings.Join(order, ", ")
 	}
@@ -85,8 +87,8 @@ func table(ctx context.Context, tx pgx.Tx, t dsar.Table, subject string, data bo
 	return out, err
 }
 
-// Condition is what holds of a row, called r, that is the subject's, whose id is $1; "": none can be, since no id of these columns'
-// types is the subject's.
+// Condition is what holds of a row, called r, that is the subject's, whose id is $1; "": none can be, since no id of
+// these columns' types is the subject's.
 func Condition(ctx context.Context, tx pgx.Tx, t dsar.Table, subject string) (string, error) {
 	var conditions []string
 	for _, l := range t.Links {
@@ -113,18 +115,21 @@ func where(ctx context.Context, tx pgx.Tx, l dsar.Link, from *catalog.Relation, 
 		alias := fmt.Sprintf("h%d", i)
 		switch {
 		case h.Depth:
-			begin += "(" + key(row, h.Relation) + ") IN (WITH RECURSIVE m AS (SELECT " + key(alias, h.Relation) + " FROM " + h.Relation.Name.SQL() + " AS " + alias + " WHERE ("
+			begin += "(" + key(row, h.Relation) + ") IN (WITH RECURSIVE m AS (SELECT " + key(alias, h.Relation) +
+				" FROM " + h.Relation.Name.SQL() + " AS " + alias + " WHERE ("
 			end = ") UNION " + deeper(h) + ") SELECT * FROM m)" + end
 		case len(h.Made) > 0:
 			products, where := h.Made[0].Products(last, row, alias)
-			begin += "EXISTS (SELECT 1 FROM " + strings.Join(append(products[1:], h.Relation.Name.SQL()+" AS "+alias), " CROSS JOIN ") + " WHERE " + where + " AND "
+			begin += "EXISTS (SELECT 1 FROM " + strings.Join(append(products[1:], h.Relation.Name.SQL()+" AS "+alias),
+				" CROSS JOIN ") + " WHERE " + where + " AND "
 			end = ")" + end
 		default:
 			var on []string
 			for _, p := range h.Pairs() {
 				on = append(on, alias+"."+catalog.QuoteIdent(p.Column)+" = "+row+"."+catalog.QuoteIdent(p.From))
 			}
-			begin += "EXISTS (SELECT 1 FROM " + h.Relation.Name.SQL() + " AS " + alias + " WHERE " + strings.Join(on, " AND ") + " AND "
+			begin += "EXISTS (SELECT 1 FROM " + h.Relation.Name.SQL() + " AS " + alias + " WHERE " +
+				strings.Join(on, " AND ") + " AND "
 			end = ")" + end
 		}
 		row, last = alias, h.Relation
@@ -164,9 +169,11 @@ func deeper(h dsar.Hop) string {
 	var ways []string
 	for _, o := range h.Made {
 		products, where := o.Products(h.Relation, "t", "s")
-		ways = append(ways, "SELECT "+key("t", h.Relation)+" FROM g JOIN "+h.Relation.Name.SQL()+" AS s ON "+strings.Join(on, " AND ")+" CROSS JOIN "+strings.Join(products, " CROSS JOIN ")+" WHERE "+where)
+		ways = append(ways, "SELECT "+key("t", h.Relation)+" FROM g JOIN "+h.Relation.Name.SQL()+" AS s ON "+
+			strings.Join(on, " AND ")+" CROSS JOIN "+strings.Join(products, " CROSS JOIN ")+" WHERE "+where)
 	}
-	return "SELECT f.* FROM (WITH g (" + names + ") AS MATERIALIZED (SELECT * FROM m) " + strings.Join(ways, " UNION ALL ") + ") AS f"
+	return "SELECT f.* FROM (WITH g (" + names + ") AS MATERIALIZED (SELECT * FROM m) " +
+		strings.Join(ways, " UNION ALL ") + ") AS f"
 }
 
 // is compares by the column's own type, so that its index serves, and by text, so that ids match whole.

@@ -18,8 +18,9 @@ const (
 	bob = "bbbbbbbb-0000-4000-8000-000000000002"
 )
 
-// Rows by lists, by keys of several columns, by the lifecycle, by categories of columns that exist by key, and by chains of what
-// was made from what, longer than anybody writes them: each row that the policy says to be somebody's is found, and no other is.
+// Rows by lists, by keys of several columns, by the lifecycle, by categories of columns that exist by key, and by
+// chains of what was made from what, longer than anybody writes them: each row that the policy says to be somebody's is
+// found, and no other is.
 func TestEveryRowIsFound(t *testing.T) {
 	var schema, rules, want strings.Builder
 	table := func(name, columns, rows, rule string, keys ...string) {
@@ -44,12 +45,18 @@ func TestEveryRowIsFound(t *testing.T) {
 	table("texts", "id int PRIMARY KEY, who text", named.Replace(json)+", (9, 'no list'), (10, '"+ada+"')", asked("subjects: who"), "1", "3", "8")
 
 	// Keys of several columns, of the rows and of what they point to.
-	table("rooms", "site text, room int, who uuid, PRIMARY KEY (site, room)", fmt.Sprintf("('s', 1, '%s'), ('s', 2, '%s'), ('t', 1, '%[2]s'), ('it''s; \"x\"', 1, '%[1]s')", ada, bob), asked("subject: who"), `it's; "x"|1`, "s|1")
-	table("beds", "site text, room int, bed int, PRIMARY KEY (site, room, bed)", "('s', 1, 1), ('s', 1, 2), ('s', 2, 1), ('t', 1, 1), ('t', 2, 3)", "rows: [ visible: { rooms: { site: site, room: room } } ]", "s|1|1", "s|1|2")
+	table("rooms", "site text, room int, who uuid, PRIMARY KEY (site, room)",
+		fmt.Sprintf("('s', 1, '%s'), ('s', 2, '%s'), ('t', 1, '%[2]s'), ('it''s; \"x\"', 1, '%[1]s')",
+			ada, bob), asked("subject: who"), `it's; "x"|1`, "s|1")
+	table("beds", "site text, room int, bed int, PRIMARY KEY (site, room, bed)",
+		"('s', 1, 1), ('s', 1, 2), ('s', 2, 1), ('t', 1, 1), ('t', 2, 3)", "rows: [ visible: { rooms: { site: site, room: room } } ]", "s|1|1", "s|1|2")
 
 	// By the lifecycle, and by a category of columns that exist by key.
-	table("lives", "id int PRIMARY KEY, who text, at timestamptz", fmt.Sprintf("(1, '%s', now()), (2, '%s', now()), (3, 'anonymous-%[1]s', now())", ada, bob), "rows: [ consent: { subject: who, registry: { since: at } } ], lifecycle: { subject: who, at: at }", "1")
-	table("keyed", "id int PRIMARY KEY, by text, said text", fmt.Sprintf("(1, '%s', 'x'), (2, '%s', 'y')", ada, bob), "rows: open, consent: { subject: by, registry: {} }, columns: { id: allow, said: { category: ESSENTIAL, by_key: { key: [id] } } }", "1")
+	table("lives", "id int PRIMARY KEY, who text, at timestamptz",
+		fmt.Sprintf("(1, '%s', now()), (2, '%s', now()), (3, 'anonymous-%[1]s', now())",
+			ada, bob), "rows: [ consent: { subject: who, registry: { since: at } } ], lifecycle: { subject: who, at: at }", "1")
+	table("keyed", "id int PRIMARY KEY, by text, said text", fmt.Sprintf("(1, '%s', 'x'), (2, '%s', 'y')", ada, bob),
+		"rows: open, consent: { subject: by, registry: {} }, columns: { id: allow, said: { category: ESSENTIAL, by_key: { key: [id] } } }", "1")
 
 	// Nine tables, each made from the one before: by a column, a link, a list of keys in capitals.
 	table("made0", "id uuid PRIMARY KEY, who uuid", fmt.Sprintf("('%s', '%[1]s'), ('%s', '%[2]s')", ada, bob), asked("subject: who"), ada)
@@ -57,32 +64,43 @@ func TestEveryRowIsFound(t *testing.T) {
 		name, before := fmt.Sprintf("made%d", i), fmt.Sprintf("made%d", i-1)
 		switch i % 3 {
 		case 0:
-			table(name, "id uuid PRIMARY KEY, source uuid", fmt.Sprintf("('%s', '%[1]s'), ('%s', '%[2]s')", ada, bob), "rows: [ derived: { from: { "+before+": { id: source } } } ]", ada)
+			table(name, "id uuid PRIMARY KEY, source uuid", fmt.Sprintf("('%s', '%[1]s'), ('%s', '%[2]s')", ada, bob),
+				"rows: [ derived: { from: { "+before+": { id: source } } } ]", ada)
 		case 1:
 			table("link"+name, "product uuid, source uuid", fmt.Sprintf("('%s', '%[1]s'), ('%s', '%[2]s')", ada, bob), "")
-			table(name, "id uuid PRIMARY KEY", fmt.Sprintf("('%s'), ('%s')", ada, bob), "rows: [ derived: { from: [ link"+name+": { product: id }, "+before+": { id: source } ] } ]", ada)
+			table(name, "id uuid PRIMARY KEY", fmt.Sprintf("('%s'), ('%s')", ada, bob),
+				"rows: [ derived: { from: [ link"+name+": { product: id }, "+before+": { id: source } ] } ]", ada)
 		default:
-			table(name, "id uuid PRIMARY KEY, sources jsonb", fmt.Sprintf(`('%s', '["%s"]'), ('%s', '["%s"]')`, ada, strings.ToUpper(ada), bob, bob), "rows: [ derived: { sources: sources, of: "+before+" } ]", ada)
+			table(name, "id uuid PRIMARY KEY, sources jsonb",
+				fmt.Sprintf(`('%s', '["%s"]'), ('%s', '["%s"]')`, ada, strings.ToUpper(ada), bob,
+					bob), "rows: [ derived: { sources: sources, of: "+before+" } ]", ada)
 		}
 	}
 
 	// Rows made from each other in two ways, a circle among them, and what was made from those.
-	table("parts", "product int, source int", "(2, 1), (3, 2), (4, 3), (5, 4), (6, 5), (7, 6), (8, 7), (9, 8), (13, 12), (14, 15), (15, 14), (15, 9)", "")
-	table("chain", "id int PRIMARY KEY, who uuid, first boolean, sources int[]", fmt.Sprintf("(1, '%s', true, NULL), (2, NULL, false, NULL), (3, NULL, false, NULL), (4, NULL, false, NULL), (5, NULL, false, NULL), (6, NULL, false, NULL), "+
-		"(7, NULL, false, NULL), (8, NULL, false, NULL), (9, NULL, false, NULL), (10, NULL, false, '{9}'), (11, NULL, true, '{9}'), (12, '%s', true, NULL), (13, NULL, false, NULL), (14, NULL, false, NULL), (15, NULL, false, NULL)", ada, bob),
-		"rows: [ consent: { subject: who, registry: {} }, derived: { from: [ parts: { product: id }, chain: { id: source } ], unless: [ status: { column: first, is: \"true\" } ] }, "+
+	table("parts", "product int, source int",
+		"(2, 1), (3, 2), (4, 3), (5, 4), (6, 5), (7, 6), (8, 7), (9, 8), (13, 12), (14, 15), (15, 14), (15, 9)", "")
+	table("chain", "id int PRIMARY KEY, who uuid, first boolean, sources int[]",
+		fmt.Sprintf("(1, '%s', true, NULL), (2, NULL, false, NULL), (3, NULL, false, NULL), (4, NULL, false, "+
+			"NULL), (5, NULL, false, NULL), (6, NULL, false, NULL), "+
+			"(7, NULL, false, NULL), (8, NULL, false, NULL), (9, NULL, false, NULL), (10, NULL, false, '{9}'), (11, "+
+			"NULL, true, '{9}'), (12, '%s', true, NULL), (13, NULL, false, NULL), (14, NULL, false, NULL), (15, NULL, false, NULL)", ada, bob),
+		"rows: [ consent: { subject: who, registry: {} }, derived: { from: [ parts: { product: id }, chain: { id: "+
+			"source } ], unless: [ status: { column: first, is: \"true\" } ] }, "+
 			"derived: { sources: sources, of: chain, unless: [ status: { column: first, is: \"true\" } ] } ]",
 		"1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "14", "15")
 	table("ends", "id int PRIMARY KEY, of int", "(1, 10), (2, 13), (3, 11), (4, NULL)", "rows: [ derived: { from: { chain: { id: of } } } ]", "1")
 
 	// The sources are not listed, and their rule is said where something is made from them.
 	table("hidden", "id int PRIMARY KEY, who text", fmt.Sprintf("(1, '%s'), (2, '%s')", ada, bob), "", "1")
-	table("shown", "id int PRIMARY KEY, of int", "(1, 1), (2, 2)", "rows: [ derived: { from: { hidden: { id: of } }, where: [ consent: { subject: who, registry: {} } ] } ]", "1")
+	table("shown", "id int PRIMARY KEY, of int", "(1, 1), (2, 2)",
+		"rows: [ derived: { from: { hidden: { id: of } }, where: [ consent: { subject: who, registry: {} } ] } ]", "1")
 	table("anybody", "id int PRIMARY KEY", "(1)", "rows: open")
 
 	db := pgtest.Database(t)
 	harness.Exec(t, db, schema.String())
-	m := harness.Migrate(t, harness.Database{Name: "app", DB: db, Policy: "version: 1\nattributes: {}\ntables:\n" + rules.String(), SearchPath: []string{"public"}}, harness.Doors)
+	m := harness.Migrate(t, harness.Database{Name: "app", DB: db,
+		Policy: "version: 1\nattributes: {}\ntables:\n" + rules.String(), SearchPath: []string{"public"}}, harness.Doors)
 	rows, err := Read(t.Context(), db.Connect(t, "postgres"), dsar.Tables(m.Policy), ada, true, nil)
 	if err != nil {
 		t.Fatal(err)

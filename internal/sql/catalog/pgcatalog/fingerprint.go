@@ -24,7 +24,8 @@ func Fingerprint(ctx context.Context, conn *pgx.Conn) (string, error) {
 // policy lists, that nothing listed leads to and that have the name of nothing else, and functions and types that
 // nobody reaches. pgconsent must be installed.
 func Fingerprints(ctx context.Context, conn *pgx.Conn) (all, concerned string, err error) {
-	err = conn.QueryRow(ctx, fmt.Sprintf(fingerprints, "ARRAY(SELECT pgconsent.concerned())", "pgconsent.within_reach(n.oid)")).Scan(&all, &concerned)
+	err = conn.QueryRow(ctx, fmt.Sprintf(fingerprints, "ARRAY(SELECT pgconsent.concerned())",
+		"pgconsent.within_reach(n.oid)")).Scan(&all, &concerned)
 	if err != nil {
 		return "", "", fmt.Errorf("read the catalogs' fingerprint: %w", err)
 	}

@@ -62,13 +62,15 @@ func (l *loader) readIndexFacts(ctx context.Context) error {
 		    WHERE con.conindid = i.indexrelid AND con.conrelid = i.indrelid AND con.contype IN ('p', 'u', 'x') AND d.refclassid = 'pg_class'::regclass AND d.refobjid = i.indrelid) END
 		FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace JOIN pg_am AS m ON m.oid = c.relam
 		WHERE n.nspname !~ '^pg_(temp|toast)' ORDER BY i.indrelid, c.relname`,
-		[]any{&i.oid, &i.relation, &i.schema, &i.name, &i.methodOID, &i.method, &i.unique, &i.immediate, &i.valid, &i.excludes, &i.nullsNotDistinct, &i.bytes,
+		[]any{&i.oid, &i.relation, &i.schema, &i.name, &i.methodOID, &i.method, &i.unique, &i.immediate, &i.valid,
+			&i.excludes, &i.nullsNotDistinct, &i.bytes,
 			&i.columns, &i.keys, &i.classes, &i.collations, &expressions, &condition, &i.where, &i.dependsOn, &i.constrained},
 		func() error {
 			i.expressions, i.condition = newTree(expressions), newTree(condition)
 			found := i
 			l.indexes = append(l.indexes, &found)
-			i.columns, i.classes, i.collations, i.where, i.dependsOn, i.constrained, expressions, condition = nil, nil, nil, nil, nil, nil, nil, nil
+			i.columns, i.classes, i.collations, i.where, i.dependsOn, i.constrained, expressions, condition = nil,
+				nil, nil, nil, nil, nil, nil, nil
 			return nil
 		})
 }
@@ -118,12 +120,13 @@ func (l *loader) addBTree(r *catalog.Relation, i *index) {
 	case i.where != nil:
 		r.Partial = append(r.Partial, catalog.Partial{Columns: columns, Where: *i.where})
 	default:
-		r.Indexes = append(r.Indexes, catalog.BTree{Columns: columns, Unique: i.unique && i.immediate && len(columns) == i.keys, Bytes: i.bytes})
+		r.Indexes = append(r.Indexes, catalog.BTree{
+			Columns: columns, Unique: i.unique && i.immediate && len(columns) == i.keys, Bytes: i.bytes})
 	}
 }
 
-// setUnique tells relations what no two rows may share. The columns of expressions and predicates are those that the index
-// depends on; an index of a constraint depends on the constraint instead, and has neither unless it excludes.
+// setUnique tells relations what no two rows may share. The columns of expressions and predicates are those that the
+// index depends on; an index of a constraint depends on the constraint instead, and has neither unless it excludes.
 func (l *loader) setUnique(ctx context.Context) error {
 	equal, err := l.readEqual(ctx)
 	if err != nil {
@@ -137,13 +140,15 @@ func (l *loader) setUnique(ctx context.Context) error {
 		key := catalog.Key{
 			Name: i.name,
 			Columns: l.columnsOf(i.relation, func(n int16) bool {
-				return i.wholeRow() || slices.Contains(i.keyColumns(), n) || slices.Contains(i.dependsOn, n) || slices.Contains(i.constrained, n)
+				return i.wholeRow() || slices.Contains(i.keyColumns(), n) || slices.Contains(i.dependsOn, n) ||
+					slices.Contains(i.constrained, n)
 			}),
 			Equal: []string{}, Apart: []string{}, For: []string{},
 		}
 		for at, a := range l.attributes[i.relation] {
 			for n, number := range i.keyColumns() {
-				if number == a.number && i.collations[n] == a.collation && l.known.comparesPlainly(i.classes[n]) && (!i.excludes || slices.Contains(equal[i.oid], n)) {
+				if number == a.number && i.collations[n] == a.collation && l.known.comparesPlainly(i.classes[n]) &&
+					(!i.excludes || slices.Contains(equal[i.oid], n)) {
 					key.Equal = append(key.Equal, r.Columns[at].Name)
 					break
 				}
@@ -155,20 +160,25 @@ func (l *loader) setUnique(ctx context.Context) error {
 		if i.where != nil {
 			read := i.condition.columns()
 			key.Where = *i.where
-			key.For = l.columnsOf(i.relation, func(n int16) bool { return i.condition.wholeRow() || slices.Contains(read, uint32(n)) })
+			key.For = l.columnsOf(i.relation, func(n int16) bool {
+				return i.condition.wholeRow() ||
+					slices.Contains(read, uint32(n))
+			})
 		}
 		r.Unique = append(r.Unique, key)
 	}
 	return nil
 }
 
-// comparesPlainly tells of an operator class that it is PostgreSQL's own, or what PostgreSQL compares values of its type by.
+// comparesPlainly tells of an operator class that it is PostgreSQL's own, or what PostgreSQL compares values of its
+// type by.
 func (k *known) comparesPlainly(oid uint32) bool {
 	return oid < firstOfOthers || slices.ContainsFunc(k.classes, func(c class) bool { return c.oid == oid && c.isDefault })
 }
 
-// readEqual reads the keys, counted from 0, by which constraints exclude that ask for equal values: their operator is what a btree takes for equality, which is strategy 3. What others have made,
-// and calls equal what is not, or fails on some values while an index is searched, is no equality.
+// readEqual reads the keys, counted from 0, by which constraints exclude that ask for equal values: their operator is
+// what a btree takes for equality, which is strategy 3. What others have made, and calls equal what is not, or fails on
+// some values while an index is searched, is no equality.
 func (l *loader) readEqual(ctx context.Context) (map[uint32][]int, error) {
 	if !slices.ContainsFunc(l.indexes, func(i *index) bool { return i.excludes }) {
 		return nil, nil

@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
 )
 
-// A foreign key to a partitioned table is one key, though the catalog has a row for each partition as well; a partition that
-// has a table's key has it too.
+// A foreign key to a partitioned table is one key, though the catalog has a row for each partition as well; a partition
+// that has a table's key has it too.
 func TestForeignKeysToPartitionedTables(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
@@ -41,8 +41,8 @@ func TestForeignKeysToPartitionedTables(t *testing.T) {
 	}
 }
 
-// In a constraint that excludes, rows that are not equal in a column WITH = do not collide; whatever another operator says is
-// no equality, and neither is what somebody's operator class takes for it.
+// In a constraint that excludes, rows that are not equal in a column WITH = do not collide; whatever another operator
+// says is no equality, and neither is what somebody's operator class takes for it.
 func TestKeysThatExclude(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
@@ -65,7 +65,8 @@ func TestKeysThatExclude(t *testing.T) {
 		CREATE UNIQUE INDEX patterns ON booked (name text_pattern_ops);`); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string][]string{"pair": {"room"}, "near": {"during"}, "one": {"owner", "name"}, "hashed": {"owner"}, "other": {}, "with_own": {}, "loose": {"owner"}, "patterns": {"name"}, "computed": {}, "collated": {}}
+	want := map[string][]string{"pair": {"room"}, "near": {"during"}, "one": {"owner", "name"}, "hashed": {"owner"},
+		"other": {}, "with_own": {}, "loose": {"owner"}, "patterns": {"name"}, "computed": {}, "collated": {}}
 	if pgtest.Binaries().Major >= 18 {
 		if _, err := conn.Exec(t.Context(), `ALTER TABLE booked ADD CONSTRAINT timed UNIQUE (room, during WITHOUT OVERLAPS)`); err != nil {
 			t.Fatal(err)

@@ -10,8 +10,9 @@ import (
 // firstOfOthers is the first OID that PostgreSQL gives to what is not its own (FirstNormalObjectId, transam.h).
 const firstOfOthers = 16384
 
-// known is what the rules go by that tell code of others from PostgreSQL's own. It is read once for a load, and the rules are worked out in Go: a query
-// would have the text of each rule many times, and PostgreSQL would plan it for longer than it reads.
+// known is what the rules go by that tell code of others from PostgreSQL's own. It is read once for a load, and the
+// rules are worked out in Go: a query would have the text of each rule many times, and PostgreSQL would plan it for
+// longer than it reads.
 type known struct {
 	extensions map[object]string // the extension by its member
 	functions  map[uint32]*function
@@ -36,7 +37,8 @@ type object struct {
 	oid     uint32
 }
 
-// function is a row of pg_proc. Of PostgreSQL's own, which are in pg_catalog, only those are known that something calls, and of them only what stands before ours.
+// function is a row of pg_proc. Of PostgreSQL's own, which are in pg_catalog, only those are known that something
+// calls, and of them only what stands before ours.
 type function struct {
 	oid       uint32
 	name      string
@@ -49,11 +51,13 @@ type function struct {
 	definer    bool
 	configured bool // it has settings
 	unsettled  bool // it has settings besides that of the search path
-	defaults   bool // arguments that a call leaves out may be worked out for it: the call, as it is stored, does not name what they call
-	source     string
-	parsed     bool     // PostgreSQL keeps its body parsed, and no text
-	body       *tree    // that body, where the function is an extension's
-	types      []uint32 // of its arguments and its result
+	// arguments that a call leaves out may be worked out for it: the call, as it is stored, does not name what they
+	// call
+	defaults bool
+	source   string
+	parsed   bool     // PostgreSQL keeps its body parsed, and no text
+	body     *tree    // that body, where the function is an extension's
+	types    []uint32 // of its arguments and its result
 }
 
 // typeFacts is a row of pg_type.
@@ -99,7 +103,8 @@ func (k *known) ofHonest(catalog string, oid uint32) bool {
 }
 
 func (l *loader) readKnown(ctx context.Context) error {
-	return inTurn(ctx, l.readExtensions, l.readOtherFunctions, l.readTypeFacts, l.readOperatorFacts, l.readStored, l.readCalled, l.readUses)
+	return inTurn(ctx, l.readExtensions, l.readOtherFunctions, l.readTypeFacts, l.readOperatorFacts, l.readStored,
+		l.readCalled, l.readUses)
 }
 
 func (l *loader) readExtensions(ctx context.Context) error {
@@ -117,8 +122,8 @@ func (l *loader) readExtensions(ctx context.Context) error {
 		})
 }
 
-// readOtherFunctions reads the functions that are not PostgreSQL's own. Texts come as the bytes that the server has: the rules look at ASCII alone,
-// which all encodings have, and one that is no UTF-8 is no reason to read nothing.
+// readOtherFunctions reads the functions that are not PostgreSQL's own. Texts come as the bytes that the server has:
+// the rules look at ASCII alone, which all encodings have, and one that is no UTF-8 is no reason to read nothing.
 func (l *loader) readOtherFunctions(ctx context.Context) error {
 	l.known.functions, l.known.functionNames = map[uint32]*function{}, map[string][]*function{}
 	var (
@@ -132,7 +137,8 @@ func (l *loader) readOtherFunctions(ctx context.Context) error {
 		  p.prorettype || COALESCE(p.proallargtypes, p.proargtypes::oid[])
 		FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace JOIN pg_language AS l ON l.oid = p.prolang
 		WHERE p.oid >= 16384 OR p.pronamespace <> 'pg_catalog'::regnamespace`,
-		[]any{&f.oid, &f.name, &f.immutable, &f.mayFail, &f.ours, &f.language, &f.definer, &f.configured, &f.unsettled, &f.defaults, &source, &f.parsed, &body, &f.types},
+		[]any{&f.oid, &f.name, &f.immutable, &f.mayFail, &f.ours, &f.language, &f.definer, &f.configured,
+			&f.unsettled, &f.defaults, &source, &f.parsed, &body, &f.types},
 		func() error {
 			found := f
 			found.source = string(source)
@@ -173,12 +179,14 @@ func (l *loader) readCalled(ctx context.Context) error {
 }
 
 func (l *loader) readTypeFacts(ctx context.Context) error {
-	l.known.types, l.known.elements, l.known.typeNames = map[uint32]*typeFacts{}, map[uint32]*typeFacts{}, map[string][]*typeFacts{}
+	l.known.types, l.known.elements, l.known.typeNames = map[uint32]*typeFacts{}, map[uint32]*typeFacts{},
+		map[string][]*typeFacts{}
 	var (
 		t    typeFacts
 		kind string
 	)
-	return l.each(ctx, `SELECT t.oid, t.typname, t.typtype::text, t.typarray, t.typbasetype, n.nspname IN `+ours+` FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace`,
+	return l.each(ctx, `SELECT t.oid, t.typname, t.typtype::text, t.typarray, t.typbasetype, n.nspname IN `+
+		ours+` FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace`,
 		[]any{&t.oid, &t.name, &kind, &t.array, &t.base, &t.ours},
 		func() error {
 			found := t
@@ -194,37 +202,43 @@ func (l *loader) readTypeFacts(ctx context.Context) error {
 		})
 }
 
-// readOperatorFacts reads the operators and operator classes that are not PostgreSQL's own, and whether somebody has made casts of its types.
+// readOperatorFacts reads the operators and operator classes that are not PostgreSQL's own, and whether somebody has
+// made casts of its types.
 func (l *loader) readOperatorFacts(ctx context.Context) error {
 	var o operator
-	if err := l.each(ctx, "SELECT o.oid, o.oprname, o.oprcode::oid FROM pg_operator AS o WHERE o.oid >= 16384", []any{&o.oid, &o.name, &o.code}, func() error {
-		l.known.operators = append(l.known.operators, o)
-		f := l.known.functions[o.code] // nil: it is PostgreSQL's own
-		if o.code != 0 && (!l.known.ofHonest("pg_operator", o.oid) || f != nil && l.known.ofOthers(f)) {
-			l.known.operatorNames = append(l.known.operatorNames, o.name)
-		}
-		return nil
-	}); err != nil {
+	if err := l.each(ctx, "SELECT o.oid, o.oprname, o.oprcode::oid FROM pg_operator AS o WHERE o.oid >= 16384",
+		[]any{&o.oid, &o.name, &o.code}, func() error {
+			l.known.operators = append(l.known.operators, o)
+			f := l.known.functions[o.code] // nil: it is PostgreSQL's own
+			if o.code != 0 && (!l.known.ofHonest("pg_operator", o.oid) || f != nil && l.known.ofOthers(f)) {
+				l.known.operatorNames = append(l.known.operatorNames, o.name)
+			}
+			return nil
+		}); err != nil {
 		return err
 	}
 	var c class
-	if err := l.each(ctx, `SELECT q.oid, q.opcintype, q.opcdefault, q.opcdefault AND m.amname IN ('btree', 'hash') FROM pg_opclass AS q JOIN pg_am AS m ON m.oid = q.opcmethod WHERE q.oid >= 16384`,
+	if err := l.each(ctx,
+		`SELECT q.oid, q.opcintype, q.opcdefault, q.opcdefault AND m.amname IN ('btree', 'hash') FROM pg_opclass AS q JOIN pg_am AS m ON m.oid = q.opcmethod WHERE q.oid >= 16384`,
 		[]any{&c.oid, &c.of, &c.isDefault, &c.orders}, func() error {
 			l.known.classes = append(l.known.classes, c)
 			return nil
 		}); err != nil {
 		return err
 	}
-	return l.tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_cast AS u WHERE u.oid >= 16384 AND u.castfunc <> 0 AND u.castsource < 16384 AND u.casttarget < 16384)").Scan(&l.known.castOfNative)
+	return l.tx.QueryRow(ctx,
+		"SELECT EXISTS (SELECT FROM pg_cast AS u WHERE u.oid >= 16384 AND u.castfunc <> 0 AND u.castsource < "+
+			"16384 AND u.casttarget < 16384)").Scan(&l.known.castOfNative)
 }
 
-// readUses reads what PostgreSQL runs functions of others for; by itself it does so as it compares values of a type, converts them, makes one of a text that
-// stands beside it, as of an array of a domain, or makes JSON of one.
+// readUses reads what PostgreSQL runs functions of others for; by itself it does so as it compares values of a type,
+// converts them, makes one of a text that stands beside it, as of an array of a domain, or makes JSON of one.
 func (l *loader) readUses(ctx context.Context) error {
 	k := &l.known
 	k.running = map[uint32]bool{}
 	for _, c := range l.checks {
-		if c.of != 0 && slices.ContainsFunc(c.tree.functions, func(oid uint32) bool { return k.functions[oid] == nil || k.ofAnybody(k.functions[oid]) }) {
+		if c.of != 0 && slices.ContainsFunc(c.tree.functions,
+			func(oid uint32) bool { return k.functions[oid] == nil || k.ofAnybody(k.functions[oid]) }) {
 			k.running[c.of] = true
 		}
 	}
@@ -275,13 +289,15 @@ func (k *known) nobodysOrder() bool {
 	return !k.castOfNative && !slices.ContainsFunc(k.classes, func(c class) bool { return c.orders && c.of < firstOfOthers })
 }
 
-// mayRunOperator tells of a text that it may have an operator in it by which a function of others is called: by its name, or as LIKE, SIMILAR, IN, BETWEEN, NULLIF or CASE.
+// mayRunOperator tells of a text that it may have an operator in it by which a function of others is called: by its
+// name, or as LIKE, SIMILAR, IN, BETWEEN, NULLIF or CASE.
 func (k *known) mayRunOperator(text string) bool {
 	if len(k.operatorNames) == 0 {
 		return false
 	}
 	written := operatorText.FindAllString(text, -1)
 	return slices.ContainsFunc(k.operatorNames, func(name string) bool {
-		return slices.Contains(unwritten, name) || slices.ContainsFunc(written, func(w string) bool { return strings.Contains(w, name) })
+		return slices.Contains(unwritten, name) ||
+			slices.ContainsFunc(written, func(w string) bool { return strings.Contains(w, name) })
 	})
 }

@@ -92,7 +92,8 @@ func TestLoad(t *testing.T) {
 	}
 	for name, want := range map[string]*catalog.Relation{
 		"p": {
-			Name: public("p"), Kind: catalog.Table, Owner: "postgres", DeletesQuietly: true, UpdatesQuietly: true, PrimaryKey: []string{"id"}, Indexes: []catalog.BTree{{Columns: []string{"id"}, Unique: true}}, RowSecurity: true,
+			Name: public("p"), Kind: catalog.Table, Owner: "postgres", DeletesQuietly: true, UpdatesQuietly: true,
+			PrimaryKey: []string{"id"}, Indexes: []catalog.BTree{{Columns: []string{"id"}, Unique: true}}, RowSecurity: true,
 			Unique: []catalog.Key{{Name: "p_pkey", Columns: []string{"id"}, Equal: []string{"id"}, Apart: []string{"id"}}},
 			Columns: []catalog.Column{
 				{Name: "id", Type: "integer", NotNull: true}, {Name: "m", Type: "public.mood"}, {Name: "s", Type: "public.short"},
@@ -100,14 +101,17 @@ func TestLoad(t *testing.T) {
 			},
 		},
 		"c": {
-			Name: public("c"), Kind: catalog.Table, Owner: "postgres", DeletesQuietly: true, UpdatesQuietly: true, PrimaryKey: []string{"b", "a"}, Indexes: []catalog.BTree{{Columns: []string{"b", "a"}, Unique: true}},
-			Unique:      []catalog.Key{{Name: "c_pkey", Columns: []string{"a", "b"}, Equal: []string{"a", "b"}, Apart: []string{"a", "b"}}},
-			Columns:     []catalog.Column{{Name: "a", Type: "integer", NotNull: true}, {Name: "b", Type: "integer", NotNull: true}},
-			ForeignKeys: []catalog.ForeignKey{{Columns: []string{"a"}, Target: public("p"), TargetCols: []string{"id"}, OnUpdate: catalog.NoAction, OnDelete: catalog.NoAction}},
+			Name: public("c"), Kind: catalog.Table, Owner: "postgres", DeletesQuietly: true, UpdatesQuietly: true,
+			PrimaryKey: []string{"b", "a"}, Indexes: []catalog.BTree{{Columns: []string{"b", "a"}, Unique: true}},
+			Unique:  []catalog.Key{{Name: "c_pkey", Columns: []string{"a", "b"}, Equal: []string{"a", "b"}, Apart: []string{"a", "b"}}},
+			Columns: []catalog.Column{{Name: "a", Type: "integer", NotNull: true}, {Name: "b", Type: "integer", NotNull: true}},
+			ForeignKeys: []catalog.ForeignKey{
+				{Columns: []string{"a"}, Target: public("p"), TargetCols: []string{"id"}, OnUpdate: catalog.NoAction, OnDelete: catalog.NoAction}},
 		},
 		"k": {
 			Name: public("k"), Kind: catalog.Table, Owner: "postgres", HasRules: true,
-			Compared: []catalog.Compared{{Index: "apart", Keys: []catalog.IndexKey{{Method: "gist", Class: "range_ops", By: "postgresql", Type: 3904, Columns: []string{"r"}}}}},
+			Compared: []catalog.Compared{{Index: "apart",
+				Keys: []catalog.IndexKey{{Method: "gist", Class: "range_ops", By: "postgresql", Type: 3904, Columns: []string{"r"}}}}},
 			Columns: []catalog.Column{
 				{Name: "i", Type: "integer", NotNull: true, Identity: "always", Sequence: public("k_i_seq")},
 				{Name: "d", Type: "bigint", NotNull: true, Identity: "by default", Sequence: public("k_d_seq")},
@@ -116,7 +120,8 @@ func TestLoad(t *testing.T) {
 			},
 			Indexes: []catalog.BTree{{Columns: []string{"i"}, Unique: true}},
 			Unique: []catalog.Key{
-				{Name: "apart", Columns: []string{"a", "r"}, Apart: []string{"r"}, Where: "(a > 0)", For: []string{"a"}}, {Name: "covering", Columns: []string{"i"}, Equal: []string{"i"}, Apart: []string{"i"}},
+				{Name: "apart", Columns: []string{"a", "r"}, Apart: []string{"r"}, Where: "(a > 0)",
+					For: []string{"a"}}, {Name: "covering", Columns: []string{"i"}, Equal: []string{"i"}, Apart: []string{"i"}},
 				{Name: "once", Columns: []string{"d", "b"}, Where: "(d > 0)", For: []string{"d"}},
 			},
 			ForeignKeys: []catalog.ForeignKey{{
@@ -124,21 +129,26 @@ func TestLoad(t *testing.T) {
 			}},
 		},
 		"w": {
-			Name: public("w"), Kind: catalog.Table, Owner: "postgres", DeletesQuietly: true, Runs: true, RunsBy: "public.w, index whole: public.one(public.w)", Checked: []string{"a", "b", "c"}, Together: [][]string{{"a", "b"}, {"a", "b", "c"}},
-			Computed:    []catalog.Computed{{By: "index", Columns: []string{"a", "b", "c"}, Anew: true}},
-			Columns:     []catalog.Column{{Name: "a", Type: "integer"}, {Name: "b", Type: "integer"}, {Name: "c", Type: "public.sum"}},
-			Indexes:     []catalog.BTree{{Columns: []string{"b"}, Unique: true}},
-			Unique:      []catalog.Key{{Name: "w_b_key", Columns: []string{"b"}, Equal: []string{"b"}}, {Name: "whole", Columns: []string{"a", "b", "c"}}},
-			ForeignKeys: []catalog.ForeignKey{{Columns: []string{"b", "a"}, Target: public("c"), TargetCols: []string{"b", "a"}, Validated: true, OnUpdate: catalog.NoAction, OnDelete: catalog.SetNull, Nulled: []string{"b"}, Full: true}},
+			Name: public("w"), Kind: catalog.Table, Owner: "postgres", DeletesQuietly: true, Runs: true,
+			RunsBy: "public.w, index whole: public.one(public.w)", Checked: []string{"a", "b", "c"}, Together: [][]string{{"a", "b"}, {"a", "b", "c"}},
+			Computed: []catalog.Computed{{By: "index", Columns: []string{"a", "b", "c"}, Anew: true}},
+			Columns:  []catalog.Column{{Name: "a", Type: "integer"}, {Name: "b", Type: "integer"}, {Name: "c", Type: "public.sum"}},
+			Indexes:  []catalog.BTree{{Columns: []string{"b"}, Unique: true}},
+			Unique:   []catalog.Key{{Name: "w_b_key", Columns: []string{"b"}, Equal: []string{"b"}}, {Name: "whole", Columns: []string{"a", "b", "c"}}},
+			ForeignKeys: []catalog.ForeignKey{
+				{Columns: []string{"b", "a"}, Target: public("c"), TargetCols: []string{"b", "a"}, Validated: true,
+					OnUpdate: catalog.NoAction, OnDelete: catalog.SetNull, Nulled: []string{"b"}, Full: true}},
 		},
 		"fields": {Name: public("fields"), Kind: catalog.View, Owner: "postgres", Columns: []catalog.Column{{Name: "amount", Type: "integer"}},
 			Definition: fields, Reads: []catalog.Read{{Relation: public("w"), Columns: []string{"c"}}}, Updatable: 16},
-		"parts": {Name: public("parts"), Kind: catalog.PartitionedTable, Owner: "postgres", HasChildren: true, PartitionBy: []string{"id"}, Columns: []catalog.Column{{Name: "id", Type: "integer"}}},
+		"parts": {Name: public("parts"), Kind: catalog.PartitionedTable, Owner: "postgres", HasChildren: true,
+			PartitionBy: []string{"id"}, Columns: []catalog.Column{{Name: "id", Type: "integer"}}},
 		"by_expression": {
 			Name: public("by_expression"), Kind: catalog.PartitionedTable, Owner: "postgres", PartitionBy: []string{"b", "c"},
 			Columns: []catalog.Column{{Name: "a", Type: "integer"}, {Name: "b", Type: "text"}, {Name: "c", Type: "integer"}},
 		},
-		"parts_1": {Name: public("parts_1"), Kind: catalog.Table, Owner: "postgres", DeletesQuietly: true, UpdatesQuietly: true, IsPartition: true, Parents: []catalog.Name{public("parts")}, Columns: []catalog.Column{{Name: "id", Type: "integer"}}},
+		"parts_1": {Name: public("parts_1"), Kind: catalog.Table, Owner: "postgres", DeletesQuietly: true,
+			UpdatesQuietly: true, IsPartition: true, Parents: []catalog.Name{public("parts")}, Columns: []catalog.Column{{Name: "id", Type: "integer"}}},
 		"v": {Name: public("v"), Kind: catalog.View, Owner: "postgres", Columns: []catalog.Column{{Name: "id", Type: "integer"}},
 			Definition: definition, Reads: []catalog.Read{{Relation: public("p"), Columns: []string{"id"}}}, Updatable: 28},
 	} {
@@ -201,7 +211,8 @@ func TestLoad(t *testing.T) {
 	if mood := s.TypesNamed("", "mood"); len(s.CastsTo(mood[0].OID)) != 0 {
 		t.Error("a cast by output and input runs no function")
 	}
-	exec(t, conn, "CREATE FUNCTION to_mood(int) RETURNS mood LANGUAGE sql AS $$ SELECT 'a'::mood $$; CREATE CAST (int AS mood) WITH FUNCTION to_mood(int) AS IMPLICIT")
+	exec(t, conn, "CREATE FUNCTION to_mood(int) RETURNS mood LANGUAGE sql AS $$ SELECT 'a'::mood $$; CREATE CAST "+
+		"(int AS mood) WITH FUNCTION to_mood(int) AS IMPLICIT")
 	s = load(t, conn)
 	if c := s.CastsTo(s.TypesNamed("", "mood")[0].OID); len(c) != 1 || !c[0].Implicit || s.FunctionByOID(c[0].Function).Name != public("to_mood") {
 		t.Errorf("casts to mood: %+v", c)
@@ -240,8 +251,10 @@ func TestFingerprint(t *testing.T) {
 		}
 	}
 	for _, sql := range []string{
-		"ALTER TABLE p ADD COLUMN x int", "ALTER TABLE p DROP COLUMN x", "ALTER TABLE parts ALTER COLUMN id SET NOT NULL", "ALTER TABLE p DISABLE ROW LEVEL SECURITY",
-		"CREATE TABLE n (a int)", "ALTER TABLE n RENAME TO m", "CREATE OR REPLACE FUNCTION unnamed(int, text) RETURNS int LANGUAGE sql SECURITY DEFINER AS 'SELECT 1'",
+		"ALTER TABLE p ADD COLUMN x int", "ALTER TABLE p DROP COLUMN x",
+		"ALTER TABLE parts ALTER COLUMN id SET NOT NULL", "ALTER TABLE p DISABLE ROW LEVEL SECURITY",
+		"CREATE TABLE n (a int)", "ALTER TABLE n RENAME TO m",
+		"CREATE OR REPLACE FUNCTION unnamed(int, text) RETURNS int LANGUAGE sql SECURITY DEFINER AS 'SELECT 1'",
 		"CREATE TYPE t AS ENUM ()", "DROP OPERATOR === (int, int)", "ALTER TABLE c VALIDATE CONSTRAINT to_p", "ALTER TABLE parts DETACH PARTITION parts_1",
 		"ALTER TYPE mood ADD VALUE 'b'", "CREATE CAST (mood AS int) WITH FUNCTION mooded (mood)", "CREATE SCHEMA s", "ALTER TABLE c SET SCHEMA s",
 	} {
@@ -271,7 +284,8 @@ func TestAggregatesAreWhatTheyAreMadeOf(t *testing.T) {
 		CREATE AGGREGATE moved_to_an_end (text) (SFUNC = textcat, STYPE = text, MSFUNC = textcat, MINVFUNC = textcat, MSTYPE = text, MFINALFUNC = final);`)
 	s := load(t, conn)
 	for name, want := range map[string]catalog.Function{
-		"plain": {Volatility: 'i'}, "moved": {Volatility: 'v'}, "ended": {Volatility: 's', SecurityDefiner: true}, "joined": {Volatility: 'v'}, "moved_back": {Volatility: 'v'},
+		"plain": {Volatility: 'i'}, "moved": {Volatility: 'v'}, "ended": {
+			Volatility: 's', SecurityDefiner: true}, "joined": {Volatility: 'v'}, "moved_back": {Volatility: 'v'},
 		"moved_to_an_end": {Volatility: 's', SecurityDefiner: true},
 	} {
 		f := s.FunctionsNamed("", name)
@@ -281,7 +295,8 @@ func TestAggregatesAreWhatTheyAreMadeOf(t *testing.T) {
 	}
 }
 
-// What a call leaves out is worked out by functions that it does not name: those that run with their owner's rights are told.
+// What a call leaves out is worked out by functions that it does not name: those that run with their owner's rights are
+// told.
 func TestDefaultsOfArguments(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	exec(t, conn, `
@@ -296,7 +311,8 @@ func TestDefaultsOfArguments(t *testing.T) {
 		CREATE FUNCTION signed(a integer DEFAULT 1 OPERATOR(inner_part.<+>) 2) RETURNS integer LANGUAGE sql AS 'SELECT $1';
 		CREATE FUNCTION body(a integer DEFAULT 1) RETURNS integer LANGUAGE sql BEGIN ATOMIC SELECT inner_part.all_rows(); END;`)
 	s := load(t, conn)
-	for name, want := range map[string]string{"plain": "", "direct": "inner_part.all_rows()", "through": "inner_part.all_rows()", "signed": "inner_part.add(integer,integer)", "body": ""} {
+	for name, want := range map[string]string{"plain": "", "direct": "inner_part.all_rows()",
+		"through": "inner_part.all_rows()", "signed": "inner_part.add(integer,integer)", "body": ""} {
 		if f := s.FunctionsNamed("", name); len(f) != 1 || f[0].DefinerDefault != want {
 			t.Errorf("%s: %+v, want %q", name, f, want)
 		}
@@ -314,7 +330,8 @@ func TestCollationsOfTypes(t *testing.T) {
 		CREATE DOMAIN plain AS text;
 		CREATE TABLE held (what many, other plain);`)
 	s := load(t, conn)
-	for name, want := range map[string][]string{"exact": {"POSIX"}, "_exact": {"POSIX"}, "coded": {"C", "POSIX"}, "many": {"C", "POSIX"}, "span": {"C"}, "plain": nil} {
+	for name, want := range map[string][]string{"exact": {"POSIX"}, "_exact": {"POSIX"}, "coded": {"C", "POSIX"},
+		"many": {"C", "POSIX"}, "span": {"C"}, "plain": nil} {
 		if got := s.Collations(s.TypesNamed("", name)[0].OID); !slices.Equal(got, want) {
 			t.Errorf("%s brings %q, want %q", name, got, want)
 		}

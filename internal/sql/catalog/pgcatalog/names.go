@@ -8,8 +8,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// readFunctions reads the functions outside the system's schemas. An aggregate is what the functions are that it is made of: by itself it says that it is immutable and no definer, whatever
-// these do. proargnames also names OUT arguments; those of the input arguments are told by proargmodes.
+// readFunctions reads the functions outside the system's schemas. An aggregate is what the functions are that it is
+// made of: by itself it says that it is immutable and no definer, whatever these do. proargnames also names OUT
+// arguments; those of the input arguments are told by proargmodes.
 func (l *loader) readFunctions(ctx context.Context) error {
 	made, err := l.readAggregates(ctx)
 	if err != nil {
@@ -35,7 +36,8 @@ func (l *loader) readFunctions(ctx context.Context) error {
 		  CASE WHEN l.lanname = 'internal' AND p.prosrc ~ '^(range_constructor[23]|multirange_constructor[012])$' THEN p.prorettype ELSE 0 END
 		FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace JOIN pg_language AS l ON l.oid = p.prolang
 		WHERE n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_temp' ORDER BY p.oid`,
-		[]any{&f.OID, &f.Name.Schema, &f.Name.Name, &kind, &names, &modes, &inputs, &all, &result, &f.Defaults, &f.Variadic, &f.SecurityDefiner, &volatility, &f.Language, &f.Makes},
+		[]any{&f.OID, &f.Name.Schema, &f.Name.Name, &kind, &names, &modes, &inputs, &all, &result, &f.Defaults,
+			&f.Variadic, &f.SecurityDefiner, &volatility, &f.Language, &f.Makes},
 		func() error {
 			function := f
 			function.Kind, function.Volatility = kind[0], volatility[0]
@@ -44,7 +46,8 @@ func (l *loader) readFunctions(ctx context.Context) error {
 			}
 			function.DefinerDefault = definers[f.OID]
 			function.Extension = l.known.extensionOf("pg_proc", f.OID)
-			function.Replaced = function.Extension != "" && f.Language != "c" && f.Language != "internal" && !(f.Language == "sql" && l.known.asMade(l.known.functions[f.OID]))
+			function.Replaced = function.Extension != "" && f.Language != "c" && f.Language != "internal" &&
+				!(f.Language == "sql" && l.known.asMade(l.known.functions[f.OID]))
 			function.ArgNames, function.ArgTypes, function.Results = []string{}, []string{}, []uint32{result}
 			for _, oid := range inputs {
 				function.ArgTypes = append(function.ArgTypes, argTypes[oid])
@@ -96,8 +99,9 @@ func (l *loader) readAggregates(ctx context.Context) (map[uint32]aggregate, erro
 		})
 }
 
-// readDefinerDefaults reads which functions run one with its owner's rights where a call leaves an argument out: the defaults call it, or a function
-// does that they call and whose body PostgreSQL keeps parsed. Defaults are kept as trees, which name functions by their OIDs.
+// readDefinerDefaults reads which functions run one with its owner's rights where a call leaves an argument out: the
+// defaults call it, or a function does that they call and whose body PostgreSQL keeps parsed. Defaults are kept as
+// trees, which name functions by their OIDs.
 func (l *loader) readDefinerDefaults(ctx context.Context) (map[uint32]string, error) {
 	var (
 		oid  uint32
@@ -123,7 +127,8 @@ func (l *loader) readArgTypes(ctx context.Context) (map[uint32]string, error) {
 		name string
 	)
 	types := map[uint32]string{}
-	return types, l.each(ctx, `SELECT t.oid, format_type(t.oid, NULL) FROM (SELECT DISTINCT unnest(p.proargtypes::oid[]) FROM pg_proc AS p WHERE p.pronamespace <> 'pg_catalog'::regnamespace) AS t (oid)`,
+	return types, l.each(ctx,
+		`SELECT t.oid, format_type(t.oid, NULL) FROM (SELECT DISTINCT unnest(p.proargtypes::oid[]) FROM pg_proc AS p WHERE p.pronamespace <> 'pg_catalog'::regnamespace) AS t (oid)`,
 		[]any{&oid, &name},
 		func() error {
 			types[oid] = name
@@ -211,8 +216,8 @@ func (l *loader) readLabels(ctx context.Context) (map[uint32][]string, error) {
 		})
 }
 
-// readCheckFunctions reads by what domains check their values, and ranges compare and round their bounds. A check depends on functions, and on operators, which stand for functions;
-// those of pg_catalog are not recorded.
+// readCheckFunctions reads by what domains check their values, and ranges compare and round their bounds. A check
+// depends on functions, and on operators, which stand for functions; those of pg_catalog are not recorded.
 func (l *loader) readCheckFunctions(ctx context.Context) (map[uint32][]uint32, error) {
 	var of, function uint32
 	functions := map[uint32][]uint32{}
@@ -233,7 +238,8 @@ func (l *loader) readCheckFunctions(ctx context.Context) (map[uint32][]uint32, e
 		})
 }
 
-// readCollations reads which collations the values of types bring along. Of pg_catalog's types only name does, which the rewriter knows.
+// readCollations reads which collations the values of types bring along. Of pg_catalog's types only name does, which
+// the rewriter knows.
 func (l *loader) readCollations(ctx context.Context) error {
 	var (
 		oid  uint32
@@ -294,9 +300,12 @@ func (l *loader) readSystemNames(ctx context.Context) error {
 		into *map[string]bool
 		sql  string
 	}{
-		{&l.spec.CatalogFunctions, `SELECT DISTINCT p.proname FROM pg_proc AS p WHERE p.pronamespace = 'pg_catalog'::regnamespace`},
-		{&l.spec.CatalogOperators, `SELECT DISTINCT o.oprname FROM pg_operator AS o WHERE o.oprnamespace = 'pg_catalog'::regnamespace`},
-		{&l.spec.InfoSchemaFunctions, `SELECT DISTINCT p.proname FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE n.nspname = 'information_schema'`},
+		{&l.spec.CatalogFunctions,
+			`SELECT DISTINCT p.proname FROM pg_proc AS p WHERE p.pronamespace = 'pg_catalog'::regnamespace`},
+		{&l.spec.CatalogOperators,
+			`SELECT DISTINCT o.oprname FROM pg_operator AS o WHERE o.oprnamespace = 'pg_catalog'::regnamespace`},
+		{&l.spec.InfoSchemaFunctions,
+			`SELECT DISTINCT p.proname FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace WHERE n.nspname = 'information_schema'`},
 	} {
 		set := map[string]bool{}
 		var name string

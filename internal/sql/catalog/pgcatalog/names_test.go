@@ -9,7 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// What values of a type run when they are checked, compared, rounded or cast; what a function gives; what a name can mean.
+// What values of a type run when they are checked, compared, rounded or cast; what a function gives; what a name can
+// mean.
 func TestTypesAndWhatTheyRun(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
@@ -70,12 +71,18 @@ func TestTypesAndWhatTheyRun(t *testing.T) {
 	for _, c := range []struct{ what, got, want string }{
 		{"a range", runs("span"), "[apart below compared]"},
 		{"a domain whose check has an operator", runs("odd"), "[same]"},
-		{"a range's bounds, and a multirange's ranges", fmt.Sprint(one("", "span").Base == 25, one("", "span_multirange").Base == one("", "span").OID, one("", "spans").Base == one("", "span_multirange").OID), "true true true"},
-		{"collations", fmt.Sprint(s.Collations(one("", "span").OID), s.Collations(one("", "span_multirange").OID), s.Collations(one("", "spans").OID), s.Collations(one("", "_span").OID)), "[C] [C] [C] [C]"},
+		{"a range's bounds, and a multirange's ranges",
+			fmt.Sprint(one("", "span").Base == 25, one("", "span_multirange").Base == one("", "span").OID,
+				one("", "spans").Base == one("", "span_multirange").OID), "true true true"},
+		{"collations", fmt.Sprint(s.Collations(one("", "span").OID), s.Collations(one("", "span_multirange").OID),
+			s.Collations(one("", "spans").OID), s.Collations(one("", "_span").OID)), "[C] [C] [C] [C]"},
 		{"labels", fmt.Sprint(one("public", "mood").Labels), "[a b c]"},
-		{"names in two schemas", fmt.Sprint(len(s.TypesNamed("", "mood")), len(s.TypesNamed("other", "mood")), len(s.FunctionsNamed("", "twice")), len(s.OperatorsNamed("", "=#")), len(s.OperatorsNamed("", "!#"))), "2 1 2 2 1"},
+		{"names in two schemas", fmt.Sprint(len(s.TypesNamed("", "mood")), len(s.TypesNamed("other", "mood")),
+			len(s.FunctionsNamed("", "twice")), len(s.OperatorsNamed("", "=#")), len(s.OperatorsNamed("", "!#"))), "2 1 2 2 1"},
 		{"casts", fmt.Sprint(casts), "[of_booltrue of_datetrue of_intfalse]"},
-		{"what a function gives", fmt.Sprint(rows.ArgNames, rows.ArgTypes, rows.Variadic, slices.Contains(rows.Results, uint32(1082)), slices.Contains(rows.Results, one("public", "mood").OID)), "[n more] [integer public.mood[]] true true true"},
+		{"what a function gives", fmt.Sprint(rows.ArgNames, rows.ArgTypes, rows.Variadic,
+			slices.Contains(rows.Results, uint32(1082)), slices.Contains(rows.Results, one("public", "mood").OID)),
+			"[n more] [integer public.mood[]] true true true"},
 		{"what makes ranges", fmt.Sprint(made[one("", "span").OID], made[one("", "span_multirange").OID], made[0]), "2 3 0"},
 		{"an extension's", one("", "cube").Extension + " " + one("", "_cube").Extension, "cube cube"},
 	} {

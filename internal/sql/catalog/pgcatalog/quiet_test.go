@@ -31,13 +31,20 @@ func TestQuietTables(t *testing.T) {
 		what, columns, sql string
 		deletes, updates   bool
 	}{
-		{"everyday columns", "a text, m mood, l mood[], j jsonb, ts tstzrange[], c citext, g text GENERATED ALWAYS AS (lower(a) || '!') STORED, n int CHECK (n > 0 AND a ~ 'x' OR now() > '2000-01-01'), FOREIGN KEY (n) REFERENCES keys, UNIQUE (a), EXCLUDE USING gist (n WITH =)",
-			"CREATE INDEX ON T USING gin (a gin_trgm_ops); CREATE INDEX ON T (upper(a), (c || 'x')) WHERE n > 5; CREATE TRIGGER i BEFORE INSERT ON T FOR EACH ROW EXECUTE FUNCTION fire(); CREATE TRIGGER n AFTER UPDATE OR DELETE ON T FOR EACH ROW EXECUTE FUNCTION pgconsent.noted()", true, true},
+		{"everyday columns",
+			"a text, m mood, l mood[], j jsonb, ts tstzrange[], c citext, g text GENERATED ALWAYS AS (lower(a) || " +
+				"'!') STORED, n int CHECK (n > 0 AND a ~ 'x' OR now() > '2000-01-01'), FOREIGN KEY (n) REFERENCES " +
+				"keys, UNIQUE (a), EXCLUDE USING gist (n WITH =)",
+			"CREATE INDEX ON T USING gin (a gin_trgm_ops); CREATE INDEX ON T (upper(a), (c || 'x')) WHERE n > 5; " +
+				"CREATE TRIGGER i BEFORE INSERT ON T FOR EACH ROW EXECUTE FUNCTION fire(); CREATE TRIGGER n AFTER " +
+				"UPDATE OR DELETE ON T FOR EACH ROW EXECUTE FUNCTION pgconsent.noted()", true, true},
 		{"ours that changes rows", "a int", "CREATE TRIGGER n BEFORE UPDATE OR DELETE ON T FOR EACH ROW EXECUTE FUNCTION pgconsent.noted()", false, false},
 		{"an update's trigger", "a int", "CREATE TRIGGER t BEFORE UPDATE OF a ON T FOR EACH ROW EXECUTE FUNCTION fire()", true, false},
 		{"a delete's trigger", "a int", "CREATE TRIGGER t AFTER DELETE ON T FOR EACH STATEMENT EXECUTE FUNCTION fire()", false, true},
-		{"a condition of a trigger", "a int", "CREATE TRIGGER t BEFORE UPDATE ON T FOR EACH ROW WHEN (f(NEW.a) > 0) EXECUTE FUNCTION suppress_redundant_updates_trigger()", true, false},
-		{"a condition of PostgreSQL's own", "a int", "CREATE TRIGGER t BEFORE UPDATE ON T FOR EACH ROW WHEN (NEW.a > 0) EXECUTE FUNCTION suppress_redundant_updates_trigger()", true, true},
+		{"a condition of a trigger", "a int",
+			"CREATE TRIGGER t BEFORE UPDATE ON T FOR EACH ROW WHEN (f(NEW.a) > 0) EXECUTE FUNCTION suppress_redundant_updates_trigger()", true, false},
+		{"a condition of PostgreSQL's own", "a int",
+			"CREATE TRIGGER t BEFORE UPDATE ON T FOR EACH ROW WHEN (NEW.a > 0) EXECUTE FUNCTION suppress_redundant_updates_trigger()", true, true},
 		{"rules", "a int", "CREATE RULE r AS ON UPDATE TO T DO ALSO NOTHING", false, false},
 		{"a policy of others that restricts", "a int", "CREATE POLICY own ON T AS RESTRICTIVE USING (true)", false, false},
 		{"one of other roles", "a int", "CREATE POLICY own ON T AS RESTRICTIVE TO pg_monitor USING (asked(a))", true, true},
@@ -73,7 +80,8 @@ func TestQuietTables(t *testing.T) {
 		{"a check of a range of others", "a int CHECK ('[1,2]'::spans @> a)", "", true, false},
 		{"a check that is of no row", "a int CHECK ((a > 0) IS NOT FALSE AND a IS NOT NULL)", "", true, true},
 		{"a check of a whole row", "a int, CHECK (quiet IS NOT NULL)", "", true, false},
-		{"a condition of ours by a function of others", "a int", "CREATE TRIGGER n AFTER UPDATE OR DELETE ON T FOR EACH ROW WHEN (f(OLD.a) > 0) EXECUTE FUNCTION pgconsent.noted()", false, false},
+		{"a condition of ours by a function of others", "a int",
+			"CREATE TRIGGER n AFTER UPDATE OR DELETE ON T FOR EACH ROW WHEN (f(OLD.a) > 0) EXECUTE FUNCTION pgconsent.noted()", false, false},
 		{"what others have made comparable", "a grade", "", true, false},
 		{"an array of what others have made comparable", "a grade[]", "", true, false},
 		{"an array that others have made comparable", "a tint[]", "", true, false},
@@ -107,11 +115,16 @@ func TestTriggersThatWriteTheTime(t *testing.T) {
 		quiet                        bool
 	}{
 		{what: "an updated_at", body: "BEGIN NEW.u = now(); RETURN NEW; END;", quiet: true},
-		{what: "several, with comments", columns: ", \"On\" date", body: "-- when; it was\nbegin\n  new.u := CURRENT_TIMESTAMP; -- now\n NEW.v = now() AT TIME ZONE 'utc';\n\tNEW.\"On\" := timezone('utc'::text, pg_catalog.now());\n  RETURN new;\nend", trigger: "BEFORE INSERT OR UPDATE OF a ON quiet FOR EACH ROW WHEN (NEW.a > 3)", quiet: true},
-		{what: "as who made it", body: "BEGIN NEW.u = statement_timestamp(); RETURN NEW; END", options: "SECURITY DEFINER SET search_path = ''", quiet: true},
+		{what: "several, with comments", columns: ", \"On\" date",
+			body: "-- when; it was\nbegin\n  new.u := CURRENT_TIMESTAMP; -- now\n NEW.v = now() AT TIME ZONE " +
+				"'utc';\n\tNEW.\"On\" := timezone('utc'::text, pg_catalog.now());\n  RETURN new;\nend",
+			trigger: "BEFORE INSERT OR UPDATE OF a ON quiet FOR EACH ROW WHEN (NEW.a > 3)", quiet: true},
+		{what: "as who made it", body: "BEGIN NEW.u = statement_timestamp(); RETURN NEW; END",
+			options: "SECURITY DEFINER SET search_path = ''", quiet: true},
 		{what: "with an index", body: "BEGIN NEW.u = now(); RETURN NEW; END", more: "CREATE INDEX ON quiet (u)", quiet: true},
 		{what: "not null", columns: ", w timestamptz NOT NULL CHECK (w > '2000-01-01')", body: "BEGIN NEW.w = now(); RETURN NEW; END", quiet: true},
-		{what: "two of them", body: "BEGIN NEW.u = now(); RETURN NEW; END", more: "CREATE TRIGGER s BEFORE UPDATE ON quiet FOR EACH ROW EXECUTE FUNCTION stamp()", quiet: true},
+		{what: "two of them", body: "BEGIN NEW.u = now(); RETURN NEW; END",
+			more: "CREATE TRIGGER s BEFORE UPDATE ON quiet FOR EACH ROW EXECUTE FUNCTION stamp()", quiet: true},
 
 		{what: "the clock", body: "BEGIN NEW.u = clock_timestamp(); RETURN NEW; END"},
 		{what: "another function", body: "BEGIN NEW.u = public.now(); RETURN NEW; END"},
@@ -128,16 +141,22 @@ func TestTriggersThatWriteTheTime(t *testing.T) {
 		{what: "in quotes", columns: ", \"U\" text", body: "BEGIN NEW.\"U\" = now(); RETURN NEW; END"},
 		{what: "a key", body: "BEGIN NEW.u = now(); RETURN NEW; END", more: "ALTER TABLE quiet ADD UNIQUE (u)"},
 		{what: "in a key", body: "BEGIN NEW.u = now(); RETURN NEW; END", more: "CREATE UNIQUE INDEX ON quiet (a, u)"},
-		{what: "a foreign key", body: "BEGIN NEW.u = now(); RETURN NEW; END", more: "CREATE TABLE keys (u timestamptz PRIMARY KEY); ALTER TABLE quiet ADD FOREIGN KEY (u) REFERENCES keys"},
+		{what: "a foreign key", body: "BEGIN NEW.u = now(); RETURN NEW; END",
+			more: "CREATE TABLE keys (u timestamptz PRIMARY KEY); ALTER TABLE quiet ADD FOREIGN KEY (u) REFERENCES keys"},
 		{what: "a constraint that excludes", body: "BEGIN NEW.u = now(); RETURN NEW; END", more: "ALTER TABLE quiet ADD EXCLUDE (u WITH =)"},
 		{what: "another setting", body: "BEGIN NEW.u = now(); RETURN NEW; END", options: "SET timezone = 'utc'"},
 		{what: "after the row", body: "BEGIN NEW.u = now(); RETURN NEW; END", trigger: "AFTER UPDATE ON quiet FOR EACH ROW"},
 		{what: "for the statement", body: "BEGIN NEW.u = now(); RETURN NEW; END", trigger: "BEFORE UPDATE ON quiet FOR EACH STATEMENT"},
 		{what: "under a condition", body: "BEGIN NEW.u = now(); RETURN NEW; END", trigger: "BEFORE UPDATE ON quiet FOR EACH ROW WHEN (f() IS NULL)"},
-		{what: "beside another", body: "BEGIN NEW.u = now(); RETURN NEW; END", more: "CREATE FUNCTION fire() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'; CREATE TRIGGER s BEFORE UPDATE ON quiet FOR EACH ROW EXECUTE FUNCTION fire()"},
-		{what: "where somebody has a now", body: "BEGIN NEW.u = now(); RETURN NEW; END", more: "CREATE SCHEMA theirs; CREATE FUNCTION theirs.now() RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz'"},
+		{what: "beside another", body: "BEGIN NEW.u = now(); RETURN NEW; END",
+			more: "CREATE FUNCTION fire() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'; CREATE " +
+				"TRIGGER s BEFORE UPDATE ON quiet FOR EACH ROW EXECUTE FUNCTION fire()"},
+		{what: "where somebody has a now", body: "BEGIN NEW.u = now(); RETURN NEW; END",
+			more: "CREATE SCHEMA theirs; CREATE FUNCTION theirs.now() RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz'"},
 	} {
-		exec(t, conn, "DROP SCHEMA IF EXISTS theirs CASCADE; DROP SCHEMA public CASCADE; CREATE SCHEMA public; CREATE FUNCTION f() RETURNS interval LANGUAGE sql AS 'SELECT NULL::interval'; CREATE TABLE quiet (a int, u timestamptz, v timestamp"+c.columns+"); CREATE FUNCTION stamp() RETURNS trigger LANGUAGE plpgsql "+c.options+" AS $$"+c.body+"$$")
+		exec(t, conn, "DROP SCHEMA IF EXISTS theirs CASCADE; DROP SCHEMA public CASCADE; CREATE SCHEMA public; "+
+			"CREATE FUNCTION f() RETURNS interval LANGUAGE sql AS 'SELECT NULL::interval'; CREATE TABLE quiet (a "+
+			"int, u timestamptz, v timestamp"+c.columns+"); CREATE FUNCTION stamp() RETURNS trigger LANGUAGE plpgsql "+c.options+" AS $$"+c.body+"$$")
 		trigger := cmp.Or(c.trigger, "BEFORE UPDATE ON quiet FOR EACH ROW")
 		exec(t, conn, "CREATE TRIGGER t "+trigger+" EXECUTE FUNCTION stamp(); "+c.more)
 		r, _ := load(t, conn).Relation(public("quiet"))
@@ -153,7 +172,8 @@ func TestTriggersThatWriteTheTimeByAnExtension(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	exec(t, conn, "CREATE EXTENSION moddatetime")
 	for column, quiet := range map[string]bool{"u": true, "k": false, "nothing": false} {
-		exec(t, conn, "DROP TABLE IF EXISTS quiet; CREATE TABLE quiet (a int, u timestamptz, k timestamptz UNIQUE); CREATE TRIGGER t BEFORE UPDATE ON quiet FOR EACH ROW EXECUTE FUNCTION moddatetime("+column+")")
+		exec(t, conn, "DROP TABLE IF EXISTS quiet; CREATE TABLE quiet (a int, u timestamptz, k timestamptz "+
+			"UNIQUE); CREATE TRIGGER t BEFORE UPDATE ON quiet FOR EACH ROW EXECUTE FUNCTION moddatetime("+column+")")
 		if r, _ := load(t, conn).Relation(public("quiet")); r.UpdatesQuietly != quiet {
 			t.Errorf("%s: updates quietly %t", column, r.UpdatesQuietly)
 		}

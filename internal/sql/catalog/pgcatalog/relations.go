@@ -15,7 +15,8 @@ func extensionOf(class, oid string) string {
 		  AND d.refclassid = 'pg_extension'::regclass), '')`
 }
 
-// enforced tells of a constraint con that PostgreSQL holds rows to it; one that says NOT ENFORCED, from 18 on, rules nothing out.
+// enforced tells of a constraint con that PostgreSQL holds rows to it; one that says NOT ENFORCED, from 18 on, rules
+// nothing out.
 func (l *loader) enforced() string {
 	if l.spec.ServerVersion < 180000 {
 		return "true"
@@ -43,7 +44,8 @@ func (l *loader) readRelations(ctx context.Context) error {
 		  c.relkind = 'r' AND c.relam < 16384
 		FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 		WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S', 'c') AND n.nspname !~ '^pg_(toast|temp)'`,
-		[]any{&r.OID, &r.Name.Schema, &r.Name.Name, &kind, &r.Owner, &r.RowSecurity, &r.ForceRLS, &r.IsPartition, &r.HasChildren, &r.HasRules, &r.Definition, &r.Governed, &r.Updatable, &r.CheckOption, &heap},
+		[]any{&r.OID, &r.Name.Schema, &r.Name.Name, &kind, &r.Owner, &r.RowSecurity, &r.ForceRLS, &r.IsPartition,
+			&r.HasChildren, &r.HasRules, &r.Definition, &r.Governed, &r.Updatable, &r.CheckOption, &heap},
 		func() error {
 			relation := r
 			relation.Kind = catalog.RelKind(kind[0])
@@ -120,7 +122,8 @@ func (l *loader) readColumns(ctx context.Context) error {
 		LEFT JOIN pg_type AS y ON y.oid = a.atttypid
 		LEFT JOIN pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
 		WHERE a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attrelid, a.attnum`,
-		[]any{&oid, &at.number, &at.collation, &c.Name, &c.Type, &c.TypeOID, &c.NotNull, &c.Generated, &c.Virtual, &c.Identity, &c.Default, &c.Collation, &c.Nondeterministic},
+		[]any{&oid, &at.number, &at.collation, &c.Name, &c.Type, &c.TypeOID, &c.NotNull, &c.Generated, &c.Virtual,
+			&c.Identity, &c.Default, &c.Collation, &c.Nondeterministic},
 		func() error {
 			if r := l.relations[oid]; r != nil {
 				c.From, c.Sequence = []string{}, sequences[column{oid, at.number}]
@@ -134,7 +137,8 @@ func (l *loader) readColumns(ctx context.Context) error {
 	for _, g := range l.generated {
 		for i, at := range l.attributes[g.relation] {
 			if at.number == g.number {
-				l.relations[g.relation].Columns[i].From = l.columnsOf(g.relation, func(n int16) bool { return n != g.number && slices.Contains(g.dependsOn, n) })
+				l.relations[g.relation].Columns[i].From = l.columnsOf(g.relation,
+					func(n int16) bool { return n != g.number && slices.Contains(g.dependsOn, n) })
 			}
 		}
 	}
@@ -147,7 +151,8 @@ type column struct {
 	number   int16
 }
 
-// readSequences reads whose next values columns are: the sequence of a default is what the default depends on; that of an identity column depends on the column.
+// readSequences reads whose next values columns are: the sequence of a default is what the default depends on; that of
+// an identity column depends on the column.
 func (l *loader) readSequences(ctx context.Context) (map[column]catalog.Name, error) {
 	var (
 		of   column
@@ -226,8 +231,8 @@ func (l *loader) setChecked(context.Context) error {
 	return nil
 }
 
-// readKeys reads primary and foreign keys. A key that leads to a partitioned table has a row for each partition besides, which are left
-// out: they ask what the key asks.
+// readKeys reads primary and foreign keys. A key that leads to a partitioned table has a row for each partition
+// besides, which are left out: they ask what the key asks.
 func (l *loader) readKeys(ctx context.Context) error {
 	var (
 		oid, target           uint32
@@ -248,7 +253,8 @@ func (l *loader) readKeys(ctx context.Context) error {
 				r.PrimaryKey = l.names(oid, columns)
 			case l.relations[target] != nil:
 				r.ForeignKeys = append(r.ForeignKeys, catalog.ForeignKey{
-					Columns: l.names(oid, columns), Target: l.relations[target].Name, TargetCols: l.names(target, refs), Validated: validated,
+					Columns: l.names(oid, columns), Target: l.relations[target].Name, TargetCols: l.names(target,
+						refs), Validated: validated,
 					OnUpdate: actions[update], OnDelete: actions[del], Nulled: l.names(oid, nulled), Full: full,
 				})
 			}
@@ -273,9 +279,9 @@ var actions = map[string]catalog.Action{
 	"a": catalog.NoAction, "r": catalog.Restrict, "c": catalog.Cascade, "n": catalog.SetNull, "d": catalog.SetDefault,
 }
 
-// readVectors reads the text search vectors that an index has computed for each row of a table, so that they fail for none. An index that
-// rows of older snapshots may be missing from (indcheckxmin), over some rows, or of a table with children is none; nor is any where a name of
-// a configuration could mean two.
+// readVectors reads the text search vectors that an index has computed for each row of a table, so that they fail for
+// none. An index that rows of older snapshots may be missing from (indcheckxmin), over some rows, or of a table with
+// children is none; nor is any where a name of a configuration could mean two.
 func (l *loader) readVectors(ctx context.Context) error {
 	var (
 		oid        uint32

@@ -47,8 +47,9 @@ CREATE VIEW checks WITH (security_barrier, check_option = local) AS SELECT a FRO
 CREATE FOREIGN DATA WRAPPER nothing; CREATE SERVER nowhere FOREIGN DATA WRAPPER nothing; CREATE FOREIGN TABLE foreigner (a int) SERVER nowhere;
 CREATE MATERIALIZED VIEW stored AS SELECT a FROM one; CREATE SEQUENCE numbers; CREATE TYPE pair AS (a int);`
 
-// What of a relation the policy, the rewriter and what writes ask rests on: checks and keys of whole rows, columns that are computed from later
-// ones, keys of other collations, indexes that are deferred, broken or over some rows, views that PostgreSQL does not write through by itself.
+// What of a relation the policy, the rewriter and what writes ask rests on: checks and keys of whole rows, columns that
+// are computed from later ones, keys of other collations, indexes that are deferred, broken or over some rows, views
+// that PostgreSQL does not write through by itself.
 func TestRelations(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
@@ -71,23 +72,32 @@ func TestRelations(t *testing.T) {
 	for _, c := range []struct{ what, got, want string }{
 		{"checks of whole rows", fmt.Sprint(get("whole").Checked, get("whole").Together), "[a b c] [[a b c]]"},
 		{"a key over some rows, by whole rows", keys(get("whole").Unique), "some_rows[a b c] [a] [a]"},
-		{"two checks of two columns each", fmt.Sprint(get("pairs").Checked, get("pairs").Together, get("more_pairs").Together), "[x y z w] [[x y] [z w]] [[k l] [m n]]"},
-		{"computed from a later column", fmt.Sprint(get("later").Column("g").From, get("later").Column("n").From, get("later").Column("g").Generated), "[n] [] true"},
+		{"two checks of two columns each", fmt.Sprint(get("pairs").Checked, get("pairs").Together,
+			get("more_pairs").Together), "[x y z w] [[x y] [z w]] [[k l] [m n]]"},
+		{"computed from a later column", fmt.Sprint(get("later").Column("g").From, get("later").Column("n").From,
+			get("later").Column("g").Generated), "[n] [] true"},
 		{"exclusions", keys(get("away").Unique), "away_a_excl[a] [a] [a] away_int4range_excl[a b] [] []"},
 		{"a key in another collation", keys(get("texts").Unique), "in_bytes[a b] [b] [a b]"},
 		{"a key in which NULLs are equal", keys(get("alike").Unique), "alike_a_b_key[a b] [a b] []"},
-		{"collations", fmt.Sprintf("%q %q %q", get("texts").Column("a").Collation, get("texts").Column("b").Collation, get("texts").Column("c").Collation), `"" "C" ""`},
+		{"collations", fmt.Sprintf("%q %q %q", get("texts").Column("a").Collation, get("texts").Column("b").Collation,
+			get("texts").Column("c").Collation), `"" "C" ""`},
 		{"deferred, led by a column, broken", fmt.Sprint(get("waits").Indexes), "[{[b] false false} {[a] false false}]"},
-		{"what is broken refuses rows nevertheless", keys(get("waits").Unique), "broken_too[b c] [b c] [b c] leads[b c] [b] [b] part_of[a c] [c] [c] waits_a_key[a] [a] [a]"},
+		{"what is broken refuses rows nevertheless", keys(get("waits").Unique),
+			"broken_too[b c] [b c] [b c] leads[b c] [b] [b] part_of[a c] [c] [c] waits_a_key[a] [a] [a]"},
 		{"over some rows", fmt.Sprint(get("waits").Partial), "[{[c] (a > 0)}]"},
 		{"inverted", fmt.Sprint(get("listed").Inverted), "[a]"},
-		{"two parents", fmt.Sprint(get("of_both").Parents, get("of_both").IsPartition, get("one").HasChildren, get("of_both").HasChildren), "[public.one public.two] false true false"},
+		{"two parents", fmt.Sprint(get("of_both").Parents, get("of_both").IsPartition, get("one").HasChildren,
+			get("of_both").HasChildren), "[public.one public.two] false true false"},
 		{"policies", fmt.Sprint(get("to_governed").Governed, get("governed").Governed), "false true"},
-		{"defaults of domains", fmt.Sprintf("%q %q %q", get("fills").Column("a").Default, get("fills").Column("b").Default, get("fills").Column("c").Default), `"7" "8" ""`},
-		{"actions", fmt.Sprint(get("acts").ForeignKeys[0].OnDelete, "/", get("acts").ForeignKeys[0].OnUpdate, " ", get("acts").ForeignKeys[1].OnDelete, "/", get("acts").ForeignKeys[1].OnUpdate), "set default/restrict restrict/set null"},
+		{"defaults of domains", fmt.Sprintf("%q %q %q", get("fills").Column("a").Default,
+			get("fills").Column("b").Default, get("fills").Column("c").Default), `"7" "8" ""`},
+		{"actions", fmt.Sprint(get("acts").ForeignKeys[0].OnDelete, "/", get("acts").ForeignKeys[0].OnUpdate,
+			" ", get("acts").ForeignKeys[1].OnDelete, "/", get("acts").ForeignKeys[1].OnUpdate), "set default/restrict restrict/set null"},
 		{"a view that reads no column", fmt.Sprint(get("counted").Reads), "[{public.one []}]"},
 		{"a view that reads two", fmt.Sprint(get("plain").Reads, get("plain").Updatable), "[{public.whole [a b]}] 28"},
-		{"what others write in a view's place", fmt.Sprint(get("triggered").Updatable, get("ruled").Updatable, get("grouped").Updatable, get("over_grouped").Updatable, get("checks").Updatable), "0 0 0 0 28"},
+		{"what others write in a view's place",
+			fmt.Sprint(get("triggered").Updatable, get("ruled").Updatable, get("grouped").Updatable,
+				get("over_grouped").Updatable, get("checks").Updatable), "0 0 0 0 28"},
 		{"what a view checks", fmt.Sprintf("%q %q", get("checks").CheckOption, get("barrier").CheckOption), `"local" ""`},
 		{"kinds", fmt.Sprintf("%c%c%c%c", get("foreigner").Kind, get("stored").Kind, get("numbers").Kind, get("pair").Kind), "fmSc"},
 	} {
@@ -108,7 +118,8 @@ func TestRelations(t *testing.T) {
 		t.Logf("indexes that search approximately are NOT TESTED, since pgvector is not installed: %v", err)
 		return
 	}
-	exec(t, conn, "CREATE TABLE near (v vector(2)); CREATE TABLE nearer (v vector(2)); CREATE INDEX ON near USING ivfflat (v vector_l2_ops); CREATE INDEX ON nearer USING hnsw (v vector_l2_ops)")
+	exec(t, conn, "CREATE TABLE near (v vector(2)); CREATE TABLE nearer (v vector(2)); CREATE INDEX ON near USING "+
+		"ivfflat (v vector_l2_ops); CREATE INDEX ON nearer USING hnsw (v vector_l2_ops)")
 	snap = load(t, conn)
 	if !get("near").Approximate || !get("nearer").Approximate || get("whole").Approximate {
 		t.Error("indexes that search approximately are not told")
@@ -138,9 +149,13 @@ func written(t *testing.T, conn *pgx.Conn) {
 		CREATE INDEX ON compares (a, h); CREATE INDEX ON compares USING gist (box(b[0], b[1])); CREATE INDEX ON compares USING brin (a int4_minmax_multi_ops); CREATE INDEX ON compares USING gist (g);
 		CREATE INDEX ON compares USING hash (e); CREATE INDEX ON compares (d, a) INCLUDE (b);`)
 	for _, check := range []string{ // those that are asked anew, and then those that are not
-		"b::date > '2020-01-01'", "d > now()", "d::date > j", "d > current_timestamp", "d::text <> b", "k::text <> b", "to_day(b) > j", "l::text <> b", "i::word <> 'x'::word AND (i || 'x')::word <> 'y'", "concat(b, c) <> ''", "whole_row(checks)",
-		"b IN ('x', 'y')", "c IN ('x', 'y')", "e <> 'sad'", "e::text <> 'sad'", "a::text <> b", "f > 0", "g <> '{}'", "cardinality(g) < 5", "h ->> 'a' <> ''", "i <> 'x'", "j > '2020-01-01'", "b ~ '^a'", "m::text <> b", "b::json ->> 'x' <> ''",
-		"CASE WHEN a > 1 THEN b IS NOT NULL END", "coalesce(b, c)::jsonb IS NOT NULL", "jsonb_typeof(h) = 'object'", "length(b) < 100", "num_nonnulls(a, b) = 1", "d > '2020-01-01 00:00Z'", "d - '2020-01-01 00:00Z' > '1 day'", "char_length(c) <= 9", "sha256(b::bytea) <> ''", "b::float8 > 0",
+		"b::date > '2020-01-01'", "d > now()", "d::date > j", "d > current_timestamp", "d::text <> b", "k::text <> b",
+		"to_day(b) > j", "l::text <> b", "i::word <> 'x'::word AND (i || 'x')::word <> 'y'", "concat(b, c) <> ''", "whole_row(checks)",
+		"b IN ('x', 'y')", "c IN ('x', 'y')", "e <> 'sad'", "e::text <> 'sad'", "a::text <> b", "f > 0", "g <> '{}'",
+		"cardinality(g) < 5", "h ->> 'a' <> ''", "i <> 'x'", "j > '2020-01-01'", "b ~ '^a'", "m::text <> b", "b::json ->> 'x' <> ''",
+		"CASE WHEN a > 1 THEN b IS NOT NULL END", "coalesce(b, c)::jsonb IS NOT NULL", "jsonb_typeof(h) = 'object'",
+		"length(b) < 100", "num_nonnulls(a, b) = 1", "d > '2020-01-01 00:00Z'", "d - '2020-01-01 00:00Z' > '1 day'",
+		"char_length(c) <= 9", "sha256(b::bytea) <> ''", "b::float8 > 0",
 	} {
 		exec(t, conn, "ALTER TABLE checks ADD CHECK ("+check+")")
 	}
@@ -171,11 +186,18 @@ func written(t *testing.T, conn *pgx.Conn) {
 	}
 	for _, c := range []struct{ what, got, want string }{
 		{"constraints that are asked anew", fmt.Sprint(get("checks").Rechecked), rechecked},
-		{"what is computed", fmt.Sprint(get("computes").Computed), "[{column [b] true false} {index [a] false false} {index [a b] true false} {index [d] true false} {trigger [a] false false} {trigger [a d] false false} {trigger [b] true false}]"},
-		{"what is taken for leak-proof and fails", fmt.Sprint(get("shapes").Computed), "[{index [a s] false false} {index [c] false false} {index [l m] false false} {index [p] false false} {trigger [a] false true} {trigger [a t] false false} {trigger [c] true true}]"},
+		{"what is computed", fmt.Sprint(get("computes").Computed),
+			"[{column [b] true false} {index [a] false false} {index [a b] true false} {index [d] true false} " +
+				"{trigger [a] false false} {trigger [a d] false false} {trigger [b] true false}]"},
+		{"what is taken for leak-proof and fails", fmt.Sprint(get("shapes").Computed),
+			"[{index [a s] false false} {index [c] false false} {index [l m] false false} {index [p] false false} " +
+				"{trigger [a] false true} {trigger [a t] false false} {trigger [c] true true}]"},
 		{"partitions by a function of others", fmt.Sprint(get("spread").Computed), "[{partition [a] true false}]"},
-		{"what is compared", compared, "compares_a_excl hash postgresql.int4_ops[a]; compares_a_idx brin postgresql.int4_minmax_multi_ops[a]; compares_box_idx gist postgresql.box_ops[b]; compares_d_a_b_idx btree postgresql.record_ops[d] btree postgresql.int4_ops[a]; " +
-			"compares_g_idx gist postgresql.multirange_ops[g]; compares_h_c_excl gist btree_gist.gist_text_ops[h] gist postgresql.range_ops[c]; "},
+		{"what is compared", compared,
+			"compares_a_excl hash postgresql.int4_ops[a]; compares_a_idx brin " +
+				"postgresql.int4_minmax_multi_ops[a]; compares_box_idx gist postgresql.box_ops[b]; " +
+				"compares_d_a_b_idx btree postgresql.record_ops[d] btree postgresql.int4_ops[a]; " +
+				"compares_g_idx gist postgresql.multirange_ops[g]; compares_h_c_excl gist btree_gist.gist_text_ops[h] gist postgresql.range_ops[c]; "},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.what, c.got, c.want)

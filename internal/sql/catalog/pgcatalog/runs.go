@@ -47,8 +47,9 @@ func (l *loader) planned() []planned {
 	return out
 }
 
-// readRuns reads of which relations a read may run functions of others. As a plan is made, PostgreSQL works out what expressions of their indexes, statistics, partitions, checks and policies make of constants;
-// and it finds rows, and partitions, by functions of operator classes.
+// readRuns reads of which relations a read may run functions of others. As a plan is made, PostgreSQL works out what
+// expressions of their indexes, statistics, partitions, checks and policies make of constants; and it finds rows, and
+// partitions, by functions of operator classes.
 func (l *loader) readRuns(ctx context.Context) error {
 	k := &l.known
 	for _, p := range l.policies {
@@ -93,7 +94,8 @@ func (l *loader) readRuns(ctx context.Context) error {
 	return nil
 }
 
-// runAsPlanned are the functions of others in an expression of which one may be run as a plan is made; none if that is so of none.
+// runAsPlanned are the functions of others in an expression of which one may be run as a plan is made; none if that is
+// so of none.
 func (k *known) runAsPlanned(x planned) []uint32 {
 	var functions []uint32
 	always := false
@@ -123,7 +125,8 @@ func (l *loader) addRuns(relation uint32, by string) {
 	r.Runs = true
 }
 
-// readClassesThatRun finds the relations whose indexes and partition keys have operator classes with functions of anybody's.
+// readClassesThatRun finds the relations whose indexes and partition keys have operator classes with functions of
+// anybody's.
 func (l *loader) readClassesThatRun(ctx context.Context) error {
 	if len(l.known.uses.running) == 0 {
 		return nil
@@ -142,7 +145,8 @@ func (l *loader) readClassesThatRun(ctx context.Context) error {
 		}, l.known.uses.running)
 }
 
-// typesThatRun are those that PostgreSQL runs functions of others for by itself, and what is made of them, by their names.
+// typesThatRun are those that PostgreSQL runs functions of others for by itself, and what is made of them, by their
+// names.
 func (l *loader) typesThatRun(ctx context.Context) (map[uint32]string, error) {
 	if len(l.known.running) == 0 {
 		return nil, nil
@@ -173,10 +177,11 @@ func (l *loader) readSignatures(ctx context.Context, of map[uint32]string) error
 		oid  uint32
 		name string
 	)
-	return l.each(ctx, "SELECT f.oid, f.oid::regprocedure::text FROM unnest($1::oid[]) AS f (oid)", []any{&oid, &name}, func() error {
-		of[oid] = name
-		return nil
-	}, slices.Sorted(maps.Keys(of)))
+	return l.each(ctx, "SELECT f.oid, f.oid::regprocedure::text FROM unnest($1::oid[]) AS f (oid)",
+		[]any{&oid, &name}, func() error {
+			of[oid] = name
+			return nil
+		}, slices.Sorted(maps.Keys(of)))
 }
 
 // shareRuns gives to tables that are parts of one another what one of them has: a plan looks at all of them.
@@ -185,7 +190,8 @@ func (l *loader) shareRuns() {
 	for _, r := range l.relations {
 		byName[r.Name] = r
 	}
-	names := slices.SortedFunc(maps.Keys(byName), func(a, b catalog.Name) int { return strings.Compare(a.String(), b.String()) })
+	names := slices.SortedFunc(maps.Keys(byName),
+		func(a, b catalog.Name) int { return strings.Compare(a.String(), b.String()) })
 	for again := true; again; {
 		again = false
 		for _, name := range names {
@@ -213,7 +219,8 @@ var (
 	isNull   = regexp.MustCompile(`^:constisnull true`)
 )
 
-// folds tells of an expression, as it is stored, that one of some functions may be run as a plan is made. One that is called with a column, and with what is folded with none, is not.
+// folds tells of an expression, as it is stored, that one of some functions may be run as a plan is made. One that is
+// called with a column, and with what is folded with none, is not.
 func folds(tree string, functions []uint32) bool {
 	if len(functions) == 0 {
 		return false

@@ -28,10 +28,13 @@ func TestTypesThatRunFunctionsOfOthers(t *testing.T) {
 		CREATE TYPE written AS ENUM ('a'); CREATE FUNCTION to_json(written) RETURNS json LANGUAGE sql IMMUTABLE AS 'SELECT ''1''::json'; CREATE CAST (written AS json) WITH FUNCTION to_json(written); CREATE DOMAIN within AS int CHECK ('[1,2]'::compared @> VALUE); CREATE TYPE pair AS (a int, b sorted); CREATE TYPE plain AS (a int, b mood)`)
 	snapshot := load(t, conn)
 	for name, runs := range map[string]bool{
-		"int": false, "text": false, "numeric": false, "jsonb": false, "tstzmultirange": false, "text[]": false, "citext": false, "hstore": false, "ltree[]": false, "cube": false,
-		"mood": false, "mood[]": false, "spoken": false, "asked": false, "spans": false, "spans_multirange": false, "plain": false, "short": false, "short[]": false, "email": false, "email[]": false,
+		"int": false, "text": false, "numeric": false, "jsonb": false, "tstzmultirange": false, "text[]": false,
+		"citext": false, "hstore": false, "ltree[]": false, "cube": false,
+		"mood": false, "mood[]": false, "spoken": false, "asked": false, "spans": false, "spans_multirange": false,
+		"plain": false, "short": false, "short[]": false, "email": false, "email[]": false,
 		"tested": true, "tested[]": true, "renamed": true, "over": true, "written": true, "written[]": true, "within": true,
-		"cast_by_itself": true, "cast_by_itself[]": true, "narrow": true, "narrow[]": true, "sorted": true, "sorted[]": true, "hashed": true, "pair": true, "pair[]": true, "compared": true, "compared_multirange": true,
+		"cast_by_itself": true, "cast_by_itself[]": true, "narrow": true, "narrow[]": true, "sorted": true,
+		"sorted[]": true, "hashed": true, "pair": true, "pair[]": true, "compared": true, "compared_multirange": true,
 	} {
 		var oid uint32
 		if err := conn.QueryRow(t.Context(), "SELECT $1::text::regtype::oid", name).Scan(&oid); err != nil {
@@ -70,10 +73,14 @@ func TestTablesThatRunFunctionsOfOthers(t *testing.T) {
 		name, sql string
 		runs      bool
 	}{
-		{"plain", "CREATE INDEX ON T (lower(note)) WHERE x > 0; CREATE INDEX ON T USING gin (note gin_trgm_ops); CREATE INDEX ON T USING gin (x); CREATE INDEX ON T (c); ALTER TABLE T ADD CHECK (length(note) < 9); CREATE STATISTICS s_of_T ON (x + 1), (lower(note)) FROM T", false},
-		{"of_columns", "CREATE INDEX ON T (f(x)); CREATE INDEX ON T (g(lower(note)), f(f(x) + 1)) WHERE f(x) > 0 AND g(c::text) = 'a'; ALTER TABLE T ADD CHECK (f(x) > 0 OR g(note || 'b') IS NULL); CREATE STATISTICS s_of_T ON (f(x)), (g(note)) FROM T", false},
+		{"plain", "CREATE INDEX ON T (lower(note)) WHERE x > 0; CREATE INDEX ON T USING gin (note gin_trgm_ops); " +
+			"CREATE INDEX ON T USING gin (x); CREATE INDEX ON T (c); ALTER TABLE T ADD CHECK (length(note) < 9); " +
+			"CREATE STATISTICS s_of_T ON (x + 1), (lower(note)) FROM T", false},
+		{"of_columns", "CREATE INDEX ON T (f(x)); CREATE INDEX ON T (g(lower(note)), f(f(x) + 1)) WHERE f(x) > 0 " +
+			"AND g(c::text) = 'a'; ALTER TABLE T ADD CHECK (f(x) > 0 OR g(note || 'b') IS NULL); CREATE STATISTICS s_of_T ON (f(x)), (g(note)) FROM T", false},
 		{"wrapped", "CREATE INDEX ON T (unaccented(note)); CREATE INDEX ON T USING gin (unaccented(lower(note)) gin_trgm_ops)", false},
-		{"of_others", "ALTER TABLE T ENABLE ROW LEVEL SECURITY; CREATE POLICY a ON T USING (f(x) > 0); CREATE POLICY b ON T AS RESTRICTIVE TO pg_monitor USING (true)", false},
+		{"of_others", "ALTER TABLE T ENABLE ROW LEVEL SECURITY; CREATE POLICY a ON T USING (f(x) > 0); CREATE " +
+			"POLICY b ON T AS RESTRICTIVE TO pg_monitor USING (true)", false},
 		{"of_constants", "CREATE INDEX ON T ((x + f(1)))", true},
 		{"chosen", "CREATE INDEX ON T (f(COALESCE(1, x)))", true},
 		{"chosen_by_case", "CREATE INDEX ON T (f(CASE WHEN true THEN 1 ELSE x END))", true},
@@ -86,9 +93,13 @@ func TestTablesThatRunFunctionsOfOthers(t *testing.T) {
 		{"ranged", "ALTER TABLE T ADD CHECK ('[1,2]'::compared @> x)", true},
 		{"by_a_class", "CREATE INDEX ON T (x others)", true},
 		{"for_some", "CREATE POLICY a ON T USING (f(1) > 0)", true},
-		{"of_other_roles", "CREATE POLICY a ON T TO pg_monitor USING (f(1) > 0); CREATE POLICY b ON T AS RESTRICTIVE TO pg_monitor USING (f(1) > 0)", false},
-		{"of_ours", "CREATE POLICY pgconsent_select ON T AS RESTRICTIVE TO pg_read_all_stats USING (true); CREATE POLICY a ON T TO pg_read_all_stats USING (f(1) > 0)", true},
-		{"as_supabase_has_them", "CREATE POLICY a ON T USING (uid() = u); CREATE POLICY b ON T FOR SELECT USING ((SELECT uid()) = u AND member(x) AND team(x)); CREATE POLICY c ON T FOR DELETE USING (CASE WHEN asked(1) THEN true END)", false},
+		{"of_other_roles",
+			"CREATE POLICY a ON T TO pg_monitor USING (f(1) > 0); CREATE POLICY b ON T AS RESTRICTIVE TO pg_monitor USING (f(1) > 0)", false},
+		{"of_ours", "CREATE POLICY pgconsent_select ON T AS RESTRICTIVE TO pg_read_all_stats USING (true); CREATE " +
+			"POLICY a ON T TO pg_read_all_stats USING (f(1) > 0)", true},
+		{"as_supabase_has_them",
+			"CREATE POLICY a ON T USING (uid() = u); CREATE POLICY b ON T FOR SELECT USING ((SELECT uid()) = u " +
+				"AND member(x) AND team(x)); CREATE POLICY c ON T FOR DELETE USING (CASE WHEN asked(1) THEN true END)", false},
 		{"named_as_ours", "CREATE POLICY pgconsent_mine ON T USING (f(1) > x)", true},
 		{"labelled", "CREATE POLICY a ON T USING (labels(1) > x)", true},
 		{"with_a_default", "CREATE POLICY a ON T USING (defaults(x) > x)", true},
@@ -98,23 +109,30 @@ func TestTablesThatRunFunctionsOfOthers(t *testing.T) {
 		{"in_sql_with_types", "CREATE POLICY a ON T USING (casts(1) > x)", true},
 		{"in_sql_that_is_not_plain", "CREATE POLICY a ON T USING (quotes(1) > x)", true},
 		{"in_sql_that_reads", "CREATE POLICY a ON T USING (reads(1) > x)", true},
-		{"plain_check", "CREATE INDEX ON T (initial(note)); ALTER TABLE T ADD CHECK (is_email(note)) NOT VALID; CREATE INDEX ON T (x) WHERE is_email('a')", false},
+		{"plain_check", "CREATE INDEX ON T (initial(note)); ALTER TABLE T ADD CHECK (is_email(note)) NOT VALID; " +
+			"CREATE INDEX ON T (x) WHERE is_email('a')", false},
 		{"liked", "ALTER TABLE T ADD CHECK (kindly(note)) NOT VALID", false},
-		{"in_dollars", "ALTER TABLE T ADD CHECK (dollars(1) IS NOT NULL) NOT VALID", true}, {"with_escapes", "ALTER TABLE T ADD CHECK (escapes(1) IS NOT NULL) NOT VALID", true},
-		{"with_comments", "ALTER TABLE T ADD CHECK (comments(1) IS NOT NULL) NOT VALID", true}, {"with_aliases", "ALTER TABLE T ADD CHECK (aliases(1) IS NOT NULL) NOT VALID", true},
+		{"in_dollars", "ALTER TABLE T ADD CHECK (dollars(1) IS NOT NULL) NOT VALID", true}, {
+			"with_escapes", "ALTER TABLE T ADD CHECK (escapes(1) IS NOT NULL) NOT VALID", true},
+		{"with_comments", "ALTER TABLE T ADD CHECK (comments(1) IS NOT NULL) NOT VALID", true}, {
+			"with_aliases", "ALTER TABLE T ADD CHECK (aliases(1) IS NOT NULL) NOT VALID", true},
 		{"in_parsed_sql", "CREATE POLICY a ON T USING (parsed(1) > x)", true},
 		{"for_all", "CREATE POLICY a ON T AS RESTRICTIVE FOR UPDATE USING (x > 0)", true},
 		{"above", "CREATE TABLE heir_of_T () INHERITS (T); CREATE INDEX ON heir_of_T ((x + f(1)))", true},
 	}
 	for _, table := range tables {
-		exec(t, conn, strings.NewReplacer("s_of_T", "s_of_"+table.name, "heir_of_T", "heir_of_"+table.name, "(T)", "("+table.name+")", " T ", " "+table.name+" ").Replace("CREATE TABLE T (x int, note text, c citext, u uuid); "+table.sql+" ;"))
+		exec(t, conn, strings.NewReplacer("s_of_T", "s_of_"+table.name, "heir_of_T", "heir_of_"+table.name, "(T)",
+			"("+table.name+")", " T ", " "+table.name+" ").Replace("CREATE TABLE T (x int, note text, c citext, u uuid); "+table.sql+" ;"))
 	}
-	exec(t, conn, "CREATE TABLE parted (x int) PARTITION BY RANGE (x others); CREATE TABLE part PARTITION OF parted FOR VALUES FROM (1) TO (2); CREATE TABLE folded (x int) PARTITION BY RANGE ((x + f(1))); CREATE TABLE plainly (x int) PARTITION BY RANGE ((x + 1)); CREATE TABLE other_part PARTITION OF plainly FOR VALUES FROM (1) TO (2)")
+	exec(t, conn, "CREATE TABLE parted (x int) PARTITION BY RANGE (x others); CREATE TABLE part PARTITION OF "+
+		"parted FOR VALUES FROM (1) TO (2); CREATE TABLE folded (x int) PARTITION BY RANGE ((x + f(1))); CREATE "+
+		"TABLE plainly (x int) PARTITION BY RANGE ((x + 1)); CREATE TABLE other_part PARTITION OF plainly FOR VALUES FROM (1) TO (2)")
 	snapshot := load(t, conn)
 	for _, table := range append(tables, []struct {
 		name, sql string
 		runs      bool
-	}{{"parted", "", true}, {"part", "", true}, {"folded", "", true}, {"plainly", "", false}, {"other_part", "", false}, {"heir_of_above", "", true}}...) {
+	}{{"parted", "", true}, {"part", "", true}, {"folded", "", true}, {"plainly", "", false}, {
+		"other_part", "", false}, {"heir_of_above", "", true}}...) {
 		if r, found := snapshot.Relation(catalog.Name{Schema: "public", Name: table.name}); !found || r.Runs != table.runs {
 			t.Errorf("%s: %t, want %t", table.name, !table.runs, table.runs)
 		} else if r.Runs != (r.RunsBy != "") {
@@ -161,7 +179,8 @@ func TestReplacedFunctionsOfExtensions(t *testing.T) {
 		}
 	}
 	slices.Sort(replaced)
-	if want := []string{"gc_to_sec", "regexp_match", "regexp_replace", "regexp_split_to_array", "replace", "sec_to_gc", "split_part", "strpos", "translate"}; !slices.Equal(replaced, want) {
+	if want := []string{"gc_to_sec", "regexp_match", "regexp_replace", "regexp_split_to_array", "replace",
+		"sec_to_gc", "split_part", "strpos", "translate"}; !slices.Equal(replaced, want) {
 		t.Errorf("%v, want %v", replaced, want)
 	}
 }
@@ -179,7 +198,8 @@ func TestPlainFunctionsInSQL(t *testing.T) {
 		t.Helper()
 		exec(t, conn, made+"; ALTER TABLE t ADD CHECK ("+call+") NOT VALID")
 		r, _ := load(t, conn).Relation(catalog.Name{Schema: "public", Name: "t"})
-		exec(t, conn, "DROP FUNCTION p CASCADE; DROP CAST IF EXISTS (bool AS date); DROP OPERATOR FAMILY IF EXISTS jsons USING hash CASCADE; DROP OPERATOR IF EXISTS !~ (varchar, text)")
+		exec(t, conn, "DROP FUNCTION p CASCADE; DROP CAST IF EXISTS (bool AS date); DROP OPERATOR FAMILY IF "+
+			"EXISTS jsons USING hash CASCADE; DROP OPERATOR IF EXISTS !~ (varchar, text)")
 		return r.Runs
 	}
 	const body = "LANGUAGE sql IMMUTABLE "
@@ -209,10 +229,16 @@ func TestPlainFunctionsInSQL(t *testing.T) {
 		{"CREATE FUNCTION p(int) RETURNS bool " + body + "AS $$SELECT domain_in('5', 'odd'::regtype, -1) IS NULL$$", "p(1)", true},
 		{"CREATE FUNCTION p(int) RETURNS text " + body + "AS $$SELECT set_config('enable_bitmapscan', 'on', true)$$", "p(1) > ''", true},
 		{"CREATE FUNCTION p(int) RETURNS bool " + body + "AS $$SELECT satisfies_hash_partition('t'::regclass, 2, 0, $1)$$", "p(1)", true},
-		{"CREATE CAST (bool AS date) WITH FUNCTION to_date(bool); CREATE FUNCTION p(int) RETURNS date " + body + "AS 'SELECT ($1 > 0)::date'", "p(1) > '2000-01-01'", true},
-		{"CREATE OPERATOR === (LEFTARG = json, RIGHTARG = json, FUNCTION = same, COMMUTATOR = ===, HASHES); CREATE OPERATOR CLASS jsons DEFAULT FOR TYPE json USING hash AS OPERATOR 1 ===, FUNCTION 1 hashed(json); CREATE FUNCTION p(int) RETURNS bool " + body + "AS 'SELECT ARRAY[json_build_array()] = ARRAY[json_build_array()]'", "p(1)", true},
-		{"CREATE FUNCTION p(varchar) RETURNS bool " + body + "AS $$SELECT $1 NOT SIMILAR TO 'f'$$; CREATE OPERATOR !~ (LEFTARG = varchar, RIGHTARG = text, FUNCTION = unlike)", "p('a')", true},
-		{"CREATE FUNCTION p(point) RETURNS float8 " + body + "AS 'SELECT $1 <@> $1'; CREATE OR REPLACE FUNCTION geo_distance(point, point) RETURNS float8 LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN 1; END'", "p('(0,0)') > 0", true},
+		{"CREATE CAST (bool AS date) WITH FUNCTION to_date(bool); CREATE FUNCTION p(int) RETURNS date " + body +
+			"AS 'SELECT ($1 > 0)::date'", "p(1) > '2000-01-01'", true},
+		{"CREATE OPERATOR === (LEFTARG = json, RIGHTARG = json, FUNCTION = same, COMMUTATOR = ===, HASHES); " +
+			"CREATE OPERATOR CLASS jsons DEFAULT FOR TYPE json USING hash AS OPERATOR 1 ===, FUNCTION 1 " +
+			"hashed(json); CREATE FUNCTION p(int) RETURNS bool " + body + "AS 'SELECT ARRAY[json_build_array()] = ARRAY[json_build_array()]'", "p(1)", true},
+		{"CREATE FUNCTION p(varchar) RETURNS bool " + body +
+			"AS $$SELECT $1 NOT SIMILAR TO 'f'$$; CREATE OPERATOR !~ (LEFTARG = varchar, RIGHTARG = text, FUNCTION = unlike)", "p('a')", true},
+		{"CREATE FUNCTION p(point) RETURNS float8 " + body +
+			"AS 'SELECT $1 <@> $1'; CREATE OR REPLACE FUNCTION geo_distance(point, point) RETURNS float8 LANGUAGE " +
+			"plpgsql IMMUTABLE AS 'BEGIN RETURN 1; END'", "p('(0,0)') > 0", true},
 	} {
 		if got := runs(c.made, c.call); got != c.runs {
 			t.Errorf("%s: %t, want %t", c.made, got, c.runs)

@@ -39,16 +39,17 @@ func Sizes(ctx context.Context, conn *pgx.Conn, tables []*catalog.Relation) (cat
 			sizes[names[oid]] = catalog.Size{Rows: number, Distinct: map[string]float64{}}
 			return nil
 		}},
-		{"SELECT d.relation, d.attribute, d.number FROM pgconsent.distinct_values($1::pg_catalog.oid[]) AS d", []any{&oid, &column, &number}, func() error {
-			size := sizes[names[oid]]
-			if number < 0 { // a share of the rows
-				number *= -size.Rows
-			}
-			if size.Distinct != nil && number >= 1 {
-				size.Distinct[column] = number
-			}
-			return nil
-		}},
+		{"SELECT d.relation, d.attribute, d.number FROM pgconsent.distinct_values($1::pg_catalog.oid[]) AS d",
+			[]any{&oid, &column, &number}, func() error {
+				size := sizes[names[oid]]
+				if number < 0 { // a share of the rows
+					number *= -size.Rows
+				}
+				if size.Distinct != nil && number >= 1 {
+					size.Distinct[column] = number
+				}
+				return nil
+			}},
 	} {
 		rows, err := conn.Query(ctx, read.sql, oids)
 		if err != nil {

@@ -49,7 +49,8 @@ func depends(catalog, object, relation string) string {
 
 // readStored reads the expressions.
 func (l *loader) readStored(ctx context.Context) error {
-	return inTurn(ctx, l.readChecks, l.readIndexFacts, l.readGenerated, l.readPartitionKeys, l.readStatistics, l.readPolicies, l.readTriggers)
+	return inTurn(ctx, l.readChecks, l.readIndexFacts, l.readGenerated, l.readPartitionKeys, l.readStatistics,
+		l.readPolicies, l.readTriggers)
 }
 
 func (l *loader) readChecks(ctx context.Context) error {
@@ -93,7 +94,8 @@ func (l *loader) readPartitionKeys(ctx context.Context) error {
 		p    partitionKey
 		text *string
 	)
-	return l.each(ctx, `SELECT p.partrelid, p.partexprs::text, p.partattrs::int2[], `+depends("pg_class", "p.partrelid", "p.partrelid")+` FROM pg_partitioned_table AS p WHERE p.partexprs IS NOT NULL`,
+	return l.each(ctx, `SELECT p.partrelid, p.partexprs::text, p.partattrs::int2[], `+
+		depends("pg_class", "p.partrelid", "p.partrelid")+` FROM pg_partitioned_table AS p WHERE p.partexprs IS NOT NULL`,
 		[]any{&p.relation, &text, &p.keys, &p.dependsOn},
 		func() error {
 			p.tree = newTree(text)
@@ -108,7 +110,8 @@ func (l *loader) readStatistics(ctx context.Context) error {
 		s    statistics
 		text *string
 	)
-	return l.each(ctx, "SELECT s.stxrelid, s.stxname, s.stxexprs::text FROM pg_statistic_ext AS s WHERE s.stxexprs IS NOT NULL",
+	return l.each(ctx, "SELECT s.stxrelid, s.stxname, s.stxexprs::text FROM pg_statistic_ext AS s WHERE "+
+		"s.stxexprs IS NOT NULL",
 		[]any{&s.relation, &s.name, &text},
 		func() error {
 			s.tree = newTree(text)

@@ -21,17 +21,23 @@ const (
 )
 
 const (
-	// timeOfAStatement is what a trigger may set a column to and still do no more than write the time: that of the transaction or of the statement, which is the same for each row. That of the clock is not.
-	timeOfAStatement = `(?:(?:(?:pg_catalog\.)?(?:now|transaction_timestamp|statement_timestamp)` + space + `*\(` + space + `*\)|current_timestamp|localtimestamp)(?:` + space + `+at` + space + `+time` + space + `+zone` + space + `+'utc')?` +
-		`|(?:pg_catalog\.)?timezone` + space + `*\(` + space + `*'utc'(?:::text)?` + space + `*,` + space + `*(?:pg_catalog\.)?now` + space + `*\(` + space + `*\)` + space + `*\))`
+	// timeOfAStatement is what a trigger may set a column to and still do no more than write the time: that of the
+	// transaction or of the statement, which is the same for each row. That of the clock is not.
+	timeOfAStatement = `(?:(?:(?:pg_catalog\.)?(?:now|transaction_timestamp|statement_timestamp)` + space + `*\(` +
+		space + `*\)|current_timestamp|localtimestamp)(?:` + space + `+at` + space + `+time` + space + `+zone` +
+		space + `+'utc')?` +
+		`|(?:pg_catalog\.)?timezone` + space + `*\(` + space + `*'utc'(?:::text)?` + space + `*,` +
+		space + `*(?:pg_catalog\.)?now` + space + `*\(` + space + `*\)` + space + `*\))`
 	// setColumn is the column, as a statement of PL/pgSQL sets it.
 	setColumn = `new\.("[a-z0-9_]+"|[a-z_][a-z0-9_]*)` + space + `*:?=`
 )
 
 // These are for texts in lower case.
 var (
-	aComment   = regexp.MustCompile(`--[^\n\r]*`)
-	onlyTimes  = regexp.MustCompile(`^` + space + `*begin` + space + `+(?:` + setColumn + space + `*` + timeOfAStatement + space + `*;` + space + `*)+return` + space + `+new` + space + `*;` + space + `*end` + space + `*;?` + space + `*$`)
+	aComment  = regexp.MustCompile(`--[^\n\r]*`)
+	onlyTimes = regexp.MustCompile(`^` + space + `*begin` + space + `+(?:` + setColumn + space +
+		`*` + timeOfAStatement + space + `*;` + space + `*)+return` + space + `+new` + space + `*;` + space +
+		`*end` + space + `*;?` + space + `*$`)
 	columnsSet = regexp.MustCompile(setColumn)
 )
 
@@ -66,7 +72,8 @@ func (l *loader) readTriggers(ctx context.Context) error {
 		  CASE WHEN l.lanname = 'plpgsql' THEN convert_to(p.prosrc, 'SQL_ASCII') END, l.oid, replace(encode(t.tgargs, 'escape'), '\000', '')
 		FROM pg_trigger AS t JOIN pg_proc AS p ON p.oid = t.tgfoid JOIN pg_namespace AS n ON n.oid = p.pronamespace JOIN pg_language AS l ON l.oid = p.prolang
 		WHERE t.tgqual IS NOT NULL OR p.oid >= 16384 OR p.pronamespace <> 'pg_catalog'::regnamespace`,
-		[]any{&t.relation, &t.functionOID, &t.schema, &t.kind, &t.internal, &when, &t.keys, &t.dependsOn, &t.keyed, &body, &t.language, &t.arguments},
+		[]any{&t.relation, &t.functionOID, &t.schema, &t.kind, &t.internal, &when, &t.keys, &t.dependsOn, &t.keyed,
+			&body, &t.language, &t.arguments},
 		func() error {
 			t.when, t.body = newTree(when), string(body)
 			l.triggers = append(l.triggers, t)
@@ -75,8 +82,10 @@ func (l *loader) readTriggers(ctx context.Context) error {
 		})
 }
 
-// writesTime tells of a trigger that it does nothing before an update of a row but to write the time into columns of times that no key has, as an updated_at has: its body in PL/pgSQL consists of that, or
-// it is moddatetime of the extension. Nobody else's functions have the names that such a body calls, in whatever schema; what it sets needs no cast but PostgreSQL's own, which nobody replaces.
+// writesTime tells of a trigger that it does nothing before an update of a row but to write the time into columns of
+// times that no key has, as an updated_at has: its body in PL/pgSQL consists of that, or it is moddatetime of the
+// extension. Nobody else's functions have the names that such a body calls, in whatever schema; what it sets needs no
+// cast but PostgreSQL's own, which nobody replaces.
 func (l *loader) writesTime(t trigger) bool {
 	if t.kind&(forEachRow|before|onUpdate|insteadOf) != forEachRow|before|onUpdate {
 		return false
@@ -85,7 +94,8 @@ func (l *loader) writesTime(t trigger) bool {
 	r := l.relations[t.relation]
 	return only && r != nil && !slices.ContainsFunc(columns, func(name string) bool {
 		i := slices.IndexFunc(r.Columns, func(c catalog.Column) bool { return c.Name == name })
-		return i < 0 || r.Columns[i].Generated || !slices.Contains([]uint32{pgtype.TimestamptzOID, pgtype.TimestampOID, pgtype.DateOID}, r.Columns[i].TypeOID) ||
+		return i < 0 || r.Columns[i].Generated ||
+			!slices.Contains([]uint32{pgtype.TimestamptzOID, pgtype.TimestampOID, pgtype.DateOID}, r.Columns[i].TypeOID) ||
 			slices.Contains(t.keyed, l.attributes[t.relation][i].number)
 	})
 }
@@ -97,7 +107,8 @@ func (l *loader) timesSet(t trigger) (columns []string, only bool) {
 		return []string{t.arguments}, f.name == "moddatetime" && k.extensionOf("pg_proc", f.oid) == "moddatetime"
 	}
 	text := aComment.ReplaceAllString(t.body, " ")
-	if f.language != "plpgsql" || k.extensionOf("pg_language", t.language) != "plpgsql" || f.unsettled || k.timeOfOthers || !onlyTimes.MatchString(lower(text)) {
+	if f.language != "plpgsql" || k.extensionOf("pg_language", t.language) != "plpgsql" || f.unsettled ||
+		k.timeOfOthers || !onlyTimes.MatchString(lower(text)) {
 		return nil, false
 	}
 	for _, at := range columnsSet.FindAllStringSubmatchIndex(lower(text), -1) {

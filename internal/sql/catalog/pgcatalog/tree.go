@@ -18,7 +18,8 @@ type tree struct {
 
 var treeColumn = regexp.MustCompile(`:varattno ([0-9]+)`)
 
-// newTree is nil where there is no expression. It looks for the marks before the names of nodes and their fields: regular expressions take ten times as long.
+// newTree is nil where there is no expression. It looks for the marks before the names of nodes and their fields:
+// regular expressions take ten times as long.
 func newTree(text *string) *tree {
 	if text == nil {
 		return nil
@@ -52,7 +53,8 @@ func (t *tree) has(prefixes []string) bool {
 	})
 }
 
-// isType tells of the name of a field that a type's OID stands behind it. Two only look so: they say what is asked, as IS NULL and IS TRUE are.
+// isType tells of the name of a field that a type's OID stands behind it. Two only look so: they say what is asked, as
+// IS NULL and IS TRUE are.
 func isType(name string) bool {
 	if strings.HasPrefix(name, "nulltesttype") || strings.HasPrefix(name, "booltesttype") {
 		return false

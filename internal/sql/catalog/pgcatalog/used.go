@@ -51,7 +51,8 @@ JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) t.tgrelid JOIN pg_
 JOIN pg_catalog.pg_proc AS p ON p.oid OPERATOR(pg_catalog.=) t.tgfoid JOIN pg_catalog.pg_namespace AS fn ON fn.oid OPERATOR(pg_catalog.=) p.pronamespace
 WHERE NOT t.tgisinternal AND NOT p.prosecdef AND t.tgenabled OPERATOR(pg_catalog.<>) 'D' AND fn.nspname OPERATOR(pg_catalog.!~) '^(pg_|pgconsent)' AND `+notOurs+` ORDER BY 2, 3, 1`,
 		func(t *catalog.Trigger) []any {
-			return []any{&t.Name, &t.Relation.Schema, &t.Relation.Name, &t.Function.Schema, &t.Function.Name, &t.Insert, &t.Update, &t.Delete}
+			return []any{&t.Name, &t.Relation.Schema, &t.Relation.Name, &t.Function.Schema, &t.Function.Name,
+				&t.Insert, &t.Update, &t.Delete}
 		})
 }
 

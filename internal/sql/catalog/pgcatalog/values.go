@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// readValues reads the checks that let a column have a list of strings only: column IN ('a', 'b') is stored as an operator over an array.
+// readValues reads the checks that let a column have a list of strings only: column IN ('a', 'b') is stored as an
+// operator over an array.
 func (l *loader) readValues(ctx context.Context) error {
 	var (
 		oid        uint32
@@ -32,10 +33,12 @@ func (l *loader) readValues(ctx context.Context) error {
 		})
 }
 
-// membership is how PostgreSQL prints `column IN ('a', 'b')` for text, varchar and their domains, and what it leaves over.
+// membership is how PostgreSQL prints `column IN ('a', 'b')` for text, varchar and their domains, and what it leaves
+// over.
 var (
-	membership = regexp.MustCompile(`^\(+(?:[^\s"'()]+|"(?:[^"]|"")+")\)*(?:::[a-z ]+)? = ANY \(+ARRAY\[(.*?)\]\)*(?:::[a-z ]+\[\])?\)+$`)
-	element    = regexp.MustCompile(`^\(?'((?:[^']|'')*)'::[a-z ]+(?:\([0-9]+\))?\)?(?:::[a-z ]+)?(?:, |$)`)
+	membership = regexp.MustCompile(
+		`^\(+(?:[^\s"'()]+|"(?:[^"]|"")+")\)*(?:::[a-z ]+)? = ANY \(+ARRAY\[(.*?)\]\)*(?:::[a-z ]+\[\])?\)+$`)
+	element = regexp.MustCompile(`^\(?'((?:[^']|'')*)'::[a-z ]+(?:\([0-9]+\))?\)?(?:::[a-z ]+)?(?:, |$)`)
 )
 
 // listed returns the values of a check that is a plain list of strings, sorted; nil for every other check.

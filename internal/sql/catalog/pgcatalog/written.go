@@ -12,12 +12,16 @@ import (
 
 // What PostgreSQL computes and compares as a row is written may fail, and tells by that of what it computes it of.
 
-// honest are extensions whose functions that are called immutable go by their arguments alone, whatever the session's settings are.
-var honest = []string{"btree_gin", "btree_gist", "citext", "cube", "earthdistance", "fuzzystrmatch", "hstore", "intarray", "isn", "ltree", "pg_trgm", "pgcrypto", "seg", "unaccent", "uuid-ossp", "vector"}
+// honest are extensions whose functions that are called immutable go by their arguments alone, whatever the session's
+// settings are.
+var honest = []string{"btree_gin", "btree_gist", "citext", "cube", "earthdistance", "fuzzystrmatch", "hstore",
+	"intarray", "isn", "ltree", "pg_trgm", "pgcrypto", "seg", "unaccent", "uuid-ossp", "vector"}
 
-// fixedTypes are those of PostgreSQL's own whose texts are read and written alike under all settings: those of times, money, bytea and floating point are not, and neither is what is made of such.
+// fixedTypes are those of PostgreSQL's own whose texts are read and written alike under all settings: those of times,
+// money, bytea and floating point are not, and neither is what is made of such.
 var fixedTypes = []string{
-	"bool", "char", "name", "int8", "int2", "int4", "text", "oid", "json", "jsonb", "numeric", "varchar", "bpchar", "uuid", "inet", "cidr", "macaddr", "macaddr8", "bit", "varbit", "tid", "xid8", "tsvector",
+	"bool", "char", "name", "int8", "int2", "int4", "text", "oid", "json", "jsonb", "numeric", "varchar", "bpchar",
+	"uuid", "inet", "cidr", "macaddr", "macaddr8", "bit", "varbit", "tid", "xid8", "tsvector",
 	"_bool", "_name", "_int8", "_int2", "_int4", "_text", "_oid", "_jsonb", "_numeric", "_varchar", "_bpchar", "_uuid",
 }
 
@@ -35,10 +39,12 @@ func (k *known) fixedToRead(oid uint32) bool {
 	return k.fixed(oid) || oid < firstOfOthers && k.types[oid] != nil && slices.Contains(readAlike, k.types[oid].name)
 }
 
-// mayFail tells of a function p that it may: it is not leak-proof. Circles and segments are compared by what is computed of them, which overflows, though it is leak-proof.
+// mayFail tells of a function p that it may: it is not leak-proof. Circles and segments are compared by what is
+// computed of them, which overflows, though it is leak-proof.
 const mayFail = `(p.proleakproof IS NOT TRUE OR ARRAY['circle'::regtype, 'lseg'::regtype]::oid[] && p.proargtypes::oid[])`
 
-// failsForNone tells of a function p of PostgreSQL's own that it fails for none, leak-proof or not: comparisons of plain values do not.
+// failsForNone tells of a function p of PostgreSQL's own that it fails for none, leak-proof or not: comparisons of
+// plain values do not.
 const failsForNone = `p.proname IN ('lower', 'upper', 'btrim', 'ltrim', 'rtrim', 'length', 'octet_length', 'char_length', 'character_length',
 		    'starts_with', 'jsonb_object_field', 'jsonb_object_field_text', 'jsonb_exists', 'array_length', 'cardinality', 'isfinite', 'now', 'pg_trigger_depth')
 		    AND NOT ARRAY['anyrange'::regtype, 'anymultirange'::regtype, 'lseg'::regtype, 'path'::regtype, 'name'::regtype]::oid[] && p.proargtypes::oid[]
@@ -46,27 +52,32 @@ const failsForNone = `p.proname IN ('lower', 'upper', 'btrim', 'ltrim', 'rtrim',
 		    WHERE b.amoplefttype NOT IN ('record'::regtype, 'anyarray'::regtype, 'anyrange'::regtype, 'anymultirange'::regtype, 'tsquery'::regtype))`
 
 var (
-	failing = []string{"COERCEVIAIO", "ARRAYCOERCEEXPR", "CONVERTROWTYPE", "COERCETODOMAIN", "SUBSCRIPTINGREF", "MINMAX", "XMLEXPR", "ROWCOMPARE", "JSON"}
-	byMore  = []string{"SQLVALUEFUNCTION", "XMLEXPR", "JSONEXPR", "JSONCONSTRUCTOR", "COERCETODOMAIN", "CONVERTROWTYPE", "ROWCOMPARE", "NEXTVALUE"}
+	failing = []string{"COERCEVIAIO", "ARRAYCOERCEEXPR", "CONVERTROWTYPE", "COERCETODOMAIN", "SUBSCRIPTINGREF",
+		"MINMAX", "XMLEXPR", "ROWCOMPARE", "JSON"}
+	byMore = []string{"SQLVALUEFUNCTION", "XMLEXPR", "JSONEXPR", "JSONCONSTRUCTOR", "COERCETODOMAIN",
+		"CONVERTROWTYPE", "ROWCOMPARE", "NEXTVALUE"}
 	// writtenType finds what type a value has that is made a text of, and read as another type.
-	writtenType = regexp.MustCompile(`\{COERCEVIAIO :arg \{(?:VAR :varno [0-9]+ :varattno [0-9]+ :vartype|CONST :consttype|FUNCEXPR :funcid [0-9]+ :funcresulttype|OPEXPR :opno [0-9]+ :opfuncid [0-9]+ :opresulttype|CASETESTEXPR :typeId|CASE\w* :casetype|COALESCE\w* :coalescetype) ([0-9]+)`)
-	treeResult  = regexp.MustCompile(`:resulttype ([0-9]+)`)
+	writtenType = regexp.MustCompile(
+		`\{COERCEVIAIO :arg \{(?:VAR :varno [0-9]+ :varattno [0-9]+ :vartype|CONST :consttype|FUNCEXPR :funcid [0-9]+ :funcresulttype|OPEXPR :opno [0-9]+ :opfuncid [0-9]+ :opresulttype|CASETESTEXPR :typeId|CASE\w* :casetype|COALESCE\w* :coalescetype) ([0-9]+)`)
+	treeResult = regexp.MustCompile(`:resulttype ([0-9]+)`)
 )
 
 // viaText begins a value that is made a text of, and read as another type.
 const viaText = "{COERCEVIAIO "
 
-// fails tells of an expression that it may: it has more than columns, constants, what is leak-proof, comparisons of plain values, and what else
-// fails for none. An array of arrays fails, which must have the same length.
+// fails tells of an expression that it may: it has more than columns, constants, what is leak-proof, comparisons of
+// plain values, and what else fails for none. An array of arrays fails, which must have the same length.
 func (k *known) fails(t *tree) bool {
-	return t != nil && (t.has(failing) || strings.Contains(t.text, ":multidims true") || slices.ContainsFunc(t.functions, func(oid uint32) bool {
-		f := k.functions[oid]
-		return f == nil || f.mayFail
-	}))
+	return t != nil && (t.has(failing) || strings.Contains(t.text, ":multidims true") ||
+		slices.ContainsFunc(t.functions, func(oid uint32) bool {
+			f := k.functions[oid]
+			return f == nil || f.mayFail
+		}))
 }
 
-// unsure tells of an expression that it may come out otherwise, or fail, for a row that is as it was: it goes by more than the row, as what is
-// not immutable does, and what is made of a text or a time by the session's settings; or calls what others have made and call immutable.
+// unsure tells of an expression that it may come out otherwise, or fail, for a row that is as it was: it goes by more
+// than the row, as what is not immutable does, and what is made of a text or a time by the session's settings; or calls
+// what others have made and call immutable.
 func (k *known) unsure(t *tree) bool {
 	return t != nil && (t.has(byMore) || slices.ContainsFunc(t.functions, func(oid uint32) bool {
 		f := k.functions[oid]
@@ -74,7 +85,8 @@ func (k *known) unsure(t *tree) bool {
 	}) || k.bySettings(t))
 }
 
-// bySettings tells of an expression that it makes a text of a value, or a value of a text, in which the session's settings have a part.
+// bySettings tells of an expression that it makes a text of a value, or a value of a text, in which the session's
+// settings have a part.
 func (k *known) bySettings(t *tree) bool {
 	made := strings.Count(t.text, viaText)
 	if made == 0 {
@@ -89,14 +101,16 @@ func (k *known) bySettings(t *tree) bool {
 	return known != made || slices.ContainsFunc(oids(treeResult, t.text), func(oid uint32) bool { return !k.fixedToRead(oid) })
 }
 
-// through asks something of an expression, and of the virtual columns that it reads, which PostgreSQL works out with it: the expression as it is stored has their names only.
+// through asks something of an expression, and of the virtual columns that it reads, which PostgreSQL works out with
+// it: the expression as it is stored has their names only.
 func (l *loader) through(does func(*tree) bool, t *tree, relation uint32) bool {
 	return does(t) || t != nil && slices.ContainsFunc(l.virtual[relation], func(g generated) bool {
 		return (t.wholeRow() || slices.Contains(t.columns(), uint32(g.number))) && does(g.tree)
 	})
 }
 
-// setRechecked finds which columns the constraints read that may refuse an update of a row though it leaves these as they are.
+// setRechecked finds which columns the constraints read that may refuse an update of a row though it leaves these as
+// they are.
 func (l *loader) setRechecked(context.Context) error {
 	for _, c := range l.checks {
 		r := l.relations[c.relation]
@@ -114,8 +128,8 @@ func (l *loader) setRechecked(context.Context) error {
 	return nil
 }
 
-// setComputed finds what is computed of rows as they are written. The condition of a trigger was never worked out for the row as it is; that of
-// one for some columns is only where these are set.
+// setComputed finds what is computed of rows as they are written. The condition of a trigger was never worked out for
+// the row as it is; that of one for some columns is only where these are set.
 func (l *loader) setComputed(context.Context) error {
 	k := &l.known
 	for _, i := range l.indexes {
@@ -131,7 +145,8 @@ func (l *loader) setComputed(context.Context) error {
 	}
 	for _, t := range l.triggers {
 		fails := l.through(k.fails, t.when, t.relation)
-		if !t.internal && t.schema != "pgconsent" && t.schema != "pgconsent_gate" && (fails || l.through(k.unsure, t.when, t.relation)) {
+		if !t.internal && t.schema != "pgconsent" && t.schema != "pgconsent_gate" &&
+			(fails || l.through(k.unsure, t.when, t.relation)) {
 			l.addComputed(t.relation, "trigger", len(t.keys) == 0 && t.kind&onUpdate != 0, fails && t.kind&onDelete != 0,
 				func(n int16) bool {
 					return t.when.wholeRow() || slices.Contains(t.keys, n) || slices.Contains(t.dependsOn, n)
@@ -140,13 +155,15 @@ func (l *loader) setComputed(context.Context) error {
 	}
 	for _, g := range l.generated {
 		if !g.virtual && k.unsure(g.tree) {
-			l.addComputed(g.relation, "column", true, false, func(n int16) bool { return n != g.number && (g.tree.wholeRow() || slices.Contains(g.dependsOn, n)) })
+			l.addComputed(g.relation, "column", true, false,
+				func(n int16) bool { return n != g.number && (g.tree.wholeRow() || slices.Contains(g.dependsOn, n)) })
 		}
 	}
 	for _, p := range l.partitionKeys {
 		if k.unsure(p.tree) {
 			l.addComputed(p.relation, "partition", true, false, func(n int16) bool {
-				return p.tree.wholeRow() || slices.Contains(p.keys, n) || slices.Contains(p.tree.columns(), uint32(n)) || slices.Contains(p.dependsOn, n)
+				return p.tree.wholeRow() || slices.Contains(p.keys, n) ||
+					slices.Contains(p.tree.columns(), uint32(n)) || slices.Contains(p.dependsOn, n)
 			})
 		}
 	}
@@ -177,8 +194,9 @@ func (l *loader) addComputed(relation uint32, by string, anew, gone bool, meant 
 	r.Computed = append(r.Computed, catalog.Computed{By: by, Columns: columns, Anew: anew, Gone: gone})
 }
 
-// readCompared reads by which operator classes the indexes of tables compare. Those of numbers, texts and the like by a btree, of JSON and of
-// words by GIN, and whatever a hash index has of PostgreSQL's own, which calls nothing but what hashes the new value, are left out; a constraint that excludes asks its operators besides.
+// readCompared reads by which operator classes the indexes of tables compare. Those of numbers, texts and the like by a
+// btree, of JSON and of words by GIN, and whatever a hash index has of PostgreSQL's own, which calls nothing but what
+// hashes the new value, are left out; a constraint that excludes asks its operators besides.
 func (l *loader) readCompared(ctx context.Context) error {
 	var (
 		oid   uint32
