@@ -98,6 +98,7 @@ func TestRequirementsNameTests(t *testing.T) {
 func citations(t *testing.T) map[string]map[string][]seedSpan {
 	out := map[string]map[string][]seedSpan{}
 	read := func(text, where string) map[string][]seedSpan {
+		text = strings.ReplaceAll(text, "\n", " ") // a citation may go on in the next line
 		spans := map[string][]seedSpan{}
 		for _, m := range seedCites.FindAllStringSubmatch(text, -1) {
 			for _, r := range seedRange.FindAllStringSubmatch(m[2], -1) {
