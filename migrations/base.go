@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 //go:embed sql/*.sql
@@ -61,14 +63,30 @@ func (r *run) installedBase(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	var n int
-	err := r.tx.QueryRow(ctx, "SELECT COALESCE(pg_catalog.max(m.number), 0) FROM pgconsent.migration AS m").Scan(&n)
-	return n, err
+	var unknown bool
+	if err := r.tx.QueryRow(ctx, "SELECT COALESCE(pg_catalog.max(m.number), 0), "+
+		"COALESCE(pg_catalog.bool_or(m.number OPERATOR(pg_catalog.=) 1 AND m.name OPERATOR(pg_catalog.<>) $1), false) "+
+		"FROM pgconsent.migration AS m", bases[0].name).Scan(&n, &unknown); err != nil {
+		return 0, err
+	}
+	if unknown {
+		return 0, errBeforeRelease
+	}
+	if n > len(bases) {
+		return 0, sqlstate.New(sqlstate.ObjectNotInPrerequisiteState, sqlstate.ReasonUpstream,
+			"the database has base migration %d, which this pgconsent does not know", n).
+			WithHint("Use the pgconsent that installed it, or a newer one.")
+	}
+	return n, nil
 }
 
+// errBeforeRelease is the error for a database of a version before 0.1.0, whose base was made in other steps.
+var errBeforeRelease = sqlstate.New(sqlstate.ObjectNotInPrerequisiteState, sqlstate.ReasonUpstream,
+	"a development version from before 0.1.0 was installed in this database, and cannot be upgraded").
+	WithHint("Run pgconsent migrate --down with that version, then pgconsent migrate with this one. " +
+		"Consent records and records of the audit in the database are not taken over: dump schema pgconsent first.")
+
 func (r *run) installBase(ctx context.Context, have int) error {
-	if have > len(bases) {
-		return fmt.Errorf("the database has base migration %d, which this pgconsent does not know: use a newer one", have)
-	}
 	for _, b := range bases[have:] {
 		if err := r.exec(ctx, Statement{b.up, "Base " + b.name +
 			": schemas, keys, verifiers of the sealed session."}); err != nil {

@@ -8,9 +8,9 @@ import (
 
 const whyAgain = "What was installed has been altered: functions and triggers are put back as they are installed."
 
-// baseAgain is what puts the functions, triggers and revoked rights of the base back, in the order of the files, each
+// baseAgain returns what puts the functions, triggers and revoked rights of the base back, in the order of the files, each
 // function as the last of them has it. Tables, which have data, are left as they are.
-var baseAgain = func() []string {
+func baseAgain() []string {
 	last := map[string]int{}
 	var all []string
 	for _, b := range bases {
@@ -44,7 +44,7 @@ var baseAgain = func() []string {
 		}
 	}
 	return out
-}()
+}
 
 // functionOf is the name of the function that a statement makes. None is overloaded.
 func functionOf(statement string) (string, bool) {
@@ -103,7 +103,7 @@ func (r *run) altered(ctx context.Context) (bool, error) {
 
 // putBack is done before the policy is installed anew.
 func (r *run) putBack(ctx context.Context) error {
-	for _, sql := range baseAgain {
+	for _, sql := range baseAgain() {
 		if err := r.exec(ctx, Statement{sql, whyAgain}); err != nil {
 			return err
 		}

@@ -157,14 +157,19 @@ func RenderDown(ctx context.Context, conn *pgx.Conn, o Options) (string, error) 
 // ReadInstalled reads what is installed, as the control role or the owner.
 func ReadInstalled(ctx context.Context, conn *pgx.Conn) (Installed, error) {
 	var in Installed
-	err := conn.QueryRow(ctx, `SELECT (SELECT pg_catalog.max(m.number) FROM pgconsent.migration AS m), i.hash, i.policy_version
-		FROM pgconsent.installed AS i`).Scan(&in.Base, &in.Hash, &in.PolicyVersion)
+	var first string
+	err := conn.QueryRow(ctx, `SELECT (SELECT pg_catalog.max(m.number) FROM pgconsent.migration AS m),
+		(SELECT pg_catalog.min(m.name) FROM pgconsent.migration AS m WHERE m.number OPERATOR(pg_catalog.=) 1),
+		i.hash, i.policy_version
+		FROM pgconsent.installed AS i`).Scan(&in.Base, &first, &in.Hash, &in.PolicyVersion)
 	var pgErr *pgconn.PgError
 	switch {
 	case errors.Is(err, pgx.ErrNoRows), errors.As(err, &pgErr) && (pgErr.Code == "3F000" || pgErr.Code == "42P01"):
 		return Installed{}, ErrNotInstalled
 	case err != nil:
 		return Installed{}, fmt.Errorf("read what is installed: %w", err)
+	case first != bases[0].name:
+		return Installed{}, errBeforeRelease
 	}
 	return in, nil
 }

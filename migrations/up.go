@@ -2,7 +2,6 @@ package migrations
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -183,9 +182,6 @@ func (r *run) down(ctx context.Context, o Options) error {
 	}
 	if have == 0 {
 		return ErrNotInstalled
-	}
-	if have > len(bases) {
-		return errors.New("the database has a base migration that this pgconsent does not know: use a newer one")
 	}
 	if err := r.lock(ctx, nil); err != nil {
 		return err

@@ -385,14 +385,20 @@ var makeRoles = sync.OnceValue(func() error {
 // careful makes in the database what a statement that is planned with care comes behind.
 func (p *proxied) careful() {
 	p.t.Helper()
-	function, err := os.ReadFile("../migrations/sql/0032_care.sql")
+	base, err := os.ReadFile("../migrations/sql/0001_base_0_1.sql")
 	if err != nil {
 		p.t.Fatal(err)
+	}
+	_, function, ok := strings.Cut(string(base), "CREATE FUNCTION pgconsent_gate.care()")
+	function, _, ends := strings.Cut(function, "REVOKE ")
+	if !ok || !ends {
+		p.t.Fatal("the base does not make pgconsent_gate.care()")
 	}
 	conn := p.db.Connect(p.t, "postgres")
 	defer conn.Close(context.Background())
 	if _, err := conn.Exec(context.Background(),
-		"CREATE SCHEMA pgconsent_gate; GRANT USAGE ON SCHEMA pgconsent_gate TO wire_agent;"+string(function)+
+		"CREATE SCHEMA pgconsent_gate; GRANT USAGE ON SCHEMA pgconsent_gate TO wire_agent; "+
+			"CREATE FUNCTION pgconsent_gate.care()"+function+
 			"GRANT EXECUTE ON FUNCTION pgconsent_gate.care() TO wire_agent"); err != nil {
 		p.t.Fatal(err)
 	}

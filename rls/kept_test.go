@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -286,49 +284,6 @@ INSERT INTO people SELECT g, 'granted' FROM generate_series(1, 9) g; INSERT INTO
 			t.Errorf("%s: %v", sql, err)
 		}
 		alike(t, super, plan, sql)
-	}
-}
-
-// Changes that were never settled, as they could be left before kept_note was put right, are not lost to a migrate.
-func TestKeptOfBeforeItWasPutRight(t *testing.T) {
-	tier.All(t)
-	_, super, plan := keptDatabase(t)
-	ctx := context.Background()
-	fill := func() {
-		t.Helper()
-		if err := migrations.FillAll(ctx, super, plan.Fills(), func(migrations.Fill, int64) {}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	fill()
-	for _, file := range []string{"_noted.down.sql", "", "_noted.sql"} {
-		sql := []byte("BEGIN; SET CONSTRAINTS ALL IMMEDIATE; UPDATE people SET status = 'refused' WHERE id IN (1, 2, 3); COMMIT")
-		if file != "" {
-			found, err := filepath.Glob("../migrations/sql/????" + file)
-			if err != nil || len(found) != 1 {
-				t.Fatal(found, err)
-			}
-			if sql, err = os.ReadFile(found[0]); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if _, err := super.PgConn().Exec(ctx, string(sql)).ReadAll(); err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
-	}
-	for _, filled := range []bool{false, true} {
-		if filled {
-			fill()
-		}
-		for _, f := range plan.Fills() {
-			var ready bool
-			var n, left int
-			if err := super.QueryRow(ctx, "SELECT (SELECT ready FROM pgconsent.kept WHERE name = $1), ("+f.Differs+
-				"), (SELECT count(*) FROM pgconsent.kept_change)", f.Name).Scan(&ready, &n, &left); err != nil ||
-				ready != filled || n == 0 != filled || left != 0 {
-				t.Errorf("%s: ready: %v, %d rows differ, %d changes are left, %v", f.Relation, ready, n, left, err)
-			}
-		}
 	}
 }
 

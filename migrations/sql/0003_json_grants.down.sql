@@ -1,1 +1,0 @@
-DROP FUNCTION pgconsent_gate.json_grants(pg_catalog.text, pg_catalog.text[]);

@@ -1,1 +1,0 @@
-DROP FUNCTION pgconsent.distinct_values(pg_catalog.oid[]);

@@ -1,1 +1,0 @@
-DROP TABLE pgconsent_gate.canary;

@@ -1,1 +1,0 @@
-DROP FUNCTION pgconsent.pseudonym(pg_catalog.text, pg_catalog.text);

@@ -1,1 +1,0 @@
-DROP FUNCTION pgconsent_gate.seek();

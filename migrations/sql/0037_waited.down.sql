@@ -1,1 +1,0 @@
-DROP FUNCTION pgconsent_gate.unmoved(pg_catalog.xid, pg_catalog.bool);
