@@ -152,6 +152,16 @@ func (p *Plan) controls() []Statement {
 			Why: "The proxy reads the catalogs again when what agents get can depend on a change.",
 		},
 		{
+			SQL: fmt.Sprintf("GRANT SELECT ON pgconsent.installed_catalog TO %s", p.control),
+			Why: "A proxy that starts while the schema does not fit the policy tells by it what has changed.",
+		},
+		{
+			SQL: fmt.Sprintf(
+				"GRANT EXECUTE ON FUNCTION pgconsent.remember_catalog(pg_catalog.text, pg_catalog.text, pg_catalog.bytea) TO %s",
+				p.control),
+			Why: "A proxy keeps the catalogs that the policy fits.",
+		},
+		{
 			SQL: fmt.Sprintf("GRANT SELECT ON pgconsent.waiting TO %s", p.control),
 			Why: "The proxy leaves out columns that tables got since pgconsent migrate.",
 		},

@@ -48,20 +48,21 @@ type database struct {
 	files   *policy.Watch    // of the policy, as they were when it was read last
 	next    *policy.Document // waits for pgconsent migrate; nil: none does
 	// the newest, where it did not fit the catalogs as they were known: it may name what was made a moment ago
-	unfit     *policy.Document
-	seen      observation  // what the state was made of
-	shut      bool         // Check wants the gate door shut
-	shutWhy   string       // why
-	checked   time.Time    // when Check last agreed
-	read      time.Time    // when the catalogs were read
-	prints    fingerprints // of which the fingerprints are known
-	pruned    time.Time    // when changes were
-	sized     time.Time    // when the sizes of the state were read
-	announced string       // to the database: what is served
-	located   *state       // whose columns were found
-	state     *state       // the last good one, also while the view refuses
-	moving    *state       // what the look before found while the catalogs were changing; nil: they were not
-	trouble   string       // the last failure that was logged
+	unfit      *policy.Document
+	seen       observation  // what the state was made of
+	remembered string       // the fingerprint of the catalogs that the database remembers, as far as is known
+	shut       bool         // Check wants the gate door shut
+	shutWhy    string       // why
+	checked    time.Time    // when Check last agreed
+	read       time.Time    // when the catalogs were read
+	prints     fingerprints // of which the fingerprints are known
+	pruned     time.Time    // when changes were
+	sized      time.Time    // when the sizes of the state were read
+	announced  string       // to the database: what is served
+	located    *state       // whose columns were found
+	state      *state       // the last good one, also while the view refuses
+	moving     *state       // what the look before found while the catalogs were changing; nil: they were not
+	trouble    string       // the last failure that was logged
 }
 
 // observation is what one look at a database finds.
@@ -442,6 +443,9 @@ func (d *database) judgeAnew(ctx context.Context, o observation) error {
 		return err
 	}
 	d.install(made, doc, o)
+	if rest == nil && settled {
+		d.remember(ctx, made, o)
+	}
 	return nil
 }
 

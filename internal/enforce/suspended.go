@@ -173,6 +173,12 @@ func suspendedError(message string, args ...any) *sqlstate.Error {
 // caller holds mu.
 func (d *database) without(ctx context.Context, snap *catalog.Snapshot, o observation) (*state, error) {
 	s := d.state
+	if s == nil {
+		var err error
+		if s, err = d.recall(ctx, o); err != nil {
+			return nil, err
+		}
+	}
 	if s == nil || o.installed.Hash != s.plan.Hash() {
 		return nil, nil
 	}

@@ -88,6 +88,55 @@ func TestWhatIsAlteredIsSuspendedByItself(t *testing.T) {
 	}
 }
 
+// TestAStartWhileTheSchemaDoesNotFit: a proxy that is started after a change suspends the same tables as one that was
+// running, and serves the rest; and it serves all of it once the change is undone.
+func TestAStartWhileTheSchemaDoesNotFit(t *testing.T) {
+	w := doors(t)
+	w.client("caregiver").want(titles, "lake", "sea")
+	eventually(t, "the catalogs are remembered", func() bool {
+		var n int
+		if err := w.dba.QueryRow(t.Context(), "SELECT count(*) FROM pgconsent.installed_catalog").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n == 1
+	})
+	w.Close()
+	w.exec("ALTER TABLE public.memories ADD COLUMN more text GENERATED ALWAYS AS (title) STORED")
+	restart := func() {
+		t.Helper()
+		e, err := New(t.Context(), w.cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(e.Close)
+		w.Enforcer = e
+	}
+	restart()
+	if err := w.Ready(); err != nil {
+		t.Fatalf("not ready: %v", err)
+	}
+	c := w.client("caregiver")
+	if e := c.refused(titles, sqlstate.ObjectNotInPrerequisiteState); !strings.Contains(e.Message, "public.memories is suspended") {
+		t.Error(e.Message)
+	}
+	c.want("SELECT name FROM people", "Eve")
+	w.exec("ALTER TABLE public.memories DROP COLUMN more")
+	d := w.db0(t)
+	eventually(t, "served again", func() bool { v, refused := d.current(); return refused == nil && v.state.suspended.none() })
+	c.seal()
+	c.want(titles, "lake", "sea")
+
+	// What was remembered for another policy is not used.
+	w.Close()
+	w.exec("ALTER TABLE public.people RENAME consent_status TO agreed; UPDATE pgconsent.installed_catalog SET hash = 'other'")
+	if e, err := New(t.Context(), w.cfg); err == nil {
+		t.Cleanup(e.Close)
+		if e.Ready() == nil {
+			t.Error("what was remembered for another policy is used")
+		}
+	}
+}
+
 // TestWhatConcernsAllIsNotSuspended: where what has changed is no table, or another policy is installed, nobody is
 // served.
 func TestWhatConcernsAllIsNotSuspended(t *testing.T) {

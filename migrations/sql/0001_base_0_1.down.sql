@@ -54,6 +54,7 @@ DROP FUNCTION pgconsent_gate.jsonb_ids(pg_catalog.jsonb), pgconsent_gate.json_gr
   pgconsent_gate.sealed(), pgconsent_gate.attr(pg_catalog.text),
   pgconsent.live(pg_catalog.text, pg_catalog.text[], pg_catalog.text[]),
   pgconsent.claim(pg_catalog.text, pg_catalog.text[]), pgconsent.prune_keys(), pgconsent.seal_key(), pgconsent.make_key();
-DROP TABLE pgconsent.mask_key, pgconsent.keys, pgconsent.installed_role, pgconsent.installed_object,
+DROP FUNCTION pgconsent.remember_catalog(pg_catalog.text, pg_catalog.text, pg_catalog.bytea);
+DROP TABLE pgconsent.mask_key, pgconsent.keys, pgconsent.installed_catalog, pgconsent.installed_role, pgconsent.installed_object,
   pgconsent.installed_undo, pgconsent.installed, pgconsent.migration;
 DROP SCHEMA pgconsent, pgconsent_gate, pgconsent_catalog, pgconsent_rows;

@@ -41,6 +41,28 @@ CREATE TABLE pgconsent.installed_object (
   fingerprint pg_catalog.text NOT NULL
 );
 
+-- The catalogs that the installed policy fits, as a proxy has read them. A proxy that starts while the schema does not
+-- fit compares them with the schema: it suspends what has changed, and serves the rest.
+CREATE TABLE pgconsent.installed_catalog (
+  only_row  pg_catalog.bool PRIMARY KEY DEFAULT true CHECK (only_row),
+  hash      pg_catalog.text NOT NULL,  -- of the installed policy
+  concerned pg_catalog.text NOT NULL,  -- the fingerprint of what concerns agents
+  snapshot  pg_catalog.bytea NOT NULL
+);
+
+-- remember_catalog stores them, if the policy is still the installed one.
+CREATE FUNCTION pgconsent.remember_catalog(hash pg_catalog.text, concerned pg_catalog.text, snapshot pg_catalog.bytea)
+RETURNS pg_catalog.void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  INSERT INTO pgconsent.installed_catalog AS c (hash, concerned, snapshot)
+  SELECT i.hash, remember_catalog.concerned, remember_catalog.snapshot FROM pgconsent.installed AS i
+  WHERE i.hash OPERATOR(pg_catalog.=) remember_catalog.hash
+  ON CONFLICT ON CONSTRAINT installed_catalog_pkey DO UPDATE
+  SET hash = excluded.hash, concerned = excluded.concerned, snapshot = excluded.snapshot;
+END $$;
+REVOKE ALL ON FUNCTION pgconsent.remember_catalog(pg_catalog.text, pg_catalog.text, pg_catalog.bytea) FROM PUBLIC;
+
 -- Roles that migrate made, and that --down drops again if no other database needs them.
 CREATE TABLE pgconsent.installed_role (name pg_catalog.text PRIMARY KEY);
 
@@ -660,20 +682,20 @@ CREATE VIEW pgconsent.concerned_beside (a, b) AS
       AND c.relkind OPERATOR(pg_catalog.=) ANY (ARRAY['r', 'p', 'S', 'v', 'm', 'f', 'c']::pg_catalog."char"[])
         AND o.relkind OPERATOR(pg_catalog.=) ANY (ARRAY['r', 'p', 'S', 'v', 'm', 'f', 'c']::pg_catalog."char"[]);
 
--- concerned returns all relations that concern agents.
+-- concerned returns all relations that concern agents. It is PL/pgSQL, so that a session keeps the plan, which takes
+-- longer to make than to run.
 CREATE FUNCTION pgconsent.concerned() RETURNS SETOF pg_catalog.oid
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-BEGIN ATOMIC
-  WITH RECURSIVE beside AS MATERIALIZED (SELECT e.a, e.b FROM pgconsent.concerned_beside AS e),
-  near (oid) AS (SELECT r.oid FROM pgconsent.concerned_by_itself AS r UNION SELECT e.b FROM near AS n JOIN beside AS e
-    ON e.a OPERATOR(pg_catalog.=) n.oid)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  RETURN QUERY WITH RECURSIVE beside AS MATERIALIZED (SELECT e.a, e.b FROM pgconsent.concerned_beside AS e),
+  near (oid) AS (SELECT r.oid FROM pgconsent.concerned_by_itself AS r
+    UNION SELECT e.b FROM near AS n JOIN beside AS e ON e.a OPERATOR(pg_catalog.=) n.oid)
   SELECT n.oid FROM near AS n;
-END;
+END $$;
 REVOKE ALL ON FUNCTION pgconsent.concerned() FROM PUBLIC;
 
 -- concerns tells it of one relation, or of an index by its table. OFFSET 0 makes the planner use the indexes of the
--- catalogs for one relation. It is PL/pgSQL, so that a session keeps the plan, which takes longer to make than to
--- run.
+-- catalogs for one relation. It is PL/pgSQL for the same reason.
 CREATE FUNCTION pgconsent.concerns(relation pg_catalog.oid) RETURNS pg_catalog.bool
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

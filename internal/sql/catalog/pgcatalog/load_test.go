@@ -368,3 +368,24 @@ func TestNewerConstraintsAndColumns(t *testing.T) {
 		t.Errorf("%+v\n%+v", seen, kept)
 	}
 }
+
+// A snapshot that was encoded and decoded is the same: proxies compare it with what they read.
+func TestEncodedSnapshotsAreTheSame(t *testing.T) {
+	conn := pgtest.Database(t).Connect(t, "postgres")
+	if _, err := conn.PgConn().Exec(t.Context(), schema).ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	snap := load(t, conn)
+	data, err := snap.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d bytes", len(data))
+	again, err := catalog.Decode(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if relations, functions, others := snap.Differences(again); len(relations)+len(functions) > 0 || others {
+		t.Errorf("relations %v, functions %v, others %v", relations, functions, others)
+	}
+}

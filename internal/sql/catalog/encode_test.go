@@ -1,0 +1,60 @@
+package catalog
+
+import (
+	"reflect"
+	"testing"
+)
+
+// JSON leaves out fields that are not exported, and cannot tell what is behind an interface.
+func TestEverythingIsEncoded(t *testing.T) {
+	seen := map[reflect.Type]bool{}
+	var look func(reflect.Type)
+	look = func(u reflect.Type) {
+		if seen[u] {
+			return
+		}
+		seen[u] = true
+		switch u.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Array:
+			look(u.Elem())
+		case reflect.Map:
+			look(u.Key())
+			look(u.Elem())
+		case reflect.Struct:
+			for i := range u.NumField() {
+				f := u.Field(i)
+				if !f.IsExported() || f.Tag.Get("json") == "-" {
+					t.Errorf("%s.%s is not encoded", u, f.Name)
+				}
+				look(f.Type)
+			}
+		case reflect.Interface, reflect.Func, reflect.Chan, reflect.Float32, reflect.Float64:
+			t.Errorf("%s may not be encoded exactly", u)
+		}
+	}
+	look(reflect.TypeFor[Spec]())
+	if len(seen) < 10 {
+		t.Errorf("only %d types", len(seen))
+	}
+}
+
+func TestOtherFormsAreRefused(t *testing.T) {
+	s := NewSnapshot(Spec{Database: "app", Relations: []*Relation{{Name: Name{"public", "people"}}}})
+	data, err := s.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Decode(data)
+	if err != nil || again.Version() != s.Version() {
+		t.Errorf("%v, %v", again, err)
+	}
+	before := form
+	form += " Next string;"
+	defer func() { form = before }()
+	if _, err := Decode(data); err != ErrOtherForm {
+		t.Errorf("another form: %v", err)
+	}
+	if _, err := Decode(data[:len(data)-9]); err == nil {
+		t.Error("half of it is decoded")
+	}
+}
