@@ -2,73 +2,18 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
-	"syscall"
-	"time"
-
-	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"sync"
 )
 
 // module is the path that packages' names begin with.
 const module = "github.com/pgconsent/pgconsent"
 
-// test runs `go test` for the packages, and adds what it tells to the summary.
-func test(ctx context.Context, o options, dir string, sum *summary) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	// Go's cache knows neither the server nor what tests read through it, hence -count=1. Half of the time of linking
-	// goes into what debuggers read, hence -s -w.
-	args := []string{
-		"test", "-json", "-count=1", "-vet=off", "-timeout=90m", "-ldflags=-s -w", "-p", strconv.Itoa(o.parallel), "-exec", self,
-	}
-	if !o.all {
-		args = append(args, "-short")
-	}
-	if o.race {
-		args = append(args, "-race")
-	}
-	if o.run != "" {
-		args = append(args, "-run", o.run)
-	}
-	cmd := exec.CommandContext(ctx, "go", append(args, o.packages...)...)
-	cmd.Env = append(os.Environ(),
-		pgtest.ClusterVariable+"="+dir, usageVariable+"="+sum.usage, temporaryVariable+"="+filepath.Join(dir, "tmp"))
-	if os.Getenv("GOGC") == "" { // tests and the linker are short: to collect their garbage takes longer than to keep it takes memory
-		cmd.Env = append(cmd.Env, "GOGC=400")
-	}
-	// A group of its own: it ends as a whole when we are told to.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = 10 * time.Second
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	sum.read(out)
-	if err := cmd.Wait(); ctx.Err() != nil {
-		return ctx.Err()
-	} else if err != nil {
-		sum.unsuccessful = true
-	}
-	return nil
-}
-
-// event is a line of `go test -json` (go doc test2json).
+// event is a line of test2json (go doc test2json).
 type event struct {
 	Action, Package, Test, Output, ImportPath string
 	Elapsed                                   float64 // seconds
@@ -77,8 +22,9 @@ type event struct {
 // name tells a test from others; that of a package has no Test.
 type name struct{ pkg, test string }
 
-// summary gathers what `go test` tells. It prints what fails as it comes.
+// summary gathers what test binaries tell. It prints what fails as it comes. Several may be read at once.
 type summary struct {
+	mu     sync.Mutex // guards all that follows
 	out    io.Writer
 	usage  string // the folder with what the packages took
 	output map[name]*strings.Builder
@@ -87,7 +33,7 @@ type summary struct {
 	elapsed              map[name]float64 // seconds, of tests that are in no other
 	reasons              map[string]int
 	failed               []string
-	unsuccessful         bool // go test said so, for whatever reason
+	unsuccessful         bool // a build or a package failed, for whatever reason
 }
 
 func newSummary(out io.Writer, usage string) *summary {
@@ -101,11 +47,13 @@ func (s *summary) read(r io.Reader) {
 	for {
 		line, err := lines.ReadBytes('\n')
 		var e event
+		s.mu.Lock()
 		if json.Unmarshal(line, &e) == nil {
 			s.add(e)
 		} else if len(line) > 0 {
 			_, _ = s.out.Write(line)
 		}
+		s.mu.Unlock()
 		if err != nil {
 			return
 		}
@@ -130,6 +78,14 @@ func (s *summary) add(e event) {
 		}
 		delete(s.output, n)
 	}
+}
+
+// broken notes a package whose tests could not be run to their end.
+func (s *summary) broken(pkg string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unsuccessful = true
+	fmt.Fprintf(s.out, "FAIL  %s: %v\n", short(pkg), err)
 }
 
 func (s *summary) text(n name) string {

@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
@@ -28,7 +27,7 @@ type options struct {
 }
 
 func main() {
-	if dir := os.Getenv(usageVariable); dir != "" { // go test calls us for each test binary
+	if dir := os.Getenv(usageVariable); dir != "" { // for each test binary
 		os.Exit(measured(dir, os.Args[1:]))
 	}
 	var o options
@@ -120,11 +119,11 @@ var longest = []string{
 
 // list returns the packages that patterns mean, the longest first.
 func list(ctx context.Context, patterns []string) ([]string, error) {
-	out, err := exec.CommandContext(ctx, "go", append([]string{"list"}, patterns...)...).Output()
+	out, err := output(ctx, "go", append([]string{"list"}, patterns...)...)
 	if err != nil {
-		return nil, fmt.Errorf("go list: %w", err)
+		return nil, err
 	}
-	packages := strings.Fields(string(out))
+	packages := strings.Fields(out)
 	rank := func(pkg string) int {
 		if i := slices.Index(longest, short(pkg)); i >= 0 {
 			return i
@@ -135,7 +134,7 @@ func list(ctx context.Context, patterns []string) ([]string, error) {
 	return packages, nil
 }
 
-// parts are the calls of `go test` that a run consists of.
+// parts are what a run consists of.
 func parts(o options) []options {
 	if !o.race {
 		return []options{o}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// usageVariable is set for the test binaries that `go test -exec` runs through this program: the folder for what they
+// usageVariable is set for the test binaries that run through this program: the folder for what they
 // took.
 const usageVariable = "PGCONSENT_TEST_USAGE"
 
