@@ -212,8 +212,8 @@ func touches(e entry, table string) bool {
 }
 
 // against is what the records of a log are held to: its key and its anchor. What is not there is said.
-func (s *session) against(log config.Audit, extra string) (audit.Against, []string, error) {
-	var a audit.Against
+func (s *session) against(log config.Audit, extra string) (audit.VerifyOptions, []string, error) {
+	var a audit.VerifyOptions
 	var missing []string
 	key, err := audit.LoadKey(log.Key)
 	switch {

@@ -150,7 +150,7 @@ func TestServeOnAFullDisk(t *testing.T) {
 		t.Errorf("audit verify: %d %s", code, said)
 	}
 	sessions, decided := map[string]string{}, map[string]int{}
-	if _, err := (audit.Against{}).Read(audit.Folder(filepath.Join(seen, "audit")), func(r audit.Record) error {
+	if _, err := (audit.VerifyOptions{}).Read(audit.Folder(filepath.Join(seen, "audit")), func(r audit.Record) error {
 		e, err := readEntry(r)
 		switch {
 		case e.Kind == audit.KindSession && e.Event == "open":

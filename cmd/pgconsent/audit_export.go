@@ -63,7 +63,7 @@ func (x auditExportCmd) Run(s *session) error {
 		ocsf: x.Format == "ocsf", remotes: map[string]string{}, decisions: map[uint64]entry{}}
 	err = s.source(c, c.Audit, func(from audit.Source) error {
 		report, err := against.Read(from, export.record)
-		for _, t := range report.Taken {
+		for _, t := range report.Removed {
 			if t.Last > x.After {
 				fmt.Fprintf(s.err, "pgconsent: %s\n", t)
 			}

@@ -84,7 +84,7 @@ func TestRecordedKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := 0
-	if _, err := (audit.Against{Key: key}).Walk(filepath.Join(i.dir(), "audit"), func(r audit.Record) error {
+	if _, err := (audit.VerifyOptions{Key: key}).Walk(filepath.Join(i.dir(), "audit"), func(r audit.Record) error {
 		if r.Kind != audit.KindOutcome {
 			return nil
 		}

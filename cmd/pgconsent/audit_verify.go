@@ -128,7 +128,7 @@ func (s *session) verifyLog(c *config.Config, log config.Audit, elsewhere string
 	})
 	out.Records, out.Segments, out.First, out.Last, out.LastHash, out.Anchored = report.Records, report.Segments,
 		report.FirstSeq, report.LastSeq, report.LastHash, report.Anchored
-	var broken *audit.Broken
+	var broken *audit.ChainError
 	switch {
 	case errors.As(err, &broken):
 		out.Broken = broken.Error()
@@ -154,7 +154,7 @@ func (s *session) verifyLog(c *config.Config, log config.Audit, elsewhere string
 	}
 	note(int64(report.Checkpoints), "%d checkpoints stand for records whose time was over")
 	note(int64(report.Recoveries), "%d times the log went on after a crash, a failure to write, or without its anchor")
-	for _, t := range report.Taken {
+	for _, t := range report.Removed {
 		out.Notes = append(out.Notes, t.String())
 	}
 	note(report.Torn, "%d bytes after the newest record: one that is being written, or a crash")

@@ -199,9 +199,9 @@ func show(c consent.Consent, at time.Time) shown {
 	}
 	out := shown{
 		Subject: c.Subject, Grantee: c.Grantee, Scope: c.Scope, State: string(c.StateAt(at)), DPV: c.StateAt(at).
-				DPV(), Active: c.InForce(at),
+				DPV(), Active: c.ActiveAt(at),
 		Categories: c.Categories, Purposes: c.Purposes, GrantedAt: when(c.GivenAt), ExpiresAt: when(c.ExpiresAt),
-		Asked: c.Asked, DueAt: when(c.DueAt),
+		Asked: c.RequestedCategories, DueAt: when(c.DueAt),
 		DecayFrom: when(c.DecayFrom), Decay: string(c.Decay(at)), Controller: c.Controller,
 	}
 	if c.Stream != "" {

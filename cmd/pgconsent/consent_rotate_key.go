@@ -34,7 +34,7 @@ of its own: add the key, copy the file, and run the command on each machine; the
 // rekeyed is what was done in one database, or is to be.
 type rekeyed struct {
 	Database string `json:"database"`
-	registry.Older
+	registry.OlderKeyUse
 }
 
 func (k consentRotateKeyCmd) Run(s *session) error {
@@ -89,7 +89,7 @@ func (k consentRotateKeyCmd) Run(s *session) error {
 	}
 	done := []rekeyed{}
 	for i, r := range all {
-		o, err := r.OlderThan(s.ctx, key)
+		o, err := r.KeyUseOlderThan(s.ctx, key)
 		if err == nil && !k.DryRun {
 			err = r.Rekey(s.ctx, s.counted(names[i]+": done"))
 		}
@@ -147,7 +147,7 @@ func (k consentRotateKeyCmd) retire(s *session, path string, file registry.KeyFi
 	err := error(nil)
 	if k.DryRun {
 		for _, r := range all {
-			o, e := r.Older(s.ctx)
+			o, e := r.OlderKeyUse(s.ctx)
 			if e != nil {
 				return e
 			}

@@ -37,7 +37,7 @@ func (c consentStatusCmd) Run(s *session) error {
 		return err
 	}
 	defer r.Close()
-	records, now, err := r.Of(s.ctx, id)
+	records, now, err := r.CurrentOfSubject(s.ctx, id)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (c consentStatusCmd) Run(s *session) error {
 		}
 		if rec.Pending(now) {
 			line("asked for", fmt.Sprintf("%s (%s), to be decided until %s", consent.Partnered,
-				strings.Join(rec.Asked, ", "), instant(rec.DueAt)))
+				strings.Join(rec.RequestedCategories, ", "), instant(rec.DueAt)))
 		}
 		if !rec.DecayFrom.IsZero() {
 			line("decay", fmt.Sprintf("%s, day %d since %s", rec.Decay(now), rec.DecayDays(now), instant(rec.DecayFrom)))
@@ -181,7 +181,7 @@ func (p consentPendingCmd) Run(s *session) error {
 		}
 		out := []question{}
 		for _, q := range questions {
-			out = append(out, question{q.Subject, q.Asked, q.DueAt.UTC()})
+			out = append(out, question{q.Subject, q.Categories, q.DueAt.UTC()})
 		}
 		return s.print(out)
 	}
@@ -192,7 +192,7 @@ func (p consentPendingCmd) Run(s *session) error {
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "subject\tcategories\tto be decided until")
 	for _, q := range questions {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", q.Subject, strings.Join(q.Asked, ", "), instant(q.DueAt))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", q.Subject, strings.Join(q.Categories, ", "), instant(q.DueAt))
 	}
 	return w.Flush()
 }

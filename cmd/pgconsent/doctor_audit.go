@@ -156,7 +156,7 @@ func (u *checkup) rate(a config.Audit, free int64, fix string) {
 	for _, n := range segments {
 		written += audit.Folder(a.File).Size(n)
 	}
-	ends, err := audit.Look(audit.Folder(a.File), audit.Key{}, audit.Head{})
+	ends, err := audit.ReadEnds(audit.Folder(a.File), audit.Key{}, audit.Head{})
 	span := ends.Newest.Sub(ends.Oldest)
 	_, _, keeps := a.Sizes()
 	if err != nil || span < 24*time.Hour || keeps > 0 && span > keeps {
@@ -226,10 +226,10 @@ func (u *checkup) chain(a config.Audit, key audit.Key, what string) (ends audit.
 			a.Anchor, info.Mode().Perm())
 	}
 	err = serve.AuditSource(u.ctx, u.c, a, false, func(from audit.Source) (err error) {
-		ends, err = audit.Look(from, key, anchored)
+		ends, err = audit.ReadEnds(from, key, anchored)
 		return err
 	})
-	var broken *audit.Broken
+	var broken *audit.ChainError
 	switch {
 	case errors.As(err, &broken):
 		u.say(doctor.Unsafe, verify, "%s is not as it was written, and serve does not go on with it: %v", what, broken)
@@ -257,7 +257,7 @@ func (u *checkup) chain(a config.Audit, key audit.Key, what string) (ends audit.
 	}
 	// What the first segment has is not newer than the begin of the second; serve looks once an hour, when it writes.
 	if _, _, keeps := a.Sizes(); keeps > 0 {
-		oldest := ends.Second
+		oldest := ends.SecondSegment
 		if a.Sink == config.SinkDatabase {
 			oldest = ends.Oldest
 		}

@@ -31,7 +31,7 @@ func lookAtConsent(ctx context.Context, c *config.Config, database string, sweep
 		return out
 	}
 	defer r.Close()
-	seen, err := r.Look(ctx)
+	seen, err := r.Inspect(ctx)
 	if err != nil {
 		found(doctor.Warning, hinted(err, "Run pgconsent migrate."),
 			"the consent registry could not be looked at: %s", message(err))
@@ -41,11 +41,11 @@ func lookAtConsent(ctx context.Context, c *config.Config, database string, sweep
 	for _, f := range seen.Findings {
 		found(doctor.Warning, verify, "the consent registry is not what was acknowledged: %s", f)
 	}
-	if seen.Gone != "" {
+	if seen.Missing != "" {
 		found(doctor.Unsafe,
 			"Put the newest copy of the database in its place, or record again what was withdrawn since; "+
 				"docs/reference/consent.md says how (\"After an older backup\").",
-			"the consent registry is not what was acknowledged: %s; withdrawals may have gone with it", seen.Gone)
+			"the consent registry is not what was acknowledged: %s; withdrawals may have gone with it", seen.Missing)
 	}
 	if seen.NoAnchor {
 		found(doctor.Warning,
@@ -69,7 +69,7 @@ func lookAtConsent(ctx context.Context, c *config.Config, database string, sweep
 func overdue(ctx context.Context, c *config.Config, r *registry.Registry,
 	found func(doctor.Severity, string, string, ...any)) {
 	const run = "pgconsent serve sweeps while it runs: look into its log. pgconsent sweep does it now."
-	n, err := (&sweep.Sweeper{Registry: r}).Numbers(ctx)
+	n, err := (&sweep.Sweeper{Registry: r}).Counts(ctx)
 	period := c.Consent.Sweep()
 	lag := time.Duration(n.LagSeconds * float64(time.Second))
 	switch {

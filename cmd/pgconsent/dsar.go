@@ -211,7 +211,7 @@ func summary(out io.Writer, r *dsar.Report) error {
 	line := func(name, value string) { fmt.Fprintf(w, "%s\t%s\n", name, oneLine(value)) }
 	line("subject", r.Subject)
 	line("controller", or(r.Controller.Name, "not recorded"))
-	line("consent", r.Standing)
+	line("consent", r.ConsentState)
 	var categories, purposes []string
 	for _, c := range r.Categories {
 		if c.Consent {

@@ -172,12 +172,12 @@ func TestDSAR(t *testing.T) {
 	}
 
 	// Who asked, for whom and when is in the audit, with no word of what was answered and no name of whom it is about.
-	var made []audit.Made
+	var made []audit.SubjectReport
 	if _, err := audit.Walk(reports, func(rec audit.Record) error {
 		if rec.Kind == audit.KindRecovery { // the first report was made before there was a key, and the log had no anchor
 			return nil
 		}
-		var m audit.Made
+		var m audit.SubjectReport
 		err := json.Unmarshal(rec.Line, &m)
 		if regexp.MustCompile(`\bada\b`).Match(rec.Line) || time.Since(rec.Time) > time.Hour {
 			t.Errorf("%s", rec.Line)

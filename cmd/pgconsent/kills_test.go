@@ -27,7 +27,7 @@ func TestKills(t *testing.T) {
 }
 
 // audited is where the records of an installation are, and what they are held to.
-func (i *installation) audited(t *testing.T) (audit.Source, audit.Against) {
+func (i *installation) audited(t *testing.T) (audit.Source, audit.VerifyOptions) {
 	t.Helper()
 	c, err := config.Load(i.config)
 	if err != nil {
@@ -45,7 +45,7 @@ func (i *installation) audited(t *testing.T) (audit.Source, audit.Against) {
 	if c.Audit.Sink == config.SinkDatabase {
 		from = pgchain.NewReader(t.Context(), i.db.Connect(t, "pgconsent_control"), c.Audit.Database, c.Audit.Chain)
 	}
-	return from, audit.Against{Key: key, Heads: []audit.Head{head}}
+	return from, audit.VerifyOptions{Key: key, Heads: []audit.Head{head}}
 }
 
 func killed(t *testing.T, i *installation, kills int) {

@@ -35,7 +35,7 @@ func endConsent(ctx context.Context, c *config.Config, t target) error {
 	if err != nil {
 		return err
 	}
-	return registry.End(ctx, keys, c.Consent.Anchor, t.name)
+	return registry.RemoveAnchor(ctx, keys, c.Consent.Anchor, t.name)
 }
 
 // withHint shows the hint of an error that our own SQL has raised.

@@ -132,7 +132,7 @@ func TestObserveReport(t *testing.T) {
 		}
 		log.Observation(o)
 	}
-	record("aaa", "public.Need", audit.Observation{Rows: 3, Skipped: audit.ComparedApart})
+	record("aaa", "public.Need", audit.Observation{Rows: 3, Skipped: audit.ComparedSeparately})
 	record("aaa", "public.Need", audit.Observation{Compared: &audit.Comparison{Rows: 3, Visible: 3}})
 	record("aaa", "public.Need", audit.Observation{Rows: 3, Skipped: "not in the sample"})
 	close := func() {
@@ -145,7 +145,7 @@ func TestObserveReport(t *testing.T) {
 	close()
 	out, errs, code := call(t, "", "observe", "report", "-c", config)
 	if code != done || !strings.Contains(out, "changes nothing that was seen") ||
-		!strings.Contains(out, "1 not compared: not in the sample") || strings.Contains(out, audit.ComparedApart) {
+		!strings.Contains(out, "1 not compared: not in the sample") || strings.Contains(out, audit.ComparedSeparately) {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
 	if log, err = audit.Open(audit.Config{Mode: audit.Buffered, Dir: logs}); err != nil {

@@ -65,7 +65,7 @@ func (c sweepCmd) Run(s *session) error {
 		if err == nil && !c.DryRun {
 			var box *sweep.Outbox
 			if box, err = serve.Outbox(cfg, r); err == nil && box != nil {
-				var d sweep.Delivered
+				var d sweep.Delivery
 				d, err = box.Deliver(s.ctx)
 				done.Sent, done.Unsent = d.Sent, d.Failed
 			}

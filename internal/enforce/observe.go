@@ -154,7 +154,7 @@ func (s *session) observed(o *wouldBe, claims map[string]string, outcome verdict
 	case claims == nil:
 		r.Skipped = "what the session claims cannot be told"
 	case s.db.compares.take(s.agent.Name+"\x00"+r.Fingerprint, comparing{o.pair, r, s.attributes, claims}):
-		r.Skipped = audit.ComparedApart
+		r.Skipped = audit.ComparedSeparately
 	default:
 		r.Skipped = "not in the sample"
 	}

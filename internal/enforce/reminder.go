@@ -52,7 +52,7 @@ func (s *session) Notice() string {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	given := tracker.Given()
+	given := tracker.RemindersGiven()
 	if !r.named || !r.fresh && given == r.looked {
 		return ""
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Acknowledged tells whether the record in the anchor is in the database: an error says that it is not, as after an
+// CheckAcknowledged tells whether the record in the anchor is in the database: an error says that it is not, as after an
 // older dump was put in the place of the database. Withdrawals that were acknowledged may be gone with it. Without an
 // anchor, or a registry, nothing is said.
-func Acknowledged(ctx context.Context, conn *pgx.Conn, k Keys, path, database string) error {
+func CheckAcknowledged(ctx context.Context, conn *pgx.Conn, k Keys, path, database string) error {
 	// The anchor first: what it names was committed before.
 	file, err := readAnchor(path)
 	if err != nil {

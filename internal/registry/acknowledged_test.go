@@ -21,7 +21,7 @@ func TestAnOlderDumpIsNoticed(t *testing.T) {
 	must(t, r, grant("ada", consent.Temporary))
 	conn := db.Connect(t, "pgconsent_control")
 	check := func(conn *pgx.Conn, anchor string) error {
-		return Acknowledged(t.Context(), conn, r.Keys, anchor, "app")
+		return CheckAcknowledged(t.Context(), conn, r.Keys, anchor, "app")
 	}
 	file := filepath.Join(t.TempDir(), "older.dump")
 	dump, _ := pgtest.Client(t, "pg_dump")

@@ -17,8 +17,8 @@ import (
 
 // AnchorError: the file that remembers the last record cannot be written or read.
 type AnchorError struct {
-	err     *sqlstate.Error
-	InForce bool // the change is recorded and in force all the same
+	err      *sqlstate.Error
+	Recorded bool // the change is recorded and in force all the same
 }
 
 func (e *AnchorError) Error() string { return e.err.Error() }

@@ -7,9 +7,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Begin anchors a registry that has no records yet, so that nothing can be cut off before the first look. One that has an
+// AnchorEmpty anchors a registry that has no records yet, so that nothing can be cut off before the first look. One that has an
 // anchor, or records, is left as it is. Migrate calls it, with the connection that it has.
-func Begin(ctx context.Context, conn *pgx.Conn, k Keys, path, database string) error {
+func AnchorEmpty(ctx context.Context, conn *pgx.Conn, k Keys, path, database string) error {
 	var id uuid
 	var records bool
 	if err := conn.QueryRow(ctx,
@@ -34,8 +34,8 @@ func Begin(ctx context.Context, conn *pgx.Conn, k Keys, path, database string) e
 	return nil
 }
 
-// End takes the anchor of a registry away that migrate has removed.
-func End(ctx context.Context, k Keys, path, database string) error {
+// RemoveAnchor takes the anchor of a registry away that migrate has removed.
+func RemoveAnchor(ctx context.Context, k Keys, path, database string) error {
 	a, err := openAnchor(ctx, path, database, k)
 	if err != nil {
 		return err

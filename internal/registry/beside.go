@@ -58,10 +58,10 @@ func beside(ctx context.Context, tx pgx.Tx, keys Keys, id uuid) ([]Finding, erro
 	if err != nil {
 		return nil, failed("verify what is kept beside the consent registry", err)
 	}
-	notes, forged := Notes{keys, id}, 0
+	notes, forged := NoteSigner{keys, id}, 0
 	var subject, code string
 	if _, err := pgx.ForEachRow(rows, []any{&subject, &code}, func() error {
-		if _, ok := notes.Made(subject, code); !ok {
+		if _, ok := notes.Verify(subject, code); !ok {
 			forged++
 		}
 		return nil

@@ -24,7 +24,7 @@ func TestWhatStandsBesideIsFound(t *testing.T) {
 	if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pgconsent.outbox").Scan(&messages); err != nil || messages != 1 {
 		t.Fatalf("%d messages wait: %v", messages, err)
 	}
-	notes, err := r.Notes(t.Context())
+	notes, err := r.NoteSigner(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -218,7 +218,7 @@ func genesis(registry uuid) []byte {
 func (e *entry) consent(key consent.Key) consent.Consent {
 	c := consent.Consent{
 		Key: key, State: consent.State(e.State), Categories: slices.Clone(e.Categories),
-		Purposes: slices.Clone(e.Purposes), Asked: slices.Clone(e.Asked),
+		Purposes: slices.Clone(e.Purposes), RequestedCategories: slices.Clone(e.Asked),
 		GivenAt: at(e.GivenAt), ExpiresAt: at(e.ExpiresAt), DueAt: at(e.DueAt), DecayFrom: at(e.DecayFrom),
 		DecayedBefore: at(e.DecayedBefore),
 		VoidBefore:    at(e.VoidBefore), WarnedAt: at(e.WarnedAt),
@@ -237,7 +237,7 @@ func (e *entry) consent(key consent.Key) consent.Consent {
 
 // set fills in what holds after the entry.
 func (e *entry) set(c consent.Consent) {
-	e.State, e.Categories, e.Purposes, e.Asked = string(c.State), c.Categories, c.Purposes, c.Asked
+	e.State, e.Categories, e.Purposes, e.Asked = string(c.State), c.Categories, c.Purposes, c.RequestedCategories
 	if e.Categories == nil {
 		e.Categories = []string{}
 	}

@@ -249,17 +249,17 @@ func TestAnchorCannotBeWritten(t *testing.T) {
 			must(t, r, grant("bob", consent.Temporary))
 			spoil(t, r.Anchor)
 			var e *AnchorError
-			if _, err := r.Do(t.Context(), grant("eve", consent.Temporary)); !errors.As(err, &e) || e.InForce {
+			if _, err := r.Do(t.Context(), grant("eve", consent.Temporary)); !errors.As(err, &e) || e.Recorded {
 				t.Errorf("%v, want an AnchorError", err)
 			}
 			if n, _ := r.Epoch(t.Context()); n != 2 {
 				t.Errorf("%d records", n)
 			}
-			if _, err := r.Do(t.Context(), consent.Command{Do: consent.Revoke, Subject: "ada", By: subject("ada")}); !errors.As(err, &e) || !e.InForce {
+			if _, err := r.Do(t.Context(), consent.Command{Do: consent.Revoke, Subject: "ada", By: subject("ada")}); !errors.As(err, &e) || !e.Recorded {
 				t.Errorf("%v, want an AnchorError that says it is in force", err)
 			}
 			rec, now, err := r.Current(t.Context(), consent.Key{Subject: "ada", Grantee: "*", Scope: "*"})
-			if err != nil || rec.InForce(now) {
+			if err != nil || rec.ActiveAt(now) {
 				t.Errorf("%+v %v", rec, err)
 			}
 		})
@@ -374,14 +374,14 @@ func TestVerifyTakesItsTime(t *testing.T) {
 	r := open(t, db, defaults)
 	must(t, r, grant("ada", consent.Temporary))
 	sound(t, r)
-	r.Patience = 500 * time.Millisecond
+	r.RetryFor = 500 * time.Millisecond
 	conn := db.Connect(t, "postgres")
 	if _, err := conn.Exec(t.Context(), "BEGIN; LOCK TABLE pgconsent.consent_guardian"); err != nil {
 		t.Fatal(err)
 	}
 	released := make(chan error, 1)
 	go func() {
-		time.Sleep(3 * r.Patience)
+		time.Sleep(3 * r.RetryFor)
 		_, err := conn.Exec(context.Background(), "COMMIT")
 		released <- err
 	}()
@@ -391,7 +391,7 @@ func TestVerifyTakesItsTime(t *testing.T) {
 	}
 	away := *r.Connect
 	away.Host, away.Fallbacks = t.TempDir(), nil
-	other, err := Open(Config{Connect: &away, Database: "app", Keys: r.Keys, Anchor: r.Anchor, Patience: 200 * time.Millisecond})
+	other, err := Open(Config{Connect: &away, Database: "app", Keys: r.Keys, Anchor: r.Anchor, RetryFor: 200 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func TestAFullServerSaysSo(t *testing.T) {
 	defer func() { _, _ = super.Exec(t.Context(), "DROP ROLE "+role) }()
 	full := r.Connect.Copy()
 	full.User, full.Password = role, "role-password"
-	other, err := Open(Config{Connect: full, Database: "app", Keys: r.Keys, Anchor: r.Anchor, Patience: 200 * time.Millisecond})
+	other, err := Open(Config{Connect: full, Database: "app", Keys: r.Keys, Anchor: r.Anchor, RetryFor: 200 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -103,7 +103,7 @@ func Retire(ctx context.Context, path string, registries []*Registry) error {
 // InUseError: an older key is needed.
 type InUseError struct {
 	Database string
-	Older    Older
+	Older    OlderKeyUse
 }
 
 func (e *InUseError) Error() string {

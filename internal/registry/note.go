@@ -13,24 +13,24 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Notes makes and checks the codes by which a sweeper knows its own notes of what it has deleted: whoever writes one by
+// NoteSigner makes and checks the codes by which a sweeper knows its own notes of what it has deleted: whoever writes one by
 // hand, with all rights in the database, has no key to make a code with.
-type Notes struct {
+type NoteSigner struct {
 	keys Keys
 	id   uuid
 }
 
-// Notes of this registry.
-func (r *Registry) Notes(ctx context.Context) (out Notes, err error) {
+// NoteSigner of this registry.
+func (r *Registry) NoteSigner(ctx context.Context) (out NoteSigner, err error) {
 	err = r.snapshot(ctx, func(_ context.Context, _ pgx.Tx, id uuid, _ time.Time) error {
-		out = Notes{r.Keys, id}
+		out = NoteSigner{r.Keys, id}
 		return nil
 	})
 	return out, err
 }
 
 // Code is for one subject's deletions in one sweep; no two are equal.
-func (n Notes) Code(subject string) string {
+func (n NoteSigner) Code(subject string) string {
 	once := make([]byte, 16)
 	_, _ = rand.Read(once) // never fails
 	kid, _ := n.keys.signing()
@@ -38,8 +38,8 @@ func (n Notes) Code(subject string) string {
 	return fmt.Sprintf("%d.%s.%x", kid, text, n.keys.coded("note|"+text+"|", kid, n.id, []byte(subject)))
 }
 
-// Made tells whether the code is one for this subject, and what no other code has, to record a note once.
-func (n Notes) Made(subject, code string) (once string, ok bool) {
+// Verify tells whether the code is one for this subject, and what no other code has, to record a note once.
+func (n NoteSigner) Verify(subject, code string) (once string, ok bool) {
 	parts := strings.Split(code, ".")
 	if len(parts) != 3 || len(parts[1]) != 32 {
 		return "", false

@@ -15,8 +15,8 @@ type Person struct {
 	Consents []consent.Consent // the relationship first
 }
 
-// Find says which people are looked for.
-type Find struct {
+// PeopleFilter says which people are looked for.
+type PeopleFilter struct {
 	Text   string         // occurs in the id, whatever the case; "": any
 	Stream consent.Stream // of a relationship that is in force; "": any, or none
 	After  string         // the last one of the page before; "": from the beginning
@@ -25,7 +25,7 @@ type Find struct {
 
 // People are the subjects that the registry knows, by id, a page at a time; more tells whether there are others behind
 // it. It reads what policies read, and opens no record.
-func (r *Registry) People(ctx context.Context, f Find) (out []Person, more bool, now time.Time, err error) {
+func (r *Registry) People(ctx context.Context, f PeopleFilter) (out []Person, more bool, now time.Time, err error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, _ uuid, clock time.Time) error {
 		now = clock
 		rows, err := tx.Query(ctx, `
@@ -44,7 +44,7 @@ func (r *Registry) People(ctx context.Context, f Find) (out []Person, more bool,
 		var state, stream string
 		var given, expires, due, decay *time.Time
 		_, err = pgx.ForEachRow(rows, []any{&c.Subject, &c.Grantee, &c.Scope, &state, &stream, &c.Categories,
-			&c.Purposes, &c.Asked, &given, &expires, &due, &decay}, func() error {
+			&c.Purposes, &c.RequestedCategories, &given, &expires, &due, &decay}, func() error {
 			if len(out) == 0 || out[len(out)-1].Subject != c.Subject {
 				if len(out) == f.Most {
 					more = true
@@ -57,7 +57,7 @@ func (r *Registry) People(ctx context.Context, f Find) (out []Person, more bool,
 			one.GivenAt, one.ExpiresAt, one.DueAt, one.DecayFrom = instant(given), instant(expires), instant(due), instant(decay)
 			last := &out[len(out)-1]
 			last.Consents = append(last.Consents, one)
-			c.Categories, c.Purposes, c.Asked = nil, nil, nil
+			c.Categories, c.Purposes, c.RequestedCategories = nil, nil, nil
 			return nil
 		})
 		if err != nil {

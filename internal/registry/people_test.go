@@ -10,7 +10,7 @@ import (
 // Pages have everybody once, in order, and what is looked for alone.
 func TestPeople(t *testing.T) {
 	r := open(t, database(t), defaults)
-	if people, more, now, err := r.People(t.Context(), Find{Most: 10}); err != nil || len(people) != 0 || more || now.IsZero() {
+	if people, more, now, err := r.People(t.Context(), PeopleFilter{Most: 10}); err != nil || len(people) != 0 || more || now.IsZero() {
 		t.Fatalf("of nobody: %v %v %v", people, more, err)
 	}
 	for i := range 7 {
@@ -23,7 +23,7 @@ func TestPeople(t *testing.T) {
 		Purposes: []string{"care"}, By: subject("user-5")})
 	must(t, r, consent.Command{Do: consent.Grant, Subject: "only", Grantee: "si:vet", By: subject("only")})
 
-	all := func(f Find) (ids []string, consents map[string][]consent.Consent) {
+	all := func(f PeopleFilter) (ids []string, consents map[string][]consent.Consent) {
 		t.Helper()
 		consents = map[string][]consent.Consent{}
 		for {
@@ -44,39 +44,39 @@ func TestPeople(t *testing.T) {
 		}
 	}
 	for _, most := range []int{1, 2, 3, 9, 10} {
-		if ids, _ := all(Find{Most: most}); len(ids) != 9 {
+		if ids, _ := all(PeopleFilter{Most: most}); len(ids) != 9 {
 			t.Errorf("pages of %d: %v", most, ids)
 		}
 	}
-	_, consents := all(Find{Most: 4})
+	_, consents := all(PeopleFilter{Most: 4})
 	if c := consents["user-5"]; len(c) != 2 || c[0].Stream != consent.Temporary || c[1].Grantee != "si:vet" ||
 		c[1].Scope != "ctx:x" || len(c[1].Purposes) != 1 || len(c[0].Purposes) != 0 {
 		t.Errorf("user-5: %+v", c)
 	}
-	if c := consents["user-3"]; len(c) != 1 || len(c[0].Asked) != 3 || c[0].DueAt.IsZero() || c[0].ExpiresAt.IsZero() {
+	if c := consents["user-3"]; len(c) != 1 || len(c[0].RequestedCategories) != 3 || c[0].DueAt.IsZero() || c[0].ExpiresAt.IsZero() {
 		t.Errorf("user-3: %+v", c)
 	}
 	if c := consents["user-4"]; len(c) != 1 || c[0].State != consent.Withdrawn {
 		t.Errorf("user-4: %+v", c)
 	}
 	for _, c := range []struct {
-		find Find
+		find PeopleFilter
 		want string
 	}{
-		{Find{Text: "ZO", Most: 5}, "[Zoë%_<b>]"},
-		{Find{Text: "%_", Most: 5}, "[Zoë%_<b>]"},
-		{Find{Text: "er-6", Most: 5}, "[user-6]"},
-		{Find{Text: "' OR true --", Most: 5}, "[]"},
-		{Find{Stream: consent.Anonymous, Most: 5}, "[Zoë%_<b>]"},
-		{Find{Stream: consent.Temporary, Most: 2}, "[user-0 user-1 user-2 user-3 user-5 user-6]"},
-		{Find{Stream: consent.Partnered, Most: 5}, "[]"},
+		{PeopleFilter{Text: "ZO", Most: 5}, "[Zoë%_<b>]"},
+		{PeopleFilter{Text: "%_", Most: 5}, "[Zoë%_<b>]"},
+		{PeopleFilter{Text: "er-6", Most: 5}, "[user-6]"},
+		{PeopleFilter{Text: "' OR true --", Most: 5}, "[]"},
+		{PeopleFilter{Stream: consent.Anonymous, Most: 5}, "[Zoë%_<b>]"},
+		{PeopleFilter{Stream: consent.Temporary, Most: 2}, "[user-0 user-1 user-2 user-3 user-5 user-6]"},
+		{PeopleFilter{Stream: consent.Partnered, Most: 5}, "[]"},
 	} {
 		if ids, _ := all(c.find); fmt.Sprint(ids) != c.want {
 			t.Errorf("%+v: %v, want %s", c.find, ids, c.want)
 		}
 	}
 	must(t, r, consent.Command{Do: consent.Erase, Subject: "user-6", By: subject("user-6")})
-	if ids, _ := all(Find{Text: "user-6", Most: 5}); len(ids) != 0 {
+	if ids, _ := all(PeopleFilter{Text: "user-6", Most: 5}); len(ids) != 0 {
 		t.Errorf("erased: %v", ids)
 	}
 }

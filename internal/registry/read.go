@@ -39,7 +39,7 @@ func (r *Registry) look(ctx context.Context, long bool,
 
 // Current is the last record of a key, and the database's time. A key without records is a *consent.NotFoundError.
 func (r *Registry) Current(ctx context.Context, key consent.Key) (consent.Record, time.Time, error) {
-	all, now, err := r.Of(ctx, key.Subject)
+	all, now, err := r.CurrentOfSubject(ctx, key.Subject)
 	if err != nil {
 		return consent.Record{}, now, err
 	}
@@ -51,8 +51,8 @@ func (r *Registry) Current(ctx context.Context, key consent.Key) (consent.Record
 	return consent.Record{}, now, consent.NewNotFound()
 }
 
-// Of are the last records of each key of a subject, streams first, and the database's time.
-func (r *Registry) Of(ctx context.Context, subject string) (out []consent.Record, now time.Time, err error) {
+// CurrentOfSubject are the last records of each key of a subject, streams first, and the database's time.
+func (r *Registry) CurrentOfSubject(ctx context.Context, subject string) (out []consent.Record, now time.Time, err error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, id uuid, clock time.Time) error {
 		now = clock
 		out, err = r.records(ctx, tx, id, subject,
@@ -143,22 +143,22 @@ func scanEntry(row pgx.CollectableRow) (entry, error) {
 	return e, row.Scan(e.fields()...)
 }
 
-// Question is a partnership that waits for the agent's side.
-type Question struct {
-	Subject string
-	Asked   []string // categories
-	DueAt   time.Time
+// PendingPartnership is a partnership that waits for the agent's side.
+type PendingPartnership struct {
+	Subject    string
+	Categories []string // categories
+	DueAt      time.Time
 }
 
 // Pending are the partnerships that can be decided, the most urgent first.
-func (r *Registry) Pending(ctx context.Context) (out []Question, err error) {
+func (r *Registry) Pending(ctx context.Context) (out []PendingPartnership, err error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, _ uuid, now time.Time) error {
 		rows, err := tx.Query(ctx,
 			"SELECT subject, asked, due_at FROM pgconsent.consent_current WHERE due_at > $1 ORDER BY due_at, subject", now)
 		if err != nil {
 			return failed("read what is asked for", err)
 		}
-		if out, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Question]); err != nil {
+		if out, err = pgx.CollectRows(rows, pgx.RowToStructByPos[PendingPartnership]); err != nil {
 			return failed("read what is asked for", err)
 		}
 		return nil

@@ -23,7 +23,7 @@ type Config struct {
 	Anchor   string // path of the file
 	Settings consent.Settings
 
-	Patience time.Duration // how long a call goes on trying while the database is away; 0: 15 s
+	RetryFor time.Duration // how long a call goes on trying while the database is away; 0: 15 s
 
 	committing func() // tests break things between commit and anchor
 }
@@ -56,8 +56,8 @@ func Open(c Config) (*Registry, error) {
 	} {
 		c.Connect.RuntimeParams[name] = value
 	}
-	if c.Patience == 0 {
-		c.Patience = 15 * time.Second
+	if c.RetryFor == 0 {
+		c.RetryFor = 15 * time.Second
 	}
 	return &Registry{Config: c}, nil
 }
@@ -109,7 +109,7 @@ func (r *Registry) with(ctx context.Context, f func(ctx context.Context, conn *p
 // attempt is with, and says what an error is called. Where f may take long, its time is not that of the attempts.
 func (r *Registry) attempt(whole context.Context, long bool, away func(error) error,
 	f func(ctx context.Context, conn *pgx.Conn) error) error {
-	ctx, cancel := context.WithTimeout(whole, r.Patience)
+	ctx, cancel := context.WithTimeout(whole, r.RetryFor)
 	defer cancel()
 	of := ctx
 	if long {

@@ -104,7 +104,7 @@ func sound(t testing.TB, r *Registry) {
 func TestALife(t *testing.T) {
 	r := open(t, database(t), consent.Settings{Controller: "Example GmbH"})
 	const ada = "ada'); DROP TABLE people; -- {\"$ne\": null}"
-	if _, _, err := r.Of(t.Context(), ada); !errors.As(err, new(*consent.NotFoundError)) {
+	if _, _, err := r.CurrentOfSubject(t.Context(), ada); !errors.As(err, new(*consent.NotFoundError)) {
 		t.Fatalf("got %v, want a NotFoundError", err)
 	}
 	out := must(t, r, grant(ada, consent.Temporary))

@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Older is what an older key than the newest of the file is still needed for.
-type Older struct {
+// OlderKeyUse is what an older key than the newest of the file is still needed for.
+type OlderKeyUse struct {
 	People  int  `json:"people"`  // whose keys are wrapped with it
 	Records int  `json:"records"` // that it alone proves
 	Anchor  bool `json:"anchor"`  // the head of this database in the anchor
@@ -19,16 +19,16 @@ type Older struct {
 }
 
 // None tells that older keys are not needed.
-func (o Older) None() bool { return o == Older{} }
+func (o OlderKeyUse) None() bool { return o == OlderKeyUse{} }
 
-// Older counts what older keys than the newest are needed for.
-func (r *Registry) Older(ctx context.Context) (Older, error) {
+// OlderKeyUse counts what older keys than the newest are needed for.
+func (r *Registry) OlderKeyUse(ctx context.Context) (OlderKeyUse, error) {
 	newest, _ := r.Keys.signing()
-	return r.OlderThan(ctx, newest)
+	return r.KeyUseOlderThan(ctx, newest)
 }
 
-// OlderThan is [Registry.Older] as it would be if this were the newest key.
-func (r *Registry) OlderThan(ctx context.Context, newest int32) (out Older, err error) {
+// KeyUseOlderThan is [Registry.OlderKeyUse] as it would be if this were the newest key.
+func (r *Registry) KeyUseOlderThan(ctx context.Context, newest int32) (out OlderKeyUse, err error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, _ uuid, _ time.Time) error {
 		out, err = r.older(ctx, tx, newest)
 		return err
@@ -36,8 +36,8 @@ func (r *Registry) OlderThan(ctx context.Context, newest int32) (out Older, err 
 	return out, err
 }
 
-func (r *Registry) older(ctx context.Context, q querier, newest int32) (Older, error) {
-	var out Older
+func (r *Registry) older(ctx context.Context, q querier, newest int32) (OlderKeyUse, error) {
+	var out OlderKeyUse
 	err := q.QueryRow(ctx, `SELECT (SELECT count(*) FROM pgconsent.subject WHERE substr(key, 1, 4) <> $1),
 		(SELECT count(*) FROM `+records+` WHERE kid <> $2 AND code_kid IS DISTINCT FROM $2),
 		(SELECT count(*) FROM pgconsent.sweep_note WHERE NOT starts_with(code, $2::int4 || '.'))`, prefix(newest), newest).Scan(&out.People, &out.Records, &out.Notes)
@@ -80,7 +80,7 @@ func (r *Registry) Rekey(ctx context.Context, progress func(done, of int)) error
 	}); err != nil {
 		return err
 	}
-	all, err := r.Older(ctx)
+	all, err := r.OlderKeyUse(ctx)
 	if err != nil {
 		return err
 	}

@@ -240,7 +240,7 @@ func TestWhatIsAskedAnewTells(t *testing.T) {
 				if group.accept == "references" {
 					text += "  " + strings.Join(of("photo clip reel", "{ rows: [ own: { column: owner, is: user } ] }"), "\n  ") + "\n"
 				}
-				agent := instance.Start(t, instance.Doors,
+				agent := instance.Start(t, instance.Auto,
 					instance.Database{Name: "d", DB: db, Policy: text, SearchPath: []string{"public"}}, map[string]string{"user": "me"}).Agent(t, "agent", "d")
 				if strings.Contains(group.schema, "now()") {
 					time.Sleep(2 * time.Second)
@@ -291,7 +291,7 @@ func TestWhatCannotFailTellsNothing(t *testing.T) {
 			"allow, during: allow, days: allow, whole: allow, m: allow, doc: allow, words: allow, mood: allow, " +
 			"at: allow, shape: allow, near: allow, net: allow, spans: allow }, write: { commands: [insert, " +
 			"update], columns: [title, during, days, whole, m, doc, words, mood, at, shape, near, net, spans], stamp: { owner: { attribute: user } } } }\n"
-		agent := instance.Start(t, instance.Doors,
+		agent := instance.Start(t, instance.Auto,
 			instance.Database{Name: "d", DB: db, Policy: text, SearchPath: []string{"public"}}, map[string]string{"user": "me"}).Agent(t, "agent", "d")
 		for _, sql := range []string{
 			"INSERT INTO free (title) VALUES ('one') RETURNING title",

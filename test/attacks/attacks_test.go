@@ -53,7 +53,7 @@ func onSchema(t *testing.T, name string, number, blocks, messages int) {
 	}
 	tier.All(t)
 	t.Parallel() // each has databases and proxies of its own
-	modes := instance.Modes(instance.Both, instance.Doors, instance.Gate)
+	modes := instance.Modes(instance.Both, instance.Auto, instance.SignedViews)
 	if !tier.IsNightly() {
 		modes = modes[number%len(modes):][:1]
 	}
@@ -66,7 +66,7 @@ func TestKnownAttacks(t *testing.T) {
 	if blocks, messages := count(list); blocks < 12 || messages < 150 {
 		t.Errorf("%d attacks with %d messages", blocks, messages)
 	}
-	onTwins(t, schema(t, "works"), list, "disturb.sql", instance.Modes(instance.Both, instance.Doors, instance.Gate))
+	onTwins(t, schema(t, "works"), list, "disturb.sql", instance.Modes(instance.Both, instance.Auto, instance.SignedViews))
 }
 
 // Nor do attacks on a schema with what the others lack: partitions of partitions, domains, composite types, ranges,
@@ -198,7 +198,7 @@ func TestPoliciesComeFirst(t *testing.T) {
 	if blocks, messages := count(list); blocks != 2 || messages < 100 {
 		t.Errorf("%d attacks with %d messages", blocks, messages)
 	}
-	onTwins(t, schema(t, "aloft"), list, "aloft.sql", instance.Modes(instance.Both, instance.Doors, instance.Gate))
+	onTwins(t, schema(t, "aloft"), list, "aloft.sql", instance.Modes(instance.Both, instance.Auto, instance.SignedViews))
 }
 
 func count(list []attack) (blocks, messages int) {
@@ -288,6 +288,6 @@ func TestAttacksOnAQuarry(t *testing.T) {
 		t.Errorf("%d attacks with %d messages", blocks, messages)
 	}
 	oracle.NeedsPgvector(t)
-	onTwins(t, oracle.Quarry, list, "quarry.sql", instance.Modes(instance.Both, instance.Doors, instance.Gate))
-	onTwins(t, oracle.Quarry.ByIndex(), list, "quarry.sql", []instance.Mode{instance.Doors})
+	onTwins(t, oracle.Quarry, list, "quarry.sql", instance.Modes(instance.Both, instance.Auto, instance.SignedViews))
+	onTwins(t, oracle.Quarry.ByIndex(), list, "quarry.sql", []instance.Mode{instance.Auto})
 }

@@ -140,9 +140,9 @@ func TestWhatNoTextNamesTellsNothing(t *testing.T) {
 // doorsFirst are the modes of such tests: doors alone in the quick run.
 func doorsFirst() []instance.Mode {
 	if tier.Quick() {
-		return []instance.Mode{instance.Doors}
+		return []instance.Mode{instance.Auto}
 	}
-	return instance.Modes(instance.Doors, instance.Both)
+	return instance.Modes(instance.Auto, instance.Both)
 }
 
 var named = regexp.MustCompile(`\bT\b`)
@@ -213,7 +213,7 @@ CREATE TABLE w (id int PRIMARY KEY, owner text NOT NULL, note text); INSERT INTO
 	}
 	d := instance.Database{Name: "pair", DB: db,
 		Policy: anewHead + "  w: { rows: [ own: { column: owner, is: user } ], write: { commands: [delete] } }\n", SearchPath: []string{"public"}}
-	c := instance.Start(t, instance.Doors, d, map[string]string{"user": "me"}).Agent(t, "agent", "pair")
+	c := instance.Start(t, instance.Auto, d, map[string]string{"user": "me"}).Agent(t, "agent", "pair")
 	for _, sql := range []string{"DELETE FROM w WHERE note LIKE '%te 12%' AND id / 2 = 62 RETURNING to_json($1)",
 		"SELECT to_json($1) FROM w JOIN w x USING (id) WHERE w.note LIKE '%te 13%' AND x.id / 2 > 3 LIMIT 1",
 		"SELECT id, jsonb_build_array($1) FROM w WHERE note LIKE '%te 13%' LIMIT 1"} {

@@ -53,8 +53,8 @@ func TestFoundByKeyTellsNothing(t *testing.T) {
 			"= $1 OR o.b = $1::int2) AND o.f / 2 > 5", nil, "99999999"),
 	}
 	const row = "n = '1e400'::numeric, b = 7, i8 = 9223372036854775807, f = 1e300, body = 'odd', found = 'a:1 z:3'::tsvector"
-	askGatePlanned(t, row, instance.Doors, gatePlans, cases)
-	askGate(t, row, instance.Gate, cases)
+	askGatePlanned(t, row, instance.Auto, gatePlans, cases)
+	askGate(t, row, instance.SignedViews, cases)
 }
 
 // So it is of what is written: what finds, sets and returns rows is asked of rows that show.
@@ -87,12 +87,12 @@ func TestWritesFoundByKeyTellNothing(t *testing.T) {
 	}
 	db := pgtest.Database(t)
 	instance.Exec(t, db, gateSchema)
-	m := instance.Compile(t, instance.Database{Name: "pair", DB: db, Policy: policy, SearchPath: []string{"public"}}, instance.Doors)
+	m := instance.Compile(t, instance.Database{Name: "pair", DB: db, Policy: policy, SearchPath: []string{"public"}}, instance.Auto)
 	for _, c := range cases[:len(cases)-1] {
 		if result, refused := rewrite.New(m.Snapshot, m.Policy, rewrite.Doors).Rewrite(c.sql, c.args != nil); refused != nil || len(result.ByKey) == 0 {
 			t.Errorf("%s: %v, by key %v, care %q", c.sql, refused, result.ByKey, result.Care)
 		}
 	}
 	const row = "n = '1e400'::numeric, b = 7, i8 = 9223372036854775807, f = 1e300, body = 'odd', found = 'a:1 z:3'::tsvector"
-	askGateUnder(t, policy, gateSchema, row, instance.Doors, gatePlans, cases)
+	askGateUnder(t, policy, gateSchema, row, instance.Auto, gatePlans, cases)
 }

@@ -14,7 +14,7 @@ import (
 // not show in those behind it.
 func TestAMessageIsNoMoment(t *testing.T) {
 	tier.All(t)
-	for _, mode := range instance.Modes(instance.Doors, instance.Both) {
+	for _, mode := range instance.Modes(instance.Auto, instance.Both) {
 		db := pgtest.Database(t)
 		instance.Exec(t, db, `CREATE TABLE people (id int PRIMARY KEY, consent text, until timestamptz); CREATE TABLE notes (id int PRIMARY KEY, person int, body text);
 CREATE TABLE memo (id int PRIMARY KEY, ends timestamptz, body text); CREATE TABLE reg (id int PRIMARY KEY, person text); CREATE TABLE plain (id int PRIMARY KEY); CREATE VIEW memos AS SELECT * FROM memo;

@@ -82,7 +82,7 @@ func TestResultsAreDescribedAsWhatWasNamed(t *testing.T) {
 	db := pgtest.Database(t)
 	instance.Exec(t, db, describedSchema)
 	owner := instance.Super(t, db)
-	for _, mode := range instance.Modes(instance.Gate, instance.Doors, instance.Both) {
+	for _, mode := range instance.Modes(instance.SignedViews, instance.Auto, instance.Both) {
 		t.Run(mode.Name, func(t *testing.T) { // which ends its proxy
 			d := instance.Database{Name: "described", DB: db, Policy: describedPolicy, SearchPath: []string{"public"}}
 			agent := instance.Start(t, mode, d, map[string]string{"user": "me"}).Agent(t, "agent", d.Name)
@@ -102,10 +102,10 @@ func TestNoSettingTellsOfCare(t *testing.T) {
 	db := pgtest.Database(t)
 	instance.Exec(t, db, describedSchema)
 	d := instance.Database{Name: "described", DB: db, Policy: describedPolicy, SearchPath: []string{"public"}}
-	agent := instance.Start(t, instance.Doors, d, map[string]string{"user": "me"}).Agent(t, "agent", d.Name)
+	agent := instance.Start(t, instance.Auto, d, map[string]string{"user": "me"}).Agent(t, "agent", d.Name)
 	const careful = "SELECT count(*) FROM notes WHERE a = 1 / (SELECT min(a) FROM notes)"
-	m := instance.Compile(t, d, instance.Doors)
-	if result, refused := rewrite.New(m.Snapshot, m.Policy, instance.Doors.Rewrite).Rewrite(careful, false); refused != nil || result.Care == "" {
+	m := instance.Compile(t, d, instance.Auto)
+	if result, refused := rewrite.New(m.Snapshot, m.Policy, instance.Auto.Rewrite).Rewrite(careful, false); refused != nil || result.Care == "" {
 		t.Fatal("it is not planned with care")
 	}
 	var asks []string

@@ -51,10 +51,10 @@ func TestDomainsBehindTheGate(t *testing.T) {
 		plans = append(plans, "domains.fail = 'yes'; "+plan)
 	}
 	for _, row := range gateRows {
-		askGateUnder(t, gatePolicy, domainSchema, row, instance.Gate, plans[:1], cases)
+		askGateUnder(t, gatePolicy, domainSchema, row, instance.SignedViews, plans[:1], cases)
 	}
 	if !tier.IsNightly() {
 		plans = plans[1:3]
 	}
-	askGateUnder(t, gatePolicy, domainSchema, gateRows[0], instance.Doors, plans, cases)
+	askGateUnder(t, gatePolicy, domainSchema, gateRows[0], instance.Auto, plans, cases)
 }

@@ -98,6 +98,6 @@ func TestExpressionsBehindTheGate(t *testing.T) {
 		k.sql = few + k.sql
 		cases = append(cases, k)
 	}
-	askGate(t, "body = '('", instance.Gate, cases)
-	askGate(t, "body = repeat('(', 200000)", instance.Doors, cases)
+	askGate(t, "body = '('", instance.SignedViews, cases)
+	askGate(t, "body = repeat('(', 200000)", instance.Auto, cases)
 }

@@ -158,7 +158,7 @@ func manyWords(n int) string {
 // and casts of parameters.
 func TestTheGateConvertsNothing(t *testing.T) {
 	tier.All(t)
-	askGate(t, "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300", instance.Gate, []gateCase{
+	askGate(t, "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300", instance.SignedViews, []gateCase{
 		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND b = ANY (ARRAY[n, f])"),
 		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND '1' = ANY (ARRAY[n, f])"),
 		gateSQL("SELECT count(*) FROM big o WHERE a = 123 AND EXISTS (SELECT FROM wide WHERE wide.k IN (o.n, o.f))"),
@@ -202,7 +202,7 @@ func TestTheGateConvertsNothing(t *testing.T) {
 		gateParams("SELECT count(*) FROM big WHERE a = 123 AND (b IN ($1, 99999999999) OR b = $1::int4)", nil, "999999999999"),
 		gateParams("SELECT count(*) FROM wide JOIN big USING (i8) WHERE a = 123 AND (i8 = $1 OR b = $1::int4)", nil, "999999999999"),
 	})
-	askGate(t, "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, body = 'z'", instance.Doors, []gateCase{
+	askGate(t, "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, body = 'z'", instance.Auto, []gateCase{
 		gateParams("SELECT count(*) FROM big WHERE body LIKE '%z%' AND (i8 = $1 OR b = $1::int2)", nil, "99999999"),
 		gateSQL("SELECT count(*) FROM big WHERE NULLIF(i8, f)::bigint = -5"),
 		gateSQL("SELECT count(*) FROM big WHERE n = NULLIF(b, f) AND body LIKE '%z%'"),
@@ -217,7 +217,7 @@ func TestTheGateIsNotDeep(t *testing.T) {
 	like, dashes := strings.Repeat("%a", 100_000), strings.Repeat("-", 40)+"a"
 	phrase := func(n int) string { return strings.TrimSuffix(strings.Repeat("a<->", n), "<->") }
 	askGate(t, "body = repeat('a', 200000), found = 'a:1,2,3 b:4'::tsvector, doc = (repeat('[', 9000) || '1' || "+
-		"repeat(']', 9000))::jsonb", instance.Gate, []gateCase{
+		"repeat(']', 9000))::jsonb", instance.SignedViews, []gateCase{
 		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND body LIKE '" + like + "'"),
 		gateSQL("SELECT count(*) FROM big WHERE a = 123 AND body ILIKE '" + like + "'"),
 		gateParams("SELECT count(*) FROM big WHERE a = 123 AND body LIKE $1", nil, like),
@@ -269,8 +269,8 @@ func TestTheGateComputesOutputsLast(t *testing.T) {
 		}
 	}
 	odd := "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, ts = '4714-11-24 BC', body = 'zz'"
-	askGatePlanned(t, odd, instance.Gate, gatePlans, cases, rest...)
-	askGatePlanned(t, odd, instance.Doors, gatePlans, cases, rest...)
+	askGatePlanned(t, odd, instance.SignedViews, gatePlans, cases, rest...)
+	askGatePlanned(t, odd, instance.Auto, gatePlans, cases, rest...)
 }
 
 // Nor does anything that is asked, grouped and sorted by above the rows that a search has found, whichever way these
@@ -306,8 +306,8 @@ func TestTheGateFindsFirst(t *testing.T) {
 			gateParams("SELECT id FROM big WHERE found @@ 'b'::tsquery AND a = 123 AND i8 + 1 > $1", nil, "17"))
 	}
 	odd := "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, ts = '4714-11-24 BC', body = 'zz'"
-	askGatePlanned(t, odd, instance.Gate, gatePlans, cases, rest...)
-	askGatePlanned(t, odd, instance.Doors, gatePlans, cases, rest...)
+	askGatePlanned(t, odd, instance.SignedViews, gatePlans, cases, rest...)
+	askGatePlanned(t, odd, instance.Auto, gatePlans, cases, rest...)
 }
 
 // A column that has no name is called after what is in it, also where that is another column's name; and nothing is
@@ -338,8 +338,8 @@ func TestTheGateKnowsWhatIsMeant(t *testing.T) {
 		gateSQL("SELECT id FROM big ORDER BY CASE WHEN true THEN 1 / (a - 123) ELSE row_number() OVER (ORDER BY id) END LIMIT 1"),
 		gateSQL("SELECT DISTINCT ON (1) CASE WHEN true THEN 1 / (a - 123) ELSE row_number() OVER (ORDER BY id) END FROM big LIMIT 1"),
 	}
-	askGatePlanned(t, odd, instance.Gate, gatePlans, cases)
-	askGatePlanned(t, odd, instance.Doors, gatePlans, cases)
+	askGatePlanned(t, odd, instance.SignedViews, gatePlans, cases)
+	askGatePlanned(t, odd, instance.Auto, gatePlans, cases)
 }
 
 // gateConditions are on the list, and gateRows hold what their types hold at the ends.
@@ -388,7 +388,7 @@ func TestTheGateTakesEveryValue(t *testing.T) {
 		gateSQL("SELECT id FROM big WHERE a = 123 ORDER BY body <-> 'x', similarity(body, 'y'), span, low, path, "+
 			"mail, nums LIMIT 3"), gateSQL("SELECT mail, path, span, nums, count(*) FROM big WHERE a = 123 GROUP BY 1, 2, 3, 4"))
 	for _, row := range gateRows {
-		askGate(t, row, instance.Gate, cases)
+		askGate(t, row, instance.SignedViews, cases)
 	}
 }
 
@@ -400,7 +400,7 @@ func TestTheGateAsksNoStatistics(t *testing.T) {
 	instance.Exec(t, db, gateSchema+`UPDATE big SET body = CASE WHEN id > 40 THEN 'hidden' ELSE 'shown' END; ANALYZE big;
 CREATE FUNCTION tell(text, text) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RAISE NOTICE '%', $1; RETURN false; END $$;
 CREATE OPERATOR ### (LEFTARG = text, RIGHTARG = text, FUNCTION = tell, RESTRICT = matchingsel)`)
-	instance.Migrate(t, instance.Database{Name: "pair", DB: db, Policy: gatePolicy, SearchPath: []string{"public"}}, instance.Doors)
+	instance.Migrate(t, instance.Database{Name: "pair", DB: db, Policy: gatePolicy, SearchPath: []string{"public"}}, instance.Auto)
 	c := instance.Super(t, db)
 	if plain := instance.Ask(c, "EXPLAIN SELECT FROM big WHERE body ### 'x'"); plain.Err != "" || len(plain.Notices) == 0 {
 		t.Fatalf("the operator is not asked without the door: %s", plain.Err)

@@ -148,7 +148,7 @@ func TestMasksHideTheRest(t *testing.T) {
 		}
 	}
 	statements = append(statements, maskedBeside...)
-	for m, mode := range instance.Modes(instance.Doors, instance.Both, instance.Gate) {
+	for m, mode := range instance.Modes(instance.Auto, instance.Both, instance.SignedViews) {
 		for r, rule := range []string{"{ own: { column: owner, is: user } }", "{ own: { column: owner, is: user } }, { visible: { dept: { id: dept } } }"} {
 			if !tier.Turn(2*m+r, 6) {
 				continue

@@ -19,7 +19,7 @@ func TestMessagesOnTwins(t *testing.T) {
 	tier.All(t)
 	s := schema(t, "estate")
 	one, two := s.Behind(t), s.Twin(t, instance.Read(t, "test/oracle/testdata/estate/visible.sql")+instance.Read(t, "test/attacks/testdata/estate.sql"))
-	proxies := []*instance.Proxy{instance.Start(t, instance.Doors, one, s.Attributes), instance.Start(t, instance.Doors, two, s.Attributes)}
+	proxies := []*instance.Proxy{instance.Start(t, instance.Auto, one, s.Attributes), instance.Start(t, instance.Auto, two, s.Attributes)}
 	rows := 0
 	for i, messages := range sequences() {
 		var got [2]string

@@ -66,7 +66,7 @@ func TestParametersBehindTheGate(t *testing.T) {
 			Policy: strings.Replace(summedPolicy, "views: { ", "views: { lakes: {}, ", 1), SearchPath: []string{"public"}}
 	}
 	var first []string
-	for _, mode := range instance.Modes(instance.Gate, instance.Doors, instance.Both) {
+	for _, mode := range instance.Modes(instance.SignedViews, instance.Auto, instance.Both) {
 		var got [2][]string
 		for i, d := range []instance.Database{twin(123), twin(124)} {
 			proxy := instance.Start(t, mode, d, map[string]string{"user": "me"})
@@ -122,7 +122,7 @@ func TestExecuteLooksAtNoValue(t *testing.T) {
 			instance.Exec(t, db, fmt.Sprintf("UPDATE memo SET body = '%s' WHERE id = 3", hidden))
 			instance.Exec(t, db, "VACUUM ANALYZE memo")
 			d := instance.Database{Name: "pair", DB: db, Policy: memosPolicy, SearchPath: []string{"public"}}
-			c := instance.Start(t, instance.Doors, d, map[string]string{"user": "me"}).Agent(t, "agent", "pair")
+			c := instance.Start(t, instance.Auto, d, map[string]string{"user": "me"}).Agent(t, "agent", "pair")
 			var answers strings.Builder
 			for n, sql := range []string{
 				"SELECT count(*) > 0 FROM memo WHERE body = 'secret of others' AND body LIKE $1",
@@ -198,7 +198,7 @@ func TestSearchesBehindTheGateAreNotDeep(t *testing.T) {
 			instance.Exec(t, db, "VACUUM ANALYZE memo")
 			instance.Exec(t, db, "ALTER DATABASE "+db.Name+" SET max_stack_depth = '"+stack+"'")
 			d := instance.Database{Name: "pair", DB: db, Policy: memosPolicy, SearchPath: []string{"public"}}
-			c := instance.Start(t, instance.Doors, d, map[string]string{"user": "me"}).Agent(t, "agent", "pair")
+			c := instance.Start(t, instance.Auto, d, map[string]string{"user": "me"}).Agent(t, "agent", "pair")
 			instance.Ask(c, "SET plan_cache_mode = force_generic_plan")
 			for n, sql := range statements {
 				name := fmt.Sprint("s", n)

@@ -24,7 +24,7 @@ func TestHiddenColumnsAreNotProbed(t *testing.T) {
 			t.Fatal("the policy has changed")
 		}
 		d.Policy = strings.Replace(d.Policy, named, c.write, 1)
-		agent := instance.Start(t, instance.Doors, d, s.Attributes).Agent(t, "agent", s.Name)
+		agent := instance.Start(t, instance.Auto, d, s.Attributes).Agent(t, "agent", s.Name)
 		// what is told where it is accepted, of the hidden iban DE00HIDDENMARK: that it fails, and not what it would
 		// quote
 		for message, told := range map[string]string{

@@ -123,9 +123,9 @@ func TestWhatIsNotPlainTellsNothing(t *testing.T) {
 			}
 		}
 	}
-	for _, mode := range instance.Modes(instance.Gate, instance.Doors, instance.Both) {
+	for _, mode := range instance.Modes(instance.SignedViews, instance.Auto, instance.Both) {
 		ask(mode, "", unplain, false)
 	}
-	ask(instance.Doors, notPlainAnywhere, unplainAnywhere, false)
-	ask(instance.Doors, "", plain, true)
+	ask(instance.Auto, notPlainAnywhere, unplainAnywhere, false)
+	ask(instance.Auto, "", plain, true)
 }

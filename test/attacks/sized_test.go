@@ -76,9 +76,9 @@ func TestHowManyAreHiddenTellsNothing(t *testing.T) {
 			"INSERT INTO notes (id, owner, a, i8, f, f4) SELECT g, 'other', g, g, g, g FROM generate_series(101, 100 + %d) g", hidden))
 		instance.Exec(t, db, "VACUUM ANALYZE")
 		d := instance.Database{Name: "pair", DB: db, Policy: sizedPolicy, SearchPath: []string{"public"}}
-		m := instance.Compile(t, d, instance.Doors)
+		m := instance.Compile(t, d, instance.Auto)
 		r := rewrite.New(m.Snapshot, m.Policy, rewrite.Doors)
-		c := instance.Start(t, instance.Doors, d, map[string]string{"user": "me"}).Agent(t, "agent", "pair")
+		c := instance.Start(t, instance.Auto, d, map[string]string{"user": "me"}).Agent(t, "agent", "pair")
 		for _, sql := range statements {
 			got[i] = append(got[i], described(c, sql))
 			if result, _ := r.Rewrite(sql, true); i == 1 && result.Door == verdict.DoorGate {
@@ -199,8 +199,8 @@ func TestHowMuchIsReadTellsNothing(t *testing.T) {
 			"INSERT INTO notes (id, owner, a, i8, f, f4) SELECT g, 'other' || g %% 5, g %% 100, g, g, g FROM generate_series(101, 100 + %d) g", hidden))
 		instance.Exec(t, db, "VACUUM ANALYZE")
 		d := instance.Database{Name: "pair", DB: db, Policy: foundPolicy, SearchPath: []string{"public"}}
-		m := instance.Compile(t, d, instance.Doors)
-		c := instance.Start(t, instance.Doors, d, map[string]string{"user": "me"}).Agent(t, "agent", "pair")
+		m := instance.Compile(t, d, instance.Auto)
+		c := instance.Start(t, instance.Auto, d, map[string]string{"user": "me"}).Agent(t, "agent", "pair")
 		sizes, err := pgcatalog.Sizes(t.Context(), db.Connect(t, "postgres"), rls.Tables(m.Policy))
 		if err != nil {
 			t.Fatal(err)

@@ -63,7 +63,7 @@ func TestNoLongerQuiet(t *testing.T) {
 	}
 	db := pgtest.Database(t)
 	instance.Exec(t, db, schema+"ANALYZE; UPDATE big SET a = 9999 WHERE a = 122")
-	proxy := instance.Start(t, instance.Doors,
+	proxy := instance.Start(t, instance.Auto,
 		instance.Database{Name: "pair", DB: db, Policy: policy, SearchPath: []string{"public"}}, map[string]string{"user": "me"})
 	owner := instance.Super(t, db)
 	instance.Ask(owner, "SET lock_timeout = '100ms'") // of what the agent holds

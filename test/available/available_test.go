@@ -189,7 +189,7 @@ func served(t *testing.T) (*instance.Proxy, *pgtest.DB) {
 	db := pgtest.Database(t)
 	instance.Exec(t, db, schema)
 	d := instance.Database{Name: "app", DB: db, Policy: policy, SearchPath: []string{"public"}, Refresh: 200 * time.Millisecond}
-	return instance.Start(t, instance.Doors, d, map[string]string{"user": "me"}), db
+	return instance.Start(t, instance.Auto, d, map[string]string{"user": "me"}), db
 }
 
 // TestStormsRefuseNobody: what owners do with what no policy lists refuses nothing; what they do with listed tables

@@ -376,7 +376,7 @@ func TestAggregatesAgreeWithTheModel(t *testing.T) {
 		mode   harness.Mode
 		share  int
 		closed bool
-	}{{harness.Both, 0, false}, {harness.Doors, 0, true}, {harness.Doors, 60, false}, {harness.Both, 40, true}} {
+	}{{harness.Both, 0, false}, {harness.Auto, 0, true}, {harness.Auto, 60, false}, {harness.Both, 40, true}} {
 		t.Run(fmt.Sprintf("%s share %d closed %t", variant.mode.Name, variant.share, variant.closed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(17, uint64(seed)))
 			events := made(r, now)

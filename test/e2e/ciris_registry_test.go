@@ -202,7 +202,7 @@ func TestCirisA_StreamsShowTheirCategories(t *testing.T) {
 // With REQUIRE_EXPLICIT_CONSENT a first interaction gives nothing, and nothing shows.
 // seeds/001:230-233.
 func TestCirisA_ExplicitConsent(t *testing.T) {
-	g := govern(t, harness.Doors, consent.Settings{RequireExplicit: true})
+	g := govern(t, harness.Auto, consent.Settings{RequireExplicit: true})
 	agent := g.proxy.Agent(t, "agent", "ciris")
 	if _, err := g.registry.Do(context.Background(),
 		consent.Command{Do: consent.Interact, Subject: g.users[0], By: consent.Party{Role: consent.RoleApplication, ID: "app"}}); err != nil {
@@ -301,7 +301,7 @@ func TestCirisC_AnonymousByTheRegistry(t *testing.T) {
 // the same deadline, and all of it counts at the next statement. Downgrades are the user's alone. seeds/001:30-35,
 // 69-78, 81-85, 218-221.
 func TestCirisD_PartnershipNeedsBoth(t *testing.T) {
-	g := govern(t, harness.Doors, consent.Settings{})
+	g := govern(t, harness.Auto, consent.Settings{})
 	agent := g.proxy.Agent(t, "agent", "ciris")
 	deciding := consent.Party{Role: consent.RoleAgent, ID: "agent"}
 	fails := func(what string, c consent.Command, want any) {

@@ -29,7 +29,7 @@ func (g *governed) stored(user, what string) string {
 // user's wish: "Immediate Deletion". Nobody else's rows go, and a new interaction revives nothing.
 // seeds/001:23-28, 160, 170-174.
 func TestCirisF_TheSweeperDeletes(t *testing.T) {
-	g := govern(t, harness.Doors, consent.Settings{})
+	g := govern(t, harness.Auto, consent.Settings{})
 	agent := g.proxy.Agent(g, "agent", "ciris")
 	expired, revoked, erased, stays := g.users[0], g.users[1], g.users[2], g.users[3]
 	g.clock("- interval '20 days'")
@@ -63,7 +63,7 @@ func TestCirisF_TheSweeperDeletes(t *testing.T) {
 // are answered is the same before and after a sweep, one by one and in groups.
 // seeds/001:163-168.
 func TestCirisE_TheSweeperAnonymises(t *testing.T) {
-	g := govern(t, harness.Doors, consent.Settings{})
+	g := govern(t, harness.Auto, consent.Settings{})
 	agent := g.proxy.Agent(g, "agent", "ciris")
 	days := []int{90, 89, 61, 60, 31, 30}
 	g.clock("- interval '2400 hours'")
@@ -114,7 +114,7 @@ func TestCirisE_TheSweeperAnonymises(t *testing.T) {
 // Without ENABLE_DECAY_PROTOCOL all of it is at once, and a table that is swept counts as it did.
 // seeds/001:230-233.
 func TestCirisE_TheSweeperAnonymisesAtOnce(t *testing.T) {
-	g := govern(t, harness.Doors, consent.Settings{NoDecay: true})
+	g := govern(t, harness.Auto, consent.Settings{NoDecay: true})
 	agent := g.proxy.Agent(g, "agent", "ciris")
 	for _, user := range g.users[:8] {
 		g.partner(user)

@@ -51,7 +51,7 @@ func told(c *pgconn.PgConn, sql string) string {
 	return strings.Join(rows, "\n")
 }
 
-var enforced = []harness.Mode{harness.Both, harness.Doors}
+var enforced = []harness.Mode{harness.Both, harness.Auto}
 
 // readInModes runs a test that changes nothing, in each mode on a world that such tests share. The tap is each test's
 // own.

@@ -23,7 +23,7 @@ tables:
       - consent: { every: [ writers: { id: writer } ], status: consent, is: granted }
   writers: { rows: [ status: { column: consent, is: granted } ] }
 `
-	for _, mode := range harness.Modes(harness.Both, harness.Doors) {
+	for _, mode := range harness.Modes(harness.Both, harness.Auto) {
 		t.Run(mode.Name, func(t *testing.T) {
 			db := pgtest.Database(t)
 			harness.Exec(t, db, `CREATE TYPE kind AS ENUM ('memo', 'note');

@@ -137,7 +137,7 @@ func reading(t testing.TB, o options) *instance {
 func serveOn(t testing.TB, db *pgtest.DB, o options) *instance {
 	t.Helper()
 	file := policyFile(t, o.policy)
-	harness.Install(t, arcive(t, db, file, o.setup), harness.Mode{Rewrite: o.mode, Walls: o.walls})
+	harness.Install(t, arcive(t, db, file, o.setup), harness.Mode{Rewrite: o.mode, RowSecurity: o.walls})
 	if o.after != "" {
 		super(t, db, o.after)
 	}

@@ -103,7 +103,7 @@ func readBrain(t testing.TB, mode harness.Mode) (*pgtest.DB, *harness.Proxy) {
 	return shared.db, shared.proxy.Reader(t)
 }
 
-var brainModes = []harness.Mode{harness.Both, harness.RLS, harness.Injected, harness.Doors}
+var brainModes = []harness.Mode{harness.Both, harness.RLS, harness.InjectedOnly, harness.Auto}
 
 // Point a: global or the caller's own, and everything else is as if it were absent.
 // seeds/004:39-42, 55-58, 85-87, 115-116.

@@ -47,7 +47,7 @@ func TestNearestRowsAreFilledFromVisibleOnes(t *testing.T) {
 	for name, member := range members {
 		agents = append(agents, harness.Agent{Name: name, Database: "notes", Attributes: map[string]string{"member": member}})
 	}
-	for i, mode := range []harness.Mode{harness.Doors, harness.Both, harness.Doors, harness.Both} {
+	for i, mode := range []harness.Mode{harness.Auto, harness.Both, harness.Auto, harness.Both} {
 		behind, least := harness.Database{Name: "notes", DB: db, Policy: searchedPolicy, SearchPath: []string{"public"}}, 1.0
 		if i >= 2 {
 			behind.Policy, least = strings.Replace(searchedPolicy, "rows:", "approximate: accept, rows:", 1), 0.99
@@ -122,7 +122,7 @@ func TestSearchesTellOfAllVisibleRows(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, mode := range harness.Modes(harness.Doors, harness.Both) {
+	for _, mode := range harness.Modes(harness.Auto, harness.Both) {
 		behind := harness.Database{Name: "notes", DB: db,
 			Policy: strings.Replace(searchedPolicy, "rows:", "approximate: accept, rows:", 1), SearchPath: []string{"public"}}
 		harness.Install(t, behind, mode)
@@ -197,7 +197,7 @@ DO $$ BEGIN CREATE ROLE nearest_owner LOGIN; EXCEPTION WHEN duplicate_object THE
 		if accepted {
 			text = strings.Replace(text, "rows:", "approximate: accept, rows:", 1)
 		}
-		for _, mode := range harness.Modes(harness.Doors, harness.Both) {
+		for _, mode := range harness.Modes(harness.Auto, harness.Both) {
 			var agents [2]*pgconn.PgConn
 			for i, db := range []*pgtest.DB{one, two} {
 				behind := harness.Database{Name: "notes", DB: db, Policy: text, SearchPath: []string{"public"}}
@@ -254,7 +254,7 @@ CREATE INDEX ON %[1]s USING hnsw ((emb::halfvec(3)) halfvec_cosine_ops); ALTER T
 			t.Fatal(err)
 		}
 	}
-	for _, mode := range harness.Modes(harness.Doors, harness.Both) {
+	for _, mode := range harness.Modes(harness.Auto, harness.Both) {
 		behind := harness.Database{Name: "notes", DB: db, SearchPath: []string{"public"},
 			Policy: strings.Replace(searchedPolicy, "tables: { notes: { rows: [ { own: { column: member, is: member } } ] } }",
 				"tables:\n  empty: { rows: [ { own: { column: member, is: member } } ] }\n  filled: { rows: [ { own: { column: member, is: member } } ] }", 1)}

@@ -96,7 +96,7 @@ var ungrown = []string{
 // TestANewColumnIsNoOutage: a column that a table gets does not exist for agents, who are served, until the policy is
 // installed again; a restart changes nothing of that.
 func TestANewColumnIsNoOutage(t *testing.T) {
-	for _, mode := range harness.Modes(harness.Doors, harness.Both, harness.RLS, harness.Gate) {
+	for _, mode := range harness.Modes(harness.Auto, harness.Both, harness.RLS, harness.SignedViews) {
 		t.Run(mode.Name, func(t *testing.T) {
 			grows, proxy := behind(t, mode, "")
 			_, as := behind(t, mode, "")
@@ -137,7 +137,7 @@ func TestANewColumnIsNoOutage(t *testing.T) {
 // if it had never been.
 func TestADroppedColumnIsNoOutage(t *testing.T) {
 	const drop = "ALTER TABLE people DROP COLUMN name CASCADE; ALTER TABLE orgs DROP COLUMN title; ALTER TABLE events DROP COLUMN what CASCADE;"
-	for _, mode := range harness.Modes(harness.Doors, harness.Both, harness.RLS, harness.Gate) {
+	for _, mode := range harness.Modes(harness.Auto, harness.Both, harness.RLS, harness.SignedViews) {
 		t.Run(mode.Name, func(t *testing.T) {
 			narrow := strings.NewReplacer("[id, name, owner, org]", "[id, owner, org]", "views: { named: {} }\n", "")
 			shrinks, proxy := behind(t, mode, "DROP VIEW named", narrow)

@@ -36,7 +36,7 @@ CREATE TABLE %T (id bigserial PRIMARY KEY, who %U, at timestamptz NOT NULL DEFAU
 		return out
 	}
 	person := func(n string) string { return "6f1e0000-0000-4000-8000-00000000000" + n }
-	for _, mode := range append(slices.Clone(enforced), harness.Injected) {
+	for _, mode := range append(slices.Clone(enforced), harness.InjectedOnly) {
 		t.Run(mode.Name, func(t *testing.T) {
 			db := pgtest.Database(t)
 			harness.Exec(t, db, each(table))

@@ -23,7 +23,7 @@ tables:
   notes: { rows: [ own: { column: member, is: member } ], write: { commands: [insert, update], columns: [id], stamp: { member: { attribute: member } }, accept: [conflicts] } }
   links: { rows: [ visible: { notes: { id: note_id } } ], write: { commands: [insert], columns: [note_id, person] } }
 `}
-	for _, mode := range harness.Modes(harness.Doors, harness.Both) {
+	for _, mode := range harness.Modes(harness.Auto, harness.Both) {
 		harness.Install(t, behind, mode)
 		agent := harness.Serve(t, mode, []harness.Database{behind},
 			[]harness.Agent{{Name: "one", Database: "notes", Attributes: map[string]string{"member": "1"}}}).Agent(t, "one", "notes")

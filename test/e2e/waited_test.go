@@ -42,7 +42,7 @@ func waits(t *testing.T, mode harness.Mode) (*pgtest.DB, *harness.Proxy) {
 // has waited for it, and asks the rules by the snapshot from before. Where consent was withdrawn meanwhile, the
 // statement ends with 40001; else it is answered.
 func TestWhatHasWaitedShowsNothingWithdrawn(t *testing.T) {
-	for _, mode := range harness.Modes(harness.Doors, harness.Both, harness.RLS) {
+	for _, mode := range harness.Modes(harness.Auto, harness.Both, harness.RLS) {
 		db, proxy := waits(t, mode)
 		owner, other := harness.Super(t, db), harness.Super(t, db)
 		for _, c := range []struct {
@@ -94,7 +94,7 @@ func TestWhatHasWaitedShowsNothingWithdrawn(t *testing.T) {
 // TestFrozenRowsHaveNotMoved: a row that was frozen keeps the number of who wrote it, which comes again, and is no row
 // that has moved.
 func TestFrozenRowsHaveNotMoved(t *testing.T) {
-	db, _ := waits(t, harness.Doors)
+	db, _ := waits(t, harness.Auto)
 	super := harness.Super(t, db)
 	for _, ahead := range []string{"-5", "-2000000000", "-2147483653", "-3000000000", "500000000"} {
 		got := harness.Ask(super, `SELECT bool_and(pgconsent_gate.unmoved(((pg_snapshot_xmax(pg_current_snapshot())::text::bigint + `+ahead+
@@ -108,7 +108,7 @@ func TestFrozenRowsHaveNotMoved(t *testing.T) {
 // TestAReplacedFunctionIsNotCalled: a function that the owner has run with the owner's rights is not called by a
 // statement that was decided before, though no table in the statement's text has a row policy that asks.
 func TestAReplacedFunctionIsNotCalled(t *testing.T) {
-	for _, mode := range harness.Modes(harness.Doors, harness.Both, harness.RLS) {
+	for _, mode := range harness.Modes(harness.Auto, harness.Both, harness.RLS) {
 		db, proxy := waits(t, mode)
 		harness.Exec(t, db, "UPDATE people SET consent = 'withdrawn' WHERE id = 1")
 		const call = "SELECT counted()"

@@ -42,18 +42,18 @@ const (
 
 // Mode is how an instance enforces.
 type Mode struct {
-	Name    string
-	Rewrite rewrite.Mode
-	Walls   rls.Mode
+	Name        string
+	Rewrite     rewrite.Mode
+	RowSecurity rls.Mode
 }
 
 // The modes in which every statement must get the same rows.
 var (
-	Both     = Mode{"both", rewrite.Both, rls.Enforce}
-	Doors    = Mode{"doors", rewrite.Doors, rls.Enforce}
-	Gate     = Mode{"the gate door, however little is read", rewrite.Gate, rls.Enforce}
-	RLS      = Mode{"row security alone", rewrite.RLS, rls.Enforce}
-	Injected = Mode{"injected predicates alone", rewrite.Injected, rls.SealOnly}
+	Both         = Mode{"both", rewrite.Both, rls.Enforce}
+	Auto         = Mode{"doors", rewrite.Doors, rls.Enforce}
+	SignedViews  = Mode{"the gate door, however little is read", rewrite.Gate, rls.Enforce}
+	RLS          = Mode{"row security alone", rewrite.RLS, rls.Enforce}
+	InjectedOnly = Mode{"injected predicates alone", rewrite.Injected, rls.SealOnly}
 )
 
 // Modes are those in which a test tries the same; in the quick run one of them: the default of serve, if it is one of
@@ -62,7 +62,7 @@ func Modes(all ...Mode) []Mode {
 	if !tier.Quick() {
 		return all
 	}
-	for _, chosen := range []Mode{Doors, Gate} {
+	for _, chosen := range []Mode{Auto, SignedViews} {
 		if slices.Contains(all, chosen) {
 			return []Mode{chosen}
 		}
@@ -131,14 +131,14 @@ func remembered(key string) *Migrated {
 func Compile(t testing.TB, d Database, mode Mode) *Migrated {
 	t.Helper()
 	key := ""
-	if origin := d.DB.Origin(); origin != "" {
+	if origin := d.DB.UnchangedTemplate(); origin != "" {
 		key = origin + "\n" + d.text(mode)
 		if m := remembered(key); m != nil {
 			return m
 		}
 	}
 	ctx := context.Background()
-	conn, err := pgx.Connect(ctx, d.DB.Untouched())
+	conn, err := pgx.Connect(ctx, d.DB.ReadOnlyDSN())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func Compile(t testing.TB, d Database, mode Mode) *Migrated {
 
 // text tells what of a database and a mode decides what is installed.
 func (d Database) text(mode Mode) string {
-	return fmt.Sprintf("policy %q, %q, walls %d, doors %t, unfilled %t, setup %q", d.SearchPath, d.Policy, mode.Walls,
+	return fmt.Sprintf("policy %q, %q, walls %d, doors %t, unfilled %t, setup %q", d.SearchPath, d.Policy, mode.RowSecurity,
 		mode.Rewrite.Doors(), d.Unfilled, d.Setup)
 }
 
@@ -172,7 +172,7 @@ func (d Database) compile(ctx context.Context, conn *pgx.Conn, mode Mode) (*Migr
 	if err != nil {
 		return nil, err
 	}
-	return &Migrated{Policy: pol, Snapshot: snap, Plan: rls.Generate(pol, snap, rls.Options{Mode: mode.Walls, Doors: mode.Rewrite.Doors()})}, nil
+	return &Migrated{Policy: pol, Snapshot: snap, Plan: rls.Generate(pol, snap, rls.Options{Mode: mode.RowSecurity, Doors: mode.Rewrite.Doors()})}, nil
 }
 
 // Migrate installs the policy in the database, with the superuser's rights, and fills in what is kept.
@@ -199,7 +199,7 @@ func Install(t testing.TB, d Database, mode Mode) {
 // further makes an untouched copy of a template a copy of one in which the policy is installed, of all that ask for the
 // same.
 func further(d Database, mode Mode) bool {
-	return d.DB.Further(d.text(mode), func(ctx context.Context, conn *pgx.Conn) error {
+	return d.DB.Extend(d.text(mode), func(ctx context.Context, conn *pgx.Conn) error {
 		if err := d.setUp(ctx, conn); err != nil {
 			return err
 		}
@@ -329,7 +329,7 @@ func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := enforce.Config{Audit: log, Log: logger, Mode: mode.Rewrite, Walls: mode.Walls, Refresh: 5 * time.Second}
+	cfg := enforce.Config{Audit: log, Log: logger, Mode: mode.Rewrite, Walls: mode.RowSecurity, Refresh: 5 * time.Second}
 	if len(databases) > 0 {
 		cfg.AIR = databases[0].AIR
 		cfg.Refresh = cmp.Or(databases[0].Refresh, cfg.Refresh)

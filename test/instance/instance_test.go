@@ -38,7 +38,7 @@ func notes(t *testing.T) instance.Database {
 func TestCopiesAreAsIfMigrated(t *testing.T) {
 	tier.All(t)
 	itself, first, second := notes(t), notes(t), notes(t)
-	if itself.DB.Connect(t, "postgres"); itself.DB.Origin() != "" || first.DB.Origin() == "" {
+	if itself.DB.Connect(t, "postgres"); itself.DB.UnchangedTemplate() != "" || first.DB.UnchangedTemplate() == "" {
 		t.Fatal("it is not told which copies may have been changed")
 	}
 	want := instance.Migrate(t, itself, instance.Both)
@@ -115,11 +115,11 @@ func TestPoliciesAreTheSameOverWhatIsMigrated(t *testing.T) {
 		DB: pgtest.Template(t, "arcive", func(ctx context.Context, conn *pgx.Conn) error {
 			return w.Load(ctx, conn, nil)
 		})}
-	before := instance.Compile(t, d, instance.Doors)
-	if again := instance.Compile(t, d, instance.Doors); again != before {
+	before := instance.Compile(t, d, instance.Auto)
+	if again := instance.Compile(t, d, instance.Auto); again != before {
 		t.Error("it was read twice")
 	}
-	after := instance.Migrate(t, d, instance.Doors)
+	after := instance.Migrate(t, d, instance.Auto)
 	if after == before || after.Policy.Version() != before.Policy.Version() || after.Plan.Hash() != before.Plan.Hash() {
 		t.Errorf("version %s and hash %s became %s and %s", before.Policy.Version(), before.Plan.Hash(), after.Policy.Version(), after.Plan.Hash())
 	}

@@ -23,11 +23,11 @@ type setting struct {
 }
 
 var every = []setting{
-	{name: "doors", mode: instance.Doors},
+	{name: "doors", mode: instance.Auto},
 	{name: "both", mode: instance.Both},
-	{name: "gate", mode: instance.Gate},
+	{name: "gate", mode: instance.SignedViews},
 	{name: "rls", mode: instance.RLS},
-	{name: "steps", mode: instance.Doors, adds: "limits: { per: agent, result_rows: 100000 }\n"},
+	{name: "steps", mode: instance.Auto, adds: "limits: { per: agent, result_rows: 100000 }\n"},
 	{name: "limits", mode: instance.Both, adds: "limits: { per: agent, result_rows: 3 }\n", apart: true},
 }
 

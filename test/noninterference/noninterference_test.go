@@ -22,7 +22,7 @@ var (
 
 // Databases that differ in hidden rows only give a caller one transcript, whatever it sends.
 func TestNoninterference(t *testing.T) {
-	modes := instance.Modes(instance.Both, instance.Gate)
+	modes := instance.Modes(instance.Both, instance.SignedViews)
 	if *cases > 0 {
 		t.Log(Run(t, Config{Cases: *cases, Seed: from(t), Modes: modes, Save: *save, Progress: os.Stderr}))
 		return
@@ -42,7 +42,7 @@ func TestNoninterference(t *testing.T) {
 // key.
 func TestValues(t *testing.T) {
 	tier.All(t)
-	cfg := Config{Cases: tier.Count(60, 240, 10_000), Seed: from(t), Modes: instance.Modes(instance.Both, instance.Gate)}
+	cfg := Config{Cases: tier.Count(60, 240, 10_000), Seed: from(t), Modes: instance.Modes(instance.Both, instance.SignedViews)}
 	if *cases > 0 {
 		cfg.Cases, cfg.Save, cfg.Progress = *cases, *save, os.Stderr
 	}
@@ -82,4 +82,4 @@ func TestEveryBlockIsMade(t *testing.T) {
 }
 
 // What was found once stays closed.
-func TestFound(t *testing.T) { Replay(t, instance.Both, instance.Gate) }
+func TestFound(t *testing.T) { Replay(t, instance.Both, instance.SignedViews) }

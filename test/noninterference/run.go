@@ -90,7 +90,7 @@ func (r *runner) schema(seed uint64, mode instance.Mode) {
 				instance.Ask(w, "ANALYZE")
 			}
 		}
-		if round == 0 && mode.Walls == rls.Enforce {
+		if round == 0 && mode.RowSecurity == rls.Enforce {
 			r.walls(st.unsealed(), text, seed)
 			r.walls(st.emptied(s, one), text, seed)
 		}
@@ -183,7 +183,7 @@ func (st *stage) compare(c testCase, count *Report) *difference {
 		defer st.fresh() // a setting may stay
 	}
 	d := &difference{caller: st.caller, mode: st.mode.Name, c: c, got: got}
-	if st.mode.Walls == rls.SealOnly {
+	if st.mode.RowSecurity == rls.SealOnly {
 		return st.rowsOnly(d)
 	}
 	if got[0].String() != got[1].String() {

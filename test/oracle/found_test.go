@@ -109,7 +109,7 @@ func TestWritesOfWhatASearchFinds(t *testing.T) {
 		return answer + "\n" + instance.Ask(c, state).Multiset()
 	}
 	filtered, unfiltered := instance.Connect(t, database(foundFilter).DSN("postgres", "")), instance.Connect(t, database("").DSN("postgres", ""))
-	for _, mode := range instance.Modes(instance.Doors, instance.Both) {
+	for _, mode := range instance.Modes(instance.Auto, instance.Both) {
 		d := instance.Database{Name: "found", DB: database(""), Policy: foundPolicy, SearchPath: []string{"public"}}
 		m := instance.Compile(t, d, mode)
 		rewriter := rewrite.New(m.Snapshot, m.Policy, mode.Rewrite)
@@ -127,7 +127,7 @@ func TestWritesOfWhatASearchFinds(t *testing.T) {
 				byKey++
 			}
 		}
-		if wanted := len(foundWrites) - 2; mode.Name == instance.Doors.Name && byKey < wanted {
+		if wanted := len(foundWrites) - 2; mode.Name == instance.Auto.Name && byKey < wanted {
 			t.Errorf("%d of %d are found by key", byKey, wanted)
 		}
 		if sensitive*3 < len(foundWrites)*2 {
@@ -164,7 +164,7 @@ func TestWritesOfWhatIsChangedMeanwhile(t *testing.T) {
 		c := instance.Connect(t, db.DSN("postgres", ""))
 		if agent {
 			d := instance.Database{Name: "found", DB: db, Policy: foundPolicy, SearchPath: []string{"public"}}
-			c = instance.Start(t, instance.Doors, d, map[string]string{"user": "me"}).Agent(t, "agent", "found")
+			c = instance.Start(t, instance.Auto, d, map[string]string{"user": "me"}).Agent(t, "agent", "found")
 		}
 		if a := instance.Ask(other, "BEGIN"); a.Err != "" {
 			t.Fatal(a.Err)

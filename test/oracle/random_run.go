@@ -274,7 +274,7 @@ func (r *randomRun) try(k randomCase, want instance.Answer) {
 		r.Slow++
 		r.t.Logf("slow through the proxy: %s", k)
 		return
-	case r.Mode.Walls == rls.SealOnly && (got.Err != "" || want.Err != ""):
+	case r.Mode.RowSecurity == rls.SealOnly && (got.Err != "" || want.Err != ""):
 		r.Refused++
 		return
 	case want.Err != "" && got.Code == want.Code:

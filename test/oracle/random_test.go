@@ -36,11 +36,11 @@ func TestRandomAnswersEqualThoseOfAFilteredCopy(t *testing.T) {
 	t.Logf("seed %d", s)
 	if *cases > 0 {
 		const round = 1000
-		modes := []instance.Mode{instance.Doors, instance.Both, instance.Gate, instance.Doors, instance.Injected}
+		modes := []instance.Mode{instance.Auto, instance.Both, instance.SignedViews, instance.Auto, instance.InjectedOnly}
 		for turn, done := 0, 0; done < *cases; turn++ {
 			mode, schema := modes[turn%len(modes)], find(t, names[turn%len(names)])
 			n := min(round, *cases-done)
-			if mode == instance.Injected {
+			if mode == instance.InjectedOnly {
 				n = min(n, 200)
 			}
 			r := Random(t, RandomConfig{Schema: schema, Mode: mode, Large: turn%len(modes) != 3, Cases: n, Seed: s, Progress: os.Stderr})
@@ -54,7 +54,7 @@ func TestRandomAnswersEqualThoseOfAFilteredCopy(t *testing.T) {
 	for i, c := range []struct {
 		schema string
 		mode   instance.Mode
-	}{{names[0], instance.Doors}, {names[0], instance.Both}, {names[1%len(names)], instance.Doors}} {
+	}{{names[0], instance.Auto}, {names[0], instance.Both}, {names[1%len(names)], instance.Auto}} {
 		r := Random(t, RandomConfig{Schema: find(t, c.schema), Mode: c.mode, Large: true, Cases: tier.Count(40, 400, 10_000), Seed: s + uint64(i)})
 		t.Logf("%s, %s, seed %d: %s", c.schema, c.mode.Name, s+uint64(i), r)
 		total.Add(r)

@@ -179,7 +179,7 @@ func (s Schema) hold(t testing.TB, mode instance.Mode, truth *truth, corpus []St
 	agent := proxy.Agent(t, "agent", s.Name)
 	var r Report
 	for _, q := range corpus {
-		if q.RLS && mode.Walls == rls.SealOnly {
+		if q.RLS && mode.RowSecurity == rls.SealOnly {
 			continue
 		}
 		r.Statements++
@@ -202,7 +202,7 @@ func (s Schema) hold(t testing.TB, mode instance.Mode, truth *truth, corpus []St
 			}
 		case got.Refused():
 			r.Refused++
-			if q.Must && mode.Name != instance.Injected.Name {
+			if q.Must && mode.Name != instance.InjectedOnly.Name {
 				t.Errorf("%s, %s: %s\nrefused: %s", q.Where, mode.Name, instance.OneLine(q.SQL), got.Err)
 			}
 		case got.WithoutNotices().Multiset() != e.want.WithoutNotices().Multiset():

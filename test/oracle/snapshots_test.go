@@ -17,7 +17,7 @@ func TestMaterialisedViewsAndOlderSnapshots(t *testing.T) {
 	behind := s.Behind(t)
 	instance.Exec(t, behind.DB, "CREATE VIEW busy AS SELECT account, sum(tickets) AS n FROM account_month GROUP BY account")
 	behind.Policy = strings.Replace(behind.Policy, "views:\n", "views:\n  busy: {}\n", 1)
-	proxy := instance.Start(t, instance.Doors, behind, s.Attributes)
+	proxy := instance.Start(t, instance.Auto, behind, s.Attributes)
 	ctx := context.Background()
 	const repeatable = "BEGIN ISOLATION LEVEL REPEATABLE READ"
 	for _, c := range []struct {
@@ -64,7 +64,7 @@ func TestMaterialisedViewsAndOlderSnapshots(t *testing.T) {
 func TestChildrenAndOlderSnapshots(t *testing.T) {
 	tier.All(t)
 	s := find(t, "surety")
-	proxy := instance.Start(t, instance.Doors, s.Behind(t), s.Attributes)
+	proxy := instance.Start(t, instance.Auto, s.Behind(t), s.Attributes)
 	cursor := func(sql string) []string {
 		return []string{"BEGIN", "DECLARE c CURSOR FOR " + sql, "FETCH 1 FROM c", "FETCH 1 FROM c", "COMMIT"}
 	}

@@ -33,7 +33,7 @@ func every() []string { return append(statements(2), literals()...) }
 func TestTextIsUntouched(t *testing.T) {
 	tier.All(t)
 	s := works(t)
-	m := instance.Compile(t, s.Behind(t), instance.Gate)
+	m := instance.Compile(t, s.Behind(t), instance.SignedViews)
 	all := every()
 	if len(all) < 5000 {
 		t.Errorf("%d statements", len(all))
@@ -117,7 +117,7 @@ func TestShapesAnswerAsTheFilteredCopy(t *testing.T) {
 	s := works(t)
 	truth := oracle.Superuser(t, s)
 	proxies := map[string]*instance.Proxy{}
-	for _, mode := range instance.Modes(instance.Both, instance.Gate) {
+	for _, mode := range instance.Modes(instance.Both, instance.SignedViews) {
 		proxy := instance.Start(t, mode, s.Behind(t), s.Attributes)
 		proxies[mode.Name] = proxy
 		agent := proxy.Agent(t, "agent", s.Name)

@@ -66,7 +66,7 @@ func TestWrittenOut(t *testing.T) {
 			for _, file := range s.schema {
 				instance.Exec(t, db, instance.Read(t, file))
 			}
-			m := instance.Compile(t, instance.Database{Name: s.name, DB: db, Policy: instance.Read(t, s.policy), SearchPath: s.searchPath}, instance.Doors)
+			m := instance.Compile(t, instance.Database{Name: s.name, DB: db, Policy: instance.Read(t, s.policy), SearchPath: s.searchPath}, instance.Auto)
 			compare(t, s.name, m)
 		})
 	}

@@ -178,7 +178,7 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 		cancel()
 		return nil, errors.Join(fmt.Errorf("the demo does not serve: %w", err), <-r.served)
 	}
-	if err := r.greet(ctx); err != nil {
+	if err := r.checkAgentLogins(ctx); err != nil {
 		cancel()
 		return nil, errors.Join(err, <-r.served)
 	}
@@ -242,8 +242,8 @@ func (c Config) database(ctx context.Context, f folder, fresh bool) (cluster *pg
 // Service is what serves.
 func (r *Running) Service() *serve.Service { return r.service }
 
-// greet logs in as each agent: that their attributes fit the policy is found out now, not by whoever comes first.
-func (r *Running) greet(ctx context.Context) error {
+// checkAgentLogins logs in as each agent: that their attributes fit the policy is found out now, not by whoever comes first.
+func (r *Running) checkAgentLogins(ctx context.Context) error {
 	for _, agent := range r.Access.Agents {
 		conn, err := pgx.Connect(ctx, agent.DSN)
 		if err != nil {

@@ -28,7 +28,7 @@ type DB struct {
 }
 
 // copied is how a database becomes a copy of a template. It is made when it is asked for its DSN first: who has it
-// built further before (see [DB.Further]) pays for one copy.
+// built further before (see [DB.Extend]) pays for one copy.
 type copied struct {
 	t    testing.TB
 	mu   sync.Mutex
@@ -45,8 +45,8 @@ func (db *DB) DSN(user, password string) string {
 	return db.dsn(user, password)
 }
 
-// Untouched is DSN for a superuser who only looks, so that [DB.Further] still works afterwards.
-func (db *DB) Untouched() string {
+// ReadOnlyDSN is DSN for a superuser who only looks, so that [DB.Extend] still works afterwards.
+func (db *DB) ReadOnlyDSN() string {
 	if db.copied != nil {
 		db.make(false)
 	}

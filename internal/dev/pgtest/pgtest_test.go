@@ -52,21 +52,21 @@ func TestCopyIsBuiltFurther(t *testing.T) {
 	}
 	a, b, looked, opened, plain := Temporary(t, "further", base), Temporary(t, "further", base), Temporary(t,
 		"further", base), Temporary(t, "further", base), Temporary(t, "further", base)
-	conn, err := pgx.Connect(ctx, looked.Untouched())
+	conn, err := pgx.Connect(ctx, looked.ReadOnlyDSN())
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = conn.Close(ctx)
 	opened.Connect(t, "postgres")
-	if !a.Further("more", more) || !b.Further("more", more) || !looked.Further("more", more) ||
-		opened.Further("more", more) || Database(t).Further("more", more) {
+	if !a.Extend("more", more) || !b.Extend("more", more) || !looked.Extend("more", more) ||
+		opened.Extend("more", more) || Database(t).Extend("more", more) {
 		t.Error("it was built further where somebody may have changed it, or not where nobody can have")
 	}
 	if built != 1 {
 		t.Errorf("it was built %d times", built)
 	}
-	if a.Origin() != b.Origin() || a.Origin() == plain.Origin() || opened.Origin() != "" {
-		t.Errorf("copies of %q, %q, %q and %q", a.Origin(), b.Origin(), plain.Origin(), opened.Origin())
+	if a.UnchangedTemplate() != b.UnchangedTemplate() || a.UnchangedTemplate() == plain.UnchangedTemplate() || opened.UnchangedTemplate() != "" {
+		t.Errorf("copies of %q, %q, %q and %q", a.UnchangedTemplate(), b.UnchangedTemplate(), plain.UnchangedTemplate(), opened.UnchangedTemplate())
 	}
 	for db, want := range map[*DB]int{a: 2, b: 2, looked: 2, opened: 1, plain: 1} {
 		var n int
@@ -87,7 +87,7 @@ func TestTemporaryTemplatesGo(t *testing.T) {
 	t.Run("made", func(t *testing.T) {
 		db := Temporary(t, "going", func(context.Context, *pgx.Conn) error { return nil })
 		names = append(names, db.Template())
-		db.Further("further", func(context.Context, *pgx.Conn) error { return nil })
+		db.Extend("further", func(context.Context, *pgx.Conn) error { return nil })
 		names = append(names, db.Template())
 	})
 	if err := dropDiscarded(); err != nil {

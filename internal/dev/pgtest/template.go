@@ -62,10 +62,10 @@ func Shared(t testing.TB, key string, build Build) *DB {
 	return copyOf(t, templateOf("shared "+key, true), nothing, build)
 }
 
-// Further makes db, the copy of a template, what build makes of it. For each key that is done once, to a copy of the
+// Extend makes db, the copy of a template, what build makes of it. For each key that is done once, to a copy of the
 // template that db is a copy of from then on. A database that may have been changed, or that is no copy, is left as it
-// is: Further returns false.
-func (db *DB) Further(key string, build Build) bool {
+// is: Extend returns false.
+func (db *DB) Extend(key string, build Build) bool {
 	c := db.copied
 	if c == nil {
 		return false
@@ -89,9 +89,9 @@ func (db *DB) Further(key string, build Build) bool {
 	return true
 }
 
-// Origin names what db is an untouched copy of, so that what was found out about another copy is true of it as well; ""
+// UnchangedTemplate names what db is an untouched copy of, so that what was found out about another copy is true of it as well; ""
 // where it may have been changed, or is no copy.
-func (db *DB) Origin() string {
+func (db *DB) UnchangedTemplate() string {
 	if db.copied == nil {
 		return ""
 	}

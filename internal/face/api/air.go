@@ -57,7 +57,7 @@ func airResource(s *Server) {
 			"count for themselves, and it sees no others."},
 		func(_ context.Context, c *Call, in *interactionRequest) (*reminderAnswer, error) {
 			out := &reminderAnswer{}
-			text, err := s.Desk.Interaction(c.Caller, in.Body.UserID, in.Body.ChannelID, in.Body.ChannelType)
+			text, err := s.Service.Interaction(c.Caller, in.Body.UserID, in.Body.ChannelID, in.Body.ChannelType)
 			if text != "" {
 				out.Body.Reminder = &text
 			}
@@ -67,7 +67,7 @@ func airResource(s *Server) {
 		Silent: true, Errors: []int{http.StatusNotFound}, Summary: "What is known of a session",
 		Description: "Times only. 404 where there is none."},
 		func(_ context.Context, c *Call, in *InteractionsQuery) (*interactionsAnswer, error) {
-			known, err := s.Desk.Interactions(c.Caller, in.UserID, in.ChannelID)
+			known, err := s.Service.Interactions(c.Caller, in.UserID, in.ChannelID)
 			if err != nil {
 				return nil, err
 			}
@@ -88,6 +88,6 @@ func airResource(s *Server) {
 		func(_ context.Context, c *Call, in *InteractionsQuery) (*endedAnswer, error) {
 			out := &endedAnswer{}
 			out.Body.Ended = true
-			return out, s.Desk.EndInteractions(c.Caller, in.UserID, in.ChannelID)
+			return out, s.Service.EndInteractions(c.Caller, in.UserID, in.ChannelID)
 		})
 }

@@ -29,9 +29,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Config is what the face needs. Desk and Verifier are required.
+// Config is what the HTTP API needs. Service and Verifier are required.
 type Config struct {
-	Desk     *desk.Desk
+	Service  *desk.Service
 	Verifier identity.Verifier
 	Log      *slog.Logger // nil: nothing is logged
 
@@ -66,8 +66,8 @@ type Server struct {
 
 // New makes the face with all its resources.
 func New(c Config) (*Server, error) {
-	if c.Desk == nil || c.Verifier == nil || c.Desk.Record == nil {
-		return nil, errors.New("api: Config.Desk, Desk.Record and Config.Verifier are required")
+	if c.Service == nil || c.Verifier == nil || c.Service.Record == nil {
+		return nil, errors.New("api: Config.Service, Service.Record and Config.Verifier are required")
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -221,16 +221,16 @@ func (s *Server) run(a *answer, r *http.Request, w http.ResponseWriter) {
 		return
 	}
 	handler, pattern := s.mux.Handler(r)
-	if pattern == "" || !Plain(r) {
+	if pattern == "" || !CanonicalPath(r) {
 		s.unknown(a, r)
 		return
 	}
 	handler.ServeHTTP(a, r)
 }
 
-// Plain tells whether a request names a resource in the one way there is. A multiplexer sends whoever writes a path
+// CanonicalPath tells whether a request names a resource in the one way there is. A multiplexer sends whoever writes a path
 // with // or .. to the path that it means, before anybody has asked for a token.
-func Plain(r *http.Request) bool {
+func CanonicalPath(r *http.Request) bool {
 	given := r.URL.Path
 	clean := path.Clean("/" + given)
 	return given == clean || given == clean+"/" && clean != "/" || given == "*"
@@ -240,7 +240,7 @@ func Plain(r *http.Request) bool {
 func (s *Server) unknown(a *answer, r *http.Request) {
 	var others []string
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete} {
-		if !Plain(r) {
+		if !CanonicalPath(r) {
 			break
 		}
 		other := r.Clone(r.Context())
@@ -366,7 +366,7 @@ func (s *Server) record(ctx context.Context, call *Call, a *answer) error {
 		_ = json.Unmarshal(a.body.Bytes(), &p)
 		rec.Code = p.Code
 	}
-	return s.Desk.Record(context.WithoutCancel(ctx), rec)
+	return s.Service.Record(context.WithoutCancel(ctx), rec)
 }
 
 func busy(w http.ResponseWriter, why string) {

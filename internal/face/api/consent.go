@@ -78,7 +78,7 @@ func consentStatus(c consent.Consent, now, modified time.Time, task *desk.Task) 
 	out := ConsentStatus{
 		UserID: c.Subject, Stream: string(c.Stream), Categories: c.Categories, Purposes: c.Purposes,
 		GrantedAt: when(c.GivenAt), ExpiresAt: when(c.ExpiresAt),
-		LastModified: when(modified), State: string(c.StateAt(now)), Active: c.InForce(now), Decay: string(c.Decay(now)),
+		LastModified: when(modified), State: string(c.StateAt(now)), Active: c.ActiveAt(now), Decay: string(c.Decay(now)),
 	}
 	if out.State == "" {
 		out.State = "none"
@@ -334,7 +334,7 @@ func consentResource(s *Server) {
 }
 
 func (s *Server) status(ctx context.Context, c *Call, in *UserQuery) (*statusAnswer, error) {
-	st, err := s.Desk.Status(ctx, c.Caller, in.UserID)
+	st, err := s.Service.Status(ctx, c.Caller, in.UserID)
 	c.about = about(c, in.UserID)
 	if err != nil {
 		p := problem(err)
@@ -358,7 +358,7 @@ func about(c *Call, named string) []string {
 
 func (s *Server) grants(ctx context.Context, c *Call, in *UserQuery) (*grantsAnswer, error) {
 	c.about = about(c, in.UserID)
-	all, err := s.Desk.Consents(ctx, c.Caller, in.UserID)
+	all, err := s.Service.Consents(ctx, c.Caller, in.UserID)
 	if err != nil {
 		return nil, err
 	}
@@ -375,7 +375,7 @@ func (s *Server) grants(ctx context.Context, c *Call, in *UserQuery) (*grantsAns
 func (s *Server) change(ctx context.Context, c *Call, command consent.Command) (*changeAnswer, error) {
 	command.Via = "http"
 	c.about = about(c, command.Subject)
-	done, err := s.Desk.Change(ctx, c.Caller, command)
+	done, err := s.Service.Change(ctx, c.Caller, command)
 	if err != nil {
 		return nil, err
 	}
@@ -415,7 +415,7 @@ func (s *Server) revoke(ctx context.Context, c *Call, in *revokeRequest) (*chang
 func (s *Server) erase(ctx context.Context, c *Call, in *userRequest) (*erasedAnswer, error) {
 	command := in.command(consent.Erase)
 	command.Via = "http"
-	done, err := s.Desk.Change(ctx, c.Caller, command) // the record of the call names nobody: who it was is forgotten
+	done, err := s.Service.Change(ctx, c.Caller, command) // the record of the call names nobody: who it was is forgotten
 	if err != nil {
 		return nil, err
 	}
@@ -425,7 +425,7 @@ func (s *Server) erase(ctx context.Context, c *Call, in *userRequest) (*erasedAn
 }
 
 func (s *Server) pending(ctx context.Context, c *Call, _ *struct{}) (*tasksAnswer, error) {
-	tasks, err := s.Desk.Pending(ctx, c.Caller)
+	tasks, err := s.Service.Pending(ctx, c.Caller)
 	if err != nil {
 		return nil, err
 	}
@@ -444,7 +444,7 @@ type historyQuery struct {
 
 func (s *Server) history(ctx context.Context, c *Call, in *historyQuery) (*eventsAnswer, error) {
 	c.about = about(c, in.UserID)
-	records, err := s.Desk.History(ctx, c.Caller, in.UserID)
+	records, err := s.Service.History(ctx, c.Caller, in.UserID)
 	if err != nil {
 		return nil, err
 	}
@@ -473,7 +473,7 @@ func (s *Server) consentAudit(ctx context.Context, c *Call, in *historyQuery) (*
 		return s.history(ctx, c, in)
 	}
 	c.everybody = true
-	records, err := s.Desk.Records(ctx, c.Caller, in.After, in.Limit+1)
+	records, err := s.Service.Records(ctx, c.Caller, in.After, in.Limit+1)
 	if err != nil {
 		return nil, err
 	}

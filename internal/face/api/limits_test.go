@@ -29,7 +29,7 @@ func (known) Verify(_ context.Context, bearer string) (identity.Caller, error) {
 
 func limited(t *testing.T, c Config) *Server {
 	t.Helper()
-	c.Desk, c.Verifier = &desk.Desk{Databases: map[string]*desk.Database{}, Record: func(context.Context, audit.Call) error { return nil }}, known{}
+	c.Service, c.Verifier = &desk.Service{Databases: map[string]*desk.Database{}, Record: func(context.Context, audit.Call) error { return nil }}, known{}
 	s, err := New(c)
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ func usedTwice() *Problem {
 }
 
 // replay answers as before.
-func replay(a http.ResponseWriter, said desk.Said) {
+func replay(a http.ResponseWriter, said desk.Response) {
 	a.Header().Set("Content-Type", said.Kind)
 	a.Header().Set(replayed, "true")
 	a.WriteHeader(said.Status)
@@ -31,12 +31,12 @@ const replayed = "Idempotent-Replayed"
 
 // once has a call with a key done, unless it was.
 func (s *Server) once(ctx context.Context, call *Call, r *onceRequest, do func()) {
-	sum, err := desk.Asked(r.method+" "+r.path, call.body)
+	sum, err := desk.RequestDigest(r.method+" "+r.path, call.body)
 	if err != nil || r.key == "" || len(r.key) > desk.LongestKey {
 		do() // and refuses it
 		return
 	}
-	mine, known, err := s.Desk.Answers.Begin(ctx, call.Caller, r.key, sum, time.Now())
+	mine, known, err := s.Service.Answers.Begin(ctx, call.Caller, r.key, sum, time.Now())
 	var e *sqlstate.Error
 	switch {
 	case errors.As(err, &e) && e.Code == sqlstate.ConsentConflict:
@@ -45,13 +45,13 @@ func (s *Server) once(ctx context.Context, call *Call, r *onceRequest, do func()
 		problem(err).write(r.answer)
 	case known != nil:
 		call.About(known.About...)
-		replay(r.answer, known.Said)
+		replay(r.answer, known.Response)
 	default:
-		var said *desk.Said
-		defer func() { s.Desk.Answers.End(call.Caller, mine, said) }() // also where it panics: nobody knows what was done
+		var said *desk.Response
+		defer func() { s.Service.Answers.End(call.Caller, mine, said) }() // also where it panics: nobody knows what was done
 		do()
 		if status := r.answer.status; status >= 200 && status <= 299 {
-			said = &desk.Said{Status: status, Kind: r.answer.header.Get("Content-Type"), Body: r.answer.body.Bytes(),
+			said = &desk.Response{Status: status, Kind: r.answer.header.Get("Content-Type"), Body: r.answer.body.Bytes(),
 				About: call.about}
 		}
 	}

@@ -67,7 +67,7 @@ func add[I, O any](s *Server, o Operation, do func(context.Context, *Call, *I) (
 		call := ctx.Context().Value(callKey{}).(*Call)
 		call.operation, call.writes, call.silent, call.everybody = strings.ReplaceAll(o.ID, "-",
 			"."), o.Writes, o.Silent, o.Everybody
-		if err := desk.Allow(call.Caller, o.Roles...); err != nil {
+		if err := desk.RequireRole(call.Caller, o.Roles...); err != nil {
 			call.everybody = false
 			_ = huma.WriteErr(s.api, ctx, http.StatusForbidden, "", err)
 			return

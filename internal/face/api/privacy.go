@@ -118,7 +118,7 @@ type (
 
 // privacyOf is the desk of the caller's database.
 func (s *Server) privacyOf(c identity.Caller) (*privacy.Desk, error) {
-	db, err := s.Desk.Database(c)
+	db, err := s.Service.Database(c)
 	if err != nil {
 		return nil, err
 	}

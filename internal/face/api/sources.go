@@ -21,7 +21,7 @@ const sourcesPath = "/v1/sources/"
 func (s *Server) source(a *answer, r *http.Request) bool {
 	call := r.Context().Value(callKey{}).(*Call)
 	var p *policy.Policy
-	if db := s.Desk.Databases[call.Caller.Database]; db != nil && db.Policy != nil {
+	if db := s.Service.Databases[call.Caller.Database]; db != nil && db.Policy != nil {
 		p = db.Policy()
 	}
 	path := r.URL.EscapedPath()
@@ -50,7 +50,7 @@ func (s *Server) source(a *answer, r *http.Request) bool {
 	if err != nil || strings.Contains(escaped, "/") {
 		id = "" // no id, and answered as one that is not there
 	}
-	out, err := s.Desk.Source(r.Context(), call.Caller, p.Sources(), id)
+	out, err := s.Service.Source(r.Context(), call.Caller, p.Sources(), id)
 	if err != nil {
 		if e := sqlstate.From(err); e.Code == sqlstate.LimitExceeded {
 			a.Header().Set("Retry-After", wait(e.Hint))

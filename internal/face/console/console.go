@@ -30,9 +30,9 @@ import (
 // Base is where the console is mounted.
 const Base = "/console/"
 
-// Config is what a console needs. Office and Verifier are required.
+// Config is what a console needs. Service and Verifier are required.
 type Config struct {
-	Office   *desk.Office
+	Service  *desk.AdminService
 	Verifier identity.Verifier
 	Secure   bool             // it is served over TLS: cookies are sent over nothing else
 	Log      *slog.Logger     // nil: none
@@ -50,7 +50,7 @@ type Console struct {
 
 // New makes a console.
 func New(c Config) (*Console, error) {
-	if c.Office == nil || c.Verifier == nil {
+	if c.Service == nil || c.Verifier == nil {
 		return nil, errors.New("console: an office and a verifier are required")
 	}
 	if c.Log == nil {
@@ -230,7 +230,7 @@ func (o *Console) handle(operation string, roles []identity.Role, writes bool,
 			}
 		}
 		if !c.nothing || err != nil {
-			if e := o.Office.Record(context.WithoutCancel(r.Context()), record); e != nil {
+			if e := o.Service.Record(context.WithoutCancel(r.Context()), record); e != nil {
 				o.Log.Error("console: the call cannot be recorded", "operation", operation, "error", e)
 				o.fail(w, c, http.StatusServiceUnavailable, unrecorded)
 				return
@@ -246,7 +246,7 @@ func (o *Console) handle(operation string, roles []identity.Role, writes bool,
 
 // run does an operation for a caller who may ask for it, of a form that is ours.
 func (o *Console) run(c *call, roles []identity.Role, changes bool, f func(*call) (answer, error)) (answer, error) {
-	if err := desk.Allow(c.caller, roles...); err != nil {
+	if err := desk.RequireRole(c.caller, roles...); err != nil {
 		return answer{}, err
 	}
 	if c.caller.Role == identity.Subject {

@@ -14,10 +14,10 @@ type named struct{ Name, Handle string }
 
 // speaking fills in who speaks for a person, and whom they speak for.
 func (o *Console) speaking(c *call, p *person) (err error) {
-	if p.Guardians, err = o.Office.Guardians(c, c.caller); err != nil {
+	if p.Guardians, err = o.Service.Guardians(c, c.caller); err != nil {
 		return err
 	}
-	wards, err := o.Office.Wards(c, c.caller)
+	wards, err := o.Service.Wards(c, c.caller)
 	for _, w := range wards {
 		p.Wards = append(p.Wards, named{w, c.session.handle(w)})
 	}
@@ -39,12 +39,12 @@ func (o *Console) ward(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	all, err := o.Office.OfWard(c, c.caller, id)
+	all, err := o.Service.WardConsents(c, c.caller, id)
 	var unknown *consent.NotFoundError
 	if err != nil && !errors.As(err, &unknown) {
 		return answer{}, err
 	}
-	p := person{Subject: id, Handle: c.r.PathValue("handle"), Unasked: !o.Office.AsksRegistry(c.caller)}
+	p := person{Subject: id, Handle: c.r.PathValue("handle"), Unasked: !o.Service.AsksRegistry(c.caller)}
 	p.take(o.Now(), all)
 	return answer{template: "ward", title: "Whom you speak for", data: p}, nil
 }
@@ -55,17 +55,17 @@ func (o *Console) wardWithdraw(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	all, err := o.Office.OfWard(c, c.caller, id)
+	all, err := o.Service.WardConsents(c, c.caller, id)
 	if err != nil {
 		return answer{}, err
 	}
 	done := 0
 	for _, s := range all {
 		one := s.Grantee == c.form.Get("grantee") && s.Scope == c.form.Get("scope")
-		if !one && c.form.Get("all") == "" || !s.InForce(s.Now) && !s.Pending(s.Now) {
+		if !one && c.form.Get("all") == "" || !s.ActiveAt(s.Now) && !s.Pending(s.Now) {
 			continue
 		}
-		if _, err := o.Office.Change(c, c.caller,
+		if _, err := o.Service.Change(c, c.caller,
 			consent.Command{Do: consent.Revoke, Subject: id, Grantee: s.Grantee, Scope: s.Scope, Via: "console"}); err != nil {
 			return answer{}, err
 		}

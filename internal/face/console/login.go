@@ -74,7 +74,7 @@ func (o *Console) login(w http.ResponseWriter, r *http.Request) {
 	if caller.Role == identity.Subject {
 		record.By, record.About = caller.Subject, []string{caller.Subject}
 	}
-	if err := o.Office.Record(context.WithoutCancel(r.Context()), record); err != nil {
+	if err := o.Service.Record(context.WithoutCancel(r.Context()), record); err != nil {
 		o.Log.Error("console: a sign-in cannot be recorded", "error", err)
 		o.fail(w, nil, http.StatusServiceUnavailable, unrecorded)
 		return

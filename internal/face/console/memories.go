@@ -47,7 +47,7 @@ func (o *Console) memoriesAbout(c *call) (answer, error) {
 }
 
 func (o *Console) about(c *call, subject, after string) (answer, error) {
-	db, err := o.Office.Database(c.caller)
+	db, err := o.Service.Database(c.caller)
 	if err != nil {
 		return answer{}, err
 	}
@@ -55,7 +55,7 @@ func (o *Console) about(c *call, subject, after string) (answer, error) {
 	p := memoriesPage{Subject: subject, Own: subject == c.caller.Subject, Later: after != ""}
 	found, err := db.Privacy.Audit(c, c.caller, privacy.Question{Subject: subject, After: after, Most: mostMemories})
 	var named consent.Named
-	switch kept, _ := o.Office.Memories(c.caller); {
+	switch kept, _ := o.Service.Memories(c.caller); {
 	case !kept:
 		return answer{}, err
 	case errors.As(err, &named) && named.Name() == privacy.NotFound: // there are none, or they are not for this caller: alike
@@ -85,7 +85,7 @@ type generalPage struct {
 
 // general is what was drawn from memories of whoever looks.
 func (o *Console) general(c *call) (answer, error) {
-	db, err := o.Office.Database(c.caller)
+	db, err := o.Service.Database(c.caller)
 	if err != nil {
 		return answer{}, err
 	}

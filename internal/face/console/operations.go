@@ -14,7 +14,7 @@ type operationsPage struct {
 }
 
 func (o *Console) operations(c *call) (answer, error) {
-	v, err := o.Office.Operations(c, c.caller)
+	v, err := o.Service.Operations(c, c.caller)
 	if err != nil {
 		return answer{}, err
 	}

@@ -51,7 +51,7 @@ func (o *Console) nav(c *call) []link {
 	switch c.caller.Role {
 	case identity.Subject:
 		all = []link{{To: "me", Text: "Who may see"}, {To: "me/seen", Text: "Who did"}, {To: "me/history", Text: "History"}}
-		if kept, general := o.Office.Memories(c.caller); kept {
+		if kept, general := o.Service.Memories(c.caller); kept {
 			all = append(all, link{To: "me/memories", Text: "Memories"})
 			if general {
 				all = append(all, link{To: "me/general", Text: "Made general"})

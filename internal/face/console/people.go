@@ -52,11 +52,11 @@ func (o *Console) people(c *call) (answer, error) {
 		f.After, p.Later = after, true
 	}
 	f.Most = perPage
-	found, err := o.Office.People(c, c.caller, f)
+	found, err := o.Service.People(c, c.caller, f)
 	if err != nil {
 		return answer{}, err
 	}
-	p.Now, p.Unasked = found.Now, !o.Office.AsksRegistry(c.caller)
+	p.Now, p.Unasked = found.Now, !o.Service.AsksRegistry(c.caller)
 	p.Streams = []streamChoice{{"", "Any", f.Stream == ""}}
 	for _, s := range consent.Streams {
 		p.Streams = append(p.Streams, streamChoice{string(s), streamWords[s], f.Stream == s})
@@ -91,7 +91,7 @@ func (o *Console) find(c *call) (answer, error) {
 	if len(text) > 512 {
 		return answer{}, errLong
 	}
-	c.session.look(registry.Find{Text: text, Stream: stream})
+	c.session.look(registry.PeopleFilter{Text: text, Stream: stream})
 	return answer{to: "people"}, nil
 }
 
@@ -108,7 +108,7 @@ type question struct {
 
 func (o *Console) pending(c *call) (answer, error) {
 	c.everybody = true
-	all, err := o.Office.Pending(c, c.caller)
+	all, err := o.Service.Pending(c, c.caller)
 	if err != nil {
 		return answer{}, err
 	}
@@ -136,7 +136,7 @@ func (o *Console) person(c *call) (answer, error) {
 	if !p.Known {
 		return answer{}, consent.NewNotFound()
 	}
-	history, err := o.Office.History(c, c.caller, id)
+	history, err := o.Service.History(c, c.caller, id)
 	var unknown *consent.NotFoundError
 	if err != nil && !errors.As(err, &unknown) {
 		return answer{}, err
@@ -149,7 +149,7 @@ func (o *Console) person(c *call) (answer, error) {
 	}
 	slices.Sort(p.Agents)
 	if p.Unseen == nil {
-		if p.Rows, err = o.Office.Keys(c, c.caller, id); err != nil {
+		if p.Rows, err = o.Service.Keys(c, c.caller, id); err != nil {
 			p.Unseen = o.unseen("consent.keys", err)
 		}
 	}
@@ -174,12 +174,12 @@ func (o *Console) whyForm(c *call) (answer, error) {
 }
 
 func (o *Console) asking(c *call) (whyPage, error) {
-	tables, err := o.Office.Tables(c, c.caller)
+	tables, err := o.Service.Tables(c, c.caller)
 	if err != nil {
 		return whyPage{}, err
 	}
 	p := whyPage{Tables: tables}
-	for name := range o.Office.Agents(c.caller.Database) {
+	for name := range o.Service.Agents(c.caller.Database) {
 		p.Agents = append(p.Agents, name)
 	}
 	slices.Sort(p.Agents)
@@ -200,7 +200,7 @@ func (o *Console) why(c *call) (answer, error) {
 	if strings.Contains(p.Key, "\n") { // a key of several columns, a line for each
 		key = strings.Split(strings.ReplaceAll(p.Key, "\r", ""), "\n")
 	}
-	if p.Answer, err = o.Office.Why(c, c.caller, p.Agent, p.Table, key); err != nil {
+	if p.Answer, err = o.Service.Why(c, c.caller, p.Agent, p.Table, key); err != nil {
 		return answer{}, err
 	}
 	return answer{template: "why", title: "Why an agent sees a row, or does not", data: p}, nil

@@ -34,7 +34,7 @@ type standing struct {
 }
 
 func standingOf(c consent.Consent, now time.Time) standing {
-	s := standing{Consent: c, Now: now, State: stateWord(c, now), InForce: c.InForce(now), Until: c.ExpiresAt,
+	s := standing{Consent: c, Now: now, State: stateWord(c, now), InForce: c.ActiveAt(now), Until: c.ExpiresAt,
 		Pending: c.Pending(now), Streamless: c.Stream == ""}
 	s.Kind = streamWords[c.Stream]
 	s.Title = "Everybody"
@@ -102,7 +102,7 @@ func (o *Console) unseen(what string, err error) *problem {
 }
 
 func (o *Console) sights(c *call, subject string) ([]sight, *problem) {
-	all, err := o.Office.Sees(c, c.caller, subject)
+	all, err := o.Service.Visibility(c, c.caller, subject)
 	if err != nil {
 		return nil, o.unseen("consent.sight", err)
 	}
@@ -121,7 +121,7 @@ func (o *Console) sights(c *call, subject string) ([]sight, *problem) {
 
 // consents fills a person from the registry. Somebody of whom it knows nothing has none.
 func (o *Console) consents(c *call, p *person) error {
-	all, err := o.Office.Consents(c, c.caller, p.Subject)
+	all, err := o.Service.Consents(c, c.caller, p.Subject)
 	var unknown *consent.NotFoundError
 	if err != nil && !errors.As(err, &unknown) {
 		return err
@@ -163,7 +163,7 @@ func (p *person) take(now time.Time, all []desk.Status) {
 }
 
 func (o *Console) me(c *call) (answer, error) {
-	p := person{Subject: c.caller.Subject, Own: true, Unasked: !o.Office.AsksRegistry(c.caller)}
+	p := person{Subject: c.caller.Subject, Own: true, Unasked: !o.Service.AsksRegistry(c.caller)}
 	if err := o.consents(c, &p); err != nil {
 		return answer{}, err
 	}
@@ -171,7 +171,7 @@ func (o *Console) me(c *call) (answer, error) {
 		return answer{}, err
 	}
 	p.Kinds = kinds
-	for name := range o.Office.Agents(c.caller.Database) {
+	for name := range o.Service.Agents(c.caller.Database) {
 		p.Parties = append(p.Parties, name)
 	}
 	slices.Sort(p.Parties)
@@ -181,7 +181,7 @@ func (o *Console) me(c *call) (answer, error) {
 
 func (o *Console) history(c *call) (answer, error) {
 	p := person{Subject: c.caller.Subject, Own: true}
-	all, err := o.Office.History(c, c.caller, p.Subject)
+	all, err := o.Service.History(c, c.caller, p.Subject)
 	var unknown *consent.NotFoundError
 	if err != nil && !errors.As(err, &unknown) {
 		return answer{}, err
@@ -202,7 +202,7 @@ type seenPage struct {
 const mostRetrievals = 100
 
 func (o *Console) seen(c *call) (answer, error) {
-	r, err := o.Office.Report(c, c.caller, access.Request{Via: "console", Retrievals: mostRetrievals, Look: true})
+	r, err := o.Service.Report(c, c.caller, access.Request{Via: "console", Retrievals: mostRetrievals, Look: true})
 	var unknown *consent.NotFoundError
 	if errors.As(err, &unknown) {
 		return answer{template: "seen", title: "Who saw your data", data: seenPage{}}, nil
@@ -227,7 +227,7 @@ func (o *Console) change(c *call, command consent.Command) (desk.Change, error) 
 	if s := c.form.Get("scope"); s != "" {
 		command.Scope = s
 	}
-	return o.Office.Change(c, c.caller, command)
+	return o.Service.Change(c, c.caller, command)
 }
 
 const undo = " You can give it again below, with one click; it then counts for what comes after, and brings " +
@@ -235,15 +235,15 @@ const undo = " You can give it again below, with one click; it then counts for w
 
 func (o *Console) withdraw(c *call) (answer, error) {
 	if c.form.Get("all") != "" {
-		all, err := o.Office.Consents(c, c.caller, c.caller.Subject)
+		all, err := o.Service.Consents(c, c.caller, c.caller.Subject)
 		if err != nil {
 			return answer{}, err
 		}
 		for _, s := range all {
-			if !s.InForce(s.Now) && !s.Pending(s.Now) {
+			if !s.ActiveAt(s.Now) && !s.Pending(s.Now) {
 				continue
 			}
-			if _, err := o.Office.Change(c, c.caller,
+			if _, err := o.Service.Change(c, c.caller,
 				consent.Command{Do: consent.Revoke, Subject: s.Subject, Grantee: s.Grantee, Scope: s.Scope,
 					Via: "console"}); err != nil {
 				return answer{}, err
@@ -270,7 +270,7 @@ func (o *Console) withdraw(c *call) (answer, error) {
 func (o *Console) give(c *call) (answer, error) {
 	command := consent.Command{Do: consent.Grant, Stream: consent.Temporary}
 	key := consent.Command{Subject: c.caller.Subject, Grantee: c.form.Get("grantee"), Scope: c.form.Get("scope")}.Key()
-	all, err := o.Office.History(c, c.caller, c.caller.Subject)
+	all, err := o.Service.History(c, c.caller, c.caller.Subject)
 	var unknown *consent.NotFoundError
 	if err != nil && !errors.As(err, &unknown) {
 		return answer{}, err
@@ -344,7 +344,7 @@ func (o *Console) report(c *call) (answer, error) {
 	if format != "html" && format != "json" {
 		return answer{}, errForm
 	}
-	r, err := o.Office.Report(c, c.caller, access.Request{Via: "console", Format: format, Retrievals: 10_000})
+	r, err := o.Service.Report(c, c.caller, access.Request{Via: "console", Format: format, Retrievals: 10_000})
 	if err != nil {
 		return answer{}, err
 	}

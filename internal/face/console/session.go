@@ -47,7 +47,7 @@ type session struct {
 	mu      sync.Mutex
 	last    time.Time
 	said    *told
-	find    registry.Find
+	find    registry.PeopleFilter
 	key     [16]byte
 	handles map[string]string
 }
@@ -239,13 +239,13 @@ func (s *session) meant(handle string) (string, bool) {
 }
 
 // looking is what was looked for last.
-func (s *session) looking() registry.Find {
+func (s *session) looking() registry.PeopleFilter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.find
 }
 
-func (s *session) look(f registry.Find) {
+func (s *session) look(f registry.PeopleFilter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.find = f

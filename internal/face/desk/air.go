@@ -9,7 +9,7 @@ import (
 )
 
 // Interaction records an interaction of a user in a channel, and returns the reminder if it is due. It leaves no record.
-func (d *Desk) Interaction(c identity.Caller, user, channel, channelType string) (string, error) {
+func (d *Service) Interaction(c identity.Caller, user, channel, channelType string) (string, error) {
 	k, err := d.sessionOf(c, user, channel)
 	if err != nil {
 		return "", err
@@ -18,7 +18,7 @@ func (d *Desk) Interaction(c identity.Caller, user, channel, channelType string)
 }
 
 // Interactions is what is known of a session of interactions.
-func (d *Desk) Interactions(c identity.Caller, user, channel string) (air.Session, error) {
+func (d *Service) Interactions(c identity.Caller, user, channel string) (air.Session, error) {
 	k, err := d.sessionOf(c, user, channel)
 	if err != nil {
 		return air.Session{}, err
@@ -31,7 +31,7 @@ func (d *Desk) Interactions(c identity.Caller, user, channel string) (air.Sessio
 }
 
 // EndInteractions forgets a session of interactions.
-func (d *Desk) EndInteractions(c identity.Caller, user, channel string) error {
+func (d *Service) EndInteractions(c identity.Caller, user, channel string) error {
 	k, err := d.sessionOf(c, user, channel)
 	if err == nil && !d.AIR.End(time.Now(), k) {
 		err = noInteractions()
@@ -39,7 +39,7 @@ func (d *Desk) EndInteractions(c identity.Caller, user, channel string) error {
 	return err
 }
 
-func (d *Desk) sessionOf(c identity.Caller, user, channel string) (air.Key, error) {
+func (d *Service) sessionOf(c identity.Caller, user, channel string) (air.Key, error) {
 	if user == "" && c.Role == identity.Subject {
 		user = c.Subject
 	}

@@ -36,8 +36,8 @@ type Change struct {
 
 // Status is the relationship of a subject: their consent to everybody, about everything. One that has expired is a
 // *consent.ExpiredError, and the status all the same.
-func (d *Desk) Status(ctx context.Context, c identity.Caller, subject string) (Status, error) {
-	if err := Allow(c, identity.Subject, identity.Admin, identity.System); err != nil {
+func (d *Service) Status(ctx context.Context, c identity.Caller, subject string) (Status, error) {
+	if err := RequireRole(c, identity.Subject, identity.Admin, identity.System); err != nil {
 		return Status{}, err
 	}
 	r, err := d.registry(c)
@@ -59,8 +59,8 @@ func (d *Desk) Status(ctx context.Context, c identity.Caller, subject string) (S
 }
 
 // Consents are the last records of all consents of a subject: the relationship, and those to grantees and about scopes.
-func (d *Desk) Consents(ctx context.Context, c identity.Caller, subject string) ([]Status, error) {
-	if err := Allow(c, identity.Subject, identity.Admin, identity.System); err != nil {
+func (d *Service) Consents(ctx context.Context, c identity.Caller, subject string) ([]Status, error) {
+	if err := RequireRole(c, identity.Subject, identity.Admin, identity.System); err != nil {
 		return nil, err
 	}
 	r, err := d.registry(c)
@@ -70,7 +70,7 @@ func (d *Desk) Consents(ctx context.Context, c identity.Caller, subject string) 
 	if subject, err = Whose(c, subject); err != nil {
 		return nil, err
 	}
-	records, now, err := r.Of(ctx, subject)
+	records, now, err := r.CurrentOfSubject(ctx, subject)
 	if err != nil {
 		return nil, err
 	}
@@ -82,8 +82,8 @@ func (d *Desk) Consents(ctx context.Context, c identity.Caller, subject string) 
 }
 
 // History are the records of a subject, oldest first: their own, or for an admin.
-func (d *Desk) History(ctx context.Context, c identity.Caller, subject string) ([]consent.Record, error) {
-	if err := Allow(c, identity.Subject, identity.Admin); err != nil {
+func (d *Service) History(ctx context.Context, c identity.Caller, subject string) ([]consent.Record, error) {
+	if err := RequireRole(c, identity.Subject, identity.Admin); err != nil {
 		return nil, err
 	}
 	r, err := d.registry(c)
@@ -98,7 +98,7 @@ func (d *Desk) History(ctx context.Context, c identity.Caller, subject string) (
 
 // Change does a command in the name of the caller, who becomes its party. Subject may be empty for a subject's own. A
 // subject may name another, whose guardian it is.
-func (d *Desk) Change(ctx context.Context, c identity.Caller, command consent.Command) (Change, error) {
+func (d *Service) Change(ctx context.Context, c identity.Caller, command consent.Command) (Change, error) {
 	if c.Role == identity.Admin || c.Role == identity.Operator {
 		return Change{}, forbidden()
 	}
@@ -117,12 +117,12 @@ func (d *Desk) Change(ctx context.Context, c identity.Caller, command consent.Co
 		command.Request = string(c.Role) + " " + cmp.Or(c.Subject, c.Agent, c.Name) + " " + command.Request
 	}
 	// Before the registry looks whether there is such a subject.
-	if err := consent.May(command); err != nil {
+	if err := consent.CheckRole(command); err != nil {
 		return Change{}, forbidden()
 	}
 	result, err := r.Do(ctx, command)
 	if err != nil {
-		if unasked, ok := errors.AsType[*consent.ValidationError](err); ok && unasked.Unasked && c.Role == identity.Agent {
+		if unasked, ok := errors.AsType[*consent.ValidationError](err); ok && unasked.NotRequested && c.Role == identity.Agent {
 			err = consent.NewNotFound() // an agent knows of those who ask, and of nobody else whether there is a consent
 		}
 		return Change{}, anonymous(err)
@@ -131,8 +131,8 @@ func (d *Desk) Change(ctx context.Context, c identity.Caller, command consent.Co
 }
 
 // Pending are the partnerships that can be decided: for agents, who decide, and admins, who look.
-func (d *Desk) Pending(ctx context.Context, c identity.Caller) ([]Task, error) {
-	if err := Allow(c, identity.Agent, identity.Admin); err != nil {
+func (d *Service) Pending(ctx context.Context, c identity.Caller) ([]Task, error) {
+	if err := RequireRole(c, identity.Agent, identity.Admin); err != nil {
 		return nil, err
 	}
 	r, err := d.registry(c)
@@ -145,7 +145,7 @@ func (d *Desk) Pending(ctx context.Context, c identity.Caller) ([]Task, error) {
 	}
 	out := make([]Task, len(questions))
 	for i, q := range questions {
-		out[i] = Task{taskID(q.Subject, q.DueAt), q.Subject, q.Asked, q.DueAt}
+		out[i] = Task{taskID(q.Subject, q.DueAt), q.Subject, q.Categories, q.DueAt}
 	}
 	return out, nil
 }
@@ -157,7 +157,7 @@ func task(c consent.Consent, at time.Time) *Task {
 	if !c.Pending(at) {
 		return nil
 	}
-	return &Task{taskID(c.Subject, c.DueAt), c.Subject, c.Asked, c.DueAt}
+	return &Task{taskID(c.Subject, c.DueAt), c.Subject, c.RequestedCategories, c.DueAt}
 }
 
 // taskID names a question as long as it is open: it is decided until the same time however often it was deferred.
@@ -176,8 +176,8 @@ func anonymous(err error) error {
 }
 
 // Records are the records of all subjects with greater numbers, oldest first, at most so many: for an admin.
-func (d *Desk) Records(ctx context.Context, c identity.Caller, after int64, most int) ([]consent.Record, error) {
-	if err := Allow(c, identity.Admin); err != nil {
+func (d *Service) Records(ctx context.Context, c identity.Caller, after int64, most int) ([]consent.Record, error) {
+	if err := RequireRole(c, identity.Admin); err != nil {
 		return nil, err
 	}
 	r, err := d.registry(c)

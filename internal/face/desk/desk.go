@@ -23,8 +23,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Desk is what operations need. What is nil is not there, and its operations say so.
-type Desk struct {
+// Service is what operations need. What is nil is not there, and its operations say so.
+type Service struct {
 	Databases map[string]*Database // as the configuration names them
 
 	// Connect opens an agent's session through the proxy. The caller of it closes it.
@@ -47,7 +47,7 @@ type Database struct {
 }
 
 // Database is the caller's.
-func (d *Desk) Database(c identity.Caller) (*Database, error) {
+func (d *Service) Database(c identity.Caller) (*Database, error) {
 	db, ok := d.Databases[c.Database]
 	if !ok {
 		return nil, sqlstate.New(sqlstate.InvalidCatalogName, sqlstate.ReasonIdentity, "the token's database is not served")
@@ -56,7 +56,7 @@ func (d *Desk) Database(c identity.Caller) (*Database, error) {
 }
 
 // registry is the consent registry of the caller's database.
-func (d *Desk) registry(c identity.Caller) (*registry.Registry, error) {
+func (d *Service) registry(c identity.Caller) (*registry.Registry, error) {
 	db, err := d.Database(c)
 	if err != nil {
 		return nil, err
@@ -82,9 +82,9 @@ func Party(c identity.Caller) consent.Party {
 	}
 }
 
-// Allow refuses callers of other roles, and says which may: that depends on nothing but the operation and the caller's
+// RequireRole refuses callers of other roles, and says which may: that depends on nothing but the operation and the caller's
 // own credential.
-func Allow(c identity.Caller, roles ...identity.Role) error {
+func RequireRole(c identity.Caller, roles ...identity.Role) error {
 	if slices.Contains(roles, c.Role) {
 		return nil
 	}

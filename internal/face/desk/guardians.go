@@ -8,8 +8,8 @@ import (
 )
 
 // Guardians are those who speak for the caller, a subject.
-func (d *Desk) Guardians(ctx context.Context, c identity.Caller) ([]string, error) {
-	if err := Allow(c, identity.Subject); err != nil {
+func (d *Service) Guardians(ctx context.Context, c identity.Caller) ([]string, error) {
+	if err := RequireRole(c, identity.Subject); err != nil {
 		return nil, err
 	}
 	r, err := d.registry(c)
@@ -20,8 +20,8 @@ func (d *Desk) Guardians(ctx context.Context, c identity.Caller) ([]string, erro
 }
 
 // Wards are those whom the caller, a subject, speaks for.
-func (d *Desk) Wards(ctx context.Context, c identity.Caller) ([]string, error) {
-	if err := Allow(c, identity.Subject); err != nil {
+func (d *Service) Wards(ctx context.Context, c identity.Caller) ([]string, error) {
+	if err := RequireRole(c, identity.Subject); err != nil {
 		return nil, err
 	}
 	r, err := d.registry(c)
@@ -31,9 +31,9 @@ func (d *Desk) Wards(ctx context.Context, c identity.Caller) ([]string, error) {
 	return r.Wards(ctx, c.Subject)
 }
 
-// OfWard are the last records of all consents of somebody whom the caller speaks for. The refusal is that of a stranger,
+// WardConsents are the last records of all consents of somebody whom the caller speaks for. The refusal is that of a stranger,
 // whether there is such a person or not.
-func (d *Desk) OfWard(ctx context.Context, c identity.Caller, ward string) ([]Status, error) {
+func (d *Service) WardConsents(ctx context.Context, c identity.Caller, ward string) ([]Status, error) {
 	wards, err := d.Wards(ctx, c)
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (d *Desk) OfWard(ctx context.Context, c identity.Caller, ward string) ([]St
 	if !slices.Contains(wards, ward) {
 		return nil, forbidden()
 	}
-	records, now, err := d.Databases[c.Database].Registry.Of(ctx, ward)
+	records, now, err := d.Databases[c.Database].Registry.CurrentOfSubject(ctx, ward)
 	if err != nil {
 		return nil, err
 	}

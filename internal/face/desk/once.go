@@ -49,20 +49,20 @@ type Answer struct {
 	at    time.Time
 	done  chan struct{} // closed when the call has been answered
 
-	Said
+	Response
 	known bool // there is an answer to remember
 }
 
-// Said is an answer of success, as its face has it.
-type Said struct {
+// Response is an answer of success, as its face has it.
+type Response struct {
 	Status int
 	Kind   string
 	Body   []byte
 	About  []string
 }
 
-// Asked is what a call asks for, however it is written: of an operation, by its name.
-func Asked(operation string, body []byte) ([sha256.Size]byte, error) {
+// RequestDigest is what a call asks for, however it is written: of an operation, by its name.
+func RequestDigest(operation string, body []byte) ([sha256.Size]byte, error) {
 	var value any
 	if len(body) > 0 {
 		d := json.NewDecoder(bytes.NewReader(body))
@@ -88,8 +88,8 @@ func who(c identity.Caller) string {
 	return strings.Join(parts, "\x00")
 }
 
-// UsedTwice is the error of a key that was used for another change.
-func UsedTwice() error {
+// KeyReused is the error of a key that was used for another change.
+func KeyReused() error {
 	return sqlstate.New(sqlstate.ConsentConflict, sqlstate.ReasonConsent, "the key was used for another change").
 		WithHint("Use a key of its own for each change.")
 }
@@ -126,7 +126,7 @@ func (a *Answers) Begin(ctx context.Context, c identity.Caller, key string, sum 
 		known = element.Value.(*Answer)
 		a.mu.Unlock()
 		if known.asked != sum {
-			return nil, nil, UsedTwice()
+			return nil, nil, KeyReused()
 		}
 		select {
 		case <-known.done:
@@ -141,7 +141,7 @@ func (a *Answers) Begin(ctx context.Context, c identity.Caller, key string, sum 
 }
 
 // End keeps the answer of success, and gives the key of anything else back: nil.
-func (a *Answers) End(c identity.Caller, mine *Answer, said *Said) {
+func (a *Answers) End(c identity.Caller, mine *Answer, said *Response) {
 	caller := who(c)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -158,7 +158,7 @@ func (a *Answers) End(c identity.Caller, mine *Answer, said *Said) {
 		}
 		return
 	}
-	mine.known, mine.Said = true, Said{said.Status, said.Kind, bytes.Clone(said.Body), slices.Clone(said.About)}
+	mine.known, mine.Response = true, Response{said.Status, said.Kind, bytes.Clone(said.Body), slices.Clone(said.About)}
 	if !there { // it was forgotten meanwhile
 		return
 	}

@@ -14,7 +14,7 @@ import (
 
 func sumOf(t *testing.T, body string) [32]byte {
 	t.Helper()
-	sum, err := Asked("POST /v1/memories", []byte(body))
+	sum, err := RequestDigest("POST /v1/memories", []byte(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestOnce(t *testing.T) {
 	if _, _, err := a.Begin(impatient, named("ash"), "k", one, now); err == nil {
 		t.Error("a call that has ended waits")
 	}
-	a.End(named("ash"), first, &Said{201, "application/json", []byte(`{"id":"1"}`), []string{"dog:bella"}})
+	a.End(named("ash"), first, &Response{201, "application/json", []byte(`{"id":"1"}`), []string{"dog:bella"}})
 	if known := <-waited; known != first || string(known.Body) != `{"id":"1"}` || known.Status != 201 || known.About[0] != "dog:bella" {
 		t.Errorf("who has waited got %v", known)
 	}
@@ -78,7 +78,7 @@ func TestOnce(t *testing.T) {
 		if err != nil || mine == nil {
 			t.Fatal(err)
 		}
-		a.End(named("many"), mine, &Said{Status: 200, Body: []byte("x")})
+		a.End(named("many"), mine, &Response{Status: 200, Body: []byte("x")})
 	}
 	if n := a.of[who(named("many"))].order.Len(); n != onceKeys {
 		t.Errorf("%d are remembered", n)
@@ -89,7 +89,7 @@ func TestOnce(t *testing.T) {
 	large := []byte(strings.Repeat("x", 1<<20))
 	for i := range 40 {
 		mine, _, _ := begin("large", strconv.Itoa(i), one)
-		a.End(named("large"), mine, &Said{Status: 200, Body: large})
+		a.End(named("large"), mine, &Response{Status: 200, Body: large})
 	}
 	if _, known, _ := begin("many", strconv.Itoa(onceKeys+9), one); a.bytes > onceBytes || known == nil {
 		t.Errorf("%d bytes, and who has little gives way: %v", a.bytes, known)

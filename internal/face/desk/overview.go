@@ -27,12 +27,12 @@ type Overview struct {
 // DatabaseState is how one database stands.
 type DatabaseState struct {
 	enforce.Standing
-	Examined Examined
-	Sweep    *Swept // nil: no consent registry is configured
+	Diagnosis Diagnosis
+	Sweep     *SweepState // nil: no consent registry is configured
 }
 
-// Examined is what the last look of the doctor's checks found.
-type Examined struct {
+// Diagnosis is what the last look of the doctor's checks found.
+type Diagnosis struct {
 	At      time.Time // zero: there was none
 	Problem string    // why agents are not served, as it found; "": they are
 	Found   []doctor.Finding
@@ -48,8 +48,8 @@ type AuditState struct {
 	Bytes    int64
 }
 
-// Swept is what the sweeper did last.
-type Swept struct {
+// SweepState is what the sweeper did last.
+type SweepState struct {
 	Every               time.Duration
 	At                  time.Time // zero: not since the start
 	Deleted, Anonymised int64
@@ -60,8 +60,8 @@ type Swept struct {
 }
 
 // Operations is the overview: for operators.
-func (o *Office) Operations(ctx context.Context, c identity.Caller) (Overview, error) {
-	if err := Allow(c, identity.Operator); err != nil {
+func (o *AdminService) Operations(ctx context.Context, c identity.Caller) (Overview, error) {
+	if err := RequireRole(c, identity.Operator); err != nil {
 		return Overview{}, err
 	}
 	if o.Overview == nil {

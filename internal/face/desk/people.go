@@ -22,8 +22,8 @@ type People struct {
 const mostPeople = 500
 
 // People are the subjects of the caller's database and where their consents stand: for admins.
-func (d *Desk) People(ctx context.Context, c identity.Caller, f registry.Find) (People, error) {
-	if err := Allow(c, identity.Admin); err != nil {
+func (d *Service) People(ctx context.Context, c identity.Caller, f registry.PeopleFilter) (People, error) {
+	if err := RequireRole(c, identity.Admin); err != nil {
 		return People{}, err
 	}
 	r, err := d.registry(c)

@@ -15,8 +15,8 @@ const reading = 2 * time.Minute
 
 // Report is the report to a data subject, with who had their data: for the subject and for admins. One is made at a
 // time, since it reads the whole audit; who comes meanwhile waits for a moment and is then asked to come again.
-func (o *Office) Report(ctx context.Context, c identity.Caller, q access.Request) (*dsar.Report, error) {
-	if err := Allow(c, identity.Subject, identity.Admin); err != nil {
+func (o *AdminService) Report(ctx context.Context, c identity.Caller, q access.Request) (*dsar.Report, error) {
+	if err := RequireRole(c, identity.Subject, identity.Admin); err != nil {
 		return nil, err
 	}
 	var err error
@@ -31,7 +31,7 @@ func (o *Office) Report(ctx context.Context, c identity.Caller, q access.Request
 	if err != nil {
 		return nil, err
 	}
-	p, _, err := o.InForce(c.Database)
+	p, _, err := o.ActivePolicy(c.Database)
 	if err != nil {
 		return nil, err
 	}

@@ -15,16 +15,16 @@ import (
 // looking is how long a question to hidden rows may take.
 const looking = 10 * time.Second
 
-// Sees is how much of a subject's data each agent can see now: for the subject and for admins.
-func (o *Office) Sees(ctx context.Context, c identity.Caller, subject string) ([]why.Sight, error) {
-	if err := Allow(c, identity.Subject, identity.Admin); err != nil {
+// Visibility is how much of a subject's data each agent can see now: for the subject and for admins.
+func (o *AdminService) Visibility(ctx context.Context, c identity.Caller, subject string) ([]why.Sight, error) {
+	if err := RequireRole(c, identity.Subject, identity.Admin); err != nil {
 		return nil, err
 	}
 	subject, err := Whose(c, subject)
 	if err != nil {
 		return nil, err
 	}
-	p, _, err := o.InForce(c.Database)
+	p, _, err := o.ActivePolicy(c.Database)
 	if err != nil {
 		return nil, err
 	}
@@ -39,15 +39,15 @@ func (o *Office) Sees(ctx context.Context, c identity.Caller, subject string) ([
 }
 
 // Keys are the keys of a subject's rows, by table: for admins.
-func (o *Office) Keys(ctx context.Context, c identity.Caller, subject string) ([]dsar.Rows, error) {
-	if err := Allow(c, identity.Admin); err != nil {
+func (o *AdminService) Keys(ctx context.Context, c identity.Caller, subject string) ([]dsar.Rows, error) {
+	if err := RequireRole(c, identity.Admin); err != nil {
 		return nil, err
 	}
 	subject, err := Whose(c, subject)
 	if err != nil {
 		return nil, err
 	}
-	p, _, err := o.InForce(c.Database)
+	p, _, err := o.ActivePolicy(c.Database)
 	if err != nil {
 		return nil, err
 	}
@@ -62,15 +62,15 @@ func (o *Office) Keys(ctx context.Context, c identity.Caller, subject string) ([
 }
 
 // Why is why an agent sees a row or does not, rule by rule: for admins.
-func (o *Office) Why(ctx context.Context, c identity.Caller, agent, table string, key []string) (*why.Answer, error) {
-	if err := Allow(c, identity.Admin); err != nil {
+func (o *AdminService) Why(ctx context.Context, c identity.Caller, agent, table string, key []string) (*why.Answer, error) {
+	if err := RequireRole(c, identity.Admin); err != nil {
 		return nil, err
 	}
 	attributes, ok := o.Agents(c.Database)[agent]
 	if !ok {
 		return nil, missing("agent")
 	}
-	p, snapshot, err := o.InForce(c.Database)
+	p, snapshot, err := o.ActivePolicy(c.Database)
 	if err != nil {
 		return nil, err
 	}
@@ -90,11 +90,11 @@ func (o *Office) Why(ctx context.Context, c identity.Caller, agent, table string
 }
 
 // Tables are the tables that the policy lists, by name: for admins.
-func (o *Office) Tables(_ context.Context, c identity.Caller) ([]string, error) {
-	if err := Allow(c, identity.Admin); err != nil {
+func (o *AdminService) Tables(_ context.Context, c identity.Caller) ([]string, error) {
+	if err := RequireRole(c, identity.Admin); err != nil {
 		return nil, err
 	}
-	p, _, err := o.InForce(c.Database)
+	p, _, err := o.ActivePolicy(c.Database)
 	if err != nil {
 		return nil, err
 	}

@@ -26,8 +26,8 @@ type Source struct {
 
 // Source fetches a row by its id, as the agent, through the proxy. What is not there, what the agent may not read and
 // what is no id are one error, after one statement of the same form, which counts like any other.
-func (d *Desk) Source(ctx context.Context, c identity.Caller, s *policy.Sources, id string) (*Source, error) {
-	if err := Allow(c, identity.Agent); err != nil {
+func (d *Service) Source(ctx context.Context, c identity.Caller, s *policy.Sources, id string) (*Source, error) {
+	if err := RequireRole(c, identity.Agent); err != nil {
 		return nil, err
 	}
 	r := s.Table.Relation

@@ -64,11 +64,11 @@ func FromContext(ctx context.Context) (Caller, bool) {
 	return c, ok
 }
 
-// Either asks one verifier after the other; the first that knows the token decides.
-type Either []Verifier
+// Verifiers asks one verifier after the other; the first that knows the token decides.
+type Verifiers []Verifier
 
 // Verify implements Verifier.
-func (e Either) Verify(ctx context.Context, bearer string) (Caller, error) {
+func (e Verifiers) Verify(ctx context.Context, bearer string) (Caller, error) {
 	refused := Refused(nil)
 	for _, v := range e {
 		c, err := v.Verify(ctx, bearer)

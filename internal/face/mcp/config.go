@@ -18,27 +18,27 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Config is what the face works with. Verifier, Connect, Record, Desks and Office are required.
+// Config is what the server needs. Verifier, Connect, Record, Databases and Service are required.
 type Config struct {
 	Verifier identity.Verifier
 	// Connect opens an agent's session, which is enforced, recorded and limited as that of any client. What it is told
 	// by the way is handed on.
 	Connect func(context.Context, identity.Caller, func(*pgconn.Notice)) (*pgx.Conn, error)
 	// Record writes down a call that runs no statement; its error is the answer instead.
-	Record func(context.Context, audit.Call) error
-	Desks  map[string]*Desk // by the database's name in the configuration
-	Office *desk.Desk       // what every face offers, and to whom
-	AIR    *air.Tracker     // nil: interactions are not tracked
+	Record    func(context.Context, audit.Call) error
+	Databases map[string]*Database // by the database's name in the configuration
+	Service   *desk.Service        // what every face offers, and to whom
+	AIR       *air.Tracker         // nil: interactions are not tracked
 
-	Version string
-	Log     *slog.Logger  // nil: nowhere
-	Timeout time.Duration // of a call; 0: 30 s
-	Idle    time.Duration // until a session ends that is not used; 0: 30 min
-	Again   time.Duration // how often it is asked whether a session's token is valid; 0: 2 s
+	Version         string
+	Log             *slog.Logger  // nil: nowhere
+	Timeout         time.Duration // of a call; 0: 30 s
+	Idle            time.Duration // until a session ends that is not used; 0: 30 min
+	RevalidateEvery time.Duration // how often it is asked whether a session's token is valid; 0: 2 s
 }
 
-// Desk is what the tools of one database work with.
-type Desk struct {
+// Database is what the tools of one database work with.
+type Database struct {
 	Registry *registry.Registry    // nil: no consent registry is configured
 	Policy   func() *policy.Policy // the one in force; nil: its agents are not served
 	// Attributes are those that the configuration gives an agent.
@@ -47,8 +47,8 @@ type Desk struct {
 }
 
 func (c Config) withDefaults() (Config, error) {
-	if c.Verifier == nil || c.Connect == nil || c.Record == nil || c.Desks == nil || c.Office == nil {
-		return c, errors.New("mcp: Verifier, Connect, Record, Desks and Office are required")
+	if c.Verifier == nil || c.Connect == nil || c.Record == nil || c.Databases == nil || c.Service == nil {
+		return c, errors.New("mcp: Verifier, Connect, Record, Databases and Service are required")
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -59,8 +59,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Idle == 0 {
 		c.Idle = 30 * time.Minute
 	}
-	if c.Again == 0 {
-		c.Again = 2 * time.Second
+	if c.RevalidateEvery == 0 {
+		c.RevalidateEvery = 2 * time.Second
 	}
 	return c, nil
 }

@@ -94,11 +94,11 @@ type revoking struct {
 }
 
 func consentTools() []Tool {
-	registered := func(d *Desk) bool { return d.Registry != nil }
+	registered := func(d *Database) bool { return d.Registry != nil }
 	subjects := []identity.Role{identity.Subject}
 	return []Tool{
-		New(Tool{
-			Name: "consent_status", Title: "How a consent stands", Reads: true, Offered: registered,
+		NewTool(Tool{
+			Name: "consent_status", Title: "How a consent stands", ReadOnly: true, Offered: registered,
 			Roles: []identity.Role{identity.Subject, identity.Admin, identity.System, identity.Agent},
 			Description: "Shows what a user has consented to: the stream of the relationship, the categories of " +
 				"data that may be used, since when and until when. " +
@@ -106,7 +106,7 @@ func consentTools() []Tool {
 				"an application names one. " +
 				"ConsentNotFoundError (PC404) means that nothing was ever recorded: nothing of the user may be used.",
 		}, consentStatus),
-		New(Tool{
+		NewTool(Tool{
 			Name: "upgrade_relationship", Title: "Ask for a partnership", Idempotent: true, Offered: registered, Roles: subjects,
 			Description: "Asks, for the user, for a partnership: data are kept and used as long as the " +
 				"relationship lasts (ESSENTIAL, BEHAVIORAL, IMPROVEMENT). " +
@@ -114,20 +114,20 @@ func consentTools() []Tool {
 				"decides. Until that, and if nobody decides within the time given in " +
 				"partnership.decide_until, everything stays as it is. consent_status shows what became of it.",
 		}, upgradeRelationship),
-		New(Tool{
+		NewTool(Tool{
 			Name: "degrade_relationship", Title: "Take consent back in part", Destructive: true, Idempotent: true,
 			Offered: registered, Roles: subjects,
 			Description: "Moves the user's relationship to a stream that shows less, at once and without asking " +
 				"anybody: PARTNERED to TEMPORARY or ANONYMOUS, TEMPORARY to ANONYMOUS. " +
 				"What goes with it does not come back. Only when the user wants it. To end everything use consent_revoke.",
 		}, degradeRelationship).Enum("target_stream", string(consent.Temporary), string(consent.Anonymous)),
-		New(Tool{
+		NewTool(Tool{
 			Name: "consent_grant", Title: "Consent", Idempotent: true, Offered: registered, Roles: subjects,
 			Description: "Records the user's consent: to a stream, or, without stream, to one grantee or about " +
 				"one thing. Only when the user has said so. It takes effect at once, for every " +
 				"application and agent. Granting again renews; other categories replace the old ones.",
 		}, consentGrant).Enum("stream", string(consent.Temporary), string(consent.Partnered), string(consent.Anonymous)),
-		New(Tool{
+		NewTool(Tool{
 			Name: "consent_revoke", Title: "Withdraw consent", Destructive: true, Idempotent: true,
 			Offered: registered, Roles: subjects,
 			Description: "Withdraws the user's consent, all of the relationship or only that to a grantee or " +
@@ -145,7 +145,7 @@ func (c *Call) consents(ctx context.Context, user string) (string, []desk.Status
 			return "", nil, err
 		}
 		c.About(subject)
-		all, err := c.server.Office.Consents(ctx, c.Caller, subject)
+		all, err := c.server.Service.Consents(ctx, c.Caller, subject)
 		return subject, all, err
 	}
 	own := c.ofAgent()
@@ -156,7 +156,7 @@ func (c *Call) consents(ctx context.Context, user string) (string, []desk.Status
 				"configuration say; it may be for nobody.")
 	}
 	c.About(own)
-	records, now, err := c.Desk.Registry.Of(ctx, own)
+	records, now, err := c.Database.Registry.CurrentOfSubject(ctx, own)
 	var all []desk.Status
 	for _, r := range records {
 		all = append(all, desk.Status{Record: r, Now: now})
@@ -166,12 +166,12 @@ func (c *Call) consents(ctx context.Context, user string) (string, []desk.Status
 
 // ofAgent is the user for whom the caller's agent acts, if its credential says so.
 func (c *Call) ofAgent() string {
-	p := c.Desk.Policy()
+	p := c.Database.Policy()
 	if p == nil || p.Subject() == "" {
 		return ""
 	}
 	claimed, byToken := c.Caller.Claims[p.Subject()]
-	given, byConfiguration := c.Desk.Attributes(c.Caller.Agent)[p.Subject()]
+	given, byConfiguration := c.Database.Attributes(c.Caller.Agent)[p.Subject()]
 	switch {
 	case byToken && byConfiguration: // such an agent is not served
 		return ""
@@ -200,7 +200,7 @@ func consentStatus(ctx context.Context, c *Call, in whose) (standing, error) {
 		out.Categories, out.Purposes = inForce(r.Consent, r.Now, r.Categories), inForce(r.Consent, r.Now, r.Purposes)
 		out.GrantedAt, out.ExpiresAt, out.LastModified = instant(r.GivenAt), expiry(r.Consent), instant(r.At)
 		if r.Pending(r.Now) {
-			out.Partnership = &partnership{r.Asked, instant(r.DueAt)}
+			out.Partnership = &partnership{r.RequestedCategories, instant(r.DueAt)}
 		}
 	}
 	return out, nil
@@ -208,7 +208,7 @@ func consentStatus(ctx context.Context, c *Call, in whose) (standing, error) {
 
 // inForce are the categories of a consent that holds; of one that does not there are none.
 func inForce(c consent.Consent, now time.Time, words []string) []string {
-	if !c.InForce(now) || words == nil {
+	if !c.ActiveAt(now) || words == nil {
 		return []string{}
 	}
 	return words
@@ -253,7 +253,7 @@ func (c *Call) change(ctx context.Context, command consent.Command) (changed, er
 		command.Subject = c.Caller.Subject
 	}
 	c.About(command.Subject)
-	done, err := c.server.Office.Change(ctx, c.Caller, command)
+	done, err := c.server.Service.Change(ctx, c.Caller, command)
 	if err != nil {
 		return changed{}, err
 	}
@@ -267,7 +267,7 @@ func (c *Call) change(ctx context.Context, command consent.Command) (changed, er
 		out.Grantee, out.Scope = key.Grantee, key.Scope
 	}
 	if r.Pending(at) {
-		out.Partnership = &partnership{r.Asked, instant(r.DueAt)}
+		out.Partnership = &partnership{r.RequestedCategories, instant(r.DueAt)}
 	}
 	return out, nil
 }

@@ -10,6 +10,6 @@
 // Not guaranteed: that a model does as the descriptions say.
 //
 // A helper of one subject adds tools in a file of its own: a func of type func(*Server) []Tool, listed in own
-// (tools.go), whose tools are made by [New]. The input's and output's Go types give the schemas; `jsonschema:"…"`
+// (tools.go), whose tools are made by [NewTool]. The input's and output's Go types give the schemas; `jsonschema:"…"`
 // describes a member.
 package mcp

@@ -77,12 +77,12 @@ func openDoor(t testing.TB) *door {
 		"lost":  {Name: "lost", Role: identity.Agent, Agent: "chat", Database: "elsewhere"},
 	}}
 	s, err := mcp.NewServer(mcp.Config{
-		Verifier: d, Record: d.record, AIR: air.New(air.Config{}), Again: 20 * time.Millisecond,
+		Verifier: d, Record: d.record, AIR: air.New(air.Config{}), RevalidateEvery: 20 * time.Millisecond,
 		Connect: func(context.Context, identity.Caller, func(*pgconn.Notice)) (*pgx.Conn, error) {
 			return nil, sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "the agent cannot log in")
 		},
-		Office: &desk.Desk{},
-		Desks:  map[string]*mcp.Desk{"app": {Policy: func() *policy.Policy { return nil }, Attributes: func(string) map[string]string { return nil }}},
+		Service:   &desk.Service{},
+		Databases: map[string]*mcp.Database{"app": {Policy: func() *policy.Policy { return nil }, Attributes: func(string) map[string]string { return nil }}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -32,10 +32,10 @@ type generalized struct {
 }
 
 func generalizeTools() []Tool {
-	return []Tool{New(Tool{
-		Name: "memory_generalize", Title: "Share what was learned", Idempotent: true, Statements: true,
+	return []Tool{NewTool(Tool{
+		Name: "memory_generalize", Title: "Share what was learned", Idempotent: true, RunsStatements: true,
 		Roles:   []identity.Role{identity.Agent},
-		Offered: func(d *Desk) bool { return section(d) != nil && section(d).Generalize != nil },
+		Offered: func(d *Database) bool { return section(d) != nil && section(d).Generalize != nil },
 		Description: "Makes a belief that others may see from a private memory of your own store. A text that " +
 			"names those whom the memory is about, or their aliases, in whatever form, is refused (PC422): say it " +
 			"in other words. Dates, places and rare details are warned of in the report: try with check first, " +

@@ -21,7 +21,7 @@ type tracked struct {
 
 func interactionTools() []Tool {
 	return []Tool{
-		New(Tool{
+		NewTool(Tool{
 			Name: "track_interaction", Title: "Note a message of a user", Unrecorded: true,
 			Roles: []identity.Role{identity.Agent, identity.System, identity.Subject},
 			Description: "Call it once for each message that a user sends. After long use it returns a reminder " +

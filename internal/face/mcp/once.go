@@ -21,11 +21,11 @@ func once[Out any](ctx context.Context, c *Call, operation, key string, asked an
 	if err != nil {
 		return out, false, err
 	}
-	sum, err := desk.Asked(operation, text)
+	sum, err := desk.RequestDigest(operation, text)
 	if err != nil {
 		return out, false, err
 	}
-	answers := &c.server.Office.Answers
+	answers := &c.server.Service.Answers
 	mine, known, err := answers.Begin(ctx, c.Caller, key, sum, time.Now())
 	if err != nil {
 		return out, false, err
@@ -34,13 +34,13 @@ func once[Out any](ctx context.Context, c *Call, operation, key string, asked an
 		c.About(known.About...)
 		return out, true, json.Unmarshal(known.Body, &out)
 	}
-	var said *desk.Said
+	var said *desk.Response
 	defer func() { answers.End(c.Caller, mine, said) }() // also where it panics: nobody knows what was done
 	if out, err = do(); err != nil {
 		return out, false, err
 	}
 	if text, err = json.Marshal(out); err == nil {
-		said = &desk.Said{Status: 200, Kind: "application/json", Body: text, About: c.about}
+		said = &desk.Response{Status: 200, Kind: "application/json", Body: text, About: c.about}
 	}
 	return out, false, err
 }

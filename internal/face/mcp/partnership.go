@@ -27,15 +27,15 @@ type deciding struct {
 
 // partnershipTools are the agent's side of the partnership that a user asks for.
 func partnershipTools() []Tool {
-	registered := func(d *Desk) bool { return d.Registry != nil }
+	registered := func(d *Database) bool { return d.Registry != nil }
 	agents := []identity.Role{identity.Agent}
 	return []Tool{
-		New(Tool{
-			Name: "partnership_pending", Title: "Partnerships to decide about", Reads: true, Offered: registered, Roles: agents,
+		NewTool(Tool{
+			Name: "partnership_pending", Title: "Partnerships to decide about", ReadOnly: true, Offered: registered, Roles: agents,
 			Description: "Lists the users who have asked for a partnership and wait for the agent's side to " +
 				"decide, with the time until which it can. Decide with partnership_decide.",
 		}, partnershipPending),
-		New(Tool{
+		NewTool(Tool{
 			Name: "partnership_decide", Title: "Decide about a partnership", Idempotent: true, Offered: registered, Roles: agents,
 			Description: "Decides, as the agent's side, about a partnership that a user has asked for. Only what " +
 				"a user has asked for can be decided; no agent asks for one. " +
@@ -47,7 +47,7 @@ func partnershipTools() []Tool {
 func partnershipPending(ctx context.Context, c *Call, _ struct{}) (questions, error) {
 	c.AboutEverybody()
 	out := questions{Pending: []question{}}
-	all, err := c.server.Office.Pending(ctx, c.Caller)
+	all, err := c.server.Service.Pending(ctx, c.Caller)
 	for _, q := range all {
 		out.Pending = append(out.Pending, question{q.Subject, q.Categories, instant(q.DueAt)})
 	}

@@ -127,7 +127,7 @@ type taken struct {
 }
 
 // section is what the policy says of memories; nil: nothing.
-func section(d *Desk) *policy.Privacy {
+func section(d *Database) *policy.Privacy {
 	if d.Privacy == nil || d.Policy() == nil {
 		return nil
 	}
@@ -135,15 +135,15 @@ func section(d *Desk) *policy.Privacy {
 }
 
 // memoryTools make memories, one for each kind of the policy.
-func memoryTools(d *Desk) []Tool {
+func memoryTools(d *Database) []Tool {
 	p := section(d)
 	if p == nil {
 		return nil
 	}
 	var out []Tool
 	for _, m := range p.Memories {
-		out = append(out, New(Tool{
-			Name: "memory_" + m.Kind, Title: "Remember: " + m.Kind, Statements: true, Roles: []identity.Role{identity.Agent},
+		out = append(out, NewTool(Tool{
+			Name: "memory_" + m.Kind, Title: "Remember: " + m.Kind, RunsStatements: true, Roles: []identity.Role{identity.Agent},
 			Description: "Makes a memory of the kind " + m.Kind +
 				". It is private: only its owner sees it, and those in access_grants, if everybody in subject_ids " +
 				"has consented to them. " +
@@ -189,60 +189,60 @@ func contextOfPrivacy(c privacy.Context) contextOf {
 
 // privacy works with this session's connections, so that what was entered here is entered there.
 func (c *Call) privacy() *privacy.Desk {
-	d := *c.Desk.Privacy
+	d := *c.Database.Privacy
 	d.Connect = func(ctx context.Context, _ identity.Caller) (*pgx.Conn, error) { return c.Connect(ctx) }
 	return &d
 }
 
 func privacyTools() []Tool {
 	agents := []identity.Role{identity.Agent}
-	offered := func(d *Desk) bool { return section(d) != nil }
-	contexts := func(d *Desk) bool { return offered(d) && section(d).Setting != "" }
-	records := func(d *Desk) bool { return offered(d) && section(d).Consents != nil }
+	offered := func(d *Database) bool { return section(d) != nil }
+	contexts := func(d *Database) bool { return offered(d) && section(d).Setting != "" }
+	records := func(d *Database) bool { return offered(d) && section(d).Consents != nil }
 	return []Tool{
-		New(Tool{
-			Name: "context_enter", Title: "Enter a context", Idempotent: true, Statements: true, Offered: contexts, Roles: agents,
+		NewTool(Tool{
+			Name: "context_enter", Title: "Enter a context", Idempotent: true, RunsStatements: true, Offered: contexts, Roles: agents,
 			Description: "Enters a context, as ctx:bella_health, for the rest of this session: what is granted to " +
 				"it shows, and new memories are granted to what it gives. You must take part in it. " +
 				"If there is none of this name and you own a store, it is made. Leave it with context_leave " +
 				"before you speak with others.",
 		}, enterContext),
-		New(Tool{
-			Name: "context_leave", Title: "Leave the context", Idempotent: true, Statements: true, Offered: contexts, Roles: agents,
+		NewTool(Tool{
+			Name: "context_leave", Title: "Leave the context", Idempotent: true, RunsStatements: true, Offered: contexts, Roles: agents,
 			Description: "Leaves the context that was entered: what only the context showed is hidden.",
 		}, leaveContext),
-		New(Tool{
-			Name: "context_list", Title: "Contexts", Reads: true, Statements: true, Offered: contexts, Roles: agents,
+		NewTool(Tool{
+			Name: "context_list", Title: "Contexts", ReadOnly: true, RunsStatements: true, Offered: contexts, Roles: agents,
 			Description: "Lists the contexts that you take part in, and those of your own store, with their " +
 				"participants and what new memories in them are granted to.",
 		}, listContexts),
-		New(Tool{
-			Name: "privacy_grant", Title: "Grant a memory to more", Idempotent: true, Statements: true,
+		NewTool(Tool{
+			Name: "privacy_grant", Title: "Grant a memory to more", Idempotent: true, RunsStatements: true,
 			Offered: offered, Roles: agents,
 			Description: "Grants a memory of your own store to more. Everybody whom it is about, and who told it, " +
 				"must have consented to each of them (consent_grant); else it is refused (42501).",
 		}, grantMemory),
-		New(Tool{
-			Name: "privacy_revoke", Title: "Take grants off a memory", Idempotent: true, Statements: true,
+		NewTool(Tool{
+			Name: "privacy_revoke", Title: "Take grants off a memory", Idempotent: true, RunsStatements: true,
 			Offered: offered, Roles: agents,
 			Description: "Takes grants off a memory of your own store: from the next statement on they do not see it.",
 		}, revokeMemory),
-		New(Tool{
-			Name: "privacy_audit", Title: "Who sees what", Reads: true, Offered: offered, Roles: []identity.Role{
+		NewTool(Tool{
+			Name: "privacy_audit", Title: "Who sees what", ReadOnly: true, Offered: offered, Roles: []identity.Role{
 				identity.Agent, identity.Subject},
 			Description: "Shows who sees one memory, or every memory about a subject: through which grant and " +
 				"which consent, who does not although it is granted to them, and what became of the grants. " +
 				"For the owner of the memories, the subject and its guardian; for anybody else there is nothing " +
 				"(PC404). Texts are not shown.",
 		}, auditPrivacy),
-		New(Tool{
-			Name: "consent_grant", Title: "Record a consent", Idempotent: true, Statements: true, Offered: records, Roles: agents,
+		NewTool(Tool{
+			Name: "consent_grant", Title: "Record a consent", Idempotent: true, RunsStatements: true, Offered: records, Roles: agents,
 			Description: "Records that somebody lets a grantee see the memories about them that are granted to " +
 				"it: about everything, a context or one memory. Only the grantor itself or its guardian records it, by its own " +
 				"session. Consent alone shows nothing: the memory must be granted as well.",
 		}, giveConsent),
-		New(Tool{
-			Name: "consent_revoke", Title: "Revoke a consent", Idempotent: true, Statements: true, Offered: records, Roles: agents,
+		NewTool(Tool{
+			Name: "consent_revoke", Title: "Revoke a consent", Idempotent: true, RunsStatements: true, Offered: records, Roles: agents,
 			Description: "Revokes a consent of your own, or of somebody whose guardian you are: from the next " +
 				"statement on the grantee does not see what it stood for. Doing it twice does it once.",
 		}, takeConsent),
@@ -255,12 +255,12 @@ func enterContext(ctx context.Context, c *Call, in entering) (out enteredContext
 	if err != nil {
 		return out, err
 	}
-	c.Set(section(c.Desk).Setting, entered.Setting)
+	c.Set(section(c.Database).Setting, entered.Setting)
 	return enteredContext{contextOfPrivacy(entered.Context), entered.Made, entered.Added, entered.Role, entered.RoleHeld}, nil
 }
 
 func leaveContext(_ context.Context, c *Call, _ nothing) (left, error) {
-	c.Set(section(c.Desk).Setting, "")
+	c.Set(section(c.Database).Setting, "")
 	return left{}, nil
 }
 
@@ -291,7 +291,7 @@ func regrant(out *privacy.Changed, err error) (regranted, error) {
 }
 
 func auditPrivacy(ctx context.Context, c *Call, in auditing) (out privacy.Report, err error) {
-	report, err := c.Desk.Privacy.Audit(ctx, c.Caller,
+	report, err := c.Database.Privacy.Audit(ctx, c.Caller,
 		privacy.Question{Subject: in.Subject, ID: in.ID, Kind: in.Kind, After: in.After})
 	if err != nil {
 		return out, err

@@ -15,7 +15,7 @@ import (
 )
 
 // published are the functions that a policy publishes as tools, by name.
-func published(d *Desk) []Tool {
+func published(d *Database) []Tool {
 	p := d.Policy()
 	if p == nil {
 		return nil
@@ -35,7 +35,7 @@ func published(d *Desk) []Tool {
 func publish(f *policy.Function) Tool {
 	t := Tool{
 		Name: f.Tool.Name, Title: f.Tool.Name, Description: f.Tool.Description, Roles: []identity.Role{identity.Agent},
-		Reads: f.Overloads[0].Volatility != 'v', Destructive: f.Overloads[0].Volatility == 'v', Statements: true,
+		ReadOnly: f.Overloads[0].Volatility != 'v', Destructive: f.Overloads[0].Volatility == 'v', RunsStatements: true,
 		input: &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{},
 			AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}}},
 		output: rowsSchema,

@@ -53,7 +53,7 @@ func NewServer(c Config) (*Server, error) {
 
 // Run ends sessions whose token is no longer valid, or that nobody uses, until ctx ends; then it ends all.
 func (s *Server) Run(ctx context.Context) {
-	tick := time.NewTicker(s.Again)
+	tick := time.NewTicker(s.RevalidateEvery)
 	defer tick.Stop()
 	for {
 		select {
@@ -132,7 +132,7 @@ func (s *Server) list(one *session) *sdk.ListToolsResult {
 }
 
 func (s *Server) offered(c identity.Caller) []Tool {
-	desk := s.Desks[c.Database]
+	desk := s.Databases[c.Database]
 	if desk == nil {
 		return nil
 	}
@@ -161,12 +161,12 @@ func (s *Server) find(c identity.Caller, name string) (Tool, bool) {
 // call runs a tool. What goes wrong with it is its result, so that a model reads it; that there is no such tool is an
 // error of the protocol.
 func (s *Server) call(ctx context.Context, one *session, p *sdk.CallToolParamsRaw) (*sdk.CallToolResult, error) {
-	c := &Call{Caller: one.who, Desk: s.Desks[one.who.Database], server: s, session: one}
+	c := &Call{Caller: one.who, Database: s.Databases[one.who.Database], server: s, session: one}
 	t, ok := s.find(one.who, p.Name)
 	if !ok {
 		f := fail(sqlstate.New(sqlstate.UndefinedFunction, sqlstate.ReasonFunction, "there is no tool %q for you", clip(p.Name)).
 			WithHint("tools/list has those that a token of the role %s may call.", one.who.Role))
-		if instead := s.record(ctx, c, Tool{Name: "unknown", Reads: true}, &f); instead != nil {
+		if instead := s.record(ctx, c, Tool{Name: "unknown", ReadOnly: true}, &f); instead != nil {
 			f = *instead
 		}
 		data, err := json.Marshal(f)
@@ -229,7 +229,7 @@ func (s *Server) record(ctx context.Context, c *Call, t Tool, f *fault) *fault {
 	made := audit.Call{
 		Face: "mcp", By: c.Caller.Name, Role: string(c.Caller.Role), Agent: c.Caller.Agent,
 		Database: c.Caller.Database, Operation: "tool " + t.Name,
-		Written: !t.Reads && !t.Either, About: c.about, Everybody: c.everybody, Outcome: audit.Done,
+		Written: !t.ReadOnly && !t.ReadsOrWrites, About: c.about, Everybody: c.everybody, Outcome: audit.Done,
 	}
 	if c.Caller.Role == identity.Subject {
 		made.By = c.Caller.Subject

@@ -56,13 +56,13 @@ type nothing struct{}
 func statementTools() []Tool {
 	agents := []identity.Role{identity.Agent}
 	return []Tool{
-		New(Tool{
-			Name: "list_tables", Title: "What there is to read", Reads: true, Statements: true, Roles: agents,
+		NewTool(Tool{
+			Name: "list_tables", Title: "What there is to read", ReadOnly: true, RunsStatements: true, Roles: agents,
 			Description: "Lists the tables and views that query can read, with their columns and types. Call it " +
 				"before the first query: what is not listed does not exist here.",
 		}, listTables),
-		New(Tool{
-			Name: "query", Title: "Run one SQL statement", Destructive: true, Either: true, Statements: true,
+		NewTool(Tool{
+			Name: "query", Title: "Run one SQL statement", Destructive: true, ReadsOrWrites: true, RunsStatements: true,
 			Roles: agents, adapt: readsOnly,
 			Description: "Runs one SQL statement on the PostgreSQL database, as the agent of this session, and " +
 				"returns its rows. You see only rows whose people have consented; rows without consent do not exist: they are " +
@@ -76,12 +76,12 @@ func statementTools() []Tool {
 }
 
 // readsOnly says of query that it changes nothing where the policy lets agents write nothing.
-func readsOnly(t *Tool, d *Desk) {
+func readsOnly(t *Tool, d *Database) {
 	p := d.Policy()
 	if p == nil || writes(p) {
 		return
 	}
-	t.Reads, t.Destructive = true, false
+	t.ReadOnly, t.Destructive = true, false
 	t.Description += " Agents change nothing in this database."
 }
 

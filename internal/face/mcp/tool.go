@@ -17,23 +17,23 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Tool is one thing that callers can do. [New] makes it.
+// Tool is one tool of the server, as [NewTool] makes it.
 type Tool struct {
 	Name, Title string
 	Description string          // for a model: what it does, when to use it, what comes back
 	Roles       []identity.Role // who is told of it, and may call it
 
-	Reads       bool // it changes nothing
-	Destructive bool // what it changes cannot be changed back by calling it otherwise
-	Idempotent  bool // calling it again with the same arguments changes nothing more
-	Either      bool // what a caller asks of it looks or changes: the records of its statements say which
-	Statements  bool // it runs statements as the agent: these are recorded, and not the call
-	Unrecorded  bool // nobody may learn from records that it was called
+	ReadOnly       bool // it changes nothing
+	Destructive    bool // what it changes cannot be changed back by calling it otherwise
+	Idempotent     bool // calling it again with the same arguments changes nothing more
+	ReadsOrWrites  bool // what a caller asks of it looks or changes: the records of its statements say which
+	RunsStatements bool // it runs statements as the agent: these are recorded, and not the call
+	Unrecorded     bool // nobody may learn from records that it was called
 
-	adapt func(*Tool, *Desk) // makes it fit a database; nil: it fits
+	adapt func(*Tool, *Database) // makes it fit a database; nil: it fits
 
 	// Offered tells whether there is anything for the tool to work with; nil: always.
-	Offered func(*Desk) bool
+	Offered func(*Database) bool
 
 	input, output *jsonschema.Schema
 	strict        *jsonschema.Resolved
@@ -42,8 +42,8 @@ type Tool struct {
 
 // Call is a call of a tool under way.
 type Call struct {
-	Caller identity.Caller
-	Desk   *Desk
+	Caller   identity.Caller
+	Database *Database
 
 	server    *Server
 	session   *session
@@ -87,9 +87,9 @@ func (c *Call) Set(setting, statement string) { c.session.remember(setting, stat
 // which may mean everybody, or everything.
 var filled = []string{"user_id", "grantee", "scope", "store", "grantor", "id", "subject", "context", "source", "told_from"}
 
-// New makes a tool whose arguments are In, a struct, and whose answer is Out, another. Their members' tags give names
+// NewTool makes a tool whose arguments are In, a struct, and whose answer is Out, another. Their members' tags give names
 // and descriptions; a member without omitempty is required.
-func New[In, Out any](t Tool, run func(ctx context.Context, c *Call, in In) (Out, error)) Tool {
+func NewTool[In, Out any](t Tool, run func(ctx context.Context, c *Call, in In) (Out, error)) Tool {
 	in, err := jsonschema.For[In](nil)
 	if err != nil {
 		panic(fmt.Sprintf("mcp: tool %s: %v", t.Name, err)) // the types are ours
@@ -132,7 +132,7 @@ func (t Tool) Enum(member string, values ...string) Tool {
 }
 
 // as is the tool as it is for a database.
-func (t Tool) as(d *Desk) Tool {
+func (t Tool) as(d *Database) Tool {
 	if t.adapt != nil {
 		t.adapt(&t, d)
 	}
@@ -259,9 +259,9 @@ func clip(text string) string {
 // told is the tool as a list shows it.
 func (t *Tool) told() *sdk.Tool {
 	closed := false
-	a := &sdk.ToolAnnotations{Title: t.Title, ReadOnlyHint: t.Reads, IdempotentHint: t.Idempotent ||
-		t.Reads, OpenWorldHint: &closed}
-	if !t.Reads {
+	a := &sdk.ToolAnnotations{Title: t.Title, ReadOnlyHint: t.ReadOnly, IdempotentHint: t.Idempotent ||
+		t.ReadOnly, OpenWorldHint: &closed}
+	if !t.ReadOnly {
 		destructive := t.Destructive
 		a.DestructiveHint = &destructive
 	}
@@ -269,6 +269,6 @@ func (t *Tool) told() *sdk.Tool {
 		OutputSchema: t.output, Annotations: a}
 }
 
-func (t *Tool) offeredTo(role identity.Role, d *Desk) bool {
+func (t *Tool) offeredTo(role identity.Role, d *Database) bool {
 	return slices.Contains(t.Roles, role) && (t.Offered == nil || t.Offered(d))
 }

@@ -55,7 +55,7 @@ func TestAnchor(t *testing.T) {
 		filled(t, cfg, n)
 		total += uint64(n)
 		h := heads(t, cfg.Anchor, key)
-		report, err := Against{Key: key, Heads: h}.Walk(cfg.Dir, nil)
+		report, err := VerifyOptions{Key: key, Heads: h}.Walk(cfg.Dir, nil)
 		if err != nil || report.LastSeq != total || h[0].Seq != total || report.Anchored != total || !report.Authenticated {
 			t.Fatalf("after %d records: %+v, head %v, %v", total, report, h, err)
 		}
@@ -69,12 +69,12 @@ func TestAnchor(t *testing.T) {
 	if err := os.WriteFile(path, []byte(strings.Join(lines[:len(lines)-2], "")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var broken *Broken
+	var broken *ChainError
 	if _, err := Open(Config{Dir: cfg.Dir, Key: key, Anchor: cfg.Anchor, Log: quiet()}); !errors.As(err, &broken) ||
 		!strings.Contains(err.Error(), "ends at record 8, and record 9 had been written") {
 		t.Errorf("Open of a log that was cut: %v", err)
 	}
-	if _, err := (Against{Key: key, Heads: heads(t, cfg.Anchor, key)}).Walk(cfg.Dir, nil); !errors.As(err, &broken) {
+	if _, err := (VerifyOptions{Key: key, Heads: heads(t, cfg.Anchor, key)}).Walk(cfg.Dir, nil); !errors.As(err, &broken) {
 		t.Errorf("Walk of a log that was cut: %v", err)
 	}
 	if err := os.WriteFile(path, whole, 0o600); err != nil {
@@ -87,7 +87,7 @@ func TestAnchor(t *testing.T) {
 	if err := os.WriteFile(written, []byte(note), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if report, err := (Against{Heads: heads(t, written, Key{})}).Walk(cfg.Dir, nil); err != nil || report.Anchored != 9 {
+	if report, err := (VerifyOptions{Heads: heads(t, written, Key{})}).Walk(cfg.Dir, nil); err != nil || report.Anchored != 9 {
 		t.Errorf("a head that was written down: %+v, %v", report, err)
 	}
 	if _, err := ReadAnchor(cfg.Anchor, testKey(t, 'x')); err == nil {
@@ -132,7 +132,7 @@ func TestOpenHoldsTheNewestRecordToTheAnchor(t *testing.T) {
 			if _, err := Verify(cfg.Dir); err != nil {
 				t.Fatalf("the chain alone does not hold: %v", err)
 			}
-			var broken *Broken
+			var broken *ChainError
 			if l, err := Open(cfg); !errors.As(err, &broken) {
 				if err == nil {
 					closeLog(t, l)

@@ -351,7 +351,7 @@ func TestOpenRefusesABrokenChain(t *testing.T) {
 	if err := os.WriteFile(path, []byte(strings.Replace(string(whole), "caregiver", "caretaker", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var broken *Broken
+	var broken *ChainError
 	if _, err := Open(Config{Dir: dir, Log: quiet()}); !errors.As(err, &broken) || broken.Line != 1 {
 		t.Errorf("Open: %v", err)
 	}

@@ -130,8 +130,8 @@ func (k Key) derive(parts ...string) []byte {
 // record is the code of a record, over its hash.
 func (k Key) record(hash string) string { return hex.EncodeToString(k.derive("record", hash)) }
 
-// Doubt tells what is wrong with the code that a record of this hash has; "": nothing.
-func (k Key) Doubt(hash, kid, mac string) string {
+// CheckCode tells what is wrong with the code that a record of this hash has; "": nothing.
+func (k Key) CheckCode(hash, kid, mac string) string {
 	switch {
 	case k.secret == nil:
 		return ""

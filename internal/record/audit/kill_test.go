@@ -82,7 +82,7 @@ func TestKillWhileItRotates(t *testing.T) {
 				default:
 				}
 				// A segment may go while the chain is read; what is read holds, and what was not is told.
-				if _, err := (Against{Key: cfg.Key}).Walk(cfg.Dir, func(Record) error { return nil }); err != nil &&
+				if _, err := (VerifyOptions{Key: cfg.Key}).Walk(cfg.Dir, func(Record) error { return nil }); err != nil &&
 					(round > 0 || !errors.Is(err, fs.ErrNotExist)) {
 					t.Errorf("round %d: exported beside it: %v", round, err)
 					return
@@ -160,7 +160,7 @@ func rotating(cfg Config) {
 // verified holds a log to its key and anchor, and returns how often each session's decision is in it.
 func verified(t *testing.T, cfg Config) (map[string]int, Report) {
 	t.Helper()
-	against := Against{Key: cfg.Key}
+	against := VerifyOptions{Key: cfg.Key}
 	if cfg.Anchor != "" {
 		against.Heads = heads(t, cfg.Anchor, cfg.Key)
 	}

@@ -35,10 +35,10 @@ func (m *mooring) moor(at place) (*Recovery, error) {
 func (at place) reaches(h Head) error {
 	switch {
 	case h.Seq > at.seq:
-		return &Broken{Segment: segmentName(at.segment),
+		return &ChainError{Segment: segmentName(at.segment),
 			Why: fmt.Sprintf("the log ends at record %d, and record %d had been written", at.seq, h.Seq)}
 	case h.Seq == at.seq && h.Seq > 0 && h.Hash != at.hash:
-		return &Broken{Segment: segmentName(at.segment),
+		return &ChainError{Segment: segmentName(at.segment),
 			Why: fmt.Sprintf("record %d is not the one that the anchor names", h.Seq)}
 	default:
 		return nil

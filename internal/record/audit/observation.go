@@ -36,8 +36,8 @@ func (l *Log) Observation(o Observation) {
 // ComparisonFailed is why, where a comparison was tried and came to nothing.
 const ComparisonFailed = "the comparison failed"
 
-// ComparedApart is why, where the comparison is a record of its own.
-const ComparedApart = "it is recorded by itself"
+// ComparedSeparately is why, where the comparison is a record of its own.
+const ComparedSeparately = "it is recorded by itself"
 
 // KindObservation is the member "kind" of these records.
 const KindObservation = "observation"

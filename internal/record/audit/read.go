@@ -77,14 +77,14 @@ func (c *Cursor) read(fn func(Record) error) error {
 			return nil
 		}
 		if errors.Is(err, errLong) {
-			return &Broken{Segment: segmentName(c.segment), Why: err.Error()}
+			return &ChainError{Segment: segmentName(c.segment), Why: err.Error()}
 		}
 		if err != nil {
 			return err
 		}
 		rec, why := parse(line)
 		if why != "" {
-			return &Broken{Segment: segmentName(c.segment), Why: why}
+			return &ChainError{Segment: segmentName(c.segment), Why: why}
 		}
 		c.after, c.offset = rec.Seq, c.offset+int64(len(line))
 		if err := fn(rec); err != nil {

@@ -1,8 +1,8 @@
 package audit
 
-// Made is the record of a report about somebody that was made from the log and the database. It says who asked and for
+// SubjectReport is the record of a report about somebody that was made from the log and the database. It says who asked and for
 // whom, and nothing of what the report holds.
-type Made struct {
+type SubjectReport struct {
 	By       string `json:"by"`                // who asked
 	About    string `json:"about,omitempty"`   // a reference to the person; none: nobody of that name is known
 	Database string `json:"database"`          // whose rows and registry it is made from
@@ -13,13 +13,13 @@ type Made struct {
 	Intact   bool   `json:"intact"`            // those logs hold
 }
 
-// Made queues the record and returns at once. The report may be handed out when [Ticket.Release] has returned nil.
-func (l *Log) Made(m Made) *Ticket {
-	return l.add(&Ticket{kind: KindMade, body: m, waits: l.cfg.Mode != Off})
+// SubjectReport queues the record and returns at once. The report may be handed out when [Ticket.Release] has returned nil.
+func (l *Log) SubjectReport(m SubjectReport) *Ticket {
+	return l.add(&Ticket{kind: KindSubjectReport, body: m, waits: l.cfg.Mode != Off})
 }
 
 // Seq is the number of the record, once Release has returned nil.
 func (t *Ticket) Seq() uint64 { return t.seq }
 
-// KindMade is the member "kind" of these records.
-const KindMade = "report"
+// KindSubjectReport is the member "kind" of these records.
+const KindSubjectReport = "report"

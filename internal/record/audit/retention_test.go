@@ -27,7 +27,7 @@ func TestRetention(t *testing.T) {
 	if err != nil || len(segments) < 10 || len(segments) > 12 || segments[len(segments)-1] != 30 {
 		t.Fatalf("segments %v, %v", segments, err)
 	}
-	against := Against{Key: key, Heads: heads(t, cfg.Anchor, key)}
+	against := VerifyOptions{Key: key, Heads: heads(t, cfg.Anchor, key)}
 	report, err := against.Walk(cfg.Dir, nil)
 	if err != nil || report.Checkpoints < 5 || report.FirstSeq < 20 {
 		t.Fatalf("%+v, %v", report, err)
@@ -97,7 +97,7 @@ func TestRetentionInterrupted(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(cfg.Dir, segmentName(i)), b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := (Against{Key: key}).Walk(cfg.Dir, nil); err != nil {
+		if _, err := (VerifyOptions{Key: key}).Walk(cfg.Dir, nil); err != nil {
 			t.Errorf("with the segments from %d on: %v", i, err)
 		}
 	}
@@ -118,7 +118,7 @@ func TestRetentionWhenTheClockGoesBack(t *testing.T) {
 	filled(t, cfg, 1)
 	first := func() uint64 {
 		t.Helper()
-		report, err := Against{Key: key, Heads: heads(t, cfg.Anchor, key)}.Walk(cfg.Dir, nil)
+		report, err := VerifyOptions{Key: key, Heads: heads(t, cfg.Anchor, key)}.Walk(cfg.Dir, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,13 +168,13 @@ func TestRetentionWhileTheChainIsRead(t *testing.T) {
 				continue
 			}
 			var read []uint64
-			report, err := Against{Key: key}.Walk(cfg.Dir, func(r Record) error {
+			report, err := VerifyOptions{Key: key}.Walk(cfg.Dir, func(r Record) error {
 				if read = append(read, r.Seq); r.Seq == at {
 					return remove()
 				}
 				return nil
 			})
-			broken := (*Broken)(nil)
+			broken := (*ChainError)(nil)
 			if what == "somebody" {
 				if !errors.As(err, &broken) {
 					t.Errorf("at %d: a segment that somebody removed is not missed: %v", at, err)
@@ -186,7 +186,7 @@ func TestRetentionWhileTheChainIsRead(t *testing.T) {
 				continue
 			}
 			missing := map[uint64]bool{}
-			for _, gone := range report.Taken {
+			for _, gone := range report.Removed {
 				for seq := gone.First; seq <= gone.Last; seq++ {
 					missing[seq] = true
 				}

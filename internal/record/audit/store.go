@@ -69,9 +69,9 @@ func (s *storing) open() error {
 	if len(segments) > 0 {
 		end, tail, err := readTail(s.store, segments)
 		if err == nil && len(tail) > 0 {
-			err = &Broken{Segment: segmentName(end.segment), Why: "the segment ends within a record"}
+			err = &ChainError{Segment: segmentName(end.segment), Why: "the segment ends within a record"}
 		}
-		var broken *Broken
+		var broken *ChainError
 		if errors.As(err, &broken) {
 			return fmt.Errorf("%w; keep the records as evidence and start with a new chain", err)
 		}

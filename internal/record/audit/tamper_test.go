@@ -112,7 +112,7 @@ func TestTamperings(t *testing.T) {
 	dir, key := t.TempDir(), testKey(t, 'k')
 	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: key, Anchor: filepath.Join(dir, "anchor"), MaxSegment: 3000}
 	filled(t, cfg, 12)
-	against := Against{Key: key, Heads: heads(t, cfg.Anchor, key)}
+	against := VerifyOptions{Key: key, Heads: heads(t, cfg.Anchor, key)}
 	if _, err := against.Walk(cfg.Dir, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestTamperings(t *testing.T) {
 				}
 				written[n] = text
 			}
-			var broken *Broken
+			var broken *ChainError
 			if _, err := against.Walk(work, nil); !errors.As(err, &broken) {
 				t.Fatalf("%s, round %d: not found (%v)", class, round, err)
 			}
@@ -190,7 +190,7 @@ func TestWhatTheKeyAndTheAnchorAreFor(t *testing.T) {
 		if _, err := Verify(cfg.Dir); (err != nil) != tc.plain {
 			t.Errorf("%s, without key and anchor: %v", name, err)
 		}
-		if _, err := (Against{Key: key, Heads: heads(t, cfg.Anchor, key)}).Walk(cfg.Dir, nil); err == nil {
+		if _, err := (VerifyOptions{Key: key, Heads: heads(t, cfg.Anchor, key)}).Walk(cfg.Dir, nil); err == nil {
 			t.Errorf("%s, with key and anchor: not found", name)
 		}
 	}
@@ -219,8 +219,8 @@ func TestARecordWithoutACodeAmongThoseWithOneIsFound(t *testing.T) {
 		if err := os.WriteFile(path, []byte(strings.Join(lines, "")), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		for name, against := range map[string]Against{"with the key": {Key: key}, "without the key": {}} {
-			var broken *Broken
+		for name, against := range map[string]VerifyOptions{"with the key": {Key: key}, "without the key": {}} {
+			var broken *ChainError
 			if _, err := against.Walk(dir, nil); errors.As(err, &broken) != found {
 				t.Errorf("codes %s, %s: %v", codes, name, err)
 			}

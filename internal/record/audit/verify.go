@@ -28,20 +28,20 @@ type Report struct {
 	Records       uint64
 	FirstSeq      uint64 // 1, unless segments were removed when their time was over
 	LastSeq       uint64
-	LastHash      string  // keep it elsewhere: with it, a later Verify tells that nothing was cut off
-	Authenticated bool    // the newest record has a code, and every code was checked with the key
-	Coded         bool    // the newest record has a code
-	Anchored      uint64  // the newest record that an anchor names, and the log has; 0: none
-	Recoveries    int     // records that say the log went on after a crash or a broken disk
-	Checkpoints   int     // records that stand for segments that were removed
-	Taken         []Taken // records that retention removed while the chain was read: they were listed, and not read
-	Torn          int64   // bytes after the last whole record of the last segment: a write in progress or a crash
+	LastHash      string         // keep it elsewhere: with it, a later Verify tells that nothing was cut off
+	Authenticated bool           // the newest record has a code, and every code was checked with the key
+	Coded         bool           // the newest record has a code
+	Anchored      uint64         // the newest record that an anchor names, and the log has; 0: none
+	Recoveries    int            // records that say the log went on after a crash or a broken disk
+	Checkpoints   int            // records that stand for segments that were removed
+	Removed       []RemovedRange // records that retention removed while the chain was read: they were listed, and not read
+	Torn          int64          // bytes after the last whole record of the last segment: a write in progress or a crash
 }
 
-// Taken are the numbers of the first and the last of some records.
-type Taken struct{ First, Last uint64 }
+// RemovedRange are the numbers of the first and the last of some records.
+type RemovedRange struct{ First, Last uint64 }
 
-func (t Taken) String() string {
+func (t RemovedRange) String() string {
 	return fmt.Sprintf("records %d to %d were removed while they were being read: their time (audit.retention) "+
 		"was over", t.First, t.Last)
 }
@@ -59,42 +59,42 @@ type Record struct {
 	Line    []byte    `json:"-"` // the whole line; valid during the call only
 }
 
-// Broken says where the chain does not hold.
-type Broken struct {
+// ChainError says where the chain does not hold.
+type ChainError struct {
 	Segment string
 	Line    int
 	Why     string
 }
 
-func (b *Broken) Error() string {
+func (b *ChainError) Error() string {
 	if b.Line == 0 {
 		return fmt.Sprintf("the audit chain is broken at %s: %s", b.Segment, b.Why)
 	}
 	return fmt.Sprintf("the audit chain is broken at %s line %d: %s", b.Segment, b.Line, b.Why)
 }
 
-// Against says what a chain is held to besides itself.
-type Against struct {
+// VerifyOptions says what a chain is held to besides itself.
+type VerifyOptions struct {
 	Key      Key                     // codes are checked, and the newest record must have one
 	Heads    []Head                  // records that had been written
 	Progress func(done, total int64) // told now and then how many bytes have been read; nil: nobody is
 }
 
 // Verify walks the whole chain of a directory. It returns a *Broken for a record that was changed, dropped, added or
-// moved. Cutting off the newest records leaves a chain that holds, and so does writing all of it anew: see [Against].
+// moved. Cutting off the newest records leaves a chain that holds, and so does writing all of it anew: see [VerifyOptions].
 func Verify(dir string) (Report, error) { return Walk(dir, nil) }
 
 // Walk verifies and hands each record to fn, in order, as it goes.
-func Walk(dir string, fn func(Record) error) (Report, error) { return Against{}.Walk(dir, fn) }
+func Walk(dir string, fn func(Record) error) (Report, error) { return VerifyOptions{}.Walk(dir, fn) }
 
 // Walk is [Walk], held to more than the chain itself. A record may be handed to fn before it is known that later ones are
 // missing.
-func (a Against) Walk(dir string, fn func(Record) error) (Report, error) {
+func (a VerifyOptions) Walk(dir string, fn func(Record) error) (Report, error) {
 	return a.Read(Folder(dir), fn)
 }
 
-// Read is [Against.Walk] of any source.
-func (a Against) Read(from Source, fn func(Record) error) (Report, error) {
+// Read is [VerifyOptions.Walk] of any source.
+func (a VerifyOptions) Read(from Source, fn func(Record) error) (Report, error) {
 	var r Report
 	segments, err := from.Segments()
 	if err != nil {
@@ -109,7 +109,7 @@ func (a Against) Read(from Source, fn func(Record) error) (Report, error) {
 	for i := 0; i < len(segments); i++ {
 		n := segments[i]
 		if i > 0 && n != segments[i-1]+1 {
-			return r, &Broken{Segment: segmentName(segments[i-1] + 1), Why: "the segment is missing"}
+			return r, &ChainError{Segment: segmentName(segments[i-1] + 1), Why: "the segment is missing"}
 		}
 		before := c.at
 		tail, err := c.segment(n, i == 0)
@@ -126,7 +126,7 @@ func (a Against) Read(from Source, fn func(Record) error) (Report, error) {
 			return r, err
 		}
 		if len(tail) > 0 && i != len(segments)-1 {
-			return r, &Broken{Segment: segmentName(n), Why: "the segment ends within a record"}
+			return r, &ChainError{Segment: segmentName(n), Why: "the segment ends within a record"}
 		}
 		r.Torn = int64(len(tail))
 	}
@@ -152,7 +152,7 @@ func (c *chain) taken(gone int) ([]int, error) {
 		return nil, err
 	}
 	if len(segments) == 0 || segments[0] <= gone {
-		return nil, &Broken{Segment: segmentName(gone), Why: "the segment is missing"}
+		return nil, &ChainError{Segment: segmentName(gone), Why: "the segment is missing"}
 	}
 	c.vouched = false // a checkpoint that stands for all that is gone is still to come
 	return segments, nil
@@ -161,7 +161,7 @@ func (c *chain) taken(gone int) ([]int, error) {
 // chain is what a walk knows.
 type chain struct {
 	from        Source
-	against     Against
+	against     VerifyOptions
 	fn          func(Record) error
 	report      *Report
 	at          place
@@ -177,7 +177,7 @@ func (c *chain) beginAt(segment int) error {
 	first, err := firstRecord(c.from, segment)
 	switch {
 	case segment > 1 && err == nil && (first == nil || first.Seq == 0):
-		return &Broken{Segment: segmentName(1), Why: "the segment is missing"}
+		return &ChainError{Segment: segmentName(1), Why: "the segment is missing"}
 	case segment > 1 && err != nil:
 		return err
 	case err != nil || first == nil || first.Seq <= 1 && segment == 1: // what is wrong is found where it is walked
@@ -187,11 +187,11 @@ func (c *chain) beginAt(segment int) error {
 		if first.Seq <= c.at.seq+1 {
 			return nil
 		}
-		gone := Taken{c.at.seq + 1, first.Seq - 1}
-		if n := len(c.report.Taken); n > 0 && c.report.Taken[n-1].First == gone.First { // more of it
-			c.report.Taken = c.report.Taken[:n-1]
+		gone := RemovedRange{c.at.seq + 1, first.Seq - 1}
+		if n := len(c.report.Removed); n > 0 && c.report.Removed[n-1].First == gone.First { // more of it
+			c.report.Removed = c.report.Removed[:n-1]
 		}
-		c.report.Taken = append(c.report.Taken, gone)
+		c.report.Removed = append(c.report.Removed, gone)
 	}
 	c.late = true
 	c.at.seq, c.at.hash = first.Seq-1, first.Prev
@@ -226,7 +226,7 @@ func (c *chain) next(rec Record) error {
 		}
 	}
 	if why != "" {
-		return &Broken{Segment: segmentName(c.at.segment), Why: fmt.Sprintf("record %d: %s", rec.Seq, why)}
+		return &ChainError{Segment: segmentName(c.at.segment), Why: fmt.Sprintf("record %d: %s", rec.Seq, why)}
 	}
 	switch rec.Kind {
 	case KindRecovery:
@@ -235,7 +235,7 @@ func (c *chain) next(rec Record) error {
 		r.Checkpoints++
 		var cp Checkpoint
 		if err := json.Unmarshal(rec.Line, &cp); err != nil {
-			return &Broken{Segment: segmentName(c.at.segment), Why: fmt.Sprintf("record %d is not a checkpoint", rec.Seq)}
+			return &ChainError{Segment: segmentName(c.at.segment), Why: fmt.Sprintf("record %d is not a checkpoint", rec.Seq)}
 		}
 		c.vouched = c.vouched || slices.Contains(cp.Removed, c.begin)
 	}
@@ -254,17 +254,17 @@ func (c *chain) end() error {
 	r.Authenticated = r.Coded && c.against.Key.secret != nil
 	switch {
 	case c.late && !c.vouched && c.begin.Segment == 0:
-		return &Broken{Segment: segmentName(1),
+		return &ChainError{Segment: segmentName(1),
 			Why: fmt.Sprintf("record %d is the first that is there, and no checkpoint stands for those before", c.begin.Seq+1)}
 	case c.late && !c.vouched:
-		return &Broken{Segment: segmentName(c.begin.Segment), Why: "the segment is missing, and no checkpoint stands for it"}
+		return &ChainError{Segment: segmentName(c.begin.Segment), Why: "the segment is missing, and no checkpoint stands for it"}
 	case c.against.Key.secret != nil && r.Records > 0 && !r.Coded:
-		return &Broken{Segment: segmentName(c.at.segment),
+		return &ChainError{Segment: segmentName(c.at.segment),
 			Why: fmt.Sprintf("record %d has no code: it was written without the key", r.LastSeq)}
 	}
 	for _, h := range c.against.Heads {
 		if h.Seq > r.LastSeq {
-			return &Broken{Segment: segmentName(max(c.at.segment, 1)),
+			return &ChainError{Segment: segmentName(max(c.at.segment, 1)),
 				Why: fmt.Sprintf(
 					"the log ends at record %d, and record %d had been written: the newest records were cut off", r.LastSeq, h.Seq)}
 		}
@@ -285,7 +285,7 @@ func listSegments(dir string) ([]int, error) {
 		if m := segmentPattern.FindStringSubmatch(e.Name()); m != nil {
 			n, err := strconv.Atoi(m[1])
 			if err != nil || segmentName(n) != e.Name() {
-				return nil, &Broken{Segment: e.Name(), Why: "not a segment's name"}
+				return nil, &ChainError{Segment: e.Name(), Why: "not a segment's name"}
 			}
 			numbers = append(numbers, n)
 		}
@@ -311,7 +311,7 @@ func readTail(from Source, segments []int) (place, []byte, error) {
 			return place{}, nil, err
 		}
 		if len(tail) > 0 {
-			return place{}, nil, &Broken{Segment: segmentName(before.segment), Why: "the segment ends within a record"}
+			return place{}, nil, &ChainError{Segment: segmentName(before.segment), Why: "the segment ends within a record"}
 		}
 		at.seq, at.hash = before.seq, before.hash
 	}
@@ -347,7 +347,7 @@ func readFirst(f io.Reader, segment string) (*Record, error) {
 	}
 	rec, why := parse(line)
 	if why != "" {
-		return nil, &Broken{Segment: segment, Line: 1, Why: why}
+		return nil, &ChainError{Segment: segment, Line: 1, Why: why}
 	}
 	return &rec, nil
 }
@@ -367,7 +367,7 @@ func walkSegment(from Source, at *place, fn func(Record) error) ([]byte, error) 
 			return line, nil
 		}
 		if errors.Is(err, errLong) {
-			return nil, &Broken{Segment: name, Line: n, Why: err.Error()}
+			return nil, &ChainError{Segment: name, Line: n, Why: err.Error()}
 		}
 		if err != nil { // of the disk or the server: it says nothing of the chain
 			return nil, fmt.Errorf("audit: read %s: %w", name, err)
@@ -381,11 +381,11 @@ func walkSegment(from Source, at *place, fn func(Record) error) ([]byte, error) 
 			why = "the record before it is not the one it names"
 		}
 		if why != "" {
-			return nil, &Broken{Segment: name, Line: n, Why: why}
+			return nil, &ChainError{Segment: name, Line: n, Why: why}
 		}
 		if fn != nil {
 			if err := fn(rec); err != nil {
-				var broken *Broken
+				var broken *ChainError
 				if errors.As(err, &broken) && broken.Line == 0 {
 					broken.Line = n
 				}
@@ -452,7 +452,7 @@ func parse(line []byte) (Record, string) {
 		return rec, "not a record: a code in the wrong place"
 	}
 	switch rec.Kind {
-	case KindDecision, KindOutcome, KindSession, KindRecovery, KindCheckpoint, KindObservation, KindMade, KindCall:
+	case KindDecision, KindOutcome, KindSession, KindRecovery, KindCheckpoint, KindObservation, KindSubjectReport, KindCall:
 		return rec, ""
 	default:
 		return rec, "unknown kind of record"

@@ -16,8 +16,8 @@ func TestWhatIsWaitedForIsDurable(t *testing.T) {
 		"a refusal":                   {Strict, func(l *Log) *Ticket { return l.Decision(Decision{Session: "s", Verdict: "deny"}) }},
 		"a session":                   {Strict, func(l *Log) *Ticket { return l.Session(Session{Session: "s", Event: "open"}) }},
 		"a call":                      {Strict, func(l *Log) *Ticket { return l.Call(Call{}) }},
-		"a report":                    {Strict, func(l *Log) *Ticket { return l.Made(Made{}) }},
-		"a report, whatever the mode": {Buffered, func(l *Log) *Ticket { return l.Made(Made{}) }},
+		"a report":                    {Strict, func(l *Log) *Ticket { return l.SubjectReport(SubjectReport{}) }},
+		"a report, whatever the mode": {Buffered, func(l *Log) *Ticket { return l.SubjectReport(SubjectReport{}) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			disk := &sick{}

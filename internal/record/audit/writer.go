@@ -130,7 +130,7 @@ func (w *writer) find() error {
 	w.at = place{segment: 1, hash: genesis}
 	if n := len(segments); n > 0 {
 		end, tail, err := readTail(Folder(cfg.Dir), segments)
-		if broken := (*Broken)(nil); errors.As(err, &broken) {
+		if broken := (*ChainError)(nil); errors.As(err, &broken) {
 			return fmt.Errorf("%w; keep the directory as evidence and start with a new one", err)
 		}
 		if err != nil {

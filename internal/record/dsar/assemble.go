@@ -60,7 +60,7 @@ func Assemble(m Material) (*Report, error) {
 		r.Retrievals.List = []Retrieval{}
 	}
 	if r.Calls.List == nil {
-		r.Calls.List = []Called{}
+		r.Calls.List = []FaceCall{}
 	}
 	m.consents(r)
 	for _, rows := range m.Rows {
@@ -88,7 +88,7 @@ func (m Material) consents(r *Report) {
 	}
 	var standing []string
 	for _, rec := range m.Current {
-		active := rec.InForce(m.Now)
+		active := rec.ActiveAt(m.Now)
 		r.Active = r.Active || active
 		r.LawfulBasis = append(r.LawfulBasis, Basis{
 			Article: "Article 6(1)(a) GDPR", Text: basisText(rec, m.Now), Active: active,
@@ -112,14 +112,14 @@ func (m Material) consents(r *Report) {
 	}
 	switch {
 	case len(m.Current) == 0:
-		r.Standing = "No consent of this person is recorded."
+		r.ConsentState = "No consent of this person is recorded."
 		r.Retention = append(r.Retention, Retention{
 			Grantee: consent.Everybody, Scope: consent.Everything,
 			Period: "No consent sets a period. The controller has to say how long the data are kept."})
 	case r.Active:
-		r.Standing = "Consent is active: " + strings.Join(standing, "; ") + "."
+		r.ConsentState = "Consent is active: " + strings.Join(standing, "; ") + "."
 	default:
-		r.Standing = "No consent is active: " + strings.Join(standing, "; ") + "."
+		r.ConsentState = "No consent is active: " + strings.Join(standing, "; ") + "."
 	}
 	used := map[string]uint64{}
 	if m.Retrieved != nil {
@@ -184,7 +184,7 @@ func sentence(rec consent.Record, since, now time.Time) string {
 		return out + " since " + Instant(since)
 	case rec.ExpiresAt.IsZero():
 		return out
-	case rec.InForce(now):
+	case rec.ActiveAt(now):
 		return out + " until " + Instant(rec.ExpiresAt)
 	default:
 		return out + " since " + Instant(rec.ExpiresAt)
@@ -211,7 +211,7 @@ func Instant(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UT
 
 func (m Material) retention(rec consent.Record) Retention {
 	out := Retention{Grantee: rec.Grantee, Scope: rec.Scope, Stream: stream(rec.Stream)}
-	active := rec.InForce(m.Now)
+	active := rec.ActiveAt(m.Now)
 	switch {
 	case active && rec.Stream == consent.Temporary:
 		length := m.Duration

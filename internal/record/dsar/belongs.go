@@ -25,8 +25,8 @@ type Link struct {
 // Hop leads to rows of the table of its Step: by columns; or, where there are none, to those from which the row was made.
 type Hop struct {
 	predicate.Step
-	Made  []predicate.Origin // how it was
-	Depth bool               // a row of the same table: itself, or one from which it was made by way of any number of others
+	Origins   []predicate.Origin // how it was
+	Recursive bool               // a row of the same table: itself, or one from which it was made by way of any number of others
 }
 
 // Tables are those of a policy, sorted by name. Rows are a subject's by the attribute that the policy calls the subject
@@ -107,8 +107,8 @@ func (b *belonging) add(r *catalog.Relation, l Link) {
 func (l Link) same(other Link) bool {
 	return l.Column == other.Column && l.List == other.List && slices.EqualFunc(l.Hops, other.Hops, func(x, y Hop) bool {
 		return x.Relation.Name == y.Relation.Name && x.Column == y.Column && x.From == y.From &&
-			slices.Equal(x.And, y.And) && x.Depth == y.Depth &&
-			slices.EqualFunc(x.Made, y.Made, func(m, n predicate.Origin) bool { return m.Made("r", "s") == n.Made("r", "s") })
+			slices.Equal(x.And, y.And) && x.Recursive == y.Recursive &&
+			slices.EqualFunc(x.Origins, y.Origins, func(m, n predicate.Origin) bool { return m.Made("r", "s") == n.Made("r", "s") })
 	})
 }
 
@@ -143,7 +143,7 @@ func (b *belonging) deep(r *catalog.Relation) []Link {
 		return out
 	}
 	for i, l := range out {
-		out[i].Hops = append([]Hop{{Step: predicate.Step{Relation: r}, Made: ways, Depth: true}}, l.Hops...)
+		out[i].Hops = append([]Hop{{Step: predicate.Step{Relation: r}, Origins: ways, Recursive: true}}, l.Hops...)
 	}
 	return out
 }
@@ -177,7 +177,7 @@ func (b *belonging) node(r *catalog.Relation, n predicate.Node) {
 				}
 				return
 			}
-			b.through(r, Hop{Step: predicate.Step{Relation: n.Of()}, Made: []predicate.Origin{n.Origin}}, n.OfSource())
+			b.through(r, Hop{Step: predicate.Step{Relation: n.Of()}, Origins: []predicate.Origin{n.Origin}}, n.OfSource())
 		}
 	})
 }

@@ -8,13 +8,13 @@ import (
 
 // Calls are those of other faces than the database's that were about the subject.
 type Calls struct {
-	Number uint64   `json:"number"`
-	Left   uint64   `json:"left_out"` // the oldest
-	List   []Called `json:"list"`     // the oldest first
+	Number uint64     `json:"number"`
+	Left   uint64     `json:"left_out"` // the oldest
+	List   []FaceCall `json:"list"`     // the oldest first
 }
 
-// Called is one call.
-type Called struct {
+// FaceCall is one call.
+type FaceCall struct {
 	At        time.Time `json:"at"`
 	Face      string    `json:"face"`
 	By        string    `json:"by,omitempty"` // the name of who called; none: a person
@@ -29,22 +29,22 @@ type Called struct {
 }
 
 // Call is for [Scan]. Who called is named by the name of a token; a person is not named to another.
-func (c *Collector) Call(call Called) {
-	call.Log, call.You = c.Log, call.By != "" && slices.Contains(c.Behalf, call.By)
+func (c *Collector) Call(call FaceCall) {
+	call.Log, call.You = c.Log, call.By != "" && slices.Contains(c.OnBehalfOf, call.By)
 	if strings.HasPrefix(call.By, "ref:") {
 		call.By = ""
 	}
 	c.called++
 	c.calls = append(c.calls, call)
-	if c.Most > 0 && len(c.calls) >= 2*c.Most+1024 {
+	if c.MostPossible > 0 && len(c.calls) >= 2*c.MostPossible+1024 {
 		c.trimCalls()
 	}
 }
 
 // trimCalls leaves the newest.
 func (c *Collector) trimCalls() {
-	slices.SortStableFunc(c.calls, func(a, b Called) int { return a.At.Compare(b.At) })
-	if c.Most > 0 && len(c.calls) > c.Most {
-		c.calls = slices.Clone(c.calls[len(c.calls)-c.Most:])
+	slices.SortStableFunc(c.calls, func(a, b FaceCall) int { return a.At.Compare(b.At) })
+	if c.MostPossible > 0 && len(c.calls) > c.MostPossible {
+		c.calls = slices.Clone(c.calls[len(c.calls)-c.MostPossible:])
 	}
 }

@@ -86,7 +86,7 @@ func commit(session, table string, keys ...string) audit.Keys {
 func scan(t testing.TB, dir string, c *dsar.Collector) dsar.LogRead {
 	t.Helper()
 	c.Log = dir
-	read, err := dsar.Scan{From: audit.Folder(dir), Database: "app", Tables: tables, Take: c.Take}.Run(t.Context())
+	read, err := dsar.Scan{From: audit.Folder(dir), Database: "app", Tables: tables, Access: c.Access}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestWhoHadWhat(t *testing.T) {
 		{agent: "d", session: "s3", table: "public.notes", verdict: "allow", open: true},
 		{agent: "d", session: "s3", table: "public.recent", verdict: "allow", rows: 1, keys: []audit.Keys{commit("s3", "public.recent", "1")}},
 	})
-	c := &dsar.Collector{Rows: mine, Behalf: []string{"ref:me"}, Commit: key.Committer}
+	c := &dsar.Collector{Rows: mine, OnBehalfOf: []string{"ref:me"}, Commit: key.Committer}
 	read := scan(t, dir, c)
 	if read.Problem != "" || read.Records == 0 {
 		t.Fatalf("%+v", read)
@@ -154,7 +154,7 @@ func TestWhoHadWhat(t *testing.T) {
 		t.Errorf("%+v", deleted.Retrievals)
 	}
 	// Without the audit's key nothing is exact, and nothing is left out.
-	c = &dsar.Collector{Rows: mine, Most: 2}
+	c = &dsar.Collector{Rows: mine, MostPossible: 2}
 	scan(t, dir, c)
 	keyless, _ := dsar.Assemble(dsar.Material{Subject: "me", Rows: mine, Retrieved: c})
 	if keyless.Retrievals.Exact != 0 || keyless.Retrievals.Possible != 8 || keyless.Retrievals.Left != 6 || len(keyless.Retrievals.List) != 2 {
@@ -226,8 +226,8 @@ func TestCalls(t *testing.T) {
 	if err := log.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c := &dsar.Collector{Log: "audit", Behalf: []string{"me", "ref:me"}, Most: 10}
-	read, err := dsar.Scan{From: audit.Folder(dir), Database: "app", Refs: c.Behalf, Key: key, Take: c.Take, Called: c.Call}.Run(t.Context())
+	c := &dsar.Collector{Log: "audit", OnBehalfOf: []string{"me", "ref:me"}, MostPossible: 10}
+	read, err := dsar.Scan{From: audit.Folder(dir), Database: "app", Refs: c.OnBehalfOf, Key: key, Access: c.Access, Call: c.Call}.Run(t.Context())
 	if err != nil || read.Problem != "" {
 		t.Fatal(err, read.Problem)
 	}
@@ -282,7 +282,7 @@ func TestWrittenAnewOrCutOff(t *testing.T) {
 		"without the key":        {From: audit.Folder(filepath.Join(anew, "without a key")), Key: key},
 		"authenticated with key": {From: audit.Folder(filepath.Join(anew, "with another key")), Key: key},
 	} {
-		s.Database, s.Tables, s.Take = "app", tables, func(dsar.Access) {}
+		s.Database, s.Tables, s.Access = "app", tables, func(dsar.Access) {}
 		read, err := s.Run(t.Context())
 		if err != nil || !strings.Contains(read.Problem, name) || name == "" && read.Problem != "" {
 			t.Errorf("%s: %q %v", name, read.Problem, err)
@@ -329,8 +329,8 @@ func TestSaysWhetherConsentIsActive(t *testing.T) {
 		{dsar.Material{Subject: "ada", Now: at(1), Rows: mine}, false, "No consent of this person is recorded."},
 	} {
 		r, err := dsar.Assemble(c.m)
-		if err != nil || r.Active != c.active || r.Standing != c.standing {
-			t.Errorf("%v %t %q, want %t %q", err, r.Active, r.Standing, c.active, c.standing)
+		if err != nil || r.Active != c.active || r.ConsentState != c.standing {
+			t.Errorf("%v %t %q, want %t %q", err, r.Active, r.ConsentState, c.active, c.standing)
 		}
 	}
 }

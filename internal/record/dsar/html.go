@@ -70,12 +70,12 @@ var page = template.Must(template.New("report").Funcs(template.FuncMap{
 		slices.Reverse(out)
 		return out[:min(len(out), longestTable)]
 	},
-	"newest_calls": func(all []Called) []Called {
+	"newest_calls": func(all []FaceCall) []FaceCall {
 		out := slices.Clone(all)
 		slices.Reverse(out)
 		return out[:min(len(out), longestTable)]
 	},
-	"more_calls": func(all []Called) int { return max(0, len(all)-longestTable) },
+	"more_calls": func(all []FaceCall) int { return max(0, len(all)-longestTable) },
 	"more":       func(all []Retrieval) int { return max(0, len(all)-longestTable) },
 	"days":       func(all []Day) []Day { return all[max(0, len(all)-31):] },
 	"row":        func(j json.RawMessage) string { return string(j) },

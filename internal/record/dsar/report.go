@@ -9,29 +9,29 @@ import (
 
 // Report is the document. docs/schema/dsar.json says what each member means.
 type Report struct {
-	Version     int         `json:"version"` // of the document's shape: 1
-	MadeAt      time.Time   `json:"made_at"` // by the database's clock, where there is a registry
-	MadeBy      string      `json:"made_by"`
-	Database    string      `json:"database"`
-	Record      AuditRecord `json:"record"`
-	Subject     string      `json:"subject"`
-	Controller  Controller  `json:"controller"`
-	Active      bool        `json:"consent_active"`
-	Standing    string      `json:"standing"` // in words
-	LawfulBasis []Basis     `json:"lawful_basis"`
-	Purposes    []Purpose   `json:"purposes"`
-	Categories  []Category  `json:"categories"`
-	Retention   []Retention `json:"retention"`
-	Recipients  []Recipient `json:"recipients"`
-	Retrievals  Retrievals  `json:"retrievals"`
-	Calls       Calls       `json:"calls"`
-	Data        []TableData `json:"data"`
-	Sources     []string    `json:"sources"`
-	Rights      []Right     `json:"rights"`
-	History     []Entry     `json:"history"`
-	Logs        []Log       `json:"logs"`
-	Limits      []string    `json:"limits"`      // what the report cannot know
-	ToComplete  []string    `json:"to_complete"` // what Article 15 asks for and only the controller knows
+	Version      int         `json:"version"` // of the document's shape: 1
+	MadeAt       time.Time   `json:"made_at"` // by the database's clock, where there is a registry
+	MadeBy       string      `json:"made_by"`
+	Database     string      `json:"database"`
+	Record       AuditRecord `json:"record"`
+	Subject      string      `json:"subject"`
+	Controller   Controller  `json:"controller"`
+	Active       bool        `json:"consent_active"`
+	ConsentState string      `json:"standing"` // in words
+	LawfulBasis  []Basis     `json:"lawful_basis"`
+	Purposes     []Purpose   `json:"purposes"`
+	Categories   []Category  `json:"categories"`
+	Retention    []Retention `json:"retention"`
+	Recipients   []Recipient `json:"recipients"`
+	Retrievals   Retrievals  `json:"retrievals"`
+	Calls        Calls       `json:"calls"`
+	Data         []TableData `json:"data"`
+	Sources      []string    `json:"sources"`
+	Rights       []Right     `json:"rights"`
+	History      []Entry     `json:"history"`
+	Logs         []Log       `json:"logs"`
+	Limits       []string    `json:"limits"`      // what the report cannot know
+	ToComplete   []string    `json:"to_complete"` // what Article 15 asks for and only the controller knows
 }
 
 // AuditRecord says where it is recorded that the report was made.

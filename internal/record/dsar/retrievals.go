@@ -32,12 +32,12 @@ const (
 
 // Collector makes of accesses what a report says of them.
 type Collector struct {
-	Log     string // which one is read
-	Rows    []Rows
-	Behalf  []string // how records name the subject
-	Commit  Commit
-	Deleted time.Time // the last time that rows of the subject's were deleted; zero: they were not
-	Most    int       // how many of the possible retrievals are listed; 0: all
+	Log          string // which one is read
+	Rows         []Rows
+	OnBehalfOf   []string // how records name the subject
+	Commit       Commit
+	Deleted      time.Time // the last time that rows of the subject's were deleted; zero: they were not
+	MostPossible int       // how many of the possible retrievals are listed; 0: all
 
 	recipients map[string]*recipient
 	purposes   map[string]uint64
@@ -45,7 +45,7 @@ type Collector struct {
 	possible   []Retrieval
 	counted    uint64 // of the possible ones
 
-	calls  []Called
+	calls  []FaceCall
 	called uint64
 
 	sums map[[2]string]map[string]int // by session and table
@@ -58,11 +58,11 @@ type recipient struct {
 	days             map[string]*Day
 }
 
-// Take is for [Scan].
-func (c *Collector) Take(a Access) {
+// Access is for [Scan].
+func (c *Collector) Access(a Access) {
 	r := Retrieval{At: a.At, Agent: a.Agent, Purpose: strings.Join(words(a.Purpose), ", "), Statement: a.Tag,
 		Rows: a.Rows, Log: c.Log, Record: a.Record,
-		ForYou: a.Behalf != "" && slices.Contains(c.Behalf, a.Behalf)}
+		ForYou: a.OnBehalfOf != "" && slices.Contains(c.OnBehalfOf, a.OnBehalfOf)}
 	for _, table := range a.Tables {
 		if t, ok := c.table(a, table); ok {
 			if t.Certainty == Exact {
@@ -84,7 +84,7 @@ func (c *Collector) Take(a Access) {
 	}
 	c.counted++
 	c.possible = append(c.possible, r)
-	if c.Most > 0 && len(c.possible) >= 2*c.Most+1024 {
+	if c.MostPossible > 0 && len(c.possible) >= 2*c.MostPossible+1024 {
 		c.trim()
 	}
 }
@@ -92,8 +92,8 @@ func (c *Collector) Take(a Access) {
 // trim leaves the newest of the possible ones.
 func (c *Collector) trim() {
 	slices.SortStableFunc(c.possible, func(a, b Retrieval) int { return a.At.Compare(b.At) })
-	if c.Most > 0 && len(c.possible) > c.Most {
-		c.possible = slices.Clone(c.possible[len(c.possible)-c.Most:])
+	if c.MostPossible > 0 && len(c.possible) > c.MostPossible {
+		c.possible = slices.Clone(c.possible[len(c.possible)-c.MostPossible:])
 	}
 }
 

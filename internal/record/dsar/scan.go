@@ -26,24 +26,24 @@ type Scan struct {
 	Refs     []string            // how records name the subject
 	Key      audit.Key           // that records were authenticated with; the zero Key: nobody can tell
 	Heads    []audit.Head        // records that had been written before
-	Called   func(Called)        // is handed each call that was about the subject; nil: nobody is
-	Take     func(Access)        // is handed each statement that returned something of those tables, in the log's order
+	Call     func(FaceCall)      // is handed each call that was about the subject; nil: nobody is
+	Access   func(Access)        // is handed each statement that returned something of those tables, in the log's order
 	Progress func(done, total int64)
 }
 
 // Access is a statement over tables of the subject's that returned something, or of which nobody knows.
 type Access struct {
-	Record   uint64 // of the decision
-	At       time.Time
-	Session  string
-	Agent    string
-	Purpose  string
-	Behalf   string // on whose behalf, as the record has it
-	Tag      string
-	Tables   []string
-	Rows     int64
-	Finished bool // there is a record of what became of it
-	keys     []keys
+	Record     uint64 // of the decision
+	At         time.Time
+	Session    string
+	Agent      string
+	Purpose    string
+	OnBehalfOf string // on whose behalf, as the record has it
+	Tag        string
+	Tables     []string
+	Rows       int64
+	Finished   bool // there is a record of what became of it
+	keys       []keys
 }
 
 // LogRead is what a scan found of the log itself.
@@ -80,7 +80,7 @@ type block struct {
 // event is a decision, an outcome or a call.
 type event struct {
 	decision *decision
-	call     *Called
+	call     *FaceCall
 	outcome  outcome
 }
 
@@ -167,7 +167,7 @@ func (r *reading) follow(b *block) {
 		// The code of a record is over a hash that all before it are in: one of each block tells of all.
 		// Older formats had none.
 		if r.coded = r.coded || len(b.last.mac) > 0; r.coded {
-			if why := r.Key.Doubt(string(b.last.hash), string(b.last.kid), string(b.last.mac)); why != "" {
+			if why := r.Key.CheckCode(string(b.last.hash), string(b.last.kid), string(b.last.mac)); why != "" {
 				r.out.broken(fmt.Sprintf("record %d: %s", b.last.seq, why))
 			}
 		}
@@ -182,8 +182,8 @@ func (r *reading) follow(b *block) {
 func (r *reading) take(b *block) {
 	for _, e := range b.events {
 		if e.call != nil {
-			if r.Called != nil {
-				r.Called(*e.call)
+			if r.Call != nil {
+				r.Call(*e.call)
 			}
 			continue
 		}
@@ -194,7 +194,7 @@ func (r *reading) take(b *block) {
 		if d, ok := r.pending[e.outcome.decision]; ok {
 			delete(r.pending, d.seq)
 			if e.outcome.rows > 0 {
-				r.Take(d.access(e.outcome, true))
+				r.Access(d.access(e.outcome, true))
 			}
 		}
 	}
@@ -212,7 +212,7 @@ func (r *reading) end() {
 		}
 	}
 	for _, seq := range slices.Sorted(maps.Keys(r.pending)) {
-		r.Take(r.pending[seq].access(outcome{}, false))
+		r.Access(r.pending[seq].access(outcome{}, false))
 	}
 }
 
@@ -229,7 +229,7 @@ func (d *decision) access(o outcome, finished bool) Access {
 var toAll = []byte(`"everybody":true`)
 
 // callOf decodes a call that is about the subject; nil: it is not.
-func callOf(l line, s Scan) *Called {
+func callOf(l line, s Scan) *FaceCall {
 	concerns := bytes.Contains(l.body, toAll)
 	for i := 0; i < len(s.Refs) && !concerns; i++ {
 		concerns = bytes.Contains(l.body, []byte(`"`+s.Refs[i]+`"`))
@@ -244,7 +244,7 @@ func callOf(l line, s Scan) *Called {
 	if !c.Everybody && !slices.ContainsFunc(c.About, func(ref string) bool { return slices.Contains(s.Refs, ref) }) {
 		return nil
 	}
-	return &Called{At: l.at(), Face: c.Face, By: c.By, Role: c.Role, Operation: c.Operation, Written: c.Written,
+	return &FaceCall{At: l.at(), Face: c.Face, By: c.By, Role: c.Role, Operation: c.Operation, Written: c.Written,
 		Everybody: c.Everybody, Outcome: c.Outcome, Record: l.seq}
 }
 

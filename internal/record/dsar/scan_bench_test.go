@@ -73,8 +73,8 @@ func BenchmarkReport(b *testing.B) {
 			cpu, runs := cpuTime(), 0
 			for b.Loop() {
 				runs++
-				collector := &dsar.Collector{Log: "audit", Rows: []dsar.Rows{rows}, Commit: key.Committer, Most: 10000}
-				read, err := dsar.Scan{From: audit.Folder(dir), Database: "app", Tables: tables, Take: collector.Take}.Run(b.Context())
+				collector := &dsar.Collector{Log: "audit", Rows: []dsar.Rows{rows}, Commit: key.Committer, MostPossible: 10000}
+				read, err := dsar.Scan{From: audit.Folder(dir), Database: "app", Tables: tables, Access: collector.Access}.Run(b.Context())
 				if err != nil || read.Problem != "" {
 					b.Fatal(err, read.Problem)
 				}

@@ -449,13 +449,13 @@ func TestOwnShare(t *testing.T) {
 func TestDue(t *testing.T) {
 	c := talk(t, Config{})
 	c.send(19, time.Second)
-	if text, _ := c.tracker.Due(c.now, one); text != "" || c.tracker.Given() != 0 {
+	if text, _ := c.tracker.Due(c.now, one); text != "" || c.tracker.RemindersGiven() != 0 {
 		t.Error("due before it was given")
 	}
 	c.send(1, 0)
 	c.send(3, time.Minute)
 	text, since := c.tracker.Due(c.now, one)
-	if text != c.text || !since.Equal(begin) || c.tracker.Given() != 1 {
+	if text != c.text || !since.Equal(begin) || c.tracker.RemindersGiven() != 1 {
 		t.Errorf("due: %q, %v", text, since)
 	}
 	if text, _ := c.tracker.Due(c.now.Add(31*time.Minute), one); text != "" {

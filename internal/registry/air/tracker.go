@@ -196,8 +196,8 @@ func (t *Tracker) End(now time.Time, k Key) bool {
 	return ok
 }
 
-// Given numbers the reminders so far. It takes no lock.
-func (t *Tracker) Given() uint64 { return t.given.Load() }
+// RemindersGiven numbers the reminders so far. It takes no lock.
+func (t *Tracker) RemindersGiven() uint64 { return t.given.Load() }
 
 // Due returns the reminder that a session got, and when the session began, which tells it from the one before it; "" if
 // it got none, or its pause has been so long that it is over.

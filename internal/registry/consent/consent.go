@@ -20,11 +20,11 @@ type Key struct {
 // Consent is what holds after a record. Times that are zero are not set.
 type Consent struct {
 	Key
-	State      State
-	Stream     Stream   // "": a consent to a grantee or scope
-	Categories []string // empty unless Given
-	Purposes   []string // empty unless Given
-	Asked      []string // categories of the partnership asked for; nil: none is
+	State               State
+	Stream              Stream   // "": a consent to a grantee or scope
+	Categories          []string // empty unless Given
+	Purposes            []string // empty unless Given
+	RequestedCategories []string // categories of the partnership asked for; nil: none is
 
 	GivenAt   time.Time
 	ExpiresAt time.Time // zero: it does not expire
@@ -40,14 +40,14 @@ type Consent struct {
 	Controller string
 }
 
-// InForce tells whether the consent is a ground for processing at that time.
-func (c Consent) InForce(at time.Time) bool {
+// ActiveAt tells whether the consent is a ground for processing at that time.
+func (c Consent) ActiveAt(at time.Time) bool {
 	return c.State == Given && (c.ExpiresAt.IsZero() || at.Before(c.ExpiresAt))
 }
 
 // StateAt is the state at that time: a consent expires by itself.
 func (c Consent) StateAt(at time.Time) State {
-	if c.State == Given && !c.InForce(at) {
+	if c.State == Given && !c.ActiveAt(at) {
 		return Expired
 	}
 	return c.State

@@ -116,8 +116,8 @@ var may = map[Action][]Role{
 	Erase:             {RoleSubject, RoleGuardian, RoleController, RoleSystem},
 }
 
-// May refuses parties that may not make the change whatever holds.
-func May(c Command) error {
+// CheckRole refuses parties that may not make the change whatever holds.
+func CheckRole(c Command) error {
 	roles, ok := may[c.Do]
 	switch {
 	case !ok:
@@ -137,7 +137,7 @@ func May(c Command) error {
 // allowed refuses parties that may not make the change.
 func (d *decision) allowed() error {
 	c := d.command
-	if err := May(c); err != nil {
+	if err := CheckRole(c); err != nil {
 		return err
 	}
 	if c.By.Role == RoleGuardian && !d.guardian {
@@ -181,9 +181,9 @@ func (d *decision) end(s State, at time.Time) {
 	d.at.DecayFrom, d.at.WarnedAt = time.Time{}, time.Time{}
 }
 
-func (d *decision) forget() { d.at.Asked, d.at.DueAt = nil, time.Time{} }
+func (d *decision) forget() { d.at.RequestedCategories, d.at.DueAt = nil, time.Time{} }
 
 func clone(c Consent) Consent {
-	c.Categories, c.Purposes, c.Asked = slices.Clone(c.Categories), slices.Clone(c.Purposes), slices.Clone(c.Asked)
+	c.Categories, c.Purposes, c.RequestedCategories = slices.Clone(c.Categories), slices.Clone(c.Purposes), slices.Clone(c.RequestedCategories)
 	return c
 }

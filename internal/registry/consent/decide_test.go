@@ -110,7 +110,7 @@ func TestStreams(t *testing.T) {
 	}
 	// Expired at its instant; an interaction after it starts a new record and revives nothing.
 	h.later(14 * day)
-	if h.at.InForce(h.now) || h.at.StateAt(h.now) != Expired || !h.at.InForce(h.now.Add(-time.Microsecond)) {
+	if h.at.ActiveAt(h.now) || h.at.StateAt(h.now) != Expired || !h.at.ActiveAt(h.now.Add(-time.Microsecond)) {
 		t.Error("it does not expire at its instant")
 	}
 	if err := h.do(Command{Do: Degrade, Stream: Anonymous}); !errors.As(err, new(*ExpiredError)) {
@@ -165,11 +165,11 @@ func TestPartnership(t *testing.T) {
 	}
 	due := h.at.DueAt
 	h.later(time.Hour).must(Command{Do: DecidePartnership, By: agent, Decision: Defer})
-	if !h.at.DueAt.Equal(due) || h.at.Asked == nil {
+	if !h.at.DueAt.Equal(due) || h.at.RequestedCategories == nil {
 		t.Errorf("a deferral keeps the deadline: %+v", h.at)
 	}
 	h.must(Command{Do: DecidePartnership, By: agent, Decision: Reject})
-	if h.at.Stream != Temporary || h.at.State != Given || h.at.Asked != nil {
+	if h.at.Stream != Temporary || h.at.State != Given || h.at.RequestedCategories != nil {
 		t.Errorf("%+v", h.at)
 	}
 	l := ask().later(48 * time.Hour)
@@ -177,13 +177,13 @@ func TestPartnership(t *testing.T) {
 		t.Errorf("after 48 hours: %v", err)
 	}
 	l.must(Command{Do: Lapse, By: Party{Role: RoleSystem}})
-	if l.at.Asked != nil || l.at.Stream != Temporary || l.events[len(l.events)-1] != EventLapsed {
+	if l.at.RequestedCategories != nil || l.at.Stream != Temporary || l.events[len(l.events)-1] != EventLapsed {
 		t.Errorf("%+v", l.at)
 	}
 	// Fewer categories than the stream allows, never more.
 	f := begin(t)
 	f.must(Command{Do: Grant, Stream: Partnered, Categories: []string{Essential, "BEHAVIORAL/style"}})
-	if f.at.State != Requested || f.at.InForce(f.now) {
+	if f.at.State != Requested || f.at.ActiveAt(f.now) {
 		t.Errorf("%+v", f.at)
 	}
 	f.must(Command{Do: DecidePartnership, By: agent, Decision: TaskComplete})
@@ -194,11 +194,11 @@ func TestPartnership(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	f.must(Command{Do: Upgrade, Categories: []string{Essential}})
-	if !slices.Equal(f.at.Categories, []string{Essential}) || f.at.Asked != nil {
+	if !slices.Equal(f.at.Categories, []string{Essential}) || f.at.RequestedCategories != nil {
 		t.Errorf("less needs nobody: %+v", f.at)
 	}
 	f.must(Command{Do: Upgrade})
-	if f.at.Asked == nil || Covers(f.at.Categories, Behavioral) {
+	if f.at.RequestedCategories == nil || Covers(f.at.Categories, Behavioral) {
 		t.Errorf("more is asked for: %+v", f.at)
 	}
 }
@@ -275,7 +275,7 @@ func TestInteractions(t *testing.T) {
 		h.must(end)
 		state := h.at.State
 		h.must(Command{Do: Interact})
-		if h.at.State != state || h.at.InForce(h.now) {
+		if h.at.State != state || h.at.ActiveAt(h.now) {
 			t.Errorf("%+v", h.at)
 		}
 	}
@@ -328,7 +328,7 @@ func TestWithdrawingTakesNoMoreThanGranting(t *testing.T) {
 		h := given(t)
 		before := len(h.events)
 		h.must(Command{Do: Revoke})
-		if h.at.State != Withdrawn || h.at.InForce(h.now) || len(h.events) != before+1 || h.at.Asked != nil ||
+		if h.at.State != Withdrawn || h.at.ActiveAt(h.now) || len(h.events) != before+1 || h.at.RequestedCategories != nil ||
 			!h.at.GivenAt.IsZero() && !h.at.VoidBefore.Equal(h.now) {
 			t.Errorf("%s: %v %+v", name, h.events[before:], h.at)
 		}
@@ -340,7 +340,7 @@ func TestWithdrawingTakesNoMoreThanGranting(t *testing.T) {
 	revoke.Do = Revoke
 	h.must(grant)
 	h.must(revoke)
-	if h.at.State != Withdrawn || h.at.InForce(h.now) {
+	if h.at.State != Withdrawn || h.at.ActiveAt(h.now) {
 		t.Errorf("%+v", h.at)
 	}
 }
@@ -390,7 +390,7 @@ func TestDecideProperties(t *testing.T) {
 			if role != RoleSubject && c.By.ID == "ada" && rapid.Bool().Draw(t, "else") {
 				c.By.ID = "chat"
 			}
-			if at != nil && at.Asked != nil && rapid.Bool().Draw(t, "answer") {
+			if at != nil && at.RequestedCategories != nil && rapid.Bool().Draw(t, "answer") {
 				c.Do, c.Decision = DecidePartnership, rapid.SampledFrom([]Decision{TaskComplete, TaskComplete, Reject}).Draw(t, "so")
 			}
 			if who := may[c.Do]; len(who) > 0 && rapid.IntRange(0, 3).Draw(t, "meant") > 0 { // so that something comes of it
@@ -441,7 +441,7 @@ func TestDecideProperties(t *testing.T) {
 				}
 			}
 			at = from
-			if err == nil && (c.Do == Revoke || c.Do == Refuse || c.Do == Erase) && at.InForce(now) {
+			if err == nil && (c.Do == Revoke || c.Do == Refuse || c.Do == Erase) && at.ActiveAt(now) {
 				t.Fatalf("after %s something is in force: %+v", c.Do, at)
 			}
 			if err == nil && role == RoleAgent && c.Do != DecidePartnership {
@@ -524,7 +524,7 @@ func check(t *rapid.T, s Settings, now time.Time, before *Consent, step Step, c 
 	switch after.State {
 	case Withdrawn, Revoked, Refused:
 		if step.Event != EventDeleted && step.Event != EventAnonymised && step.Event != EventReported &&
-			step.Event != EventRequested && after.Asked != nil {
+			step.Event != EventRequested && after.RequestedCategories != nil {
 			t.Fatalf("%s, and a question waits", after.State)
 		}
 	}
@@ -534,7 +534,7 @@ func check(t *rapid.T, s Settings, now time.Time, before *Consent, step Step, c 
 	if c.For != 0 && after.Stream == "" && (step.Event == EventGiven || step.Event == EventModified) && !after.ExpiresAt.Equal(now.Add(c.For)) {
 		t.Fatalf("for %v, and expires at %v", c.For, after.ExpiresAt)
 	}
-	if (after.Asked == nil) != after.DueAt.IsZero() {
+	if (after.RequestedCategories == nil) != after.DueAt.IsZero() {
 		t.Fatalf("a question without a deadline, or the other way: %+v", after)
 	}
 	if (step.Event == EventExpired || step.Event == EventLapsed) && step.By.Role != RoleSystem {
@@ -552,9 +552,9 @@ func checkMove(t *rapid.T, s Settings, now time.Time, before Consent, step Step,
 	switch {
 	case (before.Stream == "") != (after.Stream == ""):
 		t.Fatalf("from %q to %q", before.Stream, after.Stream)
-	case before.State == Given && !before.InForce(now) && step.Event != EventExpired && step.Event != EventLapsed && !told:
+	case before.State == Given && !before.ActiveAt(now) && step.Event != EventExpired && step.Event != EventLapsed && !told:
 		t.Fatalf("%s of what has expired", step.Event)
-	case before.Asked != nil && !before.Pending(now) && step.Event != EventLapsed && step.Event != EventExpired && !told:
+	case before.RequestedCategories != nil && !before.Pending(now) && step.Event != EventLapsed && step.Event != EventExpired && !told:
 		t.Fatalf("%s, and a question nobody has decided in time waits", step.Event)
 	case step.Event == EventRejected && after.State == Requested, step.Event == EventLapsed && after.State == Requested:
 		t.Fatalf("%s, and still asked for", step.Event)

@@ -36,7 +36,7 @@ type ValidationError struct {
 	fault
 
 	// Unasked: a partnership is to be decided that nobody asks for.
-	Unasked bool
+	NotRequested bool
 }
 
 // Name is the seed's.

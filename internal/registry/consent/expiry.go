@@ -2,7 +2,7 @@ package consent
 
 // expire records what the clock has done already.
 func (d *decision) expire() {
-	if d.at.State != Given || d.at.InForce(d.now) {
+	if d.at.State != Given || d.at.ActiveAt(d.now) {
 		return
 	}
 	d.end(Expired, d.at.ExpiresAt)

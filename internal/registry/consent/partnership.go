@@ -15,9 +15,9 @@ func (d *decision) ask() error {
 		return err
 	}
 	switch {
-	case d.at.Asked != nil && sameSet(d.at.Asked, categories):
+	case d.at.RequestedCategories != nil && sameSet(d.at.RequestedCategories, categories):
 		return nil
-	case d.at.Asked != nil:
+	case d.at.RequestedCategories != nil:
 		return invalid("a partnership with other categories is asked for and not decided yet").
 			hint("Wait for the decision, or revoke, which takes the question back as well.")
 	case d.at.State == Given && d.at.Stream == Partnered && coversAll(d.at.Categories, categories):
@@ -33,7 +33,7 @@ func (d *decision) ask() error {
 		d.at.State, d.at.Stream = Requested, Partnered
 		d.at.GivenAt, d.at.ExpiresAt = time.Time{}, time.Time{}
 	}
-	d.at.Asked, d.at.DueAt = categories, d.now.Add(d.Review)
+	d.at.RequestedCategories, d.at.DueAt = categories, d.now.Add(d.Review)
 	d.step(EventRequested)
 	return nil
 }
@@ -44,9 +44,9 @@ func (d *decision) decide() error {
 	switch {
 	case !d.known:
 		return notFound()
-	case d.at.Asked == nil:
+	case d.at.RequestedCategories == nil:
 		e := invalid("no partnership is asked for")
-		e.Unasked = true
+		e.NotRequested = true
 		return e
 	case c.By.ID == "":
 		return invalid("a decision names who decides")
@@ -59,7 +59,7 @@ func (d *decision) decide() error {
 	case TaskComplete:
 		d.at.stopDecay(d.now)
 		purposes := d.at.Purposes
-		d.give(Partnered, d.at.Asked, purposes)
+		d.give(Partnered, d.at.RequestedCategories, purposes)
 		d.forget()
 		d.step(EventApproved)
 	case Reject:
@@ -78,7 +78,7 @@ func (d *decision) decide() error {
 
 // lapse closes a question that nobody has answered in time.
 func (d *decision) lapse() {
-	if d.at.Asked == nil || d.at.Pending(d.now) {
+	if d.at.RequestedCategories == nil || d.at.Pending(d.now) {
 		return
 	}
 	if d.at.State == Requested {

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Every sweeps, and delivers messages, until ctx ends: after each period, and soon after something was withdrawn.
+// RunEvery sweeps, and delivers messages, until ctx ends: after each period, and soon after something was withdrawn.
 // Several proxies may do so on one database; one of them is at work at a time. told is told of each sweep and of each
 // delivery, one after the other. No receiver of messages keeps the sweeper waiting.
-func (s *Sweeper) Every(ctx context.Context, period time.Duration, o *Outbox, told func(Report, Delivered, error)) {
+func (s *Sweeper) RunEvery(ctx context.Context, period time.Duration, o *Outbox, told func(Report, Delivery, error)) {
 	const look, patience = 10 * time.Second, 5 * time.Minute
 	pause := min(look, max(period/4, time.Second))
 	var one sync.Mutex
-	tell := func(r Report, d Delivered, err error) {
+	tell := func(r Report, d Delivery, err error) {
 		one.Lock()
 		defer one.Unlock()
 		if told != nil && ctx.Err() == nil {
@@ -50,7 +50,7 @@ func (s *Sweeper) Every(ctx context.Context, period time.Duration, o *Outbox, to
 			default:
 			}
 		}
-		tell(report, Delivered{}, err)
+		tell(report, Delivery{}, err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):

@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/metrics"
 )
 
-// Numbers are what is counted of a registry, at this moment, by the registry's clock.
-func (s *Sweeper) Numbers(ctx context.Context) (metrics.Consent, error) {
+// Counts are what is counted of a registry, at this moment, by the registry's clock.
+func (s *Sweeper) Counts(ctx context.Context) (metrics.Consent, error) {
 	out := metrics.Consent{Streams: map[string]int{}}
 	conn, err := s.connect(ctx)
 	if err != nil {

@@ -37,7 +37,7 @@ func TestCirisK_Numbers(t *testing.T) {
 	s.ago(0)
 	check := func(when string, expired int) {
 		t.Helper()
-		got, err := s.Numbers(t.Context())
+		got, err := s.Counts(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,18 +90,18 @@ func TestLag(t *testing.T) {
 	s.temporary("ada")
 	s.temporary("eve")
 	s.sweep()
-	if n, err := s.Numbers(t.Context()); err != nil || n.LagSeconds != 0 || n.Waiting != 0 || math.Abs(n.SweptAt-float64(time.Now().Unix())) > 60 {
+	if n, err := s.Counts(t.Context()); err != nil || n.LagSeconds != 0 || n.Waiting != 0 || math.Abs(n.SweptAt-float64(time.Now().Unix())) > 60 {
 		t.Errorf("%+v %v", n, err)
 	}
 	s.do(consent.Command{Do: consent.Revoke, Subject: "ada", By: consent.Party{Role: consent.RoleController, ID: "us"}})
-	if n, err := s.Numbers(t.Context()); err != nil || n.LagSeconds <= 0 || n.Waiting != 1 {
+	if n, err := s.Counts(t.Context()); err != nil || n.LagSeconds <= 0 || n.Waiting != 1 {
 		t.Errorf("%+v %v", n, err)
 	}
 	if due, err := s.due(t.Context(), time.Hour); err != nil || !due {
 		t.Errorf("a withdrawal waits for an hour: %v", err)
 	}
 	s.sweep()
-	if n, err := s.Numbers(t.Context()); err != nil || n.LagSeconds != 0 {
+	if n, err := s.Counts(t.Context()); err != nil || n.LagSeconds != 0 {
 		t.Errorf("%+v %v", n, err)
 	}
 	if due, err := s.due(t.Context(), time.Hour); err != nil || due {

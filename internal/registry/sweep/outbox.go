@@ -87,12 +87,12 @@ func wait(attempts int) time.Duration {
 	return min(firstWait<<max(attempts-1, 0), longestWait)
 }
 
-// Delivered counts what Deliver did.
-type Delivered struct{ Sent, Failed int }
+// Delivery counts what Deliver did.
+type Delivery struct{ Sent, Failed int }
 
 // Deliver sends what is due. Several may run side by side: each takes other messages. An error is one of the database.
-func (o *Outbox) Deliver(ctx context.Context) (Delivered, error) {
-	var out Delivered
+func (o *Outbox) Deliver(ctx context.Context) (Delivery, error) {
+	var out Delivery
 	c := o.Registry.Connect.Copy()
 	c.RuntimeParams["application_name"] = "pgconsent outbox"
 	conn, err := pgx.ConnectConfig(ctx, c)

@@ -52,7 +52,7 @@ func (s *site) outbox(url string) *Outbox {
 	return &Outbox{Registry: s.Registry, URL: url, Secret: []byte("secret"), Timeout: tier.Patience}
 }
 
-func (s *site) deliver(o *Outbox) Delivered {
+func (s *site) deliver(o *Outbox) Delivery {
 	s.t.Helper()
 	d, err := o.Deliver(s.t.Context())
 	if err != nil {
@@ -198,7 +198,7 @@ func TestAWebhookThatFails(t *testing.T) {
 			")::text FROM pgconsent.outbox"); got != "true" {
 			t.Errorf("attempt %d is not %vs ahead: %s", i+2, want, s.query("SELECT (next_at - clock_timestamp())::text FROM pgconsent.outbox"))
 		}
-		if d := s.deliver(o); d != (Delivered{}) {
+		if d := s.deliver(o); d != (Delivery{}) {
 			t.Errorf("before its time: %+v", d)
 		}
 		s.again()
@@ -211,7 +211,7 @@ func TestAWebhookThatFails(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	s.again()
-	if d := s.deliver(o); d != (Delivered{}) {
+	if d := s.deliver(o); d != (Delivery{}) {
 		t.Errorf("it was sent again: %+v", d)
 	}
 	slices.Sort(r.ids)

@@ -70,7 +70,7 @@ func TestSweepsDoNotWaitForReceivers(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		s.Every(ctx, time.Hour, o, nil)
+		s.RunEvery(ctx, time.Hour, o, nil)
 	}()
 	defer func() {
 		cancel()

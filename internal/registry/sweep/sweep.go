@@ -198,7 +198,7 @@ func (s *Sweeper) clock(ctx context.Context, out *Report) {
 
 // notes tells the registry what was done with subjects' data.
 func (s *Sweeper) notes(ctx context.Context, conn *pgx.Conn, out *Report) error {
-	made, err := s.Registry.Notes(ctx)
+	made, err := s.Registry.NoteSigner(ctx)
 	if err != nil {
 		return err
 	}
@@ -215,7 +215,7 @@ func (s *Sweeper) notes(ctx context.Context, conn *pgx.Conn, out *Report) error 
 		return failed("read what was deleted", err)
 	}
 	for i, n := range notes {
-		once, ok := made.Made(n.subject, n.code)
+		once, ok := made.Verify(n.subject, n.code)
 		if !ok {
 			s.fail(out, "record that data were "+n.what,
 				errors.New("no sweep has made this note (pgconsent.sweep_note): look who did, and delete it"))
@@ -279,7 +279,7 @@ func (s *Sweeper) rows(ctx context.Context, conn *pgx.Conn, out *Report) error {
 	if err != nil {
 		return err
 	}
-	made, err := s.Registry.Notes(ctx)
+	made, err := s.Registry.NoteSigner(ctx)
 	if err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func buildWith(t testing.TB, s consent.Settings, schema, rules string) *site {
 	if _, err := conn.Exec(t.Context(), schema); err != nil {
 		t.Fatal(err)
 	}
-	harness.Migrate(t, harness.Database{Name: "app", DB: db, Policy: rules, SearchPath: []string{"public"}}, harness.Doors)
+	harness.Migrate(t, harness.Database{Name: "app", DB: db, Policy: rules, SearchPath: []string{"public"}}, harness.Auto)
 	dir := t.TempDir()
 	key := filepath.Join(dir, "consent.key")
 	if _, err := registry.MakeKey(key); err != nil {

@@ -18,7 +18,7 @@ func TestNothingVisibleGoes(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	s := build(t, consent.Settings{})
 	d := harness.Database{Name: "app", DB: s.db, Policy: rules, SearchPath: []string{"public"}}
-	proxy := harness.Serve(t, harness.Doors, []harness.Database{d},
+	proxy := harness.Serve(t, harness.Auto, []harness.Database{d},
 		[]harness.Agent{{Name: "agent", Database: "app", Attributes: map[string]string{"user": "x"}},
 			{Name: "vet", Database: "app", Attributes: map[string]string{"user": "vet"}}})
 	pick := func(words ...string) string { return words[r.IntN(len(words))] }

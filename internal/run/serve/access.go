@@ -112,7 +112,7 @@ func AuditGuards(ctx context.Context, c *config.Config, a config.Audit) (loose [
 		return nil, nil
 	}
 	err = withRecords(ctx, c, a, func(conn *pgx.Conn) error {
-		loose, err = pgchain.Unguarded(ctx, conn)
+		loose, err = pgchain.MissingGuards(ctx, conn)
 		return err
 	})
 	return loose, err
@@ -143,5 +143,5 @@ func withRecords(ctx context.Context, c *config.Config, a config.Audit, f func(*
 
 // TryAudit tells why the database that keeps the records of a log would not take one now.
 func TryAudit(ctx context.Context, c *config.Config, a config.Audit) error {
-	return withRecords(ctx, c, a, func(conn *pgx.Conn) error { return pgchain.Try(ctx, conn) })
+	return withRecords(ctx, c, a, func(conn *pgx.Conn) error { return pgchain.TryAppend(ctx, conn) })
 }

@@ -8,6 +8,6 @@ import (
 
 // newConsole makes the pages for people. Off loopback the listener of HTTP speaks TLS, and their cookies travel over
 // nothing else.
-func (s *Service) newConsole(office *desk.Office, v identity.Verifier) (*console.Console, error) {
-	return console.New(console.Config{Office: office, Verifier: v, Secure: !s.config.Load().HTTP.Loopback(), Log: s.log})
+func (s *Service) newConsole(office *desk.AdminService, v identity.Verifier) (*console.Console, error) {
+	return console.New(console.Config{Service: office, Verifier: v, Secure: !s.config.Load().HTTP.Loopback(), Log: s.log})
 }

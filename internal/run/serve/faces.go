@@ -22,7 +22,7 @@ import (
 type faces struct {
 	verifier   identity.Verifier
 	registries map[string]*registry.Registry // by database; none without a consent registry
-	desk       *desk.Desk
+	desk       *desk.Service
 	api        http.Handler
 	mcp        *mcp.Server
 	console    *console.Console
@@ -33,7 +33,7 @@ func (s *Service) newFaces(c *config.Config) (*faces, error) {
 	if c.HTTP.Tokens == "" && s.tokens == nil || c.HTTP.Listen == "off" {
 		return nil, nil
 	}
-	var known identity.Either
+	var known identity.Verifiers
 	if c.HTTP.Tokens != "" {
 		tokens, err := identity.OpenTokens(c.HTTP.Tokens, s.config.Load, s.log)
 		if err != nil {
@@ -47,11 +47,11 @@ func (s *Service) newFaces(c *config.Config) (*faces, error) {
 	var err error
 	f := &faces{
 		verifier: enabled{known, s}, registries: map[string]*registry.Registry{},
-		desk: &desk.Desk{Databases: map[string]*desk.Database{}, Connect: s.Connect, Record: s.enforcer.RecordCall, AIR: s.air},
+		desk: &desk.Service{Databases: map[string]*desk.Database{}, Connect: s.Connect, Record: s.enforcer.RecordCall, AIR: s.air},
 	}
-	desks := map[string]*mcp.Desk{}
+	desks := map[string]*mcp.Database{}
 	for _, name := range sorted(c.Databases) {
-		tools := &mcp.Desk{
+		tools := &mcp.Database{
 			Policy: func() *policy.Policy { return s.enforcer.Policy(name) },
 			Attributes: func(agent string) map[string]string {
 				if a, ok := s.config.Load().Agents[agent]; ok && a.Database == name {
@@ -77,12 +77,12 @@ func (s *Service) newFaces(c *config.Config) (*faces, error) {
 	report := func(ctx context.Context, c identity.Caller, subject string, data bool) (*dsar.Report, error) {
 		return office.Report(ctx, c, access.Request{Subject: subject, Via: "http", Format: "json", Data: data})
 	}
-	if f.api, err = api.New(api.Config{Desk: f.desk, Verifier: f.verifier, Log: s.log, Report: report,
+	if f.api, err = api.New(api.Config{Service: f.desk, Verifier: f.verifier, Log: s.log, Report: report,
 		Decisions: s.decisions}); err != nil {
 		return nil, err
 	}
 	f.mcp, err = mcp.NewServer(mcp.Config{
-		Verifier: f.verifier, Connect: s.connectForLists, Record: s.enforcer.RecordCall, Desks: desks, Office: f.desk,
+		Verifier: f.verifier, Connect: s.connectForLists, Record: s.enforcer.RecordCall, Databases: desks, Service: f.desk,
 		AIR: s.air, Version: version(), Log: s.log,
 	})
 	if err != nil {
@@ -114,7 +114,7 @@ func (f *faces) handle(mux *http.ServeMux) {
 // elsewhere, tokens and all.
 func (f *faces) plainly(mux http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !api.Plain(r) {
+		if !api.CanonicalPath(r) {
 			f.api.ServeHTTP(w, r)
 			return
 		}

@@ -17,18 +17,18 @@ import (
 
 // office is what subjects, owners and operators ask beside the desk. The owner's login is made for each question and ends
 // with it.
-func (s *Service) office(d *desk.Desk) *desk.Office {
-	o := desk.Office{Desk: d, InForce: s.enforcer.InForce, Overview: s.overview}
+func (s *Service) office(d *desk.Service) *desk.AdminService {
+	o := desk.AdminService{Service: d, ActivePolicy: s.enforcer.InForce, Overview: s.overview}
 	login := func(role func(*config.Database) (string, string)) func(context.Context, string) (*pgx.Conn, error) {
 		return func(ctx context.Context, database string) (*pgx.Conn, error) {
 			c := s.config.Load()
 			db := c.Databases[database]
 			if db == nil {
-				return nil, desk.NoOwner()
+				return nil, desk.NoOwnerLogin()
 			}
 			name, secret := role(db)
 			if secret == "" {
-				return nil, desk.NoOwner()
+				return nil, desk.NoOwnerLogin()
 			}
 			dsn, err := c.ConnString(db, name, secret)
 			if err != nil {
@@ -54,7 +54,7 @@ func (s *Service) office(d *desk.Desk) *desk.Office {
 	}
 	o.Role = func(database string) string { return s.config.Load().Databases[database].Roles.Agent }
 	o.Logs = func(database string) access.Sources { return AccessSources(s.config.Load(), database, nil) }
-	return desk.NewOffice(o)
+	return desk.NewAdminService(o)
 }
 
 // overview is what the operator is shown.
@@ -67,7 +67,7 @@ func (s *Service) overview(context.Context) desk.Overview {
 		d := desk.DatabaseState{Standing: standing, Sweep: s.sweepers.swept(standing.Database)}
 		if voucher := s.router.vouch[standing.Database]; voucher != nil {
 			if e := voucher.examined.Load(); e != nil {
-				d.Examined = *e
+				d.Diagnosis = *e
 			}
 		}
 		v.Databases = append(v.Databases, d)

@@ -64,7 +64,7 @@ func BeginRegistry(ctx context.Context, c *config.Config, conn *pgx.Conn, databa
 	if err != nil {
 		return made, err
 	}
-	return made, registry.Begin(ctx, conn, keys, c.Consent.Anchor, database)
+	return made, registry.AnchorEmpty(ctx, conn, keys, c.Consent.Anchor, database)
 }
 
 // acknowledged tells of a consent registry that lacks what this proxy has acknowledged. Whose consent was withdrawn is
@@ -77,7 +77,7 @@ func acknowledged(ctx context.Context, conn *pgx.Conn, c *config.Config, databas
 	if err != nil {
 		return err
 	}
-	return registry.Acknowledged(ctx, conn, keys, c.Consent.Anchor, database)
+	return registry.CheckAcknowledged(ctx, conn, keys, c.Consent.Anchor, database)
 }
 
 // ConsentSettings are the durations and switches of a configuration.

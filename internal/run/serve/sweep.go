@@ -41,7 +41,7 @@ type sweepers struct {
 
 	mu      sync.Mutex
 	counted time.Time
-	last    map[string]desk.Swept // by database
+	last    map[string]desk.SweepState // by database
 }
 
 // sweepers makes them; nil without a consent registry.
@@ -75,7 +75,7 @@ func (w *sweepers) run(ctx context.Context) {
 	for i, one := range w.each {
 		wait.Go(func() {
 			defer one.Registry.Close()
-			one.Every(ctx, w.period, w.boxes[i], func(r sweep.Report, d sweep.Delivered, err error) {
+			one.RunEvery(ctx, w.period, w.boxes[i], func(r sweep.Report, d sweep.Delivery, err error) {
 				w.metrics.Delivered(d.Sent, d.Failed)
 				w.remember(one.Registry.Database, r, err)
 				if err != nil {
@@ -101,7 +101,7 @@ func (w *sweepers) run(ctx context.Context) {
 
 // remember keeps what a sweep did for the operator.
 func (w *sweepers) remember(database string, r sweep.Report, err error) {
-	s := desk.Swept{Every: w.period, At: time.Now(), Busy: r.Busy, Failures: len(r.Failures), Recorded: r.Recorded}
+	s := desk.SweepState{Every: w.period, At: time.Now(), Busy: r.Busy, Failures: len(r.Failures), Recorded: r.Recorded}
 	switch {
 	case err != nil:
 		s.Problem = "the sweep could not begin: the log says why"
@@ -114,13 +114,13 @@ func (w *sweepers) remember(database string, r sweep.Report, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.last == nil {
-		w.last = map[string]desk.Swept{}
+		w.last = map[string]desk.SweepState{}
 	}
 	w.last[database] = s
 }
 
 // swept is what the last sweep of a database did.
-func (w *sweepers) swept(database string) *desk.Swept {
+func (w *sweepers) swept(database string) *desk.SweepState {
 	if w == nil {
 		return nil
 	}
@@ -143,7 +143,7 @@ func (w *sweepers) count(ctx context.Context) {
 	defer cancel()
 	var all []metrics.Consent
 	for _, one := range w.each {
-		numbers, err := one.Numbers(ctx)
+		numbers, err := one.Counts(ctx)
 		if err != nil {
 			one.Log.Warn("consents were not counted", "error", err)
 			return

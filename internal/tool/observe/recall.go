@@ -64,7 +64,7 @@ func NewRecall(p *policy.Policy, snap *catalog.Snapshot, database string) *Recal
 
 // Read reads the decisions of an audit from a moment on, and verifies its chain as it goes.
 func (r *Recall) Read(from audit.Source, since time.Time) error {
-	if _, err := (audit.Against{}).Read(from, func(record audit.Record) error {
+	if _, err := (audit.VerifyOptions{}).Read(from, func(record audit.Record) error {
 		if record.Kind != audit.KindDecision || record.Time.Before(since) {
 			return nil
 		}

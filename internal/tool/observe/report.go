@@ -75,7 +75,7 @@ func Read(from audit.Source, since time.Time) (*Report, error) {
 	type key struct{ agent, database, fingerprint string }
 	found := map[key]*Statement{}
 	r := &Report{}
-	_, err := audit.Against{}.Read(from, func(record audit.Record) error {
+	_, err := audit.VerifyOptions{}.Read(from, func(record audit.Record) error {
 		if record.Kind != audit.KindObservation || record.Time.Before(since) {
 			return nil
 		}
@@ -132,7 +132,7 @@ func (s *Statement) add(o audit.Observation, at time.Time) {
 			reason += " " + o.Contract
 		}
 		s.Refusals[reason]++
-	} else if o.Skipped != "" && o.Skipped != audit.ComparedApart {
+	} else if o.Skipped != "" && o.Skipped != audit.ComparedSeparately {
 		s.Skipped[o.Skipped]++
 	}
 }

@@ -192,7 +192,7 @@ func (b *bench) verify(fn func(audit.Record) error) (audit.Report, error) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return audit.Against{Key: b.key, Heads: []audit.Head{head}}.Read(NewReader(b.t.Context(), b.db.Connect(b.t, "pgconsent_control"), "app", "one"), fn)
+	return audit.VerifyOptions{Key: b.key, Heads: []audit.Head{head}}.Read(NewReader(b.t.Context(), b.db.Connect(b.t, "pgconsent_control"), "app", "one"), fn)
 }
 
 // records counts them by kind, and the sessions of decisions.
@@ -332,7 +332,7 @@ func TestRecordsStay(t *testing.T) {
 			t.Errorf("%s: %v", sql, err)
 		}
 	}
-	if found, err := Unguarded(t.Context(), control); err != nil || len(found) > 0 {
+	if found, err := MissingGuards(t.Context(), control); err != nil || len(found) > 0 {
 		t.Errorf("%v %v", found, err)
 	}
 	for name, sql := range map[string]string{
@@ -361,12 +361,12 @@ func TestRecordsStay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var broken *audit.Broken
-			if _, err := (audit.Against{Key: b.key, Heads: []audit.Head{head}}).
+			var broken *audit.ChainError
+			if _, err := (audit.VerifyOptions{Key: b.key, Heads: []audit.Head{head}}).
 				Read(NewReader(t.Context(), tx.Conn(), "app", "one"), nil); !errors.As(err, &broken) {
 				t.Errorf("not found: %v", err)
 			}
-			if found, err := Unguarded(t.Context(), tx.Conn()); err != nil || len(found) != 2 {
+			if found, err := MissingGuards(t.Context(), tx.Conn()); err != nil || len(found) != 2 {
 				t.Errorf("triggers: %v %v", found, err)
 			}
 		})

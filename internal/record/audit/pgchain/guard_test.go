@@ -9,7 +9,7 @@ import (
 // be lost now, the doctor's own is.
 func TestWhatTakesRecordsIsFound(t *testing.T) {
 	db := database(t)
-	if err := Try(t.Context(), db.Connect(t, "postgres")); err != nil {
+	if err := TryAppend(t.Context(), db.Connect(t, "postgres")); err != nil {
 		t.Fatal(err)
 	}
 	const takes = "CREATE FUNCTION public.takes() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'; "
@@ -28,10 +28,10 @@ func TestWhatTakesRecordsIsFound(t *testing.T) {
 		if _, err := dba.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}
-		if found, err := Unguarded(t.Context(), dba); err != nil || len(found) != 1 {
+		if found, err := MissingGuards(t.Context(), dba); err != nil || len(found) != 1 {
 			t.Errorf("%s: %q, %v", sql, found, err)
 		}
-		if err := Try(t.Context(), dba); lost != (err != nil && strings.Contains(err.Error(), "is not there")) {
+		if err := TryAppend(t.Context(), dba); lost != (err != nil && strings.Contains(err.Error(), "is not there")) {
 			t.Errorf("%s: a record is said to be lost: %v", sql, err)
 		}
 		_ = dba.Close(t.Context()) // what was done is undone

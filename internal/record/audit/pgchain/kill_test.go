@@ -43,13 +43,13 @@ func TestKillWhileRecordsAreRemoved(t *testing.T) {
 	}
 	db, dir, since := database(t), t.TempDir(), time.Now()
 	dba := db.Connect(t, "postgres")
-	against := func() audit.Against {
+	against := func() audit.VerifyOptions {
 		t.Helper()
 		head, err := audit.ReadAnchor(filepath.Join(dir, "anchor"), killKey())
 		if err != nil {
 			t.Fatal(err)
 		}
-		return audit.Against{Key: killKey(), Heads: []audit.Head{head}}
+		return audit.VerifyOptions{Key: killKey(), Heads: []audit.Head{head}}
 	}
 	released, removed := map[string]uint64{}, uint64(0)
 	random := tier.Rand(1)
@@ -97,7 +97,7 @@ func TestKillWhileRecordsAreRemoved(t *testing.T) {
 				default:
 				}
 				err := pgx.BeginTxFunc(t.Context(), reader, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(pgx.Tx) error {
-					_, err := audit.Against{Key: killKey()}.Read(NewReader(t.Context(), reader, "app", "here"), nil)
+					_, err := audit.VerifyOptions{Key: killKey()}.Read(NewReader(t.Context(), reader, "app", "here"), nil)
 					return err
 				})
 				if err != nil {

@@ -148,9 +148,9 @@ func Chains(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	return out, nil
 }
 
-// Unguarded tells what of the database does not keep records, or not as they are, any more. The chain tells whether
+// MissingGuards tells what of the database does not keep records, or not as they are, any more. The chain tells whether
 // somebody has used it.
-func Unguarded(ctx context.Context, conn *pgx.Conn) ([]string, error) {
+func MissingGuards(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	rows, err := conn.Query(ctx, `SELECT w.relation || ': the trigger ' || w.name || ' that keeps records as they are is missing or off'
 		FROM (VALUES ('audit_record', 'pgconsent_refuse'), ('audit_record', 'pgconsent_refuse_truncate'), ('audit_retired', 'pgconsent_refuse'),
 			('audit_retired', 'pgconsent_refuse_truncate')) AS w (relation, name)

@@ -12,9 +12,9 @@ import (
 // tried is a chain that no configuration can name.
 const tried = "pgconsent doctor"
 
-// Try tells why the database would not take a record now; nil: it would. It adds one to a chain of its own, and takes
+// TryAppend tells why the database would not take a record now; nil: it would. It adds one to a chain of its own, and takes
 // that back.
-func Try(ctx context.Context, conn *pgx.Conn) error {
+func TryAppend(ctx context.Context, conn *pgx.Conn) error {
 	var encoding string
 	if err := conn.QueryRow(ctx, "SELECT pg_catalog.current_setting('server_encoding')").Scan(&encoding); err != nil {
 		return fmt.Errorf("audit: %w", err)

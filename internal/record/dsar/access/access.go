@@ -69,7 +69,7 @@ func Make(ctx context.Context, from Sources, q Request) (*dsar.Report, error) {
 	if r := from.Registry; r != nil {
 		m.Controller, m.Duration, m.Renewal = r.Settings.Controller, r.Settings.Duration, !r.Settings.NoRenewal
 		var unknown *consent.NotFoundError
-		current, now, err := r.Of(ctx, q.Subject)
+		current, now, err := r.CurrentOfSubject(ctx, q.Subject)
 		if err != nil && !errors.As(err, &unknown) {
 			return nil, err
 		}
@@ -104,7 +104,7 @@ func Make(ctx context.Context, from Sources, q Request) (*dsar.Report, error) {
 	if err != nil {
 		var unknown *consent.NotFoundError
 		if errors.As(err, &unknown) {
-			if e := from.record(key, audit.Made{By: q.By, Database: from.Database, Intact: intact(m.Logs)}, nil); e != nil {
+			if e := from.record(key, audit.SubjectReport{By: q.By, Database: from.Database, Intact: intact(m.Logs)}, nil); e != nil {
 				return nil, e
 			}
 		}
@@ -114,7 +114,7 @@ func Make(ctx context.Context, from Sources, q Request) (*dsar.Report, error) {
 	if err := from.Conn.QueryRow(ctx, "SELECT 'ref:' || pgconsent.audit_ref($1)", q.Subject).Scan(&about); err != nil {
 		return nil, fmt.Errorf("name the person for the audit: %w", err)
 	}
-	made := audit.Made{By: q.By, About: about, Database: from.Database, Format: q.Format, Data: q.Data, Found: true,
+	made := audit.SubjectReport{By: q.By, About: about, Database: from.Database, Format: q.Format, Data: q.Data, Found: true,
 		Intact: intact(m.Logs)}
 	if made.By == q.Subject {
 		made.By = about
@@ -153,7 +153,7 @@ func intact(logs []dsar.Log) bool {
 // read goes through the logs of the audit.
 func (from Sources) read(ctx context.Context, q Request, tables []dsar.Table, behalf []string,
 	m *dsar.Material) (audit.Key, error) {
-	collector := &dsar.Collector{Rows: m.Rows, Behalf: behalf, Most: q.Retrievals}
+	collector := &dsar.Collector{Rows: m.Rows, OnBehalfOf: behalf, MostPossible: q.Retrievals}
 	m.Retrieved = collector
 	for _, rec := range m.History {
 		if rec.Event == consent.EventDeleted || rec.Event == consent.EventAnonymised {
@@ -178,8 +178,8 @@ func (from Sources) read(ctx context.Context, q Request, tables []dsar.Table, be
 	}
 	return key, from.Logs(ctx, func(log Log) error {
 		collector.Log = log.Name
-		scan := dsar.Scan{From: log.From, Database: from.Database, Tables: byName, Refs: behalf, Take: collector.Take,
-			Called: collector.Call}
+		scan := dsar.Scan{From: log.From, Database: from.Database, Tables: byName, Refs: behalf, Access: collector.Access,
+			Call: collector.Call}
 		unproved, err := log.against(key, &scan)
 		if err != nil {
 			return err
@@ -220,7 +220,7 @@ func (log Log) against(key audit.Key, scan *dsar.Scan) (unproved []string, err e
 }
 
 // record writes that a report was asked for, and returns when that is durable.
-func (from Sources) record(key audit.Key, made audit.Made, where *dsar.AuditRecord) error {
+func (from Sources) record(key audit.Key, made audit.SubjectReport, where *dsar.AuditRecord) error {
 	if from.Reports == nil {
 		return nil
 	}
@@ -236,7 +236,7 @@ func (from Sources) record(key audit.Key, made audit.Made, where *dsar.AuditReco
 	if err != nil {
 		return fmt.Errorf("record that the report was made: %w", err)
 	}
-	ticket := log.Made(made)
+	ticket := log.SubjectReport(made)
 	refused := ticket.Release()
 	if where != nil && refused == nil {
 		*where = dsar.AuditRecord{Log: name, Seq: ticket.Seq()}

@@ -114,12 +114,12 @@ func where(ctx context.Context, tx pgx.Tx, l dsar.Link, from *catalog.Relation, 
 	for i, h := range l.Hops {
 		alias := fmt.Sprintf("h%d", i)
 		switch {
-		case h.Depth:
+		case h.Recursive:
 			begin += "(" + key(row, h.Relation) + ") IN (WITH RECURSIVE m AS (SELECT " + key(alias, h.Relation) +
 				" FROM " + h.Relation.Name.SQL() + " AS " + alias + " WHERE ("
 			end = ") UNION " + deeper(h) + ") SELECT * FROM m)" + end
-		case len(h.Made) > 0:
-			products, where := h.Made[0].Products(last, row, alias)
+		case len(h.Origins) > 0:
+			products, where := h.Origins[0].Products(last, row, alias)
 			begin += "EXISTS (SELECT 1 FROM " + strings.Join(append(products[1:], h.Relation.Name.SQL()+" AS "+alias),
 				" CROSS JOIN ") + " WHERE " + where + " AND "
 			end = ")" + end
@@ -167,7 +167,7 @@ func deeper(h dsar.Hop) string {
 	}
 	names := strings.Join(columns, ", ")
 	var ways []string
-	for _, o := range h.Made {
+	for _, o := range h.Origins {
 		products, where := o.Products(h.Relation, "t", "s")
 		ways = append(ways, "SELECT "+key("t", h.Relation)+" FROM g JOIN "+h.Relation.Name.SQL()+" AS s ON "+
 			strings.Join(on, " AND ")+" CROSS JOIN "+strings.Join(products, " CROSS JOIN ")+" WHERE "+where)

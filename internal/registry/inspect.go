@@ -8,20 +8,20 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Sight is what Look found.
-type Sight struct {
+// Inspection is what Look found.
+type Inspection struct {
 	Last int64 // number of the last record; 0: there is none
 	// how far the database's clock is behind the last record; 0: it is not, or by no more than a correction
 	Behind   time.Duration
 	NoAnchor bool   // there are records, and nobody can say that the newest are there
-	Gone     string // what was acknowledged and is not there: agents are refused meanwhile; "" if it is
+	Missing  string // what was acknowledged and is not there: agents are refused meanwhile; "" if it is
 	Findings []Finding
 }
 
-// Look looks at what costs nothing to look at: the last record's code, the anchor, what migrate installed, and the clock.
+// Inspect looks at what costs nothing to look at: the last record's code, the anchor, what migrate installed, and the clock.
 // [Registry.Verify] reads every record.
-func (r *Registry) Look(ctx context.Context) (Sight, error) {
-	var out Sight
+func (r *Registry) Inspect(ctx context.Context) (Inspection, error) {
+	var out Inspection
 	file, err := readAnchor(r.Anchor)
 	if err != nil {
 		return out, anchorError(false, err)
@@ -58,7 +58,7 @@ func (r *Registry) Look(ctx context.Context) (Sight, error) {
 				if !errors.As(err, &t) {
 					return err
 				}
-				out.Gone = t.Why
+				out.Missing = t.Why
 			}
 		}
 		installed, err := readStructure(ctx, tx, r.Connect.User)

@@ -12,10 +12,10 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Office is the desk with what subjects, owners and operators ask besides: who can see what and who did, why, and how the
+// AdminService is the desk with what subjects, owners and operators ask besides: who can see what and who did, why, and how the
 // sidecar does. What reads hidden rows logs in as the owner of the tables.
-type Office struct {
-	*Desk
+type AdminService struct {
+	*Service
 
 	// Owner logs in as the owner of a database's tables. The caller closes the connection. Its error says what is missing.
 	Owner func(ctx context.Context, database string) (*pgx.Conn, error)
@@ -23,8 +23,8 @@ type Office struct {
 	// AsAgent logs in as the agents' role; nil: row security is not asked.
 	AsAgent func(ctx context.Context, database string) (*pgx.Conn, error)
 
-	// InForce is the policy that agents are served by.
-	InForce func(database string) (*policy.Policy, *catalog.Snapshot, error)
+	// ActivePolicy returns the policy that agents are served by, and the catalog that it was compiled for.
+	ActivePolicy func(database string) (*policy.Policy, *catalog.Snapshot, error)
 
 	// Agents are the agents of a database, with the attributes of their credentials; Role is the role that they share.
 	Agents func(database string) map[string]map[string]string
@@ -38,22 +38,22 @@ type Office struct {
 	busy chan struct{} // holds one at a time of what reads a whole log
 }
 
-// NewOffice completes an office.
-func NewOffice(o Office) *Office {
+// NewAdminService completes an office.
+func NewAdminService(o AdminService) *AdminService {
 	o.busy = make(chan struct{}, 1)
 	return &o
 }
 
 // owner logs in for an operation on the caller's database.
-func (o *Office) owner(ctx context.Context, c identity.Caller) (*pgx.Conn, error) {
+func (o *AdminService) owner(ctx context.Context, c identity.Caller) (*pgx.Conn, error) {
 	if _, err := o.Database(c); err != nil {
 		return nil, err
 	}
 	return o.Owner(ctx, c.Database)
 }
 
-// NoOwner is the error of an [Office.Owner] that has no login.
-func NoOwner() error {
+// NoOwnerLogin is the error of an [AdminService.Owner] that has no login.
+func NoOwnerLogin() error {
 	return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal,
 		"pgconsent has no login of the owner of the tables here").
 		WithHint("Name the password of roles.migrate with secrets.migrate in the configuration; it is used to " +

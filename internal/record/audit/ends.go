@@ -10,18 +10,18 @@ import (
 
 // Ends are the two ends of a chain.
 type Ends struct {
-	Records uint64    // from the oldest to the newest
-	Oldest  time.Time // when the oldest record was made; zero: there is none
-	Second  time.Time // when the oldest of the second segment was; zero: there is one segment at most
-	Newest  time.Time
-	Head    Head  // the newest record
-	Torn    int64 // bytes after it: one that is being written, or a crash
+	Records       uint64    // from the oldest to the newest
+	Oldest        time.Time // when the oldest record was made; zero: there is none
+	SecondSegment time.Time // when the oldest of the second segment was; zero: there is one segment at most
+	Newest        time.Time
+	Head          Head  // the newest record
+	Torn          int64 // bytes after it: one that is being written, or a crash
 }
 
-// Look reads the beginning of a chain and its last segment, and holds the newest record to its hash, the key and a head
-// that had been written. That the rest holds is for [Against] to find. A folder that is not there is a chain without
+// ReadEnds reads the beginning of a chain and its last segment, and holds the newest record to its hash, the key and a head
+// that had been written. That the rest holds is for [VerifyOptions] to find. A folder that is not there is a chain without
 // records.
-func Look(from Source, key Key, anchored Head) (Ends, error) {
+func ReadEnds(from Source, key Key, anchored Head) (Ends, error) {
 	var e Ends
 	segments, err := from.Segments()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -44,7 +44,7 @@ func Look(from Source, key Key, anchored Head) (Ends, error) {
 			case i == 0:
 				e.Oldest, e.Records = first.Time, at.seq-first.Seq+1
 			default:
-				e.Second = first.Time
+				e.SecondSegment = first.Time
 			}
 		}
 		if _, err := Newest(from, 1, func(Record) bool { return true },
@@ -61,10 +61,10 @@ func Look(from Source, key Key, anchored Head) (Ends, error) {
 	}
 	switch {
 	case newest.KeyID == "":
-		return e, &Broken{Segment: segmentName(at.segment),
+		return e, &ChainError{Segment: segmentName(at.segment),
 			Why: fmt.Sprintf("record %d has no code: it was not written with the key", newest.Seq)}
 	case newest.KeyID != key.ID() || !hmac.Equal([]byte(newest.MAC), []byte(key.record(newest.Hash))):
-		return e, &Broken{Segment: segmentName(at.segment),
+		return e, &ChainError{Segment: segmentName(at.segment),
 			Why: fmt.Sprintf("record %d was not written with the key", newest.Seq)}
 	}
 	return e, nil
