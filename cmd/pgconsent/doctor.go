@@ -78,7 +78,7 @@ func (d doctorCmd) Run(s *session) error {
 			return err
 		}
 		found = append(found, worth...)
-		found = append(found, lookAtConsent(s.ctx, c, t.name, built.policy.Sweeps())...)
+		found = append(found, lookAtConsent(s.ctx, c, t.name, built.policy.HasLifecycles())...)
 		tried, err := d.try(s, c, t, subject)
 		if s.ctx.Err() != nil {
 			return s.ctx.Err()
@@ -159,8 +159,8 @@ func failingCalls(ctx context.Context, t target, built compiled) ([]doctor.Findi
 	if err != nil {
 		return nil, err
 	}
-	var around policy.Surroundings
-	if around.Used, err = pgcatalog.Used(ctx, t.conn); err != nil {
+	var around policy.LintContext
+	if around.FunctionUses, err = pgcatalog.Used(ctx, t.conn); err != nil {
 		return nil, err
 	}
 	if around.Triggers, err = pgcatalog.Triggers(ctx, t.conn); err != nil {
@@ -200,7 +200,7 @@ func worthKeeping(ctx context.Context, t target, built compiled) ([]doctor.Findi
 	if err != nil {
 		return nil, err
 	}
-	worth, err := policy.WorthKeeping(doc, built.snapshot, sizes, policy.WithViews(rewrite.Definition))
+	worth, err := policy.WorthMaterializing(doc, built.snapshot, sizes, policy.WithViews(rewrite.Definition))
 	if err != nil {
 		return nil, err
 	}

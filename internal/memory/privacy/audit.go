@@ -163,10 +163,10 @@ func (d *Desk) Audit(ctx context.Context, c identity.Caller, q Question) (*Repor
 		return nil, err
 	}
 	kind := q.Kind
-	if prefix, _, _ := strings.Cut(q.ID, ":"); kind == "" && section.Of(prefix) != nil {
+	if prefix, _, _ := strings.Cut(q.ID, ":"); kind == "" && section.MemoriesOf(prefix) != nil {
 		kind = prefix
 	}
-	if kind != "" && section.Of(kind) == nil {
+	if kind != "" && section.MemoriesOf(kind) == nil {
 		return nil, noKind(section)
 	}
 	control, err := d.Control(ctx)
@@ -629,7 +629,7 @@ const doer = "CASE WHEN e.entity IS NULL THEN e.login ELSE coalesce((SELECT s.su
 func (a auditor) history(ctx context.Context, r found) ([]Event, error) {
 	rows, err := a.control.Query(ctx, `SELECT e.at, e.did, ARRAY(SELECT coalesce(s.subject, $3) FROM unnest(e.who) WITH ORDINALITY AS u (ref, n) LEFT JOIN pgconsent.audit_subject AS s USING (ref) ORDER BY u.n),
 		`+doer+`, coalesce(e.reason, '')
-		FROM pgconsent.privacy_event AS e WHERE e.relation = $1 AND e.key = $2 ORDER BY e.number DESC LIMIT 100`, a.privacy.Of(r.kind).Relation.Name.String(), r.key, forgotten)
+		FROM pgconsent.privacy_event AS e WHERE e.relation = $1 AND e.key = $2 ORDER BY e.number DESC LIMIT 100`, a.privacy.MemoriesOf(r.kind).Relation.Name.String(), r.key, forgotten)
 	if err != nil {
 		return nil, fmt.Errorf("look at what became of grants: %w", err)
 	}

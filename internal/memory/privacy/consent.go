@@ -329,7 +329,7 @@ func (s *session) storeOf(ctx context.Context, g Give) (string, error) {
 
 func (s *session) storesOfMemory(ctx context.Context, key string) ([]string, error) {
 	prefix, _, _ := strings.Cut(key, ":")
-	m := s.privacy.Of(prefix)
+	m := s.privacy.MemoriesOf(prefix)
 	if m == nil {
 		return nil, nil
 	}

@@ -168,12 +168,12 @@ func (s *session) source(ctx context.Context, tx pgx.Tx, kind, key string, lock 
 	candidates := s.privacy.Memories
 	prefix, _, _ := strings.Cut(key, ":")
 	if kind != "" {
-		m := s.privacy.Of(kind)
+		m := s.privacy.MemoriesOf(kind)
 		if m == nil {
 			return nil, noKind(s.privacy)
 		}
 		candidates = []*policy.Memories{m}
-	} else if m := s.privacy.Of(prefix); m != nil {
+	} else if m := s.privacy.MemoriesOf(prefix); m != nil {
 		candidates = []*policy.Memories{m}
 	}
 	var out *original

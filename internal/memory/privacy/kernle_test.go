@@ -257,7 +257,7 @@ func adding(k *kernle) {
 	}
 	k.differently(func(p *policy.Privacy) {
 		m := *p.Memories[0]
-		m.Source, m.Told, m.Evidence.Column = "", "", ""
+		m.Source, m.ToldFrom, m.Evidence.Column = "", "", ""
 		p.Memories = []*policy.Memories{&m}
 	})
 	for what, n := range map[string]New{"who told it": {Source: "human:sean"},

@@ -68,7 +68,7 @@ func (d *Desk) Add(ctx context.Context, c identity.Caller, n New) (*Memory, erro
 	}
 	m := section.Memories[0]
 	if n.Kind != "" {
-		if m = section.Of(n.Kind); m == nil {
+		if m = section.MemoriesOf(n.Kind); m == nil {
 			return nil, noKind(section)
 		}
 	}
@@ -97,11 +97,11 @@ func (d *Desk) Add(ctx context.Context, c identity.Caller, n New) (*Memory, erro
 		columns, values = append(columns, m.Source), append(values, n.Source)
 	}
 	if n.Told != "" {
-		if m.Told == "" {
+		if m.ToldFrom == "" {
 			return nil, fail(Validation, "Leave told_from out.",
 				"nothing says from which memory one of the kind %s was told", m.Kind)
 		}
-		columns, values = append(columns, m.Told), append(values, n.Told)
+		columns, values = append(columns, m.ToldFrom), append(values, n.Told)
 	}
 	sql := "INSERT INTO " + m.Relation.Name.SQL() + " (" + quoted(columns) + ") VALUES (" + places(len(columns)) +
 		") RETURNING " + selected(m)
@@ -134,7 +134,7 @@ func places(n int) string {
 
 // selected are the columns of a memory, as texts.
 func selected(m *policy.Memories) string {
-	columns := []string{m.Key, m.Store, m.Source, m.Told, m.Subjects.Column, m.Grants.Column, m.Evidence.Column}
+	columns := []string{m.Key, m.Store, m.Source, m.ToldFrom, m.Subjects.Column, m.Grants.Column, m.Evidence.Column}
 	out := make([]string, len(columns))
 	for i, c := range columns {
 		out[i] = "NULL::pg_catalog.text"
@@ -231,12 +231,12 @@ func (s *session) find(ctx context.Context, tx pgx.Tx, kind, key string) (*polic
 	candidates := s.privacy.Memories
 	prefix, _, _ := strings.Cut(key, ":")
 	if kind != "" {
-		m := s.privacy.Of(kind)
+		m := s.privacy.MemoriesOf(kind)
 		if m == nil {
 			return nil, nil, noKind(s.privacy)
 		}
 		candidates = []*policy.Memories{m}
-	} else if m := s.privacy.Of(prefix); m != nil {
+	} else if m := s.privacy.MemoriesOf(prefix); m != nil {
 		candidates = []*policy.Memories{m}
 	}
 	var of *policy.Memories

@@ -160,7 +160,7 @@ func (r *Recall) refuses(d audit.Decision) string {
 		table, listed := r.policy.Table(name)
 		_, view := r.policy.View(name)
 		if !listed && !view && !slices.ContainsFunc(r.policy.Children(),
-			func(c *policy.Child) bool { return c.Relation.Name == name && c.Direct }) {
+			func(c *policy.Child) bool { return c.Relation.Name == name && c.ReadableByName }) {
 			return "the policy does not list " + t.Name
 		}
 		if t.Written && listed && table.Write == nil {
@@ -224,7 +224,7 @@ func (r *Recall) contracts(d audit.Decision) (refused, unsure string) {
 			return "", "the record names " + t.Name
 		}
 		a := policy.Access{Relation: name, Columns: t.Columns, Source: t.Source, ByKey: t.ByKey, Written: t.Written}
-		if !r.sourced(&a) && r.policy.Contracted() {
+		if !r.sourced(&a) && r.policy.HasContracts() {
 			return "", "whether it searches " + t.Name + " by likeness is not recorded"
 		}
 		s.Accesses = append(s.Accesses, a)
@@ -269,7 +269,7 @@ func (r *Recall) lost(d audit.Decision) string {
 		if !ok {
 			continue
 		}
-		h, m := table.Lost(t.Columns)
+		h, m := table.HiddenAndMasked(t.Columns)
 		for _, c := range h {
 			gone = append(gone, t.Name+"."+c)
 		}

@@ -61,7 +61,7 @@ func NewReplay(p *policy.Policy, snap *catalog.Snapshot, texts bool) *Replay {
 
 // As has contracts asked with these attributes, for every statement the same.
 func (r *Replay) As(values map[string]string) {
-	r.values, r.Contracts = values, r.policy.Contracted()
+	r.values, r.Contracts = values, r.policy.HasContracts()
 }
 
 // contracts asks them, of each statement of a text.
@@ -109,7 +109,7 @@ func (r *Replay) Add(sql string) error {
 			if !slices.Contains(j.Tables, name) {
 				j.Tables = append(j.Tables, name)
 			}
-			hidden, masked := t.Lost(a.Columns)
+			hidden, masked := t.HiddenAndMasked(a.Columns)
 			for _, c := range hidden {
 				j.Hidden = append(j.Hidden, name+"."+c)
 			}
@@ -152,7 +152,7 @@ func (r *Replay) Done() {
 func (r *Replay) Print(out io.Writer) {
 	fmt.Fprintf(out, "%d statements of %d shapes: %d allowed, %d refused. None was run.\n", r.Statements,
 		len(r.Shapes), r.Allowed, r.Refused)
-	if r.policy.Contracted() && !r.Contracts {
+	if r.policy.HasContracts() && !r.Contracts {
 		fmt.Fprintln(out, "Contracts were not asked: their answer depends on the session. Say whose with --as AGENT.")
 	}
 	fmt.Fprintln(out)

@@ -36,7 +36,7 @@ type coverage struct {
 func newCoverage(p *policy.Policy) *coverage {
 	c := &coverage{rules: map[catalog.Name][]*Covered{}, seen: map[string]bool{}}
 	for _, t := range p.Tables() {
-		for _, r := range t.Rule.Blocks().Leaves() {
+		for _, r := range t.Rule.WithoutContracts().Leaves() {
 			c.rules[t.Relation.Name] = append(c.rules[t.Relation.Name],
 				&Covered{Place: Place{r.File, r.Line, r.Column}, Table: t.Relation.Name.String(), Block: r.Block, rule: r})
 		}
@@ -156,7 +156,7 @@ func (d *database) cover(ctx context.Context, c *coverage, as string, settings [
 	if failed != nil && !slices.ContainsFunc(failed, refused) {
 		return nil
 	}
-	rule := t.Rule.Blocks()
+	rule := t.Rule.WithoutContracts()
 	columns := []string{predicate.Direct(rule.Node, "r", values) + " AS v"}
 	var counts []string
 	for i, r := range open {

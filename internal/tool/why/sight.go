@@ -156,10 +156,10 @@ func countingOf(t *policy.Table, where string) counting {
 		}
 	} else {
 		for _, column := range t.Columns.Columns {
-			c.result.Columns = append(c.result.Columns, SightColumn{Name: column.Name, Mask: column.Masked()})
+			c.result.Columns = append(c.result.Columns, SightColumn{Name: column.Name, Mask: column.DescribeMask()})
 		}
 		if k := t.Columns.ByKey; k != nil {
-			for _, column := range k.All {
+			for _, column := range k.AllColumns {
 				if !slices.ContainsFunc(c.result.Columns, func(s SightColumn) bool { return s.Name == column.Name }) {
 					c.result.Columns = append(c.result.Columns,
 						SightColumn{Name: column.Name, Mask: "only in a row that is fetched by its key"})
@@ -167,11 +167,11 @@ func countingOf(t *policy.Table, where string) counting {
 			}
 		}
 		for i, column := range t.Columns.Columns {
-			if column.When == nil {
+			if column.Condition == nil {
 				continue
 			}
 			name := catalog.QuoteIdent(fmt.Sprintf("column %d", i))
-			shows = append(shows, direct(column.When)+" AS "+name)
+			shows = append(shows, direct(column.Condition)+" AS "+name)
 			selected = append(selected, "count(*) FILTER (WHERE visible AND "+name+")")
 			c.when = append(c.when, i)
 		}
