@@ -79,7 +79,7 @@ func blocked(r generalize.Report, accept bool) error {
 // Generalize makes a belief from a private memory of the caller's, if it does not tell whom that is about. The memory
 // stays as private as it was. That one was drawn from the other is noted where the owner of the store sees it. What the
 // caller does not see does not exist, and counts for nothing.
-func (d *Desk) Generalize(ctx context.Context, c identity.Caller, g Generalization) (*Generalized, error) {
+func (d *Service) Generalize(ctx context.Context, c identity.Caller, g Generalization) (*Generalized, error) {
 	access, err := ids("access", g.Access)
 	if err != nil {
 		return nil, err
