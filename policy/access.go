@@ -19,7 +19,7 @@ type Access struct {
 	ByKey    bool         `json:"by_key"`  // the whole primary key equals constants or parameters
 	Written  bool         `json:"written,omitempty"`
 
-	As      []string `json:"as,omitempty"`      // what the statement calls it, where that is another name
+	Aliases []string `json:"as,omitempty"`      // what the statement calls it, where that is another name
 	Through []string `json:"through,omitempty"` // the views and functions that read it
 	Output  bool     `json:"output,omitempty"`  // the result depends on its columns, beyond conditions
 	Joined  bool     `json:"joined,omitempty"`  // wherever it stands, a column of a key of it equals a column of another table
@@ -27,12 +27,12 @@ type Access struct {
 
 // Statement is what a contract judges.
 type Statement struct {
-	Tag      string // SELECT, INSERT …
-	Accesses []Access
-	Named    []string // the statements of the policy that it is, by their text
-	Plain    bool     // it is SELECT columns FROM tables, joined if there are several, with conditions and an order at most
-	Single   bool     // it is plain and names one table, once; known where the policy has keys of rows recorded
-	Limit    int64    // of a plain one: the number after LIMIT, -1 if there is none
+	Tag             string // SELECT, INSERT …
+	Accesses        []Access
+	NamedStatements []string // the statements of the policy that it is, by their text
+	PlainSelect     bool     // it is SELECT columns FROM tables, joined if there are several, with conditions and an order at most
+	SingleTable     bool     // it is plain and names one table, once; known where the policy has keys of rows recorded
+	Limit           int64    // of a plain one: the number after LIMIT, -1 if there is none
 }
 
 // FunctionReads is what a function reads of a table, as the policy says it.

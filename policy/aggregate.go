@@ -27,7 +27,7 @@ type Dimension struct {
 	Column string
 	Type   string
 	OID    uint32 // of the type
-	By     string // of a time: the finest unit, in UTC; "" for other columns
+	Unit   string // of a time: the finest unit, in UTC; "" for other columns
 	Closed bool   // rows of a period that is not over do not count
 }
 
@@ -58,21 +58,21 @@ func (a *Aggregate) Measure(column string) *Measure {
 	return nil
 }
 
-// Decides is everything that decides whether agents see a row of the table, what of it they see, and whether they count
+// VisibilityRules is everything that decides whether agents see a row of the table, what of it they see, and whether they count
 // it.
-func (t *Table) Decides() predicate.Node {
+func (t *Table) VisibilityRules() predicate.Node {
 	out := predicate.All{t.Rows}
 	if t.Aggregate != nil {
 		out = append(out, t.Aggregate.Rows)
 	}
-	if out = append(out, t.Conditions()...); len(out) == 1 {
+	if out = append(out, t.ColumnConditions()...); len(out) == 1 {
 		return t.Rows
 	}
 	return out
 }
 
 // Units are the units that a dimension's values can be truncated to: its own, and those that are made of whole ones.
-func (d *Dimension) Units() []string { return coarser[d.By] }
+func (d *Dimension) Units() []string { return coarser[d.Unit] }
 
 var coarser = map[string][]string{
 	"hour":    {"hour", "day", "week", "month", "quarter", "year"},
@@ -86,7 +86,7 @@ var coarser = map[string][]string{
 func (a *Aggregate) describe(r *catalog.Relation) string {
 	out := fmt.Sprintf("%q %q %d %d", predicate.Policy(a.Rows, r), a.Subject, a.Minimum, a.Share)
 	for _, d := range a.Dimensions {
-		out += fmt.Sprintf(" %q %q %t", d.Column, d.By, d.Closed)
+		out += fmt.Sprintf(" %q %q %t", d.Column, d.Unit, d.Closed)
 	}
 	return out + fmt.Sprintf(" %q", a.Measures)
 }
@@ -227,7 +227,7 @@ func (c *compiler) aggregate(decl *aggregateDecl, t *Table) *Aggregate {
 	}
 	r := t.Relation
 	switch {
-	case t.Stored():
+	case t.LacksRowSecurity():
 		c.fail(decl.place, "", "%s is a %s, which has no row security: aggregate is for tables", r.Name, kindName(r.Kind))
 		return nil
 	case r.IsPartition:
@@ -314,7 +314,7 @@ func (c *compiler) singles(decl *aggregateDecl, r *catalog.Relation) {
 // dimension checks a dimension. Two of its values that are equal must be the same in every respect: what an expression
 // could tell apart within a cell, it could use to divide it.
 func (c *compiler) dimension(d dimensionDecl, decl *aggregateDecl, r *catalog.Relation) Dimension {
-	out := Dimension{Column: d.column, By: d.by, Closed: d.closed}
+	out := Dimension{Column: d.column, Unit: d.by, Closed: d.closed}
 	column := c.column(d.place, r, d.column)
 	if column == nil {
 		return out

@@ -6,23 +6,23 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// AsksRegistry tells whether any rule asks the consent registry, or any row goes with a consent of it; also one that is
+// UsesRegistry tells whether any rule asks the consent registry, or any row goes with a consent of it; also one that is
 // observed only.
-func (p *Policy) AsksRegistry() bool {
-	return slices.ContainsFunc(p.Tables(), func(t *Table) bool { return t.asksRegistry() })
+func (p *Policy) UsesRegistry() bool {
+	return slices.ContainsFunc(p.Tables(), func(t *Table) bool { return t.usesRegistry() })
 }
 
-func (t *Table) asksRegistry() bool {
-	if t.Lifecycle != nil || t.Observed != nil && t.Observed.asksRegistry() {
+func (t *Table) usesRegistry() bool {
+	if t.Lifecycle != nil || t.Observed != nil && t.Observed.usesRegistry() {
 		return true
 	}
-	return slices.ContainsFunc(predicate.Helpers(t.Decides()),
+	return slices.ContainsFunc(predicate.Helpers(t.VisibilityRules()),
 		func(h predicate.Helper) bool { return h.Relation == predicate.RegistryRelation() })
 }
 
-// LooksInto are the tables that the rules of a table read besides its own row, for reading and writing, sorted by name.
-func (t *Table) LooksInto() []predicate.Helper {
-	all := predicate.All{t.Decides()}
+// HelperTables are the tables that the rules of a table read besides its own row, for reading and writing, sorted by name.
+func (t *Table) HelperTables() []predicate.Helper {
+	all := predicate.All{t.VisibilityRules()}
 	if t.Write != nil {
 		all = append(all, t.Write.InsertCheck, t.Write.UpdateCheck)
 	}

@@ -10,11 +10,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// Bounds are what bounds statements besides the rows and columns that exist: objects, contracts, what functions read,
+// Restrictions are what bounds statements besides the rows and columns that exist: objects, contracts, what functions read,
 // which are published as tools, limits, aggregates, and columns by key. By name, each has its parts in words for
 // people; the part without a name is an exact description of the whole, so that two whose parts are equal mean the
 // same.
-func (p *Policy) Bounds() map[string]map[string]string {
+func (p *Policy) Restrictions() map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for _, o := range p.objectList {
 		out["object "+o.Name] = map[string]string{
@@ -81,7 +81,7 @@ func said(is bool) string {
 func (c *Contract) parts() map[string]string {
 	out := map[string]string{"": written(c.describe), "by": c.By, "governs": strings.Join(c.Governs, ", ")}
 	var apart []string
-	for _, group := range c.Apart {
+	for _, group := range c.SeparateVessels {
 		apart = append(apart, strings.Join(group, " and "))
 	}
 	out["apart"] = strings.Join(apart, ", ")
@@ -100,8 +100,8 @@ func (c *Contract) parts() map[string]string {
 		if t.Plan != "" {
 			what += ", as planned in " + t.Plan
 		}
-		if len(t.Named) > 0 {
-			what += ", by the statements " + strings.Join(keys(t.Named), ", ")
+		if len(t.Statements) > 0 {
+			what += ", by the statements " + strings.Join(keys(t.Statements), ", ")
 		}
 		out[name] = what
 	}
@@ -131,7 +131,7 @@ func (a *Aggregate) parts() map[string]string {
 		out["share"] = strconv.Itoa(a.Share)
 	}
 	for _, d := range a.Dimensions {
-		what := orElse(d.By, "each value")
+		what := orElse(d.Unit, "each value")
 		if d.Closed {
 			what += ", closed"
 		}

@@ -10,15 +10,15 @@ import (
 
 // ByKey says which columns of a table exist only where a statement fixes a key of it, and which key that is.
 type ByKey struct {
-	Columns []Shown  // in the table's order
-	All     []Shown  // those, and the ones that are always there, in the table's order
-	Key     []string // each of these columns equals a constant
-	AtMost  int      // how many keys one mention of the table may name
+	Columns    []VisibleColumn // in the table's order
+	AllColumns []VisibleColumn // those, and the ones that are always there, in the table's order
+	Key        []string        // each of these columns equals a constant
+	AtMost     int             // how many keys one mention of the table may name
 }
 
 // Has tells whether a column exists by key only.
 func (k *ByKey) Has(column string) bool {
-	return k != nil && slices.ContainsFunc(k.Columns, func(c Shown) bool { return c.Name == column })
+	return k != nil && slices.ContainsFunc(k.Columns, func(c VisibleColumn) bool { return c.Name == column })
 }
 
 // maxKeys bounds at_most: what fetches more keys than this at once is no look-up.
@@ -70,8 +70,8 @@ func (d *decoder) byKey(at place, what string, n *node) *byKeyDecl {
 }
 
 // byKey checks the columns that exist by key only; nil where there are none.
-func (c *compiler) byKey(decl tableDecl, r *catalog.Relation, list *Narrowing, all, columns []Shown) *ByKey {
-	out := &ByKey{Columns: columns, All: all}
+func (c *compiler) byKey(decl tableDecl, r *catalog.Relation, list *VisibleColumns, all, columns []VisibleColumn) *ByKey {
+	out := &ByKey{Columns: columns, AllColumns: all}
 	var first *byKeyDecl
 	for _, d := range decl.columns {
 		if d.byKey == nil {
@@ -94,7 +94,7 @@ func (c *compiler) byKey(decl tableDecl, r *catalog.Relation, list *Narrowing, a
 		return nil
 	case len(columns) == 0: // each has its error
 		return nil
-	case stored(r):
+	case lacksRowSecurity(r):
 		c.fail(first.place, "", "%s is a %s: by_key needs a table, whose rows row security holds", r.Name, kindName(r.Kind))
 		return nil
 	case len(out.Key) == 0:

@@ -10,9 +10,9 @@ import (
 // Child is a partition or an inheritance child, at any depth, of tables of the policy, which does not list it itself.
 // Read through its parent it is under the parent's rule. Read by its own name it must be under the same rule.
 type Child struct {
-	Relation *catalog.Relation
-	Rows     predicate.Node // what every parent asks
-	Direct   bool           // agents may name it: it has no column besides, and its parents hide none
+	Relation       *catalog.Relation
+	Rows           predicate.Node // what every parent asks
+	ReadableByName bool           // agents may name it: it has no column besides, and its parents hide none
 }
 
 // beneath tells whether a relation is a child of tables of the policy.
@@ -59,7 +59,7 @@ func beneath(child *Child, r *catalog.Relation, t *Table) *Child {
 	direct := t.Columns == nil && !slices.ContainsFunc(r.Columns,
 		func(c catalog.Column) bool { return t.Relation.Column(c.Name) == nil })
 	if child == nil {
-		return &Child{Relation: r, Rows: t.Rows, Direct: direct}
+		return &Child{Relation: r, Rows: t.Rows, ReadableByName: direct}
 	}
-	return &Child{Relation: r, Rows: predicate.All{child.Rows, t.Rows}, Direct: direct && child.Direct}
+	return &Child{Relation: r, Rows: predicate.All{child.Rows, t.Rows}, ReadableByName: direct && child.ReadableByName}
 }

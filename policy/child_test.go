@@ -79,8 +79,8 @@ func TestPartsAreUnderAllOfTheirTables(t *testing.T) {
 					t.Errorf("%s is not under the rule of %s", n, of)
 				}
 			}
-			if child.Direct != direct {
-				t.Errorf("%s, of %q (with hidden columns: %v): named %t", n, above[n], narrow, child.Direct)
+			if child.ReadableByName != direct {
+				t.Errorf("%s, of %q (with hidden columns: %v): named %t", n, above[n], narrow, child.ReadableByName)
 			}
 		}
 		if found != 14 {

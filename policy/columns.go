@@ -9,15 +9,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Narrowing says which columns of a table exist for agents, in the table's order, and how their values come out. A column
+// VisibleColumns says which columns of a table exist for agents, in the table's order, and how their values come out. A column
 // that is not in it does not exist, one that the table gets later included.
-type Narrowing struct {
-	Columns []Shown
+type VisibleColumns struct {
+	Columns []VisibleColumn
 	ByKey   *ByKey // nil: no column besides these
 }
 
-// Shown is a column that exists for agents.
-type Shown struct {
+// VisibleColumn is a column that exists for agents.
+type VisibleColumn struct {
 	Name string
 	Type string // of the table's column; of a domain, the type under it
 	Mask Mask
@@ -26,50 +26,50 @@ type Shown struct {
 	Amount int    // of Prefix, how many characters; of Step, the step
 	Keys   []Key  // of Keys, sorted by name
 
-	When   predicate.Node // of the row: else the value is NULL; nil: always
-	Counts predicate.Node // beside When: else it is NULL in rows that count in groups only
+	Condition      predicate.Node // of the row: else the value is NULL; nil: always
+	GroupCondition predicate.Node // beside When: else it is NULL in rows that count in groups only
 }
 
 // Plain tells whether values come out as they are, in every row.
-func (s Shown) Plain() bool { return s.Mask == Plain && s.When == nil }
+func (s VisibleColumn) Plain() bool { return s.Mask == Plain && s.Condition == nil }
 
 // needs describes the conditions on a column's values.
-func (s Shown) needs(r *catalog.Relation) string {
-	if s.When == nil {
+func (s VisibleColumn) needs(r *catalog.Relation) string {
+	if s.Condition == nil {
 		return ""
 	}
-	return fmt.Sprintf(" %q %q", predicate.Check(s.When, r), predicate.Check(s.Counts, r))
+	return fmt.Sprintf(" %q %q", predicate.Check(s.Condition, r), predicate.Check(s.GroupCondition, r))
 }
 
-// Needs returns the column if its values have a condition.
-func (t *Table) Needs(column string) (Shown, bool) {
+// ConditionalColumn returns the column if its values have a condition.
+func (t *Table) ConditionalColumn(column string) (VisibleColumn, bool) {
 	if t.Columns != nil {
 		columns := t.Columns.Columns
 		if t.Columns.ByKey != nil {
-			columns = t.Columns.ByKey.All
+			columns = t.Columns.ByKey.AllColumns
 		}
 		for _, s := range columns {
-			if s.Name == column && s.When != nil {
+			if s.Name == column && s.Condition != nil {
 				return s, true
 			}
 		}
 	}
-	return Shown{}, false
+	return VisibleColumn{}, false
 }
 
-// Conditions are those on the values of columns.
-func (t *Table) Conditions() []predicate.Node {
+// ColumnConditions are those on the values of columns.
+func (t *Table) ColumnConditions() []predicate.Node {
 	if t.Columns == nil {
 		return nil
 	}
 	columns := t.Columns.Columns
 	if t.Columns.ByKey != nil {
-		columns = t.Columns.ByKey.All
+		columns = t.Columns.ByKey.AllColumns
 	}
 	var out []predicate.Node
 	for _, s := range columns {
-		if s.When != nil {
-			out = append(out, s.When, s.Counts)
+		if s.Condition != nil {
+			out = append(out, s.Condition, s.GroupCondition)
 		}
 	}
 	return out
@@ -96,7 +96,7 @@ const (
 )
 
 // Plain tells whether the column of the table is shown as it is, so that a predicate may stand over the row view.
-func (n *Narrowing) Plain(column string) bool {
+func (n *VisibleColumns) Plain(column string) bool {
 	for _, c := range n.Columns {
 		if c.Name == column {
 			return c.Plain()
@@ -105,15 +105,15 @@ func (n *Narrowing) Plain(column string) bool {
 	return false
 }
 
-// HasPlain tells whether agents see columns of a table as they are, whatever the statement.
-func (t *Table) HasPlain() bool {
-	return t.Columns == nil || slices.ContainsFunc(t.Columns.Columns, Shown.Plain)
+// HasPlainColumns tells whether agents see columns of a table as they are, whatever the statement.
+func (t *Table) HasPlainColumns() bool {
+	return t.Columns == nil || slices.ContainsFunc(t.Columns.Columns, VisibleColumn.Plain)
 }
 
 // columnDecl is an entry of columns.
 type columnDecl struct {
 	place
-	Shown
+	VisibleColumn
 	general bool       // generalise: Unit or Amount is given, and the column's type decides what it means
 	byKey   *byKeyDecl // nil: it is there for every statement
 
@@ -135,7 +135,7 @@ func (d *decoder) columns(n *node) []columnDecl {
 }
 
 func (d *decoder) shownColumn(at place, name string, n *node) columnDecl {
-	decl := columnDecl{place: at, Shown: Shown{Name: name}}
+	decl := columnDecl{place: at, VisibleColumn: VisibleColumn{Name: name}}
 	what := "column " + name
 	if n.kind == scalarNode {
 		switch n.value {

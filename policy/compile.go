@@ -18,7 +18,7 @@ type Option func(*compiler)
 
 // WithViews gives the judge of views, rewrite.Definition, which this package cannot import. Without it a policy that
 // lists views does not compile.
-func WithViews(define Definer) Option { return func(c *compiler) { c.define = define } }
+func WithViews(define ViewRewriter) Option { return func(c *compiler) { c.define = define } }
 
 // Compile checks the document against what the database contains. An error is of type [Errors].
 func Compile(doc *Document, snap *catalog.Snapshot, options ...Option) (*Policy, error) {
@@ -124,7 +124,7 @@ type compiler struct {
 	warnings   []*Error
 	withheld   []*Error // those of the warnings that say what is left out of what agents were to write
 	told       []*Error // those that say what writes tell agents of rows that they do not see
-	define     Definer
+	define     ViewRewriter
 	elements   bool // what is compiled judges the elements of a list
 	grouped    bool // what is compiled counts in groups, and does not show
 }
@@ -171,7 +171,7 @@ func (c *compiler) declare() {
 func (c *compiler) listed(at place, written string) *catalog.Relation {
 	schema, name := split(written)
 	if resolved, ok := c.snap.ResolveRelation(schema, name); ok && !system(resolved.Schema) {
-		if r, _ := c.snap.Relation(resolved); stored(r) {
+		if r, _ := c.snap.Relation(resolved); lacksRowSecurity(r) {
 			return r
 		}
 	}
@@ -560,11 +560,11 @@ func (p *Policy) hash() string {
 		}
 	}
 	for _, child := range p.children {
-		fmt.Fprintf(h, "child %q %q %t\n", child.Relation.Name.Schema, child.Relation.Name.Name, child.Direct)
+		fmt.Fprintf(h, "child %q %q %t\n", child.Relation.Name.Schema, child.Relation.Name.Name, child.ReadableByName)
 	}
 	for _, v := range p.views {
 		fmt.Fprintf(h, "view %q %q %t %q %q %q\n", v.Relation.Name.Schema, v.Relation.Name.Name, v.Listed, v.Query,
-			v.Walled, v.Door)
+			v.FilteredQuery, v.SignedQuery)
 		if v.Write != nil {
 			fmt.Fprintf(h, " write %t %t %t %q %q %q\n", v.Write.Insert, v.Write.Update, v.Write.Delete,
 				v.Write.Insertable, v.Write.Updatable, v.Relation.CheckOption)
@@ -587,7 +587,7 @@ func (p *Policy) hash() string {
 	}
 	for _, d := range p.derivations {
 		from, where := d.Origin.Products(d.Table, "made", "source")
-		fmt.Fprintf(h, "derived %q %q %q %q %t\n", d.Table.Name.String(), d.Origin.Of().Name.String(), from, where, d.Erase)
+		fmt.Fprintf(h, "derived %q %q %q %q %t\n", d.Table.Name.String(), d.Origin.Of().Name.String(), from, where, d.DeleteWithSource)
 	}
 	p.describeContracts(h)
 	p.privacy.describe(h)

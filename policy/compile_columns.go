@@ -11,12 +11,12 @@ import (
 )
 
 // narrowing checks the columns of a table; nil where all of them show.
-func (c *compiler) narrowing(decl tableDecl, r *catalog.Relation) *Narrowing {
-	if decl.columns == nil && stored(r) {
-		all := &Narrowing{}
+func (c *compiler) narrowing(decl tableDecl, r *catalog.Relation) *VisibleColumns {
+	if decl.columns == nil && lacksRowSecurity(r) {
+		all := &VisibleColumns{}
 		for _, column := range r.Columns {
 			c.barred(decl.place, r, &column)
-			all.Columns = append(all.Columns, Shown{Name: column.Name, Type: column.Type})
+			all.Columns = append(all.Columns, VisibleColumn{Name: column.Name, Type: column.Type})
 		}
 		return all
 	}
@@ -27,21 +27,21 @@ func (c *compiler) narrowing(decl tableDecl, r *catalog.Relation) *Narrowing {
 		}
 		return nil
 	}
-	shown, byKey := map[string]Shown{}, map[string]bool{}
+	shown, byKey := map[string]VisibleColumn{}, map[string]bool{}
 	consent := c.consentOf(decl, r)
 	for _, d := range decl.columns {
 		if s, ok := c.shown(d, r); ok {
 			if d.category != nil {
-				s.When, s.Counts = c.needs(d, consent, decl.consent != nil, r)
-				if anonymous := c.counting(decl, d.Name, r); anonymous != nil && s.Counts != nil {
-					s.Counts = predicate.Any{s.Counts, anonymous}
+				s.Condition, s.GroupCondition = c.needs(d, consent, decl.consent != nil, r)
+				if anonymous := c.counting(decl, d.Name, r); anonymous != nil && s.GroupCondition != nil {
+					s.GroupCondition = predicate.Any{s.GroupCondition, anonymous}
 				}
 			}
 			shown[s.Name], byKey[s.Name] = s, d.byKey != nil
 		}
 	}
-	out := &Narrowing{}
-	var all, more []Shown
+	out := &VisibleColumns{}
+	var all, more []VisibleColumn
 	for _, column := range r.Columns {
 		s, ok := shown[column.Name]
 		switch {
@@ -65,7 +65,7 @@ func (c *compiler) narrowing(decl tableDecl, r *catalog.Relation) *Narrowing {
 
 // barred refuses a column that is computed as it is read where no row security puts that off until the row shows.
 func (c *compiler) barred(at place, r *catalog.Relation, column *catalog.Column) {
-	if column.Virtual && stored(r) {
+	if column.Virtual && lacksRowSecurity(r) {
 		c.fail(at, "list the others under columns",
 			"%s.%s is computed as it is read: it could raise an error on some row, and say what the row holds", r.Name, column.Name)
 	}
@@ -73,7 +73,7 @@ func (c *compiler) barred(at place, r *catalog.Relation, column *catalog.Column)
 
 // quotes refuses to show a column that is computed as it is read from what does not show as it is, or by key only:
 // where that fails, the error says what stands there. Stored, it did not fail.
-func (c *compiler) quotes(at place, r *catalog.Relation, s Shown, shown map[string]Shown, byKey map[string]bool) {
+func (c *compiler) quotes(at place, r *catalog.Relation, s VisibleColumn, shown map[string]VisibleColumn, byKey map[string]bool) {
 	for _, part := range c.withParts(r) {
 		column := part.Column(s.Name)
 		if column == nil || !column.Virtual {
@@ -82,7 +82,7 @@ func (c *compiler) quotes(at place, r *catalog.Relation, s Shown, shown map[stri
 		for _, from := range column.From {
 			source, ok := shown[from]
 			if !ok || source.Mask != Plain || byKey[from] && !byKey[s.Name] ||
-				source.When != nil && !reflect.DeepEqual(source.When, s.When) {
+				source.Condition != nil && !reflect.DeepEqual(source.Condition, s.Condition) {
 				c.fail(at, "make it STORED, or allow "+from+" as it is",
 					"%s.%s is computed from %s as it is read: where that fails, the error would say what the "+
 						"hidden or masked column holds", r.Name, s.Name, from)
@@ -92,13 +92,13 @@ func (c *compiler) quotes(at place, r *catalog.Relation, s Shown, shown map[stri
 	}
 }
 
-func (c *compiler) shown(d columnDecl, r *catalog.Relation) (Shown, bool) {
+func (c *compiler) shown(d columnDecl, r *catalog.Relation) (VisibleColumn, bool) {
 	column := c.named(d.place, r, d.Name)
 	if column == nil {
-		return Shown{}, false
+		return VisibleColumn{}, false
 	}
 	c.barred(d.place, r, column)
-	s := d.Shown
+	s := d.VisibleColumn
 	s.Type = column.Type
 	if t := c.snap.TypeByOID(column.TypeOID); t != nil && t.Kind == 'd' && (s.Mask != Plain || d.category != nil) ||
 		t != nil && t.Kind == 'd' && d.general {
@@ -116,7 +116,7 @@ func (c *compiler) shown(d columnDecl, r *catalog.Relation) (Shown, bool) {
 			c.fail(d.place,
 				"year, month or day for dates and timestamps, leading characters for text, a step for numbers; or mask it with null",
 				"%s.%s is a %s, which cannot be generalised so", r.Name, d.Name, column.Type)
-			return Shown{}, false
+			return VisibleColumn{}, false
 		}
 	}
 	kind := maskable(s.Type, c.inmost(column.TypeOID))
@@ -131,7 +131,7 @@ func (c *compiler) shown(d columnDecl, r *catalog.Relation) (Shown, bool) {
 		slices.SortFunc(s.Keys, func(a, b Key) int { return strings.Compare(a.Name, b.Name) })
 		return s, true
 	}
-	return Shown{}, false
+	return VisibleColumn{}, false
 }
 
 // inmost is a type, or of a domain the one under it that is none; nil: the snapshot does not know it.

@@ -111,7 +111,7 @@ func (c *compiler) contract(decl contractDecl, objects map[string]*Object) *Cont
 			}
 			list = append(list, w.text)
 		}
-		out.Apart = append(out.Apart, list)
+		out.SeparateVessels = append(out.SeparateVessels, list)
 	}
 	if decl.always != nil {
 		out.Always = c.terms(*decl.always, out, objects)
@@ -236,10 +236,10 @@ func (c *compiler) terms(decl termsDecl, contract *Contract, objects map[string]
 		case len(tree.Stmts) != 1:
 			c.fail(w.place, "", "%s must be one statement", w.text)
 		}
-		if t.Named == nil {
-			t.Named = map[string]string{}
+		if t.Statements == nil {
+			t.Statements = map[string]string{}
 		}
-		t.Named[w.text] = text
+		t.Statements[w.text] = text
 	}
 	return t
 }
@@ -453,7 +453,7 @@ func (o *Object) describe(w io.Writer) {
 }
 
 func (c *Contract) describe(w io.Writer) {
-	fmt.Fprintf(w, "contract %q %q %q %t %q\n", c.Name, c.By, c.Governs, c.Governs == nil, c.Apart)
+	fmt.Fprintf(w, "contract %q %q %q %t %q\n", c.Name, c.By, c.Governs, c.Governs == nil, c.SeparateVessels)
 	for i, t := range c.terms() {
 		value := ""
 		if c.By != "" {
@@ -469,8 +469,8 @@ func (c *Contract) describe(w io.Writer) {
 		for _, r := range t.Requires {
 			fmt.Fprintf(w, "  requires %q\n", r.Text)
 		}
-		for _, name := range keys(t.Named) {
-			fmt.Fprintf(w, "  statement %q %q\n", name, t.Named[name])
+		for _, name := range keys(t.Statements) {
+			fmt.Fprintf(w, "  statement %q %q\n", name, t.Statements[name])
 		}
 	}
 }

@@ -9,12 +9,12 @@ import (
 // Contract says what may be retrieved, by a fact about the session. A statement must be allowed by every contract that
 // governs an object that it reads or writes.
 type Contract struct {
-	Name    string
-	By      string            // the attribute that decides; "": Always holds for every session
-	Values  map[string]*Terms // by the value of By
-	Always  *Terms
-	Governs []string   // objects; nil: all
-	Apart   [][]string // vessels of which a statement may read one at most
+	Name            string
+	By              string            // the attribute that decides; "": Always holds for every session
+	Values          map[string]*Terms // by the value of By
+	Always          *Terms
+	Governs         []string   // objects; nil: all
+	SeparateVessels [][]string // vessels of which a statement may read one at most
 
 	place place
 	order []string // of Values, as the policy lists them
@@ -22,15 +22,15 @@ type Contract struct {
 
 // Terms are what a contract allows.
 type Terms struct {
-	Nothing  bool
-	Allow    map[string]*Allowance // by object; nil: everything
-	Except   []string              // objects, where everything is allowed
-	Requires []Condition
-	Plan     string // an attribute: a list of object:source
-	Rows     int64  // a statement returns so many at most, as they are; 0: any number
-	Per      string // an attribute: so do all statements of an agent together, for each of its values; "": each by itself
-	Named    map[string]string
-	any      *Allowance // of every object
+	Nothing    bool
+	Allow      map[string]*Allowance // by object; nil: everything
+	Except     []string              // objects, where everything is allowed
+	Requires   []Condition
+	Plan       string // an attribute: a list of object:source
+	Rows       int64  // a statement returns so many at most, as they are; 0: any number
+	Per        string // an attribute: so do all statements of an agent together, for each of its values; "": each by itself
+	Statements map[string]string
+	any        *Allowance // of every object
 }
 
 // Allowance is what may be done with an object.
@@ -91,12 +91,12 @@ func (p *Policy) Contracts() []*Contract { return p.contracts }
 // Objects returns every object, sorted by name.
 func (p *Policy) Objects() []*Object { return p.objectList }
 
-// Templates are the texts of all statements that contracts name, sorted, each once.
-func (p *Policy) Templates() []string {
+// NamedStatements are the texts of all statements that contracts name, sorted, each once.
+func (p *Policy) NamedStatements() []string {
 	var out []string
 	for _, c := range p.contracts {
 		for _, t := range c.terms() {
-			for _, text := range t.Named {
+			for _, text := range t.Statements {
 				out = append(out, text)
 			}
 		}

@@ -10,13 +10,13 @@ import (
 
 // Derivation says how rows of a table are made from rows of another, or of the same.
 type Derivation struct {
-	Table  *catalog.Relation
-	Origin predicate.Origin // its Products are the rows that were made from a row
-	Erase  bool             // a row goes when one of its sources does; else it stays, and is hidden
+	Table            *catalog.Relation
+	Origin           predicate.Origin // its Products are the rows that were made from a row
+	DeleteWithSource bool             // a row goes when one of its sources does; else it stays, and is hidden
 }
 
 // Derivations returns how rows of the policy's tables are made from others, by the order of the files. Where a row was
-// made from a chain of others, each link of the chain is one. What of them goes with what is in [Policy.Taken].
+// made from a chain of others, each link of the chain is one. What of them goes with what is in [Policy.Cascades].
 func (p *Policy) Derivations() []Derivation { return p.derivations }
 
 // derivedBlock is `derived: { from: [ links ], unless: [ blocks ] … }`.
@@ -323,7 +323,7 @@ func (c *compiler) derivations() []Derivation {
 		t := c.tables[name]
 		for _, b := range derivedBlocks(t.decl.rows) {
 			if origin, ok := c.origin(b, t.relation); ok {
-				out = append(out, Derivation{Table: t.relation, Origin: origin, Erase: b.onErase == "erase"})
+				out = append(out, Derivation{Table: t.relation, Origin: origin, DeleteWithSource: b.onErase == "erase"})
 			}
 		}
 	}

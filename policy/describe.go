@@ -8,9 +8,9 @@ import (
 )
 
 // Describe says in a few words how the values of a column come out; "": as they are.
-func (c Shown) Describe() string {
-	out := c.Masked()
-	if n, ok := c.When.(predicate.Registered); ok {
+func (c VisibleColumn) Describe() string {
+	out := c.DescribeMask()
+	if n, ok := c.Condition.(predicate.Registered); ok {
 		if out != "" {
 			out += ", "
 		}
@@ -22,8 +22,8 @@ func (c Shown) Describe() string {
 	return out
 }
 
-// Masked says how a value is changed; "": it is not.
-func (c Shown) Masked() string {
+// DescribeMask says how a value is changed; "": it is not.
+func (c VisibleColumn) DescribeMask() string {
 	switch c.Mask {
 	case Plain:
 		return ""

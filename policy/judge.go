@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// ShapeAttributes are the attributes that Judge asks for, sorted.
-func (p *Policy) ShapeAttributes() []string {
+// ContractAttributes are the attributes that Judge asks for, sorted.
+func (p *Policy) ContractAttributes() []string {
 	asked := map[string]bool{}
 	for _, c := range p.contracts {
 		if c.By != "" {
@@ -85,7 +85,7 @@ type touched struct {
 }
 
 func (p *Policy) decide(s Statement, values map[string]string) (decisions []ContractDecision, first *sqlstate.Error) {
-	if !p.Contracted() {
+	if !p.HasContracts() {
 		return nil, nil
 	}
 	var objects []touched
@@ -282,11 +282,11 @@ func (c *Contract) holds(terms *Terms, d ContractDecision, s Statement, objects 
 			return err
 		}
 	}
-	if len(terms.Named) > 0 && !slices.ContainsFunc(keys(terms.Named),
-		func(name string) bool { return slices.Contains(s.Named, terms.Named[name]) }) {
+	if len(terms.Statements) > 0 && !slices.ContainsFunc(keys(terms.Statements),
+		func(name string) bool { return slices.Contains(s.NamedStatements, terms.Statements[name]) }) {
 		return denied("%s: the statement is none of those that the contract allows", c.at(d)).
 			WithHint("It allows the statements %s, as they are written in the policy, with other values for their "+
-				"parameters.", strings.Join(keys(terms.Named), ", "))
+				"parameters.", strings.Join(keys(terms.Statements), ", "))
 	}
 	if _, known := values[terms.Per]; terms.Per != "" && !known && !only {
 		return denied("%s: rows are counted per %s, and the session has none", c.at(d), terms.Per).
@@ -308,7 +308,7 @@ func orElse(s, other string) string {
 
 // separate keeps vessels apart.
 func (c *Contract) separate(d ContractDecision, objects []touched) *sqlstate.Error {
-	for _, group := range c.Apart {
+	for _, group := range c.SeparateVessels {
 		var seen *touched
 		for i, t := range objects {
 			if !slices.Contains(group, t.object.Vessel) {
@@ -358,7 +358,7 @@ func (c *Contract) planned(d ContractDecision, attribute string, objects []touch
 // few holds a statement to a number of rows: those of one table, as they are.
 func (c *Contract) few(d ContractDecision, rows int64, s Statement, objects []touched) *sqlstate.Error {
 	through := slices.ContainsFunc(objects, func(t touched) bool { return len(t.Through) > 0 })
-	if s.Plain && !through && s.Limit >= 0 && s.Limit <= rows {
+	if s.PlainSelect && !through && s.Limit >= 0 && s.Limit <= rows {
 		return nil
 	}
 	return denied("%s: at most %d rows, as they are", c.at(d), rows).

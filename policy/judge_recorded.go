@@ -12,7 +12,7 @@ import (
 // these accesses. unsure says why the contracts may refuse it all the same; with neither none does.
 func (p *Policy) JudgeRecorded(s Statement, values map[string]string, missing []string) (refused *sqlstate.Error,
 	unsure string) {
-	if !p.Contracted() {
+	if !p.HasContracts() {
 		return nil, ""
 	}
 	var objects []touched
@@ -37,7 +37,7 @@ func (p *Policy) JudgeRecorded(s Statement, values map[string]string, missing []
 				continue
 			}
 			t.Joined, t.Output = true, false
-			best := Statement{Tag: s.Tag, Accesses: []Access{t.Access}, Plain: true, Single: true, Limit: 1, Named: p.named()}
+			best := Statement{Tag: s.Tag, Accesses: []Access{t.Access}, PlainSelect: true, SingleTable: true, Limit: 1, NamedStatements: p.named()}
 			if _, err := c.judge(best, []touched{t}, values); err != nil {
 				return err, ""
 			}
@@ -99,7 +99,7 @@ func (p *Policy) named() []string {
 	all := map[string]bool{}
 	for _, c := range p.contracts {
 		for _, t := range c.terms() {
-			for _, text := range t.Named {
+			for _, text := range t.Statements {
 				all[text] = true
 			}
 		}

@@ -68,7 +68,7 @@ tables:
 	one := func(of ...string) string { return of[r.IntN(len(of))] }
 	allowed := map[string]int{}
 	for range 40_000 {
-		s := policy.Statement{Tag: "SELECT", Plain: r.IntN(4) > 0, Limit: []int64{-1, 0, 3, 5, 6}[r.IntN(5)]}
+		s := policy.Statement{Tag: "SELECT", PlainSelect: r.IntN(4) > 0, Limit: []int64{-1, 0, 3, 5, 6}[r.IntN(5)]}
 		for range 1 + r.IntN(3) {
 			a := policy.Access{Relation: catalog.Name{Schema: "public", Name: one("a", "a", "b", "c", "d", "l", "m")},
 				Source: one(policy.Metadata, policy.Structured, policy.Structured, policy.Vector, policy.Writes), Joined: r.IntN(3) > 0, Output: r.IntN(3) == 0}
@@ -143,7 +143,7 @@ contracts:
 	}
 	for _, part := range []string{"events", "late", "latest", "other"} {
 		for source, may := range map[string]bool{policy.Metadata: true, policy.Structured: false} {
-			s := policy.Statement{Tag: "SELECT", Plain: true, Limit: -1,
+			s := policy.Statement{Tag: "SELECT", PlainSelect: true, Limit: -1,
 				Accesses: []policy.Access{{Relation: public(part), Source: source, Columns: []string{"id"}, Output: true}}}
 			for stage, known := range map[string]bool{"counts": true, "unlisted": false} {
 				if refused := p.Judge(s, map[string]string{"stage": stage}); (refused == nil) != (may && known) {
@@ -213,7 +213,7 @@ func contracted(s policy.Statement, values, vessels map[string]string) string {
 		switch {
 		case through:
 			return "through"
-		case !s.Plain || s.Limit < 0 || s.Limit > 5:
+		case !s.PlainSelect || s.Limit < 0 || s.Limit > 5:
 			return "too many"
 		}
 	}

@@ -12,21 +12,21 @@ import (
 // Lifecycle says what becomes of the rows of a table: they go when the consent of their subject has ended, and their
 // columns when they have decayed. The rule of the table hides what goes, so that nothing goes that agents see.
 type Lifecycle struct {
-	Subject   string     // the column that says, in the registry's words, whom a row is about
-	At        string     // the column that says how old it is; "": rows have no age
-	Anonymise bool       // where a consent has ended, every column of Columns becomes what it says, and the row stays
-	Columns   []Becoming // in the order of the table
+	Subject   string            // the column that says, in the registry's words, whom a row is about
+	At        string            // the column that says how old it is; "": rows have no age
+	Anonymise bool              // where a consent has ended, every column of Columns becomes what it says, and the row stays
+	Columns   []LifecycleColumn // in the order of the table
 	// the first full day of a countdown on which the rule shows no row; [predicate.Forever]: it shows them all along
-	Gone int
+	HiddenFromDay int
 }
 
-// Becoming is what a column becomes.
-type Becoming struct {
-	Shown            // Null, Hash, Truncate, Prefix or Step; Plain: Value
-	Value   string   // a fixed value, as text
-	After   int      // the last full day of a countdown on which the column is as it was
-	Beyond  []string // its categories: where a subject who is TEMPORARY now does not list them, it goes at once
-	Subject bool     // it is the column that says whom the row is about
+// LifecycleColumn is what a column becomes.
+type LifecycleColumn struct {
+	VisibleColumn          // Null, Hash, Truncate, Prefix or Step; Plain: Value
+	Value         string   // a fixed value, as text
+	After         int      // the last full day of a countdown on which the column is as it was
+	Categories    []string // its categories: where a subject who is TEMPORARY now does not list them, it goes at once
+	Subject       bool     // it is the column that says whom the row is about
 }
 
 // anonymousAfter is the last full day before a row is anonymous.
@@ -91,7 +91,7 @@ func (d *decoder) lifecycle(at place, n *node) *lifecycleDecl {
 }
 
 func (d *decoder) becoming(at place, name string, n *node) becomingDecl {
-	decl := becomingDecl{columnDecl: columnDecl{place: at, Shown: Shown{Name: name}}, after: anonymousAfter}
+	decl := becomingDecl{columnDecl: columnDecl{place: at, VisibleColumn: VisibleColumn{Name: name}}, after: anonymousAfter}
 	what := "column " + name
 	d.fields(n, what, map[string]func(*node){
 		"becomes": func(v *node) {
@@ -117,7 +117,7 @@ func (c *compiler) lifecycle(decl *lifecycleDecl, t *Table) *Lifecycle {
 		return nil
 	}
 	r := t.Relation
-	if stored(r) {
+	if lacksRowSecurity(r) {
 		c.fail(decl.place, "leave it out", "rows of %s are not deleted one by one: it is a %s", r.Name, kindName(r.Kind))
 		return nil
 	}
@@ -160,7 +160,7 @@ func (c *compiler) lifecycle(decl *lifecycleDecl, t *Table) *Lifecycle {
 			"agents may see rows of %s after the consent of their subject has ended: what goes is hidden first", r.Name)
 		return nil
 	}
-	out.Gone, _ = out.days(t.Rows)
+	out.HiddenFromDay, _ = out.days(t.Rows)
 	c.counts(decl, t)
 	last := 0
 	for _, d := range decl.columns {
@@ -183,7 +183,7 @@ func (c *compiler) lifecycle(decl *lifecycleDecl, t *Table) *Lifecycle {
 			}
 		}
 	}
-	slices.SortStableFunc(out.Columns, func(a, b Becoming) int { return columnIndex(r, a.Name) - columnIndex(r, b.Name) })
+	slices.SortStableFunc(out.Columns, func(a, b LifecycleColumn) int { return columnIndex(r, a.Name) - columnIndex(r, b.Name) })
 	return out
 }
 
@@ -215,7 +215,7 @@ func (c *compiler) counts(decl *lifecycleDecl, t *Table) {
 		if column == nil {
 			continue
 		}
-		_, needs := t.Needs(w.word)
+		_, needs := t.ConditionalColumn(w.word)
 		switch {
 		case slices.ContainsFunc(decl.columns, func(d becomingDecl) bool { return d.Name == w.word }):
 			c.fail(w.place, "leave it out of one of them",
@@ -266,21 +266,21 @@ func (l *Lifecycle) days(n predicate.Node) (days int, ok bool) {
 }
 
 // becomes checks one column: what it becomes is of its type, and agents do not see it any more when it goes.
-func (c *compiler) becomes(d becomingDecl, l *Lifecycle, t *Table) (Becoming, bool) {
+func (c *compiler) becomes(d becomingDecl, l *Lifecycle, t *Table) (LifecycleColumn, bool) {
 	r, failed := t.Relation, len(c.errs)
 	column := c.column(d.place, r, d.Name)
 	if column == nil {
-		return Becoming{}, false
+		return LifecycleColumn{}, false
 	}
-	out := Becoming{Shown: d.Shown, After: d.after, Subject: d.Name == l.Subject}
+	out := LifecycleColumn{VisibleColumn: d.VisibleColumn, After: d.after, Subject: d.Name == l.Subject}
 	out.Type = column.Type
 	if d.value != nil {
 		out.Value = d.value.word
 	} else if s, ok := c.shown(d.columnDecl, r); ok {
-		out.Shown = s
+		out.VisibleColumn = s
 		out.Type = column.Type // what is stored, not what is shown
 	} else {
-		return Becoming{}, false
+		return LifecycleColumn{}, false
 	}
 	switch {
 	case out.Mask == Null && column.NotNull:
@@ -297,13 +297,13 @@ func (c *compiler) becomes(d becomingDecl, l *Lifecycle, t *Table) (Becoming, bo
 		c.fail(d.place, "write { generalise: month }", "%s.%s says how old a row is, and has to go on saying it", r.Name, d.Name)
 	}
 	if t.Columns != nil {
-		if s, ok := t.Needs(d.Name); ok {
-			if n, ok := s.When.(predicate.Registered); ok {
-				out.Beyond = n.Categories
+		if s, ok := t.ConditionalColumn(d.Name); ok {
+			if n, ok := s.Condition.(predicate.Registered); ok {
+				out.Categories = n.Categories
 			}
 		}
 	}
-	if day, where := l.until(t, out.Shown); day > d.after+1 {
+	if day, where := l.until(t, out.VisibleColumn); day > d.after+1 {
 		suggestion := fmt.Sprintf(
 			"write until: { decay: %d days } at the column, or decay: { less_than: %d days } in the rule", d.after, d.after+1)
 		if day < predicate.Forever {
@@ -326,13 +326,13 @@ func tooShort(sqlType string, length int) bool {
 }
 
 // until is the first full day on which no agent has the column any more, and how it is had until then.
-func (l *Lifecycle) until(t *Table, becomes Shown) (day int, where string) {
+func (l *Lifecycle) until(t *Table, becomes VisibleColumn) (day int, where string) {
 	column := becomes.Name
 	rows, _ := l.days(t.Rows)
 	grouped := false
 	if a := t.Aggregate; a != nil && column != l.Subject {
 		d := a.Dimension(column)
-		same := d != nil && becomes.Mask == Truncate && d.By == becomes.Unit // in groups it is what it was
+		same := d != nil && becomes.Mask == Truncate && d.Unit == becomes.Unit // in groups it is what it was
 		grouped = d != nil && !same || a.Measure(column) != nil
 	}
 	if t.Columns == nil {
@@ -341,10 +341,10 @@ func (l *Lifecycle) until(t *Table, becomes Shown) (day int, where string) {
 		}
 		return rows, "shows"
 	}
-	shown, conditional := t.Needs(column)
-	listed := slices.ContainsFunc(t.Columns.Columns, func(s Shown) bool { return s.Name == column })
+	shown, conditional := t.ConditionalColumn(column)
+	listed := slices.ContainsFunc(t.Columns.Columns, func(s VisibleColumn) bool { return s.Name == column })
 	if t.Columns.ByKey != nil {
-		listed = listed || slices.ContainsFunc(t.Columns.ByKey.All, func(s Shown) bool { return s.Name == column })
+		listed = listed || slices.ContainsFunc(t.Columns.ByKey.AllColumns, func(s VisibleColumn) bool { return s.Name == column })
 	}
 	day, where = rows, "shows"
 	if column == l.Subject { // without whom the row is nobody's, shown or not
@@ -354,13 +354,13 @@ func (l *Lifecycle) until(t *Table, becomes Shown) (day int, where string) {
 		day = 0
 	}
 	if conditional {
-		if n, ok := shown.When.(predicate.Registered); ok && n.Of.Subject == l.Subject && n.Since == l.At {
+		if n, ok := shown.Condition.(predicate.Registered); ok && n.Of.Subject == l.Subject && n.Since == l.At {
 			day = min(day, n.Days)
 		}
 	}
 	if grouped {
 		counts := predicate.Forever
-		if n, ok := shown.Counts.(predicate.Registered); ok && conditional && n.Of.Subject == l.Subject && n.Since == l.At {
+		if n, ok := shown.GroupCondition.(predicate.Registered); ok && conditional && n.Of.Subject == l.Subject && n.Since == l.At {
 			counts = n.Days
 		}
 		if counts > day {
@@ -373,6 +373,6 @@ func (l *Lifecycle) until(t *Table, becomes Shown) (day int, where string) {
 func (l *Lifecycle) describe(h io.Writer) {
 	fmt.Fprintf(h, " lifecycle %q %q %t\n", l.Subject, l.At, l.Anonymise)
 	for _, b := range l.Columns {
-		fmt.Fprintf(h, "  %q %d %q %d %q %d %q\n", b.Name, b.Mask, b.Unit, b.Amount, b.Value, b.After, b.Beyond)
+		fmt.Fprintf(h, "  %q %d %q %d %q %d %q\n", b.Name, b.Mask, b.Unit, b.Amount, b.Value, b.After, b.Categories)
 	}
 }

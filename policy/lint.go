@@ -10,13 +10,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Surroundings are what a policy meets besides the catalog. The zero value knows nothing of them.
-type Surroundings struct {
-	Agents  map[string]map[string]string // the attributes of the database's agents, by name; nil: not known
-	Claimed map[string][]string          // the attributes that an agent's tokens may give besides
-	Granted []catalog.Grant              // what agents may do in the database past a policy
-	Used    []catalog.Use                // what functions read, as far as it is known
-	Unknown func(*catalog.Operator) bool // tells of an operator whether it closes its name; nil: not known
+// LintContext are what a policy meets besides the catalog. The zero value knows nothing of them.
+type LintContext struct {
+	Agents          map[string]map[string]string // the attributes of the database's agents, by name; nil: not known
+	TokenAttributes map[string][]string          // the attributes that an agent's tokens may give besides
+	Grants          []catalog.Grant              // what agents may do in the database past a policy
+	FunctionUses    []catalog.Use                // what functions read, as far as it is known
+	UnknownOperator func(*catalog.Operator) bool // tells of an operator whether it closes its name; nil: not known
 
 	Triggers []catalog.Trigger // those that run with the rights of whoever writes
 	Defaults []catalog.Default // those that run with somebody else's
@@ -25,7 +25,7 @@ type Surroundings struct {
 // Lint returns what is allowed and unwise in a policy that compiles, in the order of the files: rules that never hold,
 // that say more than they need to or less than they seem to, indexes that are missing, relations that were forgotten.
 // None of it opens anything: where a policy contradicts itself, the rows stay hidden. An error is that of [Compile].
-func Lint(doc *Document, snap *catalog.Snapshot, around Surroundings, options ...Option) ([]*Error, error) {
+func Lint(doc *Document, snap *catalog.Snapshot, around LintContext, options ...Option) ([]*Error, error) {
 	c, p, err := compile(doc, snap, options)
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func Lint(doc *Document, snap *catalog.Snapshot, around Surroundings, options ..
 	return l.sorted(), nil
 }
 
-func newLinter(c *compiler, p *Policy, around Surroundings) *linter {
+func newLinter(c *compiler, p *Policy, around LintContext) *linter {
 	return &linter{compiler: c, policy: p, around: around, never: map[catalog.Name]*why{}, indexed: map[string]bool{},
 		said: map[Error]bool{}}
 }
@@ -68,7 +68,7 @@ func (l *linter) sorted() []*Error {
 type linter struct {
 	*compiler
 	policy  *Policy
-	around  Surroundings
+	around  LintContext
 	never   map[catalog.Name]*why // of the tables that were asked about
 	indexed map[string]bool       // statements that were proposed
 	found   []*Error

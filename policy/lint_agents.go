@@ -22,7 +22,7 @@ func (l *linter) agents() {
 		has := l.around.Agents[agent]
 		for _, a := range l.doc.attributes {
 			value, ok := has[a.Name]
-			claimed := slices.Contains(l.around.Claimed[agent], a.Name)
+			claimed := slices.Contains(l.around.TokenAttributes[agent], a.Name)
 			switch {
 			case ok && claimed:
 				l.warn(a.place, "leave it out of agents."+agent+".attributes",
@@ -45,7 +45,7 @@ func (l *linter) agents() {
 				}
 			}
 		}
-		for _, name := range l.around.Claimed[agent] {
+		for _, name := range l.around.TokenAttributes[agent] {
 			if _, ok := declared[name]; !ok {
 				l.warn(l.file(), closest(name, slices.Sorted(maps.Keys(declared))),
 					"the tokens of agent %s may give an attribute %s that the policy does not declare: it is not "+
@@ -117,7 +117,7 @@ func (l *linter) value(at place, attribute, value string) {
 
 // claimed tells whether some agent's tokens say what the attribute is worth, which nobody knows beforehand.
 func (l *linter) claimed(attribute string) bool {
-	for _, names := range l.around.Claimed {
+	for _, names := range l.around.TokenAttributes {
 		if slices.Contains(names, attribute) {
 			return true
 		}

@@ -18,16 +18,16 @@ func TestAttributesOfTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		around policy.Surroundings
+		around policy.LintContext
 		want   []string
 	}{
-		"by nobody": {policy.Surroundings{Agents: map[string]map[string]string{"robot": nil}},
+		"by nobody": {policy.LintContext{Agents: map[string]map[string]string{"robot": nil}},
 			[]string{"has no attribute user", "has no attribute id", `no agent of the configuration has user = "alice"`}},
-		"by tokens": {policy.Surroundings{Agents: map[string]map[string]string{"robot": nil}, Claimed: map[string][]string{"robot": {"id", "user"}}}, nil},
-		"by both": {policy.Surroundings{Agents: map[string]map[string]string{"robot": {"user": "bob"}},
-			Claimed: map[string][]string{"robot": {"id", "user"}}}, []string{"that its tokens give as well"}},
-		"by a token": {policy.Surroundings{Agents: map[string]map[string]string{"robot": {"user": "alice"}},
-			Claimed: map[string][]string{"robot": {"id", "idd"}}}, []string{"the policy does not declare"}},
+		"by tokens": {policy.LintContext{Agents: map[string]map[string]string{"robot": nil}, TokenAttributes: map[string][]string{"robot": {"id", "user"}}}, nil},
+		"by both": {policy.LintContext{Agents: map[string]map[string]string{"robot": {"user": "bob"}},
+			TokenAttributes: map[string][]string{"robot": {"id", "user"}}}, []string{"that its tokens give as well"}},
+		"by a token": {policy.LintContext{Agents: map[string]map[string]string{"robot": {"user": "alice"}},
+			TokenAttributes: map[string][]string{"robot": {"id", "idd"}}}, []string{"the policy does not declare"}},
 	} {
 		warnings, err := policy.Lint(doc, recordsSnapshot(), c.around)
 		if err != nil {

@@ -4,12 +4,12 @@ import "github.com/pgconsent/pgconsent/internal/sql/catalog"
 
 // FailingCalls returns those warnings of [Lint] that are about functions and triggers which fail for agents, by what is
 // known of them: the Used and Triggers of around.
-func FailingCalls(doc *Document, snap *catalog.Snapshot, around Surroundings, options ...Option) ([]*Error, error) {
+func FailingCalls(doc *Document, snap *catalog.Snapshot, around LintContext, options ...Option) ([]*Error, error) {
 	c, p, err := compile(doc, snap, options)
 	if err != nil {
 		return nil, err
 	}
-	l := newLinter(c, p, Surroundings{Used: around.Used, Triggers: around.Triggers})
+	l := newLinter(c, p, LintContext{FunctionUses: around.FunctionUses, Triggers: around.Triggers})
 	l.functions()
 	l.triggers()
 	return l.sorted(), nil
@@ -23,7 +23,7 @@ func (l *linter) functions() {
 		if len(overloads) == 0 {
 			continue
 		}
-		for _, use := range l.around.Used {
+		for _, use := range l.around.FunctionUses {
 			if use.Function != overloads[0].Name || system(use.Relation.Schema) {
 				continue
 			}
@@ -58,7 +58,7 @@ func (l *linter) triggers() {
 				trigger.Delete && t.Write.Delete) {
 				continue
 			}
-			for _, use := range l.around.Used {
+			for _, use := range l.around.FunctionUses {
 				if use.Function == trigger.Function && !use.Takes && l.beyond(use) {
 					l.warn(decl.place, "make that SECURITY DEFINER, with a search_path of its own, if it shall",
 						"the trigger %s of %s runs %s with the agents' rights, which do not reach as far as what "+

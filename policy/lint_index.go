@@ -14,7 +14,7 @@ func MissingIndexes(doc *Document, snap *catalog.Snapshot, options ...Option) ([
 	if err != nil {
 		return nil, err
 	}
-	l := newLinter(c, p, Surroundings{})
+	l := newLinter(c, p, LintContext{})
 	l.allIndexes()
 	return l.sorted(), nil
 }

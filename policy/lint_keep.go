@@ -18,14 +18,14 @@ const (
 	worthShare = 0.01
 )
 
-// WorthKeeping names the consents whose answers pay to be kept (materialize), by what the tables hold: those that a
+// WorthMaterializing names the consents whose answers pay to be kept (materialize), by what the tables hold: those that a
 // scan looks up for each of very many rows. A rule means the same with and without it.
-func WorthKeeping(doc *Document, snap *catalog.Snapshot, sizes catalog.Sizes, options ...Option) ([]*Error, error) {
+func WorthMaterializing(doc *Document, snap *catalog.Snapshot, sizes catalog.Sizes, options ...Option) ([]*Error, error) {
 	c, p, err := compile(doc, snap, options)
 	if err != nil {
 		return nil, err
 	}
-	l := newLinter(c, p, Surroundings{})
+	l := newLinter(c, p, LintContext{})
 	for _, name := range l.order {
 		t := l.tables[name]
 		rows := looked(l.node(t.decl.rows, t.relation), sizes[name])

@@ -48,7 +48,7 @@ func TestWorthKeeping(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			found, err := policy.WorthKeeping(doc, snap, c.sizes)
+			found, err := policy.WorthMaterializing(doc, snap, c.sizes)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -69,7 +69,7 @@ func TestWorthKeeping(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found, err := policy.WorthKeeping(doc, snap, size(2_000_000, 50_000, 0)); err != nil || len(found) > 0 {
+	if found, err := policy.WorthMaterializing(doc, snap, size(2_000_000, 50_000, 0)); err != nil || len(found) > 0 {
 		t.Errorf("of a table that agents write: %v %v", found, err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // unlisted warns of relations that the policy does not list and that are next to what agents see: by a right that they
 // have in the database, by a foreign key, by a view.
 func (l *linter) unlisted() {
-	for _, g := range l.around.Granted {
+	for _, g := range l.around.Grants {
 		if !l.lists(g.Relation) {
 			suggestion := "REVOKE ALL ON " + g.Relation.SQL() + " FROM " + role(g.To) + ";"
 			if g.To != "PUBLIC" {

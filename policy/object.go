@@ -15,5 +15,5 @@ type Object struct {
 // Object returns the object that a table is, or the part of one, or nil.
 func (p *Policy) Object(n catalog.Name) *Object { return p.objects[n] }
 
-// Contracted tells whether the policy has contracts.
-func (p *Policy) Contracted() bool { return len(p.contracts) > 0 }
+// HasContracts tells whether the policy has contracts.
+func (p *Policy) HasContracts() bool { return len(p.contracts) > 0 }

@@ -42,11 +42,11 @@ func (c *compiler) observing(p *Policy) {
 		switch {
 		case decl.observe == nil && (!c.doc.observe || decl.enforce):
 			continue
-		case t.Stored() && decl.observe != nil:
+		case t.LacksRowSecurity() && decl.observe != nil:
 			c.fail(*decl.observe, "enforce it, or leave it out of the policy for now",
 				"%s is a %s, which cannot be observed", t.Relation.Name, kindName(t.Relation.Kind))
 			continue
-		case t.Stored(): // which is read through a view that has the rule in it
+		case t.LacksRowSecurity(): // which is read through a view that has the rule in it
 			c.warnings = append(c.warnings,
 				decl.place.warningf("%s is a %s, which cannot be observed: it is enforced", t.Relation.Name, kindName(t.Relation.Kind)))
 			continue
@@ -87,8 +87,8 @@ func (p *Policy) Enforced() *Policy {
 	return &enforced
 }
 
-// Lost are the columns of an access that would not be there, and those that would be masked; nil columns are all of them.
-func (t *Table) Lost(columns []string) (hidden, masked []string) {
+// HiddenAndMasked are the columns of an access that would not be there, and those that would be masked; nil columns are all of them.
+func (t *Table) HiddenAndMasked(columns []string) (hidden, masked []string) {
 	if t.Columns == nil {
 		return nil, nil
 	}
@@ -98,7 +98,7 @@ func (t *Table) Lost(columns []string) (hidden, masked []string) {
 		}
 	}
 	for _, name := range columns {
-		i := slices.IndexFunc(t.Columns.Columns, func(c Shown) bool { return c.Name == name })
+		i := slices.IndexFunc(t.Columns.Columns, func(c VisibleColumn) bool { return c.Name == name })
 		switch {
 		case i < 0:
 			hidden = append(hidden, name)

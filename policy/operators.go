@@ -36,7 +36,7 @@ func (c *compiler) operators(decls []wordDecl) []string {
 // operators warns of operators that nobody vouches for and that have names of PostgreSQL's own: which of the two a
 // statement means depends on the types of what it compares, so every statement with such a name is refused.
 func (l *linter) operators() {
-	if l.around.Unknown == nil {
+	if l.around.UnknownOperator == nil {
 		return
 	}
 	type owner struct{ extension, schema string }
@@ -45,7 +45,7 @@ func (l *linter) operators() {
 	for _, o := range l.snap.Operators() {
 		of := owner{o.Extension, o.Name.Schema}
 		if !slices.Contains(l.snap.SearchPath(), of.schema) || !l.snap.HasCatalogOperator(o.Name.Name) ||
-			!l.around.Unknown(o) || l.policy.OperatorsOf(o.Extension) {
+			!l.around.UnknownOperator(o) || l.policy.OperatorsOf(o.Extension) {
 			continue
 		}
 		if names[of] == nil {

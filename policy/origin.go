@@ -7,9 +7,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Origin is where the value of an attribute comes from that the database works out, as text: what confirms a claim, the
+// AttributeOrigin is where the value of an attribute comes from that the database works out, as text: what confirms a claim, the
 // query, or the expression. It is "" for one of the credential.
-func (p *Policy) Origin(name string) string {
+func (p *Policy) AttributeOrigin(name string) string {
 	for _, l := range p.live {
 		if l.Name != name {
 			continue
@@ -19,7 +19,7 @@ func (p *Policy) Origin(name string) string {
 			sql := "SELECT " + catalog.QuoteIdent(l.Column) + " FROM " + l.Table.Name.SQL()
 			if l.Rows != nil {
 				// A claim has no name among the attributes.
-				sql += " WHERE " + strings.ReplaceAll(Readable(predicate.Check(l.Rows, l.Table)), "(SELECT attr(''))", "claim")
+				sql += " WHERE " + strings.ReplaceAll(ReadableSQL(predicate.Check(l.Rows, l.Table)), "(SELECT attr(''))", "claim")
 			}
 			return sql
 		case len(l.Equals) > 0:

@@ -33,7 +33,7 @@ type Policy struct {
 	purpose string
 
 	derivations []Derivation
-	taken       []Taken
+	taken       []Cascade
 
 	tableIndex    map[catalog.Name]*Table
 	functionIndex map[catalog.Name]*Function
@@ -53,9 +53,9 @@ type Policy struct {
 type Table struct {
 	Relation *catalog.Relation
 	Rows     predicate.Node
-	Rule     *Rule      // Rows as the policy writes it, with places
-	Write    *Write     // nil: agents write nothing
-	Columns  *Narrowing // nil: every column, as it is
+	Rule     *Rule           // Rows as the policy writes it, with places
+	Write    *Write          // nil: agents write nothing
+	Columns  *VisibleColumns // nil: every column, as it is
 
 	Aggregate *Aggregate // nil: aggregates see what shows one by one
 	Lifecycle *Lifecycle // nil: rows stay until the application deletes them
@@ -67,11 +67,11 @@ type Table struct {
 	Observed *Table // the table as it would be: it is observed only, and this one is open; nil: the policy is enforced
 }
 
-// Stored tells whether the relation is a materialised view or a foreign table, which cannot have row security: agents
+// LacksRowSecurity tells whether the relation is a materialised view or a foreign table, which cannot have row security: agents
 // read it through a view that has the rule in it, and hold no right on it.
-func (t *Table) Stored() bool { return stored(t.Relation) }
+func (t *Table) LacksRowSecurity() bool { return lacksRowSecurity(t.Relation) }
 
-func stored(r *catalog.Relation) bool {
+func lacksRowSecurity(r *catalog.Relation) bool {
 	return r.Kind == catalog.MatView || r.Kind == catalog.ForeignTable
 }
 
@@ -90,11 +90,11 @@ func (t *Table) Visible() *catalog.Relation {
 	return &visible
 }
 
-// Keyed is the table as a statement knows it that fetches it by key.
-func (t *Table) Keyed() *catalog.Relation {
+// VisibleByKey is the table as a statement knows it that fetches it by key.
+func (t *Table) VisibleByKey() *catalog.Relation {
 	keyed := *t.Visible()
 	keyed.Columns = nil
-	for _, c := range t.Columns.ByKey.All {
+	for _, c := range t.Columns.ByKey.AllColumns {
 		column := *t.Relation.Column(c.Name)
 		column.NotNull = column.NotNull && c.Plain()
 		keyed.Columns = append(keyed.Columns, column)
@@ -109,10 +109,10 @@ type View struct {
 	Tables   []catalog.Name // the tables that it reads, through other views as well; sorted
 
 	// The copy's query, without predicates, which row security holds alone, and with the predicates of its tables in it.
-	Query, Walled string
-	Door          string // the same over door views; "" where an expression of it is not vetted
+	Query, FilteredQuery string
+	SignedQuery          string // the same over door views; "" where an expression of it is not vetted
 	// some table in Walled stands without its predicate, as where a whole row is meant: row security alone holds
-	Bare bool
+	PartlyFiltered bool
 
 	Write *Write // what agents may change through it; nil: nothing. Conditions and stamps are the table's
 }
@@ -213,11 +213,11 @@ func (p *Policy) Settings() map[string]string {
 // Warnings tell what compiling found allowed and unwise; [Lint] tells more.
 func (p *Policy) Warnings() []*Error { return p.warnings }
 
-// LeftOut are those of the warnings that say what agents are not given though the policy asks for it.
-func (p *Policy) LeftOut() []*Error { return p.leftOut }
+// Withheld are those of the warnings that say what agents are not given though the policy asks for it.
+func (p *Policy) Withheld() []*Error { return p.leftOut }
 
-// Tells are those of the warnings that say what agents learn of rows that they do not see by what they write.
-func (p *Policy) Tells() []*Error { return p.tells }
+// WriteDisclosures are those of the warnings that say what agents learn of rows that they do not see by what they write.
+func (p *Policy) WriteDisclosures() []*Error { return p.tells }
 
 func compareNames(a, b catalog.Name) int {
 	if c := strings.Compare(a.Schema, b.Schema); c != 0 {

@@ -479,7 +479,7 @@ func TestAsksTheRegistry(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := p.AsksRegistry(); got != want {
+		if got := p.UsesRegistry(); got != want {
 			t.Errorf("%s: %v", column, got)
 		}
 	}

@@ -37,7 +37,7 @@ type Memories struct {
 	Store    string
 	Content  string
 	Source   string         // "": nothing says who told it
-	Told     string         // the key of the memory that it was told from; "": nothing says so
+	ToldFrom string         // the key of the memory that it was told from; "": nothing says so
 	Subjects predicate.List // whom a memory is about
 	Grants   predicate.List
 	Evidence predicate.List // who is said to have agreed, which counts for nothing; Column "": nothing says so
@@ -92,8 +92,8 @@ type Aliases struct {
 // Privacy returns the section of that name; nil if the policy has none.
 func (p *Policy) Privacy() *Privacy { return p.privacy }
 
-// Of returns the memories of a kind, or nil.
-func (p *Privacy) Of(kind string) *Memories {
+// MemoriesOf returns the memories of a kind, or nil.
+func (p *Privacy) MemoriesOf(kind string) *Memories {
 	for _, m := range p.Memories {
 		if m.Kind == kind {
 			return m
@@ -336,7 +336,7 @@ func (c *compiler) generalize(x privacyPart, p *Privacy, decl *generalizeDecl) *
 	if decl == nil {
 		return nil
 	}
-	out := &Generalize{Into: p.Of(decl.into.word)}
+	out := &Generalize{Into: p.MemoriesOf(decl.into.word)}
 	if out.Into == nil && decl.into.word != "" && len(p.Memories) > 0 {
 		c.fail(decl.into.place, "name one of "+strings.Join(p.Kinds(), ", "), "there are no memories of the kind %s",
 			decl.into.word)
@@ -392,7 +392,7 @@ func (c *compiler) memories(p *Policy, m memoriesDecl, k kindDecl) *Memories {
 	}
 	return &Memories{
 		Kind: k.kind, Relation: r, Key: x.key(), Store: x.column("store"), Content: x.text("content"),
-		Source: x.text("source"), Told: x.text("told"),
+		Source: x.text("source"), ToldFrom: x.text("told"),
 		Subjects: x.list("subjects"), Grants: x.list("grants"), Evidence: x.list("evidence"),
 	}
 }
@@ -506,7 +506,7 @@ func (p *Privacy) describe(h io.Writer) {
 	fmt.Fprintf(h, "privacy %q %q %q %q\n", p.Entity, p.Roles, p.Context, p.All)
 	for _, m := range p.Memories {
 		fmt.Fprintf(h, " memories %q %q %q %q %q %q %q %q %q\n", m.Kind, m.Relation.Name.String(), m.Store, m.Content,
-			m.Source, m.Told, m.Subjects.Column, m.Grants.Column, m.Evidence.Column)
+			m.Source, m.ToldFrom, m.Subjects.Column, m.Grants.Column, m.Evidence.Column)
 	}
 	if s := p.Stores; s != nil {
 		fmt.Fprintf(h, " stores %q %q %q\n", s.Relation.Name.String(), s.ID, s.Owner)

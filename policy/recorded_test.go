@@ -102,7 +102,7 @@ func TestRecordsWithoutAnIndex(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	warnings, err := policy.Lint(doc, recordsSnapshot(), policy.Surroundings{})
+	warnings, err := policy.Lint(doc, recordsSnapshot(), policy.LintContext{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,10 +13,10 @@ type Recording string
 // The ways. Without one of them the value of a credential's attribute is recorded as a reference, which erasure
 // forgets, and that of a live one is not recorded.
 const (
-	AsIs     Recording = "as it is"  // audit: true
-	Referred Recording = "reference" // a reference, of a live one too
-	Subject  Recording = "subject"   // a reference, and the person on whose behalf the session reads
-	Purpose  Recording = "purpose"   // as it is, and what the session reads for
+	AsIs        Recording = "as it is"  // audit: true
+	AsReference Recording = "reference" // a reference, of a live one too
+	AsSubject   Recording = "subject"   // a reference, and the person on whose behalf the session reads
+	AsPurpose   Recording = "purpose"   // as it is, and what the session reads for
 )
 
 // recording decodes `audit: true`, `reference`, `subject` or `purpose` of an attribute.
@@ -29,7 +29,7 @@ func (d *decoder) recording(decl *attributeDecl) func(*node) {
 		case n.kind == scalarNode && n.literal == "bool":
 			decl.audit = nil
 		case n.kind == scalarNode && n.literal == "string" &&
-			slices.Contains([]Recording{Referred, Subject, Purpose}, Recording(n.value)):
+			slices.Contains([]Recording{AsReference, AsSubject, AsPurpose}, Recording(n.value)):
 			decl.Audit = Recording(n.value)
 		default:
 			d.fail(n.place, "write true, reference, subject or purpose", "audit of an attribute says how records have its value")
@@ -41,7 +41,7 @@ func (d *decoder) recording(decl *attributeDecl) func(*node) {
 func (c *compiler) recordings(p *Policy) {
 	first := map[Recording]string{}
 	for _, decl := range c.doc.attributes {
-		if decl.Audit != Subject && decl.Audit != Purpose {
+		if decl.Audit != AsSubject && decl.Audit != AsPurpose {
 			continue
 		}
 		if other, taken := first[decl.Audit]; taken {
@@ -50,7 +50,7 @@ func (c *compiler) recordings(p *Policy) {
 		}
 		first[decl.Audit] = decl.Name
 	}
-	p.subject, p.purpose = first[Subject], first[Purpose]
+	p.subject, p.purpose = first[AsSubject], first[AsPurpose]
 	if p.subject == "" && len(c.owners) == 1 {
 		name := slices.Collect(maps.Keys(c.owners))[0]
 		if a, ok := p.Attribute(name); ok && !a.Live() {

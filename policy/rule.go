@@ -13,8 +13,8 @@ type Rule struct {
 	contract     bool    // it is what a contract adds to the rule
 }
 
-// Blocks is the rule without what contracts add to it.
-func (r *Rule) Blocks() *Rule {
+// WithoutContracts is the rule without what contracts add to it.
+func (r *Rule) WithoutContracts() *Rule {
 	for len(r.Parts) == 2 && r.Parts[0].contract {
 		r = r.Parts[1]
 	}

@@ -203,7 +203,7 @@ func attributeShape() *shape {
 			"How the records of the audit have it. true: as it is; reference: by a reference that can be "+
 				"forgotten; subject: as a reference to the person on whose behalf the session reads; purpose: as "+
 				"it is, what the session reads for.",
-			&shape{kind: aBool}, wordsShape("", string(Referred), string(Subject), string(Purpose)))},
+			&shape{kind: aBool}, wordsShape("", string(AsReference), string(AsSubject), string(AsPurpose)))},
 		key{"setting", &shape{kind: aText, doc: "Of source: set, the setting that the agent's session has.",
 			example: "app.name", pattern: `^[^.]+\.[^.]+$`}},
 		key{"within", eitherShape("Of source: set, the values that count.",

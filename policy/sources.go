@@ -121,7 +121,7 @@ func (c *compiler) sources(p *Policy) *Sources {
 	}
 	for _, f := range append(slices.Clone(out.Fields), SourceField{Column: out.Key}, SourceField{Column: out.Body}) {
 		if n := out.Table.Columns; n != nil && !n.ByKey.Has(f.Column) &&
-			!slices.ContainsFunc(n.Columns, func(s Shown) bool { return s.Name == f.Column }) {
+			!slices.ContainsFunc(n.Columns, func(s VisibleColumn) bool { return s.Name == f.Column }) {
 			c.fail(decl.place, "allow it under columns", "agents do not see %s.%s", r.Name, f.Column)
 		}
 	}

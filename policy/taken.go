@@ -7,29 +7,29 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Taken says that with a row that a lifecycle deletes or makes anonymous, or with one that goes with such a row, rows
+// Cascade says that with a row that a lifecycle deletes or makes anonymous, or with one that goes with such a row, rows
 // of a table go: they were made from it, or a foreign key takes them along. Of the latter only those are told that lead
 // to the former.
-type Taken struct {
+type Cascade struct {
 	With, Table *catalog.Relation
-	Made        *predicate.Origin   // how rows of Table are made from rows of With; nil: Key
+	Origin      *predicate.Origin   // how rows of Table are made from rows of With; nil: Key
 	Key         *catalog.ForeignKey // of Table, ON DELETE CASCADE
 }
 
-// Taken returns what goes with what, by the order of the files.
-func (p *Policy) Taken() []Taken { return p.taken }
+// Cascades returns what goes with what, by the order of the files.
+func (p *Policy) Cascades() []Cascade { return p.taken }
 
-// Sweeps tells whether rows of some table have an end that the sweeper brings about.
-func (p *Policy) Sweeps() bool {
+// HasLifecycles tells whether rows of some table have an end that the sweeper brings about.
+func (p *Policy) HasLifecycles() bool {
 	return slices.ContainsFunc(p.tables, func(t *Table) bool { return t.Lifecycle != nil })
 }
 
 // taken finds what goes with the rows that lifecycles end, and refuses to take what agents may still see.
-func (c *compiler) taken(p *Policy) []Taken {
-	var all []Taken
+func (c *compiler) taken(p *Policy) []Cascade {
+	var all []Cascade
 	for i, d := range p.derivations {
-		if d.Erase {
-			all = append(all, Taken{With: d.Origin.Of(), Table: d.Table, Made: &p.derivations[i].Origin})
+		if d.DeleteWithSource {
+			all = append(all, Cascade{With: d.Origin.Of(), Table: d.Table, Origin: &p.derivations[i].Origin})
 		}
 	}
 	if len(all) == 0 {
@@ -38,7 +38,7 @@ func (c *compiler) taken(p *Policy) []Taken {
 	for _, r := range c.snap.Relations() {
 		for i, key := range r.ForeignKeys {
 			if target, ok := c.snap.Relation(key.Target); ok && key.OnDelete == catalog.Cascade {
-				all = append(all, Taken{With: target, Table: r, Key: &r.ForeignKeys[i]})
+				all = append(all, Cascade{With: target, Table: r, Key: &r.ForeignKeys[i]})
 			}
 		}
 	}
@@ -50,7 +50,7 @@ func (c *compiler) taken(p *Policy) []Taken {
 		}
 	}
 	for _, e := range all {
-		if e.Made != nil {
+		if e.Origin != nil {
 			leads[e.With.Name] = true
 		}
 	}
@@ -65,8 +65,8 @@ func (c *compiler) taken(p *Policy) []Taken {
 			}
 		}
 	}
-	out := slices.DeleteFunc(all, func(e Taken) bool {
-		return !reached[e.With.Name] || e.Made == nil && !leads[e.Table.Name]
+	out := slices.DeleteFunc(all, func(e Cascade) bool {
+		return !reached[e.With.Name] || e.Origin == nil && !leads[e.Table.Name]
 	})
 	for _, name := range c.order {
 		t := c.tables[name]
@@ -85,7 +85,7 @@ func (c *compiler) hiddenFirst(b derivedBlock, t *compiling, origin predicate.Or
 	const keep = "write on_erase: keep"
 	r := t.relation
 	switch {
-	case stored(r):
+	case lacksRowSecurity(r):
 		c.fail(b.place, keep, "rows of %s are not deleted one by one: it is a %s", r.Name, kindName(r.Kind))
 	case !slices.ContainsFunc(flat(t.decl.rows, false), func(part block) bool { return part != nil && part.at() == b.place }):
 		c.fail(b.place, "write derived in the list of rows itself, or on_erase: keep",

@@ -24,8 +24,8 @@ type ToolArgument struct {
 	Optional    bool // the function has a default for it
 }
 
-// OwnTools are the tools that every server of MCP may have. A policy publishes no function under these names.
-var OwnTools = []string{
+// BuiltinTools are the tools that every server of MCP may have. A policy publishes no function under these names.
+var BuiltinTools = []string{
 	"consent_grant", "consent_revoke", "consent_status", "context_enter", "context_leave", "context_list",
 	"degrade_relationship", "list_tables",
 	"memory_belief", "memory_episode", "memory_generalize", "memory_note", "memory_raw", "partnership_decide",
@@ -93,7 +93,7 @@ func (c *compiler) tool(p *Policy, decl functionDecl, f *Function) {
 	case !toolName.MatchString(out.Name):
 		c.fail(t.nameAt, "the name of a tool is of letters, digits, _ and -, at most 64 long",
 			"%q cannot be the name of a tool", out.Name)
-	case slices.Contains(OwnTools, out.Name):
+	case slices.Contains(BuiltinTools, out.Name):
 		c.fail(t.nameAt, "choose another name", "%q is a tool of pgconsent's own", out.Name)
 	case len(out.Description) > 4096:
 		c.fail(t.place, "", "the description of tool %s is longer than 4096 bytes", out.Name)

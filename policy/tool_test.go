@@ -60,7 +60,7 @@ func TestToolIsInTheVersion(t *testing.T) {
 			t.Errorf("one version for two policies:\n%s\n%s", other, text)
 		}
 		seen[p.Version()] = text
-		if _, told := p.Bounds()["tool find"]; told != strings.Contains(text, "name: find") {
+		if _, told := p.Restrictions()["tool find"]; told != strings.Contains(text, "name: find") {
 			t.Errorf("Bounds has tool find: %t, for %s", told, text)
 		}
 	}
@@ -94,7 +94,7 @@ func TestWrongTools(t *testing.T) {
 			}
 		})
 	}
-	if len(policy.OwnTools) == 0 {
+	if len(policy.BuiltinTools) == 0 {
 		t.Error("no name is reserved")
 	}
 }

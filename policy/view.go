@@ -6,20 +6,20 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Copy is one of the views of ours that stand for a view of the owner's.
-type Copy int
+// ViewCopy is one of the views of ours that stand for a view of the owner's.
+type ViewCopy int
 
 const (
-	RowCopy    Copy = iota // under row security
-	WalledCopy             // with the predicates of its tables besides
-	DoorCopy               // over door views, for vetted statements
+	RowCopy      ViewCopy = iota // under row security
+	FilteredCopy                 // with the predicates of its tables besides
+	SignedCopy                   // over door views, for vetted statements
 )
 
-// Definer judges the query of a view by the rules for agents' statements, and returns what its copy must read: tables
+// ViewRewriter judges the query of a view by the rules for agents' statements, and returns what its copy must read: tables
 // and views of p qualified, those that are read through views of ours replaced, functions pinned. Of a walled one bare
 // tells that a predicate could not be in it; of one for vetted statements the query is empty where an expression of it
 // is not vetted.
-type Definer func(p *Policy, snap *catalog.Snapshot, view *catalog.Relation, of Copy) (query string, bare bool, err error)
+type ViewRewriter func(p *Policy, snap *catalog.Snapshot, view *catalog.Relation, of ViewCopy) (query string, bare bool, err error)
 
 // view compiles a view and, before it, those that it reads.
 func (c *compiler) view(p *Policy, decl viewDecl) {
@@ -99,10 +99,10 @@ func (c *compiler) copied(p *Policy, decl viewDecl, r *catalog.Relation, depth i
 	}
 	var err error
 	if v.Query, _, err = c.define(p, c.snap, r, RowCopy); err == nil {
-		v.Walled, v.Bare, err = c.define(p, c.snap, r, WalledCopy)
+		v.FilteredQuery, v.PartlyFiltered, err = c.define(p, c.snap, r, FilteredCopy)
 	}
 	if err == nil {
-		v.Door, _, err = c.define(p, c.snap, r, DoorCopy)
+		v.SignedQuery, _, err = c.define(p, c.snap, r, SignedCopy)
 	}
 	if err != nil {
 		within := ""

@@ -31,9 +31,9 @@ func (v *View) writable(p *Policy) {
 	w := &Write{
 		Insert: beneath.Insert && v.Relation.Updatable.Inserts() &&
 			!slices.ContainsFunc(v.Relation.Columns, func(c catalog.Column) bool { return c.Default != "" }),
-		Update: beneath.Update && v.Relation.Updatable.Updates(),
-		Delete: beneath.Delete && v.Relation.Updatable.Deletes(),
-		Unseen: beneath.Unseen,
+		Update:        beneath.Update && v.Relation.Updatable.Updates(),
+		Delete:        beneath.Delete && v.Relation.Updatable.Deletes(),
+		InsertsHidden: beneath.InsertsHidden,
 	}
 	for i, column := range v.Relation.Columns {
 		if slices.Contains(beneath.Insertable, base[i]) {

@@ -9,23 +9,23 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Line is a line of a rule in words.
-type Line struct {
+// RuleLine is a line of a rule in words.
+type RuleLine struct {
 	Depth int    `json:"depth"`
 	Text  string `json:"text"`
 	Place string `json:"place,omitempty"` // file:line:column
 }
 
-// Words says the rule of a table in words, line by line.
-func (p *Policy) Words(t *Table) []Line {
-	var out []Line
+// RuleInWords says the rule of a table in words, line by line.
+func (p *Policy) RuleInWords(t *Table) []RuleLine {
+	var out []RuleLine
 	p.words(t.Rule, t.Relation, 0, &out)
 	return out
 }
 
-func (p *Policy) words(r *Rule, row *catalog.Relation, depth int, out *[]Line) {
+func (p *Policy) words(r *Rule, row *catalog.Relation, depth int, out *[]RuleLine) {
 	say := func(text string) {
-		*out = append(*out, Line{depth, text, fmt.Sprintf("%s:%d:%d", r.File, r.Line, r.Column)})
+		*out = append(*out, RuleLine{depth, text, fmt.Sprintf("%s:%d:%d", r.File, r.Line, r.Column)})
 	}
 	switch {
 	case r.Block == "not" && len(r.Parts) > 0:
@@ -182,7 +182,7 @@ func names(to []predicate.Grantee) string {
 
 // condition is the SQL of a node, without the question whether the session has a seal.
 func condition(n predicate.Node, row *catalog.Relation) string {
-	return strings.TrimPrefix(Readable(predicate.Check(n, row)), "(SELECT sealed()) AND ")
+	return strings.TrimPrefix(ReadableSQL(predicate.Check(n, row)), "(SELECT sealed()) AND ")
 }
 
 func owned(n predicate.Own) string {
@@ -232,8 +232,8 @@ func without(required bool) string {
 
 var qualifiedOperator = regexp.MustCompile(`OPERATOR\(pg_catalog\.([^)]+)\)`)
 
-// Readable leaves out of generated SQL what only makes it independent of settings: the schema of built-in names.
-func Readable(sql string) string {
+// ReadableSQL leaves out of generated SQL what only makes it independent of settings: the schema of built-in names.
+func ReadableSQL(sql string) string {
 	sql = qualifiedOperator.ReplaceAllString(sql, "$1")
 	return strings.NewReplacer("pg_catalog.", "", "pgconsent_gate.attr(", "attr(", "pgconsent_gate.sealed(",
 		"sealed(").Replace(sql)

@@ -15,20 +15,20 @@ import (
 type Write struct {
 	Insert, Update, Delete bool
 
-	Insertable []string // the columns that an INSERT may name, stamped ones included, in the table's order
-	Copied     []string // of these, those that COPY FROM may name: an identity column has no default of its own
-	Updatable  []string // the columns that an UPDATE may set
-	Stamps     []Stamp
-	Lists      []predicate.Bound
+	Insertable  []string // the columns that an INSERT may name, stamped ones included, in the table's order
+	CopyColumns []string // of these, those that COPY FROM may name: an identity column has no default of its own
+	Updatable   []string // the columns that an UPDATE may set
+	Stamps      []Stamp
+	Lists       []predicate.Bound
 
 	InsertCheck predicate.Node // what a new row must be
 	UpdateCheck predicate.Node // what a changed row must be
 
-	// Decisive: rules of other tables read its rows, and who asks decides which of those that they see agents may change.
-	Decisive bool
+	// AffectsOtherRules: rules of other tables read its rows, and who asks decides which of those that they see agents may change.
+	AffectsOtherRules bool
 
-	// Unseen: rows that agents insert are certain not to be visible to them, because a stamp says so.
-	Unseen bool
+	// InsertsHidden: rows that agents insert are certain not to be visible to them, because a stamp says so.
+	InsertsHidden bool
 }
 
 // Stamp is a column that an INSERT sets whatever the agent sends.
@@ -166,7 +166,7 @@ func (c *compiler) write(t *compiling) *Write {
 		return nil
 	}
 	switch {
-	case stored(r):
+	case lacksRowSecurity(r):
 		c.fail(decl.place, "leave write out", "%s is a %s, which agents can only read", r.Name, kindName(r.Kind))
 		return nil
 	case slices.ContainsFunc(t.decl.columns, func(d columnDecl) bool { return d.byKey != nil }):
@@ -287,7 +287,7 @@ func (c *compiler) changes(out *Write, decl *writeDecl, t *compiling, sendable [
 		if out.Insert && (isStamped && t.decl.plain(name) || isSendable) {
 			out.Insertable = append(out.Insertable, name)
 			if column.Identity == "" {
-				out.Copied = append(out.Copied, name)
+				out.CopyColumns = append(out.CopyColumns, name)
 			}
 		}
 		named := slices.ContainsFunc(decl.columns, func(w wordDecl) bool { return w.word == name })
@@ -336,7 +336,7 @@ func (c *compiler) changes(out *Write, decl *writeDecl, t *compiling, sendable [
 	for _, part := range predicate.Conjuncts(t.rows) {
 		if columns, all := predicate.RowColumns(part); all && len(columns) == 1 &&
 			slices.Contains(overruled, columns[0]) && isColumnTest(part) {
-			out.Unseen = out.Unseen || contradicts(part, stamps)
+			out.InsertsHidden = out.InsertsHidden || contradicts(part, stamps)
 			continue
 		}
 		insert = append(insert, part)
@@ -350,7 +350,7 @@ func (c *compiler) changes(out *Write, decl *writeDecl, t *compiling, sendable [
 		check := c.block(decl.check, t.relation)
 		insert, update = append(insert, check), append(update, check)
 		_, own := predicate.RowColumns(check)
-		out.Decisive = !own || len(predicate.Attributes(check)) > 0
+		out.AffectsOtherRules = !own || len(predicate.Attributes(check)) > 0
 	}
 	out.InsertCheck, out.UpdateCheck = insert, update
 }
@@ -752,7 +752,7 @@ func (w *Write) describe(r *catalog.Relation) string {
 		return ""
 	}
 	parts := []string{
-		strconv.FormatBool(w.Insert), strconv.FormatBool(w.Update), strconv.FormatBool(w.Delete), strconv.FormatBool(w.Unseen),
+		strconv.FormatBool(w.Insert), strconv.FormatBool(w.Update), strconv.FormatBool(w.Delete), strconv.FormatBool(w.InsertsHidden),
 		strconv.Quote(strings.Join(w.Insertable, "\x00")), strconv.Quote(strings.Join(w.Updatable, "\x00")),
 		predicate.Check(w.InsertCheck, r), predicate.Check(w.UpdateCheck, r),
 	}
@@ -769,10 +769,10 @@ func (w *Write) describe(r *catalog.Relation) string {
 // decisive leaves it to tables that others depend on.
 func (p *Policy) decisive() {
 	for _, t := range p.tables {
-		if t.Write == nil || !t.Write.Decisive {
+		if t.Write == nil || !t.Write.AffectsOtherRules {
 			continue
 		}
-		t.Write.Decisive = slices.ContainsFunc(p.tables, func(o *Table) bool {
+		t.Write.AffectsOtherRules = slices.ContainsFunc(p.tables, func(o *Table) bool {
 			return o != t && slices.ContainsFunc(predicate.Helpers(o.Rows),
 				func(h predicate.Helper) bool { return h.Relation.Name == t.Relation.Name })
 		})

@@ -140,7 +140,7 @@ func TestWhatGoesAlongTells(t *testing.T) {
 						"of public.%s which they see do so as well tells of these", does, between, end)
 			}
 			var got []string
-			for _, w := range p.Tells() {
+			for _, w := range p.WriteDisclosures() {
 				got = append(got, w.Error())
 			}
 			if len(got) != len(p.Warnings()) || want == "" && len(got) > 0 ||
@@ -193,7 +193,7 @@ func TestWhatGoesAlongTells(t *testing.T) {
 			continue
 		}
 		var got []string
-		for _, w := range p.Tells() {
+		for _, w := range p.WriteDisclosures() {
 			if strings.Contains(w.Error(), "which do tells") {
 				got = append(got, w.Error())
 			}

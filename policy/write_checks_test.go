@@ -251,11 +251,11 @@ func TestWhatRowsMustBe(t *testing.T) {
 				if w == nil {
 					continue
 				}
-				rest := strings.TrimSpace("copied " + strings.Join(w.Copied, " "))
-				if w.Unseen {
+				rest := strings.TrimSpace("copied " + strings.Join(w.CopyColumns, " "))
+				if w.InsertsHidden {
 					rest += " unseen"
 				}
-				if w.Decisive {
+				if w.AffectsOtherRules {
 					rest += " decisive"
 				}
 				for _, s := range [][3]string{{"new", said(w.InsertCheck), c.insert}, {"changed", said(w.UpdateCheck), c.update}, {"rest", rest, c.rest}} {

@@ -62,7 +62,7 @@ func orLeftOut(p *policy.Policy, err error) error {
 		return err
 	}
 	var out []error
-	for _, w := range p.LeftOut() {
+	for _, w := range p.Withheld() {
 		out = append(out, w)
 	}
 	return errors.Join(out...)

@@ -95,7 +95,7 @@ func (c wrongCase) write(t *testing.T) string {
 func exists(path string) bool { _, err := os.Stat(path); return err == nil }
 
 // judged is what policy check says of a policy, without the folder's name.
-func judged(path string, snap *catalog.Snapshot, around policy.Surroundings) (said string, loads bool) {
+func judged(path string, snap *catalog.Snapshot, around policy.LintContext) (said string, loads bool) {
 	var out []string
 	doc, err := policy.Load(path)
 	if err == nil {
@@ -160,7 +160,7 @@ func TestWrongPolicies(t *testing.T) {
 	for _, path := range paths {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txt"), func(t *testing.T) {
 			c := readCase(t, path)
-			around := policy.Surroundings{Used: used, Triggers: triggers, Defaults: defaults}
+			around := policy.LintContext{FunctionUses: used, Triggers: triggers, Defaults: defaults}
 			if strings.Contains(c.files[0][1], "contexts:") {
 				around.Agents = map[string]map[string]string{"chat": {"user": "6f1e0000-0000-4000-8000-000000000001", "tenant": "north", "contexts": `{"work"}`}}
 			}

@@ -271,12 +271,12 @@ func (w *walker) typed(tree *sqltext.ParseResult) (statements []policy.Statement
 		stmt := tree.Stmts[i].GetStmt()
 		s := policy.Statement{Tag: tagOfStatement(stmt), Accesses: w.accesses(r.reads)}
 		if w.pol.RecordsKeys() {
-			s.Single = singleRead(stmt)
+			s.SingleTable = singleRead(stmt)
 		}
-		if w.pol.Contracted() {
-			s.Limit, s.Plain = plainRead(stmt)
+		if w.pol.HasContracts() {
+			s.Limit, s.PlainSelect = plainRead(stmt)
 			if len(tree.Stmts) == 1 {
-				s.Named = w.templatesOf(stmt)
+				s.NamedStatements = w.templatesOf(stmt)
 			}
 		}
 		statements, every = append(statements, s), append(every, r.reads...)
@@ -302,8 +302,8 @@ func (w *walker) accesses(reads []*read) []policy.Access {
 			found[k], order = a, append(order, k)
 		}
 		a.Joined = a.Joined && r.joined
-		if r.alias != r.name.Name && r.alias != "" && !slices.Contains(a.As, r.alias) {
-			a.As = append(a.As, r.alias)
+		if r.alias != r.name.Name && r.alias != "" && !slices.Contains(a.Aliases, r.alias) {
+			a.Aliases = append(a.Aliases, r.alias)
 		}
 		if r.through != "" && !slices.Contains(a.Through, r.through) {
 			a.Through = append(a.Through, r.through)
@@ -348,7 +348,7 @@ func (w *walker) accesses(reads []*read) []policy.Access {
 		if r, ok := w.snap.Relation(a.Relation); ok && len(a.Columns) == len(r.Columns) && len(a.Columns) > 1 {
 			a.Columns = nil
 		}
-		slices.Sort(a.As)
+		slices.Sort(a.Aliases)
 		slices.Sort(a.Through)
 		out = append(out, a)
 	}

@@ -342,7 +342,7 @@ func (r *reader) call(c *sqltext.FuncCall, own *names, f flow) {
 
 // functionReads adds what the policy says that a function of it reads.
 func (r *reader) functionReads(schema, name string) {
-	if !r.pol.Contracted() {
+	if !r.pol.HasContracts() {
 		return
 	}
 	for _, f := range r.snap.FunctionsNamed(schema, name) {

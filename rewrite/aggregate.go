@@ -185,8 +185,8 @@ func (j *grouping) refusal() *sqlstate.Error {
 	var dimensions, measures []string
 	for _, d := range j.policy.Dimensions {
 		name := catalog.QuoteIdent(d.Column)
-		if d.By != "" {
-			name = "date_trunc('" + d.By + "', " + name + ")"
+		if d.Unit != "" {
+			name = "date_trunc('" + d.Unit + "', " + name + ")"
 		}
 		dimensions = append(dimensions, name)
 	}
@@ -317,13 +317,13 @@ func (j *grouping) dimension(n *sqltext.Node) *policy.Dimension {
 		}
 		name, ok := j.column(f.Args[1].GetColumnRef())
 		d := j.policy.Dimension(name)
-		if unit, constant := constantString(f.Args[0]); ok && constant && d != nil && d.By == unit {
+		if unit, constant := constantString(f.Args[0]); ok && constant && d != nil && d.Unit == unit {
 			return d
 		}
 		return nil
 	}
 	if name, ok := j.column(n.GetColumnRef()); ok {
-		if d := j.policy.Dimension(name); d != nil && d.By == "" {
+		if d := j.policy.Dimension(name); d != nil && d.Unit == "" {
 			return d
 		}
 	}
@@ -426,9 +426,9 @@ func (j *grouping) reference(c *sqltext.ColumnRef) {
 	switch {
 	case !ok:
 		j.no(c.Location, "it names something other than a column of the table")
-	case d != nil && d.By == "":
+	case d != nil && d.Unit == "":
 	case d != nil:
-		j.no(c.Location, "%s stands as date_trunc('%s', %s) only", quoted, d.By, quoted)
+		j.no(c.Location, "%s stands as date_trunc('%s', %s) only", quoted, d.Unit, quoted)
 	case j.policy.Measure(name) != nil:
 		j.no(c.Location, "%s stands inside count, sum and avg only", quoted)
 	case name == j.policy.Subject:
@@ -466,7 +466,7 @@ func (j *grouping) truncates(f *sqltext.FuncCall) bool {
 	}
 	name, ok := j.column(f.Args[1].GetColumnRef())
 	d := j.policy.Dimension(name)
-	if !ok || d == nil || d.By == "" {
+	if !ok || d == nil || d.Unit == "" {
 		return false
 	}
 	unit, constant := constantString(f.Args[0])

@@ -26,7 +26,7 @@ func newKeyed(t *policy.Table, mode Mode) *keyed {
 		return nil
 	}
 	return &keyed{table: t, function: predicate.KeyedView(t.Relation.Name, mode == Both || mode == Injected),
-		visible: t.Keyed()}
+		visible: t.VisibleByKey()}
 }
 
 // call is the text that fetches the rows with these values of the key.
@@ -317,7 +317,7 @@ func (f *keyFinder) castsTo(t *sqltext.TypeName, to string) bool {
 // key.
 func (w *walker) wanted(ref *reference) bool {
 	return ref.fetch != nil && (ref.whole ||
-		slices.ContainsFunc(ref.fetch.keyed.table.Columns.ByKey.Columns, func(c policy.Shown) bool { return w.names[c.Name] }))
+		slices.ContainsFunc(ref.fetch.keyed.table.Columns.ByKey.Columns, func(c policy.VisibleColumn) bool { return w.names[c.Name] }))
 }
 
 // keys counts the keys that each statement fetches by.

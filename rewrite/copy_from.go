@@ -32,7 +32,7 @@ func (w *walker) copyFrom(c *sqltext.CopyStmt) {
 	if len(columns) == 0 {
 		columns = copiedColumns(t.ref.relation)
 		for _, name := range columns {
-			if !slices.Contains(t.table.Write.Copied, name) {
+			if !slices.Contains(t.table.Write.CopyColumns, name) {
 				w.refuseAt(refusal("CopyStmt.attlist(implied)"), t.ref.start)
 				return
 			}
@@ -41,8 +41,8 @@ func (w *walker) copyFrom(c *sqltext.CopyStmt) {
 	}
 	for _, name := range columns {
 		w.names[name] = true
-		if !slices.Contains(t.table.Write.Copied, name) { // the server would speak of the view
-			w.refuseColumn(t, name, t.table.Write.Copied, t.ref.start)
+		if !slices.Contains(t.table.Write.CopyColumns, name) { // the server would speak of the view
+			w.refuseColumn(t, name, t.table.Write.CopyColumns, t.ref.start)
 		}
 	}
 	if c.WhereClause != nil {

@@ -13,15 +13,15 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Definition is a [policy.Definer]: the query of a view is judged and rewritten as if an agent had sent it, so that a
+// Definition is a [policy.ViewRewriter]: the query of a view is judged and rewritten as if an agent had sent it, so that a
 // copy of the view with the agent's rights reads nothing and calls nothing that the agent could not.
-func Definition(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Relation, of policy.Copy) (query string,
+func Definition(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Relation, of policy.ViewCopy) (query string,
 	bare bool, err error) {
 	query = strings.TrimSuffix(strings.TrimSpace(view.Definition), ";")
 	if query == "" {
 		return "", false, fmt.Errorf("its definition cannot be read")
 	}
-	mode := map[policy.Copy]Mode{policy.RowCopy: RLS, policy.WalledCopy: Both, policy.DoorCopy: Gate}[of]
+	mode := map[policy.ViewCopy]Mode{policy.RowCopy: RLS, policy.FilteredCopy: Both, policy.SignedCopy: Gate}[of]
 	r := New(snap, p, mode)
 	r.view = true
 	r.fetches = false             // a view has a list's columns, whatever its query asks for
@@ -30,7 +30,7 @@ func Definition(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Relation
 	}
 	tables := p.Tables()
 	for _, c := range p.Children() { // the plan that makes the copy puts them under their rules, too
-		if c.Direct {
+		if c.ReadableByName {
 			t := &policy.Table{Relation: c.Relation, Rows: c.Rows}
 			f := newFragment(t, mode)
 			f.door = false
@@ -38,7 +38,7 @@ func Definition(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Relation
 			tables = append(slices.Clip(tables), t)
 		}
 	}
-	if of == policy.WalledCopy {
+	if of == policy.FilteredCopy {
 		for _, t := range tables {
 			if f := r.protected[t.Relation.Name]; !f.stands() && !f.open {
 				f.condition(t, "(CASE WHEN "+predicate.Policy(t.Rows, t.Relation)+" THEN true END) IS NOT NULL",
@@ -49,9 +49,9 @@ func Definition(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Relation
 	}
 	result, refused := r.Rewrite(query, true)
 	switch {
-	case of == policy.DoorCopy && (refused != nil || result.Door != verdict.DoorGate):
+	case of == policy.SignedCopy && (refused != nil || result.Door != verdict.DoorGate):
 		return "", false, nil
-	case of == policy.DoorCopy:
+	case of == policy.SignedCopy:
 		return result.Text, false, nil
 	case refused != nil:
 		return "", false, fmt.Errorf("%s (%s)", refused.Message, refused.Hint)
@@ -65,8 +65,8 @@ func Definition(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Relation
 
 // viewFragment is what stands for a view: the name of its copy.
 func (r *Rewriter) viewFragment(v *policy.View) *fragment {
-	f := &fragment{visible: v.Relation, standIn: standIn(v.Relation.Name, r.mode), tables: v.Tables, bare: v.Bare,
-		door: v.Door != ""}
+	f := &fragment{visible: v.Relation, standIn: standIn(v.Relation.Name, r.mode), tables: v.Tables, bare: v.PartlyFiltered,
+		door: v.SignedQuery != ""}
 	f.kept = f.door && !slices.ContainsFunc(v.Tables,
 		func(n catalog.Name) bool { t := r.protected[n]; return t != nil && t.door && !t.kept })
 	f.stored = slices.ContainsFunc(v.Tables, func(n catalog.Name) bool { t := r.protected[n]; return t != nil && t.stored })

@@ -46,11 +46,11 @@ func (w *walker) lockable(refs []*reference) {
 		case view && ref.fragment != nil:
 			w.refuseAt(refusal("LockingClause(view)"), ref.start)
 			return
-		case ok && ref.fragment != nil && ref.fragment.stands() && table.Write.Allows("UPDATE") && !table.Write.Decisive:
+		case ok && ref.fragment != nil && ref.fragment.stands() && table.Write.Allows("UPDATE") && !table.Write.AffectsOtherRules:
 			w.refuseAt(refusal("LockingClause(narrowed)"), ref.start)
 			return
 		}
-		if ref.fragment == nil || !ok || ref.fragment.stands() || !table.Write.Allows("UPDATE") || table.Write.Decisive {
+		if ref.fragment == nil || !ok || ref.fragment.stands() || !table.Write.Allows("UPDATE") || table.Write.AffectsOtherRules {
 			w.refuseAt(refusal("LockingClause(policy)"), ref.start)
 			return
 		}

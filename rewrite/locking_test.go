@@ -27,13 +27,13 @@ var lockPlaces = []string{
 func TestRowsThatNobodyMayHold(t *testing.T) {
 	r := rewriter(t, Both)
 	drafts, _ := r.pol.Table(catalog.Name{Schema: "public", Name: "drafts"})
-	defer func() { drafts.Write.Decisive = false }()
+	defer func() { drafts.Write.AffectsOtherRules = false }()
 	for _, c := range []struct {
 		table    string
 		decisive bool
 		refused  bool
 	}{{"drafts", false, false}, {"drafts", true, true}, {"memories", false, true}} {
-		drafts.Write.Decisive = c.decisive
+		drafts.Write.AffectsOtherRules = c.decisive
 		for _, place := range lockPlaces {
 			for _, lock := range []string{"UPDATE", "NO KEY UPDATE", "SHARE", "KEY SHARE"} {
 				sql := strings.NewReplacer("{table}", c.table, "{lock}", lock).Replace(place)

@@ -353,12 +353,12 @@ func isShown(snap *catalog.Snapshot, p *policy.Policy, n catalog.Name) bool {
 // no hidden column.
 func isIndexShown(snap *catalog.Snapshot, p *policy.Policy, i *catalog.Indexed) bool {
 	if !i.Plain || !isShown(snap, p, i.Table) ||
-		slices.ContainsFunc(p.Children(), func(c *policy.Child) bool { return c.Relation.Name == i.Table && !c.Direct }) {
+		slices.ContainsFunc(p.Children(), func(c *policy.Child) bool { return c.Relation.Name == i.Table && !c.ReadableByName }) {
 		return false
 	}
 	t, _ := p.Table(i.Table)
 	return t == nil || t.Columns == nil || !slices.ContainsFunc(i.Columns, func(name string) bool {
-		return !slices.ContainsFunc(t.Columns.Columns, func(c policy.Shown) bool { return c.Name == name })
+		return !slices.ContainsFunc(t.Columns.Columns, func(c policy.VisibleColumn) bool { return c.Name == name })
 	})
 }
 

@@ -125,7 +125,7 @@ func childRefusal(p *policy.Policy, name catalog.Name) string {
 	for _, c := range p.Children() {
 		switch {
 		case c.Relation.Name != name:
-		case !c.Direct:
+		case !c.ReadableByName:
 			return "It is a part of a table that the policy lists, and has columns that agents do not see. Read " +
 				"the table; the policy can also list the part with a rule of its own."
 		default:
@@ -400,12 +400,12 @@ func wordByte(b byte) bool {
 func newFragment(t *policy.Table, mode Mode) *fragment {
 	f := &fragment{visible: t.Visible(), sets: predicate.Sets(t.Rows, t.Relation), owned: owned(t),
 		fixed: fixedColumns(t), aggregate: t.Aggregate, runs: looksIntoOthers(t)}
-	f.door, f.kept = predicate.HasDoor(t.Rows, t.Relation) && t.HasPlain(), keeps(t)
+	f.door, f.kept = predicate.HasDoor(t.Rows, t.Relation) && t.HasPlainColumns(), keeps(t)
 	if t.Columns != nil {
 		f.plain = t.Columns.Plain
 		f.standIn, f.keyed = standIn(t.Relation.Name, mode), newKeyed(t, mode)
 		f.sql = f.standIn.SQL()
-		f.stored = t.Stored()
+		f.stored = t.LacksRowSecurity()
 		return f
 	}
 	condition, gated := predicate.Inject(t.Rows, rowAlias)
@@ -417,7 +417,7 @@ func newFragment(t *policy.Table, mode Mode) *fragment {
 // looksIntoOthers tells whether functions of others may run as a plan looks into what the rules of a table look into,
 // or finds rows there.
 func looksIntoOthers(t *policy.Table) bool {
-	return slices.ContainsFunc(t.LooksInto(), func(h predicate.Helper) bool { return h.Relation.Runs })
+	return slices.ContainsFunc(t.HelperTables(), func(h predicate.Helper) bool { return h.Relation.Runs })
 }
 
 // parseExpression returns the tree of one expression, or nil.

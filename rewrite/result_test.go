@@ -59,8 +59,8 @@ func oneLine(accesses []policy.Access) string {
 	var out []string
 	for _, a := range accesses {
 		s := strings.TrimPrefix(a.Relation.String(), "public.")
-		if len(a.As) > 0 {
-			s += " AS " + strings.Join(a.As, "+")
+		if len(a.Aliases) > 0 {
+			s += " AS " + strings.Join(a.Aliases, "+")
 		}
 		columns := strings.Join(a.Columns, ", ")
 		if a.Columns == nil {

@@ -84,14 +84,14 @@ type Rewriter struct {
 // New returns a rewriter.
 func New(snap *catalog.Snapshot, pol *policy.Policy, mode Mode) *Rewriter {
 	r := &Rewriter{snap: snap, pol: pol, mode: mode, protected: map[catalog.Name]*fragment{},
-		pins: map[string]*sqltext.Node{}, templates: readTemplates(pol.Templates()), claims: pol.Settings()}
+		pins: map[string]*sqltext.Node{}, templates: readTemplates(pol.NamedStatements()), claims: pol.Settings()}
 	for _, t := range pol.Tables() {
 		f := newFragment(t, mode)
 		r.protected[t.Relation.Name] = f
 		r.fetches = r.fetches || f.keyed != nil
 	}
 	for _, c := range pol.Children() {
-		if c.Direct && c.Relation.Governed {
+		if c.ReadableByName && c.Relation.Governed {
 			f := newFragment(&policy.Table{Relation: c.Relation, Rows: c.Rows}, mode)
 			f.door = false
 			r.protected[c.Relation.Name] = f

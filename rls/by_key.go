@@ -32,7 +32,7 @@ func (p *Plan) keyed(t *policy.Table) []Statement {
 		"name with the keys."
 	var out []Statement
 	for _, walled := range []bool{false, true} {
-		name, query := predicate.KeyedView(t.Relation.Name, walled), p.rowQuery(t, t.Columns.ByKey.All)
+		name, query := predicate.KeyedView(t.Relation.Name, walled), p.rowQuery(t, t.Columns.ByKey.AllColumns)
 		if walled {
 			query += p.wall(t)
 		}

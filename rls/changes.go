@@ -32,9 +32,9 @@ func (p *Plan) watched() []*watched {
 	}
 	var all predicate.All
 	for _, t := range p.policy.Tables() {
-		all = append(all, t.Decides())
+		all = append(all, t.VisibilityRules())
 		w := at(t.Relation)
-		columns, known := predicate.RowColumns(t.Decides())
+		columns, known := predicate.RowColumns(t.VisibilityRules())
 		if t.Aggregate != nil {
 			columns = append(columns, t.Aggregate.Subject)
 		}
@@ -74,7 +74,7 @@ func (p *Plan) Watchable() string { return untold(p.liveNodes()) }
 
 // asked is whatever is asked about rows of a table as they are read and written.
 func asked(t *policy.Table) predicate.All {
-	out := predicate.All{t.Decides()}
+	out := predicate.All{t.VisibilityRules()}
 	if t.Write != nil {
 		out = append(append(out, t.Write.InsertCheck, t.Write.UpdateCheck), written(t.Write)...)
 	}
@@ -158,7 +158,7 @@ func (p *Plan) Unnoticed() map[catalog.Name]bool {
 // Timed tells whether time alone can hide a row.
 func (p *Plan) Timed() bool {
 	for _, t := range p.policy.Tables() {
-		if predicate.Timed(t.Decides()) {
+		if predicate.Timed(t.VisibilityRules()) {
 			return true
 		}
 	}

@@ -30,7 +30,7 @@ func (p *Plan) parts(f migrations.Found) []Statement {
 		)
 		out = append(out, fresh(c.Relation, p.agent))
 		out = append(out, p.enable(c.Relation, p.agent, false, f)...)
-		if c.Direct {
+		if c.ReadableByName {
 			out = append(out, Statement{SQL: fmt.Sprintf("GRANT SELECT ON TABLE %s TO %s", table, p.agent),
 				Why: "Agents may name it as well."})
 		}

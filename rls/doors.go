@@ -21,7 +21,7 @@ const doorAlias = "pgconsent_row"
 func doors(p *policy.Policy) []door {
 	var out []door
 	for _, t := range p.Tables() {
-		if rows, ok := predicate.Flat(t.Rows, doorAlias); ok && t.HasPlain() && predicate.HasDoor(t.Rows, t.Relation) {
+		if rows, ok := predicate.Flat(t.Rows, doorAlias); ok && t.HasPlainColumns() && predicate.HasDoor(t.Rows, t.Relation) {
 			out = append(out, door{t, rows})
 		}
 	}

@@ -54,7 +54,7 @@ func (p *Plan) schemas(f migrations.Found) []Statement {
 		agent[t.Relation.Name.Schema] = true
 	}
 	for _, c := range p.children {
-		if c.Direct {
+		if c.ReadableByName {
 			agent[c.Relation.Name.Schema] = true
 		}
 	}

@@ -90,21 +90,21 @@ func groups(t *policy.Table) string {
 	names, cell := []string{subject}, []string(nil)
 	var partly, conditions []string
 	add := func(column, name, value string) {
-		s, needs := t.Needs(column)
+		s, needs := t.ConditionalColumn(column)
 		if !needs {
 			values, hidden = append(values, value+" AS "+name), append(hidden, value+" AS "+name)
 			return
 		}
-		when := predicate.Check(s.When, t.Relation)
+		when := predicate.Check(s.Condition, t.Relation)
 		values = append(values, "CASE WHEN "+when+" THEN "+value+" END AS "+name)
 		partly = append(partly, "("+when+") IS NOT TRUE")
-		hidden = append(hidden, "CASE WHEN "+predicate.Check(s.Counts, t.Relation)+" THEN "+value+" END AS "+name)
+		hidden = append(hidden, "CASE WHEN "+predicate.Check(s.GroupCondition, t.Relation)+" THEN "+value+" END AS "+name)
 	}
 	for _, d := range a.Dimensions {
 		name := catalog.QuoteIdent(d.Column)
 		value := row + "." + name
-		if d.By != "" {
-			value = truncated(policy.Shown{Type: d.Type, Unit: d.By}, value)
+		if d.Unit != "" {
+			value = truncated(policy.VisibleColumn{Type: d.Type, Unit: d.Unit}, value)
 		}
 		add(d.Column, name, value)
 		names, cell = append(names, name), append(cell, name)
@@ -114,9 +114,9 @@ func groups(t *policy.Table) string {
 		add(m.Column, name, bounded(m, row+"."+name))
 		names = append(names, name)
 		// Who consents to a measure and who does not are in different cells: a sum over five people is not of one of them.
-		if s, needs := t.Needs(m.Column); needs {
+		if s, needs := t.ConditionalColumn(m.Column); needs {
 			condition := fmt.Sprintf("%sneeds%d", inner, i)
-			hidden = append(hidden, "("+predicate.Check(s.Counts, t.Relation)+") IS TRUE AS "+condition)
+			hidden = append(hidden, "("+predicate.Check(s.GroupCondition, t.Relation)+") IS TRUE AS "+condition)
 			cell, conditions = append(cell, condition), append(conditions, condition)
 		}
 	}
@@ -193,7 +193,7 @@ func Counted(t *policy.Table, row string) string {
 }
 
 // standsFor is what the sweeper makes of whom the rows of groups are about, if it is a text that stands for them.
-func standsFor(t *policy.Table) *policy.Becoming {
+func standsFor(t *policy.Table) *policy.LifecycleColumn {
 	if t.Lifecycle == nil {
 		return nil
 	}
@@ -211,20 +211,20 @@ func standsFor(t *policy.Table) *policy.Becoming {
 func Cell(t *policy.Table, row string) (dimensions, counts []string, known bool) {
 	counts = []string{row + "." + catalog.QuoteIdent(t.Aggregate.Subject) + " IS NOT NULL"}
 	for _, d := range t.Aggregate.Dimensions {
-		if _, needs := t.Needs(d.Column); needs {
+		if _, needs := t.ConditionalColumn(d.Column); needs {
 			return nil, nil, false
 		}
 		value := row + "." + catalog.QuoteIdent(d.Column)
 		if d.Closed {
 			counts = append(counts, closed(d, value))
 		}
-		if d.By != "" {
-			value = truncated(policy.Shown{Type: d.Type, Unit: d.By}, value)
+		if d.Unit != "" {
+			value = truncated(policy.VisibleColumn{Type: d.Type, Unit: d.Unit}, value)
 		}
 		dimensions = append(dimensions, value)
 	}
 	for _, m := range t.Aggregate.Measures {
-		if _, needs := t.Needs(m.Column); needs {
+		if _, needs := t.ConditionalColumn(m.Column); needs {
 			return nil, nil, false
 		}
 	}
@@ -252,7 +252,7 @@ func bounded(m policy.Measure, column string) string {
 
 // closed says that the period of a time is over.
 func closed(d policy.Dimension, column string) string {
-	now := fmt.Sprintf("pg_catalog.date_trunc('%s', pg_catalog.statement_timestamp(), 'UTC')", d.By)
+	now := fmt.Sprintf("pg_catalog.date_trunc('%s', pg_catalog.statement_timestamp(), 'UTC')", d.Unit)
 	local := fmt.Sprintf("pg_catalog.timezone('UTC', %s)", now)
 	switch {
 	case strings.HasSuffix(d.Type, "with time zone"):

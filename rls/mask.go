@@ -12,7 +12,7 @@ import (
 // shown is the expression by which a column comes out. It never raises: it may run on any row that agents see, and an
 // error would tell what the value is. It depends on no setting: a month in the session's time zone, asked for in two time
 // zones, would tell the day.
-func shown(c policy.Shown, column string) string {
+func shown(c policy.VisibleColumn, column string) string {
 	switch c.Mask {
 	case policy.Plain:
 		return column
@@ -32,7 +32,7 @@ func shown(c policy.Shown, column string) string {
 }
 
 // needed is a column's value where the row meets its condition, else NULL.
-func needed(when predicate.Node, r *catalog.Relation, c policy.Shown, value string) string {
+func needed(when predicate.Node, r *catalog.Relation, c policy.VisibleColumn, value string) string {
 	if when == nil {
 		return value
 	}
@@ -44,7 +44,7 @@ func needed(when predicate.Node, r *catalog.Relation, c policy.Shown, value stri
 }
 
 // truncated leaves out what is before the year 1 or after 9999, where date_trunc and casts may raise.
-func truncated(c policy.Shown, column string) string {
+func truncated(c policy.VisibleColumn, column string) string {
 	trunc := fmt.Sprintf("pg_catalog.date_trunc('%s', %s::pg_catalog.timestamp)", c.Unit, column)
 	if strings.HasSuffix(c.Type, "with time zone") {
 		trunc = fmt.Sprintf("pg_catalog.date_trunc('%s', %s, 'UTC')", c.Unit, column)
@@ -62,7 +62,7 @@ func truncated(c policy.Shown, column string) string {
 }
 
 // stepped reckons in numeric. NaN, infinities and what is far out are left out; the smallest integers stay in their type.
-func stepped(c policy.Shown, column string) string {
+func stepped(c policy.VisibleColumn, column string) string {
 	number := column + "::pg_catalog.numeric"
 	floor, step := "pg_catalog.floor("+number+")", fmt.Sprintf("%d::pg_catalog.numeric", c.Amount)
 	// A quotient would be rounded; remainders are exact.
@@ -88,7 +88,7 @@ func stepped(c policy.Shown, column string) string {
 
 // keyed takes the keys that are listed out of an object, each with its value if that has the type, else with null.
 // Anything but an object is NULL.
-func keyed(c policy.Shown, column string) string {
+func keyed(c policy.VisibleColumn, column string) string {
 	kind := "json"
 	if c.Type == "jsonb" {
 		kind = "jsonb"

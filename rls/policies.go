@@ -13,7 +13,7 @@ import (
 func (p *Plan) policies(f migrations.Found) []Statement {
 	var out []Statement
 	for _, t := range p.policy.Tables() {
-		if t.Stored() {
+		if t.LacksRowSecurity() {
 			continue
 		}
 		table := t.Relation.Name.SQL()
@@ -107,7 +107,7 @@ func (p *Plan) dropPolicies(f migrations.Found) []Statement {
 	var out []Statement
 	drop := func(r *catalog.Relation, names ...string) { out = append(out, dropPolicies(r, f, why, names...)...) }
 	for _, t := range p.policy.Tables() {
-		if t.Stored() {
+		if t.LacksRowSecurity() {
 			continue
 		}
 		out = append(out, p.dropWrites(t)...)

@@ -83,7 +83,7 @@ func Generate(p *policy.Policy, snap *catalog.Snapshot, o Options) *Plan {
 	var all predicate.All
 	for _, t := range p.Tables() {
 		all = append(all, t.Rows)
-		all = append(all, t.Conditions()...)
+		all = append(all, t.ColumnConditions()...)
 		if t.Observed != nil { // what it would be is tried
 			all = append(all, t.Observed.Rows)
 		}
@@ -119,7 +119,7 @@ func Generate(p *policy.Policy, snap *catalog.Snapshot, o Options) *Plan {
 		plan.known = append(plan.known, t.Relation)
 	}
 	for _, c := range plan.children {
-		if c.Direct {
+		if c.ReadableByName {
 			plan.known = append(plan.known, c.Relation)
 		}
 	}
@@ -182,7 +182,7 @@ func Tables(p *policy.Policy) []*catalog.Relation {
 	}
 	for _, t := range p.Tables() {
 		add(t.Relation)
-		for _, h := range predicate.Helpers(t.Decides()) {
+		for _, h := range predicate.Helpers(t.VisibilityRules()) {
 			add(h.Relation)
 		}
 	}

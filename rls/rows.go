@@ -71,7 +71,7 @@ func (p *Plan) rowViews() []Statement {
 		wall := p.wall(t)
 		owner, options, reason := p.rowsRole, "", "The row view reads the table as its owner, under row security."
 		plain := query
-		if t.Stored() {
+		if t.LacksRowSecurity() {
 			// No row security: the rule is in the view, and nothing of the agent's runs before it. Both views are one.
 			owner, options, reason = p.reader, " WITH (security_barrier)", "The view reads it as its owner; the rule is in the view."
 			rule := predicate.Policy(t.Rows, t.Relation)
@@ -106,12 +106,12 @@ func (p *Plan) rowViews() []Statement {
 }
 
 // rowQuery selects these columns of a table, as they come out.
-func (p *Plan) rowQuery(t *policy.Table, columns []policy.Shown) string {
+func (p *Plan) rowQuery(t *policy.Table, columns []policy.VisibleColumn) string {
 	row := catalog.QuoteIdent(t.Relation.Name.Name)
 	values := make([]string, len(columns))
 	for i, c := range columns {
 		name := catalog.QuoteIdent(c.Name)
-		values[i] = needed(c.When, t.Relation, c, shown(c, row+"."+name)) + " AS " + name
+		values[i] = needed(c.Condition, t.Relation, c, shown(c, row+"."+name)) + " AS " + name
 	}
 	return "SELECT " + strings.Join(values, ",\n  ") + "\nFROM " + t.Relation.Name.SQL() + " AS " + row
 }
@@ -162,7 +162,7 @@ func (p *Plan) views() []Statement {
 		for _, c := range []struct {
 			name           catalog.Name
 			options, query string
-		}{{predicate.RowView(v.Relation.Name), plain, v.Query}, {predicate.WalledView(v.Relation.Name), "", v.Walled}} {
+		}{{predicate.RowView(v.Relation.Name), plain, v.Query}, {predicate.WalledView(v.Relation.Name), "", v.FilteredQuery}} {
 			out = append(out,
 				Statement{SQL: fmt.Sprintf("CREATE VIEW %s%s WITH (security_invoker = true%s) AS\n%s", c.name.SQL(),
 					named, c.options, c.query), Why: why},
@@ -173,7 +173,7 @@ func (p *Plan) views() []Statement {
 			view := predicate.DoorView(v.Relation.Name).SQL()
 			out = append(out,
 				Statement{SQL: fmt.Sprintf("CREATE VIEW %s%s WITH (security_invoker = true) AS\n%s", view, named,
-					v.Door), Why: "Vetted statements read the view here, over the door views of its tables."},
+					v.SignedQuery), Why: "Vetted statements read the view here, over the door views of its tables."},
 				Statement{SQL: fmt.Sprintf("GRANT SELECT ON %s TO %s", view, p.agent), Why: why},
 			)
 		}
@@ -236,4 +236,4 @@ func (p *Plan) dropViews() []Statement {
 }
 
 // viewHasDoor tells whether vetted statements read a view through a copy over door views.
-func (p *Plan) viewHasDoor(v *policy.View) bool { return p.HasDoors() && v.Door != "" }
+func (p *Plan) viewHasDoor(v *policy.View) bool { return p.HasDoors() && v.SignedQuery != "" }

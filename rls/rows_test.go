@@ -99,13 +99,13 @@ func TestNoMaskShowsWithoutItsCondition(t *testing.T) {
 	conditional := func(when predicate.Node) *world {
 		w := oddWorld(t, rls.Options{})
 		odd, _ := w.pol.Table(catalog.Name{Schema: "public", Name: "odd"})
-		odd.Columns.Columns = append(odd.Columns.Columns, policy.Shown{Name: "secret", Type: "text"})
+		odd.Columns.Columns = append(odd.Columns.Columns, policy.VisibleColumn{Name: "secret", Type: "text"})
 		for i := range odd.Columns.Columns {
 			if c := &odd.Columns.Columns[i]; c.Name != "id" {
-				c.When, c.Counts, masks[c.Mask] = when, when, true
+				c.Condition, c.GroupCondition, masks[c.Mask] = when, when, true
 			}
 		}
-		odd.Columns.ByKey = &policy.ByKey{Key: []string{"id"}, AtMost: 5, Columns: odd.Columns.Columns, All: odd.Columns.Columns}
+		odd.Columns.ByKey = &policy.ByKey{Key: []string{"id"}, AtMost: 5, Columns: odd.Columns.Columns, AllColumns: odd.Columns.Columns}
 		w.plan = rls.Generate(w.pol, w.snap, rls.Options{Doors: true})
 		return w.migrate()
 	}

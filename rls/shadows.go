@@ -17,7 +17,7 @@ func (p *Plan) shown() []Statement {
 		tables.add(t.Relation.Name)
 	}
 	for _, c := range p.children {
-		if c.Direct {
+		if c.ReadableByName {
 			tables.add(c.Relation.Name)
 		}
 	}

@@ -77,11 +77,11 @@ func TestStored(t *testing.T) {
 		}
 		w.want(agent, result.Text, visible)
 	}
-	found, err := doctor.Examine(context.Background(), w.super, doctor.Subject{Policy: w.pol, Snapshot: w.snap, Plan: w.plan})
+	found, err := doctor.Examine(context.Background(), w.super, doctor.Target{Policy: w.pol, Snapshot: w.snap, Plan: w.plan})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := doctor.Refuse(found); err != nil {
+	if err := doctor.UnsafeError(found); err != nil {
 		t.Error(err)
 	}
 	w.exec(w.owner, "UPDATE people SET consent_status = 'revoked' WHERE name = 'Ada'")

@@ -135,7 +135,9 @@ func (s sweeping) erased() string {
 }
 
 // goes says that a column is to become what it becomes, and is not yet.
-func (s sweeping) goes(b policy.Becoming) string { return s.decayed(b.After, b.Beyond) + s.still(b) }
+func (s sweeping) goes(b policy.LifecycleColumn) string {
+	return s.decayed(b.After, b.Categories) + s.still(b)
+}
 
 // decayed says that a row has gone further than a last full day of a countdown, or that its subject lists the categories
 // beyond no more.
@@ -173,7 +175,7 @@ func array(words []string) string {
 }
 
 // still says that the column is not what it becomes.
-func (s sweeping) still(b policy.Becoming) string {
+func (s sweeping) still(b policy.LifecycleColumn) string {
 	column := s.column(b.Name)
 	switch b.Mask {
 	case policy.Null:
@@ -190,7 +192,7 @@ func (s sweeping) still(b policy.Becoming) string {
 
 // becomes is the expression. What stands for a text is made of it and of the subject's key: equal values of one subject
 // have equal ones, so that groups are counted right, and nobody can find out whose they were when the key has gone.
-func (s sweeping) becomes(b policy.Becoming) string {
+func (s sweeping) becomes(b policy.LifecycleColumn) string {
 	column := s.column(b.Name)
 	switch b.Mask {
 	case policy.Plain:
@@ -200,7 +202,7 @@ func (s sweeping) becomes(b policy.Becoming) string {
 		return typed(b.Type, "COALESCE("+pseudonym("c.subject", column)+
 			", pgconsent.mask('sweep||' OPERATOR(pg_catalog.||) "+column+"::pg_catalog.text))")
 	default:
-		return shown(b.Shown, column)
+		return shown(b.VisibleColumn, column)
 	}
 }
 

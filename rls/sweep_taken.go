@@ -20,14 +20,14 @@ const (
 // taking writes what goes with the rows of a table, to any depth. Tables are known by numbers, in the order of their
 // names.
 type taking struct {
-	each   []policy.Taken
+	each   []policy.Cascade
 	number map[catalog.Name]int
 	tables []*catalog.Relation // by number
 	made   []*catalog.Relation // whose rows are deleted since they were made from others: those that were made last come first
 }
 
 func newTaking(p *policy.Policy) *taking {
-	k := &taking{each: p.Taken(), number: map[catalog.Name]int{}}
+	k := &taking{each: p.Cascades(), number: map[catalog.Name]int{}}
 	add := func(r *catalog.Relation) {
 		if !slices.ContainsFunc(k.tables, func(t *catalog.Relation) bool { return t.Name == r.Name }) {
 			k.tables = append(k.tables, r)
@@ -41,7 +41,7 @@ func newTaking(p *policy.Policy) *taking {
 	depth := map[catalog.Name]int{}
 	for range k.each { // derivations go round in circles within one table only
 		for _, e := range k.each {
-			if e.Made != nil && e.With.Name != e.Table.Name {
+			if e.Origin != nil && e.With.Name != e.Table.Name {
 				depth[e.Table.Name] = max(depth[e.Table.Name], depth[e.With.Name]+1)
 			}
 		}
@@ -49,7 +49,7 @@ func newTaking(p *policy.Policy) *taking {
 	for _, e := range k.each {
 		add(e.With)
 		add(e.Table)
-		if e.Made != nil && !slices.ContainsFunc(k.made, func(t *catalog.Relation) bool { return t.Name == e.Table.Name }) {
+		if e.Origin != nil && !slices.ContainsFunc(k.made, func(t *catalog.Relation) bool { return t.Name == e.Table.Name }) {
 			k.made = append(k.made, e.Table)
 		}
 	}
@@ -63,15 +63,15 @@ func newTaking(p *policy.Policy) *taking {
 
 // with tells whether anything goes with rows of a table.
 func (k *taking) with(r *catalog.Relation) bool {
-	return slices.ContainsFunc(k.each, func(e policy.Taken) bool { return e.With.Name == r.Name })
+	return slices.ContainsFunc(k.each, func(e policy.Cascade) bool { return e.With.Name == r.Name })
 }
 
 // directly is the condition that some row was made from the row t of a table; "": none ever is.
 func (k *taking) directly(r *catalog.Relation) string {
 	var ways []string
 	for _, e := range k.each {
-		if e.Made != nil && e.With.Name == r.Name {
-			from, where := e.Made.Products(e.Table, "made", "t")
+		if e.Origin != nil && e.With.Name == r.Name {
+			from, where := e.Origin.Products(e.Table, "made", "t")
 			ways = append(ways, "EXISTS (SELECT FROM "+strings.Join(from, " CROSS JOIN ")+" WHERE "+where+")")
 		}
 	}
@@ -99,8 +99,8 @@ func (k *taking) spread(carried string) string {
 		n := k.number[e.With.Name]
 		with := fmt.Sprintf("g JOIN %s AS s ON g.n OPERATOR(pg_catalog.=) %d AND s.tableoid "+
 			"OPERATOR(pg_catalog.=) g.o AND s.ctid OPERATOR(pg_catalog.=) g.i", e.With.Name.SQL(), n)
-		if e.Made != nil {
-			from, where := e.Made.Products(e.Table, "t", "s")
+		if e.Origin != nil {
+			from, where := e.Origin.Products(e.Table, "t", "s")
 			out = append(out, fmt.Sprintf(
 				"SELECT %s%d, t.tableoid, t.ctid, true, %s FROM %s CROSS JOIN %s\n        WHERE %s", carried,
 				k.number[e.Table.Name], gone, with, strings.Join(from, " CROSS JOIN "), where))
@@ -238,13 +238,13 @@ func (s sweeping) lost() string {
 	if made == "" || len(s.Columns) == 0 {
 		return ""
 	}
-	last := s.Gone - 1
+	last := s.HiddenFromDay - 1
 	for _, b := range s.Columns {
 		last = max(last, b.After)
 	}
 	var where string
 	switch {
-	case s.Gone < predicate.Forever:
+	case s.HiddenFromDay < predicate.Forever:
 		where = s.decayed(last, nil)
 	case s.Anonymise:
 		where = s.ended()

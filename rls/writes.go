@@ -124,7 +124,7 @@ END $pgconsent$`, name, body.String()), Why: why},
 // have the table's defaults, for those that a COPY leaves out. The function pins no search path: the owner's triggers run
 // inside it, with the path that they have in an INSERT.
 func (p *Plan) copyIn(t *policy.Table) []Statement {
-	if !t.Write.Insert || len(t.Write.Copied) == 0 {
+	if !t.Write.Insert || len(t.Write.CopyColumns) == 0 {
 		return nil
 	}
 	view, function := predicate.CopyView(t.Relation.Name).SQL(), predicate.CopyFunction(t.Relation.Name).SQL()
@@ -136,7 +136,7 @@ func (p *Plan) copyIn(t *policy.Table) []Statement {
 	}
 	var columns, values []string
 	var defaults []Statement
-	for _, name := range t.Write.Copied {
+	for _, name := range t.Write.CopyColumns {
 		column, quoted := t.Relation.Column(name), catalog.QuoteIdent(name)
 		columns = append(columns, "NULL::"+column.Type+" AS "+quoted)
 		values = append(values, "NEW."+quoted)
@@ -158,7 +158,7 @@ BEGIN
   INSERT INTO %s (%s) VALUES (%s);
   IF FOUND THEN RETURN NEW; END IF;
   RETURN NULL;
-END $pgconsent$`, function, target.SQL(), strings.Join(quoteAll(t.Write.Copied), ", "), strings.Join(values, ", ")), Why: why},
+END $pgconsent$`, function, target.SQL(), strings.Join(quoteAll(t.Write.CopyColumns), ", "), strings.Join(values, ", ")), Why: why},
 		{SQL: fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", function), Why: why},
 		{SQL: fmt.Sprintf("CREATE TRIGGER pgconsent_copy INSTEAD OF INSERT ON %s FOR EACH ROW EXECUTE FUNCTION %s()",
 			view, function), Why: why},

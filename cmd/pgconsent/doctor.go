@@ -56,7 +56,7 @@ func (d doctorCmd) Run(s *session) error {
 			return err
 		}
 		roles := t.config.Roles
-		subject := doctor.Subject{AgentRole: roles.Agent, ControlRole: roles.Control, ReaderRole: roles.Reader,
+		subject := doctor.Target{AgentRole: roles.Agent, ControlRole: roles.Control, ReaderRole: roles.Reader,
 			RowsRole: roles.Rows,
 			Policy:   built.policy, Snapshot: built.snapshot, Plan: built.plan}
 		found, err := doctor.Examine(s.ctx, t.conn, subject)
@@ -78,7 +78,7 @@ func (d doctorCmd) Run(s *session) error {
 			return err
 		}
 		found = append(found, worth...)
-		found = append(found, lookAtConsent(s.ctx, c, t.name, built.policy.Sweeps())...)
+		found = append(found, lookAtConsent(s.ctx, c, t.name, built.policy.HasLifecycles())...)
 		tried, err := d.try(s, c, t, subject)
 		if s.ctx.Err() != nil {
 			return s.ctx.Err()
@@ -159,8 +159,8 @@ func failingCalls(ctx context.Context, t target, built compiled) ([]doctor.Findi
 	if err != nil {
 		return nil, err
 	}
-	var around policy.Surroundings
-	if around.Used, err = pgcatalog.Used(ctx, t.conn); err != nil {
+	var around policy.LintContext
+	if around.FunctionUses, err = pgcatalog.Used(ctx, t.conn); err != nil {
 		return nil, err
 	}
 	if around.Triggers, err = pgcatalog.Triggers(ctx, t.conn); err != nil {
@@ -200,7 +200,7 @@ func worthKeeping(ctx context.Context, t target, built compiled) ([]doctor.Findi
 	if err != nil {
 		return nil, err
 	}
-	worth, err := policy.WorthKeeping(doc, built.snapshot, sizes, policy.WithViews(rewrite.Definition))
+	worth, err := policy.WorthMaterializing(doc, built.snapshot, sizes, policy.WithViews(rewrite.Definition))
 	if err != nil {
 		return nil, err
 	}
@@ -214,13 +214,13 @@ func worthKeeping(ctx context.Context, t target, built compiled) ([]doctor.Findi
 }
 
 // try logs in as the clients would, and as the agent role.
-func (doctorCmd) try(s *session, c *config.Config, t target, subject doctor.Subject) ([]doctor.Finding, error) {
+func (doctorCmd) try(s *session, c *config.Config, t target, subject doctor.Target) ([]doctor.Finding, error) {
 	secure, err := c.Upstream.ClientTLS()
 	if err != nil {
 		return nil, err
 	}
 	network, address := c.Upstream.Dial()
-	found, err := doctor.Logins(s.ctx, doctor.Upstream{
+	found, err := doctor.CheckLogins(s.ctx, doctor.Upstream{
 		Network: network, Address: address, TLS: secure, Database: t.config.Name}, t.config.Owners, subject)
 	if err != nil {
 		return found, err
@@ -248,7 +248,7 @@ func (s *session) findings(reports []report) {
 			mark, colour = "UNSAFE", "31;1"
 		case doctor.Unknown:
 			mark, colour = "UNKNOWN", "31;1"
-		case doctor.NoGate:
+		case doctor.NoSignedPath:
 			mark, colour = "NO GATE", "31"
 		case doctor.Warning:
 			mark, colour = "warning", "33"

@@ -231,8 +231,8 @@ func (s *session) explanation(a explained) {
 		fmt.Fprintln(w, "TABLE\tOBJECT\tVESSEL\tSOURCE\tKEY\tCOLUMNS\t")
 		for _, access := range statement.Accesses {
 			name := access.Relation.String()
-			if len(access.As) > 0 {
-				name += " AS " + strings.Join(access.As, ", ")
+			if len(access.Aliases) > 0 {
+				name += " AS " + strings.Join(access.Aliases, ", ")
 			}
 			if len(access.Through) > 0 {
 				name += " through " + strings.Join(access.Through, ", ")

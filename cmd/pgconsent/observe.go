@@ -143,18 +143,18 @@ func (r observeReplayCmd) Run(s *session) error {
 		if err != nil {
 			return err
 		}
-		replay := observe.NewReplay(built.policy, built.snapshot, r.ShowSQL)
+		replay := observe.NewLogReplay(built.policy, built.snapshot, r.ShowSQL)
 		if r.As != "" {
 			values, err := valuesOf(s.ctx, t.conn, built.policy, attributes, r.Set)
 			if err != nil {
 				return err
 			}
-			replay.As(values)
+			replay.AskContractsAs(values)
 		}
 		if err := observe.Statements(in, replay.Add); err != nil {
 			return err
 		}
-		replay.Done()
+		replay.Sort()
 		if s.json {
 			if err := s.print(replay); err != nil {
 				return err
@@ -193,7 +193,7 @@ func (r observeReplayCmd) recall(s *session, c *config.Config, database string) 
 		if err != nil {
 			return err
 		}
-		recall := observe.NewRecall(built.policy, built.snapshot, database)
+		recall := observe.NewAuditReplay(built.policy, built.snapshot, database)
 		if err := s.source(c, c.Audit, func(from audit.Source) error { return recall.Read(from, since) }); err != nil {
 			return err
 		}
@@ -204,7 +204,7 @@ func (r observeReplayCmd) recall(s *session, c *config.Config, database string) 
 		} else {
 			recall.Print(s.out)
 		}
-		if recall.Counts[observe.Refused] > 0 {
+		if recall.Counts[observe.BecomesRefused] > 0 {
 			return errSilent
 		}
 		return nil

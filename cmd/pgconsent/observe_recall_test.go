@@ -61,26 +61,26 @@ func TestObserveReplayOfTheAudit(t *testing.T) {
 	if err := log.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	replay := func(want int, args ...string) map[string]observe.Recalled {
+	replay := func(want int, args ...string) map[string]observe.AuditClass {
 		t.Helper()
 		out, errs, code := call(t, "", append([]string{"observe", "replay", "--audit", "-c", config, "--json"}, args...)...)
 		if code != want {
 			t.Fatalf("%v: exit %d\n%s%s", args, code, out, errs)
 		}
-		var r observe.Recall
+		var r observe.AuditReplay
 		if out == "" {
 			t.Fatal(errs)
 		}
 		if err := json.Unmarshal([]byte(out), &r); err != nil {
 			t.Fatal(err)
 		}
-		found := map[string]observe.Recalled{}
+		found := map[string]observe.AuditClass{}
 		for _, c := range r.Classes {
 			found[c.Fingerprint] = *c
 		}
 		return found
 	}
-	check := func(of string, got map[string]observe.Recalled, want map[string][2]string) {
+	check := func(of string, got map[string]observe.AuditClass, want map[string][2]string) {
 		t.Helper()
 		for fingerprint, w := range want {
 			if c := got[fingerprint]; c.Now != w[0] || !strings.Contains(c.Why, w[1]) || c.Count != 1 {
@@ -93,17 +93,17 @@ func TestObserveReplayOfTheAudit(t *testing.T) {
 	}
 	got := replay(wrong)
 	check("the world's policy", got, map[string][2]string{
-		"unlisted":               {observe.Refused, "public.nowhere does not exist any more"},
-		"writes":                 {observe.Refused, "agents may not write public.Session"},
-		"unlisted function":      {observe.Refused, "the policy does not list the function public.nothing"},
-		"events of nobody":       {observe.Untold, "of which the record has no value"},
-		"events in stage 2":      {observe.Untold, "contract intent asks for intent"},
-		"events in stage 4":      {observe.Refused, "contract retrieval, stage 4: event is not allowed"},
+		"unlisted":               {observe.BecomesRefused, "public.nowhere does not exist any more"},
+		"writes":                 {observe.BecomesRefused, "agents may not write public.Session"},
+		"unlisted function":      {observe.BecomesRefused, "the policy does not list the function public.nothing"},
+		"events of nobody":       {observe.Undecided, "of which the record has no value"},
+		"events in stage 2":      {observe.Undecided, "contract intent asks for intent"},
+		"events in stage 4":      {observe.BecomesRefused, "contract retrieval, stage 4: event is not allowed"},
 		"events, known":          {observe.StaysAllowed, ""},
 		"events without a stage": {observe.StaysRefused, "the session has no stage"},
-		"synthesis of an agent":  {observe.Refused, "contract role, role agent: synthesis is not allowed"},
-		"synthesis":              {observe.Untold, "of which the record has no value"},
-		"":                       {observe.Untold, "0A000 unsupported"},
+		"synthesis of an agent":  {observe.BecomesRefused, "contract role, role agent: synthesis is not allowed"},
+		"synthesis":              {observe.Undecided, "of which the record has no value"},
+		"":                       {observe.Undecided, "0A000 unsupported"},
 	})
 	// A policy without contracts, which hides a column.
 	plain := filepath.Join(filepath.Dir(config), "plain.yaml")
@@ -119,10 +119,10 @@ tables:
 	got = replay(wrong, "--policy", plain)
 	check("a plain policy", got, map[string][2]string{
 		"counts":            {observe.StaysAllowed, ""},
-		"events in stage 2": {observe.Narrowed, "no column public.UserEvent.content"},
-		"events of nobody":  {observe.Narrowed, "no column public.UserEvent.content"},
-		"synthesis":         {observe.Opened, ""},
-		"":                  {observe.Untold, ""},
+		"events in stage 2": {observe.LosesColumns, "no column public.UserEvent.content"},
+		"events of nobody":  {observe.LosesColumns, "no column public.UserEvent.content"},
+		"synthesis":         {observe.BecomesAllowed, ""},
+		"":                  {observe.Undecided, ""},
 	})
 	if out, _, code := call(t, "", "observe", "replay", "--audit", "-c", config, "--policy", plain, "--since",
 		"1ns"); code != done || !strings.Contains(out, "no decision") {

@@ -67,13 +67,13 @@ func TestObserveReplay(t *testing.T) {
 	const log = "2026-11-22 00:00:00 UTC LOG:  statement: SELECT content FROM \"UserEvent\" WHERE id = 'a literal'\n" +
 		"2026-11-22 00:00:00 UTC LOG:  statement: SELECT map FROM \"AISynthesis\"\n" +
 		"2026-11-22 00:00:00 UTC LOG:  statement: SELECT * FROM \"Turn\"\n"
-	replay := func(want int, args ...string) observe.Replay {
+	replay := func(want int, args ...string) observe.LogReplay {
 		t.Helper()
 		out, errs, code := call(t, log, append([]string{"observe", "replay", "-c", config, "--json", "-"}, args...)...)
 		if code != want || strings.Contains(out+errs, "a literal") {
 			t.Fatalf("%v: exit %d\n%s%s", args, code, out, errs)
 		}
-		var r observe.Replay
+		var r observe.LogReplay
 		if err := json.Unmarshal([]byte(out), &r); err != nil {
 			t.Fatal(err)
 		}

@@ -127,21 +127,21 @@ func (policyCheckCmd) compare(s *session, t target, v *verdictOn) error {
 
 // warnings tell what of a policy is allowed and unwise.
 func (s *session) warnings(t target, doc *policy.Document, built compiled) ([]*policy.Error, error) {
-	around := policy.Surroundings{Agents: map[string]map[string]string{}, Claimed: map[string][]string{},
-		Unknown: rewrite.UnknownOperator}
+	around := policy.LintContext{Agents: map[string]map[string]string{}, TokenAttributes: map[string][]string{},
+		UnknownOperator: rewrite.UnknownOperator}
 	for name, a := range t.agents {
 		if a.Database == t.name {
 			around.Agents[name] = a.Attributes
 			if a.Auth == "jwt" {
-				around.Claimed[name] = t.claims
+				around.TokenAttributes[name] = t.claims
 			}
 		}
 	}
 	var err error
-	if around.Granted, err = pgcatalog.Granted(s.ctx, t.conn, t.config.Roles.Agent); err != nil {
+	if around.Grants, err = pgcatalog.Granted(s.ctx, t.conn, t.config.Roles.Agent); err != nil {
 		return nil, err
 	}
-	if around.Used, err = pgcatalog.Used(s.ctx, t.conn); err != nil {
+	if around.FunctionUses, err = pgcatalog.Used(s.ctx, t.conn); err != nil {
 		return nil, err
 	}
 	if around.Triggers, err = pgcatalog.Triggers(s.ctx, t.conn); err != nil {

@@ -49,17 +49,17 @@ type shownAttribute struct {
 }
 
 type shownTable struct {
-	Table     string        `json:"table"`
-	Kind      string        `json:"kind"`
-	Observed  bool          `json:"observed,omitempty"` // and not enforced: the rest is as it would be
-	Words     []policy.Line `json:"words"`
-	SQL       string        `json:"sql"`
-	Columns   []shownColumn `json:"columns"` // null: all of them
-	ByKey     []string      `json:"by_key,omitempty"`
-	Write     *shownWrite   `json:"write"` // null: agents write nothing
-	Aggregate string        `json:"aggregate,omitempty"`
-	Object    string        `json:"object,omitempty"`
-	Children  []string      `json:"children,omitempty"` // partitions that can be read by their own names
+	Table     string            `json:"table"`
+	Kind      string            `json:"kind"`
+	Observed  bool              `json:"observed,omitempty"` // and not enforced: the rest is as it would be
+	Words     []policy.RuleLine `json:"words"`
+	SQL       string            `json:"sql"`
+	Columns   []shownColumn     `json:"columns"` // null: all of them
+	ByKey     []string          `json:"by_key,omitempty"`
+	Write     *shownWrite       `json:"write"` // null: agents write nothing
+	Aggregate string            `json:"aggregate,omitempty"`
+	Object    string            `json:"object,omitempty"`
+	Children  []string          `json:"children,omitempty"` // partitions that can be read by their own names
 }
 
 type shownColumn struct {
@@ -130,7 +130,7 @@ func resolve(database string, built compiled) shownPolicy {
 		Tables: []shownTable{}, Views: []string{}, Functions: []shownFunction{}, Operators: append([]string{},
 			p.Operators()...), Contracts: []string{}, Unlisted: []string{}}
 	for _, a := range p.Attributes() {
-		out.Attributes = append(out.Attributes, shownAttribute{a.Name, a.Type, a.Source, a.Setting, a.Optional, p.Origin(a.Name)})
+		out.Attributes = append(out.Attributes, shownAttribute{a.Name, a.Type, a.Source, a.Setting, a.Optional, p.AttributeOrigin(a.Name)})
 	}
 	for _, t := range p.Tables() {
 		out.Tables = append(out.Tables, resolveTable(p, t))
@@ -144,7 +144,7 @@ func resolve(database string, built compiled) shownPolicy {
 		for _, o := range f.Overloads {
 			shown := shownFunction{o.Name.String() + "(" + strings.Join(o.ArgTypes, ", ") + ")", map[string]string{}}
 			for _, pin := range f.Pins {
-				shown.Pins[pin.Arg] = policy.Readable(pin.Value)
+				shown.Pins[pin.Arg] = policy.ReadableSQL(pin.Value)
 			}
 			out.Functions = append(out.Functions, shown)
 		}
@@ -166,15 +166,15 @@ func resolve(database string, built compiled) shownPolicy {
 }
 
 func resolveTable(p *policy.Policy, t *policy.Table) shownTable {
-	out := shownTable{Table: t.Relation.Name.String(), Kind: "table", Words: p.Words(t),
-		SQL: policy.Readable(predicate.Check(t.Rows, t.Relation))}
-	if t.Stored() {
+	out := shownTable{Table: t.Relation.Name.String(), Kind: "table", Words: p.RuleInWords(t),
+		SQL: policy.ReadableSQL(predicate.Check(t.Rows, t.Relation))}
+	if t.LacksRowSecurity() {
 		out.Kind = "stored rows, read through a view"
 	}
 	if t.Observed != nil {
 		out.Observed = true
 		t = t.Observed // as it would be enforced
-		out.SQL = policy.Readable(predicate.Check(t.Rows, t.Relation))
+		out.SQL = policy.ReadableSQL(predicate.Check(t.Rows, t.Relation))
 	}
 	if t.Columns != nil {
 		out.Columns = []shownColumn{}
@@ -188,7 +188,7 @@ func resolveTable(p *policy.Policy, t *policy.Table) shownTable {
 		}
 	}
 	if w := t.Write; w != nil {
-		shown := &shownWrite{Commands: []string{}, Stamps: map[string]string{}, LostSight: w.Unseen}
+		shown := &shownWrite{Commands: []string{}, Stamps: map[string]string{}, LostSight: w.InsertsHidden}
 		for _, command := range []string{"INSERT", "UPDATE", "DELETE"} {
 			if w.Allows(command) {
 				shown.Commands = append(shown.Commands, command)
@@ -200,10 +200,10 @@ func resolveTable(p *policy.Policy, t *policy.Table) shownTable {
 			}
 		}
 		if w.Insert {
-			shown.Insert, shown.NewRows = w.Insertable, policy.Readable(predicate.Check(w.InsertCheck, t.Relation))
+			shown.Insert, shown.NewRows = w.Insertable, policy.ReadableSQL(predicate.Check(w.InsertCheck, t.Relation))
 		}
 		if w.Update {
-			shown.Update, shown.Changed = w.Updatable, policy.Readable(predicate.Check(w.UpdateCheck, t.Relation))
+			shown.Update, shown.Changed = w.Updatable, policy.ReadableSQL(predicate.Check(w.UpdateCheck, t.Relation))
 		}
 		out.Write = shown
 	}
@@ -214,7 +214,7 @@ func resolveTable(p *policy.Policy, t *policy.Table) shownTable {
 		out.Object = o.Name
 	}
 	for _, child := range p.Children() {
-		if child.Direct && slices.Contains(child.Relation.Parents, t.Relation.Name) {
+		if child.ReadableByName && slices.Contains(child.Relation.Parents, t.Relation.Name) {
 			out.Children = append(out.Children, child.Relation.Name.String())
 		}
 	}

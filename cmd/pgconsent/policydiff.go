@@ -176,7 +176,7 @@ func attributesOf(ctx context.Context, conn *pgx.Conn, p *policy.Policy, credent
 		return nil, err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	return why.Values(ctx, tx, p, credential, set)
+	return why.AttributeValues(ctx, tx, p, credential, set)
 }
 
 // progress tells on stderr what takes longer than a second.

@@ -54,10 +54,10 @@ func (p policyTestCmd) Run(s *session) error {
 	}
 	var server *policytest.Server
 	if p.Postgres != "" {
-		server, err = policytest.On(s.ctx, p.Postgres)
+		server, err = policytest.NewServerOn(s.ctx, p.Postgres)
 	} else {
 		say("starting a private PostgreSQL")
-		server, err = policytest.Private(s.ctx)
+		server, err = policytest.NewPrivateServer(s.ctx)
 	}
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (p policyTestCmd) files(s *session) ([]string, error) {
 			}
 		}
 	}
-	files, err := policytest.Find(paths)
+	files, err := policytest.FindFiles(paths)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, usageError{err}
 	}

@@ -245,9 +245,9 @@ func (p privacyAuditCmd) Run(s *session) error {
 	if p.Kind != "" {
 		query.Set("kind", p.Kind)
 	}
-	var out privacy.Report
+	var out privacy.AuditReport
 	for {
-		var page privacy.Report
+		var page privacy.AuditReport
 		if err := p.call(s, "GET", "/v1/privacy/audit", query, nil, &page); err != nil {
 			return err
 		}
@@ -269,19 +269,19 @@ func (p privacyAuditCmd) Run(s *session) error {
 		}
 		fmt.Fprintf(s.out, "%s, in %s of %s\n", row.ID, row.Store, row.Owner)
 		others := ""
-		if row.Others > 0 {
-			others = fmt.Sprintf(" and %d more", row.Others)
+		if row.OtherSubjects > 0 {
+			others = fmt.Sprintf(" and %d more", row.OtherSubjects)
 		}
 		item(s, "about", strings.Join(row.Subjects, ", ")+others)
 		item(s, "granted to", nobody(row.Access))
-		for _, v := range row.Sees {
+		for _, v := range row.Viewers {
 			item(s, "sees it", viewed(v))
 		}
-		for _, v := range row.Waiting {
+		for _, v := range row.WithoutConsent {
 			item(s, "does not", v.Entity+", granted to "+v.Grant+": no consent of "+strings.Join(v.Missing, ", "))
 		}
 		for _, e := range row.History {
-			told := e.At.UTC().Format(time.DateTime) + " " + e.Did + " " + strings.Join(e.Who, ", ") + " by " + e.By
+			told := e.At.UTC().Format(time.DateTime) + " " + e.Action + " " + strings.Join(e.Grantees, ", ") + " by " + e.By
 			if e.Reason != "" {
 				told += ": " + e.Reason
 			}

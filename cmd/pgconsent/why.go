@@ -77,7 +77,7 @@ func (w whyCmd) Run(s *session) error {
 		} else {
 			why.Printer{Out: s.out, Colours: s.terminal}.Print(answer)
 		}
-		if len(answer.Rows) == 0 || !answer.Agrees() {
+		if len(answer.Rows) == 0 || !answer.AgreesWithRowSecurity() {
 			return errSilent
 		}
 		return nil

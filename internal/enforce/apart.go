@@ -25,7 +25,7 @@ func newClocked(p *policy.Policy, plan *rls.Plan) clocked {
 	}
 	out.all = true
 	for _, t := range p.Tables() {
-		if predicate.Timed(t.Decides()) {
+		if predicate.Timed(t.VisibilityRules()) {
 			out.relations[t.Relation.Name], out.all = true, false
 		}
 	}

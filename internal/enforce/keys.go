@@ -40,7 +40,7 @@ func (st *state) keyed(statements []policy.Statement) (tables []string, single b
 			}
 		}
 	}
-	return tables, len(statements) == 1 && statements[0].Single && len(tables) == 1 && accesses == 1
+	return tables, len(statements) == 1 && statements[0].SingleTable && len(tables) == 1 && accesses == 1
 }
 
 // returned are the keys of the rows that an execution has returned.

@@ -26,7 +26,7 @@ const liveTimeout = 2 * time.Second
 // asked are the live attributes that the state needs for each statement: those that decide about its shape, those that
 // its record has, and those that name a channel.
 func asked(p *policy.Policy) []string {
-	shape := p.ShapeAttributes()
+	shape := p.ContractAttributes()
 	var out []string
 	for _, a := range p.Attributes() {
 		if a.Live() && (a.Audit != "" || slices.Contains(shape, a.Name) || named(p, a.Name)) {
@@ -40,7 +40,7 @@ func asked(p *policy.Policy) []string {
 func identifying(p *policy.Policy, values map[string]string) map[string]string {
 	out := map[string]string{}
 	for name, value := range values {
-		if a, _ := p.Attribute(name); a.Audit == policy.Referred || a.Audit == policy.Subject || a.Audit == "" && !a.Live() {
+		if a, _ := p.Attribute(name); a.Audit == policy.AsReference || a.Audit == policy.AsSubject || a.Audit == "" && !a.Live() {
 			out[name] = value
 		}
 	}
@@ -102,7 +102,7 @@ func (s *session) work(ctx context.Context, names []string, claims map[string]st
 func (s *session) admit(ctx context.Context, st *state, v *verdict.Verdict, p verdict.Protocol) *verdict.Verdict {
 	j, ok := v.Detail.(*judgement)
 	claiming := v.Allowed() && claims(v.Effects)
-	if !ok || len(st.asked) == 0 && !claiming && !st.policy.Contracted() {
+	if !ok || len(st.asked) == 0 && !claiming && !st.policy.HasContracts() {
 		return v
 	}
 	now := s.claims(st.policy)
@@ -154,7 +154,7 @@ func (s *session) recorded(p *policy.Policy, list []audit.Contract, decisions []
 	for _, d := range decisions {
 		c := audit.Contract{Name: d.Contract, By: d.By, Value: d.Value, Verdict: d.Verdict}
 		if a, ok := p.Attribute(d.By); ok && d.Value != "" &&
-			(!a.Live() || a.Audit == policy.Referred || a.Audit == policy.Subject) {
+			(!a.Live() || a.Audit == policy.AsReference || a.Audit == policy.AsSubject) {
 			c.Value = s.recordedAs(a, d.Value)
 		}
 		if d.Verdict != "none" && !slices.Contains(list, c) {

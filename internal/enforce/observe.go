@@ -53,7 +53,7 @@ func (st *state) observe(text string, p verdict.Protocol, res *rewrite.Result) *
 		if !slices.Contains(r.Tables, name) {
 			r.Tables = append(r.Tables, name)
 		}
-		hidden, masked := t.Observed.Lost(a.Columns)
+		hidden, masked := t.Observed.HiddenAndMasked(a.Columns)
 		for _, c := range hidden {
 			r.Hidden = add(r.Hidden, name+"."+c)
 		}

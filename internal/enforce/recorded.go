@@ -97,7 +97,7 @@ func (s *session) reference(value string) string {
 
 // recordedAs is the value of an attribute as records have it.
 func (s *session) recordedAs(a policy.Attribute, value string) string {
-	if a.Audit == policy.AsIs || a.Audit == policy.Purpose {
+	if a.Audit == policy.AsIs || a.Audit == policy.AsPurpose {
 		return value
 	}
 	return s.reference(value)

@@ -431,10 +431,10 @@ func (d *database) judgeAnew(ctx context.Context, o observation) error {
 	if same {
 		made = s // the cached verdicts stay good
 	} else {
-		for _, w := range made.policy.LeftOut() {
+		for _, w := range made.policy.Withheld() {
 			d.e.cfg.Log.Warn("the policy lets agents write what they are not given", "database", d.cfg.Name, "why", w.Error())
 		}
-		for _, w := range made.policy.Tells() {
+		for _, w := range made.policy.WriteDisclosures() {
 			d.e.cfg.Log.Warn("what the policy lets agents write tells them of rows that they do not see", "database",
 				d.cfg.Name, "why", w.Error())
 		}

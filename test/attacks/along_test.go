@@ -79,7 +79,7 @@ func TestWhatGoesAlong(t *testing.T) {
 				db := pgtest.Database(t)
 				instance.Exec(t, db, fmt.Sprintf(c.sql, p))
 				d := instance.Database{Name: "pair", DB: db, Policy: "version: 1\n" + all + c.tables, SearchPath: []string{"public"}}
-				warned = instance.Compile(t, d, instance.Auto).Policy.Tells()
+				warned = instance.Compile(t, d, instance.Auto).Policy.WriteDisclosures()
 				agent := instance.Start(t, instance.Auto, d, map[string]string{"user": "me"}).Agent(t, "agent", "pair")
 				for _, sql := range strings.Split(c.statements, "; ") {
 					got[i] += sql + "\n" + instance.Ask(agent, sql).Multiset() + "\n"

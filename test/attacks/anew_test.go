@@ -228,7 +228,7 @@ func TestWhatIsAskedAnewTells(t *testing.T) {
 					}
 					p, err := policy.Compile(doc, snap)
 					if err == nil {
-						for _, w := range p.LeftOut() {
+						for _, w := range p.Withheld() {
 							err = errors.Join(err, w)
 						}
 					}

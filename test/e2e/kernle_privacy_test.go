@@ -27,7 +27,7 @@ import (
 // command line do. Points d, h, i and k.
 
 // desk is the world's, with the proxy and the roles of the test's database.
-func (k *kernle) desk(compiled *policy.Policy) *privacy.Desk {
+func (k *kernle) desk(compiled *policy.Policy) *privacy.Service {
 	logins := map[string]map[string]string{}
 	w, err := world.Get("kernle")
 	if err != nil {
@@ -39,17 +39,17 @@ func (k *kernle) desk(compiled *policy.Policy) *privacy.Desk {
 	as := func(role string) func(context.Context) (*pgx.Conn, error) {
 		return func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, k.db.DSN(role, rolePassword)) }
 	}
-	return &privacy.Desk{
+	return &privacy.Service{
 		Policy: func() *policy.Policy { return compiled },
-		Connect: func(ctx context.Context, c identity.Caller) (*pgx.Conn, error) {
+		ConnectCaller: func(ctx context.Context, c identity.Caller) (*pgx.Conn, error) {
 			return pgx.Connect(ctx, k.proxy.DSN(c.Agent, "kernle"))
 		},
-		Logins: func() map[string]map[string]string { return logins }, Control: as("pgconsent_control"), Wall: as("pgconsent_agent"),
+		AgentAttributes: func() map[string]map[string]string { return logins }, ConnectControl: as("pgconsent_control"), ConnectAgentRole: as("pgconsent_agent"),
 	}
 }
 
 // startPrivacy is the world behind a proxy, and the desk.
-func startPrivacy(t *testing.T, setup ...string) (*kernle, *privacy.Desk) {
+func startPrivacy(t *testing.T, setup ...string) (*kernle, *privacy.Service) {
 	t.Helper()
 	k := &kernle{TB: t, db: pgtest.Template(t, "kernle", loadWorld("kernle", "kernle_owner"))}
 	w, err := world.Get("kernle")
@@ -109,7 +109,7 @@ func TestKernleH_MemoriesAreMadeWithTheirPrivacy(t *testing.T) {
 	k, d := startPrivacy(t,
 		`INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('consent:h1', 'ash', 'human:sean', 'si:new_vet', '*')`)
 	ctx := context.Background()
-	made := must[*privacy.Memory](t, "the seed's line")(d.Add(ctx, agentCaller("ash"), privacy.New{
+	made := must[*privacy.Memory](t, "the seed's line")(d.AddMemory(ctx, agentCaller("ash"), privacy.NewMemory{
 		Kind: "raw", Content: "Bella has a heart murmur", Subjects: ids("dog:bella"), Access: ids("human:sean",
 			"si:bella_agent"), Consent: ids("human:sean"), Source: "vet:dr_smith"}))
 	if made.Store != "ash" || made.Source != "vet:dr_smith" ||
@@ -125,65 +125,65 @@ func TestKernleH_MemoriesAreMadeWithTheirPrivacy(t *testing.T) {
 	}
 	// The ids of the text, as they are.
 	named := ids("human:sean", "human:kid_123", "si:ash", "si:my-project", "dog:bella")
-	made = must[*privacy.Memory](t, "ids")(d.Add(ctx, agentCaller("ash"), privacy.New{Kind: "note", Content: "of everybody", Subjects: named}))
+	made = must[*privacy.Memory](t, "ids")(d.AddMemory(ctx, agentCaller("ash"), privacy.NewMemory{Kind: "note", Content: "of everybody", Subjects: named}))
 	if !slices.Equal(made.Subjects, named) || len(made.Access) != 0 {
 		t.Errorf("made %+v", made)
 	}
 	// Every form of a list.
 	for _, kind := range []string{"episode", "episode_array", "episode_jsonb", "belief", "note"} {
-		made := must[*privacy.Memory](t, kind)(d.Add(ctx, agentCaller("ash"),
-			privacy.New{Kind: kind, Content: "in a context", Context: "ctx:bella_health"}))
+		made := must[*privacy.Memory](t, kind)(d.AddMemory(ctx, agentCaller("ash"),
+			privacy.NewMemory{Kind: kind, Content: "in a context", Context: "ctx:bella_health"}))
 		if !slices.Equal(made.Access, ids("human:sean", "si:bella_agent", "ctx:bella_health")) {
 			t.Errorf("%s: inherits %v", kind, made.Access)
 		}
-		made = must[*privacy.Memory](t, kind)(d.Add(ctx, agentCaller("ash"),
-			privacy.New{Kind: kind, Content: "narrower", Context: "ctx:bella_health", Access: ids()}))
+		made = must[*privacy.Memory](t, kind)(d.AddMemory(ctx, agentCaller("ash"),
+			privacy.NewMemory{Kind: kind, Content: "narrower", Context: "ctx:bella_health", Access: ids()}))
 		if len(made.Access) != 0 {
 			t.Errorf("%s: %v, and nobody was asked for", kind, made.Access)
 		}
 		// A participant writes into the context's store, and is the source.
-		made = must[*privacy.Memory](t, kind)(d.Add(ctx, agentCaller("bella"),
-			privacy.New{Kind: kind, Content: "told by a participant", Context: "ctx:bella_health", Source: "human:sean"}))
+		made = must[*privacy.Memory](t, kind)(d.AddMemory(ctx, agentCaller("bella"),
+			privacy.NewMemory{Kind: kind, Content: "told by a participant", Context: "ctx:bella_health", Source: "human:sean"}))
 		if made.Source != "si:bella_agent" || made.Store != "ash" {
 			t.Errorf("%s: %+v", kind, made)
 		}
 	}
 	// Line 65: what another SI has told, from which memory of it; bella sees that one, and sean does not.
-	made = must[*privacy.Memory](t, "told")(d.Add(ctx, agentCaller("ash"), privacy.New{Content: "Rex says so", Source: "si:rex", Told: "episode:1009"}))
-	if made.Told != "episode:1009" || !slices.Equal(made.Access, ids("si:ash", "si:bella_agent")) {
+	made = must[*privacy.Memory](t, "told")(d.AddMemory(ctx, agentCaller("ash"), privacy.NewMemory{Content: "Rex says so", Source: "si:rex", ToldFrom: "episode:1009"}))
+	if made.ToldFrom != "episode:1009" || !slices.Equal(made.Access, ids("si:ash", "si:bella_agent")) {
 		t.Errorf("told: %+v", made)
 	}
-	_, err := d.Add(ctx, agentCaller("ash"), privacy.New{Content: "Rex says so", Source: "si:rex", Told: "episode:1009", Access: ids("human:sean")})
+	_, err := d.AddMemory(ctx, agentCaller("ash"), privacy.NewMemory{Content: "Rex says so", Source: "si:rex", ToldFrom: "episode:1009", Access: ids("human:sean")})
 	fails(t, "told to one more", err, "PrivacyForbiddenError")
 	for what, c := range map[string]struct {
 		as   string
-		n    privacy.New
+		n    privacy.NewMemory
 		name string
 	}{
-		"wider without consent":     {"ash", privacy.New{Content: "x", Subjects: ids("human:kid_123"), Access: ids("*")}, privacy.Forbidden},
-		"another SI told it":        {"ash", privacy.New{Content: "x", Source: "si:rex", Access: ids("human:sean")}, privacy.Forbidden},
-		"somebody else's store":     {"ashley", privacy.New{Content: "x", Store: "ash"}, privacy.Forbidden},
-		"no store":                  {"ashley", privacy.New{Content: "x"}, privacy.Validation},
-		"a context of others":       {"ashley", privacy.New{Content: "x", Context: "ctx:bella_health"}, privacy.NotFound},
-		"a context that is not":     {"ashley", privacy.New{Content: "x", Context: "ctx:none"}, privacy.NotFound},
-		"no kind":                   {"ash", privacy.New{Content: "x", Kind: "stacks"}, privacy.Validation},
-		"no content":                {"ash", privacy.New{Content: " "}, privacy.Validation},
-		"a NUL":                     {"ash", privacy.New{Content: "x\x00"}, privacy.Validation},
-		"content, not UTF-8":        {"ash", privacy.New{Content: "\xff"}, privacy.Validation},
-		"much content":              {"ash", privacy.New{Content: strings.Repeat("x", 65537)}, privacy.Validation},
-		"a subject like JSON":       {"ash", privacy.New{Content: "x", Subjects: ids(`["human:sean"]`)}, privacy.Validation},
-		"a subject like SQL":        {"ash", privacy.New{Content: "x", Subjects: ids("human:sean';DROP")}, privacy.Validation},
-		"a subject, not UTF-8":      {"ash", privacy.New{Content: "x", Subjects: ids("human:\xffsean")}, privacy.Validation},
-		"a subject, zero width":     {"ash", privacy.New{Content: "x", Subjects: ids("human:se\u200ban")}, privacy.Validation},
-		"an empty subject":          {"ash", privacy.New{Content: "x", Subjects: ids("")}, privacy.Validation},
-		"many subjects":             {"ash", privacy.New{Content: "x", Subjects: make([]string, 257)}, privacy.Validation},
-		"a context like SQL":        {"ash", privacy.New{Content: "x", Context: "ctx:x' OR true"}, privacy.Validation},
-		"a reason of several lines": {"ash", privacy.New{Content: "x", Reason: "a\nb"}, privacy.Validation},
+		"wider without consent":     {"ash", privacy.NewMemory{Content: "x", Subjects: ids("human:kid_123"), Access: ids("*")}, privacy.Forbidden},
+		"another SI told it":        {"ash", privacy.NewMemory{Content: "x", Source: "si:rex", Access: ids("human:sean")}, privacy.Forbidden},
+		"somebody else's store":     {"ashley", privacy.NewMemory{Content: "x", Store: "ash"}, privacy.Forbidden},
+		"no store":                  {"ashley", privacy.NewMemory{Content: "x"}, privacy.Validation},
+		"a context of others":       {"ashley", privacy.NewMemory{Content: "x", Context: "ctx:bella_health"}, privacy.NotFound},
+		"a context that is not":     {"ashley", privacy.NewMemory{Content: "x", Context: "ctx:none"}, privacy.NotFound},
+		"no kind":                   {"ash", privacy.NewMemory{Content: "x", Kind: "stacks"}, privacy.Validation},
+		"no content":                {"ash", privacy.NewMemory{Content: " "}, privacy.Validation},
+		"a NUL":                     {"ash", privacy.NewMemory{Content: "x\x00"}, privacy.Validation},
+		"content, not UTF-8":        {"ash", privacy.NewMemory{Content: "\xff"}, privacy.Validation},
+		"much content":              {"ash", privacy.NewMemory{Content: strings.Repeat("x", 65537)}, privacy.Validation},
+		"a subject like JSON":       {"ash", privacy.NewMemory{Content: "x", Subjects: ids(`["human:sean"]`)}, privacy.Validation},
+		"a subject like SQL":        {"ash", privacy.NewMemory{Content: "x", Subjects: ids("human:sean';DROP")}, privacy.Validation},
+		"a subject, not UTF-8":      {"ash", privacy.NewMemory{Content: "x", Subjects: ids("human:\xffsean")}, privacy.Validation},
+		"a subject, zero width":     {"ash", privacy.NewMemory{Content: "x", Subjects: ids("human:se\u200ban")}, privacy.Validation},
+		"an empty subject":          {"ash", privacy.NewMemory{Content: "x", Subjects: ids("")}, privacy.Validation},
+		"many subjects":             {"ash", privacy.NewMemory{Content: "x", Subjects: make([]string, 257)}, privacy.Validation},
+		"a context like SQL":        {"ash", privacy.NewMemory{Content: "x", Context: "ctx:x' OR true"}, privacy.Validation},
+		"a reason of several lines": {"ash", privacy.NewMemory{Content: "x", Reason: "a\nb"}, privacy.Validation},
 	} {
-		_, err := d.Add(ctx, agentCaller(c.as), c.n)
+		_, err := d.AddMemory(ctx, agentCaller(c.as), c.n)
 		fails(t, what, err, c.name)
 	}
-	_, err = d.Add(ctx, identity.Caller{Role: identity.Subject, Subject: "human:sean"}, privacy.New{Content: "x"})
+	_, err = d.AddMemory(ctx, identity.Caller{Role: identity.Subject, Subject: "human:sean"}, privacy.NewMemory{Content: "x"})
 	fails(t, "a subject's token", err, privacy.Forbidden)
 	k.proxy.Tap().NoMarker(t)
 }
@@ -196,65 +196,65 @@ func TestKernleI_GrantsAndRevocationsAreNotedWithTimeAndReason(t *testing.T) {
 	ctx := context.Background()
 	began := time.Now().Add(-time.Minute)
 	for _, kind := range []string{"episode", "episode_array", "episode_jsonb"} {
-		grant := privacy.Change{ID: "episode:1001", Kind: kind, Who: ids("si:new_vet"), Consent: ids("human:sean"), Reason: "the vet has moved"}
-		out := must[*privacy.Changed](t, "grant")(d.Grant(ctx, agentCaller("ash"), grant))
+		grant := privacy.GrantChange{ID: "episode:1001", Kind: kind, Who: ids("si:new_vet"), Consent: ids("human:sean"), Reason: "the vet has moved"}
+		out := must[*privacy.GrantResult](t, "grant")(d.Grant(ctx, agentCaller("ash"), grant))
 		if !slices.Equal(out.Granted, ids("si:new_vet")) || !slices.Contains(out.Access, "si:new_vet") || !slices.Contains(out.Consent, "human:sean") {
 			t.Errorf("%s: %+v", kind, out)
 		}
-		again := must[*privacy.Changed](t, "grant again")(d.Grant(ctx, agentCaller("ash"), grant))
+		again := must[*privacy.GrantResult](t, "grant again")(d.Grant(ctx, agentCaller("ash"), grant))
 		if len(again.Granted) != 0 || !slices.Equal(again.Access, out.Access) {
 			t.Errorf("%s: once more: %+v", kind, again)
 		}
-		revoked := must[*privacy.Changed](t, "revoke")(
-			d.Revoke(ctx, agentCaller("ash"), privacy.Change{ID: "episode:1001", Kind: kind, Who: ids("si:new_vet"), Reason: "moved back"}))
+		revoked := must[*privacy.GrantResult](t, "revoke")(
+			d.Revoke(ctx, agentCaller("ash"), privacy.GrantChange{ID: "episode:1001", Kind: kind, Who: ids("si:new_vet"), Reason: "moved back"}))
 		if !slices.Equal(revoked.Revoked, ids("si:new_vet")) || slices.Contains(revoked.Access, "si:new_vet") {
 			t.Errorf("%s: %+v", kind, revoked)
 		}
-		report := must[*privacy.Report](t, "audit")(d.Audit(ctx, agentCaller("ash"), privacy.Question{ID: "episode:1001", Kind: kind}))
+		report := must[*privacy.AuditReport](t, "audit")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{ID: "episode:1001", Kind: kind}))
 		h := report.Rows[0].History
-		if len(h) != 2 || h[0].Did != "grant" || h[0].Reason != "the vet has moved" || h[0].By != "si:ash" ||
-			!slices.Equal(h[0].Who, ids("si:new_vet")) || h[0].At.Before(began) || h[1].Did != "revoke" || h[1].Reason != "moved back" {
+		if len(h) != 2 || h[0].Action != "grant" || h[0].Reason != "the vet has moved" || h[0].By != "si:ash" ||
+			!slices.Equal(h[0].Grantees, ids("si:new_vet")) || h[0].At.Before(began) || h[1].Action != "revoke" || h[1].Reason != "moved back" {
 			t.Errorf("%s: noted %+v", kind, h)
 		}
 		// What somebody does by SQL is noted as well, and what the owner of the database does.
 		k.do(k.as("ash", ""), "UPDATE "+map[string]string{
 			"episode": "episodes", "episode_array": "episodes_array", "episode_jsonb": "episodes_jsonb"}[kind]+" SET access_grants = "+
 			map[string]string{"episode": `'[]'`, "episode_array": "'{}'", "episode_jsonb": "'[]'"}[kind]+" WHERE id = 'episode:1001'")
-		report = must[*privacy.Report](t, "audit")(d.Audit(ctx, agentCaller("sean"), privacy.Question{ID: "episode:1001", Kind: kind}))
-		if h := report.Rows[0].History; len(h) != 3 || h[2].Did != "revoke" || len(h[2].Who) != 3 || h[2].By != "si:ash" {
+		report = must[*privacy.AuditReport](t, "audit")(d.Audit(ctx, agentCaller("sean"), privacy.AuditQuestion{ID: "episode:1001", Kind: kind}))
+		if h := report.Rows[0].History; len(h) != 3 || h[2].Action != "revoke" || len(h[2].Grantees) != 3 || h[2].By != "si:ash" {
 			t.Errorf("%s: noted %+v", kind, h)
 		}
 	}
 	super := harness.Super(t, k.db)
 	k.do(super, `UPDATE notes SET access_grants = '["*"]' WHERE id = 'note:1003'`)
-	report := must[*privacy.Report](t, "audit")(d.Audit(ctx, agentCaller("ash"), privacy.Question{ID: "note:1003"}))
-	if h := report.Rows[0].History; len(h) != 1 || h[0].Did != "grant" || h[0].By != "postgres" {
+	report := must[*privacy.AuditReport](t, "audit")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{ID: "note:1003"}))
+	if h := report.Rows[0].History; len(h) != 1 || h[0].Action != "grant" || h[0].By != "postgres" {
 		t.Errorf("by the owner: %+v", h)
 	}
 	// Who is forgotten in the audit is forgotten here.
 	k.do(super, "SELECT pgconsent.audit_forget('si:new_vet')")
-	report = must[*privacy.Report](t, "audit")(d.Audit(ctx, agentCaller("ash"), privacy.Question{ID: "episode:1001"}))
-	if h := report.Rows[0].History; h[0].Who[0] != "(forgotten)" {
+	report = must[*privacy.AuditReport](t, "audit")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{ID: "episode:1001"}))
+	if h := report.Rows[0].History; h[0].Grantees[0] != "(forgotten)" {
 		t.Errorf("forgotten: %+v", h)
 	}
 	for what, c := range map[string]struct {
 		as     string
-		change privacy.Change
+		change privacy.GrantChange
 		name   string
 	}{
-		"without consent":       {"ash", privacy.Change{ID: "episode:1005", Who: ids("si:new_vet")}, privacy.Forbidden},
-		"one that is hidden":    {"bella", privacy.Change{ID: "episode:1003", Who: ids("si:bella_agent")}, privacy.NotFound},
-		"one that is not":       {"bella", privacy.Change{ID: "episode:none", Who: ids("si:bella_agent")}, privacy.NotFound},
-		"somebody else's":       {"bella", privacy.Change{ID: "episode:1004", Who: ids("si:rex")}, privacy.Forbidden},
-		"nobody":                {"ash", privacy.Change{ID: "episode:1001"}, privacy.Validation},
-		"an id like SQL":        {"ash", privacy.Change{ID: "x' OR ''='", Who: ids("si:rex")}, privacy.Validation},
-		"who, like JSON":        {"ash", privacy.Change{ID: "episode:1001", Who: ids(`{"*":1}`)}, privacy.Validation},
-		"a list that is broken": {"ash", privacy.Change{ID: "episode:bad_12", Who: ids("si:rex")}, privacy.Conflict},
+		"without consent":       {"ash", privacy.GrantChange{ID: "episode:1005", Who: ids("si:new_vet")}, privacy.Forbidden},
+		"one that is hidden":    {"bella", privacy.GrantChange{ID: "episode:1003", Who: ids("si:bella_agent")}, privacy.NotFound},
+		"one that is not":       {"bella", privacy.GrantChange{ID: "episode:none", Who: ids("si:bella_agent")}, privacy.NotFound},
+		"somebody else's":       {"bella", privacy.GrantChange{ID: "episode:1004", Who: ids("si:rex")}, privacy.Forbidden},
+		"nobody":                {"ash", privacy.GrantChange{ID: "episode:1001"}, privacy.Validation},
+		"an id like SQL":        {"ash", privacy.GrantChange{ID: "x' OR ''='", Who: ids("si:rex")}, privacy.Validation},
+		"who, like JSON":        {"ash", privacy.GrantChange{ID: "episode:1001", Who: ids(`{"*":1}`)}, privacy.Validation},
+		"a list that is broken": {"ash", privacy.GrantChange{ID: "episode:bad_12", Who: ids("si:rex")}, privacy.Conflict},
 	} {
 		_, err := d.Grant(ctx, agentCaller(c.as), c.change)
 		fails(t, what, err, c.name)
 	}
-	_, err := d.Revoke(ctx, agentCaller("rex"), privacy.Change{ID: "episode:1001", Who: ids("human:sean")})
+	_, err := d.Revoke(ctx, agentCaller("rex"), privacy.GrantChange{ID: "episode:1001", Who: ids("human:sean")})
 	fails(t, "a stranger revokes", err, privacy.NotFound)
 	// Agents can neither read nor write what is noted.
 	for _, sql := range []string{"SELECT * FROM pgconsent.privacy_event",
@@ -271,44 +271,46 @@ func TestKernleI_GrantsAndRevocationsAreNotedWithTimeAndReason(t *testing.T) {
 func TestKernleC_ContextsAreMadeAndJoinedByTheirOwners(t *testing.T) {
 	k, d := startPrivacy(t)
 	ctx := context.Background()
-	enter := func(as string, e privacy.Entry) (*privacy.Entered, error) { return d.Enter(ctx, agentCaller(as), e) }
+	enter := func(as string, e privacy.ContextRequest) (*privacy.EnteredContext, error) {
+		return d.EnterContext(ctx, agentCaller(as), e)
+	}
 
-	out := must[*privacy.Entered](t, "the seed's line")(
-		enter("ash", privacy.Entry{Context: "ctx:bella_health", Participants: ids("human:sean", "si:bella_agent"), Role: "care_agent"}))
+	out := must[*privacy.EnteredContext](t, "the seed's line")(
+		enter("ash", privacy.ContextRequest{Context: "ctx:bella_health", Participants: ids("human:sean", "si:bella_agent"), Role: "care_agent"}))
 	if out.Made || len(out.Added) > 0 || !slices.Equal(out.Access,
 		ids("human:sean", "si:bella_agent", "ctx:bella_health")) || out.RoleHeld == nil || *out.RoleHeld ||
 		out.Setting != "SET pgconsent.context = 'ctx:bella_health'" {
 		t.Errorf("entered %+v", out)
 	}
-	out = must[*privacy.Entered](t, "one's own role")(enter("tutor_b", privacy.Entry{Context: "ctx:student_123_academic", Role: "role:tutor"}))
+	out = must[*privacy.EnteredContext](t, "one's own role")(enter("tutor_b", privacy.ContextRequest{Context: "ctx:student_123_academic", Role: "role:tutor"}))
 	if out.RoleHeld == nil || !*out.RoleHeld || out.Owner {
 		t.Errorf("entered %+v", out)
 	}
 	// A new one, by the owner of a store.
-	out = must[*privacy.Entered](t, "a new context")(
-		enter("ash", privacy.Entry{Context: "ctx:kid_school", Participants: ids("human:mira"), Reason: "school begins"}))
+	out = must[*privacy.EnteredContext](t, "a new context")(
+		enter("ash", privacy.ContextRequest{Context: "ctx:kid_school", Participants: ids("human:mira"), Reason: "school begins"}))
 	if !out.Made || !slices.Equal(out.Access, ids("human:mira", "ctx:kid_school")) {
 		t.Errorf("made %+v", out)
 	}
-	made := must[*privacy.Memory](t, "in it")(d.Add(ctx, agentCaller("ash"), privacy.New{Content: "first day", Context: "ctx:kid_school"}))
+	made := must[*privacy.Memory](t, "in it")(d.AddMemory(ctx, agentCaller("ash"), privacy.NewMemory{Content: "first day", Context: "ctx:kid_school"}))
 	if !slices.Equal(made.Access, ids("human:mira", "ctx:kid_school")) {
 		t.Errorf("inherits %v", made.Access)
 	}
-	out = must[*privacy.Entered](t, "one more")(enter("ash", privacy.Entry{Context: "ctx:kid_school", Participants: ids("human:mira", "si:rex")}))
+	out = must[*privacy.EnteredContext](t, "one more")(enter("ash", privacy.ContextRequest{Context: "ctx:kid_school", Participants: ids("human:mira", "si:rex")}))
 	if !slices.Equal(out.Added, ids("si:rex")) {
 		t.Errorf("added %v", out.Added)
 	}
-	if got := must[*privacy.Entered](t, "who was added")(
-		enter("rex", privacy.Entry{Context: "ctx:kid_school", Participants: ids("si:rex")})); got.Owner || len(got.Added) != 0 {
+	if got := must[*privacy.EnteredContext](t, "who was added")(
+		enter("rex", privacy.ContextRequest{Context: "ctx:kid_school", Participants: ids("si:rex")})); got.Owner || len(got.Added) != 0 {
 		t.Errorf("entered %+v", got)
 	}
 	// --participants adds nobody, unless the owner asks.
-	_, err := enter("rex", privacy.Entry{Context: "ctx:kid_school", Participants: ids("si:mallory")})
+	_, err := enter("rex", privacy.ContextRequest{Context: "ctx:kid_school", Participants: ids("si:mallory")})
 	fails(t, "a participant adds", err, privacy.Forbidden)
 	for _, name := range []string{"ctx:kid_school", "ctx:none", "ctx:broken"} {
-		_, err := enter("mallory", privacy.Entry{Context: name, Store: "ash", Participants: ids("si:mallory")})
+		_, err := enter("mallory", privacy.ContextRequest{Context: name, Store: "ash", Participants: ids("si:mallory")})
 		fails(t, "somebody else's "+name, err, privacy.NotFound)
-		_, err = enter("ashley", privacy.Entry{Context: name})
+		_, err = enter("ashley", privacy.ContextRequest{Context: name})
 		fails(t, "a stranger: "+name, err, privacy.NotFound)
 	}
 	if got := harness.Ask(harness.Super(t, k.db),
@@ -316,10 +318,10 @@ func TestKernleC_ContextsAreMadeAndJoinedByTheirOwners(t *testing.T) {
 		t.Errorf("participants %v", got)
 	}
 	// A second one of the name is not made.
-	_, err = d.Make(ctx, agentCaller("ash"), privacy.Entry{Context: "ctx:kid_school"})
+	_, err = d.MakeContext(ctx, agentCaller("ash"), privacy.ContextRequest{Context: "ctx:kid_school"})
 	fails(t, "made twice", err, privacy.Conflict)
 	// A name that somebody else's store has is free, and tells nothing.
-	out = must[*privacy.Entered](t, "mallory's own")(enter("mallory", privacy.Entry{Context: "ctx:kid_school"}))
+	out = must[*privacy.EnteredContext](t, "mallory's own")(enter("mallory", privacy.ContextRequest{Context: "ctx:kid_school"}))
 	if !out.Made || out.Store != "mallory" {
 		t.Errorf("made %+v", out)
 	}
@@ -334,7 +336,7 @@ func TestKernleC_ContextsAreMadeAndJoinedByTheirOwners(t *testing.T) {
 	_, err = d.Context(ctx, agentCaller("bella"), "ctx:kid_school")
 	fails(t, "show", err, privacy.NotFound)
 	for _, name := range []string{"", "ctx:a b", `ctx:"x"`, "ctx:x;", "ctx:\xff", strings.Repeat("x", 257)} {
-		_, err := enter("ash", privacy.Entry{Context: name})
+		_, err := enter("ash", privacy.ContextRequest{Context: name})
 		fails(t, name, err, privacy.Validation)
 	}
 	k.proxy.Tap().NoMarker(t)
@@ -348,15 +350,15 @@ func TestKernleK_ConsentIsRecordedByTheGrantorOrItsGuardian(t *testing.T) {
 	sees := func() bool {
 		return len(k.list(k.as("bella", ""), "SELECT id FROM episodes WHERE id = 'episode:1005'")) == 1
 	}
-	give := privacy.Give{Grantor: "human:parent_456", Grantee: "si:reading_specialist", Scope: "ctx:student_123_academic"}
-	out := must[*privacy.Consent](t, "the seed's line")(d.Consent(ctx, agentCaller("parent"), give))
+	give := privacy.ConsentRequest{Grantor: "human:parent_456", Grantee: "si:reading_specialist", Scope: "ctx:student_123_academic"}
+	out := must[*privacy.Consent](t, "the seed's line")(d.RecordConsent(ctx, agentCaller("parent"), give))
 	if out.Grantor != "human:parent_456" || out.Store != "student_123" || !out.Repeated || out.ID != "consent:6" {
 		t.Errorf("%+v", out)
 	}
 	for _, as := range []string{"ash", "tutor_a", "mallory", "bella", "specialist"} { // the owner neither
-		_, err := d.Consent(ctx, agentCaller(as), give)
+		_, err := d.RecordConsent(ctx, agentCaller(as), give)
 		fails(t, as, err, privacy.Forbidden)
-		_, err = d.Consent(ctx, agentCaller(as), privacy.Give{Grantor: "human:kid_123", Grantee: "si:bella_agent", Store: "ash"})
+		_, err = d.RecordConsent(ctx, agentCaller(as), privacy.ConsentRequest{Grantor: "human:kid_123", Grantee: "si:bella_agent", Store: "ash"})
 		fails(t, as, err, privacy.Forbidden)
 	}
 	// mallory calls herself a guardian in a stack of her own: nothing follows for others.
@@ -370,7 +372,7 @@ func TestKernleK_ConsentIsRecordedByTheGrantorOrItsGuardian(t *testing.T) {
 	}
 	// A guardian, for its ward: mira has no agent here, so sean for bella.
 	out = must[*privacy.Consent](t, "a guardian")(
-		d.Consent(ctx, agentCaller("sean"), privacy.Give{Grantor: "dog:bella", Grantee: "human:guest", Scope: "episode:1002", Reason: "for the insurance"}))
+		d.RecordConsent(ctx, agentCaller("sean"), privacy.ConsentRequest{Grantor: "dog:bella", Grantee: "human:guest", Scope: "episode:1002", Reason: "for the insurance"}))
 	if out.Grantor != "human:sean" || out.For != "dog:bella" || out.Store != "ash" || out.Repeated {
 		t.Errorf("%+v", out)
 	}
@@ -378,23 +380,23 @@ func TestKernleK_ConsentIsRecordedByTheGrantorOrItsGuardian(t *testing.T) {
 		return len(k.list(k.as("ash_as_guest", ""), "SELECT id FROM episodes WHERE id = 'episode:1002'")) == 1
 	}
 	// about bella, told by ash itself
-	must[*privacy.Changed](t, "with consent")(d.Grant(ctx, agentCaller("ash"), privacy.Change{ID: "episode:1002", Who: ids("human:guest")}))
+	must[*privacy.GrantResult](t, "with consent")(d.Grant(ctx, agentCaller("ash"), privacy.GrantChange{ID: "episode:1002", Who: ids("human:guest")}))
 	if !guest() {
 		t.Error("a guardian's consent and a grant show nothing")
 	}
-	revoked := must[[]privacy.Consent](t, "withdraw")(d.Withdraw(ctx, agentCaller("sean"), privacy.Give{ID: out.ID, Reason: "settled"}))
+	revoked := must[[]privacy.Consent](t, "withdraw")(d.WithdrawConsent(ctx, agentCaller("sean"), privacy.ConsentRequest{ID: out.ID, Reason: "settled"}))
 	if len(revoked) != 1 || !revoked[0].Revoked || revoked[0].Repeated {
 		t.Errorf("%+v", revoked)
 	}
 	if guest() {
 		t.Error("a withdrawn consent shows")
 	}
-	again := must[[]privacy.Consent](t, "withdraw again")(d.Withdraw(ctx, agentCaller("sean"), privacy.Give{ID: out.ID}))
+	again := must[[]privacy.Consent](t, "withdraw again")(d.WithdrawConsent(ctx, agentCaller("sean"), privacy.ConsentRequest{ID: out.ID}))
 	if len(again) != 1 || !again[0].Repeated {
 		t.Errorf("%+v", again)
 	}
 	for _, as := range []string{"bella", "ash", "mallory"} {
-		_, err := d.Withdraw(ctx, agentCaller(as), privacy.Give{ID: "consent:1"})
+		_, err := d.WithdrawConsent(ctx, agentCaller(as), privacy.ConsentRequest{ID: "consent:1"})
 		if err == nil {
 			t.Errorf("%s has withdrawn human:sean's consent", as)
 		}
@@ -402,16 +404,16 @@ func TestKernleK_ConsentIsRecordedByTheGrantorOrItsGuardian(t *testing.T) {
 	// A guardian withdraws what its ward has given.
 	k.do(harness.Super(t, k.db),
 		"INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('consent:ward', 'ash', 'dog:bella', 'human:guest', '*')")
-	must[[]privacy.Consent](t, "a ward's")(d.Withdraw(ctx, agentCaller("sean"), privacy.Give{Grantor: "dog:bella", Grantee: "human:guest"}))
+	must[[]privacy.Consent](t, "a ward's")(d.WithdrawConsent(ctx, agentCaller("sean"), privacy.ConsentRequest{Grantor: "dog:bella", Grantee: "human:guest"}))
 	if guest() {
 		t.Error("what was withdrawn for a ward shows")
 	}
-	for what, g := range map[string]privacy.Give{
+	for what, g := range map[string]privacy.ConsentRequest{
 		"no grantee": {}, "like SQL": {Grantee: "x' --"}, "like JSON": {Grantee: "*", Scope: `["*"]`}, "not UTF-8": {Grantee: "\xff"}} {
-		_, err := d.Consent(ctx, agentCaller("sean"), g)
+		_, err := d.RecordConsent(ctx, agentCaller("sean"), g)
 		fails(t, what, err, privacy.Validation)
 	}
-	_, err := d.Withdraw(ctx, agentCaller("sean"), privacy.Give{Grantee: "si:nobody"})
+	_, err := d.WithdrawConsent(ctx, agentCaller("sean"), privacy.ConsentRequest{Grantee: "si:nobody"})
 	fails(t, "nothing to withdraw", err, privacy.NotFound)
 	events := harness.Ask(harness.Super(t, k.db),
 		"SELECT did, reason FROM pgconsent.privacy_event WHERE relation = 'public.consent_records' ORDER BY number").Results[0].Rows
@@ -426,14 +428,14 @@ func TestKernleK_ConsentIsRecordedByTheGrantorOrItsGuardian(t *testing.T) {
 func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 	k, d := startPrivacy(t)
 	ctx := context.Background()
-	report := must[*privacy.Report](t, "by the owner")(d.Audit(ctx, agentCaller("ash"), privacy.Question{ID: "episode:1001"}))
+	report := must[*privacy.AuditReport](t, "by the owner")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{ID: "episode:1001"}))
 	if len(report.Rows) != 1 {
 		t.Fatalf("%+v", report)
 	}
-	viewer := func(row privacy.Row, entity string) *privacy.Viewer {
-		for i := range row.Sees {
-			if row.Sees[i].Entity == entity {
-				return &row.Sees[i]
+	viewer := func(row privacy.AuditedMemory, entity string) *privacy.Viewer {
+		for i := range row.Viewers {
+			if row.Viewers[i].Entity == entity {
+				return &row.Viewers[i]
 			}
 		}
 		return nil
@@ -452,15 +454,15 @@ func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 	}
 	pages, met := 0, map[string]bool{}
 	for after := ""; pages == 0 || after != ""; pages++ {
-		page := must[*privacy.Report](t, "a page")(d.Audit(ctx, agentCaller("ash"), privacy.Question{Subject: "dog:page", After: after}))
+		page := must[*privacy.AuditReport](t, "a page")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{Subject: "dog:page", After: after}))
 		for _, row := range page.Rows {
 			met[row.Kind+" "+row.ID] = true
 		}
 		after = page.Next
 		if after != "" {
 			// Somebody else's place is no key to it.
-			if out := must[*privacy.Report](t,
-				"mallory")(d.Audit(ctx, agentCaller("mallory"), privacy.Question{Subject: "dog:page", After: after})); len(out.Rows) != 0 || out.Next != "" {
+			if out := must[*privacy.AuditReport](t,
+				"mallory")(d.Audit(ctx, agentCaller("mallory"), privacy.AuditQuestion{Subject: "dog:page", After: after})); len(out.Rows) != 0 || out.Next != "" {
 				t.Errorf("mallory is told %+v", out)
 			}
 		}
@@ -468,10 +470,10 @@ func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 	if pages != 3 || len(met) != 450 {
 		t.Errorf("%d memories in %d answers", len(met), pages)
 	}
-	_, err := d.Audit(ctx, agentCaller("ash"), privacy.Question{Subject: "dog:page", After: "x"})
+	_, err := d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{Subject: "dog:page", After: "x"})
 	fails(t, "a place that is none", err, privacy.Validation)
 	// It agrees with what each agent sees, of everything about a subject, in each form of a list.
-	report = must[*privacy.Report](t, "about a subject")(d.Audit(ctx, agentCaller("sean"), privacy.Question{Subject: "dog:bella"}))
+	report = must[*privacy.AuditReport](t, "about a subject")(d.Audit(ctx, agentCaller("sean"), privacy.AuditQuestion{Subject: "dog:bella"}))
 	if len(report.Rows) < 50 {
 		t.Errorf("%d memories prove little", len(report.Rows))
 	}
@@ -497,7 +499,7 @@ func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 			t.Fatalf("a guardian is told of %+v", row)
 		}
 		told := map[string]bool{}
-		for _, v := range row.Sees {
+		for _, v := range row.Viewers {
 			if v.Context == "" {
 				for _, login := range v.Agents {
 					told[login] = true
@@ -511,28 +513,28 @@ func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 		}
 	}
 	// In a context.
-	report = must[*privacy.Report](t, "a context's")(d.Audit(ctx, agentCaller("ash"), privacy.Question{ID: "episode:1002"}))
+	report = must[*privacy.AuditReport](t, "a context's")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{ID: "episode:1002"}))
 	if v := viewer(report.Rows[0], "si:bella_agent"); v == nil || v.Context != "ctx:bella_health" || v.Grant != "ctx:bella_health" {
 		t.Errorf("%+v", report.Rows[0])
 	}
 	// Granted, and not seen, since consent is missing.
-	report = must[*privacy.Report](t, "without consent")(d.Audit(ctx, agentCaller("ash"), privacy.Question{ID: "episode:1005"}))
-	if w := report.Rows[0].Waiting; len(w) == 0 || !slices.Equal(w[0].Missing, ids("human:kid_123")) {
+	report = must[*privacy.AuditReport](t, "without consent")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{ID: "episode:1005"}))
+	if w := report.Rows[0].WithoutConsent; len(w) == 0 || !slices.Equal(w[0].Missing, ids("human:kid_123")) {
 		t.Errorf("%+v", report.Rows[0])
 	}
 	// Everybody.
-	report = must[*privacy.Report](t, "public")(d.Audit(ctx, agentCaller("ash"), privacy.Question{ID: "episode:1004"}))
+	report = must[*privacy.AuditReport](t, "public")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{ID: "episode:1004"}))
 	if viewer(report.Rows[0], "*") == nil {
 		t.Errorf("%+v", report.Rows[0])
 	}
 	// The subject's own token, and strangers: uniformly nothing.
-	must[*privacy.Report](t, "the subject")(d.Audit(ctx,
-		identity.Caller{Role: identity.Subject, Subject: "dog:bella"}, privacy.Question{Subject: "dog:bella"}))
+	must[*privacy.AuditReport](t, "the subject")(d.Audit(ctx,
+		identity.Caller{Role: identity.Subject, Subject: "dog:bella"}, privacy.AuditQuestion{Subject: "dog:bella"}))
 	var answers []string
 	for what, c := range map[string]identity.Caller{
 		"an agent that sees it": agentCaller("bella"), "a stranger": agentCaller("rex"),
 		"mallory, who is a guardian elsewhere": agentCaller("mallory"), "another subject": {Role: identity.Subject, Subject: "human:mira"}} {
-		for _, q := range []privacy.Question{{ID: "episode:1001"}, {ID: "episode:none"}, {Subject: "human:student_123"}, {Subject: "human:nobody"}} {
+		for _, q := range []privacy.AuditQuestion{{ID: "episode:1001"}, {ID: "episode:none"}, {Subject: "human:student_123"}, {Subject: "human:nobody"}} {
 			_, err := d.Audit(ctx, c, q)
 			fails(t, what, err, privacy.NotFound)
 			answers = append(answers, err.Error())
@@ -541,9 +543,9 @@ func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 	if slices.Sort(answers); len(slices.Compact(answers)) != 1 {
 		t.Errorf("the answers differ: %v", answers)
 	}
-	_, err = d.Audit(ctx, identity.Caller{Role: identity.Admin}, privacy.Question{Subject: "dog:bella"})
+	_, err = d.Audit(ctx, identity.Caller{Role: identity.Admin}, privacy.AuditQuestion{Subject: "dog:bella"})
 	fails(t, "an admin", err, privacy.Forbidden)
-	for what, q := range map[string]privacy.Question{
+	for what, q := range map[string]privacy.AuditQuestion{
 		"nothing": {}, "both": {Subject: "a", ID: "b"}, "like SQL": {Subject: "a' OR true"}, "no kind": {ID: "x", Kind: "stacks"}} {
 		_, err := d.Audit(ctx, agentCaller("ash"), q)
 		fails(t, what, err, privacy.Validation)
@@ -693,7 +695,7 @@ func TestKernleH_AStrangersQuestionTakesAsMuch(t *testing.T) {
 // record.
 func TestKernleH_ARowThatIsHeldIsSaidToBe(t *testing.T) {
 	k, desk := startPrivacy(t)
-	desk.Patience = 100 * time.Millisecond
+	desk.LockTimeout = 100 * time.Millisecond
 	ctx := t.Context()
 	holder, err := pgx.Connect(ctx, k.proxy.DSN("ash", "kernle"))
 	if err != nil {
@@ -707,11 +709,11 @@ func TestKernleH_ARowThatIsHeldIsSaidToBe(t *testing.T) {
 	}
 	for what, change := range map[string]func() error{
 		"revoked": func() error {
-			_, err := desk.Revoke(ctx, agentCaller("ash"), privacy.Change{ID: "episode:1002", Who: ids("ctx:bella_health")})
+			_, err := desk.Revoke(ctx, agentCaller("ash"), privacy.GrantChange{ID: "episode:1002", Who: ids("ctx:bella_health")})
 			return err
 		},
 		"granted": func() error {
-			_, err := desk.Grant(ctx, agentCaller("ash"), privacy.Change{ID: "episode:1002", Who: ids("si:bella_agent"), Reason: "so it is"})
+			_, err := desk.Grant(ctx, agentCaller("ash"), privacy.GrantChange{ID: "episode:1002", Who: ids("si:bella_agent"), Reason: "so it is"})
 			return err
 		},
 	} {
@@ -721,14 +723,14 @@ func TestKernleH_ARowThatIsHeldIsSaidToBe(t *testing.T) {
 			t.Errorf("%s: %v, want SQLSTATE 55P03", what, err)
 		}
 	}
-	if _, err := desk.Withdraw(ctx, agentCaller("sean"), privacy.Give{Grantee: "si:bella_agent"}); err != nil {
+	if _, err := desk.WithdrawConsent(ctx, agentCaller("sean"), privacy.ConsentRequest{Grantee: "si:bella_agent"}); err != nil {
 		t.Errorf("a consent is not withdrawn: %v", err)
 	}
 	if _, err := holder.Exec(ctx, "ROLLBACK"); err != nil {
 		t.Fatal(err)
 	}
-	desk.Patience = 0
-	out, err := desk.Revoke(ctx, agentCaller("ash"), privacy.Change{ID: "episode:1002", Who: ids("ctx:bella_health")})
+	desk.LockTimeout = 0
+	out, err := desk.Revoke(ctx, agentCaller("ash"), privacy.GrantChange{ID: "episode:1002", Who: ids("ctx:bella_health")})
 	if err != nil || !slices.Equal(out.Revoked, ids("ctx:bella_health")) {
 		t.Errorf("%+v, %v", out, err)
 	}

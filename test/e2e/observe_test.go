@@ -98,7 +98,7 @@ func TestObserve(t *testing.T) {
 					break
 				}
 			}
-			if counted == nil || counted.Executions != 1 || counted.Rows != 1 || counted.Differs != 1 || counted.Gone != 0 || counted.Agent != "caregiver" {
+			if counted == nil || counted.Executions != 1 || counted.Rows != 1 || counted.Differs != 1 || counted.RowsLost != 0 || counted.Agent != "caregiver" {
 				t.Errorf("the count of participants: %+v", counted)
 			}
 			if joined == nil || strings.Join(joined.Masked, " ") != "public.people.name" || len(joined.Hidden) != 0 {
@@ -174,11 +174,11 @@ tables:
 		}
 		memories, people = find("public.memories"), find("public.people")
 	}
-	if memories == nil || memories.Differs != 1 || strconv.FormatInt(memories.Rows-memories.Gone, 10) != visible ||
+	if memories == nil || memories.Differs != 1 || strconv.FormatInt(memories.Rows-memories.RowsLost, 10) != visible ||
 		strconv.FormatInt(memories.Rows, 10) != all {
 		t.Errorf("memories: %+v; %s of %s are visible", memories, visible, all)
 	}
-	if people == nil || people.Differs != 0 || people.Gone != 0 {
+	if people == nil || people.Differs != 0 || people.RowsLost != 0 {
 		t.Errorf("people: %+v", people)
 	}
 	for _, table := range report.Tables {
@@ -211,11 +211,11 @@ func TestReplay(t *testing.T) {
 		"2026-11-22 00:00:00 UTC LOG:  statement: UPDATE \"a literal\" SET a = 1\n" +
 		"2026-11-22 00:00:00 UTC LOG:  statement: SELEC 'a literal'\n"
 	for _, texts := range []bool{false, true} {
-		replay := observe.NewReplay(candidate, snap, texts)
+		replay := observe.NewLogReplay(candidate, snap, texts)
 		if err := observe.Statements(strings.NewReader(log), replay.Add); err != nil {
 			t.Fatal(err)
 		}
-		replay.Done()
+		replay.Sort()
 		var out bytes.Buffer
 		replay.Print(&out)
 		encoded, err := json.Marshal(replay)
@@ -271,7 +271,7 @@ func TestObservedClaims(t *testing.T) {
 		t.Errorf("a row that shows in this session: %+v", s)
 	}
 	own := told(harness.Super(t, b.db), `SELECT count(*) FROM "UserEvent" WHERE `+ownVessels)
-	if s := find("UserEvent"); s.Compared != 1 || s.Differs != 1 || strconv.FormatInt(s.Rows-s.Gone, 10) != own {
+	if s := find("UserEvent"); s.Compared != 1 || s.Differs != 1 || strconv.FormatInt(s.Rows-s.RowsLost, 10) != own {
 		t.Errorf("%s events are ana's: %+v", own, s)
 	}
 	if s := find("Agreement"); s.Refusals["42501 contract retrieval"] != 1 {

@@ -126,7 +126,7 @@ func newModel(t testing.TB, s Schema, filtered *pgtest.DB, pol *policy.Policy) *
 		t.Fatal(err)
 	}
 	names := map[string]int{}
-	add := func(r *catalog.Relation, visible *catalog.Relation, narrowing *policy.Narrowing, write *policy.Write) {
+	add := func(r *catalog.Relation, visible *catalog.Relation, narrowing *policy.VisibleColumns, write *policy.Write) {
 		mt := &modelTable{relation: r.Name, name: r.Name.SQL(), key: r.PrimaryKey, base: r.Kind == catalog.Table || r.Kind == catalog.PartitionedTable}
 		if names[r.Name.Name]++; slices.Contains(s.SearchPath, r.Name.Schema) && names[r.Name.Name] == 1 {
 			mt.name = catalog.QuoteIdent(r.Name.Name)
@@ -213,8 +213,8 @@ func newModel(t testing.TB, s Schema, filtered *pgtest.DB, pol *policy.Policy) *
 
 // unlike tells whether the values of a column look otherwise on the copy: hashes have a key that it has not, and JSON
 // of some keys has them in an order.
-func unlike(n *policy.Narrowing, column string) bool {
-	return n != nil && slices.ContainsFunc(n.Columns, func(c policy.Shown) bool {
+func unlike(n *policy.VisibleColumns, column string) bool {
+	return n != nil && slices.ContainsFunc(n.Columns, func(c policy.VisibleColumn) bool {
 		return c.Name == column && (c.Mask == policy.Hash || c.Mask == policy.Keys && c.Type == "json")
 	})
 }

@@ -20,7 +20,7 @@ func (s Schema) whole(t testing.TB) []Statement {
 		add(table.Relation.Name.SQL())
 	}
 	for _, c := range m.Policy.Children() {
-		if c.Direct {
+		if c.ReadableByName {
 			add(c.Relation.Name.SQL())
 		}
 	}

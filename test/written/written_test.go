@@ -164,7 +164,7 @@ func forms(m *instance.Migrated) []string {
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	for _, t := range m.Policy.Tables() {
 		name := t.Relation.Name.String()
-		nodes := append([]predicate.Node{t.Rows}, t.Conditions()...)
+		nodes := append([]predicate.Node{t.Rows}, t.ColumnConditions()...)
 		if t.Aggregate != nil {
 			nodes = append(nodes, t.Aggregate.Rows)
 		}

@@ -82,8 +82,8 @@ func contextsResource(s *Server) {
 		}
 		return out, nil
 	})
-	enter := func(o Operation, do func(*privacy.Desk) func(context.Context, identity.Caller,
-		privacy.Entry) (*privacy.Entered, error)) {
+	enter := func(o Operation, do func(*privacy.Service) func(context.Context, identity.Caller,
+		privacy.ContextRequest) (*privacy.EnteredContext, error)) {
 		o.Method, o.Tag, o.Roles, o.Writes, o.Once, o.Errors = http.MethodPost, tagPrivacy, agents, true, true, []int{404, 409}
 		add(s, o, func(ctx context.Context, c *Call, in *enterRequest) (*enteredAnswer, error) {
 			d, err := s.privacyOf(c.Caller)
@@ -91,7 +91,7 @@ func contextsResource(s *Server) {
 				return nil, err
 			}
 			b := in.Body
-			e := privacy.Entry{Context: b.Context, Store: b.Store, Participants: b.Participants, Role: b.Role, Reason: b.Reason}
+			e := privacy.ContextRequest{Context: b.Context, Store: b.Store, Participants: b.Participants, Role: b.Role, Reason: b.Reason}
 			if b.AccessGrants != nil {
 				if e.Access = *b.AccessGrants; e.Access == nil {
 					e.Access = []string{}
@@ -115,12 +115,12 @@ func contextsResource(s *Server) {
 		Description: "Says what it is and what new memories in it are granted to. No context is kept between " +
 			"calls: a call that makes a memory names it. The owner of a store makes the context if there is none, " +
 			"and adds participants; nobody else does."},
-		func(d *privacy.Desk) func(context.Context, identity.Caller, privacy.Entry) (*privacy.Entered, error) {
-			return d.Enter
+		func(d *privacy.Service) func(context.Context, identity.Caller, privacy.ContextRequest) (*privacy.EnteredContext, error) {
+			return d.EnterContext
 		})
 	enter(Operation{ID: "context-create", Path: "/v1/contexts", Status: http.StatusCreated, Summary: "Make a context",
 		Description: "In a store of the caller's own."},
-		func(d *privacy.Desk) func(context.Context, identity.Caller, privacy.Entry) (*privacy.Entered, error) {
-			return d.Make
+		func(d *privacy.Service) func(context.Context, identity.Caller, privacy.ContextRequest) (*privacy.EnteredContext, error) {
+			return d.MakeContext
 		})
 }

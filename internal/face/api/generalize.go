@@ -64,7 +64,7 @@ type (
 	drawnRequest struct {
 		After string `query:"after" maxLength:"4096" doc:"What next of the answer before was: the beliefs that come after those."`
 	}
-	drawnAnswer struct{ Body privacy.Drawings }
+	drawnAnswer struct{ Body privacy.DerivedBeliefs }
 )
 
 func generalizeResource(s *Server) {
@@ -116,7 +116,7 @@ func generalizeResource(s *Server) {
 		if err != nil {
 			return nil, err
 		}
-		out, err := d.Drawn(ctx, c.Caller, in.After)
+		out, err := d.DerivedBeliefs(ctx, c.Caller, in.After)
 		if err != nil {
 			return nil, err
 		}

@@ -42,7 +42,7 @@ type PrivacyConsent struct {
 }
 
 func memoryOf(m privacy.Memory) Memory {
-	return Memory{m.ID, m.Kind, m.Store, m.Source, m.Told, m.Subjects, m.Access, m.Consent}
+	return Memory{m.ID, m.Kind, m.Store, m.Source, m.ToldFrom, m.Subjects, m.Access, m.Consent}
 }
 
 func privacyConsent(c privacy.Consent) PrivacyConsent {
@@ -113,11 +113,11 @@ type (
 		Kind    string `query:"kind" maxLength:"32" doc:"Of that memory."`
 		After   string `query:"after" maxLength:"4096" doc:"What next of the answer before was: the memories that come after those."`
 	}
-	auditAnswer struct{ Body privacy.Report }
+	auditAnswer struct{ Body privacy.AuditReport }
 )
 
 // privacyOf is the desk of the caller's database.
-func (s *Server) privacyOf(c identity.Caller) (*privacy.Desk, error) {
+func (s *Server) privacyOf(c identity.Caller) (*privacy.Service, error) {
 	db, err := s.Service.Database(c)
 	if err != nil {
 		return nil, err
@@ -139,14 +139,14 @@ func privacyResource(s *Server) {
 			return nil, err
 		}
 		b := in.Body
-		n := privacy.New{Kind: b.Kind, Store: b.Store, Content: b.Content, Source: b.SourceEntity, Told: b.ToldFrom,
+		n := privacy.NewMemory{Kind: b.Kind, Store: b.Store, Content: b.Content, Source: b.SourceEntity, ToldFrom: b.ToldFrom,
 			Subjects: b.SubjectIDs, Consent: b.ConsentGrants, Context: b.Context, Reason: b.Reason}
 		if b.AccessGrants != nil {
 			if n.Access = *b.AccessGrants; n.Access == nil {
 				n.Access = []string{}
 			}
 		}
-		m, err := d.Add(ctx, c.Caller, n)
+		m, err := d.AddMemory(ctx, c.Caller, n)
 		if err != nil {
 			return nil, err
 		}
@@ -154,7 +154,7 @@ func privacyResource(s *Server) {
 		return &memoryAnswer{memoryOf(*m)}, nil
 	})
 	change := func(id, path, summary, description string,
-		do func(*privacy.Desk) func(context.Context, identity.Caller, privacy.Change) (*privacy.Changed, error)) {
+		do func(*privacy.Service) func(context.Context, identity.Caller, privacy.GrantChange) (*privacy.GrantResult, error)) {
 		add(s, Operation{ID: id, Method: http.MethodPost, Path: path, Tag: tagPrivacy, Roles: agents, Writes: true,
 			Once: true, Errors: []int{404, 409}, Summary: summary, Description: description},
 			func(ctx context.Context, c *Call, in *changeRequest) (*grantsChanged, error) {
@@ -163,7 +163,7 @@ func privacyResource(s *Server) {
 					return nil, err
 				}
 				out, err := do(d)(ctx, c.Caller,
-					privacy.Change{ID: in.Body.ID, Kind: in.Body.Kind, Who: in.Body.Who,
+					privacy.GrantChange{ID: in.Body.ID, Kind: in.Body.Kind, Who: in.Body.Who,
 						Consent: in.Body.ConsentGrants, Reason: in.Body.Reason})
 				if err != nil {
 					return nil, err
@@ -175,12 +175,12 @@ func privacyResource(s *Server) {
 	change("privacy-grant", "/v1/privacy/grant", "Grant a memory to more",
 		"Each subject, and who told it, must have consented to each of them by an active record. What is granted "+
 			"already stays so.",
-		func(d *privacy.Desk) func(context.Context, identity.Caller, privacy.Change) (*privacy.Changed, error) {
+		func(d *privacy.Service) func(context.Context, identity.Caller, privacy.GrantChange) (*privacy.GrantResult, error) {
 			return d.Grant
 		})
 	change("privacy-revoke", "/v1/privacy/revoke", "Take grants off a memory",
 		"In force when it returns. What is not granted is left alone.",
-		func(d *privacy.Desk) func(context.Context, identity.Caller, privacy.Change) (*privacy.Changed, error) {
+		func(d *privacy.Service) func(context.Context, identity.Caller, privacy.GrantChange) (*privacy.GrantResult, error) {
 			return d.Revoke
 		})
 	add(s, Operation{
@@ -194,7 +194,7 @@ func privacyResource(s *Server) {
 		if err != nil {
 			return nil, err
 		}
-		out, err := d.Consent(ctx, c.Caller, privacy.Give{
+		out, err := d.RecordConsent(ctx, c.Caller, privacy.ConsentRequest{
 			Grantor: in.Body.Grantor, Grantee: in.Body.Grantee, Scope: in.Body.Scope, Store: in.Body.Store, Reason: in.Body.Reason})
 		if err != nil {
 			return nil, err
@@ -216,8 +216,8 @@ func privacyResource(s *Server) {
 		if err != nil {
 			return nil, err
 		}
-		list, err := d.Withdraw(ctx, c.Caller,
-			privacy.Give{ID: in.Body.ID, Grantor: in.Body.Grantor, Grantee: in.Body.Grantee, Scope: in.Body.Scope,
+		list, err := d.WithdrawConsent(ctx, c.Caller,
+			privacy.ConsentRequest{ID: in.Body.ID, Grantor: in.Body.Grantor, Grantee: in.Body.Grantee, Scope: in.Body.Scope,
 				Store: in.Body.Store, Reason: in.Body.Reason})
 		if err != nil {
 			return nil, err
@@ -240,7 +240,7 @@ func privacyResource(s *Server) {
 		if err != nil {
 			return nil, err
 		}
-		out, err := d.Audit(ctx, c.Caller, privacy.Question{Subject: in.Subject, ID: in.ID, Kind: in.Kind, After: in.After})
+		out, err := d.Audit(ctx, c.Caller, privacy.AuditQuestion{Subject: in.Subject, ID: in.ID, Kind: in.Kind, After: in.After})
 		if err != nil {
 			return nil, err
 		}

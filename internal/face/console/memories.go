@@ -20,7 +20,7 @@ type memoriesPage struct {
 	Whom    []string // others to ask about
 	Many    bool     // there are more of them
 	Own     bool     // it is whoever looks
-	List    []privacy.Row
+	List    []privacy.AuditedMemory
 	Later   bool   // it is not the first page
 	Next    string // handle of the page after this one
 }
@@ -53,7 +53,7 @@ func (o *Console) about(c *call, subject, after string) (answer, error) {
 	}
 	c.about = []string{subject}
 	p := memoriesPage{Subject: subject, Own: subject == c.caller.Subject, Later: after != ""}
-	found, err := db.Privacy.Audit(c, c.caller, privacy.Question{Subject: subject, After: after, Most: mostMemories})
+	found, err := db.Privacy.Audit(c, c.caller, privacy.AuditQuestion{Subject: subject, After: after, Most: mostMemories})
 	var named consent.Named
 	switch kept, _ := o.Service.Memories(c.caller); {
 	case !kept:
@@ -67,7 +67,7 @@ func (o *Console) about(c *call, subject, after string) (answer, error) {
 			p.Next = c.session.handle(subject + "\x00" + found.Next)
 		}
 	}
-	if p.Whom, p.Many, err = db.Privacy.Whom(c, c.caller, mostWhom); err != nil {
+	if p.Whom, p.Many, err = db.Privacy.AuditableSubjects(c, c.caller, mostWhom); err != nil {
 		return answer{}, err
 	}
 	p.Whom = slices.DeleteFunc(p.Whom, func(id string) bool { return id == subject })
@@ -78,7 +78,7 @@ func (o *Console) about(c *call, subject, after string) (answer, error) {
 }
 
 type generalPage struct {
-	List  []privacy.Drawn
+	List  []privacy.DerivedBelief
 	Later bool
 	Next  string
 }
@@ -97,7 +97,7 @@ func (o *Console) general(c *call) (answer, error) {
 		}
 		p.Later = true
 	}
-	found, err := db.Privacy.Drawn(c, c.caller, after)
+	found, err := db.Privacy.DerivedBeliefs(c, c.caller, after)
 	if err != nil {
 		return answer{}, err
 	}

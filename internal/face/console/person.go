@@ -87,7 +87,7 @@ func (p person) Held() bool {
 
 // sight is what one agent may see, in words.
 type sight struct {
-	why.Sight
+	why.Visibility
 	Visible, Rows, Counted int64
 	Observed               bool
 }
@@ -108,7 +108,7 @@ func (o *Console) sights(c *call, subject string) ([]sight, *problem) {
 	}
 	var out []sight
 	for _, s := range all {
-		one := sight{Sight: s}
+		one := sight{Visibility: s}
 		for _, t := range s.Tables {
 			one.Visible, one.Rows, one.Counted = one.Visible+t.Visible, one.Rows+t.Rows, one.Counted+t.Counted
 			one.Observed = one.Observed || t.Observed

@@ -43,7 +43,7 @@ type Database struct {
 	Name     string
 	Registry *registry.Registry    // nil: no consent registry is configured
 	Policy   func() *policy.Policy // in force; nil while agents are not served
-	Privacy  *privacy.Desk         // memories, grants, contexts
+	Privacy  *privacy.Service      // memories, grants, contexts
 }
 
 // Database is the caller's.

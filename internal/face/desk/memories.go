@@ -24,5 +24,5 @@ func (d *Service) AsksRegistry(c identity.Caller) bool {
 		return true // nobody can say: what is recorded is shown
 	}
 	p := db.Policy()
-	return p == nil || p.AsksRegistry()
+	return p == nil || p.UsesRegistry()
 }

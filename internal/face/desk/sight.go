@@ -16,7 +16,7 @@ import (
 const looking = 10 * time.Second
 
 // Visibility is how much of a subject's data each agent can see now: for the subject and for admins.
-func (o *AdminService) Visibility(ctx context.Context, c identity.Caller, subject string) ([]why.Sight, error) {
+func (o *AdminService) Visibility(ctx context.Context, c identity.Caller, subject string) ([]why.Visibility, error) {
 	if err := RequireRole(c, identity.Subject, identity.Admin); err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func (o *AdminService) Visibility(ctx context.Context, c identity.Caller, subjec
 		return nil, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	return why.Sees(ctx, conn, p, subject, o.Agents(c.Database))
+	return why.VisibleToAgents(ctx, conn, p, subject, o.Agents(c.Database))
 }
 
 // Keys are the keys of a subject's rows, by table: for admins.

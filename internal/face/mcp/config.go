@@ -43,7 +43,7 @@ type Database struct {
 	Policy   func() *policy.Policy // the one in force; nil: its agents are not served
 	// Attributes are those that the configuration gives an agent.
 	Attributes func(agent string) map[string]string
-	Privacy    *privacy.Desk // nil: nothing is granted
+	Privacy    *privacy.Service // nil: nothing is granted
 }
 
 func (c Config) withDefaults() (Config, error) {

@@ -472,8 +472,8 @@ func TestRecorded(t *testing.T) {
 // Every name of ours is one that no policy may take.
 func TestOwnNamesAreReserved(t *testing.T) {
 	for _, name := range mcp.OwnNames() {
-		if !slices.Contains(policy.OwnTools, name) {
-			t.Errorf("policy.OwnTools has no %s", name)
+		if !slices.Contains(policy.BuiltinTools, name) {
+			t.Errorf("policy.BuiltinTools has no %s", name)
 		}
 	}
 }

@@ -150,7 +150,7 @@ func memoryTools(d *Database) []Tool {
 				"In a context it is granted to what the context gives, and may be narrowed with access_grants; " +
 				"more is refused (42501) without the consent of those it is about and of who told it.",
 		}, func(ctx context.Context, c *Call, in remembering) (out rememberedOnce, err error) {
-			n := privacy.New{Kind: m.Kind, Store: in.Store, Content: in.Content, Source: in.Source, Told: in.ToldFrom,
+			n := privacy.NewMemory{Kind: m.Kind, Store: in.Store, Content: in.Content, Source: in.Source, ToldFrom: in.ToldFrom,
 				Subjects: in.SubjectIDs, Consent: in.ConsentGrants, Context: in.Context, Reason: in.Reason}
 			if in.AccessGrants != nil {
 				n.Access = append([]string{}, *in.AccessGrants...)
@@ -167,8 +167,8 @@ func memoryTools(d *Database) []Tool {
 	return out
 }
 
-func remember(ctx context.Context, c *Call, n privacy.New) (out remembered, err error) {
-	made, err := c.privacy().Add(ctx, c.Caller, n)
+func remember(ctx context.Context, c *Call, n privacy.NewMemory) (out remembered, err error) {
+	made, err := c.privacy().AddMemory(ctx, c.Caller, n)
 	if err != nil {
 		return out, err
 	}
@@ -176,7 +176,7 @@ func remember(ctx context.Context, c *Call, n privacy.New) (out remembered, err 
 }
 
 func rememberedOf(m privacy.Memory) remembered {
-	return remembered{m.ID, m.Kind, m.Store, m.Source, m.Told, m.Subjects, m.Access, m.Consent}
+	return remembered{m.ID, m.Kind, m.Store, m.Source, m.ToldFrom, m.Subjects, m.Access, m.Consent}
 }
 
 func agreedOf(c privacy.Consent) agreed {
@@ -188,9 +188,9 @@ func contextOfPrivacy(c privacy.Context) contextOf {
 }
 
 // privacy works with this session's connections, so that what was entered here is entered there.
-func (c *Call) privacy() *privacy.Desk {
+func (c *Call) privacy() *privacy.Service {
 	d := *c.Database.Privacy
-	d.Connect = func(ctx context.Context, _ identity.Caller) (*pgx.Conn, error) { return c.Connect(ctx) }
+	d.ConnectCaller = func(ctx context.Context, _ identity.Caller) (*pgx.Conn, error) { return c.Connect(ctx) }
 	return &d
 }
 
@@ -250,8 +250,8 @@ func privacyTools() []Tool {
 }
 
 func enterContext(ctx context.Context, c *Call, in entering) (out enteredContext, err error) {
-	entered, err := c.privacy().Enter(ctx, c.Caller,
-		privacy.Entry{Context: in.Context, Store: in.Store, Participants: in.Participants, Role: in.Role, Reason: in.Reason})
+	entered, err := c.privacy().EnterContext(ctx, c.Caller,
+		privacy.ContextRequest{Context: in.Context, Store: in.Store, Participants: in.Participants, Role: in.Role, Reason: in.Reason})
 	if err != nil {
 		return out, err
 	}
@@ -275,24 +275,24 @@ func listContexts(ctx context.Context, c *Call, _ nothing) (out contextsOf, err 
 
 func grantMemory(ctx context.Context, c *Call, in regranting) (regranted, error) {
 	return regrant(c.privacy().Grant(ctx, c.Caller,
-		privacy.Change{ID: in.ID, Kind: in.Kind, Who: in.Who, Consent: in.ConsentGrants, Reason: in.Reason}))
+		privacy.GrantChange{ID: in.ID, Kind: in.Kind, Who: in.Who, Consent: in.ConsentGrants, Reason: in.Reason}))
 }
 
 func revokeMemory(ctx context.Context, c *Call, in regranting) (regranted, error) {
 	return regrant(c.privacy().Revoke(ctx, c.Caller,
-		privacy.Change{ID: in.ID, Kind: in.Kind, Who: in.Who, Consent: in.ConsentGrants, Reason: in.Reason}))
+		privacy.GrantChange{ID: in.ID, Kind: in.Kind, Who: in.Who, Consent: in.ConsentGrants, Reason: in.Reason}))
 }
 
-func regrant(out *privacy.Changed, err error) (regranted, error) {
+func regrant(out *privacy.GrantResult, err error) (regranted, error) {
 	if err != nil {
 		return regranted{}, err
 	}
 	return regranted{rememberedOf(out.Memory), out.Granted, out.Revoked}, nil
 }
 
-func auditPrivacy(ctx context.Context, c *Call, in auditing) (out privacy.Report, err error) {
+func auditPrivacy(ctx context.Context, c *Call, in auditing) (out privacy.AuditReport, err error) {
 	report, err := c.Database.Privacy.Audit(ctx, c.Caller,
-		privacy.Question{Subject: in.Subject, ID: in.ID, Kind: in.Kind, After: in.After})
+		privacy.AuditQuestion{Subject: in.Subject, ID: in.ID, Kind: in.Kind, After: in.After})
 	if err != nil {
 		return out, err
 	}
@@ -307,8 +307,8 @@ func auditPrivacy(ctx context.Context, c *Call, in auditing) (out privacy.Report
 }
 
 func giveConsent(ctx context.Context, c *Call, in agreeing) (agreed, error) {
-	out, err := c.privacy().Consent(ctx, c.Caller,
-		privacy.Give{Grantor: in.Grantor, Grantee: in.Grantee, Scope: in.Scope, Store: in.Store, Reason: in.Reason})
+	out, err := c.privacy().RecordConsent(ctx, c.Caller,
+		privacy.ConsentRequest{Grantor: in.Grantor, Grantee: in.Grantee, Scope: in.Scope, Store: in.Store, Reason: in.Reason})
 	if err != nil {
 		return agreed{}, err
 	}
@@ -316,8 +316,8 @@ func giveConsent(ctx context.Context, c *Call, in agreeing) (agreed, error) {
 }
 
 func takeConsent(ctx context.Context, c *Call, in taking) (out taken, err error) {
-	list, err := c.privacy().Withdraw(ctx, c.Caller,
-		privacy.Give{ID: in.ID, Grantor: in.Grantor, Grantee: in.Grantee, Scope: in.Scope, Store: in.Store, Reason: in.Reason})
+	list, err := c.privacy().WithdrawConsent(ctx, c.Caller,
+		privacy.ConsentRequest{ID: in.ID, Grantor: in.Grantor, Grantee: in.Grantee, Scope: in.Scope, Store: in.Store, Reason: in.Reason})
 	out.Consents = []agreed{}
 	for _, one := range list {
 		out.Consents = append(out.Consents, agreedOf(one))

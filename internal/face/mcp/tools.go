@@ -1,6 +1,6 @@
 package mcp
 
-// own lists what makes the tools that do not come from a policy. Their names are in policy.OwnTools.
+// own lists what makes the tools that do not come from a policy. Their names are in policy.BuiltinTools.
 var own = []func() []Tool{consentTools, partnershipTools, statementTools, interactionTools, privacyTools, generalizeTools}
 
 // OwnNames are the names of these tools.

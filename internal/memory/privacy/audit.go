@@ -22,8 +22,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Question is what an audit asks: about a subject, or about one memory.
-type Question struct {
+// AuditQuestion is what an audit asks: about a subject, or about one memory.
+type AuditQuestion struct {
 	Subject string
 	ID      string
 	Kind    string // of the memory; "": as the id begins, else any
@@ -31,40 +31,40 @@ type Question struct {
 	Most    int    // memories of one report; 0: as many as there may be
 }
 
-// Report says who sees what.
-type Report struct {
-	Subject string `json:"subject,omitempty"`
-	Rows    []Row  `json:"memories"`
-	Next    string `json:"next,omitempty" doc:"There are more memories than are listed: ask again with after set to this." jsonschema:"there are more: ask again with after set to this"`
+// AuditReport says who sees what.
+type AuditReport struct {
+	Subject string          `json:"subject,omitempty"`
+	Rows    []AuditedMemory `json:"memories"`
+	Next    string          `json:"next,omitempty" doc:"There are more memories than are listed: ask again with after set to this." jsonschema:"there are more: ask again with after set to this"`
 }
 
-// Row is a memory and who sees it. Its text is not in it.
-type Row struct {
-	ID       string   `json:"id"`
-	Kind     string   `json:"kind"`
-	Store    string   `json:"store"`
-	Owner    string   `json:"owner"`
-	Subjects []string `json:"subject_ids"`              // for the owner; others get those for whom they speak
-	Others   int      `json:"other_subjects,omitempty"` // whose ids are not told
-	Access   []string `json:"access_grants"`
-	Sees     []Viewer `json:"sees"`
-	Waiting  []Viewer `json:"granted_without_consent"` // those to whom it is granted, and who do not see it
-	History  []Event  `json:"history"`
+// AuditedMemory is a memory and who sees it. Its text is not in it.
+type AuditedMemory struct {
+	ID             string   `json:"id"`
+	Kind           string   `json:"kind"`
+	Store          string   `json:"store"`
+	Owner          string   `json:"owner"`
+	Subjects       []string `json:"subject_ids"`              // for the owner; others get those for whom they speak
+	OtherSubjects  int      `json:"other_subjects,omitempty"` // whose ids are not told
+	Access         []string `json:"access_grants"`
+	Viewers        []Viewer `json:"sees"`
+	WithoutConsent []Viewer `json:"granted_without_consent"` // those to whom it is granted, and who do not see it
+	History        []Event  `json:"history"`
 }
 
 // Viewer is somebody who sees a memory, or to whom it is granted.
 type Viewer struct {
-	Entity   string   `json:"entity"`            // the word for everybody: anybody at all
-	Agents   []string `json:"agents"`            // logins of the configuration with this entity
-	Context  string   `json:"context,omitempty"` // it sees it in this context only
-	Through  string   `json:"through"`           // owner, grant, or rule: the policy shows it for another reason
-	Grant    string   `json:"grant,omitempty"`   // what the memory is granted to
-	Consents []Agreed `json:"consents,omitempty"`
-	Missing  []string `json:"missing_consent,omitempty"` // of whom no consent counts
+	Entity   string      `json:"entity"`            // the word for everybody: anybody at all
+	Agents   []string    `json:"agents"`            // logins of the configuration with this entity
+	Context  string      `json:"context,omitempty"` // it sees it in this context only
+	Through  string      `json:"through"`           // owner, grant, or rule: the policy shows it for another reason
+	Grant    string      `json:"grant,omitempty"`   // what the memory is granted to
+	Consents []Agreement `json:"consents,omitempty"`
+	Missing  []string    `json:"missing_consent,omitempty"` // of whom no consent counts
 }
 
-// Agreed is a record of consent that lets somebody see a memory.
-type Agreed struct {
+// Agreement is a record of consent that lets somebody see a memory.
+type Agreement struct {
 	Subject  string `json:"subject"`
 	Grantor  string `json:"grantor"` // the subject, or its guardian
 	Guardian bool   `json:"guardian,omitempty"`
@@ -76,11 +76,11 @@ type Agreed struct {
 
 // Event is a grant or revocation.
 type Event struct {
-	At     time.Time `json:"at"`
-	Did    string    `json:"did"` // grant, revoke
-	Who    []string  `json:"who"`
-	By     string    `json:"by"` // the entity; a role of the database, if no agent did it
-	Reason string    `json:"reason,omitempty"`
+	At       time.Time `json:"at"`
+	Action   string    `json:"did"` // grant, revoke
+	Grantees []string  `json:"who"`
+	By       string    `json:"by"` // the entity; a role of the database, if no agent did it
+	Reason   string    `json:"reason,omitempty"`
 }
 
 // forgotten stands for an id whose reference is gone.
@@ -142,7 +142,7 @@ type candidate struct {
 // sees what is not worked out here: it is asked of the database, by its own wall, for each agent of the configuration,
 // for each id that a memory is granted to, and for somebody whom nobody knows. Through which grant and consent is what
 // the rows and records say.
-func (d *Desk) Audit(ctx context.Context, c identity.Caller, q Question) (*Report, error) {
+func (d *Service) Audit(ctx context.Context, c identity.Caller, q AuditQuestion) (*AuditReport, error) {
 	if (q.Subject == "") == (q.ID == "") {
 		return nil, fail(Validation, "Ask about a subject, or about a memory by its id.", "a question is about one of the two")
 	}
@@ -163,13 +163,13 @@ func (d *Desk) Audit(ctx context.Context, c identity.Caller, q Question) (*Repor
 		return nil, err
 	}
 	kind := q.Kind
-	if prefix, _, _ := strings.Cut(q.ID, ":"); kind == "" && section.Of(prefix) != nil {
+	if prefix, _, _ := strings.Cut(q.ID, ":"); kind == "" && section.MemoriesOf(prefix) != nil {
 		kind = prefix
 	}
-	if kind != "" && section.Of(kind) == nil {
+	if kind != "" && section.MemoriesOf(kind) == nil {
 		return nil, noKind(section)
 	}
-	control, err := d.Control(ctx)
+	control, err := d.ConnectControl(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +186,7 @@ func (d *Desk) Audit(ctx context.Context, c identity.Caller, q Question) (*Repor
 	if len(rows) == 0 && after == nil {
 		return nil, missing("memory or subject")
 	}
-	out := &Report{Subject: q.Subject, Rows: []Row{}}
+	out := &AuditReport{Subject: q.Subject, Rows: []AuditedMemory{}}
 	if len(rows) > most {
 		rows = rows[:most]
 		out.Next = rows[most-1].place()
@@ -196,8 +196,8 @@ func (d *Desk) Audit(ctx context.Context, c identity.Caller, q Question) (*Repor
 }
 
 // reports say who sees each of these memories.
-func (a auditor) reports(ctx context.Context, d *Desk, caller string, rows []found) ([]Row, error) {
-	out := []Row{}
+func (a auditor) reports(ctx context.Context, d *Service, caller string, rows []found) ([]AuditedMemory, error) {
+	out := []AuditedMemory{}
 	if len(rows) == 0 {
 		return out, nil
 	}
@@ -210,7 +210,7 @@ func (a auditor) reports(ctx context.Context, d *Desk, caller string, rows []fou
 			a.stores[r.store] = m
 		}
 	}
-	wall, err := d.Wall(ctx)
+	wall, err := d.ConnectAgentRole(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +219,7 @@ func (a auditor) reports(ctx context.Context, d *Desk, caller string, rows []fou
 	if err != nil {
 		return nil, err
 	}
-	candidates := a.candidates(d.Logins(), rows)
+	candidates := a.candidates(d.AgentAttributes(), rows)
 	seen, err := a.look(ctx, wall, keys, candidates, rows)
 	if err != nil {
 		return nil, err
@@ -235,7 +235,7 @@ func (a auditor) reports(ctx context.Context, d *Desk, caller string, rows []fou
 }
 
 // looker is who asks who sees what.
-func (d *Desk) looker(section *policy.Privacy, c identity.Caller) (string, error) {
+func (d *Service) looker(section *policy.Privacy, c identity.Caller) (string, error) {
 	caller := ""
 	switch c.Role {
 	case identity.Subject:
@@ -510,14 +510,14 @@ func (a auditor) lookAs(ctx context.Context, wall *pgx.Conn, keys *seal.Keyring,
 
 // report says who sees a memory, and through what.
 func (a auditor) report(ctx context.Context, caller string, r found, candidates []*candidate,
-	seen map[*candidate]map[string]sight) (*Row, error) {
+	seen map[*candidate]map[string]sight) (*AuditedMemory, error) {
 	owner := r.owner == caller
 	told := r.subjects
 	if !owner {
 		told = r.speaks
 	}
-	out := &Row{ID: r.key, Kind: r.kind, Store: r.store, Owner: r.owner, Subjects: told,
-		Others: len(without(r.subjects, told)), Access: r.grants, Sees: []Viewer{}, Waiting: []Viewer{}}
+	out := &AuditedMemory{ID: r.key, Kind: r.kind, Store: r.store, Owner: r.owner, Subjects: told,
+		OtherSubjects: len(without(r.subjects, told)), Access: r.grants, Viewers: []Viewer{}, WithoutConsent: []Viewer{}}
 	everybody := seen[candidates[len(candidates)-1]][""].of(r)
 	for _, c := range candidates {
 		contexts := slices.Sorted(func(yield func(string) bool) {
@@ -536,7 +536,7 @@ func (a auditor) report(ctx context.Context, caller string, r found, candidates 
 			if everybody && c.ids != nil && len(c.agents) == 0 && c.entity != r.owner {
 				continue // it is among everybody
 			}
-			out.Sees = append(out.Sees, a.viewer(c, in, r, told))
+			out.Viewers = append(out.Viewers, a.viewer(c, in, r, told))
 			if in == "" {
 				break
 			}
@@ -547,7 +547,7 @@ func (a auditor) report(ctx context.Context, caller string, r found, candidates 
 		if grant, in := a.grantOf(c, "", r); grant != "" {
 			v := a.viewer(c, in, r, told)
 			if len(v.Missing) > 0 {
-				out.Waiting = append(out.Waiting, v)
+				out.WithoutConsent = append(out.WithoutConsent, v)
 			}
 		}
 	}
@@ -601,7 +601,7 @@ func (a auditor) viewer(c *candidate, in string, r found, told []string) Viewer 
 	return v
 }
 
-func (a auditor) agreed(subject string, c *candidate, r found) (Agreed, bool) {
+func (a auditor) agreed(subject string, c *candidate, r found) (Agreement, bool) {
 	m := a.stores[r.store]
 	for _, x := range m.consents {
 		guardian := slices.Contains(m.guardians, [2]string{subject, x.grantor})
@@ -614,10 +614,10 @@ func (a auditor) agreed(subject string, c *candidate, r found) (Agreed, bool) {
 		if a.privacy.Consents.Scope != "" && x.scope != a.privacy.All && x.scope != r.key && !slices.Contains(r.grants, x.scope) {
 			continue
 		}
-		return Agreed{Subject: subject, Grantor: x.grantor, Guardian: x.grantor != subject, Grantee: x.grantee,
+		return Agreement{Subject: subject, Grantor: x.grantor, Guardian: x.grantor != subject, Grantee: x.grantee,
 			Scope: x.scope, Record: x.key, Given: x.given}, true
 	}
-	return Agreed{}, false
+	return Agreement{}, false
 }
 
 // doer is who did what an event e tells: the entity, or, if no agent did it, the role of the database. $3 stands for
@@ -629,13 +629,13 @@ const doer = "CASE WHEN e.entity IS NULL THEN e.login ELSE coalesce((SELECT s.su
 func (a auditor) history(ctx context.Context, r found) ([]Event, error) {
 	rows, err := a.control.Query(ctx, `SELECT e.at, e.did, ARRAY(SELECT coalesce(s.subject, $3) FROM unnest(e.who) WITH ORDINALITY AS u (ref, n) LEFT JOIN pgconsent.audit_subject AS s USING (ref) ORDER BY u.n),
 		`+doer+`, coalesce(e.reason, '')
-		FROM pgconsent.privacy_event AS e WHERE e.relation = $1 AND e.key = $2 ORDER BY e.number DESC LIMIT 100`, a.privacy.Of(r.kind).Relation.Name.String(), r.key, forgotten)
+		FROM pgconsent.privacy_event AS e WHERE e.relation = $1 AND e.key = $2 ORDER BY e.number DESC LIMIT 100`, a.privacy.MemoriesOf(r.kind).Relation.Name.String(), r.key, forgotten)
 	if err != nil {
 		return nil, fmt.Errorf("look at what became of grants: %w", err)
 	}
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Event, error) {
 		var e Event
-		return e, row.Scan(&e.At, &e.Did, &e.Who, &e.By, &e.Reason)
+		return e, row.Scan(&e.At, &e.Action, &e.Grantees, &e.By, &e.Reason)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("look at what became of grants: %w", err)

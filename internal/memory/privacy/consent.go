@@ -24,8 +24,8 @@ type Consent struct {
 	Repeated bool   `json:"repeated,omitempty"` // it was so already
 }
 
-// Give is a consent to record, or to revoke.
-type Give struct {
+// ConsentRequest is a consent to record, or to revoke.
+type ConsentRequest struct {
 	ID      string // of a record, to revoke it
 	Grantor string // "": the caller; another: somebody for whom the caller speaks
 	Grantee string
@@ -34,7 +34,7 @@ type Give struct {
 	Reason  string
 }
 
-func (g Give) check(revoke bool) error {
+func (g ConsentRequest) check(revoke bool) error {
 	if revoke && g.ID != "" {
 		return id("the record's id", g.ID)
 	}
@@ -42,8 +42,8 @@ func (g Give) check(revoke bool) error {
 		optional("the scope", g.Scope), optional("the store", g.Store))
 }
 
-// Consent records a consent of the caller's, or as the guardian of somebody.
-func (d *Desk) Consent(ctx context.Context, c identity.Caller, g Give) (*Consent, error) {
+// RecordConsent records a consent of the caller's, or as the guardian of somebody.
+func (d *Service) RecordConsent(ctx context.Context, c identity.Caller, g ConsentRequest) (*Consent, error) {
 	if err := g.check(false); err != nil {
 		return nil, err
 	}
@@ -89,8 +89,8 @@ func (d *Desk) Consent(ctx context.Context, c identity.Caller, g Give) (*Consent
 	return out, nil
 }
 
-// Withdraw revokes a consent of the caller's, or of somebody for whom it speaks.
-func (d *Desk) Withdraw(ctx context.Context, c identity.Caller, g Give) ([]Consent, error) {
+// WithdrawConsent revokes a consent of the caller's, or of somebody for whom it speaks.
+func (d *Service) WithdrawConsent(ctx context.Context, c identity.Caller, g ConsentRequest) ([]Consent, error) {
 	if err := g.check(true); err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (d *Desk) Withdraw(ctx context.Context, c identity.Caller, g Give) ([]Conse
 	return out, nil
 }
 
-func (d *Desk) consenting(ctx context.Context, c identity.Caller, why string) (*session, error) {
+func (d *Service) consenting(ctx context.Context, c identity.Caller, why string) (*session, error) {
 	s, err := d.open(ctx, c, "", why)
 	if err != nil {
 		return nil, err
@@ -167,14 +167,14 @@ func (d *Desk) consenting(ctx context.Context, c identity.Caller, why string) (*
 	return s, nil
 }
 
-func (g Give) scope(s *session) string {
+func (g ConsentRequest) scope(s *session) string {
 	if g.Scope == "" {
 		return s.privacy.All
 	}
 	return g.Scope
 }
 
-func (g Give) forWhom(s *session) string {
+func (g ConsentRequest) forWhom(s *session) string {
 	if g.Grantor == s.entity {
 		return ""
 	}
@@ -264,7 +264,7 @@ func (s *session) wards(ctx context.Context, ward string) ([]string, error) {
 
 // storeOf finds the store that a consent is about, where nobody says it: that of the context or the memory it is about,
 // one in which the caller speaks for the grantor, or the caller's own.
-func (s *session) storeOf(ctx context.Context, g Give) (string, error) {
+func (s *session) storeOf(ctx context.Context, g ConsentRequest) (string, error) {
 	if g.Store != "" {
 		return g.Store, nil
 	}
@@ -329,7 +329,7 @@ func (s *session) storeOf(ctx context.Context, g Give) (string, error) {
 
 func (s *session) storesOfMemory(ctx context.Context, key string) ([]string, error) {
 	prefix, _, _ := strings.Cut(key, ":")
-	m := s.privacy.Of(prefix)
+	m := s.privacy.MemoriesOf(prefix)
 	if m == nil {
 		return nil, nil
 	}

@@ -22,8 +22,8 @@ type Context struct {
 	Enters       bool     `json:"enters"`                // the caller may enter it
 }
 
-// Entry is a context to enter, or to make.
-type Entry struct {
+// ContextRequest is a context to enter, or to make.
+type ContextRequest struct {
 	Context      string
 	Store        string   // "": the caller's own
 	Participants []string // of a new context; or to be added, which is for its owner
@@ -32,8 +32,8 @@ type Entry struct {
 	Reason       string
 }
 
-// Entered is a context that can be entered, and how.
-type Entered struct {
+// EnteredContext is a context that can be entered, and how.
+type EnteredContext struct {
 	Context
 	Made     bool     `json:"created"`
 	Added    []string `json:"added"` // participants that were not there
@@ -45,7 +45,7 @@ type Entered struct {
 func itoa(n int) string { return strconv.Itoa(n) }
 
 // Contexts are those that the caller may enter, and those of its own stores.
-func (d *Desk) Contexts(ctx context.Context, c identity.Caller) ([]Context, error) {
+func (d *Service) Contexts(ctx context.Context, c identity.Caller) ([]Context, error) {
 	s, err := d.open(ctx, c, "", "")
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (d *Desk) Contexts(ctx context.Context, c identity.Caller) ([]Context, erro
 }
 
 // Context is one of them.
-func (d *Desk) Context(ctx context.Context, c identity.Caller, name string) ([]Context, error) {
+func (d *Service) Context(ctx context.Context, c identity.Caller, name string) ([]Context, error) {
 	if err := id("the context", name); err != nil {
 		return nil, err
 	}
@@ -122,18 +122,18 @@ func (s *session) contexts(ctx context.Context, name string) ([]Context, error) 
 	return out, answered(err)
 }
 
-// Enter says how a context is entered, which each call and each connection does for itself. Where there is none of that
+// EnterContext says how a context is entered, which each call and each connection does for itself. Where there is none of that
 // name, the owner of a store makes it; participants are added where the owner asks, and by nobody else.
-func (d *Desk) Enter(ctx context.Context, c identity.Caller, e Entry) (*Entered, error) {
+func (d *Service) EnterContext(ctx context.Context, c identity.Caller, e ContextRequest) (*EnteredContext, error) {
 	return d.enter(ctx, c, e, false)
 }
 
-// Make makes a context, and does not if it is there.
-func (d *Desk) Make(ctx context.Context, c identity.Caller, e Entry) (*Entered, error) {
+// MakeContext makes a context, and does not if it is there.
+func (d *Service) MakeContext(ctx context.Context, c identity.Caller, e ContextRequest) (*EnteredContext, error) {
 	return d.enter(ctx, c, e, true)
 }
 
-func (d *Desk) enter(ctx context.Context, c identity.Caller, e Entry, anew bool) (*Entered, error) {
+func (d *Service) enter(ctx context.Context, c identity.Caller, e ContextRequest, anew bool) (*EnteredContext, error) {
 	participants, err := ids("participants", e.Participants)
 	if err != nil {
 		return nil, err
@@ -160,7 +160,7 @@ func (d *Desk) enter(ctx context.Context, c identity.Caller, e Entry, anew bool)
 		len(mine) == 1 && e.Store == "" && len(participants) > 0 {
 		found = mine
 	}
-	out := &Entered{Added: []string{}}
+	out := &EnteredContext{Added: []string{}}
 	switch {
 	case len(found) == 0:
 		if out.Context, err = s.make(ctx, e, participants, access); err != nil {
@@ -198,7 +198,7 @@ func (d *Desk) enter(ctx context.Context, c identity.Caller, e Entry, anew bool)
 
 // make inserts a context into a store of the caller's own. That there is one of this name which the caller does not
 // see, nobody is told: the name is its own in each store.
-func (s *session) make(ctx context.Context, e Entry, participants, access []string) (Context, error) {
+func (s *session) make(ctx context.Context, e ContextRequest, participants, access []string) (Context, error) {
 	x := s.privacy.Contexts
 	stores, err := s.stores(ctx)
 	if err != nil {
@@ -255,8 +255,8 @@ func (s *session) join(ctx context.Context, c *Context, more []string) error {
 	return nil
 }
 
-// EnteredBy tells how a role is said, for those who print it.
-func (e *Entered) EnteredBy() string {
+// RoleNote tells how a role is said, for those who print it.
+func (e *EnteredContext) RoleNote() string {
 	if e.RoleHeld != nil && !*e.RoleHeld {
 		return strings.TrimPrefix(e.Role, "role:") + " is no role of your credential's: it gives nothing"
 	}

@@ -52,7 +52,7 @@ func missing(what string) *Error {
 		"there is no such %s for you", what)
 }
 
-const lockTimeout = "55P03"
+const lockNotAvailable = "55P03"
 
 // answered turns what the proxy answered into an error of ours. Its texts are those that any client of this caller gets.
 func answered(err error) error {
@@ -62,8 +62,8 @@ func answered(err error) error {
 	}
 	name := Refused
 	switch {
-	case pg.Code == lockTimeout:
-		return &Error{Busy, sqlstate.New(lockTimeout, sqlstate.ReasonConsent,
+	case pg.Code == lockNotAvailable:
+		return &Error{Busy, sqlstate.New(lockNotAvailable, sqlstate.ReasonConsent,
 			"another transaction has changed the row and holds it: nothing was changed").
 			WithHint("Try again. The policy's transaction_timeout under limits says how long an agent's " +
 				"transaction lasts at most; pgconsent agent disable ends its sessions.")}

@@ -79,7 +79,7 @@ func blocked(r generalize.Report, accept bool) error {
 // Generalize makes a belief from a private memory of the caller's, if it does not tell whom that is about. The memory
 // stays as private as it was. That one was drawn from the other is noted where the owner of the store sees it. What the
 // caller does not see does not exist, and counts for nothing.
-func (d *Desk) Generalize(ctx context.Context, c identity.Caller, g Generalization) (*Generalized, error) {
+func (d *Service) Generalize(ctx context.Context, c identity.Caller, g Generalization) (*Generalized, error) {
 	access, err := ids("access", g.Access)
 	if err != nil {
 		return nil, err
@@ -168,12 +168,12 @@ func (s *session) source(ctx context.Context, tx pgx.Tx, kind, key string, lock 
 	candidates := s.privacy.Memories
 	prefix, _, _ := strings.Cut(key, ":")
 	if kind != "" {
-		m := s.privacy.Of(kind)
+		m := s.privacy.MemoriesOf(kind)
 		if m == nil {
 			return nil, noKind(s.privacy)
 		}
 		candidates = []*policy.Memories{m}
-	} else if m := s.privacy.Of(prefix); m != nil {
+	} else if m := s.privacy.MemoriesOf(prefix); m != nil {
 		candidates = []*policy.Memories{m}
 	}
 	var out *original

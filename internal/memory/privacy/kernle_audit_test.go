@@ -16,14 +16,14 @@ import (
 // there is nothing.
 func auditing(k *kernle) {
 	ctx := context.Background()
-	all := k.desk.Logins()
-	k.desk.Logins = func() map[string]map[string]string {
+	all := k.desk.AgentAttributes()
+	k.desk.AgentAttributes = func() map[string]map[string]string {
 		return map[string]map[string]string{"ash": all["ash"], "bella": all["bella"], "sean": all["sean"],
 			"vet": all["vet"]}
 	}
-	defer func() { k.desk.Logins = func() map[string]map[string]string { return all } }()
+	defer func() { k.desk.AgentAttributes = func() map[string]map[string]string { return all } }()
 	subject := func(id string) identity.Caller { return identity.Caller{Role: identity.Subject, Subject: id} }
-	control := must[*pgx.Conn](k, "connect")(k.desk.Control(ctx))
+	control := must[*pgx.Conn](k, "connect")(k.desk.ConnectControl(ctx))
 	defer control.Close(ctx)
 	may := func(caller, about, kind, key string) []found {
 		k.Helper()
@@ -31,12 +31,12 @@ func auditing(k *kernle) {
 		return must[[]found](k, caller)(a.rows(ctx, caller, about, kind, key, nil, 100))
 	}
 	// told are all the memories that somebody may ask about, by kind and id.
-	told := func(caller string) map[string]Row {
+	told := func(caller string) map[string]AuditedMemory {
 		k.Helper()
 		p := k.desk.Policy()
 		a := auditor{policy: p, privacy: p.Privacy(), control: control, stores: map[string]*matter{}}
-		out := map[string]Row{}
-		for _, r := range must[[]Row](k, caller)(a.reports(ctx, k.desk, caller, may(caller, "", "", ""))) {
+		out := map[string]AuditedMemory{}
+		for _, r := range must[[]AuditedMemory](k, caller)(a.reports(ctx, k.desk, caller, may(caller, "", "", ""))) {
 			out[r.Kind+" "+r.ID] = r
 		}
 		return out
@@ -63,7 +63,7 @@ func auditing(k *kernle) {
 		slices.Sort(out)
 		return out
 	}
-	if _, err := k.desk.Grant(ctx, as("ash"), Change{ID: "episode:mine", Who: []string{"si:bella"},
+	if _, err := k.desk.Grant(ctx, as("ash"), GrantChange{ID: "episode:mine", Who: []string{"si:bella"},
 		Reason: "first"}); err != nil {
 		k.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func auditing(k *kernle) {
 	owner, guardian := told("si:ash"), told("human:sean")
 	for _, c := range []struct {
 		what          string
-		told          map[string]Row
+		told          map[string]AuditedMemory
 		memory        string
 		sees, waiting []string
 		subjects      []string
@@ -98,10 +98,10 @@ func auditing(k *kernle) {
 		{"one granted to what is no list", owner, "episode episode:bad", []string{"si:ash owner"}, nil, nil, 0},
 	} {
 		got, ok := c.told[c.memory]
-		k.same("sees "+c.what, viewers(got.Sees), c.sees...)
-		k.same("waits for consent, "+c.what, viewers(got.Waiting), c.waiting...)
+		k.same("sees "+c.what, viewers(got.Viewers), c.sees...)
+		k.same("waits for consent, "+c.what, viewers(got.WithoutConsent), c.waiting...)
 		k.same("whom it is about, "+c.what, got.Subjects, c.subjects...)
-		if !ok || got.Owner != "si:ash" || got.Others != c.others || got.Store != "ash" {
+		if !ok || got.Owner != "si:ash" || got.OtherSubjects != c.others || got.Store != "ash" {
 			k.Errorf("%s: %+v", c.what, got)
 		}
 	}
@@ -114,28 +114,28 @@ func auditing(k *kernle) {
 	}
 	// What became of grants, the first first.
 	h := owner["episode episode:mine"].History
-	if len(h) != 2 || h[0].Did != "grant" || h[0].Reason != "first" || h[0].By != "si:ash" ||
-		!slices.Equal(h[0].Who, []string{forgotten}) || h[0].At.IsZero() || h[1].Did != "revoke" ||
+	if len(h) != 2 || h[0].Action != "grant" || h[0].Reason != "first" || h[0].By != "si:ash" ||
+		!slices.Equal(h[0].Grantees, []string{forgotten}) || h[0].At.IsZero() || h[1].Action != "revoke" ||
 		h[1].By != "postgres" {
 		k.Errorf("what became of it: %+v", h)
 	}
 	// An id that begins as a kind is of that kind alone.
-	if out := must[*Report](k, "both")(k.desk.Audit(ctx, as("ash"), Question{ID: "twice"})); len(out.Rows) != 2 ||
+	if out := must[*AuditReport](k, "both")(k.desk.Audit(ctx, as("ash"), AuditQuestion{ID: "twice"})); len(out.Rows) != 2 ||
 		out.Next != "" {
 		k.Errorf("of two memories with an id %d are told", len(out.Rows))
 	}
-	_, err := k.desk.Audit(ctx, as("ash"), Question{ID: "episode:array"})
+	_, err := k.desk.Audit(ctx, as("ash"), AuditQuestion{ID: "episode:array"})
 	refused(k.T, "by an id of another kind", err, NotFound, "PC404")
 
 	// About a subject, in pages: each memory once, in their order; a place opens nothing to others.
-	first := must[*Report](k, "a page")(k.desk.Audit(ctx, as("ash"), Question{Subject: "dog:page", Most: 2}))
-	last := must[*Report](k, "the last page")(k.desk.Audit(ctx, as("ash"), Question{Subject: "dog:page", Most: 1,
+	first := must[*AuditReport](k, "a page")(k.desk.Audit(ctx, as("ash"), AuditQuestion{Subject: "dog:page", Most: 2}))
+	last := must[*AuditReport](k, "the last page")(k.desk.Audit(ctx, as("ash"), AuditQuestion{Subject: "dog:page", Most: 1,
 		After: first.Next}))
 	if len(first.Rows) != 2 || first.Rows[0].ID != "episode:page1" || first.Rows[1].ID != "episode:page2" ||
 		first.Next == "" || len(last.Rows) != 1 || last.Rows[0].ID != "episode:page3" || last.Next != "" {
 		k.Errorf("in pages: %+v, %+v", first, last)
 	}
-	if out, err := k.desk.Audit(ctx, subject("si:mallory"), Question{Subject: "dog:page",
+	if out, err := k.desk.Audit(ctx, subject("si:mallory"), AuditQuestion{Subject: "dog:page",
 		After: first.Next}); err != nil || len(out.Rows) != 0 || out.Next != "" {
 		k.Errorf("a place that somebody else was given: %+v, %v", out, err)
 	}
@@ -151,7 +151,7 @@ func auditing(k *kernle) {
 			k.Errorf("%s may ask about %+v", what, list)
 		}
 	}
-	_, err = k.desk.Audit(ctx, as("bella"), Question{ID: "episode:1"})
+	_, err = k.desk.Audit(ctx, as("bella"), AuditQuestion{ID: "episode:1"})
 	refused(k.T, "asked by who sees it", err, NotFound, "PC404")
 
 	for _, c := range []struct {
@@ -164,7 +164,7 @@ func auditing(k *kernle) {
 		{as("ash"), 2, []string{"dog:bella", "dog:page"}, true},
 		{as("ash"), 3, []string{"dog:bella", "dog:page", "human:kid"}, false},
 	} {
-		got, more, err := k.desk.Whom(ctx, c.by, c.most)
+		got, more, err := k.desk.AuditableSubjects(ctx, c.by, c.most)
 		if err != nil || more != c.more {
 			k.Errorf("whom %s %s may ask about: more %v, %v", c.by.Agent, c.by.Subject, more, err)
 		}

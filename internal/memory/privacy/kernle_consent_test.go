@@ -17,18 +17,18 @@ import (
 // the call says, or that its scope, its grantor or what the caller has done before leads to.
 func consenting(k *kernle) {
 	ctx := context.Background()
-	give := func(by string, g Give) (*Consent, error) { return k.desk.Consent(ctx, as(by), g) }
+	give := func(by string, g ConsentRequest) (*Consent, error) { return k.desk.RecordConsent(ctx, as(by), g) }
 	for _, c := range []struct {
 		what, by string
-		g        Give
+		g        ConsentRequest
 		want     Consent // without its id, which it must have
 	}{
-		{"one's own, which was revoked", "mira", Give{Grantee: "si:bella", Store: "ash"},
+		{"one's own, which was revoked", "mira", ConsentRequest{Grantee: "si:bella", Store: "ash"},
 			Consent{Store: "ash", Grantor: "human:mira", Grantee: "si:bella", Scope: "*"}},
-		{"for a ward, in the one store where one speaks for it", "sean", Give{Grantor: "dog:bella", Grantee: "si:new",
+		{"for a ward, in the one store where one speaks for it", "sean", ConsentRequest{Grantor: "dog:bella", Grantee: "si:new",
 			Scope: "episode:1", Reason: "for the insurance"},
 			Consent{Store: "ash", Grantor: "human:sean", For: "dog:bella", Grantee: "si:new", Scope: "episode:1"}},
-		{"naming oneself", "bella", Give{Grantor: "si:bella", Grantee: "si:named"},
+		{"naming oneself", "bella", ConsentRequest{Grantor: "si:bella", Grantee: "si:named"},
 			Consent{Store: "ash", Grantor: "si:bella", Grantee: "si:named", Scope: "*"}},
 	} {
 		got, err := give(c.by, c.g)
@@ -44,14 +44,14 @@ func consenting(k *kernle) {
 	// record.
 	for _, c := range []struct {
 		what, by string
-		g        Give
+		g        ConsentRequest
 		id       string // "": a new record
 	}{
-		{"again", "sean", Give{Grantee: "si:bella", Store: "ash"}, "consent:1"},
-		{"again, in the name of a ward", "sean", Give{Grantor: "dog:bella", Grantee: "si:bella"}, "consent:1"},
-		{"of another scope", "sean", Give{Grantee: "si:bella", Store: "ash", Scope: "ctx:health"}, ""},
-		{"to another", "sean", Give{Grantee: "si:bella_2", Store: "ash"}, ""},
-		{"in another store", "lou", Give{Grantee: "si:bella", Store: "right"}, ""},
+		{"again", "sean", ConsentRequest{Grantee: "si:bella", Store: "ash"}, "consent:1"},
+		{"again, in the name of a ward", "sean", ConsentRequest{Grantor: "dog:bella", Grantee: "si:bella"}, "consent:1"},
+		{"of another scope", "sean", ConsentRequest{Grantee: "si:bella", Store: "ash", Scope: "ctx:health"}, ""},
+		{"to another", "sean", ConsentRequest{Grantee: "si:bella_2", Store: "ash"}, ""},
+		{"in another store", "lou", ConsentRequest{Grantee: "si:bella", Store: "right"}, ""},
 	} {
 		got, err := give(c.by, c.g)
 		if err != nil || got.Repeated != (c.id != "") || got.Repeated && (got.ID != c.id || got.For != c.g.Grantor) {
@@ -60,12 +60,12 @@ func consenting(k *kernle) {
 	}
 	for _, c := range []struct {
 		what, by   string
-		g          Give
+		g          ConsentRequest
 		name, code string
 	}{
-		{"the owner for a subject", "ash", Give{Grantor: "dog:bella", Grantee: "si:rex", Store: "ash"}, Forbidden,
+		{"the owner for a subject", "ash", ConsentRequest{Grantor: "dog:bella", Grantee: "si:rex", Store: "ash"}, Forbidden,
 			"42501"},
-		{"a guardian, in another store", "sean", Give{Grantor: "dog:bella", Grantee: "si:rex", Store: "mallory"},
+		{"a guardian, in another store", "sean", ConsentRequest{Grantor: "dog:bella", Grantee: "si:rex", Store: "mallory"},
 			Forbidden, "42501"},
 	} {
 		_, err := give(c.by, c.g)
@@ -73,28 +73,28 @@ func consenting(k *kernle) {
 	}
 	for _, c := range []struct {
 		what, by         string
-		g                Give
+		g                ConsentRequest
 		want, name, code string
 	}{
-		{"where it is said", "vet", Give{Store: "left"}, "left", "", ""},
-		{"where one speaks for the ward", "sean", Give{Grantor: "dog:bella"}, "ash", "", ""},
-		{"where the context is", "bella", Give{Scope: "ctx:talk"}, "ash", "", ""},
-		{"where the context and the ward are", "mira", Give{Grantor: "dog:rex", Scope: "ctx:talk"}, "ash", "", ""},
-		{"where the memory is", "bella", Give{Scope: "episode:1"}, "ash", "", ""},
-		{"in one's own store", "mallory", Give{}, "mallory", "", ""},
-		{"in one's own store, whatever memory there is not", "mallory", Give{Scope: "episode:private"}, "mallory", "",
+		{"where it is said", "vet", ConsentRequest{Store: "left"}, "left", "", ""},
+		{"where one speaks for the ward", "sean", ConsentRequest{Grantor: "dog:bella"}, "ash", "", ""},
+		{"where the context is", "bella", ConsentRequest{Scope: "ctx:talk"}, "ash", "", ""},
+		{"where the context and the ward are", "mira", ConsentRequest{Grantor: "dog:rex", Scope: "ctx:talk"}, "ash", "", ""},
+		{"where the memory is", "bella", ConsentRequest{Scope: "episode:1"}, "ash", "", ""},
+		{"in one's own store", "mallory", ConsentRequest{}, "mallory", "", ""},
+		{"in one's own store, whatever memory there is not", "mallory", ConsentRequest{Scope: "episode:private"}, "mallory", "",
 			""},
-		{"where one has consented before", "bella", Give{Grantor: "si:bella"}, "ash", "", ""},
-		{"where one speaks for somebody", "gina", Give{}, "mallory", "", ""},
-		{"of one who speaks for others", "sean", Give{Grantor: "human:kid"}, "", Forbidden, "42501"},
-		{"of the owner for a subject", "ash", Give{Grantor: "dog:bella"}, "", Forbidden, "42501"},
-		{"of an id that begins as a ward's", "sean", Give{Grantor: "dog:bell"}, "", Forbidden, "42501"},
-		{"of a guardian in two stores", "lou", Give{Grantor: "dog:lou"}, "", Validation, "PC422"},
-		{"of an owner of two", "two", Give{}, "", Validation, "PC422"},
-		{"of a context of two", "two", Give{Scope: "ctx:two"}, "", Validation, "PC422"},
-		{"with records in two", "lou", Give{}, "", Validation, "PC422"},
-		{"of what one does not see", "vet", Give{Scope: "episode:private"}, "", Validation, "PC422"},
-		{"of a memory that everybody sees, by an id that is a pattern", "vet", Give{Scope: "episode:publi_"}, "",
+		{"where one has consented before", "bella", ConsentRequest{Grantor: "si:bella"}, "ash", "", ""},
+		{"where one speaks for somebody", "gina", ConsentRequest{}, "mallory", "", ""},
+		{"of one who speaks for others", "sean", ConsentRequest{Grantor: "human:kid"}, "", Forbidden, "42501"},
+		{"of the owner for a subject", "ash", ConsentRequest{Grantor: "dog:bella"}, "", Forbidden, "42501"},
+		{"of an id that begins as a ward's", "sean", ConsentRequest{Grantor: "dog:bell"}, "", Forbidden, "42501"},
+		{"of a guardian in two stores", "lou", ConsentRequest{Grantor: "dog:lou"}, "", Validation, "PC422"},
+		{"of an owner of two", "two", ConsentRequest{}, "", Validation, "PC422"},
+		{"of a context of two", "two", ConsentRequest{Scope: "ctx:two"}, "", Validation, "PC422"},
+		{"with records in two", "lou", ConsentRequest{}, "", Validation, "PC422"},
+		{"of what one does not see", "vet", ConsentRequest{Scope: "episode:private"}, "", Validation, "PC422"},
+		{"of a memory that everybody sees, by an id that is a pattern", "vet", ConsentRequest{Scope: "episode:publi_"}, "",
 			Validation, "PC422"},
 	} {
 		c.g.Grantee = "si:any"
@@ -112,7 +112,7 @@ func consenting(k *kernle) {
 	k.Run("by another policy", func(t *testing.T) {
 		k := k.in(t)
 		k.differently(func(p *policy.Privacy) { p.Consents = nil })
-		_, err := k.desk.Consent(ctx, as("sean"), Give{Grantee: "si:bella", Store: "ash"})
+		_, err := k.desk.RecordConsent(ctx, as("sean"), ConsentRequest{Grantee: "si:bella", Store: "ash"})
 		refused(t, "without records", err, NotFound, "PC404")
 	})
 }
@@ -134,20 +134,20 @@ func withdrawing(k *kernle) {
 	}
 	for _, c := range []struct {
 		what     string
-		g        Give
+		g        ConsentRequest
 		ids      []string
 		repeated bool
 		active   string
 	}{
-		{"of a scope", Give{Grantee: "si:w", Scope: "ctx:health"}, []string{"w:2"}, false, "w:1 w:3 w:4 w:5 w:6 w:7"},
-		{"of a store", Give{Grantee: "si:w", Store: "mallory"}, []string{"w:3"}, false, "w:1 w:4 w:5 w:6 w:7"},
-		{"a ward's", Give{Grantor: "dog:bella", Grantee: "si:w"}, []string{"w:5"}, false, "w:1 w:4 w:6 w:7"},
+		{"of a scope", ConsentRequest{Grantee: "si:w", Scope: "ctx:health"}, []string{"w:2"}, false, "w:1 w:3 w:4 w:5 w:6 w:7"},
+		{"of a store", ConsentRequest{Grantee: "si:w", Store: "mallory"}, []string{"w:3"}, false, "w:1 w:4 w:5 w:6 w:7"},
+		{"a ward's", ConsentRequest{Grantor: "dog:bella", Grantee: "si:w"}, []string{"w:5"}, false, "w:1 w:4 w:6 w:7"},
 		// where it speaks for it
-		{"all to a grantee", Give{Grantee: "si:w"}, []string{"w:1"}, false, "w:4 w:6 w:7"},
-		{"all, again", Give{Grantee: "si:w"}, []string{"w:1", "w:2", "w:3"}, true, "w:4 w:6 w:7"},
-		{"by its id, whatever else is said", Give{ID: "w:4", Grantee: "si:other"}, []string{"w:4"}, false, "w:6 w:7"},
+		{"all to a grantee", ConsentRequest{Grantee: "si:w"}, []string{"w:1"}, false, "w:4 w:6 w:7"},
+		{"all, again", ConsentRequest{Grantee: "si:w"}, []string{"w:1", "w:2", "w:3"}, true, "w:4 w:6 w:7"},
+		{"by its id, whatever else is said", ConsentRequest{ID: "w:4", Grantee: "si:other"}, []string{"w:4"}, false, "w:6 w:7"},
 	} {
-		out, err := k.desk.Withdraw(ctx, as("sean"), c.g)
+		out, err := k.desk.WithdrawConsent(ctx, as("sean"), c.g)
 		var got []string
 		for _, one := range out {
 			got = append(got, one.ID)
@@ -164,20 +164,20 @@ func withdrawing(k *kernle) {
 	}
 	for _, c := range []struct {
 		what, by         string
-		g                Give
+		g                ConsentRequest
 		name, code, hint string
 	}{
-		{"another's, by its id", "sean", Give{ID: "w:7"}, NotFound, "PC404", "Ids match whole"},
-		{"another's, by the owner of the store", "ash", Give{Grantor: "human:mira", Grantee: "si:w"}, Forbidden,
+		{"another's, by its id", "sean", ConsentRequest{ID: "w:7"}, NotFound, "PC404", "Ids match whole"},
+		{"another's, by the owner of the store", "ash", ConsentRequest{Grantor: "human:mira", Grantee: "si:w"}, Forbidden,
 			"42501", ""},
-		{"what one has received", "bella", Give{ID: "consent:1"}, Forbidden, "42501", ""},
-		{"a ward's in a store where one does not speak for it", "sean", Give{ID: "w:6"}, NotFound, "PC404",
+		{"what one has received", "bella", ConsentRequest{ID: "consent:1"}, Forbidden, "42501", ""},
+		{"a ward's in a store where one does not speak for it", "sean", ConsentRequest{ID: "w:6"}, NotFound, "PC404",
 			"Ids match whole"},
-		{"nothing", "sean", Give{Grantor: "human:sean", Grantee: "si:nobody"}, NotFound, "PC404", "Ids match whole"},
-		{"a guardian's own, as its ward's", "sean", Give{Grantor: "dog:bella", Grantee: "si:w_2"}, NotFound, "PC404",
+		{"nothing", "sean", ConsentRequest{Grantor: "human:sean", Grantee: "si:nobody"}, NotFound, "PC404", "Ids match whole"},
+		{"a guardian's own, as its ward's", "sean", ConsentRequest{Grantor: "dog:bella", Grantee: "si:w_2"}, NotFound, "PC404",
 			"What you have recorded as a guardian"},
 	} {
-		_, err := k.desk.Withdraw(ctx, as(c.by), c.g)
+		_, err := k.desk.WithdrawConsent(ctx, as(c.by), c.g)
 		refused(k.T, c.what, err, c.name, c.code)
 		if state, ok := errors.AsType[*sqlstate.Error](err); ok && !strings.HasPrefix(state.Hint, c.hint) {
 			k.Errorf("%s: the hint is %q", c.what, state.Hint)
@@ -193,7 +193,7 @@ func withdrawing(k *kernle) {
 			consents.Revoked = ""
 			p.Consents = &consents
 		})
-		_, err := k.desk.Withdraw(ctx, as("sean"), Give{Grantee: "si:w"})
+		_, err := k.desk.WithdrawConsent(ctx, as("sean"), ConsentRequest{Grantee: "si:w"})
 		refused(t, "without a column for it", err, NotFound, "PC404")
 	})
 }

@@ -57,11 +57,11 @@ func contexts(k *kernle) {
 		k.Errorf("no contexts: %v, %v", all, err)
 	}
 
-	enter := func(by string, e Entry) (*Entered, error) { return k.desk.Enter(ctx, as(by), e) }
+	enter := func(by string, e ContextRequest) (*EnteredContext, error) { return k.desk.EnterContext(ctx, as(by), e) }
 	yes, no := true, false
 	for _, c := range []struct {
 		what, by     string
-		e            Entry
+		e            ContextRequest
 		store        string
 		made         bool
 		added        []string
@@ -70,20 +70,20 @@ func contexts(k *kernle) {
 		owner        bool
 		held         *bool
 	}{
-		{"by a role that it has", "vet", Entry{Context: "ctx:health", Role: "role:vet"}, "ash", false, nil,
+		{"by a role that it has", "vet", ContextRequest{Context: "ctx:health", Role: "role:vet"}, "ash", false, nil,
 			health.Participants, health.Access, false, &yes},
-		{"by a role without its kind", "vet", Entry{Context: "ctx:health", Role: "vet"}, "ash", false, nil,
+		{"by a role without its kind", "vet", ContextRequest{Context: "ctx:health", Role: "vet"}, "ash", false, nil,
 			health.Participants, health.Access, false, &yes},
-		{"by a role that it has not, with somebody who is there", "sean", Entry{Context: "ctx:health",
+		{"by a role that it has not, with somebody who is there", "sean", ContextRequest{Context: "ctx:health",
 			Role: "role:vet", Participants: []string{"si:bella"}}, "ash", false, nil, health.Participants,
 			health.Access, false, &no},
-		{"one more, by the owner", "ash", Entry{Context: "ctx:talk", Participants: []string{"si:bella", "si:rex"}},
+		{"one more, by the owner", "ash", ContextRequest{Context: "ctx:talk", Participants: []string{"si:bella", "si:rex"}},
 			"ash", false, []string{"si:rex"},
 			[]string{"si:bella", "human:mira", "si:rex"}, []string{"si:bella", "human:mira", "si:rex", "ctx:talk"},
 			true, nil},
-		{"a new one", "ash", Entry{Context: "ctx:new", Participants: []string{"human:mira"}, Reason: "school begins"},
+		{"a new one", "ash", ContextRequest{Context: "ctx:new", Participants: []string{"human:mira"}, Reason: "school begins"},
 			"ash", true, []string{"human:mira"}, []string{"human:mira"}, []string{"human:mira", "ctx:new"}, true, nil},
-		{"one of two of a name", "two", Entry{Context: "ctx:two", Store: "right", Participants: []string{"si:rex"}},
+		{"one of two of a name", "two", ContextRequest{Context: "ctx:two", Store: "right", Participants: []string{"si:rex"}},
 			"right", false, []string{"si:rex"}, []string{"si:rex"}, []string{"si:rex", "ctx:two"}, true, nil},
 	} {
 		got, err := enter(c.by, c.e)
@@ -102,32 +102,32 @@ func contexts(k *kernle) {
 	}
 	for _, c := range []struct {
 		what, by   string
-		e          Entry
+		e          ContextRequest
 		name, code string
 	}{
-		{"a context of others", "lou", Entry{Context: "ctx:health"}, NotFound, "PC404"},
-		{"a participant adds", "sean", Entry{Context: "ctx:health", Participants: []string{"si:rex"}}, Forbidden,
+		{"a context of others", "lou", ContextRequest{Context: "ctx:health"}, NotFound, "PC404"},
+		{"a participant adds", "sean", ContextRequest{Context: "ctx:health", Participants: []string{"si:rex"}}, Forbidden,
 			"42501"},
-		{"more in two of a name", "two", Entry{Context: "ctx:two", Participants: []string{"human:lou"}}, Validation,
+		{"more in two of a name", "two", ContextRequest{Context: "ctx:two", Participants: []string{"human:lou"}}, Validation,
 			"PC422"},
-		{"what one that is there grants to", "ash", Entry{Context: "ctx:talk", Access: []string{}}, Conflict, "PC409"},
+		{"what one that is there grants to", "ash", ContextRequest{Context: "ctx:talk", Access: []string{}}, Conflict, "PC409"},
 	} {
 		_, err := enter(c.by, c.e)
 		refused(k.T, c.what, err, c.name, c.code)
 	}
 	for _, c := range []struct {
 		what, by   string
-		e          Entry
+		e          ContextRequest
 		want       Context
 		name, code string
 	}{
-		{"with what it grants to", "ash", Entry{Context: "ctx:grants", Access: []string{"human:mira"}},
+		{"with what it grants to", "ash", ContextRequest{Context: "ctx:grants", Access: []string{"human:mira"}},
 			Context{Store: "ash", Access: []string{"human:mira"}}, "", ""},
-		{"in one store of two", "two", Entry{Context: "ctx:new", Store: "right"},
+		{"in one store of two", "two", ContextRequest{Context: "ctx:new", Store: "right"},
 			Context{Store: "right", Access: []string{"ctx:new"}}, "", ""},
-		{"with two stores", "two", Entry{Context: "ctx:newer"}, Context{}, Validation, "PC422"},
-		{"without a store", "vet", Entry{Context: "ctx:newer"}, Context{}, NotFound, "PC404"},
-		{"in a store of others", "mallory", Entry{Context: "ctx:newer", Store: "ash"}, Context{}, NotFound, "PC404"},
+		{"with two stores", "two", ContextRequest{Context: "ctx:newer"}, Context{}, Validation, "PC422"},
+		{"without a store", "vet", ContextRequest{Context: "ctx:newer"}, Context{}, NotFound, "PC404"},
+		{"in a store of others", "mallory", ContextRequest{Context: "ctx:newer", Store: "ash"}, Context{}, NotFound, "PC404"},
 	} {
 		got, err := k.session(c.by).make(ctx, c.e, []string{}, c.e.Access)
 		if c.name != "" {
@@ -146,9 +146,9 @@ func contexts(k *kernle) {
 	gone := Context{Name: "ctx:none", Store: "mallory", Owner: true}
 	refused(k.T, "one more in what has gone", k.session("mallory").join(ctx, &gone, []string{"si:rex"}), NotFound,
 		"PC404")
-	_, err = k.desk.Make(ctx, as("ash"), Entry{Context: "ctx:talk"})
+	_, err = k.desk.MakeContext(ctx, as("ash"), ContextRequest{Context: "ctx:talk"})
 	refused(k.T, "one that is there is made", err, Conflict, "PC409")
-	if made, err := k.desk.Make(ctx, as("mallory"), Entry{Context: "ctx:talk"}); err != nil || !made.Made ||
+	if made, err := k.desk.MakeContext(ctx, as("mallory"), ContextRequest{Context: "ctx:talk"}); err != nil || !made.Made ||
 		made.Store != "mallory" {
 		k.Errorf("a name that another store has is made: %+v, %v", made, err)
 	}
@@ -164,7 +164,7 @@ func contexts(k *kernle) {
 			contexts.Defaults.Column = ""
 			p.Contexts = &contexts
 		})
-		_, err := k.session("ash").make(ctx, Entry{Context: "ctx:plain", Access: []string{"human:mira"}}, nil, nil)
+		_, err := k.session("ash").make(ctx, ContextRequest{Context: "ctx:plain", Access: []string{"human:mira"}}, nil, nil)
 		refused(t, "grants of its own, without a column for them", err, Validation, "PC422")
 		theirs := show("mallory", "ctx:health")
 		if err := k.session("mallory").join(ctx, &theirs, []string{"si:late"}); err != nil ||

@@ -134,16 +134,16 @@ func generalizing(k *kernle) {
 		k.Errorf("refused, and %s became %s", before, got)
 	}
 
-	drawn := must[*Drawings](k, "drawn")(k.desk.Drawn(ctx, as("ash"), ""))
-	i := slices.IndexFunc(drawn.List, func(d Drawn) bool { return d.Belief.ID == m.ID })
+	drawn := must[*DerivedBeliefs](k, "drawn")(k.desk.DerivedBeliefs(ctx, as("ash"), ""))
+	i := slices.IndexFunc(drawn.List, func(d DerivedBelief) bool { return d.Belief.ID == m.ID })
 	if len(drawn.List) != 1 || drawn.Next != "" || i < 0 {
 		k.Fatalf("drawn: %+v", drawn)
 	}
 	if d := drawn.List[i]; d.Text != belief || d.Source != "episode:told" || d.SourceKind != "episode" ||
-		d.Note != "of direct care" || d.By != "si:ash" || d.At.IsZero() || len(d.Belief.Sees) < 2 {
+		d.Note != "of direct care" || d.By != "si:ash" || d.At.IsZero() || len(d.Belief.Viewers) < 2 {
 		k.Errorf("drawn: %+v", d)
 	}
-	if out := must[*Drawings](k, "others")(k.desk.Drawn(ctx, identity.Caller{Role: identity.Subject,
+	if out := must[*DerivedBeliefs](k, "others")(k.desk.DerivedBeliefs(ctx, identity.Caller{Role: identity.Subject,
 		Subject: "dog:bella"}, "")); len(out.List) != 0 {
 		k.Errorf("a subject is told of %+v", out)
 	}

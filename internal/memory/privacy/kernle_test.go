@@ -69,7 +69,7 @@ INSERT INTO episodes_array (id, stack_id, content, subject_ids, access_grants) V
 // own.
 type kernle struct {
 	*testing.T
-	desk     *Desk
+	desk     *Service
 	db       *pgtest.DB
 	proxy    *harness.Proxy
 	sessions map[string]*session
@@ -112,13 +112,13 @@ func start(t *testing.T) *kernle {
 	direct := func(role string) func(context.Context) (*pgx.Conn, error) {
 		return func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, k.db.DSN(role, "role-password")) }
 	}
-	k.desk = &Desk{
+	k.desk = &Service{
 		Policy: func() *policy.Policy { return compiled },
-		Connect: func(ctx context.Context, c identity.Caller) (*pgx.Conn, error) {
+		ConnectCaller: func(ctx context.Context, c identity.Caller) (*pgx.Conn, error) {
 			return pgx.Connect(ctx, k.proxy.DSN(c.Agent, "kernle"))
 		},
-		Logins: func() map[string]map[string]string { return logins }, Control: direct("pgconsent_control"),
-		Wall: direct("pgconsent_agent"),
+		AgentAttributes: func() map[string]map[string]string { return logins }, ConnectControl: direct("pgconsent_control"),
+		ConnectAgentRole: direct("pgconsent_agent"),
 	}
 	return k
 }
@@ -197,21 +197,24 @@ func must[T any](k *kernle, what string) func(T, error) T {
 // Who adds a memory, where it goes, and what it is granted to where nothing is asked for.
 func adding(k *kernle) {
 	ctx := context.Background()
-	add := func(as identity.Caller, n New) (*Memory, error) { n.Content = "x"; return k.desk.Add(ctx, as, n) }
+	add := func(as identity.Caller, n NewMemory) (*Memory, error) {
+		n.Content = "x"
+		return k.desk.AddMemory(ctx, as, n)
+	}
 	for _, c := range []struct {
 		what, by string
-		n        New
+		n        NewMemory
 		want     Memory // without its id
 	}{
-		{"in one's own store", "ash", New{Source: "human:sean"}, Memory{Kind: "episode", Store: "ash",
+		{"in one's own store", "ash", NewMemory{Source: "human:sean"}, Memory{Kind: "episode", Store: "ash",
 			Source: "human:sean", Access: []string{"human:sean"}}},
-		{"with all that may be said", "ash", New{Kind: "episode_array", Source: "human:sean", Told: "episode:array",
+		{"with all that may be said", "ash", NewMemory{Kind: "episode_array", Source: "human:sean", ToldFrom: "episode:array",
 			Subjects: []string{"dog:bella"}, Access: []string{"human:sean"}, Consent: []string{"human:sean"}},
-			Memory{Kind: "episode_array", Store: "ash", Source: "human:sean", Told: "episode:array",
+			Memory{Kind: "episode_array", Store: "ash", Source: "human:sean", ToldFrom: "episode:array",
 				Subjects: []string{"dog:bella"}, Access: []string{"human:sean"}, Consent: []string{"human:sean"}}},
-		{"for nobody", "ash", New{Source: "human:sean", Access: []string{}},
+		{"for nobody", "ash", NewMemory{Source: "human:sean", Access: []string{}},
 			Memory{Kind: "episode", Store: "ash", Source: "human:sean", Access: []string{}}},
-		{"in the context's store, by a participant", "bella", New{Context: "ctx:talk", Source: "human:sean"},
+		{"in the context's store, by a participant", "bella", NewMemory{Context: "ctx:talk", Source: "human:sean"},
 			Memory{Kind: "episode", Store: "ash", Source: "si:bella", Access: []string{"si:bella", "human:mira",
 				"ctx:talk"}}},
 	} {
@@ -226,7 +229,7 @@ func adding(k *kernle) {
 			}
 		}
 		if got.ID == "" || got.Kind != c.want.Kind || got.Store != c.want.Store || got.Source != c.want.Source ||
-			got.Told != c.want.Told || got.Subjects == nil || got.Access == nil || got.Consent == nil ||
+			got.ToldFrom != c.want.ToldFrom || got.Subjects == nil || got.Access == nil || got.Consent == nil ||
 			!slices.Equal(got.Subjects, c.want.Subjects) || !slices.Equal(got.Access, c.want.Access) ||
 			!slices.Equal(got.Consent, c.want.Consent) {
 			k.Errorf("%s: %+v, want %+v", c.what, got, c.want)
@@ -234,13 +237,13 @@ func adding(k *kernle) {
 	}
 	for _, c := range []struct {
 		what, by   string
-		n          New
+		n          NewMemory
 		name, code string
 	}{
-		{"in a store of others", "lou", New{Store: "ash"}, Forbidden, "42501"},
-		{"in a context that is not", "ash", New{Context: "ctx:none"}, NotFound, "PC404"},
-		{"in a context of others", "lou", New{Context: "ctx:health"}, NotFound, "PC404"},
-		{"granted without consent", "ash", New{Subjects: []string{"human:kid"}, Access: []string{"si:bella"}},
+		{"in a store of others", "lou", NewMemory{Store: "ash"}, Forbidden, "42501"},
+		{"in a context that is not", "ash", NewMemory{Context: "ctx:none"}, NotFound, "PC404"},
+		{"in a context of others", "lou", NewMemory{Context: "ctx:health"}, NotFound, "PC404"},
+		{"granted without consent", "ash", NewMemory{Subjects: []string{"human:kid"}, Access: []string{"si:bella"}},
 			Forbidden, "42501"},
 	} {
 		_, err := add(as(c.by), c.n)
@@ -257,11 +260,11 @@ func adding(k *kernle) {
 	}
 	k.differently(func(p *policy.Privacy) {
 		m := *p.Memories[0]
-		m.Source, m.Told, m.Evidence.Column = "", "", ""
+		m.Source, m.ToldFrom, m.Evidence.Column = "", "", ""
 		p.Memories = []*policy.Memories{&m}
 	})
-	for what, n := range map[string]New{"who told it": {Source: "human:sean"},
-		"from which it was told": {Told: "episode:1"}} {
+	for what, n := range map[string]NewMemory{"who told it": {Source: "human:sean"},
+		"from which it was told": {ToldFrom: "episode:1"}} {
 		_, err := add(as("ash"), n)
 		refused(k.T, "no column says "+what, err, Validation, "PC422")
 	}
@@ -271,9 +274,9 @@ func adding(k *kernle) {
 // there.
 func granting(k *kernle) {
 	ctx := context.Background()
-	change := Change{ID: "episode:grant", Who: []string{"si:bella", "human:sean", "si:bella"},
+	change := GrantChange{ID: "episode:grant", Who: []string{"si:bella", "human:sean", "si:bella"},
 		Consent: []string{"human:sean"}, Reason: "it's so"}
-	out := must[*Changed](k, "grant")(k.desk.Grant(ctx, as("ash"), change))
+	out := must[*GrantResult](k, "grant")(k.desk.Grant(ctx, as("ash"), change))
 	k.same("granted", out.Granted, "si:bella")
 	k.same("revoked by a grant", out.Revoked)
 	k.same("access", out.Access, "human:sean", "si:bella")
@@ -284,14 +287,14 @@ func granting(k *kernle) {
 	if got := k.value(stored); got != `["human:sean","si:bella"]["human:sean"]` {
 		k.Errorf("stored %s", got)
 	}
-	again := must[*Changed](k, "grant again")(k.desk.Grant(ctx, as("ash"), change))
+	again := must[*GrantResult](k, "grant again")(k.desk.Grant(ctx, as("ash"), change))
 	k.same("granted again", again.Granted)
 	k.same("access", again.Access, "human:sean", "si:bella")
-	more := must[*Changed](k, "only evidence")(k.desk.Grant(ctx, as("ash"), Change{ID: "episode:grant",
+	more := must[*GrantResult](k, "only evidence")(k.desk.Grant(ctx, as("ash"), GrantChange{ID: "episode:grant",
 		Who: []string{"si:bella"}, Consent: []string{"human:sean", "human:mira"}}))
 	k.same("evidence", more.Consent, "human:sean", "human:mira")
 	k.same("granted", more.Granted)
-	out = must[*Changed](k, "revoke")(k.desk.Revoke(ctx, as("ash"), Change{ID: "episode:grant",
+	out = must[*GrantResult](k, "revoke")(k.desk.Revoke(ctx, as("ash"), GrantChange{ID: "episode:grant",
 		Who: []string{"si:bella", "si:rex"}}))
 	k.same("revoked", out.Revoked, "si:bella")
 	k.same("granted by a revocation", out.Granted)
@@ -301,17 +304,17 @@ func granting(k *kernle) {
 	if got := k.value(events); got != "grant it's so, revoke -" {
 		k.Errorf("noted %s", got)
 	}
-	if out, err := k.desk.Grant(ctx, as("ash"), Change{ID: "episode:array", Kind: "episode_array",
+	if out, err := k.desk.Grant(ctx, as("ash"), GrantChange{ID: "episode:array", Kind: "episode_array",
 		Who: []string{"human:sean", "si:bella"}}); err != nil || !slices.Equal(out.Granted, []string{"si:bella"}) {
 		k.Errorf("of a kind that is said: %+v, %v", out, err)
 	}
 	for _, c := range []struct {
 		what, by   string
-		change     Change
+		change     GrantChange
 		name, code string
 	}{
-		{"without consent", "ash", Change{ID: "episode:grant", Who: []string{"si:new"}}, Forbidden, "42501"},
-		{"one that is seen and is another's", "bella", Change{ID: "episode:1"}, Forbidden, "42501"},
+		{"without consent", "ash", GrantChange{ID: "episode:grant", Who: []string{"si:new"}}, Forbidden, "42501"},
+		{"one that is seen and is another's", "bella", GrantChange{ID: "episode:1"}, Forbidden, "42501"},
 	} {
 		if c.change.Who == nil {
 			c.change.Who = []string{"human:sean"}
@@ -363,13 +366,13 @@ func held(k *kernle) {
 			k.Fatal(err)
 		}
 	}
-	k.desk.Patience = 50 * time.Millisecond
-	_, err := k.desk.Revoke(ctx, as("ash"), Change{ID: "episode:held", Who: []string{"si:bella"}})
+	k.desk.LockTimeout = 50 * time.Millisecond
+	_, err := k.desk.Revoke(ctx, as("ash"), GrantChange{ID: "episode:held", Who: []string{"si:bella"}})
 	refused(k.T, "a row that is held", err, Busy, "55P03")
 	if _, err := other.Exec(ctx, "ROLLBACK"); err != nil {
 		k.Fatal(err)
 	}
-	k.desk.Patience = 0
+	k.desk.LockTimeout = 0
 	var got string
 	if err := k.session("ash").conn.QueryRow(ctx,
 		"SELECT pg_catalog.current_setting('lock_timeout')").Scan(&got); err != nil || got != "5s" {

@@ -20,19 +20,19 @@ type Memory struct {
 	Kind     string   `json:"kind"`
 	Store    string   `json:"store"`
 	Source   string   `json:"source_entity,omitempty"`
-	Told     string   `json:"told_from,omitempty"`
+	ToldFrom string   `json:"told_from,omitempty"`
 	Subjects []string `json:"subject_ids"`
 	Access   []string `json:"access_grants"`
 	Consent  []string `json:"consent_grants"`
 }
 
-// New is a memory to make.
-type New struct {
+// NewMemory is a memory to make.
+type NewMemory struct {
 	Kind     string // "": the first of the policy
 	Store    string // "": the one that the context is of, or the caller's own
 	Content  string
 	Source   string // who told it; counts where the caller owns the store
-	Told     string // the id of the memory that it was told from
+	ToldFrom string // the id of the memory that it was told from
 	Subjects []string
 	Access   []string // nil: what the context gives, or who told it; empty: nobody
 	Consent  []string // evidence, which counts for nothing without a record
@@ -40,9 +40,9 @@ type New struct {
 	Reason   string
 }
 
-// Add makes a memory. What it is granted to is for the policy to say, where nothing is asked for; and to refuse, where
+// AddMemory makes a memory. What it is granted to is for the policy to say, where nothing is asked for; and to refuse, where
 // too much is.
-func (d *Desk) Add(ctx context.Context, c identity.Caller, n New) (*Memory, error) {
+func (d *Service) AddMemory(ctx context.Context, c identity.Caller, n NewMemory) (*Memory, error) {
 	subjects, err := ids("subjects", n.Subjects)
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (d *Desk) Add(ctx context.Context, c identity.Caller, n New) (*Memory, erro
 		return nil, err
 	}
 	if err := firstError(text("the content", n.Content, maxContent), optional("the store", n.Store),
-		optional("the source", n.Source), optional("the memory that it was told from", n.Told)); err != nil {
+		optional("the source", n.Source), optional("the memory that it was told from", n.ToldFrom)); err != nil {
 		return nil, err
 	}
 	if strings.TrimSpace(n.Content) == "" {
@@ -68,7 +68,7 @@ func (d *Desk) Add(ctx context.Context, c identity.Caller, n New) (*Memory, erro
 	}
 	m := section.Memories[0]
 	if n.Kind != "" {
-		if m = section.Of(n.Kind); m == nil {
+		if m = section.MemoriesOf(n.Kind); m == nil {
 			return nil, noKind(section)
 		}
 	}
@@ -96,12 +96,12 @@ func (d *Desk) Add(ctx context.Context, c identity.Caller, n New) (*Memory, erro
 		}
 		columns, values = append(columns, m.Source), append(values, n.Source)
 	}
-	if n.Told != "" {
-		if m.Told == "" {
+	if n.ToldFrom != "" {
+		if m.ToldFrom == "" {
 			return nil, fail(Validation, "Leave told_from out.",
 				"nothing says from which memory one of the kind %s was told", m.Kind)
 		}
-		columns, values = append(columns, m.Told), append(values, n.Told)
+		columns, values = append(columns, m.ToldFrom), append(values, n.ToldFrom)
 	}
 	sql := "INSERT INTO " + m.Relation.Name.SQL() + " (" + quoted(columns) + ") VALUES (" + places(len(columns)) +
 		") RETURNING " + selected(m)
@@ -134,7 +134,7 @@ func places(n int) string {
 
 // selected are the columns of a memory, as texts.
 func selected(m *policy.Memories) string {
-	columns := []string{m.Key, m.Store, m.Source, m.Told, m.Subjects.Column, m.Grants.Column, m.Evidence.Column}
+	columns := []string{m.Key, m.Store, m.Source, m.ToldFrom, m.Subjects.Column, m.Grants.Column, m.Evidence.Column}
 	out := make([]string, len(columns))
 	for i, c := range columns {
 		out[i] = "NULL::pg_catalog.text"
@@ -159,7 +159,7 @@ func scan(row pgx.Row, m *policy.Memories) (*Memory, bool, error) {
 		out.Source = *source
 	}
 	if told != nil {
-		out.Told = *told
+		out.ToldFrom = *told
 	}
 	out.Subjects, _ = decode(m.Subjects, subjects)
 	list, ok := decode(m.Grants, grants)
@@ -231,12 +231,12 @@ func (s *session) find(ctx context.Context, tx pgx.Tx, kind, key string) (*polic
 	candidates := s.privacy.Memories
 	prefix, _, _ := strings.Cut(key, ":")
 	if kind != "" {
-		m := s.privacy.Of(kind)
+		m := s.privacy.MemoriesOf(kind)
 		if m == nil {
 			return nil, nil, noKind(s.privacy)
 		}
 		candidates = []*policy.Memories{m}
-	} else if m := s.privacy.Of(prefix); m != nil {
+	} else if m := s.privacy.MemoriesOf(prefix); m != nil {
 		candidates = []*policy.Memories{m}
 	}
 	var of *policy.Memories
@@ -275,8 +275,8 @@ func (s *session) find(ctx context.Context, tx pgx.Tx, kind, key string) (*polic
 	return of, out, nil
 }
 
-// Change is a change of what a memory is granted to.
-type Change struct {
+// GrantChange is a change of what a memory is granted to.
+type GrantChange struct {
 	ID      string
 	Kind    string // "": as the id begins
 	Who     []string
@@ -284,8 +284,8 @@ type Change struct {
 	Reason  string
 }
 
-// Changed is what became of it.
-type Changed struct {
+// GrantResult is what became of it.
+type GrantResult struct {
 	Memory
 	Granted []string `json:"granted"` // ids that were not there
 	Revoked []string `json:"revoked"` // ids that were
@@ -293,7 +293,7 @@ type Changed struct {
 
 // Grant grants a memory to more. Whether it may be is for the policy to say: those whom it is about, and who told it,
 // have consented.
-func (d *Desk) Grant(ctx context.Context, c identity.Caller, change Change) (*Changed, error) {
+func (d *Service) Grant(ctx context.Context, c identity.Caller, change GrantChange) (*GrantResult, error) {
 	return d.change(ctx, c, change, func(list []string) []string {
 		for _, who := range change.Who {
 			if !slices.Contains(list, who) {
@@ -305,7 +305,7 @@ func (d *Desk) Grant(ctx context.Context, c identity.Caller, change Change) (*Ch
 }
 
 // Revoke takes grants off a memory.
-func (d *Desk) Revoke(ctx context.Context, c identity.Caller, change Change) (*Changed, error) {
+func (d *Service) Revoke(ctx context.Context, c identity.Caller, change GrantChange) (*GrantResult, error) {
 	if len(change.Consent) > 0 {
 		return nil, fail(Validation, "Leave it out.", "who has agreed is said where a memory is granted")
 	}
@@ -314,7 +314,7 @@ func (d *Desk) Revoke(ctx context.Context, c identity.Caller, change Change) (*C
 	})
 }
 
-func (d *Desk) change(ctx context.Context, c identity.Caller, change Change, apply func([]string) []string) (*Changed,
+func (d *Service) change(ctx context.Context, c identity.Caller, change GrantChange, apply func([]string) []string) (*GrantResult,
 	error) {
 	who, err := ids("those concerned", change.Who)
 	if err != nil {
@@ -344,7 +344,7 @@ func (d *Desk) change(ctx context.Context, c identity.Caller, change Change, app
 	if err != nil {
 		return nil, err
 	}
-	out := &Changed{Granted: []string{}, Revoked: []string{}}
+	out := &GrantResult{Granted: []string{}, Revoked: []string{}}
 	before := memory.Access
 	memory.Access = apply(slices.Clone(before))
 	out.Granted = append(out.Granted, without(memory.Access, before)...)

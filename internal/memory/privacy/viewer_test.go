@@ -112,9 +112,9 @@ func TestWhatIsToldOfAViewer(t *testing.T) {
 	a := told(t)
 	row := found{store: "ash", key: "note:1", owner: "si:ash", grants: []string{"si:bella", "human:noor"},
 		subjects: []string{"dog:bella", "human:noor", "human:mira"}}
-	guardian := Agreed{Subject: "dog:bella", Grantor: "human:sean", Guardian: true, Grantee: "si:bella", Scope: "*",
+	guardian := Agreement{Subject: "dog:bella", Grantor: "human:sean", Guardian: true, Grantee: "si:bella", Scope: "*",
 		Record: "consent:1", Given: "2026"}
-	everybody := Agreed{Subject: "human:noor", Grantor: "human:noor", Grantee: "*", Scope: "*", Record: "consent:3"}
+	everybody := Agreement{Subject: "human:noor", Grantor: "human:noor", Grantee: "*", Scope: "*", Record: "consent:3"}
 	for _, c := range []struct {
 		what string
 		who  *candidate
@@ -126,9 +126,9 @@ func TestWhatIsToldOfAViewer(t *testing.T) {
 		{"somebody of whom only the name is the owner's", &candidate{entity: "si:ash"}, "", row.subjects,
 			Viewer{Entity: "si:ash", Through: "rule"}},
 		{"a grantee", somebody("si:bella"), "", row.subjects, Viewer{Entity: "si:bella", Through: "grant",
-			Grant: "si:bella", Consents: []Agreed{guardian, everybody}, Missing: []string{"human:mira"}}},
+			Grant: "si:bella", Consents: []Agreement{guardian, everybody}, Missing: []string{"human:mira"}}},
 		{"a grantee, to a guardian", somebody("si:bella"), "", []string{"dog:bella"},
-			Viewer{Entity: "si:bella", Through: "grant", Grant: "si:bella", Consents: []Agreed{guardian}}},
+			Viewer{Entity: "si:bella", Through: "grant", Grant: "si:bella", Consents: []Agreement{guardian}}},
 		{"a subject", somebody("human:noor"), "", []string{"human:noor"}, Viewer{Entity: "human:noor",
 			Through: "grant", Grant: "human:noor"}},
 		{"a subject by a role alone", somebody("si:bella", "human:mira"), "", []string{"human:mira"},

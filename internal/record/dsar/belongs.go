@@ -123,7 +123,7 @@ func (b *belonging) of(t *policy.Table) {
 		t = t.Observed
 	}
 	b.node(r, t.Rows)
-	for _, n := range t.Conditions() {
+	for _, n := range t.ColumnConditions() {
 		b.node(r, n)
 	}
 	if t.Aggregate != nil {

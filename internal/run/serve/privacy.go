@@ -12,15 +12,15 @@ import (
 )
 
 // privacyDesk is what faces grant and look at grants with, in one database.
-func (s *Service) privacyDesk(c *config.Config, name string) (*privacy.Desk, error) {
+func (s *Service) privacyDesk(c *config.Config, name string) (*privacy.Service, error) {
 	found, err := targets(c)
 	if err != nil {
 		return nil, err
 	}
-	desk := &privacy.Desk{
-		Policy:  func() *policy.Policy { return s.enforcer.Policy(name) },
-		Connect: s.Connect,
-		Logins: func() map[string]map[string]string {
+	desk := &privacy.Service{
+		Policy:        func() *policy.Policy { return s.enforcer.Policy(name) },
+		ConnectCaller: s.Connect,
+		AgentAttributes: func() map[string]map[string]string {
 			out := map[string]map[string]string{}
 			for agent, a := range s.config.Load().Agents {
 				if a.Database == name {
@@ -32,7 +32,7 @@ func (s *Service) privacyDesk(c *config.Config, name string) (*privacy.Desk, err
 	}
 	for _, t := range found {
 		if t.Name == name {
-			desk.Control, desk.Wall = logsIn(t.Control), logsIn(t.Agent)
+			desk.ConnectControl, desk.ConnectAgentRole = logsIn(t.Control), logsIn(t.Agent)
 		}
 	}
 	return desk, nil

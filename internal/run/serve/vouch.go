@@ -72,7 +72,7 @@ func (all vouchers) check(ctx context.Context, conn *pgx.Conn, t enforce.Target)
 	}
 	err := v.check(ctx, conn, t)
 	v.remember(err)
-	var confined *doctor.Confined
+	var confined *doctor.UnsafeTables
 	if errors.As(err, &confined) {
 		return enforce.Unfit{Relations: confined.Relations, Why: err}
 	}
@@ -94,7 +94,7 @@ func (v *voucher) remember(err error) {
 }
 
 func (v *voucher) check(ctx context.Context, conn *pgx.Conn, t enforce.Target) error {
-	subject := doctor.Subject{
+	subject := doctor.Target{
 		AgentRole: t.Database.AgentRole, ControlRole: t.Database.ControlRole, ReaderRole: t.Database.ReaderRole,
 		RowsRole: t.Database.RowsRole,
 		Policy:   t.Policy, Snapshot: t.Snapshot, Plan: t.Plan,
@@ -111,7 +111,7 @@ func (v *voucher) check(ctx context.Context, conn *pgx.Conn, t enforce.Target) e
 		v.asks = loaded
 	}
 	unsafe := doctor.Check(ctx, conn, subject)
-	if unsafe != nil && !errors.As(unsafe, new(*doctor.Confined)) {
+	if unsafe != nil && !errors.As(unsafe, new(*doctor.UnsafeTables)) {
 		return unsafe
 	}
 	if err := acknowledged(ctx, conn, v.config, t.Database.Name); err != nil {
@@ -127,18 +127,18 @@ func (v *voucher) check(ctx context.Context, conn *pgx.Conn, t enforce.Target) e
 	if v.late != versions {
 		v.done, v.longer = map[string]bool{}, 1
 	}
-	subject.Passed = v.done // on a busy server they get further each time, and have longer
+	subject.PassedProbes = v.done // on a busy server they get further each time, and have longer
 	subject.ProbeTime = time.Duration(v.longer) * probeStatement
 	v.longer = min(2*v.longer, probeLonger)
 	found, err := v.probe(ctx, conn, db, subject)
 	v.probed = found
 	if err == nil {
-		err = doctor.Refuse(found)
+		err = doctor.UnsafeError(found)
 	}
 	switch {
 	case err != nil:
 		return err
-	case doctor.Unfinished(found):
+	case doctor.HasUnfinished(found):
 		// Soon, since full text, LIKE and JSON are slow while the gate is shut.
 		if v.wait = min(2*v.wait, probeAgain); v.wait == 0 || v.late != versions {
 			v.wait = probeSoon
@@ -164,7 +164,7 @@ func (v *voucher) check(ctx context.Context, conn *pgx.Conn, t enforce.Target) e
 // opens only once it was tried: without it statements take the row security door, and lose time alone.
 func shut(passed map[string]bool, found []doctor.Finding) string {
 	for _, f := range found {
-		if f.Severity == doctor.NoGate {
+		if f.Severity == doctor.NoSignedPath {
 			return f.What
 		}
 	}
@@ -181,7 +181,7 @@ func (v *voucher) decide(hash string, found []doctor.Finding) {
 	switch {
 	case v.shut == "":
 		v.opened = hash
-	case slices.ContainsFunc(found, func(f doctor.Finding) bool { return f.Severity == doctor.NoGate }):
+	case slices.ContainsFunc(found, func(f doctor.Finding) bool { return f.Severity == doctor.NoSignedPath }):
 		v.opened = ""
 	case v.opened == hash:
 		v.shut = ""
@@ -197,19 +197,19 @@ func (v *voucher) gate() error {
 }
 
 // logins refuses a server that lets owners in without a password, and remembers it for those who come as owners.
-func (v *voucher) logins(ctx context.Context, db *config.Database, subject doctor.Subject) error {
+func (v *voucher) logins(ctx context.Context, db *config.Database, subject doctor.Target) error {
 	secure, err := v.config.Upstream.ClientTLS()
 	if err != nil {
 		return err
 	}
 	network, address := v.config.Upstream.Dial()
-	found, err := doctor.Logins(ctx, doctor.Upstream{
+	found, err := doctor.CheckLogins(ctx, doctor.Upstream{
 		Network: network, Address: address, TLS: secure, Database: db.Name}, db.Owners, subject)
 	if err != nil {
 		return err
 	}
 	v.loggedIn = found
-	err = doctor.Refuse(found)
+	err = doctor.UnsafeError(found)
 	v.asked.Store(err == nil)
 	if err == nil {
 		v.warn(found)
@@ -220,7 +220,7 @@ func (v *voucher) logins(ctx context.Context, db *config.Database, subject docto
 // probe tries as the agent role. It has a time of its own, since little may be left of ctx's; where ctx is cancelled it
 // ends.
 func (v *voucher) probe(ctx context.Context, conn *pgx.Conn, db *config.Database,
-	subject doctor.Subject) ([]doctor.Finding, error) {
+	subject doctor.Target) ([]doctor.Finding, error) {
 	agent, err := v.config.ConnString(db, db.Roles.Agent, db.Secrets.Agent)
 	if err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ func TestGateIsShutUntilItsProbePassed(t *testing.T) {
 		{"it passed", map[string]bool{"gate_door": true}, []doctor.Finding{pooler}, false},
 		{"another one passed", map[string]bool{"pooler": true}, []doctor.Finding{pooler}, true},
 		{"it ran out of time", nil, []doctor.Finding{pooler, {ID: "probe_timeout", Severity: doctor.Warning}}, true},
-		{"it failed", map[string]bool{"gate_door": true}, []doctor.Finding{{ID: "gate_door", Severity: doctor.NoGate, What: "it answers"}, pooler}, true},
+		{"it failed", map[string]bool{"gate_door": true}, []doctor.Finding{{ID: "gate_door", Severity: doctor.NoSignedPath, What: "it answers"}, pooler}, true},
 	} {
 		if why := shut(c.passed, c.found); (why != "") != c.shut {
 			t.Errorf("%s: %q", c.name, why)
@@ -41,7 +41,7 @@ func TestTheLastVerdictHolds(t *testing.T) {
 		{"a", false, nil, false},
 		{"b", false, nil, true},
 		{"a", false, nil, false},
-		{"a", false, []doctor.Finding{{ID: "gate_door", Severity: doctor.NoGate, What: "it answers"}}, true},
+		{"a", false, []doctor.Finding{{ID: "gate_door", Severity: doctor.NoSignedPath, What: "it answers"}}, true},
 		{"a", false, nil, true},
 		{"a", true, nil, false},
 	} {

@@ -85,7 +85,7 @@ func (p *probe) gateDoor(ctx context.Context) ([]Finding, error) {
 		return nil, nil
 	}
 	finding := func(what string) Finding {
-		return Finding{"gate_door", NoGate, "the gate door stays shut, statements take the row security door: " +
+		return Finding{"gate_door", NoSignedPath, "the gate door stays shut, statements take the row security door: " +
 			what, "Report it with the version of the server."}
 	}
 	var found []Finding

@@ -11,17 +11,17 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// Confined is the error of [Check] where all that is unsafe is about single tables: what has nothing to do with these
+// UnsafeTables is the error of [Check] where all that is unsafe is about single tables: what has nothing to do with these
 // is safe.
-type Confined struct {
+type UnsafeTables struct {
 	Relations []uint32 // OIDs
 	Err       error
 }
 
-func (e *Confined) Error() string { return e.Err.Error() }
+func (e *UnsafeTables) Error() string { return e.Err.Error() }
 
 // Unwrap returns what [Refuse] says.
-func (e *Confined) Unwrap() error { return e.Err }
+func (e *UnsafeTables) Unwrap() error { return e.Err }
 
 // eachTable is each for a query that also returns the OID of the table that a row is about.
 func (x *exam) eachTable(ctx context.Context, f Finding, sql string, args ...any) ([]Finding, error) {

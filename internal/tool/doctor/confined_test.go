@@ -36,7 +36,7 @@ func TestWhatIsUnsafeOfOneTable(t *testing.T) {
 	} {
 		exec(t, super, q.sql)
 		err := doctor.Check(context.Background(), control, s)
-		var confined *doctor.Confined
+		var confined *doctor.UnsafeTables
 		switch is := errors.As(err, &confined); {
 		case err == nil:
 			t.Errorf("%s: is safe", q.sql)
@@ -54,7 +54,7 @@ func TestWhatIsUnsafeOfOneTable(t *testing.T) {
 	helper := predicate.HelperView(catalog.Name{Schema: "public", Name: "people"}).SQL()
 	exec(t, super, "CREATE OR REPLACE VIEW "+helper+" WITH (security_barrier) AS "+one(t, super, "SELECT pg_get_viewdef('"+helper+"'::regclass)"))
 	err := doctor.Check(context.Background(), control, s)
-	var confined *doctor.Confined
+	var confined *doctor.UnsafeTables
 	if !errors.As(err, &confined) || !slices.Equal(confined.Relations, []uint32{oidOf(t, super, "public.people")}) {
 		t.Errorf("a view over people that was altered: %v", err)
 	}

@@ -30,13 +30,13 @@ type Severity string
 
 // The severities, worst first.
 const (
-	Unsafe    Severity = "unsafe"    // agents are not served
-	Unknown   Severity = "unknown"   // it could not be told whether it is safe: agents are not served
-	NoGate    Severity = "no_gate"   // agents are served, by the row security door alone
-	Warning   Severity = "warning"   // the policy is enforced, something else may not be as it should
-	Hardening Severity = "hardening" // a superuser can narrow what a broken wall would show
-	Advice    Severity = "advice"    // all is well, and could be faster
-	OK        Severity = "ok"
+	Unsafe       Severity = "unsafe"    // agents are not served
+	Unknown      Severity = "unknown"   // it could not be told whether it is safe: agents are not served
+	NoSignedPath Severity = "no_gate"   // agents are served, by the row security door alone
+	Warning      Severity = "warning"   // the policy is enforced, something else may not be as it should
+	Hardening    Severity = "hardening" // a superuser can narrow what a broken wall would show
+	Advice       Severity = "advice"    // all is well, and could be faster
+	OK           Severity = "ok"
 )
 
 // Finding is what a check says.
@@ -47,8 +47,8 @@ type Finding struct {
 	Fix      string   `json:"fix,omitempty"`
 }
 
-// Subject is what to look at, beside the connection.
-type Subject struct {
+// Target is what to look at, beside the connection.
+type Target struct {
 	// "": pgconsent_agent, pgconsent_control, pgconsent_reader, pgconsent_rows
 	AgentRole, ControlRole, ReaderRole, RowsRole string
 
@@ -56,15 +56,15 @@ type Subject struct {
 	Snapshot *catalog.Snapshot
 	Plan     *rls.Plan // of the configured policy
 
-	Passed    map[string]bool // probes, by ID, that have passed already and are left out
-	ProbeTime time.Duration   // for each statement of [Probe]; 0: 30 s
+	PassedProbes map[string]bool // probes, by ID, that have passed already and are left out
+	ProbeTime    time.Duration   // for each statement of [Probe]; 0: 30 s
 
 	running bool // it is [Check] that asks
 }
 
 // exam is one examination.
 type exam struct {
-	Subject
+	Target
 	conn  *pgx.Conn
 	roles map[string]role
 	about map[Finding][]uint32 // the tables that findings are about, where that is known
@@ -102,8 +102,8 @@ var checks = []check{
 
 // Examine runs every check on a connection of the control role, the owner or a superuser. The error is that of a
 // connection that broke.
-func Examine(ctx context.Context, conn *pgx.Conn, s Subject) ([]Finding, error) {
-	return (&exam{Subject: s.named(), conn: conn, about: map[Finding][]uint32{}}).examine(ctx)
+func Examine(ctx context.Context, conn *pgx.Conn, s Target) ([]Finding, error) {
+	return (&exam{Target: s.named(), conn: conn, about: map[Finding][]uint32{}}).examine(ctx)
 }
 
 func (x *exam) examine(ctx context.Context) ([]Finding, error) {
@@ -128,7 +128,7 @@ func (x *exam) examine(ctx context.Context) ([]Finding, error) {
 }
 
 // named fills in the default roles.
-func (s Subject) named() Subject {
+func (s Target) named() Target {
 	for role, name := range map[*string]string{&s.AgentRole: "pgconsent_agent", &s.ControlRole: "pgconsent_control",
 		&s.ReaderRole: "pgconsent_reader", &s.RowsRole: "pgconsent_rows"} {
 		if *role == "" {
@@ -138,8 +138,8 @@ func (s Subject) named() Subject {
 	return s
 }
 
-// Refuse returns an error that names every unsafe finding, or nil if there is none.
-func Refuse(found []Finding) error {
+// UnsafeError returns an error that names every unsafe finding, or nil if there is none.
+func UnsafeError(found []Finding) error {
 	var lines []string
 	for _, f := range found {
 		if f.Severity == Unsafe || f.Severity == Unknown {
@@ -156,16 +156,16 @@ func Refuse(found []Finding) error {
 
 // Check is Examine for a server that runs, which asks again and again: it returns an error unless the database is
 // safe, a [Confined] one where all but some tables is. It leaves out what would read large tables.
-func Check(ctx context.Context, conn *pgx.Conn, s Subject) error {
+func Check(ctx context.Context, conn *pgx.Conn, s Target) error {
 	s.running = true
-	x := &exam{Subject: s.named(), conn: conn, about: map[Finding][]uint32{}}
+	x := &exam{Target: s.named(), conn: conn, about: map[Finding][]uint32{}}
 	found, err := x.examine(ctx)
 	if err != nil {
 		return err
 	}
-	err = Refuse(found)
+	err = UnsafeError(found)
 	if tables := x.confined(found); err != nil && len(tables) > 0 {
-		return &Confined{tables, err}
+		return &UnsafeTables{tables, err}
 	}
 	return err
 }

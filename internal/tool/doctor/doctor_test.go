@@ -61,24 +61,24 @@ functions: { count_memories: { pin: { respect_consent: true } } }
 const helperView = "pgconsent.h_public_people"
 
 // compile reads the rules against a database.
-func compile(ctx context.Context, conn *pgx.Conn) (doctor.Subject, error) {
+func compile(ctx context.Context, conn *pgx.Conn) (doctor.Target, error) {
 	return compileRules(ctx, conn, rules)
 }
 
-func compileRules(ctx context.Context, conn *pgx.Conn, rules string) (doctor.Subject, error) {
+func compileRules(ctx context.Context, conn *pgx.Conn, rules string) (doctor.Target, error) {
 	doc, err := policy.Parse("policy.yaml", []byte(rules))
 	if err != nil {
-		return doctor.Subject{}, err
+		return doctor.Target{}, err
 	}
 	snap, err := pgcatalog.Load(ctx, conn, []string{"public"})
 	if err != nil {
-		return doctor.Subject{}, err
+		return doctor.Target{}, err
 	}
 	p, err := policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
 	if err != nil {
-		return doctor.Subject{}, err
+		return doctor.Target{}, err
 	}
-	return doctor.Subject{Policy: p, Snapshot: snap, Plan: rls.Generate(p, snap, rls.Options{})}, nil
+	return doctor.Target{Policy: p, Snapshot: snap, Plan: rls.Generate(p, snap, rls.Options{})}, nil
 }
 
 // safe is a database as pgconsent migrate leaves it.
@@ -106,7 +106,7 @@ func exec(t *testing.T, conn *pgx.Conn, sql string) {
 	}
 }
 
-func examine(t *testing.T, db *pgtest.DB, s doctor.Subject) []doctor.Finding {
+func examine(t *testing.T, db *pgtest.DB, s doctor.Target) []doctor.Finding {
 	t.Helper()
 	found, err := doctor.Examine(t.Context(), db.Connect(t, "pgconsent_control"), s)
 	if err != nil {
@@ -115,7 +115,7 @@ func examine(t *testing.T, db *pgtest.DB, s doctor.Subject) []doctor.Finding {
 	return found
 }
 
-func probe(t *testing.T, db *pgtest.DB, s doctor.Subject) []doctor.Finding {
+func probe(t *testing.T, db *pgtest.DB, s doctor.Target) []doctor.Finding {
 	t.Helper()
 	found, err := doctor.Probe(t.Context(), db.Connect(t, "pgconsent_control"), db.DSN("pgconsent_agent", ""), s)
 	if err != nil {
@@ -124,7 +124,7 @@ func probe(t *testing.T, db *pgtest.DB, s doctor.Subject) []doctor.Finding {
 	return found
 }
 
-func subject(t *testing.T, db *pgtest.DB) doctor.Subject {
+func subject(t *testing.T, db *pgtest.DB) doctor.Target {
 	t.Helper()
 	s, err := compile(t.Context(), db.Connect(t, "postgres"))
 	if err != nil {
@@ -162,7 +162,7 @@ func TestGateDoorProbe(t *testing.T) {
 	} {
 		exec(t, conn, "CREATE OR REPLACE VIEW "+rls.CanaryDoor()+" AS SELECT id, consent, secret FROM pgconsent_gate.canary "+where)
 		found := probe(t, db, s)
-		if !has(found, "gate_door", doctor.NoGate) {
+		if !has(found, "gate_door", doctor.NoSignedPath) {
 			t.Errorf("%s: %+v", name, found)
 		}
 	}
@@ -291,7 +291,7 @@ func TestUnsafeDatabases(t *testing.T) {
 			if !has(found, tc.want, doctor.Unsafe) {
 				t.Errorf("after %q: no unsafe finding %s in %v", tc.sql, tc.want, found)
 			}
-			if doctor.Refuse(found) == nil {
+			if doctor.UnsafeError(found) == nil {
 				t.Error("serving is not refused")
 			}
 		})
@@ -329,7 +329,7 @@ func TestHarmless(t *testing.T) {
 			exec(t, db.Connect(t, "postgres"), sql)
 			t.Cleanup(func() { _, _ = pgtestExec(db, "DROP OWNED BY clerk; DROP ROLE clerk") })
 			found := examine(t, db, s)
-			if err := doctor.Refuse(found); err != nil {
+			if err := doctor.UnsafeError(found); err != nil {
 				t.Error(err)
 			}
 			for _, f := range found {
@@ -391,7 +391,7 @@ func TestWarnings(t *testing.T) {
 			if !has(found, want, doctor.Warning) {
 				t.Errorf("no warning %s in %v", want, found)
 			}
-			if err := doctor.Refuse(append(found, probe(t, db, s)...)); err != nil {
+			if err := doctor.UnsafeError(append(found, probe(t, db, s)...)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -545,7 +545,7 @@ func TestWhatIsEmptyWhoeverAsks(t *testing.T) {
 	if err := migrations.Up(t.Context(), super, migrations.Options{}, s.Plan); err != nil {
 		t.Fatal(err)
 	}
-	if found := probe(t, db, s); doctor.Refuse(found) != nil {
+	if found := probe(t, db, s); doctor.UnsafeError(found) != nil {
 		t.Errorf("an empty table is unsafe: %v", found)
 	}
 }
@@ -556,7 +556,7 @@ func TestSlowProbe(t *testing.T) {
 	db := safe(t)
 	s := subject(t, db)
 	s.ProbeTime = tier.Patience
-	if doctor.Unfinished(probe(t, db, s)) {
+	if doctor.HasUnfinished(probe(t, db, s)) {
 		t.Error("a quick probe was not finished")
 	}
 	holder := db.Connect(t, "postgres")
@@ -564,7 +564,7 @@ func TestSlowProbe(t *testing.T) {
 	exec(t, holder, "BEGIN; LOCK TABLE public.memories IN ACCESS EXCLUSIVE MODE")
 	s.ProbeTime = 3 * time.Second // the others are probed within it
 	found := probe(t, db, s)
-	if !has(found, "probe_timeout", doctor.Warning) || !doctor.Unfinished(found) {
+	if !has(found, "probe_timeout", doctor.Warning) || !doctor.HasUnfinished(found) {
 		t.Errorf("no warning probe_timeout in %v", found)
 	}
 	for _, table := range []string{"public.memories", "public.memory_participants"} {
@@ -586,7 +586,7 @@ func TestSlowProbe(t *testing.T) {
 	defer cancel()
 	s.ProbeTime = time.Minute
 	found, err := doctor.Probe(ctx, db.Connect(t, "pgconsent_control"), db.DSN("pgconsent_agent", ""), s)
-	if err != nil || !doctor.Unfinished(found) || doctor.Refuse(found) != nil {
+	if err != nil || !doctor.HasUnfinished(found) || doctor.UnsafeError(found) != nil {
 		t.Errorf("%v %v", found, err)
 	}
 	// Whoever ends the process does not wait, and is told nothing else.
@@ -674,11 +674,11 @@ func TestConnectionLost(t *testing.T) {
 
 // Every finding's fix is SQL or a command; its words name no row.
 func TestRefuseNamesTheFix(t *testing.T) {
-	err := doctor.Refuse([]doctor.Finding{{ID: "rls_off", Severity: doctor.Unsafe, What: "off", Fix: "ALTER TABLE t ENABLE ROW LEVEL SECURITY"}})
+	err := doctor.UnsafeError([]doctor.Finding{{ID: "rls_off", Severity: doctor.Unsafe, What: "off", Fix: "ALTER TABLE t ENABLE ROW LEVEL SECURITY"}})
 	if err == nil || !strings.Contains(err.Error(), "ALTER TABLE t ENABLE") {
 		t.Errorf("Refuse: %v", err)
 	}
-	if err := doctor.Refuse([]doctor.Finding{{ID: "x", Severity: doctor.Warning}}); err != nil {
+	if err := doctor.UnsafeError([]doctor.Finding{{ID: "x", Severity: doctor.Warning}}); err != nil {
 		t.Errorf("Refuse of a warning: %v", err)
 	}
 }

@@ -23,7 +23,7 @@ type Upstream struct {
 	Database         string      // its name on the server
 }
 
-// Logins tries to log in without a password, as the proxy would for a client.
+// CheckLogins tries to log in without a password, as the proxy would for a client.
 //
 // An owner's connection is relayed: to the server it comes from this machine and this user of the operating system.
 // Where pg_hba.conf trusts these (trust, ident, or peer with a map that fits), whoever reaches our listener would be an
@@ -33,7 +33,7 @@ type Upstream struct {
 //
 // Only the method is looked at: no password is sent, and nothing of the environment (PGPASSWORD, ~/.pgpass) takes part.
 // The error is that of a server that cannot be reached.
-func Logins(ctx context.Context, u Upstream, owners []string, s Subject) ([]Finding, error) {
+func CheckLogins(ctx context.Context, u Upstream, owners []string, s Target) ([]Finding, error) {
 	s = s.named()
 	var found []Finding
 	for _, owner := range owners {

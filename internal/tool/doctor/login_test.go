@@ -75,7 +75,7 @@ func TestLogins(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			configure(t, db, c.hba)
-			found, err := doctor.Logins(t.Context(), c.at, []string{c.owner}, s)
+			found, err := doctor.CheckLogins(t.Context(), c.at, []string{c.owner}, s)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,15 +95,15 @@ func TestLogins(t *testing.T) {
 
 	t.Run("the agent and control roles", func(t *testing.T) {
 		configure(t, db, "host all pgconsent_agent,pgconsent_control all trust\n"+asks)
-		found, err := doctor.Logins(t.Context(), byTCP(db), []string{"app"}, s)
-		if err != nil || doctor.Refuse(found) != nil || !has(found, "agent_login", doctor.Warning) || !has(found, "control_login", doctor.Warning) {
+		found, err := doctor.CheckLogins(t.Context(), byTCP(db), []string{"app"}, s)
+		if err != nil || doctor.UnsafeError(found) != nil || !has(found, "agent_login", doctor.Warning) || !has(found, "control_login", doctor.Warning) {
 			t.Errorf("%v %v", found, err)
 		}
 	})
 	t.Run("the fix", func(t *testing.T) {
 		configure(t, db, "local   \""+db.Name+"\"   \"app\"   scram-sha-256\n"+asks+"local all all trust\n")
-		found, err := doctor.Logins(t.Context(), bySocket(db), []string{"app"}, s)
-		if err != nil || doctor.Refuse(found) != nil {
+		found, err := doctor.CheckLogins(t.Context(), bySocket(db), []string{"app"}, s)
+		if err != nil || doctor.UnsafeError(found) != nil {
 			t.Errorf("%v %v", found, err)
 		}
 	})
@@ -176,7 +176,7 @@ func TestLoginsCannotBeTried(t *testing.T) {
 				_, _ = c.Read(make([]byte, 1024))
 				_, _ = c.Write([]byte(answer))
 			}()
-			found, err := doctor.Logins(t.Context(), doctor.Upstream{Network: "tcp", Address: l.Addr().String(), Database: db.Name}, []string{"app"}, s)
+			found, err := doctor.CheckLogins(t.Context(), doctor.Upstream{Network: "tcp", Address: l.Addr().String(), Database: db.Name}, []string{"app"}, s)
 			if err == nil {
 				t.Errorf("no error but %v", found)
 			}
@@ -186,7 +186,7 @@ func TestLoginsCannotBeTried(t *testing.T) {
 			}
 		})
 	}
-	_, err := doctor.Logins(t.Context(), doctor.Upstream{Network: "unix", Address: filepath.Join(t.TempDir(), "none")}, []string{"app"}, s)
+	_, err := doctor.CheckLogins(t.Context(), doctor.Upstream{Network: "unix", Address: filepath.Join(t.TempDir(), "none")}, []string{"app"}, s)
 	if err == nil {
 		t.Error("a server that is not there was tried")
 	}

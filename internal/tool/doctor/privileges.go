@@ -60,7 +60,7 @@ func checkAccess(ctx context.Context, x *exam) ([]Finding, error) {
 		if c.Relation.Governed {
 			listed = append(listed, c.Relation.OID)
 			writes = append(writes, rightsOf(&policy.Table{Relation: c.Relation}))
-		} else if c.Direct {
+		} else if c.ReadableByName {
 			fresh = append(fresh, c.Relation.Name.String())
 		}
 	}

@@ -26,7 +26,7 @@ import (
 // was seen that must not show, and not everything was looked at. That is not as good as an answer, but the probes are the
 // second look: [Examine], which must have gone before, has compared the definitions of policies, views and functions with
 // what migrate made. Without one, a warning of Probe says nothing.
-func Probe(ctx context.Context, control *pgx.Conn, agent string, s Subject) ([]Finding, error) {
+func Probe(ctx context.Context, control *pgx.Conn, agent string, s Target) ([]Finding, error) {
 	if s.ProbeTime == 0 {
 		s.ProbeTime = 30 * time.Second
 	}
@@ -56,7 +56,7 @@ func Probe(ctx context.Context, control *pgx.Conn, agent string, s Subject) ([]F
 		defer cancel()
 		_ = conn.Close(closing)
 	}()
-	p := &probe{exam: exam{Subject: s.named(), conn: conn}, keys: keys, slow: map[catalog.Name]bool{}}
+	p := &probe{exam: exam{Target: s.named(), conn: conn}, keys: keys, slow: map[catalog.Name]bool{}}
 	var found []Finding
 	// Those that take no time come first.
 	for _, c := range []struct {
@@ -71,7 +71,7 @@ func Probe(ctx context.Context, control *pgx.Conn, agent string, s Subject) ([]F
 		{"leak", "without a seal no row shows", p.leak},
 		{"forged_seal", "a forged seal opens nothing", p.forged},
 	} {
-		if s.Passed[c.id] {
+		if s.PassedProbes[c.id] {
 			continue
 		}
 		f, err := c.run(ctx)
@@ -95,8 +95,8 @@ func Probe(ctx context.Context, control *pgx.Conn, agent string, s Subject) ([]F
 	return found, nil
 }
 
-// Unfinished tells whether a probe ran out of time.
-func Unfinished(found []Finding) bool {
+// HasUnfinished tells whether a probe ran out of time.
+func HasUnfinished(found []Finding) bool {
 	return slices.ContainsFunc(found, func(f Finding) bool { return f.ID == "probe_timeout" })
 }
 

@@ -12,11 +12,11 @@ import (
 func (x *exam) protected(helpers bool) []uint32 {
 	var oids []uint32
 	for _, t := range x.Policy.Tables() {
-		if !t.Stored() {
+		if !t.LacksRowSecurity() {
 			oids = append(oids, t.Relation.OID)
 		}
 		if helpers {
-			for _, h := range predicate.Helpers(t.Decides()) {
+			for _, h := range predicate.Helpers(t.VisibilityRules()) {
 				oids = append(oids, h.Relation.OID)
 			}
 		}
@@ -40,7 +40,7 @@ func (x *exam) protected(helpers bool) []uint32 {
 func (x *exam) exact() []uint32 {
 	var oids []uint32
 	for _, t := range x.Policy.Tables() {
-		if !t.Stored() && !t.Approximate {
+		if !t.LacksRowSecurity() && !t.Approximate {
 			oids = append(oids, t.Relation.OID)
 		}
 	}

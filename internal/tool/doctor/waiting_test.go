@@ -22,7 +22,7 @@ func TestColumnsThatComeAndGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read := func(served bool) doctor.Subject {
+	read := func(served bool) doctor.Target {
 		t.Helper()
 		snap, err := pgcatalog.Load(t.Context(), conn, []string{"public"})
 		if err != nil {
@@ -39,7 +39,7 @@ func TestColumnsThatComeAndGo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return doctor.Subject{Policy: p, Snapshot: snap, Plan: rls.Generate(p, snap, rls.Options{Doors: true})}
+		return doctor.Target{Policy: p, Snapshot: snap, Plan: rls.Generate(p, snap, rls.Options{Doors: true})}
 	}
 	s := read(false)
 	if err := migrations.Up(t.Context(), conn, migrations.Options{}, s.Plan); err != nil {
@@ -55,7 +55,7 @@ func TestColumnsThatComeAndGo(t *testing.T) {
 			t.Errorf("no warning %s in %v", want, found)
 		}
 	}
-	if err := doctor.Refuse(append(found, probe(t, db, s)...)); err != nil {
+	if err := doctor.UnsafeError(append(found, probe(t, db, s)...)); err != nil {
 		t.Error(err)
 	}
 	if err := migrations.Up(t.Context(), conn, migrations.Options{}, read(false).Plan); err != nil {

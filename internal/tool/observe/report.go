@@ -28,20 +28,20 @@ type Report struct {
 
 // Table is what was observed of one table.
 type Table struct {
-	Database   string `json:"database"`
-	Name       string `json:"name"`
-	Executions int64  `json:"executions"`
-	Refused    int64  `json:"refused"`  // executions that would have been
-	Columns    int64  `json:"columns"`  // executions that name, or take with *, columns that would be hidden or masked
-	Compared   int64  `json:"compared"` // of a sample
-	Differs    int64  `json:"differs"`  // of these
-	Gone       int64  `json:"gone"`     // rows of these that would not have come
-	Unknown    int64  `json:"unknown"`  // executions of shapes that were never compared and would not have been refused
+	Database      string `json:"database"`
+	Name          string `json:"name"`
+	Executions    int64  `json:"executions"`
+	Refused       int64  `json:"refused"`  // executions that would have been
+	Columns       int64  `json:"columns"`  // executions that name, or take with *, columns that would be hidden or masked
+	Compared      int64  `json:"compared"` // of a sample
+	Differs       int64  `json:"differs"`  // of these
+	RowsLost      int64  `json:"gone"`     // rows of these that would not have come
+	NeverCompared int64  `json:"unknown"`  // executions of shapes that were never compared and would not have been refused
 }
 
 // Safe tells whether nothing that was seen would have changed, and everything that was seen was compared.
 func (t Table) Safe() bool {
-	return t.Executions > 0 && t.Refused == 0 && t.Columns == 0 && t.Differs == 0 && t.Unknown == 0
+	return t.Executions > 0 && t.Refused == 0 && t.Columns == 0 && t.Differs == 0 && t.NeverCompared == 0
 }
 
 // Statement is what was observed of the statements of one shape, of one agent.
@@ -58,7 +58,7 @@ type Statement struct {
 	Refusals    map[string]int64 `json:"refusals,omitempty"` // by SQLSTATE and reason
 	Compared    int64            `json:"compared"`
 	Differs     int64            `json:"differs"`
-	Gone        int64            `json:"gone"`
+	RowsLost    int64            `json:"gone"`
 	Skipped     map[string]int64 `json:"skipped,omitempty"` // executions that were not compared, by why
 	Last        time.Time        `json:"last"`
 }
@@ -117,7 +117,7 @@ func (s *Statement) add(o audit.Observation, at time.Time) {
 		if o.Compared.Differs {
 			s.Differs++
 		}
-		s.Gone += max(0, o.Compared.Rows-o.Compared.Visible)
+		s.RowsLost += max(0, o.Compared.Rows-o.Compared.Visible)
 		return
 	}
 	if o.Session == "" || o.Skipped == audit.ComparisonFailed {
@@ -152,9 +152,9 @@ func tables(statements []*Statement) []Table {
 				func(c string) bool { return strings.HasPrefix(c, name+".") }) {
 				t.Columns += s.Executions
 			}
-			t.Compared, t.Differs, t.Gone = t.Compared+s.Compared, t.Differs+s.Differs, t.Gone+s.Gone
+			t.Compared, t.Differs, t.RowsLost = t.Compared+s.Compared, t.Differs+s.Differs, t.RowsLost+s.RowsLost
 			if s.Compared == 0 {
-				t.Unknown += s.Executions - s.refused()
+				t.NeverCompared += s.Executions - s.refused()
 			}
 		}
 	}
@@ -187,14 +187,14 @@ func (r *Report) Print(out io.Writer) {
 			verdict = "is not known to change anything; not all was compared"
 		}
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\n", t.Name, t.Executions, t.Refused, t.Columns, t.Compared,
-			t.Differs, t.Gone, t.Unknown, verdict)
+			t.Differs, t.RowsLost, t.NeverCompared, verdict)
 	}
 	_ = w.Flush()
 	fmt.Fprintln(out)
 	fmt.Fprintln(w, "AGENT\tSTATEMENT\t\tTABLES\tEXECUTIONS\tCOMPARED\tDIFFER\tROWS GONE\tWHAT WOULD CHANGE")
 	for _, s := range r.Statements {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", s.Agent, s.Tag, short(s.Fingerprint),
-			strings.Join(s.Tables, " "), s.Executions, s.Compared, s.Differs, s.Gone, s.changes())
+			strings.Join(s.Tables, " "), s.Executions, s.Compared, s.Differs, s.RowsLost, s.changes())
 	}
 	_ = w.Flush()
 	if skipped := r.skipped(); len(skipped) > 0 {

@@ -52,12 +52,12 @@ func Compare(ctx context.Context, conn *pgx.Conn, o Options) (*Report, error) {
 		NewVersion: o.New.Policy.Version(), Tables: []Table{},
 		Functions: functions(o.Old.Policy, o.New.Policy), Operators: operators(o.Old.Policy,
 			o.New.Policy), Views: views(o.Old.Policy, o.New.Policy),
-		Shape: shape(o.Old.Policy, o.New.Policy), Notes: []string{}}
+		Restrictions: shape(o.Old.Policy, o.New.Policy), Notes: []string{}}
 	groups := o.groups(r)
 	for _, relation := range relations(o.Old.Policy, o.New.Policy) {
 		before, was := o.Old.Policy.Table(relation.Name)
 		after, is := o.New.Policy.Table(relation.Name)
-		t := Table{Name: relation.Name.String(), Was: was, Is: is, Columns: columns(before, after),
+		t := Table{Name: relation.Name.String(), WasListed: was, IsListed: is, Columns: columns(before, after),
 			Write: writes(before, after), Rows: []Rows{}, SameRule: true}
 		if t.Rows, err = o.rows(ctx, tx, relation,
 			groups, func(g group) (string, string) { return rule(before, g.old), rule(after, g.new) }); err != nil {

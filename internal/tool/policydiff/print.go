@@ -33,9 +33,9 @@ func (p Printer) Print(r *Report) {
 	for _, t := range r.Tables {
 		fmt.Fprintf(p.Out, "\n%s\n", p.paint("1", t.Name))
 		switch {
-		case t.Is && !t.Was:
+		case t.IsListed && !t.WasListed:
 			p.line("32", "+", "table", "agents may name it")
-		case t.Was && !t.Is:
+		case t.WasListed && !t.IsListed:
 			p.line("31", "-", "table", "agents may not name it any more")
 		}
 		p.change("column", t.Columns)
@@ -55,9 +55,9 @@ func (p Printer) Print(r *Report) {
 		fmt.Fprintf(p.Out, "\n%s\n", p.paint("1", "views"))
 		p.change("view", r.Views)
 	}
-	if len(r.Shape) > 0 {
+	if len(r.Restrictions) > 0 {
 		fmt.Fprintf(p.Out, "\n%s\n", p.paint("1", "what bounds statements"))
-		for _, what := range r.Shape {
+		for _, what := range r.Restrictions {
 			fmt.Fprintf(p.Out, "  %s %s\n", p.paint("33", "~"), what)
 		}
 	}

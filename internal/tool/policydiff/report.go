@@ -14,20 +14,20 @@ type Report struct {
 	Operators  Change  `json:"operators"` // extensions whose operators agents may use
 	Views      Change  `json:"views"`
 	// what bounds statements and is otherwise than before: contracts, limits, aggregates …, by name
-	Shape []string `json:"shape"`
-	Notes []string `json:"notes"`
+	Restrictions []string `json:"shape"`
+	Notes        []string `json:"notes"`
 }
 
 // Table is a table that differs.
 type Table struct {
-	Name     string `json:"table"`
-	Was      bool   `json:"was_listed"`
-	Is       bool   `json:"is_listed"`
-	Columns  Change `json:"columns"`
-	Write    Change `json:"write"`
-	Rows     []Rows `json:"rows"`
-	Groups   []Rows `json:"groups"`    // rows that count in aggregates, if their groups are large enough
-	SameRule bool   `json:"same_rule"` // for every agent: no row was looked at
+	Name      string `json:"table"`
+	WasListed bool   `json:"was_listed"`
+	IsListed  bool   `json:"is_listed"`
+	Columns   Change `json:"columns"`
+	Write     Change `json:"write"`
+	Rows      []Rows `json:"rows"`
+	Groups    []Rows `json:"groups"`    // rows that count in aggregates, if their groups are large enough
+	SameRule  bool   `json:"same_rule"` // for every agent: no row was looked at
 }
 
 // Change is what is gained, lost, and otherwise than before.
@@ -53,7 +53,7 @@ type Rows struct {
 
 // Same tells whether nothing differs.
 func (r *Report) Same() bool {
-	return len(r.Tables) == 0 && r.Functions.empty() && r.Operators.empty() && r.Views.empty() && len(r.Shape) == 0
+	return len(r.Tables) == 0 && r.Functions.empty() && r.Operators.empty() && r.Views.empty() && len(r.Restrictions) == 0
 }
 
 // Gains tells whether an agent gains something for certain: a row, a column, a right; and whether it may, by what is
@@ -66,7 +66,7 @@ func (r *Report) Gains() (certain, possible bool) {
 	for _, t := range r.Tables {
 		take(t.Columns)
 		take(t.Write)
-		certain = certain || t.Is && !t.Was
+		certain = certain || t.IsListed && !t.WasListed
 		for _, rows := range append(slices.Clone(t.Rows), t.Groups...) {
 			certain = certain || rows.Appear > 0
 		}
@@ -74,7 +74,7 @@ func (r *Report) Gains() (certain, possible bool) {
 	take(r.Functions)
 	take(r.Operators)
 	take(r.Views)
-	return certain, possible || certain || len(r.Shape) > 0
+	return certain, possible || certain || len(r.Restrictions) > 0
 }
 
 // Reveals tells whether an agent may gain something.

@@ -13,9 +13,9 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// Covered is a block of a table's rule, and whether the rows that tests looked at depended on it: a visible row that
+// BlockCoverage is a block of a table's rule, and whether the rows that tests looked at depended on it: a visible row that
 // would be hidden if the block held for nothing, and a hidden one that would show if it held for everything.
-type Covered struct {
+type BlockCoverage struct {
 	Place
 	Table  string `json:"table"`
 	Block  string `json:"block"`
@@ -24,35 +24,35 @@ type Covered struct {
 	rule   *policy.Rule
 }
 
-// Whole tells whether both have been seen. A block that shows all rows hides none.
-func (c Covered) Whole() bool { return c.Shown && (c.Hidden || c.Block == "open") }
+// Complete tells whether both have been seen. A block that shows all rows hides none.
+func (c BlockCoverage) Complete() bool { return c.Shown && (c.Hidden || c.Block == "open") }
 
 // coverage is that of a file.
 type coverage struct {
-	rules map[catalog.Name][]*Covered
+	rules map[catalog.Name][]*BlockCoverage
 	seen  map[string]bool // what has been looked at
 }
 
 func newCoverage(p *policy.Policy) *coverage {
-	c := &coverage{rules: map[catalog.Name][]*Covered{}, seen: map[string]bool{}}
+	c := &coverage{rules: map[catalog.Name][]*BlockCoverage{}, seen: map[string]bool{}}
 	for _, t := range p.Tables() {
-		for _, r := range t.Rule.Blocks().Leaves() {
+		for _, r := range t.Rule.WithoutContracts().Leaves() {
 			c.rules[t.Relation.Name] = append(c.rules[t.Relation.Name],
-				&Covered{Place: Place{r.File, r.Line, r.Column}, Table: t.Relation.Name.String(), Block: r.Block, rule: r})
+				&BlockCoverage{Place: Place{r.File, r.Line, r.Column}, Table: t.Relation.Name.String(), Block: r.Block, rule: r})
 		}
 	}
 	return c
 }
 
 // all are the blocks in the order of the files.
-func (c *coverage) all() []Covered {
-	out := []Covered{}
+func (c *coverage) all() []BlockCoverage {
+	out := []BlockCoverage{}
 	for _, rules := range c.rules {
 		for _, r := range rules {
 			out = append(out, *r)
 		}
 	}
-	slices.SortFunc(out, func(a, b Covered) int {
+	slices.SortFunc(out, func(a, b BlockCoverage) int {
 		if n := strings.Compare(a.File, b.File); n != 0 {
 			return n
 		}
@@ -130,9 +130,9 @@ func (d *database) cover(ctx context.Context, c *coverage, as string, settings [
 		return nil
 	}
 	c.seen[id] = true
-	var open []*Covered
+	var open []*BlockCoverage
 	for _, r := range c.rules[table] {
-		if !r.Whole() {
+		if !r.Complete() {
 			open = append(open, r)
 		}
 	}
@@ -148,7 +148,7 @@ func (d *database) cover(ctx context.Context, c *coverage, as string, settings [
 	for _, s := range slices.Concat(d.caller(as).Set, settings) {
 		set = append(set, why.Setting(s))
 	}
-	values, err := why.Values(ctx, tx, d.policy, d.caller(as).Attributes, set)
+	values, err := why.AttributeValues(ctx, tx, d.policy, d.caller(as).Attributes, set)
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (d *database) cover(ctx context.Context, c *coverage, as string, settings [
 	if failed != nil && !slices.ContainsFunc(failed, refused) {
 		return nil
 	}
-	rule := t.Rule.Blocks()
+	rule := t.Rule.WithoutContracts()
 	columns := []string{predicate.Direct(rule.Node, "r", values) + " AS v"}
 	var counts []string
 	for i, r := range open {

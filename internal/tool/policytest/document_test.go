@@ -30,7 +30,7 @@ func TestDocument(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s, err := On(t.Context(), dsn("postgres"))
+	s, err := NewServerOn(t.Context(), dsn("postgres"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestDocument(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	for _, c := range r.Coverage {
-		if !c.Whole() {
+		if !c.Complete() {
 			t.Errorf("%s: %s of %s is not covered", c.Place, c.Block, c.Table)
 		}
 	}

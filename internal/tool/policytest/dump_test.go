@@ -80,7 +80,7 @@ tests: [ { name: a, as: chat, then: { sees: { notes: [1], people: [1] } } } ]
 			t.Fatal(err)
 		}
 	}
-	s, err := On(t.Context(), dsn("postgres"))
+	s, err := NewServerOn(t.Context(), dsn("postgres"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -101,8 +101,8 @@ type Rows struct {
 
 var callerName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$`)
 
-// Find returns the files of tests that the arguments name: files, and of folders policy_test.yaml in them and beneath.
-func Find(paths []string) ([]string, error) {
+// FindFiles returns the files of tests that the arguments name: files, and of folders policy_test.yaml in them and beneath.
+func FindFiles(paths []string) ([]string, error) {
 	var out []string
 	for _, path := range paths {
 		info, err := os.Stat(path)

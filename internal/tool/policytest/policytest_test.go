@@ -35,11 +35,11 @@ func superuser(t *testing.T) *pgx.Conn {
 // The tests of the worlds and of the cookbook pass, and every block of their policies is covered.
 func TestWorlds(t *testing.T) {
 	tier.All(t)
-	files, err := Find([]string{"../../../examples/worlds", "../../../examples/cookbook", "../../../examples/worlds/ciris/policy_registry_test.yaml"})
+	files, err := FindFiles([]string{"../../../examples/worlds", "../../../examples/cookbook", "../../../examples/worlds/ciris/policy_registry_test.yaml"})
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%v %v", files, err)
 	}
-	s, err := Private(t.Context())
+	s, err := NewPrivateServer(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestReport(t *testing.T) {
 		}
 	}
 	t.Cleanup(func() { _, _ = admin.Exec(context.Background(), "DROP ROLE ci") })
-	s, err := On(t.Context(), dsn("ci"))
+	s, err := NewServerOn(t.Context(), dsn("ci"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestServerWithoutRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = admin.Exec(context.Background(), "DROP ROLE poor") })
-	if _, err := On(t.Context(), dsn("poor")); err == nil || !strings.Contains(err.Error(), "may not make databases and roles") {
+	if _, err := NewServerOn(t.Context(), dsn("poor")); err == nil || !strings.Contains(err.Error(), "may not make databases and roles") {
 		t.Errorf("%v", err)
 	}
 }
@@ -188,7 +188,7 @@ func TestMistakes(t *testing.T) {
 // What is wrong against the schema and the policy has a place as well.
 func TestMistakesAgainstTheSchema(t *testing.T) {
 	tier.All(t)
-	s, err := On(t.Context(), dsn("postgres"))
+	s, err := NewServerOn(t.Context(), dsn("postgres"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func (p Printer) Ended(r Report) {
 	width := 0
 	for _, c := range r.Coverage {
 		tables[c.Table] = true
-		if c.Whole() {
+		if c.Complete() {
 			whole++
 		} else {
 			width = max(width, len(c.Table)+len(c.Block)+2)
@@ -102,7 +102,7 @@ func (p Printer) Ended(r Report) {
 	}
 	fmt.Fprintf(p.Out, "  %s %s\n", line, p.paint("2", fmt.Sprintf("(%s)", round(r.Duration))))
 	for _, c := range r.Coverage {
-		if c.Whole() {
+		if c.Complete() {
 			continue
 		}
 		missing := []string{}

@@ -35,12 +35,12 @@ type Result struct {
 
 // Report is what running a file gave.
 type Report struct {
-	File     string        `json:"file"`
-	Policy   string        `json:"policy,omitempty"`
-	Problems policy.Errors `json:"problems"` // nothing ran: the file, the policy or the schema is wrong
-	Results  []Result      `json:"tests"`
-	Coverage []Covered     `json:"coverage"` // nil where only some tests ran
-	Duration time.Duration `json:"-"`
+	File     string          `json:"file"`
+	Policy   string          `json:"policy,omitempty"`
+	Problems policy.Errors   `json:"problems"` // nothing ran: the file, the policy or the schema is wrong
+	Results  []Result        `json:"tests"`
+	Coverage []BlockCoverage `json:"coverage"` // nil where only some tests ran
+	Duration time.Duration   `json:"-"`
 }
 
 // Passed tells whether all is well.

@@ -33,8 +33,8 @@ type Server struct {
 	count     int
 }
 
-// Private starts a PostgreSQL of its own, from the binaries of this machine, in a folder that Close removes.
-func Private(ctx context.Context) (_ *Server, err error) {
+// NewPrivateServer starts a PostgreSQL of its own, from the binaries of this machine, in a folder that Close removes.
+func NewPrivateServer(ctx context.Context) (_ *Server, err error) {
 	dir, err := os.MkdirTemp("", "pgconsent-test")
 	if err != nil {
 		return nil, err
@@ -62,9 +62,9 @@ func Private(ctx context.Context) (_ *Server, err error) {
 	return s, nil
 }
 
-// On uses a server that runs. The role of the DSN makes databases and roles there, whose names begin with
+// NewServerOn uses a server that runs. The role of the DSN makes databases and roles there, whose names begin with
 // pgconsent_test_ and which Close removes; nothing else is touched.
-func On(ctx context.Context, dsn string) (*Server, error) {
+func NewServerOn(ctx context.Context, dsn string) (*Server, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "--postgres is not a connection string").

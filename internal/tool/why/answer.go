@@ -4,7 +4,7 @@ package why
 type Answer struct {
 	Agent      string            `json:"agent"`
 	Table      string            `json:"table"`
-	Asked      string            `json:"asked"` // the key, as a condition
+	Condition  string            `json:"asked"` // the key, as a condition
 	Attributes map[string]string `json:"attributes"`
 	Missing    []string          `json:"missing"` // attributes that the session does not have
 	Listed     bool              `json:"listed"`  // the policy lists the table
@@ -14,12 +14,12 @@ type Answer struct {
 	More     bool     `json:"more"`    // and there are more
 	Columns  []Column `json:"columns"` // that are hidden or masked
 	// restrictive policies of others that bind the agent's role as well
-	Foreign []string `json:"foreign"`
+	ForeignPolicies []string `json:"foreign"`
 
 	// RowSecurity is how many rows of the key the agent's role sees under row security; nil: it was not asked, and Unasked
 	// says why.
-	RowSecurity *int   `json:"row_security"`
-	Unasked     string `json:"unasked,omitempty"`
+	RowSecurity         *int   `json:"row_security"`
+	RowSecurityNotAsked string `json:"unasked,omitempty"`
 }
 
 // Shown is how many of the rows show by the rule.
@@ -33,8 +33,10 @@ func (a *Answer) Shown() int {
 	return n
 }
 
-// Agrees tells whether row security, where it was asked, shows as many rows as the rule does.
-func (a *Answer) Agrees() bool { return a.RowSecurity == nil || a.More || *a.RowSecurity == a.Shown() }
+// AgreesWithRowSecurity tells whether row security, where it was asked, shows as many rows as the rule does.
+func (a *Answer) AgreesWithRowSecurity() bool {
+	return a.RowSecurity == nil || a.More || *a.RowSecurity == a.Shown()
+}
 
 // Row is a row with the verdict on it.
 type Row struct {

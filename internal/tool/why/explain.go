@@ -47,7 +47,7 @@ func Explain(ctx context.Context, conn *pgx.Conn, q Question) (*Answer, error) {
 		return nil, err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	values, err := Values(ctx, tx, q.Policy, q.Attributes, q.Set)
+	values, err := AttributeValues(ctx, tx, q.Policy, q.Attributes, q.Set)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func Explain(ctx context.Context, conn *pgx.Conn, q Question) (*Answer, error) {
 		return nil, err
 	}
 	a := &Answer{Agent: q.Agent, Table: relation.Name.String(), Attributes: values, Missing: []string{},
-		Rows: []Row{}, Columns: []Column{}, Foreign: []string{}}
+		Rows: []Row{}, Columns: []Column{}, ForeignPolicies: []string{}}
 	for _, declared := range q.Policy.Attributes() {
 		if _, ok := values[declared.Name]; !ok {
 			a.Missing = append(a.Missing, declared.Name)
@@ -67,7 +67,7 @@ func Explain(ctx context.Context, conn *pgx.Conn, q Question) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.Asked = asked
+	a.Condition = asked
 	e := explainer{tx: tx, policy: q.Policy, values: values}
 	table, listed := q.Policy.Table(relation.Name)
 	a.Listed = listed
@@ -82,7 +82,7 @@ func Explain(ctx context.Context, conn *pgx.Conn, q Question) (*Answer, error) {
 		return a, nil
 	}
 	a.Columns = narrowed(table)
-	if a.Foreign, err = foreign(ctx, tx, relation, q.AgentRole); err != nil {
+	if a.ForeignPolicies, err = foreign(ctx, tx, relation, q.AgentRole); err != nil {
 		return nil, err
 	}
 	if len(a.Rows) > 0 {
@@ -200,18 +200,18 @@ func (q Question) ask(ctx context.Context, owner *pgx.Conn, tx pgx.Tx, t *policy
 		from = predicate.RowView(t.Relation.Name).SQL()
 		for _, c := range t.Relation.Columns {
 			if strings.Contains(where, "r."+catalog.QuoteIdent(c.Name)+" = ") && !t.Columns.Plain(c.Name) {
-				a.Unasked = "agents cannot read " + c.Name
+				a.RowSecurityNotAsked = "agents cannot read " + c.Name
 				return nil
 			}
 		}
 	}
 	if q.AsAgent == nil {
-		a.Unasked = "there is no login of the agent's role"
+		a.RowSecurityNotAsked = "there is no login of the agent's role"
 		return nil
 	}
 	conn, err := q.AsAgent(ctx)
 	if err != nil {
-		a.Unasked = "the agent's role cannot log in: " + err.Error()
+		a.RowSecurityNotAsked = "the agent's role cannot log in: " + err.Error()
 		return nil
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
@@ -235,7 +235,7 @@ func (q Question) ask(ctx context.Context, owner *pgx.Conn, tx pgx.Tx, t *policy
 	if err := as.QueryRow(ctx, "SELECT pg_catalog.count(*) FROM "+from+" AS r WHERE "+where).Scan(&visible); err != nil {
 		var pg *pgconn.PgError
 		if errors.As(err, &pg) {
-			a.Unasked = "row security answers: " + pg.Message
+			a.RowSecurityNotAsked = "row security answers: " + pg.Message
 			return nil
 		}
 		return err

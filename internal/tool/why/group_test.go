@@ -59,7 +59,7 @@ tables:
 				t.Errorf("visit %s lacks %q:\n%s", id, text, b.String())
 			}
 		}
-		if !a.Agrees() || strings.Contains(b.String(), "aggregates") == a.Rows[0].Visible {
+		if !a.AgreesWithRowSecurity() || strings.Contains(b.String(), "aggregates") == a.Rows[0].Visible {
 			t.Errorf("visit %s:\n%s", id, b.String())
 		}
 	}

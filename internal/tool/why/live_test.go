@@ -43,7 +43,7 @@ tables:
 		if err != nil {
 			t.Fatal(err)
 		}
-		if (a.Shown() == 1) != c.visible || a.Attributes["stage"] != c.stage || !a.Agrees() || a.RowSecurity == nil {
+		if (a.Shown() == 1) != c.visible || a.Attributes["stage"] != c.stage || !a.AgreesWithRowSecurity() || a.RowSecurity == nil {
 			t.Errorf("%v %s: %s", c.set, c.key, fmt.Sprintf("%+v", a))
 		}
 	}
@@ -68,7 +68,7 @@ tables:
   levels: { rows: [ own: { column: who, is: user } ] }
   notes: { rows: [ own: { column: who, is: user }, own: { column: level, is: level } ] }
 `)
-	got, err := Sees(t.Context(), i.super, i.question.Policy, "ada", map[string]map[string]string{"chat": {"user": "ada"}, "other": {"user": "bob"}})
+	got, err := VisibleToAgents(t.Context(), i.super, i.question.Policy, "ada", map[string]map[string]string{"chat": {"user": "ada"}, "other": {"user": "bob"}})
 	if err != nil {
 		t.Fatal(err)
 	}

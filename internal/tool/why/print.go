@@ -34,11 +34,11 @@ func (p Printer) Print(a *Answer) {
 		say("%s %s is missing: a block that needs it shows nothing", p.paint("33", "attribute"), name)
 	}
 	if len(a.Rows) == 0 {
-		say("%s has no row with %s: %s", a.Table, a.Asked, p.paint("33", "there is nothing to see for anybody"))
+		say("%s has no row with %s: %s", a.Table, a.Condition, p.paint("33", "there is nothing to see for anybody"))
 		return
 	}
 	if !a.Listed {
-		say("%s (%s): %s sees %s of it", a.Table, a.Asked, a.Agent, p.paint("31;1", "nothing"))
+		say("%s (%s): %s sees %s of it", a.Table, a.Condition, a.Agent, p.paint("31;1", "nothing"))
 		say("  the policy does not list the table: agents have no right to it, and naming it is refused with 42501")
 		return
 	}
@@ -63,11 +63,11 @@ func (p Printer) Print(a *Answer) {
 	say("")
 	switch {
 	case a.RowSecurity == nil:
-		say("row security was not asked: %s", a.Unasked)
+		say("row security was not asked: %s", a.RowSecurityNotAsked)
 	case a.Observed:
 		say("%s the policy only observes %s: agents read every row of it, and the rule is what enforcing it "+
 			"would change", p.paint("33", "note:"), a.Table)
-	case !a.Agrees():
+	case !a.AgreesWithRowSecurity():
 		say("%s: asked as the agent's role it shows %d of these rows, and the rule %d. Run pgconsent doctor.",
 			p.paint("31;1", "row security disagrees"), *a.RowSecurity, a.Shown())
 	case a.More:
@@ -75,9 +75,9 @@ func (p Printer) Print(a *Answer) {
 	default:
 		say("row security, asked as the agent's role, agrees; the predicate in the text is made of the same rule")
 	}
-	if len(a.Foreign) > 0 {
+	if len(a.ForeignPolicies) > 0 {
 		say("%s the table has restrictive policies of others, which hide rows besides: %s", p.paint("33", "note:"),
-			strings.Join(a.Foreign, ", "))
+			strings.Join(a.ForeignPolicies, ", "))
 	}
 	if len(a.Columns) > 0 && a.Shown() > 0 {
 		var parts []string

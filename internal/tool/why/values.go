@@ -14,10 +14,10 @@ import (
 // Setting is a setting that an agent has made, and its value.
 type Setting struct{ Name, Value string }
 
-// Values are the attributes of an agent's session as the database takes them: those of the credential, and what follows
+// AttributeValues are the attributes of an agent's session as the database takes them: those of the credential, and what follows
 // from the settings. One that is missing is left out. The connection is the owner's; the seal that it gets here ends with
 // the transaction.
-func Values(ctx context.Context, tx pgx.Tx, p *policy.Policy, credential map[string]string,
+func AttributeValues(ctx context.Context, tx pgx.Tx, p *policy.Policy, credential map[string]string,
 	set []Setting) (map[string]string, error) {
 	if err := begin(ctx, tx, tx.Conn(), credential, set); err != nil {
 		return nil, err

@@ -85,7 +85,7 @@ func TestVerdictsAreThoseOfRowSecurity(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		values, err := Values(ctx, tx, i.question.Policy, attributes, nil)
+		values, err := AttributeValues(ctx, tx, i.question.Policy, attributes, nil)
 		if err != nil || values["user"] != user {
 			t.Fatalf("%v %v", values, err)
 		}
@@ -303,8 +303,8 @@ row security, asked as the agent's role, agrees; the predicate in the text is ma
 		if got := "\n" + b.String(); got != c.want {
 			t.Errorf("%s %s:%s\nwant%s", c.table, c.key, got, c.want)
 		}
-		if !a.Agrees() || a.Listed && len(a.Rows) > 0 && a.RowSecurity == nil {
-			t.Errorf("%s %s: row security: %v %s", c.table, c.key, a.RowSecurity, a.Unasked)
+		if !a.AgreesWithRowSecurity() || a.Listed && len(a.Rows) > 0 && a.RowSecurity == nil {
+			t.Errorf("%s %s: row security: %v %s", c.table, c.key, a.RowSecurity, a.RowSecurityNotAsked)
 		}
 		if _, err := json.Marshal(a); err != nil {
 			t.Error(err)
@@ -352,14 +352,14 @@ func TestWhatElseHides(t *testing.T) {
 		return a
 	}
 	a := ask("people", "41", map[string]string{"groups": "{}"})
-	if fmt.Sprint(a.Missing) != "[team]" || a.Shown() != 0 || !a.Agrees() {
+	if fmt.Sprint(a.Missing) != "[team]" || a.Shown() != 0 || !a.AgreesWithRowSecurity() {
 		t.Errorf("without its attribute: %+v", a)
 	}
 	if _, err := super.Exec(t.Context(), "CREATE POLICY theirs ON people AS RESTRICTIVE FOR SELECT USING (id <> 41)"); err != nil {
 		t.Fatal(err)
 	}
 	a = ask("people", "41", map[string]string{"team": "n", "groups": "{}"})
-	if fmt.Sprint(a.Foreign) != "[theirs]" || a.Shown() != 1 || a.Agrees() {
+	if fmt.Sprint(a.ForeignPolicies) != "[theirs]" || a.Shown() != 1 || a.AgreesWithRowSecurity() {
 		t.Errorf("under a policy of others: %+v", a)
 	}
 	// Where an event trigger withholds what agents may do with the table, row security is not asked.
@@ -367,7 +367,7 @@ func TestWhatElseHides(t *testing.T) {
 	if _, err := super.Exec(t.Context(), off); err != nil {
 		t.Fatal(err)
 	}
-	if a = ask("people", "42", map[string]string{"team": "n", "groups": "{}"}); !strings.Contains(a.Unasked, "permission denied") {
+	if a = ask("people", "42", map[string]string{"team": "n", "groups": "{}"}); !strings.Contains(a.RowSecurityNotAsked, "permission denied") {
 		t.Errorf("without row security: %+v", a)
 	}
 	const again = "ALTER TABLE people ENABLE ROW LEVEL SECURITY; DROP EVENT TRIGGER zz_pgconsent_withhold; "
@@ -375,7 +375,7 @@ func TestWhatElseHides(t *testing.T) {
 		t.Fatal(err)
 	}
 	a = ask("people", "42", map[string]string{"team": "n", "groups": "{}"})
-	if a.Shown() != 0 || a.Agrees() {
+	if a.Shown() != 0 || a.AgreesWithRowSecurity() {
 		t.Errorf("without row security: %+v", a)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// Judged is what a policy says of the statements of one shape.
-type Judged struct {
+// LogClass is what a policy says of the statements of one shape.
+type LogClass struct {
 	Fingerprint string   `json:"fingerprint"`
 	Tag         string   `json:"tag"`
 	Count       int64    `json:"count"`
@@ -33,12 +33,12 @@ type Judged struct {
 	SQL    string   `json:"sql,omitempty"` // one of them, where it was asked for
 }
 
-// Replay is what a policy says of the statements of a log.
-type Replay struct {
-	Statements int64     `json:"statements"`
-	Allowed    int64     `json:"allowed"`
-	Refused    int64     `json:"refused"`
-	Shapes     []*Judged `json:"shapes"`
+// LogReplay is what a policy says of the statements of a log.
+type LogReplay struct {
+	Statements int64       `json:"statements"`
+	Allowed    int64       `json:"allowed"`
+	Refused    int64       `json:"refused"`
+	Shapes     []*LogClass `json:"shapes"`
 
 	// Contracts tells whether they were asked: with the attributes of an agent, since their answer depends on the session.
 	Contracts bool `json:"contracts"`
@@ -47,25 +47,25 @@ type Replay struct {
 	policy   *policy.Policy
 	values   map[string]string
 	texts    bool
-	found    map[[2]string]*Judged
+	found    map[[2]string]*LogClass
 }
 
-// NewReplay judges statements by a policy over a catalog, tables that it would only observe included. What it keeps of
+// NewLogReplay judges statements by a policy over a catalog, tables that it would only observe included. What it keeps of
 // them has no literal, unless texts are wanted. A statement is judged by itself: it is nobody's, so contracts, whose
 // answer depends on the session, are asked only [Replay.As] somebody.
-func NewReplay(p *policy.Policy, snap *catalog.Snapshot, texts bool) *Replay {
+func NewLogReplay(p *policy.Policy, snap *catalog.Snapshot, texts bool) *LogReplay {
 	enforced := p.Enforced()
-	return &Replay{rewriter: rewrite.New(snap, enforced, rewrite.RLS), policy: enforced, texts: texts,
-		found: map[[2]string]*Judged{}}
+	return &LogReplay{rewriter: rewrite.New(snap, enforced, rewrite.RLS), policy: enforced, texts: texts,
+		found: map[[2]string]*LogClass{}}
 }
 
-// As has contracts asked with these attributes, for every statement the same.
-func (r *Replay) As(values map[string]string) {
-	r.values, r.Contracts = values, r.policy.Contracted()
+// AskContractsAs has contracts asked with these attributes, for every statement the same.
+func (r *LogReplay) AskContractsAs(values map[string]string) {
+	r.values, r.Contracts = values, r.policy.HasContracts()
 }
 
 // contracts asks them, of each statement of a text.
-func (r *Replay) contracts(result *rewrite.Result) *sqlstate.Error {
+func (r *LogReplay) contracts(result *rewrite.Result) *sqlstate.Error {
 	if !r.Contracts {
 		return nil
 	}
@@ -81,10 +81,10 @@ func (r *Replay) contracts(result *rewrite.Result) *sqlstate.Error {
 var quoted = regexp.MustCompile(`"[^"]*"|'[^']*'`)
 
 // Add judges one statement.
-func (r *Replay) Add(sql string) error {
+func (r *LogReplay) Add(sql string) error {
 	r.Statements++
 	result, refused := r.rewriter.Rewrite(sql, false)
-	j := &Judged{}
+	j := &LogClass{}
 	if result != nil {
 		j.Fingerprint, j.Tag = result.Fingerprint, result.Tag
 	}
@@ -109,7 +109,7 @@ func (r *Replay) Add(sql string) error {
 			if !slices.Contains(j.Tables, name) {
 				j.Tables = append(j.Tables, name)
 			}
-			hidden, masked := t.Lost(a.Columns)
+			hidden, masked := t.HiddenAndMasked(a.Columns)
 			for _, c := range hidden {
 				j.Hidden = append(j.Hidden, name+"."+c)
 			}
@@ -131,9 +131,9 @@ func (r *Replay) Add(sql string) error {
 	return nil
 }
 
-// Done sorts what was found: what is refused first, then what loses columns, each by how often it came.
-func (r *Replay) Done() {
-	rank := func(j *Judged) int {
+// Sort sorts what was found: what is refused first, then what loses columns, each by how often it came.
+func (r *LogReplay) Sort() {
+	rank := func(j *LogClass) int {
 		switch {
 		case !j.Allowed:
 			return 0
@@ -142,17 +142,17 @@ func (r *Replay) Done() {
 		}
 		return 2
 	}
-	r.Shapes = slices.SortedFunc(maps.Values(r.found), func(a, b *Judged) int {
+	r.Shapes = slices.SortedFunc(maps.Values(r.found), func(a, b *LogClass) int {
 		return cmp.Or(rank(a)-rank(b), cmp.Compare(b.Count, a.Count), strings.Compare(a.Fingerprint, b.Fingerprint),
 			strings.Compare(a.Message, b.Message))
 	})
 }
 
 // Print writes it for people.
-func (r *Replay) Print(out io.Writer) {
+func (r *LogReplay) Print(out io.Writer) {
 	fmt.Fprintf(out, "%d statements of %d shapes: %d allowed, %d refused. None was run.\n", r.Statements,
 		len(r.Shapes), r.Allowed, r.Refused)
-	if r.policy.Contracted() && !r.Contracts {
+	if r.policy.HasContracts() && !r.Contracts {
 		fmt.Fprintln(out, "Contracts were not asked: their answer depends on the session. Say whose with --as AGENT.")
 	}
 	fmt.Fprintln(out)

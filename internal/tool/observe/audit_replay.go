@@ -18,16 +18,16 @@ import (
 
 // What a policy says of a recorded statement.
 const (
-	StaysAllowed = "stays allowed"
-	Refused      = "would be refused"
-	Narrowed     = "would lose columns"
-	StaysRefused = "stays refused"
-	Opened       = "would be allowed"
-	Untold       = "cannot be told"
+	StaysAllowed   = "stays allowed"
+	BecomesRefused = "would be refused"
+	LosesColumns   = "would lose columns"
+	StaysRefused   = "stays refused"
+	BecomesAllowed = "would be allowed"
+	Undecided      = "cannot be told"
 )
 
-// Recalled is what a policy says of the recorded statements of one class: of one agent, shape, and answer.
-type Recalled struct {
+// AuditClass is what a policy says of the recorded statements of one class: of one agent, shape, and answer.
+type AuditClass struct {
 	Agent       string   `json:"agent"`
 	Tag         string   `json:"tag"`
 	Fingerprint string   `json:"fingerprint,omitempty"`
@@ -38,32 +38,32 @@ type Recalled struct {
 	Count       int64    `json:"count"`
 }
 
-// Recall is what a policy says of the decisions of an audit. Records hold which tables and columns a statement reads,
+// AuditReplay is what a policy says of the decisions of an audit. Records hold which tables and columns a statement reads,
 // from what source, by whom and under which contract: not its text. So it tells which recorded statements would
 // certainly be refused or lose columns, which refusals by contract would go, and of the others that it cannot tell.
 // Which rows a statement would return it never tells, nor whether a limit would have stopped it.
-type Recall struct {
+type AuditReplay struct {
 	Since     time.Time        `json:"since"`
 	Until     time.Time        `json:"until"`
 	Decisions int64            `json:"decisions"`
 	Counts    map[string]int64 `json:"counts"` // of decisions, by what is said of them
-	Classes   []*Recalled      `json:"classes"`
+	Classes   []*AuditClass    `json:"classes"`
 
 	policy   *policy.Policy
 	snapshot *catalog.Snapshot
 	database string
-	found    map[string]*Recalled
+	found    map[string]*AuditClass
 }
 
-// NewRecall judges what was decided in a database by a policy over its catalog, tables that it would only observe
+// NewAuditReplay judges what was decided in a database by a policy over its catalog, tables that it would only observe
 // included.
-func NewRecall(p *policy.Policy, snap *catalog.Snapshot, database string) *Recall {
-	return &Recall{policy: p.Enforced(), snapshot: snap, database: database, Counts: map[string]int64{},
-		found: map[string]*Recalled{}}
+func NewAuditReplay(p *policy.Policy, snap *catalog.Snapshot, database string) *AuditReplay {
+	return &AuditReplay{policy: p.Enforced(), snapshot: snap, database: database, Counts: map[string]int64{},
+		found: map[string]*AuditClass{}}
 }
 
 // Read reads the decisions of an audit from a moment on, and verifies its chain as it goes.
-func (r *Recall) Read(from audit.Source, since time.Time) error {
+func (r *AuditReplay) Read(from audit.Source, since time.Time) error {
 	if _, err := (audit.VerifyOptions{}).Read(from, func(record audit.Record) error {
 		if record.Kind != audit.KindDecision || record.Time.Before(since) {
 			return nil
@@ -84,19 +84,19 @@ func (r *Recall) Read(from audit.Source, since time.Time) error {
 	}); err != nil {
 		return err
 	}
-	ranks := []string{Refused, Narrowed, Opened, Untold, StaysAllowed, StaysRefused}
-	r.Classes = slices.SortedFunc(maps.Values(r.found), func(a, b *Recalled) int {
+	ranks := []string{BecomesRefused, LosesColumns, BecomesAllowed, Undecided, StaysAllowed, StaysRefused}
+	r.Classes = slices.SortedFunc(maps.Values(r.found), func(a, b *AuditClass) int {
 		return cmp.Or(slices.Index(ranks, a.Now)-slices.Index(ranks, b.Now), cmp.Compare(b.Count, a.Count),
 			strings.Compare(a.Agent, b.Agent), strings.Compare(a.Fingerprint, b.Fingerprint), strings.Compare(a.Why, b.Why))
 	})
 	return nil
 }
 
-func (r *Recall) add(d audit.Decision) {
+func (r *AuditReplay) add(d audit.Decision) {
 	now, why := r.judge(d)
 	r.Decisions++
 	r.Counts[now]++
-	c := &Recalled{Agent: d.Agent, Tag: d.Tag, Fingerprint: d.Fingerprint, Was: d.Verdict, Now: now, Why: why}
+	c := &AuditClass{Agent: d.Agent, Tag: d.Tag, Fingerprint: d.Fingerprint, Was: d.Verdict, Now: now, Why: why}
 	for _, t := range d.Tables {
 		if !slices.Contains(c.Tables, t.Name) {
 			c.Tables = append(c.Tables, t.Name)
@@ -112,42 +112,42 @@ func (r *Recall) add(d audit.Decision) {
 }
 
 // judge says what becomes of a decision.
-func (r *Recall) judge(d audit.Decision) (now, why string) {
+func (r *AuditReplay) judge(d audit.Decision) (now, why string) {
 	allowed := d.Verdict == "allow"
 	if why := r.refuses(d); why != "" {
 		if allowed {
-			return Refused, why
+			return BecomesRefused, why
 		}
 		return StaysRefused, why
 	}
 	refused, unsure := r.contracts(d)
 	switch {
 	case refused != "" && allowed:
-		return Refused, refused
+		return BecomesRefused, refused
 	case refused != "":
 		return StaysRefused, refused
 	case !allowed && d.Reason != "contract":
-		return Untold, "it was refused for another reason than a contract (" +
+		return Undecided, "it was refused for another reason than a contract (" +
 			strings.TrimSpace(d.SQLState+" "+d.Reason) + "), which depends on its text or its moment"
 	case unsure != "":
-		return Untold, unsure
+		return Undecided, unsure
 	}
 	for _, t := range d.Tables {
 		if table, ok := r.table(t.Name); ok && table.Aggregate != nil {
-			return Untold, "rows of " + t.Name + " show in groups only: whether it asks for groups is not recorded"
+			return Undecided, "rows of " + t.Name + " show in groups only: whether it asks for groups is not recorded"
 		}
 	}
 	if lost := r.lost(d); lost != "" {
-		return Narrowed, lost
+		return LosesColumns, lost
 	}
 	if allowed {
 		return StaysAllowed, ""
 	}
-	return Opened, ""
+	return BecomesAllowed, ""
 }
 
 // refuses is why every statement with these tables and functions is refused; "": not every one is.
-func (r *Recall) refuses(d audit.Decision) string {
+func (r *AuditReplay) refuses(d audit.Decision) string {
 	for _, t := range d.Tables {
 		name, ok := nameOf(t.Name)
 		if !ok || name.Schema == "pg_catalog" || name.Schema == "information_schema" {
@@ -160,7 +160,7 @@ func (r *Recall) refuses(d audit.Decision) string {
 		table, listed := r.policy.Table(name)
 		_, view := r.policy.View(name)
 		if !listed && !view && !slices.ContainsFunc(r.policy.Children(),
-			func(c *policy.Child) bool { return c.Relation.Name == name && c.Direct }) {
+			func(c *policy.Child) bool { return c.Relation.Name == name && c.ReadableByName }) {
 			return "the policy does not list " + t.Name
 		}
 		if t.Written && listed && table.Write == nil {
@@ -193,13 +193,13 @@ func nameOf(text string) (catalog.Name, bool) {
 	return catalog.Name{Schema: schema, Name: name}, ok
 }
 
-func (r *Recall) table(text string) (*policy.Table, bool) {
+func (r *AuditReplay) table(text string) (*policy.Table, bool) {
 	name, _ := nameOf(text)
 	return r.policy.Table(name)
 }
 
 // contracts asks them with what the record has of the session.
-func (r *Recall) contracts(d audit.Decision) (refused, unsure string) {
+func (r *AuditReplay) contracts(d audit.Decision) (refused, unsure string) {
 	values := map[string]string{}
 	for name, value := range d.Attributes {
 		if !strings.Contains(value, "ref:") {
@@ -224,7 +224,7 @@ func (r *Recall) contracts(d audit.Decision) (refused, unsure string) {
 			return "", "the record names " + t.Name
 		}
 		a := policy.Access{Relation: name, Columns: t.Columns, Source: t.Source, ByKey: t.ByKey, Written: t.Written}
-		if !r.sourced(&a) && r.policy.Contracted() {
+		if !r.sourced(&a) && r.policy.HasContracts() {
 			return "", "whether it searches " + t.Name + " by likeness is not recorded"
 		}
 		s.Accesses = append(s.Accesses, a)
@@ -237,7 +237,7 @@ func (r *Recall) contracts(d audit.Decision) (refused, unsure string) {
 }
 
 // sourced has the source as this policy calls it: what is metadata, and what an embedding, each policy says for itself.
-func (r *Recall) sourced(a *policy.Access) bool {
+func (r *AuditReplay) sourced(a *policy.Access) bool {
 	object := r.policy.Object(a.Relation)
 	switch {
 	case object == nil || a.Source == policy.Writes || a.Source == policy.Calls || a.Source == policy.Vector:
@@ -262,14 +262,14 @@ func (r *Recall) sourced(a *policy.Access) bool {
 }
 
 // lost are the columns that would not be there, or be masked.
-func (r *Recall) lost(d audit.Decision) string {
+func (r *AuditReplay) lost(d audit.Decision) string {
 	var gone, masked []string
 	for _, t := range d.Tables {
 		table, ok := r.table(t.Name)
 		if !ok {
 			continue
 		}
-		h, m := table.Lost(t.Columns)
+		h, m := table.HiddenAndMasked(t.Columns)
 		for _, c := range h {
 			gone = append(gone, t.Name+"."+c)
 		}
@@ -288,14 +288,14 @@ func (r *Recall) lost(d audit.Decision) string {
 }
 
 // Print writes it for people.
-func (r *Recall) Print(out io.Writer) {
+func (r *AuditReplay) Print(out io.Writer) {
 	if r.Decisions == 0 {
 		fmt.Fprintln(out, "The audit has no decision of this database.")
 		return
 	}
 	fmt.Fprintf(out, "%d decisions of %d classes, from %s to %s.\n", r.Decisions, len(r.Classes),
 		r.Since.UTC().Format(time.DateTime), r.Until.UTC().Format(time.DateTime))
-	for _, what := range []string{Refused, Narrowed, Opened, Untold, StaysAllowed, StaysRefused} {
+	for _, what := range []string{BecomesRefused, LosesColumns, BecomesAllowed, Undecided, StaysAllowed, StaysRefused} {
 		if n := r.Counts[what]; n > 0 {
 			fmt.Fprintf(out, "  %d %s\n", n, what)
 		}

@@ -79,7 +79,7 @@ tables:
 	} {
 		exec(state)
 		for _, subject := range []string{"ada", "bob", "<b>o'cat", "nobody"} {
-			got, err := Sees(t.Context(), super, i.question.Policy, subject, agents)
+			got, err := VisibleToAgents(t.Context(), super, i.question.Policy, subject, agents)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,29 +12,29 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Drawn is a belief that was made of a private memory, as the owner of both is told.
-type Drawn struct {
-	Belief     Row       `json:"belief"` // who sees it, and what became of its grants
-	Text       string    `json:"text"`
-	Source     string    `json:"source"`                // the memory's id; it may be gone
-	SourceKind string    `json:"source_kind,omitempty"` // where the policy keeps it
-	Note       string    `json:"abstraction_note,omitempty"`
-	At         time.Time `json:"at,omitzero"`  // when; zero: nobody noted it
-	By         string    `json:"by,omitempty"` // who made it: the entity, or a role of the database; "": nobody noted it
+// DerivedBelief is a belief that was made of a private memory, as the owner of both is told.
+type DerivedBelief struct {
+	Belief     AuditedMemory `json:"belief"` // who sees it, and what became of its grants
+	Text       string        `json:"text"`
+	Source     string        `json:"source"`                // the memory's id; it may be gone
+	SourceKind string        `json:"source_kind,omitempty"` // where the policy keeps it
+	Note       string        `json:"abstraction_note,omitempty"`
+	At         time.Time     `json:"at,omitzero"`  // when; zero: nobody noted it
+	By         string        `json:"by,omitempty"` // who made it: the entity, or a role of the database; "": nobody noted it
 }
 
-// Drawings are the beliefs of a caller's, the newest first.
-type Drawings struct {
-	List []Drawn `json:"generalizations"`
-	Next string  `json:"next,omitempty" doc:"There are more than are listed: ask again with after set to this."`
+// DerivedBeliefs are the beliefs of a caller's, the newest first.
+type DerivedBeliefs struct {
+	List []DerivedBelief `json:"generalizations"`
+	Next string          `json:"next,omitempty" doc:"There are more than are listed: ask again with after set to this."`
 }
 
 // mostDrawn are the beliefs of one answer.
 const mostDrawn = 50
 
-// Drawn lists which memories of the caller's stores were made general, into what, and who sees that. Others than the
+// DerivedBeliefs lists which memories of the caller's stores were made general, into what, and who sees that. Others than the
 // owner of a store are told of none: which memory a belief was drawn from is its owner's alone to know.
-func (d *Desk) Drawn(ctx context.Context, c identity.Caller, after string) (*Drawings, error) {
+func (d *Service) DerivedBeliefs(ctx context.Context, c identity.Caller, after string) (*DerivedBeliefs, error) {
 	at, err := place(after)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (d *Desk) Drawn(ctx context.Context, c identity.Caller, after string) (*Dra
 	if err != nil {
 		return nil, err
 	}
-	control, err := d.Control(ctx)
+	control, err := d.ConnectControl(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (d *Desk) Drawn(ctx context.Context, c identity.Caller, after string) (*Dra
 	}
 	type link struct {
 		kind, key, store, at string
-		Drawn
+		DerivedBelief
 	}
 	links, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (l link, err error) {
 		err = row.Scan(&l.kind, &l.key, &l.store, &l.Text, &l.Source, &l.SourceKind, &l.Note, &l.at)
@@ -71,7 +71,7 @@ func (d *Desk) Drawn(ctx context.Context, c identity.Caller, after string) (*Dra
 	if err != nil {
 		return nil, fmt.Errorf("look at what was drawn from memories: %w", err)
 	}
-	out := &Drawings{List: []Drawn{}}
+	out := &DerivedBeliefs{List: []DerivedBelief{}}
 	if len(links) > mostDrawn {
 		links = links[:mostDrawn]
 		last := links[mostDrawn-1]
@@ -98,7 +98,7 @@ func (d *Desk) Drawn(ctx context.Context, c identity.Caller, after string) (*Dra
 		return nil, err
 	}
 	for _, l := range links {
-		i := slices.IndexFunc(reports, func(r Row) bool { return r.Kind == l.kind && r.ID == l.key && r.Store == l.store })
+		i := slices.IndexFunc(reports, func(r AuditedMemory) bool { return r.Kind == l.kind && r.ID == l.key && r.Store == l.store })
 		if i < 0 {
 			continue // it has gone meanwhile
 		}
@@ -107,7 +107,7 @@ func (d *Desk) Drawn(ctx context.Context, c identity.Caller, after string) (*Dra
 		if h := l.Belief.History; l.By == "" && len(h) > 0 { // made before that was noted: whoever first granted it
 			l.By = h[0].By
 		}
-		out.List = append(out.List, l.Drawn)
+		out.List = append(out.List, l.DerivedBelief)
 	}
 	return out, nil
 }

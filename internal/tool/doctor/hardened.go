@@ -14,7 +14,7 @@ func checkCareful(_ context.Context, x *exam) ([]Finding, error) {
 	var found []Finding
 	for _, t := range x.Policy.Tables() {
 		by, runs := x.Snapshot.RunsIn(t.Relation)
-		for _, h := range t.LooksInto() {
+		for _, h := range t.HelperTables() {
 			if !runs && h.Relation.Runs {
 				by, runs = h.Relation.RunsBy+" (which its rules look into)", true
 			}

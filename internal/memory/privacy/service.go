@@ -18,17 +18,17 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Desk works on one database. It is safe for concurrent use.
-type Desk struct {
-	Policy  func() *policy.Policy                                     // the one in force; nil: none is
-	Connect func(context.Context, identity.Caller) (*pgx.Conn, error) // as the caller, through the proxy
-	Logins  func() map[string]map[string]string                       // the attributes of the agents of this database
-	Control func(context.Context) (*pgx.Conn, error)                  // as the control role; for Audit
-	Wall    func(context.Context) (*pgx.Conn, error)                  // as the agent's role, not through the proxy; for Audit
+// Service works on one database. It is safe for concurrent use.
+type Service struct {
+	Policy           func() *policy.Policy                                     // the one in force; nil: none is
+	ConnectCaller    func(context.Context, identity.Caller) (*pgx.Conn, error) // as the caller, through the proxy
+	AgentAttributes  func() map[string]map[string]string                       // the attributes of the agents of this database
+	ConnectControl   func(context.Context) (*pgx.Conn, error)                  // as the control role; for Audit
+	ConnectAgentRole func(context.Context) (*pgx.Conn, error)                  // as the agent's role, not through the proxy; for Audit
 
 	// how long a call waits for a row that somebody else holds; 0: 5 s, less than a face waits, which could not say
 	// what became of it
-	Patience time.Duration
+	LockTimeout time.Duration
 }
 
 // session is a caller's connection, with what it was made for.
@@ -41,7 +41,7 @@ type session struct {
 }
 
 // section returns the policy, if it has what is asked for.
-func (d *Desk) section() (*policy.Policy, *policy.Privacy, error) {
+func (d *Service) section() (*policy.Policy, *policy.Privacy, error) {
 	p := d.Policy()
 	if p == nil || p.Privacy() == nil {
 		return nil, nil, fail(NotFound,
@@ -52,9 +52,9 @@ func (d *Desk) section() (*policy.Policy, *policy.Privacy, error) {
 }
 
 // attributes are a caller's: of its login, and what its token says besides.
-func (d *Desk) attributes(c identity.Caller) map[string]string {
+func (d *Service) attributes(c identity.Caller) map[string]string {
 	out := map[string]string{}
-	for name, value := range d.Logins()[c.Agent] {
+	for name, value := range d.AgentAttributes()[c.Agent] {
 		out[name] = value
 	}
 	for name, value := range c.Claims {
@@ -88,7 +88,7 @@ func own(p *policy.Privacy, attributes map[string]string) (entity string, all []
 }
 
 // open connects as the caller, in a context or in none.
-func (d *Desk) open(ctx context.Context, c identity.Caller, inContext, why string) (*session, error) {
+func (d *Service) open(ctx context.Context, c identity.Caller, inContext, why string) (*session, error) {
 	p, section, err := d.section()
 	if err != nil {
 		return nil, err
@@ -104,12 +104,12 @@ func (d *Desk) open(ctx context.Context, c identity.Caller, inContext, why strin
 	if entity == "" {
 		return nil, fail(Forbidden, "The configuration gives each agent its attributes.", "nothing says who this agent is")
 	}
-	conn, err := d.Connect(ctx, c)
+	conn, err := d.ConnectCaller(ctx, c)
 	if err != nil {
 		return nil, answered(err)
 	}
 	s := &session{conn: conn, policy: p, privacy: section, entity: entity, ids: all}
-	patience := d.Patience
+	patience := d.LockTimeout
 	if patience == 0 {
 		patience = 5 * time.Second
 	}

@@ -50,7 +50,7 @@ func TestKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		control := db.Connect(t, migrations.DefaultControlRole)
-		subject := doctor.Subject{Policy: p, Snapshot: snap, Plan: plan}
+		subject := doctor.Target{Policy: p, Snapshot: snap, Plan: plan}
 		served = doctor.Check(ctx, control, subject)
 		found, err := doctor.Examine(ctx, control, subject)
 		if err != nil {

@@ -16,36 +16,36 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Sight is how much of a subject's data an agent can see now.
-type Sight struct {
+// Visibility is how much of a subject's data an agent can see now.
+type Visibility struct {
 	Agent      string
 	Attributes map[string]string // of its credential, and what follows from it
 	Missing    []string          // attributes that a session may have besides, by which it may see more
-	Tables     []SightTable      // in which there are rows of the subject
+	Tables     []TableVisibility // in which there are rows of the subject
 }
 
-// SightTable is one table of it.
-type SightTable struct {
+// TableVisibility is one table of it.
+type TableVisibility struct {
 	Table    string
 	Rows     int64 // of the subject
 	Visible  int64 // of them, one by one
 	Counted  int64 // of the others, in groups only: whether a group is large enough is not looked at
 	Observed bool  // the policy is not enforced here yet: agents read every row
-	Columns  []SightColumn
+	Columns  []ColumnVisibility
 }
 
-// SightColumn is a column, and in how many of the visible rows its value comes out.
-type SightColumn struct {
+// ColumnVisibility is a column, and in how many of the visible rows its value comes out.
+type ColumnVisibility struct {
 	Name    string
 	Mask    string // how it is changed; "": it is not
 	Visible int64
 }
 
-// Sees counts what each agent can see of a subject's rows, as the owner of the tables, in one snapshot. The rules are
+// VisibleToAgents counts what each agent can see of a subject's rows, as the owner of the tables, in one snapshot. The rules are
 // those of row security, with what each agent's credential says; what a contract or a limit refuses of a statement is
 // not looked at, so that an agent may see less. Agents are named with the attributes of their credentials.
-func Sees(ctx context.Context, conn *pgx.Conn, p *policy.Policy, subject string,
-	agents map[string]map[string]string) ([]Sight, error) {
+func VisibleToAgents(ctx context.Context, conn *pgx.Conn, p *policy.Policy, subject string,
+	agents map[string]map[string]string) ([]Visibility, error) {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return nil, err
@@ -79,9 +79,9 @@ func Sees(ctx context.Context, conn *pgx.Conn, p *policy.Policy, subject string,
 			places = append(places, countingOf(table, where))
 		}
 	}
-	var out []Sight
+	var out []Visibility
 	for _, agent := range slices.Sorted(maps.Keys(agents)) {
-		one := Sight{Agent: agent}
+		one := Visibility{Agent: agent}
 		if one.Attributes, err = sealed(ctx, tx, p, agents[agent]); err != nil {
 			return nil, err
 		}
@@ -90,7 +90,7 @@ func Sees(ctx context.Context, conn *pgx.Conn, p *policy.Policy, subject string,
 				one.Missing = append(one.Missing, a.Name)
 			}
 		}
-		same := slices.IndexFunc(out, func(s Sight) bool { return maps.Equal(s.Attributes, one.Attributes) })
+		same := slices.IndexFunc(out, func(s Visibility) bool { return maps.Equal(s.Attributes, one.Attributes) })
 		if same >= 0 {
 			one.Tables = out[same].Tables
 			out = append(out, one)
@@ -118,7 +118,7 @@ func sealed(ctx context.Context, tx pgx.Tx, p *policy.Policy, credential map[str
 	// past row security, which would be an error of a table that has it.
 	values, err := map[string]string(nil), error(nil)
 	if _, err = inner.Exec(ctx, "SET LOCAL row_security = on"); err == nil {
-		values, err = Values(ctx, inner, p, credential, nil)
+		values, err = AttributeValues(ctx, inner, p, credential, nil)
 	}
 	if e := inner.Rollback(ctx); err == nil {
 		err = e
@@ -132,12 +132,12 @@ type counting struct {
 	sql    string
 	asked  predicate.Parameters // the attributes that it is given besides the subject
 	when   []int                // columns whose own count is in the answer
-	result SightTable           // without figures
+	result TableVisibility      // without figures
 }
 
 func countingOf(t *policy.Table, where string) counting {
 	c := counting{asked: predicate.Parameters{First: 2},
-		result: SightTable{Table: t.Relation.Name.String(), Observed: t.Observed != nil}}
+		result: TableVisibility{Table: t.Relation.Name.String(), Observed: t.Observed != nil}}
 	direct := func(n predicate.Node) string {
 		if n == nil {
 			return "true"
@@ -152,26 +152,26 @@ func countingOf(t *policy.Table, where string) counting {
 	selected := []string{"count(*)", "count(*) FILTER (WHERE visible)", "count(*) FILTER (WHERE counted AND NOT visible)"}
 	if t.Columns == nil {
 		for _, column := range t.Relation.Columns {
-			c.result.Columns = append(c.result.Columns, SightColumn{Name: column.Name})
+			c.result.Columns = append(c.result.Columns, ColumnVisibility{Name: column.Name})
 		}
 	} else {
 		for _, column := range t.Columns.Columns {
-			c.result.Columns = append(c.result.Columns, SightColumn{Name: column.Name, Mask: column.Masked()})
+			c.result.Columns = append(c.result.Columns, ColumnVisibility{Name: column.Name, Mask: column.DescribeMask()})
 		}
 		if k := t.Columns.ByKey; k != nil {
-			for _, column := range k.All {
-				if !slices.ContainsFunc(c.result.Columns, func(s SightColumn) bool { return s.Name == column.Name }) {
+			for _, column := range k.AllColumns {
+				if !slices.ContainsFunc(c.result.Columns, func(s ColumnVisibility) bool { return s.Name == column.Name }) {
 					c.result.Columns = append(c.result.Columns,
-						SightColumn{Name: column.Name, Mask: "only in a row that is fetched by its key"})
+						ColumnVisibility{Name: column.Name, Mask: "only in a row that is fetched by its key"})
 				}
 			}
 		}
 		for i, column := range t.Columns.Columns {
-			if column.When == nil {
+			if column.Condition == nil {
 				continue
 			}
 			name := catalog.QuoteIdent(fmt.Sprintf("column %d", i))
-			shows = append(shows, direct(column.When)+" AS "+name)
+			shows = append(shows, direct(column.Condition)+" AS "+name)
 			selected = append(selected, "count(*) FILTER (WHERE visible AND "+name+")")
 			c.when = append(c.when, i)
 		}
@@ -182,7 +182,7 @@ func countingOf(t *policy.Table, where string) counting {
 }
 
 // of counts for an agent with these attributes.
-func (c counting) of(ctx context.Context, tx pgx.Tx, subject string, attributes map[string]string) (SightTable, error) {
+func (c counting) of(ctx context.Context, tx pgx.Tx, subject string, attributes map[string]string) (TableVisibility, error) {
 	out := c.result
 	out.Columns = slices.Clone(out.Columns)
 	into := []any{&out.Rows, &out.Visible, &out.Counted}

@@ -10,9 +10,9 @@ import (
 // mostLooked are the memories that are looked at for whom they are about.
 const mostLooked = 2000
 
-// Whom are those whom the caller may ask an Audit about, in their order, at most so many: itself, those whom it speaks
+// AuditableSubjects are those whom the caller may ask an Audit about, in their order, at most so many: itself, those whom it speaks
 // for, and those whom memories of its own are about. Who has no memory about them is not among them.
-func (d *Desk) Whom(ctx context.Context, c identity.Caller, most int) (all []string, more bool, err error) {
+func (d *Service) AuditableSubjects(ctx context.Context, c identity.Caller, most int) (all []string, more bool, err error) {
 	_, section, err := d.section()
 	if err != nil {
 		return nil, false, err
@@ -21,7 +21,7 @@ func (d *Desk) Whom(ctx context.Context, c identity.Caller, most int) (all []str
 	if err != nil {
 		return nil, false, err
 	}
-	control, err := d.Control(ctx)
+	control, err := d.ConnectControl(ctx)
 	if err != nil {
 		return nil, false, err
 	}

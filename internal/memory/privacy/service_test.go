@@ -16,7 +16,7 @@ import (
 )
 
 // withoutDatabase is a desk over memories in a table notes. Reaching for its database is an error that tells so.
-func withoutDatabase(t *testing.T) *Desk {
+func withoutDatabase(t *testing.T) *Service {
 	t.Helper()
 	var columns []catalog.Column
 	for _, name := range []string{"id", "store", "content", "subjects", "grants"} {
@@ -47,13 +47,13 @@ tables: { notes: { rows: open } }
 		t.Fatal(err)
 	}
 	unreachable := func(context.Context) (*pgx.Conn, error) { return nil, errReached }
-	return &Desk{
-		Policy:  func() *policy.Policy { return compiled },
-		Connect: func(context.Context, identity.Caller) (*pgx.Conn, error) { return nil, errReached },
-		Logins: func() map[string]map[string]string {
+	return &Service{
+		Policy:        func() *policy.Policy { return compiled },
+		ConnectCaller: func(context.Context, identity.Caller) (*pgx.Conn, error) { return nil, errReached },
+		AgentAttributes: func() map[string]map[string]string {
 			return map[string]map[string]string{"ash": {"user": "si:ash"}, "nobody": {"team": "vets"}}
 		},
-		Control: unreachable, Wall: unreachable,
+		ConnectControl: unreachable, ConnectAgentRole: unreachable,
 	}
 }
 
@@ -64,22 +64,22 @@ func as(agent string) identity.Caller {
 }
 
 // operations are all that a caller can ask of a desk, asked for rightly.
-func operations(d *Desk, c identity.Caller) map[string]func() error {
+func operations(d *Service, c identity.Caller) map[string]func() error {
 	ctx := context.Background()
 	only := func(_ any, err error) error { return err }
 	return map[string]func() error{
-		"add":        func() error { return only(d.Add(ctx, c, New{Content: "x"})) },
-		"grant":      func() error { return only(d.Grant(ctx, c, Change{ID: "note:1", Who: []string{"si:rex"}})) },
-		"revoke":     func() error { return only(d.Revoke(ctx, c, Change{ID: "note:1", Who: []string{"si:rex"}})) },
-		"consent":    func() error { return only(d.Consent(ctx, c, Give{Grantee: "si:rex"})) },
-		"withdraw":   func() error { return only(d.Withdraw(ctx, c, Give{Grantee: "si:rex"})) },
+		"add":        func() error { return only(d.AddMemory(ctx, c, NewMemory{Content: "x"})) },
+		"grant":      func() error { return only(d.Grant(ctx, c, GrantChange{ID: "note:1", Who: []string{"si:rex"}})) },
+		"revoke":     func() error { return only(d.Revoke(ctx, c, GrantChange{ID: "note:1", Who: []string{"si:rex"}})) },
+		"consent":    func() error { return only(d.RecordConsent(ctx, c, ConsentRequest{Grantee: "si:rex"})) },
+		"withdraw":   func() error { return only(d.WithdrawConsent(ctx, c, ConsentRequest{Grantee: "si:rex"})) },
 		"contexts":   func() error { return only(d.Contexts(ctx, c)) },
 		"context":    func() error { return only(d.Context(ctx, c, "ctx:x")) },
-		"enter":      func() error { return only(d.Enter(ctx, c, Entry{Context: "ctx:x"})) },
-		"make":       func() error { return only(d.Make(ctx, c, Entry{Context: "ctx:x"})) },
-		"audit":      func() error { return only(d.Audit(ctx, c, Question{ID: "note:1"})) },
-		"whom":       func() error { _, _, err := d.Whom(ctx, c, 5); return err },
-		"drawn":      func() error { return only(d.Drawn(ctx, c, "")) },
+		"enter":      func() error { return only(d.EnterContext(ctx, c, ContextRequest{Context: "ctx:x"})) },
+		"make":       func() error { return only(d.MakeContext(ctx, c, ContextRequest{Context: "ctx:x"})) },
+		"audit":      func() error { return only(d.Audit(ctx, c, AuditQuestion{ID: "note:1"})) },
+		"whom":       func() error { _, _, err := d.AuditableSubjects(ctx, c, 5); return err },
+		"drawn":      func() error { return only(d.DerivedBeliefs(ctx, c, "")) },
 		"generalize": func() error { return only(d.Generalize(ctx, c, Generalization{Source: "note:1", Belief: "x"})) },
 	}
 }
@@ -152,47 +152,47 @@ func TestMalformedCallsReachNoDatabase(t *testing.T) {
 	bad, many := []string{quoted}, make([]string, maxIDs+1)
 	only := func(_ any, err error) error { return err }
 	for what, err := range map[string]error{
-		"add: subjects":      only(d.Add(ctx, c, New{Content: "x", Subjects: bad})),
-		"add: many subjects": only(d.Add(ctx, c, New{Content: "x", Subjects: many})),
-		"add: consent":       only(d.Add(ctx, c, New{Content: "x", Consent: bad})),
-		"add: access":        only(d.Add(ctx, c, New{Content: "x", Access: bad})),
-		"add: no content":    only(d.Add(ctx, c, New{Content: " \n"})),
-		"add: much content":  only(d.Add(ctx, c, New{Content: strings.Repeat("x", maxContent+1)})),
-		"add: store":         only(d.Add(ctx, c, New{Content: "x", Store: quoted})),
-		"add: source":        only(d.Add(ctx, c, New{Content: "x", Source: quoted})),
-		"add: told":          only(d.Add(ctx, c, New{Content: "x", Told: quoted})),
-		"add: no kind":       only(d.Add(ctx, c, New{Content: "x", Kind: "notes"})),
-		"add: context":       only(d.Add(ctx, c, New{Content: "x", Context: quoted})),
-		"add: reason":        only(d.Add(ctx, c, New{Content: "x", Reason: "a\nb"})),
-		"grant: nobody":      only(d.Grant(ctx, c, Change{ID: "note:1"})),
-		"grant: who":         only(d.Grant(ctx, c, Change{ID: "note:1", Who: bad})),
-		"grant: consent":     only(d.Grant(ctx, c, Change{ID: "note:1", Who: []string{"x"}, Consent: bad})),
-		"grant: id":          only(d.Grant(ctx, c, Change{ID: quoted, Who: []string{"x"}})),
-		"grant: reason":      only(d.Grant(ctx, c, Change{ID: "note:1", Who: []string{"x"}, Reason: "a\nb"})),
-		"revoke: evidence": only(d.Revoke(ctx, c, Change{ID: "note:1", Who: []string{"x"},
+		"add: subjects":      only(d.AddMemory(ctx, c, NewMemory{Content: "x", Subjects: bad})),
+		"add: many subjects": only(d.AddMemory(ctx, c, NewMemory{Content: "x", Subjects: many})),
+		"add: consent":       only(d.AddMemory(ctx, c, NewMemory{Content: "x", Consent: bad})),
+		"add: access":        only(d.AddMemory(ctx, c, NewMemory{Content: "x", Access: bad})),
+		"add: no content":    only(d.AddMemory(ctx, c, NewMemory{Content: " \n"})),
+		"add: much content":  only(d.AddMemory(ctx, c, NewMemory{Content: strings.Repeat("x", maxContent+1)})),
+		"add: store":         only(d.AddMemory(ctx, c, NewMemory{Content: "x", Store: quoted})),
+		"add: source":        only(d.AddMemory(ctx, c, NewMemory{Content: "x", Source: quoted})),
+		"add: told":          only(d.AddMemory(ctx, c, NewMemory{Content: "x", ToldFrom: quoted})),
+		"add: no kind":       only(d.AddMemory(ctx, c, NewMemory{Content: "x", Kind: "notes"})),
+		"add: context":       only(d.AddMemory(ctx, c, NewMemory{Content: "x", Context: quoted})),
+		"add: reason":        only(d.AddMemory(ctx, c, NewMemory{Content: "x", Reason: "a\nb"})),
+		"grant: nobody":      only(d.Grant(ctx, c, GrantChange{ID: "note:1"})),
+		"grant: who":         only(d.Grant(ctx, c, GrantChange{ID: "note:1", Who: bad})),
+		"grant: consent":     only(d.Grant(ctx, c, GrantChange{ID: "note:1", Who: []string{"x"}, Consent: bad})),
+		"grant: id":          only(d.Grant(ctx, c, GrantChange{ID: quoted, Who: []string{"x"}})),
+		"grant: reason":      only(d.Grant(ctx, c, GrantChange{ID: "note:1", Who: []string{"x"}, Reason: "a\nb"})),
+		"revoke: evidence": only(d.Revoke(ctx, c, GrantChange{ID: "note:1", Who: []string{"x"},
 			Consent: []string{"x"}})),
-		"revoke: nobody":        only(d.Revoke(ctx, c, Change{ID: "note:1"})),
-		"consent: no grantee":   only(d.Consent(ctx, c, Give{})),
-		"consent: an id alone":  only(d.Consent(ctx, c, Give{ID: "consent:1"})),
-		"consent: grantor":      only(d.Consent(ctx, c, Give{Grantee: "x", Grantor: quoted})),
-		"consent: scope":        only(d.Consent(ctx, c, Give{Grantee: "x", Scope: quoted})),
-		"consent: store":        only(d.Consent(ctx, c, Give{Grantee: "x", Store: quoted})),
-		"withdraw: no grantee":  only(d.Withdraw(ctx, c, Give{})),
-		"withdraw: id":          only(d.Withdraw(ctx, c, Give{ID: quoted})),
+		"revoke: nobody":        only(d.Revoke(ctx, c, GrantChange{ID: "note:1"})),
+		"consent: no grantee":   only(d.RecordConsent(ctx, c, ConsentRequest{})),
+		"consent: an id alone":  only(d.RecordConsent(ctx, c, ConsentRequest{ID: "consent:1"})),
+		"consent: grantor":      only(d.RecordConsent(ctx, c, ConsentRequest{Grantee: "x", Grantor: quoted})),
+		"consent: scope":        only(d.RecordConsent(ctx, c, ConsentRequest{Grantee: "x", Scope: quoted})),
+		"consent: store":        only(d.RecordConsent(ctx, c, ConsentRequest{Grantee: "x", Store: quoted})),
+		"withdraw: no grantee":  only(d.WithdrawConsent(ctx, c, ConsentRequest{})),
+		"withdraw: id":          only(d.WithdrawConsent(ctx, c, ConsentRequest{ID: quoted})),
 		"context: none":         only(d.Context(ctx, c, "")),
 		"context: name":         only(d.Context(ctx, c, quoted)),
-		"enter: none":           only(d.Enter(ctx, c, Entry{})),
-		"enter: participants":   only(d.Enter(ctx, c, Entry{Context: "x", Participants: bad})),
-		"enter: access":         only(d.Enter(ctx, c, Entry{Context: "x", Access: bad})),
-		"enter: store":          only(d.Enter(ctx, c, Entry{Context: "x", Store: quoted})),
-		"enter: role":           only(d.Enter(ctx, c, Entry{Context: "x", Role: quoted})),
-		"audit: nothing":        only(d.Audit(ctx, c, Question{})),
-		"audit: both":           only(d.Audit(ctx, c, Question{Subject: "x", ID: "y"})),
-		"audit: subject":        only(d.Audit(ctx, c, Question{Subject: quoted})),
-		"audit: id":             only(d.Audit(ctx, c, Question{ID: quoted})),
-		"audit: no kind":        only(d.Audit(ctx, c, Question{ID: "x", Kind: "notes"})),
-		"audit: place":          only(d.Audit(ctx, c, Question{ID: "x", After: "x"})),
-		"drawn: place":          only(d.Drawn(ctx, c, "x")),
+		"enter: none":           only(d.EnterContext(ctx, c, ContextRequest{})),
+		"enter: participants":   only(d.EnterContext(ctx, c, ContextRequest{Context: "x", Participants: bad})),
+		"enter: access":         only(d.EnterContext(ctx, c, ContextRequest{Context: "x", Access: bad})),
+		"enter: store":          only(d.EnterContext(ctx, c, ContextRequest{Context: "x", Store: quoted})),
+		"enter: role":           only(d.EnterContext(ctx, c, ContextRequest{Context: "x", Role: quoted})),
+		"audit: nothing":        only(d.Audit(ctx, c, AuditQuestion{})),
+		"audit: both":           only(d.Audit(ctx, c, AuditQuestion{Subject: "x", ID: "y"})),
+		"audit: subject":        only(d.Audit(ctx, c, AuditQuestion{Subject: quoted})),
+		"audit: id":             only(d.Audit(ctx, c, AuditQuestion{ID: quoted})),
+		"audit: no kind":        only(d.Audit(ctx, c, AuditQuestion{ID: "x", Kind: "notes"})),
+		"audit: place":          only(d.Audit(ctx, c, AuditQuestion{ID: "x", After: "x"})),
+		"drawn: place":          only(d.DerivedBeliefs(ctx, c, "x")),
 		"generalize: source":    only(d.Generalize(ctx, c, Generalization{Source: quoted, Belief: "x"})),
 		"generalize: no source": only(d.Generalize(ctx, c, Generalization{Belief: "x"})),
 		"generalize: empty":     only(d.Generalize(ctx, c, Generalization{Source: "x", Belief: "\u2003"})),
@@ -205,7 +205,7 @@ func TestMalformedCallsReachNoDatabase(t *testing.T) {
 		refused(t, what, err, Validation, "PC422")
 	}
 	// A record that is revoked by its id needs no grantee.
-	if _, err := d.Withdraw(ctx, c, Give{ID: "consent:1"}); !errors.Is(err, errReached) {
+	if _, err := d.WithdrawConsent(ctx, c, ConsentRequest{ID: "consent:1"}); !errors.Is(err, errReached) {
 		t.Errorf("withdraw by an id: %v", err)
 	}
 }
@@ -309,7 +309,7 @@ func TestARoleThatIsNotHeldIsSaid(t *testing.T) {
 		held *bool
 		says bool
 	}{{nil, false}, {&yes, false}, {&no, true}} {
-		got := (&Entered{Role: "role:vet", RoleHeld: c.held}).EnteredBy()
+		got := (&EnteredContext{Role: "role:vet", RoleHeld: c.held}).RoleNote()
 		if strings.HasPrefix(got, "vet is no role") != c.says || c.says != (got != "") {
 			t.Errorf("%v: %q", c.held, got)
 		}

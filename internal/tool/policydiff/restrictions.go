@@ -169,7 +169,7 @@ func views(before, after *policy.Policy) Change {
 // shape says what bounds statements and is not in both policies alike, part by part. Whether that is narrower or wider
 // is not told, nor how many statements it concerns.
 func shape(before, after *policy.Policy) []string {
-	was, is := before.Bounds(), after.Bounds()
+	was, is := before.Restrictions(), after.Restrictions()
 	out := []string{}
 	for name, now := range is {
 		then, there := was[name]
