@@ -1,0 +1,152 @@
+package proxy
+
+import (
+	"context"
+	"io"
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	pgx3 "github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// constantDecider allows every text with one verdict, so that a benchmark counts what the proxy itself does.
+type constantDecider struct {
+	judge
+	verdict *verdict.Verdict
+}
+
+func (d *constantDecider) Decide(context.Context, string, verdict.Protocol) *verdict.Verdict {
+	return d.verdict
+}
+
+func (d *constantDecider) Record(*verdict.Verdict, ...*verdict.Verdict) verdict.Ticket {
+	return constantTicket{}
+}
+
+type constantTicket struct{}
+
+func (constantTicket) Release() *sqlstate.Error { return nil }
+func (constantTicket) Bound() verdict.Bound     { return verdict.Bound{} }
+func (constantTicket) Returned(int64)           {}
+func (constantTicket) Done(verdict.Outcome)     {}
+
+// discardConn takes everything that is written to it.
+type discardConn struct{ net.Conn }
+
+func (discardConn) Write(b []byte) (int, error)      { return len(b), nil }
+func (discardConn) SetDeadline(time.Time) error      { return nil }
+func (discardConn) SetReadDeadline(time.Time) error  { return nil }
+func (discardConn) SetWriteDeadline(time.Time) error { return nil }
+
+// benchmarkStatement measures one round of a client's messages and of the server's answers, without any connection.
+func benchmarkStatement(b *testing.B, messages []pgx3.FrontendMessage, backend []pgx3.BackendMessage) {
+	server, err := New(Config{Router: &proxied{}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	c := newConn(server, discardConn{})
+	v := &verdict.Verdict{Original: "SELECT 1", Text: "SELECT 1", Effects: []verdict.Effect{{Reads: true, Returns: true}}}
+	s := &session{conn: c, decider: &constantDecider{verdict: v}, ledger: newLedger()}
+	s.seal.Renew, s.seal.Expires = time.Now().Add(time.Hour), time.Now().Add(2*time.Hour)
+	s.batch.to = newSink(discardConn{})
+	s.again.turn = make(chan struct{}, 1)
+	var sent, received []byte
+	for _, m := range messages {
+		if sent, err = m.Encode(sent); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for _, m := range backend {
+		if received, err = m.Encode(received); err != nil {
+			b.Fatal(err)
+		}
+	}
+	o := benchmarkAnswers(s)
+	b.ReportAllocs()
+	for b.Loop() {
+		in := input{source: source{peer: &repeated{sent}}}
+		for {
+			if err := in.fill(); err == io.EOF {
+				break
+			} else if err != nil {
+				b.Fatal(err)
+			}
+			for {
+				typ, body, ok, err := in.next()
+				if err != nil {
+					b.Fatal(err)
+				}
+				if !ok {
+					break
+				}
+				if _, err := s.message(typ, body); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+		in.release()
+		if err := s.flush(); err != nil {
+			b.Fatal(err)
+		}
+		benchmarkRelay(b, o, received)
+	}
+}
+
+// repeated is read once and then at its end.
+type repeated struct{ b []byte }
+
+func (r *repeated) Read(p []byte) (int, error) {
+	n := copy(p, r.b)
+	if r.b = r.b[n:]; n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// benchmarkAnswers takes what benchmarkRelay gives it.
+func benchmarkAnswers(s *session) *answers {
+	return &answers{session: s, source: source{peer: &repeated{}}, to: newSink(discardConn{})}
+}
+
+func benchmarkRelay(b *testing.B, o *answers, received []byte) {
+	o.peer = &repeated{received}
+	if err := o.fill(); err != nil {
+		b.Fatal(err)
+	}
+	if err := o.scan(); err != nil {
+		b.Fatal(err)
+	}
+	if err := o.flush(); err != nil {
+		b.Fatal(err)
+	}
+	o.settle()
+}
+
+var oneRow = []pgx3.BackendMessage{
+	&pgx3.DataRow{Values: [][]byte{[]byte("1")}}, &pgx3.CommandComplete{CommandTag: []byte("SELECT 1")}}
+
+var oneColumn = []pgx3.BackendMessage{&pgx3.RowDescription{Fields: []pgx3.FieldDescription{{Name: []byte("a")}}}}
+
+func BenchmarkQuery(b *testing.B) {
+	benchmarkStatement(b, []pgx3.FrontendMessage{q("SELECT 1")},
+		slices.Concat(oneColumn, oneRow, []pgx3.BackendMessage{&pgx3.ReadyForQuery{TxStatus: 'I'}}))
+}
+
+// A driver that describes the statement.
+func BenchmarkExtendedUnnamed(b *testing.B) {
+	benchmarkStatement(b, []pgx3.FrontendMessage{pa("", "SELECT 1"), de('S', ""), bi("", ""), ex("", 0), sy},
+		slices.Concat([]pgx3.BackendMessage{&pgx3.ParseComplete{}, &pgx3.ParameterDescription{}}, oneColumn,
+			[]pgx3.BackendMessage{&pgx3.BindComplete{}}, oneRow, []pgx3.BackendMessage{&pgx3.ReadyForQuery{TxStatus: 'I'}}))
+}
+
+// A driver that describes the portal, and closes it.
+func BenchmarkExtendedNamed(b *testing.B) {
+	benchmarkStatement(b, []pgx3.FrontendMessage{pa("s", "SELECT 1"), bi("p", "s"), de('P', "p"), ex("p", 0), cl('P', "p"), sy},
+		slices.Concat([]pgx3.BackendMessage{&pgx3.ParseComplete{}, &pgx3.BindComplete{}}, oneColumn, oneRow,
+			[]pgx3.BackendMessage{&pgx3.CloseComplete{}, &pgx3.ReadyForQuery{TxStatus: 'I'}}))
+}
