@@ -55,7 +55,7 @@ func TestBlocksOfHowTos(t *testing.T) {
 		}
 	}
 	if policies < 5 || configurations < 8 || texts < 2 {
-		t.Errorf("%d policies, %d configurations and %d texts of JSON: are the pages read?", policies, configurations, texts)
+		t.Errorf("%d policies, %d configurations, %d texts of JSON: are the pages read?", policies, configurations, texts)
 	}
 }
 
@@ -98,7 +98,8 @@ func versioned(text string) string {
 func configured(t *testing.T, text string) error {
 	t.Helper()
 	for _, other := range []string{
-		"databases: { app: { policy: policy.yaml, owners: [app_owner] }, postgres: { policy: policy.yaml, owners: [postgres] } }\n",
+		"databases: { app: { policy: policy.yaml, owners: [app_owner] }, " +
+			"postgres: { policy: policy.yaml, owners: [postgres] } }\n",
 		"tls: { cert: server.crt, key: server.key }\n",
 	} {
 		key, _, _ := strings.Cut(other, ":")
@@ -114,7 +115,8 @@ func configured(t *testing.T, text string) error {
 	return err
 }
 
-// The policy of the page about Supabase fits the tables that it shows, and the function makes the claims that the configuration asks for.
+// The policy of the page about Supabase fits the tables that it shows, and the function makes the claims that its configuration
+// asks for.
 func TestSupabasePage(t *testing.T) {
 	var sql, policies []string
 	for _, b := range blocks(t, "../../docs/howto/supabase.md") {
@@ -145,7 +147,8 @@ func TestSupabasePage(t *testing.T) {
 		t.Error(err)
 	}
 	var claims string
-	if err := conn.QueryRow(t.Context(), `SELECT token_for_agents('{"user_id": "1", "claims": {"sub": "1", "role": "authenticated"}}') ->> 'claims'`).Scan(&claims); err != nil {
+	const token = `SELECT token_for_agents('{"user_id": "1", "claims": {"sub": "1", "role": "authenticated"}}') ->> 'claims'`
+	if err := conn.QueryRow(t.Context(), token).Scan(&claims); err != nil {
 		t.Fatal(err)
 	}
 	for _, claim := range []string{`"sub": "1"`, `"role": "authenticated"`, `"pgconsent_role": "agent"`, `"pgconsent_agent": "assistant"`} {
