@@ -1,0 +1,159 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/internal/run/config"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
+	"github.com/pgconsent/pgconsent/policy"
+	"github.com/pgconsent/pgconsent/rewrite"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// The longer how-tos are typed as they are written, as the tutorial is.
+func TestHowTosThatArePlayed(t *testing.T) {
+	tier.All(t)
+	for page, commands := range map[string]int{"many-users": 14, "existing-rls": 14} {
+		t.Run(page, func(t *testing.T) { playPage(t, "../../docs/howto/"+page+".md", commands) })
+	}
+}
+
+// What how-tos show of policies, configurations and JSON is understood.
+func TestBlocksOfHowTos(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/howto/*.md")
+	if err != nil || len(pages) < 15 {
+		t.Fatal(len(pages), err)
+	}
+	policies, configurations, texts := 0, 0, 0
+	for _, page := range pages {
+		for _, b := range blocks(t, page) {
+			var err error
+			switch {
+			case b.kind == "json":
+				texts++
+				if !json.Valid([]byte(b.text)) {
+					err = fmt.Errorf("this is no JSON")
+				}
+			case b.kind != "yaml", strings.Contains("\n"+b.text, "\ntests:"):
+				continue // package policytest has tests of tests
+			case strings.Contains("\n"+b.text, "\ntables:"):
+				policies++
+				_, err = policy.Parse("policy.yaml", []byte(versioned(b.text)))
+			default:
+				configurations++
+				err = configured(t, b.text)
+			}
+			if err != nil {
+				t.Errorf("%s:%d: %v", page, b.line, err)
+			}
+		}
+	}
+	if policies < 5 || configurations < 8 || texts < 2 {
+		t.Errorf("%d policies, %d configurations, %d texts of JSON: are the pages read?", policies, configurations, texts)
+	}
+}
+
+// block is what stands between fences, without the blanks of a list's item around it.
+type block struct {
+	kind, text string
+	line       int
+}
+
+func blocks(t *testing.T, page string) (out []block) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inside, indent := false, ""
+	for i, line := range strings.Split(string(text), "\n") {
+		rest := strings.TrimLeft(line, " ")
+		switch kind, fence := strings.CutPrefix(rest, "```"); {
+		case fence && inside:
+			inside = false
+		case fence:
+			inside, indent = true, line[:len(line)-len(rest)]
+			out = append(out, block{kind: kind, line: i + 1})
+		case inside:
+			out[len(out)-1].text += strings.TrimPrefix(line, indent) + "\n"
+		}
+	}
+	return out
+}
+
+func versioned(text string) string {
+	if strings.HasPrefix(text, "version:") || strings.Contains(text, "\nversion:") {
+		return text
+	}
+	return "version: 1\n" + text
+}
+
+// configured takes keys of a configuration, and others for those that are left out.
+func configured(t *testing.T, text string) error {
+	t.Helper()
+	for _, other := range []string{
+		"databases: { app: { policy: policy.yaml, owners: [app_owner] }, " +
+			"postgres: { policy: policy.yaml, owners: [postgres] } }\n",
+		"tls: { cert: server.crt, key: server.key }\n",
+	} {
+		key, _, _ := strings.Cut(other, ":")
+		if !strings.Contains("\n"+text, "\n"+key+":") {
+			text += other
+		}
+	}
+	path := filepath.Join(t.TempDir(), "pgconsent.yaml")
+	if err := os.WriteFile(path, []byte(versioned(text)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := config.Load(path)
+	return err
+}
+
+// The policy of the page about Supabase fits the tables that it shows, and the function makes the claims that its configuration
+// asks for.
+func TestSupabasePage(t *testing.T) {
+	var sql, policies []string
+	for _, b := range blocks(t, "../../docs/howto/supabase.md") {
+		switch {
+		case b.kind == "sql":
+			sql = append(sql, b.text)
+		case b.kind == "yaml" && strings.Contains(b.text, "\ntables:"):
+			policies = append(policies, b.text)
+		}
+	}
+	if len(sql) != 2 || len(policies) != 1 {
+		t.Fatalf("%d blocks of SQL and %d policies", len(sql), len(policies))
+	}
+	conn := pgtest.Database(t).Connect(t, "postgres")
+	function, _, _ := strings.Cut(sql[1], "\nGRANT")
+	if _, err := conn.Exec(t.Context(), sql[0]+function); err != nil {
+		t.Fatal(err)
+	}
+	snap, err := pgcatalog.Load(t.Context(), conn, []string{"public"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := policy.Parse("supabase.md", []byte(policies[0]))
+	if err == nil {
+		_, err = policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	var claims string
+	const token = `SELECT token_for_agents('{"user_id": "1", "claims": {"sub": "1", "role": "authenticated"}}') ->> 'claims'`
+	if err := conn.QueryRow(t.Context(), token).Scan(&claims); err != nil {
+		t.Fatal(err)
+	}
+	for _, claim := range []string{`"sub": "1"`, `"role": "authenticated"`, `"pgconsent_role": "agent"`, `"pgconsent_agent": "assistant"`} {
+		if !strings.Contains(claims, claim) {
+			t.Errorf("no %s in %s", claim, claims)
+		}
+	}
+}
