@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -57,6 +58,39 @@ func TestTroubleshootingIsComplete(t *testing.T) {
 	}
 	if len(s.told) < 150 {
 		t.Errorf("%d messages were found in the code, there were more", len(s.told))
+	}
+}
+
+// Each SQLSTATE that pgconsent sends by itself is in the first table of docs/reference/errors.md, and no other is.
+func TestErrorsPageHasOwnSQLSTATEs(t *testing.T) {
+	page, err := os.ReadFile("../../docs/reference/errors.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, ok := strings.Cut(string(page), "\n## SQLSTATEs of pgconsent\n")
+	section, _, ok2 := strings.Cut(section, "\n## ")
+	if !ok || !ok2 {
+		t.Fatal("docs/reference/errors.md has no such section")
+	}
+	listed := map[string]bool{}
+	for row := range strings.Lines(section) {
+		if cells := strings.Split(row, "|"); len(cells) > 2 {
+			for _, code := range regexp.MustCompile(`\b[0-9A-Z]{5}\b`).FindAllString(cells[1], -1) {
+				listed[code] = true
+			}
+		}
+	}
+	sent := readSources(t).sent
+	maps.DeleteFunc(sent, func(code string, _ bool) bool { return !regexp.MustCompile(`^[0-9A-Z]{5}$`).MatchString(code) }) // a word
+	for code := range sent {
+		if !listed[code] {
+			t.Errorf("docs/reference/errors.md does not have %s, which is sent", code)
+		}
+	}
+	for code := range listed {
+		if !sent[code] {
+			t.Errorf("docs/reference/errors.md has %s, which nothing sends", code)
+		}
 	}
 }
 
@@ -127,6 +161,7 @@ type sources struct {
 	levels   map[string][]string // of lines of the log
 	told     []string            // errors that agents get, and warnings and errors of serve
 	findings map[string]bool     // ids of doctor's
+	sent     map[string]bool     // SQLSTATEs that are named somewhere
 	held     map[string]bool     // checks that have passed
 }
 
@@ -156,7 +191,7 @@ var (
 
 func readSources(t *testing.T) sources {
 	t.Helper()
-	s := sources{codes: map[string][]string{}, levels: map[string][]string{}, findings: map[string]bool{}, held: map[string]bool{}}
+	s := sources{codes: map[string][]string{}, levels: map[string][]string{}, findings: map[string]bool{}, held: map[string]bool{}, sent: map[string]bool{}}
 	constants := map[string]string{}
 	files := map[string]*ast.File{}
 	root := os.DirFS("../..")
@@ -210,6 +245,16 @@ func readSources(t *testing.T) sources {
 				}
 			case *ast.CompositeLit:
 				s.finding(dir, n)
+			case *ast.SelectorExpr:
+				if x, ok := n.X.(*ast.Ident); ok && x.Name == "sqlstate" && constants[n.Sel.Name] != "" {
+					s.sent[constants[n.Sel.Name]] = true
+				}
+			case *ast.ValueSpec: // a code of a package's own
+				if last(n.Type) == "Code" && dir != "internal/sql/sqlstate" {
+					for _, name := range n.Names {
+						s.sent[constants[name.Name]] = true
+					}
+				}
 			case *ast.CallExpr:
 				s.call(dir, n, constants)
 			}
