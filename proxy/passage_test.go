@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,12 +21,26 @@ var update = flag.Bool("update", false, "write the pages that show what is in co
 
 const errorsPage = "../docs/reference/errors.md"
 
-// passageTable writes the table of docs/reference/errors.md.
+// passageTable writes the table of docs/reference/errors.md, by SQLSTATE, and what a class says last. Of rows about one code the order is that of the code, where
+// the first that fits counts.
 func passageTable() string {
 	names := map[byte]string{'M': "message", 'D': "detail", 'H': "hint", 'P': "position"}
+	sorted := make([]passage, len(passages))
+	for i, p := range passages {
+		sorted[i] = p
+		if codes := strings.Fields(p.codes); len(codes) > 0 {
+			slices.Sort(codes)
+			sorted[i].codes = strings.Join(codes, " ")
+		}
+	}
+	place := func(p passage) string {
+		first, _, _ := strings.Cut(p.codes, " ")
+		return (first + "~~~~~")[:5] // a class behind its codes, all others at the end
+	}
+	slices.SortStableFunc(sorted, func(a, b passage) int { return strings.Compare(place(a), place(b)) })
 	var b strings.Builder
 	b.WriteString("| SQLSTATE | passes | in its place | why |\n|---|---|---|---|\n")
-	for _, p := range passages {
+	for _, p := range sorted {
 		codes := strings.ReplaceAll(p.codes, " ", ", ")
 		switch {
 		case p.codes == "":

@@ -28,6 +28,7 @@ func TestPrivacyPageIsWhatHappens(t *testing.T) {
 		}
 		_, session, _ := strings.Cut(string(page), "```console\n")
 		session, _, _ = strings.Cut(session, "```")
+		session = regexp.MustCompile(` \\\n +`).ReplaceAllString(session, " ") // a command on several lines
 		lines := prompt.FindAllStringSubmatchIndex(session, -1)
 		if len(lines) < 4 {
 			t.Fatalf("%s: %d lines", name, len(lines))

@@ -64,12 +64,17 @@ func TestSessionsOfThePages(t *testing.T) {
 		script := prepared + "\n"
 		var commands, wants []string
 		for _, line := range strings.Split(block(section(page.name, page.heading), "console"), "\n") {
+			last := len(commands) - 1
 			if command, ok := strings.CutPrefix(line, "$ "); ok {
 				commands, wants = append(commands, command), append(wants, "")
-				script += fmt.Sprintf("%s\nprintf '\\n@@%d@@\\n'\n", command, len(commands))
-			} else if len(wants) > 0 {
-				wants[len(wants)-1] += line + "\n"
+			} else if last >= 0 && (strings.HasSuffix(commands[last], "\\") || strings.Count(commands[last], "'")%2 == 1) {
+				commands[last] += "\n" + line
+			} else if last >= 0 {
+				wants[last] += line + "\n"
 			}
+		}
+		for i, command := range commands {
+			script += fmt.Sprintf("%s\nprintf '\\n@@%d@@\\n'\n", command, i+1)
 		}
 		if len(commands) < 5 {
 			t.Fatalf("docs/reference/%s: %d commands", page.name, len(commands))

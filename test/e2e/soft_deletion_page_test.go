@@ -20,7 +20,7 @@ func TestSoftDeletionPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, ok := strings.Cut(string(text), "**Rows that are marked as deleted.**")
+	_, section, ok := strings.Cut(string(text), "## Rows that are marked as deleted")
 	blocks := regexp.MustCompile("(?s)```(?:yaml|sql)\n(.*?)```").FindAllStringSubmatch(section, -1)
 	if !ok || len(blocks) < 2 {
 		t.Fatalf("the section has %d blocks", len(blocks))

@@ -1,0 +1,197 @@
+package e2e
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+)
+
+// pages are the Markdown files of the repository, by their path in it.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	root := os.DirFS("../..")
+	err := fs.WalkDir(root, ".", func(name string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && name != "." && (strings.HasPrefix(e.Name(), ".") || name == "bin" || e.Name() == "testdata"):
+			return fs.SkipDir
+		case strings.HasSuffix(name, ".md"):
+			text, err := fs.ReadFile(root, name)
+			all[name] = string(text)
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) < 60 {
+		t.Fatalf("%d pages, there were more", len(all))
+	}
+	return all
+}
+
+var (
+	fenced    = regexp.MustCompile("(?ms)^```.*?^```[ \t]*$")
+	inlined   = regexp.MustCompile("`[^`\n]*`")
+	linked    = regexp.MustCompile(`\]\(([^()\s]+)\)`)
+	headings  = regexp.MustCompile(`(?m)^#{1,6} +(.*)$`)
+	linkTexts = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+)
+
+// anchors are those that a forge makes of a page's headings.
+func anchors(text string) map[string]bool {
+	all, seen := map[string]bool{}, map[string]int{}
+	for _, m := range headings.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+		var b strings.Builder
+		for _, r := range strings.ToLower(linkTexts.ReplaceAllString(m[1], "$1")) {
+			switch {
+			case r == ' ':
+				b.WriteByte('-')
+			case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+				b.WriteRune(r)
+			}
+		}
+		name := b.String()
+		if n := seen[name]; n > 0 {
+			all[fmt.Sprintf("%s-%d", name, n)] = true
+		}
+		seen[name]++
+		all[name] = true
+	}
+	return all
+}
+
+// Every link of a page leads to a file or a heading that is there.
+func TestDocsLinksResolve(t *testing.T) {
+	all, links := pages(t), 0
+	for name, text := range all {
+		text = inlined.ReplaceAllStringFunc(fenced.ReplaceAllString(text, ""), func(s string) string { return strings.Repeat("x", len(s)) })
+		for _, m := range linked.FindAllStringSubmatch(text, -1) {
+			target, anchor, _ := strings.Cut(m[1], "#")
+			if strings.Contains(target, ":") { // of another host
+				continue
+			}
+			links++
+			file := name
+			if target != "" {
+				file = path.Join(path.Dir(name), target)
+			}
+			if _, err := os.Stat(path.Join("../..", file)); err != nil {
+				t.Errorf("%s: there is no %s", name, m[1])
+				continue
+			}
+			if anchor == "" {
+				continue
+			}
+			page, ok := all[file]
+			if !ok || !anchors(page)[anchor] {
+				t.Errorf("%s: %s has no heading #%s", name, file, anchor)
+			}
+		}
+	}
+	if links < 400 {
+		t.Errorf("%d links, there were more", links)
+	}
+}
+
+// widestLine is the longest line of a page, tables aside.
+const widestLine = 200
+
+// stillWide are pages with longer lines. None comes to this list.
+var stillWide = map[string]bool{
+	"CHANGELOG.md":                     true,
+	"README.md":                        true,
+	"docs/README.md":                   true,
+	"docs/explanation/performance.md":  true,
+	"docs/howto/console.md":            true,
+	"docs/howto/deployment.md":         true,
+	"docs/howto/dsar.md":               true,
+	"docs/howto/observe.md":            true,
+	"docs/howto/vector-search.md":      true,
+	"examples/worlds/kernle/README.md": true,
+}
+
+// Pages can be read, and compared, without scrolling sideways.
+func TestDocsLinesAreShort(t *testing.T) {
+	for name, text := range pages(t) {
+		n, wide := 0, 0
+		for line := range strings.Lines(text) {
+			n++
+			if utf8.RuneCountInString(strings.TrimRight(line, "\n")) <= widestLine || strings.HasPrefix(strings.TrimSpace(line), "|") {
+				continue
+			}
+			if wide++; !stillWide[name] {
+				t.Errorf("%s:%d is longer than %d columns", name, n, widestLine)
+			}
+		}
+		if wide == 0 && stillWide[name] {
+			t.Logf("%s has no line longer than %d columns any more: take it out of stillWide", name, widestLine)
+		}
+	}
+	for name := range stillWide {
+		if _, err := os.Stat(path.Join("../..", name)); err != nil {
+			t.Errorf("%s is in stillWide and is no page", name)
+		}
+	}
+}
+
+// The files, folders and tests that the pages for developers name are there.
+func TestDevelopmentPagesNameWhatExists(t *testing.T) {
+	all := pages(t)
+	tests := declaredTests(t)
+	named := regexp.MustCompile("`([^`\n]+)`")
+	file := regexp.MustCompile(`^(?:cmd|deploy|docs|examples|internal|migrations|policy|proxy|rewrite|rls|scripts|test)(?:/[\w.*-]+)+$`)
+	function := regexp.MustCompile(`^Test[A-Z]\w+$`)
+	files := 0
+	for name, text := range all {
+		if path.Dir(name) != "docs/development" && name != "CONTRIBUTING.md" && name != "SECURITY.md" ||
+			name == "docs/development/requirements.md" {
+			continue
+		}
+		for _, m := range named.FindAllStringSubmatch(text, -1) {
+			switch {
+			case file.MatchString(m[1]):
+				files++
+				if found, err := fs.Glob(os.DirFS("../.."), m[1]); err != nil || len(found) == 0 {
+					t.Errorf("%s names %s, which is not there", name, m[1])
+				}
+			case function.MatchString(m[1]) && !tests[m[1]]:
+				t.Errorf("%s names %s, which is no test", name, m[1])
+			}
+		}
+	}
+	if files < 80 {
+		t.Errorf("%d files are named, there were more", files)
+	}
+}
+
+// declaredTests are the names of all tests.
+func declaredTests(t *testing.T) map[string]bool {
+	t.Helper()
+	all := map[string]bool{}
+	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	root := os.DirFS("../..")
+	err := fs.WalkDir(root, ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || !strings.HasSuffix(name, "_test.go") {
+			return err
+		}
+		text, err := fs.ReadFile(root, name)
+		for _, m := range declared.FindAllSubmatch(text, -1) {
+			all[string(m[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
