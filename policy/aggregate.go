@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
@@ -120,7 +121,7 @@ func (d *decoder) aggregate(at place, n *node) *aggregateDecl {
 	decl := &aggregateDecl{place: at, minimum: defaultMinimum}
 	d.fields(n, "aggregate", map[string]func(*node){
 		"subject": func(v *node) {
-			decl.subjectAt = v.place
+			decl.subjectAt = v.Place
 			d.word(&decl.subject, "subject")(v)
 		},
 		"rows":       func(v *node) { decl.rows = d.rows(v) },
@@ -135,12 +136,12 @@ func (d *decoder) aggregate(at place, n *node) *aggregateDecl {
 }
 
 func (d *decoder) within(into *int, n *node, what string, low, high int) {
-	if !d.want(n, scalarNode, what) {
+	if !d.want(n, yamlfile.Scalar, what) {
 		return
 	}
-	number, err := strconv.Atoi(n.value)
-	if n.literal != "int" || err != nil || number < low || number > high {
-		d.fail(n.place, "", "%s must be a number from %d to %d", what, low, high)
+	number, err := strconv.Atoi(n.Value)
+	if n.Literal != yamlfile.Integer || err != nil || number < low || number > high {
+		d.fail(n.Place, "", "%s must be a number from %d to %d", what, low, high)
 		return
 	}
 	*into = number
@@ -148,15 +149,15 @@ func (d *decoder) within(into *int, n *node, what string, low, high int) {
 
 func (d *decoder) dimensions(decl *aggregateDecl, n *node) {
 	const shape = "write { column: allow }, or { column: { by: month } } for a time"
-	if n.kind != mapNode {
-		d.fail(n.place, shape, "dimensions must be a mapping, not %s", n.kind)
+	if n.Kind != yamlfile.Mapping {
+		d.fail(n.Place, shape, "dimensions must be a mapping, not %s", n.Kind)
 		return
 	}
-	for i, name := range n.keys {
-		v, dim := n.values[i], dimensionDecl{place: n.keyAt[i], column: name}
-		if v.kind == scalarNode {
-			if v.value != "allow" {
-				d.fail(v.place, shape, "unknown rule %q of dimension %s", v.value, name)
+	for i, name := range n.Keys {
+		v, dim := n.Values[i], dimensionDecl{place: n.KeyAt[i], column: name}
+		if v.Kind == yamlfile.Scalar {
+			if v.Value != "allow" {
+				d.fail(v.Place, shape, "unknown rule %q of dimension %s", v.Value, name)
 			}
 			decl.dimensions = append(decl.dimensions, dim)
 			continue
@@ -165,15 +166,15 @@ func (d *decoder) dimensions(decl *aggregateDecl, n *node) {
 			"by": func(v *node) {
 				d.word(&dim.by, "by")(v)
 				if coarser[dim.by] == nil && dim.by != "" {
-					d.fail(v.place, closest(dim.by, keys(coarser)), "by takes hour, day, week, month, quarter or year, not %q", dim.by)
+					d.fail(v.Place, closest(dim.by, keys(coarser)), "by takes hour, day, week, month, quarter or year, not %q", dim.by)
 				}
 			},
 			"closed": func(v *node) {
-				if v.kind != scalarNode || v.literal != "bool" {
-					d.fail(v.place, "", "closed takes true or false")
+				if v.Kind != yamlfile.Scalar || v.Literal != yamlfile.Bool {
+					d.fail(v.Place, "", "closed takes true or false")
 					return
 				}
-				dim.closed = v.value == "true"
+				dim.closed = v.Value == "true"
 			},
 		})
 		d.need(v, "dimension "+name, "by")
@@ -182,27 +183,27 @@ func (d *decoder) dimensions(decl *aggregateDecl, n *node) {
 }
 
 func (d *decoder) measures(decl *aggregateDecl, n *node) {
-	if !d.want(n, mapNode, "measures") {
+	if !d.want(n, yamlfile.Mapping, "measures") {
 		return
 	}
-	for i, name := range n.keys {
-		v, m := n.values[i], measureDecl{place: n.keyAt[i], column: name}
+	for i, name := range n.Keys {
+		v, m := n.Values[i], measureDecl{place: n.KeyAt[i], column: name}
 		d.fields(v, "measure "+name, map[string]func(*node){
 			"between": func(v *node) {
-				if v.kind != listNode || len(v.items) != 2 || !number(v.items[0]) || !number(v.items[1]) {
-					d.fail(v.place, "write between: [0, 1000]", "between takes two numbers")
+				if v.Kind != yamlfile.List || len(v.Items) != 2 || !number(v.Items[0]) || !number(v.Items[1]) {
+					d.fail(v.Place, "write between: [0, 1000]", "between takes two numbers")
 					return
 				}
-				m.low, m.high = v.items[0].value, v.items[1].value
+				m.low, m.high = v.Items[0].Value, v.Items[1].Value
 				low, _ := new(big.Rat).SetString(m.low)
 				high, _ := new(big.Rat).SetString(m.high)
 				if low.Cmp(high) >= 0 {
-					d.fail(v.place, "the lower bound comes first", "between holds no number")
+					d.fail(v.Place, "the lower bound comes first", "between holds no number")
 				}
 			},
 		})
-		if v.kind != mapNode || !slices.Contains(v.keys, "between") {
-			d.fail(n.keyAt[i],
+		if v.Kind != yamlfile.Mapping || !slices.Contains(v.Keys, "between") {
+			d.fail(n.KeyAt[i],
 				"what lies outside counts as the bound: without one, a single large value shows in any sum",
 				"measure %s needs between: [lowest, highest]", name)
 		}
@@ -212,11 +213,11 @@ func (d *decoder) measures(decl *aggregateDecl, n *node) {
 
 // number tells whether a scalar is a decimal number that is no longer than any column's.
 func number(n *node) bool {
-	if n.kind != scalarNode || n.literal != "int" && n.literal != "float" || len(n.value) > 30 ||
-		strings.Trim(n.value, "-0123456789.") != "" {
+	if n.Kind != yamlfile.Scalar || n.Literal != yamlfile.Integer && n.Literal != yamlfile.Float || len(n.Value) > 30 ||
+		strings.Trim(n.Value, "-0123456789.") != "" {
 		return false
 	}
-	_, ok := new(big.Rat).SetString(n.value)
+	_, ok := new(big.Rat).SetString(n.Value)
 	return ok
 }
 
@@ -242,7 +243,7 @@ func (c *compiler) aggregate(decl *aggregateDecl, t *Table) *Aggregate {
 	c.grouped = false
 	c.path = c.path[:len(c.path)-1]
 	if _, open := out.Rows.(predicate.Open); open {
-		c.warnings = append(c.warnings, decl.warningf("every row of %s counts in aggregates, whoever it is about", r.Name))
+		c.warn(decl.place, "every row of %s counts in aggregates, whoever it is about", r.Name)
 	}
 	c.subject(decl, r)
 	for _, d := range decl.dimensions {

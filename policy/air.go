@@ -13,14 +13,14 @@ type airDecl struct {
 }
 
 func (d *decoder) air(n *node) {
-	decl := airDecl{place: n.place, userAt: n.place, channelAt: n.place}
+	decl := airDecl{place: n.Place, userAt: n.Place, channelAt: n.Place}
 	d.fields(n, "air", map[string]func(*node){
 		"user":    d.wordAt(&decl.User, &decl.userAt, "user"),
 		"channel": d.wordAt(&decl.Channel, &decl.channelAt, "channel"),
 	})
 	d.need(n, "air", "user", "channel")
 	if first := d.doc.air; first != nil {
-		d.fail(n.place, "write it once", "air is there already, at %s:%d:%d", first.file, first.line, first.column)
+		d.fail(n.Place, "write it once", "air is there already, at %s:%d:%d", first.File, first.Line, first.Column)
 		return
 	}
 	d.doc.air = &decl

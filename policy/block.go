@@ -5,12 +5,11 @@ import (
 	"strings"
 
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
 // block is a building block of a row rule, as it is written.
-type block interface{ at() place }
-
-func (p place) at() place { return p }
+type block interface{ At() place }
 
 type (
 	openBlock struct{ place }
@@ -66,10 +65,10 @@ var laterBlocks = []string{
 
 // rows reads a table's rule: a list, of which every block must hold, or a single block.
 func (d *decoder) rows(n *node) block {
-	if n.kind != listNode {
+	if n.Kind != yamlfile.List {
 		return d.block(n)
 	}
-	all := allBlock{place: n.place, parts: d.blocks(n, "rows")}
+	all := allBlock{place: n.Place, parts: d.blocks(n, "rows")}
 	if len(all.parts) == 1 {
 		return all.parts[0]
 	}
@@ -77,14 +76,14 @@ func (d *decoder) rows(n *node) block {
 }
 
 func (d *decoder) blocks(n *node, what string) []block {
-	if !d.want(n, listNode, what) {
+	if !d.want(n, yamlfile.List, what) {
 		return nil
 	}
-	if len(n.items) == 0 {
-		d.fail(n.place, `say "open" if every row may show`, "%s is empty", what)
+	if len(n.Items) == 0 {
+		d.fail(n.Place, `say "open" if every row may show`, "%s is empty", what)
 	}
 	var out []block
-	for _, item := range n.items {
+	for _, item := range n.Items {
 		if b := d.block(item); b != nil {
 			out = append(out, b)
 		}
@@ -94,42 +93,42 @@ func (d *decoder) blocks(n *node, what string) []block {
 
 // block reads one block; nil after an error.
 func (d *decoder) block(n *node) block {
-	if n.kind == scalarNode {
-		if n.value == "open" {
-			d.doc.blocks[n.place] = n.value
-			return openBlock{n.place}
+	if n.Kind == yamlfile.Scalar {
+		if n.Value == "open" {
+			d.doc.blocks[n.Place] = n.Value
+			return openBlock{n.Place}
 		}
-		suggestion := closest(n.value, []string{"open"})
+		suggestion := closest(n.Value, []string{"open"})
 		switch {
 		case openSlip(n):
 			suggestion = `say "open" if every row may show`
-		case slices.Contains([]string{"none", "nothing", "nobody", "closed", "deny"}, n.value):
+		case slices.Contains([]string{"none", "nothing", "nobody", "closed", "deny"}, n.Value):
 			suggestion = "leave the table out: what is not listed is refused"
-		case strings.ContainsAny(n.value, " =()"):
+		case strings.ContainsAny(n.Value, " =()"):
 			suggestion = "write sql: \"…\" for a condition of SQL"
-		case slices.Contains(d.blockNames(), n.value) && n.value != "open":
-			suggestion = "write " + n.value + ": …, only open stands alone"
+		case slices.Contains(d.blockNames(), n.Value) && n.Value != "open":
+			suggestion = "write " + n.Value + ": …, only open stands alone"
 		}
-		d.fail(n.place, suggestion, "unknown block %q", n.value)
+		d.fail(n.Place, suggestion, "unknown block %q", n.Value)
 		return nil
 	}
-	if !d.want(n, mapNode, "a block") {
+	if !d.want(n, yamlfile.Mapping, "a block") {
 		return nil
 	}
-	if len(n.keys) != 1 {
-		d.fail(n.place, "begin each block with a dash of its own", "a block has one name")
+	if len(n.Keys) != 1 {
+		d.fail(n.Place, "begin each block with a dash of its own", "a block has one name")
 		return nil
 	}
 	var out block
-	at, value := n.keyAt[0], n.values[0]
-	d.doc.blocks[at] = n.keys[0]
+	at, value := n.KeyAt[0], n.Values[0]
+	d.doc.blocks[at] = n.Keys[0]
 	known := d.blocksOf(at, value, &out)
-	if slices.Contains(tableKeys, n.keys[0]) {
-		d.fail(at, "it stands beside rows, not in it", "%q is no block of rows", n.keys[0])
+	if slices.Contains(tableKeys, n.Keys[0]) {
+		d.fail(at, "it stands beside rows, not in it", "%q is no block of rows", n.Keys[0])
 		return nil
 	}
-	if known[n.keys[0]] == nil && !slices.Contains(laterBlocks, n.keys[0]) {
-		d.fail(at, among(n.keys[0], keys(known)), "unknown block %q", n.keys[0])
+	if known[n.Keys[0]] == nil && !slices.Contains(laterBlocks, n.Keys[0]) {
+		d.fail(at, among(n.Keys[0], keys(known)), "unknown block %q", n.Keys[0])
 		return nil
 	}
 	d.fields(n, "rows", known, laterBlocks...)
@@ -143,8 +142,8 @@ func (d *decoder) blockNames() []string { return keys(d.blocksOf(place{}, &node{
 func (d *decoder) blocksOf(at place, value *node, out *block) map[string]func(*node) {
 	return map[string]func(*node){
 		"open": func(*node) {
-			if value.kind != scalarNode || value.value != "true" {
-				d.fail(value.place, `write "open"`, "open takes nothing but true")
+			if value.Kind != yamlfile.Scalar || value.Value != "true" {
+				d.fail(value.Place, `write "open"`, "open takes nothing but true")
 			}
 			*out = openBlock{at}
 		},
@@ -177,27 +176,27 @@ func (d *decoder) consent(at place, n *node) block {
 	b := consentBlock{place: at}
 	d.fields(n, "consent", map[string]func(*node){
 		"every": func(v *node) {
-			if !d.want(v, listNode, "every") {
+			if !d.want(v, yamlfile.List, "every") {
 				return
 			}
-			for _, item := range v.items {
+			for _, item := range v.Items {
 				b.every = append(b.every, d.link(item, "every"))
 			}
-			if len(v.items) == 0 {
-				d.fail(v.place, "name the table of the subjects, and the link table before it if there is one", "every is empty")
+			if len(v.Items) == 0 {
+				d.fail(v.Place, "name the table of the subjects, and the link table before it if there is one", "every is empty")
 			}
 		},
 		"status":  d.wordAt(&b.status, &b.statusAt, "status"),
 		"is":      d.wordAt(&b.is, &b.isAt, "is"),
 		"expires": d.wordAt(&b.expires, &b.expiresAt, "expires"),
 		"materialize": func(v *node) {
-			b.keptAt = v.place
+			b.keptAt = v.Place
 			d.flag(&b.kept, "materialize")(v)
 		},
-		"subject": d.recordedKey(&b, func(r *recordedDecl, v *node) { d.word(&r.subject, "subject")(v); r.subjectAt = v.place }),
+		"subject": d.recordedKey(&b, func(r *recordedDecl, v *node) { d.word(&r.subject, "subject")(v); r.subjectAt = v.Place }),
 		"subjects": d.recordedKey(&b, func(r *recordedDecl, v *node) {
 			d.word(&r.subjects, "subjects")(v)
-			r.subjectAt = v.place
+			r.subjectAt = v.Place
 		}),
 		"but":      d.recordedKey(&b, func(r *recordedDecl, v *node) { r.but = d.grantees(v, "but") }),
 		"record":   d.recordedKey(&b, func(r *recordedDecl, v *node) { r.record = d.record(v) }),
@@ -211,16 +210,16 @@ func (d *decoder) consent(at place, n *node) block {
 		d.need(n, "consent", "record")
 	}
 	if b.expires != "" || b.kept {
-		d.fail(b.expiresAt.or(b.keptAt), "leave it out",
+		d.fail(b.expiresAt.Or(b.keptAt), "leave it out",
 			"expires and materialize are for consent by a status: whose records count depends on who asks")
 	}
 	switch {
 	case b.recorded.record != nil && b.recorded.registry != nil:
-		d.fail(n.place, "leave record out, or registry", "consent is by records of your own or by the registry, not both")
+		d.fail(n.Place, "leave record out, or registry", "consent is by records of your own or by the registry, not both")
 	case b.status != "" || b.is != "":
-		d.fail(n.place, "leave status and is out, or record", "consent is a status or a record, not both")
+		d.fail(n.Place, "leave status and is out, or record", "consent is a status or a record, not both")
 	case (b.recorded.subject == "") == (b.recorded.subjects == ""):
-		d.fail(n.place, "write subject: the column of one, or subjects: the column of a list",
+		d.fail(n.Place, "write subject: the column of one, or subjects: the column of a list",
 			"consent needs to know the column of its subjects")
 	}
 	return b
@@ -231,16 +230,16 @@ func (d *decoder) visible(at place, n *node) block {
 	b := visibleBlock{place: at}
 	link := *n
 	for _, key := range []string{"where", "rows"} {
-		i := slices.Index(n.keys, key)
-		if n.kind != mapNode || len(n.keys) != 2 || i < 0 {
+		i := slices.Index(n.Keys, key)
+		if n.Kind != yamlfile.Mapping || len(n.Keys) != 2 || i < 0 {
 			continue
 		}
-		if blocks := d.blocks(n.values[i], key); key == "where" {
+		if blocks := d.blocks(n.Values[i], key); key == "where" {
 			b.where = blocks
 		} else {
 			b.rows = blocks
 		}
-		link.keys, link.keyAt, link.values = n.keys[1-i:2-i], n.keyAt[1-i:2-i], n.values[1-i:2-i]
+		link.Keys, link.KeyAt, link.Values = n.Keys[1-i:2-i], n.KeyAt[1-i:2-i], n.Values[1-i:2-i]
 		break
 	}
 	b.link = d.link(&link, "visible")
@@ -250,17 +249,17 @@ func (d *decoder) visible(at place, n *node) block {
 // link reads `{ table: { column: column } }`.
 func (d *decoder) link(n *node, what string) linkDecl {
 	shape := "write { table: { its column: the column it equals } }, one pair for each column of the key"
-	if n.kind != mapNode || len(n.keys) != 1 || n.values[0].kind != mapNode || len(n.values[0].keys) == 0 {
-		d.fail(n.place, shape, "%s needs one table with its columns", what)
-		return linkDecl{place: n.place}
+	if n.Kind != yamlfile.Mapping || len(n.Keys) != 1 || n.Values[0].Kind != yamlfile.Mapping || len(n.Values[0].Keys) == 0 {
+		d.fail(n.Place, shape, "%s needs one table with its columns", what)
+		return linkDecl{place: n.Place}
 	}
-	out := linkDecl{place: n.keyAt[0], table: n.keys[0]}
-	for i, from := range n.values[0].values {
-		if from.kind != scalarNode || from.value == "" {
-			d.fail(from.place, shape, "a column is a single name")
+	out := linkDecl{place: n.KeyAt[0], table: n.Keys[0]}
+	for i, from := range n.Values[0].Values {
+		if from.Kind != yamlfile.Scalar || from.Value == "" {
+			d.fail(from.Place, shape, "a column is a single name")
 		}
-		out.pairs = append(out.pairs, predicate.Pair{Column: n.values[0].keys[i], From: from.value})
-		out.pairsAt = append(out.pairsAt, n.values[0].keyAt[i])
+		out.pairs = append(out.pairs, predicate.Pair{Column: n.Values[0].Keys[i], From: from.Value})
+		out.pairsAt = append(out.pairsAt, n.Values[0].KeyAt[i])
 	}
 	return out
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
@@ -33,34 +34,34 @@ type byKeyDecl struct {
 
 func (d *decoder) byKey(at place, what string, n *node) *byKeyDecl {
 	decl := &byKeyDecl{place: at}
-	if n.kind == nullNode {
+	if n.Kind == yamlfile.Null {
 		return decl
 	}
 	d.fields(n, "by_key of "+what, map[string]func(*node){
 		"key": func(v *node) {
-			if v.kind == scalarNode {
-				decl.key = []string{v.value}
+			if v.Kind == yamlfile.Scalar {
+				decl.key = []string{v.Value}
 				return
 			}
-			if !d.want(v, listNode, "key") {
+			if !d.want(v, yamlfile.List, "key") {
 				return
 			}
-			for _, item := range v.items {
-				if d.want(item, scalarNode, "a column of key") {
-					decl.key = append(decl.key, item.value)
+			for _, item := range v.Items {
+				if d.want(item, yamlfile.Scalar, "a column of key") {
+					decl.key = append(decl.key, item.Value)
 				}
 			}
-			if len(v.items) == 0 {
-				d.fail(v.place, "leave key out to mean the primary key", "key is empty")
+			if len(v.Items) == 0 {
+				d.fail(v.Place, "leave key out to mean the primary key", "key is empty")
 			}
 		},
 		"at_most": func(v *node) {
-			if !d.want(v, scalarNode, "at_most") {
+			if !d.want(v, yamlfile.Scalar, "at_most") {
 				return
 			}
-			n, err := strconv.Atoi(v.value)
-			if err != nil || v.literal != "int" || n < 1 || n > maxKeys {
-				d.fail(v.place, "", "at_most is a number of keys from 1 to %d", maxKeys)
+			n, err := strconv.Atoi(v.Value)
+			if err != nil || v.Literal != yamlfile.Integer || n < 1 || n > maxKeys {
+				d.fail(v.Place, "", "at_most is a number of keys from 1 to %d", maxKeys)
 				return
 			}
 			decl.atMost = n

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
@@ -121,15 +122,15 @@ type columnDecl struct {
 }
 
 func (d *decoder) columns(n *node) []columnDecl {
-	if !d.want(n, mapNode, "columns") {
+	if !d.want(n, yamlfile.Mapping, "columns") {
 		return nil
 	}
-	if len(n.keys) == 0 {
-		d.fail(n.place, "leave columns out if every column may show", "columns is empty")
+	if len(n.Keys) == 0 {
+		d.fail(n.Place, "leave columns out if every column may show", "columns is empty")
 	}
 	out := []columnDecl{}
-	for i, name := range n.keys {
-		out = append(out, d.shownColumn(n.keyAt[i], name, n.values[i]))
+	for i, name := range n.Keys {
+		out = append(out, d.shownColumn(n.KeyAt[i], name, n.Values[i]))
 	}
 	return out
 }
@@ -137,38 +138,38 @@ func (d *decoder) columns(n *node) []columnDecl {
 func (d *decoder) shownColumn(at place, name string, n *node) columnDecl {
 	decl := columnDecl{place: at, VisibleColumn: VisibleColumn{Name: name}}
 	what := "column " + name
-	if n.kind == scalarNode {
-		switch n.value {
+	if n.Kind == yamlfile.Scalar {
+		switch n.Value {
 		case "allow":
 		case "by_key":
-			decl.byKey = &byKeyDecl{place: n.place}
+			decl.byKey = &byKeyDecl{place: n.Place}
 		default:
-			d.fail(n.place, ruleSlip(n.value),
-				"unknown rule %q of %s: write allow, by_key, { mask: ... } or { keys: ... }", n.value, what)
+			d.fail(n.Place, ruleSlip(n.Value),
+				"unknown rule %q of %s: write allow, by_key, { mask: ... } or { keys: ... }", n.Value, what)
 		}
 		return decl
 	}
 	rules := 0
-	for _, key := range n.keys {
+	for _, key := range n.Keys {
 		if key != "category" && key != "until" {
 			rules++
 		}
 	}
-	category := &categoryDecl{place: n.place}
+	category := &categoryDecl{place: n.Place}
 	d.fields(n, what, map[string]func(*node){
 		"mask":   func(v *node) { d.mask(&decl, v) },
 		"keys":   func(v *node) { d.jsonKeys(&decl, v) },
-		"by_key": func(v *node) { decl.byKey = d.byKey(n.keyAt[slices.Index(n.keys, "by_key")], what, v) },
+		"by_key": func(v *node) { decl.byKey = d.byKey(n.KeyAt[slices.Index(n.Keys, "by_key")], what, v) },
 		"category": func(v *node) {
-			category.place, decl.category = v.place, category
+			category.place, decl.category = v.Place, category
 			category.words = d.registryWords(v, "category")
 		},
 		"until": func(v *node) { d.until(category, v) },
 	}, "age", "decay")
-	if n.kind == mapNode && (rules > 1 || len(n.keys) == 0) {
-		d.fail(n.place, "", "%s needs one of mask, keys and by_key", what)
+	if n.Kind == yamlfile.Mapping && (rules > 1 || len(n.Keys) == 0) {
+		d.fail(n.Place, "", "%s needs one of mask, keys and by_key", what)
 	}
-	if n.kind == mapNode && slices.Contains(n.keys, "until") && decl.category == nil {
+	if n.Kind == yamlfile.Mapping && slices.Contains(n.Keys, "until") && decl.category == nil {
 		d.fail(category.untilAt, "write category: … beside it", "until is for columns with a category")
 	}
 	return decl
@@ -176,12 +177,12 @@ func (d *decoder) shownColumn(at place, name string, n *node) columnDecl {
 
 func (d *decoder) mask(decl *columnDecl, n *node) {
 	switch {
-	case n.kind == nullNode, n.kind == scalarNode && n.value == "null":
+	case n.Kind == yamlfile.Null, n.Kind == yamlfile.Scalar && n.Value == "null":
 		decl.Mask = Null
-	case n.kind == scalarNode && n.value == "hash":
+	case n.Kind == yamlfile.Scalar && n.Value == "hash":
 		decl.Mask = Hash
-	case n.kind == scalarNode:
-		d.fail(n.place, among(n.value, []string{"null", "hash", "generalise"}), "unknown mask %q", n.value)
+	case n.Kind == yamlfile.Scalar:
+		d.fail(n.Place, among(n.Value, []string{"null", "hash", "generalise"}), "unknown mask %q", n.Value)
 	default:
 		d.fields(n, "mask", map[string]func(*node){"generalise": func(v *node) { d.generalise(decl, v) }})
 		d.need(n, "mask", "generalise")
@@ -190,45 +191,45 @@ func (d *decoder) mask(decl *columnDecl, n *node) {
 
 func (d *decoder) generalise(decl *columnDecl, n *node) {
 	decl.general = true
-	if !d.want(n, scalarNode, "generalise") {
+	if !d.want(n, yamlfile.Scalar, "generalise") {
 		return
 	}
-	if n.literal == "int" {
-		amount, err := strconv.Atoi(n.value)
+	if n.Literal == yamlfile.Integer {
+		amount, err := strconv.Atoi(n.Value)
 		if err != nil || amount < 1 || amount > 1_000_000_000 {
-			d.fail(n.place, "", "generalise must be from 1 to 1000000000")
+			d.fail(n.Place, "", "generalise must be from 1 to 1000000000")
 		}
 		decl.Amount = amount
 		return
 	}
 	units := []string{"year", "month", "day"}
 	for _, u := range units {
-		if n.value == u {
+		if n.Value == u {
 			decl.Unit = u
 			return
 		}
 	}
-	d.fail(n.place, closest(n.value, units),
+	d.fail(n.Place, closest(n.Value, units),
 		"generalise takes year, month or day for dates, a number of leading characters for text, a step for numbers")
 }
 
 func (d *decoder) jsonKeys(decl *columnDecl, n *node) {
 	decl.Mask = Keys
-	if !d.want(n, mapNode, "keys") {
+	if !d.want(n, yamlfile.Mapping, "keys") {
 		return
 	}
 	types := []string{"string", "number", "boolean"}
-	for i, key := range n.keys {
-		v := n.values[i]
-		if !d.want(v, scalarNode, "the type of key "+key) {
+	for i, key := range n.Keys {
+		v := n.Values[i]
+		if !d.want(v, yamlfile.Scalar, "the type of key "+key) {
 			continue
 		}
-		if v.value != "string" && v.value != "number" && v.value != "boolean" {
-			d.fail(v.place, closest(v.value, types), "unknown type %q of key %q: string, number and boolean are known", v.value, key)
+		if v.Value != "string" && v.Value != "number" && v.Value != "boolean" {
+			d.fail(v.Place, closest(v.Value, types), "unknown type %q of key %q: string, number and boolean are known", v.Value, key)
 		}
-		decl.Keys = append(decl.Keys, Key{key, v.value})
+		decl.Keys = append(decl.Keys, Key{key, v.Value})
 	}
-	if len(n.keys) == 0 {
-		d.fail(n.place, "to hide it, leave the column out or mask it with null", "keys is empty")
+	if len(n.Keys) == 0 {
+		d.fail(n.Place, "to hide it, leave the column out or mask it with null", "keys is empty")
 	}
 }

@@ -138,8 +138,13 @@ type compiling struct {
 	done     bool
 }
 
+// warn adds a warning.
+func (c *compiler) warn(at place, format string, args ...any) {
+	c.warnings = append(c.warnings, at.Errorf("", format, args...))
+}
+
 func (c *compiler) fail(at place, suggestion, format string, args ...any) {
-	c.errs = append(c.errs, at.errorf(suggestion, fmt.Sprintf(format, args...)))
+	c.errs = append(c.errs, at.Errorf(suggestion, format, args...))
 }
 
 // sorted returns the errors in the order of the files, each once.
@@ -159,7 +164,7 @@ func (c *compiler) declare() {
 		}
 		if first, ok := c.tables[relation.Name]; ok {
 			c.fail(decl.place, "", "%s is %s, which is at %s:%d:%d already",
-				decl.name, relation.Name, first.decl.file, first.decl.line, first.decl.column)
+				decl.name, relation.Name, first.decl.File, first.decl.Line, first.decl.Column)
 			continue
 		}
 		c.tables[relation.Name] = &compiling{decl: decl, relation: relation}
@@ -300,7 +305,7 @@ func (c *compiler) block(b block, row *catalog.Relation) (node predicate.Node) {
 	case ownBlock:
 		return c.own(b, row)
 	case statusBlock:
-		of := c.status(b.columnAt.or(b.place), b.isAt.or(b.place), row, b.column, b.is)
+		of := c.status(b.columnAt.Or(b.place), b.isAt.Or(b.place), row, b.column, b.is)
 		return predicate.Status{Column: b.column, Is: b.is, Of: of}
 	case consentBlock:
 		if b.recorded != nil && b.recorded.registry != nil {
@@ -355,7 +360,7 @@ func (c *compiler) consent(b consentBlock, row *catalog.Relation) predicate.Node
 	if len(out.Steps) == 0 {
 		return predicate.Any{}
 	}
-	out.Of = c.status(b.statusAt.or(b.place), b.isAt.or(b.place), from, b.status, b.is)
+	out.Of = c.status(b.statusAt.Or(b.place), b.isAt.Or(b.place), from, b.status, b.is)
 	c.expires(b, from, &out)
 	c.keep(b, row, &out)
 	return out
@@ -386,8 +391,7 @@ func (c *compiler) visible(b visibleBlock, row *catalog.Relation) predicate.Node
 		return predicate.Any{}
 	}
 	if !b.link.isKey(target.PrimaryKey) && len(b.where) == 0 {
-		c.warnings = append(c.warnings,
-			b.link.warningf("%s.%s is not its primary key: one visible row of several is enough", target.Name, first.Column))
+		c.warn(b.link.place, "%s.%s is not its primary key: one visible row of several is enough", target.Name, first.Column)
 	}
 	rows := c.rows(target.Name)
 	if where := c.conditions(b.where, target); where != nil {

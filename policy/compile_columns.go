@@ -22,7 +22,7 @@ func (c *compiler) narrowing(decl tableDecl, r *catalog.Relation) *VisibleColumn
 	}
 	if decl.columns == nil {
 		if decl.consent != nil {
-			c.fail(decl.consent.at(), "write it under rows, or give columns a category",
+			c.fail(decl.consent.At(), "write it under rows, or give columns a category",
 				"consent of a table is for its columns, and the policy names none of %s", r.Name)
 		}
 		return nil

@@ -47,7 +47,7 @@ func (c *compiler) contracts(p *Policy) {
 			for _, contract := range p.contracts {
 				if contract.governs(o.Name) {
 					at := contract.place
-					rule := &Rule{File: at.file, Line: at.line, Column: at.column, Block: "contract " + contract.Name,
+					rule := &Rule{File: at.File, Line: at.Line, Column: at.Column, Block: "contract " + contract.Name,
 						Node: c.sessions(contract, o), contract: true}
 					t.Rows = predicate.All{rule.Node, t.Rows}
 					if t.Rule != nil {
@@ -190,15 +190,13 @@ func (c *compiler) terms(decl termsDecl, contract *Contract, objects map[string]
 		}
 		for _, s := range a.sources {
 			if s.text == Vector && !c.searchable(o, r) {
-				c.warnings = append(c.warnings,
-					s.place.warningf("%s has neither an embedding nor a text: it can never be searched by likeness", o.Name))
+				c.warn(s.place, "%s has neither an embedding nor a text: it can never be searched by likeness", o.Name)
 			}
 			if s.text == Metadata && len(o.Metadata) == 0 {
-				c.warnings = append(c.warnings,
-					s.place.warningf("no column of %s is metadata: its rows can be counted and no more", o.Name))
+				c.warn(s.place, "no column of %s is metadata: its rows can be counted and no more", o.Name)
 			}
 			if s.text == Writes && c.tables[o.Relation].decl.write == nil {
-				c.warnings = append(c.warnings, s.place.warningf("%s cannot be written: its table has no write", o.Name))
+				c.warn(s.place, "%s cannot be written: its table has no write", o.Name)
 			}
 		}
 		t.Allow[o.Name] = allowance
@@ -220,9 +218,7 @@ func (c *compiler) terms(decl termsDecl, contract *Contract, objects map[string]
 			case a.List():
 				c.fail(decl.per.place, "name an attribute of one value", "rows are counted per %s, which is a list", a.Name)
 			case a.Source == "set":
-				c.warnings = append(c.warnings,
-					decl.per.place.warningf(
-						"rows are counted per %s, which agents set: they have so many rows for each value that they may claim", a.Name))
+				c.warn(decl.per.place, "rows are counted per %s, which agents set: they have so many rows for each value that they may claim", a.Name)
 			}
 			t.Per = a.Name
 		}
@@ -344,7 +340,7 @@ func (c *compiler) literal(attribute, value string) string {
 func (c *compiler) unmentioned(p *Policy) {
 	if len(p.contracts) == 0 {
 		for _, decl := range c.doc.objects {
-			c.warnings = append(c.warnings, decl.place.warningf("there are objects and no contract: they change nothing"))
+			c.warn(decl.place, "there are objects and no contract: they change nothing")
 			break
 		}
 		return
@@ -359,17 +355,16 @@ func (c *compiler) unmentioned(p *Policy) {
 			allowed := slices.ContainsFunc(contract.terms(), func(t *Terms) bool { return t.of(decl.name) != nil })
 			if !allowed && !decl.joinOnly {
 				possible = false
-				c.warnings = append(c.warnings, decl.place.warningf("contract %s never allows %s", contract.Name, decl.name))
+				c.warn(decl.place, "contract %s never allows %s", contract.Name, decl.name)
 			}
 		}
 		if !governed && !decl.joinOnly && possible {
-			c.warnings = append(c.warnings, decl.place.warningf("no contract governs %s: nobody may read it", decl.name))
+			c.warn(decl.place, "no contract governs %s: nobody may read it", decl.name)
 		}
 	}
 	for _, t := range p.tables {
 		if p.objects[t.Relation.Name] == nil {
-			c.warnings = append(c.warnings,
-				c.tables[t.Relation.Name].decl.place.warningf("%s is no object: contracts do not govern it", t.Relation.Name))
+			c.warn(c.tables[t.Relation.Name].decl.place, "%s is no object: contracts do not govern it", t.Relation.Name)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
@@ -92,14 +93,14 @@ func (c *compiler) pin(decl pinDecl, f *Function) (Pin, bool) {
 		}
 		argType = o.ArgTypes[i]
 	}
-	cast, literal := "", "string"
+	cast, literal := "", yamlfile.String
 	switch {
 	case argType == "boolean":
-		cast, literal = "bool", "bool"
+		cast, literal = "bool", yamlfile.Bool
 	case argType == "smallint" || argType == "integer" || argType == "bigint":
-		cast, literal = map[string]string{"smallint": "int2", "integer": "int4", "bigint": "int8"}[argType], "int"
+		cast, literal = map[string]string{"smallint": "int2", "integer": "int4", "bigint": "int8"}[argType], yamlfile.Integer
 		bits := map[string]int{"smallint": 16, "integer": 32, "bigint": 64}[argType]
-		if _, err := strconv.ParseInt(decl.value, 10, bits); decl.literal == "int" && err != nil {
+		if _, err := strconv.ParseInt(decl.value, 10, bits); decl.literal == yamlfile.Integer && err != nil {
 			c.fail(decl.place, "", "%q must be a decimal %s", decl.arg, argType)
 			return Pin{}, false
 		}
@@ -112,8 +113,8 @@ func (c *compiler) pin(decl pinDecl, f *Function) (Pin, bool) {
 		return Pin{}, false
 	}
 	if decl.literal != literal {
-		suggestion := map[string]string{"bool": "write true or false", "int": "write a whole number, without quotes",
-			"string": "write it in quotes"}[literal]
+		suggestion := map[yamlfile.Literal]string{yamlfile.Bool: "write true or false",
+			yamlfile.Integer: "write a whole number, without quotes", yamlfile.String: "write it in quotes"}[literal]
 		c.fail(decl.place, suggestion, "%q is a %s, and the value is not", decl.arg, argType)
 		return Pin{}, false
 	}

@@ -3,6 +3,8 @@ package policy
 import (
 	"slices"
 	"strconv"
+
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
 type objectDecl struct {
@@ -63,17 +65,17 @@ func (d *decoder) object(at place, name string, n *node) {
 	}
 	d.fields(n, what, map[string]func(*node){
 		"table": func(v *node) {
-			decl.tableAt = v.place
+			decl.tableAt = v.Place
 			d.word(&decl.table, "table")(v)
 		},
 		"vessel":    d.word(&decl.vessel, "vessel"),
 		"metadata":  func(v *node) { decl.metadata = d.wordsOf(v, "metadata") },
 		"embedding": func(v *node) { decl.embeddings = d.wordsOf(v, "embedding") },
 		"join_only": func(v *node) {
-			if v.kind != scalarNode || v.value != "true" && v.value != "false" {
-				d.fail(v.place, "", "join_only is true or false")
+			if v.Kind != yamlfile.Scalar || v.Value != "true" && v.Value != "false" {
+				d.fail(v.Place, "", "join_only is true or false")
 			}
-			decl.joinOnly = v.value == "true"
+			decl.joinOnly = v.Value == "true"
 		},
 	})
 	d.need(n, what, "table")
@@ -86,23 +88,23 @@ func (d *decoder) object(at place, name string, n *node) {
 // wordsOf reads one word, or a list of them.
 func (d *decoder) wordsOf(n *node, what string) []word {
 	items := []*node{n}
-	if n.kind == listNode {
-		items = n.items
+	if n.Kind == yamlfile.List {
+		items = n.Items
 		if len(items) == 0 {
-			d.fail(n.place, "leave it out, or name at least one", "%s is empty", what)
+			d.fail(n.Place, "leave it out, or name at least one", "%s is empty", what)
 		}
 	}
 	var out []word
 	for _, item := range items {
-		if item.kind != scalarNode || item.value == "" {
-			d.fail(item.place, "write words", "%s is a word or a list of words", what)
+		if item.Kind != yamlfile.Scalar || item.Value == "" {
+			d.fail(item.Place, "write words", "%s is a word or a list of words", what)
 			continue
 		}
-		if slices.ContainsFunc(out, func(w word) bool { return w.text == item.value }) {
-			d.fail(item.place, "", "%s names %q twice", what, item.value)
+		if slices.ContainsFunc(out, func(w word) bool { return w.text == item.Value }) {
+			d.fail(item.Place, "", "%s names %q twice", what, item.Value)
 			continue
 		}
-		out = append(out, word{item.place, item.value})
+		out = append(out, word{item.Place, item.Value})
 	}
 	return out
 }
@@ -117,42 +119,42 @@ func (d *decoder) contract(at place, name string, n *node) {
 	known := d.termFields(&own, what)
 	inValue := keys(known)
 	known["by"] = func(v *node) {
-		decl.by.place = v.place
+		decl.by.place = v.Place
 		d.word(&decl.by.text, "by")(v)
 	}
 	known["values"] = func(v *node) {
-		if !d.want(v, mapNode, "values") {
+		if !d.want(v, yamlfile.Mapping, "values") {
 			return
 		}
-		for i, key := range v.keys {
-			decl.values = append(decl.values, d.terms(word{v.keyAt[i], key}, v.values[i]))
+		for i, key := range v.Keys {
+			decl.values = append(decl.values, d.terms(word{v.KeyAt[i], key}, v.Values[i]))
 		}
-		if len(v.keys) == 0 {
-			d.fail(v.place, "list what each value allows", "values is empty")
+		if len(v.Keys) == 0 {
+			d.fail(v.Place, "list what each value allows", "values is empty")
 		}
 	}
 	known["governs"] = func(v *node) { decl.governs = d.wordsOf(v, "governs") }
 	known["apart"] = func(v *node) {
-		if !d.want(v, listNode, "apart") {
+		if !d.want(v, yamlfile.List, "apart") {
 			return
 		}
-		if len(v.items) > 0 && v.items[0].kind != listNode { // one group
+		if len(v.Items) > 0 && v.Items[0].Kind != yamlfile.List { // one group
 			decl.apart = [][]word{d.wordsOf(v, "apart")}
 		} else {
-			for _, item := range v.items {
+			for _, item := range v.Items {
 				decl.apart = append(decl.apart, d.wordsOf(item, "apart"))
 			}
 		}
 		for _, group := range decl.apart {
 			if len(group) < 2 {
-				d.fail(v.place, "name two vessels or more", "apart keeps vessels from one another")
+				d.fail(v.Place, "name two vessels or more", "apart keeps vessels from one another")
 			}
 		}
 	}
 	d.fields(n, what, known)
-	if n.kind == mapNode {
-		by, values := slices.Contains(n.keys, "by"), slices.Contains(n.keys, "values")
-		terms := slices.ContainsFunc(n.keys, func(k string) bool { return slices.Contains(inValue, k) })
+	if n.Kind == yamlfile.Mapping {
+		by, values := slices.Contains(n.Keys, "by"), slices.Contains(n.Keys, "values")
+		terms := slices.ContainsFunc(n.Keys, func(k string) bool { return slices.Contains(inValue, k) })
 		switch {
 		case by != values:
 			d.fail(at, "by names the attribute that decides, values what each of its values allows",
@@ -173,12 +175,12 @@ func (d *decoder) contract(at place, name string, n *node) {
 func (d *decoder) terms(value word, n *node) termsDecl {
 	t := termsDecl{place: value.place, value: value}
 	what := "the value " + value.text
-	if n.kind == scalarNode {
+	if n.Kind == yamlfile.Scalar {
 		d.allow(&t, n)
 		return t
 	}
 	d.fields(n, what, d.termFields(&t, what))
-	if n.kind == mapNode && !t.allowed {
+	if n.Kind == yamlfile.Mapping && !t.allowed {
 		d.fail(value.place, "list objects with their sources, or say everything, or nothing", `%s needs "allow"`, what)
 	}
 	return t
@@ -190,35 +192,35 @@ func (d *decoder) termFields(t *termsDecl, what string) map[string]func(*node) {
 		"except": func(v *node) { t.except = d.wordsOf(v, "except") },
 		"requires": func(v *node) {
 			items := []*node{v}
-			if v.kind == listNode {
-				items = v.items
+			if v.Kind == yamlfile.List {
+				items = v.Items
 			}
 			for _, item := range items {
-				if b, ok := d.sql(item.place, item).(sqlBlock); ok && b.text != "" {
+				if b, ok := d.sql(item.Place, item).(sqlBlock); ok && b.text != "" {
 					t.requires = append(t.requires, b)
 				}
 			}
 		},
 		"plan": func(v *node) {
-			t.plan.place = v.place
+			t.plan.place = v.Place
 			d.word(&t.plan.text, "plan")(v)
 		},
 		"rows": func(v *node) {
 			number := func(v *node) {
-				n, err := strconv.ParseInt(v.value, 10, 32)
-				if v.kind != scalarNode || err != nil || n < 1 {
-					d.fail(v.place, "", "rows is a number from 1 on")
+				n, err := strconv.ParseInt(v.Value, 10, 32)
+				if v.Kind != yamlfile.Scalar || err != nil || n < 1 {
+					d.fail(v.Place, "", "rows is a number from 1 on")
 				}
 				t.rows = n
 			}
-			if v.kind != mapNode {
+			if v.Kind != yamlfile.Mapping {
 				number(v)
 				return
 			}
 			d.fields(v, "rows", map[string]func(*node){
 				"at_most": number,
 				"per": func(v *node) {
-					t.per.place = v.place
+					t.per.place = v.Place
 					d.word(&t.per.text, "per")(v)
 				},
 			})
@@ -226,16 +228,16 @@ func (d *decoder) termFields(t *termsDecl, what string) map[string]func(*node) {
 			d.need(v, "rows", "per")
 		},
 		"statements": func(v *node) {
-			if !d.want(v, mapNode, "statements") {
+			if !d.want(v, yamlfile.Mapping, "statements") {
 				return
 			}
-			for i, name := range v.keys {
+			for i, name := range v.Keys {
 				var text string
-				d.word(&text, "a statement")(v.values[i])
-				t.named, t.templates = append(t.named, word{v.keyAt[i], name}), append(t.templates, text)
+				d.word(&text, "a statement")(v.Values[i])
+				t.named, t.templates = append(t.named, word{v.KeyAt[i], name}), append(t.templates, text)
 			}
-			if len(v.keys) == 0 {
-				d.fail(v.place, "name: the statement's SQL", "statements is empty")
+			if len(v.Keys) == 0 {
+				d.fail(v.Place, "name: the statement's SQL", "statements is empty")
 			}
 		},
 	}
@@ -243,26 +245,26 @@ func (d *decoder) termFields(t *termsDecl, what string) map[string]func(*node) {
 
 func (d *decoder) allow(t *termsDecl, n *node) {
 	t.allowed = true
-	if n.kind == scalarNode {
-		switch n.value {
+	if n.Kind == yamlfile.Scalar {
+		switch n.Value {
 		case "everything":
 		case "nothing":
 			t.nothing = true
 		default:
-			d.fail(n.place, closest(n.value, []string{"everything", "nothing"}),
+			d.fail(n.Place, closest(n.Value, []string{"everything", "nothing"}),
 				"allow is everything, nothing, or objects with their sources")
 		}
 		return
 	}
-	if !d.want(n, mapNode, "allow") {
+	if !d.want(n, yamlfile.Mapping, "allow") {
 		return
 	}
-	if len(n.keys) == 0 {
-		d.fail(n.place, `say "nothing"`, "allow is empty")
+	if len(n.Keys) == 0 {
+		d.fail(n.Place, `say "nothing"`, "allow is empty")
 	}
-	for i, key := range n.keys {
-		a := allowDecl{object: word{n.keyAt[i], key}}
-		if v := n.values[i]; v.kind == mapNode {
+	for i, key := range n.Keys {
+		a := allowDecl{object: word{n.KeyAt[i], key}}
+		if v := n.Values[i]; v.Kind == yamlfile.Mapping {
 			d.fields(v, "the allowance of "+key, map[string]func(*node){
 				"sources": func(v *node) { a.sources = d.wordsOf(v, "sources") },
 				"columns": func(v *node) { a.columns = d.wordsOf(v, "columns") },
@@ -283,14 +285,14 @@ func (d *decoder) allow(t *termsDecl, n *node) {
 // reads reads what a function reads.
 func (d *decoder) reads(decl *functionDecl, n *node) {
 	decl.readsSaid = true
-	if n.kind == scalarNode && n.value == "nothing" {
+	if n.Kind == yamlfile.Scalar && n.Value == "nothing" {
 		return
 	}
-	if !d.want(n, mapNode, "reads") {
+	if !d.want(n, yamlfile.Mapping, "reads") {
 		return
 	}
-	for i, key := range n.keys {
-		a := allowDecl{object: word{n.keyAt[i], key}, sources: d.wordsOf(n.values[i], "the sources of "+key)}
+	for i, key := range n.Keys {
+		a := allowDecl{object: word{n.KeyAt[i], key}, sources: d.wordsOf(n.Values[i], "the sources of "+key)}
 		for _, s := range a.sources {
 			if s.text == Writes || !slices.Contains(sources, s.text) {
 				d.fail(s.place, among(s.text, sources[:3]), "unknown source %q", s.text)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
@@ -41,24 +42,24 @@ func (d *decoder) derived(at place, n *node) block {
 		return func(v *node) {
 			d.word(into, what)(v)
 			if *into != "" && !slices.Contains(known, *into) {
-				d.fail(v.place, among(*into, known), "unknown word %q for %s", *into, what)
+				d.fail(v.Place, among(*into, known), "unknown word %q for %s", *into, what)
 			}
 		}
 	}
 	d.fields(n, "derived", map[string]func(*node){
 		"from": func(v *node) {
-			if v.kind == mapNode {
+			if v.Kind == yamlfile.Mapping {
 				b.from = []linkDecl{d.link(v, "from")}
 				return
 			}
-			if !d.want(v, listNode, "from") {
+			if !d.want(v, yamlfile.List, "from") {
 				return
 			}
-			for _, item := range v.items {
+			for _, item := range v.Items {
 				b.from = append(b.from, d.link(item, "from"))
 			}
-			if len(v.items) == 0 {
-				d.fail(v.place, "name the table of the sources, and the link table before it if there is one", "from is empty")
+			if len(v.Items) == 0 {
+				d.fail(v.Place, "name the table of the sources, and the link table before it if there is one", "from is empty")
 			}
 		},
 		"sources":  d.wordAt(&b.sources, &b.sourcesAt, "sources"),
@@ -70,12 +71,12 @@ func (d *decoder) derived(at place, n *node) block {
 	})
 	listed := b.sources != "" || b.of != ""
 	switch {
-	case n.kind != mapNode:
-	case len(b.from) == 0 && !listed && !slices.Contains(n.keys, "from"):
-		d.fail(n.place, "write from: { table: { its column: the column it equals } }, or sources: a column with a "+
+	case n.Kind != yamlfile.Mapping:
+	case len(b.from) == 0 && !listed && !slices.Contains(n.Keys, "from"):
+		d.fail(n.Place, "write from: { table: { its column: the column it equals } }, or sources: a column with a "+
 			"list of keys, and of: their table", "derived needs to know what a row is made from")
-	case listed && slices.Contains(n.keys, "from"):
-		d.fail(n.place, "write two blocks if rows are made from both", "derived goes by links or by a list, not both")
+	case listed && slices.Contains(n.Keys, "from"):
+		d.fail(n.Place, "write two blocks if rows are made from both", "derived goes by links or by a list, not both")
 	case listed:
 		d.need(n, "derived", "sources", "of")
 	}
@@ -93,7 +94,7 @@ func (c *compiler) derive(b derivedBlock, row *catalog.Relation, everything bool
 		return predicate.Any{}
 	}
 	source, failed := origin.Of(), len(c.errs)
-	at := b.ofAt.or(b.place)
+	at := b.ofAt.Or(b.place)
 	if len(b.from) > 0 {
 		at = b.from[len(b.from)-1].place
 	}
@@ -105,7 +106,7 @@ func (c *compiler) derive(b derivedBlock, row *catalog.Relation, everything bool
 			"the policy does not list %s, so nothing says what its people consented to", source.Name)
 		return predicate.Any{}
 	case self && !slices.ContainsFunc(flat(listed.decl.rows, false),
-		func(other block) bool { return other != nil && other.at() == b.place }):
+		func(other block) bool { return other != nil && other.At() == b.place }):
 		c.fail(b.place, "write it in the list of rows itself, and unless for rows that were made from no other",
 			"rows of %s are made from each other: derived cannot stand within another block there", row.Name)
 		return predicate.Any{}
@@ -139,9 +140,8 @@ func (c *compiler) derive(b derivedBlock, row *catalog.Relation, everything bool
 	}
 	if len(rows) == 0 {
 		rows = predicate.All{predicate.Open{}}
-		c.warnings = append(c.warnings,
-			b.warningf("%s asks for nothing but whose a row is: what was made from it shows wherever its sources "+
-				"are there", source.Name))
+		c.warn(b.place, "%s asks for nothing but whose a row is: what was made from it shows wherever its sources "+
+			"are there", source.Name)
 	}
 	if len(c.errs) > failed {
 		return predicate.Any{}

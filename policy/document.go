@@ -1,10 +1,11 @@
 package policy
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
 // Document is a policy as it is written, read and checked for itself.
@@ -70,7 +71,8 @@ type functionDecl struct {
 
 type pinDecl struct {
 	place
-	arg, value, literal string
+	arg, value string
+	literal    yamlfile.Literal
 }
 
 // Parse reads a policy from memory; file is the name that errors carry.
@@ -92,7 +94,7 @@ type decoder struct {
 }
 
 func (d *decoder) fail(at place, suggestion, format string, args ...any) {
-	d.errs = append(d.errs, at.errorf(suggestion, fmt.Sprintf(format, args...)))
+	d.errs = append(d.errs, at.Errorf(suggestion, format, args...))
 }
 
 // shapes are what somebody who writes a single value may have meant.
@@ -105,26 +107,26 @@ var shapes = map[string]string{
 }
 
 // want reports a node of another kind.
-func (d *decoder) want(n *node, kind nodeKind, what string) bool {
-	if n.kind != kind {
+func (d *decoder) want(n *node, kind yamlfile.Kind, what string) bool {
+	if n.Kind != kind {
 		suggestion := ""
 		switch {
-		case kind == mapNode && n.kind == listNode:
+		case kind == yamlfile.Mapping && n.Kind == yamlfile.List:
 			if suggestion = listSlips[what]; suggestion == "" {
 				suggestion = "write name: value, without dashes and square brackets"
 			}
-		case kind == listNode && n.kind == mapNode:
+		case kind == yamlfile.List && n.Kind == yamlfile.Mapping:
 			suggestion = "begin each entry with a dash, or write [ … ]"
-		case kind == listNode && n.kind == scalarNode:
-			suggestion = "write [" + n.value + "]"
-		case kind == mapNode && n.kind == nullNode:
+		case kind == yamlfile.List && n.Kind == yamlfile.Scalar:
+			suggestion = "write [" + n.Value + "]"
+		case kind == yamlfile.Mapping && n.Kind == yamlfile.Null:
 			suggestion = "indent what belongs to it, further than its name"
-		case kind == mapNode && n.kind == scalarNode:
+		case kind == yamlfile.Mapping && n.Kind == yamlfile.Scalar:
 			suggestion = shapes[what]
-		case kind == scalarNode && n.kind == listNode && what == "is":
+		case kind == yamlfile.Scalar && n.Kind == yamlfile.List && what == "is":
 			suggestion = "one of several is any: [ … ], with a block for each"
 		}
-		d.fail(n.place, suggestion, "%s must be %s, not %s", what, kind, n.kind)
+		d.fail(n.Place, suggestion, "%s must be %s, not %s", what, kind, n.Kind)
 		return false
 	}
 	return true
@@ -132,34 +134,34 @@ func (d *decoder) want(n *node, kind nodeKind, what string) bool {
 
 // fields hands each value of a mapping to the function of its key. Keys of later are known and not built yet.
 func (d *decoder) fields(n *node, what string, known map[string]func(*node), later ...string) bool {
-	if !d.want(n, mapNode, what) {
+	if !d.want(n, yamlfile.Mapping, what) {
 		return false
 	}
 	if d.known != nil {
-		d.known(n.place, keys(known))
+		d.known(n.Place, keys(known))
 	}
-	for i, key := range n.keys {
+	for i, key := range n.Keys {
 		if f, ok := known[key]; ok {
-			f(n.values[i])
+			f(n.Values[i])
 			continue
 		}
 		if slices.Contains(later, key) {
-			d.fail(n.keyAt[i], "", "%q in %s is not in this version", key, what)
+			d.fail(n.KeyAt[i], "", "%q in %s is not in this version", key, what)
 			continue
 		}
 		suggestion := oneOf(key, slices.Sorted(maps.Keys(known)))
 		switch {
 		case strings.HasPrefix(what, "table ") && slices.Contains(d.blockNames(), key):
 			suggestion = "a block stands beneath rows, with a dash before it"
-		case what == "the policy" && n.values[i].kind == mapNode && slices.Contains(n.values[i].keys, "rows"):
+		case what == "the policy" && n.Values[i].Kind == yamlfile.Mapping && slices.Contains(n.Values[i].Keys, "rows"):
 			suggestion = "a table stands beneath tables"
 		case what == "the policy" && slices.Contains(tableKeys, key):
 			suggestion = key + " stands with the table that it speaks of: tables: { name: { rows: …, " + key + ": … } }"
 		case comparisonSlip(n, what) != "":
-			d.fail(n.keyAt[i], comparisonSlip(n, what), "unknown key %q in %s", key, what)
+			d.fail(n.KeyAt[i], comparisonSlip(n, what), "unknown key %q in %s", key, what)
 			return false
 		}
-		d.fail(n.keyAt[i], suggestion, "unknown key %q in %s", key, what)
+		d.fail(n.KeyAt[i], suggestion, "unknown key %q in %s", key, what)
 	}
 	return true
 }
@@ -170,7 +172,7 @@ func (d *decoder) need(n *node, what string, fields ...string) {
 		return
 	}
 	for _, f := range fields {
-		if n.kind == mapNode && !slices.Contains(n.keys, f) {
+		if n.Kind == yamlfile.Mapping && !slices.Contains(n.Keys, f) {
 			suggestion := ""
 			switch {
 			case f == "version":
@@ -178,7 +180,7 @@ func (d *decoder) need(n *node, what string, fields ...string) {
 			case f == "rows" && strings.HasPrefix(what, "table "):
 				suggestion = "say which rows show, or rows: open if every row may"
 			}
-			d.fail(n.place, suggestion, "%s needs %q", what, f)
+			d.fail(n.Place, suggestion, "%s needs %q", what, f)
 		}
 	}
 }
@@ -186,20 +188,20 @@ func (d *decoder) need(n *node, what string, fields ...string) {
 // word reads a scalar that is a name or a value.
 func (d *decoder) word(into *string, what string) func(*node) {
 	return func(n *node) {
-		if !d.want(n, scalarNode, what) {
+		if !d.want(n, yamlfile.Scalar, what) {
 			return
 		}
-		if n.value == "" {
-			d.fail(n.place, "", "%s is empty", what)
+		if n.Value == "" {
+			d.fail(n.Place, "", "%s is empty", what)
 		}
-		*into = n.value
+		*into = n.Value
 	}
 }
 
 // wordAt is word, and keeps the place.
 func (d *decoder) wordAt(into *string, at *place, what string) func(*node) {
 	return func(n *node) {
-		*at = n.place
+		*at = n.Place
 		d.word(into, what)(n)
 	}
 }
@@ -207,8 +209,8 @@ func (d *decoder) wordAt(into *string, at *place, what string) func(*node) {
 func (d *decoder) root(n *node) {
 	d.fields(n, "the policy", map[string]func(*node){
 		"version": func(v *node) {
-			if v.kind != scalarNode || v.value != "1" {
-				d.fail(v.place, "this pgconsent reads version 1", "unknown version of the policy")
+			if v.Kind != yamlfile.Scalar || v.Value != "1" {
+				d.fail(v.Place, "this pgconsent reads version 1", "unknown version of the policy")
 			}
 		},
 		"include":    d.include,
@@ -230,25 +232,25 @@ func (d *decoder) root(n *node) {
 
 // each hands the entries of a section to f and reports names that another file has already.
 func (d *decoder) each(n *node, section string, f func(at place, name string, n *node)) {
-	if !d.want(n, mapNode, section) {
+	if !d.want(n, yamlfile.Mapping, section) {
 		return
 	}
-	for i, name := range n.keys {
+	for i, name := range n.Keys {
 		id := section + " " + name
 		if first, ok := d.seen[id]; ok {
-			d.fail(n.keyAt[i], "", "%s has %q already, at %s:%d:%d", section, name, first.file, first.line, first.column)
+			d.fail(n.KeyAt[i], "", "%s has %q already, at %s:%d:%d", section, name, first.File, first.Line, first.Column)
 			continue
 		}
-		d.seen[id] = n.keyAt[i]
-		f(n.keyAt[i], name, n.values[i])
+		d.seen[id] = n.KeyAt[i]
+		f(n.KeyAt[i], name, n.Values[i])
 	}
 }
 
 func (d *decoder) attribute(at place, name string, n *node) {
 	decl := attributeDecl{place: at, Attribute: Attribute{Name: name}}
 	what := "attribute " + name
-	if n.kind == scalarNode {
-		d.fail(n.place, "write "+name+": { type: …, source: … }", "%s must be a mapping, not a single value", what)
+	if n.Kind == yamlfile.Scalar {
+		d.fail(n.Place, "write "+name+": { type: …, source: … }", "%s must be a mapping, not a single value", what)
 		return
 	}
 	if !attributeName.MatchString(name) {
@@ -262,7 +264,7 @@ func (d *decoder) attribute(at place, name string, n *node) {
 				if meant := typeSlips[strings.ToLower(decl.Type)]; meant != "" {
 					suggestion = "write " + meant
 				}
-				d.fail(v.place, suggestion, "%s has the unknown type %q", what, decl.Type)
+				d.fail(v.Place, suggestion, "%s has the unknown type %q", what, decl.Type)
 			}
 		},
 		"source": func(v *node) {
@@ -274,16 +276,16 @@ func (d *decoder) attribute(at place, name string, n *node) {
 				} else if suggestion == "" {
 					suggestion = "credential, set, query and expression are"
 				}
-				d.fail(v.place, suggestion, "unknown source %q", decl.Source)
+				d.fail(v.Place, suggestion, "unknown source %q", decl.Source)
 			}
 		},
 		"optional": d.flag(&decl.Optional, "optional"),
 		"audit":    d.recording(&decl),
-		"setting":  func(v *node) { decl.setting = &v.place; d.setting(v, &decl) },
+		"setting":  func(v *node) { decl.setting = &v.Place; d.setting(v, &decl) },
 		"within":   func(v *node) { decl.within = d.claimed(v) },
 		"query":    func(v *node) { decl.query = d.query(v) },
 		"sql": func(v *node) {
-			b := d.sql(v.place, v).(sqlBlock)
+			b := d.sql(v.Place, v).(sqlBlock)
 			decl.sql = &b
 		},
 	})
@@ -298,19 +300,19 @@ var tableKeys = []string{"rows", "columns", "write", "observe", "aggregate", "li
 func (d *decoder) table(at place, name string, n *node) {
 	decl := tableDecl{place: at, name: name}
 	what := "table " + name
-	if n.kind == listNode && slices.Contains([]string{"rows", "columns", "write"}, name) {
-		d.fail(n.place, "indent it further than the table's name", "%s is not beneath a table", name)
+	if n.Kind == yamlfile.List && slices.Contains([]string{"rows", "columns", "write"}, name) {
+		d.fail(n.Place, "indent it further than the table's name", "%s is not beneath a table", name)
 		return
 	}
-	if n.kind == scalarNode || n.kind == listNode { // what belongs under rows stands in the table's place
+	if n.Kind == yamlfile.Scalar || n.Kind == yamlfile.List { // what belongs under rows stands in the table's place
 		suggestion := "write { rows: [ … ] }"
-		if n.kind == scalarNode {
-			suggestion = "write { rows: " + n.value + " }"
-			if n.value != "open" {
+		if n.Kind == yamlfile.Scalar {
+			suggestion = "write { rows: " + n.Value + " }"
+			if n.Value != "open" {
 				suggestion = "write { rows: … }, or { rows: open } if every row may show"
 			}
 		}
-		d.fail(n.place, suggestion, "%s must be %s, not %s", what, mapNode, n.kind)
+		d.fail(n.Place, suggestion, "%s must be %s, not %s", what, yamlfile.Mapping, n.Kind)
 		return
 	}
 	d.fields(n, what, map[string]func(*node){
@@ -319,19 +321,19 @@ func (d *decoder) table(at place, name string, n *node) {
 		"write":   func(v *node) { decl.write = d.write(v) },
 		"observe": func(v *node) { d.observe(&decl, v) },
 
-		"aggregate": func(v *node) { decl.aggregate = d.aggregate(v.place, v) },
+		"aggregate": func(v *node) { decl.aggregate = d.aggregate(v.Place, v) },
 		"audit":     func(v *node) { d.audited(&decl, v) },
 		"approximate": func(v *node) {
 			word := ""
 			d.word(&word, "approximate")(v)
 			if decl.approximate = word == "accept"; !decl.approximate && word != "" {
-				d.fail(v.place,
+				d.fail(v.Place,
 					"write approximate: accept, or leave it out: searches for the nearest rows are then exact",
 					"unknown word %q in approximate", word)
 			}
 		},
-		"consent":   func(v *node) { decl.consent = d.consent(v.place, v) },
-		"lifecycle": func(v *node) { decl.lifecycle = d.lifecycle(v.place, v) },
+		"consent":   func(v *node) { decl.consent = d.consent(v.Place, v) },
+		"lifecycle": func(v *node) { decl.lifecycle = d.lifecycle(v.Place, v) },
 	}, "source", "limit")
 	d.need(n, what, "rows")
 	d.doc.tables = append(d.doc.tables, decl)
@@ -340,18 +342,18 @@ func (d *decoder) table(at place, name string, n *node) {
 func (d *decoder) function(at place, name string, n *node) {
 	decl := functionDecl{place: at, name: name}
 	what := "function " + name
-	if n.kind == nullNode || (n.kind == mapNode && len(n.keys) == 0) {
+	if n.Kind == yamlfile.Null || (n.Kind == yamlfile.Mapping && len(n.Keys) == 0) {
 		d.doc.functions = append(d.doc.functions, decl)
 		return
 	}
 	d.fields(n, what, map[string]func(*node){
 		"pin": func(v *node) {
-			if !d.want(v, mapNode, "pin") {
+			if !d.want(v, yamlfile.Mapping, "pin") {
 				return
 			}
-			for i, arg := range v.keys {
-				if d.want(v.values[i], scalarNode, "the value of a pinned argument") {
-					decl.pins = append(decl.pins, pinDecl{v.keyAt[i], arg, v.values[i].value, v.values[i].literal})
+			for i, arg := range v.Keys {
+				if d.want(v.Values[i], yamlfile.Scalar, "the value of a pinned argument") {
+					decl.pins = append(decl.pins, pinDecl{v.KeyAt[i], arg, v.Values[i].Value, v.Values[i].Literal})
 				}
 			}
 		},
@@ -363,7 +365,7 @@ func (d *decoder) function(at place, name string, n *node) {
 
 func (d *decoder) view(at place, name string, n *node) {
 	d.doc.views = append(d.doc.views, viewDecl{place: at, name: name})
-	if n.kind != nullNode {
+	if n.Kind != yamlfile.Null {
 		d.fields(n, "view "+name, nil, "columns", "by_key", "limit")
 	}
 }

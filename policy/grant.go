@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
@@ -28,7 +29,7 @@ func (d *decoder) grant(at place, n *node) block {
 		"column": d.wordAt(&b.column, &b.columnAt, "column"),
 		"to":     func(v *node) { b.to = d.grantees(v, "to") },
 		"all": func(v *node) {
-			b.allAt = v.place
+			b.allAt = v.Place
 			d.word(&b.all, "all")(v)
 		},
 	})
@@ -38,26 +39,26 @@ func (d *decoder) grant(at place, n *node) block {
 
 // grantees reads an attribute, or a list of attributes.
 func (d *decoder) grantees(v *node, what string) []grantee {
-	items := v.items
-	if v.kind == scalarNode {
+	items := v.Items
+	if v.Kind == yamlfile.Scalar {
 		items = []*node{v}
-	} else if !d.want(v, listNode, what) {
+	} else if !d.want(v, yamlfile.List, what) {
 		return nil
 	}
 	var out []grantee
 	for _, item := range items {
-		g := grantee{place: item.place}
+		g := grantee{place: item.Place}
 		d.word(&g.attribute, what)(item)
 		out = append(out, g)
 	}
 	if len(items) == 0 {
-		d.fail(v.place, "name the attributes whose values are ids in the column", "%s is empty", what)
+		d.fail(v.Place, "name the attributes whose values are ids in the column", "%s is empty", what)
 	}
 	return out
 }
 
 func (c *compiler) grant(b grantBlock, row *catalog.Relation) predicate.Node {
-	column := c.column(b.columnAt.or(b.place), row, b.column)
+	column := c.column(b.columnAt.Or(b.place), row, b.column)
 	if column == nil {
 		return predicate.Any{}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
@@ -61,24 +62,24 @@ func (d *decoder) lifecycle(at place, n *node) *lifecycleDecl {
 		"subject": d.wordAt(&decl.subject, &decl.subjectAt, "subject"),
 		"at":      d.wordAt(&decl.at, &decl.atAt, "at"),
 		"ended": func(v *node) {
-			decl.endedAt = v.place
+			decl.endedAt = v.Place
 			word := ""
 			d.word(&word, "ended")(v)
 			decl.anonymise = word == "anonymise"
 			if word != "" && word != "delete" && word != "anonymise" {
-				d.fail(v.place, among(word, []string{"anonymise", "delete"}), "unknown word %q for ended", word)
+				d.fail(v.Place, among(word, []string{"anonymise", "delete"}), "unknown word %q for ended", word)
 			}
 		},
 		"columns": func(v *node) {
-			if !d.want(v, mapNode, "columns") {
+			if !d.want(v, yamlfile.Mapping, "columns") {
 				return
 			}
-			for i, name := range v.keys {
-				decl.columns = append(decl.columns, d.becoming(v.keyAt[i], name, v.values[i]))
+			for i, name := range v.Keys {
+				decl.columns = append(decl.columns, d.becoming(v.KeyAt[i], name, v.Values[i]))
 			}
 		},
 		"counts": func(v *node) {
-			decl.counting = &countingDecl{place: v.place}
+			decl.counting = &countingDecl{place: v.Place}
 			d.fields(v, "counts", map[string]func(*node){
 				"where":   func(v *node) { decl.counting.where = d.blocks(v, "where") },
 				"columns": func(v *node) { decl.counting.columns = d.words(v, "columns") },
@@ -95,10 +96,10 @@ func (d *decoder) becoming(at place, name string, n *node) becomingDecl {
 	what := "column " + name
 	d.fields(n, what, map[string]func(*node){
 		"becomes": func(v *node) {
-			if v.kind == mapNode && slices.Contains(v.keys, "value") {
+			if v.Kind == yamlfile.Mapping && slices.Contains(v.Keys, "value") {
 				d.fields(v, "becomes", map[string]func(*node){"value": func(v *node) {
-					if d.want(v, scalarNode, "value") {
-						decl.value = &wordDecl{v.place, v.value}
+					if d.want(v, yamlfile.Scalar, "value") {
+						decl.value = &wordDecl{v.Place, v.Value}
 					}
 				}})
 				return
@@ -121,7 +122,7 @@ func (c *compiler) lifecycle(decl *lifecycleDecl, t *Table) *Lifecycle {
 		c.fail(decl.place, "leave it out", "rows of %s are not deleted one by one: it is a %s", r.Name, kindName(r.Kind))
 		return nil
 	}
-	subject := c.column(decl.subjectAt.or(decl.place), r, decl.subject)
+	subject := c.column(decl.subjectAt.Or(decl.place), r, decl.subject)
 	if subject == nil {
 		return nil
 	}
@@ -178,8 +179,7 @@ func (c *compiler) lifecycle(decl *lifecycleDecl, t *Table) *Lifecycle {
 	for _, other := range c.snap.Relations() {
 		for _, key := range other.ForeignKeys {
 			if key.Target == r.Name && key.OnDelete == catalog.Cascade {
-				c.warnings = append(c.warnings,
-					decl.warningf("rows of %s go with those of %s by ON DELETE CASCADE, whether or not they show", other.Name, r.Name))
+				c.warn(decl.place, "rows of %s go with those of %s by ON DELETE CASCADE, whether or not they show", other.Name, r.Name)
 			}
 		}
 	}

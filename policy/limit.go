@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
 // Limit bounds what agents may do. Zero is without bound.
@@ -59,12 +61,12 @@ type limitDecl struct {
 
 // limits reads one mapping of limits, or a list of them.
 func (d *decoder) limits(n *node) {
-	if n.kind == listNode {
-		for _, item := range n.items {
+	if n.Kind == yamlfile.List {
+		for _, item := range n.Items {
 			d.limit(item)
 		}
-		if len(n.items) == 0 {
-			d.fail(n.place, "leave limits out for none", "limits is empty")
+		if len(n.Items) == 0 {
+			d.fail(n.Place, "leave limits out for none", "limits is empty")
 		}
 		return
 	}
@@ -72,14 +74,14 @@ func (d *decoder) limits(n *node) {
 }
 
 func (d *decoder) limit(n *node) {
-	decl := limitDecl{place: n.place}
+	decl := limitDecl{place: n.Place}
 	before := len(d.errs)
 	number := func(into *int, what string) func(*node) {
 		return func(v *node) { *into = int(d.number(v, what, 1, 1_000_000_000)) }
 	}
 	if !d.fields(n, "limits", map[string]func(*node){
 		"per": func(v *node) {
-			decl.perAt = v.place
+			decl.perAt = v.Place
 			d.word(&decl.Per, "per")(v)
 			if decl.Per == "agent" {
 				decl.Per = ""
@@ -96,7 +98,7 @@ func (d *decoder) limit(n *node) {
 		return
 	}
 	if decl.Limit == (Limit{Per: decl.Per}) && len(d.errs) == before {
-		d.fail(n.place, "",
+		d.fail(n.Place, "",
 			"limits names no limit: statements, rows, by_key, result_rows, result_bytes, statement_timeout and "+
 				"transaction_timeout are known")
 	}
@@ -104,17 +106,17 @@ func (d *decoder) limit(n *node) {
 }
 
 func (d *decoder) number(n *node, what string, low, high int64) int64 {
-	if !d.want(n, scalarNode, what) {
+	if !d.want(n, yamlfile.Scalar, what) {
 		return 0
 	}
-	v, err := strconv.ParseInt(n.value, 10, 64)
-	if err != nil || n.literal != "int" || v < low || v > high {
+	v, err := strconv.ParseInt(n.Value, 10, 64)
+	if err != nil || n.Literal != yamlfile.Integer || v < low || v > high {
 		suggestion := "leave it out for no limit"
-		if digits := len(n.value) - len(strings.TrimLeft(n.value, "0123456789")); digits > 0 && n.literal != "int" &&
-			n.literal != "float" {
-			suggestion = "write " + n.value[:digits] + ", without quotes or a unit"
+		if digits := len(n.Value) - len(strings.TrimLeft(n.Value, "0123456789")); digits > 0 && n.Literal != yamlfile.Integer &&
+			n.Literal != yamlfile.Float {
+			suggestion = "write " + n.Value[:digits] + ", without quotes or a unit"
 		}
-		d.fail(n.place, suggestion, "%s is a whole number from %d to %d", what, low, high)
+		d.fail(n.Place, suggestion, "%s is a whole number from %d to %d", what, low, high)
 		return 0
 	}
 	return v
@@ -123,18 +125,18 @@ func (d *decoder) number(n *node, what string, low, high int64) int64 {
 var sizeOf = regexp.MustCompile(`^([0-9]{1,12}) ?(KiB|MiB|GiB|)$`)
 
 func (d *decoder) size(n *node, what string) int64 {
-	if !d.want(n, scalarNode, what) {
+	if !d.want(n, yamlfile.Scalar, what) {
 		return 0
 	}
-	m := sizeOf.FindStringSubmatch(n.value)
+	m := sizeOf.FindStringSubmatch(n.Value)
 	if m == nil {
-		d.fail(n.place, "", "%s is a number of bytes, or one with KiB, MiB or GiB: 10MiB", what)
+		d.fail(n.Place, "", "%s is a number of bytes, or one with KiB, MiB or GiB: 10MiB", what)
 		return 0
 	}
 	v, _ := strconv.ParseInt(m[1], 10, 64)
 	v <<= map[string]int{"": 0, "KiB": 10, "MiB": 20, "GiB": 30}[m[2]]
 	if v < 1 || v > 1<<50 {
-		d.fail(n.place, "leave it out for no limit", "%s is from 1 byte to 1048576GiB", what)
+		d.fail(n.Place, "leave it out for no limit", "%s is from 1 byte to 1048576GiB", what)
 		return 0
 	}
 	return v
@@ -144,12 +146,12 @@ func (d *decoder) size(n *node, what string) int64 {
 const maxTimeout = 24 * 24 * time.Hour
 
 func (d *decoder) duration(n *node, what string) time.Duration {
-	if !d.want(n, scalarNode, what) {
+	if !d.want(n, yamlfile.Scalar, what) {
 		return 0
 	}
-	v, err := time.ParseDuration(n.value)
+	v, err := time.ParseDuration(n.Value)
 	if err != nil || v < time.Millisecond || v > maxTimeout || v%time.Millisecond != 0 {
-		d.fail(n.place, "", "%s is a time like 500ms, 30s or 5m, of a millisecond at least", what)
+		d.fail(n.Place, "", "%s is a time like 500ms, 30s or 5m, of a millisecond at least", what)
 		return 0
 	}
 	return v

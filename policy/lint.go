@@ -2,7 +2,6 @@ package policy
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -83,7 +82,7 @@ type why struct {
 
 // warn says a thing once.
 func (l *linter) warn(at place, suggestion, format string, args ...any) {
-	w := at.errorf(suggestion, fmt.Sprintf(format, args...))
+	w := at.Errorf(suggestion, format, args...)
 	if !l.said[*w] {
 		l.said[*w] = true
 		l.found = append(l.found, w)

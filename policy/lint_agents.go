@@ -143,7 +143,7 @@ func (l *linter) labels(b ownBlock, row *catalog.Relation) {
 			return
 		}
 	}
-	l.warn(b.at(), "", "%s.%s holds %s only, and no agent of the configuration has one of these as %s", row.Name,
+	l.warn(b.At(), "", "%s.%s holds %s only, and no agent of the configuration has one of these as %s", row.Name,
 		b.column, quoted(values), b.attribute)
 }
 

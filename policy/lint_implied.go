@@ -26,19 +26,19 @@ func (l *linter) all(parts []block, row *catalog.Relation) {
 	for i, part := range parts {
 		l.rule(part, row)
 		if _, open := part.(openBlock); open && len(parts) > 1 {
-			l.warn(part.at(), "leave it out", "open adds nothing here: the other blocks still have to hold")
+			l.warn(part.At(), "leave it out", "open adds nothing here: the other blocks still have to hold")
 			continue
 		}
 		if j := slices.Index(meanings, meanings[i]); j < i {
-			l.warn(part.at(), "leave one out", "this block says what the one at %d:%d says", parts[j].at().line,
-				parts[j].at().column)
+			l.warn(part.At(), "leave one out", "this block says what the one at %d:%d says", parts[j].At().Line,
+				parts[j].At().Column)
 			continue
 		}
 		if alternatives, ok := part.(anyBlock); ok {
 			for _, alternative := range flat(alternatives, true) {
 				if j := slices.Index(meanings, l.meaning(alternative, row)); j >= 0 {
-					l.warn(part.at(), "leave it out",
-						"any adds nothing here: one of its blocks is asked for anyway, at %d:%d", parts[j].at().line, parts[j].at().column)
+					l.warn(part.At(), "leave it out",
+						"any adds nothing here: one of its blocks is asked for anyway, at %d:%d", parts[j].At().Line, parts[j].At().Column)
 					break
 				}
 			}
@@ -59,8 +59,8 @@ func (l *linter) covered(part block, parts []block, row *catalog.Relation) {
 	}
 	for _, other := range parts {
 		if s, ok := other.(statusBlock); ok && s.column == excluded.column && s.is != excluded.is {
-			l.warn(part.at(), "leave it out", "%s.%s is %q anyway, by the block at %d:%d", row.Name, s.column,
-				s.is, other.at().line, other.at().column)
+			l.warn(part.At(), "leave it out", "%s.%s is %q anyway, by the block at %d:%d", row.Name, s.column,
+				s.is, other.At().Line, other.At().Column)
 		}
 	}
 }
@@ -71,24 +71,24 @@ func (l *linter) any(parts []block, row *catalog.Relation) {
 	for i, part := range parts {
 		l.rule(part, row)
 		if _, open := part.(openBlock); open && len(parts) > 1 {
-			l.warn(part.at(), `write "rows: open" if that is meant, else take open out of any`,
+			l.warn(part.At(), `write "rows: open" if that is meant, else take open out of any`,
 				"open within any shows every row, whatever its other blocks say")
 			continue
 		}
 		if w := l.impossible(part, row); w != nil && possible {
-			l.warn(part.at(), "", "this part of any shows nothing: %s", w.text)
+			l.warn(part.At(), "", "this part of any shows nothing: %s", w.text)
 			continue
 		}
 		if j := slices.Index(meanings, meanings[i]); j < i {
-			l.warn(part.at(), "leave one out", "this block says what the one at %d:%d says", parts[j].at().line,
-				parts[j].at().column)
+			l.warn(part.At(), "leave one out", "this block says what the one at %d:%d says", parts[j].At().Line,
+				parts[j].At().Column)
 			continue
 		}
 		if narrower, ok := part.(allBlock); ok {
 			for _, condition := range flat(narrower, false) {
 				if j := slices.Index(meanings, l.meaning(condition, row)); j >= 0 && j != i {
-					l.warn(part.at(), "leave it out, or take the other out if this one is meant",
-						"all adds nothing here: every row of it shows by the block at %d:%d", parts[j].at().line, parts[j].at().column)
+					l.warn(part.At(), "leave it out, or take the other out if this one is meant",
+						"all adds nothing here: every row of it shows by the block at %d:%d", parts[j].At().Line, parts[j].At().Column)
 					break
 				}
 			}
@@ -102,12 +102,12 @@ func (l *linter) not(b notBlock, row *catalog.Relation) {
 		return
 	}
 	if w := l.impossible(b.part, row); w != nil {
-		l.warn(b.at(), "", "this not excludes no row: %s", w.text)
+		l.warn(b.At(), "", "this not excludes no row: %s", w.text)
 	}
 	if parts := flat(b.part, true); len(parts) > 1 {
 		for _, part := range parts {
 			if w := l.impossible(part, row); w != nil {
-				l.warn(part.at(), "", "this part excludes no row: %s", w.text)
+				l.warn(part.At(), "", "this part excludes no row: %s", w.text)
 			}
 		}
 	}

@@ -71,15 +71,15 @@ func (l *linter) indexes(rows block, r *catalog.Relation) {
 		switch n := l.node(part, r).(type) {
 		case predicate.Own:
 			found = true
-			l.btree(part.at(), r, whole, n.Column)
+			l.btree(part.At(), r, whole, n.Column)
 		case predicate.Tenant:
 			found = true
-			l.btree(part.at(), r, whole, n.Own.Column)
+			l.btree(part.At(), r, whole, n.Own.Column)
 		case predicate.Grant:
 			found = true
-			l.inverted(part.at(), r, n)
+			l.inverted(part.At(), r, n)
 		case predicate.Visible:
-			links, linksAt = append(links, n), append(linksAt, part.at())
+			links, linksAt = append(links, n), append(linksAt, part.At())
 		}
 	}
 	served := func(n predicate.Visible) bool { return indexed(r, whole, fromsOf(n)) }

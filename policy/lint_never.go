@@ -34,7 +34,7 @@ func (l *linter) impossible(b block, row *catalog.Relation) *why {
 		return first
 	case notBlock:
 		if l.certain(b.part, row) {
-			return &why{b.at(), "what stands under not holds for every row"}
+			return &why{b.At(), "what stands under not holds for every row"}
 		}
 	case visibleBlock:
 		if target, ok := l.node(b, row).(predicate.Visible); ok && b.rows != nil {
@@ -43,7 +43,7 @@ func (l *linter) impossible(b block, row *catalog.Relation) *why {
 			}
 		} else if ok {
 			if w := l.table(target.Relation.Name); w != nil {
-				return &why{b.at(), fmt.Sprintf("no row of %s shows", target.Relation.Name)}
+				return &why{b.At(), fmt.Sprintf("no row of %s shows", target.Relation.Name)}
 			}
 		}
 	case sharedBlock:
@@ -186,8 +186,8 @@ func (l *linter) contradiction(parts []block, row *catalog.Relation) *why {
 		facts = append(facts, l.facts(part, row)...)
 		for _, other := range parts[:i] {
 			if l.negates(part, other, row) || l.negates(other, part, row) {
-				return &why{part.at(), fmt.Sprintf("it is asked for and excluded, at %d:%d and here", other.at().line,
-					other.at().column)}
+				return &why{part.At(), fmt.Sprintf("it is asked for and excluded, at %d:%d and here", other.At().Line,
+					other.At().Column)}
 			}
 		}
 	}

@@ -111,7 +111,7 @@ func (l *linter) taken(t *compiling) {
 		if !found {
 			l.warn(decl.place, "write it under aggregate as well, unless everybody may count everybody's",
 				"the rows of aggregate take nothing over from rows: groups count rows for which the block at "+
-					"%d:%d does not hold", part.at().line, part.at().column)
+					"%d:%d does not hold", part.At().Line, part.At().Column)
 		}
 	}
 	if w := l.impossible(decl.rows, t.relation); w != nil {

@@ -70,12 +70,12 @@ func (l *linter) start() place {
 // file is the first file of the policy, where nothing else says what is meant.
 func (l *linter) file() place {
 	for _, a := range l.doc.attributes {
-		return place{file: a.file}
+		return place{File: a.File}
 	}
 	for _, t := range l.doc.tables {
-		return place{file: t.file}
+		return place{File: t.File}
 	}
-	return place{file: "the policy"}
+	return place{File: "the policy"}
 }
 
 func role(name string) string {

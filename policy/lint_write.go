@@ -20,7 +20,7 @@ func (l *linter) deletes(t *compiling) {
 	}
 	for _, part := range flat(w.check, false) {
 		if !rows[l.meaning(part, t.relation)] {
-			l.warn(w.check.at(), "leave delete out, or ask the same under rows",
+			l.warn(w.check.At(), "leave delete out, or ask the same under rows",
 				"check is about what a row will be: agents delete every row of %s that shows to them", t.relation.Name)
 			return
 		}
@@ -40,7 +40,7 @@ func (l *linter) parts(t *compiling) {
 			}
 			seen[name] = true
 			if above := l.tables[name]; above != nil && l.ofPart(above, t.relation) != own {
-				l.warn(t.decl.rows.at(), "ask the same of both, if this one asks more",
+				l.warn(t.decl.rows.At(), "ask the same of both, if this one asks more",
 					"rows of %s show through %s too, by the rule of that table alone: what is asked here is asked "+
 						"where agents name %s", t.relation.Name, name, t.relation.Name)
 			}

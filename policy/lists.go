@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
@@ -40,31 +41,31 @@ type sourceDecl struct {
 }
 
 func (d *decoder) lists(n *node) []listDecl {
-	if !d.want(n, mapNode, "lists") {
+	if !d.want(n, yamlfile.Mapping, "lists") {
 		return nil
 	}
 	var out []listDecl
-	for i, column := range n.keys {
-		decl := listDecl{place: n.keyAt[i], column: column}
-		d.fields(n.values[i], "list "+column, map[string]func(*node){
+	for i, column := range n.Keys {
+		decl := listDecl{place: n.KeyAt[i], column: column}
+		d.fields(n.Values[i], "list "+column, map[string]func(*node){
 			"from": func(v *node) {
 				decl.bounded = true
-				if !d.want(v, listNode, "from") {
+				if !d.want(v, yamlfile.List, "from") {
 					return
 				}
-				for _, item := range v.items {
+				for _, item := range v.Items {
 					decl.from = append(decl.from, d.source(item))
 				}
 			},
 			"narrow": func(v *node) {
-				if v.kind != scalarNode || v.value != "true" {
-					d.fail(v.place, "leave it out if the list may grow", "narrow takes nothing but true")
+				if v.Kind != yamlfile.Scalar || v.Value != "true" {
+					d.fail(v.Place, "leave it out if the list may grow", "narrow takes nothing but true")
 				}
 				decl.narrow = true
 			},
 			"wider": func(v *node) { decl.wider = d.rows(v) },
 			"chain": func(v *node) {
-				chain := &chainDecl{place: v.place}
+				chain := &chainDecl{place: v.Place}
 				d.fields(v, "chain", map[string]func(*node){
 					"match": func(v *node) { chain.match = d.pairs(v, "match") },
 					"all":   d.wordAt(&chain.all, &chain.allAt, "all"),
@@ -86,7 +87,7 @@ func (d *decoder) lists(n *node) []listDecl {
 }
 
 func (d *decoder) source(n *node) sourceDecl {
-	s := sourceDecl{place: n.place}
+	s := sourceDecl{place: n.Place}
 	d.fields(n, "from", map[string]func(*node){
 		"table": d.word(&s.table, "table"),
 		"match": func(v *node) { s.match = d.pairs(v, "match") },
@@ -97,11 +98,11 @@ func (d *decoder) source(n *node) sourceDecl {
 	})
 	switch {
 	case len(s.columns)+len(s.ids) == 0:
-		d.fail(n.place, "name columns under lists (several ids) or ids (one)", "a source needs columns")
+		d.fail(n.Place, "name columns under lists (several ids) or ids (one)", "a source needs columns")
 	case s.table == "" && len(s.match)+len(s.where) > 0:
-		d.fail(n.place, "name the table, or say when", "match and where speak of a table")
+		d.fail(n.Place, "name the table, or say when", "match and where speak of a table")
 	case s.table != "" && len(s.match) == 0:
-		d.fail(n.place, "write match: { its column: the column of the new row that it equals }",
+		d.fail(n.Place, "write match: { its column: the column of the new row that it equals }",
 			"a source in another table needs to be found")
 	}
 	return s

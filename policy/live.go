@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
@@ -39,11 +40,11 @@ type queryDecl struct {
 
 func (d *decoder) flag(into *bool, what string) func(*node) {
 	return func(n *node) {
-		if n.kind != scalarNode || n.literal != "bool" {
-			d.fail(n.place, "write true or false", "%s is true or false", what)
+		if n.Kind != yamlfile.Scalar || n.Literal != yamlfile.Bool {
+			d.fail(n.Place, "write true or false", "%s is true or false", what)
 			return
 		}
-		*into = n.value == "true"
+		*into = n.Value == "true"
 	}
 }
 
@@ -69,44 +70,44 @@ func (d *decoder) setting(n *node, decl *attributeDecl) {
 	prefix, _, _ := strings.Cut(decl.Setting, ".")
 	switch {
 	case !settingName.MatchString(decl.Setting):
-		d.fail(n.place, "write it like app.current_user", "the setting %q is not of two plain names with a dot between", written)
+		d.fail(n.Place, "write it like app.current_user", "the setting %q is not of two plain names with a dot between", written)
 	case slices.Contains(takenPrefixes, prefix):
-		d.fail(n.place, "choose a name of the application's own", "settings of %s mean something to the server", prefix)
+		d.fail(n.Place, "choose a name of the application's own", "settings of %s mean something to the server", prefix)
 	}
 }
 
 func (d *decoder) claimed(n *node) *withinDecl {
-	out := &withinDecl{place: n.place}
-	if n.kind == mapNode && slices.Contains(n.keys, "table") {
+	out := &withinDecl{place: n.Place}
+	if n.Kind == yamlfile.Mapping && slices.Contains(n.Keys, "table") {
 		out.source = d.looked(n, "within")
 		return out
 	}
 	d.fields(n, "within", map[string]func(*node){
 		"attribute": func(v *node) {
-			items := v.items
-			if v.kind == scalarNode {
+			items := v.Items
+			if v.Kind == yamlfile.Scalar {
 				items = []*node{v}
-			} else if !d.want(v, listNode, "attribute") {
+			} else if !d.want(v, yamlfile.List, "attribute") {
 				return
 			}
 			for _, item := range items {
-				g := grantee{place: item.place}
+				g := grantee{place: item.Place}
 				d.word(&g.attribute, "attribute")(item)
 				out.attributes = append(out.attributes, g)
 			}
 		},
 		"values": func(v *node) {
-			if d.want(v, listNode, "values") {
-				for _, item := range v.items {
+			if d.want(v, yamlfile.List, "values") {
+				for _, item := range v.Items {
 					var value string
 					d.word(&value, "a value")(item)
 				}
-				out.values = v.items
+				out.values = v.Items
 			}
 		},
 	})
 	if len(out.attributes) == 0 && len(out.values) == 0 || len(out.attributes) > 0 && len(out.values) > 0 {
-		d.fail(n.place, "write { attribute: name }, { values: [a, b] } or { table: …, column: …, rows: … }",
+		d.fail(n.Place, "write { attribute: name }, { values: [a, b] } or { table: …, column: …, rows: … }",
 			"within needs one thing that says which values count")
 	}
 	return out
@@ -116,30 +117,30 @@ func (d *decoder) query(n *node) *queryDecl { return d.looked(n, "query") }
 
 // looked reads where a value is looked up.
 func (d *decoder) looked(n *node, what string) *queryDecl {
-	out := &queryDecl{place: n.place, tableAt: n.place}
+	out := &queryDecl{place: n.Place, tableAt: n.Place}
 	fields := map[string]func(*node){
-		"table":  func(v *node) { out.tableAt = v.place; d.word(&out.table, "table")(v) },
+		"table":  func(v *node) { out.tableAt = v.Place; d.word(&out.table, "table")(v) },
 		"column": d.word(&out.column, "column"),
 		"rows":   func(v *node) { out.rows = d.rows(v) },
 		"match": func(v *node) {
-			if !d.want(v, mapNode, "match") {
+			if !d.want(v, yamlfile.Mapping, "match") {
 				return
 			}
-			for i, column := range v.keys {
-				b := ownBlock{place: v.keyAt[i], column: column, attributeAt: v.values[i].place}
-				d.word(&b.attribute, "an attribute")(v.values[i])
+			for i, column := range v.Keys {
+				b := ownBlock{place: v.KeyAt[i], column: column, attributeAt: v.Values[i].Place}
+				d.word(&b.attribute, "an attribute")(v.Values[i])
 				out.match = append(out.match, b)
 			}
 		},
 	}
 	d.fields(n, what, fields)
 	d.need(n, what, "table", "column")
-	if n.kind == mapNode && out.rows == nil && len(out.match) == 0 {
+	if n.Kind == yamlfile.Mapping && out.rows == nil && len(out.match) == 0 {
 		suggestion := "write match: { its column: an attribute }"
 		if what == "within" {
 			suggestion = `write rows: open if every row's value counts`
 		}
-		d.fail(n.place, suggestion, "%s says nothing of which rows count", what)
+		d.fail(n.Place, suggestion, "%s says nothing of which rows count", what)
 	}
 	return out
 }
@@ -148,13 +149,13 @@ func (d *decoder) looked(n *node, what string) *queryDecl {
 func (d *decoder) sourced(n *node, decl *attributeDecl) {
 	what := "attribute " + decl.Name
 	fits := map[string][]string{set: {"setting", "within"}, query: {"query"}, computed: {"sql"}}
-	if n.kind != mapNode || !slices.Contains(attributeSources, decl.Source) {
+	if n.Kind != yamlfile.Mapping || !slices.Contains(attributeSources, decl.Source) {
 		return
 	}
-	for i, key := range n.keys {
+	for i, key := range n.Keys {
 		for _, source := range attributeSources {
 			if slices.Contains(fits[source], key) && source != decl.Source {
-				d.fail(n.keyAt[i], "write source: "+source, "%s has %q, and its source is %s", what, key, decl.Source)
+				d.fail(n.KeyAt[i], "write source: "+source, "%s has %q, and its source is %s", what, key, decl.Source)
 			}
 		}
 	}
@@ -223,10 +224,10 @@ func (c *compiler) works(decl *attributeDecl, out *predicate.Live) {
 			out.Equals = append(out.Equals, predicate.Attr{Name: a.Name, Type: a.SQLType(), Optional: a.Optional})
 		}
 		for _, v := range decl.within.values {
-			if err := decl.Attribute.Check(v.value); err != nil {
-				c.fail(v.place, "write it as PostgreSQL does", "%s", err)
+			if err := decl.Attribute.Check(v.Value); err != nil {
+				c.fail(v.Place, "write it as PostgreSQL does", "%s", err)
 			}
-			out.Values = append(out.Values, v.value)
+			out.Values = append(out.Values, v.Value)
 		}
 	case decl.query != nil:
 		c.looked(decl, decl.query, out)

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
 // Bounds of a policy of several files.
@@ -123,16 +125,16 @@ func (l *loader) file(path string, chain []string) error {
 // read decodes a file, then the files that it includes. Without a chain it has no place of its own, and includes none.
 func (l *loader) read(file string, data []byte, chain []string) {
 	if len(data) > maxFile {
-		l.fail(place{file, 0, 0}, "divide it and include the parts", "the file is larger than %d bytes", maxFile)
+		l.fail(place{File: file}, "divide it and include the parts", "the file is larger than %d bytes", maxFile)
 		return
 	}
-	root, wrong := parseYAML(file, data)
+	root, errs := fileFormat.Parse(file, data)
 	switch {
-	case wrong != nil:
-		l.errs = append(l.errs, wrong)
+	case len(errs) > 0:
+		l.errs = append(l.errs, errs[0])
 		return
-	case root == nil || root.kind == nullNode:
-		l.fail(place{file, 1, 1}, `begin with "version: 1"`, "the file is empty")
+	case root == nil || root.Kind == yamlfile.Null:
+		l.fail(place{File: file, Line: 1, Column: 1}, `begin with "version: 1"`, "the file is empty")
 		return
 	}
 	l.included = nil

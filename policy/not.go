@@ -31,7 +31,7 @@ func (c *compiler) negatable(b block) {
 	case ownBlock, tenantBlock, grantBlock, statusBlock, sqlBlock, openBlock, nil:
 	case notBlock: // its part is looked at as it is compiled
 	default:
-		c.fail(b.at(), "say what must hold, with a status of its own",
+		c.fail(b.At(), "say what must hold, with a status of its own",
 			"not speaks of the row's own columns only: a table that another block reads could look empty, and not "+
 				"would then show every row")
 	}

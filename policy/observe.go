@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
@@ -16,22 +17,22 @@ func (d *decoder) mode(n *node) {
 		d.doc.observe = true
 	case "enforce", "":
 	default:
-		d.fail(n.place, closest(word, []string{"observe", "enforce"}), "unknown mode %q", word)
+		d.fail(n.Place, closest(word, []string{"observe", "enforce"}), "unknown mode %q", word)
 	}
 }
 
 // observe reads "observe: true" of a table.
 func (d *decoder) observe(decl *tableDecl, n *node) {
-	if !d.want(n, scalarNode, "observe") {
+	if !d.want(n, yamlfile.Scalar, "observe") {
 		return
 	}
-	switch n.value {
+	switch n.Value {
 	case "true":
-		decl.observe = &n.place
+		decl.observe = &n.Place
 	case "false":
 		decl.enforce = true
 	default:
-		d.fail(n.place, "", "observe is true or false")
+		d.fail(n.Place, "", "observe is true or false")
 	}
 }
 
@@ -47,16 +48,15 @@ func (c *compiler) observing(p *Policy) {
 				"%s is a %s, which cannot be observed", t.Relation.Name, kindName(t.Relation.Kind))
 			continue
 		case t.LacksRowSecurity(): // which is read through a view that has the rule in it
-			c.warnings = append(c.warnings,
-				decl.place.warningf("%s is a %s, which cannot be observed: it is enforced", t.Relation.Name, kindName(t.Relation.Kind)))
+			c.warn(decl.place, "%s is a %s, which cannot be observed: it is enforced", t.Relation.Name, kindName(t.Relation.Kind))
 			continue
 		}
 		at := decl.place
 		if decl.observe != nil {
 			at = *decl.observe
 		}
-		c.warnings = append(c.warnings, at.warningf("%s is observed only: agents read every row and column of it",
-			t.Relation.Name))
+		c.warn(at, "%s is observed only: agents read every row and column of it",
+			t.Relation.Name)
 		p.tables[i] = &Table{Relation: t.Relation, Rows: predicate.Open{}, Rule: t.Rule, Write: t.Write, Observed: t}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
@@ -27,7 +28,7 @@ func (d *decoder) ownFields(b *ownBlock) map[string]func(*node) {
 	return map[string]func(*node){
 		"column": d.wordAt(&b.column, &b.columnAt, "column"),
 		"is": func(v *node) {
-			b.attributeAt = v.place
+			b.attributeAt = v.Place
 			d.word(&b.attribute, "is")(v)
 		},
 	}
@@ -37,8 +38,8 @@ func (d *decoder) tenant(at place, n *node) block {
 	b := tenantBlock{ownBlock: ownBlock{place: at, attributeAt: at}}
 	fields := d.ownFields(&b.ownBlock)
 	fields["shared"] = func(v *node) {
-		b.sharedAt = v.place
-		if v.kind == nullNode {
+		b.sharedAt = v.Place
+		if v.Kind == yamlfile.Null {
 			b.sharedNull = true
 			return
 		}
@@ -92,7 +93,7 @@ func (c *compiler) tenant(b tenantBlock, row *catalog.Relation) predicate.Node {
 
 // compared checks a column against the attribute that it must equal; nil after an error.
 func (c *compiler) compared(b ownBlock, row *catalog.Relation) *predicate.Own {
-	attribute, column := c.attribute(b.attributeAt, b.attribute), c.column(b.columnAt.or(b.place), row, b.column)
+	attribute, column := c.attribute(b.attributeAt, b.attribute), c.column(b.columnAt.Or(b.place), row, b.column)
 	if attribute == nil || column == nil {
 		return nil
 	}

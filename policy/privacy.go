@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
@@ -151,13 +152,13 @@ type partDecl struct {
 
 func (d *decoder) privacy(n *node) {
 	if d.doc.privacy != nil {
-		d.fail(n.place, "", "privacy is there already, at %s:%d:%d", d.doc.privacy.file, d.doc.privacy.line, d.doc.privacy.column)
+		d.fail(n.Place, "", "privacy is there already, at %s:%d:%d", d.doc.privacy.File, d.doc.privacy.Line, d.doc.privacy.Column)
 		return
 	}
-	decl := &privacyDecl{place: n.place}
+	decl := &privacyDecl{place: n.Place}
 	one := func(into *wordDecl, what string) func(*node) {
 		return func(v *node) {
-			into.place = v.place
+			into.place = v.Place
 			d.word(&into.word, what)(v)
 		}
 	}
@@ -167,14 +168,14 @@ func (d *decoder) privacy(n *node) {
 		"context": one(&decl.context, "context"),
 		"all":     d.word(&decl.all, "all"),
 		"memories": func(v *node) {
-			if !d.want(v, listNode, "memories") {
+			if !d.want(v, yamlfile.List, "memories") {
 				return
 			}
-			for _, item := range v.items {
+			for _, item := range v.Items {
 				decl.memories = append(decl.memories, d.memories(item))
 			}
-			if len(v.items) == 0 {
-				d.fail(v.place, "name a table", "memories is empty")
+			if len(v.Items) == 0 {
+				d.fail(v.Place, "name a table", "memories is empty")
 			}
 		},
 		"stores": func(v *node) { decl.stores = d.part(v, "stores", []string{"id", "owner"}) },
@@ -192,10 +193,10 @@ func (d *decoder) privacy(n *node) {
 }
 
 func (d *decoder) generalize(n *node) *generalizeDecl {
-	out := &generalizeDecl{place: n.place}
+	out := &generalizeDecl{place: n.Place}
 	d.fields(n, "generalize", map[string]func(*node){
 		"into": func(v *node) {
-			out.into.place = v.place
+			out.into.place = v.Place
 			d.word(&out.into.word, "into")(v)
 		},
 		"link":    func(v *node) { out.link = d.part(v, "link", []string{"store", "made", "source"}, "kind", "note", "at") },
@@ -208,22 +209,22 @@ func (d *decoder) generalize(n *node) *generalizeDecl {
 var memoryColumns = []string{"store", "content", "subjects", "grants"}
 
 func (d *decoder) memories(n *node) memoriesDecl {
-	out := memoriesDecl{partDecl: partDecl{place: n.place, columns: map[string]wordDecl{}}}
+	out := memoriesDecl{partDecl: partDecl{place: n.Place, columns: map[string]wordDecl{}}}
 	known := d.partColumns(&out.partDecl, append(slices.Clone(memoryColumns), "source", "told", "evidence"))
 	known["tables"] = func(v *node) {
-		if !d.want(v, mapNode, "tables") {
+		if !d.want(v, yamlfile.Mapping, "tables") {
 			return
 		}
-		for i, kind := range v.keys {
-			k := kindDecl{place: v.keyAt[i], kind: kind, table: wordDecl{place: v.values[i].place}}
+		for i, kind := range v.Keys {
+			k := kindDecl{place: v.KeyAt[i], kind: kind, table: wordDecl{place: v.Values[i].Place}}
 			if !attributeName.MatchString(kind) {
-				d.fail(v.keyAt[i], "", "the kind of memories is of a-z, 0-9 and _, at most 32 long")
+				d.fail(v.KeyAt[i], "", "the kind of memories is of a-z, 0-9 and _, at most 32 long")
 			}
-			d.word(&k.table.word, "the table of "+kind)(v.values[i])
+			d.word(&k.table.word, "the table of "+kind)(v.Values[i])
 			out.kinds = append(out.kinds, k)
 		}
-		if len(v.keys) == 0 {
-			d.fail(v.place, "write tables: { kind: table }", "tables is empty")
+		if len(v.Keys) == 0 {
+			d.fail(v.Place, "write tables: { kind: table }", "tables is empty")
 		}
 	}
 	d.fields(n, "memories", known)
@@ -232,10 +233,10 @@ func (d *decoder) memories(n *node) memoriesDecl {
 }
 
 func (d *decoder) part(n *node, what string, must []string, may ...string) *partDecl {
-	out := &partDecl{place: n.place, columns: map[string]wordDecl{}}
+	out := &partDecl{place: n.Place, columns: map[string]wordDecl{}}
 	known := d.partColumns(out, append(slices.Clone(must), may...))
 	known["table"] = func(v *node) {
-		out.table.place = v.place
+		out.table.place = v.Place
 		d.word(&out.table.word, "table")(v)
 	}
 	d.fields(n, what, known)
@@ -248,7 +249,7 @@ func (d *decoder) partColumns(into *partDecl, names []string) map[string]func(*n
 	known := map[string]func(*node){}
 	for _, name := range names {
 		known[name] = func(v *node) {
-			w := wordDecl{place: v.place}
+			w := wordDecl{place: v.Place}
 			d.word(&w.word, name)(v)
 			into.columns[name] = w
 		}
@@ -288,7 +289,7 @@ func (c *compiler) privacy(p *Policy) *Privacy {
 	for _, m := range decl.memories {
 		for _, k := range m.kinds {
 			if first, ok := seen[k.kind]; ok {
-				c.fail(k.place, "", "memories of the kind %s are there already, at %d:%d", k.kind, first.line, first.column)
+				c.fail(k.place, "", "memories of the kind %s are there already, at %d:%d", k.kind, first.Line, first.Column)
 				continue
 			}
 			seen[k.kind] = k.place

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
@@ -60,17 +61,17 @@ type scopeDecl struct {
 func (d *decoder) recordedKey(b *consentBlock, read func(*recordedDecl, *node)) func(*node) {
 	return func(v *node) {
 		if b.recorded == nil {
-			b.recorded = &recordedDecl{subjectAt: v.place}
+			b.recorded = &recordedDecl{subjectAt: v.Place}
 		}
 		read(b.recorded, v)
 	}
 }
 
 func (d *decoder) record(n *node) *recordDecl {
-	r := &recordDecl{place: n.place, matchAt: n.place}
+	r := &recordDecl{place: n.Place, matchAt: n.Place}
 	d.fields(n, "record", map[string]func(*node){
 		"table":     d.word(&r.table, "table"),
-		"match":     func(v *node) { r.match, r.matchAt = d.pairs(v, "match"), v.place },
+		"match":     func(v *node) { r.match, r.matchAt = d.pairs(v, "match"), v.Place },
 		"grantor":   d.word(&r.grantor, "grantor"),
 		"grantee":   func(v *node) { r.grantee = d.recordGrantee(v) },
 		"guardians": func(v *node) { r.guardians = d.guardians(v) },
@@ -84,7 +85,7 @@ func (d *decoder) record(n *node) *recordDecl {
 }
 
 func (d *decoder) recordGrantee(n *node) *recordGrantee {
-	g := &recordGrantee{place: n.place}
+	g := &recordGrantee{place: n.Place}
 	is := ""
 	d.fields(n, "grantee", map[string]func(*node){
 		"column": d.word(&g.column, "column"),
@@ -96,16 +97,16 @@ func (d *decoder) recordGrantee(n *node) *recordGrantee {
 	g.element = is == "element"
 	switch {
 	case is != "" && !g.element:
-		d.fail(n.place, `write "is: element"`,
+		d.fail(n.Place, `write "is: element"`,
 			"under grantee \"is\" takes the word element, the id that a list is about to hold, and nothing else")
 	case g.element == (len(g.to) > 0):
-		d.fail(n.place, "write to: [attributes that are ids of the caller]", "a grantee needs to know who it is")
+		d.fail(n.Place, "write to: [attributes that are ids of the caller]", "a grantee needs to know who it is")
 	}
 	return g
 }
 
 func (d *decoder) guardians(n *node) *guardiansDecl {
-	g := &guardiansDecl{place: n.place}
+	g := &guardiansDecl{place: n.Place}
 	d.fields(n, "guardians", map[string]func(*node){
 		"table":    d.word(&g.table, "table"),
 		"match":    func(v *node) { g.match = d.pairs(v, "match") },
@@ -118,7 +119,7 @@ func (d *decoder) guardians(n *node) *guardiansDecl {
 }
 
 func (d *decoder) scope(n *node) *scopeDecl {
-	s := &scopeDecl{place: n.place}
+	s := &scopeDecl{place: n.Place}
 	d.fields(n, "scope", map[string]func(*node){
 		"column": d.word(&s.column, "column"),
 		"is":     func(v *node) { s.is = d.words(v, "is") },
@@ -127,7 +128,7 @@ func (d *decoder) scope(n *node) *scopeDecl {
 	})
 	d.need(n, "scope", "column")
 	if len(s.is)+len(s.in) == 0 && s.all == "" {
-		d.fail(n.place, "name columns of the row under is (one word) or in (a list), or the word for every row "+
+		d.fail(n.Place, "name columns of the row under is (one word) or in (a list), or the word for every row "+
 			"under all", "a scope that no row has is no scope")
 	}
 	return s
@@ -135,16 +136,16 @@ func (d *decoder) scope(n *node) *scopeDecl {
 
 // pairs reads `{ its column: the column of the row that it equals }`.
 func (d *decoder) pairs(n *node, what string) []predicate.Pair {
-	if !d.want(n, mapNode, what) {
+	if !d.want(n, yamlfile.Mapping, what) {
 		return nil
 	}
 	var out []predicate.Pair
-	for i, from := range n.values {
-		if from.kind != scalarNode || from.value == "" {
-			d.fail(from.place, "write { its column: the column of the row that it equals }", "a column is a single name")
+	for i, from := range n.Values {
+		if from.Kind != yamlfile.Scalar || from.Value == "" {
+			d.fail(from.Place, "write { its column: the column of the row that it equals }", "a column is a single name")
 			continue
 		}
-		out = append(out, predicate.Pair{Column: n.keys[i], From: from.value})
+		out = append(out, predicate.Pair{Column: n.Keys[i], From: from.Value})
 	}
 	return out
 }
@@ -408,7 +409,7 @@ func (c *compiler) ownColumns(key string, b block) {
 		c.ownColumns(key, b.part)
 	case ownBlock, tenantBlock, grantBlock, statusBlock, sqlBlock, openBlock, nil:
 	default:
-		c.fail(b.at(), "", "%s speaks of the table's own columns only", key)
+		c.fail(b.At(), "", "%s speaks of the table's own columns only", key)
 	}
 }
 

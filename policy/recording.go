@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
@@ -22,17 +23,17 @@ const (
 // recording decodes `audit: true`, `reference`, `subject` or `purpose` of an attribute.
 func (d *decoder) recording(decl *attributeDecl) func(*node) {
 	return func(n *node) {
-		decl.audit = &n.place
+		decl.audit = &n.Place
 		switch {
-		case n.kind == scalarNode && n.literal == "bool" && n.value == "true":
+		case n.Kind == yamlfile.Scalar && n.Literal == yamlfile.Bool && n.Value == "true":
 			decl.Audit = AsIs
-		case n.kind == scalarNode && n.literal == "bool":
+		case n.Kind == yamlfile.Scalar && n.Literal == yamlfile.Bool:
 			decl.audit = nil
-		case n.kind == scalarNode && n.literal == "string" &&
-			slices.Contains([]Recording{AsReference, AsSubject, AsPurpose}, Recording(n.value)):
-			decl.Audit = Recording(n.value)
+		case n.Kind == yamlfile.Scalar && n.Literal == yamlfile.String &&
+			slices.Contains([]Recording{AsReference, AsSubject, AsPurpose}, Recording(n.Value)):
+			decl.Audit = Recording(n.Value)
 		default:
-			d.fail(n.place, "write true, reference, subject or purpose", "audit of an attribute says how records have its value")
+			d.fail(n.Place, "write true, reference, subject or purpose", "audit of an attribute says how records have its value")
 		}
 	}
 }
@@ -74,7 +75,7 @@ func (p *Policy) RecordsKeys() bool {
 // audited decodes `audit: { keys: true }` of a table.
 func (d *decoder) audited(decl *tableDecl, n *node) {
 	d.fields(n, "audit", map[string]func(*node){
-		"keys": func(v *node) { decl.keysAt = &v.place; d.flag(&decl.auditKeys, "keys")(v) },
+		"keys": func(v *node) { decl.keysAt = &v.Place; d.flag(&decl.auditKeys, "keys")(v) },
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
@@ -31,8 +32,8 @@ var registryWord = regexp.MustCompile(`^[A-Za-z0-9_.:-]+(/[A-Za-z0-9_.:-]+)*$`)
 var streams = []string{predicate.Anonymous, predicate.Partnered, predicate.Temporary}
 
 func (d *decoder) registry(n *node) *registryDecl {
-	r := &registryDecl{place: n.place}
-	if n.kind == mapNode && len(n.keys) == 0 {
+	r := &registryDecl{place: n.Place}
+	if n.Kind == yamlfile.Mapping && len(n.Keys) == 0 {
 		return r
 	}
 	d.fields(n, "registry", map[string]func(*node){
@@ -50,7 +51,7 @@ func (d *decoder) registry(n *node) *registryDecl {
 		},
 		"since": d.wordAt(&r.since, &r.sinceAt, "since"),
 		"decay": func(v *node) {
-			r.lessAt = v.place
+			r.lessAt = v.Place
 			d.fields(v, "decay", map[string]func(*node){"less_than": func(v *node) { r.less = d.days(v, "less_than") }})
 			d.need(v, "decay", "less_than")
 		},
@@ -61,16 +62,16 @@ func (d *decoder) registry(n *node) *registryDecl {
 // oneWord or more: a word, or a list of them.
 func (d *decoder) someWords(n *node, what string) []wordDecl {
 	items := []*node{n}
-	if n.kind == listNode {
-		items = n.items
+	if n.Kind == yamlfile.List {
+		items = n.Items
 		if len(items) == 0 {
-			d.fail(n.place, "leave it out", "%s is empty", what)
+			d.fail(n.Place, "leave it out", "%s is empty", what)
 		}
 	}
 	var out []wordDecl
 	for _, item := range items {
-		if d.want(item, scalarNode, what) {
-			out = append(out, wordDecl{item.place, item.value})
+		if d.want(item, yamlfile.Scalar, what) {
+			out = append(out, wordDecl{item.Place, item.Value})
 		}
 	}
 	return out
@@ -98,13 +99,13 @@ func (d *decoder) streams(n *node) []wordDecl {
 
 // days reads `30 days`.
 func (d *decoder) days(n *node, what string) int {
-	if !d.want(n, scalarNode, what) {
+	if !d.want(n, yamlfile.Scalar, what) {
 		return 0
 	}
-	number, unit, _ := strings.Cut(n.value, " ")
+	number, unit, _ := strings.Cut(n.Value, " ")
 	days, err := strconv.Atoi(number)
 	if err != nil || days < 1 || days > 36500 || unit != "days" && unit != "day" {
-		d.fail(n.place, "write 30 days", "%s takes a number of days, from 1 to 36500", what)
+		d.fail(n.Place, "write 30 days", "%s takes a number of days, from 1 to 36500", what)
 		return 0
 	}
 	return days
@@ -194,14 +195,14 @@ type categoryDecl struct {
 }
 
 func (d *decoder) until(decl *categoryDecl, n *node) {
-	decl.untilAt = n.place
+	decl.untilAt = n.Place
 	d.fields(n, "until", map[string]func(*node){
 		"decay":  func(v *node) { decl.decay = d.days(v, "decay") },
 		"groups": func(v *node) { decl.groups = d.days(v, "groups") },
 	})
 	d.need(n, "until", "decay")
 	if decl.groups > 0 && decl.groups < decl.decay {
-		d.fail(n.place, "", "a column counts in groups at least as long as it shows")
+		d.fail(n.Place, "", "a column counts in groups at least as long as it shows")
 	}
 }
 
@@ -212,7 +213,7 @@ func (c *compiler) consentOf(decl tableDecl, r *catalog.Relation) *predicate.Reg
 	}
 	b, ok := decl.consent.(consentBlock)
 	if !ok || b.recorded == nil || b.recorded.registry == nil {
-		c.fail(decl.consent.at(), "write consent: { subject: …, registry: { … } }",
+		c.fail(decl.consent.At(), "write consent: { subject: …, registry: { … } }",
 			"consent of a table is that of the registry; other consents stand under rows")
 		return nil
 	}
@@ -230,7 +231,7 @@ func (c *compiler) consentOf(decl tableDecl, r *catalog.Relation) *predicate.Reg
 		return nil
 	}
 	if !slices.ContainsFunc(decl.columns, func(d columnDecl) bool { return d.category != nil }) {
-		c.fail(decl.consent.at(), "give columns a category: { category: … }, or write it under rows",
+		c.fail(decl.consent.At(), "give columns a category: { category: … }, or write it under rows",
 			"no column of %s needs it", r.Name)
 	}
 	return &n

@@ -61,8 +61,8 @@ func (c *compiler) enter(b block) (leave func(*predicate.Node)) {
 	if b == nil {
 		return func(*predicate.Node) {}
 	}
-	at := b.at()
-	r := &Rule{File: at.file, Line: at.line, Column: at.column, Block: c.doc.blocks[at]}
+	at := b.At()
+	r := &Rule{File: at.File, Line: at.Line, Column: at.Column, Block: c.doc.blocks[at]}
 	if r.Block == "" {
 		r.Block = "all"
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
@@ -18,11 +19,11 @@ type examples struct {
 
 func (x *examples) at() place {
 	x.line++
-	return place{"example.yaml", x.line, 1}
+	return place{File: "example.yaml", Line: x.line, Column: 1}
 }
 
-func (x *examples) scalar(value, literal string) []*node {
-	return []*node{{place: x.at(), kind: scalarNode, value: value, literal: literal}}
+func (x *examples) scalar(value string, literal yamlfile.Literal) []*node {
+	return []*node{{Place: x.at(), Kind: yamlfile.Scalar, Value: value, Literal: literal}}
 }
 
 func (x *examples) of(s *shape) []*node {
@@ -52,13 +53,13 @@ func (x *examples) of(s *shape) []*node {
 	case aBool, aTrue:
 		return x.scalar("true", "bool")
 	case aNull:
-		return []*node{{place: x.at(), kind: nullNode}}
+		return []*node{{Place: x.at(), Kind: yamlfile.Null}}
 	case aList:
-		return []*node{{place: x.at(), kind: listNode, items: x.of(s.values)}}
+		return []*node{{Place: x.at(), Kind: yamlfile.List, Items: x.of(s.values)}}
 	case aTable:
 		var out []*node
 		for _, v := range x.of(s.values) {
-			out = append(out, &node{place: x.at(), kind: mapNode, keys: []string{"name"}, keyAt: []place{x.at()}, values: []*node{v}})
+			out = append(out, &node{Place: x.at(), Kind: yamlfile.Mapping, Keys: []string{"name"}, KeyAt: []place{x.at()}, Values: []*node{v}})
 		}
 		return out
 	case anyOf:
@@ -84,13 +85,13 @@ func (x *examples) mapping(s *shape) []*node {
 		most = max(most, len(values[i]))
 	}
 	make := func(pick func(i, turn int) *node, turn int) {
-		n := &node{place: x.at(), kind: mapNode}
+		n := &node{Place: x.at(), Kind: yamlfile.Mapping}
 		for i, k := range s.keys {
 			if v := pick(i, turn); v != nil {
-				n.keys, n.keyAt, n.values = append(n.keys, k.name), append(n.keyAt, x.at()), append(n.values, v)
+				n.Keys, n.KeyAt, n.Values = append(n.Keys, k.name), append(n.KeyAt, x.at()), append(n.Values, v)
 			}
 		}
-		x.want[n.place] = s
+		x.want[n.Place] = s
 		out = append(out, n)
 	}
 	if s.one {

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
@@ -21,24 +22,24 @@ func (d *decoder) shared(at place, n *node) block {
 	b := sharedBlock{place: at}
 	d.fields(n, "shared", map[string]func(*node){
 		"record": func(v *node) {
-			if v.kind != listNode {
+			if v.Kind != yamlfile.List {
 				b.records = append(b.records, d.link(v, "record"))
 				return
 			}
-			for _, item := range v.items {
+			for _, item := range v.Items {
 				b.records = append(b.records, d.link(item, "record"))
 			}
-			if len(v.items) == 0 {
-				d.fail(v.place, "name the table of the consent records", "record is empty")
+			if len(v.Items) == 0 {
+				d.fail(v.Place, "name the table of the consent records", "record is empty")
 			}
 		},
 		"granted": func(v *node) {
-			if d.want(v, mapNode, "granted") {
-				b.granted = d.status(v.place, v).(statusBlock)
+			if d.want(v, yamlfile.Mapping, "granted") {
+				b.granted = d.status(v.Place, v).(statusBlock)
 			}
 		},
-		"revoked": func(v *node) { b.revokedAt = v.place; d.word(&b.revoked, "revoked")(v) },
-		"active":  func(v *node) { b.activeAt = v.place; d.word(&b.active, "active")(v) },
+		"revoked": func(v *node) { b.revokedAt = v.Place; d.word(&b.revoked, "revoked")(v) },
+		"active":  func(v *node) { b.activeAt = v.Place; d.word(&b.active, "active")(v) },
 	})
 	d.need(n, "shared", "record", "granted")
 	return b
@@ -57,7 +58,7 @@ func (c *compiler) shared(b sharedBlock, row *catalog.Relation) predicate.Node {
 				"several rows of %s may be meant, of which one could be granted and another revoked", record.Name)
 			return predicate.Any{}
 		}
-		of := c.status(b.granted.columnAt.or(b.granted.place), b.granted.isAt.or(b.granted.place),
+		of := c.status(b.granted.columnAt.Or(b.granted.place), b.granted.isAt.Or(b.granted.place),
 			record, b.granted.column, b.granted.is)
 		rows := predicate.All{predicate.Status{Column: b.granted.column, Is: b.granted.is, Of: of}}
 		if b.revoked != "" {

@@ -4,7 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
+
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
 // What people write who know YAML, SQL or another program better than policies, and what to write instead.
@@ -38,8 +39,8 @@ func ruleSlip(value string) string {
 
 // openSlip tells whether somebody may have meant that every row shows.
 func openSlip(n *node) bool {
-	return n.literal == "bool" || slices.Contains(
-		[]string{"all", "any", "everything", "everybody", "public", "*", "yes", "on", "allow"}, n.value)
+	return n.Literal == yamlfile.Bool || slices.Contains(
+		[]string{"all", "any", "everything", "everybody", "public", "*", "yes", "on", "allow"}, n.Value)
 }
 
 // listSlips are what to write where a mapping is meant and a list stands.
@@ -52,11 +53,11 @@ var listSlips = map[string]string{
 // comparisonSlip is for { user_id: user } in place of { column: user_id, is: user }.
 func comparisonSlip(n *node, what string) string {
 	second := map[string]string{"own": "is", "tenant": "is", "status": "is", "grant": "to"}[what]
-	if second == "" || len(n.keys) != 1 || n.values[0].kind != scalarNode ||
-		slices.Contains([]string{"column", second}, n.keys[0]) {
+	if second == "" || len(n.Keys) != 1 || n.Values[0].Kind != yamlfile.Scalar ||
+		slices.Contains([]string{"column", second}, n.Keys[0]) {
 		return ""
 	}
-	return "write { column: " + n.keys[0] + ", " + second + ": " + n.values[0].value + " }"
+	return "write { column: " + n.Keys[0] + ", " + second + ": " + n.Values[0].Value + " }"
 }
 
 // typographic are characters that programs for texts put in place of those that SQL knows.
@@ -78,13 +79,6 @@ func typographicSlip(text string) string {
 		}
 	}
 	return ""
-}
-
-// oddSpace tells whether a name has a space in it that is none to YAML, which people cannot see.
-func oddSpace(name string) bool {
-	return strings.ContainsFunc(name, func(r rune) bool {
-		return r != ' ' && r != '\t' && unicode.IsSpace(r) || r == '\u200b' || r == '\ufeff'
-	})
 }
 
 var placeholder = regexp.MustCompile(`[:$@]\{?([a-z_][a-z0-9_]*)\}?`)

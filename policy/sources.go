@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
 // Sources says under which path of the HTTP API the full text of one row is fetched, and what the answer has.
@@ -35,21 +37,21 @@ type sourcesDecl struct {
 }
 
 func (d *decoder) sources(n *node) {
-	decl := sourcesDecl{place: n.place, pathAt: n.place, tableAt: n.place, keyAt: n.place, bodyAt: n.place}
+	decl := sourcesDecl{place: n.Place, pathAt: n.Place, tableAt: n.Place, keyAt: n.Place, bodyAt: n.Place}
 	d.fields(n, "sources", map[string]func(*node){
 		"path":  d.wordAt(&decl.path, &decl.pathAt, "path"),
 		"table": d.wordAt(&decl.table, &decl.tableAt, "table"),
 		"key":   d.wordAt(&decl.key, &decl.keyAt, "key"),
 		"body":  d.wordAt(&decl.body, &decl.bodyAt, "body"),
 		"fields": func(v *node) {
-			if !d.want(v, mapNode, "fields") {
+			if !d.want(v, yamlfile.Mapping, "fields") {
 				return
 			}
-			for i, name := range v.keys {
-				w := wordDecl{place: v.values[i].place}
-				d.word(&w.word, name)(v.values[i])
+			for i, name := range v.Keys {
+				w := wordDecl{place: v.Values[i].Place}
+				d.word(&w.word, name)(v.Values[i])
 				if !attributeName.MatchString(name) || name == "body" {
-					d.fail(v.keyAt[i], "body has a key of its own", "a field of sources is of a-z, 0-9 and _, and not body")
+					d.fail(v.KeyAt[i], "body has a key of its own", "a field of sources is of a-z, 0-9 and _, and not body")
 				}
 				decl.names, decl.fields = append(decl.names, name), append(decl.fields, w)
 			}
@@ -57,7 +59,7 @@ func (d *decoder) sources(n *node) {
 	})
 	d.need(n, "sources", "path", "table", "key", "fields", "body")
 	if first := d.doc.sources; first != nil {
-		d.fail(n.place, "write it once", "sources is there already, at %s:%d:%d", first.file, first.line, first.column)
+		d.fail(n.Place, "write it once", "sources is there already, at %s:%d:%d", first.File, first.Line, first.Column)
 		return
 	}
 	d.doc.sources = &decl

@@ -1,9 +1,8 @@
 package policy
 
 import (
-	"strings"
-
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
@@ -19,11 +18,11 @@ type sqlBlock struct {
 const maxExpression = 8 << 10
 
 func (d *decoder) sql(at place, n *node) block {
-	b := sqlBlock{place: at, where: n.inside}
-	if d.want(n, scalarNode, "sql") {
-		b.text = n.value
+	b := sqlBlock{place: at, where: n.ValueAt}
+	if d.want(n, yamlfile.Scalar, "sql") {
+		b.text = n.Value
 		if len(b.text) > maxExpression {
-			d.fail(n.place, "divide it into several blocks", "the expression is longer than %d bytes", maxExpression)
+			d.fail(n.Place, "divide it into several blocks", "the expression is longer than %d bytes", maxExpression)
 			b.text = "null"
 		}
 	}
@@ -100,34 +99,3 @@ func single(tree *sqltext.ParseResult) *sqltext.Node {
 	}
 	return target.Val
 }
-
-// inside finds a byte of a scalar's value in its file, going along the text as it is written there.
-func (n *node) inside(offset int) place {
-	at := n.originAt
-	if n.origin == "" {
-		return n.place
-	}
-	written := []rune(n.origin)
-	i := 0
-	advance := func() {
-		if written[i] == '\n' {
-			at.line, at.column = at.line+1, 1
-		} else {
-			at.column++
-		}
-		i++
-	}
-	for byteAt, r := range n.value {
-		for i < len(written) && written[i] != r && !(r == ' ' && written[i] == '\n') {
-			advance()
-		}
-		if byteAt >= offset || i >= len(written) {
-			return at
-		}
-		advance()
-	}
-	return at
-}
-
-// withoutIndent is how a token is written, from its first character on.
-func withoutIndent(origin string) string { return strings.TrimLeft(origin, " \t\n") }

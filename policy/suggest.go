@@ -1,8 +1,9 @@
 package policy
 
 import (
-	"slices"
 	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
 // Suggest returns `did you mean "x"?` for the candidate nearest to what was written, or "" if none is near.
@@ -10,16 +11,11 @@ func Suggest(written string, candidates []string) string { return closest(writte
 
 // closest returns `did you mean "x"?` for the candidate nearest to what was written, or "" if none is near.
 func closest(written string, candidates []string) string {
-	best, distance := "", len(written)/3+2
-	for _, c := range slices.Sorted(slices.Values(candidates)) {
-		if d := editDistance(written, c); d < distance {
-			best, distance = c, d
-		}
-	}
-	if best == "" {
+	near, ok := yamlfile.Nearest(written, candidates)
+	if !ok {
 		return ""
 	}
-	return "did you mean " + quote(best) + "?"
+	return "did you mean " + quote(near) + "?"
 }
 
 // oneOf is closest, or the candidates themselves where none is near and they are few.
@@ -43,28 +39,4 @@ func among(written string, known []string) string {
 		return near
 	}
 	return "one of " + strings.Join(known, ", ")
-}
-
-// editDistance is Levenshtein's, over bytes, with two neighbours that changed places counted as one slip.
-func editDistance(a, b string) int {
-	above, row := make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		next := make([]int, len(b)+1)
-		next[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := row[j-1]
-			if a[i-1] != b[j-1] {
-				cost++
-			}
-			next[j] = min(cost, row[j]+1, next[j-1]+1)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				next[j] = min(next[j], above[j-2]+1)
-			}
-		}
-		above, row = row, next
-	}
-	return row[len(b)]
 }

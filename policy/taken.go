@@ -87,7 +87,7 @@ func (c *compiler) hiddenFirst(b derivedBlock, t *compiling, origin predicate.Or
 	switch {
 	case lacksRowSecurity(r):
 		c.fail(b.place, keep, "rows of %s are not deleted one by one: it is a %s", r.Name, kindName(r.Kind))
-	case !slices.ContainsFunc(flat(t.decl.rows, false), func(part block) bool { return part != nil && part.at() == b.place }):
+	case !slices.ContainsFunc(flat(t.decl.rows, false), func(part block) bool { return part != nil && part.At() == b.place }):
 		c.fail(b.place, "write derived in the list of rows itself, or on_erase: keep",
 			"agents may see rows of %s after what they were made from has gone: derived is one way beside "+
 				"another, and what goes is hidden first", r.Name)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
@@ -50,28 +51,28 @@ type toolArgumentDecl struct {
 }
 
 func (d *decoder) tool(decl *functionDecl, n *node) {
-	t := &toolDecl{place: n.place, nameAt: n.place}
+	t := &toolDecl{place: n.Place, nameAt: n.Place}
 	what := "tool of " + decl.name
 	d.fields(n, what, map[string]func(*node){
 		"name":        d.wordAt(&t.name, &t.nameAt, "name"),
 		"description": d.word(&t.description, "description"),
 		"arguments": func(v *node) {
 			t.said = true
-			switch v.kind {
-			case listNode:
-				for _, item := range v.items {
-					a := toolArgumentDecl{place: item.place}
+			switch v.Kind {
+			case yamlfile.List:
+				for _, item := range v.Items {
+					a := toolArgumentDecl{place: item.Place}
 					d.word(&a.name, "an argument")(item)
 					t.arguments = append(t.arguments, a)
 				}
-			case mapNode:
-				for i, name := range v.keys {
-					a := toolArgumentDecl{place: v.keyAt[i], name: name}
-					d.word(&a.description, "the description of an argument")(v.values[i])
+			case yamlfile.Mapping:
+				for i, name := range v.Keys {
+					a := toolArgumentDecl{place: v.KeyAt[i], name: name}
+					d.word(&a.description, "the description of an argument")(v.Values[i])
 					t.arguments = append(t.arguments, a)
 				}
 			default:
-				d.fail(v.place, "write arguments: { NAME: what it is, … }", "arguments must be a mapping or a list, not %s", v.kind)
+				d.fail(v.Place, "write arguments: { NAME: what it is, … }", "arguments must be a mapping or a list, not %s", v.Kind)
 			}
 		},
 	})

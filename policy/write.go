@@ -1,13 +1,13 @@
 package policy
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
@@ -92,7 +92,7 @@ func (d *writeDecl) accepts(what string) bool {
 
 // write reads what agents may change of a table.
 func (d *decoder) write(n *node) *writeDecl {
-	decl := &writeDecl{place: n.place, allColumns: true}
+	decl := &writeDecl{place: n.Place, allColumns: true}
 	d.fields(n, "write", map[string]func(*node){
 		"commands": func(v *node) { decl.commands = d.words(v, "commands", "insert", "update", "delete") },
 		"columns": func(v *node) {
@@ -105,11 +105,11 @@ func (d *decoder) write(n *node) *writeDecl {
 		"check": func(v *node) { decl.check = d.rows(v) },
 		"lists": func(v *node) { decl.lists = d.lists(v) },
 		"stamp": func(v *node) {
-			if !d.want(v, mapNode, "stamp") {
+			if !d.want(v, yamlfile.Mapping, "stamp") {
 				return
 			}
-			for i, column := range v.keys {
-				decl.stamps = append(decl.stamps, d.stamp(v.keyAt[i], column, v.values[i]))
+			for i, column := range v.Keys {
+				decl.stamps = append(decl.stamps, d.stamp(v.KeyAt[i], column, v.Values[i]))
 			}
 		},
 	})
@@ -118,33 +118,33 @@ func (d *decoder) write(n *node) *writeDecl {
 }
 
 func (d *decoder) stamp(at place, column string, n *node) stampDecl {
-	s := stampDecl{place: at, column: column, valueAt: n.place}
+	s := stampDecl{place: at, column: column, valueAt: n.Place}
 	d.fields(n, "stamp", map[string]func(*node){
 		"attribute": d.word(&s.attribute, "attribute"),
 		"value":     d.word(&s.value, "value"),
 		"unless":    func(v *node) { s.unless = d.rows(v) },
 	})
-	if n.kind == mapNode && (s.attribute == "") == (s.value == "") {
-		d.fail(n.place, "write { attribute: name } or { value: word }", "a stamp is an attribute or a value")
+	if n.Kind == yamlfile.Mapping && (s.attribute == "") == (s.value == "") {
+		d.fail(n.Place, "write { attribute: name } or { value: word }", "a stamp is an attribute or a value")
 	}
 	return s
 }
 
 // words reads a list of names, each once. Where known are given, it must be one of them.
 func (d *decoder) words(n *node, what string, known ...string) []wordDecl {
-	if !d.want(n, listNode, what) {
+	if !d.want(n, yamlfile.List, what) {
 		return nil
 	}
 	var out []wordDecl
-	for _, item := range n.items {
-		w := wordDecl{place: item.place}
+	for _, item := range n.Items {
+		w := wordDecl{place: item.Place}
 		d.word(&w.word, "an entry of "+what)(item)
 		switch {
 		case w.word == "":
 		case len(known) > 0 && !slices.Contains(known, w.word):
-			d.fail(item.place, among(w.word, known), "unknown entry %q in %s", w.word, what)
+			d.fail(item.Place, among(w.word, known), "unknown entry %q in %s", w.word, what)
 		case slices.ContainsFunc(out, func(o wordDecl) bool { return o.word == w.word }):
-			d.fail(item.place, "", "%q is in %s twice", w.word, what)
+			d.fail(item.Place, "", "%q is in %s twice", w.word, what)
 		default:
 			out = append(out, w)
 		}
@@ -155,7 +155,7 @@ func (d *decoder) words(n *node, what string, known ...string) []wordDecl {
 // withhold leaves out what a policy lets agents write, and says so: a policy goes on as it was where what it asks for
 // is found to tell of what agents do not see by something that an earlier version did not look at.
 func (c *compiler) withhold(at place, what, format string, args ...any) {
-	said := at.errorf(what, fmt.Sprintf(format, args...)+"; it is left out")
+	said := at.Errorf(what, format+"; it is left out", args...)
 	c.warnings, c.withheld = append(c.warnings, said), append(c.withheld, said)
 }
 
@@ -246,10 +246,8 @@ func (c *compiler) write(t *compiling) *Write {
 	for _, column := range r.Columns {
 		if out.Insert && column.NotNull && column.Default == "" && column.Identity == "" && !column.Generated &&
 			!slices.Contains(out.Insertable, column.Name) {
-			c.warnings = append(c.warnings,
-				decl.warningf(
-					"agents cannot insert into %s unless a trigger sets %s: it is NOT NULL, has no default and is "+
-						"not theirs to write", r.Name, column.Name))
+			c.warn(decl.place, "agents cannot insert into %s unless a trigger sets %s: it is NOT NULL, has no default and is "+
+				"not theirs to write", r.Name, column.Name)
 		}
 	}
 	return out
@@ -314,10 +312,8 @@ func (c *compiler) changes(out *Write, decl *writeDecl, t *compiling, sendable [
 		if out.Update && isSendable && !immutable && !moves && why == "" && (named || known && !slices.Contains(judged, name)) {
 			out.Updatable = append(out.Updatable, name)
 			if key := c.sharesKey(t, name); key != "" && !decl.accepts(acceptValues) {
-				c.warnings = append(c.warnings,
-					decl.place.warningf(
-						"agents update %s.%s, which %s holds together with a column that they do not see: what "+
-							"they set tells whether two of their rows agree in that", t.relation.Name, name, key))
+				c.warn(decl.place, "agents update %s.%s, which %s holds together with a column that they do not see: what "+
+					"they set tells whether two of their rows agree in that", t.relation.Name, name, key)
 			}
 		}
 	}

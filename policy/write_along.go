@@ -34,7 +34,7 @@ func (c *compiler) along(decl *writeDecl, t *compiling, keys []string) {
 		if keys != nil {
 			does = "change keys of "
 		}
-		said := decl.place.errorf(hint, "agents "+does+t.relation.Name.String()+", and "+tells)
+		said := decl.place.Errorf(hint, "agents %s%s, and %s", does, t.relation.Name, tells)
 		c.warnings, c.told = append(c.warnings, said), append(c.told, said)
 	}
 	for len(next) > 0 {

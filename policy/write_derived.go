@@ -212,10 +212,9 @@ func (c *compiler) losable(r *catalog.Relation, columns, its []string, writes ma
 func (c *compiler) cascades(at place, r *catalog.Relation, its []string) {
 	for _, key := range r.ForeignKeys {
 		if key.OnDelete == catalog.Cascade && !slices.Equal(key.Columns, its) {
-			c.warnings = append(c.warnings,
-				at.warningf("whoever deletes a row of %s takes its row of %s along, and what was made from it "+
-					"shows without its consent: let that foreign key SET NULL, which hides, or let it restrict",
-					key.Target, r.Name))
+			c.warn(at, "whoever deletes a row of %s takes its row of %s along, and what was made from it "+
+				"shows without its consent: let that foreign key SET NULL, which hides, or let it restrict",
+				key.Target, r.Name)
 		}
 	}
 }
@@ -234,9 +233,8 @@ func (c *compiler) forgets(at place, t *Table, o predicate.Origin, writes map[ca
 					what.Name, t.Relation.Name)
 				continue
 			}
-			c.warnings = append(c.warnings,
-				at.warningf("whoever deletes a row of %s makes rows of %s forget that they were made from it, and "+
-					"unless may hold: let that foreign key cascade or restrict", key.Target, t.Relation.Name))
+			c.warn(at, "whoever deletes a row of %s makes rows of %s forget that they were made from it, and "+
+				"unless may hold: let that foreign key cascade or restrict", key.Target, t.Relation.Name)
 		}
 	}
 }

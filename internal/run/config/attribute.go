@@ -4,7 +4,7 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/goccy/go-yaml/ast"
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
 // Attributes are what a credential is worth: the text of each value. A list is written as PostgreSQL writes an array,
@@ -13,31 +13,31 @@ type Attributes map[string]string
 
 var attributesType = reflect.TypeFor[Attributes]()
 
-func (d *decoder) attributes(path string, n ast.Node, v reflect.Value) {
+func (d *decoder) attributes(path string, n *yamlfile.Node, v reflect.Value) {
 	out := Attributes{}
-	d.entries(path, n, func(key string, _ ast.Node, vn ast.Node) {
-		if list, ok := vn.(*ast.SequenceNode); ok {
-			out[key] = d.list(join(path, key), list)
-		} else if s, ok := scalar(vn); ok {
-			out[key] = s
-		} else {
-			d.node(vn, "", "%s must be a text or a list of texts", name(join(path, key)))
+	d.entries(path, n, func(key string, _ yamlfile.Place, value *yamlfile.Node) {
+		switch value.Kind {
+		case yamlfile.List:
+			out[key] = d.list(join(path, key), value)
+		case yamlfile.Scalar:
+			out[key] = value.Written
+		default:
+			d.problemAt(value.Place, "", "%s must be a text or a list of texts", name(join(path, key)))
 		}
 	})
 	v.Set(reflect.ValueOf(out))
 }
 
 // list writes an array literal with every element in quotes.
-func (d *decoder) list(path string, n *ast.SequenceNode) string {
+func (d *decoder) list(path string, n *yamlfile.Node) string {
 	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
-	quoted := make([]string, 0, len(n.Values))
-	for _, item := range n.Values {
-		s, ok := scalar(item)
-		if !ok {
-			d.node(item, "", "each element of %s must be a text", name(path))
+	quoted := make([]string, 0, len(n.Items))
+	for _, item := range n.Items {
+		if item.Kind != yamlfile.Scalar {
+			d.problemAt(item.Place, "", "each element of %s must be a text", name(path))
 			continue
 		}
-		quoted = append(quoted, `"`+escape.Replace(s)+`"`)
+		quoted = append(quoted, `"`+escape.Replace(item.Written)+`"`)
 	}
 	return "{" + strings.Join(quoted, ",") + "}"
 }

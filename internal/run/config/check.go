@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
 // agentName keeps names usable in DSNs, audit records and metrics without quoting.
@@ -131,7 +133,7 @@ func (c *Config) checkAgent(d *decoder, name string, a *Agent) {
 		d.problem(path, "database: "+anyKey(c.Databases), "%s has no database", path)
 	case !ok:
 		hint := "Databases: " + strings.Join(sortedKeys(c.Databases), ", ") + "."
-		if best, found := closest(a.Database, sortedKeys(c.Databases)); found {
+		if best, found := yamlfile.Nearest(a.Database, sortedKeys(c.Databases)); found {
 			hint = fmt.Sprintf("Did you mean %q?", best)
 		}
 		d.problem(path+".database", hint, "%s names a database %q that is not configured", path, a.Database)

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 	"github.com/pgconsent/pgconsent/policy"
 )
@@ -66,7 +67,7 @@ func (b *built) relation(at Place, name string) (*catalog.Relation, error) {
 			names = append(names, r.Name.Name, r.Name.String())
 		}
 	}
-	return nil, policy.Errors{problem(at, policy.Suggest(name, names), "the schema has no table %q", name)}
+	return nil, policy.Errors{at.Errorf(policy.Suggest(name, names), "the schema has no table %q", name)}
 }
 
 func column(r *catalog.Relation, at Place, name string) (*catalog.Column, error) {
@@ -77,21 +78,21 @@ func column(r *catalog.Relation, at Place, name string) (*catalog.Column, error)
 	for _, c := range r.Columns {
 		names = append(names, c.Name)
 	}
-	return nil, policy.Errors{problem(at, policy.Suggest(name, names), "%s has no column %q", r.Name, name)}
+	return nil, policy.Errors{at.Errorf(policy.Suggest(name, names), "%s has no column %q", r.Name, name)}
 }
 
 func insert(r *catalog.Relation, row *node) (string, error) {
-	if len(row.keys) == 0 {
+	if len(row.Keys) == 0 {
 		return "INSERT INTO " + r.Name.SQL() + " DEFAULT VALUES", nil
 	}
 	var columns, values []string
-	for i, name := range row.keys {
-		c, err := column(r, row.keyAt[i], name)
+	for i, name := range row.Keys {
+		c, err := column(r, row.KeyAt[i], name)
 		if err != nil {
 			return "", err
 		}
 		columns = append(columns, catalog.QuoteIdent(name))
-		values = append(values, literal(c.Type, row.values[i]))
+		values = append(values, literal(c.Type, row.Values[i]))
 	}
 	return "INSERT INTO " + r.Name.SQL() + " (" + strings.Join(columns, ", ") + ") VALUES (" +
 		strings.Join(values, ", ") + ")", nil
@@ -102,18 +103,18 @@ func insert(r *catalog.Relation, row *node) (string, error) {
 func literal(sqlType string, n *node) string {
 	array := strings.HasSuffix(sqlType, "[]")
 	switch {
-	case n.kind == null:
+	case n.Kind == yamlfile.Null:
 		return "NULL"
-	case n.kind == scalar:
-		return catalog.QuoteLiteral(n.value)
-	case n.kind == list && array:
+	case n.Kind == yamlfile.Scalar:
+		return catalog.QuoteLiteral(n.Value)
+	case n.Kind == yamlfile.List && array:
 		var elements []string
-		for _, e := range n.values {
-			elements = append(elements, e.value)
+		for _, e := range n.Items {
+			elements = append(elements, e.Value)
 		}
 		return catalog.QuoteLiteral(predicate.WriteArray(elements))
 	default:
-		text, err := json.Marshal(n.json())
+		text, err := json.Marshal(jsonOf(n))
 		if err != nil {
 			return "NULL"
 		}
@@ -124,26 +125,26 @@ func literal(sqlType string, n *node) string {
 	}
 }
 
-// json is the value that a node stands for.
-func (n *node) json() any {
-	switch n.kind {
-	case mapping:
+// jsonOf is the value that a node stands for.
+func jsonOf(n *node) any {
+	switch n.Kind {
+	case yamlfile.Mapping:
 		out := map[string]any{}
-		for i, key := range n.keys {
-			out[key] = n.values[i].json()
+		for i, key := range n.Keys {
+			out[key] = jsonOf(n.Values[i])
 		}
 		return out
-	case list:
+	case yamlfile.List:
 		out := []any{}
-		for _, v := range n.values {
-			out = append(out, v.json())
+		for _, v := range n.Items {
+			out = append(out, jsonOf(v))
 		}
 		return out
-	case scalar:
-		if n.number || n.truth {
-			return json.RawMessage(n.value)
+	case yamlfile.Scalar:
+		if n.Literal != yamlfile.String {
+			return json.RawMessage(n.Value)
 		}
-		return n.value
+		return n.Value
 	default:
 		return nil
 	}

@@ -38,7 +38,7 @@ func newCoverage(p *policy.Policy) *coverage {
 	for _, t := range p.Tables() {
 		for _, r := range t.Rule.WithoutContracts().Leaves() {
 			c.rules[t.Relation.Name] = append(c.rules[t.Relation.Name],
-				&BlockCoverage{Place: Place{r.File, r.Line, r.Column}, Table: t.Relation.Name.String(), Block: r.Block, rule: r})
+				&BlockCoverage{Place: Place{File: r.File, Line: r.Line, Column: r.Column}, Table: t.Relation.Name.String(), Block: r.Block, rule: r})
 		}
 	}
 	return c

@@ -49,7 +49,7 @@ func (s *Server) build(ctx context.Context, f *File, dump func(context.Context, 
 	}
 	doc, err := policy.Load(f.Policy)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, policy.Errors{problem(f.PolicyAt, "policy: FILE, relative to this file", "there is no policy %s", f.Policy)}
+		return nil, policy.Errors{f.PolicyAt.Errorf("policy: FILE, relative to this file", "there is no policy %s", f.Policy)}
 	}
 	if err != nil {
 		return nil, err
@@ -57,15 +57,14 @@ func (s *Server) build(ctx context.Context, f *File, dump func(context.Context, 
 	var live Schema
 	switch {
 	case f.Database != "" && dump == nil:
-		return nil, policy.Errors{problem(f.DatabaseAt, "run it with --config",
+		return nil, policy.Errors{f.DatabaseAt.Errorf("run it with --config",
 			"there is no configuration that says where database %s is", f.Database)}
 	case f.Database != "":
 		if live, err = dump(ctx, f.Database); err != nil {
 			return nil, err
 		}
 	case len(f.Schema) == 0:
-		return nil, policy.Errors{problem(f.PolicyAt,
-			"schema: schema.sql, relative to this file, or database: one of the configuration",
+		return nil, policy.Errors{f.PolicyAt.Errorf("schema: schema.sql, relative to this file, or database: one of the configuration",
 			"the file names no schema, and there is no schema.sql beside it")}
 	}
 	if b.name, err = s.create(ctx, "", b.owner); err != nil {
@@ -145,10 +144,10 @@ func (b *built) callers() error {
 	for _, c := range b.file.Callers {
 		for name := range c.Attributes {
 			if a, ok := b.policy.Attribute(name); !ok {
-				errs = append(errs, problem(c.Place, policy.Suggest(name, names),
+				errs = append(errs, c.Place.Errorf(policy.Suggest(name, names),
 					"caller %s: the policy declares no attribute %q", c.Name, name))
 			} else if err := a.Check(c.Attributes[name]); err != nil {
-				errs = append(errs, problem(c.Place, "", "caller %s: %v", c.Name, err))
+				errs = append(errs, c.Place.Errorf("", "caller %s: %v", c.Name, err))
 			}
 		}
 	}
@@ -190,7 +189,7 @@ func sqlProblem(file, text string, err error) *policy.Error {
 	at := Place{File: file}
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
-		return problem(at, "", "%v", err)
+		return at.Errorf("", "%v", err)
 	}
 	if pg.Position > 0 {
 		at.Line, at.Column = 1, 1
@@ -207,7 +206,7 @@ func sqlProblem(file, text string, err error) *policy.Error {
 	if pg.Detail != "" {
 		what += ": " + pg.Detail
 	}
-	return problem(at, pg.Hint, "%s", what)
+	return at.Errorf(pg.Hint, "%s", what)
 }
 
 // database is a copy with a proxy before it.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 	"github.com/pgconsent/pgconsent/policy"
 )
@@ -163,10 +164,10 @@ func (e Expectation) compare(a answer) *Failure {
 	case e.Value != nil:
 		if len(a.rows) != 1 || len(a.columns) != 1 {
 			return &Failure{Says: fmt.Sprintf("the answer has %d rows of %d columns, not one value", len(a.rows),
-				len(a.columns)), Want: []string{e.Value.text()}, Got: a.text()}
+				len(a.columns)), Want: []string{nodeText(e.Value)}, Got: a.text()}
 		}
-		if !e.Value.equals(a.rows[0][0]) {
-			return &Failure{Says: "the value is another", Want: []string{e.Value.text()}, Got: []string{textOf(a.rows[0][0])}}
+		if !equals(e.Value, a.rows[0][0]) {
+			return &Failure{Says: "the value is another", Want: []string{nodeText(e.Value)}, Got: []string{textOf(a.rows[0][0])}}
 		}
 	case e.Rows != nil:
 		return e.compareRows(a)
@@ -182,11 +183,11 @@ func (e Expectation) compare(a answer) *Failure {
 
 func (e Expectation) compareRows(a answer) *Failure {
 	got, want := a.text(), []string{}
-	for _, row := range e.Rows.values {
+	for _, row := range e.Rows.Items {
 		var values []string
-		for i, v := range row.values {
-			text := v.text()
-			if v.truth && len(a.rows) > 0 && i < len(a.rows[0]) {
+		for i, v := range row.Items {
+			text := nodeText(v)
+			if v.Literal == yamlfile.Bool && len(a.rows) > 0 && i < len(a.rows[0]) {
 				text = text[:1]
 			}
 			values = append(values, text)
@@ -226,22 +227,23 @@ func textOf(v *string) string {
 	return *v
 }
 
-func (n *node) text() string {
-	if n.kind == null {
+// nodeText is a value as an answer shows it.
+func nodeText(n *node) string {
+	if n.Kind == yamlfile.Null {
 		return "NULL"
 	}
-	return n.value
+	return n.Value
 }
 
 // equals compares with a value as the server writes it.
-func (n *node) equals(v *string) bool {
+func equals(n *node, v *string) bool {
 	switch {
-	case v == nil || n.kind == null:
-		return v == nil && n.kind == null
-	case n.truth:
-		return *v == n.value || *v == n.value[:1]
+	case v == nil || n.Kind == yamlfile.Null:
+		return v == nil && n.Kind == yamlfile.Null
+	case n.Literal == yamlfile.Bool:
+		return *v == n.Value || *v == n.Value[:1]
 	default:
-		return *v == n.value
+		return *v == n.Value
 	}
 }
 
@@ -269,15 +271,14 @@ func (d *database) identify(rows Rows) (identity, error) {
 	}
 	id.columns = nil
 	for _, key := range rows.Keys {
-		if key.kind != mapping {
-			return id, policy.Errors{problem(key.Place,
-				"write { column: value } with columns that the caller can read",
+		if key.Kind != yamlfile.Mapping {
+			return id, policy.Errors{key.Place.Errorf("write { column: value } with columns that the caller can read",
 				"%s has no primary key that the caller can read", r.Name)}
 		}
 		if id.columns == nil {
-			id.columns = key.keys
-		} else if !slices.Equal(id.columns, key.keys) {
-			return id, policy.Errors{problem(key.Place, "", "the rows of %s must be named by the same columns", r.Name)}
+			id.columns = key.Keys
+		} else if !slices.Equal(id.columns, key.Keys) {
+			return id, policy.Errors{key.Place.Errorf("", "the rows of %s must be named by the same columns", r.Name)}
 		}
 	}
 	if id.columns == nil {
@@ -303,16 +304,16 @@ func (d *database) resolve(ctx context.Context, id identity, keys []*node) ([]st
 	for _, key := range keys {
 		var names []string
 		values := []*node{key}
-		switch key.kind {
-		case mapping:
-			names, values = key.keys, key.values
-		case list:
-			names, values = id.relation.PrimaryKey, key.values
+		switch key.Kind {
+		case yamlfile.Mapping:
+			names, values = key.Keys, key.Values
+		case yamlfile.List:
+			names, values = id.relation.PrimaryKey, key.Items
 		default:
 			names = id.relation.PrimaryKey
 		}
 		if len(names) != len(values) {
-			return nil, policy.Errors{problem(key.Place, "write a list of as many values, or { column: value }",
+			return nil, policy.Errors{key.Place.Errorf("write a list of as many values, or { column: value }",
 				"the primary key of %s has %d columns: %s", id.relation.Name, len(names), strings.Join(names, ", "))}
 		}
 		var conditions []string
@@ -321,7 +322,7 @@ func (d *database) resolve(ctx context.Context, id identity, keys []*node) ([]st
 			if err != nil {
 				return nil, err
 			}
-			if values[i].kind == null {
+			if values[i].Kind == yamlfile.Null {
 				conditions = append(conditions, catalog.QuoteIdent(name)+" IS NULL")
 				continue
 			}
@@ -332,10 +333,9 @@ func (d *database) resolve(ctx context.Context, id identity, keys []*node) ([]st
 		case err != nil:
 			return nil, err
 		case a.refused != nil:
-			return nil, policy.Errors{problem(key.Place, "", "%s", a.refused.Message)}
+			return nil, policy.Errors{key.Place.Errorf("", "%s", a.refused.Message)}
 		case len(a.rows) == 0:
-			return nil, policy.Errors{problem(key.Place,
-				"what a caller does not see must be there for the owner, else nothing is tested",
+			return nil, policy.Errors{key.Place.Errorf("what a caller does not see must be there for the owner, else nothing is tested",
 				"%s has no such row", id.relation.Name)}
 		}
 		out = append(out, a.text()...)
@@ -473,10 +473,10 @@ func (d *database) columns(ctx context.Context, e Expectation, rows Rows, login 
 	}
 	var want []string
 	for _, key := range rows.Keys {
-		if _, err := column(r, key.Place, key.value); err != nil {
+		if _, err := column(r, key.Place, key.Value); err != nil {
 			return nil, err
 		}
-		want = append(want, key.value)
+		want = append(want, key.Value)
 	}
 	a, err := d.ask(ctx, e.As, "SELECT * FROM "+r.Name.SQL()+" LIMIT 0", login)
 	if err != nil {

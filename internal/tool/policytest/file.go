@@ -14,6 +14,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/internal/dev/world"
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 	"github.com/pgconsent/pgconsent/policy"
 )
 
@@ -139,7 +140,7 @@ func Load(path string) (*File, error) {
 		return nil, err
 	}
 	f := &File{Path: path, SearchPath: []string{"public"}, Enforcement: "auto"}
-	r := &reader{file: path}
+	r := &fileReader{file: path}
 	if err := f.world(); err != nil {
 		return nil, err
 	}
@@ -181,7 +182,7 @@ func (f *File) world() error {
 	}
 	f.Owner = head.Owner
 	for _, a := range head.Agents {
-		f.Callers = append(f.Callers, &Caller{Place: Place{filepath.Join(dir, "world.yaml"), 1, 1}, Name: a.Name,
+		f.Callers = append(f.Callers, &Caller{Place: Place{File: filepath.Join(dir, "world.yaml"), Line: 1, Column: 1}, Name: a.Name,
 			Attributes: a.Attributes})
 	}
 	return nil
@@ -195,7 +196,7 @@ func (f *File) beside(path string) string {
 	return filepath.Join(filepath.Dir(f.Path), path)
 }
 
-func (r *reader) root(f *File, n *node) {
+func (r *fileReader) root(f *File, n *node) {
 	files := func(into *[]string, what string) func(*node) {
 		return func(n *node) {
 			r.words(into, what)(n)
@@ -210,7 +211,7 @@ func (r *reader) root(f *File, n *node) {
 	f.PolicyAt = n.Place
 	r.fields(n, "the file", map[string]func(*node){
 		"version": func(v *node) {
-			if v.kind != scalar || v.value != "1" {
+			if v.Kind != yamlfile.Scalar || v.Value != "1" {
 				r.fail(v.Place, "this pgconsent reads version 1", "unknown version of the tests")
 			}
 		},
@@ -239,24 +240,24 @@ func (r *reader) root(f *File, n *node) {
 		},
 		"callers": func(v *node) {
 			f.Callers = nil
-			if !r.want(v, mapping, "callers") {
+			if !r.want(v, yamlfile.Mapping, "callers") {
 				return
 			}
-			for i, name := range v.keys {
-				f.Callers = append(f.Callers, r.caller(v.keyAt[i], name, v.values[i]))
+			for i, name := range v.Keys {
+				f.Callers = append(f.Callers, r.caller(v.KeyAt[i], name, v.Values[i]))
 			}
 		},
 		"given": func(v *node) { f.Given = r.changes(v, "given") },
 		"tests": func(v *node) {
-			if !r.want(v, list, "tests") {
+			if !r.want(v, yamlfile.List, "tests") {
 				return
 			}
-			for _, t := range v.values {
+			for _, t := range v.Items {
 				f.Tests = append(f.Tests, r.test(f, t))
 			}
 		},
 	})
-	if n.get("version") == nil {
+	if n.Get("version") == nil {
 		r.fail(n.Place, `begin with "version: 1"`, "the file needs \"version\"")
 	}
 	if len(f.Tests) == 0 && len(r.errs) == 0 {
@@ -271,25 +272,25 @@ func (r *reader) root(f *File, n *node) {
 	}
 }
 
-func (r *reader) caller(at Place, name string, n *node) *Caller {
+func (r *fileReader) caller(at Place, name string, n *node) *Caller {
 	c := &Caller{Place: at, Name: name, Attributes: map[string]string{}}
 	if !callerName.MatchString(name) || name == "owner" {
 		r.fail(at, "letters, digits and _ . - ; \"owner\" is the owner", "%q cannot be a caller's name", name)
 	}
 	r.fields(n, "caller "+name, map[string]func(*node){
 		"attributes": func(v *node) {
-			if !r.want(v, mapping, "attributes") {
+			if !r.want(v, yamlfile.Mapping, "attributes") {
 				return
 			}
-			for i, attribute := range v.keys {
-				switch value := v.values[i]; value.kind {
-				case scalar:
-					c.Attributes[attribute] = value.value
-				case list:
+			for i, attribute := range v.Keys {
+				switch value := v.Values[i]; value.Kind {
+				case yamlfile.Scalar:
+					c.Attributes[attribute] = value.Value
+				case yamlfile.List:
 					var elements []string
-					for _, e := range value.values {
-						if r.want(e, scalar, "an element of "+attribute) {
-							elements = append(elements, e.value)
+					for _, e := range value.Items {
+						if r.want(e, yamlfile.Scalar, "an element of "+attribute) {
+							elements = append(elements, e.Value)
 						}
 					}
 					c.Attributes[attribute] = predicate.WriteArray(elements)
@@ -303,42 +304,42 @@ func (r *reader) caller(at Place, name string, n *node) *Caller {
 	return c
 }
 
-func (r *reader) settings(n *node) []Setting {
+func (r *fileReader) settings(n *node) []Setting {
 	var out []Setting
-	if !r.want(n, mapping, "set") {
+	if !r.want(n, yamlfile.Mapping, "set") {
 		return nil
 	}
-	for i, name := range n.keys {
-		if r.want(n.values[i], scalar, "the value of "+name) {
-			out = append(out, Setting{name, n.values[i].value})
+	for i, name := range n.Keys {
+		if r.want(n.Values[i], yamlfile.Scalar, "the value of "+name) {
+			out = append(out, Setting{name, n.Values[i].Value})
 		}
 	}
 	return out
 }
 
-func (r *reader) changes(n *node, what string) []Change {
-	switch n.kind {
-	case scalar:
-		return []Change{{Place: n.Place, SQL: n.value}}
-	case list:
+func (r *fileReader) changes(n *node, what string) []Change {
+	switch n.Kind {
+	case yamlfile.Scalar:
+		return []Change{{Place: n.Place, SQL: n.Value}}
+	case yamlfile.List:
 		var out []Change
-		for _, v := range n.values {
+		for _, v := range n.Items {
 			out = append(out, r.changes(v, what)...)
 		}
 		return out
-	case mapping:
+	case yamlfile.Mapping:
 		var out []Change
-		for i, table := range n.keys {
-			c := Change{Place: n.keyAt[i], Table: table}
-			rows := n.values[i]
-			if rows.kind == mapping {
-				rows = &node{Place: rows.Place, kind: list, values: []*node{rows}}
+		for i, table := range n.Keys {
+			c := Change{Place: n.KeyAt[i], Table: table}
+			rows := n.Values[i]
+			if rows.Kind == yamlfile.Mapping {
+				rows = &node{Place: rows.Place, Kind: yamlfile.List, Items: []*node{rows}}
 			}
-			if !r.want(rows, list, "the rows of "+table) {
+			if !r.want(rows, yamlfile.List, "the rows of "+table) {
 				continue
 			}
-			for _, row := range rows.values {
-				if r.want(row, mapping, "a row of "+table) {
+			for _, row := range rows.Items {
+				if r.want(row, yamlfile.Mapping, "a row of "+table) {
 					c.Rows = append(c.Rows, row)
 				}
 			}
@@ -351,9 +352,9 @@ func (r *reader) changes(n *node, what string) []Change {
 	}
 }
 
-func (r *reader) test(f *File, n *node) *Test {
+func (r *fileReader) test(f *File, n *node) *Test {
 	t := &Test{Place: n.Place}
-	if !r.want(n, mapping, "a test") {
+	if !r.want(n, yamlfile.Mapping, "a test") {
 		return t
 	}
 	step := Step{}
@@ -364,10 +365,10 @@ func (r *reader) test(f *File, n *node) *Test {
 		"when":  func(v *node) { step.When = r.changes(v, "when") },
 		"then":  func(v *node) { step.Then = r.then(f, t, v) },
 		"steps": func(v *node) {
-			if !r.want(v, list, "steps") {
+			if !r.want(v, yamlfile.List, "steps") {
 				return
 			}
-			for _, s := range v.values {
+			for _, s := range v.Items {
 				next := Step{}
 				r.fields(s, "a step", map[string]func(*node){
 					"given": func(v *node) { next.Given = r.changes(v, "given") },
@@ -409,7 +410,7 @@ func (f *File) callers() []string {
 }
 
 // known reads the name of a caller, or "owner".
-func (r *reader) known(f *File, n *node) string {
+func (r *fileReader) known(f *File, n *node) string {
 	var name string
 	r.word(&name, "as")(n)
 	if names := append(f.callers(), "owner"); name != "" && !slices.Contains(names, name) {
@@ -422,10 +423,10 @@ func (r *reader) known(f *File, n *node) string {
 	return name
 }
 
-func (r *reader) then(f *File, t *Test, n *node) []Expectation {
+func (r *fileReader) then(f *File, t *Test, n *node) []Expectation {
 	entries := []*node{n}
-	if n.kind == list {
-		entries = n.values
+	if n.Kind == yamlfile.List {
+		entries = n.Items
 	}
 	var out []Expectation
 	for _, e := range entries {
@@ -434,13 +435,13 @@ func (r *reader) then(f *File, t *Test, n *node) []Expectation {
 	return out
 }
 
-func (r *reader) expectation(f *File, n *node) Expectation {
+func (r *fileReader) expectation(f *File, n *node) Expectation {
 	e := Expectation{Place: n.Place, Count: -1, Changes: -1}
 	tables := func(into *[]Rows) func(*node) { return func(v *node) { *into = r.rows(v) } }
 	number := func(into *int, what string) func(*node) {
 		return func(v *node) {
-			i, err := strconv.Atoi(v.value)
-			if v.kind != scalar || err != nil || i < 0 {
+			i, err := strconv.Atoi(v.Value)
+			if v.Kind != yamlfile.Scalar || err != nil || i < 0 {
 				r.fail(v.Place, "", "%s is a number of rows", what)
 				return
 			}
@@ -462,13 +463,13 @@ func (r *reader) expectation(f *File, n *node) Expectation {
 		"changes": number(&e.Changes, "changes"),
 		"error":   r.word(&e.Error, "error"),
 		"message": r.word(&e.Message, "message"),
-		"ordered": func(v *node) { e.Ordered = v.value == "true" },
+		"ordered": func(v *node) { e.Ordered = v.Value == "true" },
 	}) {
 		return e
 	}
 	said := 0
 	for _, key := range answers {
-		if at := n.get(key); at != nil {
+		if at := n.Get(key); at != nil {
 			said++
 			if e.Query == "" {
 				r.fail(at.Place, "query: SELECT …", "%q needs a query", key)
@@ -481,19 +482,19 @@ func (r *reader) expectation(f *File, n *node) Expectation {
 	case e.Query == "" && len(e.Sees)+len(e.Shows)+len(e.Hides)+len(e.Columns) == 0 && len(e.Set) == 0:
 		r.fail(n.Place, "sees, shows, hides, columns, or query with its answer", "nothing is expected")
 	}
-	if e.Value != nil && e.Value.kind != scalar && e.Value.kind != null {
+	if e.Value != nil && e.Value.Kind != yamlfile.Scalar && e.Value.Kind != yamlfile.Null {
 		r.fail(e.Value.Place, "rows: [ [ … ] ] compares more", "value is a single value")
 	}
-	if e.Rows != nil && r.want(e.Rows, list, "rows") {
-		for _, row := range e.Rows.values {
-			r.want(row, list, "a row of an answer")
+	if e.Rows != nil && r.want(e.Rows, yamlfile.List, "rows") {
+		for _, row := range e.Rows.Items {
+			r.want(row, yamlfile.List, "a row of an answer")
 		}
 	}
 	if e.Error != "" && e.Error != "any" && !sqlState.MatchString(e.Error) {
-		r.fail(n.get("error").Place, `error: 42501, or "any"`, "%q is no SQLSTATE", e.Error)
+		r.fail(n.Get("error").Place, `error: 42501, or "any"`, "%q is no SQLSTATE", e.Error)
 	}
 	if e.Message != "" && e.Error == "" {
-		r.fail(n.get("message").Place, "error: 42501", "a message is that of an error")
+		r.fail(n.Get("message").Place, "error: 42501", "a message is that of an error")
 	}
 	for _, rows := range slices.Concat(e.Shows, e.Hides) {
 		if rows.Count >= 0 || rows.All {
@@ -505,24 +506,24 @@ func (r *reader) expectation(f *File, n *node) Expectation {
 
 var sqlState = regexp.MustCompile(`^[0-9A-Z]{5}$`)
 
-func (r *reader) rows(n *node) []Rows {
-	if !r.want(n, mapping, "the tables") {
+func (r *fileReader) rows(n *node) []Rows {
+	if !r.want(n, yamlfile.Mapping, "the tables") {
 		return nil
 	}
 	var out []Rows
-	for i, table := range n.keys {
-		rows := Rows{Place: n.keyAt[i], Table: table, Count: -1}
-		switch v := n.values[i]; {
-		case v.kind == list:
-			rows.Keys = v.values
-		case v.kind == scalar && v.value == "all":
+	for i, table := range n.Keys {
+		rows := Rows{Place: n.KeyAt[i], Table: table, Count: -1}
+		switch v := n.Values[i]; {
+		case v.Kind == yamlfile.List:
+			rows.Keys = v.Items
+		case v.Kind == yamlfile.Scalar && v.Value == "all":
 			rows.All = true
-		case v.kind == scalar && v.value == "none":
+		case v.Kind == yamlfile.Scalar && v.Value == "none":
 			rows.Count = 0
-		case v.kind == scalar:
-			count, err := strconv.Atoi(v.value)
+		case v.Kind == yamlfile.Scalar:
+			count, err := strconv.Atoi(v.Value)
 			if err != nil || count < 0 {
-				r.fail(v.Place, "write [ "+v.value+" ] for one row by its key", "rows are a list of keys, a number, all or none")
+				r.fail(v.Place, "write [ "+v.Value+" ] for one row by its key", "rows are a list of keys, a number, all or none")
 				continue
 			}
 			rows.Count = count

@@ -55,13 +55,13 @@ func record(row *node) (string, error) {
 		"number": "(SELECT COALESCE(max(c.number), 0) + 1 FROM " + r.Name.SQL() + " AS c)",
 	}
 	var said []string
-	for i, name := range row.keys {
-		c, err := column(r, row.keyAt[i], name)
+	for i, name := range row.Keys {
+		c, err := column(r, row.KeyAt[i], name)
 		if err != nil {
 			return "", err
 		}
-		value := literal(c.Type, row.values[i])
-		if m := distance.FindStringSubmatch(row.values[i].value); m != nil && c.TypeOID == 1184 {
+		value := literal(c.Type, row.Values[i])
+		if m := distance.FindStringSubmatch(row.Values[i].Value); m != nil && c.TypeOID == 1184 {
 			sign := map[string]string{"ago": "-", "ahead": "+"}[m[3]]
 			value = "statement_timestamp() " + sign + " " + m[1] + " * " +
 				map[string]string{"second": "interval '1 second'", "minute": "interval '1 minute'",
@@ -70,7 +70,7 @@ func record(row *node) (string, error) {
 		given[name], said = value, append(said, name)
 	}
 	if !slices.Contains(said, "subject") {
-		return "", policy.Errors{problem(row.Place, "write { subject: ID, stream: TEMPORARY }", "a record is of a subject")}
+		return "", policy.Errors{row.Place.Errorf("write { subject: ID, stream: TEMPORARY }", "a record is of a subject")}
 	}
 	if stream := strings.Trim(given["stream"], "'"); !slices.Contains(said, "categories") && stream != "" {
 		given["categories"] = map[string]string{predicate.Temporary: "'{ESSENTIAL}'",

@@ -1,14 +1,14 @@
-package policy
+package yamlfile
 
 import (
 	"fmt"
 	"strings"
 )
 
-// Error is one thing wrong with a policy, or unwise in it, with its place.
+// Error is one thing that is wrong with a file, or unwise in it, with its place.
 type Error struct {
 	File       string `json:"file"`
-	Line       int    `json:"line"` // 1-based; 0: the whole file
+	Line       int    `json:"line"` // begins with 1; 0: the whole file
 	Column     int    `json:"column"`
 	Message    string `json:"message"`
 	Suggestion string `json:"suggestion,omitempty"`
@@ -27,7 +27,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Errors are all that is wrong with a policy, in the order of the files.
+// Errors are all errors of one reading, in the order of the files.
 type Errors []*Error
 
 func (e Errors) Error() string {

@@ -1,0 +1,202 @@
+package yamlfile
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// Format is a kind of file.
+type Format struct {
+	// RefuseOther is the message about an alias, an anchor, a tag or a merge key. Without it they are nodes of kind
+	// [Other], which the reader refuses as values of the wrong kind.
+	RefuseOther string
+
+	// SecondDocument is the message, and its suggestion, about a file with more than one document.
+	SecondDocument, SecondDocumentFix string
+
+	// CheckText looks at each text of the file, and at the line of a syntax error. nil: any text is fine.
+	CheckText func(at Place, text string) *Error
+}
+
+// Parse reads a file. A nil node without an error is an empty file. Of several errors, syntax errors stop the reading;
+// others are collected, and a node comes with them.
+func (f Format) Parse(file string, data []byte) (*Node, Errors) {
+	start := Place{file, 1, 1}
+	data, refused := readable(file, data)
+	if refused != nil {
+		return nil, Errors{refused}
+	}
+	tokens := lexer.Tokenize(string(data))
+	if refused := tooDeep(file, tokens); refused != nil {
+		return nil, Errors{refused}
+	}
+	parsed, err := parser.Parse(tokens, 0)
+	if err != nil {
+		var syntax yaml.Error
+		if !errors.As(err, &syntax) {
+			return nil, Errors{start.Errorf("", "not YAML: %s", err)}
+		}
+		here := placeOf(file, syntax.GetToken())
+		if f.CheckText != nil { // for example ${VARIABLE}, whose braces the parser takes for a mapping's
+			if refused := f.CheckText(here, line(data, here.Line)); refused != nil {
+				return nil, Errors{refused}
+			}
+		}
+		suggestion, message := inPlainWords(syntax.GetMessage())
+		return nil, Errors{here.Errorf(suggestion, "%s", message)}
+	}
+	r := &reader{Format: f, file: file}
+	var root *Node
+	for _, doc := range parsed.Docs {
+		switch {
+		case doc.Body == nil:
+		case root != nil:
+			r.fail(placeOf(file, doc.Body.GetToken()), f.SecondDocumentFix, "%s", f.SecondDocument)
+		default:
+			root = r.node(doc.Body)
+		}
+	}
+	return root, r.errs
+}
+
+// reader turns the parser's nodes into ours.
+type reader struct {
+	Format
+	file string
+	errs Errors
+}
+
+func (r *reader) fail(at Place, suggestion, format string, args ...any) {
+	r.errs = append(r.errs, at.Errorf(suggestion, format, args...))
+}
+
+func placeOf(file string, t *token.Token) Place {
+	if t == nil || t.Position == nil {
+		return Place{file, 1, 1}
+	}
+	return Place{file, t.Position.Line, t.Position.Column}
+}
+
+func (r *reader) node(n ast.Node) *Node {
+	here := placeOf(r.file, n.GetToken())
+	scalar := func(value string, literal Literal) *Node {
+		return &Node{Place: here, Kind: Scalar, Value: value, Written: value, Literal: literal}
+	}
+	switch n := n.(type) {
+	case *ast.StringNode:
+		r.check(here, n.Value)
+		out := scalar(n.Value, String)
+		out.origin, out.originAt = strings.TrimLeft(n.Token.Origin, " \t\n"), here
+		return out
+	case *ast.LiteralNode:
+		r.check(here, n.Value.Value)
+		out := scalar(n.Value.Value, String)
+		out.origin, out.originAt = n.Value.Token.Origin, Place{r.file, here.Line + 1, 1}
+		return out
+	case *ast.IntegerNode:
+		return scalar(n.Token.Value, Integer)
+	case *ast.FloatNode:
+		return scalar(n.Token.Value, Float)
+	case *ast.BoolNode:
+		out := scalar(strconv.FormatBool(n.Value), Bool)
+		out.Written = n.Token.Value
+		return out
+	case *ast.NullNode:
+		return &Node{Place: here, Kind: Null}
+	case *ast.SequenceNode:
+		out := &Node{Place: here, Kind: List}
+		for _, item := range n.Values {
+			out.Items = append(out.Items, r.node(item))
+		}
+		return out
+	case *ast.MappingNode:
+		return r.mapping(here, n.Values)
+	case *ast.MappingValueNode:
+		return r.mapping(here, []*ast.MappingValueNode{n})
+	default:
+		if r.RefuseOther != "" {
+			r.fail(here, "write the value out", "%s", r.RefuseOther)
+		}
+		return &Node{Place: here, Kind: Other}
+	}
+}
+
+func (r *reader) check(at Place, text string) {
+	if r.CheckText == nil {
+		return
+	}
+	if refused := r.CheckText(at, text); refused != nil {
+		r.errs = append(r.errs, refused)
+	}
+}
+
+func (r *reader) mapping(here Place, values []*ast.MappingValueNode) *Node {
+	out := &Node{Place: here, Kind: Mapping}
+	if len(values) > 0 {
+		out.Place = placeOf(r.file, values[0].Key.GetToken())
+	}
+	for _, v := range values {
+		at := placeOf(r.file, v.Key.GetToken())
+		key, ok := r.key(at, v.Key)
+		if !ok {
+			continue
+		}
+		if slices.Contains(out.Keys, key) {
+			r.fail(at, "", "the key %q is there twice", key)
+			continue
+		}
+		out.Keys, out.KeyAt = append(out.Keys, key), append(out.KeyAt, at)
+		out.Values = append(out.Values, r.node(v.Value))
+	}
+	return out
+}
+
+func (r *reader) key(at Place, key ast.MapKeyNode) (string, bool) {
+	plain, ok := key.(ast.Node)
+	if !ok {
+		r.fail(at, "", "a key must be a plain word")
+		return "", false
+	}
+	failed := len(r.errs)
+	n := r.node(plain)
+	switch {
+	case len(r.errs) > failed:
+		return "", false
+	case n.Kind != Scalar || n.Value == "":
+		r.fail(at, "", "a key must be a plain word")
+		return "", false
+	case hasOddSpace(n.Value):
+		r.fail(at, "write plain spaces", "in or before this name is a space of another kind, or an invisible character")
+		return "", false
+	}
+	return n.Value, true
+}
+
+var keyTwice = regexp.MustCompile(`mapping key "(.*)" already defined at \[(\d+:\d+)\]`)
+
+// inPlainWords returns a suggestion, and the parser's message for people who do not write parsers.
+func inPlainWords(message string) (suggestion, plain string) {
+	switch {
+	case keyTwice.MatchString(message):
+		m := keyTwice.FindStringSubmatch(message)
+		return "", `the key "` + m[1] + `" is there twice, first at ` + m[2]
+	case strings.Contains(message, "found character '\t'"), strings.Contains(message, "tab character"):
+		return "indent with spaces", "YAML is not indented with tabs"
+	case strings.Contains(message, "must be specified"):
+		return "close the bracket, or add what is missing before it", message
+	case strings.Contains(message, "unexpected key name"):
+		return "write name: with a colon behind it; a comment begins with #", "this is no name of a mapping"
+	case strings.Contains(message, "not allowed in this context"):
+		return "entries of one mapping begin at one column: look at the indentation here and above", message
+	}
+	return "", message
+}

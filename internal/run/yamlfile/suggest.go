@@ -1,0 +1,39 @@
+package yamlfile
+
+import "slices"
+
+// Nearest returns the candidate with the smallest edit distance to what was written; false if none is near enough to
+// have been meant.
+func Nearest(written string, candidates []string) (string, bool) {
+	best, distance := "", len(written)/3+2
+	for _, c := range slices.Sorted(slices.Values(candidates)) {
+		if d := editDistance(written, c); d < distance {
+			best, distance = c, d
+		}
+	}
+	return best, best != ""
+}
+
+// editDistance is Levenshtein's, over bytes, with two neighbours that changed places counted as one slip.
+func editDistance(a, b string) int {
+	above, row := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		next := make([]int, len(b)+1)
+		next[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := row[j-1]
+			if a[i-1] != b[j-1] {
+				cost++
+			}
+			next[j] = min(cost, row[j]+1, next[j-1]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				next[j] = min(next[j], above[j-2]+1)
+			}
+		}
+		above, row = row, next
+	}
+	return row[len(b)]
+}
