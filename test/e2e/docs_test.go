@@ -110,13 +110,7 @@ const widestLine = 200
 var stillWide = map[string]bool{
 	"CHANGELOG.md":                     true,
 	"README.md":                        true,
-	"docs/README.md":                   true,
 	"docs/explanation/performance.md":  true,
-	"docs/howto/console.md":            true,
-	"docs/howto/deployment.md":         true,
-	"docs/howto/dsar.md":               true,
-	"docs/howto/observe.md":            true,
-	"docs/howto/vector-search.md":      true,
 	"examples/worlds/kernle/README.md": true,
 }
 
