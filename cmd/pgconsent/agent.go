@@ -68,7 +68,7 @@ func (a agentAddCmd) Run(s *session) error {
 		return err
 	}
 	if a.PasswordFile != "" {
-		password = "" // known already, and not ours to print
+		password = "" // the operator has it already
 	}
 	dsn := agentDSN(c, a.Name, password, agent.Database)
 	if s.json {
@@ -78,7 +78,7 @@ func (a agentAddCmd) Run(s *session) error {
 	return err
 }
 
-// byToken enables an agent whose passwords are the tokens of an identity provider.
+// byToken enables an agent that logs in with tokens of an identity provider.
 func (a agentAddCmd) byToken(s *session, c *config.Config, agent *config.Agent) error {
 	if a.PasswordFile != "" {
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonIdentity,
@@ -96,7 +96,7 @@ func (a agentAddCmd) byToken(s *session, c *config.Config, agent *config.Agent) 
 	return err
 }
 
-// agentDSN is how an agent connects, as far as the configuration tells.
+// agentDSN returns the connection string of an agent, as far as the configuration tells.
 func agentDSN(c *config.Config, name, password, database string) string {
 	u := url.URL{Scheme: "postgres", User: url.User(name), Host: c.Listen, Path: "/" + database}
 	if password != "" {
@@ -112,15 +112,15 @@ func agentDSN(c *config.Config, name, password, database string) string {
 
 type agentListCmd struct{}
 
-// listed is an agent as agent list shows it.
-type listed struct {
+// agentInfo is an agent as "agent list" prints it.
+type agentInfo struct {
 	Name     string `json:"name"`
 	Database string `json:"database"`
 	Login    string `json:"login"`
 }
 
-// logins tell of each agent of the configuration whether it can log in: yes, disabled, none.
-func logins(c *config.Config) (map[string]string, error) {
+// loginStates returns for each agent of the configuration whether it can log in: yes, disabled or none.
+func loginStates(c *config.Config) (map[string]string, error) {
 	lines, err := config.ReadCredentials(c.Credentials)
 	if err != nil {
 		return nil, err
@@ -147,13 +147,13 @@ func (agentListCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	login, err := logins(c)
+	login, err := loginStates(c)
 	if err != nil {
 		return err
 	}
-	all := []listed{}
+	all := []agentInfo{}
 	for _, name := range slices.Sorted(maps.Keys(c.Agents)) {
-		all = append(all, listed{name, c.Agents[name].Database, login[name]})
+		all = append(all, agentInfo{name, c.Agents[name].Database, login[name]})
 	}
 	if s.json {
 		return s.print(all)
@@ -171,8 +171,8 @@ type agentDisableCmd struct {
 }
 
 func (agentDisableCmd) Help() string {
-	return `"pgconsent agent add" gives it a new password and enables it again. An agent with auth: jwt: its tokens are taken no
-more, until "pgconsent agent add".`
+	return `"pgconsent agent add" gives it a new password and enables it again. The tokens of
+an agent with auth: jwt are refused until "pgconsent agent add".`
 }
 
 func (a agentDisableCmd) Run(s *session) error {

@@ -18,9 +18,9 @@ import (
 
 type auditCmd struct {
 	Tail   auditTailCmd   `cmd:"" help:"The newest records."`
-	Verify auditVerifyCmd `cmd:"" help:"Is every record there, unchanged? Of agents' statements, and of consents."`
+	Verify auditVerifyCmd `cmd:"" help:"Verify the records of agents' statements and of consents: whether any is missing or was changed."`
 	Export auditExportCmd `cmd:"" help:"Records as JSON lines or OCSF events, to go on from later."`
-	Forget auditForgetCmd `cmd:"" help:"Forget whom the references of a person are of."`
+	Forget auditForgetCmd `cmd:"" help:"Forget which references belong to a person."`
 }
 
 func (auditCmd) Help() string {
@@ -32,8 +32,8 @@ func (auditCmd) Help() string {
   pgconsent audit export --format ocsf --resume shipped.seq >> events.jsonl`
 }
 
-// entry is what the commands read of a record.
-type entry struct {
+// auditRecord has the members of a record that the commands read, of every kind of record.
+type auditRecord struct {
 	Seq         uint64         `json:"seq"`
 	Time        time.Time      `json:"time"`
 	Kind        string         `json:"kind"`
@@ -56,7 +56,7 @@ type entry struct {
 	By          string         `json:"by"`
 	Role        string         `json:"role"`
 	Operation   string         `json:"operation"`
-	About       stringOrList   `json:"about"` // a list in a call, one in a report
+	About       stringOrList   `json:"about"` // a list in the record of a call, one text in that of a report
 	Everybody   bool           `json:"everybody"`
 	Written     bool           `json:"written"`
 	Outcome     string         `json:"outcome"`
@@ -64,14 +64,14 @@ type entry struct {
 	Attributes  map[string]any `json:"attributes"`
 	Tables      []auditTable   `json:"-"`
 
-	RawTables json.RawMessage `json:"tables"` // objects in a decision, names in an observation
+	RawTables json.RawMessage `json:"tables"` // a list of objects in a decision, of names in an observation
 }
 
 type auditTable struct {
 	Name string `json:"name"`
 }
 
-// stringOrList is a list, or one text as a list of it.
+// stringOrList reads a list of strings, or a single string as a list of one.
 type stringOrList []string
 
 func (l *stringOrList) UnmarshalJSON(b []byte) error {
@@ -86,8 +86,8 @@ func (l *stringOrList) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-func readEntry(r audit.Record) (entry, error) {
-	var e entry
+func readAuditRecord(r audit.Record) (auditRecord, error) {
+	var e auditRecord
 	if err := json.Unmarshal(r.Line, &e); err != nil {
 		return e, fmt.Errorf("record %d: %w", r.Seq, err)
 	}
@@ -99,7 +99,7 @@ func readEntry(r audit.Record) (entry, error) {
 	return e, nil
 }
 
-// auditFilter is what tail and export leave out.
+// auditFilter has the flags by which tail and export choose records.
 type auditFilter struct {
 	Agent   string `placeholder:"NAME" help:"Only what this agent did."`
 	Table   string `placeholder:"NAME" help:"Only what reads or writes this table, as name or schema.name."`
@@ -108,21 +108,21 @@ type auditFilter struct {
 	Subject string `placeholder:"ID" help:"Only what was done by this person, on their behalf, or about them."`
 
 	since time.Time
-	refs  []string // of the subject
+	refs  []string // references of the subject
 }
 
-// prepare reads what the flags say.
+// prepare evaluates the flags.
 func (f *auditFilter) prepare(s *session, c *config.Config) error {
 	if f.Since != "" {
 		var err error
-		if f.since, err = moment(f.Since, time.Now()); err != nil {
+		if f.since, err = parseSince(f.Since, time.Now()); err != nil {
 			return err
 		}
 	}
 	if f.Subject == "" {
 		return nil
 	}
-	err := s.each(c, "", asControl, func(t target) error {
+	err := s.eachDatabase(c, "", asControl, func(t target) error {
 		var ref string
 		err := t.conn.QueryRow(s.ctx, "SELECT 'ref:' || s.ref FROM pgconsent.audit_subject AS s WHERE s.subject = $1",
 			f.Subject).Scan(&ref)
@@ -138,8 +138,8 @@ func (f *auditFilter) prepare(s *session, c *config.Config) error {
 	return err
 }
 
-// moment reads a time, or how long ago it was.
-func moment(text string, now time.Time) (time.Time, error) {
+// parseSince reads a time, or a duration before now.
+func parseSince(text string, now time.Time) (time.Time, error) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		if n, err := strconv.Atoi(days); err == nil && n >= 0 {
 			return now.AddDate(0, 0, -n), nil
@@ -157,40 +157,41 @@ func moment(text string, now time.Time) (time.Time, error) {
 		fmt.Errorf("--since: %q is not a time: write 24h, 7d, 2026-01-31 or 2026-01-31T12:00:00Z", text)}
 }
 
-// filtering takes records one after the other. An outcome goes with its decision.
-type filtering struct {
+// recordFilter chooses records. The outcome of a decision is chosen with it.
+type recordFilter struct {
 	auditFilter
-	taken map[uint64]bool // decisions whose outcome is to come
+	awaited map[uint64]bool // chosen decisions whose outcome was not read yet
 }
 
-func (f *filtering) wants(e entry) bool {
+func (f *recordFilter) wants(e auditRecord) bool {
 	if e.Time.Before(f.since) {
 		return false
 	}
 	if e.Kind == audit.KindOutcome {
-		// The decision of one whose record was not seen may be any: without filters it is taken.
-		ok := f.taken[e.Decision]
-		delete(f.taken, e.Decision)
-		return ok || f.none()
+		// The decision of this outcome was not read, so that nobody knows whether it fits: without filters it is
+		// chosen.
+		ok := f.awaited[e.Decision]
+		delete(f.awaited, e.Decision)
+		return ok || f.isEmpty()
 	}
 	ok := f.matches(e)
 	if ok && e.Kind == audit.KindDecision {
-		f.taken[e.Seq] = true
+		f.awaited[e.Seq] = true
 	}
 	return ok
 }
 
-func (f *filtering) none() bool {
+func (f *recordFilter) isEmpty() bool {
 	return f.Agent == "" && f.Table == "" && f.Verdict == "any" && len(f.refs) == 0
 }
 
-func (f *filtering) matches(e entry) bool {
+func (f *recordFilter) matches(e auditRecord) bool {
 	switch {
 	case f.Agent != "" && e.Agent != f.Agent:
 		return false
 	case f.Verdict != "any" && e.Verdict != f.Verdict:
 		return false
-	case f.Table != "" && !touches(e, f.Table):
+	case f.Table != "" && !affectsTable(e, f.Table):
 		return false
 	}
 	for _, ref := range f.refs {
@@ -201,7 +202,7 @@ func (f *filtering) matches(e entry) bool {
 	return len(f.refs) == 0
 }
 
-func touches(e entry, table string) bool {
+func affectsTable(e auditRecord, table string) bool {
 	for _, t := range e.Tables {
 		_, bare, _ := strings.Cut(t.Name, ".")
 		if t.Name == table || bare == table {
@@ -211,14 +212,14 @@ func touches(e entry, table string) bool {
 	return false
 }
 
-// against is what the records of a log are held to: its key and its anchor. What is not there is said.
-func (s *session) against(log config.Audit, extra string) (audit.VerifyOptions, []string, error) {
+// verifyOptions returns what a log is verified with: its key and the record in its anchor. Missing ones are reported.
+func (s *session) verifyOptions(log config.Audit, extra string) (audit.VerifyOptions, []string, error) {
 	var a audit.VerifyOptions
 	var missing []string
 	key, err := audit.LoadKey(log.Key)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		missing = append(missing, fmt.Sprintf("the key %s is not there: a chain that was written anew is not found", log.Key))
+		missing = append(missing, fmt.Sprintf("the key %s is missing: without it a chain that somebody wrote anew cannot be told from the original", log.Key))
 	case err != nil:
 		return a, nil, err
 	default:
@@ -232,7 +233,7 @@ func (s *session) against(log config.Audit, extra string) (audit.VerifyOptions, 
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && i == 0:
 			missing = append(missing, fmt.Sprintf(
-				"the anchor %s is not there: that the newest records were cut off is not found", path))
+				"the anchor %s is missing: without it nobody can tell whether the newest records were cut off", path))
 		case err != nil:
 			return a, nil, err
 		case head.Seq > 0:
@@ -242,8 +243,8 @@ func (s *session) against(log config.Audit, extra string) (audit.VerifyOptions, 
 	return a, missing, nil
 }
 
-// audited is the configuration of a command that reads records.
-func (s *session) audited() (*config.Config, error) {
+// auditConfig loads the configuration for a command that reads records.
+func (s *session) auditConfig() (*config.Config, error) {
 	c, err := s.load()
 	if err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ func TestAuditInDatabase(t *testing.T) {
 	}
 	user := i.user(t)
 	out, errs, code := call(t, "", "audit", "tail", "-c", i.config, "--subject", user)
-	if code != done || strings.Count(out, "public.memories") != 3 || strings.Contains(out, user) {
+	if code != exitOK || strings.Count(out, "public.memories") != 3 || strings.Contains(out, user) {
 		t.Errorf("tail: %d\n%s%s", code, out, errs)
 	}
 	follow := launch(t, nil, "audit", "tail", "-c", i.config, "--follow", "-n", "0", "--json")
@@ -56,11 +56,11 @@ func TestAuditInDatabase(t *testing.T) {
 	go func() { _, _ = follow.out.WriteTo(&strings.Builder{}) }()
 	follow.ended(t)
 
-	if out, errs, code := call(t, "", "audit", "verify", "-c", i.config); code != done ||
+	if out, errs, code := call(t, "", "audit", "verify", "-c", i.config); code != exitOK ||
 		!strings.Contains(out, "audit chain here of database app: ") || !strings.Contains(out, "records hold") {
 		t.Errorf("verify: %d %s%s", code, out, errs)
 	}
-	if out, errs, code := call(t, "", "audit", "export", "-c", i.config); code != done || len(lines(t, out)) < 8 {
+	if out, errs, code := call(t, "", "audit", "export", "-c", i.config); code != exitOK || len(lines(t, out)) < 8 {
 		t.Errorf("export: %d %s%s", code, out, errs)
 	}
 
@@ -75,14 +75,14 @@ func TestAuditInDatabase(t *testing.T) {
 			Intact  bool
 		}
 	}
-	if err := json.Unmarshal([]byte(out), &report); err != nil || code != done {
+	if err := json.Unmarshal([]byte(out), &report); err != nil || code != exitOK {
 		t.Fatalf("dsar: %d %s%s", code, out, errs)
 	}
 	if report.Retrievals.Exact+report.Retrievals.Possible != 3+looked || len(report.Logs) != 1 ||
 		!report.Logs[0].Intact || report.Record.Log != "chain here-reports of database app" {
 		t.Errorf("dsar: %+v", report)
 	}
-	if out, errs, code := call(t, "", "audit", "verify", "-c", i.config); code != done ||
+	if out, errs, code := call(t, "", "audit", "verify", "-c", i.config); code != exitOK ||
 		!strings.Contains(out, "reports chain here-reports of database app: 1 records hold") {
 		t.Errorf("verify with a report: %d %s%s", code, out, errs)
 	}
@@ -127,16 +127,16 @@ func TestAuditInDatabase(t *testing.T) {
 	owner.Close(t.Context())
 	p.signal(t, syscall.SIGTERM)
 	p.ended(t)
-	if out, errs, code := call(t, "", "audit", "verify", "-c", i.config); code != done {
+	if out, errs, code := call(t, "", "audit", "verify", "-c", i.config); code != exitOK {
 		t.Errorf("verify afterwards: %d %s%s", code, out, errs)
 	}
-	if _, errs, code := call(t, "", "migrate", "--down", "-c", i.config); code != wrong || !strings.Contains(errs, "--discard-audit") {
+	if _, errs, code := call(t, "", "migrate", "--down", "-c", i.config); code != exitError || !strings.Contains(errs, "--discard-audit") {
 		t.Errorf("migrate --down: %d %s", code, errs)
 	}
-	if out, errs, code := call(t, "", "audit", "forget", "-c", i.config, "--subject", user); code != done {
+	if out, errs, code := call(t, "", "audit", "forget", "-c", i.config, "--subject", user); code != exitOK {
 		t.Errorf("forget: %d %s%s", code, out, errs)
 	}
-	if out, _, code := call(t, "", "audit", "verify", "-c", i.config); code != done {
+	if out, _, code := call(t, "", "audit", "verify", "-c", i.config); code != exitOK {
 		t.Errorf("verify of what was forgotten: %d %s", code, out)
 	}
 
@@ -144,7 +144,7 @@ func TestAuditInDatabase(t *testing.T) {
 	i.exec(t,
 		`ALTER TABLE pgconsent.audit_record DISABLE TRIGGER ALL; UPDATE pgconsent.audit_record SET line = replace(line, '"tag":"SELECT"', '"tag":"DELETE"') WHERE line LIKE '%"kind":"decision"%'; ALTER TABLE pgconsent.audit_record ENABLE TRIGGER ALL`)
 	out, _, code = call(t, "", "audit", "verify", "-c", i.config)
-	if code != wrong || !strings.Contains(out, "BROKEN") || !strings.Contains(out, "NOT PROVED: audit_record: the trigger pgconsent_refuse ") {
+	if code != exitError || !strings.Contains(out, "BROKEN") || !strings.Contains(out, "NOT PROVED: audit_record: the trigger pgconsent_refuse ") {
 		t.Errorf("verify of what was changed: %d %s", code, out)
 	}
 }

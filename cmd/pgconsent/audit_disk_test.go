@@ -133,7 +133,7 @@ func TestServeOnAFullDisk(t *testing.T) {
 		if n := number(t, connect(t, i.dsn("app_owner", address)), "SELECT count(*) FROM memories"); n != 2 {
 			t.Errorf("the owner sees %d memories", n)
 		}
-		if said, code := inside("dsar", "--subject", "nobody", "-c", i.config); code != wrong || !strings.Contains(said, "SQLSTATE 58030") {
+		if said, code := inside("dsar", "--subject", "nobody", "-c", i.config); code != exitError || !strings.Contains(said, "SQLSTATE 58030") {
 			t.Errorf("a report without a record: %d %s", code, said)
 		}
 		if err := os.Remove(filler); err != nil {
@@ -141,17 +141,17 @@ func TestServeOnAFullDisk(t *testing.T) {
 		}
 	}
 	more(t, "answered", &a.answered, 20)
-	if said, code := inside("dsar", "--subject", "nobody", "-c", i.config); code != wrong ||
+	if said, code := inside("dsar", "--subject", "nobody", "-c", i.config); code != exitError ||
 		!strings.Contains(said, "there is no consent of this subject") {
 		t.Errorf("a report when there is room again: %d %s", code, said)
 	}
 	a.stop()
-	if said, code := inside("audit", "verify", "-c", i.config); code != done {
+	if said, code := inside("audit", "verify", "-c", i.config); code != exitOK {
 		t.Errorf("audit verify: %d %s", code, said)
 	}
 	sessions, decided := map[string]string{}, map[string]int{}
 	if _, err := (audit.VerifyOptions{}).Read(audit.Folder(filepath.Join(seen, "audit")), func(r audit.Record) error {
-		e, err := readEntry(r)
+		e, err := readAuditRecord(r)
 		switch {
 		case e.Kind == audit.KindSession && e.Event == "open":
 			sessions[e.Session] = e.Remote

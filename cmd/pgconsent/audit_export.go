@@ -32,7 +32,7 @@ member in OCSF. Exit code 1 if the chain does not hold; what comes before that p
 }
 
 func (x auditExportCmd) Run(s *session) error {
-	c, err := s.audited()
+	c, err := s.auditConfig()
 	if err != nil {
 		return err
 	}
@@ -53,15 +53,15 @@ func (x auditExportCmd) Run(s *session) error {
 	if err := x.prepare(s, c); err != nil {
 		return err
 	}
-	against, _, err := s.against(c.Audit, "")
+	against, _, err := s.verifyOptions(c.Audit, "")
 	if err != nil {
 		return err
 	}
-	against.Progress = s.hourglass("read").report
+	against.Progress = s.newProgress("read").report
 	out := bufio.NewWriterSize(s.out, 1<<16)
-	export := exporting{filtering: filtering{x.auditFilter, map[uint64]bool{}}, to: out, after: x.After,
-		ocsf: x.Format == "ocsf", remotes: map[string]string{}, decisions: map[uint64]entry{}}
-	err = s.source(c, c.Audit, func(from audit.Source) error {
+	export := exporter{recordFilter: recordFilter{x.auditFilter, map[uint64]bool{}}, out: out, after: x.After,
+		ocsf: x.Format == "ocsf", remotes: map[string]string{}, pending: map[uint64]auditRecord{}}
+	err = s.withAuditSource(c, c.Audit, func(from audit.Source) error {
 		report, err := against.Read(from, export.record)
 		for _, t := range report.Removed {
 			if t.Last > x.After {
@@ -79,7 +79,7 @@ func (x auditExportCmd) Run(s *session) error {
 	return err
 }
 
-// replaceFile is there with the old text or with the new one, whatever happens.
+// replaceFile replaces a file atomically: after a crash it has the old text or the new one.
 func replaceFile(path, text string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
@@ -93,19 +93,19 @@ func replaceFile(path, text string) error {
 	return os.Rename(f.Name(), path)
 }
 
-// exporting writes records that are wanted.
-type exporting struct {
-	filtering
-	to        io.Writer
-	after     uint64
-	last      uint64
-	ocsf      bool
-	remotes   map[string]string // where sessions that are open come from
-	decisions map[uint64]entry  // whose outcome is to come
+// exporter writes the chosen records.
+type exporter struct {
+	recordFilter
+	out     io.Writer
+	after   uint64
+	last    uint64
+	ocsf    bool
+	remotes map[string]string      // by session that is open: the address of its client
+	pending map[uint64]auditRecord // decisions whose outcome was not read yet
 }
 
-func (x *exporting) record(r audit.Record) error {
-	e, err := readEntry(r)
+func (x *exporter) record(r audit.Record) error {
+	e, err := readAuditRecord(r)
 	if err != nil {
 		return err
 	}
@@ -114,31 +114,31 @@ func (x *exporting) record(r audit.Record) error {
 	case e.Kind == audit.KindSession && e.Event == "open":
 		x.remotes[e.Session] = e.Remote
 	case e.Kind == audit.KindDecision && x.ocsf:
-		x.decisions[e.Seq] = e
+		x.pending[e.Seq] = e
 	}
 	if x.wants(e) && r.Seq > x.after {
 		if x.ocsf {
 			err = x.event(e, r)
 		} else {
-			_, err = x.to.Write(r.Line)
+			_, err = x.out.Write(r.Line)
 		}
 	}
 	switch {
 	case e.Kind == audit.KindSession && e.Event != "open":
 		delete(x.remotes, e.Session)
 	case e.Kind == audit.KindOutcome:
-		delete(x.decisions, e.Decision)
+		delete(x.pending, e.Decision)
 	}
 	return err
 }
 
-// The numbers of OCSF.
+// Class and activity numbers of OCSF.
 const (
 	ocsfClass                                                            = 6005 // Datastore Activity
 	ocsfUpdate, ocsfConnect, ocsfQuery, ocsfWrite, ocsfDelete, ocsfOther = 2, 3, 4, 5, 7, 99
 )
 
-func ocsfActivity(e entry) (int, string) {
+func ocsfActivity(e auditRecord) (int, string) {
 	switch e.Kind {
 	case audit.KindSession:
 		switch e.Event {
@@ -168,11 +168,11 @@ func ocsfActivity(e entry) (int, string) {
 	}
 }
 
-// event writes a record as an event. It has no query_info, which would need the query's text: records have none, and
-// the fingerprint stays unmapped.
-func (x *exporting) event(e entry, r audit.Record) error {
+// event writes a record as an OCSF event. It has no query_info, which would need the query's text: records have no
+// text, and the fingerprint stays unmapped.
+func (x *exporter) event(e auditRecord, r audit.Record) error {
 	of := e
-	if d, ok := x.decisions[e.Decision]; ok && e.Kind == audit.KindOutcome {
+	if d, ok := x.pending[e.Decision]; ok && e.Kind == audit.KindOutcome {
 		of = d
 	}
 	activity, name := ocsfActivity(of)
@@ -191,13 +191,13 @@ func (x *exporting) event(e entry, r audit.Record) error {
 		delete(members, mapped)
 	}
 	source := map[string]any{"name": "unknown"}
-	if host, port, err := net.SplitHostPort(firstOf(e.Remote, x.remotes[e.Session])); err == nil && host != "" {
+	if host, port, err := net.SplitHostPort(firstNonEmpty(e.Remote, x.remotes[e.Session])); err == nil && host != "" {
 		source = map[string]any{"ip": host}
 		if n, err := strconv.Atoi(port); err == nil {
 			source["port"] = n
 		}
 	}
-	user := map[string]any{"name": firstOf(of.Agent, of.By, "unknown"), "type_id": 3, "type": "System"}
+	user := map[string]any{"name": firstNonEmpty(of.Agent, of.By, "unknown"), "type_id": 3, "type": "System"}
 	switch e.Role {
 	case "subject":
 		user["type_id"], user["type"] = 1, "User"
@@ -218,7 +218,7 @@ func (x *exporting) event(e entry, r audit.Record) error {
 		"time": e.Time.UnixMilli(), "severity_id": severity, "severity": map[int]string{1: "Informational", 2: "Low"}[severity],
 		"status_id": status, "status": map[int]string{1: "Success", 2: "Failure"}[status],
 		"actor": actor, "src_endpoint": source,
-		"database": map[string]any{"name": firstOf(of.Database, "unknown"), "type_id": 1,
+		"database": map[string]any{"name": firstNonEmpty(of.Database, "unknown"), "type_id": 1,
 			"type": "Relational"}, "type_id": 1, "type": "Database",
 		"metadata": map[string]any{
 			"version": "1.3.0", "product": map[string]any{
@@ -226,7 +226,7 @@ func (x *exporting) event(e entry, r audit.Record) error {
 			"sequence": r.Seq, "uid": r.Hash, "event_code": e.Kind,
 		},
 	}
-	if code := firstOf(e.SQLState, e.Code); code != "" {
+	if code := firstNonEmpty(e.SQLState, e.Code); code != "" {
 		event["status_code"] = code
 	}
 	if e.Reason != "" {
@@ -238,12 +238,12 @@ func (x *exporting) event(e entry, r audit.Record) error {
 	if len(members) > 0 {
 		event["unmapped"] = members
 	}
-	encoder := json.NewEncoder(x.to)
+	encoder := json.NewEncoder(x.out)
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(event)
 }
 
-func firstOf(values ...string) string {
+func firstNonEmpty(values ...string) string {
 	for _, v := range values {
 		if v != "" {
 			return v

@@ -11,8 +11,8 @@ type auditForgetCmd struct {
 }
 
 func (auditForgetCmd) Help() string {
-	return `The records stay and the chain holds; nothing tells any more whose the references of this person were. Who is erased with
-pgconsent consent erase is forgotten by that. Exit code 1 if the audit knows no such person.
+	return `The records stay and the chain still verifies, but the references of this person can no longer be resolved. A person who is
+erased with pgconsent consent erase is forgotten as well. Exit code 1 if the audit knows no such person.
 
   pgconsent audit forget --subject 6f1e0000-0000-4000-8000-000000000001`
 }
@@ -23,7 +23,7 @@ func (f auditForgetCmd) Run(s *session) error {
 		return err
 	}
 	forgotten := []string{}
-	if err := s.each(c, f.Database, asControl, func(t target) error {
+	if err := s.eachDatabase(c, f.Database, asControl, func(t target) error {
 		var known bool
 		if err := t.conn.QueryRow(s.ctx, "SELECT pgconsent.audit_forget($1)", f.Subject).Scan(&known); err != nil {
 			return err

@@ -63,8 +63,8 @@ func TestOCSF(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	x := exporting{filtering: filtering{auditFilter{Verdict: "any"}, map[uint64]bool{}}, to: &out, ocsf: true,
-		remotes: map[string]string{}, decisions: map[uint64]entry{}}
+	x := exporter{recordFilter: recordFilter{auditFilter{Verdict: "any"}, map[uint64]bool{}}, out: &out, ocsf: true,
+		remotes: map[string]string{}, pending: map[uint64]auditRecord{}}
 	if _, err := audit.Walk(dir, x.record); err != nil {
 		t.Fatal(err)
 	}

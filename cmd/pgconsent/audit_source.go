@@ -8,12 +8,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/serve"
 )
 
-// source hands f where the records of a log are, at one moment.
-func (s *session) source(c *config.Config, a config.Audit, f func(audit.Source) error) error {
+// withAuditSource calls f with the records of a log: a folder, or one snapshot of a database.
+func (s *session) withAuditSource(c *config.Config, a config.Audit, f func(audit.Source) error) error {
 	return serve.AuditSource(s.ctx, c, a, false, f)
 }
 
-// logName is a log as output names it.
+// logName names a log in output.
 func logName(a config.Audit) string {
 	if a.Sink == config.SinkDatabase {
 		return serve.LogName(a)

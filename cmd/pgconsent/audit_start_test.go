@@ -27,7 +27,7 @@ func TestServeStartsOnABrokenDisk(t *testing.T) {
 		t.Fatal("an agent sees nothing")
 	}
 	p.signal(t, syscall.SIGTERM)
-	if code := p.ended(t); code != done {
+	if code := p.ended(t); code != exitOK {
 		t.Fatalf("serve ended with %d:\n%s", code, p.errs.String())
 	}
 	segment := filepath.Join(disk, "audit", "audit-000001.jsonl")
@@ -73,7 +73,7 @@ func TestServeStartsOnABrokenDisk(t *testing.T) {
 			if !strings.Contains(p.errs.String(), "records cannot be written yet") {
 				t.Errorf("the log does not say it:\n%s", p.errs.String())
 			}
-			if said, code := inside(os.Args[0], "doctor", "-c", i.config); code == done || !strings.Contains(said, broken.doctor) {
+			if said, code := inside(os.Args[0], "doctor", "-c", i.config); code == exitOK || !strings.Contains(said, broken.doctor) {
 				t.Errorf("the doctor: %d %s", code, said)
 			}
 			if said, code := inside("sh", "-c", broken.mend); code != 0 {
@@ -85,7 +85,7 @@ func TestServeStartsOnABrokenDisk(t *testing.T) {
 				t.Errorf("an agent gets %v when records can be written again", err)
 			}
 			said, code := inside(os.Args[0], "audit", "verify", "-c", i.config)
-			if code != done || !strings.Contains(said, "2 times the log went on after a crash, a failure to write") {
+			if code != exitOK || !strings.Contains(said, "2 times the log went on after a crash, a failure to write") {
 				t.Errorf("audit verify: %d %s", code, said)
 			}
 			p.signal(t, syscall.SIGTERM)

@@ -18,8 +18,8 @@ import (
 type auditTailCmd struct {
 	auditFilter
 	Lines  int  `short:"n" default:"20" placeholder:"N" help:"How many. Default: ${default}."`
-	Follow bool `short:"f" help:"Then each new one, until it is stopped."`
-	Short  bool `help:"Whole references are shortened to eight digits." default:"true" negatable:""`
+	Follow bool `short:"f" help:"Print new records as they are written, until interrupted."`
+	Short  bool `help:"Shorten references to eight digits." default:"true" negatable:""`
 }
 
 func (auditTailCmd) Help() string {
@@ -35,7 +35,7 @@ func (t auditTailCmd) Run(s *session) error {
 	if t.Lines < 0 {
 		return usageError{errors.New("--lines cannot be below 0")}
 	}
-	c, err := s.audited()
+	c, err := s.auditConfig()
 	if err != nil {
 		return err
 	}
@@ -45,20 +45,20 @@ func (t auditTailCmd) Run(s *session) error {
 	return serve.AuditSource(s.ctx, c, c.Audit, true, func(from audit.Source) error { return t.print(s, from) })
 }
 
-// print writes the newest records, and those that come.
+// print prints the newest records, and with --follow those that are written from now on.
 func (t auditTailCmd) print(s *session, from audit.Source) error {
-	f := filtering{t.auditFilter, map[uint64]bool{}}
-	counting := filtering{t.auditFilter, map[uint64]bool{}}
-	var lines []line
+	f := recordFilter{t.auditFilter, map[uint64]bool{}}
+	counting := recordFilter{t.auditFilter, map[uint64]bool{}}
+	var lines []tailLine
 	cursor, err := audit.Newest(from, t.Lines, func(r audit.Record) bool {
-		e, err := readEntry(r)
+		e, err := readAuditRecord(r)
 		return err == nil && e.Kind != audit.KindOutcome && counting.wants(e)
 	}, func(r audit.Record) error {
-		e, err := readEntry(r)
+		e, err := readAuditRecord(r)
 		if err != nil || !f.wants(e) {
 			return err
 		}
-		lines = append(lines, line{e, string(r.Line)})
+		lines = append(lines, tailLine{e, string(r.Line)})
 		return nil
 	})
 	if errors.Is(err, os.ErrNotExist) {
@@ -67,7 +67,7 @@ func (t auditTailCmd) print(s *session, from audit.Source) error {
 	if err != nil {
 		return err
 	}
-	lines = newest(lines, t.Lines)
+	lines = lastLines(lines, t.Lines)
 	if s.json {
 		for _, l := range lines {
 			fmt.Fprint(s.out, l.raw)
@@ -76,28 +76,28 @@ func (t auditTailCmd) print(s *session, from audit.Source) error {
 			return nil
 		}
 		return cursor.Follow(s.ctx, func(r audit.Record) error {
-			e, err := readEntry(r)
+			e, err := readAuditRecord(r)
 			if err == nil && f.wants(e) {
 				_, err = s.out.Write(r.Line)
 			}
 			return err
 		})
 	}
-	p := &tailing{table: tabwriter.NewWriter(&trimmed{to: s.out}, 0, 0, 2, ' ', 0), short: t.Short,
-		waiting: map[uint64]entry{}}
-	p.head()
+	p := &tailPrinter{table: tabwriter.NewWriter(&spaceTrimmer{out: s.out}, 0, 0, 2, ' ', 0), short: t.Short,
+		pending: map[uint64]auditRecord{}}
+	p.header()
 	for _, l := range lines {
-		p.add(l.entry)
+		p.add(l.auditRecord)
 	}
 	if !t.Follow {
-		p.rest()
+		p.flushPending()
 		return p.table.Flush()
 	}
 	if err := p.table.Flush(); err != nil {
 		return err
 	}
 	return cursor.Follow(s.ctx, func(r audit.Record) error {
-		e, err := readEntry(r)
+		e, err := readAuditRecord(r)
 		if err != nil || !f.wants(e) {
 			return err
 		}
@@ -106,13 +106,13 @@ func (t auditTailCmd) print(s *session, from audit.Source) error {
 	})
 }
 
-type line struct {
-	entry
+type tailLine struct {
+	auditRecord
 	raw string
 }
 
-// newest keeps the last n that are no outcomes, and what belongs to them.
-func newest(lines []line, n int) []line {
+// lastLines returns the last n lines that are no outcomes, and the outcomes that belong to them.
+func lastLines(lines []tailLine, n int) []tailLine {
 	for i := len(lines) - 1; i >= 0; i-- {
 		if lines[i].Kind == audit.KindOutcome {
 			continue
@@ -120,128 +120,129 @@ func newest(lines []line, n int) []line {
 		if n == 0 {
 			kept := lines[i+1:]
 			first := ^uint64(0)
-			if at := slices.IndexFunc(kept, func(l line) bool { return l.Kind != audit.KindOutcome }); at >= 0 {
+			if at := slices.IndexFunc(kept, func(l tailLine) bool { return l.Kind != audit.KindOutcome }); at >= 0 {
 				first = kept[at].Seq
 			}
-			return slices.DeleteFunc(kept, func(l line) bool { return l.Kind == audit.KindOutcome && l.Decision < first })
+			return slices.DeleteFunc(kept, func(l tailLine) bool { return l.Kind == audit.KindOutcome && l.Decision < first })
 		}
 		n--
 	}
 	return lines
 }
 
-// tailing prints a decision when its outcome is known.
-type tailing struct {
+// tailPrinter prints a decision when its outcome is known.
+type tailPrinter struct {
 	table   *tabwriter.Writer
 	short   bool
-	waiting map[uint64]entry
+	pending map[uint64]auditRecord
 }
 
-func (p *tailing) head() {
+func (p *tailPrinter) header() {
 	p.row("TIME", "AGENT", "FOR", "WHAT", "TABLES", "VERDICT", "ROWS", "")
 }
 
-// row keeps empty cells: a column ends where a line has none.
-func (p *tailing) row(cells ...string) {
+// row writes a line of the table. Empty cells at its end are written too: tabwriter aligns a column only over lines
+// that have it.
+func (p *tailPrinter) row(cells ...string) {
 	fmt.Fprintln(p.table, strings.Join(cells, "\t"))
 }
 
-// trimmed leaves out the spaces at the end of lines, which come in pieces.
-type trimmed struct {
-	to   io.Writer
-	held int // spaces that are the line's end, or are not
+// spaceTrimmer leaves out the spaces at the ends of lines. Lines may be written to it in pieces.
+type spaceTrimmer struct {
+	out    io.Writer
+	spaces int // spaces that were written last: at the end of the line they are left out
 }
 
-func (t *trimmed) Write(b []byte) (int, error) {
+func (t *spaceTrimmer) Write(b []byte) (int, error) {
 	var out strings.Builder
 	for _, c := range b {
 		switch c {
 		case ' ':
-			t.held++
+			t.spaces++
 			continue
 		case '\n':
-			t.held = 0
+			t.spaces = 0
 		}
-		out.WriteString(strings.Repeat(" ", t.held))
+		out.WriteString(strings.Repeat(" ", t.spaces))
 		out.WriteByte(c)
-		t.held = 0
+		t.spaces = 0
 	}
-	_, err := io.WriteString(t.to, out.String())
+	_, err := io.WriteString(t.out, out.String())
 	return len(b), err
 }
 
-func (p *tailing) add(e entry) {
+func (p *tailPrinter) add(e auditRecord) {
 	switch {
 	case e.Kind == audit.KindDecision && e.Verdict == "allow":
-		p.waiting[e.Seq] = e
+		p.pending[e.Seq] = e
 	case e.Kind == audit.KindDecision:
 		p.decision(e, "", strings.TrimSpace(e.SQLState+" "+e.Reason))
 	case e.Kind == audit.KindOutcome:
-		d, ok := p.waiting[e.Decision]
+		d, ok := p.pending[e.Decision]
 		if !ok {
-			return // of a refusal, or of a decision before the first line
+			return // the outcome of a refusal, or of a decision before the first printed line
 		}
-		delete(p.waiting, e.Decision)
+		delete(p.pending, e.Decision)
 		note := ""
 		if e.SQLState != "00000" {
 			note = e.SQLState
 		}
 		p.decision(d, strconv.FormatInt(e.Rows, 10), note)
 	case e.Kind == audit.KindSession:
-		p.row(stamp(e.Time), e.Agent, "", "session "+e.Event, "", "", "", strings.TrimSpace(e.SQLState+" "+e.Reason))
+		p.row(localTime(e.Time), e.Agent, "", "session "+e.Event, "", "", "", strings.TrimSpace(e.SQLState+" "+e.Reason))
 	case e.Kind == audit.KindCall:
 		about := "everybody"
 		if !e.Everybody {
-			about = p.persons(e.About)
+			about = p.personsText(e.About)
 		}
 		verdict := "allow"
 		if e.Outcome != audit.Done {
 			verdict = e.Outcome
 		}
-		p.row(stamp(e.Time), p.person(e.By), about, e.Role+": "+e.Operation, "", verdict, "", e.Code)
+		p.row(localTime(e.Time), p.personText(e.By), about, e.Role+": "+e.Operation, "", verdict, "", e.Code)
 	case e.Kind == audit.KindObservation:
-		p.row(stamp(e.Time), e.Agent, "", "observed "+e.Tag, "", "", "", "")
+		p.row(localTime(e.Time), e.Agent, "", "observed "+e.Tag, "", "", "", "")
 	default:
-		p.row(stamp(e.Time), "", "", e.Kind, "", "", "", e.Cause)
+		p.row(localTime(e.Time), "", "", e.Kind, "", "", "", e.Cause)
 	}
 }
 
-// rest prints the decisions whose outcome is not known.
-func (p *tailing) rest() {
+// flushPending prints the decisions without an outcome.
+func (p *tailPrinter) flushPending() {
 	var seqs []uint64
-	for seq := range p.waiting {
+	for seq := range p.pending {
 		seqs = append(seqs, seq)
 	}
 	slices.Sort(seqs)
 	for _, seq := range seqs {
-		p.decision(p.waiting[seq], "?", "no outcome yet")
+		p.decision(p.pending[seq], "?", "no outcome yet")
 	}
 }
 
-func (p *tailing) decision(e entry, rows, note string) {
+func (p *tailPrinter) decision(e auditRecord, rows, note string) {
 	var tables []string
 	for _, t := range e.Tables {
 		if !slices.Contains(tables, t.Name) {
 			tables = append(tables, t.Name)
 		}
 	}
-	p.row(stamp(e.Time), e.Agent, p.person(e.OnBehalfOf), e.Tag, strings.Join(tables, " "), e.Verdict, rows, note)
+	p.row(localTime(e.Time), e.Agent, p.personText(e.OnBehalfOf), e.Tag, strings.Join(tables, " "), e.Verdict, rows, note)
 }
 
-// person is a reference as it is printed, or another name.
-func (p *tailing) person(name string) string {
+// personText prints a reference, shortened if so asked, or another name as it is.
+func (p *tailPrinter) personText(name string) string {
 	if ref, ok := strings.CutPrefix(name, "ref:"); ok && p.short && len(ref) > 8 {
 		return ref[:8]
 	}
 	return name
 }
 
-func (p *tailing) persons(names []string) string {
+func (p *tailPrinter) personsText(names []string) string {
 	short := make([]string, len(names))
 	for i, name := range names {
-		short[i] = p.person(name)
+		short[i] = p.personText(name)
 	}
 	return strings.Join(short, " ")
 }
 
-func stamp(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
+func localTime(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }

@@ -81,7 +81,7 @@ func TestAuditCommands(t *testing.T) {
 	records := filepath.Join(i.dir(), "audit")
 
 	out, errs, code := call(t, "", "audit", "tail", "-c", i.config)
-	if code != done || strings.Count(out, "public.memories") != 3 || strings.Count(out, "42501 relation") != 1 ||
+	if code != exitOK || strings.Count(out, "public.memories") != 3 || strings.Count(out, "42501 relation") != 1 ||
 		!strings.Contains(out, "session open") {
 		t.Errorf("tail: %d\n%s%s", code, out, errs)
 	}
@@ -110,7 +110,7 @@ func TestAuditCommands(t *testing.T) {
 				decisions++
 			}
 		}
-		if code != done || decisions != want {
+		if code != exitOK || decisions != want {
 			t.Errorf("tail %s: %d, %d decisions, want %d\n%s%s", args, code, decisions, want, out, errs)
 		}
 	}
@@ -118,11 +118,11 @@ func TestAuditCommands(t *testing.T) {
 		"--since tomorrow": "is not a time", "--verdict maybe": "--verdict must be one of", "--lines=-1": "cannot be below 0",
 	} {
 		if _, errs, code := call(t, "", append([]string{"audit", "tail", "-c", i.config},
-			strings.Fields(args)...)...); code != usage || !strings.Contains(errs, want) {
+			strings.Fields(args)...)...); code != exitUsage || !strings.Contains(errs, want) {
 			t.Errorf("tail %s: %d %s", args, code, errs)
 		}
 	}
-	if _, errs, code := call(t, "", "audit", "tail", "-c", i.config, "--subject", "whoever"); code != wrong ||
+	if _, errs, code := call(t, "", "audit", "tail", "-c", i.config, "--subject", "whoever"); code != exitError ||
 		!strings.Contains(errs, "knows no such person") {
 		t.Errorf("tail of an unknown person: %d %s", code, errs)
 	}
@@ -153,7 +153,7 @@ func TestAuditCommands(t *testing.T) {
 	// Verified beside the server, and once it has ended.
 	for round := range 2 {
 		out, errs, code := call(t, "", "audit", "verify", "-c", i.config)
-		if code != done || !strings.Contains(out, "records hold") {
+		if code != exitOK || !strings.Contains(out, "records hold") {
 			t.Fatalf("verify: %d %s%s", code, out, errs)
 		}
 		if round == 0 {
@@ -178,18 +178,18 @@ func TestAuditCommands(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "shipped")
 	first, errs, code := call(t, "", "audit", "export", "-c", i.config, "--resume", state)
 	whole, err := os.ReadFile(filepath.Join(records, "audit-000001.jsonl"))
-	if code != done || err != nil || first != string(whole) {
+	if code != exitOK || err != nil || first != string(whole) {
 		t.Errorf("export: %d %s, %d bytes of %d", code, errs, len(first), len(whole))
 	}
-	if again, _, code := call(t, "", "audit", "export", "-c", i.config, "--resume", state); code != done || again != "" {
+	if again, _, code := call(t, "", "audit", "export", "-c", i.config, "--resume", state); code != exitOK || again != "" {
 		t.Errorf("export again: %d, %d bytes", code, len(again))
 	}
 	if rest, _, code := call(t, "", "audit", "export", "-c", i.config, "--after",
-		strconv.FormatUint(report.Audit.Last-2, 10)); code != done || strings.Count(rest, "\n") != 2 {
+		strconv.FormatUint(report.Audit.Last-2, 10)); code != exitOK || strings.Count(rest, "\n") != 2 {
 		t.Errorf("export --after: %d, %q", code, rest)
 	}
 	events, errs, code := call(t, "", "audit", "export", "-c", i.config, "--format", "ocsf")
-	if code != done {
+	if code != exitOK {
 		t.Fatal(errs)
 	}
 	denied := 0
@@ -224,7 +224,7 @@ func TestAuditCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, _, code = call(t, "", "audit", "verify", "-c", i.config)
-	if code != wrong || !strings.Contains(out, "BROKEN") || !strings.Contains(out, "cut off") {
+	if code != exitError || !strings.Contains(out, "BROKEN") || !strings.Contains(out, "cut off") {
 		t.Errorf("verify of a log that was cut: %d %s", code, out)
 	}
 	kept := filepath.Join(t.TempDir(), "head")
@@ -234,21 +234,21 @@ func TestAuditCommands(t *testing.T) {
 	if err := os.Remove(filepath.Join(i.dir(), "audit.anchor")); err != nil {
 		t.Fatal(err)
 	}
-	if out, _, code = call(t, "", "audit", "verify", "-c", i.config); code != wrong || !strings.Contains(out, "NOT PROVED") {
+	if out, _, code = call(t, "", "audit", "verify", "-c", i.config); code != exitError || !strings.Contains(out, "NOT PROVED") {
 		t.Errorf("verify without the anchor: %d %s", code, out)
 	}
-	if out, _, code = call(t, "", "audit", "verify", "-c", i.config, "--anchor", kept); code != wrong || !strings.Contains(out, "cut off") {
+	if out, _, code = call(t, "", "audit", "verify", "-c", i.config, "--anchor", kept); code != exitError || !strings.Contains(out, "cut off") {
 		t.Errorf("verify with a head kept elsewhere: %d %s", code, out)
 	}
 
 	// Forgotten: the records are what they were, and nobody is found by them.
-	if out, errs, code := call(t, "", "audit", "forget", "-c", i.config, "--subject", user); code != done {
+	if out, errs, code := call(t, "", "audit", "forget", "-c", i.config, "--subject", user); code != exitOK {
 		t.Errorf("forget: %d %s%s", code, out, errs)
 	}
-	if _, errs, code := call(t, "", "audit", "tail", "-c", i.config, "--subject", user); code != wrong || !strings.Contains(errs, "forgotten") {
+	if _, errs, code := call(t, "", "audit", "tail", "-c", i.config, "--subject", user); code != exitError || !strings.Contains(errs, "forgotten") {
 		t.Errorf("tail of who was forgotten: %d %s", code, errs)
 	}
-	if _, _, code := call(t, "", "audit", "forget", "-c", i.config, "--subject", user); code != wrong {
+	if _, _, code := call(t, "", "audit", "forget", "-c", i.config, "--subject", user); code != exitError {
 		t.Errorf("forget twice: %d", code)
 	}
 	for _, name := range []string{"audit/audit-000001.jsonl", "audit.key"} {

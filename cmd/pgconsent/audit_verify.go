@@ -31,10 +31,10 @@ To tell later that no newest record of the audit was cut off, even by somebody w
 that are printed.`
 }
 
-// auditFound is what was found of the audit's files.
-type auditFound struct {
+// auditResult is the result of verifying one log.
+type auditResult struct {
 	Folder   string   `json:"folder,omitempty"`
-	Database string   `json:"database,omitempty"` // where records are kept in one
+	Database string   `json:"database,omitempty"` // set where the records are in a database
 	Chain    string   `json:"chain,omitempty"`
 	Records  uint64   `json:"records"`
 	Segments int      `json:"segments"`
@@ -43,14 +43,14 @@ type auditFound struct {
 	LastHash string   `json:"last_hash,omitempty"`
 	Anchored uint64   `json:"anchored,omitempty"`
 	Broken   string   `json:"broken,omitempty"`
-	Unproved []string `json:"unproved,omitempty"` // what the chain could not be held to
+	Unproved []string `json:"unproved,omitempty"` // checks that could not be made
 	Notes    []string `json:"notes,omitempty"`
 
 	name string
 }
 
-// registryFound is what was found of one registry.
-type registryFound struct {
+// registryResult is the result of verifying one consent registry.
+type registryResult struct {
 	Database string   `json:"database"`
 	Records  int      `json:"records"`
 	Last     int64    `json:"last"`
@@ -65,7 +65,7 @@ func (v auditVerifyCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	databases, err := chosen(c, v.Database)
+	databases, err := chooseDatabases(c, v.Database)
 	if err != nil {
 		return err
 	}
@@ -77,8 +77,8 @@ func (v auditVerifyCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	sound := files.sound() && reports.sound()
-	registries := []registryFound{}
+	sound := files.ok() && reports.ok()
+	registries := []registryResult{}
 	if c.Consent != nil {
 		for _, name := range databases {
 			found, err := s.verifyRegistry(c, name)
@@ -92,7 +92,7 @@ func (v auditVerifyCmd) Run(s *session) error {
 	if s.json {
 		err = s.print(map[string]any{"sound": sound, "audit": files, "reports": reports, "registries": registries})
 	} else {
-		err = s.tellVerified(files, reports, registries)
+		err = s.printVerified(files, reports, registries)
 	}
 	if err == nil && !sound {
 		err = errSilent
@@ -100,14 +100,14 @@ func (v auditVerifyCmd) Run(s *session) error {
 	return err
 }
 
-func (f *auditFound) sound() bool { return f == nil || f.Broken == "" && len(f.Unproved) == 0 }
+func (f *auditResult) ok() bool { return f == nil || f.Broken == "" && len(f.Unproved) == 0 }
 
-// verifyLog walks the chain of the audit, or of reports; nil without one.
-func (s *session) verifyLog(c *config.Config, log config.Audit, elsewhere string) (*auditFound, error) {
+// verifyLog verifies the log of statements, or that of reports; it returns nil if there is none.
+func (s *session) verifyLog(c *config.Config, log config.Audit, elsewhere string) (*auditResult, error) {
 	if c.Audit.Mode == string(audit.Off) {
 		return nil, nil
 	}
-	against, unproved, err := s.against(log, elsewhere)
+	against, unproved, err := s.verifyOptions(log, elsewhere)
 	if err != nil {
 		return nil, err
 	}
@@ -116,13 +116,13 @@ func (s *session) verifyLog(c *config.Config, log config.Audit, elsewhere string
 			return nil, nil
 		}
 	}
-	against.Progress = s.hourglass("verified").report
-	out := &auditFound{Folder: log.File, name: logName(log), Unproved: unproved}
+	against.Progress = s.newProgress("verified").report
+	out := &auditResult{Folder: log.File, name: logName(log), Unproved: unproved}
 	if log.Sink == config.SinkDatabase {
 		out.Folder, out.Database, out.Chain = "", log.Database, log.Chain
 	}
 	var report audit.Report
-	err = s.source(c, log, func(from audit.Source) (err error) {
+	err = s.withAuditSource(c, log, func(from audit.Source) (err error) {
 		report, err = against.Read(from, nil)
 		return err
 	})
@@ -152,23 +152,23 @@ func (s *session) verifyLog(c *config.Config, log config.Audit, elsewhere string
 			out.Notes = append(out.Notes, fmt.Sprintf(format, n))
 		}
 	}
-	note(int64(report.Checkpoints), "%d checkpoints stand for records whose time was over")
-	note(int64(report.Recoveries), "%d times the log went on after a crash, a failure to write, or without its anchor")
+	note(int64(report.Checkpoints), "%d checkpoints stand for records that were removed after audit.retention")
+	note(int64(report.Recoveries), "%d times the log continued after a crash, after a failed write or without its anchor")
 	for _, t := range report.Removed {
 		out.Notes = append(out.Notes, t.String())
 	}
-	note(report.Torn, "%d bytes after the newest record: one that is being written, or a crash")
+	note(report.Torn, "%d bytes after the newest record: a record that is being written, or one that a crash cut off")
 	return out, nil
 }
 
-func (s *session) verifyRegistry(c *config.Config, database string) (registryFound, error) {
+func (s *session) verifyRegistry(c *config.Config, database string) (registryResult, error) {
 	r, err := serve.Registry(c, database)
 	if err != nil {
-		return registryFound{}, err
+		return registryResult{}, err
 	}
 	defer r.Close()
 	report, err := r.Verify(s.ctx)
-	out := registryFound{Database: database, Records: report.Records, Last: report.Last, Hash: report.Hash,
+	out := registryResult{Database: database, Records: report.Records, Last: report.Last, Hash: report.Hash,
 		Anchored: report.Anchored, NoAnchor: report.NoAnchor, Findings: []string{}}
 	for _, f := range report.Findings {
 		out.Findings = append(out.Findings, f.String())
@@ -176,12 +176,12 @@ func (s *session) verifyRegistry(c *config.Config, database string) (registryFou
 	return out, err
 }
 
-func (s *session) tellVerified(files, reports *auditFound, registries []registryFound) error {
+func (s *session) printVerified(files, reports *auditResult, registries []registryResult) error {
 	var b strings.Builder
 	if files == nil {
 		b.WriteString("audit: no records\n")
 	}
-	for i, f := range []*auditFound{files, reports} {
+	for i, f := range []*auditResult{files, reports} {
 		what := []string{"audit", "reports"}[i]
 		switch {
 		case f == nil:

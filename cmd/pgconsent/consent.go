@@ -16,22 +16,22 @@ import (
 type consentCmd struct {
 	Status      consentStatusCmd      `cmd:"" help:"What a subject's consents are now."`
 	Grant       consentGrantCmd       `cmd:"" help:"Record that a subject consents."`
-	Revoke      consentRevokeCmd      `cmd:"" help:"Withdraw a consent; in force when it returns."`
+	Revoke      consentRevokeCmd      `cmd:"" help:"Withdraw a consent; it takes effect before the command returns."`
 	Refuse      consentRefuseCmd      `cmd:"" help:"Record that a subject was asked and said no."`
 	Upgrade     consentUpgradeCmd     `cmd:"" help:"Ask for a partnership, which the agent's side decides about."`
-	Pending     consentPendingCmd     `cmd:"" help:"Partnerships that are asked for and not decided."`
-	Decide      consentDecideCmd      `cmd:"" help:"Decide about a partnership, for the agent's side."`
+	Pending     consentPendingCmd     `cmd:"" help:"Partnerships that wait for a decision."`
+	Decide      consentDecideCmd      `cmd:"" help:"Approve, decline or defer a partnership, for the agent's side."`
 	Degrade     consentDegradeCmd     `cmd:"" help:"Go to TEMPORARY or ANONYMOUS, at once."`
-	Interaction consentInteractionCmd `cmd:"" help:"Tell of an interaction of the subject's own: it gives or renews TEMPORARY."`
-	Guardian    consentGuardianCmd    `cmd:"" help:"Who speaks for a subject."`
+	Interaction consentInteractionCmd `cmd:"" help:"Report that the subject has interacted, which gives or renews TEMPORARY."`
+	Guardian    consentGuardianCmd    `cmd:"" help:"Guardians, who act for a subject."`
 	History     consentHistoryCmd     `cmd:"" help:"Every record of a subject."`
 	Erase       consentEraseCmd       `cmd:"" help:"End every consent of a subject and forget who it was."`
 	RotateKey   consentRotateKeyCmd   `cmd:"" help:"Change the key outside the database for a new one."`
 }
 
 func (consentCmd) Help() string {
-	return `Consents are records in the database, appended and never changed. What a command says is done is in force: agents' next
-statements see it.
+	return `Consents are records in the database, appended and never changed. A change is active when the
+command returns: agents' next statements follow it.
 
 Streams: TEMPORARY expires and is renewed by the subject's interactions; PARTNERED lasts, and needs both sides; ANONYMOUS
 counts in statistics only. Without a stream a consent is to one grantee, or about one scope.
@@ -48,14 +48,14 @@ The command line speaks for whom it names: who can run it could write the databa
 this way.`
 }
 
-// whose are the flags that every change has.
-type whose struct {
+// subjectFlags are the flags of every command about one subject.
+type subjectFlags struct {
 	ID       string `arg:"" optional:"" name:"subject" help:"The subject, as the application knows them. Ids match whole."`
 	Subject  string `name:"subject" placeholder:"ID" help:"The same, as a flag: for ids that begin with a dash."`
 	Database string `placeholder:"NAME" help:"The database. Default: the only one."`
 }
 
-func (w whose) subject() (string, error) {
+func (w subjectFlags) subject() (string, error) {
 	switch {
 	case w.ID != "" && w.Subject != "" && w.ID != w.Subject:
 		return "", usageError{errors.New("the subject is named twice")}
@@ -68,21 +68,21 @@ func (w whose) subject() (string, error) {
 	}
 }
 
-// about are the flags of a consent without stream.
-type about struct {
+// targetFlags are the flags of a consent without a stream.
+type targetFlags struct {
 	Grantee string `placeholder:"ID" help:"To whom. Default: everybody."`
 	Scope   string `placeholder:"SCOPE" help:"About what: table:NAME, row:TABLE:KEY or ctx:NAME. Default: everything."`
 }
 
-// words are the flags that explain a change.
-type words struct {
-	Guardian string `placeholder:"ID" help:"A guardian of the subject, who speaks."`
+// reasonFlags are the flags that explain a change.
+type reasonFlags struct {
+	Guardian string `placeholder:"ID" help:"The guardian who acts for the subject."`
 	Reason   string `placeholder:"TEXT" help:"Why. Sealed in the record."`
 	Evidence string `placeholder:"TEXT" help:"What proves it: a form, a recording, a message. Sealed in the record."`
 	Request  string `placeholder:"KEY" help:"A key of your choice: the same change with the same key is done once."`
 }
 
-func (w words) fill(c *consent.Command) {
+func (w reasonFlags) fill(c *consent.Command) {
 	c.Reason, c.Evidence, c.Request, c.Via = w.Reason, w.Evidence, w.Request, "cli"
 	c.By = consent.Party{Role: consent.RoleSubject, ID: c.Subject}
 	if w.Guardian != "" {
@@ -104,13 +104,13 @@ func (s *session) registry(database string) (*registry.Registry, error) {
 		}
 		database = all[0]
 	}
-	if _, err := chosen(c, database); err != nil {
+	if _, err := chooseDatabases(c, database); err != nil {
 		return nil, err
 	}
 	return serve.Registry(c, database)
 }
 
-// change does one command and tells what came of it.
+// change makes one change and prints the result.
 func (s *session) change(database string, c consent.Command) error {
 	r, err := s.registry(database)
 	if err != nil {
@@ -125,11 +125,11 @@ func (s *session) change(database string, c consent.Command) error {
 		fmt.Fprintf(s.err, "pgconsent: it is done, but %v\n", out.Tampered)
 	}
 	if s.json {
-		return s.print(changed(out))
+		return s.print(newChangeJSON(out))
 	}
 	line := "nothing is recorded"
 	if out.Consent.State != "" {
-		line = sentence(out.Consent, out.At)
+		line = describeConsent(out.Consent, out.At)
 	}
 	switch {
 	case out.Number == 0:
@@ -143,8 +143,8 @@ func (s *session) change(database string, c consent.Command) error {
 	return err
 }
 
-// sentence says where a consent stands.
-func sentence(c consent.Consent, at time.Time) string {
+// describeConsent says in a line what a consent is at that time.
+func describeConsent(c consent.Consent, at time.Time) string {
 	line := string(c.StateAt(at))
 	if c.Stream != "" && c.State != consent.Requested {
 		line += " " + string(c.Stream)
@@ -159,18 +159,18 @@ func sentence(c consent.Consent, at time.Time) string {
 		line += " about " + c.Scope
 	}
 	if c.State == consent.Given && !c.ExpiresAt.IsZero() {
-		line += " until " + instant(c.ExpiresAt)
+		line += " until " + formatTime(c.ExpiresAt)
 	}
 	if c.Pending(at) {
-		line += "; partnership asked for, to be decided until " + instant(c.DueAt)
+		line += "; partnership asked for, to be decided until " + formatTime(c.DueAt)
 	}
 	return line
 }
 
-func instant(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-// shown is a consent as JSON shows it: times that are not set are null.
-type shown struct {
+// consentJSON is a consent in JSON output. Times that are not set are null.
+type consentJSON struct {
 	Subject    string     `json:"subject"`
 	Grantee    string     `json:"grantee"`
 	Scope      string     `json:"scope"`
@@ -189,7 +189,7 @@ type shown struct {
 	Controller string     `json:"controller,omitempty"`
 }
 
-func show(c consent.Consent, at time.Time) shown {
+func newConsentJSON(c consent.Consent, at time.Time) consentJSON {
 	when := func(t time.Time) *time.Time {
 		if t.IsZero() {
 			return nil
@@ -197,7 +197,7 @@ func show(c consent.Consent, at time.Time) shown {
 		t = t.UTC()
 		return &t
 	}
-	out := shown{
+	out := consentJSON{
 		Subject: c.Subject, Grantee: c.Grantee, Scope: c.Scope, State: string(c.StateAt(at)), DPV: c.StateAt(at).
 				DPV(), Active: c.ActiveAt(at),
 		Categories: c.Categories, Purposes: c.Purposes, GrantedAt: when(c.GivenAt), ExpiresAt: when(c.ExpiresAt),
@@ -216,19 +216,19 @@ func show(c consent.Consent, at time.Time) shown {
 	return out
 }
 
-// change as JSON shows it.
-type changeShown struct {
-	*shown
+// changeJSON is the result of a change in JSON output.
+type changeJSON struct {
+	*consentJSON
 	Record   int64     `json:"record"` // 0: nothing was changed
 	At       time.Time `json:"at"`
 	Repeated bool      `json:"repeated"`
 }
 
-func changed(r registry.Result) changeShown {
-	out := changeShown{Record: r.Number, At: r.At.UTC(), Repeated: r.Repeated}
+func newChangeJSON(r registry.Result) changeJSON {
+	out := changeJSON{Record: r.Number, At: r.At.UTC(), Repeated: r.Repeated}
 	if r.Consent.State != "" {
-		c := show(r.Consent, r.At)
-		out.shown = &c
+		c := newConsentJSON(r.Consent, r.At)
+		out.consentJSON = &c
 	}
 	return out
 }

@@ -11,13 +11,13 @@ import (
 )
 
 type consentGrantCmd struct {
-	whose
+	subjectFlags
 	Stream   string        `placeholder:"STREAM" help:"TEMPORARY or ANONYMOUS; PARTNERED asks for a partnership."`
 	Category []string      `placeholder:"NAME" sep:"none" help:"A category, and what is below it (a covers a/b). May be given several times. Default: all of the stream's."`
 	Purpose  []string      `placeholder:"NAME" sep:"none" help:"A purpose, likewise."`
 	For      time.Duration `placeholder:"TIME" help:"How long a consent without stream lasts: 720h. Default: until it is withdrawn."`
-	about
-	words
+	targetFlags
+	reasonFlags
 }
 
 func (consentGrantCmd) Help() string {
@@ -48,16 +48,16 @@ func (g consentGrantCmd) Run(s *session) error {
 }
 
 type consentRevokeCmd struct {
-	whose
+	subjectFlags
 	Controller string `placeholder:"ID" help:"Revoked by the controller, by this person or office, instead of withdrawn by the subject."`
 	Erase      bool   `help:"Forget the subject as well, as consent erase does."`
-	about
-	words
+	targetFlags
+	reasonFlags
 }
 
 func (consentRevokeCmd) Help() string {
-	return `When it returns, no statement that starts shows what the consent has shown, and what is older than it ends. Withdrawn is by the
-subject or a guardian, revoked by the controller: records tell them apart. Doing it twice does it once.
+	return `From its return on, no new statement shows rows by this consent, and older snapshots and cursors end. A subject or a guardian
+withdraws, a controller revokes: records tell the two apart. A second call changes nothing.
 
   pgconsent consent revoke ada
   pgconsent consent revoke ada --grantee si:vet --scope ctx:bella_health
@@ -79,7 +79,7 @@ func (r consentRevokeCmd) Run(s *session) error {
 	r.fill(&c)
 	if r.Controller != "" {
 		if r.Guardian != "" {
-			return usageError{errors.New("it is revoked by the controller or withdrawn by a guardian")}
+			return usageError{errors.New("--controller and --guardian do not go together: either the controller revokes or a guardian withdraws")}
 		}
 		c.By = consent.Party{Role: consent.RoleController, ID: r.Controller}
 	}
@@ -90,9 +90,9 @@ func (r consentRevokeCmd) Run(s *session) error {
 }
 
 type consentRefuseCmd struct {
-	whose
-	about
-	words
+	subjectFlags
+	targetFlags
+	reasonFlags
 }
 
 func (r consentRefuseCmd) Run(s *session) error {
@@ -106,14 +106,14 @@ func (r consentRefuseCmd) Run(s *session) error {
 }
 
 type consentUpgradeCmd struct {
-	whose
+	subjectFlags
 	Category []string `placeholder:"NAME" sep:"none" help:"A category. May be given several times. Default: ESSENTIAL, BEHAVIORAL, IMPROVEMENT."`
-	words
+	reasonFlags
 }
 
 func (consentUpgradeCmd) Help() string {
 	return `The consent stays as it is until the agent's side has decided. After review_timeout of the configuration (48 hours) the
-question lapses.
+request lapses.
 
   pgconsent consent upgrade ada --reason "we work together"
   pgconsent consent pending
@@ -131,17 +131,17 @@ func (u consentUpgradeCmd) Run(s *session) error {
 }
 
 type consentDecideCmd struct {
-	ID       string `arg:"" name:"subject" help:"Who asks."`
+	ID       string `arg:"" name:"subject" help:"The subject who has asked."`
 	Decision string `arg:"" help:"TASK_COMPLETE, REJECT or DEFER."`
-	Agent    string `required:"" placeholder:"NAME" help:"Who decides: an agent of the configuration that can log in. Not who asks."`
+	Agent    string `required:"" placeholder:"NAME" help:"The agent that decides, of the configuration, that can log in. It cannot be the subject."`
 	Database string `placeholder:"NAME" help:"The database. Default: the only one."`
 	Reason   string `placeholder:"TEXT" help:"Why. Sealed in the record."`
 	Request  string `placeholder:"KEY" help:"A key of your choice: the same change with the same key is done once."`
 }
 
 func (consentDecideCmd) Help() string {
-	return `TASK_COMPLETE makes the partnership, REJECT declines it, DEFER leaves it open until the same deadline. Whose token could not
-decide over HTTP, since it is no agent of this database or cannot log in, does not decide here.
+	return `TASK_COMPLETE approves the partnership, REJECT declines it, DEFER leaves it open until the same deadline. As over HTTP, the
+agent must belong to this database and be able to log in.
 
   pgconsent consent decide ada TASK_COMPLETE --agent chat
   pgconsent consent decide ada REJECT --agent chat --reason "too early"`
@@ -157,8 +157,8 @@ func (d consentDecideCmd) Run(s *session) error {
 	})
 }
 
-// decides refuses an agent that could not decide over HTTP or MCP: no record says that somebody has agreed whom nobody
-// knows.
+// requireDecider refuses an agent that could not decide over HTTP or MCP: a record must not name a decider who does not
+// exist.
 func (s *session) decides(database, name string) error {
 	c, err := s.load()
 	if err != nil {
@@ -171,27 +171,27 @@ func (s *session) decides(database, name string) error {
 	if database != "" && agent.Database != database {
 		return usageError{fmt.Errorf("agent %s is one of database %s", name, agent.Database)}
 	}
-	login, err := logins(c)
+	login, err := loginStates(c)
 	if err != nil {
 		return err
 	}
 	if login[name] != "yes" {
 		return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonIdentity,
-			"agent %s cannot log in: it decides about nothing", name).
+			"agent %s cannot log in, and so cannot decide", name).
 			WithHint("pgconsent agent list says who can; pgconsent agent add lets it.")
 	}
 	return nil
 }
 
 type consentDegradeCmd struct {
-	whose
+	subjectFlags
 	To string `required:"" placeholder:"STREAM" help:"TEMPORARY or ANONYMOUS."`
-	words
+	reasonFlags
 }
 
 func (consentDegradeCmd) Help() string {
-	return `PARTNERED becomes TEMPORARY or ANONYMOUS, TEMPORARY becomes ANONYMOUS; nobody is asked. To TEMPORARY, the other categories go
-at once. To ANONYMOUS, what is older decays over 90 days, unless the configuration says decay: false.
+	return `PARTNERED becomes TEMPORARY or ANONYMOUS, TEMPORARY becomes ANONYMOUS, without approval. TEMPORARY ends the other categories
+at once. With ANONYMOUS, older data decay over 90 days, unless the configuration says decay: false.
 
   pgconsent consent degrade ada --to ANONYMOUS`
 }
@@ -206,11 +206,11 @@ func (d consentDegradeCmd) Run(s *session) error {
 	return s.change(d.Database, c)
 }
 
-type consentInteractionCmd struct{ whose }
+type consentInteractionCmd struct{ subjectFlags }
 
 func (consentInteractionCmd) Help() string {
-	return `For the application: the subject has done something. The first time this gives TEMPORARY, unless the configuration says
-require_explicit; later it renews it. It never overrides a withdrawal. Nothing that an agent sends does this.
+	return `For the application, when a subject has interacted with it. The first interaction gives TEMPORARY, unless the configuration
+says require_explicit; later ones renew it. It never overrides a withdrawal. Statements of agents never do this.
 
   pgconsent consent interaction ada`
 }
@@ -225,14 +225,14 @@ func (i consentInteractionCmd) Run(s *session) error {
 }
 
 type consentGuardianCmd struct {
-	Add    consentGuardianAddCmd    `cmd:"" help:"Record that somebody speaks for a subject."`
-	Remove consentGuardianRemoveCmd `cmd:"" help:"Record that they do not any more."`
+	Add    consentGuardianAddCmd    `cmd:"" help:"Record that somebody is a guardian of a subject."`
+	Remove consentGuardianRemoveCmd `cmd:"" help:"Record that they are no guardian any more."`
 }
 
 type consentGuardianAddCmd struct {
-	whose
-	Guardian   string `required:"" placeholder:"ID" help:"Who speaks for the subject."`
-	Controller string `default:"owner" placeholder:"ID" help:"Who says so. Default: ${default}."`
+	subjectFlags
+	Guardian   string `required:"" placeholder:"ID" help:"The guardian."`
+	Controller string `default:"owner" placeholder:"ID" help:"Who appoints or dismisses. Default: ${default}."`
 	Reason     string `placeholder:"TEXT" help:"Why. Sealed in the record."`
 	Evidence   string `placeholder:"TEXT" help:"What proves it. Sealed in the record."`
 }
@@ -277,15 +277,15 @@ func (g consentGuardianAddCmd) run(s *session, do consent.Action) error {
 }
 
 type consentEraseCmd struct {
-	whose
-	Yes        bool   `help:"Do it: nobody can take it back."`
+	subjectFlags
+	Yes        bool   `help:"Confirm: an erasure cannot be undone."`
 	Controller string `placeholder:"ID" help:"Erased by the controller, by this person or office, instead of by the subject's wish."`
-	words
+	reasonFlags
 }
 
 func (consentEraseCmd) Help() string {
-	return `Ends every consent of the subject and destroys the key that opens their records: who it was, and what was said, can be read by
-nobody any more. The chain of records goes on holding. The data themselves are deleted by pgconsent sweep.
+	return `Ends every consent of the subject and destroys the key of their records: the name, reasons and evidence cannot be read any
+more. The chain of records still verifies. The rows themselves are deleted by pgconsent sweep.
 
   pgconsent consent erase ada --yes`
 }
@@ -296,7 +296,7 @@ func (e consentEraseCmd) Run(s *session) error {
 		return err
 	}
 	if !e.Yes {
-		return usageError{errors.New("this cannot be taken back: add --yes")}
+		return usageError{errors.New("an erasure cannot be undone: add --yes")}
 	}
 	c := consent.Command{Do: consent.Erase, Subject: id}
 	e.fill(&c)

@@ -50,7 +50,7 @@ func TestKilledWhileConsentsAreRecorded(t *testing.T) {
 			"subject: person } } }\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	play(t, config, []played{{"migrate", done, ""}})
+	play(t, config, []played{{"migrate", exitOK, ""}})
 	conn := db.Connect(t, "postgres")
 	notes := func(of string) (n int) {
 		t.Helper()
@@ -60,7 +60,7 @@ func TestKilledWhileConsentsAreRecorded(t *testing.T) {
 		return n
 	}
 	began := time.Now()
-	if _, errs, code := finished(t, "consent", "grant", "first", "--stream", "TEMPORARY", "-c", config); code != done {
+	if _, errs, code := finished(t, "consent", "grant", "first", "--stream", "TEMPORARY", "-c", config); code != exitOK {
 		t.Fatal(errs)
 	}
 	took := time.Since(began)
@@ -69,7 +69,7 @@ func TestKilledWhileConsentsAreRecorded(t *testing.T) {
 		subject, r := "subject-"+strconv.Itoa(i), killable[i%len(killable)]
 		of := func(text string) string { return strings.ReplaceAll(text, "%", subject) }
 		for _, command := range r.before {
-			play(t, config, []played{{of(command), done, ""}})
+			play(t, config, []played{{of(command), exitOK, ""}})
 		}
 		if _, err := conn.Exec(t.Context(), "INSERT INTO notes SELECT $1 * 100 + n, $2 FROM generate_series(1, 30) AS n", i, subject); err != nil {
 			t.Fatal(err)
@@ -104,8 +104,8 @@ func TestKilledWhileConsentsAreRecorded(t *testing.T) {
 		stands := func() (bool, string) {
 			out, errs, code := call(t, "", "consent", "status", subject, "-c", config)
 			out = strings.Join(strings.Fields(out), " ")
-			return r.stands != "" && code == done && strings.Contains(out, r.stands) ||
-				r.stands == "" && code == wrong && strings.Contains(errs, "ConsentNotFoundError"), out + errs
+			return r.stands != "" && code == exitOK && strings.Contains(out, r.stands) ||
+				r.stands == "" && code == exitError && strings.Contains(errs, "ConsentNotFoundError"), out + errs
 		}
 		if said := r.said != "" && strings.Contains(out.String(), of(r.said)); said {
 			acknowledged++
@@ -115,7 +115,7 @@ func TestKilledWhileConsentsAreRecorded(t *testing.T) {
 		}
 		// Whatever became of it, sending it again does it once.
 		again, errs, code := call(t, "", append(fields(of(r.command)), "-c", config)...)
-		if code != done && !strings.Contains(errs, of(r.again)) || code == done && !strings.Contains(again, of(r.said)) {
+		if code != exitOK && !strings.Contains(errs, of(r.again)) || code == exitOK && !strings.Contains(again, of(r.said)) {
 			t.Errorf("%s, again: %d %s%s", of(r.command), code, again, errs)
 		}
 		if there, status := stands(); !there {
@@ -124,10 +124,10 @@ func TestKilledWhileConsentsAreRecorded(t *testing.T) {
 		if r.command == "sweep" && notes(subject) != 0 {
 			t.Errorf("%d notes are left of who withdrew", notes(subject))
 		}
-		play(t, config, []played{{"audit verify", done, "records hold"}})
+		play(t, config, []played{{"audit verify", exitOK, "records hold"}})
 	}
 	// A sweep takes what the withdrawals and erasures of all these rounds have left, and nothing else.
-	play(t, config, []played{{"sweep", done, ""}, {"audit verify", done, "records hold"}})
+	play(t, config, []played{{"sweep", exitOK, ""}, {"audit verify", exitOK, "records hold"}})
 	for i := range kills {
 		want := 30
 		if r := killable[i%len(killable)]; r.stands == "state withdrawn" || r.stands == "" {
@@ -147,12 +147,12 @@ func TestErasureLeavesNoTrace(t *testing.T) {
 	config, db := consenting(t)
 	const mark = "PLANTED77"
 	play(t, config, []played{
-		{"consent grant " + mark + "-a --stream TEMPORARY --reason " + mark + "-reason --evidence " + mark + "-evidence", done, "given"},
-		{"consent guardian add " + mark + "-a --guardian " + mark + "-parent", done, ""},
+		{"consent grant " + mark + "-a --stream TEMPORARY --reason " + mark + "-reason --evidence " + mark + "-evidence", exitOK, "given"},
+		{"consent guardian add " + mark + "-a --guardian " + mark + "-parent", exitOK, ""},
 		{"consent grant " + mark + "-a --grantee " + mark + "-to --scope ctx:" + mark +
-			"-place --category ESSENTIAL --guardian " + mark + "-parent", done, "given"},
-		{"consent upgrade " + mark + "-a --reason " + mark + "-why", done, "asked for"},
-		{"consent refuse " + mark + "-a --scope table:" + mark, done, ""},
+			"-place --category ESSENTIAL --guardian " + mark + "-parent", exitOK, "given"},
+		{"consent upgrade " + mark + "-a --reason " + mark + "-why", exitOK, "asked for"},
+		{"consent refuse " + mark + "-a --scope table:" + mark, exitOK, ""},
 	})
 	trace := func() (found []string) {
 		dump, err := exec.Command(filepath.Join(pgtest.Binaries().Dir, "pg_dump"), "-h", pgtest.SocketDir(),
@@ -184,14 +184,14 @@ func TestErasureLeavesNoTrace(t *testing.T) {
 		t.Fatal("nothing is found before the erasure: the test proves nothing")
 	}
 	for _, who := range []string{"-a", "-parent", "-to"} {
-		play(t, config, []played{{"consent erase " + mark + who + " --yes", done, "erased"}})
+		play(t, config, []played{{"consent erase " + mark + who + " --yes", exitOK, "erased"}})
 	}
 	if found := trace(); len(found) > 0 {
 		t.Errorf("%d traces are left:\n%s", len(found), strings.Join(found, "\n"))
 	}
 	play(t, config, []played{
-		{"audit verify", done, "records hold"},
-		{"consent status " + mark + "-a", wrong, "ConsentNotFoundError"},
+		{"audit verify", exitOK, "records hold"},
+		{"consent status " + mark + "-a", exitError, "ConsentNotFoundError"},
 	})
 }
 
@@ -218,7 +218,7 @@ func TestErasureLeavesNoTraceOfRetrievals(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	play(t, i.config, []played{{"migrate", done, ""}, {"consent grant " + mark + " --stream TEMPORARY --reason " + mark + "-reason", done, "given"}})
+	play(t, i.config, []played{{"migrate", exitOK, ""}, {"consent grant " + mark + " --stream TEMPORARY --reason " + mark + "-reason", exitOK, "given"}})
 	p, address := i.serving(t)
 	agent := connect(t, i.dsn("chat", address))
 	for _, sql := range []string{"SELECT id, said FROM interactions WHERE user_id = '" + mark + "'",
@@ -231,7 +231,7 @@ func TestErasureLeavesNoTraceOfRetrievals(t *testing.T) {
 		}
 	}
 	_ = agent.Close(t.Context())
-	play(t, i.config, []played{{"dsar --subject " + mark, done, "recipient   chat"}})
+	play(t, i.config, []played{{"dsar --subject " + mark, exitOK, "recipient   chat"}})
 	var said strings.Builder // by commands that do not name whom they are about
 	trace := func() (found []string) {
 		dump, err := exec.Command(filepath.Join(pgtest.Binaries().Dir, "pg_dump"), "-h", pgtest.SocketDir(),
@@ -263,7 +263,7 @@ func TestErasureLeavesNoTraceOfRetrievals(t *testing.T) {
 	if len(trace()) < 3 {
 		t.Fatalf("little is found before the erasure: %q", trace())
 	}
-	play(t, i.config, []played{{"consent erase " + mark + " --yes", done, "erased"}})
+	play(t, i.config, []played{{"consent erase " + mark + " --yes", exitOK, "erased"}})
 	conn := i.db.Connect(t, "postgres")
 	waitFor(t, "the rows go", func() bool {
 		var n int
@@ -283,5 +283,5 @@ func TestErasureLeavesNoTraceOfRetrievals(t *testing.T) {
 	if found := trace(); len(found) > 0 {
 		t.Errorf("%d traces are left:\n%s", len(found), strings.Join(found, "\n"))
 	}
-	play(t, i.config, []played{{"audit verify", done, "records hold"}})
+	play(t, i.config, []played{{"audit verify", exitOK, "records hold"}})
 }

@@ -15,13 +15,13 @@ import (
 type consentRotateKeyCmd struct {
 	Add    bool `help:"Only add the new key to the file, unused: to copy the file to other machines first."`
 	Retire bool `help:"Take the older keys out of the file, if nothing needs them any more."`
-	DryRun bool `help:"Change nothing, and say what would be done."`
+	DryRun bool `help:"Change nothing; print what would be done."`
 }
 
 func (consentRotateKeyCmd) Help() string {
 	return `Makes a new key in the file consent.key, wraps the key of every person with it, gives every record a code under it and signs the
-anchor, in all databases of the configuration. It begins by verifying them. Records, pseudonyms and erasures stay as they are, and
-proxies go on: they follow the file. It may be stopped at any point; run it again, and it goes on.
+anchor, in all databases of the configuration. It verifies them first. Records, pseudonyms and erasures stay as they are, and proxies
+follow the file without a restart. An interrupted run is continued by the next.
 
 Until --retire the older key is in the file and is accepted. With proxies on several machines each has a copy of the file and an anchor
 of its own: add the key, copy the file, and run the command on each machine; then retire on each.
@@ -31,8 +31,8 @@ of its own: add the key, copy the file, and run the command on each machine; the
   pgconsent consent rotate-key --retire`
 }
 
-// rekeyed is what was done in one database, or is to be.
-type rekeyed struct {
+// rekeyResult is what was done, or would be done, in one database.
+type rekeyResult struct {
 	Database string `json:"database"`
 	registry.OlderKeyUse
 }
@@ -87,16 +87,16 @@ func (k consentRotateKeyCmd) Run(s *session) error {
 	case k.DryRun && begins:
 		key++
 	}
-	done := []rekeyed{}
+	done := []rekeyResult{}
 	for i, r := range all {
 		o, err := r.KeyUseOlderThan(s.ctx, key)
 		if err == nil && !k.DryRun {
-			err = r.Rekey(s.ctx, s.counted(names[i]+": done"))
+			err = r.Rekey(s.ctx, s.counterProgress(names[i]+": done"))
 		}
 		if err != nil {
 			return fmt.Errorf("database %s: %w", names[i], err)
 		}
-		done = append(done, rekeyed{names[i], o})
+		done = append(done, rekeyResult{names[i], o})
 	}
 	if s.json {
 		return s.print(map[string]any{"key": key, "dry_run": k.DryRun, "databases": done})
@@ -110,8 +110,8 @@ func (k consentRotateKeyCmd) Run(s *session) error {
 	}
 	if !k.DryRun {
 		fmt.Fprintf(s.out,
-			"nothing here needs older keys any more. Keep a copy of the key file; when every machine has come so "+
-				"far: pgconsent consent rotate-key --retire\n")
+			"nothing here needs older keys any more. Keep a copy of the key file; when every machine uses the "+
+				"new key: pgconsent consent rotate-key --retire\n")
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func (k consentRotateKeyCmd) Run(s *session) error {
 func (k consentRotateKeyCmd) add(s *session, path string, file registry.KeyFile) error {
 	if len(file.Older) > 0 && file.Next == 0 {
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonConsent,
-			"the last change of the key is not at its end: %s has older keys", path).
+			"the last rotation is not finished: %s still has older keys", path).
 			WithHint("Run pgconsent consent rotate-key, and then pgconsent consent rotate-key --retire.")
 	}
 	next := file.Next
@@ -186,8 +186,8 @@ func (k consentRotateKeyCmd) retire(s *session, path string, file registry.KeyFi
 	return nil
 }
 
-// counted is a progress that a terminal is told.
-func (s *session) counted(what string) func(done, of int) {
+// counterProgress returns a callback that shows a count of progress on a terminal.
+func (s *session) counterProgress(what string) func(done, of int) {
 	if !isTerminal(s.err) {
 		return nil
 	}

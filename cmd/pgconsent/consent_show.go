@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-type consentStatusCmd struct{ whose }
+type consentStatusCmd struct{ subjectFlags }
 
 func (consentStatusCmd) Help() string {
 	return `Shows each consent of the subject: that of a stream, and those to grantees and about scopes. A consent that the clock has ended
@@ -19,9 +19,9 @@ is shown as expired, whether that is recorded or not. Exit code 1 if there is no
   pgconsent consent status ada --json`
 }
 
-// status is a consent with its last record.
-type status struct {
-	shown
+// statusJSON is a consent with its last record, in JSON output.
+type statusJSON struct {
+	consentJSON
 	Record       int64     `json:"record"`
 	Event        string    `json:"event"`
 	LastModified time.Time `json:"last_modified"`
@@ -41,9 +41,9 @@ func (c consentStatusCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	out := make([]status, len(records))
+	out := make([]statusJSON, len(records))
 	for i, rec := range records {
-		out[i] = status{show(rec.Consent, now), rec.Number, string(rec.Event), rec.At}
+		out[i] = statusJSON{newConsentJSON(rec.Consent, now), rec.Number, string(rec.Event), rec.At}
 	}
 	if s.json {
 		return s.print(out)
@@ -67,28 +67,28 @@ func (c consentStatusCmd) Run(s *session) error {
 			line("grantee", rec.Grantee)
 			line("scope", rec.Scope)
 		}
-		line("given", optional(rec.GivenAt))
+		line("given", formatOptionalTime(rec.GivenAt))
 		if rec.State == consent.Given {
-			line("expires", or(optional(rec.ExpiresAt), "never"))
+			line("expires", or(formatOptionalTime(rec.ExpiresAt), "never"))
 		}
 		if rec.Pending(now) {
 			line("asked for", fmt.Sprintf("%s (%s), to be decided until %s", consent.Partnered,
-				strings.Join(rec.RequestedCategories, ", "), instant(rec.DueAt)))
+				strings.Join(rec.RequestedCategories, ", "), formatTime(rec.DueAt)))
 		}
 		if !rec.DecayFrom.IsZero() {
-			line("decay", fmt.Sprintf("%s, day %d since %s", rec.Decay(now), rec.DecayDays(now), instant(rec.DecayFrom)))
+			line("decay", fmt.Sprintf("%s, day %d since %s", rec.Decay(now), rec.DecayDays(now), formatTime(rec.DecayFrom)))
 		}
 		line("controller", rec.Controller)
-		line("last change", fmt.Sprintf("%s, record %d, %s", rec.Event, rec.Number, instant(rec.At)))
+		line("last change", fmt.Sprintf("%s, record %d, %s", rec.Event, rec.Number, formatTime(rec.At)))
 	}
 	return w.Flush()
 }
 
-func optional(t time.Time) string {
+func formatOptionalTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return instant(t)
+	return formatTime(t)
 }
 
 func or(a, b string) string {
@@ -98,21 +98,21 @@ func or(a, b string) string {
 	return b
 }
 
-type consentHistoryCmd struct{ whose }
+type consentHistoryCmd struct{ subjectFlags }
 
 func (consentHistoryCmd) Help() string {
-	return `Every record of the subject, the oldest first: what happened, what held after it, whose will it was, who had it recorded, and why.
+	return `Prints every record of the subject, the oldest first: the event, the consent after it, on whose behalf, who had it recorded, and why.
 
   pgconsent consent history ada
   pgconsent consent history ada --json`
 }
 
-// told is a record as JSON shows it.
-type told struct {
+// recordJSON is a record in JSON output.
+type recordJSON struct {
 	Record int64     `json:"record"`
 	At     time.Time `json:"at"`
 	Event  string    `json:"event"`
-	shown
+	consentJSON
 	Grantor  string        `json:"grantor,omitempty"`
 	By       consent.Party `json:"by"`
 	Via      string        `json:"via,omitempty"`
@@ -136,9 +136,9 @@ func (h consentHistoryCmd) Run(s *session) error {
 		return err
 	}
 	if s.json {
-		out := make([]told, len(records))
+		out := make([]recordJSON, len(records))
 		for i, rec := range records {
-			out[i] = told{rec.Number, rec.At, string(rec.Event), show(rec.Consent, rec.At), rec.Grantor, rec.By,
+			out[i] = recordJSON{rec.Number, rec.At, string(rec.Event), newConsentJSON(rec.Consent, rec.At), rec.Grantor, rec.By,
 				rec.Via, rec.Guardian, rec.Reason, rec.Evidence}
 		}
 		return s.print(out)
@@ -150,13 +150,13 @@ func (h consentHistoryCmd) Run(s *session) error {
 		if rec.By.ID != "" && rec.By.ID != rec.Subject {
 			by += " " + rec.By.ID
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", rec.Number, instant(rec.At), rec.Event,
-			sentence(rec.Consent, rec.At), by, oneLine(rec.Reason))
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", rec.Number, formatTime(rec.At), rec.Event,
+			describeConsent(rec.Consent, rec.At), by, oneLine(rec.Reason))
 	}
 	return w.Flush()
 }
 
-// oneLine keeps a text of somebody's on its line of a table.
+// oneLine folds a text, which anybody may have written, onto one line of a table.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 type consentPendingCmd struct {
@@ -192,7 +192,7 @@ func (p consentPendingCmd) Run(s *session) error {
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "subject\tcategories\tto be decided until")
 	for _, q := range questions {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", q.Subject, strings.Join(q.Categories, ", "), instant(q.DueAt))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", q.Subject, strings.Join(q.Categories, ", "), formatTime(q.DueAt))
 	}
 	return w.Flush()
 }

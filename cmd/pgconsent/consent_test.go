@@ -36,15 +36,15 @@ func consenting(t *testing.T) (config string, db *pgtest.DB) {
 		}
 	}
 	for _, agent := range []string{"ada", "chat"} {
-		if _, errs, code := call(t, "", "agent", "add", agent, "-c", config); code != done {
+		if _, errs, code := call(t, "", "agent", "add", agent, "-c", config); code != exitOK {
 			t.Fatal(errs)
 		}
 	}
-	if _, errs, code := call(t, "", "migrate", "-c", config); code != done || !strings.Contains(errs, "keep a copy") {
+	if _, errs, code := call(t, "", "migrate", "-c", config); code != exitOK || !strings.Contains(errs, "keep a copy") {
 		t.Fatal(errs)
 	}
 	t.Cleanup(func() {
-		if _, errs, code := call(t, "", "migrate", "--down", "--discard-consent", "-c", config); code != done {
+		if _, errs, code := call(t, "", "migrate", "--down", "--discard-consent", "-c", config); code != exitOK {
 			t.Error(errs)
 		}
 	})
@@ -64,7 +64,7 @@ func play(t *testing.T, config string, script []played) {
 		args := append(fields(p.args), "-c", config)
 		out, errs, code := call(t, "", args...)
 		text := out
-		if p.code != done {
+		if p.code != exitOK {
 			text = errs
 		}
 		if code != p.code || !strings.Contains(text, p.out) {
@@ -92,11 +92,11 @@ func TestAuditVerifyOfTheRegistry(t *testing.T) {
 	tier.All(t)
 	config, db := consenting(t)
 	play(t, config, []played{
-		{"audit verify", done, "consent registry of app: 0 records hold; anchored up to 0"},
-		{"consent grant ada --stream TEMPORARY", done, "record 1"},
-		{"consent grant bob --stream TEMPORARY", done, "record 2"},
-		{"consent revoke bob", done, "record 3"},
-		{"audit verify", done, "3 records hold; anchored up to 3"},
+		{"audit verify", exitOK, "consent registry of app: 0 records hold; anchored up to 0"},
+		{"consent grant ada --stream TEMPORARY", exitOK, "record 1"},
+		{"consent grant bob --stream TEMPORARY", exitOK, "record 2"},
+		{"consent revoke bob", exitOK, "record 3"},
+		{"audit verify", exitOK, "3 records hold; anchored up to 3"},
 	})
 	conn := db.Connect(t, "postgres")
 	for _, sql := range []string{
@@ -118,14 +118,14 @@ func TestAuditVerifyOfTheRegistry(t *testing.T) {
 	out, _, code := call(t, "", "audit", "verify", "-c", config)
 	for _, want := range []string{"TAMPERED WITH",
 		"trigger pgconsent_refuse on consent_record is not as migrate installs it", "the records after 2, up to 3, which was acknowledged, are gone"} {
-		if code != wrong || !strings.Contains(out, want) {
+		if code != exitError || !strings.Contains(out, want) {
 			t.Errorf("code %d, no %q in\n%s", code, want, out)
 		}
 	}
 	play(t, config, []played{
-		{"consent grant eve --stream TEMPORARY", wrong, "ConsentTamperedError"},
-		{"consent revoke ada", done, "ada: withdrawn"},
-		{"audit verify --json", wrong, ""},
+		{"consent grant eve --stream TEMPORARY", exitError, "ConsentTamperedError"},
+		{"consent revoke ada", exitOK, "ada: withdrawn"},
+		{"audit verify --json", exitError, ""},
 	})
 	out, _, _ = call(t, "", "audit", "verify", "--json", "-c", config)
 	var found struct {
@@ -142,68 +142,68 @@ func TestConsentCommands(t *testing.T) {
 	config, db := consenting(t)
 	const odd = `'x"; DROP TABLE notes; {"$ne": 1}'`
 	play(t, config, []played{
-		{"consent status ada", wrong, "ConsentNotFoundError: there is no consent of this subject"},
-		{"consent revoke ada", wrong, "ConsentNotFoundError"},
-		{"consent grant ada", usage, "to what does the subject consent?"},
-		{"consent grant ada --stream PARTNER", wrong, "ConsentValidationError: there is no stream"},
-		{"consent grant ada --stream TEMPORARY --category BEHAVIORAL", wrong,
+		{"consent status ada", exitError, "ConsentNotFoundError: there is no consent of this subject"},
+		{"consent revoke ada", exitError, "ConsentNotFoundError"},
+		{"consent grant ada", exitUsage, "to what does the subject consent?"},
+		{"consent grant ada --stream PARTNER", exitError, "ConsentValidationError: there is no stream"},
+		{"consent grant ada --stream TEMPORARY --category BEHAVIORAL", exitError,
 			"ConsentValidationError: category BEHAVIORAL is not one of the stream TEMPORARY"},
-		{"consent interaction ada", done, "ada: given TEMPORARY (ESSENTIAL) until 20"},
-		{"consent upgrade ada --reason 'we work together'", done, "partnership asked for"},
-		{"consent upgrade ada", done, "it was so before"},
-		{"consent pending", done, "ESSENTIAL, BEHAVIORAL, IMPROVEMENT"},
+		{"consent interaction ada", exitOK, "ada: given TEMPORARY (ESSENTIAL) until 20"},
+		{"consent upgrade ada --reason 'we work together'", exitOK, "partnership asked for"},
+		{"consent upgrade ada", exitOK, "it was so before"},
+		{"consent pending", exitOK, "ESSENTIAL, BEHAVIORAL, IMPROVEMENT"},
 		// Who decides is an agent that could decide over HTTP.
-		{"consent decide ada TASK_COMPLETE --agent nobody", usage, `there is no agent "nobody" in the configuration: it has ada, chat, idle`},
-		{"consent decide ada TASK_COMPLETE --agent idle", wrong, "agent idle cannot log in: it decides about nothing"},
-		{"agent disable chat", done, ""},
-		{"consent decide ada TASK_COMPLETE --agent chat", wrong, "agent chat cannot log in"},
-		{"agent add chat", done, ""},
-		{"consent decide ada TASK_COMPLETE --agent chat --database other", usage, "agent chat is one of database app"},
-		{"consent decide ada MAYBE --agent chat", wrong, "ConsentValidationError: there is no decision"},
-		{"consent decide ada TASK_COMPLETE --agent ada", wrong, "ConsentForbiddenError: who asks for a partnership does not decide about it"},
-		{"consent decide ada DEFER --agent chat", done, "partnership asked for"},
-		{"consent decide ada TASK_COMPLETE --agent chat", done, "ada: given PARTNERED (ESSENTIAL, BEHAVIORAL, IMPROVEMENT); record 4"},
-		{"consent decide ada TASK_COMPLETE --agent chat", wrong, "ConsentValidationError: no partnership is asked for"},
-		{"consent degrade ada --to PARTNERED", wrong, "ConsentValidationError: a relationship is degraded to"},
-		{"consent degrade ada --to ANONYMOUS", done, "given ANONYMOUS (STATISTICAL)"},
-		{"consent degrade ada --to TEMPORARY", wrong, "ConsentValidationError: ANONYMOUS cannot become TEMPORARY"},
-		{"consent status ada", done, "decay        kept, day 0 since"},
-		{"consent revoke ada --request once", done, "ada: withdrawn ANONYMOUS; record 6"},
-		{"consent revoke ada --request once", done, "record 6, made before"},
-		{"consent grant ada --stream TEMPORARY --request once", wrong, "ConsentConflictError"},
-		{"consent revoke ada", done, "it was so before"},
-		{"consent history ada", done, "5       20"},
-		{"consent grant " + odd + " --stream ANONYMOUS", done, "given ANONYMOUS"},
-		{"consent revoke " + odd + " --controller legal --reason 'court order'", done, "revoked ANONYMOUS"},
-		{"consent refuse eve", done, "eve: refused"},
-		{"consent interaction eve", done, "eve: refused; it was so before"},
-		{"consent grant dog:bella --grantee si:vet --scope ctx:bella_health --guardian human:sean", wrong, "ConsentForbiddenError: this is not a guardian"},
-		{"consent guardian add dog:bella --guardian human:sean", done, "human:sean speaks for dog:bella"},
+		{"consent decide ada TASK_COMPLETE --agent nobody", exitUsage, `there is no agent "nobody" in the configuration: it has ada, chat, idle`},
+		{"consent decide ada TASK_COMPLETE --agent idle", exitError, "agent idle cannot log in, and so cannot decide"},
+		{"agent disable chat", exitOK, ""},
+		{"consent decide ada TASK_COMPLETE --agent chat", exitError, "agent chat cannot log in"},
+		{"agent add chat", exitOK, ""},
+		{"consent decide ada TASK_COMPLETE --agent chat --database other", exitUsage, "agent chat is one of database app"},
+		{"consent decide ada MAYBE --agent chat", exitError, "ConsentValidationError: there is no decision"},
+		{"consent decide ada TASK_COMPLETE --agent ada", exitError, "ConsentForbiddenError: who asks for a partnership does not decide about it"},
+		{"consent decide ada DEFER --agent chat", exitOK, "partnership asked for"},
+		{"consent decide ada TASK_COMPLETE --agent chat", exitOK, "ada: given PARTNERED (ESSENTIAL, BEHAVIORAL, IMPROVEMENT); record 4"},
+		{"consent decide ada TASK_COMPLETE --agent chat", exitError, "ConsentValidationError: no partnership is asked for"},
+		{"consent degrade ada --to PARTNERED", exitError, "ConsentValidationError: a relationship is degraded to"},
+		{"consent degrade ada --to ANONYMOUS", exitOK, "given ANONYMOUS (STATISTICAL)"},
+		{"consent degrade ada --to TEMPORARY", exitError, "ConsentValidationError: ANONYMOUS cannot become TEMPORARY"},
+		{"consent status ada", exitOK, "decay        kept, day 0 since"},
+		{"consent revoke ada --request once", exitOK, "ada: withdrawn ANONYMOUS; record 6"},
+		{"consent revoke ada --request once", exitOK, "record 6, made before"},
+		{"consent grant ada --stream TEMPORARY --request once", exitError, "ConsentConflictError"},
+		{"consent revoke ada", exitOK, "it was so before"},
+		{"consent history ada", exitOK, "5       20"},
+		{"consent grant " + odd + " --stream ANONYMOUS", exitOK, "given ANONYMOUS"},
+		{"consent revoke " + odd + " --controller legal --reason 'court order'", exitOK, "revoked ANONYMOUS"},
+		{"consent refuse eve", exitOK, "eve: refused"},
+		{"consent interaction eve", exitOK, "eve: refused; it was so before"},
+		{"consent grant dog:bella --grantee si:vet --scope ctx:bella_health --guardian human:sean", exitError, "ConsentForbiddenError: this is not a guardian"},
+		{"consent guardian add dog:bella --guardian human:sean", exitOK, "human:sean speaks for dog:bella"},
 		{"consent grant dog:bella --grantee si:vet --scope ctx:bella_health --guardian human:sean --for 720h",
-			done, "dog:bella: given to si:vet about ctx:bella_health until"},
-		{"consent guardian remove dog:bella --guardian human:sean", done, "does not speak"},
-		{"consent revoke dog:bella --grantee si:vet --scope ctx:bella_health --guardian human:sean", wrong, "ConsentForbiddenError"},
-		{"consent revoke dog:bella --grantee si:vet --scope ctx:bella_health", done, "withdrawn"},
-		{"consent grant ada --grantee '' --purpose care", usage, "--grantee is empty"},
-		{"consent grant ada --grantee si:vet --scope '' --purpose care", usage, "--scope is empty"},
-		{"consent revoke ada --grantee=", usage, "--grantee is empty"},
-		{"audit tail --subject ''", usage, "--subject is empty"},
-		{"audit export --subject ''", usage, "--subject is empty"},
-		{"consent status -x", usage, "comes after --"},
-		{"consent erase ada", usage, "cannot be taken back"},
-		{"consent erase ada --yes", done, "erased; record"},
-		{"consent status ada", wrong, "ConsentNotFoundError"},
-		{"consent erase ada --yes", wrong, "ConsentNotFoundError"},
-		{"consent grant 'a\x01b' --stream TEMPORARY", wrong, "control character"},
-		{"consent grant '\xff' --stream TEMPORARY", usage, "not UTF-8"},
-		{"migrate --down", wrong, "the database holds consent records"},
+			exitOK, "dog:bella: given to si:vet about ctx:bella_health until"},
+		{"consent guardian remove dog:bella --guardian human:sean", exitOK, "does not speak"},
+		{"consent revoke dog:bella --grantee si:vet --scope ctx:bella_health --guardian human:sean", exitError, "ConsentForbiddenError"},
+		{"consent revoke dog:bella --grantee si:vet --scope ctx:bella_health", exitOK, "withdrawn"},
+		{"consent grant ada --grantee '' --purpose care", exitUsage, "--grantee is empty"},
+		{"consent grant ada --grantee si:vet --scope '' --purpose care", exitUsage, "--scope is empty"},
+		{"consent revoke ada --grantee=", exitUsage, "--grantee is empty"},
+		{"audit tail --subject ''", exitUsage, "--subject is empty"},
+		{"audit export --subject ''", exitUsage, "--subject is empty"},
+		{"consent status -x", exitUsage, "comes after --"},
+		{"consent erase ada", exitUsage, "cannot be undone"},
+		{"consent erase ada --yes", exitOK, "erased; record"},
+		{"consent status ada", exitError, "ConsentNotFoundError"},
+		{"consent erase ada --yes", exitError, "ConsentNotFoundError"},
+		{"consent grant 'a\x01b' --stream TEMPORARY", exitError, "control character"},
+		{"consent grant '\xff' --stream TEMPORARY", exitUsage, "not UTF-8"},
+		{"migrate --down", exitError, "the database holds consent records"},
 	})
 	out, errs, code := call(t, "", "consent", "history", "dog:bella", "--json", "-c", config)
 	var history []struct {
 		Event, Grantee, Scope, Grantor, Via string
 		By                                  struct{ Role, ID string }
 	}
-	if err := json.Unmarshal([]byte(out), &history); err != nil || code != done || len(history) != 4 {
+	if err := json.Unmarshal([]byte(out), &history); err != nil || code != exitOK || len(history) != 4 {
 		t.Fatalf("%v %s %s", err, out, errs)
 	}
 	if h := history[1]; h.Event != "given" || h.Grantee != "si:vet" || h.Scope != "ctx:bella_health" ||
@@ -212,7 +212,7 @@ func TestConsentCommands(t *testing.T) {
 	}
 	_, errs, code = call(t, "", "consent", "status", "nobody", "--json", "-c", config)
 	var told struct{ Name, SQLState string }
-	if err := json.Unmarshal([]byte(errs), &told); err != nil || code != wrong || told.Name != "ConsentNotFoundError" || told.SQLState != "PC404" {
+	if err := json.Unmarshal([]byte(errs), &told); err != nil || code != exitError || told.Name != "ConsentNotFoundError" || told.SQLState != "PC404" {
 		t.Errorf("%d %s", code, errs)
 	}
 	var n int

@@ -17,9 +17,9 @@ import (
 type contextCmd struct {
 	Enter  contextEnterCmd  `cmd:"" help:"Enter a context: the memories that are added go into it. Its owner makes it, and adds participants."`
 	Leave  contextLeaveCmd  `cmd:"" help:"Leave it."`
-	List   contextListCmd   `cmd:"" help:"The contexts that one takes part in, and one's own."`
-	Show   contextShowCmd   `cmd:"" help:"The context that was entered, or another."`
-	Create contextCreateCmd `cmd:"" help:"Make a context in one's own store."`
+	List   contextListCmd   `cmd:"" help:"The contexts that the token's agent takes part in or owns."`
+	Show   contextShowCmd   `cmd:"" help:"Show the context that was entered, or another."`
+	Create contextCreateCmd `cmd:"" help:"Make a context in the agent's own store."`
 }
 
 func (contextCmd) Help() string {
@@ -34,17 +34,17 @@ PGCONSENT_CONTEXT and --context come before it. Connections of SQL enter one the
 }
 
 type contextEnterCmd struct {
-	face
+	apiClient
 	Name         string   `arg:"" name:"context" help:"Its name."`
 	Participants []string `placeholder:"ID" help:"Of a new context; of one that is there, its owner adds them: several ids, or the flag several times."`
-	Role         string   `placeholder:"ROLE" help:"As whom. The token's credential says which roles there are; another gives nothing."`
-	Store        string   `placeholder:"ID" help:"Where there are several of this name."`
+	Role         string   `placeholder:"ROLE" help:"The role to enter with, one of those of the token's credential; another gives no access."`
+	Store        string   `placeholder:"ID" help:"The store, where several have a context of this name."`
 	Reason       string   `placeholder:"TEXT" help:"Why participants are added: it is noted."`
 }
 
 func (c contextEnterCmd) Run(s *session) error {
 	body := map[string]any{"context": c.Name}
-	filled(body, map[string]string{"role": c.Role, "store": c.Store, "reason": c.Reason})
+	addNonEmpty(body, map[string]string{"role": c.Role, "store": c.Store, "reason": c.Reason})
 	if len(c.Participants) > 0 {
 		body["participants"] = c.Participants
 	}
@@ -52,43 +52,43 @@ func (c contextEnterCmd) Run(s *session) error {
 	if err := c.call(s, "POST", "/v1/contexts/enter", nil, body, &out); err != nil {
 		return err
 	}
-	if err := remember(s, c.face, out.Context); err != nil {
+	if err := remember(s, c.apiClient, out.Context); err != nil {
 		return err
 	}
-	return entered(s, out)
+	return printEnteredContext(s, out)
 }
 
-func entered(s *session, c api.EnteredContext) error {
+func printEnteredContext(s *session, c api.EnteredContext) error {
 	if s.json {
 		return s.print(c)
 	}
 	if c.Created {
 		fmt.Fprintf(s.out, "%s is made.\n", c.Context)
 	}
-	showContext(s, c.PrivacyContext)
+	printContext(s, c.PrivacyContext)
 	if !c.Created {
-		item(s, "added", strings.Join(c.Added, ", "))
+		printItem(s, "added", strings.Join(c.Added, ", "))
 	}
 	if c.RoleHeld != nil && !*c.RoleHeld {
-		item(s, "role", c.Role+", which your credential does not have: it gives nothing")
+		printItem(s, "role", c.Role+", which your credential does not have: it gives nothing")
 	} else {
-		item(s, "role", c.Role)
+		printItem(s, "role", c.Role)
 	}
-	item(s, "by SQL", c.SQL)
+	printItem(s, "by SQL", c.SQL)
 	return nil
 }
 
-func showContext(s *session, c api.PrivacyContext) {
+func printContext(s *session, c api.PrivacyContext) {
 	of := ""
 	if c.Owner {
 		of = ", your own"
 	}
 	fmt.Fprintf(s.out, "%s, in %s%s\n", c.Context, c.Store, of)
-	item(s, "takes part", nobodyAtAll(c.Participants))
-	item(s, "new is for", nobody(c.AccessGrants))
+	printItem(s, "takes part", listOrNone(c.Participants))
+	printItem(s, "new is for", listOrNobody(c.AccessGrants))
 }
 
-func nobodyAtAll(list []string) string {
+func listOrNone(list []string) string {
 	if len(list) == 0 {
 		return "nobody"
 	}
@@ -96,17 +96,17 @@ func nobodyAtAll(list []string) string {
 }
 
 type contextCreateCmd struct {
-	face
+	apiClient
 	Name         string   `arg:"" name:"context" help:"Its name."`
 	Participants []string `placeholder:"ID" help:"Who takes part: several ids, or the flag several times."`
-	Access       []string `placeholder:"ID" help:"What new memories are granted to. Default: those who take part, and the context."`
-	Store        string   `placeholder:"ID" help:"Default: one's own."`
+	Access       []string `placeholder:"ID" help:"What new memories are granted to. Default: the participants and the context."`
+	Store        string   `placeholder:"ID" help:"Default: the agent's own."`
 	Reason       string   `placeholder:"TEXT" help:"Why: it is noted."`
 }
 
 func (c contextCreateCmd) Run(s *session) error {
 	body := map[string]any{"context": c.Name}
-	filled(body, map[string]string{"store": c.Store, "reason": c.Reason})
+	addNonEmpty(body, map[string]string{"store": c.Store, "reason": c.Reason})
 	if len(c.Participants) > 0 {
 		body["participants"] = c.Participants
 	}
@@ -117,17 +117,17 @@ func (c contextCreateCmd) Run(s *session) error {
 	if err := c.call(s, "POST", "/v1/contexts", nil, body, &out); err != nil {
 		return err
 	}
-	return entered(s, out)
+	return printEnteredContext(s, out)
 }
 
-type contextListCmd struct{ face }
+type contextListCmd struct{ apiClient }
 
 func (c contextListCmd) Run(s *session) error {
 	list, err := c.contexts(s, "")
 	if err != nil {
 		return err
 	}
-	in, err := current(s, c.face, "")
+	in, err := current(s, c.apiClient, "")
 	if err != nil {
 		return err
 	}
@@ -135,9 +135,9 @@ func (c contextListCmd) Run(s *session) error {
 		return s.print(map[string]any{"contexts": list, "current": in})
 	}
 	for _, one := range list {
-		showContext(s, one)
+		printContext(s, one)
 		if one.Context == in {
-			item(s, "", "you are in it")
+			printItem(s, "", "you are in it")
 		}
 	}
 	if len(list) == 0 {
@@ -146,7 +146,7 @@ func (c contextListCmd) Run(s *session) error {
 	return nil
 }
 
-func (f face) contexts(s *session, name string) ([]api.PrivacyContext, error) {
+func (f apiClient) contexts(s *session, name string) ([]api.PrivacyContext, error) {
 	var out struct {
 		Contexts []api.PrivacyContext `json:"contexts"`
 	}
@@ -159,7 +159,7 @@ func (f face) contexts(s *session, name string) ([]api.PrivacyContext, error) {
 }
 
 type contextShowCmd struct {
-	face
+	apiClient
 	Name string `arg:"" optional:"" name:"context" help:"Its name. Default: the one that was entered."`
 }
 
@@ -167,7 +167,7 @@ func (c contextShowCmd) Run(s *session) error {
 	name := c.Name
 	if name == "" {
 		var err error
-		if name, err = current(s, c.face, os.Getenv("PGCONSENT_CONTEXT")); err != nil {
+		if name, err = current(s, c.apiClient, os.Getenv("PGCONSENT_CONTEXT")); err != nil {
 			return err
 		}
 	}
@@ -183,22 +183,22 @@ func (c contextShowCmd) Run(s *session) error {
 		return err
 	}
 	if s.json {
-		in, err := current(s, c.face, os.Getenv("PGCONSENT_CONTEXT"))
+		in, err := current(s, c.apiClient, os.Getenv("PGCONSENT_CONTEXT"))
 		if err != nil {
 			return err
 		}
 		return s.print(map[string]any{"contexts": list, "current": in})
 	}
 	for _, one := range list {
-		showContext(s, one)
+		printContext(s, one)
 	}
 	return nil
 }
 
-type contextLeaveCmd struct{ face }
+type contextLeaveCmd struct{ apiClient }
 
 func (c contextLeaveCmd) Run(s *session) error {
-	if err := remember(s, c.face, ""); err != nil {
+	if err := remember(s, c.apiClient, ""); err != nil {
 		return err
 	}
 	if s.json {
@@ -208,7 +208,7 @@ func (c contextLeaveCmd) Run(s *session) error {
 	return nil
 }
 
-// The contexts that were entered stand in a file, each by the hash of the address and the token.
+// The entered contexts are kept in a file, each under a hash of the server's address and the token.
 
 func contextsFile() (string, error) {
 	dir, err := os.UserConfigDir()
@@ -233,7 +233,7 @@ func readContexts(path string) (map[string]string, error) {
 	return out, nil
 }
 
-func (f face) whose(s *session) (string, error) {
+func (f apiClient) contextKey(s *session) (string, error) {
 	to, err := f.open(s)
 	if err != nil {
 		return "", err
@@ -242,30 +242,30 @@ func (f face) whose(s *session) (string, error) {
 	return fmt.Sprintf("%x", sum[:16]), nil
 }
 
-// current is the context that counts: the given one, else the one that was entered.
-func current(s *session, f face, given string) (string, error) {
+// current returns the given context, else the one that was entered.
+func current(s *session, f apiClient, given string) (string, error) {
 	if given != "" {
 		return given, nil
 	}
 	path, err := contextsFile()
 	if err != nil {
-		return "", nil // there is nowhere to remember one
+		return "", nil // no file can be named, and so none was entered
 	}
 	all, err := readContexts(path)
 	if err != nil {
 		return "", err
 	}
-	whose, err := f.whose(s)
+	whose, err := f.contextKey(s)
 	return all[whose], err
 }
 
-// remember keeps the context that was entered; "": none.
-func remember(s *session, f face, name string) error {
+// remember notes which context was entered; "" is none.
+func remember(s *session, f apiClient, name string) error {
 	path, err := contextsFile()
 	if err != nil {
 		return err
 	}
-	whose, err := f.whose(s)
+	whose, err := f.contextKey(s)
 	if err != nil {
 		return err
 	}

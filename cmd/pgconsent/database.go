@@ -21,23 +21,23 @@ import (
 
 // target is a configured database with a connection to it.
 type target struct {
-	name   string
-	config *config.Database
-	conn   *pgx.Conn
-	doors  bool // enforcement: auto
-	agents map[string]*config.Agent
-	claims []string // attributes that tokens give
+	name     string
+	config   *config.Database
+	conn     *pgx.Conn
+	autoPath bool // enforcement: auto
+	agents   map[string]*config.Agent
+	claims   []string // names of the attributes that come from tokens
 }
 
-// claimed are the attributes that the tokens of agents with auth: jwt give.
-func claimed(c *config.Config) []string {
+// claimedAttributes returns the names of the attributes that the tokens of agents with auth: jwt provide.
+func claimedAttributes(c *config.Config) []string {
 	if c.JWT == nil {
 		return nil
 	}
 	return slices.Sorted(maps.Keys(c.JWT.Claims.Attributes))
 }
 
-// login is who a command connects as.
+// login is the role as which a command connects.
 type login int
 
 const (
@@ -45,8 +45,8 @@ const (
 	asControl
 )
 
-// chosen are the databases a command works on: one by name, or all.
-func chosen(c *config.Config, name string) ([]string, error) {
+// chooseDatabases returns the databases that a command works on: the named one, or all.
+func chooseDatabases(c *config.Config, name string) ([]string, error) {
 	all := slices.Sorted(maps.Keys(c.Databases))
 	if name == "" {
 		return all, nil
@@ -58,9 +58,9 @@ func chosen(c *config.Config, name string) ([]string, error) {
 	return []string{name}, nil
 }
 
-// each connects to the chosen databases, one after the other.
-func (s *session) each(c *config.Config, name string, as login, f func(t target) error) error {
-	names, err := chosen(c, name)
+// eachDatabase connects to the chosen databases one after the other and calls f.
+func (s *session) eachDatabase(c *config.Config, name string, as login, f func(t target) error) error {
+	names, err := chooseDatabases(c, name)
 	if err != nil {
 		return err
 	}
@@ -70,8 +70,8 @@ func (s *session) each(c *config.Config, name string, as login, f func(t target)
 		if as == asControl {
 			role, secret = db.Roles.Control, db.Secrets.Control
 		}
-		if err := s.with(c, db, role, secret, func(conn *pgx.Conn) error {
-			return f(target{n, db, conn, c.Enforcement == config.Auto, c.Agents, claimed(c)})
+		if err := s.withConnection(c, db, role, secret, func(conn *pgx.Conn) error {
+			return f(target{n, db, conn, c.Enforcement == config.Auto, c.Agents, claimedAttributes(c)})
 		}); err != nil {
 			return fmt.Errorf("database %s: %w", n, err)
 		}
@@ -79,7 +79,7 @@ func (s *session) each(c *config.Config, name string, as login, f func(t target)
 	return nil
 }
 
-func (s *session) with(c *config.Config, db *config.Database, role, secret string, f func(*pgx.Conn) error) error {
+func (s *session) withConnection(c *config.Config, db *config.Database, role, secret string, f func(*pgx.Conn) error) error {
 	dsn, err := c.ConnString(db, role, secret)
 	if err != nil {
 		return err
@@ -98,32 +98,32 @@ func (s *session) with(c *config.Config, db *config.Database, role, secret strin
 	return f(conn)
 }
 
-// compiled is a policy against the database it is for.
-type compiled struct {
+// compiledPolicy is a policy compiled for a database.
+type compiledPolicy struct {
 	policy   *policy.Policy
 	snapshot *catalog.Snapshot
 	plan     *rls.Plan
 }
 
-// compile is for what pgconsent migrate would install.
-func (s *session) compile(t target) (compiled, error) {
+// compile compiles the policy for what pgconsent migrate would install.
+func (s *session) compile(t target) (compiledPolicy, error) {
 	snap, err := pgcatalog.Load(s.ctx, t.conn, t.config.SearchPath)
 	if err != nil {
-		return compiled{}, err
+		return compiledPolicy{}, err
 	}
 	return t.compile(snap)
 }
 
-// compileServed is for what agents are served: columns that wait for pgconsent migrate are left out, unless the policy
-// as it is now names one.
-func (s *session) compileServed(t target) (compiled, error) {
+// compileServed compiles the policy for what agents are served: columns that were added since pgconsent migrate are
+// left out, unless the policy names one.
+func (s *session) compileServed(t target) (compiledPolicy, error) {
 	snap, err := pgcatalog.Load(s.ctx, t.conn, t.config.SearchPath)
 	if err != nil {
-		return compiled{}, err
+		return compiledPolicy{}, err
 	}
 	waiting, err := migrations.ReadWaiting(s.ctx, t.conn)
 	if err != nil {
-		return compiled{}, err
+		return compiledPolicy{}, err
 	}
 	served, _ := snap.Without(waiting)
 	built, err := t.compile(served)
@@ -133,17 +133,17 @@ func (s *session) compileServed(t target) (compiled, error) {
 	return built, err
 }
 
-func (t target) compile(snap *catalog.Snapshot) (compiled, error) {
+func (t target) compile(snap *catalog.Snapshot) (compiledPolicy, error) {
 	doc, err := policy.Load(t.config.Policy)
 	if err != nil {
-		return compiled{}, err
+		return compiledPolicy{}, err
 	}
 	p, err := policy.Compile(doc, snap, policy.WithViews(rewrite.Definition))
 	if err != nil {
-		return compiled{}, err
+		return compiledPolicy{}, err
 	}
 	roles := t.config.Roles
-	return compiled{p, snap, rls.Generate(p, snap,
+	return compiledPolicy{p, snap, rls.Generate(p, snap,
 		rls.Options{AgentRole: roles.Agent, ControlRole: roles.Control, ReaderRole: roles.Reader,
-			RowsRole: roles.Rows, Doors: t.doors})}, nil
+			RowsRole: roles.Rows, Doors: t.autoPath})}, nil
 }

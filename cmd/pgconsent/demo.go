@@ -19,11 +19,11 @@ type demoCmd struct {
 	HTTP     string   `name:"http" default:"127.0.0.1:7433" placeholder:"HOST:PORT" help:"/metrics, /healthz, /readyz. Default: ${default}."`
 	Dir      string   `placeholder:"DIR" help:"Where everything is kept. Default: ./pgconsent-demo/WORLD."`
 	Postgres string   `placeholder:"DSN" help:"Use this server instead of a private one. The role needs CREATEDB and CREATEROLE."`
-	Down     bool     `help:"With --postgres: take away what the demo has made there, and end."`
-	Tour     tourMode `help:"Play a guided session, then go on serving; --tour=only: end then."`
+	Down     bool     `help:"With --postgres: remove what the demo has made there, and exit."`
+	Tour     tourMode `help:"Play a guided session, then serve; --tour=only exits after it."`
 }
 
-// tourMode is "", "yes" or "only": a flag that may stand without a value.
+// tourMode is "", "yes" or "only": a flag with an optional value.
 type tourMode string
 
 // IsBool implements kong.BoolMapperValue.
@@ -87,7 +87,7 @@ func (d demoCmd) Run(s *session) error {
 	}
 	log := s.log
 	if s.cli.LogLevel == "default" {
-		log = slog.New(quiet{s.log.Handler()})
+		log = slog.New(quietHandler{s.log.Handler()})
 	}
 	run, err := demo.Start(s.ctx, demo.Config{
 		World: w, Postgres: d.Postgres, Dir: dir, Listen: d.Listen, HTTP: d.HTTP, Log: log,
@@ -104,7 +104,7 @@ func (d demoCmd) Run(s *session) error {
 		stopped = true
 		return run.Stop()
 	}
-	defer func() { _ = stop() }() // after an error that is told already
+	defer func() { _ = stop() }() // the first error is reported
 	if s.json {
 		if err := s.print(run.Access); err != nil {
 			return err

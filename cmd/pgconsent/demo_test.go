@@ -200,7 +200,7 @@ func TestDemo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := start(); p.ended(t) != wrong || !strings.Contains(p.errs.String(), listen+" is in use") || !strings.Contains(p.errs.String(), "lsof") {
+	if p := start(); p.ended(t) != exitError || !strings.Contains(p.errs.String(), listen+" is in use") || !strings.Contains(p.errs.String(), "lsof") {
 		t.Errorf("port in use: %s", p.errs)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -245,7 +245,7 @@ func TestDemo(t *testing.T) {
 			t.Errorf("%s: %v %v", path, info.Mode(), err)
 		}
 	}
-	if p := start("--listen", demos.Free(t), "--http", demos.Free(t)); p.ended(t) != wrong ||
+	if p := start("--listen", demos.Free(t), "--http", demos.Free(t)); p.ended(t) != exitError ||
 		!strings.Contains(p.errs.String(), "in use by another pgconsent") {
 		t.Errorf("a second demo in the folder: %s", p.errs)
 	}
@@ -267,7 +267,7 @@ func TestDemo(t *testing.T) {
 
 	// Disabling ends sessions and logins.
 	neighbour := connect(t, access.Agents["neighbour"])
-	if _, errs, code := call(t, "", "agent", "disable", "neighbour", "-c", config); code != done {
+	if _, errs, code := call(t, "", "agent", "disable", "neighbour", "-c", config); code != exitOK {
 		t.Fatal(errs)
 	}
 	waitFor(t, "the disabled agent's session ends", func() bool { return neighbour.Ping(ctx) != nil })
@@ -280,7 +280,7 @@ func TestDemo(t *testing.T) {
 	}
 	pid := demo.server(t)
 	demo.signal(t, os.Interrupt)
-	if code := demo.ended(t); code != done {
+	if code := demo.ended(t); code != exitOK {
 		t.Errorf("after SIGINT the exit code is %d", code)
 	}
 	if alive(pid) {
@@ -318,7 +318,7 @@ func TestDemo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code := tour.ended(t); code != done {
+	if code := tour.ended(t); code != exitOK {
 		t.Errorf("the tour's exit code is %d:\n%s", code, text)
 	}
 	for _, want := range []string{"(3 rows)", "(2 rows)", "UPDATE 1", "memory_edges", "SQLSTATE 42501", "HINT:", "Sunrise at the lake"} {
@@ -348,28 +348,28 @@ func commandsOn(t *testing.T, config string) {
 		out  string
 		err  string
 	}{
-		"doctor":          {"", []string{"doctor"}, done, "row security is on", ""},
-		"doctor JSON":     {"", []string{"doctor", "--json"}, done, `{"database":"arcive","id":"server","severity":"ok"`, ""},
-		"policy check":    {"", []string{"policy", "check"}, done, "ok for database arcive", ""},
-		"policy offline":  {"", []string{"policy", "check", "--offline"}, done, "not compared", ""},
-		"dry run":         {"", []string{"migrate", "--dry-run"}, done, "-- database arcive", ""},
-		"migrate again":   {"", []string{"migrate"}, done, "database arcive: installed", ""},
-		"rewrite":         {"", []string{"rewrite", "--as", "chat", "SELECT count(*) FROM memories"}, done, "public.memories", ""},
-		"rewrite verbose": {"", []string{"rewrite", "--as", "chat", "-v", "SELECT count(*) FROM memories"}, done, "public.memories", "door:  "},
-		"rewrite stdin":   {"TABLE people", []string{"rewrite", "--as", "chat"}, done, "public.people", ""},
-		"rewrite JSON":    {"", []string{"rewrite", "--as", "chat", "--json", "SELECT 1 FROM people WHERE id <> id"}, done, `<>`, ""},
-		"rewrite refuses": {"", []string{"rewrite", "--as", "chat", "SELECT 1 FROM memory_edges"}, wrong, "", "HINT:"},
-		"rewrite pins":    {"", []string{"rewrite", "--as", "chat", "SELECT * FROM search_memories_semantic('x', 3, false)"}, done, "true", ""},
+		"doctor":          {"", []string{"doctor"}, exitOK, "row security is on", ""},
+		"doctor JSON":     {"", []string{"doctor", "--json"}, exitOK, `{"database":"arcive","id":"server","severity":"ok"`, ""},
+		"policy check":    {"", []string{"policy", "check"}, exitOK, "ok for database arcive", ""},
+		"policy offline":  {"", []string{"policy", "check", "--offline"}, exitOK, "not compared", ""},
+		"dry run":         {"", []string{"migrate", "--dry-run"}, exitOK, "-- database arcive", ""},
+		"migrate again":   {"", []string{"migrate"}, exitOK, "database arcive: installed", ""},
+		"rewrite":         {"", []string{"rewrite", "--as", "chat", "SELECT count(*) FROM memories"}, exitOK, "public.memories", ""},
+		"rewrite verbose": {"", []string{"rewrite", "--as", "chat", "-v", "SELECT count(*) FROM memories"}, exitOK, "public.memories", "path:  "},
+		"rewrite stdin":   {"TABLE people", []string{"rewrite", "--as", "chat"}, exitOK, "public.people", ""},
+		"rewrite JSON":    {"", []string{"rewrite", "--as", "chat", "--json", "SELECT 1 FROM people WHERE id <> id"}, exitOK, `<>`, ""},
+		"rewrite refuses": {"", []string{"rewrite", "--as", "chat", "SELECT 1 FROM memory_edges"}, exitError, "", "HINT:"},
+		"rewrite pins":    {"", []string{"rewrite", "--as", "chat", "SELECT * FROM search_memories_semantic('x', 3, false)"}, exitOK, "true", ""},
 		"explain": {"", []string{"explain", "--as",
-			"chat", "SELECT m.title FROM memories m WHERE m.id = $1"}, done, "public.memories AS m  -       -       structured  key  id, title", ""},
-		"explain rules": {"", []string{"explain", "--as", "chat", "SELECT count(*) FROM memories"}, done,
+			"chat", "SELECT m.title FROM memories m WHERE m.id = $1"}, exitOK, "public.memories AS m  -       -       structured  key  id, title", ""},
+		"explain rules": {"", []string{"explain", "--as", "chat", "SELECT count(*) FROM memories"}, exitOK,
 			"rows of public.memories: own (policy.yaml:", ""},
-		"explain JSON":    {"", []string{"explain", "--as", "chat", "--json", "SELECT * FROM memories"}, done, `"source":"vector"`, ""},
-		"explain refuses": {"", []string{"explain", "--as", "chat", "SELECT 1 FROM memory_edges"}, wrong, "REFUSED:  relation", ""},
-		"explain no value": {"", []string{"explain", "--as", "chat", "--set", "nothing=1", "SELECT 1"}, usage,
+		"explain JSON":    {"", []string{"explain", "--as", "chat", "--json", "SELECT * FROM memories"}, exitOK, `"source":"vector"`, ""},
+		"explain refuses": {"", []string{"explain", "--as", "chat", "SELECT 1 FROM memory_edges"}, exitError, "REFUSED:  relation", ""},
+		"explain no value": {"", []string{"explain", "--as", "chat", "--set", "nothing=1", "SELECT 1"}, exitUsage,
 			"", `the policy has no attribute "nothing"`},
-		"refusal JSON":      {"", []string{"rewrite", "--as", "chat", "--json", "DELETE FROM people"}, wrong, `"sqlstate":"42501"`, ""},
-		"rewrite no syntax": {"", []string{"rewrite", "--as", "chat", "SELEC 1"}, wrong, "", "42601"},
+		"refusal JSON":      {"", []string{"rewrite", "--as", "chat", "--json", "DELETE FROM people"}, exitError, `"sqlstate":"42501"`, ""},
+		"rewrite no syntax": {"", []string{"rewrite", "--as", "chat", "SELEC 1"}, exitError, "", "42601"},
 	} {
 		out, errs, code := call(t, c.in, append(c.args, "-c", config)...)
 		if code != c.code || !strings.Contains(out, c.out) || !strings.Contains(errs, c.err) {
@@ -408,13 +408,13 @@ func unsafeDatabase(t *testing.T, config string) {
 			t.Fatal(err)
 		}
 		out, errs, code := call(t, "", "doctor", "-c", config)
-		if code != wrong || !strings.Contains(out, "UNSAFE") || !strings.Contains(out, "fix:") {
+		if code != exitError || !strings.Contains(out, "UNSAFE") || !strings.Contains(out, "fix:") {
 			t.Errorf("%s: doctor says %d %s %s", c.breaks, code, out, errs)
 		}
 		p := launch(t, []string{"PGCONSENT_LISTEN=127.0.0.1:0", "PGCONSENT_HTTP_LISTEN=off", "PGCONSENT_AUDIT_MODE=off"}, "serve", "-c", config)
-		want := wrong
+		want := exitError
 		if c.suspends {
-			want = done
+			want = exitOK
 			waitFor(t, "the table is suspended", func() bool {
 				return strings.Contains(p.errs.String(), "are suspended") && strings.Contains(p.errs.String(), "serving")
 			})
@@ -492,7 +492,7 @@ func serveOn(t *testing.T, config, dir string) {
 	waitFor(t, "the session of an agent that is gone ends", func() bool { return voice.Ping(ctx) != nil })
 
 	p.signal(t, syscall.SIGTERM)
-	if code := p.ended(t); code != done {
+	if code := p.ended(t); code != exitOK {
 		t.Errorf("after SIGTERM the exit code is %d", code)
 	}
 	if strings.Contains(p.errs.String(), strings.TrimSpace(string(password))) {

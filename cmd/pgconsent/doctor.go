@@ -20,9 +20,9 @@ type doctorCmd struct {
 }
 
 func (doctorCmd) Help() string {
-	return `Looks at the catalogs as roles.control, tries as roles.agent what must not work, and whether the server lets owners in
-without a password. Then at the records of the audit: whether they can be written, and end as they were anchored. Changes
-nothing. Exit code 1 if a database is unsafe, 3 if nothing is but something could not be told: serve refuses its agents
+	return `Reads the catalogs as roles.control, tries as roles.agent what must not work, and checks whether the server lets owners in
+without a password. Then it checks the audit: whether records can be written, and whether the newest is the anchored one.
+Changes nothing. Exit code 1 if a database is unsafe, 3 if none is but a check could not be made: serve refuses its agents
 then. Advice says what could be faster, and what
 keeps searches from their indexes; it changes no exit code.
 
@@ -30,8 +30,8 @@ keeps searches from their indexes; it changes no exit code.
   pgconsent doctor --json | jq '.[] | select(.severity == "unsafe")'`
 }
 
-// report is a finding with its database; "": it is about all of them.
-type report struct {
+// databaseFinding is a finding with the database it is about; "": it is about all of them.
+type databaseFinding struct {
 	Database string `json:"database"`
 	doctor.Finding
 }
@@ -41,14 +41,14 @@ func (d doctorCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	reports := []report{}
-	err = s.each(c, d.Database, asControl, func(t target) error {
+	reports := []databaseFinding{}
+	err = s.eachDatabase(c, d.Database, asControl, func(t target) error {
 		built, err := s.compileServed(t)
 		var misfits policy.Errors
 		if errors.As(err, &misfits) {
 			for _, m := range misfits {
-				reports = append(reports, report{t.name, doctor.Finding{ID: "policy", Severity: doctor.Unsafe, What: m.Error(),
-					Fix: "Put the policy right, or the database, and run pgconsent doctor again: the rest could not be checked."}})
+				reports = append(reports, databaseFinding{t.name, doctor.Finding{ID: "policy", Severity: doctor.Unsafe, What: m.Error(),
+					Fix: "Correct the policy or the database, and run pgconsent doctor again: the other checks could not be made."}})
 			}
 			return nil
 		}
@@ -73,33 +73,33 @@ func (d doctorCmd) Run(s *session) error {
 			return err
 		}
 		found = append(found, failing...)
-		worth, err := worthKeeping(s.ctx, t, built)
+		worth, err := worthMaterializing(s.ctx, t, built)
 		if err != nil {
 			return err
 		}
 		found = append(found, worth...)
-		found = append(found, lookAtConsent(s.ctx, c, t.name, built.policy.HasLifecycles())...)
-		tried, err := d.try(s, c, t, subject)
+		found = append(found, checkConsent(s.ctx, c, t.name, built.policy.HasLifecycles())...)
+		tried, err := d.tryLogins(s, c, t, subject)
 		if s.ctx.Err() != nil {
 			return s.ctx.Err()
 		}
 		if err != nil {
-			// What the examination found may be why.
+			// The findings so far may be the cause.
 			tried = append(tried, doctor.Finding{
-				ID: "probe", Severity: doctor.Unknown, What: "it could not be tried whether the policy is enforced: " + message(err),
-				Fix: "Put right what stands above, if anything does; upstream, roles and secrets of the " +
+				ID: "probe", Severity: doctor.Unknown, What: "it could not be tried whether the policy is enforced: " + errorText(err),
+				Fix: "Correct the findings above, if there are any; upstream, roles and secrets of the " +
 					"configuration say how pgconsent logs in."})
 		}
 		for _, f := range append(found, tried...) {
-			reports = append(reports, report{t.name, f})
+			reports = append(reports, databaseFinding{t.name, f})
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	for _, f := range lookAtAudit(s.ctx, c) {
-		reports = append(reports, report{"", f})
+	for _, f := range checkAudit(s.ctx, c) {
+		reports = append(reports, databaseFinding{"", f})
 	}
 	unsafe, unknown := 0, 0
 	for _, r := range reports {
@@ -115,25 +115,25 @@ func (d doctorCmd) Run(s *session) error {
 			return err
 		}
 	} else {
-		s.findings(reports)
+		s.printFindings(reports)
 	}
 	if unsafe > 0 {
 		if !s.json {
-			fmt.Fprintf(s.out, "\n%d unsafe: agents are not served until that is fixed\n", unsafe)
+			fmt.Fprintf(s.out, "\n%d unsafe: agents are not served until they are fixed\n", unsafe)
 		}
 		return errSilent
 	}
 	if unknown > 0 {
 		if !s.json {
-			fmt.Fprintf(s.out, "\n%d could not be told: agents are not served until it can\n", unknown)
+			fmt.Fprintf(s.out, "\n%d could not be checked: agents are not served until they can be\n", unknown)
 		}
-		return errUntold
+		return errUnknown
 	}
 	return nil
 }
 
-// missingIndexes are those that policy check names. The policy is enforced without them.
-func missingIndexes(t target, built compiled) ([]doctor.Finding, error) {
+// missingIndexes reports the indexes that policy check suggests. Without them the policy is enforced, but slower.
+func missingIndexes(t target, built compiledPolicy) ([]doctor.Finding, error) {
 	doc, err := policy.Load(t.config.Policy)
 	if err != nil {
 		return nil, err
@@ -152,9 +152,9 @@ func missingIndexes(t target, built compiled) ([]doctor.Finding, error) {
 	return found, nil
 }
 
-// failingCalls are the functions and triggers of which policy check says that they fail for agents: an agent is told
-// that permission is denied, and no more. The policy is enforced.
-func failingCalls(ctx context.Context, t target, built compiled) ([]doctor.Finding, error) {
+// failingCalls reports functions and triggers that fail for agents, as policy check warns: an agent only gets
+// "permission denied". The policy is enforced all the same.
+func failingCalls(ctx context.Context, t target, built compiledPolicy) ([]doctor.Finding, error) {
 	doc, err := policy.Load(t.config.Policy)
 	if err != nil {
 		return nil, err
@@ -182,10 +182,10 @@ func failingCalls(ctx context.Context, t target, built compiled) ([]doctor.Findi
 	return found, nil
 }
 
-// worthKeeping names the consents of large tables whose answers pay to be kept. In the mode both a predicate in the
-// text looks at the subjects whatever is kept.
-func worthKeeping(ctx context.Context, t target, built compiled) ([]doctor.Finding, error) {
-	if !t.doors {
+// worthMaterializing reports consent rules on large tables that are worth "materialize: true". With enforcement: both
+// the predicate in the statement's text reads the subjects whatever is materialized, so that nothing is reported.
+func worthMaterializing(ctx context.Context, t target, built compiledPolicy) ([]doctor.Finding, error) {
+	if !t.autoPath {
 		return nil, nil
 	}
 	doc, err := policy.Load(t.config.Policy)
@@ -195,7 +195,7 @@ func worthKeeping(ctx context.Context, t target, built compiled) ([]doctor.Findi
 	sizes, err := pgcatalog.Sizes(ctx, t.conn, rls.Tables(built.policy))
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
-		return nil, nil // pgconsent migrate has not run, which another check says
+		return nil, nil // pgconsent migrate has not run, which another check reports
 	}
 	if err != nil {
 		return nil, err
@@ -213,8 +213,8 @@ func worthKeeping(ctx context.Context, t target, built compiled) ([]doctor.Findi
 	return found, nil
 }
 
-// try logs in as the clients would, and as the agent role.
-func (doctorCmd) try(s *session, c *config.Config, t target, subject doctor.Target) ([]doctor.Finding, error) {
+// tryLogins logs in as clients would, and as the agents' role.
+func (doctorCmd) tryLogins(s *session, c *config.Config, t target, subject doctor.Target) ([]doctor.Finding, error) {
 	secure, err := c.Upstream.ClientTLS()
 	if err != nil {
 		return nil, err
@@ -233,7 +233,7 @@ func (doctorCmd) try(s *session, c *config.Config, t target, subject doctor.Targ
 	return append(found, probed...), err
 }
 
-func (s *session) findings(reports []report) {
+func (s *session) printFindings(reports []databaseFinding) {
 	last := ""
 	for _, r := range reports {
 		if r.Database != last && r.Database == "" {

@@ -18,33 +18,34 @@ import (
 )
 
 const (
-	// roomFor is how many segments there should be room for, and roomDays for how long at the rate until now.
-	roomFor  = 4
-	roomDays = 7
-	// leastRoom is what a file system has at least that takes records for some minutes.
-	leastRoom = 1 << 20
-	// farBehind is how many records an anchor may be behind while serve writes.
-	farBehind = 10000
+	// freeSegments and freeDays are the room that a disk should have: for this many segments, and for this long at the
+	// rate so far.
+	freeSegments = 4
+	freeDays     = 7
+	// minFreeBytes is the room below which a disk counts as full: records of some minutes.
+	minFreeBytes = 1 << 20
+	// maxAnchorLag is how many records the anchor may be behind while serve writes.
+	maxAnchorLag = 10000
 )
 
-// checkup collects what the doctor says of the audit.
-type checkup struct {
+// auditCheck collects the findings about the audit.
+type auditCheck struct {
 	ctx   context.Context
 	c     *config.Config
 	found []doctor.Finding
 }
 
-func (u *checkup) say(severity doctor.Severity, fix, format string, args ...any) {
+func (u *auditCheck) add(severity doctor.Severity, fix, format string, args ...any) {
 	u.found = append(u.found, doctor.Finding{ID: "audit", Severity: severity, What: fmt.Sprintf(format, args...), Fix: fix})
 }
 
-// lookAtAudit looks at where the records of the audit are: whether they can be written, how long they can, who else can
-// read them, and whether the chain ends as it was anchored. What every record says is for audit verify.
-func lookAtAudit(ctx context.Context, c *config.Config) []doctor.Finding {
-	u := &checkup{ctx: ctx, c: c}
+// checkAudit checks the audit: whether records can be written and for how long, who else can read them, and whether the
+// chain ends with the anchored record. Each record by itself is verified by "audit verify".
+func checkAudit(ctx context.Context, c *config.Config) []doctor.Finding {
+	u := &auditCheck{ctx: ctx, c: c}
 	switch {
 	case c.Audit.Mode == string(audit.Off):
-		u.say(doctor.Warning, "audit: { mode: strict, file: audit/ }",
+		u.add(doctor.Warning, "audit: { mode: strict, file: audit/ }",
 			"there is no audit: nobody can tell afterwards what agents have read")
 		return u.found
 	case c.Audit.Sink == config.SinkDatabase:
@@ -61,9 +62,9 @@ func lookAtAudit(ctx context.Context, c *config.Config) []doctor.Finding {
 	}
 	if sound && len(u.found) == 0 {
 		if ends.Records == 0 {
-			u.say(doctor.OK, "", "the audit has no record yet; it can be written")
+			u.add(doctor.OK, "", "the audit has no record yet; it can be written")
 		} else {
-			u.say(doctor.OK, "", "the audit can be written, and ends as it was anchored: record %d, of %s",
+			u.add(doctor.OK, "", "the audit can be written, and ends as it was anchored: record %d, of %s",
 				ends.Head.Seq, ends.Newest.UTC().Format(time.RFC3339))
 		}
 	}
@@ -75,55 +76,55 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// folder looks at who can read and change the files of a log, and whether this user can write them.
-func (u *checkup) folder(folder string) {
+// folder checks who can read and change the files of a log, and whether this user can write them.
+func (u *auditCheck) folder(folder string) {
 	info, err := os.Stat(folder)
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // serve makes it
 		return
 	case err != nil:
-		u.say(doctor.Warning, "Run pgconsent doctor as the user that serve runs as.",
+		u.add(doctor.Warning, "Run pgconsent doctor as the user that serve runs as.",
 			"the folder of the audit cannot be looked at: %v", err)
 		return
 	case !info.IsDir():
-		u.say(doctor.Unsafe, "audit.file is a folder: name another one.",
-			"%s is no folder: serve cannot write records there", folder)
+		u.add(doctor.Unsafe, "audit.file must be a folder: name another one.",
+			"%s is not a folder: serve cannot write records there", folder)
 		return
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		u.say(doctor.Warning, "chmod 700 "+folder,
+		u.add(doctor.Warning, "chmod 700 "+folder,
 			"others than the owner can get into %s, which has records of who read what (mode %04o)", folder, mode)
 	}
 	files, err := os.ReadDir(folder)
 	if err != nil {
-		u.say(doctor.Warning, "Run pgconsent doctor as the user that serve runs as.",
+		u.add(doctor.Warning, "Run pgconsent doctor as the user that serve runs as.",
 			"the folder of the audit cannot be read: %v", err)
 		return
 	}
 	for _, file := range files {
 		if info, err := file.Info(); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
-			u.say(doctor.Warning, "chmod 600 "+folder+"/*", "others than the owner can read or write %s (mode %04o)",
+			u.add(doctor.Warning, "chmod 600 "+folder+"/*", "others than the owner can read or write %s (mode %04o)",
 				filepath.Join(folder, file.Name()), info.Mode().Perm())
 			break
 		}
 	}
 	const writes = 2 // W_OK
 	if err := syscall.Access(folder, writes); err != nil {
-		u.say(doctor.Unsafe,
+		u.add(doctor.Unsafe,
 			"Make it writable for the user that serve runs as; or run pgconsent doctor as that user, if it is.",
 			"records cannot be written to %s: %v", folder, err)
 	}
 }
 
-// room looks at how much more can be written.
-func (u *checkup) room(a config.Audit) {
+// room checks the free space of the disk.
+func (u *auditCheck) room(a config.Audit) {
 	at := a.File
 	for !exists(at) && filepath.Dir(at) != at {
 		at = filepath.Dir(at)
 	}
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(at, &disk); err != nil {
-		u.say(doctor.Warning, "Run pgconsent doctor as the user that serve runs as.",
+		u.add(doctor.Warning, "Run pgconsent doctor as the user that serve runs as.",
 			"it cannot be told how much room %s has: %v", at, err)
 		return
 	}
@@ -132,22 +133,22 @@ func (u *checkup) room(a config.Audit) {
 		"room agents are refused."
 	segment, _, _ := a.Sizes()
 	switch {
-	case disk.Files > 0 && disk.Ffree < 2*roomFor:
-		u.say(doctor.Unsafe, "Remove files, or keep the records on another disk (audit.file).",
+	case disk.Files > 0 && disk.Ffree < 2*freeSegments:
+		u.add(doctor.Unsafe, "Remove files, or keep the records on another disk (audit.file).",
 			"the disk of the audit has room for %d files more", disk.Ffree)
-	case free < leastRoom:
-		u.say(doctor.Unsafe, more, "the disk of the audit is full: %s are left for %s", bytesText(free), a.File)
-	case free < roomFor*segment:
-		u.say(doctor.Warning, more,
+	case free < minFreeBytes:
+		u.add(doctor.Unsafe, more, "the disk of the audit is full: %s are left for %s", bytesText(free), a.File)
+	case free < freeSegments*segment:
+		u.add(doctor.Warning, more,
 			"the disk of the audit has %s left for %s, which is less than %d segments (audit.rotate.size)",
-			bytesText(free), a.File, roomFor)
+			bytesText(free), a.File, freeSegments)
 	default:
 		u.rate(a, free, more)
 	}
 }
 
-// rate reckons from what was written until now.
-func (u *checkup) rate(a config.Audit, free int64, fix string) {
+// rate estimates from the records so far when the disk will be full.
+func (u *auditCheck) rate(a config.Audit, free int64, fix string) {
 	var written int64
 	segments, err := audit.Folder(a.File).Segments()
 	if err != nil {
@@ -160,10 +161,10 @@ func (u *checkup) rate(a config.Audit, free int64, fix string) {
 	span := ends.Newest.Sub(ends.Oldest)
 	_, _, keeps := a.Sizes()
 	if err != nil || span < 24*time.Hour || keeps > 0 && span > keeps {
-		return // one whose old records go does not grow any more
+		return // with a retention that has begun to remove records, the log does not grow any more
 	}
-	if days := float64(free) / (float64(written) / span.Hours() * 24); days < roomDays {
-		u.say(doctor.Warning, fix,
+	if days := float64(free) / (float64(written) / span.Hours() * 24); days < freeDays {
+		u.add(doctor.Warning, fix,
 			"at the rate until now the disk of the audit is full in %.1f days: %s are left, %s a day are written",
 			days, bytesText(free), bytesText(int64(float64(written)/span.Hours()*24)))
 	}
@@ -181,48 +182,48 @@ func bytesText(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// database looks whether it takes a record.
-func (u *checkup) database() {
+// database checks whether the database takes a record.
+func (u *auditCheck) database() {
 	a := u.c.Audit
 	if err := serve.TryAudit(u.ctx, u.c, a); err != nil {
-		u.say(doctor.Unsafe,
+		u.add(doctor.Unsafe,
 			"Agents are refused until it takes records. If pgconsent.audit_append is missing or not allowed, run "+
 				"pgconsent migrate; the server's log says more.",
-			"database %s takes no record of the audit: %s", a.Database, strings.TrimPrefix(message(err), "audit: "))
+			"database %s takes no record of the audit: %s", a.Database, strings.TrimPrefix(errorText(err), "audit: "))
 		return
 	}
 	loose, err := serve.AuditGuards(u.ctx, u.c, a)
 	if err != nil {
-		u.say(doctor.Warning, "Run pgconsent migrate.",
-			"it could not be looked at what keeps the records as they are: %s", message(err))
+		u.add(doctor.Warning, "Run pgconsent migrate.",
+			"it could not be looked at what keeps the records as they are: %s", errorText(err))
 	}
 	for _, l := range loose {
-		u.say(doctor.Warning,
+		u.add(doctor.Warning,
 			"Run pgconsent audit verify, which tells whether somebody used it; then put it back as superuser: "+
 				"ALTER TABLE … ENABLE ALWAYS TRIGGER, or DROP what was added.", "%s", l)
 	}
 }
 
-// key loads that of the records.
-func (u *checkup) key() audit.Key {
+// key loads the key of the records.
+func (u *auditCheck) key() audit.Key {
 	key, err := audit.LoadKey(u.c.Audit.Key)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		u.say(doctor.Unsafe, "serve does not start with it. Put back what was there, with mode 0600.", "%v", err)
+		u.add(doctor.Unsafe, "serve does not start with it. Put back what was there, with mode 0600.", "%v", err)
 	}
 	return key
 }
 
-// chain looks at the ends of one.
-func (u *checkup) chain(a config.Audit, key audit.Key, what string) (ends audit.Ends, sound bool) {
+// chain checks the oldest and the newest records of a chain.
+func (u *auditCheck) chain(a config.Audit, key audit.Key, what string) (ends audit.Ends, sound bool) {
 	const verify = "Keep the records as evidence and run pgconsent audit verify, which says where (docs/reference/audit.md)."
 	before := len(u.found)
 	anchored, err := audit.ReadAnchor(a.Anchor, key)
 	unanchored := errors.Is(err, fs.ErrNotExist)
 	if err != nil && !unanchored {
-		u.say(doctor.Unsafe, verify, "%v", err)
+		u.add(doctor.Unsafe, verify, "%v", err)
 	}
 	if info, err := os.Stat(a.Anchor); err == nil && info.Mode().Perm()&0o022 != 0 {
-		u.say(doctor.Warning, "chmod 600 "+a.Anchor, "others than the owner can write the anchor %s (mode %04o)",
+		u.add(doctor.Warning, "chmod 600 "+a.Anchor, "others than the owner can write the anchor %s (mode %04o)",
 			a.Anchor, info.Mode().Perm())
 	}
 	err = serve.AuditSource(u.ctx, u.c, a, false, func(from audit.Source) (err error) {
@@ -232,37 +233,38 @@ func (u *checkup) chain(a config.Audit, key audit.Key, what string) (ends audit.
 	var broken *audit.ChainError
 	switch {
 	case errors.As(err, &broken):
-		u.say(doctor.Unsafe, verify, "%s is not as it was written, and serve does not go on with it: %v", what, broken)
+		u.add(doctor.Unsafe, verify, "%s is not as it was written, and serve does not go on with it: %v", what, broken)
 		return ends, false
-	case err != nil && a.Sink == config.SinkDatabase && len(u.found) > 0: // said already
+	case err != nil && a.Sink == config.SinkDatabase && len(u.found) > 0: // reported already
 		return ends, false
 	case err != nil:
-		u.say(doctor.Warning, "Run pgconsent doctor as the user that serve runs as.", "%s cannot be read: %s", what, message(err))
+		u.add(doctor.Warning, "Run pgconsent doctor as the user that serve runs as.", "%s cannot be read: %s", what, errorText(err))
 		return ends, false
 	case ends.Records == 0:
 		return ends, len(u.found) == before
 	}
 	if key.ID() == "" && !exists(a.Key) {
-		u.say(doctor.Unsafe, "Put the key back: serve does not make another one for records that need it.",
+		u.add(doctor.Unsafe, "Put the key back: serve does not make another one for records that need it.",
 			"the key %s of %s is missing", a.Key, what)
 	}
 	if unanchored {
-		u.say(doctor.Warning,
+		u.add(doctor.Warning,
 			"Put the anchor back from your copy; serve begins a new one otherwise, and says so in the chain.",
 			"nothing anchors the newest records of %s: nobody could tell if they were cut off", what)
-	} else if ends.Head.Seq > anchored.Seq+farBehind {
-		u.say(doctor.Warning, "Look into the log of serve, which says why the anchor cannot be written.",
+	} else if ends.Head.Seq > anchored.Seq+maxAnchorLag {
+		u.add(doctor.Warning, "Look into the log of serve, which says why the anchor cannot be written.",
 			"the anchor of %s names record %d, and record %d is the newest: newer ones could be cut off", what,
 			anchored.Seq, ends.Head.Seq)
 	}
-	// What the first segment has is not newer than the begin of the second; serve looks once an hour, when it writes.
+	// The records of the first segment are older than the second segment; serve checks them once an hour, while it
+	// writes.
 	if _, _, keeps := a.Sizes(); keeps > 0 {
 		oldest := ends.SecondSegment
 		if a.Sink == config.SinkDatabase {
 			oldest = ends.Oldest
 		}
 		if over := ends.Newest.Sub(oldest) - keeps; !oldest.IsZero() && over > 24*time.Hour {
-			u.say(doctor.Warning, "Look into the log of serve, which says why they are not removed.",
+			u.add(doctor.Warning, "Look into the log of serve, which says why they are not removed.",
 				"%s has records whose time (audit.retention) was over for %s when it was last written", what, over.Round(time.Hour))
 		}
 	}

@@ -24,7 +24,7 @@ func saysOfAudit(t *testing.T, file, when string, want ...string) {
 		t.Fatal(err)
 	}
 	var lines []string
-	for _, f := range lookAtAudit(t.Context(), c) {
+	for _, f := range checkAudit(t.Context(), c) {
 		lines = append(lines, fmt.Sprintf("%s: %s", f.Severity, f.What))
 		if f.Severity != doctor.OK && f.Fix == "" {
 			t.Errorf("%s: no fix for: %s", when, f.What)

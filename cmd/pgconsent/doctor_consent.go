@@ -14,9 +14,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/tool/doctor"
 )
 
-// lookAtConsent looks at the consent registry, if one is configured: its key, its end, its clock, and whether what has
-// ended was swept. What every record says is for audit verify.
-func lookAtConsent(ctx context.Context, c *config.Config, database string, sweeps bool) []doctor.Finding {
+// checkConsent checks the consent registry, if one is configured: its key, its newest record, the clock, and whether
+// the sweeper has run. Each record by itself is verified by "audit verify".
+func checkConsent(ctx context.Context, c *config.Config, database string, sweeps bool) []doctor.Finding {
 	if c.Consent == nil {
 		return nil
 	}
@@ -26,15 +26,16 @@ func lookAtConsent(ctx context.Context, c *config.Config, database string, sweep
 	}
 	r, err := serve.Registry(c, database)
 	if err != nil {
-		found(doctor.Unsafe, hinted(err,
-			"Run pgconsent migrate, which makes the key of a new registry; restore that of an old one from your copy."), "the consent registry cannot be opened: %s", message(err))
+		found(doctor.Unsafe, hintOr(err,
+			"Run pgconsent migrate, which makes the key of a new registry; restore that of an old one from your copy."),
+			"the consent registry cannot be opened: %s", errorText(err))
 		return out
 	}
 	defer r.Close()
 	seen, err := r.Inspect(ctx)
 	if err != nil {
-		found(doctor.Warning, hinted(err, "Run pgconsent migrate."),
-			"the consent registry could not be looked at: %s", message(err))
+		found(doctor.Warning, hintOr(err, "Run pgconsent migrate."),
+			"the consent registry could not be looked at: %s", errorText(err))
 		return out
 	}
 	const verify = "Run pgconsent audit verify, which says where; then see docs/reference/consent.md."
@@ -57,7 +58,7 @@ func lookAtConsent(ctx context.Context, c *config.Config, database string, sweep
 			"the database's clock is %s behind the last consent record", seen.Behind.Round(time.Second))
 	}
 	if sweeps {
-		overdue(ctx, c, r, found)
+		checkSweeper(ctx, c, r, found)
 	}
 	if len(out) == 0 {
 		found(doctor.OK, "", "the consent registry ends as it was anchored, and nothing waits for the sweeper")
@@ -65,8 +66,8 @@ func lookAtConsent(ctx context.Context, c *config.Config, database string, sweep
 	return out
 }
 
-// overdue tells what the sweeper should have done.
-func overdue(ctx context.Context, c *config.Config, r *registry.Registry,
+// checkSweeper reports what the sweeper should have done by now.
+func checkSweeper(ctx context.Context, c *config.Config, r *registry.Registry,
 	found func(doctor.Severity, string, string, ...any)) {
 	const run = "pgconsent serve sweeps while it runs: look into its log. pgconsent sweep does it now."
 	n, err := (&sweep.Sweeper{Registry: r}).Counts(ctx)
@@ -74,8 +75,8 @@ func overdue(ctx context.Context, c *config.Config, r *registry.Registry,
 	lag := time.Duration(n.LagSeconds * float64(time.Second))
 	switch {
 	case err != nil:
-		found(doctor.Warning, hinted(err, "Run pgconsent migrate."),
-			"it could not be looked at what waits for the sweeper: %s", message(err))
+		found(doctor.Warning, hintOr(err, "Run pgconsent migrate."),
+			"it could not be looked at what waits for the sweeper: %s", errorText(err))
 	case lag > time.Hour:
 		found(doctor.Warning, run,
 			"what was withdrawn, has expired or was erased waits for its deletion for %s; agents do not see it",
@@ -88,8 +89,8 @@ func overdue(ctx context.Context, c *config.Config, r *registry.Registry,
 	}
 }
 
-// hinted is an error's hint.
-func hinted(err error, otherwise string) string {
+// hintOr returns the hint of an error, or another if it has none.
+func hintOr(err error, otherwise string) string {
 	var e *sqlstate.Error
 	if errors.As(err, &e) && e.Hint != "" {
 		return e.Hint

@@ -33,7 +33,7 @@ func TestDoctorAdvisesToKeep(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(i.dir(), "policy.yaml"), []byte(kept), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, errs, code := call(t, "", "migrate", "-c", i.config); code != done {
+	if _, errs, code := call(t, "", "migrate", "-c", i.config); code != exitOK {
 		t.Fatal(errs)
 	}
 	advice("kept", false)

@@ -41,11 +41,11 @@ func TestBeheardL_DoctorNamesMissingIndexes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, errs, code := call(t, "", "migrate", "-c", config); code != done {
+	if _, errs, code := call(t, "", "migrate", "-c", config); code != exitOK {
 		t.Fatal(errs)
 	}
 	t.Cleanup(func() {
-		if _, errs, code := call(t, "", "migrate", "--down", "-c", config); code != done {
+		if _, errs, code := call(t, "", "migrate", "--down", "-c", config); code != exitOK {
 			t.Error(errs)
 		}
 	})
@@ -91,12 +91,12 @@ func explainsContracts(t *testing.T, config string) {
 		parts []string
 	}{
 		{
-			`SELECT e.content FROM "UserEvent" e JOIN "UserVessel" v ON v.id = e."vesselId" ORDER BY e.embedding <-> e.embedding LIMIT 5`, done, []string{`"object":"event","vessel":"user"`, `"source":"vector"`, `"object":"user_vessel"`, `"stage":"1"`}},
-		{`SELECT id FROM "Boundary" WHERE id = 'x' LIMIT 1`, done, []string{`"object":"boundary","vessel":"user"`, `"by_key":true`}},
-		{`SELECT description FROM "Agreement" LIMIT 5`, wrong,
+			`SELECT e.content FROM "UserEvent" e JOIN "UserVessel" v ON v.id = e."vesselId" ORDER BY e.embedding <-> e.embedding LIMIT 5`, exitOK, []string{`"object":"event","vessel":"user"`, `"source":"vector"`, `"object":"user_vessel"`, `"stage":"1"`}},
+		{`SELECT id FROM "Boundary" WHERE id = 'x' LIMIT 1`, exitOK, []string{`"object":"boundary","vessel":"user"`, `"by_key":true`}},
+		{`SELECT description FROM "Agreement" LIMIT 5`, exitError,
 			[]string{`"object":"agreement","vessel":"shared"`, `"source":"structured"`,
 				"contract retrieval, stage 1: agreement is not allowed; this statement would read it (structured)"}},
-		{`SELECT e.id, g.title FROM "UserEvent" e, "GlobalExperiment" g LIMIT 5`, wrong,
+		{`SELECT e.id, g.title FROM "UserEvent" e, "GlobalExperiment" g LIMIT 5`, exitError,
 			[]string{`"object":"event"`, `"object":"library","vessel":"global"`, "contract retrieval, stage 1: library is not allowed"}},
 	} {
 		out, errs, code := call(t, "", "explain", "--as", "ana", "--set", "app.current_session_id=ses-1-4", "--json", "-c", config, c.sql)
@@ -137,11 +137,11 @@ functions: { titles: {}, headline: {}, fine: {} }
 			t.Fatal(err)
 		}
 	}
-	if _, errs, code := call(t, "", "migrate", "-c", config); code != done {
+	if _, errs, code := call(t, "", "migrate", "-c", config); code != exitOK {
 		t.Fatal(errs)
 	}
 	t.Cleanup(func() {
-		if _, errs, code := call(t, "", "migrate", "--down", "-c", config); code != done {
+		if _, errs, code := call(t, "", "migrate", "--down", "-c", config); code != exitOK {
 			t.Error(errs)
 		}
 	})

@@ -23,9 +23,9 @@ type dsarCmd struct {
 	Database   string   `placeholder:"NAME" help:"The database. Default: the only one."`
 	Format     string   `enum:",json,html" default:"" help:"json or html. Default: as the name of --out ends."`
 	Out        string   `placeholder:"FILE" help:"Write the report to a file that only you can read. What was there is replaced."`
-	Data       bool     `help:"With a copy of the person's rows (Article 15(3)). Look at it before you send it: rows may speak of others too."`
+	Data       bool     `help:"With a copy of the person's rows (Article 15(3)). Read it before you send it: rows may name other persons too."`
 	Audit      []string `placeholder:"FOLDER" help:"An audit folder to read besides: that of another proxy. May be given several times."`
-	Retrievals int      `default:"10000" placeholder:"N" help:"List at most so many retrievals of which nobody can say whether they held rows of the person; all are counted. 0: all. Default: 10000."`
+	Retrievals int      `default:"10000" placeholder:"N" help:"List at most this many retrievals that may have held rows of the person; all are counted. 0: all. Default: 10000."`
 	By         string   `placeholder:"NAME" help:"Who asks, for the record. Default: your login."`
 	Contact    string   `placeholder:"TEXT" help:"How the controller can be reached, for the report."`
 }
@@ -48,14 +48,14 @@ anything is handed out. Exit code 1 if nothing is known of the person, or if a l
 }
 
 func (d dsarCmd) Run(s *session) error {
-	if err := d.usage(s); err != nil {
+	if err := d.validate(s); err != nil {
 		return err
 	}
 	c, err := s.load()
 	if err != nil {
 		return err
 	}
-	names, err := chosen(c, d.Database)
+	names, err := chooseDatabases(c, d.Database)
 	if err != nil {
 		return err
 	}
@@ -66,17 +66,17 @@ func (d dsarCmd) Run(s *session) error {
 		return err
 	}
 	var report *dsar.Report
-	if err := s.each(c, names[0], asMigrate, func(t target) (err error) {
+	if err := s.eachDatabase(c, names[0], asMigrate, func(t target) (err error) {
 		report, err = d.make(s, c, t)
 		return err
 	}); err != nil {
 		var named consent.Named
-		if errors.As(err, &named) { // of the person, not of the database
+		if errors.As(err, &named) { // the error is about the person, not about the database
 			return named
 		}
 		return err
 	}
-	if err := d.hand(s, report); err != nil {
+	if err := d.deliver(s, report); err != nil {
 		return err
 	}
 	intact := true
@@ -84,7 +84,7 @@ func (d dsarCmd) Run(s *session) error {
 		if !l.Intact {
 			intact = false
 			fmt.Fprintf(s.err,
-				"pgconsent: the audit log %s does not hold: %s. The report says so. pgconsent audit verify says "+
+				"pgconsent: the audit log %s fails verification: %s. The report says so. pgconsent audit verify tells "+
 					"more.\n", l.Name, l.Problem)
 		}
 	}
@@ -94,7 +94,7 @@ func (d dsarCmd) Run(s *session) error {
 	return nil
 }
 
-func (d *dsarCmd) usage(s *session) error {
+func (d *dsarCmd) validate(s *session) error {
 	switch {
 	case d.Retrievals < 0:
 		return usageError{errors.New("--retrievals takes a number, or 0 for all")}
@@ -128,14 +128,14 @@ func (d *dsarCmd) usage(s *session) error {
 	return nil
 }
 
-// make makes the report, and records that it was asked for.
+// make assembles the report, and records that it was asked for.
 func (d dsarCmd) make(s *session, c *config.Config, t target) (*dsar.Report, error) {
 	built, err := s.compile(t)
 	if err != nil {
 		return nil, err
 	}
 	from := serve.AccessSources(c, t.name, d.Audit)
-	from.Conn, from.Policy, from.Progress = t.conn, built.policy, s.reading
+	from.Conn, from.Policy, from.Progress = t.conn, built.policy, s.readProgress
 	if c.Consent != nil {
 		if from.Registry, err = serve.Registry(c, t.name); err != nil {
 			return nil, err
@@ -146,8 +146,8 @@ func (d dsarCmd) make(s *session, c *config.Config, t target) (*dsar.Report, err
 		Subject: d.Subject, By: d.By, Contact: d.Contact, Via: "cli", Format: d.Format, Data: d.Data, Retrievals: d.Retrievals})
 }
 
-// reading tells now and then how far a folder has been read, where it takes long.
-func (s *session) reading(what string) func(done, total int64) {
+// readProgress reports from time to time how much of a folder was read.
+func (s *session) readProgress(what string) func(done, total int64) {
 	begin := time.Now()
 	last := begin
 	return func(done, total int64) {
@@ -160,8 +160,8 @@ func (s *session) reading(what string) func(done, total int64) {
 	}
 }
 
-// hand gives the report out: to a file, or to stdout.
-func (d dsarCmd) hand(s *session, r *dsar.Report) error {
+// deliver writes the report to a file or to stdout.
+func (d dsarCmd) deliver(s *session, r *dsar.Report) error {
 	write := r.JSON
 	if d.Format == "html" {
 		write = r.HTML
@@ -186,7 +186,7 @@ func (d dsarCmd) hand(s *session, r *dsar.Report) error {
 	return err
 }
 
-// writeFile writes a file for its owner alone, as a whole or not at all.
+// writeFile writes a file that only its owner can read, as a whole or not at all.
 func writeFile(path string, write func(io.Writer) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), ".pgconsent-*") // mode 0600
 	if err != nil {
@@ -205,7 +205,7 @@ func writeFile(path string, write func(io.Writer) error) (err error) {
 	return os.Rename(f.Name(), path)
 }
 
-// summary is the report in a few lines.
+// summary prints the report in a few lines.
 func summary(out io.Writer, r *dsar.Report) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(name, value string) { fmt.Fprintf(w, "%s\t%s\n", name, oneLine(value)) }
@@ -234,9 +234,9 @@ func summary(out io.Writer, r *dsar.Report) error {
 	for _, to := range r.Recipients {
 		text := fmt.Sprintf("%s: %d exact, %d possible", to.Agent, to.Exact.Number, to.Possible.Number)
 		if to.Exact.Last != nil {
-			text += ", last exact " + instant(*to.Exact.Last)
+			text += ", last exact " + formatTime(*to.Exact.Last)
 		} else if to.Possible.Last != nil {
-			text += ", last possible " + instant(*to.Possible.Last)
+			text += ", last possible " + formatTime(*to.Possible.Last)
 		}
 		line("recipient", text)
 	}

@@ -39,7 +39,7 @@ func reported(t *testing.T) *installation {
 	t.Helper()
 	i := reportedIn(t, pgtest.Database(t))
 	t.Cleanup(func() {
-		if _, errs, code := call(t, "", "migrate", "--down", "--discard-consent", "-c", i.config); code != done {
+		if _, errs, code := call(t, "", "migrate", "--down", "--discard-consent", "-c", i.config); code != exitOK {
 			t.Errorf("migrate --down: %s", errs)
 		}
 		i.exec(t, "DROP OWNED BY app_owner CASCADE; ALTER DATABASE "+i.db.Name+" OWNER TO postgres; DROP ROLE app_owner")
@@ -71,10 +71,10 @@ consent: { controller: Example GmbH }
 		}
 	}
 	i.config = filepath.Join(dir, "pgconsent.yaml")
-	if _, errs, code := call(t, "", "migrate", "-c", i.config); code != done {
+	if _, errs, code := call(t, "", "migrate", "-c", i.config); code != exitOK {
 		t.Fatalf("migrate: %s", errs)
 	}
-	if _, errs, code := call(t, "", "agent", "add", "chat", "--password-file", filepath.Join(dir, "pw"), "-c", i.config); code != done {
+	if _, errs, code := call(t, "", "agent", "add", "chat", "--password-file", filepath.Join(dir, "pw"), "-c", i.config); code != exitOK {
 		t.Fatalf("agent add: %s", errs)
 	}
 	return i
@@ -88,9 +88,9 @@ func TestDSAR(t *testing.T) {
 	reports := filepath.Join(dir, "audit-reports")
 	const odd = `'x"; DROP TABLE interactions; {"$ne": 1}<script>'`
 	play(t, i.config, []played{
-		{"consent grant ada --stream TEMPORARY --reason '<b>help</b>'", done, "given"},
-		{"consent grant bob --stream TEMPORARY", done, "given"},
-		{"consent grant " + odd + " --stream TEMPORARY", done, "given"},
+		{"consent grant ada --stream TEMPORARY --reason '<b>help</b>'", exitOK, "given"},
+		{"consent grant bob --stream TEMPORARY", exitOK, "given"},
+		{"consent grant " + odd + " --stream TEMPORARY", exitOK, "given"},
 	})
 	documented(t, i)
 	p, address := i.serving(t)
@@ -114,20 +114,20 @@ func TestDSAR(t *testing.T) {
 
 	page := filepath.Join(dir, "ada.html")
 	play(t, i.config, []played{
-		{"dsar", usage, "--subject"},
-		{"dsar --subject ada --database other", usage, "there is no database"},
-		{"dsar --subject ada --format pdf", usage, "--format"},
-		{"dsar --subject ada --out ada", usage, "ends in neither"},
-		{"dsar --subject ada --out /nowhere/ada.html", usage, "there is no folder"},
-		{"dsar --subject ada --out " + dir + "/audit.html --format html --json --retrievals -1", usage, "--retrievals"},
-		{"dsar --subject nobody", wrong, "ConsentNotFoundError: there is no consent of this subject"},
-		{"dsar --subject 'a\x01b'", wrong, "ConsentValidationError"},
-		{"dsar --subject '\xff'", usage, "not UTF-8"},
-		{"dsar --subject " + odd, done, "rows        0 in public.interactions"},
-		{"dsar --subject ada", done, "rows        2 in public.interactions"},
-		{"dsar --subject ada", done, "recipient   chat: "},
-		{"dsar --subject ada --by officer --contact privacy@example.org --out " + page, done, "written to " + page},
-		{"consent history ada", done, "reported"},
+		{"dsar", exitUsage, "--subject"},
+		{"dsar --subject ada --database other", exitUsage, "there is no database"},
+		{"dsar --subject ada --format pdf", exitUsage, "--format"},
+		{"dsar --subject ada --out ada", exitUsage, "ends in neither"},
+		{"dsar --subject ada --out /nowhere/ada.html", exitUsage, "there is no folder"},
+		{"dsar --subject ada --out " + dir + "/audit.html --format html --json --retrievals -1", exitUsage, "--retrievals"},
+		{"dsar --subject nobody", exitError, "ConsentNotFoundError: there is no consent of this subject"},
+		{"dsar --subject 'a\x01b'", exitError, "ConsentValidationError"},
+		{"dsar --subject '\xff'", exitUsage, "not UTF-8"},
+		{"dsar --subject " + odd, exitOK, "rows        0 in public.interactions"},
+		{"dsar --subject ada", exitOK, "rows        2 in public.interactions"},
+		{"dsar --subject ada", exitOK, "recipient   chat: "},
+		{"dsar --subject ada --by officer --contact privacy@example.org --out " + page, exitOK, "written to " + page},
+		{"consent history ada", exitOK, "reported"},
 	})
 	info, err := os.Stat(page)
 	if err != nil || info.Mode().Perm() != 0o600 {
@@ -144,7 +144,7 @@ func TestDSAR(t *testing.T) {
 
 	out, errs, code := call(t, "", "dsar", "--subject", "ada", "--json", "-c", i.config)
 	var r dsar.Report
-	if err := json.Unmarshal([]byte(out), &r); err != nil || code != done {
+	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitOK {
 		t.Fatalf("%v %s %s", err, out, errs)
 	}
 	if !r.Active || r.Controller.Name != "Example GmbH" || len(r.History) != 5 || r.Record.Seq == 0 ||
@@ -167,7 +167,7 @@ func TestDSAR(t *testing.T) {
 	}
 
 	out, _, code = call(t, "", "dsar", "--subject", "ada", "--data", "--json", "-c", i.config)
-	if code != done || !strings.Contains(out, "marker-ada-one") || !strings.Contains(out, "marker-ada-turn") || strings.Contains(out, "marker-bob") {
+	if code != exitOK || !strings.Contains(out, "marker-ada-one") || !strings.Contains(out, "marker-ada-turn") || strings.Contains(out, "marker-bob") {
 		t.Errorf("%d %s", code, out)
 	}
 
@@ -194,8 +194,8 @@ func TestDSAR(t *testing.T) {
 
 	// A withdrawal does not take the report away.
 	play(t, i.config, []played{
-		{"consent revoke ada", done, "withdrawn"},
-		{"dsar --subject ada", done, "No consent is active: TEMPORARY withdrawn since"},
+		{"consent revoke ada", exitOK, "withdrawn"},
+		{"dsar --subject ada", exitOK, "No consent is active: TEMPORARY withdrawn since"},
 	})
 	// A log that does not hold is said, and the report is given.
 	segment := filepath.Join(dir, "audit", "audit-000001.jsonl")
@@ -207,14 +207,14 @@ func TestDSAR(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, errs, code = call(t, "", "dsar", "--subject", "ada", "-c", i.config)
-	if code != wrong || !strings.Contains(errs, "does not hold") || !strings.Contains(out, "subject") {
+	if code != exitError || !strings.Contains(errs, "does not hold") || !strings.Contains(out, "subject") {
 		t.Errorf("%d %s %s", code, out, errs)
 	}
 	// Erased: as if there had never been anybody.
 	i.exec(t, "DELETE FROM turns; DELETE FROM interactions")
 	_, never, _ := call(t, "", "dsar", "--subject", "nobody", "-c", i.config)
-	play(t, i.config, []played{{"consent erase ada --yes", done, "erased"}})
-	if _, erased, code := call(t, "", "dsar", "--subject", "ada", "-c", i.config); code != wrong || erased != never {
+	play(t, i.config, []played{{"consent erase ada --yes", exitOK, "erased"}})
+	if _, erased, code := call(t, "", "dsar", "--subject", "ada", "-c", i.config); code != exitError || erased != never {
 		t.Errorf("%d %s, but of nobody %s", code, erased, never)
 	}
 }
@@ -237,7 +237,7 @@ func documented(t *testing.T, i *installation) {
 		text = regexp.MustCompile(`[0-9-]{10} [0-9:]{8} UTC`).ReplaceAllString(text, "TIME")
 		return regexp.MustCompile(` in .*audit-reports`).ReplaceAllString(text, " in audit-reports")
 	}
-	if code != done || same(got) != same(want) {
+	if code != exitOK || same(got) != same(want) {
 		t.Errorf("pgconsent %s\n%s%s\ndocs/howto/dsar.md says\n%s", command, got, errs, want)
 	}
 }

@@ -20,50 +20,50 @@ import (
 
 type explainCmd struct {
 	As  string   `required:"" placeholder:"AGENT" help:"The agent who sends it."`
-	Set []string `placeholder:"NAME=VALUE" sep:"none" help:"A setting that the agent has made, or an attribute's value in place of what it is; an empty one is missing. May be given several times."`
+	Set []string `placeholder:"NAME=VALUE" sep:"none" help:"A setting of the agent's session, or another value for an attribute; empty: the attribute is missing. May be given several times."`
 
 	SQL string `arg:"" optional:"" name:"sql" help:"The statement. Default: read from stdin."`
 }
 
 func (explainCmd) Help() string {
-	return `Says what a statement reads, in which way, what each contract says of it, which wall holds it and by which rules. The
-statement itself is not sent; attributes that the database works out are asked for. It logs in as roles.control and is for the DBA: it prints rules. Exit code 1 if the statement
-is refused.
+	return `Prints what a statement reads and how, what each contract decides, and by which layer and rules it is enforced. The
+statement itself is not sent; the database is asked only for attributes that it derives. It logs in as roles.control and is
+for the DBA, since it prints rules. Exit code 1 if the statement is refused.
 
   pgconsent explain --as chat 'SELECT title FROM memories ORDER BY embedding <-> $1 LIMIT 5'
   pgconsent explain --as mentor --set stage=2 --json < report.sql`
 }
 
-// explained is the answer as JSON.
-type explained struct {
-	Agent      string               `json:"agent"`
-	Database   string               `json:"database"`
-	Attributes map[string]string    `json:"attributes,omitempty"`
-	Statements []explainedStatement `json:"statements,omitempty"`
-	Tables     []explainedTable     `json:"tables,omitempty"`
-	Functions  []string             `json:"functions,omitempty"`
-	Door       verdict.Door         `json:"door,omitempty"`
-	DoorReason string               `json:"door_reason,omitempty"`
-	Above      string               `json:"above,omitempty"`
-	ByKey      []string             `json:"by_key,omitempty"`
-	Signed     bool                 `json:"signed,omitempty"`
-	Refusal    *refusal             `json:"refusal,omitempty"`
+// explainJSON is the answer in JSON output.
+type explainJSON struct {
+	Agent      string            `json:"agent"`
+	Database   string            `json:"database"`
+	Attributes map[string]string `json:"attributes,omitempty"`
+	Statements []statementJSON   `json:"statements,omitempty"`
+	Tables     []rulesJSON       `json:"tables,omitempty"`
+	Functions  []string          `json:"functions,omitempty"`
+	Door       verdict.Door      `json:"door,omitempty"`
+	DoorReason string            `json:"door_reason,omitempty"`
+	Above      string            `json:"above,omitempty"`
+	ByKey      []string          `json:"by_key,omitempty"`
+	Signed     bool              `json:"signed,omitempty"`
+	Refusal    *refusalJSON      `json:"refusal,omitempty"`
 }
 
-type explainedStatement struct {
+type statementJSON struct {
 	Tag       string                    `json:"tag"`
-	Accesses  []explainedAccess         `json:"accesses"`
+	Accesses  []accessJSON              `json:"accesses"`
 	Contracts []policy.ContractDecision `json:"contracts,omitempty"`
-	Refusal   *refusal                  `json:"refusal,omitempty"`
+	Refusal   *refusalJSON              `json:"refusal,omitempty"`
 }
 
-type explainedAccess struct {
+type accessJSON struct {
 	Object string `json:"object,omitempty"`
 	Vessel string `json:"vessel,omitempty"`
 	policy.Access
 }
 
-type explainedTable struct {
+type rulesJSON struct {
 	Table string   `json:"table"`
 	Rules []string `json:"rules"`
 }
@@ -81,12 +81,12 @@ func (e explainCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.each(c, agent.Database, asControl, func(t target) error {
+	return s.eachDatabase(c, agent.Database, asControl, func(t target) error {
 		built, err := s.compileServed(t)
 		if err != nil {
 			return err
 		}
-		values, err := valuesOf(s.ctx, t.conn, built.policy, agent.Attributes, e.Set)
+		values, err := attributeValues(s.ctx, t.conn, built.policy, agent.Attributes, e.Set)
 		if err != nil {
 			return err
 		}
@@ -94,12 +94,12 @@ func (e explainCmd) Run(s *session) error {
 		if err != nil {
 			return err
 		}
-		answer := explain(rewriter, built.policy, text, values)
+		answer := explainStatement(rewriter, built.policy, text, values)
 		answer.Agent, answer.Database = e.As, t.name
 		if s.json {
 			err = s.print(answer)
 		} else {
-			s.explanation(answer)
+			s.printExplanation(answer)
 		}
 		if err == nil && answer.Refusal != nil {
 			return errSilent
@@ -108,9 +108,9 @@ func (e explainCmd) Run(s *session) error {
 	})
 }
 
-// valuesOf are the attributes that the contracts are asked with: the agent's own, what the database works out of them
-// and of the settings, and on top what is given.
-func valuesOf(ctx context.Context, conn *pgx.Conn, p *policy.Policy, attributes map[string]string,
+// attributeValues returns the values that contracts are evaluated with: the agent's attributes, those that the database
+// derives from them and from the settings, and on top the given ones.
+func attributeValues(ctx context.Context, conn *pgx.Conn, p *policy.Policy, attributes map[string]string,
 	sets []string) (map[string]string, error) {
 	given, claims := map[string]string{}, map[string]string{}
 	for _, set := range sets {
@@ -167,21 +167,21 @@ func valuesOf(ctx context.Context, conn *pgx.Conn, p *policy.Policy, attributes 
 	return values, nil
 }
 
-// explain judges a text as enforcement does, and keeps what was found.
-func explain(r *rewrite.Rewriter, p *policy.Policy, text string, values map[string]string) explained {
-	answer := explained{Attributes: values}
+// explainStatement decides about a text as a session of the agent would, and collects the reasons.
+func explainStatement(r *rewrite.Rewriter, p *policy.Policy, text string, values map[string]string) explainJSON {
+	answer := explainJSON{Attributes: values}
 	result, refused := r.Rewrite(text, false)
 	if refused != nil {
-		answer.Refusal = &refusal{string(refused.Code), refused.Message, refused.Hint, refused.Position}
+		answer.Refusal = &refusalJSON{string(refused.Code), refused.Message, refused.Hint, refused.Position}
 		return answer
 	}
 	answer.Functions, answer.Door, answer.DoorReason, answer.Above, answer.Signed = result.Functions, result.Door,
 		result.DoorReason, result.Above, result.NeedsSignature
 	answer.ByKey = tableNames(result.ByKey)
 	for _, statement := range result.Statements {
-		out := explainedStatement{Tag: statement.Tag, Accesses: []explainedAccess{}}
+		out := statementJSON{Tag: statement.Tag, Accesses: []accessJSON{}}
 		for _, a := range statement.Accesses {
-			access := explainedAccess{Access: a}
+			access := accessJSON{Access: a}
 			if o := p.Object(a.Relation); o != nil {
 				access.Object, access.Vessel = o.Name, o.Vessel
 			}
@@ -190,7 +190,7 @@ func explain(r *rewrite.Rewriter, p *policy.Policy, text string, values map[stri
 		decisions, refused := p.Explain(statement, values)
 		out.Contracts = decisions
 		if refused != nil {
-			out.Refusal = &refusal{string(refused.Code), refused.Message, refused.Hint, 0}
+			out.Refusal = &refusalJSON{string(refused.Code), refused.Message, refused.Hint, 0}
 			if answer.Refusal == nil {
 				answer.Refusal = out.Refusal
 			}
@@ -201,13 +201,13 @@ func explain(r *rewrite.Rewriter, p *policy.Policy, text string, values map[stri
 	for _, a := range result.Accesses {
 		if t, ok := p.Table(a.Relation); ok && !seen[a.Relation] {
 			seen[a.Relation] = true
-			answer.Tables = append(answer.Tables, explainedTable{Table: a.Relation.String(), Rules: rulesOf(t)})
+			answer.Tables = append(answer.Tables, rulesJSON{Table: a.Relation.String(), Rules: rulesOf(t)})
 		}
 	}
 	return answer
 }
 
-// rulesOf lists the blocks of a table's rule, contracts among them, with their places in the policy.
+// rulesOf lists the blocks of a table's rule, contracts included, with their places in the policy.
 func rulesOf(t *policy.Table) []string {
 	var out []string
 	if t.Rule != nil {
@@ -221,8 +221,8 @@ func rulesOf(t *policy.Table) []string {
 	return out
 }
 
-// explanation prints for people.
-func (s *session) explanation(a explained) {
+// printExplanation prints for people.
+func (s *session) printExplanation(a explainJSON) {
 	for i, statement := range a.Statements {
 		if len(a.Statements) > 1 {
 			fmt.Fprintf(s.out, "%s\n", s.paint("1", fmt.Sprintf("statement %d, %s", i+1, statement.Tag)))
@@ -278,17 +278,17 @@ func (s *session) explanation(a explained) {
 		}
 	case a.Above != "":
 		fmt.Fprintf(s.out,
-			"door: the signed gate for the rows that vetted conditions find; the rest is computed of these: %s\n", a.Above)
+			"path: signed, for the rows that leak-safe conditions find; the rest is computed from these: %s\n", a.Above)
 	case a.Door == verdict.DoorGate:
-		fmt.Fprintln(s.out, "door: the signed gate; every expression is vetted")
+		fmt.Fprintln(s.out, "path: signed; every expression is leak-safe")
 	case len(a.ByKey) > 0:
 		fmt.Fprintf(s.out,
-			"door: row security, and the signed gate for the keys of rows that searches find of %s: %s\n",
+			"path: row security, and signed for the keys of rows that searches of %s find: %s\n",
 			strings.Join(a.ByKey, ", "), a.DoorReason)
 	case a.Signed:
 		fmt.Fprintln(s.out, "enforced by row security, and by signed predicates in the text")
 	case a.DoorReason != "":
-		fmt.Fprintf(s.out, "door: row security: %s\n", a.DoorReason)
+		fmt.Fprintf(s.out, "path: row security: %s\n", a.DoorReason)
 	default:
 		fmt.Fprintln(s.out, "enforced by row security")
 	}

@@ -8,14 +8,14 @@ import (
 )
 
 type generalizeCmd struct {
-	face
+	apiClient
 	Source          string   `required:"" placeholder:"ID" help:"The private memory, as episode:0042. It stays as private as it is."`
-	Belief          string   `required:"" placeholder:"TEXT" help:"What was learned, without what tells of whom."`
+	Belief          string   `required:"" placeholder:"TEXT" help:"What was learned, without details that identify anybody."`
 	AccessGrants    []string `placeholder:"ID" help:"Who is to see the belief: several ids, or the flag several times; * is everybody. Default: what the context gives, else nobody."`
 	AbstractionNote string   `placeholder:"TEXT" help:"How it was abstracted: for the owner. It is checked as well."`
-	Check           bool     `help:"Judge the texts, and make nothing."`
-	AcceptWarnings  bool     `help:"What was warned of as a name is none."`
-	Kind            string   `placeholder:"KIND" help:"Of the source. Default: as its id begins, else any."`
+	Check           bool     `help:"Check the texts, and store nothing."`
+	AcceptWarnings  bool     `help:"Accept texts in spite of warnings about possible names."`
+	Kind            string   `placeholder:"KIND" help:"The kind of the source. Default: as its id begins, else any."`
 	Context         string   `placeholder:"NAME" env:"PGCONSENT_CONTEXT" help:"The context. Default: the one that was entered."`
 	Reason          string   `placeholder:"TEXT" help:"Why: it is noted."`
 }
@@ -37,12 +37,12 @@ This asks a running pgconsent serve, as whom the token is of. The policy decides
 }
 
 func (g generalizeCmd) Run(s *session) error {
-	in, err := current(s, g.face, g.Context)
+	in, err := current(s, g.apiClient, g.Context)
 	if err != nil {
 		return err
 	}
 	body := map[string]any{"source": g.Source, "belief": g.Belief}
-	filled(body, map[string]string{"abstraction_note": g.AbstractionNote, "kind": g.Kind, "context": in, "reason": g.Reason})
+	addNonEmpty(body, map[string]string{"abstraction_note": g.AbstractionNote, "kind": g.Kind, "context": in, "reason": g.Reason})
 	if len(g.AccessGrants) > 0 {
 		body["access_grants"] = g.AccessGrants
 	}
@@ -54,12 +54,12 @@ func (g generalizeCmd) Run(s *session) error {
 	}
 	var out api.GeneralizeAnswer
 	if err := g.call(s, "POST", "/v1/generalize", nil, body, &out); err != nil {
-		var refused *calledError
+		var refused *apiError
 		if errors.As(err, &refused) && refused.report != nil {
 			if s.json {
 				_ = s.print(api.GeneralizeAnswer{Report: *refused.report})
 			} else {
-				found(s, *refused.report)
+				printFindings(s, *refused.report)
 			}
 		}
 		return err
@@ -76,19 +76,19 @@ func (g generalizeCmd) Run(s *session) error {
 		fmt.Fprintf(s.out, "%s, in %s\n", out.Memory.ID, out.Memory.Store)
 	}
 	if out.Memory != nil {
-		item(s, "granted to", nobody(out.Memory.AccessGrants))
+		printItem(s, "granted to", listOrNobody(out.Memory.AccessGrants))
 	}
-	found(s, out.Report)
+	printFindings(s, out.Report)
 	return nil
 }
 
-// found lists what the checks found.
-func found(s *session, r api.GeneralizeReport) {
+// printFindings prints what the checks found.
+func printFindings(s *session, r api.GeneralizeReport) {
 	for _, f := range r.Findings {
 		what := f.Message
 		if f.Text != "" {
 			what = fmt.Sprintf("%q: %s", f.Text, f.Message)
 		}
-		item(s, f.Level, what)
+		printItem(s, f.Level, what)
 	}
 }

@@ -30,16 +30,16 @@ type initCmd struct {
 }
 
 func (initCmd) Help() string {
-	return `Reads the catalogs, never a row, and writes pgconsent.yaml, policy.yaml and files of secrets into the folder. Every
-proposal stands beside its evidence; what is not understood is denied and listed with a reason. Nothing is changed in the
+	return `Reads the catalogs, never a row, and writes pgconsent.yaml, policy.yaml and files of secrets into the folder. Each
+proposal is written beside its evidence; anything unclear is denied and listed with a reason. Nothing is changed in the
 database, and no file is overwritten.
 
   pgconsent init --dsn postgres://app_owner@localhost/app
   pgconsent init --dsn "$DATABASE_URL" --dir /etc/pgconsent --json`
 }
 
-// begun is what init did, for programs.
-type begun struct {
+// initResult is what init did, in JSON output.
+type initResult struct {
 	Files []string `json:"files"`
 	*starter.Proposal
 	Next []string `json:"next"`
@@ -58,7 +58,7 @@ func (c initCmd) Run(s *session) error {
 			WithHint("Is the server running, and is the password in the DSN, in PGPASSWORD or in ~/.pgpass?").WithCause(err)
 	}
 	defer conn.Close(context.WithoutCancel(s.ctx))
-	server, err := reached(s.ctx, conn, parsed)
+	server, err := readServer(s.ctx, conn, parsed)
 	if err != nil {
 		return err
 	}
@@ -73,12 +73,12 @@ func (c initCmd) Run(s *session) error {
 	server.Owners = owners(snap, proposal, server.Role)
 	files := map[string]string{"policy.yaml": text, "pgconsent.yaml": proposal.Configuration(server)}
 	for _, name := range []string{"agent.pw", "control.pw"} {
-		files[name] = password()
+		files[name] = newPassword()
 	}
 	if server.Password {
 		files["migrate.pw"] = parsed.Password + "\n"
 	}
-	written, err := lay(c.Dir, files)
+	written, err := writeNewFiles(c.Dir, files)
 	if err != nil {
 		return err
 	}
@@ -97,21 +97,21 @@ func (c initCmd) Run(s *session) error {
 		"pgconsent serve" + flag,
 	}
 	if s.json {
-		return s.print(begun{written, proposal, next})
+		return s.print(initResult{written, proposal, next})
 	}
 	for _, name := range written {
 		fmt.Fprintf(s.out, "wrote %s\n", name)
 	}
 	fmt.Fprintf(s.out, "%s proposed, %s denied: policy.yaml says why\n\nnext:\n",
-		counted(len(proposal.Tables), "table"), counted(len(proposal.Denied), "object"))
+		countOf(len(proposal.Tables), "table"), countOf(len(proposal.Denied), "object"))
 	for _, step := range next {
 		fmt.Fprintf(s.out, "  %s\n", step)
 	}
 	return nil
 }
 
-// reached tells how the database was reached, for the configuration.
-func reached(ctx context.Context, conn *pgx.Conn, parsed *pgx.ConnConfig) (starter.Server, error) {
+// readServer asks the server how it was reached, for the configuration.
+func readServer(ctx context.Context, conn *pgx.Conn, parsed *pgx.ConnConfig) (starter.Server, error) {
 	server := starter.Server{Database: parsed.Database, Host: parsed.Host, Port: int(parsed.Port), TLS: "disable",
 		Role: parsed.User, Password: parsed.Password != ""}
 	if tls := parsed.TLSConfig; tls != nil && !strings.HasPrefix(parsed.Host, "/") {
@@ -140,7 +140,7 @@ func reached(ctx context.Context, conn *pgx.Conn, parsed *pgx.ConnConfig) (start
 	return server, nil
 }
 
-// propose proposes until the policy compiles: a table whose rule does not is denied, and says why.
+// propose makes proposals until the policy compiles: a table whose rule does not compile is denied, with the reason.
 func propose(snap *catalog.Snapshot, database string) (*starter.Proposal, string, error) {
 	rejected := map[string]string{}
 	for range 1 + len(snap.Relations()) {
@@ -166,7 +166,7 @@ func propose(snap *catalog.Snapshot, database string) (*starter.Proposal, string
 	return nil, "", errors.New("no proposal compiles")
 }
 
-// owners are the roles that own the tables, that of the DSN first.
+// owners returns the roles that own the tables, the role of the DSN first.
 func owners(snap *catalog.Snapshot, p *starter.Proposal, role string) []string {
 	found := map[string]bool{}
 	for _, t := range p.Tables {
@@ -176,14 +176,14 @@ func owners(snap *catalog.Snapshot, p *starter.Proposal, role string) []string {
 	return append([]string{role}, slices.Sorted(maps.Keys(found))...)
 }
 
-func password() string {
+func newPassword() string {
 	b := make([]byte, 24)
 	_, _ = rand.Read(b) // never fails
 	return base64.RawURLEncoding.EncodeToString(b) + "\n"
 }
 
-// lay writes the files, all of them or none, over nothing that is there.
-func lay(dir string, files map[string]string) (written []string, err error) {
+// writeNewFiles writes all files or none, and overwrites nothing.
+func writeNewFiles(dir string, files map[string]string) (written []string, err error) {
 	names := slices.Sorted(maps.Keys(files))
 	for _, name := range names {
 		path := filepath.Join(dir, name)

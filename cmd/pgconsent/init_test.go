@@ -58,7 +58,7 @@ func TestInit(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "new")
 			args := []string{"init", "--dsn", db.DSN("postgres", ""), "--dir", dir}
 			out, errs, code := call(t, "", args...)
-			if code != done || !strings.Contains(out, "next:") {
+			if code != exitOK || !strings.Contains(out, "next:") {
 				t.Fatalf("init: %s%s", out, errs)
 			}
 			policy, err := os.ReadFile(filepath.Join(dir, "policy.yaml"))
@@ -80,16 +80,16 @@ func TestInit(t *testing.T) {
 			if elsewhere := name == "profiles"; err != nil || strings.Contains(string(text), "Tables of auth are listed as well") != elsewhere {
 				t.Errorf("what the search path does not lead to: %v\n%s", err, text)
 			}
-			if out, errs, code := call(t, "", "policy", "check", "-c", config); code != done {
+			if out, errs, code := call(t, "", "policy", "check", "-c", config); code != exitOK {
 				t.Fatalf("policy check: %s%s", out, errs)
 			}
 			defer func() {
-				if _, errs, code := call(t, "", "migrate", "--down", "-c", config); code != done {
+				if _, errs, code := call(t, "", "migrate", "--down", "-c", config); code != exitOK {
 					t.Errorf("migrate --down: %s", errs)
 				}
 			}()
 			for range 2 {
-				if out, errs, code := call(t, "", "migrate", "-c", config); code != done {
+				if out, errs, code := call(t, "", "migrate", "-c", config); code != exitOK {
 					t.Fatalf("migrate: %s%s", out, errs)
 				}
 			}
@@ -98,15 +98,15 @@ func TestInit(t *testing.T) {
 					t.Errorf("%s: %v %v", file, info, err)
 				}
 			}
-			if _, errs, code := call(t, "", args...); code != wrong || !strings.Contains(errs, "nothing is overwritten") {
+			if _, errs, code := call(t, "", args...); code != exitError || !strings.Contains(errs, "nothing is overwritten") {
 				t.Errorf("a second run: %d %s", code, errs)
 			}
 			if after, _ := os.ReadFile(filepath.Join(dir, "policy.yaml")); string(after) != string(policy) {
 				t.Error("a second run changed the policy")
 			}
 			out, errs, code = call(t, "", "init", "--json", "--dsn", db.DSN("postgres", ""), "--dir", filepath.Join(dir, "again"))
-			var b begun
-			if err := json.Unmarshal([]byte(out), &b); err != nil || code != done || len(b.Files) != 4 || b.Proposal == nil || len(b.Next) == 0 {
+			var b initResult
+			if err := json.Unmarshal([]byte(out), &b); err != nil || code != exitOK || len(b.Files) != 4 || b.Proposal == nil || len(b.Next) == 0 {
 				t.Errorf("as JSON: %v %s%s", err, out, errs)
 			}
 		})
@@ -124,7 +124,7 @@ func TestInitReadsNoRow(t *testing.T) {
 		_, _ = db.Connect(t, "postgres").Exec(t.Context(), "DROP ROLE init_nobody")
 	})
 	out, errs, code := call(t, "", "init", "--dsn", db.DSN("init_nobody", ""), "--dir", t.TempDir())
-	if code != done {
+	if code != exitOK {
 		t.Errorf("%s%s", out, errs)
 	}
 }
@@ -134,15 +134,15 @@ func TestInitUsage(t *testing.T) {
 		code int
 		err  string
 	}{
-		"port=x": {usage, "the DSN is not understood"},
-		"host=127.0.0.1 port=1 user=u password=hidden": {wrong, "Is the server running"},
+		"port=x": {exitUsage, "the DSN is not understood"},
+		"host=127.0.0.1 port=1 user=u password=hidden": {exitError, "Is the server running"},
 	} {
 		_, errs, code := call(t, "", "init", "--dsn", dsn, "--dir", t.TempDir())
 		if code != want.code || !strings.Contains(errs, want.err) || strings.Contains(errs, "hidden") {
 			t.Errorf("%s: %d %s", dsn, code, errs)
 		}
 	}
-	if _, _, code := call(t, "", "init"); code != usage {
+	if _, _, code := call(t, "", "init"); code != exitUsage {
 		t.Errorf("without a DSN: %d", code)
 	}
 }

@@ -54,7 +54,7 @@ func killed(t *testing.T, i *installation, kills int) {
 	var cursor *audit.Cursor
 	sessions, decided := map[string]string{}, map[string]int{}
 	take := func(r audit.Record) error {
-		e, err := readEntry(r)
+		e, err := readAuditRecord(r)
 		switch {
 		case e.Kind == audit.KindSession && e.Event == "open":
 			sessions[e.Session] = e.Remote

@@ -27,12 +27,12 @@ func main() {
 	os.Exit(run(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
 }
 
-// The exit codes.
+// The exit codes. Command doctor ends with exitUnknown if a check could not be made.
 const (
-	done   = 0
-	wrong  = 1
-	usage  = 2
-	untold = 3
+	exitOK      = 0
+	exitError   = 1
+	exitUsage   = 2
+	exitUnknown = 3
 )
 
 type streams struct {
@@ -54,24 +54,24 @@ type commands struct {
 	Migrate    migrateCmd    `cmd:"" help:"Install, update or remove the database side: roles, row security, keys."`
 	Doctor     doctorCmd     `cmd:"" help:"Check whether the databases can enforce the policy; say what to fix."`
 	Rewrite    rewriteCmd    `cmd:"" help:"Print what an agent's statement becomes, or why it is refused."`
-	Explain    explainCmd    `cmd:"" help:"Say what a statement reads, and what contracts and rules say of it."`
-	Why        whyCmd        `cmd:"" help:"Say why an agent sees a row or does not, block by block."`
+	Explain    explainCmd    `cmd:"" help:"Print what a statement reads, and what contracts and rules decide about it."`
+	Why        whyCmd        `cmd:"" help:"Explain why an agent sees a row or not, block by block."`
 	Policy     policyCmd     `cmd:"" help:"Check and test the policy."`
-	Observe    observeCmd    `cmd:"" help:"What the policy would do: what was observed, and statements of a log."`
-	Audit      auditCmd      `cmd:"" help:"Records of what agents asked and what became of it, and of consents: told, proved, exported."`
+	Observe    observeCmd    `cmd:"" help:"Report what the policy would do: from what was observed, or from statements of a log."`
+	Audit      auditCmd      `cmd:"" help:"Print, verify and export the records of statements and consents."`
 	Agent      agentCmd      `cmd:"" help:"Logins of agents."`
-	Token      tokenCmd      `cmd:"" help:"Tokens of those who call the API."`
+	Token      tokenCmd      `cmd:"" help:"Tokens for callers of the API."`
 	Consent    consentCmd    `cmd:"" help:"The consent registry: who has consented to what."`
-	Privacy    privacyCmd    `cmd:"" help:"Memories and to whom they are granted: add, grant, revoke, consent, audit."`
-	Context    contextCmd    `cmd:"" help:"Contexts in which memories are made and shown: enter, list, show."`
-	Generalize generalizeCmd `cmd:"" help:"Share what was learned from a private memory, if it does not tell from whom."`
-	Sweep      sweepCmd      `cmd:"" help:"Delete what has ended, make anonymous what has decayed, once."`
-	DSAR       dsarCmd       `cmd:"" name:"dsar" help:"What is known of one person: the report that they have a right to."`
-	MCP        mcpCmd        `cmd:"" name:"mcp" help:"A server of the Model Context Protocol on stdio, before a serve that runs."`
+	Privacy    privacyCmd    `cmd:"" help:"Memories and their grants: add, grant, revoke, consent, audit."`
+	Context    contextCmd    `cmd:"" help:"Contexts of memories: enter, list, show."`
+	Generalize generalizeCmd `cmd:"" help:"Share what was learned from a private memory, if it does not identify anybody."`
+	Sweep      sweepCmd      `cmd:"" help:"Delete and anonymise once what consents no longer cover."`
+	DSAR       dsarCmd       `cmd:"" name:"dsar" help:"Make the report to a data subject about the data kept of them."`
+	MCP        mcpCmd        `cmd:"" name:"mcp" help:"Serve the Model Context Protocol on stdio, in front of a running serve."`
 	Version    versionCmd    `cmd:"" help:"Print the version, the commit, and the Go and the PostgreSQL grammar that it was built with."`
 }
 
-// session is what a command works with.
+// session is the environment of one run of the program: its streams, flags and logger.
 type session struct {
 	streams
 	ctx      context.Context
@@ -84,11 +84,11 @@ type session struct {
 // usageError ends the program with exit code 2.
 type usageError struct{ error }
 
-// silent ends the program with exit code 1: the command has already said why.
+// errSilent ends the program with exit code 1, after the command has printed why.
 var errSilent = errors.New("")
 
-// errUntold ends it with exit code 3: the command has said what could not be told.
-var errUntold = errors.New("")
+// errUnknown ends the program with exit code 3, after the command has printed what could not be checked.
+var errUnknown = errors.New("")
 
 func run(args []string, s streams) (code int) {
 	var cli commands
@@ -103,7 +103,7 @@ func run(args []string, s streams) (code int) {
 	)
 	if err != nil {
 		fmt.Fprintln(s.err, "pgconsent:", err)
-		return wrong
+		return exitError
 	}
 	// Help ends the program from inside the parser.
 	defer func() {
@@ -120,10 +120,10 @@ func run(args []string, s streams) (code int) {
 	for i, a := range args {
 		if !utf8.ValidString(a) { // the parser would make something else of it
 			fmt.Fprintf(s.err, "pgconsent: argument %d is not UTF-8 text\n", i+1)
-			return usage
+			return exitUsage
 		}
 	}
-	parsed, err := parser.Parse(spread(args))
+	parsed, err := parser.Parse(expandListFlags(args))
 	if err != nil {
 		fmt.Fprintf(s.err, "pgconsent: %v\n", err)
 		more := ""
@@ -132,31 +132,31 @@ func run(args []string, s streams) (code int) {
 		}
 		fmt.Fprintf(s.err, "hint: %s --help shows what there is.%s\n",
 			strings.TrimSpace("pgconsent "+selected(parsed, err)), more)
-		return usage
+		return exitUsage
 	}
-	if name := empty(parsed); name != "" {
+	if name := emptyFlag(parsed); name != "" {
 		fmt.Fprintf(s.err, "pgconsent: --%s is empty, which is not the same as left out\n", name)
-		return usage
+		return exitUsage
 	}
 	ctx, stop := interruptible()
 	defer stop()
 	sess := &session{streams: s, ctx: ctx, json: cli.JSON, terminal: isTerminal(s.out), cli: &cli}
 	sess.log = sess.logger()
 	if err := parsed.Run(sess); err != nil {
-		return sess.fail(err)
+		return sess.printError(err)
 	}
-	return done
+	return exitOK
 }
 
-// texts are flags that may say nothing.
-var texts = []string{"reason", "evidence", "contact", "note", "abstraction-note"}
+// mayBeEmpty are the flags whose value may be empty.
+var mayBeEmpty = []string{"reason", "evidence", "contact", "note", "abstraction-note"}
 
-// empty is the flag that was given with nothing in it, as by a script whose variable is not set: left out, a grantee
-// would be everybody, and a scope everything.
-func empty(parsed *kong.Context) string {
+// emptyFlag returns a flag that was given with an empty value, as by a script whose variable is not set. Taken for left
+// out, an empty grantee would mean everybody, and an empty scope everything.
+func emptyFlag(parsed *kong.Context) string {
 	given := map[*kong.Flag]int{}
 	for _, p := range parsed.Path {
-		if p.Flag == nil || slices.Contains(texts, p.Flag.Name) {
+		if p.Flag == nil || slices.Contains(mayBeEmpty, p.Flag.Name) {
 			continue
 		}
 		given[p.Flag]++
@@ -192,7 +192,7 @@ Beside your own database:
   pgconsent doctor              can the database enforce the policy?
   pgconsent serve               run the sidecar`
 
-// selected is the command the user got to before an error.
+// selected returns the command that the command line named, after an error.
 func selected(_ *kong.Context, err error) string {
 	var parse *kong.ParseError
 	if errors.As(err, &parse) && parse.Context != nil && parse.Context.Selected() != nil {
@@ -201,27 +201,27 @@ func selected(_ *kong.Context, err error) string {
 	return ""
 }
 
-// fail prints an error with its hint and returns the exit code.
-func (s *session) fail(err error) int {
+// printError prints an error with its hint and returns the exit code.
+func (s *session) printError(err error) int {
 	var u usageError
-	code := wrong
+	code := exitError
 	if errors.As(err, &u) {
-		code = usage
+		code = exitUsage
 	}
 	if errors.Is(err, errSilent) {
 		return code
 	}
-	if errors.Is(err, errUntold) {
-		return untold
+	if errors.Is(err, errUnknown) {
+		return exitUnknown
 	}
 	if errors.Is(err, context.Canceled) && s.ctx.Err() != nil {
 		fmt.Fprintln(s.err, "pgconsent: stopped")
-		return wrong
+		return exitError
 	}
 	var e *sqlstate.Error
 	var named consent.Named
 	if s.json {
-		out := map[string]string{"error": message(err)}
+		out := map[string]string{"error": errorText(err)}
 		if errors.As(err, &e) && e.Hint != "" {
 			out["hint"] = e.Hint
 		}
@@ -239,7 +239,7 @@ func (s *session) fail(err error) int {
 	if errors.As(err, &named) {
 		name = named.Name() + ": "
 	}
-	fmt.Fprintf(s.err, "%spgconsent: %s%s%s\n", red, name, message(err), reset)
+	fmt.Fprintf(s.err, "%spgconsent: %s%s%s\n", red, name, errorText(err), reset)
 	if errors.As(err, &e) && e.Hint != "" {
 		fmt.Fprintf(s.err, "hint: %s\n", e.Hint)
 	}
@@ -253,8 +253,8 @@ func (s *session) print(v any) error {
 	return e.Encode(v)
 }
 
-// message is an error for people: without SQLSTATE where the error is about a configuration.
-func message(err error) string {
+// errorText is an error for people: without SQLSTATE where the error is about a configuration.
+func errorText(err error) string {
 	var e *sqlstate.Error
 	if errors.As(err, &e) && e.Code == sqlstate.ConfigFileError {
 		suffix := fmt.Sprintf(" (SQLSTATE %s)", e.Code)
@@ -281,7 +281,7 @@ func (s *session) logger() *slog.Logger {
 	return slog.New(slog.NewJSONHandler(s.err, options))
 }
 
-// load reads the configuration that the command line names.
+// load reads the configuration that --config names.
 func (s *session) load() (*config.Config, error) { return config.Load(config.FindFile(s.cli.Config)) }
 
 func isTerminal(w io.Writer) bool {

@@ -52,61 +52,61 @@ func TestUsage(t *testing.T) {
 		out  string // in stdout
 		err  string // in stderr
 	}{
-		"nothing":              {nil, done, "pgconsent demo --tour", ""},
-		"help":                 {[]string{"--help"}, done, "Commands:", ""},
-		"help of a command":    {[]string{"migrate", "--help"}, done, "pgconsent migrate --dry-run > review.sql", ""},
-		"help of a subcommand": {[]string{"agent", "add", "--help"}, done, "The password is printed once", ""},
-		"schema":               {[]string{"policy", "schema"}, done, `"title": "pgconsent policy"`, ""},
-		"other schema":         {[]string{"policy", "schema", "configuration"}, done, `"title": "pgconsent configuration"`, ""},
-		"no such schema":       {[]string{"policy", "schema", "audit"}, usage, "", "policy"},
-		"version":              {[]string{"version"}, done, "pgconsent ", ""},
-		"the flag --version":   {[]string{"--version"}, done, "pgconsent 0.1.0 (commit ", ""},
-		"version as JSON":      {[]string{"version", "--json"}, done, `"go":"go1.`, ""},
-		"unknown subcommand":   {[]string{"frobnicate"}, usage, "", "pgconsent --help shows"},
-		"not a command":        {[]string{"frobnicate"}, usage, "", "unexpected argument frobnicate"},
-		"no subcommand":        {[]string{"agent"}, usage, "", `expected one of "add", "list", "disable"`},
-		"unknown flag":         {[]string{"demo", "--tuor"}, usage, "", `did you mean "--tour"?`},
-		"argument missing":     {[]string{"agent", "add"}, usage, "", "pgconsent agent add --help shows"},
-		"flag missing":         {[]string{"rewrite", "SELECT 1", "-c", good}, usage, "", "--as"},
-		"an empty value":       {[]string{"privacy", "add", "x", "--subject", "", "--access", "*"}, usage, "", "--subject is empty"},
-		"an empty value, =":    {[]string{"consent", "grant", "ada", "-c", good, "--grantee="}, usage, "", "--grantee is empty"},
+		"nothing":              {nil, exitOK, "pgconsent demo --tour", ""},
+		"help":                 {[]string{"--help"}, exitOK, "Commands:", ""},
+		"help of a command":    {[]string{"migrate", "--help"}, exitOK, "pgconsent migrate --dry-run > review.sql", ""},
+		"help of a subcommand": {[]string{"agent", "add", "--help"}, exitOK, "The password is printed once", ""},
+		"schema":               {[]string{"policy", "schema"}, exitOK, `"title": "pgconsent policy"`, ""},
+		"other schema":         {[]string{"policy", "schema", "configuration"}, exitOK, `"title": "pgconsent configuration"`, ""},
+		"no such schema":       {[]string{"policy", "schema", "audit"}, exitUsage, "", "policy"},
+		"version":              {[]string{"version"}, exitOK, "pgconsent ", ""},
+		"the flag --version":   {[]string{"--version"}, exitOK, "pgconsent 0.1.0 (commit ", ""},
+		"version as JSON":      {[]string{"version", "--json"}, exitOK, `"go":"go1.`, ""},
+		"unknown subcommand":   {[]string{"frobnicate"}, exitUsage, "", "pgconsent --help shows"},
+		"not a command":        {[]string{"frobnicate"}, exitUsage, "", "unexpected argument frobnicate"},
+		"no subcommand":        {[]string{"agent"}, exitUsage, "", `expected one of "add", "list", "disable"`},
+		"unknown flag":         {[]string{"demo", "--tuor"}, exitUsage, "", `did you mean "--tour"?`},
+		"argument missing":     {[]string{"agent", "add"}, exitUsage, "", "pgconsent agent add --help shows"},
+		"flag missing":         {[]string{"rewrite", "SELECT 1", "-c", good}, exitUsage, "", "--as"},
+		"an empty value":       {[]string{"privacy", "add", "x", "--subject", "", "--access", "*"}, exitUsage, "", "--subject is empty"},
+		"an empty value, =":    {[]string{"consent", "grant", "ada", "-c", good, "--grantee="}, exitUsage, "", "--grantee is empty"},
 		"one value of several": {[]string{"privacy", "add", "x", "--subject", "dog:bella", "--subject",
-			"", "--access", "*"}, usage, "", "--subject is empty"},
-		"flags exclude": {[]string{"migrate", "--dry-run", "--down"}, usage, "", "can't be used together"},
-		"log format":    {[]string{"version", "--log-format", "xml"}, usage, "", "--log-format"},
-		"tour mode":     {[]string{"demo", "--tour=some"}, usage, "", "stands alone or as --tour=only"},
-		"tour and JSON": {[]string{"demo", "--tour", "--json"}, usage, "", "do not go together"},
-		"down":          {[]string{"demo", "--down"}, usage, "", "goes with --postgres"},
+			"", "--access", "*"}, exitUsage, "", "--subject is empty"},
+		"flags exclude": {[]string{"migrate", "--dry-run", "--down"}, exitUsage, "", "can't be used together"},
+		"log format":    {[]string{"version", "--log-format", "xml"}, exitUsage, "", "--log-format"},
+		"tour mode":     {[]string{"demo", "--tour=some"}, exitUsage, "", "stands alone or as --tour=only"},
+		"tour and JSON": {[]string{"demo", "--tour", "--json"}, exitUsage, "", "do not go together"},
+		"down":          {[]string{"demo", "--down"}, exitUsage, "", "goes with --postgres"},
 		"no server": {[]string{"demo", "--down", "--postgres", "host=127.0.0.1 port=1 user=u dbname=d"},
-			wrong, "", "may make databases and roles"},
-		"no folder":           {[]string{"demo", "--world", "./atlantis"}, wrong, "", "there is no folder"},
-		"tests of nothing":    {[]string{"policy", "test", "atlantis"}, usage, "", "no such file"},
-		"no tests":            {[]string{"policy", "test", "testdata"}, usage, "", "there is no policy_test.yaml"},
-		"why nobody":          {[]string{"why", "-c", good, "--as", "chap", "t", "1"}, usage, "", `no agent "chap"`},
-		"why set":             {[]string{"why", "-c", good, "--as", "chat", "--set", "x", "t", "1"}, usage, "", "--set takes NAME=VALUE"},
-		"diff of three":       {[]string{"policy", "diff", "-c", good, "a", "b", "c"}, usage, "", "takes NEW, or OLD and NEW"},
-		"diff for nobody":     {[]string{"policy", "diff", "-c", good, "a", "--as", "chap"}, usage, "", `no agent "chap"`},
-		"no world":            {[]string{"demo", "--world", "atlantis"}, wrong, "", "Worlds: arcive"},
-		"demo on the net":     {[]string{"demo", "--listen", "0.0.0.0:7432"}, wrong, "", "loopback only"},
-		"no configuration":    {[]string{"serve", "-c", "none.yaml"}, wrong, "", "PGCONSENT_CONFIG"},
-		"wrong configuration": {[]string{"serve", "-c", bad}, wrong, "", `bad.yaml:3:1: unknown key "databses" in the configuration`},
-		"error as JSON":       {[]string{"serve", "-c", "none.yaml", "--json"}, wrong, "", `"hint":"Name it with`},
-		"unknown database":    {[]string{"migrate", "-c", good, "--database", "ap"}, usage, "", `no database "ap" in the configuration: it has app`},
-		"unknown agent": {[]string{"rewrite", "-c", good, "--as", "chap", "SELECT 1"}, usage,
+			exitError, "", "may make databases and roles"},
+		"no folder":           {[]string{"demo", "--world", "./atlantis"}, exitError, "", "there is no folder"},
+		"tests of nothing":    {[]string{"policy", "test", "atlantis"}, exitUsage, "", "no such file"},
+		"no tests":            {[]string{"policy", "test", "testdata"}, exitUsage, "", "there is no policy_test.yaml"},
+		"why nobody":          {[]string{"why", "-c", good, "--as", "chap", "t", "1"}, exitUsage, "", `no agent "chap"`},
+		"why set":             {[]string{"why", "-c", good, "--as", "chat", "--set", "x", "t", "1"}, exitUsage, "", "--set takes NAME=VALUE"},
+		"diff of three":       {[]string{"policy", "diff", "-c", good, "a", "b", "c"}, exitUsage, "", "takes NEW, or OLD and NEW"},
+		"diff for nobody":     {[]string{"policy", "diff", "-c", good, "a", "--as", "chap"}, exitUsage, "", `no agent "chap"`},
+		"no world":            {[]string{"demo", "--world", "atlantis"}, exitError, "", "Worlds: arcive"},
+		"demo on the net":     {[]string{"demo", "--listen", "0.0.0.0:7432"}, exitError, "", "loopback only"},
+		"no configuration":    {[]string{"serve", "-c", "none.yaml"}, exitError, "", "PGCONSENT_CONFIG"},
+		"wrong configuration": {[]string{"serve", "-c", bad}, exitError, "", `bad.yaml:3:1: unknown key "databses" in the configuration`},
+		"error as JSON":       {[]string{"serve", "-c", "none.yaml", "--json"}, exitError, "", `"hint":"Name it with`},
+		"unknown database":    {[]string{"migrate", "-c", good, "--database", "ap"}, exitUsage, "", `no database "ap" in the configuration: it has app`},
+		"unknown agent": {[]string{"rewrite", "-c", good, "--as", "chap", "SELECT 1"}, exitUsage,
 			"", `no agent "chap" in the configuration: it has chat`},
-		"server down":          {[]string{"doctor", "-c", good}, wrong, "", "Is the server running"},
-		"policy fine":          {[]string{"policy", "check", "../../examples/worlds/arcive/policy.yaml"}, done, "ok, not compared with a database", ""},
-		"policy wrong":         {[]string{"policy", "check", policy}, wrong, "p.yaml:2:", ""},
-		"policy wrong as JSON": {[]string{"policy", "check", policy, "--json"}, wrong, `"problems":[{`, ""},
-		"agent not listed":     {[]string{"agent", "add", "-c", good, "nobody"}, wrong, "", "List it first"},
-		"agent without login":  {[]string{"agent", "disable", "-c", good, "chat"}, wrong, "", `no login for "chat"`},
+		"server down":          {[]string{"doctor", "-c", good}, exitError, "", "Is the server running"},
+		"policy fine":          {[]string{"policy", "check", "../../examples/worlds/arcive/policy.yaml"}, exitOK, "ok, not compared with a database", ""},
+		"policy wrong":         {[]string{"policy", "check", policy}, exitError, "p.yaml:2:", ""},
+		"policy wrong as JSON": {[]string{"policy", "check", policy, "--json"}, exitError, `"problems":[{`, ""},
+		"agent not listed":     {[]string{"agent", "add", "-c", good, "nobody"}, exitError, "", "List it first"},
+		"agent without login":  {[]string{"agent", "disable", "-c", good, "chat"}, exitError, "", `no login for "chat"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, errs, code := call(t, "", c.args...)
 			if code != c.code || !strings.Contains(out, c.out) || !strings.Contains(errs, c.err) {
 				t.Errorf("code %d, want %d\nstdout %s\nwant …%s…\nstderr %s\nwant …%s…", code, c.code, out, c.out, errs, c.err)
 			}
-			if c.code == usage && out != "" {
+			if c.code == exitUsage && out != "" {
 				t.Errorf("wrong usage printed on stdout: %s", out)
 			}
 			if strings.Contains(out+errs, "\x1b[") {
@@ -118,7 +118,7 @@ func TestUsage(t *testing.T) {
 
 func TestConfigFromTheEnvironment(t *testing.T) {
 	t.Setenv("PGCONSENT_CONFIG", file(t, "c.yaml", aConfig, 0o600))
-	if out, errs, code := call(t, "", "agent", "list"); code != done || !strings.Contains(out, "chat") {
+	if out, errs, code := call(t, "", "agent", "list"); code != exitOK || !strings.Contains(out, "chat") {
 		t.Errorf("%d %s %s", code, out, errs)
 	}
 }
@@ -132,13 +132,13 @@ func TestAgentsByToken(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"list"}, done, `"login":"yes"`},
-		{[]string{"disable", "chat"}, done, `"disabled"`},
-		{[]string{"list"}, done, `"login":"disabled"`},
-		{[]string{"add", "chat", "--password-file", "pw"}, wrong, "A token of https://id.test is its password"},
-		{[]string{"list"}, done, `"login":"disabled"`},
-		{[]string{"add", "chat"}, done, `postgres://chat@127.0.0.1:7432/app`},
-		{[]string{"list"}, done, `"login":"yes"`},
+		{[]string{"list"}, exitOK, `"login":"yes"`},
+		{[]string{"disable", "chat"}, exitOK, `"disabled"`},
+		{[]string{"list"}, exitOK, `"login":"disabled"`},
+		{[]string{"add", "chat", "--password-file", "pw"}, exitError, "A token of https://id.test is its password"},
+		{[]string{"list"}, exitOK, `"login":"disabled"`},
+		{[]string{"add", "chat"}, exitOK, `postgres://chat@127.0.0.1:7432/app`},
+		{[]string{"list"}, exitOK, `"login":"yes"`},
 	} {
 		out, errs, code := call(t, "", append(append([]string{"agent"}, step.args...), "--json", "-c", config)...)
 		if code != step.code || !strings.Contains(out+errs, step.want) {
@@ -153,23 +153,23 @@ func TestAgents(t *testing.T) {
 	list := func(want string) {
 		t.Helper()
 		out, _, code := call(t, "", "agent", "list", "--json", "-c", config)
-		var all []listed
-		if err := json.Unmarshal([]byte(out), &all); err != nil || code != done || len(all) != 1 || all[0] != (listed{"chat", "app", want}) {
+		var all []agentInfo
+		if err := json.Unmarshal([]byte(out), &all); err != nil || code != exitOK || len(all) != 1 || all[0] != (agentInfo{"chat", "app", want}) {
 			t.Errorf("%d %s, want login %s", code, out, want)
 		}
 	}
 	list("none")
 	out, errs, code := call(t, "", "agent", "add", "chat", "-c", config)
-	if code != done || !strings.HasPrefix(out, "postgres://chat:") || !strings.HasSuffix(out, "@127.0.0.1:7432/app\n") {
+	if code != exitOK || !strings.HasPrefix(out, "postgres://chat:") || !strings.HasSuffix(out, "@127.0.0.1:7432/app\n") {
 		t.Errorf("%d %s %s", code, out, errs)
 	}
 	list("yes")
-	if _, _, code := call(t, "", "agent", "disable", "chat", "-c", config); code != done {
+	if _, _, code := call(t, "", "agent", "disable", "chat", "-c", config); code != exitOK {
 		t.Error("disable failed")
 	}
 	list("disabled")
 	out, _, code = call(t, "", "agent", "add", "chat", "--password-file", password, "-c", config)
-	if code != done || strings.Contains(out, "from") {
+	if code != exitOK || strings.Contains(out, "from") {
 		t.Errorf("%d: a password that is known was printed: %s", code, out)
 	}
 	list("yes")

@@ -4,11 +4,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/face/mcp"
 )
 
-type mcpCmd struct{ reach }
+type mcpCmd struct{ serverFlags }
 
 func (mcpCmd) Help() string {
-	return `For clients that start their servers themselves: reads messages of the Model Context Protocol on stdin, hands each to a pgconsent serve
-that runs, and writes the answers on stdout. The token says who you are, and so which tools there are. Clients that speak HTTP connect
+	return `For clients that start their servers themselves: reads messages of the Model Context Protocol on stdin, passes each to a running
+pgconsent serve, and writes the answers on stdout. The token decides which tools are offered. Clients that speak HTTP connect
 to URL/mcp themselves, with "Authorization: Bearer TOKEN".
 
   PGCONSENT_TOKEN=… pgconsent mcp --url http://127.0.0.1:7433

@@ -22,7 +22,7 @@ type migrateCmd struct {
 
 func (migrateCmd) Help() string {
 	return `Logs in as roles.migrate of the configuration (the first owner, if it says nothing), and works in one transaction. A
-second run changes nothing. What of the policy is allowed and unwise is told on stderr, as by policy check.
+second run changes nothing. Warnings about the policy are printed on stderr, as by policy check.
 
   pgconsent migrate --dry-run > review.sql
   pgconsent migrate
@@ -46,7 +46,7 @@ func (m migrateCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.each(c, m.Database, asMigrate, func(t target) error {
+	return s.eachDatabase(c, m.Database, asMigrate, func(t target) error {
 		options, err := s.migrationOptions(t.config)
 		if err != nil {
 			return err
@@ -68,20 +68,20 @@ func (m migrateCmd) Run(s *session) error {
 			if err := endConsent(s.ctx, c, t); err != nil {
 				return err
 			}
-			return s.migrated(t.name, "removed", "")
+			return s.printMigrated(t.name, "removed", "")
 		}
 		if m.RotateKey {
 			kid, err := migrations.RotateKey(s.ctx, t.conn)
 			if err != nil {
 				return err
 			}
-			return s.migrated(t.name, fmt.Sprintf("key %d", kid), "")
+			return s.printMigrated(t.name, fmt.Sprintf("key %d", kid), "")
 		}
 		built, err := s.compile(t)
 		if err != nil {
 			return err
 		}
-		if err := s.warn(t, built); err != nil {
+		if err := s.printWarnings(t, built); err != nil {
 			return err
 		}
 		if m.DryRun {
@@ -98,25 +98,25 @@ func (m migrateCmd) Run(s *session) error {
 		if err := migrations.Up(s.ctx, t.conn, options, built.plan); err != nil {
 			return err
 		}
-		if err := s.fill(t, built); err != nil {
+		if err := s.fillMaterialized(t, built); err != nil {
 			return err
 		}
 		if err := s.beginConsent(c, t); err != nil {
 			return err
 		}
-		if err := s.migrated(t.name, "installed", built.policy.Version()); err != nil {
+		if err := s.printMigrated(t.name, "installed", built.policy.Version()); err != nil {
 			return err
 		}
-		return s.served(t, built.plan.Hash())
+		return s.reportServing(t, built.plan.Hash())
 	})
 }
 
-// takeOver is how long a proxy that runs has to take what was installed.
-const takeOver = 10 * time.Second
+// serveTimeout is how long running proxies may take to serve a newly installed policy.
+const serveTimeout = 10 * time.Second
 
-// served says how many proxies serve what was installed.
-func (s *session) served(t target, hash string) error {
-	serving, all, err := migrations.AwaitServing(s.ctx, t.conn, hash, takeOver)
+// reportServing prints how many proxies serve the installed policy.
+func (s *session) reportServing(t target, hash string) error {
+	serving, all, err := migrations.AwaitServing(s.ctx, t.conn, hash, serveTimeout)
 	if err != nil {
 		return err
 	}
@@ -127,27 +127,27 @@ func (s *session) served(t target, hash string) error {
 		fmt.Fprintf(s.err, "database %s: %d of %d proxies serve it\n", t.name, serving, all)
 	default:
 		fmt.Fprintf(s.err,
-			"database %s: %d of %d proxies serve it; the others have another policy file, or have not looked yet: "+
-				"their logs say which\n", t.name, serving, all)
+			"database %s: %d of %d proxies serve it; the others have another policy file, or have not refreshed "+
+				"their catalog yet: their logs tell\n", t.name, serving, all)
 	}
 	return nil
 }
 
-// fill fills in what the policy keeps beside rows, and tells how far it is. Interrupted, it goes on where it was the
-// next time.
-func (s *session) fill(t target, built compiled) error {
+// fillMaterialized fills in the answers that the policy materializes, and reports how many rows are left. If it is
+// interrupted, the next run continues.
+func (s *session) fillMaterialized(t target, built compiledPolicy) error {
 	told := time.Time{}
 	return migrations.FillAll(s.ctx, t.conn, built.plan.Fills(), func(f migrations.Fill, left int64) {
 		if left == 0 || time.Since(told) > time.Second {
 			told = time.Now()
-			fmt.Fprintf(s.err, "database %s: until when everybody of %s has agreed is worked out: %d rows left\n",
+			fmt.Fprintf(s.err, "database %s: materializing the consents of %s: %d rows left\n",
 				t.name, f.Relation, left)
 		}
 	})
 }
 
-// warn prints what of a policy is allowed and unwise, where it does not end up in what was asked for.
-func (s *session) warn(t target, built compiled) error {
+// printWarnings prints the warnings about a policy on stderr, where they do not mix with the output.
+func (s *session) printWarnings(t target, built compiledPolicy) error {
 	doc, err := policy.Load(t.config.Policy)
 	if err != nil {
 		return err
@@ -159,12 +159,12 @@ func (s *session) warn(t target, built compiled) error {
 	return err
 }
 
-func (s *session) migrated(database, what, policy string) error {
+func (s *session) printMigrated(database, what, policy string) error {
 	if s.json {
 		return s.print(map[string]string{"database": database, "result": what, "policy": policy})
 	}
 	if policy != "" {
-		policy = ", policy " + short(policy)
+		policy = ", policy " + shortVersion(policy)
 	}
 	_, err := fmt.Fprintf(s.out, "database %s: %s%s\n", database, what, policy)
 	return err
@@ -190,5 +190,5 @@ func (s *session) migrationOptions(db *config.Database) (migrations.Options, err
 	}, nil
 }
 
-// short is a version as people compare it.
-func short(version string) string { return version[:min(len(version), 12)] }
+// shortVersion abbreviates a version for people.
+func shortVersion(version string) string { return version[:min(len(version), 12)] }

@@ -14,7 +14,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// beginConsent makes the key of the consent registry and anchors it while it is empty.
+// beginConsent makes the key of the consent registry, and its anchor while the registry is empty.
 func (s *session) beginConsent(c *config.Config, t target) error {
 	made, err := serve.BeginRegistry(s.ctx, c, t.conn, t.name)
 	if made {
@@ -23,7 +23,7 @@ func (s *session) beginConsent(c *config.Config, t target) error {
 	return err
 }
 
-// endConsent takes the anchor away with the registry.
+// endConsent removes the registry's entry from the anchor file.
 func endConsent(ctx context.Context, c *config.Config, t target) error {
 	if c.Consent == nil {
 		return nil

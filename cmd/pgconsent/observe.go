@@ -13,17 +13,17 @@ import (
 )
 
 type observeCmd struct {
-	Report observeReportCmd `cmd:"" help:"Say what enforcing the tables that are observed would change."`
-	Replay observeReplayCmd `cmd:"" help:"Judge the statements of a PostgreSQL log by a policy, running none."`
+	Report observeReportCmd `cmd:"" help:"Report what would change if the observed tables were enforced."`
+	Replay observeReplayCmd `cmd:"" help:"Check the statements of a PostgreSQL log against a policy, without running them."`
 }
 
 type observeReportCmd struct {
-	Since time.Duration `placeholder:"DURATION" help:"Only what was seen since then, as 24h. Default: everything in the audit log."`
+	Since time.Duration `placeholder:"DURATION" help:"Only observations since then, as 24h. Default: everything in the audit log."`
 }
 
 func (observeReportCmd) Help() string {
-	return `Reads the audit log, which holds what was observed: counts and fingerprints, no texts and no rows. Exit code 1 if enforcing would
-change something that was seen.
+	return `Reads the observations in the audit log: counts and fingerprints, no texts and no rows. Exit code 1 if enforcing would
+change an answer that was observed.
 
   pgconsent observe report
   pgconsent observe report --since 24h --json`
@@ -35,14 +35,14 @@ func (r observeReportCmd) Run(s *session) error {
 		return err
 	}
 	if c.Audit.Mode == string(audit.Off) {
-		return errors.New("the audit log is off: what is observed is recorded there")
+		return errors.New("the audit log is off, and so there are no observations")
 	}
 	var since time.Time
 	if r.Since > 0 {
 		since = time.Now().Add(-r.Since)
 	}
 	var report *observe.Report
-	if err := s.source(c, c.Audit, func(from audit.Source) (err error) {
+	if err := s.withAuditSource(c, c.Audit, func(from audit.Source) (err error) {
 		report, err = observe.Read(from, since)
 		return err
 	}); err != nil {
@@ -66,19 +66,19 @@ func (r observeReportCmd) Run(s *session) error {
 type observeReplayCmd struct {
 	Policy   string   `placeholder:"FILE" help:"The candidate: a file or folder. Default: that of the configuration."`
 	Database string   `placeholder:"NAME" help:"The database whose catalog counts. Default: the only one."`
-	As       string   `placeholder:"AGENT" help:"Ask contracts too, as this agent."`
-	Set      []string `placeholder:"NAME=VALUE" sep:"none" help:"With --as: a setting that the agent has made, or an attribute's value in place of what it is; an empty one is missing. May be given several times."`
+	As       string   `placeholder:"AGENT" help:"Evaluate contracts too, for this agent."`
+	Set      []string `placeholder:"NAME=VALUE" sep:"none" help:"With --as: a setting of the agent's session, or another value for an attribute; empty: the attribute is missing. May be given several times."`
 	ShowSQL  bool     `name:"show-sql" help:"Print one statement of each shape, as the log has it, with its literals."`
 
-	Audit bool          `help:"The decisions of the audit, in place of a log of the server."`
-	Since time.Duration `placeholder:"DURATION" help:"With --audit: only what was decided since then, as 24h. Default: everything."`
+	Audit bool          `help:"Read the decisions of the audit instead of a log of the server."`
+	Since time.Duration `placeholder:"DURATION" help:"With --audit: only decisions since then, as 24h. Default: everything."`
 
 	Log string `arg:"" optional:"" help:"A log of the server: stderr, csvlog or jsonlog, with log_statement or log_min_duration_statement. - is stdin."`
 }
 
 func (observeReplayCmd) Help() string {
-	return `Every statement is judged as if an agent sent it, against the catalog as it is now. Nothing is sent to the database but questions
-about its catalog. What is printed has no literals, unless --show-sql asks for them. Exit code 1 if one is refused.
+	return `Each statement is checked as if an agent sent it, against the current catalog. The database is only asked for its catalog.
+The output has no literals, unless --show-sql asks for them. Exit code 1 if a statement is refused.
 
 Contracts are asked with --as: their answer depends on the session. Attributes that the database works out have the values of now.
 
@@ -96,7 +96,7 @@ func (r observeReplayCmd) Run(s *session) error {
 	case r.Audit && (r.Log != "" || r.As != "" || len(r.Set) > 0 || r.ShowSQL):
 		return usageError{
 			errors.New("--audit takes the place of a log, and goes with neither --as, --set nor --show-sql: " +
-				"records say whose they are, and have no texts")}
+				"records name their agents, and have no texts")}
 	case !r.Audit && r.Log == "":
 		return usageError{errors.New("name a log of the server, or say --audit")}
 	case !r.Audit && r.Since > 0:
@@ -119,7 +119,7 @@ func (r observeReplayCmd) Run(s *session) error {
 	} else if len(r.Set) > 0 {
 		return usageError{errors.New("--set goes with --as")}
 	}
-	names, err := chosen(c, r.Database)
+	names, err := chooseDatabases(c, r.Database)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (r observeReplayCmd) Run(s *session) error {
 		return usageError{errors.New("the configuration has several databases: say which with --database")}
 	}
 	if r.Audit {
-		return r.recall(s, c, names[0])
+		return r.judgeAudit(s, c, names[0])
 	}
 	in := s.in
 	if r.Log != "-" {
@@ -138,14 +138,14 @@ func (r observeReplayCmd) Run(s *session) error {
 		defer func() { _ = file.Close() }()
 		in = io.Reader(file)
 	}
-	return s.each(c, names[0], asControl, func(t target) error {
+	return s.eachDatabase(c, names[0], asControl, func(t target) error {
 		built, err := r.candidate(s, t)
 		if err != nil {
 			return err
 		}
 		replay := observe.NewLogReplay(built.policy, built.snapshot, r.ShowSQL)
 		if r.As != "" {
-			values, err := valuesOf(s.ctx, t.conn, built.policy, attributes, r.Set)
+			values, err := attributeValues(s.ctx, t.conn, built.policy, attributes, r.Set)
 			if err != nil {
 				return err
 			}
@@ -169,8 +169,8 @@ func (r observeReplayCmd) Run(s *session) error {
 	})
 }
 
-// candidate compiles the policy that judges.
-func (r observeReplayCmd) candidate(s *session, t target) (compiled, error) {
+// candidate compiles the policy to check against.
+func (r observeReplayCmd) candidate(s *session, t target) (compiledPolicy, error) {
 	if r.Policy != "" {
 		candidate := *t.config
 		candidate.Policy = r.Policy
@@ -179,22 +179,22 @@ func (r observeReplayCmd) candidate(s *session, t target) (compiled, error) {
 	return s.compile(t)
 }
 
-// recall judges what the audit has recorded of a database.
-func (r observeReplayCmd) recall(s *session, c *config.Config, database string) error {
+// judgeAudit checks the decisions that the audit has recorded for a database.
+func (r observeReplayCmd) judgeAudit(s *session, c *config.Config, database string) error {
 	if c.Audit.Mode == string(audit.Off) {
-		return errors.New("the audit log is off: there is nothing to judge")
+		return errors.New("the audit log is off: there are no decisions")
 	}
 	var since time.Time
 	if r.Since > 0 {
 		since = time.Now().Add(-r.Since)
 	}
-	return s.each(c, database, asControl, func(t target) error {
+	return s.eachDatabase(c, database, asControl, func(t target) error {
 		built, err := r.candidate(s, t)
 		if err != nil {
 			return err
 		}
 		recall := observe.NewAuditReplay(built.policy, built.snapshot, database)
-		if err := s.source(c, c.Audit, func(from audit.Source) error { return recall.Read(from, since) }); err != nil {
+		if err := s.withAuditSource(c, c.Audit, func(from audit.Source) error { return recall.Read(from, since) }); err != nil {
 			return err
 		}
 		if s.json {

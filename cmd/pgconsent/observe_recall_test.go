@@ -91,7 +91,7 @@ func TestObserveReplayOfTheAudit(t *testing.T) {
 			t.Errorf("%s: what was asked of another database is judged", of)
 		}
 	}
-	got := replay(wrong)
+	got := replay(exitError)
 	check("the world's policy", got, map[string][2]string{
 		"unlisted":               {observe.BecomesRefused, "public.nowhere does not exist any more"},
 		"writes":                 {observe.BecomesRefused, "agents may not write public.Session"},
@@ -116,7 +116,7 @@ tables:
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got = replay(wrong, "--policy", plain)
+	got = replay(exitError, "--policy", plain)
 	check("a plain policy", got, map[string][2]string{
 		"counts":            {observe.StaysAllowed, ""},
 		"events in stage 2": {observe.LosesColumns, "no column public.UserEvent.content"},
@@ -125,7 +125,7 @@ tables:
 		"":                  {observe.Undecided, ""},
 	})
 	if out, _, code := call(t, "", "observe", "replay", "--audit", "-c", config, "--policy", plain, "--since",
-		"1ns"); code != done || !strings.Contains(out, "no decision") {
+		"1ns"); code != exitOK || !strings.Contains(out, "no decision") {
 		t.Errorf("since now: %d %s", code, out)
 	}
 	if out, _, _ := call(t, "", "observe", "replay", "--audit", "-c", config, "--policy",
@@ -133,7 +133,7 @@ tables:
 		t.Errorf("for people: %s", out)
 	}
 	for _, args := range [][]string{{"--audit", "x.log"}, {"--audit", "--as", "ana"}, {}, {"--since", "1h", "-"}} {
-		if _, errs, code := call(t, "", append([]string{"observe", "replay", "-c", config}, args...)...); code != usage || errs == "" {
+		if _, errs, code := call(t, "", append([]string{"observe", "replay", "-c", config}, args...)...); code != exitUsage || errs == "" {
 			t.Errorf("%v: exit %d, %s", args, code, errs)
 		}
 	}

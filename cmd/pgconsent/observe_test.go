@@ -47,11 +47,11 @@ audit: { mode: buffered, file: %s }
 			t.Fatal(err)
 		}
 	}
-	if _, errs, code := call(t, "", "migrate", "-c", config); code != done {
+	if _, errs, code := call(t, "", "migrate", "-c", config); code != exitOK {
 		t.Fatal(errs)
 	}
 	t.Cleanup(func() {
-		if _, errs, code := call(t, "", "migrate", "--down", "-c", config); code != done {
+		if _, errs, code := call(t, "", "migrate", "--down", "-c", config); code != exitOK {
 			t.Error(errs)
 		}
 	})
@@ -79,18 +79,18 @@ func TestObserveReplay(t *testing.T) {
 		}
 		return r
 	}
-	if r := replay(wrong); r.Contracts || r.Allowed != 2 || r.Refused != 1 {
+	if r := replay(exitError); r.Contracts || r.Allowed != 2 || r.Refused != 1 {
 		t.Errorf("nobody's: %+v", r)
 	}
 	out, errs, code := call(t, log, "observe", "replay", "-c", config, "-")
-	if code != wrong || !strings.Contains(out, "Contracts were not asked") {
+	if code != exitError || !strings.Contains(out, "Contracts were not asked") {
 		t.Errorf("%s%s", out, errs)
 	}
-	if r := replay(wrong, "--as", "ana"); !r.Contracts || r.Allowed != 0 ||
+	if r := replay(exitError, "--as", "ana"); !r.Contracts || r.Allowed != 0 ||
 		!strings.Contains(r.Shapes[0].Message+r.Shapes[1].Message+r.Shapes[2].Message, "the session has no") {
 		t.Errorf("in no session: %+v", r)
 	}
-	r := replay(wrong, "--as", "ana", "--set", "app.current_session_id=ses-1-4")
+	r := replay(exitError, "--as", "ana", "--set", "app.current_session_id=ses-1-4")
 	if r.Allowed != 1 || r.Refused != 2 {
 		t.Errorf("in stage 2: %+v", r)
 	}
@@ -100,17 +100,17 @@ func TestObserveReplay(t *testing.T) {
 			t.Errorf("%+v", j)
 		}
 	}
-	if r := replay(wrong, "--as", "ana", "--set", "app.current_session_id=ses-1-4", "--set", "stage=4"); r.Allowed != 0 {
+	if r := replay(exitError, "--as", "ana", "--set", "app.current_session_id=ses-1-4", "--set", "stage=4"); r.Allowed != 0 {
 		t.Errorf("in stage 4: %+v", r)
 	}
 	for _, args := range [][]string{{"--set", "stage=1"}, {"--as", "nobody"}, {"--as", "ana", "--database", "other"},
 		{"--as", "ana", "--set", "stage"}} {
-		if _, errs, code := call(t, log, append([]string{"observe", "replay", "-c", config, "-"}, args...)...); code == done || errs == "" {
+		if _, errs, code := call(t, log, append([]string{"observe", "replay", "-c", config, "-"}, args...)...); code == exitOK || errs == "" {
 			t.Errorf("%v: exit %d, %s", args, code, errs)
 		}
 	}
 	if out, errs, code := call(t, "2026-11-22 00:00:00 UTC LOG:  statement: SELECT count(*) FROM \"Session\"\n",
-		"observe", "replay", "-c", config, "-"); code != done {
+		"observe", "replay", "-c", config, "-"); code != exitOK {
 		t.Errorf("nothing is refused: exit %d\n%s%s", code, out, errs)
 	}
 }
@@ -118,7 +118,7 @@ func TestObserveReplay(t *testing.T) {
 func TestObserveReport(t *testing.T) {
 	tier.All(t)
 	config, logs := observedWorld(t)
-	if out, errs, code := call(t, "", "observe", "report", "-c", config); code == done && !strings.Contains(out, "Nothing was observed") {
+	if out, errs, code := call(t, "", "observe", "report", "-c", config); code == exitOK && !strings.Contains(out, "Nothing was observed") {
 		t.Errorf("before there is anything: %s%s", out, errs)
 	}
 	log, err := audit.Open(audit.Config{Mode: audit.Buffered, Dir: logs})
@@ -144,7 +144,7 @@ func TestObserveReport(t *testing.T) {
 	}
 	close()
 	out, errs, code := call(t, "", "observe", "report", "-c", config)
-	if code != done || !strings.Contains(out, "changes nothing that was seen") ||
+	if code != exitOK || !strings.Contains(out, "changes nothing that was seen") ||
 		!strings.Contains(out, "1 not compared: not in the sample") || strings.Contains(out, audit.ComparedSeparately) {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
@@ -163,10 +163,10 @@ func TestObserveReport(t *testing.T) {
 			t.Errorf("the report lacks %q: exit %d\n%s%s", want, code, out, errs)
 		}
 	}
-	if code != wrong {
+	if code != exitError {
 		t.Errorf("exit %d", code)
 	}
-	if out, _, code := call(t, "", "observe", "report", "-c", config, "--since", "1ns"); code != done || !strings.Contains(out, "Nothing was observed") {
+	if out, _, code := call(t, "", "observe", "report", "-c", config, "--since", "1ns"); code != exitOK || !strings.Contains(out, "Nothing was observed") {
 		t.Errorf("exit %d\n%s", code, out)
 	}
 	var report observe.Report

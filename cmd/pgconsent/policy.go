@@ -14,9 +14,9 @@ import (
 
 type policyCmd struct {
 	Check  policyCheckCmd  `cmd:"" help:"Lint the policy, and compare it with the database."`
-	Diff   policyDiffCmd   `cmd:"" help:"Say which rows, columns and rights agents gain and lose by another policy."`
+	Diff   policyDiffCmd   `cmd:"" help:"Report which rows, columns and rights agents gain and lose by another policy."`
 	Test   policyTestCmd   `cmd:"" help:"Run policy_test.yaml on a throw-away database."`
-	Show   policyShowCmd   `cmd:"" help:"Print the policy as it is understood: rules in words and in SQL, columns, writes, attributes."`
+	Show   policyShowCmd   `cmd:"" help:"Print the compiled policy: rules in words and in SQL, columns, writes, attributes."`
 	Schema policySchemaCmd `cmd:"" help:"Print the JSON Schema of a policy, or of a configuration, for editors."`
 }
 
@@ -28,19 +28,19 @@ type policyCheckCmd struct {
 }
 
 func (policyCheckCmd) Help() string {
-	return `Every problem is printed with its file, line and column. Exit code 1 if there is one. Warnings tell what is allowed and
-unwise: rules that never hold, missing indexes with the statement that makes them, tables that were forgotten.
+	return `Every problem is printed with its file, line and column. Exit code 1 if there is one. Warnings are about what is
+allowed and unwise: rules that match no row, missing indexes with their CREATE INDEX, tables that the policy does not mention.
 
   pgconsent policy check
   pgconsent policy check --offline
   pgconsent policy check worlds/arcive/policy.yaml`
 }
 
-// verdictOn is what policy check found about one policy, for the databases about which it is the same.
-type verdictOn struct {
+// policyReport is the result of checking one policy, for all databases with the same result.
+type policyReport struct {
 	Databases []string        `json:"databases,omitempty"`
 	Policy    string          `json:"policy"`
-	Compared  bool            `json:"compared"` // with a database
+	Compared  bool            `json:"compared"` // the policy was compared with a database
 	Version   string          `json:"version,omitempty"`
 	Problems  []*policy.Error `json:"problems"`
 	Warnings  []*policy.Error `json:"warnings"`
@@ -52,29 +52,29 @@ func (p policyCheckCmd) Run(s *session) error {
 			return usageError{
 				errors.New("a file and --database do not go together: the configuration says which policy a database has")}
 		}
-		v, err := read(p.File)
+		v, err := readPolicy(p.File)
 		if err != nil {
 			return err
 		}
-		return p.print(s, []verdictOn{v})
+		return p.print(s, []policyReport{v})
 	}
 	c, err := s.load()
 	if err != nil {
 		return err
 	}
-	names, err := chosen(c, p.Database)
+	names, err := chooseDatabases(c, p.Database)
 	if err != nil {
 		return err
 	}
-	var found []verdictOn
+	var found []policyReport
 	for _, name := range names {
-		v, err := read(c.Databases[name].Policy)
+		v, err := readPolicy(c.Databases[name].Policy)
 		if err != nil {
 			return err
 		}
 		v.Databases = []string{name}
-		if len(v.Problems) == 0 && !p.Offline { // what does not load is not worth a connection
-			err := s.each(c, name, asMigrate, func(t target) error { return p.compare(s, t, &v) })
+		if len(v.Problems) == 0 && !p.Offline { // a policy that does not load needs no connection
+			err := s.eachDatabase(c, name, asMigrate, func(t target) error { return p.compare(s, t, &v) })
 			if err != nil {
 				return err
 			}
@@ -88,29 +88,29 @@ func (p policyCheckCmd) Run(s *session) error {
 	return p.print(s, found)
 }
 
-// read looks at a policy by itself.
-func read(path string) (verdictOn, error) {
-	v := verdictOn{Policy: path, Problems: []*policy.Error{}, Warnings: []*policy.Error{}}
+// readPolicy checks a policy by itself.
+func readPolicy(path string) (policyReport, error) {
+	v := policyReport{Policy: path, Problems: []*policy.Error{}, Warnings: []*policy.Error{}}
 	_, err := policy.Load(path)
-	return v, v.take(err)
+	return v, v.takeProblems(err)
 }
 
-// compare looks at a policy and the database it is for.
-func (policyCheckCmd) compare(s *session, t target, v *verdictOn) error {
+// compare checks a policy against its database.
+func (policyCheckCmd) compare(s *session, t target, v *policyReport) error {
 	v.Compared = true
 	doc, err := policy.Load(t.config.Policy)
 	if err != nil {
-		return v.take(err)
+		return v.takeProblems(err)
 	}
 	built, err := s.compile(t)
 	if err != nil {
-		return v.take(err)
+		return v.takeProblems(err)
 	}
 	v.Version = built.policy.Version()
 	warnings, err := s.warnings(t, doc, built)
 	v.Warnings = append(v.Warnings, warnings...)
 	if err != nil {
-		return v.take(err)
+		return v.takeProblems(err)
 	}
 	waiting, err := migrations.ReadWaiting(s.ctx, t.conn)
 	for _, r := range built.snapshot.Relations() {
@@ -122,11 +122,11 @@ func (policyCheckCmd) compare(s *session, t target, v *verdictOn) error {
 				Suggestion: "run pgconsent migrate, and agents see them as the policy says"})
 		}
 	}
-	return v.take(err)
+	return v.takeProblems(err)
 }
 
-// warnings tell what of a policy is allowed and unwise.
-func (s *session) warnings(t target, doc *policy.Document, built compiled) ([]*policy.Error, error) {
+// warnings returns what in a policy is allowed and unwise.
+func (s *session) warnings(t target, doc *policy.Document, built compiledPolicy) ([]*policy.Error, error) {
 	around := policy.LintContext{Agents: map[string]map[string]string{}, TokenAttributes: map[string][]string{},
 		UnknownOperator: rewrite.UnknownOperator}
 	for name, a := range t.agents {
@@ -153,15 +153,15 @@ func (s *session) warnings(t target, doc *policy.Document, built compiled) ([]*p
 	return policy.Lint(doc, built.snapshot, around, policy.WithViews(rewrite.Definition))
 }
 
-// same tells whether two verdicts would read alike.
-func (v verdictOn) same(o verdictOn) bool {
+// same reports whether two results would print alike.
+func (v policyReport) same(o policyReport) bool {
 	equal := func(a, b *policy.Error) bool { return *a == *b }
 	return v.Policy == o.Policy && v.Compared == o.Compared && v.Version == o.Version &&
 		slices.EqualFunc(v.Problems, o.Problems, equal) && slices.EqualFunc(v.Warnings, o.Warnings, equal)
 }
 
-// take keeps the problems of a policy and returns any other error.
-func (v *verdictOn) take(err error) error {
+// takeProblems adds the problems of a policy to the result, and returns any other error.
+func (v *policyReport) takeProblems(err error) error {
 	var problems policy.Errors
 	var one *policy.Error
 	switch {
@@ -176,7 +176,7 @@ func (v *verdictOn) take(err error) error {
 	return nil
 }
 
-func (p policyCheckCmd) print(s *session, found []verdictOn) error {
+func (p policyCheckCmd) print(s *session, found []policyReport) error {
 	bad := false
 	for _, v := range found {
 		bad = bad || len(v.Problems) > 0 || p.Strict && len(v.Warnings) > 0
@@ -196,7 +196,7 @@ func (p policyCheckCmd) print(s *session, found []verdictOn) error {
 	return nil
 }
 
-func (v verdictOn) write(s *session) {
+func (v policyReport) write(s *session) {
 	databases := "database " + strings.Join(v.Databases, ", ")
 	if len(v.Databases) > 1 {
 		databases = "databases " + strings.Join(v.Databases, ", ")
@@ -209,21 +209,21 @@ func (v verdictOn) write(s *session) {
 	}
 	switch {
 	case len(v.Problems) > 0 && v.Compared:
-		fmt.Fprintf(s.out, "%s: %s, compared with %s\n", v.Policy, counted(len(v.Problems), "problem"), databases)
+		fmt.Fprintf(s.out, "%s: %s, compared with %s\n", v.Policy, countOf(len(v.Problems), "problem"), databases)
 	case len(v.Problems) > 0:
-		fmt.Fprintf(s.out, "%s: %s\n", v.Policy, counted(len(v.Problems), "problem"))
+		fmt.Fprintf(s.out, "%s: %s\n", v.Policy, countOf(len(v.Problems), "problem"))
 	case v.Compared:
 		warned := ""
 		if len(v.Warnings) > 0 {
-			warned = ", " + counted(len(v.Warnings), "warning")
+			warned = ", " + countOf(len(v.Warnings), "warning")
 		}
-		fmt.Fprintf(s.out, "%s: %s for %s, version %s%s\n", v.Policy, s.paint("32", "ok"), databases, short(v.Version), warned)
+		fmt.Fprintf(s.out, "%s: %s for %s, version %s%s\n", v.Policy, s.paint("32", "ok"), databases, shortVersion(v.Version), warned)
 	default:
 		fmt.Fprintf(s.out, "%s: %s, not compared with a database\n", v.Policy, s.paint("32", "ok"))
 	}
 }
 
-func counted(n int, what string) string {
+func countOf(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

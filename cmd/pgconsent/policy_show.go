@@ -17,57 +17,57 @@ type policyShowCmd struct {
 }
 
 func (policyShowCmd) Help() string {
-	return `The policy as it is understood for the database, files and includes put together: for each table its rule in words and in the
-SQL that both walls are made from, its columns, what agents may write; functions, views, attributes and where they come
-from, and what is not listed. In the SQL, attr('name') is the value of an attribute; the schema of built-in names is left out.
+	return `Prints the policy as compiled for the database, with its includes: for each table its rule in words and in the SQL from
+which row security and rewriting are made, its columns, and what agents may write; functions, views, attributes and their
+sources, and what is not listed. In the SQL, attr('name') is the value of an attribute; the schema of built-in names is left out.
 
   pgconsent policy show
   pgconsent policy show notes
   pgconsent policy show --json | jq '.[].tables[] | {table, sql}'`
 }
 
-// shown is a policy for programs.
-type shownPolicy struct {
-	Database   string           `json:"database"`
-	Version    string           `json:"version"`
-	Attributes []shownAttribute `json:"attributes"`
-	Tables     []shownTable     `json:"tables"`
-	Views      []string         `json:"views"`
-	Functions  []shownFunction  `json:"functions"`
-	Operators  []string         `json:"operators"` // extensions whose operators agents may use besides
-	Contracts  []string         `json:"contracts"`
-	Unlisted   []string         `json:"unlisted"` // tables that agents cannot read
+// policyJSON is a policy in JSON output.
+type policyJSON struct {
+	Database   string          `json:"database"`
+	Version    string          `json:"version"`
+	Attributes []attributeJSON `json:"attributes"`
+	Tables     []tableJSON     `json:"tables"`
+	Views      []string        `json:"views"`
+	Functions  []functionJSON  `json:"functions"`
+	Operators  []string        `json:"operators"` // extensions whose operators agents may use
+	Contracts  []string        `json:"contracts"`
+	Unlisted   []string        `json:"unlisted"` // tables that agents cannot read
 }
 
-type shownAttribute struct {
+type attributeJSON struct {
 	Name     string `json:"name"`
 	Type     string `json:"type"`
 	Source   string `json:"source"`
 	Setting  string `json:"setting,omitempty"`
 	Optional bool   `json:"optional,omitempty"`
-	Origin   string `json:"origin,omitempty"` // what confirms a claim, the query, the expression
+	Origin   string `json:"origin,omitempty"` // the query that confirms a claim, or the expression
 }
 
-type shownTable struct {
+type tableJSON struct {
 	Table     string            `json:"table"`
 	Kind      string            `json:"kind"`
-	Observed  bool              `json:"observed,omitempty"` // and not enforced: the rest is as it would be
+	Observed  bool              `json:"observed,omitempty"` // only observed: the rest is what would be enforced
 	Words     []policy.RuleLine `json:"words"`
 	SQL       string            `json:"sql"`
-	Columns   []shownColumn     `json:"columns"` // null: all of them
+	Columns   []columnJSON      `json:"columns"` // null: all of them
 	ByKey     []string          `json:"by_key,omitempty"`
-	Write     *shownWrite       `json:"write"` // null: agents write nothing
+	Write     *writeJSON        `json:"write"` // null: agents write nothing
 	Aggregate string            `json:"aggregate,omitempty"`
 	Object    string            `json:"object,omitempty"`
-	Children  []string          `json:"children,omitempty"` // partitions that can be read by their own names
+	Children  []string          `json:"children,omitempty"` // partitions that agents can read by name
 }
 
-type shownColumn struct {
+type columnJSON struct {
 	Name string `json:"name"`
 	As   string `json:"as,omitempty"`
 }
 
-type shownWrite struct {
+type writeJSON struct {
 	Commands  []string          `json:"commands"`
 	Insert    []string          `json:"insert,omitempty"`
 	Update    []string          `json:"update,omitempty"`
@@ -77,7 +77,7 @@ type shownWrite struct {
 	LostSight bool              `json:"new_rows_are_hidden,omitempty"`
 }
 
-type shownFunction struct {
+type functionJSON struct {
 	Function string            `json:"function"`
 	Pins     map[string]string `json:"pins"`
 }
@@ -87,8 +87,8 @@ func (c policyShowCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	all := []shownPolicy{}
-	err = s.each(config, c.Database, asMigrate, func(t target) error {
+	all := []policyJSON{}
+	err = s.eachDatabase(config, c.Database, asMigrate, func(t target) error {
 		built, err := s.compile(t)
 		if err != nil {
 			return err
@@ -102,7 +102,7 @@ func (c policyShowCmd) Run(s *session) error {
 	if c.Table != "" {
 		found := false
 		for i := range all {
-			all[i].Tables = slices.DeleteFunc(all[i].Tables, func(t shownTable) bool {
+			all[i].Tables = slices.DeleteFunc(all[i].Tables, func(t tableJSON) bool {
 				_, name, _ := strings.Cut(t.Table, ".")
 				return t.Table != c.Table && name != c.Table
 			})
@@ -124,13 +124,13 @@ func (c policyShowCmd) Run(s *session) error {
 	return nil
 }
 
-func resolve(database string, built compiled) shownPolicy {
+func resolve(database string, built compiledPolicy) policyJSON {
 	p := built.policy
-	out := shownPolicy{Database: database, Version: p.Version(), Attributes: []shownAttribute{},
-		Tables: []shownTable{}, Views: []string{}, Functions: []shownFunction{}, Operators: append([]string{},
+	out := policyJSON{Database: database, Version: p.Version(), Attributes: []attributeJSON{},
+		Tables: []tableJSON{}, Views: []string{}, Functions: []functionJSON{}, Operators: append([]string{},
 			p.Operators()...), Contracts: []string{}, Unlisted: []string{}}
 	for _, a := range p.Attributes() {
-		out.Attributes = append(out.Attributes, shownAttribute{a.Name, a.Type, a.Source, a.Setting, a.Optional, p.AttributeOrigin(a.Name)})
+		out.Attributes = append(out.Attributes, attributeJSON{a.Name, a.Type, a.Source, a.Setting, a.Optional, p.AttributeOrigin(a.Name)})
 	}
 	for _, t := range p.Tables() {
 		out.Tables = append(out.Tables, resolveTable(p, t))
@@ -142,7 +142,7 @@ func resolve(database string, built compiled) shownPolicy {
 	}
 	for _, f := range p.Functions() {
 		for _, o := range f.Overloads {
-			shown := shownFunction{o.Name.String() + "(" + strings.Join(o.ArgTypes, ", ") + ")", map[string]string{}}
+			shown := functionJSON{o.Name.String() + "(" + strings.Join(o.ArgTypes, ", ") + ")", map[string]string{}}
 			for _, pin := range f.Pins {
 				shown.Pins[pin.Arg] = policy.ReadableSQL(pin.Value)
 			}
@@ -165,21 +165,21 @@ func resolve(database string, built compiled) shownPolicy {
 	return out
 }
 
-func resolveTable(p *policy.Policy, t *policy.Table) shownTable {
-	out := shownTable{Table: t.Relation.Name.String(), Kind: "table", Words: p.RuleInWords(t),
+func resolveTable(p *policy.Policy, t *policy.Table) tableJSON {
+	out := tableJSON{Table: t.Relation.Name.String(), Kind: "table", Words: p.RuleInWords(t),
 		SQL: policy.ReadableSQL(predicate.Check(t.Rows, t.Relation))}
 	if t.LacksRowSecurity() {
 		out.Kind = "stored rows, read through a view"
 	}
 	if t.Observed != nil {
 		out.Observed = true
-		t = t.Observed // as it would be enforced
+		t = t.Observed // what would be enforced
 		out.SQL = policy.ReadableSQL(predicate.Check(t.Rows, t.Relation))
 	}
 	if t.Columns != nil {
-		out.Columns = []shownColumn{}
+		out.Columns = []columnJSON{}
 		for _, c := range t.Columns.Columns {
-			out.Columns = append(out.Columns, shownColumn{c.Name, c.Describe()})
+			out.Columns = append(out.Columns, columnJSON{c.Name, c.Describe()})
 		}
 		if k := t.Columns.ByKey; k != nil {
 			for _, c := range k.Columns {
@@ -188,7 +188,7 @@ func resolveTable(p *policy.Policy, t *policy.Table) shownTable {
 		}
 	}
 	if w := t.Write; w != nil {
-		shown := &shownWrite{Commands: []string{}, Stamps: map[string]string{}, LostSight: w.InsertsHidden}
+		shown := &writeJSON{Commands: []string{}, Stamps: map[string]string{}, LostSight: w.InsertsHidden}
 		for _, command := range []string{"INSERT", "UPDATE", "DELETE"} {
 			if w.Allows(command) {
 				shown.Commands = append(shown.Commands, command)
@@ -221,9 +221,9 @@ func resolveTable(p *policy.Policy, t *policy.Table) shownTable {
 	return out
 }
 
-func (p shownPolicy) write(s *session, tableOnly bool) {
+func (p policyJSON) write(s *session, tableOnly bool) {
 	w := func(format string, args ...any) { fmt.Fprintf(s.out, format+"\n", args...) }
-	w("database %s, policy %s", p.Database, short(p.Version))
+	w("database %s, policy %s", p.Database, shortVersion(p.Version))
 	if !tableOnly {
 		w("\nattributes")
 		for _, a := range p.Attributes {
@@ -238,7 +238,7 @@ func (p shownPolicy) write(s *session, tableOnly bool) {
 				w("    %s", a.Origin)
 			}
 		}
-		none(w, len(p.Attributes))
+		printNone(w, len(p.Attributes))
 	}
 	for _, t := range p.Tables {
 		t.write(s, w)
@@ -255,22 +255,22 @@ func (p shownPolicy) write(s *session, tableOnly bool) {
 		for _, line := range part.lines {
 			w("  %s", line)
 		}
-		none(w, len(part.lines))
+		printNone(w, len(part.lines))
 	}
 	w("\nfunctions")
 	for _, f := range p.Functions {
-		w("  %s%s", f.Function, pinned(f.Pins))
+		w("  %s%s", f.Function, pinsText(f.Pins))
 	}
-	none(w, len(p.Functions))
+	printNone(w, len(p.Functions))
 }
 
-func none(w func(string, ...any), n int) {
+func printNone(w func(string, ...any), n int) {
 	if n == 0 {
 		w("  none")
 	}
 }
 
-func pinned(pins map[string]string) string {
+func pinsText(pins map[string]string) string {
 	var out []string
 	for _, name := range sortedNames(pins) {
 		out = append(out, name+" = "+pins[name])
@@ -290,7 +290,7 @@ func sortedNames(m map[string]string) []string {
 	return out
 }
 
-func (t shownTable) write(s *session, w func(string, ...any)) {
+func (t tableJSON) write(s *session, w func(string, ...any)) {
 	w("\n%s", s.paint("1", t.Kind+" "+t.Table))
 	if t.Observed {
 		w("  %s", s.paint("33", "OBSERVED ONLY: agents read every row and column of it; enforced, it would be so:"))

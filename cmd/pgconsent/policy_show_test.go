@@ -12,7 +12,7 @@ func TestOriginsAndWarnings(t *testing.T) {
 	tier.All(t)
 	config, _ := observedWorld(t)
 	out, errs, code := call(t, "", "policy", "show", "-c", config)
-	if code != done {
+	if code != exitOK {
 		t.Fatal(errs)
 	}
 	for _, want := range []string{
@@ -27,11 +27,11 @@ func TestOriginsAndWarnings(t *testing.T) {
 		}
 	}
 	_, errs, code = call(t, "", "migrate", "-c", config)
-	if code != done || !strings.Contains(errs, "warning: ") || !strings.Contains(errs, "policy.yaml:") {
+	if code != exitOK || !strings.Contains(errs, "warning: ") || !strings.Contains(errs, "policy.yaml:") {
 		t.Errorf("migrate: exit %d, %q", code, errs)
 	}
 	dry, errs, code := call(t, "", "migrate", "--dry-run", "-c", config)
-	if code != done || strings.Contains(dry, "warning: ") || !strings.Contains(errs, "warning: ") {
+	if code != exitOK || strings.Contains(dry, "warning: ") || !strings.Contains(errs, "warning: ") {
 		t.Errorf("migrate --dry-run: exit %d, %q", code, errs)
 	}
 }

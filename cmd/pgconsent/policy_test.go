@@ -44,10 +44,10 @@ func TestPolicyCheckSaysThingsOnce(t *testing.T) {
 		problems     int
 		out          []string // each of them once
 	}{
-		{"does not load", "version: 1\ntables: { notes: { row: open } }\n", wrong, 2, []string{`policy.yaml:2:20: unknown key "row"`, "2 problems"}},
-		{"does not fit", strings.Replace(guardedPolicy, "notes:", "note:", 1), wrong,
+		{"does not load", "version: 1\ntables: { notes: { row: open } }\n", exitError, 2, []string{`policy.yaml:2:20: unknown key "row"`, "2 problems"}},
+		{"does not fit", strings.Replace(guardedPolicy, "notes:", "note:", 1), exitError,
 			1, []string{`has no table "note"`, "1 problem, compared with databases one, two"}},
-		{"warnings", guardedPolicy, done, 0, []string{
+		{"warnings", guardedPolicy, exitOK, 0, []string{
 			"ok for databases one, two, version ", "warning: ", "REVOKE ALL ON public.attic FROM PUBLIC;",
 			`CREATE INDEX CONCURRENTLY ON public.notes (user_id);`}},
 	} {
@@ -63,7 +63,7 @@ func TestPolicyCheckSaysThingsOnce(t *testing.T) {
 				}
 			}
 			out, _, code = call(t, "", "policy", "check", "--json", "-c", config)
-			var found []verdictOn
+			var found []policyReport
 			if err := json.Unmarshal([]byte(out), &found); err != nil || code != c.code {
 				t.Fatalf("exit code %d, %v: %s", code, err, out)
 			}
@@ -75,12 +75,12 @@ func TestPolicyCheckSaysThingsOnce(t *testing.T) {
 					t.Errorf("%+v", p)
 				}
 			}
-			if _, _, code := call(t, "", "policy", "check", "--strict", "-c", config); code != wrong {
+			if _, _, code := call(t, "", "policy", "check", "--strict", "-c", config); code != exitError {
 				t.Errorf("--strict exits with %d", code)
 			}
 		})
 	}
-	if _, _, code := call(t, "", "policy", "check", "p.yaml", "--database", "one"); code != usage {
+	if _, _, code := call(t, "", "policy", "check", "p.yaml", "--database", "one"); code != exitUsage {
 		t.Errorf("a file and a database: exit code %d", code)
 	}
 }
@@ -90,7 +90,7 @@ func TestPolicyShow(t *testing.T) {
 	config := policyFolder(t, strings.Replace(guardedPolicy, "  notes: { rows: [ { own: { column: user_id, is: user } } ] }",
 		"  notes:\n    rows: [ any: [ own: { column: user_id, is: user }, not: { sql: 'id > 5' } ] ]\n    columns: { id: allow }", 1))
 	out, errs, code := call(t, "", "policy", "show", "--database", "one", "-c", config)
-	if code != done {
+	if code != exitOK {
 		t.Fatalf("%s%s", out, errs)
 	}
 	for _, want := range []string{
@@ -108,12 +108,12 @@ func TestPolicyShow(t *testing.T) {
 		}
 	}
 	out, _, code = call(t, "", "policy", "show", "--json", "people", "-c", config)
-	var all []shownPolicy
-	if err := json.Unmarshal([]byte(out), &all); err != nil || code != done || len(all) != 2 ||
+	var all []policyJSON
+	if err := json.Unmarshal([]byte(out), &all); err != nil || code != exitOK || len(all) != 2 ||
 		len(all[0].Tables) != 1 || all[0].Tables[0].SQL == "" || len(all[0].Tables[0].Words) != 3 {
 		t.Errorf("%d %v %s", code, err, out)
 	}
-	if _, errs, code := call(t, "", "policy", "show", "nothing", "-c", config); code != wrong || !strings.Contains(errs, `lists no table "nothing"`) {
+	if _, errs, code := call(t, "", "policy", "show", "nothing", "-c", config); code != exitError || !strings.Contains(errs, `lists no table "nothing"`) {
 		t.Errorf("%d %s", code, errs)
 	}
 }

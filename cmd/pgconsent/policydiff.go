@@ -20,10 +20,10 @@ import (
 
 type policyDiffCmd struct {
 	Policies []string `arg:"" name:"policy" help:"OLD and NEW, each a file or folder; or NEW alone, and OLD is that of the configuration."`
-	Database string   `placeholder:"NAME" help:"On the data of this database. Default: the only one."`
+	Database string   `placeholder:"NAME" help:"The database whose rows are evaluated. Default: the only one."`
 	As       []string `placeholder:"AGENT" help:"Only these agents. Default: all of the database."`
-	Set      []string `placeholder:"NAME=VALUE" sep:"none" help:"A setting that the agents have made. May be given several times."`
-	Value    []string `placeholder:"NAME=VALUE" sep:"none" help:"An attribute that is not of the credential. May be given several times."`
+	Set      []string `placeholder:"NAME=VALUE" sep:"none" help:"A setting of the agents' sessions. May be given several times."`
+	Value    []string `placeholder:"NAME=VALUE" sep:"none" help:"The value of an attribute that is not in the credential. May be given several times."`
 	Samples  int      `default:"3" placeholder:"N" help:"How many keys to show of the rows that appear and disappear. Default: ${default}."`
 	Reveals  bool     `help:"Exit with 1 if agents gain anything."`
 }
@@ -45,14 +45,14 @@ func (p policyDiffCmd) Run(s *session) error {
 		return usageError{errors.New("--samples is a number of keys")}
 	}
 	values := map[string]string{}
-	given, err := settings(p.Value)
+	given, err := parseSettings(p.Value)
 	if err != nil {
 		return usageError{errors.New("--value takes NAME=VALUE")}
 	}
 	for _, v := range given {
 		values[v.Name] = v.Value
 	}
-	set, err := settings(p.Set)
+	set, err := parseSettings(p.Set)
 	if err != nil {
 		return err
 	}
@@ -74,9 +74,9 @@ func (p policyDiffCmd) Run(s *session) error {
 		return err
 	}
 	revealed := false
-	err = s.each(c, name, asMigrate, func(t target) error {
+	err = s.eachDatabase(c, name, asMigrate, func(t target) error {
 		report, err := p.compare(s, t, policydiff.Options{
-			Agents: agents, Values: values, Samples: p.Samples, Progress: s.progress()}, set)
+			Agents: agents, Values: values, Samples: p.Samples, Progress: s.percentProgress()}, set)
 		if err != nil {
 			return err
 		}
@@ -103,7 +103,7 @@ func (p policyDiffCmd) Run(s *session) error {
 	return nil
 }
 
-// agents are those of the database that were asked for, with the attributes of their credentials.
+// agents returns the chosen agents of the database with the attributes of their credentials.
 func (p policyDiffCmd) agents(c *config.Config, database string) (map[string]map[string]string, error) {
 	agents, all := map[string]map[string]string{}, []string{}
 	for _, agent := range slices.Sorted(maps.Keys(c.Agents)) {
@@ -123,7 +123,7 @@ func (p policyDiffCmd) agents(c *config.Config, database string) (map[string]map
 	return agents, nil
 }
 
-// compare holds the two policies against the data of a database.
+// compare evaluates both policies on the data of a database.
 func (p policyDiffCmd) compare(s *session, t target, o policydiff.Options, set []why.Setting) (*policydiff.Report, error) {
 	paths := p.Policies
 	if len(paths) == 1 {
@@ -149,7 +149,7 @@ func (p policyDiffCmd) compare(s *session, t target, o policydiff.Options, set [
 		if side.Policy.Version() != installed.PolicyVersion {
 			continue
 		}
-		// What the database works out under the policy that is installed holds for attributes of this name in the other.
+		// Attributes that the installed policy derives are used for attributes of the same name in the other policy.
 		for agent, attributes := range o.Agents {
 			if live[agent], err = attributesOf(s.ctx, t.conn, side.Policy, attributes, set); err != nil {
 				return nil, err
@@ -168,7 +168,7 @@ func (p policyDiffCmd) compare(s *session, t target, o policydiff.Options, set [
 	return report, nil
 }
 
-// attributesOf are those of an agent's session under the policy that is installed.
+// attributesOf returns the attributes of an agent's session under the installed policy.
 func attributesOf(ctx context.Context, conn *pgx.Conn, p *policy.Policy, credential map[string]string,
 	set []why.Setting) (map[string]string, error) {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly})
@@ -179,8 +179,8 @@ func attributesOf(ctx context.Context, conn *pgx.Conn, p *policy.Policy, credent
 	return why.AttributeValues(ctx, tx, p, credential, set)
 }
 
-// progress tells on stderr what takes longer than a second.
-func (s *session) progress() func(what string, part, of int64) {
+// percentProgress returns a callback that reports the progress of long steps on stderr.
+func (s *session) percentProgress() func(what string, part, of int64) {
 	began, told, last := time.Now(), time.Time{}, ""
 	return func(what string, part, of int64) {
 		if what != last {

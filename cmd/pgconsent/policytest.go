@@ -70,7 +70,7 @@ func (p policyTestCmd) Run(s *session) error {
 		ended = true
 		return server.Close(context.WithoutCancel(s.ctx))
 	}
-	defer func() { _ = end() }() // after an error that is told already
+	defer func() { _ = end() }() // the first error is reported
 	passed, err := p.once(s, server, files, match)
 	if p.Watch && (err == nil || s.ctx.Err() == nil) {
 		err = p.watch(s, server, files, match, err)
@@ -84,7 +84,7 @@ func (p policyTestCmd) Run(s *session) error {
 	return nil
 }
 
-// files are those that the arguments name.
+// files returns the files that the arguments name.
 func (p policyTestCmd) files(s *session) ([]string, error) {
 	paths := p.Paths
 	if len(paths) == 0 {
@@ -121,14 +121,14 @@ func (p policyTestCmd) files(s *session) ([]string, error) {
 	return files, nil
 }
 
-// dump reads the schema of a database of the configuration, as the role that migrates.
+// dump returns a function that reads the schema of a configured database, as the role that migrates.
 func (policyTestCmd) dump(s *session) func(context.Context, string) (policytest.Schema, error) {
 	return func(ctx context.Context, name string) (policytest.Schema, error) {
 		c, err := s.load()
 		if err != nil {
 			return policytest.Schema{}, err
 		}
-		if _, err := chosen(c, name); err != nil {
+		if _, err := chooseDatabases(c, name); err != nil {
 			return policytest.Schema{}, err
 		}
 		db := c.Databases[name]
@@ -144,7 +144,7 @@ func (policyTestCmd) dump(s *session) func(context.Context, string) (policytest.
 	}
 }
 
-// once runs every file.
+// once runs the tests of every file.
 func (p policyTestCmd) once(s *session, server *policytest.Server, files []string, match *regexp.Regexp) (passed bool,
 	err error) {
 	passed = true
@@ -180,12 +180,12 @@ func (p policyTestCmd) once(s *session, server *policytest.Server, files []strin
 	return passed, nil
 }
 
-// watch runs again after changes, until it is interrupted.
+// watch runs the tests again after each change, until it is interrupted.
 func (p policyTestCmd) watch(s *session, server *policytest.Server, files []string, match *regexp.Regexp,
 	failed error) error {
 	for s.ctx.Err() == nil {
 		if failed != nil {
-			fmt.Fprintln(s.err, s.paint("31", message(failed)))
+			fmt.Fprintln(s.err, s.paint("31", errorText(failed)))
 		}
 		var depends []string
 		for _, file := range files {

@@ -12,17 +12,18 @@ import (
 )
 
 type privacyCmd struct {
-	Add     privacyAddCmd     `cmd:"" help:"Make a memory, with whom it is about and to whom it is granted."`
-	Grant   privacyGrantCmd   `cmd:"" help:"Grant a memory to more."`
-	Revoke  privacyRevokeCmd  `cmd:"" help:"Take grants off a memory."`
-	Consent privacyConsentCmd `cmd:"" help:"Record a consent: of the token's own, or as a guardian."`
+	Add     privacyAddCmd     `cmd:"" help:"Store a memory, with its subjects and grants."`
+	Grant   privacyGrantCmd   `cmd:"" help:"Grant a memory to more grantees."`
+	Revoke  privacyRevokeCmd  `cmd:"" help:"Remove grants from a memory."`
+	Consent privacyConsentCmd `cmd:"" help:"Record a consent of the token's agent, or one that it gives as a guardian."`
 	Retract privacyRetractCmd `cmd:"" help:"Revoke a consent."`
-	Audit   privacyAuditCmd   `cmd:"" help:"Who sees a memory, or what is about a subject, and through what."`
+	Audit   privacyAuditCmd   `cmd:"" help:"Report who sees a memory, or the memories about a subject, and by which grant."`
 }
 
 func (privacyCmd) Help() string {
-	return `Memories are private to their owner. Others see what is granted to them, to a role or a context of theirs, or to everybody, if each
-subject of it has consented by a record. To grant more than a memory's source and context do, the subjects and who told it have to have consented.
+	return `Memories are private to their owner. Others see a memory that is granted to them, to one of their roles or contexts, or to
+everybody, if each of its subjects has a consent on record. Granting more than the memory's source and context do needs the
+consent of its subjects and of the entity that told it.
 
   export PGCONSENT_TOKEN=…                        an agent's: pgconsent token add NAME --role agent --agent AGENT
   pgconsent privacy add "Bella has a heart murmur" --subject dog:bella --access human:sean si:bella_agent --source human:sean
@@ -35,16 +36,16 @@ These ask a running pgconsent serve, as whom the token is of. The policy decides
 }
 
 type privacyAddCmd struct {
-	face
-	Text    string   `arg:"" help:"What is to be remembered."`
-	Kind    string   `placeholder:"KIND" help:"Of the kinds of the policy. Default: the first."`
-	Subject []string `placeholder:"ID" help:"Whom it is about: several ids, or the flag several times."`
-	Access  []string `placeholder:"ID" help:"To whom it is granted. Default: what the context gives, else who told it."`
-	Private bool     `help:"Granted to nobody, whatever the context gives."`
-	Consent []string `placeholder:"ID" help:"Who is said to have agreed: evidence, which counts for nothing without a record."`
-	Source  string   `placeholder:"ID" help:"Who told it. It counts where the token's agent owns the store."`
-	Told    string   `name:"told-from" placeholder:"MEMORY" help:"The memory of another that it was told from: it shows to nobody to whom that one does not."`
-	Store   string   `placeholder:"ID" help:"Whose memories it is among. Default: the context's, else one's own."`
+	apiClient
+	Text    string   `arg:"" help:"The text of the memory."`
+	Kind    string   `placeholder:"KIND" help:"A kind of the policy. Default: its first."`
+	Subject []string `placeholder:"ID" help:"Whom the memory is about: several ids, or the flag several times."`
+	Access  []string `placeholder:"ID" help:"To whom it is granted. Default: the context's grants, else the entity that told it."`
+	Private bool     `help:"Grant it to nobody, in spite of the context's grants."`
+	Consent []string `placeholder:"ID" help:"Who is said to have consented: evidence only, without effect unless there is a record."`
+	Source  string   `placeholder:"ID" help:"The entity that told it. Only the owner of the store can name another."`
+	Told    string   `name:"told-from" placeholder:"MEMORY" help:"The memory from which it was told: only those who see that one see this one."`
+	Store   string   `placeholder:"ID" help:"The store to put it in. Default: the context's, else the agent's own."`
 	Context string   `placeholder:"NAME" env:"PGCONSENT_CONTEXT" help:"The context. Default: the one that was entered."`
 	Reason  string   `placeholder:"TEXT" help:"Why: it is noted."`
 }
@@ -53,12 +54,12 @@ func (p privacyAddCmd) Run(s *session) error {
 	if p.Private && len(p.Access) > 0 {
 		return usageError{errors.New("--private and --access do not go together")}
 	}
-	in, err := current(s, p.face, p.Context)
+	in, err := current(s, p.apiClient, p.Context)
 	if err != nil {
 		return err
 	}
 	body := map[string]any{"content": p.Text}
-	filled(body, map[string]string{"kind": p.Kind, "store": p.Store, "source_entity": p.Source, "told_from": p.Told,
+	addNonEmpty(body, map[string]string{"kind": p.Kind, "store": p.Store, "source_entity": p.Source, "told_from": p.Told,
 		"context": in, "reason": p.Reason})
 	for name, list := range map[string][]string{"subject_ids": p.Subject, "access_grants": p.Access,
 		"consent_grants": p.Consent} {
@@ -77,15 +78,15 @@ func (p privacyAddCmd) Run(s *session) error {
 		return s.print(out)
 	}
 	fmt.Fprintf(s.out, "%s, in %s\n", out.ID, out.Store)
-	item(s, "source", out.SourceEntity)
-	item(s, "told from", out.ToldFrom)
-	item(s, "about", strings.Join(out.SubjectIDs, ", "))
-	item(s, "granted to", nobody(out.AccessGrants))
+	printItem(s, "source", out.SourceEntity)
+	printItem(s, "told from", out.ToldFrom)
+	printItem(s, "about", strings.Join(out.SubjectIDs, ", "))
+	printItem(s, "granted to", listOrNobody(out.AccessGrants))
 	return nil
 }
 
-// filled adds what is not empty.
-func filled(body map[string]any, values map[string]string) {
+// addNonEmpty adds the values that are not empty.
+func addNonEmpty(body map[string]any, values map[string]string) {
 	for name, value := range values {
 		if value != "" {
 			body[name] = value
@@ -93,13 +94,13 @@ func filled(body map[string]any, values map[string]string) {
 	}
 }
 
-func item(s *session, what, value string) {
+func printItem(s *session, what, value string) {
 	if value != "" {
 		fmt.Fprintf(s.out, "  %-11s %s\n", what, value)
 	}
 }
 
-func nobody(list []string) string {
+func listOrNobody(list []string) string {
 	if len(list) == 0 {
 		return "nobody but the owner"
 	}
@@ -107,11 +108,11 @@ func nobody(list []string) string {
 }
 
 type privacyGrantCmd struct {
-	face
+	apiClient
 	ID      string   `arg:"" name:"memory" help:"The memory's id."`
 	To      []string `required:"" placeholder:"ID" help:"To whom: an entity, a role, a context, or * for everybody."`
-	Consent []string `placeholder:"ID" help:"Who is said to have agreed: evidence, which counts for nothing without a record."`
-	Kind    string   `placeholder:"KIND" help:"Of the memory. Default: as its id begins, else any."`
+	Consent []string `placeholder:"ID" help:"Who is said to have consented: evidence only, without effect unless there is a record."`
+	Kind    string   `placeholder:"KIND" help:"The kind of the memory. Default: as its id begins, else any."`
 	Reason  string   `placeholder:"TEXT" help:"Why: it is noted."`
 }
 
@@ -124,10 +125,10 @@ func (p privacyGrantCmd) Run(s *session) error {
 }
 
 type privacyRevokeCmd struct {
-	face
+	apiClient
 	ID     string   `arg:"" name:"memory" help:"The memory's id."`
 	From   []string `required:"" placeholder:"ID" help:"From whom."`
-	Kind   string   `placeholder:"KIND" help:"Of the memory. Default: as its id begins, else any."`
+	Kind   string   `placeholder:"KIND" help:"The kind of the memory. Default: as its id begins, else any."`
 	Reason string   `placeholder:"TEXT" help:"Why: it is noted."`
 }
 
@@ -135,8 +136,8 @@ func (p privacyRevokeCmd) Run(s *session) error {
 	return p.change(s, "/v1/privacy/revoke", map[string]any{"id": p.ID, "who": p.From}, p.Kind, p.Reason)
 }
 
-func (f face) change(s *session, path string, body map[string]any, kind, reason string) error {
-	filled(body, map[string]string{"kind": kind, "reason": reason})
+func (f apiClient) change(s *session, path string, body map[string]any, kind, reason string) error {
+	addNonEmpty(body, map[string]string{"kind": kind, "reason": reason})
 	var out api.MemoryGrants
 	if err := f.call(s, "POST", path, nil, body, &out); err != nil {
 		return err
@@ -152,22 +153,22 @@ func (f face) change(s *session, path string, body map[string]any, kind, reason 
 	default:
 		fmt.Fprintf(s.out, "%s: it was so already.\n", out.ID)
 	}
-	item(s, "granted to", nobody(out.AccessGrants))
+	printItem(s, "granted to", listOrNobody(out.AccessGrants))
 	return nil
 }
 
 type privacyConsentCmd struct {
-	face
-	To     string `required:"" placeholder:"ID" help:"Who may see what is granted to it: an entity, a role, or * for everybody."`
-	For    string `placeholder:"ID" help:"Whose consent, of somebody whose guardian the token's agent is. Default: its own."`
-	Scope  string `placeholder:"ID" help:"About what: a memory, or a context. Default: everything."`
-	Store  string `placeholder:"ID" help:"Among whose memories. Default: as scope and grantor say."`
+	apiClient
+	To     string `required:"" placeholder:"ID" help:"The grantee that may see what is granted to it: an entity, a role, or * for everybody."`
+	For    string `placeholder:"ID" help:"For whom the agent consents, as their guardian. Default: for itself."`
+	Scope  string `placeholder:"ID" help:"A memory or a context. Default: everything."`
+	Store  string `placeholder:"ID" help:"The store. Default: as scope and grantor imply."`
 	Reason string `placeholder:"TEXT" help:"Why: it is noted."`
 }
 
 func (p privacyConsentCmd) Run(s *session) error {
 	body := map[string]any{"grantee": p.To}
-	filled(body, map[string]string{"grantor": p.For, "scope": p.Scope, "store": p.Store, "reason": p.Reason})
+	addNonEmpty(body, map[string]string{"grantor": p.For, "scope": p.Scope, "store": p.Store, "reason": p.Reason})
 	var out api.PrivacyConsent
 	if err := p.call(s, "POST", "/v1/privacy/consents", nil, body, &out); err != nil {
 		return err
@@ -185,12 +186,12 @@ func (p privacyConsentCmd) Run(s *session) error {
 }
 
 type privacyRetractCmd struct {
-	face
+	apiClient
 	ID     string `arg:"" optional:"" name:"record" help:"The record. Instead: --from, and --for and --scope."`
-	From   string `placeholder:"ID" help:"Every consent to this grantee."`
-	For    string `placeholder:"ID" help:"Whose consent: what somebody has given itself whose guardian the token's agent is. Default: its own, and what it gave as a guardian."`
-	Scope  string `placeholder:"ID" help:"Only about this."`
-	Store  string `placeholder:"ID" help:"Only there."`
+	From   string `placeholder:"ID" help:"Revoke every consent to this grantee."`
+	For    string `placeholder:"ID" help:"Whose consent: that of somebody whose guardian the agent is. Default: its own, and those it gave as a guardian."`
+	Scope  string `placeholder:"ID" help:"Only consents about this."`
+	Store  string `placeholder:"ID" help:"Only in this store."`
 	Reason string `placeholder:"TEXT" help:"Why: it is noted."`
 }
 
@@ -199,7 +200,7 @@ func (p privacyRetractCmd) Run(s *session) error {
 		return usageError{errors.New("which consent? Name the record, or the grantee with --from")}
 	}
 	body := map[string]any{}
-	filled(body, map[string]string{"id": p.ID, "grantee": p.From, "grantor": p.For, "scope": p.Scope,
+	addNonEmpty(body, map[string]string{"id": p.ID, "grantee": p.From, "grantor": p.For, "scope": p.Scope,
 		"store": p.Store, "reason": p.Reason})
 	var out struct {
 		Consents []api.PrivacyConsent `json:"consents"`
@@ -221,20 +222,20 @@ func (p privacyRetractCmd) Run(s *session) error {
 }
 
 type privacyAuditCmd struct {
-	face
+	apiClient
 	ID      string   `arg:"" optional:"" name:"memory" help:"A memory. Instead: --subject."`
 	Subject []string `placeholder:"ID" help:"Whom memories are about."`
-	Kind    string   `placeholder:"KIND" help:"Of the memory. Default: as its id begins, else any."`
+	Kind    string   `placeholder:"KIND" help:"The kind of the memory. Default: as its id begins, else any."`
 }
 
 func (privacyAuditCmd) Help() string {
-	return `For the owner of the memories, the subject, and its guardian; for anybody else there is nothing. What is shown is asked of the database
-itself, for each agent of the configuration, each id that a memory is granted to, and for anybody. Texts are not shown.`
+	return `Answers the owner of the memories, the subject and its guardian; anybody else is told that nothing was found. The database is
+asked for each agent of the configuration and for each grantee. Texts are not shown.`
 }
 
 func (p privacyAuditCmd) Run(s *session) error {
 	if (p.ID == "") == (len(p.Subject) == 0) || len(p.Subject) > 1 {
-		return usageError{errors.New("who sees what? Name a memory, or one subject with --subject")}
+		return usageError{errors.New("name a memory, or one subject with --subject")}
 	}
 	query := url.Values{}
 	if p.ID != "" {
@@ -272,27 +273,27 @@ func (p privacyAuditCmd) Run(s *session) error {
 		if row.OtherSubjects > 0 {
 			others = fmt.Sprintf(" and %d more", row.OtherSubjects)
 		}
-		item(s, "about", strings.Join(row.Subjects, ", ")+others)
-		item(s, "granted to", nobody(row.Access))
+		printItem(s, "about", strings.Join(row.Subjects, ", ")+others)
+		printItem(s, "granted to", listOrNobody(row.Access))
 		for _, v := range row.Viewers {
-			item(s, "sees it", viewed(v))
+			printItem(s, "sees it", describeViewer(v))
 		}
 		for _, v := range row.WithoutConsent {
-			item(s, "does not", v.Entity+", granted to "+v.Grant+": no consent of "+strings.Join(v.Missing, ", "))
+			printItem(s, "does not", v.Entity+", granted to "+v.Grant+": no consent of "+strings.Join(v.Missing, ", "))
 		}
 		for _, e := range row.History {
 			told := e.At.UTC().Format(time.DateTime) + " " + e.Action + " " + strings.Join(e.Grantees, ", ") + " by " + e.By
 			if e.Reason != "" {
 				told += ": " + e.Reason
 			}
-			item(s, "noted", told)
+			printItem(s, "noted", told)
 		}
 	}
 	return nil
 }
 
-// viewed says in a line who sees something, and through what.
-func viewed(v privacy.Viewer) string {
+// describeViewer says in a line who sees a memory, and by which grant and consent.
+func describeViewer(v privacy.Viewer) string {
 	out := v.Entity
 	if len(v.Agents) > 0 {
 		out += " (" + strings.Join(v.Agents, ", ") + ")"

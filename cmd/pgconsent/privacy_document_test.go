@@ -85,34 +85,34 @@ func seedCommands(t *testing.T, access announced) {
 	}
 	// Lines 109-113. What a vet has told is told further with the vet's consent, and that of whoever speaks for the dog.
 	const raw = `privacy add "Bella has a heart murmur" --kind raw --subject dog:bella --access human:sean si:bella_agent --consent human:sean --source vet:dr_smith`
-	told(strings.Replace(raw, "vet:dr_smith", "vet:dr_jones", 1), wrong, "PrivacyForbiddenError") // who has not consented
-	id, _, _ := strings.Cut(told(raw, done, "  source      vet:dr_smith\n  about       dog:bella\n  granted to  human:sean, si:bella_agent\n"), ",")
+	told(strings.Replace(raw, "vet:dr_smith", "vet:dr_jones", 1), exitError, "PrivacyForbiddenError") // who has not consented
+	id, _, _ := strings.Cut(told(raw, exitOK, "  source      vet:dr_smith\n  about       dog:bella\n  granted to  human:sean, si:bella_agent\n"), ",")
 	if n := number(t, owner, `SELECT count(*) FROM raw_entries WHERE id = '`+
 		id+`' AND content = 'Bella has a heart murmur' AND subject_ids::jsonb = '["dog:bella"]' AND consent_grants::jsonb = '["human:sean"]'`); n != 1 {
 		t.Errorf("%d memories %s", n, id)
 	}
 	// Lines 116-121.
 	told("context enter ctx:bella_health --role care_agent --participants human:sean si:bella_agent",
-		done, "takes part  human:sean, si:bella_agent\n", "new is for  human:sean, si:bella_agent, ctx:bella_health\n", "role        care_agent, which")
-	told("context list", done, "ctx:bella_health, in ash, your own", "you are in it", "ctx:dog_park")
-	if out := told("context show", done, "ctx:bella_health, in ash, your own"); strings.Contains(out, "ctx:dog_park") {
+		exitOK, "takes part  human:sean, si:bella_agent\n", "new is for  human:sean, si:bella_agent, ctx:bella_health\n", "role        care_agent, which")
+	told("context list", exitOK, "ctx:bella_health, in ash, your own", "you are in it", "ctx:dog_park")
+	if out := told("context show", exitOK, "ctx:bella_health, in ash, your own"); strings.Contains(out, "ctx:dog_park") {
 		t.Errorf("another context is shown: %s", out)
 	}
-	told(`privacy add "She sleeps well"`, done, "granted to  human:sean, si:bella_agent, ctx:bella_health\n")
+	told(`privacy add "She sleeps well"`, exitOK, "granted to  human:sean, si:bella_agent, ctx:bella_health\n")
 	// Lines 124-126.
 	grant := "privacy grant " + id + " --to si:new_vet --consent human:sean"
-	told(grant, wrong, "PrivacyForbiddenError") // evidence is no consent
+	told(grant, exitError, "PrivacyForbiddenError") // evidence is no consent
 	exec(`INSERT INTO consent_records (stack_id, grantor, grantee, scope) VALUES ('ash', 'human:sean', 'si:new_vet', '*')`)
-	told(grant, done, id+" is granted to si:new_vet as well.\n  granted to  human:sean, si:bella_agent, si:new_vet\n")
+	told(grant, exitOK, id+" is granted to si:new_vet as well.\n  granted to  human:sean, si:bella_agent, si:new_vet\n")
 	exec(`UPDATE raw_entries SET access_grants = '["human:sean", "si:old_agent"]' WHERE id = '` + id + `'`)
-	told("privacy revoke "+id+" --from si:old_agent", done, id+" is not granted to si:old_agent any more.\n  granted to  human:sean\n")
-	told("privacy audit --subject dog:bella", done, id, "human:sean", "si:old_agent")
+	told("privacy revoke "+id+" --from si:old_agent", exitOK, id+" is not granted to si:old_agent any more.\n  granted to  human:sean\n")
+	told("privacy audit --subject dog:bella", exitOK, id, "human:sean", "si:old_agent")
 	// Lines 71-79.
 	exec(
 		`INSERT INTO episodes (id, stack_id, content, source_entity, subject_ids) VALUES ('episode:private_health_incident', 'ash', 'Bella has a heart murmur since last Tuesday', 'vet:dr_smith', '["dog:bella"]')`)
 	const note = `"Generalized from direct care experience. No identifying details — applies to breed, not individual."`
 	told(
-		`generalize --source episode:private_health_incident --belief "Heart murmurs in small breeds need exercise monitoring" --access-grants * --abstraction-note `+note, done, "in ash\n  granted to  *\n")
+		`generalize --source episode:private_health_incident --belief "Heart murmurs in small breeds need exercise monitoring" --access-grants * --abstraction-note `+note, exitOK, "in ash\n  granted to  *\n")
 	if n := number(t, owner,
 		`SELECT count(*) FROM beliefs b JOIN generalizations g ON g.belief_id = b.id WHERE g.source_id = 'episode:private_health_incident' AND b.access_grants::jsonb = '["*"]' AND g.abstraction_note = '`+strings.Trim(note, `"`)+`'`); n != 1 {
 		t.Errorf("%d beliefs", n)
@@ -130,7 +130,7 @@ func TestFlagsOfIDsSpread(t *testing.T) {
 		"generalize --access-grants a:1 * --check":    "generalize --access-grants a:1 --access-grants * --check",
 		"consent grant --subject a:1 b:2":             "consent grant --subject a:1 b:2",
 	} {
-		if got := strings.Join(spread(strings.Fields(given)), " "); got != want {
+		if got := strings.Join(expandListFlags(strings.Fields(given)), " "); got != want {
 			t.Errorf("%s: %s, want %s", given, got, want)
 		}
 	}

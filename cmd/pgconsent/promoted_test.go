@@ -101,7 +101,7 @@ func TestPromotion(t *testing.T) {
 	if err := os.WriteFile(i.config, append(text, "audit: { mode: strict, file: audit/ }\n"...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	play(t, i.config, []played{{"consent grant ada --stream TEMPORARY", done, "given"}, {"consent grant bob --stream TEMPORARY", done, "given"}})
+	play(t, i.config, []played{{"consent grant ada --stream TEMPORARY", exitOK, "given"}, {"consent grant bob --stream TEMPORARY", exitOK, "given"}})
 	point := func(at *pgcluster.Cluster) {
 		t.Helper()
 		text, err := os.ReadFile(i.config)
@@ -121,7 +121,7 @@ func TestPromotion(t *testing.T) {
 		point(at)
 		for command, want := range map[string]string{"serve": says, "doctor": "UNSAFE   " + unsafe} {
 			out, errs, code := finished(t, command, "-c", i.config)
-			if code != wrong || !strings.Contains(out+errs, want) {
+			if code != exitError || !strings.Contains(out+errs, want) {
 				t.Errorf("%s does not say %q: %d %s %s", command, want, code, out, errs)
 			}
 		}
@@ -145,12 +145,12 @@ func TestPromotion(t *testing.T) {
 	}
 	copied := standby(t, old)
 
-	play(t, i.config, []played{{"consent revoke ada", done, "withdrawn"}})
+	play(t, i.config, []played{{"consent revoke ada", exitOK, "withdrawn"}})
 	caughtUp(copied)
 	refused(copied, "the server is a standby", "standby: the server is a standby")
 	play(t, i.config, []played{
-		{"consent grant eve --stream TEMPORARY", wrong, "standby"}, {"consent revoke bob", wrong, "standby"}, {
-			"sweep", wrong, "standby"}, {"migrate", wrong, "recovery"}, {"consent status ada", done, "withdrawn"}, {"audit verify", done, "3 records hold"},
+		{"consent grant eve --stream TEMPORARY", exitError, "standby"}, {"consent revoke bob", exitError, "standby"}, {
+			"sweep", exitError, "standby"}, {"migrate", exitError, "recovery"}, {"consent status ada", exitOK, "withdrawn"}, {"audit verify", exitOK, "3 records hold"},
 	})
 
 	// Nothing is lost: the promoted one goes on, with the same anchor and the same audit.
@@ -160,8 +160,8 @@ func TestPromotion(t *testing.T) {
 	if n, err := i.reads(t, address, "ada"); err != nil || n != 0 {
 		t.Errorf("what was withdrawn before: %d rows %v", n, err)
 	}
-	play(t, i.config, []played{{"consent revoke bob", done, "withdrawn"}, {"sweep", done, ""},
-		{"audit verify", done, "4 records hold; anchored up to 4"}})
+	play(t, i.config, []played{{"consent revoke bob", exitOK, "withdrawn"}, {"sweep", exitOK, ""},
+		{"audit verify", exitOK, "4 records hold; anchored up to 4"}})
 	if n, err := i.reads(t, address, "bob"); err != nil || n != 0 {
 		t.Errorf("what was withdrawn after: %d rows %v", n, err)
 	}
@@ -170,8 +170,8 @@ func TestPromotion(t *testing.T) {
 
 	// The old primary has not heard of the last withdrawal.
 	refused(old, "which was acknowledged, is not in the database", "consent: the consent registry is not what was acknowledged")
-	play(t, i.config, []played{{"consent grant eve --stream TEMPORARY", wrong, "ConsentTamperedError"}})
-	if out, _, code := call(t, "", "audit", "verify", "-c", i.config); code != wrong ||
+	play(t, i.config, []played{{"consent grant eve --stream TEMPORARY", exitError, "ConsentTamperedError"}})
+	if out, _, code := call(t, "", "audit", "verify", "-c", i.config); code != exitError ||
 		!strings.Contains(out, "the records after 3, up to 4, which was acknowledged, are gone") {
 		t.Errorf("audit verify says %d %s", code, out)
 	}
@@ -184,7 +184,7 @@ func TestPromotionThatLoses(t *testing.T) {
 	i := &installation{db: on(old, "postgres")}
 	i.exec(t, "CREATE DATABASE app")
 	i = reportedIn(t, on(old, "app"))
-	play(t, i.config, []played{{"consent grant ada --stream TEMPORARY", done, "given"}})
+	play(t, i.config, []played{{"consent grant ada --stream TEMPORARY", exitOK, "given"}})
 	copied := standby(t, old)
 	on := on(copied, "app")
 	behind := &installation{db: on}
@@ -199,7 +199,7 @@ func TestPromotionThatLoses(t *testing.T) {
 		var n int
 		return follower.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_wal_receiver").Scan(&n) == nil && n == 0
 	})
-	play(t, i.config, []played{{"consent revoke ada", done, "withdrawn"}})
+	play(t, i.config, []played{{"consent revoke ada", exitOK, "withdrawn"}})
 	p, address := i.serving(t)
 	agent := connect(t, i.dsn("chat", address))
 	if n := number(t, agent, "SELECT count(*) FROM interactions WHERE user_id = 'ada'"); n != 0 {
@@ -230,10 +230,10 @@ func TestPromotionThatLoses(t *testing.T) {
 		}
 		_ = conn.Close(t.Context())
 	}
-	if out, _, code := call(t, "", "doctor", "-c", i.config); code != wrong || !strings.Contains(out, "After an older backup") {
+	if out, _, code := call(t, "", "doctor", "-c", i.config); code != exitError || !strings.Contains(out, "After an older backup") {
 		t.Errorf("doctor says %d %s", code, out)
 	}
-	play(t, i.config, []played{{"consent revoke ada", done, "withdrawn"}})
+	play(t, i.config, []played{{"consent revoke ada", exitOK, "withdrawn"}})
 	if said := p.errs.String(); !strings.Contains(said, "which was acknowledged, is not in the database") {
 		t.Errorf("serve says\n%s", said)
 	}

@@ -33,11 +33,11 @@ func TestRestoredUnderServe(t *testing.T) {
 		return func() bool { n, err := i.reads(t, address, "ada"); return err == nil && n == want }
 	}
 	for _, way := range []string{"into it", "made anew"} {
-		play(t, i.config, []played{{"consent grant ada --stream TEMPORARY", done, "given"}})
+		play(t, i.config, []played{{"consent grant ada --stream TEMPORARY", exitOK, "given"}})
 		waitFor(t, way+": the agent reads", reads(2))
 		run(pgDump, "-Fc", "-f", file, i.db.DSN("postgres", ""))
 		agent := connect(t, i.dsn("chat", address))
-		play(t, i.config, []played{{"consent revoke ada", done, "withdrawn"}})
+		play(t, i.config, []played{{"consent revoke ada", exitOK, "withdrawn"}})
 		if n := number(t, agent, "SELECT count(*) FROM interactions WHERE user_id = 'ada'"); n != 0 {
 			t.Errorf("%s: %d rows after a withdrawal", way, n)
 		}
@@ -62,9 +62,9 @@ func TestRestoredUnderServe(t *testing.T) {
 		if n := number(t, owner, "SELECT count(*) FROM interactions"); n != 3 {
 			t.Errorf("%s: the owner reads %d rows", way, n)
 		}
-		play(t, i.config, []played{{"migrate", done, ""}}) // rights on the database are in no dump
+		play(t, i.config, []played{{"migrate", exitOK, ""}}) // rights on the database are in no dump
 		out, _, code := call(t, "", "doctor", "-c", i.config)
-		if code != wrong || !strings.Contains(out, "After an older backup") {
+		if code != exitError || !strings.Contains(out, "After an older backup") {
 			t.Errorf("%s: doctor says %d %s", way, code, out)
 		}
 		// Serve found the rights first, which are back now.
@@ -72,11 +72,11 @@ func TestRestoredUnderServe(t *testing.T) {
 			return strings.Contains(p.errs.String(), "which was acknowledged, is not in the database")
 		})
 		// As the page says: what was withdrawn is recorded again, and the anchor moved away.
-		play(t, i.config, []played{{"consent grant bob --stream TEMPORARY", wrong, "ConsentTamperedError"}, {"consent revoke ada", done, "withdrawn"}})
+		play(t, i.config, []played{{"consent grant bob --stream TEMPORARY", exitError, "ConsentTamperedError"}, {"consent revoke ada", exitOK, "withdrawn"}})
 		if err := os.Rename(anchor, anchor+"."+strings.ReplaceAll(way, " ", "-")); err != nil {
 			t.Fatal(err)
 		}
-		play(t, i.config, []played{{"consent grant bob --stream TEMPORARY", done, "given"}})
+		play(t, i.config, []played{{"consent grant bob --stream TEMPORARY", exitOK, "given"}})
 		waitFor(t, way+": the agent is served again", reads(0))
 	}
 	p.signal(t, syscall.SIGTERM)

@@ -15,7 +15,7 @@ import (
 
 type rewriteCmd struct {
 	As      string `required:"" placeholder:"AGENT" help:"The agent who sends it."`
-	Verbose bool   `short:"v" help:"Say which door the statement takes, and why, on stderr."`
+	Verbose bool   `short:"v" help:"Print the statement's path and why it takes it, on stderr."`
 
 	SQL string `arg:"" optional:"" name:"sql" help:"The statement. Default: read from stdin."`
 }
@@ -28,8 +28,8 @@ refused.
   pgconsent rewrite --as chat --json < report.sql`
 }
 
-// rewritten is the answer as JSON.
-type rewritten struct {
+// rewriteJSON is the answer in JSON output.
+type rewriteJSON struct {
 	Agent          string          `json:"agent"`
 	Database       string          `json:"database"`
 	Text           string          `json:"text,omitempty"`
@@ -45,17 +45,17 @@ type rewritten struct {
 	Tag            string          `json:"tag,omitempty"`
 	Accesses       []policy.Access `json:"accesses,omitempty"`
 	Functions      []string        `json:"functions,omitempty"`
-	Refusal        *refusal        `json:"refusal,omitempty"`
+	Refusal        *refusalJSON    `json:"refusal,omitempty"`
 }
 
-type refusal struct {
+type refusalJSON struct {
 	SQLState string `json:"sqlstate"`
 	Message  string `json:"message"`
 	Hint     string `json:"hint,omitempty"`
 	Position int    `json:"position,omitempty"`
 }
 
-// statement is the one that was given, or what stdin has.
+// statement returns the given statement, or reads one from stdin.
 func (s *session) statement(given string) (string, error) {
 	if given != "" {
 		return given, nil
@@ -64,10 +64,10 @@ func (s *session) statement(given string) (string, error) {
 	return string(read), err
 }
 
-// rewriter does with statements what serve would do now.
-func (s *session) rewriter(t target, built compiled) (*rewrite.Rewriter, error) {
+// rewriter makes the rewriter that serve would use now.
+func (s *session) rewriter(t target, built compiledPolicy) (*rewrite.Rewriter, error) {
 	mode := rewrite.Both
-	if t.doors {
+	if t.autoPath {
 		mode = rewrite.Doors
 	}
 	sizes, err := pgcatalog.Sizes(s.ctx, t.conn, rls.Tables(built.policy))
@@ -90,7 +90,7 @@ func (r rewriteCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.each(c, agent.Database, asControl, func(t target) error {
+	return s.eachDatabase(c, agent.Database, asControl, func(t target) error {
 		built, err := s.compileServed(t)
 		if err != nil {
 			return err
@@ -100,9 +100,9 @@ func (r rewriteCmd) Run(s *session) error {
 			return err
 		}
 		result, refused := rewriter.Rewrite(text, false)
-		answer := rewritten{Agent: r.As, Database: t.name}
+		answer := rewriteJSON{Agent: r.As, Database: t.name}
 		if refused != nil {
-			answer.Refusal = &refusal{string(refused.Code), refused.Message, refused.Hint, refused.Position}
+			answer.Refusal = &refusalJSON{string(refused.Code), refused.Message, refused.Hint, refused.Position}
 		} else {
 			answer.Text, answer.NeedsSignature, answer.Tag = result.Text, result.NeedsSignature, result.Tag
 			answer.Accesses, answer.Functions = result.Accesses, result.Functions
@@ -126,7 +126,7 @@ func (r rewriteCmd) Run(s *session) error {
 		default:
 			fmt.Fprintln(s.out, result.Text)
 			if r.Verbose {
-				s.explain(t, result)
+				s.printPath(t, result)
 			}
 		}
 		if refused != nil {
@@ -136,40 +136,40 @@ func (r rewriteCmd) Run(s *session) error {
 	})
 }
 
-// explain says which door a statement takes, and why.
-func (s *session) explain(t target, result *rewrite.Result) {
+// printPath prints which path a statement takes, and why.
+func (s *session) printPath(t target, result *rewrite.Result) {
 	switch {
 	case result.Above != "":
 		fmt.Fprintf(s.err,
-			"door:  gate, signed, for the rows that vetted conditions find; the rest is computed of these: %s\n", result.Above)
+			"path:  signed, for the rows that leak-safe conditions find; the rest is computed from these: %s\n", result.Above)
 	case result.Door == verdict.DoorGate:
-		fmt.Fprintln(s.err, "door:  gate, signed: every expression is vetted")
-	case t.doors:
-		fmt.Fprintf(s.err, "door:  row security: %s\n", result.DoorReason)
+		fmt.Fprintln(s.err, "path:  signed: every expression is leak-safe")
+	case t.autoPath:
+		fmt.Fprintf(s.err, "path:  row security: %s\n", result.DoorReason)
 	case result.NeedsSignature:
-		fmt.Fprintln(s.err, "door:  row security, and signed predicates in the text (enforcement: both)")
+		fmt.Fprintln(s.err, "path:  row security, and signed predicates in the text (enforcement: both)")
 	default:
-		fmt.Fprintln(s.err, "door:  row security (enforcement: both)")
+		fmt.Fprintln(s.err, "path:  row security (enforcement: both)")
 	}
 	if len(result.ByKey) > 0 {
 		fmt.Fprintf(s.err,
-			"found: by key, signed: the rows that searches find of %s are looked up behind the gate door\n",
+			"keys:  the rows that searches of %s find are looked up by key on the signed path\n",
 			strings.Join(tableNames(result.ByKey), ", "))
 	}
 	switch {
 	case result.Care != "":
-		fmt.Fprintf(s.err, "plan:  with care: %s\n", result.Care)
+		fmt.Fprintf(s.err, "plan:  hardened: %s\n", result.Care)
 	case result.CareDeclared:
-		fmt.Fprintln(s.err, "plan:  with care where the client declares types for its parameters")
+		fmt.Fprintln(s.err, "plan:  hardened where the client declares types for its parameters")
 	}
 	if result.Seek {
-		fmt.Fprintln(s.err, "hint:  seek: its own conditions find few rows by an index, and none is read for whose rows they are")
+		fmt.Fprintln(s.err, "hint:  useIndex: the statement's own conditions find few rows by an index")
 	}
 	if len(result.Few) > 0 {
-		fmt.Fprintf(s.err, "hint:  few: searches find few rows of %s by an index\n", strings.Join(tableNames(result.Few), ", "))
+		fmt.Fprintf(s.err, "hint:  estimateRows: searches of %s find few rows by an index\n", strings.Join(tableNames(result.Few), ", "))
 	}
 	if result.Scan {
-		fmt.Fprintln(s.err, "hint:  scan: it reads so much that row policies make sets of the tables they look up")
+		fmt.Fprintln(s.err, "hint:  useHash: it reads so many rows that row policies hash the tables they look up")
 	}
 }
 

@@ -15,9 +15,8 @@ type serveCmd struct {
 }
 
 func (serveCmd) Help() string {
-	return `Clients connect to "listen" of the configuration. SIGTERM and SIGINT drain: sessions of agents end when idle, all
-others when the time of --drain is over; those of owners last until then, since nobody but the server knows whether they
-are idle. A second signal ends the program at once. SIGHUP reads agents, credentials, policies and the certificate again.
+	return `Clients connect to "listen" of the configuration. SIGTERM and SIGINT drain: agents' sessions end when idle, all
+others after --drain. Owners' sessions last until then, since the proxy cannot tell whether they are idle. A second signal ends the program at once. SIGHUP reads agents, credentials, policies and the certificate again.
 
   pgconsent serve --config /etc/pgconsent/pgconsent.yaml --drain 25s`
 }
@@ -42,7 +41,7 @@ func (c serveCmd) Run(s *session) error {
 		for {
 			select {
 			case <-hup:
-				_ = service.Reload() // logged
+				_ = service.Reload() // Reload logs its error
 			case <-s.ctx.Done():
 				return
 			}

@@ -72,8 +72,8 @@ func TestDrain(t *testing.T) {
 		min    time.Duration
 		code   int
 	}{
-		{"agents only", "1h", 0, "", false, 0, done},
-		{"an idle owner", "1s", 0, "", true, 900 * time.Millisecond, done},
+		{"agents only", "1h", 0, "", false, 0, exitOK},
+		{"an idle owner", "1s", 0, "", true, 900 * time.Millisecond, exitOK},
 		// Ended by the signal.
 		{"a second signal", "1h", syscall.SIGTERM, `"draining"`, true, 0, -1},
 		// Two kinds: of one, the system may make one signal of two.
@@ -102,7 +102,7 @@ func TestDrain(t *testing.T) {
 			}
 		})
 	}
-	if _, errs, code := call(t, "", "serve", "-c", i.config, "--drain", "0s"); code != usage || !strings.Contains(errs, "--drain must be more than 0") {
+	if _, errs, code := call(t, "", "serve", "-c", i.config, "--drain", "0s"); code != exitUsage || !strings.Contains(errs, "--drain must be more than 0") {
 		t.Errorf("--drain 0s: %d %s", code, errs)
 	}
 	if out, _, _ := call(t, "", "serve", "--help"); !strings.Contains(out, "Default: 10s") {

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// interruptible ends when SIGINT or SIGTERM comes. A second signal ends the program at once, by what the system does
-// with it: from the moment at which the context is done, and also where it came before anybody could know of the first.
+// interruptible returns a context that ends with SIGINT or SIGTERM. A second signal ends the program at once, by the
+// system's default: also if it comes just after the first.
 func interruptible() (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
@@ -19,7 +19,7 @@ func interruptible() (ctx context.Context, stop func()) {
 		case <-ctx.Done():
 			return
 		}
-		// Whoever sees the context done may send the second: nothing may take it from the system by then.
+		// The second signal may come as soon as the context is done: it must not be caught by then.
 		signal.Stop(signals)
 		select {
 		case second := <-signals:

@@ -12,14 +12,14 @@ import (
 )
 
 type sweepCmd struct {
-	DryRun   bool   `help:"Change nothing, and say what would go."`
+	DryRun   bool   `help:"Change nothing; print what would be deleted."`
 	Database string `placeholder:"NAME" help:"The database. Default: all."`
 }
 
 func (sweepCmd) Help() string {
-	return `Does at once what serve does every consent.sweep_every: records what has expired or lapsed, warns of expiries ahead, deletes
-rows whose subject's consent has ended, makes anonymous what has decayed (lifecycle in the policy), and delivers messages to
-the webhook. What goes was hidden from agents before. One sweep runs at a time; one that was stopped is finished by the next.
+	return `Does at once what serve does every consent.sweep_every: records expired consents and lapsed requests, warns of coming
+expiries, deletes rows whose subject's consent has ended, anonymises decayed ones (lifecycle in the policy), and delivers
+messages to the webhook. Agents no longer saw those rows. One sweep runs at a time; the next finishes an interrupted one.
 
   pgconsent sweep --dry-run
   pgconsent sweep --json`
@@ -32,7 +32,7 @@ func (c sweepCmd) Run(s *session) error {
 	}
 	names := slices.Sorted(maps.Keys(cfg.Databases))
 	if c.Database != "" {
-		if _, err := chosen(cfg, c.Database); err != nil {
+		if _, err := chooseDatabases(cfg, c.Database); err != nil {
 			return err
 		}
 		names = []string{c.Database}
@@ -83,7 +83,7 @@ func (c sweepCmd) Run(s *session) error {
 		}
 	} else {
 		for _, one := range out {
-			s.swept(one.Database, one.Report)
+			s.printSweep(one.Database, one.Report)
 			if one.Sent+one.Unsent > 0 {
 				fmt.Fprintf(s.out, "  messages: %d delivered, %d to be tried again\n", one.Sent, one.Unsent)
 			}
@@ -102,8 +102,8 @@ func portion(done, of int) string {
 	return fmt.Sprintf("%d of %d", done, of)
 }
 
-// swept prints a report for people.
-func (s *session) swept(name string, r sweep.Report) {
+// printSweep prints a report for people.
+func (s *session) printSweep(name string, r sweep.Report) {
 	if r.Busy {
 		fmt.Fprintf(s.out, "%s: another sweep is at work\n", name)
 		return

@@ -24,13 +24,13 @@ func TestSweepCommand(t *testing.T) {
 	}
 	exec("INSERT INTO notes VALUES (1, 'ada'), (2, 'ada'), (3, 'bob')")
 	play(t, config, []played{
-		{"migrate", done, ""},
-		{"sweep --dry-run", done, "app: nothing to record, if it were done"},
-		{"consent grant ada --stream TEMPORARY", done, ""},
-		{"consent grant bob --stream TEMPORARY", done, ""},
-		{"consent revoke ada", done, ""},
-		{"sweep --dry-run", done, "public.notes  1         2        0"},
-		{"sweep --database nowhere", usage, "nowhere"},
+		{"migrate", exitOK, ""},
+		{"sweep --dry-run", exitOK, "app: nothing to record, if it were done"},
+		{"consent grant ada --stream TEMPORARY", exitOK, ""},
+		{"consent grant bob --stream TEMPORARY", exitOK, ""},
+		{"consent revoke ada", exitOK, ""},
+		{"sweep --dry-run", exitOK, "public.notes  1         2        0"},
+		{"sweep --database nowhere", exitUsage, "nowhere"},
 	})
 	count := func() (n int) {
 		t.Helper()
@@ -45,7 +45,7 @@ func TestSweepCommand(t *testing.T) {
 	// A table that refuses is told of, without what the database quotes.
 	exec("CREATE TABLE kept (note int REFERENCES notes); INSERT INTO kept VALUES (1)")
 	out, _, code := call(t, "", "sweep", "-c", config)
-	if code != wrong || !strings.Contains(out, "FAILED  sweep public.notes: SQLSTATE 23503, constraint kept_note_fkey") || strings.Contains(out, "ada") {
+	if code != exitError || !strings.Contains(out, "FAILED  sweep public.notes: SQLSTATE 23503, constraint kept_note_fkey") || strings.Contains(out, "ada") {
 		t.Errorf("%d %s", code, out)
 	}
 	exec("DROP TABLE kept")
@@ -56,12 +56,12 @@ func TestSweepCommand(t *testing.T) {
 			Subjects, Deleted int
 		}
 	}
-	if err := json.Unmarshal([]byte(out), &report); err != nil || code != done || len(report) != 1 ||
+	if err := json.Unmarshal([]byte(out), &report); err != nil || code != exitOK || len(report) != 1 ||
 		len(report[0].Tables) != 1 || report[0].Tables[0].Deleted != 2 {
 		t.Errorf("%d %v %s", code, err, out)
 	}
 	if n := count(); n != 1 {
 		t.Errorf("after a sweep there are %d rows", n)
 	}
-	play(t, config, []played{{"consent history ada", done, "deleted"}})
+	play(t, config, []played{{"consent history ada", exitOK, "deleted"}})
 }

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// onTerminal is how to write to what may be a terminal; files and pipes, whose readers are programs, get what is written.
+// onTerminal returns a writer for what may be a terminal. Files and pipes, which programs read, are written unchanged.
 func onTerminal(w io.Writer) io.Writer {
 	if !isDevice(w) {
 		return w
@@ -17,7 +17,7 @@ func onTerminal(w io.Writer) io.Writer {
 	return &plainWriter{to: w}
 }
 
-// isDevice tells whether it is a terminal, one without colours too.
+// isDevice reports whether w is a terminal, also one without colours.
 func isDevice(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -27,16 +27,16 @@ func isDevice(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// plainWriter writes to a terminal, and lets no name or value of a database act on it: control characters, and those
-// that turn the direction of text, are shown as \x1b or \u202e. The program's own colours pass, and nothing else that
-// begins with an escape: what it prints may have been written by an agent.
+// plainWriter protects a terminal from names and values of a database, which an agent may have written: control
+// characters, and those that change the direction of text, are printed as \x1b or \u202e. Of escape sequences only the
+// program's own colours pass.
 type plainWriter struct {
 	to   io.Writer
 	mu   sync.Mutex
-	rest []byte // the begin of a character whose end is in the next write
+	rest []byte // the first bytes of a character whose rest comes with the next write
 }
 
-// ownColour is what the paint functions of the commands write.
+// ownColour matches the colours that the paint functions write.
 var ownColour = regexp.MustCompile(`^\x1b\[(?:0|1|2|3[0-7])(?:;1)?m`)
 
 func (p *plainWriter) Write(b []byte) (int, error) {
@@ -56,9 +56,9 @@ func (p *plainWriter) Write(b []byte) (int, error) {
 		}
 		r, size := utf8.DecodeRune(text)
 		switch {
-		case r == utf8.RuneError && size == 1, acts(r) && r < 0x80:
+		case r == utf8.RuneError && size == 1, isUnsafeOnTerminal(r) && r < 0x80:
 			out = append(out, '\\', 'x', hex[text[0]>>4], hex[text[0]&15])
-		case acts(r):
+		case isUnsafeOnTerminal(r):
 			out = append(out, '\\', 'u', hex[r>>12&15], hex[r>>8&15], hex[r>>4&15], hex[r&15])
 		default:
 			out = append(out, text[:size]...)
@@ -73,7 +73,7 @@ func (p *plainWriter) Write(b []byte) (int, error) {
 
 const hex = "0123456789abcdef"
 
-// acts tells whether a terminal does something else with a character than to show it.
-func acts(r rune) bool {
+// isUnsafeOnTerminal reports whether a terminal would act on a character instead of showing it.
+func isUnsafeOnTerminal(r rune) bool {
 	return unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r)
 }

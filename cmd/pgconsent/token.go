@@ -11,14 +11,14 @@ import (
 
 type tokenCmd struct {
 	Add    tokenAddCmd    `cmd:"" help:"Make a token and print it, once."`
-	List   tokenListCmd   `cmd:"" help:"Tokens, whose they are, and whether they are valid."`
+	List   tokenListCmd   `cmd:"" help:"List tokens with their owners, and whether they are valid."`
 	Revoke tokenRevokeCmd `cmd:"" help:"Make a token invalid."`
 }
 
 type tokenAddCmd struct {
-	Name     string `arg:"" help:"What records call it."`
+	Name     string `arg:"" help:"The token's name, as records have it."`
 	Role     string `required:"" enum:"subject,admin,agent,system,operator" placeholder:"ROLE" help:"subject, admin, agent, system or operator."`
-	Subject  string `placeholder:"ID" help:"Whose consents these are; with --role subject."`
+	Subject  string `placeholder:"ID" help:"The data subject; with --role subject."`
 	Agent    string `placeholder:"NAME" help:"An agent of the configuration; with --role agent."`
 	Database string `placeholder:"NAME" help:"As in databases: of the configuration; needed where there are several."`
 	Replace  bool   `help:"Replace the token of this name, which is then no longer valid."`
@@ -34,7 +34,7 @@ func (tokenAddCmd) Help() string {
 }
 
 func (a tokenAddCmd) Run(s *session) error {
-	c, path, err := s.tokens()
+	c, path, err := s.tokensFile()
 	if err != nil {
 		return err
 	}
@@ -56,8 +56,8 @@ func (a tokenAddCmd) Run(s *session) error {
 
 type tokenListCmd struct{}
 
-// listedToken is a token as token list shows it.
-type listedToken struct {
+// tokenJSON is a token in JSON output.
+type tokenJSON struct {
 	Name     string `json:"name"`
 	Role     string `json:"role"`
 	Subject  string `json:"subject,omitempty"`
@@ -67,7 +67,7 @@ type listedToken struct {
 }
 
 func (tokenListCmd) Run(s *session) error {
-	_, path, err := s.tokens()
+	_, path, err := s.tokensFile()
 	if err != nil {
 		return err
 	}
@@ -75,9 +75,9 @@ func (tokenListCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	all := []listedToken{}
+	all := []tokenJSON{}
 	for _, t := range tokens {
-		all = append(all, listedToken{t.Name, string(t.Role), t.Subject, t.Agent, t.Database, !t.Disabled})
+		all = append(all, tokenJSON{t.Name, string(t.Role), t.Subject, t.Agent, t.Database, !t.Disabled})
 	}
 	if s.json {
 		return s.print(all)
@@ -103,7 +103,7 @@ func (tokenRevokeCmd) Help() string {
 }
 
 func (a tokenRevokeCmd) Run(s *session) error {
-	_, path, err := s.tokens()
+	_, path, err := s.tokensFile()
 	if err != nil {
 		return err
 	}
@@ -117,8 +117,8 @@ func (a tokenRevokeCmd) Run(s *session) error {
 	return err
 }
 
-// tokens is the configuration and the file of the tokens that it names.
-func (s *session) tokens() (*config.Config, string, error) {
+// tokensFile returns the configuration and the path of its tokens file.
+func (s *session) tokensFile() (*config.Config, string, error) {
 	c, err := s.load()
 	if err != nil {
 		return nil, "", err

@@ -13,7 +13,7 @@ func TestTokenCommands(t *testing.T) {
 	ok := func(args ...string) string {
 		t.Helper()
 		out, errs, code := call(t, "", append([]string{"--config", config}, args...)...)
-		if code != done {
+		if code != exitOK {
 			t.Fatalf("%v: exit code %d: %s", args, code, errs)
 		}
 		return out
@@ -45,13 +45,13 @@ func TestTokenCommands(t *testing.T) {
 	if list := ok("token", "list"); !strings.Contains(list, "revoked") {
 		t.Errorf("list: %s", list)
 	}
-	fails(usage, "role", "token", "add", "x")
-	fails(usage, "must be one of", "token", "add", "x", "--role", "root")
-	fails(wrong, "names its subject", "token", "add", "x", "--role", "subject")
-	fails(wrong, "names its subject", "token", "add", "x", "--role", "admin", "--subject", "alice")
-	fails(wrong, "there is no agent", "token", "add", "x", "--role", "agent", "--agent", "nobody")
-	fails(wrong, "already", "token", "add", "chat", "--role", "admin")
-	fails(wrong, "no token called", "token", "revoke", "nobody")
+	fails(exitUsage, "role", "token", "add", "x")
+	fails(exitUsage, "must be one of", "token", "add", "x", "--role", "root")
+	fails(exitError, "names its subject", "token", "add", "x", "--role", "subject")
+	fails(exitError, "names its subject", "token", "add", "x", "--role", "admin", "--subject", "alice")
+	fails(exitError, "there is no agent", "token", "add", "x", "--role", "agent", "--agent", "nobody")
+	fails(exitError, "already", "token", "add", "chat", "--role", "admin")
+	fails(exitError, "no token called", "token", "revoke", "nobody")
 	config = file(t, "c.yaml", aConfig, 0o600)
-	fails(wrong, "names no file for tokens", "token", "list")
+	fails(exitError, "names no file for tokens", "token", "list")
 }

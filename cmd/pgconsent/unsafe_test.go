@@ -65,17 +65,17 @@ func install(t *testing.T) *installation {
 		" OWNER TO app_owner; ALTER SCHEMA public OWNER TO app_owner; SET ROLE app_owner; "+guardedSchema+"; RESET ROLE")
 	i.config = i.configure(t, i.db.Name)
 	t.Cleanup(func() {
-		if _, errs, code := call(t, "", "migrate", "--down", "--discard-audit", "-c", i.config); code != done {
+		if _, errs, code := call(t, "", "migrate", "--down", "--discard-audit", "-c", i.config); code != exitOK {
 			t.Errorf("migrate --down: %s", errs)
 		}
 		i.exec(t, "DROP OWNED BY app_owner CASCADE; ALTER DATABASE "+i.db.Name+" OWNER TO postgres; DROP ROLE app_owner")
 	})
-	if _, errs, code := call(t, "", "migrate", "-c", i.config); code != done {
+	if _, errs, code := call(t, "", "migrate", "-c", i.config); code != exitOK {
 		t.Fatalf("migrate: %s", errs)
 	}
 	for _, agent := range []string{"chat", "other"} {
 		if _, errs, code := call(t, "", "agent", "add", agent, "--password-file",
-			filepath.Join(filepath.Dir(i.config), "pw"), "-c", i.config); code != done {
+			filepath.Join(filepath.Dir(i.config), "pw"), "-c", i.config); code != exitOK {
 			t.Fatalf("agent add: %s", errs)
 		}
 	}
@@ -213,14 +213,14 @@ func TestUnsafeDatabases(t *testing.T) {
 			refused(t, i.config, c.id, c.fix, c.serve)
 			if c.repairs != "" {
 				i.exec(t, c.repairs)
-			} else if _, errs, code := call(t, "", "migrate", "-c", i.config); code != done {
+			} else if _, errs, code := call(t, "", "migrate", "-c", i.config); code != exitOK {
 				t.Errorf("migrate does not repair it: %s", errs)
 			}
 		})
 	}
 	// The rows have put right what they broke: each finding was their own.
 	out, errs, code := finished(t, "doctor", "-c", i.config)
-	if code != done || strings.Contains(out, "UNSAFE") {
+	if code != exitOK || strings.Contains(out, "UNSAFE") {
 		t.Errorf("%d\n%s\n%s", code, out, errs)
 	}
 
@@ -230,7 +230,7 @@ func TestUnsafeDatabases(t *testing.T) {
 		latin := installation{db: &pgtest.DB{Name: "latin", SocketDir: i.db.SocketDir, Port: i.db.Port}}
 		latin.exec(t, "ALTER SCHEMA public OWNER TO app_owner; SET ROLE app_owner; "+guardedSchema)
 		config := latin.configure(t, "latin")
-		if _, errs, code := call(t, "", "migrate", "-c", config); code != done {
+		if _, errs, code := call(t, "", "migrate", "-c", config); code != exitOK {
 			t.Fatal(errs)
 		}
 		refused(t, config, "server_encoding", "ENCODING 'UTF8'", "")
@@ -246,19 +246,19 @@ func refused(t *testing.T, config, id, fix, serve string) {
 		out, errs, code := finished(t, "doctor", "-c", config)
 		line, rest, _ := strings.Cut(out[max(0, strings.Index(out, "UNSAFE   "+id+": ")):], "\n")
 		next, _, _ := strings.Cut(rest, "\n")
-		if code != wrong || !strings.Contains(line, id) || !strings.Contains(next, "fix: ") ||
+		if code != exitError || !strings.Contains(line, id) || !strings.Contains(next, "fix: ") ||
 			!strings.Contains(next, fix) || !strings.Contains(out, "agents are not served") {
 			t.Errorf("doctor: code %d, want UNSAFE %s with …%s…\n%s\n%s", code, id, fix, out, errs)
 		}
 	})
 	wait.Go(func() {
 		out, errs, code := finished(t, "doctor", "--json", "-c", config)
-		var reports []report
+		var reports []databaseFinding
 		if err := json.Unmarshal([]byte(out), &reports); err != nil {
 			t.Errorf("doctor --json: %v in %s %s", err, out, errs)
 		}
 		for _, r := range reports {
-			if r.ID == id && r.Severity == doctor.Unsafe && r.Database == "app" && strings.Contains(r.Fix, fix) && code == wrong {
+			if r.ID == id && r.Severity == doctor.Unsafe && r.Database == "app" && strings.Contains(r.Fix, fix) && code == exitError {
 				return
 			}
 		}
@@ -274,13 +274,13 @@ func refused(t *testing.T, config, id, fix, serve string) {
 			return strings.Contains(said, "are suspended") && strings.Contains(said, serve) && strings.Contains(said, `"serving"`)
 		})
 		p.signal(t, os.Interrupt)
-		if code := p.ended(t); code != done {
+		if code := p.ended(t); code != exitOK {
 			t.Errorf("serve ends with %d: %s", code, p.errs)
 		}
 		return
 	}
 	out, errs, code := finished(t, "serve", "-c", config)
-	if code != wrong || out != "" || !strings.Contains(errs, serve) || strings.Contains(errs, `"serving"`) {
+	if code != exitError || out != "" || !strings.Contains(errs, serve) || strings.Contains(errs, `"serving"`) {
 		t.Errorf("serve: code %d, want …%s…\n%s\n%s", code, serve, out, errs)
 	}
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// release is the version that CHANGELOG.md speaks of.
+// release is the version in CHANGELOG.md.
 const release = "0.1.0"
 
-// version is set when linking, where the build does not know the commit by itself; "": it does.
+// version is set by the linker where the build does not know the commit by itself.
 var version string
 
-// build is what the program says of itself.
-type build struct {
+// versionInfo is what "pgconsent version" prints.
+type versionInfo struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit"`
 	Go       string `json:"go"`
@@ -26,9 +26,9 @@ type build struct {
 	Grammar  int    `json:"postgresql_grammar"` // the major version
 }
 
-// built reads what the Go tool has written into the program.
-func built() build {
-	b := build{Version: release, Commit: version, Go: runtime.Version(),
+// readVersion reads what the Go tool has recorded in the program.
+func readVersion() versionInfo {
+	b := versionInfo{Version: release, Commit: version, Go: runtime.Version(),
 		Platform: runtime.GOOS + "/" + runtime.GOARCH, Grammar: sqltext.GrammarMajor()}
 	info, ok := debug.ReadBuildInfo()
 	if ok && b.Commit == "" {
@@ -49,7 +49,7 @@ func built() build {
 	return b
 }
 
-func (b build) String() string {
+func (b versionInfo) String() string {
 	return fmt.Sprintf("pgconsent %s (commit %s, %s, %s, grammar of PostgreSQL %d)", b.Version, b.Commit, b.Go,
 		b.Platform, b.Grammar)
 }
@@ -58,18 +58,18 @@ type versionCmd struct{}
 
 func (versionCmd) Run(s *session) error {
 	if s.json {
-		return s.print(built())
+		return s.print(readVersion())
 	}
-	_, err := fmt.Fprintln(s.out, built())
+	_, err := fmt.Fprintln(s.out, readVersion())
 	return err
 }
 
-// versionFlag is --version, which programs are asked for.
+// versionFlag is --version.
 type versionFlag bool
 
 // BeforeReset prints the version and ends the program.
 func (versionFlag) BeforeReset(app *kong.Kong) error {
-	_, err := fmt.Fprintln(app.Stdout, built())
+	_, err := fmt.Fprintln(app.Stdout, readVersion())
 	app.Exit(0)
 	return err
 }

@@ -17,16 +17,16 @@ import (
 
 type whyCmd struct {
 	As  string   `required:"" placeholder:"AGENT" help:"The agent."`
-	Set []string `placeholder:"NAME=VALUE" sep:"none" help:"A setting that the agent has made. May be given several times."`
+	Set []string `placeholder:"NAME=VALUE" sep:"none" help:"A setting of the agent's session. May be given several times."`
 
 	Table string   `arg:"" help:"The table, as name or schema.name."`
 	Key   []string `arg:"" help:"The primary key, a value for each of its columns, or COLUMN=VALUE."`
 }
 
 func (whyCmd) Help() string {
-	return `Goes through the rule of the table block by block, with the record that decides, and asks row security as the agent's role
-whether it agrees. It shows rows that the agent does not see: it logs in as roles.migrate, and is for the owner alone. What
-it reads is one snapshot; it changes nothing. Exit code 1 if there is no such row, or if row security disagrees.
+	return `Evaluates the rule of the table block by block, with the record that decides, and asks row security as the agent's role
+whether it agrees. It shows rows that the agent does not see: it logs in as roles.migrate, and is for the owner alone. It
+reads one snapshot and changes nothing. Exit code 1 if there is no such row, or if row security disagrees.
 
   pgconsent why --as chat memories 7d0e0000-0000-4000-8000-000000000003
   pgconsent why --as chat memory_participants memory_id=7d0e… person_id=be00…
@@ -42,11 +42,11 @@ func (w whyCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	set, err := settings(w.Set)
+	set, err := parseSettings(w.Set)
 	if err != nil {
 		return err
 	}
-	return s.each(c, agent.Database, asMigrate, func(t target) error {
+	return s.eachDatabase(c, agent.Database, asMigrate, func(t target) error {
 		built, err := s.compileServed(t)
 		if err != nil {
 			return err
@@ -94,8 +94,8 @@ func agentOf(c *config.Config, name string) (*config.Agent, error) {
 	return agent, nil
 }
 
-// settings reads NAME=VALUE.
-func settings(given []string) ([]why.Setting, error) {
+// parseSettings parses NAME=VALUE.
+func parseSettings(given []string) ([]why.Setting, error) {
 	var out []why.Setting
 	for _, s := range given {
 		name, value, ok := strings.Cut(s, "=")

@@ -45,8 +45,8 @@ type head struct {
 	Hash     []byte
 }
 
-// anchored is a head in the file.
-type anchored struct {
+// anchorEntry is a head in the file.
+type anchorEntry struct {
 	Registry string    `json:"registry"`
 	Number   int64     `json:"number"`
 	Hash     string    `json:"hash"`
@@ -56,8 +56,8 @@ type anchored struct {
 }
 
 type anchorFile struct {
-	Version int                 `json:"v"`
-	Anchors map[string]anchored `json:"anchors"` // by the database's name in the configuration
+	Version int                    `json:"v"`
+	Anchors map[string]anchorEntry `json:"anchors"` // by the database's name in the configuration
 }
 
 // anchor is the file, locked by this process: nobody else moves a head meanwhile.
@@ -100,7 +100,7 @@ func openAnchor(ctx context.Context, path, database string, k Keys) (*anchor, er
 }
 
 func readAnchor(path string) (anchorFile, error) {
-	f := anchorFile{Version: 1, Anchors: map[string]anchored{}}
+	f := anchorFile{Version: 1, Anchors: map[string]anchorEntry{}}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return f, nil
@@ -115,7 +115,7 @@ func readAnchor(path string) (anchorFile, error) {
 		return f, fmt.Errorf("%s has format version %d, which this pgconsent does not read", path, f.Version)
 	}
 	if f.Anchors == nil {
-		f.Anchors = map[string]anchored{}
+		f.Anchors = map[string]anchorEntry{}
 	}
 	return f, nil
 }
@@ -150,7 +150,7 @@ func (a *anchor) head() (head, bool, error) { return a.content.head(a.database, 
 func (a *anchor) prepare(h head, now time.Time) error {
 	kid, _ := a.keys.signing()
 	mac := a.keys.anchorCode(kid, h)
-	a.content.Anchors[a.database] = anchored{hex.EncodeToString(h.Registry[:]), h.Number, hex.EncodeToString(h.Hash),
+	a.content.Anchors[a.database] = anchorEntry{hex.EncodeToString(h.Registry[:]), h.Number, hex.EncodeToString(h.Hash),
 		now.UTC(), kid, hex.EncodeToString(mac)}
 	return a.write()
 }

@@ -21,25 +21,25 @@ import (
 type Export struct {
 	registries []uuid
 	entries    []entry
-	people     []person
-	folds      []fold
-	guardians  []guardian
+	people     []subjectRow
+	current    []currentRow
+	guardians  []guardianRow
 }
 
 // Records is how many there are.
 func (x *Export) Records() int { return len(x.entries) }
 
-// person is a row of pgconsent.subject.
-type person struct {
-	Ref      uuid
-	Name     *string
-	Key      []byte
-	Stands   []byte
-	ErasedAt *time.Time
+// subjectRow is a row of pgconsent.subject.
+type subjectRow struct {
+	Ref          uuid
+	Name         *string
+	Key          []byte
+	PseudonymKey []byte
+	ErasedAt     *time.Time
 }
 
-// fold is a row of pgconsent.consent_current.
-type fold struct {
+// currentRow is a row of pgconsent.consent_current.
+type currentRow struct {
 	Subject, Grantee, Scope                             string
 	Number                                              int64
 	State                                               string
@@ -51,8 +51,8 @@ type fold struct {
 	Kept                                                []string // what was listed when the countdown began
 }
 
-// guardian is a row of pgconsent.consent_guardian.
-type guardian struct {
+// guardianRow is a row of pgconsent.consent_guardian.
+type guardianRow struct {
 	Subject, Guardian string
 	Number            int64
 }
@@ -61,46 +61,46 @@ type guardian struct {
 func read(ctx context.Context, q querier) (*Export, error) {
 	x := &Export{}
 	var err error
-	if x.registries, err = all[uuid](ctx, q, "SELECT id FROM pgconsent.consent_registry", pgx.RowTo[uuid]); err != nil {
+	if x.registries, err = queryAll[uuid](ctx, q, "SELECT id FROM pgconsent.consent_registry", pgx.RowTo[uuid]); err != nil {
 		return nil, err
 	}
-	if x.entries, err = all(ctx, q, "SELECT "+columns+" FROM "+records+" ORDER BY number", scanEntry); err != nil {
+	if x.entries, err = queryAll(ctx, q, "SELECT "+columns+" FROM "+records+" ORDER BY number", scanEntry); err != nil {
 		return nil, err
 	}
-	if x.people, err = all(ctx, q, "SELECT ref, subject, key, stands, erased_at FROM pgconsent.subject",
-		pgx.RowToStructByPos[person]); err != nil {
+	if x.people, err = queryAll(ctx, q, "SELECT ref, subject, key, stands, erased_at FROM pgconsent.subject",
+		pgx.RowToStructByPos[subjectRow]); err != nil {
 		return nil, err
 	}
-	if x.folds, err = all(ctx, q, `SELECT subject, grantee, scope, number, state, stream, categories, purposes, asked, given_at, expires_at, due_at, decay_from,
-		decayed_before, decayed_days, void_before, warned_at, kept FROM pgconsent.consent_current`, pgx.RowToStructByPos[fold]); err != nil {
+	if x.current, err = queryAll(ctx, q, `SELECT subject, grantee, scope, number, state, stream, categories, purposes, asked, given_at, expires_at, due_at, decay_from,
+		decayed_before, decayed_days, void_before, warned_at, kept FROM pgconsent.consent_current`, pgx.RowToStructByPos[currentRow]); err != nil {
 		return nil, err
 	}
-	x.guardians, err = all(ctx, q, "SELECT subject, guardian, number FROM pgconsent.consent_guardian",
-		pgx.RowToStructByPos[guardian])
+	x.guardians, err = queryAll(ctx, q, "SELECT subject, guardian, number FROM pgconsent.consent_guardian",
+		pgx.RowToStructByPos[guardianRow])
 	return x, err
 }
 
-func all[T any](ctx context.Context, q querier, sql string, f pgx.RowToFunc[T]) ([]T, error) {
+func queryAll[T any](ctx context.Context, q querier, sql string, f pgx.RowToFunc[T]) ([]T, error) {
 	rows, err := q.Query(ctx, sql)
 	if err != nil {
-		return nil, failed("verify the consent registry", err)
+		return nil, dbError("verify the consent registry", err)
 	}
 	out, err := pgx.CollectRows(rows, f)
 	var pgErr *pgconn.PgError
 	switch {
 	case err == nil:
 		return out, nil
-	case errors.As(err, &pgErr), passing(err), ctx.Err() != nil:
-		return nil, failed("verify the consent registry", err)
+	case errors.As(err, &pgErr), isTransient(err), ctx.Err() != nil:
+		return nil, dbError("verify the consent registry", err)
 	default:
-		return nil, &unreadable{err} // a value that pgconsent never writes, such as infinity
+		return nil, &unreadableError{err} // a value that pgconsent never writes, such as infinity
 	}
 }
 
-// unreadable is a row that cannot be one of ours.
-type unreadable struct{ cause error }
+// unreadableError is a row that cannot be one of ours.
+type unreadableError struct{ cause error }
 
-func (u *unreadable) Error() string {
+func (u *unreadableError) Error() string {
 	return "the registry has a row that pgconsent did not write: " + u.cause.Error()
 }
 
@@ -123,8 +123,8 @@ const mostFindings = 100
 // Check compares an export with its codes and the anchored head. No finding means: these are the records that were
 // signed, all of them up to the anchor at least, in order, and the fold is theirs.
 func Check(x *Export, k Keys, anchored *head) []Finding {
-	c := &checker{keys: k, people: map[uuid]*person{}, open: map[uuid]party{}, erased: map[uuid]bool{},
-		folds: map[consent.Key]fold{}, guardians: map[[2]string]int64{}}
+	c := &checker{keys: k, people: map[uuid]*subjectRow{}, open: map[uuid]party{}, erased: map[uuid]bool{},
+		current: map[consent.Key]currentRow{}, guardians: map[[2]string]int64{}}
 	if len(x.registries) != 1 {
 		c.found(0, "the database has %d registries", len(x.registries))
 		return c.findings
@@ -142,10 +142,10 @@ func Check(x *Export, k Keys, anchored *head) []Finding {
 type checker struct {
 	keys      Keys
 	id        uuid
-	people    map[uuid]*person
+	people    map[uuid]*subjectRow
 	open      map[uuid]party
 	erased    map[uuid]bool
-	folds     map[consent.Key]fold
+	current   map[consent.Key]currentRow
 	guardians map[[2]string]int64
 	findings  []Finding
 }
@@ -156,7 +156,7 @@ func (c *checker) found(number int64, format string, args ...any) {
 	}
 }
 
-func (c *checker) read(people []person) {
+func (c *checker) read(people []subjectRow) {
 	names := map[string]bool{}
 	for i := range people {
 		p := &people[i]
@@ -165,7 +165,7 @@ func (c *checker) read(people []person) {
 		}
 		c.people[p.Ref] = p
 		switch {
-		case p.Name == nil && p.Key == nil && p.Stands == nil && p.ErasedAt != nil:
+		case p.Name == nil && p.Key == nil && p.PseudonymKey == nil && p.ErasedAt != nil:
 		case p.Name == nil || p.Key == nil || p.ErasedAt != nil:
 			c.found(0, "a subject is neither there nor erased")
 		default:
@@ -173,12 +173,12 @@ func (c *checker) read(people []person) {
 				c.found(0, "two subjects have one name")
 			}
 			names[*p.Name] = true
-			key, err := c.keys.unwrap(c.id, p.Ref, p.Key, p.Stands)
+			key, err := c.keys.unwrap(c.id, p.Ref, p.Key, p.PseudonymKey)
 			if err != nil {
 				c.found(0, "%v", err)
 				continue
 			}
-			c.open[p.Ref] = party{p.Ref, *p.Name, key, p.Stands}
+			c.open[p.Ref] = party{p.Ref, *p.Name, key, p.PseudonymKey}
 		}
 	}
 }
@@ -197,7 +197,7 @@ func (c *checker) walk(entries []entry, anchored *head) {
 		if e.RecordedAt.Before(last) {
 			c.found(e.Number, "it is older than the record before it")
 		}
-		if why := e.wrong(c.keys, c.id); why != "" {
+		if why := e.problem(c.keys, c.id); why != "" {
 			c.found(e.Number, "%s", why)
 		}
 		if anchored != nil && anchored.Number == e.Number && !bytes.Equal(anchored.Hash, e.Hash) {
@@ -265,12 +265,12 @@ func (c *checker) apply(e *entry) {
 		delete(c.guardians, [2]string{p.name, grantee})
 	default:
 		key := consent.Key{Subject: p.name, Grantee: grantee, Scope: d.Scope}
-		f := fold{
+		f := currentRow{
 			p.name, grantee, d.Scope, e.Number, e.State, e.Stream, e.Categories, e.Purposes, e.Asked, e.GivenAt,
 			e.ExpiresAt, e.DueAt, e.DecayFrom,
 			e.DecayedBefore, e.DecayedDays, e.VoidBefore, e.WarnedAt, nil,
 		}
-		if before, ok := c.folds[key]; ok && f.DecayFrom != nil {
+		if before, ok := c.current[key]; ok && f.DecayFrom != nil {
 			switch {
 			case before.DecayFrom != nil:
 				f.Kept = before.Kept
@@ -278,7 +278,7 @@ func (c *checker) apply(e *entry) {
 				f.Kept = before.Categories
 			}
 		}
-		c.folds[key] = f
+		c.current[key] = f
 	}
 }
 
@@ -286,7 +286,7 @@ func (c *checker) apply(e *entry) {
 func (c *checker) forget(e *entry) {
 	c.erased[e.Subject] = true
 	switch p := c.people[e.Subject]; {
-	case p.Name != nil || p.Key != nil || p.Stands != nil:
+	case p.Name != nil || p.Key != nil || p.PseudonymKey != nil:
 		c.found(e.Number, "its subject was erased and is there again")
 	case p.ErasedAt != nil && !p.ErasedAt.Equal(e.RecordedAt):
 		c.found(e.Number, "its subject was erased at another time")
@@ -301,9 +301,9 @@ func (c *checker) compare(x *Export) {
 		}
 	}
 	seen := map[consent.Key]bool{}
-	for _, f := range x.folds {
+	for _, f := range x.current {
 		key := consent.Key{Subject: f.Subject, Grantee: f.Grantee, Scope: f.Scope}
-		want, ok := c.folds[key]
+		want, ok := c.current[key]
 		switch {
 		case seen[key]:
 			c.found(f.Number, "consent_current has it twice")
@@ -314,7 +314,7 @@ func (c *checker) compare(x *Export) {
 		}
 		seen[key] = true
 	}
-	for key, f := range c.folds {
+	for key, f := range c.current {
 		if !seen[key] {
 			c.found(f.Number, "consent_current lacks what the records say")
 		}
@@ -334,8 +334,8 @@ func (c *checker) compare(x *Export) {
 }
 
 // same compares two folds; times by their instant.
-func same(a, b fold) bool {
-	for _, f := range []*fold{&a, &b} {
+func same(a, b currentRow) bool {
+	for _, f := range []*currentRow{&a, &b} {
 		for _, t := range []**time.Time{&f.GivenAt, &f.ExpiresAt, &f.DueAt, &f.DecayFrom, &f.DecayedBefore,
 			&f.VoidBefore, &f.WarnedAt} {
 			if *t != nil {

@@ -74,9 +74,9 @@ func (e *entry) scan(row pgx.Row) error {
 	return err
 }
 
-// sum is the hash of everything but hash and mac. Each field is written with its length, so that no two entries give
+// computeHash is the hash of everything but hash and mac. Each field is written with its length, so that no two entries give
 // one text.
-func (e *entry) sum() [sha256.Size]byte {
+func (e *entry) computeHash() [sha256.Size]byte {
 	h := sha256.New()
 	h.Write([]byte("pgconsent consent record 1\n"))
 	var n [8]byte
@@ -158,22 +158,22 @@ func (e *entry) sum() [sha256.Size]byte {
 // sign links the entry to the one before and signs it for this registry.
 func (e *entry) sign(k Keys, registry uuid) {
 	e.Kid, _ = k.signing()
-	sum := e.sum()
+	sum := e.computeHash()
 	e.Hash = sum[:]
 	e.Mac = k.code(e.Kid, registry, e.Hash)
 }
 
 // code is nil for a key that is not there.
 func (k Keys) code(kid int32, registry uuid, hash []byte) []byte {
-	return k.coded("record|", kid, registry, hash)
+	return k.codeFor("record|", kid, registry, hash)
 }
 
 // recode is the code that stands for another key's.
 func (k Keys) recode(kid int32, registry uuid, hash []byte) []byte {
-	return k.coded("again|", kid, registry, hash)
+	return k.codeFor("again|", kid, registry, hash)
 }
 
-func (k Keys) coded(use string, kid int32, registry uuid, hash []byte) []byte {
+func (k Keys) codeFor(use string, kid int32, registry uuid, hash []byte) []byte {
 	s, ok := k.secret(kid)
 	if !ok {
 		return nil
@@ -185,9 +185,9 @@ func (k Keys) coded(use string, kid int32, registry uuid, hash []byte) []byte {
 	return h.Sum(nil)
 }
 
-// wrong says what is wrong with an entry by itself, "" if nothing is.
-func (e *entry) wrong(k Keys, registry uuid) string {
-	sum := e.sum()
+// problem says what is wrong with an entry by itself, "" if nothing is.
+func (e *entry) problem(k Keys, registry uuid) string {
+	sum := e.computeHash()
 	if !bytes.Equal(sum[:], e.Hash) {
 		return "the record was changed: its hash does not fit"
 	}

@@ -11,7 +11,7 @@ import (
 
 // erase ends every consent of the subject, and then forgets the name and the key: what is sealed in the records opens no
 // more. Records of others, in which somebody is a grantee or a guardian, keep the reference.
-func (w *writer) erase(ctx context.Context, tx pgx.Tx, subject party, known bool) (Result, []pending, error) {
+func (w *writer) erase(ctx context.Context, tx pgx.Tx, subject party, known bool) (Result, []newRecord, error) {
 	situation, err := w.situation(ctx, tx, consent.Key{
 		Subject: subject.name, Grantee: consent.Everybody, Scope: consent.Everything}, subject)
 	if err != nil {
@@ -28,14 +28,14 @@ func (w *writer) erase(ctx context.Context, tx pgx.Tx, subject party, known bool
 	rows, err := tx.Query(ctx,
 		"SELECT grantee, scope FROM pgconsent.consent_current WHERE subject = $1 ORDER BY grantee, scope", subject.name)
 	if err != nil {
-		return Result{}, nil, failed("read what is to be erased", err)
+		return Result{}, nil, dbError("read what is to be erased", err)
 	}
 	keys, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (consent.Key, error) {
 		k := consent.Key{Subject: subject.name}
 		return k, row.Scan(&k.Grantee, &k.Scope)
 	})
 	if err != nil {
-		return Result{}, nil, failed("read what is to be erased", err)
+		return Result{}, nil, dbError("read what is to be erased", err)
 	}
 	var steps []consent.Step
 	for _, key := range keys {
@@ -70,7 +70,7 @@ func (w *writer) erase(ctx context.Context, tx pgx.Tx, subject party, known bool
 }
 
 // erasedBefore is an erasure whose commit was lost to sight.
-func (w *writer) erasedBefore(ctx context.Context, tx pgx.Tx) (Result, []pending, error) {
+func (w *writer) erasedBefore(ctx context.Context, tx pgx.Tx) (Result, []newRecord, error) {
 	out := Result{Repeated: true}
 	err := tx.QueryRow(ctx,
 		"SELECT number, recorded_at FROM pgconsent.consent_record WHERE subject = $1 AND event = 'erased'",
@@ -79,7 +79,7 @@ func (w *writer) erasedBefore(ctx context.Context, tx pgx.Tx) (Result, []pending
 		return Result{}, nil, consent.NewNotFound()
 	}
 	if err != nil {
-		return Result{}, nil, failed("look for an erasure", err)
+		return Result{}, nil, dbError("look for an erasure", err)
 	}
 	return out, nil, nil
 }

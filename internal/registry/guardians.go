@@ -28,18 +28,18 @@ func (r *Registry) speaking(ctx context.Context, who, of, name string) (out []st
 			CROSS JOIN LATERAL (SELECT `+columns+` FROM `+records+` WHERE subject = s.ref AND grantee = w.ref AND event IN ($2, $3) ORDER BY number DESC LIMIT 1) AS r
 			WHERE g.`+of+` = $1 AND r.event = $2 ORDER BY 1`, name, string(consent.EventAppointed), string(consent.EventDismissed))
 		if err != nil {
-			return failed("look guardians up", err)
+			return dbError("look guardians up", err)
 		}
 		var one string
 		var e entry
 		if _, err = pgx.ForEachRow(rows, append([]any{&one}, e.fields()...), func() error {
-			if why := e.wrong(r.Keys, id); why != "" {
+			if why := e.problem(r.Keys, id); why != "" {
 				return tampered(why)
 			}
 			out = append(out, one)
 			return nil
 		}); err != nil && !errors.As(err, new(*TamperedError)) {
-			return failed("look guardians up", err)
+			return dbError("look guardians up", err)
 		}
 		return err
 	})

@@ -9,23 +9,23 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// throughIndexes are the settings under which PostgreSQL looks rows up by an index wherever there is one.
-const throughIndexes = `SELECT set_config('enable_' || s, 'off', true) FROM unnest('{seqscan,bitmapscan,indexonlyscan,hashjoin,mergejoin,tidscan}'::text[]) AS s
+// forceIndexScans are the settings under which PostgreSQL looks rows up by an index wherever there is one.
+const forceIndexScans = `SELECT set_config('enable_' || s, 'off', true) FROM unnest('{seqscan,bitmapscan,indexonlyscan,hashjoin,mergejoin,tidscan}'::text[]) AS s
 	UNION ALL SELECT set_config('enable_' || s, 'on', true) FROM unnest('{indexscan,nestloop}'::text[]) AS s`
 
-// throughRows are those under which it reads tables from end to end.
-const throughRows = `SELECT set_config('enable_' || s, 'off', true) FROM unnest('{indexscan,bitmapscan,indexonlyscan,tidscan}'::text[]) AS s
+// forceSeqScans are those under which it reads tables from end to end.
+const forceSeqScans = `SELECT set_config('enable_' || s, 'off', true) FROM unnest('{indexscan,bitmapscan,indexonlyscan,tidscan}'::text[]) AS s
 	UNION ALL SELECT set_config('enable_' || s, 'on', true) FROM unnest('{seqscan,nestloop,hashjoin,mergejoin}'::text[]) AS s`
 
 // batch is how many rows are looked up by one statement.
 const batch = 10_000
 
-// indexes looks every row of the registry up through the indexes by which policies and commands find it. An index that
+// indexFindings looks every row of the registry up through the indexes by which policies and commands find it. An index that
 // is not as the table is (a collation that changed with the machine's libraries, a file put back, one that was switched
 // off while something was written) hides a withdrawal from who looks through it, and reading the table alone would not
 // show that.
-func indexes(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) {
-	out, err := lookedUp(ctx, tx, x)
+func indexFindings(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) {
+	out, err := checkIndexes(ctx, tx, x)
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && strings.HasPrefix(pg.Code, "XX") {
 		return append(out, Finding{0, "an index, or its table, cannot be read (SQLSTATE " + pg.Code +
@@ -34,21 +34,21 @@ func indexes(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) {
 	return out, err
 }
 
-func lookedUp(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) {
+func checkIndexes(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) {
 	var out []Finding
 	astray := func(name string) {
 		out = append(out, Finding{0, "the index " +
 			name + " does not lead to the rows of its table: REINDEX INDEX pgconsent." + name})
 	}
-	if _, err := tx.Exec(ctx, throughIndexes); err != nil {
-		return nil, failed("verify the indexes of the consent registry", err)
+	if _, err := tx.Exec(ctx, forceIndexScans); err != nil {
+		return nil, dbError("verify the indexes of the consent registry", err)
 	}
 	// Each statement counts the rows that are not found, or found as others.
 	look := func(name, sql string, n int, columns func(from, to int) []any) error {
 		for from := 0; from < n; from += batch {
 			var wrong int
 			if err := tx.QueryRow(ctx, sql, columns(from, min(from+batch, n))...).Scan(&wrong); err != nil {
-				return failed("verify the indexes of the consent registry", err)
+				return dbError("verify the indexes of the consent registry", err)
 			}
 			if wrong > 0 {
 				astray(name)
@@ -60,7 +60,7 @@ func lookedUp(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) {
 	current := func(from, to int) []any {
 		var subjects, grantees, scopes []string
 		var numbers []int64
-		for _, f := range x.folds[from:to] {
+		for _, f := range x.current[from:to] {
 			subjects, grantees, scopes, numbers = append(subjects, f.Subject), append(grantees,
 				f.Grantee), append(scopes, f.Scope), append(numbers, f.Number)
 		}
@@ -109,7 +109,7 @@ func lookedUp(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) {
 	}{
 		{"consent_current_pkey", `SELECT count(*) FROM unnest($1::text[], $2::text[], $3::text[], $4::int8[]) AS k (subject, grantee, scope, number) CROSS JOIN LATERAL
 			(SELECT count(*) AS n, bool_and(t.number = k.number) AS same FROM pgconsent.consent_current AS t WHERE t.subject = k.subject AND t.grantee = k.grantee AND t.scope = k.scope) AS f
-			WHERE f.n <> 1 OR f.same IS NOT TRUE`, len(x.folds), current},
+			WHERE f.n <> 1 OR f.same IS NOT TRUE`, len(x.current), current},
 		{"consent_guardian_pkey", `SELECT count(*) FROM unnest($1::text[], $2::text[], $3::int8[]) AS k (subject, guardian, number) CROSS JOIN LATERAL
 			(SELECT count(*) AS n, bool_and(t.number = k.number) AS same FROM pgconsent.consent_guardian AS t WHERE t.subject = k.subject AND t.guardian = k.guardian) AS f
 			WHERE f.n <> 1 OR f.same IS NOT TRUE`, len(x.guardians), guardians},
@@ -139,20 +139,20 @@ func lookedUp(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) {
 	var outbox bool // where it cannot be read, that is told already
 	if err := tx.QueryRow(ctx,
 		"SELECT COALESCE(has_table_privilege(to_regclass('pgconsent.outbox'), 'SELECT'), false)").Scan(&outbox); err != nil {
-		return out, failed("verify the indexes of the consent registry", err)
+		return out, dbError("verify the indexes of the consent registry", err)
 	}
 	if !outbox {
 		partial = partial[:2]
 	}
 	var found [2][]int64
-	for i, way := range []string{throughIndexes, throughRows} {
+	for i, way := range []string{forceIndexScans, forceSeqScans} {
 		if _, err := tx.Exec(ctx, way); err != nil {
-			return out, failed("verify the indexes of the consent registry", err)
+			return out, dbError("verify the indexes of the consent registry", err)
 		}
 		for _, p := range partial {
 			var n int64
 			if err := tx.QueryRow(ctx, p.sql, pgx.QueryExecModeExec).Scan(&n); err != nil { // planned each time
-				return out, failed("verify the indexes of the consent registry", err)
+				return out, dbError("verify the indexes of the consent registry", err)
 			}
 			found[i] = append(found[i], n)
 		}

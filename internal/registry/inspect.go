@@ -35,15 +35,15 @@ func (r *Registry) Inspect(ctx context.Context) (Inspection, error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, id uuid, now time.Time) error {
 		rows, err := tx.Query(ctx, "SELECT "+columns+" FROM "+records+" ORDER BY number DESC LIMIT 1")
 		if err != nil {
-			return failed("read the last consent record", err)
+			return dbError("read the last consent record", err)
 		}
 		last, err := pgx.CollectRows(rows, scanEntry)
 		if err != nil {
-			return failed("read the last consent record", err)
+			return dbError("read the last consent record", err)
 		}
 		if len(last) > 0 {
 			out.Last = last[0].Number
-			if why := last[0].wrong(r.Keys, id); why != "" {
+			if why := last[0].problem(r.Keys, id); why != "" {
 				found(why)
 			}
 			if behind := last[0].RecordedAt.Sub(now); behind > clockSlack {
@@ -53,7 +53,7 @@ func (r *Registry) Inspect(ctx context.Context) (Inspection, error) {
 		out.NoAnchor = !ok && out.Last > 0
 		if anchored {
 			x := writer{registry: r, id: id, last: head{id, 0, nil}}
-			if err := x.suspect(ctx, tx, &anchor{database: r.Database, keys: r.Keys, content: file}, entry{}); err != nil {
+			if err := x.checkTail(ctx, tx, &anchor{database: r.Database, keys: r.Keys, content: file}, entry{}); err != nil {
 				var t *TamperedError
 				if !errors.As(err, &t) {
 					return err

@@ -22,26 +22,26 @@ import (
 
 // Keys are the keys outside the database, by number. The newest signs; all verify. They follow their file: who has them
 // sees a key that is added or taken away without being started again.
-type Keys struct{ *ring }
+type Keys struct{ *keyRing }
 
-type ring struct {
+type keyRing struct {
 	path string // "": of no file
 
-	mu       sync.Mutex
-	read     os.FileInfo
-	looked   time.Time // at the file
-	byNumber map[int32]secret
-	newest   int32
+	mu        sync.Mutex
+	read      os.FileInfo
+	checkedAt time.Time // at the file
+	byNumber  map[int32]secret
+	newest    int32
 	// keys that are not in the file any more, and until when they verify: what is being read may have been made with
 	// them
-	leaving map[int32]time.Time
+	retired map[int32]time.Time
 }
 
-// leaveAfter is longer than anything is read of one moment of the registry, but for audit verify, which begins again.
-const leaveAfter = time.Minute
+// retireAfter is longer than anything is read of one moment of the registry, but for audit verify, which begins again.
+const retireAfter = time.Minute
 
-// none tells of the zero value.
-func (k Keys) none() bool { return k.ring == nil }
+// isZero tells of the zero value.
+func (k Keys) isZero() bool { return k.keyRing == nil }
 
 // signing is the newest key of the file as it is now.
 func (k Keys) signing() (int32, secret) {
@@ -56,13 +56,13 @@ func (k Keys) secret(number int32) (secret, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	// Who only reads has to notice as well that a key was taken away.
-	if number != k.newest && time.Since(k.looked) > time.Second {
+	if number != k.newest && time.Since(k.checkedAt) > time.Second {
 		k.follow()
 	}
 	s, ok := k.byNumber[number]
-	if until, leaving := k.leaving[number]; leaving && time.Now().After(until) {
+	if until, leaving := k.retired[number]; leaving && time.Now().After(until) {
 		delete(k.byNumber, number)
-		delete(k.leaving, number)
+		delete(k.retired, number)
 		ok = false
 	}
 	if !ok {
@@ -73,11 +73,11 @@ func (k Keys) secret(number int32) (secret, bool) {
 }
 
 // follow reads the file again if it is another one. One that cannot be read changes nothing. The caller holds mu.
-func (r *ring) follow() {
+func (r *keyRing) follow() {
 	if r.path == "" {
 		return
 	}
-	r.looked = time.Now()
+	r.checkedAt = time.Now()
 	info, err := os.Stat(r.path)
 	if err != nil || r.read != nil && os.SameFile(info, r.read) && info.ModTime().Equal(r.read.ModTime()) &&
 		info.Size() == r.read.Size() {
@@ -91,14 +91,14 @@ func (r *ring) follow() {
 		if _, ok := next.byNumber[number]; ok {
 			continue
 		}
-		if until, ok := r.leaving[number]; !ok {
-			next.leaving[number] = time.Now().Add(leaveAfter)
+		if until, ok := r.retired[number]; !ok {
+			next.retired[number] = time.Now().Add(retireAfter)
 		} else {
-			next.leaving[number] = until
+			next.retired[number] = until
 		}
 		next.byNumber[number] = s
 	}
-	r.read, r.byNumber, r.newest, r.leaving = info, next.byNumber, next.newest, next.leaving
+	r.read, r.byNumber, r.newest, r.retired = info, next.byNumber, next.newest, next.retired
 }
 
 // secret is what a key is used for, apart from each other.
@@ -172,7 +172,7 @@ func LoadKeys(path string) (Keys, error) {
 const nextMark = "next "
 
 func parseKeys(text []byte) (Keys, error) {
-	k := Keys{&ring{byNumber: map[int32]secret{}, leaving: map[int32]time.Time{}}}
+	k := Keys{&keyRing{byNumber: map[int32]secret{}, retired: map[int32]time.Time{}}}
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	for n := 1; lines.Scan(); n++ {
 		line := strings.TrimSpace(lines.Text())

@@ -26,18 +26,18 @@ func TestARetiredKeyGoesWithoutAWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(line("2", "b"))
-	k.looked = time.Now().Add(-time.Hour)
+	k.checkedAt = time.Now().Add(-time.Hour)
 	if _, ok := k.secret(1); !ok {
 		t.Error("what is being read may have been made with it")
 	}
-	until, ok := k.leaving[1]
+	until, ok := k.retired[1]
 	if !ok {
 		t.Fatal("it was not noticed")
 	}
-	if left := time.Until(until); left > leaveAfter {
+	if left := time.Until(until); left > retireAfter {
 		t.Errorf("it stays for %v", left)
 	}
-	k.leaving[1] = time.Now().Add(-time.Second)
+	k.retired[1] = time.Now().Add(-time.Second)
 	if _, ok := k.secret(1); ok {
 		t.Error("it is there for good")
 	}

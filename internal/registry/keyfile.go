@@ -74,7 +74,7 @@ func UseKey(path string) error {
 // them. Nobody changes a registry meanwhile. The error is an *InUseError if something does.
 func Retire(ctx context.Context, path string, registries []*Registry) error {
 	for _, r := range registries {
-		tx, release, err := r.hold(ctx)
+		tx, release, err := r.lockRegistry(ctx)
 		if err != nil {
 			return err
 		}

@@ -33,14 +33,14 @@ func findParty(ctx context.Context, q querier, k Keys, registry uuid, name strin
 	p := party{name: name}
 	var wrapped []byte
 	err := q.QueryRow(ctx, "SELECT ref, key, stands FROM pgconsent.subject WHERE subject = $1", name).Scan(&p.ref,
-		&wrapped, &p.stands)
+		&wrapped, &p.pseudonymKey)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return party{}, false, nil
 	}
 	if err != nil {
-		return party{}, false, failed("look a subject up", err)
+		return party{}, false, dbError("look a subject up", err)
 	}
-	if p.key, err = k.unwrap(registry, p.ref, wrapped, p.stands); err != nil {
+	if p.key, err = k.unwrap(registry, p.ref, wrapped, p.pseudonymKey); err != nil {
 		return party{}, false, tampered(err.Error())
 	}
 	return p, true, nil
@@ -63,7 +63,7 @@ func (w *writer) named(ctx context.Context, tx pgx.Tx, name string, subject part
 func (w *writer) add(ctx context.Context, tx pgx.Tx, p party) error {
 	if _, err := tx.Exec(ctx, "SELECT pgconsent.consent_name($1, $2, $3)", p.ref, p.name,
 		w.registry.Keys.wrap(w.id, p)); err != nil {
-		return failed("record a subject", err)
+		return dbError("record a subject", err)
 	}
 	w.names[p.name] = p
 	return nil
@@ -116,9 +116,9 @@ func (w *writer) appointed(ctx context.Context, tx pgx.Tx, subject, guardian par
 	case errors.Is(err, pgx.ErrNoRows):
 		return false, nil
 	case err != nil:
-		return false, failed("look a guardian up", err)
+		return false, dbError("look a guardian up", err)
 	}
-	if why := e.wrong(w.registry.Keys, w.id); why != "" {
+	if why := e.problem(w.registry.Keys, w.id); why != "" {
 		return false, tampered(why)
 	}
 	return e.Event == string(consent.EventAppointed), nil
@@ -139,19 +139,19 @@ func (w *writer) lastOf(ctx context.Context, tx pgx.Tx, key consent.Key, subject
 		return nil, err
 	}
 	before := e.consent(key)
-	if why := e.wrong(w.registry.Keys, w.id); why != "" {
-		if !ends(w.command) {
+	if why := e.problem(w.registry.Keys, w.id); why != "" {
+		if !endsConsent(w.command) {
 			return nil, tampered(why)
 		}
 		w.problem = cmp.Or(w.problem, error(tampered(why)))
-		before = unknown(key, before)
+		before = untrustedConsent(key, before)
 	}
 	return &before, nil
 }
 
-// unknown is a consent of which no record can be trusted: it may be in force, and what it was about may be there, so
+// untrustedConsent is a consent of which no record can be trusted: it may be in force, and what it was about may be there, so
 // that the end of it is recorded and everything from before is void.
-func unknown(key consent.Key, said consent.Consent) consent.Consent {
+func untrustedConsent(key consent.Key, said consent.Consent) consent.Consent {
 	c := consent.Consent{Key: key, State: consent.Given, Stream: said.Stream, Categories: []string{},
 		Purposes: []string{}, VoidBefore: said.VoidBefore}
 	if c.Stream == "" && key.Grantee == consent.Everybody && key.Scope == consent.Everything {
@@ -176,7 +176,7 @@ func lastRecord(ctx context.Context, q querier, subject party, grantee *uuid, sc
 		return e, false, nil
 	}
 	if err != nil {
-		return e, false, failed("read the last consent record of a subject", err)
+		return e, false, dbError("read the last consent record of a subject", err)
 	}
 	return e, true, nil
 }
@@ -190,9 +190,9 @@ func (w *writer) asker(ctx context.Context, tx pgx.Tx, subject party) (consent.P
 	switch {
 	case errors.Is(err, pgx.ErrNoRows): // the names of nobody are asked for
 	case err != nil:
-		return consent.Party{}, failed("look up who asked", err)
+		return consent.Party{}, dbError("look up who asked", err)
 	default:
-		if why := e.wrong(w.registry.Keys, w.id); why != "" {
+		if why := e.problem(w.registry.Keys, w.id); why != "" {
 			return consent.Party{}, tampered(why)
 		}
 		if d, err = subject.open(w.id, e.Number, e.Sealed); err != nil {
@@ -214,7 +214,7 @@ func namesOf(ctx context.Context, q querier, refs []string) (map[string]string, 
 	out := map[string]string{}
 	rows, err := q.Query(ctx, "SELECT ref, subject FROM pgconsent.subject WHERE ref = ANY ($1) AND subject IS NOT NULL", ids)
 	if err != nil {
-		return nil, failed("look names up", err)
+		return nil, dbError("look names up", err)
 	}
 	var ref uuid
 	var name string
@@ -223,7 +223,7 @@ func namesOf(ctx context.Context, q querier, refs []string) (map[string]string, 
 		return nil
 	})
 	if err != nil {
-		return nil, failed("look names up", err)
+		return nil, dbError("look names up", err)
 	}
 	return out, nil
 }

@@ -38,7 +38,7 @@ func (r *Registry) People(ctx context.Context, f PeopleFilter) (out []Person, mo
 			FROM page JOIN pgconsent.consent_current AS c ON c.subject = page.subject
 			ORDER BY c.subject, c.stream IS NULL, c.grantee, c.scope`, f.After, f.Text, string(f.Stream), f.Most+1, now)
 		if err != nil {
-			return failed("read who there is", err)
+			return dbError("read who there is", err)
 		}
 		var c consent.Consent
 		var state, stream string
@@ -61,7 +61,7 @@ func (r *Registry) People(ctx context.Context, f PeopleFilter) (out []Person, mo
 			return nil
 		})
 		if err != nil {
-			return failed("read who there is", err)
+			return dbError("read who there is", err)
 		}
 		return nil
 	})

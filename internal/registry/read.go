@@ -13,25 +13,25 @@ import (
 // snapshot runs f on one snapshot of the registry.
 func (r *Registry) snapshot(ctx context.Context,
 	f func(ctx context.Context, tx pgx.Tx, id uuid, now time.Time) error) error {
-	return r.look(ctx, false, f)
+	return r.readSnapshot(ctx, false, f)
 }
 
-// look is snapshot; long: f reads everything, and takes as long as it takes.
-func (r *Registry) look(ctx context.Context, long bool,
+// readSnapshot is snapshot; long: f reads everything, and takes as long as it takes.
+func (r *Registry) readSnapshot(ctx context.Context, long bool,
 	f func(ctx context.Context, tx pgx.Tx, id uuid, now time.Time) error) error {
-	return r.attempt(ctx, long, silent, func(ctx context.Context, conn *pgx.Conn) error {
+	return r.attempt(ctx, long, noAnswer, func(ctx context.Context, conn *pgx.Conn) error {
 		// The path once more: what runs at a login (an event trigger) may have set another.
 		tx, err := conn.BeginTx(ctx, pgx.TxOptions{
 			BeginQuery: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL search_path = pg_catalog"})
 		if err != nil {
-			return failed("read consents", err)
+			return dbError("read consents", err)
 		}
 		defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 		var id uuid
 		var now time.Time
 		if err := tx.QueryRow(ctx, "SELECT id, pgconsent.consent_now() FROM pgconsent.consent_registry").Scan(&id,
 			&now); err != nil {
-			return failed("read consents", err)
+			return dbError("read consents", err)
 		}
 		return f(ctx, tx, id, now.UTC())
 	})
@@ -87,16 +87,16 @@ func (r *Registry) records(ctx context.Context, tx pgx.Tx, id uuid, subject, whe
 	rows, err := tx.Query(ctx, "SELECT "+columns+" FROM "+records+" WHERE subject = $1 AND "+where+" ORDER BY number",
 		append([]any{p.ref}, args...)...)
 	if err != nil {
-		return nil, failed("read consent records", err)
+		return nil, dbError("read consent records", err)
 	}
 	entries, err := pgx.CollectRows(rows, scanEntry)
 	if err != nil {
-		return nil, failed("read consent records", err)
+		return nil, dbError("read consent records", err)
 	}
 	opened := make([]details, len(entries))
 	var refs []string
 	for i, e := range entries {
-		if why := e.wrong(r.Keys, id); why != "" {
+		if why := e.problem(r.Keys, id); why != "" {
 			return nil, tampered(why)
 		}
 		if opened[i], err = p.open(id, e.Number, e.Sealed); err != nil {
@@ -156,10 +156,10 @@ func (r *Registry) Pending(ctx context.Context) (out []PendingPartnership, err e
 		rows, err := tx.Query(ctx,
 			"SELECT subject, asked, due_at FROM pgconsent.consent_current WHERE due_at > $1 ORDER BY due_at, subject", now)
 		if err != nil {
-			return failed("read what is asked for", err)
+			return dbError("read what is asked for", err)
 		}
 		if out, err = pgx.CollectRows(rows, pgx.RowToStructByPos[PendingPartnership]); err != nil {
-			return failed("read what is asked for", err)
+			return dbError("read what is asked for", err)
 		}
 		return nil
 	})
@@ -181,14 +181,14 @@ func (r *Registry) Due(ctx context.Context, most int) (out []consent.Command, er
 			(SELECT 'warn', subject, grantee, scope FROM pgconsent.consent_current WHERE state = 'given' AND expires_at > $1 AND expires_at <= $2 AND warned_at IS NULL ORDER BY expires_at LIMIT $3)
 			LIMIT $3`, now, now.Add(warning), most)
 		if err != nil {
-			return failed("read what is due", err)
+			return dbError("read what is due", err)
 		}
 		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (consent.Command, error) {
 			c := consent.Command{By: consent.Party{Role: consent.RoleSystem}, Via: "sweep"}
 			return c, row.Scan(&c.Do, &c.Subject, &c.Grantee, &c.Scope)
 		})
 		if err != nil {
-			return failed("read what is due", err)
+			return dbError("read what is due", err)
 		}
 		return nil
 	})
@@ -199,7 +199,7 @@ func (r *Registry) Due(ctx context.Context, most int) (out []consent.Command, er
 func (r *Registry) Epoch(ctx context.Context) (number int64, err error) {
 	err = r.with(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		if err := conn.QueryRow(ctx, "SELECT pgconsent.consent_epoch()").Scan(&number); err != nil {
-			return failed("read the consent epoch", err)
+			return dbError("read the consent epoch", err)
 		}
 		return nil
 	})

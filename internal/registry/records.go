@@ -18,7 +18,7 @@ func (r *Registry) Records(ctx context.Context, after int64, most int) (out []co
 		rows, err := tx.Query(ctx, `SELECT r.number, s.subject, r.recorded_at, r.event, r.state, r.stream FROM pgconsent.consent_record AS r JOIN pgconsent.subject AS s ON s.ref = r.subject
 			WHERE r.number > $1 ORDER BY r.number LIMIT $2`, after, most)
 		if err != nil {
-			return failed("read consent records", err)
+			return dbError("read consent records", err)
 		}
 		type found struct {
 			Number  int64
@@ -30,7 +30,7 @@ func (r *Registry) Records(ctx context.Context, after int64, most int) (out []co
 		}
 		all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[found])
 		if err != nil {
-			return failed("read consent records", err)
+			return dbError("read consent records", err)
 		}
 		of := map[string][]int64{}
 		for _, f := range all {

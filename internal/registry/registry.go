@@ -42,7 +42,7 @@ func Open(c Config) (*Registry, error) {
 	switch {
 	case c.Connect == nil:
 		return nil, errors.New("registry: no connection is configured")
-	case c.Keys.none():
+	case c.Keys.isZero():
 		return nil, errors.New("registry: no key is configured")
 	case c.Anchor == "":
 		return nil, errors.New("registry: no anchor is configured")
@@ -122,7 +122,7 @@ func (r *Registry) attempt(whole context.Context, long bool, away func(error) er
 			err = f(of, conn)
 			r.release(conn)
 		}
-		if err == nil || !passing(err) {
+		if err == nil || !isTransient(err) {
 			return err
 		}
 		if last == nil || ctx.Err() == nil {
@@ -140,8 +140,8 @@ func (r *Registry) attempt(whole context.Context, long bool, away func(error) er
 	}
 }
 
-// passing tells whether an error is one that goes away: a restart, a lock, a lost connection.
-func passing(err error) bool {
+// isTransient tells whether an error is one that goes away: a restart, a lock, a lost connection.
+func isTransient(err error) bool {
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) {
 		switch {
@@ -159,11 +159,11 @@ func passing(err error) bool {
 	}
 	var connect *pgconn.ConnectError
 	var network net.Error
-	return errors.As(err, &connect) || errors.As(err, &network) || pgconn.SafeToRetry(err) || pgconn.Timeout(err) || lost(err)
+	return errors.As(err, &connect) || errors.As(err, &network) || pgconn.SafeToRetry(err) || pgconn.Timeout(err) || connectionLost(err)
 }
 
-// lost tells of a connection that broke under a statement.
-func lost(err error) bool {
+// connectionLost tells of a connection that broke under a statement.
+func connectionLost(err error) bool {
 	return errors.Is(err, net.ErrClosed) || errors.Is(err, errConnection) || isEOF(err)
 }
 
@@ -175,13 +175,13 @@ func unreachable(err error) error {
 		WithHint("Make the same call again, with the same key if it had one: what was done is not done twice.").WithCause(err)
 }
 
-func silent(err error) error {
+func noAnswer(err error) error {
 	return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "the database did not answer in time").
 		WithHint("Nothing was changed. Try again when it can be reached.").WithCause(err)
 }
 
-// failed words an error of the database.
-func failed(what string, err error) error {
+// dbError words an error of the database.
+func dbError(what string, err error) error {
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) {
 		switch pgErr.Code {

@@ -42,7 +42,7 @@ func (r *Registry) older(ctx context.Context, q querier, newest int32) (OlderKey
 		(SELECT count(*) FROM `+records+` WHERE kid <> $2 AND code_kid IS DISTINCT FROM $2),
 		(SELECT count(*) FROM pgconsent.sweep_note WHERE NOT starts_with(code, $2::int4 || '.'))`, prefix(newest), newest).Scan(&out.People, &out.Records, &out.Notes)
 	if err != nil {
-		return out, failed("look for what older keys are needed for", err)
+		return out, dbError("look for what older keys are needed for", err)
 	}
 	file, err := readAnchor(r.Anchor)
 	if err != nil {
@@ -74,7 +74,7 @@ func (r *Registry) Rekey(ctx context.Context, progress func(done, of int)) error
 	// Who writes now may have begun with an older key. Who writes after them sees the file as it is.
 	if err := r.with(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		if _, err := conn.Exec(ctx, "SELECT FROM pgconsent.consent_open()"); err != nil {
-			return failed("wait for who changes consent", err)
+			return dbError("wait for who changes consent", err)
 		}
 		return nil
 	}); err != nil {
@@ -96,7 +96,7 @@ func (r *Registry) Rekey(ctx context.Context, progress func(done, of int)) error
 				return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
 					var id uuid
 					if err := tx.QueryRow(ctx, "SELECT id FROM pgconsent.consent_registry").Scan(&id); err != nil {
-						return failed("change the consent key", err)
+						return dbError("change the consent key", err)
 					}
 					n, err := some(ctx, tx, id)
 					more = n > 0
@@ -124,39 +124,39 @@ func (r *Registry) rewrap(ctx context.Context, tx pgx.Tx, id uuid) (int, error) 
 		"SELECT ref, subject, key, stands, erased_at, sha256(key) FROM pgconsent.subject WHERE substr(key, 1, 4) "+
 			"<> $1 LIMIT $2", prefix(newest), rekeySize)
 	if err != nil {
-		return 0, failed("read keys", err)
+		return 0, dbError("read keys", err)
 	}
-	var p person
+	var p subjectRow
 	var stands []byte
 	var refs []uuid
 	var olds, news [][]byte
 	var wrong error
-	_, err = pgx.ForEachRow(rows, []any{&p.Ref, &p.Name, &p.Key, &p.Stands, &p.ErasedAt, &stands}, func() error {
-		key, err := r.Keys.unwrap(id, p.Ref, p.Key, p.Stands)
+	_, err = pgx.ForEachRow(rows, []any{&p.Ref, &p.Name, &p.Key, &p.PseudonymKey, &p.ErasedAt, &stands}, func() error {
+		key, err := r.Keys.unwrap(id, p.Ref, p.Key, p.PseudonymKey)
 		if err != nil {
 			wrong = tampered(err.Error())
 			return wrong
 		}
-		next := party{ref: p.Ref, key: key, stands: p.Stands}
-		if next.stands == nil {
-			next.stands = stands
+		next := party{ref: p.Ref, key: key, pseudonymKey: p.PseudonymKey}
+		if next.pseudonymKey == nil {
+			next.pseudonymKey = stands
 		}
 		refs, olds, news = append(refs, p.Ref), append(olds, p.Key), append(news, r.Keys.wrap(id, next))
-		p, stands = person{}, nil
+		p, stands = subjectRow{}, nil
 		return nil
 	})
 	if wrong != nil {
 		return 0, wrong
 	}
 	if err != nil {
-		return 0, failed("read keys", err)
+		return 0, dbError("read keys", err)
 	}
 	if len(refs) == 0 {
 		return 0, nil
 	}
 	var n int
 	if err := tx.QueryRow(ctx, "SELECT pgconsent.consent_rewrap($1, $2, $3)", refs, olds, news).Scan(&n); err != nil {
-		return 0, failed("wrap keys anew", err)
+		return 0, dbError("wrap keys anew", err)
 	}
 	return len(refs), nil // who was erased meanwhile is not found again
 }
@@ -167,16 +167,16 @@ func (r *Registry) recode(ctx context.Context, tx pgx.Tx, id uuid) (int, error) 
 	rows, err := tx.Query(ctx, "SELECT "+columns+" FROM "+records+
 		" WHERE kid <> $1 AND code_kid IS DISTINCT FROM $1 ORDER BY number LIMIT $2", newest, rekeySize)
 	if err != nil {
-		return 0, failed("read consent records", err)
+		return 0, dbError("read consent records", err)
 	}
 	entries, err := pgx.CollectRows(rows, scanEntry)
 	if err != nil {
-		return 0, failed("read consent records", err)
+		return 0, dbError("read consent records", err)
 	}
 	var numbers []int64
 	var codes [][]byte
 	for _, e := range entries {
-		if why := e.wrong(r.Keys, id); why != "" {
+		if why := e.problem(r.Keys, id); why != "" {
 			return 0, tampered(fmt.Sprintf("record %d: %s", e.Number, why))
 		}
 		code := r.Keys.recode(newest, id, e.Hash)
@@ -189,7 +189,7 @@ func (r *Registry) recode(ctx context.Context, tx pgx.Tx, id uuid) (int, error) 
 		return 0, nil
 	}
 	if _, err := tx.Exec(ctx, "SELECT pgconsent.consent_recode($1, $2, $3)", newest, numbers, codes); err != nil {
-		return 0, failed("give records codes", err)
+		return 0, dbError("give records codes", err)
 	}
 	return len(numbers), nil
 }
@@ -218,8 +218,8 @@ func (r *Registry) reanchor(ctx context.Context) error {
 	return nil
 }
 
-// hold keeps everybody from changing the registry until the transaction ends.
-func (r *Registry) hold(ctx context.Context) (pgx.Tx, func(), error) {
+// lockRegistry keeps everybody from changing the registry until the transaction ends.
+func (r *Registry) lockRegistry(ctx context.Context) (pgx.Tx, func(), error) {
 	conn, err := r.connect(ctx)
 	if err != nil {
 		return nil, nil, unreachable(err)
@@ -230,7 +230,7 @@ func (r *Registry) hold(ctx context.Context) (pgx.Tx, func(), error) {
 	}
 	if err != nil {
 		r.release(conn)
-		return nil, nil, failed("wait for who changes consent", err)
+		return nil, nil, dbError("wait for who changes consent", err)
 	}
 	return tx, func() {
 		_ = tx.Rollback(context.WithoutCancel(ctx))

@@ -17,10 +17,10 @@ import (
 
 // party is a row of pgconsent.subject with its key unwrapped.
 type party struct {
-	ref    uuid
-	name   string
-	key    []byte
-	stands []byte // what pseudonyms are made of, where the key was wrapped anew; nil: how it is wrapped
+	ref          uuid
+	name         string
+	key          []byte
+	pseudonymKey []byte // what pseudonyms are made of, where the key was wrapped anew; nil: how it is wrapped
 }
 
 // newParty makes a reference and a key for somebody.
@@ -36,7 +36,7 @@ func newParty(name string) party {
 func (k Keys) wrap(registry uuid, p party) []byte {
 	number, s := k.signing()
 	return append(binary.BigEndian.AppendUint32(nil, uint32(number)),
-		closeWith(s.wrap[:], p.key, registry[:], p.ref[:], p.stands)...)
+		closeWith(s.wrap[:], p.key, registry[:], p.ref[:], p.pseudonymKey)...)
 }
 
 func (k Keys) unwrap(registry, ref uuid, wrapped, stands []byte) ([]byte, error) {

@@ -17,7 +17,7 @@ import (
 //go:embed structure.json
 var structureFile []byte
 
-const structureMade = "//"
+const generatedBy = "//"
 
 // structure describes everything in the database that keeps records as they are: tables with their columns, constraints
 // and indexes, triggers and whether they fire, functions with their bodies, and who may do more than read. $1 is the
@@ -94,7 +94,7 @@ SELECT p.identity, p.content::text FROM parts AS p ORDER BY p.identity`
 func readStructure(ctx context.Context, q querier, controlRole string) (map[string]string, error) {
 	rows, err := q.Query(ctx, structure, controlRole)
 	if err != nil {
-		return nil, failed("verify the structure of the consent registry", err)
+		return nil, dbError("verify the structure of the consent registry", err)
 	}
 	out := map[string]string{}
 	var identity, content string
@@ -102,7 +102,7 @@ func readStructure(ctx context.Context, q querier, controlRole string) (map[stri
 		out[identity] = content
 		return nil
 	}); err != nil {
-		return nil, failed("verify the structure of the consent registry", err)
+		return nil, dbError("verify the structure of the consent registry", err)
 	}
 	return out, nil
 }
@@ -113,13 +113,13 @@ func compareStructure(now map[string]string) []Finding {
 	if err := json.Unmarshal(structureFile, &want); err != nil {
 		panic("registry: structure.json: " + err.Error())
 	}
-	delete(want, structureMade)
+	delete(want, generatedBy)
 	var out []Finding
 	for _, id := range slices.Sorted(maps.Keys(want)) {
 		switch content, ok := now[id]; {
 		case !ok:
 			out = append(out, Finding{0, fmt.Sprintf("%s is gone from schema pgconsent", id)})
-		case content != want[id] && (strings.HasPrefix(id, "function ") || plain(content) != plain(want[id])):
+		case content != want[id] && (strings.HasPrefix(id, "function ") || normalize(content) != normalize(want[id])):
 			out = append(out, Finding{0, fmt.Sprintf("%s is not as migrate installs it", id)})
 		}
 	}
@@ -131,9 +131,9 @@ func compareStructure(now map[string]string) []Finding {
 	return out
 }
 
-// plain leaves out what versions of PostgreSQL print differently in what they have parsed: spaces and parentheses.
+// normalize leaves out what versions of PostgreSQL print differently in what they have parsed: spaces and parentheses.
 // Functions are kept, and compared, as they were written.
-func plain(content string) string {
+func normalize(content string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(" ()\n\t", r) {
 			return -1

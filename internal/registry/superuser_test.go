@@ -86,7 +86,7 @@ func TestASuperuserIsFound(t *testing.T) {
 		})
 		if !failed {
 			x, err := read(ctx, tx)
-			if errors.As(err, new(*unreadable)) {
+			if errors.As(err, new(*unreadableError)) {
 				x, err = &Export{}, nil
 			}
 			if err != nil {

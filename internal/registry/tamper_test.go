@@ -60,7 +60,7 @@ func exported(t testing.TB, r *Registry) (*Export, head) {
 }
 
 func copied(x *Export) *Export {
-	return &Export{slices.Clone(x.registries), slices.Clone(x.entries), slices.Clone(x.people), slices.Clone(x.folds), slices.Clone(x.guardians)}
+	return &Export{slices.Clone(x.registries), slices.Clone(x.entries), slices.Clone(x.people), slices.Clone(x.current), slices.Clone(x.guardians)}
 }
 
 // flipped is b with one bit changed.
@@ -140,16 +140,16 @@ func changeEntry(r *rand.Rand, x *Export, e *entry) {
 
 // refolded makes the fold and the people's state what the records say, as an attacker who covers tracks would.
 func refolded(x *Export, k Keys) {
-	c := &checker{keys: k, people: map[uuid]*person{}, open: map[uuid]party{}, erased: map[uuid]bool{},
-		folds: map[consent.Key]fold{}, guardians: map[[2]string]int64{}, id: x.registries[0]}
+	c := &checker{keys: k, people: map[uuid]*subjectRow{}, open: map[uuid]party{}, erased: map[uuid]bool{},
+		current: map[consent.Key]currentRow{}, guardians: map[[2]string]int64{}, id: x.registries[0]}
 	c.read(x.people)
 	c.walk(x.entries, nil)
-	x.folds, x.guardians = nil, nil
-	for _, f := range c.folds {
-		x.folds = append(x.folds, f)
+	x.current, x.guardians = nil, nil
+	for _, f := range c.current {
+		x.current = append(x.current, f)
 	}
 	for g, n := range c.guardians {
-		x.guardians = append(x.guardians, guardian{g[0], g[1], n})
+		x.guardians = append(x.guardians, guardianRow{g[0], g[1], n})
 	}
 }
 
@@ -235,8 +235,8 @@ var tamperings = map[string]func(r *rand.Rand, x *Export, k, foreign Keys) strin
 		return fmt.Sprint("worked out anew from ", i)
 	},
 	"fold": func(r *rand.Rand, x *Export, k, _ Keys) string {
-		i := r.IntN(len(x.folds))
-		f := &x.folds[i]
+		i := r.IntN(len(x.current))
+		f := &x.current[i]
 		later := time.Now().Add(time.Duration(r.IntN(1e9)) * time.Microsecond)
 		pick := func(p **time.Time) {
 			if *p == nil || r.IntN(2) == 0 {
@@ -256,8 +256,8 @@ var tamperings = map[string]func(r *rand.Rand, x *Export, k, foreign Keys) strin
 		case 3:
 			f.Asked = more(f.Asked)
 		case 4:
-			if keeps := slices.IndexFunc(x.folds, func(f fold) bool { return f.Kept != nil }); r.IntN(2) == 0 {
-				x.folds[keeps].Kept = nil
+			if keeps := slices.IndexFunc(x.current, func(f currentRow) bool { return f.Kept != nil }); r.IntN(2) == 0 {
+				x.current[keeps].Kept = nil
 			} else {
 				f.Kept = more(f.Kept)
 			}
@@ -268,12 +268,12 @@ var tamperings = map[string]func(r *rand.Rand, x *Export, k, foreign Keys) strin
 		case 7:
 			f.Scope = "table:" + f.Scope
 		case 8:
-			x.folds = slices.Delete(x.folds, i, i+1)
+			x.current = slices.Delete(x.current, i, i+1)
 			return "a fold is gone"
 		case 9:
 			g := *f
 			g.Grantee = "si:spy"
-			x.folds = append(x.folds, g)
+			x.current = append(x.current, g)
 		case 10:
 			f.Number++
 		case 11:
@@ -299,7 +299,7 @@ var tamperings = map[string]func(r *rand.Rand, x *Export, k, foreign Keys) strin
 		now := time.Now()
 		switch r.IntN(6) {
 		case 5:
-			i = slices.IndexFunc(x.people, func(p person) bool { return p.ErasedAt != nil })
+			i = slices.IndexFunc(x.people, func(p subjectRow) bool { return p.ErasedAt != nil })
 			earlier := x.people[i].ErasedAt.Add(-time.Duration(1+r.IntN(1e9)) * time.Microsecond)
 			x.people[i].ErasedAt = &earlier
 			return "erased at another time"
@@ -335,7 +335,7 @@ var tamperings = map[string]func(r *rand.Rand, x *Export, k, foreign Keys) strin
 		case 0:
 			x.guardians[i].Guardian = "human:eve"
 		case 1:
-			x.guardians = append(x.guardians, guardian{"person 0", "human:eve", 1})
+			x.guardians = append(x.guardians, guardianRow{"person 0", "human:eve", 1})
 		case 2:
 			x.guardians = slices.Delete(x.guardians, i, i+1)
 		}

@@ -41,13 +41,13 @@ func (r *Registry) Verify(ctx context.Context) (Report, error) {
 	}
 	out.NoAnchor = !ok
 	of := slices.Clip(out.Findings)
-	err = r.look(ctx, true, func(ctx context.Context, tx pgx.Tx, id uuid, _ time.Time) error {
+	err = r.readSnapshot(ctx, true, func(ctx context.Context, tx pgx.Tx, id uuid, _ time.Time) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil {
-			return failed("verify the consent registry", err)
+			return dbError("verify the consent registry", err)
 		}
 		out.Findings = of // also where it is tried again
 		x, err := read(ctx, tx)
-		var bad *unreadable
+		var bad *unreadableError
 		if errors.As(err, &bad) {
 			out.Findings = append(out.Findings, Finding{0, bad.Error()})
 			return nil
@@ -66,18 +66,18 @@ func (r *Registry) Verify(ctx context.Context) (Report, error) {
 		}
 		planted, err := builtin.Planted(ctx, tx)
 		if err != nil {
-			return failed("verify the consent registry", err)
+			return dbError("verify the consent registry", err)
 		}
 		for _, name := range planted {
 			out.Findings = append(out.Findings, Finding{0, name + " is not PostgreSQL's own, and would be taken for it"})
 		}
 		out.Findings = append(append(out.Findings, compareStructure(now)...), Check(x, r.Keys, anchored)...)
-		more, err := beside(ctx, tx, r.Keys, id)
+		more, err := checkSideTables(ctx, tx, r.Keys, id)
 		out.Findings = append(out.Findings, more...)
 		if err != nil {
 			return err
 		}
-		more, err = indexes(ctx, tx, x)
+		more, err = indexFindings(ctx, tx, x)
 		out.Findings = append(out.Findings, more...)
 		return err
 	})

@@ -106,7 +106,7 @@ func run(ctx context.Context, o options) (ok bool, err error) {
 // concurrent are the packages in which goroutines share what they work on.
 var concurrent = []string{
 	"internal/registry/air", "internal/face/api", "internal/record/audit", "internal/record/audit/pgchain",
-	"internal/run/config", "internal/registry", "internal/face/desk", "internal/enforce", "internal/face/identity",
+	"internal/run/config", "internal/registry", "internal/face/operations", "internal/enforce", "internal/face/identity",
 	"internal/face/mcp", "internal/run/metrics",
 	"internal/memory/privacy", "proxy", "internal/run/serve", "internal/registry/sweep",
 }

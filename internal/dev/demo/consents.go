@@ -71,7 +71,7 @@ func (s subject) commands(agent string) []consent.Command {
 
 // subjects asks the world's query, as the owner.
 func (f folder) subjects(ctx context.Context, c *config.Config) ([]subject, error) {
-	return asked(ctx, c, f.world.Name, f.world.Consents, func(row pgx.CollectableRow) (s subject, err error) {
+	return queryWorld(ctx, c, f.world.Name, f.world.Consents, func(row pgx.CollectableRow) (s subject, err error) {
 		err = row.Scan(&s.id, &s.stream)
 		return s, err
 	})

@@ -108,7 +108,7 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	if err := c.free(); err != nil {
+	if err := c.checkAddresses(); err != nil {
 		return nil, err
 	}
 	dir, err := filepath.Abs(c.Dir)
@@ -128,7 +128,7 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 	}
 	f := folder{dir: dir, world: c.World, names: privateNames(c.World)}
 	if c.Postgres != "" {
-		f.names = guestNames(c.World)
+		f.names = foreignNames(c.World)
 	}
 	if err := f.claim(); err != nil {
 		return nil, err
@@ -185,8 +185,8 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 	return r, nil
 }
 
-// free tells whether the demo may listen where it is told to.
-func (c Config) free() error {
+// checkAddresses tells whether the demo may listen where it is told to.
+func (c Config) checkAddresses() error {
 	for _, address := range []string{c.Listen, c.HTTP} {
 		host, _, err := net.SplitHostPort(address)
 		if err != nil {
@@ -209,7 +209,7 @@ func (c Config) free() error {
 func (c Config) database(ctx context.Context, f folder, fresh bool) (cluster *pgcluster.Cluster,
 	upstream yaml.MapSlice, err error) {
 	if c.Postgres != "" {
-		g, err := visit(ctx, c.Postgres, c.World, func(text string) { c.Progress(text) })
+		g, err := openForeignServer(ctx, c.Postgres, c.World, func(text string) { c.Progress(text) })
 		if err != nil {
 			return nil, nil, err
 		}
@@ -292,7 +292,7 @@ func (r *Running) Stop() error {
 type folder struct {
 	dir   string
 	world *world.World
-	names names
+	names objectNames
 }
 
 func (f folder) path(name string) string   { return filepath.Join(f.dir, name) }
@@ -552,13 +552,13 @@ func (f folder) admit(c *config.Config) (Access, error) {
 // Registry is the consent registry of the world's database; nil: it has none.
 func (r *Running) Registry() *registry.Registry { return r.service.Registry(r.Access.World) }
 
-// slowest is how long a demo waits for a database that it has just made: on a machine with much else to do a first look
+// readyTimeout is how long a demo waits for a database that it has just made: on a machine with much else to do a first look
 // may take longer than a server that runs would wait, and it looks again by itself.
-const slowest = time.Minute
+const readyTimeout = time.Minute
 
 // ready waits until agents are served, or until it is known that they will not be.
 func ready(ctx context.Context, s *serve.Service) error {
-	deadline := time.Now().Add(slowest)
+	deadline := time.Now().Add(readyTimeout)
 	for {
 		err := s.Ready()
 		var known *sqlstate.Error

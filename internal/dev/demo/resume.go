@@ -11,29 +11,29 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// copied says what of the world the folder was made from, by digests: so that a start which resumes can tell what has
+// loadedDigests says what of the world the folder was made from, by digests: so that a start which resumes can tell what has
 // changed since.
-type copied struct {
+type loadedDigests struct {
 	Policy string `yaml:"policy"`
 	Rows   string `yaml:"rows"` // schema.sql, data.sql and extensions.sql
 }
 
 // digests are those of the world as it is now.
-func (f folder) digests() (copied, error) {
+func (f folder) digests() (loadedDigests, error) {
 	text, err := f.world.File(f.world.Policy)
 	if err != nil {
-		return copied{}, err
+		return loadedDigests{}, err
 	}
 	rows := sha256.New()
 	for _, name := range []string{"extensions.sql", "schema.sql", "data.sql"} {
 		sql, err := f.world.File(name)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return copied{}, err
+			return loadedDigests{}, err
 		}
 		rows.Write(sql)
 		rows.Write([]byte{0})
 	}
-	return copied{Policy: digest(text), Rows: hex.EncodeToString(rows.Sum(nil))}, nil
+	return loadedDigests{Policy: digest(text), Rows: hex.EncodeToString(rows.Sum(nil))}, nil
 }
 
 func digest(text []byte) string {
@@ -51,7 +51,7 @@ func (f folder) copyPolicy(rows string) error {
 	if err := os.WriteFile(f.path("policy.yaml"), text, 0o644); err != nil {
 		return err
 	}
-	note, err := yaml.Marshal(copied{Policy: digest(text), Rows: rows})
+	note, err := yaml.Marshal(loadedDigests{Policy: digest(text), Rows: rows})
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (f folder) resume(again string, progress func(string)) error {
 	if err != nil {
 		return err
 	}
-	var was copied
+	var was loadedDigests
 	if err := yaml.NewDecoder(bytes.NewReader(note), yaml.Strict()).Decode(&was); err != nil {
 		return err
 	}

@@ -57,11 +57,11 @@ func (f folder) tokens(ctx context.Context, c *config.Config) (map[string]string
 
 // persons asks the world's query, as the owner.
 func (f folder) persons(ctx context.Context, c *config.Config) ([]string, error) {
-	return asked(ctx, c, f.world.Name, f.world.Subjects, pgx.RowTo[string])
+	return queryWorld(ctx, c, f.world.Name, f.world.Subjects, pgx.RowTo[string])
 }
 
-// asked is what a query of a world answers to the owner; none: nothing.
-func asked[T any](ctx context.Context, c *config.Config, database, query string, row pgx.RowToFunc[T]) ([]T, error) {
+// queryWorld is what a query of a world answers to the owner; none: nothing.
+func queryWorld[T any](ctx context.Context, c *config.Config, database, query string, row pgx.RowToFunc[T]) ([]T, error) {
 	if query == "" {
 		return nil, nil
 	}

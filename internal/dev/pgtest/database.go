@@ -24,12 +24,12 @@ type DB struct {
 	SocketDir string
 	Port      int
 
-	copied *copied // what it is a copy of; nil: of nothing
+	copied *templateCopy // what it is a copy of; nil: of nothing
 }
 
-// copied is how a database becomes a copy of a template. It is made when it is asked for its DSN first: who has it
+// templateCopy is how a database becomes a copy of a template. It is made when it is asked for its DSN first: who has it
 // built further before (see [DB.Extend]) pays for one copy.
-type copied struct {
+type templateCopy struct {
 	t    testing.TB
 	mu   sync.Mutex
 	from *template
@@ -112,7 +112,9 @@ var counter atomic.Int64
 // newName is that of a database that no other test of the server has.
 func newName(kind string) string { return fmt.Sprintf("%s_%d_%d", kind, os.Getpid(), counter.Add(1)) }
 
-func on(name string) *DB { return &DB{Name: name, SocketDir: server.SocketDir, Port: server.Port} }
+func databaseNamed(name string) *DB {
+	return &DB{Name: name, SocketDir: server.SocketDir, Port: server.Port}
+}
 
 // reserve is a database that nobody has made yet.
 func reserve(t testing.TB) *DB {
@@ -120,7 +122,7 @@ func reserve(t testing.TB) *DB {
 	if server == nil {
 		t.Fatal("pgtest: no server; call pgtest.Main in TestMain")
 	}
-	return on(newName("test"))
+	return databaseNamed(newName("test"))
 }
 
 // create makes a copy of a database. Copying its files takes a tenth of the processor time that copying page by page
@@ -207,7 +209,7 @@ func onAdmin(f func(context.Context, *pgx.Conn) error) error {
 	defer cancel()
 	if adminConn == nil || adminConn.IsClosed() {
 		var err error
-		if adminConn, err = pgx.Connect(ctx, on("postgres").DSN("postgres", "")); err != nil {
+		if adminConn, err = pgx.Connect(ctx, databaseNamed("postgres").DSN("postgres", "")); err != nil {
 			return err
 		}
 	}

@@ -25,7 +25,7 @@ func Lock(t testing.TB, name string) (release func()) {
 // acquire takes an advisory lock on a connection of its own, which ends with it.
 func acquire(name string) (release func(), err error) {
 	ctx := context.Background() // whoever holds it may build a large database first
-	conn, err := pgx.Connect(ctx, on("postgres").DSN("postgres", ""))
+	conn, err := pgx.Connect(ctx, databaseNamed("postgres").DSN("postgres", ""))
 	if err != nil {
 		return nil, err
 	}

@@ -94,7 +94,7 @@ func TestTemporaryTemplatesGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		if there, err := isWhole(name); err != nil || there {
+		if there, err := isBuilt(name); err != nil || there {
 			t.Errorf("%s is there: %t, %v", name, there, err)
 		}
 	}

@@ -32,7 +32,7 @@ type Running struct {
 	dir     string
 }
 
-const describedIn = "server.json"
+const serverFile = "server.json"
 
 // StartServer starts a server for tests in dir. Initial is a data folder to begin with a copy of; "": initdb makes one.
 func StartServer(ctx context.Context, dir, initial string) (*Running, error) {
@@ -69,7 +69,7 @@ func StartShared(ctx context.Context, dir string) (*Running, error) {
 	r.Initial = initial
 	text, err := json.Marshal(r.Server)
 	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, describedIn), text, 0o600)
+		err = os.WriteFile(filepath.Join(dir, serverFile), text, 0o600)
 	}
 	if err != nil {
 		r.Stop()
@@ -99,7 +99,7 @@ func (r *Running) Stop() {
 
 // join finds the server that another process has started in dir.
 func join(dir string) (*Server, error) {
-	text, err := os.ReadFile(filepath.Join(dir, describedIn))
+	text, err := os.ReadFile(filepath.Join(dir, serverFile))
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ var templates sync.Map // key → *template
 // are copied from, while no other build of the run runs: roles belong to all.
 func Template(t testing.TB, name string, build Build) *DB {
 	t.Helper()
-	return copyOf(t, templateOf(name, false), nothing, build)
+	return copyOf(t, templateOf(name, false), emptyTemplate, build)
 }
 
 // Temporary is Template for what nobody asks for again when t is over: the template, and those made of it, are dropped
@@ -52,14 +52,14 @@ func Temporary(t testing.TB, name string, build Build) *DB {
 			return true
 		})
 	})
-	return copyOf(t, templateOf(name, false), nothing, build)
+	return copyOf(t, templateOf(name, false), emptyTemplate, build)
 }
 
 // Shared is Template for what several packages have in common: where they share a server, the first that asks builds it
 // for all. Key must tell all that build depends on, besides the code.
 func Shared(t testing.TB, key string, build Build) *DB {
 	t.Helper()
-	return copyOf(t, templateOf("shared "+key, true), nothing, build)
+	return copyOf(t, templateOf("shared "+key, true), emptyTemplate, build)
 }
 
 // Extend makes db, the copy of a template, what build makes of it. For each key that is done once, to a copy of the
@@ -122,14 +122,14 @@ func templateOf(key string, shared bool) *template {
 	return v.(*template)
 }
 
-// nothing is the template of what is built from nothing.
-var nothing = &template{name: "template0"}
+// emptyTemplate is the template of what is built from nothing.
+var emptyTemplate = &template{name: "template0"}
 
 func copyOf(t testing.TB, tmpl, from *template, build Build) *DB {
 	t.Helper()
 	db := reserve(t)
 	tmpl.make(t, from, build)
-	db.copied = &copied{t: t, from: tmpl}
+	db.copied = &templateCopy{t: t, from: tmpl}
 	t.Cleanup(func() {
 		if db.copied.made {
 			drop(t, db.Name)
@@ -155,7 +155,7 @@ func (tmpl *template) build(from *template, build Build) error {
 	tmpl.name = newName("template")
 	if tmpl.shared {
 		tmpl.name = fmt.Sprintf("shared_%x", sha256.Sum256([]byte(tmpl.key)))[:40]
-		if there, err := isWhole(tmpl.name); err != nil {
+		if there, err := isBuilt(tmpl.name); err != nil {
 			return err
 		} else if there {
 			return tmpl.readRights()
@@ -167,14 +167,14 @@ func (tmpl *template) build(from *template, build Build) error {
 	if err := fill(tmpl.name, from, build); err != nil {
 		return err
 	}
-	if err := admin("COMMENT ON DATABASE " + tmpl.name + " IS '" + whole + "'"); err != nil {
+	if err := admin("COMMENT ON DATABASE " + tmpl.name + " IS '" + builtMark + "'"); err != nil {
 		return err
 	}
 	return tmpl.readRights()
 }
 
-// whole is the comment of a template that its build has finished.
-const whole = "whole"
+// builtMark is the comment of a template that its build has finished.
+const builtMark = "whole"
 
 // copyTo makes a database that is a copy, with the rights on it.
 func (tmpl *template) copyTo(name string) error {
@@ -216,7 +216,7 @@ func fill(name string, from *template, build Build) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, on(name).DSN("postgres", ""))
+	conn, err := pgx.Connect(ctx, databaseNamed(name).DSN("postgres", ""))
 	if err != nil {
 		return err
 	}
@@ -224,10 +224,10 @@ func fill(name string, from *template, build Build) error {
 	return build(ctx, conn)
 }
 
-func isWhole(name string) (there bool, err error) {
+func isBuilt(name string) (there bool, err error) {
 	err = onAdmin(func(ctx context.Context, conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_catalog.pg_database AS d
-			WHERE d.datname = $1 AND pg_catalog.shobj_description(d.oid, 'pg_database') = $2)`, name, whole).Scan(&there)
+			WHERE d.datname = $1 AND pg_catalog.shobj_description(d.oid, 'pg_database') = $2)`, name, builtMark).Scan(&there)
 	})
 	return there, err
 }

@@ -157,11 +157,11 @@ func read(name string, files fs.FS) (*World, error) {
 	}
 	switch err := decode(files, "world.yaml", &head); {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, broken(name,
+		return nil, invalidWorld(name,
 			"its folder has no world.yaml, which says: version: 1, title: …, owner: app_owner, agents: [ { name: "+
 				"chat, attributes: { … } } ]")
 	case err != nil:
-		return nil, broken(name, "%v", err)
+		return nil, invalidWorld(name, "%v", err)
 	}
 	if head.Name != "" {
 		name = head.Name
@@ -173,22 +173,22 @@ func read(name string, files fs.FS) (*World, error) {
 	}
 	switch {
 	case !validName.MatchString(name):
-		return nil, broken(name,
+		return nil, invalidWorld(name,
 			"its name must be of the form %s, since the database is called so: give it one with name: in world.yaml", validName)
 	case head.Version != 1:
-		return nil, broken(name, "world.yaml: version must be 1")
+		return nil, invalidWorld(name, "world.yaml: version must be 1")
 	case !validName.MatchString(w.Owner):
-		return nil, broken(name, "world.yaml: owner must be a role's name of the form %s", validName)
+		return nil, invalidWorld(name, "world.yaml: owner must be a role's name of the form %s", validName)
 	case len(w.Agents) == 0:
-		return nil, broken(name, "world.yaml: it names no agents")
+		return nil, invalidWorld(name, "world.yaml: it names no agents")
 	}
 	for i, a := range w.Agents {
 		if !agentName.MatchString(a.Name) || a.Name == w.Owner {
-			return nil, broken(name,
+			return nil, invalidWorld(name,
 				"world.yaml: %q cannot be an agent's name: letters, digits and _ . -, and not the owner's", a.Name)
 		}
 		if slices.ContainsFunc(w.Agents[:i], func(b Agent) bool { return b.Name == a.Name }) {
-			return nil, broken(name, "world.yaml: agent %s is there twice", a.Name)
+			return nil, invalidWorld(name, "world.yaml: agent %s is there twice", a.Name)
 		}
 	}
 	var missing []string
@@ -197,17 +197,17 @@ func read(name string, files fs.FS) (*World, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			missing = append(missing, file)
 		} else if err != nil {
-			return nil, broken(name, "%v", err)
+			return nil, invalidWorld(name, "%v", err)
 		}
 	}
 	if len(missing) > 0 {
-		return nil, broken(name, "its folder has no %s", strings.Join(missing, ", no "))
+		return nil, invalidWorld(name, "its folder has no %s", strings.Join(missing, ", no "))
 	}
 	var tour Tour
 	switch err := decode(files, "tour.yaml", &tour); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		return nil, broken(name, "%v", err)
+		return nil, invalidWorld(name, "%v", err)
 	default:
 		w.Tour = &tour
 	}
@@ -225,7 +225,7 @@ func decode(files fs.FS, file string, into any) error {
 	return nil
 }
 
-func broken(name, format string, args ...any) error {
+func invalidWorld(name, format string, args ...any) error {
 	return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "world %s: %s", name, fmt.Sprintf(format, args...)).
 		WithHint("A world is a folder with world.yaml, schema.sql, data.sql and policy.yaml; worlds/arcive is an example.")
 }
@@ -297,7 +297,7 @@ func (w *World) fill(ctx context.Context, conn *pgx.Conn, begin string, progress
 		}
 		if err != nil {
 			_ = run(context.WithoutCancel(ctx), conn, "ROLLBACK")
-			return fmt.Errorf("world %s: %s%s: %w", w.Name, step.file, place(string(text), err), err)
+			return fmt.Errorf("world %s: %s%s: %w", w.Name, step.file, textPosition(string(text), err), err)
 		}
 	}
 	if err := run(ctx, conn, "COMMIT"); err != nil {
@@ -306,8 +306,8 @@ func (w *World) fill(ctx context.Context, conn *pgx.Conn, begin string, progress
 	return nil
 }
 
-// place is the line and column of an error in reading SQL; of one in running it the server does not say where it is.
-func place(text string, err error) string {
+// textPosition is the line and column of an error in reading SQL; of one in running it the server does not say where it is.
+func textPosition(text string, err error) string {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) || pg.Position <= 0 {
 		return ""

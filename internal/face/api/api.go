@@ -21,8 +21,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
-	"github.com/pgconsent/pgconsent/internal/face/desk"
 	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/face/operations"
 	"github.com/pgconsent/pgconsent/internal/face/strictjson"
 	"github.com/pgconsent/pgconsent/internal/record/audit"
 	"github.com/pgconsent/pgconsent/internal/record/dsar"
@@ -31,7 +31,7 @@ import (
 
 // Config is what the HTTP API needs. Service and Verifier are required.
 type Config struct {
-	Service  *desk.Service
+	Service  *operations.Service
 	Verifier identity.Verifier
 	Log      *slog.Logger // nil: nothing is logged
 
@@ -59,8 +59,8 @@ type Server struct {
 	mux      *http.ServeMux
 	api      huma.API
 	document []byte
-	callers  *rates // by who they are
-	peers    *rates // who have shown no valid token, by address
+	callers  *rateLimiter // by who they are
+	peers    *rateLimiter // who have shown no valid token, by address
 	running  chan struct{}
 }
 
@@ -81,13 +81,13 @@ func New(c Config) (*Server, error) {
 	if c.Timeout == 0 {
 		c.Timeout = 30 * time.Second
 	}
-	s := &Server{Config: c, mux: http.NewServeMux(), callers: newRates(c.PerSecond, c.Burst), peers: newRates(10, 50),
+	s := &Server{Config: c, mux: http.NewServeMux(), callers: newRateLimiter(c.PerSecond, c.Burst), peers: newRateLimiter(10, 50),
 		running: make(chan struct{}, maxCalls)}
 	s.api = humago.New(s.mux, document())
 	for _, resource := range resources {
 		resource(s)
 	}
-	s.exact()
+	s.addPatterns()
 	var err error
 	if s.document, err = json.MarshalIndent(s.api.OpenAPI(), "", "  "); err != nil {
 		return nil, fmt.Errorf("api: the document: %w", err)
@@ -170,11 +170,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		// The body is not read: nobody sends much who may send nothing.
 		h.Set("Connection", "close")
-		if !s.peers.allow(address(r), now) {
+		if !s.peers.allow(clientAddress(r), now) {
 			tooMany(w)
 			return
 		}
-		s.Log.Info("a call was refused", "remote", address(r), "cause", cause(err))
+		s.Log.Info("a call was refused", "remote", clientAddress(r), "cause", cause(err))
 		problem(err).write(w)
 		return
 	}
@@ -213,7 +213,7 @@ func (s *Server) run(a *answer, r *http.Request, w http.ResponseWriter) {
 			problem(errors.New("panic")).write(a)
 		}
 	}()
-	if p := accept(w, r); p != nil {
+	if p := readRequest(w, r); p != nil {
 		p.write(a)
 		return
 	}
@@ -263,8 +263,8 @@ func noSuchMethod() *sqlstate.Error {
 		WithHint("The header Allow names those it takes.")
 }
 
-// accept reads the request and refuses what two readers could understand differently, or what is there to wear one out.
-func accept(w http.ResponseWriter, r *http.Request) *Problem {
+// readRequest reads the request and refuses what two readers could understand differently, or what is there to wear one out.
+func readRequest(w http.ResponseWriter, r *http.Request) *Problem {
 	wrong := func(status int, code sqlstate.Code, format string, args ...any) *Problem {
 		return newProblem(status, sqlstate.New(code, sqlstate.ReasonSyntax, format, args...))
 	}
@@ -381,8 +381,8 @@ func tooMany(w http.ResponseWriter) {
 		"too many calls").WithHint("Wait a second, and call less often.")).write(w)
 }
 
-// address is where a call comes from, without the port.
-func address(r *http.Request) string {
+// clientAddress is where a call comes from, without the port.
+func clientAddress(r *http.Request) string {
 	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
 		return host
 	}

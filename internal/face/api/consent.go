@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/pgconsent/pgconsent/internal/face/desk"
 	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/face/operations"
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
@@ -74,11 +74,11 @@ type ByWhom struct {
 	ID   string `json:"id,omitempty"`
 }
 
-func consentStatus(c consent.Consent, now, modified time.Time, task *desk.Task) ConsentStatus {
+func consentStatus(c consent.Consent, now, modified time.Time, task *operations.Task) ConsentStatus {
 	out := ConsentStatus{
 		UserID: c.Subject, Stream: string(c.Stream), Categories: c.Categories, Purposes: c.Purposes,
-		GrantedAt: when(c.GivenAt), ExpiresAt: when(c.ExpiresAt),
-		LastModified: when(modified), State: string(c.StateAt(now)), Active: c.ActiveAt(now), Decay: string(c.Decay(now)),
+		GrantedAt: timeOrNil(c.GivenAt), ExpiresAt: timeOrNil(c.ExpiresAt),
+		LastModified: timeOrNil(modified), State: string(c.StateAt(now)), Active: c.ActiveAt(now), Decay: string(c.Decay(now)),
 	}
 	if out.State == "" {
 		out.State = "none"
@@ -96,7 +96,7 @@ func consentStatus(c consent.Consent, now, modified time.Time, task *desk.Task) 
 	return out
 }
 
-func consentTask(t desk.Task) ConsentTask {
+func consentTask(t operations.Task) ConsentTask {
 	return ConsentTask{ID: t.ID, UserID: t.Subject, Stream: string(consent.Partnered), Categories: t.Categories,
 		Status: "pending", DueAt: t.DueAt.UTC(),
 		Decisions: []string{string(consent.TaskComplete), string(consent.Reject), string(consent.Defer)}}
@@ -112,8 +112,8 @@ func consentEvent(r consent.Record) ConsentEvent {
 	return e
 }
 
-// when is null for a time that is not set.
-func when(t time.Time) *time.Time {
+// timeOrNil is null for a time that is not set.
+func timeOrNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
@@ -243,10 +243,10 @@ type decideRequest struct {
 	}
 }
 
-// The roles, as packages desk and consent have them.
+// The roles, as packages operations and consent have them.
 var (
-	mayLook   = []identity.Role{identity.Subject, identity.Admin, identity.System}
-	mayChange = []identity.Role{identity.Subject}
+	readRoles   = []identity.Role{identity.Subject, identity.Admin, identity.System}
+	changeRoles = []identity.Role{identity.Subject}
 )
 
 func consentResource(s *Server) {
@@ -260,14 +260,14 @@ func consentResource(s *Server) {
 		o.Errors = append(o.Errors, http.StatusNotFound, http.StatusConflict, http.StatusGone)
 		return o
 	}
-	add(s, get(Operation{ID: "consent-status", Path: "/v1/consent/status", Roles: mayLook,
+	add(s, get(Operation{ID: "consent-status", Path: "/v1/consent/status", Roles: readRoles,
 		Errors: []int{http.StatusGone}, Summary: "Where a consent stands",
 		Description: "The stream and categories that a user has consented to. 404 ConsentNotFoundError where " +
 			"there is none, 410 ConsentExpiredError, with the consent, where it has expired."}),
 		s.status)
-	add(s, get(Operation{ID: "consent-grants", Path: "/v1/consent/grants", Roles: mayLook, Summary: "All consents of a user",
+	add(s, get(Operation{ID: "consent-grants", Path: "/v1/consent/grants", Roles: readRoles, Summary: "All consents of a user",
 		Description: "The relationship and the consents to grantees and about scopes, whatever their state."}), s.grants)
-	add(s, post(Operation{ID: "consent-grant", Path: "/v1/consent/grant", Roles: mayChange,
+	add(s, post(Operation{ID: "consent-grant", Path: "/v1/consent/grant", Roles: changeRoles,
 		Summary: "Grant or change a consent",
 		Also:    map[int]string{http.StatusAccepted: "The agent's side has to agree: task says until when."},
 		Description: "A partnership is asked for: 202 and the task; what held before holds until it is decided. " +
@@ -280,12 +280,12 @@ func consentResource(s *Server) {
 		Roles: []identity.Role{identity.Subject, identity.System}, Summary: "Revoke everything and forget the user",
 		Description: "Ends every consent of the user and destroys the key that opens their records. It cannot be " +
 			"taken back."}), s.erase)
-	add(s, post(Operation{ID: "consent-refuse", Path: "/v1/consent/refuse", Roles: mayChange, Summary: "Say no",
+	add(s, post(Operation{ID: "consent-refuse", Path: "/v1/consent/refuse", Roles: changeRoles, Summary: "Say no",
 		Description: "Records that the user was asked and refused."}),
 		func(ctx context.Context, c *Call, in *userRequest) (*changeAnswer, error) {
 			return s.change(ctx, c, in.command(consent.Refuse))
 		})
-	add(s, post(Operation{ID: "consent-upgrade", Path: "/v1/consent/upgrade", Roles: mayChange,
+	add(s, post(Operation{ID: "consent-upgrade", Path: "/v1/consent/upgrade", Roles: changeRoles,
 		Summary: "Ask for a partnership", Status: http.StatusAccepted,
 		Description: "The agent's side decides, or it lapses: task says until when."}),
 		func(ctx context.Context, c *Call, in *upgradeRequest) (*changeAnswer, error) {
@@ -295,7 +295,7 @@ func consentResource(s *Server) {
 			}
 			return s.change(ctx, c, command)
 		})
-	add(s, post(Operation{ID: "consent-degrade", Path: "/v1/consent/degrade", Roles: mayChange,
+	add(s, post(Operation{ID: "consent-degrade", Path: "/v1/consent/degrade", Roles: changeRoles,
 		Summary: "Go to a stream that shows less",
 		Description: "PARTNERED becomes TEMPORARY or ANONYMOUS, TEMPORARY becomes ANONYMOUS, at once; nobody " +
 			"is asked."}), func(ctx context.Context, c *Call, in *degradeRequest) (*changeAnswer, error) {
@@ -335,7 +335,7 @@ func consentResource(s *Server) {
 
 func (s *Server) status(ctx context.Context, c *Call, in *UserQuery) (*statusAnswer, error) {
 	st, err := s.Service.Status(ctx, c.Caller, in.UserID)
-	c.about = about(c, in.UserID)
+	c.about = aboutIDs(c, in.UserID)
 	if err != nil {
 		p := problem(err)
 		var expired *consent.ExpiredError
@@ -348,8 +348,8 @@ func (s *Server) status(ctx context.Context, c *Call, in *UserQuery) (*statusAns
 	return &statusAnswer{consentStatus(st.Consent, st.Now, st.At, st.Open())}, nil
 }
 
-// about is whom a call is about: nobody else than the caller, if that is a user.
-func about(c *Call, named string) []string {
+// aboutIDs is whom a call is about: nobody else than the caller, if that is a user.
+func aboutIDs(c *Call, named string) []string {
 	if c.Caller.Role == identity.Subject {
 		named = c.Caller.Subject
 	}
@@ -357,7 +357,7 @@ func about(c *Call, named string) []string {
 }
 
 func (s *Server) grants(ctx context.Context, c *Call, in *UserQuery) (*grantsAnswer, error) {
-	c.about = about(c, in.UserID)
+	c.about = aboutIDs(c, in.UserID)
 	all, err := s.Service.Consents(ctx, c.Caller, in.UserID)
 	if err != nil {
 		return nil, err
@@ -374,7 +374,7 @@ func (s *Server) grants(ctx context.Context, c *Call, in *UserQuery) (*grantsAns
 // change does a command, and answers what came of it.
 func (s *Server) change(ctx context.Context, c *Call, command consent.Command) (*changeAnswer, error) {
 	command.Via = "http"
-	c.about = about(c, command.Subject)
+	c.about = aboutIDs(c, command.Subject)
 	done, err := s.Service.Change(ctx, c.Caller, command)
 	if err != nil {
 		return nil, err
@@ -382,7 +382,7 @@ func (s *Server) change(ctx context.Context, c *Call, command consent.Command) (
 	out := &changeAnswer{Status: http.StatusOK, Body: ConsentChange{Record: done.Number, Repeated: done.Repeated}}
 	out.Body.ConsentStatus = consentStatus(done.Consent, done.At, done.At, done.Task)
 	if out.Body.UserID == "" { // nothing is recorded
-		out.Body.UserID, out.Body.LastModified = about(&Call{Caller: c.Caller}, command.Subject)[0], nil
+		out.Body.UserID, out.Body.LastModified = aboutIDs(&Call{Caller: c.Caller}, command.Subject)[0], nil
 	}
 	if done.Task != nil && (command.Do == consent.Upgrade || command.Do == consent.Grant) {
 		out.Status = http.StatusAccepted
@@ -443,16 +443,16 @@ type historyQuery struct {
 }
 
 func (s *Server) history(ctx context.Context, c *Call, in *historyQuery) (*eventsAnswer, error) {
-	c.about = about(c, in.UserID)
+	c.about = aboutIDs(c, in.UserID)
 	records, err := s.Service.History(ctx, c.Caller, in.UserID)
 	if err != nil {
 		return nil, err
 	}
-	return events(records, in.Paged), nil
+	return pageOf(records, in.Paged), nil
 }
 
-// events are the page of records that was asked for, of all there are.
-func events(records []consent.Record, page Paged) *eventsAnswer {
+// pageOf are the page of records that was asked for, of all there are.
+func pageOf(records []consent.Record, page Paged) *eventsAnswer {
 	out := &eventsAnswer{}
 	out.Body.Events = []ConsentEvent{}
 	for _, r := range records {
@@ -477,5 +477,5 @@ func (s *Server) consentAudit(ctx context.Context, c *Call, in *historyQuery) (*
 	if err != nil {
 		return nil, err
 	}
-	return events(records, in.Paged), nil
+	return pageOf(records, in.Paged), nil
 }

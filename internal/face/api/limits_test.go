@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pgconsent/pgconsent/internal/face/desk"
 	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/face/operations"
 	"github.com/pgconsent/pgconsent/internal/record/audit"
 )
 
@@ -29,7 +29,7 @@ func (known) Verify(_ context.Context, bearer string) (identity.Caller, error) {
 
 func limited(t *testing.T, c Config) *Server {
 	t.Helper()
-	c.Service, c.Verifier = &desk.Service{Databases: map[string]*desk.Database{}, Record: func(context.Context, audit.Call) error { return nil }}, known{}
+	c.Service, c.Verifier = &operations.Service{Databases: map[string]*operations.Database{}, Record: func(context.Context, audit.Call) error { return nil }}, known{}
 	s, err := New(c)
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestRateOfACaller(t *testing.T) {
 		t.Errorf("another caller: %d", w.Code)
 	}
 	// Who has no token is counted by where they come from, and takes nothing from who has one.
-	s.peers = newRates(1e-6, 3)
+	s.peers = newRateLimiter(1e-6, 3)
 	for i := range 5 {
 		w, _ := get(t, s, "/v1/nothing", "wrong")
 		if want := map[bool]int{true: http.StatusUnauthorized,
@@ -82,7 +82,7 @@ func TestRateOfACaller(t *testing.T) {
 // The burst comes back by the rate, and memory is bounded.
 func TestRates(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
-	r := newRates(50, 200)
+	r := newRateLimiter(50, 200)
 	taken := func(who string, calls int) (n int) {
 		for range calls {
 			if r.allow(who, now) {
@@ -102,11 +102,11 @@ func TestRates(t *testing.T) {
 	if n := taken("a", 300); n != 200 {
 		t.Errorf("%d an hour later", n)
 	}
-	for i := range 2 * mostRates {
+	for i := range 2 * maxCallers {
 		r.allow(string(rune('A'+i%26))+time.Duration(i).String(), now)
 	}
-	if len(r.of) > mostRates {
-		t.Errorf("%d callers are told apart", len(r.of))
+	if len(r.buckets) > maxCallers {
+		t.Errorf("%d callers are told apart", len(r.buckets))
 	}
 }
 

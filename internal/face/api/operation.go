@@ -11,8 +11,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/pgconsent/pgconsent/internal/face/desk"
 	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/face/operations"
 )
 
 // Operation describes one operation of a resource.
@@ -24,7 +24,7 @@ type Operation struct {
 	Summary     string
 	Description string
 
-	Roles     []identity.Role // who may call it at all; what else they may is package desk's to say
+	Roles     []identity.Role // who may call it at all; what else they may is package operations's to say
 	Writes    bool            // it changes something
 	Everybody bool            // it is about all persons of the database
 	Silent    bool            // it is in no record
@@ -40,8 +40,8 @@ type Idempotent struct {
 	Key string `header:"Idempotency-Key" maxLength:"200" doc:"A key of your choice: the same change with the same key is done once. Another change with it is refused."`
 }
 
-// always are the errors that every operation has.
-var always = []int{
+// commonErrors are the errors that every operation has.
+var commonErrors = []int{
 	http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestURITooLong,
 	http.StatusUnprocessableEntity, http.StatusTooManyRequests,
 	http.StatusInternalServerError, http.StatusNotImplemented, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
@@ -52,14 +52,14 @@ func add[I, O any](s *Server, o Operation, do func(context.Context, *Call, *I) (
 	if o.Status == 0 {
 		o.Status = http.StatusOK
 	}
-	errs := append(slices.Clone(always), o.Errors...)
+	errs := append(slices.Clone(commonErrors), o.Errors...)
 	if o.Method != http.MethodGet {
 		errs = append(errs, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
 	}
 	slices.Sort(errs)
 	op := huma.Operation{
 		OperationID: o.ID, Method: o.Method, Path: o.Path, Tags: []string{o.Tag}, Summary: o.Summary,
-		Description:   o.Description + "\n\nRoles: " + desk.Roles(o.Roles) + ".",
+		Description:   o.Description + "\n\nRoles: " + operations.Roles(o.Roles) + ".",
 		DefaultStatus: o.Status, Errors: slices.Compact(errs), Security: []map[string][]string{{"bearer": {}}},
 		MaxBodyBytes: -1, BodyReadTimeout: -1, // the whole body is there already
 	}
@@ -67,12 +67,12 @@ func add[I, O any](s *Server, o Operation, do func(context.Context, *Call, *I) (
 		call := ctx.Context().Value(callKey{}).(*Call)
 		call.operation, call.writes, call.silent, call.everybody = strings.ReplaceAll(o.ID, "-",
 			"."), o.Writes, o.Silent, o.Everybody
-		if err := desk.RequireRole(call.Caller, o.Roles...); err != nil {
+		if err := operations.RequireRole(call.Caller, o.Roles...); err != nil {
 			call.everybody = false
 			_ = huma.WriteErr(s.api, ctx, http.StatusForbidden, "", err)
 			return
 		}
-		if where := null(call.body); where != "" {
+		if where := findNull(call.body); where != "" {
 			_ = huma.WriteErr(s.api, ctx, http.StatusUnprocessableEntity,
 				"", &huma.ErrorDetail{Location: where, Message: "null is no value here: leave the member out"})
 			return
@@ -81,7 +81,7 @@ func add[I, O any](s *Server, o Operation, do func(context.Context, *Call, *I) (
 			next(ctx)
 			return
 		}
-		s.once(ctx.Context(), call, &onceRequest{o.Method, o.Path, ctx.Header("Idempotency-Key"), call.answer},
+		s.doOnce(ctx.Context(), call, &onceRequest{o.Method, o.Path, ctx.Header("Idempotency-Key"), call.answer},
 			func() { next(ctx) })
 	}}
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
@@ -106,11 +106,11 @@ func add[I, O any](s *Server, o Operation, do func(context.Context, *Call, *I) (
 		for status, r := range one.Responses {
 			if o.Once && status[0] == '2' {
 				r.Headers = map[string]*huma.Header{
-					replayed: {Description: "true: it was done before, and is answered as it was then.",
+					replayedHeader: {Description: "true: it was done before, and is answered as it was then.",
 						Schema: &huma.Schema{Type: huma.TypeString}}}
 			}
 		}
-		for status, headers := range told {
+		for status, headers := range extraHeaders {
 			if r := one.Responses[code(status)]; r != nil {
 				r.Headers = headers
 			}
@@ -118,9 +118,9 @@ func add[I, O any](s *Server, o Operation, do func(context.Context, *Call, *I) (
 	}
 }
 
-// null is where a body has one; "" if nowhere. No member of a request takes it, and the library takes it for a member
+// findNull is where a body has one; "" if nowhere. No member of a request takes it, and the library takes it for a member
 // that is not there.
-func null(body []byte) string {
+func findNull(body []byte) string {
 	var value any
 	if len(body) == 0 || json.Unmarshal(body, &value) != nil {
 		return ""
@@ -148,8 +148,8 @@ func null(body []byte) string {
 	return look("body", value)
 }
 
-// told are the headers that answers have besides those of all of them.
-var told = map[int]map[string]*huma.Header{
+// extraHeaders are the headers that answers have besides those of all of them.
+var extraHeaders = map[int]map[string]*huma.Header{
 	http.StatusUnauthorized: {"WWW-Authenticate": {
 		Description: "Bearer", Required: true, Schema: &huma.Schema{Type: huma.TypeString}}},
 	http.StatusTooManyRequests: {"Retry-After": {Description: "After how many seconds to call again.", Required: true,

@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"github.com/pgconsent/pgconsent/internal/face/desk"
 	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/face/operations"
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
@@ -48,13 +48,13 @@ func reportResource(s *Server) {
 }
 
 func (s *Server) dsar(ctx context.Context, c *Call, in *reportQuery) (*reportAnswer, error) {
-	subject, err := desk.Whose(c.Caller, in.UserID)
+	subject, err := operations.Whose(c.Caller, in.UserID)
 	if err != nil {
 		return nil, err
 	}
 	c.About(subject)
 	if s.Report == nil {
-		return nil, notHere()
+		return nil, noAudit()
 	}
 	r, err := s.Report(ctx, c.Caller, subject, in.Data)
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *Server) dsar(ctx context.Context, c *Call, in *reportQuery) (*reportAns
 
 func (s *Server) decisions(ctx context.Context, c *Call, in *decisionsQuery) (*decisionsAnswer, error) {
 	if s.Decisions == nil {
-		return nil, notHere()
+		return nil, noAudit()
 	}
 	found, err := s.Decisions(ctx, c.Caller.Database, uint64(in.Before), in.Limit)
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *Server) decisions(ctx context.Context, c *Call, in *decisionsQuery) (*d
 	return out, nil
 }
 
-func notHere() error {
+func noAudit() error {
 	return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "no audit is kept here").
 		WithHint("audit: { mode: strict, file: audit/ }")
 }

@@ -8,7 +8,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/pgconsent/pgconsent/internal/face/desk"
+	"github.com/pgconsent/pgconsent/internal/face/operations"
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 	"github.com/pgconsent/pgconsent/policy"
 )
@@ -43,7 +43,7 @@ func (s *Server) source(a *answer, r *http.Request) bool {
 	call.operation = "source.get"
 	a.Header().Set("Cache-Control", "private")
 	if p == nil || p.Sources() == nil {
-		problem(desk.NoSource()).write(a)
+		problem(operations.NoSource()).write(a)
 		return true
 	}
 	id, err := url.PathUnescape(escaped)
@@ -53,7 +53,7 @@ func (s *Server) source(a *answer, r *http.Request) bool {
 	out, err := s.Service.Source(r.Context(), call.Caller, p.Sources(), id)
 	if err != nil {
 		if e := sqlstate.From(err); e.Code == sqlstate.LimitExceeded {
-			a.Header().Set("Retry-After", wait(e.Hint))
+			a.Header().Set("Retry-After", retryAfter(e.Hint))
 		}
 		problem(err).write(a)
 		return true
@@ -82,8 +82,8 @@ func (s *Server) source(a *answer, r *http.Request) bool {
 
 var seconds = regexp.MustCompile(`Try again in ([0-9]{1,6}) second`)
 
-// wait is for how many seconds a limit says to wait.
-func wait(hint string) string {
+// retryAfter is for how many seconds a limit says to wait.
+func retryAfter(hint string) string {
 	if m := seconds.FindStringSubmatch(hint); m != nil {
 		return m[1]
 	}

@@ -2,7 +2,7 @@
 // and who did, and withdraws; an owner sees people and why an agent sees a row or does not; and an operator sees how
 // the sidecar does.
 //
-// Guarantee: it holds no rules. What is shown and changed are operations of package desk, in the name of the caller
+// Guarantee: it holds no rules. What is shown and changed are operations of package operations, in the name of the caller
 // whose token opened the session, and each is recorded before a byte of its answer leaves. No address has anything of a
 // person in it. A page runs no script, and asks no other server for anything. A session ends with its token, with a
 // click, and by itself.
@@ -20,8 +20,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/pgconsent/pgconsent/internal/face/desk"
 	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/face/operations"
 	"github.com/pgconsent/pgconsent/internal/record/audit"
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
@@ -32,7 +32,7 @@ const Base = "/console/"
 
 // Config is what a console needs. Service and Verifier are required.
 type Config struct {
-	Service  *desk.AdminService
+	Service  *operations.AdminService
 	Verifier identity.Verifier
 	Secure   bool             // it is served over TLS: cookies are sent over nothing else
 	Log      *slog.Logger     // nil: none
@@ -42,10 +42,10 @@ type Config struct {
 // Console serves the pages.
 type Console struct {
 	Config
-	mux      *http.ServeMux
-	sessions *sessions
-	tries    *tries
-	foreign  *http.CrossOriginProtection
+	mux         *http.ServeMux
+	sessions    *sessions
+	logins      *loginLimiter
+	crossOrigin *http.CrossOriginProtection
 }
 
 // New makes a console.
@@ -59,8 +59,8 @@ func New(c Config) (*Console, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	o := &Console{Config: c, mux: http.NewServeMux(), sessions: newSessions(c.Now), tries: &tries{now: c.Now},
-		foreign: http.NewCrossOriginProtection()}
+	o := &Console{Config: c, mux: http.NewServeMux(), sessions: newSessions(c.Now), logins: &loginLimiter{now: c.Now},
+		crossOrigin: http.NewCrossOriginProtection()}
 	o.routes()
 	return o, nil
 }
@@ -97,7 +97,7 @@ func (o *Console) routes() {
 
 	at("GET people", o.page("consent.people", admins, o.people))
 	at("GET people/after/{handle}", o.page("consent.people", admins, o.people))
-	at("POST people", o.page("consent.people", admins, o.find))
+	at("POST people", o.page("consent.people", admins, o.setFilter))
 	at("GET pending", o.page("consent.pending", admins, o.pending))
 	at("GET person/{handle}", o.page("consent.person", admins, o.person))
 	at("GET why", o.page("policy.why", admins, o.whyForm))
@@ -129,13 +129,13 @@ func (o *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
 	r.Body = http.MaxBytesReader(w, r.Body, longestBody)
-	if err := o.foreign.Check(r); err != nil {
+	if err := o.crossOrigin.Check(r); err != nil {
 		o.fail(w, nil, http.StatusForbidden, foreignForm)
 		return
 	}
 	handler, pattern := o.mux.Handler(r)
 	if pattern == "" { // 404 and 405, as pages
-		status := &statusOnly{header: http.Header{}}
+		status := &statusRecorder{header: http.Header{}}
 		handler.ServeHTTP(status, r)
 		if allow := status.header.Get("Allow"); allow != "" {
 			h.Set("Allow", allow)
@@ -150,15 +150,15 @@ func (o *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	o.mux.ServeHTTP(w, r)
 }
 
-// statusOnly learns what the mux would answer.
-type statusOnly struct {
+// statusRecorder learns what the mux would answer.
+type statusRecorder struct {
 	header http.Header
 	code   int
 }
 
-func (s *statusOnly) Header() http.Header         { return s.header }
-func (s *statusOnly) Write(b []byte) (int, error) { return len(b), nil }
-func (s *statusOnly) WriteHeader(code int)        { s.code = code }
+func (s *statusRecorder) Header() http.Header         { return s.header }
+func (s *statusRecorder) Write(b []byte) (int, error) { return len(b), nil }
+func (s *statusRecorder) WriteHeader(code int)        { s.code = code }
 
 // call is a request of somebody who is signed in.
 type call struct {
@@ -246,7 +246,7 @@ func (o *Console) handle(operation string, roles []identity.Role, writes bool,
 
 // run does an operation for a caller who may ask for it, of a form that is ours.
 func (o *Console) run(c *call, roles []identity.Role, changes bool, f func(*call) (answer, error)) (answer, error) {
-	if err := desk.RequireRole(c.caller, roles...); err != nil {
+	if err := operations.RequireRole(c.caller, roles...); err != nil {
 		return answer{}, err
 	}
 	if c.caller.Role == identity.Subject {
@@ -257,7 +257,7 @@ func (o *Console) run(c *call, roles []identity.Role, changes bool, f func(*call
 			return answer{}, err
 		}
 		c.form = c.r.PostForm
-		if !c.session.ours(c.form.Get("csrf")) {
+		if !c.session.checkCSRF(c.form.Get("csrf")) {
 			return answer{}, errForeign
 		}
 	}
@@ -313,7 +313,7 @@ func (o *Console) show(w http.ResponseWriter, c *call, a answer) {
 		if c.caller.Role == identity.Subject {
 			v.SignedIn = c.caller.Subject
 		}
-		v.Told = c.session.told()
+		v.Flash = c.session.takeFlash()
 	}
 	var b bytes.Buffer
 	if err := pages[a.template].ExecuteTemplate(&b, "page", v); err != nil {

@@ -74,8 +74,8 @@ func (s *served) world(t *testing.T, name string) *demo.Running {
 	return s.running
 }
 
-// person is somebody with a browser that runs no script and keeps cookies.
-type person struct {
+// personView is somebody with a browser that runs no script and keeps cookies.
+type personView struct {
 	t    *testing.T
 	base string
 	http *http.Client
@@ -89,28 +89,28 @@ type page struct {
 	header http.Header
 }
 
-func anybody(t *testing.T) *person {
+func anybody(t *testing.T) *personView {
 	t.Helper()
 	return visitor(t, running(t))
 }
 
-func visitor(t *testing.T, r *demo.Running) *person {
+func visitor(t *testing.T, r *demo.Running) *personView {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &person{t, r.Access.HTTP + "/console/", &http.Client{Jar: jar, Timeout: tier.Patience}}
+	return &personView{t, r.Access.HTTP + "/console/", &http.Client{Jar: jar, Timeout: tier.Patience}}
 }
 
 // as signs in with the token of a role.
-func as(t *testing.T, role string) *person {
+func as(t *testing.T, role string) *personView {
 	t.Helper()
 	return to(t, running(t), role)
 }
 
 // to signs in to a world.
-func to(t *testing.T, r *demo.Running, role string) *person {
+func to(t *testing.T, r *demo.Running, role string) *personView {
 	t.Helper()
 	p := visitor(t, r)
 	token := r.Access.Tokens[role]
@@ -123,7 +123,7 @@ func to(t *testing.T, r *demo.Running, role string) *person {
 	return p
 }
 
-func (p *person) do(r *http.Request) page {
+func (p *personView) do(r *http.Request) page {
 	p.t.Helper()
 	answer, err := p.http.Do(r)
 	if err != nil {
@@ -137,7 +137,7 @@ func (p *person) do(r *http.Request) page {
 	return page{status: answer.StatusCode, path: answer.Request.URL.RequestURI(), body: string(body), header: answer.Header}
 }
 
-func (p *person) request(method, path string, form url.Values) *http.Request {
+func (p *personView) request(method, path string, form url.Values) *http.Request {
 	p.t.Helper()
 	var body io.Reader
 	if form != nil {
@@ -153,17 +153,17 @@ func (p *person) request(method, path string, form url.Values) *http.Request {
 	return r
 }
 
-func (p *person) get(path string) page {
+func (p *personView) get(path string) page {
 	p.t.Helper()
 	return p.do(p.request(http.MethodGet, path, nil))
 }
 
-func (p *person) post(path string, form url.Values) page {
+func (p *personView) post(path string, form url.Values) page {
 	p.t.Helper()
 	return p.do(p.request(http.MethodPost, path, form))
 }
 
-func (p *person) signIn(token string) page {
+func (p *personView) signIn(token string) page {
 	p.t.Helper()
 	f := p.get("login").forms(p.t)
 	if len(f) != 1 {
@@ -231,7 +231,7 @@ func (p page) button(t *testing.T, text string) form {
 	return form{}
 }
 
-func (p *person) submit(f form) page {
+func (p *personView) submit(f form) page {
 	p.t.Helper()
 	return p.post(f.action, f.fields)
 }

@@ -9,33 +9,33 @@ import (
 
 // Whom a subject speaks for, as their guardian, and who speaks for them.
 
-// named is somebody with the address of a page about them, of this session alone.
-type named struct{ Name, Handle string }
+// wardLink is somebody with the address of a page about them, of this session alone.
+type wardLink struct{ Name, Handle string }
 
-// speaking fills in who speaks for a person, and whom they speak for.
-func (o *Console) speaking(c *call, p *person) (err error) {
+// fillGuardians fills in who speaks for a person, and whom they speak for.
+func (o *Console) fillGuardians(c *call, p *personView) (err error) {
 	if p.Guardians, err = o.Service.Guardians(c, c.caller); err != nil {
 		return err
 	}
 	wards, err := o.Service.Wards(c, c.caller)
 	for _, w := range wards {
-		p.Wards = append(p.Wards, named{w, c.session.handle(w)})
+		p.Wards = append(p.Wards, wardLink{w, c.session.handle(w)})
 	}
 	return err
 }
 
-// meantWard is whom the address means.
-func (c *call) meantWard() (string, error) {
-	id, ok := c.session.meant(c.r.PathValue("handle"))
+// wardOfRequest is whom the address means.
+func (c *call) wardOfRequest() (string, error) {
+	id, ok := c.session.idOf(c.r.PathValue("handle"))
 	if !ok {
-		return "", gone()
+		return "", unknownHandle()
 	}
 	c.about = []string{id}
 	return id, nil
 }
 
 func (o *Console) ward(c *call) (answer, error) {
-	id, err := c.meantWard()
+	id, err := c.wardOfRequest()
 	if err != nil {
 		return answer{}, err
 	}
@@ -44,14 +44,14 @@ func (o *Console) ward(c *call) (answer, error) {
 	if err != nil && !errors.As(err, &unknown) {
 		return answer{}, err
 	}
-	p := person{Subject: id, Handle: c.r.PathValue("handle"), Unasked: !o.Service.AsksRegistry(c.caller)}
-	p.take(o.Now(), all)
+	p := personView{Subject: id, Handle: c.r.PathValue("handle"), Unasked: !o.Service.AsksRegistry(c.caller)}
+	p.fillConsents(o.Now(), all)
 	return answer{template: "ward", title: "Whom you speak for", data: p}, nil
 }
 
 // wardWithdraw withdraws for a ward: one consent, or every one.
 func (o *Console) wardWithdraw(c *call) (answer, error) {
-	id, err := c.meantWard()
+	id, err := c.wardOfRequest()
 	if err != nil {
 		return answer{}, err
 	}
@@ -72,9 +72,9 @@ func (o *Console) wardWithdraw(c *call) (answer, error) {
 		done++
 	}
 	if done == 0 {
-		c.session.tell(told{"note", "There was nothing to withdraw", "Nothing has changed."})
+		c.session.setFlash(flash{"note", "There was nothing to withdraw", "Nothing has changed."})
 	} else {
-		c.session.tell(told{"done", "Withdrawn for " + id,
+		c.session.setFlash(flash{"done", "Withdrawn for " + id,
 			"It is in force: from their next statement on, agents see nothing by it. That you did it, as the " +
 				"guardian, is recorded."})
 	}
@@ -100,13 +100,13 @@ func (o *Console) consentTo(c *call) (answer, error) {
 		missing = "Say which kinds of data " + command.Grantee + " may see: tick one at least."
 	}
 	if missing != "" {
-		c.session.tell(told{"note", "Nothing was given", missing})
+		c.session.setFlash(flash{"note", "Nothing was given", missing})
 		return answer{to: "me"}, nil
 	}
 	if _, err := o.change(c, command); err != nil {
 		return answer{}, err
 	}
-	c.session.tell(told{"done", "You have given your consent to " + command.Grantee,
+	c.session.setFlash(flash{"done", "You have given your consent to " + command.Grantee,
 		"It counts from now on, until you withdraw it, with one click, below."})
 	return answer{to: "me"}, nil
 }

@@ -57,9 +57,9 @@ func (o *Console) login(w http.ResponseWriter, r *http.Request) {
 	}
 	token := strings.TrimSpace(r.PostForm.Get("token"))
 	caller, err := o.Verifier.Verify(r.Context(), token)
-	if err != nil || !mayUse(caller) {
+	if err != nil || !isPerson(caller) {
 		// One answer, whatever was wrong with it. A token that is right is taken however many were not.
-		if !o.tries.failed() {
+		if !o.logins.failed() {
 			w.Header().Set("Retry-After", "10")
 			o.loginPage(w, http.StatusTooManyRequests,
 				loginPage{Problem: "There were too many tries that failed. Please wait for ten seconds."})
@@ -97,7 +97,7 @@ func (o *Console) login(w http.ResponseWriter, r *http.Request) {
 func (o *Console) logout(w http.ResponseWriter, r *http.Request) {
 	s, _ := o.signedIn(r)
 	if s != nil {
-		if err := parse(r); err != nil || !s.ours(r.PostForm.Get("csrf")) {
+		if err := parse(r); err != nil || !s.checkCSRF(r.PostForm.Get("csrf")) {
 			o.fail(w, nil, http.StatusForbidden, foreignForm)
 			return
 		}
@@ -129,8 +129,8 @@ func (o *Console) home(c *call) (answer, error) {
 	return answer{to: home(c.caller.Role)}, nil
 }
 
-// tries slows those who guess: so many that fail are free, and then one each second.
-type tries struct {
+// loginLimiter slows those who guess: so many that fail are free, and then one each second.
+type loginLimiter struct {
 	now  func() time.Time
 	mu   sync.Mutex
 	left float64
@@ -139,7 +139,7 @@ type tries struct {
 
 const freeTries = 20
 
-func (t *tries) refill() {
+func (t *loginLimiter) refill() {
 	now := t.now()
 	if t.at.IsZero() {
 		t.left = freeTries
@@ -150,7 +150,7 @@ func (t *tries) refill() {
 }
 
 // failed counts one, and tells whether it was among those that are free.
-func (t *tries) failed() bool {
+func (t *loginLimiter) failed() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.refill()

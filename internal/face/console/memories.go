@@ -28,9 +28,9 @@ type memoriesPage struct {
 func (o *Console) memories(c *call) (answer, error) {
 	subject, after := c.caller.Subject, ""
 	if h := c.r.PathValue("handle"); h != "" {
-		meant, ok := c.session.meant(h)
+		meant, ok := c.session.idOf(h)
 		if !ok {
-			return answer{}, gone()
+			return answer{}, unknownHandle()
 		}
 		subject, after, _ = strings.Cut(meant, "\x00")
 	}
@@ -92,8 +92,8 @@ func (o *Console) general(c *call) (answer, error) {
 	p, after := generalPage{}, ""
 	if h := c.r.PathValue("handle"); h != "" {
 		var ok bool
-		if after, ok = c.session.meant(h); !ok {
-			return answer{}, gone()
+		if after, ok = c.session.idOf(h); !ok {
+			return answer{}, unknownHandle()
 		}
 		p.Later = true
 	}

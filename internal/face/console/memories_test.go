@@ -90,7 +90,7 @@ func TestMemories(t *testing.T) {
 	// A guardian asks about the ward, page by page; a stranger has the same answer for somebody and for nobody.
 	sean := to(t, r, "subject:human:sean")
 	sean.get("me/memories").says(t, "No memory is about you")
-	ask := func(p *person, subject string) page {
+	ask := func(p *personView, subject string) page {
 		f := p.get("me/memories").button(t, "Show")
 		f.fields.Set("subject", subject)
 		return p.submit(f)

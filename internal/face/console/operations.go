@@ -3,12 +3,12 @@ package console
 import (
 	"time"
 
-	"github.com/pgconsent/pgconsent/internal/face/desk"
+	"github.com/pgconsent/pgconsent/internal/face/operations"
 )
 
 // operationsPage is what an operator sees: no person, no row, no statement.
 type operationsPage struct {
-	desk.Overview
+	operations.Overview
 	Up      string
 	Healthy bool
 }

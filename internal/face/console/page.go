@@ -19,7 +19,7 @@ var files embed.FS
 var pages = parsePages()
 
 func parsePages() map[string]*template.Template {
-	frame := template.Must(template.New("").Funcs(words).ParseFS(files, "pages/page.html", "pages/parts.html"))
+	frame := template.Must(template.New("").Funcs(templateFuncs).ParseFS(files, "pages/page.html", "pages/parts.html"))
 	out := map[string]*template.Template{}
 	all, _ := fs.Glob(files, "pages/*.html")
 	for _, p := range all {
@@ -36,7 +36,7 @@ type view struct {
 	SignedIn, Role string
 	CSRF           string
 	Nav            []link
-	Told           *told
+	Flash          *flash
 	Data           any
 }
 

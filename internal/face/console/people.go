@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pgconsent/pgconsent/internal/face/desk"
+	"github.com/pgconsent/pgconsent/internal/face/operations"
 	"github.com/pgconsent/pgconsent/internal/registry"
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
@@ -22,7 +22,7 @@ type peoplePage struct {
 	Text    string
 	Stream  string
 	Streams []streamChoice
-	List    []listed
+	List    []personRow
 	Next    string // handle of the last one; "": there are no more
 	Later   bool   // it is not the first page
 	Unasked bool   // no rule here asks what is recorded
@@ -34,20 +34,20 @@ type streamChoice struct {
 	Chosen      bool
 }
 
-type listed struct {
+type personRow struct {
 	ID, Handle string
-	Lead       *standing
+	Lead       *consentView
 	Others     int // other consents in force
 }
 
 func (o *Console) people(c *call) (answer, error) {
 	c.everybody = true
-	f := c.session.looking()
+	f := c.session.peopleFilter()
 	p := peoplePage{Text: f.Text, Stream: string(f.Stream)}
 	if h := c.r.PathValue("handle"); h != "" {
-		after, ok := c.session.meant(h)
+		after, ok := c.session.idOf(h)
 		if !ok {
-			return answer{}, gone()
+			return answer{}, unknownHandle()
 		}
 		f.After, p.Later = after, true
 	}
@@ -62,13 +62,13 @@ func (o *Console) people(c *call) (answer, error) {
 		p.Streams = append(p.Streams, streamChoice{string(s), streamWords[s], f.Stream == s})
 	}
 	for _, one := range found.List {
-		l := listed{ID: one.Subject, Handle: c.session.handle(one.Subject)}
+		l := personRow{ID: one.Subject, Handle: c.session.handle(one.Subject)}
 		for _, con := range one.Consents {
-			st := standingOf(con, found.Now)
+			st := newConsentView(con, found.Now)
 			switch {
 			case l.Lead == nil && con.Grantee == consent.Everybody && con.Scope == consent.Everything:
 				l.Lead = &st
-			case st.InForce:
+			case st.Active:
 				l.Others++
 			}
 		}
@@ -80,8 +80,8 @@ func (o *Console) people(c *call) (answer, error) {
 	return answer{template: "people", title: "People", data: p}, nil
 }
 
-// find keeps what is looked for in the session: no address has it.
-func (o *Console) find(c *call) (answer, error) {
+// setFilter keeps what is looked for in the session: no address has it.
+func (o *Console) setFilter(c *call) (answer, error) {
 	c.everybody = true
 	stream := consent.Stream(c.form.Get("stream"))
 	if stream != "" && !slices.Contains(consent.Streams, stream) {
@@ -91,18 +91,18 @@ func (o *Console) find(c *call) (answer, error) {
 	if len(text) > 512 {
 		return answer{}, errLong
 	}
-	c.session.look(registry.PeopleFilter{Text: text, Stream: stream})
+	c.session.setPeopleFilter(registry.PeopleFilter{Text: text, Stream: stream})
 	return answer{to: "people"}, nil
 }
 
-// gone is the answer to a handle that this session did not make, or has forgotten.
-func gone() error {
+// unknownHandle is the answer to a handle that this session did not make, or has forgotten.
+func unknownHandle() error {
 	return sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonInternal,
 		"this address was made for another session, or is too old").WithHint("Begin with the list of people.")
 }
 
-type question struct {
-	desk.Task
+type pendingView struct {
+	operations.Task
 	Handle string
 }
 
@@ -112,9 +112,9 @@ func (o *Console) pending(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	var list []question
+	var list []pendingView
 	for _, t := range all {
-		list = append(list, question{t, c.session.handle(t.Subject)})
+		list = append(list, pendingView{t, c.session.handle(t.Subject)})
 	}
 	return answer{template: "pending", title: "Requests for a partnership",
 		data: map[string]any{"List": list, "Now": o.Now()}}, nil
@@ -124,12 +124,12 @@ func (o *Console) pending(c *call) (answer, error) {
 const mostKeys = 50
 
 func (o *Console) person(c *call) (answer, error) {
-	id, ok := c.session.meant(c.r.PathValue("handle"))
+	id, ok := c.session.idOf(c.r.PathValue("handle"))
 	if !ok {
-		return answer{}, gone()
+		return answer{}, unknownHandle()
 	}
 	c.about = []string{id}
-	p := person{Subject: id}
+	p := personView{Subject: id}
 	if err := o.consents(c, &p); err != nil {
 		return answer{}, err
 	}
@@ -150,7 +150,7 @@ func (o *Console) person(c *call) (answer, error) {
 	slices.Sort(p.Agents)
 	if p.Unseen == nil {
 		if p.Rows, err = o.Service.Keys(c, c.caller, id); err != nil {
-			p.Unseen = o.unseen("consent.keys", err)
+			p.Unseen = o.partFailed("consent.keys", err)
 		}
 	}
 	for i := range p.Rows {
@@ -169,11 +169,11 @@ type whyPage struct {
 
 func (o *Console) whyForm(c *call) (answer, error) {
 	c.everybody = true
-	p, err := o.asking(c)
+	p, err := o.whyFormData(c)
 	return answer{template: "why", title: "Why an agent sees a row, or does not", data: p}, err
 }
 
-func (o *Console) asking(c *call) (whyPage, error) {
+func (o *Console) whyFormData(c *call) (whyPage, error) {
 	tables, err := o.Service.Tables(c, c.caller)
 	if err != nil {
 		return whyPage{}, err
@@ -188,7 +188,7 @@ func (o *Console) asking(c *call) (whyPage, error) {
 
 func (o *Console) why(c *call) (answer, error) {
 	c.everybody = true
-	p, err := o.asking(c)
+	p, err := o.whyFormData(c)
 	if err != nil {
 		return answer{}, err
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pgconsent/pgconsent/internal/face/desk"
+	"github.com/pgconsent/pgconsent/internal/face/operations"
 	"github.com/pgconsent/pgconsent/internal/record/dsar"
 	"github.com/pgconsent/pgconsent/internal/record/dsar/access"
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
@@ -17,12 +17,12 @@ import (
 // What a subject sees and does. Every change is one click, and the page after it says what has happened and how it is
 // undone.
 
-// standing is one consent in words.
-type standing struct {
+// consentView is one consent in words.
+type consentView struct {
 	consent.Consent
 	Now        time.Time
 	State      string
-	InForce    bool
+	Active     bool
 	Title      string // to whom, about what
 	Kind       string // of a relationship
 	Until      time.Time
@@ -33,8 +33,8 @@ type standing struct {
 	Streamless bool
 }
 
-func standingOf(c consent.Consent, now time.Time) standing {
-	s := standing{Consent: c, Now: now, State: stateWord(c, now), InForce: c.ActiveAt(now), Until: c.ExpiresAt,
+func newConsentView(c consent.Consent, now time.Time) consentView {
+	s := consentView{Consent: c, Now: now, State: stateWord(c, now), Active: c.ActiveAt(now), Until: c.ExpiresAt,
 		Pending: c.Pending(now), Streamless: c.Stream == ""}
 	s.Kind = streamWords[c.Stream]
 	s.Title = "Everybody"
@@ -44,23 +44,23 @@ func standingOf(c consent.Consent, now time.Time) standing {
 	case c.Grantee != consent.Everybody:
 		s.Title = c.Grantee
 	}
-	if s.InForce && c.Stream == consent.Anonymous {
+	if s.Active && c.Stream == consent.Anonymous {
 		s.Decay = c.DecayDays(now)
 	}
-	s.GivenBack = !s.InForce && c.State != consent.Requested
+	s.GivenBack = !s.Active && c.State != consent.Requested
 	return s
 }
 
-// person is what is shown of one.
-type person struct {
+// personView is what is shown of one.
+type personView struct {
 	Subject   string
 	Known     bool
 	Active    bool
-	Counted   bool      // in statistics, and nothing else
-	Lead      *standing // the relationship
-	Consents  []standing
+	Counted   bool         // in statistics, and nothing else
+	Lead      *consentView // the relationship
+	Consents  []consentView
 	Now       time.Time
-	Sights    []sight
+	Sights    []agentView
 	Unseen    *problem // why nobody can say who may see
 	History   []consent.Record
 	Rows      []dsar.Rows
@@ -73,27 +73,27 @@ type person struct {
 	Unasked   bool // no rule here asks what is recorded
 	Remaining int
 
-	Guardians []string // who speaks for them
-	Wards     []named  // whom they speak for
-	Handle    string   // of a ward
-	Kinds     []string // of data, to consent to
-	Parties   []string // whom they may mean
+	Guardians []string   // who speaks for them
+	Wards     []wardLink // whom they speak for
+	Handle    string     // of a ward
+	Kinds     []string   // of data, to consent to
+	Parties   []string   // whom they may mean
 }
 
 // Held tells whether there are rows of the person's to ask about.
-func (p person) Held() bool {
+func (p personView) Held() bool {
 	return slices.ContainsFunc(p.Rows, func(r dsar.Rows) bool { return len(r.Keys) > 0 })
 }
 
-// sight is what one agent may see, in words.
-type sight struct {
+// agentView is what one agent may see, in words.
+type agentView struct {
 	why.Visibility
 	Visible, Rows, Counted int64
 	Observed               bool
 }
 
-// unseen is what a part of a page says that cannot be made; the page is answered all the same.
-func (o *Console) unseen(what string, err error) *problem {
+// partFailed is what a part of a page says that cannot be made; the page is answered all the same.
+func (o *Console) partFailed(what string, err error) *problem {
 	status, p, _, _ := explain(err)
 	if status >= 500 && status != http.StatusNotImplemented {
 		o.Log.Error("console: a part of a page", "part", what, "error", err)
@@ -101,43 +101,43 @@ func (o *Console) unseen(what string, err error) *problem {
 	return &p
 }
 
-func (o *Console) sights(c *call, subject string) ([]sight, *problem) {
+func (o *Console) sights(c *call, subject string) ([]agentView, *problem) {
 	all, err := o.Service.Visibility(c, c.caller, subject)
 	if err != nil {
-		return nil, o.unseen("consent.sight", err)
+		return nil, o.partFailed("consent.sight", err)
 	}
-	var out []sight
+	var out []agentView
 	for _, s := range all {
-		one := sight{Visibility: s}
+		one := agentView{Visibility: s}
 		for _, t := range s.Tables {
 			one.Visible, one.Rows, one.Counted = one.Visible+t.Visible, one.Rows+t.Rows, one.Counted+t.Counted
 			one.Observed = one.Observed || t.Observed
 		}
 		out = append(out, one)
 	}
-	slices.SortStableFunc(out, func(a, b sight) int { return int(min(1, max(-1, b.Visible-a.Visible))) })
+	slices.SortStableFunc(out, func(a, b agentView) int { return int(min(1, max(-1, b.Visible-a.Visible))) })
 	return out, nil
 }
 
 // consents fills a person from the registry. Somebody of whom it knows nothing has none.
-func (o *Console) consents(c *call, p *person) error {
+func (o *Console) consents(c *call, p *personView) error {
 	all, err := o.Service.Consents(c, c.caller, p.Subject)
 	var unknown *consent.NotFoundError
 	if err != nil && !errors.As(err, &unknown) {
 		return err
 	}
-	p.take(o.Now(), all)
+	p.fillConsents(o.Now(), all)
 	return nil
 }
 
-// take fills a person from the last records of their consents.
-func (p *person) take(now time.Time, all []desk.Status) {
+// fillConsents fills a person from the last records of their consents.
+func (p *personView) fillConsents(now time.Time, all []operations.Status) {
 	p.Known, p.Now = len(all) > 0, now
 	inForce := 0
 	for _, s := range all {
-		st := standingOf(s.Consent, s.Now)
+		st := newConsentView(s.Consent, s.Now)
 		st.Number, p.Now = s.Number, s.Now
-		if st.InForce {
+		if st.Active {
 			inForce++
 		}
 		if p.Lead == nil && s.Grantee == consent.Everybody && s.Scope == consent.Everything {
@@ -147,12 +147,12 @@ func (p *person) take(now time.Time, all []desk.Status) {
 		p.Consents = append(p.Consents, st)
 	}
 	p.Active, p.Several = inForce > 0, inForce > 1
-	p.Counted = inForce == 1 && p.Lead != nil && p.Lead.InForce && p.Lead.Stream == consent.Anonymous
+	p.Counted = inForce == 1 && p.Lead != nil && p.Lead.Active && p.Lead.Stream == consent.Anonymous
 	var stream consent.Stream
 	pending := false
 	streamless := false
 	if p.Lead != nil {
-		if p.Lead.InForce {
+		if p.Lead.Active {
 			stream = p.Lead.Stream
 		}
 		pending, streamless = p.Lead.Pending, p.Lead.Streamless
@@ -163,11 +163,11 @@ func (p *person) take(now time.Time, all []desk.Status) {
 }
 
 func (o *Console) me(c *call) (answer, error) {
-	p := person{Subject: c.caller.Subject, Own: true, Unasked: !o.Service.AsksRegistry(c.caller)}
+	p := personView{Subject: c.caller.Subject, Own: true, Unasked: !o.Service.AsksRegistry(c.caller)}
 	if err := o.consents(c, &p); err != nil {
 		return answer{}, err
 	}
-	if err := o.speaking(c, &p); err != nil {
+	if err := o.fillGuardians(c, &p); err != nil {
 		return answer{}, err
 	}
 	p.Kinds = kinds
@@ -180,7 +180,7 @@ func (o *Console) me(c *call) (answer, error) {
 }
 
 func (o *Console) history(c *call) (answer, error) {
-	p := person{Subject: c.caller.Subject, Own: true}
+	p := personView{Subject: c.caller.Subject, Own: true}
 	all, err := o.Service.History(c, c.caller, p.Subject)
 	var unknown *consent.NotFoundError
 	if err != nil && !errors.As(err, &unknown) {
@@ -219,7 +219,7 @@ func (o *Console) seen(c *call) (answer, error) {
 }
 
 // change does a command in the subject's name.
-func (o *Console) change(c *call, command consent.Command) (desk.Change, error) {
+func (o *Console) change(c *call, command consent.Command) (operations.Change, error) {
 	command.Subject, command.Via = c.caller.Subject, "console"
 	if g := c.form.Get("grantee"); g != "" {
 		command.Grantee = g
@@ -249,7 +249,7 @@ func (o *Console) withdraw(c *call) (answer, error) {
 				return answer{}, err
 			}
 		}
-		c.session.tell(told{"done", "Every consent is withdrawn",
+		c.session.setFlash(flash{"done", "Every consent is withdrawn",
 			"From their next statement on, no agent sees your data by your consent." + undo})
 		return answer{to: "me"}, nil
 	}
@@ -258,9 +258,9 @@ func (o *Console) withdraw(c *call) (answer, error) {
 		return answer{}, err
 	}
 	if done.Number == 0 {
-		c.session.tell(told{"note", "This was withdrawn before", "Nothing has changed."})
+		c.session.setFlash(flash{"note", "This was withdrawn before", "Nothing has changed."})
 	} else {
-		c.session.tell(told{"done", "Your consent is withdrawn",
+		c.session.setFlash(flash{"done", "Your consent is withdrawn",
 			"It is in force: from their next statement on, agents see nothing by it." + undo})
 	}
 	return answer{to: "me"}, nil
@@ -304,7 +304,7 @@ func (o *Console) give(c *call) (answer, error) {
 	if !done.Consent.ExpiresAt.IsZero() {
 		text = "It counts from now on, until " + date(done.Consent.ExpiresAt) + " unless it is renewed."
 	}
-	c.session.tell(told{"done", "You have given your consent", text + " You can withdraw it at any time, with one click."})
+	c.session.setFlash(flash{"done", "You have given your consent", text + " You can withdraw it at any time, with one click."})
 	return answer{to: "me"}, nil
 }
 
@@ -319,7 +319,7 @@ func (o *Console) less(c *call) (answer, error) {
 		text = "No agent sees your data one by one any more. What comes counts in statistics of groups only; what " +
 			"there is becomes anonymous step by step, within 90 days."
 	}
-	c.session.tell(told{"done", "Agents see less of you from now on",
+	c.session.setFlash(flash{"done", "Agents see less of you from now on",
 		text + " You can withdraw altogether, or ask for a partnership again; what has gone does not come back."})
 	return answer{to: "me"}, nil
 }
@@ -334,7 +334,7 @@ func (o *Console) partnership(c *call) (answer, error) {
 		text = "The agent's side decides, until " + instant(done.Task.DueAt) +
 			"; after that the request lapses. Until then everything stays as it is."
 	}
-	c.session.tell(told{"done", "You have asked for a partnership",
+	c.session.setFlash(flash{"done", "You have asked for a partnership",
 		text + " Withdrawing your consent takes the request back as well."})
 	return answer{to: "me"}, nil
 }

@@ -22,11 +22,11 @@ import (
 // sealed with a key that the browser's cookie has and nobody else. Sessions are in memory: a restart ends them.
 
 const (
-	idle     = 15 * time.Minute // without a request
-	longest  = 8 * time.Hour    // of a session
-	most     = 1000             // sessions
-	mostOf   = 20               // of one token
-	mostSeen = 5000             // handles of a session
+	idleTimeout = 15 * time.Minute // without a request
+	maxLifetime = 8 * time.Hour    // of a session
+	maxSessions = 1000             // sessions
+	maxPerToken = 20               // of one token
+	maxHandles  = 5000             // handles of a session
 )
 
 // sessions are those that are open.
@@ -44,16 +44,16 @@ type session struct {
 	csrf   string
 	since  time.Time
 
-	mu      sync.Mutex
-	last    time.Time
-	said    *told
-	find    registry.PeopleFilter
-	key     [16]byte
-	handles map[string]string
+	mu           sync.Mutex
+	last         time.Time
+	pendingFlash *flash
+	find         registry.PeopleFilter
+	key          [16]byte
+	handles      map[string]string
 }
 
-// told is what the next page begins with.
-type told struct {
+// flash is what the next page begins with.
+type flash struct {
 	Kind  string // done, note
 	Title string
 	Text  string
@@ -100,14 +100,14 @@ func (o *sessions) begin(token string) (*session, string, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.sweep(now)
-	o.bound(func(*session) bool { return true }, most)
-	o.bound(func(other *session) bool { return other.token == s.token }, mostOf)
+	o.makeRoom(func(*session) bool { return true }, maxSessions)
+	o.makeRoom(func(other *session) bool { return other.token == s.token }, maxPerToken)
 	o.all[s.id] = s
 	return s, base64.RawURLEncoding.EncodeToString(secret), nil
 }
 
-// bound makes room for one more of those that are meant.
-func (o *sessions) bound(meant func(*session) bool, most int) {
+// makeRoom makes room for one more of those that are meant.
+func (o *sessions) makeRoom(meant func(*session) bool, most int) {
 	for {
 		n := 0
 		var oldest *session
@@ -116,7 +116,7 @@ func (o *sessions) bound(meant func(*session) bool, most int) {
 				continue
 			}
 			n++
-			if oldest == nil || s.used().Before(oldest.used()) {
+			if oldest == nil || s.lastUsed().Before(oldest.lastUsed()) {
 				oldest = s
 			}
 		}
@@ -130,17 +130,17 @@ func (o *sessions) bound(meant func(*session) bool, most int) {
 // sweep forgets those that are over.
 func (o *sessions) sweep(now time.Time) {
 	for id, s := range o.all {
-		if s.over(now) {
+		if s.expired(now) {
 			delete(o.all, id)
 		}
 	}
 }
 
-func (s *session) over(now time.Time) bool {
-	return now.Sub(s.used()) > idle || now.Sub(s.since) > longest
+func (s *session) expired(now time.Time) bool {
+	return now.Sub(s.lastUsed()) > idleTimeout || now.Sub(s.since) > maxLifetime
 }
 
-func (s *session) used() time.Time {
+func (s *session) lastUsed() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.last
@@ -155,7 +155,7 @@ func (o *sessions) find(secret []byte) *session {
 	if !ok {
 		return nil
 	}
-	if s.over(now) {
+	if s.expired(now) {
 		delete(o.all, s.id)
 		return nil
 	}
@@ -182,14 +182,14 @@ func (s *session) caller(ctx context.Context, v identity.Verifier, secret []byte
 		return identity.Caller{}, errors.New("the session's token does not open")
 	}
 	c, err := v.Verify(ctx, string(token))
-	if err == nil && !mayUse(c) {
+	if err == nil && !isPerson(c) {
 		err = errors.New("the token is not a person's")
 	}
 	return c, err
 }
 
-// mayUse tells whether the console is for them: agents and applications have faces of their own.
-func mayUse(c identity.Caller) bool {
+// isPerson tells whether the console is for them: agents and applications have faces of their own.
+func isPerson(c identity.Caller) bool {
 	switch c.Role {
 	case identity.Subject, identity.Admin, identity.Operator:
 		return true
@@ -197,23 +197,23 @@ func mayUse(c identity.Caller) bool {
 	return false
 }
 
-// ours tells whether a form was made for this session.
-func (s *session) ours(token string) bool {
+// checkCSRF tells whether a form was made for this session.
+func (s *session) checkCSRF(token string) bool {
 	return subtle.ConstantTimeCompare([]byte(token), []byte(s.csrf)) == 1
 }
 
-// tell has the next page say something.
-func (s *session) tell(t told) {
+// setFlash has the next page say something.
+func (s *session) setFlash(t flash) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.said = &t
+	s.pendingFlash = &t
 }
 
-func (s *session) told() *told {
+func (s *session) takeFlash() *flash {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.said
-	s.said = nil
+	t := s.pendingFlash
+	s.pendingFlash = nil
 	return t
 }
 
@@ -224,28 +224,28 @@ func (s *session) handle(id string) string {
 	h := base64.RawURLEncoding.EncodeToString(m.Sum(nil)[:12])
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.handles) >= mostSeen {
+	if len(s.handles) >= maxHandles {
 		clear(s.handles)
 	}
 	s.handles[h] = id
 	return h
 }
 
-func (s *session) meant(handle string) (string, bool) {
+func (s *session) idOf(handle string) (string, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id, ok := s.handles[handle]
 	return id, ok
 }
 
-// looking is what was looked for last.
-func (s *session) looking() registry.PeopleFilter {
+// peopleFilter is what was looked for last.
+func (s *session) peopleFilter() registry.PeopleFilter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.find
 }
 
-func (s *session) look(f registry.PeopleFilter) {
+func (s *session) setPeopleFilter(f registry.PeopleFilter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.find = f

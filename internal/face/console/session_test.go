@@ -64,7 +64,7 @@ func TestSessionsEnd(t *testing.T) {
 		t.Error("a session outlives its longest time")
 	}
 	secret = open("secret-token")
-	now = now.Add(idle + time.Second)
+	now = now.Add(idleTimeout + time.Second)
 	if all.find(secret) != nil {
 		t.Error("an idle session lives on")
 	}
@@ -81,18 +81,18 @@ func TestSessionsEnd(t *testing.T) {
 	}
 	// There are not too many, of all and of one token, and the ones that were idle longest go.
 	first := open("of one")
-	for range mostOf + 5 {
+	for range maxPerToken + 5 {
 		now = now.Add(time.Millisecond)
 		open("of one")
 	}
 	if all.find(first) != nil {
 		t.Error("a token has any number of sessions")
 	}
-	for i := range most + 10 {
+	for i := range maxSessions + 10 {
 		now = now.Add(time.Millisecond)
 		open(fmt.Sprint(i))
 	}
-	if n := len(all.all); n > most {
+	if n := len(all.all); n > maxSessions {
 		t.Errorf("%d sessions", n)
 	}
 }
@@ -108,16 +108,16 @@ func TestHandlesAreOfOneSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := a.handle("ada")
-	if id, ok := a.meant(h); !ok || id != "ada" || a.handle("ada") != h {
+	if id, ok := a.idOf(h); !ok || id != "ada" || a.handle("ada") != h {
 		t.Error("a handle does not lead back")
 	}
-	if _, ok := b.meant(h); ok || b.handle("ada") == h {
+	if _, ok := b.idOf(h); ok || b.handle("ada") == h {
 		t.Error("a handle of another session leads somewhere")
 	}
-	for i := range mostSeen + 10 {
+	for i := range maxHandles + 10 {
 		a.handle(fmt.Sprint(i))
 	}
-	if len(a.handles) > mostSeen {
+	if len(a.handles) > maxHandles {
 		t.Errorf("%d handles", len(a.handles))
 	}
 }
@@ -125,7 +125,7 @@ func TestHandlesAreOfOneSession(t *testing.T) {
 // Who guesses is slowed; who knows is not.
 func TestTriesAreSlowed(t *testing.T) {
 	now := time.Now()
-	tr := &tries{now: func() time.Time { return now }}
+	tr := &loginLimiter{now: func() time.Time { return now }}
 	for i := range freeTries {
 		if !tr.failed() {
 			t.Fatalf("try %d is too many", i)

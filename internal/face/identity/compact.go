@@ -14,13 +14,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/face/strictjson"
 )
 
-// object is a header or the claims of a token.
-type object map[string]any
+// jsonObject is a header or the claims of a token.
+type jsonObject map[string]any
 
-// compact takes a token apart: three parts in the one way that base64url has for each, the first two of them JSON
+// parseCompact takes a token apart: three parts in the one way that base64url has for each, the first two of them JSON
 // objects that every reader reads alike. What libraries let pass besides (other alphabets, padding, line breaks, a name
 // twice) is no token. Nothing of it is verified yet.
-func compact(token string) (header, claims object, err error) {
+func parseCompact(token string) (header, claims jsonObject, err error) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
 		return nil, nil, errors.New("it is not a signed token in compact form")
@@ -42,13 +42,13 @@ func compact(token string) (header, claims object, err error) {
 	return header, claims, nil
 }
 
-func objectOf(text []byte) (object, error) {
+func objectOf(text []byte) (jsonObject, error) {
 	if err := strictjson.Check(text, strictjson.Depth); err != nil {
 		return nil, err
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber() // a number is what its digits say, and not the nearest that a machine has
-	var out object
+	var out jsonObject
 	if err := d.Decode(&out); err != nil || out == nil {
 		return nil, errors.New("it is not an object")
 	}
@@ -56,7 +56,7 @@ func objectOf(text []byte) (object, error) {
 }
 
 // text is a member that is one; "" where there is none.
-func (o object) text(name string) (string, error) {
+func (o jsonObject) text(name string) (string, error) {
 	value, there := o[name]
 	text, is := value.(string)
 	if there && !is {
@@ -67,7 +67,7 @@ func (o object) text(name string) (string, error) {
 
 // algorithm is the one that the header names. Keys are found by the id alone: where a header brings a key, or says
 // where there is one, nobody looks.
-func (o object) algorithm(taken []string) (jwa.SignatureAlgorithm, error) {
+func (o jsonObject) algorithm(taken []string) (jwa.SignatureAlgorithm, error) {
 	for _, name := range []string{"crit", "b64"} {
 		if _, there := o[name]; there {
 			return jwa.NoSignature(), errors.New("its header asks for what is not understood here")
@@ -85,7 +85,7 @@ func (o object) algorithm(taken []string) (jwa.SignatureAlgorithm, error) {
 }
 
 // times are seconds: the library takes texts for them, too.
-func (o object) times() error {
+func (o jsonObject) times() error {
 	for _, name := range []string{"exp", "nbf", "iat"} {
 		if value, there := o[name]; there {
 			if _, is := value.(json.Number); !is {

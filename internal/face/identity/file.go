@@ -32,16 +32,16 @@ type Token struct {
 	Disabled bool   `yaml:"disabled,omitempty"`
 }
 
-// file is the whole of it.
-type file struct {
+// tokensFile is the whole of it.
+type tokensFile struct {
 	Tokens []Token `yaml:"tokens"`
 }
 
 // maxSubject is what the consent registry takes for an id.
 const maxSubject = 512
 
-// prefix makes tokens easy to find where they should not be.
-const prefix = "pgct_"
+// tokenPrefix makes tokens easy to find where they should not be.
+const tokenPrefix = "pgct_"
 
 var validName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,99}$`)
 
@@ -51,7 +51,7 @@ func NewToken() (token, sum string, err error) {
 	if _, err := rand.Read(random); err != nil {
 		return "", "", err
 	}
-	token = prefix + base64.RawURLEncoding.EncodeToString(random)
+	token = tokenPrefix + base64.RawURLEncoding.EncodeToString(random)
 	return token, Sum(token), nil
 }
 
@@ -140,7 +140,7 @@ func parse(path string, text []byte) ([]Token, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, nil
 	}
-	var f file
+	var f tokensFile
 	if err := yaml.UnmarshalWithOptions(text, &f, yaml.Strict()); err != nil {
 		return nil, wrong(err)
 	}
@@ -207,6 +207,6 @@ func update(path string, change func([]Token) ([]Token, error)) error {
 		if err != nil {
 			return nil, err
 		}
-		return yaml.Marshal(file{Tokens: all})
+		return yaml.Marshal(tokensFile{Tokens: all})
 	})
 }

@@ -17,8 +17,8 @@ const leastRSA = 2048
 // curves are those of the algorithms with elliptic curves: each has its own.
 var curves = map[string]string{"ES256": "P-256", "ES384": "P-384", "ES512": "P-521"}
 
-// fits tells whether a key is one for the algorithm: a public key that is taken for a secret would sign anything.
-func fits(key jwk.Key, algorithm jwa.SignatureAlgorithm) error {
+// checkKey tells whether a key is one for the algorithm: a public key that is taken for a secret would sign anything.
+func checkKey(key jwk.Key, algorithm jwa.SignatureAlgorithm) error {
 	if _, unknown := key.(jwk.UnsupportedKey); unknown {
 		return errors.New("its key cannot be read")
 	}

@@ -72,7 +72,7 @@ func (v *JWT) read(ctx context.Context, token string) (Caller, time.Time, error)
 	if len(token) > maxToken {
 		return Caller{}, none, errors.New("it is too long")
 	}
-	header, given, err := compact(token)
+	header, given, err := parseCompact(token)
 	if err != nil {
 		return Caller{}, none, err
 	}
@@ -105,7 +105,7 @@ func (v *JWT) read(ctx context.Context, token string) (Caller, time.Time, error)
 }
 
 // caller is whom the claims name, by the configuration.
-func (v *JWT) caller(c *config.Config, given object) (Caller, error) {
+func (v *JWT) caller(c *config.Config, given jsonObject) (Caller, error) {
 	j := c.JWT
 	var wrong error
 	text := func(claim string) string {
@@ -171,7 +171,7 @@ func (v *JWT) name(role Role, sub string) string {
 	return "jwt " + hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-var whole = regexp.MustCompile(`^(0|-?[1-9][0-9]*)$`)
+var wholeNumber = regexp.MustCompile(`^(0|-?[1-9][0-9]*)$`)
 
 // attributeText is a claim as attributes are written: a list as PostgreSQL writes an array.
 func attributeText(value any) (string, error) {
@@ -182,7 +182,7 @@ func attributeText(value any) (string, error) {
 		}
 		return v, nil
 	case json.Number:
-		if !whole.MatchString(v.String()) {
+		if !wholeNumber.MatchString(v.String()) {
 			return "", errors.New("it is not a whole number, in digits alone")
 		}
 		return v.String(), nil
@@ -191,7 +191,7 @@ func attributeText(value any) (string, error) {
 		quoted := make([]string, len(v))
 		for i, one := range v {
 			text, is := one.(string)
-			if number, ok := one.(json.Number); ok && whole.MatchString(number.String()) {
+			if number, ok := one.(json.Number); ok && wholeNumber.MatchString(number.String()) {
 				text, is = number.String(), true
 			}
 			if !is {

@@ -20,12 +20,12 @@ type keys struct {
 	source string
 	remote bool
 
-	mu      sync.Mutex
-	set     []jwk.Key
-	got     time.Time // when set was read; zero: never
-	tried   time.Time
-	trouble error
-	asking  chan struct{} // closed with the answer; nil: nobody asks
+	mu        sync.Mutex
+	set       []jwk.Key
+	readAt    time.Time // when set was read; zero: never
+	triedAt   time.Time
+	lastError error
+	inFlight  chan struct{} // closed with the answer; nil: nobody asks
 }
 
 // How long keys are used, and how often they are asked for.
@@ -55,11 +55,11 @@ func (k *keys) find(ctx context.Context, id string, algorithm jwa.SignatureAlgor
 		k.read(ctx, now, trouble == nil || now.Sub(got) > keysLast)
 		set, got, trouble = k.known()
 	}
-	if len(of(set, id)) == 0 && now.Sub(got) > 0 { // it may be a new one
+	if len(withID(set, id)) == 0 && now.Sub(got) > 0 { // it may be a new one
 		k.read(ctx, now, true)
 		set, got, trouble = k.known()
 	}
-	named := of(set, id)
+	named := withID(set, id)
 	switch {
 	case got.IsZero() || now.Sub(got) > keysLast || len(named) == 0 && trouble != nil:
 		if trouble == nil {
@@ -71,17 +71,17 @@ func (k *keys) find(ctx context.Context, id string, algorithm jwa.SignatureAlgor
 	case len(named) == 0:
 		return nil, errors.New("the provider has no such key")
 	}
-	return only(named, algorithm)
+	return single(named, algorithm)
 }
 
 func (k *keys) known() ([]jwk.Key, time.Time, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.set, k.got, k.trouble
+	return k.set, k.readAt, k.lastError
 }
 
-// of are the keys of that id.
-func of(set []jwk.Key, id string) (out []jwk.Key) {
+// withID are the keys of that id.
+func withID(set []jwk.Key, id string) (out []jwk.Key) {
 	if id == "" {
 		if len(set) != 1 {
 			return nil
@@ -96,12 +96,12 @@ func of(set []jwk.Key, id string) (out []jwk.Key) {
 	return out
 }
 
-// only is the one key that fits the algorithm. Keys of several kinds may share an id; of two that fit, nobody can say
+// single is the one key that fits the algorithm. Keys of several kinds may share an id; of two that fit, nobody can say
 // which is meant.
-func only(named []jwk.Key, algorithm jwa.SignatureAlgorithm) (found jwk.Key, err error) {
+func single(named []jwk.Key, algorithm jwa.SignatureAlgorithm) (found jwk.Key, err error) {
 	var why error
 	for _, key := range named {
-		if e := fits(key, algorithm); e != nil {
+		if e := checkKey(key, algorithm); e != nil {
 			why = e
 			continue
 		}
@@ -120,7 +120,7 @@ func only(named []jwk.Key, algorithm jwa.SignatureAlgorithm) (found jwk.Key, err
 // trouble, those who can do with the keys there are need not. What cannot be read leaves those there are.
 func (k *keys) read(ctx context.Context, now time.Time, wait bool) {
 	k.mu.Lock()
-	if asking := k.asking; asking != nil {
+	if asking := k.inFlight; asking != nil {
 		k.mu.Unlock()
 		if !wait {
 			return
@@ -131,21 +131,21 @@ func (k *keys) read(ctx context.Context, now time.Time, wait bool) {
 		}
 		return
 	}
-	if k.remote && !k.tried.IsZero() && now.Sub(k.tried) < keysPause {
+	if k.remote && !k.triedAt.IsZero() && now.Sub(k.triedAt) < keysPause {
 		k.mu.Unlock()
 		return
 	}
 	answered := make(chan struct{})
-	k.tried, k.asking = now, answered
+	k.triedAt, k.inFlight = now, answered
 	k.mu.Unlock()
 	set, err := []jwk.Key(nil), errors.New("nothing was read")
 	defer func() {
 		k.mu.Lock()
-		if k.asking = nil; err == nil {
-			k.set, k.got, k.trouble = set, now, nil
+		if k.inFlight = nil; err == nil {
+			k.set, k.readAt, k.lastError = set, now, nil
 		} else {
 			// Not wrapped: a provider that took too long is no call that did.
-			k.trouble = fmt.Errorf("the provider's keys cannot be read: %v", err)
+			k.lastError = fmt.Errorf("the provider's keys cannot be read: %v", err)
 		}
 		k.mu.Unlock()
 		close(answered)
@@ -178,7 +178,7 @@ func (k *keys) fetch(ctx context.Context) ([]byte, error) {
 			return nil, err
 		}
 		defer file.Close()
-		return bounded(file)
+		return readBounded(file)
 	}
 	// Whoever waits for it gives up when he likes; the keys are for all.
 	request, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodGet, k.source, nil)
@@ -193,10 +193,10 @@ func (k *keys) fetch(ctx context.Context) ([]byte, error) {
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("status %d", response.StatusCode)
 	}
-	return bounded(response.Body)
+	return readBounded(response.Body)
 }
 
-func bounded(from io.Reader) ([]byte, error) {
+func readBounded(from io.Reader) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(from, keysSize+1))
 	if err == nil && len(text) > keysSize {
 		err = errors.New("they are too many")

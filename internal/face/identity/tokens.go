@@ -21,10 +21,10 @@ type Tokens struct {
 	config func() *config.Config
 	log    *slog.Logger
 
-	mu     sync.Mutex
-	seen   string // the state of the file when it was read
-	looked time.Time
-	bySum  map[string]Token
+	mu        sync.Mutex
+	fileState string // the state of the file when it was read
+	checkedAt time.Time
+	bySum     map[string]Token
 }
 
 // recheck is how long a file that looks the same is taken for the same: two changes within a tick of its clock look
@@ -74,15 +74,15 @@ func (t *Tokens) current() map[string]Token {
 	if info, err := os.Stat(t.path); err == nil {
 		state = fmt.Sprint(info.Mode(), info.Size(), info.ModTime())
 		if st, ok := info.Sys().(*syscall.Stat_t); ok {
-			state = fmt.Sprint(state, st.Ino, changed(st))
+			state = fmt.Sprint(state, st.Ino, changeTime(st))
 		}
 	}
 	now := time.Now()
-	if state == t.seen && now.Sub(t.looked) < recheck {
+	if state == t.fileState && now.Sub(t.checkedAt) < recheck {
 		return t.bySum
 	}
-	other := state != t.seen
-	t.seen, t.looked = state, now
+	other := state != t.fileState
+	t.fileState, t.checkedAt = state, now
 	all, err := ReadTokens(t.path)
 	if err != nil {
 		if other {

@@ -27,17 +27,17 @@ type Bridge struct {
 	Log   *slog.Logger
 }
 
-// bridging is a bridge under way.
-type bridging struct {
+// bridgeSession is a bridge under way.
+type bridgeSession struct {
 	Bridge
 	out chan []byte
 
-	renewing sync.Mutex // one at a time begins again
+	renewal sync.Mutex // one at a time begins again
 
-	mu      sync.Mutex
-	session string // "": none yet
-	version string // of the protocol, as agreed
-	begin   []byte // the client's "initialize", to begin again with
+	mu         sync.Mutex
+	session    string // "": none yet
+	version    string // of the protocol, as agreed
+	initialize []byte // the client's "initialize", to begin again with
 }
 
 const (
@@ -47,7 +47,7 @@ const (
 
 // Run works until in ends or ctx does, and then ends the session. Each line is a message, in both directions.
 func (b Bridge) Run(ctx context.Context, in io.Reader, out io.Writer) error {
-	w := &bridging{Bridge: b, out: make(chan []byte, atOnceOverBridge)}
+	w := &bridgeSession{Bridge: b, out: make(chan []byte, atOnceOverBridge)}
 	written := make(chan error, 1)
 	go func() {
 		var failed error
@@ -128,7 +128,7 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- []byte) error {
 }
 
 // check answers what the server could not answer with the right id.
-func (w *bridging) check(line []byte) (envelope, bool) {
+func (w *bridgeSession) check(line []byte) (envelope, bool) {
 	if len(line) > maxMessage {
 		w.tell(idOf(line), invalidRequest, refusal(fmt.Sprintf("the message is longer than %d bytes", maxMessage),
 			"Send less at once."))
@@ -138,7 +138,7 @@ func (w *bridging) check(line []byte) (envelope, bool) {
 		w.tell(idOf(line), parseError, refusal("the message is not JSON that is taken: "+err.Error(), "One message a line."))
 		return envelope{}, false
 	}
-	m, why := read(line)
+	m, why := parseEnvelope(line)
 	if why != nil {
 		w.tell(m.ID, invalidRequest, why)
 		return m, false
@@ -146,12 +146,12 @@ func (w *bridging) check(line []byte) (envelope, bool) {
 	return m, true
 }
 
-func (w *bridging) tell(id json.RawMessage, code int, e *sqlstate.Error) {
+func (w *bridgeSession) tell(id json.RawMessage, code int, e *sqlstate.Error) {
 	w.out <- errorMessage(id, code, e)
 }
 
 // send hands a message over and its answer back.
-func (w *bridging) send(ctx context.Context, m envelope, line []byte) {
+func (w *bridgeSession) send(ctx context.Context, m envelope, line []byte) {
 	used := w.current()
 	status, answer, err := w.post(ctx, m, line)
 	switch {
@@ -163,7 +163,7 @@ func (w *bridging) send(ctx context.Context, m envelope, line []byte) {
 				WithHint("Does pgconsent serve run there? Nothing is known of the call; make it again."))
 		}
 	case status == http.StatusNotFound && m.Method != "initialize":
-		w.again(ctx, m, used)
+		w.renew(ctx, m, used)
 	case m.ID == nil:
 		if status >= 300 {
 			w.Log.Warn("mcp: a notification was refused", "status", status)
@@ -193,7 +193,7 @@ func withID(answer []byte, id json.RawMessage) []byte {
 	return answer
 }
 
-func (w *bridging) post(ctx context.Context, m envelope, line []byte) (status int, answer []byte, err error) {
+func (w *bridgeSession) post(ctx context.Context, m envelope, line []byte) (status int, answer []byte, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL, bytes.NewReader(line))
 	if err != nil {
 		return 0, nil, err
@@ -226,19 +226,19 @@ func (w *bridging) post(ctx context.Context, m envelope, line []byte) (status in
 			return 0, nil, err
 		}
 		w.mu.Lock()
-		w.session, w.version, w.begin = id, begun.Result.Version, line
+		w.session, w.version, w.initialize = id, begun.Result.Version, line
 		w.mu.Unlock()
 	}
 	return resp.StatusCode, answer, nil
 }
 
-// again begins a session in the place of one that has ended. What was set in that one is gone, which who calls must
+// renew begins a session in the place of one that has ended. What was set in that one is gone, which who calls must
 // know: the call is not made.
-func (w *bridging) again(ctx context.Context, m envelope, ended string) {
-	w.renewing.Lock()
-	defer w.renewing.Unlock()
+func (w *bridgeSession) renew(ctx context.Context, m envelope, ended string) {
+	w.renewal.Lock()
+	defer w.renewal.Unlock()
 	w.mu.Lock()
-	begin := w.begin
+	begin := w.initialize
 	w.mu.Unlock()
 	begun := ended != w.current() // by another call that found out
 	if !begun && begin != nil {
@@ -259,14 +259,14 @@ func (w *bridging) again(ctx context.Context, m envelope, ended string) {
 	w.tell(m.ID, noSession, refusal("the session had ended", hint))
 }
 
-func (w *bridging) current() string {
+func (w *bridgeSession) current() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.session
 }
 
 // leave ends the session, if the server is there.
-func (w *bridging) leave() {
+func (w *bridgeSession) leave() {
 	session := w.current()
 	if session == "" {
 		return

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/pgconsent/pgconsent/internal/face/desk"
 	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/face/operations"
 	"github.com/pgconsent/pgconsent/internal/memory/privacy"
 	"github.com/pgconsent/pgconsent/internal/record/audit"
 	"github.com/pgconsent/pgconsent/internal/registry"
@@ -27,7 +27,7 @@ type Config struct {
 	// Record writes down a call that runs no statement; its error is the answer instead.
 	Record    func(context.Context, audit.Call) error
 	Databases map[string]*Database // by the database's name in the configuration
-	Service   *desk.Service        // what every face offers, and to whom
+	Service   *operations.Service  // what every face offers, and to whom
 	AIR       *air.Tracker         // nil: interactions are not tracked
 
 	Version         string

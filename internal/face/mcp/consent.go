@@ -4,14 +4,14 @@ import (
 	"context"
 	"time"
 
-	"github.com/pgconsent/pgconsent/internal/face/desk"
 	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/face/operations"
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// standing is a subject's relationship, by the names of GET /v1/consent/status, and what else they have consented to.
-type standing struct {
+// relationship is a subject's relationship, by the names of GET /v1/consent/status, and what else they have consented to.
+type relationship struct {
 	UserID       string   `json:"user_id"`
 	State        string   `json:"state" jsonschema:"requested, given, refused, withdrawn, revoked or expired. Only given lets anything show, until expires_at."`
 	Stream       string   `json:"stream,omitempty" jsonschema:"TEMPORARY (14 days), PARTNERED (until it is ended) or ANONYMOUS (only in statistics)"`
@@ -40,8 +40,8 @@ type grant struct {
 	ExpiresAt  *string  `json:"expires_at"`
 }
 
-// changed is what a change of consent has made.
-type changed struct {
+// consentChange is what a change of consent has made.
+type consentChange struct {
 	UserID       string       `json:"user_id"`
 	State        string       `json:"state" jsonschema:"what holds now"`
 	Stream       string       `json:"stream,omitempty"`
@@ -56,23 +56,23 @@ type changed struct {
 	Record       int64        `json:"record" jsonschema:"the number of the newest record; 0 if it was so before"`
 }
 
-type whose struct {
+type userInput struct {
 	UserID string `json:"user_id,omitempty" jsonschema:"whose consents; left out: the user of this session"`
 }
 
-type upgrade struct {
+type upgradeInput struct {
 	UserID  string `json:"user_id" jsonschema:"the user who asks: the one of this session, or one whose guardian they are"`
 	Reason  string `json:"reason" jsonschema:"why they want a partnership, in their words; kept in the record"`
 	Request string `json:"request,omitempty" jsonschema:"a key of your choice: the same call with the same key is done once"`
 }
 
-type degrade struct {
+type degradeInput struct {
 	UserID       string `json:"user_id" jsonschema:"the user who asks: the one of this session, or one whose guardian they are"`
 	TargetStream string `json:"target_stream" jsonschema:"TEMPORARY: behavioural data and improvements go at once. ANONYMOUS: only statistics remain."`
 	Request      string `json:"request,omitempty" jsonschema:"a key of your choice: the same call with the same key is done once"`
 }
 
-type granting struct {
+type grantInput struct {
 	UserID     string   `json:"user_id,omitempty" jsonschema:"who consents; left out: the user of this session"`
 	Stream     string   `json:"stream,omitempty" jsonschema:"a relationship with everybody. TEMPORARY and ANONYMOUS are given at once, PARTNERED asks for a partnership. Leave it out to consent to one grantee or scope."`
 	Grantee    string   `json:"grantee,omitempty" jsonschema:"without stream: who may, as si:vet; left out: everybody"`
@@ -85,7 +85,7 @@ type granting struct {
 	Request    string   `json:"request,omitempty" jsonschema:"a key of your choice: the same call with the same key is done once"`
 }
 
-type revoking struct {
+type revokeInput struct {
 	UserID  string `json:"user_id,omitempty" jsonschema:"who withdraws; left out: the user of this session"`
 	Grantee string `json:"grantee,omitempty" jsonschema:"only the consent to this grantee"`
 	Scope   string `json:"scope,omitempty" jsonschema:"only the consent about this"`
@@ -138,9 +138,9 @@ func consentTools() []Tool {
 }
 
 // consents are those of a user whom the caller may ask about. An agent asks about the one for whom it acts.
-func (c *Call) consents(ctx context.Context, user string) (string, []desk.Status, error) {
+func (c *Call) consents(ctx context.Context, user string) (string, []operations.Status, error) {
 	if c.Caller.Role != identity.Agent {
-		subject, err := desk.Whose(c.Caller, user)
+		subject, err := operations.Whose(c.Caller, user)
 		if err != nil {
 			return "", nil, err
 		}
@@ -148,7 +148,7 @@ func (c *Call) consents(ctx context.Context, user string) (string, []desk.Status
 		all, err := c.server.Service.Consents(ctx, c.Caller, subject)
 		return subject, all, err
 	}
-	own := c.ofAgent()
+	own := c.agentUser()
 	if own == "" || user != "" && user != own {
 		return "", nil, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonConsent,
 			"an agent asks about the user for whom it acts, and nobody else").
@@ -157,15 +157,15 @@ func (c *Call) consents(ctx context.Context, user string) (string, []desk.Status
 	}
 	c.About(own)
 	records, now, err := c.Database.Registry.CurrentOfSubject(ctx, own)
-	var all []desk.Status
+	var all []operations.Status
 	for _, r := range records {
-		all = append(all, desk.Status{Record: r, Now: now})
+		all = append(all, operations.Status{Record: r, Now: now})
 	}
 	return own, all, err
 }
 
-// ofAgent is the user for whom the caller's agent acts, if its credential says so.
-func (c *Call) ofAgent() string {
+// agentUser is the user for whom the caller's agent acts, if its credential says so.
+func (c *Call) agentUser() string {
 	p := c.Database.Policy()
 	if p == nil || p.Subject() == "" {
 		return ""
@@ -181,23 +181,23 @@ func (c *Call) ofAgent() string {
 	return given
 }
 
-func consentStatus(ctx context.Context, c *Call, in whose) (standing, error) {
+func consentStatus(ctx context.Context, c *Call, in userInput) (relationship, error) {
 	user, all, err := c.consents(ctx, in.UserID)
 	if err != nil {
-		return standing{}, err
+		return relationship{}, err
 	}
-	out := standing{UserID: user, State: "none", Categories: []string{}}
+	out := relationship{UserID: user, State: "none", Categories: []string{}}
 	for _, r := range all {
 		if r.Grantee != consent.Everybody || r.Scope != consent.Everything {
 			out.Grants = append(out.Grants, grant{
-				Grantee: r.Grantee, Scope: r.Scope, State: string(r.StateAt(r.Now)), Categories: inForce(r.Consent,
-					r.Now, r.Categories), Purposes: inForce(r.Consent, r.Now, r.Purposes),
+				Grantee: r.Grantee, Scope: r.Scope, State: string(r.StateAt(r.Now)), Categories: activeCategories(r.Consent,
+					r.Now, r.Categories), Purposes: activeCategories(r.Consent, r.Now, r.Purposes),
 				GrantedAt: instant(r.GivenAt), ExpiresAt: expiry(r.Consent),
 			})
 			continue
 		}
 		out.State, out.Stream = string(r.StateAt(r.Now)), string(r.Stream)
-		out.Categories, out.Purposes = inForce(r.Consent, r.Now, r.Categories), inForce(r.Consent, r.Now, r.Purposes)
+		out.Categories, out.Purposes = activeCategories(r.Consent, r.Now, r.Categories), activeCategories(r.Consent, r.Now, r.Purposes)
 		out.GrantedAt, out.ExpiresAt, out.LastModified = instant(r.GivenAt), expiry(r.Consent), instant(r.At)
 		if r.Pending(r.Now) {
 			out.Partnership = &partnership{r.RequestedCategories, instant(r.DueAt)}
@@ -206,31 +206,31 @@ func consentStatus(ctx context.Context, c *Call, in whose) (standing, error) {
 	return out, nil
 }
 
-// inForce are the categories of a consent that holds; of one that does not there are none.
-func inForce(c consent.Consent, now time.Time, words []string) []string {
+// activeCategories are the categories of a consent that holds; of one that does not there are none.
+func activeCategories(c consent.Consent, now time.Time, words []string) []string {
 	if !c.ActiveAt(now) || words == nil {
 		return []string{}
 	}
 	return words
 }
 
-func upgradeRelationship(ctx context.Context, c *Call, in upgrade) (changed, error) {
+func upgradeRelationship(ctx context.Context, c *Call, in upgradeInput) (consentChange, error) {
 	return c.change(ctx, consent.Command{Do: consent.Upgrade, Subject: in.UserID, Reason: in.Reason, Request: in.Request})
 }
 
-func degradeRelationship(ctx context.Context, c *Call, in degrade) (changed, error) {
+func degradeRelationship(ctx context.Context, c *Call, in degradeInput) (consentChange, error) {
 	return c.change(ctx, consent.Command{Do: consent.Degrade, Subject: in.UserID,
 		Stream: consent.Stream(in.TargetStream), Request: in.Request})
 }
 
-func consentGrant(ctx context.Context, c *Call, in granting) (changed, error) {
+func consentGrant(ctx context.Context, c *Call, in grantInput) (consentChange, error) {
 	const day = 24 * time.Hour
 	if in.Days < 0 || in.Days > 100*366 {
-		return changed{}, sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonConsent,
+		return consentChange{}, sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonConsent,
 			"a consent lasts for 1 to 36500 days").WithHint("Leave days out for one that does not expire.")
 	}
 	if in.Stream == "" && in.Grantee == "" && in.Scope == "" && len(in.Categories) == 0 && len(in.Purposes) == 0 {
-		return changed{}, sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonConsent, "to what does the user consent?").
+		return consentChange{}, sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonConsent, "to what does the user consent?").
 			WithHint("Pass stream, or a grantee, scope, categories or purposes.")
 	}
 	return c.change(ctx, consent.Command{
@@ -240,14 +240,14 @@ func consentGrant(ctx context.Context, c *Call, in granting) (changed, error) {
 	})
 }
 
-func consentRevoke(ctx context.Context, c *Call, in revoking) (changed, error) {
+func consentRevoke(ctx context.Context, c *Call, in revokeInput) (consentChange, error) {
 	return c.change(ctx, consent.Command{
 		Do: consent.Revoke, Subject: in.UserID, Grantee: in.Grantee, Scope: in.Scope, Reason: in.Reason, Request: in.Request,
 	})
 }
 
 // change has a command decided and recorded, in the name of the caller.
-func (c *Call) change(ctx context.Context, command consent.Command) (changed, error) {
+func (c *Call) change(ctx context.Context, command consent.Command) (consentChange, error) {
 	command.Via = "mcp"
 	if command.Subject == "" {
 		command.Subject = c.Caller.Subject
@@ -255,12 +255,12 @@ func (c *Call) change(ctx context.Context, command consent.Command) (changed, er
 	c.About(command.Subject)
 	done, err := c.server.Service.Change(ctx, c.Caller, command)
 	if err != nil {
-		return changed{}, err
+		return consentChange{}, err
 	}
 	r, at := done.Consent, done.At
-	out := changed{
-		UserID: command.Subject, State: string(r.StateAt(at)), Stream: string(r.Stream), Categories: inForce(r,
-			at, r.Categories), Purposes: inForce(r, at, r.Purposes),
+	out := consentChange{
+		UserID: command.Subject, State: string(r.StateAt(at)), Stream: string(r.Stream), Categories: activeCategories(r,
+			at, r.Categories), Purposes: activeCategories(r, at, r.Purposes),
 		GrantedAt: instant(r.GivenAt), ExpiresAt: expiry(r), LastModified: instant(at), Record: done.Number,
 	}
 	if key := command.Key(); key.Grantee != consent.Everybody || key.Scope != consent.Everything {

@@ -26,9 +26,9 @@ type fault struct {
 	cause error // for the log
 }
 
-// fail makes a fault of an error. What a server's error may say has been decided by the proxy; of others only a
+// faultOf makes a fault of an error. What a server's error may say has been decided by the proxy; of others only a
 // *sqlstate.Error speaks.
-func fail(err error) fault {
+func faultOf(err error) fault {
 	var told *pgconn.PgError
 	if errors.As(err, &told) {
 		return fault{SQLSTATE: told.Code, Message: told.Message, Detail: told.Detail, Hint: told.Hint, Position: told.Position}

@@ -12,7 +12,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-type generalizing struct {
+type generalizeInput struct {
 	Source          string    `json:"source" jsonschema:"the private memory, as episode:ID; it stays private"`
 	Belief          string    `json:"belief" jsonschema:"what was learned, without names, dates, places and details by which somebody could be known"`
 	AccessGrants    *[]string `json:"access_grants,omitempty" jsonschema:"who may see the belief: ids, roles, contexts, or * for everybody. Left out: what the context gives. Empty: nobody but the owner."`
@@ -24,10 +24,10 @@ type generalizing struct {
 	Reason          string    `json:"reason,omitempty" jsonschema:"why; kept with the time"`
 }
 
-type generalized struct {
+type generalizeOutput struct {
 	Made     bool              `json:"made" jsonschema:"false: it was only judged"`
 	Repeated bool              `json:"repeated" jsonschema:"it was made before, from the same source"`
-	Memory   *remembered       `json:"memory,omitempty" jsonschema:"the belief"`
+	Memory   *memory           `json:"memory,omitempty" jsonschema:"the belief"`
 	Report   generalize.Report `json:"report"`
 }
 
@@ -43,7 +43,7 @@ func generalizeTools() []Tool {
 	}, shareLearned)}
 }
 
-func shareLearned(ctx context.Context, c *Call, in generalizing) (out generalized, err error) {
+func shareLearned(ctx context.Context, c *Call, in generalizeInput) (out generalizeOutput, err error) {
 	g := privacy.Generalization{Source: in.Source, Kind: in.Kind, Belief: in.Belief, Note: in.AbstractionNote,
 		Context: in.Context, Reason: in.Reason, Accept: in.AcceptWarnings, Check: in.Check}
 	if in.AccessGrants != nil {
@@ -52,24 +52,24 @@ func shareLearned(ctx context.Context, c *Call, in generalizing) (out generalize
 	made, err := c.privacy().Generalize(ctx, c.Caller, g)
 	var blocked *privacy.BlockedError
 	if errors.As(err, &blocked) {
-		return out, told{blocked}
+		return out, blockedError{blocked}
 	}
 	if err != nil {
 		return out, err
 	}
-	out = generalized{Repeated: made.Repeated, Report: made.Report}
+	out = generalizeOutput{Repeated: made.Repeated, Report: made.Report}
 	if made.Memory != nil {
-		m := rememberedOf(*made.Memory)
+		m := memoryOf(*made.Memory)
 		out.Made, out.Memory = true, &m
 	}
 	return out, nil
 }
 
-// told is a refusal that says in its detail what was found, in words that the caller has sent.
-type told struct{ *privacy.BlockedError }
+// blockedError is a refusal that says in its detail what was found, in words that the caller has sent.
+type blockedError struct{ *privacy.BlockedError }
 
 // Unwrap returns the *sqlstate.Error.
-func (t told) Unwrap() error {
+func (t blockedError) Unwrap() error {
 	e := *sqlstate.From(t.BlockedError)
 	var found []string
 	for _, f := range t.Report.Findings {

@@ -9,13 +9,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-type tracking struct {
+type trackInput struct {
 	UserID      string `json:"user_id" jsonschema:"who wrote the message"`
 	ChannelID   string `json:"channel_id" jsonschema:"where; time and messages are counted for each user and channel"`
 	ChannelType string `json:"channel_type,omitempty" jsonschema:"if it cannot be told from channel_id: what kind of channel it is"`
 }
 
-type tracked struct {
+type trackOutput struct {
 	Reminder *string `json:"reminder" jsonschema:"to be shown to the user as it is; null: there is none"`
 }
 
@@ -31,7 +31,7 @@ func interactionTools() []Tool {
 	}
 }
 
-func trackInteraction(_ context.Context, c *Call, in tracking) (out tracked, err error) {
+func trackInteraction(_ context.Context, c *Call, in trackInput) (out trackOutput, err error) {
 	if c.server.AIR == nil {
 		return out, sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonConsent,
 			"interactions are not tracked here").WithHint("This server was started without a tracker.")

@@ -16,8 +16,8 @@ const (
 	longestNotice = 4 << 10
 )
 
-// noted keeps a notice of the call's connection.
-func (c *Call) noted(n *pgconn.Notice) {
+// addNotice keeps a notice of the call's connection.
+func (c *Call) addNotice(n *pgconn.Notice) {
 	c.noting.Lock()
 	defer c.noting.Unlock()
 	if len(c.notices) == mostNotices {
@@ -40,8 +40,8 @@ func (c *Call) noted(n *pgconn.Notice) {
 	c.notices = append(c.notices, strings.ToValidUTF8(text, "?"))
 }
 
-// beside are the notices as content, one each.
-func (c *Call) beside() (out []sdk.Content) {
+// noticeContent are the notices as content, one each.
+func (c *Call) noticeContent() (out []sdk.Content) {
 	c.noting.Lock()
 	defer c.noting.Unlock()
 	for _, text := range c.notices {

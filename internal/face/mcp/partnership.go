@@ -8,17 +8,17 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-type question struct {
+type pendingPartnership struct {
 	UserID      string   `json:"user_id" jsonschema:"who asks"`
 	Categories  []string `json:"categories" jsonschema:"what may be used of them in a partnership"`
 	DecideUntil *string  `json:"decide_until" jsonschema:"RFC 3339; then it lapses"`
 }
 
-type questions struct {
-	Pending []question `json:"pending" jsonschema:"the partnerships that wait for a decision"`
+type pendingPartnerships struct {
+	Pending []pendingPartnership `json:"pending" jsonschema:"the partnerships that wait for a decision"`
 }
 
-type deciding struct {
+type decideInput struct {
 	UserID   string `json:"user_id" jsonschema:"the user who asks, from partnership_pending"`
 	Decision string `json:"decision" jsonschema:"TASK_COMPLETE: it comes about. REJECT: it is declined. DEFER: decided later, until the same time."`
 	Reason   string `json:"reason,omitempty" jsonschema:"why; kept in the record"`
@@ -44,17 +44,17 @@ func partnershipTools() []Tool {
 	}
 }
 
-func partnershipPending(ctx context.Context, c *Call, _ struct{}) (questions, error) {
+func partnershipPending(ctx context.Context, c *Call, _ struct{}) (pendingPartnerships, error) {
 	c.AboutEverybody()
-	out := questions{Pending: []question{}}
+	out := pendingPartnerships{Pending: []pendingPartnership{}}
 	all, err := c.server.Service.Pending(ctx, c.Caller)
 	for _, q := range all {
-		out.Pending = append(out.Pending, question{q.Subject, q.Categories, instant(q.DueAt)})
+		out.Pending = append(out.Pending, pendingPartnership{q.Subject, q.Categories, instant(q.DueAt)})
 	}
 	return out, err
 }
 
-func partnershipDecide(ctx context.Context, c *Call, in deciding) (changed, error) {
+func partnershipDecide(ctx context.Context, c *Call, in decideInput) (consentChange, error) {
 	out, err := c.change(ctx, consent.Command{
 		Do: consent.DecidePartnership, Subject: in.UserID, Decision: consent.Decision(in.Decision), Reason: in.Reason,
 		Request: in.Request,

@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-type remembering struct {
+type rememberInput struct {
 	Content       string    `json:"content" jsonschema:"what is to be remembered"`
 	Source        string    `json:"source,omitempty" jsonschema:"who told it, as human:sean; left out: you have seen it yourself. It counts where you own the store: anybody else is the source."`
 	ToldFrom      string    `json:"told_from,omitempty" jsonschema:"the id of the memory that another SI told you this from, of the same kind: it shows to nobody to whom that one does not"`
@@ -23,14 +23,14 @@ type remembering struct {
 	RequestKey    string    `json:"request_key,omitempty" jsonschema:"a text that you make up for this one memory, at most 200 bytes, as a UUID. If no answer came, call again with the same key and the same arguments: the memory is not made twice. Another memory takes another key."`
 }
 
-// rememberedOnce is a memory that was made, now or before.
-type rememberedOnce struct {
-	remembered
+// rememberOutput is a memory that was made, now or before.
+type rememberOutput struct {
+	memory
 	Repeated bool `json:"repeated,omitempty" jsonschema:"true: it was made before, with this request_key"`
 }
 
-// remembered is a memory without its text.
-type remembered struct {
+// memory is a memory without its text.
+type memory struct {
 	ID            string   `json:"id"`
 	Kind          string   `json:"kind"`
 	Store         string   `json:"store"`
@@ -41,7 +41,7 @@ type remembered struct {
 	ConsentGrants []string `json:"consent_grants"`
 }
 
-type regranting struct {
+type regrantInput struct {
 	ID            string   `json:"id" jsonschema:"the memory's id"`
 	Who           []string `json:"who" jsonschema:"ids, roles, contexts, or * for everybody"`
 	ConsentGrants []string `json:"consent_grants,omitempty" jsonschema:"of a grant: who is said to have agreed: evidence, which counts for nothing without a record"`
@@ -49,13 +49,13 @@ type regranting struct {
 	Reason        string   `json:"reason,omitempty" jsonschema:"why; kept with the time"`
 }
 
-type regranted struct {
-	remembered
+type regrantOutput struct {
+	memory
 	Granted []string `json:"granted" jsonschema:"who was not there before"`
 	Revoked []string `json:"revoked" jsonschema:"who was"`
 }
 
-type entering struct {
+type enterInput struct {
 	Context      string   `json:"context" jsonschema:"its name, as ctx:bella_health"`
 	Participants []string `json:"participants,omitempty" jsonschema:"of a new context; of one that is there, only its owner adds them"`
 	Role         string   `json:"role,omitempty" jsonschema:"as whom. Your credential says which roles you have; another gives nothing."`
@@ -63,15 +63,15 @@ type entering struct {
 	Reason       string   `json:"reason,omitempty" jsonschema:"why participants are added; kept with the time"`
 }
 
-type enteredContext struct {
-	contextOf
+type enterOutput struct {
+	contextInfo
 	Created  bool     `json:"created"`
 	Added    []string `json:"added" jsonschema:"participants that were not there before"`
 	Role     string   `json:"role,omitempty"`
 	RoleHeld *bool    `json:"role_held,omitempty" jsonschema:"false: your credential does not have the role, and it gives nothing"`
 }
 
-type contextOf struct {
+type contextInfo struct {
 	Context      string   `json:"context"`
 	Store        string   `json:"store"`
 	Participants []string `json:"participants"`
@@ -79,22 +79,22 @@ type contextOf struct {
 	Owner        bool     `json:"owner" jsonschema:"it is your own, so that you say who takes part"`
 }
 
-type contextsOf struct {
-	Contexts []contextOf `json:"contexts"`
+type contextList struct {
+	Contexts []contextInfo `json:"contexts"`
 }
 
-type left struct {
+type leaveOutput struct {
 	Context string `json:"context" jsonschema:"empty: none is entered"`
 }
 
-type auditing struct {
+type auditInput struct {
 	Subject string `json:"subject,omitempty" jsonschema:"whom the memories are about; or, instead, id"`
 	ID      string `json:"id,omitempty" jsonschema:"one memory"`
 	Kind    string `json:"kind,omitempty" jsonschema:"of that memory, if its id does not begin with it"`
 	After   string `json:"after,omitempty" jsonschema:"what next of the answer before was: the memories that come after those"`
 }
 
-type agreeing struct {
+type consentInput struct {
 	Grantor string `json:"grantor,omitempty" jsonschema:"whose consent: yours, which is the default, or that of somebody whose guardian you are"`
 	Grantee string `json:"grantee" jsonschema:"who may see what is granted to it and is about the grantor: an id, a role, or * for everybody"`
 	Scope   string `json:"scope,omitempty" jsonschema:"about what: a memory or a context; left out: everything"`
@@ -102,7 +102,7 @@ type agreeing struct {
 	Reason  string `json:"reason,omitempty" jsonschema:"why; kept with the time"`
 }
 
-type agreed struct {
+type consentRecord struct {
 	ID       string `json:"id"`
 	Store    string `json:"store"`
 	Grantor  string `json:"grantor" jsonschema:"who had it recorded"`
@@ -113,7 +113,7 @@ type agreed struct {
 	Repeated bool   `json:"repeated" jsonschema:"it was so already"`
 }
 
-type taking struct {
+type withdrawInput struct {
 	ID      string `json:"id,omitempty" jsonschema:"of one record; else all of the grantor to the grantee"`
 	Grantor string `json:"grantor,omitempty" jsonschema:"whose consent: yours, which is the default, or that of somebody whose guardian you are"`
 	Grantee string `json:"grantee,omitempty"`
@@ -122,8 +122,8 @@ type taking struct {
 	Reason  string `json:"reason,omitempty" jsonschema:"why; kept with the time"`
 }
 
-type taken struct {
-	Consents []agreed `json:"consents"`
+type withdrawOutput struct {
+	Consents []consentRecord `json:"consents"`
 }
 
 // section is what the policy says of memories; nil: nothing.
@@ -149,42 +149,42 @@ func memoryTools(d *Database) []Tool {
 				"has consented to them. " +
 				"In a context it is granted to what the context gives, and may be narrowed with access_grants; " +
 				"more is refused (42501) without the consent of those it is about and of who told it.",
-		}, func(ctx context.Context, c *Call, in remembering) (out rememberedOnce, err error) {
+		}, func(ctx context.Context, c *Call, in rememberInput) (out rememberOutput, err error) {
 			n := privacy.NewMemory{Kind: m.Kind, Store: in.Store, Content: in.Content, Source: in.Source, ToldFrom: in.ToldFrom,
 				Subjects: in.SubjectIDs, Consent: in.ConsentGrants, Context: in.Context, Reason: in.Reason}
 			if in.AccessGrants != nil {
 				n.Access = append([]string{}, *in.AccessGrants...)
 			}
 			if in.RequestKey == "" {
-				out.remembered, err = remember(ctx, c, n)
+				out.memory, err = remember(ctx, c, n)
 				return out, err
 			}
-			out.remembered, out.Repeated, err = once(ctx, c, "tool memory_"+m.Kind, in.RequestKey,
-				in, func() (remembered, error) { return remember(ctx, c, n) })
+			out.memory, out.Repeated, err = once(ctx, c, "tool memory_"+m.Kind, in.RequestKey,
+				in, func() (memory, error) { return remember(ctx, c, n) })
 			return out, err
 		}))
 	}
 	return out
 }
 
-func remember(ctx context.Context, c *Call, n privacy.NewMemory) (out remembered, err error) {
+func remember(ctx context.Context, c *Call, n privacy.NewMemory) (out memory, err error) {
 	made, err := c.privacy().AddMemory(ctx, c.Caller, n)
 	if err != nil {
 		return out, err
 	}
-	return rememberedOf(*made), nil
+	return memoryOf(*made), nil
 }
 
-func rememberedOf(m privacy.Memory) remembered {
-	return remembered{m.ID, m.Kind, m.Store, m.Source, m.ToldFrom, m.Subjects, m.Access, m.Consent}
+func memoryOf(m privacy.Memory) memory {
+	return memory{m.ID, m.Kind, m.Store, m.Source, m.ToldFrom, m.Subjects, m.Access, m.Consent}
 }
 
-func agreedOf(c privacy.Consent) agreed {
-	return agreed{c.ID, c.Store, c.Grantor, c.For, c.Grantee, c.Scope, c.Revoked, c.Repeated}
+func consentRecordOf(c privacy.Consent) consentRecord {
+	return consentRecord{c.ID, c.Store, c.Grantor, c.For, c.Grantee, c.Scope, c.Revoked, c.Repeated}
 }
 
-func contextOfPrivacy(c privacy.Context) contextOf {
-	return contextOf{c.Name, c.Store, c.Participants, c.Access, c.Owner}
+func contextInfoOf(c privacy.Context) contextInfo {
+	return contextInfo{c.Name, c.Store, c.Participants, c.Access, c.Owner}
 }
 
 // privacy works with this session's connections, so that what was entered here is entered there.
@@ -249,48 +249,48 @@ func privacyTools() []Tool {
 	}
 }
 
-func enterContext(ctx context.Context, c *Call, in entering) (out enteredContext, err error) {
+func enterContext(ctx context.Context, c *Call, in enterInput) (out enterOutput, err error) {
 	entered, err := c.privacy().EnterContext(ctx, c.Caller,
 		privacy.ContextRequest{Context: in.Context, Store: in.Store, Participants: in.Participants, Role: in.Role, Reason: in.Reason})
 	if err != nil {
 		return out, err
 	}
 	c.Set(section(c.Database).Setting, entered.Setting)
-	return enteredContext{contextOfPrivacy(entered.Context), entered.Made, entered.Added, entered.Role, entered.RoleHeld}, nil
+	return enterOutput{contextInfoOf(entered.Context), entered.Made, entered.Added, entered.Role, entered.RoleHeld}, nil
 }
 
-func leaveContext(_ context.Context, c *Call, _ nothing) (left, error) {
+func leaveContext(_ context.Context, c *Call, _ noInput) (leaveOutput, error) {
 	c.Set(section(c.Database).Setting, "")
-	return left{}, nil
+	return leaveOutput{}, nil
 }
 
-func listContexts(ctx context.Context, c *Call, _ nothing) (out contextsOf, err error) {
+func listContexts(ctx context.Context, c *Call, _ noInput) (out contextList, err error) {
 	list, err := c.privacy().Contexts(ctx, c.Caller)
-	out.Contexts = []contextOf{}
+	out.Contexts = []contextInfo{}
 	for _, one := range list {
-		out.Contexts = append(out.Contexts, contextOfPrivacy(one))
+		out.Contexts = append(out.Contexts, contextInfoOf(one))
 	}
 	return out, err
 }
 
-func grantMemory(ctx context.Context, c *Call, in regranting) (regranted, error) {
+func grantMemory(ctx context.Context, c *Call, in regrantInput) (regrantOutput, error) {
 	return regrant(c.privacy().Grant(ctx, c.Caller,
 		privacy.GrantChange{ID: in.ID, Kind: in.Kind, Who: in.Who, Consent: in.ConsentGrants, Reason: in.Reason}))
 }
 
-func revokeMemory(ctx context.Context, c *Call, in regranting) (regranted, error) {
+func revokeMemory(ctx context.Context, c *Call, in regrantInput) (regrantOutput, error) {
 	return regrant(c.privacy().Revoke(ctx, c.Caller,
 		privacy.GrantChange{ID: in.ID, Kind: in.Kind, Who: in.Who, Consent: in.ConsentGrants, Reason: in.Reason}))
 }
 
-func regrant(out *privacy.GrantResult, err error) (regranted, error) {
+func regrant(out *privacy.GrantResult, err error) (regrantOutput, error) {
 	if err != nil {
-		return regranted{}, err
+		return regrantOutput{}, err
 	}
-	return regranted{rememberedOf(out.Memory), out.Granted, out.Revoked}, nil
+	return regrantOutput{memoryOf(out.Memory), out.Granted, out.Revoked}, nil
 }
 
-func auditPrivacy(ctx context.Context, c *Call, in auditing) (out privacy.AuditReport, err error) {
+func auditPrivacy(ctx context.Context, c *Call, in auditInput) (out privacy.AuditReport, err error) {
 	report, err := c.Database.Privacy.Audit(ctx, c.Caller,
 		privacy.AuditQuestion{Subject: in.Subject, ID: in.ID, Kind: in.Kind, After: in.After})
 	if err != nil {
@@ -306,21 +306,21 @@ func auditPrivacy(ctx context.Context, c *Call, in auditing) (out privacy.AuditR
 	return *report, nil
 }
 
-func giveConsent(ctx context.Context, c *Call, in agreeing) (agreed, error) {
+func giveConsent(ctx context.Context, c *Call, in consentInput) (consentRecord, error) {
 	out, err := c.privacy().RecordConsent(ctx, c.Caller,
 		privacy.ConsentRequest{Grantor: in.Grantor, Grantee: in.Grantee, Scope: in.Scope, Store: in.Store, Reason: in.Reason})
 	if err != nil {
-		return agreed{}, err
+		return consentRecord{}, err
 	}
-	return agreedOf(*out), nil
+	return consentRecordOf(*out), nil
 }
 
-func takeConsent(ctx context.Context, c *Call, in taking) (out taken, err error) {
+func takeConsent(ctx context.Context, c *Call, in withdrawInput) (out withdrawOutput, err error) {
 	list, err := c.privacy().WithdrawConsent(ctx, c.Caller,
 		privacy.ConsentRequest{ID: in.ID, Grantor: in.Grantor, Grantee: in.Grantee, Scope: in.Scope, Store: in.Store, Reason: in.Reason})
-	out.Consents = []agreed{}
+	out.Consents = []consentRecord{}
 	for _, one := range list {
-		out.Consents = append(out.Consents, agreedOf(one))
+		out.Consents = append(out.Consents, consentRecordOf(one))
 	}
 	return out, err
 }

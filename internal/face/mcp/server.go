@@ -35,7 +35,7 @@ func NewServer(c Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{Config: c, open: newSessions(), origin: http.NewCrossOriginProtection()}
-	for _, some := range own {
+	for _, some := range toolSets {
 		s.tools = append(s.tools, some()...)
 	}
 	slices.SortFunc(s.tools, func(a, b Tool) int { return strings.Compare(a.Name, b.Name) })
@@ -126,7 +126,7 @@ func (s *Server) list(one *session) *sdk.ListToolsResult {
 	out := &sdk.ListToolsResult{Tools: []*sdk.Tool{}}
 	out.CacheScope = "private" // it depends on the token
 	for _, t := range s.offered(one.who) {
-		out.Tools = append(out.Tools, t.told())
+		out.Tools = append(out.Tools, t.describe())
 	}
 	return out
 }
@@ -139,7 +139,7 @@ func (s *Server) offered(c identity.Caller) []Tool {
 	var out []Tool
 	for _, t := range s.tools {
 		if t.offeredTo(c.Role, desk) {
-			out = append(out, t.as(desk))
+			out = append(out, t.forDatabase(desk))
 		}
 	}
 	if c.Role == identity.Agent {
@@ -164,7 +164,7 @@ func (s *Server) call(ctx context.Context, one *session, p *sdk.CallToolParamsRa
 	c := &Call{Caller: one.who, Database: s.Databases[one.who.Database], server: s, session: one}
 	t, ok := s.find(one.who, p.Name)
 	if !ok {
-		f := fail(sqlstate.New(sqlstate.UndefinedFunction, sqlstate.ReasonFunction, "there is no tool %q for you", clip(p.Name)).
+		f := faultOf(sqlstate.New(sqlstate.UndefinedFunction, sqlstate.ReasonFunction, "there is no tool %q for you", clip(p.Name)).
 			WithHint("tools/list has those that a token of the role %s may call.", one.who.Role))
 		if instead := s.record(ctx, c, Tool{Name: "unknown", ReadOnly: true}, &f); instead != nil {
 			f = *instead
@@ -178,7 +178,7 @@ func (s *Server) call(ctx context.Context, one *session, p *sdk.CallToolParamsRa
 	out, err := s.run(ctx, c, t, p.Arguments)
 	var f *fault
 	if err != nil {
-		made := fail(err)
+		made := faultOf(err)
 		if f = &made; made.cause != nil {
 			s.Log.Error("mcp", "tool", t.Name, "database", one.who.Database, "error", made.cause)
 		}
@@ -189,20 +189,20 @@ func (s *Server) call(ctx context.Context, one *session, p *sdk.CallToolParamsRa
 		}
 	}
 	if f == nil && !s.valid(ctx, one) { // revoked meanwhile
-		made := fail(identity.Refused(nil))
+		made := faultOf(identity.Refused(nil))
 		f = &made
 	}
 	if f != nil {
 		out := f.result()
-		out.Content = append(out.Content, c.beside()...)
+		out.Content = append(out.Content, c.noticeContent()...)
 		return out, nil
 	}
 	text, err := json.Marshal(out)
 	if err != nil {
-		made := fail(err)
+		made := faultOf(err)
 		return made.result(), nil
 	}
-	content := append([]sdk.Content{&sdk.TextContent{Text: string(text)}}, c.beside()...)
+	content := append([]sdk.Content{&sdk.TextContent{Text: string(text)}}, c.noticeContent()...)
 	return &sdk.CallToolResult{Content: content, StructuredContent: json.RawMessage(text)}, nil
 }
 
@@ -242,7 +242,7 @@ func (s *Server) record(ctx context.Context, c *Call, t Tool, f *fault) *fault {
 	}
 	// Whoever has gone has called all the same.
 	if err := s.Record(context.WithoutCancel(ctx), made); err != nil {
-		instead := fail(err)
+		instead := faultOf(err)
 		return &instead
 	}
 	return nil

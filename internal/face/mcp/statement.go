@@ -29,7 +29,7 @@ const (
 	maxRow    = 1 << 20 // of one message of the server, in bytes
 )
 
-type asking struct {
+type queryInput struct {
 	SQL        string `json:"sql" jsonschema:"one SQL statement of PostgreSQL, without a semicolon behind it needed; $1, $2, … stand for parameters"`
 	Parameters []any  `json:"parameters,omitempty" jsonschema:"values for $1, $2, …: texts, numbers, booleans, null; objects and arrays are passed as JSON"`
 	MaxRows    int    `json:"max_rows,omitempty" jsonschema:"how many rows to return at most, 1 to 1000; 100 if left out"`
@@ -51,7 +51,7 @@ type column struct {
 	Type string `json:"type"`
 }
 
-type nothing struct{}
+type noInput struct{}
 
 func statementTools() []Tool {
 	agents := []identity.Role{identity.Agent}
@@ -106,7 +106,7 @@ func writes(p *policy.Policy) bool {
 	return false
 }
 
-func query(ctx context.Context, c *Call, in asking) (rows, error) {
+func query(ctx context.Context, c *Call, in queryInput) (rows, error) {
 	most := in.MaxRows
 	switch {
 	case most == 0:
@@ -130,7 +130,7 @@ func query(ctx context.Context, c *Call, in asking) (rows, error) {
 const tablesSQL = `SELECT table_schema AS schema, table_name AS table, column_name AS column, data_type AS type, is_nullable AS nullable
 FROM information_schema.columns WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY table_schema, table_name, ordinal_position`
 
-func listTables(ctx context.Context, c *Call, _ nothing) (rows, error) {
+func listTables(ctx context.Context, c *Call, _ noInput) (rows, error) {
 	return c.statement(ctx, tablesSQL, nil, mostRows, true)
 }
 

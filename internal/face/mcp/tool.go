@@ -64,7 +64,7 @@ func (c *Call) AboutEverybody() { c.everybody = true }
 // Connect opens a session of the caller's agent, with what [Call.Set] has set. The caller closes it. Errors of Connect,
 // and of the connection, are answers as they are.
 func (c *Call) Connect(ctx context.Context) (*pgx.Conn, error) {
-	conn, err := c.server.Connect(ctx, c.Caller, c.noted)
+	conn, err := c.server.Connect(ctx, c.Caller, c.addNotice)
 	if err != nil {
 		return nil, err
 	}
@@ -83,9 +83,9 @@ func (c *Call) Connect(ctx context.Context) (*pgx.Conn, error) {
 // "" takes it back.
 func (c *Call) Set(setting, statement string) { c.session.remember(setting, statement) }
 
-// filled are arguments that are somebody or something where they are there: "" is not taken for having left them out,
+// nonEmptyArguments are arguments that are somebody or something where they are there: "" is not taken for having left them out,
 // which may mean everybody, or everything.
-var filled = []string{"user_id", "grantee", "scope", "store", "grantor", "id", "subject", "context", "source", "told_from"}
+var nonEmptyArguments = []string{"user_id", "grantee", "scope", "store", "grantor", "id", "subject", "context", "source", "told_from"}
 
 // NewTool makes a tool whose arguments are In, a struct, and whose answer is Out, another. Their members' tags give names
 // and descriptions; a member without omitempty is required.
@@ -100,7 +100,7 @@ func NewTool[In, Out any](t Tool, run func(ctx context.Context, c *Call, in In) 
 	}
 	one := 1
 	for name, p := range in.Properties {
-		if slices.Contains(filled, name) {
+		if slices.Contains(nonEmptyArguments, name) {
 			p.MinLength = &one
 		}
 	}
@@ -131,8 +131,8 @@ func (t Tool) Enum(member string, values ...string) Tool {
 	return t
 }
 
-// as is the tool as it is for a database.
-func (t Tool) as(d *Database) Tool {
+// forDatabase is the tool as it is for a database.
+func (t Tool) forDatabase(d *Database) Tool {
 	if t.adapt != nil {
 		t.adapt(&t, d)
 	}
@@ -181,7 +181,7 @@ func (t *Tool) check(arguments json.RawMessage) (json.RawMessage, error) {
 	if !ok {
 		return nil, t.invalid(fmt.Errorf("arguments are an object"))
 	}
-	for _, name := range filled {
+	for _, name := range nonEmptyArguments {
 		if p := t.input.Properties[name]; p != nil && p.MinLength != nil && object[name] == "" {
 			return nil, t.invalid(fmt.Errorf("%s is empty, which is not the same as left out", name))
 		}
@@ -256,8 +256,8 @@ func clip(text string) string {
 	return text
 }
 
-// told is the tool as a list shows it.
-func (t *Tool) told() *sdk.Tool {
+// describe is the tool as a list shows it.
+func (t *Tool) describe() *sdk.Tool {
 	closed := false
 	a := &sdk.ToolAnnotations{Title: t.Title, ReadOnlyHint: t.ReadOnly, IdempotentHint: t.Idempotent ||
 		t.ReadOnly, OpenWorldHint: &closed}

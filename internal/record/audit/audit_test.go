@@ -594,7 +594,7 @@ func TestHungDisk(t *testing.T) {
 			disk.mu.Unlock()
 			if mode == Buffered {
 				l.Decision(decision("released before anybody knows"))
-				time.Sleep(maxBehind)
+				time.Sleep(maxLag)
 			}
 			wantRefusal(t, l.Decision(decision("hung")).Release())
 			time.Sleep(350 * time.Millisecond)

@@ -26,14 +26,14 @@ func (d *Decision) members(dst []byte) []byte {
 	dst = appendMember(dst, `,"tag":`, d.Tag)
 	dst = appendMemberIf(dst, `,"fingerprint":`, d.Fingerprint)
 	for i := range d.Tables {
-		dst = d.Tables[i].object(append(dst, begins(i, `,"tables":[`)...))
+		dst = d.Tables[i].object(append(dst, listStart(i, `,"tables":[`)...))
 	}
-	dst = ends(dst, len(d.Tables))
+	dst = listEnd(dst, len(d.Tables))
 	dst = appendStringsIf(dst, `,"functions":[`, d.Functions)
 	for i := range d.Contracts {
-		dst = d.Contracts[i].object(append(dst, begins(i, `,"contracts":[`)...))
+		dst = d.Contracts[i].object(append(dst, listStart(i, `,"contracts":[`)...))
 	}
-	dst = ends(dst, len(d.Contracts))
+	dst = listEnd(dst, len(d.Contracts))
 	dst = appendMember(dst, `,"verdict":`, d.Verdict)
 	dst = appendMemberIf(dst, `,"sqlstate":`, d.SQLState)
 	dst = appendMemberIf(dst, `,"reason":`, d.Reason)
@@ -70,9 +70,9 @@ func (o *Outcome) members(dst []byte) []byte {
 	dst = strconv.AppendInt(append(dst, `,"bytes":`...), o.Bytes, 10)
 	dst = appendMember(dst, `,"sqlstate":`, o.SQLState)
 	for i := range o.Keys {
-		dst = o.Keys[i].object(append(dst, begins(i, `,"keys":[`)...))
+		dst = o.Keys[i].object(append(dst, listStart(i, `,"keys":[`)...))
 	}
-	return ends(dst, len(o.Keys))
+	return listEnd(dst, len(o.Keys))
 }
 
 func (k *Keys) object(dst []byte) []byte {
@@ -90,16 +90,16 @@ func membersOf(dst []byte, record any) ([]byte, error) {
 	return append(dst, body[1:len(body)-1]...), nil
 }
 
-// begins is what stands before the i-th element of a list.
-func begins(i int, list string) string {
+// listStart is what stands before the i-th element of a list.
+func listStart(i int, list string) string {
 	if i == 0 {
 		return list
 	}
 	return ","
 }
 
-// ends closes a list of n elements; one without any was left out.
-func ends(dst []byte, n int) []byte {
+// listEnd closes a list of n elements; one without any was left out.
+func listEnd(dst []byte, n int) []byte {
 	if n == 0 {
 		return dst
 	}
@@ -121,9 +121,9 @@ func appendMemberIf(dst []byte, name, value string) []byte {
 
 func appendStringsIf(dst []byte, name string, values []string) []byte {
 	for i, v := range values {
-		dst = appendString(append(dst, begins(i, name)...), v)
+		dst = appendString(append(dst, listStart(i, name)...), v)
 	}
-	return ends(dst, len(values))
+	return listEnd(dst, len(values))
 }
 
 // appendMap appends an object, its members in the order of their names.
@@ -132,7 +132,7 @@ func appendMap(dst []byte, values map[string]string) []byte {
 	names := slices.AppendSeq(few[:0], maps.Keys(values))
 	slices.Sort(names)
 	for i, name := range names {
-		dst = appendString(append(dst, begins(i, "{")...), name)
+		dst = appendString(append(dst, listStart(i, "{")...), name)
 		dst = appendString(append(dst, ':'), values[name])
 	}
 	return append(dst, '}')
@@ -140,8 +140,8 @@ func appendMap(dst []byte, values map[string]string) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// plain tells of each byte below utf8.RuneSelf whether it stands for itself.
-var plain = func() (plain [utf8.RuneSelf]bool) {
+// plainBytes tells of each byte below utf8.RuneSelf whether it stands for itself.
+var plainBytes = func() (plain [utf8.RuneSelf]bool) {
 	for c := range plain {
 		plain[c] = c >= ' ' && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&'
 	}
@@ -156,7 +156,7 @@ func appendString(dst []byte, s string) []byte {
 	for i := 0; i < len(s); {
 		c := s[i]
 		if c < utf8.RuneSelf {
-			if plain[c] {
+			if plainBytes[c] {
 				i++
 				continue
 			}

@@ -27,7 +27,7 @@ func ReadEnds(from Source, key Key, anchored Head) (Ends, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return e, err
 	}
-	at := place{segment: 1, hash: genesis}
+	at := position{segment: 1, hash: genesis}
 	var newest Record
 	if len(segments) > 0 {
 		end, tail, err := readTail(from, segments)
@@ -53,7 +53,7 @@ func ReadEnds(from Source, key Key, anchored Head) (Ends, error) {
 		}
 	}
 	e.Head, e.Newest = Head{at.seq, at.hash}, newest.Time
-	if err := at.reaches(anchored); err != nil {
+	if err := at.checkHead(anchored); err != nil {
 		return e, err
 	}
 	if key.secret == nil || newest.Seq == 0 {

@@ -22,10 +22,10 @@ const (
 	retryEvery = 250 * time.Millisecond
 	// syncEvery is how long a written record stays unsynced in Buffered mode.
 	syncEvery = 250 * time.Millisecond
-	// linger is how long Buffered mode gathers records before it writes them.
-	linger = 10 * time.Millisecond
-	// maxBehind is how old an unsynced record may get in Buffered mode before Release waits for the disk.
-	maxBehind = time.Second
+	// gatherFor is how long Buffered mode gathers records before it writes them.
+	gatherFor = 10 * time.Millisecond
+	// maxLag is how old an unsynced record may get in Buffered mode before Release waits for the disk.
+	maxLag = time.Second
 	// startPatience is how long Open waits for a disk that does not answer. A database has bounds of its own, which are
 	// longer.
 	startPatience = 10 * time.Second
@@ -44,11 +44,11 @@ type Log struct {
 	synced chan struct{} // closed and replaced each time records have been synced, or writing has failed
 	lost   uint64        // records dropped since the last one was written
 
-	wake    chan struct{}
-	closing chan struct{}
-	done    chan struct{}
-	w       sink      // of the writing goroutine alone
-	kept    []*Ticket // of a group that the sink keeps, and for which nobody waits; of the writing goroutine alone
+	wake      chan struct{}
+	closing   chan struct{}
+	done      chan struct{}
+	w         sink      // of the writing goroutine alone
+	heldGroup []*Ticket // of a group that the sink keeps, and for which nobody waits; of the writing goroutine alone
 }
 
 // Ticket is the receipt of a record.
@@ -105,12 +105,12 @@ func Open(cfg Config) (*Log, error) {
 		return nil, fmt.Errorf("audit mode %q is not one of strict, buffered, off", cfg.Mode)
 	}
 	if cfg.Store != nil {
-		l.w = newStoring(cfg)
+		l.w = newStoreSink(cfg)
 	} else {
 		if cfg.Dir == "" {
 			return nil, errors.New("audit mode " + string(cfg.Mode) + " needs a directory")
 		}
-		l.w = newWriter(cfg)
+		l.w = newFileSink(cfg)
 	}
 	if err := l.start(); err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func (l *Log) start() error {
 	l.busy = l.cfg.Now().Add(-2 * l.cfg.Deadline) // nobody waits for a disk that has not been opened
 	go func() {
 		err := l.w.open()
-		if err != nil && !passes(err) {
+		if err != nil && !isTransient(err) {
 			l.w.close()
 			l.mu.Lock()
 			l.broken, l.busy = err, time.Time{}
@@ -146,9 +146,9 @@ func (l *Log) start() error {
 	select {
 	case err = <-opened:
 	case <-late.C:
-		err = l.mute()
+		err = l.timeoutError()
 	}
-	if err != nil && (errors.Is(err, errMute) || passes(err)) {
+	if err != nil && (errors.Is(err, errNoAnswer) || isTransient(err)) {
 		to := l.cfg.Dir
 		if l.cfg.Store != nil {
 			to = l.cfg.Store.String()
@@ -160,10 +160,10 @@ func (l *Log) start() error {
 	return err
 }
 
-// passes tells whether an error of the beginning is one that goes away without another configuration: a disk that is
+// isTransient tells whether an error of the beginning is one that goes away without another configuration: a disk that is
 // full, read-only or not there, a right that is missing, a database that cannot be reached. Records that do not hold,
 // and a chain that somebody else has, do not.
-func passes(err error) bool {
+func isTransient(err error) bool {
 	var errno syscall.Errno
 	switch {
 	case errors.Is(err, ErrUnreachable):
@@ -234,7 +234,7 @@ func (l *Log) failing(now time.Time) error {
 	case l.broken != nil:
 		return l.broken
 	case !l.busy.IsZero() && now.Sub(l.busy) > l.cfg.Deadline:
-		return l.mute()
+		return l.timeoutError()
 	case len(l.queue) >= maxQueue:
 		return fmt.Errorf("too many records wait for the %s", l.w.medium())
 	default:
@@ -242,10 +242,10 @@ func (l *Log) failing(now time.Time) error {
 	}
 }
 
-// mute is the error of a sink that takes too long.
-func (l *Log) mute() error { return fmt.Errorf("the %s %w", l.w.medium(), errMute) }
+// timeoutError is the error of a sink that takes too long.
+func (l *Log) timeoutError() error { return fmt.Errorf("the %s %w", l.w.medium(), errNoAnswer) }
 
-var errMute = errors.New("does not answer")
+var errNoAnswer = errors.New("does not answer")
 
 func (l *Log) add(t *Ticket) *Ticket {
 	t.log, t.at = l, l.cfg.Now()
@@ -254,7 +254,7 @@ func (l *Log) add(t *Ticket) *Ticket {
 	}
 	if l.cfg.Mode == Off {
 		t.state.Store(written)
-		t.settle()
+		t.wake()
 		return t
 	}
 	l.mu.Lock()
@@ -296,11 +296,11 @@ func (l *Log) failed(n int) {
 
 func (t *Ticket) resolve(err *sqlstate.Error) {
 	t.err = err
-	t.settle()
+	t.wake()
 }
 
-// settle wakes who waits.
-func (t *Ticket) settle() {
+// wake wakes who waits.
+func (t *Ticket) wake() {
 	if t.resolved != nil {
 		close(t.resolved)
 	}
@@ -320,7 +320,7 @@ func (l *Log) refusal(cause error) *sqlstate.Error {
 // deadline. It may be called more than once.
 func (t *Ticket) Release() *sqlstate.Error {
 	if !t.waits {
-		return t.log.behind(t)
+		return t.log.waitForLag(t)
 	}
 	select {
 	case <-t.resolved:
@@ -341,11 +341,11 @@ func (t *Ticket) Release() *sqlstate.Error {
 		<-t.resolved // closed at once
 		return t.err
 	}
-	return t.log.refusal(t.log.mute())
+	return t.log.refusal(t.log.timeoutError())
 }
 
-// behind lets a record of Buffered mode go unless writing fails or lags by more than a second.
-func (l *Log) behind(t *Ticket) *sqlstate.Error {
+// waitForLag lets a record of Buffered mode go unless writing fails or lags by more than a second.
+func (l *Log) waitForLag(t *Ticket) *sqlstate.Error {
 	if t.err != nil {
 		return t.err
 	}
@@ -357,7 +357,7 @@ func (l *Log) behind(t *Ticket) *sqlstate.Error {
 		if err != nil {
 			return l.refusal(err)
 		}
-		if oldest.IsZero() || l.cfg.Now().Sub(oldest) < maxBehind {
+		if oldest.IsZero() || l.cfg.Now().Sub(oldest) < maxLag {
 			return nil
 		}
 		if late == nil {
@@ -396,7 +396,7 @@ func (l *Log) Close(ctx context.Context) error {
 	select {
 	case <-l.done:
 	case <-ctx.Done():
-		return fmt.Errorf("audit: close: %w: %w", l.mute(), ctx.Err())
+		return fmt.Errorf("audit: close: %w: %w", l.timeoutError(), ctx.Err())
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -422,18 +422,18 @@ func (l *Log) run() {
 		case _, open = <-l.wake:
 			if l.cfg.Mode == Buffered {
 				select {
-				case <-time.After(linger):
+				case <-time.After(gatherFor):
 				case <-l.closing:
 				}
 			}
 		case <-tick:
 		}
-		tick = l.turn(!open)
+		tick = l.writeQueued(!open)
 	}
 }
 
-// turn writes what is queued, or tries a broken disk again, and says when to come back unasked.
-func (l *Log) turn(last bool) <-chan time.Time {
+// writeQueued writes what is queued, or tries a broken disk again, and says when to come back unasked.
+func (l *Log) writeQueued(last bool) <-chan time.Time {
 	l.mu.Lock()
 	batch, broken, lost := l.queue, l.broken, l.lost
 	l.busy = l.cfg.Now()
@@ -451,7 +451,7 @@ func (l *Log) turn(last bool) <-chan time.Time {
 	}
 	switch {
 	case err != nil && kept:
-		l.keep(batch, err)
+		l.holdGroup(batch, err)
 		l.fail(nil, err)
 	case err != nil:
 		l.fail(batch, err)
@@ -489,10 +489,10 @@ func (l *Log) write(batch []*Ticket, broken bool, lost uint64, last bool) (kept 
 		if err := l.w.reopen(); err != nil {
 			return false, err
 		}
-		for _, t := range l.kept {
-			t.settle()
+		for _, t := range l.heldGroup {
+			t.wake()
 		}
-		l.kept = nil
+		l.heldGroup = nil
 	}
 	group := make([]*Ticket, 0, len(batch)+1)
 	if lost > 0 || broken {
@@ -512,7 +512,7 @@ func (l *Log) write(batch []*Ticket, broken bool, lost uint64, last bool) (kept 
 	}
 	oldest, err := l.w.append(group, l.cfg.Mode == Strict || last || gone != nil)
 	if err != nil {
-		return l.w.keeps(), err
+		return l.w.keepsGroup(), err
 	}
 	if gone != nil {
 		l.w.remove(*gone)
@@ -520,8 +520,8 @@ func (l *Log) write(batch []*Ticket, broken bool, lost uint64, last bool) (kept 
 	for _, t := range group {
 		// A waiter that gave up a moment ago has refused the statement; the record stays, its outcome will say 58030.
 		t.state.CompareAndSwap(pending, written)
-		t.spent()
-		t.settle()
+		t.release()
+		t.wake()
 	}
 	if l.cfg.Observer != nil && !oldest.IsZero() {
 		l.cfg.Observer.AuditSynced(l.cfg.Now().Sub(oldest))
@@ -529,14 +529,14 @@ func (l *Log) write(batch []*Ticket, broken bool, lost uint64, last bool) (kept 
 	return false, nil
 }
 
-// keep tells the waiters of a group that the sink keeps. Their records will be there, and say what became of them. The
+// holdGroup tells the waiters of a group that the sink keeps. Their records will be there, and say what became of them. The
 // caller holds mu.
-func (l *Log) keep(batch []*Ticket, err error) {
+func (l *Log) holdGroup(batch []*Ticket, err error) {
 	for _, t := range batch {
 		switch {
 		case t.dropped:
 		case !t.waits:
-			l.kept = append(l.kept, t)
+			l.heldGroup = append(l.heldGroup, t)
 		default:
 			l.failed(1)
 			t.resolve(l.refusal(err))
@@ -546,7 +546,7 @@ func (l *Log) keep(batch []*Ticket, err error) {
 
 // fail tells the waiters of a group and keeps the records nobody waits for. The caller holds mu.
 func (l *Log) fail(batch []*Ticket, err error) {
-	if was := l.broken; was == nil || passes(was) && !passes(err) {
+	if was := l.broken; was == nil || isTransient(was) && !isTransient(err) {
 		l.cfg.Log.Error("audit: records cannot be written; statements of agents are refused until they can", "error", err)
 	}
 	l.broken = err

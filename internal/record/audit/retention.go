@@ -11,16 +11,16 @@ import (
 // retainEvery is the time between two looks for segments whose time is over.
 const retainEvery = time.Hour
 
-// recently tells whether it was looked less than retainEvery ago. A clock that went back counts as long ago.
-func recently(looked, now time.Time) bool {
+// checkedRecently tells whether it was looked less than retainEvery ago. A clock that went back counts as long ago.
+func checkedRecently(looked, now time.Time) bool {
 	since := now.Sub(looked)
 	return since >= 0 && since < retainEvery
 }
 
 // expired returns the checkpoint for the segments whose newest record is older than the retention; nil: there are none.
-func (w *writer) expired() *Checkpoint {
+func (w *fileSink) expired() *Checkpoint {
 	now := w.cfg.Now()
-	if w.cfg.Retention <= 0 || recently(w.looked, now) {
+	if w.cfg.Retention <= 0 || checkedRecently(w.lastChecked, now) {
 		return nil
 	}
 	segments, err := listSegments(w.cfg.Dir)
@@ -48,15 +48,15 @@ func (w *writer) expired() *Checkpoint {
 		w.cfg.Log.Error("audit: old segments are not removed", "error", err)
 	}
 	if err != nil || len(cp.Removed) == 0 {
-		w.looked = now
+		w.lastChecked = now
 		return nil
 	}
 	return &cp // looked is set when it is durable: on a full disk the next try comes with the next record
 }
 
 // remove takes away, oldest first, what a durable checkpoint stands for.
-func (w *writer) remove(cp Checkpoint) {
-	w.looked = w.cfg.Now()
+func (w *fileSink) remove(cp Checkpoint) {
+	w.lastChecked = w.cfg.Now()
 	for _, r := range cp.Removed {
 		name := segmentName(r.Segment)
 		torn, err := filepath.Glob(filepath.Join(w.cfg.Dir, tornPrefix(r.Segment)+"*"))

@@ -11,7 +11,7 @@ type sink interface {
 	append(group []*Ticket, sync bool) (time.Time, error)
 	// keeps tells whether the group of the append that failed will be written before any other: nobody knows whether it
 	// is there already.
-	keeps() bool
+	keepsGroup() bool
 	// reopen makes good after an error, and opens what could not be opened before.
 	reopen() error
 	// unsynced is when the oldest record was made that is written and not durable; zero: there is none.

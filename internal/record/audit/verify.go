@@ -100,7 +100,7 @@ func (a VerifyOptions) Read(from Source, fn func(Record) error) (Report, error) 
 	if err != nil {
 		return r, err
 	}
-	c := chain{against: a, fn: fn, report: &r, at: place{hash: genesis}, from: from}
+	c := chainWalk{against: a, fn: fn, report: &r, at: position{hash: genesis}, from: from}
 	if a.Progress != nil {
 		for _, n := range segments {
 			c.total += from.Size(n)
@@ -116,7 +116,7 @@ func (a VerifyOptions) Read(from Source, fn func(Record) error) (Report, error) 
 		r.Segments, r.LastSeq, r.LastHash = len(segments), c.at.seq, c.at.hash
 		if errors.Is(err, fs.ErrNotExist) && c.at.size == 0 { // its time may have been over since it was listed
 			c.at = before
-			if segments, err = c.taken(n); err != nil {
+			if segments, err = c.removedSince(n); err != nil {
 				return r, err
 			}
 			i = -1
@@ -134,7 +134,7 @@ func (a VerifyOptions) Read(from Source, fn func(Record) error) (Report, error) 
 }
 
 // segment walks one segment; first says that the walk begins with it, or goes on there behind what was removed.
-func (c *chain) segment(n int, first bool) ([]byte, error) {
+func (c *chainWalk) segment(n int, first bool) ([]byte, error) {
 	if first {
 		if err := c.beginAt(n); err != nil {
 			return nil, err
@@ -144,9 +144,9 @@ func (c *chain) segment(n int, first bool) ([]byte, error) {
 	return walkSegment(c.from, &c.at, c.next)
 }
 
-// taken returns the segments that are there after this one, which is gone. Retention takes the oldest first: where an
+// removedSince returns the segments that are there after this one, which is gone. Retention takes the oldest first: where an
 // older one is still there it was not retention.
-func (c *chain) taken(gone int) ([]int, error) {
+func (c *chainWalk) removedSince(gone int) ([]int, error) {
 	segments, err := c.from.Segments()
 	if err != nil {
 		return nil, err
@@ -154,26 +154,26 @@ func (c *chain) taken(gone int) ([]int, error) {
 	if len(segments) == 0 || segments[0] <= gone {
 		return nil, &ChainError{Segment: segmentName(gone), Why: "the segment is missing"}
 	}
-	c.vouched = false // a checkpoint that stands for all that is gone is still to come
+	c.hasCheckpoint = false // a checkpoint that stands for all that is gone is still to come
 	return segments, nil
 }
 
-// chain is what a walk knows.
-type chain struct {
-	from        Source
-	against     VerifyOptions
-	fn          func(Record) error
-	report      *Report
-	at          place
-	begin       Removed // before the first segment that is there
-	late        bool    // there were records before it
-	vouched     bool    // a checkpoint stands for them
-	done, total int64
+// chainWalk is what a walk knows.
+type chainWalk struct {
+	from            Source
+	against         VerifyOptions
+	fn              func(Record) error
+	report          *Report
+	at              position
+	begin           Removed // before the first segment that is there
+	needsCheckpoint bool    // there were records before it
+	hasCheckpoint   bool    // a checkpoint stands for them
+	done, total     int64
 }
 
 // beginAt goes to the first segment that is there. If its first record is not the chain's, a checkpoint further on must
 // vouch for those before.
-func (c *chain) beginAt(segment int) error {
+func (c *chainWalk) beginAt(segment int) error {
 	first, err := firstRecord(c.from, segment)
 	switch {
 	case segment > 1 && err == nil && (first == nil || first.Seq == 0):
@@ -193,14 +193,14 @@ func (c *chain) beginAt(segment int) error {
 		}
 		c.report.Removed = append(c.report.Removed, gone)
 	}
-	c.late = true
+	c.needsCheckpoint = true
 	c.at.seq, c.at.hash = first.Seq-1, first.Prev
 	c.begin = Removed{segment - 1, c.at.seq, c.at.hash}
 	return nil
 }
 
 // next takes a record that fits the one before it.
-func (c *chain) next(rec Record) error {
+func (c *chainWalk) next(rec Record) error {
 	r := c.report
 	if r.Records == 0 {
 		r.FirstSeq = rec.Seq
@@ -237,7 +237,7 @@ func (c *chain) next(rec Record) error {
 		if err := json.Unmarshal(rec.Line, &cp); err != nil {
 			return &ChainError{Segment: segmentName(c.at.segment), Why: fmt.Sprintf("record %d is not a checkpoint", rec.Seq)}
 		}
-		c.vouched = c.vouched || slices.Contains(cp.Removed, c.begin)
+		c.hasCheckpoint = c.hasCheckpoint || slices.Contains(cp.Removed, c.begin)
 	}
 	if c.done += int64(len(rec.Line)); c.against.Progress != nil && r.Records%8192 == 0 {
 		c.against.Progress(c.done, c.total)
@@ -249,14 +249,14 @@ func (c *chain) next(rec Record) error {
 }
 
 // end tells what is missing after the last record.
-func (c *chain) end() error {
+func (c *chainWalk) end() error {
 	r := c.report
 	r.Authenticated = r.Coded && c.against.Key.secret != nil
 	switch {
-	case c.late && !c.vouched && c.begin.Segment == 0:
+	case c.needsCheckpoint && !c.hasCheckpoint && c.begin.Segment == 0:
 		return &ChainError{Segment: segmentName(1),
 			Why: fmt.Sprintf("record %d is the first that is there, and no checkpoint stands for those before", c.begin.Seq+1)}
-	case c.late && !c.vouched:
+	case c.needsCheckpoint && !c.hasCheckpoint:
 		return &ChainError{Segment: segmentName(c.begin.Segment), Why: "the segment is missing, and no checkpoint stands for it"}
 	case c.against.Key.secret != nil && r.Records > 0 && !r.Coded:
 		return &ChainError{Segment: segmentName(c.at.segment),
@@ -295,23 +295,23 @@ func listSegments(dir string) ([]int, error) {
 }
 
 // readTail finds the end of the chain by the last segment alone, the one before it if that is still empty.
-func readTail(from Source, segments []int) (place, []byte, error) {
+func readTail(from Source, segments []int) (position, []byte, error) {
 	last := segments[len(segments)-1]
 	first, err := firstRecord(from, last)
 	if err != nil {
-		return place{}, nil, err
+		return position{}, nil, err
 	}
-	at := place{segment: last, hash: genesis}
+	at := position{segment: last, hash: genesis}
 	switch {
 	case first != nil:
 		at.seq, at.hash = first.Seq-1, first.Prev
 	case len(segments) > 1:
 		before, tail, err := readTail(from, segments[:len(segments)-1])
 		if err != nil {
-			return place{}, nil, err
+			return position{}, nil, err
 		}
 		if len(tail) > 0 {
-			return place{}, nil, &ChainError{Segment: segmentName(before.segment), Why: "the segment ends within a record"}
+			return position{}, nil, &ChainError{Segment: segmentName(before.segment), Why: "the segment ends within a record"}
 		}
 		at.seq, at.hash = before.seq, before.hash
 	}
@@ -353,7 +353,7 @@ func readFirst(f io.Reader, segment string) (*Record, error) {
 }
 
 // walkSegment checks one segment from at, which it moves, and returns what follows the last whole record.
-func walkSegment(from Source, at *place, fn func(Record) error) ([]byte, error) {
+func walkSegment(from Source, at *position, fn func(Record) error) ([]byte, error) {
 	name := segmentName(at.segment)
 	f, err := from.Open(at.segment, 0, 0)
 	if err != nil {

@@ -95,11 +95,11 @@ func (m Material) consents(r *Report) {
 			Consent: Consent{
 				Grantee: rec.Grantee, Scope: rec.Scope, State: string(rec.StateAt(m.Now)), DPV: rec.StateAt(m.Now).
 						DPV(), Stream: stream(rec.Stream),
-				GivenAt: moment(rec.GivenAt), ExpiresAt: moment(rec.ExpiresAt), Record: rec.Number,
+				GivenAt: optionalTime(rec.GivenAt), ExpiresAt: optionalTime(rec.ExpiresAt), Record: rec.Number,
 			},
 		})
 		r.Retention = append(r.Retention, m.retention(rec))
-		standing = append(standing, sentence(rec, m.since(rec), m.Now))
+		standing = append(standing, describeConsent(rec, m.since(rec), m.Now))
 		if !active {
 			continue
 		}
@@ -167,8 +167,8 @@ func basisText(rec consent.Record, now time.Time) string {
 	}
 }
 
-// sentence says where a consent stands.
-func sentence(rec consent.Record, since, now time.Time) string {
+// describeConsent says where a consent stands.
+func describeConsent(rec consent.Record, since, now time.Time) string {
 	out := string(rec.StateAt(now))
 	if rec.Stream != "" {
 		out = string(rec.Stream) + " " + out
@@ -218,7 +218,7 @@ func (m Material) retention(rec consent.Record) Retention {
 		if length == 0 {
 			length = consent.DefaultDuration
 		}
-		out.Until = moment(rec.ExpiresAt)
+		out.Until = optionalTime(rec.ExpiresAt)
 		out.Period = "Until the consent expires, then deleted in full."
 		if m.Renewal {
 			out.Period = fmt.Sprintf("%d days from the last interaction, then deleted in full.", int(length.Hours()/24))
@@ -233,7 +233,7 @@ func (m Material) retention(rec consent.Record) Retention {
 			out.Until = &out.Steps[len(out.Steps)-1].At
 		}
 	case active && !rec.ExpiresAt.IsZero():
-		out.Period, out.Until = "Until the consent expires or is withdrawn.", moment(rec.ExpiresAt)
+		out.Period, out.Until = "Until the consent expires or is withdrawn.", optionalTime(rec.ExpiresAt)
 	case active:
 		out.Period = "Until the consent is withdrawn; no date is set."
 	case rec.StateAt(m.Now) == consent.Requested:
@@ -242,9 +242,9 @@ func (m Material) retention(rec consent.Record) Retention {
 		out.Period = "Consent was refused: nothing is kept on its ground."
 	default:
 		out.Period = "The ground has ended: hidden from agents since, and deleted or anonymised by the next sweep."
-		out.Until = moment(m.since(rec))
+		out.Until = optionalTime(m.since(rec))
 		if rec.State == consent.Given {
-			out.Until = moment(rec.ExpiresAt)
+			out.Until = optionalTime(rec.ExpiresAt)
 		}
 	}
 	return out
@@ -265,7 +265,7 @@ func decay(rec consent.Record) []Step {
 }
 
 func (r Rows) data() TableData {
-	out := TableData{Table: r.Table.Relation.Name.String(), Rows: r.Count, Key: list(r.Key), Keys: r.Keys, Columns: []string{}}
+	out := TableData{Table: r.Table.Relation.Name.String(), Rows: r.Count, Key: nonNil(r.Key), Keys: r.Keys, Columns: []string{}}
 	for _, c := range r.Table.Relation.Columns {
 		out.Columns = append(out.Columns, c.Name)
 	}
@@ -282,8 +282,8 @@ func entry(rec consent.Record) Entry {
 	return Entry{
 		Record: rec.Number, At: rec.At.UTC(), Event: string(rec.Event), Grantee: rec.Grantee, Scope: rec.Scope,
 		State: string(rec.State), DPV: rec.State.DPV(),
-		Stream: stream(rec.Stream), Categories: list(rec.Categories), Purposes: list(rec.Purposes),
-		GivenAt: moment(rec.GivenAt), ExpiresAt: moment(rec.ExpiresAt),
+		Stream: stream(rec.Stream), Categories: nonNil(rec.Categories), Purposes: nonNil(rec.Purposes),
+		GivenAt: optionalTime(rec.GivenAt), ExpiresAt: optionalTime(rec.ExpiresAt),
 		Grantor: rec.Grantor, ByRole: string(rec.By.Role), By: rec.By.ID, Via: rec.Via, Reason: rec.Reason,
 		Evidence: rec.Evidence, Guardian: rec.Guardian,
 		Controller: rec.Controller,

@@ -32,8 +32,8 @@ type Hop struct {
 // Tables are those of a policy, sorted by name. Rows are a subject's by the attribute that the policy calls the subject
 // of records, by the consents that it asks for, and by links to such rows.
 func Tables(p *policy.Policy) []Table {
-	b := belonging{policy: p, links: map[catalog.Name][]Link{}, relations: map[catalog.Name]*catalog.Relation{},
-		under: map[catalog.Name]bool{}, again: map[catalog.Name][]predicate.Origin{}}
+	b := linkCollector{policy: p, links: map[catalog.Name][]Link{}, relations: map[catalog.Name]*catalog.Relation{},
+		visited: map[catalog.Name]bool{}, selfOrigins: map[catalog.Name][]predicate.Origin{}}
 	for _, t := range p.Tables() {
 		b.persons(t.Rows)
 		if t.Aggregate != nil {
@@ -41,12 +41,12 @@ func Tables(p *policy.Policy) []Table {
 		}
 	}
 	for _, t := range p.Tables() {
-		b.of(t)
+		b.collect(t)
 	}
 	var out []Table
 	for name, links := range b.links {
 		if len(links) > 0 {
-			out = append(out, Table{b.relations[name], b.deep(b.relations[name]), names(p, name)})
+			out = append(out, Table{b.relations[name], b.recursiveLinks(b.relations[name]), statementNames(p, name)})
 		}
 	}
 	slices.SortFunc(out, func(x, y Table) int {
@@ -58,33 +58,33 @@ func Tables(p *policy.Policy) []Table {
 	return out
 }
 
-// belonging collects links.
-type belonging struct {
-	policy    *policy.Policy
-	links     map[catalog.Name][]Link
-	relations map[catalog.Name]*catalog.Relation
-	under     map[catalog.Name]bool               // being collected, or was
-	again     map[catalog.Name][]predicate.Origin // how its rows are made from each other
+// linkCollector collects links.
+type linkCollector struct {
+	policy      *policy.Policy
+	links       map[catalog.Name][]Link
+	relations   map[catalog.Name]*catalog.Relation
+	visited     map[catalog.Name]bool               // being collected, or was
+	selfOrigins map[catalog.Name][]predicate.Origin // how its rows are made from each other
 }
 
-// each visits the nodes that speak of one and the same row.
-func each(n predicate.Node, visit func(predicate.Node)) {
+// eachNode visits the nodes that speak of one and the same row.
+func eachNode(n predicate.Node, visit func(predicate.Node)) {
 	visit(n)
 	switch n := n.(type) {
 	case predicate.All:
 		for _, part := range n {
-			each(part, visit)
+			eachNode(part, visit)
 		}
 	case predicate.Any:
 		for _, part := range n {
-			each(part, visit)
+			eachNode(part, visit)
 		}
 	}
 }
 
 // persons finds the tables whose rows are persons: those that consents lead to.
-func (b *belonging) persons(n predicate.Node) {
-	each(n, func(n predicate.Node) {
+func (b *linkCollector) persons(n predicate.Node) {
+	eachNode(n, func(n predicate.Node) {
 		c, ok := n.(predicate.Consent)
 		if !ok || len(c.Steps) == 0 {
 			return
@@ -96,7 +96,7 @@ func (b *belonging) persons(n predicate.Node) {
 	})
 }
 
-func (b *belonging) add(r *catalog.Relation, l Link) {
+func (b *linkCollector) add(r *catalog.Relation, l Link) {
 	b.relations[r.Name] = r
 	if slices.ContainsFunc(b.links[r.Name], l.same) {
 		return
@@ -112,13 +112,13 @@ func (l Link) same(other Link) bool {
 	})
 }
 
-// of collects the links of a table of the policy.
-func (b *belonging) of(t *policy.Table) {
+// collect collects the links of a table of the policy.
+func (b *linkCollector) collect(t *policy.Table) {
 	r := t.Relation
-	if b.under[r.Name] {
+	if b.visited[r.Name] {
 		return
 	}
-	b.under[r.Name] = true
+	b.visited[r.Name] = true
 	if t.Observed != nil { // what would be enforced says whose its rows are
 		t = t.Observed
 	}
@@ -135,10 +135,10 @@ func (b *belonging) of(t *policy.Table) {
 	}
 }
 
-// deep are the links of a table. Where its rows are made from each other, what a row was made from says whose it is as
+// recursiveLinks are the links of a table. Where its rows are made from each other, what a row was made from says whose it is as
 // well.
-func (b *belonging) deep(r *catalog.Relation) []Link {
-	out, ways := slices.Clone(b.links[r.Name]), b.again[r.Name]
+func (b *linkCollector) recursiveLinks(r *catalog.Relation) []Link {
+	out, ways := slices.Clone(b.links[r.Name]), b.selfOrigins[r.Name]
 	if len(ways) == 0 || len(r.PrimaryKey) == 0 {
 		return out
 	}
@@ -148,8 +148,8 @@ func (b *belonging) deep(r *catalog.Relation) []Link {
 	return out
 }
 
-func (b *belonging) node(r *catalog.Relation, n predicate.Node) {
-	each(n, func(n predicate.Node) {
+func (b *linkCollector) node(r *catalog.Relation, n predicate.Node) {
+	eachNode(n, func(n predicate.Node) {
 		switch n := n.(type) {
 		case predicate.Own:
 			if n.Attribute == b.policy.Subject() {
@@ -171,9 +171,9 @@ func (b *belonging) node(r *catalog.Relation, n predicate.Node) {
 			b.through(r, Hop{Step: predicate.Step{Relation: n.Relation, Column: n.Column, From: n.From, And: n.And}}, n.Rows)
 		case predicate.Derived:
 			if n.Of().Name == r.Name {
-				if !slices.ContainsFunc(b.again[r.Name],
+				if !slices.ContainsFunc(b.selfOrigins[r.Name],
 					func(o predicate.Origin) bool { return o.Made("r", "s") == n.Made("r", "s") }) {
-					b.again[r.Name] = append(b.again[r.Name], n.Origin)
+					b.selfOrigins[r.Name] = append(b.selfOrigins[r.Name], n.Origin)
 				}
 				return
 			}
@@ -201,16 +201,16 @@ func hops(steps []predicate.Step) []Hop {
 
 // through gives a table the links of another, by way of it: those that the other has, and those of the rule that is
 // asked of it here. A table that the policy does not list has no others.
-func (b *belonging) through(r *catalog.Relation, way Hop, rule predicate.Node) {
+func (b *linkCollector) through(r *catalog.Relation, way Hop, rule predicate.Node) {
 	to := way.Relation
 	next, listed := b.policy.Table(to.Name)
 	if listed {
-		b.of(next)
+		b.collect(next)
 	}
 	own := b.links[to.Name]
 	b.links[to.Name] = slices.Clone(own)
 	b.node(to, rule)
-	all := b.deep(to)
+	all := b.recursiveLinks(to)
 	if listed {
 		b.links[to.Name] = own
 	}
@@ -219,8 +219,8 @@ func (b *belonging) through(r *catalog.Relation, way Hop, rule predicate.Node) {
 	}
 }
 
-// names are those by which statements reach the rows of a table.
-func names(p *policy.Policy, table catalog.Name) []string {
+// statementNames are those by which statements reach the rows of a table.
+func statementNames(p *policy.Policy, table catalog.Name) []string {
 	out := []string{table.String()}
 	reads := map[catalog.Name]bool{table: true}
 	for _, c := range p.Children() {

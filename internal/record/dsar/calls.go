@@ -34,7 +34,7 @@ func (c *Collector) Call(call FaceCall) {
 	if strings.HasPrefix(call.By, "ref:") {
 		call.By = ""
 	}
-	c.called++
+	c.callCount++
 	c.calls = append(c.calls, call)
 	if c.MostPossible > 0 && len(c.calls) >= 2*c.MostPossible+1024 {
 		c.trimCalls()

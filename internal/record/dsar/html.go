@@ -64,7 +64,7 @@ var page = template.Must(template.New("report").Funcs(template.FuncMap{
 		}
 		return strings.Join(out, ", ")
 	},
-	"number": number1000,
+	"number": groupDigits,
 	"newest": func(all []Retrieval) []Retrieval {
 		out := slices.Clone(all)
 		slices.Reverse(out)
@@ -81,8 +81,8 @@ var page = template.Must(template.New("report").Funcs(template.FuncMap{
 	"row":        func(j json.RawMessage) string { return string(j) },
 }).Parse(pageText))
 
-// number1000 writes a number so that people can read it.
-func number1000(n any) string {
+// groupDigits writes a number so that people can read it.
+func groupDigits(n any) string {
 	digits := fmt.Sprint(n)
 	for i := len(digits) - 3; i > 0; i -= 3 {
 		digits = digits[:i] + " " + digits[i:]

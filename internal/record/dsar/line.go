@@ -34,8 +34,8 @@ func take(b *[]byte, text string) bool {
 	return true
 }
 
-// some consumes so many bytes.
-func some(b *[]byte, n int) []byte {
+// takeN consumes so many bytes.
+func takeN(b *[]byte, n int) []byte {
 	if len(*b) < n {
 		return nil
 	}
@@ -69,10 +69,10 @@ func parse(whole []byte) (l line, why string) {
 	if l.seq, ok = number(&rest); !ok || !take(&rest, `,"time":"`) {
 		return l, broken
 	}
-	if l.time = some(&rest, timeLength); l.time == nil || !take(&rest, `","prev":"`) {
+	if l.time = takeN(&rest, timeLength); l.time == nil || !take(&rest, `","prev":"`) {
 		return l, broken
 	}
-	if l.prev = some(&rest, hashLength); l.prev == nil || !take(&rest, `","kind":"`) {
+	if l.prev = takeN(&rest, hashLength); l.prev == nil || !take(&rest, `","kind":"`) {
 		return l, broken
 	}
 	end := bytes.IndexByte(rest, '"')
@@ -191,7 +191,7 @@ func quickOutcome(l line) (outcome, bool) {
 		return outcome{}, false
 	}
 	seq, ok := number(&b)
-	if !ok || !pass(&b, `,"session":"`) || !take(&b, `,"rows":`) {
+	if !ok || !takeMember(&b, `,"session":"`) || !take(&b, `,"rows":`) {
 		return outcome{}, false
 	}
 	rows, ok := number(&b)
@@ -205,12 +205,12 @@ func quickOutcome(l line) (outcome, bool) {
 	if !take(&b, `,"bytes":`) {
 		return outcome{}, false
 	}
-	if _, ok = number(&b); !ok || !pass(&b, `,"sqlstate":"`) || !take(&b, `,"keys":[`) {
+	if _, ok = number(&b); !ok || !takeMember(&b, `,"sqlstate":"`) || !take(&b, `,"keys":[`) {
 		return outcome{}, false
 	}
 	for {
 		var k keys
-		if k.Table, ok = text(&b, `{"table":"`); !ok || !take(&b, `,"exact":`) {
+		if k.Table, ok = takeText(&b, `{"table":"`); !ok || !take(&b, `,"exact":`) {
 			return outcome{}, false
 		}
 		switch {
@@ -220,7 +220,7 @@ func quickOutcome(l line) (outcome, bool) {
 			return outcome{}, false
 		}
 		for begin := `,"rows":["`; ; begin = `,"` {
-			row, ok := text(&b, begin)
+			row, ok := takeText(&b, begin)
 			if !ok {
 				break
 			}
@@ -239,8 +239,8 @@ func quickOutcome(l line) (outcome, bool) {
 	}
 }
 
-// pass consumes a member whose value has nothing escaped, and leaves it there.
-func pass(b *[]byte, member string) bool {
+// takeMember consumes a member whose value has nothing escaped, and leaves it there.
+func takeMember(b *[]byte, member string) bool {
 	rest := *b
 	if !take(&rest, member) {
 		return false

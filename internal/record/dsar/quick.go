@@ -2,32 +2,32 @@ package dsar
 
 import "bytes"
 
-// quick reads a decision by its writer's order of members, without decoding; false: it has to be decoded.
-func quick(l line) (r decisionRecord, tables []string, ok bool) {
+// quickDecision reads a decision by its writer's order of members, without decoding; false: it has to be decoded.
+func quickDecision(l line) (r decisionRecord, tables []string, ok bool) {
 	b := l.body
-	if r.Session, ok = text(&b, `"session":"`); !ok {
+	if r.Session, ok = takeText(&b, `"session":"`); !ok {
 		return r, nil, false
 	}
-	if r.Agent, ok = text(&b, `,"agent":"`); !ok {
+	if r.Agent, ok = takeText(&b, `,"agent":"`); !ok {
 		return r, nil, false
 	}
 	optional := func(member string) string {
-		value, _ := text(&b, member)
+		value, _ := takeText(&b, member)
 		return value
 	}
 	optional(`,"accessed_by":"`)
 	r.OnBehalfOf = optional(`,"on_behalf_of":"`)
-	if r.Database, ok = text(&b, `,"database":"`); !ok {
+	if r.Database, ok = takeText(&b, `,"database":"`); !ok {
 		return r, nil, false
 	}
 	if take(&b, `,"attributes":`) && !skip(&b) {
 		return r, nil, false
 	}
 	r.Purpose = optional(`,"purpose":"`)
-	if _, ok = text(&b, `,"protocol":"`); !ok {
+	if _, ok = takeText(&b, `,"protocol":"`); !ok {
 		return r, nil, false
 	}
-	if r.Tag, ok = text(&b, `,"tag":"`); !ok {
+	if r.Tag, ok = takeText(&b, `,"tag":"`); !ok {
 		return r, nil, false
 	}
 	optional(`,"fingerprint":"`)
@@ -39,7 +39,7 @@ func quick(l line) (r decisionRecord, tables []string, ok bool) {
 		if !skip(&b) {
 			return r, nil, false
 		}
-		name, ok := text(&whole, `{"name":"`)
+		name, ok := takeText(&whole, `{"name":"`)
 		if !ok {
 			return r, nil, false
 		}
@@ -59,8 +59,8 @@ func quick(l line) (r decisionRecord, tables []string, ok bool) {
 	return r, tables, true
 }
 
-// text consumes a member whose value has nothing escaped.
-func text(b *[]byte, member string) (string, bool) {
+// takeText consumes a member whose value has nothing escaped.
+func takeText(b *[]byte, member string) (string, bool) {
 	rest := *b
 	if !take(&rest, member) {
 		return "", false

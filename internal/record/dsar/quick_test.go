@@ -102,7 +102,7 @@ func TestQuickIsSlow(t *testing.T) {
 		if !bytes.Contains(whole, allowed) { // which is looked for first
 			continue
 		}
-		quick, names, ok := quick(body(whole, "decision"))
+		quick, names, ok := quickDecision(body(whole, "decision"))
 		if !ok {
 			continue
 		}

@@ -211,7 +211,7 @@ type Log struct {
 	Unproved  []string   `json:"-"` // what the log could not be held to
 }
 
-func moment(t time.Time) *time.Time {
+func optionalTime(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
@@ -226,7 +226,7 @@ func stream(s consent.Stream) *string {
 	return (*string)(&s)
 }
 
-func list(words []string) []string {
+func nonNil(words []string) []string {
 	if words == nil {
 		return []string{}
 	}

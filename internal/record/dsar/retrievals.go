@@ -39,17 +39,17 @@ type Collector struct {
 	Deleted      time.Time // the last time that rows of the subject's were deleted; zero: they were not
 	MostPossible int       // how many of the possible retrievals are listed; 0: all
 
-	recipients map[string]*recipient
-	purposes   map[string]uint64
-	exact      []Retrieval
-	possible   []Retrieval
-	counted    uint64 // of the possible ones
+	recipients    map[string]*recipient
+	purposes      map[string]uint64
+	exact         []Retrieval
+	possible      []Retrieval
+	possibleCount uint64 // of the possible ones
 
-	calls  []FaceCall
-	called uint64
+	calls     []FaceCall
+	callCount uint64
 
-	sums map[[2]string]map[string]int // by session and table
-	held int                          // how many there are in all
+	commitments     map[[2]string]map[string]int // by session and table
+	commitmentCount int                          // how many there are in all
 }
 
 type recipient struct {
@@ -60,7 +60,7 @@ type recipient struct {
 
 // Access is for [Scan].
 func (c *Collector) Access(a Access) {
-	r := Retrieval{At: a.At, Agent: a.Agent, Purpose: strings.Join(words(a.Purpose), ", "), Statement: a.Tag,
+	r := Retrieval{At: a.At, Agent: a.Agent, Purpose: strings.Join(splitList(a.Purpose), ", "), Statement: a.Tag,
 		Rows: a.Rows, Log: c.Log, Record: a.Record,
 		ForYou: a.OnBehalfOf != "" && slices.Contains(c.OnBehalfOf, a.OnBehalfOf)}
 	for _, table := range a.Tables {
@@ -77,12 +77,12 @@ func (c *Collector) Access(a Access) {
 	if r.Certainty == "" {
 		r.Certainty = Possible
 	}
-	c.count(r, words(a.Purpose))
+	c.count(r, splitList(a.Purpose))
 	if r.Certainty == Exact {
 		c.exact = append(c.exact, r)
 		return
 	}
-	c.counted++
+	c.possibleCount++
 	c.possible = append(c.possible, r)
 	if c.MostPossible > 0 && len(c.possible) >= 2*c.MostPossible+1024 {
 		c.trim()
@@ -121,7 +121,7 @@ func (c *Collector) table(a Access, table string) (TableAccess, bool) {
 			return maybe(WhyNoKey)
 		}
 		inexact = inexact || !k.Exact
-		sums := c.sumsOf(a.Session, k.Table, rows)
+		sums := c.commitmentsOf(a.Session, k.Table, rows)
 		for _, row := range k.Rows {
 			if n, ok := sums[row]; ok {
 				found[n] = true
@@ -146,24 +146,24 @@ func (c *Collector) table(a Access, table string) (TableAccess, bool) {
 	}
 }
 
-// mostHeld bounds the memory for commitments; sessions beyond it are worked out again when they come back.
-const mostHeld = 1 << 20
+// maxCommitments bounds the memory for commitments; sessions beyond it are worked out again when they come back.
+const maxCommitments = 1 << 20
 
-// sumsOf are the commitments of the subject's rows in one session.
-func (c *Collector) sumsOf(session, table string, rows Rows) map[string]int {
+// commitmentsOf are the commitments of the subject's rows in one session.
+func (c *Collector) commitmentsOf(session, table string, rows Rows) map[string]int {
 	of := [2]string{session, table}
-	if sums, ok := c.sums[of]; ok {
+	if sums, ok := c.commitments[of]; ok {
 		return sums
 	}
-	if c.held += len(rows.Keys); c.sums == nil || c.held > mostHeld {
-		c.sums, c.held = map[[2]string]map[string]int{}, len(rows.Keys)
+	if c.commitmentCount += len(rows.Keys); c.commitments == nil || c.commitmentCount > maxCommitments {
+		c.commitments, c.commitmentCount = map[[2]string]map[string]int{}, len(rows.Keys)
 	}
 	sums := make(map[string]int, len(rows.Keys))
 	commit := c.Commit(session, table)
 	for n, key := range rows.Keys {
 		sums[commit(key...)] = n
 	}
-	c.sums[of] = sums
+	c.commitments[of] = sums
 	return sums
 }
 
@@ -199,8 +199,8 @@ func (c *Collector) count(r Retrieval, purposes []string) {
 	}
 }
 
-// words are those of an attribute, which may be a list.
-func words(value string) []string {
+// splitList are those of an attribute, which may be a list.
+func splitList(value string) []string {
 	if value == "" {
 		return nil
 	}
@@ -220,10 +220,10 @@ func words(value string) []string {
 func (c *Count) add(at time.Time) {
 	c.Number++
 	if c.First == nil || at.Before(*c.First) {
-		c.First = moment(at)
+		c.First = optionalTime(at)
 	}
 	if c.Last == nil || at.After(*c.Last) {
-		c.Last = moment(at)
+		c.Last = optionalTime(at)
 	}
 }
 
@@ -232,7 +232,7 @@ func (c *Collector) fill(r *Report) {
 	for _, agent := range slices.Sorted(maps.Keys(c.recipients)) {
 		to := c.recipients[agent]
 		out := to.Recipient
-		out.Purposes, out.Tables = list(slices.Sorted(maps.Keys(to.purposes))), list(slices.Sorted(maps.Keys(to.tables)))
+		out.Purposes, out.Tables = nonNil(slices.Sorted(maps.Keys(to.purposes))), nonNil(slices.Sorted(maps.Keys(to.tables)))
 		for _, day := range slices.Sorted(maps.Keys(to.days)) {
 			out.Days = append(out.Days, *to.days[day])
 		}
@@ -242,7 +242,7 @@ func (c *Collector) fill(r *Report) {
 	all := append(slices.Clone(c.exact), c.possible...)
 	slices.SortStableFunc(all, func(a, b Retrieval) int { return a.At.Compare(b.At) })
 	c.trimCalls()
-	r.Calls = Calls{Number: c.called, Left: c.called - uint64(len(c.calls)), List: slices.Clone(c.calls)}
-	r.Retrievals = Retrievals{Exact: uint64(len(c.exact)), Possible: c.counted,
-		Left: c.counted - uint64(len(c.possible)), List: all}
+	r.Calls = Calls{Number: c.callCount, Left: c.callCount - uint64(len(c.calls)), List: slices.Clone(c.calls)}
+	r.Retrievals = Retrievals{Exact: uint64(len(c.exact)), Possible: c.possibleCount,
+		Left: c.possibleCount - uint64(len(c.possible)), List: all}
 }

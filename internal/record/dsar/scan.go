@@ -91,7 +91,7 @@ func (s Scan) Run(ctx context.Context) (LogRead, error) {
 	if err != nil {
 		return LogRead{}, err
 	}
-	r := reading{Scan: s, pending: map[uint64]*decision{}}
+	r := scanState{Scan: s, pending: map[uint64]*decision{}}
 	r.out.Segments = len(numbers)
 	for i := range numbers {
 		if s.Progress != nil {
@@ -124,8 +124,8 @@ func (s Scan) Run(ctx context.Context) (LogRead, error) {
 		if b.err != nil {
 			return r.out, b.err
 		}
-		r.follow(b)
-		r.take(b)
+		r.checkBlock(b)
+		r.deliver(b)
 		buffers.Put(&b.data)
 		if r.done += b.read; s.Progress != nil {
 			s.Progress(r.done, r.total)
@@ -138,8 +138,8 @@ func (s Scan) Run(ctx context.Context) (LogRead, error) {
 	return r.out, nil
 }
 
-// reading is what is known of the log after the blocks that were read.
-type reading struct {
+// scanState is what is known of the log after the blocks that were read.
+type scanState struct {
 	Scan
 	out     LogRead
 	pending map[uint64]*decision // whose outcome has not come
@@ -149,8 +149,8 @@ type reading struct {
 	total   int64
 }
 
-// follow holds a block to what came before it.
-func (r *reading) follow(b *block) {
+// checkBlock holds a block to what came before it.
+func (r *scanState) checkBlock(b *block) {
 	if r.out.Torn > 0 && b.begin {
 		r.out.broken("a segment ends within a record")
 	}
@@ -178,8 +178,8 @@ func (r *reading) follow(b *block) {
 	r.out.Decisions += b.decisions
 }
 
-// take hands on what a block has of the person.
-func (r *reading) take(b *block) {
+// deliver hands on what a block has of the person.
+func (r *scanState) deliver(b *block) {
 	for _, e := range b.events {
 		if e.call != nil {
 			if r.Call != nil {
@@ -201,7 +201,7 @@ func (r *reading) take(b *block) {
 }
 
 // end holds the log to what is known of its end, and hands on the decisions without an outcome.
-func (r *reading) end() {
+func (r *scanState) end() {
 	if !r.coded && r.out.Records > 0 && r.Key.ID() != "" {
 		r.out.broken(fmt.Sprintf("record %d was written without the key", r.out.Last))
 	}
@@ -412,7 +412,7 @@ func decisionOf(l line, database string, filter map[string]needle) *decision {
 	if !named {
 		return nil
 	}
-	r, names, ok := quick(l)
+	r, names, ok := quickDecision(l)
 	if !ok {
 		if json.Unmarshal(l.whole, &r) != nil {
 			return nil
@@ -442,6 +442,6 @@ func decisionOf(l line, database string, filter map[string]needle) *decision {
 
 // Log is what a report says of what was read.
 func (r LogRead) Log(name string) Log {
-	return Log{Name: name, Records: r.Records, Decisions: r.Decisions, From: moment(r.From), To: moment(r.To),
+	return Log{Name: name, Records: r.Records, Decisions: r.Decisions, From: optionalTime(r.From), To: optionalTime(r.To),
 		First: r.First, Intact: r.Problem == "", Problem: r.Problem}
 }

@@ -5,7 +5,7 @@ import "time"
 // slot is the place of a session in a [store].
 type slot int32
 
-const none slot = -1
+const noSlot slot = -1
 
 // session is one of a store.
 type session struct {

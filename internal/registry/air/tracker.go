@@ -52,7 +52,7 @@ func New(c Config) *Tracker {
 }
 
 func (t *Tracker) empty() {
-	t.index, t.sessions, t.oldest, t.newest = map[digest]slot{}, store{window: t.config.Messages}, none, none
+	t.index, t.sessions, t.oldest, t.newest = map[digest]slot{}, store{window: t.config.Messages}, noSlot, noSlot
 }
 
 // Track records an interaction, and returns the reminder if it is due now, else "". A channel whose type is not [API],
@@ -127,11 +127,11 @@ func (t *Tracker) begin(d digest, k Key, at time.Duration) (slot, bool) {
 	if !room() {
 		t.forget(t.config.Idle)
 		if !room() {
-			return none, false
+			return noSlot, false
 		}
 	}
 	id := t.sessions.take()
-	*t.sessions.at(id) = session{key: d, started: at, last: at, by: by, self: k.Self, user: user, newer: none, older: none}
+	*t.sessions.at(id) = session{key: d, started: at, last: at, by: by, self: k.Self, user: user, newer: noSlot, older: noSlot}
 	if k.Self {
 		t.own[user]++
 	}
@@ -247,7 +247,7 @@ func (t *Tracker) advance(now time.Time) time.Duration {
 
 // forget removes the sessions that have been idle for at least that long; at Idle itself a session still counts.
 func (t *Tracker) forget(idle time.Duration) {
-	for t.oldest != none {
+	for t.oldest != noSlot {
 		pause := t.now - t.sessions.at(t.oldest).last
 		if pause < idle || pause == t.config.Idle {
 			break
@@ -275,8 +275,8 @@ func (t *Tracker) remove(id slot) {
 // link puts a session behind all others: it is the last that was heard of.
 func (t *Tracker) link(id slot) {
 	s := t.sessions.at(id)
-	s.older, s.newer = t.newest, none
-	if t.newest == none {
+	s.older, s.newer = t.newest, noSlot
+	if t.newest == noSlot {
 		t.oldest = id
 	} else {
 		t.sessions.at(t.newest).newer = id
@@ -286,12 +286,12 @@ func (t *Tracker) link(id slot) {
 
 func (t *Tracker) unlink(id slot) {
 	s := t.sessions.at(id)
-	if s.older == none {
+	if s.older == noSlot {
 		t.oldest = s.newer
 	} else {
 		t.sessions.at(s.older).newer = s.newer
 	}
-	if s.newer == none {
+	if s.newer == noSlot {
 		t.newest = s.older
 	} else {
 		t.sessions.at(s.newer).older = s.older

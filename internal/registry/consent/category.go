@@ -9,7 +9,7 @@ import (
 // Categories and purposes are trees: research/medical is below research. Who consents to a node consents to all below it;
 // no node implies one beside or above it.
 
-var path = regexp.MustCompile(`^[A-Za-z0-9_.:-]+(/[A-Za-z0-9_.:-]+)*$`)
+var pathPattern = regexp.MustCompile(`^[A-Za-z0-9_.:-]+(/[A-Za-z0-9_.:-]+)*$`)
 
 const longestPath = 200
 
@@ -43,7 +43,7 @@ func coversAll(granted, wanted []string) bool {
 
 func checkPaths(what string, paths []string) error {
 	for _, p := range paths {
-		if len(p) > longestPath || !path.MatchString(p) {
+		if len(p) > longestPath || !pathPattern.MatchString(p) {
 			return invalid("a %s is not a name", what).
 				hint("Names of letters, digits and _ . : -, with / between a node and what is below it; at most %d bytes.", longestPath)
 		}
@@ -54,11 +54,11 @@ func checkPaths(what string, paths []string) error {
 	return nil
 }
 
-// set sorts and drops doubles; an empty list is not nil.
-func set(paths []string) []string {
+// sortedUnique sorts and drops doubles; an empty list is not nil.
+func sortedUnique(paths []string) []string {
 	out := append([]string{}, paths...)
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-func sameSet(a, b []string) bool { return slices.Equal(set(a), set(b)) }
+func sameSet(a, b []string) bool { return slices.Equal(sortedUnique(a), sortedUnique(b)) }

@@ -81,7 +81,7 @@ const (
 	longestText = 10_000
 )
 
-var scope = regexp.MustCompile(`^(table|row|ctx):.`)
+var scopePattern = regexp.MustCompile(`^(table|row|ctx):.`)
 
 // Check refuses what could not be meant, whatever holds. Ids are data: quotes, braces and spaces are as good as letters.
 func (c Command) Check() error {
@@ -104,7 +104,7 @@ func (c Command) Check() error {
 	switch {
 	case k.Subject == Everybody:
 		return invalid("the subject of a consent is one person, not %q", Everybody)
-	case k.Scope != Everything && !scope.MatchString(k.Scope):
+	case k.Scope != Everything && !scopePattern.MatchString(k.Scope):
 		return invalid("a scope is %q, or table:NAME, row:TABLE:KEY or ctx:NAME", Everything)
 	case c.For < 0:
 		return invalid("a consent cannot last less than no time")

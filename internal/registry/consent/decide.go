@@ -27,9 +27,9 @@ func Decide(s Settings, now time.Time, before Situation, c Command) ([]Step, err
 		return nil, err
 	}
 	d := &decision{Settings: s.withDefaults(), now: now, command: c, asker: before.Asker, guardian: before.Guardian}
-	d.at = Consent{Key: c.Key(), Categories: []string{}, Purposes: []string{}}
+	d.current = Consent{Key: c.Key(), Categories: []string{}, Purposes: []string{}}
 	if before.Consent != nil {
-		d.known, d.at = true, clone(*before.Consent)
+		d.recorded, d.current = true, clone(*before.Consent)
 	}
 	if err := d.run(); err != nil {
 		return nil, err
@@ -45,9 +45,9 @@ type decision struct {
 	asker    Party
 	guardian bool
 
-	known bool    // there is a record
-	at    Consent // what holds by now
-	steps []Step
+	recorded bool    // there is a record
+	current  Consent // what holds by now
+	steps    []Step
 }
 
 func (d *decision) run() error {
@@ -96,8 +96,8 @@ func (d *decision) run() error {
 	}
 }
 
-// may lists the roles for each action. Agents decide, and nothing else.
-var may = map[Action][]Role{
+// rolesByAction lists the roles for each action. Agents decide, and nothing else.
+var rolesByAction = map[Action][]Role{
 	Grant:             {RoleSubject, RoleGuardian},
 	Revoke:            {RoleSubject, RoleGuardian, RoleController, RoleSystem},
 	Refuse:            {RoleSubject, RoleGuardian},
@@ -118,7 +118,7 @@ var may = map[Action][]Role{
 
 // CheckRole refuses parties that may not make the change whatever holds.
 func CheckRole(c Command) error {
-	roles, ok := may[c.Do]
+	roles, ok := rolesByAction[c.Do]
 	switch {
 	case !ok:
 		return invalid("there is no change of consent called %q", c.Do)
@@ -154,34 +154,36 @@ func (d *decision) step(e Event) {
 		by = Party{Role: RoleSystem}
 	}
 	if d.Controller != "" {
-		d.at.Controller = d.Controller
+		d.current.Controller = d.Controller
 	}
-	d.known = true
-	d.steps = append(d.steps, Step{e, clone(d.at), by})
+	d.recorded = true
+	d.steps = append(d.steps, Step{e, clone(d.current), by})
 }
 
 // relationship tells whether the key is one of streams.
-func (d *decision) relationship() bool { return d.at.Grantee == Everybody && d.at.Scope == Everything }
+func (d *decision) relationship() bool {
+	return d.current.Grantee == Everybody && d.current.Scope == Everything
+}
 
 // give starts or restarts a consent.
 func (d *decision) give(s Stream, categories, purposes []string) {
-	d.at.State, d.at.Stream, d.at.Categories, d.at.Purposes = Given, s, categories, purposes
-	d.at.GivenAt, d.at.ExpiresAt, d.at.WarnedAt = d.now, time.Time{}, time.Time{}
+	d.current.State, d.current.Stream, d.current.Categories, d.current.Purposes = Given, s, categories, purposes
+	d.current.GivenAt, d.current.ExpiresAt, d.current.WarnedAt = d.now, time.Time{}, time.Time{}
 	if s == Temporary {
-		d.at.ExpiresAt = d.now.Add(d.Duration)
+		d.current.ExpiresAt = d.now.Add(d.Duration)
 	}
 }
 
 // end leaves nothing in force.
 func (d *decision) end(s State, at time.Time) {
-	if d.at.Stream != "" && (d.at.State == Given || !d.at.VoidBefore.IsZero()) && at.After(d.at.VoidBefore) {
-		d.at.VoidBefore = at
+	if d.current.Stream != "" && (d.current.State == Given || !d.current.VoidBefore.IsZero()) && at.After(d.current.VoidBefore) {
+		d.current.VoidBefore = at
 	}
-	d.at.State, d.at.Categories, d.at.Purposes = s, []string{}, []string{}
-	d.at.DecayFrom, d.at.WarnedAt = time.Time{}, time.Time{}
+	d.current.State, d.current.Categories, d.current.Purposes = s, []string{}, []string{}
+	d.current.DecayFrom, d.current.WarnedAt = time.Time{}, time.Time{}
 }
 
-func (d *decision) forget() { d.at.RequestedCategories, d.at.DueAt = nil, time.Time{} }
+func (d *decision) forget() { d.current.RequestedCategories, d.current.DueAt = nil, time.Time{} }
 
 func clone(c Consent) Consent {
 	c.Categories, c.Purposes, c.RequestedCategories = slices.Clone(c.Categories), slices.Clone(c.Purposes), slices.Clone(c.RequestedCategories)

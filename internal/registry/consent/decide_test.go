@@ -393,7 +393,7 @@ func TestDecideProperties(t *testing.T) {
 			if at != nil && at.RequestedCategories != nil && rapid.Bool().Draw(t, "answer") {
 				c.Do, c.Decision = DecidePartnership, rapid.SampledFrom([]Decision{TaskComplete, TaskComplete, Reject}).Draw(t, "so")
 			}
-			if who := may[c.Do]; len(who) > 0 && rapid.IntRange(0, 3).Draw(t, "meant") > 0 { // so that something comes of it
+			if who := rolesByAction[c.Do]; len(who) > 0 && rapid.IntRange(0, 3).Draw(t, "meant") > 0 { // so that something comes of it
 				role = rapid.SampledFrom(who).Draw(t, "entitled")
 				c.By = Party{role, map[bool]string{true: "ada", false: rapid.SampledFrom([]string{"chat", "chat", "bob"}).Draw(t, "party")}[role == RoleSubject]}
 			}

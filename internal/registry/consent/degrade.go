@@ -7,18 +7,18 @@ import "time"
 func (d *decision) degrade() error {
 	c := d.command
 	switch {
-	case !d.known:
+	case !d.recorded:
 		return notFound()
-	case d.at.State == Expired:
+	case d.current.State == Expired:
 		return expired("the consent has expired")
-	case d.at.State != Given:
-		return invalid("there is no consent in force: it is %s", d.at.State)
-	case d.at.Stream == "":
+	case d.current.State != Given:
+		return invalid("there is no consent in force: it is %s", d.current.State)
+	case d.current.Stream == "":
 		return mixed()
 	case c.Stream != Temporary && c.Stream != Anonymous:
 		return invalid("a relationship is degraded to %s or %s, not to %q", Temporary, Anonymous, c.Stream)
-	case d.at.Stream == c.Stream, d.at.Stream == Anonymous:
-		return invalid("%s cannot become %s", d.at.Stream, c.Stream).
+	case d.current.Stream == c.Stream, d.current.Stream == Anonymous:
+		return invalid("%s cannot become %s", d.current.Stream, c.Stream).
 			hint("%s becomes %s or %s, %s becomes %s; %s is asked for. A consent that was revoked can be given anew.",
 				Partnered, Temporary, Anonymous, Temporary, Anonymous, Partnered)
 	}
@@ -26,16 +26,16 @@ func (d *decision) degrade() error {
 	if err != nil {
 		return err
 	}
-	d.at.Purposes, d.at.Categories = d.purposes(), categories
-	d.at.ExpiresAt, d.at.WarnedAt = time.Time{}, time.Time{}
+	d.current.Purposes, d.current.Categories = d.purposes(), categories
+	d.current.ExpiresAt, d.current.WarnedAt = time.Time{}, time.Time{}
 	switch {
 	case c.Stream == Temporary:
-		d.at.decayed(d.now, AggregatedFrom)
-		d.at.ExpiresAt = d.now.Add(d.Duration)
+		d.current.decayed(d.now, AggregatedFrom)
+		d.current.ExpiresAt = d.now.Add(d.Duration)
 	case !d.NoDecay:
-		d.at.DecayFrom = d.now
+		d.current.DecayFrom = d.now
 	}
-	d.at.Stream = c.Stream
+	d.current.Stream = c.Stream
 	d.forget()
 	d.step(EventDegraded)
 	return nil

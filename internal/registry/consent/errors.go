@@ -15,25 +15,25 @@ type Named interface {
 	Name() string
 }
 
-type fault struct{ err *sqlstate.Error }
+type baseError struct{ err *sqlstate.Error }
 
-func (f fault) Error() string { return f.err.Message }
+func (f baseError) Error() string { return f.err.Message }
 
-func (f fault) Unwrap() error { return f.err }
+func (f baseError) Unwrap() error { return f.err }
 
-func newFault(code sqlstate.Code, format string, args []any) fault {
-	return fault{sqlstate.New(code, sqlstate.ReasonConsent, "%s", fmt.Sprintf(format, args...))}
+func newBaseError(code sqlstate.Code, format string, args []any) baseError {
+	return baseError{sqlstate.New(code, sqlstate.ReasonConsent, "%s", fmt.Sprintf(format, args...))}
 }
 
 // NotFoundError: there is no consent of this subject.
-type NotFoundError struct{ fault }
+type NotFoundError struct{ baseError }
 
 // Name is the seed's.
 func (*NotFoundError) Name() string { return "ConsentNotFoundError" }
 
 // ValidationError: the change is not one that can be made from where the consent stands, or it makes no sense.
 type ValidationError struct {
-	fault
+	baseError
 
 	// Unasked: a partnership is to be decided that nobody asks for.
 	NotRequested bool
@@ -48,47 +48,47 @@ func (e *ValidationError) hint(format string, args ...any) *ValidationError {
 }
 
 // ExpiredError: the consent, or what was asked, has expired.
-type ExpiredError struct{ fault }
+type ExpiredError struct{ baseError }
 
 // Name is the seed's.
 func (*ExpiredError) Name() string { return "ConsentExpiredError" }
 
 // ForbiddenError: this party may not make this change.
-type ForbiddenError struct{ fault }
+type ForbiddenError struct{ baseError }
 
 // Name for faces.
 func (*ForbiddenError) Name() string { return "ConsentForbiddenError" }
 
 // ConflictError: a request's key was used before, for something else.
-type ConflictError struct{ fault }
+type ConflictError struct{ baseError }
 
 // Name for faces.
 func (*ConflictError) Name() string { return "ConsentConflictError" }
 
 // ClockError: the database's clock is behind the last record, so that nobody can say how long a consent would last.
-type ClockError struct{ fault }
+type ClockError struct{ baseError }
 
 // Name for faces.
 func (*ClockError) Name() string { return "ConsentClockError" }
 
 func notFound() *NotFoundError {
-	e := &NotFoundError{newFault(sqlstate.ConsentNotFound, "there is no consent of this subject", nil)}
+	e := &NotFoundError{newBaseError(sqlstate.ConsentNotFound, "there is no consent of this subject", nil)}
 	e.err = e.err.WithHint("Ids match whole, as they were recorded: upper and lower case differ.")
 	return e
 }
 
 func invalid(format string, args ...any) *ValidationError {
-	return &ValidationError{fault: newFault(sqlstate.ConsentValidation, format, args)}
+	return &ValidationError{baseError: newBaseError(sqlstate.ConsentValidation, format, args)}
 }
 
 func expired(format string, args ...any) *ExpiredError {
-	e := &ExpiredError{newFault(sqlstate.ConsentExpired, format, args)}
+	e := &ExpiredError{newBaseError(sqlstate.ConsentExpired, format, args)}
 	e.err = e.err.WithHint("The subject can consent anew.")
 	return e
 }
 
 func forbidden(role Role, format string, args ...any) *ForbiddenError {
-	e := &ForbiddenError{newFault(sqlstate.InsufficientPrivilege, format, args)}
+	e := &ForbiddenError{newBaseError(sqlstate.InsufficientPrivilege, format, args)}
 	e.err = e.err.WithHint("This was asked by the role %q.", string(role))
 	return e
 }
@@ -104,14 +104,14 @@ func NewExpired(format string, args ...any) error { return expired(format, args.
 
 // NewConflict is for stores that find a request's key used for something else.
 func NewConflict() error {
-	e := &ConflictError{newFault(sqlstate.ConsentConflict, "the request's key was used before, for another change", nil)}
+	e := &ConflictError{newBaseError(sqlstate.ConsentConflict, "the request's key was used before, for another change", nil)}
 	e.err = e.err.WithHint("Make a new key for each change; send the same key again only to repeat the same change.")
 	return e
 }
 
 // NewClock is for stores whose clock is behind what they have recorded.
 func NewClock() error {
-	e := &ClockError{newFault(sqlstate.ConsentClock,
+	e := &ClockError{newBaseError(sqlstate.ConsentClock,
 		"the database's clock is behind the last consent record: nothing is granted", nil)}
 	e.err = e.err.WithHint("Set the clock of the database server right. Withdrawals are recorded meanwhile.")
 	return e

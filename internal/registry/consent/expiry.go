@@ -2,25 +2,25 @@ package consent
 
 // expire records what the clock has done already.
 func (d *decision) expire() {
-	if d.at.State != Given || d.at.ActiveAt(d.now) {
+	if d.current.State != Given || d.current.ActiveAt(d.now) {
 		return
 	}
-	d.end(Expired, d.at.ExpiresAt)
+	d.end(Expired, d.current.ExpiresAt)
 	d.step(EventExpired)
 }
 
 // expired is the command for it.
 func (d *decision) expired() error {
 	switch {
-	case !d.known:
+	case !d.recorded:
 		return notFound()
-	case d.at.State == Given:
+	case d.current.State == Given:
 		d.expire()
-		if d.at.State == Given {
+		if d.current.State == Given {
 			return invalid("the consent has not expired")
 		}
-	case d.at.State != Expired:
-		return invalid("there is no consent that could expire: it is %s", d.at.State)
+	case d.current.State != Expired:
+		return invalid("there is no consent that could expire: it is %s", d.current.State)
 	}
 	return nil
 }
@@ -28,23 +28,23 @@ func (d *decision) expired() error {
 // warn records that the subject was told of the expiry ahead, once for each.
 func (d *decision) warn() error {
 	switch {
-	case !d.known:
+	case !d.recorded:
 		return notFound()
-	case d.at.State != Given || d.at.ExpiresAt.IsZero():
+	case d.current.State != Given || d.current.ExpiresAt.IsZero():
 		return invalid("no expiry is ahead")
-	case d.now.Before(d.at.ExpiresAt.Add(-d.Warning)):
+	case d.now.Before(d.current.ExpiresAt.Add(-d.Warning)):
 		return invalid("it is too early for a warning")
-	case !d.at.WarnedAt.IsZero():
+	case !d.current.WarnedAt.IsZero():
 		return nil
 	}
-	d.at.WarnedAt = d.now
+	d.current.WarnedAt = d.now
 	d.step(EventWarned)
 	return nil
 }
 
 // note records what was done with the data, or told of them, without any change of the consent.
 func (d *decision) note() error {
-	if !d.known {
+	if !d.recorded {
 		return notFound()
 	}
 	event := EventDeleted
@@ -74,7 +74,7 @@ func (d *decision) guardians() error {
 	case c.Do == Dismiss:
 		event, state = EventDismissed, Revoked
 	}
-	d.at = Consent{Key: Key{c.Subject, c.Guardian, Everything}, State: state, Categories: []string{}, Purposes: []string{}}
+	d.current = Consent{Key: Key{c.Subject, c.Guardian, Everything}, State: state, Categories: []string{}, Purposes: []string{}}
 	d.step(event)
 	return nil
 }

@@ -20,7 +20,7 @@ func (d *decision) grant() error {
 		return invalid("how long %s lasts is a setting", c.Stream).hint("default_duration_days of the configuration.")
 	case c.Stream == Partnered:
 		return d.ask()
-	case d.known && d.at.Stream == "":
+	case d.recorded && d.current.Stream == "":
 		return mixed()
 	}
 	categories, err := c.Stream.checkCategories(c.Categories)
@@ -29,19 +29,19 @@ func (d *decision) grant() error {
 	}
 	purposes := d.purposes()
 	switch {
-	case d.at.State != Given:
+	case d.current.State != Given:
 		d.give(c.Stream, categories, purposes)
 		d.step(EventGiven)
-	case d.at.Stream != c.Stream:
+	case d.current.Stream != c.Stream:
 		return d.degrade()
-	case sameSet(d.at.Categories, categories) && sameSet(d.at.Purposes, purposes):
+	case sameSet(d.current.Categories, categories) && sameSet(d.current.Purposes, purposes):
 		if c.Stream == Temporary {
 			d.renew(d.Duration)
 		}
 	default:
-		d.at.Categories, d.at.Purposes = categories, purposes
+		d.current.Categories, d.current.Purposes = categories, purposes
 		if c.Stream == Temporary {
-			d.at.ExpiresAt, d.at.WarnedAt = d.now.Add(d.Duration), time.Time{}
+			d.current.ExpiresAt, d.current.WarnedAt = d.now.Add(d.Duration), time.Time{}
 		}
 		d.step(EventModified)
 	}
@@ -51,17 +51,17 @@ func (d *decision) grant() error {
 // grantTo is a consent without stream: to a grantee, about a scope, for purposes and categories of the application's own.
 func (d *decision) grantTo() error {
 	c := d.command
-	if d.known && d.at.Stream != "" {
+	if d.recorded && d.current.Stream != "" {
 		return mixed()
 	}
-	categories, purposes := set(c.Categories), d.purposes()
+	categories, purposes := sortedUnique(c.Categories), d.purposes()
 	switch {
-	case d.at.State != Given:
+	case d.current.State != Given:
 		d.give("", categories, purposes)
 		d.last(c.For)
 		d.step(EventGiven)
-	case !sameSet(d.at.Categories, categories) || !sameSet(d.at.Purposes, purposes) || c.For == 0 && !d.at.ExpiresAt.IsZero():
-		d.at.Categories, d.at.Purposes = categories, purposes
+	case !sameSet(d.current.Categories, categories) || !sameSet(d.current.Purposes, purposes) || c.For == 0 && !d.current.ExpiresAt.IsZero():
+		d.current.Categories, d.current.Purposes = categories, purposes
 		d.last(c.For)
 		d.step(EventModified)
 	case c.For != 0:
@@ -72,26 +72,26 @@ func (d *decision) grantTo() error {
 
 // purposes of a grant that names none stay as they were.
 func (d *decision) purposes() []string {
-	if len(d.command.Purposes) == 0 && d.at.State == Given {
-		return d.at.Purposes
+	if len(d.command.Purposes) == 0 && d.current.State == Given {
+		return d.current.Purposes
 	}
-	return set(d.command.Purposes)
+	return sortedUnique(d.command.Purposes)
 }
 
 func (d *decision) last(duration time.Duration) {
-	d.at.ExpiresAt, d.at.WarnedAt = time.Time{}, time.Time{}
+	d.current.ExpiresAt, d.current.WarnedAt = time.Time{}, time.Time{}
 	if duration != 0 {
-		d.at.ExpiresAt = d.now.Add(duration)
+		d.current.ExpiresAt = d.now.Add(duration)
 	}
 }
 
 // renew moves the expiry on, and leaves it where it is already there: a call made twice at one time is one.
 func (d *decision) renew(duration time.Duration) {
 	to := d.now.Add(duration)
-	if d.at.ExpiresAt.Equal(to) {
+	if d.current.ExpiresAt.Equal(to) {
 		return
 	}
-	d.at.ExpiresAt, d.at.WarnedAt = to, time.Time{}
+	d.current.ExpiresAt, d.current.WarnedAt = to, time.Time{}
 	d.step(EventRenewed)
 }
 

@@ -4,15 +4,15 @@ package consent
 // does one after an expiry, which revives nothing. A later one renews TEMPORARY. It never overrides a withdrawal or a
 // refusal.
 func (d *decision) interact() {
-	if !d.relationship() || d.known && d.at.Stream == "" {
+	if !d.relationship() || d.recorded && d.current.Stream == "" {
 		return
 	}
-	fresh := !d.known || d.at.State == Expired || d.at.State == Requested && d.at.VoidBefore.IsZero()
+	fresh := !d.recorded || d.current.State == Expired || d.current.State == Requested && d.current.VoidBefore.IsZero()
 	switch {
 	case fresh && !d.RequireExplicit:
 		d.give(Temporary, Temporary.Allows(), []string{})
 		d.step(EventGiven)
-	case d.at.State == Given && d.at.Stream == Temporary && !d.NoRenewal:
+	case d.current.State == Given && d.current.Stream == Temporary && !d.NoRenewal:
 		d.renew(d.Duration)
 	}
 }

@@ -7,7 +7,7 @@ func (d *decision) ask() error {
 	if !d.relationship() {
 		return invalid("a partnership is with everybody and about everything").hint("Leave grantee and scope out.")
 	}
-	if d.known && d.at.Stream == "" {
+	if d.recorded && d.current.Stream == "" {
 		return mixed()
 	}
 	categories, err := Partnered.checkCategories(d.command.Categories)
@@ -15,25 +15,25 @@ func (d *decision) ask() error {
 		return err
 	}
 	switch {
-	case d.at.RequestedCategories != nil && sameSet(d.at.RequestedCategories, categories):
+	case d.current.RequestedCategories != nil && sameSet(d.current.RequestedCategories, categories):
 		return nil
-	case d.at.RequestedCategories != nil:
+	case d.current.RequestedCategories != nil:
 		return invalid("a partnership with other categories is asked for and not decided yet").
 			hint("Wait for the decision, or revoke, which takes the question back as well.")
-	case d.at.State == Given && d.at.Stream == Partnered && coversAll(d.at.Categories, categories):
-		if coversAll(categories, d.at.Categories) {
+	case d.current.State == Given && d.current.Stream == Partnered && coversAll(d.current.Categories, categories):
+		if coversAll(categories, d.current.Categories) {
 			return invalid("the subject is %s already", Partnered)
 		}
 		// Less needs nobody's agreement.
-		d.at.Categories = categories
+		d.current.Categories = categories
 		d.step(EventModified)
 		return nil
 	}
-	if d.at.State != Given {
-		d.at.State, d.at.Stream = Requested, Partnered
-		d.at.GivenAt, d.at.ExpiresAt = time.Time{}, time.Time{}
+	if d.current.State != Given {
+		d.current.State, d.current.Stream = Requested, Partnered
+		d.current.GivenAt, d.current.ExpiresAt = time.Time{}, time.Time{}
 	}
-	d.at.RequestedCategories, d.at.DueAt = categories, d.now.Add(d.Review)
+	d.current.RequestedCategories, d.current.DueAt = categories, d.now.Add(d.Review)
 	d.step(EventRequested)
 	return nil
 }
@@ -42,29 +42,29 @@ func (d *decision) ask() error {
 func (d *decision) decide() error {
 	c := d.command
 	switch {
-	case !d.known:
+	case !d.recorded:
 		return notFound()
-	case d.at.RequestedCategories == nil:
+	case d.current.RequestedCategories == nil:
 		e := invalid("no partnership is asked for")
 		e.NotRequested = true
 		return e
 	case c.By.ID == "":
 		return invalid("a decision names who decides")
-	case c.By.ID == d.at.Subject, c.By.ID == d.asker.ID:
+	case c.By.ID == d.current.Subject, c.By.ID == d.asker.ID:
 		return forbidden(c.By.Role, "who asks for a partnership does not decide about it")
-	case !d.at.Pending(d.now):
+	case !d.current.Pending(d.now):
 		return expired("nobody has decided about the partnership in time")
 	}
 	switch c.Decision {
 	case TaskComplete:
-		d.at.stopDecay(d.now)
-		purposes := d.at.Purposes
-		d.give(Partnered, d.at.RequestedCategories, purposes)
+		d.current.stopDecay(d.now)
+		purposes := d.current.Purposes
+		d.give(Partnered, d.current.RequestedCategories, purposes)
 		d.forget()
 		d.step(EventApproved)
 	case Reject:
-		if d.at.State == Requested {
-			d.at.State = Refused
+		if d.current.State == Requested {
+			d.current.State = Refused
 		}
 		d.forget()
 		d.step(EventRejected)
@@ -78,11 +78,11 @@ func (d *decision) decide() error {
 
 // lapse closes a question that nobody has answered in time.
 func (d *decision) lapse() {
-	if d.at.RequestedCategories == nil || d.at.Pending(d.now) {
+	if d.current.RequestedCategories == nil || d.current.Pending(d.now) {
 		return
 	}
-	if d.at.State == Requested {
-		d.at.State = Expired
+	if d.current.State == Requested {
+		d.current.State = Expired
 	}
 	d.forget()
 	d.step(EventLapsed)
@@ -90,7 +90,7 @@ func (d *decision) lapse() {
 
 // lapsed is the command for it.
 func (d *decision) lapsed() error {
-	if !d.known {
+	if !d.recorded {
 		return notFound()
 	}
 	d.lapse()

@@ -4,14 +4,14 @@ package consent
 // only where there is nothing that could be ended, and done once if it is asked for twice. What was asked for is
 // forgotten.
 func (d *decision) revoke() error {
-	if !d.known {
+	if !d.recorded {
 		return notFound()
 	}
 	event, state := EventWithdrawn, Withdrawn
 	if d.command.By.Role != RoleSubject && d.command.By.Role != RoleGuardian {
 		event, state = EventRevoked, Revoked
 	}
-	if d.at.State == Withdrawn || d.at.State == Revoked || d.at.State == Refused {
+	if d.current.State == Withdrawn || d.current.State == Revoked || d.current.State == Refused {
 		return nil
 	}
 	d.end(state, d.now)
@@ -22,7 +22,7 @@ func (d *decision) revoke() error {
 
 // refuse records that the subject was asked and said no.
 func (d *decision) refuse() error {
-	switch d.at.State {
+	switch d.current.State {
 	case Given:
 		return invalid("what was given is withdrawn, not refused").hint("Revoke it.")
 	case Refused:

@@ -53,5 +53,5 @@ func (s Stream) checkCategories(asked []string) ([]string, error) {
 				hint("%s allows %s and what is below them. A grant may list fewer, never more.", s, strings.Join(s.Allows(), ", "))
 		}
 	}
-	return set(asked), nil
+	return sortedUnique(asked), nil
 }

@@ -68,9 +68,9 @@ func Sign(secret []byte, timestamp string, body []byte) string {
 // doubles with each attempt. One is taken at a time: those behind one that is not answered would be due again before it
 // was their turn.
 const (
-	firstWait   = 30 * time.Second
-	longestWait = 6 * time.Hour
-	silences    = 3 // messages in a row that nobody answers: the others wait for the next delivery
+	firstWait     = 30 * time.Second
+	longestWait   = 6 * time.Hour
+	maxUnanswered = 3 // messages in a row that nobody answers: the others wait for the next delivery
 )
 
 // The reasons for which a receiver has said nothing.
@@ -97,16 +97,16 @@ func (o *Outbox) Deliver(ctx context.Context) (Delivery, error) {
 	c.RuntimeParams["application_name"] = "pgconsent outbox"
 	conn, err := pgx.ConnectConfig(ctx, c)
 	if err != nil {
-		return out, failed("deliver messages", err)
+		return out, dbError("deliver messages", err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	if _, err := conn.Exec(ctx,
 		"DELETE FROM pgconsent.outbox WHERE GREATEST(sent_at, recorded_at) < pg_catalog.clock_timestamp() - "+
 			"interval '720 hours' AND sent_at IS NOT NULL"); err != nil {
-		return out, failed("drop old messages", err)
+		return out, dbError("drop old messages", err)
 	}
 	silent := 0
-	for ctx.Err() == nil && silent < silences {
+	for ctx.Err() == nil && silent < maxUnanswered {
 		m, err := o.take(ctx, conn)
 		if err != nil || m == nil {
 			return out, err
@@ -132,7 +132,7 @@ func (o *Outbox) Deliver(ctx context.Context) (Delivery, error) {
 			_, err = conn.Exec(ctx, "UPDATE pgconsent.outbox SET error = $2 WHERE id = $1::text::uuid", m.ID, why)
 		}
 		if err != nil {
-			return out, failed("take a message off", err)
+			return out, dbError("take a message off", err)
 		}
 	}
 	return out, ctx.Err()
@@ -153,7 +153,7 @@ func (o *Outbox) take(ctx context.Context, conn *pgx.Conn) (*Message, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, failed("take a message", err)
+		return nil, dbError("take a message", err)
 	}
 	return &m, nil
 }

@@ -39,8 +39,8 @@ func TestASilentReceiverIsLeft(t *testing.T) {
 		s.temporary(who)
 		s.revoke(who)
 	}
-	if d := s.deliver(o); d.Sent != 0 || d.Failed != silences {
-		t.Errorf("%+v, want %d that failed", d, silences)
+	if d := s.deliver(o); d.Sent != 0 || d.Failed != maxUnanswered {
+		t.Errorf("%+v, want %d that failed", d, maxUnanswered)
 	}
 	if got := s.query("SELECT count(*)::text FROM pgconsent.outbox WHERE attempts = 0 AND next_at <= clock_timestamp()"); got != "3" {
 		t.Errorf("%s messages are as they were, want 3", got)

@@ -47,8 +47,8 @@ type Table struct {
 // lock is the advisory lock of the one sweeper of a database.
 const lock = 7_203_361_906_117_000_001
 
-// due is a subject's rows that have to go.
-type due struct {
+// dueRows is a subject's rows that have to go.
+type dueRows struct {
 	relation, subject, what string
 	rows                    int64
 }
@@ -67,7 +67,7 @@ func (s *Sweeper) Run(ctx context.Context, dryRun bool) (Report, error) {
 	}
 	var got bool
 	if err := conn.QueryRow(ctx, "SELECT pg_catalog.pg_try_advisory_lock($1)", int64(lock)).Scan(&got); err != nil {
-		return out, failed("begin to sweep", err)
+		return out, dbError("begin to sweep", err)
 	}
 	if !got {
 		out.Busy = true
@@ -92,7 +92,7 @@ func (s *Sweeper) Run(ctx context.Context, dryRun bool) (Report, error) {
 	if err := conn.QueryRow(ctx,
 		"SELECT COALESCE(pg_catalog.array_agg(e.subject || ' ' || e.erased_at::text), '{}') FROM "+
 			"pgconsent.sweep_erased AS e").Scan(&erased); err != nil {
-		return out, failed("read who was erased", err)
+		return out, dbError("read who was erased", err)
 	}
 	if err := s.rows(ctx, conn, &out); err != nil {
 		return out, err
@@ -105,11 +105,11 @@ func (s *Sweeper) Run(ctx context.Context, dryRun bool) (Report, error) {
 	}
 	if _, err := conn.Exec(ctx,
 		"DELETE FROM pgconsent.sweep_erased AS e WHERE e.subject || ' ' || e.erased_at::text = ANY ($1)", erased); err != nil {
-		return out, failed("forget who was erased", err)
+		return out, dbError("forget who was erased", err)
 	}
 	if _, err := conn.Exec(ctx, "UPDATE pgconsent.sweep_state SET finished_at = pgconsent.consent_now(), epoch = $1",
 		epoch); err != nil {
-		return out, failed("remember the sweep", err)
+		return out, dbError("remember the sweep", err)
 	}
 	return out, nil
 }
@@ -205,14 +205,14 @@ func (s *Sweeper) notes(ctx context.Context, conn *pgx.Conn, out *Report) error 
 	rows, err := conn.Query(ctx,
 		"SELECT n.id::text, n.subject, n.what, COALESCE(n.code, '') FROM pgconsent.sweep_note AS n ORDER BY n.id")
 	if err != nil {
-		return failed("read what was deleted", err)
+		return dbError("read what was deleted", err)
 	}
 	type note struct{ id, subject, what, code string }
 	notes, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (n note, err error) {
 		return n, row.Scan(&n.id, &n.subject, &n.what, &n.code)
 	})
 	if err != nil {
-		return failed("read what was deleted", err)
+		return dbError("read what was deleted", err)
 	}
 	for i, n := range notes {
 		once, ok := made.Verify(n.subject, n.code)
@@ -234,7 +234,7 @@ func (s *Sweeper) notes(ctx context.Context, conn *pgx.Conn, out *Report) error 
 		}
 		s.progress("notes", i+1, len(notes))
 		if _, err := conn.Exec(ctx, "DELETE FROM pgconsent.sweep_note WHERE id = $1::text::uuid", n.id); err != nil {
-			return failed("take off what was done", err)
+			return dbError("take off what was done", err)
 		}
 	}
 	return nil
@@ -243,7 +243,7 @@ func (s *Sweeper) notes(ctx context.Context, conn *pgx.Conn, out *Report) error 
 // find lists what is due; nothing where the policy says nothing of rows' ends.
 //
 // With others, rows that go since they were made from such are among them, each at the first subject with whom it goes.
-func (s *Sweeper) find(ctx context.Context, conn *pgx.Conn, others bool) ([]due, error) {
+func (s *Sweeper) find(ctx context.Context, conn *pgx.Conn, others bool) ([]dueRows, error) {
 	var there, derived bool
 	if err := conn.QueryRow(ctx,
 		"SELECT pg_catalog.to_regprocedure('pgconsent.sweep_due()') IS NOT NULL, "+
@@ -256,15 +256,15 @@ func (s *Sweeper) find(ctx context.Context, conn *pgx.Conn, others bool) ([]due,
 	}
 	rows, err := conn.Query(ctx, "SELECT relation, subject, what, number FROM pgconsent."+function+"()")
 	if err != nil {
-		return nil, failed("look for what is due", err)
+		return nil, dbError("look for what is due", err)
 	}
-	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d due, err error) {
+	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d dueRows, err error) {
 		return d, row.Scan(&d.relation, &d.subject, &d.what, &d.rows)
 	})
 	if err != nil {
-		return nil, failed("look for what is due", err)
+		return nil, dbError("look for what is due", err)
 	}
-	slices.SortFunc(out, func(a, b due) int {
+	slices.SortFunc(out, func(a, b dueRows) int {
 		if c := strings.Compare(a.subject, b.subject); c != 0 {
 			return c
 		}
@@ -283,7 +283,7 @@ func (s *Sweeper) rows(ctx context.Context, conn *pgx.Conn, out *Report) error {
 	if err != nil {
 		return err
 	}
-	tables := tables{}
+	tables := tableCounts{}
 	for i := 0; i < len(list); {
 		d, expected := list[i], int64(0)
 		for ; i < len(list) && list[i].subject == d.subject && list[i].relation == d.relation; i++ {
@@ -291,7 +291,7 @@ func (s *Sweeper) rows(ctx context.Context, conn *pgx.Conn, out *Report) error {
 		}
 		if err := s.subject(ctx, conn, d, made.Code(d.subject), expected, tables); err != nil {
 			if ctx.Err() != nil || conn.IsClosed() {
-				return failed("sweep "+d.relation, err)
+				return dbError("sweep "+d.relation, err)
 			}
 			s.fail(out, "sweep "+d.relation, err)
 			continue
@@ -303,7 +303,7 @@ func (s *Sweeper) rows(ctx context.Context, conn *pgx.Conn, out *Report) error {
 }
 
 // subject sweeps one table for one subject, in transactions of a bounded size. Its notes have the code.
-func (s *Sweeper) subject(ctx context.Context, conn *pgx.Conn, d due, code string, expected int64, t tables) error {
+func (s *Sweeper) subject(ctx context.Context, conn *pgx.Conn, d dueRows, code string, expected int64, t tableCounts) error {
 	batch := s.Batch
 	if batch <= 0 {
 		batch = 1000
@@ -347,22 +347,22 @@ func (s *Sweeper) subject(ctx context.Context, conn *pgx.Conn, d due, code strin
 	}
 }
 
-// tables count what goes.
-type tables map[string]*counted
+// tableCounts count what goes.
+type tableCounts map[string]*tableCount
 
-type counted struct {
+type tableCount struct {
 	Table
 	last string // the subject counted last: they come one after the other
 }
 
 // count adds rows of a subject. Those of which others were made, and which stay, count for nothing.
-func (t tables) count(relation, subject, what string, number int64) {
+func (t tableCounts) count(relation, subject, what string, number int64) {
 	if what == "derived" || number == 0 {
 		return
 	}
 	c := t[relation]
 	if c == nil {
-		c = &counted{Table: Table{Table: relation}}
+		c = &tableCount{Table: Table{Table: relation}}
 		t[relation] = c
 	}
 	if c.Subjects == 0 || c.last != subject {
@@ -375,7 +375,7 @@ func (t tables) count(relation, subject, what string, number int64) {
 	}
 }
 
-func (t tables) sorted() []Table {
+func (t tableCounts) sorted() []Table {
 	out := []Table{}
 	for _, c := range t {
 		out = append(out, c.Table)
@@ -395,7 +395,7 @@ func (s *Sweeper) look(ctx context.Context, conn *pgx.Conn, out *Report) error {
 		UNION ALL SELECT 'warned', pg_catalog.count(*) FROM pgconsent.consent_current WHERE state = 'given' AND expires_at > pgconsent.consent_now() AND expires_at <= pgconsent.consent_now() + $1::interval AND warned_at IS NULL`,
 		fmt.Sprintf("%d seconds", int64(warning/time.Second)))
 	if err != nil {
-		return failed("read what is due", err)
+		return dbError("read what is due", err)
 	}
 	var event string
 	var number int
@@ -405,13 +405,13 @@ func (s *Sweeper) look(ctx context.Context, conn *pgx.Conn, out *Report) error {
 		}
 		return nil
 	}); err != nil {
-		return failed("read what is due", err)
+		return dbError("read what is due", err)
 	}
 	list, err := s.find(ctx, conn, true)
 	if err != nil {
 		return err
 	}
-	tables := tables{}
+	tables := tableCounts{}
 	for _, d := range list {
 		tables.count(d.relation, d.subject, d.what, d.rows)
 	}
@@ -419,8 +419,8 @@ func (s *Sweeper) look(ctx context.Context, conn *pgx.Conn, out *Report) error {
 	return nil
 }
 
-// failed words an error of the database, without what it quotes.
-func failed(what string, err error) error {
+// dbError words an error of the database, without what it quotes.
+func dbError(what string, err error) error {
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) {
 		switch pgErr.Code {

@@ -8,9 +8,9 @@ import (
 
 	"github.com/pgconsent/pgconsent/internal/face/api"
 	"github.com/pgconsent/pgconsent/internal/face/console"
-	"github.com/pgconsent/pgconsent/internal/face/desk"
 	"github.com/pgconsent/pgconsent/internal/face/identity"
 	"github.com/pgconsent/pgconsent/internal/face/mcp"
+	"github.com/pgconsent/pgconsent/internal/face/operations"
 	"github.com/pgconsent/pgconsent/internal/record/dsar"
 	"github.com/pgconsent/pgconsent/internal/record/dsar/access"
 	"github.com/pgconsent/pgconsent/internal/registry"
@@ -22,7 +22,7 @@ import (
 type faces struct {
 	verifier   identity.Verifier
 	registries map[string]*registry.Registry // by database; none without a consent registry
-	desk       *desk.Service
+	desk       *operations.Service
 	api        http.Handler
 	mcp        *mcp.Server
 	console    *console.Console
@@ -47,7 +47,7 @@ func (s *Service) newFaces(c *config.Config) (*faces, error) {
 	var err error
 	f := &faces{
 		verifier: enabled{known, s}, registries: map[string]*registry.Registry{},
-		desk: &desk.Service{Databases: map[string]*desk.Database{}, Connect: s.Connect, Record: s.enforcer.RecordCall, AIR: s.air},
+		desk: &operations.Service{Databases: map[string]*operations.Database{}, Connect: s.Connect, Record: s.enforcer.RecordCall, AIR: s.air},
 	}
 	desks := map[string]*mcp.Database{}
 	for _, name := range sorted(c.Databases) {
@@ -70,7 +70,7 @@ func (s *Service) newFaces(c *config.Config) (*faces, error) {
 			f.registries[name] = tools.Registry
 		}
 		desks[name] = tools
-		f.desk.Databases[name] = &desk.Database{Name: name, Registry: tools.Registry, Policy: tools.Policy,
+		f.desk.Databases[name] = &operations.Database{Name: name, Registry: tools.Registry, Policy: tools.Policy,
 			Privacy: tools.Privacy}
 	}
 	office := s.office(f.desk)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/pgconsent/pgconsent/internal/face/desk"
+	"github.com/pgconsent/pgconsent/internal/face/operations"
 	"github.com/pgconsent/pgconsent/internal/record/audit"
 	"github.com/pgconsent/pgconsent/internal/record/dsar/access"
 	"github.com/pgconsent/pgconsent/internal/run/config"
@@ -17,18 +17,18 @@ import (
 
 // office is what subjects, owners and operators ask beside the desk. The owner's login is made for each question and ends
 // with it.
-func (s *Service) office(d *desk.Service) *desk.AdminService {
-	o := desk.AdminService{Service: d, ActivePolicy: s.enforcer.InForce, Overview: s.overview}
+func (s *Service) office(d *operations.Service) *operations.AdminService {
+	o := operations.AdminService{Service: d, ActivePolicy: s.enforcer.InForce, Overview: s.overview}
 	login := func(role func(*config.Database) (string, string)) func(context.Context, string) (*pgx.Conn, error) {
 		return func(ctx context.Context, database string) (*pgx.Conn, error) {
 			c := s.config.Load()
 			db := c.Databases[database]
 			if db == nil {
-				return nil, desk.NoOwnerLogin()
+				return nil, operations.NoOwnerLogin()
 			}
 			name, secret := role(db)
 			if secret == "" {
-				return nil, desk.NoOwnerLogin()
+				return nil, operations.NoOwnerLogin()
 			}
 			dsn, err := c.ConnString(db, name, secret)
 			if err != nil {
@@ -54,17 +54,17 @@ func (s *Service) office(d *desk.Service) *desk.AdminService {
 	}
 	o.Role = func(database string) string { return s.config.Load().Databases[database].Roles.Agent }
 	o.Logs = func(database string) access.Sources { return AccessSources(s.config.Load(), database, nil) }
-	return desk.NewAdminService(o)
+	return operations.NewAdminService(o)
 }
 
 // overview is what the operator is shown.
-func (s *Service) overview(context.Context) desk.Overview {
+func (s *Service) overview(context.Context) operations.Overview {
 	c := s.config.Load()
-	v := desk.Overview{At: time.Now(), Started: s.started, Enforcement: string(c.Enforcement),
+	v := operations.Overview{At: time.Now(), Started: s.started, Enforcement: string(c.Enforcement),
 		TLS: s.certificate.Load() != nil, Sessions: s.enforcer.Live()}
 	v.Denials, v.Denied = s.enforcer.Denials()
 	for _, standing := range s.enforcer.Standings() {
-		d := desk.DatabaseState{Standing: standing, Sweep: s.sweepers.swept(standing.Database)}
+		d := operations.DatabaseState{Standing: standing, Sweep: s.sweepers.swept(standing.Database)}
 		if voucher := s.router.vouch[standing.Database]; voucher != nil {
 			if e := voucher.examined.Load(); e != nil {
 				d.Diagnosis = *e
@@ -72,7 +72,7 @@ func (s *Service) overview(context.Context) desk.Overview {
 		}
 		v.Databases = append(v.Databases, d)
 	}
-	v.Audit = desk.AuditState{Mode: string(s.audit.Mode())}
+	v.Audit = operations.AuditState{Mode: string(s.audit.Mode())}
 	if err := s.audit.Broken(); err != nil {
 		v.Audit.Problem = err.Error()
 	}

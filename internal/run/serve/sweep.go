@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pgconsent/pgconsent/internal/face/desk"
+	"github.com/pgconsent/pgconsent/internal/face/operations"
 	"github.com/pgconsent/pgconsent/internal/registry"
 	"github.com/pgconsent/pgconsent/internal/registry/sweep"
 	"github.com/pgconsent/pgconsent/internal/run/config"
@@ -41,7 +41,7 @@ type sweepers struct {
 
 	mu      sync.Mutex
 	counted time.Time
-	last    map[string]desk.SweepState // by database
+	last    map[string]operations.SweepState // by database
 }
 
 // sweepers makes them; nil without a consent registry.
@@ -101,7 +101,7 @@ func (w *sweepers) run(ctx context.Context) {
 
 // remember keeps what a sweep did for the operator.
 func (w *sweepers) remember(database string, r sweep.Report, err error) {
-	s := desk.SweepState{Every: w.period, At: time.Now(), Busy: r.Busy, Failures: len(r.Failures), Recorded: r.Recorded}
+	s := operations.SweepState{Every: w.period, At: time.Now(), Busy: r.Busy, Failures: len(r.Failures), Recorded: r.Recorded}
 	switch {
 	case err != nil:
 		s.Problem = "the sweep could not begin: the log says why"
@@ -114,13 +114,13 @@ func (w *sweepers) remember(database string, r sweep.Report, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.last == nil {
-		w.last = map[string]desk.SweepState{}
+		w.last = map[string]operations.SweepState{}
 	}
 	w.last[database] = s
 }
 
 // swept is what the last sweep of a database did.
-func (w *sweepers) swept(database string) *desk.SweepState {
+func (w *sweepers) swept(database string) *operations.SweepState {
 	if w == nil {
 		return nil
 	}

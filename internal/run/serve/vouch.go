@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pgconsent/pgconsent/internal/enforce"
-	"github.com/pgconsent/pgconsent/internal/face/desk"
+	"github.com/pgconsent/pgconsent/internal/face/operations"
 	"github.com/pgconsent/pgconsent/internal/run/config"
 	"github.com/pgconsent/pgconsent/internal/tool/doctor"
 )
@@ -50,7 +50,7 @@ type voucher struct {
 	opened string    // the hash of the plan for which they last found that it may be open; "": of none
 
 	loggedIn, probed []doctor.Finding // what the last tries of either found
-	examined         atomic.Pointer[desk.Diagnosis]
+	examined         atomic.Pointer[operations.Diagnosis]
 }
 
 // vouchers are those of all databases.
@@ -81,7 +81,7 @@ func (all vouchers) check(ctx context.Context, conn *pgx.Conn, t enforce.Target)
 
 // remember keeps what was found for the operator.
 func (v *voucher) remember(err error) {
-	e := desk.Diagnosis{At: time.Now()}
+	e := operations.Diagnosis{At: time.Now()}
 	if err != nil && !errors.As(err, new(enforce.GateShut)) {
 		e.Problem = err.Error()
 	}

@@ -104,7 +104,7 @@ func Make(ctx context.Context, from Sources, q Request) (*dsar.Report, error) {
 	if err != nil {
 		var unknown *consent.NotFoundError
 		if errors.As(err, &unknown) {
-			if e := from.record(key, audit.SubjectReport{By: q.By, Database: from.Database, Intact: intact(m.Logs)}, nil); e != nil {
+			if e := from.record(key, audit.SubjectReport{By: q.By, Database: from.Database, Intact: allIntact(m.Logs)}, nil); e != nil {
 				return nil, e
 			}
 		}
@@ -115,7 +115,7 @@ func Make(ctx context.Context, from Sources, q Request) (*dsar.Report, error) {
 		return nil, fmt.Errorf("name the person for the audit: %w", err)
 	}
 	made := audit.SubjectReport{By: q.By, About: about, Database: from.Database, Format: q.Format, Data: q.Data, Found: true,
-		Intact: intact(m.Logs)}
+		Intact: allIntact(m.Logs)}
 	if made.By == q.Subject {
 		made.By = about
 	}
@@ -141,7 +141,7 @@ func Make(ctx context.Context, from Sources, q Request) (*dsar.Report, error) {
 	return report, nil
 }
 
-func intact(logs []dsar.Log) bool {
+func allIntact(logs []dsar.Log) bool {
 	for _, l := range logs {
 		if !l.Intact {
 			return false
@@ -180,7 +180,7 @@ func (from Sources) read(ctx context.Context, q Request, tables []dsar.Table, be
 		collector.Log = log.Name
 		scan := dsar.Scan{From: log.From, Database: from.Database, Tables: byName, Refs: behalf, Access: collector.Access,
 			Call: collector.Call}
-		unproved, err := log.against(key, &scan)
+		unproved, err := log.verifyBy(key, &scan)
 		if err != nil {
 			return err
 		}
@@ -198,9 +198,9 @@ func (from Sources) read(ctx context.Context, q Request, tables []dsar.Table, be
 	})
 }
 
-// against holds a log of this process to the key and the anchor, and tells what is not there. The anchor is read first:
+// verifyBy holds a log of this process to the key and the anchor, and tells what is not there. The anchor is read first:
 // records that are written meanwhile are none that it names.
-func (log Log) against(key audit.Key, scan *dsar.Scan) (unproved []string, err error) {
+func (log Log) verifyBy(key audit.Key, scan *dsar.Scan) (unproved []string, err error) {
 	if !log.Own {
 		return nil, nil
 	}

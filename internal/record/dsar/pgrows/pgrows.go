@@ -92,7 +92,7 @@ func table(ctx context.Context, tx pgx.Tx, t dsar.Table, subject string, data bo
 func Condition(ctx context.Context, tx pgx.Tx, t dsar.Table, subject string) (string, error) {
 	var conditions []string
 	for _, l := range t.Links {
-		condition, err := where(ctx, tx, l, t.Relation, subject)
+		condition, err := linkCondition(ctx, tx, l, t.Relation, subject)
 		if err != nil {
 			return "", err
 		}
@@ -106,8 +106,8 @@ func Condition(ctx context.Context, tx pgx.Tx, t dsar.Table, subject string) (st
 	return "(" + strings.Join(conditions, " OR ") + ")", nil
 }
 
-// where is the condition by which a link leads to the subject, $1; "": the id is none of the column's type.
-func where(ctx context.Context, tx pgx.Tx, l dsar.Link, from *catalog.Relation, subject string) (string, error) {
+// linkCondition is the condition by which a link leads to the subject, $1; "": the id is none of the column's type.
+func linkCondition(ctx context.Context, tx pgx.Tx, l dsar.Link, from *catalog.Relation, subject string) (string, error) {
 	last := from
 	row := "r"
 	var begin, end string
@@ -117,7 +117,7 @@ func where(ctx context.Context, tx pgx.Tx, l dsar.Link, from *catalog.Relation, 
 		case h.Recursive:
 			begin += "(" + key(row, h.Relation) + ") IN (WITH RECURSIVE m AS (SELECT " + key(alias, h.Relation) +
 				" FROM " + h.Relation.Name.SQL() + " AS " + alias + " WHERE ("
-			end = ") UNION " + deeper(h) + ") SELECT * FROM m)" + end
+			end = ") UNION " + recursiveStep(h) + ") SELECT * FROM m)" + end
 		case len(h.Origins) > 0:
 			products, where := h.Origins[0].Products(last, row, alias)
 			begin += "EXISTS (SELECT 1 FROM " + strings.Join(append(products[1:], h.Relation.Name.SQL()+" AS "+alias),
@@ -141,7 +141,7 @@ func where(ctx context.Context, tx pgx.Tx, l dsar.Link, from *catalog.Relation, 
 	if column == nil {
 		return "", fmt.Errorf("%s has no column %s", last.Name, l.Column)
 	}
-	equal, err := is(ctx, tx, row, column, subject)
+	equal, err := equalsSubject(ctx, tx, row, column, subject)
 	if err != nil || equal == "" {
 		return "", err
 	}
@@ -157,8 +157,8 @@ func key(row string, r *catalog.Relation) string {
 	return strings.Join(parts, ", ")
 }
 
-// deeper finds the rows that were made from those of m, which has keys of the same table.
-func deeper(h dsar.Hop) string {
+// recursiveStep finds the rows that were made from those of m, which has keys of the same table.
+func recursiveStep(h dsar.Hop) string {
 	columns := make([]string, len(h.Relation.PrimaryKey))
 	on := make([]string, len(columns))
 	for i, c := range h.Relation.PrimaryKey {
@@ -176,8 +176,8 @@ func deeper(h dsar.Hop) string {
 		strings.Join(ways, " UNION ALL ") + ") AS f"
 }
 
-// is compares by the column's own type, so that its index serves, and by text, so that ids match whole.
-func is(ctx context.Context, tx pgx.Tx, row string, c *catalog.Column, subject string) (string, error) {
+// equalsSubject compares by the column's own type, so that its index serves, and by text, so that ids match whole.
+func equalsSubject(ctx context.Context, tx pgx.Tx, row string, c *catalog.Column, subject string) (string, error) {
 	name := row + "." + catalog.QuoteIdent(c.Name)
 	whole := name + "::pg_catalog.text = $1::pg_catalog.text"
 	cast := map[string]string{"uuid": "uuid", "smallint": "int8", "integer": "int8", "bigint": "int8"}[c.Type]

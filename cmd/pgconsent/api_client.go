@@ -1,0 +1,106 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/face/api"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// apiClient has the flags of commands that call the HTTP API of a running serve: the token says which agent calls.
+type apiClient struct{ serverFlags }
+
+// apiProblem is an error of the API, as problem JSON has it.
+type apiProblem struct {
+	Status int                   `json:"status"`
+	Code   string                `json:"code"`
+	Called string                `json:"name"`
+	Detail string                `json:"detail"`
+	Hint   string                `json:"hint"`
+	Report *api.GeneralizeReport `json:"report"`
+	Errors []struct {
+		Location string `json:"location"`
+		Message  string `json:"message"`
+	} `json:"errors"`
+}
+
+// call makes a call of the API and decodes the answer into out.
+func (f apiClient) call(s *session, method, path string, query url.Values, in, out any) error {
+	to, err := f.open(s)
+	if err != nil {
+		return err
+	}
+	var body io.Reader
+	if in != nil {
+		text, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(text)
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, 60*time.Second)
+	defer cancel()
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	r, err := http.NewRequestWithContext(ctx, method, to.base+path, body)
+	if err != nil {
+		return usageError{err}
+	}
+	r.Header.Set("Authorization", "Bearer "+to.token)
+	if in != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	answer, err := to.http.Do(r)
+	if err != nil {
+		return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonInternal, "%s does not answer", to.base).
+			WithHint("Start pgconsent serve, or say where it is with --url.").WithCause(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, 64<<20))
+	if err != nil {
+		return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonInternal, "%s has not sent a whole answer",
+			to.base).WithCause(err)
+	}
+	if answer.StatusCode < 200 || answer.StatusCode > 299 {
+		var refused apiProblem
+		if json.Unmarshal(text, &refused) != nil || refused.Code == "" || refused.Detail == "" {
+			return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonInternal, "%s answers %s", to.base,
+				answer.Status).WithHint("Is this the HTTP listener of pgconsent serve, and has the configuration http.tokens?")
+		}
+		hint := refused.Hint
+		for _, e := range refused.Errors {
+			hint = strings.TrimSpace(hint + " " + e.Location + ": " + e.Message + ".")
+		}
+		told := sqlstate.New(sqlstate.Code(refused.Code), sqlstate.ReasonConsent, "%s", refused.Detail).WithHint("%s", hint)
+		if refused.Called == "" {
+			return told
+		}
+		return &apiError{refused.Called, told, refused.Report}
+	}
+	if out == nil {
+		return nil
+	}
+	return json.Unmarshal(text, out)
+}
+
+// apiError is an error of the API with its name.
+type apiError struct {
+	name   string
+	err    *sqlstate.Error
+	report *api.GeneralizeReport // with a refused generalization: what the checks found
+}
+
+func (e *apiError) Error() string { return e.err.Message }
+
+func (e *apiError) Unwrap() error { return e.err }
+
+// Name implements consent.Named.
+func (e *apiError) Name() string { return e.name }

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"regexp"
+	"slices"
+)
+
+// listFlags are the flags that take several ids: --access human:sean si:bella_agent.
+var listFlags = []string{"--subject", "--access", "--consent", "--participants", "--access-grants"}
+
+// idPattern matches an argument that is taken for one more id of such a flag, and not for the next argument.
+var idPattern = regexp.MustCompile(`^[\pL\pN_.]+:[^\s"'` + "`" + `\\,;()\[\]{}<>$]+$`)
+
+// expandListFlags repeats the flag before each further id, in the commands about memories and contexts.
+func expandListFlags(args []string) []string {
+	if !slices.ContainsFunc(args, func(a string) bool { return a == "privacy" || a == "context" || a == "generalize" }) {
+		return args
+	}
+	var out []string
+	flag, first := "", false
+	for i, a := range args {
+		if a == "--" {
+			return append(out, args[i:]...)
+		}
+		switch {
+		case slices.Contains(listFlags, a):
+			flag, first = a, true
+		case flag != "" && first: // its own value
+			first = false
+		case flag != "" && (idPattern.MatchString(a) || a == "*"):
+			out = append(out, flag)
+		default:
+			flag = ""
+		}
+		out = append(out, a)
+	}
+	return out
+}

@@ -1,0 +1,393 @@
+package demo
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgcluster"
+	"github.com/pgconsent/pgconsent/internal/dev/world"
+	"github.com/pgconsent/pgconsent/internal/run/config"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// objectNames are what a world's database and roles are called on the server.
+type objectNames struct{ database, owner, agent, control, reader, rows string }
+
+// privateNames are those on a server of the demo's own.
+func privateNames(w *world.World) objectNames {
+	return objectNames{w.Name, w.Owner, "pgconsent_agent", "pgconsent_control", "pgconsent_reader", "pgconsent_rows"}
+}
+
+// foreignNames are those on somebody else's server: all begin alike, so that what is ours can be seen.
+func foreignNames(w *world.World) objectNames {
+	prefix := "pgconsent_demo_" + w.Name
+	return objectNames{prefix, prefix + "_owner", prefix + "_agent", prefix + "_control", prefix + "_reader", prefix + "_rows"}
+}
+
+func (n objectNames) roles() []string { return []string{n.agent, n.control, n.rows, n.reader, n.owner} }
+
+// foreignServer is somebody else's server, as the role of the DSN reaches it.
+type foreignServer struct {
+	dsn       string
+	config    *pgx.ConnConfig
+	tls       bool
+	superuser bool
+	user      string
+	names     objectNames
+	world     *world.World
+	notice    func(string)
+}
+
+// mark is the comment by which what is ours is known.
+func (g *foreignServer) mark() string { return "pgconsent demo of world " + g.world.Name }
+
+const loading = ": not loaded yet"
+
+// openForeignServer logs in and finds out whether the role may do what is needed.
+func openForeignServer(ctx context.Context, dsn string, w *world.World, notice func(string)) (*foreignServer, error) {
+	c, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "--postgres is not a connection string").
+			WithHint("postgres://user:password@host:5432/postgres, or host=… port=… user=…")
+	}
+	g := &foreignServer{dsn: dsn, config: c, user: c.User, names: foreignNames(w), world: w, notice: notice}
+	c.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { notice(n.Message) }
+	conn, err := pgx.ConnectConfig(ctx, c)
+	if err != nil {
+		return nil, sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream,
+			"cannot log in to the server of --postgres: %v", err).
+			WithHint("The DSN names a role that may make databases and roles, and a database to log in to, such as postgres.")
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	_, g.tls = conn.PgConn().Conn().(*tls.Conn)
+	var databases, roles bool
+	var version int
+	if err := conn.QueryRow(ctx, `SELECT r.rolsuper, r.rolsuper OR r.rolcreatedb, r.rolsuper OR r.rolcreaterole, pg_catalog.current_setting('server_version_num')::pg_catalog.int4
+		FROM pg_catalog.pg_roles AS r WHERE r.rolname = current_user`).Scan(&g.superuser, &databases, &roles, &version); err != nil {
+		return nil, err
+	}
+	if version < pgcluster.MinMajor*10000 {
+		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream,
+			"the server is PostgreSQL %d: %d or later is needed", version/10000, pgcluster.MinMajor)
+	}
+	if !databases || !roles {
+		missing := []string{}
+		if !databases {
+			missing = append(missing, "CREATEDB")
+		}
+		if !roles {
+			missing = append(missing, "CREATEROLE")
+		}
+		return nil, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonUpstream,
+			"role %s of --postgres may not make what the demo needs", g.user).
+			WithHint("Let a superuser run: ALTER ROLE %s %s", quote(g.user), strings.Join(missing, " "))
+	}
+	return g, nil
+}
+
+// connect logs in as the role of the DSN, or another, to a database; "": that of the DSN.
+func (g *foreignServer) connect(ctx context.Context, database, role, password string) (*pgx.Conn, error) {
+	c := g.config.Copy()
+	if database != "" {
+		c.Database = database
+	}
+	if role != "" {
+		c.User, c.Password = role, password
+	}
+	return pgx.ConnectConfig(ctx, c)
+}
+
+// serverState is what the server has under our names.
+type serverState struct {
+	database string // its comment
+	there    bool
+	roles    map[string]bool
+}
+
+// inspect finds what is there under our names, and refuses what is not ours.
+func (g *foreignServer) inspect(ctx context.Context, conn *pgx.Conn) (serverState, error) {
+	f := serverState{roles: map[string]bool{}}
+	var comment *string
+	err := conn.QueryRow(ctx,
+		"SELECT pg_catalog.shobj_description(d.oid, 'pg_database') FROM pg_catalog.pg_database AS d WHERE "+
+			"d.datname = $1", g.names.database).Scan(&comment)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+	case err != nil:
+		return f, err
+	default:
+		f.there = true
+		if comment != nil {
+			f.database = *comment
+		}
+		if f.database != g.mark() && f.database != g.mark()+loading {
+			return f, g.notOurs("database", g.names.database)
+		}
+	}
+	for _, role := range g.names.roles() {
+		var comment *string
+		err := conn.QueryRow(ctx,
+			"SELECT pg_catalog.shobj_description(r.oid, 'pg_authid') FROM pg_catalog.pg_roles AS r WHERE "+
+				"r.rolname = $1", role).Scan(&comment)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+		case err != nil:
+			return f, err
+		case comment == nil || *comment != g.mark():
+			return f, g.notOurs("role", role)
+		default:
+			f.roles[role] = true
+		}
+	}
+	return f, nil
+}
+
+func (g *foreignServer) notOurs(what, name string) error {
+	return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream,
+		"the server has a %s %s that the demo did not make: it is left alone", what, name).
+		WithHint("Rename it, or use another server. The demo knows its own by the comment %q.", g.mark())
+}
+
+// load makes the roles and the database, and fills it, unless that was done.
+func (g *foreignServer) load(ctx context.Context, f folder, progress func(string)) (err error) {
+	admin, err := g.connect(ctx, "", "", "")
+	if err != nil {
+		return err
+	}
+	defer admin.Close(context.WithoutCancel(ctx))
+	there, err := g.inspect(ctx, admin)
+	if err != nil {
+		return err
+	}
+	password, err := config.Secret(f.secret("owner"))
+	if err != nil {
+		return err
+	}
+	if err := g.makeRoles(ctx, admin, there, f); err != nil {
+		return err
+	}
+	if there.there && there.database == g.mark() {
+		progress("world " + g.world.Name + " is loaded already, in database " + g.names.database)
+		return f.resume("--down", progress)
+	}
+	if there.there {
+		if err := pgcluster.DropDatabase(ctx, admin, g.names.database); err != nil {
+			return g.explain("start over", err)
+		}
+	}
+	progress("making the database " + g.names.database)
+	if err := g.exec(ctx, admin, "make the database",
+		"CREATE DATABASE "+quote(g.names.database)+" TEMPLATE template0", "COMMENT ON DATABASE "+
+			quote(g.names.database)+" IS '"+g.mark()+loading+"'",
+		"ALTER DATABASE "+quote(g.names.database)+" OWNER TO "+quote(g.names.owner)); err != nil {
+		return err
+	}
+	owner, err := g.connect(ctx, g.names.database, g.names.owner, password)
+	if err != nil {
+		return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream,
+			"%s cannot log in with its password: %v", g.names.owner, err).
+			WithHint("The demo logs in as roles of its own: pg_hba.conf must let %s_* in by scram-sha-256, from "+
+				"here, to database %s.", g.names.database, g.names.database)
+	}
+	defer owner.Close(context.WithoutCancel(ctx))
+	extender := owner
+	if g.superuser {
+		if extender, err = g.connect(ctx, g.names.database, "", ""); err != nil {
+			return err
+		}
+		defer extender.Close(context.WithoutCancel(ctx))
+	}
+	if err := g.world.Extend(ctx, extender); err != nil {
+		return g.explain("make the extensions", err)
+	}
+	if err := g.world.LoadAsOwner(ctx, owner, progress); err != nil {
+		return err
+	}
+	if err := f.anew(); err != nil {
+		return err
+	}
+	return g.exec(ctx, owner, "note that it is loaded", "COMMENT ON DATABASE "+quote(g.names.database)+" IS '"+g.mark()+"'")
+}
+
+// makeRoles makes those roles that are not there, and gives those that log in the passwords that their files have.
+// Migrating would not: it leaves the password of a role that has rights in another database, and whoever migrates
+// another one of the server meanwhile may give it some.
+func (g *foreignServer) makeRoles(ctx context.Context, admin *pgx.Conn, there serverState, f folder) error {
+	mark := "'" + g.mark() + "'"
+	if !there.roles[g.names.owner] {
+		if err := g.exec(ctx, admin, "make the role "+g.names.owner,
+			"CREATE ROLE "+quote(g.names.owner)+" LOGIN CREATEROLE", "COMMENT ON ROLE "+quote(g.names.owner)+
+				" IS "+mark); err != nil {
+			return err
+		}
+	}
+	if err := g.setPassword(ctx, admin, g.names.owner, "LOGIN CREATEROLE", f.secret("owner")); err != nil {
+		return err
+	}
+	if !g.superuser { // only a member of a role gives things to it
+		if err := g.exec(ctx, admin, "join "+g.names.owner, "GRANT "+quote(g.names.owner)+" TO "+quote(g.user)); err != nil {
+			return err
+		}
+	}
+	// The others are made by the owner, who migrates and so must be able to give them what they need.
+	if err := g.exec(ctx, admin, "become "+g.names.owner, "SET ROLE "+quote(g.names.owner)); err != nil {
+		return err
+	}
+	secrets := map[string]string{g.names.agent: f.secret("agent"), g.names.control: f.secret("control")}
+	for _, role := range g.names.roles() {
+		if role == g.names.owner {
+			continue
+		}
+		secret, logsIn := secrets[role]
+		option := "NOLOGIN NOINHERIT"
+		if logsIn {
+			option = "LOGIN NOINHERIT"
+		}
+		if !there.roles[role] {
+			if err := g.exec(ctx, admin, "make the role "+role, "CREATE ROLE "+quote(role)+" "+option,
+				"COMMENT ON ROLE "+quote(role)+" IS "+mark); err != nil {
+				return err
+			}
+		}
+		if !logsIn {
+			continue
+		}
+		if err := g.setPassword(ctx, admin, role, option, secret); err != nil {
+			return err
+		}
+	}
+	return g.exec(ctx, admin, "be "+g.user+" again", "RESET ROLE")
+}
+
+// setPassword gives a role the password of a file: whatever it was before, the file is what counts.
+func (g *foreignServer) setPassword(ctx context.Context, admin *pgx.Conn, role, options, file string) error {
+	password, err := config.Secret(file)
+	if err != nil {
+		return err
+	}
+	verifier, err := config.NewVerifier(password) // the password itself is in no statement and no log
+	if err != nil {
+		return err
+	}
+	return g.exec(ctx, admin, "give "+role+" its password", "ALTER ROLE "+quote(role)+" "+options+" PASSWORD '"+verifier+"'")
+}
+
+func quote(name string) string { return pgx.Identifier{name}.Sanitize() }
+
+// exec runs statements one by one; what names them in an error.
+func (g *foreignServer) exec(ctx context.Context, conn *pgx.Conn, what string, statements ...string) error {
+	for _, sql := range statements {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			return g.explain(what, err)
+		}
+	}
+	return nil
+}
+
+// explain says what a role would need.
+func (g *foreignServer) explain(what string, err error) error {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == "42501" {
+		return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonUpstream, "cannot %s: %s", what, pg.Message).
+			WithHint("Role %s of --postgres needs CREATEDB and CREATEROLE; for extensions that are not trusted, "+
+				"and for what others made, a superuser.", g.user)
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// Remove takes away the database and the roles that the demo has made on a server, and tells each.
+func Remove(ctx context.Context, dsn string, w *world.World, tell func(string)) error {
+	g, err := openForeignServer(ctx, dsn, w, func(string) {})
+	if err != nil {
+		return err
+	}
+	conn, err := g.connect(ctx, "", "", "")
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	there, err := g.inspect(ctx, conn)
+	if err != nil {
+		return err
+	}
+	if !there.there && len(there.roles) == 0 {
+		tell("there is nothing of the demo of world " + w.Name)
+		return nil
+	}
+	if there.there {
+		if err := pgcluster.DropDatabase(ctx, conn, g.names.database); err != nil {
+			return g.explain("drop the database", err)
+		}
+		tell("database " + g.names.database + " is gone")
+	}
+	for _, role := range g.names.roles() { // the owner last, who made the others
+		if !there.roles[role] {
+			continue
+		}
+		become := ""
+		if !g.superuser && role != g.names.owner {
+			become = "SET LOCAL ROLE " + quote(g.names.owner) + "; "
+		}
+		if _, err := conn.PgConn().Exec(ctx, "BEGIN; "+become+"DROP ROLE "+quote(role)+"; COMMIT").ReadAll(); err != nil {
+			return g.explain("drop the role "+role, err)
+		}
+		tell("role " + role + " is gone")
+	}
+	return nil
+}
+
+// upstream is the server as the configuration names it.
+func (g *foreignServer) upstream() (yaml.MapSlice, error) {
+	out := yaml.MapSlice{{Key: "host", Value: g.config.Host}, {Key: "port", Value: int(g.config.Port)}}
+	if strings.HasPrefix(g.config.Host, "/") {
+		return out, nil
+	}
+	mode := "disable"
+	if g.tls {
+		mode = "verify-full"
+		if g.config.TLSConfig == nil || g.config.TLSConfig.InsecureSkipVerify {
+			mode = "require"
+		}
+	}
+	out = append(out, yaml.MapItem{Key: "tls", Value: mode})
+	if mode == "verify-full" {
+		ca := parameter(g.dsn, "sslrootcert")
+		if ca == "" {
+			ca = os.Getenv("PGSSLROOTCERT")
+		}
+		if ca != "" && ca != "system" {
+			abs, err := filepath.Abs(ca)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, yaml.MapItem{Key: "ca", Value: abs})
+		}
+	}
+	return out, nil
+}
+
+var pair = regexp.MustCompile(`(?:^|\s)([a-z_]+)\s*=\s*('(?:[^'\\]|\\.)*'|\S+)`)
+
+// parameter is a parameter of a connection string in either form.
+func parameter(dsn, name string) string {
+	if u, err := url.Parse(dsn); err == nil && (u.Scheme == "postgres" || u.Scheme == "postgresql") {
+		return u.Query().Get(name)
+	}
+	for _, m := range pair.FindAllStringSubmatch(dsn, -1) {
+		if m[1] == name {
+			return strings.Trim(m[2], "'")
+		}
+	}
+	return ""
+}

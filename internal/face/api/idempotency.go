@@ -1,0 +1,64 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/face/operations"
+	"github.com/pgconsent/pgconsent/internal/memory/privacy"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+func usedTwice() *Problem {
+	p := newProblem(http.StatusConflict, sqlstate.New(sqlstate.ConsentConflict, sqlstate.ReasonConsent,
+		"the Idempotency-Key was used for another change").
+		WithHint("Use a key of its own for each change."))
+	p.Name = privacy.Conflict
+	return p
+}
+
+// replay answers as before.
+func replay(a http.ResponseWriter, said operations.Response) {
+	a.Header().Set("Content-Type", said.Kind)
+	a.Header().Set(replayedHeader, "true")
+	a.WriteHeader(said.Status)
+	_, _ = a.Write(said.Body)
+}
+
+const replayedHeader = "Idempotent-Replayed"
+
+// doOnce has a call with a key done, unless it was.
+func (s *Server) doOnce(ctx context.Context, call *Call, r *onceRequest, do func()) {
+	sum, err := operations.RequestDigest(r.method+" "+r.path, call.body)
+	if err != nil || r.key == "" || len(r.key) > operations.LongestKey {
+		do() // and refuses it
+		return
+	}
+	mine, known, err := s.Service.Answers.Begin(ctx, call.Caller, r.key, sum, time.Now())
+	var e *sqlstate.Error
+	switch {
+	case errors.As(err, &e) && e.Code == sqlstate.ConsentConflict:
+		usedTwice().write(r.answer)
+	case err != nil:
+		problem(err).write(r.answer)
+	case known != nil:
+		call.About(known.About...)
+		replay(r.answer, known.Response)
+	default:
+		var said *operations.Response
+		defer func() { s.Service.Answers.End(call.Caller, mine, said) }() // also where it panics: nobody knows what was done
+		do()
+		if status := r.answer.status; status >= 200 && status <= 299 {
+			said = &operations.Response{Status: status, Kind: r.answer.header.Get("Content-Type"), Body: r.answer.body.Bytes(),
+				About: call.about}
+		}
+	}
+}
+
+// onceRequest is a call that may have a key.
+type onceRequest struct {
+	method, path, key string
+	answer            *answer
+}

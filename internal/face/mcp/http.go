@@ -1,0 +1,256 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/face/strictjson"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// maxMessage bounds a request. Statements are the longest part of one.
+const maxMessage = 256 << 10
+
+// The codes of JSON-RPC, and three of ours.
+const (
+	parseError     = -32700
+	invalidRequest = -32600
+	noMethod       = -32601
+	invalidParams  = -32602
+	internalError  = -32603
+
+	noSession       = -32001 // begin with "initialize"
+	unauthenticated = -32002
+	tooMuch         = -32003
+)
+
+const (
+	sessionHeader = "Mcp-Session-Id"
+	versionHeader = "Mcp-Protocol-Version"
+	sessionless   = "2026-07-28" // protocols from here on have no sessions: the SDK says that this one does
+)
+
+// methods are those that are passed on; notifications that are not here are taken and ignored.
+var methods = map[string]bool{
+	"initialize": true, "ping": true, "tools/list": true, "tools/call": true, "server/discover": true,
+	"notifications/initialized": true, "notifications/cancelled": true,
+}
+
+// envelope is what every message has.
+type envelope struct {
+	Version string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id"`
+	Method  string          `json:"method"`
+	Params  json.RawMessage `json:"params"`
+}
+
+// ServeHTTP answers one message of a client. There is no stream from the server: it has nothing to tell unasked.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	bearer, caller, ok := s.authenticate(r)
+	if !ok {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		tell(w, http.StatusUnauthorized, nil, unauthenticated, sqlstate.From(identity.Refused(nil)))
+		return
+	}
+	if err := s.origin.Check(r); err != nil {
+		tell(w, http.StatusForbidden, nil, invalidRequest,
+			refusal("requests of other sites are refused", "No page of a browser calls this address."))
+		return
+	}
+	if !s.open.caller(caller).pace.Allow() {
+		w.Header().Set("Retry-After", "1")
+		tell(w, http.StatusTooManyRequests, nil, tooMuch,
+			sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit, "too many messages of this token").
+				WithHint("At most %d a second. Wait a moment, then send it again.", perSecond))
+		return
+	}
+	switch r.Method {
+	case http.MethodPost:
+		s.post(w, r, bearer, caller)
+	case http.MethodDelete:
+		one := s.open.find(r.Header.Get(sessionHeader), caller)
+		if one == nil {
+			unknownSession(w, nil)
+			return
+		}
+		s.open.remove(one)
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		w.Header().Set("Allow", "POST, DELETE")
+		tell(w, http.StatusMethodNotAllowed, nil, invalidRequest,
+			refusal("this address takes POST and DELETE", "The server sends nothing unasked: there is no stream to GET."))
+	}
+}
+
+func (s *Server) authenticate(r *http.Request) (bearer string, caller identity.Caller, ok bool) {
+	bearer, ok = identity.Bearer(r.Header)
+	if !ok {
+		return "", identity.Caller{}, false
+	}
+	caller, err := s.Verifier.Verify(r.Context(), bearer)
+	return bearer, caller, err == nil
+}
+
+func (s *Server) post(w http.ResponseWriter, r *http.Request, bearer string, caller identity.Caller) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
+	if err != nil {
+		var long *http.MaxBytesError
+		if errors.As(err, &long) {
+			tell(w, http.StatusRequestEntityTooLarge, nil, invalidRequest,
+				refusal(fmt.Sprintf("the message is longer than %d bytes", maxMessage), "Send less at once."))
+		}
+		return // else the client has gone
+	}
+	if err := strictjson.Check(body, strictjson.Depth); err != nil {
+		tell(w, http.StatusBadRequest, idOf(body), parseError,
+			refusal("the message is not JSON that is taken: "+err.Error(),
+				fmt.Sprintf("UTF-8, no name twice, at most %d levels deep.", strictjson.Depth)))
+		return
+	}
+	m, why := parseEnvelope(body)
+	if why != nil {
+		tell(w, http.StatusBadRequest, m.ID, invalidRequest, why)
+		return
+	}
+	if m.ID != nil && !methods[m.Method] {
+		tell(w, http.StatusOK, m.ID, noMethod,
+			refusal(fmt.Sprintf("there is no method %q", clip(m.Method)), "This server has tools: tools/list, tools/call."))
+		return
+	}
+	if m.ID == nil && (!methods[m.Method] || !strings.HasPrefix(m.Method, "notifications/")) {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	if (m.Method == "initialize" || m.Method == "tools/call") && (len(m.Params) == 0 || m.Params[0] != '{') {
+		tell(w, http.StatusBadRequest, m.ID, invalidParams,
+			refusal(fmt.Sprintf("%q has parameters, in an object", m.Method), "docs/reference/mcp.md has a whole session."))
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	r.Header = r.Header.Clone()
+	r.Header.Set("Accept", "application/json, text/event-stream") // the answer is JSON, whatever a client would have liked
+	id := r.Header.Get(sessionHeader)
+	if m.Method == "initialize" || id == "" && (m.Method == "server/discover" || r.Header.Get(versionHeader) >= sessionless) {
+		if id != "" {
+			tell(w, http.StatusBadRequest, m.ID, invalidRequest,
+				refusal("the session has begun already", "Send \"initialize\" once, without "+sessionHeader+"."))
+			return
+		}
+		s.initialize(w, r, m, bearer, caller)
+		return
+	}
+	if id == "" {
+		tell(w, http.StatusBadRequest, m.ID, noSession,
+			refusal(fmt.Sprintf("%q needs a session", m.Method),
+				"Begin with \"initialize\", and send the "+sessionHeader+" of its answer with every later message."))
+		return
+	}
+	one := s.open.find(id, caller)
+	if one == nil {
+		unknownSession(w, m.ID)
+		return
+	}
+	one.touch()
+	switch m.Method {
+	case "notifications/initialized":
+		one.initialized()
+	case "tools/list", "tools/call":
+		if !one.isReady() {
+			tell(w, http.StatusBadRequest, m.ID, invalidRequest,
+				refusal(fmt.Sprintf("%q comes after \"notifications/initialized\"", m.Method),
+					"Send that notification when \"initialize\" was answered."))
+			return
+		}
+	}
+	s.pass(w, r, m, one)
+	one.touch()
+}
+
+// initialize lets a client begin.
+func (s *Server) initialize(w http.ResponseWriter, r *http.Request, m envelope, bearer string, caller identity.Caller) {
+	one := s.open.begin(caller, bearer)
+	one.sdk = s.newSession(one)
+	if m.Method == "initialize" {
+		s.open.add(one)
+	}
+	s.pass(w, r, m, one)
+	for begun := range one.sdk.Sessions() {
+		if m.Method == "initialize" && begun.InitializeParams() != nil {
+			return
+		}
+	}
+	s.open.remove(one)
+}
+
+func (s *Server) pass(w http.ResponseWriter, r *http.Request, m envelope, one *session) {
+	t := &errorTyper{ResponseWriter: w, message: m}
+	s.web.ServeHTTP(t, r.WithContext(inSession(r.Context(), one)))
+	t.done()
+}
+
+// parseEnvelope takes a message apart.
+func parseEnvelope(body []byte) (m envelope, why *sqlstate.Error) {
+	if trimmed := bytes.TrimLeft(body, " \t\r\n"); trimmed[0] != '{' {
+		return m, refusal("a message is an object", "Send one message in a request.")
+	}
+	if err := json.Unmarshal(body, &m); err != nil {
+		return envelope{}, refusal("the message is not one of JSON-RPC",
+			"It has jsonrpc, method, params, and an id if it wants an answer.")
+	}
+	var names map[string]json.RawMessage
+	_ = json.Unmarshal(body, &names) // it is an object
+	for name := range names {
+		for _, known := range []string{"jsonrpc", "id", "method", "params"} {
+			if name != known && strings.EqualFold(name, known) { // one reader takes it for the member, another does not
+				return envelope{}, refusal(fmt.Sprintf("%q is written in another case", known), "Names of members are in lower case.")
+			}
+		}
+	}
+	if m.ID != nil && !isID(m.ID) {
+		return envelope{}, refusal("an id is a text or a whole number", "Leave it out of notifications.")
+	}
+	if m.Version != "2.0" || m.Method == "" {
+		return m, refusal("the message is not a request of JSON-RPC 2.0", "It has \"jsonrpc\": \"2.0\" and a method.")
+	}
+	return m, nil
+}
+
+func refusal(message, hint string) *sqlstate.Error {
+	return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "%s", message).WithHint("%s", hint)
+}
+
+// unknownSession answers who names a session that is not there, or not theirs.
+func unknownSession(w http.ResponseWriter, id json.RawMessage) {
+	tell(w, http.StatusNotFound, id, noSession,
+		refusal("there is no such session", "It has ended: begin again with \"initialize\"."))
+}
+
+// tell answers with an error of JSON-RPC.
+func tell(w http.ResponseWriter, status int, id json.RawMessage, code int, e *sqlstate.Error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(errorMessage(id, code, e), '\n'))
+}
+
+func errorMessage(id json.RawMessage, code int, e *sqlstate.Error) []byte {
+	if id == nil {
+		id = json.RawMessage("null")
+	}
+	f := faultOf(e)
+	text, err := json.Marshal(map[string]any{
+		"jsonrpc": "2.0", "id": id,
+		"error": map[string]any{"code": code, "message": f.Message, "data": f},
+	})
+	if err != nil {
+		return []byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"internal error in pgconsent"}}`)
+	}
+	return text
+}

@@ -1,0 +1,54 @@
+package operations
+
+import (
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/registry/air"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// Interaction records an interaction of a user in a channel, and returns the reminder if it is due. It leaves no record.
+func (d *Service) Interaction(c identity.Caller, user, channel, channelType string) (string, error) {
+	k, err := d.sessionOf(c, user, channel)
+	if err != nil {
+		return "", err
+	}
+	return d.AIR.Track(time.Now(), k, channelType)
+}
+
+// Interactions is what is known of a session of interactions.
+func (d *Service) Interactions(c identity.Caller, user, channel string) (air.Session, error) {
+	k, err := d.sessionOf(c, user, channel)
+	if err != nil {
+		return air.Session{}, err
+	}
+	s, ok := d.AIR.Session(time.Now(), k)
+	if !ok {
+		return s, noInteractions()
+	}
+	return s, nil
+}
+
+// EndInteractions forgets a session of interactions.
+func (d *Service) EndInteractions(c identity.Caller, user, channel string) error {
+	k, err := d.sessionOf(c, user, channel)
+	if err == nil && !d.AIR.End(time.Now(), k) {
+		err = noInteractions()
+	}
+	return err
+}
+
+func (d *Service) sessionOf(c identity.Caller, user, channel string) (air.Key, error) {
+	if user == "" && c.Role == identity.Subject {
+		user = c.Subject
+	}
+	return air.Caller{Role: string(c.Role), Subject: c.Subject, Agent: c.Agent, Database: c.Database}.Key(user, channel)
+}
+
+func noInteractions() error {
+	return sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonConsent,
+		"there is no session of interactions of this user in this channel").
+		WithHint("Sessions are kept in memory, and go with an hour of silence (air.keep). Channels that are no " +
+			"API channels have none.")
+}

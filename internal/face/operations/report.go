@@ -1,0 +1,59 @@
+package operations
+
+import (
+	"context"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/face/identity"
+	"github.com/pgconsent/pgconsent/internal/record/dsar"
+	"github.com/pgconsent/pgconsent/internal/record/dsar/access"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// auditTimeout is how long the audit may be read for one answer.
+const auditTimeout = 2 * time.Minute
+
+// Report is the report to a data subject, with who had their data: for the subject and for admins. One is made at a
+// time, since it reads the whole audit; who comes meanwhile waits for a moment and is then asked to come again.
+func (o *AdminService) Report(ctx context.Context, c identity.Caller, q access.Request) (*dsar.Report, error) {
+	if err := RequireRole(c, identity.Subject, identity.Admin); err != nil {
+		return nil, err
+	}
+	var err error
+	if q.Subject, err = Whose(c, q.Subject); err != nil {
+		return nil, err
+	}
+	q.By = c.Name
+	if c.Role == identity.Subject {
+		q.By = c.Subject
+	}
+	db, err := o.Database(c)
+	if err != nil {
+		return nil, err
+	}
+	p, _, err := o.ActivePolicy(c.Database)
+	if err != nil {
+		return nil, err
+	}
+	waiting := time.NewTimer(10 * time.Second)
+	defer waiting.Stop()
+	select {
+	case o.busy <- struct{}{}:
+		defer func() { <-o.busy }()
+	case <-waiting.C:
+		return nil, sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit, "another report is being made").
+			WithHint("Try again in a minute.")
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	ctx, cancel := context.WithTimeout(ctx, auditTimeout)
+	defer cancel()
+	conn, err := o.owner(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	from := o.Logs(c.Database)
+	from.Conn, from.Policy, from.Registry = conn, p, db.Registry
+	return access.Make(ctx, from, q)
+}

@@ -1,0 +1,68 @@
+package audit
+
+import "fmt"
+
+// anchorSync keeps the anchor of a log up to date.
+type anchorSync struct {
+	cfg          Config
+	anchor       *anchor // nil: none
+	anchorFailed bool    // the last write of it failed, and that was logged
+}
+
+// attach opens the anchor and compares the end of the log with it. Where there was no anchor it returns the record that
+// says so.
+func (m *anchorSync) attach(at position) (*Recovery, error) {
+	if m.cfg.Anchor == "" {
+		return nil, nil
+	}
+	a, missing, err := openAnchor(m.cfg.Anchor, m.cfg.Key)
+	if err != nil {
+		return nil, err
+	}
+	if err := at.checkHead(a.last); err != nil {
+		a.close()
+		return nil, fmt.Errorf("%w; keep the records as evidence and start with a new chain", err)
+	}
+	m.anchor = a
+	if missing && at.seq > 0 {
+		return &Recovery{Cause: "anchor"}, nil
+	}
+	return nil, nil
+}
+
+// checkHead checks that the log has this record, if it is in the last segment. Older ones are for Verify.
+func (at position) checkHead(h Head) error {
+	switch {
+	case h.Seq > at.seq:
+		return &ChainError{Segment: segmentName(at.segment),
+			Why: fmt.Sprintf("the log ends at record %d, and record %d had been written", at.seq, h.Seq)}
+	case h.Seq == at.seq && h.Seq > 0 && h.Hash != at.hash:
+		return &ChainError{Segment: segmentName(at.segment),
+			Why: fmt.Sprintf("record %d is not the one that the anchor names", h.Seq)}
+	default:
+		return nil
+	}
+}
+
+// writeHead writes the newest durable record into the anchor. An error is logged and counted, and no statement is refused
+// for it: the records themselves are durable.
+func (m *anchorSync) writeHead(durable position) {
+	if m.anchor == nil {
+		return
+	}
+	err := m.anchor.set(Head{durable.seq, durable.hash}, m.cfg.Now())
+	if err != nil && !m.anchorFailed {
+		m.cfg.Log.Error("audit: the anchor cannot be written; until it can, nobody will find that newer records "+
+			"were cut off", "anchor", m.cfg.Anchor, "error", err)
+	}
+	if err != nil && m.cfg.Observer != nil {
+		m.cfg.Observer.AuditAnchorFailed()
+	}
+	m.anchorFailed = err != nil
+}
+
+func (m *anchorSync) close() {
+	if m.anchor != nil {
+		m.anchor.close()
+	}
+}

@@ -1,0 +1,342 @@
+package audit
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// file is what the writer needs of a segment.
+type file interface {
+	WriteAt(p []byte, off int64) (int, error)
+	Sync() error
+	Truncate(size int64) error
+	Size() (int64, error)
+	Close() error
+}
+
+type segmentFile struct{ *os.File }
+
+func openFile(path string) (file, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return segmentFile{f}, nil
+}
+
+// Sync makes data and size durable.
+func (f segmentFile) Sync() error {
+	for {
+		err := durable(f.File)
+		if !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}
+
+func (f segmentFile) Size() (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && st.Nlink == 0 {
+		return 0, errors.New("the segment was deleted")
+	}
+	return info.Size(), nil
+}
+
+// position is a position in the chain.
+type position struct {
+	segment int
+	size    int64
+	seq     uint64
+	hash    string // of the record before
+}
+
+// fileSink appends to the chain. Everything up to durable has been synced; pending is what was written since.
+type fileSink struct {
+	anchorSync
+	lines        lineWriter
+	lock         *os.File  // held against other processes, once it is taken
+	opened       bool      // the end of the chain is known
+	torn         *Recovery // what a crash left of the last record; nil: nothing
+	startRecords []*Ticket // records to begin with
+	f            file
+	durable      position
+	at           position
+	pending      []byte
+	oldest       time.Time // of the oldest record in pending; zero: none
+	began        time.Time // of the first record of the segment; zero: it has none
+	lastChecked  time.Time // when segments were last looked at for their age
+}
+
+func tornPrefix(n int) string { return fmt.Sprintf("torn-%06d-", n) }
+
+func segmentName(n int) string { return fmt.Sprintf("audit-%06d.jsonl", n) }
+
+func newFileSink(cfg Config) *fileSink {
+	return &fileSink{anchorSync: anchorSync{cfg: cfg}, lines: newLineWriter(cfg.Key)}
+}
+
+// open takes the directory, goes to the end of the chain and cuts a torn record off, which it keeps in a file of its own.
+func (w *fileSink) open() error {
+	if w.lock == nil {
+		if err := os.MkdirAll(w.cfg.Dir, 0o700); err != nil {
+			return fmt.Errorf("audit directory: %w", err)
+		}
+		lock, err := lockDir(w.cfg.Dir)
+		if err != nil {
+			return err
+		}
+		w.lock = lock
+	}
+	if err := w.find(); err != nil {
+		return err
+	}
+	recovery, err := w.attach(w.at)
+	if err != nil {
+		return errors.Join(err, w.f.Close())
+	}
+	begin := func(r *Recovery) {
+		w.startRecords = append(w.startRecords, &Ticket{kind: KindRecovery, body: *r, at: w.cfg.Now()})
+	}
+	if w.torn != nil {
+		w.cfg.Log.Warn("audit: a crash had cut the last record; it was set aside", "bytes", w.torn.Bytes, "kept", w.torn.Kept)
+		begin(w.torn)
+	}
+	if recovery != nil {
+		w.cfg.Log.Warn("audit: there was no anchor; a new one begins here. If it was not you who removed it, "+
+			"records may have been cut off", "anchor", w.cfg.Anchor)
+		begin(recovery)
+	}
+	w.opened = true
+	return nil
+}
+
+// find goes to the end of the chain. It may be called again after an error: what it has done by then it finds done.
+func (w *fileSink) find() error {
+	cfg := w.cfg
+	segments, err := listSegments(cfg.Dir)
+	if err != nil {
+		return err
+	}
+	w.at = position{segment: 1, hash: genesis}
+	if n := len(segments); n > 0 {
+		end, tail, err := readTail(Folder(cfg.Dir), segments)
+		if broken := (*ChainError)(nil); errors.As(err, &broken) {
+			return fmt.Errorf("%w; keep the directory as evidence and start with a new one", err)
+		}
+		if err != nil {
+			return err
+		}
+		w.at = end
+		if len(tail) > 0 {
+			if w.torn, err = w.setAside(tail); err != nil {
+				return fmt.Errorf("audit: set the torn record aside: %w", err)
+			}
+		}
+	}
+	w.durable = w.at
+	if first, err := firstRecordOf(Folder(cfg.Dir), segments); err != nil {
+		return err
+	} else if first != nil {
+		w.began = first.Time
+	}
+	if err := w.openSegment(); err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	if err := errors.Join(w.f.Truncate(w.at.size), w.f.Sync()); err != nil {
+		w.f.Close()
+		return fmt.Errorf("audit: %w", err)
+	}
+	return nil
+}
+
+// setAside copies what a crash left of the last record before it is cut off.
+func (w *fileSink) setAside(tail []byte) (*Recovery, error) {
+	sum := sha256.Sum256(tail)
+	kept := fmt.Sprintf("%s%d", tornPrefix(w.at.segment), w.at.size)
+	f, err := os.OpenFile(filepath.Join(w.cfg.Dir, kept), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	_, err = f.Write(tail)
+	if err = errors.Join(err, f.Sync(), f.Close(), syncDir(w.cfg.Dir)); err != nil {
+		return nil, err
+	}
+	return &Recovery{Cause: "torn", Bytes: int64(len(tail)), SHA256: hex.EncodeToString(sum[:]), Kept: kept}, nil
+}
+
+func (w *fileSink) openSegment() error {
+	f, err := w.cfg.openFile(filepath.Join(w.cfg.Dir, segmentName(w.at.segment)))
+	if err != nil {
+		return err
+	}
+	if err := syncDir(w.cfg.Dir); err != nil {
+		f.Close()
+		return err
+	}
+	w.f = f
+	return nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func (w *fileSink) close() {
+	if w.f != nil {
+		w.f.Close()
+	}
+	w.anchorSync.close()
+	if w.lock != nil {
+		w.lock.Close()
+	}
+}
+
+// keepsGroup: after an error the file is put back to what is durable.
+func (w *fileSink) keepsGroup() bool { return false }
+
+// unsynced: what the log begins with counts as well.
+func (w *fileSink) unsynced() time.Time {
+	if w.oldest.IsZero() && len(w.startRecords) > 0 {
+		return w.startRecords[0].at
+	}
+	return w.oldest
+}
+
+func (w *fileSink) medium() string { return "disk" }
+
+// append writes a group; with sync, or when the last one is long ago, it makes everything durable and returns when the
+// oldest record of that was made. After an error nothing has changed but the file, which reopen puts right.
+func (w *fileSink) append(group []*Ticket, sync bool) (time.Time, error) {
+	if len(w.startRecords) > 0 {
+		group = append(slices.Clone(w.startRecords), group...)
+	}
+	old := w.cfg.MaxAge > 0 && !w.began.IsZero() && w.cfg.Now().Sub(w.began) > w.cfg.MaxAge
+	if len(group) > 0 && (w.at.size > w.cfg.MaxSegment || old && w.at.size > 0) {
+		if err := w.rotate(); err != nil {
+			return time.Time{}, err
+		}
+	}
+	next := w.at
+	lines, hash := w.pending, []byte(w.at.hash) // the group's lines come behind those that are written and not durable
+	for _, t := range group {
+		next.seq++
+		t.seq = next.seq
+		var err error
+		if lines, hash, err = w.lines.append(lines, hash, t); err != nil {
+			return time.Time{}, err
+		}
+	}
+	buf := lines[len(w.pending):]
+	next.hash, next.size = string(hash), next.size+int64(len(buf))
+	if len(buf) > 0 {
+		size, err := w.f.Size()
+		if err != nil {
+			return time.Time{}, err
+		}
+		if size != w.at.size {
+			return time.Time{}, fmt.Errorf("%s has %d bytes, not the %d that were written: somebody else wrote to it",
+				segmentName(w.at.segment), size, w.at.size)
+		}
+		if _, err := w.f.WriteAt(buf, w.at.size); err != nil {
+			return time.Time{}, err
+		}
+	}
+	oldest := w.oldest
+	if oldest.IsZero() && len(group) > 0 {
+		oldest = group[0].at
+	}
+	if w.at.size == 0 && len(group) > 0 {
+		w.began = group[0].at
+	}
+	if !sync && w.cfg.Now().Sub(oldest) < syncEvery {
+		w.at, w.oldest, w.pending, w.startRecords = next, oldest, lines, nil
+		return time.Time{}, nil
+	}
+	if next.seq != w.durable.seq {
+		if err := w.f.Sync(); err != nil {
+			return time.Time{}, err
+		}
+	}
+	w.at, w.durable, w.oldest, w.pending, w.startRecords = next, next, time.Time{}, reuse(lines), nil
+	w.writeHead(w.durable)
+	return oldest, nil
+}
+
+// rotate begins the next segment; the one before it is durable first.
+func (w *fileSink) rotate() error {
+	if len(w.pending) > 0 {
+		if err := w.f.Sync(); err != nil {
+			return err
+		}
+		w.durable, w.oldest, w.pending = w.at, time.Time{}, reuse(w.pending)
+	}
+	old := w.f
+	was := w.at
+	w.at.segment, w.at.size = w.at.segment+1, 0
+	if err := w.openSegment(); err != nil {
+		w.at = was
+		return err
+	}
+	w.durable = w.at
+	old.Close()
+	return nil
+}
+
+// reopen puts the segment back to what is known to be durable and writes again what was pending. After a failed sync
+// the kernel may have dropped pages it calls clean, so nothing written since the last good sync is trusted.
+func (w *fileSink) reopen() error {
+	if !w.opened {
+		return w.open()
+	}
+	w.f.Close()
+	f, err := w.cfg.openFile(filepath.Join(w.cfg.Dir, segmentName(w.at.segment)))
+	if err != nil {
+		return err
+	}
+	w.f = f
+	size, err := f.Size()
+	if err != nil {
+		return err
+	}
+	if size < w.durable.size {
+		return fmt.Errorf("%s has %d bytes: records that were durable are missing", segmentName(w.at.segment), size)
+	}
+	if err := f.Truncate(w.durable.size); err != nil {
+		return err
+	}
+	if len(w.pending) > 0 {
+		if _, err := f.WriteAt(w.pending, w.durable.size); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(f.Sync(), syncDir(w.cfg.Dir)); err != nil {
+		return err
+	}
+	w.durable, w.pending, w.oldest = w.at, reuse(w.pending), time.Time{}
+	return nil
+}
+
+// maxKeptLines is how large the buffer may be that is kept for the next lines.
+const maxKeptLines = 1 << 20
+
+// reuse is a buffer that is used again, unless it has grown large.
+func reuse(lines []byte) []byte {
+	if cap(lines) > maxKeptLines {
+		return nil
+	}
+	return lines[:0]
+}

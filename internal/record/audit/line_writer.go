@@ -1,0 +1,100 @@
+package audit
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"hash"
+	"strconv"
+	"sync"
+)
+
+// genesis is what the first record names as the one before it.
+const genesis = "0000000000000000000000000000000000000000000000000000000000000000"
+
+// lineWriter writes lines. It is of one goroutine, and keeps what each line needs anew.
+type lineWriter struct {
+	kid string    // "": lines have no codes
+	mac hash.Hash // of the key
+	sum [sha256.Size]byte
+}
+
+func newLineWriter(key Key) lineWriter {
+	if key.secret == nil {
+		return lineWriter{}
+	}
+	return lineWriter{kid: key.ID(), mac: hmac.New(sha256.New, key.secret)}
+}
+
+// append appends the line of a record whose number is set, and returns its hash, which the next one names: a part of
+// what it returns first. The hash is SHA-256 over the line up to the member "hash"; only the code of the hash comes
+// after.
+func (s *lineWriter) append(dst []byte, prev []byte, t *Ticket) (lines, hash []byte, err error) {
+	start := len(dst)
+	dst = append(dst, `{"v":`...)
+	dst = strconv.AppendInt(dst, FormatVersion, 10)
+	dst = append(dst, `,"seq":`...)
+	dst = strconv.AppendUint(dst, t.seq, 10)
+	dst = append(dst, `,"time":"`...)
+	dst = t.at.UTC().AppendFormat(dst, "2006-01-02T15:04:05.000000Z")
+	dst = append(dst, `","prev":"`...)
+	dst = append(dst, prev...)
+	dst = append(dst, `","kind":"`...)
+	dst = append(dst, t.kind...)
+	dst = append(dst, `",`...)
+	switch {
+	case t.text == nil:
+		if dst, err = membersOf(dst, t.body); err != nil {
+			return dst[:start], nil, err
+		}
+	case t.decision != nil:
+		dst = strconv.AppendUint(append(dst, `"decision":`...), t.decision.seq, 10)
+		dst = appendMember(dst, `,"session":`, t.decision.session)
+		dst = append(dst, *t.text...)
+	default:
+		dst = append(dst, *t.text...)
+	}
+	s.sum = sha256.Sum256(dst[start:])
+	dst = append(dst, hashMember...)
+	at := len(dst)
+	dst = hex.AppendEncode(dst, s.sum[:])
+	if s.mac != nil {
+		dst = append(append(dst, kidMember...), s.kid...)
+		dst = hex.AppendEncode(append(dst, macMember...), s.code(dst[at:at+hashLen]))
+	}
+	return append(dst, "\"}\n"...), dst[at : at+hashLen], nil
+}
+
+// hashLen is the length of a hash in a line.
+const hashLen = 2 * sha256.Size
+
+var recordUse = []byte("record\x00")
+
+// code is the code of a hash, as [Key.record] has it. It is valid until the next.
+func (s *lineWriter) code(hash []byte) []byte {
+	s.mac.Reset()
+	s.mac.Write(recordUse)
+	s.mac.Write(hash)
+	s.mac.Write(recordUse[len(recordUse)-1:])
+	return s.mac.Sum(s.sum[:0])
+}
+
+// pages are the members of records on their way to the scribe.
+var pages = sync.Pool{New: func() any { b := make([]byte, 0, 1<<10); return &b }}
+
+// maxKeptPage is how large one may be that is used again.
+const maxKeptPage = 16 << 10
+
+// release tells that the members of a record are not needed any more.
+func (t *Ticket) release() {
+	if t.text == nil {
+		return
+	}
+	if cap(*t.text) <= maxKeptPage {
+		*t.text = (*t.text)[:0]
+		pages.Put(t.text)
+	}
+	t.text = nil
+}
+
+func page() *[]byte { return pages.Get().(*[]byte) }

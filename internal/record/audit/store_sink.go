@@ -1,0 +1,245 @@
+package audit
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Store keeps the lines of one chain in another place than a folder. All but Remove is called by one goroutine. Its
+// methods are bounded in time.
+type Store interface {
+	Source
+	// Take holds the chain for this process, where nobody else has it, and connects again after an error.
+	// [ErrUnreachable] is in its error where it is no other's fault than the connection's.
+	Take() error
+	// Append adds lines, of which the first is record number first. An error leaves open whether they are there: the
+	// same lines come again, and what is there already stays as it is. After nil they are durable.
+	Append(first uint64, lines [][]byte) error
+	// Remove takes away the records up to this one.
+	Remove(through uint64) error
+	// Segment is the number of the one that a record is in.
+	Segment(seq uint64) int
+	Close()
+}
+
+// ErrUnreachable is in the error of a [Store] that cannot be asked now.
+var ErrUnreachable = errors.New("not reachable")
+
+// groupSize is how many lines are added at once.
+const groupSize = 1000
+
+// storeSink is the sink that writes to a store. What it has begun to write it writes to the end, with the same bytes,
+// before anything else: a store that did not answer may have them.
+type storeSink struct {
+	anchorSync
+	lines        lineWriter
+	store        Store
+	opened       bool // the end of the chain is known
+	at           position
+	attempt      *attempt
+	startRecords []*Ticket // records to begin with
+	lastChecked  time.Time // when the age of records was last looked at
+	removing     chan struct{}
+}
+
+// attempt is a group on its way.
+type attempt struct {
+	first  uint64
+	lines  [][]byte // those that are not known to be there
+	end    position
+	oldest time.Time
+}
+
+func newStoreSink(cfg Config) *storeSink {
+	return &storeSink{anchorSync: anchorSync{cfg: cfg}, lines: newLineWriter(cfg.Key), store: cfg.Store, removing: make(chan struct{}, 1)}
+}
+
+// open finds the end of the chain.
+func (s *storeSink) open() error {
+	if err := s.store.Take(); err != nil {
+		return err
+	}
+	segments, err := s.store.Segments()
+	if err != nil {
+		return err
+	}
+	at := position{segment: 1, hash: genesis}
+	if len(segments) > 0 {
+		end, tail, err := readTail(s.store, segments)
+		if err == nil && len(tail) > 0 {
+			err = &ChainError{Segment: segmentName(end.segment), Why: "the segment ends within a record"}
+		}
+		var broken *ChainError
+		if errors.As(err, &broken) {
+			return fmt.Errorf("%w; keep the records as evidence and start with a new chain", err)
+		}
+		if err != nil {
+			return err
+		}
+		at = end
+	}
+	recovery, err := s.attach(at)
+	if err != nil {
+		return err
+	}
+	if recovery != nil {
+		s.cfg.Log.Warn("audit: there was no anchor; a new one begins here. If it was not you who removed it, "+
+			"records may have been cut off", "anchor", s.cfg.Anchor)
+		s.startRecords = append(s.startRecords, &Ticket{kind: KindRecovery, body: *recovery, at: s.cfg.Now()})
+	}
+	s.at, s.opened = at, true
+	return nil
+}
+
+func (s *storeSink) append(group []*Ticket, _ bool) (time.Time, error) {
+	if len(group) == 0 {
+		return time.Time{}, nil
+	}
+	a := &attempt{first: s.at.seq + 1, end: s.at, oldest: group[0].at}
+	hash := []byte(s.at.hash)
+	for _, t := range append(s.startRecords, group...) {
+		a.end.seq++
+		t.seq = a.end.seq
+		line, next, err := s.lines.append(nil, hash, t)
+		if err != nil {
+			return time.Time{}, err
+		}
+		a.lines, hash = append(a.lines, line), next
+	}
+	a.end.hash = string(hash)
+	s.startRecords, s.attempt = nil, a
+	if err := s.flush(); err != nil {
+		return time.Time{}, err
+	}
+	return a.oldest, nil
+}
+
+// flush writes what is left of the attempt.
+func (s *storeSink) flush() error {
+	a := s.attempt
+	for a != nil && len(a.lines) > 0 {
+		n := min(len(a.lines), groupSize)
+		lines := make([][]byte, n)
+		for i, line := range a.lines[:n] {
+			lines[i] = bytes.TrimSuffix(line, []byte("\n"))
+		}
+		if err := s.store.Append(a.first, lines); err != nil {
+			return err
+		}
+		a.first, a.lines = a.first+uint64(n), a.lines[n:]
+	}
+	if a != nil {
+		s.at, s.attempt = a.end, nil
+		s.at.segment = s.store.Segment(s.at.seq)
+		s.writeHead(s.at)
+	}
+	return nil
+}
+
+func (s *storeSink) keepsGroup() bool { return s.attempt != nil }
+
+func (s *storeSink) unsynced() time.Time {
+	if s.attempt == nil {
+		return time.Time{}
+	}
+	return s.attempt.oldest
+}
+
+func (s *storeSink) reopen() error {
+	if !s.opened {
+		return s.open()
+	}
+	if err := s.store.Take(); err != nil {
+		return err
+	}
+	return s.flush()
+}
+
+// expired looks by halves for the newest record that is older than the retention: records are in the order of their
+// times.
+func (s *storeSink) expired() *Checkpoint {
+	now := s.cfg.Now()
+	if s.cfg.Retention <= 0 || checkedRecently(s.lastChecked, now) {
+		return nil
+	}
+	through, err := s.older(now.Add(-s.cfg.Retention))
+	if err != nil {
+		s.cfg.Log.Error("audit: old records are not removed", "error", err)
+	}
+	if err != nil || through == nil {
+		s.lastChecked = now
+		return nil
+	}
+	// As a walk finds it that begins after the record.
+	return &Checkpoint{Retention: s.cfg.Retention.String(),
+		Removed: []Removed{{s.store.Segment(through.Seq+1) - 1, through.Seq, through.Hash}}}
+}
+
+// older returns the newest record before this time, but not the newest of all; nil: there is none.
+func (s *storeSink) older(than time.Time) (*Record, error) {
+	segments, err := s.store.Segments()
+	if err != nil || len(segments) == 0 {
+		return nil, err
+	}
+	first, err := s.record(segments[0], 0)
+	if err != nil || first == nil || !first.Time.Before(than) {
+		return nil, err
+	}
+	found := first
+	for low, high := first.Seq, s.at.seq; high-low > 1; {
+		middle := low + (high-low)/2
+		rec, err := s.record(s.store.Segment(middle), middle-1)
+		if err != nil || rec == nil {
+			return nil, err
+		}
+		if rec.Time.Before(than) {
+			low, found = middle, rec
+		} else {
+			high = middle
+		}
+	}
+	if found.Seq >= s.at.seq {
+		return nil, nil
+	}
+	return found, nil
+}
+
+// record returns the one after this.
+func (s *storeSink) record(segment int, after uint64) (*Record, error) {
+	in, err := s.store.Open(segment, after, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	return readFirst(in, segmentName(segment))
+}
+
+// remove does not keep records that come from waiting.
+func (s *storeSink) remove(cp Checkpoint) {
+	s.lastChecked = s.cfg.Now()
+	select {
+	case s.removing <- struct{}{}:
+	default:
+		return // the last removal is not at its end; the next look finds what is left
+	}
+	go func() {
+		defer func() { <-s.removing }()
+		for _, r := range cp.Removed {
+			if err := s.store.Remove(r.Seq); err != nil {
+				s.cfg.Log.Error("audit: records whose time is over were not removed; the next look tries again", "error", err)
+				return
+			}
+			s.cfg.Log.Info("audit: records were removed, their time was over", "through", r.Seq, "retention", cp.Retention)
+		}
+	}()
+}
+
+func (s *storeSink) close() {
+	s.removing <- struct{}{} // waits for a removal, which is bounded in time
+	s.anchorSync.close()
+	s.store.Close()
+}
+
+func (s *storeSink) medium() string { return "database" }

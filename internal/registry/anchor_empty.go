@@ -1,0 +1,55 @@
+package registry
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// AnchorEmpty anchors a registry that has no records yet, so that nothing can be cut off before the first look. One that has an
+// anchor, or records, is left as it is. Migrate calls it, with the connection that it has.
+func AnchorEmpty(ctx context.Context, conn *pgx.Conn, k Keys, path, database string) error {
+	var id uuid
+	var records bool
+	if err := conn.QueryRow(ctx,
+		"SELECT g.id, EXISTS (SELECT FROM pgconsent.consent_record) FROM pgconsent.consent_registry AS g").
+		Scan(&id, &records); err != nil {
+		return dbError("look at the consent registry", err)
+	}
+	a, err := openAnchor(ctx, path, database, k)
+	if err != nil {
+		return err
+	}
+	defer a.close()
+	if _, there := a.content.Anchors[database]; there || records {
+		return nil
+	}
+	if err := a.prepare(head{id, 0, genesis(id)}, time.Now()); err != nil {
+		return anchorError(false, err)
+	}
+	if err := a.commit(); err != nil {
+		return anchorError(false, err)
+	}
+	return nil
+}
+
+// RemoveAnchor takes the anchor of a registry away that migrate has removed.
+func RemoveAnchor(ctx context.Context, k Keys, path, database string) error {
+	a, err := openAnchor(ctx, path, database, k)
+	if err != nil {
+		return err
+	}
+	defer a.close()
+	if _, there := a.content.Anchors[database]; !there {
+		return nil
+	}
+	delete(a.content.Anchors, database)
+	if err := a.write(); err != nil {
+		return anchorError(false, err)
+	}
+	if err := a.commit(); err != nil {
+		return anchorError(false, err)
+	}
+	return nil
+}

@@ -1,0 +1,430 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/registry/consent"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// Result is what became of a command.
+type Result struct {
+	Consent  consent.Consent // what holds after it; the zero value if nothing is recorded
+	Number   int64           // of the last record it made; 0: it changed nothing
+	At       time.Time       // of that record, or of the look
+	Repeated bool            // it was done before, by a call with the same key
+
+	// Tampered says why the registry is not what its anchor or its codes say. What protects the subject is done all the
+	// same, and the anchor stays where it was.
+	Tampered error
+}
+
+// TamperedError: the registry is not what was acknowledged.
+type TamperedError struct {
+	err *sqlstate.Error
+	Why string
+}
+
+func (e *TamperedError) Error() string { return e.err.Message }
+
+func (e *TamperedError) Unwrap() error { return e.err }
+
+// Name for faces.
+func (*TamperedError) Name() string { return "ConsentTamperedError" }
+
+func tampered(why string) *TamperedError {
+	return &TamperedError{sqlstate.New(sqlstate.ConsentTampered, sqlstate.ReasonConsent,
+		"the consent registry was tampered with: %s", why).
+		WithHint("pgconsent audit verify says where. Nothing is granted until it is put right; withdrawals are recorded."), why}
+}
+
+// onlyRestricts tells whether a command can only take something from those who read: it is done whatever the state of things.
+func onlyRestricts(c consent.Command) bool {
+	switch c.Do {
+	case consent.Revoke, consent.Refuse, consent.Degrade, consent.Expire, consent.Lapse, consent.Erase,
+		consent.Deleted, consent.Anonymised, consent.Dismiss:
+		return true
+	case consent.DecidePartnership:
+		return c.Decision == consent.Reject
+	default:
+		return false
+	}
+}
+
+// endsConsent tells whether a command leaves nothing in force, whatever was: what it is about need not be known.
+func endsConsent(c consent.Command) bool {
+	return c.Do == consent.Revoke || c.Do == consent.Erase
+}
+
+// Do makes the records of a command, and returns when they are in force and anchored. The errors are those of package
+// consent, *TamperedError, *AnchorError and *sqlstate.Error.
+func (r *Registry) Do(ctx context.Context, c consent.Command) (Result, error) {
+	if err := c.Check(); err != nil {
+		return Result{}, err
+	}
+	if c.Request == "" {
+		// So that a commit whose answer was lost is recognised.
+		key := make([]byte, 16)
+		_, _ = rand.Read(key)
+		c.Request = "\x01" + hex.EncodeToString(key)
+	}
+	var out Result
+	w := &writer{registry: r, command: c}
+	err := r.with(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		var err error
+		out, err = w.write(ctx, conn)
+		return err
+	})
+	return out, err
+}
+
+// writer is one command, through all attempts.
+type writer struct {
+	registry *Registry
+	command  consent.Command
+	erasing  *uuid // the subject of an erasure that may have been committed
+
+	conn    *pgx.Conn
+	id      uuid
+	clock   time.Time
+	now     time.Time // never before the last record
+	last    head
+	names   map[string]party
+	refs    map[uuid]party
+	problem error // tampering
+}
+
+func (w *writer) write(ctx context.Context, conn *pgx.Conn) (out Result, err error) {
+	r := w.registry
+	w.conn, w.names, w.refs, w.problem = conn, map[string]party{}, map[uuid]party{}, nil
+	a, err := openAnchor(ctx, r.Anchor, r.Database, r.Keys)
+	if err != nil {
+		if !onlyRestricts(w.command) {
+			return Result{}, err
+		}
+		w.problem = err
+	}
+	if a != nil {
+		defer a.close()
+	}
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite})
+	if err != nil {
+		return Result{}, dbError("begin a change of consent", err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	// What is acknowledged survives a crash of the server, whatever its settings. remote_apply, which is stronger, stays.
+	if _, err := tx.Exec(ctx, `SELECT pg_catalog.set_config('synchronous_commit', 'on', true)
+		WHERE pg_catalog.current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')`); err != nil {
+		return Result{}, dbError("begin a change of consent", err)
+	}
+	if err := w.open(ctx, tx, a); err != nil {
+		return Result{}, err
+	}
+	out, entries, err := w.decide(ctx, tx)
+	if err != nil || len(entries) == 0 {
+		return out, err
+	}
+	for i := range entries {
+		if err := w.append(ctx, tx, entries[i]); err != nil {
+			return Result{}, err
+		}
+	}
+	anchoring := a != nil && w.problem == nil
+	if anchoring {
+		if err := a.prepare(w.last, w.now); err != nil {
+			if !onlyRestricts(w.command) {
+				return Result{}, anchorError(false, err)
+			}
+			anchoring, w.problem = false, err
+		}
+	}
+	if w.command.Do == consent.Erase {
+		w.erasing = &entries[len(entries)-1].entry.Subject
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return Result{}, dbError("commit a change of consent", err)
+	}
+	if r.committing != nil {
+		r.committing()
+	}
+	if anchoring {
+		if err := a.commit(); err != nil {
+			return out, anchorError(true, err)
+		}
+	}
+	var t *TamperedError
+	switch {
+	case errors.As(w.problem, &t):
+		out.Tampered = t
+	case w.problem != nil:
+		return out, anchorError(true, w.problem)
+	}
+	return out, nil
+}
+
+// open becomes the one writer, and compares the end of the chain with the codes and the anchor.
+func (w *writer) open(ctx context.Context, tx pgx.Tx, a *anchor) error {
+	var number *int64
+	var recorded *time.Time
+	var e entry
+	err := tx.QueryRow(ctx, "SELECT o.id, o.clock, o.number, o.recorded_at FROM pgconsent.consent_open() AS o").
+		Scan(&w.id, &w.clock, &number, &recorded)
+	if err != nil {
+		return dbError("change consent", err)
+	}
+	w.now, w.last = w.clock, head{w.id, 0, genesis(w.id)}
+	if number != nil {
+		if err := e.scan(tx.QueryRow(ctx, "SELECT "+columns+" FROM "+records+" WHERE number = $1", *number)); err != nil {
+			return dbError("read the last consent record", err)
+		}
+		w.last = head{w.id, e.Number, e.Hash}
+		if e.RecordedAt.After(w.now) {
+			w.now = e.RecordedAt
+		}
+	}
+	w.now = w.now.UTC()
+	if w.problem == nil {
+		w.problem = w.checkTail(ctx, tx, a, e)
+	}
+	if w.problem != nil {
+		if !onlyRestricts(w.command) {
+			return w.problem
+		}
+		return nil
+	}
+	// That a report was made gives nothing to anybody, and a report is owed whatever the clock says.
+	if !onlyRestricts(w.command) && w.command.Do != consent.Report && w.now.Sub(w.clock) > clockSlack {
+		return consent.NewClock()
+	}
+	return nil
+}
+
+// clockSlack is how far a clock may be behind by being corrected.
+const clockSlack = time.Minute
+
+// checkTail looks at what costs nothing to look at: the last record's code, and whether the anchored record is there.
+func (w *writer) checkTail(ctx context.Context, tx pgx.Tx, a *anchor, last entry) error {
+	if w.last.Number > 0 {
+		if why := last.problem(w.registry.Keys, w.id); why != "" {
+			return tampered(why)
+		}
+	}
+	h, ok, err := a.head()
+	switch {
+	case err != nil:
+		return tampered(err.Error())
+	case !ok && w.last.Number == 0:
+		return nil
+	case !ok:
+		// This proxy has not met the registry yet. It must not begin with what somebody has cut off or made up.
+		export, err := read(ctx, tx)
+		var bad *unreadableError
+		if errors.As(err, &bad) {
+			return tampered(bad.Error())
+		}
+		if err != nil {
+			return err
+		}
+		if found := Check(export, w.registry.Keys, nil); len(found) > 0 {
+			return tampered(found[0].String())
+		}
+		return nil
+	case h.Registry != w.id:
+		return tampered("the database has another registry than the anchor")
+	case h.Number == 0:
+		return nil
+	}
+	var hash []byte
+	err = tx.QueryRow(ctx, "SELECT hash FROM pgconsent.consent_record WHERE number = $1", h.Number).Scan(&hash)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return tampered(fmt.Sprintf("record %d, which was acknowledged, is gone", h.Number))
+	case err != nil:
+		return dbError("read the anchored consent record", err)
+	case !bytes.Equal(hash, h.Hash):
+		return tampered(fmt.Sprintf("record %d is not the one that was acknowledged", h.Number))
+	}
+	return nil
+}
+
+// newRecord is an entry with what the fold says of it in words.
+type newRecord struct {
+	entry entry
+	scope string
+}
+
+// decide works out the entries of the command.
+func (w *writer) decide(ctx context.Context, tx pgx.Tx) (Result, []newRecord, error) {
+	c := w.command
+	key := c.Key()
+	subject, known, err := w.find(ctx, tx, key.Subject)
+	if err != nil {
+		return Result{}, nil, err
+	}
+	if !known && w.erasing != nil {
+		return w.erasedBefore(ctx, tx)
+	}
+	if !known {
+		// of whom nothing is found; the same is asked, so that a refusal takes as long as that about somebody
+		subject = newParty(key.Subject)
+	}
+	if before, ok, err := w.repeated(ctx, tx, subject); err != nil || ok {
+		return before, nil, err
+	}
+	if c.Do == consent.Erase {
+		return w.erase(ctx, tx, subject, known)
+	}
+	situation, err := w.situation(ctx, tx, key, subject)
+	if err != nil {
+		return Result{}, nil, err
+	}
+	steps, err := consent.Decide(w.registry.Settings, w.now, situation, c)
+	if err != nil {
+		return Result{}, nil, err
+	}
+	out := Result{At: w.now}
+	if situation.Consent != nil {
+		out.Consent = *situation.Consent
+	}
+	if len(steps) == 0 {
+		return out, nil, nil
+	}
+	if !known {
+		if err := w.add(ctx, tx, subject); err != nil {
+			return Result{}, nil, err
+		}
+	}
+	entries, err := w.entries(ctx, tx, subject, steps)
+	if err != nil {
+		return Result{}, nil, err
+	}
+	last := steps[len(steps)-1]
+	if last.Event != consent.EventAppointed && last.Event != consent.EventDismissed {
+		out.Consent = last.Consent
+	}
+	out.Number = entries[len(entries)-1].entry.Number
+	return out, entries, nil
+}
+
+// entries signs steps, in order, behind the last record. The command's key goes with the last.
+func (w *writer) entries(ctx context.Context, tx pgx.Tx, subject party, steps []consent.Step) ([]newRecord, error) {
+	var out []newRecord
+	for i, s := range steps {
+		e := entry{Number: w.last.Number + 1, RecordedAt: w.now.Truncate(time.Microsecond), Subject: subject.ref,
+			Event: string(s.Event), Prev: w.last.Hash}
+		e.set(s.Consent)
+		e.Scope = subject.scope(s.Consent.Scope)
+		d := details{Version: 1, Subject: subject.name, Scope: s.Consent.Scope, By: s.By.Role, Via: w.command.Via,
+			Names: map[string]name{}}
+		ref := func(who string) (string, error) {
+			if who == "" || who == consent.Everybody {
+				return "", nil
+			}
+			p, err := w.named(ctx, tx, who, subject)
+			if err != nil {
+				return "", err
+			}
+			id := hex.EncodeToString(p.ref[:])
+			if p.ref != subject.ref {
+				d.Names[id] = p.proof()
+			}
+			return id, nil
+		}
+		grantee, err := ref(s.Consent.Grantee)
+		if err != nil {
+			return nil, err
+		}
+		if grantee != "" {
+			p := w.names[s.Consent.Grantee]
+			e.Grantee = &p.ref
+		}
+		if d.ByRef, err = ref(s.By.ID); err != nil {
+			return nil, err
+		}
+		if s.By == w.command.By { // what the clock did has no reason of anybody's
+			d.Reason, d.Evidence = w.command.Reason, w.command.Evidence
+			if s.By.Role == consent.RoleSubject || s.By.Role == consent.RoleGuardian {
+				d.Grantor = d.ByRef
+			} else if w.command.Do == consent.Interact {
+				d.Grantor = hex.EncodeToString(subject.ref[:])
+			}
+		}
+		if d.Guardian, err = ref(w.command.Guardian); err != nil {
+			return nil, err
+		}
+		if i == len(steps)-1 {
+			e.Request = subject.digest("request", w.command.Request)
+			d.Command = w.digest()
+		}
+		if e.Sealed, err = subject.seal(w.id, e.Number, d); err != nil {
+			return nil, err
+		}
+		e.sign(w.registry.Keys, w.id)
+		w.last = head{w.id, e.Number, e.Hash}
+		out = append(out, newRecord{e, s.Consent.Scope})
+	}
+	return out, nil
+}
+
+// digest tells commands apart.
+func (w *writer) digest() string {
+	c := w.command
+	c.Request, c.Via = "", ""
+	text, err := json.Marshal(c)
+	if err != nil {
+		panic("registry: a command is plain data: " + err.Error())
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// repeated finds the record of the same key, made before.
+func (w *writer) repeated(ctx context.Context, tx pgx.Tx, subject party) (Result, bool, error) {
+	var e entry
+	err := tx.QueryRow(ctx, "SELECT "+columns+" FROM "+records+" WHERE request = $1 AND subject = $2",
+		subject.digest("request", w.command.Request), subject.ref).Scan(e.fields()...)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Result{}, false, nil
+	}
+	if err != nil {
+		return Result{}, false, dbError("look for a call with the same key", err)
+	}
+	d, err := subject.open(w.id, e.Number, e.Sealed)
+	if err != nil {
+		return Result{}, false, tampered(err.Error())
+	}
+	if d.Command != w.digest() {
+		return Result{}, false, consent.NewConflict()
+	}
+	key := w.command.Key()
+	key.Scope = d.Scope
+	return Result{Consent: e.consent(key), Number: e.Number, At: e.RecordedAt, Repeated: true}, true, nil
+}
+
+func (w *writer) append(ctx context.Context, tx pgx.Tx, p newRecord) error {
+	e := p.entry
+	_, err := tx.Exec(ctx, `SELECT pgconsent.consent_append(ROW($1::int8, $2::timestamptz, $3::uuid, $4::text, $5::text, $6::text, $7::text[], $8::text[], $9::text[],
+		$10::uuid, $11::bytea, $12::timestamptz, $13::timestamptz, $14::timestamptz, $15::timestamptz, $16::timestamptz, $17::int4, $18::timestamptz, $19::timestamptz,
+		$20::text, $21::bytea, $22::bytea, $23::bytea, $24::bytea, $25::bytea, $26::int4)::pgconsent.consent_record, $27)`,
+		e.Number, e.RecordedAt, e.Subject, e.Event, e.State, e.Stream, e.Categories, e.Purposes, e.Asked, e.Grantee,
+		e.Scope, e.GivenAt, e.ExpiresAt, e.DueAt,
+		e.DecayFrom, e.DecayedBefore, e.DecayedDays, e.VoidBefore, e.WarnedAt, e.Controller, e.Request, e.Sealed,
+		e.Prev, e.Hash, e.Mac, e.Kid, p.scope)
+	if err != nil {
+		return dbError("record a change of consent", err)
+	}
+	return nil
+}
+
+func isEOF(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }

@@ -1,0 +1,54 @@
+package registry
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// NoteSigner makes and checks the codes by which a sweeper knows its own notes of what it has deleted: whoever writes one by
+// hand, with all rights in the database, has no key to make a code with.
+type NoteSigner struct {
+	keys Keys
+	id   uuid
+}
+
+// NoteSigner of this registry.
+func (r *Registry) NoteSigner(ctx context.Context) (out NoteSigner, err error) {
+	err = r.snapshot(ctx, func(_ context.Context, _ pgx.Tx, id uuid, _ time.Time) error {
+		out = NoteSigner{r.Keys, id}
+		return nil
+	})
+	return out, err
+}
+
+// Code is for one subject's deletions in one sweep; no two are equal.
+func (n NoteSigner) Code(subject string) string {
+	once := make([]byte, 16)
+	_, _ = rand.Read(once) // never fails
+	kid, _ := n.keys.signing()
+	text := hex.EncodeToString(once)
+	return fmt.Sprintf("%d.%s.%x", kid, text, n.keys.codeFor("note|"+text+"|", kid, n.id, []byte(subject)))
+}
+
+// Verify tells whether the code is one for this subject, and what no other code has, to record a note once.
+func (n NoteSigner) Verify(subject, code string) (once string, ok bool) {
+	parts := strings.Split(code, ".")
+	if len(parts) != 3 || len(parts[1]) != 32 {
+		return "", false
+	}
+	kid, err := strconv.ParseInt(parts[0], 10, 32)
+	mac, hexErr := hex.DecodeString(parts[2])
+	if err != nil || hexErr != nil {
+		return "", false
+	}
+	want := n.keys.codeFor("note|"+parts[1]+"|", int32(kid), n.id, []byte(subject))
+	return parts[1], want != nil && hmac.Equal(want, mac)
+}
