@@ -1,20 +1,20 @@
 package migrations
 
-import "fmt"
-
 // AuditGrants are the rights of the control role on the audit's records, where they are kept in the database: append,
-// read, and take away what is over.
-func AuditGrants(controlRole string) []Statement {
-	control := quoteIdent(controlRole)
-	return []Statement{
+// read, and remove those whose time is over.
+func AuditGrants(controlRole string) []Grant {
+	control := []string{quoteIdent(controlRole)}
+	return []Grant{
 		{
-			SQL: fmt.Sprintf(
-				"GRANT EXECUTE ON FUNCTION pgconsent.audit_append(pg_catalog.text, pg_catalog.int8, "+
-					"pg_catalog.text[]), pgconsent.audit_retire(pg_catalog.text, pg_catalog.int8, pg_catalog.int4) TO %s", control),
+			Rights: Rights("EXECUTE"), Kind: "FUNCTION", To: control,
+			On: []string{
+				"pgconsent.audit_append(pg_catalog.text, pg_catalog.int8, pg_catalog.text[])",
+				"pgconsent.audit_retire(pg_catalog.text, pg_catalog.int8, pg_catalog.int4)",
+			},
 			Why: "Where the audit is kept in the database, the proxy appends records, and removes those whose time is over.",
 		},
 		{
-			SQL: fmt.Sprintf("GRANT SELECT ON pgconsent.audit_record TO %s", control),
+			Rights: Rights("SELECT"), On: []string{"pgconsent.audit_record"}, To: control,
 			Why: "The proxy goes on after the last record, and records are verified.",
 		},
 	}

@@ -56,9 +56,6 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Statement is one statement with the reason that --dry-run prints above it.
-type Statement struct{ SQL, Why string }
-
 // Found is the part of the database's state that a plan has to fit in.
 type Found struct {
 	Database      string

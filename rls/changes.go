@@ -20,9 +20,9 @@ type watched struct {
 	helps    bool            // rules of other tables read it
 }
 
-// watched lists the tables whose changes end snapshots, sorted by name: those of the policy, and those that its
+// watchedTables lists the tables whose changes end snapshots, sorted by name: those of the policy, and those that its
 // predicates read besides.
-func (p *Plan) watched() []*watched {
+func watchedTables(p *policy.Policy) []*watched {
 	found := map[catalog.Name]*watched{}
 	at := func(r *catalog.Relation) *watched {
 		if found[r.Name] == nil {
@@ -31,7 +31,7 @@ func (p *Plan) watched() []*watched {
 		return found[r.Name]
 	}
 	var all predicate.All
-	for _, t := range p.policy.Tables() {
+	for _, t := range p.Tables() {
 		all = append(all, t.VisibilityRules())
 		w := at(t.Relation)
 		columns, known := predicate.RowColumns(t.VisibilityRules())
@@ -43,7 +43,7 @@ func (p *Plan) watched() []*watched {
 			w.columns[c] = true
 		}
 	}
-	all = append(all, p.liveNodes()...)
+	all = append(all, liveNodes(p)...)
 	for _, h := range predicate.Helpers(all) {
 		w := at(h.Relation)
 		w.helps = true
@@ -55,7 +55,7 @@ func (p *Plan) watched() []*watched {
 		w := at(r)
 		w.grows, w.helps = true, true
 	}
-	for _, l := range p.policy.Live() {
+	for _, l := range p.Live() {
 		if !l.One() { // a second row makes the value ambiguous
 			at(l.Table).grows = true
 		}
@@ -67,12 +67,12 @@ func (p *Plan) watched() []*watched {
 	return out
 }
 
-// Watchable returns "" if every change of what an attribute is looked up in is noticed, or the table of which it is
-// not: any statement may depend on it, and a snapshot that outlives a statement could then go on showing what was
-// withdrawn. Of [Plan.Unnoticed] it tells nothing.
-func (p *Plan) Watchable() string { return untold(p.liveNodes()) }
+// Watchable returns "" if every change of the tables from which attributes are worked out is noticed, else a table of
+// which it is not. Any statement may depend on it, and a snapshot that outlives a statement could then go on showing
+// rows that were withdrawn. It tells nothing of [Plan.Unnoticed].
+func (p *Plan) Watchable() string { return untold(liveNodes(p.facts.policy)) }
 
-// asked is whatever is asked about rows of a table as they are read and written.
+// asked are all conditions on rows of a table as they are read and written.
 func asked(t *policy.Table) predicate.All {
 	out := predicate.All{t.VisibilityRules()}
 	if t.Write != nil {
@@ -109,7 +109,7 @@ func untold(of predicate.Node) string {
 // Helps are the tables that decide about rows of others, or about attributes.
 func (p *Plan) Helps() []catalog.Name {
 	var out []catalog.Name
-	for _, w := range p.watched() {
+	for _, w := range watchedTables(p.facts.policy) {
 		if w.helps {
 			out = append(out, w.relation.Name)
 		}
@@ -121,21 +121,23 @@ func unnoticed(r *catalog.Relation) bool {
 	return r.Kind != catalog.PartitionedTable && (r.Kind != catalog.Table || r.HasChildren)
 }
 
-// Unnoticed are the materialised views and foreign tables of the policy, its tables with inheritance children, those
-// whose rules or checks read such a one, the parts of all these that have no triggers of their own, and the views that
-// read them: no trigger tells of all that changes what they show. What reads one may show it for no longer than a
-// statement.
-func (p *Plan) Unnoticed() map[catalog.Name]bool {
+// Unnoticed are the relations of which no trigger tells all changes: the materialised views and foreign tables of the
+// policy, its tables with inheritance children, and tables whose rules or checks read such a one. So are the parts of
+// these that have no triggers of their own, and the views that read them. A statement may show their rows, and nothing
+// that outlives a statement may.
+func (p *Plan) Unnoticed() map[catalog.Name]bool { return unnoticedRelations(p.facts.policy) }
+
+func unnoticedRelations(p *policy.Policy) map[catalog.Name]bool {
 	out := map[catalog.Name]bool{}
-	for _, t := range p.policy.Tables() {
+	for _, t := range p.Tables() {
 		if unnoticed(t.Relation) || untold(asked(t)) != "" {
 			out[t.Relation.Name] = true
 		}
 	}
 	for more := true; more; { // to the children's children
 		more = false
-		for _, c := range p.policy.Children() {
-			if _, listed := p.policy.Table(c.Relation.Name); listed || out[c.Relation.Name] {
+		for _, c := range p.Children() {
+			if _, listed := p.Table(c.Relation.Name); listed || out[c.Relation.Name] {
 				continue
 			}
 			if slices.ContainsFunc(c.Relation.Parents, func(n catalog.Name) bool { return out[n] }) {
@@ -144,7 +146,7 @@ func (p *Plan) Unnoticed() map[catalog.Name]bool {
 		}
 	}
 	var views []catalog.Name
-	for _, v := range p.policy.Views() {
+	for _, v := range p.Views() {
 		if slices.ContainsFunc(v.Tables, func(n catalog.Name) bool { return out[n] }) {
 			views = append(views, v.Relation.Name)
 		}
@@ -157,7 +159,7 @@ func (p *Plan) Unnoticed() map[catalog.Name]bool {
 
 // Timed tells whether time alone can hide a row.
 func (p *Plan) Timed() bool {
-	for _, t := range p.policy.Tables() {
+	for _, t := range p.facts.policy.Tables() {
 		if predicate.Timed(t.VisibilityRules()) {
 			return true
 		}
@@ -165,34 +167,26 @@ func (p *Plan) Timed() bool {
 	return p.TimedAttributes()
 }
 
-// TimedAttributes tells whether time alone can change what is looked up for a session.
-func (p *Plan) TimedAttributes() bool { return predicate.Timed(p.liveNodes()) }
+// TimedAttributes tells whether time alone can change attributes that the database works out.
+func (p *Plan) TimedAttributes() bool { return predicate.Timed(liveNodes(p.facts.policy)) }
 
-// Triggers of ours sort last, and see what others have made of a row.
+// changeTrigger begins the names of triggers of ours that sort last, and so see a row as all others have left it.
 const changeTrigger = "zz_pgconsent_change_"
 
-// changes makes the triggers that note what snapshots may miss.
-func (p *Plan) changes() []Statement {
-	var out []Statement
-	for _, w := range p.watched() {
+// changeTriggers note the changes that snapshots may miss.
+type changeTriggers struct{ *facts }
+
+func (f changeTriggers) objects() []Object {
+	var out []Object
+	for _, w := range watchedTables(f.policy) {
 		out = append(out, w.triggers()...)
 	}
 	return out
 }
 
-func (w *watched) triggers() []Statement {
-	const why = "A change of what decides who sees a row ends cursors and REPEATABLE READ transactions that are " +
-		"older. Other changes are not noted."
-	table := w.relation.Name.SQL()
-	var out []Statement
-	add := func(event, rest, function string) {
-		name := triggerOn(w.relation, changeTrigger+strings.ToLower(event))
-		out = append(out,
-			Statement{SQL: fmt.Sprintf("CREATE TRIGGER %s AFTER %s ON %s %s EXECUTE FUNCTION pgconsent.%s()",
-				name, event, table, rest, function), Why: why},
-			Statement{SQL: fmt.Sprintf("ALTER TABLE %s ENABLE ALWAYS TRIGGER %s", table, name), Why: why},
-		)
-	}
+func (w *watched) triggers() []Object {
+	var out []Object
+	add := func(event, rest string) { out = append(out, w.trigger(event, rest)) }
 	switch w.relation.Kind {
 	case catalog.Table, catalog.PartitionedTable:
 	default:
@@ -203,22 +197,34 @@ func (w *watched) triggers() []Statement {
 		// unless it says no; one in which a partnership is asked for does not.
 		if w.grows {
 			add("INSERT",
-				"FOR EACH ROW WHEN (NEW.state OPERATOR(pg_catalog.<>) ALL ('{given,requested}'::pg_catalog.text[]))", "changed")
+				"FOR EACH ROW WHEN (NEW.state OPERATOR(pg_catalog.<>) ALL ('{given,requested}'::pg_catalog.text[]))")
 		}
 		return out
 	}
-	// For rows: triggers for statements do not act on what a subscription applies, nor on what is written to a
-	// partition by its own name.
+	// For rows: triggers for statements do not act on rows that a subscription applies, nor on those that are written to
+	// a partition by its own name.
 	const each = "FOR EACH ROW"
-	add("DELETE", each, "changed")
+	add("DELETE", each)
 	if when := w.when(); when != "" {
-		add("UPDATE", each+when, "changed")
+		add("UPDATE", each+when)
 	}
 	if w.grows {
-		add("INSERT", each, "changed")
+		add("INSERT", each)
 	}
-	add("TRUNCATE", "FOR EACH STATEMENT", "changed")
+	add("TRUNCATE", "FOR EACH STATEMENT")
 	return out
+}
+
+func (w *watched) trigger(event, rest string) Object {
+	table, name := w.relation.Name.SQL(), triggerOn(w.relation, changeTrigger+strings.ToLower(event))
+	o := newObject("trigger "+name+" on "+w.relation.Name.String(),
+		"A change of what decides who sees a row ends cursors and REPEATABLE READ transactions that are "+
+			"older. Other changes are not noted.", w.relation)
+	o.make(fmt.Sprintf("CREATE TRIGGER %s AFTER %s ON %s %s EXECUTE FUNCTION pgconsent.changed()", name, event, table,
+		rest))
+	o.make(fmt.Sprintf("ALTER TABLE %s ENABLE ALWAYS TRIGGER %s", table, name))
+	o.drop("Take the triggers away.", fmt.Sprintf("DROP TRIGGER IF EXISTS %s ON %s", name, table))
+	return o.Object
 }
 
 // when is the condition on an updated row, "" if no update matters.
@@ -239,26 +245,13 @@ func (w *watched) when() string {
 	return " WHEN (" + differ(columns) + ")"
 }
 
-// differ is the condition that the new row has other values than the old one, byte by byte: by its own equality a type
-// may take different values for the same, as a collation does, and whether their texts differ goes by settings of
-// whoever writes.
+// differ is the condition that the new row has other values than the old one, byte by byte. By its own equality a type
+// may take different values for the same, as a collation does. Whether their texts differ depends on settings of the
+// session that writes.
 func differ(columns []string) string {
 	var before, after []string
 	for _, c := range columns {
 		before, after = append(before, "OLD."+catalog.QuoteIdent(c)), append(after, "NEW."+catalog.QuoteIdent(c))
 	}
 	return "pg_catalog.record_image_ne(ROW(" + strings.Join(before, ", ") + "), ROW(" + strings.Join(after, ", ") + "))"
-}
-
-func (p *Plan) dropChanges() []Statement {
-	var out []Statement
-	for _, w := range p.watched() {
-		for _, event := range []string{"delete", "update", "insert", "truncate"} {
-			out = append(out, Statement{
-				SQL: fmt.Sprintf("DROP TRIGGER IF EXISTS %s ON %s", triggerOn(w.relation, changeTrigger+event), w.relation.Name.SQL()),
-				Why: "Take the triggers away.",
-			})
-		}
-	}
-	return out
 }

@@ -12,176 +12,148 @@ import (
 
 // revocations take from PUBLIC what would let an agent make objects: a domain of its own once ran its code inside a
 // verifier. Roles that had the right through PUBLIC keep it by name.
-func (p *Plan) revocations(f migrations.Found) []Statement {
-	var out []Statement
-	take := func(privilege, object string) {
-		out = append(out, Statement{
-			SQL: fmt.Sprintf("REVOKE %s ON %s FROM PUBLIC", privilege, object),
-			Why: "An agent must not make objects, temporary ones included. PUBLIC loses the right; the roles " +
-				"there are keep it by name, and a role made later needs a grant.",
-		})
-		if keep := quoteAll(f.KeepRoles); len(keep) > 0 {
-			out = append(out, Statement{
-				SQL: fmt.Sprintf("GRANT %s ON %s TO %s", privilege, object, strings.Join(keep, ", ")),
-				Why: "The roles that had the right through PUBLIC keep it.",
-			})
-		}
+type revocations struct{ *facts }
+
+func (f revocations) objects() []Object {
+	var out []Object
+	for _, privilege := range f.found.PublicOnDatabase {
+		out = append(out, f.revocation(privilege, "DATABASE", f.found.Database))
 	}
-	for _, privilege := range f.PublicOnDatabase {
-		take(privilege, "DATABASE "+catalog.QuoteIdent(f.Database))
+	for _, schema := range f.found.PublicCreate {
+		out = append(out, f.revocation("CREATE", "SCHEMA", schema))
 	}
-	for _, schema := range f.PublicCreate {
-		take("CREATE", "SCHEMA "+catalog.QuoteIdent(schema))
-	}
-	if !f.PublicConnect && f.Database != "" {
-		out = append(out, Statement{
-			SQL: fmt.Sprintf("GRANT CONNECT ON DATABASE %s TO %s, %s", catalog.QuoteIdent(f.Database), p.agent, p.control),
-			Why: "PUBLIC may not connect here.",
-		})
+	if !f.found.PublicConnect && f.found.Database != "" {
+		out = append(out, rights("CONNECT", rightsOn("DATABASE", one(catalog.QuoteIdent(f.found.Database)),
+			[]string{f.agent, f.control}, "PUBLIC may not connect here.", "CONNECT")))
 	}
 	return out
 }
 
-// schemas lets the agent and the reader name what they read.
-func (p *Plan) schemas(f migrations.Found) []Statement {
+// revocation has no statements that drop it: migrations gives privileges back as it found them.
+func (f revocations) revocation(privilege, kind, name string) Object {
+	o := newObject(fmt.Sprintf("no %s for PUBLIC on %s %s", privilege, kind, name),
+		"An agent must not make objects, temporary ones included. PUBLIC loses the right; the roles "+
+			"there are keep it by name, and a role made later needs a grant.")
+	name = catalog.QuoteIdent(name)
+	o.make(fmt.Sprintf("REVOKE %s ON %s %s FROM PUBLIC", privilege, kind, name))
+	if keep := quoteAll(f.found.KeepRoles); len(keep) > 0 {
+		o.grant(rightsOn(kind, one(name), keep, "The roles that had the right through PUBLIC keep it.", privilege))
+	}
+	return o.Object
+}
+
+// schemaRights let the agent and the reader name what they read.
+type schemaRights struct{ *facts }
+
+func (f schemaRights) objects() []Object {
 	agent, reader := map[string]bool{}, map[string]bool{}
-	for _, s := range p.snap.SearchPath() {
-		if p.hasSchema(s) {
+	for _, s := range f.snap.SearchPath() {
+		if f.isSchema(s) {
 			agent[s] = true
 		}
 	}
-	for _, t := range p.policy.Tables() {
+	for _, t := range f.policy.Tables() {
 		agent[t.Relation.Name.Schema] = true
 	}
-	for _, c := range p.children {
+	for _, c := range f.children {
 		if c.ReadableByName {
 			agent[c.Relation.Name.Schema] = true
 		}
 	}
-	for _, fn := range p.policy.Functions() {
+	for _, fn := range f.policy.Functions() {
 		agent[fn.Name.Schema] = true
 	}
-	for _, h := range p.helpers {
+	for _, h := range f.helpers {
 		reader[h.Relation.Name.Schema] = true
 	}
 	reader[predicate.GateSchema] = true
-	for _, d := range p.doors {
-		reader[d.table.Relation.Name.Schema] = true
+	for _, s := range f.signed {
+		reader[s.table.Relation.Name.Schema] = true
 	}
-	var out []Statement
-	grant := func(schemas map[string]bool, role, why string) {
-		for _, s := range sortedKeys(schemas) {
-			if !f.PublicUsage[s] {
-				out = append(out, Statement{
-					SQL: fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s", catalog.QuoteIdent(s), role),
-					Why: why,
-				})
-			}
-		}
-	}
-	grant(agent, p.agent, "The agent's role names the tables and functions of the policy.")
-	grant(reader, p.reader, "The reader's views read the tables that predicates need.")
+	out := f.usage(agent, f.agent, "The agent's role names the tables and functions of the policy.")
+	out = append(out, f.usage(reader, f.reader, "The reader's views read the tables that predicates need.")...)
 	return append(out,
-		Statement{
-			SQL: fmt.Sprintf("GRANT USAGE ON SCHEMA %s, %s TO %s", predicate.GateSchema, catalog.ShadowSchema, p.agent),
-			Why: "Rewritten statements name the gate and the shadows of the catalogs.",
-		},
-
-		Statement{
-			SQL: fmt.Sprintf(
-				"GRANT EXECUTE ON FUNCTION pgconsent_gate.attr(pg_catalog.text), pgconsent_gate.sealed(), "+
-					"pgconsent_gate.vetted(), pgconsent_gate.scan(), pgconsent_gate.seek(), "+
-					"pgconsent_gate.few(pg_catalog.text), pgconsent_gate.care(), "+
-					"pgconsent_gate.current_catalog(), pgconsent_gate.unmoved(pg_catalog.xid, pg_catalog.bool), "+
-					"pgconsent_gate.json_grants(pg_catalog.text, pg_catalog.text[]), "+
-					"pgconsent_gate.json_ids(pg_catalog.text), pgconsent_gate.jsonb_ids(pg_catalog.jsonb) TO %s", p.callers()),
-			Why: "Policies and gate views call these with the agent's rights.",
-		},
-	)
+		rights("schemas of ours", rightsOn("SCHEMA", []string{predicate.GateSchema, catalog.ShadowSchema}, one(f.agent),
+			"Rewritten statements name the gate and the shadows of the catalogs.", "USAGE")),
+		rights("functions of row policies", rightsOn("FUNCTION", policyFunctions, f.callers(),
+			"Policies and gate views call these with the agent's rights.", "EXECUTE")))
 }
 
-// hasSchema tells whether something of the snapshot is in the schema: a search path may name one that does not exist.
-func (p *Plan) hasSchema(schema string) bool {
-	return slices.ContainsFunc(p.snap.Relations(), func(r *catalog.Relation) bool { return r.Name.Schema == schema }) ||
-		slices.ContainsFunc(p.snap.Functions(), func(f *catalog.Function) bool { return f.Name.Schema == schema })
+// policyFunctions are those that row policies and signed views call.
+var policyFunctions = []string{
+	"pgconsent_gate.attr(pg_catalog.text)", "pgconsent_gate.sealed()", "pgconsent_gate.vetted()",
+	"pgconsent_gate.scan()", "pgconsent_gate.seek()", "pgconsent_gate.few(pg_catalog.text)", "pgconsent_gate.care()",
+	"pgconsent_gate.current_catalog()", "pgconsent_gate.unmoved(pg_catalog.xid, pg_catalog.bool)",
+	"pgconsent_gate.json_grants(pg_catalog.text, pg_catalog.text[])", "pgconsent_gate.json_ids(pg_catalog.text)",
+	"pgconsent_gate.jsonb_ids(pg_catalog.jsonb)",
 }
 
-// functions lets the agent call what the policy publishes.
-func (p *Plan) functions() []Statement {
-	var out []Statement
-	for _, f := range p.policy.Functions() {
-		for _, o := range f.Overloads {
-			out = append(out, Statement{
-				SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s(%s) TO %s", o.Name.SQL(), strings.Join(o.ArgTypes, ", "), p.agent),
-				Why: "The policy publishes the function. It runs with the agent's rights, under row security.",
-			})
+// usage lets a role name what is in schemas, where PUBLIC may not.
+func (f schemaRights) usage(schemas map[string]bool, role, why string) []Object {
+	var out []Object
+	for _, s := range sortedKeys(schemas) {
+		if !f.found.PublicUsage[s] {
+			out = append(out, rights("USAGE on schema "+s+" for "+role,
+				rightsOn("SCHEMA", one(catalog.QuoteIdent(s)), one(role), why, "USAGE")))
 		}
 	}
 	return out
 }
 
-// controls lets the control role read keys and what is installed.
-func (p *Plan) controls() []Statement {
-	return append([]Statement{
-		{
-			SQL: fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s", predicate.Schema, p.control),
-			Why: "The proxy reads keys and versions.",
-		},
-		{
-			SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION pgconsent.seal_key() TO %s", p.control),
-			Why: "The proxy seals with the newest key.",
-		},
-		{
-			SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION pgconsent.distinct_values(pg_catalog.oid[]) TO %s", p.control),
-			Why: "The proxy hints, by the sizes of tables, how row policies are to be evaluated.",
-		},
-		{
-			SQL: fmt.Sprintf(
-				"GRANT EXECUTE ON FUNCTION pgconsent.changed_since(pg_catalog.pg_snapshot), "+
-					"pgconsent.prune_changes(), pgconsent.prune_keys() TO %s", p.control),
-			Why: "The proxy asks whether a snapshot has missed a change, and drops what nobody asks about any more.",
-		},
-		{
-			SQL: fmt.Sprintf(
-				"GRANT EXECUTE ON FUNCTION pgconsent.catalog_version(), pgconsent.add_catalog_changes() TO %s", p.control),
-			Why: "The proxy seals sessions with the version of the catalogs that it has looked at.",
-		},
-		{
-			SQL: fmt.Sprintf(
-				"GRANT EXECUTE ON FUNCTION pgconsent.concerned(), pgconsent.within_reach(pg_catalog.oid) TO %s", p.control),
-			Why: "The proxy reads the catalogs again when what agents get can depend on a change.",
-		},
-		{
-			SQL: fmt.Sprintf("GRANT SELECT ON pgconsent.installed_catalog TO %s", p.control),
-			Why: "A proxy that starts while the schema does not fit the policy tells by it what has changed.",
-		},
-		{
-			SQL: fmt.Sprintf(
-				"GRANT EXECUTE ON FUNCTION pgconsent.remember_catalog(pg_catalog.text, pg_catalog.text, pg_catalog.bytea) TO %s",
-				p.control),
-			Why: "A proxy keeps the catalogs that the policy fits.",
-		},
-		{
-			SQL: fmt.Sprintf("GRANT SELECT ON pgconsent.waiting TO %s", p.control),
-			Why: "The proxy leaves out columns that tables got since pgconsent migrate.",
-		},
-		{
-			SQL: fmt.Sprintf(
-				"GRANT EXECUTE ON FUNCTION pgconsent.audit_ref(pg_catalog.text), "+
-					"pgconsent.audit_forget(pg_catalog.text) TO %s", p.control),
-			Why: "Records of the audit name persons by references.",
-		},
-		{
-			SQL: fmt.Sprintf("GRANT SELECT ON pgconsent.audit_subject TO %s", p.control),
-			Why: "Reports find a person by the reference.",
-		},
-		{
-			SQL: fmt.Sprintf(
-				"GRANT SELECT ON pgconsent.migration, pgconsent.installed, pgconsent.installed_object TO %s", p.control),
-			Why: "The proxy refuses a database with another policy, and doctor looks for drift.",
-		},
-	}, slices.Concat(migrations.ConsentGrants(p.controlName), migrations.AuditGrants(p.controlName),
-		migrations.SweepGrants(p.controlName))...)
+// isSchema tells whether anything of the snapshot is in the schema: a search path may name one that does not exist.
+func (f schemaRights) isSchema(schema string) bool {
+	return slices.ContainsFunc(f.snap.Relations(), func(r *catalog.Relation) bool { return r.Name.Schema == schema }) ||
+		slices.ContainsFunc(f.snap.Functions(), func(f *catalog.Function) bool { return f.Name.Schema == schema })
+}
+
+// functionRights let the agent call the functions that the policy publishes.
+type functionRights struct{ *facts }
+
+func (f functionRights) objects() []Object {
+	var out []Object
+	for _, function := range f.policy.Functions() {
+		for _, o := range function.Overloads {
+			signature := fmt.Sprintf("%s(%s)", o.Name.SQL(), strings.Join(o.ArgTypes, ", "))
+			out = append(out, rights("EXECUTE on function "+signature, rightsOn("FUNCTION", one(signature), one(f.agent),
+				"The policy publishes the function. It runs with the agent's rights, under row security.", "EXECUTE")))
+		}
+	}
+	return out
+}
+
+// controlRights let the control role read keys and what is installed.
+type controlRights struct{ *facts }
+
+func (f controlRights) objects() []Object {
+	give := func(kind, right, why string, objects ...string) migrations.Grant {
+		return rightsOn(kind, objects, one(f.control), why, right)
+	}
+	o := rights("the control role", slices.Concat([]migrations.Grant{
+		give("SCHEMA", "USAGE", "The proxy reads keys and versions.", predicate.Schema),
+		give("FUNCTION", "EXECUTE", "The proxy seals with the newest key.", "pgconsent.seal_key()"),
+		give("FUNCTION", "EXECUTE", "The proxy hints, by the sizes of tables, how row policies are to be evaluated.",
+			"pgconsent.distinct_values(pg_catalog.oid[])"),
+		give("FUNCTION", "EXECUTE",
+			"The proxy asks whether a snapshot has missed a change, and drops what nobody asks about any more.",
+			"pgconsent.changed_since(pg_catalog.pg_snapshot)", "pgconsent.prune_changes()", "pgconsent.prune_keys()"),
+		give("FUNCTION", "EXECUTE", "The proxy seals sessions with the version of the catalogs that it has looked at.",
+			"pgconsent.catalog_version()", "pgconsent.add_catalog_changes()"),
+		give("FUNCTION", "EXECUTE", "The proxy reads the catalogs again when what agents get can depend on a change.",
+			"pgconsent.concerned()", "pgconsent.within_reach(pg_catalog.oid)"),
+		give("", "SELECT", "A proxy that starts while the schema does not fit the policy tells by it what has changed.",
+			"pgconsent.installed_catalog"),
+		give("FUNCTION", "EXECUTE", "A proxy keeps the catalogs that the policy fits.",
+			"pgconsent.remember_catalog(pg_catalog.text, pg_catalog.text, pg_catalog.bytea)"),
+		give("", "SELECT", "The proxy leaves out columns that tables got since pgconsent migrate.", "pgconsent.waiting"),
+		give("FUNCTION", "EXECUTE", "Records of the audit name persons by references.",
+			"pgconsent.audit_ref(pg_catalog.text)", "pgconsent.audit_forget(pg_catalog.text)"),
+		give("", "SELECT", "Reports find a person by the reference.", "pgconsent.audit_subject"),
+		give("", "SELECT", "The proxy refuses a database with another policy, and doctor looks for drift.",
+			"pgconsent.migration", "pgconsent.installed", "pgconsent.installed_object"),
+	}, migrations.ConsentGrants(f.controlName), migrations.AuditGrants(f.controlName),
+		migrations.SweepGrants(f.controlName))...)
+	o.Needs = one(shownIdentity)
+	return []Object{o}
 }
 
 func quoteAll(names []string) []string {

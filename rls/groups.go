@@ -10,178 +10,195 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// grouped are the tables with rows that count in aggregates only.
-func (p *Plan) grouped() []*policy.Table {
-	var out []*policy.Table
-	for _, t := range p.policy.Tables() {
-		if t.Aggregate != nil {
-			out = append(out, t)
-		}
-	}
-	return out
-}
-
-// groupViews makes the views that aggregates read: the visible rows, and of the others those in cells that have subjects
-// enough. Whatever an aggregate chooses by dimensions is made of whole cells, so that no difference of two answers is
-// about fewer subjects than a cell has.
+// groupViews are the views that aggregates read: the visible rows, and of the others those in cells with enough
+// subjects. The groups that an aggregate chooses by dimensions are made of whole cells, so that no difference of two
+// answers is about fewer subjects than a cell has.
 //
-// The view has the columns that aggregates may use, and no other. It is a security barrier: what a statement asks runs
-// on no row that the view leaves out, so that it may ask anything. The barrier of a plain UNION ALL holds nothing:
-// PostgreSQL flattens that, and pushes conditions into its parts, and through windows. Hence the SELECT around it, and
-// the OFFSET.
-func (p *Plan) groupViews() []Statement {
-	const why = "Signed aggregates read this view, which has rows that agents do not see one by one, in groups " +
-		"large enough; for anything else it raises."
-	var out []Statement
-	for _, t := range p.grouped() {
+// The view has the columns that aggregates may use, and no other. It is a security barrier: no expression of a
+// statement runs on a row that the view leaves out, so that it may ask anything. The barrier of a plain UNION ALL holds
+// nothing: PostgreSQL flattens that, and pushes conditions into its parts, and through windows. Hence the SELECT around
+// it, and the OFFSET.
+type groupViews struct{ *facts }
+
+func (f groupViews) objects() []Object {
+	var out []Object
+	for _, t := range f.policy.Tables() {
+		if t.Aggregate == nil {
+			continue
+		}
 		r := t.Relation
-		if !p.helps(r) && !p.hasDoor(r) {
-			out = append(out, p.readable(r)...)
+		if !f.isHelper(r) && !f.hasSignedView(r) {
+			out = append(out, f.readable(r))
 		}
+		view := predicate.GroupView(r.Name)
+		o := newObject("view "+view.String(),
+			"Signed aggregates read this view, which has rows that agents do not see one by "+
+				"one, in groups large enough; for anything else it raises.", r)
+		o.Needs = f.read(append(conditionsOf(t), t.Aggregate.Rows)...)
 		if standsFor(t) != nil {
-			out = append(out, Statement{
-				SQL: "GRANT EXECUTE ON FUNCTION pgconsent.pseudonym(pg_catalog.text, pg_catalog.text) TO " + p.agent,
-				Why: "Views call functions with the rights of who reads them. Agents cannot name it: they have no USAGE of its schema.",
-			})
+			o.grant(rightsOn("FUNCTION", one("pgconsent.pseudonym(pg_catalog.text, pg_catalog.text)"), one(f.agent),
+				"Views call functions with the rights of who reads them. Agents cannot name it: they have no USAGE of its schema.",
+				"EXECUTE"))
 		}
-		view := predicate.GroupView(r.Name).SQL()
-		out = append(out,
-			Statement{SQL: fmt.Sprintf("CREATE VIEW %s WITH (security_barrier) AS\n%s", view, groups(t)), Why: why},
-			Statement{SQL: fmt.Sprintf("GRANT SELECT ON %s TO %s", view, p.agent), Why: why},
-			Statement{SQL: fmt.Sprintf("ALTER VIEW %s OWNER TO %s", view, p.reader), Why: why},
-		)
+		o.make(fmt.Sprintf("CREATE VIEW %s WITH (security_barrier) AS\n%s", view.SQL(), groups(t)))
+		o.make(fmt.Sprintf("GRANT SELECT ON %s TO %s", view.SQL(), f.agent))
+		o.make(fmt.Sprintf("ALTER VIEW %s OWNER TO %s", view.SQL(), f.reader))
+		o.drop("Take the views of aggregates away.", "DROP VIEW IF EXISTS "+view.SQL())
+		out = append(out, o.Object)
 	}
 	return out
 }
 
-func (p *Plan) hasDoor(r *catalog.Relation) bool {
-	return slices.ContainsFunc(p.doors, func(d door) bool { return d.table.Relation.Name == r.Name })
-}
-
-func (p *Plan) dropGroups() []Statement {
-	const why = "Take the views of aggregates away."
-	var out []Statement
-	for _, t := range p.grouped() {
-		out = append(out, Statement{SQL: "DROP VIEW IF EXISTS " + predicate.GroupView(t.Relation.Name).SQL(), Why: why})
-		if !p.helps(t.Relation) && !p.hasDoor(t.Relation) {
-			out = append(out, Statement{SQL: fmt.Sprintf("DROP POLICY IF EXISTS %s ON %s", readerPolicy,
-				t.Relation.Name.SQL()), Why: why})
-		}
-	}
-	return out
-}
-
-// Columns of the sub-selects begin with this, and no column of a table that is a dimension or measure is called so: they
-// are numbered.
+// inner begins the names of columns of the sub-selects. They are numbered, so that no column of a table which is a
+// dimension or measure is called so.
 const inner = "pgconsent_"
 
 // groups writes the query of a group view.
 func groups(t *policy.Table) string {
+	q := newGroupQuery(t)
+	each, all, enough := q.windows()
+	shown, counts := q.rows()
+	list := strings.Join(q.names, ", ")
+	return "SELECT " + list + " FROM (SELECT " + strings.Join(q.values, ",\n  ") + "\n" + q.from +
+		"\nWHERE (SELECT pgconsent_gate.vetted()) AND " + shown + "\nUNION ALL\nSELECT " + list +
+		" FROM (SELECT " + strings.Join(all, ",\n    ") +
+		"\n  FROM (SELECT " + strings.Join(each, ",\n      ") +
+		"\n    FROM (SELECT " + strings.Join(q.hidden, ",\n        ") + "\n     " + q.from +
+		"\n      WHERE " + strings.Join(counts, "\n        AND ") +
+		") AS " + inner + "1) AS " + inner + "2) AS " + inner + "3" +
+		"\nWHERE " + strings.Join(enough, "\n  AND ") + ") AS " + inner + "4\nWHERE " + isCurrent + " OFFSET 0"
+}
+
+// groupQuery is the query of a group view while it is written.
+type groupQuery struct {
+	table      *policy.Table
+	row        string   // the name of the table's row
+	from       string   // its FROM clause
+	subject    string   // the column, quoted
+	names      []string // the columns
+	values     []string // their values, of rows that show
+	hidden     []string // the same, of rows that count in groups only
+	cell       []string // the columns of hidden rows that divide them into cells
+	conditions []string // those of them that tell whether a measure counts
+	partly     []string // conditions under which some value of a visible row does not show
+}
+
+func newGroupQuery(t *policy.Table) *groupQuery {
 	a, row := t.Aggregate, catalog.QuoteIdent(t.Relation.Name.Name)
-	subject := catalog.QuoteIdent(a.Subject)
-	who, from := row+"."+subject, " FROM "+t.Relation.Name.SQL()+" AS "+row
+	q := &groupQuery{
+		table: t, row: row, subject: catalog.QuoteIdent(a.Subject), from: " FROM " + t.Relation.Name.SQL() + " AS " + row}
+	who := row + "." + q.subject
 	if standsFor(t) != nil {
 		// A sub-select of the subject alone is worked out once for each of them.
 		who = inner + "0.who"
-		from += ", LATERAL (SELECT " + Counted(t, row) + " AS who OFFSET 0) AS " + inner + "0"
+		q.from += ", LATERAL (SELECT " + Counted(t, row) + " AS who OFFSET 0) AS " + inner + "0"
 	}
-	values := []string{who + " AS " + subject} // of rows that show
-	hidden := slices.Clone(values)             // of rows that count in groups only
-	names, cell := []string{subject}, []string(nil)
-	var partly, conditions []string
-	add := func(column, name, value string) {
-		s, needs := t.ConditionalColumn(column)
-		if !needs {
-			values, hidden = append(values, value+" AS "+name), append(hidden, value+" AS "+name)
-			return
-		}
-		when := predicate.Check(s.Condition, t.Relation)
-		values = append(values, "CASE WHEN "+when+" THEN "+value+" END AS "+name)
-		partly = append(partly, "("+when+") IS NOT TRUE")
-		hidden = append(hidden, "CASE WHEN "+predicate.Check(s.GroupCondition, t.Relation)+" THEN "+value+" END AS "+name)
-	}
+	q.names = one(q.subject)
+	q.values = one(who + " AS " + q.subject)
+	q.hidden = slices.Clone(q.values)
 	for _, d := range a.Dimensions {
 		name := catalog.QuoteIdent(d.Column)
 		value := row + "." + name
 		if d.Unit != "" {
 			value = truncated(policy.VisibleColumn{Type: d.Type, Unit: d.Unit}, value)
 		}
-		add(d.Column, name, value)
-		names, cell = append(names, name), append(cell, name)
+		q.add(d.Column, name, value)
+		q.cell = append(q.cell, name)
 	}
 	for i, m := range a.Measures {
 		name := catalog.QuoteIdent(m.Column)
-		add(m.Column, name, bounded(m, row+"."+name))
-		names = append(names, name)
+		q.add(m.Column, name, bounded(m, row+"."+name))
 		// Who consents to a measure and who does not are in different cells: a sum over five people is not of one of them.
 		if s, needs := t.ConditionalColumn(m.Column); needs {
 			condition := fmt.Sprintf("%sneeds%d", inner, i)
-			hidden = append(hidden, "("+predicate.Check(s.GroupCondition, t.Relation)+") IS TRUE AS "+condition)
-			cell, conditions = append(cell, condition), append(conditions, condition)
+			q.hidden = append(q.hidden, "("+predicate.Check(s.GroupCondition, t.Relation)+") IS TRUE AS "+condition)
+			q.cell, q.conditions = append(q.cell, condition), append(q.conditions, condition)
 		}
 	}
-	visible := predicate.Policy(t.Rows, t.Relation)
-	grouped := "(" + predicate.Policy(a.Rows, t.Relation) + ")"
-	shows, shown := "("+visible+") IS NOT TRUE", "("+visible+")"
-	if len(partly) > 0 {
-		// A row of which some value does not show counts in groups, if it may, with that value; else without it.
-		shows = "(" + shows + " OR " + strings.Join(partly, " OR ") + ")"
-		shown += " AND (" + grouped + " AND (" + strings.Join(partly, " OR ") + ")) IS NOT TRUE"
-	}
-	counts := []string{"(SELECT pgconsent_gate.vetted())", grouped, shows, row + "." + subject + " IS NOT NULL"}
-	for _, d := range a.Dimensions {
-		if d.Closed {
-			counts = append(counts, closed(d, row+"."+catalog.QuoteIdent(d.Column)))
-		}
-	}
-	list := strings.Join(names, ", ")
-	partition := func(more ...string) string {
-		by := ""
-		if all := append(slices.Clone(cell), more...); len(all) > 0 {
-			by = "PARTITION BY " + strings.Join(all, ", ")
-		}
-		return by
-	}
-	each := []string{
-		strings.Join(append(slices.Clone(names), conditions...), ", "),
-		fmt.Sprintf("pg_catalog.dense_rank() OVER (%s ORDER BY %s) AS %ssubject", partition(), subject, inner),
-	}
-	all := []string{strings.Join(append(slices.Clone(names), conditions...), ", "),
-		fmt.Sprintf("pg_catalog.max(%ssubject) OVER (%s) AS %[1]ssubjects", inner, partition())}
-	enough := []string{fmt.Sprintf("%ssubjects OPERATOR(pg_catalog.>=) %d", inner, a.Minimum)}
-	if a.Share > 0 {
-		one, whole := partition(subject), partition()
-		share := func(n int, value string) {
-			each = append(each,
-				fmt.Sprintf("%s OVER (%s) AS %sone%d", value, one, inner, n),
-				fmt.Sprintf("%s OVER (%s) AS %sall%d", value, whole, inner, n))
-			all = append(all,
-				fmt.Sprintf("pg_catalog.max(%sone%d) OVER (%s) AS %[1]sone%[2]d", inner, n, whole),
-				fmt.Sprintf("%sall%d", inner, n))
-			enough = append(enough, fmt.Sprintf(
-				"(COALESCE(%[1]sone%[2]d::pg_catalog.numeric, 0::pg_catalog.numeric) OPERATOR(pg_catalog.*) "+
-					"100::pg_catalog.numeric) OPERATOR(pg_catalog.<=) "+
-					"(COALESCE(%[1]sall%[2]d::pg_catalog.numeric, 0::pg_catalog.numeric) OPERATOR(pg_catalog.*) "+
-					"%[3]d::pg_catalog.numeric)",
-				inner, n, a.Share))
-		}
-		share(0, "pg_catalog.count(*)")
-		for i, m := range a.Measures {
-			share(i+1, "pg_catalog.sum(pg_catalog.abs("+catalog.QuoteIdent(m.Column)+"::pg_catalog.numeric))")
-		}
-	}
-	return "SELECT " + list + " FROM (SELECT " + strings.Join(values, ",\n  ") + "\n" + from +
-		"\nWHERE (SELECT pgconsent_gate.vetted()) AND " + shown + "\nUNION ALL\nSELECT " + list +
-		" FROM (SELECT " + strings.Join(all, ",\n    ") +
-		"\n  FROM (SELECT " + strings.Join(each, ",\n      ") +
-		"\n    FROM (SELECT " + strings.Join(hidden, ",\n        ") + "\n     " + from +
-		"\n      WHERE " + strings.Join(counts, "\n        AND ") + ") AS " + inner + "1) AS " + inner + "2) AS " + inner + "3" +
-		"\nWHERE " + strings.Join(enough, "\n  AND ") + ") AS " + inner + "4\nWHERE " + isFresh + " OFFSET 0"
+	return q
 }
 
-// Counted is whom a row of the table counts for in groups: what stands for its subject where the sweeper makes rows
-// anonymous, so that somebody of whose rows some are swept and others not yet is one. Whom the registry has no key of
-// is not swept.
+// add adds a column with its value.
+func (q *groupQuery) add(column, name, value string) {
+	q.names = append(q.names, name)
+	s, needs := q.table.ConditionalColumn(column)
+	if !needs {
+		q.values, q.hidden = append(q.values, value+" AS "+name), append(q.hidden, value+" AS "+name)
+		return
+	}
+	when := predicate.Check(s.Condition, q.table.Relation)
+	q.values = append(q.values, "CASE WHEN "+when+" THEN "+value+" END AS "+name)
+	q.partly = append(q.partly, "("+when+") IS NOT TRUE")
+	q.hidden = append(q.hidden, "CASE WHEN "+predicate.Check(s.GroupCondition, q.table.Relation)+" THEN "+value+" END AS "+name)
+}
+
+// rows are the condition on rows that show, and the conditions on those that count in groups only.
+func (q *groupQuery) rows() (shown string, counts []string) {
+	a := q.table.Aggregate
+	visible := predicate.Policy(q.table.Rows, q.table.Relation)
+	grouped := "(" + predicate.Policy(a.Rows, q.table.Relation) + ")"
+	hides := "(" + visible + ") IS NOT TRUE"
+	shown = "(" + visible + ")"
+	if len(q.partly) > 0 {
+		// A row of which some value does not show counts in groups, if it may, with that value; else without it.
+		some := strings.Join(q.partly, " OR ")
+		hides = "(" + hides + " OR " + some + ")"
+		shown += " AND (" + grouped + " AND (" + some + ")) IS NOT TRUE"
+	}
+	counts = []string{"(SELECT pgconsent_gate.vetted())", grouped, hides, q.row + "." + q.subject + " IS NOT NULL"}
+	for _, d := range a.Dimensions {
+		if d.Closed {
+			counts = append(counts, closed(d, q.row+"."+catalog.QuoteIdent(d.Column)))
+		}
+	}
+	return shown, counts
+}
+
+// partition is a window of the rows of a cell, divided further by columns.
+func (q *groupQuery) partition(more ...string) string {
+	if all := append(slices.Clone(q.cell), more...); len(all) > 0 {
+		return "PARTITION BY " + strings.Join(all, ", ")
+	}
+	return ""
+}
+
+// windows count the subjects of each cell, and what one of them has of it: columns of the rows, columns over all of a
+// cell, and the conditions on these.
+func (q *groupQuery) windows() (each, all, enough []string) {
+	a := q.table.Aggregate
+	columns := strings.Join(append(slices.Clone(q.names), q.conditions...), ", ")
+	each = []string{columns,
+		fmt.Sprintf("pg_catalog.dense_rank() OVER (%s ORDER BY %s) AS %ssubject", q.partition(), q.subject, inner)}
+	all = []string{columns,
+		fmt.Sprintf("pg_catalog.max(%ssubject) OVER (%s) AS %[1]ssubjects", inner, q.partition())}
+	enough = []string{fmt.Sprintf("%ssubjects OPERATOR(pg_catalog.>=) %d", inner, a.Minimum)}
+	if a.Share <= 0 {
+		return each, all, enough
+	}
+	share := func(n int, value string) {
+		each = append(each,
+			fmt.Sprintf("%s OVER (%s) AS %sone%d", value, q.partition(q.subject), inner, n),
+			fmt.Sprintf("%s OVER (%s) AS %sall%d", value, q.partition(), inner, n))
+		all = append(all,
+			fmt.Sprintf("pg_catalog.max(%sone%d) OVER (%s) AS %[1]sone%[2]d", inner, n, q.partition()),
+			fmt.Sprintf("%sall%d", inner, n))
+		enough = append(enough, fmt.Sprintf(
+			"(COALESCE(%[1]sone%[2]d::pg_catalog.numeric, 0::pg_catalog.numeric) OPERATOR(pg_catalog.*) "+
+				"100::pg_catalog.numeric) OPERATOR(pg_catalog.<=) "+
+				"(COALESCE(%[1]sall%[2]d::pg_catalog.numeric, 0::pg_catalog.numeric) OPERATOR(pg_catalog.*) "+
+				"%[3]d::pg_catalog.numeric)",
+			inner, n, a.Share))
+	}
+	share(0, "pg_catalog.count(*)")
+	for i, m := range a.Measures {
+		share(i+1, "pg_catalog.sum(pg_catalog.abs("+catalog.QuoteIdent(m.Column)+"::pg_catalog.numeric))")
+	}
+	return each, all, enough
+}
+
+// Counted is whom a row of the table counts for in groups. Where the sweeper makes rows anonymous it is the text that
+// stands for the subject, so that a subject is one while only some of its rows are swept. Rows of a subject without a
+// key in the registry are not swept.
 func Counted(t *policy.Table, row string) string {
 	column := row + "." + catalog.QuoteIdent(t.Aggregate.Subject)
 	b := standsFor(t)
@@ -192,7 +209,7 @@ func Counted(t *policy.Table, row string) string {
 	return "COALESCE(" + typed(b.Type, pseudonym(of, column)) + ", " + column + ")"
 }
 
-// standsFor is what the sweeper makes of whom the rows of groups are about, if it is a text that stands for them.
+// standsFor is what the sweeper makes of the subjects of groups, if it is a text that stands for them.
 func standsFor(t *policy.Table) *policy.LifecycleColumn {
 	if t.Lifecycle == nil {
 		return nil
@@ -205,9 +222,9 @@ func standsFor(t *policy.Table) *policy.LifecycleColumn {
 	return nil
 }
 
-// Cell is what makes rows one group, as expressions over a row of the table: the values of the dimensions, cut to their
-// units; and what must hold besides the rules for a row to count. It is not known for a table whose values show by
-// conditions of their own.
+// Cell returns how rows are divided into groups, as expressions over a row of the table: the values of the dimensions,
+// cut to their units; and conditions besides the rules for a row to count. It is not known for a table whose values show
+// by conditions of their own.
 func Cell(t *policy.Table, row string) (dimensions, counts []string, known bool) {
 	counts = []string{row + "." + catalog.QuoteIdent(t.Aggregate.Subject) + " IS NOT NULL"}
 	for _, d := range t.Aggregate.Dimensions {

@@ -31,7 +31,7 @@ func judged(w *policy.Write) bool {
 	return len(w.Lists) > 0
 }
 
-// written are what the triggers of a table read besides the row.
+// written are the conditions that the triggers of a table read besides the row.
 func written(w *policy.Write) predicate.All {
 	var out predicate.All
 	if !judged(w) {
@@ -48,101 +48,113 @@ func written(w *policy.Write) predicate.All {
 	return out
 }
 
-// lists makes the trigger. It belongs to the reader: what a list may hold depends on tables that the agent does not see,
+// lists is the trigger. It belongs to the reader: the bounds of a list depend on tables that the agent does not see,
 // and on the row as it was.
-func (p *Plan) lists(t *policy.Table) []Statement {
-	if !judged(t.Write) {
+func (f writePolicies) lists() []Object {
+	w := f.Write
+	if !judged(w) {
 		return nil
 	}
-	const why = "Lists of ids that agents write are lists, and no wider than the policy lets them be; some " +
-		"columns are stamped unless the new row is allowed to say otherwise. Rows of other roles are left alone."
-	name := predicate.ListFunction(t.Relation.Name).SQL()
+	table, name := f.Relation.Name.SQL(), predicate.ListFunction(f.Relation.Name).SQL()
+	o := newObject("trigger "+listTrigger+" on "+f.Relation.Name.String(),
+		"Lists of ids that agents write are lists, and no wider than the policy lets them be; some "+
+			"columns are stamped unless the new row is allowed to say otherwise. Rows of other roles are left alone.",
+		f.Relation)
 	var insert, both strings.Builder
-	for _, s := range t.Write.Stamps {
+	for _, s := range w.Stamps {
 		if s.Unless != nil {
 			fmt.Fprintf(&insert, "    IF (%s) IS NOT TRUE THEN\n      NEW.%s := %s;\n    END IF;\n",
 				predicate.OfNewRow(s.Unless), catalog.QuoteIdent(s.Column), stampedValue(s))
 		}
 	}
-	for _, b := range t.Write.Lists {
-		column := catalog.QuoteIdent(b.Column)
-		fail := func(message, code string) string {
-			return fmt.Sprintf("RAISE EXCEPTION %s USING ERRCODE = '%s';", catalog.QuoteLiteral(message), code)
-		}
-		if b.Chain != nil {
-			fmt.Fprintf(&insert, "    told := (%s)::pg_catalog.text;\n", b.Told())
-		}
-		if b.From != nil {
-			given := allowed(b, b.Given())
-			if b.Chain != nil {
-				given = allowed(b, b.Cut(b.Given(), told(b)))
-			}
-			fmt.Fprintf(&insert,
-				"    allowed := %s;\n    IF %s OR COALESCE(pg_catalog.cardinality(%s), 0) OPERATOR(pg_catalog.=) "+
-					"0 AND %s THEN\n      NEW.%s := %s;\n    END IF;\n",
-				given, b.WasLeft(), b.Elements(false), predicate.WasLeftOut(t.Relation.Name, b.Column), column, b.Stored(taken(b)))
-		}
-		fmt.Fprintf(&insert, "    IF %s THEN %s END IF;\n", b.Malformed(), fail(malformedList, "22023"))
-		if b.From != nil {
-			fmt.Fprintf(&insert, "    IF %s THEN %s END IF;\n", b.Exceeds(taken(b), true), fail(widerList, "42501"))
-		}
-		if b.Chain != nil {
-			fmt.Fprintf(&insert, "    IF %s THEN %s END IF;\n", b.Untold(told(b), "'{}'::"+b.Array()), fail(widerList, "42501"))
-		}
-		fmt.Fprintf(&both, "    IF %s THEN\n      IF %s THEN %s END IF;\n", differ([]string{b.Column}), b.Malformed(),
-			fail(malformedList, "22023"))
-		if b.Narrow {
-			fmt.Fprintf(&both, "      allowed := %s;\n      IF %s THEN %s END IF;\n",
-				allowed(b, "COALESCE("+b.Elements(true)+", '{}'::"+b.Array()+")"), b.Exceeds(taken(b), false), fail(widerList, "42501"))
-		}
-		if b.Chain != nil {
-			fmt.Fprintf(&both, "      told := (%s)::pg_catalog.text;\n      IF %s THEN %s END IF;\n", b.Told(),
-				b.Untold(told(b), "COALESCE("+b.Elements(true)+", '{}'::"+b.Array()+")"), fail(widerList, "42501"))
-		}
-		both.WriteString("    END IF;\n")
+	for _, b := range w.Lists {
+		f.insertedList(&insert, b)
+		changedList(&both, b)
 	}
 	body := "  IF TG_OP OPERATOR(pg_catalog.=) 'INSERT' THEN\n" + insert.String() + "  ELSE\n" + both.String() +
 		"    NULL;\n  END IF;\n"
 	var events []string
-	if t.Write.Insert {
+	if w.Insert {
 		events = append(events, "INSERT")
 	}
-	if t.Write.Update {
+	if w.Update {
 		events = append(events, "UPDATE")
 	}
-	out := []Statement{
-		{SQL: fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s", predicate.Schema, p.reader), Why: why},
-		{SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION pgconsent_gate.attr(pg_catalog.text), "+
-			"pgconsent_gate.sealed(), pgconsent_gate.json_grants(pg_catalog.text, pg_catalog.text[]), "+
-			"pgconsent_gate.json_ids(pg_catalog.text), pgconsent_gate.jsonb_ids(pg_catalog.jsonb) TO %s", p.reader), Why: why},
-	}
-	for _, r := range predicate.Links(written(t.Write)) {
-		out = append(out, Statement{SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s() TO %s",
-			predicate.EmptyFunction(r.Name).SQL(), p.reader), Why: why})
-	}
-	return append(out,
-		Statement{SQL: fmt.Sprintf(`CREATE FUNCTION %s() RETURNS trigger
+	o.grant(rightsOn("SCHEMA", one(predicate.Schema), one(f.reader), "", "USAGE"))
+	o.grant(rightsOn("FUNCTION", []string{
+		"pgconsent_gate.attr(pg_catalog.text)", "pgconsent_gate.sealed()",
+		"pgconsent_gate.json_grants(pg_catalog.text, pg_catalog.text[])", "pgconsent_gate.json_ids(pg_catalog.text)",
+		"pgconsent_gate.jsonb_ids(pg_catalog.jsonb)",
+	}, one(f.reader), "", "EXECUTE"))
+	f.mayAskEmpty(o, written(w))
+	o.make(fmt.Sprintf(`CREATE FUNCTION %s() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $pgconsent$
 DECLARE
   allowed pg_catalog.text;
   told pg_catalog.text;
 BEGIN
 %s  RETURN NEW;
-END $pgconsent$`, name, body), Why: why},
-		Statement{SQL: fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", name), Why: why},
-		Statement{SQL: fmt.Sprintf(
-			"CREATE TRIGGER %s BEFORE %s ON %s FOR EACH ROW WHEN (CURRENT_USER OPERATOR(pg_catalog.=) "+
-				"%s::pg_catalog.name) EXECUTE FUNCTION %s()",
-			listTrigger, strings.Join(events, " OR "), t.Relation.Name.SQL(), catalog.QuoteLiteral(p.agentName), name), Why: why},
-		Statement{SQL: fmt.Sprintf("ALTER FUNCTION %s() OWNER TO %s", name, p.reader), Why: why},
-	)
+END $pgconsent$`, name, body))
+	o.make(fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", name))
+	o.make(fmt.Sprintf("CREATE TRIGGER %s BEFORE %s ON %s FOR EACH ROW WHEN (CURRENT_USER OPERATOR(pg_catalog.=) "+
+		"%s::pg_catalog.name) EXECUTE FUNCTION %s()",
+		listTrigger, strings.Join(events, " OR "), table, catalog.QuoteLiteral(f.agentName), name))
+	o.make(fmt.Sprintf("ALTER FUNCTION %s() OWNER TO %s", name, f.reader))
+	o.drop(whyDropWrites, fmt.Sprintf("DROP TRIGGER IF EXISTS %s ON %s", listTrigger, table))
+	o.drop(whyDropWrites, fmt.Sprintf("DROP FUNCTION IF EXISTS %s()", name))
+	return []Object{o.Object}
+}
+
+func raise(message, code string) string {
+	return fmt.Sprintf("RAISE EXCEPTION %s USING ERRCODE = '%s';", catalog.QuoteLiteral(message), code)
+}
+
+// insertedList fills in the list of a new row, and compares it with its bounds.
+func (f writePolicies) insertedList(insert *strings.Builder, b predicate.Bound) {
+	column := catalog.QuoteIdent(b.Column)
+	if b.Chain != nil {
+		fmt.Fprintf(insert, "    told := (%s)::pg_catalog.text;\n", b.Told())
+	}
+	if b.From != nil {
+		given := allowed(b.Given())
+		if b.Chain != nil {
+			given = allowed(b.Cut(b.Given(), told(b)))
+		}
+		fmt.Fprintf(insert,
+			"    allowed := %s;\n    IF %s OR COALESCE(pg_catalog.cardinality(%s), 0) OPERATOR(pg_catalog.=) "+
+				"0 AND %s THEN\n      NEW.%s := %s;\n    END IF;\n",
+			given, b.WasLeft(), b.Elements(false), predicate.WasLeftOut(f.Relation.Name, b.Column), column, b.Stored(taken(b)))
+	}
+	fmt.Fprintf(insert, "    IF %s THEN %s END IF;\n", b.Malformed(), raise(malformedList, "22023"))
+	if b.From != nil {
+		fmt.Fprintf(insert, "    IF %s THEN %s END IF;\n", b.Exceeds(taken(b), true), raise(widerList, "42501"))
+	}
+	if b.Chain != nil {
+		fmt.Fprintf(insert, "    IF %s THEN %s END IF;\n", b.Untold(told(b), "'{}'::"+b.Array()), raise(widerList, "42501"))
+	}
+}
+
+// changedList compares a list that an UPDATE has changed with its bounds.
+func changedList(update *strings.Builder, b predicate.Bound) {
+	before := "COALESCE(" + b.Elements(true) + ", '{}'::" + b.Array() + ")"
+	fmt.Fprintf(update, "    IF %s THEN\n      IF %s THEN %s END IF;\n", differ([]string{b.Column}), b.Malformed(),
+		raise(malformedList, "22023"))
+	if b.Narrow {
+		fmt.Fprintf(update, "      allowed := %s;\n      IF %s THEN %s END IF;\n", allowed(before),
+			b.Exceeds(taken(b), false), raise(widerList, "42501"))
+	}
+	if b.Chain != nil {
+		fmt.Fprintf(update, "      told := (%s)::pg_catalog.text;\n      IF %s THEN %s END IF;\n", b.Told(),
+			b.Untold(told(b), before), raise(widerList, "42501"))
+	}
+	update.WriteString("    END IF;\n")
 }
 
 // allowed and taken pass an array of any type through one variable of the trigger.
-func allowed(_ predicate.Bound, array string) string { return "(" + array + ")::pg_catalog.text" }
-func taken(b predicate.Bound) string                 { return "allowed::" + b.Array() }
+func allowed(array string) string    { return "(" + array + ")::pg_catalog.text" }
+func taken(b predicate.Bound) string { return "allowed::" + b.Array() }
 
-// told is what the chain lets be, NULL where there is none.
+// told is the list that the chain allows, NULL where there is none.
 func told(b predicate.Bound) string { return "told::" + b.Array() }
 
 func stampedValue(s policy.Stamp) string {

@@ -10,8 +10,8 @@ import (
 )
 
 // shown is the expression by which a column comes out. It never raises: it may run on any row that agents see, and an
-// error would tell what the value is. It depends on no setting: a month in the session's time zone, asked for in two time
-// zones, would tell the day.
+// error would tell what the value is. It depends on no setting: a month in the session's time zone, asked for in two
+// time zones, would tell the day.
 func shown(c policy.VisibleColumn, column string) string {
 	switch c.Mask {
 	case policy.Plain:
@@ -61,7 +61,8 @@ func truncated(c policy.VisibleColumn, column string) string {
 		column, low, high, cast, trunc, c.Type)
 }
 
-// stepped reckons in numeric. NaN, infinities and what is far out are left out; the smallest integers stay in their type.
+// stepped counts in numeric. NaN, infinities and very large values are left out; the smallest integers stay in their
+// type.
 func stepped(c policy.VisibleColumn, column string) string {
 	number := column + "::pg_catalog.numeric"
 	floor, step := "pg_catalog.floor("+number+")", fmt.Sprintf("%d::pg_catalog.numeric", c.Amount)
@@ -101,10 +102,14 @@ func keyed(c policy.VisibleColumn, column string) string {
 	object := fmt.Sprintf("pg_catalog.%[1]s_typeof(%[2]s) OPERATOR(pg_catalog.=) 'object'", kind, column)
 	if kind == "json" {
 		// Which may hold escapes that no text can: they would raise.
-		object = fmt.Sprintf(
-			`CASE WHEN %s THEN pg_catalog.regexp_replace(%s::pg_catalog.text, E'\\\\u[dD][89abAB][0-9a-fA-F]{2}\\\\u[dD][c-fC-F][0-9a-fA-F]{2}', '', 'g') OPERATOR(pg_catalog.!~) E'\\\\u(0000|[dD][89a-fA-F])' END`, object, column)
+		object = fmt.Sprintf("CASE WHEN %s THEN pg_catalog.regexp_replace(%s::pg_catalog.text, "+
+			`E'\\\\u[dD][89abAB][0-9a-fA-F]{2}\\\\u[dD][c-fC-F][0-9a-fA-F]{2}', '', 'g') `+
+			`OPERATOR(pg_catalog.!~) E'\\\\u(0000|[dD][89a-fA-F])' END`, object, column)
 	}
-	return fmt.Sprintf(`CASE WHEN %[2]s THEN COALESCE((SELECT pg_catalog.%[1]s_object_agg(e.key, CASE WHEN pg_catalog.%[1]s_typeof(e.value) OPERATOR(pg_catalog.=) k.type THEN e.value ELSE 'null'::pg_catalog.%[1]s END)
-    FROM pg_catalog.%[1]s_each(%[3]s) AS e (key, value) JOIN (VALUES %[4]s) AS k (key, type) ON k.key OPERATOR(pg_catalog.=) e.key), '{}'::pg_catalog.%[1]s) END`,
+	return fmt.Sprintf("CASE WHEN %[2]s THEN COALESCE((SELECT pg_catalog.%[1]s_object_agg(e.key, "+
+		"CASE WHEN pg_catalog.%[1]s_typeof(e.value) OPERATOR(pg_catalog.=) k.type THEN e.value "+
+		`ELSE 'null'::pg_catalog.%[1]s END)
+    FROM pg_catalog.%[1]s_each(%[3]s) AS e (key, value) JOIN (VALUES %[4]s) AS k (key, type) `+
+		"ON k.key OPERATOR(pg_catalog.=) e.key), '{}'::pg_catalog.%[1]s) END",
 		kind, object, column, strings.Join(pairs, ", "))
 }

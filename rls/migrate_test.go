@@ -258,7 +258,7 @@ func TestDryRunPrintsAndChangesNothing(t *testing.T) {
 	if diff := cmp.Diff(before, w.state()); diff != "" {
 		t.Error(diff)
 	}
-	for _, want := range []string{"CREATE POLICY pgconsent_select ON public.memories AS RESTRICTIVE", "REVOKE TEMPORARY ON DATABASE", "-- The wall."} {
+	for _, want := range []string{"CREATE POLICY pgconsent_select ON public.memories AS RESTRICTIVE", "REVOKE TEMPORARY ON DATABASE", "-- Row security. It is never FORCEd"} {
 		if !strings.Contains(script, want) {
 			t.Errorf("the script does not have %q", want)
 		}

@@ -42,89 +42,96 @@ func asText(alias, column string) string {
 	return alias + "." + catalog.QuoteIdent(column) + "::pg_catalog.text"
 }
 
-// privacy makes the triggers that note grants, consents, who takes part in contexts and what is drawn from memories,
-// whoever writes; and the functions that say who has what, for the control role to ask on behalf of a caller whom it
-// knows.
-func (p *Plan) privacy() []Statement {
-	out := p.dropPrivacyFunctions()
-	s := p.policy.Privacy()
-	if s == nil || p.mode != Enforce {
-		return out
+// privacy is what tells who has access to memories: triggers that note grants, consents, who takes part in contexts and
+// what is drawn from memories, whoever writes; and functions that say who has access, for the control role to ask on
+// behalf of a caller whom it knows.
+type privacy struct{ *facts }
+
+func (f privacy) objects() []Object {
+	s := f.policy.Privacy()
+	if s == nil || f.mode != Enforce {
+		return []Object{f.functions(nil)}
 	}
+	var out []Object
 	for _, m := range s.Memories {
-		out = append(out, p.noting(m.Relation, `  IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' THEN
+		out = append(out, f.noting(m.Relation, `  IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' THEN
     before := `+listed(m.Grants, "OLD")+`;
   END IF;
   after := `+listed(m.Grants, "NEW")+`;
-`+p.differ("grant", "revoke", m.Relation, asText("NEW", m.Key), asText("NEW", m.Store)))...)
+`+f.differ("grant", "revoke", m.Relation, asText("NEW", m.Key), asText("NEW", m.Store))))
 	}
 	if x := s.Contexts; x != nil {
 		key := "NULL::pg_catalog.text"
 		if len(x.Relation.PrimaryKey) == 1 {
 			key = asText("NEW", x.Relation.PrimaryKey[0])
 		}
-		out = append(out, p.noting(x.Relation, `  IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' THEN
+		out = append(out, f.noting(x.Relation, `  IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' THEN
     before := `+listed(x.Participants, "OLD")+`;
   END IF;
   after := `+listed(x.Participants, "NEW")+`;
-`+p.differ("join", "leave", x.Relation, "COALESCE("+key+", '')", asText("NEW", x.Store)))...)
+`+f.differ("join", "leave", x.Relation, "COALESCE("+key+", '')", asText("NEW", x.Store))))
 	}
 	if x := s.Consents; x != nil {
-		in := func(row string) string {
-			if x.Revoked == "" {
-				return "true"
-			}
-			return row + "." + catalog.QuoteIdent(x.Revoked) + " IS NULL"
+		out = append(out, f.notingConsents(x))
+	}
+	if g := s.Generalize; g != nil {
+		made := "COALESCE(" + asText("NEW", g.Link.Made) + ", '')"
+		out = append(out, f.noting(g.Link.Relation,
+			"  IF TG_OP OPERATOR(pg_catalog.=) 'INSERT' THEN\n"+
+				f.note("    ", "draw", g.Link.Relation, made, asText("NEW", g.Link.Store), "after")+"  END IF;\n"))
+	}
+	return append(out, f.functions(s))
+}
+
+func (f privacy) notingConsents(x *policy.Consents) Object {
+	in := func(row string) string {
+		if x.Revoked == "" {
+			return "true"
 		}
-		who := func(row string) string {
-			return "ARRAY[" + asText(row, x.Grantor) + ", " + asText(row, x.Grantee) + "]"
-		}
-		out = append(out, p.noting(x.Relation, `  IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' THEN
+		return row + "." + catalog.QuoteIdent(x.Revoked) + " IS NULL"
+	}
+	who := func(row string) string {
+		return "ARRAY[" + asText(row, x.Grantor) + ", " + asText(row, x.Grantee) + "]"
+	}
+	return f.noting(x.Relation, `  IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' THEN
     IF `+in("OLD")+` THEN before := `+who("OLD")+`; END IF;
   END IF;
   IF `+in("NEW")+` THEN after := `+who("NEW")+`; END IF;
   IF after IS DISTINCT FROM before THEN
     IF before OPERATOR(pg_catalog.<>) '{}'::pg_catalog.text[] THEN
-`+p.note("      ", "withdraw", x.Relation, asText("OLD", x.Key), asText("OLD", x.Store), "before")+`    END IF;
+`+f.note("      ", "withdraw", x.Relation, asText("OLD", x.Key), asText("OLD", x.Store), "before")+`    END IF;
     IF after OPERATOR(pg_catalog.<>) '{}'::pg_catalog.text[] THEN
-`+p.note("      ", "consent", x.Relation, asText("NEW", x.Key), asText("NEW", x.Store), "after")+`    END IF;
+`+f.note("      ", "consent", x.Relation, asText("NEW", x.Key), asText("NEW", x.Store), "after")+`    END IF;
   END IF;
-`)...)
-	}
-	if g := s.Generalize; g != nil {
-		made := "COALESCE(" + asText("NEW", g.Link.Made) + ", '')"
-		out = append(out, p.noting(g.Link.Relation,
-			"  IF TG_OP OPERATOR(pg_catalog.=) 'INSERT' THEN\n"+
-				p.note("    ", "draw", g.Link.Relation, made, asText("NEW", g.Link.Store), "after")+"  END IF;\n")...)
-	}
-	return append(out, p.privacyFunctions(s)...)
+`)
 }
 
-func (p *Plan) note(indent, did string, r *catalog.Relation, key, store, who string) string {
+func (f privacy) note(indent, did string, r *catalog.Relation, key, store, who string) string {
 	return fmt.Sprintf("%sPERFORM pgconsent.privacy_note(%s, %s, %s, %s, %s, pgconsent_gate.attr(%s));\n", indent,
 		catalog.QuoteLiteral(did),
-		catalog.QuoteLiteral(r.Name.String()), key, store, who, catalog.QuoteLiteral(p.policy.Privacy().Entity))
+		catalog.QuoteLiteral(r.Name.String()), key, store, who, catalog.QuoteLiteral(f.policy.Privacy().Entity))
 }
 
 // differ notes what a list has more and less.
-func (p *Plan) differ(more, less string, r *catalog.Relation, key, store string) string {
+func (f privacy) differ(more, less string, r *catalog.Relation, key, store string) string {
 	without := func(a, b string) string {
 		return "ARRAY(SELECT DISTINCT u.id FROM pg_catalog.unnest(" + a +
 			") AS u (id) WHERE u.id IS NOT NULL AND (u.id OPERATOR(pg_catalog.=) ANY (" + b + ")) IS NOT TRUE ORDER BY 1)"
 	}
 	return "  changed := " + without("after", "before") +
 		";\n  IF pg_catalog.cardinality(changed) OPERATOR(pg_catalog.>) 0 THEN\n" +
-		p.note("    ", more, r, key, store, "changed") + "  END IF;\n" +
+		f.note("    ", more, r, key, store, "changed") + "  END IF;\n" +
 		"  changed := " + without("before", "after") +
 		";\n  IF pg_catalog.cardinality(changed) OPERATOR(pg_catalog.>) 0 THEN\n" +
-		p.note("    ", less, r, key, store, "changed") + "  END IF;\n"
+		f.note("    ", less, r, key, store, "changed") + "  END IF;\n"
 }
 
-func (p *Plan) noting(r *catalog.Relation, body string) []Statement {
-	const why = "Who is let in or out is noted, whoever does it, with the time and the reason."
+// noting is a trigger that notes who is let in or out of the rows of a table.
+func (f privacy) noting(r *catalog.Relation, body string) Object {
 	name := predicate.PrivacyFunction(r.Name).SQL()
-	return []Statement{
-		{SQL: fmt.Sprintf(`CREATE FUNCTION %s() RETURNS trigger
+	o := newObject("trigger "+privacyTrigger+" on "+r.Name.String(),
+		"Who is let in or out is noted, whoever does it, with the time and the reason.", r)
+	o.make(fmt.Sprintf(`CREATE FUNCTION %s() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $pgconsent$
 DECLARE
   before pg_catalog.text[] := '{}';
@@ -132,30 +139,57 @@ DECLARE
   changed pg_catalog.text[];
 BEGIN
 %s  RETURN NULL;
-END $pgconsent$`, name, body), Why: why},
-		{SQL: fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", name), Why: why},
-		{SQL: fmt.Sprintf("CREATE TRIGGER %s AFTER INSERT OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION %s()",
-			privacyTrigger, r.Name.SQL(), name), Why: why},
-	}
+END $pgconsent$`, name, body))
+	o.make(fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", name))
+	o.make(fmt.Sprintf("CREATE TRIGGER %s AFTER INSERT OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION %s()",
+		privacyTrigger, r.Name.SQL(), name))
+	const why = "Grants are not noted any more."
+	o.drop(why, fmt.Sprintf("DROP TRIGGER IF EXISTS %s ON %s", privacyTrigger, r.Name.SQL()))
+	o.drop(why, fmt.Sprintf("DROP FUNCTION IF EXISTS %s()", name))
+	return o.Object
 }
 
-// privacyFunctions read as the role that migrates, which owns the tables: what they return is for the caller whom they
-// are told, and only the control role may call them.
-func (p *Plan) privacyFunctions(s *policy.Privacy) []Statement {
-	const why = "Owners, subjects and guardians are told who sees what. The proxy asks on their behalf, and gets " +
-		"what this caller may know."
-	const head = "LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $pgconsent$\n"
-	guards := func(store, subject string) string {
-		g := s.Guardians
-		if g == nil {
-			return "false"
-		}
-		return fmt.Sprintf("EXISTS (SELECT FROM %s AS g WHERE %s OPERATOR(pg_catalog.=) %s AND %s "+
-			"OPERATOR(pg_catalog.=) %s AND %s OPERATOR(pg_catalog.=) privacy_rows.caller)",
-			g.Relation.Name.SQL(), asText("g", g.Store), store, asText("g", g.Subject), subject, asText("g", g.Guardian))
+// functions read as the role that migrates, which owns the tables. They return what the caller that they are given may
+// know, and only the control role may call them. Without a policy for memories there are none.
+func (f privacy) functions(s *policy.Privacy) Object {
+	o := newObject("functions of privacy",
+		"Owners, subjects and guardians are told who sees what. The proxy asks on their behalf, and gets "+
+			"what this caller may know.")
+	for _, function := range append(slices.Clone(privacyFunctions), earlierPrivacyRows) {
+		o.drop("Take away what tells who sees what.", "DROP FUNCTION IF EXISTS "+function)
 	}
-	var parts []string
-	for _, m := range s.Memories {
+	o.Make = slices.Clone(o.Drop)
+	if s == nil {
+		return o.Object
+	}
+	const head = "LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $pgconsent$\n"
+	for _, sql := range []string{
+		privacyRows(s, head), privacyConsents(s.Consents, head), privacyGuardians(s.Guardians, head),
+		privacyContexts(s.Contexts, head), privacyDrawn(s, head),
+	} {
+		o.make(sql)
+	}
+	all := strings.Join(privacyFunctions, ", ")
+	o.make(fmt.Sprintf("REVOKE ALL ON FUNCTION %s FROM PUBLIC", all))
+	o.make(fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s", all, f.control))
+	o.grant(rightsOn("TABLE", one("pgconsent.privacy_event"), one(f.control), "", "SELECT"))
+	return o.Object
+}
+
+// guardedBy is the condition that the caller of privacy_rows is a guardian of a subject in a store.
+func guardedBy(g *policy.Guardians, store, subject string) string {
+	if g == nil {
+		return "false"
+	}
+	return fmt.Sprintf("EXISTS (SELECT FROM %s AS g WHERE %s OPERATOR(pg_catalog.=) %s AND %s "+
+		"OPERATOR(pg_catalog.=) %s AND %s OPERATOR(pg_catalog.=) privacy_rows.caller)",
+		g.Relation.Name.SQL(), asText("g", g.Store), store, asText("g", g.Subject), subject, asText("g", g.Guardian))
+}
+
+// privacyRows is the function that returns memories with who sees them.
+func privacyRows(s *policy.Privacy, head string) string {
+	parts := make([]string, len(s.Memories))
+	for i, m := range s.Memories {
 		store := asText("t", m.Store)
 		owner, join := store, ""
 		if x := s.Stores; x != nil {
@@ -164,9 +198,9 @@ func (p *Plan) privacyFunctions(s *policy.Privacy) []Statement {
 				catalog.QuoteIdent(x.ID), catalog.QuoteIdent(m.Store))
 		}
 		subjects := listed(m.Subjects, "t")
-		// Whom a memory is about is looked at where the caller may ask that: a stranger's question takes as long about
-		// somebody as about nobody.
-		parts = append(parts, fmt.Sprintf(
+		// The subjects of a memory are read only where the caller may ask about them: a stranger's question takes as long
+		// about somebody as about nobody.
+		parts[i] = fmt.Sprintf(
 			"  SELECT %s::pg_catalog.text AS kind, %s AS key, %s AS store, %s AS owner, %s AS source, %s AS "+
 				"subjects, %s AS grants, %s AS evidence\n  FROM %s AS t%s\n"+
 				"  WHERE CASE WHEN privacy_rows.subject IS NULL THEN true WHEN %s OPERATOR(pg_catalog.=) "+
@@ -174,28 +208,28 @@ func (p *Plan) privacyFunctions(s *policy.Privacy) []Statement {
 				"THEN privacy_rows.subject OPERATOR(pg_catalog.=) ANY (%s) ELSE false END",
 			catalog.QuoteLiteral(m.Kind), asText("t", m.Key), store, owner, asText("t",
 				m.Source), subjects, listed(m.Grants, "t"), listed(m.Evidence, "t"), m.Relation.Name.SQL(), join,
-			owner, guards(store, "privacy_rows.subject"), subjects))
+			owner, guardedBy(s.Guardians, store, "privacy_rows.subject"), subjects)
 	}
-	out := []Statement{{SQL: fmt.Sprintf(`CREATE FUNCTION pgconsent.privacy_rows(caller pg_catalog.text, subject pg_catalog.text, of_kind pg_catalog.text, id pg_catalog.text, after pg_catalog.text[], most pg_catalog.int4)
-RETURNS TABLE (kind pg_catalog.text, key pg_catalog.text, store pg_catalog.text, owner pg_catalog.text, source pg_catalog.text, subjects pg_catalog.text[], grants pg_catalog.text[], evidence pg_catalog.text[], speaks pg_catalog.text[])
-%sSELECT * FROM (SELECT r.*, ARRAY(SELECT DISTINCT u.id FROM pg_catalog.unnest(r.subjects) AS u (id) WHERE u.id IS NOT NULL AND (privacy_rows.caller OPERATOR(pg_catalog.=) u.id OR %s) ORDER BY 1) AS speaks FROM (
+	return fmt.Sprintf("CREATE FUNCTION pgconsent.privacy_rows(caller pg_catalog.text, subject pg_catalog.text, "+
+		"of_kind pg_catalog.text, id pg_catalog.text, after pg_catalog.text[], "+
+		`most pg_catalog.int4)
+RETURNS TABLE (kind pg_catalog.text, key pg_catalog.text, store pg_catalog.text, owner pg_catalog.text, `+
+		"source pg_catalog.text, subjects pg_catalog.text[], grants pg_catalog.text[], evidence pg_catalog.text[], "+
+		`speaks pg_catalog.text[])
+%sSELECT * FROM (SELECT r.*, ARRAY(SELECT DISTINCT u.id FROM pg_catalog.unnest(r.subjects) AS u (id) `+
+		`WHERE u.id IS NOT NULL AND (privacy_rows.caller OPERATOR(pg_catalog.=) u.id OR %s) ORDER BY 1) AS speaks FROM (
 %s) AS r
-  WHERE (of_kind IS NULL OR of_kind OPERATOR(pg_catalog.=) r.kind) AND (privacy_rows.id IS NULL OR privacy_rows.id OPERATOR(pg_catalog.=) r.key)) AS q
-WHERE (q.owner OPERATOR(pg_catalog.=) privacy_rows.caller OR privacy_rows.subject OPERATOR(pg_catalog.=) ANY (q.speaks) OR privacy_rows.subject IS NULL AND pg_catalog.cardinality(q.speaks) OPERATOR(pg_catalog.>) 0)
+  WHERE (of_kind IS NULL OR of_kind OPERATOR(pg_catalog.=) r.kind) `+
+		`AND (privacy_rows.id IS NULL OR privacy_rows.id OPERATOR(pg_catalog.=) r.key)) AS q
+WHERE (q.owner OPERATOR(pg_catalog.=) privacy_rows.caller `+
+		"OR privacy_rows.subject OPERATOR(pg_catalog.=) ANY (q.speaks) "+
+		`OR privacy_rows.subject IS NULL AND pg_catalog.cardinality(q.speaks) OPERATOR(pg_catalog.>) 0)
   AND (after IS NULL OR ROW(q.store, q.kind, q.key) OPERATOR(pg_catalog.>) ROW(after[1], after[2], after[3]))
 ORDER BY q.store, q.kind, q.key LIMIT most
-$pgconsent$`, head, guards("r.store", "u.id"), strings.Join(parts, "\n  UNION ALL\n")), Why: why}}
-	out = append(out, p.privacyConsents(s.Consents, head, why), p.privacyGuardians(s.Guardians, head, why),
-		p.privacyContexts(s.Contexts, head, why), p.privacyDrawn(s, head, why))
-	all := strings.Join(privacyFunctions, ", ")
-	return append(out,
-		Statement{SQL: fmt.Sprintf("REVOKE ALL ON FUNCTION %s FROM PUBLIC", all), Why: why},
-		Statement{SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s", all, p.control), Why: why},
-		Statement{SQL: fmt.Sprintf("GRANT SELECT ON TABLE pgconsent.privacy_event TO %s", p.control), Why: why},
-	)
+$pgconsent$`, head, guardedBy(s.Guardians, "r.store", "u.id"), strings.Join(parts, "\n  UNION ALL\n"))
 }
 
-func (p *Plan) privacyConsents(x *policy.Consents, head, why string) Statement {
+func privacyConsents(x *policy.Consents, head string) string {
 	body := "SELECT NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, " +
 		"NULL::pg_catalog.text WHERE false"
 	if x != nil {
@@ -211,34 +245,34 @@ func (p *Plan) privacyConsents(x *policy.Consents, head, why string) Statement {
 			asText("t", x.Grantor), asText("t", x.Grantee), asText("t", x.Scope), asText("t",
 				x.Given), x.Relation.Name.SQL(), strings.Join(where, " AND "))
 	}
-	return Statement{SQL: "CREATE FUNCTION pgconsent.privacy_consents(of_store pg_catalog.text)\nRETURNS TABLE " +
+	return "CREATE FUNCTION pgconsent.privacy_consents(of_store pg_catalog.text)\nRETURNS TABLE " +
 		"(key pg_catalog.text, grantor pg_catalog.text, grantee pg_catalog.text, scope pg_catalog.text, given " +
-		"pg_catalog.text)\n" + head + body + "\n$pgconsent$", Why: why}
+		"pg_catalog.text)\n" + head + body + "\n$pgconsent$"
 }
 
-func (p *Plan) privacyGuardians(x *policy.Guardians, head, why string) Statement {
+func privacyGuardians(x *policy.Guardians, head string) string {
 	body := "SELECT NULL::pg_catalog.text, NULL::pg_catalog.text WHERE false"
 	if x != nil {
 		body = fmt.Sprintf("SELECT %s, %s FROM %s AS t WHERE %s OPERATOR(pg_catalog.=) privacy_guardians.of_store "+
 			"ORDER BY 1, 2", asText("t", x.Subject), asText("t", x.Guardian), x.Relation.Name.SQL(), asText("t", x.Store))
 	}
-	return Statement{SQL: "CREATE FUNCTION pgconsent.privacy_guardians(of_store pg_catalog.text)\nRETURNS TABLE " +
-		"(subject pg_catalog.text, guardian pg_catalog.text)\n" + head + body + "\n$pgconsent$", Why: why}
+	return "CREATE FUNCTION pgconsent.privacy_guardians(of_store pg_catalog.text)\nRETURNS TABLE " +
+		"(subject pg_catalog.text, guardian pg_catalog.text)\n" + head + body + "\n$pgconsent$"
 }
 
-func (p *Plan) privacyContexts(x *policy.Contexts, head, why string) Statement {
+func privacyContexts(x *policy.Contexts, head string) string {
 	body := "SELECT NULL::pg_catalog.text, NULL::pg_catalog.text[] WHERE false"
 	if x != nil {
 		body = fmt.Sprintf("SELECT %s, %s FROM %s AS t WHERE %s OPERATOR(pg_catalog.=) privacy_contexts.of_store "+
 			"ORDER BY 1", asText("t", x.Name), listed(x.Participants, "t"), x.Relation.Name.SQL(), asText("t", x.Store))
 	}
-	return Statement{SQL: "CREATE FUNCTION pgconsent.privacy_contexts(of_store pg_catalog.text)\nRETURNS TABLE " +
-		"(name pg_catalog.text, participants pg_catalog.text[])\n" + head + body + "\n$pgconsent$", Why: why}
+	return "CREATE FUNCTION pgconsent.privacy_contexts(of_store pg_catalog.text)\nRETURNS TABLE " +
+		"(name pg_catalog.text, participants pg_catalog.text[])\n" + head + body + "\n$pgconsent$"
 }
 
 // privacyDrawn are the beliefs that were drawn from memories of stores of the caller's, with their texts: its owner's
 // and nobody else's.
-func (p *Plan) privacyDrawn(s *policy.Privacy, head, why string) Statement {
+func privacyDrawn(s *policy.Privacy, head string) string {
 	body := "SELECT NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, " +
 		"NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, " +
 		"NULL::pg_catalog.text WHERE false"
@@ -251,56 +285,23 @@ func (p *Plan) privacyDrawn(s *policy.Privacy, head, why string) Statement {
 		}
 		at := "''::pg_catalog.text" // sorts by time, and reads as one
 		if g.Link.At != "" {
-			at = fmt.Sprintf(
-				`COALESCE(pg_catalog.to_char(l.%s::pg_catalog.timestamptz AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '')`, catalog.QuoteIdent(g.Link.At))
+			at = fmt.Sprintf("COALESCE(pg_catalog.to_char(l.%s::pg_catalog.timestamptz AT TIME ZONE 'UTC', "+
+				`'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '')`, catalog.QuoteIdent(g.Link.At))
 		}
-		body = fmt.Sprintf(`SELECT * FROM (SELECT %s::pg_catalog.text AS kind, %s AS key, %s AS store, %s AS text, COALESCE(%s, '') AS source, COALESCE(%s, '') AS source_kind, COALESCE(%s, '') AS note, %s AS at, %s AS owner
+		body = fmt.Sprintf("SELECT * FROM (SELECT %s::pg_catalog.text AS kind, %s AS key, %s AS store, %s AS text, "+
+			"COALESCE(%s, '') AS source, COALESCE(%s, '') AS source_kind, COALESCE(%s, '') AS note, "+
+			`%s AS at, %s AS owner
   FROM %s AS l JOIN %s AS m ON m.%s OPERATOR(pg_catalog.=) l.%s AND m.%s OPERATOR(pg_catalog.=) l.%s%s) AS q
-WHERE q.owner OPERATOR(pg_catalog.=) caller AND (after IS NULL OR ROW(q.at, q.key, q.source) OPERATOR(pg_catalog.<) ROW(after[1], after[2], after[3]))
+WHERE q.owner OPERATOR(pg_catalog.=) caller `+
+			`AND (after IS NULL OR ROW(q.at, q.key, q.source) OPERATOR(pg_catalog.<) ROW(after[1], after[2], after[3]))
 ORDER BY q.at DESC, q.key DESC, q.source DESC LIMIT most`,
 			catalog.QuoteLiteral(g.Into.Kind), asText("m", g.Into.Key), asText("m", g.Into.Store), asText("m",
 				g.Into.Content), asText("l", g.Link.Source), asText("l", g.Link.Kind), asText("l", g.Link.Note), at, owner,
 			g.Link.Relation.Name.SQL(), g.Into.Relation.Name.SQL(), catalog.QuoteIdent(g.Into.Key),
 			catalog.QuoteIdent(g.Link.Made), catalog.QuoteIdent(g.Into.Store), catalog.QuoteIdent(g.Link.Store), join)
 	}
-	return Statement{SQL: "CREATE FUNCTION pgconsent.privacy_drawn(caller pg_catalog.text, after " +
+	return "CREATE FUNCTION pgconsent.privacy_drawn(caller pg_catalog.text, after " +
 		"pg_catalog.text[], most pg_catalog.int4)\nRETURNS TABLE (kind pg_catalog.text, key pg_catalog.text, " +
 		"store pg_catalog.text, text pg_catalog.text, source pg_catalog.text, source_kind pg_catalog.text, note " +
-		"pg_catalog.text, at pg_catalog.text, owner pg_catalog.text)\n" + head + body + "\n$pgconsent$", Why: why}
-}
-
-func (p *Plan) dropPrivacyFunctions() []Statement {
-	const why = "Take away what tells who sees what."
-	var out []Statement
-	for _, f := range append(slices.Clone(privacyFunctions), earlierPrivacyRows) {
-		out = append(out, Statement{SQL: "DROP FUNCTION IF EXISTS " + f, Why: why})
-	}
-	return out
-}
-
-func (p *Plan) dropPrivacy() []Statement {
-	const why = "Grants are not noted any more."
-	out := p.dropPrivacyFunctions()
-	s := p.policy.Privacy()
-	if s == nil {
-		return out
-	}
-	drop := func(r *catalog.Relation) {
-		out = append(out,
-			Statement{SQL: fmt.Sprintf("DROP TRIGGER IF EXISTS %s ON %s", privacyTrigger, r.Name.SQL()), Why: why},
-			Statement{SQL: fmt.Sprintf("DROP FUNCTION IF EXISTS %s()", predicate.PrivacyFunction(r.Name).SQL()), Why: why})
-	}
-	for _, m := range s.Memories {
-		drop(m.Relation)
-	}
-	if s.Contexts != nil {
-		drop(s.Contexts.Relation)
-	}
-	if s.Consents != nil {
-		drop(s.Consents.Relation)
-	}
-	if s.Generalize != nil {
-		drop(s.Generalize.Link.Relation)
-	}
-	return out
+		"pg_catalog.text, at pg_catalog.text, owner pg_catalog.text)\n" + head + body + "\n$pgconsent$"
 }

@@ -9,98 +9,115 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// shown makes the views that say which relations, types and functions the shadows show.
-func (p *Plan) shown() []Statement {
+// shownViews are the views that say which relations, types and functions the shadows show. They have the same columns
+// under every policy, so that they can be replaced under the shadows.
+type shownViews struct{ *facts }
+
+const shownIdentity = "views of what agents see of the catalogs"
+
+func (f shownViews) objects() []Object {
 	const why = "What agents see of the catalogs: the relations and functions of the policy, and the system's own."
-	var tables, functions named
-	for _, t := range p.policy.Tables() {
-		tables.add(t.Relation.Name)
+	tables, functions := f.shown()
+	o := newObject(shownIdentity, why)
+	view := func(why, name, query string) {
+		o.why = why
+		o.make("CREATE VIEW pgconsent." + name + " AS\n" + query)
+		o.Replace = append(o.Replace, Statement{SQL: "CREATE OR REPLACE VIEW pgconsent." + name + " AS\n" + query, Why: why})
 	}
-	for _, c := range p.children {
-		if c.ReadableByName {
-			tables.add(c.Relation.Name)
-		}
-	}
-	for _, v := range p.policy.Views() {
-		if v.Listed {
-			tables.add(v.Relation.Name)
-		}
-	}
-	for _, f := range p.policy.Functions() {
-		functions.add(f.Name)
-	}
-	return []Statement{
-		{SQL: "CREATE VIEW pgconsent.reads AS\n" + p.reads(), Why: "Which view agents read in place of a relation."},
-		{SQL: "CREATE VIEW pgconsent.waiting AS\n" + p.waitingColumns(),
-			Why: "Which columns tables got since pgconsent migrate: agents do not see them before the next one."},
-		{SQL: "CREATE VIEW pgconsent.narrowed AS\n" + p.narrowedColumns() + `
+	view("Which view agents read in place of a relation.", "reads", f.reads())
+	view("Which columns tables got since pgconsent migrate: agents do not see them before the next one.", "waiting",
+		f.waitingColumns())
+	view("Which columns agents do not see, or not as they are.", "narrowed", f.narrowedColumns()+`
 UNION ALL
-SELECT w.attrelid, w.attnum, true FROM pgconsent.waiting AS w`, Why: "Which columns agents do not see, or not as they are."},
-		{SQL: `CREATE VIEW pgconsent.shown_table AS
-SELECT c.oid, n.nspname, c.relname
+SELECT w.attrelid, w.attnum, true FROM pgconsent.waiting AS w`)
+	view(why, "shown_table", `SELECT c.oid, n.nspname, c.relname
 FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 WHERE n.nspname IN ('pg_catalog', 'information_schema')
   OR (c.relkind = 'c' AND n.nspname NOT IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows'))
 UNION ALL
 SELECT c.oid, n.nspname, c.relname
-FROM ` + tables.relations(), Why: why},
-
-		{SQL: `CREATE VIEW pgconsent.shown AS
-SELECT s.oid, s.nspname, s.relname FROM pgconsent.shown_table AS s
+FROM `+tables.relations())
+	view(why, "shown", `SELECT s.oid, s.nspname, s.relname FROM pgconsent.shown_table AS s
 UNION ALL
 SELECT i.indexrelid, n.nspname, x.relname
-FROM ` + tables.relations() + `
+FROM `+tables.relations()+`
 JOIN pg_catalog.pg_index AS i ON i.indrelid = c.oid
 JOIN pg_catalog.pg_class AS x ON x.oid = i.indexrelid
 WHERE i.indexprs IS NULL AND i.indpred IS NULL
-  AND i.indexrelid NOT IN (SELECT h.indexrelid FROM pgconsent.narrowed AS w JOIN pg_catalog.pg_index AS h ON h.indrelid = w.attrelid
-    WHERE w.hidden AND w.attnum = ANY (h.indkey::pg_catalog.int2[]))`, Why: why},
-
-		{SQL: `CREATE VIEW pgconsent.shown_constraint AS
-SELECT k.oid
-FROM pg_catalog.pg_constraint AS k
-WHERE k.contype IN ('p', 'u', 'f', 'n')
-  AND (k.conrelid IN (SELECT s.oid FROM pgconsent.shown_table AS s)) IS TRUE
-  AND (k.confrelid = 0 OR k.confrelid IN (SELECT s.oid FROM pgconsent.shown_table AS s))
-  AND k.oid NOT IN (SELECT h.oid FROM pgconsent.narrowed AS w JOIN pg_catalog.pg_constraint AS h ON h.conrelid = w.attrelid WHERE w.hidden AND w.attnum = ANY (h.conkey))
-  AND k.oid NOT IN (SELECT h.oid FROM pgconsent.narrowed AS w JOIN pg_catalog.pg_constraint AS h ON h.confrelid = w.attrelid WHERE w.hidden AND w.attnum = ANY (h.confkey))`, Why: why},
-
-		{SQL: `CREATE VIEW pgconsent.shown_type AS
-SELECT t.oid
+  AND i.indexrelid NOT IN (SELECT h.indexrelid FROM pgconsent.narrowed AS w `+
+		`JOIN pg_catalog.pg_index AS h ON h.indrelid = w.attrelid
+    WHERE w.hidden AND w.attnum = ANY (h.indkey::pg_catalog.int2[]))`)
+	view(why, "shown_constraint", shownConstraint)
+	view(why, "shown_type", `SELECT t.oid
 FROM pg_catalog.pg_type AS t
 JOIN pg_catalog.pg_namespace AS n ON n.oid = t.typnamespace
 LEFT JOIN pg_catalog.pg_type AS e ON e.oid = t.typelem
 WHERE n.nspname NOT IN ('pgconsent', 'pgconsent_gate', 'pgconsent_catalog', 'pgconsent_rows')
   AND (t.typrelid = 0 OR t.typrelid IN (SELECT s.oid FROM pgconsent.shown_table AS s))
-  AND (e.oid IS NULL OR e.typrelid = 0 OR e.typrelid IN (SELECT s.oid FROM pgconsent.shown_table AS s))`, Why: why},
-
-		{SQL: `CREATE VIEW pgconsent.shown_function AS
-SELECT p.oid, n.nspname, p.proname
+  AND (e.oid IS NULL OR e.typrelid = 0 OR e.typrelid IN (SELECT s.oid FROM pgconsent.shown_table AS s))`)
+	view(why, "shown_function", `SELECT p.oid, n.nspname, p.proname
 FROM pg_catalog.pg_proc AS p JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace
-WHERE n.nspname = 'pg_catalog' OR (n.nspname, p.proname) IN (SELECT l.nspname, l.name FROM ` + functions.rows("l", "name") + `)`, Why: why},
-	}
+WHERE n.nspname = 'pg_catalog' OR (n.nspname, p.proname) IN (SELECT l.nspname, l.name FROM `+
+		functions.rows("l", "name")+`)`)
+	o.drop("Take the shadows away.",
+		"DROP VIEW IF EXISTS pgconsent.shown_function, pgconsent.shown_type, pgconsent.shown_constraint, "+
+			"pgconsent.shown, pgconsent.shown_table, pgconsent.narrowed, pgconsent.waiting, pgconsent.reads")
+	return []Object{o.Object}
 }
+
+// shown are the relations and the functions of the policy.
+func (f shownViews) shown() (tables, functions named) {
+	for _, t := range f.policy.Tables() {
+		tables.add(t.Relation.Name)
+	}
+	for _, c := range f.children {
+		if c.ReadableByName {
+			tables.add(c.Relation.Name)
+		}
+	}
+	for _, v := range f.policy.Views() {
+		if v.Listed {
+			tables.add(v.Relation.Name)
+		}
+	}
+	for _, fn := range f.policy.Functions() {
+		functions.add(fn.Name)
+	}
+	return tables, functions
+}
+
+// shownConstraint are the constraints on and between shown relations that are not about hidden columns.
+const shownConstraint = `SELECT k.oid
+FROM pg_catalog.pg_constraint AS k
+WHERE k.contype IN ('p', 'u', 'f', 'n')
+  AND (k.conrelid IN (SELECT s.oid FROM pgconsent.shown_table AS s)) IS TRUE
+  AND (k.confrelid = 0 OR k.confrelid IN (SELECT s.oid FROM pgconsent.shown_table AS s))
+  AND k.oid NOT IN (SELECT h.oid FROM pgconsent.narrowed AS w ` +
+	`JOIN pg_catalog.pg_constraint AS h ON h.conrelid = w.attrelid WHERE w.hidden AND w.attnum = ANY (h.conkey))
+  AND k.oid NOT IN (SELECT h.oid FROM pgconsent.narrowed AS w ` +
+	`JOIN pg_catalog.pg_constraint AS h ON h.confrelid = w.attrelid WHERE w.hidden AND w.attnum = ANY (h.confkey))`
 
 // reads maps the relations that agents read through a view of ours: reads (oid, nspname, relname, relkind, owner, view,
 // view_schema, view_name).
-func (p *Plan) reads() string {
+func (f shownViews) reads() string {
 	var through named
 	var views []string
-	for _, name := range p.readThrough() {
+	for _, name := range f.readThrough() {
 		through.add(name)
 		views = append(views, predicate.RowView(name).Name)
 	}
-	return `SELECT c.oid, n.nspname, c.relname, c.relkind, pg_catalog.pg_get_userbyid(c.relowner) AS owner, v.oid AS view, vn.nspname AS view_schema, v.relname AS view_name
+	return "SELECT c.oid, n.nspname, c.relname, c.relkind, pg_catalog.pg_get_userbyid(c.relowner) AS owner, " +
+		`v.oid AS view, vn.nspname AS view_schema, v.relname AS view_name
 FROM ` + through.relations(column{"view", "name", views}) + `
 JOIN pg_catalog.pg_class AS v ON v.relname = l.view JOIN pg_catalog.pg_namespace AS vn ON vn.oid = v.relnamespace
 WHERE vn.nspname = '` + predicate.RowsSchema + `'`
 }
 
 // narrowedColumns lists what is hidden of narrowed tables, columns that they get later included, and what is masked.
-func (p *Plan) narrowedColumns() string {
+func (f shownViews) narrowedColumns() string {
 	var tables, shown, plain named
 	var shownColumns, plainColumns []string
-	for _, t := range p.narrowed() {
+	for _, t := range f.narrowed() {
 		tables.add(t.Relation.Name)
 		for _, c := range t.Columns.Columns {
 			shown.add(t.Relation.Name)
@@ -124,10 +141,10 @@ WHERE a.attnum > 0 AND ` + not(plain, plainColumns)
 // waitingColumns lists the columns of tables of the policy, and of their parts, that these did not have when the plan
 // was made: waiting (attrelid, attnum, attname, nspname, relname). The names of a table's columns are one constant,
 // which is read once.
-func (p *Plan) waitingColumns() string {
+func (f shownViews) waitingColumns() string {
 	var tables named
 	var known []string
-	for _, r := range p.known {
+	for _, r := range f.known {
 		tables.add(r.Name)
 		names := make([]string, len(r.Columns))
 		for i, c := range r.Columns {
@@ -143,8 +160,8 @@ JOIN pg_catalog.pg_attribute AS a ON a.attrelid = k.oid
 WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attname <> ALL (k.known)`
 }
 
-// named is a list of objects by schema and name. In a query it stands as arrays, which are one constant each however long
-// they are: the catalogs that agents read have it a dozen times over, and each is planned anew for every statement.
+// named is a list of objects by schema and name. In a query it is two arrays, one constant each however long they are:
+// the catalogs that agents read have it a dozen times over, and each is planned anew for every statement.
 type named struct{ schemas, names []string }
 
 // column is one more column of such a list.
@@ -174,46 +191,55 @@ JOIN pg_catalog.pg_namespace AS n ON n.nspname = l.nspname
 JOIN pg_catalog.pg_class AS c ON c.relname = l.relname AND c.relnamespace = n.oid`
 }
 
-func (p *Plan) dropShown() []Statement {
-	return []Statement{
-		{SQL: "DROP VIEW IF EXISTS pgconsent.shown_function, pgconsent.shown_type, pgconsent.shown_constraint, " +
-			"pgconsent.shown, pgconsent.shown_table, pgconsent.narrowed, pgconsent.waiting, pgconsent.reads",
-			Why: "Take the shadows away."}}
-}
+// shadows are the views and functions that stand for the catalogs: first the views that only filter, then the functions
+// over them, then the views that use both. A relation that this server does not have gets none.
+type shadows struct{ *facts }
 
-// shadows makes the views and functions that stand for the catalogs: first the views that only filter, then the
-// functions over them, then the views that use both. A relation that this server does not have gets none.
-func (p *Plan) shadows() []Statement {
+const shadowsIdentity = "shadows of the catalogs"
+
+func (f shadows) objects() []Object {
+	const whyDrop = "Take the shadows away."
+	o := newObject(shadowsIdentity, "")
+	o.Needs = one(shownIdentity)
 	var filters, queries []Statement
+	var filterViews, queryViews, functions []string
 	for _, s := range catalog.Shadows() {
-		source, ok := p.snap.Relation(s.Source)
-		if !ok {
-			continue
-		}
-		statements := p.shadow(s, source)
-		if s.Query != "" {
-			queries = append(queries, statements...)
-		} else {
-			filters = append(filters, statements...)
+		source, ok := f.snap.Relation(s.Source)
+		switch {
+		case !ok:
+		case s.Query != "":
+			queries, queryViews = append(queries, f.shadow(s, source)...), append(queryViews, s.View().SQL())
+		default:
+			filters, filterViews = append(filters, f.shadow(s, source)...), append(filterViews, s.View().SQL())
 		}
 	}
-	var functions []Statement
-	for _, f := range catalog.ShadowFunctions() {
-		if p.snap.HasCatalogFunction(f.Name) { // to_regtypemod came with 17
-			functions = append(functions, p.standIn(f)...)
+	o.Make = filters
+	for _, s := range catalog.ShadowFunctions() {
+		if f.snap.HasCatalogFunction(s.Name) { // to_regtypemod came with 17
+			o.Make = append(o.Make, f.standIn(s)...)
 		}
+		functions = append(functions, fmt.Sprintf("%s(%s)",
+			catalog.Name{Schema: catalog.ShadowSchema, Name: s.Name}.SQL(), strings.Join(s.Args, ", ")))
 	}
-	return slices.Concat(filters, functions, queries)
+	o.Make = append(o.Make, queries...)
+	if len(queryViews) > 0 {
+		o.drop(whyDrop, "DROP VIEW IF EXISTS "+strings.Join(queryViews, ", "))
+	}
+	o.drop(whyDrop, "DROP FUNCTION IF EXISTS "+strings.Join(functions, ", "))
+	if len(filterViews) > 0 {
+		o.drop(whyDrop, "DROP VIEW IF EXISTS "+strings.Join(filterViews, ", "))
+	}
+	return []Object{o.Object}
 }
 
-func (p *Plan) shadow(s catalog.Shadow, source *catalog.Relation) []Statement {
+func (f shadows) shadow(s catalog.Shadow, source *catalog.Relation) []Statement {
 	why := "Agents see the catalogs through these views: what tells of data is null, what is not theirs is absent."
 	view := s.View().SQL()
 	query := s.Query
 	if query == "" {
 		query = shadowQuery(s, source)
 	}
-	if s.Reads != nil && len(p.readThrough()) > 0 {
+	if s.Reads != nil && len(f.readThrough()) > 0 {
 		query += "\nUNION ALL\n" + readsQuery(s, source)
 	}
 	barrier := ""
@@ -223,7 +249,7 @@ func (p *Plan) shadow(s catalog.Shadow, source *catalog.Relation) []Statement {
 	}
 	return []Statement{
 		{SQL: fmt.Sprintf("CREATE VIEW %s%s AS\n%s", view, barrier, query), Why: why},
-		{SQL: fmt.Sprintf("GRANT SELECT ON %s TO %s", view, p.agent), Why: why},
+		{SQL: fmt.Sprintf("GRANT SELECT ON %s TO %s", view, f.agent), Why: why},
 	}
 }
 
@@ -270,7 +296,8 @@ func readsQuery(s catalog.Shadow, source *catalog.Relation) string {
 		}
 		columns[i] = value + " AS " + catalog.QuoteIdent(c.Name)
 	}
-	return "SELECT " + strings.Join(columns, ", ") + "\nFROM " + s.Source.SQL() + " AS t JOIN pgconsent.reads AS r ON " + s.On
+	return "SELECT " + strings.Join(columns, ", ") + "\nFROM " + s.Source.SQL() +
+		" AS t JOIN pgconsent.reads AS r ON " + s.On
 }
 
 // tells is false for the types of expressions and access lists, which no shadow shows.
@@ -290,49 +317,21 @@ func nullType(sqlType string) string {
 	return sqlType
 }
 
-func (p *Plan) standIn(f catalog.ShadowFunctionSpec) []Statement {
+func (f shadows) standIn(s catalog.ShadowFunctionSpec) []Statement {
 	const why = "Stand-ins for the functions that print definitions, comments and sizes."
-	name := catalog.Name{Schema: catalog.ShadowSchema, Name: f.Name}.SQL()
-	query := f.Query
+	name := catalog.Name{Schema: catalog.ShadowSchema, Name: s.Name}.SQL()
+	query := s.Query
 	if query == "" {
-		query = "SELECT NULL::" + f.Returns
+		query = "SELECT NULL::" + s.Returns
 	}
-	signature := fmt.Sprintf("%s(%s)", name, strings.Join(f.Args, ", "))
+	signature := fmt.Sprintf("%s(%s)", name, strings.Join(s.Args, ", "))
 	return []Statement{
 		{
-			SQL: fmt.Sprintf(
-				"CREATE FUNCTION %s RETURNS %s LANGUAGE sql STABLE PARALLEL SAFE\nBEGIN ATOMIC\n%s;\nEND", signature, f.Returns, query),
+			SQL: fmt.Sprintf("CREATE FUNCTION %s RETURNS %s LANGUAGE sql STABLE PARALLEL SAFE\nBEGIN ATOMIC\n%s;\nEND",
+				signature, s.Returns, query),
 			Why: why,
 		},
 		{SQL: fmt.Sprintf("REVOKE ALL ON FUNCTION %s FROM PUBLIC", signature), Why: why},
-		{SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s", signature, p.agent), Why: why},
+		{SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s", signature, f.agent), Why: why},
 	}
-}
-
-func (p *Plan) dropShadows() []Statement {
-	const why = "Take the shadows away."
-	var views, queries, functions []string
-	for _, s := range catalog.Shadows() {
-		if _, ok := p.snap.Relation(s.Source); !ok {
-			continue
-		}
-		if s.Query != "" {
-			queries = append(queries, s.View().SQL())
-		} else {
-			views = append(views, s.View().SQL())
-		}
-	}
-	for _, f := range catalog.ShadowFunctions() {
-		functions = append(functions, fmt.Sprintf("%s(%s)",
-			catalog.Name{Schema: catalog.ShadowSchema, Name: f.Name}.SQL(), strings.Join(f.Args, ", ")))
-	}
-	var out []Statement
-	if len(queries) > 0 {
-		out = append(out, Statement{SQL: "DROP VIEW IF EXISTS " + strings.Join(queries, ", "), Why: why})
-	}
-	out = append(out, Statement{SQL: "DROP FUNCTION IF EXISTS " + strings.Join(functions, ", "), Why: why})
-	if len(views) > 0 {
-		out = append(out, Statement{SQL: "DROP VIEW IF EXISTS " + strings.Join(views, ", "), Why: why})
-	}
-	return out
 }

@@ -2,6 +2,7 @@ package rls
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
@@ -14,15 +15,22 @@ const (
 	sweepRows = "pgconsent.sweep_rows(pg_catalog.text, pg_catalog.text, pg_catalog.int4)"
 )
 
-// sweeps makes two functions of the lifecycles of the policy. sweep_due says whose rows are due; sweep_rows deletes and
-// changes those of one subject in one table. They run as the role that migrates, which owns the tables, and can do
-// nothing else than what the registry says at that moment: sweep_rows stops its writers first. So the control role,
-// which may call them, needs no right on any table, and a renewal comes either before, and saves the rows, or after.
-func (p *Plan) sweeps() []Statement {
-	out := p.dropSweeps()
+// sweeps are functions for the lifecycles of the policy. sweep_due says whose rows are due; sweep_rows deletes and
+// changes those of one subject in one table. They run as the role that migrates, which owns the tables, and follow what
+// the registry says at that moment: sweep_rows stops its writers first. So the control role, which may call them, needs
+// no right on any table, and a renewal comes either before, and saves the rows, or after.
+type sweeps struct{ *facts }
+
+func (f sweeps) objects() []Object {
+	o := newObject("functions of the sweeper",
+		"The sweeper deletes what has ended and makes anonymous what has decayed, by the registry and in no other way.")
+	for _, function := range []string{sweepDue, sweepRows, sweepLook, sweepTake, sweepMade} {
+		o.drop("Take the functions of the sweeper away.", "DROP FUNCTION IF EXISTS "+function)
+	}
+	o.Make = slices.Clone(o.Drop)
 	var due, rows, roots []string
-	taken := newTaking(p.policy)
-	for _, t := range p.policy.Tables() {
+	taken := newTaking(f.policy)
+	for _, t := range f.policy.Tables() {
 		if t.Lifecycle == nil {
 			continue
 		}
@@ -32,24 +40,25 @@ func (p *Plan) sweeps() []Statement {
 		roots = append(roots, s.roots()...)
 	}
 	if len(due) == 0 {
-		return out
+		return []Object{o.Object}
 	}
-	const why = "The sweeper deletes what has ended and makes anonymous what has decayed, by the registry and in no other way."
 	// Triggers of the application run as in a session of its own.
 	path := []string{"pg_catalog"}
-	for _, s := range p.snap.SearchPath() {
+	for _, s := range f.snap.SearchPath() {
 		path = append(path, catalog.QuoteIdent(s))
 	}
 	search := strings.Join(append(path, "pg_temp"), ", ")
-	out = append(out, taken.functions(p.control, search, roots)...)
-	return append(out,
-		Statement{SQL: fmt.Sprintf(`CREATE FUNCTION pgconsent.sweep_due() RETURNS TABLE (relation pg_catalog.text, subject pg_catalog.text, what pg_catalog.text, number pg_catalog.int8)
+	o.Make = append(o.Make, taken.functions(f.control, search, roots)...)
+	o.make(fmt.Sprintf("CREATE FUNCTION pgconsent.sweep_due() RETURNS TABLE (relation pg_catalog.text, "+
+		`subject pg_catalog.text, what pg_catalog.text, number pg_catalog.int8)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $pgconsent_sweep$
 #variable_conflict use_column
 BEGIN
   RETURN QUERY %s;
-END $pgconsent_sweep$`, strings.Join(due, "\n  UNION ALL ")), Why: why},
-		Statement{SQL: fmt.Sprintf(`CREATE FUNCTION pgconsent.sweep_rows(relation pg_catalog.text, who pg_catalog.text, most pg_catalog.int4) RETURNS TABLE (swept pg_catalog.text, what pg_catalog.text, number pg_catalog.int8)
+END $pgconsent_sweep$`, strings.Join(due, "\n  UNION ALL ")))
+	o.make(fmt.Sprintf("CREATE FUNCTION pgconsent.sweep_rows(relation pg_catalog.text, who pg_catalog.text, "+
+		"most pg_catalog.int4) RETURNS TABLE (swept pg_catalog.text, what pg_catalog.text, "+
+		`number pg_catalog.int8)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = %s AS $pgconsent_sweep$
 #variable_conflict use_column
 <<pgconsent_own>>
@@ -63,19 +72,10 @@ BEGIN
   PERFORM pg_catalog.set_config('lock_timeout', '1s', true);
   CASE sweep_rows.relation
 %s  END CASE;
-END $pgconsent_sweep$`, search, strings.Join(rows, "")), Why: why},
-		Statement{SQL: fmt.Sprintf("REVOKE ALL ON FUNCTION %s, %s FROM PUBLIC", sweepDue, sweepRows), Why: why},
-		Statement{SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s, %s TO %s", sweepDue, sweepRows, p.control), Why: why},
-	)
-}
-
-func (p *Plan) dropSweeps() []Statement {
-	const why = "Take the functions of the sweeper away."
-	var out []Statement
-	for _, f := range []string{sweepDue, sweepRows, sweepLook, sweepTake, sweepMade} {
-		out = append(out, Statement{SQL: "DROP FUNCTION IF EXISTS " + f, Why: why})
-	}
-	return out
+END $pgconsent_sweep$`, search, strings.Join(rows, "")))
+	o.make(fmt.Sprintf("REVOKE ALL ON FUNCTION %s, %s FROM PUBLIC", sweepDue, sweepRows))
+	o.make(fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s, %s TO %s", sweepDue, sweepRows, f.control))
+	return []Object{o.Object}
 }
 
 // sweeping writes the conditions of one table: t is a row, c what the registry says of its subject's stream.
@@ -108,9 +108,11 @@ func (s sweeping) older(than string) string {
 
 // covered says that another consent of the subject's, to somebody or about something, may show the row.
 const covered = `EXISTS (SELECT FROM pgconsent.consent_current AS o WHERE o.subject OPERATOR(pg_catalog.=) c.subject
-      AND (o.grantee OPERATOR(pg_catalog.<>) '*'::pg_catalog.text OR o.scope OPERATOR(pg_catalog.<>) '*'::pg_catalog.text) AND o.state OPERATOR(pg_catalog.=) 'given'::pg_catalog.text
+      AND (o.grantee OPERATOR(pg_catalog.<>) '*'::pg_catalog.text OR o.scope OPERATOR(pg_catalog.<>) ` +
+	`'*'::pg_catalog.text) AND o.state OPERATOR(pg_catalog.=) 'given'::pg_catalog.text
       AND (o.expires_at IS NULL OR o.expires_at OPERATOR(pg_catalog.>) pg_catalog.statement_timestamp())
-      AND (c.state OPERATOR(pg_catalog.<>) ALL ('{withdrawn,revoked}'::pg_catalog.text[]) OR o.number OPERATOR(pg_catalog.>) c.number))`
+      AND (c.state OPERATOR(pg_catalog.<>) ALL ('{withdrawn,revoked}'::pg_catalog.text[]) ` +
+	`OR o.number OPERATOR(pg_catalog.>) c.number))`
 
 // ended says that the consent on which the row stood has ended. A consent that is given anew does not bring it back.
 func (s sweeping) ended() string {
@@ -130,7 +132,8 @@ func (s sweeping) erased() string {
 	if s.At != "" {
 		return s.older("e.erased_at")
 	}
-	return `NOT EXISTS (SELECT FROM pgconsent.consent_current AS o WHERE o.subject OPERATOR(pg_catalog.=) e.subject AND o.state OPERATOR(pg_catalog.=) 'given'::pg_catalog.text
+	return "NOT EXISTS (SELECT FROM pgconsent.consent_current AS o WHERE o.subject OPERATOR(pg_catalog.=) e.subject " +
+		`AND o.state OPERATOR(pg_catalog.=) 'given'::pg_catalog.text
       AND (o.expires_at IS NULL OR o.expires_at OPERATOR(pg_catalog.>) pg_catalog.statement_timestamp()))`
 }
 
@@ -139,8 +142,8 @@ func (s sweeping) goes(b policy.LifecycleColumn) string {
 	return s.decayed(b.After, b.Categories) + s.still(b)
 }
 
-// decayed says that a row has gone further than a last full day of a countdown, or that its subject lists the categories
-// beyond no more.
+// decayed says that a row has gone further than a last full day of a countdown, or that its subject no longer lists the
+// categories beyond.
 func (s sweeping) decayed(after int, beyond []string) string {
 	given := func(stream string) string {
 		return "c.state OPERATOR(pg_catalog.=) 'given'::pg_catalog.text AND c.stream OPERATOR(pg_catalog.=) '" +
@@ -321,7 +324,8 @@ func (s sweeping) rows() string {
 		b.WriteString(remove(current, s.ended()+" AND NOT "+covered))
 	}
 	if where := s.lost(); where != "" {
-		b.WriteString(s.collected(locked(current, where)) + s.takes(false) + fmt.Sprintf(`    number := COALESCE(pg_catalog.cardinality(os), 0);
+		b.WriteString(s.collected(locked(current, where)) + s.takes(false) +
+			fmt.Sprintf(`    number := COALESCE(pg_catalog.cardinality(os), 0);
     IF number OPERATOR(pg_catalog.>) 0 THEN
       swept := %s;
       what := 'derived';

@@ -23,7 +23,7 @@ type taking struct {
 	each   []policy.Cascade
 	number map[catalog.Name]int
 	tables []*catalog.Relation // by number
-	made   []*catalog.Relation // whose rows are deleted since they were made from others: those that were made last come first
+	made   []*catalog.Relation // whose rows were made from others and go with them: those that were made last come first
 }
 
 func newTaking(p *policy.Policy) *taking {
@@ -53,7 +53,9 @@ func newTaking(p *policy.Policy) *taking {
 			k.made = append(k.made, e.Table)
 		}
 	}
-	slices.SortFunc(k.tables, func(a, b *catalog.Relation) int { return strings.Compare(a.Name.String(), b.Name.String()) })
+	slices.SortFunc(k.tables, func(a, b *catalog.Relation) int {
+		return strings.Compare(a.Name.String(), b.Name.String())
+	})
 	slices.SortStableFunc(k.made, func(a, b *catalog.Relation) int { return depth[b.Name] - depth[a.Name] })
 	for i, t := range k.tables {
 		k.number[t.Name] = i
@@ -90,7 +92,7 @@ func goingOf(n, o, i string) string {
 		"pg_catalog.unnest(pgconsent_own.%s)) AS g (n, o, i)", n, o, i)
 }
 
-// spread are queries of what goes with rows of g, which has what carried says besides: the table, the row, whether it was
+// spread are queries of the rows that go with rows of g: the columns in carried, the table, the row, whether it was
 // made from others, and whether it goes itself.
 func (k *taking) spread(carried string) string {
 	const gone = "true"
@@ -117,12 +119,46 @@ func (k *taking) spread(carried string) string {
 	return strings.Join(out, "\n      UNION ALL ")
 }
 
-// functions are those that nobody but sweep_rows calls, and the one that a dry run calls.
+// functions are sweep_made and sweep_take, which only sweep_rows calls, and sweep_look, which a dry run calls.
 func (k *taking) functions(control, search string, roots []string) []Statement {
 	if len(k.each) == 0 {
 		return nil
 	}
 	const why = "What was made from rows that the sweeper deletes goes with them, as the policy says."
+	var out []Statement
+	for _, sql := range []string{
+		k.makesMade(), k.makesTake(search), k.makesLook(roots),
+		fmt.Sprintf("REVOKE ALL ON FUNCTION %s, %s, %s FROM PUBLIC", sweepMade, sweepTake, sweepLook),
+		fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s", sweepLook, control),
+	} {
+		out = append(out, Statement{SQL: sql, Why: why})
+	}
+	return out
+}
+
+// takenRows are the arguments that sweep_made and sweep_take have: rows of one table that go.
+const takenRows = "source pg_catalog.int4, rows_o pg_catalog._oid, rows_i pg_catalog._tid, gone pg_catalog.bool"
+
+// makesMade makes the function that finds the rows which were made from others.
+func (k *taking) makesMade() string {
+	return fmt.Sprintf("CREATE FUNCTION pgconsent.sweep_made(%s) RETURNS TABLE "+
+		`(n pg_catalog.int4, o pg_catalog.oid, i pg_catalog.tid)
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $pgconsent_sweep$
+  WITH RECURSIVE going (n, o, i, made, gone) AS (
+    SELECT $1, r.o, r.i, false, $4 FROM ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3)) AS r (o, i)
+    UNION
+    SELECT f.n, f.o, f.i, f.made, f.gone FROM (WITH g AS MATERIALIZED (SELECT * FROM going)
+      %s) AS f (n, o, i, made, gone)
+  )
+  SELECT DISTINCT g.n, g.o, g.i FROM going AS g
+  WHERE g.made AND NOT (g.n OPERATOR(pg_catalog.=) $1 AND $4 AND EXISTS (SELECT FROM ROWS FROM `+
+		"(pg_catalog.unnest($2), pg_catalog.unnest($3)) AS r (o, i) "+
+		`WHERE r.o OPERATOR(pg_catalog.=) g.o AND r.i OPERATOR(pg_catalog.=) g.i))
+$pgconsent_sweep$`, takenRows, k.spread(""))
+}
+
+// makesTake makes the function that deletes these rows.
+func (k *taking) makesTake(search string) string {
 	var locks, deletes strings.Builder
 	for _, t := range k.made {
 		where := fmt.Sprintf(
@@ -135,24 +171,9 @@ func (k *taking) functions(control, search string, roots []string) []Statement {
 				"OPERATOR(pg_catalog.>) 0 THEN\n    swept := %s;\n    RETURN NEXT;\n  END IF;\n",
 			t.Name.SQL(), goingOf("ns", "os", "xs"), where, catalog.QuoteLiteral(t.Name.String())+"::pg_catalog.text")
 	}
-	names := make([]string, len(k.tables))
-	for i, t := range k.tables {
-		names[i] = catalog.QuoteLiteral(t.Name.String()) + "::pg_catalog.text"
-	}
-	const signature = "source pg_catalog.int4, rows_o pg_catalog._oid, rows_i pg_catalog._tid, gone pg_catalog.bool"
-	return []Statement{
-		{Why: why, SQL: fmt.Sprintf(`CREATE FUNCTION pgconsent.sweep_made(%s) RETURNS TABLE (n pg_catalog.int4, o pg_catalog.oid, i pg_catalog.tid)
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $pgconsent_sweep$
-  WITH RECURSIVE going (n, o, i, made, gone) AS (
-    SELECT $1, r.o, r.i, false, $4 FROM ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3)) AS r (o, i)
-    UNION
-    SELECT f.n, f.o, f.i, f.made, f.gone FROM (WITH g AS MATERIALIZED (SELECT * FROM going)
-      %s) AS f (n, o, i, made, gone)
-  )
-  SELECT DISTINCT g.n, g.o, g.i FROM going AS g
-  WHERE g.made AND NOT (g.n OPERATOR(pg_catalog.=) $1 AND $4 AND EXISTS (SELECT FROM ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3)) AS r (o, i) WHERE r.o OPERATOR(pg_catalog.=) g.o AND r.i OPERATOR(pg_catalog.=) g.i))
-$pgconsent_sweep$`, signature, k.spread(""))},
-		{Why: why, SQL: fmt.Sprintf(`CREATE FUNCTION pgconsent.sweep_take(%s) RETURNS TABLE (swept pg_catalog.text, number pg_catalog.int8)
+	const made = "pgconsent.sweep_made(sweep_take.source, sweep_take.rows_o, sweep_take.rows_i, sweep_take.gone)"
+	return fmt.Sprintf("CREATE FUNCTION pgconsent.sweep_take(%s) RETURNS TABLE "+
+		`(swept pg_catalog.text, number pg_catalog.int8)
 LANGUAGE plpgsql VOLATILE SET search_path = %s AS $pgconsent_sweep$
 #variable_conflict use_column
 <<pgconsent_own>>
@@ -165,7 +186,8 @@ DECLARE
   held_i pg_catalog.tid[];
 BEGIN
   FOR round IN 1 .. 20 LOOP
-    SELECT pg_catalog.array_agg(m.n), pg_catalog.array_agg(m.o), pg_catalog.array_agg(m.i) INTO ns, os, xs FROM pgconsent.sweep_made(sweep_take.source, sweep_take.rows_o, sweep_take.rows_i, sweep_take.gone) AS m;
+    SELECT pg_catalog.array_agg(m.n), pg_catalog.array_agg(m.o), pg_catalog.array_agg(m.i) INTO ns, os, xs `+
+		`FROM %s AS m;
     IF ns IS NULL THEN
       RETURN;
     END IF;
@@ -175,45 +197,60 @@ BEGIN
     held_o := os;
     held_i := xs;
   END LOOP;
-%s  IF EXISTS (SELECT FROM pgconsent.sweep_made(sweep_take.source, sweep_take.rows_o, sweep_take.rows_i, sweep_take.gone)) THEN
+%s  IF EXISTS (SELECT FROM %s) THEN
     RAISE EXCEPTION 'rows that were made from others stay' USING ERRCODE = '55000';
   END IF;
-END $pgconsent_sweep$`, signature, search, goingOf("ns", "os", "xs"), goingOf("held_n", "held_o", "held_i"), locks.String(), deletes.String())},
-		{Why: why, SQL: fmt.Sprintf(`CREATE FUNCTION pgconsent.sweep_look() RETURNS TABLE (relation pg_catalog.text, subject pg_catalog.text, what pg_catalog.text, number pg_catalog.int8)
+END $pgconsent_sweep$`, takenRows, search, made, goingOf("ns", "os", "xs"), goingOf("held_n", "held_o", "held_i"),
+		locks.String(), deletes.String(), made)
+}
+
+// makesLook makes the function that counts, for each subject, the rows that a sweep would change.
+func (k *taking) makesLook(roots []string) string {
+	names := make([]string, len(k.tables))
+	for i, t := range k.tables {
+		names[i] = catalog.QuoteLiteral(t.Name.String()) + "::pg_catalog.text"
+	}
+	return fmt.Sprintf("CREATE FUNCTION pgconsent.sweep_look() RETURNS TABLE (relation pg_catalog.text, "+
+		`subject pg_catalog.text, what pg_catalog.text, number pg_catalog.int8)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $pgconsent_sweep$
 #variable_conflict use_column
 BEGIN
-  -- Subjects are swept one after the other, and of each the tables in the order of their numbers: a row goes with the first.
+  -- Subjects are swept one after the other, and of each the tables in the order of their numbers: `+
+		`a row goes with the first.
   RETURN QUERY WITH RECURSIVE root (who, n, o, i, what) AS MATERIALIZED (
     %s
   ), going (who, via, n, o, i, made, gone) AS (
-    SELECT r.who COLLATE "C", r.n, r.n, r.o, r.i, false, r.what OPERATOR(pg_catalog.=) 'deleted' FROM root AS r WHERE r.what OPERATOR(pg_catalog.<>) 'anonymised'
+    SELECT r.who COLLATE "C", r.n, r.n, r.o, r.i, false, r.what OPERATOR(pg_catalog.=) 'deleted' FROM root AS r `+
+		`WHERE r.what OPERATOR(pg_catalog.<>) 'anonymised'
     UNION
     SELECT f.who, f.via, f.n, f.o, f.i, f.made, f.gone FROM (WITH g AS MATERIALIZED (SELECT * FROM going)
       %s) AS f (who, via, n, o, i, made, gone)
   ), first AS MATERIALIZED (
-    SELECT DISTINCT ON (g.n, g.o, g.i) g.who, g.via, g.n, g.o, g.i, g.made OR g.n OPERATOR(pg_catalog.=) g.via AND EXISTS
-        (SELECT FROM root AS r WHERE r.what OPERATOR(pg_catalog.=) 'deleted' AND r.n OPERATOR(pg_catalog.=) g.n AND r.o OPERATOR(pg_catalog.=) g.o AND r.i OPERATOR(pg_catalog.=) g.i) AS counts
+    SELECT DISTINCT ON (g.n, g.o, g.i) g.who, g.via, g.n, g.o, g.i, `+
+		`g.made OR g.n OPERATOR(pg_catalog.=) g.via AND EXISTS
+        (SELECT FROM root AS r WHERE r.what OPERATOR(pg_catalog.=) 'deleted' AND r.n OPERATOR(pg_catalog.=) g.n `+
+		`AND r.o OPERATOR(pg_catalog.=) g.o AND r.i OPERATOR(pg_catalog.=) g.i) AS counts
     FROM going AS g WHERE g.gone ORDER BY g.n, g.o, g.i, g.who, g.via, g.made DESC
   ), counted (n, who, what) AS (
     SELECT f.n, f.who, 'deleted'::pg_catalog.text FROM first AS f WHERE f.counts
     UNION ALL
-    SELECT r.n, r.who COLLATE "C", 'anonymised' FROM root AS r WHERE r.what OPERATOR(pg_catalog.=) 'anonymised' AND NOT EXISTS
-      (SELECT FROM first AS f WHERE f.n OPERATOR(pg_catalog.=) r.n AND f.o OPERATOR(pg_catalog.=) r.o AND f.i OPERATOR(pg_catalog.=) r.i AND (f.who, f.via) OPERATOR(pg_catalog.<=) (r.who COLLATE "C", r.n))
+    SELECT r.n, r.who COLLATE "C", 'anonymised' FROM root AS r `+
+		`WHERE r.what OPERATOR(pg_catalog.=) 'anonymised' AND NOT EXISTS
+      (SELECT FROM first AS f WHERE f.n OPERATOR(pg_catalog.=) r.n AND f.o OPERATOR(pg_catalog.=) r.o `+
+		"AND f.i OPERATOR(pg_catalog.=) r.i "+
+		`AND (f.who, f.via) OPERATOR(pg_catalog.<=) (r.who COLLATE "C", r.n))
   )
-  SELECT (ARRAY[%s])[c.n OPERATOR(pg_catalog.+) 1], c.who COLLATE pg_catalog."default", c.what, pg_catalog.count(*) FROM counted AS c GROUP BY 1, 2, 3;
-END $pgconsent_sweep$`, strings.Join(roots, "\n    UNION ALL "), k.spread("g.who, g.via, "), strings.Join(names, ", "))},
-		{Why: why, SQL: fmt.Sprintf("REVOKE ALL ON FUNCTION %s, %s, %s FROM PUBLIC", sweepMade, sweepTake, sweepLook)},
-		{Why: why, SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s", sweepLook, control)},
-	}
+  SELECT (ARRAY[%s])[c.n OPERATOR(pg_catalog.+) 1], c.who COLLATE pg_catalog."default", c.what, `+
+		`pg_catalog.count(*) FROM counted AS c GROUP BY 1, 2, 3;
+END $pgconsent_sweep$`, strings.Join(roots, "\n    UNION ALL "), k.spread("g.who, g.via, "), strings.Join(names, ", "))
 }
 
-// collected locks rows and keeps which they are.
+// collected locks rows and remembers which they are.
 func (s sweeping) collected(due string) string {
 	return "    " + due + "\n    SELECT pg_catalog.array_agg(due.o), pg_catalog.array_agg(due.i) INTO os, xs FROM due;\n"
 }
 
-// takes deletes what goes with the rows that were locked.
+// takes deletes the rows that go with those that were locked.
 func (s sweeping) takes(gone bool) string {
 	return fmt.Sprintf(`    IF os IS NOT NULL THEN
       FOR swept, number IN SELECT m.swept, m.number FROM pgconsent.sweep_take(%d, os, xs, %t) AS m LOOP
@@ -225,7 +262,7 @@ func (s sweeping) takes(gone bool) string {
 `, s.taken.number[s.relation.Name], gone, note("deleted"))
 }
 
-// note has the registry told of what was done.
+// note tells the registry what was done.
 func note(what string) string {
 	return "INSERT INTO pgconsent.sweep_note (subject, what) VALUES (sweep_rows.who, '" + what +
 		"') ON CONFLICT ON CONSTRAINT sweep_note_subject_what_key DO NOTHING;"

@@ -6,80 +6,107 @@ import (
 
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/migrations"
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// stampTrigger sorts before what an application calls its triggers: PostgreSQL fires them by name, and the owner's must
-// see the stamped values, not the agent's. Whatever they make of these afterwards, the policy judges the final row.
+// stampTrigger sorts before the names that applications give their triggers. PostgreSQL fires them by name, and the
+// owner's must see the stamped values, not the agent's. The policy judges the row as the last trigger leaves it.
 const stampTrigger = `"!pgconsent_stamp"`
 
-// writes makes what agents may change of a table: the commands that the policy does not allow stay closed.
-func (p *Plan) writes(t *policy.Table) []Statement {
-	table, w := t.Relation.Name.SQL(), t.Write
+// writePolicies are what agents may change of one table: the commands that the policy does not allow stay closed.
+type writePolicies struct {
+	*facts
+	*policy.Table
+}
+
+func (f writePolicies) objects() []Object {
+	w := f.Write
 	insert, update, remove := "WITH CHECK (false)", "USING (false)", "USING (false)"
 	whyInsert, whyUpdate, whyDelete := "Agents insert nothing.", "Agents update nothing.", "Agents delete nothing."
-	held := t
-	if t.Observed != nil {
-		held = t.Observed // what agents change is never merely observed
+	held := f.Table
+	if f.Observed != nil {
+		held = f.Observed // what agents change is never merely observed
 	}
-	if p.mode == Enforce {
+	var checks [3][]predicate.Node
+	if f.mode == Enforce {
 		if w.Allows("INSERT") {
-			insert = fmt.Sprintf("WITH CHECK (%s)", predicate.Check(w.InsertCheck, t.Relation))
+			insert = fmt.Sprintf("WITH CHECK (%s)", predicate.Check(w.InsertCheck, f.Relation))
 			whyInsert = "What a new row of an agent's must be, after all triggers have had it."
+			checks[0] = []predicate.Node{w.InsertCheck}
 		}
 		if w.Allows("UPDATE") {
-			update = fmt.Sprintf("USING (%s) WITH CHECK (%s)", p.rows(held), predicate.Check(w.UpdateCheck, t.Relation))
+			update = fmt.Sprintf("USING (%s) WITH CHECK (%s)", f.rule(held), predicate.Check(w.UpdateCheck, f.Relation))
 			whyUpdate = "Agents change rows that they see, into rows that they see."
+			checks[1] = []predicate.Node{held.Rows, w.UpdateCheck}
 		}
 		if w.Allows("DELETE") {
-			remove = fmt.Sprintf("USING (%s)", p.rows(held))
+			remove = fmt.Sprintf("USING (%s)", f.rule(held))
 			whyDelete = "Agents delete rows that they see."
+			checks[2] = []predicate.Node{held.Rows}
 		}
 	}
-	out := []Statement{
-		{SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR INSERT TO %s %s", insertPolicy,
-			table, p.bound(t), insert), Why: whyInsert},
-		{SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR UPDATE TO %s %s", updatePolicy,
-			table, p.bound(t), update), Why: whyUpdate},
-		{SQL: fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR DELETE TO %s %s", deletePolicy,
-			table, p.bound(t), remove), Why: whyDelete},
+	out := []Object{
+		f.commandPolicy("INSERT", insertPolicy, insert, whyInsert, checks[0]),
+		f.commandPolicy("UPDATE", updatePolicy, update, whyUpdate, checks[1]),
+		f.commandPolicy("DELETE", deletePolicy, remove, whyDelete, checks[2]),
 	}
-	if w == nil || p.mode != Enforce {
+	if w == nil || f.mode != Enforce {
 		return out
 	}
-	out = append(out, p.waited(t)...)
-	out = append(out, p.stamp(t)...)
-	out = append(out, p.lists(t)...)
-	out = append(out, p.copyIn(t)...)
-	writer := p.agent
-	if t.Columns != nil {
-		writer = p.rowsRole // PostgreSQL writes through the row view with its owner's rights
+	out = append(out, f.waited()...)
+	out = append(out, f.stamp()...)
+	out = append(out, f.lists()...)
+	out = append(out, f.copyIn()...)
+	return append(out, f.writeRights()...)
+}
+
+func (f writePolicies) commandPolicy(command, name, condition, why string, reads []predicate.Node) Object {
+	o := newObject(policyIdentity(name, f.Relation), why, f.Relation)
+	o.Needs = f.read(reads...)
+	o.make(fmt.Sprintf("CREATE POLICY %s ON %s AS RESTRICTIVE FOR %s TO %s %s", name, f.Relation.Name.SQL(), command,
+		f.bound(f.Table), condition))
+	o.drop(whyDropPolicies, dropPolicy(name, f.Relation))
+	return o.Object
+}
+
+// writeRights are the privileges on the table and the sequences of its defaults.
+func (f writePolicies) writeRights() []Object {
+	w, table := f.Write, []string{f.Relation.Name.SQL()}
+	writer := f.agent
+	if f.Columns != nil {
+		writer = f.rowsRole // PostgreSQL writes through the row view with its owner's rights
 	}
-	grant := func(what, on, why string) {
-		out = append(out, Statement{SQL: fmt.Sprintf("GRANT %s ON %s TO %s", what, on, writer), Why: why})
+	var grants []migrations.Grant
+	give := func(right migrations.Right, why string) {
+		grants = append(grants, migrations.Grant{
+			Rights: []migrations.Right{right}, Kind: "TABLE", On: table, To: one(writer), Why: why})
 	}
 	if w.Insert && len(w.Insertable) > 0 {
-		grant("INSERT ("+strings.Join(quoteAll(w.Insertable), ", ")+")", "TABLE "+table,
+		give(migrations.Right{Name: "INSERT", Columns: quoteAll(w.Insertable)},
 			"The columns that an agent's INSERT may name.")
 	}
 	if w.Update {
-		grant("UPDATE ("+strings.Join(quoteAll(w.Updatable), ", ")+")", "TABLE "+table,
+		give(migrations.Right{Name: "UPDATE", Columns: quoteAll(w.Updatable)},
 			"The columns that an agent's UPDATE may set.")
 	}
 	if w.Delete {
-		grant("DELETE", "TABLE "+table, "The policy lets agents delete.")
+		give(migrations.Right{Name: "DELETE"}, "The policy lets agents delete.")
 	}
 	if w.Insert {
-		for _, sequence := range defaults(t.Relation) {
-			out = append(out, Statement{SQL: fmt.Sprintf("GRANT USAGE ON SEQUENCE %s TO %s", sequence.SQL(), p.agent),
-				Why: "A default of " + t.Relation.Name.String() + " draws from it."})
+		for _, sequence := range defaults(f.Relation) {
+			grants = append(grants, rightsOn("SEQUENCE", one(sequence.SQL()), one(f.agent),
+				"A default of "+f.Relation.Name.String()+" draws from it.", "USAGE"))
 		}
 	}
-	return out
+	if len(grants) == 0 {
+		return nil
+	}
+	return []Object{rights("to write "+f.Relation.Name.String(), grants...)}
 }
 
-// defaults are the sequences that defaults draw from with the rights of whoever inserts. Those of identity columns need
-// none.
+// defaults are the sequences that defaults draw from with the rights of the role that inserts. Those of identity
+// columns need no right.
 func defaults(r *catalog.Relation) []catalog.Name {
 	var out []catalog.Name
 	for _, c := range r.Columns {
@@ -90,82 +117,89 @@ func defaults(r *catalog.Relation) []catalog.Name {
 	return out
 }
 
-// stamp makes the trigger that sets columns whatever an agent sends. It runs for the agent's role alone.
-func (p *Plan) stamp(t *policy.Table) []Statement {
+const whyDropWrites = "Take away what agents write through."
+
+// stamp is the trigger that sets columns whatever an agent sends. It runs for the agent's role alone.
+func (f writePolicies) stamp() []Object {
 	var stamps []policy.Stamp
-	for _, s := range t.Write.Stamps {
+	for _, s := range f.Write.Stamps {
 		if s.Unless == nil { // else see lists
 			stamps = append(stamps, s)
 		}
 	}
-	if !t.Write.Insert || len(stamps) == 0 {
+	if !f.Write.Insert || len(stamps) == 0 {
 		return nil
 	}
-	name := predicate.StampFunction(t.Relation.Name).SQL()
-	const why = "Columns that agents do not choose. Rows of other roles are left alone."
+	table, name := f.Relation.Name.SQL(), predicate.StampFunction(f.Relation.Name).SQL()
+	o := newObject("trigger "+stampTrigger+" on "+f.Relation.Name.String(),
+		"Columns that agents do not choose. Rows of other roles are left alone.", f.Relation)
 	var body strings.Builder
 	for _, s := range stamps {
 		fmt.Fprintf(&body, "  NEW.%s := %s;\n", catalog.QuoteIdent(s.Column), stampedValue(s))
 	}
-	return []Statement{
-		{SQL: fmt.Sprintf(`CREATE FUNCTION %s() RETURNS trigger
+	o.make(fmt.Sprintf(`CREATE FUNCTION %s() RETURNS trigger
 LANGUAGE plpgsql SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $pgconsent$
 BEGIN
 %s  RETURN NEW;
-END $pgconsent$`, name, body.String()), Why: why},
-		{SQL: fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", name), Why: why},
-		{SQL: fmt.Sprintf("CREATE TRIGGER %s BEFORE INSERT ON %s FOR EACH ROW WHEN (CURRENT_USER "+
-			"OPERATOR(pg_catalog.=) %s::pg_catalog.name) EXECUTE FUNCTION %s()",
-			stampTrigger, t.Relation.Name.SQL(), catalog.QuoteLiteral(p.agentName), name), Why: why},
-	}
+END $pgconsent$`, name, body.String()))
+	o.make(fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", name))
+	o.make(fmt.Sprintf("CREATE TRIGGER %s BEFORE INSERT ON %s FOR EACH ROW WHEN (CURRENT_USER "+
+		"OPERATOR(pg_catalog.=) %s::pg_catalog.name) EXECUTE FUNCTION %s()",
+		stampTrigger, table, catalog.QuoteLiteral(f.agentName), name))
+	o.drop(whyDropWrites, fmt.Sprintf("DROP TRIGGER IF EXISTS %s ON %s", stampTrigger, table))
+	o.drop(whyDropWrites, fmt.Sprintf("DROP FUNCTION IF EXISTS %s()", name))
+	return []Object{o.Object}
 }
 
-// copyIn makes what COPY FROM writes to: a view without rows whose trigger inserts each row as the agent. The columns
-// have the table's defaults, for those that a COPY leaves out. The function pins no search path: the owner's triggers run
+// copyIn is the target of COPY FROM: a view without rows whose trigger inserts each row as the agent. The columns have
+// the table's defaults, for those that a COPY leaves out. The function pins no search path: the owner's triggers run
 // inside it, with the path that they have in an INSERT.
-func (p *Plan) copyIn(t *policy.Table) []Statement {
-	if !t.Write.Insert || len(t.Write.CopyColumns) == 0 {
+func (f writePolicies) copyIn() []Object {
+	if !f.Write.Insert || len(f.Write.CopyColumns) == 0 {
 		return nil
 	}
-	view, function := predicate.CopyView(t.Relation.Name).SQL(), predicate.CopyFunction(t.Relation.Name).SQL()
-	const why = "PostgreSQL refuses COPY FROM to a table under row security. Agents copy to this view, which " +
-		"inserts with their rights."
-	target := t.Relation.Name
-	if t.Columns != nil {
+	view, function := predicate.CopyView(f.Relation.Name).SQL(), predicate.CopyFunction(f.Relation.Name).SQL()
+	o := newObject("view "+predicate.CopyView(f.Relation.Name).String(),
+		"PostgreSQL refuses COPY FROM to a table under row security. Agents copy to this view, which "+
+			"inserts with their rights.", f.Relation)
+	target := f.Relation.Name
+	if f.Columns != nil {
 		target = predicate.RowView(target)
 	}
-	var columns, values []string
-	var defaults []Statement
-	for _, name := range t.Write.CopyColumns {
-		column, quoted := t.Relation.Column(name), catalog.QuoteIdent(name)
-		columns = append(columns, "NULL::"+column.Type+" AS "+quoted)
-		values = append(values, "NEW."+quoted)
-		if left := leftIn(t.Write, name); left != "" {
-			defaults = append(defaults, Statement{
-				SQL: fmt.Sprintf("ALTER VIEW %s ALTER COLUMN %s SET DEFAULT %s", view, quoted, left), Why: why +
-					" A list that it leaves out is filled in as in an INSERT."})
-		} else if column.Default != "" {
-			defaults = append(defaults, Statement{
-				SQL: fmt.Sprintf("ALTER VIEW %s ALTER COLUMN %s SET DEFAULT %s", view, quoted, column.Default), Why: why})
-		}
+	columns, values := make([]string, len(f.Write.CopyColumns)), make([]string, len(f.Write.CopyColumns))
+	for i, name := range f.Write.CopyColumns {
+		quoted := catalog.QuoteIdent(name)
+		columns[i] = "NULL::" + f.Relation.Column(name).Type + " AS " + quoted
+		values[i] = "NEW." + quoted
 	}
-	out := []Statement{
-		{SQL: fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s", predicate.RowsSchema, p.agent), Why: why},
-		{SQL: fmt.Sprintf("CREATE VIEW %s AS\nSELECT %s WHERE false", view, strings.Join(columns, ", ")), Why: why},
-		{SQL: fmt.Sprintf(`CREATE FUNCTION %s() RETURNS trigger
+	o.grant(rightsOn("SCHEMA", one(predicate.RowsSchema), one(f.agent), "", "USAGE"))
+	o.make(fmt.Sprintf("CREATE VIEW %s AS\nSELECT %s WHERE false", view, strings.Join(columns, ", ")))
+	o.make(fmt.Sprintf(`CREATE FUNCTION %s() RETURNS trigger
 LANGUAGE plpgsql SECURITY INVOKER AS $pgconsent$
 BEGIN
   INSERT INTO %s (%s) VALUES (%s);
   IF FOUND THEN RETURN NEW; END IF;
   RETURN NULL;
-END $pgconsent$`, function, target.SQL(), strings.Join(quoteAll(t.Write.CopyColumns), ", "), strings.Join(values, ", ")), Why: why},
-		{SQL: fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", function), Why: why},
-		{SQL: fmt.Sprintf("CREATE TRIGGER pgconsent_copy INSTEAD OF INSERT ON %s FOR EACH ROW EXECUTE FUNCTION %s()",
-			view, function), Why: why},
-		{SQL: fmt.Sprintf("GRANT INSERT, SELECT ON %s TO %s", view, p.agent),
-			Why: why + " SELECT is for the WHERE of COPY: the view has no rows."},
+END $pgconsent$`, function, target.SQL(), strings.Join(quoteAll(f.Write.CopyColumns), ", "), strings.Join(values, ", ")))
+	o.make(fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", function))
+	o.make(fmt.Sprintf("CREATE TRIGGER pgconsent_copy INSTEAD OF INSERT ON %s FOR EACH ROW EXECUTE FUNCTION %s()",
+		view, function))
+	why := o.why
+	o.why = why + " SELECT is for the WHERE of COPY: the view has no rows."
+	o.make(fmt.Sprintf("GRANT INSERT, SELECT ON %s TO %s", view, f.agent))
+	for _, name := range f.Write.CopyColumns {
+		value := f.Relation.Column(name).Default
+		o.why = why
+		if left := leftIn(f.Write, name); left != "" {
+			o.why, value = why+" A list that it leaves out is filled in as in an INSERT.", left
+		}
+		if value != "" {
+			o.make(fmt.Sprintf("ALTER VIEW %s ALTER COLUMN %s SET DEFAULT %s", view, catalog.QuoteIdent(name), value))
+		}
 	}
-	return append(out, defaults...)
+	o.drop(whyDropWrites, fmt.Sprintf("DROP VIEW IF EXISTS %s", view))
+	o.drop(whyDropWrites, fmt.Sprintf("DROP FUNCTION IF EXISTS %s()", function))
+	return []Object{o.Object}
 }
 
 // leftIn is what stands for a list that a COPY leaves out, which the policy then fills in.
@@ -176,19 +210,4 @@ func leftIn(w *policy.Write, column string) string {
 		}
 	}
 	return ""
-}
-
-func (p *Plan) dropWrites(t *policy.Table) []Statement {
-	const why = "Take away what agents write through."
-	if t.Write == nil {
-		return nil
-	}
-	return []Statement{
-		{SQL: fmt.Sprintf("DROP TRIGGER IF EXISTS %s ON %s", stampTrigger, t.Relation.Name.SQL()), Why: why},
-		{SQL: fmt.Sprintf("DROP FUNCTION IF EXISTS %s()", predicate.StampFunction(t.Relation.Name).SQL()), Why: why},
-		{SQL: fmt.Sprintf("DROP TRIGGER IF EXISTS %s ON %s", listTrigger, t.Relation.Name.SQL()), Why: why},
-		{SQL: fmt.Sprintf("DROP FUNCTION IF EXISTS %s()", predicate.ListFunction(t.Relation.Name).SQL()), Why: why},
-		{SQL: fmt.Sprintf("DROP VIEW IF EXISTS %s", predicate.CopyView(t.Relation.Name).SQL()), Why: why},
-		{SQL: fmt.Sprintf("DROP FUNCTION IF EXISTS %s()", predicate.CopyFunction(t.Relation.Name).SQL()), Why: why},
-	}
 }

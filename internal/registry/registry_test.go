@@ -32,8 +32,16 @@ func (plan) UpFrom(f migrations.Found) []migrations.Statement {
 		{SQL: fmt.Sprintf(`GRANT CONNECT ON DATABASE %q TO PUBLIC`, f.Database), Why: "test"},
 		{SQL: "GRANT EXECUTE ON FUNCTION pgconsent.changed_since(pg_snapshot), pgconsent.prune_changes(), " +
 			"pgconsent.audit_ref(text), pgconsent.audit_forget(text) TO pgconsent_control", Why: "test"},
-	}, append(migrations.ConsentGrants("pgconsent_control"), migrations.SweepGrants("pgconsent_control")...)...)
+	}, statements(append(migrations.ConsentGrants("pgconsent_control"), migrations.SweepGrants("pgconsent_control")...))...)
 }
+
+func statements(grants []migrations.Grant) (out []migrations.Statement) {
+	for _, g := range grants {
+		out = append(out, g.Statement())
+	}
+	return out
+}
+
 func (plan) DownTo(migrations.Found) []migrations.Statement { return nil }
 
 func database(t testing.TB) *pgtest.DB {

@@ -38,8 +38,16 @@ func (plan) UpFrom(f migrations.Found) []migrations.Statement {
 		{SQL: "GRANT USAGE ON SCHEMA pgconsent TO pgconsent_control", Why: "test"},
 		{SQL: fmt.Sprintf(`REVOKE TEMPORARY, CREATE ON DATABASE %q FROM PUBLIC`, f.Database), Why: "test"},
 		{SQL: fmt.Sprintf(`GRANT CONNECT ON DATABASE %q TO PUBLIC`, f.Database), Why: "test"},
-	}, migrations.AuditGrants("pgconsent_control")...)
+	}, statements(migrations.AuditGrants("pgconsent_control"))...)
 }
+
+func statements(grants []migrations.Grant) (out []migrations.Statement) {
+	for _, g := range grants {
+		out = append(out, g.Statement())
+	}
+	return out
+}
+
 func (plan) DownTo(migrations.Found) []migrations.Statement { return nil }
 
 func database(t testing.TB) *pgtest.DB {

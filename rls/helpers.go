@@ -1,0 +1,98 @@
+package rls
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// helperViews are the views that predicates read: a predicate that read through the agent's own row security would not
+// see the people who refused, and let the row out.
+type helperViews struct{ *facts }
+
+func helperIdentity(r *catalog.Relation) string { return "helper views of " + r.Name.String() }
+
+func (f helperViews) objects() []Object {
+	var out []Object
+	for _, h := range f.helpers {
+		out = append(out, f.readable(h.Relation), f.views(h))
+	}
+	for _, r := range f.links {
+		out = append(out, f.empty(r))
+	}
+	return out
+}
+
+// views are those of one table: one that row policies read, and one for signed statements.
+func (f helperViews) views(h predicate.Helper) Object {
+	o := newObject(helperIdentity(h.Relation), "", h.Relation)
+	helper, signed := predicate.HelperView(h.Relation.Name).SQL(), predicate.GateView(h.Relation.Name).SQL()
+	if !f.inPolicies[h.Relation.Name] { // live attributes alone, as the reader
+		f.view(o, helper, h, f.reader, "",
+			"Live attributes are worked out from this view. Its schema cannot be named by agents.")
+	} else {
+		policies := f.agent
+		if len(f.narrowed()) > 0 {
+			policies += ", " + f.rowsRole
+		}
+		f.view(o, helper, h, policies, "", "Policies read this view. Its schema cannot be named by agents.")
+		f.view(o, signed, h, f.agent, "\nWHERE (SELECT pgconsent_gate.vetted())",
+			"Signed statements read this view; for any other it raises.")
+	}
+	o.drop("Take the helper and gate views away.", fmt.Sprintf("DROP VIEW IF EXISTS %s, %s", helper, signed))
+	return o.Object
+}
+
+// readable lets the reader read all rows of a table.
+func (f *facts) readable(r *catalog.Relation) Object {
+	o := newObject(policyIdentity(readerPolicy, r), "", r)
+	if r.Name == predicate.RegistryTable { // as migrate installs it: verify finds what is added. Agents cannot name it
+		o.grant(rightsOn("TABLE", one(r.Name.SQL()), one(f.reader),
+			"Predicates read the consent registry with the reader's rights, not the agent's.", "SELECT"))
+		return o.Object
+	}
+	o.grant(rightsOn("TABLE", one(r.Name.SQL()), one(f.reader),
+		"Predicates read this table with the reader's rights, not the agent's.", "SELECT"))
+	o.why = "The reader sees every row; and a relation under a policy lets the planner run no operator of " +
+		"the agent's on its statistics."
+	o.make(fmt.Sprintf("CREATE POLICY %s ON %s FOR SELECT TO %s USING (true)", readerPolicy, r.Name.SQL(), f.reader))
+	o.drop("Take the helper and gate views away.", dropPolicy(readerPolicy, r))
+	return o.Object
+}
+
+// view makes a view that belongs to the reader. Rights are given before the view is.
+func (f *facts) view(o *making, name string, h predicate.Helper, roles, where, why string) {
+	columns := make([]string, len(h.Columns))
+	for i, c := range h.Columns {
+		columns[i] = "t." + catalog.QuoteIdent(c)
+	}
+	o.why = why
+	o.make(fmt.Sprintf("CREATE VIEW %s AS\nSELECT %s FROM %s AS t%s", name, strings.Join(columns, ", "),
+		h.Relation.Name.SQL(), where))
+	o.make(fmt.Sprintf("GRANT SELECT ON %s TO %s", name, roles))
+	o.make(fmt.Sprintf("ALTER VIEW %s OWNER TO %s", name, f.reader))
+}
+
+func emptyIdentity(r *catalog.Relation) string {
+	return "function " + predicate.EmptyFunction(r.Name).String()
+}
+
+// empty is the function that says that a link table has no rows at all. A policy asks it where the helper view shows
+// none: under NOT EXISTS a view that merely lost its rows, to FORCE or to another owner, would show every row. It reads
+// the table as the owner, whom row security does not concern, and believes nothing where it does.
+func (f helperViews) empty(r *catalog.Relation) Object {
+	name := predicate.EmptyFunction(r.Name).SQL()
+	o := newObject(emptyIdentity(r),
+		"No link is no refusal only if there is none: a link table that merely looks empty hides the rows.", r)
+	o.make(fmt.Sprintf(`CREATE FUNCTION %s() RETURNS pg_catalog.bool
+LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $pgconsent$
+BEGIN
+  RETURN NOT pg_catalog.row_security_active(%s::pg_catalog.regclass::pg_catalog.oid) AND NOT EXISTS (SELECT 1 FROM %s);
+END $pgconsent$`, name, catalog.QuoteLiteral(r.Name.SQL()), r.Name.SQL()))
+	o.make(fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", name))
+	o.make(fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s() TO %s", name, strings.Join(f.callers(), ", ")))
+	o.drop("Take the helper and gate views away.", fmt.Sprintf("DROP FUNCTION IF EXISTS %s()", name))
+	return o.Object
+}

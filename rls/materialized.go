@@ -1,0 +1,374 @@
+package rls
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/migrations"
+)
+
+// materialized is a consent whose answer is stored beside each row of a table: until when everybody has agreed.
+//
+// A change is noted as it is made, and settled when its transaction commits. The subjects that it changed are locked,
+// then the rows that it concerns are found and locked. Only then, by a statement of its own with a snapshot of its own,
+// is the answer worked out. So of two transactions that concern one row, the later sees what the earlier did.
+type materialized struct {
+	predicate.Consent
+	name     string
+	relation *catalog.Relation
+	steps    []predicate.Step
+}
+
+func newMaterialized(n predicate.Consent) materialized {
+	return materialized{n, n.KeptName(), n.Kept.Relation, n.Steps}
+}
+
+// value writes columns of a row as the text by which a change is noted. It is read in sessions with other settings:
+// JSON has dates in one form, and in that they are read alike whatever DateStyle says.
+func value(r *catalog.Relation, row string, columns []string) string {
+	var parts []string
+	for _, c := range columns {
+		part := row + "." + catalog.QuoteIdent(c)
+		if predicate.KeyType(r.Column(c)) != "pg_catalog.date" {
+			part += "::text"
+		}
+		parts = append(parts, part)
+	}
+	return "jsonb_build_array(" + strings.Join(parts, ", ") + ")::text"
+}
+
+// isValue is the condition that columns of a row are a value that was noted. A reference to an integer may be wider.
+func isValue(r *catalog.Relation, row string, columns []string, noted string) string {
+	var parts []string
+	for i, c := range columns {
+		of := predicate.KeyType(r.Column(c))
+		if of == "pg_catalog.int2" || of == "pg_catalog.int4" {
+			of = "pg_catalog.int8"
+		}
+		parts = append(parts, fmt.Sprintf("%s.%s = (%s::jsonb->>%d)::%s", row, catalog.QuoteIdent(c), noted, i, of))
+	}
+	return strings.Join(parts, " AND ")
+}
+
+func known(row string, columns []string) string {
+	var parts []string
+	for _, c := range columns {
+		parts = append(parts, row+"."+catalog.QuoteIdent(c)+" IS NOT NULL")
+	}
+	return strings.Join(parts, " AND ")
+}
+
+func (m materialized) table() string { return m.KeptTable().SQL() }
+
+func (m materialized) key() []string { return m.relation.PrimaryKey }
+
+// at is the relation whose rows stand at a step, 0 being the table itself, and the columns by which they are noted.
+func (m materialized) at(step int) (*catalog.Relation, []string) {
+	if step == 0 {
+		return m.relation, m.key()
+	}
+	return m.steps[step-1].Relation, m.steps[step-1].Columns()
+}
+
+// open is until when everybody has agreed about the row called t.
+func (m materialized) open() string {
+	from, last := "", ""
+	for i, s := range m.steps {
+		alias, before := "s"+strconv.Itoa(i+1), "s"+strconv.Itoa(i)
+		var on []string
+		for _, p := range s.Pairs() {
+			if i == 0 {
+				before = "t"
+			}
+			on = append(on, alias+"."+catalog.QuoteIdent(p.Column)+" = "+before+"."+catalog.QuoteIdent(p.From))
+		}
+		if i == 0 {
+			from, last = s.Relation.Name.SQL()+" AS s1 WHERETHIS", strings.Join(on, " AND ")
+			continue
+		}
+		from = strings.Replace(from, " WHERETHIS",
+			" LEFT JOIN "+s.Relation.Name.SQL()+" AS "+alias+" ON "+strings.Join(on, " AND ")+" WHERETHIS", 1)
+	}
+	end := "s" + strconv.Itoa(len(m.steps)) + "."
+	agreed := "'infinity'"
+	if m.Expires != "" {
+		agreed = "COALESCE(" + end + catalog.QuoteIdent(m.Expires) + ", 'infinity')"
+	}
+	none := "infinity"
+	if m.Required {
+		none = "-infinity"
+	}
+	return fmt.Sprintf("CASE WHEN %s THEN COALESCE((SELECT min(CASE WHEN %s::text = %s THEN %s ELSE '-infinity' "+
+		"END::timestamptz) FROM %s), '%s'::timestamptz) ELSE '-infinity'::timestamptz END",
+		known("t", m.steps[0].Froms()), end+catalog.QuoteIdent(m.Status), catalog.QuoteLiteral(m.Is), agreed,
+		strings.Replace(from, "WHERETHIS", "WHERE "+last, 1), none)
+}
+
+// lockBuckets bounds how many locks a transaction takes at a step: the server has room for some thousands, of all
+// transactions together, and one that changed more people would fail. Who shares a bucket waits for the other's commit.
+const lockBuckets = 512
+
+// lockKey is the bucket of a value, among those of the step.
+func lockKey(name string, step int, value string) string {
+	of := catalog.QuoteLiteral(fmt.Sprintf("pgconsent kept %s %d", name, step))
+	return fmt.Sprintf("hashtextextended(%s, 0) & ~%d::int8 | hashtextextended(%s, 0) & %d::int8", of, lockBuckets-1,
+		value, lockBuckets-1)
+}
+
+// settle works out what the transaction's changes mean.
+func (m materialized) settle() string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, "  "+format+"\n", args...) }
+	noted := func(step int) string {
+		return fmt.Sprintf("ARRAY(SELECT DISTINCT c.value FROM pgconsent.kept_change AS c WHERE c.tx = "+
+			"pg_current_xact_id() AND c.name = %s AND c.step = %d)", catalog.QuoteLiteral(m.name), step)
+	}
+	n := len(m.steps)
+	for i := 0; i <= n; i++ {
+		line("changed%d := %s;", i, noted(i))
+	}
+	line("-- what was changed is this transaction's until it commits")
+	for i := 1; i <= n; i++ {
+		line("PERFORM pg_advisory_xact_lock(l.k) FROM (SELECT DISTINCT %s AS k FROM unnest(changed%d) AS v "+
+			"(value) ORDER BY 1) AS l;", lockKey(m.name, i, "v.value"), i)
+	}
+	line("-- what it now leads to stays as it is until then")
+	line("reached0 := changed0;")
+	for i := 1; i <= n; i++ {
+		r, columns := m.at(i - 1)
+		line(
+			"reached%d := ARRAY(SELECT DISTINCT %s FROM unnest(reached%d) AS v (value) JOIN %s AS r ON %s WHERE %s);",
+			i, value(r, "r", m.steps[i-1].Froms()), i-1, r.Name.SQL(), isValue(r, "r", columns, "v.value"), known("r",
+				m.steps[i-1].Froms()))
+		line("PERFORM pg_advisory_xact_lock_shared(l.k) FROM (SELECT DISTINCT %s AS k FROM unnest(reached%d) AS v "+
+			"(value) ORDER BY 1) AS l;", lockKey(m.name, i, "v.value"), i)
+		line("reached%d := reached%d || changed%d;", i, i, i)
+	}
+	line("-- the rows that it concerns")
+	line("concerned%d := changed%d;", n, n)
+	for i := n; i >= 1; i-- {
+		r, columns := m.at(i - 1)
+		from := m.steps[i-1].Froms()
+		line("concerned%d := changed%d || ARRAY(SELECT DISTINCT %s FROM unnest(concerned%d) AS v (value) JOIN %s "+
+			"AS r ON %s WHERE %s);", i-1, i-1, value(r, "r", columns), i, r.Name.SQL(), isValue(r, "r", from,
+			"v.value"), known("r", columns))
+	}
+	r := m.relation
+	line("DELETE FROM %s AS o USING unnest(changed0) AS v (value) WHERE %s AND NOT EXISTS (SELECT FROM %s AS t "+
+		"WHERE %s);", m.table(), isValue(r, "o", m.key(), "v.value"), r.Name.SQL(), isValue(r, "t", m.key(), "v.value"))
+	var keys, quoted []string
+	for _, k := range m.key() {
+		quoted = append(quoted, catalog.QuoteIdent(k))
+		keys = append(keys, "t."+catalog.QuoteIdent(k))
+	}
+	line("INSERT INTO %s (%s, open_until) SELECT DISTINCT %s, '-infinity'::timestamptz FROM unnest(changed0) AS v "+
+		"(value) JOIN %s AS t ON %s ORDER BY %s ON CONFLICT DO NOTHING;",
+		m.table(), strings.Join(quoted, ", "), strings.Join(keys, ", "), r.Name.SQL(), isValue(r, "t", m.key(),
+			"v.value"), strings.Join(keys, ", "))
+	line("PERFORM FROM %s AS t WHERE EXISTS (SELECT FROM unnest(concerned0) AS v (value) WHERE %s) ORDER BY %s "+
+		"FOR UPDATE;", m.table(), isValue(r, "t", m.key(), "v.value"), strings.Join(keys, ", "))
+	var same []string
+	for _, k := range m.key() {
+		same = append(same, "o."+catalog.QuoteIdent(k)+" = t."+catalog.QuoteIdent(k))
+	}
+	line("UPDATE %s AS o SET open_until = w.open FROM (SELECT %s, %s AS open FROM (SELECT DISTINCT c.value FROM "+
+		"unnest(concerned0) AS c (value)) AS v JOIN %s AS t ON %s) AS w WHERE %s AND o.open_until IS DISTINCT FROM w.open;",
+		m.table(), strings.Join(keys, ", "), m.open(), r.Name.SQL(), isValue(r, "t",
+			m.key(), "v.value"), strings.ReplaceAll(strings.Join(same, " AND "), "= t.", "= w."))
+	var declare strings.Builder
+	for i := 0; i <= n; i++ {
+		fmt.Fprintf(&declare, "  changed%[1]d text[]; reached%[1]d text[]; concerned%[1]d text[];\n", i)
+	}
+	return fmt.Sprintf("CREATE FUNCTION %s() RETURNS pg_catalog.void LANGUAGE plpgsql SECURITY DEFINER SET "+
+		"search_path = pg_catalog, pg_temp AS $pgconsent$\n#variable_conflict use_variable\nDECLARE\n%sBEGIN\n%s"+
+		"END $pgconsent$",
+		m.function("settle"), declare.String(), b.String())
+}
+
+// materializations are the tables with materialized answers, and what fills them. They do not count until they are
+// filled in, see [Plan.Fills].
+type materializations struct{ *facts }
+
+func (f materializations) objects() []Object {
+	var out []Object
+	for _, m := range f.materialized {
+		o := newObject(m.identity(), "Until when everybody whom a row is about has agreed is kept beside the row, by "+
+			"triggers on whatever it depends on.")
+		for i := 0; i <= len(m.steps); i++ {
+			r, _ := m.at(i)
+			o.Tables = append(o.Tables, r.Name)
+		}
+		f.makeTable(m, o)
+		f.makeFunctions(m, o)
+		for i := 0; i <= len(m.steps); i++ {
+			m.makeTriggers(i, o)
+		}
+		m.drop(o)
+		out = append(out, o.Object)
+	}
+	return out
+}
+
+func (m materialized) identity() string {
+	return "materialized consent " + m.name + " of " + m.relation.Name.String()
+}
+
+// makeTable makes the table with the answers.
+func (f materializations) makeTable(m materialized, o *making) {
+	var columns, quoted []string
+	for _, k := range m.key() {
+		columns = append(columns, catalog.QuoteIdent(k)+" "+predicate.KeyType(m.relation.Column(k))+" NOT NULL")
+		quoted = append(quoted, catalog.QuoteIdent(k))
+	}
+	callers := []string{f.agent, f.rowsRole, f.reader}
+	o.make(fmt.Sprintf("INSERT INTO pgconsent.kept (name, relation) VALUES (%s, %s)", catalog.QuoteLiteral(m.name),
+		catalog.QuoteLiteral(m.relation.Name.String())))
+	o.make(fmt.Sprintf("CREATE TABLE %s (%s, open_until pg_catalog.timestamptz NOT NULL, PRIMARY KEY (%s))", m.table(),
+		strings.Join(columns, ", "), strings.Join(quoted, ", ")))
+	o.make(fmt.Sprintf("GRANT SELECT ON TABLE %s TO %s", m.table(), strings.Join(callers, ", ")))
+	o.grant(rightsOn("FUNCTION", one(predicate.KeptReady+"(pg_catalog.text)"), callers, "", "EXECUTE"))
+	o.make(fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON TABLE %s TO %s", m.table(), f.reader))
+	o.grant(rightsOn("TABLE", one("pgconsent.kept_change"), one(f.reader), "", "SELECT"))
+	o.grant(rightsOn("SCHEMA", one(predicate.Schema), one(f.reader), "", "USAGE"))
+}
+
+// makeFunctions makes the function that settles what a transaction has changed, and the one that compares.
+func (f materializations) makeFunctions(m materialized, o *making) {
+	settle, differs := m.function("settle"), m.function("differs")
+	o.make(m.settle())
+	o.make(fmt.Sprintf("CREATE FUNCTION %s() RETURNS pg_catalog.int8 LANGUAGE sql STABLE SECURITY DEFINER SET "+
+		"search_path = pg_catalog, pg_temp AS $pgconsent$ %s $pgconsent$", differs, m.differs()))
+	for _, function := range []string{settle, differs} {
+		o.make(fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", function))
+		o.make(fmt.Sprintf("ALTER FUNCTION %s() OWNER TO %s", function, f.reader))
+	}
+	o.make(fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s() TO %s", differs, f.control))
+	o.grant(rightsOn("TABLE", one("pgconsent.kept"), one(f.control), "", "SELECT"))
+	o.grant(migrations.Grant{
+		Rights: []migrations.Right{{Name: "SELECT", Columns: one("name")}}, Kind: "TABLE",
+		On: one("pgconsent.kept_change"), To: one(f.control),
+	})
+	o.make(fmt.Sprintf("DO $$ BEGIN EXECUTE (SELECT pg_catalog.format('GRANT EXECUTE ON FUNCTION %s() TO %%I', "+
+		`pg_catalog.pg_get_userbyid(p.proowner))
+  FROM pg_catalog.pg_proc AS p WHERE p.oid OPERATOR(pg_catalog.=) `+
+		`'pgconsent.kept_settle()'::pg_catalog.regprocedure); END $$`, settle))
+}
+
+// makeTriggers makes those that note changes of the relation at a step.
+func (m materialized) makeTriggers(step int, o *making) {
+	r, noted := m.at(step)
+	watched := append([]string{}, noted...)
+	if step < len(m.steps) {
+		watched = append(watched, m.steps[step].Froms()...)
+	} else {
+		watched = append(watched, m.Status)
+		if m.Expires != "" {
+			watched = append(watched, m.Expires)
+		}
+	}
+	function := m.note(step)
+	note := func(row string) string {
+		return fmt.Sprintf("PERFORM pgconsent.kept_note(%s, %d, %s);", catalog.QuoteLiteral(m.name), step,
+			value(r, row, noted))
+	}
+	o.make(fmt.Sprintf("CREATE FUNCTION %[1]s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = "+
+		`pg_catalog, pg_temp AS $pgconsent$
+BEGIN
+  IF TG_OP = 'TRUNCATE' THEN PERFORM pgconsent.kept_distrust(%[2]s); RETURN NULL; END IF;
+  IF TG_OP <> 'INSERT' THEN IF %[5]s THEN %[3]s END IF; END IF;
+  IF TG_OP <> 'DELETE' THEN IF %[6]s THEN %[4]s END IF; END IF;
+  RETURN NULL;
+END $pgconsent$`, function, catalog.QuoteLiteral(m.name), note("OLD"), note("NEW"), known("OLD", noted),
+		known("NEW", noted)))
+	o.make(fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", function))
+	add := func(event, rest string) {
+		o.make(fmt.Sprintf("CREATE TRIGGER %s AFTER %s ON %s %s EXECUTE FUNCTION %s()", m.trigger(step, event), event,
+			r.Name.SQL(), rest, function))
+		o.make(fmt.Sprintf("ALTER TABLE %s ENABLE ALWAYS TRIGGER %s", r.Name.SQL(), m.trigger(step, event)))
+	}
+	add("INSERT", "FOR EACH ROW")
+	add("DELETE", "FOR EACH ROW")
+	add("UPDATE", "FOR EACH ROW WHEN ("+differ(watched)+")")
+	add("TRUNCATE", "FOR EACH STATEMENT")
+}
+
+func (m materialized) drop(o *making) {
+	drop := func(format string, args ...any) {
+		o.drop("Take away what keeps answers beside rows.", fmt.Sprintf(format, args...))
+	}
+	for i := 0; i <= len(m.steps); i++ {
+		r, _ := m.at(i)
+		for _, event := range []string{"insert", "delete", "update", "truncate"} {
+			drop("DROP TRIGGER IF EXISTS %s ON %s", m.trigger(i, event), r.Name.SQL())
+		}
+		drop("DROP FUNCTION IF EXISTS %s()", m.note(i))
+	}
+	drop("DROP FUNCTION IF EXISTS %s()", m.function("settle"))
+	drop("DROP FUNCTION IF EXISTS %s()", m.function("differs"))
+	drop("DROP TABLE IF EXISTS %s", m.table())
+	drop("DELETE FROM pgconsent.kept AS k WHERE k.name OPERATOR(pg_catalog.=) %s", catalog.QuoteLiteral(m.name))
+}
+
+func (m materialized) function(what string) string {
+	return "pgconsent." + catalog.QuoteIdent("kept_"+what+"_"+m.name)
+}
+func (m materialized) note(step int) string { return m.function("note_" + strconv.Itoa(step)) }
+func (m materialized) trigger(step int, event string) string {
+	return catalog.QuoteIdent(fmt.Sprintf("zz_pgconsent_kept_%s_%d_%s", m.name, step, strings.ToLower(event)))
+}
+
+// Fills are what the plan keeps beside rows, for [migrations.FillAll].
+func (p *Plan) Fills() []migrations.Fill {
+	var out []migrations.Fill
+	for _, m := range p.facts.materialized {
+		out = append(out, migrations.Fill{
+			Name: m.name, Relation: m.relation.Name.String(), Next: m.fill, Differs: "SELECT " + m.function("differs") + "()",
+			Left: fmt.Sprintf("SELECT pg_catalog.count(*) FROM %s AS t, pgconsent.kept AS h WHERE %s",
+				m.relation.Name.SQL(), m.unfilled()),
+		})
+	}
+	return out
+}
+
+// unfilled is the condition that the row called t comes after those that are filled in.
+func (m materialized) unfilled() string {
+	var keys, last []string
+	for i, k := range m.key() {
+		keys = append(keys, "t."+catalog.QuoteIdent(k))
+		last = append(last, fmt.Sprintf("(h.filled_to::pg_catalog.jsonb OPERATOR(pg_catalog.->>) %d)::%s", i,
+			predicate.KeyType(m.relation.Column(k))))
+	}
+	return fmt.Sprintf("h.name OPERATOR(pg_catalog.=) %s AND (h.filled_to IS NULL OR (%s) > (%s))",
+		catalog.QuoteLiteral(m.name), strings.Join(keys, ", "), strings.Join(last, ", "))
+}
+
+// fill notes the next rows, in the order of the key, as if they were new: settling them fills them in. They are locked,
+// so that none goes meanwhile.
+func (m materialized) fill(most int) string {
+	var keys []string
+	for _, k := range m.key() {
+		keys = append(keys, "t."+catalog.QuoteIdent(k))
+	}
+	return fmt.Sprintf(`WITH batch AS MATERIALIZED (SELECT %[1]s AS value, row_number() OVER (ORDER BY %[5]s) AS n FROM (
+    SELECT t.* FROM %[2]s AS t, pgconsent.kept AS h WHERE %[4]s ORDER BY %[5]s LIMIT %[6]d FOR KEY SHARE OF t) AS t),
+  noted AS MATERIALIZED (SELECT pgconsent.kept_note(%[3]s, 0, b.value) FROM batch AS b),
+  moved AS (UPDATE pgconsent.kept AS h SET filled_to = (SELECT b.value FROM batch AS b ORDER BY n DESC LIMIT 1) `+
+		`WHERE h.name = %[3]s AND EXISTS (SELECT FROM batch) RETURNING 1)
+SELECT count(*) FROM noted`,
+		value(m.relation, "t", m.key()), m.relation.Name.SQL(), catalog.QuoteLiteral(m.name), m.unfilled(),
+		strings.Join(keys, ", "), most)
+}
+
+// differs counts the rows whose stored answer is not the right one, in a consistent snapshot.
+func (m materialized) differs() string {
+	var same []string
+	for _, k := range m.key() {
+		same = append(same, "o."+catalog.QuoteIdent(k)+" = t."+catalog.QuoteIdent(k))
+	}
+	return fmt.Sprintf(
+		"SELECT count(*) FROM %s AS t LEFT JOIN %s AS o ON %s WHERE o.open_until IS DISTINCT FROM (%s)",
+		m.relation.Name.SQL(), m.table(), strings.Join(same, " AND "), m.open())
+}

@@ -1,0 +1,138 @@
+package rls
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// rowViews are the views that agents read in place of tables with hidden columns. They belong to a role that row
+// security binds as it binds agents, and that may read these tables and nothing else.
+type rowViews struct{ *facts }
+
+func rowViewIdentity(of catalog.Name) string { return "view " + predicate.RowView(of).String() }
+
+func (f rowViews) objects() []Object {
+	var out []Object
+	if len(f.readThrough()) > 0 {
+		out = append(out, rights("USAGE on schema "+predicate.RowsSchema+" for "+f.agent, rightsOn("SCHEMA",
+			one(predicate.RowsSchema), one(f.agent), "Rewritten statements name these views.", "USAGE")))
+	}
+	if slices.ContainsFunc(f.policy.Tables(), byKey) {
+		out = append(out, rights("USAGE on schema "+predicate.RowsSchema+" for "+f.rowsRole, rightsOn("SCHEMA",
+			one(predicate.RowsSchema), one(f.rowsRole),
+			"Functions that fetch rows by key run as this role, and name a view.", "USAGE")))
+	}
+	if len(f.narrowed()) > 0 {
+		out = append(out, rights("masks", rightsOn("FUNCTION", one("pgconsent.mask(pg_catalog.text)"), f.callers(),
+			"Views call functions with the rights of who reads them. Agents cannot name it: they have no USAGE of its schema.",
+			"EXECUTE")))
+	}
+	for _, t := range f.narrowed() {
+		out = append(out, f.views(t))
+		if byKey(t) {
+			out = append(out, f.keyed(t))
+		}
+		if t.Write != nil && f.mode == Enforce {
+			view := predicate.RowView(t.Relation.Name)
+			grants := writtenThrough(view, t.Write, f.agent,
+				"PostgreSQL writes through the view, with its owner's rights and under its owner's row policies, "+
+					"which are the agents'.")
+			if len(grants) > 0 {
+				o := rights("to write "+view.String(), grants...)
+				o.Needs = one(rowViewIdentity(t.Relation.Name))
+				out = append(out, o)
+			}
+		}
+	}
+	return out
+}
+
+// views are the two of one table: one under its row security, and one that has its rule besides.
+func (f rowViews) views(t *policy.Table) Object {
+	name := t.Relation.Name
+	o := newObject(rowViewIdentity(name), "", t.Relation)
+	o.Needs = f.read(conditionsOf(t)...)
+	query := f.rowQuery(t, t.Columns.Columns)
+	plain, both := query, query+f.ruleInView(t)
+	owner, options, reason := f.rowsRole, "", "The row view reads the table as its owner, under row security."
+	if t.LacksRowSecurity() {
+		// No row security: the rule is in the view, and no expression of the agent's runs before it. Both views are one.
+		owner, options = f.reader, " WITH (security_barrier)"
+		reason = "The view reads it as its owner; the rule is in the view."
+		plain = query + storedRule(t)
+		both = plain
+	}
+	o.grant(rightsOn("TABLE", one(name.SQL()), one(owner), reason, "SELECT"))
+	o.why = "Agents read this view in place of a table with hidden columns: what it does not have does not exist for them."
+	for _, v := range []struct {
+		name  catalog.Name
+		query string
+	}{{predicate.RowView(name), plain}, {predicate.WalledView(name), both}} {
+		o.make(fmt.Sprintf("CREATE VIEW %s%s AS\n%s", v.name.SQL(), options, v.query))
+		o.make(fmt.Sprintf("GRANT SELECT ON %s TO %s", v.name.SQL(), f.agent))
+		o.make(fmt.Sprintf("ALTER VIEW %s OWNER TO %s", v.name.SQL(), owner))
+	}
+	o.drop("Take the row views away.", fmt.Sprintf("DROP VIEW IF EXISTS %s, %s", predicate.WalledView(name).SQL(),
+		predicate.RowView(name).SQL()))
+	return o.Object
+}
+
+// storedRule is the condition of a relation that cannot have row security.
+func storedRule(t *policy.Table) string {
+	rule := predicate.Policy(t.Rows, t.Relation)
+	condition := "\nWHERE " + isCurrent + " AND (" + rule + ")"
+	if hasSubSelects(rule) {
+		// PostgreSQL evaluates a leak-proof condition before the barrier, the cheaper one first, and with it the
+		// expressions that it compares.
+		condition += "\nOFFSET 0"
+	}
+	return condition
+}
+
+// rowQuery selects these columns of a table, as they come out.
+func (f *facts) rowQuery(t *policy.Table, columns []policy.VisibleColumn) string {
+	row := catalog.QuoteIdent(t.Relation.Name.Name)
+	values := make([]string, len(columns))
+	for i, c := range columns {
+		name := catalog.QuoteIdent(c.Name)
+		values[i] = needed(c.Condition, t.Relation, c, shown(c, row+"."+name)) + " AS " + name
+	}
+	return "SELECT " + strings.Join(values, ",\n  ") + "\nFROM " + t.Relation.Name.SQL() + " AS " + row
+}
+
+// ruleInView is the predicate as a view has it besides row security.
+func (f *facts) ruleInView(t *policy.Table) string {
+	return "\nWHERE (CASE WHEN " + predicate.Policy(t.Rows, t.Relation) + " THEN true END) IS NOT NULL"
+}
+
+// hasSubSelects tells whether a rule has sub-selects besides those for the caller's seal and attributes. Only those
+// have a cost where operators have none.
+func hasSubSelects(rule string) bool {
+	return strings.Count(rule, "SELECT") > strings.Count(rule, "(SELECT pgconsent_gate.attr(")+
+		strings.Count(rule, "(SELECT pgconsent_gate.sealed())")
+}
+
+// writtenThrough are the rights to write through a view of ours.
+func writtenThrough(view catalog.Name, w *policy.Write, agent, why string) []migrations.Grant {
+	var out []migrations.Grant
+	give := func(right string, columns []string) {
+		out = append(out, migrations.Grant{
+			Rights: []migrations.Right{{Name: right, Columns: columns}}, On: one(view.SQL()), To: one(agent), Why: why})
+	}
+	if w.Insert && len(w.Insertable) > 0 {
+		give("INSERT", quoteAll(w.Insertable))
+	}
+	if w.Update {
+		give("UPDATE", quoteAll(w.Updatable))
+	}
+	if w.Delete {
+		give("DELETE", nil)
+	}
+	return out
+}

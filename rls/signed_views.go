@@ -1,0 +1,77 @@
+package rls
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// signedTable is a protected table that signed statements read by a view.
+type signedTable struct {
+	table *policy.Table
+	rows  string // the condition
+}
+
+// signedAlias is the table in its signed view.
+const signedAlias = "pgconsent_row"
+
+func signedTables(p *policy.Policy) []signedTable {
+	var out []signedTable
+	for _, t := range p.Tables() {
+		if rows, ok := predicate.Flat(t.Rows, signedAlias); ok && t.HasPlainColumns() && predicate.HasDoor(t.Rows, t.Relation) {
+			out = append(out, signedTable{t, rows})
+		}
+	}
+	return out
+}
+
+// signedViews are the views that signed statements read in place of protected tables. The predicate is in the view,
+// where no mistake of the proxy can leave it out. The planner takes the view apart, so that indexes serve; therefore
+// only signed statements may read it.
+type signedViews struct{ *facts }
+
+func signedIdentity(of catalog.Name) string { return "view " + predicate.DoorView(of).String() }
+
+func (f signedViews) objects() []Object {
+	var out []Object
+	for _, s := range f.signed {
+		r := s.table.Relation
+		if !f.isHelper(r) {
+			out = append(out, f.readable(r))
+		}
+		o := newObject(signedIdentity(r.Name), "", r)
+		o.Needs = f.read(s.table.Rows)
+		f.signedView(o, s.table, s.rows)
+		o.drop("Take the views of the gate door away.", "DROP VIEW IF EXISTS "+predicate.DoorView(r.Name).SQL())
+		out = append(out, o.Object)
+	}
+	return out
+}
+
+func (f *facts) signedView(o *making, t *policy.Table, rows string) {
+	r := t.Relation
+	view := predicate.DoorView(r.Name).SQL()
+	o.why = "Vetted statements read the visible rows here; for any other it raises."
+	o.make(fmt.Sprintf("CREATE VIEW %s AS\nSELECT %s FROM %s AS %s\nWHERE %s AND (SELECT pgconsent_gate.vetted()) AND %s "+
+		"AND (%s)", view, f.signedColumns(t), r.Name.SQL(), signedAlias, isCurrent, predicate.Few(r.Name, signedAlias), rows))
+	o.make(fmt.Sprintf("GRANT SELECT ON %s TO %s", view, f.agent))
+	o.make(fmt.Sprintf("ALTER VIEW %s OWNER TO %s", view, f.reader))
+}
+
+// signedColumns are those of a table's signed view. The hash of the plan goes by none of them: a table may lose one,
+// and its signed view with it, and agents are served without.
+func (f *facts) signedColumns(t *policy.Table) string {
+	if f.known == nil {
+		return signedAlias + ".*"
+	}
+	var columns []string
+	for _, c := range t.Relation.Columns {
+		if t.Columns == nil || t.Columns.Plain(c.Name) { // a mask is an expression, which is not leak-safe
+			columns = append(columns, signedAlias+"."+catalog.QuoteIdent(c.Name))
+		}
+	}
+	return strings.Join(columns, ", ")
+}

@@ -1,0 +1,106 @@
+package rls
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// viewCopies are copies of the customer's views that run with the rights of the role that reads them. A view comes
+// after the views that it reads, and after the shadows of catalogs.
+type viewCopies struct{ *facts }
+
+func (f viewCopies) objects() []Object {
+	var out []Object
+	through := f.writtenViews()
+	for _, v := range f.policy.Views() {
+		name := v.Relation.Name
+		o := newObject(rowViewIdentity(name),
+			"A copy of a view that the policy lists, or that such a view reads. The original runs with its "+
+				"owner's rights, past row security.")
+		o.Needs = f.beneath(v)
+		columns := columnNames(v.Relation)
+		checked := ""
+		if v.Relation.CheckOption != "" && v.Write != nil {
+			checked = ", check_option = " + v.Relation.CheckOption
+		}
+		for _, c := range []struct {
+			name           catalog.Name
+			options, query string
+		}{{predicate.RowView(name), checked, v.Query}, {predicate.WalledView(name), "", v.FilteredQuery}} {
+			o.make(fmt.Sprintf("CREATE VIEW %s%s WITH (security_invoker = true%s) AS\n%s", c.name.SQL(), columns, c.options,
+				c.query))
+			o.make(fmt.Sprintf("GRANT SELECT ON %s TO %s", c.name.SQL(), f.agent))
+		}
+		if f.isSignedView(v) { // with the agent's rights: those of the signed views in it are their owner's
+			view := predicate.DoorView(name).SQL()
+			why := o.why
+			o.why = "Vetted statements read the view here, over the door views of its tables."
+			o.make(fmt.Sprintf("CREATE VIEW %s%s WITH (security_invoker = true) AS\n%s", view, columns, v.SignedQuery))
+			o.make(fmt.Sprintf("GRANT SELECT ON %s TO %s", view, f.agent))
+			o.why = why
+			o.drop("Take the views of the gate door away.", "DROP VIEW IF EXISTS "+view)
+		}
+		if through[name] && f.mode == Enforce {
+			for _, g := range writtenThrough(predicate.RowView(name), v.Write, f.agent,
+				"PostgreSQL writes through the view with the agent's rights, under the row policies of its table.") {
+				o.Make = append(o.Make, g.Statement())
+			}
+		}
+		o.drop("Take the copies of views away.", fmt.Sprintf("DROP VIEW IF EXISTS %s, %s",
+			predicate.WalledView(name).SQL(), predicate.RowView(name).SQL()))
+		out = append(out, o.Object)
+	}
+	return out
+}
+
+// columnNames are the names of a view's columns as CREATE VIEW has them.
+func columnNames(r *catalog.Relation) string {
+	if len(r.Columns) == 0 { // PostgreSQL has views without any, and no empty list of them
+		return ""
+	}
+	columns := make([]string, len(r.Columns))
+	for i, c := range r.Columns {
+		columns[i] = catalog.QuoteIdent(c.Name)
+	}
+	return " (" + strings.Join(columns, ", ") + ")"
+}
+
+// beneath are the objects that the copies of a view may read.
+func (f viewCopies) beneath(v *policy.View) []string {
+	out := one(shadowsIdentity)
+	read := func(name catalog.Name) { out = append(out, rowViewIdentity(name), signedIdentity(name)) }
+	for _, r := range v.Relation.Reads {
+		read(r.Relation)
+	}
+	for _, name := range v.Tables {
+		read(name)
+		if t, ok := f.policy.Table(name); ok {
+			out = append(out, f.read(conditionsOf(t)...)...)
+		}
+	}
+	return out
+}
+
+// writtenViews are the views that agents write through, and those beneath them, for which PostgreSQL asks the same
+// rights. These give nothing that agents do not have of the table.
+func (f viewCopies) writtenViews() map[catalog.Name]bool {
+	out := map[catalog.Name]bool{}
+	for _, v := range slices.Backward(f.policy.Views()) { // those that a view reads come before it
+		if v.Write == nil || !v.Listed && !out[v.Relation.Name] {
+			continue
+		}
+		out[v.Relation.Name] = true
+		if inner, nested := f.policy.View(v.Relation.Reads[0].Relation); nested {
+			out[inner.Relation.Name] = true
+		}
+	}
+	return out
+}
+
+// isSignedView tells whether signed statements read a view through a copy over signed views.
+func (f viewCopies) isSignedView(v *policy.View) bool { return len(f.signed) > 0 && v.SignedQuery != "" }

@@ -1,0 +1,69 @@
+package written
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
+	"github.com/pgconsent/pgconsent/migrations"
+	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/test/instance"
+)
+
+// TestObjectsSayWhatTheyNeed: each object of a plan can be dropped after those that say that they need it, whatever
+// depends on it in the database, and is made again before them. No two objects have one identity.
+func TestObjectsSayWhatTheyNeed(t *testing.T) {
+	for _, s := range sources() {
+		t.Run(s.name, func(t *testing.T) {
+			db := pgtest.Database(t)
+			for _, file := range s.schema {
+				instance.Exec(t, db, instance.Read(t, file))
+			}
+			m := instance.Migrate(t, instance.Database{Name: s.name, DB: db, Policy: instance.Read(t, s.policy), SearchPath: s.searchPath},
+				instance.Doors)
+			conn := db.Connect(t, "postgres")
+			objects := m.Plan.Objects(migrations.Found{PublicConnect: true})
+			seen := map[string]bool{}
+			for _, o := range objects {
+				if seen[o.Identity] {
+					t.Errorf("two objects are called %s", o.Identity)
+				}
+				seen[o.Identity] = true
+				if len(o.Drop) > 0 {
+					again(t, conn, o.Identity, withThoseThatNeed(objects, o.Identity))
+				}
+			}
+		})
+	}
+}
+
+func withThoseThatNeed(objects []rls.Object, identity string) []rls.Object {
+	in := map[string]bool{identity: true}
+	var out []rls.Object
+	for _, o := range objects {
+		if in[o.Identity] || slices.ContainsFunc(o.Needs, func(need string) bool { return in[need] }) {
+			in[o.Identity] = true
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// again drops objects and makes them again, and takes that back.
+func again(t *testing.T, conn *pgx.Conn, identity string, objects []rls.Object) {
+	t.Helper()
+	tx, err := conn.Begin(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	for _, s := range append(migrations.DropAll(objects), migrations.MakeAll(objects)...) {
+		if _, err := conn.PgConn().Exec(context.Background(), s.SQL).ReadAll(); err != nil {
+			t.Errorf("%s, with %d others: %.100s: %v", identity, len(objects)-1, s.SQL, err)
+			return
+		}
+	}
+}
