@@ -279,6 +279,6 @@ func parses(args []string) error {
 	if err != nil {
 		return err
 	}
-	_, err = parser.Parse(spread(args))
+	_, err = parser.Parse(expandListFlags(args))
 	return err
 }

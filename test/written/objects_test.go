@@ -23,7 +23,7 @@ func TestObjectsSayWhatTheyNeed(t *testing.T) {
 				instance.Exec(t, db, instance.Read(t, file))
 			}
 			m := instance.Migrate(t, instance.Database{Name: s.name, DB: db, Policy: instance.Read(t, s.policy), SearchPath: s.searchPath},
-				instance.Doors)
+				instance.Auto)
 			conn := db.Connect(t, "postgres")
 			objects := m.Plan.Objects(migrations.Found{PublicConnect: true})
 			seen := map[string]bool{}
