@@ -64,7 +64,7 @@ type stand struct {
 // care says when a statement is planned, and why that is to be with care, if it is; declared tells that it is as well
 // where types are declared for its parameters. Conditions that are vetted are not looked at.
 func (w *walker) care(raw *sqltext.RawStmt, of map[*sqltext.RangeVar]*reference,
-	vetted ...*sqltext.Node) (when verdict.Caution, reason string, declared bool) {
+	vetted ...*sqltext.Node) (when verdict.HardenedPlan, reason string, declared bool) {
 	c := &cautious{walker: w, of: of, vetted: vetted, params: map[int32]*paramUse{},
 		levels: map[*sqltext.SelectStmt]*level{}, given: map[*sqltext.SelectStmt][]typed{},
 		views: map[catalog.Name]*sqltext.SelectStmt{}}
@@ -141,7 +141,7 @@ func (c *cautious) because(reason string) {
 }
 
 // statement returns when a statement is planned.
-func (c *cautious) statement(n *sqltext.Node) verdict.Caution {
+func (c *cautious) statement(n *sqltext.Node) verdict.HardenedPlan {
 	switch s := n.GetNode().(type) {
 	case *sqltext.Node_SelectStmt:
 		c.query(s.SelectStmt, nil, true, false)
@@ -152,10 +152,10 @@ func (c *cautious) statement(n *sqltext.Node) verdict.Caution {
 		case query != nil:
 			c.statement(query)
 		}
-		return verdict.PlannedAsItRuns
+		return verdict.HardenedAtExecute
 	case *sqltext.Node_DeclareCursorStmt:
 		c.statement(s.DeclareCursorStmt.GetQuery())
-		return verdict.PlannedAsItRuns
+		return verdict.HardenedAtExecute
 	case *sqltext.Node_PrepareStmt: // for those who run it
 		c.statement(s.PrepareStmt.GetQuery())
 	case *sqltext.Node_TransactionStmt, *sqltext.Node_VariableSetStmt, *sqltext.Node_VariableShowStmt,
@@ -164,16 +164,17 @@ func (c *cautious) statement(n *sqltext.Node) verdict.Caution {
 		*sqltext.Node_ClosePortalStmt, *sqltext.Node_DiscardStmt, *sqltext.Node_UnlistenStmt, *sqltext.Node_ExecuteStmt:
 	case *sqltext.Node_ExplainStmt:
 		c.because("it explains another")
-		return verdict.PlannedAsItRuns
+		return verdict.HardenedAtExecute
 	case *sqltext.Node_UpdateStmt, *sqltext.Node_DeleteStmt:
 		c.changes(n)
 	default: // what writes has triggers, defaults and checks
 		c.because("it writes")
 	}
-	return verdict.PlannedAsItIsBound
+	return verdict.HardenedAtBind
 }
 
-// query visits a SELECT. shown tells that its rows are the client's, or those of an expression that is computed of such.
+// query visits a SELECT. shown tells that its rows are the client's, or those of an expression that is computed of
+// such.
 func (c *cautious) query(s *sqltext.SelectStmt, parent *level, shown, strict bool) {
 	if s == nil {
 		c.because("it has a query of another kind")
@@ -276,28 +277,28 @@ func (w *walker) careful(tree *sqltext.ParseResult, result *Result) {
 	for i, raw := range tree.Stmts {
 		when, reason, declared := w.care(raw, of)
 		if reason == "" {
-			result.CareDeclared = result.CareDeclared || declared
+			result.HardenedIfDeclared = result.HardenedIfDeclared || declared
 			continue
 		}
-		if result.Care == "" {
-			result.Care = reason
+		if result.HardenedReason == "" {
+			result.HardenedReason = reason
 		}
 		e := &result.Effects[i]
 		if e.Kind == verdict.Prepares {
 			if w.bringsOthers() { // it parses what it prepares
-				e.Caution = verdict.PlannedAsItRuns
+				e.HardenedPlan = verdict.HardenedAtExecute
 			}
 			e = &e.Body.Effects[0]
 		}
-		e.Caution = when
+		e.HardenedPlan = when
 	}
-	result.CareParsed = w.bringsOthers()
+	result.HardenBeforeParse = w.bringsOthers()
 }
 
 // careless takes that back.
 func (r *Result) careless() {
 	for i := range r.Effects {
-		r.Effects[i].Caution = verdict.NoCaution
+		r.Effects[i].HardenedPlan = verdict.NotHardened
 	}
-	r.Care, r.CareDeclared = "", false
+	r.HardenedReason, r.HardenedIfDeclared = "", false
 }

@@ -172,7 +172,7 @@ func (c *cautious) plain(f *sqltext.FuncCall) bool {
 		return false
 	}
 	return schema != "" || !slices.ContainsFunc(c.snap.FunctionsNamed("", name),
-		func(f *catalog.Function) bool { return !knownExtension(f.Extension) || f.Replaced })
+		func(f *catalog.Function) bool { return !knownExtension(f.Extension) || f.MayBeReplaced })
 }
 
 // sublink visits a sub-select of an expression. In what is shown it runs for rows that are; elsewhere whenever

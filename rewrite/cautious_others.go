@@ -13,7 +13,7 @@ import (
 // functions run as PostgreSQL plans to read it, or what its rule looks into, and finds rows there.
 func (r *Rewriter) runs(relation *catalog.Relation) bool {
 	f := r.protected[relation.Name]
-	_, runs := r.snap.RunsIn(relation)
+	_, runs := r.snap.ReadRunsUserCode(relation)
 	return runs || f != nil && f.runs
 }
 
@@ -28,7 +28,7 @@ func (w *walker) bringsOthers() bool {
 			}
 		}
 		for oid := range w.present {
-			brings = brings || w.snap.Runs(oid)
+			brings = brings || w.snap.TypeRunsUserCode(oid)
 		}
 		w.withOthers = &brings
 	}

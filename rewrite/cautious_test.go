@@ -394,16 +394,18 @@ func TestCare(t *testing.T) {
 			continue
 		}
 		switch {
-		case c.want == "declared" && result.CareDeclared && result.Care == "":
-		case result.Care == "" && c.want != "", c.want == "" && (result.Care != "" || result.CareDeclared), !strings.Contains(result.Care, c.want):
-			t.Errorf("%s: care %q (declared %t), want %q", c.sql, result.Care, result.CareDeclared, c.want)
+		case c.want == "declared" && result.HardenedIfDeclared && result.HardenedReason == "":
+		case result.HardenedReason == "" && c.want != "",
+			c.want == "" && (result.HardenedReason != "" || result.HardenedIfDeclared),
+			!strings.Contains(result.HardenedReason, c.want):
+			t.Errorf("%s: care %q (declared %t), want %q", c.sql, result.HardenedReason, result.HardenedIfDeclared, c.want)
 		}
 		cautious := false
 		for _, e := range result.Effects {
-			cautious = cautious || e.Caution != verdict.NoCaution || e.Body != nil && e.Body.Cautious()
+			cautious = cautious || e.HardenedPlan != verdict.NotHardened || e.Body != nil && e.Body.HasHardenedPlan()
 		}
-		if cautious != (result.Care != "") {
-			t.Errorf("%s: care %q, and its effects say %t", c.sql, result.Care, cautious)
+		if cautious != (result.HardenedReason != "") {
+			t.Errorf("%s: care %q, and its effects say %t", c.sql, result.HardenedReason, cautious)
 		}
 	}
 }
@@ -456,16 +458,16 @@ func TestCareForVirtualColumns(t *testing.T) {
 		"COPY (SELECT id FROM memories WHERE title IS NULL) TO STDOUT":                                           true,
 	} {
 		result, refused := r.Rewrite(sql, false)
-		if refused != nil || (result.Care != "") != careful {
-			t.Errorf("%s: %v, care %q", sql, refused, result.Care)
+		if refused != nil || (result.HardenedReason != "") != careful {
+			t.Errorf("%s: %v, care %q", sql, refused, result.HardenedReason)
 		}
 	}
 }
 
 // What the gate door takes cannot fail, and is planned as PostgreSQL plans.
 func TestTheGateNeedsNoCare(t *testing.T) {
-	result, refused := rewriter(t, Gate).Rewrite("SELECT count(*) FROM memories WHERE occurred_at > (SELECT min(occurred_at) FROM memories)", false)
-	if refused != nil || result.Door != verdict.DoorGate || result.Care != "" || result.Effects[0].Caution != verdict.NoCaution {
+	result, refused := rewriter(t, AlwaysSigned).Rewrite("SELECT count(*) FROM memories WHERE occurred_at > (SELECT min(occurred_at) FROM memories)", false)
+	if refused != nil || result.Path != verdict.PathSigned || result.HardenedReason != "" || result.Effects[0].HardenedPlan != verdict.NotHardened {
 		t.Errorf("%+v %v", result, refused)
 	}
 }
@@ -499,8 +501,8 @@ func TestCareForCirclesAndSegments(t *testing.T) {
 		ALTER TABLE people ADD seg lseg; ALTER TABLE notes ADD c circle; ALTER TABLE parents ADD sides side[]; ALTER TABLE memory_participants ADD shape shape; ALTER TABLE memories ADD p point, ADD b box`)
 	for table, care := range map[string]bool{"people": true, "notes": true, "parents": true, "memory_participants": true, "memories": false} {
 		result, refused := r.Rewrite("SELECT count(*) FROM "+table, false)
-		if refused != nil || (result.Care != "") != care {
-			t.Errorf("%s: %v, care %q", table, refused, result.Care)
+		if refused != nil || (result.HardenedReason != "") != care {
+			t.Errorf("%s: %v, care %q", table, refused, result.HardenedReason)
 		}
 	}
 }
@@ -510,8 +512,8 @@ func TestCareForSlices(t *testing.T) {
 	r, _ := altered(t, RLS, "ALTER TABLE memories ADD nm name, ADD p point, ADD l line, ADD b box, ADD tags text[]")
 	for column, care := range map[string]bool{"nm": true, "p": true, "l": true, "b": true, "tags": false} {
 		result, refused := r.Rewrite("SELECT id FROM memories WHERE id > 0 AND "+column+"[0:1] IS NULL", false)
-		if refused != nil || (result.Care != "") != care {
-			t.Errorf("%s: %v, care %q", column, refused, result.Care)
+		if refused != nil || (result.HardenedReason != "") != care {
+			t.Errorf("%s: %v, care %q", column, refused, result.HardenedReason)
 		}
 	}
 }

@@ -92,7 +92,7 @@ func (c *cautious) loudDelete(r *catalog.Relation, seen map[*catalog.Relation]bo
 	switch {
 	case !single(r):
 		return r.Name.String() + " is no table by itself"
-	case !r.DeletesQuietly:
+	case !r.DeleteRunsNoUserCode:
 		return "a trigger, rule or policy of its owner's may run as rows of " + r.Name.String() + " are deleted"
 	}
 	for _, other := range c.snap.PointingTo(r.Name) {
@@ -123,7 +123,7 @@ func (c *cautious) loudUpdate(r *catalog.Relation, set []string) (why string) {
 	switch {
 	case !single(r):
 		return r.Name.String() + " is no table by itself"
-	case !r.UpdatesQuietly:
+	case !r.UpdateRunsNoUserCode:
 		return "a trigger, check, index, type, rule or policy of its owner's may run as rows of " + r.Name.String() +
 			" are updated"
 	}

@@ -97,9 +97,11 @@ func TestCareOfWrites(t *testing.T) {
 		case refused != nil && strings.Contains(c.sql, "DELETE FROM notes"):
 		case refused != nil:
 			t.Errorf("%s: %v", c.sql, refused)
-		case c.want == "declared" && result.CareDeclared && result.Care == "":
-		case result.Care == "" && c.want != "", c.want == "" && (result.Care != "" || result.CareDeclared), !strings.Contains(result.Care, c.want):
-			t.Errorf("%s: care %q (declared %t), want %q", c.sql, result.Care, result.CareDeclared, c.want)
+		case c.want == "declared" && result.HardenedIfDeclared && result.HardenedReason == "":
+		case result.HardenedReason == "" && c.want != "",
+			c.want == "" && (result.HardenedReason != "" || result.HardenedIfDeclared),
+			!strings.Contains(result.HardenedReason, c.want):
+			t.Errorf("%s: care %q (declared %t), want %q", c.sql, result.HardenedReason, result.HardenedIfDeclared, c.want)
 		}
 	}
 }
@@ -188,13 +190,13 @@ func TestCareOfWhatWritesRun(t *testing.T) {
 			result, refused := r.Rewrite(sql, false)
 			if refused != nil {
 				t.Errorf("%s: %s: %v", change, sql, refused)
-			} else if (result.Care != "") != careful[i] {
-				t.Errorf("%s: %s: care %q", change, sql, result.Care)
+			} else if (result.HardenedReason != "") != careful[i] {
+				t.Errorf("%s: %s: care %q", change, sql, result.HardenedReason)
 			}
 		}
 		if strings.Contains(change, "feeling") {
 			for _, sql := range []string{"UPDATE drafts SET feeling = title", "UPDATE drafts SET feelings[1] = title", "UPDATE drafts SET feelings = tags"} {
-				if result, refused := r.Rewrite(sql, false); refused != nil || result.Care == "" {
+				if result, refused := r.Rewrite(sql, false); refused != nil || result.HardenedReason == "" {
 					t.Errorf("%s: %s: %v", change, sql, refused)
 				}
 			}
@@ -207,7 +209,7 @@ const asksOf = "; CREATE FUNCTION asks(int) RETURNS int LANGUAGE plpgsql IMMUTAB
 
 // What a search finds to be written is found by key behind the gate door, where it is planned without care.
 func TestWritesFoundByKey(t *testing.T) {
-	r := quietRewriter(t, pgtest.Database(t).Connect(t, "postgres"), Doors, "")
+	r := quietRewriter(t, pgtest.Database(t).Connect(t, "postgres"), Auto, "")
 	const search = "found @@ 'a'::tsquery"
 	keys := func(alias, by string) string {
 		return by + " AND " + alias + ".id = ANY (ARRAY(SELECT " + alias + ".id FROM pgconsent_gate.door_public_drafts AS " + alias + " WHERE " + by + "))"
@@ -247,10 +249,11 @@ func TestWritesFoundByKey(t *testing.T) {
 		}
 		text := strings.ReplaceAll(result.Text, "pg_catalog.", "")
 		switch {
-		case want == "" && (result.NeedsSignature || len(result.ByKey) > 0 || strings.Contains(text, "pgconsent_gate.door")):
+		case want == "" && (result.NeedsSignature || len(result.SearchedByKey) > 0 || strings.Contains(text, "pgconsent_gate.door")):
 			t.Errorf("%s: %s", sql, text)
-		case want != "" && (text != want || len(result.ByKey) != 1 || !result.NeedsSignature || result.Care != "" || result.Door != verdict.DoorRLS):
-			t.Errorf("%s: door %s, care %q, by key %v\n%s\n%s", sql, result.Door, result.Care, result.ByKey, text, want)
+		case want != "" && (text != want || len(result.SearchedByKey) != 1 || !result.NeedsSignature ||
+			result.HardenedReason != "" || result.Path != verdict.PathRowSecurity):
+			t.Errorf("%s: door %s, care %q, by key %v\n%s\n%s", sql, result.Path, result.HardenedReason, result.SearchedByKey, text, want)
 		}
 	}
 }

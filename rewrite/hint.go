@@ -31,21 +31,21 @@ func (r *Rewriter) WithSizes(sizes catalog.Sizes) *Rewriter {
 	return &with
 }
 
-// WithDoors returns a rewriter that takes the signed path where the signed views are there. An owner who drops a column
-// of a table drops the view that has it.
-func (r *Rewriter) WithDoors(there func(view catalog.Name) bool) *Rewriter {
+// WithSignedViews returns a rewriter that takes the signed path where the signed views are there. An owner who drops a
+// column of a table drops the view that has it.
+func (r *Rewriter) WithSignedViews(there func(view catalog.Name) bool) *Rewriter {
 	with := *r
 	with.protected = make(map[catalog.Name]*fragment, len(r.protected))
 	for name, f := range r.protected {
 		one := *f
-		one.door = f.door && there(predicate.DoorView(name))
+		one.door = f.door && there(predicate.SignedView(name))
 		with.protected[name] = &one
 	}
 	return &with
 }
 
-// costs of one protected table: what a visited row costs in either form, and what making the sets costs. In microseconds,
-// by measurement; their ratios are what matters.
+// costs of one protected table: what a visited row costs in either form, and what making the sets costs. In
+// microseconds, by measurement; their ratios are what matters.
 const (
 	probeCost = 2.0  // of looking up one set's condition for one row
 	matchCost = 0.3  // of finding a value in a set
@@ -53,8 +53,8 @@ const (
 	leastRows = 1000 // below it the planning is most of it
 )
 
-// scans tells whether the one statement of the text reads so much of protected tables that row policies should make sets
-// of their helpers. Nothing but speed depends on it.
+// scans tells whether the one statement of the text reads so much of protected tables that row policies should make
+// sets of their helpers. Nothing but speed depends on it.
 func (w *walker) scans(tree *sqltext.ParseResult) bool {
 	if w.sizes == nil || len(tree.Stmts) != 1 {
 		return false
@@ -619,6 +619,6 @@ func fixedColumns(t *policy.Table) []string {
 func keeps(t *policy.Table) bool {
 	return slices.ContainsFunc(parts(t), func(part predicate.Node) bool {
 		consent, ok := part.(predicate.Consent)
-		return ok && consent.Kept != nil
+		return ok && consent.Materialized != nil
 	})
 }

@@ -39,23 +39,23 @@ func TestWhatRowSecurityFindsInNoIndex(t *testing.T) {
 	for _, name := range []string{"owners", "papers"} {
 		sizes[catalog.Name{Schema: "public", Name: name}] = catalog.Size{Rows: 1e6, Distinct: map[string]float64{"id": 1e6, "part": 9, "title": 1e5}}
 	}
-	r := New(snap, pol, Doors).WithSizes(sizes)
-	for sql, want := range map[string]verdict.Door{
-		"SELECT title FROM papers WHERE id = 7":                                                             verdict.DoorRLS,
-		"SELECT title FROM papers WHERE part = 'a' AND title = 'b'":                                         verdict.DoorRLS,
-		"SELECT title FROM papers WHERE part = 'a'":                                                         verdict.DoorGate,
-		"SELECT title FROM papers ORDER BY id DESC LIMIT 20":                                                verdict.DoorRLS,
-		"SELECT title FROM papers WHERE made > '2026-01-01' ORDER BY id LIMIT 20":                           verdict.DoorRLS,
-		"SELECT title FROM papers WHERE price = 12.50":                                                      verdict.DoorGate,
-		"SELECT title FROM papers WHERE lower(title) = 'b' LIMIT 1":                                         verdict.DoorGate,
-		"SELECT title FROM papers WHERE state = 'open' LIMIT 20":                                            verdict.DoorGate,
-		"SELECT title FROM papers WHERE words @@ plainto_tsquery('simple', 'lake') ORDER BY id LIMIT 20":    verdict.DoorGate,
-		"SELECT title FROM papers WHERE id = 7 AND words @@ plainto_tsquery('simple', 'lake')":              verdict.DoorRLS,
-		"SELECT p.title FROM papers p JOIN owners o ON o.id = p.owner WHERE lower(p.title) = 'b' LIMIT 1":   verdict.DoorGate,
-		"SELECT title FROM papers WHERE EXISTS (SELECT FROM owners o WHERE o.id = papers.owner) AND id = 7": verdict.DoorRLS,
+	r := New(snap, pol, Auto).WithSizes(sizes)
+	for sql, want := range map[string]verdict.Path{
+		"SELECT title FROM papers WHERE id = 7":                                                             verdict.PathRowSecurity,
+		"SELECT title FROM papers WHERE part = 'a' AND title = 'b'":                                         verdict.PathRowSecurity,
+		"SELECT title FROM papers WHERE part = 'a'":                                                         verdict.PathSigned,
+		"SELECT title FROM papers ORDER BY id DESC LIMIT 20":                                                verdict.PathRowSecurity,
+		"SELECT title FROM papers WHERE made > '2026-01-01' ORDER BY id LIMIT 20":                           verdict.PathRowSecurity,
+		"SELECT title FROM papers WHERE price = 12.50":                                                      verdict.PathSigned,
+		"SELECT title FROM papers WHERE lower(title) = 'b' LIMIT 1":                                         verdict.PathSigned,
+		"SELECT title FROM papers WHERE state = 'open' LIMIT 20":                                            verdict.PathSigned,
+		"SELECT title FROM papers WHERE words @@ plainto_tsquery('simple', 'lake') ORDER BY id LIMIT 20":    verdict.PathSigned,
+		"SELECT title FROM papers WHERE id = 7 AND words @@ plainto_tsquery('simple', 'lake')":              verdict.PathRowSecurity,
+		"SELECT p.title FROM papers p JOIN owners o ON o.id = p.owner WHERE lower(p.title) = 'b' LIMIT 1":   verdict.PathSigned,
+		"SELECT title FROM papers WHERE EXISTS (SELECT FROM owners o WHERE o.id = papers.owner) AND id = 7": verdict.PathRowSecurity,
 	} {
-		if result, refused := r.Rewrite(sql, false); refused != nil || result.Door != want {
-			t.Errorf("%s takes %q: %q %v", sql, result.Door, result.DoorReason, refused)
+		if result, refused := r.Rewrite(sql, false); refused != nil || result.Path != want {
+			t.Errorf("%s takes %q: %q %v", sql, result.Path, result.RowSecurityReason, refused)
 		}
 	}
 }

@@ -41,8 +41,8 @@ func TestScanHintOfPartitions(t *testing.T) {
 		sizes[catalog.Name{Schema: "public", Name: name}] = catalog.Size{Rows: 1e6}
 	}
 	for table, want := range map[string]bool{"lines": true, "logs": false} {
-		if result, refused := New(snap, pol, RLS).WithSizes(sizes).Rewrite("SELECT count(*) FROM "+table, false); refused != nil || result.Scan != want {
-			t.Errorf("%s: scan is %v: %v", table, result.Scan, refused)
+		if result, refused := New(snap, pol, RLS).WithSizes(sizes).Rewrite("SELECT count(*) FROM "+table, false); refused != nil || result.UseHash != want {
+			t.Errorf("%s: scan is %v: %v", table, result.UseHash, refused)
 		}
 	}
 }

@@ -18,7 +18,7 @@ const (
 
 // seeks tells whether the conditions of the one statement of the text find few rows by indexes, wherever it reads a
 // table of whose rows an index might be read for the rule: then that index is better left alone (see
-// predicate.SeekHint). Nothing but speed depends on it.
+// predicate.UseIndexHint). Nothing but speed depends on it.
 func (w *walker) seeks(tree *sqltext.ParseResult, gate bool) bool {
 	if w.sizes == nil || len(tree.Stmts) != 1 {
 		return false
@@ -48,7 +48,7 @@ func (w *walker) seeks(tree *sqltext.ParseResult, gate bool) bool {
 // mostFew is of how many tables a text says so: what stands in front of it is looked through as it is planned.
 const mostFew = 8
 
-// few are the tables of which searches by an index are to find few rows behind the gate door (see predicate.Few).
+// few are the tables of which searches by an index are to find few rows behind the gate door (see predicate.EstimateRows).
 // Nothing but speed depends on it.
 func (w *walker) few(tree *sqltext.ParseResult, gate bool) []catalog.Name {
 	if w.sizes == nil || !gate && len(w.searches) == 0 {

@@ -46,7 +46,7 @@ tables:
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := New(snap, pol, Doors).WithSizes(sizes)
+	r := New(snap, pol, Auto).WithSizes(sizes)
 	const search = "found @@ plainto_tsquery('simple', 'a')"
 	for sql, want := range map[string]bool{
 		"SELECT title FROM cards WHERE board = 7 ORDER BY made DESC LIMIT 20":                           true,
@@ -78,11 +78,11 @@ tables:
 			t.Errorf("%s: %v", sql, refused)
 			continue
 		}
-		if result.Seek != want || strings.HasPrefix(result.Text, predicate.SeekHint) != want {
-			t.Errorf("%s (%s): seek is %v, %.60s", sql, result.Door, result.Seek, result.Text)
+		if result.UseIndex != want || strings.HasPrefix(result.Text, predicate.UseIndexHint) != want {
+			t.Errorf("%s (%s): seek is %v, %.60s", sql, result.Path, result.UseIndex, result.Text)
 		}
 	}
-	if result, _ := New(snap, pol, Doors).Rewrite("SELECT title FROM cards WHERE board = 7 AND "+search, false); result.Seek || len(result.Few) > 0 {
+	if result, _ := New(snap, pol, Auto).Rewrite("SELECT title FROM cards WHERE board = 7 AND "+search, false); result.UseIndex || len(result.EstimateRows) > 0 {
 		t.Error("a hint without sizes")
 	}
 	// Behind the gate door it says which tables a search by an index finds few rows of.
@@ -112,9 +112,9 @@ tables:
 			t.Errorf("%s: %v", sql, refused)
 			continue
 		}
-		if got := slices.Contains(result.Few, cards); got != want ||
-			strings.Contains(result.Text, predicate.FewHint(cards)) != want || got && len(result.Few) > 1 {
-			t.Errorf("%s (%s, %s): few is %v, %.90s", sql, result.Door, result.DoorReason, result.Few, result.Text)
+		if got := slices.Contains(result.EstimateRows, cards); got != want ||
+			strings.Contains(result.Text, predicate.EstimateRowsHint(cards)) != want || got && len(result.EstimateRows) > 1 {
+			t.Errorf("%s (%s, %s): few is %v, %.90s", sql, result.Path, result.RowSecurityReason, result.EstimateRows, result.Text)
 		}
 	}
 }

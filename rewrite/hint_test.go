@@ -86,19 +86,19 @@ func TestScanHint(t *testing.T) {
 			t.Errorf("%s: %v", sql, refused)
 			continue
 		}
-		if result.Scan != want || strings.HasPrefix(result.Text, predicate.ScanHint) != want {
-			t.Errorf("%s: scan is %v, %.60s", sql, result.Scan, result.Text)
+		if result.UseHash != want || strings.HasPrefix(result.Text, predicate.UseHashHint) != want {
+			t.Errorf("%s: scan is %v, %.60s", sql, result.UseHash, result.Text)
 		}
 		if at := strings.Index(result.Text, "title"); want && at > 0 && result.Position(at+1) != strings.Index(sql, "title")+1 {
 			t.Errorf("%s: position %d becomes %d", sql, at+1, result.Position(at+1))
 		}
 	}
-	if result, _ := rewriter(t, RLS).Rewrite("SELECT count(*) FROM memories", false); result.Scan {
+	if result, _ := rewriter(t, RLS).Rewrite("SELECT count(*) FROM memories", false); result.UseHash {
 		t.Error("a hint without knowing the sizes")
 	}
 	large := sizes()
 	large[catalog.Name{Schema: "public", Name: "memory_participants"}] = catalog.Size{Rows: 1e8}
-	if result, _ := rewriter(t, RLS).WithSizes(large).Rewrite("SELECT count(*) FROM memories", false); result.Scan {
+	if result, _ := rewriter(t, RLS).WithSizes(large).Rewrite("SELECT count(*) FROM memories", false); result.UseHash {
 		t.Error("a hint for a set that does not fit into memory: the plan would be quadratic")
 	}
 }

@@ -68,8 +68,8 @@ func TestScanHintOfFewRows(t *testing.T) {
 		}
 		r := New(snap, pol, RLS).WithSizes(sizes)
 		for sql, want := range statements {
-			if result, refused := r.Rewrite(sql, false); refused != nil || result.Scan != want {
-				t.Errorf("%s (%s): scan is %v: %v", sql, attribute, result.Scan, refused)
+			if result, refused := r.Rewrite(sql, false); refused != nil || result.UseHash != want {
+				t.Errorf("%s (%s): scan is %v: %v", sql, attribute, result.UseHash, refused)
 			}
 		}
 	}

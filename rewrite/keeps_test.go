@@ -57,21 +57,21 @@ func TestWhatKeepsItsSnapshotIsTheServers(t *testing.T) {
 			if _, err := conn.PgConn().Exec(context.Background(), "RESET ALL").ReadAll(); err != nil {
 				t.Fatal(err)
 			}
-			said := func(k verdict.Keeping) bool {
-				return slices.ContainsFunc(result.Effects, func(e verdict.Effect) bool { return e.Keeps == k })
+			said := func(k verdict.SnapshotHold) bool {
+				return slices.ContainsFunc(result.Effects, func(e verdict.Effect) bool { return e.SnapshotHold == k })
 			}
 			switch {
 			case keeps(always):
 				sessions++
-				if !said(verdict.KeepsSession) {
+				if !said(verdict.SessionHoldsSnapshot) {
 					t.Errorf("%s: every transaction keeps its snapshot, and nothing says so", sql)
 				}
 			case keeps(now):
 				kept++
-				if !said(verdict.KeepsTx) && !said(verdict.KeepsSession) {
+				if !said(verdict.TransactionHoldsSnapshot) && !said(verdict.SessionHoldsSnapshot) {
 					t.Errorf("%s: it keeps its snapshot, and nothing says so", sql)
 				}
-			case strings.HasPrefix(strings.ToLower(of), "read") && (said(verdict.KeepsTx) || said(verdict.KeepsSession)):
+			case strings.HasPrefix(strings.ToLower(of), "read") && (said(verdict.TransactionHoldsSnapshot) || said(verdict.SessionHoldsSnapshot)):
 				t.Errorf("%s is said to keep a snapshot", sql)
 			}
 		}

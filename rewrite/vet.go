@@ -13,8 +13,8 @@ import (
 )
 
 // vetter decides whether a text that the walk has allowed may take the gate door, where the planner may run its
-// expressions on hidden rows. It keeps the first thing that speaks against it. Its default arms say no: that costs speed
-// and nothing else.
+// expressions on hidden rows. It keeps the first thing that speaks against it. Its default arms say no: that costs
+// speed and nothing else.
 type vetter struct {
 	*walker
 	reason         string
@@ -147,7 +147,7 @@ func (v *vetter) whole(s *sqltext.SelectStmt) {
 // and another mistake; so of such a one the sizes of tables, hidden rows counted, decide nothing.
 func (v *vetter) pays(tree *sqltext.ParseResult) {
 	switch {
-	case v.reason != "" || v.mode == Gate:
+	case v.reason != "" || v.mode == AlwaysSigned:
 	case v.found == nil && v.visits(tree, v.leaky) < leastVisits:
 		v.no("it reads few rows, which row security does as fast")
 	case !v.searches && v.rules() > mostRules: // a search needs its index
@@ -330,7 +330,7 @@ func (v *vetter) limit(n *sqltext.Node, top bool) {
 	}
 	if p != nil {
 		if !top {
-			v.forms[p.Number] |= verdict.Natural
+			v.forms[p.Number] |= verdict.NonNegative
 		}
 		return
 	}
@@ -389,7 +389,8 @@ func (v *vetter) from(n *sqltext.Node, at place) []*vetItem {
 	}
 }
 
-// search vets a function in FROM: one that reads a text search, which gives one row of one column, named as the item is.
+// search vets a function in FROM: one that reads a text search, which gives one row of one column, named as the item
+// is.
 func (v *vetter) search(f *sqltext.RangeFunction, at place) []*vetItem {
 	var call *sqltext.FuncCall
 	if len(f.Functions) == 1 {
@@ -642,7 +643,7 @@ func (v *vetter) takeDoor() {
 			v.replace(ref.start, ref.end, name.SQL(), func() { rv.Schemaname, rv.Relname = name.Schema, name.Name })
 			continue
 		}
-		v.substitute(ref, predicate.DoorView(ref.name))
+		v.substitute(ref, predicate.SignedView(ref.name))
 	}
 	v.qualifyTypes()
 }
@@ -668,12 +669,12 @@ func (w *walker) onlyDoors(tree *sqltext.ParseResult) bool {
 		if f := w.protected[t.Relation.Name]; f.open {
 			allowed[t.Relation.Name] = true
 		} else if f.door {
-			allowed[predicate.DoorView(t.Relation.Name)] = true
+			allowed[predicate.SignedView(t.Relation.Name)] = true
 		}
 	}
 	for _, view := range w.pol.Views() {
 		if f := w.protected[view.Relation.Name]; f != nil && f.door {
-			allowed[predicate.DoorView(view.Relation.Name)] = true
+			allowed[predicate.SignedView(view.Relation.Name)] = true
 		}
 	}
 	only, signed := true, false
@@ -696,34 +697,34 @@ var errDoors = errors.New("rewrite: a text of the gate door names a relation tha
 // door sends the text through the gate door if it may take it. found tells whether the rest may stand above rows that
 // are found, or find these by key.
 func (w *walker) door(tree *sqltext.ParseResult, result *Result, found bool) bool {
-	if !w.mode.Doors() {
+	if !w.mode.UsesSignedPath() {
 		return false
 	}
 	if w.bringsOthers() { // which would see a text that is signed, and values of hidden rows
-		result.DoorReason = "values that functions of others compare or convert"
+		result.RowSecurityReason = "values that functions of others compare or convert"
 		return false
 	}
 	v := w.vet(tree, (*vetter).whole)
 	reason, whole := v.reason, v.passed
 	if !v.passed && found && w.readsOne(tree) {
 		if behind := w.vet(tree, (*vetter).behind); behind.passed {
-			v, result.Above = behind, reason
+			v, result.AboveReason = behind, reason
 		}
 	}
-	result.Formed = v.formed
+	result.ExpectsForms = v.formed
 	// whether it pays or not: that goes by sizes
 	if found && v.found == nil && len(tree.Stmts) == 1 && !w.unsigned && signable(w.source) {
 		w.keySearches(tree, result, whole)
 	}
 	v.pays(tree)
 	if v.reason != "" {
-		result.DoorReason, result.Above = v.reason, ""
+		result.RowSecurityReason, result.AboveReason = v.reason, ""
 		return false
 	}
 	v.takeDoor()
 	w.found = v.found
 	w.signed = true
-	result.Door, result.params, result.exact, result.Forms = verdict.DoorGate, v.params, v.exact, v.forms
+	result.Path, result.params, result.exact, result.Forms = verdict.PathSigned, v.params, v.exact, v.forms
 	return true
 }
 

@@ -305,12 +305,12 @@ func (v *vetter) matches(what, name string, operands []value) (kind, bool) {
 					continue
 				}
 				if form, is := map[kind]verdict.Form{
-					"pattern": verdict.Pattern, "short": verdict.Words, "expression": verdict.Expression,
+					"pattern": verdict.Pattern, "short": verdict.SearchWords, "expression": verdict.RegularExpression,
 					"query": verdict.TextQuery}[wanted[i]]; is {
 					v.form(operands[i].param, form)
 				} else if wanted[i] == "shallow" {
 					v.param(operands[i].param, "jsonb")
-					v.forms[operands[i].param] |= verdict.Shallow
+					v.forms[operands[i].param] |= verdict.ShallowJSON
 				} else if v.ofKind(operands[i].param, wanted[i]); what == "operator" && len(operands) == 2 {
 					// an unknown operand is taken to have the other's type
 					v.sized[operands[i].param] = append(v.sized[operands[i].param], operands[1-i].oid)
@@ -660,7 +660,8 @@ func (v *vetter) aggregateCall(name string, f *sqltext.FuncCall, at place) value
 	return value{kind: result}
 }
 
-// sums notes a sum that may overflow. Visible rows alone decide whether it does, and so they must on whether it is made.
+// sums notes a sum that may overflow. Visible rows alone decide whether it does, and so they must on whether it is
+// made.
 func (v *vetter) sums(what string, at place) {
 	if v.overflows = true; at.elsewhere {
 		v.no("%s, which may overflow, beside another table or in an expression", what)

@@ -8,7 +8,7 @@ import (
 
 // A function in FROM takes the gate door where it reads a text search, as an expression that reads one does.
 func TestSearchesInFrom(t *testing.T) {
-	r, _ := altered(t, Gate, `ALTER TABLE memories ADD found tsvector; CREATE INDEX ON memories USING gin (found)`)
+	r, _ := altered(t, AlwaysSigned, `ALTER TABLE memories ADD found tsvector; CREATE INDEX ON memories USING gin (found)`)
 	for sql, gate := range map[string]bool{
 		"SELECT id, ts_rank(found, q) AS rank FROM memories, plainto_tsquery('english', 'lake') q WHERE found @@ q ORDER BY rank DESC, id LIMIT 5": true,
 		"SELECT id FROM memories m CROSS JOIN websearch_to_tsquery('lake -storm') AS q WHERE m.found @@ q":                                         true,
@@ -38,8 +38,8 @@ func TestSearchesInFrom(t *testing.T) {
 		switch {
 		case refused != nil:
 			t.Errorf("%s: %v", sql, refused)
-		case (result.Door == verdict.DoorGate) != gate:
-			t.Errorf("%s: %s: %s", sql, result.Door, result.DoorReason)
+		case (result.Path == verdict.PathSigned) != gate:
+			t.Errorf("%s: %s: %s", sql, result.Path, result.RowSecurityReason)
 		}
 	}
 }
@@ -47,15 +47,15 @@ func TestSearchesInFrom(t *testing.T) {
 // A column that USING makes of two is converted where their types differ: of some dates there is no time, and of some
 // numbers no floating point.
 func TestUsingIsOfOneType(t *testing.T) {
-	r, _ := altered(t, Gate,
+	r, _ := altered(t, AlwaysSigned,
 		"ALTER TABLE memories ADD at date, ADD on_day date, ADD n integer, ADD size numeric; ALTER TABLE people "+
 			"ADD at timestamp, ADD on_day date, ADD n bigint, ADD size float8")
 	for column, gate := range map[string]bool{"at": false, "on_day": true, "n": true, "size": false} {
 		for _, join := range []string{"JOIN", "LEFT JOIN", "FULL JOIN"} {
 			sql := "SELECT m.id FROM memories m " + join + " people p USING (" + column + ") WHERE " + column + " IS NOT NULL"
 			result, refused := r.Rewrite(sql, false)
-			if refused != nil || (result.Door == verdict.DoorGate) != gate {
-				t.Errorf("%s: %v, door %s, %q", sql, refused, result.Door, result.DoorReason)
+			if refused != nil || (result.Path == verdict.PathSigned) != gate {
+				t.Errorf("%s: %v, door %s, %q", sql, refused, result.Path, result.RowSecurityReason)
 			}
 		}
 	}

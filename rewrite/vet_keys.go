@@ -88,7 +88,7 @@ func (w *walker) keySearches(tree *sqltext.ParseResult, result *Result, passed b
 	}
 	w.searches, w.searcher = searches, v
 	w.signed = true
-	result.params, result.exact, result.Forms, result.Formed = v.params, v.exact, v.forms, result.Formed || len(v.forms) > 0
+	result.params, result.exact, result.Forms, result.ExpectsForms = v.params, v.exact, v.forms, result.ExpectsForms || len(v.forms) > 0
 }
 
 // byKey tells whether rows of a table are found by key.
@@ -339,7 +339,7 @@ func withKeys(text string, searches []keySearch) (out string, position func(int)
 			return "", nil, false, nil
 		}
 		key := catalog.QuoteIdent(search.alias) + "." + catalog.QuoteIdent(search.key)
-		frame := key + " = ANY (ARRAY(SELECT " + key + " FROM " + predicate.DoorView(search.ref.name).SQL() +
+		frame := key + " = ANY (ARRAY(SELECT " + key + " FROM " + predicate.SignedView(search.ref.name).SQL() +
 			" AS " + catalog.QuoteIdent(search.alias)
 		all := words(fromOf(queries[search.at]))
 		for _, k := range search.words {

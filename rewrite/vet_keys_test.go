@@ -12,7 +12,7 @@ import (
 // A search in a join, a sub-select or a WITH query, beside what is not vetted, has its rows found by key behind the
 // gate door; all else is as under row security.
 func TestFoundByKey(t *testing.T) {
-	r, _ := altered(t, Doors,
+	r, _ := altered(t, Auto,
 		"CREATE EXTENSION pg_trgm; ALTER TABLE memories ADD n integer, ADD price numeric, ADD found tsvector, ADD "+
 			"secret text COLLATE \"en-x-icu\", ADD code text COLLATE \"C\"; CREATE INDEX ON memories USING gin "+
 			"(found); CREATE INDEX ON memories USING gin (title gin_trgm_ops); CREATE INDEX ON memories USING gin "+
@@ -150,10 +150,11 @@ func TestFoundByKey(t *testing.T) {
 		}
 		text := strings.ReplaceAll(result.Text, "pg_catalog.", "")
 		switch {
-		case want == "" && (result.NeedsSignature || len(result.ByKey) > 0 || strings.Contains(text, "pgconsent_gate.door")):
+		case want == "" && (result.NeedsSignature || len(result.SearchedByKey) > 0 || strings.Contains(text, "pgconsent_gate.door")):
 			t.Errorf("%s: %s", sql, text)
-		case want != "" && (text != want || len(result.ByKey) != 1 || !result.NeedsSignature || result.Care != "" || result.Door != verdict.DoorRLS):
-			t.Errorf("%s: door %s, care %q, by key %v\n%s\n%s", sql, result.Door, result.Care, result.ByKey, text, want)
+		case want != "" && (text != want || len(result.SearchedByKey) != 1 || !result.NeedsSignature ||
+			result.HardenedReason != "" || result.Path != verdict.PathRowSecurity):
+			t.Errorf("%s: door %s, care %q, by key %v\n%s\n%s", sql, result.Path, result.HardenedReason, result.SearchedByKey, text, want)
 		}
 	}
 }
@@ -162,7 +163,7 @@ func TestFoundByKey(t *testing.T) {
 // rows counted.
 func TestFoundByKeyWhateverTheSizes(t *testing.T) {
 	const change = "ALTER TABLE memories ADD found tsvector; CREATE INDEX ON memories USING gin (found)"
-	r, _ := altered(t, Doors, change)
+	r, _ := altered(t, Auto, change)
 	for sql, want := range map[string]bool{
 		"SELECT m.title FROM memories m, people p WHERE m.found @@ plainto_tsquery('english', $1) AND p.id = m.user_id":                    true,
 		"SELECT m.title FROM memories m JOIN people p ON p.id = m.user_id WHERE m.found @@ plainto_tsquery('english', $1) AND p.name = $2": false,
@@ -179,13 +180,13 @@ func TestFoundByKeyWhateverTheSizes(t *testing.T) {
 			if refused != nil {
 				t.Fatal(sql, refused)
 			}
-			if got := len(result.ByKey) > 0; got != want ||
-				want && (!result.NeedsSignature || result.Forms[1] != verdict.Words || !result.Formed || result.MayDeclare([]uint32{23})) {
-				t.Errorf("%s, %v rows, door %s: by key %v, forms %v", sql, rows, result.Door, got, result.Forms)
+			if got := len(result.SearchedByKey) > 0; got != want ||
+				want && (!result.NeedsSignature || result.Forms[1] != verdict.SearchWords || !result.ExpectsForms || result.MayDeclare([]uint32{23})) {
+				t.Errorf("%s, %v rows, door %s: by key %v, forms %v", sql, rows, result.Path, got, result.Forms)
 			}
 			forms = append(forms, strings.NewReplacer("public.", "", "pgconsent_gate.door_public_",
-				"", " AS memories", "", " AS people", "", predicate.SeekHint, "", predicate.ScanHint,
-				"", predicate.FewHint(catalog.Name{Schema: "public", Name: "memories"}), "").Replace(result.Text))
+				"", " AS memories", "", " AS people", "", predicate.UseIndexHint, "", predicate.UseHashHint,
+				"", predicate.EstimateRowsHint(catalog.Name{Schema: "public", Name: "memories"}), "").Replace(result.Text))
 		}
 		if forms[0] != forms[1] {
 			t.Errorf("sizes change more than names:\n%s\n%s", forms[0], forms[1])
@@ -195,12 +196,12 @@ func TestFoundByKeyWhateverTheSizes(t *testing.T) {
 
 // Errors are placed where the client wrote what they are about.
 func TestFoundByKeyKeepsPositions(t *testing.T) {
-	r, _ := altered(t, Doors, "ALTER TABLE memories ADD found tsvector; CREATE INDEX ON memories USING gin (found)")
+	r, _ := altered(t, Auto, "ALTER TABLE memories ADD found tsvector; CREATE INDEX ON memories USING gin (found)")
 	sql := "SELECT 'ä', m.title FROM memories m JOIN people p ON p.id = m.user_id WHERE m.found @@ 'x('::tsquery " +
 		"AND p.name ~ '(?=y)' ORDER BY p.consent_status"
 	result, refused := r.Rewrite(sql, false)
-	if refused != nil || len(result.ByKey) == 0 {
-		t.Fatal(refused, result.DoorReason)
+	if refused != nil || len(result.SearchedByKey) == 0 {
+		t.Fatal(refused, result.RowSecurityReason)
 	}
 	for _, word := range []string{"'ä'", "m.title", "p.id =", "~ '(?=y)'", "p.consent_status"} {
 		at := func(text string) int { return len([]rune(text[:strings.LastIndex(text, word)])) + 1 }

@@ -11,7 +11,7 @@ import (
 // What the outermost SELECT returns may be any function, operator and cast of PostgreSQL's; what is sorted, grouped or
 // asked for on the way may not.
 func TestOutputsTakeTheDoor(t *testing.T) {
-	r, _ := altered(t, Gate, "ALTER TABLE memories ADD n integer, ADD price numeric, ADD day date, ADD f float8")
+	r, _ := altered(t, AlwaysSigned, "ALTER TABLE memories ADD n integer, ADD price numeric, ADD day date, ADD f float8")
 	cases := map[string]bool{
 		"SELECT id, ts_headline('english', body, plainto_tsquery('english', $1)) FROM memories WHERE body ILIKE " +
 			"'%' || $1 || '%' LIMIT $2": true,
@@ -118,8 +118,8 @@ func TestOutputsTakeTheDoor(t *testing.T) {
 		switch {
 		case refused != nil && gate:
 			t.Errorf("%s: %v", sql, refused)
-		case refused == nil && (result.Door == verdict.DoorGate) != gate:
-			t.Errorf("%s: %s: %s", sql, result.Door, result.DoorReason)
+		case refused == nil && (result.Path == verdict.PathSigned) != gate:
+			t.Errorf("%s: %s: %s", sql, result.Path, result.RowSecurityReason)
 		case gate:
 			unqualified(t, sql, result.Text)
 		}
@@ -128,7 +128,7 @@ func TestOutputsTakeTheDoor(t *testing.T) {
 
 // No function that acts, goes by more than its operands or returns sets is among those that an output may call.
 func TestOutputsAreValues(t *testing.T) {
-	_, conn := altered(t, Gate, "SELECT 1")
+	_, conn := altered(t, AlwaysSigned, "SELECT 1")
 	rows, err := conn.Query(t.Context(),
 		`SELECT DISTINCT proname::text FROM pg_catalog.pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND (proretset OR provolatile = 'v')`)
 	if err != nil {
@@ -175,7 +175,7 @@ func TestOutputsAreValues(t *testing.T) {
 // Many columns take the door; an expression that is looked at in very many parts does not, and takes no time.
 func TestLongOutputs(t *testing.T) {
 	tier.All(t)
-	r := rewriter(t, Gate)
+	r := rewriter(t, AlwaysSigned)
 	for sql, gate := range map[string]bool{
 		"SELECT " + strings.TrimSuffix(strings.Repeat("title, ", 1200), ", ") + " FROM memories":              true,
 		"SELECT " + strings.TrimSuffix(strings.Repeat("md5(title), ", 100), ", ") + " FROM memories":          true,
@@ -185,8 +185,8 @@ func TestLongOutputs(t *testing.T) {
 		"SELECT " + strings.TrimSuffix(strings.Repeat("md5(title), ", 1200), ", ") + " FROM memories LIMIT 3": false,
 	} {
 		result, refused := r.Rewrite(sql, false)
-		if refused != nil || (result.Door == verdict.DoorGate) != gate {
-			t.Errorf("%.60s: %v, door %s, %q", sql, refused, result.Door, result.DoorReason)
+		if refused != nil || (result.Path == verdict.PathSigned) != gate {
+			t.Errorf("%.60s: %v, door %s, %q", sql, refused, result.Path, result.RowSecurityReason)
 		}
 	}
 }

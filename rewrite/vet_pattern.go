@@ -32,7 +32,7 @@ func (v *vetter) madePattern(n *sqltext.Node, at place) (value, bool) {
 			v.no("a pattern that is made of other types")
 		}
 	}
-	form := verdict.Piece
+	form := verdict.PatternPart
 	if last := parts[len(parts)-1].GetAConst(); last.GetSval().GetSval() == "" {
 		form = verdict.Pattern
 	}

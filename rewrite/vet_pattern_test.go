@@ -11,8 +11,8 @@ import (
 // A pattern that is made of parts takes the gate door where none of them may be its escape at the end, and the values
 // of parameters are looked at for what they may be there.
 func TestPatternsOfParts(t *testing.T) {
-	r := rewriter(t, Gate)
-	const whole, piece = verdict.Pattern, verdict.Piece
+	r := rewriter(t, AlwaysSigned)
+	const whole, piece = verdict.Pattern, verdict.PatternPart
 	type forms = map[int32]verdict.Form
 	for pattern, want := range map[string]forms{ // nil: not the gate door
 		"$1":                                  {1: whole},
@@ -41,9 +41,9 @@ func TestPatternsOfParts(t *testing.T) {
 		for _, operator := range []string{"LIKE", "NOT ILIKE"} {
 			sql := "SELECT id FROM memories WHERE title " + operator + " " + pattern
 			result, refused := r.Rewrite(sql, true)
-			switch gate := refused == nil && result.Door == verdict.DoorGate; {
+			switch gate := refused == nil && result.Path == verdict.PathSigned; {
 			case gate != (want != nil):
-				t.Errorf("%.200s: %v, door %s, %q", sql, refused, result.Door, result.DoorReason)
+				t.Errorf("%.200s: %v, door %s, %q", sql, refused, result.Path, result.RowSecurityReason)
 			case gate && fmt.Sprint(result.Forms) != fmt.Sprint(want):
 				t.Errorf("%.200s: forms %v, want %v", sql, result.Forms, want)
 			}

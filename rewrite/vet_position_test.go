@@ -162,7 +162,7 @@ var outputPlaces = []string{
 // What is not vetted keeps a text from the gate door wherever it stands, however it got there, but in what the
 // outermost SELECT returns; what is vetted does not. The last check asks the grammar whether a place was forgotten.
 func TestUnvettedWhereverItStands(t *testing.T) {
-	r, conn := altered(t, Gate, `ALTER TABLE memories ADD icu text COLLATE "en-x-icu", ADD score double precision, ADD fee numeric, ADD level integer;
+	r, conn := altered(t, AlwaysSigned, `ALTER TABLE memories ADD icu text COLLATE "en-x-icu", ADD score double precision, ADD fee numeric, ADD level integer;
 		CREATE INDEX ON memories USING gin (to_tsvector('english', title)); CREATE DOMAIN uuid AS text CHECK (VALUE > 'b');
 		CREATE FUNCTION octet_length(text) RETURNS integer LANGUAGE sql AS 'SELECT 1 / pg_catalog.length($1)'`)
 	text, err := os.ReadFile("testdata/policy.yaml")
@@ -177,7 +177,7 @@ func TestUnvettedWhereverItStands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r = New(r.snap, pol, Gate) // agents may call a function of others that is named like one of the list
+	r = New(r.snap, pol, AlwaysSigned) // agents may call a function of others that is named like one of the list
 	seen, fields := map[string]bool{}, map[string]bool{}
 	for _, place := range doorPlaces {
 		for what, vetted := range vettedFor {
@@ -192,8 +192,8 @@ func TestUnvettedWhereverItStands(t *testing.T) {
 				t.Errorf("%s: %v", sql, err)
 			}
 			result, refused := r.Rewrite(sql, false)
-			if refused != nil || result.Door != verdict.DoorGate {
-				t.Errorf("%s: %v, door %s, %q", sql, refused, result.Door, result.DoorReason)
+			if refused != nil || result.Path != verdict.PathSigned {
+				t.Errorf("%s: %v, door %s, %q", sql, refused, result.Path, result.RowSecurityReason)
 				continue
 			}
 			unqualified(t, sql, result.Text)
@@ -201,17 +201,17 @@ func TestUnvettedWhereverItStands(t *testing.T) {
 			below(tree.ProtoReflect(), seen, fields)
 			for _, unvetted := range unvettedFor[what] {
 				sql := strings.ReplaceAll(place, what, unvetted)
-				if result, refused := r.Rewrite(sql, false); !slices.Contains(outputPlaces, place) && refused == nil && result.Door == verdict.DoorGate {
+				if result, refused := r.Rewrite(sql, false); !slices.Contains(outputPlaces, place) && refused == nil && result.Path == verdict.PathSigned {
 					t.Errorf("%s: takes the gate door", sql)
 				}
 				sql = "SELECT count(*) FROM (" + sql + ") AS inside"
-				if result, refused := r.Rewrite(sql, false); refused == nil && result.Door == verdict.DoorGate {
+				if result, refused := r.Rewrite(sql, false); refused == nil && result.Path == verdict.PathSigned {
 					t.Errorf("%s: takes the gate door", sql)
 				}
 			}
 			sql = "SELECT count(*) FROM (" + sql + ") AS inside"
-			if result, refused := r.Rewrite(sql, false); refused != nil || result.Door != verdict.DoorGate {
-				t.Errorf("%s: %v, door %s, %q", sql, refused, result.Door, result.DoorReason)
+			if result, refused := r.Rewrite(sql, false); refused != nil || result.Path != verdict.PathSigned {
+				t.Errorf("%s: %v, door %s, %q", sql, refused, result.Path, result.RowSecurityReason)
 			}
 		}
 	}
@@ -231,8 +231,8 @@ func TestUnvettedWhereverItStands(t *testing.T) {
 			"LIMIT $1": false, "OFFSET $1": false, "LIMIT 3 OFFSET $1": false, "LIMIT 3": true, "OFFSET 0 LIMIT 1": true} {
 			sql := strings.Replace(place, "{}", limit, 1)
 			result, refused := r.Rewrite(sql, true)
-			if refused != nil || result.Door != verdict.DoorGate || (result.Forms[1]&verdict.Natural != 0) != (!top && !known) {
-				t.Errorf("%s: %v, door %s, %q, forms %v", sql, refused, result.Door, result.DoorReason, result.Forms)
+			if refused != nil || result.Path != verdict.PathSigned || (result.Forms[1]&verdict.NonNegative != 0) != (!top && !known) {
+				t.Errorf("%s: %v, door %s, %q, forms %v", sql, refused, result.Path, result.RowSecurityReason, result.Forms)
 			}
 		}
 	}
@@ -248,7 +248,7 @@ func TestUnvettedWhereverItStands(t *testing.T) {
 // A sum may overflow by rows that a hidden row of the query around it chooses: inside an expression it keeps a text
 // from the door, wherever in it.
 func TestSumsInsideExpressions(t *testing.T) {
-	r := rewriter(t, Gate)
+	r := rewriter(t, AlwaysSigned)
 	for _, query := range []string{
 		"SELECT {} FROM memories AS n", "SELECT {} FROM memories AS n WHERE n.id = m.id",
 		"SELECT max(x) FROM (SELECT {} AS x FROM memories AS n) AS a", "WITH a AS (SELECT {} AS x FROM memories AS n) SELECT max(x) FROM a",
@@ -268,11 +268,11 @@ func TestSumsInsideExpressions(t *testing.T) {
 				}
 				sql := strings.Replace(place, "@", strings.Replace(query, "{}", aggregate, 1), 1)
 				result, refused := r.Rewrite(sql, false)
-				if refused != nil || sums && result.Door == verdict.DoorGate {
-					t.Errorf("%s: %v, door %s", sql, refused, result.Door)
+				if refused != nil || sums && result.Path == verdict.PathSigned {
+					t.Errorf("%s: %v, door %s", sql, refused, result.Path)
 				}
-				if !sums && result.Door != verdict.DoorGate && !strings.Contains(query, "1 AS x") && !strings.Contains(query, "p.id::text") {
-					t.Errorf("%s does not take the door: %s", sql, result.DoorReason)
+				if !sums && result.Path != verdict.PathSigned && !strings.Contains(query, "1 AS x") && !strings.Contains(query, "p.id::text") {
+					t.Errorf("%s does not take the door: %s", sql, result.RowSecurityReason)
 				}
 			}
 		}
@@ -285,7 +285,7 @@ func TestSumsInsideExpressions(t *testing.T) {
 				continue // it names what is outside
 			}
 			sql := strings.Replace(place, "@", strings.Replace(query, "{}", "sum(extract(day FROM n.occurred_at))", 1), 1)
-			if result, refused := r.Rewrite(sql, false); refused != nil || result.Door == verdict.DoorGate {
+			if result, refused := r.Rewrite(sql, false); refused != nil || result.Path == verdict.PathSigned {
 				t.Errorf("%s: %v, takes the gate door", sql, refused)
 			}
 		}
@@ -296,7 +296,7 @@ func TestSumsInsideExpressions(t *testing.T) {
 // which each gives a row, types without an order of PostgreSQL's own, and a parameter beside a column that has become
 // of a larger type than the one that it is cast to.
 func TestCompanyOfWhatIsVetted(t *testing.T) {
-	r, conn := altered(t, Gate,
+	r, conn := altered(t, AlwaysSigned,
 		"CREATE EXTENSION hstore; ALTER TABLE memories ADD n integer, ADD level integer, ADD h hstore; ALTER TABLE people ADD n bigint")
 	for sql, door := range map[string]bool{
 		"SELECT p.id FROM people p WHERE EXISTS (SELECT count(m.title) FILTER (WHERE m.title = m.body) FROM memories m)": true,
@@ -319,8 +319,8 @@ func TestCompanyOfWhatIsVetted(t *testing.T) {
 		if _, err := conn.Prepare(t.Context(), "", sql); err != nil {
 			t.Errorf("%s: %v", sql, err)
 		}
-		if result, refused := r.Rewrite(sql, false); refused != nil || (result.Door == verdict.DoorGate) != door {
-			t.Errorf("%s: %v, door %s, %q", sql, refused, result.Door, result.DoorReason)
+		if result, refused := r.Rewrite(sql, false); refused != nil || (result.Path == verdict.PathSigned) != door {
+			t.Errorf("%s: %v, door %s, %q", sql, refused, result.Path, result.RowSecurityReason)
 		}
 	}
 }

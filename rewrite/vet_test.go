@@ -13,7 +13,7 @@ import (
 
 // What takes the gate door, and the first thing that keeps others from it.
 func TestDoorReasons(t *testing.T) {
-	r := rewriter(t, Gate)
+	r := rewriter(t, AlwaysSigned)
 	for sql, reason := range map[string]string{
 		"SELECT title FROM memories WHERE title LIKE '%lake%'":                   "",
 		"SELECT m.title, n.body FROM memories m, notes n WHERE m.title = n.body": "",
@@ -57,10 +57,10 @@ func TestDoorReasons(t *testing.T) {
 			}
 			continue
 		}
-		gate := result.Door == verdict.DoorGate
-		if gate != (reason == "") || !strings.Contains(result.DoorReason, reason) || gate != result.NeedsSignature ||
+		gate := result.Path == verdict.PathSigned
+		if gate != (reason == "") || !strings.Contains(result.RowSecurityReason, reason) || gate != result.NeedsSignature ||
 			gate != strings.Contains(result.Text, "pgconsent_gate.door_") {
-			t.Errorf("%s: door %s, %q\n%s", sql, result.Door, result.DoorReason, result.Text)
+			t.Errorf("%s: door %s, %q\n%s", sql, result.Path, result.RowSecurityReason, result.Text)
 		}
 	}
 	result, _ := r.Rewrite("SELECT title FROM memories AS m WHERE m.id = 'd0000000-0000-4000-8000-000000000001'::uuid AND lower(title) = 'x'", false)
@@ -74,12 +74,12 @@ func TestDoorReasons(t *testing.T) {
 // A column that is computed as it is read may fail on a hidden row: what asks for its value stays away from the gate
 // door.
 func TestDoorIsNotForVirtualColumns(t *testing.T) {
-	rewriter(t, Gate)
+	rewriter(t, AlwaysSigned)
 	memories, _ := fixture.snap.Relation(catalog.Name{Schema: "public", Name: "memories"})
 	title := memories.Column("title")
 	title.Virtual = true
 	defer func() { title.Virtual = false }()
-	r := New(fixture.snap, fixture.pol, Gate)
+	r := New(fixture.snap, fixture.pol, AlwaysSigned)
 	for sql, gate := range map[string]bool{
 		"SELECT count(*) FROM memories":                                                              true,
 		"SELECT id, body FROM memories WHERE body LIKE 'a%'":                                         true,
@@ -97,8 +97,8 @@ func TestDoorIsNotForVirtualColumns(t *testing.T) {
 		"SELECT name FROM people AS p WHERE EXISTS (SELECT FROM memories AS m WHERE title = p.name)": false,
 	} {
 		result, refused := r.Rewrite(sql, false)
-		if refused != nil || (result.Door == verdict.DoorGate) != gate {
-			t.Errorf("%s: %v, door %s, %q", sql, refused, result.Door, result.DoorReason)
+		if refused != nil || (result.Path == verdict.PathSigned) != gate {
+			t.Errorf("%s: %v, door %s, %q", sql, refused, result.Path, result.RowSecurityReason)
 		}
 	}
 }
@@ -106,7 +106,7 @@ func TestDoorIsNotForVirtualColumns(t *testing.T) {
 // A table with hidden columns has a door for those that come out as they are. A mask is an expression, which may fail
 // on a hidden row; and whatever is named like a masked column is one, though the door view has none of that name.
 func TestDoorIsNotForMasks(t *testing.T) {
-	r := rewriter(t, Gate)
+	r := rewriter(t, AlwaysSigned)
 	for sql, gate := range map[string]bool{
 		"SELECT count(*) FROM patients": true,
 		"SELECT p.id FROM patients p JOIN notes n ON n.id = p.id WHERE p.id > 5 ORDER BY p.id": true,
@@ -122,8 +122,8 @@ func TestDoorIsNotForMasks(t *testing.T) {
 		"SELECT count(*) FROM patients, pages WHERE site = 'a'":                                     false,
 	} {
 		result, refused := r.Rewrite(sql, false)
-		if refused != nil || (result.Door == verdict.DoorGate) != gate {
-			t.Errorf("%s: %v, door %s, %q", sql, refused, result.Door, result.DoorReason)
+		if refused != nil || (result.Path == verdict.PathSigned) != gate {
+			t.Errorf("%s: %v, door %s, %q", sql, refused, result.Path, result.RowSecurityReason)
 		}
 	}
 }
@@ -131,7 +131,7 @@ func TestDoorIsNotForMasks(t *testing.T) {
 // A sum that may overflow must not be one that hidden rows of another table have made: it takes the door where it is
 // sure to be made. One of whole numbers, or of numbers with a declared precision, does not overflow.
 func TestDoorIsNotForSumsThatMayNotRun(t *testing.T) {
-	r, _ := altered(t, Gate, "ALTER TABLE memories ADD score double precision, ADD price numeric(10, 2), ADD loose numeric, ADD n integer")
+	r, _ := altered(t, AlwaysSigned, "ALTER TABLE memories ADD score double precision, ADD price numeric(10, 2), ADD loose numeric, ADD n integer")
 	for sql, everywhere := range map[string]bool{
 		"SELECT sum(VALUE) FROM memories": true,
 		"SELECT avg(m.VALUE) FROM memories m JOIN people p ON p.user_id = m.user_id WHERE EXISTS (SELECT FROM notes) GROUP BY p.name": true,
@@ -158,8 +158,8 @@ func TestDoorIsNotForSumsThatMayNotRun(t *testing.T) {
 		for column, bounded := range map[string]bool{"n": true, "price": true, "score": false, "loose": false} {
 			text := strings.ReplaceAll(sql, "VALUE", column)
 			result, refused := r.Rewrite(text, false)
-			if refused != nil || (result.Door == verdict.DoorGate) != (everywhere || bounded) {
-				t.Errorf("%s: %v, door %s, %q", text, refused, result.Door, result.DoorReason)
+			if refused != nil || (result.Path == verdict.PathSigned) != (everywhere || bounded) {
+				t.Errorf("%s: %v, door %s, %q", text, refused, result.Path, result.RowSecurityReason)
 			}
 		}
 	}
@@ -172,16 +172,16 @@ func TestDoorIsNotForSumsThatMayNotRun(t *testing.T) {
 		"SELECT p.name FROM people p, (SELECT sum(CASE WHEN id IS NULL THEN price ELSE loose END) FROM memories) q",
 		"SELECT p.name FROM people p, (SELECT sum(CASE WHEN id IS NULL THEN loose END) FROM memories) q",
 	} {
-		if result, refused := r.Rewrite(text, false); refused != nil || result.Door == verdict.DoorGate {
-			t.Errorf("%s: %v, door %s", text, refused, result.Door)
+		if result, refused := r.Rewrite(text, false); refused != nil || result.Path == verdict.PathSigned {
+			t.Errorf("%s: %v, door %s", text, refused, result.Path)
 		}
 	}
 }
 
 // Views of which every expression is vetted have a door: their queries, over those of their tables.
 func TestDoorIsForViews(t *testing.T) {
-	rewriter(t, Gate)
-	r, _ := altered(t, Gate, `ALTER TABLE memories ADD score double precision, ADD price numeric(10, 2);
+	rewriter(t, AlwaysSigned)
+	r, _ := altered(t, AlwaysSigned, `ALTER TABLE memories ADD score double precision, ADD price numeric(10, 2);
 		CREATE OR REPLACE VIEW patient_list AS SELECT id, name, born, NULL::bigint AS notes FROM patients;
 		CREATE OR REPLACE VIEW shares AS SELECT m.id, m.title, length(m.title) AS share FROM memories m WHERE m.title LIKE 'a%';
 		CREATE OR REPLACE VIEW lowest AS SELECT s.share AS id, s.title AS body FROM shares s JOIN notes n ON n.body = s.title;
@@ -199,8 +199,8 @@ func TestDoorIsForViews(t *testing.T) {
 		"SELECT * FROM hosted":                                                         true, // by a part of a key
 	} {
 		result, refused := r.Rewrite(sql, false)
-		if refused != nil || (result.Door == verdict.DoorGate) != gate || gate != strings.Contains(result.Text, "pgconsent_gate.door_public_") {
-			t.Errorf("%s: %v, door %s, %q\n%s", sql, refused, result.Door, result.DoorReason, result.Text)
+		if refused != nil || (result.Path == verdict.PathSigned) != gate || gate != strings.Contains(result.Text, "pgconsent_gate.door_public_") {
+			t.Errorf("%s: %v, door %s, %q\n%s", sql, refused, result.Path, result.RowSecurityReason, result.Text)
 		}
 	}
 	for view, want := range map[string]string{
@@ -218,7 +218,7 @@ func TestDoorIsForViews(t *testing.T) {
 
 // Each thing that keeps a text from the gate door, beside something near it that does not.
 func TestDoorIsForWhatIsPlain(t *testing.T) {
-	r := rewriter(t, Gate)
+	r := rewriter(t, AlwaysSigned)
 	for _, c := range []struct{ takes, stays, reason string }{
 		{"SELECT title FROM memories", "SELECT title INTO TEMP t FROM memories", "*"},
 		{"SELECT title FROM memories LIMIT 3 OFFSET 1", "SELECT title FROM memories LIMIT 1 + 2", "LIMIT or OFFSET"},
@@ -313,8 +313,8 @@ func TestDoorIsForWhatIsPlain(t *testing.T) {
 				}
 				continue
 			}
-			if gate := result.Door == verdict.DoorGate; gate != side.gate || !gate && c.reason != "*" && !strings.Contains(result.DoorReason, c.reason) {
-				t.Errorf("%s: door %s, %q, want %q", side.sql, result.Door, result.DoorReason, c.reason)
+			if gate := result.Path == verdict.PathSigned; gate != side.gate || !gate && c.reason != "*" && !strings.Contains(result.RowSecurityReason, c.reason) {
+				t.Errorf("%s: door %s, %q, want %q", side.sql, result.Path, result.RowSecurityReason, c.reason)
 			}
 		}
 	}
@@ -323,7 +323,7 @@ func TestDoorIsForWhatIsPlain(t *testing.T) {
 // Every time has the parts that may be asked for, and can be cut to the units, whatever it is: else what asks fails
 // where a hidden row is.
 func TestEveryTimeHasTheseParts(t *testing.T) {
-	_, conn := altered(t, Gate, "SELECT 1")
+	_, conn := altered(t, AlwaysSigned, "SELECT 1")
 	ask := func(format, part string, times ...string) {
 		for _, of := range times {
 			if _, err := conn.Exec(t.Context(), fmt.Sprintf(format, part, of)); err != nil {
@@ -378,9 +378,10 @@ func TestVettedListIsWellFormed(t *testing.T) {
 	}
 }
 
-// What row security reads as a kept answer does not take the door, which looks at everybody, unless an operator needs it.
+// What row security reads as a kept answer does not take the door, which looks at everybody, unless an operator needs
+// it.
 func TestKeptAnswersNeedNoDoor(t *testing.T) {
-	rewriter(t, Doors)
+	rewriter(t, Auto)
 	text, err := os.ReadFile("testdata/policy.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -394,14 +395,14 @@ func TestKeptAnswersNeedNoDoor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	looks, keeps := rewriter(t, Doors).WithSizes(sizes()), New(fixture.snap, pol, Doors).WithSizes(sizes())
-	for sql, want := range map[string]verdict.Door{
-		"SELECT count(*) FROM memories": verdict.DoorRLS,
-		"SELECT count(*) FROM memories WHERE title <> 'x' AND occurred_at > now() - interval '1 day'": verdict.DoorRLS,
-		"SELECT count(*) FROM memories WHERE title ILIKE '%x%'":                                       verdict.DoorGate,
-		"SELECT count(*) FROM memories WHERE metadata @> '{}'":                                        verdict.DoorGate,
-		"SELECT count(*) FROM memories WHERE metadata = '{}'":                                         verdict.DoorGate,
-		"SELECT count(*) FROM memories m JOIN people p ON p.id = m.id":                                verdict.DoorGate,
+	looks, keeps := rewriter(t, Auto).WithSizes(sizes()), New(fixture.snap, pol, Auto).WithSizes(sizes())
+	for sql, want := range map[string]verdict.Path{
+		"SELECT count(*) FROM memories": verdict.PathRowSecurity,
+		"SELECT count(*) FROM memories WHERE title <> 'x' AND occurred_at > now() - interval '1 day'": verdict.PathRowSecurity,
+		"SELECT count(*) FROM memories WHERE title ILIKE '%x%'":                                       verdict.PathSigned,
+		"SELECT count(*) FROM memories WHERE metadata @> '{}'":                                        verdict.PathSigned,
+		"SELECT count(*) FROM memories WHERE metadata = '{}'":                                         verdict.PathSigned,
+		"SELECT count(*) FROM memories m JOIN people p ON p.id = m.id":                                verdict.PathSigned,
 	} {
 		before, refused := looks.Rewrite(sql, false)
 		after, refusedToo := keeps.Rewrite(sql, false)
@@ -409,25 +410,26 @@ func TestKeptAnswersNeedNoDoor(t *testing.T) {
 			t.Errorf("%s: %v, %v", sql, refused, refusedToo)
 			continue
 		}
-		if before.Door != verdict.DoorGate || after.Door != want {
-			t.Errorf("%s: %s (%s), and where the answers are kept %s (%s)", sql, before.Door, before.DoorReason, after.Door, after.DoorReason)
+		if before.Path != verdict.PathSigned || after.Path != want {
+			t.Errorf("%s: %s (%s), and where the answers are kept %s (%s)", sql, before.Path, before.RowSecurityReason, after.Path, after.RowSecurityReason)
 		}
 	}
 }
 
-// Aggregates that an extension has over its own types take nothing from those of the same name over types that are known.
+// Aggregates that an extension has over its own types take nothing from those of the same name over types that are
+// known.
 func TestDoorIsForAggregatesOfManyNames(t *testing.T) {
-	r, _ := altered(t, Gate, "CREATE EXTENSION citext")
+	r, _ := altered(t, AlwaysSigned, "CREATE EXTENSION citext")
 	for sql, gate := range map[string]bool{
 		"SELECT max(title), min(occurred_at) FROM memories": true, "SELECT max('x') FROM memories": false,
 		"SELECT min(NULL) FROM memories": false, "SELECT max($1) FROM memories": false,
 	} {
-		if result, refused := r.Rewrite(sql, false); refused != nil || gate != (result.Door == verdict.DoorGate) {
-			t.Errorf("%s: door %s, %q, %v", sql, result.Door, result.DoorReason, refused)
+		if result, refused := r.Rewrite(sql, false); refused != nil || gate != (result.Path == verdict.PathSigned) {
+			t.Errorf("%s: door %s, %q, %v", sql, result.Path, result.RowSecurityReason, refused)
 		}
 	}
-	r, _ = altered(t, Gate, "CREATE AGGREGATE public.max(jsonb) (SFUNC = jsonb_concat, STYPE = jsonb)")
-	if result, refused := r.Rewrite("SELECT max(title) FROM memories", false); refused == nil && result.Door == verdict.DoorGate {
+	r, _ = altered(t, AlwaysSigned, "CREATE AGGREGATE public.max(jsonb) (SFUNC = jsonb_concat, STYPE = jsonb)")
+	if result, refused := r.Rewrite("SELECT max(title) FROM memories", false); refused == nil && result.Path == verdict.PathSigned {
 		t.Errorf("an aggregate of the owner's: %s", result.Text)
 	}
 }

@@ -53,7 +53,7 @@ func unqualified(t *testing.T, sql, text string) {
 
 // A text of the gate door names everything with its schema, in whatever form an agent wrote it.
 func TestDoorTextsAreQualified(t *testing.T) {
-	r, _ := altered(t, Gate, "CREATE INDEX ON memories USING gin (to_tsvector('english', title))")
+	r, _ := altered(t, AlwaysSigned, "CREATE INDEX ON memories USING gin (to_tsvector('english', title))")
 	for _, sql := range []string{
 		"SELECT m.title, n.body FROM memories m, notes n WHERE m.title = n.body",
 		"SELECT id::text, occurred_at::date, CAST(title AS varchar) FROM memories",
@@ -65,8 +65,8 @@ func TestDoorTextsAreQualified(t *testing.T) {
 		"WITH memories AS (SELECT lower(title) AS t FROM memories) SELECT max(t) FROM memories",
 	} {
 		result, refused := r.Rewrite(sql, false)
-		if refused != nil || result.Door != verdict.DoorGate {
-			t.Errorf("%s: %v, %q", sql, refused, result.DoorReason)
+		if refused != nil || result.Path != verdict.PathSigned {
+			t.Errorf("%s: %v, %q", sql, refused, result.RowSecurityReason)
 			continue
 		}
 		unqualified(t, sql, result.Text)
@@ -76,7 +76,7 @@ func TestDoorTextsAreQualified(t *testing.T) {
 // A parameter may be declared as what the gate door took it for, wherever it stands, and as nothing else that it would
 // be converted from.
 func TestParametersOfTheDoor(t *testing.T) {
-	r := rewriter(t, Gate)
+	r := rewriter(t, AlwaysSigned)
 	oids := map[kind]uint32{kindText: 25, kindBool: 16, kindInt: 23, "uuid": 2950, "timestamptz": 1184, "date": 1082,
 		"text[]": 1009, "uuid[]": 2951, "jsonb": 3802, kindNumeric: 1700}
 	for _, c := range []struct {
@@ -116,8 +116,8 @@ func TestParametersOfTheDoor(t *testing.T) {
 		{"SELECT id FROM memories WHERE metadata @> $1", "jsonb"},
 	} {
 		result, refused := r.Rewrite(c.sql, true)
-		if refused != nil || result.Door != verdict.DoorGate {
-			t.Errorf("%s: %v, %q", c.sql, refused, result.DoorReason)
+		if refused != nil || result.Path != verdict.PathSigned {
+			t.Errorf("%s: %v, %q", c.sql, refused, result.RowSecurityReason)
 			continue
 		}
 		if !result.MayDeclare(nil) || !result.MayDeclare([]uint32{0}) || !result.MayDeclare([]uint32{0, 1700}) {
@@ -133,8 +133,8 @@ func TestParametersOfTheDoor(t *testing.T) {
 	for sql, oid := range map[string]uint32{"$1::int = 1": 23, "$1::smallint = 1": 21, "$1::bigint = 1": 20,
 		"$1::real > 1": 700, "$1::float8 > 1": 701} {
 		result, refused := r.Rewrite("SELECT id FROM memories WHERE "+sql, true)
-		if refused != nil || result.Door != verdict.DoorGate {
-			t.Errorf("%s: %v, %q", sql, refused, result.DoorReason)
+		if refused != nil || result.Path != verdict.PathSigned {
+			t.Errorf("%s: %v, %q", sql, refused, result.RowSecurityReason)
 			continue
 		}
 		for _, declared := range []uint32{20, 21, 23, 700, 701} {

@@ -12,7 +12,7 @@ import (
 func TestDoorIsForEverydayTypes(t *testing.T) {
 	const columns = "ALTER TABLE memories ADD mail citext, ADD tags text[], ADD nums int[], ADD span tstzrange, " +
 		"ADD path ltree, ADD attrs hstore, ADD day date, ADD n int, ADD old varchar[], ADD found tsvector"
-	r, _ := altered(t, Gate, "CREATE EXTENSION citext; CREATE EXTENSION pg_trgm; CREATE EXTENSION ltree; CREATE EXTENSION hstore; "+columns)
+	r, _ := altered(t, AlwaysSigned, "CREATE EXTENSION citext; CREATE EXTENSION pg_trgm; CREATE EXTENSION ltree; CREATE EXTENSION hstore; "+columns)
 	for condition, gate := range map[string]bool{
 		"mail = 'a@b' AND mail IN ('a', 'b') AND mail ILIKE '%x%'":                                     true,
 		"tags && ARRAY['a', 'b'] AND tags @> ARRAY['a']::text[] AND old @> '{a}' AND 'x' = ANY (tags)": true,
@@ -61,14 +61,14 @@ func TestDoorIsForEverydayTypes(t *testing.T) {
 		switch {
 		case refused != nil && gate:
 			t.Errorf("%s: %v", condition, refused)
-		case refused == nil && (result.Door == verdict.DoorGate) != gate:
-			t.Errorf("%s: %s: %s", condition, result.Door, result.DoorReason)
+		case refused == nil && (result.Path == verdict.PathSigned) != gate:
+			t.Errorf("%s: %s: %s", condition, result.Path, result.RowSecurityReason)
 		}
 	}
-	r, _ = altered(t, Gate, "CREATE EXTENSION intarray; ALTER TABLE memories ADD nums int[]")
+	r, _ = altered(t, AlwaysSigned, "CREATE EXTENSION intarray; ALTER TABLE memories ADD nums int[]")
 	for _, condition := range []string{"nums && ARRAY[1, 2]", "nums @> '{1}'", "3 = ANY (nums)"} {
-		if result, refused := r.Rewrite("SELECT id FROM memories WHERE "+condition, false); refused != nil || result.Door == verdict.DoorGate {
-			t.Errorf("%s, where intarray is: %v, door %s", condition, refused, result.Door)
+		if result, refused := r.Rewrite("SELECT id FROM memories WHERE "+condition, false); refused != nil || result.Path == verdict.PathSigned {
+			t.Errorf("%s, where intarray is: %v, door %s", condition, refused, result.Path)
 		}
 	}
 }
@@ -85,11 +85,11 @@ func TestDomainsTakeTheDoorOfTheirTypes(t *testing.T) {
 		result, refused := r.Rewrite("SELECT id FROM memories WHERE "+condition, false)
 		if refused != nil && gate {
 			t.Errorf("%s: %v", condition, refused)
-		} else if refused == nil && (result.Door == verdict.DoorGate) != gate {
-			t.Errorf("%s: %s: %s", condition, result.Door, result.DoorReason)
+		} else if refused == nil && (result.Path == verdict.PathSigned) != gate {
+			t.Errorf("%s: %s: %s", condition, result.Path, result.RowSecurityReason)
 		}
 	}
-	r, _ := altered(t, Gate, domains)
+	r, _ := altered(t, AlwaysSigned, domains)
 	for condition, gate := range map[string]bool{
 		"mail = 'a@b' AND mail IN ('a', 'b') AND mail ILIKE '%x%' AND work = $1 AND mail <> work": true,
 		"price > 10 AND price BETWEEN 1 AND 2.5 AND price = ANY (ARRAY[1, 2])":                    true,
@@ -113,7 +113,7 @@ func TestDomainsTakeTheDoorOfTheirTypes(t *testing.T) {
 		"CREATE FUNCTION fine(text) RETURNS bool LANGUAGE plpgsql AS 'BEGIN RETURN true; END'; ALTER DOMAIN label " +
 			"ADD CHECK (fine(VALUE));": {"name = 'a'", "n = 4"},
 	} {
-		r, _ := altered(t, Gate, domains+made)
+		r, _ := altered(t, AlwaysSigned, domains+made)
 		for _, condition := range conditions {
 			of(r, condition, false)
 		}
@@ -124,7 +124,7 @@ func TestDomainsTakeTheDoorOfTheirTypes(t *testing.T) {
 // patterns in upper case, by concat and without an escape, limits with a type, configurations with a cast. Each was
 // sent to row security, which reads the whole table.
 func TestDoorIsForWhatORMsWrite(t *testing.T) {
-	r, _ := altered(t, Gate,
+	r, _ := altered(t, AlwaysSigned,
 		`CREATE EXTENSION citext; CREATE TYPE stage AS ENUM ('open', 'done'); CREATE TYPE "Odd Stage" AS ENUM ('open'); ALTER TABLE memories ADD at stage, ADD odd "Odd Stage", ADD mail citext, ADD tags text[], ADD names varchar(50)[], ADD found tsvector`)
 	for sql, gate := range map[string]bool{
 		"SELECT id FROM memories WHERE at = 'open'::stage AND body ILIKE '%x%'":                               true,
@@ -158,8 +158,8 @@ func TestDoorIsForWhatORMsWrite(t *testing.T) {
 		switch {
 		case refused != nil && gate:
 			t.Errorf("%s: %v", sql, refused)
-		case refused == nil && (result.Door == verdict.DoorGate) != gate:
-			t.Errorf("%s: %s: %s\n%s", sql, result.Door, result.DoorReason, result.Text)
+		case refused == nil && (result.Path == verdict.PathSigned) != gate:
+			t.Errorf("%s: %s: %s\n%s", sql, result.Path, result.RowSecurityReason, result.Text)
 		}
 	}
 }

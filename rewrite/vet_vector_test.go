@@ -12,7 +12,7 @@ import (
 // A text search vector takes the gate door where an index has computed just that for every row of just that table.
 func TestIndexedVectors(t *testing.T) {
 	tier.All(t)
-	r, conn := altered(t, Gate, `CREATE INDEX ON memories USING gin (to_tsvector('english', title));
+	r, conn := altered(t, AlwaysSigned, `CREATE INDEX ON memories USING gin (to_tsvector('english', title));
 		CREATE INDEX ON memories USING gin (to_tsvector('simple', coalesce(title, '') || ' ' || coalesce(body, '')));
 		CREATE INDEX ON memories USING gin ((setweight(to_tsvector('english', title), 'A') || setweight(to_tsvector('english', body), 'B')));
 		CREATE INDEX ON memories USING gin (to_tsvector('german', metadata::text));
@@ -101,8 +101,8 @@ func TestIndexedVectors(t *testing.T) {
 		switch {
 		case refused != nil && (gate || !strings.Contains(sql, "$1")):
 			t.Errorf("%s: %v", sql, refused)
-		case refused == nil && (result.Door == verdict.DoorGate) != gate:
-			t.Errorf("%s: door %s, %q", sql, result.Door, result.DoorReason)
+		case refused == nil && (result.Path == verdict.PathSigned) != gate:
+			t.Errorf("%s: door %s, %q", sql, result.Path, result.RowSecurityReason)
 		case refused == nil && gate:
 			if _, err := conn.Prepare(t.Context(), "", strings.ReplaceAll(sql, "pgconsent_gate.door_public_", "public.")); err != nil {
 				t.Errorf("%s: %v", sql, err)
@@ -128,9 +128,9 @@ func TestIndexedVectors(t *testing.T) {
 			"OPERATOR || (FUNCTION = joined, LEFTARG = varchar, RIGHTARG = varchar)",
 		"CREATE FUNCTION to_tsvector(regconfig, varchar) RETURNS tsvector IMMUTABLE LANGUAGE sql AS 'SELECT NULL::tsvector'",
 	} {
-		r, _ := altered(t, Gate, "CREATE INDEX ON memories USING gin (to_tsvector('english', title)); "+change)
+		r, _ := altered(t, AlwaysSigned, "CREATE INDEX ON memories USING gin (to_tsvector('english', title)); "+change)
 		if result, refused := r.Rewrite("SELECT id FROM memories WHERE to_tsvector('english', title)"+query,
-			false); refused == nil && result.Door == verdict.DoorGate {
+			false); refused == nil && result.Path == verdict.PathSigned {
 			t.Errorf("%s: it takes the gate door", change)
 		}
 	}

@@ -161,18 +161,18 @@ func (v value) fits(wanted kind) bool {
 	case "pattern":
 		return v.kind == kindParam || v.literal() && !strings.Contains(v.text, `\`) && strings.Count(v.text, "%") <= maxWildcards
 	case "expression":
-		return v.kind == kindParam || v.literal() && verdict.PlainExpression(v.text)
+		return v.kind == kindParam || v.literal() && verdict.SafeRegularExpression(v.text)
 	case "query":
-		return v.kind == kindParam || v.literal() && verdict.PlainTextQuery(v.text)
+		return v.kind == kindParam || v.literal() && verdict.SafeTextQuery(v.text)
 	case "string":
 		return v.literal() || v.kind == kindConfiguration
 	case "short":
-		return v.kind == kindParam || v.literal() && verdict.Words.Holds([]byte(v.text)) && len(v.text) <= maxBrief
+		return v.kind == kindParam || v.literal() && verdict.SearchWords.Holds([]byte(v.text)) && len(v.text) <= maxBrief
 	case "brief":
 		return v.literal() && len(v.text) <= maxBrief
 	case "shallow":
 		return v.kind == kindParam || v.constant && (v.kind == kindString || v.kind == "jsonb") &&
-			verdict.Shallow.Holds([]byte(v.text))
+			verdict.ShallowJSON.Holds([]byte(v.text))
 	case "field":
 		return v.kind == kindString && slices.Contains(timeFields, v.text)
 	case "datefield":

@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// The canary is a table of ours on which doctor tries the walls: its first row shows, its second is hidden by a rule that
-// looks at another table, as consent does.
+// The canary is a table of ours on which doctor tries the walls: its first row shows, its second is hidden by a rule
+// that looks at another table, as consent does.
 var (
 	canary = &catalog.Relation{
 		Name: catalog.Name{Schema: predicate.GateSchema, Name: "canary"}, Kind: catalog.Table,
@@ -26,7 +26,7 @@ var (
 
 // Canary and CanaryDoor are what the probes read, spelled for a statement.
 func Canary() string     { return canary.Name.SQL() }
-func CanaryDoor() string { return predicate.DoorView(canary.Name).SQL() }
+func CanaryDoor() string { return predicate.SignedView(canary.Name).SQL() }
 
 // canaries puts the canary under the walls that the policy's tables are under.
 func (p *Plan) canaries() []Statement {

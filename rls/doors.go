@@ -21,7 +21,8 @@ const doorAlias = "pgconsent_row"
 func doors(p *policy.Policy) []door {
 	var out []door
 	for _, t := range p.Tables() {
-		if rows, ok := predicate.Flat(t.Rows, doorAlias); ok && t.HasPlainColumns() && predicate.HasDoor(t.Rows, t.Relation) {
+		rows, ok := predicate.Flat(t.Rows, doorAlias)
+		if ok && t.HasPlainColumns() && predicate.HasSignedView(t.Rows, t.Relation) {
 			out = append(out, door{t, rows})
 		}
 	}
@@ -45,12 +46,13 @@ func (p *Plan) doorViews() []Statement {
 func (p *Plan) doorView(t *policy.Table, rows string) []Statement {
 	const why = "Vetted statements read the visible rows here; for any other it raises."
 	r := t.Relation
-	view := predicate.DoorView(r.Name).SQL()
+	view := predicate.SignedView(r.Name).SQL()
 	return []Statement{
 		{
 			SQL: fmt.Sprintf(
 				"CREATE VIEW %s AS\nSELECT %s FROM %s AS %s\nWHERE %s AND (SELECT pgconsent_gate.vetted()) AND %s "+
-					"AND (%s)", view, p.doorColumns(t), r.Name.SQL(), doorAlias, isFresh, predicate.Few(r.Name, doorAlias), rows),
+					"AND (%s)", view, p.doorColumns(t), r.Name.SQL(), doorAlias, isFresh,
+				predicate.EstimateRows(r.Name, doorAlias), rows),
 			Why: why,
 		},
 		{SQL: fmt.Sprintf("GRANT SELECT ON %s TO %s", view, p.agent), Why: why},
@@ -82,7 +84,7 @@ func (p *Plan) dropDoors() []Statement {
 	const why = "Take the views of the gate door away."
 	var out []Statement
 	for _, d := range p.doors {
-		out = append(out, Statement{SQL: "DROP VIEW IF EXISTS " + predicate.DoorView(d.table.Relation.Name).SQL(), Why: why})
+		out = append(out, Statement{SQL: "DROP VIEW IF EXISTS " + predicate.SignedView(d.table.Relation.Name).SQL(), Why: why})
 		if !p.helps(d.table.Relation) {
 			out = append(out, Statement{SQL: fmt.Sprintf("DROP POLICY IF EXISTS %s ON %s", readerPolicy,
 				d.table.Relation.Name.SQL()), Why: why})

@@ -23,7 +23,7 @@ type horizon struct {
 }
 
 func horizonOf(n predicate.Consent) horizon {
-	return horizon{n, n.KeptName(), n.Kept.Relation, n.Steps}
+	return horizon{n, n.MaterializedName(), n.Materialized.Relation, n.Steps}
 }
 
 // value writes columns of a row as the text by which a change is noted. It is read in sessions with other settings:
@@ -40,7 +40,8 @@ func value(r *catalog.Relation, row string, columns []string) string {
 	return "jsonb_build_array(" + strings.Join(parts, ", ") + ")::text"
 }
 
-// isValue is the condition that columns of a row are a value that was noted. What leads to an integer may be a wider one.
+// isValue is the condition that columns of a row are a value that was noted. What leads to an integer may be a wider
+// one.
 func isValue(r *catalog.Relation, row string, columns []string, noted string) string {
 	var parts []string
 	for i, c := range columns {
@@ -61,7 +62,7 @@ func known(row string, columns []string) string {
 	return strings.Join(parts, " AND ")
 }
 
-func (h horizon) table() string { return h.KeptTable().SQL() }
+func (h horizon) table() string { return h.MaterializedTable().SQL() }
 
 func (h horizon) key() []string { return h.relation.PrimaryKey }
 
@@ -214,7 +215,7 @@ func (h horizon) statements(p *Plan) []Statement {
 	say("CREATE TABLE %s (%s, open_until pg_catalog.timestamptz NOT NULL, PRIMARY KEY (%s))", h.table(),
 		strings.Join(columns, ", "), strings.Join(quoted, ", "))
 	say("GRANT SELECT ON TABLE %s TO %s", h.table(), callers)
-	say("GRANT EXECUTE ON FUNCTION %s(pg_catalog.text) TO %s", predicate.KeptReady, callers)
+	say("GRANT EXECUTE ON FUNCTION %s(pg_catalog.text) TO %s", predicate.MaterializedReady, callers)
 	say("GRANT SELECT, INSERT, UPDATE, DELETE ON TABLE %s TO %s", h.table(), p.reader)
 	say("GRANT SELECT ON TABLE pgconsent.kept_change TO %s", p.reader)
 	say("GRANT USAGE ON SCHEMA %s TO %s", predicate.Schema, p.reader)

@@ -48,8 +48,8 @@ func written(w *policy.Write) predicate.All {
 	return out
 }
 
-// lists makes the trigger. It belongs to the reader: what a list may hold depends on tables that the agent does not see,
-// and on the row as it was.
+// lists makes the trigger. It belongs to the reader: what a list may hold depends on tables that the agent does not
+// see, and on the row as it was.
 func (p *Plan) lists(t *policy.Table) []Statement {
 	if !judged(t.Write) {
 		return nil
@@ -70,24 +70,26 @@ func (p *Plan) lists(t *policy.Table) []Statement {
 			return fmt.Sprintf("RAISE EXCEPTION %s USING ERRCODE = '%s';", catalog.QuoteLiteral(message), code)
 		}
 		if b.Chain != nil {
-			fmt.Fprintf(&insert, "    told := (%s)::pg_catalog.text;\n", b.Told())
+			fmt.Fprintf(&insert, "    told := (%s)::pg_catalog.text;\n", b.ChainIntersection())
 		}
 		if b.From != nil {
-			given := allowed(b, b.Given())
+			given := allowed(b, b.DefaultList())
 			if b.Chain != nil {
-				given = allowed(b, b.Cut(b.Given(), told(b)))
+				given = allowed(b, b.CutToChain(b.DefaultList(), told(b)))
 			}
 			fmt.Fprintf(&insert,
 				"    allowed := %s;\n    IF %s OR COALESCE(pg_catalog.cardinality(%s), 0) OPERATOR(pg_catalog.=) "+
 					"0 AND %s THEN\n      NEW.%s := %s;\n    END IF;\n",
-				given, b.WasLeft(), b.Elements(false), predicate.WasLeftOut(t.Relation.Name, b.Column), column, b.Stored(taken(b)))
+				given, b.IsOmittedDefault(), b.Elements(false), predicate.ColumnOmitted(t.Relation.Name, b.Column), column,
+				b.Stored(taken(b)))
 		}
 		fmt.Fprintf(&insert, "    IF %s THEN %s END IF;\n", b.Malformed(), fail(malformedList, "22023"))
 		if b.From != nil {
 			fmt.Fprintf(&insert, "    IF %s THEN %s END IF;\n", b.Exceeds(taken(b), true), fail(widerList, "42501"))
 		}
 		if b.Chain != nil {
-			fmt.Fprintf(&insert, "    IF %s THEN %s END IF;\n", b.Untold(told(b), "'{}'::"+b.Array()), fail(widerList, "42501"))
+			fmt.Fprintf(&insert, "    IF %s THEN %s END IF;\n", b.ExceedsChain(told(b), "'{}'::"+b.Array()),
+				fail(widerList, "42501"))
 		}
 		fmt.Fprintf(&both, "    IF %s THEN\n      IF %s THEN %s END IF;\n", differ([]string{b.Column}), b.Malformed(),
 			fail(malformedList, "22023"))
@@ -96,8 +98,8 @@ func (p *Plan) lists(t *policy.Table) []Statement {
 				allowed(b, "COALESCE("+b.Elements(true)+", '{}'::"+b.Array()+")"), b.Exceeds(taken(b), false), fail(widerList, "42501"))
 		}
 		if b.Chain != nil {
-			fmt.Fprintf(&both, "      told := (%s)::pg_catalog.text;\n      IF %s THEN %s END IF;\n", b.Told(),
-				b.Untold(told(b), "COALESCE("+b.Elements(true)+", '{}'::"+b.Array()+")"), fail(widerList, "42501"))
+			fmt.Fprintf(&both, "      told := (%s)::pg_catalog.text;\n      IF %s THEN %s END IF;\n", b.ChainIntersection(),
+				b.ExceedsChain(told(b), "COALESCE("+b.Elements(true)+", '{}'::"+b.Array()+")"), fail(widerList, "42501"))
 		}
 		both.WriteString("    END IF;\n")
 	}
@@ -116,7 +118,7 @@ func (p *Plan) lists(t *policy.Table) []Statement {
 			"pgconsent_gate.sealed(), pgconsent_gate.json_grants(pg_catalog.text, pg_catalog.text[]), "+
 			"pgconsent_gate.json_ids(pg_catalog.text), pgconsent_gate.jsonb_ids(pg_catalog.jsonb) TO %s", p.reader), Why: why},
 	}
-	for _, r := range predicate.Links(written(t.Write)) {
+	for _, r := range predicate.ShownWhileEmpty(written(t.Write)) {
 		out = append(out, Statement{SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s() TO %s",
 			predicate.EmptyFunction(r.Name).SQL(), p.reader), Why: why})
 	}

@@ -10,9 +10,9 @@ import (
 // liveSignature is the function that works out the attributes that no credential gives.
 const liveSignature = predicate.LiveFunction + "(pg_catalog.text, pg_catalog.text[], pg_catalog.text[])"
 
-// live makes that function. It belongs to the reader, so that it reads the tables as predicates do, past the agent's row
-// security, and nothing else. A role that could call it could ask for anybody's attributes: these are the owner of attr,
-// which has verified a seal, and the proxy.
+// live makes that function. It belongs to the reader, so that it reads the tables as predicates do, past the agent's
+// row security, and nothing else. A role that could call it could ask for anybody's attributes: these are the owner of
+// attr, which has verified a seal, and the proxy.
 func (p *Plan) live() []Statement {
 	lives := p.policy.Live()
 	if len(lives) == 0 {
@@ -30,7 +30,7 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = p
 			"pgconsent_gate.json_grants(pg_catalog.text, pg_catalog.text[]), "+
 			"pgconsent_gate.json_ids(pg_catalog.text), pgconsent_gate.jsonb_ids(pg_catalog.jsonb) TO %s", p.reader), Why: why},
 	}
-	for _, r := range predicate.Links(p.liveNodes()) {
+	for _, r := range predicate.ShownWhileEmpty(p.liveNodes()) {
 		out = append(out, Statement{SQL: fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s() TO %s",
 			predicate.EmptyFunction(r.Name).SQL(), p.reader), Why: why})
 	}

@@ -21,13 +21,13 @@ const (
 	freshPolicy  = "pgconsent_current"
 )
 
-// readers makes the views that predicates read: a predicate that read through the agent's own row security would not see
-// the people who refused, and let the row out.
+// readers makes the views that predicates read: a predicate that read through the agent's own row security would not
+// see the people who refused, and let the row out.
 func (p *Plan) readers(migrations.Found) []Statement {
 	var out []Statement
 	for _, h := range p.helpers {
 		out = append(out, p.readable(h.Relation)...)
-		helper, gate := predicate.HelperView(h.Relation.Name).SQL(), predicate.GateView(h.Relation.Name).SQL()
+		helper, gate := predicate.HelperView(h.Relation.Name).SQL(), predicate.SignedHelperView(h.Relation.Name).SQL()
 		policies := p.agent
 		if len(p.narrowed()) > 0 {
 			policies += ", " + p.rowsRole
@@ -116,7 +116,7 @@ func (p *Plan) dropReaders() []Statement {
 		out = append(out,
 			Statement{
 				SQL: fmt.Sprintf("DROP VIEW IF EXISTS %s, %s", predicate.HelperView(h.Relation.Name).SQL(),
-					predicate.GateView(h.Relation.Name).SQL()),
+					predicate.SignedHelperView(h.Relation.Name).SQL()),
 				Why: why,
 			},
 		)

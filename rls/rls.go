@@ -101,14 +101,15 @@ func Generate(p *policy.Policy, snap *catalog.Snapshot, o Options) *Plan {
 	}
 	all = append(all, plan.liveNodes()...)
 	plan.helpers = predicate.Helpers(all)
-	for _, n := range predicate.KeptConsents(all) {
+	for _, n := range predicate.MaterializedConsents(all) {
 		plan.horizons = append(plan.horizons, horizonOf(n))
 	}
-	plan.links = predicate.Links(all)
+	plan.links = predicate.ShownWhileEmpty(all)
 	if o.Doors {
 		plan.doors = doors(p)
 	}
-	// Partitions and columns come and go. A proxy goes on without those that migrate has not seen, which agents cannot name.
+	// Partitions and columns come and go. A proxy goes on without those that migrate has not seen, which agents cannot
+	// name.
 	h := sha256.New()
 	for _, s := range plan.Up() {
 		fmt.Fprintf(h, "%s;\n", s.SQL)

@@ -88,7 +88,7 @@ func (p *Plan) rowViews() []Statement {
 		for _, v := range []struct {
 			name catalog.Name
 			sql  string
-		}{{predicate.RowView(t.Relation.Name), plain}, {predicate.WalledView(t.Relation.Name), query + wall}} {
+		}{{predicate.RowView(t.Relation.Name), plain}, {predicate.FilteredRowView(t.Relation.Name), query + wall}} {
 			out = append(out,
 				Statement{SQL: fmt.Sprintf("CREATE VIEW %s%s AS\n%s", v.name.SQL(), options, v.sql), Why: why},
 				Statement{SQL: fmt.Sprintf("GRANT SELECT ON %s TO %s", v.name.SQL(), p.agent), Why: why},
@@ -121,8 +121,8 @@ func (p *Plan) wall(t *policy.Table) string {
 	return "\nWHERE (CASE WHEN " + predicate.Policy(t.Rows, t.Relation) + " THEN true END) IS NOT NULL"
 }
 
-// looksFurther tells whether a rule has sub-selects besides those for the caller's seal and attributes. Only those have a
-// cost where operators have none.
+// looksFurther tells whether a rule has sub-selects besides those for the caller's seal and attributes. Only those have
+// a cost where operators have none.
 func looksFurther(rule string) bool {
 	return strings.Count(rule, "SELECT") > strings.Count(rule, "(SELECT pgconsent_gate.attr(")+
 		strings.Count(rule, "(SELECT pgconsent_gate.sealed())")
@@ -134,13 +134,13 @@ func (p *Plan) dropRowViews() []Statement {
 	for _, t := range p.narrowed() {
 		out = append(out, p.dropKeyed(t)...)
 		out = append(out, Statement{SQL: fmt.Sprintf("DROP VIEW IF EXISTS %s, %s",
-			predicate.WalledView(t.Relation.Name).SQL(), predicate.RowView(t.Relation.Name).SQL()), Why: why})
+			predicate.FilteredRowView(t.Relation.Name).SQL(), predicate.RowView(t.Relation.Name).SQL()), Why: why})
 	}
 	return out
 }
 
-// views makes copies of the customer's views that run with the rights of who reads them. Those they read come first, and
-// the shadows of catalogs.
+// views makes copies of the customer's views that run with the rights of who reads them. Those they read come first,
+// and the shadows of catalogs.
 func (p *Plan) views() []Statement {
 	const why = "A copy of a view that the policy lists, or that such a view reads. The original runs with its " +
 		"owner's rights, past row security."
@@ -162,7 +162,7 @@ func (p *Plan) views() []Statement {
 		for _, c := range []struct {
 			name           catalog.Name
 			options, query string
-		}{{predicate.RowView(v.Relation.Name), plain, v.Query}, {predicate.WalledView(v.Relation.Name), "", v.FilteredQuery}} {
+		}{{predicate.RowView(v.Relation.Name), plain, v.Query}, {predicate.FilteredRowView(v.Relation.Name), "", v.FilteredQuery}} {
 			out = append(out,
 				Statement{SQL: fmt.Sprintf("CREATE VIEW %s%s WITH (security_invoker = true%s) AS\n%s", c.name.SQL(),
 					named, c.options, c.query), Why: why},
@@ -170,7 +170,7 @@ func (p *Plan) views() []Statement {
 			)
 		}
 		if p.viewHasDoor(v) { // with the agent's rights: those of the door views in it are their owner's
-			view := predicate.DoorView(v.Relation.Name).SQL()
+			view := predicate.SignedView(v.Relation.Name).SQL()
 			out = append(out,
 				Statement{SQL: fmt.Sprintf("CREATE VIEW %s%s WITH (security_invoker = true) AS\n%s", view, named,
 					v.SignedQuery), Why: "Vetted statements read the view here, over the door views of its tables."},
@@ -223,11 +223,11 @@ func (p *Plan) dropViews() []Statement {
 	var out []Statement
 	for _, v := range slices.Backward(p.policy.Views()) {
 		if p.viewHasDoor(v) {
-			out = append(out, Statement{SQL: "DROP VIEW IF EXISTS " + predicate.DoorView(v.Relation.Name).SQL(),
+			out = append(out, Statement{SQL: "DROP VIEW IF EXISTS " + predicate.SignedView(v.Relation.Name).SQL(),
 				Why: "Take the views of the gate door away."})
 		}
 		out = append(out, Statement{
-			SQL: fmt.Sprintf("DROP VIEW IF EXISTS %s, %s", predicate.WalledView(v.Relation.Name).SQL(),
+			SQL: fmt.Sprintf("DROP VIEW IF EXISTS %s, %s", predicate.FilteredRowView(v.Relation.Name).SQL(),
 				predicate.RowView(v.Relation.Name).SQL()),
 			Why: "Take the copies of views away.",
 		})

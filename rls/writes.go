@@ -121,8 +121,8 @@ END $pgconsent$`, name, body.String()), Why: why},
 }
 
 // copyIn makes what COPY FROM writes to: a view without rows whose trigger inserts each row as the agent. The columns
-// have the table's defaults, for those that a COPY leaves out. The function pins no search path: the owner's triggers run
-// inside it, with the path that they have in an INSERT.
+// have the table's defaults, for those that a COPY leaves out. The function pins no search path: the owner's triggers
+// run inside it, with the path that they have in an INSERT.
 func (p *Plan) copyIn(t *policy.Table) []Statement {
 	if !t.Write.Insert || len(t.Write.CopyColumns) == 0 {
 		return nil
@@ -172,7 +172,7 @@ END $pgconsent$`, function, target.SQL(), strings.Join(quoteAll(t.Write.CopyColu
 func leftIn(w *policy.Write, column string) string {
 	for _, b := range w.Lists {
 		if b.Column == column && b.From != nil {
-			return b.Left()
+			return b.OmittedDefault()
 		}
 	}
 	return ""

@@ -42,7 +42,7 @@ type explained struct {
 	Statements []explainedStatement `json:"statements,omitempty"`
 	Tables     []explainedTable     `json:"tables,omitempty"`
 	Functions  []string             `json:"functions,omitempty"`
-	Door       verdict.Door         `json:"door,omitempty"`
+	Door       verdict.Path         `json:"door,omitempty"`
 	DoorReason string               `json:"door_reason,omitempty"`
 	Above      string               `json:"above,omitempty"`
 	ByKey      []string             `json:"by_key,omitempty"`
@@ -175,9 +175,9 @@ func explain(r *rewrite.Rewriter, p *policy.Policy, text string, values map[stri
 		answer.Refusal = &refusal{string(refused.Code), refused.Message, refused.Hint, refused.Position}
 		return answer
 	}
-	answer.Functions, answer.Door, answer.DoorReason, answer.Above, answer.Signed = result.Functions, result.Door,
-		result.DoorReason, result.Above, result.NeedsSignature
-	answer.ByKey = tableNames(result.ByKey)
+	answer.Functions, answer.Door, answer.DoorReason, answer.Above, answer.Signed = result.Functions, result.Path,
+		result.RowSecurityReason, result.AboveReason, result.NeedsSignature
+	answer.ByKey = tableNames(result.SearchedByKey)
 	for _, statement := range result.Statements {
 		out := explainedStatement{Tag: statement.Tag, Accesses: []explainedAccess{}}
 		for _, a := range statement.Accesses {
@@ -279,7 +279,7 @@ func (s *session) explanation(a explained) {
 	case a.Above != "":
 		fmt.Fprintf(s.out,
 			"door: the signed gate for the rows that vetted conditions find; the rest is computed of these: %s\n", a.Above)
-	case a.Door == verdict.DoorGate:
+	case a.Door == verdict.PathSigned:
 		fmt.Fprintln(s.out, "door: the signed gate; every expression is vetted")
 	case len(a.ByKey) > 0:
 		fmt.Fprintf(s.out,

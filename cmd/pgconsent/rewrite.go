@@ -34,7 +34,7 @@ type rewritten struct {
 	Database       string          `json:"database"`
 	Text           string          `json:"text,omitempty"`
 	NeedsSignature bool            `json:"needs_signature,omitempty"`
-	Door           verdict.Door    `json:"door,omitempty"`
+	Door           verdict.Path    `json:"door,omitempty"`
 	DoorReason     string          `json:"door_reason,omitempty"`
 	Above          string          `json:"above,omitempty"`
 	Care           string          `json:"care,omitempty"`
@@ -68,7 +68,7 @@ func (s *session) statement(given string) (string, error) {
 func (s *session) rewriter(t target, built compiled) (*rewrite.Rewriter, error) {
 	mode := rewrite.Both
 	if t.doors {
-		mode = rewrite.Doors
+		mode = rewrite.Auto
 	}
 	sizes, err := pgcatalog.Sizes(s.ctx, t.conn, rls.Tables(built.policy))
 	if err != nil {
@@ -106,9 +106,9 @@ func (r rewriteCmd) Run(s *session) error {
 		} else {
 			answer.Text, answer.NeedsSignature, answer.Tag = result.Text, result.NeedsSignature, result.Tag
 			answer.Accesses, answer.Functions = result.Accesses, result.Functions
-			answer.Door, answer.DoorReason, answer.Above, answer.Scan, answer.Seek, answer.Care = result.Door,
-				result.DoorReason, result.Above, result.Scan, result.Seek, result.Care
-			answer.ByKey, answer.Few = tableNames(result.ByKey), tableNames(result.Few)
+			answer.Door, answer.DoorReason, answer.Above, answer.Scan, answer.Seek, answer.Care = result.Path,
+				result.RowSecurityReason, result.AboveReason, result.UseHash, result.UseIndex, result.HardenedReason
+			answer.ByKey, answer.Few = tableNames(result.SearchedByKey), tableNames(result.EstimateRows)
 		}
 		switch {
 		case s.json:
@@ -139,36 +139,38 @@ func (r rewriteCmd) Run(s *session) error {
 // explain says which door a statement takes, and why.
 func (s *session) explain(t target, result *rewrite.Result) {
 	switch {
-	case result.Above != "":
+	case result.AboveReason != "":
 		fmt.Fprintf(s.err,
-			"door:  gate, signed, for the rows that vetted conditions find; the rest is computed of these: %s\n", result.Above)
-	case result.Door == verdict.DoorGate:
+			"door:  gate, signed, for the rows that vetted conditions find; the rest is computed of these: %s\n",
+			result.AboveReason)
+	case result.Path == verdict.PathSigned:
 		fmt.Fprintln(s.err, "door:  gate, signed: every expression is vetted")
 	case t.doors:
-		fmt.Fprintf(s.err, "door:  row security: %s\n", result.DoorReason)
+		fmt.Fprintf(s.err, "door:  row security: %s\n", result.RowSecurityReason)
 	case result.NeedsSignature:
 		fmt.Fprintln(s.err, "door:  row security, and signed predicates in the text (enforcement: both)")
 	default:
 		fmt.Fprintln(s.err, "door:  row security (enforcement: both)")
 	}
-	if len(result.ByKey) > 0 {
+	if len(result.SearchedByKey) > 0 {
 		fmt.Fprintf(s.err,
 			"found: by key, signed: the rows that searches find of %s are looked up behind the gate door\n",
-			strings.Join(tableNames(result.ByKey), ", "))
+			strings.Join(tableNames(result.SearchedByKey), ", "))
 	}
 	switch {
-	case result.Care != "":
-		fmt.Fprintf(s.err, "plan:  with care: %s\n", result.Care)
-	case result.CareDeclared:
+	case result.HardenedReason != "":
+		fmt.Fprintf(s.err, "plan:  with care: %s\n", result.HardenedReason)
+	case result.HardenedIfDeclared:
 		fmt.Fprintln(s.err, "plan:  with care where the client declares types for its parameters")
 	}
-	if result.Seek {
+	if result.UseIndex {
 		fmt.Fprintln(s.err, "hint:  seek: its own conditions find few rows by an index, and none is read for whose rows they are")
 	}
-	if len(result.Few) > 0 {
-		fmt.Fprintf(s.err, "hint:  few: searches find few rows of %s by an index\n", strings.Join(tableNames(result.Few), ", "))
+	if len(result.EstimateRows) > 0 {
+		fmt.Fprintf(s.err, "hint:  few: searches find few rows of %s by an index\n",
+			strings.Join(tableNames(result.EstimateRows), ", "))
 	}
-	if result.Scan {
+	if result.UseHash {
 		fmt.Fprintln(s.err, "hint:  scan: it reads so much that row policies make sets of the tables they look up")
 	}
 }

@@ -25,13 +25,13 @@ func newClocked(p *policy.Policy, plan *rls.Plan) clocked {
 	}
 	out.all = true
 	for _, t := range p.Tables() {
-		if predicate.Timed(t.VisibilityRules()) {
+		if predicate.TimeCanHide(t.VisibilityRules()) {
 			out.relations[t.Relation.Name], out.all = true, false
 		}
 	}
 	out.all = out.all || plan.TimedAttributes()
 	for _, c := range p.Children() {
-		if predicate.Timed(c.Rows) {
+		if predicate.TimeCanHide(c.Rows) {
 			out.relations[c.Relation.Name] = true
 		}
 	}

@@ -1,10 +1,10 @@
 package enforce
 
-// GateShut is the answer of [Config.Check] that the walls hold and the gate door does not: agents are served, and every
-// statement takes the row security door.
-type GateShut struct{ Why string }
+// SignedPathOff is the answer of [Config.Check] that the walls hold and the gate door does not: agents are served, and
+// every statement takes the row security door.
+type SignedPathOff struct{ Why string }
 
-func (g GateShut) Error() string { return "the gate door is shut: " + g.Why }
+func (g SignedPathOff) Error() string { return "the gate door is shut: " + g.Why }
 
 // gate opens or shuts the gate door of the state, as the last check wants it. The caller holds mu.
 func (d *database) gate() {
@@ -22,14 +22,14 @@ func (d *database) gate() {
 	d.state = &changed
 }
 
-// Unfit is the answer of [Config.Check] that some tables are not safe, and that all which does not depend on them is:
-// these are suspended.
-type Unfit struct {
+// UnsafeTables is the answer of [Config.Check] that some tables are not safe, and that all which does not depend on
+// them is: these are suspended.
+type UnsafeTables struct {
 	Relations []uint32 // OIDs
 	Why       error
 }
 
-func (u Unfit) Error() string { return u.Why.Error() }
+func (u UnsafeTables) Error() string { return u.Why.Error() }
 
 // Unwrap returns what is unsafe.
-func (u Unfit) Unwrap() error { return u.Why }
+func (u UnsafeTables) Unwrap() error { return u.Why }

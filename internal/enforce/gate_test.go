@@ -19,31 +19,31 @@ import (
 func TestGateShuts(t *testing.T) {
 	var shut syncFlag
 	w := start(t, func(w *world) {
-		w.cfg.Mode = rewrite.Gate
+		w.cfg.Mode = rewrite.AlwaysSigned
 		if err := installWith(context.Background(), w.dba, rules, rls.Options{Doors: true}); err != nil {
 			t.Fatal(err)
 		}
 		w.cfg.Check = func(context.Context, *pgx.Conn, Target) error {
 			if shut.get() {
-				return GateShut{"a probe"}
+				return SignedPathOff{"a probe"}
 			}
 			return nil
 		}
 	})
 	c := w.client("caregiver")
-	door := func(sql string) verdict.Door { return c.Decide(t.Context(), sql, verdict.Simple).Door }
-	eventually(t, "the gate door", func() bool { return door(titles) == verdict.DoorGate })
+	door := func(sql string) verdict.Path { return c.Decide(t.Context(), sql, verdict.Simple).Path }
+	eventually(t, "the gate door", func() bool { return door(titles) == verdict.PathSigned })
 	c.want(titles, "lake", "sea")
 	shut.set(true)
 	w.exec("CREATE INDEX another ON public.people (name)")
-	eventually(t, "row security", func() bool { return door(titles) == verdict.DoorRLS })
+	eventually(t, "row security", func() bool { return door(titles) == verdict.PathRowSecurity })
 	c.want(titles, "lake", "sea")
 	if !strings.Contains(w.log.String(), "level=ERROR msg=\"the gate door stays shut") {
 		t.Error("the door shut quietly")
 	}
 	shut.set(false)
 	w.exec("DROP INDEX public.another")
-	eventually(t, "the gate door again", func() bool { return door(titles) == verdict.DoorGate })
+	eventually(t, "the gate door again", func() bool { return door(titles) == verdict.PathSigned })
 	c.want(titles, "lake", "sea")
 }
 
@@ -53,23 +53,23 @@ func TestGateStaysShut(t *testing.T) {
 	tier.All(t)
 	var shut syncFlag
 	w := start(t, func(w *world) {
-		w.cfg.Mode, w.cfg.Refresh = rewrite.Gate, time.Hour
+		w.cfg.Mode, w.cfg.Refresh = rewrite.AlwaysSigned, time.Hour
 		if err := installWith(context.Background(), w.dba, rules, rls.Options{Doors: true}); err != nil {
 			t.Fatal(err)
 		}
 		w.cfg.Check = func(context.Context, *pgx.Conn, Target) error {
 			if shut.get() {
-				return GateShut{"a probe"}
+				return SignedPathOff{"a probe"}
 			}
 			return nil
 		}
 	})
 	c := w.client("caregiver")
-	door := func() verdict.Door {
+	door := func() verdict.Path {
 		c.seal() // with the rights of now
-		return c.Decide(t.Context(), titles, verdict.Simple).Door
+		return c.Decide(t.Context(), titles, verdict.Simple).Path
 	}
-	if got := door(); got != verdict.DoorGate {
+	if got := door(); got != verdict.PathSigned {
 		t.Fatalf("it takes the door %v", got)
 	}
 	shut.set(true)
@@ -77,13 +77,13 @@ func TestGateStaysShut(t *testing.T) {
 	if err := w.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	if got := door(); got != verdict.DoorRLS {
+	if got := door(); got != verdict.PathRowSecurity {
 		t.Errorf("after a reload it takes the door %v", got)
 	}
 
 	d := w.databases["memories"]
 	d.stopListening(t)
-	look := func(want verdict.Door) {
+	look := func(want verdict.Path) {
 		t.Helper()
 		d.mu.Lock()
 		d.checked = time.Time{}
@@ -96,16 +96,16 @@ func TestGateStaysShut(t *testing.T) {
 		}
 	}
 	shut.set(false)
-	look(verdict.DoorGate)
+	look(verdict.PathSigned)
 	shut.set(true)
-	look(verdict.DoorRLS)
+	look(verdict.PathRowSecurity)
 }
 
 // What a Parse declares its parameters as decides whether the text may take the gate door.
 func TestDeclaredTypesAndTheGate(t *testing.T) {
 	tier.All(t)
 	w := start(t, func(w *world) {
-		w.cfg.Mode = rewrite.Gate
+		w.cfg.Mode = rewrite.AlwaysSigned
 		if err := installWith(context.Background(), w.dba, rules, rls.Options{Doors: true}); err != nil {
 			t.Fatal(err)
 		}
@@ -114,28 +114,28 @@ func TestDeclaredTypesAndTheGate(t *testing.T) {
 	for _, q := range []struct {
 		sql   string
 		types []uint32
-		door  verdict.Door
+		door  verdict.Path
 	}{
-		{"SELECT title FROM memories WHERE id = $1", nil, verdict.DoorGate},
-		{"SELECT title FROM memories WHERE id = $1", []uint32{0}, verdict.DoorGate},
-		{"SELECT title FROM memories WHERE id = $1", []uint32{23}, verdict.DoorGate},
-		{"SELECT title FROM memories WHERE id = $1", []uint32{1700}, verdict.DoorRLS},    // the column is converted
-		{"SELECT title FROM memories WHERE id = $1::int", []uint32{25}, verdict.DoorRLS}, // the value is, when it comes to a row
-		{"SELECT title FROM memories WHERE user_id = $1::uuid AND title = $2", []uint32{2950, 25}, verdict.DoorGate},
-		{"SELECT title FROM memories WHERE user_id = $1::uuid AND title = $2", []uint32{2950, 19}, verdict.DoorRLS},
-		{"SELECT title FROM memories WHERE title LIKE $1", nil, verdict.DoorGate},
-		{"SELECT title FROM memories WHERE title LIKE $1", []uint32{1043}, verdict.DoorGate},
-		{"SELECT title FROM memories WHERE title LIKE $1", []uint32{1042}, verdict.DoorRLS},
-		{"SELECT title FROM memories WHERE left(title, $1) = 'a'", nil, verdict.DoorRLS},
-		{"SELECT title FROM memories LIMIT $1", []uint32{20}, verdict.DoorGate},
-		{"SELECT title FROM memories WHERE EXISTS (SELECT FROM people LIMIT $1)", nil, verdict.DoorGate}, // the value is looked at
-		{"SELECT title FROM memories WHERE EXISTS (SELECT FROM people LIMIT $1)", []uint32{25}, verdict.DoorRLS},
-		{"SELECT title FROM memories WHERE EXISTS (SELECT FROM people LIMIT $1 + 1)", nil, verdict.DoorRLS},
-		{"SELECT title FROM memories WHERE id = ANY ($1)", []uint32{1016}, verdict.DoorGate},
-		{"SELECT title FROM memories WHERE title = ANY ($1::text[])", []uint32{1009}, verdict.DoorGate},
-		{"SELECT title FROM memories WHERE id = $1::int4", []uint32{23}, verdict.DoorGate},
-		{"SELECT title FROM memories WHERE id = $1::int4", []uint32{20}, verdict.DoorRLS}, // the value is narrowed, when it comes to a row
-		{"SELECT title FROM memories WHERE id = $1 AND title = $1", nil, verdict.DoorRLS},
+		{"SELECT title FROM memories WHERE id = $1", nil, verdict.PathSigned},
+		{"SELECT title FROM memories WHERE id = $1", []uint32{0}, verdict.PathSigned},
+		{"SELECT title FROM memories WHERE id = $1", []uint32{23}, verdict.PathSigned},
+		{"SELECT title FROM memories WHERE id = $1", []uint32{1700}, verdict.PathRowSecurity},    // the column is converted
+		{"SELECT title FROM memories WHERE id = $1::int", []uint32{25}, verdict.PathRowSecurity}, // the value is, when it comes to a row
+		{"SELECT title FROM memories WHERE user_id = $1::uuid AND title = $2", []uint32{2950, 25}, verdict.PathSigned},
+		{"SELECT title FROM memories WHERE user_id = $1::uuid AND title = $2", []uint32{2950, 19}, verdict.PathRowSecurity},
+		{"SELECT title FROM memories WHERE title LIKE $1", nil, verdict.PathSigned},
+		{"SELECT title FROM memories WHERE title LIKE $1", []uint32{1043}, verdict.PathSigned},
+		{"SELECT title FROM memories WHERE title LIKE $1", []uint32{1042}, verdict.PathRowSecurity},
+		{"SELECT title FROM memories WHERE left(title, $1) = 'a'", nil, verdict.PathRowSecurity},
+		{"SELECT title FROM memories LIMIT $1", []uint32{20}, verdict.PathSigned},
+		{"SELECT title FROM memories WHERE EXISTS (SELECT FROM people LIMIT $1)", nil, verdict.PathSigned}, // the value is looked at
+		{"SELECT title FROM memories WHERE EXISTS (SELECT FROM people LIMIT $1)", []uint32{25}, verdict.PathRowSecurity},
+		{"SELECT title FROM memories WHERE EXISTS (SELECT FROM people LIMIT $1 + 1)", nil, verdict.PathRowSecurity},
+		{"SELECT title FROM memories WHERE id = ANY ($1)", []uint32{1016}, verdict.PathSigned},
+		{"SELECT title FROM memories WHERE title = ANY ($1::text[])", []uint32{1009}, verdict.PathSigned},
+		{"SELECT title FROM memories WHERE id = $1::int4", []uint32{23}, verdict.PathSigned},
+		{"SELECT title FROM memories WHERE id = $1::int4", []uint32{20}, verdict.PathRowSecurity}, // the value is narrowed, when it comes to a row
+		{"SELECT title FROM memories WHERE id = $1 AND title = $1", nil, verdict.PathRowSecurity},
 	} {
 		v := c.Decide(t.Context(), q.sql, verdict.Extended)
 		if !v.Allowed() {
@@ -144,8 +144,8 @@ func TestDeclaredTypesAndTheGate(t *testing.T) {
 		if len(q.types) > 0 {
 			v = c.Declare(t.Context(), v, q.types)
 		}
-		if !v.Allowed() || v.Door != q.door {
-			t.Errorf("%s with %v: door %s, want %s (%v)", q.sql, q.types, v.Door, q.door, v.Refusal)
+		if !v.Allowed() || v.Path != q.door {
+			t.Errorf("%s with %v: door %s, want %s (%v)", q.sql, q.types, v.Path, q.door, v.Refusal)
 		}
 		if again := c.Recheck(t.Context(), v); again.Text != v.Text {
 			t.Errorf("%s with %v: judged again it takes the other door", q.sql, q.types)
@@ -158,30 +158,30 @@ func TestDeclaredTypesAndTheGate(t *testing.T) {
 func TestDeclaredTypesAtAnyPlace(t *testing.T) {
 	tier.All(t)
 	w := start(t, func(w *world) {
-		w.cfg.Mode = rewrite.Gate
+		w.cfg.Mode = rewrite.AlwaysSigned
 		if err := installWith(context.Background(), w.dba, rules, rls.Options{Doors: true}); err != nil {
 			t.Fatal(err)
 		}
 	})
 	c := w.client("caregiver")
 	const xid, nothing, numeric = 28, 4_000_000_000, 1700
-	for sql, door := range map[string]verdict.Door{
-		"SELECT title FROM memories WHERE id = $1 AND id > $2 AND id < $3 AND id = $4":                     verdict.DoorGate,
-		"SELECT title FROM memories WHERE id = $1 AND id > $2 AND id < $3 AND id = $4 AND title ~ '(?=a)'": verdict.DoorRLS,
+	for sql, door := range map[string]verdict.Path{
+		"SELECT title FROM memories WHERE id = $1 AND id > $2 AND id < $3 AND id = $4":                     verdict.PathSigned,
+		"SELECT title FROM memories WHERE id = $1 AND id > $2 AND id < $3 AND id = $4 AND title ~ '(?=a)'": verdict.PathRowSecurity,
 	} {
 		for _, others := range []uint32{0, 20, 23} {
 			for at := range 4 {
 				for n := at + 1; n <= 4; n++ {
 					types := slices.Repeat([]uint32{others}, n)
 					v := c.Decide(t.Context(), sql, verdict.Extended)
-					if now := c.Declare(t.Context(), v, types); !now.Allowed() || v.Door != door || now.Door != door {
-						t.Fatalf("%s with %v: door %s, %v", sql, types, now.Door, now.Refusal)
+					if now := c.Declare(t.Context(), v, types); !now.Allowed() || v.Path != door || now.Path != door {
+						t.Fatalf("%s with %v: door %s, %v", sql, types, now.Path, now.Refusal)
 					}
 					for _, odd := range []uint32{xid, nothing, numeric} {
 						types[at] = odd
 						now := c.Declare(t.Context(), v, types)
-						if now.Allowed() != (odd == numeric) || now.Allowed() && now.Door != verdict.DoorRLS {
-							t.Errorf("%s (door %s) with %v: door %s, %v", sql, door, types, now.Door, now.Refusal)
+						if now.Allowed() != (odd == numeric) || now.Allowed() && now.Path != verdict.PathRowSecurity {
+							t.Errorf("%s (door %s) with %v: door %s, %v", sql, door, types, now.Path, now.Refusal)
 						}
 					}
 				}
@@ -205,14 +205,14 @@ func TestDeclaredTypesArePlannedWithCare(t *testing.T) {
 	} {
 		v := c.Decide(t.Context(), sql, verdict.Extended)
 		for _, types := range [][]uint32{nil, {0}} {
-			if now := c.Declare(t.Context(), v, types); !now.Allowed() || now.Cautious() != want[0] {
-				t.Errorf("%s with %v: %t %v", sql, types, now.Cautious(), now.Refusal)
+			if now := c.Declare(t.Context(), v, types); !now.Allowed() || now.HasHardenedPlan() != want[0] {
+				t.Errorf("%s with %v: %t %v", sql, types, now.HasHardenedPlan(), now.Refusal)
 			}
 		}
 		declared := c.Declare(t.Context(), v, []uint32{text})
 		again := c.Recheck(t.Context(), declared)
-		if !declared.Allowed() || declared.Cautious() != want[1] || again.Cautious() != want[1] || v.Cautious() != want[0] {
-			t.Errorf("%s declared: %t, again %t; without %t; %v", sql, declared.Cautious(), again.Cautious(), v.Cautious(), declared.Refusal)
+		if !declared.Allowed() || declared.HasHardenedPlan() != want[1] || again.HasHardenedPlan() != want[1] || v.HasHardenedPlan() != want[0] {
+			t.Errorf("%s declared: %t, again %t; without %t; %v", sql, declared.HasHardenedPlan(), again.HasHardenedPlan(), v.HasHardenedPlan(), declared.Refusal)
 		}
 		kept[v], kept[declared] = want[0], want[1]
 	}
@@ -221,8 +221,8 @@ func TestDeclaredTypesArePlannedWithCare(t *testing.T) {
 	w.lookAgain(t)
 	c.seal()
 	for v, want := range kept {
-		if again := c.Recheck(t.Context(), v); !again.Allowed() || again.Cautious() != want {
-			t.Errorf("%s under other catalogs: with care %t, want %t; %v", v.Original, again.Cautious(), want, again.Refusal)
+		if again := c.Recheck(t.Context(), v); !again.Allowed() || again.HasHardenedPlan() != want {
+			t.Errorf("%s under other catalogs: with care %t, want %t; %v", v.Original, again.HasHardenedPlan(), want, again.Refusal)
 		}
 	}
 }
@@ -250,22 +250,22 @@ func TestDeclaredTypesAreCastByNobodyElse(t *testing.T) {
 func TestPlainVerdictsStayPlain(t *testing.T) {
 	tier.All(t)
 	w := start(t, func(w *world) {
-		w.cfg.Mode = rewrite.Gate
+		w.cfg.Mode = rewrite.AlwaysSigned
 		if err := installWith(context.Background(), w.dba, rules, rls.Options{Doors: true}); err != nil {
 			t.Fatal(err)
 		}
 	})
 	c := w.client("caregiver")
 	v := c.Decide(t.Context(), titles, verdict.Extended)
-	plain := c.Plain(t.Context(), v, nil)
-	if v.Door != verdict.DoorGate || plain.Door != verdict.DoorRLS {
-		t.Fatalf("%s takes the door %v, %v when plain", titles, v.Door, plain.Door)
+	plain := c.ByRowSecurity(t.Context(), v, nil)
+	if v.Path != verdict.PathSigned || plain.Path != verdict.PathRowSecurity {
+		t.Fatalf("%s takes the door %v, %v when plain", titles, v.Path, plain.Path)
 	}
 	w.exec("CREATE INDEX another ON public.people (name)")
 	w.lookAgain(t)
 	c.seal()
-	if again := c.Recheck(t.Context(), plain); !again.Allowed() || again.Door != verdict.DoorRLS {
-		t.Errorf("it takes the door %v now; %v", again.Door, again.Refusal)
+	if again := c.Recheck(t.Context(), plain); !again.Allowed() || again.Path != verdict.PathRowSecurity {
+		t.Errorf("it takes the door %v now; %v", again.Path, again.Refusal)
 	}
 	c.want(titles, "lake", "sea")
 }

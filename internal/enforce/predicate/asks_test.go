@@ -28,7 +28,7 @@ func TestAsksForAllOfAnother(t *testing.T) {
 		{predicate.All{own, either}, predicate.All{either}, true},
 		{predicate.Not{Node: own}, own, false},
 	} {
-		if got := predicate.Asks(c.n, c.of); got != c.want {
+		if got := predicate.Implies(c.n, c.of); got != c.want {
 			t.Errorf("%#v asks for all of %#v: %t", c.n, c.of, got)
 		}
 	}
@@ -50,13 +50,13 @@ func TestWhatHasADoor(t *testing.T) {
 		{catalog.Relation{Kind: catalog.MatView}, false},
 		{catalog.Relation{Kind: catalog.ForeignTable}, false},
 	} {
-		if got := predicate.HasDoor(own, &c.is); got != c.want {
+		if got := predicate.HasSignedView(own, &c.is); got != c.want {
 			t.Errorf("%+v: %t", c.is, got)
 		}
 		// what has no such form
 		for _, n := range []predicate.Node{predicate.Any{}, predicate.Not{Node: predicate.Any{}},
 			predicate.All{own, predicate.Not{Node: predicate.Derived{}}}, predicate.Reference{}, predicate.Open{}} {
-			if predicate.HasDoor(n, &c.is) {
+			if predicate.HasSignedView(n, &c.is) {
 				t.Errorf("%+v by %#v has a door", c.is, n)
 			}
 		}

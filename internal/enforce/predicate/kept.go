@@ -9,35 +9,36 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Kept says that the answer of a Consent is kept beside the rows of a table: until when everybody has agreed. While what
-// is kept is not complete, policies look at the subjects themselves. Text that is injected, and doors, always do.
-type Kept struct {
+// Materialized says that the answer of a Consent is kept beside the rows of a table: until when everybody has agreed.
+// While what is kept is not complete, policies look at the subjects themselves. Text that is injected, and doors,
+// always do.
+type Materialized struct {
 	Relation *catalog.Relation // of the row, with a primary key
 }
 
-// KeptTable holds, for each row of a table, until when a consent holds: -infinity if somebody refuses, infinity if
-// nobody's agreement ends.
-func (n Consent) KeptTable() catalog.Name {
-	return catalog.Name{Schema: Schema, Name: "kept_" + n.KeptName()}
+// MaterializedTable holds, for each row of a table, until when a consent holds: -infinity if somebody refuses, infinity
+// if nobody's agreement ends.
+func (n Consent) MaterializedTable() catalog.Name {
+	return catalog.Name{Schema: Schema, Name: "kept_" + n.MaterializedName()}
 }
 
-// KeptName tells consents apart that are kept.
-func (n Consent) KeptName() string {
-	of := n.Kept.Relation
-	n.Kept = nil
+// MaterializedName tells consents apart that are kept.
+func (n Consent) MaterializedName() string {
+	of := n.Materialized.Relation
+	n.Materialized = nil
 	sum := sha256.Sum256([]byte(of.Name.SQL() + "\x00" + policyOn(n, of, probe)))
 	return hex.EncodeToString(sum[:10])
 }
 
-// KeptReady tells, by name, whether what is kept is complete.
-const KeptReady = Schema + ".kept_ready"
+// MaterializedReady tells, by name, whether what is kept is complete.
+const MaterializedReady = Schema + ".kept_ready"
 
 // kept asks what is kept, and live otherwise.
 func (w *writer) kept(n Consent, row, live string) string {
-	if n.Kept == nil || !w.policy || w.form == flat {
+	if n.Materialized == nil || !w.policy || w.form == flat {
 		return live
 	}
-	table, key := n.KeptTable().SQL(), n.Kept.Relation.PrimaryKey
+	table, key := n.MaterializedTable().SQL(), n.Materialized.Relation.PrimaryKey
 	now := "OPERATOR(pg_catalog.>) pg_catalog.statement_timestamp()"
 	look := func() string {
 		k := w.alias()
@@ -53,7 +54,7 @@ func (w *writer) kept(n Consent, row, live string) string {
 		return within(column(row, key[0]), "SELECT "+column(k, key[0])+" FROM "+table+" AS "+k+" WHERE "+
 			k+".open_until "+now) + " IS TRUE"
 	}
-	fits := len(key) == 1 && hashes[n.Kept.Relation.Column(key[0]).TypeOID] != ""
+	fits := len(key) == 1 && hashes[n.Materialized.Relation.Column(key[0]).TypeOID] != ""
 	var is string
 	switch {
 	case w.form == hashed && fits:
@@ -63,7 +64,7 @@ func (w *writer) kept(n Consent, row, live string) string {
 	default:
 		is = look()
 	}
-	return "CASE WHEN (SELECT " + KeptReady + "(" + catalog.QuoteLiteral(n.KeptName()) + ")) THEN " + is + " ELSE " +
+	return "CASE WHEN (SELECT " + MaterializedReady + "(" + catalog.QuoteLiteral(n.MaterializedName()) + ")) THEN " + is + " ELSE " +
 		live + " END"
 }
 
@@ -80,13 +81,13 @@ func (w *writer) agreed(n Consent, subject string) string {
 	return "(" + is + " AND (" + until + " IS NULL OR " + until + " OPERATOR(pg_catalog.>) pg_catalog.statement_timestamp()))"
 }
 
-// KeptConsents returns the consents of n that are kept, each once.
-func KeptConsents(n Node) []Consent {
+// MaterializedConsents returns the consents of n that are kept, each once.
+func MaterializedConsents(n Node) []Consent {
 	var out []Consent
 	seen := map[string]bool{}
 	walk(n, nil, func(n Node, _ *catalog.Relation) {
-		if c, ok := n.(Consent); ok && c.Kept != nil && !seen[c.KeptName()] {
-			seen[c.KeptName()] = true
+		if c, ok := n.(Consent); ok && c.Materialized != nil && !seen[c.MaterializedName()] {
+			seen[c.MaterializedName()] = true
 			out = append(out, c)
 		}
 	})

@@ -1,13 +1,13 @@
 package predicate
 
-// SeekHint in front of a statement's text, or behind its signature, says that conditions of its own find few rows by an
-// index.
-const SeekHint = "/*pgconsent:seek*/"
+// UseIndexHint in front of a statement's text, or behind its signature, says that conditions of its own find few rows
+// by an index.
+const UseIndexHint = "/*pgconsent:seek*/"
 
 // sought writes a part of a rule for which an index may be read, of the row itself: whose row it is, and to whom it was
 // granted. Beside the agent's own condition for an index the planner joins the two (BitmapAnd), and reads each row of a
 // tenant for the few that were asked for: it counts what the rule looks up for each row that the first index finds,
-// also for those that are another's and for which nothing is looked up. By [SeekHint] the part is asked of the rows
+// also for those that are another's and for which nothing is looked up. By [UseIndexHint] the part is asked of the rows
 // that are found, and no index is read for it.
 //
 // Behind row security most of what an agent's own keys find is its own, so there the part is expected to hold, as in

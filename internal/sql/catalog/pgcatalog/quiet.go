@@ -127,8 +127,8 @@ func (l *loader) readQuiet(ctx context.Context) error {
 			r.Name.Schema == "information_schema" || r.HasRules || changes[oid] {
 			continue
 		}
-		r.DeletesQuietly = !deletes[oid]
-		r.UpdatesQuietly = !updates[oid] && !loud[oid] && !slices.ContainsFunc(r.Columns, func(c catalog.Column) bool {
+		r.DeleteRunsNoUserCode = !deletes[oid]
+		r.UpdateRunsNoUserCode = !updates[oid] && !loud[oid] && !slices.ContainsFunc(r.Columns, func(c catalog.Column) bool {
 			if _, known := plain[c.TypeOID]; !known {
 				plain[c.TypeOID] = l.plainColumn(c.TypeOID)
 			}

@@ -98,8 +98,8 @@ func TestQuietTables(t *testing.T) {
 		exec(t, conn, "DROP TABLE IF EXISTS refer, quiet; DROP TABLE IF EXISTS keys; CREATE TABLE keys (id int PRIMARY KEY)")
 		exec(t, conn, "CREATE TABLE quiet ("+c.columns+");"+tableNamed(c.sql))
 		r, _ := load(t, conn).Relation(public("quiet"))
-		if r.DeletesQuietly != c.deletes || r.UpdatesQuietly != c.updates {
-			t.Errorf("%s: deletes quietly %t, updates %t", c.what, r.DeletesQuietly, r.UpdatesQuietly)
+		if r.DeleteRunsNoUserCode != c.deletes || r.UpdateRunsNoUserCode != c.updates {
+			t.Errorf("%s: deletes quietly %t, updates %t", c.what, r.DeleteRunsNoUserCode, r.UpdateRunsNoUserCode)
 		}
 	}
 }
@@ -160,8 +160,8 @@ func TestTriggersThatWriteTheTime(t *testing.T) {
 		trigger := cmp.Or(c.trigger, "BEFORE UPDATE ON quiet FOR EACH ROW")
 		exec(t, conn, "CREATE TRIGGER t "+trigger+" EXECUTE FUNCTION stamp(); "+c.more)
 		r, _ := load(t, conn).Relation(public("quiet"))
-		if !r.DeletesQuietly || r.UpdatesQuietly != c.quiet {
-			t.Errorf("%s: deletes quietly %t, updates %t", c.what, r.DeletesQuietly, r.UpdatesQuietly)
+		if !r.DeleteRunsNoUserCode || r.UpdateRunsNoUserCode != c.quiet {
+			t.Errorf("%s: deletes quietly %t, updates %t", c.what, r.DeleteRunsNoUserCode, r.UpdateRunsNoUserCode)
 		}
 	}
 }
@@ -174,8 +174,8 @@ func TestTriggersThatWriteTheTimeByAnExtension(t *testing.T) {
 	for column, quiet := range map[string]bool{"u": true, "k": false, "nothing": false} {
 		exec(t, conn, "DROP TABLE IF EXISTS quiet; CREATE TABLE quiet (a int, u timestamptz, k timestamptz "+
 			"UNIQUE); CREATE TRIGGER t BEFORE UPDATE ON quiet FOR EACH ROW EXECUTE FUNCTION moddatetime("+column+")")
-		if r, _ := load(t, conn).Relation(public("quiet")); r.UpdatesQuietly != quiet {
-			t.Errorf("%s: updates quietly %t", column, r.UpdatesQuietly)
+		if r, _ := load(t, conn).Relation(public("quiet")); r.UpdateRunsNoUserCode != quiet {
+			t.Errorf("%s: updates quietly %t", column, r.UpdateRunsNoUserCode)
 		}
 	}
 }

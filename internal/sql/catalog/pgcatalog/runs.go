@@ -119,10 +119,10 @@ func (l *loader) addRuns(relation uint32, by string) {
 	if r == nil {
 		return
 	}
-	if by = r.Name.String() + ", " + by; !r.Runs || by < r.RunsBy {
-		r.RunsBy = by
+	if by = r.Name.String() + ", " + by; !r.PlannerRunsUserCode || by < r.UserCodeSource {
+		r.UserCodeSource = by
 	}
-	r.Runs = true
+	r.PlannerRunsUserCode = true
 }
 
 // readClassesThatRun finds the relations whose indexes and partition keys have operator classes with functions of
@@ -199,11 +199,11 @@ func (l *loader) shareRuns() {
 			for _, parent := range r.Parents {
 				p := byName[parent]
 				switch {
-				case p == nil || p.Runs == r.Runs:
-				case p.Runs:
-					r.Runs, r.RunsBy, again = true, p.RunsBy, true
+				case p == nil || p.PlannerRunsUserCode == r.PlannerRunsUserCode:
+				case p.PlannerRunsUserCode:
+					r.PlannerRunsUserCode, r.UserCodeSource, again = true, p.UserCodeSource, true
 				default:
-					p.Runs, p.RunsBy, again = true, r.RunsBy, true
+					p.PlannerRunsUserCode, p.UserCodeSource, again = true, r.UserCodeSource, true
 				}
 			}
 		}

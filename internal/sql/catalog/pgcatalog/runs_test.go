@@ -40,11 +40,11 @@ func TestTypesThatRunFunctionsOfOthers(t *testing.T) {
 		if err := conn.QueryRow(t.Context(), "SELECT $1::text::regtype::oid", name).Scan(&oid); err != nil {
 			t.Fatal(name, err)
 		}
-		if snapshot.Runs(oid) != runs {
+		if snapshot.TypeRunsUserCode(oid) != runs {
 			t.Errorf("%s: %t, want %t", name, !runs, runs)
 		}
 	}
-	if !snapshot.Runs(1) {
+	if !snapshot.TypeRunsUserCode(1) {
 		t.Error("a type that nobody knows runs nothing")
 	}
 }
@@ -133,10 +133,10 @@ func TestTablesThatRunFunctionsOfOthers(t *testing.T) {
 		runs      bool
 	}{{"parted", "", true}, {"part", "", true}, {"folded", "", true}, {"plainly", "", false}, {
 		"other_part", "", false}, {"heir_of_above", "", true}}...) {
-		if r, found := snapshot.Relation(catalog.Name{Schema: "public", Name: table.name}); !found || r.Runs != table.runs {
+		if r, found := snapshot.Relation(catalog.Name{Schema: "public", Name: table.name}); !found || r.PlannerRunsUserCode != table.runs {
 			t.Errorf("%s: %t, want %t", table.name, !table.runs, table.runs)
-		} else if r.Runs != (r.RunsBy != "") {
-			t.Errorf("%s: it is said to be by %q", table.name, r.RunsBy)
+		} else if r.PlannerRunsUserCode != (r.UserCodeSource != "") {
+			t.Errorf("%s: it is said to be by %q", table.name, r.UserCodeSource)
 		}
 	}
 	for name, by := range map[string]string{
@@ -151,8 +151,8 @@ func TestTablesThatRunFunctionsOfOthers(t *testing.T) {
 		"part":         "public.parted, the partition key: operator class others",
 		"folded":       "public.folded, the partition key: public.f(integer)",
 	} {
-		if r, _ := snapshot.Relation(catalog.Name{Schema: "public", Name: name}); r.RunsBy != by {
-			t.Errorf("%s: %q, want %q", name, r.RunsBy, by)
+		if r, _ := snapshot.Relation(catalog.Name{Schema: "public", Name: name}); r.UserCodeSource != by {
+			t.Errorf("%s: %q, want %q", name, r.UserCodeSource, by)
 		}
 	}
 }
@@ -174,7 +174,7 @@ func TestReplacedFunctionsOfExtensions(t *testing.T) {
 	snapshot := load(t, conn)
 	var replaced []string
 	for _, f := range snapshot.Functions() {
-		if f.Replaced {
+		if f.MayBeReplaced {
 			replaced = append(replaced, f.Name.Name)
 		}
 	}
@@ -200,7 +200,7 @@ func TestPlainFunctionsInSQL(t *testing.T) {
 		r, _ := load(t, conn).Relation(catalog.Name{Schema: "public", Name: "t"})
 		exec(t, conn, "DROP FUNCTION p CASCADE; DROP CAST IF EXISTS (bool AS date); DROP OPERATOR FAMILY IF "+
 			"EXISTS jsons USING hash CASCADE; DROP OPERATOR IF EXISTS !~ (varchar, text)")
-		return r.Runs
+		return r.PlannerRunsUserCode
 	}
 	const body = "LANGUAGE sql IMMUTABLE "
 	if pgtest.Binaries().Major >= 16 && !runs("CREATE FUNCTION p(int) RETURNS bool "+body+"AS $$SELECT pg_input_is_valid('5', 'odd')$$", "p(1)") {
