@@ -34,7 +34,7 @@ type vetter struct {
 	// puts it off until the row shows, and reaches no index by it
 	leaky  bool
 	passed bool   // it may take the door, whether or not that pays
-	found  []bool // of each condition of the SELECT, whether rows are found by it: see vet_found.go
+	found  []bool // of each condition of the SELECT, whether rows are found by it: see leak_check_search.go
 }
 
 type vetColumn struct {
@@ -74,8 +74,8 @@ type vetScope struct {
 type place struct {
 	scope     *vetScope
 	aggregate bool // aggregates may stand here
-	output    bool // it is computed of rows that have passed everything: see vet_output.go
-	above     bool // so is what is sorted and grouped by: see vet_found.go
+	output    bool // it is computed of rows that have passed everything: see leak_check_output.go
+	above     bool // so is what is sorted and grouped by: see leak_check_search.go
 	// not in what is sure to run to its end: hidden rows outside or beside it may choose whether it runs, or for which
 	// rows
 	elsewhere bool

@@ -16,7 +16,7 @@ import (
 //
 //	SELECT ... FROM (SELECT * FROM pgconsent_gate.door_t AS t WHERE found @@ q OFFSET 0) AS t WHERE body ~ 'x' GROUP BY ...
 //
-// All that stands above is computed of visible rows, and may be what an output may be (vet_output.go). The planner asks
+// All that stands above is computed of visible rows, and may be what an output may be (leak_check_output.go). The planner asks
 // no statistics for it either: what is not leak-proof gets none of a table with row security, which is in force for the
 // reader of the door views.
 

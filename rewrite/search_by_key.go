@@ -39,7 +39,7 @@ type keySearch struct {
 // finds rows by an index where nothing is joined, and where something is asked of what is.
 func (w *walker) foundByKey(tree *sqltext.ParseResult, passed bool) (*vetter, []keySearch) {
 	s, written := tree.Stmts[0].GetStmt().GetSelectStmt(), proto.Message(nil)
-	if s == nil { // which is quiet (see cautious_writes.go): what is planned with care has no such form
+	if s == nil { // which is quiet (see hardened_writes.go): what is planned with care has no such form
 		if u := tree.Stmts[0].GetStmt().GetUpdateStmt(); u != nil {
 			written = u
 		} else {

@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-//go:embed vetted.txt
+//go:embed leak_safe.txt
 var vettedText string
 
 // kind is what the vetter knows of the type of an expression: no more than the list needs.
@@ -94,20 +94,20 @@ func kindOfOID(oid uint32) kind {
 	return kindOpaque
 }
 
-// entry of vetted.txt.
+// entry of leak_safe.txt.
 type vettedEntry struct {
 	operands [][]kind
 	result   kind
 	reason   string
 }
 
-// vettedList is vetted.txt, by "operator =".
+// vettedList is leak_safe.txt, by "operator =".
 var vettedList = func() map[string][]vettedEntry {
 	list := map[string][]vettedEntry{}
 	for line := range lines(vettedText) {
 		parts := strings.Split(line, " : ")
 		if len(parts) != 5 {
-			panic(fmt.Sprintf("rewrite: vetted.txt: %q", line))
+			panic(fmt.Sprintf("rewrite: leak_safe.txt: %q", line))
 		}
 		e := vettedEntry{result: kind(strings.TrimSpace(parts[3])), reason: strings.TrimSpace(parts[4])}
 		for alternative := range strings.SplitSeq(parts[2], ",") {
@@ -149,7 +149,7 @@ type value struct {
 	null     bool
 	number   int32  // of an integer constant
 	param    int32  // of a parameter
-	free     bool   // not on the list: see vet_output.go
+	free     bool   // not on the list: see leak_check_output.go
 	oid      uint32 // the type of a table's column
 }
 
