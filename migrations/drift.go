@@ -14,8 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Drift returns what differs from what migrate made, as the control role or the owner: objects that are changed, gone or
-// new in our schemas, policies, row security and grants to our roles. Empty: nothing differs.
+// Drift returns what differs from what migrate made, as the control role or the owner: objects that are changed, gone
+// or new in our schemas, policies, row security and grants to our roles. Empty: nothing differs.
 //
 // It reads definitions, and so meets the locks of a migrate that runs: it looks again where that took a relation away
 // from under it, and gives way before either becomes a deadlock.
@@ -44,7 +44,7 @@ func driftNow(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	// Less than deadlock_timeout, of which a migrate could be the victim.
-	for _, sql := range append([]string{"SET LOCAL lock_timeout = '500ms'"}, catalog.Reading...) {
+	for _, sql := range append([]string{"SET LOCAL lock_timeout = '500ms'"}, catalog.ReadingSettings...) {
 		if _, err := tx.Exec(ctx, sql); err != nil {
 			return nil, fmt.Errorf("look for drift: %w", err)
 		}

@@ -30,7 +30,7 @@ func inTx(ctx context.Context, conn *pgx.Conn, f func(*run) error, commit bool) 
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	r := &run{tx: tx}
-	for _, sql := range append(slices.Clone(catalog.Reading),
+	for _, sql := range append(slices.Clone(catalog.ReadingSettings),
 		"SET LOCAL client_min_messages = error",
 		"SET LOCAL row_security = on",
 		"SET LOCAL lock_timeout = '"+lockTimeout+"'",

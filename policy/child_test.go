@@ -75,7 +75,7 @@ func TestPartsAreUnderAllOfTheirTables(t *testing.T) {
 				found++
 				table, _ := p.Table(name(of))
 				direct = direct && !narrow[of]
-				if !predicate.Asks(child.Rows, table.Rows) {
+				if !predicate.Implies(child.Rows, table.Rows) {
 					t.Errorf("%s is not under the rule of %s", n, of)
 				}
 			}

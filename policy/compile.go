@@ -591,7 +591,7 @@ func (p *Policy) hash() string {
 	}
 	for _, d := range p.derivations {
 		from, where := d.Origin.Products(d.Table, "made", "source")
-		fmt.Fprintf(h, "derived %q %q %q %q %t\n", d.Table.Name.String(), d.Origin.Of().Name.String(), from, where, d.DeleteWithSource)
+		fmt.Fprintf(h, "derived %q %q %q %q %t\n", d.Table.Name.String(), d.Origin.Table().Name.String(), from, where, d.DeleteWithSource)
 	}
 	p.describeContracts(h)
 	p.privacy.describe(h)

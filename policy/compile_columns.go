@@ -79,7 +79,7 @@ func (c *compiler) quotes(at place, r *catalog.Relation, s VisibleColumn, shown 
 		if column == nil || !column.Virtual {
 			continue
 		}
-		for _, from := range column.From {
+		for _, from := range column.ComputedFrom {
 			source, ok := shown[from]
 			if !ok || source.Mask != Plain || byKey[from] && !byKey[s.Name] ||
 				source.Condition != nil && !reflect.DeepEqual(source.Condition, s.Condition) {
@@ -102,7 +102,7 @@ func (c *compiler) shown(d columnDecl, r *catalog.Relation) (VisibleColumn, bool
 	s.Type = column.Type
 	if t := c.snap.TypeByOID(column.TypeOID); t != nil && t.Kind == 'd' && (s.Mask != Plain || d.category != nil) ||
 		t != nil && t.Kind == 'd' && d.general {
-		s.Type = t.Under // a domain may refuse what a mask makes of a value
+		s.Type = t.BaseName // a domain may refuse what a mask makes of a value
 	}
 	if d.general {
 		switch kind := maskable(s.Type, c.inmost(column.TypeOID)); {

@@ -93,7 +93,7 @@ func (c *compiler) derive(b derivedBlock, row *catalog.Relation, everything bool
 	if !ok {
 		return predicate.Any{}
 	}
-	source, failed := origin.Of(), len(c.errs)
+	source, failed := origin.Table(), len(c.errs)
 	at := b.ofAt.Or(b.place)
 	if len(b.from) > 0 {
 		at = b.from[len(b.from)-1].place
@@ -191,7 +191,7 @@ func (c *compiler) inherited(at place, source *compiling, row *catalog.Relation,
 			switch {
 			case !ok:
 				rows = append(rows, predicate.Any{})
-			case origin.Of().Name == name:
+			case origin.Table().Name == name:
 				again = append(again, origin)
 			default:
 				rows = append(rows, c.derive(b, source.relation, everything && b.inherit == inheritEverything))

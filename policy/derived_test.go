@@ -222,7 +222,7 @@ func TestDerivations(t *testing.T) {
 		versions[p.Version()] = block
 		found := p.Derivations()
 		if len(found) != 1 || found[0].Table.Name.Name != "summaries" ||
-			found[0].Origin.Of().Name.Name != "memories" || found[0].DeleteWithSource == strings.Contains(block, "keep") {
+			found[0].Origin.Table().Name.Name != "memories" || found[0].DeleteWithSource == strings.Contains(block, "keep") {
 			t.Errorf("%s: %+v", block, found)
 		}
 	}

@@ -33,7 +33,7 @@ func (c *compiler) keep(b consentBlock, row *catalog.Relation, out *predicate.Co
 		c.fail(b.keptAt, "leave materialize out: the subjects are then looked at each time", "the answer cannot be kept: %s", why)
 		return
 	}
-	out.Kept = &predicate.Kept{Relation: row}
+	out.Materialized = &predicate.Materialized{Relation: row}
 }
 
 // unkeepable is why the answer of a consent cannot be kept beside the rows of a table; "": it can.

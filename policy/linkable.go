@@ -34,7 +34,7 @@ func (c *compiler) linkable(column *catalog.Column) string {
 // under is the type by which a column compares: a value of a domain compares as one of the type under it.
 func (c *compiler) under(column *catalog.Column) string {
 	if t := c.snap.TypeByOID(column.TypeOID); t != nil && t.Kind == 'd' {
-		return t.Under
+		return t.BaseName
 	}
 	return column.Type
 }

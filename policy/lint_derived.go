@@ -12,7 +12,7 @@ import (
 func (l *linter) uninherited(t *compiling) {
 	for _, b := range derivedBlocks(t.decl.rows) {
 		origin, ok := l.origin(b, t.relation)
-		source, listed := l.policy.Table(origin.Of().Name)
+		source, listed := l.policy.Table(origin.Table().Name)
 		if b.inherit != "" || !ok || !listed || source.Relation.Name == t.relation.Name {
 			continue
 		}

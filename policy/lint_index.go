@@ -136,7 +136,7 @@ func (l *linter) lookups(b block, row *catalog.Relation) {
 				l.btree(b.from[i].place, step.Relation, nil, columnsOf(step)...)
 			}
 			for _, part := range b.where {
-				l.lookups(part, n.Of())
+				l.lookups(part, n.Table())
 			}
 		}
 	case visibleBlock:

@@ -212,9 +212,9 @@ func describeBounds(bounds []predicate.Bound) string {
 	var parts []string
 	for _, b := range bounds {
 		parts = append(parts, strconv.Quote(b.Column), strconv.FormatBool(b.From != nil),
-			strconv.FormatBool(b.Narrow), b.Given(), b.Exceeds("NULL", false))
+			strconv.FormatBool(b.Narrow), b.DefaultList(), b.Exceeds("NULL", false))
 		if b.Chain != nil {
-			parts = append(parts, "chain", b.Told())
+			parts = append(parts, "chain", b.ChainIntersection())
 		}
 	}
 	return strings.Join(parts, " ")

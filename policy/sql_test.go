@@ -32,8 +32,8 @@ func expressionSnapshot() *catalog.Snapshot {
 		Types: []*catalog.Type{{OID: 20001, Name: catalog.Name{Schema: "public", Name: "mood"}, Kind: 'e'},
 			{OID: 869, Name: catalog.Name{Schema: "pg_catalog", Name: "inet"}, Kind: 'b'},
 			{OID: 20002, Name: catalog.Name{Schema: "public", Name: "place"}, Kind: 'c'}, {
-				OID: 20003, Name: catalog.Name{Schema: "public", Name: "placed"}, Kind: 'd', Under: "public.place", Base: 20002},
-			{OID: 20004, Name: catalog.Name{Schema: "public", Name: "spell"}, Kind: 'd', Under: "tstzrange",
+				OID: 20003, Name: catalog.Name{Schema: "public", Name: "placed"}, Kind: 'd', BaseName: "public.place", Base: 20002},
+			{OID: 20004, Name: catalog.Name{Schema: "public", Name: "spell"}, Kind: 'd', BaseName: "tstzrange",
 				Base: 3910}, {OID: 3910, Name: catalog.Name{Schema: "pg_catalog", Name: "tstzrange"}, Kind: 'r'}},
 	})
 }

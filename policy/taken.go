@@ -29,7 +29,7 @@ func (c *compiler) taken(p *Policy) []Cascade {
 	var all []Cascade
 	for i, d := range p.derivations {
 		if d.DeleteWithSource {
-			all = append(all, Cascade{With: d.Origin.Of(), Table: d.Table, Origin: &p.derivations[i].Origin})
+			all = append(all, Cascade{With: d.Origin.Table(), Table: d.Table, Origin: &p.derivations[i].Origin})
 		}
 	}
 	if len(all) == 0 {
@@ -72,7 +72,7 @@ func (c *compiler) taken(p *Policy) []Cascade {
 		t := c.tables[name]
 		for _, b := range derivedBlocks(t.decl.rows) {
 			origin, ok := c.origin(b, t.relation)
-			if ok && b.onErase == "erase" && reached[origin.Of().Name] {
+			if ok && b.onErase == "erase" && reached[origin.Table().Name] {
 				c.hiddenFirst(b, t, origin)
 			}
 		}

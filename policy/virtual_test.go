@@ -15,10 +15,10 @@ func TestVirtualColumns(t *testing.T) {
 	columns := []catalog.Column{
 		{Name: "id", Type: "uuid", TypeOID: 2950}, {Name: "raw", Type: "text", TypeOID: 25}, {
 			Name: "secret", Type: "text", TypeOID: 25}, {Name: "consented", Type: "boolean", TypeOID: 16},
-		{Name: "owner", Type: "uuid", TypeOID: 2950, Generated: true, Virtual: true, From: []string{"raw"}},
-		{Name: "owners", Type: "uuid[]", TypeOID: 2951, Generated: true, Virtual: true, From: []string{"raw"}},
-		{Name: "state", Type: "text", TypeOID: 25, Generated: true, Virtual: true, From: []string{"raw", "secret"}},
-		{Name: "kept", Type: "text", TypeOID: 25, Generated: true, From: []string{"raw", "secret"}},
+		{Name: "owner", Type: "uuid", TypeOID: 2950, Generated: true, Virtual: true, ComputedFrom: []string{"raw"}},
+		{Name: "owners", Type: "uuid[]", TypeOID: 2951, Generated: true, Virtual: true, ComputedFrom: []string{"raw"}},
+		{Name: "state", Type: "text", TypeOID: 25, Generated: true, Virtual: true, ComputedFrom: []string{"raw", "secret"}},
+		{Name: "kept", Type: "text", TypeOID: 25, Generated: true, ComputedFrom: []string{"raw", "secret"}},
 	}
 	snap := catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 180000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{
 		{Name: name("lots"), Kind: catalog.Table, PrimaryKey: []string{"id"},

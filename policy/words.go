@@ -78,7 +78,7 @@ func (p *Policy) inWords(n predicate.Node, row *catalog.Relation) string {
 		if len(n.Steps) == 0 {
 			text = fmt.Sprintf("every row of %s that %s lists", n.Source.Name, n.List.Column)
 		}
-		text += ", is there, and for it " + p.inWords(n.Rows, n.Of())
+		text += ", is there, and for it " + p.inWords(n.Rows, n.Table())
 		if len(n.Again) > 0 {
 			text += ", and so on for what that was made from"
 		}

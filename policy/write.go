@@ -477,8 +477,8 @@ func (c *compiler) sendable(decl *writeDecl, t *compiling) []string {
 	return out
 }
 
-// plain tells whether agents see the values of a column as they are. They write no other: what a mask shows could not be
-// told from what they sent.
+// plain tells whether agents see the values of a column as they are. They write no other: what a mask shows could not
+// be told from what they sent.
 func (d *tableDecl) plain(name string) bool {
 	return d.columns == nil || slices.ContainsFunc(d.columns,
 		func(c columnDecl) bool { return c.Name == name && c.Mask == Plain && !c.general && c.category == nil })
@@ -490,8 +490,8 @@ func (d *tableDecl) shows(name string) bool {
 		func(c columnDecl) bool { return c.Name == name && c.Mask != Null })
 }
 
-// decides tells whether a column says who may see the row, other than by naming its owner: a status, a list of grants, a
-// shared tenant. Agents set such a column only where the policy names it.
+// decides tells whether a column says who may see the row, other than by naming its owner: a status, a list of grants,
+// a shared tenant. Agents set such a column only where the policy names it.
 func decides(rows predicate.Node, column string) bool {
 	for _, part := range predicate.Conjuncts(rows) {
 		switch part.(type) {
@@ -603,7 +603,7 @@ func ofTheRow(n predicate.Node) bool {
 	case predicate.Own, predicate.Tenant, predicate.Status, predicate.Grant, predicate.SQL, predicate.Visible:
 		return true
 	case predicate.Consent:
-		return n.Kept == nil && len(n.Steps) > 0
+		return n.Materialized == nil && len(n.Steps) > 0
 	case predicate.All:
 		return all(n)
 	case predicate.Any:

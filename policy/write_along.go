@@ -124,7 +124,7 @@ func (c *compiler) showsWith(target *catalog.Relation, by partKey) bool {
 	return !slices.ContainsFunc(c.shownBy(target), func(t *compiling) bool {
 		return !slices.ContainsFunc(shows, func(from *compiling) bool {
 			return !slices.ContainsFunc(predicate.Conjuncts(from.rows), func(part predicate.Node) bool {
-				if n, ok := part.(predicate.Visible); ok && leads(n, t, by.key, false) && predicate.Asks(t.rows, n.Rows) {
+				if n, ok := part.(predicate.Visible); ok && leads(n, t, by.key, false) && predicate.Implies(t.rows, n.Rows) {
 					return false
 				}
 				_, open := part.(predicate.Open)
@@ -142,7 +142,7 @@ func (c *compiler) showsFor(target *catalog.Relation, by partKey) bool {
 		return !slices.ContainsFunc(to, func(t *compiling) bool {
 			if slices.ContainsFunc(parts, func(part predicate.Node) bool {
 				n, ok := part.(predicate.Visible)
-				return ok && leads(n, t, by.key, true) && predicate.Asks(n.Rows, t.rows)
+				return ok && leads(n, t, by.key, true) && predicate.Implies(n.Rows, t.rows)
 			}) {
 				return true
 			}
@@ -152,7 +152,7 @@ func (c *compiler) showsFor(target *catalog.Relation, by partKey) bool {
 					told = append(told, is)
 				}
 			}
-			return predicate.Asks(told, t.rows)
+			return predicate.Implies(told, t.rows)
 		})
 	})
 }

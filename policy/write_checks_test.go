@@ -26,7 +26,7 @@ func held() *catalog.Snapshot {
 		return out
 	}
 	key := func(names ...string) catalog.Key {
-		return catalog.Key{Name: strings.Join(names, "_"), Columns: names, Equal: names, Apart: names}
+		return catalog.Key{Name: strings.Join(names, "_"), Columns: names, Equal: names, NullsDistinct: names}
 	}
 	to := func(target, column, from string) catalog.ForeignKey {
 		return catalog.ForeignKey{Columns: []string{from}, Target: public(target), TargetCols: []string{column},
@@ -41,7 +41,7 @@ func held() *catalog.Snapshot {
 		return &catalog.Relation{Name: public(name), Kind: catalog.Table, PrimaryKey: []string{"id"}, Indexes: id, Unique: []catalog.Key{key("id")},
 			Columns: append(columns("id uuid, owner uuid, kind text, state text, title text, person uuid, mood mood, n integer, done boolean"),
 				catalog.Column{Name: "number", Type: "bigint", Identity: "by default"}, catalog.Column{
-					Name: "lower_kind", Type: "text", Generated: true, From: []string{"kind"}}),
+					Name: "lower_kind", Type: "text", Generated: true, ComputedFrom: []string{"kind"}}),
 			ForeignKeys: []catalog.ForeignKey{to("people", "id", "person"), to("kinds", "name", "lower_kind")}}
 	}
 	deferred := notes("deferred")

@@ -25,7 +25,7 @@ func (c *compiler) sight(n predicate.Node) predicate.Node {
 		return out
 	case predicate.Derived:
 		rows := predicate.Node(predicate.Any{})
-		if source := c.tables[n.Of().Name]; source != nil {
+		if source := c.tables[n.Table().Name]; source != nil {
 			rows = predicate.All{source.rows, n.Rows}
 		}
 		return predicate.Derived{Origin: n.Origin, Rows: rows}
@@ -176,7 +176,7 @@ func (c *compiler) adopted(t *Table, r *catalog.Relation, step predicate.Step, w
 	for _, part := range predicate.Conjuncts(link.rows) {
 		if n, ok := part.(predicate.Visible); ok && n.Relation.Name == t.Relation.Name && len(n.And) == 0 &&
 			slices.Equal(step.Columns(), []string{n.From}) && slices.Equal(step.Froms(), []string{n.Column}) &&
-			predicate.Asks(n.Rows, t.Rows) {
+			predicate.Implies(n.Rows, t.Rows) {
 			return
 		}
 	}

@@ -148,7 +148,7 @@ func (c *compiler) subtracts(oid uint32) string {
 	if t == nil {
 		return ""
 	}
-	return t.Subtracts
+	return t.SubtypeDiff
 }
 
 // trial is an index that may fail as it compares rows, with the columns that its keys read.
@@ -228,11 +228,12 @@ func (c *compiler) partly(t *compiling, key catalog.Key) string {
 		return ""
 	}
 	same := sameColumns(t.rows)
-	i := slices.IndexFunc(key.For, func(name string) bool { return !c.seen(t, name) && !slices.Contains(same, name) })
+	i := slices.IndexFunc(key.WhereColumns,
+		func(name string) bool { return !c.seen(t, name) && !slices.Contains(same, name) })
 	if i < 0 {
 		return ""
 	}
-	return key.For[i]
+	return key.WhereColumns[i]
 }
 
 // meets names a column of a key that agents do not see, where a new row may collide in the key with one that shows:
@@ -246,7 +247,7 @@ func (c *compiler) meets(decl *writeDecl, t *compiling, key catalog.Key, sendabl
 	same := sameColumns(t.rows)
 	i := slices.IndexFunc(key.Columns, func(name string) bool {
 		column := t.relation.Column(name)
-		return !c.seen(t, name) && !slices.Contains(same, name) && !slices.Contains(key.For, name) && // see partly
+		return !c.seen(t, name) && !slices.Contains(same, name) && !slices.Contains(key.WhereColumns, name) && // see partly
 			(column == nil || !column.Generated) // what that is computed from is of the key, too
 	})
 	if i < 0 {
@@ -264,7 +265,7 @@ func keepsApart(decl *writeDecl, key catalog.Key, column *catalog.Column, sendab
 	case column.Identity != "":
 		return true
 	case column.Default == "":
-		return column.NotNull || slices.Contains(key.Apart, column.Name)
+		return column.NotNull || slices.Contains(key.NullsDistinct, column.Name)
 	}
 	return slices.Contains(key.Equal, column.Name) && drawn(column)
 }

@@ -21,12 +21,12 @@ func compared(key catalog.IndexKey, more ...catalog.IndexKey) *catalog.Snapshot 
 				OID: 114, Name: pg("json"), Kind: 'b'}, {OID: 1700, Name: pg("numeric"), Kind: 'b'},
 			{OID: 600, Name: pg("point"), Kind: 'b'}, {OID: 701, Name: pg("float8"), Kind: 'b'},
 			{OID: 1007, Name: pg("_int4"), Kind: 'b', Element: 23}, {
-				OID: 199, Name: pg("_json"), Kind: 'b', Element: 114}, {OID: 3904, Name: pg("int4range"), Kind: 'r', Base: 23, Subtracts: "int4range_subdiff"},
-			{OID: 3906, Name: pg("numrange"), Kind: 'r', Base: 1700, Subtracts: "numrange_subdiff"}, {
+				OID: 199, Name: pg("_json"), Kind: 'b', Element: 114}, {OID: 3904, Name: pg("int4range"), Kind: 'r', Base: 23, SubtypeDiff: "int4range_subdiff"},
+			{OID: 3906, Name: pg("numrange"), Kind: 'r', Base: 1700, SubtypeDiff: "numrange_subdiff"}, {
 				OID: 4451, Name: pg("int4multirange"), Kind: 'm', Base: 3904}, {OID: 4532, Name: pg("nummultirange"), Kind: 'm', Base: 3906},
 			{OID: 20001, Name: public("mood"), Kind: 'e'}, {OID: 20002, Name: public("plain"), Kind: 'c'}, {
 				OID: 20003, Name: public("with_json"), Kind: 'c'}, {OID: 20004, Name: public("word"), Kind: 'd', Base: 25},
-			{OID: 20005, Name: public("floats"), Kind: 'r', Base: 701, Subtracts: "float8mi"}, {
+			{OID: 20005, Name: public("floats"), Kind: 'r', Base: 701, SubtypeDiff: "float8mi"}, {
 				OID: 20006, Name: public("texts"), Kind: 'r', Base: 25},
 			{OID: 20007, Name: public("others"), Kind: 'r', Base: 25, CheckFunctions: []uint32{30000}},
 			{OID: 20008, Name: public("citext"), Kind: 'b', Extension: "citext"}, {
@@ -39,7 +39,7 @@ func compared(key catalog.IndexKey, more ...catalog.IndexKey) *catalog.Snapshot 
 				Columns: []catalog.Column{{Name: "id", Type: "uuid", Default: "gen_random_uuid()"},
 					{Name: "owner", Type: "uuid"}, {Name: "v", Type: "text"}, {Name: "w", Type: "text"}, {
 						Name: "secret", Type: "text"}, {Name: "title", Type: "text"},
-					{Name: "kind", Type: "text", Default: "'x'"}, {Name: "g", Type: "text", Generated: true, From: []string{"w"}}}},
+					{Name: "kind", Type: "text", Default: "'x'"}, {Name: "g", Type: "text", Generated: true, ComputedFrom: []string{"w"}}}},
 			{Name: public("plain"), Kind: catalog.Composite,
 				Columns: []catalog.Column{{Name: "a", TypeOID: 20001}, {Name: "b", TypeOID: 20004}, {Name: "c", TypeOID: 1007}}},
 			{Name: public("with_json"), Kind: catalog.Composite, Columns: []catalog.Column{{Name: "a", TypeOID: 23}, {Name: "b", TypeOID: 114}}},
@@ -295,20 +295,20 @@ func TestWhatIsAskedAnew(t *testing.T) {
 			"asks anew what a constraint says of secret, which is hidden or masked", "is asked anew"},
 		{"a check of what agents see", func(r *catalog.Relation) { r.Rechecked = [][]string{{"kind", "title"}, {"owner"}, {}} }, "", "is asked anew"},
 		{"an index of what is computed anew", func(r *catalog.Relation) {
-			r.Computed = []catalog.Computed{{By: "index", Columns: []string{"secret"}, Anew: true}}
+			r.Computed = []catalog.Computed{{By: "index", Columns: []string{"secret"}, OnUnchanged: true}}
 		}, "compute anew what an index makes of secret", "an index may be computed anew"},
 		{"an index of what stays", func(r *catalog.Relation) { r.Computed = []catalog.Computed{{By: "index", Columns: []string{"secret"}}} }, "", ""},
 		{"a condition of a trigger", func(r *catalog.Relation) {
-			r.Computed = []catalog.Computed{{By: "trigger", Columns: []string{"secret"}, Anew: true}}
+			r.Computed = []catalog.Computed{{By: "trigger", Columns: []string{"secret"}, OnUnchanged: true}}
 		}, "compute anew what a trigger's condition makes of secret", "a trigger's condition may be computed anew"},
 		{"a condition of a trigger on DELETE", func(r *catalog.Relation) {
-			r.Computed = []catalog.Computed{{By: "trigger", Columns: []string{"secret"}, Gone: true}}
+			r.Computed = []catalog.Computed{{By: "trigger", Columns: []string{"secret"}, OnDelete: true}}
 		}, "", ""},
 		{"a generated column", func(r *catalog.Relation) {
-			r.Computed = []catalog.Computed{{By: "column", Columns: []string{"secret"}, Anew: true}}
+			r.Computed = []catalog.Computed{{By: "column", Columns: []string{"secret"}, OnUnchanged: true}}
 		}, "compute anew what a generated column makes of secret", "a generated column may be computed anew"},
 		{"partitions", func(r *catalog.Relation) {
-			r.Computed = []catalog.Computed{{By: "partition", Columns: []string{"secret"}, Anew: true}}
+			r.Computed = []catalog.Computed{{By: "partition", Columns: []string{"secret"}, OnUnchanged: true}}
 		}, "what says to which partition a row goes makes of secret", "may be computed anew"},
 		{"an index that compares", func(r *catalog.Relation) {
 			r.Compared = []catalog.Compared{
@@ -353,7 +353,7 @@ func TestConditionsAsRowsGo(t *testing.T) {
 				Columns: []catalog.Column{{Name: "id", Type: "uuid", TypeOID: 2950},
 					{Name: "owner", Type: "uuid", TypeOID: 2950}, {Name: "title", Type: "text", TypeOID: 25}, {
 						Name: "secret", Type: "text", TypeOID: 25},
-					{Name: "made", Type: "text", TypeOID: 25, Generated: true, From: []string{"secret"}}, {Name: "album", Type: "uuid", TypeOID: 2950}},
+					{Name: "made", Type: "text", TypeOID: 25, Generated: true, ComputedFrom: []string{"secret"}}, {Name: "album", Type: "uuid", TypeOID: 2950}},
 				ForeignKeys: []catalog.ForeignKey{
 					{Columns: []string{"album"}, Target: public("albums"), TargetCols: []string{"id"}, OnUpdate: catalog.NoAction, OnDelete: onDelete}}},
 			{Name: public("albums"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: key,
@@ -369,8 +369,8 @@ func TestConditionsAsRowsGo(t *testing.T) {
 	const write, accepted, along = ", write: { commands: [delete] }",
 		", write: { commands: [delete], accept: [values] }", ", write: { commands: [delete], accept: [references] }"
 	albums := func(of, t string) string { return "  albums: { " + own + of + " }\n  t: { " + t + " }\n" }
-	gone, anew := catalog.Computed{By: "trigger", Columns: []string{"secret"}, Gone: true}, catalog.Computed{
-		By: "trigger", Columns: []string{"secret"}, Anew: true}
+	gone, anew := catalog.Computed{By: "trigger", Columns: []string{"secret"}, OnDelete: true}, catalog.Computed{
+		By: "trigger", Columns: []string{"secret"}, OnUnchanged: true}
 	for _, c := range []struct {
 		what, table string
 		computed    catalog.Computed
@@ -381,9 +381,9 @@ func TestConditionsAsRowsGo(t *testing.T) {
 		{"of a hidden column", "t", gone, catalog.NoAction, "  t: { " + own + hidden + write + " }\n",
 			"as a row goes, a trigger's condition reads secret, which is hidden or masked"},
 		{"of a hidden column, accepted", "t", gone, catalog.NoAction, "  t: { " + own + hidden + accepted + " }\n", ""},
-		{"of what is computed from one", "t", catalog.Computed{By: "trigger", Columns: []string{"made"}, Gone: true},
+		{"of what is computed from one", "t", catalog.Computed{By: "trigger", Columns: []string{"made"}, OnDelete: true},
 			catalog.NoAction, "  t: { " + own + hidden + write + " }\n", "reads secret"},
-		{"of whose row it is", "t", catalog.Computed{By: "trigger", Columns: []string{"owner"}, Gone: true},
+		{"of whose row it is", "t", catalog.Computed{By: "trigger", Columns: []string{"owner"}, OnDelete: true},
 			catalog.NoAction, "  t: { " + own + hidden + write + " }\n", ""},
 		{"of columns that show", "t", gone, catalog.NoAction, "  t: { " + own + write + " }\n", ""},
 		{"as rows change", "t", anew, catalog.NoAction, "  t: { " + own + hidden + write + " }\n", ""},
@@ -423,7 +423,7 @@ func TestKeysOfSomeRows(t *testing.T) {
 			Name: public("t"), Kind: catalog.Table, PrimaryKey: []string{"id"},
 			Unique: []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, Equal: []string{"id"}},
 				{Name: "some", Columns: append([]string{"owner", "title"}, reads...),
-					Equal: []string{"owner", "title"}, Apart: []string{"owner", "title"}, Where: where, For: reads}},
+					Equal: []string{"owner", "title"}, NullsDistinct: []string{"owner", "title"}, Where: where, WhereColumns: reads}},
 			Columns: []catalog.Column{{Name: "id", Type: "uuid", Default: "gen_random_uuid()"},
 				{Name: "owner", Type: "uuid"}, {Name: "title", Type: "text"}, {Name: "note", Type: "text"}, {
 					Name: "flagged", Type: "boolean", Default: "false"}, {Name: "state", Type: "text"}, {Name: "gone", Type: "timestamp with time zone"}},
@@ -514,19 +514,19 @@ func TestWhatPartsTell(t *testing.T) {
 		{"an index that compares what is hidden", catalog.Relation{Compared: box("secret")}, own + hidden + update,
 			"each update may compare secret", "values", own + update},
 		{"an index that may be computed anew",
-			catalog.Relation{Computed: []catalog.Computed{{By: "index", Columns: []string{"secret"}, Anew: true}}},
+			catalog.Relation{Computed: []catalog.Computed{{By: "index", Columns: []string{"secret"}, OnUnchanged: true}}},
 			own + hidden + update, "compute anew what an index makes of secret", "values", own + update},
 		{"an index over what is computed from a hidden column",
-			catalog.Relation{Computed: []catalog.Computed{{By: "index", Columns: []string{"made"}, Anew: true}}},
+			catalog.Relation{Computed: []catalog.Computed{{By: "index", Columns: []string{"made"}, OnUnchanged: true}}},
 			own + hidden + update, "compute anew what an index makes of secret", "values", own + update},
 		{"the condition of a trigger as a row goes",
-			catalog.Relation{Computed: []catalog.Computed{{By: "trigger", Columns: []string{"secret"}, Gone: true}}},
+			catalog.Relation{Computed: []catalog.Computed{{By: "trigger", Columns: []string{"secret"}, OnDelete: true}}},
 			own + hidden + remove, "as a row goes, a trigger's condition reads secret", "values", own + remove},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			columns := []catalog.Column{{Name: "id", Type: "uuid", Default: "gen_random_uuid()"},
 				{Name: "owner", Type: "uuid"}, {Name: "title", Type: "text"}, {Name: "secret", Type: "text"}, {
-					Name: "made", Type: "tsvector", Generated: true, From: []string{"secret"}}}
+					Name: "made", Type: "tsvector", Generated: true, ComputedFrom: []string{"secret"}}}
 			part := c.part
 			part.Name, part.Kind, part.IsPartition, part.Parents, part.Columns = public("part"), catalog.Table, true, []catalog.Name{public("t")}, columns
 			snap := catalog.NewSnapshot(catalog.Spec{
@@ -555,13 +555,13 @@ func TestKeysWithHiddenColumns(t *testing.T) {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	compile := func(change func(*catalog.Key, *catalog.Relation), table string) error {
 		key := catalog.Key{Name: "of", Columns: []string{"owner", "title", "secret"},
-			Equal: []string{"owner", "title", "secret"}, Apart: []string{"owner", "title", "secret"}}
+			Equal: []string{"owner", "title", "secret"}, NullsDistinct: []string{"owner", "title", "secret"}}
 		r := &catalog.Relation{Name: public("t"), Kind: catalog.Table, PrimaryKey: []string{"id"},
 			Columns: []catalog.Column{{Name: "id", Type: "uuid", Default: "gen_random_uuid()"},
 				{Name: "owner", Type: "uuid"}, {Name: "title", Type: "text"}, {Name: "note", Type: "text"}, {
 					Name: "secret", Type: "text", Default: "'none'::text"},
 				{Name: "state", Type: "text"}, {Name: "made", Type: "text", Generated: true,
-					From: []string{"title"}}, {Name: "number", Type: "uuid", Default: "gen_random_uuid()"}}}
+					ComputedFrom: []string{"title"}}, {Name: "number", Type: "uuid", Default: "gen_random_uuid()"}}}
 		change(&key, r)
 		r.Unique = []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, Equal: []string{"id"}}, key}
 		doc, err := policy.Parse("p.yaml", []byte(head+"tables:\n  t: { "+table+" }\n"))
@@ -573,7 +573,7 @@ func TestKeysWithHiddenColumns(t *testing.T) {
 	}
 	of := func(columns ...string) func(*catalog.Key, *catalog.Relation) {
 		return func(key *catalog.Key, _ *catalog.Relation) {
-			key.Columns, key.Equal, key.Apart = columns, columns, columns
+			key.Columns, key.Equal, key.NullsDistinct = columns, columns, columns
 		}
 	}
 	null := func(_ *catalog.Key, r *catalog.Relation) { r.Columns[4].Default = "" }
@@ -593,15 +593,15 @@ func TestKeysWithHiddenColumns(t *testing.T) {
 		{"a default of a column that shows", of("owner", "title", "secret"), own + "columns: { title: allow, secret: allow }, " + insert + stamp, ""},
 		{"a default, of a table without columns", of("owner", "title", "secret"), own + insert + stamp, ""},
 		{"NULL, which keeps apart", null, own + hidden + insert + stamp, ""},
-		{"NULL, which does not", func(key *catalog.Key, r *catalog.Relation) { null(key, r); key.Apart = nil }, own + hidden + insert + stamp, told},
+		{"NULL, which does not", func(key *catalog.Key, r *catalog.Relation) { null(key, r); key.NullsDistinct = nil }, own + hidden + insert + stamp, told},
 		{"a number of its own", of("owner", "title", "secret", "number"), own + hidden + insert + stamp, ""},
 		{"a number of its own, in an expression", func(key *catalog.Key, _ *catalog.Relation) {
-			key.Columns, key.Equal, key.Apart = append(key.Columns, "number"), key.Equal[:2], key.Apart[:2]
+			key.Columns, key.Equal, key.NullsDistinct = append(key.Columns, "number"), key.Equal[:2], key.NullsDistinct[:2]
 		}, own + hidden + insert + stamp, told},
 		{"computed from what shows", of("owner", "made"), own + hidden + insert + stamp, ""},
 		{"computed from a hidden column", func(key *catalog.Key, r *catalog.Relation) {
-			key.Columns, key.Equal, key.Apart = []string{"owner", "mixed"}, []string{"owner", "mixed"}, []string{"owner", "mixed"}
-			r.Columns = append(r.Columns, catalog.Column{Name: "mixed", Type: "text", Generated: true, From: []string{"title", "secret"}})
+			key.Columns, key.Equal, key.NullsDistinct = []string{"owner", "mixed"}, []string{"owner", "mixed"}, []string{"owner", "mixed"}
+			r.Columns = append(r.Columns, catalog.Column{Name: "mixed", Type: "text", Generated: true, ComputedFrom: []string{"title", "secret"}})
 		}, own + hidden + insert + stamp, told},
 		{"whose row it is, hidden and stamped", of("owner", "title"), own + "columns: { id: allow, title: allow }, " + insert + stamp, ""},
 		{"a stamp", of("owner", "title", "state"),

@@ -46,7 +46,7 @@ func andSources(r *catalog.Relation, names []string) []string {
 	out := slices.Clone(names)
 	for _, name := range names {
 		if column := r.Column(name); column != nil {
-			out = append(out, column.From...)
+			out = append(out, column.ComputedFrom...)
 		}
 	}
 	return out
@@ -56,7 +56,7 @@ func andSources(r *catalog.Relation, names []string) []string {
 func andComputed(r *catalog.Relation, names []string) []string {
 	out := slices.Clone(names)
 	for _, column := range r.Columns {
-		if overlap(column.From, names) {
+		if overlap(column.ComputedFrom, names) {
 			out = append(out, column.Name)
 		}
 	}
@@ -135,13 +135,13 @@ func (c *compiler) probes(decl *writeDecl, t *compiling, column string) (why str
 		}
 	}
 	for _, part := range c.withParts(t.relation) {
-		for _, together := range part.Together {
+		for _, together := range part.CheckedTogether {
 			if name := unseen(andSources(part, together), nil); name != "" {
 				return told("a check", name, "the check holds"), true
 			}
 		}
 		for _, computed := range part.Columns {
-			if name := unseen(computed.From, nil); name != "" && computed.Type != "tsvector" {
+			if name := unseen(computed.ComputedFrom, nil); name != "" && computed.Type != "tsvector" {
 				return computed.Name + " is computed from it and from " + t.unseen(name) +
 					", and whether that fails would tell what that is", true
 			}
@@ -161,7 +161,7 @@ func (c *compiler) probes(decl *writeDecl, t *compiling, column string) (why str
 			}
 		}
 		for _, computed := range part.Computed {
-			if name := hidden(andSources(part, computed.Columns), known); name != "" && computed.Anew {
+			if name := hidden(andSources(part, computed.Columns), known); name != "" && computed.OnUnchanged {
 				return "each update may compute anew what " + computers[computed.By] + " makes of " + t.unseen(name) +
 					": whether that fails would tell what that is", false
 			}
@@ -183,7 +183,7 @@ func (c *compiler) departs(t *compiling) string {
 	for _, part := range c.withParts(t.relation) {
 		for _, computed := range part.Computed {
 			for _, name := range andSources(part, computed.Columns) {
-				if computed.Gone && !c.seen(t, name) && !slices.Contains(known, name) {
+				if computed.OnDelete && !c.seen(t, name) && !slices.Contains(known, name) {
 					return "as a row goes, " + computers[computed.By] + " reads " + t.unseen(name) +
 						", and whether that fails would tell what that is"
 				}
@@ -299,7 +299,7 @@ func collides(decl *writeDecl, key catalog.Key, r *catalog.Relation, sendable []
 		case slices.Contains(sendable, name) || column.Identity != "":
 			return false
 		case column.Default == "":
-			return !column.NotNull && !slices.Contains(key.Apart, name)
+			return !column.NotNull && !slices.Contains(key.NullsDistinct, name)
 		}
 		return !drawn(column)
 	}
@@ -338,7 +338,7 @@ func (c *compiler) breaks(from *catalog.Relation, key catalog.ForeignKey, change
 			if overlap(computed.Columns, changed) {
 				return computers[computed.By] + " reads what changes", false
 			}
-			if computed.Anew {
+			if computed.OnUnchanged {
 				return computers[computed.By] + " may be computed anew", true
 			}
 		}
@@ -358,7 +358,7 @@ func (c *compiler) breaks(from *catalog.Relation, key catalog.ForeignKey, change
 		for _, k := range part.Unique {
 			switch {
 			case !overlap(k.Columns, changed):
-			case null && overlap(k.Apart, changed):
+			case null && overlap(k.NullsDistinct, changed):
 			case !null && len(k.Equal) > 0 &&
 				!slices.ContainsFunc(key.Columns, func(name string) bool { return !slices.Contains(k.Equal, name) }):
 				// Rows that are equal in it lead to the same row, as they did before.
@@ -468,7 +468,7 @@ func (c *compiler) referrer(decl *writeDecl, r *catalog.Relation, by partKey, ke
 	case catalog.Cascade:
 		if keys == nil {
 			if slices.ContainsFunc(c.withParts(from), func(part *catalog.Relation) bool {
-				return slices.ContainsFunc(part.Computed, func(computed catalog.Computed) bool { return computed.Gone })
+				return slices.ContainsFunc(part.Computed, func(computed catalog.Computed) bool { return computed.OnDelete })
 			}) {
 				why, instead, anew = "the condition of a trigger may fail as they go along",
 					"let it ask for what fails for no row", true

@@ -35,7 +35,7 @@ func writable() *catalog.Snapshot {
 		return out
 	}
 	unique := func(names ...string) catalog.Key {
-		return catalog.Key{Name: strings.Join(names, "_"), Columns: names, Equal: names, Apart: names}
+		return catalog.Key{Name: strings.Join(names, "_"), Columns: names, Equal: names, NullsDistinct: names}
 	}
 	to := func(target, column string, action catalog.Action, from ...string) catalog.ForeignKey {
 		return catalog.ForeignKey{Columns: from, Target: public(target), TargetCols: []string{column}, OnUpdate: action, OnDelete: action}
@@ -62,12 +62,12 @@ func writable() *catalog.Snapshot {
 			{Name: public("ruled"), Kind: catalog.Table, HasRules: true, Columns: columns("owner uuid")},
 			{Name: public("part"), Kind: catalog.Table, IsPartition: true, Columns: columns("owner uuid")},
 			{Name: public("prices"), Kind: catalog.PartitionedTable, HasChildren: true, PrimaryKey: []string{"id"},
-				Unique: []catalog.Key{unique("id")}, Together: [][]string{{"price", "cost"}, {"label", "owner"}},
+				Unique: []catalog.Key{unique("id")}, CheckedTogether: [][]string{{"price", "cost"}, {"label", "owner"}},
 				Columns: append(columns("id uuid!=, owner uuid!, price integer, cost integer, label text, note text, bonus integer, inner text"),
 					catalog.Column{Name: "margin", Type: "integer", Generated: true,
-						From: []string{"bonus", "cost"}}, catalog.Column{Name: "search", Type: "tsvector", Generated: true, From: []string{"note", "inner"}})},
+						ComputedFrom: []string{"bonus", "cost"}}, catalog.Column{Name: "search", Type: "tsvector", Generated: true, ComputedFrom: []string{"note", "inner"}})},
 			{Name: public("prices_1"), Kind: catalog.Table, IsPartition: true,
-				Parents: []catalog.Name{public("prices")}, Together: [][]string{{"label", "inner"}}, Columns: columns("label text, inner text")},
+				Parents: []catalog.Name{public("prices")}, CheckedTogether: [][]string{{"label", "inner"}}, Columns: columns("label text, inner text")},
 			{Name: public("probed"), Kind: catalog.PartitionedTable, PrimaryKey: []string{"id"}, PartitionBy: []string{"region", "secret"},
 				Unique:      []catalog.Key{unique("id"), unique("owner", "code", "title"), unique("owner", "slug")},
 				ForeignKeys: []catalog.ForeignKey{to("places", "id", catalog.Cascade, "place", "secret")},

@@ -29,11 +29,11 @@ type inserted struct{ at int } // characters of the verdict's text before it
 func careOf(v *verdict.Verdict, runs []*verdict.Verdict) (which []bool, any bool) {
 	below := false
 	for _, r := range runs {
-		below = below || r.Cautious()
+		below = below || r.HasHardenedPlan()
 	}
 	which = make([]bool, len(v.Effects))
 	for i, e := range v.Effects {
-		which[i] = e.Caution != verdict.NoCaution || below && e.Kind == verdict.Executes
+		which[i] = e.HardenedPlan != verdict.NotHardened || below && e.Kind == verdict.Executes
 		any = any || which[i]
 	}
 	return which, any
@@ -67,17 +67,17 @@ func (e *entry) withCare() (string, *sqlstate.Error) {
 		}
 		at := byteOf(v.Text, parts[i].At)
 		if at == 0 {
-			at = verdict.Hints(v.Text)
+			at = verdict.HintLength(v.Text)
 		}
 		out.WriteString(v.Text[from:at])
-		out.WriteString(verdict.CareText)
+		out.WriteString(verdict.HardenedPlanPrefix)
 		e.inserted = append(e.inserted, inserted{utf8.RuneCountInString(v.Text[:at])})
 		from = at
 	}
 	out.WriteString(v.Text[from:])
 	e.leads()
-	if v.Careful != "" {
-		return v.Careful, nil
+	if v.HardenedText != "" {
+		return v.HardenedText, nil
 	}
 	return out.String(), nil
 }
@@ -95,7 +95,7 @@ func byteOf(text string, characters int) int {
 // leads notes that the answers to the settings come next, if they do.
 func (e *entry) leads() {
 	if e.steps == nil && e.completed < len(e.care) && e.care[e.completed] {
-		e.leading = len(verdict.Care)
+		e.leading = len(verdict.HardenedPlanStatements)
 	}
 }
 
@@ -110,17 +110,17 @@ func (e *entry) without(position int) int {
 		switch at := position - added - 1; {
 		case at < i.at:
 			return position - added
-		case at < i.at+len(verdict.CareText):
+		case at < i.at+len(verdict.HardenedPlanPrefix):
 			return 0
 		}
-		added += len(verdict.CareText)
+		added += len(verdict.HardenedPlanPrefix)
 	}
 	return position - added
 }
 
 // care adds the messages that have what comes next planned with care.
 func (s *session) care() {
-	s.prepareOwn(careName, verdict.CareCall, noTypes)
+	s.prepareOwn(careName, verdict.HardenedPlanCall, noTypes)
 	// which plans it, and that is all: an Execute would show
 	s.addOwn(bind, careName, appendBind(nil, careName, careName, noParameters))
 	s.addOwn(closePortal, careName, appendClose(nil, 'P', careName))
@@ -144,7 +144,7 @@ var noTypes = []byte{0, 0}
 // failsOutside tells whether a Query fails because no transaction is open: the settings of care would make one of it.
 func (s *session) failsOutside(v *verdict.Verdict) (bool, error) {
 	if len(v.Effects) != 1 || v.Effects[0].Kind != verdict.Declares || v.Effects[0].Hold ||
-		v.Effects[0].Caution == verdict.NoCaution || s.executes > 0 {
+		v.Effects[0].HardenedPlan == verdict.NotHardened || s.executes > 0 {
 		return false, nil
 	}
 	if err := s.flush(); err != nil {

@@ -14,10 +14,10 @@ import (
 func (s *session) asksForeign(e *entry, v *verdict.Verdict, runs ...*verdict.Verdict) (*sqlstate.Error, error) {
 	n := 0
 	if v != nil {
-		n = v.Foreign
+		n = v.ForeignReads
 	}
 	for _, r := range runs {
-		n += r.Foreign
+		n += r.ForeignReads
 	}
 	if n == 0 {
 		return nil, nil

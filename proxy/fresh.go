@@ -46,10 +46,10 @@ func (s *session) keeping() {
 // keeper notes that a text which is about to run makes transactions keep their snapshots.
 func (s *session) keeper(v *verdict.Verdict) {
 	for _, e := range v.Effects {
-		switch e.Keeps {
-		case verdict.KeepsTx:
+		switch e.SnapshotHold {
+		case verdict.TransactionHoldsSnapshot:
 			s.keeps = true
-		case verdict.KeepsSession:
+		case verdict.SessionHoldsSnapshot:
 			s.keeps = true
 			s.ledger.keepAll()
 		}
@@ -260,11 +260,11 @@ func (e *entry) unnoticed() *sqlstate.Error {
 		list = append(list, e.portal.verdict)
 	}
 	for _, v := range list {
-		if v != nil && v.Unnoticed != "" {
+		if v != nil && v.UntrackedRelation != "" {
 			return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonTransaction,
 				"cursors, row limits and transactions that keep a snapshot are not available to agents for what this statement reads").
 				WithHint("Changes of what %s shows cannot be noticed in time. Read it in READ COMMITTED, each "+
-					"result to its end.", v.Unnoticed)
+					"result to its end.", v.UntrackedRelation)
 		}
 	}
 	return nil
@@ -277,8 +277,8 @@ func unknownAge() *sqlstate.Error {
 		WithHint("Begin the transaction, or open the cursor, again.")
 }
 
-// ran tells whether e has been answered, without an error. The server skips what comes after one, and a portal older than
-// the savepoint that the client goes back to is still there.
+// ran tells whether e has been answered, without an error. The server skips what comes after one, and a portal older
+// than the savepoint that the client goes back to is still there.
 func (l *ledger) ran(e *entry) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -292,8 +292,8 @@ func (l *ledger) rested() bool {
 	return l.first == len(l.queue) && !l.open && !l.skipping && l.status == 'I'
 }
 
-// keepAll notes that the session's transactions keep their snapshots by default, until all settings are reset: a SET may
-// be rolled back.
+// keepAll notes that the session's transactions keep their snapshots by default, until all settings are reset: a SET
+// may be rolled back.
 func (l *ledger) keepAll() {
 	l.mu.Lock()
 	l.keep = true

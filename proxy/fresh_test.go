@@ -394,10 +394,10 @@ type unwatching struct{ *judge }
 func (u *unwatching) Decide(ctx context.Context, text string, p verdict.Protocol) *verdict.Verdict {
 	v := u.judge.Decide(ctx, text, p)
 	if strings.Contains(text, "nobody tells") {
-		v.Unnoticed = "public.loose"
+		v.UntrackedRelation = "public.loose"
 		for _, e := range v.Effects {
 			if e.Body != nil {
-				e.Body.Unnoticed = v.Unnoticed
+				e.Body.UntrackedRelation = v.UntrackedRelation
 			}
 		}
 	}

@@ -320,7 +320,7 @@ func (s *session) parse(body []byte) {
 		e.statement = st
 		s.ledger.prepare(name, st)
 		s.sees(e, false)
-		if v.CareParsed {
+		if v.HardenBeforeParse {
 			s.care()
 		}
 		start := len(s.batch.out)
@@ -379,7 +379,7 @@ func (s *session) bind(body []byte) error {
 		s.invalid(bind)
 		return nil
 	} else if !fits {
-		if v = s.decider.Plain(s.ctx, v, parameterTypes(st.types)); !v.Allowed() {
+		if v = s.decider.ByRowSecurity(s.ctx, v, parameterTypes(st.types)); !v.Allowed() {
 			s.refuseMessage(bind, v.Refusal, v, s.decider.Record(v))
 			return nil
 		}
@@ -394,11 +394,11 @@ func (s *session) bind(body []byte) error {
 		return nil
 	}
 	p := &portal{verdict: v, group: s.group, fill: s.fill}
-	if v.Keys {
+	if v.RecordsKeys {
 		p.formats = resultFormats(rest)
 	}
 	s.ledger.bind(portalName, p)
-	if v.Cautious() {
+	if v.HasHardenedPlan() {
 		s.care()
 	}
 	start := len(s.batch.out)
@@ -444,7 +444,7 @@ func (s *session) describe(body []byte) error {
 		s.refuseMessage(kind, refused, v, t)
 		return nil
 	}
-	if v.CareParsed && object == 'S' { // which may be parsed again
+	if v.HardenBeforeParse && object == 'S' { // which may be parsed again
 		s.care()
 	}
 	start := len(s.batch.out)
@@ -480,7 +480,7 @@ func (s *session) execute(body []byte) error {
 	}
 	if p.parts = p.parts || rows != 0; p.parts {
 		part := *v
-		part.Partly, v = true, &part
+		part.PartialResult, v = true, &part
 	}
 	s.keeper(v)
 	u, refused, err := s.prepareUses(v, s.group)
@@ -498,7 +498,7 @@ func (s *session) execute(body []byte) error {
 		s.refuseMessage(execute, refused, v, nil)
 		return nil
 	}
-	if which, any := careOf(v, u.runs); any && (which[0] && v.Effects[0].Caution != verdict.PlannedAsItIsBound) {
+	if which, any := careOf(v, u.runs); any && (which[0] && v.Effects[0].HardenedPlan != verdict.HardenedAtBind) {
 		s.care()
 	}
 	start := len(s.batch.out)

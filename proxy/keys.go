@@ -32,7 +32,8 @@ func (o *answers) wanted(typ byte) bool {
 	case typ == 'D':
 		return e.keys != nil
 	default:
-		return e.keys != nil || e.verdict != nil && e.verdict.Keys && (e.kind == describeStatement || e.kind == describePortal)
+		return e.keys != nil || e.verdict != nil && e.verdict.RecordsKeys &&
+			(e.kind == describeStatement || e.kind == describePortal)
 	}
 }
 

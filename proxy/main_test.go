@@ -130,11 +130,11 @@ func (j *judge) Decide(_ context.Context, text string, _ verdict.Protocol) *verd
 				e.Name = t[i+1:]
 				t = t[:i+1] + `"` + verdict.UpstreamName(e.Name) + `"`
 			case strings.Contains(upper, "REPEATABLE READ"):
-				e.Keeps = verdict.KeepsTx
+				e.SnapshotHold = verdict.TransactionHoldsSnapshot
 				if strings.HasPrefix(upper, "BEGIN") {
 					e.Kind = verdict.BeginsTx
 				} else if e.Kind = verdict.ChangesGUC; strings.Contains(upper, "DEFAULT") {
-					e.Keeps = verdict.KeepsSession
+					e.SnapshotHold = verdict.SessionHoldsSnapshot
 				}
 			case upper == "RESET ALL":
 				e.Kind = verdict.Unseals
@@ -174,20 +174,22 @@ func withCaution(e *verdict.Effect, text string) {
 	case verdict.NoEffect:
 		switch upper := strings.TrimSpace(strings.ToUpper(text)); {
 		case strings.HasPrefix(upper, "COPY"):
-			e.Caution = verdict.PlannedAsItRuns
+			e.HardenedPlan = verdict.HardenedAtExecute
 		case strings.Contains(upper, "SELECT"), strings.HasPrefix(upper, "INSERT"):
-			e.Caution = verdict.PlannedAsItIsBound
+			e.HardenedPlan = verdict.HardenedAtBind
 		}
 	case verdict.Declares, verdict.CopiesIn:
-		e.Caution = verdict.PlannedAsItRuns
+		e.HardenedPlan = verdict.HardenedAtExecute
 	case verdict.Prepares:
-		e.Body.Effects[0].Caution = verdict.PlannedAsItIsBound
+		e.Body.Effects[0].HardenedPlan = verdict.HardenedAtBind
 	}
 }
 
 func (j *judge) Declare(_ context.Context, v *verdict.Verdict, _ []uint32) *verdict.Verdict { return v }
 
-func (j *judge) Plain(_ context.Context, v *verdict.Verdict, _ []uint32) *verdict.Verdict { return v }
+func (j *judge) ByRowSecurity(_ context.Context, v *verdict.Verdict, _ []uint32) *verdict.Verdict {
+	return v
+}
 
 func (j *judge) Origin(o verdict.Origin) verdict.Origin { return o }
 

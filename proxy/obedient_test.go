@@ -15,7 +15,8 @@ type obedient struct{ *judge }
 
 func (d *obedient) Decide(ctx context.Context, text string, by verdict.Protocol) *verdict.Verdict {
 	v := d.judge.Decide(ctx, text, by)
-	v.Formed, v.Apart, v.Foreign = strings.Contains(text, "/*formed*/"), strings.Contains(text, "/*apart*/"), strings.Count(text, "/*foreign*/")
+	v.ExpectsForms, v.OneStatementPerMessage = strings.Contains(text, "/*formed*/"), strings.Contains(text, "/*apart*/")
+	v.ForeignReads = strings.Count(text, "/*foreign*/")
 	if strings.Contains(text, "/*whole*/") {
 		v.Parts = nil
 	}

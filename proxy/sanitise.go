@@ -112,7 +112,7 @@ func (f *fields) sanitised(e *entry) ([]byte, sqlstate.Code) {
 	} else {
 		told.message, told.hint = p.substitute()
 	}
-	if told.message == rowText && f.own(e) && e != nil && e.verdict != nil && e.verdict.Together {
+	if told.message == rowText && f.own(e) && e != nil && e.verdict != nil && e.verdict.MultiWriteCTE {
 		told.hint += togetherHint
 	}
 	if code == sqlstate.UndefinedColumn && told.hint == "" && told.message == f.message && e != nil && e.verdict != nil {
@@ -167,7 +167,8 @@ func columnsHint(v *verdict.Verdict) string {
 	return "Columns that you can read of " + strings.Join(parts, "; of ") + "."
 }
 
-// own tells whether the error arose in the client's own statement, which e is an answer to, and not in what others wrote.
+// own tells whether the error arose in the client's own statement, which e is an answer to, and not in what others
+// wrote.
 func (f *fields) own(e *entry) bool { return !f.cut && isOwnContext(f.context, e.copiesIn()) }
 
 // quotesOthers tells whether what a statement that writes says of a value quotes one that its text has not. PostgreSQL

@@ -40,7 +40,9 @@ type divided struct {
 }
 
 // apart tells whether the statements of a Query are to begin one by one: it would give them all its own time.
-func (e *entry) apart() bool { return e.kind == query && e.verdict != nil && e.verdict.Apart }
+func (e *entry) apart() bool {
+	return e.kind == query && e.verdict != nil && e.verdict.OneStatementPerMessage
+}
 
 // inSteps has a bounded Query go in steps if it must, or says why it cannot.
 func (e *entry) inSteps() *sqlstate.Error {
@@ -104,7 +106,7 @@ func (st *divided) step(i int) []byte {
 	}
 	if i < len(st.parts) {
 		if st.leading(i) > 0 {
-			for _, text := range verdict.Care {
+			for _, text := range verdict.HardenedPlanStatements {
 				b = appendStep(b, text, noParameters)
 			}
 		}
@@ -124,7 +126,7 @@ func (st *divided) step(i int) []byte {
 // leading is how many settings of care go before the i-th statement.
 func (st *divided) leading(i int) int {
 	if i < len(st.care) && st.care[i] {
-		return len(verdict.Care)
+		return len(verdict.HardenedPlanStatements)
 	}
 	return 0
 }

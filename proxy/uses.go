@@ -162,7 +162,7 @@ func (s *session) runs(u *uses, st *statement, name string) *sqlstate.Error {
 			"prepared statement \"%s\" is no query: EXECUTE cannot run it", name).
 			WithHint("Bind and execute it in the extended protocol, where it was prepared.")
 	}
-	if v.Formed {
+	if v.ExpectsForms {
 		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement,
 			"prepared statement \"%s\" was prepared by the protocol and takes a pattern, a search or a document "+
 				"as a parameter: EXECUTE cannot run it", name).
@@ -172,8 +172,8 @@ func (s *session) runs(u *uses, st *statement, name string) *sqlstate.Error {
 	return nil
 }
 
-// heldOpen tells whether a cursor WITH HOLD is open whose rows are not read yet: the server reads them as its transaction
-// ends, with what is claimed then.
+// heldOpen tells whether a cursor WITH HOLD is open whose rows are not read yet: the server reads them as its
+// transaction ends, with what is claimed then.
 func (s *session) heldOpen() (bool, error) {
 	if !s.ledger.heldOpen() {
 		return false, nil

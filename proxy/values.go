@@ -17,7 +17,7 @@ func fit(v *verdict.Verdict, rest []byte) (fits, ok bool) {
 		return true, true
 	}
 	values, _, ok := bindValues(rest)
-	return ok && v.Fit(values), ok
+	return ok && v.ParametersFit(values), ok
 }
 
 // bindValues reads the values of a Bind, behind its names, of which NULL is nil, and returns what follows them. Texts

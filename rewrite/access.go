@@ -12,8 +12,8 @@ import (
 
 // What a statement reads is found out by a walk of its own, which follows columns through aliases, sub-selects, WITH
 // queries, views and joins to the tables they come from, and tells what becomes of them. It runs over the client's own
-// tree, before anything is put in, and after the walker has judged every construct. Where it cannot tell which column is
-// meant, it takes all that could be; a kind of node that it does not know makes everything count as everything.
+// tree, before anything is put in, and after the walker has judged every construct. Where it cannot tell which column
+// is meant, it takes all that could be; a kind of node that it does not know makes everything count as everything.
 
 // flow is what becomes of a column's value.
 type flow uint8
@@ -56,7 +56,7 @@ func (r *read) mark(column string, f flow) {
 	}
 	// where what it is computed from does not do, the error says what it is
 	if c := r.relation.Column(column); c != nil && c.Virtual {
-		for _, from := range c.From {
+		for _, from := range c.ComputedFrom {
 			r.columns[from] |= f | shows
 		}
 	}
@@ -377,7 +377,8 @@ func (r *read) byKey() bool {
 	return !slices.ContainsFunc(r.relation.PrimaryKey, func(c string) bool { return !r.keyed[c] })
 }
 
-// sourceOf tells from what the rows of a mention are got: by a measure of likeness, from columns, or as facts about them.
+// sourceOf tells from what the rows of a mention are got: by a measure of likeness, from columns, or as facts about
+// them.
 func (w *walker) sourceOf(r *read) string {
 	if r.relation == nil {
 		return policy.Structured

@@ -287,8 +287,8 @@ func TestAccessesOfVirtualColumns(t *testing.T) {
 	r := underContract(t)
 	event, _ := contracted.snap.Relation(catalog.Name{Schema: "public", Name: "event"})
 	made := event.Column("made")
-	made.Virtual, made.From = true, []string{"title", "embedding"}
-	defer func() { made.Virtual, made.From = false, nil }()
+	made.Virtual, made.ComputedFrom = true, []string{"title", "embedding"}
+	defer func() { made.Virtual, made.ComputedFrom = false, nil }()
 	for sql, accesses := range map[string]string{
 		"SELECT id FROM event":                        "event metadata(id) out",
 		"SELECT count(*) FROM event":                  "event metadata()",

@@ -83,7 +83,7 @@ func TestListedFunctionsInAttributeNotation(t *testing.T) {
 
 // Nor does it take the gate door, whose views know no rows.
 func TestListedFunctionsInAttributeNotationAreNotVetted(t *testing.T) {
-	r := rewriter(t, Doors)
+	r := rewriter(t, Auto)
 	for _, sql := range []string{"SELECT m.caption FROM memories m", "SELECT (m).caption FROM memories m",
 		"SELECT count(*) FROM memories m WHERE m.caption = 'x'"} {
 		result, refused := r.Rewrite(sql, false)

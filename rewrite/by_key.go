@@ -25,7 +25,7 @@ func newKeyed(t *policy.Table, mode Mode) *keyed {
 	if t.Columns == nil || t.Columns.ByKey == nil {
 		return nil
 	}
-	return &keyed{table: t, function: predicate.KeyedView(t.Relation.Name, mode == Both || mode == Injected),
+	return &keyed{table: t, function: predicate.KeyedView(t.Relation.Name, mode == Both || mode == AlwaysInjected),
 		visible: t.VisibleByKey()}
 }
 
@@ -366,8 +366,8 @@ func (w *walker) fetchByKey(ref *reference) {
 	})
 }
 
-// Lists returns a rewriter for who may be shown lists only: columns that exist by key do not exist, by key neither.
-func (r *Rewriter) Lists() *Rewriter {
+// ListsOnly returns a rewriter for who may be shown lists only: columns that exist by key do not exist, by key neither.
+func (r *Rewriter) ListsOnly() *Rewriter {
 	out := *r
 	out.fetches, out.lists = false, true
 	return &out
@@ -394,8 +394,8 @@ func (w *walker) keyOnly(item string, ref *reference, column string) *sqlstate.E
 			"parameter, for %s itself.", strings.Join(conditions, " AND "), catalog.QuoteIdent(ref.name.Name))
 }
 
-// missing notes a column that exists by key only, of a mention whose key is not fixed. What it could mean besides is left
-// to the server.
+// missing notes a column that exists by key only, of a mention whose key is not fixed. What it could mean besides is
+// left to the server.
 func (w *walker) missing(item, column string, location int32) {
 	var found *reference
 	for s := w.scope; s != nil; s = s.parent {

@@ -26,7 +26,7 @@ func TestCopyOptions(t *testing.T) {
 // PostgreSQL makes a query of COPY where row security holds, and would show in it where rows lie, and which
 // transactions made them.
 func TestSystemColumnsAreNotCopied(t *testing.T) {
-	for _, mode := range []Mode{RLS, Doors, Both} {
+	for _, mode := range []Mode{RLS, Auto, Both} {
 		r := rewriter(t, mode)
 		for _, column := range []string{"ctid", "xmin", "xmax", "cmin", "cmax"} {
 			for _, sql := range []string{"COPY memories (" + column + ") TO STDOUT", "COPY public.memories (id, " + column + ") TO STDOUT (FORMAT csv)"} {

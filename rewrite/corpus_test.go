@@ -67,10 +67,10 @@ func TestCorpus(t *testing.T) {
 			t.Errorf("%s: PostgreSQL on the original: %v", q.name, err)
 			continue
 		}
-		for _, mode := range []Mode{Both, RLS, Injected} {
+		for _, mode := range []Mode{Both, RLS, AlwaysInjected} {
 			result, refused := rewriter(t, mode).Rewrite(q.sql, true)
 			if refused != nil {
-				if mode != Injected {
+				if mode != AlwaysInjected {
 					t.Errorf("%s: %v (%s)", q.name, refused, refused.Hint)
 				}
 				continue
@@ -78,7 +78,7 @@ func TestCorpus(t *testing.T) {
 			if mode == Both {
 				answered++
 			}
-			if mode == Injected {
+			if mode == AlwaysInjected {
 				answeredInjected++
 			}
 			after, err := conn.Prepare(ctx, "", result.Text)

@@ -21,7 +21,7 @@ func Definition(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Relation
 	if query == "" {
 		return "", false, fmt.Errorf("its definition cannot be read")
 	}
-	mode := map[policy.ViewCopy]Mode{policy.RowCopy: RLS, policy.FilteredCopy: Both, policy.SignedCopy: Gate}[of]
+	mode := map[policy.ViewCopy]Mode{policy.RowCopy: RLS, policy.FilteredCopy: Both, policy.SignedCopy: AlwaysSigned}[of]
 	r := New(snap, p, mode)
 	r.view = true
 	r.fetches = false             // a view has a list's columns, whatever its query asks for
@@ -49,7 +49,7 @@ func Definition(p *policy.Policy, snap *catalog.Snapshot, view *catalog.Relation
 	}
 	result, refused := r.Rewrite(query, true)
 	switch {
-	case of == policy.SignedCopy && (refused != nil || result.Door != verdict.DoorGate):
+	case of == policy.SignedCopy && (refused != nil || result.Path != verdict.PathSigned):
 		return "", false, nil
 	case of == policy.SignedCopy:
 		return result.Text, false, nil
@@ -75,8 +75,8 @@ func (r *Rewriter) viewFragment(v *policy.View) *fragment {
 
 // standIn is the view of ours that is read in place of a relation.
 func standIn(n catalog.Name, mode Mode) catalog.Name {
-	if mode == Both || mode == Injected {
-		return predicate.WalledView(n)
+	if mode == Both || mode == AlwaysInjected {
+		return predicate.FilteredRowView(n)
 	}
 	return predicate.RowView(n)
 }

@@ -22,7 +22,7 @@ func TestSearchesAreFenced(t *testing.T) {
 	defer func() { declared.Approximate = false }()
 	const table, view, injected, whole = "(SELECT * FROM public.memories OFFSET 0)", "public_patients OFFSET 0)",
 		"END) IS NOT NULL OFFSET 0)", "END) IS NOT NULL) AS memories OFFSET 0)"
-	for i, mode := range []Mode{RLS, RLS, Doors, Doors, Both, Both} {
+	for i, mode := range []Mode{RLS, RLS, Auto, Auto, Both, Both} {
 		declared.Approximate = i%2 == 1
 		r := New(fixture.snap, &pol, mode)
 		searches := map[bool]int{true: 1}[!declared.Approximate]
@@ -101,7 +101,7 @@ func TestOnlyPlainSearchesHaveTwins(t *testing.T) {
 	declared, _ := fixture.pol.Table(memories.Name)
 	defer func() { memories.Approximate, declared.Approximate = false, false }()
 	const plain, distance = "memories AS m", "m.embedding <-> '(1,1)'"
-	for i, mode := range []Mode{RLS, Doors, Both, RLS, Doors, Both} {
+	for i, mode := range []Mode{RLS, Auto, Both, RLS, Auto, Both} {
 		declared.Approximate = i < 3
 		r := New(fixture.snap, fixture.pol, mode)
 		twins, fenced := 0, 0
@@ -160,7 +160,7 @@ func TestIndexesOfPartsAreFenced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, mode := range []Mode{RLS, Doors, Both} {
+	for _, mode := range []Mode{RLS, Auto, Both} {
 		for _, sql := range []string{"SELECT id FROM shelf ORDER BY at <-> '(1,1)' LIMIT 3",
 			"SELECT min(s.at <-> '(1,1)') FROM shelf AS s", "SELECT id FROM shelf ORDER BY at <-> '(1,1)'"} {
 			result, refused := New(r.snap, pol, mode).Rewrite(sql, false)

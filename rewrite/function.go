@@ -286,10 +286,10 @@ func takes(f *catalog.Function, call *sqltext.FuncCall) bool {
 
 // makesRange tells whether a function is one that PostgreSQL made for a range type that agents may use.
 func (w *walker) makesRange(f *catalog.Function) bool {
-	if f.Makes == 0 {
+	if f.RangeType == 0 {
 		return false
 	}
-	t := w.snap.TypeByOID(f.Makes)
+	t := w.snap.TypeByOID(f.RangeType)
 	return t != nil && w.castRefusal(t, -1) == nil
 }
 
@@ -361,8 +361,8 @@ func constantString(n *sqltext.Node) (string, bool) {
 // (value).system is a field, as every coding of FHIR has one, or an error.
 const samplingMethods = "sampling methods"
 
-// attribute judges the last part of a.b, which PostgreSQL reads as the function b applied to a, or as a cast of a to the
-// type b, where a has no column b. It tells whether that may be a function of the policy's.
+// attribute judges the last part of a.b, which PostgreSQL reads as the function b applied to a, or as a cast of a to
+// the type b, where a has no column b. It tells whether that may be a function of the policy's.
 func (w *walker) attribute(name string, location int32) (listed bool) {
 	if w.refused != nil {
 		return false

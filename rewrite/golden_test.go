@@ -106,7 +106,7 @@ func (g *golden) mode(t testing.TB) Mode {
 	case "rls":
 		return RLS
 	case "injected":
-		return Injected
+		return AlwaysInjected
 	default:
 		t.Fatalf("%s: unknown mode %q", g.path, m)
 		return Both

@@ -121,7 +121,7 @@ func (w *walker) leaves(t *written, cols []*sqltext.Node, source *sqltext.Select
 			i = slices.IndexFunc(t.ref.relation.Columns, func(c catalog.Column) bool { return c.Name == b.Column })
 			given = !known || i < width
 		}
-		mark := predicate.LeftOut(t.ref.name, b.Column)
+		mark := predicate.OmittedMark(t.ref.name, b.Column)
 		if left, seen := w.leftOut[mark]; !seen || left {
 			w.leftOut[mark] = !given
 		}

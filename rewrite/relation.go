@@ -191,7 +191,7 @@ func (w *walker) settleReference(ref *reference, signable bool) {
 		w.substitute(ref, ref.shadow)
 		return
 	}
-	if ref.copyFrom && w.mode != Injected {
+	if ref.copyFrom && w.mode != AlwaysInjected {
 		w.settleCopyFrom(ref)
 		return
 	}
@@ -203,7 +203,7 @@ func (w *walker) settleReference(ref *reference, signable bool) {
 					"write %s AS t, and t.column.", ref.name.SQL()), ref.start)
 			return
 		}
-		if w.bare = w.bare || ref.fragment.bare; ref.fragment.bare && w.mode == Injected {
+		if w.bare = w.bare || ref.fragment.bare; ref.fragment.bare && w.mode == AlwaysInjected {
 			w.refuseAt(bare(ref, "a view"), ref.start)
 			return
 		}
@@ -212,7 +212,7 @@ func (w *walker) settleReference(ref *reference, signable bool) {
 			return
 		}
 		if ref.written { // one with predicates in it is not updatable
-			if w.mode == Injected {
+			if w.mode == AlwaysInjected {
 				w.refuseAt(bare(ref, ref.kept), ref.start)
 				return
 			}
@@ -232,12 +232,12 @@ func (w *walker) settleReference(ref *reference, signable bool) {
 		w.substitute(ref, ref.fragment.standIn)
 		return
 	}
-	inject := (w.mode == Both || w.mode == Injected) && !ref.fragment.open
+	inject := (w.mode == Both || w.mode == AlwaysInjected) && !ref.fragment.open
 	if inject && ref.kept == "" && ref.fragment.gated && !signable {
 		ref.keep("the text cannot be signed")
 	}
 	if inject && ref.kept != "" {
-		if w.mode == Injected {
+		if w.mode == AlwaysInjected {
 			w.refuseAt(bare(ref, ref.kept), ref.start)
 			return
 		}
@@ -400,7 +400,7 @@ func wordByte(b byte) bool {
 func newFragment(t *policy.Table, mode Mode) *fragment {
 	f := &fragment{visible: t.Visible(), sets: predicate.Sets(t.Rows, t.Relation), owned: owned(t),
 		fixed: fixedColumns(t), aggregate: t.Aggregate, runs: looksIntoOthers(t)}
-	f.door, f.kept = predicate.HasDoor(t.Rows, t.Relation) && t.HasPlainColumns(), keeps(t)
+	f.door, f.kept = predicate.HasSignedView(t.Rows, t.Relation) && t.HasPlainColumns(), keeps(t)
 	if t.Columns != nil {
 		f.plain = t.Columns.Plain
 		f.standIn, f.keyed = standIn(t.Relation.Name, mode), newKeyed(t, mode)
@@ -417,7 +417,7 @@ func newFragment(t *policy.Table, mode Mode) *fragment {
 // looksIntoOthers tells whether functions of others may run as a plan looks into what the rules of a table look into,
 // or finds rows there.
 func looksIntoOthers(t *policy.Table) bool {
-	return slices.ContainsFunc(t.HelperTables(), func(h predicate.Helper) bool { return h.Relation.Runs })
+	return slices.ContainsFunc(t.HelperTables(), func(h predicate.Helper) bool { return h.Relation.PlannerRunsUserCode })
 }
 
 // parseExpression returns the tree of one expression, or nil.

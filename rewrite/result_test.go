@@ -106,12 +106,12 @@ func TestTagsAndEffects(t *testing.T) {
 		{"SET TimeZone = 'UTC'", "SET", []verdict.Effect{{Kind: verdict.ChangesGUC, Name: "timezone"}}},
 		{"RESET datestyle", "RESET", []verdict.Effect{{Kind: verdict.ChangesGUC, Name: "datestyle"}}},
 		{"SHOW datestyle", "SHOW", []verdict.Effect{{Returns: true}}},
-		{"INSERT INTO drafts (title) VALUES ('a')", "INSERT", []verdict.Effect{{Reads: true, Writes: true, Caution: verdict.PlannedAsItIsBound}}},
+		{"INSERT INTO drafts (title) VALUES ('a')", "INSERT", []verdict.Effect{{Reads: true, Writes: true, HardenedPlan: verdict.HardenedAtBind}}},
 		{"DELETE FROM drafts WHERE CURRENT OF c RETURNING id", "DELETE",
-			[]verdict.Effect{{Reads: true, Writes: true, Returns: true, Name: "c", Caution: verdict.PlannedAsItIsBound}}},
+			[]verdict.Effect{{Reads: true, Writes: true, Returns: true, Name: "c", HardenedPlan: verdict.HardenedAtBind}}},
 		{"WITH d AS (UPDATE drafts SET title = 'a') SELECT 1", "SELECT",
-			[]verdict.Effect{{Reads: true, Writes: true, Returns: true, Caution: verdict.PlannedAsItIsBound}}},
-		{"COPY drafts (title) FROM STDIN", "COPY", []verdict.Effect{{Kind: verdict.CopiesIn, Writes: true, Caution: verdict.PlannedAsItRuns}}},
+			[]verdict.Effect{{Reads: true, Writes: true, Returns: true, HardenedPlan: verdict.HardenedAtBind}}},
+		{"COPY drafts (title) FROM STDIN", "COPY", []verdict.Effect{{Kind: verdict.CopiesIn, Writes: true, HardenedPlan: verdict.HardenedAtExecute}}},
 		{"COPY (DELETE FROM drafts RETURNING id) TO STDOUT", "COPY", []verdict.Effect{{Reads: true, Writes: true, Returns: true}}},
 		{"PREPARE p AS SELECT 1", "PREPARE", []verdict.Effect{
 			{Kind: verdict.Prepares, Name: "p", Tag: "SELECT", Body: &verdict.Verdict{Effects: []verdict.Effect{reads}}}}},
@@ -133,10 +133,10 @@ func TestTagsAndEffects(t *testing.T) {
 		{"CLOSE ALL", "CLOSE", []verdict.Effect{{Kind: verdict.Closes}}},
 		{"DISCARD ALL", "DISCARD", []verdict.Effect{{Kind: verdict.Discards}}},
 		{"RESET ALL", "RESET", []verdict.Effect{{Kind: verdict.Unseals}}},
-		{"BEGIN ISOLATION LEVEL SERIALIZABLE", "BEGIN", []verdict.Effect{{Kind: verdict.BeginsTx, Keeps: verdict.KeepsTx}}},
+		{"BEGIN ISOLATION LEVEL SERIALIZABLE", "BEGIN", []verdict.Effect{{Kind: verdict.BeginsTx, SnapshotHold: verdict.TransactionHoldsSnapshot}}},
 		{"DELETE FROM drafts; SELECT 1; SELECT 2", "multi", []verdict.Effect{{Reads: true, Writes: true}, reads, reads}},
 		{"DELETE FROM drafts WHERE CURRENT OF c; DELETE FROM drafts", "multi",
-			[]verdict.Effect{{Reads: true, Writes: true, Name: "c", Caution: verdict.PlannedAsItIsBound}, {Reads: true, Writes: true}}},
+			[]verdict.Effect{{Reads: true, Writes: true, Name: "c", HardenedPlan: verdict.HardenedAtBind}, {Reads: true, Writes: true}}},
 		{"BEGIN; SELECT 1; COMMIT", "multi", []verdict.Effect{{Kind: verdict.BeginsTx}, reads, {Kind: verdict.EndsTx}}},
 	} {
 		result, refused := r.Rewrite(c.sql, false)
@@ -310,7 +310,7 @@ func TestHostileSizes(t *testing.T) {
 		start := time.Now()
 		_, refused := r.Rewrite(c.sql, false)
 		if c.code == "" {
-			_, refused = rewriter(t, Gate).Rewrite(c.sql, false)
+			_, refused = rewriter(t, AlwaysSigned).Rewrite(c.sql, false)
 		}
 		if refused == nil && c.code != "" || refused != nil && refused.Code != c.code {
 			t.Errorf("%s: %v, want %q", name, refused, c.code)

@@ -17,53 +17,53 @@ type Mode int
 
 // The modes.
 const (
-	Both     Mode = iota // predicates in the text where they can be, besides row security
-	RLS                  // names are only qualified: row security alone holds
-	Doors                // each statement pays one predicate: that of the gate's views if it is vetted, else row security's
-	Gate                 // for tests: as Doors, and what reads few rows takes the gate too
-	Injected             // for tests: as Both, and a reference that cannot carry its predicate is refused
+	Both           Mode = iota // predicates in the text where they can be, besides row security
+	RLS                        // names are only qualified: row security alone holds
+	Auto                       // each statement pays one predicate: that of the gate's views if it is vetted, else row security's
+	AlwaysSigned               // for tests: as Doors, and what reads few rows takes the gate too
+	AlwaysInjected             // for tests: as Both, and a reference that cannot carry its predicate is refused
 )
 
-// Doors tells whether texts may take the gate door.
-func (m Mode) Doors() bool { return m == Doors || m == Gate }
+// UsesSignedPath tells whether texts may take the gate door.
+func (m Mode) UsesSignedPath() bool { return m == Auto || m == AlwaysSigned }
 
 // Result is what became of a text.
 type Result struct {
-	Text           string         // what goes upstream, without a signature
-	Scan           bool           // it begins with the hint that row policies should make sets of their helpers
-	Seek           bool           // it begins with the hint that conditions of its own find few rows by an index
-	ByKey          []catalog.Name // tables of which a search finds rows by their keys, behind the gate door
-	Few            []catalog.Name // tables of whose door views it begins with the hint that a search finds few rows, sorted
-	NeedsSignature bool           // the text names gate views: it must be signed
-	Door           verdict.Door
-	DoorReason     string // in mode Doors: what keeps the text from the gate door
+	Text              string         // what goes upstream, without a signature
+	UseHash           bool           // it begins with the hint that row policies should make sets of their helpers
+	UseIndex          bool           // it begins with the hint that conditions of its own find few rows by an index
+	SearchedByKey     []catalog.Name // tables of which a search finds rows by their keys, behind the gate door
+	EstimateRows      []catalog.Name // tables of whose door views it begins with the hint that a search finds few rows, sorted
+	NeedsSignature    bool           // the text names gate views: it must be signed
+	Path              verdict.Path
+	RowSecurityReason string // in mode Doors: what keeps the text from the gate door
 	// behind the gate door: why part of it is computed only of rows that the rest has found; "": all of it is vetted
-	Above    string
-	Position func(int) int // from a 1-based character position in Text to one in the original
+	AboveReason string
+	Position    func(int) int // from a 1-based character position in Text to one in the original
 
-	Care         string // why its plans are made with care; "": they are not, or where types are declared for parameters alone
-	CareDeclared bool   // they are where these are declared
-	CareParsed   bool   // functions of others may make values of its constants as it is parsed
+	HardenedReason     string // why its plans are made with care; "": they are not, or where types are declared for parameters alone
+	HardenedIfDeclared bool   // they are where these are declared
+	HardenBeforeParse  bool   // functions of others may make values of its constants as it is parsed
 
 	bare    bool              // a table stands without the predicate that the mode asks for
 	Renamed []verdict.Renamed // relations that have another name in Text, longest first
 
 	// what the text reads and writes, catalogs under their own names; sorted, one for a relation and a source
-	Accesses    []policy.Access
-	Statements  []policy.Statement // of each statement of the text, what contracts judge
-	Functions   []string           // functions called, qualified; sorted, each once
-	Effects     []verdict.Effect
-	Keys        []int  // of each statement, how many keys it fetches columns by that exist by key only
-	Together    bool   // one statement writes in several parts, which do not see each other's rows
-	Fingerprint string // of the shape of the text, literals left out
-	Tag         string // "SELECT", "COPY", "BEGIN", "SET" …; "multi" for several statements, "" for none
+	Accesses      []policy.Access
+	Statements    []policy.Statement // of each statement of the text, what contracts judge
+	Functions     []string           // functions called, qualified; sorted, each once
+	Effects       []verdict.Effect
+	Keys          []int  // of each statement, how many keys it fetches columns by that exist by key only
+	MultiWriteCTE bool   // one statement writes in several parts, which do not see each other's rows
+	Fingerprint   string // of the shape of the text, literals left out
+	Tag           string // "SELECT", "COPY", "BEGIN", "SET" …; "multi" for several statements, "" for none
 
-	Forms    map[int32]verdict.Form // what the gate door counts on in the values of parameters
-	Formed   bool                   // it would count on some if the gate door paid, which goes by the sizes of tables
-	params   map[int32]kind         // what it takes them for
-	exact    map[int32]uint32       // what it casts them to, by OID
-	mentions []*read
-	casts    []foreignCast
+	Forms        map[int32]verdict.Form // what the gate door counts on in the values of parameters
+	ExpectsForms bool                   // it would count on some if the gate door paid, which goes by the sizes of tables
+	params       map[int32]kind         // what it takes them for
+	exact        map[int32]uint32       // what it casts them to, by OID
+	mentions     []*read
+	casts        []foreignCast
 }
 
 // Rewriter rewrites statements under one policy and one catalog. It is safe for concurrent use.
@@ -91,7 +91,7 @@ func New(snap *catalog.Snapshot, pol *policy.Policy, mode Mode) *Rewriter {
 		r.fetches = r.fetches || f.keyed != nil
 	}
 	for _, c := range pol.Children() {
-		if c.ReadableByName && c.Relation.Governed {
+		if c.ReadableByName && c.Relation.HasOurPolicy {
 			f := newFragment(&policy.Table{Relation: c.Relation, Rows: c.Rows}, mode)
 			f.door = false
 			r.protected[c.Relation.Name] = f
@@ -127,7 +127,7 @@ type form struct {
 
 // rewrite does.
 func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqlstate.Error) {
-	result := &Result{Position: func(p int) int { return p }, Door: verdict.DoorRLS}
+	result := &Result{Position: func(p int) int { return p }, Path: verdict.PathRowSecurity}
 	source, refused := sqltext.Scan(text)
 	if refused != nil {
 		return result, refused
@@ -149,7 +149,7 @@ func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqls
 		if w.refused != nil {
 			return result, w.refused
 		}
-		result.Together = result.Together || writesTogether(raw)
+		result.MultiWriteCTE = result.MultiWriteCTE || writesTogether(raw)
 	}
 	if refused := resets(result.Effects); refused != nil {
 		return result, refused
@@ -166,7 +166,7 @@ func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqls
 	w.unqualifyColumns()
 	result.Statements, result.Accesses = w.typed(tree) // before anything is put into the tree
 	w.careful(tree, result)
-	w.barred = result.Care != "" || result.CareDeclared
+	w.barred = result.HardenedReason != "" || result.HardenedIfDeclared
 	result.mentions, result.casts = w.mentions, w.casts
 	maySign := len(tree.Stmts) == 1 && !w.unsigned && signable(source)
 	grouped := w.aggregateStatement(tree, maySign)
@@ -194,9 +194,9 @@ func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqls
 		return result, w.refused
 	}
 	result.Text = text
-	result.Scan = grouped || !gate && w.scans(tree)
-	result.Seek = !result.Scan && result.Care == "" && w.seeks(tree, gate)
-	result.Few = w.few(tree, gate)
+	result.UseHash = grouped || !gate && w.scans(tree)
+	result.UseIndex = !result.UseHash && result.HardenedReason == "" && w.seeks(tree, gate)
+	result.EstimateRows = w.few(tree, gate)
 	if before := w.leftMarks(); before != "" {
 		w.replace(0, 0, before, func() {})
 	}
@@ -254,7 +254,7 @@ func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqls
 		inner := result.Position
 		result.Text, result.Position = with, func(p int) int { return inner(position(p)) }
 		for _, search := range w.searches {
-			result.ByKey = append(result.ByKey, search.ref.name)
+			result.SearchedByKey = append(result.SearchedByKey, search.ref.name)
 		}
 	}
 	if nearest {
@@ -294,13 +294,13 @@ func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqls
 func (r *Result) hint() string {
 	var b strings.Builder
 	switch {
-	case r.Scan:
-		b.WriteString(predicate.ScanHint)
-	case r.Seek:
-		b.WriteString(predicate.SeekHint)
+	case r.UseHash:
+		b.WriteString(predicate.UseHashHint)
+	case r.UseIndex:
+		b.WriteString(predicate.UseIndexHint)
 	}
-	for _, table := range r.Few {
-		b.WriteString(predicate.FewHint(table))
+	for _, table := range r.EstimateRows {
+		b.WriteString(predicate.EstimateRowsHint(table))
 	}
 	return b.String()
 }

@@ -27,7 +27,7 @@ func (w *walker) variableSetStmt(v *sqltext.VariableSetStmt) verdict.Effect {
 		if refused != nil {
 			w.refuse(refused)
 		}
-		effect.Keeps = keepsAfter(effect.Name, value)
+		effect.SnapshotHold = keepsAfter(effect.Name, value)
 		effect.Claim = w.claim(effect.Name, &verdict.Claim{Value: value, Local: v.IsLocal})
 	case sqltext.VAR_SET_DEFAULT, sqltext.VAR_RESET:
 		// Back to what the connection began with, which pgconsent has set.
@@ -39,9 +39,9 @@ func (w *walker) variableSetStmt(v *sqltext.VariableSetStmt) verdict.Effect {
 		switch v.Name {
 		case "TRANSACTION", "SESSION CHARACTERISTICS":
 			effect.Name = "transaction"
-			effect.Keeps = w.transactionModes(v.Args)
-			if effect.Keeps != verdict.KeepsNothing && v.Name != "TRANSACTION" {
-				effect.Keeps = verdict.KeepsSession
+			effect.SnapshotHold = w.transactionModes(v.Args)
+			if effect.SnapshotHold != verdict.HoldsNoSnapshot && v.Name != "TRANSACTION" {
+				effect.SnapshotHold = verdict.SessionHoldsSnapshot
 			}
 		default:
 			w.refuse(refusal("VariableSetStmt(TRANSACTION SNAPSHOT)"))
@@ -63,16 +63,16 @@ func (w *walker) claim(name string, c *verdict.Claim) *verdict.Claim {
 }
 
 // keepsAfter tells what keeps one snapshot after a SET.
-func keepsAfter(name, value string) verdict.Keeping {
+func keepsAfter(name, value string) verdict.SnapshotHold {
 	switch {
 	case !keepsSnapshot(value):
-		return verdict.KeepsNothing
+		return verdict.HoldsNoSnapshot
 	case name == "transaction_isolation":
-		return verdict.KeepsTx
+		return verdict.TransactionHoldsSnapshot
 	case name == "default_transaction_isolation":
-		return verdict.KeepsSession
+		return verdict.SessionHoldsSnapshot
 	}
-	return verdict.KeepsNothing
+	return verdict.HoldsNoSnapshot
 }
 
 // settingValue returns the value of a SET as the server will see it: PostgreSQL joins a list with commas.

@@ -111,8 +111,8 @@ var shown = map[string]bool{
 	"max_connections": true, "password_encryption": true, "ssl": true, "crdb_version": true,
 }
 
-// CheckSetting is the one judge of settings, wherever a value comes from: where is "startup", "options" or "set".
-// It returns the value to forward. keep is false for a pinned setting that is set to what it is pinned to: accepted, and
+// CheckSetting is the one judge of settings, wherever a value comes from: where is "startup", "options" or "set". It
+// returns the value to forward. keep is false for a pinned setting that is set to what it is pinned to: accepted, and
 // left out of what goes upstream at startup; a SET of it is harmless. A refusal is 42501, or 22023 for the value.
 //
 // claims are the settings that the policy maps to attributes. They may hold any value of a moderate size: whether it
@@ -182,7 +182,7 @@ func checkShow(name string, claims map[string]string) *sqlstate.Error {
 	if _, mapped := claims[name]; mapped {
 		return nil
 	}
-	if slices.Contains(verdict.CareSettings, name) {
+	if slices.Contains(verdict.HardenedPlanSettings, name) {
 		return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting,
 			"parameter %q is not available to agents", name).
 			WithHint("Agents may set plan_cache_mode, and not see it: pgconsent sets it, too, for some statements.")

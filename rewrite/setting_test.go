@@ -126,10 +126,10 @@ func TestSearchPathOfTheHint(t *testing.T) {
 // agents may set it themselves.
 func TestWhatIsSetWithCareIsNotShown(t *testing.T) {
 	r := rewriter(t, Both)
-	if len(verdict.CareSettings) < 3 {
-		t.Fatalf("%q", verdict.CareSettings)
+	if len(verdict.HardenedPlanSettings) < 3 {
+		t.Fatalf("%q", verdict.HardenedPlanSettings)
 	}
-	for _, name := range verdict.CareSettings {
+	for _, name := range verdict.HardenedPlanSettings {
 		for _, sql := range []string{
 			"SHOW " + name, "SHOW " + strings.ToUpper(name), `SHOW "` + name + `"`, "SELECT current_setting('" +
 				name + "')", "SELECT pg_catalog.current_setting('" + strings.ToUpper(name) + "')",

@@ -19,7 +19,7 @@ func (w *walker) transactionStmt(t *sqltext.TransactionStmt) verdict.Effect {
 	keeps := w.transactionModes(t.Options)
 	switch t.Kind {
 	case sqltext.TRANS_STMT_BEGIN, sqltext.TRANS_STMT_START:
-		return verdict.Effect{Kind: verdict.BeginsTx, Keeps: keeps}
+		return verdict.Effect{Kind: verdict.BeginsTx, SnapshotHold: keeps}
 	case sqltext.TRANS_STMT_COMMIT:
 		return verdict.Effect{Kind: verdict.EndsTx}
 	case sqltext.TRANS_STMT_ROLLBACK:
@@ -39,12 +39,12 @@ func (w *walker) transactionStmt(t *sqltext.TransactionStmt) verdict.Effect {
 }
 
 // transactionModes judges ISOLATION LEVEL, READ ONLY and DEFERRABLE, and tells whether the level keeps one snapshot.
-func (w *walker) transactionModes(options []*sqltext.Node) (keeps verdict.Keeping) {
+func (w *walker) transactionModes(options []*sqltext.Node) (keeps verdict.SnapshotHold) {
 	for _, n := range options {
 		d := n.GetDefElem()
 		if d == nil || d.Defnamespace != "" {
 			w.refuse(refusal("TransactionStmt.options"))
-			return verdict.KeepsNothing
+			return verdict.HoldsNoSnapshot
 		}
 		w.saw("DefElem")
 		w.saw("A_Const")
@@ -54,7 +54,7 @@ func (w *walker) transactionModes(options []*sqltext.Node) (keeps verdict.Keepin
 			switch level := c.GetSval().GetSval(); {
 			case isReadCommitted(level):
 			case keepsSnapshot(level):
-				keeps = verdict.KeepsTx
+				keeps = verdict.TransactionHoldsSnapshot
 			default:
 				w.refuseAt(refusal("TransactionStmt.options"), d.Location)
 			}

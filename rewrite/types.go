@@ -70,7 +70,7 @@ const availableTypes = "Types available to agents are those of PostgreSQL and of
 // one that PostgreSQL made with a range type.
 func (w *walker) known(f *catalog.Function) bool {
 	_, listed := w.pol.Function(f.Name)
-	return listed || f.Makes != 0 || extensionFunctions.allows(f.Extension, f.Name.Name)
+	return listed || f.RangeType != 0 || extensionFunctions.allows(f.Extension, f.Name.Name)
 }
 
 // rowTypeRefusal tells why the row type of a relation is not available, or nil: a value of it can be made from text,

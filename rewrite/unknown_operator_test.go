@@ -66,7 +66,7 @@ func TestOperatorsOfUnknownExtensions(t *testing.T) {
 				t.Errorf("%q: %q is said, or is not:\n%s", more, w, said)
 			}
 		}
-		for _, mode := range []Mode{RLS, Doors, Both} {
+		for _, mode := range []Mode{RLS, Auto, Both} {
 			r := New(snap, p, mode)
 			for _, sql := range want.open {
 				if _, refused := r.Rewrite(sql, true); refused != nil {

@@ -10,7 +10,7 @@ import (
 // A column that is named with its table's schema, as Prisma, PostgREST and Hasura name all of them, is one of the
 // table's where nothing else in sight has the table's name.
 func TestSchemaBeforeColumns(t *testing.T) {
-	r, _ := altered(t, Doors, "CREATE EXTENSION pg_trgm; CREATE INDEX ON memories USING gin (body gin_trgm_ops)")
+	r, _ := altered(t, Auto, "CREATE EXTENSION pg_trgm; CREATE INDEX ON memories USING gin (body gin_trgm_ops)")
 	r = r.WithSizes(sizes())
 	for sql, want := range map[string]string{
 		`SELECT "public"."memories"."id" FROM "public"."memories" WHERE "public"."memories"."body" ILIKE $1 ORDER BY "public"."memories"."id" LIMIT $2`:                     "gate",
@@ -31,15 +31,15 @@ func TestSchemaBeforeColumns(t *testing.T) {
 			continue
 		}
 		kept := strings.Contains(strings.NewReplacer(`"`, "", " ", "").Replace(result.Text), "public.memories.")
-		if kept != (want == "kept") || want == "gate" && result.Door != verdict.DoorGate {
-			t.Errorf("%s: %s (%s)\n%s", sql, result.Door, result.DoorReason, result.Text)
+		if kept != (want == "kept") || want == "gate" && result.Path != verdict.PathSigned {
+			t.Errorf("%s: %s (%s)\n%s", sql, result.Path, result.RowSecurityReason, result.Text)
 		}
 	}
 }
 
 // The table's name then stands first: it may be any word, glued to what is before it, and behind a comment.
 func TestSchemaIsTakenAwayWhole(t *testing.T) {
-	r, _ := altered(t, Doors,
+	r, _ := altered(t, Auto,
 		`CREATE EXTENSION pg_trgm; CREATE INDEX ON memories USING gin (body gin_trgm_ops); CREATE VIEW "user" AS SELECT * FROM memories; CREATE VIEW "Odd.""One" AS SELECT * FROM memories`)
 	r = r.WithSizes(sizes())
 	for _, sql := range []string{

@@ -209,7 +209,7 @@ func TestOnlyListedColumns(t *testing.T) {
 // The policy fills a list in where every INSERT of the text leaves it out, however it says so.
 func TestListsThatAreLeftOut(t *testing.T) {
 	r := things(t)("INSERT", "UPDATE", "DELETE")
-	mark := predicate.LeftOut(catalog.Name{Schema: "public", Name: "things"}, "tags")
+	mark := predicate.OmittedMark(catalog.Name{Schema: "public", Name: "things"}, "tags")
 	for sql, left := range map[string]bool{
 		"INSERT INTO things (title) VALUES ('a')":                                                                    true,
 		"INSERT INTO things (title, tags) VALUES ('a', DEFAULT)":                                                     true,

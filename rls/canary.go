@@ -28,7 +28,7 @@ var (
 
 // Canary and CanaryDoor are what the probes read, spelled for a statement.
 func Canary() string     { return canary.Name.SQL() }
-func CanaryDoor() string { return predicate.DoorView(canary.Name).SQL() }
+func CanaryDoor() string { return predicate.SignedView(canary.Name).SQL() }
 
 // canaries put the canary under row security and behind views, as the policy's tables are.
 type canaries struct{ *facts }

@@ -51,12 +51,12 @@ func watchedTables(p *policy.Policy) []*watched {
 			w.columns[c] = true
 		}
 	}
-	for _, r := range predicate.Grows(all) {
+	for _, r := range predicate.InsertCanHide(all) {
 		w := at(r)
 		w.grows, w.helps = true, true
 	}
 	for _, l := range p.Live() {
-		if !l.One() { // a second row makes the value ambiguous
+		if !l.AtMostOneRow() { // a second row makes the value ambiguous
 			at(l.Table).grows = true
 		}
 	}
@@ -88,7 +88,7 @@ func LooksInto(t *policy.Table) []*catalog.Relation {
 	for _, h := range predicate.Helpers(asked(t)) {
 		out = append(out, h.Relation)
 	}
-	return append(out, predicate.Grows(asked(t))...)
+	return append(out, predicate.InsertCanHide(asked(t))...)
 }
 
 // untold names a table that conditions read, and of whose changes no trigger tells; "": there is none.
@@ -98,7 +98,7 @@ func untold(of predicate.Node) string {
 			return h.Relation.Name.String()
 		}
 	}
-	for _, r := range predicate.Grows(of) {
+	for _, r := range predicate.InsertCanHide(of) {
 		if unnoticed(r) {
 			return r.Name.String()
 		}
@@ -160,7 +160,7 @@ func unnoticedRelations(p *policy.Policy) map[catalog.Name]bool {
 // Timed tells whether time alone can hide a row.
 func (p *Plan) Timed() bool {
 	for _, t := range p.facts.policy.Tables() {
-		if predicate.Timed(t.VisibilityRules()) {
+		if predicate.TimeCanHide(t.VisibilityRules()) {
 			return true
 		}
 	}
@@ -168,7 +168,7 @@ func (p *Plan) Timed() bool {
 }
 
 // TimedAttributes tells whether time alone can change attributes that the database works out.
-func (p *Plan) TimedAttributes() bool { return predicate.Timed(liveNodes(p.facts.policy)) }
+func (p *Plan) TimedAttributes() bool { return predicate.TimeCanHide(liveNodes(p.facts.policy)) }
 
 // changeTrigger begins the names of triggers of ours that sort last, and so see a row as all others have left it.
 const changeTrigger = "zz_pgconsent_change_"

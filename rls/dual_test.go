@@ -34,8 +34,8 @@ func TestHintChoosesThePlan(t *testing.T) {
 	}
 	const explain = "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) "
 	// behind a signature, too
-	signed := "/*pgconsent:v1:" + strings.Repeat("0", 64) + "*/" + predicate.ScanHint
-	for _, hint := range []string{predicate.ScanHint, signed} {
+	signed := "/*pgconsent:v1:" + strings.Repeat("0", 64) + "*/" + predicate.UseHashHint
+	for _, hint := range []string{predicate.UseHashHint, signed} {
 		want(explain+titles, false)
 		want(hint+explain+titles, true)
 	}
@@ -43,14 +43,14 @@ func TestHintChoosesThePlan(t *testing.T) {
 	w.exec(agent, "PREPARE sets AS "+titles)
 	for range 2 {
 		w.want(agent, "EXECUTE probes", visible)
-		w.want(agent, predicate.ScanHint+"EXECUTE sets", visible)
-		for _, hint := range []string{"", predicate.ScanHint} {
+		w.want(agent, predicate.UseHashHint+"EXECUTE sets", visible)
+		for _, hint := range []string{"", predicate.UseHashHint} {
 			want(hint+explain+"EXECUTE probes", false)
 			want(hint+explain+"EXECUTE sets", true)
 		}
 	}
 	// In the extended protocol the hint is that of the text that was prepared.
-	for name, text := range map[string]string{"wire_probes": titles, "wire_sets": predicate.ScanHint + titles} {
+	for name, text := range map[string]string{"wire_probes": titles, "wire_sets": predicate.UseHashHint + titles} {
 		if _, err := agent.PgConn().Prepare(context.Background(), name, text, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +60,7 @@ func TestHintChoosesThePlan(t *testing.T) {
 		want(explain+"EXECUTE "+name, name == "wire_sets")
 	}
 	// It is no security input: an agent that writes it, or half of it, sees the same.
-	for _, hint := range []string{predicate.ScanHint, "/*pgconsent:scan", "/*pgconsent:scan*/ /*pgconsent:scan*/"} {
+	for _, hint := range []string{predicate.UseHashHint, "/*pgconsent:scan", "/*pgconsent:scan*/ /*pgconsent:scan*/"} {
 		if hint == "/*pgconsent:scan" {
 			hint += " */"
 		}

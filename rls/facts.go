@@ -56,10 +56,10 @@ func newFacts(p *policy.Policy, snap *catalog.Snapshot, mode Mode, roles roles) 
 	}
 	all = append(all, liveNodes(p)...)
 	f.helpers = predicate.Helpers(all)
-	for _, n := range predicate.KeptConsents(all) {
+	for _, n := range predicate.MaterializedConsents(all) {
 		f.materialized = append(f.materialized, newMaterialized(n))
 	}
-	f.links = predicate.Links(all)
+	f.links = predicate.ShownWhileEmpty(all)
 	return f
 }
 
@@ -147,10 +147,10 @@ func (f *facts) read(nodes ...predicate.Node) []string {
 	for _, h := range predicate.Helpers(all) {
 		out = append(out, helperIdentity(h.Relation))
 	}
-	for _, r := range predicate.Links(all) {
+	for _, r := range predicate.ShownWhileEmpty(all) {
 		out = append(out, emptyIdentity(r))
 	}
-	for _, n := range predicate.KeptConsents(all) {
+	for _, n := range predicate.MaterializedConsents(all) {
 		out = append(out, newMaterialized(n).identity())
 	}
 	return out

@@ -28,7 +28,7 @@ func (f helperViews) objects() []Object {
 // views are those of one table: one that row policies read, and one for signed statements.
 func (f helperViews) views(h predicate.Helper) Object {
 	o := newObject(helperIdentity(h.Relation), "", h.Relation)
-	helper, signed := predicate.HelperView(h.Relation.Name).SQL(), predicate.GateView(h.Relation.Name).SQL()
+	helper, signed := predicate.HelperView(h.Relation.Name).SQL(), predicate.SignedHelperView(h.Relation.Name).SQL()
 	if !f.inPolicies[h.Relation.Name] { // live attributes alone, as the reader
 		f.view(o, helper, h, f.reader, "",
 			"Live attributes are worked out from this view. Its schema cannot be named by agents.")

@@ -113,24 +113,24 @@ func raise(message, code string) string {
 func (f writePolicies) insertedList(insert *strings.Builder, b predicate.Bound) {
 	column := catalog.QuoteIdent(b.Column)
 	if b.Chain != nil {
-		fmt.Fprintf(insert, "    told := (%s)::pg_catalog.text;\n", b.Told())
+		fmt.Fprintf(insert, "    told := (%s)::pg_catalog.text;\n", b.ChainIntersection())
 	}
 	if b.From != nil {
-		given := allowed(b.Given())
+		given := allowed(b.DefaultList())
 		if b.Chain != nil {
-			given = allowed(b.Cut(b.Given(), told(b)))
+			given = allowed(b.CutToChain(b.DefaultList(), told(b)))
 		}
 		fmt.Fprintf(insert,
 			"    allowed := %s;\n    IF %s OR COALESCE(pg_catalog.cardinality(%s), 0) OPERATOR(pg_catalog.=) "+
 				"0 AND %s THEN\n      NEW.%s := %s;\n    END IF;\n",
-			given, b.WasLeft(), b.Elements(false), predicate.WasLeftOut(f.Relation.Name, b.Column), column, b.Stored(taken(b)))
+			given, b.IsOmittedDefault(), b.Elements(false), predicate.ColumnOmitted(f.Relation.Name, b.Column), column, b.Stored(taken(b)))
 	}
 	fmt.Fprintf(insert, "    IF %s THEN %s END IF;\n", b.Malformed(), raise(malformedList, "22023"))
 	if b.From != nil {
 		fmt.Fprintf(insert, "    IF %s THEN %s END IF;\n", b.Exceeds(taken(b), true), raise(widerList, "42501"))
 	}
 	if b.Chain != nil {
-		fmt.Fprintf(insert, "    IF %s THEN %s END IF;\n", b.Untold(told(b), "'{}'::"+b.Array()), raise(widerList, "42501"))
+		fmt.Fprintf(insert, "    IF %s THEN %s END IF;\n", b.ExceedsChain(told(b), "'{}'::"+b.Array()), raise(widerList, "42501"))
 	}
 }
 
@@ -144,8 +144,8 @@ func changedList(update *strings.Builder, b predicate.Bound) {
 			b.Exceeds(taken(b), false), raise(widerList, "42501"))
 	}
 	if b.Chain != nil {
-		fmt.Fprintf(update, "      told := (%s)::pg_catalog.text;\n      IF %s THEN %s END IF;\n", b.Told(),
-			b.Untold(told(b), before), raise(widerList, "42501"))
+		fmt.Fprintf(update, "      told := (%s)::pg_catalog.text;\n      IF %s THEN %s END IF;\n", b.ChainIntersection(),
+			b.ExceedsChain(told(b), before), raise(widerList, "42501"))
 	}
 	update.WriteString("    END IF;\n")
 }

@@ -55,7 +55,7 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = p
 
 // mayAskEmpty lets the reader ask whether link tables of conditions are empty.
 func (f *facts) mayAskEmpty(o *making, nodes predicate.All) {
-	for _, r := range predicate.Links(nodes) {
+	for _, r := range predicate.ShownWhileEmpty(nodes) {
 		o.grant(rightsOn("FUNCTION", one(predicate.EmptyFunction(r.Name).SQL()+"()"), one(f.reader), "", "EXECUTE"))
 		o.Needs = append(o.Needs, emptyIdentity(r))
 	}

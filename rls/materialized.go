@@ -23,7 +23,7 @@ type materialized struct {
 }
 
 func newMaterialized(n predicate.Consent) materialized {
-	return materialized{n, n.KeptName(), n.Kept.Relation, n.Steps}
+	return materialized{n, n.MaterializedName(), n.Materialized.Relation, n.Steps}
 }
 
 // value writes columns of a row as the text by which a change is noted. It is read in sessions with other settings:
@@ -61,7 +61,7 @@ func known(row string, columns []string) string {
 	return strings.Join(parts, " AND ")
 }
 
-func (m materialized) table() string { return m.KeptTable().SQL() }
+func (m materialized) table() string { return m.MaterializedTable().SQL() }
 
 func (m materialized) key() []string { return m.relation.PrimaryKey }
 
@@ -229,7 +229,7 @@ func (f materializations) makeTable(m materialized, o *making) {
 	o.make(fmt.Sprintf("CREATE TABLE %s (%s, open_until pg_catalog.timestamptz NOT NULL, PRIMARY KEY (%s))", m.table(),
 		strings.Join(columns, ", "), strings.Join(quoted, ", ")))
 	o.make(fmt.Sprintf("GRANT SELECT ON TABLE %s TO %s", m.table(), strings.Join(callers, ", ")))
-	o.grant(rightsOn("FUNCTION", one(predicate.KeptReady+"(pg_catalog.text)"), callers, "", "EXECUTE"))
+	o.grant(rightsOn("FUNCTION", one(predicate.MaterializedReady+"(pg_catalog.text)"), callers, "", "EXECUTE"))
 	o.make(fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON TABLE %s TO %s", m.table(), f.reader))
 	o.grant(rightsOn("TABLE", one("pgconsent.kept_change"), one(f.reader), "", "SELECT"))
 	o.grant(rightsOn("SCHEMA", one(predicate.Schema), one(f.reader), "", "USAGE"))

@@ -73,12 +73,12 @@ func (f rowViews) views(t *policy.Table) Object {
 	for _, v := range []struct {
 		name  catalog.Name
 		query string
-	}{{predicate.RowView(name), plain}, {predicate.WalledView(name), both}} {
+	}{{predicate.RowView(name), plain}, {predicate.FilteredRowView(name), both}} {
 		o.make(fmt.Sprintf("CREATE VIEW %s%s AS\n%s", v.name.SQL(), options, v.query))
 		o.make(fmt.Sprintf("GRANT SELECT ON %s TO %s", v.name.SQL(), f.agent))
 		o.make(fmt.Sprintf("ALTER VIEW %s OWNER TO %s", v.name.SQL(), owner))
 	}
-	o.drop("Take the row views away.", fmt.Sprintf("DROP VIEW IF EXISTS %s, %s", predicate.WalledView(name).SQL(),
+	o.drop("Take the row views away.", fmt.Sprintf("DROP VIEW IF EXISTS %s, %s", predicate.FilteredRowView(name).SQL(),
 		predicate.RowView(name).SQL()))
 	return o.Object
 }

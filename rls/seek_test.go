@@ -19,7 +19,7 @@ func TestSeekHintSparesAnIndex(t *testing.T) {
 	agent := w.agent(user1)
 	w.exec(agent, "SET jit = off; SET enable_seqscan = off")
 	for _, from := range []string{"memories", "pgconsent_gate.door_public_memories"} {
-		for _, hint := range []string{"", predicate.ScanHint, predicate.SeekHint} {
+		for _, hint := range []string{"", predicate.UseHashHint, predicate.UseIndexHint} {
 			text := hint + "EXPLAIN (COSTS OFF) SELECT title FROM " + from
 			signed := w.key().Sign("", text)
 			for _, sql := range []string{text, signed} {
@@ -31,13 +31,13 @@ func TestSeekHintSparesAnIndex(t *testing.T) {
 				for _, line := range results[0].Rows {
 					read = read || strings.Contains(string(line[0]), "memories_of")
 				}
-				if read != (hint != predicate.SeekHint) {
+				if read != (hint != predicate.UseIndexHint) {
 					t.Errorf("%.90s: the index is read: %v", sql, read)
 				}
 			}
 		}
 	}
-	w.want(agent, predicate.SeekHint+titles, visible)
+	w.want(agent, predicate.UseIndexHint+titles, visible)
 }
 
 // By the hint that a search finds few rows of a table the planner expects few in its door, and in no other; and they
@@ -51,16 +51,16 @@ func TestFewHintIsForOneDoor(t *testing.T) {
 	sign := func(sql string) string { return w.key().Sign("p1", sql) }
 	asked := func(hint string, table catalog.Name) bool {
 		results, err := agent.PgConn().Exec(context.Background(),
-			sign(hint+"EXPLAIN (COSTS OFF) SELECT id FROM "+predicate.DoorView(table).SQL())).ReadAll()
+			sign(hint+"EXPLAIN (COSTS OFF) SELECT id FROM "+predicate.SignedView(table).SQL())).ReadAll()
 		if err != nil {
 			t.Fatal(err)
 		}
 		return slices.ContainsFunc(results[0].Rows, func(line [][]byte) bool { return strings.Contains(string(line[0]), "NULLIF") })
 	}
 	for hint, want := range map[string][2]bool{
-		"": {}, predicate.SeekHint: {}, "/*pgconsent:few*/": {}, "/*pgconsent:few */": {}, strings.Repeat(" ", 1000) + predicate.FewHint(memories): {},
-		predicate.FewHint(memories): {true, false}, predicate.FewHint(people): {false, true}, predicate.SeekHint +
-			predicate.FewHint(memories) + predicate.FewHint(people): {true, true},
+		"": {}, predicate.UseIndexHint: {}, "/*pgconsent:few*/": {}, "/*pgconsent:few */": {}, strings.Repeat(" ", 1000) + predicate.EstimateRowsHint(memories): {},
+		predicate.EstimateRowsHint(memories): {true, false}, predicate.EstimateRowsHint(people): {false, true}, predicate.UseIndexHint +
+			predicate.EstimateRowsHint(memories) + predicate.EstimateRowsHint(people): {true, true},
 	} {
 		if got := [2]bool{asked(hint, memories), asked(hint, people)}; got != want {
 			t.Errorf("%.60q: few of memories and people: %v", hint, got)

@@ -21,7 +21,7 @@ const signedAlias = "pgconsent_row"
 func signedTables(p *policy.Policy) []signedTable {
 	var out []signedTable
 	for _, t := range p.Tables() {
-		if rows, ok := predicate.Flat(t.Rows, signedAlias); ok && t.HasPlainColumns() && predicate.HasDoor(t.Rows, t.Relation) {
+		if rows, ok := predicate.Flat(t.Rows, signedAlias); ok && t.HasPlainColumns() && predicate.HasSignedView(t.Rows, t.Relation) {
 			out = append(out, signedTable{t, rows})
 		}
 	}
@@ -33,7 +33,7 @@ func signedTables(p *policy.Policy) []signedTable {
 // only signed statements may read it.
 type signedViews struct{ *facts }
 
-func signedIdentity(of catalog.Name) string { return "view " + predicate.DoorView(of).String() }
+func signedIdentity(of catalog.Name) string { return "view " + predicate.SignedView(of).String() }
 
 func (f signedViews) objects() []Object {
 	var out []Object
@@ -45,7 +45,7 @@ func (f signedViews) objects() []Object {
 		o := newObject(signedIdentity(r.Name), "", r)
 		o.Needs = f.read(s.table.Rows)
 		f.signedView(o, s.table, s.rows)
-		o.drop("Take the views of the gate door away.", "DROP VIEW IF EXISTS "+predicate.DoorView(r.Name).SQL())
+		o.drop("Take the views of the gate door away.", "DROP VIEW IF EXISTS "+predicate.SignedView(r.Name).SQL())
 		out = append(out, o.Object)
 	}
 	return out
@@ -53,10 +53,10 @@ func (f signedViews) objects() []Object {
 
 func (f *facts) signedView(o *making, t *policy.Table, rows string) {
 	r := t.Relation
-	view := predicate.DoorView(r.Name).SQL()
+	view := predicate.SignedView(r.Name).SQL()
 	o.why = "Vetted statements read the visible rows here; for any other it raises."
 	o.make(fmt.Sprintf("CREATE VIEW %s AS\nSELECT %s FROM %s AS %s\nWHERE %s AND (SELECT pgconsent_gate.vetted()) AND %s "+
-		"AND (%s)", view, f.signedColumns(t), r.Name.SQL(), signedAlias, isCurrent, predicate.Few(r.Name, signedAlias), rows))
+		"AND (%s)", view, f.signedColumns(t), r.Name.SQL(), signedAlias, isCurrent, predicate.EstimateRows(r.Name, signedAlias), rows))
 	o.make(fmt.Sprintf("GRANT SELECT ON %s TO %s", view, f.agent))
 	o.make(fmt.Sprintf("ALTER VIEW %s OWNER TO %s", view, f.reader))
 }

@@ -31,13 +31,13 @@ func (f viewCopies) objects() []Object {
 		for _, c := range []struct {
 			name           catalog.Name
 			options, query string
-		}{{predicate.RowView(name), checked, v.Query}, {predicate.WalledView(name), "", v.FilteredQuery}} {
+		}{{predicate.RowView(name), checked, v.Query}, {predicate.FilteredRowView(name), "", v.FilteredQuery}} {
 			o.make(fmt.Sprintf("CREATE VIEW %s%s WITH (security_invoker = true%s) AS\n%s", c.name.SQL(), columns, c.options,
 				c.query))
 			o.make(fmt.Sprintf("GRANT SELECT ON %s TO %s", c.name.SQL(), f.agent))
 		}
 		if f.isSignedView(v) { // with the agent's rights: those of the signed views in it are their owner's
-			view := predicate.DoorView(name).SQL()
+			view := predicate.SignedView(name).SQL()
 			why := o.why
 			o.why = "Vetted statements read the view here, over the door views of its tables."
 			o.make(fmt.Sprintf("CREATE VIEW %s%s WITH (security_invoker = true) AS\n%s", view, columns, v.SignedQuery))
@@ -52,7 +52,7 @@ func (f viewCopies) objects() []Object {
 			}
 		}
 		o.drop("Take the copies of views away.", fmt.Sprintf("DROP VIEW IF EXISTS %s, %s",
-			predicate.WalledView(name).SQL(), predicate.RowView(name).SQL()))
+			predicate.FilteredRowView(name).SQL(), predicate.RowView(name).SQL()))
 		out = append(out, o.Object)
 	}
 	return out
@@ -103,4 +103,6 @@ func (f viewCopies) writtenViews() map[catalog.Name]bool {
 }
 
 // isSignedView tells whether signed statements read a view through a copy over signed views.
-func (f viewCopies) isSignedView(v *policy.View) bool { return len(f.signed) > 0 && v.SignedQuery != "" }
+func (f viewCopies) isSignedView(v *policy.View) bool {
+	return len(f.signed) > 0 && v.SignedQuery != ""
+}

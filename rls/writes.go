@@ -206,7 +206,7 @@ END $pgconsent$`, function, target.SQL(), strings.Join(quoteAll(f.Write.CopyColu
 func leftIn(w *policy.Write, column string) string {
 	for _, b := range w.Lists {
 		if b.Column == column && b.From != nil {
-			return b.Left()
+			return b.OmittedDefault()
 		}
 	}
 	return ""

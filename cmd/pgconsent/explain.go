@@ -42,7 +42,7 @@ type explainJSON struct {
 	Statements []statementJSON   `json:"statements,omitempty"`
 	Tables     []rulesJSON       `json:"tables,omitempty"`
 	Functions  []string          `json:"functions,omitempty"`
-	Door       verdict.Door      `json:"door,omitempty"`
+	Door       verdict.Path      `json:"door,omitempty"`
 	DoorReason string            `json:"door_reason,omitempty"`
 	Above      string            `json:"above,omitempty"`
 	ByKey      []string          `json:"by_key,omitempty"`
@@ -175,9 +175,9 @@ func explainStatement(r *rewrite.Rewriter, p *policy.Policy, text string, values
 		answer.Refusal = &refusalJSON{string(refused.Code), refused.Message, refused.Hint, refused.Position}
 		return answer
 	}
-	answer.Functions, answer.Door, answer.DoorReason, answer.Above, answer.Signed = result.Functions, result.Door,
-		result.DoorReason, result.Above, result.NeedsSignature
-	answer.ByKey = tableNames(result.ByKey)
+	answer.Functions, answer.Door, answer.DoorReason, answer.Above, answer.Signed = result.Functions, result.Path,
+		result.RowSecurityReason, result.AboveReason, result.NeedsSignature
+	answer.ByKey = tableNames(result.SearchedByKey)
 	for _, statement := range result.Statements {
 		out := statementJSON{Tag: statement.Tag, Accesses: []accessJSON{}}
 		for _, a := range statement.Accesses {
@@ -279,7 +279,7 @@ func (s *session) printExplanation(a explainJSON) {
 	case a.Above != "":
 		fmt.Fprintf(s.out,
 			"path: signed, for the rows that leak-safe conditions find; the rest is computed from these: %s\n", a.Above)
-	case a.Door == verdict.DoorGate:
+	case a.Door == verdict.PathSigned:
 		fmt.Fprintln(s.out, "path: signed; every expression is leak-safe")
 	case len(a.ByKey) > 0:
 		fmt.Fprintf(s.out,

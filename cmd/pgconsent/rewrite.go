@@ -34,7 +34,7 @@ type rewriteJSON struct {
 	Database       string          `json:"database"`
 	Text           string          `json:"text,omitempty"`
 	NeedsSignature bool            `json:"needs_signature,omitempty"`
-	Door           verdict.Door    `json:"door,omitempty"`
+	Door           verdict.Path    `json:"door,omitempty"`
 	DoorReason     string          `json:"door_reason,omitempty"`
 	Above          string          `json:"above,omitempty"`
 	Care           string          `json:"care,omitempty"`
@@ -68,7 +68,7 @@ func (s *session) statement(given string) (string, error) {
 func (s *session) rewriter(t target, built compiledPolicy) (*rewrite.Rewriter, error) {
 	mode := rewrite.Both
 	if t.autoPath {
-		mode = rewrite.Doors
+		mode = rewrite.Auto
 	}
 	sizes, err := pgcatalog.Sizes(s.ctx, t.conn, rls.Tables(built.policy))
 	if err != nil {
@@ -106,9 +106,9 @@ func (r rewriteCmd) Run(s *session) error {
 		} else {
 			answer.Text, answer.NeedsSignature, answer.Tag = result.Text, result.NeedsSignature, result.Tag
 			answer.Accesses, answer.Functions = result.Accesses, result.Functions
-			answer.Door, answer.DoorReason, answer.Above, answer.Scan, answer.Seek, answer.Care = result.Door,
-				result.DoorReason, result.Above, result.Scan, result.Seek, result.Care
-			answer.ByKey, answer.Few = tableNames(result.ByKey), tableNames(result.Few)
+			answer.Door, answer.DoorReason, answer.Above, answer.Scan, answer.Seek, answer.Care = result.Path,
+				result.RowSecurityReason, result.AboveReason, result.UseHash, result.UseIndex, result.HardenedReason
+			answer.ByKey, answer.Few = tableNames(result.SearchedByKey), tableNames(result.EstimateRows)
 		}
 		switch {
 		case s.json:
@@ -139,36 +139,36 @@ func (r rewriteCmd) Run(s *session) error {
 // printPath prints which path a statement takes, and why.
 func (s *session) printPath(t target, result *rewrite.Result) {
 	switch {
-	case result.Above != "":
+	case result.AboveReason != "":
 		fmt.Fprintf(s.err,
-			"path:  signed, for the rows that leak-safe conditions find; the rest is computed from these: %s\n", result.Above)
-	case result.Door == verdict.DoorGate:
+			"path:  signed, for the rows that leak-safe conditions find; the rest is computed from these: %s\n", result.AboveReason)
+	case result.Path == verdict.PathSigned:
 		fmt.Fprintln(s.err, "path:  signed: every expression is leak-safe")
 	case t.autoPath:
-		fmt.Fprintf(s.err, "path:  row security: %s\n", result.DoorReason)
+		fmt.Fprintf(s.err, "path:  row security: %s\n", result.RowSecurityReason)
 	case result.NeedsSignature:
 		fmt.Fprintln(s.err, "path:  row security, and signed predicates in the text (enforcement: both)")
 	default:
 		fmt.Fprintln(s.err, "path:  row security (enforcement: both)")
 	}
-	if len(result.ByKey) > 0 {
+	if len(result.SearchedByKey) > 0 {
 		fmt.Fprintf(s.err,
 			"keys:  the rows that searches of %s find are looked up by key on the signed path\n",
-			strings.Join(tableNames(result.ByKey), ", "))
+			strings.Join(tableNames(result.SearchedByKey), ", "))
 	}
 	switch {
-	case result.Care != "":
-		fmt.Fprintf(s.err, "plan:  hardened: %s\n", result.Care)
-	case result.CareDeclared:
+	case result.HardenedReason != "":
+		fmt.Fprintf(s.err, "plan:  hardened: %s\n", result.HardenedReason)
+	case result.HardenedIfDeclared:
 		fmt.Fprintln(s.err, "plan:  hardened where the client declares types for its parameters")
 	}
-	if result.Seek {
+	if result.UseIndex {
 		fmt.Fprintln(s.err, "hint:  useIndex: the statement's own conditions find few rows by an index")
 	}
-	if len(result.Few) > 0 {
-		fmt.Fprintf(s.err, "hint:  estimateRows: searches of %s find few rows by an index\n", strings.Join(tableNames(result.Few), ", "))
+	if len(result.EstimateRows) > 0 {
+		fmt.Fprintf(s.err, "hint:  estimateRows: searches of %s find few rows by an index\n", strings.Join(tableNames(result.EstimateRows), ", "))
 	}
-	if result.Scan {
+	if result.UseHash {
 		fmt.Fprintln(s.err, "hint:  useHash: it reads so many rows that row policies hash the tables they look up")
 	}
 }

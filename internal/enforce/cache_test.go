@@ -56,7 +56,7 @@ tables:
 	}
 	told := func(v *verdict.Verdict) string {
 		j := v.Detail.(*judgement)
-		return fmt.Sprintf("%q %v %s %s %v %d parts, plain %v, %v", v.Text, v.Refusal, v.Door, j.record.Protocol,
+		return fmt.Sprintf("%q %v %s %s %v %d parts, plain %v, %v", v.Text, v.Refusal, v.Path, j.record.Protocol,
 			v.Versions, len(v.Effects), j.plain, j.record.Signed)
 	}
 	differ := map[string]bool{}

@@ -1,8 +1,8 @@
-// Package enforce is the one place that identifies an agent, decides and rewrites its statements, seals its sessions and
-// records what it did.
+// Package enforce is the one place that identifies an agent, decides and rewrites its statements, seals its sessions
+// and records what it did.
 //
-// Guarantees. A statement is allowed only under a policy whose database half is the one installed in the database, over a
-// catalog that was compared with the server's within Config.StaleAfter, or that the database itself holds each
+// Guarantees. A statement is allowed only under a policy whose database half is the one installed in the database, over
+// a catalog that was compared with the server's within Config.StaleAfter, or that the database itself holds each
 // statement to; when neither can be said, every statement is refused until it can (DESIGN invariant I1). What is
 // allowed carries the text of package rewrite and nothing else. Each decision has an audit record before it can be
 // released (I8). An agent that is disabled or whose attributes change loses its sessions at once.
@@ -58,15 +58,15 @@ type Config struct {
 	AIR       *air.Tracker     // nil: nobody is reminded
 
 	// Check is asked about a database each time its catalog or what is installed in it changed, and every ten seconds.
-	// An error refuses the database's agents until it is gone; a [GateShut] leaves them the row security door. Nil:
+	// An error refuses the database's agents until it is gone; a [SignedPathOff] leaves them the row security door. Nil:
 	// only the hash of what is installed is compared.
 	Check func(ctx context.Context, conn *pgx.Conn, t Target) error
 
 	Refresh    time.Duration // between two looks at a database; 0: 2 s
 	CacheBytes uint64        // bound of the rewrite cache; 0: 64 MiB
 
-	Mode  rewrite.Mode // rewrite.Both or rewrite.Doors; the others are for tests
-	Walls rls.Mode     // rls.Enforce but in tests
+	Mode        rewrite.Mode // rewrite.Both or rewrite.Doors; the others are for tests
+	RowSecurity rls.Mode     // rls.Enforce but in tests
 
 	// StaleAfter is how long agents are served by what a look found while no other succeeds; 0: 60 s. While one is
 	// under way, and the database tells of DDL, there is no such limit: each statement asks whether the catalogs are
@@ -133,8 +133,8 @@ type Enforcer struct {
 }
 
 // New loads every policy, looks at every database and starts to watch them. A policy that does not load, and a database
-// whose walls cannot be vouched for, are errors. A database that cannot be reached is none: its agents are refused until
-// it can.
+// whose walls cannot be vouched for, are errors. A database that cannot be reached is none: its agents are refused
+// until it can.
 func New(ctx context.Context, cfg Config) (*Enforcer, error) {
 	if cfg.Audit == nil {
 		return nil, errors.New("enforce: no audit log: no record, no answer")
@@ -228,9 +228,9 @@ func (e *Enforcer) Ready() error {
 	return errors.Join(failed...)
 }
 
-// Limited says what of databases whose agents are served they do not get: suspended tables, the signed path. It waits
+// Degraded says what of databases whose agents are served they do not get: suspended tables, the signed path. It waits
 // for no look.
-func (e *Enforcer) Limited() []string {
+func (e *Enforcer) Degraded() []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(e.databases)) {
 		v, refused := e.databases[name].current()

@@ -68,7 +68,7 @@ func (f foreign) count(res *rewrite.Result) (n int) {
 		switch {
 		case !reads:
 		case e.Kind == verdict.Prepares:
-			e.Body.Foreign = 1
+			e.Body.ForeignReads = 1
 		default:
 			n++
 		}

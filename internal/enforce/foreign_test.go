@@ -45,7 +45,7 @@ func TestWhichStatementsAskForeignServers(t *testing.T) {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}
-	if body.Foreign != 1 {
+	if body.ForeignReads != 1 {
 		t.Error("what is prepared counts for nothing")
 	}
 }

@@ -28,7 +28,7 @@ func (s *state) newShadow() *shadow {
 	}
 	enforced := s.policy.Enforced()
 	return &shadow{enforced, rewrite.New(s.snapshot, enforced, rewrite.RLS),
-		rewrite.New(s.snapshot, enforced, rewrite.Injected)}
+		rewrite.New(s.snapshot, enforced, rewrite.AlwaysInjected)}
 }
 
 // wouldBe is what the policy would have done to a text.

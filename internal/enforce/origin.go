@@ -47,8 +47,8 @@ func (s *session) Origin(o verdict.Origin) verdict.Origin {
 // readFor are the relations that statements read in the place of one.
 func readFor(n catalog.Name) []catalog.Name {
 	return []catalog.Name{
-		predicate.DoorView(n), predicate.GateView(n), predicate.GroupView(n), predicate.RowView(n),
-		predicate.WalledView(n), predicate.KeyedView(n, false), predicate.KeyedView(n, true),
+		predicate.SignedView(n), predicate.SignedHelperView(n), predicate.GroupView(n), predicate.RowView(n),
+		predicate.FilteredRowView(n), predicate.KeyedView(n, false), predicate.KeyedView(n, true),
 	}
 }
 

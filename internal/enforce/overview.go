@@ -16,8 +16,8 @@ import (
 // What an operator is shown: who is connected, what was refused, and under which versions. It names agents, tables and
 // codes, and has nothing of a statement, a value or a row.
 
-// Live is a session that is open.
-type Live struct {
+// OpenSession is a session that is open.
+type OpenSession struct {
 	ID, Agent, Database string
 	Remote              string
 	Since               time.Time
@@ -25,20 +25,20 @@ type Live struct {
 	Executed, Denied    uint64
 }
 
-// Live are the open sessions, the oldest first.
-func (e *Enforcer) Live() []Live {
+// OpenSessions are the open sessions, the oldest first.
+func (e *Enforcer) OpenSessions() []OpenSession {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	out := make([]Live, 0, len(e.sessions))
+	out := make([]OpenSession, 0, len(e.sessions))
 	for s := range e.sessions {
-		l := Live{ID: s.info.ID, Agent: s.agent.Name, Database: s.db.cfg.Name, Remote: s.info.RemoteAddr, Since: s.since,
+		l := OpenSession{ID: s.info.ID, Agent: s.agent.Name, Database: s.db.cfg.Name, Remote: s.info.RemoteAddr, Since: s.since,
 			Executed: s.executed.Load(), Denied: s.denied.Load()}
 		if at := s.last.Load(); at != 0 {
 			l.Last = time.Unix(0, at)
 		}
 		out = append(out, l)
 	}
-	slices.SortFunc(out, func(a, b Live) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(out, func(a, b OpenSession) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID)) })
 	return out
 }
 
@@ -98,31 +98,31 @@ func (s *session) saw(r audit.Decision, allowed bool) {
 	s.e.denials.add(d)
 }
 
-// Standing is how one database stands.
-type Standing struct {
+// DatabaseStatus is how one database stands.
+type DatabaseStatus struct {
 	Database        string
 	Served          bool
 	Refusal         string // why its agents are refused; "": they are served
 	Policy, Catalog string // the versions in force, or that were
 	Pending         bool   // a changed policy waits for pgconsent migrate
 	Verified        time.Time
-	GateShut        bool     // every statement takes the row security door
-	Unwatched       string   // a table whose changes are not noticed at once
+	SignedPathOff   bool     // every statement takes the row security door
+	UntrackedTable  string   // a table whose changes are not noticed at once
 	Observed        []string // tables that the policy observes only
 	Tables          int      // that it lists
 }
 
-// Standings are those of all databases, by name.
-func (e *Enforcer) Standings() []Standing {
-	var out []Standing
+// DatabaseStatuses are those of all databases, by name.
+func (e *Enforcer) DatabaseStatuses() []DatabaseStatus {
+	var out []DatabaseStatus
 	for _, name := range slices.Sorted(maps.Keys(e.databases)) {
 		out = append(out, e.databases[name].standing())
 	}
 	return out
 }
 
-func (d *database) standing() Standing {
-	s := Standing{Database: d.cfg.Name}
+func (d *database) standing() DatabaseStatus {
+	s := DatabaseStatus{Database: d.cfg.Name}
 	v, refused := d.current()
 	if s.Served = refused == nil; !s.Served {
 		s.Refusal = refused.Message
@@ -135,9 +135,9 @@ func (d *database) standing() Standing {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s.Pending, s.GateShut = d.next != nil, d.shut
+	s.Pending, s.SignedPathOff = d.next != nil, d.shut
 	if st := d.state; st != nil {
-		s.Policy, s.Catalog, s.Unwatched = st.versions.Policy, st.versions.Catalog, st.unwatched
+		s.Policy, s.Catalog, s.UntrackedTable = st.versions.Policy, st.versions.Catalog, st.unwatched
 		for _, t := range st.policy.Tables() {
 			s.Tables++
 			if t.Observed != nil {
@@ -148,8 +148,8 @@ func (d *database) standing() Standing {
 	return s
 }
 
-// InForce is the policy that the agents of a database are served by, and the catalog that it was compiled for.
-func (e *Enforcer) InForce(name string) (*policy.Policy, *catalog.Snapshot, error) {
+// ActivePolicy is the policy that the agents of a database are served by, and the catalog that it was compiled for.
+func (e *Enforcer) ActivePolicy(name string) (*policy.Policy, *catalog.Snapshot, error) {
 	d, ok := e.databases[name]
 	if !ok {
 		return nil, nil, fmt.Errorf("database %s is not configured", name)

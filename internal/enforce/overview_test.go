@@ -17,7 +17,7 @@ func TestOverview(t *testing.T) {
 	c.refused("SELECT pg_sleep(424242)", "42501")
 	other.want(titles, "moor")
 
-	live := w.Live()
+	live := w.OpenSessions()
 	if len(live) != 2 || live[0].Agent != "caregiver" || live[0].Executed != 3 || live[0].Denied != 2 || live[1].Executed != 1 || live[1].Denied != 0 {
 		t.Errorf("sessions: %+v", live)
 	}
@@ -29,7 +29,7 @@ func TestOverview(t *testing.T) {
 		denied[1].Reason != "relation" || denied[1].Agent != "caregiver" {
 		t.Errorf("denials: %d, %+v", all, denied)
 	}
-	stands := w.Standings()
+	stands := w.DatabaseStatuses()
 	if len(stands) != 1 || !stands[0].Served || stands[0].Pending || stands[0].Policy == "" || stands[0].Tables != 2 || stands[0].Verified.IsZero() {
 		t.Errorf("standing: %+v", stands)
 	}
@@ -44,14 +44,14 @@ func TestOverview(t *testing.T) {
 	}
 
 	c.Close()
-	if live := w.Live(); len(live) != 1 || live[0].Agent != "other" {
+	if live := w.OpenSessions(); len(live) != 1 || live[0].Agent != "other" {
 		t.Errorf("after one has left: %+v", live)
 	}
 	w.write(wider)
 	if err := w.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	if s := w.Standings()[0]; !s.Pending || !s.Served || s.Tables != 2 {
+	if s := w.DatabaseStatuses()[0]; !s.Pending || !s.Served || s.Tables != 2 {
 		t.Errorf("a policy waits for migrate: %+v", s)
 	}
 }

@@ -13,8 +13,8 @@ import (
 
 // quotas count the rows that contracts allow for one value of an attribute, for all sessions of this process.
 //
-// A statement reserves what it may return before it is sent, and what it did not return is given back when its result is
-// complete. So sessions beside each other do not take more together than one could.
+// A statement reserves what it may return before it is sent, and what it did not return is given back when its result
+// is complete. So sessions beside each other do not take more together than one could.
 type quotas struct {
 	mu    sync.Mutex
 	taken map[quotaKey]*taken
@@ -49,7 +49,8 @@ type reservation struct {
 	rows   int64
 }
 
-// reserve reserves what a quota is asked for. Where that is more than is left, partly takes what is left, if anything is.
+// reserve reserves what a quota is asked for. Where that is more than is left, partly takes what is left, if anything
+// is.
 func (q *quotas) reserve(key quotaKey, asked *policy.Quota, partly bool) (*reservation, *sqlstate.Error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -125,7 +126,7 @@ func quotasOf(v *verdict.Verdict, runs []*verdict.Verdict) []*policy.Quota {
 
 // partly tells whether an execution may take a part of a result: FETCH, and Execute of a portal in pieces.
 func partly(v *verdict.Verdict) bool {
-	return v.Partly || slices.ContainsFunc(v.Effects, func(e verdict.Effect) bool { return e.Kind == verdict.Fetches })
+	return v.PartialResult || slices.ContainsFunc(v.Effects, func(e verdict.Effect) bool { return e.Kind == verdict.Fetches })
 }
 
 // reserve reserves the rows that an execution may return, for each of its quotas, or none.

@@ -39,7 +39,7 @@ func TestWhatStatementsReadInTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	part, _ := snap.Relation(catalog.Name{Schema: "public", Name: "timed_part"})
-	part.Governed = true // as after a migration
+	part.HasOurPolicy = true // as after a migration
 	const head, plain = "version: 1\nattributes:\n  user: { type: integer, source: credential }\n",
 		"  plain: { rows: [ own: { column: user_id, is: user } ] }\n"
 	const tail = "functions: { says: { reads: nothing }, fixed: { reads: nothing } }\n"

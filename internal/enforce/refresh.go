@@ -257,7 +257,7 @@ func (d *database) publish(began time.Time, seen observation, err error) {
 			state: d.state, verified: began, told: seen.told, offset: seen.offset, catalog: seen.catalog, server: seen.server,
 			shut: d.shutWhy,
 		})
-		m.SignedPath(d.cfg.Name, d.e.cfg.Mode.Doors() && !d.shut)
+		m.SignedPath(d.cfg.Name, d.e.cfg.Mode.UsesSignedPath() && !d.shut)
 		d.e.leave(d)
 		m.PolicyInForce(d.cfg.Name, d.state.versions.Policy, d.state.versions.Catalog)
 	case gone || moving:
@@ -540,8 +540,8 @@ func (d *database) compile(doc *policy.Document, snap *catalog.Snapshot) (compil
 	}
 	return compiled{p, rls.Generate(p, snap, rls.Options{
 		AgentRole: d.cfg.AgentRole, ControlRole: d.cfg.ControlRole, ReaderRole: d.cfg.ReaderRole,
-		RowsRole: d.cfg.RowsRole, Mode: d.e.cfg.Walls,
-		Doors: d.e.cfg.Mode.Doors(),
+		RowsRole: d.cfg.RowsRole, Mode: d.e.cfg.RowSecurity,
+		Doors: d.e.cfg.Mode.UsesSignedPath(),
 	})}, nil
 }
 
@@ -549,14 +549,14 @@ func (d *database) newState(c compiled, snap *catalog.Snapshot, keys *seal.Keyri
 	epoch := d.e.epochs.Add(1)
 	s := &state{
 		epoch: epoch, rights: epoch, policy: c.policy, snapshot: snap, plan: c.plan, key: keys.Newest(),
-		signing: rewrite.New(snap, c.policy, d.e.cfg.Mode).WithDoors(func(view catalog.Name) bool {
+		signing: rewrite.New(snap, c.policy, d.e.cfg.Mode).WithSignedViews(func(view catalog.Name) bool {
 			_, there := snap.Relation(view)
 			return there
 		}),
 		profile: profile(d.cfg, c.policy, c.plan),
 	}
 	s.plain, s.door = s.signing, s.signing
-	if d.e.cfg.Mode == rewrite.Both || d.e.cfg.Mode.Doors() {
+	if d.e.cfg.Mode == rewrite.Both || d.e.cfg.Mode.UsesSignedPath() {
 		s.plain = rewrite.New(snap, c.policy, rewrite.RLS)
 	}
 	s.asked = asked(c.policy)
@@ -572,8 +572,8 @@ func (d *database) check(ctx context.Context, s *state) error {
 	if d.e.cfg.Check != nil {
 		err := d.e.cfg.Check(ctx, d.conn, Target{d.cfg, s.policy, s.snapshot, s.plan})
 		var (
-			shut  GateShut
-			unfit Unfit
+			shut  SignedPathOff
+			unfit UnsafeTables
 		)
 		if errors.As(err, &unfit) { // the probes were not asked: the signed path is as it was
 			if !d.shut && (d.state == nil || d.state.plan.Hash() != s.plan.Hash()) {

@@ -37,8 +37,8 @@ type session struct {
 	last             atomic.Int64 // nanoseconds since 1970
 	executed, denied atomic.Uint64
 
-	// What records say of the session: references by the values that they stand for, and of the credential's attributes what
-	// this policy has records say.
+	// What records say of the session: references by the values that they stand for, and of the credential's attributes
+	// what this policy has records say.
 	references map[string]string
 	says0      spoken
 	saidBy     *policy.Policy
@@ -159,7 +159,7 @@ func (s *session) Declare(ctx context.Context, v *verdict.Verdict, types []uint3
 		if oid == 0 {
 			continue
 		}
-		declared, odd, brings = true, odd || !rewrite.PlainParameter(oid), brings || now.state.snapshot.Runs(oid)
+		declared, odd, brings = true, odd || !rewrite.PlainParameter(oid), brings || now.state.snapshot.TypeRunsUserCode(oid)
 		err := rewrite.CheckType(now.state.snapshot, oid)
 		if err == nil && ok && j.mayCast != nil {
 			err = j.mayCast(now.state.snapshot, oid)
@@ -172,18 +172,18 @@ func (s *session) Declare(ctx context.Context, v *verdict.Verdict, types []uint3
 	// see no text that is signed.
 	if ok && v.Allowed() && (j.mayDeclare != nil && !j.mayDeclare(types) || brings && j.record.Signed) {
 		plain := *s.admit(ctx, now.state, s.decide(now.state, v.Original, verdict.Extended, false), verdict.Extended)
-		plain.Formed = v.Formed // as where it is the size of tables that keeps it from the door
+		plain.ExpectsForms = v.ExpectsForms // as where it is the size of tables that keeps it from the door
 		v = &plain
 		j, ok = v.Detail.(*judgement)
 	}
-	if ok && v.Allowed() && (declared && j.careful || odd && v.Door != verdict.DoorGate) {
+	if ok && v.Allowed() && (declared && j.careful || odd && v.Path != verdict.PathSigned) {
 		return carefully(v)
 	}
 	return v
 }
 
-// Plain judges the text of v again as one of the other door.
-func (s *session) Plain(ctx context.Context, v *verdict.Verdict, types []uint32) *verdict.Verdict {
+// ByRowSecurity judges the text of v again as one of the other door.
+func (s *session) ByRowSecurity(ctx context.Context, v *verdict.Verdict, types []uint32) *verdict.Verdict {
 	now, refused := s.standing()
 	if refused != nil {
 		return refusal(v.Original, verdict.Extended, v.Versions, refused)
@@ -201,8 +201,8 @@ func carefully(v *verdict.Verdict) *verdict.Verdict {
 	j.declared = true
 	out.Detail, out.Effects = &j, slices.Clone(v.Effects)
 	for i := range out.Effects {
-		if out.Effects[i].Caution == verdict.NoCaution {
-			out.Effects[i].Caution = verdict.PlannedAsItIsBound
+		if out.Effects[i].HardenedPlan == verdict.NotHardened {
+			out.Effects[i].HardenedPlan = verdict.HardenedAtBind
 		}
 	}
 	return &out
@@ -222,7 +222,7 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 		rewriter = st.signing
 	}
 	if s.info.Lists {
-		rewriter = rewriter.Lists()
+		rewriter = rewriter.ListsOnly()
 	}
 	res, err := rewriter.Rewrite(text, p == verdict.Extended)
 	switch {
@@ -244,8 +244,8 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 		return judged
 	}
 	j := &judgement{rights: st.rights, plain: !signing, mayDeclare: res.MayDeclare, mayCast: res.MayCast,
-		careful: res.CareDeclared, record: audit.Decision{
-			Protocol: protocolName(p), Verdict: metrics.Allow, Door: string(res.Door),
+		careful: res.HardenedIfDeclared, record: audit.Decision{
+			Protocol: protocolName(p), Verdict: metrics.Allow, Door: string(res.Path),
 			Policy: st.versions.Policy, Catalog: st.versions.Catalog, Signed: res.NeedsSignature,
 		}}
 	describe(j, res)
@@ -254,20 +254,21 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 	j.keyed, j.single = st.keyed(res.Statements)
 	j.observed = st.observe(text, p, res)
 	judged = &verdict.Verdict{
-		Original: text, Text: res.Text, Door: res.Door, Versions: st.versions, Rights: st.rights,
-		Effects: res.Effects, Forms: res.Forms, Formed: res.Formed, Position: res.Position, Renamed: res.Renamed,
-		Detail: j, Keys: len(j.keyed) > 0,
-		Unnoticed: st.unnoticed.in(res), Together: res.Together, CareParsed: res.CareParsed, Apart: st.clocked.apart(res),
+		Original: text, Text: res.Text, Path: res.Path, Versions: st.versions, Rights: st.rights,
+		Effects: res.Effects, Forms: res.Forms, ExpectsForms: res.ExpectsForms, Position: res.Position, Renamed: res.Renamed,
+		Detail: j, RecordsKeys: len(j.keyed) > 0,
+		UntrackedRelation: st.unnoticed.in(res), OneStatementPerMessage: st.clocked.apart(res),
+		MultiWriteCTE: res.MultiWriteCTE, HardenBeforeParse: res.HardenBeforeParse,
 		Unguarded: unguarded(st.policy, res),
 	}
-	judged.Foreign = st.foreign.count(res)
+	judged.ForeignReads = st.foreign.count(res)
 	if len(res.Effects) > 1 {
 		judged.Parts = sync.OnceValue(func() []verdict.Part { return parts(res.Text) })
 	}
 	if res.NeedsSignature {
 		judged.Text = st.key.Sign(st.profile, res.Text)
 		if p == verdict.Simple {
-			judged.Careful = st.key.Sign(st.profile, verdict.Carefully(res.Text))
+			judged.HardenedText = st.key.Sign(st.profile, verdict.WithHardenedPlan(res.Text))
 		}
 		judged.Position = func(at int) int {
 			if at <= seal.SignatureLen {
@@ -288,7 +289,8 @@ func bodies(v *verdict.Verdict) {
 			continue
 		}
 		body, j := *v, *whole
-		body.Effects, body.Parts, body.Apart, body.Foreign = e.Body.Effects, nil, false, e.Body.Foreign
+		body.Effects, body.Parts = e.Body.Effects, nil
+		body.OneStatementPerMessage, body.ForeignReads = false, e.Body.ForeignReads
 		j.part, j.record.Tag, j.record.Signed = i+1, e.Tag, false
 		body.Detail = &j
 		v.Effects[i].Body = &body
@@ -298,7 +300,7 @@ func bodies(v *verdict.Verdict) {
 // refusal is a verdict that refuses.
 func refusal(text string, p verdict.Protocol, versions verdict.Versions, err *sqlstate.Error) *verdict.Verdict {
 	return &verdict.Verdict{
-		Original: text, Refusal: err, Door: verdict.DoorRLS, Versions: versions,
+		Original: text, Refusal: err, Path: verdict.PathRowSecurity, Versions: versions,
 		Position: func(int) int { return 0 },
 		Detail: &judgement{record: audit.Decision{
 			Protocol: protocolName(p), Tag: "unknown", Verdict: metrics.Deny, SQLState: string(err.Code), Reason: string(err.Reason),

@@ -16,8 +16,8 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// suspended are relations that are not as they were when the policy was installed, or not safe, and what depends on them:
-// statements about these are refused, and no others. The zero value suspends nothing.
+// suspended are relations that are not as they were when the policy was installed, or not safe, and what depends on
+// them: statements about these are refused, and no others. The zero value suspends nothing.
 type suspended struct {
 	roots
 	relations map[catalog.Name]bool // these, and those whose rules or views look into them
@@ -69,8 +69,8 @@ func suspend(p *policy.Policy, snap *catalog.Snapshot, of roots) (suspended, boo
 	return u, true
 }
 
-// spread adds to the relations what looks into one of them: by rules, through views, as a parent or a child, and what has
-// one of the names, which may be what a statement means by it now.
+// spread adds to the relations what looks into one of them: by rules, through views, as a parent or a child, and what
+// has one of the names, which may be what a statement means by it now.
 func (u suspended) spread(p *policy.Policy, snap *catalog.Snapshot, names map[string]bool) {
 	add := func(name catalog.Name, depends bool) bool {
 		added := depends && !u.relations[name]
@@ -168,8 +168,8 @@ func suspendedError(message string, args ...any) *sqlstate.Error {
 			"Statements that do not need it are answered.")
 }
 
-// without makes of the state in force one that serves what has not changed, where the new catalogs do not fit the policy,
-// or give another database half than is installed. It is nil where that cannot be told apart from the rest. The
+// without makes of the state in force one that serves what has not changed, where the new catalogs do not fit the
+// policy, or give another database half than is installed. It is nil where that cannot be told apart from the rest. The
 // caller holds mu.
 func (d *database) without(ctx context.Context, snap *catalog.Snapshot, o observation) (*state, error) {
 	s := d.state
@@ -241,7 +241,7 @@ func (d *database) suspending(s *state, of roots) *state {
 // fit is the state with what Check refuses suspended. The caller holds mu.
 func (d *database) fit(ctx context.Context, s *state) (*state, error) {
 	err := d.check(ctx, s)
-	var unfit Unfit
+	var unfit UnsafeTables
 	if err != nil && !errors.As(err, &unfit) {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ import (
 func doors(t *testing.T) *world {
 	t.Helper()
 	return start(t, func(w *world) {
-		w.cfg.Mode = rewrite.Doors
+		w.cfg.Mode = rewrite.Auto
 		if err := installWith(context.Background(), w.dba, rules, rls.Options{Doors: true}); err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +53,7 @@ func TestWhatIsAlteredIsSuspendedByItself(t *testing.T) {
 			if err := w.Ready(); err != nil {
 				t.Errorf("not ready: %v", err)
 			}
-			if said := strings.Join(w.Limited(), "\n"); !strings.Contains(said, "suspended: ") || !strings.Contains(said, "public.memories") {
+			if said := strings.Join(w.Degraded(), "\n"); !strings.Contains(said, "suspended: ") || !strings.Contains(said, "public.memories") {
 				t.Errorf("what is limited: %q", said)
 			}
 			c.seal()
@@ -162,7 +162,7 @@ func TestWhatIsUnsafeIsSuspendedByItself(t *testing.T) {
 		}
 		w.cfg.Check = func(context.Context, *pgx.Conn, Target) error {
 			if unsafe.get() {
-				return Unfit{Relations: []uint32{oid}, Why: errors.New("row security is off")}
+				return UnsafeTables{Relations: []uint32{oid}, Why: errors.New("row security is off")}
 			}
 			return nil
 		}

@@ -105,11 +105,11 @@ func TestNoSettingTellsOfCare(t *testing.T) {
 	agent := instance.Start(t, instance.Auto, d, map[string]string{"user": "me"}).Agent(t, "agent", d.Name)
 	const careful = "SELECT count(*) FROM notes WHERE a = 1 / (SELECT min(a) FROM notes)"
 	m := instance.Compile(t, d, instance.Auto)
-	if result, refused := rewrite.New(m.Snapshot, m.Policy, instance.Auto.Rewrite).Rewrite(careful, false); refused != nil || result.Care == "" {
+	if result, refused := rewrite.New(m.Snapshot, m.Policy, instance.Auto.Rewrite).Rewrite(careful, false); refused != nil || result.HardenedReason == "" {
 		t.Fatal("it is not planned with care")
 	}
 	var asks []string
-	for _, name := range verdict.CareSettings {
+	for _, name := range verdict.HardenedPlanSettings {
 		asks = append(asks, "SHOW "+name, "SELECT current_setting('"+name+"')",
 			"SELECT current_setting('"+strings.ToUpper(name)+"', true)", "SELECT current_setting('"+name[:3]+
 				"' || '"+name[3:]+"')", "SELECT current_setting(upper(n)) FROM (VALUES ('"+name+"')) AS v (n)")

@@ -31,7 +31,7 @@ func TestPlainExpressionsAlwaysCompile(t *testing.T) {
 			b.WriteString(pieces[random.IntN(len(pieces))])
 		}
 		text := b.String()
-		if !verdict.PlainExpression(text) {
+		if !verdict.SafeRegularExpression(text) {
 			continue
 		}
 		plain, longest = plain+1, max(longest, len(text))
@@ -51,7 +51,7 @@ func TestPlainExpressionsAlwaysCompile(t *testing.T) {
 		strings.TrimSuffix(strings.Repeat(".*|", 12), "|"), "(" + strings.TrimSuffix(strings.Repeat("[^a]x|", 30), "|") + ")*",
 		"(" + strings.TrimSuffix(strings.Repeat("a|", 95), "|") + ")*", strings.Repeat("[a-z]", 40), ".{0,39}.*.*.*.*.*.*.*.*.*.*",
 	} {
-		if !verdict.PlainExpression(text) {
+		if !verdict.SafeRegularExpression(text) {
 			t.Errorf("%q is not plain", text)
 		}
 		if _, err := conn.Exec(t.Context(), "SELECT s ~ $1, s !~* $1 FROM unnest(ARRAY['', repeat('ab0 é', 3000)]) s", text); err != nil {
@@ -93,7 +93,7 @@ func TestExpressionsBehindTheGate(t *testing.T) {
 		gateParams("SELECT count(*) FROM big WHERE a = 123 AND body ~ ('(' || $1)", nil, "a"),
 		gateParams("SELECT count(*) FROM big WHERE a = 123 AND body SIMILAR TO $1", nil, "(("),
 	}
-	few := predicate.FewHint(catalog.Name{Schema: "public", Name: "big"}) // an agent may write it, too
+	few := predicate.EstimateRowsHint(catalog.Name{Schema: "public", Name: "big"}) // an agent may write it, too
 	for _, k := range slices.Clone(cases) {
 		k.sql = few + k.sql
 		cases = append(cases, k)

@@ -114,8 +114,8 @@ func TestWritesOfTablesWithFeaturesTellNothing(t *testing.T) {
 					case refused != nil:
 						judged = append(judged, "refused: "+refused.Message)
 					default:
-						judged = append(judged, result.Care)
-						if len(result.ByKey) > 0 {
+						judged = append(judged, result.HardenedReason)
+						if len(result.SearchedByKey) > 0 {
 							byKey++
 						}
 					}

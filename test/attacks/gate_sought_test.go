@@ -112,7 +112,7 @@ func TestTheGateWhereFewAreSought(t *testing.T) {
 		for p, place := range soughtPlaces {
 			for f, fails := range soughtFails {
 				if tier.Turn(p+f, 4) {
-					cases = append(cases, gateSQL(predicate.SeekHint+strings.ReplaceAll(place, "{}", fails)))
+					cases = append(cases, gateSQL(predicate.UseIndexHint+strings.ReplaceAll(place, "{}", fails)))
 				}
 			}
 		}

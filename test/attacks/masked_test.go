@@ -162,7 +162,7 @@ func TestMasksHideTheRest(t *testing.T) {
 					instance.Exec(t, db, "VACUUM (FULL, ANALYZE)")
 					d := instance.Database{Name: "pair", DB: db, Policy: strings.ReplaceAll(maskedPolicy, "RULE", rule), SearchPath: []string{"public"}}
 					proxy := instance.Start(t, mode, d, map[string]string{"user": "me"})
-					for _, hint := range []string{"", predicate.SeekHint} {
+					for _, hint := range []string{"", predicate.UseIndexHint} {
 						c := proxy.Agent(t, "agent", "pair")
 						for _, sql := range statements {
 							got[i] = append(got[i], askBeside(c, hint+sql))

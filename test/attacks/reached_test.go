@@ -508,11 +508,11 @@ func askReached(t *testing.T, mode instance.Mode, policy, sql, after, end string
 				if result, refused := rewriter.Rewrite(sql, false); refused != nil {
 					judged = append(judged, "refused: "+refused.Message)
 				} else {
-					judged = append(judged, string(result.Door)+", care: "+result.Care)
+					judged = append(judged, string(result.Path)+", care: "+result.HardenedReason)
 				}
 			}
 			if strings.HasPrefix(policy, reachedSought()) { // an agent may write the hint itself
-				sql = predicate.SeekHint + sql
+				sql = predicate.UseIndexHint + sql
 			}
 			got[i] = append(got[i], strings.ReplaceAll(instance.Ask(who, sql).Multiset(), db.Name, "DATABASE"))
 		}

@@ -77,11 +77,11 @@ func TestHowManyAreHiddenTellsNothing(t *testing.T) {
 		instance.Exec(t, db, "VACUUM ANALYZE")
 		d := instance.Database{Name: "pair", DB: db, Policy: sizedPolicy, SearchPath: []string{"public"}}
 		m := instance.Compile(t, d, instance.Auto)
-		r := rewrite.New(m.Snapshot, m.Policy, rewrite.Doors)
+		r := rewrite.New(m.Snapshot, m.Policy, rewrite.Auto)
 		c := instance.Start(t, instance.Auto, d, map[string]string{"user": "me"}).Agent(t, "agent", "pair")
 		for _, sql := range statements {
 			got[i] = append(got[i], described(c, sql))
-			if result, _ := r.Rewrite(sql, true); i == 1 && result.Door == verdict.DoorGate {
+			if result, _ := r.Rewrite(sql, true); i == 1 && result.Path == verdict.PathSigned {
 				gate++
 			}
 		}
@@ -205,15 +205,15 @@ func TestHowMuchIsReadTellsNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := rewrite.New(m.Snapshot, m.Policy, rewrite.Doors).WithSizes(sizes)
+		r := rewrite.New(m.Snapshot, m.Policy, rewrite.Auto).WithSizes(sizes)
 		names := namesOf(t, db)
 		for _, sql := range statements {
 			got[i] = append(got[i], describedByNames(t, c, sql, names))
 			result, refused := r.Rewrite(sql, true)
-			if refused == nil && result.Door == verdict.DoorGate {
+			if refused == nil && result.Path == verdict.PathSigned {
 				doors[i]++
 			}
-			if refused == nil && result.Seek {
+			if refused == nil && result.UseIndex {
 				sought[i]++
 			}
 		}

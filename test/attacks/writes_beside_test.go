@@ -150,7 +150,7 @@ func TestWritesBesideReadsTellNothing(t *testing.T) {
 					instance.Exec(t, db, change+"; REFRESH MATERIALIZED VIEW mv; REFRESH MATERIALIZED VIEW mvsum")
 					d := instance.Database{Name: "pair", DB: db, Policy: strings.ReplaceAll(besidePolicy, "RULE", rule), SearchPath: []string{"public"}}
 					proxy := instance.Start(t, mode, d, map[string]string{"user": "me"})
-					for _, hint := range []string{"", predicate.SeekHint} {
+					for _, hint := range []string{"", predicate.UseIndexHint} {
 						c := proxy.Agent(t, "agent", "pair")
 						for _, sql := range statements {
 							got[i] = append(got[i], askBeside(c, hint+sql))

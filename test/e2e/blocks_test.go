@@ -56,13 +56,13 @@ tables:
   "Case Files.lines": { rows: [ { visible: { "Case Files.Order": { tenant: tenant, number: number } } } ] }
 `
 
-// The blocks over a row's own columns through the proxy, in each mode, in a schema whose names need quotes: nothing of a
-// hidden row comes through, in errors neither.
+// The blocks over a row's own columns through the proxy, in each mode, in a schema whose names need quotes: nothing of
+// a hidden row comes through, in errors neither.
 func TestBlocks(t *testing.T) {
 	tier.All(t)
 	attributes := map[string]string{"tenant": "acme", "contexts": `{"work","x|y=z#","100% \"sure\", {a} \\"}`}
 	for name, o := range map[string]options{
-		"both": {}, "doors": {mode: rewrite.Doors}, "gate": {mode: rewrite.Gate}, "row security alone": {
+		"both": {}, "doors": {mode: rewrite.Auto}, "gate": {mode: rewrite.AlwaysSigned}, "row security alone": {
 			mode: modeRLS}, "text alone": {mode: modeInjected, walls: wallsSealOnly},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -75,11 +75,11 @@ tables:
 func TestDerived(t *testing.T) {
 	tier.All(t)
 	for name, o := range map[string]options{
-		"both": {}, "doors": {mode: rewrite.Doors}, "gate": {mode: rewrite.Gate}, "row security alone": {
+		"both": {}, "doors": {mode: rewrite.Auto}, "gate": {mode: rewrite.AlwaysSigned}, "row security alone": {
 			mode: modeRLS}, "text alone": {mode: modeInjected, walls: wallsSealOnly},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if o.mode != rewrite.Both && o.mode != rewrite.Doors {
+			if o.mode != rewrite.Both && o.mode != rewrite.Auto {
 				tier.All(t)
 			}
 			o.setup, o.policy = derivedSetup, derivedPolicy
@@ -121,8 +121,8 @@ func TestDerived(t *testing.T) {
 	}
 }
 
-// A withdrawal by a person of a source hides what was made from it from the next statement on, through every link; older
-// snapshots end. So do a source that goes, and one that is added.
+// A withdrawal by a person of a source hides what was made from it from the next statement on, through every link;
+// older snapshots end. So do a source that goes, and one that is added.
 func TestDerivedFreshness(t *testing.T) {
 	tier.All(t)
 	in := start(t, options{setup: derivedSetup, policy: derivedPolicy})

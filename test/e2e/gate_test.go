@@ -30,8 +30,8 @@ INSERT INTO memory_participants SELECT 'eeeeeeee-0000-4000-8000-000000000001', i
 UPDATE people SET nick = 'x' WHERE name = 'HIDDENMARK twin';
 CREATE FUNCTION noisy(t text) RETURNS boolean LANGUAGE plpgsql COST 0.0001 AS $$ BEGIN RAISE NOTICE 'saw %', t; RETURN true; END $$;`
 
-// forced is a connection as the agent's role past the proxy whose texts are signed without having been vetted: the build
-// of pgconsent that would sign everything.
+// forced is a connection as the agent's role past the proxy whose texts are signed without having been vetted: the
+// build of pgconsent that would sign everything.
 type forced struct {
 	conn *pgconn.PgConn
 	key  seal.Key
@@ -82,7 +82,7 @@ func (f *forced) ask(t *testing.T, sql string, args ...string) harness.Answer {
 // The doors give the rows that both walls give, for every statement of the corpus, and many take the gate.
 func TestDoorsAgree(t *testing.T) {
 	tier.All(t)
-	both, doors := reading(t, options{}), start(t, options{mode: rewrite.Gate})
+	both, doors := reading(t, options{}), start(t, options{mode: rewrite.AlwaysSigned})
 	a, b := both.agent(t), doors.agent(t)
 	for _, q := range corpus(t) {
 		if strings.Contains(q.note, "needs: vector") {
@@ -100,8 +100,8 @@ func TestDoorsAgree(t *testing.T) {
 	doors.noMarker(t)
 }
 
-// PostgreSQL takes comparisons of texts for leak-proof, and they fail where two collations meet: row security alone tells
-// by that which hidden rows there are. The proxy lets no two collations into one statement.
+// PostgreSQL takes comparisons of texts for leak-proof, and they fail where two collations meet: row security alone
+// tells by that which hidden rows there are. The proxy lets no two collations into one statement.
 func TestCollationsDoNotMeet(t *testing.T) {
 	tier.All(t)
 	in := start(t, options{setup: gateWorld})
@@ -124,12 +124,12 @@ func TestCollationsDoNotMeet(t *testing.T) {
 	}
 }
 
-// Each entry of the vetted list has neighbours that are not on it, because they tell of hidden rows when the planner runs
-// them before the predicate: here they do, with a signature that the proxy does not give. Through the proxy they take
-// the RLS door, or are refused, and tell nothing.
+// Each entry of the vetted list has neighbours that are not on it, because they tell of hidden rows when the planner
+// runs them before the predicate: here they do, with a signature that the proxy does not give. Through the proxy they
+// take the RLS door, or are refused, and tell nothing.
 func TestNeighboursOfTheVettedList(t *testing.T) {
 	tier.All(t)
-	in := start(t, options{mode: rewrite.Gate, setup: gateWorld})
+	in := start(t, options{mode: rewrite.AlwaysSigned, setup: gateWorld})
 	f, agent := in.forced(t), in.agent(t)
 	const visible = "SELECT count(*) FROM memories"
 	if got := f.ask(t, visible); got.Code != "" || len(got.Results) != 1 || got.Results[0].Rows[0] != harness.Ask(agent, visible).Results[0].Rows[0] {
@@ -221,7 +221,7 @@ func TestNeighboursOfTheVettedList(t *testing.T) {
 func TestIndexedVectorsTellNothing(t *testing.T) {
 	tier.All(t)
 	const index = "CREATE INDEX ON memories USING gin (to_tsvector('english', title || ' ' || coalesce(body, '')))"
-	indexed, plain := start(t, options{mode: rewrite.Gate, setup: gateWorld + index}), start(t, options{setup: gateWorld})
+	indexed, plain := start(t, options{mode: rewrite.AlwaysSigned, setup: gateWorld + index}), start(t, options{setup: gateWorld})
 	f, agent, both := indexed.forced(t), indexed.agent(t), plain.agent(t)
 	if a := harness.Ask(f.conn, "SET enable_bitmapscan = off"); a.Code != "" { // each row is looked at
 		t.Fatal(a)

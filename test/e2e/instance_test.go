@@ -156,7 +156,7 @@ func serveOn(t testing.TB, db *pgtest.DB, o options) *instance {
 			Control: db.DSN("pgconsent_control", rolePassword), Agent: db.DSN("pgconsent_agent", rolePassword),
 		}},
 		Agents: agentsOf(t, o),
-		Audit:  log, Log: logger, Mode: o.mode, Walls: o.walls, Refresh: cmp.Or(o.refresh, 5*time.Second),
+		Audit:  log, Log: logger, Mode: o.mode, RowSecurity: o.walls, Refresh: cmp.Or(o.refresh, 5*time.Second),
 	})
 	if err != nil {
 		t.Fatal(err)

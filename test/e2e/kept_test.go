@@ -38,7 +38,7 @@ tables:
 func TestKept(t *testing.T) {
 	tier.All(t)
 	ctx := context.Background()
-	for name, o := range map[string]options{"both": {}, "doors": {mode: rewrite.Doors}, "row security alone": {mode: modeRLS}} {
+	for name, o := range map[string]options{"both": {}, "doors": {mode: rewrite.Auto}, "row security alone": {mode: modeRLS}} {
 		t.Run(name, func(t *testing.T) {
 			o.setup, o.policy = keptSetup, keptRules
 			in := start(t, o)

@@ -13,7 +13,7 @@ import (
 
 const (
 	modeRLS       = rewrite.RLS
-	modeInjected  = rewrite.Injected
+	modeInjected  = rewrite.AlwaysInjected
 	wallsSealOnly = rls.SealOnly
 )
 

@@ -95,7 +95,7 @@ func TestWritesEqualThoseOnAFilteredCopy(t *testing.T) {
 func TestWritesInEveryMode(t *testing.T) {
 	tier.All(t)
 	both, rowSecurity := startWrites(t, options{}), startWrites(t, options{mode: modeRLS})
-	doors, gate := startWrites(t, options{mode: rewrite.Doors}), startWrites(t, options{mode: rewrite.Gate})
+	doors, gate := startWrites(t, options{mode: rewrite.Auto}), startWrites(t, options{mode: rewrite.AlwaysSigned})
 	injected := startWrites(t, options{mode: modeInjected, walls: wallsSealOnly})
 	a, c := both.agent(t), injected.agent(t)
 	others := map[string]*pgconn.PgConn{"row security alone": rowSecurity.agent(t), "doors": doors.agent(t), "the gate": gate.agent(t)}

@@ -50,10 +50,10 @@ type Mode struct {
 // The modes in which every statement must get the same rows.
 var (
 	Both         = Mode{"both", rewrite.Both, rls.Enforce}
-	Auto         = Mode{"doors", rewrite.Doors, rls.Enforce}
-	SignedViews  = Mode{"the gate door, however little is read", rewrite.Gate, rls.Enforce}
+	Auto         = Mode{"doors", rewrite.Auto, rls.Enforce}
+	SignedViews  = Mode{"the gate door, however little is read", rewrite.AlwaysSigned, rls.Enforce}
 	RLS          = Mode{"row security alone", rewrite.RLS, rls.Enforce}
-	InjectedOnly = Mode{"injected predicates alone", rewrite.Injected, rls.SealOnly}
+	InjectedOnly = Mode{"injected predicates alone", rewrite.AlwaysInjected, rls.SealOnly}
 )
 
 // Modes are those in which a test tries the same; in the quick run one of them: the default of serve, if it is one of
@@ -156,7 +156,7 @@ func Compile(t testing.TB, d Database, mode Mode) *Migrated {
 // text tells what of a database and a mode decides what is installed.
 func (d Database) text(mode Mode) string {
 	return fmt.Sprintf("policy %q, %q, walls %d, doors %t, unfilled %t, setup %q", d.SearchPath, d.Policy, mode.RowSecurity,
-		mode.Rewrite.Doors(), d.Unfilled, d.Setup)
+		mode.Rewrite.UsesSignedPath(), d.Unfilled, d.Setup)
 }
 
 func (d Database) compile(ctx context.Context, conn *pgx.Conn, mode Mode) (*Migrated, error) {
@@ -172,7 +172,7 @@ func (d Database) compile(ctx context.Context, conn *pgx.Conn, mode Mode) (*Migr
 	if err != nil {
 		return nil, err
 	}
-	return &Migrated{Policy: pol, Snapshot: snap, Plan: rls.Generate(pol, snap, rls.Options{Mode: mode.RowSecurity, Doors: mode.Rewrite.Doors()})}, nil
+	return &Migrated{Policy: pol, Snapshot: snap, Plan: rls.Generate(pol, snap, rls.Options{Mode: mode.RowSecurity, Doors: mode.Rewrite.UsesSignedPath()})}, nil
 }
 
 // Migrate installs the policy in the database, with the superuser's rights, and fills in what is kept.
@@ -329,7 +329,7 @@ func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := enforce.Config{Audit: log, Log: logger, Mode: mode.Rewrite, Walls: mode.RowSecurity, Refresh: 5 * time.Second}
+	cfg := enforce.Config{Audit: log, Log: logger, Mode: mode.Rewrite, RowSecurity: mode.RowSecurity, Refresh: 5 * time.Second}
 	if len(databases) > 0 {
 		cfg.AIR = databases[0].AIR
 		cfg.Refresh = cmp.Or(databases[0].Refresh, cfg.Refresh)

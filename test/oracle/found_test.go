@@ -123,7 +123,7 @@ func TestWritesOfWhatASearchFinds(t *testing.T) {
 			if ask(unfiltered, w.sql, w.args) != want {
 				sensitive++
 			}
-			if result, refused := rewriter.Rewrite(w.sql, w.args != nil); refused == nil && len(result.ByKey) > 0 {
+			if result, refused := rewriter.Rewrite(w.sql, w.args != nil); refused == nil && len(result.SearchedByKey) > 0 {
 				byKey++
 			}
 		}

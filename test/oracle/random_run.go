@@ -253,8 +253,8 @@ func (r *randomRun) worthwhile(a *author) (randomCase, instance.Answer) {
 		if groupingSets(k.sql) && strings.Contains(k.sql, "SELECT DISTINCT") { // see limit
 			continue
 		}
-		if r.Mode.Rewrite.Doors() && a.in(60) {
-			if result := r.judged(k); result != nil && result.Door == verdict.DoorRLS && len(result.ByKey) == 0 && !result.Seek {
+		if r.Mode.Rewrite.UsesSignedPath() && a.in(60) {
+			if result := r.judged(k); result != nil && result.Path == verdict.PathRowSecurity && len(result.SearchedByKey) == 0 && !result.UseIndex {
 				continue
 			}
 		}
@@ -475,23 +475,23 @@ func (r *randomRun) classify(k randomCase) {
 		return
 	}
 	switch {
-	case result.Door == verdict.DoorGate && strings.Contains(result.Text, " OFFSET 0) AS "):
+	case result.Path == verdict.PathSigned && strings.Contains(result.Text, " OFFSET 0) AS "):
 		r.Forms["gate door, found first"]++
-	case result.Door == verdict.DoorGate && result.Above != "":
+	case result.Path == verdict.PathSigned && result.AboveReason != "":
 		r.Forms["gate door, outputs"]++
-	case result.Door == verdict.DoorGate:
+	case result.Path == verdict.PathSigned:
 		r.Forms["gate door"]++
-	case len(result.ByKey) > 0:
+	case len(result.SearchedByKey) > 0:
 		r.Forms["found by key"]++
 	default:
 		r.Forms["row security"]++
-		r.Reasons["no door: "+normal(result.DoorReason)]++
+		r.Reasons["no door: "+normal(result.RowSecurityReason)]++
 	}
-	if result.Care != "" {
-		r.Reasons["care: "+normal(result.Care)]++
+	if result.HardenedReason != "" {
+		r.Reasons["care: "+normal(result.HardenedReason)]++
 	}
-	for name, is := range map[string]bool{"hint scan": result.Scan, "hint seek": result.Seek,
-		"hint few": len(result.Few) > 0, "with care": result.Care != "", "formed parameters": result.Formed,
+	for name, is := range map[string]bool{"hint scan": result.UseHash, "hint seek": result.UseIndex,
+		"hint few": len(result.EstimateRows) > 0, "with care": result.HardenedReason != "", "formed parameters": result.ExpectsForms,
 		"grouped cells": strings.Contains(result.Text, "pgconsent_cells"), "guard": strings.Contains(result.Text,
 			"CASE WHEN") && !strings.Contains(k.sql, "CASE WHEN")} {
 		if is {

@@ -106,7 +106,7 @@ func TestNearest(t *testing.T) {
 		for _, rules := range []string{strings.Replace(exactRules, "rows:", "approximate: accept, rows:", 1), exactRules} {
 			w := migrate(t, super, rules)
 			w.about = about
-			write := func(sql string) string { out, _ := w.text(t, rewrite.Doors, true, sql); return out }
+			write := func(sql string) string { out, _ := w.text(t, rewrite.Auto, true, sql); return out }
 			seal := func() { w.reseal(t, agent) }
 			cells = append(cells, fmt.Sprintf("%.2f×", cpu(t, agent, write(search+first), seal)/base), fmt.Sprintf("%.3f", recall(agent, write, seal, "")))
 			if rules == exactRules {

@@ -90,7 +90,7 @@ func TestPlans(t *testing.T) {
 		began := time.Now()
 		plain, _ := w.text(t, rewrite.RLS, false, c.sql)
 		hinted, hintedRes := w.text(t, rewrite.RLS, true, c.sql)
-		doors, doorsRes := w.text(t, rewrite.Doors, true, c.sql)
+		doors, doorsRes := w.text(t, rewrite.Auto, true, c.sql)
 		both, _ := w.text(t, rewrite.Both, true, c.sql)
 		w.reseal(t, agent)
 		planned(t, agent, doorsRes)
@@ -105,7 +105,7 @@ func TestPlans(t *testing.T) {
 		}
 		door := doorOf(doorsRes)
 		hint := cell(hinted)
-		if !hintedRes.Scan {
+		if !hintedRes.UseHash {
 			hint = "none given"
 		}
 		handPrepared := prepared(t, hand, c.hand, nil)
@@ -154,8 +154,8 @@ func carePlans(t *testing.T, w *world, agent *pgx.Conn) string {
 		sql, _ := w.text(t, rewrite.RLS, true, c.sql)
 		exec(t, agent, "RESET cpu_operator_cost; RESET enable_bitmapscan; RESET plan_cache_mode")
 		plain, plainPrepared := cpu(t, agent, sql, reseal), prepared(t, agent, sql, reseal)
-		with := cpu(t, agent, verdict.Carefully(sql), reseal)
-		exec(t, agent, strings.ReplaceAll(verdict.CareText, "SET LOCAL", "SET"))
+		with := cpu(t, agent, verdict.WithHardenedPlan(sql), reseal)
+		exec(t, agent, strings.ReplaceAll(verdict.HardenedPlanPrefix, "SET LOCAL", "SET"))
 		withPrepared := prepared(t, agent, sql, reseal)
 		fmt.Fprintf(&table, "| %s | %.3g | %.2f× | %.3g | %.2f× |\n", c.name, plain, with/plain, plainPrepared, withPrepared/plainPrepared)
 		fmt.Printf("plans: %s with care\n", c.name)
@@ -184,7 +184,7 @@ func keptPlans(t *testing.T, super, hand, agent *pgx.Conn) (string, time.Duratio
 		"security | doors |\n|---|---:|---:|---:|---|---:|---:|---:|\n")
 	for _, c := range classes {
 		rows, _ := w.text(t, rewrite.RLS, true, c.sql)
-		doors, res := w.text(t, rewrite.Doors, true, c.sql)
+		doors, res := w.text(t, rewrite.Auto, true, c.sql)
 		want := count(t, hand, c.hand)
 		base, basePrepared := cpu(t, hand, c.hand, nil), prepared(t, hand, c.hand, nil)
 		var once, often []string
@@ -204,10 +204,10 @@ func keptPlans(t *testing.T, super, hand, agent *pgx.Conn) (string, time.Duratio
 }
 
 func doorOf(r *rewrite.Result) string {
-	if r.Scan {
-		return string(r.Door) + ", hint"
+	if r.UseHash {
+		return string(r.Path) + ", hint"
 	}
-	return string(r.Door)
+	return string(r.Path)
 }
 
 // world is the migrated database.
@@ -437,7 +437,7 @@ func write(t *testing.T, page, begin, of, table string) {
 func planned(t *testing.T, agent *pgx.Conn, res *rewrite.Result) {
 	t.Helper()
 	exec(t, agent, "RESET cpu_operator_cost; RESET enable_bitmapscan; RESET plan_cache_mode")
-	if res.Care != "" {
-		exec(t, agent, strings.ReplaceAll(verdict.CareText, "SET LOCAL", "SET"))
+	if res.HardenedReason != "" {
+		exec(t, agent, strings.ReplaceAll(verdict.HardenedPlanPrefix, "SET LOCAL", "SET"))
 	}
 }

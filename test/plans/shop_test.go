@@ -94,7 +94,7 @@ func shopPlans(t *testing.T, rows int) string {
 	table.WriteString("| query | by hand, ms | doors, ms | | door taken |\n|---|---:|---:|---:|---|\n")
 	for _, c := range shop {
 		began := time.Now()
-		text, res := w.text(t, rewrite.Doors, true, c.sql)
+		text, res := w.text(t, rewrite.Auto, true, c.sql)
 		planned(t, agent, res)
 		by := byHand.Replace(c.hand)
 		w.reseal(t, agent)

@@ -182,13 +182,13 @@ func forms(m *instance.Migrated) []string {
 			numbered := predicate.Parameters{First: 3}
 			say("numbered %s %d: %s %q", name, i, numbered.Direct(n, "t"), numbered.Names)
 			if flat, ok := predicate.Flat(n, "t"); ok {
-				say("flat %s %d, door %v: %s", name, i, predicate.HasDoor(n, t.Relation), flat)
+				say("flat %s %d, door %v: %s", name, i, predicate.HasSignedView(n, t.Relation), flat)
 			}
 			say("check %s %d: %s", name, i, predicate.Check(n, t.Relation))
 			columns, known := predicate.RowColumns(n)
 			say("about %s %d: attributes %q, columns %q (%v), timed %v, grows %q, empty %q, sets %q, reads %q",
 				name, i, predicate.Attributes(n), columns, known,
-				predicate.Timed(n), names(predicate.Grows(n)), names(predicate.Links(n)), sets(n, t.Relation), helpers(n))
+				predicate.TimeCanHide(n), names(predicate.InsertCanHide(n)), names(predicate.ShownWhileEmpty(n)), sets(n, t.Relation), helpers(n))
 			for _, part := range predicate.Conjuncts(n) {
 				switch part := part.(type) {
 				case predicate.Recorded:

@@ -241,13 +241,13 @@ func TestFormsAgree(t *testing.T) {
 		want := strings.Join(model, ",")
 
 		policySQL := predicate.Policy(n, items)
-		for _, hint := range []string{"", predicate.ScanHint, predicate.SeekHint} { // which choose the two forms of sublinks
+		for _, hint := range []string{"", predicate.UseHashHint, predicate.UseIndexHint} { // which choose the two forms of sublinks
 			if got := b.ids(hint + "SELECT id FROM public.items WHERE " + policySQL); got != want {
 				t.Fatalf("policy form%s: got %q, the model says %q\n%s", hint, got, want, policySQL)
 			}
 		}
 		if flatSQL, ok := predicate.Flat(n, "items"); ok {
-			for _, hint := range []string{"", predicate.SeekHint} {
+			for _, hint := range []string{"", predicate.UseIndexHint} {
 				if got := b.ids(hint + "SELECT id FROM public.items WHERE (SELECT pgconsent_gate.sealed()) AND " + flatSQL); got != want {
 					t.Fatalf("flat form%s: got %q, the model says %q\n%s", hint, got, want, flatSQL)
 				}
@@ -317,8 +317,8 @@ func TestHelperNames(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, n := range names {
-		for _, derived := range []catalog.Name{predicate.HelperView(n), predicate.GateView(n), predicate.DoorView(n),
-			predicate.EmptyFunction(n), predicate.GroupView(n), predicate.RowView(n), predicate.WalledView(n),
+		for _, derived := range []catalog.Name{predicate.HelperView(n), predicate.SignedHelperView(n), predicate.SignedView(n),
+			predicate.EmptyFunction(n), predicate.GroupView(n), predicate.RowView(n), predicate.FilteredRowView(n),
 			predicate.KeyedView(n, false), predicate.KeyedView(n,
 				true), predicate.CopyView(n), predicate.StampFunction(n), predicate.PrivacyFunction(n), predicate.CopyFunction(n)} {
 			if len(derived.Name) > 63 || seen[derived.String()] {

@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Bound says how far the list of a new or a changed row may reach. What it writes is for a trigger of ours, which runs as
-// the reader: a row policy cannot look at the row as it was.
+// Bound says how far the list of a new or a changed row may reach. What it writes is for a trigger of ours, which runs
+// as the reader: a row policy cannot look at the row as it was.
 type Bound struct {
 	List
 	Type string // of the column
@@ -91,8 +91,8 @@ func (b Bound) Elements(old bool) string {
 // Array is the type of the array that lists are compared as.
 func (b Bound) Array() string { return b.Form.element() + "[]" }
 
-// Given is what a new row's list is where the agent leaves it out, as an array.
-func (b Bound) Given() string {
+// DefaultList is what a new row's list is where the agent leaves it out, as an array.
+func (b Bound) DefaultList() string {
 	parts := make([]string, 0, len(b.From)+1)
 	for _, s := range b.From {
 		parts = append(parts, s.sql(b.Array()))
@@ -168,19 +168,21 @@ func OfNewRow(n Node) string {
 	return strings.Join(append(guards(optional(n)), w.write(n, newRow)), " AND ")
 }
 
-// LeftOut is the mark in front of the text of a statement whose INSERTs into a table all leave a column out. The trigger
-// that fills it in could not know otherwise: it sees the column's default. It is no security input: what is filled in is
-// what the agent may write there anyway.
-func LeftOut(table catalog.Name, column string) string { return "/*" + leftOut(table, column) + "*/" }
+// OmittedMark is the mark in front of the text of a statement whose INSERTs into a table all leave a column out. The
+// trigger that fills it in could not know otherwise: it sees the column's default. It is no security input: what is
+// filled in is what the agent may write there anyway.
+func OmittedMark(table catalog.Name, column string) string {
+	return "/*" + leftOut(table, column) + "*/"
+}
 
 func leftOut(table catalog.Name, column string) string {
 	sum := sha256.Sum256([]byte(table.Schema + "\x00" + table.Name + "\x00" + column))
 	return "pgconsent:left " + hex.EncodeToString(sum[:8])
 }
 
-// WasLeftOut asks, within the trigger, whether the mark is there: in the text that runs, or in that of the statement
+// ColumnOmitted asks, within the trigger, whether the mark is there: in the text that runs, or in that of the statement
 // which it executes, by the name that the proxy gives each.
-func WasLeftOut(table catalog.Name, column string) string {
+func ColumnOmitted(table catalog.Name, column string) string {
 	mark := catalog.QuoteLiteral(leftOut(table, column))
 	in := func(text string) string {
 		return "pg_catalog.strpos(pg_catalog.substr(" + text + ", 1, 2000), " + mark + ") OPERATOR(pg_catalog.>) 0"
@@ -200,10 +202,10 @@ const (
 		execute + "([a-z_][a-z0-9_]*)'))"
 )
 
-// Left is a value that stands for the column's being left out, where nobody can see that in the text of a statement:
-// the default of the view that COPY writes to. It is no list, so that it takes none's place; whoever writes it gets
-// what leaving the column out gives. "" where the column's type has no room for it.
-func (b Bound) Left() string {
+// OmittedDefault is a value that stands for the column's being left out, where nobody can see that in the text of a
+// statement: the default of the view that COPY writes to. It is no list, so that it takes none's place; whoever writes
+// it gets what leaving the column out gives. "" where the column's type has no room for it.
+func (b Bound) OmittedDefault() string {
 	switch {
 	case strings.HasSuffix(b.Type, "[]"):
 		return "'[7432:7432]={NULL}'::" + b.Type
@@ -213,9 +215,9 @@ func (b Bound) Left() string {
 	return ""
 }
 
-// WasLeft asks, within the trigger, whether the new row's list is that value.
-func (b Bound) WasLeft() string {
-	left := b.Left()
+// IsOmittedDefault asks, within the trigger, whether the new row's list is that value.
+func (b Bound) IsOmittedDefault() string {
+	left := b.OmittedDefault()
 	if left == "" {
 		return "false"
 	}

@@ -54,9 +54,9 @@ func (b Bound) everybody() string {
 	return catalog.QuoteLiteral(b.Chain.All) + "::" + b.Form.element()
 }
 
-// Told is the intersection of the lists along the chain of the new row, as an array: in the order of the first, empty
-// where the chain is broken. NULL where the row was told from no other.
-func (b Bound) Told() string {
+// ChainIntersection is the intersection of the lists along the chain of the new row, as an array: in the order of the
+// first, empty where the chain is broken. NULL where the row was told from no other.
+func (b Bound) ChainIntersection() string {
 	c := b.Chain
 	const each, row = "c", "t"
 	w := writer{policy: true, form: probe, prefix: "s"}
@@ -87,17 +87,17 @@ func (b Bound) Told() string {
 		b.Array() + " END FROM c) END"
 }
 
-// Cut is what a new row's list is where the agent leaves it out: what is given as far as the chain lets it be, and where
-// nothing is given what the chain does. Both are arrays.
-func (b Bound) Cut(given, told string) string {
+// CutToChain is what a new row's list is where the agent leaves it out: what is given as far as the chain lets it be,
+// and where nothing is given what the chain does. Both are arrays.
+func (b Bound) CutToChain(given, told string) string {
 	return "CASE WHEN " + told + " IS NULL THEN " + given + " WHEN pg_catalog.cardinality(" + given +
 		") OPERATOR(pg_catalog.=) 0 THEN " + told +
 		" ELSE ARRAY(SELECT e.id FROM pg_catalog.unnest(" + given + ") AS e (id) WHERE " + b.holds(told, "e.id") +
 		")::" + b.Array() + " END"
 }
 
-// Untold is true if some element of the new row's list, but for those of before, is not in what was told.
-func (b Bound) Untold(told, before string) string {
+// ExceedsChain is true if some element of the new row's list, but for those of before, is not in what was told.
+func (b Bound) ExceedsChain(told, before string) string {
 	return told + " IS NOT NULL AND EXISTS (SELECT 1 FROM pg_catalog.unnest(" + b.array(newRow) +
 		") AS e (id) WHERE (" + b.holds(told, "e.id") + ") IS NOT TRUE AND (" + oneOf("e.id", before) + ") IS NOT TRUE)"
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Grows returns the tables of n in which a new row can hide rows that showed before: those that steps of a consent or
-// of a derivation lead to, but for a step that leads to one row at most. Sorted by name.
-func Grows(n Node) []*catalog.Relation {
+// InsertCanHide returns the tables of n in which a new row can hide rows that showed before: those that steps of a
+// consent or of a derivation lead to, but for a step that leads to one row at most. Sorted by name.
+func InsertCanHide(n Node) []*catalog.Relation {
 	found := map[catalog.Name]*catalog.Relation{}
 	walk(n, nil, func(n Node, _ *catalog.Relation) {
 		var steps []Step
@@ -44,8 +44,8 @@ func oneRow(s Step) bool {
 	return slices.Equal(s.Relation.PrimaryKey, []string{s.Column})
 }
 
-// Timed tells whether time alone can hide a row.
-func Timed(n Node) bool {
+// TimeCanHide tells whether time alone can hide a row.
+func TimeCanHide(n Node) bool {
 	timed := false
 	walk(n, nil, func(n Node, _ *catalog.Relation) {
 		switch n := n.(type) {

@@ -55,7 +55,7 @@ func TestNothingElseHidesRows(t *testing.T) {
 				n := compiled.Rows
 				helpers := predicate.Helpers(n)
 				grows := map[catalog.Name]bool{}
-				for _, g := range predicate.Grows(n) {
+				for _, g := range predicate.InsertCanHide(n) {
 					grows[g.Name] = true
 				}
 				for range 8 {
@@ -74,7 +74,7 @@ func TestNothingElseHidesRows(t *testing.T) {
 					}
 					later := w
 					later.Now = w.Now.Add(time.Duration(1+s.IntN(40_000)) * time.Hour)
-					if lost := gone(later); len(lost) > 0 && !predicate.Timed(n) {
+					if lost := gone(later); len(lost) > 0 && !predicate.TimeCanHide(n) {
 						t.Fatalf("%s: time hides %v\n%s", asked.name, lost, text)
 					}
 					moments++

@@ -20,7 +20,8 @@ type Derived struct {
 	Again []Origin
 }
 
-// Origin says from which rows a row was made: those that the steps lead to, or those whose keys are in a list of its own.
+// Origin says from which rows a row was made: those that the steps lead to, or those whose keys are in a list of its
+// own.
 type Origin struct {
 	Steps  []Step
 	List   List              // without Steps: the column of keys
@@ -34,8 +35,8 @@ const MaxDepth = 100
 
 func (Derived) node() {}
 
-// Of is the table of the sources.
-func (o Origin) Of() *catalog.Relation {
+// Table is the table of the sources.
+func (o Origin) Table() *catalog.Relation {
 	if len(o.Steps) > 0 {
 		return o.Steps[len(o.Steps)-1].Relation
 	}
@@ -72,7 +73,7 @@ func (o Origin) valid() bool { return len(o.Steps) > 0 || o.Source != nil && o.K
 // valid tells whether the node can be written at all.
 func (n Derived) valid() bool {
 	for _, o := range n.Again {
-		if !o.valid() || o.Of() != n.Of() || len(n.Of().PrimaryKey) == 0 {
+		if !o.valid() || o.Table() != n.Table() || len(n.Table().PrimaryKey) == 0 {
 			return false
 		}
 	}
@@ -144,7 +145,7 @@ func (w *writer) listed(n Derived, row string) string {
 // closed goes to the sources of sources, each key once for each depth: a circle goes on until it is too deep.
 func (w *writer) closed(n Derived, row string) string {
 	all, source, sources, shown := w.alias(), w.alias(), w.alias(), w.alias()
-	t := n.Of()
+	t := n.Table()
 	var names, keys, on, begin []string
 	for i, name := range t.PrimaryKey {
 		key := "p" + strconv.Itoa(i+1)
@@ -191,8 +192,8 @@ func (w *writer) sources(o Origin, row string) string {
 	from, last := "(SELECT 1) AS "+one, ""
 	key := func(alias string) string {
 		var out []string
-		for i, name := range o.Of().PrimaryKey {
-			out = append(out, column(alias, name)+"::"+KeyType(o.Of().Column(name))+" AS p"+strconv.Itoa(i+1))
+		for i, name := range o.Table().PrimaryKey {
+			out = append(out, column(alias, name)+"::"+KeyType(o.Table().Column(name))+" AS p"+strconv.Itoa(i+1))
 		}
 		return strings.Join(out, ", ")
 	}
@@ -215,7 +216,7 @@ func (w *writer) sources(o Origin, row string) string {
 		before = last
 	}
 	var keys []string
-	for i := range o.Of().PrimaryKey {
+	for i := range o.Table().PrimaryKey {
 		keys = append(keys, last+".p"+strconv.Itoa(i+1))
 	}
 	query := "SELECT " + strings.Join(keys, ", ") + " FROM " + from
@@ -340,11 +341,11 @@ func made(n Derived, row Row, w World) bool {
 	hold = func(rows []Row, depth int) bool {
 		for _, source := range rows {
 			id := fmt.Sprint(depth)
-			for _, name := range n.Of().PrimaryKey {
+			for _, name := range n.Table().PrimaryKey {
 				id += fmt.Sprintf(" %q", source[name])
 			}
 			ok, done := known[id]
-			if !done || len(n.Of().PrimaryKey) == 0 {
+			if !done || len(n.Table().PrimaryKey) == 0 {
 				ok = depth <= MaxDepth && judge(n.Rows, source, w) == yes
 				for _, o := range n.Again {
 					if ok && (o.Unless == nil || judge(o.Unless, source, w) != yes) {

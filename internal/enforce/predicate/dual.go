@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// ScanHint in front of a statement's text, or behind its signature, chooses the hashed form of sublinks.
-const ScanHint = "/*pgconsent:scan*/"
+// UseHashHint in front of a statement's text, or behind its signature, chooses the hashed form of sublinks.
+const UseHashHint = "/*pgconsent:scan*/"
 
 // form is how a sublink is written.
 type form int

@@ -38,7 +38,7 @@ func TestColumnsAreFoundWhereverTheyStand(t *testing.T) {
 		}
 		clock := predicate.SQL{Expr: predicate.And{
 			x.is, predicate.Case{When: []predicate.When{{If: a, Then: b}}, Else: predicate.Clock{Kind: predicate.Date}}}}
-		if predicate.Timed(predicate.SQL{Expr: x.is}) || !predicate.Timed(clock) {
+		if predicate.TimeCanHide(predicate.SQL{Expr: x.is}) || !predicate.TimeCanHide(clock) {
 			t.Errorf("%#v goes by time, or not where a clock is beside it", x.is)
 		}
 	}

@@ -155,16 +155,16 @@ func reach(n Node) int {
 	}
 }
 
-// DoorView is the view that vetted statements read in place of a protected table: its visible rows. It raises unless the
-// statement is signed.
-func DoorView(table catalog.Name) catalog.Name {
+// SignedView is the view that vetted statements read in place of a protected table: its visible rows. It raises unless
+// the statement is signed.
+func SignedView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: GateSchema, Name: derived(doorPrefix, table)}
 }
 
 const doorPrefix = "door_"
 
-// HasDoor tells whether a table whose rows show by n gets a door view, if agents see columns of it as they are. A table
-// that is open to agents needs none.
-func HasDoor(n Node, rel *catalog.Relation) bool {
+// HasSignedView tells whether a table whose rows show by n gets a door view, if agents see columns of it as they are. A
+// table that is open to agents needs none.
+func HasSignedView(n Node, rel *catalog.Relation) bool {
 	return flattens(n) && (rel.Kind == catalog.Table || rel.Kind == catalog.PartitionedTable) && !rel.IsPartition
 }

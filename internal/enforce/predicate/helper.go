@@ -46,8 +46,8 @@ func Helpers(n Node) []Helper {
 			if row != nil && len(n.Steps) > 0 {
 				add(row, n.Steps[0].froms()...)
 			}
-			if n.Kept != nil { // the reader works out what is kept
-				add(n.Kept.Relation, n.Kept.Relation.PrimaryKey...)
+			if n.Materialized != nil { // the reader works out what is kept
+				add(n.Materialized.Relation, n.Materialized.Relation.PrimaryKey...)
 			}
 			for i, step := range n.Steps {
 				add(step.Relation, step.columns()...)
@@ -85,8 +85,8 @@ func Helpers(n Node) []Helper {
 				}
 			}
 			for _, o := range n.Again {
-				add(n.Of(), o.froms()...)
-				add(n.Of(), n.Of().PrimaryKey...)
+				add(n.Table(), o.froms()...)
+				add(n.Table(), n.Table().PrimaryKey...)
 			}
 		case Recorded:
 			if row != nil {
@@ -120,9 +120,9 @@ func Helpers(n Node) []Helper {
 	return out
 }
 
-// Links returns the tables whose emptiness shows rows: where their helper view is empty, n asks pgconsent.empty_…()
-// whether the table is. Sorted by name.
-func Links(n Node) []*catalog.Relation {
+// ShownWhileEmpty returns the tables whose emptiness shows rows: where their helper view is empty, n asks
+// pgconsent.empty_…() whether the table is. Sorted by name.
+func ShownWhileEmpty(n Node) []*catalog.Relation {
 	found := map[catalog.Name]*catalog.Relation{}
 	walk(n, nil, func(n Node, _ *catalog.Relation) {
 		if c, ok := n.(Consent); ok && !c.Required && len(c.Steps) > 0 {
@@ -142,7 +142,8 @@ func Links(n Node) []*catalog.Relation {
 	return out
 }
 
-// walk visits n and the predicates inside it; row is the helper table whose row a node speaks of, nil for the outer row.
+// walk visits n and the predicates inside it; row is the helper table whose row a node speaks of, nil for the outer
+// row.
 func walk(n Node, row *catalog.Relation, visit func(Node, *catalog.Relation)) {
 	visit(n, row)
 	switch n := n.(type) {
@@ -164,10 +165,10 @@ func walk(n Node, row *catalog.Relation, visit func(Node, *catalog.Relation)) {
 		if n.Unless != nil {
 			walk(n.Unless, row, visit)
 		}
-		walk(n.Rows, n.Of(), visit)
+		walk(n.Rows, n.Table(), visit)
 		for _, o := range n.Again {
 			if o.Unless != nil {
-				walk(o.Unless, n.Of(), visit)
+				walk(o.Unless, n.Table(), visit)
 			}
 		}
 	case sourced:
@@ -231,25 +232,27 @@ func HelperView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: Schema, Name: derived("h_", table)}
 }
 
-// GateView is the view that signed statements read in place of a table. It raises unless the statement is signed.
-func GateView(table catalog.Name) catalog.Name {
+// SignedHelperView is the view that signed statements read in place of a table. It raises unless the statement is
+// signed.
+func SignedHelperView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: GateSchema, Name: derived("", table)}
 }
 
-// RowView is the view that agents read in place of a table with hidden or masked columns. Row security of the table holds
-// in it.
+// RowView is the view that agents read in place of a table with hidden or masked columns. Row security of the table
+// holds in it.
 func RowView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: RowsSchema, Name: derived("", table)}
 }
 
-// WalledView is the row view with the predicate in it once more: the second wall of a table whose predicate cannot
+// FilteredRowView is the row view with the predicate in it once more: the second wall of a table whose predicate cannot
 // stand in an agent's text, which the columns it reads are hidden from.
-func WalledView(table catalog.Name) catalog.Name {
+func FilteredRowView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: RowsSchema, Name: derived("w_", table)}
 }
 
-// KeyedView has the columns, too, that exist by key only. Agents hold no right on it: they call the function of its name,
-// which returns the rows of the keys that it is given. walled says that the predicate is in it, as in a [WalledView].
+// KeyedView has the columns, too, that exist by key only. Agents hold no right on it: they call the function of its
+// name, which returns the rows of the keys that it is given. walled says that the predicate is in it, as in a
+// [FilteredRowView].
 func KeyedView(table catalog.Name, walled bool) catalog.Name {
 	if walled {
 		return catalog.Name{Schema: RowsSchema, Name: derived("wkey_", table)}
@@ -282,8 +285,8 @@ func CopyFunction(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: Schema, Name: derived("copy_", table)}
 }
 
-// GroupView is the view that signed aggregates read in place of a table: its visible rows, and those that count in groups
-// only. It raises unless the statement is signed.
+// GroupView is the view that signed aggregates read in place of a table: its visible rows, and those that count in
+// groups only. It raises unless the statement is signed.
 func GroupView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: GateSchema, Name: derived("group_", table)}
 }

@@ -84,7 +84,7 @@ func TestWhereNewRowsHide(t *testing.T) {
 			Origin: made(again), Rows: predicate.Open{}, Again: []predicate.Origin{made(links)}}, "[links links_again]"},
 	} {
 		var got []string
-		for _, r := range predicate.Grows(c.rule) {
+		for _, r := range predicate.InsertCanHide(c.rule) {
 			got = append(got, r.Name.Name)
 		}
 		if fmt.Sprint(got) != c.want {
@@ -104,9 +104,9 @@ func TestKeptByTheWholeKey(t *testing.T) {
 			rows.Columns = append(rows.Columns, catalog.Column{Name: name, TypeOID: 23, NotNull: true})
 		}
 		n := predicate.Consent{Steps: []predicate.Step{{Relation: people, Column: "id", From: "person"}},
-			Status: "agreed", Is: "yes", Kept: &predicate.Kept{Relation: rows}}
+			Status: "agreed", Is: "yes", Materialized: &predicate.Materialized{Relation: rows}}
 		for _, text := range []string{predicate.Policy(n, rows), predicate.Check(n, rows)} {
-			looks := strings.Count(text, n.KeptTable().SQL())
+			looks := strings.Count(text, n.MaterializedTable().SQL())
 			if looks == 0 {
 				t.Errorf("%v: what is kept is not looked up: %s", key, text)
 			}

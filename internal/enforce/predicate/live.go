@@ -8,9 +8,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Live is an attribute that no credential gives: the database works it out at each statement. It is one of three: a claim
-// that the session itself makes in a setting, and that counts only as far as the rest lets it (Setting); a value that is
-// looked up (Column without Setting); an expression over other attributes (Expr).
+// Live is an attribute that no credential gives: the database works it out at each statement. It is one of three: a
+// claim that the session itself makes in a setting, and that counts only as far as the rest lets it (Setting); a value
+// that is looked up (Column without Setting); an expression over other attributes (Expr).
 //
 // It is missing wherever anything is missing, malformed, not let through or ambiguous. Nothing raises: it is asked for
 // inside policies.
@@ -36,8 +36,8 @@ type Live struct {
 // Claim stands for what a session claims, in the Rows of a claim that a table confirms.
 const Claim = ""
 
-// LiveFunction works live attributes out: live(name, claims, settings). The claims are fields of a seal, name=value. The
-// settings are NULL for those of the session itself, or name=value by the names of their attributes.
+// LiveFunction works live attributes out: live(name, claims, settings). The claims are fields of a seal, name=value.
+// The settings are NULL for those of the session itself, or name=value by the names of their attributes.
 const LiveFunction = Schema + ".live"
 
 // liveLabel names the block of the function, by which its variables are told from columns.
@@ -65,8 +65,8 @@ func (l Live) Needs() []string {
 	return sortedKeys(found)
 }
 
-// One tells whether the value is certain to be that of one row at most, whatever rows are added.
-func (l Live) One() bool {
+// AtMostOneRow tells whether the value is certain to be that of one row at most, whatever rows are added.
+func (l Live) AtMostOneRow() bool {
 	if l.Table == nil || l.Setting != "" {
 		return true
 	}

@@ -1,16 +1,17 @@
 // Package predicate is the predicate tree: the one description of who may see a row, from which both walls are made.
 //
-// [Policy] writes it as the expression of a row security policy, [Inject] as the text put into an agent's statement, and
-// [Eval] evaluates it over rows in memory: the reference model that tests hold the two SQL forms against. All three
+// [Policy] writes it as the expression of a row security policy, [Inject] as the text put into an agent's statement,
+// and [Eval] evaluates it over rows in memory: the reference model that tests hold the two SQL forms against. All three
 // agree on every row.
 //
 // A row shows only where the tree is true. In SQL's three-valued logic every construct is written so that NULL, a
 // dangling link or a missing attribute hides: comparisons that hide a row are `(x = y) IS NOT TRUE`, links are outer
-// joins, and the expression of a policy begins by asking that each attribute it uses is there. Every relation, function,
-// operator and type in the SQL is qualified, so that its meaning does not depend on a search path.
+// joins, and the expression of a policy begins by asking that each attribute it uses is there. Every relation,
+// function, operator and type in the SQL is qualified, so that its meaning does not depend on a search path.
 //
-// What a predicate cannot know is whether a helper view shows all rows of its table. Where the view of a link table shows
-// none at all, policies ask whether the table has none; that no foreign policy hides a part of it is for doctor to check.
+// What a predicate cannot know is whether a helper view shows all rows of its table. Where the view of a link table
+// shows none at all, policies ask whether the table has none; that no foreign policy hides a part of it is for doctor
+// to check.
 package predicate
 
 import "github.com/pgconsent/pgconsent/internal/sql/catalog"
@@ -39,13 +40,13 @@ type Status struct {
 // Consent shows a row if every row reached by following the steps has the status. A row from which the first step leads
 // nowhere shows, unless Required; a later step that leads nowhere hides it.
 type Consent struct {
-	Steps    []Step
-	Required bool // the first step is a reference to one row, which must be there
-	Status   string
-	Is       string
-	Of       string // as of [Status]
-	Expires  string // the subject's column of the moment at which the agreement ends, if it is not NULL; "": none
-	Kept     *Kept  // the answer is kept beside the row; nil: it is not
+	Steps        []Step
+	Required     bool // the first step is a reference to one row, which must be there
+	Status       string
+	Is           string
+	Of           string        // as of [Status]
+	Expires      string        // the subject's column of the moment at which the agreement ends, if it is not NULL; "": none
+	Materialized *Materialized // the answer is kept beside the row; nil: it is not
 }
 
 // Step goes from a row to the rows of Relation whose Column equals the From column of that row, and those of And

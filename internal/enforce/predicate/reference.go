@@ -122,8 +122,8 @@ func RowColumns(n Node) (columns []string, known bool) {
 	return sortedKeys(found), known
 }
 
-// Asks tells whether a condition asks for all that another does, part by part.
-func Asks(n, other Node) bool {
+// Implies tells whether a condition asks for all that another does, part by part.
+func Implies(n, other Node) bool {
 	parts := Conjuncts(n)
 	return !slices.ContainsFunc(Conjuncts(other), func(asked Node) bool {
 		return !slices.ContainsFunc(parts, func(part Node) bool { return reflect.DeepEqual(part, asked) })

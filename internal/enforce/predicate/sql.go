@@ -15,8 +15,8 @@ import (
 // once: where the row cannot show without it anyway, it is not asked whether it is there.
 func Policy(n Node, rel *catalog.Relation) string { return policyOn(n, rel, dual) }
 
-// Check writes n as the WITH CHECK expression of a policy on rel: for the few rows that a statement writes, sublinks are
-// probes.
+// Check writes n as the WITH CHECK expression of a policy on rel: for the few rows that a statement writes, sublinks
+// are probes.
 func Check(n Node, rel *catalog.Relation) string { return policyOn(n, rel, probe) }
 
 func policyOn(n Node, rel *catalog.Relation, sublinks form) string {
@@ -39,8 +39,8 @@ func policyOn(n Node, rel *catalog.Relation, sublinks form) string {
 	return strings.Join(parts, " AND ")
 }
 
-// Inject writes n as a condition on the row that a statement calls alias. Helpers are the gate views, which raise unless
-// the whole text is signed: needsSignature tells that it names one. A table that is open gives "true".
+// Inject writes n as a condition on the row that a statement calls alias. Helpers are the gate views, which raise
+// unless the whole text is signed: needsSignature tells that it names one. A table that is open gives "true".
 //
 // The condition repeats what row security asks, so it must not count twice in the planner's estimates: a few doubled
 // predicates make it expect one row and join in nested loops. As a CASE that is not null it is expected to hold, its
@@ -54,8 +54,8 @@ func Inject(n Node, alias string) (sql string, needsSignature bool) {
 	return "(CASE WHEN " + strings.Join(parts, " AND ") + " THEN true END) IS NOT NULL", w.gated
 }
 
-// optional returns the attributes without which n might show a row, so that it must be asked whether they are there. In a
-// conjunction Own hides by itself without its attribute.
+// optional returns the attributes without which n might show a row, so that it must be asked whether they are there. In
+// a conjunction Own hides by itself without its attribute.
 func optional(n Node) map[string]bool {
 	all := demanded(n)
 	for _, a := range conjunctive(n) {
@@ -112,7 +112,7 @@ func (w *writer) helper(r *catalog.Relation) string {
 		return HelperView(r.Name).SQL()
 	}
 	w.gated = true
-	return GateView(r.Name).SQL()
+	return SignedHelperView(r.Name).SQL()
 }
 
 // fence ends a sublink, and keeps it a probe.

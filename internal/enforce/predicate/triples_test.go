@@ -194,7 +194,7 @@ func (r *triples) caller(s *schema, pol *policy.Policy, attributes map[string]st
 		injected, signed := predicate.Inject(compiled.Rows, "pgconsent_row")
 		forms := []form{
 			{"row security, probes", selects, r.agent, "", false},
-			{"row security, sets", selects, r.agent, predicate.ScanHint, false},
+			{"row security, sets", selects, r.agent, predicate.UseHashHint, false},
 			{"injected", selects + " AS pgconsent_row WHERE " + injected, r.super, "", signed},
 			{"direct", selects + " AS pgconsent_row WHERE " + predicate.Direct(compiled.Rows, "pgconsent_row", w.Attributes), r.super, "", false},
 		}
@@ -271,7 +271,7 @@ func (r *triples) empty(s *schema, t *table, compiled *policy.Table, selects str
 		// Policies go by OID: the rule is made anew over the emptied view.
 		using := predicate.Policy(compiled.Rows, compiled.Relation)
 		r.run(r.super, "ALTER POLICY pgconsent_select ON "+s.relation(t).SQL()+" USING ("+using+")")
-		for _, hint := range []string{"", predicate.ScanHint, predicate.SeekHint} {
+		for _, hint := range []string{"", predicate.UseHashHint, predicate.UseIndexHint} {
 			got, now := r.rows(r.agent, hint, selects, false)
 			w.Now = now
 			if more := difference(got, r.model(compiled.Rows, t, w)); len(more) > 0 && slices.ContainsFunc(got, func(rid string) bool {

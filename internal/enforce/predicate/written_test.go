@@ -107,11 +107,11 @@ func formsOf(n predicate.Node, of *catalog.Relation) [][2]string {
 	}
 	out := [][2]string{
 		{"policy", predicate.Policy(n, of)}, {"check", predicate.Check(n, of)}, {"new", predicate.OfNewRow(n)}, {"inject", fmt.Sprint(inject, signed)},
-		{"flat", fmt.Sprint(flat, door, predicate.HasDoor(n, of))}, {
+		{"flat", fmt.Sprint(flat, door, predicate.HasSignedView(n, of))}, {
 			"direct", predicate.Direct(n, "t", map[string]string{"one_text": "it's", "many_integer": "{1,2}"})},
 		{"numbered", fmt.Sprint(direct, numbered.Names)},
 		{"about", fmt.Sprintf("%q %q %v %v grows %q empty %q sets %q reads %q", predicate.Attributes(n), columns,
-			known, predicate.Timed(n), names(predicate.Grows(n)), names(predicate.Links(n)), sets, reads)},
+			known, predicate.TimeCanHide(n), names(predicate.InsertCanHide(n)), names(predicate.ShownWhileEmpty(n)), sets, reads)},
 	}
 	for _, part := range predicate.Conjuncts(n) {
 		switch part := part.(type) {

@@ -11,14 +11,14 @@ type Form uint8
 
 // The forms.
 const (
-	Piece      Form             = 1 << iota // of a pattern of LIKE: it is not long, and has few wildcards
-	ending                                  // it does not end in LIKE's escape
-	Words                                   // of a text search: few words, no long ones, and few dashes
-	Shallow                                 // of a JSON document: few levels
-	Expression                              // a regular expression that compiles: see PlainExpression
-	TextQuery                               // a text search that to_tsquery reads: see PlainTextQuery
-	Natural                                 // a whole number from 0 on, of LIMIT and OFFSET
-	Pattern    = Piece | ending             // of LIKE
+	PatternPart       Form                   = 1 << iota // of a pattern of LIKE: it is not long, and has few wildcards
+	ending                                               // it does not end in LIKE's escape
+	SearchWords                                          // of a text search: few words, no long ones, and few dashes
+	ShallowJSON                                          // of a JSON document: few levels
+	RegularExpression                                    // a regular expression that compiles: see SafeRegularExpression
+	TextQuery                                            // a text search that to_tsquery reads: see SafeTextQuery
+	NonNegative                                          // a whole number from 0 on, of LIMIT and OFFSET
+	Pattern           = PatternPart | ending             // of LIKE
 )
 
 // PostgreSQL matches patterns, reads text searches and compares documents with a stack, which has 2 MB unless it is
@@ -38,13 +38,13 @@ const (
 func (f Form) Holds(value []byte) bool {
 	switch {
 	case f&ending != 0 && bytes.HasSuffix(value, []byte(`\`)),
-		f&Piece != 0 && (len(value) > maxPiece || bytes.Count(value, []byte("%")) > maxWildcards),
-		f&Shallow != 0 && bytes.Count(value, []byte("["))+bytes.Count(value, []byte("{")) > maxLevels,
-		f&Expression != 0 && value != nil && !PlainExpression(string(value)),
-		f&TextQuery != 0 && value != nil && !PlainTextQuery(string(value)),
-		f&Natural != 0 && value != nil && !isNatural(value):
+		f&PatternPart != 0 && (len(value) > maxPiece || bytes.Count(value, []byte("%")) > maxWildcards),
+		f&ShallowJSON != 0 && bytes.Count(value, []byte("["))+bytes.Count(value, []byte("{")) > maxLevels,
+		f&RegularExpression != 0 && value != nil && !SafeRegularExpression(string(value)),
+		f&TextQuery != 0 && value != nil && !SafeTextQuery(string(value)),
+		f&NonNegative != 0 && value != nil && !isNatural(value):
 		return false
-	case f&Words == 0:
+	case f&SearchWords == 0:
 		return true
 	}
 	return len(value) <= maxWords && bytes.Count(value, []byte("-")) <= maxDashes &&
@@ -58,8 +58,8 @@ func isNatural(value []byte) bool {
 	return binary || len(value) > 0 && !slices.ContainsFunc(value, func(b byte) bool { return b < '0' || b > '9' })
 }
 
-// Fit tells whether the values of the parameters, from $1 on, have the forms that the text counts on.
-func (v *Verdict) Fit(values [][]byte) bool {
+// ParametersFit tells whether the values of the parameters, from $1 on, have the forms that the text counts on.
+func (v *Verdict) ParametersFit(values [][]byte) bool {
 	for number, form := range v.Forms {
 		if i := int(number) - 1; i < len(values) && !form.Holds(values[i]) {
 			return false

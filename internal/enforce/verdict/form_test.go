@@ -13,11 +13,11 @@ func TestNaturalNumbers(t *testing.T) {
 		"": false, "-1": false, "-123": false, " -5 ": false, "\t-5\n": false, "+5": false, " 20 ": false, "1e3": false, "2.5": false, "0x10": false,
 		"\xff\xff\xff\xff": false, "\xff\xff": false, "\xff\xff\xff\xff\xff\xff\xff\xfe": false, "\x00": false, "\x00\x00\x01": false,
 	} {
-		if Natural.Holds([]byte(value)) != want {
+		if NonNegative.Holds([]byte(value)) != want {
 			t.Errorf("%q: %t, want %t", value, !want, want)
 		}
 	}
-	if !Natural.Holds(nil) {
+	if !NonNegative.Holds(nil) {
 		t.Error("NULL is no limit")
 	}
 }
@@ -29,13 +29,13 @@ func TestFormsTogether(t *testing.T) {
 		form          Form
 		good, refused string
 	}{
-		{Piece, strings.Repeat("%", maxWildcards), strings.Repeat("%", maxWildcards+1)},
+		{PatternPart, strings.Repeat("%", maxWildcards), strings.Repeat("%", maxWildcards+1)},
 		{Pattern, `a\b%`, `a\`},
-		{Words, strings.Repeat("w", maxWord-1), strings.Repeat("w", maxWord)},
-		{Shallow, levels(maxLevels / 2), levels(maxLevels/2 + 1)},
-		{Expression, "a|b", "a|"},
+		{SearchWords, strings.Repeat("w", maxWord-1), strings.Repeat("w", maxWord)},
+		{ShallowJSON, levels(maxLevels / 2), levels(maxLevels/2 + 1)},
+		{RegularExpression, "a|b", "a|"},
 		{TextQuery, "a | b", "a | | b"},
-		{Natural, "20", "-20"},
+		{NonNegative, "20", "-20"},
 	}
 	for _, a := range alone {
 		if !a.form.Holds([]byte(a.good)) {

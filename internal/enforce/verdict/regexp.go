@@ -23,8 +23,8 @@ const (
 var classNames = []string{"alnum", "alpha", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space",
 	"upper", "xdigit"}
 
-// PlainExpression tells whether a text is such an expression.
-func PlainExpression(text string) bool {
+// SafeRegularExpression tells whether a text is such an expression.
+func SafeRegularExpression(text string) bool {
 	if len(text) > maxExpression || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 		return false
 	}

@@ -26,11 +26,11 @@ func TestPlainExpression(t *testing.T) {
 			maxGroups): true, strings.Repeat("(a)", maxGroups+1): false,
 		"((((a))))": true, "(((((a)))))": false,
 	} {
-		if got := PlainExpression(text); got != want {
+		if got := SafeRegularExpression(text); got != want {
 			t.Errorf("%.60q: %v", text, got)
 		}
 	}
-	if !Expression.Holds(nil) || Expression.Holds([]byte("(")) || !Expression.Holds([]byte("a")) || Expression.Holds([]byte{}) {
+	if !RegularExpression.Holds(nil) || RegularExpression.Holds([]byte("(")) || !RegularExpression.Holds([]byte("a")) || RegularExpression.Holds([]byte{}) {
 		t.Error("the form of a parameter is another")
 	}
 }

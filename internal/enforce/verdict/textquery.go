@@ -18,8 +18,8 @@ const (
 	maxNots      = 10  // in a row: they wait on a stack of 32 places (STACKDEPTH)
 )
 
-// PlainTextQuery tells whether a text is such a query.
-func PlainTextQuery(text string) bool {
+// SafeTextQuery tells whether a text is such a query.
+func SafeTextQuery(text string) bool {
 	if len(text) > maxTextQuery || !utf8.ValidString(text) {
 		return false
 	}

@@ -23,7 +23,7 @@ func TestPlainTextQuery(t *testing.T) {
 			"a": false, strings.Repeat("!a&", maxOperators/2) + "a": true, strings.Repeat("!a&", maxOperators/2) + "!a": false,
 		strings.Repeat(" ", maxTextQuery-1) + "a": true, strings.Repeat(" ", maxTextQuery) + "a": false,
 	} {
-		if got := PlainTextQuery(text); got != want {
+		if got := SafeTextQuery(text); got != want {
 			t.Errorf("%.60q: %v", text, got)
 		}
 	}

@@ -28,9 +28,9 @@ type Decider interface {
 	// itself, which was allowed, or a refusal.
 	Declare(ctx context.Context, v *Verdict, types []uint32) *Verdict
 
-	// Plain judges v's text again as one that row security alone holds, whatever the values of its parameters are.
+	// ByRowSecurity judges v's text again as one that row security alone holds, whatever the values of its parameters are.
 	// types are those that Declare was asked about.
-	Plain(ctx context.Context, v *Verdict, types []uint32) *Verdict
+	ByRowSecurity(ctx context.Context, v *Verdict, types []uint32) *Verdict
 
 	// Recheck judges v's text again if the versions it was decided under are no longer in force. It returns v itself
 	// when nothing changed, a verdict with the same Text when the change does not touch the statement, and otherwise a
@@ -48,7 +48,7 @@ type Decider interface {
 
 	// Snapshot returns the present moment. It is taken before something is sent that may see, for longer than one
 	// statement, what the database shows now. The error is the refusal of what asked for it. What is
-	// [Verdict.Unnoticed] is for the caller to refuse.
+	// [Verdict.UntrackedRelation] is for the caller to refuse.
 	Snapshot(ctx context.Context) (Snapshot, *sqlstate.Error)
 
 	// Fresh returns nil if nothing that decides who sees a row was committed since that moment, and otherwise the refusal
@@ -137,13 +137,13 @@ const (
 	Extended                 // Parse
 )
 
-// Door is the way a statement takes past the walls (DESIGN §5).
-type Door string
+// Path is the way a statement takes past the walls (DESIGN §5).
+type Path string
 
-// The doors. DoorGate is reserved for signed statements over gate views alone.
+// The doors. PathSigned is reserved for signed statements over gate views alone.
 const (
-	DoorRLS  Door = "rls"
-	DoorGate Door = "gate"
+	PathRowSecurity Path = "rls"
+	PathSigned      Path = "gate"
 )
 
 // Versions are what a verdict was decided under.
@@ -154,24 +154,24 @@ type Verdict struct {
 	Original string          // the client's text
 	Text     string          // what goes upstream in its place; empty for a refusal
 	Refusal  *sqlstate.Error // nil: allowed
-	Door     Door
+	Path     Path
 	Versions Versions
 	Effects  []Effect // one per statement in the text, in order
 
-	// Careful is Text with the settings of care in it (see [Carefully]), for a Query: of one statement that is signed,
-	// which nobody else can put them in. "": it is not signed.
-	Careful string
+	// HardenedText is Text with the settings of care in it (see [WithHardenedPlan]), for a Query: of one statement that is
+	// signed, which nobody else can put them in. "": it is not signed.
+	HardenedText string
 
 	// Parts are the statements of Text, where there are several: parts of it, in order, each of which reads by itself
 	// as it does there. It is nil where there is one, and returns nil where the text cannot be divided.
 	Parts func() []Part
 
-	// Forms are those of parameters, by their numbers, that Text counts on. Of other values see [Decider.Plain].
+	// Forms are those of parameters, by their numbers, that Text counts on. Of other values see [Decider.ByRowSecurity].
 	Forms map[int32]Form
 
-	// Formed tells that Text counts on some, or would if it took the other door, which goes by the sizes of tables.
+	// ExpectsForms tells that Text counts on some, or would if it took the other door, which goes by the sizes of tables.
 	// Such a statement is not for EXECUTE: it makes the values where nobody can look at them.
-	Formed bool
+	ExpectsForms bool
 
 	// Position maps a 1-based character position in Text to one in Original; 0 stays 0.
 	Position func(int) int
@@ -179,35 +179,36 @@ type Verdict struct {
 	// Renamed are the relations whose names in Original are other ones in Text, longest first.
 	Renamed []Renamed
 
-	// CareParsed tells that functions of others may run as the server parses the text, which make values of its
+	// HardenBeforeParse tells that functions of others may run as the server parses the text, which make values of its
 	// constants: the settings of care hold from then on.
-	CareParsed bool
+	HardenBeforeParse bool
 
-	// Together tells that one statement writes in several parts, which do not see each other's rows.
-	Together bool
+	// MultiWriteCTE tells that one statement writes in several parts, which do not see each other's rows.
+	MultiWriteCTE bool
 
 	Rights uint64 // numbers the rights that it was decided under; later ones have more
 
-	// Partly tells that an execution may take a part of the result: of a portal, whose other parts come with later ones.
-	Partly bool
+	// PartialResult tells that an execution may take a part of the result: of a portal, whose other parts come with later
+	// ones.
+	PartialResult bool
 
-	// Unnoticed is a relation that it reads, or a function that it calls, of whose changes nobody tells: it may not see
-	// a snapshot for longer than its own statement. "": there is none.
-	Unnoticed string
+	// UntrackedRelation is a relation that it reads, or a function that it calls, of whose changes nobody tells: it may
+	// not see a snapshot for longer than its own statement. "": there is none.
+	UntrackedRelation string
 
 	// Unguarded tells that it calls functions of the owner's and reads no table of the policy. Nothing in the database
 	// asks then whether the functions are still those that it was decided by; see [Decider.Unchanged].
 	Unguarded bool
 
-	// Apart tells that each statement of the text is to begin by itself, and not with the message: one of them shows
-	// what time alone may hide while those before it run.
-	Apart bool
+	// OneStatementPerMessage tells that each statement of the text is to begin by itself, and not with the message: one of
+	// them shows what time alone may hide while those before it run.
+	OneStatementPerMessage bool
 
-	// Foreign is how many statements of the text read what a foreign server has, as it was when their transaction asked
-	// it first. What PREPARE prepares is in its Body.
-	Foreign int
+	// ForeignReads is how many statements of the text read what a foreign server has, as it was when their transaction
+	// asked it first. What PREPARE prepares is in its Body.
+	ForeignReads int
 
-	Keys bool // it reads tables the keys of whose rows are recorded; see [KeyReader]
+	RecordsKeys bool // it reads tables the keys of whose rows are recorded; see [KeyReader]
 
 	// Detail belongs to enforcement: what it records of the statement.
 	Detail any
@@ -247,9 +248,9 @@ type Effect struct {
 	Hold   bool   // of DECLARE: the cursor outlives its transaction
 	Binary bool   // of DECLARE: a Query that fetches from it gets values in binary
 
-	Keeps Keeping // what sees one snapshot from now on
+	SnapshotHold SnapshotHold // what sees one snapshot from now on
 
-	Caution Caution // of what is planned with the settings of care; see docs/decisions/0073
+	HardenedPlan HardenedPlan // of what is planned with the settings of care; see docs/decisions/0073
 
 	Claim  *Claim // of ChangesGUC: the policy maps the setting to an attribute
 	Undoes bool   // of EndsTx: it is a ROLLBACK
@@ -316,14 +317,14 @@ const (
 	Discards               // DISCARD ALL: the same, and no name of a statement or a portal is left
 )
 
-// Keeping tells what keeps one snapshot for more than a statement.
-type Keeping int
+// SnapshotHold tells what keeps one snapshot for more than a statement.
+type SnapshotHold int
 
 // What can keep a snapshot.
 const (
-	KeepsNothing Keeping = iota
-	KeepsTx              // the transaction
-	KeepsSession         // every transaction of the session that does not say otherwise
+	HoldsNoSnapshot          SnapshotHold = iota
+	TransactionHoldsSnapshot              // the transaction
+	SessionHoldsSnapshot                  // every transaction of the session that does not say otherwise
 )
 
 // Snapshot is a moment in the life of the database, taken by [Decider.Snapshot].

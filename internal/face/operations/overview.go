@@ -18,7 +18,7 @@ type Overview struct {
 	Enforcement string // both | doors
 	TLS         bool
 	Databases   []DatabaseState
-	Sessions    []enforce.Live
+	Sessions    []enforce.OpenSession
 	Denials     []enforce.Denial // the newest
 	Denied      uint64           // since the start
 	Audit       AuditState
@@ -26,7 +26,7 @@ type Overview struct {
 
 // DatabaseState is how one database stands.
 type DatabaseState struct {
-	enforce.Standing
+	enforce.DatabaseStatus
 	Diagnosis Diagnosis
 	Sweep     *SweepState // nil: no consent registry is configured
 }

@@ -22,7 +22,8 @@ type Link struct {
 	List   predicate.List // has it
 }
 
-// Hop leads to rows of the table of its Step: by columns; or, where there are none, to those from which the row was made.
+// Hop leads to rows of the table of its Step: by columns; or, where there are none, to those from which the row was
+// made.
 type Hop struct {
 	predicate.Step
 	Origins   []predicate.Origin // how it was
@@ -170,14 +171,14 @@ func (b *linkCollector) node(r *catalog.Relation, n predicate.Node) {
 		case predicate.Visible:
 			b.through(r, Hop{Step: predicate.Step{Relation: n.Relation, Column: n.Column, From: n.From, And: n.And}}, n.Rows)
 		case predicate.Derived:
-			if n.Of().Name == r.Name {
+			if n.Table().Name == r.Name {
 				if !slices.ContainsFunc(b.selfOrigins[r.Name],
 					func(o predicate.Origin) bool { return o.Made("r", "s") == n.Made("r", "s") }) {
 					b.selfOrigins[r.Name] = append(b.selfOrigins[r.Name], n.Origin)
 				}
 				return
 			}
-			b.through(r, Hop{Step: predicate.Step{Relation: n.Of()}, Origins: []predicate.Origin{n.Origin}}, n.OfSource())
+			b.through(r, Hop{Step: predicate.Step{Relation: n.Table()}, Origins: []predicate.Origin{n.Origin}}, n.OfSource())
 		}
 	})
 }

@@ -43,7 +43,7 @@ func (s *Service) handler() http.Handler {
 		}
 		fmt.Fprintln(w, "ready")
 		if beside && !handedOn(r) {
-			for _, what := range s.enforcer.Limited() {
+			for _, what := range s.enforcer.Degraded() {
 				fmt.Fprintln(w, what)
 			}
 		}

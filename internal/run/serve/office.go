@@ -18,7 +18,7 @@ import (
 // office is what subjects, owners and operators ask beside the desk. The owner's login is made for each question and ends
 // with it.
 func (s *Service) office(d *operations.Service) *operations.AdminService {
-	o := operations.AdminService{Service: d, ActivePolicy: s.enforcer.InForce, Overview: s.overview}
+	o := operations.AdminService{Service: d, ActivePolicy: s.enforcer.ActivePolicy, Overview: s.overview}
 	login := func(role func(*config.Database) (string, string)) func(context.Context, string) (*pgx.Conn, error) {
 		return func(ctx context.Context, database string) (*pgx.Conn, error) {
 			c := s.config.Load()
@@ -61,10 +61,10 @@ func (s *Service) office(d *operations.Service) *operations.AdminService {
 func (s *Service) overview(context.Context) operations.Overview {
 	c := s.config.Load()
 	v := operations.Overview{At: time.Now(), Started: s.started, Enforcement: string(c.Enforcement),
-		TLS: s.certificate.Load() != nil, Sessions: s.enforcer.Live()}
+		TLS: s.certificate.Load() != nil, Sessions: s.enforcer.OpenSessions()}
 	v.Denials, v.Denied = s.enforcer.Denials()
-	for _, standing := range s.enforcer.Standings() {
-		d := operations.DatabaseState{Standing: standing, Sweep: s.sweepers.swept(standing.Database)}
+	for _, standing := range s.enforcer.DatabaseStatuses() {
+		d := operations.DatabaseState{DatabaseStatus: standing, Sweep: s.sweepers.swept(standing.Database)}
 		if voucher := s.router.vouch[standing.Database]; voucher != nil {
 			if e := voucher.examined.Load(); e != nil {
 				d.Diagnosis = *e

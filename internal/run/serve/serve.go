@@ -42,8 +42,8 @@ type Options struct {
 	Drain  time.Duration // how long sessions may go on after the end was asked for; 0: [DefaultDrain]
 }
 
-// DefaultDrain is well within what Kubernetes (30 s) and systemd (90 s) wait before they kill. Sessions of owners use it
-// up: their bytes are not parsed, so nobody knows whether they are idle.
+// DefaultDrain is well within what Kubernetes (30 s) and systemd (90 s) wait before they kill. Sessions of owners use
+// it up: their bytes are not parsed, so nobody knows whether they are idle.
 const DefaultDrain = 10 * time.Second
 
 // Service is a sidecar with its listeners open.
@@ -124,7 +124,7 @@ func New(ctx context.Context, o Options) (_ *Service, err error) {
 	vouch := newVouchers(c, s.log)
 	mode := rewrite.Both
 	if c.Enforcement == config.Auto {
-		mode = rewrite.Doors
+		mode = rewrite.Auto
 	}
 	s.enforcer, err = enforce.New(ctx, enforce.Config{
 		Databases: databases, Agents: s.agents(c), Audit: s.audit, Metrics: counts, Log: s.log, AIR: s.air,

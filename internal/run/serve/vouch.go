@@ -31,9 +31,9 @@ const (
 	probeAgain     = 10 * time.Minute // and at most
 )
 
-// voucher checks one database before its agents are served: the doctor's examination each time; logins without a password
-// when the server has read its configuration, and pg_hba.conf with it, again; the probes when the policy or the catalog
-// changed. Calls for one database come one after the other.
+// voucher checks one database before its agents are served: the doctor's examination each time; logins without a
+// password when the server has read its configuration, and pg_hba.conf with it, again; the probes when the policy or
+// the catalog changed. Calls for one database come one after the other.
 type voucher struct {
 	config *config.Config
 	log    *slog.Logger
@@ -74,7 +74,7 @@ func (all vouchers) check(ctx context.Context, conn *pgx.Conn, t enforce.Target)
 	v.remember(err)
 	var confined *doctor.UnsafeTables
 	if errors.As(err, &confined) {
-		return enforce.Unfit{Relations: confined.Relations, Why: err}
+		return enforce.UnsafeTables{Relations: confined.Relations, Why: err}
 	}
 	return err
 }
@@ -82,7 +82,7 @@ func (all vouchers) check(ctx context.Context, conn *pgx.Conn, t enforce.Target)
 // remember keeps what was found for the operator.
 func (v *voucher) remember(err error) {
 	e := operations.Diagnosis{At: time.Now()}
-	if err != nil && !errors.As(err, new(enforce.GateShut)) {
+	if err != nil && !errors.As(err, new(enforce.SignedPathOff)) {
 		e.Problem = err.Error()
 	}
 	for _, f := range append(v.loggedIn[:len(v.loggedIn):len(v.loggedIn)], v.probed...) {
@@ -191,7 +191,7 @@ func (v *voucher) decide(hash string, found []doctor.Finding) {
 // gate shuts the gate door where a probe of it failed, or was not finished.
 func (v *voucher) gate() error {
 	if v.shut != "" {
-		return enforce.GateShut{Why: v.shut}
+		return enforce.SignedPathOff{Why: v.shut}
 	}
 	return nil
 }

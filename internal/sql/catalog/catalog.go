@@ -1,8 +1,8 @@
 // Package catalog is an immutable snapshot of what a database contains: relations, columns, keys, functions, operators,
 // types. Names are resolved against it and never by asking the server while a statement waits.
 //
-// A snapshot is safe for concurrent use and never changes; a newer one has another Version. Reading one from a server is
-// the work of package pgcatalog below this one.
+// A snapshot is safe for concurrent use and never changes; a newer one has another Version. Reading one from a server
+// is the work of package pgcatalog below this one.
 package catalog
 
 // Name is a schema-qualified name as the catalog spells it, without quotes.
@@ -42,11 +42,11 @@ type Relation struct {
 	Partial     []Partial
 	Inverted    []string // columns that a valid GIN index over the whole table has, sorted
 	// text search vectors, of PostgreSQL's own functions alone, that a valid index has computed for every row
-	Vectors     []string
-	Unique      []Key      // what no two rows may share: unique indexes, exclusion constraints, the primary key
-	PartitionBy []string   // of a partitioned table: the columns that say where a row goes
-	Checked     []string   // columns that a CHECK constraint reads, by attnum
-	Together    [][]string // of each CHECK constraint that reads several columns: which, by attnum
+	Vectors         []string
+	Unique          []Key      // what no two rows may share: unique indexes, exclusion constraints, the primary key
+	PartitionBy     []string   // of a partitioned table: the columns that say where a row goes
+	Checked         []string   // columns that a CHECK constraint reads, by attnum
+	CheckedTogether [][]string // of each CHECK constraint that reads several columns: which, by attnum
 	// of each constraint that may refuse an update of a row whose columns it leaves as they are: NOT VALID, or of more
 	// than the row; which, by attnum
 	Rechecked [][]string
@@ -56,22 +56,22 @@ type Relation struct {
 
 	// of a table: nothing but what is PostgreSQL's own, or ours, runs as a row of it is deleted, referential actions on
 	// other tables aside
-	DeletesQuietly bool
-	UpdatesQuietly bool   // the same of an update, the values that are set aside
-	Runs           bool   // PostgreSQL may run a function of others as it plans to read it, or finds its rows
-	RunsBy         string // by what, for people: "public.notes, index notes_title: public.f(text)"
+	DeleteRunsNoUserCode bool
+	UpdateRunsNoUserCode bool   // the same of an update, the values that are set aside
+	PlannerRunsUserCode  bool   // PostgreSQL may run a function of others as it plans to read it, or finds its rows
+	UserCodeSource       string // by what, for people: "public.notes, index notes_title: public.f(text)"
 
-	RowSecurity bool // relrowsecurity
-	ForceRLS    bool // relforcerowsecurity
-	IsPartition bool
-	HasChildren bool      // inheritance children or partitions
-	Parents     []Name    // of a partition or an inheritance child, directly
-	Governed    bool      // it has the row policy of ours that says which rows agents see
-	Definition  string    // of a view outside the system's schemas and ours: its query, with names qualified
-	Reads       []Read    // of such a view, directly
-	Updatable   Updatable // of such a view without triggers and rules of its own: what PostgreSQL lets be done to it
-	CheckOption string    // of such a view: "", local or cascaded
-	Extension   string
+	RowSecurity  bool // relrowsecurity
+	ForceRLS     bool // relforcerowsecurity
+	IsPartition  bool
+	HasChildren  bool      // inheritance children or partitions
+	Parents      []Name    // of a partition or an inheritance child, directly
+	HasOurPolicy bool      // it has the row policy of ours that says which rows agents see
+	Definition   string    // of a view outside the system's schemas and ours: its query, with names qualified
+	Reads        []Read    // of such a view, directly
+	Updatable    Updatable // of such a view without triggers and rules of its own: what PostgreSQL lets be done to it
+	CheckOption  string    // of such a view: "", local or cascaded
+	Extension    string
 	// an index of it may search approximately: pgvector's hnsw and ivfflat, and every access method that is not
 	// PostgreSQL's own
 	Approximate bool
@@ -81,10 +81,10 @@ type Relation struct {
 type Computed struct {
 	// "index": its expressions or its predicate, where they have more than what is leak-proof; "trigger": its
 	// condition, if that has; "column", "partition": if they go by more than the row
-	By      string
-	Columns []string // that it reads, or that it waits for, by attnum
-	Anew    bool     // it may fail for a row of which an update leaves Columns as they are
-	Gone    bool     // it may fail for a row that is deleted
+	By          string
+	Columns     []string // that it reads, or that it waits for, by attnum
+	OnUnchanged bool     // it may fail for a row of which an update leaves Columns as they are
+	OnDelete    bool     // it may fail for a row that is deleted
 }
 
 // Compared is an index whose operator classes are not those of plain values alone, each of which PostgreSQL knows to
@@ -135,14 +135,14 @@ type Read struct {
 
 // Column is a row of pg_attribute.
 type Column struct {
-	Name      string
-	Type      string // format_type with schema where needed: "uuid", "character varying(20)"
-	TypeOID   uint32
-	NotNull   bool
-	Generated bool
-	Virtual   bool     // generated, and computed as it is read: by an expression, which may fail
-	From      []string // of a generated column: what it is computed from, by attnum
-	Collation string   // "" for a type without one, and for the database's own
+	Name         string
+	Type         string // format_type with schema where needed: "uuid", "character varying(20)"
+	TypeOID      uint32
+	NotNull      bool
+	Generated    bool
+	Virtual      bool     // generated, and computed as it is read: by an expression, which may fail
+	ComputedFrom []string // of a generated column: what it is computed from, by attnum
+	Collation    string   // "" for a type without one, and for the database's own
 
 	Nondeterministic bool   // the collation takes different bytes for the same text
 	Identity         string // "", "always" or "by default"
@@ -191,10 +191,10 @@ type Key struct {
 	Columns []string // those that its key, its expressions and its predicate read, by attnum
 	// those without which being equal no two rows collide: plain columns of a unique key, or WITH = of one that
 	// excludes, in their own collation
-	Equal []string
-	Apart []string // those of which one that is NULL keeps the row from colliding: plain columns, where NULL equals no NULL
-	Where string   // which rows it is about, as pg_get_expr writes it
-	For   []string // the columns that Where reads, by attnum
+	Equal         []string
+	NullsDistinct []string // those of which one that is NULL keeps the row from colliding: plain columns, where NULL equals no NULL
+	Where         string   // which rows it is about, as pg_get_expr writes it
+	WhereColumns  []string // the columns that Where reads, by attnum
 }
 
 // Action is what becomes of a row whose foreign key loses its target.
@@ -238,25 +238,25 @@ type Function struct {
 	Language       string
 	// of an extension: it is not in C, and may have what is not the extension's inside, since anyone who owns the
 	// extension may replace it
-	Replaced  bool
-	Extension string   // "" if it belongs to none
-	Results   []uint32 // the types of what it gives: its result and its OUT arguments
-	Makes     uint32   // of a constructor that PostgreSQL made for a range type: the type of its result
+	MayBeReplaced bool
+	Extension     string   // "" if it belongs to none
+	Results       []uint32 // the types of what it gives: its result and its OUT arguments
+	RangeType     uint32   // of a constructor that PostgreSQL made for a range type: the type of its result
 }
 
 // Type is a row of pg_type that is not a table's row type or an array of one.
 type Type struct {
-	OID       uint32
-	Name      Name
-	Kind      byte   // typtype: b, c, d, e, m, p, r
-	Under     string // of a domain: the type under it that is none, as format_type
-	Extension string
-	Element   uint32   // of an array type; name, point and others that have subscripts are none
-	Base      uint32   // of a domain; of a range, the type of its bounds; of a multirange, the range
-	Labels    []string // of an enum, in its order
-	Runs      bool     // PostgreSQL runs a function of others as it compares its values, or makes or converts them by itself
+	OID          uint32
+	Name         Name
+	Kind         byte   // typtype: b, c, d, e, m, p, r
+	BaseName     string // of a domain: the type under it that is none, as format_type
+	Extension    string
+	Element      uint32   // of an array type; name, point and others that have subscripts are none
+	Base         uint32   // of a domain; of a range, the type of its bounds; of a multirange, the range
+	Labels       []string // of an enum, in its order
+	RunsUserCode bool     // PostgreSQL runs a function of others as it compares its values, or makes or converts them by itself
 	// of a range: the function that tells how far two bounds are apart, qualified unless it is of pg_catalog; "": none
-	Subtracts string
+	SubtypeDiff string
 
 	// CheckFunctions are the functions outside pg_catalog that the checks of a domain call, but not those of the domains
 	// under it; and those that a range compares and rounds its bounds by.

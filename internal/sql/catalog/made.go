@@ -22,21 +22,21 @@ func (s *Snapshot) BaseType(oid uint32) uint32 {
 	return oid
 }
 
-// Runs tells whether a function of others may run as values of a type are compared, or made or converted where the text
-// says nothing of it.
-func (s *Snapshot) Runs(oid uint32) bool {
+// TypeRunsUserCode tells whether a function of others may run as values of a type are compared, or made or converted
+// where the text says nothing of it.
+func (s *Snapshot) TypeRunsUserCode(oid uint32) bool {
 	quiet, known := s.quietTypes[oid]
 	return !known || !quiet
 }
 
-// RunsIn tells whether a function of others may run as a relation is read, its columns named or not; by says, for
-// people, by what.
-func (s *Snapshot) RunsIn(r *Relation) (by string, runs bool) {
-	if r.Runs {
-		return r.RunsBy, true
+// ReadRunsUserCode tells whether a function of others may run as a relation is read, its columns named or not; by says,
+// for people, by what.
+func (s *Snapshot) ReadRunsUserCode(r *Relation) (by string, runs bool) {
+	if r.PlannerRunsUserCode {
+		return r.UserCodeSource, true
 	}
 	for i := range r.Columns {
-		if c := &r.Columns[i]; s.Runs(c.TypeOID) {
+		if c := &r.Columns[i]; s.TypeRunsUserCode(c.TypeOID) {
 			return r.Name.String() + ", column " + c.Name + ": type " + c.Type, true
 		}
 	}
@@ -45,7 +45,7 @@ func (s *Snapshot) RunsIn(r *Relation) (by string, runs bool) {
 
 func (s *Snapshot) runs(oid uint32, depth int) bool {
 	t := s.TypeByOID(oid)
-	return t == nil || depth == 0 || t.Runs ||
+	return t == nil || depth == 0 || t.RunsUserCode ||
 		slices.ContainsFunc(slices.Concat(s.attributes(t), t.CheckTypes, []uint32{t.Element, t.Base}),
 			func(inner uint32) bool { return inner != 0 && s.runs(inner, depth-1) })
 }

@@ -2,11 +2,11 @@ package catalog
 
 // ShadowFunctionSpec describes a stand-in: a function of the same name, arguments and result in [ShadowSchema].
 type ShadowFunctionSpec struct {
-	Name    string
-	Args    []string // types
-	Returns string
-	Query   string // a SQL query over $1, $2 …; "": the function returns null
-	Beside  bool   // calls of the original may go out too: the rewriter says which
+	Name        string
+	Args        []string // types
+	Returns     string
+	Query       string // a SQL query over $1, $2 …; "": the function returns null
+	OriginalToo bool   // calls of the original may go out too: the rewriter says which
 }
 
 // ShadowFunctions returns every stand-in.
@@ -101,9 +101,9 @@ WHERE n.oid OPERATOR(pg_catalog.=) pg_catalog.to_regnamespace($1)`},
 	{Name: "age", Args: []string{timestamptz, timestamptz}, Returns: interval, Query: "SELECT pg_catalog.age($1, $2)"},
 
 	// What pg_settings shows.
-	{Name: "current_setting", Args: []string{text}, Returns: text, Beside: true,
+	{Name: "current_setting", Args: []string{text}, Returns: text, OriginalToo: true,
 		Query: "SELECT CASE WHEN " + shownSetting("$1") + " THEN pg_catalog.current_setting($1) END"},
-	{Name: "current_setting", Args: []string{text, boolean}, Returns: text, Beside: true,
+	{Name: "current_setting", Args: []string{text, boolean}, Returns: text, OriginalToo: true,
 		Query: "SELECT CASE WHEN " + shownSetting("$1") + " THEN pg_catalog.current_setting($1, $2) END"},
 
 	// Where files are.
@@ -125,7 +125,7 @@ WHERE n.oid OPERATOR(pg_catalog.=) pg_catalog.to_regnamespace($1)`},
 var shadowFunctionNames = func() map[string]bool {
 	set := map[string]bool{}
 	for _, f := range shadowFunctions {
-		if !f.Beside {
+		if !f.OriginalToo {
 			set[f.Name] = true
 		}
 	}

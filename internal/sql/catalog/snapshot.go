@@ -132,15 +132,15 @@ func (r *Relation) entangled(name string) bool {
 	c := r.Column(name)
 	reads := func(columns []string) bool { return slices.Contains(columns, name) }
 	return c != nil && (c.Generated || c.Virtual) || reads(r.PrimaryKey) || reads(r.PartitionBy) ||
-		slices.ContainsFunc(r.Together, reads) ||
+		slices.ContainsFunc(r.CheckedTogether, reads) ||
 		slices.ContainsFunc(r.Rechecked, reads) ||
 		slices.ContainsFunc(r.Computed, func(of Computed) bool { return reads(of.Columns) }) ||
 		slices.ContainsFunc(r.Compared, func(of Compared) bool {
 			return slices.ContainsFunc(of.Keys, func(k IndexKey) bool { return reads(k.Columns) })
 		}) ||
 		slices.ContainsFunc(r.Unique, func(k Key) bool {
-			return (reads(k.Columns) || reads(k.For)) &&
-				(len(k.Columns) > 1 || !reads(k.Apart) || k.Where != "" || c == nil || c.Default != "" || c.Identity != "")
+			return (reads(k.Columns) || reads(k.WhereColumns)) &&
+				(len(k.Columns) > 1 || !reads(k.NullsDistinct) || k.Where != "" || c == nil || c.Default != "" || c.Identity != "")
 		})
 }
 

@@ -62,7 +62,7 @@ func (p *probe) rowDoor(ctx context.Context) ([]Finding, error) {
 			"Report it with the version of the server; agents are not served."}
 	}
 	var found []Finding
-	err := p.canary(ctx, rls.Canary(), []string{"", predicate.ScanHint, predicate.SeekHint},
+	err := p.canary(ctx, rls.Canary(), []string{"", predicate.UseHashHint, predicate.UseIndexHint},
 		func(sql, got string, err error) error {
 			var pg *pgconn.PgError
 			switch {

@@ -73,8 +73,8 @@ func (x *exam) tableOf(drift string) uint32 {
 			strings.HasSuffix(line, " on "+name) ||
 			strings.HasPrefix(line, "column "+name+".")
 		for _, view := range []catalog.Name{
-			predicate.HelperView(table), predicate.GateView(table), predicate.DoorView(table),
-			predicate.RowView(table), predicate.WalledView(table),
+			predicate.HelperView(table), predicate.SignedHelperView(table), predicate.SignedView(table),
+			predicate.RowView(table), predicate.FilteredRowView(table),
 		} {
 			its = its || line == "relation "+view.String()
 		}

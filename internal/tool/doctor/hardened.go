@@ -13,10 +13,10 @@ import (
 func checkCareful(_ context.Context, x *exam) ([]Finding, error) {
 	var found []Finding
 	for _, t := range x.Policy.Tables() {
-		by, runs := x.Snapshot.RunsIn(t.Relation)
+		by, runs := x.Snapshot.ReadRunsUserCode(t.Relation)
 		for _, h := range t.HelperTables() {
-			if !runs && h.Relation.Runs {
-				by, runs = h.Relation.RunsBy+" (which its rules look into)", true
+			if !runs && h.Relation.PlannerRunsUserCode {
+				by, runs = h.Relation.UserCodeSource+" (which its rules look into)", true
 			}
 		}
 		if runs {

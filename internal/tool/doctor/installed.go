@@ -43,7 +43,7 @@ func checkDrift(ctx context.Context, x *exam) ([]Finding, error) {
 	var doors []string
 	for _, c := range changed {
 		door := func(read *catalog.Relation) bool {
-			return c == "relation "+predicate.DoorView(read.Name).String()+" is gone"
+			return c == "relation "+predicate.SignedView(read.Name).String()+" is gone"
 		}
 		if slices.ContainsFunc(x.Policy.Tables(), func(t *policy.Table) bool { return door(t.Relation) }) ||
 			slices.ContainsFunc(x.Policy.Views(), func(v *policy.View) bool { return door(v.Relation) }) {

@@ -57,7 +57,7 @@ func checkAccess(ctx context.Context, x *exam) ([]Finding, error) {
 	}
 	var fresh []string
 	for _, c := range x.Policy.Children() {
-		if c.Relation.Governed {
+		if c.Relation.HasOurPolicy {
 			listed = append(listed, c.Relation.OID)
 			writes = append(writes, rightsOf(&policy.Table{Relation: c.Relation}))
 		} else if c.ReadableByName {

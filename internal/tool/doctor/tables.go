@@ -29,7 +29,7 @@ func (x *exam) protected(helpers bool) []uint32 {
 		}
 	}
 	for _, c := range x.Policy.Children() {
-		if c.Relation.Governed {
+		if c.Relation.HasOurPolicy {
 			oids = append(oids, c.Relation.OID)
 		}
 	}
@@ -79,9 +79,9 @@ func checkRowSecurity(ctx context.Context, x *exam) ([]Finding, error) {
 }
 
 // checkPolicies finds row policies of others that bear on our roles. A permissive one for PUBLIC changes nothing: ours
-// for the agent is restrictive, and the reader sees all rows anyway. A restrictive one for PUBLIC filters what the reader
-// sees, and a rule about rows that must not exist then finds none. What stands behind a name that begins like ours is
-// held against the record of pgconsent migrate, by checkDrift.
+// for the agent is restrictive, and the reader sees all rows anyway. A restrictive one for PUBLIC filters what the
+// reader sees, and a rule about rows that must not exist then finds none. What stands behind a name that begins like
+// ours is held against the record of pgconsent migrate, by checkDrift.
 func checkPolicies(ctx context.Context, x *exam) ([]Finding, error) {
 	if !x.exists() {
 		return missing, nil

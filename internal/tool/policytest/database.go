@@ -183,8 +183,8 @@ func runText(ctx context.Context, conn *pgx.Conn, name, text string) error {
 	return err
 }
 
-// sqlProblem places what the server says of a file of SQL. Of several statements in one message it does not say which one
-// failed, unless the error is in the reading of the text.
+// sqlProblem places what the server says of a file of SQL. Of several statements in one message it does not say which
+// one failed, unless the error is in the reading of the text.
 func sqlProblem(file, text string, err error) *policy.Error {
 	at := Place{File: file}
 	var pg *pgconn.PgError
@@ -264,7 +264,7 @@ func (b *built) open(ctx context.Context, login credential, log *slog.Logger) (_
 	}
 	mode := rewrite.Both
 	if b.file.Enforcement == "auto" {
-		mode = rewrite.Doors
+		mode = rewrite.Auto
 	}
 	r := b.server.roles
 	control, agent := r.ControlRole, r.AgentRole

@@ -179,12 +179,13 @@ func bound(r *catalog.Relation, column string) bool {
 func (s *survey) contactType(c *catalog.Column) bool {
 	is := c.Type
 	if t := s.snap.TypeByOID(c.TypeOID); t != nil && t.Kind == 'd' {
-		is = t.Under
+		is = t.BaseName
 	}
 	return family(is) == "text" || strings.HasSuffix(is, "citext")
 }
 
-// says tells whether a column that is about consent can say whether there is one, and is not its text, version or number.
+// says tells whether a column that is about consent can say whether there is one, and is not its text, version or
+// number.
 func (s *survey) says(c *catalog.Column) bool {
 	values, _ := s.values(c)
 	return values != nil || c.Type == "boolean" || timeType(c.Type) || family(c.Type) == "text" &&

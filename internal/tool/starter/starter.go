@@ -1,8 +1,8 @@
 // Package starter proposes a configuration and a policy for a database from its catalogs alone: names, types, keys,
 // enums and checks. It reads no row and no statistics.
 //
-// Guarantee: what it proposes shows rows only by a column that says whose they are, by a foreign key to a table that has
-// such a column, or of a table that looks like reference data by name and shape. Everything else is denied, with a
+// Guarantee: what it proposes shows rows only by a column that says whose they are, by a foreign key to a table that
+// has such a column, or of a table that looks like reference data by name and shape. Everything else is denied, with a
 // reason. A name proves nothing: each proposal carries its evidence, for a person to read.
 package starter
 
@@ -97,14 +97,14 @@ func (s *survey) relation(name catalog.Name) (*catalog.Relation, bool) {
 	}
 	domain := func(c catalog.Column) bool {
 		t := s.snap.TypeByOID(c.TypeOID)
-		return t != nil && t.Kind == 'd' && family(t.Under) != ""
+		return t != nil && t.Kind == 'd' && family(t.BaseName) != ""
 	}
 	if slices.ContainsFunc(r.Columns, domain) {
 		seen := *r
 		seen.Columns = slices.Clone(r.Columns)
 		for i, c := range seen.Columns {
 			if domain(c) {
-				seen.Columns[i].Type = s.snap.TypeByOID(c.TypeOID).Under
+				seen.Columns[i].Type = s.snap.TypeByOID(c.TypeOID).BaseName
 			}
 		}
 		r = &seen
@@ -144,7 +144,7 @@ func (s *survey) collect() {
 		}
 	}
 	for _, f := range s.snap.Functions() {
-		if system(f.Name.Schema) || f.Extension != "" || f.Kind != 'f' || f.Makes != 0 {
+		if system(f.Name.Schema) || f.Extension != "" || f.Kind != 'f' || f.RangeType != 0 {
 			continue
 		}
 		reason := "what it does is not known: list it under functions once somebody has read it"

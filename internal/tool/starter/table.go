@@ -109,7 +109,7 @@ func (s *survey) table(r *catalog.Relation, used map[string]bool) *Table {
 	}
 	for _, c := range r.Columns {
 		if c.Virtual && !slices.Contains(t.Hidden, c.Name) &&
-			slices.ContainsFunc(c.From, func(from string) bool { return slices.Contains(t.Hidden, from) }) {
+			slices.ContainsFunc(c.ComputedFrom, func(from string) bool { return slices.Contains(t.Hidden, from) }) {
 			t.Hidden = append(t.Hidden, c.Name) // where it fails, the error would say what it is computed from
 		}
 	}

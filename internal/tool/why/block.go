@@ -186,7 +186,7 @@ func (e *explainer) visible(ctx context.Context, b *Block, n predicate.Visible, 
 	if b.Targets, b.More, err = e.rows(ctx, t, where, n.Rows, maxRecords); err != nil {
 		return err
 	}
-	if !predicate.Asks(n.Rows, t.Rows) { // what the policy says instead of the target's own rule
+	if !predicate.Implies(n.Rows, t.Rows) { // what the policy says instead of the target's own rule
 		if b.Says = fmt.Sprintf("no row of %s with %s is what the rule asks for", n.Relation.Name, begins(pairs, row)); b.Holds {
 			b.Says = fmt.Sprintf("it points to a row of %s that is what the rule asks for", n.Relation.Name)
 		}

@@ -25,7 +25,7 @@ func (e *explainer) derived(ctx context.Context, b *Block, n predicate.Derived, 
 			return nil
 		}
 	}
-	source := n.Of()
+	source := n.Table()
 	key := keyOf(source)
 	var selected []string
 	for _, name := range key {

@@ -143,7 +143,7 @@ func (l *loader) setUnique(ctx context.Context) error {
 				return i.wholeRow() || slices.Contains(i.keyColumns(), n) || slices.Contains(i.dependsOn, n) ||
 					slices.Contains(i.constrained, n)
 			}),
-			Equal: []string{}, Apart: []string{}, For: []string{},
+			Equal: []string{}, NullsDistinct: []string{}, WhereColumns: []string{},
 		}
 		for at, a := range l.attributes[i.relation] {
 			for n, number := range i.keyColumns() {
@@ -155,12 +155,12 @@ func (l *loader) setUnique(ctx context.Context) error {
 			}
 		}
 		if !i.nullsNotDistinct {
-			key.Apart = l.columnsOf(i.relation, func(n int16) bool { return slices.Contains(i.keyColumns(), n) })
+			key.NullsDistinct = l.columnsOf(i.relation, func(n int16) bool { return slices.Contains(i.keyColumns(), n) })
 		}
 		if i.where != nil {
 			read := i.condition.columns()
 			key.Where = *i.where
-			key.For = l.columnsOf(i.relation, func(n int16) bool {
+			key.WhereColumns = l.columnsOf(i.relation, func(n int16) bool {
 				return i.condition.wholeRow() ||
 					slices.Contains(read, uint32(n))
 			})

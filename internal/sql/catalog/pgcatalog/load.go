@@ -1,7 +1,7 @@
 // Package pgcatalog reads a catalog snapshot from a server.
 //
-// It reads public catalogs only, so that any role may load one and every role loads the same. It does not wait for locks
-// of others' DDL longer than the server's settings say, and it reads no table of the application.
+// It reads public catalogs only, so that any role may load one and every role loads the same. It does not wait for
+// locks of others' DDL longer than the server's settings say, and it reads no table of the application.
 package pgcatalog
 
 import (
@@ -51,7 +51,7 @@ func (l *loader) load(ctx context.Context, conn *pgx.Conn) error {
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	l.tx = tx
-	for _, sql := range catalog.Reading {
+	for _, sql := range catalog.ReadingSettings {
 		if _, err := tx.Exec(ctx, sql); err != nil {
 			return err
 		}

@@ -92,18 +92,18 @@ func TestLoad(t *testing.T) {
 	}
 	for name, want := range map[string]*catalog.Relation{
 		"p": {
-			Name: public("p"), Kind: catalog.Table, Owner: "postgres", DeletesQuietly: true, UpdatesQuietly: true,
+			Name: public("p"), Kind: catalog.Table, Owner: "postgres", DeleteRunsNoUserCode: true, UpdateRunsNoUserCode: true,
 			PrimaryKey: []string{"id"}, Indexes: []catalog.BTree{{Columns: []string{"id"}, Unique: true}}, RowSecurity: true,
-			Unique: []catalog.Key{{Name: "p_pkey", Columns: []string{"id"}, Equal: []string{"id"}, Apart: []string{"id"}}},
+			Unique: []catalog.Key{{Name: "p_pkey", Columns: []string{"id"}, Equal: []string{"id"}, NullsDistinct: []string{"id"}}},
 			Columns: []catalog.Column{
 				{Name: "id", Type: "integer", NotNull: true}, {Name: "m", Type: "public.mood"}, {Name: "s", Type: "public.short"},
-				{Name: "v", Type: "character varying(20)", NotNull: true}, {Name: "g", Type: "integer", Generated: true, From: []string{"id"}},
+				{Name: "v", Type: "character varying(20)", NotNull: true}, {Name: "g", Type: "integer", Generated: true, ComputedFrom: []string{"id"}},
 			},
 		},
 		"c": {
-			Name: public("c"), Kind: catalog.Table, Owner: "postgres", DeletesQuietly: true, UpdatesQuietly: true,
+			Name: public("c"), Kind: catalog.Table, Owner: "postgres", DeleteRunsNoUserCode: true, UpdateRunsNoUserCode: true,
 			PrimaryKey: []string{"b", "a"}, Indexes: []catalog.BTree{{Columns: []string{"b", "a"}, Unique: true}},
-			Unique:  []catalog.Key{{Name: "c_pkey", Columns: []string{"a", "b"}, Equal: []string{"a", "b"}, Apart: []string{"a", "b"}}},
+			Unique:  []catalog.Key{{Name: "c_pkey", Columns: []string{"a", "b"}, Equal: []string{"a", "b"}, NullsDistinct: []string{"a", "b"}}},
 			Columns: []catalog.Column{{Name: "a", Type: "integer", NotNull: true}, {Name: "b", Type: "integer", NotNull: true}},
 			ForeignKeys: []catalog.ForeignKey{
 				{Columns: []string{"a"}, Target: public("p"), TargetCols: []string{"id"}, OnUpdate: catalog.NoAction, OnDelete: catalog.NoAction}},
@@ -120,18 +120,18 @@ func TestLoad(t *testing.T) {
 			},
 			Indexes: []catalog.BTree{{Columns: []string{"i"}, Unique: true}},
 			Unique: []catalog.Key{
-				{Name: "apart", Columns: []string{"a", "r"}, Apart: []string{"r"}, Where: "(a > 0)",
-					For: []string{"a"}}, {Name: "covering", Columns: []string{"i"}, Equal: []string{"i"}, Apart: []string{"i"}},
-				{Name: "once", Columns: []string{"d", "b"}, Where: "(d > 0)", For: []string{"d"}},
+				{Name: "apart", Columns: []string{"a", "r"}, NullsDistinct: []string{"r"}, Where: "(a > 0)",
+					WhereColumns: []string{"a"}}, {Name: "covering", Columns: []string{"i"}, Equal: []string{"i"}, NullsDistinct: []string{"i"}},
+				{Name: "once", Columns: []string{"d", "b"}, Where: "(d > 0)", WhereColumns: []string{"d"}},
 			},
 			ForeignKeys: []catalog.ForeignKey{{
 				Columns: []string{"a"}, Target: public("p"), TargetCols: []string{"id"}, Validated: true, OnUpdate: catalog.Cascade, OnDelete: catalog.SetNull,
 			}},
 		},
 		"w": {
-			Name: public("w"), Kind: catalog.Table, Owner: "postgres", DeletesQuietly: true, Runs: true,
-			RunsBy: "public.w, index whole: public.one(public.w)", Checked: []string{"a", "b", "c"}, Together: [][]string{{"a", "b"}, {"a", "b", "c"}},
-			Computed: []catalog.Computed{{By: "index", Columns: []string{"a", "b", "c"}, Anew: true}},
+			Name: public("w"), Kind: catalog.Table, Owner: "postgres", DeleteRunsNoUserCode: true, PlannerRunsUserCode: true,
+			UserCodeSource: "public.w, index whole: public.one(public.w)", Checked: []string{"a", "b", "c"}, CheckedTogether: [][]string{{"a", "b"}, {"a", "b", "c"}},
+			Computed: []catalog.Computed{{By: "index", Columns: []string{"a", "b", "c"}, OnUnchanged: true}},
 			Columns:  []catalog.Column{{Name: "a", Type: "integer"}, {Name: "b", Type: "integer"}, {Name: "c", Type: "public.sum"}},
 			Indexes:  []catalog.BTree{{Columns: []string{"b"}, Unique: true}},
 			Unique:   []catalog.Key{{Name: "w_b_key", Columns: []string{"b"}, Equal: []string{"b"}}, {Name: "whole", Columns: []string{"a", "b", "c"}}},
@@ -147,8 +147,8 @@ func TestLoad(t *testing.T) {
 			Name: public("by_expression"), Kind: catalog.PartitionedTable, Owner: "postgres", PartitionBy: []string{"b", "c"},
 			Columns: []catalog.Column{{Name: "a", Type: "integer"}, {Name: "b", Type: "text"}, {Name: "c", Type: "integer"}},
 		},
-		"parts_1": {Name: public("parts_1"), Kind: catalog.Table, Owner: "postgres", DeletesQuietly: true,
-			UpdatesQuietly: true, IsPartition: true, Parents: []catalog.Name{public("parts")}, Columns: []catalog.Column{{Name: "id", Type: "integer"}}},
+		"parts_1": {Name: public("parts_1"), Kind: catalog.Table, Owner: "postgres", DeleteRunsNoUserCode: true,
+			UpdateRunsNoUserCode: true, IsPartition: true, Parents: []catalog.Name{public("parts")}, Columns: []catalog.Column{{Name: "id", Type: "integer"}}},
 		"v": {Name: public("v"), Kind: catalog.View, Owner: "postgres", Columns: []catalog.Column{{Name: "id", Type: "integer"}},
 			Definition: definition, Reads: []catalog.Read{{Relation: public("p"), Columns: []string{"id"}}}, Updatable: 28},
 	} {
@@ -360,11 +360,11 @@ func TestNewerConstraintsAndColumns(t *testing.T) {
 	if len(r.ForeignKeys) != 1 || !slices.Equal(r.ForeignKeys[0].Columns, []string{"b"}) {
 		t.Errorf("foreign keys: %+v", r.ForeignKeys)
 	}
-	if !slices.Equal(r.Checked, []string{"id", "b"}) || len(r.Together) != 1 || r.Column("state").Values != nil {
-		t.Errorf("checks: %v %v %v", r.Checked, r.Together, r.Column("state").Values)
+	if !slices.Equal(r.Checked, []string{"id", "b"}) || len(r.CheckedTogether) != 1 || r.Column("state").Values != nil {
+		t.Errorf("checks: %v %v %v", r.Checked, r.CheckedTogether, r.Column("state").Values)
 	}
 	seen, kept := r.Column("seen"), r.Column("kept")
-	if !seen.Generated || !seen.Virtual || !slices.Equal(seen.From, []string{"a"}) || !kept.Generated || kept.Virtual {
+	if !seen.Generated || !seen.Virtual || !slices.Equal(seen.ComputedFrom, []string{"a"}) || !kept.Generated || kept.Virtual {
 		t.Errorf("%+v\n%+v", seen, kept)
 	}
 }

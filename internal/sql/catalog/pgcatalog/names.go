@@ -37,7 +37,7 @@ func (l *loader) readFunctions(ctx context.Context) error {
 		FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace JOIN pg_language AS l ON l.oid = p.prolang
 		WHERE n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_temp' ORDER BY p.oid`,
 		[]any{&f.OID, &f.Name.Schema, &f.Name.Name, &kind, &names, &modes, &inputs, &all, &result, &f.Defaults,
-			&f.Variadic, &f.SecurityDefiner, &volatility, &f.Language, &f.Makes},
+			&f.Variadic, &f.SecurityDefiner, &volatility, &f.Language, &f.RangeType},
 		func() error {
 			function := f
 			function.Kind, function.Volatility = kind[0], volatility[0]
@@ -46,7 +46,7 @@ func (l *loader) readFunctions(ctx context.Context) error {
 			}
 			function.DefinerDefault = definers[f.OID]
 			function.Extension = l.known.extensionOf("pg_proc", f.OID)
-			function.Replaced = function.Extension != "" && f.Language != "c" && f.Language != "internal" &&
+			function.MayBeReplaced = function.Extension != "" && f.Language != "c" && f.Language != "internal" &&
 				!(f.Language == "sql" && l.known.asMade(l.known.functions[f.OID]))
 			function.ArgNames, function.ArgTypes, function.Results = []string{}, []string{}, []uint32{result}
 			for _, oid := range inputs {
@@ -167,13 +167,13 @@ func (l *loader) readTypes(ctx context.Context) error {
 		LEFT JOIN pg_class AS elc ON elc.oid = el.typrelid
 		LEFT JOIN pg_range AS r ON r.rngtypid = t.oid LEFT JOIN pg_range AS m ON m.rngmultitypid = t.oid
 		WHERE COALESCE(c.relkind, 'c') = 'c' AND COALESCE(elc.relkind, 'c') = 'c' AND n.nspname !~ '^pg_(toast|temp)'`,
-		[]any{&t.OID, &t.Name.Schema, &t.Name.Name, &kind, &t.Element, &t.Base, &t.Subtracts},
+		[]any{&t.OID, &t.Name.Schema, &t.Name.Name, &kind, &t.Element, &t.Base, &t.SubtypeDiff},
 		func() error {
 			found := t
 			found.Kind = kind[0]
-			found.Under = under[t.OID]
+			found.BaseName = under[t.OID]
 			found.Extension = l.known.extensionOf("pg_type", cmp.Or(t.Element, t.OID))
-			found.Runs = l.known.running[t.OID]
+			found.RunsUserCode = l.known.running[t.OID]
 			found.Labels = append([]string{}, labels[t.OID]...)
 			found.CheckFunctions = append([]uint32{}, functions[t.OID]...)
 			found.CheckTypes = append([]uint32{}, slices.Compact(slices.Sorted(slices.Values(types[t.OID])))...)

@@ -65,7 +65,7 @@ func TestTypesAndWhatTheyRun(t *testing.T) {
 	made := map[uint32]int{}
 	for _, name := range []string{"span", "span_multirange"} {
 		for _, f := range s.FunctionsNamed("", name) {
-			made[f.Makes]++
+			made[f.RangeType]++
 		}
 	}
 	for _, c := range []struct{ what, got, want string }{

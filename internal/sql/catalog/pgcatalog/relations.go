@@ -45,12 +45,12 @@ func (l *loader) readRelations(ctx context.Context) error {
 		FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 		WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S', 'c') AND n.nspname !~ '^pg_(toast|temp)'`,
 		[]any{&r.OID, &r.Name.Schema, &r.Name.Name, &kind, &r.Owner, &r.RowSecurity, &r.ForceRLS, &r.IsPartition,
-			&r.HasChildren, &r.HasRules, &r.Definition, &r.Governed, &r.Updatable, &r.CheckOption, &heap},
+			&r.HasChildren, &r.HasRules, &r.Definition, &r.HasOurPolicy, &r.Updatable, &r.CheckOption, &heap},
 		func() error {
 			relation := r
 			relation.Kind = catalog.RelKind(kind[0])
 			relation.Extension = l.known.extensionOf("pg_class", r.OID)
-			relation.PartitionBy, relation.Checked, relation.Together = []string{}, []string{}, [][]string{}
+			relation.PartitionBy, relation.Checked, relation.CheckedTogether = []string{}, []string{}, [][]string{}
 			l.heaps[r.OID] = heap
 			l.relations[r.OID] = &relation
 			l.spec.Relations = append(l.spec.Relations, &relation)
@@ -126,7 +126,7 @@ func (l *loader) readColumns(ctx context.Context) error {
 			&c.Identity, &c.Default, &c.Collation, &c.Nondeterministic},
 		func() error {
 			if r := l.relations[oid]; r != nil {
-				c.From, c.Sequence = []string{}, sequences[column{oid, at.number}]
+				c.ComputedFrom, c.Sequence = []string{}, sequences[column{oid, at.number}]
 				r.Columns = append(r.Columns, c)
 				l.attributes[oid] = append(l.attributes[oid], at)
 			}
@@ -137,7 +137,7 @@ func (l *loader) readColumns(ctx context.Context) error {
 	for _, g := range l.generated {
 		for i, at := range l.attributes[g.relation] {
 			if at.number == g.number {
-				l.relations[g.relation].Columns[i].From = l.columnsOf(g.relation,
+				l.relations[g.relation].Columns[i].ComputedFrom = l.columnsOf(g.relation,
 					func(n int16) bool { return n != g.number && slices.Contains(g.dependsOn, n) })
 			}
 		}
@@ -226,7 +226,7 @@ func (l *loader) setChecked(context.Context) error {
 	}
 	for oid, lists := range together {
 		slices.SortFunc(lists, func(a, b []string) int { return cmp.Or(cmp.Compare(len(a), len(b)), slices.Compare(a, b)) })
-		l.relations[oid].Together = slices.CompactFunc(lists, slices.Equal[[]string])
+		l.relations[oid].CheckedTogether = slices.CompactFunc(lists, slices.Equal[[]string])
 	}
 	return nil
 }

@@ -65,16 +65,16 @@ func TestRelations(t *testing.T) {
 	keys := func(list []catalog.Key) string {
 		var out []string
 		for _, k := range list {
-			out = append(out, fmt.Sprint(k.Name, k.Columns, k.Equal, k.Apart))
+			out = append(out, fmt.Sprint(k.Name, k.Columns, k.Equal, k.NullsDistinct))
 		}
 		return strings.Join(out, " ")
 	}
 	for _, c := range []struct{ what, got, want string }{
-		{"checks of whole rows", fmt.Sprint(get("whole").Checked, get("whole").Together), "[a b c] [[a b c]]"},
+		{"checks of whole rows", fmt.Sprint(get("whole").Checked, get("whole").CheckedTogether), "[a b c] [[a b c]]"},
 		{"a key over some rows, by whole rows", keys(get("whole").Unique), "some_rows[a b c] [a] [a]"},
-		{"two checks of two columns each", fmt.Sprint(get("pairs").Checked, get("pairs").Together,
-			get("more_pairs").Together), "[x y z w] [[x y] [z w]] [[k l] [m n]]"},
-		{"computed from a later column", fmt.Sprint(get("later").Column("g").From, get("later").Column("n").From,
+		{"two checks of two columns each", fmt.Sprint(get("pairs").Checked, get("pairs").CheckedTogether,
+			get("more_pairs").CheckedTogether), "[x y z w] [[x y] [z w]] [[k l] [m n]]"},
+		{"computed from a later column", fmt.Sprint(get("later").Column("g").ComputedFrom, get("later").Column("n").ComputedFrom,
 			get("later").Column("g").Generated), "[n] [] true"},
 		{"exclusions", keys(get("away").Unique), "away_a_excl[a] [a] [a] away_int4range_excl[a b] [] []"},
 		{"a key in another collation", keys(get("texts").Unique), "in_bytes[a b] [b] [a b]"},
@@ -88,7 +88,7 @@ func TestRelations(t *testing.T) {
 		{"inverted", fmt.Sprint(get("listed").Inverted), "[a]"},
 		{"two parents", fmt.Sprint(get("of_both").Parents, get("of_both").IsPartition, get("one").HasChildren,
 			get("of_both").HasChildren), "[public.one public.two] false true false"},
-		{"policies", fmt.Sprint(get("to_governed").Governed, get("governed").Governed), "false true"},
+		{"policies", fmt.Sprint(get("to_governed").HasOurPolicy, get("governed").HasOurPolicy), "false true"},
 		{"defaults of domains", fmt.Sprintf("%q %q %q", get("fills").Column("a").Default,
 			get("fills").Column("b").Default, get("fills").Column("c").Default), `"7" "8" ""`},
 		{"actions", fmt.Sprint(get("acts").ForeignKeys[0].OnDelete, "/", get("acts").ForeignKeys[0].OnUpdate,
@@ -126,7 +126,8 @@ func TestRelations(t *testing.T) {
 	}
 }
 
-// What may refuse an update of a row though it leaves the columns that it reads as they are, and what indexes compare by.
+// What may refuse an update of a row though it leaves the columns that it reads as they are, and what indexes compare
+// by.
 func written(t *testing.T, conn *pgx.Conn) {
 	exec(t, conn, `
 		CREATE SCHEMA w; SET search_path = w, public; CREATE EXTENSION btree_gist;

@@ -187,11 +187,11 @@ func (l *loader) addComputed(relation uint32, by string, anew, gone bool, meant 
 	}
 	for i := range r.Computed {
 		if of := &r.Computed[i]; of.By == by && slices.Equal(of.Columns, columns) {
-			of.Anew, of.Gone = of.Anew || anew, of.Gone || gone
+			of.OnUnchanged, of.OnDelete = of.OnUnchanged || anew, of.OnDelete || gone
 			return
 		}
 	}
-	r.Computed = append(r.Computed, catalog.Computed{By: by, Columns: columns, Anew: anew, Gone: gone})
+	r.Computed = append(r.Computed, catalog.Computed{By: by, Columns: columns, OnUnchanged: anew, OnDelete: gone})
 }
 
 // readCompared reads by which operator classes the indexes of tables compare. Those of numbers, texts and the like by a

@@ -1,0 +1,104 @@
+package predicate
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// Materialized says that the answer of a Consent is kept beside the rows of a table: until when everybody has agreed.
+// While what is kept is not complete, policies look at the subjects themselves. Text that is injected, and doors,
+// always do.
+type Materialized struct {
+	Relation *catalog.Relation // of the row, with a primary key
+}
+
+// MaterializedTable holds, for each row of a table, until when a consent holds: -infinity if somebody refuses, infinity
+// if nobody's agreement ends.
+func (n Consent) MaterializedTable() catalog.Name {
+	return catalog.Name{Schema: Schema, Name: "kept_" + n.MaterializedName()}
+}
+
+// MaterializedName tells consents apart that are kept.
+func (n Consent) MaterializedName() string {
+	of := n.Materialized.Relation
+	n.Materialized = nil
+	sum := sha256.Sum256([]byte(of.Name.SQL() + "\x00" + policyOn(n, of, probe)))
+	return hex.EncodeToString(sum[:10])
+}
+
+// MaterializedReady tells, by name, whether what is kept is complete.
+const MaterializedReady = Schema + ".kept_ready"
+
+// kept asks what is kept, and live otherwise.
+func (w *writer) kept(n Consent, row, live string) string {
+	if n.Materialized == nil || !w.policy || w.form == flat {
+		return live
+	}
+	table, key := n.MaterializedTable().SQL(), n.Materialized.Relation.PrimaryKey
+	now := "OPERATOR(pg_catalog.>) pg_catalog.statement_timestamp()"
+	look := func() string {
+		k := w.alias()
+		var on []string
+		for _, name := range key {
+			on = append(on, equal(column(k, name), column(row, name)))
+		}
+		return "EXISTS (SELECT 1 FROM " + table + " AS " + k + " WHERE " + strings.Join(on, " AND ") + " AND " +
+			k + ".open_until " + now + fence
+	}
+	set := func() string {
+		k := w.alias()
+		return within(column(row, key[0]), "SELECT "+column(k, key[0])+" FROM "+table+" AS "+k+" WHERE "+
+			k+".open_until "+now) + " IS TRUE"
+	}
+	fits := len(key) == 1 && hashes[n.Materialized.Relation.Column(key[0]).TypeOID] != ""
+	var is string
+	switch {
+	case w.form == hashed && fits:
+		is = set()
+	case w.form == dual && fits:
+		is = "CASE WHEN pgconsent_gate.scan() THEN " + set() + " ELSE " + look() + " END"
+	default:
+		is = look()
+	}
+	return "CASE WHEN (SELECT " + MaterializedReady + "(" + catalog.QuoteLiteral(n.MaterializedName()) + ")) THEN " + is + " ELSE " +
+		live + " END"
+}
+
+// agreed is the condition on the row of a subject.
+func (w *writer) agreed(n Consent, subject string) string {
+	is := status(column(subject, n.Status), n.Is)
+	if n.Of != "" {
+		is = "(" + w.holds(column(subject, n.Status), n.Is, n.Of) + ")"
+	}
+	if n.Expires == "" {
+		return is
+	}
+	until := column(subject, n.Expires)
+	return "(" + is + " AND (" + until + " IS NULL OR " + until + " OPERATOR(pg_catalog.>) pg_catalog.statement_timestamp()))"
+}
+
+// MaterializedConsents returns the consents of n that are kept, each once.
+func MaterializedConsents(n Node) []Consent {
+	var out []Consent
+	seen := map[string]bool{}
+	walk(n, nil, func(n Node, _ *catalog.Relation) {
+		if c, ok := n.(Consent); ok && c.Materialized != nil && !seen[c.MaterializedName()] {
+			seen[c.MaterializedName()] = true
+			out = append(out, c)
+		}
+	})
+	return out
+}
+
+// after tells whether a moment is later than the statement's; "infinity" is.
+func after(moment string, now time.Time) bool {
+	if moment == "infinity" {
+		return true
+	}
+	v := read(moment, TimestampTZ)
+	return v.known && v.time.After(now)
+}

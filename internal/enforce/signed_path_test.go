@@ -1,0 +1,279 @@
+package enforce
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/rewrite"
+	"github.com/pgconsent/pgconsent/rls"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// A gate door that a probe has shut stays shut, and agents are served.
+func TestGateShuts(t *testing.T) {
+	var shut syncFlag
+	w := start(t, func(w *world) {
+		w.cfg.Mode = rewrite.AlwaysSigned
+		if err := installWith(context.Background(), w.dba, rules, rls.Options{Doors: true}); err != nil {
+			t.Fatal(err)
+		}
+		w.cfg.Check = func(context.Context, *pgx.Conn, Target) error {
+			if shut.get() {
+				return SignedPathOff{"a probe"}
+			}
+			return nil
+		}
+	})
+	c := w.client("caregiver")
+	door := func(sql string) verdict.Path { return c.Decide(t.Context(), sql, verdict.Simple).Path }
+	eventually(t, "the gate door", func() bool { return door(titles) == verdict.PathSigned })
+	c.want(titles, "lake", "sea")
+	shut.set(true)
+	w.exec("CREATE INDEX another ON public.people (name)")
+	eventually(t, "row security", func() bool { return door(titles) == verdict.PathRowSecurity })
+	c.want(titles, "lake", "sea")
+	if !strings.Contains(w.log.String(), "level=ERROR msg=\"the gate door stays shut") {
+		t.Error("the door shut quietly")
+	}
+	shut.set(false)
+	w.exec("DROP INDEX public.another")
+	eventually(t, "the gate door again", func() bool { return door(titles) == verdict.PathSigned })
+	c.want(titles, "lake", "sea")
+}
+
+// TestGateStaysShut: a policy that is read again does not open the door, and a door that shuts with nothing else
+// changed is shut for what was decided before.
+func TestGateStaysShut(t *testing.T) {
+	tier.All(t)
+	var shut syncFlag
+	w := start(t, func(w *world) {
+		w.cfg.Mode, w.cfg.Refresh = rewrite.AlwaysSigned, time.Hour
+		if err := installWith(context.Background(), w.dba, rules, rls.Options{Doors: true}); err != nil {
+			t.Fatal(err)
+		}
+		w.cfg.Check = func(context.Context, *pgx.Conn, Target) error {
+			if shut.get() {
+				return SignedPathOff{"a probe"}
+			}
+			return nil
+		}
+	})
+	c := w.client("caregiver")
+	door := func() verdict.Path {
+		c.seal() // with the rights of now
+		return c.Decide(t.Context(), titles, verdict.Simple).Path
+	}
+	if got := door(); got != verdict.PathSigned {
+		t.Fatalf("it takes the door %v", got)
+	}
+	shut.set(true)
+	w.write(strings.Replace(rules, "\ntables:", "\nlimits: [ { per: agent, statements: 1000 } ]\ntables:", 1))
+	if err := w.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if got := door(); got != verdict.PathRowSecurity {
+		t.Errorf("after a reload it takes the door %v", got)
+	}
+
+	d := w.databases["memories"]
+	d.stopListening(t)
+	look := func(want verdict.Path) {
+		t.Helper()
+		d.mu.Lock()
+		d.checked = time.Time{}
+		d.mu.Unlock()
+		if err := d.refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := door(); got != want {
+			t.Errorf("shut %v: it takes the door %v", shut.get(), got)
+		}
+	}
+	shut.set(false)
+	look(verdict.PathSigned)
+	shut.set(true)
+	look(verdict.PathRowSecurity)
+}
+
+// What a Parse declares its parameters as decides whether the text may take the gate door.
+func TestDeclaredTypesAndTheGate(t *testing.T) {
+	tier.All(t)
+	w := start(t, func(w *world) {
+		w.cfg.Mode = rewrite.AlwaysSigned
+		if err := installWith(context.Background(), w.dba, rules, rls.Options{Doors: true}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	c := w.client("caregiver")
+	for _, q := range []struct {
+		sql   string
+		types []uint32
+		door  verdict.Path
+	}{
+		{"SELECT title FROM memories WHERE id = $1", nil, verdict.PathSigned},
+		{"SELECT title FROM memories WHERE id = $1", []uint32{0}, verdict.PathSigned},
+		{"SELECT title FROM memories WHERE id = $1", []uint32{23}, verdict.PathSigned},
+		{"SELECT title FROM memories WHERE id = $1", []uint32{1700}, verdict.PathRowSecurity},    // the column is converted
+		{"SELECT title FROM memories WHERE id = $1::int", []uint32{25}, verdict.PathRowSecurity}, // the value is, when it comes to a row
+		{"SELECT title FROM memories WHERE user_id = $1::uuid AND title = $2", []uint32{2950, 25}, verdict.PathSigned},
+		{"SELECT title FROM memories WHERE user_id = $1::uuid AND title = $2", []uint32{2950, 19}, verdict.PathRowSecurity},
+		{"SELECT title FROM memories WHERE title LIKE $1", nil, verdict.PathSigned},
+		{"SELECT title FROM memories WHERE title LIKE $1", []uint32{1043}, verdict.PathSigned},
+		{"SELECT title FROM memories WHERE title LIKE $1", []uint32{1042}, verdict.PathRowSecurity},
+		{"SELECT title FROM memories WHERE left(title, $1) = 'a'", nil, verdict.PathRowSecurity},
+		{"SELECT title FROM memories LIMIT $1", []uint32{20}, verdict.PathSigned},
+		{"SELECT title FROM memories WHERE EXISTS (SELECT FROM people LIMIT $1)", nil, verdict.PathSigned}, // the value is looked at
+		{"SELECT title FROM memories WHERE EXISTS (SELECT FROM people LIMIT $1)", []uint32{25}, verdict.PathRowSecurity},
+		{"SELECT title FROM memories WHERE EXISTS (SELECT FROM people LIMIT $1 + 1)", nil, verdict.PathRowSecurity},
+		{"SELECT title FROM memories WHERE id = ANY ($1)", []uint32{1016}, verdict.PathSigned},
+		{"SELECT title FROM memories WHERE title = ANY ($1::text[])", []uint32{1009}, verdict.PathSigned},
+		{"SELECT title FROM memories WHERE id = $1::int4", []uint32{23}, verdict.PathSigned},
+		{"SELECT title FROM memories WHERE id = $1::int4", []uint32{20}, verdict.PathRowSecurity}, // the value is narrowed, when it comes to a row
+		{"SELECT title FROM memories WHERE id = $1 AND title = $1", nil, verdict.PathRowSecurity},
+	} {
+		v := c.Decide(t.Context(), q.sql, verdict.Extended)
+		if !v.Allowed() {
+			t.Fatalf("%s: %v", q.sql, v.Refusal)
+		}
+		if len(q.types) > 0 {
+			v = c.Declare(t.Context(), v, q.types)
+		}
+		if !v.Allowed() || v.Path != q.door {
+			t.Errorf("%s with %v: door %s, want %s (%v)", q.sql, q.types, v.Path, q.door, v.Refusal)
+		}
+		if again := c.Recheck(t.Context(), v); again.Text != v.Text {
+			t.Errorf("%s with %v: judged again it takes the other door", q.sql, q.types)
+		}
+	}
+}
+
+// TestDeclaredTypesAtAnyPlace: a type that may not be named is refused, and one that the gate door was not vetted for
+// takes the other, at whichever place it stands among others, declared or left to the server, through either door.
+func TestDeclaredTypesAtAnyPlace(t *testing.T) {
+	tier.All(t)
+	w := start(t, func(w *world) {
+		w.cfg.Mode = rewrite.AlwaysSigned
+		if err := installWith(context.Background(), w.dba, rules, rls.Options{Doors: true}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	c := w.client("caregiver")
+	const xid, nothing, numeric = 28, 4_000_000_000, 1700
+	for sql, door := range map[string]verdict.Path{
+		"SELECT title FROM memories WHERE id = $1 AND id > $2 AND id < $3 AND id = $4":                     verdict.PathSigned,
+		"SELECT title FROM memories WHERE id = $1 AND id > $2 AND id < $3 AND id = $4 AND title ~ '(?=a)'": verdict.PathRowSecurity,
+	} {
+		for _, others := range []uint32{0, 20, 23} {
+			for at := range 4 {
+				for n := at + 1; n <= 4; n++ {
+					types := slices.Repeat([]uint32{others}, n)
+					v := c.Decide(t.Context(), sql, verdict.Extended)
+					if now := c.Declare(t.Context(), v, types); !now.Allowed() || v.Path != door || now.Path != door {
+						t.Fatalf("%s with %v: door %s, %v", sql, types, now.Path, now.Refusal)
+					}
+					for _, odd := range []uint32{xid, nothing, numeric} {
+						types[at] = odd
+						now := c.Declare(t.Context(), v, types)
+						if now.Allowed() != (odd == numeric) || now.Allowed() && now.Path != verdict.PathRowSecurity {
+							t.Errorf("%s (door %s) with %v: door %s, %v", sql, door, types, now.Path, now.Refusal)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// A cast says of which type its parameter is, unless the client declares another: then it may fail, and is planned with
+// care, when it is asked again as well.
+func TestDeclaredTypesArePlannedWithCare(t *testing.T) {
+	w := start(t, nil)
+	c := w.client("caregiver")
+	const text = 25
+	kept := map[*verdict.Verdict]bool{}
+	for sql, want := range map[string][2]bool{ // as the server takes it, and declared
+		"SELECT title FROM memories WHERE id = $1":                     {false, false},
+		"SELECT title FROM memories WHERE id = $1::int":                {false, true},
+		"SELECT title FROM memories WHERE id = $1::int + 1":            {true, true},
+		"SELECT title FROM memories WHERE id = $1::int AND title = $1": {true, true},
+	} {
+		v := c.Decide(t.Context(), sql, verdict.Extended)
+		for _, types := range [][]uint32{nil, {0}} {
+			if now := c.Declare(t.Context(), v, types); !now.Allowed() || now.HasHardenedPlan() != want[0] {
+				t.Errorf("%s with %v: %t %v", sql, types, now.HasHardenedPlan(), now.Refusal)
+			}
+		}
+		declared := c.Declare(t.Context(), v, []uint32{text})
+		again := c.Recheck(t.Context(), declared)
+		if !declared.Allowed() || declared.HasHardenedPlan() != want[1] || again.HasHardenedPlan() != want[1] || v.HasHardenedPlan() != want[0] {
+			t.Errorf("%s declared: %t, again %t; without %t; %v", sql, declared.HasHardenedPlan(), again.HasHardenedPlan(), v.HasHardenedPlan(), declared.Refusal)
+		}
+		kept[v], kept[declared] = want[0], want[1]
+	}
+
+	w.exec("CREATE INDEX another ON public.people (name)")
+	w.lookAgain(t)
+	c.seal()
+	for v, want := range kept {
+		if again := c.Recheck(t.Context(), v); !again.Allowed() || again.HasHardenedPlan() != want {
+			t.Errorf("%s under other catalogs: with care %t, want %t; %v", v.Original, again.HasHardenedPlan(), want, again.Refusal)
+		}
+	}
+}
+
+// A type that a Parse declares may be one whose casts are others' functions: what the text casts, it is not given.
+func TestDeclaredTypesAreCastByNobodyElse(t *testing.T) {
+	w := start(t, func(w *world) {
+		w.exec("CREATE TYPE public.gauge AS (n int, unit text); CREATE FUNCTION public.gauged(public.gauge) " +
+			"RETURNS int LANGUAGE sql AS 'SELECT 1'; CREATE CAST (public.gauge AS int) WITH FUNCTION public.gauged")
+	})
+	var gauge uint32
+	if err := w.dba.QueryRow(t.Context(), "SELECT 'public.gauge'::regtype::oid").Scan(&gauge); err != nil {
+		t.Fatal(err)
+	}
+	c := w.client("caregiver")
+	for sql, may := range map[string]bool{"SELECT $1::text": true, "SELECT $1::int": false} {
+		v := c.Decide(t.Context(), sql, verdict.Extended)
+		if now := c.Declare(t.Context(), v, []uint32{gauge}); !v.Allowed() || now.Allowed() != may {
+			t.Errorf("%s of a gauge: %v", sql, now.Refusal)
+		}
+	}
+}
+
+// What was judged for row security stays so when it is asked again under other catalogs.
+func TestPlainVerdictsStayPlain(t *testing.T) {
+	tier.All(t)
+	w := start(t, func(w *world) {
+		w.cfg.Mode = rewrite.AlwaysSigned
+		if err := installWith(context.Background(), w.dba, rules, rls.Options{Doors: true}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	c := w.client("caregiver")
+	v := c.Decide(t.Context(), titles, verdict.Extended)
+	plain := c.ByRowSecurity(t.Context(), v, nil)
+	if v.Path != verdict.PathSigned || plain.Path != verdict.PathRowSecurity {
+		t.Fatalf("%s takes the door %v, %v when plain", titles, v.Path, plain.Path)
+	}
+	w.exec("CREATE INDEX another ON public.people (name)")
+	w.lookAgain(t)
+	c.seal()
+	if again := c.Recheck(t.Context(), plain); !again.Allowed() || again.Path != verdict.PathRowSecurity {
+		t.Errorf("it takes the door %v now; %v", again.Path, again.Refusal)
+	}
+	c.want(titles, "lake", "sea")
+}
+
+// lookAgain waits until what was changed in the catalogs has been looked at.
+func (w *world) lookAgain(t *testing.T) {
+	t.Helper()
+	if err := w.db0(t).refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,172 @@
+package pgcatalog
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// What PostgreSQL runs as a row is changed may be a function of the owner's, which asks what it likes with the rights
+// of whoever writes. A table is quiet where all of that is PostgreSQL's own, or ours; what is not known to be is taken
+// for other.
+
+var otherNodes = []string{"CONVERTROWTYPE", "COERCETODOMAIN", "ROWCOMPARE", "MINMAX", "XMLEXPR", "JSON", "NEXTVALUE",
+	"SUBLINK"}
+
+// others tells of an expression, nil where there is none, that it may run a function that is neither PostgreSQL's own
+// nor of an extension that is known, or that goes by more than its arguments: those that run a text are among these.
+// Functions of any type run what their arguments' types compare by, so that each type in it counts.
+func (k *known) others(t *tree) bool {
+	return t != nil && (t.has(otherNodes) || slices.ContainsFunc(t.functions, k.othersCalled) || !k.plainTypes(t))
+}
+
+func (k *known) othersCalled(oid uint32) bool {
+	f := k.functions[oid]
+	return f == nil || !(f.immutable && (!k.ofOthers(f) || k.plainSQL(f)) || f.oid < firstOfOthers && f.name == "now")
+}
+
+// plainTypes tells of an expression that all types in it are plain.
+func (k *known) plainTypes(t *tree) bool {
+	return !slices.ContainsFunc(t.types, func(oid uint32) bool { return !k.plainType(oid) })
+}
+
+// ofOthers tells whether a function is neither PostgreSQL's own nor the code of an extension that is known. What such
+// an extension has in another language anyone may have replaced, as earth() is made to be, and calls others by name.
+// Only a superuser can have put code in C, or the server's under another name, as citext's operators are, in a
+// function's place.
+func (k *known) ofOthers(f *function) bool {
+	return !f.own && !(k.ofHonest("pg_proc", f.oid) && (f.language == "c" || f.language == "internal"))
+}
+
+// ofAnybody tells the same of a function as ofOthers, but that code in C of any extension is not meant.
+func (k *known) ofAnybody(f *function) bool {
+	return k.ofOthers(f) && !(f.language == "c" && k.extensionOf("pg_proc", f.oid) != "")
+}
+
+// plainType tells whether nothing of the owner's runs as a value of a type is made, compared or written: PostgreSQL's
+// own, those of extensions that are known, enums, and arrays of these. Domains (but see plainColumn) and rows are none,
+// and none is what others have made comparable: arrays of it are compared by that. An expression says that it has to do
+// with no type by its OID, which is 0.
+func (k *known) plainType(oid uint32) bool {
+	return oid == 0 || k.plain(k.types[oid]) || k.plain(k.elements[oid])
+}
+
+func (k *known) plain(t *typeFacts) bool {
+	if t == nil {
+		return false
+	}
+	var made bool
+	switch t.kind {
+	case 'e':
+		made = true
+	case 'b':
+		made = t.oid < firstOfOthers || k.ofHonest("pg_type", t.oid)
+	case 'r', 'm':
+		made = t.oid < firstOfOthers
+	}
+	return made && !slices.ContainsFunc(k.classes, func(c class) bool {
+		return c.orders && (c.of == t.oid || c.of == t.array) && !k.ofHonest("pg_opclass", c.oid)
+	})
+}
+
+// plainColumn tells so of what a column has, which may also be a domain over such a type that others have no part in
+// the checks of.
+func (l *loader) plainColumn(oid uint32) bool {
+	k := &l.known
+	if k.plainType(oid) {
+		return true
+	}
+	d := k.types[oid]
+	return d != nil && d.kind == 'd' && k.plainType(d.base) && !slices.ContainsFunc(l.checks, func(c check) bool {
+		return c.of == oid && c.tree != nil && k.others(c.tree.ofItsValue())
+	})
+}
+
+// ofItsValue is the check of a domain without what stands in it for the domain's value.
+func (t *tree) ofItsValue() *tree {
+	text := strings.ReplaceAll(t.text, "{COERCETODOMAINVALUE ", "{VALUE ")
+	return newTree(&text)
+}
+
+// readQuiet finds which tables are quiet. Of triggers those of foreign keys are PostgreSQL's, which ask with the rights
+// of the tables' owners; ours note what has changed, and some only write the time (timed.go).
+func (l *loader) readQuiet(ctx context.Context) error {
+	k := &l.known
+	// tables of which a row is not updated quietly, by what they have besides columns, policies and triggers
+	loud := map[uint32]bool{}
+	for _, g := range l.generated {
+		loud[g.relation] = loud[g.relation] || g.virtual || k.others(g.tree)
+	}
+	for _, c := range l.checks {
+		loud[c.relation] = loud[c.relation] || k.others(c.tree)
+	}
+	for _, i := range l.indexes {
+		loud[i.relation] = loud[i.relation] || slices.ContainsFunc(i.trees(), k.others) || k.othersMethod(i)
+	}
+	if err := l.readKeysOfOthers(ctx, loud); err != nil {
+		return err
+	}
+	changes := map[uint32]bool{} // tables of which no row is changed quietly
+	for _, p := range l.policies {
+		changes[p.relation] = changes[p.relation] || !p.permissive ||
+			slices.ContainsFunc(p.trees, func(t *tree) bool {
+				return !k.plainTypes(t) || slices.ContainsFunc(t.functions, k.worked)
+			})
+	}
+	deletes, updates := map[uint32]bool{}, map[uint32]bool{} // tables with triggers that count
+	for _, t := range l.triggers {
+		fires := k.others(t.when) || !(k.functions[t.functionOID].own || t.schema == "pgconsent" && t.kind&before == 0)
+		deletes[t.relation] = deletes[t.relation] || t.kind&onDelete != 0 && fires
+		updates[t.relation] = updates[t.relation] || t.kind&onUpdate != 0 && fires && (k.others(t.when) || !l.writesTime(t))
+	}
+	plain := map[uint32]bool{} // by type
+	for oid, r := range l.relations {
+		if r.Kind != catalog.Table || !l.heaps[oid] || r.Name.Schema == "pg_catalog" ||
+			r.Name.Schema == "information_schema" || r.HasRules || changes[oid] {
+			continue
+		}
+		r.DeleteRunsNoUserCode = !deletes[oid]
+		r.UpdateRunsNoUserCode = !updates[oid] && !loud[oid] && !slices.ContainsFunc(r.Columns, func(c catalog.Column) bool {
+			if _, known := plain[c.TypeOID]; !known {
+				plain[c.TypeOID] = l.plainColumn(c.TypeOID)
+			}
+			return !plain[c.TypeOID]
+		})
+	}
+	return nil
+}
+
+// worked tells of a function that a policy calls it and it is none of PostgreSQL's own, and not idle.
+func (k *known) worked(oid uint32) bool {
+	f := k.functions[oid]
+	return f == nil || k.ofOthers(f) && !k.idle(f)
+}
+
+// readKeysOfOthers finds the tables with keys that compare by operators of others, or cast what they compare: the
+// columns of a foreign key are cast to what its operators compare, which are those of the key that it points to.
+func (l *loader) readKeysOfOthers(ctx context.Context, loud map[uint32]bool) error {
+	uses := &l.known.uses
+	if len(uses.operators) == 0 && len(uses.casts) == 0 {
+		return nil
+	}
+	var oid uint32
+	return l.each(ctx, `SELECT k.oid FROM pg_constraint AS con CROSS JOIN LATERAL (VALUES (con.conrelid), (con.confrelid)) AS k (oid)
+		WHERE k.oid <> 0 AND (con.conpfeqop || con.conppeqop || con.conffeqop || con.conexclop) && $1::oid[]
+		UNION SELECT con.conrelid FROM pg_constraint AS con JOIN pg_attribute AS a ON a.attrelid = con.conrelid AND a.attnum = ANY (con.conkey) WHERE con.contype = 'f' AND a.atttypid = ANY ($2::oid[])`,
+		[]any{&oid},
+		func() error {
+			loud[oid] = true
+			return nil
+		}, uses.operators, uses.casts)
+}
+
+// othersMethod tells of an index that its access method or an operator class is not known, or that others have a part
+// in one.
+func (k *known) othersMethod(i *index) bool {
+	return i.methodOID >= firstOfOthers && !k.ofHonest("pg_am", i.methodOID) ||
+		slices.ContainsFunc(i.classes, func(oid uint32) bool {
+			return oid >= firstOfOthers && !k.ofHonest("pg_opclass", oid) || slices.Contains(k.uses.classes, oid)
+		})
+}

@@ -1,0 +1,62 @@
+package rewrite
+
+import (
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+)
+
+// A function in FROM takes the gate door where it reads a text search, as an expression that reads one does.
+func TestSearchesInFrom(t *testing.T) {
+	r, _ := altered(t, AlwaysSigned, `ALTER TABLE memories ADD found tsvector; CREATE INDEX ON memories USING gin (found)`)
+	for sql, gate := range map[string]bool{
+		"SELECT id, ts_rank(found, q) AS rank FROM memories, plainto_tsquery('english', 'lake') q WHERE found @@ q ORDER BY rank DESC, id LIMIT 5": true,
+		"SELECT id FROM memories m CROSS JOIN websearch_to_tsquery('lake -storm') AS q WHERE m.found @@ q":                                         true,
+		"SELECT id FROM memories m JOIN to_tsquery('english', 'a & b') AS s (q) ON m.found @@ s.q":                                                 true,
+		"SELECT id, ts_rank(found, query, 32) FROM memories, pg_catalog.phraseto_tsquery('simple', $1) query WHERE query @@ found":                 true,
+		"SELECT id, ts_rank(found, query, 32) FROM memories, pg_catalog.phraseto_tsquery('simple', $1) query WHERE found @@ query":                 true,
+		"SELECT id FROM memories, plainto_tsquery('english', 'lake') WHERE found @@ plainto_tsquery":                                               true,
+		"SELECT max(ts_rank(found, q)) FROM memories, plainto_tsquery('english', 'lake') q WHERE found @@ q AND ts_rank(found, q) > 0.1":           true,
+		"SELECT id FROM memories, plainto_tsquery('english', 'lake') q WHERE found @@ q ORDER BY ts_rank('{0.1, 0.2, 0.4, 1.0}', found, q)":        false,
+		"SELECT id, ts_rank(found, q, level) FROM memories, plainto_tsquery('english', 'lake') q WHERE found @@ q":                                 false,
+		// with a stack
+		"SELECT id FROM memories, plainto_tsquery('english', 'lake') q WHERE found @@ q ORDER BY ts_rank_cd(found, q)":                            false,
+		"SELECT id, ts_rank_cd(found, q), ts_headline('english', body, q) FROM memories, plainto_tsquery('english', 'lake') q WHERE found @@ q":   true,
+		"SELECT id FROM memories, to_tsquery('lake') q WHERE found @@ q":                                                                          true,
+		"SELECT id FROM memories, to_tsquery('lake boat') q WHERE found @@ q":                                                                     false,
+		"SELECT id FROM memories, to_tsquery('english', $1) q WHERE found @@ q":                                                                   true,
+		"SELECT id FROM memories, LATERAL plainto_tsquery('english', title) q WHERE found @@ q":                                                   false,
+		"SELECT id FROM memories, plainto_tsquery('english', title) q WHERE found @@ q":                                                           false,
+		"SELECT id FROM memories, plainto_tsquery('english', 'lake') WITH ORDINALITY q WHERE found @@ q":                                          false,
+		"SELECT id FROM memories, ROWS FROM (plainto_tsquery('english', 'lake'), plainto_tsquery('english', 'b')) AS q (a, b) WHERE found @@ q.a": false,
+		"SELECT id FROM memories, lower('LAKE') q WHERE title = q":                                                                                false,
+		"SELECT DISTINCT q FROM memories, plainto_tsquery('english', 'lake') q WHERE found @@ q":                                                  false,
+		"SELECT id FROM memories, generate_series(1, 3) q WHERE level = q":                                                                        false,
+		"SELECT count(*) FROM memories, plainto_tsquery('english', 'lake') q GROUP BY q":                                                          false,
+	} {
+		result, refused := r.Rewrite(sql, false)
+		switch {
+		case refused != nil:
+			t.Errorf("%s: %v", sql, refused)
+		case (result.Path == verdict.PathSigned) != gate:
+			t.Errorf("%s: %s: %s", sql, result.Path, result.RowSecurityReason)
+		}
+	}
+}
+
+// A column that USING makes of two is converted where their types differ: of some dates there is no time, and of some
+// numbers no floating point.
+func TestUsingIsOfOneType(t *testing.T) {
+	r, _ := altered(t, AlwaysSigned,
+		"ALTER TABLE memories ADD at date, ADD on_day date, ADD n integer, ADD size numeric; ALTER TABLE people "+
+			"ADD at timestamp, ADD on_day date, ADD n bigint, ADD size float8")
+	for column, gate := range map[string]bool{"at": false, "on_day": true, "n": true, "size": false} {
+		for _, join := range []string{"JOIN", "LEFT JOIN", "FULL JOIN"} {
+			sql := "SELECT m.id FROM memories m " + join + " people p USING (" + column + ") WHERE " + column + " IS NOT NULL"
+			result, refused := r.Rewrite(sql, false)
+			if refused != nil || (result.Path == verdict.PathSigned) != gate {
+				t.Errorf("%s: %v, door %s, %q", sql, refused, result.Path, result.RowSecurityReason)
+			}
+		}
+	}
+}

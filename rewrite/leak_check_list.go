@@ -1,0 +1,210 @@
+package rewrite
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+//go:embed leak_safe.txt
+var vettedText string
+
+// kind is what the vetter knows of the type of an expression: no more than the list needs.
+type kind string
+
+const (
+	kindOpaque     kind = "opaque" // may be returned, counted, and asked whether it is NULL
+	kindString     kind = "string" // a constant whose type the context gives; NULL too
+	kindParam      kind = "parameter"
+	kindInt        kind = "int"
+	kindNumeric    kind = "numeric"
+	kindText       kind = "text"
+	kindBool       kind = "bool"
+	kindEnum       kind = "enum"
+	kindNow        kind = "now"
+	kindRecent     kind = "recent"
+	kindToday      kind = "today"
+	kindSpan       kind = "span"
+	kindUndeclared kind = "undeclared" // of a parameter that nobody may declare
+	kindTSQuery    kind = "tsquery"
+	kindTSVector   kind = "tsvector"
+
+	kindConfiguration kind = "configuration" // of a text search, a constant
+)
+
+// typeKinds are the types that have a kind of their own, by OID.
+var typeKinds = map[uint32]kind{
+	16: kindBool, 20: kindInt, 21: kindInt, 23: kindInt, 1700: kindNumeric,
+	700: "float", 701: "float", 25: kindText, 1043: kindText, 2950: "uuid",
+	1082: "date", 1114: "timestamp", 1184: "timestamptz", 3802: "jsonb",
+	3614: kindTSVector, 3615: kindTSQuery, 1009: "text[]", 2951: "uuid[]",
+	1005: kindInts, 1007: kindInts, 1016: kindInts, 1015: "text[]",
+	3904: "int4range", 3906: "numrange", 3908: "tsrange", 3910: "tstzrange", 3912: "daterange", 3926: "int8range",
+}
+
+// kindInts are arrays of whole numbers, of any size.
+const kindInts kind = "int[]"
+
+// extensionKinds are the types of extensions that have a kind, by their own name.
+var extensionKinds = []string{"citext", "hstore", "ltree"}
+
+// kindOf is the kind of a column: of a domain that of the type under it, for which PostgreSQL chooses operators and
+// functions unless somebody has made some of that name for the domain, and then the name is not vetted; what the domain
+// checks is asked of what is made, not of what is read. Texts of another collation than the database's are opaque: two
+// of them cannot be compared, which PostgreSQL notices only when it comes to a row.
+func kindOf(c *catalog.Column, snap *catalog.Snapshot) kind {
+	if c.Collation != "" && !slices.Contains(byteCollations, c.Collation) {
+		return kindOpaque
+	}
+	oid := snap.BaseType(c.TypeOID)
+	k := kindOfOID(oid)
+	switch t := snap.TypeByOID(oid); {
+	case k == kindInts && slices.ContainsFunc(snap.OperatorsNamed("", "&&"),
+		func(o *catalog.Operator) bool { return o.Extension == "intarray" }):
+		// its operators fail for arrays with NULL
+		return kindOpaque
+	case k != kindOpaque || t == nil:
+	case t.Kind == 'e':
+		return kindEnum
+	case t.Kind == 'b' && t.Name.Name == t.Extension && slices.Contains(extensionKinds, t.Extension):
+		return kind(t.Extension)
+	}
+	return k
+}
+
+// settled is the kind of a column that a value of this kind fits.
+func (k kind) settled() kind {
+	switch k {
+	case kindNow, kindRecent:
+		return "timestamptz"
+	case kindToday:
+		return "date"
+	}
+	return k
+}
+
+func kindOfOID(oid uint32) kind {
+	if k, ok := typeKinds[oid]; ok {
+		return k
+	}
+	return kindOpaque
+}
+
+// entry of leak_safe.txt.
+type vettedEntry struct {
+	operands [][]kind
+	result   kind
+	reason   string
+}
+
+// vettedList is leak_safe.txt, by "operator =".
+var vettedList = func() map[string][]vettedEntry {
+	list := map[string][]vettedEntry{}
+	for line := range lines(vettedText) {
+		parts := strings.Split(line, " : ")
+		if len(parts) != 5 {
+			panic(fmt.Sprintf("rewrite: leak_safe.txt: %q", line))
+		}
+		e := vettedEntry{result: kind(strings.TrimSpace(parts[3])), reason: strings.TrimSpace(parts[4])}
+		for alternative := range strings.SplitSeq(parts[2], ",") {
+			var operands []kind
+			for _, operand := range strings.Fields(alternative) {
+				if operand != "none" {
+					operands = append(operands, kind(operand))
+				}
+			}
+			e.operands = append(e.operands, operands)
+		}
+		for _, name := range strings.Fields(parts[1]) {
+			key := strings.TrimSpace(parts[0]) + " " + name
+			list[key] = append(list[key], e)
+		}
+	}
+	return list
+}()
+
+// sortable kinds can be grouped, sorted and compared without knowing more.
+func sortable(k kind) bool {
+	return k != kindOpaque && k != kindTSQuery && k != kindSpan && k != kindTSVector && k != "hstore"
+}
+
+// timeFields every time has.
+var timeFields = []string{"year", "month", "day", "hour", "minute", "dow", "doy", "quarter", "epoch"}
+
+// dateFields every date has, and truncUnits every time is cut to.
+var (
+	dateFields = []string{"year", "month", "day", "dow", "doy", "quarter", "epoch"}
+	truncUnits = []string{"year", "quarter", "month", "week", "day", "hour", "minute", "second"}
+)
+
+// value is what an expression is.
+type value struct {
+	kind     kind
+	constant bool
+	text     string // of a string constant, cast to text or not
+	null     bool
+	number   int32  // of an integer constant
+	param    int32  // of a parameter
+	free     bool   // not on the list: see leak_check_output.go
+	oid      uint32 // the type of a table's column
+}
+
+// fits tells whether an operand can stand where the list asks for a kind.
+func (v value) fits(wanted kind) bool {
+	switch wanted {
+	case "any":
+		return v.kind != kindSpan
+	case "pattern":
+		return v.kind == kindParam || v.literal() && !strings.Contains(v.text, `\`) && strings.Count(v.text, "%") <= maxWildcards
+	case "expression":
+		return v.kind == kindParam || v.literal() && verdict.SafeRegularExpression(v.text)
+	case "query":
+		return v.kind == kindParam || v.literal() && verdict.SafeTextQuery(v.text)
+	case "string":
+		return v.literal() || v.kind == kindConfiguration
+	case "short":
+		return v.kind == kindParam || v.literal() && verdict.SearchWords.Holds([]byte(v.text)) && len(v.text) <= maxBrief
+	case "brief":
+		return v.literal() && len(v.text) <= maxBrief
+	case "shallow":
+		return v.kind == kindParam || v.constant && (v.kind == kindString || v.kind == "jsonb") &&
+			verdict.ShallowJSON.Holds([]byte(v.text))
+	case "field":
+		return v.kind == kindString && slices.Contains(timeFields, v.text)
+	case "datefield":
+		return v.kind == kindString && slices.Contains(dateFields, v.text)
+	case "unit":
+		return v.kind == kindString && slices.Contains(truncUnits, v.text)
+	case "days":
+		return v.constant && v.kind == kindInt && 0 <= v.number && v.number <= maxDays
+	case "label":
+		return v.kind == kindEnum && v.constant
+	case "integer":
+		return v.constant && v.kind == kindInt
+	case "natural":
+		return v.constant && v.kind == kindInt && v.number >= 0
+	case kindTSQuery, kindTSVector, kindSpan, kindNow, kindRecent, kindToday, kindEnum:
+		return v.kind == wanted
+	case "float":
+		return v.kind == wanted || v.kind == kindNumeric && v.constant || v.untyped()
+	}
+	return v.kind.settled() == wanted || v.untyped()
+}
+
+const (
+	maxBrief     = 500 // bytes of what PostgreSQL reads with a stack
+	maxWildcards = 200 // of a pattern: it is matched with a stack
+	maxDays      = 100_000
+)
+
+// literal values are strings in the text, cast to text or not.
+func (v value) literal() bool {
+	return v.constant && !v.null && (v.kind == kindString || v.kind == kindText)
+}
+
+// untyped values take their type from what is beside them.
+func (v value) untyped() bool { return v.kind == kindString || v.kind == kindParam }

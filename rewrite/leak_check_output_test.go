@@ -1,0 +1,192 @@
+package rewrite
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// What the outermost SELECT returns may be any function, operator and cast of PostgreSQL's; what is sorted, grouped or
+// asked for on the way may not.
+func TestOutputsTakeTheDoor(t *testing.T) {
+	r, _ := altered(t, AlwaysSigned, "ALTER TABLE memories ADD n integer, ADD price numeric, ADD day date, ADD f float8")
+	cases := map[string]bool{
+		"SELECT id, ts_headline('english', body, plainto_tsquery('english', $1)) FROM memories WHERE body ILIKE " +
+			"'%' || $1 || '%' LIMIT $2": true,
+		"SELECT title || ' x' || to_char(occurred_at, 'YYYY') FROM memories ORDER BY occurred_at": true,
+		"SELECT (metadata ->> 'stars')::float8, price::bigint / n, md5(title), ARRAY[title, body], -n, n % 2 = 0 " +
+			"FROM memories": true,
+		"SELECT id, (SELECT count(*) FROM people) / n FROM memories": true,
+		"SELECT user_id, count(*) FILTER (WHERE date_trunc('day', occurred_at) > now() - interval '1 day') * " +
+			"100.0 / count(*) AS pct FROM memories GROUP BY 1 ORDER BY pct DESC": true,
+		"SELECT user_id, percentile_cont(0.5) WITHIN GROUP (ORDER BY n) AS p FROM memories GROUP BY 1 HAVING " +
+			"avg(n + 1) > 3 AND (stddev(n) > 0 OR sum(n) / 2 > 1) ORDER BY 2": true,
+		"SELECT id, row_number() OVER (PARTITION BY user_id ORDER BY occurred_at) AS rn, lag(n, 1) OVER w FROM " +
+			"memories WINDOW w AS (ORDER BY n ROWS 3 PRECEDING) ORDER BY rn": true,
+		"SELECT jsonb_agg(jsonb_build_object('id', id, 'title', left(title, n)) ORDER BY occurred_at DESC) FROM " +
+			"memories": true,
+		"SELECT n, sum(count(*)) OVER (PARTITION BY n ORDER BY sum(n) / 2) FROM memories GROUP BY n":                 true,
+		"SELECT DISTINCT ON (n) n, n / 2 FROM memories":                                                              true,
+		"SELECT max(n) FILTER (WHERE n / 2 > 3), string_agg(upper(title) || n::text, ', ' ORDER BY n) FROM memories": true,
+		"WITH m AS (SELECT n FROM memories) SELECT n / 2 FROM m":                                                     true,
+		"SELECT n / 2 FROM (SELECT n FROM memories ORDER BY n LIMIT 3) m":                                            true,
+
+		"SELECT id FROM memories WHERE $1::int IS NULL OR n = $1":    true, // of one type, whichever PostgreSQL sees first
+		"SELECT id FROM memories WHERE $1::bigint IS NULL OR n = $1": true,
+		"SELECT id FROM memories WHERE $1::int2 IS NULL OR n = $1":   false,
+		"SELECT id FROM memories WHERE $1::float4 IS NULL OR f > $1": false,
+		"SELECT id FROM memories WHERE n = $1::int LIMIT $1":         false,
+		"SELECT id FROM memories WHERE f = ANY (ARRAY[1.5, 2])":      true,
+		"SELECT id FROM memories WHERE f = ANY (ARRAY[1.5, f])":      true,
+		"SELECT id FROM memories WHERE price = ANY (ARRAY[1.5, n])":  true,
+		"SELECT id FROM memories WHERE f = ANY (ARRAY[1.5, n])":      false,
+
+		"SELECT n / 2 AS k FROM memories ORDER BY k":                                                         false,
+		"SELECT n / 2 FROM memories ORDER BY 1":                                                              false,
+		"SELECT id FROM memories ORDER BY n / 2":                                                             false,
+		"SELECT id FROM memories ORDER BY n / (SELECT count(*) FROM people)":                                 false, // which counts no memories
+		"SELECT DISTINCT n / 2 FROM memories":                                                                false,
+		"SELECT DISTINCT ON (n / 2) n FROM memories":                                                         false,
+		"SELECT n / 2, count(*) FROM memories GROUP BY 1":                                                    false,
+		"SELECT n, count(*) FROM memories GROUP BY n HAVING n / 2 > 5":                                       false,
+		"SELECT n, count(*) FROM memories GROUP BY n HAVING count(*) > 3 AND n / 2 > 5":                      false,
+		"SELECT n, count(*) FROM memories GROUP BY n HAVING n / 2 > 5 OR count(*) > 3":                       false,
+		"SELECT n, count(*) FROM memories GROUP BY n HAVING NOT (n / 2 > 5)":                                 false,
+		"SELECT max(n / 2) FROM memories":                                                                    false, // which adds a condition
+		"SELECT bool_and(n / 2 > 1) FROM memories":                                                           false,
+		"SELECT max(n / 2) OVER () FROM memories":                                                            false,
+		"SELECT rank() OVER (ORDER BY n / 2) FROM memories":                                                  false,
+		"SELECT rank() OVER w FROM memories WINDOW w AS (PARTITION BY n / 2)":                                false,
+		"SELECT array_agg(n) FROM memories":                                                                  false, // in the order of the plan
+		"SELECT jsonb_agg(n / 2) FROM memories":                                                              false,
+		"SELECT row_number() OVER (PARTITION BY n) FROM memories":                                            false,
+		"SELECT lag(n / 2) OVER w FROM memories WINDOW w AS (PARTITION BY n)":                                false,
+		"SELECT lag(n / 2) OVER v FROM memories WINDOW w AS (ORDER BY n), v AS (w)":                          true,
+		"SELECT stddev(price), variance(n) FROM memories":                                                    true,
+		"SELECT stddev(n / 2.0) FROM memories":                                                               false,
+		"SELECT array_agg(n ORDER BY n / 2) FROM memories":                                                   false,
+		"SELECT array_agg(DISTINCT n / 2) FROM memories":                                                     false,
+		"SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY n / 2) FROM memories":                            false,
+		"SELECT n / 2 FROM memories UNION ALL SELECT n FROM memories":                                        false,
+		"SELECT q FROM (SELECT n / 2 AS q FROM memories) m":                                                  false,
+		"WITH m AS (SELECT n / 2 AS q FROM memories) SELECT q FROM m":                                        false,
+		"SELECT (SELECT n / 2) FROM memories":                                                                false,
+		"SELECT EXISTS (SELECT n / 2 FROM people) FROM memories":                                             false,
+		"SELECT id FROM memories WHERE n / 2 > 1":                                                            false,
+		"SELECT m.id FROM memories m JOIN people p ON n / 2 > 1":                                             false,
+		"SELECT n, count(*) FROM memories GROUP BY n HAVING CASE WHEN true THEN n / 2 ELSE count(*) END > 5": false, // which is folded
+		"SELECT n, count(*) FROM memories GROUP BY n HAVING (count(*) > 0 AND n / 2 > 5) = true":             false,
+		"SELECT n, count(*) FROM memories GROUP BY n ORDER BY CASE WHEN true THEN n / 2 ELSE count(*) END":   false,
+		"SELECT n, CASE WHEN true THEN n / 2 ELSE count(*) END FROM memories GROUP BY n ORDER BY 2":          false,
+		"SELECT price::float8 FROM memories ORDER BY price":                                                  false, // the column of the result
+		"SELECT price::float8 FROM memories ORDER BY memories.price":                                         true,
+		"SELECT ROW(n, 1) FROM memories ORDER BY id":                                                         false,
+		"SELECT sum(n) OVER (ROWS UNBOUNDED PRECEDING) FROM memories":                                        false,
+		"SELECT sum(n) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) FROM memories":                            true,
+		"SELECT 1 / (length($1) + CASE WHEN true THEN 0 ELSE n END) FROM memories":                           false,
+		"SELECT repeat(title, $1) FROM memories":                                                             false, // nobody says what is declared
+		"SELECT 1 / length($1) FROM memories":                                                                false,
+		"SELECT coalesce(1 / length($1), n) FROM memories":                                                   false,
+		"SELECT n / length($1) FROM memories":                                                                true,
+		"SELECT n + $1 FROM memories":                                                                        false,
+		"SELECT unnest(string_to_array(title, ' ')) FROM memories":                                           false,
+		"SELECT generate_series(1, n) FROM memories":                                                         false,
+		"SELECT random() * n FROM memories":                                                                  false,
+		"SELECT clock_timestamp() > occurred_at FROM memories":                                               false,
+		"SELECT title::regclass FROM memories":                                                               false,
+		"SELECT pg_get_userbyid(n) || 'x' FROM memories":                                                     false,
+		"SELECT (ROW(n, 1)).f1 / 2 FROM memories":                                                            false,
+		"SELECT round(price, 1) FROM memories":                                                               false, // somebody's own, too
+	}
+	// of floating point the last digits go by the order
+	for _, name := range []string{"stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp"} {
+		cases["SELECT "+name+"(n), "+name+"(price) FROM memories"] = true
+		cases["SELECT "+name+"(f) FROM memories"] = false
+	}
+	for _, name := range []string{"array_agg", "json_agg", "jsonb_agg"} {
+		cases["SELECT "+name+"(n ORDER BY n) FROM memories"] = true
+		cases["SELECT "+name+"(n) FROM memories"] = false
+	}
+	for _, call := range []string{"row_number()", "ntile(2)", "lag(n)", "lead(n)", "first_value(n)", "last_value(n)", "nth_value(n, 2)"} {
+		cases["SELECT "+call+" OVER (PARTITION BY f ORDER BY n) FROM memories"] = true
+		cases["SELECT "+call+" OVER (PARTITION BY f) FROM memories"] = false
+	}
+	for sql, gate := range cases {
+		result, refused := r.Rewrite(sql, false)
+		switch {
+		case refused != nil && gate:
+			t.Errorf("%s: %v", sql, refused)
+		case refused == nil && (result.Path == verdict.PathSigned) != gate:
+			t.Errorf("%s: %s: %s", sql, result.Path, result.RowSecurityReason)
+		case gate:
+			unqualified(t, sql, result.Text)
+		}
+	}
+}
+
+// No function that acts, goes by more than its operands or returns sets is among those that an output may call.
+func TestOutputsAreValues(t *testing.T) {
+	_, conn := altered(t, AlwaysSigned, "SELECT 1")
+	rows, err := conn.Query(t.Context(),
+		`SELECT DISTINCT proname::text FROM pg_catalog.pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND (proretset OR provolatile = 'v')`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	n := 0
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			t.Fatal(err)
+		}
+		n++
+		if returnsPlainly(name) {
+			t.Errorf("%s may stand in what is returned", name)
+		}
+	}
+	if err := rows.Err(); err != nil || n < 100 {
+		t.Error(n, err)
+	}
+	// What is sorted by, since an aggregate is in it, must have one: no other function is called like one.
+	var plain []string
+	if err := conn.QueryRow(t.Context(),
+		`SELECT COALESCE(array_agg(DISTINCT proname::text), '{}') FROM pg_catalog.pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace AND prokind NOT IN ('a', 'w')`).Scan(&plain); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range plain {
+		if catalogFunctions[name].why == subjectAggregates {
+			t.Errorf("%s is not always an aggregate", name)
+		}
+	}
+	var sorted []string
+	if err := conn.QueryRow(t.Context(),
+		`SELECT array_agg(DISTINCT p.proname::text ORDER BY p.proname::text) FROM pg_catalog.pg_aggregate AS a JOIN pg_catalog.pg_proc AS p ON p.oid = a.aggfnoid WHERE a.aggsortop <> 0`).Scan(&sorted); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range sorted {
+		if !isIndexed(name) {
+			t.Errorf("an index may answer %s", name)
+		}
+	}
+}
+
+// Many columns take the door; an expression that is looked at in very many parts does not, and takes no time.
+func TestLongOutputs(t *testing.T) {
+	tier.All(t)
+	r := rewriter(t, AlwaysSigned)
+	for sql, gate := range map[string]bool{
+		"SELECT " + strings.TrimSuffix(strings.Repeat("title, ", 1200), ", ") + " FROM memories":              true,
+		"SELECT " + strings.TrimSuffix(strings.Repeat("md5(title), ", 100), ", ") + " FROM memories":          true,
+		"SELECT title" + strings.Repeat(" || title", 400) + " FROM memories":                                  true,
+		"SELECT title" + strings.Repeat(" || title", 900) + " FROM memories":                                  false,
+		"SELECT " + strings.Repeat("md5(", 400) + "title" + strings.Repeat(")", 400) + " FROM memories":       true,
+		"SELECT " + strings.TrimSuffix(strings.Repeat("md5(title), ", 1200), ", ") + " FROM memories LIMIT 3": false,
+	} {
+		result, refused := r.Rewrite(sql, false)
+		if refused != nil || (result.Path == verdict.PathSigned) != gate {
+			t.Errorf("%.60s: %v, door %s, %q", sql, refused, result.Path, result.RowSecurityReason)
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package rewrite
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+)
+
+// A pattern that is made of parts takes the gate door where none of them may be its escape at the end, and the values
+// of parameters are looked at for what they may be there.
+func TestPatternsOfParts(t *testing.T) {
+	r := rewriter(t, AlwaysSigned)
+	const whole, piece = verdict.Pattern, verdict.PatternPart
+	type forms = map[int32]verdict.Form
+	for pattern, want := range map[string]forms{ // nil: not the gate door
+		"$1":                                  {1: whole},
+		"$1 || ''":                            {1: whole},
+		"$1 || '%'":                           {1: piece},
+		"'%' || $1":                           {1: whole},
+		"'%' || $1 || '%'":                    {1: piece},
+		"$1 || $2":                            {1: whole, 2: whole}, // the last may be empty
+		"$1 || '_' || $2":                     {1: whole, 2: whole},
+		"$1 || '_' || $2 || '_'":              {1: piece, 2: piece},
+		"'%' || lower($1) || '%'":             {1: piece},
+		"'%' || upper($1::text)":              {1: whole},
+		"'a' || '%'":                          {},
+		`'a' || E'\\'`:                        nil,
+		`$1 || E'\\'`:                         nil,
+		`E'\\' || $1`:                         nil,
+		`E'a\\' || '%'`:                       nil,
+		"$1 || title":                         nil,
+		"$1::date || '%'":                     nil,
+		"$1 || " + repeated("'a'", 9):         {1: piece},
+		"$1 || " + repeated("'a'", 10):        nil,
+		"$1 || " + percents(200):              {1: piece},
+		"$1 || " + percents(201):              nil,
+		percents(150) + " || " + percents(51): nil,
+	} {
+		for _, operator := range []string{"LIKE", "NOT ILIKE"} {
+			sql := "SELECT id FROM memories WHERE title " + operator + " " + pattern
+			result, refused := r.Rewrite(sql, true)
+			switch gate := refused == nil && result.Path == verdict.PathSigned; {
+			case gate != (want != nil):
+				t.Errorf("%.200s: %v, door %s, %q", sql, refused, result.Path, result.RowSecurityReason)
+			case gate && fmt.Sprint(result.Forms) != fmt.Sprint(want):
+				t.Errorf("%.200s: forms %v, want %v", sql, result.Forms, want)
+			}
+		}
+	}
+}
+
+func repeated(part string, n int) string {
+	return strings.TrimSuffix(strings.Repeat(part+" || ", n), " || ")
+}
+
+func percents(n int) string { return "'" + strings.Repeat("%", n) + "'" }

@@ -1,0 +1,32 @@
+package rewrite
+
+import (
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+)
+
+// Of many tables whose rules look into others the planner expects next to no rows, as joins. A search needs its index
+// all the same.
+func TestManyRulesTakeRowSecurity(t *testing.T) {
+	r, _ := altered(t, Auto, "CREATE TYPE kept_mood AS ENUM ('sad', 'happy'); ALTER TABLE memories ADD found tsvector, ADD felt kept_mood")
+	r = r.WithSizes(sizes())
+	const two = " FROM memories m JOIN memory_participants q ON q.memory_id = m.id"
+	for sql, want := range map[string]verdict.Path{
+		"SELECT count(*)" + two: verdict.PathSigned,
+		// looks into nothing
+		"SELECT count(*)" + two + " JOIN people ON people.id = q.person_id":                         verdict.PathSigned,
+		"SELECT count(*)" + two + " JOIN memories n ON n.id = q.memory_id":                          verdict.PathRowSecurity,
+		"SELECT count(*)" + two + " WHERE EXISTS (SELECT FROM memories n WHERE n.id = q.memory_id)": verdict.PathRowSecurity,
+		// not leak-proof, and no search
+		"SELECT count(*)" + two + " JOIN memories n ON n.id = q.memory_id WHERE m.felt = 'sad'":                                verdict.PathRowSecurity,
+		"SELECT count(*)" + two + " JOIN memories n ON n.id = q.memory_id WHERE m.found @@ plainto_tsquery('english', 'lake')": verdict.PathSigned,
+	} {
+		result, refused := r.Rewrite(sql, false)
+		if refused != nil {
+			t.Errorf("%s: %v", sql, refused)
+		} else if result.Path != want || want == verdict.PathRowSecurity && !result.UseHash {
+			t.Errorf("%s: %s, hint %v (%s)", sql, result.Path, result.UseHash, result.RowSecurityReason)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package rewrite
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+)
+
+// Beside a search in one table anything may be asked, grouped and sorted by: it stands above the rows that the search
+// has found.
+func TestFoundFirst(t *testing.T) {
+	r, _ := altered(t, AlwaysSigned, "ALTER TABLE memories ADD n integer, ADD price numeric, ADD found tsvector")
+	const search = "found @@ plainto_tsquery('english', 'lake')"
+	const behind = " FROM (SELECT * FROM pgconsent_gate.door_public_memories AS memories WHERE " + search + " OFFSET 0) AS memories"
+	for sql, want := range map[string]string{
+		"SELECT id FROM memories WHERE " + search +
+			" AND title ~ '(?=x)'": "SELECT id" + behind + " WHERE title ~ '(?=x)'",
+		"SELECT id FROM memories WHERE title ~ '(?=x)' AND " +
+			search + " AND n / 2 > 1 LIMIT 3": "SELECT id" + behind + " WHERE title ~ '(?=x)' AND n / 2 > 1 LIMIT 3",
+		"SELECT date_trunc('day', occurred_at), count(*) FROM memories WHERE " + search +
+			" GROUP BY 1 ORDER BY 1": "SELECT date_trunc('day', occurred_at), count(*)" + behind + " GROUP BY 1 ORDER BY 1",
+		"SELECT date_trunc('day', occurred_at) AS d, max(n / 2) FROM memories WHERE " + search +
+			" GROUP BY d HAVING min(n % 3) > 1;": "SELECT date_trunc('day', occurred_at) AS d, max(n / 2)" + behind + " GROUP BY d HAVING min(n % 3) > 1;",
+		"SELECT DISTINCT lpad(title, n) FROM memories WHERE " +
+			search: "SELECT DISTINCT lpad(title, n)" + behind,
+		"SELECT DISTINCT ON (n / 2) n, * FROM memories WHERE " + search +
+			" ORDER BY n / 2, title || 'x' LIMIT 5": "SELECT DISTINCT ON (n / 2) n, *" + behind + " ORDER BY n / 2, title || 'x' LIMIT 5",
+		"SELECT rank() OVER (PARTITION BY n / 2 ORDER BY price * 2) FROM memories WHERE " +
+			search: "SELECT rank() OVER (PARTITION BY n / 2 ORDER BY price * 2)" + behind,
+		"SELECT id FROM memories WHERE (" + search +
+			" AND title || 'x' = 'a') ORDER BY id LIMIT 1": "SELECT id" + behind + " WHERE title || 'x' = 'a' ORDER BY id LIMIT 1",
+		"SELECT id FROM memories WHERE " + search +
+			" AND date_trunc('day', occurred_at) = $1 AND (n / 2 BETWEEN 1 AND 3 OR title ~ '(?=x)')": "SELECT id" +
+			behind + " WHERE date_trunc('day', occurred_at) = $1 AND (n / 2 BETWEEN 1 AND 3 OR title ~ '(?=x)')",
+		"SELECT id FROM memories WHERE CASE WHEN n > 1 AND n < 9 THEN n / 2 > 2 END AND n BETWEEN 1 AND 9 AND " +
+			search: strings.Replace("SELECT id"+behind, "WHERE ", "WHERE n BETWEEN 1 AND 9 AND ", 1) + " WHERE CASE WHEN n > 1 AND n < 9 THEN n / 2 > 2 END",
+		"SELECT m.id /* a */ FROM public.memories m -- b\nWHERE m.title LIKE '%x%' AND m.title ~ '(?=x)'": "SELECT m.id /* a */ FROM (SELECT * FROM pgconsent_gate.door_public_memories m WHERE m.title LIKE '%x%' OFFSET 0) AS m WHERE m.title ~ '(?=x)'",
+		// words that are not what they seem
+		"SELECT title AS where, n AS from FROM memories WHERE n / 2 > 1 AND n IS DISTINCT FROM 3 AND " +
+			search: strings.Replace("SELECT title AS where, n AS from"+behind, "WHERE ", "WHERE n IS DISTINCT FROM 3 AND ", 1) + " WHERE n / 2 > 1",
+
+		"SELECT id, (SELECT count(*) FROM people p WHERE p.id = memories.id) FROM memories WHERE " + search +
+			" AND EXISTS (SELECT FROM people WHERE people.id = memories.id) AND title ~ '(?=x)'": "SELECT id, (SELECT count(*) FROM pgconsent_gate.door_public_people p WHERE p.id = memories.id)" + strings.Replace(behind, " OFFSET", " AND EXISTS (SELECT FROM pgconsent_gate.door_public_people AS people WHERE people.id = memories.id) OFFSET", 1) + " WHERE title ~ '(?=x)'",
+
+		// row security reaches the same index
+		"SELECT id FROM memories WHERE n = 1 AND title ~ '(?=x)'":                                "",
+		"SELECT id FROM memories WHERE title ~ '(?=x)' OR " + search:                             "",
+		"SELECT id FROM memories WHERE title LIKE '%x%' AND title ~ '(?=x)' ORDER BY id LIMIT 3": "", // an index has the order
+		"SELECT id FROM memories WHERE " + search + " AND title ~ (title || $1)":                 "", // which may fail as a plan is made
+		"SELECT id FROM memories WHERE " + search + " AND n / $1 > 1":                            "",
+		"SELECT id FROM memories WHERE " + search + " AND 1 / $1 > 1":                            "",
+		"SELECT id FROM memories WHERE " + search +
+			" AND n / 2 > (SELECT count(*) FROM people)": "SELECT id" + behind +
+			" WHERE n / 2 > (SELECT count(*) FROM pgconsent_gate.door_public_people AS people)",
+		"SELECT id FROM memories WHERE " + search + " AND n / 2 IN (SELECT n FROM memories)":                       "",
+		"SELECT id FROM memories WHERE " + search + " AND EXISTS (SELECT FROM people WHERE n / 2 = 1)":             "",
+		"SELECT m.id FROM memories m, people WHERE " + search + " AND title ~ '(?=x)'":                             "",
+		"WITH m AS (SELECT 1) SELECT id FROM memories WHERE " + search + " AND title ~ '(?=x)'":                    "",
+		"SELECT id FROM memories AS m(x) WHERE " + search + " AND title ~ '(?=x)'":                                 "",
+		"SELECT m FROM memories m WHERE " + search + " AND title ~ '(?=x)'":                                        "",
+		"SELECT array_agg(n) FROM memories WHERE " + search + " AND title ~ '(?=x)'":                               "", // in the order of the plan
+		"SELECT id FROM memories WHERE " + search + " AND title ~ '(?=x)' ORDER BY 1 FETCH FIRST 3 ROWS WITH TIES": "",
+		"SELECT id FROM memories WHERE " + search + " AND title ~ '(?=x)' UNION SELECT 1":                          "",
+		"SELECT id FROM memories WHERE " + search + " AND random() > 0.5":                                          "",
+		"SELECT generate_series(1, n) FROM memories WHERE " + search + " AND title ~ '(?=x)'":                      "",
+		"SELECT id FROM memories WHERE " + search + " AND title OPERATOR(pg_catalog.~) '(?=x)'":                    "",
+	} {
+		result, refused := r.Rewrite(sql, false)
+		result.Text = strings.ReplaceAll(result.Text, "pg_catalog.", "")
+		switch {
+		case refused != nil:
+			t.Errorf("%s: %v", sql, refused)
+		case want == "" && (result.Path == verdict.PathSigned || strings.Contains(result.Text, "OFFSET 0")):
+			t.Errorf("%s: %s", sql, result.Text)
+		case want != "" && (result.Text != want || result.AboveReason == "" || !result.NeedsSignature || result.HardenedReason != ""):
+			t.Errorf("%s: %q, above %q\n%s\n%s", sql, result.RowSecurityReason, result.AboveReason, result.Text, want)
+		}
+	}
+}
+
+// A parameter may be compared with what is computed so, if the client leaves its type to PostgreSQL.
+func TestFoundFirstWithParameters(t *testing.T) {
+	r, _ := altered(t, AlwaysSigned, "ALTER TABLE memories ADD n integer, ADD found tsvector")
+	result, refused := r.Rewrite("SELECT id FROM memories WHERE found @@ plainto_tsquery('english', $2) AND n / 2 > $1", true)
+	if refused != nil || result.AboveReason == "" {
+		t.Fatal(refused, result.RowSecurityReason)
+	}
+	for _, c := range []struct {
+		types []uint32
+		may   bool
+	}{{nil, true}, {[]uint32{0, 0}, true}, {[]uint32{0, 25}, true}, {[]uint32{23}, false}, {
+		[]uint32{20, 25}, false}, {[]uint32{1700}, false}, {[]uint32{600}, false}, {[]uint32{0, 23}, false}} {
+		if may := result.MayDeclare(c.types); may != c.may {
+			t.Errorf("%v: %v", c.types, may)
+		}
+	}
+}
+
+// Errors are placed where the client wrote what they are about.
+func TestFoundFirstKeepsPositions(t *testing.T) {
+	r, _ := altered(t, AlwaysSigned, "ALTER TABLE memories ADD n integer, ADD found tsvector")
+	sql := "SELECT 'ä', date_trunc('nö', occurred_at) /* 1 */ FROM memories WHERE (title ~ 'b(' AND found @@ 'x'::tsquery) AND n/2 > 1 GROUP BY n % 5"
+	result, refused := r.Rewrite(sql, false)
+	if refused != nil || result.AboveReason == "" {
+		t.Fatal(refused, result.RowSecurityReason)
+	}
+	for _, word := range []string{"'ä'", "'nö'", "/* 1 */", "memories", "title", "'b('", "found", "n/2", "> 1", "n % 5"} {
+		at := func(text string) int { return len([]rune(text[:strings.LastIndex(text, word)])) + 1 }
+		if got := result.Position(at(result.Text)); got != at(sql) && word != "memories" {
+			t.Errorf("%s: %d, want %d", word, got, at(sql))
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package rewrite
+
+import (
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
+	"github.com/pgconsent/pgconsent/test/tier"
+)
+
+// tables have as many rows, each of them.
+func tables(snap *catalog.Snapshot, rows float64) catalog.Sizes {
+	out := catalog.Sizes{}
+	for _, r := range snap.Relations() {
+		out[r.Name] = catalog.Size{Rows: rows}
+	}
+	return out
+}
+
+// How large tables are, hidden rows counted, decides which names a text has, and nothing that shows: not whether it is
+// too long, nor what PostgreSQL sees first in it.
+func TestSizesChangeNamesOnly(t *testing.T) {
+	tier.All(t)
+	r, _ := altered(t, Auto, "ALTER TABLE memories ADD n integer, ADD i8 bigint, ADD f float8, ADD found tsvector")
+	small, large := r.WithSizes(tables(r.snap, 10)), r.WithSizes(sizes())
+	hinted := false
+	shown := func(r *Rewriter, sql string) string {
+		result, refused := r.Rewrite(sql, true)
+		if refused != nil {
+			return refused.Message
+		}
+		hinted = hinted || result.UseHash
+		if strings.Contains(result.Text, "OFFSET 0") {
+			return "rows are found first"
+		}
+		return "the text is as it was"
+	}
+	sqls := []string{
+		"SELECT id, 'q'::int FROM memories WHERE found @@ 'b'::tsquery AND occurred_at > 'x' AND title ~ '(?=x)'",
+		"SELECT n = $1 FROM memories WHERE found @@ 'b'::tsquery AND i8 > $1 AND title ~ '(?=x)'",
+		"SELECT date_trunc('day', occurred_at), count(*) FROM memories WHERE title LIKE '%x%' GROUP BY 1",
+	}
+	for _, name := range []string{"memories", "public.memories"} { // around what is too long
+		sql := "SELECT id FROM " + name + " WHERE title LIKE '%x%' -- "
+		for _, less := range []int{0, 10, 17, 18, 19, 30, 45, 60, 100} {
+			sqls = append(sqls, sql+strings.Repeat("x", sqltext.MaxBytes-less-len(sql)))
+		}
+	}
+	runs := "SELECT count(*) FROM memories WHERE title ~ '(?=x)' --" // as many operator characters beside each other as may be
+	fits := func(n int) bool {
+		_, refused := sqltext.Scan(runs + " " + strings.Repeat("-", n))
+		return refused == nil
+	}
+	for fits(1) {
+		runs += " " + strings.Repeat("-", sort.Search(20_000, func(n int) bool { return !fits(n + 1) }))
+	}
+	sqls = append(sqls, runs)
+	doors := 0
+	for _, sql := range sqls {
+		if few, many := shown(small, sql), shown(large, sql); few != many {
+			t.Errorf("%.120s, %d bytes: %s where tables are small, %s where they are large", sql, len(sql), few, many)
+		}
+		if result, _ := large.Rewrite(sql, true); result.Path == verdict.PathSigned {
+			doors++
+		}
+	}
+	if doors < 3 || !hinted {
+		t.Errorf("%d of %d take the gate door, hints %v", doors, len(sqls), hinted)
+	}
+}
+
+// A parameter has the type of what PostgreSQL sees first beside it: where the conditions that find rows come first, it
+// stands beside one type only.
+func TestFoundFirstKeepsTypesOfParameters(t *testing.T) {
+	r, _ := altered(t, Auto, "ALTER TABLE memories ADD n integer, ADD i8 bigint, ADD f float8, ADD f4 float4, ADD found tsvector")
+	for sql, found := range map[string]bool{
+		"SELECT id FROM memories WHERE n > $1 AND n % 2 = 1 AND ":              true,
+		"SELECT i8 = $1 FROM memories WHERE i8 > $1 AND n % 2 = 1 AND ":        true,
+		"SELECT n = $1 FROM memories WHERE i8 > $1 AND n % 2 = 1 AND ":         false,
+		"SELECT f4 = $1 FROM memories WHERE f > $1 AND n % 2 = 1 AND ":         false,
+		"SELECT id FROM memories WHERE n IN ($1, 3) AND n % 2 = 1 AND ":        true,
+		"SELECT n = $1 FROM memories WHERE n IN ($1, 3, i8) AND n % 2 = 1 AND": false,
+		"SELECT title = $1 FROM memories WHERE title > $1 AND n % 2 = 1 AND ":  true,
+	} {
+		result, refused := r.Rewrite(sql+" found @@ 'b'::tsquery", true)
+		if refused != nil || (result.AboveReason != "") != found {
+			t.Errorf("%s: above %q, %q, %v", sql, result.AboveReason, result.RowSecurityReason, refused)
+		}
+	}
+}

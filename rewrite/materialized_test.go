@@ -1,0 +1,133 @@
+package rewrite
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+)
+
+// Which transactions keep one snapshot is what the server says of them, in whatever words the level is asked for: of
+// those that do a text says so, for itself or for all that come.
+func TestWhatKeepsItsSnapshotIsTheServers(t *testing.T) {
+	r := rewriter(t, Both)
+	conn := database(t).Connect(t, "postgres")
+	level := func(of string) string {
+		t.Helper()
+		var is string
+		if err := conn.QueryRow(context.Background(), "SELECT current_setting('"+of+"')").Scan(&is); err != nil {
+			t.Fatal(err)
+		}
+		return is
+	}
+	keeps := func(is string) bool { return is == "repeatable read" || is == "serializable" }
+	kept, sessions := 0, 0
+	for _, of := range []string{"read committed", "READ UNCOMMITTED", "repeatable read", "REPEATABLE READ", "serializable", "Serializable"} {
+		for _, form := range []string{
+			"BEGIN ISOLATION LEVEL %s", "START TRANSACTION ISOLATION LEVEL %s, READ ONLY",
+			"BEGIN TRANSACTION READ ONLY, ISOLATION LEVEL %s, DEFERRABLE", "BEGIN WORK ISOLATION LEVEL %s READ WRITE",
+			"BEGIN; SET TRANSACTION ISOLATION LEVEL %s", "BEGIN; SET LOCAL TRANSACTION ISOLATION LEVEL %s",
+			"BEGIN; SET transaction_isolation = '%s'", "BEGIN; SET LOCAL transaction_isolation TO '%s'",
+			`BEGIN; SET SESSION "transaction_isolation" TO '%s'`, "BEGIN; SET TRANSACTION_ISOLATION = '%s'",
+			"SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL %s",
+			"SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY, ISOLATION LEVEL %s",
+			"SET default_transaction_isolation = '%s'", "SET SESSION default_transaction_isolation TO '%s'",
+			"SET Default_Transaction_Isolation = '%s'",
+			"BEGIN; SET LOCAL default_transaction_isolation = '%s'; SELECT 1",
+			"SELECT set_config('transaction_isolation', '%s', true)", "SELECT set_config('default_transaction_isolation', '%s', false)",
+			"BEGIN; SELECT set_config('Transaction_Isolation', '%s', false)",
+			"BEGIN ISOLATION LEVEL %s; COMMIT; BEGIN", "BEGIN ISOLATION LEVEL %s; COMMIT AND CHAIN", "BEGIN ISOLATION LEVEL %s; ROLLBACK AND CHAIN",
+		} {
+			sql := fmt.Sprintf(form, of)
+			result, refused := r.Rewrite(sql, false)
+			if refused != nil {
+				continue
+			}
+			if _, err := conn.PgConn().Exec(context.Background(), sql).ReadAll(); err != nil {
+				t.Fatalf("%s: %v", sql, err)
+			}
+			now := level("transaction_isolation")
+			if _, err := conn.PgConn().Exec(context.Background(), "ROLLBACK").ReadAll(); err != nil {
+				t.Fatal(err)
+			}
+			always := level("default_transaction_isolation")
+			if _, err := conn.PgConn().Exec(context.Background(), "RESET ALL").ReadAll(); err != nil {
+				t.Fatal(err)
+			}
+			said := func(k verdict.SnapshotHold) bool {
+				return slices.ContainsFunc(result.Effects, func(e verdict.Effect) bool { return e.SnapshotHold == k })
+			}
+			switch {
+			case keeps(always):
+				sessions++
+				if !said(verdict.SessionHoldsSnapshot) {
+					t.Errorf("%s: every transaction keeps its snapshot, and nothing says so", sql)
+				}
+			case keeps(now):
+				kept++
+				if !said(verdict.TransactionHoldsSnapshot) && !said(verdict.SessionHoldsSnapshot) {
+					t.Errorf("%s: it keeps its snapshot, and nothing says so", sql)
+				}
+			case strings.HasPrefix(strings.ToLower(of), "read") && (said(verdict.TransactionHoldsSnapshot) || said(verdict.SessionHoldsSnapshot)):
+				t.Errorf("%s is said to keep a snapshot", sql)
+			}
+		}
+	}
+	if kept < 30 || sessions < 15 {
+		t.Errorf("%d transactions and %d sessions were tried", kept, sessions)
+	}
+}
+
+// Whatever sets what a policy takes for a claim says so, with the value that the server has: the proxy follows what it
+// is told.
+func TestWhatSetsAClaimSaysSo(t *testing.T) {
+	claiming := *rewriter(t, Both)
+	claiming.claims = map[string]string{"app.mode": "mode"}
+	conn := database(t).Connect(t, "postgres")
+	set := 0
+	for _, sql := range []string{
+		"SET app.mode = 'x'", "SET SESSION app.mode TO 'x'", "BEGIN; SET LOCAL app.mode = 'x'", "SET App.Mode = 'x'",
+		`SET "app"."mode" = 'x'`, "SET app.mode = x", "SET app.mode = 7", "SET app.mode = ''",
+		"SELECT set_config('app.mode', 'x', false)", "SELECT pg_catalog.set_config('app.mode', 'x', false)",
+		"SELECT set_config('App.Mode', 'x', false)", "BEGIN; SELECT set_config('app.mode'::text, 'x', true)",
+		"SELECT set_config('application_name', 'y', false), set_config('app.mode', 'x', false)",
+		"PREPARE s AS SELECT set_config('app.mode', 'x', false); EXECUTE s", "SELECT 1; SELECT set_config('app.mode', 'x', false)",
+		"UPDATE pg_settings SET setting = 'x' WHERE name = 'app.mode'", "RESET app.mode", "SET app.mode TO DEFAULT", "SET application_name = 'app.mode'",
+	} {
+		result, refused := claiming.Rewrite(sql, false)
+		if refused != nil {
+			continue
+		}
+		if _, err := conn.PgConn().Exec(context.Background(), "SET app.mode = 'before'").ReadAll(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.PgConn().Exec(context.Background(), sql).ReadAll(); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+		results, err := conn.PgConn().Exec(context.Background(), "SELECT COALESCE(current_setting('app.mode', true), '')").ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		is := string(results[0].Rows[0][0])
+		for _, after := range []string{"ROLLBACK", "DISCARD ALL"} {
+			if _, err := conn.PgConn().Exec(context.Background(), after).ReadAll(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		claims := slices.ContainsFunc(result.Effects, func(e verdict.Effect) bool {
+			return e.Claim != nil && e.Name == "app.mode" && (e.Claim.Value == is || e.Claim.Reset)
+		})
+		if is != "before" {
+			set++
+		}
+		if is != "before" && !claims {
+			t.Errorf("%s: what is claimed is %q, and nothing says so", sql, is)
+		}
+	}
+	if set < 6 {
+		t.Errorf("%d claims were set", set)
+	}
+}

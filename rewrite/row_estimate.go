@@ -1,0 +1,624 @@
+package rewrite
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
+	"github.com/pgconsent/pgconsent/policy"
+)
+
+// The memory of an agent's session: what the planner may use for a hash table is their product, and a set that does not
+// fit is gone through for each row.
+const (
+	WorkMem           = 32 // MB
+	HashMemMultiplier = 4
+	hashMemory        = WorkMem * HashMemMultiplier * 0.9 * (1 << 20)
+)
+
+// JoinLimit is up to how many tables the planner of an agent's session looks for the best order of joins; PostgreSQL's
+// own limit is 8. Each table under a rule brings those that the rule looks into, so that four of an agent's are nine
+// and more, which were joined in the order in which the rules name them.
+const JoinLimit = 12
+
+// WithSizes returns a rewriter that judges alike, and gives hints by these sizes. Without sizes there are no hints.
+func (r *Rewriter) WithSizes(sizes catalog.Sizes) *Rewriter {
+	with := *r
+	with.sizes = sizes
+	return &with
+}
+
+// WithSignedViews returns a rewriter that takes the signed path where the signed views are there. An owner who drops a
+// column of a table drops the view that has it.
+func (r *Rewriter) WithSignedViews(there func(view catalog.Name) bool) *Rewriter {
+	with := *r
+	with.protected = make(map[catalog.Name]*fragment, len(r.protected))
+	for name, f := range r.protected {
+		one := *f
+		one.door = f.door && there(predicate.SignedView(name))
+		with.protected[name] = &one
+	}
+	return &with
+}
+
+// costs of one protected table: what a visited row costs in either form, and what making the sets costs. In
+// microseconds, by measurement; their ratios are what matters.
+const (
+	probeCost = 2.0  // of looking up one set's condition for one row
+	matchCost = 0.3  // of finding a value in a set
+	setCost   = 0.05 // of reading one row of a helper for a set
+	leastRows = 1000 // below it the planning is most of it
+)
+
+// scans tells whether the one statement of the text reads so much of protected tables that row policies should make
+// sets of their helpers. Nothing but speed depends on it.
+func (w *walker) scans(tree *sqltext.ParseResult) bool {
+	if w.sizes == nil || len(tree.Stmts) != 1 {
+		return false
+	}
+	probes, sets, rows := 0.0, 0.0, 0.0
+	fits := true
+	table := func(name catalog.Name, f *fragment, visited float64) {
+		copies := w.parts(name) // each part that is read makes sets of its own
+		for _, set := range f.sets {
+			size, known := w.sizes[set.Relation.Name]
+			if !known || size.Rows*entry(set.Relation.Column(set.Column)) > hashMemory {
+				fits = false
+				return
+			}
+			for _, read := range set.Reads {
+				sets += copies * setCost * w.sizes[read.Name].Rows
+			}
+			probes += probeCost * visited
+			sets += matchCost * visited
+			rows += visited
+		}
+	}
+	h := w.visited(tree, false)
+	for ref, visited := range h.rows {
+		switch {
+		case ref.fragment == nil:
+		case len(ref.fragment.tables) == 0:
+			table(ref.name, ref.fragment, visited)
+		case !h.narrowed[ref]: // a view that is read whole
+			for _, name := range ref.fragment.tables {
+				if f := w.protected[name]; f != nil {
+					table(name, f, w.sizes[name].Rows*visited/h.size(ref))
+				}
+			}
+		}
+	}
+	return fits && rows >= leastRows && probes > sets
+}
+
+// parts is how many tables the rows of one stand in.
+func (w *walker) parts(name catalog.Name) float64 {
+	of, known := w.snap.Relation(name)
+	if !known || !of.HasChildren {
+		return 1
+	}
+	parts := 0.0
+	for _, r := range w.snap.Relations() {
+		if slices.Contains(r.Parents, name) {
+			parts += w.parts(r.Name)
+		}
+	}
+	return max(1, parts)
+}
+
+// visits is about how many rows of tables with predicates the one statement of the text looks at.
+//
+// A condition that row security puts off until a row shows may be true of few, which a LIMIT then does not find soon:
+// with leaky, LIMIT counts for nothing.
+func (w *walker) visits(tree *sqltext.ParseResult, leaky bool) float64 {
+	rows := 0.0
+	for ref, visited := range w.visited(tree, leaky).rows {
+		if ref.fragment != nil && !ref.fragment.open {
+			rows += visited
+		}
+	}
+	return rows
+}
+
+// visited estimates each reference of the one statement of the text.
+func (w *walker) visited(tree *sqltext.ParseResult, unlimited bool) *hint {
+	return w.estimated(tree, &hint{unlimited: unlimited})
+}
+
+// estimated does, as h says.
+func (w *walker) estimated(tree *sqltext.ParseResult, h *hint) *hint {
+	h.walker, h.references, h.rows, h.narrowed, h.led, h.searched = w, map[*sqltext.RangeVar]*reference{},
+		map[*reference]float64{}, map[*reference]bool{}, map[*reference]bool{}, map[*reference]bool{}
+	for _, ref := range w.references {
+		h.references[ref.rangeVar] = ref
+	}
+	h.statement(tree.Stmts[0].GetStmt())
+	for _, ref := range w.references {
+		if _, estimated := h.rows[ref]; !estimated {
+			h.rows[ref] = h.size(ref)
+		}
+	}
+	return h
+}
+
+// entry is what one value takes in a hash table, by the planner's reckoning.
+func entry(c *catalog.Column) float64 {
+	const header = 24
+	switch {
+	case c == nil:
+		return 1 << 20
+	case slices.Contains([]uint32{20, 21, 23, 26, 1082, 1114, 1184}, c.TypeOID):
+		return header + 8
+	case c.TypeOID == 2950:
+		return header + 16
+	default:
+		return header + 40
+	}
+}
+
+// hint estimates how many rows of each reference a statement looks at before it stops.
+type hint struct {
+	*walker
+	references map[*sqltext.RangeVar]*reference
+	rows       map[*reference]float64
+	narrowed   map[*reference]bool // of a view: an index of one of its tables may be enough
+	led        map[*reference]bool // it is looked up for rows of another
+	searched   map[*reference]bool // a search finds the fewest of its rows
+	unlimited  bool                // LIMIT counts for nothing
+	own        bool                // so do columns that the rule compares
+	searching  bool                // and searches find few rows by an index
+}
+
+func (h *hint) size(ref *reference) float64 {
+	if ref.fragment != nil && len(ref.fragment.tables) > 0 { // a view
+		rows := 1.0
+		for _, name := range ref.fragment.tables {
+			if size, ok := h.sizes[name]; ok {
+				rows += size.Rows
+			} else {
+				rows += 1e6
+			}
+		}
+		return rows
+	}
+	if size, ok := h.sizes[ref.name]; ok {
+		return max(size.Rows, 1)
+	}
+	return 1e6
+}
+
+// statement estimates a statement. What an UPDATE or a DELETE looks for is found as a SELECT finds it.
+func (h *hint) statement(n *sqltext.Node) {
+	switch x := n.GetNode().(type) {
+	case *sqltext.Node_SelectStmt:
+		h.query(x.SelectStmt, 0)
+	case *sqltext.Node_CopyStmt:
+		h.query(x.CopyStmt.GetQuery().GetSelectStmt(), 0)
+	case *sqltext.Node_UpdateStmt, *sqltext.Node_DeleteStmt:
+		_, s := asSelect(n)
+		h.query(s, 0)
+	case *sqltext.Node_InsertStmt:
+		// Each new row is looked at once. A SELECT gives about as many as the most that it looks at of one table.
+		s := x.InsertStmt.GetSelectStmt().GetSelectStmt()
+		rows := float64(max(1, len(s.GetValuesLists())))
+		h.query(s, 0)
+		for _, ref := range h.rows {
+			rows = max(rows, ref)
+		}
+		if ref := h.references[x.InsertStmt.Relation]; ref != nil {
+			h.rows[ref] = rows
+		}
+	}
+}
+
+// query estimates a SELECT and those inside it; outer is how many rows the one around it looks at.
+func (h *hint) query(s *sqltext.SelectStmt, outer float64) {
+	if s == nil {
+		return
+	}
+	for _, n := range s.GetWithClause().GetCtes() {
+		h.statement(n.GetCommonTableExpr().GetCtequery())
+	}
+	h.query(s.Larg, outer)
+	h.query(s.Rarg, outer)
+	level := &hintLevel{hint: h, outer: outer, fixed: map[*hintItem][]string{}}
+	conditions := conjuncts(s.WhereClause)
+	for _, n := range s.FromClause {
+		conditions = append(conditions, level.from(n)...)
+	}
+	level.narrow(conditions)
+	level.top(s)
+	most := 0.0
+	for _, item := range level.items {
+		h.rows[item.ref] = item.rows
+		most = max(most, item.rows)
+	}
+	for _, n := range slices.Concat(conditions, s.SortClause, []*sqltext.Node{s.HavingClause}) {
+		h.sublinks(n, most)
+	}
+	for i, n := range s.TargetList {
+		h.sublinks(n, min(most, h.returned(s, i)))
+	}
+}
+
+// returned is for how many rows at most the i-th output of a SELECT is computed: behind LIMIT, if nothing is sorted,
+// grouped or made distinct by it (make_sort_input_target, planner.c).
+func (h *hint) returned(s *sqltext.SelectStmt, i int) float64 {
+	if s.LimitCount == nil || len(s.DistinctClause) > 0 || h.takesAll(s) {
+		return math.Inf(1)
+	}
+	rows := 0.0
+	for _, n := range []*sqltext.Node{s.LimitCount, s.LimitOffset} {
+		switch c := n.GetAConst(); {
+		case n == nil:
+		case c == nil || c.GetIval() == nil:
+			rows += someRows
+		default:
+			rows += float64(c.GetIval().GetIval())
+		}
+	}
+	for _, n := range s.SortClause {
+		key := n.GetSortBy().GetNode()
+		if c := key.GetAConst(); c != nil && c.GetIval() != nil && int(c.GetIval().GetIval()) == i+1 {
+			return math.Inf(1)
+		}
+		if fields := key.GetColumnRef().GetFields(); len(fields) == 1 &&
+			fields[0].GetString_().GetSval() == s.TargetList[i].GetResTarget().GetName() {
+			return math.Inf(1)
+		}
+	}
+	return rows
+}
+
+// takesAll tells whether a SELECT has groups or windows: it reads all of its rows, whatever LIMIT says.
+func (h *hint) takesAll(s *sqltext.SelectStmt) bool {
+	return h.aggregates(s) || slices.ContainsFunc(slices.Concat(s.TargetList, s.SortClause), callsWindow)
+}
+
+// callsWindow tells whether an expression has a window function in it, but not inside a sub-select.
+func callsWindow(n *sqltext.Node) bool {
+	found := n.GetFuncCall().GetOver() != nil
+	if n != nil && n.GetSubLink() == nil {
+		children(n, func(child *sqltext.Node) { found = found || callsWindow(child) })
+	}
+	return found
+}
+
+// sublinks estimates the SELECTs in an expression.
+func (h *hint) sublinks(n *sqltext.Node, outer float64) {
+	if n == nil {
+		return
+	}
+	if link := n.GetSubLink(); link != nil {
+		h.sublinks(link.Testexpr, outer)
+		h.query(link.GetSubselect().GetSelectStmt(), outer)
+		return
+	}
+	children(n, func(child *sqltext.Node) { h.sublinks(child, outer) })
+}
+
+// hintLevel is one SELECT.
+type hintLevel struct {
+	*hint
+	outer float64
+	items []*hintItem
+	fixed map[*hintItem][]string // columns that equal one value
+}
+
+type hintItem struct {
+	ref     *reference
+	name    string
+	rows    float64
+	guessed bool // rows is that of a search
+}
+
+// from adds an item of FROM and returns the conditions of inner joins in it.
+func (l *hintLevel) from(n *sqltext.Node) []*sqltext.Node {
+	switch kind := n.GetNode().(type) {
+	case *sqltext.Node_RangeVar:
+		if ref := l.references[kind.RangeVar]; ref != nil && ref.relation != nil {
+			name := kind.RangeVar.GetAlias().GetAliasname()
+			if name == "" {
+				name = kind.RangeVar.GetRelname()
+			}
+			l.items = append(l.items, &hintItem{ref: ref, name: name, rows: l.size(ref)})
+		}
+	case *sqltext.Node_RangeSubselect:
+		l.query(kind.RangeSubselect.GetSubquery().GetSelectStmt(), 0)
+	case *sqltext.Node_JoinExpr:
+		conditions := append(l.from(kind.JoinExpr.Larg), l.from(kind.JoinExpr.Rarg)...)
+		return append(conditions, conjuncts(kind.JoinExpr.Quals)...)
+	}
+	return nil
+}
+
+// conjuncts takes a condition apart at its ANDs.
+func conjuncts(n *sqltext.Node) []*sqltext.Node {
+	if n == nil {
+		return nil
+	}
+	if b := n.GetBoolExpr(); b != nil && b.Boolop == sqltext.AND_EXPR {
+		var out []*sqltext.Node
+		for _, arg := range b.Args {
+			out = append(out, conjuncts(arg)...)
+		}
+		return out
+	}
+	return []*sqltext.Node{n}
+}
+
+// item returns the table that a column is of, at this level; nil: none, or one further out.
+func (l *hintLevel) item(n *sqltext.Node) (*hintItem, string) {
+	fields := n.GetColumnRef().GetFields()
+	if len(fields) == 0 || len(fields) > 2 {
+		return nil, ""
+	}
+	column := fields[len(fields)-1].GetString_().GetSval()
+	for _, item := range l.items {
+		if (len(fields) == 1 || item.name == fields[0].GetString_().GetSval()) && item.ref.relation.Column(column) != nil {
+			return item, column
+		}
+	}
+	return nil, ""
+}
+
+// compared returns the table of a column by which row security may find rows in an index.
+func (l *hintLevel) compared(n *sqltext.Node) (*hintItem, string) {
+	item, column := l.item(n)
+	if item == nil || !comparesPlainly(l.snap.BaseType(item.ref.relation.Column(column).TypeOID)) {
+		return nil, ""
+	}
+	return item, column
+}
+
+// comparesPlainly tells whether row security reaches an index by comparisons of a type: those of numeric, enums, citext
+// and others are not leak-proof.
+func comparesPlainly(oid uint32) bool {
+	return slices.Contains([]uint32{16, 17, 18, 19, 20, 21, 23, 25, 26, 700, 701, 790, 829, 869, 650, 1042, 1043,
+		1082, 1083, 1114, 1184, 1186, 1266, 1560, 1562, 2950}, oid)
+}
+
+// perValue is how many rows have one value in a column.
+func (l *hintLevel) perValue(ref *reference, column string) float64 {
+	values, known := l.sizes[ref.name].Distinct[column]
+	if !known {
+		values = 200
+	}
+	return max(1, l.size(ref)/values)
+}
+
+// The guesses of PostgreSQL where it knows nothing of the values, or near to them.
+const (
+	rangeShare = 1.0 / 200
+	sideShare  = 1.0 / 3
+	fanOut     = 10.0
+	someRows   = 100.0 // that a LIMIT lets through which is no number
+)
+
+// narrow takes account of conditions that an index answers, then of joins through an index.
+func (l *hintLevel) narrow(conditions []*sqltext.Node) {
+	equal, bounds := map[*hintItem][]string{}, map[*hintItem]map[string]int{}
+	type edge struct {
+		from, to *hintItem
+		column   string
+	}
+	var edges []edge
+	correlated := map[*hintItem]string{}
+	for _, n := range conditions {
+		x := n.GetAExpr()
+		if x == nil {
+			continue
+		}
+		left, a := l.compared(x.Lexpr)
+		right, b := l.compared(x.Rexpr)
+		operator := ""
+		if len(x.Name) == 1 {
+			operator = x.Name[0].GetString_().GetSval()
+		}
+		switch {
+		case x.Kind == sqltext.AEXPR_IN && left != nil && operator == "=", x.Kind == sqltext.AEXPR_OP_ANY &&
+			left != nil && operator == "=":
+			equal[left] = append(equal[left], a)
+		case x.Kind == sqltext.AEXPR_BETWEEN && left != nil:
+			count(bounds, left, a, 2)
+		case x.Kind != sqltext.AEXPR_OP:
+		case operator == "=" && left != nil && right != nil:
+			edges = append(edges, edge{left, right, b}, edge{right, left, a})
+		case operator == "=" && left != nil:
+			equal[left] = append(equal[left], a)
+			l.fixed[left] = append(l.fixed[left], a)
+			if x.Rexpr.GetColumnRef() != nil {
+				correlated[left] = a
+			}
+		case operator == "=" && right != nil:
+			equal[right] = append(equal[right], b)
+			l.fixed[right] = append(l.fixed[right], b)
+			if x.Lexpr.GetColumnRef() != nil {
+				correlated[right] = b
+			}
+		case slices.Contains([]string{"<", "<=", ">", ">="}, operator) && left != nil:
+			count(bounds, left, a, 1)
+		case slices.Contains([]string{"<", "<=", ">", ">="}, operator) && right != nil:
+			count(bounds, right, b, 1)
+		}
+	}
+	for _, e := range edges {
+		l.narrowed[e.from.ref], l.narrowed[e.to.ref] = true, true
+	}
+	for _, item := range l.items {
+		l.narrowed[item.ref] = l.narrowed[item.ref] || len(equal[item]) > 0 || len(bounds[item]) > 0
+		if item.ref.fragment != nil && !l.own {
+			equal[item] = append(equal[item], item.ref.fragment.owned...)
+			l.fixed[item] = append(l.fixed[item], item.ref.fragment.fixed...)
+		}
+		if l.own { // the guess of a range may be far off
+			bounds = nil
+		}
+		for _, index := range item.ref.relation.Indexes {
+			if index.Unique && !slices.ContainsFunc(index.Columns, func(c string) bool { return !slices.Contains(equal[item], c) }) {
+				item.rows = 1
+				continue
+			}
+			item.rows = min(item.rows, l.found(item, index, equal[item], bounds[item]))
+		}
+		if l.own {
+			if few := l.searchedBy(item, conditions); few < item.rows {
+				item.rows, item.guessed, l.searched[item.ref] = few, true, true
+			}
+			if l.betterByRule(item, equal[item]) {
+				item.rows = l.size(item.ref)
+			}
+		} else {
+			item.rows = min(item.rows, l.passes(item, equal[item], bounds[item]))
+		}
+		if l.byKey(item.ref) {
+			item.rows = min(item.rows, max(1, l.size(item.ref)*searchShare))
+		}
+		// A correlated look-up is made for each row outside.
+		if column, ok := correlated[item]; ok && leads(item.ref.relation, column) && l.outer > 0 {
+			item.rows = min(l.size(item.ref), max(item.rows, l.outer*l.perValue(item.ref, column)))
+		}
+	}
+	for range l.items {
+		for _, e := range edges {
+			if leads(e.to.ref.relation, e.column) {
+				if rows := e.from.rows * l.perValue(e.to.ref, e.column); rows <= e.to.rows {
+					e.to.rows, l.led[e.to.ref] = rows, true
+				}
+			}
+		}
+	}
+}
+
+// found is how many rows an index finds by its leading columns: those that are equal to something, and the bounds of
+// the next.
+func (l *hintLevel) found(item *hintItem, index catalog.BTree, equal []string, bounds map[string]int) float64 {
+	rows, at := l.size(item.ref), 0
+	for ; at < len(index.Columns) && slices.Contains(equal, index.Columns[at]); at++ {
+		rows *= l.perValue(item.ref, index.Columns[at]) / l.size(item.ref)
+	}
+	if at < len(index.Columns) {
+		switch n := bounds[index.Columns[at]]; {
+		case n > 1:
+			rows *= rangeShare
+		case n == 1:
+			rows *= sideShare
+		}
+	}
+	return max(1, rows)
+}
+
+// passes is how many rows fulfil the conditions. What is leak-proof is asked before what a policy looks up, with an
+// index and without.
+func (l *hintLevel) passes(item *hintItem, equal []string, bounds map[string]int) float64 {
+	rows := l.size(item.ref)
+	for i, column := range equal {
+		if values, known := l.sizes[item.ref.name].Distinct[column]; known && slices.Index(equal, column) == i {
+			rows /= max(1, values)
+		}
+	}
+	for _, n := range bounds {
+		if n > 1 {
+			rows *= rangeShare
+		} else {
+			rows *= sideShare
+		}
+	}
+	return max(1, rows)
+}
+
+func count(bounds map[*hintItem]map[string]int, item *hintItem, column string, n int) {
+	if bounds[item] == nil {
+		bounds[item] = map[string]int{}
+	}
+	bounds[item][column] += n
+}
+
+// leads tells whether an index begins with a column.
+func leads(r *catalog.Relation, column string) bool {
+	return slices.ContainsFunc(r.Indexes, func(i catalog.BTree) bool { return i.Columns[0] == column })
+}
+
+// sorts tells whether an index has the rows in the order of a column: it begins with it, or has before it what is the
+// same in all of them.
+func (l *hintLevel) sorts(item *hintItem, column string) bool {
+	return slices.ContainsFunc(item.ref.relation.Indexes, func(i catalog.BTree) bool {
+		at := slices.IndexFunc(i.Columns, func(c string) bool { return !slices.Contains(l.fixed[item], c) || c == column })
+		return at >= 0 && i.Columns[at] == column
+	})
+}
+
+// top takes account of LIMIT: what needs no sorting stops early.
+func (l *hintLevel) top(s *sqltext.SelectStmt) {
+	if l.own && s.LimitCount != nil && len(s.SortClause) > 0 {
+		if item, column := l.item(s.SortClause[0].GetSortBy().GetNode()); item != nil && item.guessed &&
+			l.sortsByRule(item, column) {
+			item.rows = l.size(item.ref) // what comes first may be found soon
+		}
+	}
+	if l.unlimited || s.LimitCount == nil || len(s.DistinctClause) > 0 || len(l.items) == 0 || l.takesAll(s) {
+		return
+	}
+	for _, item := range l.items {
+		l.narrowed[item.ref] = true // which index of which table may serve is not known here
+	}
+	first := l.items[0]
+	if len(s.SortClause) > 0 {
+		item, column := l.item(s.SortClause[0].GetSortBy().GetNode())
+		if item == nil || !l.sorts(item, column) {
+			return
+		}
+		first = item
+	}
+	limit := someRows
+	if c := s.LimitCount.GetAConst(); c != nil && c.GetIval() != nil {
+		limit = float64(c.GetIval().GetIval())
+	}
+	// Conditions may drop many rows; and what is joined is looked up for each.
+	const passed = 10
+	first.rows = min(first.rows, limit*passed)
+	for _, item := range l.items {
+		item.rows = min(item.rows, limit*passed*fanOut)
+	}
+}
+
+// parts returns the conditions that all rows of a table have to meet.
+func parts(t *policy.Table) predicate.All {
+	if all, ok := t.Rows.(predicate.All); ok {
+		return all
+	}
+	return predicate.All{t.Rows}
+}
+
+// owned returns the columns that the rows of a policy have to equal an attribute in.
+func owned(t *policy.Table) []string {
+	var out []string
+	for _, part := range parts(t) {
+		if own, ok := part.(predicate.Own); ok {
+			out = append(out, own.Column)
+		}
+	}
+	return out
+}
+
+// fixedColumns returns those of them that equal one value.
+func fixedColumns(t *policy.Table) []string {
+	var out []string
+	for _, part := range parts(t) {
+		if own, ok := part.(predicate.Own); ok && !strings.HasSuffix(own.Type, "[]") {
+			out = append(out, own.Column)
+		}
+	}
+	return out
+}
+
+// keeps tells whether the answer of a consent is kept beside the rows of a table.
+func keeps(t *policy.Table) bool {
+	return slices.ContainsFunc(parts(t), func(part predicate.Node) bool {
+		consent, ok := part.(predicate.Consent)
+		return ok && consent.Materialized != nil
+	})
+}

@@ -1,0 +1,161 @@
+package rewrite
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
+)
+
+const (
+	sought      = 5000       // above it reading another index as well is little beside the rest
+	soughtShare = 1.0 / 8    // of what an index of the rule's finds: below it that index is not worth reading
+	searchShare = 1.0 / 1000 // of a table's rows, that a search may find: nobody knows
+)
+
+// seeks tells whether the conditions of the one statement of the text find few rows by indexes, wherever it reads a
+// table of whose rows an index might be read for the rule: then that index is better left alone (see
+// predicate.UseIndexHint). Nothing but speed depends on it.
+func (w *walker) seeks(tree *sqltext.ParseResult, gate bool) bool {
+	if w.sizes == nil || len(tree.Stmts) != 1 {
+		return false
+	}
+	spared := false
+	var found *hint
+	for _, ref := range w.references {
+		if ref.fragment == nil || ref.relation == nil || len(ref.fragment.owned) == 0 {
+			continue
+		}
+		by := w.byRule(ref)
+		if by == 0 {
+			continue
+		}
+		if found == nil {
+			found = w.estimated(tree, &hint{unlimited: true, own: true, searching: gate})
+		}
+		rows := found.rows[ref]
+		if rows > sought || rows > by*soughtShare && !found.led[ref] {
+			return false
+		}
+		spared = spared || rows > 1 // one row is looked up by one index
+	}
+	return spared
+}
+
+// mostFew is of how many tables a text says so: what stands in front of it is looked through as it is planned.
+const mostFew = 8
+
+// few are the tables of which searches by an index are to find few rows behind the gate door (see predicate.EstimateRows).
+// Nothing but speed depends on it.
+func (w *walker) few(tree *sqltext.ParseResult, gate bool) []catalog.Name {
+	if w.sizes == nil || !gate && len(w.searches) == 0 {
+		return nil
+	}
+	found := w.estimated(tree, &hint{unlimited: true, own: true, searching: true})
+	var out []catalog.Name
+	for _, ref := range w.references {
+		if (w.byKey(ref) || gate && found.searched[ref]) && !slices.Contains(out, ref.name) && len(out) < mostFew {
+			out = append(out, ref.name)
+		}
+	}
+	slices.SortFunc(out, func(a, b catalog.Name) int { return strings.Compare(a.SQL(), b.SQL()) })
+	return out
+}
+
+// byRule is how many rows an index finds for the rule of a table alone; 0: there is none.
+func (w *walker) byRule(ref *reference) float64 {
+	rows := 0.0
+	level := &hintLevel{hint: &hint{walker: w}}
+	for _, index := range ref.relation.Indexes {
+		if column := index.Columns[0]; slices.Contains(ref.fragment.owned, column) {
+			if found := level.perValue(ref, column); rows == 0 || found < rows {
+				rows = found
+			}
+		}
+	}
+	return rows
+}
+
+// searchedBy is how many rows the searches among the conditions find by a GIN index.
+func (l *hintLevel) searchedBy(item *hintItem, conditions []*sqltext.Node) float64 {
+	if l.searching && slices.ContainsFunc(conditions, func(n *sqltext.Node) bool { return l.inverted(item, n) }) {
+		return max(1, l.size(item.ref)*searchShare)
+	}
+	return l.size(item.ref)
+}
+
+// inverted tells whether a condition is a search by a GIN index of a table.
+func (l *hintLevel) inverted(item *hintItem, n *sqltext.Node) bool {
+	x := n.GetAExpr()
+	if x == nil {
+		return false
+	}
+	switch x.Kind {
+	case sqltext.AEXPR_LIKE, sqltext.AEXPR_ILIKE:
+	case sqltext.AEXPR_OP:
+		name := lastName(x.Name)
+		// what shares some trigrams may be many
+		if strings.Contains(name, "%") || !slices.Contains(searches, name) && name != "~" && name != "~*" {
+			return false
+		}
+	default:
+		return false
+	}
+	for _, operand := range searchOperands(x) {
+		if l.invertedColumn(item, operand) {
+			return !brief(x)
+		}
+	}
+	return len(l.items) == 1 && len(item.ref.relation.Vectors) > 0 &&
+		slices.ContainsFunc(searchOperands(x), func(n *sqltext.Node) bool {
+			return n.GetFuncCall() != nil && !strings.HasSuffix(lastName(n.GetFuncCall().Funcname), "to_tsquery")
+		}) // nothing else is vetted there
+}
+
+// invertedColumn tells whether an operand is a column of a table that such an index has.
+func (l *hintLevel) invertedColumn(item *hintItem, n *sqltext.Node) bool {
+	of, column := l.item(n)
+	return of == item && slices.Contains(item.ref.relation.Inverted, column)
+}
+
+// searchOperands are the operands that an index may have: the left one, and the right one of what reads the same from
+// there.
+func searchOperands(x *sqltext.A_Expr) []*sqltext.Node {
+	if x.Kind == sqltext.AEXPR_OP && slices.Contains([]string{"@@", "&&", "<@"}, lastName(x.Name)) {
+		return []*sqltext.Node{x.Lexpr, x.Rexpr}
+	}
+	return []*sqltext.Node{x.Lexpr}
+}
+
+// brief tells whether a pattern has no three characters beside each other, by which an index of trigrams could find few
+// rows.
+func brief(x *sqltext.A_Expr) bool {
+	constant := x.Rexpr.GetAConst()
+	if name := lastName(x.Name); constant == nil || x.Kind == sqltext.AEXPR_OP && name != "~" && name != "~*" {
+		return false
+	}
+	parts := strings.FieldsFunc(constant.GetSval().GetSval(),
+		func(r rune) bool { return r < 0x80 && !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != ' ' })
+	return !slices.ContainsFunc(parts, func(part string) bool { return utf8.RuneCountInString(part) >= 3 })
+}
+
+// betterByRule tells whether an index finds fewer rows by what equals something together with a column of the rule than
+// has been found.
+func (l *hintLevel) betterByRule(item *hintItem, equal []string) bool {
+	if item.ref.fragment == nil || len(equal) == 0 {
+		return false
+	}
+	equal = append(slices.Clone(equal), item.ref.fragment.owned...)
+	return slices.ContainsFunc(item.ref.relation.Indexes,
+		func(i catalog.BTree) bool { return l.found(item, i, equal, nil) < item.rows })
+}
+
+// sortsByRule tells whether an index that begins with a column of the rule may have the order that is asked for.
+func (l *hintLevel) sortsByRule(item *hintItem, column string) bool {
+	return slices.ContainsFunc(item.ref.relation.Indexes, func(i catalog.BTree) bool {
+		return slices.Contains(item.ref.fragment.fixed, i.Columns[0]) && slices.Contains(i.Columns, column)
+	})
+}

@@ -1,0 +1,413 @@
+package rewrite
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
+)
+
+// A search stands in a join, a sub-select or a WITH query, beside what is not vetted: the statement takes row security,
+// which reaches no index by it. The keys of the rows that the search finds are looked up behind the gate door then,
+// where its conditions are vetted, and the statement looks at the rows of these keys:
+//
+//	... WHERE n.found @@ q AND n.id = ANY (ARRAY(SELECT n.id FROM pgconsent_gate.door_n AS n WHERE n.found @@ q)) AND u.name ~ $2
+//
+// All else is as it was, under row security. Whatever the keys are, rows can only be left out by them; they are those
+// of all rows that show and fulfil the conditions which stand beside them, and equality of keys is leak-proof. The form
+// goes by the text and the catalog alone.
+
+// keySearch is a search whose rows are found by key.
+type keySearch struct {
+	query proto.Message // a SELECT, UPDATE or DELETE
+	ref   *reference
+	alias string // of the table
+	key   string // its primary key
+	by    []bool // of each condition of the query: rows are found by it
+	words []int  // which of the text searches in its FROM these conditions name
+	at    int    // which of the queries of the text it is
+}
+
+// foundByKey finds the searches of a statement that are worth it. passed tells that all of it is vetted: then its door
+// finds rows by an index where nothing is joined, and where something is asked of what is.
+func (w *walker) foundByKey(tree *sqltext.ParseResult, passed bool) (*vetter, []keySearch) {
+	s, written := tree.Stmts[0].GetStmt().GetSelectStmt(), proto.Message(nil)
+	if s == nil { // which is quiet (see hardened_writes.go): what is planned with care has no such form
+		if u := tree.Stmts[0].GetStmt().GetUpdateStmt(); u != nil {
+			written = u
+		} else {
+			written = tree.Stmts[0].GetStmt().GetDeleteStmt()
+		}
+		_, s = asSelect(tree.Stmts[0].GetStmt())
+	}
+	if s == nil || s.IntoClause != nil || len(s.LockingClause) > 0 || written != nil && w.locks ||
+		!w.onlyTables(written != nil) || slices.ContainsFunc(slices.Collect(maps.Keys(w.functions)),
+		func(name string) bool { return !strings.HasPrefix(name, "pg_catalog.") }) {
+		return nil, nil
+	}
+	v := w.vetter()
+	f := searchFinder{vetter: v, passed: passed, stands: map[int32]int{}, of: w.byMention(), written: written, as: s}
+	countParams(tree.ProtoReflect(), f.stands)
+	f.query(s)
+	v.narrower()
+	v.ofOneType()
+	if v.reason != "" || len(f.found) == 0 || len(f.found) > mostKeySearches {
+		return nil, nil
+	}
+	return v, f.found
+}
+
+// keySearches notes them, and what they count on in the values of parameters. What their conditions compute cannot
+// fail, with these values; where the statement was to be planned with care for that alone, it is not.
+func (w *walker) keySearches(tree *sqltext.ParseResult, result *Result, passed bool) {
+	v, searches := w.foundByKey(tree, passed)
+	if len(searches) == 0 {
+		return
+	}
+	if !passed && w.barred {
+		var vetted []*sqltext.Node
+		for _, search := range searches {
+			for i, n := range conjuncts(*whereOf(search.query)) {
+				if search.by[i] {
+					vetted = append(vetted, n)
+				}
+			}
+		}
+		if _, reason, declared := w.care(tree.Stmts[0], w.byMention(), vetted...); reason != "" || declared {
+			return
+		}
+		result.careless()
+		w.barred = false
+	}
+	w.searches, w.searcher = searches, v
+	w.signed = true
+	result.params, result.exact, result.Forms, result.ExpectsForms = v.params, v.exact, v.forms, result.ExpectsForms || len(v.forms) > 0
+}
+
+// byKey tells whether rows of a table are found by key.
+func (w *walker) byKey(ref *reference) bool {
+	return slices.ContainsFunc(w.searches, func(s keySearch) bool { return s.ref == ref })
+}
+
+// mostKeySearches bounds how much longer a text becomes.
+const mostKeySearches = 4
+
+// onlyTables tells whether a statement reads tables of the policy alone: a view may have functions of the owner's,
+// which see that the text is signed.
+func (w *walker) onlyTables(writes bool) bool {
+	return !slices.ContainsFunc(w.references, func(ref *reference) bool {
+		if ref.fragment == nil || ref.relation == nil {
+			return true
+		}
+		_, listed := w.pol.Table(ref.name)
+		return !listed || ref.relation.Kind != catalog.Table && ref.relation.Kind != catalog.PartitionedTable ||
+			ref.written && !writes || ref.copied
+	})
+}
+
+type searchFinder struct {
+	*vetter
+	passed bool
+	stands map[int32]int // how often each parameter stands in the text
+	of     map[*sqltext.RangeVar]*reference
+	found  []keySearch
+
+	written proto.Message       // the UPDATE or DELETE
+	as      *sqltext.SelectStmt // the SELECT that it is taken for
+}
+
+// query looks at a query, and at those that are run once for it.
+func (f *searchFinder) query(s *sqltext.SelectStmt) {
+	if s == nil || len(s.LockingClause) > 0 {
+		return
+	}
+	if !s.GetWithClause().GetRecursive() {
+		for _, n := range s.GetWithClause().GetCtes() {
+			f.query(n.GetCommonTableExpr().GetCtequery().GetSelectStmt())
+		}
+	}
+	f.query(s.Larg)
+	f.query(s.Rarg)
+	var tables []*sqltext.RangeVar
+	plain, optional := true, map[*sqltext.RangeVar]bool{}
+	only := true // tables are read, and text searches
+	var from func(n *sqltext.Node, missing bool)
+	from = func(n *sqltext.Node, missing bool) {
+		switch n := n.GetNode().(type) {
+		case *sqltext.Node_RangeVar:
+			tables = append(tables, n.RangeVar)
+			optional[n.RangeVar] = missing
+		case *sqltext.Node_RangeSubselect:
+			only = false
+			if !n.RangeSubselect.Lateral {
+				f.query(n.RangeSubselect.GetSubquery().GetSelectStmt())
+			}
+		case *sqltext.Node_JoinExpr:
+			j := n.JoinExpr
+			plain = plain && !j.IsNatural && j.Alias == nil && j.JoinUsingAlias == nil && len(j.UsingClause) == 0
+			from(j.Larg, missing || j.Jointype != sqltext.JOIN_INNER && j.Jointype != sqltext.JOIN_LEFT)
+			from(j.Rarg, missing || j.Jointype != sqltext.JOIN_INNER && j.Jointype != sqltext.JOIN_RIGHT)
+		}
+	}
+	for _, n := range s.FromClause {
+		from(n, false)
+	}
+	conditions := conjuncts(s.WhereClause)
+	for _, n := range conditions {
+		if not := n.GetBoolExpr(); not != nil && not.Boolop == sqltext.NOT_EXPR {
+			n = not.Args[0]
+		}
+		if link := n.GetSubLink(); link != nil &&
+			(link.SubLinkType == sqltext.EXISTS_SUBLINK || link.SubLinkType == sqltext.ANY_SUBLINK && len(link.OperName) == 0) {
+			f.query(link.GetSubselect().GetSelectStmt())
+		}
+	}
+	if !plain || f.passed && len(tables) == 1 && (only || len(s.FromClause) == 1) {
+		return
+	}
+	for _, rv := range tables {
+		f.table(s, rv, optional[rv], conditions)
+	}
+}
+
+// table looks for a search of one table. optional tells that a join gives rows for which there is none of it, whose
+// columns are NULL: these have no key, so that what finds must not find them. Of a column no search does, being strict;
+// of `to_tsvector('simple', coalesce(body, ”))` one with a negation does.
+func (f *searchFinder) table(s *sqltext.SelectStmt, rv *sqltext.RangeVar, optional bool, conditions []*sqltext.Node) {
+	ref := f.of[rv]
+	if ref == nil || ref.relation.Kind != catalog.Table || ref.relation.HasChildren || !ref.fragment.door ||
+		ref.fragment.open || ref.fragment.aggregate != nil || ref.fetch != nil ||
+		ref.kept != "" && !(f.written != nil && (ref.kept == keptWritten || ref.kept == keptBeside)) || ref.shares ||
+		ref.table >= 0 || len(rv.GetAlias().GetColnames()) > 0 || len(ref.relation.PrimaryKey) != 1 {
+		return
+	}
+	f.references[rv] = ref
+	item := f.vetter.table(rv, place{})[0]
+	query := proto.Message(s)
+	if f.written != nil && s == f.as {
+		query = f.written
+	}
+	search := keySearch{query: query, ref: ref, alias: item.name, key: ref.relation.PrimaryKey[0],
+		by: make([]bool, len(conditions))}
+	if key := slices.IndexFunc(item.columns, func(c vetColumn) bool { return c.name == search.key }); key < 0 ||
+		item.columns[key].computed || !slices.Contains([]kind{kindInt, kindText, "uuid"}, item.columns[key].kind) {
+		return
+	}
+	level := &hintLevel{hint: &hint{walker: f.walker}, items: []*hintItem{{ref: ref, name: item.name}}}
+	of := func(n *sqltext.Node) bool { return level.invertedColumn(level.items[0], n) }
+	start, found, others := f.mark(), false, false
+	all := words(fromOf(query))
+	for i, n := range conditions {
+		before := f.mark()
+		scope, named := &vetScope{items: []*vetItem{item}}, namedWords(n, all)
+		own := f.ownParams(n)
+		for _, k := range named {
+			scope.items = append(scope.items, f.search(all[k], place{elsewhere: true})...)
+			own = own && f.ownParams(all[k])
+		}
+		if f.condition(n, place{scope: scope}); f.reason == "" && own && ofColumns(n) {
+			search.by[i] = true
+			search.words = append(search.words, named...)
+			found = found || level.inverted(level.items[0], n) &&
+				(!optional || slices.ContainsFunc(searchOperands(n.GetAExpr()), of))
+			continue
+		}
+		f.reset(before)
+		others = others || !joinsColumns(n)
+	}
+	// what is asked of another table may find fewer rows, and the planner knows that behind the door
+	if !found || f.passed && others {
+		f.reset(start)
+		return
+	}
+	slices.Sort(search.words)
+	search.words = slices.Compact(search.words)
+	f.found = append(f.found, search)
+}
+
+// joinsColumns tells whether a condition is the equality of two columns.
+func joinsColumns(n *sqltext.Node) bool {
+	x := n.GetAExpr()
+	return x != nil && x.Kind == sqltext.AEXPR_OP && lastName(x.Name) == "=" && x.Lexpr.GetColumnRef() != nil &&
+		x.Rexpr.GetColumnRef() != nil
+}
+
+// ownParams tells whether the parameters of something stand nowhere else: what they are taken for elsewhere is not
+// known here.
+func (f *searchFinder) ownParams(n proto.Message) bool {
+	here := map[int32]int{}
+	countParams(n.ProtoReflect(), here)
+	for number, stands := range here {
+		if f.stands[number] != stands {
+			return false
+		}
+	}
+	return true
+}
+
+func countParams(m protoreflect.Message, stands map[int32]int) {
+	if p, ok := m.Interface().(*sqltext.ParamRef); ok {
+		stands[p.Number]++
+		return
+	}
+	messagesIn(m, func(m protoreflect.Message) { countParams(m, stands) })
+}
+
+// messagesIn calls f for what a message holds, in the order of its fields.
+func messagesIn(m protoreflect.Message, f func(protoreflect.Message)) {
+	fields := m.Descriptor().Fields()
+	for i := range fields.Len() {
+		field := fields.Get(i)
+		switch {
+		case field.Message() == nil || field.IsMap() || !m.Has(field):
+		case field.IsList():
+			for k := range m.Get(field).List().Len() {
+				f(m.Get(field).List().Get(k).Message())
+			}
+		default:
+			f(m.Get(field).Message())
+		}
+	}
+}
+
+// queriesOf are all queries of a tree that may have conditions, in a fixed order.
+func queriesOf(tree *sqltext.ParseResult) []proto.Message {
+	var out []proto.Message
+	var visit func(m protoreflect.Message)
+	visit = func(m protoreflect.Message) {
+		if whereOf(m.Interface()) != nil {
+			out = append(out, m.Interface())
+		}
+		messagesIn(m, visit)
+	}
+	visit(tree.ProtoReflect())
+	return out
+}
+
+// whereOf is where a query has its conditions; nil for what is none.
+func whereOf(m proto.Message) **sqltext.Node {
+	switch x := m.(type) {
+	case *sqltext.SelectStmt:
+		return &x.WhereClause
+	case *sqltext.UpdateStmt:
+		return &x.WhereClause
+	case *sqltext.DeleteStmt:
+		return &x.WhereClause
+	}
+	return nil
+}
+
+// placeSearches finds the queries of the searches in the tree that the text has now.
+func placeSearches(tree *sqltext.ParseResult, searches []keySearch) bool {
+	queries := queriesOf(tree)
+	for i := range searches {
+		if searches[i].at = slices.Index(queries, searches[i].query); searches[i].at < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// withKeys writes the keys of the searches beside their conditions. False: it cannot be written so.
+func withKeys(text string, searches []keySearch) (out string, position func(int) int, ok bool, refused *sqlstate.Error) {
+	source, refused := sqltext.Scan(text)
+	if refused != nil {
+		return "", nil, false, refused
+	}
+	tree, refused := source.Parse()
+	if refused != nil {
+		return "", nil, false, refused
+	}
+	queries := queriesOf(tree)
+	var edits []sqltext.Edit
+	var apply []func() bool
+	for _, search := range searches {
+		if search.at >= len(queries) {
+			return "", nil, false, nil
+		}
+		where := whereOf(queries[search.at])
+		conditions := conjuncts(*where)
+		spans, found := source.Joined(*where)
+		if !found || len(spans) != len(conditions) || len(spans) != len(search.by) {
+			return "", nil, false, nil
+		}
+		key := catalog.QuoteIdent(search.alias) + "." + catalog.QuoteIdent(search.key)
+		frame := key + " = ANY (ARRAY(SELECT " + key + " FROM " + predicate.SignedView(search.ref.name).SQL() +
+			" AS " + catalog.QuoteIdent(search.alias)
+		all := words(fromOf(queries[search.at]))
+		for _, k := range search.words {
+			if k >= len(all) {
+				return "", nil, false, nil
+			}
+			text, found := wordsText(source, all[k])
+			if !found {
+				return "", nil, false, nil
+			}
+			frame += ", " + text
+		}
+		frame += " WHERE "
+		var texts []string
+		var inner []*sqltext.Node
+		last := 0
+		for i, is := range search.by {
+			if is {
+				texts, inner, last = append(texts, text[spans[i].Start:spans[i].End]), append(inner,
+					proto.Clone(conditions[i]).(*sqltext.Node)), i
+			}
+		}
+		among, refused := sqltext.Parse("SELECT WHERE " + frame + "true))")
+		if refused != nil {
+			return "", nil, false, refused
+		}
+		node := among.Stmts[0].GetStmt().GetSelectStmt().WhereClause
+		keys := node.GetAExpr().Rexpr.GetSubLink().GetSubselect().GetSelectStmt()
+		keys.WhereClause = and(inner)
+		for i, k := range search.words {
+			if 1+i >= len(keys.FromClause) {
+				return "", nil, false, nil
+			}
+			keys.FromClause[1+i] = &sqltext.Node{
+				Node: &sqltext.Node_RangeFunction{RangeFunction: proto.Clone(all[k]).(*sqltext.RangeFunction)}}
+		}
+		edits = append(edits, sqltext.Edit{Start: spans[last].End, End: spans[last].End,
+			Text: " AND " + frame + strings.Join(texts, " AND ") + "))"})
+		apply = append(apply, func() bool { return insertBehind(where, conditions[last], node) })
+	}
+	for _, put := range apply {
+		if !put() {
+			return "", nil, false, nil
+		}
+	}
+	spliced, refused := sqltext.Splice(text, edits)
+	if refused != nil {
+		return "", nil, false, refused
+	}
+	if len(spliced.Text) > sqltext.MaxBytes || sqltext.Prove(tree, spliced.Text) != nil {
+		return "", nil, false, nil // words that are not what they seem: the text is still as it was
+	}
+	return spliced.Text, spliced.Position, true, nil
+}
+
+// insertBehind puts a condition behind another, joined by AND.
+func insertBehind(where **sqltext.Node, condition, put *sqltext.Node) bool {
+	if *where == condition {
+		*where = and([]*sqltext.Node{condition, put})
+		return true
+	}
+	b := (*where).GetBoolExpr()
+	if b == nil || b.Boolop != sqltext.AND_EXPR {
+		return false
+	}
+	if i := slices.Index(b.Args, condition); i >= 0 {
+		b.Args = slices.Insert(b.Args, i+1, put)
+		return true
+	}
+	return slices.ContainsFunc(b.Args, func(arg *sqltext.Node) bool { return insertBehind(&arg, condition, put) })
+}
