@@ -12,7 +12,7 @@ type airDecl struct {
 	userAt, channelAt place
 }
 
-func (d *decoder) air(n *node) {
+func (d *documentDecoder) air(n *node) {
 	decl := airDecl{place: n.Place, userAt: n.Place, channelAt: n.Place}
 	d.fields(n, "air", map[string]func(*node){
 		"user":    d.wordAt(&decl.User, &decl.userAt, "user"),
@@ -26,8 +26,8 @@ func (d *decoder) air(n *node) {
 	d.doc.air = &decl
 }
 
-// air checks that each attribute is one value.
-func (c *compiler) air() *AIR {
+// checkAIR checks that each attribute is one value.
+func (c *compiler) checkAIR() *AIR {
 	decl := c.doc.air
 	if decl == nil {
 		return nil
@@ -36,7 +36,7 @@ func (c *compiler) air() *AIR {
 		at   place
 		name string
 	}{{decl.userAt, decl.User}, {decl.channelAt, decl.Channel}} {
-		if a := c.attribute(named.at, named.name); a != nil && a.List() {
+		if a := c.findAttribute(named.at, named.name); a != nil && a.List() {
 			c.fail(named.at, "name an attribute that is one value",
 				"the attribute %s is a list: a session has one user and one channel", a.Name)
 		}

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
@@ -38,9 +37,9 @@ type (
 		statusAt, isAt place
 		recorded       *recordedDecl // instead of a status
 
-		expires           string
-		expiresAt, keptAt place
-		kept              bool
+		expires                  string
+		expiresAt, materializeAt place
+		materialize              bool
 	}
 	visibleBlock struct {
 		place
@@ -50,21 +49,13 @@ type (
 	}
 )
 
-// linkDecl is `table: { its column: the column it equals }`, with more pairs for a key of several columns.
-type linkDecl struct {
-	place
-	table   string
-	pairs   []predicate.Pair
-	pairsAt []place // of each pair
-}
-
 // laterBlocks are blocks of the design that this version does not have: said so, instead of "unknown".
 var laterBlocks = []string{
 	"function", "limit",
 }
 
 // rows reads a table's rule: a list, of which every block must hold, or a single block.
-func (d *decoder) rows(n *node) block {
+func (d *blockDecoder) rows(n *node) block {
 	if n.Kind != yamlfile.List {
 		return d.block(n)
 	}
@@ -75,8 +66,8 @@ func (d *decoder) rows(n *node) block {
 	return all
 }
 
-func (d *decoder) blocks(n *node, what string) []block {
-	if !d.want(n, yamlfile.List, what) {
+func (d *blockDecoder) blocks(n *node, what string) []block {
+	if !d.expect(n, yamlfile.List, what) {
 		return nil
 	}
 	if len(n.Items) == 0 {
@@ -92,7 +83,7 @@ func (d *decoder) blocks(n *node, what string) []block {
 }
 
 // block reads one block; nil after an error.
-func (d *decoder) block(n *node) block {
+func (d *blockDecoder) block(n *node) block {
 	if n.Kind == yamlfile.Scalar {
 		if n.Value == "open" {
 			d.doc.blocks[n.Place] = n.Value
@@ -106,13 +97,13 @@ func (d *decoder) block(n *node) block {
 			suggestion = "leave the table out: what is not listed is refused"
 		case strings.ContainsAny(n.Value, " =()"):
 			suggestion = "write sql: \"…\" for a condition of SQL"
-		case slices.Contains(d.blockNames(), n.Value) && n.Value != "open":
+		case slices.Contains(blockNames(), n.Value) && n.Value != "open":
 			suggestion = "write " + n.Value + ": …, only open stands alone"
 		}
 		d.fail(n.Place, suggestion, "unknown block %q", n.Value)
 		return nil
 	}
-	if !d.want(n, yamlfile.Mapping, "a block") {
+	if !d.expect(n, yamlfile.Mapping, "a block") {
 		return nil
 	}
 	if len(n.Keys) != 1 {
@@ -136,10 +127,16 @@ func (d *decoder) block(n *node) block {
 }
 
 // blockNames are the names of all blocks.
-func (d *decoder) blockNames() []string { return keys(d.blocksOf(place{}, &node{}, new(block))) }
+func blockNames() []string {
+	var out []string
+	for _, k := range blockShapes() {
+		out = append(out, k.name)
+	}
+	return out
+}
 
 // blocksOf has a function for each block, which reads it into out.
-func (d *decoder) blocksOf(at place, value *node, out *block) map[string]func(*node) {
+func (d *blockDecoder) blocksOf(at place, value *node, out *block) map[string]func(*node) {
 	return map[string]func(*node){
 		"open": func(*node) {
 			if value.Kind != yamlfile.Scalar || value.Value != "true" {
@@ -162,104 +159,26 @@ func (d *decoder) blocksOf(at place, value *node, out *block) map[string]func(*n
 	}
 }
 
-func (d *decoder) status(at place, n *node) block {
-	b := statusBlock{place: at}
-	d.fields(n, "status", map[string]func(*node){
-		"column": d.wordAt(&b.column, &b.columnAt, "column"),
-		"is":     d.wordAt(&b.is, &b.isAt, "is"),
-	})
-	d.need(n, "status", "column", "is")
-	return b
-}
-
-func (d *decoder) consent(at place, n *node) block {
-	b := consentBlock{place: at}
-	d.fields(n, "consent", map[string]func(*node){
-		"every": func(v *node) {
-			if !d.want(v, yamlfile.List, "every") {
-				return
-			}
-			for _, item := range v.Items {
-				b.every = append(b.every, d.link(item, "every"))
-			}
-			if len(v.Items) == 0 {
-				d.fail(v.Place, "name the table of the subjects, and the link table before it if there is one", "every is empty")
-			}
-		},
-		"status":  d.wordAt(&b.status, &b.statusAt, "status"),
-		"is":      d.wordAt(&b.is, &b.isAt, "is"),
-		"expires": d.wordAt(&b.expires, &b.expiresAt, "expires"),
-		"materialize": func(v *node) {
-			b.keptAt = v.Place
-			d.flag(&b.kept, "materialize")(v)
-		},
-		"subject": d.recordedKey(&b, func(r *recordedDecl, v *node) { d.word(&r.subject, "subject")(v); r.subjectAt = v.Place }),
-		"subjects": d.recordedKey(&b, func(r *recordedDecl, v *node) {
-			d.word(&r.subjects, "subjects")(v)
-			r.subjectAt = v.Place
-		}),
-		"but":      d.recordedKey(&b, func(r *recordedDecl, v *node) { r.but = d.grantees(v, "but") }),
-		"record":   d.recordedKey(&b, func(r *recordedDecl, v *node) { r.record = d.record(v) }),
-		"registry": d.recordedKey(&b, func(r *recordedDecl, v *node) { r.registry = d.registry(v) }),
-	})
-	if b.recorded == nil {
-		d.need(n, "consent", "every", "status", "is")
-		return b
-	}
-	if b.recorded.registry == nil {
-		d.need(n, "consent", "record")
-	}
-	if b.expires != "" || b.kept {
-		d.fail(b.expiresAt.Or(b.keptAt), "leave it out",
-			"expires and materialize are for consent by a status: whose records count depends on who asks")
-	}
-	switch {
-	case b.recorded.record != nil && b.recorded.registry != nil:
-		d.fail(n.Place, "leave record out, or registry", "consent is by records of your own or by the registry, not both")
-	case b.status != "" || b.is != "":
-		d.fail(n.Place, "leave status and is out, or record", "consent is a status or a record, not both")
-	case (b.recorded.subject == "") == (b.recorded.subjects == ""):
-		d.fail(n.Place, "write subject: the column of one, or subjects: the column of a list",
-			"consent needs to know the column of its subjects")
-	}
-	return b
-}
-
-// visible reads a link, and what the row that it leads to must be besides visible, or instead.
-func (d *decoder) visible(at place, n *node) block {
-	b := visibleBlock{place: at}
-	link := *n
-	for _, key := range []string{"where", "rows"} {
-		i := slices.Index(n.Keys, key)
-		if n.Kind != yamlfile.Mapping || len(n.Keys) != 2 || i < 0 {
-			continue
+// flatten are the parts of nested lists of all, or of any.
+func flatten(b block, any bool) []block {
+	var parts []block
+	switch b := b.(type) {
+	case allBlock:
+		if any {
+			return []block{b}
 		}
-		if blocks := d.blocks(n.Values[i], key); key == "where" {
-			b.where = blocks
-		} else {
-			b.rows = blocks
+		parts = b.parts
+	case anyBlock:
+		if !any {
+			return []block{b}
 		}
-		link.Keys, link.KeyAt, link.Values = n.Keys[1-i:2-i], n.KeyAt[1-i:2-i], n.Values[1-i:2-i]
-		break
+		parts = b.parts
+	default:
+		return []block{b}
 	}
-	b.link = d.link(&link, "visible")
-	return b
-}
-
-// link reads `{ table: { column: column } }`.
-func (d *decoder) link(n *node, what string) linkDecl {
-	shape := "write { table: { its column: the column it equals } }, one pair for each column of the key"
-	if n.Kind != yamlfile.Mapping || len(n.Keys) != 1 || n.Values[0].Kind != yamlfile.Mapping || len(n.Values[0].Keys) == 0 {
-		d.fail(n.Place, shape, "%s needs one table with its columns", what)
-		return linkDecl{place: n.Place}
-	}
-	out := linkDecl{place: n.KeyAt[0], table: n.Keys[0]}
-	for i, from := range n.Values[0].Values {
-		if from.Kind != yamlfile.Scalar || from.Value == "" {
-			d.fail(from.Place, shape, "a column is a single name")
-		}
-		out.pairs = append(out.pairs, predicate.Pair{Column: n.Values[0].Keys[i], From: from.Value})
-		out.pairsAt = append(out.pairsAt, n.Values[0].KeyAt[i])
+	var out []block
+	for _, part := range parts {
+		out = append(out, flatten(part, any)...)
 	}
 	return out
 }

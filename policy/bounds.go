@@ -18,8 +18,8 @@ func (p *Policy) Restrictions() map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for _, o := range p.objectList {
 		out["object "+o.Name] = map[string]string{
-			"": written(o.describe), "table": o.Relation.String(), "vessel": o.Vessel, "metadata": strings.Join(o.Metadata, ", "),
-			"embedding": strings.Join(o.Embeddings, ", "), "join_only": said(o.JoinOnly)}
+			"": descriptionOf(o.describe), "table": o.Relation.String(), "vessel": o.Vessel, "metadata": strings.Join(o.Metadata, ", "),
+			"embedding": strings.Join(o.Embeddings, ", "), "join_only": trueOrEmpty(o.JoinOnly)}
 	}
 	for _, c := range p.contracts {
 		out["contract "+c.Name] = c.parts()
@@ -60,7 +60,7 @@ func (p *Policy) Restrictions() map[string]map[string]string {
 				columns = append(columns, c.Name)
 			}
 			out["by_key of "+t.Relation.Name.String()] = map[string]string{
-				"": written(func(w io.Writer) { k.describe(w, t.Relation) }), "columns": strings.Join(columns,
+				"": descriptionOf(func(w io.Writer) { k.describe(w, t.Relation) }), "columns": strings.Join(columns,
 					", "), "key": strings.Join(k.Key, ", "), "at_most": strconv.Itoa(k.AtMost)}
 		}
 		if t.Observed != nil {
@@ -70,7 +70,7 @@ func (p *Policy) Restrictions() map[string]map[string]string {
 	return out
 }
 
-func said(is bool) string {
+func trueOrEmpty(is bool) string {
 	if is {
 		return "true"
 	}
@@ -79,7 +79,7 @@ func said(is bool) string {
 
 // parts are the contract by the values that it lists.
 func (c *Contract) parts() map[string]string {
-	out := map[string]string{"": written(c.describe), "by": c.By, "governs": strings.Join(c.Governs, ", ")}
+	out := map[string]string{"": descriptionOf(c.describe), "by": c.By, "governs": strings.Join(c.Governs, ", ")}
 	var apart []string
 	for _, group := range c.SeparateVessels {
 		apart = append(apart, strings.Join(group, " and "))
@@ -90,7 +90,7 @@ func (c *Contract) parts() map[string]string {
 		if c.By != "" {
 			name = c.By + " " + c.order[i]
 		}
-		what := t.allows(c)
+		what := t.describe(c)
 		if t.Rows > 0 && t.Per == "" {
 			what += fmt.Sprintf(", at most %d rows of a statement", t.Rows)
 		}
@@ -143,7 +143,7 @@ func (a *Aggregate) parts() map[string]string {
 	return out
 }
 
-func written(describe func(io.Writer)) string {
+func descriptionOf(describe func(io.Writer)) string {
 	var b strings.Builder
 	describe(&b)
 	return b.String()

@@ -15,8 +15,8 @@ type Child struct {
 	ReadableByName bool           // agents may name it: it has no column besides, and its parents hide none
 }
 
-// beneath tells whether a relation is a child of tables of the policy.
-func (p *Policy) beneath(n catalog.Name) bool {
+// hasChild tells whether a relation is a child of tables of the policy.
+func (p *Policy) hasChild(n catalog.Name) bool {
 	return slices.ContainsFunc(p.children, func(c *Child) bool { return c.Relation.Name == n })
 }
 
@@ -39,7 +39,7 @@ func (c *compiler) children(p *Policy) []*Child {
 				}
 				seen[r.Name] = true
 				if r.Kind == catalog.Table || r.Kind == catalog.PartitionedTable {
-					found[r.Name] = beneath(found[r.Name], r, t)
+					found[r.Name] = addParent(found[r.Name], r, t)
 				}
 				descend(r.Name)
 			}
@@ -54,8 +54,8 @@ func (c *compiler) children(p *Policy) []*Child {
 	return out
 }
 
-// beneath adds a table of the policy to those that a child descends from.
-func beneath(child *Child, r *catalog.Relation, t *Table) *Child {
+// addParent adds a table of the policy to those that a child descends from.
+func addParent(child *Child, r *catalog.Relation, t *Table) *Child {
 	direct := t.Columns == nil && !slices.ContainsFunc(r.Columns,
 		func(c catalog.Column) bool { return t.Relation.Column(c.Name) == nil })
 	if child == nil {

@@ -3,10 +3,9 @@ package policy
 import (
 	"fmt"
 	"slices"
-	"strconv"
+	"strings"
 
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
-	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
@@ -111,125 +110,43 @@ func (t *Table) HasPlainColumns() bool {
 	return t.Columns == nil || slices.ContainsFunc(t.Columns.Columns, VisibleColumn.Plain)
 }
 
-// columnDecl is an entry of columns.
-type columnDecl struct {
-	place
-	VisibleColumn
-	general bool       // generalise: Unit or Amount is given, and the column's type decides what it means
-	byKey   *byKeyDecl // nil: it is there for every statement
-
-	category *categoryDecl // nil: it needs no consent of its own
-}
-
-func (d *decoder) columns(n *node) []columnDecl {
-	if !d.want(n, yamlfile.Mapping, "columns") {
-		return nil
-	}
-	if len(n.Keys) == 0 {
-		d.fail(n.Place, "leave columns out if every column may show", "columns is empty")
-	}
-	out := []columnDecl{}
-	for i, name := range n.Keys {
-		out = append(out, d.shownColumn(n.KeyAt[i], name, n.Values[i]))
+// Describe says in a few words how the values of a column come out; "": as they are.
+func (c VisibleColumn) Describe() string {
+	out := c.DescribeMask()
+	if n, ok := c.Condition.(predicate.Registered); ok {
+		if out != "" {
+			out += ", "
+		}
+		out += "where the subject consents to " + strings.Join(n.Categories, " and ") + ", else null"
+		if n.Days < predicate.Forever {
+			out += fmt.Sprintf("; to day %d of a countdown", n.Days-1)
+		}
 	}
 	return out
 }
 
-func (d *decoder) shownColumn(at place, name string, n *node) columnDecl {
-	decl := columnDecl{place: at, VisibleColumn: VisibleColumn{Name: name}}
-	what := "column " + name
-	if n.Kind == yamlfile.Scalar {
-		switch n.Value {
-		case "allow":
-		case "by_key":
-			decl.byKey = &byKeyDecl{place: n.Place}
-		default:
-			d.fail(n.Place, ruleSlip(n.Value),
-				"unknown rule %q of %s: write allow, by_key, { mask: ... } or { keys: ... }", n.Value, what)
+// DescribeMask says how a value is changed; "": it is not.
+func (c VisibleColumn) DescribeMask() string {
+	switch c.Mask {
+	case Plain:
+		return ""
+	case Null:
+		return "null"
+	case Hash:
+		return "a keyed hash"
+	case Truncate:
+		return "down to the " + c.Unit
+	case Prefix:
+		return fmt.Sprintf("its first %d characters", c.Amount)
+	case Step:
+		return fmt.Sprintf("down to a multiple of %d", c.Amount)
+	case Keys:
+		var names []string
+		for _, k := range c.Keys {
+			names = append(names, k.Name)
 		}
-		return decl
-	}
-	rules := 0
-	for _, key := range n.Keys {
-		if key != "category" && key != "until" {
-			rules++
-		}
-	}
-	category := &categoryDecl{place: n.Place}
-	d.fields(n, what, map[string]func(*node){
-		"mask":   func(v *node) { d.mask(&decl, v) },
-		"keys":   func(v *node) { d.jsonKeys(&decl, v) },
-		"by_key": func(v *node) { decl.byKey = d.byKey(n.KeyAt[slices.Index(n.Keys, "by_key")], what, v) },
-		"category": func(v *node) {
-			category.place, decl.category = v.Place, category
-			category.words = d.registryWords(v, "category")
-		},
-		"until": func(v *node) { d.until(category, v) },
-	}, "age", "decay")
-	if n.Kind == yamlfile.Mapping && (rules > 1 || len(n.Keys) == 0) {
-		d.fail(n.Place, "", "%s needs one of mask, keys and by_key", what)
-	}
-	if n.Kind == yamlfile.Mapping && slices.Contains(n.Keys, "until") && decl.category == nil {
-		d.fail(category.untilAt, "write category: … beside it", "until is for columns with a category")
-	}
-	return decl
-}
-
-func (d *decoder) mask(decl *columnDecl, n *node) {
-	switch {
-	case n.Kind == yamlfile.Null, n.Kind == yamlfile.Scalar && n.Value == "null":
-		decl.Mask = Null
-	case n.Kind == yamlfile.Scalar && n.Value == "hash":
-		decl.Mask = Hash
-	case n.Kind == yamlfile.Scalar:
-		d.fail(n.Place, among(n.Value, []string{"null", "hash", "generalise"}), "unknown mask %q", n.Value)
+		return "its keys " + strings.Join(names, ", ")
 	default:
-		d.fields(n, "mask", map[string]func(*node){"generalise": func(v *node) { d.generalise(decl, v) }})
-		d.need(n, "mask", "generalise")
-	}
-}
-
-func (d *decoder) generalise(decl *columnDecl, n *node) {
-	decl.general = true
-	if !d.want(n, yamlfile.Scalar, "generalise") {
-		return
-	}
-	if n.Literal == yamlfile.Integer {
-		amount, err := strconv.Atoi(n.Value)
-		if err != nil || amount < 1 || amount > 1_000_000_000 {
-			d.fail(n.Place, "", "generalise must be from 1 to 1000000000")
-		}
-		decl.Amount = amount
-		return
-	}
-	units := []string{"year", "month", "day"}
-	for _, u := range units {
-		if n.Value == u {
-			decl.Unit = u
-			return
-		}
-	}
-	d.fail(n.Place, closest(n.Value, units),
-		"generalise takes year, month or day for dates, a number of leading characters for text, a step for numbers")
-}
-
-func (d *decoder) jsonKeys(decl *columnDecl, n *node) {
-	decl.Mask = Keys
-	if !d.want(n, yamlfile.Mapping, "keys") {
-		return
-	}
-	types := []string{"string", "number", "boolean"}
-	for i, key := range n.Keys {
-		v := n.Values[i]
-		if !d.want(v, yamlfile.Scalar, "the type of key "+key) {
-			continue
-		}
-		if v.Value != "string" && v.Value != "number" && v.Value != "boolean" {
-			d.fail(v.Place, closest(v.Value, types), "unknown type %q of key %q: string, number and boolean are known", v.Value, key)
-		}
-		decl.Keys = append(decl.Keys, Key{key, v.Value})
-	}
-	if len(n.Keys) == 0 {
-		d.fail(n.Place, "to hide it, leave the column out or mask it with null", "keys is empty")
+		return "masked"
 	}
 }

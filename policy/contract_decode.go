@@ -11,105 +11,45 @@ type objectDecl struct {
 	place
 	name, table, vessel  string
 	tableAt              place
-	metadata, embeddings []word
+	metadata, embeddings []wordDecl
 	joinOnly             bool
-}
-
-// word is a scalar with its place.
-type word struct {
-	place
-	text string
 }
 
 type contractDecl struct {
 	place
 	name    string
-	by      word
+	by      wordDecl
 	values  []termsDecl
-	governs []word
-	apart   [][]word
+	governs []wordDecl
+	apart   [][]wordDecl
 	always  *termsDecl // the terms that stand in the contract itself
 }
 
 type termsDecl struct {
 	place
-	value     word // of the attribute
+	value     wordDecl // of the attribute
 	nothing   bool
 	allow     []allowDecl // nil: everything
 	allowed   bool        // allow is there
-	except    []word
+	except    []wordDecl
 	requires  []sqlBlock
-	plan      word
+	plan      wordDecl
 	rows      int64
-	per       word
-	named     []word // name, with its place
+	per       wordDecl
+	named     []wordDecl // name, with its place
 	templates []string
 }
 
 type allowDecl struct {
-	object  word
-	sources []word
-	columns []word
+	object  wordDecl
+	sources []wordDecl
+	columns []wordDecl
 }
 
 // sources are the words for how rows are got.
 var sources = []string{Metadata, Structured, Vector, Writes}
 
-func (d *decoder) object(at place, name string, n *node) {
-	decl := objectDecl{place: at, name: name}
-	what := "object " + name
-	if !attributeName.MatchString(name) {
-		d.fail(at, "", "the name of an object is of a-z, 0-9 and _, at most 32 long")
-	} else if name == "any" {
-		d.fail(at, "give it another name", `"any" means every object in a contract`)
-	}
-	d.fields(n, what, map[string]func(*node){
-		"table": func(v *node) {
-			decl.tableAt = v.Place
-			d.word(&decl.table, "table")(v)
-		},
-		"vessel":    d.word(&decl.vessel, "vessel"),
-		"metadata":  func(v *node) { decl.metadata = d.wordsOf(v, "metadata") },
-		"embedding": func(v *node) { decl.embeddings = d.wordsOf(v, "embedding") },
-		"join_only": func(v *node) {
-			if v.Kind != yamlfile.Scalar || v.Value != "true" && v.Value != "false" {
-				d.fail(v.Place, "", "join_only is true or false")
-			}
-			decl.joinOnly = v.Value == "true"
-		},
-	})
-	d.need(n, what, "table")
-	if decl.vessel == "none" {
-		decl.vessel = ""
-	}
-	d.doc.objects = append(d.doc.objects, decl)
-}
-
-// wordsOf reads one word, or a list of them.
-func (d *decoder) wordsOf(n *node, what string) []word {
-	items := []*node{n}
-	if n.Kind == yamlfile.List {
-		items = n.Items
-		if len(items) == 0 {
-			d.fail(n.Place, "leave it out, or name at least one", "%s is empty", what)
-		}
-	}
-	var out []word
-	for _, item := range items {
-		if item.Kind != yamlfile.Scalar || item.Value == "" {
-			d.fail(item.Place, "write words", "%s is a word or a list of words", what)
-			continue
-		}
-		if slices.ContainsFunc(out, func(w word) bool { return w.text == item.Value }) {
-			d.fail(item.Place, "", "%s names %q twice", what, item.Value)
-			continue
-		}
-		out = append(out, word{item.Place, item.Value})
-	}
-	return out
-}
-
-func (d *decoder) contract(at place, name string, n *node) {
+func (d *contractDecoder) contract(at place, name string, n *node) {
 	decl := contractDecl{place: at, name: name}
 	what := "contract " + name
 	if !attributeName.MatchString(name) {
@@ -123,11 +63,11 @@ func (d *decoder) contract(at place, name string, n *node) {
 		d.word(&decl.by.text, "by")(v)
 	}
 	known["values"] = func(v *node) {
-		if !d.want(v, yamlfile.Mapping, "values") {
+		if !d.expect(v, yamlfile.Mapping, "values") {
 			return
 		}
 		for i, key := range v.Keys {
-			decl.values = append(decl.values, d.terms(word{v.KeyAt[i], key}, v.Values[i]))
+			decl.values = append(decl.values, d.terms(wordDecl{v.KeyAt[i], key}, v.Values[i]))
 		}
 		if len(v.Keys) == 0 {
 			d.fail(v.Place, "list what each value allows", "values is empty")
@@ -135,11 +75,11 @@ func (d *decoder) contract(at place, name string, n *node) {
 	}
 	known["governs"] = func(v *node) { decl.governs = d.wordsOf(v, "governs") }
 	known["apart"] = func(v *node) {
-		if !d.want(v, yamlfile.List, "apart") {
+		if !d.expect(v, yamlfile.List, "apart") {
 			return
 		}
 		if len(v.Items) > 0 && v.Items[0].Kind != yamlfile.List { // one group
-			decl.apart = [][]word{d.wordsOf(v, "apart")}
+			decl.apart = [][]wordDecl{d.wordsOf(v, "apart")}
 		} else {
 			for _, item := range v.Items {
 				decl.apart = append(decl.apart, d.wordsOf(item, "apart"))
@@ -172,7 +112,7 @@ func (d *decoder) contract(at place, name string, n *node) {
 }
 
 // terms reads what one value allows.
-func (d *decoder) terms(value word, n *node) termsDecl {
+func (d *contractDecoder) terms(value wordDecl, n *node) termsDecl {
 	t := termsDecl{place: value.place, value: value}
 	what := "the value " + value.text
 	if n.Kind == yamlfile.Scalar {
@@ -186,7 +126,7 @@ func (d *decoder) terms(value word, n *node) termsDecl {
 	return t
 }
 
-func (d *decoder) termFields(t *termsDecl, what string) map[string]func(*node) {
+func (d *contractDecoder) termFields(t *termsDecl, what string) map[string]func(*node) {
 	return map[string]func(*node){
 		"allow":  func(v *node) { d.allow(t, v) },
 		"except": func(v *node) { t.except = d.wordsOf(v, "except") },
@@ -196,7 +136,7 @@ func (d *decoder) termFields(t *termsDecl, what string) map[string]func(*node) {
 				items = v.Items
 			}
 			for _, item := range items {
-				if b, ok := d.sql(item.Place, item).(sqlBlock); ok && b.text != "" {
+				if b, ok := d.blocks.sql(item.Place, item).(sqlBlock); ok && b.text != "" {
 					t.requires = append(t.requires, b)
 				}
 			}
@@ -228,13 +168,13 @@ func (d *decoder) termFields(t *termsDecl, what string) map[string]func(*node) {
 			d.need(v, "rows", "per")
 		},
 		"statements": func(v *node) {
-			if !d.want(v, yamlfile.Mapping, "statements") {
+			if !d.expect(v, yamlfile.Mapping, "statements") {
 				return
 			}
 			for i, name := range v.Keys {
 				var text string
 				d.word(&text, "a statement")(v.Values[i])
-				t.named, t.templates = append(t.named, word{v.KeyAt[i], name}), append(t.templates, text)
+				t.named, t.templates = append(t.named, wordDecl{v.KeyAt[i], name}), append(t.templates, text)
 			}
 			if len(v.Keys) == 0 {
 				d.fail(v.Place, "name: the statement's SQL", "statements is empty")
@@ -243,7 +183,7 @@ func (d *decoder) termFields(t *termsDecl, what string) map[string]func(*node) {
 	}
 }
 
-func (d *decoder) allow(t *termsDecl, n *node) {
+func (d *contractDecoder) allow(t *termsDecl, n *node) {
 	t.allowed = true
 	if n.Kind == yamlfile.Scalar {
 		switch n.Value {
@@ -256,14 +196,14 @@ func (d *decoder) allow(t *termsDecl, n *node) {
 		}
 		return
 	}
-	if !d.want(n, yamlfile.Mapping, "allow") {
+	if !d.expect(n, yamlfile.Mapping, "allow") {
 		return
 	}
 	if len(n.Keys) == 0 {
 		d.fail(n.Place, `say "nothing"`, "allow is empty")
 	}
 	for i, key := range n.Keys {
-		a := allowDecl{object: word{n.KeyAt[i], key}}
+		a := allowDecl{object: wordDecl{n.KeyAt[i], key}}
 		if v := n.Values[i]; v.Kind == yamlfile.Mapping {
 			d.fields(v, "the allowance of "+key, map[string]func(*node){
 				"sources": func(v *node) { a.sources = d.wordsOf(v, "sources") },
@@ -282,22 +222,32 @@ func (d *decoder) allow(t *termsDecl, n *node) {
 	}
 }
 
-// reads reads what a function reads.
-func (d *decoder) reads(decl *functionDecl, n *node) {
-	decl.readsSaid = true
-	if n.Kind == yamlfile.Scalar && n.Value == "nothing" {
-		return
+func (d *contractDecoder) object(at place, name string, n *node) {
+	decl := objectDecl{place: at, name: name}
+	what := "object " + name
+	if !attributeName.MatchString(name) {
+		d.fail(at, "", "the name of an object is of a-z, 0-9 and _, at most 32 long")
+	} else if name == "any" {
+		d.fail(at, "give it another name", `"any" means every object in a contract`)
 	}
-	if !d.want(n, yamlfile.Mapping, "reads") {
-		return
-	}
-	for i, key := range n.Keys {
-		a := allowDecl{object: word{n.KeyAt[i], key}, sources: d.wordsOf(n.Values[i], "the sources of "+key)}
-		for _, s := range a.sources {
-			if s.text == Writes || !slices.Contains(sources, s.text) {
-				d.fail(s.place, among(s.text, sources[:3]), "unknown source %q", s.text)
+	d.fields(n, what, map[string]func(*node){
+		"table": func(v *node) {
+			decl.tableAt = v.Place
+			d.word(&decl.table, "table")(v)
+		},
+		"vessel":    d.word(&decl.vessel, "vessel"),
+		"metadata":  func(v *node) { decl.metadata = d.wordsOf(v, "metadata") },
+		"embedding": func(v *node) { decl.embeddings = d.wordsOf(v, "embedding") },
+		"join_only": func(v *node) {
+			if v.Kind != yamlfile.Scalar || v.Value != "true" && v.Value != "false" {
+				d.fail(v.Place, "", "join_only is true or false")
 			}
-		}
-		decl.reads = append(decl.reads, a)
+			decl.joinOnly = v.Value == "true"
+		},
+	})
+	d.need(n, what, "table")
+	if decl.vessel == "none" {
+		decl.vessel = ""
 	}
+	d.doc.objects = append(d.doc.objects, decl)
 }

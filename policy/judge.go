@@ -5,9 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
@@ -59,17 +57,17 @@ type Quota struct {
 	AtMost               int64
 	Limit                int64 // of the statement: it returns no more
 
-	at string // how a refusal speaks of the contract
+	contract string // how a refusal speaks of the contract
 }
 
 // Exceeded is the refusal of a statement that may return more rows than are left.
 func (q *Quota) Exceeded(left int64) *sqlstate.Error {
 	if left <= 0 {
-		return denied("%s: at most %d rows per %s, and they have been taken", q.at, q.AtMost, q.Per).
+		return denied("%s: at most %d rows per %s, and they have been taken", q.contract, q.AtMost, q.Per).
 			WithHint("Rows count when they are sent, and as long as a statement runs that may return them. There "+
 				"are new ones with the next %s.", q.Per)
 	}
-	return denied("%s: at most %d rows per %s, and fewer are left", q.at, q.AtMost, q.Per).
+	return denied("%s: at most %d rows per %s, and fewer are left", q.contract, q.AtMost, q.Per).
 		WithHint("Write LIMIT %d or less.", left)
 }
 
@@ -78,8 +76,8 @@ func (p *Policy) Explain(s Statement, values map[string]string) ([]ContractDecis
 	return p.decide(s, values)
 }
 
-// touched is an access of an object.
-type touched struct {
+// objectAccess is an access of an object.
+type objectAccess struct {
 	Access
 	object *Object
 }
@@ -88,7 +86,7 @@ func (p *Policy) decide(s Statement, values map[string]string) (decisions []Cont
 	if !p.HasContracts() {
 		return nil, nil
 	}
-	var objects []touched
+	var objects []objectAccess
 	refuse := func(err *sqlstate.Error) {
 		if first == nil {
 			first = err
@@ -104,7 +102,7 @@ func (p *Policy) decide(s Statement, values map[string]string) (decisions []Cont
 			continue
 		}
 		if o := p.Object(a.Relation); o != nil {
-			objects = append(objects, touched{a, o})
+			objects = append(objects, objectAccess{a, o})
 		}
 	}
 	for _, c := range p.contracts {
@@ -115,7 +113,7 @@ func (p *Policy) decide(s Statement, values map[string]string) (decisions []Cont
 		}
 	}
 	if first == nil {
-		refuse(p.joined(objects))
+		refuse(p.checkJoinOnly(objects))
 	}
 	for _, t := range objects {
 		if !t.object.JoinOnly && !slices.ContainsFunc(p.contracts, func(c *Contract) bool { return c.governs(t.object.Name) }) {
@@ -130,16 +128,16 @@ func denied(format string, args ...any) *sqlstate.Error {
 	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonContract, format, args...)
 }
 
-// joined holds objects that may only be joined to that.
-func (p *Policy) joined(objects []touched) *sqlstate.Error {
-	others := slices.ContainsFunc(objects, func(t touched) bool { return !t.object.JoinOnly })
+// checkJoinOnly holds objects that may only be joined to that.
+func (p *Policy) checkJoinOnly(objects []objectAccess) *sqlstate.Error {
+	others := slices.ContainsFunc(objects, func(t objectAccess) bool { return !t.object.JoinOnly })
 	for _, t := range objects {
 		if !t.object.JoinOnly {
 			continue
 		}
 		hint := fmt.Sprintf("Join %s to another object (%s) on a key of %s, and leave its columns out of the "+
 			"result, the order and the groups.",
-			t.object.Name, strings.Join(p.notJoinedOnly(), ", "), t.object.Name)
+			t.object.Name, strings.Join(p.selectableObjects(), ", "), t.object.Name)
 		switch {
 		case t.Written || t.Source == Vector:
 			return denied("%s may be joined, and nothing else", t.describe()).WithHint("%s", hint)
@@ -152,8 +150,8 @@ func (p *Policy) joined(objects []touched) *sqlstate.Error {
 	return nil
 }
 
-// notJoinedOnly names the objects that stand by themselves.
-func (p *Policy) notJoinedOnly() []string {
+// selectableObjects names the objects that stand by themselves.
+func (p *Policy) selectableObjects() []string {
 	var out []string
 	for _, o := range p.objects {
 		if !o.JoinOnly {
@@ -165,7 +163,7 @@ func (p *Policy) notJoinedOnly() []string {
 }
 
 // describe names an access.
-func (t touched) describe() string {
+func (t objectAccess) describe() string {
 	name := t.object.Name
 	if len(t.Through) > 0 {
 		name += " (through " + strings.Join(t.Through, ", ") + ")"
@@ -173,8 +171,8 @@ func (t touched) describe() string {
 	return name
 }
 
-// how says what the access does.
-func (t touched) how() string {
+// action says what the access does.
+func (t objectAccess) action() string {
 	switch t.Source {
 	case Metadata:
 		return "read its metadata"
@@ -184,210 +182,4 @@ func (t touched) how() string {
 		return "write it"
 	}
 	return "read it (structured)"
-}
-
-// judge is what one contract says.
-func (c *Contract) judge(s Statement, all []touched, values map[string]string) (ContractDecision, *sqlstate.Error) {
-	d := ContractDecision{Contract: c.Name, By: c.By, Verdict: "none"}
-	terms := c.Always
-	if c.By != "" {
-		d.Value = values[c.By]
-		_, known := values[c.By]
-		d.Missing = !known
-		terms = c.Values[d.Value]
-	}
-	if terms != nil {
-		d.Allows = terms.allows(c)
-	}
-	var objects []touched
-	only := true // it touches nothing but what may be joined
-	for _, t := range all {
-		if c.governs(t.object.Name) {
-			objects = append(objects, t)
-			only = only && t.object.JoinOnly
-		}
-	}
-	if len(objects) == 0 {
-		return d, nil
-	}
-	err := c.holds(terms, d, s, objects, only, values)
-	d.Verdict = "allow"
-	if err != nil {
-		d.Verdict = "deny"
-	} else if terms.Per != "" && !only {
-		d.Quota = &Quota{Contract: c.Name, Per: terms.Per, Value: values[terms.Per], AtMost: terms.Rows,
-			Limit: s.Limit, at: c.at(d)}
-	}
-	return d, err
-}
-
-// at is how a refusal speaks of the contract.
-func (c *Contract) at(d ContractDecision) string {
-	if c.By == "" {
-		return fmt.Sprintf("contract %s", c.Name)
-	}
-	return fmt.Sprintf("contract %s, %s %s", c.Name, c.By, d.Value)
-}
-
-func (c *Contract) holds(terms *Terms, d ContractDecision, s Statement, objects []touched, only bool,
-	values map[string]string) *sqlstate.Error {
-	first := objects[0]
-	switch {
-	case d.Missing:
-		return denied("contract %s allows nothing: the session has no %s", c.Name, c.By).
-			WithHint("The attribute %s decides what may be retrieved, and it has no value in this session now. "+
-				"The DBA finds under attributes in the policy where it comes from.", c.By)
-	case terms == nil:
-		return denied("%s: nothing is allowed", c.at(d)).WithHint("The contract lists %s, and no other value of %s.",
-			strings.Join(c.order, ", "), c.By)
-	case terms.Nothing:
-		return denied("%s: nothing may be retrieved; this statement would %s: %s", c.at(d), first.how(), first.describe()).
-			WithHint("At %s %s the contract allows nothing at all.", c.By, d.Value)
-	}
-	hint := "Here it allows " + d.Allows + "."
-	for _, t := range objects {
-		if t.object.JoinOnly {
-			continue
-		}
-		allowed := terms.of(t.object.Name)
-		if allowed == nil || !allowed.allows(t.Source) {
-			return denied("%s: %s is not allowed; this statement would %s", c.at(d), t.describe(), t.how()).WithHint("%s", hint)
-		}
-		if allowed.Columns != nil {
-			if t.Columns == nil {
-				return denied("%s: this statement reads all columns of %s", c.at(d), t.describe()).
-					WithHint("Name columns: it allows %s.", strings.Join(allowed.Columns, ", "))
-			}
-			for _, column := range t.Columns {
-				if !slices.Contains(allowed.Columns, column) {
-					return denied("%s: column %q of %s is not allowed", c.at(d), column, t.describe()).
-						WithHint("It allows %s.", strings.Join(allowed.Columns, ", "))
-				}
-			}
-		}
-	}
-	if err := c.separate(d, objects); err != nil {
-		return err
-	}
-	for _, r := range terms.Requires {
-		world := predicate.World{Attributes: values, Sealed: true, Now: time.Now()}
-		if !predicate.Eval(r.Rule, predicate.Row{}, world) {
-			return denied("%s: a condition of the contract does not hold in this session", c.at(d)).
-				WithHint("It requires more of a session than its %s; the DBA finds the condition under requires "+
-					"in the policy.", orElse(c.By, "attributes"))
-		}
-	}
-	if terms.Plan != "" {
-		if err := c.planned(d, terms.Plan, objects, values); err != nil {
-			return err
-		}
-	}
-	if len(terms.Statements) > 0 && !slices.ContainsFunc(keys(terms.Statements),
-		func(name string) bool { return slices.Contains(s.NamedStatements, terms.Statements[name]) }) {
-		return denied("%s: the statement is none of those that the contract allows", c.at(d)).
-			WithHint("It allows the statements %s, as they are written in the policy, with other values for their "+
-				"parameters.", strings.Join(keys(terms.Statements), ", "))
-	}
-	if _, known := values[terms.Per]; terms.Per != "" && !known && !only {
-		return denied("%s: rows are counted per %s, and the session has none", c.at(d), terms.Per).
-			WithHint("The attribute %s has no value in this session now. The DBA finds under attributes in the "+
-				"policy where it comes from.", terms.Per)
-	}
-	if terms.Rows > 0 && !only {
-		return c.few(d, terms.Rows, s, objects)
-	}
-	return nil
-}
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
-}
-
-// separate keeps vessels apart.
-func (c *Contract) separate(d ContractDecision, objects []touched) *sqlstate.Error {
-	for _, group := range c.SeparateVessels {
-		var seen *touched
-		for i, t := range objects {
-			if !slices.Contains(group, t.object.Vessel) {
-				continue
-			}
-			if seen != nil && seen.object.Vessel != t.object.Vessel {
-				return denied("%s: %s and %s may not be in one statement: their vessels are %s and %s",
-					c.at(d), seen.describe(), t.describe(), seen.object.Vessel, t.object.Vessel).
-					WithHint("Read each vessel in a statement of its own.")
-			}
-			seen = &objects[i]
-		}
-	}
-	return nil
-}
-
-// planned holds accesses to a list that somebody else has written.
-func (c *Contract) planned(d ContractDecision, attribute string, objects []touched,
-	values map[string]string) *sqlstate.Error {
-	value, ok := values[attribute]
-	if !ok {
-		return denied("%s: there is no plan", c.at(d)).
-			WithHint("What may be retrieved is planned first (attribute %s), and this session has no plan now.", attribute)
-	}
-	plan := strings.Split(value, ",")
-	if elements, list := predicate.ParseArray(value); list { // no text attribute reads as a list
-		plan = nil
-		for _, e := range elements {
-			if e != nil {
-				plan = append(plan, *e)
-			}
-		}
-	}
-	for _, t := range objects {
-		if t.object.JoinOnly {
-			continue
-		}
-		entry := t.object.Name + ":" + t.Source
-		if !slices.Contains(plan, entry) && !(t.Source == Metadata && slices.Contains(plan, t.object.Name+":"+Structured)) {
-			return denied("%s: %s is not in the plan; this statement would %s", c.at(d), t.describe(), t.how()).
-				WithHint("The plan of this session lists %s.", orElse(strings.Join(plan, ", "), "nothing"))
-		}
-	}
-	return nil
-}
-
-// few holds a statement to a number of rows: those of one table, as they are.
-func (c *Contract) few(d ContractDecision, rows int64, s Statement, objects []touched) *sqlstate.Error {
-	through := slices.ContainsFunc(objects, func(t touched) bool { return len(t.Through) > 0 })
-	if s.PlainSelect && !through && s.Limit >= 0 && s.Limit <= rows {
-		return nil
-	}
-	return denied("%s: at most %d rows, as they are", c.at(d), rows).
-		WithHint("Write SELECT columns FROM a table, with joins, conditions and an order if need be, and LIMIT %d or less.", rows)
-}
-
-// allows lists what terms allow, for people.
-func (t *Terms) allows(c *Contract) string {
-	if t.Per != "" {
-		return fmt.Sprintf("%s, at most %d rows per %s", t.objects(), t.Rows, t.Per)
-	}
-	return t.objects()
-}
-
-func (t *Terms) objects() string {
-	switch {
-	case t.Nothing:
-		return "nothing"
-	case t.Allow == nil && t.any == nil && len(t.Except) == 0:
-		return "everything"
-	case t.Allow == nil && t.any == nil:
-		return "everything except " + strings.Join(t.Except, ", ")
-	}
-	var out []string
-	for _, name := range keys(t.Allow) {
-		out = append(out, name+" ("+strings.Join(t.Allow[name].Sources, ", ")+")")
-	}
-	if t.any != nil {
-		out = append(out, "any object ("+strings.Join(t.any.Sources, ", ")+")")
-	}
-	return strings.Join(out, ", ")
 }

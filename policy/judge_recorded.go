@@ -15,16 +15,16 @@ func (p *Policy) JudgeRecorded(s Statement, values map[string]string, missing []
 	if !p.HasContracts() {
 		return nil, ""
 	}
-	var objects []touched
+	var objects []objectAccess
 	for _, a := range s.Accesses {
 		if a.Source == Calls {
 			unsure = "it calls a function, and what that reads each policy says for itself"
 		} else if o := p.Object(a.Relation); o != nil {
-			objects = append(objects, touched{a, o})
+			objects = append(objects, objectAccess{a, o})
 		}
 	}
 	for _, c := range p.contracts {
-		if name := c.unknown(objects, values, missing); name != "" && unsure != "" {
+		if name := c.unknownAttribute(objects, values, missing); name != "" && unsure != "" {
 			continue
 		} else if name != "" {
 			unsure = "contract " + c.Name + " asks for " + name + ", of which the record has no value"
@@ -37,8 +37,8 @@ func (p *Policy) JudgeRecorded(s Statement, values map[string]string, missing []
 				continue
 			}
 			t.Joined, t.Output = true, false
-			best := Statement{Tag: s.Tag, Accesses: []Access{t.Access}, PlainSelect: true, SingleTable: true, Limit: 1, NamedStatements: p.named()}
-			if _, err := c.judge(best, []touched{t}, values); err != nil {
+			best := Statement{Tag: s.Tag, Accesses: []Access{t.Access}, PlainSelect: true, SingleTable: true, Limit: 1, NamedStatements: p.statementTexts()}
+			if _, err := c.judge(best, []objectAccess{t}, values); err != nil {
 				return err, ""
 			}
 		}
@@ -62,10 +62,10 @@ func (p *Policy) JudgeRecorded(s Statement, values map[string]string, missing []
 	return nil, ""
 }
 
-// unknown is an attribute that the contract asks for of these objects and of which nobody knows the value; "": there is
+// unknownAttribute is an attribute that the contract asks for of these objects and of which nobody knows the value; "": there is
 // none.
-func (c *Contract) unknown(objects []touched, values map[string]string, missing []string) string {
-	if !slices.ContainsFunc(objects, func(t touched) bool { return c.governs(t.object.Name) }) {
+func (c *Contract) unknownAttribute(objects []objectAccess, values map[string]string, missing []string) string {
+	if !slices.ContainsFunc(objects, func(t objectAccess) bool { return c.governs(t.object.Name) }) {
 		return ""
 	}
 	unknown := func(name string) bool {
@@ -94,8 +94,8 @@ func (c *Contract) unknown(objects []touched, values map[string]string, missing 
 	return ""
 }
 
-// named are all statements that contracts name.
-func (p *Policy) named() []string {
+// statementTexts are all statements that contracts name.
+func (p *Policy) statementTexts() []string {
 	all := map[string]bool{}
 	for _, c := range p.contracts {
 		for _, t := range c.terms() {

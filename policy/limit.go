@@ -2,10 +2,7 @@ package policy
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
@@ -34,16 +31,16 @@ func (p *Policy) Limits() []Limit { return p.limits }
 
 // Timeout is how long a statement may take; 0: as long as it likes.
 func (p *Policy) Timeout() time.Duration {
-	return p.least(func(l Limit) time.Duration { return l.Timeout })
+	return p.lowest(func(l Limit) time.Duration { return l.Timeout })
 }
 
 // TransactionTimeout is how long a transaction may last; 0: as long as it likes.
 func (p *Policy) TransactionTimeout() time.Duration {
-	return p.least(func(l Limit) time.Duration { return l.TransactionTimeout })
+	return p.lowest(func(l Limit) time.Duration { return l.TransactionTimeout })
 }
 
-// least is the smallest bound of the limits; 0: there is none.
-func (p *Policy) least(of func(Limit) time.Duration) time.Duration {
+// lowest is the smallest bound of the limits; 0: there is none.
+func (p *Policy) lowest(of func(Limit) time.Duration) time.Duration {
 	least := time.Duration(0)
 	for _, l := range p.limits {
 		if bound := of(l); bound > 0 && (least == 0 || bound < least) {
@@ -60,7 +57,7 @@ type limitDecl struct {
 }
 
 // limits reads one mapping of limits, or a list of them.
-func (d *decoder) limits(n *node) {
+func (d *documentDecoder) limits(n *node) {
 	if n.Kind == yamlfile.List {
 		for _, item := range n.Items {
 			d.limit(item)
@@ -73,11 +70,11 @@ func (d *decoder) limits(n *node) {
 	d.limit(n)
 }
 
-func (d *decoder) limit(n *node) {
+func (d *documentDecoder) limit(n *node) {
 	decl := limitDecl{place: n.Place}
 	before := len(d.errs)
 	number := func(into *int, what string) func(*node) {
-		return func(v *node) { *into = int(d.number(v, what, 1, 1_000_000_000)) }
+		return func(v *node) { *into = int(d.wholeNumber(v, what, 1, 1_000_000_000)) }
 	}
 	if !d.fields(n, "limits", map[string]func(*node){
 		"per": func(v *node) {
@@ -90,7 +87,7 @@ func (d *decoder) limit(n *node) {
 		"statements":          number(&decl.Statements, "statements"),
 		"rows":                number(&decl.Rows, "rows"),
 		"by_key":              number(&decl.ByKey, "by_key"),
-		"result_rows":         func(v *node) { decl.ResultRows = d.number(v, "result_rows", 1, 1_000_000_000_000) },
+		"result_rows":         func(v *node) { decl.ResultRows = d.wholeNumber(v, "result_rows", 1, 1_000_000_000_000) },
 		"result_bytes":        func(v *node) { decl.ResultBytes = d.size(v, "result_bytes") },
 		"statement_timeout":   func(v *node) { decl.Timeout = d.duration(v, "statement_timeout") },
 		"transaction_timeout": func(v *node) { decl.TransactionTimeout = d.duration(v, "transaction_timeout") },
@@ -103,58 +100,6 @@ func (d *decoder) limit(n *node) {
 				"transaction_timeout are known")
 	}
 	d.doc.limits = append(d.doc.limits, decl)
-}
-
-func (d *decoder) number(n *node, what string, low, high int64) int64 {
-	if !d.want(n, yamlfile.Scalar, what) {
-		return 0
-	}
-	v, err := strconv.ParseInt(n.Value, 10, 64)
-	if err != nil || n.Literal != yamlfile.Integer || v < low || v > high {
-		suggestion := "leave it out for no limit"
-		if digits := len(n.Value) - len(strings.TrimLeft(n.Value, "0123456789")); digits > 0 && n.Literal != yamlfile.Integer &&
-			n.Literal != yamlfile.Float {
-			suggestion = "write " + n.Value[:digits] + ", without quotes or a unit"
-		}
-		d.fail(n.Place, suggestion, "%s is a whole number from %d to %d", what, low, high)
-		return 0
-	}
-	return v
-}
-
-var sizeOf = regexp.MustCompile(`^([0-9]{1,12}) ?(KiB|MiB|GiB|)$`)
-
-func (d *decoder) size(n *node, what string) int64 {
-	if !d.want(n, yamlfile.Scalar, what) {
-		return 0
-	}
-	m := sizeOf.FindStringSubmatch(n.Value)
-	if m == nil {
-		d.fail(n.Place, "", "%s is a number of bytes, or one with KiB, MiB or GiB: 10MiB", what)
-		return 0
-	}
-	v, _ := strconv.ParseInt(m[1], 10, 64)
-	v <<= map[string]int{"": 0, "KiB": 10, "MiB": 20, "GiB": 30}[m[2]]
-	if v < 1 || v > 1<<50 {
-		d.fail(n.Place, "leave it out for no limit", "%s is from 1 byte to 1048576GiB", what)
-		return 0
-	}
-	return v
-}
-
-// maxTimeout is what fits into PostgreSQL's setting.
-const maxTimeout = 24 * 24 * time.Hour
-
-func (d *decoder) duration(n *node, what string) time.Duration {
-	if !d.want(n, yamlfile.Scalar, what) {
-		return 0
-	}
-	v, err := time.ParseDuration(n.Value)
-	if err != nil || v < time.Millisecond || v > maxTimeout || v%time.Millisecond != 0 {
-		d.fail(n.Place, "", "%s is a time like 500ms, 30s or 5m, of a millisecond at least", what)
-		return 0
-	}
-	return v
 }
 
 // limits checks what the limits are counted by.

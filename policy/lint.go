@@ -30,52 +30,53 @@ func Lint(doc *Document, snap *catalog.Snapshot, around LintContext, options ...
 		return nil, err
 	}
 	l := newLinter(c, p, around)
-	l.found = append(l.found, p.warnings...)
+	l.findings = append(l.findings, p.warnings...)
 	for _, name := range c.order {
 		t := c.tables[name]
-		if w := l.table(name); w != nil {
+		if w := l.whyTableHidden(name); w != nil {
 			l.warn(w.place, "", "agents see no row of %s: %s", name, w.text)
 		}
-		l.rule(t.decl.rows, t.relation)
-		l.taken(t)
-		l.uninherited(t)
-		l.deletes(t)
-		l.parts(t)
+		l.checkRule(t.decl.rows, t.relation)
+		l.checkAggregate(t)
+		l.checkInherit(t)
+		l.checkDeletes(t)
+		l.checkParts(t)
 	}
-	l.origins()
-	l.allIndexes()
-	l.unlisted()
-	l.functions()
-	l.operators()
-	l.triggers()
-	l.agents()
+	l.checkAttributes()
+	l.checkIndexes()
+	l.checkUnlisted()
+	l.checkFunctions()
+	l.checkOperators()
+	l.checkTriggers()
+	l.checkAgents()
 	return l.sorted(), nil
 }
 
 func newLinter(c *compiler, p *Policy, around LintContext) *linter {
-	return &linter{compiler: c, policy: p, around: around, never: map[catalog.Name]*why{}, indexed: map[string]bool{},
-		said: map[Error]bool{}}
+	return &linter{resolver: c.resolver, rules: c.rules, policy: p, context: around, neverShows: map[catalog.Name]*reason{}, proposed: map[string]bool{},
+		reported: map[Error]bool{}}
 }
 
 func (l *linter) sorted() []*Error {
-	slices.SortStableFunc(l.found, func(a, b *Error) int {
+	slices.SortStableFunc(l.findings, func(a, b *Error) int {
 		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
-	return l.found
+	return l.findings
 }
 
 type linter struct {
-	*compiler
-	policy  *Policy
-	around  LintContext
-	never   map[catalog.Name]*why // of the tables that were asked about
-	indexed map[string]bool       // statements that were proposed
-	found   []*Error
-	said    map[Error]bool
+	*resolver
+	rules      *ruleCompiler
+	policy     *Policy
+	context    LintContext
+	neverShows map[catalog.Name]*reason // of the tables that were asked about
+	proposed   map[string]bool          // statements that were proposed
+	findings   []*Error
+	reported   map[Error]bool
 }
 
-// why is the reason that a rule never holds.
-type why struct {
+// reason is the reason that a rule never holds.
+type reason struct {
 	place
 	text string
 }
@@ -83,55 +84,31 @@ type why struct {
 // warn says a thing once.
 func (l *linter) warn(at place, suggestion, format string, args ...any) {
 	w := at.Errorf(suggestion, format, args...)
-	if !l.said[*w] {
-		l.said[*w] = true
-		l.found = append(l.found, w)
+	if !l.reported[*w] {
+		l.reported[*w] = true
+		l.findings = append(l.findings, w)
 	}
 }
 
-// node is what a block means. The policy compiles, so that nothing new can go wrong.
-func (l *linter) node(b block, row *catalog.Relation) predicate.Node {
+// meaningOf is what a block means. The policy compiles, so that nothing new can go wrong.
+func (l *linter) meaningOf(b block, row *catalog.Relation) predicate.Node {
 	errs, warnings := l.errs, l.warnings
 	defer func() { l.errs, l.warnings = errs, warnings }()
-	return l.block(b, row)
+	return l.rules.compileBlock(b, row)
 }
 
-// meaning is equal for blocks that mean the same.
-func (l *linter) meaning(b block, row *catalog.Relation) string {
-	return predicate.Check(l.node(b, row), row)
+// meaningText is equal for blocks that mean the same.
+func (l *linter) meaningText(b block, row *catalog.Relation) string {
+	return predicate.Check(l.meaningOf(b, row), row)
 }
 
-// flat are the parts of nested lists of all, or of any.
-func flat(b block, any bool) []block {
-	var parts []block
-	switch b := b.(type) {
-	case allBlock:
-		if any {
-			return []block{b}
-		}
-		parts = b.parts
-	case anyBlock:
-		if !any {
-			return []block{b}
-		}
-		parts = b.parts
-	default:
-		return []block{b}
-	}
-	var out []block
-	for _, part := range parts {
-		out = append(out, flat(part, any)...)
-	}
-	return out
-}
-
-// table returns why no row of a table can ever show; nil if some may.
-func (l *linter) table(name catalog.Name) *why {
-	if w, ok := l.never[name]; ok {
+// whyTableHidden returns why no row of a table can ever show; nil if some may.
+func (l *linter) whyTableHidden(name catalog.Name) *reason {
+	if w, ok := l.neverShows[name]; ok {
 		return w
 	}
-	l.never[name] = nil // circles are refused before
+	l.neverShows[name] = nil // circles are refused before
 	t := l.tables[name]
-	l.never[name] = l.impossible(t.decl.rows, t.relation)
-	return l.never[name]
+	l.neverShows[name] = l.whyNever(t.decl.rows, t.relation)
+	return l.neverShows[name]
 }

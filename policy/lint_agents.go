@@ -9,33 +9,33 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// agents warns of agents whose attributes are not those of the policy, and of values that none of them has.
-func (l *linter) agents() {
-	if l.around.Agents == nil {
+// checkAgents warns of agents whose attributes are not those of the policy, and of values that none of them has.
+func (l *linter) checkAgents() {
+	if l.context.Agents == nil {
 		return
 	}
 	declared := map[string]attributeDecl{}
 	for _, a := range l.doc.attributes {
 		declared[a.Name] = a
 	}
-	for _, agent := range slices.Sorted(maps.Keys(l.around.Agents)) {
-		has := l.around.Agents[agent]
+	for _, agent := range slices.Sorted(maps.Keys(l.context.Agents)) {
+		has := l.context.Agents[agent]
 		for _, a := range l.doc.attributes {
 			value, ok := has[a.Name]
-			claimed := slices.Contains(l.around.TokenAttributes[agent], a.Name)
+			claimed := slices.Contains(l.context.TokenAttributes[agent], a.Name)
 			switch {
 			case ok && claimed:
 				l.warn(a.place, "leave it out of agents."+agent+".attributes",
 					"agent %s has an attribute %s of the configuration that its tokens give as well, and is not served", agent, a.Name)
-			case a.Source != credential && claimed:
+			case a.Source != sourceCredential && claimed:
 				l.warn(a.place, "leave it out of jwt.claims.attributes",
 					"the tokens of agent %s give an attribute %s whose source is %s: it is not served with one "+
 						"that does", agent, a.Name, a.Source)
 			case claimed: // what it is worth, each token says
-			case a.Source != credential && ok:
+			case a.Source != sourceCredential && ok:
 				l.warn(a.place, "leave it out of the configuration",
 					"agent %s has an attribute %s whose source is %s, and is not served", agent, a.Name, a.Source)
-			case a.Source != credential, a.Optional && !ok:
+			case a.Source != sourceCredential, a.Optional && !ok:
 			case !ok:
 				l.warn(a.place, "agents."+agent+".attributes of the configuration",
 					"agent %s has no attribute %s, and is not served", agent, a.Name)
@@ -45,16 +45,16 @@ func (l *linter) agents() {
 				}
 			}
 		}
-		for _, name := range l.around.TokenAttributes[agent] {
+		for _, name := range l.context.TokenAttributes[agent] {
 			if _, ok := declared[name]; !ok {
-				l.warn(l.file(), closest(name, slices.Sorted(maps.Keys(declared))),
+				l.warn(l.filePlace(), closest(name, slices.Sorted(maps.Keys(declared))),
 					"the tokens of agent %s may give an attribute %s that the policy does not declare: it is not "+
 						"served with one that does", agent, name)
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(has)) {
 			if _, ok := declared[name]; !ok {
-				at := l.file()
+				at := l.filePlace()
 				if len(l.doc.attributes) > 0 {
 					at = l.doc.attributes[0].place
 				}
@@ -63,46 +63,46 @@ func (l *linter) agents() {
 			}
 		}
 	}
-	if len(l.around.Agents) == 0 {
+	if len(l.context.Agents) == 0 {
 		return
 	}
 	for _, name := range l.order {
-		l.values(l.tables[name].decl.rows, l.tables[name].relation)
+		l.checkRuleValues(l.tables[name].decl.rows, l.tables[name].relation)
 	}
 }
 
-// values warns of comparisons of an attribute with a constant that no agent has.
-func (l *linter) values(b block, row *catalog.Relation) {
+// checkRuleValues warns of comparisons of an attribute with a constant that no agent has.
+func (l *linter) checkRuleValues(b block, row *catalog.Relation) {
 	switch b := b.(type) {
 	case allBlock:
 		for _, part := range b.parts {
-			l.values(part, row)
+			l.checkRuleValues(part, row)
 		}
 	case anyBlock:
 		for _, part := range b.parts {
-			l.values(part, row)
+			l.checkRuleValues(part, row)
 		}
 	case notBlock:
-		l.values(b.part, row)
+		l.checkRuleValues(b.part, row)
 	case sqlBlock:
-		if n, ok := l.node(b, row).(predicate.SQL); ok {
+		if n, ok := l.meaningOf(b, row).(predicate.SQL); ok {
 			for _, c := range comparedAttributes(n.Expr) {
-				l.value(b.place, c[0], c[1])
+				l.checkValue(b.place, c[0], c[1])
 			}
 		}
 	case ownBlock:
-		l.labels(b, row)
+		l.checkColumnValues(b, row)
 	case tenantBlock:
-		l.labels(b.ownBlock, row)
+		l.checkColumnValues(b.ownBlock, row)
 	}
 }
 
-func (l *linter) value(at place, attribute, value string) {
+func (l *linter) checkValue(at place, attribute, value string) {
 	a, ok := l.policy.Attribute(attribute)
-	if !ok || a.Source != "credential" || l.claimed(attribute) {
+	if !ok || a.Source != "credential" || l.inTokens(attribute) {
 		return
 	}
-	for _, has := range l.around.Agents {
+	for _, has := range l.context.Agents {
 		if a.List() {
 			if elements, ok := predicate.ParseArray(has[attribute]); !ok ||
 				slices.ContainsFunc(elements, func(e *string) bool { return e != nil && *e == value }) {
@@ -115,9 +115,9 @@ func (l *linter) value(at place, attribute, value string) {
 	l.warn(at, "", "no agent of the configuration has %s = %q", attribute, value)
 }
 
-// claimed tells whether some agent's tokens say what the attribute is worth, which nobody knows beforehand.
-func (l *linter) claimed(attribute string) bool {
-	for _, names := range l.around.TokenAttributes {
+// inTokens tells whether some agent's tokens say what the attribute is worth, which nobody knows beforehand.
+func (l *linter) inTokens(attribute string) bool {
+	for _, names := range l.context.TokenAttributes {
 		if slices.Contains(names, attribute) {
 			return true
 		}
@@ -125,10 +125,10 @@ func (l *linter) claimed(attribute string) bool {
 	return false
 }
 
-// labels warns of an attribute that is compared with a column which cannot hold any agent's value.
-func (l *linter) labels(b ownBlock, row *catalog.Relation) {
-	column, a := row.Column(b.column), l.attribute(b.attributeAt, b.attribute)
-	if column == nil || a == nil || a.List() || a.Source != "credential" || l.claimed(b.attribute) {
+// checkColumnValues warns of an attribute that is compared with a column which cannot hold any agent's value.
+func (l *linter) checkColumnValues(b ownBlock, row *catalog.Relation) {
+	column, a := row.Column(b.column), l.findAttribute(b.attributeAt, b.attribute)
+	if column == nil || a == nil || a.List() || a.Source != "credential" || l.inTokens(b.attribute) {
 		return
 	}
 	values := column.Values
@@ -138,13 +138,13 @@ func (l *linter) labels(b ownBlock, row *catalog.Relation) {
 	if len(values) == 0 {
 		return
 	}
-	for _, has := range l.around.Agents {
+	for _, has := range l.context.Agents {
 		if value, ok := has[b.attribute]; ok && slices.Contains(values, value) {
 			return
 		}
 	}
 	l.warn(b.At(), "", "%s.%s holds %s only, and no agent of the configuration has one of these as %s", row.Name,
-		b.column, quoted(values), b.attribute)
+		b.column, quotedList(values), b.attribute)
 }
 
 // comparedAttributes are the attributes of an expression with the constants that they are asked to be.

@@ -7,19 +7,19 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// uninherited warns of rows that show to others than what they were made from: inherit was not said, what the sources
+// checkInherit warns of rows that show to others than what they were made from: inherit was not said, what the sources
 // ask of who is asking is left out with whose they are, and the rule asks it nowhere else.
-func (l *linter) uninherited(t *compiling) {
+func (l *linter) checkInherit(t *policyTable) {
 	for _, b := range derivedBlocks(t.decl.rows) {
-		origin, ok := l.origin(b, t.relation)
+		origin, ok := l.rules.compileOrigin(b, t.relation)
 		source, listed := l.policy.Table(origin.Table().Name)
 		if b.inherit != "" || !ok || !listed || source.Relation.Name == t.relation.Name {
 			continue
 		}
-		asked := predicate.Attributes(l.node(b, t.relation))
-		for _, part := range flat(t.decl.rows, false) {
+		asked := predicate.Attributes(l.meaningOf(b, t.relation))
+		for _, part := range flatten(t.decl.rows, false) {
 			if _, derived := part.(derivedBlock); !derived {
-				asked = append(asked, predicate.Attributes(l.node(part, t.relation))...)
+				asked = append(asked, predicate.Attributes(l.meaningOf(part, t.relation))...)
 			}
 		}
 		lost := slices.DeleteFunc(predicate.Attributes(source.Rows),

@@ -10,21 +10,21 @@ func FailingCalls(doc *Document, snap *catalog.Snapshot, around LintContext, opt
 		return nil, err
 	}
 	l := newLinter(c, p, LintContext{FunctionUses: around.FunctionUses, Triggers: around.Triggers})
-	l.functions()
-	l.triggers()
+	l.checkFunctions()
+	l.checkTriggers()
 	return l.sorted(), nil
 }
 
-// functions warns of functions that agents may call and that read what agents may not: they run with the agents'
+// checkFunctions warns of functions that agents may call and that read what agents may not: they run with the agents'
 // rights, and so fail.
-func (l *linter) functions() {
+func (l *linter) checkFunctions() {
 	for _, decl := range l.doc.functions {
-		overloads := l.snap.FunctionsNamed(split(decl.name))
+		overloads := l.snap.FunctionsNamed(splitName(decl.name))
 		if len(overloads) == 0 {
 			continue
 		}
-		for _, use := range l.around.FunctionUses {
-			if use.Function != overloads[0].Name || system(use.Relation.Schema) {
+		for _, use := range l.context.FunctionUses {
+			if use.Function != overloads[0].Name || isSystemSchema(use.Relation.Schema) {
 				continue
 			}
 			switch t, listed := l.policy.Table(use.Relation); {
@@ -36,7 +36,7 @@ func (l *linter) functions() {
 				l.warn(decl.place, "docs/reference/policy-columns.md says what to write it over",
 					"%s reads %s, of which agents have some columns only: called by an agent it fails with 42501",
 					use.Function, use.Relation)
-			case !listed && !l.lists(use.Relation):
+			case !listed && !l.listsRelation(use.Relation):
 				l.warn(decl.place, "list it under tables, or take the function out",
 					"%s reads %s, which the policy does not list: called by an agent it fails with 42501", use.Function, use.Relation)
 			}
@@ -44,22 +44,22 @@ func (l *linter) functions() {
 	}
 }
 
-// triggers warns of triggers that fire when agents write and do, with the agents' rights, what agents may not; and of
+// checkTriggers warns of triggers that fire when agents write and do, with the agents' rights, what agents may not; and of
 // columns whose defaults agents read though somebody else's rights have worked them out.
-func (l *linter) triggers() {
+func (l *linter) checkTriggers() {
 	for _, name := range l.order {
 		t, _ := l.policy.Table(name)
 		if t == nil || t.Write == nil {
 			continue
 		}
 		decl := l.tables[name].decl
-		for _, trigger := range l.around.Triggers {
+		for _, trigger := range l.context.Triggers {
 			if trigger.Relation != name || !(trigger.Insert && t.Write.Insert || trigger.Update && t.Write.Update ||
 				trigger.Delete && t.Write.Delete) {
 				continue
 			}
-			for _, use := range l.around.FunctionUses {
-				if use.Function == trigger.Function && !use.Takes && l.beyond(use) {
+			for _, use := range l.context.FunctionUses {
+				if use.Function == trigger.Function && !use.Takes && l.beyondRights(use) {
 					l.warn(decl.place, "make that SECURITY DEFINER, with a search_path of its own, if it shall",
 						"the trigger %s of %s runs %s with the agents' rights, which do not reach as far as what "+
 							"that does with %s: what agents write may fail with 42501",
@@ -67,8 +67,8 @@ func (l *linter) triggers() {
 				}
 			}
 		}
-		for _, d := range l.around.Defaults {
-			if d.Relation == name && t.Write.Insert && t.Visible().Column(d.Column) != nil && !stamped(t.Write, d.Column) {
+		for _, d := range l.context.Defaults {
+			if d.Relation == name && t.Write.Insert && t.Visible().Column(d.Column) != nil && !isStamped(t.Write, d.Column) {
 				l.warn(decl.place, "hide the column, or stamp it",
 					"the default of %s.%s calls %s, which is SECURITY DEFINER: what it works out of hidden rows, "+
 						"agents read in the rows that they make", name, d.Column, d.Function)
@@ -77,8 +77,8 @@ func (l *linter) triggers() {
 	}
 }
 
-// beyond tells whether agents have no right to what a function does with a relation.
-func (l *linter) beyond(use catalog.Use) bool {
+// beyondRights tells whether agents have no right to what a function does with a relation.
+func (l *linter) beyondRights(use catalog.Use) bool {
 	t, listed := l.policy.Table(use.Relation)
 	switch {
 	case listed && use.Writes:
@@ -86,10 +86,10 @@ func (l *linter) beyond(use catalog.Use) bool {
 	case listed:
 		return t.Columns != nil
 	}
-	return use.Writes || !l.lists(use.Relation)
+	return use.Writes || !l.listsRelation(use.Relation)
 }
 
-func stamped(w *Write, column string) bool {
+func isStamped(w *Write, column string) bool {
 	for _, s := range w.Stamps {
 		if s.Column == column {
 			return true

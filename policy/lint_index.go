@@ -15,32 +15,32 @@ func MissingIndexes(doc *Document, snap *catalog.Snapshot, options ...Option) ([
 		return nil, err
 	}
 	l := newLinter(c, p, LintContext{})
-	l.allIndexes()
+	l.checkIndexes()
 	return l.sorted(), nil
 }
 
-func (l *linter) allIndexes() {
+func (l *linter) checkIndexes() {
 	for _, name := range l.order {
 		t := l.tables[name]
-		l.indexes(t.decl.rows, t.relation)
+		l.ruleIndexes(t.decl.rows, t.relation)
 		if a := t.decl.aggregate; a != nil {
-			l.indexes(a.rows, t.relation)
+			l.ruleIndexes(a.rows, t.relation)
 		}
 	}
 	for _, a := range l.doc.attributes {
-		q := a.query
+		q := a.lookup
 		if a.within != nil && a.within.source != nil {
 			q = a.within.source
 		}
 		if q != nil {
-			l.looks(a, q)
+			l.lookupIndexes(a, q)
 		}
 	}
 }
 
-// looks asks for an index by which an attribute's value is looked up.
-func (l *linter) looks(a attributeDecl, q *queryDecl) {
-	table := l.relation(q.tableAt, q.table)
+// lookupIndexes asks for an index by which an attribute's value is looked up.
+func (l *linter) lookupIndexes(a attributeDecl, q *lookupDecl) {
+	table := l.findTable(q.tableAt, q.table)
 	if table == nil {
 		return
 	}
@@ -48,49 +48,49 @@ func (l *linter) looks(a attributeDecl, q *queryDecl) {
 	for _, m := range q.match {
 		columns = append(columns, m.column)
 	}
-	if a.Source == set {
+	if a.Source == sourceSet {
 		columns = append(columns, q.column)
 	}
 	var holds predicate.Node
 	if q.rows != nil {
-		holds = l.node(q.rows, table)
-		l.lookups(q.rows, table)
+		holds = l.meaningOf(q.rows, table)
+		l.linkIndexes(q.rows, table)
 	}
 	if len(columns) > 0 {
-		l.btree(q.tableAt, table, holds, columns...)
+		l.needBTree(q.tableAt, table, holds, columns...)
 	}
 }
 
-// indexes warns of columns by which a rule looks rows up and that no index has, with the statement that makes one.
-func (l *linter) indexes(rows block, r *catalog.Relation) {
-	whole := l.node(rows, r)
+// ruleIndexes warns of columns by which a rule looks rows up and that no index has, with the statement that makes one.
+func (l *linter) ruleIndexes(rows block, r *catalog.Relation) {
+	whole := l.meaningOf(rows, r)
 	var links []predicate.Visible
 	var linksAt []place
 	found := false // there is another way to the rows
-	for _, part := range flat(rows, false) {
-		switch n := l.node(part, r).(type) {
+	for _, part := range flatten(rows, false) {
+		switch n := l.meaningOf(part, r).(type) {
 		case predicate.Own:
 			found = true
-			l.btree(part.At(), r, whole, n.Column)
+			l.needBTree(part.At(), r, whole, n.Column)
 		case predicate.Tenant:
 			found = true
-			l.btree(part.At(), r, whole, n.Own.Column)
+			l.needBTree(part.At(), r, whole, n.Own.Column)
 		case predicate.Grant:
 			found = true
-			l.inverted(part.At(), r, n)
+			l.needGIN(part.At(), r, n)
 		case predicate.Visible:
 			links, linksAt = append(links, n), append(linksAt, part.At())
 		}
 	}
-	served := func(n predicate.Visible) bool { return indexed(r, whole, fromsOf(n)) }
+	served := func(n predicate.Visible) bool { return hasIndex(r, whole, linkFromColumns(n)) }
 	if !found && len(links) > 0 && !slices.ContainsFunc(links, served) {
-		l.btree(linksAt[0], r, whole, fromsOf(links[0])...)
+		l.needBTree(linksAt[0], r, whole, linkFromColumns(links[0])...)
 	}
-	l.lookups(rows, r)
+	l.linkIndexes(rows, r)
 }
 
-// fromsOf are the columns of the row itself from which a link leads.
-func fromsOf(n predicate.Visible) []string {
+// linkFromColumns are the columns of the row itself from which a link leads.
+func linkFromColumns(n predicate.Visible) []string {
 	out := []string{n.From}
 	for _, pair := range n.And {
 		out = append(out, pair.From)
@@ -98,64 +98,64 @@ func fromsOf(n predicate.Visible) []string {
 	return out
 }
 
-// lookups goes through all parts, since a link is followed wherever it stands.
-func (l *linter) lookups(b block, row *catalog.Relation) {
+// linkIndexes goes through all parts, since a link is followed wherever it stands.
+func (l *linter) linkIndexes(b block, row *catalog.Relation) {
 	switch b := b.(type) {
 	case allBlock:
 		for _, part := range b.parts {
-			l.lookups(part, row)
+			l.linkIndexes(part, row)
 		}
 	case anyBlock:
 		for _, part := range b.parts {
-			l.lookups(part, row)
+			l.linkIndexes(part, row)
 		}
 	case consentBlock:
-		if n, ok := l.node(b, row).(predicate.Consent); ok {
+		if n, ok := l.meaningOf(b, row).(predicate.Consent); ok {
 			for i, step := range n.Steps {
-				l.btree(b.every[i].place, step.Relation, nil, columnsOf(step)...)
+				l.needBTree(b.every[i].place, step.Relation, nil, stepColumns(step)...)
 			}
 		}
-		if n, ok := l.node(b, row).(predicate.Registered); ok {
+		if n, ok := l.meaningOf(b, row).(predicate.Registered); ok {
 			for i, step := range n.Of.Steps {
-				l.btree(b.every[i].place, step.Relation, nil, columnsOf(step)...)
+				l.needBTree(b.every[i].place, step.Relation, nil, stepColumns(step)...)
 			}
 		}
-		if n, ok := l.node(b, row).(predicate.Recorded); ok {
+		if n, ok := l.meaningOf(b, row).(predicate.Recorded); ok {
 			for i, step := range n.Steps {
-				l.btree(b.every[i].place, step.Relation, nil, columnsOf(step)...)
+				l.needBTree(b.every[i].place, step.Relation, nil, stepColumns(step)...)
 			}
 			record := b.recorded.record
-			l.id(record.place, n.Record.Relation, n.Record.Rows, n.Record.Grantor, n.Record.Match)
+			l.needIDIndex(record.place, n.Record.Relation, n.Record.Rows, n.Record.Grantor, n.Record.Match)
 			if g := n.Record.Guardians; g != nil {
-				l.id(record.guardians.place, g.Relation, g.Rows, g.Subject, g.Match)
+				l.needIDIndex(record.guardians.place, g.Relation, g.Rows, g.Subject, g.Match)
 			}
 		}
 	case derivedBlock:
-		if n, ok := l.node(b, row).(predicate.Derived); ok {
+		if n, ok := l.meaningOf(b, row).(predicate.Derived); ok {
 			for i, step := range n.Steps {
-				l.btree(b.from[i].place, step.Relation, nil, columnsOf(step)...)
+				l.needBTree(b.from[i].place, step.Relation, nil, stepColumns(step)...)
 			}
 			for _, part := range b.where {
-				l.lookups(part, n.Table())
+				l.linkIndexes(part, n.Table())
 			}
 		}
 	case visibleBlock:
-		if n, ok := l.node(b, row).(predicate.Visible); ok {
-			l.btree(b.link.place, n.Relation, n.Rows, columnsOf(predicate.Step{Column: n.Column, And: n.And})...)
+		if n, ok := l.meaningOf(b, row).(predicate.Visible); ok {
+			l.needBTree(b.link.place, n.Relation, n.Rows, stepColumns(predicate.Step{Column: n.Column, And: n.And})...)
 		}
 	case notBlock:
 		if b.part != nil {
-			l.lookups(b.part, row)
+			l.linkIndexes(b.part, row)
 		}
 	case sharedBlock:
-		l.records(b, row)
+		l.revokedIndexes(b, row)
 	}
 }
 
-// records asks for indexes of the records that were not revoked, and of the flag that says so in the row: without them
+// revokedIndexes asks for indexes of the records that were not revoked, and of the flag that says so in the row: without them
 // what was taken back is read before it is left out.
-func (l *linter) records(b sharedBlock, row *catalog.Relation) {
-	n, ok := l.node(b, row).(predicate.All)
+func (l *linter) revokedIndexes(b sharedBlock, row *catalog.Relation) {
+	n, ok := l.meaningOf(b, row).(predicate.All)
 	if !ok {
 		return
 	}
@@ -167,7 +167,7 @@ func (l *linter) records(b sharedBlock, row *catalog.Relation) {
 		r := link.Relation
 		named := func(columns []string) bool { return slices.Contains(columns, b.revoked) }
 		fits := slices.ContainsFunc(r.Indexes, func(i catalog.BTree) bool { return named(i.Columns) }) ||
-			slices.ContainsFunc(r.Partial, func(i catalog.Partial) bool { return implied(r, link.Rows, i.Where) })
+			slices.ContainsFunc(r.Partial, func(i catalog.Partial) bool { return implies(r, link.Rows, i.Where) })
 		if fits {
 			continue
 		}
@@ -176,18 +176,18 @@ func (l *linter) records(b sharedBlock, row *catalog.Relation) {
 			where = "NOT " + catalog.QuoteIdent(b.revoked)
 		}
 		var key []string
-		for _, name := range columnsOf(predicate.Step{Column: link.Column, And: link.And}) {
+		for _, name := range stepColumns(predicate.Step{Column: link.Column, And: link.And}) {
 			key = append(key, catalog.QuoteIdent(name))
 		}
-		l.propose(b.revokedAt, r, "("+strings.Join(key, ", ")+") WHERE "+where,
+		l.proposeIndex(b.revokedAt, r, "("+strings.Join(key, ", ")+") WHERE "+where,
 			"no index of %s leaves out the records that are revoked (%s), which the rule reads then as well", r.Name, b.revoked)
 	}
-	if b.active != "" && !slices.ContainsFunc(row.Partial, func(i catalog.Partial) bool { return implied(row, n, i.Where) }) {
-		l.btree(b.activeAt, row, n, b.active)
+	if b.active != "" && !slices.ContainsFunc(row.Partial, func(i catalog.Partial) bool { return implies(row, n, i.Where) }) {
+		l.needBTree(b.activeAt, row, n, b.active)
 	}
 }
 
-func columnsOf(s predicate.Step) []string {
+func stepColumns(s predicate.Step) []string {
 	out := []string{s.Column}
 	for _, pair := range s.And {
 		out = append(out, pair.Column)
@@ -195,9 +195,9 @@ func columnsOf(s predicate.Step) []string {
 	return out
 }
 
-// btree asks for an index that begins with one of the columns.
-func (l *linter) btree(at place, r *catalog.Relation, holds predicate.Node, columns ...string) {
-	if indexed(r, holds, columns) {
+// needBTree asks for an index that begins with one of the columns.
+func (l *linter) needBTree(at place, r *catalog.Relation, holds predicate.Node, columns ...string) {
+	if hasIndex(r, holds, columns) {
 		return
 	}
 	quoted := make([]string, 0, len(columns))
@@ -205,30 +205,30 @@ func (l *linter) btree(at place, r *catalog.Relation, holds predicate.Node, colu
 		quoted = append(quoted, catalog.QuoteIdent(name))
 	}
 	if begins := "no index of %s begins with "; len(columns) == 1 {
-		l.propose(at, r, "("+quoted[0]+")", begins+"%s, by which the rule looks rows up", r.Name, columns[0])
+		l.proposeIndex(at, r, "("+quoted[0]+")", begins+"%s, by which the rule looks rows up", r.Name, columns[0])
 	} else {
-		l.propose(at, r, "("+strings.Join(quoted, ", ")+")", begins+"one of %s, by which the rule looks rows up",
+		l.proposeIndex(at, r, "("+strings.Join(quoted, ", ")+")", begins+"one of %s, by which the rule looks rows up",
 			r.Name, strings.Join(columns, ", "))
 	}
 }
 
-// indexed tells whether an index begins with one of the columns. One over some rows counts if holds, which is a
+// hasIndex tells whether an index begins with one of the columns. One over some rows counts if holds, which is a
 // condition of all rows that are looked up, implies that they are among them.
-func indexed(r *catalog.Relation, holds predicate.Node, columns []string) bool {
+func hasIndex(r *catalog.Relation, holds predicate.Node, columns []string) bool {
 	return slices.ContainsFunc(r.Indexes, func(i catalog.BTree) bool {
 		return len(i.Columns) > 0 && slices.Contains(columns, i.Columns[0])
 	}) ||
 		slices.ContainsFunc(r.Partial, func(i catalog.Partial) bool {
-			return slices.Contains(columns, i.Columns[0]) && implied(r, holds, i.Where)
+			return slices.Contains(columns, i.Columns[0]) && implies(r, holds, i.Where)
 		})
 }
 
-// implied tells whether a condition says what the predicate of a partial index says, where that is of one column: that
+// implies tells whether a condition says what the predicate of a partial index says, where that is of one column: that
 // it is NULL, a flag, or one word. Others are not understood, and not counted.
-func implied(r *catalog.Relation, holds predicate.Node, where string) bool {
+func implies(r *catalog.Relation, holds predicate.Node, where string) bool {
 	switch n := holds.(type) {
 	case predicate.All:
-		return slices.ContainsFunc(n, func(part predicate.Node) bool { return implied(r, part, where) })
+		return slices.ContainsFunc(n, func(part predicate.Node) bool { return implies(r, part, where) })
 	case predicate.Status:
 		name := catalog.QuoteIdent(n.Column)
 		if c := r.Column(n.Column); c != nil && c.Type == "boolean" {
@@ -244,15 +244,15 @@ func implied(r *catalog.Relation, holds predicate.Node, where string) bool {
 			}
 		}
 	case predicate.SQL:
-		return impliedBy(n.Expr, where)
+		return expressionImplies(n.Expr, where)
 	}
 	return false
 }
 
-func impliedBy(e predicate.Expr, where string) bool {
+func expressionImplies(e predicate.Expr, where string) bool {
 	switch e := e.(type) {
 	case predicate.And:
-		return slices.ContainsFunc(e, func(part predicate.Expr) bool { return impliedBy(part, where) })
+		return slices.ContainsFunc(e, func(part predicate.Expr) bool { return expressionImplies(part, where) })
 	case predicate.Test:
 		column, ok := e.A.(predicate.Column)
 		return ok && e.Is == "NULL" && where == "("+catalog.QuoteIdent(column.Name)+" IS NULL)"
@@ -260,8 +260,8 @@ func impliedBy(e predicate.Expr, where string) bool {
 	return false
 }
 
-// id asks for an index that finds an id among the rows that a link leads to.
-func (l *linter) id(at place, r *catalog.Relation, holds predicate.Node, id string, match []predicate.Pair) {
+// needIDIndex asks for an index that finds an id among the rows that a link leads to.
+func (l *linter) needIDIndex(at place, r *catalog.Relation, holds predicate.Node, id string, match []predicate.Pair) {
 	var equal, quoted []string
 	for _, p := range match {
 		equal = append(equal, p.Column)
@@ -272,7 +272,7 @@ func (l *linter) id(at place, r *catalog.Relation, holds predicate.Node, id stri
 		serve = append(serve, index.Columns)
 	}
 	for _, index := range r.Partial {
-		if implied(r, holds, index.Where) {
+		if implies(r, holds, index.Where) {
 			serve = append(serve, index.Columns)
 		}
 	}
@@ -289,21 +289,21 @@ func (l *linter) id(at place, r *catalog.Relation, holds predicate.Node, id stri
 	for _, name := range equal {
 		quoted = append(quoted, catalog.QuoteIdent(name))
 	}
-	l.propose(at, r, "("+strings.Join(quoted, ", ")+")",
+	l.proposeIndex(at, r, "("+strings.Join(quoted, ", ")+")",
 		"no index of %s begins with %s, by which the rule looks rows up", r.Name, strings.Join(equal, ", "))
 }
 
-// inverted asks for an index of the column's elements. JSON in a text has none that could serve.
-func (l *linter) inverted(at place, r *catalog.Relation, n predicate.Grant) {
+// needGIN asks for an index of the column's elements. JSON in a text has none that could serve.
+func (l *linter) needGIN(at place, r *catalog.Relation, n predicate.Grant) {
 	if n.Form == predicate.GrantJSON || slices.Contains(r.Inverted, n.Column) {
 		return
 	}
-	l.propose(at, r, "USING gin ("+catalog.QuoteIdent(n.Column)+")",
+	l.proposeIndex(at, r, "USING gin ("+catalog.QuoteIdent(n.Column)+")",
 		"no GIN index of %s has the elements of %s, by which the rule looks rows up", r.Name, n.Column)
 }
 
-// propose warns of an index that is missing, once.
-func (l *linter) propose(at place, r *catalog.Relation, what, message string, a ...any) {
+// proposeIndex warns of an index that is missing, once.
+func (l *linter) proposeIndex(at place, r *catalog.Relation, what, message string, a ...any) {
 	if r.Kind == catalog.ForeignTable {
 		return
 	}
@@ -311,10 +311,10 @@ func (l *linter) propose(at place, r *catalog.Relation, what, message string, a 
 	if r.Kind == catalog.PartitionedTable { // which cannot be indexed concurrently
 		sql = "CREATE INDEX ON " + r.Name.SQL() + " " + what + ";"
 	}
-	if l.indexed[sql] {
+	if l.proposed[sql] {
 		return
 	}
-	l.indexed[sql] = true
+	l.proposed[sql] = true
 	suggestion := sql
 	if r.Kind == catalog.PartitionedTable {
 		suggestion += " it locks out writers: index each partition CONCURRENTLY before"

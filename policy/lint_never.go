@@ -9,21 +9,21 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// impossible returns why a block holds for no row, nil if it may hold for some.
-func (l *linter) impossible(b block, row *catalog.Relation) *why {
+// whyNever returns why a block holds for no row, nil if it may hold for some.
+func (l *linter) whyNever(b block, row *catalog.Relation) *reason {
 	switch b := b.(type) {
 	case allBlock:
-		parts := flat(b, false)
+		parts := flatten(b, false)
 		for _, part := range parts {
-			if w := l.impossible(part, row); w != nil {
+			if w := l.whyNever(part, row); w != nil {
 				return w
 			}
 		}
-		return l.contradiction(parts, row)
+		return l.whyContradiction(parts, row)
 	case anyBlock:
-		var first *why
+		var first *reason
 		for _, part := range b.parts {
-			w := l.impossible(part, row)
+			w := l.whyNever(part, row)
 			if w == nil {
 				return nil
 			}
@@ -33,39 +33,39 @@ func (l *linter) impossible(b block, row *catalog.Relation) *why {
 		}
 		return first
 	case notBlock:
-		if l.certain(b.part, row) {
-			return &why{b.At(), "what stands under not holds for every row"}
+		if l.alwaysHolds(b.part, row) {
+			return &reason{b.At(), "what stands under not holds for every row"}
 		}
 	case visibleBlock:
-		if target, ok := l.node(b, row).(predicate.Visible); ok && b.rows != nil {
-			if w := l.impossible(allBlock{place: b.place, parts: b.rows}, target.Relation); w != nil {
+		if target, ok := l.meaningOf(b, row).(predicate.Visible); ok && b.rows != nil {
+			if w := l.whyNever(allBlock{place: b.place, parts: b.rows}, target.Relation); w != nil {
 				return w
 			}
 		} else if ok {
-			if w := l.table(target.Relation.Name); w != nil {
-				return &why{b.At(), fmt.Sprintf("no row of %s shows", target.Relation.Name)}
+			if w := l.whyTableHidden(target.Relation.Name); w != nil {
+				return &reason{b.At(), fmt.Sprintf("no row of %s shows", target.Relation.Name)}
 			}
 		}
 	case sharedBlock:
-		if w := l.sharedNever(b, row); w != nil {
+		if w := l.whySharedNever(b, row); w != nil {
 			return w
 		}
 	case consentBlock:
-		if w := l.recordNever(b); w != nil && l.alwaysAsked(b, row) {
+		if w := l.whyRecordNever(b); w != nil && l.alwaysHasSubject(b, row) {
 			return w
 		}
-		if n, ok := l.node(b, row).(predicate.Consent); ok && n.Required {
-			if w := l.word(b.isAt, n.Steps[len(n.Steps)-1].Relation, n.Status, n.Is); w != nil {
+		if n, ok := l.meaningOf(b, row).(predicate.Consent); ok && n.Required {
+			if w := l.whyNeverWord(b.isAt, n.Steps[len(n.Steps)-1].Relation, n.Status, n.Is); w != nil {
 				return w
 			}
 		}
 	}
-	return l.factual(b, row)
+	return l.whyFactsFail(b, row)
 }
 
-// certain tells that a block holds for every row, but for NULL.
-func (l *linter) certain(b block, row *catalog.Relation) bool {
-	holds := func(part block) bool { return l.certain(part, row) }
+// alwaysHolds tells that a block holds for every row, but for NULL.
+func (l *linter) alwaysHolds(b block, row *catalog.Relation) bool {
+	holds := func(part block) bool { return l.alwaysHolds(part, row) }
 	switch b := b.(type) {
 	case openBlock:
 		return true
@@ -74,7 +74,7 @@ func (l *linter) certain(b block, row *catalog.Relation) bool {
 	case anyBlock:
 		return slices.ContainsFunc(b.parts, holds)
 	case notBlock:
-		return l.impossible(b.part, row) != nil
+		return l.whyNever(b.part, row) != nil
 	}
 	return false
 }
@@ -100,7 +100,7 @@ func (l *linter) facts(b block, row *catalog.Relation) []fact {
 			return []fact{{place: b.place, column: s.column, word: s.is, not: true}}
 		}
 	case sqlBlock:
-		if n, ok := l.node(b, row).(predicate.SQL); ok {
+		if n, ok := l.meaningOf(b, row).(predicate.SQL); ok {
 			return expressionFacts(b.place, n.Expr)
 		}
 	}
@@ -133,26 +133,26 @@ func expressionFacts(at place, e predicate.Expr) []fact {
 	return nil
 }
 
-// factual returns why the facts of one block are impossible.
-func (l *linter) factual(b block, row *catalog.Relation) *why {
+// whyFactsFail returns why the facts of one block are impossible.
+func (l *linter) whyFactsFail(b block, row *catalog.Relation) *reason {
 	facts := l.facts(b, row)
 	for _, f := range facts {
 		column := row.Column(f.column)
 		switch {
 		case column == nil || f.not:
 		case f.null && column.NotNull:
-			return &why{f.place, fmt.Sprintf("%s.%s is NOT NULL", row.Name, f.column)}
+			return &reason{f.place, fmt.Sprintf("%s.%s is NOT NULL", row.Name, f.column)}
 		case !f.null:
-			if w := l.word(f.place, row, f.column, f.word); w != nil {
+			if w := l.whyNeverWord(f.place, row, f.column, f.word); w != nil {
 				return w
 			}
 		}
 	}
-	return opposed(facts, row)
+	return contradictingFacts(facts, row)
 }
 
-// word returns why a column is never that word.
-func (l *linter) word(at place, r *catalog.Relation, name, word string) *why {
+// whyNeverWord returns why a column is never that word.
+func (l *linter) whyNeverWord(at place, r *catalog.Relation, name, word string) *reason {
 	column := r.Column(name)
 	if column == nil {
 		return nil
@@ -168,10 +168,10 @@ func (l *linter) word(at place, r *catalog.Relation, name, word string) *why {
 	if near := closest(word, values); near != "" {
 		hint = " (" + near + ")"
 	}
-	return &why{at, fmt.Sprintf("%s.%s is never %q: it holds %s only%s", r.Name, name, word, quoted(values), hint)}
+	return &reason{at, fmt.Sprintf("%s.%s is never %q: it holds %s only%s", r.Name, name, word, quotedList(values), hint)}
 }
 
-func quoted(words []string) string {
+func quotedList(words []string) string {
 	out := make([]string, 0, len(words))
 	for _, w := range words {
 		out = append(out, quote(w))
@@ -179,28 +179,28 @@ func quoted(words []string) string {
 	return strings.Join(out, ", ")
 }
 
-// contradiction looks for two parts that exclude one another.
-func (l *linter) contradiction(parts []block, row *catalog.Relation) *why {
+// whyContradiction looks for two parts that exclude one another.
+func (l *linter) whyContradiction(parts []block, row *catalog.Relation) *reason {
 	var facts []fact
 	for i, part := range parts {
 		facts = append(facts, l.facts(part, row)...)
 		for _, other := range parts[:i] {
 			if l.negates(part, other, row) || l.negates(other, part, row) {
-				return &why{part.At(), fmt.Sprintf("it is asked for and excluded, at %d:%d and here", other.At().Line,
+				return &reason{part.At(), fmt.Sprintf("it is asked for and excluded, at %d:%d and here", other.At().Line,
 					other.At().Column)}
 			}
 		}
 	}
-	return opposed(facts, row)
+	return contradictingFacts(facts, row)
 }
 
 // negates tells whether a is the negation of b.
 func (l *linter) negates(a, b block, row *catalog.Relation) bool {
 	n, ok := a.(notBlock)
-	return ok && n.part != nil && l.meaning(n.part, row) == l.meaning(b, row)
+	return ok && n.part != nil && l.meaningText(n.part, row) == l.meaningText(b, row)
 }
 
-func opposed(facts []fact, row *catalog.Relation) *why {
+func contradictingFacts(facts []fact, row *catalog.Relation) *reason {
 	for i, f := range facts {
 		for _, g := range facts[:i] {
 			if f.column != g.column {
@@ -210,11 +210,11 @@ func opposed(facts []fact, row *catalog.Relation) *why {
 			switch {
 			case f.null && g.null:
 			case f.null || g.null:
-				return &why{f.place, fmt.Sprintf("%s cannot be NULL and be compared with a word as well", name)}
+				return &reason{f.place, fmt.Sprintf("%s cannot be NULL and be compared with a word as well", name)}
 			case f.not != g.not && f.word == g.word:
-				return &why{f.place, fmt.Sprintf("%s is asked to be %q and not to be", name, f.word)}
+				return &reason{f.place, fmt.Sprintf("%s is asked to be %q and not to be", name, f.word)}
 			case !f.not && !g.not && f.word != g.word:
-				return &why{f.place, fmt.Sprintf("%s cannot be %q and %q at once", name, g.word, f.word)}
+				return &reason{f.place, fmt.Sprintf("%s cannot be %q and %q at once", name, g.word, f.word)}
 			}
 		}
 	}

@@ -9,16 +9,16 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// unlisted warns of relations that the policy does not list and that are next to what agents see: by a right that they
+// checkUnlisted warns of relations that the policy does not list and that are next to what agents see: by a right that they
 // have in the database, by a foreign key, by a view.
-func (l *linter) unlisted() {
-	for _, g := range l.around.Grants {
-		if !l.lists(g.Relation) {
+func (l *linter) checkUnlisted() {
+	for _, g := range l.context.Grants {
+		if !l.listsRelation(g.Relation) {
 			suggestion := "REVOKE ALL ON " + g.Relation.SQL() + " FROM " + role(g.To) + ";"
 			if g.To != "PUBLIC" {
 				suggestion = "pgconsent migrate takes it away where the policy listed it until now; else " + suggestion
 			}
-			l.warn(l.start(), suggestion,
+			l.warn(l.tablesPlace(), suggestion,
 				"%s has rights on %s, which the policy does not list: the proxy refuses it, and nothing in the "+
 					"database does", g.To, g.Relation)
 		}
@@ -29,13 +29,13 @@ func (l *linter) unlisted() {
 		for _, key := range t.relation.ForeignKeys {
 			shown := t.decl.columns == nil ||
 				slices.ContainsFunc(t.decl.columns, func(d columnDecl) bool { return slices.Contains(key.Columns, d.Name) })
-			if shown && !l.lists(key.Target) && near[key.Target] == "" {
+			if shown && !l.listsRelation(key.Target) && near[key.Target] == "" {
 				near[key.Target] = fmt.Sprintf("%s (%s.%s refers to it)", key.Target, name, strings.Join(key.Columns, ", "))
 			}
 		}
 	}
 	for _, r := range l.snap.Relations() {
-		if r.Kind != catalog.View || system(r.Name.Schema) || r.Extension != "" || l.lists(r.Name) || len(r.Reads) == 0 {
+		if r.Kind != catalog.View || isSystemSchema(r.Name.Schema) || r.Extension != "" || l.listsRelation(r.Name) || len(r.Reads) == 0 {
 			continue
 		}
 		if !slices.ContainsFunc(r.Reads, func(read catalog.Read) bool { return l.tables[read.Relation] == nil }) {
@@ -43,32 +43,32 @@ func (l *linter) unlisted() {
 		}
 	}
 	if len(near) > 0 {
-		l.warn(l.start(), "list under tables or views what agents are to read",
+		l.warn(l.tablesPlace(), "list under tables or views what agents are to read",
 			"not listed, and so not to be read by agents: %s", strings.Join(slices.Sorted(maps.Values(near)), ", "))
 	}
 }
 
-// lists tells whether the policy lists a relation, or one that it is a part of.
-func (l *linter) lists(n catalog.Name) bool {
-	if system(n.Schema) || l.tables[n] != nil {
+// listsRelation tells whether the policy lists a relation, or one that it is a part of.
+func (l *linter) listsRelation(n catalog.Name) bool {
+	if isSystemSchema(n.Schema) || l.tables[n] != nil {
 		return true
 	}
 	if _, ok := l.policy.View(n); ok {
 		return true
 	}
-	return l.policy.beneath(n)
+	return l.policy.hasChild(n)
 }
 
-// start is where the policy begins to list tables.
-func (l *linter) start() place {
+// tablesPlace is where the policy begins to list tables.
+func (l *linter) tablesPlace() place {
 	for _, t := range l.doc.tables {
 		return t.place
 	}
-	return l.file()
+	return l.filePlace()
 }
 
-// file is the first file of the policy, where nothing else says what is meant.
-func (l *linter) file() place {
+// filePlace is the first file of the policy, where nothing else says what is meant.
+func (l *linter) filePlace() place {
 	for _, a := range l.doc.attributes {
 		return place{File: a.File}
 	}

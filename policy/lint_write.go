@@ -7,19 +7,19 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// deletes warns of a check that says less than it seems to: it is about the row as it will be, and a row that is deleted
+// checkDeletes warns of a check that says less than it seems to: it is about the row as it will be, and a row that is deleted
 // will not be.
-func (l *linter) deletes(t *compiling) {
+func (l *linter) checkDeletes(t *policyTable) {
 	w := t.decl.write
-	if w == nil || w.check == nil || !slices.ContainsFunc(w.commands, func(d wordDecl) bool { return d.word == "delete" }) {
+	if w == nil || w.check == nil || !slices.ContainsFunc(w.commands, func(d wordDecl) bool { return d.text == "delete" }) {
 		return
 	}
 	rows := map[string]bool{}
-	for _, part := range flat(t.decl.rows, false) {
-		rows[l.meaning(part, t.relation)] = true
+	for _, part := range flatten(t.decl.rows, false) {
+		rows[l.meaningText(part, t.relation)] = true
 	}
-	for _, part := range flat(w.check, false) {
-		if !rows[l.meaning(part, t.relation)] {
+	for _, part := range flatten(w.check, false) {
+		if !rows[l.meaningText(part, t.relation)] {
 			l.warn(w.check.At(), "leave delete out, or ask the same under rows",
 				"check is about what a row will be: agents delete every row of %s that shows to them", t.relation.Name)
 			return
@@ -27,10 +27,10 @@ func (l *linter) deletes(t *compiling) {
 	}
 }
 
-// parts warns of a partition or child with a rule of its own beneath a table that is listed as well: through that table
+// checkParts warns of a partition or child with a rule of its own beneath a table that is listed as well: through that table
 // it shows by the table's rule.
-func (l *linter) parts(t *compiling) {
-	own := l.ofPart(t, t.relation)
+func (l *linter) checkParts(t *policyTable) {
+	own := l.ruleForPart(t, t.relation)
 	seen := map[catalog.Name]bool{}
 	var ascend func(r *catalog.Relation)
 	ascend = func(r *catalog.Relation) {
@@ -39,7 +39,7 @@ func (l *linter) parts(t *compiling) {
 				continue
 			}
 			seen[name] = true
-			if above := l.tables[name]; above != nil && l.ofPart(above, t.relation) != own {
+			if above := l.tables[name]; above != nil && l.ruleForPart(above, t.relation) != own {
 				l.warn(t.decl.rows.At(), "ask the same of both, if this one asks more",
 					"rows of %s show through %s too, by the rule of that table alone: what is asked here is asked "+
 						"where agents name %s", t.relation.Name, name, t.relation.Name)
@@ -52,8 +52,8 @@ func (l *linter) parts(t *compiling) {
 	ascend(t.relation)
 }
 
-// ofPart is what a table asks, as if of a part of it.
-func (l *linter) ofPart(t *compiling, part *catalog.Relation) string {
-	return strings.ReplaceAll(l.meaning(t.decl.rows, t.relation), catalog.QuoteIdent(t.relation.Name.Name)+".",
+// ruleForPart is what a table asks, as if of a part of it.
+func (l *linter) ruleForPart(t *policyTable, part *catalog.Relation) string {
+	return strings.ReplaceAll(l.meaningText(t.decl.rows, t.relation), catalog.QuoteIdent(t.relation.Name.Name)+".",
 		catalog.QuoteIdent(part.Name.Name)+".")
 }

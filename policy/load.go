@@ -28,7 +28,7 @@ func Load(path string) (*Document, error) {
 // LoadWatched is Load, and returns what it looked at, also where there is an error.
 func LoadWatched(path string) (*Document, *Watch, error) {
 	l := newLoader()
-	l.watch.see(path)
+	l.watch.note(path)
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, l.watch, fmt.Errorf("read the policy: %w", err)
@@ -55,7 +55,7 @@ func LoadWatched(path string) (*Document, *Watch, error) {
 
 // loader reads the files of a policy, each once.
 type loader struct {
-	*decoder
+	*documentDecoder
 	root  string // where included files must be
 	files int
 	done  map[string]bool // by path, symbolic links resolved
@@ -64,8 +64,8 @@ type loader struct {
 
 func newLoader() *loader {
 	return &loader{
-		decoder: &decoder{doc: &Document{blocks: map[place]string{}}, seen: map[string]place{}},
-		done:    map[string]bool{}, watch: &Watch{seen: map[string]string{}},
+		documentDecoder: newDocumentDecoder(&Document{blocks: map[place]string{}}),
+		done:            map[string]bool{}, watch: &Watch{seen: map[string]string{}},
 	}
 }
 
@@ -78,7 +78,7 @@ func (l *loader) document() (*Document, error) {
 
 // folder lists the policy files of a folder.
 func (l *loader) folder(dir string) ([]string, error) {
-	l.watch.see(dir)
+	l.watch.note(dir)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("read the policy: %w", err)
@@ -113,7 +113,7 @@ func (l *loader) file(path string, chain []string) error {
 	if l.files++; l.files > maxFiles {
 		return Errors{{File: path, Message: fmt.Sprintf("the policy has more than %d files", maxFiles)}}
 	}
-	l.watch.see(path)
+	l.watch.note(path)
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("read the policy: %w", err)
@@ -138,7 +138,7 @@ func (l *loader) read(file string, data []byte, chain []string) {
 		return
 	}
 	l.included = nil
-	l.decoder.root(root)
+	l.documentDecoder.root(root)
 	for _, w := range l.included {
 		if chain == nil {
 			l.fail(w.place, "", "only a file can include others")
@@ -149,23 +149,23 @@ func (l *loader) read(file string, data []byte, chain []string) {
 }
 
 // include keeps the paths and patterns of a file.
-func (d *decoder) include(n *node) { d.included = d.words(n, "include") }
+func (d *documentDecoder) include(n *node) { d.included = d.words(n, "include") }
 
 // follow reads the files that an entry of include names.
 func (l *loader) follow(w wordDecl, dir string, chain []string) {
-	if filepath.IsAbs(w.word) || !filepath.IsLocal(filepath.Clean(w.word)) && !l.within(filepath.Join(dir, w.word)) {
-		l.fail(w.place, "name it relative to this file, beneath "+l.root, "%q leads out of the policy's folder", w.word)
+	if filepath.IsAbs(w.text) || !filepath.IsLocal(filepath.Clean(w.text)) && !l.within(filepath.Join(dir, w.text)) {
+		l.fail(w.place, "name it relative to this file, beneath "+l.root, "%q leads out of the policy's folder", w.text)
 		return
 	}
-	pattern := filepath.Join(dir, filepath.FromSlash(w.word))
+	pattern := filepath.Join(dir, filepath.FromSlash(w.text))
 	found, err := filepath.Glob(pattern)
 	if err != nil {
-		l.fail(w.place, "", "%q is not a pattern: %s", w.word, err)
+		l.fail(w.place, "", "%q is not a pattern: %s", w.text, err)
 		return
 	}
 	for below := filepath.Dir(pattern); ; below = filepath.Dir(below) {
 		if !strings.ContainsAny(below, "*?[") {
-			l.watch.see(below)
+			l.watch.note(below)
 			break
 		}
 	}
@@ -174,11 +174,11 @@ func (l *loader) follow(w wordDecl, dir string, chain []string) {
 		info, err := os.Stat(path)
 		switch {
 		case err != nil:
-			l.fail(w.place, "", "%s cannot be read: %s", w.word, cause(err))
+			l.fail(w.place, "", "%s cannot be read: %s", w.text, withoutPath(err))
 		case info.IsDir():
 			inside, err := l.folder(path)
 			if err != nil {
-				l.fail(w.place, "", "%s cannot be read: %s", w.word, cause(err))
+				l.fail(w.place, "", "%s cannot be read: %s", w.text, withoutPath(err))
 			}
 			files = append(files, inside...)
 		case isPolicy(filepath.Base(path)) || path == pattern:
@@ -186,15 +186,15 @@ func (l *loader) follow(w wordDecl, dir string, chain []string) {
 		}
 	}
 	if len(files) == 0 {
-		l.fail(w.place, "it is looked for beside this file", "%q names no file of a policy", w.word)
+		l.fail(w.place, "it is looked for beside this file", "%q names no file of a policy", w.text)
 	}
 	for _, path := range files {
 		real, err := filepath.EvalSymlinks(path)
 		switch i := slices.Index(chain, real); {
 		case err != nil:
-			l.fail(w.place, "", "%s cannot be read: %s", w.word, cause(err))
+			l.fail(w.place, "", "%s cannot be read: %s", w.text, withoutPath(err))
 		case !l.within(path):
-			l.fail(w.place, "copy it there", "%q leads out of the policy's folder by a symbolic link", w.word)
+			l.fail(w.place, "copy it there", "%q leads out of the policy's folder by a symbolic link", w.text)
 		case i >= 0:
 			var circle []string
 			for _, file := range append(slices.Clone(chain[i:]), real) {
@@ -203,7 +203,7 @@ func (l *loader) follow(w wordDecl, dir string, chain []string) {
 			l.fail(w.place, "let one of them include the others", "include goes round in a circle: %s", strings.Join(circle, " → "))
 		default:
 			if err := l.file(path, chain); err != nil {
-				l.fail(w.place, "", "%s cannot be read: %s", w.word, cause(err))
+				l.fail(w.place, "", "%s cannot be read: %s", w.text, withoutPath(err))
 			}
 		}
 	}
@@ -224,8 +224,8 @@ func (l *loader) within(path string) bool {
 	return err == nil && filepath.IsLocal(relative)
 }
 
-// cause is an error without the path, which the message has already.
-func cause(err error) string {
+// withoutPath is an error without the path, which the message has already.
+func withoutPath(err error) string {
 	var path *fs.PathError
 	if errors.As(err, &path) {
 		return path.Err.Error()

@@ -8,22 +8,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// mode reads "mode: observe" of a policy, or enforce, which it is without.
-func (d *decoder) mode(n *node) {
-	var word string
-	d.word(&word, "mode")(n)
-	switch word {
-	case "observe":
-		d.doc.observe = true
-	case "enforce", "":
-	default:
-		d.fail(n.Place, closest(word, []string{"observe", "enforce"}), "unknown mode %q", word)
-	}
-}
-
 // observe reads "observe: true" of a table.
-func (d *decoder) observe(decl *tableDecl, n *node) {
-	if !d.want(n, yamlfile.Scalar, "observe") {
+func (d *tableDecoder) observe(decl *tableDecl, n *node) {
+	if !d.expect(n, yamlfile.Scalar, "observe") {
 		return
 	}
 	switch n.Value {
@@ -36,8 +23,8 @@ func (d *decoder) observe(decl *tableDecl, n *node) {
 	}
 }
 
-// observing opens the tables that are observed only. Rules of other tables that lead to them go on as they are written.
-func (c *compiler) observing(p *Policy) {
+// openObserved opens the tables that are observed only. Rules of other tables that lead to them go on as they are written.
+func (c *compiler) openObserved(p *Policy) {
 	for i, t := range p.tables {
 		decl := c.tables[t.Relation.Name].decl
 		switch {
@@ -45,10 +32,10 @@ func (c *compiler) observing(p *Policy) {
 			continue
 		case t.LacksRowSecurity() && decl.observe != nil:
 			c.fail(*decl.observe, "enforce it, or leave it out of the policy for now",
-				"%s is a %s, which cannot be observed", t.Relation.Name, kindName(t.Relation.Kind))
+				"%s is a %s, which cannot be observed", t.Relation.Name, relationKind(t.Relation.Kind))
 			continue
 		case t.LacksRowSecurity(): // which is read through a view that has the rule in it
-			c.warn(decl.place, "%s is a %s, which cannot be observed: it is enforced", t.Relation.Name, kindName(t.Relation.Kind))
+			c.warn(decl.place, "%s is a %s, which cannot be observed: it is enforced", t.Relation.Name, relationKind(t.Relation.Kind))
 			continue
 		}
 		at := decl.place

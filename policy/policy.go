@@ -144,7 +144,7 @@ type Attribute struct {
 }
 
 // Live tells whether the database works the attribute out at each statement.
-func (a Attribute) Live() bool { return a.Source != credential }
+func (a Attribute) Live() bool { return a.Source != sourceCredential }
 
 // Version is a hash of the whole policy.
 func (p *Policy) Version() string { return p.version }

@@ -55,27 +55,3 @@ func (r *Rule) Replace(part *Rule, with predicate.Node) predicate.Node {
 		return r.Node
 	}
 }
-
-// enter begins the rule of a block; the function that it returns ends it, when its node is known.
-func (c *compiler) enter(b block) (leave func(*predicate.Node)) {
-	if b == nil {
-		return func(*predicate.Node) {}
-	}
-	at := b.At()
-	r := &Rule{File: at.File, Line: at.Line, Column: at.Column, Block: c.doc.blocks[at]}
-	if r.Block == "" {
-		r.Block = "all"
-	}
-	outer := c.rule
-	c.rule = r
-	return func(node *predicate.Node) {
-		r.Node = *node
-		c.rule = outer
-		switch {
-		case outer == nil:
-			c.ruled = r
-		case outer.Block == "all" || outer.Block == "any" || outer.Block == "not":
-			outer.Parts = append(outer.Parts, r)
-		}
-	}
-}

@@ -125,8 +125,8 @@ func TestShapes(t *testing.T) {
 	seen := map[*shape]bool{}
 	said := map[string]bool{}
 	for _, root := range x.of(policyShape()) {
-		d := &decoder{doc: &Document{blocks: map[place]string{}}, seen: map[string]place{}}
-		d.known = func(at place, known []string) {
+		d := newDocumentDecoder(&Document{blocks: map[place]string{}})
+		d.onKeys = func(at place, known []string) {
 			s := x.want[at]
 			if s == nil {
 				return // told below, by the mapping around it

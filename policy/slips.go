@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -76,18 +75,6 @@ func typographicSlip(text string) string {
 			return "a space of another kind stands in it: write a plain one"
 		default:
 			return "a text editor has put " + string(r) + " there: write " + plain
-		}
-	}
-	return ""
-}
-
-var placeholder = regexp.MustCompile(`[:$@]\{?([a-z_][a-z0-9_]*)\}?`)
-
-// placeholderSlip is for $user and :user in place of attribute('user').
-func (c *compiler) placeholderSlip(text string) string {
-	for _, found := range placeholder.FindAllStringSubmatch(text, -1) {
-		if slices.ContainsFunc(c.attributes, func(a Attribute) bool { return a.Name == found[1] }) {
-			return "write attribute('" + found[1] + "')"
 		}
 	}
 	return ""

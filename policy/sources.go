@@ -36,7 +36,7 @@ type sourcesDecl struct {
 	names                          []string
 }
 
-func (d *decoder) sources(n *node) {
+func (d *privacyDecoder) sources(n *node) {
 	decl := sourcesDecl{place: n.Place, pathAt: n.Place, tableAt: n.Place, keyAt: n.Place, bodyAt: n.Place}
 	d.fields(n, "sources", map[string]func(*node){
 		"path":  d.wordAt(&decl.path, &decl.pathAt, "path"),
@@ -44,12 +44,12 @@ func (d *decoder) sources(n *node) {
 		"key":   d.wordAt(&decl.key, &decl.keyAt, "key"),
 		"body":  d.wordAt(&decl.body, &decl.bodyAt, "body"),
 		"fields": func(v *node) {
-			if !d.want(v, yamlfile.Mapping, "fields") {
+			if !d.expect(v, yamlfile.Mapping, "fields") {
 				return
 			}
 			for i, name := range v.Keys {
 				w := wordDecl{place: v.Values[i].Place}
-				d.word(&w.word, name)(v.Values[i])
+				d.word(&w.text, name)(v.Values[i])
 				if !attributeName.MatchString(name) || name == "body" {
 					d.fail(v.KeyAt[i], "body has a key of its own", "a field of sources is of a-z, 0-9 and _, and not body")
 				}
@@ -68,8 +68,8 @@ func (d *decoder) sources(n *node) {
 // sourcesPath is a path that ends with the id.
 var sourcesPath = regexp.MustCompile(`^((?:/[A-Za-z0-9._~-]+)+/)\{[a-z_][a-z0-9_]*\}$`)
 
-// taken are paths that mean something else.
-var taken = []string{"/v1/", "/mcp/", "/console/", "/metrics/", "/healthz/", "/readyz/"}
+// reservedPaths are paths that mean something else.
+var reservedPaths = []string{"/v1/", "/mcp/", "/console/", "/metrics/", "/healthz/", "/readyz/"}
 
 // sources compiles the section, when every table is known.
 func (c *compiler) sources(p *Policy) *Sources {
@@ -82,12 +82,12 @@ func (c *compiler) sources(p *Policy) *Sources {
 	switch {
 	case m == nil:
 		c.fail(decl.pathAt, "write it like /api/v1/sources/{id}", "path is a path whose last part is {a name}")
-	case m[1] != "/v1/sources/" && slices.ContainsFunc(taken, func(t string) bool { return strings.HasPrefix(m[1], t) }):
+	case m[1] != "/v1/sources/" && slices.ContainsFunc(reservedPaths, func(t string) bool { return strings.HasPrefix(m[1], t) }):
 		c.fail(decl.pathAt, "write it like /api/v1/sources/{id}", "something else is under this path already")
 	default:
 		out.Path = m[1]
 	}
-	r := c.relation(decl.tableAt, decl.table)
+	r := c.findTable(decl.tableAt, decl.table)
 	if r == nil {
 		return nil
 	}
@@ -95,8 +95,8 @@ func (c *compiler) sources(p *Policy) *Sources {
 		c.fail(decl.tableAt, "list it under tables", "%s is not in the policy: nobody could read it", r.Name)
 		return nil
 	}
-	if key := c.column(decl.keyAt, r, decl.key); key != nil {
-		if f := family(key.Type); f != "uuid" && f != "integer" && f != "text" {
+	if key := c.ruleColumn(decl.keyAt, r, decl.key); key != nil {
+		if f := typeFamily(key.Type); f != "uuid" && f != "integer" && f != "text" {
 			c.fail(decl.keyAt, "name a column of type uuid, integer or text", "%s.%s is a %s, which is no id",
 				r.Name, key.Name, key.Type)
 		}
@@ -104,12 +104,12 @@ func (c *compiler) sources(p *Policy) *Sources {
 			c.fail(decl.keyAt, "name the primary key", "%s.%s does not tell one row from all others", r.Name, key.Name)
 		}
 	}
-	if column := c.named(decl.bodyAt, r, decl.body); column != nil && family(column.Type) != "text" {
+	if column := c.findColumn(decl.bodyAt, r, decl.body); column != nil && typeFamily(column.Type) != "text" {
 		c.fail(decl.bodyAt, "name a text column", "%s.%s is a %s", r.Name, column.Name, column.Type)
 	}
 	for i, w := range decl.fields {
-		name, key, inJSON := strings.Cut(w.word, ".")
-		column := c.named(w.place, r, name)
+		name, key, inJSON := strings.Cut(w.text, ".")
+		column := c.findColumn(w.place, r, name)
 		if column == nil {
 			continue
 		}

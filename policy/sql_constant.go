@@ -93,7 +93,7 @@ func castTarget(t *sqltext.TypeName) string {
 }
 
 // cast compiles a constant with its type, and casts to text that no setting changes.
-func (x *expression) cast(n *sqltext.TypeCast) (operand, bool) {
+func (x *sqlExpression) cast(n *sqltext.TypeCast) (operand, bool) {
 	target := castTarget(n.TypeName)
 	o, ok := x.expr(n.Arg)
 	if !ok {
@@ -104,7 +104,7 @@ func (x *expression) cast(n *sqltext.TypeCast) (operand, bool) {
 		return o, true
 	}
 	if _, isConst := o.Expr.(predicate.Const); isConst && known {
-		return x.adopt(o, kind)
+		return x.convert(o, kind)
 	}
 	column, isColumn := o.Expr.(predicate.Column)
 	if isColumn && kind == predicate.Text && column.Cast == "" &&

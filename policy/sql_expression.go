@@ -11,14 +11,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// expression turns a parsed expression into one of package predicate. What it does not know is an error: the list of
+// sqlExpression turns a parsed expression into one of package predicate. What it does not know is an error: the list of
 // nodes, operators and functions is closed, and holds nothing that could raise on some row, act, take part in another
 // table, or mean something else under other settings of the session.
-type expression struct {
-	c     *compiler
-	row   *catalog.Relation
-	where func(location int32) place
-	bound bool // a column or an attribute was named
+type sqlExpression struct {
+	names      *resolver
+	row        *catalog.Relation
+	where      func(location int32) place
+	readsValue bool // a column or an attribute was named
 }
 
 // operand is an expression with its kind.
@@ -28,24 +28,24 @@ type operand struct {
 	at   int32
 }
 
-func (x *expression) fail(at int32, suggestion, format string, args ...any) (operand, bool) {
-	x.c.fail(x.where(at), suggestion, format, args...)
+func (x *sqlExpression) fail(at int32, suggestion, format string, args ...any) (operand, bool) {
+	x.names.fail(x.where(at), suggestion, format, args...)
 	return operand{}, false
 }
 
 // condition compiles an expression that is true, false or unknown.
-func (x *expression) condition(n *sqltext.Node) (predicate.Expr, bool) {
+func (x *sqlExpression) condition(n *sqltext.Node) (predicate.Expr, bool) {
 	o, ok := x.expr(n)
 	if !ok {
 		return nil, false
 	}
-	if o, ok = x.adopt(o, predicate.Bool); !ok {
+	if o, ok = x.convert(o, predicate.Bool); !ok {
 		return nil, false
 	}
 	return o.Expr, true
 }
 
-func (x *expression) conditions(nodes []*sqltext.Node) ([]predicate.Expr, bool) {
+func (x *sqlExpression) conditions(nodes []*sqltext.Node) ([]predicate.Expr, bool) {
 	out := make([]predicate.Expr, 0, len(nodes))
 	all := true
 	for _, n := range nodes {
@@ -56,7 +56,7 @@ func (x *expression) conditions(nodes []*sqltext.Node) ([]predicate.Expr, bool) 
 	return out, all
 }
 
-func (x *expression) expr(n *sqltext.Node) (operand, bool) {
+func (x *sqlExpression) expr(n *sqltext.Node) (operand, bool) {
 	switch n := n.Node.(type) {
 	case *sqltext.Node_ColumnRef:
 		return x.columnRef(n.ColumnRef)
@@ -85,12 +85,12 @@ func (x *expression) expr(n *sqltext.Node) (operand, bool) {
 	case *sqltext.Node_ParamRef:
 		return x.fail(n.ParamRef.Location, "write attribute('name')", "sql has no parameters")
 	default:
-		return x.fail(0, "docs/reference/policy.md lists what sql may say", "%s is not part of sql expressions", spelled(n))
+		return x.fail(0, "docs/reference/policy.md lists what sql may say", "%s is not part of sql expressions", constructName(n))
 	}
 }
 
-// spelled is how a construct that is not known is written.
-func spelled(n any) string {
+// constructName is how a construct that is not known is written.
+func constructName(n any) string {
 	kind := strings.TrimPrefix(fmt.Sprintf("%T", n), "*pg_query.Node_")
 	if as, ok := map[string]string{
 		"AIndirection": "a subscript or field", "AArrayExpr": "ARRAY[…]", "RowExpr": "a row",
@@ -101,34 +101,34 @@ func spelled(n any) string {
 	return kind
 }
 
-func (x *expression) columnRef(n *sqltext.ColumnRef) (operand, bool) {
-	column, ok := x.named(n)
+func (x *sqlExpression) columnRef(n *sqltext.ColumnRef) (operand, bool) {
+	column, ok := x.findColumn(n)
 	if !ok {
 		return operand{}, false
 	}
-	out, ok := x.c.expressionColumn(column)
+	out, ok := x.names.expressionColumn(column)
 	if !ok {
 		suggestion := "docs/reference/policy.md lists the types"
-		if x.c.scalar(column) {
+		if x.names.isScalar(column) {
 			suggestion += "; IS NULL may be asked of this one"
 		}
 		return x.fail(n.Location, suggestion, "%s.%s is %s, which sql does not compare", x.row.Name, column.Name,
-			article(column.Type))
+			withArticle(column.Type))
 	}
-	x.bound = true
+	x.readsValue = true
 	return operand{out, out.Kind, n.Location}, true
 }
 
-// article is a type with its article.
-func article(sqlType string) string {
+// withArticle is a type with its article.
+func withArticle(sqlType string) string {
 	if strings.ContainsAny(sqlType[:min(1, len(sqlType))], "aeio") {
 		return "an " + sqlType
 	}
 	return "a " + sqlType
 }
 
-// named finds a column of the row.
-func (x *expression) named(n *sqltext.ColumnRef) (*catalog.Column, bool) {
+// findColumn finds a column of the row.
+func (x *sqlExpression) findColumn(n *sqltext.ColumnRef) (*catalog.Column, bool) {
 	fail := func(suggestion, format string, args ...any) (*catalog.Column, bool) {
 		x.fail(n.Location, suggestion, format, args...)
 		return nil, false
@@ -167,57 +167,7 @@ func (x *expression) named(n *sqltext.ColumnRef) (*catalog.Column, bool) {
 	return column, true
 }
 
-// scalar tells whether a column's values are no rows, of which IS NULL would ask the fields.
-func (c *compiler) scalar(column *catalog.Column) bool {
-	t := c.inmost(column.TypeOID)
-	return t != nil && slices.Contains([]byte{'b', 'e', 'r', 'm'}, t.Kind)
-}
-
-// expressionColumn gives a column its kind, of a domain the one of the type under it. An enum is compared as text, and
-// a char(n) as one without the blanks at its end, lists in the widest type of their kind.
-func (c *compiler) expressionColumn(column *catalog.Column) (predicate.Column, bool) {
-	out, under := predicate.Column{Name: column.Name}, c.under(column)
-	element := strings.TrimSuffix(under, "[]")
-	isList := element != under
-	base, _, modified := strings.Cut(element, "(")
-	if modified { // character varying(9), timestamp(3) with time zone
-		_, rest, _ := strings.Cut(element, ")")
-		base += rest
-	}
-	switch {
-	case isList && under != column.Type: // a list's elements would be those of a domain
-	case c.enum(column), blankPadded(under):
-		out.Kind, out.Cast = predicate.Text, "pg_catalog.text"
-	case isList && family(element) == "text":
-		out.Kind = predicate.Text.List()
-		if element != "text" {
-			out.Cast = "pg_catalog.text[]"
-		}
-	case isList && family(element) == "integer":
-		out.Kind = predicate.Number.List()
-		if element != "bigint" {
-			out.Cast = "pg_catalog.int8[]"
-		}
-	case isList && element == "uuid":
-		out.Kind = predicate.UUID.List()
-	case isList:
-	case family(element) == "text":
-		out.Kind = predicate.Text
-	case family(element) == "integer", base == "numeric":
-		out.Kind = predicate.Number
-	case base == "real", base == "double precision":
-		out.Kind = predicate.Float
-	case base == "boolean", base == "uuid", base == "date", base == "jsonb":
-		out.Kind = predicate.Kind(base)
-	case base == "timestamp without time zone":
-		out.Kind = predicate.Timestamp
-	case base == "timestamp with time zone":
-		out.Kind = predicate.TimestampTZ
-	}
-	return out, out.Kind != ""
-}
-
-func (x *expression) constant(n *sqltext.A_Const) (operand, bool) {
+func (x *sqlExpression) constant(n *sqltext.A_Const) (operand, bool) {
 	if n.Isnull {
 		return operand{predicate.Null{}, "", n.Location}, true
 	}
@@ -236,7 +186,7 @@ func (x *expression) constant(n *sqltext.A_Const) (operand, bool) {
 	}
 }
 
-func (x *expression) number(text string, at int32) (operand, bool) {
+func (x *sqlExpression) number(text string, at int32) (operand, bool) {
 	c, ok := numberConst(text)
 	if !ok {
 		return x.fail(at, "write at most 30 digits, without an exponent", "the number %s is not part of sql expressions", text)
@@ -245,7 +195,7 @@ func (x *expression) number(text string, at int32) (operand, bool) {
 }
 
 // logic compiles AND, OR and NOT.
-func (x *expression) logic(n *sqltext.BoolExpr) (operand, bool) {
+func (x *sqlExpression) logic(n *sqltext.BoolExpr) (operand, bool) {
 	parts, ok := x.conditions(n.Args)
 	if !ok {
 		return operand{}, false
@@ -266,8 +216,8 @@ func (x *expression) logic(n *sqltext.BoolExpr) (operand, bool) {
 
 func isNull(e predicate.Expr) predicate.Expr { return predicate.Test{A: e, Is: "NULL"} }
 
-func (x *expression) nullTest(n *sqltext.NullTest) (operand, bool) {
-	o, ok := x.present(n.Arg)
+func (x *sqlExpression) nullTest(n *sqltext.NullTest) (operand, bool) {
+	o, ok := x.nullTestOperand(n.Arg)
 	if !ok {
 		return o, false
 	}
@@ -281,23 +231,23 @@ func (x *expression) nullTest(n *sqltext.NullTest) (operand, bool) {
 	return operand{out, predicate.Bool, n.Location}, true
 }
 
-// present compiles what IS NULL asks of: an expression, or a column of a type that sql does not compare, since nothing
+// nullTestOperand compiles what IS NULL asks of: an expression, or a column of a type that sql does not compare, since nothing
 // is compared.
-func (x *expression) present(n *sqltext.Node) (operand, bool) {
+func (x *sqlExpression) nullTestOperand(n *sqltext.Node) (operand, bool) {
 	if ref := n.GetColumnRef(); ref != nil && x.row != nil {
-		column, ok := x.named(ref)
+		column, ok := x.findColumn(ref)
 		if !ok {
 			return operand{}, false
 		}
-		if _, compared := x.c.expressionColumn(column); !compared && x.c.scalar(column) {
-			x.bound = true
+		if _, compared := x.names.expressionColumn(column); !compared && x.names.isScalar(column) {
+			x.readsValue = true
 			return operand{predicate.Column{Name: column.Name, Kind: predicate.Opaque}, predicate.Opaque, ref.Location}, true
 		}
 	}
 	return x.expr(n)
 }
 
-func (x *expression) booleanTest(n *sqltext.BooleanTest) (operand, bool) {
+func (x *sqlExpression) booleanTest(n *sqltext.BooleanTest) (operand, bool) {
 	c, ok := x.condition(n.Arg)
 	if !ok {
 		return operand{}, false
@@ -323,7 +273,7 @@ func (x *expression) booleanTest(n *sqltext.BooleanTest) (operand, bool) {
 	return operand{out, predicate.Bool, n.Location}, true
 }
 
-func (x *expression) valueFunction(n *sqltext.SQLValueFunction) (operand, bool) {
+func (x *sqlExpression) valueFunction(n *sqltext.SQLValueFunction) (operand, bool) {
 	switch n.Op {
 	case sqltext.SVFOP_CURRENT_TIMESTAMP:
 		return operand{predicate.Clock{Kind: predicate.TimestampTZ}, predicate.TimestampTZ, n.Location}, true
@@ -337,19 +287,19 @@ func (x *expression) valueFunction(n *sqltext.SQLValueFunction) (operand, bool) 
 	}
 }
 
-func (x *expression) coalesce(n *sqltext.CoalesceExpr) (operand, bool) {
-	parts, kind, ok := x.alike(n.Args, n.Location)
+func (x *sqlExpression) coalesce(n *sqltext.CoalesceExpr) (operand, bool) {
+	parts, kind, ok := x.sameKind(n.Args, n.Location)
 	if !ok {
 		return operand{}, false
 	}
-	out := predicate.Case{Else: parts[len(parts)-1], Bytes: mixes(kind, parts...)}
+	out := predicate.Case{Else: parts[len(parts)-1], Bytes: mixesTextColumns(kind, parts...)}
 	for _, part := range parts[:len(parts)-1] {
 		out.When = append(out.When, predicate.When{If: predicate.Negation{Expr: isNull(part)}, Then: part})
 	}
 	return operand{out, kind, n.Location}, true
 }
 
-func (x *expression) caseExpr(n *sqltext.CaseExpr) (operand, bool) {
+func (x *sqlExpression) caseExpr(n *sqltext.CaseExpr) (operand, bool) {
 	var results []*sqltext.Node
 	var out predicate.Case
 	for _, arm := range n.Args {
@@ -370,7 +320,7 @@ func (x *expression) caseExpr(n *sqltext.CaseExpr) (operand, bool) {
 	if n.Defresult != nil {
 		results = append(results, n.Defresult)
 	}
-	parts, kind, ok := x.alike(results, n.Location)
+	parts, kind, ok := x.sameKind(results, n.Location)
 	if !ok {
 		return operand{}, false
 	}
@@ -380,12 +330,12 @@ func (x *expression) caseExpr(n *sqltext.CaseExpr) (operand, bool) {
 	if n.Defresult != nil {
 		out.Else = parts[len(parts)-1]
 	}
-	out.Bytes = mixes(kind, parts...)
+	out.Bytes = mixesTextColumns(kind, parts...)
 	return operand{out, kind, n.Location}, true
 }
 
-// alike compiles values that must be of one kind.
-func (x *expression) alike(nodes []*sqltext.Node, at int32) ([]predicate.Expr, predicate.Kind, bool) {
+// sameKind compiles values that must be of one kind.
+func (x *sqlExpression) sameKind(nodes []*sqltext.Node, at int32) ([]predicate.Expr, predicate.Kind, bool) {
 	var operands []operand
 	var kind predicate.Kind
 	for _, n := range nodes {
@@ -403,7 +353,7 @@ func (x *expression) alike(nodes []*sqltext.Node, at int32) ([]predicate.Expr, p
 	}
 	out := make([]predicate.Expr, len(operands))
 	for i, o := range operands {
-		adopted, ok := x.adopt(o, kind)
+		adopted, ok := x.convert(o, kind)
 		if !ok {
 			return nil, "", false
 		}
@@ -412,8 +362,8 @@ func (x *expression) alike(nodes []*sqltext.Node, at int32) ([]predicate.Expr, p
 	return out, kind, true
 }
 
-// mixes tells whether texts of several columns come together, whose collations could conflict.
-func mixes(kind predicate.Kind, parts ...predicate.Expr) bool {
+// mixesTextColumns tells whether texts of several columns come together, whose collations could conflict.
+func mixesTextColumns(kind predicate.Kind, parts ...predicate.Expr) bool {
 	if kind.Element() != predicate.Text {
 		return false
 	}
@@ -428,8 +378,8 @@ func mixes(kind predicate.Kind, parts ...predicate.Expr) bool {
 	return len(columns) > 1
 }
 
-// adopt makes an operand one of the kind, if it is one or has none yet.
-func (x *expression) adopt(o operand, kind predicate.Kind) (operand, bool) {
+// convert makes an operand one of the kind, if it is one or has none yet.
+func (x *sqlExpression) convert(o operand, kind predicate.Kind) (operand, bool) {
 	if o.kind == kind {
 		return o, true
 	}

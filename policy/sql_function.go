@@ -8,7 +8,7 @@ import (
 )
 
 // call compiles attribute('name'), now() and the functions of the closed list.
-func (x *expression) call(n *sqltext.FuncCall) (operand, bool) {
+func (x *sqlExpression) call(n *sqltext.FuncCall) (operand, bool) {
 	names := stringsOf(n.Funcname)
 	if len(names) == 2 && names[0] == "pg_catalog" {
 		names = names[1:]
@@ -32,7 +32,7 @@ func (x *expression) call(n *sqltext.FuncCall) (operand, bool) {
 	}
 }
 
-func (x *expression) attributeCall(n *sqltext.FuncCall) (operand, bool) {
+func (x *sqlExpression) attributeCall(n *sqltext.FuncCall) (operand, bool) {
 	var name *sqltext.A_Const_Sval
 	if len(n.Args) == 1 {
 		name, _ = n.Args[0].GetAConst().GetVal().(*sqltext.A_Const_Sval)
@@ -46,12 +46,12 @@ func (x *expression) attributeCall(n *sqltext.FuncCall) (operand, bool) {
 		}
 		return x.fail(n.Location, "write attribute('"+meant+"')", "attribute takes the name of an attribute")
 	}
-	attribute := x.c.attribute(x.where(n.Location), name.Sval.Sval)
+	attribute := x.names.findAttribute(x.where(n.Location), name.Sval.Sval)
 	if attribute == nil {
 		return operand{}, false
 	}
 	kind := map[string]predicate.Kind{"text": predicate.Text, "uuid": predicate.UUID,
-		"integer": predicate.Number}[family(attribute.element())]
+		"integer": predicate.Number}[typeFamily(attribute.element())]
 	out := predicate.Attr{Name: attribute.Name, Type: attribute.SQLType(), Optional: attribute.Optional}
 	if attribute.List() {
 		kind = kind.List()
@@ -60,11 +60,11 @@ func (x *expression) attributeCall(n *sqltext.FuncCall) (operand, bool) {
 		}
 	}
 	out.Kind = kind
-	x.bound = true
+	x.readsValue = true
 	return operand{out, kind, n.Location}, true
 }
 
-func (x *expression) cardinality(n *sqltext.FuncCall) (operand, bool) {
+func (x *sqlExpression) cardinality(n *sqltext.FuncCall) (operand, bool) {
 	if len(n.Args) != 1 {
 		return x.fail(n.Location, "", "cardinality takes one list")
 	}
@@ -79,7 +79,7 @@ func (x *expression) cardinality(n *sqltext.FuncCall) (operand, bool) {
 }
 
 // function compiles a call of the closed list.
-func (x *expression) function(name string, nodes []*sqltext.Node, at int32) (operand, bool) {
+func (x *sqlExpression) function(name string, nodes []*sqltext.Node, at int32) (operand, bool) {
 	f, ok := predicate.Functions[name]
 	if !ok {
 		return x.fail(at, closest(name, keys(predicate.Functions)), "%s is not a function that sql expressions may call", name)
@@ -93,7 +93,7 @@ func (x *expression) function(name string, nodes []*sqltext.Node, at int32) (ope
 		if !ok {
 			return operand{}, false
 		}
-		if arg, ok = x.adopt(arg, f.Args[i]); !ok {
+		if arg, ok = x.convert(arg, f.Args[i]); !ok {
 			return operand{}, false
 		}
 		if i >= len(f.Args)-f.Constants {

@@ -9,7 +9,7 @@ import (
 )
 
 // operation compiles what is written with an operator, or reads like one.
-func (x *expression) operation(n *sqltext.A_Expr) (operand, bool) {
+func (x *sqlExpression) operation(n *sqltext.A_Expr) (operand, bool) {
 	names := stringsOf(n.Name)
 	if len(names) == 2 && names[0] == "pg_catalog" {
 		names = names[1:]
@@ -49,7 +49,7 @@ func (x *expression) operation(n *sqltext.A_Expr) (operand, bool) {
 
 var comparisons = []string{"=", "<>", "<", "<=", ">", ">="}
 
-func (x *expression) operator(op string, n *sqltext.A_Expr) (operand, bool) {
+func (x *sqlExpression) operator(op string, n *sqltext.A_Expr) (operand, bool) {
 	switch {
 	case n.Lexpr == nil:
 		return x.sign(op, n)
@@ -71,7 +71,7 @@ func (x *expression) operator(op string, n *sqltext.A_Expr) (operand, bool) {
 }
 
 // sign reads a number with a sign.
-func (x *expression) sign(op string, n *sqltext.A_Expr) (operand, bool) {
+func (x *sqlExpression) sign(op string, n *sqltext.A_Expr) (operand, bool) {
 	o, ok := x.expr(n.Rexpr)
 	if !ok {
 		return o, false
@@ -84,7 +84,7 @@ func (x *expression) sign(op string, n *sqltext.A_Expr) (operand, bool) {
 }
 
 // pair compiles two values of one kind.
-func (x *expression) pair(left, right *sqltext.Node) (a, b operand, ok bool) {
+func (x *sqlExpression) pair(left, right *sqltext.Node) (a, b operand, ok bool) {
 	a, ok = x.expr(left)
 	b, ok2 := x.expr(right)
 	if !ok || !ok2 {
@@ -92,7 +92,7 @@ func (x *expression) pair(left, right *sqltext.Node) (a, b operand, ok bool) {
 	}
 	for _, o := range []operand{a, b} {
 		if _, null := o.Expr.(predicate.Null); null {
-			x.c.fail(x.where(o.at), "write IS NULL", "nothing compares with NULL")
+			x.names.fail(x.where(o.at), "write IS NULL", "nothing compares with NULL")
 			return a, b, false
 		}
 	}
@@ -105,14 +105,14 @@ func (x *expression) pair(left, right *sqltext.Node) (a, b operand, ok bool) {
 	if kind == "" {
 		kind = predicate.Text
 	}
-	if a, ok = x.adopt(a, kind); !ok {
+	if a, ok = x.convert(a, kind); !ok {
 		return a, b, false
 	}
-	b, ok = x.adopt(b, kind)
+	b, ok = x.convert(b, kind)
 	return a, b, ok
 }
 
-func (x *expression) comparison(op string, left, right *sqltext.Node, at int32) (operand, bool) {
+func (x *sqlExpression) comparison(op string, left, right *sqltext.Node, at int32) (operand, bool) {
 	a, b, ok := x.pair(left, right)
 	if !ok {
 		return operand{}, false
@@ -120,12 +120,12 @@ func (x *expression) comparison(op string, left, right *sqltext.Node, at int32) 
 	if a.kind == predicate.JSONB || a.kind != a.kind.Element() {
 		return x.fail(at, "write doc ->> 'key', or value = ANY (list)", "%s values are not compared whole", a.kind)
 	}
-	return operand{predicate.Compare{Op: op, A: a.Expr, B: b.Expr, Bytes: mixes(a.kind, a.Expr, b.Expr)},
+	return operand{predicate.Compare{Op: op, A: a.Expr, B: b.Expr, Bytes: mixesTextColumns(a.kind, a.Expr, b.Expr)},
 		predicate.Bool, at}, true
 }
 
 // distinct writes IS [NOT] DISTINCT FROM out, since its operator cannot be qualified.
-func (x *expression) distinct(n *sqltext.A_Expr) (operand, bool) {
+func (x *sqlExpression) distinct(n *sqltext.A_Expr) (operand, bool) {
 	equal, ok := x.comparison("=", n.Lexpr, n.Rexpr, n.Location)
 	if !ok {
 		return operand{}, false
@@ -144,7 +144,7 @@ func (x *expression) distinct(n *sqltext.A_Expr) (operand, bool) {
 	return operand{out, predicate.Bool, n.Location}, true
 }
 
-func (x *expression) nullIf(n *sqltext.A_Expr) (operand, bool) {
+func (x *sqlExpression) nullIf(n *sqltext.A_Expr) (operand, bool) {
 	equal, ok := x.comparison("=", n.Lexpr, n.Rexpr, n.Location)
 	if !ok {
 		return operand{}, false
@@ -156,7 +156,7 @@ func (x *expression) nullIf(n *sqltext.A_Expr) (operand, bool) {
 }
 
 // in compiles a list of values: one comparison with a list if they are constants.
-func (x *expression) in(n *sqltext.A_Expr, negated bool) (operand, bool) {
+func (x *sqlExpression) in(n *sqltext.A_Expr, negated bool) (operand, bool) {
 	items := n.Rexpr.GetList()
 	if items == nil {
 		return x.fail(n.Location, "", "IN takes a list of values")
@@ -186,7 +186,7 @@ func (x *expression) in(n *sqltext.A_Expr, negated bool) (operand, bool) {
 }
 
 // anyOf compiles value = ANY (list), and value <> ALL (list) as its negation.
-func (x *expression) anyOf(n *sqltext.A_Expr, negated bool) (operand, bool) {
+func (x *sqlExpression) anyOf(n *sqltext.A_Expr, negated bool) (operand, bool) {
 	list, ok := x.expr(n.Rexpr)
 	if !ok {
 		return operand{}, false
@@ -198,17 +198,17 @@ func (x *expression) anyOf(n *sqltext.A_Expr, negated bool) (operand, bool) {
 	if !ok {
 		return operand{}, false
 	}
-	if a, ok = x.adopt(a, list.kind.Element()); !ok {
+	if a, ok = x.convert(a, list.kind.Element()); !ok {
 		return operand{}, false
 	}
-	var out predicate.Expr = predicate.AnyOf{A: a.Expr, List: list.Expr, Bytes: mixes(a.kind, a.Expr, list.Expr)}
+	var out predicate.Expr = predicate.AnyOf{A: a.Expr, List: list.Expr, Bytes: mixesTextColumns(a.kind, a.Expr, list.Expr)}
 	if negated {
 		out = predicate.Negation{Expr: out}
 	}
 	return operand{out, predicate.Bool, n.Location}, true
 }
 
-func (x *expression) overlap(op string, n *sqltext.A_Expr) (operand, bool) {
+func (x *sqlExpression) overlap(op string, n *sqltext.A_Expr) (operand, bool) {
 	a, b, ok := x.pair(n.Lexpr, n.Rexpr)
 	if !ok {
 		return operand{}, false
@@ -216,19 +216,19 @@ func (x *expression) overlap(op string, n *sqltext.A_Expr) (operand, bool) {
 	if a.kind == a.kind.Element() {
 		return x.fail(n.Location, "", "%s compares lists", op)
 	}
-	return operand{predicate.Overlap{Op: op, A: a.Expr, B: b.Expr, Bytes: mixes(a.kind, a.Expr, b.Expr)},
+	return operand{predicate.Overlap{Op: op, A: a.Expr, B: b.Expr, Bytes: mixesTextColumns(a.kind, a.Expr, b.Expr)},
 		predicate.Bool, n.Location}, true
 }
 
 // maxPattern bounds a LIKE pattern.
 const maxPattern = 1000
 
-func (x *expression) like(n *sqltext.A_Expr, negated bool) (operand, bool) {
+func (x *sqlExpression) like(n *sqltext.A_Expr, negated bool) (operand, bool) {
 	a, ok := x.expr(n.Lexpr)
 	if !ok {
 		return a, false
 	}
-	if a, ok = x.adopt(a, predicate.Text); !ok {
+	if a, ok = x.convert(a, predicate.Text); !ok {
 		return a, false
 	}
 	pattern, isString := n.Rexpr.GetAConst().GetVal().(*sqltext.A_Const_Sval)
@@ -249,7 +249,7 @@ func (x *expression) like(n *sqltext.A_Expr, negated bool) (operand, bool) {
 	return operand{out, predicate.Bool, n.Location}, true
 }
 
-func (x *expression) between(n *sqltext.A_Expr) (operand, bool) {
+func (x *sqlExpression) between(n *sqltext.A_Expr) (operand, bool) {
 	bounds := n.Rexpr.GetList()
 	if bounds == nil || len(bounds.Items) != 2 {
 		return x.fail(n.Location, "", "BETWEEN takes two bounds")
@@ -267,7 +267,7 @@ func (x *expression) between(n *sqltext.A_Expr) (operand, bool) {
 }
 
 // shift moves the clock by a constant interval; a column could leave the range of its type.
-func (x *expression) shift(op string, n *sqltext.A_Expr) (operand, bool) {
+func (x *sqlExpression) shift(op string, n *sqltext.A_Expr) (operand, bool) {
 	suggestion := "move the clock instead: column < now() - interval '30 days'"
 	o, ok := x.expr(n.Lexpr)
 	if !ok {

@@ -42,7 +42,7 @@ type toolDecl struct {
 	name, description string
 	nameAt            place
 	arguments         []toolArgumentDecl // nil: all that are not pinned
-	said              bool
+	argumentsGiven    bool
 }
 
 type toolArgumentDecl struct {
@@ -50,14 +50,14 @@ type toolArgumentDecl struct {
 	name, description string
 }
 
-func (d *decoder) tool(decl *functionDecl, n *node) {
+func (d *functionDecoder) tool(decl *functionDecl, n *node) {
 	t := &toolDecl{place: n.Place, nameAt: n.Place}
 	what := "tool of " + decl.name
 	d.fields(n, what, map[string]func(*node){
 		"name":        d.wordAt(&t.name, &t.nameAt, "name"),
 		"description": d.word(&t.description, "description"),
 		"arguments": func(v *node) {
-			t.said = true
+			t.argumentsGiven = true
 			switch v.Kind {
 			case yamlfile.List:
 				for _, item := range v.Items {
@@ -81,7 +81,7 @@ func (d *decoder) tool(decl *functionDecl, n *node) {
 }
 
 // tool checks what is published of a function.
-func (c *compiler) tool(p *Policy, decl functionDecl, f *Function) {
+func (c *functionCompiler) tool(p *Policy, decl functionDecl, f *Function) {
 	t := decl.tool
 	if t == nil {
 		return
@@ -115,10 +115,10 @@ func (c *compiler) tool(p *Policy, decl functionDecl, f *Function) {
 	f.Tool = out
 }
 
-func (c *compiler) toolArguments(t *toolDecl, f *Function) []ToolArgument {
+func (c *functionCompiler) toolArguments(t *toolDecl, f *Function) []ToolArgument {
 	o := f.Overloads[0]
 	if o.Variadic {
-		c.fail(t.place, "", "%s is variadic: it cannot be a tool", signature(o))
+		c.fail(t.place, "", "%s is variadic: it cannot be a tool", functionSignature(o))
 		return nil
 	}
 	pinned := func(name string) bool {
@@ -129,7 +129,7 @@ func (c *compiler) toolArguments(t *toolDecl, f *Function) []ToolArgument {
 		_, twice := described[a.name]
 		switch {
 		case !slices.Contains(o.ArgNames, a.name):
-			c.fail(a.place, closest(a.name, o.ArgNames), "%s has no argument %q", signature(o), a.name)
+			c.fail(a.place, closest(a.name, o.ArgNames), "%s has no argument %q", functionSignature(o), a.name)
 		case pinned(a.name):
 			c.fail(a.place, "leave it out: tools do not take what is pinned", "%q is pinned", a.name)
 		case twice:
@@ -141,16 +141,16 @@ func (c *compiler) toolArguments(t *toolDecl, f *Function) []ToolArgument {
 	for i, name := range o.ArgNames {
 		optional := i >= len(o.ArgNames)-o.Defaults
 		description, wanted := described[name]
-		if !t.said {
+		if !t.argumentsGiven {
 			wanted = !pinned(name)
 		}
 		switch {
 		case wanted && name == "":
-			c.fail(t.place, "", "argument %d of %s has no name, which tools need", i+1, signature(o))
+			c.fail(t.place, "", "argument %d of %s has no name, which tools need", i+1, functionSignature(o))
 		case wanted:
 			out = append(out, ToolArgument{Name: name, Type: o.ArgTypes[i], Description: description, Optional: optional})
 		case !optional && !pinned(name):
-			c.fail(t.place, "list it under arguments, or pin it", "argument %q of %s has no default", name, signature(o))
+			c.fail(t.place, "list it under arguments, or pin it", "argument %q of %s has no default", name, functionSignature(o))
 		}
 	}
 	return out

@@ -22,9 +22,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// written are policies that have, between them, nearly all that a policy may say, each beside the schema.sql that it is
+// descriptionOf are policies that have, between them, nearly all that a policy may say, each beside the schema.sql that it is
 // for.
-var written = []string{
+var descriptionOf = []string{
 	"../examples/worlds/arcive/policy.yaml", "../examples/worlds/ciris/policy.yaml",
 	"../examples/worlds/ciris/policy_registry.yaml", "../examples/worlds/kernle/policy.yaml",
 	"../examples/worlds/beheard/policy.yaml", "../examples/worlds/memberintel/policy.yaml",
@@ -50,7 +50,7 @@ func TestVersionsTellPoliciesApart(t *testing.T) {
 			return ok && slices.Contains(unsaid, f.Name())
 		}, cmp.Ignore()),
 	}
-	for i, file := range written {
+	for i, file := range descriptionOf {
 		if !tier.Turn(i, 1) {
 			continue
 		}

@@ -22,29 +22,29 @@ const (
 type ViewRewriter func(p *Policy, snap *catalog.Snapshot, view *catalog.Relation, of ViewCopy) (query string, bare bool, err error)
 
 // view compiles a view and, before it, those that it reads.
-func (c *compiler) view(p *Policy, decl viewDecl) {
-	schema, name := split(decl.name)
+func (c *viewCompiler) view(p *Policy, decl viewDecl) {
+	schema, name := splitName(decl.name)
 	resolved, ok := c.snap.ResolveRelation(schema, name)
 	if !ok {
-		c.fail(decl.place, c.suggestView(decl.name), "the database has no view %q%s", decl.name, c.onPath(schema))
+		c.fail(decl.place, c.suggestView(decl.name), "the database has no view %q%s", decl.name, c.searchPathNote(schema))
 		return
 	}
 	r, _ := c.snap.Relation(resolved)
 	switch {
-	case system(resolved.Schema):
+	case isSystemSchema(resolved.Schema):
 		c.fail(decl.place, "agents read their own form of the catalogs", "%s belongs to the system", resolved)
 		return
 	case r.Kind != catalog.View:
-		c.fail(decl.place, "list it under tables", "%s is a %s", resolved, kindName(r.Kind))
+		c.fail(decl.place, "list it under tables", "%s is a %s", resolved, relationKind(r.Kind))
 		return
-	case c.define == nil:
+	case c.rewriteView == nil:
 		c.fail(decl.place, "", "views cannot be judged here")
 		return
 	case c.snap.ServerVersion() < 150000:
 		c.fail(decl.place, "", "views with the rights of who reads them need PostgreSQL 15")
 		return
 	}
-	if v := c.copied(p, decl, r, 0); v != nil {
+	if v := c.copyView(p, decl, r, 0); v != nil {
 		if v.Listed {
 			c.fail(decl.place, "", "view %s is there twice", resolved)
 		}
@@ -55,8 +55,8 @@ func (c *compiler) view(p *Policy, decl viewDecl) {
 // maxNesting bounds views that read views.
 const maxNesting = 32
 
-// copied returns the view with its queries, making those of the views beneath it first; nil after an error.
-func (c *compiler) copied(p *Policy, decl viewDecl, r *catalog.Relation, depth int) *View {
+// copyView returns the view with its queries, making those of the views beneath it first; nil after an error.
+func (c *viewCompiler) copyView(p *Policy, decl viewDecl, r *catalog.Relation, depth int) *View {
 	if v, ok := p.View(r.Name); ok {
 		return v
 	}
@@ -78,10 +78,10 @@ func (c *compiler) copied(p *Policy, decl viewDecl, r *catalog.Relation, depth i
 		}
 		beneath, ok := c.snap.Relation(name)
 		switch {
-		case !ok || beneath.Kind != catalog.View || system(name.Schema):
+		case !ok || beneath.Kind != catalog.View || isSystemSchema(name.Schema):
 			v.Tables = append(v.Tables, name)
 		default:
-			inner := c.copied(p, decl, beneath, depth+1)
+			inner := c.copyView(p, decl, beneath, depth+1)
 			if inner == nil {
 				return nil
 			}
@@ -91,18 +91,18 @@ func (c *compiler) copied(p *Policy, decl viewDecl, r *catalog.Relation, depth i
 	slices.SortFunc(v.Tables, compareNames)
 	v.Tables = slices.Compact(v.Tables)
 	for _, name := range v.Tables {
-		if _, ok := p.Table(name); !ok && !system(name.Schema) && !p.beneath(name) {
+		if _, ok := p.Table(name); !ok && !isSystemSchema(name.Schema) && !p.hasChild(name) {
 			c.fail(decl.place, "list it under tables, with a rule of its own",
 				"view %s reads %s, which the policy does not list", r.Name, name)
 			return nil
 		}
 	}
 	var err error
-	if v.Query, _, err = c.define(p, c.snap, r, RowCopy); err == nil {
-		v.FilteredQuery, v.PartlyFiltered, err = c.define(p, c.snap, r, FilteredCopy)
+	if v.Query, _, err = c.rewriteView(p, c.snap, r, RowCopy); err == nil {
+		v.FilteredQuery, v.PartlyFiltered, err = c.rewriteView(p, c.snap, r, FilteredCopy)
 	}
 	if err == nil {
-		v.SignedQuery, _, err = c.define(p, c.snap, r, SignedCopy)
+		v.SignedQuery, _, err = c.rewriteView(p, c.snap, r, SignedCopy)
 	}
 	if err != nil {
 		within := ""
@@ -112,22 +112,12 @@ func (c *compiler) copied(p *Policy, decl viewDecl, r *catalog.Relation, depth i
 		c.fail(decl.place, "", "view %s%s cannot be read by agents: %s", decl.name, within, err)
 		return nil
 	}
-	v.writable(p)
+	v.setWrite(p)
 	p.views = append(p.views, v)
 	return v
 }
 
-func (c *compiler) suggestView(written string) string {
-	schema, _ := split(written)
-	var names []string
-	for _, r := range c.snap.Relations() {
-		switch {
-		case system(r.Name.Schema) || r.Kind != catalog.View:
-		case schema == "" && slices.Contains(c.snap.SearchPath(), r.Name.Schema):
-			names = append(names, r.Name.Name)
-		default:
-			names = append(names, r.Name.String())
-		}
-	}
-	return closest(written, names)
+type viewCompiler struct {
+	*resolver
+	rewriteView ViewRewriter
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// writable says what agents may change through a view: what they may of the one table or view that it reads, in the
+// setWrite says what agents may change through a view: what they may of the one table or view that it reads, in the
 // columns that are that one's own. PostgreSQL must take the view for updatable by itself, and so every view beneath:
 // where triggers or rules answer in its place they mean what their author meant, and the copy has none.
-func (v *View) writable(p *Policy) {
+func (v *View) setWrite(p *Policy) {
 	if len(v.Relation.Reads) != 1 || v.Relation.Updatable == 0 {
 		return
 	}

@@ -12,15 +12,15 @@ type Watch struct {
 	last string // what Changed found
 }
 
-// see notes a file or folder that is about to be read.
-func (w *Watch) see(path string) {
+// note notes a file or folder that is about to be read.
+func (w *Watch) note(path string) {
 	if _, ok := w.seen[path]; !ok {
-		w.seen[path] = look(path)
+		w.seen[path] = fileState(path)
 	}
 }
 
-// look is what tells that a file has changed, or that a folder has other entries.
-func look(path string) string {
+// fileState is what tells that a file has changed, or that a folder has other entries.
+func fileState(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
 		return "none"
@@ -45,7 +45,7 @@ func (w *Watch) Changed() bool {
 	var b strings.Builder
 	same := true
 	for _, path := range keys(w.seen) {
-		now := look(path)
+		now := fileState(path)
 		same = same && now == w.seen[path]
 		fmt.Fprintf(&b, "%q %q\n", path, now)
 	}

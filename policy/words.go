@@ -49,32 +49,32 @@ func (p *Policy) inWords(n predicate.Node, row *catalog.Relation) string {
 	case predicate.Open:
 		return "every row"
 	case predicate.Own:
-		return owned(n)
+		return ownText(n)
 	case predicate.Tenant:
 		switch {
 		case n.SharedNull:
-			return owned(n.Own) + ", or NULL, which is everybody's"
+			return ownText(n.Own) + ", or NULL, which is everybody's"
 		case n.Shared != "":
-			return owned(n.Own) + fmt.Sprintf(", or %q, which is everybody's", n.Shared)
+			return ownText(n.Own) + fmt.Sprintf(", or %q, which is everybody's", n.Shared)
 		}
-		return owned(n.Own)
+		return ownText(n.Own)
 	case predicate.Status:
 		return fmt.Sprintf("%s is %q", n.Column, n.Is)
 	case predicate.Grant:
-		return fmt.Sprintf("%s lists %s", n.Column, grantedTo(n))
+		return fmt.Sprintf("%s lists %s", n.Column, granteeText(n))
 	case predicate.SQL:
-		return "the condition " + condition(n, row)
+		return "the condition " + conditionText(n, row)
 	case predicate.Consent:
-		text := fmt.Sprintf("everybody reached by %s has %s = %q", path(n.Steps), n.Status, n.Is)
+		text := fmt.Sprintf("everybody reached by %s has %s = %q", linkText(n.Steps), n.Status, n.Is)
 		if n.Expires != "" {
 			text += ", and " + n.Expires + " is not over"
 		}
-		return text + without(n.Required)
+		return text + noSubjectText(n.Required)
 	case predicate.Recorded:
-		return asked(n, fmt.Sprintf("has agreed by a record of %s that is given to %s", n.Record.Relation.Name,
-			grantedTo(n.Record.Grantee)))
+		return subjectsText(n, fmt.Sprintf("has agreed by a record of %s that is given to %s", n.Record.Relation.Name,
+			granteeText(n.Record.Grantee)))
 	case predicate.Derived:
-		text := "every row that it was made from, reached by " + path(n.Steps)
+		text := "every row that it was made from, reached by " + linkText(n.Steps)
 		if len(n.Steps) == 0 {
 			text = fmt.Sprintf("every row of %s that %s lists", n.Source.Name, n.List.Column)
 		}
@@ -87,13 +87,13 @@ func (p *Policy) inWords(n predicate.Node, row *catalog.Relation) string {
 		}
 		return text
 	case predicate.Registered:
-		return asked(n.Of, "consents by the registry"+registered(n))
+		return subjectsText(n.Of, "consents by the registry"+registryText(n))
 	case predicate.Visible:
 		steps := []predicate.Step{{Relation: n.Relation, Column: n.Column, From: n.From, And: n.And}}
 		if t, ok := p.Table(n.Relation.Name); ok && predicate.Check(t.Rows, t.Relation) == predicate.Check(n.Rows, n.Relation) {
-			return "a row shows of " + path(steps)
+			return "a row shows of " + linkText(steps)
 		}
-		return "there is a row of " + path(steps) + " for which " + p.inWords(n.Rows, n.Relation)
+		return "there is a row of " + linkText(steps) + " for which " + p.inWords(n.Rows, n.Relation)
 	case predicate.Any:
 		var parts []string
 		for _, part := range n {
@@ -109,37 +109,37 @@ func (p *Policy) inWords(n predicate.Node, row *catalog.Relation) string {
 		}
 		return strings.Join(parts, ", and ")
 	}
-	return "the condition " + condition(n, row)
+	return "the condition " + conditionText(n, row)
 }
 
-// asked says who has to agree, and how.
-func asked(n predicate.Recorded, how string) string {
+// subjectsText says who has to agree, and how.
+func subjectsText(n predicate.Recorded, how string) string {
 	subjects := n.Subject
 	if subjects == "" {
 		subjects = "everybody in " + n.Subjects.Column
 	}
 	text := subjects + " " + how
 	if len(n.Steps) > 0 {
-		text = "of the rows reached by " + path(n.Steps) + ": " + text
+		text = "of the rows reached by " + linkText(n.Steps) + ": " + text
 	}
 	if len(n.But) > 0 {
-		text += ", but the agent's own " + names(n.But) + " need not be asked"
+		text += ", but the agent's own " + attributeNames(n.But) + " need not be asked"
 	}
 	return text
 }
 
-// registered says what a record of the registry must be.
-func registered(n predicate.Registered) string {
+// registryText says what a record of the registry must be.
+func registryText(n predicate.Registered) string {
 	var out []string
 	listed := func(what string, words []string, session []predicate.Grantee) {
 		switch {
 		case len(words) > 0 && len(session) > 0:
 			out = append(out, fmt.Sprintf("to the %s %s, which the agent's %s has", what,
-				strings.Join(words, " and "), names(session)))
+				strings.Join(words, " and "), attributeNames(session)))
 		case len(words) > 0:
 			out = append(out, fmt.Sprintf("to the %s %s", what, strings.Join(words, " and ")))
 		case len(session) > 0:
-			out = append(out, fmt.Sprintf("to each %s in the agent's %s", what, names(session)))
+			out = append(out, fmt.Sprintf("to each %s in the agent's %s", what, attributeNames(session)))
 		}
 	}
 	listed("category", n.Categories, n.SessionCategories)
@@ -148,14 +148,14 @@ func registered(n predicate.Registered) string {
 		out = append(out, "in the stream "+strings.Join(n.Streams, " or "))
 	}
 	if len(n.Grantees) > 0 {
-		out = append(out, "given to everybody or the agent's "+names(n.Grantees))
+		out = append(out, "given to everybody or the agent's "+attributeNames(n.Grantees))
 	}
 	scopes := []string{"everything", "table:" + n.Tables[0]}
 	if n.Key != "" {
 		scopes = append(scopes, "row:"+n.Tables[0]+":<"+n.Key+">")
 	}
 	if len(n.Contexts) > 0 {
-		scopes = append(scopes, "ctx:<"+names(n.Contexts)+">")
+		scopes = append(scopes, "ctx:<"+attributeNames(n.Contexts)+">")
 	}
 	if len(scopes) > 2 {
 		out = append(out, "about "+strings.Join(scopes, " or "))
@@ -172,7 +172,7 @@ func registered(n predicate.Registered) string {
 	return ", " + strings.Join(out, ", ")
 }
 
-func names(to []predicate.Grantee) string {
+func attributeNames(to []predicate.Grantee) string {
 	var out []string
 	for _, g := range to {
 		out = append(out, g.Attribute)
@@ -180,19 +180,19 @@ func names(to []predicate.Grantee) string {
 	return strings.Join(out, ", ")
 }
 
-// condition is the SQL of a node, without the question whether the session has a seal.
-func condition(n predicate.Node, row *catalog.Relation) string {
+// conditionText is the SQL of a node, without the question whether the session has a seal.
+func conditionText(n predicate.Node, row *catalog.Relation) string {
 	return strings.TrimPrefix(ReadableSQL(predicate.Check(n, row)), "(SELECT sealed()) AND ")
 }
 
-func owned(n predicate.Own) string {
+func ownText(n predicate.Own) string {
 	if strings.HasSuffix(n.Type, "[]") {
 		return fmt.Sprintf("%s is one of the agent's %s", n.Column, n.Attribute)
 	}
 	return fmt.Sprintf("%s is the agent's %s", n.Column, n.Attribute)
 }
 
-func grantedTo(n predicate.Grant) string {
+func granteeText(n predicate.Grant) string {
 	var who []string
 	for _, to := range n.To {
 		if to.List {
@@ -210,8 +210,8 @@ func grantedTo(n predicate.Grant) string {
 	return strings.Join(who, " or ")
 }
 
-// path says where links lead: note_people (note_id = id) → people (id = person_id).
-func path(steps []predicate.Step) string {
+// linkText says where links lead: note_people (note_id = id) → people (id = person_id).
+func linkText(steps []predicate.Step) string {
 	var out []string
 	for _, s := range steps {
 		pairs := []string{s.Column + " = " + s.From}
@@ -223,7 +223,7 @@ func path(steps []predicate.Step) string {
 	return strings.Join(out, " → ")
 }
 
-func without(required bool) string {
+func noSubjectText(required bool) string {
 	if required {
 		return "; a row that refers to nobody is hidden"
 	}

@@ -1,0 +1,163 @@
+package policy
+
+import (
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+type aggregateCompiler struct {
+	*resolver
+	rules *ruleCompiler
+}
+
+// aggregate compiles what a table says under aggregate; nil if nothing, or after an error.
+func (c *aggregateCompiler) aggregate(decl *aggregateDecl, t *Table) *Aggregate {
+	if decl == nil {
+		return nil
+	}
+	r := t.Relation
+	switch {
+	case t.LacksRowSecurity():
+		c.fail(decl.place, "", "%s is a %s, which has no row security: aggregate is for tables", r.Name, relationKind(r.Kind))
+		return nil
+	case r.IsPartition:
+		c.fail(decl.place, "say it of the table that it is a part of", "%s is a partition", r.Name)
+		return nil
+	}
+	out := &Aggregate{Subject: decl.subject, Minimum: decl.minimum, Share: decl.share}
+	failed := len(c.errs)
+	c.rules.tablePath = append(c.rules.tablePath, r.Name)
+	c.rules.countsGroups = true
+	out.Rows = c.rules.compileBlock(decl.rows, r)
+	c.rules.countsGroups = false
+	c.rules.tablePath = c.rules.tablePath[:len(c.rules.tablePath)-1]
+	if _, open := out.Rows.(predicate.Open); open {
+		c.warn(decl.place, "every row of %s counts in aggregates, whoever it is about", r.Name)
+	}
+	c.subject(decl, r)
+	for _, d := range decl.dimensions {
+		out.Dimensions = append(out.Dimensions, c.dimension(d, decl, r))
+	}
+	for _, m := range decl.measures {
+		out.Measures = append(out.Measures, c.measure(m, decl, r))
+	}
+	for _, m := range decl.measures {
+		if out.Dimension(m.column) != nil {
+			c.fail(m.place, "let it be one of them", "%s is a dimension and a measure", m.column)
+		}
+	}
+	c.singles(decl, r)
+	slices.SortFunc(out.Dimensions, func(a, b Dimension) int { return strings.Compare(a.Column, b.Column) })
+	slices.SortFunc(out.Measures, func(a, b Measure) int { return strings.Compare(a.Column, b.Column) })
+	if len(c.errs) > failed {
+		return nil
+	}
+	return out
+}
+
+func (c *aggregateCompiler) subject(decl *aggregateDecl, r *catalog.Relation) {
+	column := c.ruleColumn(decl.subjectAt, r, decl.subject)
+	if column == nil {
+		return
+	}
+	if f := typeFamily(column.Type); f == "" || f == "date" || column.Nondeterministic {
+		c.fail(decl.subjectAt, "a subject is a uuid, an integer or a text whose collation tells all texts apart",
+			"%s.%s is a %s, which cannot say whom a row is about", r.Name, decl.subject, column.Type)
+	}
+}
+
+// singles refuses dimensions and measures that tell more of a row than its columns do. Rows that show count as they
+// are, in a group of one too: sum(pay) FILTER (WHERE dept = 'ceo') is the pay of somebody.
+func (c *aggregateCompiler) singles(decl *aggregateDecl, r *catalog.Relation) {
+	columns := c.tables[r.Name].decl.columns
+	if columns == nil || len(decl.accept) > 0 {
+		return
+	}
+	check := func(at place, name, by string) {
+		if r.Column(name) == nil {
+			return
+		}
+		i := slices.IndexFunc(columns, func(d columnDecl) bool { return d.Name == name })
+		what, instead := "is hidden", "say allow under columns"
+		switch {
+		case i < 0:
+		case columns[i].byKey != nil:
+			what = "exists by key only"
+		case by != "" && slices.Contains(coarser[columns[i].Unit], by), columns[i].Mask == Plain && !columns[i].general:
+			return
+		case by != "" && columns[i].Unit != "":
+			what, instead = "shows by the "+columns[i].Unit, "write { by: "+columns[i].Unit+" }"
+		default:
+			what = "is masked"
+		}
+		c.fail(at, instead+", leave it out, or say accept: ["+acceptValues+"]",
+			"%s.%s %s, and an aggregate that chooses a single row which shows would tell more of it", r.Name, name, what)
+	}
+	for _, d := range decl.dimensions {
+		check(d.place, d.column, d.by)
+	}
+	for _, m := range decl.measures {
+		check(m.place, m.column, "")
+	}
+}
+
+// dimension checks a dimension. Two of its values that are equal must be the same in every respect: what an expression
+// could tell apart within a cell, it could use to divide it.
+func (c *aggregateCompiler) dimension(d dimensionDecl, decl *aggregateDecl, r *catalog.Relation) Dimension {
+	out := Dimension{Column: d.column, Unit: d.by, Closed: d.closed}
+	column := c.ruleColumn(d.place, r, d.column)
+	if column == nil {
+		return out
+	}
+	out.Type, out.OID = column.Type, column.TypeOID
+	time := column.TypeOID == 1082 || column.TypeOID == 1114 || column.TypeOID == 1184
+	enum := c.snap.TypeByOID(column.TypeOID) != nil && c.snap.TypeByOID(column.TypeOID).Kind == 'e'
+	switch {
+	case d.column == decl.subject:
+		c.fail(d.place, "leave it out", "%s is the subject: a group of one subject is never returned", d.column)
+	case time && d.by == "":
+		c.fail(d.place, "write { by: month }", "%s.%s is a %s: say by which unit it may group", r.Name, d.column, column.Type)
+	case !time && d.by != "":
+		c.fail(d.place, "by is for dates and timestamps; write allow", "%s.%s is a %s", r.Name, d.column, column.Type)
+	case column.TypeOID == 1082 && d.by == "hour":
+		c.fail(d.place, "write { by: day }", "%s.%s is a date, which has no hours", r.Name, d.column)
+	case !time && !enum && typeFamily(column.Type) == "" && column.Type != "boolean", column.Nondeterministic:
+		c.fail(d.place, "dimensions are uuid, integer, text, boolean, enum and time columns, of collations that "+
+			"tell all texts apart",
+			"%s.%s is a %s, whose equal values may differ", r.Name, d.column, column.Type)
+	case !time && slices.ContainsFunc(r.Unique, func(k catalog.Key) bool { return slices.Equal(k.Equal, []string{d.column}) }),
+		!time && slices.Equal(r.PrimaryKey, []string{d.column}):
+		c.fail(d.place, "leave it out", "%s.%s is unique: every group would be a single row", r.Name, d.column)
+	}
+	return out
+}
+
+func (c *aggregateCompiler) measure(m measureDecl, decl *aggregateDecl, r *catalog.Relation) Measure {
+	out := Measure{Column: m.column, Low: m.low, High: m.high}
+	column := c.ruleColumn(m.place, r, m.column)
+	if column == nil || m.low == "" {
+		return out
+	}
+	out.Type = column.Type
+	limit := map[string]string{"smallint": "32767", "integer": "2147483647", "bigint": "9223372036854775807"}[column.Type]
+	plain, _, _ := strings.Cut(column.Type, "(")
+	switch {
+	case m.column == decl.subject:
+		c.fail(m.place, "leave it out", "%s is the subject", m.column)
+	case limit != "":
+		for _, bound := range []string{m.low, m.high} {
+			value, _ := new(big.Rat).SetString(bound)
+			most, _ := new(big.Rat).SetString(limit)
+			if !value.IsInt() || new(big.Rat).Abs(value).Cmp(most) > 0 {
+				c.fail(m.place, "", "%s is no value of %s.%s, which is a %s", bound, r.Name, m.column, column.Type)
+			}
+		}
+	case plain != "numeric" && column.Type != "real" && column.Type != "double precision":
+		c.fail(m.place, "measures are numbers", "%s.%s is a %s", r.Name, m.column, column.Type)
+	}
+	return out
+}

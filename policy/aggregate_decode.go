@@ -1,0 +1,126 @@
+package policy
+
+import (
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
+)
+
+// defaultMinimum is how many subjects a cell has at least where the policy does not say.
+const defaultMinimum = 5
+
+type aggregateDecl struct {
+	place
+	subject        string
+	subjectAt      place
+	rows           block
+	minimum, share int
+	dimensions     []dimensionDecl
+	measures       []measureDecl
+	accept         []wordDecl
+}
+
+type dimensionDecl struct {
+	place
+	column, by string
+	closed     bool
+}
+
+type measureDecl struct {
+	place
+	column, low, high string
+}
+
+func (d *tableDecoder) aggregate(at place, n *node) *aggregateDecl {
+	decl := &aggregateDecl{place: at, minimum: defaultMinimum}
+	d.fields(n, "aggregate", map[string]func(*node){
+		"subject": func(v *node) {
+			decl.subjectAt = v.Place
+			d.word(&decl.subject, "subject")(v)
+		},
+		"rows":       func(v *node) { decl.rows = d.blocks.rows(v) },
+		"minimum":    func(v *node) { d.numberBetween(&decl.minimum, v, "minimum", 2, 1_000_000) },
+		"share":      func(v *node) { d.numberBetween(&decl.share, v, "share, in percent,", 1, 99) },
+		"dimensions": func(v *node) { d.dimensions(decl, v) },
+		"measures":   func(v *node) { d.measures(decl, v) },
+		"accept":     func(v *node) { decl.accept = d.words(v, "accept", acceptValues) },
+	})
+	d.need(n, "aggregate", "subject", "rows")
+	return decl
+}
+
+func (d *tableDecoder) dimensions(decl *aggregateDecl, n *node) {
+	const shape = "write { column: allow }, or { column: { by: month } } for a time"
+	if n.Kind != yamlfile.Mapping {
+		d.fail(n.Place, shape, "dimensions must be a mapping, not %s", n.Kind)
+		return
+	}
+	for i, name := range n.Keys {
+		v, dim := n.Values[i], dimensionDecl{place: n.KeyAt[i], column: name}
+		if v.Kind == yamlfile.Scalar {
+			if v.Value != "allow" {
+				d.fail(v.Place, shape, "unknown rule %q of dimension %s", v.Value, name)
+			}
+			decl.dimensions = append(decl.dimensions, dim)
+			continue
+		}
+		d.fields(v, "dimension "+name, map[string]func(*node){
+			"by": func(v *node) {
+				d.word(&dim.by, "by")(v)
+				if coarser[dim.by] == nil && dim.by != "" {
+					d.fail(v.Place, closest(dim.by, keys(coarser)), "by takes hour, day, week, month, quarter or year, not %q", dim.by)
+				}
+			},
+			"closed": func(v *node) {
+				if v.Kind != yamlfile.Scalar || v.Literal != yamlfile.Bool {
+					d.fail(v.Place, "", "closed takes true or false")
+					return
+				}
+				dim.closed = v.Value == "true"
+			},
+		})
+		d.need(v, "dimension "+name, "by")
+		decl.dimensions = append(decl.dimensions, dim)
+	}
+}
+
+func (d *tableDecoder) measures(decl *aggregateDecl, n *node) {
+	if !d.expect(n, yamlfile.Mapping, "measures") {
+		return
+	}
+	for i, name := range n.Keys {
+		v, m := n.Values[i], measureDecl{place: n.KeyAt[i], column: name}
+		d.fields(v, "measure "+name, map[string]func(*node){
+			"between": func(v *node) {
+				if v.Kind != yamlfile.List || len(v.Items) != 2 || !number(v.Items[0]) || !number(v.Items[1]) {
+					d.fail(v.Place, "write between: [0, 1000]", "between takes two numbers")
+					return
+				}
+				m.low, m.high = v.Items[0].Value, v.Items[1].Value
+				low, _ := new(big.Rat).SetString(m.low)
+				high, _ := new(big.Rat).SetString(m.high)
+				if low.Cmp(high) >= 0 {
+					d.fail(v.Place, "the lower bound comes first", "between holds no number")
+				}
+			},
+		})
+		if v.Kind != yamlfile.Mapping || !slices.Contains(v.Keys, "between") {
+			d.fail(n.KeyAt[i],
+				"what lies outside counts as the bound: without one, a single large value shows in any sum",
+				"measure %s needs between: [lowest, highest]", name)
+		}
+		decl.measures = append(decl.measures, m)
+	}
+}
+
+// number tells whether a scalar is a decimal number that is no longer than any column's.
+func number(n *node) bool {
+	if n.Kind != yamlfile.Scalar || n.Literal != yamlfile.Integer && n.Literal != yamlfile.Float || len(n.Value) > 30 ||
+		strings.Trim(n.Value, "-0123456789.") != "" {
+		return false
+	}
+	_, ok := new(big.Rat).SetString(n.Value)
+	return ok
+}

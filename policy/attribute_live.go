@@ -1,0 +1,222 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+type attributeCompiler struct {
+	*resolver
+	rules *ruleCompiler
+}
+
+// liveAttributes compiles the attributes that the database works out, and puts them into an order in which none needs a later one.
+func (c *attributeCompiler) liveAttributes() []predicate.Live {
+	bySetting := map[string]string{}
+	var all []predicate.Live
+	at := map[string]place{}
+	for i := range c.doc.attributes {
+		decl := &c.doc.attributes[i]
+		at[decl.Name] = decl.place
+		if decl.Source == sourceCredential {
+			continue
+		}
+		if decl.Setting != "" {
+			if first, taken := bySetting[decl.Setting]; taken {
+				c.fail(*decl.setting, "write a setting for each",
+					"the setting %s is that of the attribute %s already", decl.Setting, first)
+			}
+			bySetting[decl.Setting] = decl.Name
+		}
+		out := predicate.Live{Name: decl.Name, Type: decl.SQLType(), Optional: decl.Optional, Setting: decl.Setting}
+		c.liveValue(decl, &out)
+		all = append(all, out)
+	}
+	slices.SortFunc(all, func(a, b predicate.Live) int { return strings.Compare(a.Name, b.Name) })
+	return c.dependencyOrder(all, at)
+}
+
+// liveValue compiles what an attribute is worked out from.
+func (c *attributeCompiler) liveValue(decl *attributeDecl, out *predicate.Live) {
+	switch {
+	case decl.within != nil && decl.within.source != nil:
+		c.liveLookup(decl, decl.within.source, out)
+	case decl.within != nil:
+		for _, g := range decl.within.attributes {
+			a := c.findAttribute(g.place, g.attribute)
+			if a == nil {
+				continue
+			}
+			if typeFamily(a.element()) != typeFamily(decl.Type) {
+				c.fail(g.place, "declare both with one type", "the attribute %s is a %s and %s a %s", decl.Name,
+					decl.Type, a.Name, a.Type)
+			}
+			out.Equals = append(out.Equals, predicate.Attr{Name: a.Name, Type: a.SQLType(), Optional: a.Optional})
+		}
+		for _, v := range decl.within.values {
+			if err := decl.Attribute.Check(v.Value); err != nil {
+				c.fail(v.Place, "write it as PostgreSQL does", "%s", err)
+			}
+			out.Values = append(out.Values, v.Value)
+		}
+	case decl.lookup != nil:
+		c.liveLookup(decl, decl.lookup, out)
+	case decl.sql != nil:
+		c.liveExpression(decl, out)
+	}
+}
+
+// liveLookup compiles a table in which a value, or what confirms a claim, is looked up.
+func (c *attributeCompiler) liveLookup(decl *attributeDecl, q *lookupDecl, out *predicate.Live) {
+	table := c.findTable(q.tableAt, q.table)
+	if table == nil {
+		return
+	}
+	column := c.ruleColumn(q.place, table, q.column)
+	if column == nil {
+		return
+	}
+	c.checkLookupType(decl, q, table, column)
+	var rows predicate.All
+	if decl.Setting != "" {
+		claim := predicate.Own{Column: q.column, Attribute: predicate.Claim, Type: decl.SQLType(), AsText: c.isEnum(column)}
+		if isBlankPadded(column.Type) {
+			claim.Type = "pg_catalog.bpchar"
+		}
+		rows = append(rows, claim)
+	}
+	for _, m := range q.match {
+		if own := c.rules.compareWithAttribute(m, table); own != nil {
+			rows = append(rows, *own)
+		}
+	}
+	if q.rows != nil {
+		outer := c.rules.currentRule
+		c.rules.currentRule = nil
+		if n := c.rules.compileBlock(q.rows, table); n != nil {
+			if _, open := n.(predicate.Open); !open {
+				rows = append(rows, n)
+			}
+		}
+		c.rules.currentRule = outer
+	}
+	out.Table, out.Column, out.Rows = table, q.column, rows
+}
+
+// checkLookupType checks that every value of a column is one of the attribute's type: a cast that raised would tell that a row
+// is there.
+func (c *attributeCompiler) checkLookupType(decl *attributeDecl, q *lookupDecl, table *catalog.Relation, column *catalog.Column) {
+	fits := false
+	switch decl.Type {
+	case "text":
+		fits = typeFamily(column.Type) == "text" || isBlankPadded(column.Type) || c.isEnum(column) ||
+			decl.Setting == "" && column.Type == "boolean"
+	case "uuid":
+		fits = column.Type == "uuid"
+	case "bigint":
+		fits = typeFamily(column.Type) == "integer"
+	case "integer":
+		fits = typeFamily(column.Type) == "integer" && (column.Type != "bigint" || decl.Setting != "")
+	}
+	if !fits {
+		c.fail(q.place, "declare the attribute with the column's type", "%s.%s is a %s and the attribute %s a %s",
+			table.Name, column.Name, column.Type, decl.Name, decl.Type)
+	}
+}
+
+// liveExpression compiles an expression over other attributes.
+func (c *attributeCompiler) liveExpression(decl *attributeDecl, out *predicate.Live) {
+	x, n := c.rules.parseExpression(*decl.sql, nil, "write the expression alone, as it would stand after SELECT")
+	if n == nil {
+		return
+	}
+	o, ok := x.expr(n)
+	if !ok {
+		return
+	}
+	want := map[string]predicate.Kind{"text": predicate.Text, "uuid": predicate.UUID, "integer": predicate.Number,
+		"bigint": predicate.Number}[decl.Type]
+	if o.kind == predicate.Bool && decl.Type == "text" {
+		want = predicate.Bool
+	}
+	if o.kind == predicate.Float && want == predicate.Number || want == "" {
+		c.fail(decl.sql.where(0), "", "the expression is a %s and the attribute %s a %s", o.kind, decl.Name, decl.Type)
+		return
+	}
+	if o, ok = x.convert(o, want); !ok {
+		return
+	}
+	if !x.readsValue {
+		c.fail(decl.sql.where(0), "speak of another attribute: attribute('name')", "the expression is the same for everybody")
+	}
+	out.Expr, out.Kind = o.Expr, want
+}
+
+// dependencyOrder sorts attributes so that none needs a later one, and reports circles.
+func (c *attributeCompiler) dependencyOrder(all []predicate.Live, at map[string]place) []predicate.Live {
+	byName := map[string]predicate.Live{}
+	for _, l := range all {
+		byName[l.Name] = l
+	}
+	var out []predicate.Live
+	done, path := map[string]bool{}, []string(nil)
+	var visit func(l predicate.Live)
+	visit = func(l predicate.Live) {
+		if i := slices.Index(path, l.Name); i >= 0 {
+			c.fail(at[l.Name], "let one of them come from the credential", "attributes go round in a circle: %s",
+				strings.Join(append(slices.Clone(path[i:]), l.Name), " → "))
+			return
+		}
+		if done[l.Name] {
+			return
+		}
+		path = append(path, l.Name)
+		for _, need := range l.Needs() {
+			if other, live := byName[need]; live {
+				visit(other)
+			}
+		}
+		path = path[:len(path)-1]
+		if !done[l.Name] {
+			done[l.Name] = true
+			out = append(out, l)
+		}
+	}
+	for _, l := range all {
+		visit(l)
+	}
+	return out
+}
+
+// AttributeOrigin is where the value of an attribute comes from that the database works out, as text: what confirms a claim, the
+// query, or the expression. It is "" for one of the credential.
+func (p *Policy) AttributeOrigin(name string) string {
+	for _, l := range p.live {
+		if l.Name != name {
+			continue
+		}
+		switch {
+		case l.Table != nil:
+			sql := "SELECT " + catalog.QuoteIdent(l.Column) + " FROM " + l.Table.Name.SQL()
+			if l.Rows != nil {
+				// A claim has no name among the attributes.
+				sql += " WHERE " + strings.ReplaceAll(ReadableSQL(predicate.Check(l.Rows, l.Table)), "(SELECT attr(''))", "claim")
+			}
+			return sql
+		case len(l.Equals) > 0:
+			var ids []string
+			for _, a := range l.Equals {
+				ids = append(ids, "attribute('"+a.Name+"')")
+			}
+			return strings.Join(ids, ", or ")
+		case len(l.Values) > 0:
+			return "'" + strings.Join(l.Values, "', '") + "'"
+		default:
+			return strings.Join(strings.Fields(p.expressions[name]), " ")
+		}
+	}
+	return ""
+}

@@ -1,0 +1,101 @@
+package policy
+
+import (
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+func (d *blockDecoder) consent(at place, n *node) block {
+	b := consentBlock{place: at}
+	d.fields(n, "consent", map[string]func(*node){
+		"every": func(v *node) {
+			if !d.expect(v, yamlfile.List, "every") {
+				return
+			}
+			for _, item := range v.Items {
+				b.every = append(b.every, d.link(item, "every"))
+			}
+			if len(v.Items) == 0 {
+				d.fail(v.Place, "name the table of the subjects, and the link table before it if there is one", "every is empty")
+			}
+		},
+		"status":  d.wordAt(&b.status, &b.statusAt, "status"),
+		"is":      d.wordAt(&b.is, &b.isAt, "is"),
+		"expires": d.wordAt(&b.expires, &b.expiresAt, "expires"),
+		"materialize": func(v *node) {
+			b.materializeAt = v.Place
+			d.flag(&b.materialize, "materialize")(v)
+		},
+		"subject": d.recordedKey(&b, func(r *recordedDecl, v *node) { d.word(&r.subject, "subject")(v); r.subjectAt = v.Place }),
+		"subjects": d.recordedKey(&b, func(r *recordedDecl, v *node) {
+			d.word(&r.subjects, "subjects")(v)
+			r.subjectAt = v.Place
+		}),
+		"but":      d.recordedKey(&b, func(r *recordedDecl, v *node) { r.but = d.attributeRefs(v, "but") }),
+		"record":   d.recordedKey(&b, func(r *recordedDecl, v *node) { r.record = d.record(v) }),
+		"registry": d.recordedKey(&b, func(r *recordedDecl, v *node) { r.registry = d.registry(v) }),
+	})
+	if b.recorded == nil {
+		d.need(n, "consent", "every", "status", "is")
+		return b
+	}
+	if b.recorded.registry == nil {
+		d.need(n, "consent", "record")
+	}
+	if b.expires != "" || b.materialize {
+		d.fail(b.expiresAt.Or(b.materializeAt), "leave it out",
+			"expires and materialize are for consent by a status: whose records count depends on who asks")
+	}
+	switch {
+	case b.recorded.record != nil && b.recorded.registry != nil:
+		d.fail(n.Place, "leave record out, or registry", "consent is by records of your own or by the registry, not both")
+	case b.status != "" || b.is != "":
+		d.fail(n.Place, "leave status and is out, or record", "consent is a status or a record, not both")
+	case (b.recorded.subject == "") == (b.recorded.subjects == ""):
+		d.fail(n.Place, "write subject: the column of one, or subjects: the column of a list",
+			"consent needs to know the column of its subjects")
+	}
+	return b
+}
+
+func (c *ruleCompiler) consentByStatus(b consentBlock, row *catalog.Relation) predicate.Node {
+	out := predicate.Consent{Status: b.status, Is: b.is}
+	from := row
+	for i, link := range b.every {
+		target := c.followLink(link, from)
+		if target == nil {
+			return predicate.Any{}
+		}
+		if i == 0 && link.coversKey(target.PrimaryKey) {
+			out.Required = true
+		}
+		out.Steps = append(out.Steps, predicate.Step{
+			Relation: target, Column: link.pairs[0].Column, From: link.pairs[0].From, And: link.otherPairs()})
+		from = target
+	}
+	if len(out.Steps) == 0 {
+		return predicate.Any{}
+	}
+	out.Of = c.checkStatusColumn(b.statusAt.Or(b.place), b.isAt.Or(b.place), from, b.status, b.is)
+	c.consentExpiry(b, from, &out)
+	c.materializeConsent(b, row, &out)
+	return out
+}
+
+// consentExpiry compiles the column that says until when a subject has agreed.
+func (c *ruleCompiler) consentExpiry(b consentBlock, subjects *catalog.Relation, out *predicate.Consent) {
+	if b.expires == "" {
+		return
+	}
+	column := c.ruleColumn(b.expiresAt, subjects, b.expires)
+	if column == nil {
+		return
+	}
+	if column.Type != "timestamp with time zone" {
+		c.fail(b.expiresAt, "a moment is a timestamp with time zone; sql compares others", "%s.%s is a %s",
+			subjects.Name, column.Name, column.Type)
+		return
+	}
+	out.Expires = column.Name
+}

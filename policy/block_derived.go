@@ -1,0 +1,225 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// derivedBlock is `derived: { from: [ links ], unless: [ blocks ] … }`.
+type derivedBlock struct {
+	place
+	from             []linkDecl
+	sources, of      string // instead: the column with a list of keys, and the table that has them
+	sourcesAt, ofAt  place
+	unless, where    []block
+	inherit, onErase string
+}
+
+// What of a source's rule is asked of what was made from it.
+const (
+	inheritConsents   = "consents"   // all but whose the source is; so it is where nothing is said
+	inheritEverything = "everything" // all of it
+)
+
+func (d *blockDecoder) derived(at place, n *node) block {
+	b := derivedBlock{place: at, onErase: "erase"}
+	one := func(into *string, what string, known ...string) func(*node) {
+		return func(v *node) {
+			d.word(into, what)(v)
+			if *into != "" && !slices.Contains(known, *into) {
+				d.fail(v.Place, among(*into, known), "unknown word %q for %s", *into, what)
+			}
+		}
+	}
+	d.fields(n, "derived", map[string]func(*node){
+		"from": func(v *node) {
+			if v.Kind == yamlfile.Mapping {
+				b.from = []linkDecl{d.link(v, "from")}
+				return
+			}
+			if !d.expect(v, yamlfile.List, "from") {
+				return
+			}
+			for _, item := range v.Items {
+				b.from = append(b.from, d.link(item, "from"))
+			}
+			if len(v.Items) == 0 {
+				d.fail(v.Place, "name the table of the sources, and the link table before it if there is one", "from is empty")
+			}
+		},
+		"sources":  d.wordAt(&b.sources, &b.sourcesAt, "sources"),
+		"of":       d.wordAt(&b.of, &b.ofAt, "of"),
+		"unless":   func(v *node) { b.unless = d.blocks(v, "unless") },
+		"where":    func(v *node) { b.where = d.blocks(v, "where") },
+		"inherit":  one(&b.inherit, "inherit", inheritConsents, inheritEverything),
+		"on_erase": one(&b.onErase, "on_erase", "erase", "keep"),
+	})
+	listed := b.sources != "" || b.of != ""
+	switch {
+	case n.Kind != yamlfile.Mapping:
+	case len(b.from) == 0 && !listed && !slices.Contains(n.Keys, "from"):
+		d.fail(n.Place, "write from: { table: { its column: the column it equals } }, or sources: a column with a "+
+			"list of keys, and of: their table", "derived needs to know what a row is made from")
+	case listed && slices.Contains(n.Keys, "from"):
+		d.fail(n.Place, "write two blocks if rows are made from both", "derived goes by links or by a list, not both")
+	case listed:
+		d.need(n, "derived", "sources", "of")
+	}
+	return b
+}
+
+// derived compiles a block on rows of row.
+func (c *ruleCompiler) derived(b derivedBlock, row *catalog.Relation) predicate.Node {
+	return c.compileDerived(b, row, b.inherit == inheritEverything)
+}
+
+func (c *ruleCompiler) compileDerived(b derivedBlock, row *catalog.Relation, everything bool) predicate.Node {
+	origin, ok := c.compileOrigin(b, row)
+	if !ok {
+		return predicate.Any{}
+	}
+	source, failed := origin.Table(), len(c.errs)
+	at := b.ofAt.Or(b.place)
+	if len(b.from) > 0 {
+		at = b.from[len(b.from)-1].place
+	}
+	listed := c.tables[source.Name]
+	self := source.Name == row.Name
+	switch {
+	case listed == nil && (len(b.where) == 0 || self):
+		c.fail(at, "list it under tables, or say under where what is asked of its rows",
+			"the policy does not list %s, so nothing says what its people consented to", source.Name)
+		return predicate.Any{}
+	case self && !slices.ContainsFunc(flatten(listed.decl.rows, false),
+		func(other block) bool { return other != nil && other.At() == b.place }):
+		c.fail(b.place, "write it in the list of rows itself, and unless for rows that were made from no other",
+			"rows of %s are made from each other: derived cannot stand within another block there", row.Name)
+		return predicate.Any{}
+	}
+	out := predicate.Derived{Origin: origin}
+	var rows predicate.All
+	if listed != nil {
+		rows, out.Again = c.inheritedRule(at, listed, row, everything)
+	}
+	if len(out.Again) > 0 {
+		switch {
+		case len(b.where) > 0:
+			c.fail(b.place, "say it in the rule of the table itself",
+				"rows of %s are made from each other: where would speak of some of them only", source.Name)
+		case len(source.PrimaryKey) == 0:
+			c.fail(at, "give it one",
+				"rows of %s are made from each other, and it has no primary key to follow them by", source.Name)
+		}
+		for _, name := range source.PrimaryKey {
+			key := source.Column(name)
+			// these are followed as text
+			if under := c.comparedType(key); typeFamily(key.Type) == "" && typeFamily(under) != "text" && !isBlankPadded(under) {
+				c.fail(at,
+					"follow rows by a key of uuid, integer, text, varchar, char or date columns, or of domains "+
+						"over texts", "rows of %s are made from each other, and %s of its primary key is a %s", source.Name, name, key.Type)
+			}
+		}
+	}
+	if len(b.where) > 0 {
+		rows = append(rows, c.compileOtherRows(b.where, source)...)
+	}
+	if len(rows) == 0 {
+		rows = predicate.All{predicate.Open{}}
+		c.warn(b.place, "%s asks for nothing but whose a row is: what was made from it shows wherever its sources "+
+			"are there", source.Name)
+	}
+	if len(c.errs) > failed {
+		return predicate.Any{}
+	}
+	out.Rows = rows
+	return out
+}
+
+// inheritedRule is what is asked of a source, and how its table's rows are made from each other.
+func (c *ruleCompiler) inheritedRule(at place, source *policyTable, row *catalog.Relation, everything bool) (rows predicate.All,
+	again []predicate.Origin) {
+	name := source.relation.Name
+	if i := slices.Index(c.tablePath, name); i >= 0 && (i < len(c.tablePath)-1 || row.Name != name) {
+		var circle []string
+		for _, n := range append(slices.Clone(c.tablePath[i:]), name) {
+			circle = append(circle, n.String())
+		}
+		c.fail(at, "let one of them be made from rows outside the circle; only within one table may rows be made from each other",
+			"derived goes round in a circle: %s", strings.Join(circle, " → "))
+		return nil, nil
+	}
+	// they are given for the table itself
+	defer func(path []catalog.Name, warnings []*Error) { c.tablePath, c.warnings = path, warnings }(c.tablePath, c.warnings)
+	c.tablePath = append(slices.Clone(c.tablePath), name)
+	for _, part := range flatten(source.decl.rows, false) {
+		switch b := part.(type) {
+		case openBlock, nil:
+			continue
+		case ownBlock, tenantBlock:
+			if !everything {
+				continue
+			}
+		case visibleBlock:
+			if !everything {
+				rows = append(rows, c.inheritedVisible(b, source.relation))
+				continue
+			}
+		case derivedBlock:
+			origin, ok := c.compileOrigin(b, source.relation)
+			switch {
+			case !ok:
+				rows = append(rows, predicate.Any{})
+			case origin.Table().Name == name:
+				again = append(again, origin)
+			default:
+				rows = append(rows, c.compileDerived(b, source.relation, everything && b.inherit == inheritEverything))
+			}
+			continue
+		}
+		rows = append(rows, c.compileOtherRows([]block{part}, source.relation)...)
+	}
+	return rows, again
+}
+
+// inheritedVisible is a visible of a source's rule: what the row that it points to asks, but for whose it is.
+func (c *ruleCompiler) inheritedVisible(b visibleBlock, row *catalog.Relation) predicate.Node {
+	target := c.followLink(b.link, row)
+	if target == nil || c.tables[target.Name] == nil {
+		return predicate.Any{} // told of the table itself
+	}
+	first := b.link.pairs[0]
+	if b.rows != nil {
+		asked := slices.DeleteFunc(flatten(allBlock{place: b.place, parts: b.rows}, false), func(part block) bool {
+			switch part.(type) {
+			case ownBlock, tenantBlock:
+				return true
+			}
+			return false
+		})
+		rows := c.ownConditionsUnder("rows", asked, target)
+		if rows == nil {
+			rows = predicate.All{predicate.Open{}}
+		}
+		return predicate.Visible{Relation: target, Column: first.Column, From: first.From, And: b.link.otherPairs(), Rows: rows}
+	}
+	rows, again := c.inheritedRule(b.link.place, c.tables[target.Name], row, false)
+	for _, origin := range again {
+		rows = append(rows, predicate.Derived{Origin: origin, Rows: rowsOrElse(rows, predicate.All{predicate.Open{}}), Again: again})
+	}
+	if where := c.ownConditions(b.where, target); where != nil {
+		rows = append(predicate.All{where}, rows...)
+	}
+	return predicate.Visible{Relation: target, Column: first.Column, From: first.From, And: b.link.otherPairs(),
+		Rows: rowsOrElse(rows, predicate.All{predicate.Open{}})}
+}
+
+func rowsOrElse(rows, otherwise predicate.All) predicate.All {
+	if len(rows) == 0 {
+		return otherwise
+	}
+	return slices.Clone(rows)
+}

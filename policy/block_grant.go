@@ -1,0 +1,62 @@
+package policy
+
+import (
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// grantBlock is `grant: { column: …, to: [attribute, …], all: word }`.
+type grantBlock struct {
+	place
+	column   string
+	columnAt place
+	to       []attributeRef
+	all      string
+	allAt    place
+}
+
+func (d *blockDecoder) grant(at place, n *node) block {
+	b := grantBlock{place: at, allAt: at}
+	d.fields(n, "grant", map[string]func(*node){
+		"column": d.wordAt(&b.column, &b.columnAt, "column"),
+		"to":     func(v *node) { b.to = d.attributeRefs(v, "to") },
+		"all": func(v *node) {
+			b.allAt = v.Place
+			d.word(&b.all, "all")(v)
+		},
+	})
+	d.need(n, "grant", "column", "to")
+	return b
+}
+
+func (c *ruleCompiler) grant(b grantBlock, row *catalog.Relation) predicate.Node {
+	column := c.ruleColumn(b.columnAt.Or(b.place), row, b.column)
+	if column == nil {
+		return predicate.Any{}
+	}
+	list, elements, ok := listOfIDs(column)
+	if !ok {
+		c.fail(b.place, "a grant is a text[], uuid[] or bigint[], or a JSON array in a jsonb, json or text column",
+			"%s.%s is a %s", row.Name, column.Name, column.Type)
+		return predicate.Any{}
+	}
+	out := predicate.Grant{Column: b.column, Form: list.Form, Cast: list.Cast, All: b.all}
+	text := out.Form != predicate.GrantUUID && out.Form != predicate.GrantInteger
+	if b.all != "" && !text {
+		c.fail(b.allAt, "", "%s.%s is a %s: it cannot hold a word for everybody", row.Name, column.Name, column.Type)
+	}
+	for _, to := range b.to {
+		attribute := c.findAttribute(to.place, to.attribute)
+		if attribute == nil {
+			continue
+		}
+		if !text && typeFamily(attribute.element()) != elements {
+			c.fail(to.place, "declare the attribute with the type of the column's elements",
+				"%s.%s is a %s and the attribute %s a %s",
+				row.Name, column.Name, column.Type, attribute.Name, attribute.Type)
+		}
+		out.To = append(out.To, predicate.Grantee{
+			Attribute: attribute.Name, List: attribute.List(), Optional: attribute.Optional})
+	}
+	return out
+}

@@ -1,0 +1,78 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// materializeConsent compiles materialize: the answer is kept beside the rows of the table, by triggers on whatever it depends on.
+func (c *ruleCompiler) materializeConsent(b consentBlock, row *catalog.Relation, out *predicate.Consent) {
+	if !b.materialize {
+		return
+	}
+	if why := c.whyNotMaterialized(row, out); why != "" {
+		c.fail(b.materializeAt, "leave materialize out: the subjects are then looked at each time", "the answer cannot be kept: %s", why)
+		return
+	}
+	out.Materialized = &predicate.Materialized{Relation: row}
+}
+
+// whyNotMaterialized is why the answer of a consent cannot be kept beside the rows of a table; "": it can.
+func (c *ruleCompiler) whyNotMaterialized(row *catalog.Relation, out *predicate.Consent) (why string) {
+	for _, r := range append([]*catalog.Relation{row}, stepRelations(out.Steps)...) {
+		if r.Kind != catalog.Table || r.HasChildren || r.IsPartition || len(r.Parents) > 0 {
+			why = r.Name.String() + " is no plain table"
+		}
+	}
+	t := c.tables[row.Name]
+	switch {
+	case why != "":
+	case len(row.PrimaryKey) == 0:
+		why = row.Name.String() + " has no primary key"
+	case slices.ContainsFunc(row.PrimaryKey, func(name string) bool {
+		return typeFamily(row.Column(name).Type) == "" || row.Column(name).Nondeterministic
+	}):
+		why = "the primary key of " + row.Name.String() +
+			" has columns of other types than uuid, integer, text and date, or of a collation that takes different texts for equal"
+	case c.ambiguousLinkColumn(row, out.Steps) != "":
+		why = c.ambiguousLinkColumn(row, out.Steps) +
+			" is of another type than uuid, integer and text, or of a collation that takes different texts for " +
+			"equal: writers wait for each other by how values are written"
+	case t == nil:
+		why = "the policy does not list " + row.Name.String()
+	case t.decl.write != nil:
+		why = "agents write " + row.Name.String() + ", and what is kept is settled when a transaction commits"
+	}
+	return why
+}
+
+// ambiguousLinkColumn is the first column of the links whose values are not noted by triggers in one spelling each: of another
+// type than uuid, integers and text, or of a collation that takes different texts for equal. "": there is none.
+func (c *ruleCompiler) ambiguousLinkColumn(row *catalog.Relation, steps []predicate.Step) string {
+	before := row
+	for _, s := range steps {
+		for _, p := range s.Pairs() {
+			for _, end := range []struct {
+				relation *catalog.Relation
+				column   string
+			}{{before, p.From}, {s.Relation, p.Column}} {
+				column := end.relation.Column(end.column)
+				if of := typeFamily(column.Type); of == "" || of == "date" || column.Nondeterministic {
+					return end.relation.Name.String() + "." + column.Name
+				}
+			}
+		}
+		before = s.Relation
+	}
+	return ""
+}
+
+func stepRelations(steps []predicate.Step) []*catalog.Relation {
+	var out []*catalog.Relation
+	for _, s := range steps {
+		out = append(out, s.Relation)
+	}
+	return out
+}

@@ -1,0 +1,38 @@
+package policy
+
+import (
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// notBlock is `not: block`.
+type notBlock struct {
+	place
+	part block
+}
+
+// not compiles a negation over conditions on the row's own columns. What reads other tables is refused: were such a
+// table ever to look empty, its negation would show every row.
+func (c *ruleCompiler) not(b notBlock, row *catalog.Relation) predicate.Node {
+	c.checkNegatable(b.part)
+	return predicate.Not{Node: c.compileBlock(b.part, row)}
+}
+
+func (c *ruleCompiler) checkNegatable(b block) {
+	switch b := b.(type) {
+	case allBlock:
+		for _, part := range b.parts {
+			c.checkNegatable(part)
+		}
+	case anyBlock:
+		for _, part := range b.parts {
+			c.checkNegatable(part)
+		}
+	case ownBlock, tenantBlock, grantBlock, statusBlock, sqlBlock, openBlock, nil:
+	case notBlock: // its part is looked at as it is compiled
+	default:
+		c.fail(b.At(), "say what must hold, with a status of its own",
+			"not speaks of the row's own columns only: a table that another block reads could look empty, and not "+
+				"would then show every row")
+	}
+}

@@ -1,0 +1,123 @@
+package policy
+
+import (
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// Derivation says how rows of a table are made from rows of another, or of the same.
+type Derivation struct {
+	Table            *catalog.Relation
+	Origin           predicate.Origin // its Products are the rows that were made from a row
+	DeleteWithSource bool             // a row goes when one of its sources does; else it stays, and is hidden
+}
+
+// Derivations returns how rows of the policy's tables are made from others, by the order of the files. Where a row was
+// made from a chain of others, each link of the chain is one. What of them goes with what is in [Policy.Cascades].
+func (p *Policy) Derivations() []Derivation { return p.derivations }
+
+// compileOrigin compiles where the sources of a row are.
+func (c *ruleCompiler) compileOrigin(b derivedBlock, row *catalog.Relation) (predicate.Origin, bool) {
+	var out predicate.Origin
+	failed := len(c.errs)
+	from := row
+	for _, link := range b.from {
+		target := c.followLink(link, from)
+		if target == nil {
+			return out, false
+		}
+		out.Steps = append(out.Steps, predicate.Step{
+			Relation: target, Column: link.pairs[0].Column, From: link.pairs[0].From, And: link.otherPairs()})
+		from = target
+	}
+	if len(b.from) == 0 {
+		if !c.originByList(b, row, &out) {
+			return out, false
+		}
+	}
+	if len(b.unless) > 0 {
+		out.Unless = c.originException(b.unless, row)
+	}
+	return out, len(c.errs) == failed
+}
+
+// originException compiles where a row needs no other: what its own columns say, or that a row that it points to shows.
+func (c *ruleCompiler) originException(blocks []block, row *catalog.Relation) predicate.Node {
+	var check func(blocks []block)
+	check = func(blocks []block) {
+		for _, b := range blocks {
+			switch b := b.(type) {
+			case allBlock:
+				check(b.parts)
+			case anyBlock:
+				check(b.parts)
+			case visibleBlock:
+			default:
+				c.checkOwnColumns("where", b)
+			}
+		}
+	}
+	check(blocks)
+	return predicate.All(c.compileOtherRows(blocks, row))
+}
+
+// originByList compiles a list of keys.
+func (c *ruleCompiler) originByList(b derivedBlock, row *catalog.Relation, out *predicate.Origin) bool {
+	source := c.findTable(b.ofAt, b.of)
+	list, elements, ok := c.idList(b.sourcesAt, row, b.sources)
+	if source == nil || !ok {
+		return false
+	}
+	if len(source.PrimaryKey) != 1 {
+		c.fail(b.ofAt, "let a link table say what rows are made from",
+			"%s has no primary key of one column, which a list could hold", source.Name)
+		return false
+	}
+	key, column := source.Column(source.PrimaryKey[0]), row.Column(b.sources)
+	json := list.Form == predicate.GrantJSON || list.Form == predicate.GrantJSONB
+	switch {
+	case typeFamily(key.Type) == "" || typeFamily(key.Type) == "date" || !json && typeFamily(key.Type) != elements:
+		c.fail(b.sourcesAt, "a list holds the values of the primary key",
+			"%s.%s is a %s and %s.%s a %s: they do not link", row.Name, column.Name, column.Type, source.Name, key.Name, key.Type)
+		return false
+	case typeFamily(key.Type) == "text" && key.Collation != column.Collation && column.Collation != "":
+		c.fail(b.sourcesAt, "give both columns one collation",
+			"%s.%s and %s.%s have different collations: PostgreSQL would not know by which to compare",
+			row.Name, column.Name, source.Name, key.Name)
+		return false
+	}
+	out.List, out.Source, out.Key = list, source, key.Name
+	return true
+}
+
+// derivations collects what the rules say, by the order of the files.
+func (c *ruleCompiler) derivations() []Derivation {
+	var out []Derivation
+	for _, name := range c.order {
+		t := c.tables[name]
+		for _, b := range derivedBlocks(t.decl.rows) {
+			if origin, ok := c.compileOrigin(b, t.relation); ok {
+				out = append(out, Derivation{Table: t.relation, Origin: origin, DeleteWithSource: b.onErase == "erase"})
+			}
+		}
+	}
+	return out
+}
+
+// derivedBlocks are those of a rule, at any depth.
+func derivedBlocks(b block) []derivedBlock {
+	var out []derivedBlock
+	switch b := b.(type) {
+	case derivedBlock:
+		out = append(out, b)
+	case allBlock:
+		for _, part := range b.parts {
+			out = append(out, derivedBlocks(part)...)
+		}
+	case anyBlock:
+		for _, part := range b.parts {
+			out = append(out, derivedBlocks(part)...)
+		}
+	}
+	return out
+}

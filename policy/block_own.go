@@ -1,0 +1,104 @@
+package policy
+
+import (
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// tenantBlock is `tenant: { column: …, is: attribute, shared: value }`.
+type tenantBlock struct {
+	ownBlock
+	shared     string
+	sharedAt   place
+	sharedNull bool
+}
+
+func (d *blockDecoder) own(at place, n *node) block {
+	b := ownBlock{place: at, attributeAt: at}
+	d.fields(n, "own", d.ownFields(&b))
+	d.need(n, "own", "column", "is")
+	return b
+}
+
+func (d *blockDecoder) ownFields(b *ownBlock) map[string]func(*node) {
+	return map[string]func(*node){
+		"column": d.wordAt(&b.column, &b.columnAt, "column"),
+		"is": func(v *node) {
+			b.attributeAt = v.Place
+			d.word(&b.attribute, "is")(v)
+		},
+	}
+}
+
+func (d *blockDecoder) tenant(at place, n *node) block {
+	b := tenantBlock{ownBlock: ownBlock{place: at, attributeAt: at}}
+	fields := d.ownFields(&b.ownBlock)
+	fields["shared"] = func(v *node) {
+		b.sharedAt = v.Place
+		if v.Kind == yamlfile.Null {
+			b.sharedNull = true
+			return
+		}
+		d.word(&b.shared, "shared")(v)
+	}
+	d.fields(n, "tenant", fields)
+	d.need(n, "tenant", "column", "is")
+	return b
+}
+
+func (c *ruleCompiler) own(b ownBlock, row *catalog.Relation) predicate.Node {
+	if own := c.compareWithAttribute(b, row); own != nil {
+		c.ownAttributes[b.attribute] = true
+		return *own
+	}
+	return predicate.Any{}
+}
+
+func (c *ruleCompiler) tenant(b tenantBlock, row *catalog.Relation) predicate.Node {
+	own := c.compareWithAttribute(b.ownBlock, row)
+	if own == nil {
+		return predicate.Any{}
+	}
+	if b.shared == "" && !b.sharedNull {
+		return *own
+	}
+	element := Attribute{Name: "shared", Type: c.findAttribute(b.attributeAt, b.attribute).element()}
+	if b.shared != "" && element.Type != "text" && !attributeTypes[element.Type].check(b.shared) {
+		c.fail(b.sharedAt, "write it as PostgreSQL does", "%s.%s cannot be compared with this value: it is not a %s",
+			row.Name, b.column, element.Type)
+	}
+	return predicate.Tenant{Own: *own, Shared: b.shared, SharedNull: b.sharedNull}
+}
+
+// compareWithAttribute checks a column against the attribute that it must equal; nil after an error.
+func (c *ruleCompiler) compareWithAttribute(b ownBlock, row *catalog.Relation) *predicate.Own {
+	attribute, column := c.findAttribute(b.attributeAt, b.attribute), c.ruleColumn(b.columnAt.Or(b.place), row, b.column)
+	if attribute == nil || column == nil {
+		return nil
+	}
+	out := &predicate.Own{Column: b.column, Attribute: b.attribute, Type: attribute.SQLType(),
+		AsText: c.isEnum(column) && attribute.element() == "text", Optional: attribute.Optional}
+	under := c.comparedType(column)
+	padded := isBlankPadded(under) && attribute.element() == "text"
+	if padded {
+		out.Type = strings.Replace(out.Type, "pg_catalog.text", "pg_catalog.bpchar", 1)
+	}
+	if f := typeFamily(under); !out.AsText && !padded && (f == "" || f != typeFamily(attribute.element())) {
+		suggestion := "declare the attribute with the column's type"
+		if f == "" {
+			suggestion = "own and tenant compare uuid, integer, text, varchar, char and enum columns, and domains over all but enums"
+			if isBlankPadded(under) {
+				suggestion = "declare the attribute as text"
+			}
+		}
+		if strings.HasSuffix(column.Type, "[]") {
+			suggestion = "write grant: { column: " + b.column + ", to: " + b.attribute + " } for a column that holds several"
+		}
+		c.fail(b.place, suggestion, "%s.%s is a %s and the attribute %s a %s",
+			row.Name, column.Name, column.Type, attribute.Name, attribute.Type)
+	}
+	return out
+}

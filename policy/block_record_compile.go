@@ -1,0 +1,167 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// consentByRecord compiles consent by records.
+func (c *ruleCompiler) consentByRecord(b consentBlock, row *catalog.Relation) predicate.Node {
+	failed := len(c.errs)
+	out, subjects, elements, ok := c.consentSubjects(b, row)
+	if !ok {
+		return predicate.Any{}
+	}
+	out.But = c.idAttributes(b.recorded.but, subjects.relation, subjects.column, elements)
+	out.Record = c.consentRecord(b.recorded.record, row, subjects.column, elements)
+	if len(c.errs) > failed {
+		return predicate.Any{}
+	}
+	return out
+}
+
+// consentSubjects compiles who is asked: the links to the subjects, and the column of their ids.
+func (c *ruleCompiler) consentSubjects(b consentBlock, row *catalog.Relation) (predicate.Recorded, *subjectColumn, string, bool) {
+	decl, out := b.recorded, predicate.Recorded{}
+	from := row
+	for i, link := range b.every {
+		target := c.followLink(link, from)
+		if target == nil {
+			return out, nil, "", false
+		}
+		if i == 0 && link.coversKey(target.PrimaryKey) {
+			out.Required = true
+		}
+		out.Steps = append(out.Steps, predicate.Step{
+			Relation: target, Column: link.pairs[0].Column, From: link.pairs[0].From, And: link.otherPairs()})
+		from = target
+	}
+	subjects, elements := c.findSubjects(decl, from)
+	if subjects == nil {
+		return out, nil, "", false
+	}
+	out.Subjects = subjects.list
+	if decl.subject != "" {
+		out.Subject, out.Subjects.Column = decl.subject, ""
+	}
+	return out, subjects, elements, true
+}
+
+// subjectColumn is where the ids of subjects stand.
+type subjectColumn struct {
+	relation *catalog.Relation
+	column   *catalog.Column
+	list     predicate.List
+}
+
+// findSubjects finds the column of the subjects and the family of their ids; nil after an error.
+func (c *ruleCompiler) findSubjects(decl *recordedDecl, r *catalog.Relation) (*subjectColumn, string) {
+	if decl.subject != "" {
+		column := c.ruleColumn(decl.subjectAt, r, decl.subject)
+		if column == nil {
+			return nil, ""
+		}
+		if f := typeFamily(column.Type); f != "text" && f != "uuid" && f != "integer" {
+			c.fail(decl.subjectAt, "write subjects: for a column of several", "%s.%s is a %s, which is no id",
+				r.Name, column.Name, column.Type)
+			return nil, ""
+		}
+		return &subjectColumn{r, column, predicate.List{Column: column.Name, Form: idForm(typeFamily(column.Type))}},
+			typeFamily(column.Type)
+	}
+	list, elements, ok := c.idList(decl.subjectAt, r, decl.subjects)
+	if !ok {
+		return nil, ""
+	}
+	return &subjectColumn{r, r.Column(decl.subjects), list}, elements
+}
+
+// consentRecord compiles which rows of another table are a consent.
+func (c *ruleCompiler) consentRecord(decl *recordDecl, row *catalog.Relation, subject *catalog.Column,
+	elements string) predicate.Record {
+	r := c.findTable(decl.place, decl.table)
+	if r == nil {
+		return predicate.Record{}
+	}
+	out := predicate.Record{Relation: r, Grantor: decl.grantor, Match: decl.match}
+	c.checkIDColumn(decl.place, r, decl.grantor, subject, elements)
+	for _, p := range decl.match {
+		c.checkPair(decl.matchAt, r, row, p)
+	}
+	where := slices.Clone(decl.where)
+	g := decl.grantee
+	if column := c.ruleColumn(g.place, r, g.column); column != nil {
+		if g.element {
+			out.Element = g.column
+			if !c.judgesElements {
+				c.fail(g.place, "write to: [attributes that are ids of the caller]",
+					"there is no element here: only wider, under write, judges the elements of a list")
+			}
+		} else {
+			out.Grantee = predicate.Grant{Column: g.column, Form: idForm(typeFamily(column.Type)), All: g.all}
+			switch {
+			case typeFamily(column.Type) != "text" && typeFamily(column.Type) != "uuid" &&
+				typeFamily(column.Type) != "integer", column.Nondeterministic:
+				c.fail(g.place, "a grantee is one uuid, integer or text", "%s.%s is a %s", r.Name, column.Name, column.Type)
+			case g.all != "" && typeFamily(column.Type) != "text":
+				c.fail(g.place, "", "%s.%s is a %s: it cannot hold a word for everybody", r.Name, column.Name, column.Type)
+			}
+			out.Grantee.To = c.idAttributes(g.to, r, column, typeFamily(column.Type))
+		}
+	}
+	if decl.revoked != "" {
+		where = append(where, c.impliedCondition(decl.place, quoteIdentifier(decl.revoked)+" IS NULL"))
+	}
+	if decl.expires != "" {
+		where = append(where, c.impliedCondition(decl.place,
+			quoteIdentifier(decl.expires)+" IS NULL OR "+quoteIdentifier(decl.expires)+" > now()"))
+	}
+	out.Rows = c.ownConditions(where, r)
+	if s := decl.scope; s != nil {
+		out.Scope = c.recordScope(s, r, row)
+	}
+	if decl.guardians != nil {
+		out.Guardians = c.guardians(decl.guardians, r.Column(decl.grantor), row, subject, elements)
+	}
+	return out
+}
+
+func (c *ruleCompiler) guardians(decl *guardiansDecl, grantor *catalog.Column, row *catalog.Relation,
+	subject *catalog.Column, elements string) *predicate.Guardians {
+	r := c.findTable(decl.place, decl.table)
+	if r == nil || grantor == nil {
+		return nil
+	}
+	for _, p := range decl.match {
+		c.checkPair(decl.place, r, row, p)
+	}
+	c.checkIDColumn(decl.place, r, decl.subject, subject, elements)
+	c.checkIDColumn(decl.place, r, decl.guardian, grantor, typeFamily(grantor.Type))
+	return &predicate.Guardians{Relation: r, Subject: decl.subject, Guardian: decl.guardian, Match: decl.match,
+		Rows: c.ownConditions(decl.where, r)}
+}
+
+func (c *ruleCompiler) recordScope(decl *scopeDecl, r, row *catalog.Relation) *predicate.Scope {
+	out := &predicate.Scope{Column: decl.column, All: decl.all}
+	column := c.ruleColumn(decl.place, r, decl.column)
+	if column == nil {
+		return out
+	}
+	if decl.all != "" && typeFamily(column.Type) != "text" {
+		c.fail(decl.place, "", "%s.%s is a %s: it cannot hold a word for every row", r.Name, column.Name, column.Type)
+	}
+	for _, w := range decl.is {
+		if c.checkPair(w.place, r, row, predicate.Pair{Column: decl.column, From: w.text}) {
+			out.Is = append(out.Is, w.text)
+		}
+	}
+	for _, w := range decl.in {
+		if list, elements, ok := c.idList(w.place, row, w.text); ok {
+			c.checkIDColumn(w.place, r, decl.column, row.Column(w.text), elements)
+			out.In = append(out.In, list)
+		}
+	}
+	return out
+}

@@ -1,0 +1,136 @@
+package policy
+
+import (
+	"regexp"
+	"slices"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// registryDecl is what `consent` says where each subject must have consented in the registry of pgconsent.
+type registryDecl struct {
+	place
+	categories, purposes               []wordDecl     // those that a record lists
+	sessionCategories, sessionPurposes []attributeRef // those that the session is for
+	streams                            []wordDecl
+	grantees                           []attributeRef
+	contexts                           []attributeRef
+	key, since                         string
+	keyAt, sinceAt                     place
+	lessThanDays                       int // days
+	lessThanAt                         place
+}
+
+// registryWord is what categories and purposes are called.
+var registryWord = regexp.MustCompile(`^[A-Za-z0-9_.:-]+(/[A-Za-z0-9_.:-]+)*$`)
+
+// streams are those of the registry.
+var streams = []string{predicate.Anonymous, predicate.Partnered, predicate.Temporary}
+
+func (d *blockDecoder) registry(n *node) *registryDecl {
+	r := &registryDecl{place: n.Place}
+	if n.Kind == yamlfile.Mapping && len(n.Keys) == 0 {
+		return r
+	}
+	d.fields(n, "registry", map[string]func(*node){
+		"category":   func(v *node) { r.categories = d.registryWords(v, "category") },
+		"categories": func(v *node) { r.sessionCategories = d.attributeRefs(v, "categories") },
+		"purpose":    func(v *node) { r.purposes = d.registryWords(v, "purpose") },
+		"purposes":   func(v *node) { r.sessionPurposes = d.attributeRefs(v, "purposes") },
+		"stream":     func(v *node) { r.streams = d.streams(v) },
+		"grantee":    func(v *node) { r.grantees = d.attributeRefs(v, "grantee") },
+		"scope": func(v *node) {
+			d.fields(v, "scope", map[string]func(*node){
+				"row":     d.wordAt(&r.key, &r.keyAt, "row"),
+				"context": func(v *node) { r.contexts = d.attributeRefs(v, "context") },
+			})
+		},
+		"since": d.wordAt(&r.since, &r.sinceAt, "since"),
+		"decay": func(v *node) {
+			r.lessThanAt = v.Place
+			d.fields(v, "decay", map[string]func(*node){"less_than": func(v *node) { r.lessThanDays = d.days(v, "less_than") }})
+			d.need(v, "decay", "less_than")
+		},
+	})
+	return r
+}
+
+func (d *decoder) registryWords(n *node, what string) []wordDecl {
+	out := d.someWords(n, what)
+	for _, w := range out {
+		if !registryWord.MatchString(w.text) {
+			d.fail(w.place, "letters, digits and _ . : -, with / before what is below", "%q is no %s", w.text, what)
+		}
+	}
+	return out
+}
+
+func (d *blockDecoder) streams(n *node) []wordDecl {
+	out := d.someWords(n, "stream")
+	for _, w := range out {
+		if !slices.Contains(streams, w.text) {
+			d.fail(w.place, oneOf(w.text, streams), "the registry has no stream %q", w.text)
+		}
+	}
+	return out
+}
+
+// consentByRegistry compiles consent by the registry.
+func (c *ruleCompiler) consentByRegistry(b consentBlock, row *catalog.Relation) predicate.Node {
+	n, ok := c.registryConsent(b, row)
+	if !ok {
+		return predicate.Any{}
+	}
+	return n
+}
+
+func (c *ruleCompiler) registryConsent(b consentBlock, row *catalog.Relation) (predicate.Registered, bool) {
+	failed := len(c.errs)
+	decl := b.recorded.registry
+	of, subject, elements, ok := c.consentSubjects(b, row)
+	if !ok {
+		return predicate.Registered{}, false
+	}
+	of.But = c.idAttributes(b.recorded.but, subject.relation, subject.column, elements)
+	out := predicate.Registered{Of: of, Tables: []string{row.Name.String()}, Key: decl.key, Since: decl.since,
+		Days: decl.lessThanDays, Grouped: c.countsGroups,
+		SessionCategories: c.wordAttributes(decl.sessionCategories), SessionPurposes: c.wordAttributes(decl.sessionPurposes),
+		Grantees: c.wordAttributes(decl.grantees), Contexts: c.wordAttributes(decl.contexts)}
+	if t := c.tables[row.Name]; t != nil && t.decl.name != row.Name.String() {
+		out.Tables = append(out.Tables, t.decl.name)
+	}
+	for _, w := range decl.categories {
+		out.Categories = append(out.Categories, w.text)
+	}
+	for _, w := range decl.purposes {
+		out.Purposes = append(out.Purposes, w.text)
+	}
+	for _, w := range decl.streams {
+		if w.text == predicate.Anonymous && !c.countsGroups {
+			c.fail(w.place, "count them in groups, under aggregate", "rows of %s subjects never show one by one", w.text)
+		}
+		out.Streams = append(out.Streams, w.text)
+	}
+	if c.countsGroups && out.Streams == nil {
+		c.fail(decl.place, "write stream: ANONYMOUS", "say whose rows count though they do not show")
+	}
+	if decl.key != "" {
+		if column := c.ruleColumn(decl.keyAt, row, decl.key); column != nil &&
+			(typeFamily(column.Type) == "" || typeFamily(column.Type) == "date") {
+			c.fail(decl.keyAt, "a key is a uuid, integer or text column", "%s.%s is a %s", row.Name, column.Name, column.Type)
+		}
+	}
+	if decl.since != "" {
+		if column := c.ruleColumn(decl.sinceAt, row, decl.since); column != nil && column.TypeOID != 1184 {
+			c.fail(decl.sinceAt, "name a column of type timestamp with time zone",
+				"%s.%s is a %s: it does not say when", row.Name, column.Name, column.Type)
+		}
+	}
+	if decl.lessThanDays > 0 && decl.since == "" {
+		c.fail(decl.lessThanAt, "write since: the column with the row's time",
+			"decay needs to know how old a row is: rows that are newer than the end of a partnership are anonymous at once")
+	}
+	return out, len(c.errs) == failed
+}

@@ -1,0 +1,95 @@
+package policy
+
+import (
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// sharedBlock is `shared: { record: { table: { its key: column } }, granted: { column: …, is: … }, revoked: …, active:
+// … }`.
+type sharedBlock struct {
+	place
+	records   []linkDecl
+	granted   statusBlock
+	revoked   string
+	revokedAt place
+	active    string
+	activeAt  place
+}
+
+func (d *blockDecoder) shared(at place, n *node) block {
+	b := sharedBlock{place: at}
+	d.fields(n, "shared", map[string]func(*node){
+		"record": func(v *node) {
+			if v.Kind != yamlfile.List {
+				b.records = append(b.records, d.link(v, "record"))
+				return
+			}
+			for _, item := range v.Items {
+				b.records = append(b.records, d.link(item, "record"))
+			}
+			if len(v.Items) == 0 {
+				d.fail(v.Place, "name the table of the consent records", "record is empty")
+			}
+		},
+		"granted": func(v *node) {
+			if d.expect(v, yamlfile.Mapping, "granted") {
+				b.granted = d.status(v.Place, v).(statusBlock)
+			}
+		},
+		"revoked": func(v *node) { b.revokedAt = v.Place; d.word(&b.revoked, "revoked")(v) },
+		"active":  func(v *node) { b.activeAt = v.Place; d.word(&b.active, "active")(v) },
+	})
+	d.need(n, "shared", "record", "granted")
+	return b
+}
+
+// shared is made of what there is: each record is there, granted and not revoked, and the row's own flag is set.
+func (c *ruleCompiler) shared(b sharedBlock, row *catalog.Relation) predicate.Node {
+	var out predicate.All
+	for _, link := range b.records {
+		record := c.followLink(link, row)
+		if record == nil {
+			return predicate.Any{}
+		}
+		if !link.coversKey(record.PrimaryKey) {
+			c.fail(link.place, "link to the primary key of the record",
+				"several rows of %s may be meant, of which one could be granted and another revoked", record.Name)
+			return predicate.Any{}
+		}
+		of := c.checkStatusColumn(b.granted.columnAt.Or(b.granted.place), b.granted.isAt.Or(b.granted.place),
+			record, b.granted.column, b.granted.is)
+		rows := predicate.All{predicate.Status{Column: b.granted.column, Is: b.granted.is, Of: of}}
+		if b.revoked != "" {
+			rows = append(rows, c.notRevoked(b, record))
+		}
+		out = append(out, predicate.Visible{Relation: record, Column: link.pairs[0].Column, From: link.pairs[0].From,
+			And: link.otherPairs(), Rows: rows})
+	}
+	if b.active != "" {
+		if column := c.ruleColumn(b.activeAt, row, b.active); column != nil && column.Type != "boolean" {
+			c.fail(b.activeAt, "name a boolean column of "+row.Name.String(), "%s.%s is a %s", row.Name, b.active, column.Type)
+		}
+		out = append(out, predicate.Status{Column: b.active, Is: "true", Of: "boolean"})
+	}
+	return out
+}
+
+// notRevoked is a time that was never set, or a flag that is false.
+func (c *ruleCompiler) notRevoked(b sharedBlock, record *catalog.Relation) predicate.Node {
+	column := c.ruleColumn(b.revokedAt, record, b.revoked)
+	if column == nil {
+		return predicate.Any{}
+	}
+	if column.Type == "boolean" {
+		return predicate.Status{Column: b.revoked, Is: "false", Of: "boolean"}
+	}
+	e, ok := c.expressionColumn(column)
+	if !ok {
+		c.fail(b.revokedAt, "name the time of the withdrawal, or a boolean column", "%s.%s is a %s", record.Name,
+			b.revoked, column.Type)
+		return predicate.Any{}
+	}
+	return predicate.SQL{Expr: isNull(e)}
+}

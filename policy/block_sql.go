@@ -1,0 +1,101 @@
+package policy
+
+import (
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
+)
+
+// sqlBlock is `sql: "expression over the row's own columns"`.
+type sqlBlock struct {
+	place
+	text  string
+	where func(offset int) place // of a byte of the text
+}
+
+// maxExpression bounds the text of one expression.
+const maxExpression = 8 << 10
+
+func (d *blockDecoder) sql(at place, n *node) block {
+	b := sqlBlock{place: at, where: n.ValueAt}
+	if d.expect(n, yamlfile.Scalar, "sql") {
+		b.text = n.Value
+		if len(b.text) > maxExpression {
+			d.fail(n.Place, "divide it into several blocks", "the expression is longer than %d bytes", maxExpression)
+			b.text = "null"
+		}
+	}
+	return b
+}
+
+const selectPrefix = "SELECT "
+
+// compileSQL compiles an expression. What it gives is made from the tree alone: nothing of the text reaches the database.
+func (c *ruleCompiler) compileSQL(b sqlBlock, row *catalog.Relation) predicate.Node {
+	x, n := c.parseExpression(b, row, "write the condition alone, as it would stand after WHERE")
+	if n == nil {
+		return predicate.Any{}
+	}
+	condition, ok := x.condition(n)
+	if !ok {
+		return predicate.Any{}
+	}
+	if !x.readsValue {
+		c.fail(b.where(0), `say "open" if every row may show`, "the expression speaks of no column and no attribute")
+	}
+	return predicate.SQL{Expr: condition}
+}
+
+// parseExpression reads the text of an expression; nil after an error.
+func (c *ruleCompiler) parseExpression(b sqlBlock, row *catalog.Relation, otherwise string) (*sqlExpression, *sqltext.Node) {
+	tree, err := sqltext.Parse(selectPrefix + b.text)
+	if err != nil {
+		at := b.where(0)
+		if err.Position > len(selectPrefix) {
+			at = b.where(len(string([]rune(selectPrefix + b.text)[:err.Position-1])) - len(selectPrefix))
+		}
+		if slip := typographicSlip(b.text); slip != "" {
+			otherwise = slip
+		} else if slip := c.placeholderSlip(b.text); slip != "" {
+			otherwise = slip
+		}
+		c.fail(at, otherwise, "%s", err.Message)
+		return nil, nil
+	}
+	n := singleExpression(tree)
+	if n == nil {
+		if slip := typographicSlip(b.text); slip != "" {
+			otherwise = slip
+		}
+		c.fail(b.where(0), otherwise, "sql is one expression, not a statement")
+		return nil, nil
+	}
+	x := &sqlExpression{names: c.resolver, row: row, where: func(location int32) place {
+		return b.where(max(0, int(location)-len(selectPrefix)))
+	}}
+	return x, n
+}
+
+// singleExpression returns the expression of SELECT expression; nil where there is anything else.
+func singleExpression(tree *sqltext.ParseResult) *sqltext.Node {
+	if len(tree.Stmts) != 1 {
+		return nil
+	}
+	s := tree.Stmts[0].Stmt.GetSelectStmt()
+	if s == nil || len(s.TargetList) != 1 {
+		return nil
+	}
+	target := s.TargetList[0].GetResTarget()
+	if target == nil || target.Name != "" || len(target.Indirection) > 0 {
+		return nil
+	}
+	if len(s.DistinctClause)+len(s.FromClause)+len(s.GroupClause)+len(s.WindowClause)+len(s.ValuesLists)+
+		len(s.SortClause)+len(s.LockingClause) > 0 ||
+		s.IntoClause != nil || s.WhereClause != nil || s.GroupDistinct || s.HavingClause != nil ||
+		s.LimitOffset != nil || s.LimitCount != nil ||
+		s.WithClause != nil || s.Op != sqltext.SETOP_NONE || s.All || s.Larg != nil || s.Rarg != nil {
+		return nil
+	}
+	return target.Val
+}

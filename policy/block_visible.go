@@ -1,0 +1,83 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// visible reads a link, and what the row that it leads to must be besides visible, or instead.
+func (d *blockDecoder) visible(at place, n *node) block {
+	b := visibleBlock{place: at}
+	link := *n
+	for _, key := range []string{"where", "rows"} {
+		i := slices.Index(n.Keys, key)
+		if n.Kind != yamlfile.Mapping || len(n.Keys) != 2 || i < 0 {
+			continue
+		}
+		if blocks := d.blocks(n.Values[i], key); key == "where" {
+			b.where = blocks
+		} else {
+			b.rows = blocks
+		}
+		link.Keys, link.KeyAt, link.Values = n.Keys[1-i:2-i], n.KeyAt[1-i:2-i], n.Values[1-i:2-i]
+		break
+	}
+	b.link = d.link(&link, "visible")
+	return b
+}
+
+// link reads `{ table: { column: column } }`.
+func (d *blockDecoder) link(n *node, what string) linkDecl {
+	shape := "write { table: { its column: the column it equals } }, one pair for each column of the key"
+	if n.Kind != yamlfile.Mapping || len(n.Keys) != 1 || n.Values[0].Kind != yamlfile.Mapping || len(n.Values[0].Keys) == 0 {
+		d.fail(n.Place, shape, "%s needs one table with its columns", what)
+		return linkDecl{place: n.Place}
+	}
+	out := linkDecl{place: n.KeyAt[0], table: n.Keys[0]}
+	for i, from := range n.Values[0].Values {
+		if from.Kind != yamlfile.Scalar || from.Value == "" {
+			d.fail(from.Place, shape, "a column is a single name")
+		}
+		out.pairs = append(out.pairs, predicate.Pair{Column: n.Values[0].Keys[i], From: from.Value})
+		out.pairsAt = append(out.pairsAt, n.Values[0].KeyAt[i])
+	}
+	return out
+}
+
+func (c *ruleCompiler) visible(b visibleBlock, row *catalog.Relation) predicate.Node {
+	target := c.followLink(b.link, row)
+	if target == nil {
+		return predicate.Any{}
+	}
+	if _, ok := c.tables[target.Name]; !ok {
+		c.fail(b.link.place, "list it under tables", "no row of %s is visible, since the policy does not list it", target.Name)
+		return predicate.Any{}
+	}
+	first := b.link.pairs[0]
+	if b.rows != nil {
+		return predicate.Visible{Relation: target, Column: first.Column, From: first.From, And: b.link.otherPairs(),
+			Rows: c.ownConditionsUnder("rows", b.rows, target)}
+	}
+	if i := slices.Index(c.tablePath, target.Name); i >= 0 {
+		var circle []string
+		for _, n := range append(slices.Clone(c.tablePath[i:]), target.Name) {
+			circle = append(circle, n.String())
+		}
+		c.fail(b.link.place,
+			"let one of them stand on its own columns, or say under rows what the row that it points to must be "+
+				"instead", "visible goes round in a circle: %s", strings.Join(circle, " → "))
+		return predicate.Any{}
+	}
+	if !b.link.coversKey(target.PrimaryKey) && len(b.where) == 0 {
+		c.warn(b.link.place, "%s.%s is not its primary key: one visible row of several is enough", target.Name, first.Column)
+	}
+	rows := c.tableRule(target.Name)
+	if where := c.ownConditions(b.where, target); where != nil {
+		rows = predicate.All{where, rows}
+	}
+	return predicate.Visible{Relation: target, Column: first.Column, From: first.From, And: b.link.otherPairs(), Rows: rows}
+}

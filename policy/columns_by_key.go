@@ -1,0 +1,123 @@
+package policy
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// ByKey says which columns of a table exist only where a statement fixes a key of it, and which key that is.
+type ByKey struct {
+	Columns    []VisibleColumn // in the table's order
+	AllColumns []VisibleColumn // those, and the ones that are always there, in the table's order
+	Key        []string        // each of these columns equals a constant
+	AtMost     int             // how many keys one mention of the table may name
+}
+
+// Has tells whether a column exists by key only.
+func (k *ByKey) Has(column string) bool {
+	return k != nil && slices.ContainsFunc(k.Columns, func(c VisibleColumn) bool { return c.Name == column })
+}
+
+// maxKeys bounds at_most: what fetches more keys than this at once is no look-up.
+const maxKeys = 100
+
+// byKeyDecl is what by_key says of a column.
+type byKeyDecl struct {
+	place
+	key    []string // nil: the primary key
+	atMost int      // 0: one
+}
+
+func (d *tableDecoder) byKey(at place, what string, n *node) *byKeyDecl {
+	decl := &byKeyDecl{place: at}
+	if n.Kind == yamlfile.Null {
+		return decl
+	}
+	d.fields(n, "by_key of "+what, map[string]func(*node){
+		"key": func(v *node) {
+			if v.Kind == yamlfile.Scalar {
+				decl.key = []string{v.Value}
+				return
+			}
+			if !d.expect(v, yamlfile.List, "key") {
+				return
+			}
+			for _, item := range v.Items {
+				if d.expect(item, yamlfile.Scalar, "a column of key") {
+					decl.key = append(decl.key, item.Value)
+				}
+			}
+			if len(v.Items) == 0 {
+				d.fail(v.Place, "leave key out to mean the primary key", "key is empty")
+			}
+		},
+		"at_most": func(v *node) {
+			if !d.expect(v, yamlfile.Scalar, "at_most") {
+				return
+			}
+			n, err := strconv.Atoi(v.Value)
+			if err != nil || v.Literal != yamlfile.Integer || n < 1 || n > maxKeys {
+				d.fail(v.Place, "", "at_most is a number of keys from 1 to %d", maxKeys)
+				return
+			}
+			decl.atMost = n
+		},
+	})
+	return decl
+}
+
+// byKey checks the columns that exist by key only; nil where there are none.
+func (c *columnCompiler) byKey(decl tableDecl, r *catalog.Relation, list *VisibleColumns, all, columns []VisibleColumn) *ByKey {
+	out := &ByKey{Columns: columns, AllColumns: all}
+	var first *byKeyDecl
+	for _, d := range decl.columns {
+		if d.byKey == nil {
+			continue
+		}
+		key, atMost := d.byKey.key, max(d.byKey.atMost, 1)
+		if key == nil {
+			key = r.PrimaryKey
+		}
+		switch {
+		case first == nil:
+			first, out.Key, out.AtMost = d.byKey, key, atMost
+		case !slices.Equal(key, out.Key) || atMost != out.AtMost:
+			c.fail(d.byKey.place, "", "the columns of %s that exist by key must have one key and one at_most", r.Name)
+			return nil
+		}
+	}
+	switch {
+	case first == nil:
+		return nil
+	case len(columns) == 0: // each has its error
+		return nil
+	case lacksRowSecurity(r):
+		c.fail(first.place, "", "%s is a %s: by_key needs a table, whose rows row security holds", r.Name, relationKind(r.Kind))
+		return nil
+	case len(out.Key) == 0:
+		c.fail(first.place, "say which unique key is meant: { by_key: { key: [ ... ] } }", "%s has no primary key", r.Name)
+		return nil
+	case !c.checkUniqueKey(first.place, r, out.Key):
+		return nil
+	case out.AtMost > 1 && len(out.Key) > 1:
+		c.fail(first.place, "leave at_most out",
+			"the key of %s has %d columns: several keys at a time are for keys of one column", r.Name, len(out.Key))
+		return nil
+	}
+	for _, name := range out.Key {
+		if !list.Plain(name) {
+			c.fail(first.place, "add it under columns: "+name+": allow",
+				"%s.%s is part of the key by which columns are fetched, and must show as it is", r.Name, name)
+			return nil
+		}
+		if column := r.Column(name); typeFamily(column.Type) == "" {
+			c.fail(first.place, "keys are of uuid, integer, text and date columns",
+				"%s.%s is a %s, which cannot be a key to fetch by", r.Name, name, column.Type)
+			return nil
+		}
+	}
+	return out
+}

@@ -1,0 +1,98 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// categoryDecl is what a column says of the consent that it needs.
+type categoryDecl struct {
+	place
+	words         []wordDecl
+	decay, groups int // the last full day of a countdown on which it shows, and counts in groups; 0: as long as the row does
+	untilAt       place
+}
+
+func (d *tableDecoder) until(decl *categoryDecl, n *node) {
+	decl.untilAt = n.Place
+	d.fields(n, "until", map[string]func(*node){
+		"decay":  func(v *node) { decl.decay = d.days(v, "decay") },
+		"groups": func(v *node) { decl.groups = d.days(v, "groups") },
+	})
+	d.need(n, "until", "decay")
+	if decl.groups > 0 && decl.groups < decl.decay {
+		d.fail(n.Place, "", "a column counts in groups at least as long as it shows")
+	}
+}
+
+// columnConsent is the consent that the columns of a table with a category need, before the category.
+func (c *columnCompiler) columnConsent(decl tableDecl, r *catalog.Relation) *predicate.Registered {
+	if decl.consent == nil {
+		return nil
+	}
+	b, ok := decl.consent.(consentBlock)
+	if !ok || b.recorded == nil || b.recorded.registry == nil {
+		c.fail(decl.consent.At(), "write consent: { subject: …, registry: { … } }",
+			"consent of a table is that of the registry; other consents stand under rows")
+		return nil
+	}
+	for _, w := range b.recorded.registry.categories {
+		c.fail(w.place, "write it at the columns", "a category of a whole table stands under rows")
+	}
+	if b.recorded.registry.lessThanDays > 0 {
+		c.fail(b.recorded.registry.lessThanAt, "write until: { decay: … } at the columns, and decay under rows",
+			"decay of a whole table stands under rows")
+	}
+	defer func(r *Rule) { c.rules.currentRule = r }(c.rules.currentRule)
+	c.rules.currentRule = &Rule{}
+	n, ok := c.rules.registryConsent(b, r)
+	if !ok {
+		return nil
+	}
+	if !slices.ContainsFunc(decl.columns, func(d columnDecl) bool { return d.category != nil }) {
+		c.fail(decl.consent.At(), "give columns a category: { category: … }, or write it under rows",
+			"no column of %s needs it", r.Name)
+	}
+	return &n
+}
+
+// columnCondition completes what a column with a category needs.
+func (c *columnCompiler) columnCondition(d columnDecl, consent *predicate.Registered, said bool, r *catalog.Relation) (when,
+	counts predicate.Node) {
+	if consent == nil {
+		if !said {
+			c.fail(d.category.place, "write consent: { subject: …, registry: { … } } beside columns",
+				"%s does not say whose consent column %s needs", r.Name, d.Name)
+		}
+		return nil, nil
+	}
+	one := *consent
+	for _, w := range d.category.words {
+		one.Categories = append(slices.Clone(one.Categories), w.text)
+	}
+	if d.category.decay > 0 && one.Since == "" {
+		c.fail(d.category.untilAt, "write since: the column with the row's time, in consent of the table",
+			"until needs to know how old a row is")
+	}
+	one.Days = predicate.Forever
+	group := one
+	group.Grouped, group.Streams = true, nil
+	if d.category.decay > 0 {
+		one.Days = d.category.decay + 1 // on that day still
+		group.Days = max(d.category.decay, d.category.groups) + 1
+	}
+	return one, group
+}
+
+// anonymousCondition is the condition under which a column counts in groups though nobody's consent is asked for any more: its
+// row is anonymous. nil: there is none.
+func (c *columnCompiler) anonymousCondition(decl tableDecl, column string, r *catalog.Relation) predicate.Node {
+	l := decl.lifecycle
+	if l == nil || l.counts == nil || !slices.ContainsFunc(l.counts.columns,
+		func(w wordDecl) bool { return w.text == column }) {
+		return nil
+	}
+	return c.rules.ownConditions(l.counts.where, r)
+}

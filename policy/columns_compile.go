@@ -1,0 +1,174 @@
+package policy
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// columnCompiler compiles which columns exist for agents, and how their values come out.
+type columnCompiler struct {
+	*resolver
+	rules *ruleCompiler
+	graph keyGraph
+}
+
+// visibleColumns checks the columns of a table; nil where all of them show.
+func (c *columnCompiler) visibleColumns(decl tableDecl, r *catalog.Relation) *VisibleColumns {
+	if decl.columns == nil && lacksRowSecurity(r) {
+		all := &VisibleColumns{}
+		for _, column := range r.Columns {
+			c.refuseVirtual(decl.place, r, &column)
+			all.Columns = append(all.Columns, VisibleColumn{Name: column.Name, Type: column.Type})
+		}
+		return all
+	}
+	if decl.columns == nil {
+		if decl.consent != nil {
+			c.fail(decl.consent.At(), "write it under rows, or give columns a category",
+				"consent of a table is for its columns, and the policy names none of %s", r.Name)
+		}
+		return nil
+	}
+	shown, byKey := map[string]VisibleColumn{}, map[string]bool{}
+	consent := c.columnConsent(decl, r)
+	for _, d := range decl.columns {
+		if s, ok := c.visibleColumn(d, r); ok {
+			if d.category != nil {
+				s.Condition, s.GroupCondition = c.columnCondition(d, consent, decl.consent != nil, r)
+				if anonymous := c.anonymousCondition(decl, d.Name, r); anonymous != nil && s.GroupCondition != nil {
+					s.GroupCondition = predicate.Any{s.GroupCondition, anonymous}
+				}
+			}
+			shown[s.Name], byKey[s.Name] = s, d.byKey != nil
+		}
+	}
+	out := &VisibleColumns{}
+	var all, more []VisibleColumn
+	for _, column := range r.Columns {
+		s, ok := shown[column.Name]
+		switch {
+		case !ok:
+			continue
+		case byKey[column.Name]:
+			more = append(more, s)
+		default:
+			out.Columns = append(out.Columns, s)
+		}
+		all = append(all, s)
+	}
+	out.ByKey = c.byKey(decl, r, out, all, more)
+	for _, d := range decl.columns {
+		if s, ok := shown[d.Name]; ok {
+			c.refuseVirtualOfHidden(d.place, r, s, shown, byKey)
+		}
+	}
+	return out
+}
+
+// refuseVirtual refuses a column that is computed as it is read where no row security puts that off until the row shows.
+func (c *columnCompiler) refuseVirtual(at place, r *catalog.Relation, column *catalog.Column) {
+	if column.Virtual && lacksRowSecurity(r) {
+		c.fail(at, "list the others under columns",
+			"%s.%s is computed as it is read: it could raise an error on some row, and say what the row holds", r.Name, column.Name)
+	}
+}
+
+// refuseVirtualOfHidden refuses to show a column that is computed as it is read from what does not show as it is, or by key only:
+// where that fails, the error says what stands there. Stored, it did not fail.
+func (c *columnCompiler) refuseVirtualOfHidden(at place, r *catalog.Relation, s VisibleColumn, shown map[string]VisibleColumn, byKey map[string]bool) {
+	for _, part := range c.graph.withParts(r) {
+		column := part.Column(s.Name)
+		if column == nil || !column.Virtual {
+			continue
+		}
+		for _, from := range column.ComputedFrom {
+			source, ok := shown[from]
+			if !ok || source.Mask != Plain || byKey[from] && !byKey[s.Name] ||
+				source.Condition != nil && !reflect.DeepEqual(source.Condition, s.Condition) {
+				c.fail(at, "make it STORED, or allow "+from+" as it is",
+					"%s.%s is computed from %s as it is read: where that fails, the error would say what the "+
+						"hidden or masked column holds", r.Name, s.Name, from)
+				return
+			}
+		}
+	}
+}
+
+func (c *columnCompiler) visibleColumn(d columnDecl, r *catalog.Relation) (VisibleColumn, bool) {
+	column := c.findColumn(d.place, r, d.Name)
+	if column == nil {
+		return VisibleColumn{}, false
+	}
+	c.refuseVirtual(d.place, r, column)
+	s := d.VisibleColumn
+	s.Type = column.Type
+	if t := c.snap.TypeByOID(column.TypeOID); t != nil && t.Kind == 'd' && (s.Mask != Plain || d.category != nil) ||
+		t != nil && t.Kind == 'd' && d.general {
+		s.Type = t.BaseName // a domain may refuse what a mask makes of a value
+	}
+	if d.general {
+		switch kind := maskKind(s.Type, c.innermostType(column.TypeOID)); {
+		case s.Unit != "" && kind == "time":
+			s.Mask = Truncate
+		case s.Amount > 0 && kind == "text":
+			s.Mask = Prefix
+		case s.Amount > 0 && kind == "number":
+			s.Mask = Step
+		default:
+			c.fail(d.place,
+				"year, month or day for dates and timestamps, leading characters for text, a step for numbers; or mask it with null",
+				"%s.%s is a %s, which cannot be generalised so", r.Name, d.Name, column.Type)
+			return VisibleColumn{}, false
+		}
+	}
+	kind := maskKind(s.Type, c.innermostType(column.TypeOID))
+	switch {
+	case s.Mask == Hash && kind != "text" && kind != "uuid":
+		c.fail(d.place, "text and uuid columns can be hashed; mask it with null", "%s.%s is a %s", r.Name, d.Name, column.Type)
+	case s.Mask == Hash && shorterThanHash(s.Type):
+		c.fail(d.place, "mask it with null", "%s.%s is a %s: a hash has 32 characters", r.Name, d.Name, column.Type)
+	case s.Mask == Keys && kind != "json":
+		c.fail(d.place, "", "%s.%s is a %s: only json and jsonb columns have keys", r.Name, d.Name, column.Type)
+	default:
+		slices.SortFunc(s.Keys, func(a, b Key) int { return strings.Compare(a.Name, b.Name) })
+		return s, true
+	}
+	return VisibleColumn{}, false
+}
+
+// maskKind groups types by what masks can do with them; "" is every other.
+func maskKind(sqlType string, t *catalog.Type) string {
+	if strings.HasSuffix(sqlType, "[]") {
+		return ""
+	}
+	plain, _, _ := strings.Cut(sqlType, "(")
+	switch {
+	case plain == "timestamp" || strings.HasPrefix(sqlType, "timestamp "), sqlType == "date":
+		return "time"
+	case plain == "text", plain == "character varying", t != nil && t.Extension == "citext" && t.Name.Name == "citext":
+		return "text"
+	case plain == "smallint", plain == "integer", plain == "bigint", plain == "numeric", plain == "real",
+		plain == "double precision":
+		return "number"
+	case plain == "json", plain == "jsonb":
+		return "json"
+	case plain == "uuid":
+		return "uuid"
+	}
+	return ""
+}
+
+// shorterThanHash tells whether a varchar has no room for a hash.
+func shorterThanHash(sqlType string) bool {
+	limit, ok := strings.CutPrefix(sqlType, "character varying(")
+	if !ok {
+		return false
+	}
+	n, err := strconv.Atoi(strings.TrimSuffix(limit, ")"))
+	return err != nil || n < 32
+}

@@ -1,0 +1,131 @@
+package policy
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
+)
+
+// columnDecl is an entry of columns.
+type columnDecl struct {
+	place
+	VisibleColumn
+	general bool       // generalise: Unit or Amount is given, and the column's type decides what it means
+	byKey   *byKeyDecl // nil: it is there for every statement
+
+	category *categoryDecl // nil: it needs no consent of its own
+}
+
+func (d *tableDecoder) columns(n *node) []columnDecl {
+	if !d.expect(n, yamlfile.Mapping, "columns") {
+		return nil
+	}
+	if len(n.Keys) == 0 {
+		d.fail(n.Place, "leave columns out if every column may show", "columns is empty")
+	}
+	out := []columnDecl{}
+	for i, name := range n.Keys {
+		out = append(out, d.shownColumn(n.KeyAt[i], name, n.Values[i]))
+	}
+	return out
+}
+
+func (d *tableDecoder) shownColumn(at place, name string, n *node) columnDecl {
+	decl := columnDecl{place: at, VisibleColumn: VisibleColumn{Name: name}}
+	what := "column " + name
+	if n.Kind == yamlfile.Scalar {
+		switch n.Value {
+		case "allow":
+		case "by_key":
+			decl.byKey = &byKeyDecl{place: n.Place}
+		default:
+			d.fail(n.Place, ruleSlip(n.Value),
+				"unknown rule %q of %s: write allow, by_key, { mask: ... } or { keys: ... }", n.Value, what)
+		}
+		return decl
+	}
+	rules := 0
+	for _, key := range n.Keys {
+		if key != "category" && key != "until" {
+			rules++
+		}
+	}
+	category := &categoryDecl{place: n.Place}
+	d.fields(n, what, map[string]func(*node){
+		"mask":   func(v *node) { d.mask(&decl, v) },
+		"keys":   func(v *node) { d.jsonKeys(&decl, v) },
+		"by_key": func(v *node) { decl.byKey = d.byKey(n.KeyAt[slices.Index(n.Keys, "by_key")], what, v) },
+		"category": func(v *node) {
+			category.place, decl.category = v.Place, category
+			category.words = d.registryWords(v, "category")
+		},
+		"until": func(v *node) { d.until(category, v) },
+	}, "age", "decay")
+	if n.Kind == yamlfile.Mapping && (rules > 1 || len(n.Keys) == 0) {
+		d.fail(n.Place, "", "%s needs one of mask, keys and by_key", what)
+	}
+	if n.Kind == yamlfile.Mapping && slices.Contains(n.Keys, "until") && decl.category == nil {
+		d.fail(category.untilAt, "write category: … beside it", "until is for columns with a category")
+	}
+	return decl
+}
+
+func (d *tableDecoder) mask(decl *columnDecl, n *node) {
+	switch {
+	case n.Kind == yamlfile.Null, n.Kind == yamlfile.Scalar && n.Value == "null":
+		decl.Mask = Null
+	case n.Kind == yamlfile.Scalar && n.Value == "hash":
+		decl.Mask = Hash
+	case n.Kind == yamlfile.Scalar:
+		d.fail(n.Place, among(n.Value, []string{"null", "hash", "generalise"}), "unknown mask %q", n.Value)
+	default:
+		d.fields(n, "mask", map[string]func(*node){"generalise": func(v *node) { d.generalise(decl, v) }})
+		d.need(n, "mask", "generalise")
+	}
+}
+
+func (d *tableDecoder) generalise(decl *columnDecl, n *node) {
+	decl.general = true
+	if !d.expect(n, yamlfile.Scalar, "generalise") {
+		return
+	}
+	if n.Literal == yamlfile.Integer {
+		amount, err := strconv.Atoi(n.Value)
+		if err != nil || amount < 1 || amount > 1_000_000_000 {
+			d.fail(n.Place, "", "generalise must be from 1 to 1000000000")
+		}
+		decl.Amount = amount
+		return
+	}
+	units := []string{"year", "month", "day"}
+	for _, u := range units {
+		if n.Value == u {
+			decl.Unit = u
+			return
+		}
+	}
+	d.fail(n.Place, closest(n.Value, units),
+		"generalise takes year, month or day for dates, a number of leading characters for text, a step for numbers")
+}
+
+func (d *tableDecoder) jsonKeys(decl *columnDecl, n *node) {
+	decl.Mask = Keys
+	if !d.expect(n, yamlfile.Mapping, "keys") {
+		return
+	}
+	types := []string{"string", "number", "boolean"}
+	for i, key := range n.Keys {
+		v := n.Values[i]
+		if !d.expect(v, yamlfile.Scalar, "the type of key "+key) {
+			continue
+		}
+		if v.Value != "string" && v.Value != "number" && v.Value != "boolean" {
+			d.fail(v.Place, closest(v.Value, types), "unknown type %q of key %q: string, number and boolean are known", v.Value, key)
+		}
+		decl.Keys = append(decl.Keys, Key{key, v.Value})
+	}
+	if len(n.Keys) == 0 {
+		d.fail(n.Place, "to hide it, leave the column out or mask it with null", "keys is empty")
+	}
+}

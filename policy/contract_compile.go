@@ -1,0 +1,266 @@
+package policy
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
+)
+
+// sessionRow stands for the row in conditions, which speak of attributes alone.
+var sessionRow = &catalog.Relation{Name: catalog.Name{Schema: "the", Name: "session"}}
+
+// attributeCalls finds attributes in the text of an expression that compiles.
+var attributeCalls = regexp.MustCompile(`(?i)\battribute\s*\(\s*'([a-z0-9_]+)'`)
+
+type contractCompiler struct {
+	*resolver
+	rules *ruleCompiler
+}
+
+// contracts compiles objects and contracts, and adds to the rows of each object what the contracts say of sessions.
+func (c *contractCompiler) contracts(p *Policy) {
+	p.objects = map[catalog.Name]*Object{}
+	byName := map[string]*Object{}
+	for _, decl := range c.doc.objects {
+		if o := c.object(decl); o != nil {
+			if other := p.objects[o.Relation]; other != nil {
+				c.fail(decl.place, "", "%s is the object %s already", o.Relation, other.Name)
+				continue
+			}
+			p.objects[o.Relation], byName[o.Name] = o, o
+			p.objectList = append(p.objectList, o)
+		}
+	}
+	slices.SortFunc(p.objectList, func(a, b *Object) int { return strings.Compare(a.Name, b.Name) })
+	for _, decl := range c.doc.contracts {
+		if contract := c.contract(decl, byName); contract != nil {
+			p.contracts = append(p.contracts, contract)
+		}
+	}
+	if len(c.errs) > 0 {
+		return
+	}
+	c.warnUngoverned(p)
+	for _, t := range p.tables {
+		if o := p.objects[t.Relation.Name]; o != nil && !o.JoinOnly {
+			for _, contract := range p.contracts {
+				if contract.governs(o.Name) {
+					at := contract.place
+					rule := &Rule{File: at.File, Line: at.Line, Column: at.Column, Block: "contract " + contract.Name,
+						Node: c.sessionRule(contract, o), contract: true}
+					t.Rows = predicate.All{rule.Node, t.Rows}
+					if t.Rule != nil {
+						t.Rule = &Rule{File: t.Rule.File, Line: t.Rule.Line, Column: t.Rule.Column, Block: "all",
+							Node: t.Rows, Parts: []*Rule{rule, t.Rule}}
+					}
+				}
+			}
+		}
+	}
+	c.extendToParts(p)
+}
+
+func (c *contractCompiler) object(decl objectDecl) *Object {
+	r := c.findListable(decl.tableAt, decl.table)
+	if r == nil {
+		return nil
+	}
+	if _, ok := c.tables[r.Name]; !ok {
+		c.fail(decl.tableAt, "list it under tables, with its rows",
+			"the object %s is the table %s, which the policy does not list", decl.name, r.Name)
+		return nil
+	}
+	o := &Object{Name: decl.name, Relation: r.Name, Vessel: decl.vessel, JoinOnly: decl.joinOnly}
+	for _, w := range decl.metadata {
+		if c.findColumn(w.place, r, w.text) != nil {
+			o.Metadata = append(o.Metadata, w.text)
+		}
+	}
+	for _, w := range decl.embeddings {
+		if c.findColumn(w.place, r, w.text) != nil {
+			o.Embeddings = append(o.Embeddings, w.text)
+		}
+		if slices.Contains(o.Metadata, w.text) {
+			c.fail(w.place, "take it out of one", "%s.%s is metadata and an embedding", r.Name, w.text)
+		}
+	}
+	return o
+}
+
+func (c *contractCompiler) contract(decl contractDecl, objects map[string]*Object) *Contract {
+	out := &Contract{Name: decl.name, By: decl.by.text, Values: map[string]*Terms{}, place: decl.place}
+	if len(c.doc.objects) == 0 {
+		c.fail(decl.place, "name the tables that it governs under objects", "contract %s is there, and no object", decl.name)
+		return nil
+	}
+	if decl.governs != nil {
+		out.Governs = c.objectNames(decl.governs, objects)
+	}
+	vessels := []string{}
+	for _, o := range objects {
+		if o.Vessel != "" {
+			vessels = append(vessels, o.Vessel)
+		}
+	}
+	for _, group := range decl.apart {
+		var list []string
+		for _, w := range group {
+			if !slices.Contains(vessels, w.text) {
+				c.fail(w.place, closest(w.text, vessels), "no object is in the vessel %q", w.text)
+			}
+			list = append(list, w.text)
+		}
+		out.SeparateVessels = append(out.SeparateVessels, list)
+	}
+	if decl.always != nil {
+		out.Always = c.terms(*decl.always, out, objects)
+		return out
+	}
+	by := c.findAttribute(decl.by.place, decl.by.text)
+	if by == nil {
+		return nil
+	}
+	if by.List() {
+		c.fail(decl.by.place, "let an attribute of one value decide", "%s is a list", by.Name)
+		return nil
+	}
+	for _, t := range decl.values {
+		if err := by.Check(t.value.text); err != nil {
+			c.fail(t.value.place, "", "%q is no value that attribute %s can have: it is of type %s", t.value.text, by.Name, by.Type)
+			continue
+		}
+		out.Values[t.value.text] = c.terms(t, out, objects)
+		out.order = append(out.order, t.value.text)
+	}
+	return out
+}
+
+func (c *contractCompiler) objectNames(words []wordDecl, objects map[string]*Object) []string {
+	var out []string
+	for _, w := range words {
+		if objects[w.text] == nil {
+			c.fail(w.place, closest(w.text, keys(objects)), "there is no object %q", w.text)
+			continue
+		}
+		out = append(out, w.text)
+	}
+	return out
+}
+
+func (c *contractCompiler) terms(decl termsDecl, contract *Contract, objects map[string]*Object) *Terms {
+	t := &Terms{Nothing: decl.nothing, Rows: decl.rows, Except: c.objectNames(decl.except, objects)}
+	if len(decl.except) > 0 && (decl.nothing || decl.allow != nil) {
+		c.fail(decl.except[0].place, "leave the object out of allow", "except goes with allow: everything")
+	}
+	if decl.nothing && (len(decl.requires) > 0 || decl.plan.text != "" || decl.rows > 0 || len(decl.named) > 0) {
+		c.fail(decl.place, "take the rest out", "nothing is allowed, so that nothing else matters")
+	}
+	if decl.allow != nil {
+		t.Allow = map[string]*Allowance{}
+	}
+	for _, a := range decl.allow {
+		allowance := &Allowance{}
+		for _, s := range a.sources {
+			allowance.Sources = append(allowance.Sources, s.text)
+		}
+		if a.object.text == "any" {
+			if a.columns != nil {
+				c.fail(a.object.place, "name the object", "any has no columns of its own")
+			}
+			t.any = allowance
+			continue
+		}
+		o := objects[a.object.text]
+		if o == nil {
+			c.fail(a.object.place, closest(a.object.text, append(keys(objects), "any")), "there is no object %q", a.object.text)
+			continue
+		}
+		if contract.Governs != nil && !slices.Contains(contract.Governs, o.Name) {
+			c.fail(a.object.place, "add it to governs", "contract %s does not govern %s", contract.Name, o.Name)
+		}
+		if o.JoinOnly {
+			c.fail(a.object.place, "leave it out: it may be joined wherever something is allowed", "%s is join_only", o.Name)
+		}
+		r, _ := c.snap.Relation(o.Relation)
+		for _, w := range a.columns {
+			if c.findColumn(w.place, r, w.text) != nil {
+				allowance.Columns = append(allowance.Columns, w.text)
+			}
+		}
+		for _, s := range a.sources {
+			if s.text == Vector && !c.hasLikeness(o, r) {
+				c.warn(s.place, "%s has neither an embedding nor a text: it can never be searched by likeness", o.Name)
+			}
+			if s.text == Metadata && len(o.Metadata) == 0 {
+				c.warn(s.place, "no column of %s is metadata: its rows can be counted and no more", o.Name)
+			}
+			if s.text == Writes && c.tables[o.Relation].decl.write == nil {
+				c.warn(s.place, "%s cannot be written: its table has no write", o.Name)
+			}
+		}
+		t.Allow[o.Name] = allowance
+	}
+	for _, b := range decl.requires {
+		t.Requires = append(t.Requires, c.requirement(b))
+	}
+	if decl.plan.text != "" {
+		if a := c.findAttribute(decl.plan.place, decl.plan.text); a != nil {
+			if a.Type != "text[]" && a.Type != "text" {
+				c.fail(decl.plan.place, "declare it as text, a list with commas", "plan names %s, which is of type %s", a.Name, a.Type)
+			}
+			t.Plan = a.Name
+		}
+	}
+	if decl.per.text != "" {
+		if a := c.findAttribute(decl.per.place, decl.per.text); a != nil {
+			switch {
+			case a.List():
+				c.fail(decl.per.place, "name an attribute of one value", "rows are counted per %s, which is a list", a.Name)
+			case a.Source == "set":
+				c.warn(decl.per.place, "rows are counted per %s, which agents set: they have so many rows for each value that they may claim", a.Name)
+			}
+			t.Per = a.Name
+		}
+	}
+	for i, w := range decl.named {
+		text := decl.templates[i]
+		tree, err := sqltext.Parse(text)
+		switch {
+		case err != nil:
+			c.fail(w.place, "", "the statement %s does not parse: %s", w.text, err.Message)
+		case len(tree.Stmts) != 1:
+			c.fail(w.place, "", "%s must be one statement", w.text)
+		}
+		if t.Statements == nil {
+			t.Statements = map[string]string{}
+		}
+		t.Statements[w.text] = text
+	}
+	return t
+}
+
+// hasLikeness tells whether likeness can be measured on some column.
+func (c *contractCompiler) hasLikeness(o *Object, r *catalog.Relation) bool {
+	if len(o.Embeddings) > 0 {
+		return true
+	}
+	return slices.ContainsFunc(r.Columns, func(column catalog.Column) bool {
+		t := c.snap.TypeByOID(column.TypeOID)
+		return typeFamily(column.Type) == "text" || t != nil && t.Extension != ""
+	})
+}
+
+// requirement compiles an expression over attributes.
+func (c *contractCompiler) requirement(b sqlBlock) Condition {
+	out := Condition{Text: b.text, Rule: c.rules.compileSQL(b, sessionRow)}
+	for _, m := range attributeCalls.FindAllStringSubmatch(b.text, -1) {
+		if name := strings.ToLower(m[1]); !slices.Contains(out.Attributes, name) {
+			out.Attributes = append(out.Attributes, name)
+		}
+	}
+	return out
+}

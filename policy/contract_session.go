@@ -1,0 +1,84 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// sessionRule is what a contract says of the sessions to which rows of an object may show at all: the second wall. Which
+// columns a statement uses, and how, no row knows.
+func (c *contractCompiler) sessionRule(contract *Contract, o *Object) predicate.Node {
+	expression := func(format string, args ...any) predicate.Node {
+		text := fmt.Sprintf(format, args...)
+		return c.rules.compileSQL(sqlBlock{place: contract.place, text: text, where: func(int) place { return contract.place }}, sessionRow)
+	}
+	of := func(t *Terms) (more predicate.All, ok bool) {
+		allowed := t.of(o.Name)
+		if allowed == nil {
+			return nil, false
+		}
+		for _, r := range t.Requires {
+			more = append(more, r.Rule)
+		}
+		if t.Plan != "" {
+			list := c.findAttribute(contract.place, t.Plan).List()
+			var entries []string
+			for _, s := range append(slices.Clone(allowed.Sources), Metadata) {
+				entries = append(entries, planHas(t.Plan, list, o.Name+":"+s))
+			}
+			more = append(more, expression("%s", strings.Join(slices.Compact(slices.Sorted(slices.Values(entries))), " OR ")))
+		}
+		return more, true
+	}
+	if contract.By == "" {
+		more, ok := of(contract.Always)
+		switch {
+		case !ok:
+			return predicate.Any{}
+		case len(more) == 0:
+			return predicate.Open{}
+		}
+		return more
+	}
+	var plain []string
+	var out predicate.Any
+	for _, value := range contract.order {
+		more, ok := of(contract.Values[value])
+		switch literal := c.attributeLiteral(contract.By, value); {
+		case !ok:
+		case len(more) == 0:
+			plain = append(plain, literal)
+		default:
+			out = append(out, append(predicate.All{expression("attribute('%s') = %s", contract.By, literal)}, more...))
+		}
+	}
+	if len(plain) > 0 {
+		out = append(out, expression("attribute('%s') IN (%s)", contract.By, strings.Join(plain, ", ")))
+	}
+	return out
+}
+
+// planHas is the expression that a plan has an entry: as an element of a list, or between the commas of a text.
+func planHas(attribute string, list bool, entry string) string {
+	if list {
+		return fmt.Sprintf("%s = ANY (attribute('%s'))", catalog.QuoteLiteral(entry), attribute)
+	}
+	pattern := strings.ReplaceAll(entry, "_", `\_`)
+	var parts []string
+	for _, form := range []string{pattern, pattern + ",%", "%," + pattern, "%," + pattern + ",%"} {
+		parts = append(parts, fmt.Sprintf("attribute('%s') LIKE '%s'", attribute, form))
+	}
+	return "(" + strings.Join(parts, " OR ") + ")"
+}
+
+func (c *contractCompiler) attributeLiteral(attribute, value string) string {
+	a := c.findAttribute(place{}, attribute)
+	if a.Type == "integer" || a.Type == "bigint" {
+		return value
+	}
+	return catalog.QuoteLiteral(value)
+}

@@ -1,0 +1,129 @@
+package policy
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
+)
+
+// decoder turns YAML nodes into declarations, and collects every error on the way. It reads what all sections have; each
+// section has a decoder of its own.
+type decoder struct {
+	doc      *Document
+	errs     Errors
+	declared map[string]place // of each name, such as "tables public.t": the place where it is declared
+
+	included []wordDecl // of the file that is being read
+
+	onKeys func(at place, keys []string) // called with the keys that a mapping may have; nil but in a test
+}
+
+func (d *decoder) fail(at place, suggestion, format string, args ...any) {
+	d.errs = append(d.errs, at.Errorf(suggestion, format, args...))
+}
+
+// expect reports a node of another kind.
+func (d *decoder) expect(n *node, kind yamlfile.Kind, what string) bool {
+	if n.Kind != kind {
+		suggestion := ""
+		switch {
+		case kind == yamlfile.Mapping && n.Kind == yamlfile.List:
+			if suggestion = listSlips[what]; suggestion == "" {
+				suggestion = "write name: value, without dashes and square brackets"
+			}
+		case kind == yamlfile.List && n.Kind == yamlfile.Mapping:
+			suggestion = "begin each entry with a dash, or write [ … ]"
+		case kind == yamlfile.List && n.Kind == yamlfile.Scalar:
+			suggestion = "write [" + n.Value + "]"
+		case kind == yamlfile.Mapping && n.Kind == yamlfile.Null:
+			suggestion = "indent what belongs to it, further than its name"
+		case kind == yamlfile.Mapping && n.Kind == yamlfile.Scalar:
+			suggestion = scalarSlips[what]
+		case kind == yamlfile.Scalar && n.Kind == yamlfile.List && what == "is":
+			suggestion = "one of several is any: [ … ], with a block for each"
+		}
+		d.fail(n.Place, suggestion, "%s must be %s, not %s", what, kind, n.Kind)
+		return false
+	}
+	return true
+}
+
+// fields hands each value of a mapping to the function of its key. Keys of later are known and not built yet.
+func (d *decoder) fields(n *node, what string, known map[string]func(*node), later ...string) bool {
+	if !d.expect(n, yamlfile.Mapping, what) {
+		return false
+	}
+	if d.onKeys != nil {
+		d.onKeys(n.Place, keys(known))
+	}
+	for i, key := range n.Keys {
+		if f, ok := known[key]; ok {
+			f(n.Values[i])
+			continue
+		}
+		if slices.Contains(later, key) {
+			d.fail(n.KeyAt[i], "", "%q in %s is not in this version", key, what)
+			continue
+		}
+		suggestion := oneOf(key, slices.Sorted(maps.Keys(known)))
+		switch {
+		case strings.HasPrefix(what, "table ") && slices.Contains(blockNames(), key):
+			suggestion = "a block stands beneath rows, with a dash before it"
+		case what == "the policy" && n.Values[i].Kind == yamlfile.Mapping && slices.Contains(n.Values[i].Keys, "rows"):
+			suggestion = "a table stands beneath tables"
+		case what == "the policy" && slices.Contains(tableKeys, key):
+			suggestion = key + " stands with the table that it speaks of: tables: { name: { rows: …, " + key + ": … } }"
+		case comparisonSlip(n, what) != "":
+			d.fail(n.KeyAt[i], comparisonSlip(n, what), "unknown key %q in %s", key, what)
+			return false
+		}
+		d.fail(n.KeyAt[i], suggestion, "unknown key %q in %s", key, what)
+	}
+	return true
+}
+
+// need reports fields that are missing.
+func (d *decoder) need(n *node, what string, fields ...string) {
+	if comparisonSlip(n, what) != "" { // which says it all
+		return
+	}
+	for _, f := range fields {
+		if n.Kind == yamlfile.Mapping && !slices.Contains(n.Keys, f) {
+			suggestion := ""
+			switch {
+			case f == "version":
+				suggestion = `begin with "version: 1"`
+			case f == "rows" && strings.HasPrefix(what, "table "):
+				suggestion = "say which rows show, or rows: open if every row may"
+			}
+			d.fail(n.Place, suggestion, "%s needs %q", what, f)
+		}
+	}
+}
+
+// section hands the entries of a section to f and reports names that another file has already.
+func (d *decoder) section(n *node, section string, f func(at place, name string, n *node)) {
+	if !d.expect(n, yamlfile.Mapping, section) {
+		return
+	}
+	for i, name := range n.Keys {
+		id := section + " " + name
+		if first, ok := d.declared[id]; ok {
+			d.fail(n.KeyAt[i], "", "%s has %q already, at %s:%d:%d", section, name, first.File, first.Line, first.Column)
+			continue
+		}
+		d.declared[id] = n.KeyAt[i]
+		f(n.KeyAt[i], name, n.Values[i])
+	}
+}
+
+func keys[V any](m map[string]V) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,231 @@
+package policy
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
+)
+
+// word reads a scalar that is a name or a value.
+func (d *decoder) word(into *string, what string) func(*node) {
+	return func(n *node) {
+		if !d.expect(n, yamlfile.Scalar, what) {
+			return
+		}
+		if n.Value == "" {
+			d.fail(n.Place, "", "%s is empty", what)
+		}
+		*into = n.Value
+	}
+}
+
+// wordAt is word, and keeps the place.
+func (d *decoder) wordAt(into *string, at *place, what string) func(*node) {
+	return func(n *node) {
+		*at = n.Place
+		d.word(into, what)(n)
+	}
+}
+
+// words reads a list of names, each once. Where known are given, it must be one of them.
+func (d *decoder) words(n *node, what string, known ...string) []wordDecl {
+	if !d.expect(n, yamlfile.List, what) {
+		return nil
+	}
+	var out []wordDecl
+	for _, item := range n.Items {
+		w := wordDecl{place: item.Place}
+		d.word(&w.text, "an entry of "+what)(item)
+		switch {
+		case w.text == "":
+		case len(known) > 0 && !slices.Contains(known, w.text):
+			d.fail(item.Place, among(w.text, known), "unknown entry %q in %s", w.text, what)
+		case slices.ContainsFunc(out, func(o wordDecl) bool { return o.text == w.text }):
+			d.fail(item.Place, "", "%q is in %s twice", w.text, what)
+		default:
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// oneWord or more: a word, or a list of them.
+func (d *decoder) someWords(n *node, what string) []wordDecl {
+	items := []*node{n}
+	if n.Kind == yamlfile.List {
+		items = n.Items
+		if len(items) == 0 {
+			d.fail(n.Place, "leave it out", "%s is empty", what)
+		}
+	}
+	var out []wordDecl
+	for _, item := range items {
+		if d.expect(item, yamlfile.Scalar, what) {
+			out = append(out, wordDecl{item.Place, item.Value})
+		}
+	}
+	return out
+}
+
+// wordsOf reads one word, or a list of them.
+func (d *decoder) wordsOf(n *node, what string) []wordDecl {
+	items := []*node{n}
+	if n.Kind == yamlfile.List {
+		items = n.Items
+		if len(items) == 0 {
+			d.fail(n.Place, "leave it out, or name at least one", "%s is empty", what)
+		}
+	}
+	var out []wordDecl
+	for _, item := range items {
+		if item.Kind != yamlfile.Scalar || item.Value == "" {
+			d.fail(item.Place, "write words", "%s is a word or a list of words", what)
+			continue
+		}
+		if slices.ContainsFunc(out, func(w wordDecl) bool { return w.text == item.Value }) {
+			d.fail(item.Place, "", "%s names %q twice", what, item.Value)
+			continue
+		}
+		out = append(out, wordDecl{item.Place, item.Value})
+	}
+	return out
+}
+
+func (d *decoder) flag(into *bool, what string) func(*node) {
+	return func(n *node) {
+		if n.Kind != yamlfile.Scalar || n.Literal != yamlfile.Bool {
+			d.fail(n.Place, "write true or false", "%s is true or false", what)
+			return
+		}
+		*into = n.Value == "true"
+	}
+}
+
+func (d *decoder) wholeNumber(n *node, what string, low, high int64) int64 {
+	if !d.expect(n, yamlfile.Scalar, what) {
+		return 0
+	}
+	v, err := strconv.ParseInt(n.Value, 10, 64)
+	if err != nil || n.Literal != yamlfile.Integer || v < low || v > high {
+		suggestion := "leave it out for no limit"
+		if digits := len(n.Value) - len(strings.TrimLeft(n.Value, "0123456789")); digits > 0 && n.Literal != yamlfile.Integer &&
+			n.Literal != yamlfile.Float {
+			suggestion = "write " + n.Value[:digits] + ", without quotes or a unit"
+		}
+		d.fail(n.Place, suggestion, "%s is a whole number from %d to %d", what, low, high)
+		return 0
+	}
+	return v
+}
+
+func (d *decoder) numberBetween(into *int, n *node, what string, low, high int) {
+	if !d.expect(n, yamlfile.Scalar, what) {
+		return
+	}
+	number, err := strconv.Atoi(n.Value)
+	if n.Literal != yamlfile.Integer || err != nil || number < low || number > high {
+		d.fail(n.Place, "", "%s must be a number from %d to %d", what, low, high)
+		return
+	}
+	*into = number
+}
+
+func (d *decoder) size(n *node, what string) int64 {
+	if !d.expect(n, yamlfile.Scalar, what) {
+		return 0
+	}
+	m := sizeForm.FindStringSubmatch(n.Value)
+	if m == nil {
+		d.fail(n.Place, "", "%s is a number of bytes, or one with KiB, MiB or GiB: 10MiB", what)
+		return 0
+	}
+	v, _ := strconv.ParseInt(m[1], 10, 64)
+	v <<= map[string]int{"": 0, "KiB": 10, "MiB": 20, "GiB": 30}[m[2]]
+	if v < 1 || v > 1<<50 {
+		d.fail(n.Place, "leave it out for no limit", "%s is from 1 byte to 1048576GiB", what)
+		return 0
+	}
+	return v
+}
+
+var sizeForm = regexp.MustCompile(`^([0-9]{1,12}) ?(KiB|MiB|GiB|)$`)
+
+func (d *decoder) duration(n *node, what string) time.Duration {
+	if !d.expect(n, yamlfile.Scalar, what) {
+		return 0
+	}
+	v, err := time.ParseDuration(n.Value)
+	if err != nil || v < time.Millisecond || v > maxTimeout || v%time.Millisecond != 0 {
+		d.fail(n.Place, "", "%s is a time like 500ms, 30s or 5m, of a millisecond at least", what)
+		return 0
+	}
+	return v
+}
+
+// maxTimeout is what fits into PostgreSQL's setting.
+const maxTimeout = 24 * 24 * time.Hour
+
+// days reads `30 days`.
+func (d *decoder) days(n *node, what string) int {
+	if !d.expect(n, yamlfile.Scalar, what) {
+		return 0
+	}
+	number, unit, _ := strings.Cut(n.Value, " ")
+	days, err := strconv.Atoi(number)
+	if err != nil || days < 1 || days > 36500 || unit != "days" && unit != "day" {
+		d.fail(n.Place, "write 30 days", "%s takes a number of days, from 1 to 36500", what)
+		return 0
+	}
+	return days
+}
+
+// pairs reads `{ its column: the column of the row that it equals }`.
+func (d *decoder) pairs(n *node, what string) []predicate.Pair {
+	if !d.expect(n, yamlfile.Mapping, what) {
+		return nil
+	}
+	var out []predicate.Pair
+	for i, from := range n.Values {
+		if from.Kind != yamlfile.Scalar || from.Value == "" {
+			d.fail(from.Place, "write { its column: the column of the row that it equals }", "a column is a single name")
+			continue
+		}
+		out = append(out, predicate.Pair{Column: n.Keys[i], From: from.Value})
+	}
+	return out
+}
+
+type attributeRef struct {
+	place
+	attribute string
+}
+
+// attributeRefs reads an attribute, or a list of attributes.
+func (d *decoder) attributeRefs(v *node, what string) []attributeRef {
+	items := v.Items
+	if v.Kind == yamlfile.Scalar {
+		items = []*node{v}
+	} else if !d.expect(v, yamlfile.List, what) {
+		return nil
+	}
+	var out []attributeRef
+	for _, item := range items {
+		g := attributeRef{place: item.Place}
+		d.word(&g.attribute, what)(item)
+		out = append(out, g)
+	}
+	if len(items) == 0 {
+		d.fail(v.Place, "name the attributes whose values are ids in the column", "%s is empty", what)
+	}
+	return out
+}
+
+type wordDecl struct {
+	place
+	text string
+}

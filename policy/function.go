@@ -1,0 +1,194 @@
+package policy
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+type functionDecl struct {
+	place
+	name string
+	pins []pinDecl
+
+	reads      []allowDecl
+	readsGiven bool
+	tool       *toolDecl
+}
+
+type pinDecl struct {
+	place
+	arg, value string
+	literal    yamlfile.Literal
+}
+
+func (d *functionDecoder) function(at place, name string, n *node) {
+	decl := functionDecl{place: at, name: name}
+	what := "function " + name
+	if n.Kind == yamlfile.Null || (n.Kind == yamlfile.Mapping && len(n.Keys) == 0) {
+		d.doc.functions = append(d.doc.functions, decl)
+		return
+	}
+	d.fields(n, what, map[string]func(*node){
+		"pin": func(v *node) {
+			if !d.expect(v, yamlfile.Mapping, "pin") {
+				return
+			}
+			for i, arg := range v.Keys {
+				if d.expect(v.Values[i], yamlfile.Scalar, "the value of a pinned argument") {
+					decl.pins = append(decl.pins, pinDecl{v.KeyAt[i], arg, v.Values[i].Value, v.Values[i].Literal})
+				}
+			}
+		},
+		"reads": func(v *node) { d.reads(&decl, v) },
+		"tool":  func(v *node) { d.tool(&decl, v) },
+	}, "limit")
+	d.doc.functions = append(d.doc.functions, decl)
+}
+
+// reads reads what a function reads.
+func (d *functionDecoder) reads(decl *functionDecl, n *node) {
+	decl.readsGiven = true
+	if n.Kind == yamlfile.Scalar && n.Value == "nothing" {
+		return
+	}
+	if !d.expect(n, yamlfile.Mapping, "reads") {
+		return
+	}
+	for i, key := range n.Keys {
+		a := allowDecl{object: wordDecl{n.KeyAt[i], key}, sources: d.wordsOf(n.Values[i], "the sources of "+key)}
+		for _, s := range a.sources {
+			if s.text == Writes || !slices.Contains(sources, s.text) {
+				d.fail(s.place, among(s.text, sources[:3]), "unknown source %q", s.text)
+			}
+		}
+		decl.reads = append(decl.reads, a)
+	}
+}
+
+type functionCompiler struct{ *resolver }
+
+// function checks a function with every overload that a call could mean; nil after an error.
+func (c *functionCompiler) function(decl functionDecl) *Function {
+	schema, name := splitName(decl.name)
+	overloads := c.snap.FunctionsNamed(schema, name)
+	if schema == "" && c.snap.HasCatalogFunction(name) {
+		c.fail(decl.place, "name it with its schema", "%q is a function of pg_catalog", name)
+		return nil
+	}
+	if len(overloads) == 0 || isSystemSchema(overloads[0].Name.Schema) {
+		suggestion := c.suggestFunction(schema, decl.name)
+		if plain, _, arguments := strings.Cut(decl.name, "("); arguments {
+			suggestion = "write the name alone, which stands for all of its overloads: " + strings.TrimSpace(plain)
+		}
+		c.fail(decl.place, suggestion, "the database has no function %q%s", decl.name, c.searchPathNote(schema))
+		return nil
+	}
+	out := &Function{Name: overloads[0].Name}
+	before := len(c.errs)
+	for _, o := range overloads {
+		if o.Name != out.Name {
+			c.fail(decl.place, "name it with its schema",
+				"%q is in more than one schema of the search path: %s and %s", name, out.Name, o.Name)
+			return nil
+		}
+		switch {
+		case o.Kind != 'f' && o.Kind != 'a':
+			c.fail(decl.place, "list a function or an aggregate, which SELECT calls", "%s is a %s", functionSignature(o),
+				map[byte]string{'p': "procedure", 'w': "window function"}[o.Kind])
+		case o.Kind == 'a' && o.SecurityDefiner:
+			c.fail(decl.place, "make that SECURITY INVOKER",
+				"the aggregate %s is made of a function that is SECURITY DEFINER: it runs past row security", functionSignature(o))
+		case o.Kind == 'a' && len(decl.pins) > 0:
+			c.fail(decl.place, "", "%s is an aggregate: its arguments cannot be pinned", functionSignature(o))
+		case o.SecurityDefiner:
+			c.fail(decl.place, "make it SECURITY INVOKER", "%s is SECURITY DEFINER: it runs past row security", functionSignature(o))
+		case o.DefinerDefault != "":
+			c.fail(decl.place, "make that SECURITY INVOKER, or the argument one that is always given",
+				"a default of %s calls %s, which is SECURITY DEFINER: it runs past row security", functionSignature(o), o.DefinerDefault)
+		case o.Variadic && len(decl.pins) > 0:
+			c.fail(decl.place, "", "%s is variadic: its arguments cannot be pinned", functionSignature(o))
+		}
+		out.Overloads = append(out.Overloads, o)
+	}
+	for _, pin := range decl.pins {
+		if p, ok := c.pin(pin, out); ok {
+			out.Pins = append(out.Pins, p)
+		}
+	}
+	if len(c.errs) > before {
+		return nil
+	}
+	slices.SortFunc(out.Overloads, func(a, b *catalog.Function) int { return slices.Compare(a.ArgTypes, b.ArgTypes) })
+	slices.SortFunc(out.Pins, func(a, b Pin) int { return strings.Compare(a.Arg, b.Arg) })
+	return out
+}
+
+// pin finds the argument in every overload and spells its value.
+func (c *functionCompiler) pin(decl pinDecl, f *Function) (Pin, bool) {
+	argType := ""
+	for _, o := range f.Overloads {
+		i := slices.Index(o.ArgNames, decl.arg)
+		if i < 0 || i >= len(o.ArgTypes) {
+			c.fail(decl.place, oneOf(decl.arg, o.ArgNames), "%s has no argument %q", functionSignature(o), decl.arg)
+			return Pin{}, false
+		}
+		if argType != "" && argType != o.ArgTypes[i] {
+			c.fail(decl.place, "", "%q is a %s in one overload of %s and a %s in another", decl.arg, argType, f.Name, o.ArgTypes[i])
+			return Pin{}, false
+		}
+		argType = o.ArgTypes[i]
+	}
+	cast, literal := "", yamlfile.String
+	switch {
+	case argType == "boolean":
+		cast, literal = "bool", yamlfile.Bool
+	case argType == "smallint" || argType == "integer" || argType == "bigint":
+		cast, literal = map[string]string{"smallint": "int2", "integer": "int4", "bigint": "int8"}[argType], yamlfile.Integer
+		bits := map[string]int{"smallint": 16, "integer": 32, "bigint": 64}[argType]
+		if _, err := strconv.ParseInt(decl.value, 10, bits); decl.literal == yamlfile.Integer && err != nil {
+			c.fail(decl.place, "", "%q must be a decimal %s", decl.arg, argType)
+			return Pin{}, false
+		}
+	case typeFamily(argType) == "text":
+		cast = "text"
+	case argType == "uuid" && uuidForm.MatchString(decl.value):
+		cast = "uuid"
+	default:
+		c.fail(decl.place, "boolean, integer, text and uuid arguments can be pinned", "%q is a %s", decl.arg, argType)
+		return Pin{}, false
+	}
+	if decl.literal != literal {
+		suggestion := map[yamlfile.Literal]string{yamlfile.Bool: "write true or false",
+			yamlfile.Integer: "write a whole number, without quotes", yamlfile.String: "write it in quotes"}[literal]
+		c.fail(decl.place, suggestion, "%q is a %s, and the value is not", decl.arg, argType)
+		return Pin{}, false
+	}
+	return Pin{Arg: decl.arg, Value: catalog.QuoteLiteral(decl.value) + "::pg_catalog." + cast}, true
+}
+
+// functionReads compiles what a function reads.
+func (c *functionCompiler) functionReads(decl functionDecl, f *Function) {
+	if !decl.readsGiven {
+		return
+	}
+	f.Reads = []FunctionReads{}
+	for _, d := range decl.reads {
+		r := c.findTable(d.object.place, d.object.text)
+		if r == nil {
+			continue
+		}
+		reads := FunctionReads{Relation: r.Name}
+		for _, s := range d.sources {
+			reads.Sources = append(reads.Sources, s.text)
+		}
+		f.Reads = append(f.Reads, reads)
+	}
+}
+
+func functionSignature(f *catalog.Function) string {
+	return f.Name.String() + "(" + strings.Join(f.ArgTypes, ", ") + ")"
+}

@@ -1,0 +1,150 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// keyGraph knows partitions and children, unique keys and foreign keys of the database, and how they hang together.
+type keyGraph struct{ snap *catalog.Snapshot }
+
+// withParts returns a table and all its partitions and children, to any depth.
+func (c *keyGraph) withParts(r *catalog.Relation) []*catalog.Relation {
+	out := []*catalog.Relation{r}
+	for i := 0; i < len(out); i++ {
+		if !out[i].HasChildren {
+			continue
+		}
+		for _, part := range c.snap.Relations() {
+			if slices.Contains(part.Parents, out[i].Name) && !slices.Contains(out, part) {
+				out = append(out, part)
+			}
+		}
+	}
+	return out
+}
+
+// partitionedParents returns what a partition is one of, to any depth: a key to one of them may lead to a row of the partition.
+func (c *keyGraph) partitionedParents(r *catalog.Relation) []*catalog.Relation {
+	var out []*catalog.Relation
+	for part := r; part != nil && part.IsPartition && len(part.Parents) > 0; {
+		whole, ok := c.snap.Relation(part.Parents[0])
+		if !ok {
+			break
+		}
+		out, part = append(out, whole), whole
+	}
+	return out
+}
+
+// withSources adds the columns that those which are generated are computed from.
+func withSources(r *catalog.Relation, names []string) []string {
+	out := slices.Clone(names)
+	for _, name := range names {
+		if column := r.Column(name); column != nil {
+			out = append(out, column.ComputedFrom...)
+		}
+	}
+	return out
+}
+
+// withComputed adds the columns that are computed from some.
+func withComputed(r *catalog.Relation, names []string) []string {
+	out := slices.Clone(names)
+	for _, column := range r.Columns {
+		if overlap(column.ComputedFrom, names) {
+			out = append(out, column.Name)
+		}
+	}
+	return out
+}
+
+// uniqueKeys are the keys of a table and its parts: columns that decide about a collision by what is computed from them
+// are of the key.
+func (c *keyGraph) uniqueKeys(r *catalog.Relation) []catalog.Key {
+	var out []catalog.Key
+	for _, part := range c.withParts(r) {
+		for _, key := range part.Unique {
+			key.Columns = withSources(part, key.Columns)
+			out = append(out, key)
+		}
+	}
+	return out
+}
+
+// partForeignKeys are foreign keys that parts of a table have and the table has not.
+func (c *keyGraph) partForeignKeys(r *catalog.Relation) []referringKey {
+	var out []referringKey
+	for _, part := range c.withParts(r)[1:] {
+		for _, key := range part.ForeignKeys {
+			if !slices.ContainsFunc(r.ForeignKeys, func(k catalog.ForeignKey) bool { return sameForeignKey(k, key) }) {
+				out = append(out, referringKey{part, key})
+			}
+		}
+	}
+	return out
+}
+
+type referringKey struct {
+	table *catalog.Relation
+	key   catalog.ForeignKey
+}
+
+// sameForeignKey tells whether two foreign keys ask the same.
+func sameForeignKey(a, b catalog.ForeignKey) bool {
+	return a.Target == b.Target && slices.Equal(a.Columns, b.Columns) && slices.Equal(a.TargetCols, b.TargetCols)
+}
+
+// isInheritedKey tells whether a foreign key of a partition is that of what it is a part of.
+func (c *keyGraph) isInheritedKey(r *catalog.Relation, key catalog.ForeignKey) bool {
+	return slices.ContainsFunc(c.partitionedParents(r), func(whole *catalog.Relation) bool {
+		return slices.ContainsFunc(whole.ForeignKeys, func(k catalog.ForeignKey) bool { return sameForeignKey(k, key) })
+	})
+}
+
+// referringKeys are the foreign keys by which rows depend on a row of a table, or of its parts, that changes in these
+// columns; nil: that goes away.
+func (c *keyGraph) referringKeys(r *catalog.Relation, keys []string) []referringKey {
+	var out []referringKey
+	targets := append(c.withParts(r), c.partitionedParents(r)...)
+	for _, from := range c.snap.Relations() {
+		for _, key := range from.ForeignKeys {
+			i := slices.IndexFunc(targets, func(target *catalog.Relation) bool { return target.Name == key.Target })
+			if i < 0 || keys != nil && !overlap(key.TargetCols, withComputed(targets[i], keys)) || c.isInheritedKey(from, key) {
+				continue
+			}
+			out = append(out, referringKey{from, key})
+		}
+	}
+	return out
+}
+
+// keyAction is what a foreign key does to the rows that depend on one that changes in these columns, nil: that goes away,
+// and which columns it sets.
+func (c *keyGraph) keyAction(key catalog.ForeignKey, keys []string) (what catalog.Action, changed []string) {
+	what, changed = key.OnUpdate, key.Columns
+	if keys == nil {
+		if what = key.OnDelete; (what == catalog.SetNull || what == catalog.SetDefault) && len(key.Nulled) > 0 {
+			changed = key.Nulled
+		}
+	} else if what == catalog.Cascade {
+		target, _ := c.snap.Relation(key.Target)
+		changed = slices.DeleteFunc(slices.Clone(changed), func(name string) bool {
+			return !slices.Contains(withComputed(target, keys), key.TargetCols[slices.Index(key.Columns, name)])
+		})
+	}
+	return what, changed
+}
+
+// isReferredTo tells whether a foreign key refers to a column, or to what is computed from it.
+func (c *keyGraph) isReferredTo(r *catalog.Relation, column string) bool {
+	targets := append(c.withParts(r), c.partitionedParents(r)...)
+	return slices.ContainsFunc(c.snap.Relations(), func(from *catalog.Relation) bool {
+		return slices.ContainsFunc(from.ForeignKeys, func(key catalog.ForeignKey) bool {
+			return slices.ContainsFunc(targets, func(target *catalog.Relation) bool {
+				return target.Name == key.Target && overlap(key.TargetCols, withComputed(target, []string{column}))
+			})
+		})
+	})
+}

@@ -1,0 +1,57 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// whyUnwritable tells why agents cannot write a column, and what can be done about it; known: it is an error to name such
+// a column.
+func (c *writeLeaks) whyUnwritable(decl *writeDecl, t *policyTable, column *catalog.Column) (why, what string, known bool) {
+	if column.Generated || column.Identity == "always" {
+		return "it is generated", "leave it out", true
+	}
+	if !decl.accepts(acceptConflicts) {
+		for _, key := range c.graph.uniqueKeys(t.relation) {
+			if slices.Contains(key.Columns, column.Name) && !decl.collidesInSight(key, t.rows, t.relation) {
+				return "it is part of the key " + key.Name + ", and a collision would tell that a hidden row exists",
+					"let the key begin with the columns that say whose row it is, or say accept: [" + acceptConflicts + "]", true
+			}
+		}
+		if why := c.whyComparedWithHidden(t, column.Name); why != "" {
+			return why, "let another index do, or say accept: [" + acceptConflicts + "]", false
+		}
+	}
+	if !decl.accepts(acceptValues) {
+		if why := c.whyHashed(t.relation, column.Name, false); why != "" && t.decl.showsPlain(column.Name) {
+			return why, "mask that with null, or say accept: [" + acceptValues + "]", false
+		}
+		for _, key := range c.graph.uniqueKeys(t.relation) {
+			if name := c.hiddenPartialColumn(t, key); name != "" && slices.Contains(key.Columns, column.Name) {
+				return "it is part of the key " + key.Name + ", which is for some rows only, by " + t.whyHidden(name) +
+						", and a collision would tell what that is",
+					"let the key hold for all rows, or say accept: [" + acceptValues + "]", false
+			}
+		}
+	}
+	for _, key := range t.relation.ForeignKeys {
+		if !slices.Contains(withSources(t.relation, key.Columns), column.Name) || decl.accepts(acceptReferences) {
+			continue
+		}
+		if why := c.whyUncheckable(key, t.relation); why != "" {
+			return why, "list " + key.Target.String() + " under tables, or say accept: [" + acceptReferences + "]", true
+		}
+		if why := c.whyGuessable(key); why != "" && !decl.accepts(acceptValues) {
+			return why, "say accept: [" + acceptReferences + "] or [" + acceptValues +
+				"], or let the key lead to columns that show", false
+		}
+	}
+	for _, own := range c.graph.partForeignKeys(t.relation) {
+		if slices.Contains(withSources(own.table, own.key.Columns), column.Name) && !decl.accepts(acceptReferences) {
+			return own.table.Name.String() + ", a part of the table, has a foreign key of its own to " + own.key.Target.String(),
+				"make it a key of the whole table, or say accept: [" + acceptReferences + "]", true
+		}
+	}
+	return "", "", true
+}

@@ -1,0 +1,222 @@
+package policy
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// warnFollowers warns of rows that go, or change, along with a row that agents write, by way of rows that they do not see:
+// which do tells that there are such rows, and what these lead to. keys are the columns that may change; nil: the row
+// goes away.
+func (c *referrerLeaks) warnFollowers(decl *writeDecl, t *policyTable, keys []string) {
+	type reached struct {
+		relation *catalog.Relation
+		keys     []string
+		hidden   *referringKey // by which a row that agents do not see was reached first; nil: they see all on the way
+	}
+	seen, told, toldKeys := map[string]bool{}, map[catalog.Name]bool{}, map[string]bool{}
+	next := []reached{{t.relation, keys, nil}}
+	add := func(r reached) {
+		this := r.relation.Name.String() + " " + strconv.FormatBool(r.keys == nil) +
+			strconv.FormatBool(r.hidden == nil) + strings.Join(slices.Sorted(slices.Values(r.keys)), "\x00")
+		if !seen[this] {
+			seen[this] = true
+			next = append(next, r)
+		}
+	}
+	warn := func(hint, tells string) {
+		does := "delete rows of "
+		if keys != nil {
+			does = "change keys of "
+		}
+		said := decl.place.Errorf(hint, "agents %s%s, and %s", does, t.relation.Name, tells)
+		c.warnings, c.disclosures = append(c.warnings, said), append(c.disclosures, said)
+	}
+	for len(next) > 0 {
+		at := next[0]
+		next = next[1:]
+		for _, by := range c.graph.referringKeys(at.relation, at.keys) {
+			what, changed := c.graph.keyAction(by.key, at.keys)
+			switch {
+			case what == catalog.NoAction, what == catalog.Restrict:
+				continue
+			case what == catalog.Cascade && at.keys == nil:
+				changed = nil
+			}
+			shows := c.tablesShowing(by.table)
+			open := slices.ContainsFunc(shows, func(t *policyTable) bool { _, open := t.rows.(predicate.Open); return open })
+			hidden := at.hidden
+			if hidden == nil {
+				for _, t := range shows {
+					if name := c.shownKeyColumn(t, by.key, changed); name != "" && !toldKeys[by.table.Name.String()+"."+name] {
+						toldKeys[by.table.Name.String()+"."+name] = true
+						instead := "show agents the column"
+						if changed == nil { // of a row that stays the column shows in another way
+							instead += ", or SET NULL"
+						}
+						warn(instead+", or say accept: ["+acceptReferences+"]",
+							"rows of "+by.table.Name.String()+" go or change along: which do tells what they hold in "+t.whyHidden(name))
+					}
+				}
+				if len(shows) > 0 {
+					add(reached{by.table, changed, nil})
+				}
+				if open || c.referrersShowWith(at.relation, by) {
+					continue
+				}
+				hidden = &by
+			} else if name := by.table.Name; len(shows) > 0 && !told[name] && !c.targetShowsFor(at.relation, by) {
+				told[name] = true
+				warn("let the foreign key of "+hidden.table.Name.String()+
+					" hold the columns that the rules of both tables go by, or SET NULL, or say accept: ["+acceptReferences+"]",
+					"rows of "+hidden.table.Name.String()+" that they do not see go or change along: that rows of "+
+						name.String()+" which they see do so as well tells of these")
+			}
+			if !open {
+				add(reached{by.table, changed, hidden})
+			}
+		}
+	}
+}
+
+// shownKeyColumn names a column of a foreign key that agents do not see, where what becomes of a row along with the one
+// that it refers to shows: it goes, or what changes is masked or among what the rule goes by. changed are the columns
+// that are set; nil: the row goes. "": nothing shows.
+func (c *referrerLeaks) shownKeyColumn(t *policyTable, key catalog.ForeignKey, changed []string) string {
+	name := c.hiddenReferringColumn(t, key)
+	if name == "" || changed == nil {
+		return name
+	}
+	decides, known := predicate.RowColumns(t.rows)
+	if !known || overlap(decides, changed) || slices.ContainsFunc(changed, t.decl.showsColumn) {
+		return name
+	}
+	return ""
+}
+
+// tablesShowing are the tables of the policy through which rows of a table show: itself, and what it is a part or a child of.
+func (c *referrerLeaks) tablesShowing(r *catalog.Relation) []*policyTable {
+	var out []*policyTable
+	all := []catalog.Name{r.Name}
+	for i := 0; i < len(all); i++ {
+		if t := c.tables[all[i]]; t != nil {
+			out = append(out, t)
+		}
+		if of, ok := c.snap.Relation(all[i]); ok {
+			for _, name := range of.Parents {
+				if !slices.Contains(all, name) {
+					all = append(all, name)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// referrersShowWith tells whether whoever sees a row sees those that refer to it by a foreign key.
+func (c *referrerLeaks) referrersShowWith(target *catalog.Relation, by referringKey) bool {
+	shows := c.tablesShowing(by.table)
+	return !slices.ContainsFunc(c.tablesShowing(target), func(t *policyTable) bool {
+		return !slices.ContainsFunc(shows, func(from *policyTable) bool {
+			return !slices.ContainsFunc(predicate.Conjuncts(from.rows), func(part predicate.Node) bool {
+				if n, ok := part.(predicate.Visible); ok && leadsTo(n, t, by.key, false) && predicate.Implies(t.rows, n.Rows) {
+					return false
+				}
+				_, open := part.(predicate.Open)
+				return !open && !ruleAsks(t, partThroughKey(part, by, t.relation))
+			})
+		})
+	})
+}
+
+// targetShowsFor tells whether whoever sees a row sees the one to which a foreign key of it leads.
+func (c *referrerLeaks) targetShowsFor(target *catalog.Relation, by referringKey) bool {
+	to := c.tablesShowing(target)
+	return !slices.ContainsFunc(c.tablesShowing(by.table), func(from *policyTable) bool {
+		parts := predicate.Conjuncts(from.rows)
+		return !slices.ContainsFunc(to, func(t *policyTable) bool {
+			if slices.ContainsFunc(parts, func(part predicate.Node) bool {
+				n, ok := part.(predicate.Visible)
+				return ok && leadsTo(n, t, by.key, true) && predicate.Implies(n.Rows, t.rows)
+			}) {
+				return true
+			}
+			var told predicate.All
+			for _, part := range parts {
+				if is := partThroughKey(part, by, t.relation); is != nil {
+					told = append(told, is)
+				}
+			}
+			return predicate.Implies(told, t.rows)
+		})
+	})
+}
+
+// ruleAsks tells whether a table's rule asks for something, among other things.
+func ruleAsks(t *policyTable, part predicate.Node) bool {
+	return part != nil && slices.ContainsFunc(predicate.Conjuncts(t.rows),
+		func(n predicate.Node) bool { return reflect.DeepEqual(n, part) })
+}
+
+// leadsTo tells whether a rule asks for the row of a table to which a foreign key leads; only: for no other.
+func leadsTo(n predicate.Visible, t *policyTable, key catalog.ForeignKey, only bool) bool {
+	if n.Relation.Name != t.relation.Name {
+		return false
+	}
+	pairs := append([]predicate.Pair{{Column: n.Column, From: n.From}}, n.And...)
+	for _, pair := range pairs {
+		i := slices.Index(key.Columns, pair.From)
+		if i < 0 || key.TargetCols[i] != pair.Column {
+			return false
+		}
+	}
+	return !only || len(pairs) == len(key.Columns) ||
+		predicate.Step{Relation: n.Relation, Column: n.Column, From: n.From, And: n.And}.LeadsToOne()
+}
+
+// partThroughKey is what a part of the rule of a row that refers to another says of that one, where it reads nothing but
+// columns that the foreign key holds, and these are equal to the letter; else nil.
+func partThroughKey(part predicate.Node, by referringKey, target *catalog.Relation) predicate.Node {
+	columns, known := predicate.RowColumns(part)
+	if !known || len(columns) == 0 || !readsNamedColumns(part) {
+		return nil
+	}
+	to, alike := map[string]string{}, true
+	for _, name := range columns {
+		i := slices.Index(by.key.Columns, name)
+		if i < 0 {
+			return nil
+		}
+		a, b := by.table.Column(name), target.Column(by.key.TargetCols[i])
+		if !hasExactEquality(a) || !hasExactEquality(b) || a.Type != b.Type {
+			return nil
+		}
+		to[name], alike = b.Name, alike && b.Name == name
+	}
+	switch n := part.(type) {
+	case predicate.Own:
+		n.Column = to[n.Column]
+		return n
+	case predicate.Tenant:
+		n.Column = to[n.Column]
+		return n
+	case predicate.Status:
+		n.Column = to[n.Column]
+		return n
+	case predicate.Visible:
+		n.From, n.And = to[n.From], slices.Clone(n.And)
+		for i, pair := range n.And {
+			n.And[i].From = to[pair.From]
+		}
+		return n
+	}
+	if alike {
+		return part
+	}
+	return nil
+}

@@ -1,0 +1,42 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// whyUncheckable tells why a foreign key cannot be held to the rows that are visible.
+func (c *writeLeaks) whyUncheckable(key catalog.ForeignKey, from *catalog.Relation) string {
+	target := c.tables[key.Target]
+	if target == nil {
+		return "it refers to " + key.Target.String() +
+			", which the policy does not list, and a failure would tell which rows exist"
+	}
+	if _, open := target.rows.(predicate.Open); open {
+		return "" // no row of it is hidden, and none is looked up
+	}
+	for i, name := range key.Columns {
+		a, b := from.Column(name), target.relation.Column(key.TargetCols[i])
+		if a == nil || b == nil || c.linkClass(a) == "" || c.linkClass(a) != c.linkClass(b) {
+			return "it refers to " + key.Target.String() + " by a column of which a visible row cannot be looked up"
+		}
+	}
+	return ""
+}
+
+// whyGuessable tells why a foreign key would tell what a row that shows holds: agents do not see all columns that it leads
+// to, and whether a row is refused says whether they guessed.
+func (c *writeLeaks) whyGuessable(key catalog.ForeignKey) string {
+	target := c.tables[key.Target]
+	same := constantColumns(target.rows)
+	i := slices.IndexFunc(key.TargetCols, func(name string) bool {
+		return !c.columnShows(target, name) && !slices.Contains(same, name)
+	})
+	if i < 0 {
+		return ""
+	}
+	return "it refers to " + key.Target.String() + " by " + target.whyHidden(key.TargetCols[i]) +
+		", and whether there is such a row would tell what that is"
+}

@@ -1,0 +1,194 @@
+package policy
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// referrerLeaks finds what a change of a row would tell about rows that refer to it by foreign keys.
+type referrerLeaks struct {
+	*resolver
+	leaks   *writeLeaks
+	graph   keyGraph
+	indexes indexComparisons
+}
+
+// checkReferrers refuses a change of a row on which rows may depend that agents do not see: whether it fails would tell.
+// keys are the columns that may change; nil: the row goes away. sees tells whether agents see all such rows: they do
+// not where these go along with others. False: it is to be left out.
+func (c *referrerLeaks) checkReferrers(decl *writeDecl, r *catalog.Relation, keys []string, sees bool, seen map[string]bool) bool {
+	this := r.Name.String() + " " + strconv.FormatBool(keys == nil) + strconv.FormatBool(sees) +
+		strings.Join(slices.Sorted(slices.Values(keys)), "\x00")
+	if seen[this] {
+		return true
+	}
+	seen[this] = true
+	may := true
+	for _, by := range c.graph.referringKeys(r, keys) {
+		may = c.checkReferrer(decl, r, by, keys, sees, seen) && may
+	}
+	return may
+}
+
+// checkReferrer is one foreign key by which rows may depend on a row.
+func (c *referrerLeaks) checkReferrer(decl *writeDecl, r *catalog.Relation, by referringKey, keys []string, sees bool,
+	seen map[string]bool) bool {
+	from, key := by.table, by.key
+	what, changed := c.graph.keyAction(key, keys)
+	why, instead, anew := "", "let the foreign key cascade", false
+	switch what {
+	case catalog.Cascade:
+		if keys == nil {
+			if slices.ContainsFunc(c.graph.withParts(from), func(part *catalog.Relation) bool {
+				return slices.ContainsFunc(part.Computed, func(computed catalog.Computed) bool { return computed.OnDelete })
+			}) {
+				why, instead, anew = "the condition of a trigger may fail as they go along",
+					"let it ask for what fails for no row", true
+			}
+			break
+		}
+		why, anew = c.whyFollowingFails(from, key, changed, false)
+		instead = "take the columns that others refer to out of write" // it cascades already
+	case catalog.SetNull:
+		if slices.ContainsFunc(changed, func(name string) bool { return from.Column(name) == nil || from.Column(name).NotNull }) {
+			why = "their key may not be NULL"
+			break
+		}
+		why, anew = c.whyFollowingFails(from, key, changed, true)
+	default:
+		why = "the key does not let it"
+	}
+	visible := c.referrersVisible(from, key)
+	if why == "" || visible && sees && !(anew && c.hidesColumns(from)) && c.hiddenReferringColumn(c.tables[from.Name], key) == "" {
+		sees = sees && c.referrersShowWith(r, by)
+		switch {
+		case what == catalog.Cascade && keys == nil:
+			return c.checkReferrers(decl, from, nil, sees, seen)
+		case what == catalog.Cascade, what == catalog.SetNull:
+			return c.checkReferrers(decl, from, changed, sees, seen)
+		}
+		return true
+	}
+	if visible && !sees {
+		c.withhold(decl.place, instead+", or say accept: ["+acceptReferences+"]",
+			"agents would learn that rows of %s that they do not see go or change along, by whether rows of %s "+
+				"refer to them: %s", r.Name, from.Name, why)
+		return false
+	}
+	say, tells := c.fail, "that hidden rows of %s refer to it"
+	if anew || visible {
+		say = c.withhold
+	}
+	if visible {
+		tells = "what columns of %s hold that agents do not see"
+	}
+	say(decl.place, instead+", or say accept: ["+acceptReferences+"]",
+		"whether a row of %s can be deleted, or its key changed, would tell "+tells+": %s", r.Name, from.Name, why)
+	return !anew && !visible
+}
+
+// referrersVisible tells whether whoever sees the target of a key sees every row that refers to it.
+func (c *referrerLeaks) referrersVisible(from *catalog.Relation, key catalog.ForeignKey) bool {
+	t := c.tables[from.Name]
+	if t == nil {
+		return false
+	}
+	switch rows := t.rows.(type) {
+	case predicate.Open:
+		return true
+	case predicate.Visible:
+		return rows.Relation.Name == key.Target && reflect.DeepEqual(rows.Rows, c.tables[key.Target].rows) &&
+			len(rows.And) == 0 && slices.Equal(key.Columns, []string{rows.From}) &&
+			slices.Equal(key.TargetCols, []string{rows.Column})
+	}
+	return false
+}
+
+// whyFollowingFails tells what may fail in a row when its foreign key changes along with the row that it leads to: columns of it
+// are set to NULL, or to the new key. "": nothing. anew: it is what fails whatever changes.
+func (c *referrerLeaks) whyFollowingFails(from *catalog.Relation, key catalog.ForeignKey, changed []string, null bool) (why string,
+	anew bool) {
+	if null && key.Full && slices.ContainsFunc(key.Columns,
+		func(name string) bool { return !slices.Contains(changed, name) }) {
+		return "its key is MATCH FULL", false
+	}
+	if trials := c.indexes.fallibleIndexKeys(from); len(trials) > 0 {
+		return "the index " + trials[0].index + " compares rows anew, and " + trials[0].comparedBy() + " fails for some", true
+	}
+	target, _ := c.snap.Relation(key.Target)
+	for _, part := range c.graph.withParts(from) {
+		switch {
+		case overlap(part.Checked, changed):
+			return "a check reads what changes", false
+		case overlap(part.PartitionBy, changed):
+			return "what changes says to which partition a row goes", false
+		case len(withComputed(part, changed)) > len(changed):
+			return "a column is computed from what changes", false
+		case len(part.Rechecked) > 0:
+			return "a constraint is NOT VALID or goes by more than the row, and is asked anew", true
+		}
+		for _, computed := range part.Computed {
+			if overlap(computed.Columns, changed) {
+				return computedBy[computed.By] + " reads what changes", false
+			}
+			if computed.OnUnchanged {
+				return computedBy[computed.By] + " may be computed anew", true
+			}
+		}
+		for i, name := range key.Columns {
+			column := part.Column(name)
+			if column == nil || !slices.Contains(changed, name) {
+				continue
+			}
+			t := c.snap.TypeByOID(column.TypeOID)
+			if null && t != nil && t.Kind == 'd' {
+				return "the domain of " + name + " may allow no NULL", false
+			}
+			if to := target.Column(key.TargetCols[i]); !null && (to == nil || to.Type != column.Type) {
+				return name + " is of another type than what it refers to", false
+			}
+		}
+		for _, k := range part.Unique {
+			switch {
+			case !overlap(k.Columns, changed):
+			case null && overlap(k.NullsDistinct, changed):
+			case !null && len(k.Equal) > 0 &&
+				!slices.ContainsFunc(key.Columns, func(name string) bool { return !slices.Contains(k.Equal, name) }):
+				// Rows that are equal in it lead to the same row, as they did before.
+			default:
+				return "what changes is part of the key " + k.Name, false
+			}
+		}
+		for _, k := range part.ForeignKeys {
+			if sameForeignKey(k, key) || !overlap(k.Columns, changed) {
+				continue
+			}
+			if !null || k.Full {
+				return "what changes is part of another foreign key", false
+			}
+		}
+	}
+	return "", false
+}
+
+// hidesColumns tells whether agents do not see some column of a table.
+func (c *referrerLeaks) hidesColumns(r *catalog.Relation) bool {
+	t := c.tables[r.Name]
+	return t == nil || slices.ContainsFunc(r.Columns, func(column catalog.Column) bool { return !c.leaks.columnShows(t, column.Name) })
+}
+
+// hiddenReferringColumn names a column of a foreign key that agents do not see in rows that show through a table, nor know as their
+// own; "": there is none.
+func (c *referrerLeaks) hiddenReferringColumn(t *policyTable, key catalog.ForeignKey) string {
+	known := attributeColumns(t.rows)
+	i := slices.IndexFunc(key.Columns, func(name string) bool { return !c.leaks.columnShows(t, name) && !slices.Contains(known, name) })
+	if i < 0 {
+		return ""
+	}
+	return key.Columns[i]
+}

@@ -1,0 +1,98 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// Cascade says that with a row that a lifecycle deletes or makes anonymous, or with one that goes with such a row, rows
+// of a table go: they were made from it, or a foreign key takes them along. Of the latter only those are told that lead
+// to the former.
+type Cascade struct {
+	With, Table *catalog.Relation
+	Origin      *predicate.Origin   // how rows of Table are made from rows of With; nil: Key
+	Key         *catalog.ForeignKey // of Table, ON DELETE CASCADE
+}
+
+// Cascades returns what goes with what, by the order of the files.
+func (p *Policy) Cascades() []Cascade { return p.taken }
+
+// HasLifecycles tells whether rows of some table have an end that the sweeper brings about.
+func (p *Policy) HasLifecycles() bool {
+	return slices.ContainsFunc(p.tables, func(t *Table) bool { return t.Lifecycle != nil })
+}
+
+// findCascades finds what goes with the rows that lifecycles end, and refuses to take what agents may still see.
+func (c *lifecycleCompiler) findCascades(p *Policy) []Cascade {
+	var all []Cascade
+	for i, d := range p.derivations {
+		if d.DeleteWithSource {
+			all = append(all, Cascade{With: d.Origin.Table(), Table: d.Table, Origin: &p.derivations[i].Origin})
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	for _, r := range c.snap.Relations() {
+		for i, key := range r.ForeignKeys {
+			if target, ok := c.snap.Relation(key.Target); ok && key.OnDelete == catalog.Cascade {
+				all = append(all, Cascade{With: target, Table: r, Key: &r.ForeignKeys[i]})
+			}
+		}
+	}
+	// Forwards from what has a lifecycle, and backwards from what was made from rows.
+	reached, leads := map[catalog.Name]bool{}, map[catalog.Name]bool{}
+	for _, t := range p.tables {
+		if t.Lifecycle != nil {
+			reached[t.Relation.Name] = true
+		}
+	}
+	for _, e := range all {
+		if e.Origin != nil {
+			leads[e.With.Name] = true
+		}
+	}
+	for more := true; more; {
+		more = false
+		for _, e := range all {
+			if reached[e.With.Name] && !reached[e.Table.Name] {
+				reached[e.Table.Name], more = true, true
+			}
+			if leads[e.Table.Name] && !leads[e.With.Name] {
+				leads[e.With.Name], more = true, true
+			}
+		}
+	}
+	out := slices.DeleteFunc(all, func(e Cascade) bool {
+		return !reached[e.With.Name] || e.Origin == nil && !leads[e.Table.Name]
+	})
+	for _, name := range c.order {
+		t := c.tables[name]
+		for _, b := range derivedBlocks(t.decl.rows) {
+			origin, ok := c.rules.compileOrigin(b, t.relation)
+			if ok && b.onErase == "erase" && reached[origin.Table().Name] {
+				c.checkErased(b, t, origin)
+			}
+		}
+	}
+	return out
+}
+
+// checkErased refuses that rows are erased with their sources while agents may see them.
+func (c *lifecycleCompiler) checkErased(b derivedBlock, t *policyTable, origin predicate.Origin) {
+	const keep = "write on_erase: keep"
+	r := t.relation
+	switch {
+	case lacksRowSecurity(r):
+		c.fail(b.place, keep, "rows of %s are not deleted one by one: it is a %s", r.Name, relationKind(r.Kind))
+	case !slices.ContainsFunc(flatten(t.decl.rows, false), func(part block) bool { return part != nil && part.At() == b.place }):
+		c.fail(b.place, "write derived in the list of rows itself, or on_erase: keep",
+			"agents may see rows of %s after what they were made from has gone: derived is one way beside "+
+				"another, and what goes is hidden first", r.Name)
+	case origin.Unless != nil && len(predicate.Attributes(origin.Unless)) > 0:
+		c.fail(b.place, "say unless by the row's own columns, or write on_erase: keep",
+			"whether a row of %s was made from others depends on who asks: nobody asks when its sources go", r.Name)
+	}
+}

@@ -1,0 +1,179 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+type lifecycleCompiler struct {
+	*resolver
+	columns *columnCompiler
+	rules   *ruleCompiler
+}
+
+// lifecycle checks what a table says of its rows' end, when its rule and its columns are known.
+func (c *lifecycleCompiler) lifecycle(decl *lifecycleDecl, t *Table) *Lifecycle {
+	if decl == nil {
+		return nil
+	}
+	r := t.Relation
+	if lacksRowSecurity(r) {
+		c.fail(decl.place, "leave it out", "rows of %s are not deleted one by one: it is a %s", r.Name, relationKind(r.Kind))
+		return nil
+	}
+	subject := c.ruleColumn(decl.subjectAt.Or(decl.place), r, decl.subject)
+	if subject == nil {
+		return nil
+	}
+	if typeFamily(subject.Type) == "" {
+		c.fail(decl.subjectAt, "a subject is in a uuid, integer, text or date column", "%s.%s is a %s", r.Name,
+			subject.Name, subject.Type)
+		return nil
+	}
+	out := &Lifecycle{Subject: decl.subject, At: decl.at, Anonymise: decl.anonymise}
+	if decl.at != "" {
+		at := c.ruleColumn(decl.atAt, r, decl.at)
+		if at == nil {
+			return nil
+		}
+		if at.TypeOID != 1184 {
+			c.fail(decl.atAt, "name a column of type timestamp with time zone", "%s.%s is a %s: it does not say when",
+				r.Name, at.Name, at.Type)
+			return nil
+		}
+	}
+	switch {
+	case decl.anonymise && len(decl.columns) == 0:
+		c.fail(decl.endedAt, "name columns and what they become, or write ended: delete",
+			"nothing says what an anonymous row of %s is", r.Name)
+		return nil
+	case len(decl.columns) > 0 && decl.at == "":
+		c.fail(decl.columns[0].place, "write at: the column with the row's time", "columns go by the age of their row")
+		return nil
+	}
+	if !out.hidesEnded(t.Rows) {
+		said := "consent: { subject: " + decl.subject + ", registry: {} }"
+		if decl.at != "" {
+			said = "consent: { subject: " + decl.subject + ", registry: { since: " + decl.at + " } }"
+		}
+		c.fail(decl.place, "write "+said+" under rows, without but, and not as one way beside another",
+			"agents may see rows of %s after the consent of their subject has ended: what goes is hidden first", r.Name)
+		return nil
+	}
+	out.HiddenFromDay, _ = out.hiddenFrom(t.Rows)
+	c.checkCounts(decl, t)
+	last := 0
+	for _, d := range decl.columns {
+		if b, ok := c.lifecycleColumn(d, out, t); ok {
+			out.Columns = append(out.Columns, b)
+			last = max(last, b.After)
+		}
+	}
+	for _, b := range out.Columns {
+		if b.Subject && b.After < last {
+			c.fail(decl.subjectAt, fmt.Sprintf("write after: %d days", last),
+				"%s.%s says whom a row is about, and goes before other columns: they would not be found any more", r.Name, b.Name)
+		}
+	}
+	for _, other := range c.snap.Relations() {
+		for _, key := range other.ForeignKeys {
+			if key.Target == r.Name && key.OnDelete == catalog.Cascade {
+				c.warn(decl.place, "rows of %s go with those of %s by ON DELETE CASCADE, whether or not they show", other.Name, r.Name)
+			}
+		}
+	}
+	slices.SortStableFunc(out.Columns, func(a, b LifecycleColumn) int { return columnIndex(r, a.Name) - columnIndex(r, b.Name) })
+	return out
+}
+
+// checkCounts checks what is said of rows that are anonymous already.
+func (c *lifecycleCompiler) checkCounts(decl *lifecycleDecl, t *Table) {
+	if decl.counts == nil {
+		return
+	}
+	for _, w := range decl.counts.columns {
+		column := c.ruleColumn(w.place, t.Relation, w.text)
+		if column == nil {
+			continue
+		}
+		_, needs := t.ConditionalColumn(w.text)
+		switch {
+		case slices.ContainsFunc(decl.columns, func(d lifecycleColumnDecl) bool { return d.Name == w.text }):
+			c.fail(w.place, "leave it out of one of them",
+				"%s.%s counts where a row is anonymous, and becomes something else by then", t.Relation.Name, w.text)
+		case !needs:
+			c.fail(w.place, "leave it out: it counts by the rule of aggregate alone",
+				"%s.%s has no category: no consent is asked for it", t.Relation.Name, w.text)
+		case t.Aggregate == nil || t.Aggregate.Dimension(w.text) == nil && t.Aggregate.Measure(w.text) == nil:
+			c.fail(w.place, "name it under dimensions or measures of aggregate", "%s.%s does not count in groups",
+				t.Relation.Name, w.text)
+		}
+	}
+}
+
+// lifecycleColumn checks one column: what it becomes is of its type, and agents do not see it any more when it goes.
+func (c *lifecycleCompiler) lifecycleColumn(d lifecycleColumnDecl, l *Lifecycle, t *Table) (LifecycleColumn, bool) {
+	r, failed := t.Relation, len(c.errs)
+	column := c.ruleColumn(d.place, r, d.Name)
+	if column == nil {
+		return LifecycleColumn{}, false
+	}
+	out := LifecycleColumn{VisibleColumn: d.VisibleColumn, After: d.after, Subject: d.Name == l.Subject}
+	out.Type = column.Type
+	if d.value != nil {
+		out.Value = d.value.text
+	} else if s, ok := c.columns.visibleColumn(d.columnDecl, r); ok {
+		out.VisibleColumn = s
+		out.Type = column.Type // what is stored, not what is shown
+	} else {
+		return LifecycleColumn{}, false
+	}
+	switch {
+	case out.Mask == Null && column.NotNull:
+		c.fail(d.place, "write hash, { value: … }, or let the column be NULL", "%s.%s is NOT NULL", r.Name, d.Name)
+	case out.Mask == Hash && !out.Subject && typeFamily(column.Type) != "text", out.Mask == Hash && out.Subject &&
+		typeFamily(column.Type) != "text" && column.Type != "uuid":
+		c.fail(d.place, "write null or { value: … }", "%s.%s is a %s: what stands for it is a text", r.Name, d.Name, column.Type)
+	case out.Mask == Hash && typeFamily(column.Type) == "text" && shorterThan(column.Type, hashLength):
+		c.fail(d.place, "write null or { value: … }", "%s.%s is a %s: what stands for it has %d characters",
+			r.Name, d.Name, column.Type, hashLength)
+	case slices.Contains(r.PrimaryKey, d.Name) && !out.Subject:
+		c.fail(d.place, "let it be, or let the row go", "%s.%s is of the primary key", r.Name, d.Name)
+	case d.Name == l.At && !(out.Mask == Truncate):
+		c.fail(d.place, "write { generalise: month }", "%s.%s says how old a row is, and has to go on saying it", r.Name, d.Name)
+	}
+	if t.Columns != nil {
+		if s, ok := t.ConditionalColumn(d.Name); ok {
+			if n, ok := s.Condition.(predicate.Registered); ok {
+				out.Categories = n.Categories
+			}
+		}
+	}
+	if day, where := l.columnHiddenFrom(t, out.VisibleColumn); day > d.after+1 {
+		suggestion := fmt.Sprintf(
+			"write until: { decay: %d days } at the column, or decay: { less_than: %d days } in the rule", d.after, d.after+1)
+		if day < predicate.Forever {
+			suggestion = fmt.Sprintf("write after: %d days", day-1)
+		}
+		c.fail(d.place, suggestion, "%s.%s %s after the day on which it goes: what goes is hidden first", r.Name, d.Name, where)
+	}
+	return out, len(c.errs) == failed
+}
+
+func columnIndex(r *catalog.Relation, name string) int {
+	return slices.IndexFunc(r.Columns, func(c catalog.Column) bool { return c.Name == name })
+}
+
+// hashLength is how long what stands for a text is.
+const hashLength = len("anonymous-") + 32
+
+func shorterThan(sqlType string, length int) bool {
+	var limit int
+	if _, err := fmt.Sscanf(sqlType, "character varying(%d)", &limit); err != nil {
+		return false
+	}
+	return limit < length
+}

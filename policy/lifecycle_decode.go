@@ -1,0 +1,89 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
+)
+
+// anonymousAfter is the last full day before a row is anonymous.
+const anonymousAfter = 89
+
+type lifecycleDecl struct {
+	place
+	subject, at     string
+	subjectAt, atAt place
+	anonymise       bool
+	endedAt         place
+	columns         []lifecycleColumnDecl
+	counts          *countsDecl
+}
+
+// countsDecl are the columns that count in groups in rows that are anonymous already, of which no subject is known.
+type countsDecl struct {
+	place
+	where   []block
+	columns []wordDecl
+}
+
+type lifecycleColumnDecl struct {
+	columnDecl
+	value *wordDecl
+	after int
+}
+
+func (d *tableDecoder) lifecycle(at place, n *node) *lifecycleDecl {
+	decl := &lifecycleDecl{place: at}
+	d.fields(n, "lifecycle", map[string]func(*node){
+		"subject": d.wordAt(&decl.subject, &decl.subjectAt, "subject"),
+		"at":      d.wordAt(&decl.at, &decl.atAt, "at"),
+		"ended": func(v *node) {
+			decl.endedAt = v.Place
+			word := ""
+			d.word(&word, "ended")(v)
+			decl.anonymise = word == "anonymise"
+			if word != "" && word != "delete" && word != "anonymise" {
+				d.fail(v.Place, among(word, []string{"anonymise", "delete"}), "unknown word %q for ended", word)
+			}
+		},
+		"columns": func(v *node) {
+			if !d.expect(v, yamlfile.Mapping, "columns") {
+				return
+			}
+			for i, name := range v.Keys {
+				decl.columns = append(decl.columns, d.lifecycleColumn(v.KeyAt[i], name, v.Values[i]))
+			}
+		},
+		"counts": func(v *node) {
+			decl.counts = &countsDecl{place: v.Place}
+			d.fields(v, "counts", map[string]func(*node){
+				"where":   func(v *node) { decl.counts.where = d.blocks.blocks(v, "where") },
+				"columns": func(v *node) { decl.counts.columns = d.words(v, "columns") },
+			})
+			d.need(v, "counts", "where", "columns")
+		},
+	})
+	d.need(n, "lifecycle", "subject")
+	return decl
+}
+
+func (d *tableDecoder) lifecycleColumn(at place, name string, n *node) lifecycleColumnDecl {
+	decl := lifecycleColumnDecl{columnDecl: columnDecl{place: at, VisibleColumn: VisibleColumn{Name: name}}, after: anonymousAfter}
+	what := "column " + name
+	d.fields(n, what, map[string]func(*node){
+		"becomes": func(v *node) {
+			if v.Kind == yamlfile.Mapping && slices.Contains(v.Keys, "value") {
+				d.fields(v, "becomes", map[string]func(*node){"value": func(v *node) {
+					if d.expect(v, yamlfile.Scalar, "value") {
+						decl.value = &wordDecl{v.Place, v.Value}
+					}
+				}})
+				return
+			}
+			d.mask(&decl.columnDecl, v)
+		},
+		"after": func(v *node) { decl.after = d.days(v, "after") },
+	})
+	d.need(n, what, "becomes")
+	return decl
+}

@@ -1,0 +1,135 @@
+package policy
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+const (
+	// worthRows is for how many rows that a caller's scan looks at the answer of a consent is worth keeping.
+	worthRows = 100_000
+	// worthShare is in what share of these rows a subject may be on average: who is in more makes changes dear.
+	worthShare = 0.01
+)
+
+// WorthMaterializing names the consents whose answers pay to be kept (materialize), by what the tables hold: those that a
+// scan looks up for each of very many rows. A rule means the same with and without it.
+func WorthMaterializing(doc *Document, snap *catalog.Snapshot, sizes catalog.Sizes, options ...Option) ([]*Error, error) {
+	c, p, err := compile(doc, snap, options)
+	if err != nil {
+		return nil, err
+	}
+	l := newLinter(c, p, LintContext{})
+	for _, name := range l.order {
+		t := l.tables[name]
+		rows := rowsAsked(l.meaningOf(t.decl.rows, t.relation), sizes[name])
+		if rows < worthRows {
+			continue
+		}
+		l.adviseMaterialize(t.decl.rows, t.relation, rows, sizes)
+	}
+	return l.sorted(), nil
+}
+
+// rowsAsked is how many rows a caller's scan asks about: those that other parts of the rule leave.
+func rowsAsked(rule predicate.Node, size catalog.Size) float64 {
+	parts, ok := rule.(predicate.All)
+	if !ok {
+		parts = predicate.All{rule}
+	}
+	rows := size.Rows
+	for _, part := range parts {
+		column := ""
+		switch n := part.(type) {
+		case predicate.Own:
+			column = n.Column
+		case predicate.Tenant:
+			column = n.Own.Column
+		case predicate.Grant: // nobody knows to how many
+			return 0
+		}
+		if column == "" {
+			continue
+		}
+		values := size.Distinct[column]
+		if values < 1 { // not known: few of them may be the caller's
+			return 0
+		}
+		rows = min(rows, size.Rows/values)
+	}
+	return rows
+}
+
+// adviseMaterialize goes through the parts of a rule.
+func (l *linter) adviseMaterialize(b block, row *catalog.Relation, rows float64, sizes catalog.Sizes) {
+	switch b := b.(type) {
+	case allBlock:
+		for _, part := range b.parts {
+			l.adviseMaterialize(part, row, rows, sizes)
+		}
+	case anyBlock:
+		for _, part := range b.parts {
+			l.adviseMaterialize(part, row, rows, sizes)
+		}
+	case consentBlock:
+		n, ok := l.meaningOf(b, row).(predicate.Consent)
+		if !ok || b.materialize || l.rules.whyNotMaterialized(row, &n) != "" {
+			return
+		}
+		links, subjects := sizes[row.Name].Rows, sizes[n.Steps[len(n.Steps)-1].Relation.Name].Rows
+		if len(n.Steps) > 1 {
+			links = sizes[n.Steps[len(n.Steps)-2].Relation.Name].Rows
+		}
+		if subjects < 1 || links < 1 || links/subjects > worthShare*rows {
+			return
+		}
+		l.warn(b.place, b.withMaterialize(),
+			"about %s rows of %s are asked about one by one, whether everybody has agreed: the answer can be kept "+
+				"beside each; who changes their mind then changes about %s of these",
+			roughly(rows), row.Name, roughly(max(1, links/subjects)))
+	}
+}
+
+// roughly writes an estimate, with two digits that count.
+func roughly(n float64) string {
+	scale := 1.0
+	for n/scale >= 100 {
+		scale *= 10
+	}
+	return strconv.FormatFloat(float64(int(n/scale+0.5))*scale, 'f', 0, 64)
+}
+
+// withMaterialize is the block with materialize.
+func (b consentBlock) withMaterialize() string {
+	var every []string
+	for _, link := range b.every {
+		var pairs []string
+		for _, pair := range link.pairs {
+			pairs = append(pairs, yamlWord(pair.Column)+": "+yamlWord(pair.From))
+		}
+		every = append(every, fmt.Sprintf("%s: { %s }", yamlWord(link.table), strings.Join(pairs, ", ")))
+	}
+	line := fmt.Sprintf("consent: { every: [ %s ], status: %s, is: %s", strings.Join(every, ", "), yamlWord(b.status),
+		yamlWord(b.is))
+	if b.expires != "" {
+		line += ", expires: " + yamlWord(b.expires)
+	}
+	return line + ", materialize: true }"
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
+
+// yamlWord writes a word as YAML reads it.
+func yamlWord(s string) string {
+	if plainWord.MatchString(s) && !slices.Contains([]string{
+		"true", "false", "null", "yes", "no", "on", "off", "y", "n"}, strings.ToLower(s)) {
+		return s
+	}
+	return strconv.Quote(s)
+}

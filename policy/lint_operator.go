@@ -1,0 +1,44 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// checkOperators warns of operators that nobody vouches for and that have names of PostgreSQL's own: which of the two a
+// statement means depends on the types of what it compares, so every statement with such a name is refused.
+func (l *linter) checkOperators() {
+	if l.context.UnknownOperator == nil {
+		return
+	}
+	type owner struct{ extension, schema string }
+	var owners []owner
+	names := map[owner][]string{}
+	for _, o := range l.snap.Operators() {
+		of := owner{o.Extension, o.Name.Schema}
+		if !slices.Contains(l.snap.SearchPath(), of.schema) || !l.snap.HasCatalogOperator(o.Name.Name) ||
+			!l.context.UnknownOperator(o) || l.policy.OperatorsOf(o.Extension) {
+			continue
+		}
+		if names[of] == nil {
+			owners = append(owners, of)
+		}
+		if !slices.Contains(names[of], o.Name.Name) {
+			names[of] = append(names[of], o.Name.Name)
+		}
+	}
+	for _, of := range owners {
+		whose, suggestion := "of the extension "+
+			of.extension, fmt.Sprintf(
+			"say operators: [%s] where none of them acts or reads rows, or give it a schema off the search path", of.extension)
+		if of.extension == "" {
+			whose, suggestion = "of your own", "give them a schema off the search path"
+		}
+		l.warn(l.tablesPlace(), suggestion,
+			"every statement with %s is refused: schema %s has operators %s of these names, which pgconsent does "+
+				"not know", strings.Join(names[of], " "), catalog.QuoteIdent(of.schema), whose)
+	}
+}

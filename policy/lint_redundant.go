@@ -1,0 +1,136 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// checkRule looks at every list of a rule for parts that the others make moot.
+func (l *linter) checkRule(b block, row *catalog.Relation) {
+	switch b := b.(type) {
+	case allBlock:
+		l.checkAll(flatten(b, false), row)
+	case anyBlock:
+		l.checkAny(flatten(b, true), row)
+	case notBlock:
+		l.checkNot(b, row)
+	case consentBlock:
+		l.checkSubjects(b, row)
+	}
+}
+
+func (l *linter) checkAll(parts []block, row *catalog.Relation) {
+	meanings := l.meanings(parts, row)
+	for i, part := range parts {
+		l.checkRule(part, row)
+		if _, open := part.(openBlock); open && len(parts) > 1 {
+			l.warn(part.At(), "leave it out", "open adds nothing here: the other blocks still have to hold")
+			continue
+		}
+		if j := slices.Index(meanings, meanings[i]); j < i {
+			l.warn(part.At(), "leave one out", "this block says what the one at %d:%d says", parts[j].At().Line,
+				parts[j].At().Column)
+			continue
+		}
+		if alternatives, ok := part.(anyBlock); ok {
+			for _, alternative := range flatten(alternatives, true) {
+				if j := slices.Index(meanings, l.meaningText(alternative, row)); j >= 0 {
+					l.warn(part.At(), "leave it out",
+						"any adds nothing here: one of its blocks is asked for anyway, at %d:%d", parts[j].At().Line, parts[j].At().Column)
+					break
+				}
+			}
+		}
+		l.checkCoveredNot(part, parts, row)
+	}
+}
+
+// checkCoveredNot warns of `not: { status: … }` beside a status that is another word.
+func (l *linter) checkCoveredNot(part block, parts []block, row *catalog.Relation) {
+	n, ok := part.(notBlock)
+	if !ok {
+		return
+	}
+	excluded, ok := n.part.(statusBlock)
+	if !ok {
+		return
+	}
+	for _, other := range parts {
+		if s, ok := other.(statusBlock); ok && s.column == excluded.column && s.is != excluded.is {
+			l.warn(part.At(), "leave it out", "%s.%s is %q anyway, by the block at %d:%d", row.Name, s.column,
+				s.is, other.At().Line, other.At().Column)
+		}
+	}
+}
+
+func (l *linter) checkAny(parts []block, row *catalog.Relation) {
+	meanings := l.meanings(parts, row)
+	possible := slices.ContainsFunc(parts, func(part block) bool { return l.whyNever(part, row) == nil })
+	for i, part := range parts {
+		l.checkRule(part, row)
+		if _, open := part.(openBlock); open && len(parts) > 1 {
+			l.warn(part.At(), `write "rows: open" if that is meant, else take open out of any`,
+				"open within any shows every row, whatever its other blocks say")
+			continue
+		}
+		if w := l.whyNever(part, row); w != nil && possible {
+			l.warn(part.At(), "", "this part of any shows nothing: %s", w.text)
+			continue
+		}
+		if j := slices.Index(meanings, meanings[i]); j < i {
+			l.warn(part.At(), "leave one out", "this block says what the one at %d:%d says", parts[j].At().Line,
+				parts[j].At().Column)
+			continue
+		}
+		if narrower, ok := part.(allBlock); ok {
+			for _, condition := range flatten(narrower, false) {
+				if j := slices.Index(meanings, l.meaningText(condition, row)); j >= 0 && j != i {
+					l.warn(part.At(), "leave it out, or take the other out if this one is meant",
+						"all adds nothing here: every row of it shows by the block at %d:%d", parts[j].At().Line, parts[j].At().Column)
+					break
+				}
+			}
+		}
+	}
+}
+
+// checkNot warns of a negation that holds for every row: a word that was misspelt there shows rows.
+func (l *linter) checkNot(b notBlock, row *catalog.Relation) {
+	if b.part == nil {
+		return
+	}
+	if w := l.whyNever(b.part, row); w != nil {
+		l.warn(b.At(), "", "this not excludes no row: %s", w.text)
+	}
+	if parts := flatten(b.part, true); len(parts) > 1 {
+		for _, part := range parts {
+			if w := l.whyNever(part, row); w != nil {
+				l.warn(part.At(), "", "this part excludes no row: %s", w.text)
+			}
+		}
+	}
+}
+
+// checkSubjects warns of a consent that nobody can give.
+func (l *linter) checkSubjects(b consentBlock, row *catalog.Relation) {
+	if w := l.whyRecordNever(b); w != nil && !l.alwaysHasSubject(b, row) {
+		l.warn(w.place, "", "only rows without anybody to ask show: %s", w.text)
+	}
+	n, ok := l.meaningOf(b, row).(predicate.Consent)
+	if !ok || n.Required || len(n.Steps) == 0 {
+		return
+	}
+	if w := l.whyNeverWord(b.isAt, n.Steps[len(n.Steps)-1].Relation, n.Status, n.Is); w != nil {
+		l.warn(w.place, "", "only rows without anybody to ask show: %s", w.text)
+	}
+}
+
+func (l *linter) meanings(parts []block, row *catalog.Relation) []string {
+	out := make([]string, 0, len(parts))
+	for _, part := range parts {
+		out = append(out, l.meaningText(part, row))
+	}
+	return out
+}

@@ -1,0 +1,151 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+type privacyCompiler struct{ *resolver }
+
+// privacy compiles the section, when every table is known.
+func (c *privacyCompiler) privacy(p *Policy) *Privacy {
+	decl := c.doc.privacy
+	if decl == nil {
+		return nil
+	}
+	out := &Privacy{Entity: decl.entity.text, Context: decl.context.text, All: decl.all}
+	if a := c.callerAttribute(decl.entity, "text"); a != nil && a.Source != sourceCredential {
+		c.fail(decl.entity.place, "name an attribute of source: credential",
+			"the attribute %s is not what a credential says: nobody would know who the caller is", a.Name)
+	}
+	for _, w := range decl.roles {
+		c.callerAttribute(w, "text", "text[]")
+		out.Roles = append(out.Roles, w.text)
+	}
+	if decl.context.text != "" {
+		if a := c.callerAttribute(decl.context, "text"); a != nil {
+			if a.Source != "set" {
+				c.fail(decl.context.place, "give it source: set, within the contexts that a caller takes part in",
+					"the attribute %s is not one that a session can set", a.Name)
+			}
+			out.Setting = a.Setting
+		}
+		if decl.contexts == nil {
+			c.fail(decl.context.place, "say under contexts which table has them",
+				"a context is entered, and nothing says where contexts stand")
+		}
+	}
+	seen := map[string]place{}
+	for _, m := range decl.memories {
+		for _, k := range m.kinds {
+			if first, ok := seen[k.kind]; ok {
+				c.fail(k.place, "", "memories of the kind %s are there already, at %d:%d", k.kind, first.Line, first.Column)
+				continue
+			}
+			seen[k.kind] = k.place
+			if compiled := c.memories(p, m, k); compiled != nil {
+				out.Memories = append(out.Memories, compiled)
+			}
+		}
+	}
+	x := mappedTable{names: c.resolver, policy: p}
+	if t := x.table(decl.stores, false); t != nil {
+		out.Stores = &Stores{Relation: t, ID: x.column("id"), Owner: x.text("owner")}
+	}
+	if t := x.table(decl.contexts, true); t != nil {
+		out.Contexts = &Contexts{Relation: t, Store: x.column("store"), Name: x.text("name"),
+			Participants: x.list("participants"), Defaults: x.list("defaults")}
+	}
+	if t := x.table(decl.consents, true); t != nil {
+		out.Consents = &Consents{Relation: t, Store: x.column("store"), Grantor: x.text("grantor"),
+			Grantee: x.text("grantee"), Scope: x.text("scope"),
+			Given: x.time("given"), Revoked: x.time("revoked"), Expires: x.time("expires"), Key: x.key()}
+	}
+	if t := x.table(decl.guardians, false); t != nil {
+		out.Guardians = &Guardians{Relation: t, Store: x.column("store"), Subject: x.text("subject"),
+			Guardian: x.text("guardian")}
+	}
+	out.Generalize = c.generalize(x, out, decl.generalize)
+	for _, f := range p.functions {
+		for _, m := range out.Memories {
+			if f.Tool != nil && f.Tool.Name == "memory_"+m.Kind {
+				c.fail(decl.place, "give the kind or the tool another name",
+					"the tool %s is a function's, and makes memories of the kind %s", f.Tool.Name, m.Kind)
+			}
+		}
+	}
+	if out.Stores != nil {
+		for _, m := range out.Memories {
+			c.checkSameType(decl.stores.place, m.Relation, m.Store, out.Stores.Relation, out.Stores.ID)
+		}
+	}
+	return out
+}
+
+// generalize compiles the part of that name. Callers write the link by their own rights, and so must be let.
+func (c *privacyCompiler) generalize(x mappedTable, p *Privacy, decl *generalizeDecl) *Generalize {
+	if decl == nil {
+		return nil
+	}
+	out := &Generalize{Into: p.MemoriesOf(decl.into.text)}
+	if out.Into == nil && decl.into.text != "" && len(p.Memories) > 0 {
+		c.fail(decl.into.place, "name one of "+strings.Join(p.Kinds(), ", "), "there are no memories of the kind %s",
+			decl.into.text)
+	}
+	if t := x.table(decl.link, true); t != nil {
+		out.Link = &Link{Relation: t, Store: x.column("store"), Made: x.column("made"), Source: x.column("source"),
+			Kind: x.text("kind"), Note: x.text("note"), At: x.time("at")}
+		x.checkInsertable(out.Link.Store, out.Link.Made, out.Link.Source, out.Link.Kind, out.Link.Note)
+		if out.Into != nil {
+			c.checkSameType(decl.link.place, t, out.Link.Store, out.Into.Relation, out.Into.Store)
+			c.checkSameType(decl.link.place, t, out.Link.Made, out.Into.Relation, out.Into.Key)
+		}
+		for _, m := range p.Memories {
+			c.checkSameType(decl.link.place, t, out.Link.Source, m.Relation, m.Key)
+		}
+	}
+	if t := x.table(decl.aliases, true); t != nil {
+		out.Aliases = &Aliases{Relation: t, Store: x.column("store"), Subject: x.text("subject"), Alias: x.text("alias")}
+		if out.Into != nil {
+			c.checkSameType(decl.aliases.place, t, out.Aliases.Store, out.Into.Relation, out.Into.Store)
+		}
+	}
+	if out.Into == nil || out.Link == nil {
+		return nil // which is said
+	}
+	return out
+}
+
+// callerAttribute checks an attribute that holds ids of the caller.
+func (c *privacyCompiler) callerAttribute(w wordDecl, types ...string) *Attribute {
+	a := c.findAttribute(w.place, w.text)
+	if a != nil && !slices.Contains(types, a.Type) {
+		c.fail(w.place, "name an attribute of type "+types[0], "the attribute %s is a %s, and ids are texts", a.Name, a.Type)
+	}
+	return a
+}
+
+func (c *privacyCompiler) checkSameType(at place, r *catalog.Relation, column string, with *catalog.Relation, other string) {
+	a, b := r.Column(column), with.Column(other)
+	if a != nil && b != nil && (typeFamily(a.Type) == "" || typeFamily(a.Type) != typeFamily(b.Type)) {
+		c.fail(at, "name columns of one type", "%s.%s is a %s and %s.%s a %s: no memory is in such a store",
+			r.Name, column, a.Type, with.Name, other, b.Type)
+	}
+}
+
+func (c *privacyCompiler) memories(p *Policy, m memoriesDecl, k kindDecl) *Memories {
+	part := m.columnMapDecl
+	part.table = k.table
+	x := mappedTable{names: c.resolver, policy: p}
+	r := x.table(&part, true)
+	if r == nil {
+		return nil
+	}
+	return &Memories{
+		Kind: k.kind, Relation: r, Key: x.key(), Store: x.column("store"), Content: x.text("content"),
+		Source: x.text("source"), ToldFrom: x.text("told"),
+		Subjects: x.list("subjects"), Grants: x.list("grants"), Evidence: x.list("evidence"),
+	}
+}

@@ -1,0 +1,154 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
+)
+
+type privacyDecl struct {
+	place
+	entity, context wordDecl
+	roles           []wordDecl
+	all             string
+	memories        []memoriesDecl
+	stores          *columnMapDecl
+	contexts        *columnMapDecl
+	consents        *columnMapDecl
+	guardians       *columnMapDecl
+	generalize      *generalizeDecl
+}
+
+type generalizeDecl struct {
+	place
+	into    wordDecl
+	link    *columnMapDecl
+	aliases *columnMapDecl
+}
+
+type memoriesDecl struct {
+	columnMapDecl
+	kinds []kindDecl
+}
+
+type kindDecl struct {
+	place
+	kind  string
+	table wordDecl
+}
+
+// columnMapDecl is a table with the columns that it has under names of ours.
+type columnMapDecl struct {
+	place
+	table   wordDecl
+	columns map[string]wordDecl
+}
+
+func (d *privacyDecoder) privacy(n *node) {
+	if d.doc.privacy != nil {
+		d.fail(n.Place, "", "privacy is there already, at %s:%d:%d", d.doc.privacy.File, d.doc.privacy.Line, d.doc.privacy.Column)
+		return
+	}
+	decl := &privacyDecl{place: n.Place}
+	one := func(into *wordDecl, what string) func(*node) {
+		return func(v *node) {
+			into.place = v.Place
+			d.word(&into.text, what)(v)
+		}
+	}
+	d.fields(n, "privacy", map[string]func(*node){
+		"entity":  one(&decl.entity, "entity"),
+		"roles":   func(v *node) { decl.roles = d.words(v, "roles") },
+		"context": one(&decl.context, "context"),
+		"all":     d.word(&decl.all, "all"),
+		"memories": func(v *node) {
+			if !d.expect(v, yamlfile.List, "memories") {
+				return
+			}
+			for _, item := range v.Items {
+				decl.memories = append(decl.memories, d.memories(item))
+			}
+			if len(v.Items) == 0 {
+				d.fail(v.Place, "name a table", "memories is empty")
+			}
+		},
+		"stores": func(v *node) { decl.stores = d.columnMap(v, "stores", []string{"id", "owner"}) },
+		"contexts": func(v *node) {
+			decl.contexts = d.columnMap(v, "contexts", []string{"store", "name", "participants"}, "defaults")
+		},
+		"consents": func(v *node) {
+			decl.consents = d.columnMap(v, "consents", []string{"store", "grantor", "grantee"}, "scope", "given", "revoked", "expires")
+		},
+		"guardians":  func(v *node) { decl.guardians = d.columnMap(v, "guardians", []string{"store", "subject", "guardian"}) },
+		"generalize": func(v *node) { decl.generalize = d.generalize(v) },
+	})
+	d.need(n, "privacy", "entity", "memories")
+	d.doc.privacy = decl
+}
+
+func (d *privacyDecoder) generalize(n *node) *generalizeDecl {
+	out := &generalizeDecl{place: n.Place}
+	d.fields(n, "generalize", map[string]func(*node){
+		"into": func(v *node) {
+			out.into.place = v.Place
+			d.word(&out.into.text, "into")(v)
+		},
+		"link": func(v *node) {
+			out.link = d.columnMap(v, "link", []string{"store", "made", "source"}, "kind", "note", "at")
+		},
+		"aliases": func(v *node) { out.aliases = d.columnMap(v, "aliases", []string{"store", "subject", "alias"}) },
+	})
+	d.need(n, "generalize", "into", "link")
+	return out
+}
+
+var memoryColumns = []string{"store", "content", "subjects", "grants"}
+
+func (d *privacyDecoder) memories(n *node) memoriesDecl {
+	out := memoriesDecl{columnMapDecl: columnMapDecl{place: n.Place, columns: map[string]wordDecl{}}}
+	known := d.columnMapKeys(&out.columnMapDecl, append(slices.Clone(memoryColumns), "source", "told", "evidence"))
+	known["tables"] = func(v *node) {
+		if !d.expect(v, yamlfile.Mapping, "tables") {
+			return
+		}
+		for i, kind := range v.Keys {
+			k := kindDecl{place: v.KeyAt[i], kind: kind, table: wordDecl{place: v.Values[i].Place}}
+			if !attributeName.MatchString(kind) {
+				d.fail(v.KeyAt[i], "", "the kind of memories is of a-z, 0-9 and _, at most 32 long")
+			}
+			d.word(&k.table.text, "the table of "+kind)(v.Values[i])
+			out.kinds = append(out.kinds, k)
+		}
+		if len(v.Keys) == 0 {
+			d.fail(v.Place, "write tables: { kind: table }", "tables is empty")
+		}
+	}
+	d.fields(n, "memories", known)
+	d.need(n, "memories", append([]string{"tables"}, memoryColumns...)...)
+	return out
+}
+
+func (d *privacyDecoder) columnMap(n *node, what string, must []string, may ...string) *columnMapDecl {
+	out := &columnMapDecl{place: n.Place, columns: map[string]wordDecl{}}
+	known := d.columnMapKeys(out, append(slices.Clone(must), may...))
+	known["table"] = func(v *node) {
+		out.table.place = v.Place
+		d.word(&out.table.text, "table")(v)
+	}
+	d.fields(n, what, known)
+	d.need(n, what, append([]string{"table"}, must...)...)
+	return out
+}
+
+// columnMapKeys reads columns by our names for them.
+func (d *privacyDecoder) columnMapKeys(into *columnMapDecl, names []string) map[string]func(*node) {
+	known := map[string]func(*node){}
+	for _, name := range names {
+		known[name] = func(v *node) {
+			w := wordDecl{place: v.Place}
+			d.word(&w.text, name)(v)
+			into.columns[name] = w
+		}
+	}
+	return known
+}

@@ -1,0 +1,162 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// resolver finds what names of a document mean: tables, columns and types of the database, and the attributes and tables
+// that the document declares.
+type resolver struct {
+	*diagnostics
+	doc        *Document
+	snap       *catalog.Snapshot
+	attributes []Attribute
+	tables     map[catalog.Name]*policyTable
+	order      []catalog.Name // of tables, as the document lists them
+}
+
+// declareTables resolves the names of the tables, so that predicates may speak of each other's.
+func (c *resolver) declareTables() {
+	for _, decl := range c.doc.tables {
+		relation := c.findListable(decl.place, decl.name)
+		if relation == nil {
+			continue
+		}
+		if first, ok := c.tables[relation.Name]; ok {
+			c.fail(decl.place, "", "%s is %s, which is at %s:%d:%d already",
+				decl.name, relation.Name, first.decl.File, first.decl.Line, first.decl.Column)
+			continue
+		}
+		c.tables[relation.Name] = &policyTable{decl: decl, relation: relation}
+		c.order = append(c.order, relation.Name)
+	}
+}
+
+// policyTable is a table on its way.
+type policyTable struct {
+	decl     tableDecl
+	relation *catalog.Relation
+	rows     predicate.Node
+	rule     *Rule
+	done     bool
+}
+
+// findListable finds what a policy may list under tables: a materialised view or foreign table besides.
+func (c *resolver) findListable(at place, written string) *catalog.Relation {
+	schema, name := splitName(written)
+	if resolved, ok := c.snap.ResolveRelation(schema, name); ok && !isSystemSchema(resolved.Schema) {
+		if r, _ := c.snap.Relation(resolved); lacksRowSecurity(r) {
+			return r
+		}
+	}
+	return c.findTable(at, written)
+}
+
+// findTable finds an ordinary or partitioned table by its name as written; nil after an error.
+func (c *resolver) findTable(at place, written string) *catalog.Relation {
+	schema, name := splitName(written)
+	resolved, ok := c.snap.ResolveRelation(schema, name)
+	if !ok {
+		c.fail(at, c.suggestTable(written), "the database has no table %q%s", written, c.searchPathNote(schema))
+		return nil
+	}
+	r, _ := c.snap.Relation(resolved)
+	switch {
+	case isSystemSchema(resolved.Schema):
+		c.fail(at, "", "%s belongs to the system", resolved)
+	case r.Kind == catalog.View:
+		c.fail(at, "list it under views, and the tables beneath it under tables",
+			"%s is a view, which row security cannot protect", resolved)
+	case r.Kind != catalog.Table && r.Kind != catalog.PartitionedTable:
+		c.fail(at, "name the tables beneath it", "%s is a %s, which row security cannot protect", resolved, relationKind(r.Kind))
+	default:
+		return r
+	}
+	return nil
+}
+
+func isSystemSchema(schema string) bool {
+	return schema == "pg_catalog" || schema == "information_schema" || strings.HasPrefix(schema, "pg_") ||
+		schema == predicate.Schema || schema == predicate.GateSchema || schema == predicate.RowsSchema ||
+		schema == catalog.ShadowSchema
+}
+
+func relationKind(k catalog.RelKind) string {
+	switch k {
+	case catalog.View:
+		return "view"
+	case catalog.MatView:
+		return "materialised view"
+	case catalog.ForeignTable:
+		return "foreign table"
+	case catalog.Sequence:
+		return "sequence"
+	case catalog.Table, catalog.PartitionedTable:
+		return "table"
+	case catalog.Composite:
+		return "composite type"
+	default:
+		return "relation of another kind"
+	}
+}
+
+// splitName reads `schema.name` or `name`. Names with dots of their own cannot be written in a policy.
+func splitName(written string) (schema, name string) {
+	if schema, name, ok := strings.Cut(written, "."); ok {
+		return schema, name
+	}
+	return "", written
+}
+
+func (c *resolver) searchPathNote(schema string) string {
+	if schema != "" {
+		return ""
+	}
+	return " on the search path " + strings.Join(c.snap.SearchPath(), ", ")
+}
+
+// findColumn finds a column; nil after an error.
+func (c *resolver) findColumn(at place, r *catalog.Relation, name string) *catalog.Column {
+	if column := r.Column(name); column != nil {
+		return column
+	}
+	names := make([]string, 0, len(r.Columns))
+	for _, column := range r.Columns {
+		names = append(names, column.Name)
+	}
+	c.fail(at, oneOf(name, names), "%s has no column %q", r.Name, name)
+	return nil
+}
+
+// ruleColumn finds a column that is read of every row, hidden ones too, before anybody knows whether the row shows; nil
+// after an error.
+func (c *resolver) ruleColumn(at place, r *catalog.Relation, name string) *catalog.Column {
+	column := c.findColumn(at, r, name)
+	if column != nil && column.Virtual {
+		c.fail(at, "make it STORED, or write what it is computed from, under sql for example",
+			"%s.%s is computed as it is read: it could raise an error on some row, and say what the row holds", r.Name, name)
+		return nil
+	}
+	return column
+}
+
+// findAttribute finds a declared attribute; nil after an error.
+func (c *resolver) findAttribute(at place, name string) *Attribute {
+	if i := slices.IndexFunc(c.attributes, func(a Attribute) bool { return a.Name == name }); i >= 0 {
+		return &c.attributes[i]
+	}
+	names := make([]string, 0, len(c.attributes))
+	for _, a := range c.attributes {
+		names = append(names, a.Name)
+	}
+	suggestion := "declare it under attributes"
+	if len(names) > 0 {
+		suggestion = among(name, names)
+	}
+	c.fail(at, suggestion, "the policy declares no attribute %q", name)
+	return nil
+}

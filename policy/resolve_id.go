@@ -1,0 +1,139 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// listOfIDs tells how a column holds a list of ids, and the family of its elements.
+func listOfIDs(column *catalog.Column) (list predicate.List, elements string, ok bool) {
+	list.Column = column.Name
+	element := strings.TrimSuffix(column.Type, "[]")
+	switch {
+	case column.Type == "jsonb":
+		list.Form = predicate.GrantJSONB
+		return list, "text", true
+	case column.Type == "json" || typeFamily(column.Type) == "text":
+		list.Form = predicate.GrantJSON
+		return list, "text", true
+	case element == column.Type:
+		return list, "", false
+	case typeFamily(element) == "text":
+		list.Form, list.Cast = predicate.GrantText, element != "text"
+	case typeFamily(element) == "uuid":
+		list.Form = predicate.GrantUUID
+	case typeFamily(element) == "integer":
+		list.Form, list.Cast = predicate.GrantInteger, element != "bigint"
+	default:
+		return list, "", false
+	}
+	return list, typeFamily(element), true
+}
+
+// idForm is the form of one id of a family.
+func idForm(family string) predicate.GrantForm {
+	return map[string]predicate.GrantForm{"uuid": predicate.GrantUUID, "integer": predicate.GrantInteger}[family]
+}
+
+// idList finds a column of several ids.
+func (c *resolver) idList(at place, r *catalog.Relation, name string) (predicate.List, string, bool) {
+	column := c.ruleColumn(at, r, name)
+	if column == nil {
+		return predicate.List{}, "", false
+	}
+	list, elements, ok := listOfIDs(column)
+	switch {
+	case !ok:
+		c.fail(at, "a list is a text[], uuid[] or bigint[], or a JSON array in a jsonb, json or text column",
+			"%s.%s is a %s", r.Name, column.Name, column.Type)
+	case column.Nondeterministic:
+		c.fail(at, "give the column a collation that tells all texts apart",
+			"%s.%s has a collation by which different ids are the same", r.Name, column.Name)
+		ok = false
+	}
+	return list, elements, ok
+}
+
+// checkIDColumn checks that a column holds ids of the kind that another column, or the elements of its list, are.
+func (c *resolver) checkIDColumn(at place, r *catalog.Relation, name string, other *catalog.Column, elements string) {
+	column := c.ruleColumn(at, r, name)
+	if column == nil {
+		return
+	}
+	switch {
+	case typeFamily(column.Type) != elements:
+		hint := "ids are uuid, integer or text on both sides"
+		if elements == "text" {
+			hint = fmt.Sprintf(
+				"compare it as text, by a column of its own such as ADD COLUMN %s text GENERATED ALWAYS AS "+
+					"(%s::text) STORED", catalog.QuoteIdent(column.Name+"_text"), catalog.QuoteIdent(column.Name))
+		}
+		c.fail(at, hint, "%s.%s is of type %s, and %s is of ids that are %s", r.Name, column.Name, column.Type,
+			other.Name, elements)
+	case column.Nondeterministic || other.Nondeterministic:
+		c.fail(at, "give it a deterministic collation",
+			"%s.%s and %s compare by a collation that takes different ids for the same", r.Name, column.Name, other.Name)
+	case other.Type != "jsonb" && other.Type != "json" && column.Collation != other.Collation:
+		c.fail(at, "give both columns one collation",
+			"%s.%s and %s have different collations: PostgreSQL would not know by which to compare", r.Name, column.Name, other.Name)
+	}
+}
+
+// idAttributes are the attributes whose values are compared with a column's.
+func (c *resolver) idAttributes(to []attributeRef, r *catalog.Relation, column *catalog.Column, elements string) []predicate.Grantee {
+	var out []predicate.Grantee
+	for _, to := range to {
+		attribute := c.findAttribute(to.place, to.attribute)
+		if attribute == nil {
+			continue
+		}
+		if elements != "text" && typeFamily(attribute.element()) != elements {
+			c.fail(to.place, "declare the attribute with the type of the column's ids", "%s.%s is a %s and the attribute %s a %s",
+				r.Name, column.Name, column.Type, attribute.Name, attribute.Type)
+			continue
+		}
+		out = append(out, predicate.Grantee{Attribute: attribute.Name, List: attribute.List(), Optional: attribute.Optional})
+	}
+	return out
+}
+
+// wordAttributes are attributes whose values are words, not ids of a type.
+func (c *resolver) wordAttributes(to []attributeRef) []predicate.Grantee {
+	var out []predicate.Grantee
+	for _, to := range to {
+		attribute := c.findAttribute(to.place, to.attribute)
+		if attribute == nil {
+			continue
+		}
+		if attribute.element() != "text" && typeFamily(attribute.element()) == "" {
+			c.fail(to.place, "declare it as text or text[]", "the attribute %s is a %s", attribute.Name, attribute.Type)
+			continue
+		}
+		out = append(out, predicate.Grantee{Attribute: attribute.Name, List: attribute.List(), Optional: attribute.Optional})
+	}
+	return out
+}
+
+// checkUniqueKey tells whether no two rows can share a key.
+func (c *resolver) checkUniqueKey(at place, r *catalog.Relation, key []string) bool {
+	for _, name := range key {
+		if c.ruleColumn(at, r, name) == nil {
+			return false
+		}
+	}
+	same := func(columns []string) bool {
+		return len(columns) == len(key) && !slices.ContainsFunc(key,
+			func(name string) bool { return !slices.Contains(columns, name) })
+	}
+	if same(r.PrimaryKey) || slices.ContainsFunc(r.Indexes,
+		func(i catalog.BTree) bool { return i.Unique && same(i.Columns) }) {
+		return true
+	}
+	c.fail(at, "name the columns of the primary key or of a unique index", "(%s) is no unique key of %s",
+		strings.Join(key, ", "), r.Name)
+	return false
+}

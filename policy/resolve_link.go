@@ -1,0 +1,100 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// linkDecl is `table: { its column: the column it equals }`, with more pairs for a key of several columns.
+type linkDecl struct {
+	place
+	table   string
+	pairs   []predicate.Pair
+	pairsAt []place // of each pair
+}
+
+// coversKey tells whether the link names every column of a primary key and no other.
+func (l linkDecl) coversKey(key []string) bool {
+	return len(key) == len(l.pairs) && !slices.ContainsFunc(l.pairs,
+		func(p predicate.Pair) bool { return !slices.Contains(key, p.Column) })
+}
+
+// otherPairs are the pairs besides the first.
+func (l linkDecl) otherPairs() []predicate.Pair {
+	if len(l.pairs) == 1 {
+		return nil
+	}
+	return l.pairs[1:]
+}
+
+// followLink checks one step and returns the table it leads to; nil after an error.
+func (c *resolver) followLink(l linkDecl, row *catalog.Relation) *catalog.Relation {
+	target := c.findTable(l.place, l.table)
+	if target == nil {
+		return nil
+	}
+	for i, p := range l.pairs {
+		if !c.checkPair(l.pairsAt[i], target, row, p) {
+			return nil
+		}
+	}
+	return target
+}
+
+// checkPair tells whether two columns compare.
+func (c *resolver) checkPair(at place, target, row *catalog.Relation, p predicate.Pair) bool {
+	if target.Column(p.Column) == nil && row.Column(p.From) == nil && target.Column(p.From) != nil &&
+		row.Column(p.Column) != nil {
+		c.fail(at, fmt.Sprintf("write { %s: %s }", p.From, p.Column),
+			"the pair is the other way round: first the column of %s, then the one of %s that it equals", target.Name, row.Name)
+		return false
+	}
+	to, from := c.ruleColumn(at, target, p.Column), c.ruleColumn(at, row, p.From)
+	switch {
+	case to == nil || from == nil:
+	case c.linkClass(to) == "" || c.linkClass(to) != c.linkClass(from):
+		suggestion := "the two columns of a link are of one kind: uuid, integers, text and varchar, char, an " +
+			"enum, date, numeric, timestamp, boolean"
+		if c.linkClass(to) == "" && to.Type == from.Type {
+			suggestion = "links go over uuid, integer, text, char, enum, date, numeric, timestamp and boolean " +
+				"columns, and domains over these but enums"
+		}
+		c.fail(at, suggestion, "%s.%s is a %s and %s.%s a %s: they do not link",
+			target.Name, to.Name, to.Type, row.Name, from.Name, from.Type)
+	case to.Collation != from.Collation:
+		c.fail(at, "give both columns one collation",
+			"%s.%s and %s.%s have different collations: PostgreSQL would not know by which to compare",
+			target.Name, to.Name, row.Name, from.Name)
+	default:
+		return true
+	}
+	return false
+}
+
+// linkClass groups the columns that the two sides of a link may be: those of a family, and those of types whose equality
+// is of pg_catalog too, but which nothing else of a session can equal. "" links with nothing.
+func (c *resolver) linkClass(column *catalog.Column) string {
+	under := c.comparedType(column)
+	if f := typeFamily(under); f != "" {
+		return f
+	}
+	if c.isEnum(column) {
+		return fmt.Sprintf("enum %d", column.TypeOID)
+	}
+	base, _, modified := strings.Cut(under, "(")
+	if modified { // numeric(10,2), timestamp(3) with time zone
+		_, rest, _ := strings.Cut(under, ")")
+		base += rest
+	}
+	switch {
+	case isBlankPadded(under):
+		return "character"
+	case base == "numeric", base == "timestamp with time zone", base == "timestamp without time zone", base == "boolean":
+		return base
+	}
+	return ""
+}

@@ -1,0 +1,79 @@
+package policy
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+func (c *resolver) suggestTable(written string) string {
+	schema, _ := splitName(written)
+	var names []string
+	for _, r := range c.snap.Relations() {
+		if isSystemSchema(r.Name.Schema) || (r.Kind != catalog.Table && r.Kind != catalog.PartitionedTable) {
+			continue
+		}
+		if strings.Contains(r.Name.Schema, ".") {
+			if r.Name.String() == written {
+				return "a schema whose name has a dot cannot be named in a policy: its tables stay out of agents' " +
+					"reach until it is renamed"
+			}
+			continue
+		}
+		if schema == "" && slices.Contains(c.snap.SearchPath(), r.Name.Schema) {
+			names = append(names, r.Name.Name)
+		} else {
+			names = append(names, r.Name.String())
+		}
+	}
+	if schema == "" && !slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, written) }) {
+		for _, n := range names { // of another schema
+			if _, name := splitName(n); strings.EqualFold(name, written) {
+				return "did you mean " + quote(n) + "?"
+			}
+		}
+	}
+	return closest(written, names)
+}
+
+func (c *resolver) suggestView(written string) string {
+	schema, _ := splitName(written)
+	var names []string
+	for _, r := range c.snap.Relations() {
+		switch {
+		case isSystemSchema(r.Name.Schema) || r.Kind != catalog.View:
+		case schema == "" && slices.Contains(c.snap.SearchPath(), r.Name.Schema):
+			names = append(names, r.Name.Name)
+		default:
+			names = append(names, r.Name.String())
+		}
+	}
+	return closest(written, names)
+}
+
+func (c *resolver) suggestFunction(schema, written string) string {
+	var names []string
+	for _, f := range c.snap.Functions() {
+		switch {
+		case schema == "" && slices.Contains(c.snap.SearchPath(), f.Name.Schema):
+			names = append(names, f.Name.Name)
+		default:
+			names = append(names, f.Name.String())
+		}
+	}
+	return closest(written, names)
+}
+
+// placeholderSlip is for $user and :user in place of attribute('user').
+func (c *resolver) placeholderSlip(text string) string {
+	for _, found := range placeholder.FindAllStringSubmatch(text, -1) {
+		if slices.ContainsFunc(c.attributes, func(a Attribute) bool { return a.Name == found[1] }) {
+			return "write attribute('" + found[1] + "')"
+		}
+	}
+	return ""
+}
+
+var placeholder = regexp.MustCompile(`[:$@]\{?([a-z_][a-z0-9_]*)\}?`)

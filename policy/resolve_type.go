@@ -1,0 +1,149 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// typeFamily groups the types whose equality is in pg_catalog and means the same on both sides of a comparison. "" is every
+// other type: citext, for one, would compare by case here and without it in the application.
+func typeFamily(sqlType string) string {
+	switch sqlType {
+	case "uuid", "date":
+		return sqlType
+	case "smallint", "integer", "bigint":
+		return "integer"
+	case "text", "character varying":
+		return "text"
+	}
+	if strings.HasPrefix(sqlType, "character varying(") && strings.HasSuffix(sqlType, ")") {
+		return "text"
+	}
+	return ""
+}
+
+// isEnum tells whether a column is of an enum type.
+func (c *resolver) isEnum(column *catalog.Column) bool {
+	t := c.snap.TypeByOID(column.TypeOID)
+	return t != nil && t.Kind == 'e'
+}
+
+// comparedType is the type by which a column compares: a value of a domain compares as one of the type under it.
+func (c *resolver) comparedType(column *catalog.Column) string {
+	if t := c.snap.TypeByOID(column.TypeOID); t != nil && t.Kind == 'd' {
+		return t.BaseName
+	}
+	return column.Type
+}
+
+// innermostType is a type, or of a domain the one under it that is none; nil: the snapshot does not know it.
+func (c *resolver) innermostType(oid uint32) *catalog.Type {
+	t := c.snap.TypeByOID(oid)
+	for range 64 {
+		if t == nil || t.Kind != 'd' {
+			break
+		}
+		t = c.snap.TypeByOID(t.Base)
+	}
+	return t
+}
+
+// isBlankPadded tells a char(n), of which blanks at the end mean nothing: as a text it is without them. It is apart from
+// the family of texts, with which PostgreSQL would compare it as a text, past its indexes.
+func isBlankPadded(sqlType string) bool {
+	return sqlType == "character" || sqlType == "bpchar" ||
+		strings.HasPrefix(sqlType, "character(") && strings.HasSuffix(sqlType, ")")
+}
+
+// isScalar tells whether a column's values are no rows, of which IS NULL would ask the fields.
+func (c *resolver) isScalar(column *catalog.Column) bool {
+	t := c.innermostType(column.TypeOID)
+	return t != nil && slices.Contains([]byte{'b', 'e', 'r', 'm'}, t.Kind)
+}
+
+// expressionColumn gives a column its kind, of a domain the one of the type under it. An enum is compared as text, and
+// a char(n) as one without the blanks at its end, lists in the widest type of their kind.
+func (c *resolver) expressionColumn(column *catalog.Column) (predicate.Column, bool) {
+	out, under := predicate.Column{Name: column.Name}, c.comparedType(column)
+	element := strings.TrimSuffix(under, "[]")
+	isList := element != under
+	base, _, modified := strings.Cut(element, "(")
+	if modified { // character varying(9), timestamp(3) with time zone
+		_, rest, _ := strings.Cut(element, ")")
+		base += rest
+	}
+	switch {
+	case isList && under != column.Type: // a list's elements would be those of a domain
+	case c.isEnum(column), isBlankPadded(under):
+		out.Kind, out.Cast = predicate.Text, "pg_catalog.text"
+	case isList && typeFamily(element) == "text":
+		out.Kind = predicate.Text.List()
+		if element != "text" {
+			out.Cast = "pg_catalog.text[]"
+		}
+	case isList && typeFamily(element) == "integer":
+		out.Kind = predicate.Number.List()
+		if element != "bigint" {
+			out.Cast = "pg_catalog.int8[]"
+		}
+	case isList && element == "uuid":
+		out.Kind = predicate.UUID.List()
+	case isList:
+	case typeFamily(element) == "text":
+		out.Kind = predicate.Text
+	case typeFamily(element) == "integer", base == "numeric":
+		out.Kind = predicate.Number
+	case base == "real", base == "double precision":
+		out.Kind = predicate.Float
+	case base == "boolean", base == "uuid", base == "date", base == "jsonb":
+		out.Kind = predicate.Kind(base)
+	case base == "timestamp without time zone":
+		out.Kind = predicate.Timestamp
+	case base == "timestamp with time zone":
+		out.Kind = predicate.TimestampTZ
+	}
+	return out, out.Kind != ""
+}
+
+// checkStatusColumn checks a column that holds a word, and returns its type if it is boolean or an enum of the table's schema.
+func (c *resolver) checkStatusColumn(at, isAt place, r *catalog.Relation, name, is string) string {
+	column := c.ruleColumn(at, r, name)
+	if column == nil {
+		return ""
+	}
+	// A value of a domain is compared as that of the type under it.
+	t, under := c.snap.TypeByOID(column.TypeOID), c.comparedType(column)
+	domain := t != nil && t.Kind == 'd'
+	t = c.innermostType(column.TypeOID)
+	switch {
+	case typeFamily(under) == "text", isBlankPadded(under):
+		return ""
+	case under == "boolean":
+		if is != "true" && is != "false" {
+			c.fail(isAt, "write true or false", "%s.%s is a boolean: it is never %q", r.Name, name, is)
+		}
+		if domain {
+			return ""
+		}
+		return "boolean"
+	}
+	if t != nil && t.Kind == 'e' {
+		if len(t.Labels) > 0 && !slices.Contains(t.Labels, is) {
+			c.fail(isAt, oneOf(is, t.Labels), "%s.%s is a %s, which has no value %q", r.Name, name, column.Type, is)
+		}
+		if domain || t.Name.Schema != r.Name.Schema {
+			return ""
+		}
+		return t.Name.SQL()
+	}
+	of := column.Type
+	if domain {
+		of += ", a domain over " + under
+	}
+	c.fail(at, "a status is a text, varchar, char, enum or boolean column, or a domain over one", "%s.%s is a %s",
+		r.Name, name, of)
+	return ""
+}

@@ -1,0 +1,167 @@
+package policy
+
+import (
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// ruleCompiler compiles blocks of row rules into predicates.
+type ruleCompiler struct {
+	*resolver
+	ownAttributes  map[string]bool // the attributes that own compares with
+	tablePath      []catalog.Name  // the tables whose rules are being compiled, outermost first
+	currentRule    *Rule           // the block that is being compiled
+	outermostRule  *Rule           // the outermost one, when it is compiled
+	judgesElements bool            // the block judges the elements of a list
+	countsGroups   bool            // the block says which rows count in groups, and shows none
+}
+
+// tableRule compiles the predicate of a table once.
+func (c *ruleCompiler) tableRule(name catalog.Name) predicate.Node {
+	t := c.tables[name]
+	if t.done {
+		return t.rows
+	}
+	c.tablePath = append(c.tablePath, name)
+	outer := c.currentRule
+	c.currentRule, c.outermostRule = nil, nil
+	t.rows = c.compileBlock(t.decl.rows, t.relation)
+	t.rule, c.currentRule = c.outermostRule, outer
+	c.tablePath = c.tablePath[:len(c.tablePath)-1]
+	t.done = true
+	return t.rows
+}
+
+func (c *ruleCompiler) compileBlock(b block, row *catalog.Relation) (node predicate.Node) {
+	leave := c.beginRule(b)
+	defer func() { leave(&node) }()
+	switch b := b.(type) {
+	case openBlock:
+		return predicate.Open{}
+	case allBlock:
+		return predicate.All(c.compileBlocks(b.parts, row))
+	case anyBlock:
+		return predicate.Any(c.compileBlocks(b.parts, row))
+	case ownBlock:
+		return c.own(b, row)
+	case statusBlock:
+		of := c.checkStatusColumn(b.columnAt.Or(b.place), b.isAt.Or(b.place), row, b.column, b.is)
+		return predicate.Status{Column: b.column, Is: b.is, Of: of}
+	case consentBlock:
+		if b.recorded != nil && b.recorded.registry != nil {
+			return c.consentByRegistry(b, row)
+		}
+		if b.recorded != nil {
+			return c.consentByRecord(b, row)
+		}
+		return c.consentByStatus(b, row)
+	case visibleBlock:
+		return c.visible(b, row)
+	case derivedBlock:
+		return c.derived(b, row)
+	case sharedBlock:
+		return c.shared(b, row)
+	case tenantBlock:
+		return c.tenant(b, row)
+	case grantBlock:
+		return c.grant(b, row)
+	case notBlock:
+		return c.not(b, row)
+	case sqlBlock:
+		return c.compileSQL(b, row)
+	default:
+		return predicate.Any{}
+	}
+}
+
+func (c *ruleCompiler) compileBlocks(blocks []block, row *catalog.Relation) []predicate.Node {
+	out := make([]predicate.Node, 0, len(blocks))
+	for _, b := range blocks {
+		out = append(out, c.compileBlock(b, row))
+	}
+	return out
+}
+
+// beginRule begins the rule of a block; the function that it returns ends it, when its node is known.
+func (c *ruleCompiler) beginRule(b block) (leave func(*predicate.Node)) {
+	if b == nil {
+		return func(*predicate.Node) {}
+	}
+	at := b.At()
+	r := &Rule{File: at.File, Line: at.Line, Column: at.Column, Block: c.doc.blocks[at]}
+	if r.Block == "" {
+		r.Block = "all"
+	}
+	outer := c.currentRule
+	c.currentRule = r
+	return func(node *predicate.Node) {
+		r.Node = *node
+		c.currentRule = outer
+		switch {
+		case outer == nil:
+			c.outermostRule = r
+		case outer.Block == "all" || outer.Block == "any" || outer.Block == "not":
+			outer.Parts = append(outer.Parts, r)
+		}
+	}
+}
+
+// compileCondition compiles a block that is no rule of the row.
+func (c *ruleCompiler) compileCondition(b block, r *catalog.Relation) predicate.Node {
+	defer func(r *Rule) { c.currentRule = r }(c.currentRule)
+	c.currentRule = &Rule{}
+	return c.compileBlock(b, r)
+}
+
+// compileOtherRows compiles blocks on rows of another table: they are no rules of the row.
+func (c *ruleCompiler) compileOtherRows(blocks []block, r *catalog.Relation) predicate.All {
+	defer func(r *Rule) { c.currentRule = r }(c.currentRule)
+	c.currentRule = &Rule{}
+	return c.compileBlocks(blocks, r)
+}
+
+// ownConditions compiles blocks over a helper table's own columns; nil if there are none.
+func (c *ruleCompiler) ownConditions(blocks []block, r *catalog.Relation) predicate.Node {
+	return c.ownConditionsUnder("where", blocks, r)
+}
+
+// ownConditionsUnder does that with blocks that stand under another key.
+func (c *ruleCompiler) ownConditionsUnder(key string, blocks []block, r *catalog.Relation) predicate.Node {
+	if len(blocks) == 0 {
+		return nil
+	}
+	for _, b := range blocks {
+		c.checkOwnColumns(key, b)
+	}
+	defer func(r *Rule) { c.currentRule = r }(c.currentRule)
+	c.currentRule = &Rule{} // these are no rules of the row
+	return predicate.All(c.compileBlocks(blocks, r))
+}
+
+// checkOwnColumns refuses what reads a table besides.
+func (c *ruleCompiler) checkOwnColumns(key string, b block) {
+	switch b := b.(type) {
+	case allBlock:
+		for _, part := range b.parts {
+			c.checkOwnColumns(key, part)
+		}
+	case anyBlock:
+		for _, part := range b.parts {
+			c.checkOwnColumns(key, part)
+		}
+	case notBlock:
+		c.checkOwnColumns(key, b.part)
+	case ownBlock, tenantBlock, grantBlock, statusBlock, sqlBlock, openBlock, nil:
+	default:
+		c.fail(b.At(), "", "%s speaks of the table's own columns only", key)
+	}
+}
+
+// impliedCondition is a block made of an expression that the policy implies.
+func (c *ruleCompiler) impliedCondition(at place, text string) block {
+	return sqlBlock{place: at, text: text, where: func(int) place { return at }}
+}
+
+func quoteIdentifier(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

@@ -1,0 +1,89 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
+)
+
+type tableDecl struct {
+	place
+	name    string
+	rows    block
+	columns []columnDecl // nil: all
+	write   *writeDecl
+	observe *place // it says observe: true
+	enforce bool   // it says observe: false
+
+	auditKeys bool   // it says audit: { keys: true }
+	keysAt    *place // where
+
+	approximate bool // it says approximate: accept
+
+	aggregate *aggregateDecl
+	consent   block // that columns with a category need; nil: none has one
+	lifecycle *lifecycleDecl
+}
+
+// tableKeys are keys of a table that are looked for elsewhere.
+var tableKeys = []string{"rows", "columns", "write", "observe", "aggregate", "lifecycle"}
+
+func (d *tableDecoder) table(at place, name string, n *node) {
+	decl := tableDecl{place: at, name: name}
+	what := "table " + name
+	if n.Kind == yamlfile.List && slices.Contains([]string{"rows", "columns", "write"}, name) {
+		d.fail(n.Place, "indent it further than the table's name", "%s is not beneath a table", name)
+		return
+	}
+	if n.Kind == yamlfile.Scalar || n.Kind == yamlfile.List { // what belongs under rows stands in the table's place
+		suggestion := "write { rows: [ … ] }"
+		if n.Kind == yamlfile.Scalar {
+			suggestion = "write { rows: " + n.Value + " }"
+			if n.Value != "open" {
+				suggestion = "write { rows: … }, or { rows: open } if every row may show"
+			}
+		}
+		d.fail(n.Place, suggestion, "%s must be %s, not %s", what, yamlfile.Mapping, n.Kind)
+		return
+	}
+	d.fields(n, what, map[string]func(*node){
+		"rows":    func(v *node) { decl.rows = d.blocks.rows(v) },
+		"columns": func(v *node) { decl.columns = d.columns(v) },
+		"write":   func(v *node) { decl.write = d.write(v) },
+		"observe": func(v *node) { d.observe(&decl, v) },
+
+		"aggregate": func(v *node) { decl.aggregate = d.aggregate(v.Place, v) },
+		"audit":     func(v *node) { d.tableAudit(&decl, v) },
+		"approximate": func(v *node) {
+			word := ""
+			d.word(&word, "approximate")(v)
+			if decl.approximate = word == "accept"; !decl.approximate && word != "" {
+				d.fail(v.Place,
+					"write approximate: accept, or leave it out: searches for the nearest rows are then exact",
+					"unknown word %q in approximate", word)
+			}
+		},
+		"consent":   func(v *node) { decl.consent = d.blocks.consent(v.Place, v) },
+		"lifecycle": func(v *node) { decl.lifecycle = d.lifecycle(v.Place, v) },
+	}, "source", "limit")
+	d.need(n, what, "rows")
+	d.doc.tables = append(d.doc.tables, decl)
+}
+
+// showsPlain tells whether agents see the values of a column as they are. They write no other: what a mask shows could not be
+// told from what they sent.
+func (d *tableDecl) showsPlain(name string) bool {
+	return d.columns == nil || slices.ContainsFunc(d.columns,
+		func(c columnDecl) bool { return c.Name == name && c.Mask == Plain && !c.general && c.category == nil })
+}
+
+// showsColumn tells whether agents see something of a column: its values, or what is made of them.
+func (d *tableDecl) showsColumn(name string) bool {
+	return d.columns == nil || slices.ContainsFunc(d.columns,
+		func(c columnDecl) bool { return c.Name == name && c.Mask != Null })
+}
+
+// showsHash tells whether a column comes out as a hash.
+func (d *tableDecl) showsHash(name string) bool {
+	return slices.ContainsFunc(d.columns, func(c columnDecl) bool { return c.Name == name && c.Mask == Hash })
+}

@@ -1,0 +1,80 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+)
+
+// sendableColumns returns the columns that agents may set themselves, in the table's order.
+func (c *writeCompiler) sendableColumns(decl *writeDecl, t *policyTable) []string {
+	r := t.relation
+	stamped := func(name string) bool {
+		return slices.ContainsFunc(decl.stamps, func(s stampDecl) bool { return s.column == name })
+	}
+	written := map[string]place{}
+	for _, list := range [][]wordDecl{decl.columns, decl.immutable} {
+		for _, w := range list {
+			if c.findColumn(w.place, r, w.text) == nil {
+				continue
+			}
+			if stamped(w.text) {
+				c.fail(w.place, "leave it out: agents may send it, and the stamp replaces it", "%s.%s is stamped", r.Name, w.text)
+			}
+			written[w.text] = w.place
+		}
+	}
+	var out []string
+	for i := range r.Columns {
+		column := &r.Columns[i]
+		at, explicit := written[column.Name]
+		if stamped(column.Name) || !explicit &&
+			(!decl.allColumns || slices.ContainsFunc(withComputed(r, []string{column.Name}),
+				func(name string) bool { return decidesVisibility(t.rows, name) })) {
+			continue
+		}
+		why, what, known := c.leaks.whyUnwritable(decl, t, column)
+		if !t.decl.showsPlain(column.Name) {
+			why, what, known = "it is hidden or masked", "say allow under columns of the table, or stamp it", true
+		}
+		switch {
+		case why == "":
+			out = append(out, column.Name)
+		case explicit && !known:
+			c.withhold(at, what, "agents cannot write %s.%s: %s", r.Name, column.Name, why)
+		case explicit:
+			c.fail(at, what, "agents cannot write %s.%s: %s", r.Name, column.Name, why)
+		}
+	}
+	return out
+}
+
+// decidesVisibility tells whether a column says who may see the row, other than by naming its owner: a status, a list of grants, a
+// shared tenant. Agents set such a column only where the policy names it.
+func decidesVisibility(rows predicate.Node, column string) bool {
+	for _, part := range predicate.Conjuncts(rows) {
+		switch part.(type) {
+		case predicate.Own, predicate.Visible, predicate.Consent:
+			continue
+		}
+		if columns, known := predicate.RowColumns(part); !known || slices.Contains(columns, column) {
+			return true
+		}
+	}
+	return false
+}
+
+// refuseSequences refuses numbers that agents would see and that others draw as well.
+func (c *writeCompiler) refuseSequences(out *Write, decl *writeDecl, t *policyTable) {
+	if _, open := t.rows.(predicate.Open); open || !out.Insert || decl.accepts(acceptSequences) {
+		return
+	}
+	for _, column := range t.relation.Columns {
+		if column.Sequence.Name == "" || slices.ContainsFunc(out.Stamps, func(s Stamp) bool { return s.Column == column.Name }) {
+			continue
+		}
+		c.fail(decl.place, "use a uuid, or say accept: ["+acceptSequences+"]",
+			"%s.%s is numbered by a sequence: a new row's number tells how many hidden rows others have made",
+			t.relation.Name, column.Name)
+	}
+}

@@ -1,0 +1,65 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+)
+
+// checkForeignKeys adds what a new row's foreign keys must point to, and refuses changes that would tell who refers to a row.
+func (c *writeCompiler) checkForeignKeys(out *Write, decl *writeDecl, t *policyTable, sendable []string) {
+	insert, update := out.InsertCheck.(predicate.All), out.UpdateCheck.(predicate.All)
+	for _, key := range t.relation.ForeignKeys {
+		target := c.tables[key.Target]
+		if target == nil || c.leaks.whyUncheckable(key, t.relation) != "" { // accepted, or not writable
+			continue
+		}
+		if _, open := target.rows.(predicate.Open); open {
+			continue
+		}
+		node := predicate.Reference{Relation: target.relation, Columns: key.TargetCols, From: key.Columns, Rows: target.rows}
+		if overlap(withSources(t.relation, key.Columns), sendable) {
+			insert = append(insert, node)
+		}
+		if overlap(withSources(t.relation, key.Columns), out.Updatable) {
+			node.Before = c.rowBefore(out, t)
+			update = append(update, node)
+		}
+	}
+	out.InsertCheck, out.UpdateCheck = insert, update
+	if decl.accepts(acceptReferences) {
+		return
+	}
+	if out.Delete {
+		out.Delete = c.referrers.checkReferrers(decl, t.relation, nil, true, map[string]bool{})
+	}
+	if out.Update && len(out.Updatable) > 0 && !c.referrers.checkReferrers(decl, t.relation, out.Updatable, true, map[string]bool{}) {
+		out.Updatable = slices.DeleteFunc(out.Updatable, func(name string) bool { return c.graph.isReferredTo(t.relation, name) })
+	}
+	if out.Delete {
+		c.referrers.warnFollowers(decl, t, nil)
+	}
+	if len(out.Updatable) > 0 {
+		c.referrers.warnFollowers(decl, t, out.Updatable)
+	}
+}
+
+// rowBefore leads from a changed row to itself as it was, by a primary key that agents cannot change. It leads nowhere
+// where agents may not see all columns of a row, by the table or by a contract, which may let them write what they do
+// not read: setting a key to what it is already would succeed, and tell what is hidden.
+func (c *writeCompiler) rowBefore(out *Write, t *policyTable) predicate.Step {
+	r := t.relation
+	if len(r.PrimaryKey) == 0 || t.decl.columns != nil || t.decl.aggregate != nil || len(c.doc.contracts) > 0 ||
+		overlap(r.PrimaryKey, out.Updatable) ||
+		slices.ContainsFunc(r.PrimaryKey, func(name string) bool { return c.linkClass(r.Column(name)) == "" }) {
+		return predicate.Step{}
+	}
+	step := predicate.Step{Relation: r, Column: r.PrimaryKey[0], From: r.PrimaryKey[0]}
+	for _, name := range r.PrimaryKey[1:] {
+		step.And = append(step.And, predicate.Pair{Column: name, From: name})
+	}
+	if !step.LeadsToOne() {
+		return predicate.Step{}
+	}
+	return step
+}

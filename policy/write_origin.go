@@ -1,0 +1,220 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// originCompiler refuses writes that would take from a row its sources, and with them the consents that it needs.
+type originCompiler struct {
+	*resolver
+	graph keyGraph
+}
+
+// derivations are those of a rule, at any depth, of the row itself.
+func derivationsOf(n predicate.Node) []predicate.Derived {
+	var parts []predicate.Node
+	switch n := n.(type) {
+	case predicate.All:
+		parts = n
+	case predicate.Any:
+		parts = n
+	case predicate.Derived:
+		return []predicate.Derived{n}
+	}
+	var out []predicate.Derived
+	for _, part := range parts {
+		out = append(out, derivationsOf(part)...)
+	}
+	return out
+}
+
+// checkOrigins refuses what would let agents take a source from a row that was made from it, and with the source the consent
+// that the row needs: when all that agents may write is known.
+func (c *originCompiler) checkOrigins(tables []*Table) {
+	writes := map[catalog.Name]*Write{}
+	for _, t := range tables {
+		writes[t.Relation.Name] = t.Write
+	}
+	for _, t := range tables {
+		for _, part := range predicate.Conjuncts(t.Rows) {
+			found := derivationsOf(part)
+			if len(found) == 0 {
+				continue
+			}
+			if t.Write != nil {
+				c.refuseOriginUpdates(t, part)
+			}
+			for _, n := range found {
+				c.checkLinks(t, n.Origin, writes)
+			}
+		}
+	}
+}
+
+// refuseOriginUpdates refuses updates of what says from what a row was made.
+func (c *originCompiler) refuseOriginUpdates(t *Table, part predicate.Node) {
+	columns, _ := predicate.RowColumns(part)
+	for _, name := range columns {
+		if slices.Contains(t.Write.Updatable, name) {
+			c.fail(c.tables[t.Relation.Name].decl.write.place, "list it under immutable",
+				"agents could update %s.%s, which says from what a row was made", t.Relation.Name, name)
+		}
+	}
+}
+
+// checkLinks refuses that links go, and that another row takes the key of a source.
+func (c *originCompiler) checkLinks(t *Table, o predicate.Origin, writes map[catalog.Name]*Write) {
+	at := c.tables[t.Relation.Name].decl.place
+	from := t.Relation
+	for i, step := range o.Steps {
+		r, columns := step.Relation, step.Columns()
+		last := i == len(o.Steps)-1
+		key := len(columns) == len(r.PrimaryKey) && !notAllIn(columns, r.PrimaryKey)
+		if i > 0 || key {
+			c.refuseReusedKey(at, t, from, r, step, writes[r.Name])
+		}
+		if last && key {
+			break
+		}
+		reads := columns
+		if !last {
+			reads = append(reads, o.Steps[i+1].Froms()...)
+		}
+		if i == 0 {
+			c.refuseForeignLinks(t, r, step, writes[r.Name])
+		}
+		if w := writes[r.Name]; w != nil && overlap(w.Updatable, reads) {
+			c.fail(c.tables[r.Name].decl.write.place, "list the columns that link under immutable",
+				"agents could update rows of %s, which say from what rows of %s were made", r.Name, t.Relation.Name)
+		}
+		var its []string // columns by which a row of r is the made row's own, and goes with it
+		if i == 0 {
+			its = columns
+		}
+		if what := c.deletableTable(r, columns, its, writes, map[catalog.Name]bool{}); what != nil {
+			c.fail(c.tables[what.Name].decl.write.place, "leave delete out, or let the foreign key of "+r.Name.String()+" restrict",
+				"agents could delete rows of %s, and with them what says from what rows of %s were made", what.Name, t.Relation.Name)
+		} else {
+			c.warnLinkCascades(at, r, its)
+		}
+		from = r
+	}
+	if len(o.Steps) == 0 {
+		c.refuseReusedKey(at, t, nil, o.Source, predicate.Step{Relation: o.Source, Column: o.Key}, writes[o.Source.Name])
+	}
+	if o.Unless != nil && len(o.Steps) > 0 {
+		c.checkForgottenSources(at, t, o, writes)
+	}
+}
+
+// notAllIn tells whether some of the columns is not in the key.
+func notAllIn(columns, key []string) bool {
+	return slices.ContainsFunc(columns, func(name string) bool { return !slices.Contains(key, name) })
+}
+
+// refuseReusedKey refuses that an agent gives another row the key of a source that is gone. A foreign key that every row was
+// held to rules that out.
+func (c *originCompiler) refuseReusedKey(at place, t *Table, from, r *catalog.Relation, step predicate.Step, w *Write) {
+	if w == nil || !overlap(w.Insertable, step.Columns()) && !overlap(w.Updatable, step.Columns()) {
+		return
+	}
+	if from != nil && slices.ContainsFunc(from.ForeignKeys, func(k catalog.ForeignKey) bool {
+		return k.Validated && k.Target == r.Name && slices.Equal(k.Columns, step.Froms()) &&
+			slices.Equal(k.TargetCols, step.Columns())
+	}) {
+		return
+	}
+	stamped := func(name string) bool {
+		return slices.ContainsFunc(w.Stamps, func(s Stamp) bool { return s.Column == name && s.Unless == nil })
+	}
+	for _, name := range step.Columns() {
+		if stamped(name) { // an agent does not choose it
+			return
+		}
+	}
+	c.fail(c.tables[r.Name].decl.write.place, "leave the key out of columns, or let a foreign key say that sources are there",
+		"agents could give a new row of %s the key of one that is gone, and what rows of %s were made from would "+
+			"be another", r.Name, t.Relation.Name)
+}
+
+// refuseForeignLinks refuses that an agent gives a source of its choice to a row that it does not see: one that lost its own would
+// show.
+func (c *originCompiler) refuseForeignLinks(t *Table, r *catalog.Relation, step predicate.Step, w *Write) {
+	if w == nil || !overlap(w.Insertable, step.Columns()) {
+		return
+	}
+	link := c.tables[r.Name]
+	for _, key := range r.ForeignKeys {
+		if key.Target == t.Relation.Name && slices.Equal(key.Columns, step.Columns()) &&
+			slices.Equal(key.TargetCols, step.Froms()) && !link.decl.write.accepts(acceptReferences) {
+			return
+		}
+	}
+	for _, part := range predicate.Conjuncts(link.rows) {
+		if n, ok := part.(predicate.Visible); ok && n.Relation.Name == t.Relation.Name && len(n.And) == 0 &&
+			slices.Equal(step.Columns(), []string{n.From}) && slices.Equal(step.Froms(), []string{n.Column}) &&
+			predicate.Implies(n.Rows, t.Rows) {
+			return
+		}
+	}
+	c.fail(link.decl.write.place, "ask for visible: "+t.Relation.Name.String()+" in the rule of "+r.Name.String()+
+		", or let a foreign key lead there",
+		"agents could say of rows of %s that they do not see that they were made from others", t.Relation.Name)
+}
+
+// deletableTable returns the table whose rows agents may delete so that a row of r goes, or points nowhere by these columns;
+// nil: there is none. That rows of r go with the row that these columns, its, point to is meant.
+func (c *originCompiler) deletableTable(r *catalog.Relation, columns, its []string, writes map[catalog.Name]*Write,
+	seen map[catalog.Name]bool) *catalog.Relation {
+	if r == nil || seen[r.Name] {
+		return nil
+	}
+	seen[r.Name] = true
+	if w := writes[r.Name]; w.Allows("DELETE") {
+		return r
+	}
+	for _, key := range r.ForeignKeys {
+		goes := key.OnDelete == catalog.Cascade ||
+			(key.OnDelete == catalog.SetNull || key.OnDelete == catalog.SetDefault) && overlap(key.Columns, columns)
+		if target, ok := c.snap.Relation(key.Target); ok && goes && !(len(its) > 0 && slices.Equal(key.Columns, its)) {
+			if what := c.deletableTable(target, nil, nil, writes, seen); what != nil {
+				return what
+			}
+		}
+	}
+	return nil
+}
+
+// warnLinkCascades warns of links that go with a source when the owner deletes it.
+func (c *originCompiler) warnLinkCascades(at place, r *catalog.Relation, its []string) {
+	for _, key := range r.ForeignKeys {
+		if key.OnDelete == catalog.Cascade && !slices.Equal(key.Columns, its) {
+			c.warn(at, "whoever deletes a row of %s takes its row of %s along, and what was made from it "+
+				"shows without its consent: let that foreign key SET NULL, which hides, or let it restrict",
+				key.Target, r.Name)
+		}
+	}
+}
+
+// checkForgottenSources warns of a source's key that becomes NULL with the source, where unless may hold for NULL.
+func (c *originCompiler) checkForgottenSources(at place, t *Table, o predicate.Origin, writes map[catalog.Name]*Write) {
+	columns, _ := predicate.RowColumns(o.Unless)
+	for _, key := range t.Relation.ForeignKeys {
+		if (key.OnDelete == catalog.SetNull || key.OnDelete == catalog.SetDefault) && overlap(key.Columns, columns) &&
+			overlap(key.Columns, o.Steps[0].Froms()) {
+			target, _ := c.snap.Relation(key.Target)
+			if what := c.deletableTable(target, nil, nil, writes, map[catalog.Name]bool{}); what != nil {
+				c.fail(c.tables[what.Name].decl.write.place,
+					"leave delete out, or let the foreign key of "+t.Relation.Name.String()+" cascade or restrict",
+					"agents could delete rows of %s, and rows of %s would forget that they were made from them",
+					what.Name, t.Relation.Name)
+				continue
+			}
+			c.warn(at, "whoever deletes a row of %s makes rows of %s forget that they were made from it, and "+
+				"unless may hold: let that foreign key cascade or restrict", key.Target, t.Relation.Name)
+		}
+	}
+}

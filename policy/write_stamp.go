@@ -1,0 +1,85 @@
+package policy
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
+)
+
+// Stamp is a column that an INSERT sets whatever the agent sends.
+type Stamp struct {
+	Column    string
+	Attribute string // of the session, or "" for a fixed value
+	Type      string // of the attribute, qualified
+	Value     string // the fixed value
+
+	Unless predicate.Node // what the new row may be instead, with what the agent sent; nil: nothing
+}
+
+// compileStamps compiles what an INSERT sets.
+func (c *writeCompiler) compileStamps(decl *writeDecl, r *catalog.Relation) []Stamp {
+	var out []Stamp
+	for _, s := range decl.stamps {
+		column := c.findColumn(s.place, r, s.column)
+		if column == nil {
+			continue
+		}
+		if column.Generated || column.Identity == "always" {
+			c.fail(s.place, "", "%s.%s is generated and cannot be stamped", r.Name, s.column)
+			continue
+		}
+		if s.attribute != "" {
+			if own, ok := c.rules.own(ownBlock{place: s.place, column: s.column, attribute: s.attribute,
+				attributeAt: s.valueAt}, r).(predicate.Own); ok {
+				if strings.HasSuffix(own.Type, "[]") {
+					c.fail(s.valueAt, "stamp an attribute of one value", "%s is a list", s.attribute)
+					continue
+				}
+				out = append(out, Stamp{Column: s.column, Attribute: own.Attribute, Type: own.Type, Unless: c.stampException(s, r)})
+			}
+			continue
+		}
+		if why := c.whyUnstampable(column, s.value); why != "" {
+			c.fail(s.valueAt, why, "%q cannot be stamped on %s.%s, which is a %s", s.value, r.Name, s.column, column.Type)
+			continue
+		}
+		out = append(out, Stamp{Column: s.column, Value: s.value, Unless: c.stampException(s, r)})
+	}
+	return out
+}
+
+func (c *writeCompiler) stampException(s stampDecl, r *catalog.Relation) predicate.Node {
+	if s.unless == nil {
+		return nil
+	}
+	return c.rules.compileCondition(s.unless, r)
+}
+
+// whyUnstampable tells why a fixed value is not one of the column's type as PostgreSQL writes it.
+func (c *writeCompiler) whyUnstampable(column *catalog.Column, value string) string {
+	t := c.snap.TypeByOID(column.TypeOID)
+	switch {
+	case t != nil && t.Kind == 'e' && len(t.Labels) > 0 && !slices.Contains(t.Labels, value):
+		return oneOf(value, t.Labels)
+	case typeFamily(column.Type) == "text", t != nil && t.Kind == 'e':
+		return ""
+	case typeFamily(column.Type) == "integer":
+		if n, err := strconv.ParseInt(value, 10, 64); err != nil || strconv.FormatInt(n, 10) != value {
+			return "write a whole number"
+		}
+	case typeFamily(column.Type) == "uuid":
+		if !uuidForm.MatchString(value) {
+			return "write it in lower case with dashes"
+		}
+	case column.Type == "boolean":
+		if value != "true" && value != "false" {
+			return "write true or false"
+		}
+	default:
+		return "stamp columns of type uuid, integer, text, boolean or an enum"
+	}
+	return ""
+}
