@@ -62,14 +62,14 @@ func (r *router) Route(user, database string) proxy.Route {
 	if access, known := r.enforcer.Agent(user, database); ok && known {
 		to := db.agent
 		to.Params = access.Params
-		var password func(context.Context, string) (proxy.Granted, error)
+		var password func(context.Context, string) (proxy.TokenGrant, error)
 		if access.Token {
-			password = func(ctx context.Context, token string) (proxy.Granted, error) {
+			password = func(ctx context.Context, token string) (proxy.TokenGrant, error) {
 				if r.tokens == nil {
-					return proxy.Granted{}, errors.New("no tokens are taken")
+					return proxy.TokenGrant{}, errors.New("no tokens are taken")
 				}
 				attributes, until, err := r.tokens.Agent(ctx, token, user, database)
-				return proxy.Granted{Attributes: attributes, Until: until}, err
+				return proxy.TokenGrant{Attributes: attributes, Until: until}, err
 			}
 		}
 		return proxy.Route{
