@@ -19,17 +19,17 @@ const (
 const (
 	maxStartup = 10_000  // as in PostgreSQL
 	maxLogin   = 10_000  // a password message
-	maxToken   = 8 << 10 // of it, a token: what identity takes
-	// what is read past and forgotten of a password that is too long, so that its sender reads the answer
-	maxWasted = 64 << 10
-	maxCancel = 4 + 4 + 4 + 256
+	maxToken   = 8 << 10 // a token in it, as package identity takes it
+	// of a password that is too long, so much is read and thrown away, so that its sender reads the answer
+	maxDiscarded = 64 << 10
+	maxCancel    = 4 + 4 + 4 + 256
 )
 
-// admit reads up to and including the startup message. It returns nil and no error for a client that wanted something
-// else and got it (a cancel request).
+// admit reads up to and including the startup message. It returns nil and no error for a client that sent a cancel
+// request instead.
 //
-// Every read takes exactly the bytes of one packet, so nothing that came before a TLS handshake can be taken for
-// something said after it: it becomes part of the handshake, which then fails.
+// Every read takes exactly the bytes of one packet. So plain bytes that a client, or an attacker, sends before the TLS
+// handshake cannot count as sent after it: they become part of the handshake, which then fails.
 func (c *conn) admit() (*startup, error) {
 	var triedTLS, triedGSS bool
 	for first := true; ; first = false {
@@ -38,21 +38,14 @@ func (c *conn) admit() (*startup, error) {
 			return nil, errGone
 		}
 		if head[0] == 0x16 && first { // a TLS ClientHello: TLS without being asked for
-			if err := c.startTLS(&prefixed{Conn: c.client, prefix: head[:1]}, true); err != nil {
+			if err := c.startTLS(&prefixedConn{Conn: c.client, prefix: head[:1]}, true); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		if _, err := io.ReadFull(c.client, head[1:4]); err != nil {
-			return nil, truncated(err)
-		}
-		length := int(binary.BigEndian.Uint32(head[:4]))
-		if length < 8 || length > maxStartup {
-			return nil, sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid length of startup packet").
-				WithHint("This port speaks the PostgreSQL protocol.")
-		}
-		if _, err := io.ReadFull(c.client, head[4:]); err != nil {
-			return nil, truncated(err)
+		length, err := c.readStartupHead(head[:])
+		if err != nil {
+			return nil, err
 		}
 		code := binary.BigEndian.Uint32(head[4:])
 		switch {
@@ -82,6 +75,23 @@ func (c *conn) admit() (*startup, error) {
 	}
 }
 
+// readStartupHead reads the rest of a packet's head, of which the first byte is read, and returns the packet's length.
+func (c *conn) readStartupHead(head []byte) (length int, err error) {
+	if _, err := io.ReadFull(c.client, head[1:4]); err != nil {
+		return 0, truncated(err)
+	}
+	length = int(binary.BigEndian.Uint32(head))
+	if length < 8 || length > maxStartup {
+		return 0, sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid length of startup packet").
+			WithHint("This port speaks the PostgreSQL protocol.")
+	}
+	if _, err := io.ReadFull(c.client, head[4:8]); err != nil {
+		return 0, truncated(err)
+	}
+	return length, nil
+}
+
+// truncated is the error of a client that closed the connection in the middle of a packet.
 func truncated(err error) error {
 	if err == io.ErrUnexpectedEOF || err == io.EOF {
 		return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "incomplete startup packet")
@@ -89,13 +99,13 @@ func truncated(err error) error {
 	return err
 }
 
-// prefixed gives back bytes that were read too early.
-type prefixed struct {
+// prefixedConn gives back bytes that were read too early.
+type prefixedConn struct {
 	net.Conn
 	prefix []byte
 }
 
-func (p *prefixed) Read(b []byte) (int, error) {
+func (p *prefixedConn) Read(b []byte) (int, error) {
 	if len(p.prefix) > 0 {
 		n := copy(b, p.prefix)
 		p.prefix = p.prefix[n:]

@@ -9,40 +9,41 @@ import (
 // maxBatch is the size from which a batch is sent without looking for more input.
 const maxBatch = 64 << 10
 
-// keptBuffer is what an idle session keeps of each of its own buffers.
-const keptBuffer = 2 << 10
+// An idle session keeps no more than keptBuffer of each of its own buffers, and room for no more than keptEntries.
+const (
+	keptBuffer  = 2 << 10
+	keptEntries = 64
+)
 
-// keptEntries is how many entries it keeps room for.
-const keptEntries = 64
-
-// batch is what the client has sent and the server is to get, in one write. Nothing of it goes before every decision in
+// batch is what the client has sent and the server is to get, in one write. None of it is sent before every decision in
 // it is recorded.
 type batch struct {
 	to    sink // the server
 	out   []byte
 	items []item
-	sent  int       // of the items; they are empty
+	sent  int       // of the items; they are empty then
 	read  time.Time // when the last byte of it was read
 
-	entries []*entry // room for those of what is sent
-
-	moment *since // from when what it opens sees; nil: nothing asks
+	entries []entry // memory for the entries of what is sent
 }
 
 // item is one message in a batch; its bytes are batch.out[start:end].
 type item struct {
 	start, end int
-	entry      *entry // nil: the server answers nothing to it
+	entry      entry // nil: the server answers nothing to it
 }
 
 // add closes the item whose bytes are those from start on.
-func (b *batch) add(start int, e *entry) {
+func (b *batch) add(start int, e entry) {
 	b.items = append(b.items, item{start, len(b.out), e})
 }
 
+// unsent are the items that are not sent yet.
+func (b *batch) unsent() []item { return b.items[b.sent:] }
+
 func (b *batch) reset() {
 	clear(b.items)
-	b.items, b.sent, b.moment = b.items[:0], 0, nil
+	b.items, b.sent = b.items[:0], 0
 	if cap(b.out) > keptBuffer {
 		b.out = nil
 	}
@@ -52,46 +53,53 @@ func (b *batch) reset() {
 	b.out = b.out[:0]
 }
 
-// hold waits until every decision in the batch is recorded. An execution whose record cannot be written is replaced by
-// its refused form.
-func (b *batch) hold() {
+// release waits until every decision in the batch is recorded. An execution whose record cannot be written is replaced
+// by its refused form.
+func (b *batch) release() {
 	refused := false
 	for i := range b.items {
 		e := b.items[i].entry
-		if e == nil || e.ticket == nil {
+		if e == nil || e.base().ticket == nil {
 			continue
 		}
-		if err := e.ticket.Release(); err != nil {
-			e.replace(newRefusal(err))
+		if err := releaseEntry(e); err != nil {
+			replace(e, newRefusal(err))
 			refused = true
-			continue
-		}
-		e.bound = e.ticket.Bound()
-		e.watches()
-		if e.kind == query && e.limitable() {
-			if err := e.inSteps(); err != nil {
-				e.replace(newRefusal(err))
-				refused = true
-			}
 		}
 	}
 	if refused {
-		b.replace()
+		b.rewrite()
 	}
 }
 
-// replace has the refused form go in the place of what was written: in one step, in whatever steps that would have gone.
-func (e *entry) replace(r *refusal) { e.refusal, e.replaced, e.steps = r, true, nil }
+// releaseEntry waits until the decision on e is recorded. The error is the refusal of e.
+func releaseEntry(e entry) *sqlstate.Error {
+	ticket := e.base().ticket
+	if err := ticket.Release(); err != nil {
+		return err
+	}
+	bound := ticket.Bound()
+	x := e.exec()
+	if x == nil {
+		return nil
+	}
+	x.limit.Bound = bound
+	x.setKeyReader()
+	if q, ok := e.(*queryEntry); ok && isLimited(q) {
+		return q.divide()
+	}
+	return nil
+}
 
-// replace puts the refused forms in the place of what was refused after it was written.
-func (b *batch) replace() {
+// rewrite puts the refused forms in the place of messages that were refused after they were staged.
+func (b *batch) rewrite() {
 	old := b.out
 	b.out = make([]byte, 0, len(old))
 	for i := range b.items {
 		it := &b.items[i]
 		start := len(b.out)
-		if e := it.entry; e != nil && e.replaced {
-			b.out = e.refusal.append(b.out, e.kind, e.upstream)
+		if it.entry != nil && it.entry.base().replaced {
+			b.out = it.entry.appendRefused(b.out)
 		} else {
 			b.out = append(b.out, old[it.start:it.end]...)
 		}
@@ -99,55 +107,68 @@ func (b *batch) replace() {
 	}
 }
 
-// flush sends the batch: all of it, or, while the seal is due and cannot be renewed, group by group.
-func (s *session) flush() error {
-	b := &s.batch
+// flush sends the batch: all of it at once, or in parts that are answered one after the other.
+func (r *requests) flush() error {
+	b := &r.batch
 	if len(b.items) == 0 {
-		s.ledger.stage(false)
+		r.ledger.setStaging(false)
 		return nil
 	}
-	b.hold()
+	b.release()
 	for b.sent < len(b.items) {
-		if s.awaited != nil {
-			began := time.Now()
-			if !s.ledger.answered(s.awaited) {
-				return errGone
-			}
-			s.awaited = nil
-			b.read = b.read.Add(time.Since(began)) // not the proxy's time
+		end, err := r.waitToSend()
+		if err != nil {
+			return err
 		}
-		end := len(b.items)
-		if s.sealDue() {
-			began := time.Now()
-			if s.ledger.quiet() {
-				if err := s.setSeal(); err != nil {
-					return err
-				}
-			}
-			if s.sealDue() {
-				end = b.groupEnd()
-			}
-			b.read = b.read.Add(time.Since(began)) // not the proxy's time
-		}
-		end = s.limited(b.aged(b.unsealed(end)))
-		s.outdated(end)
-		s.freshen(end)
-		if err := s.forward(end); err != nil {
+		end = r.limitedEnd(b.snapshotEnd(b.sealEnd(end)))
+		r.refuseOutdated(end)
+		r.checkSnapshots(end)
+		if err := r.forward(end); err != nil {
 			return err
 		}
 	}
 	b.reset()
+	r.snapshots.batch = nil
 	return nil
 }
 
-// unsealed is the end of the first group that takes the seal away, or end where none does before it.
-func (b *batch) unsealed(end int) int {
+// waitToSend waits until the server has answered what must be answered before, and renews the seal if it is due. It
+// returns the end of what can be sent then: where the seal cannot be renewed, the first group.
+func (r *requests) waitToSend() (end int, err error) {
+	b := &r.batch
+	end = len(b.items)
+	if r.barrier == nil && !r.seal.isDue() {
+		return end, nil
+	}
+	began := time.Now()
+	if r.barrier != nil {
+		if !r.ledger.waitFor(r.barrier) {
+			return 0, errGone
+		}
+		r.barrier = nil
+	}
+	if r.seal.isDue() {
+		if r.ledger.waitOutsideTx() {
+			if err := r.setSeal(); err != nil {
+				return 0, err
+			}
+		}
+		if r.seal.isDue() {
+			end = b.groupEnd()
+		}
+	}
+	b.read = b.read.Add(time.Since(began)) // not the proxy's time
+	return end, nil
+}
+
+// sealEnd is the end of the first group that takes the seal away, or end where none does before it.
+func (b *batch) sealEnd(end int) int {
 	for i := b.sent; i < end; i++ {
-		if e := b.items[i].entry; e == nil || !e.unseals || e.refusal != nil {
+		if e := b.items[i].entry; e == nil || !dropsSeal(e) {
 			continue
 		}
 		for ; i < end; i++ {
-			if e := b.items[i].entry; e != nil && (e.kind == syncs || e.kind == query) {
+			if e := b.items[i].entry; e != nil && e.endsWithReady() {
 				return i + 1
 			}
 		}
@@ -155,20 +176,26 @@ func (b *batch) unsealed(end int) int {
 	return end
 }
 
-// groupEnd is where the first group of what is not sent yet ends.
+// dropsSeal tells whether e takes the seal away.
+func dropsSeal(e entry) bool {
+	x := e.exec()
+	return x != nil && x.dropsSeal && x.refusal == nil
+}
+
+// groupEnd is where the first group of the unsent items ends.
 func (b *batch) groupEnd() int {
 	for i := b.sent; i < len(b.items); i++ {
-		if e := b.items[i].entry; e != nil && (e.kind == syncs || e.kind == query) {
+		if e := b.items[i].entry; e != nil && e.endsWithReady() {
 			return i + 1
 		}
 	}
 	return len(b.items)
 }
 
-// ending tells whether a Query or a Sync is in what is not sent yet.
-func (b *batch) ending() bool {
-	for _, i := range b.items[b.sent:] {
-		if e := i.entry; e != nil && (e.kind == query || e.kind == syncs) {
+// endsWithReady tells whether a Query or a Sync is among the unsent items.
+func (b *batch) endsWithReady() bool {
+	for _, it := range b.unsent() {
+		if it.entry != nil && it.entry.endsWithReady() {
 			return true
 		}
 	}
@@ -176,55 +203,73 @@ func (b *batch) ending() bool {
 }
 
 // forward sends the items up to end.
-func (s *session) forward(end int) error {
-	b := &s.batch
+func (r *requests) forward(end int) error {
+	b := &r.batch
 	items := b.items[b.sent:end]
-	entries := b.entries[:0]
-	now := time.Now()
-	for _, i := range items {
-		if e := i.entry; e != nil {
-			if e.unseals && e.refusal == nil {
-				s.unsealed()
-			}
-			e.sent = now
-			e.requested = now.Sub(b.read)
-			entries = append(entries, e)
-		}
-	}
-	s.again.sent(entries)
-	skipped, ok := s.ledger.push(entries) // which keeps them, not the list
+	entries := r.startSending(items)
+	skipped, ok := r.ledger.push(entries) // which keeps the entries, not the list
 	clear(entries)
 	b.entries = entries[:0]
 	if !ok {
-		return errGone // finish settles the batch
+		return errGone // finish ends the entries of the batch
 	}
 	for _, e := range skipped {
-		e.record()
+		record(e)
 	}
-	out := b.out[items[0].start:items[len(items)-1].end]
-	if e := items[len(items)-1].entry; e != nil && e.refusal == nil {
-		switch {
-		case e.steps != nil:
-			out = out[:items[len(items)-1].start-items[0].start]
-			out = append(out[:len(out):len(out)], e.steps.step(0)...)
-		case e.kind == execute && e.limitable():
-			// The answer must come before what is behind it goes.
-			out = appendMessage(out[:len(out):len(out)], 'H')
-		}
-	}
+	out := b.bytes(items)
 	clear(items)
 	b.sent = end
 	if b.sent == len(b.items) {
-		s.ledger.stage(false)
+		r.ledger.setStaging(false)
 	}
-	if err := s.batch.to.write(out); err != nil {
-		// Why the server is gone is said by its last message, which outbound may still be about to read.
-		return s.awaitEnd(err)
+	if err := b.to.write(out); err != nil {
+		// Why the server is gone is said by its last message, which is perhaps not read yet.
+		return r.awaitEnd(err)
 	}
 	return nil
 }
 
-// awaitEnd gives outbound a moment to find out why the server is gone.
+// startSending lists the entries of the items and notes when they are sent.
+func (r *requests) startSending(items []item) []entry {
+	entries := r.batch.entries[:0]
+	now := time.Now()
+	for _, it := range items {
+		if it.entry == nil {
+			continue
+		}
+		if dropsSeal(it.entry) {
+			r.seal.dropped()
+		}
+		e := it.entry.base()
+		e.sent = now
+		e.requested = now.Sub(r.batch.read)
+		entries = append(entries, it.entry)
+	}
+	r.retry.sending(entries)
+	return entries
+}
+
+// bytes are what is sent for the items. A message whose result is limited, the last of them, is not sent as it was
+// staged.
+func (b *batch) bytes(items []item) []byte {
+	last := items[len(items)-1]
+	out := b.out[items[0].start:last.end]
+	switch e := last.entry.(type) {
+	case *queryEntry:
+		if e.steps != nil && e.refusal == nil {
+			out = out[:last.start-items[0].start]
+			return append(out[:len(out):len(out)], e.steps.step(0)...)
+		}
+	case *executeEntry:
+		if isLimited(e) {
+			// Its answer must come before anything behind it is sent.
+			return appendMessage(out[:len(out):len(out)], 'H')
+		}
+	}
+	return out
+}
+
+// awaitEnd gives the goroutine that reads the server's answers a moment to find out why the server is gone.
 func (s *session) awaitEnd(err error) error {
 	select {
 	case <-s.ctx.Done():
@@ -232,12 +277,4 @@ func (s *session) awaitEnd(err error) error {
 	case <-time.After(2 * time.Second):
 		return lost(err)
 	}
-}
-
-// denied is the refusal of a message that came without a decision.
-func (s *session) denied(err *sqlstate.Error) *refusal {
-	if err.Reason != sqlstate.ReasonNone {
-		s.server.metrics.Statement("deny", string(err.Reason), "")
-	}
-	return newRefusal(err)
 }

@@ -52,9 +52,10 @@ func benchmarkStatement(b *testing.B, messages []pgx3.FrontendMessage, backend [
 	c := newConn(server, discardConn{})
 	v := &verdict.Verdict{Original: "SELECT 1", Text: "SELECT 1", Effects: []verdict.Effect{{Reads: true, Returns: true}}}
 	s := &session{conn: c, decider: &constantDecider{verdict: v}, ledger: newLedger()}
-	s.seal.Renew, s.seal.Expires = time.Now().Add(time.Hour), time.Now().Add(2*time.Hour)
-	s.batch.to = newSink(discardConn{})
-	s.again.turn = make(chan struct{}, 1)
+	r := newRequests(s)
+	r.seal.Renew, r.seal.Expires = time.Now().Add(time.Hour), time.Now().Add(2*time.Hour)
+	r.batch.to = newSink(discardConn{})
+	r.retry.turn = make(chan struct{}, 1)
 	var sent, received []byte
 	for _, m := range messages {
 		if sent, err = m.Encode(sent); err != nil {
@@ -84,13 +85,13 @@ func benchmarkStatement(b *testing.B, messages []pgx3.FrontendMessage, backend [
 				if !ok {
 					break
 				}
-				if _, err := s.message(typ, body); err != nil {
+				if _, err := r.handle(typ, body); err != nil {
 					b.Fatal(err)
 				}
 			}
 		}
 		in.release()
-		if err := s.flush(); err != nil {
+		if err := r.flush(); err != nil {
 			b.Fatal(err)
 		}
 		benchmarkRelay(b, o, received)
@@ -110,7 +111,7 @@ func (r *repeated) Read(p []byte) (int, error) {
 
 // benchmarkAnswers takes what benchmarkRelay gives it.
 func benchmarkAnswers(s *session) *answers {
-	return &answers{session: s, source: source{peer: &repeated{}}, to: newSink(discardConn{})}
+	return &answers{session: s, relay: relay{source: source{peer: &repeated{}}, to: newSink(discardConn{})}}
 }
 
 func benchmarkRelay(b *testing.B, o *answers, received []byte) {
@@ -124,7 +125,7 @@ func benchmarkRelay(b *testing.B, o *answers, received []byte) {
 	if err := o.flush(); err != nil {
 		b.Fatal(err)
 	}
-	o.settle()
+	o.outcomes.record(o.server.metrics)
 }
 
 var oneRow = []pgx3.BackendMessage{

@@ -15,18 +15,18 @@ import (
 // id nor a key that works there.
 type cancelKey struct{ pid, secret uint32 }
 
-// cancels are the keys in use, and the servers where keys of owners may belong.
+// cancels are the keys of agents, and the servers to which keys of owners may belong.
 type cancels struct {
 	mu      sync.Mutex
 	agents  map[cancelKey]*session
-	servers map[serverAddr]owners
+	servers map[serverAddr]ownerSessions
 }
 
-// serverAddr tells servers apart.
+// serverAddr identifies a server.
 type serverAddr struct{ network, address string }
 
-// owners counts the sessions of owners on a server.
-type owners struct {
+// ownerSessions counts the sessions of owners on a server.
+type ownerSessions struct {
 	upstream Upstream
 	sessions int
 }
@@ -66,11 +66,11 @@ func (c *cancels) addOwner(u Upstream) (remove func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.servers == nil {
-		c.servers = map[serverAddr]owners{}
+		c.servers = map[serverAddr]ownerSessions{}
 	}
 	at := serverAddr{u.Network, u.Address}
 	o := c.servers[at]
-	c.servers[at] = owners{u, o.sessions + 1}
+	c.servers[at] = ownerSessions{u, o.sessions + 1}
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -83,7 +83,8 @@ func (c *cancels) addOwner(u Upstream) (remove func()) {
 	}
 }
 
-func (c *cancels) owned() []Upstream {
+// ownerServers are the servers on which owners have sessions.
+func (c *cancels) ownerServers() []Upstream {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out []Upstream
@@ -93,9 +94,9 @@ func (c *cancels) owned() []Upstream {
 	return out
 }
 
-// serveCancel reads the rest of a CancelRequest of n bytes and passes it on: with the server's own key if it names an
-// agent's session, unchanged if not. Nothing is answered, as in PostgreSQL; the client's socket is closed after the
-// server has closed its own, since clients wait for that.
+// serveCancel reads the rest of a CancelRequest of n bytes and forwards it: with the server's own key if it names an
+// agent's session, unchanged if not. As in PostgreSQL there is no answer. The client's socket is closed after the server
+// has closed its own, since clients wait for that.
 func (c *conn) serveCancel(n int) error {
 	if n < 8 || n > maxCancel-8 {
 		return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid length of cancel request")
@@ -111,7 +112,7 @@ func (c *conn) serveCancel(n int) error {
 			return errGone
 		}
 	}
-	for _, u := range c.server.cancels.owned() {
+	for _, u := range c.server.cancels.ownerServers() {
 		if err := u.cancel(body); err != nil {
 			c.log.Warn("cancel request not delivered", "error", err)
 		}

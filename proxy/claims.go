@@ -7,36 +7,37 @@ import (
 )
 
 // claims follows the settings that a policy maps to attributes, as PostgreSQL treats them: a SET ends with the
-// transaction or the savepoint that is undone, a SET LOCAL with the transaction in any case. Enforcement needs them
-// before a statement is sent, where the database cannot be asked what it will be under.
+// transaction or the savepoint that is undone, a SET LOCAL with the transaction in any case. Enforcement needs their
+// values before a statement is sent, when the database cannot be asked for the values that will apply to it.
 //
-// Maps are replaced, never changed: what was handed out stays as it is.
+// Maps are replaced, never changed: one that was handed out stays as it is.
 type claims struct {
-	began     map[string]string // by the startup message
+	initial   map[string]string // by the startup message
 	committed map[string]string
-	now       map[string]string // in force
-	kept      map[string]string // in force once the transaction commits
-	saved     []savedClaims     // savepoints, oldest first
-	pending   bool              // something was set in the transaction that is in progress
+	current   map[string]string
+	onCommit  map[string]string // apply once the transaction commits
+	saved     []savedClaims     // at savepoints, oldest first
+	pending   bool              // a setting was changed in the transaction that is in progress
 	failed    bool              // an error came in it
-	lost      bool              // something was undone that is not known
-	// a transaction has, since the last ReadyForQuery: what is set since then is of one that ends by itself
+	unknown   bool              // a savepoint was undone that is not known
+	// A transaction has ended since the last ReadyForQuery: a setting that is changed since then is part of one that ends
+	// by itself.
 	ended bool
 }
 
 type savedClaims struct {
-	name      string
-	now, kept map[string]string
+	name              string
+	current, onCommit map[string]string
 }
 
 func (c *claims) begin(settings map[string]string) {
-	c.began, c.committed, c.now, c.kept = settings, settings, settings, settings
+	c.initial, c.committed, c.current, c.onCommit = settings, settings, settings, settings
 }
 
 func (c *claims) set(name string, claim *verdict.Claim) {
 	value, there := claim.Value, true
 	if claim.Reset {
-		value, there = c.began[name]
+		value, there = c.initial[name]
 	}
 	with := func(m map[string]string) map[string]string {
 		m = maps.Clone(m)
@@ -49,27 +50,29 @@ func (c *claims) set(name string, claim *verdict.Claim) {
 		}
 		return m
 	}
-	c.now = with(c.now)
+	c.current = with(c.current)
 	if !claim.Local {
-		c.kept = with(c.kept)
+		c.onCommit = with(c.onCommit)
 	}
 	c.pending = true
 }
 
-// reset is what RESET ALL and DISCARD ALL do.
+// reset applies RESET ALL and DISCARD ALL.
 func (c *claims) reset() {
-	c.now, c.kept, c.pending, c.lost = c.began, c.began, true, false
+	c.current, c.onCommit, c.pending, c.unknown = c.initial, c.initial, true, false
 }
 
-// ends is the end of a transaction.
-func (c *claims) ends(undone bool) {
+// endTx applies the end of a transaction.
+func (c *claims) endTx(undone bool) {
 	if !undone && !c.failed {
-		c.committed = c.kept
+		c.committed = c.onCommit
 	}
-	c.now, c.kept, c.saved, c.pending, c.failed = c.committed, c.committed, nil, false, false
+	c.current, c.onCommit, c.saved, c.pending, c.failed = c.committed, c.committed, nil, false, false
 }
 
-func (c *claims) savepoint(name string) { c.saved = append(c.saved, savedClaims{name, c.now, c.kept}) }
+func (c *claims) savepoint(name string) {
+	c.saved = append(c.saved, savedClaims{name, c.current, c.onCommit})
+}
 
 // find is the place of the newest savepoint of that name.
 func (c *claims) find(name string) (int, bool) {
@@ -78,7 +81,7 @@ func (c *claims) find(name string) (int, bool) {
 			return i, true
 		}
 	}
-	c.lost = true
+	c.unknown = true
 	return 0, false
 }
 
@@ -91,7 +94,7 @@ func (c *claims) release(name string) {
 func (c *claims) rewind(name string) {
 	c.failed = false
 	if i, ok := c.find(name); ok {
-		c.now, c.kept = c.saved[i].now, c.saved[i].kept
+		c.current, c.onCommit = c.saved[i].current, c.saved[i].onCommit
 		c.saved = c.saved[:i+1]
 	}
 }
@@ -105,12 +108,12 @@ func (c *claims) apply(e verdict.Effect) {
 		}
 	case verdict.Unseals:
 		c.reset()
-	case verdict.Discards: // PostgreSQL commits it as it completes: no error behind it in a pipeline takes it back
+	case verdict.Discards: // PostgreSQL commits it as it completes: no error behind it in a pipeline undoes it
 		c.reset()
-		c.ends(false)
+		c.endTx(false)
 		c.ended = true
 	case verdict.EndsTx:
-		c.ends(e.Undoes)
+		c.endTx(e.Undoes)
 		c.ended = true
 	case verdict.Saves:
 		c.savepoint(e.Name)
@@ -121,18 +124,20 @@ func (c *claims) apply(e verdict.Effect) {
 	}
 }
 
-// unsettled tells whether e, which is not answered yet, may change what is claimed.
-func (c *claims) unsettled(e *entry, inside bool) bool {
+// mayChange tells whether e, which is not answered yet, may change claims.
+func (c *claims) mayChange(e entry, inTx bool) bool {
 	if e == nil {
 		return false
 	}
-	if c.pending && !inside && (e.kind == query || e.kind == syncs) {
-		return true // it ends the transaction in which it was set, and undoes it where it fails, as what is refused does
+	if c.pending && !inTx && e.endsWithReady() {
+		// It ends the transaction in which they were set, and undoes them where it fails, as a refused message does.
+		return true
 	}
-	if e.refusal != nil || e.verdict == nil || e.kind != query && e.kind != execute {
+	x := e.exec()
+	if x == nil || x.refusal != nil || x.verdict == nil {
 		return false
 	}
-	for _, effect := range e.verdict.Effects {
+	for _, effect := range x.verdict.Effects {
 		switch effect.Kind {
 		case verdict.ChangesGUC:
 			if effect.Claim != nil {
@@ -149,39 +154,39 @@ func (c *claims) unsettled(e *entry, inside bool) bool {
 	return false
 }
 
-// claimed is what is claimed once everything sent and staged is done; false if that is not certain yet.
+// claimed are the claims once everything that is sent or staged has run; false if they are not certain yet.
 func (l *ledger) claimed(staged []item) (verdict.Claims, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	inside := l.status == 'T' && !l.claims.ended
-	for _, e := range l.queue[l.first:] {
-		if l.claims.unsettled(e, inside) {
+	inTx := l.status == 'T' && !l.claims.ended
+	for _, e := range l.queue.waiting() {
+		if l.claims.mayChange(e, inTx) {
 			return verdict.Claims{}, false
 		}
 	}
 	for _, i := range staged {
-		if l.claims.unsettled(i.entry, inside) {
+		if l.claims.mayChange(i.entry, inTx) {
 			return verdict.Claims{}, false
 		}
 	}
-	return verdict.Claims{Known: !l.claims.lost, Values: l.claims.now}, true
+	return verdict.Claims{Known: !l.claims.unknown, Values: l.claims.current}, true
 }
 
-// claims tells enforcement what the session claims. Where an answer decides it, it waits; in the middle of a group of
-// messages, which the server may answer as late as it likes, nothing is known; nor of what a text runs by name that
-// changes claims on its way.
-func (s *session) claims() verdict.Claims {
-	if s.astray {
+// claims tells enforcement the claims of the session. Where an answer decides them, it waits for the answer. They are
+// not known in the middle of a group of messages, which the server may answer as late as it likes. Nor are they for a
+// statement that a text runs by name, where the text changes claims before it.
+func (r *requests) claims() verdict.Claims {
+	if r.claimsUnknown {
 		return verdict.Claims{}
 	}
-	c, ok := s.ledger.claimed(s.batch.items[s.batch.sent:])
+	c, ok := r.ledger.claimed(r.batch.unsent())
 	if ok {
 		return c
 	}
-	if err := s.flush(); err != nil {
-		return verdict.Claims{} // the next flush says so
+	if err := r.flush(); err != nil {
+		return verdict.Claims{} // the next flush returns it as well
 	}
-	s.ledger.quiet()
-	c, _ = s.ledger.claimed(nil)
+	r.ledger.waitOutsideTx()
+	c, _ = r.ledger.claimed(nil)
 	return c
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// errGone means that a peer left without anything to be said to it: no error is sent and none is logged.
+// errGone means that a peer has left: no error is sent to it, and none is logged.
 var errGone = errors.New("peer is gone")
 
 // conn is one client's connection through all its phases.
@@ -31,19 +31,19 @@ type conn struct {
 
 	loggingIn bool // guarded by the server's lock
 
-	granted Granted   // by a token
-	inside  *Identity // verified by who dialed from within the process; nil: a client from outside
-	client  net.Conn  // plain, or TLS once negotiated
-	binding *binding  // set with TLS
+	token    TokenGrant      // of an agent that logged in with a token
+	identity *Identity       // of a connection that was dialed within the process; nil: the client came over a socket
+	client   net.Conn        // plain, or TLS once negotiated
+	binding  *channelBinding // set with TLS
 
 	mu       sync.Mutex
 	upstream net.Conn
 	session  *session // set once the agent is logged in
-	owner    bool     // the relay of an owner has begun
+	owner    bool     // the relay of an owner's bytes has begun
 	ended    bool
 	reason   *sqlstate.Error // what the client is told at the end
-	stopping bool            // what the server still does for it is to be cancelled
-	broken   bool            // the client is in the middle of a message, or writing failed: nothing more can be said
+	stopping bool            // the statement that the server still runs is to be cancelled
+	broken   bool            // the client has a message in part, or writing failed: it can be told nothing more
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
@@ -59,36 +59,36 @@ func newConn(s *Server, nc net.Conn) *conn {
 func (c *conn) serve() {
 	defer c.server.remove(c)
 	defer c.close()
-	defer c.recovered()
+	defer c.recoverPanic()
 	c.setDeadline(time.Now().Add(c.server.config.LoginTimeout))
 	c.conclude(c.run())
 }
 
-// turnAway tells a client that too many are logging in.
-func (c *conn) turnAway() {
+// rejectLogin tells a client that too many clients are logging in.
+func (c *conn) rejectLogin() {
 	defer c.server.remove(c)
 	defer c.close()
 	c.end(sqlstate.New(sqlstate.TooManyConnections, sqlstate.ReasonNone, "sorry, too many clients are logging in").
 		WithHint("Try again in a moment."))
 }
 
-// recovered ends one connection instead of the process. The value of a panic may quote data: only its type and the
+// recoverPanic ends one connection instead of the process. The value of a panic may quote data: only its type and the
 // stack are logged. It must be deferred directly.
-func (c *conn) recovered() {
+func (c *conn) recoverPanic() {
 	if r := recover(); r != nil {
 		c.log.Error("panic in a session", "kind", fmt.Sprintf("%T", r), "stack", string(debug.Stack()))
 		c.end(sqlstate.From(errors.New("panic")))
 	}
 }
 
-// run goes through the phases. An error of type *sqlstate.Error is told to the client.
+// run goes through the phases of the connection. An error of type *sqlstate.Error is told to the client.
 func (c *conn) run() error {
 	st, err := c.admit()
 	if err != nil || st == nil {
 		return err
 	}
-	if c.inside != nil {
-		route, err := c.routeInside(st)
+	if c.identity != nil {
+		route, err := c.routeIdentity(st)
 		if err != nil {
 			c.server.metrics.SessionOpened(metrics.Refused)
 			c.server.metrics.SessionClosed(metrics.Refused)
@@ -107,7 +107,7 @@ func (c *conn) run() error {
 	}
 }
 
-// conclude turns an error into the reason of the end.
+// conclude ends the connection for the reason that an error is.
 func (c *conn) conclude(err error) {
 	var told *sqlstate.Error
 	switch {
@@ -123,8 +123,8 @@ func (c *conn) conclude(err error) {
 	}
 }
 
-// end makes every goroutine of the connection return; only the first call counts. What the client is told is written by
-// [conn.close], when nobody else writes any more.
+// end makes every goroutine of the connection return; only the first call counts. [conn.close] tells the client the
+// reason, when no other goroutine writes any more.
 func (c *conn) end(reason *sqlstate.Error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,7 +145,7 @@ func (c *conn) end(reason *sqlstate.Error) {
 	}
 }
 
-// close is the last act: the reason to the client, and both sockets.
+// close tells the client the reason for the end and closes both sockets.
 func (c *conn) close() {
 	c.end(nil)
 	c.mu.Lock()
@@ -183,7 +183,7 @@ func linger(nc net.Conn) {
 	}
 }
 
-// setDeadline is for the login; it never undoes end.
+// setDeadline sets a deadline for the login, unless the connection has ended: end sets its own.
 func (c *conn) setDeadline(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -214,7 +214,7 @@ func (c *conn) setClient(nc net.Conn) error {
 	return nil
 }
 
-// setBroken tells whether the client can be told anything now.
+// setBroken notes whether the client has a message in part, so that it can be told nothing now.
 func (c *conn) setBroken(yes bool) {
 	c.mu.Lock()
 	c.broken = yes

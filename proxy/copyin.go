@@ -3,115 +3,145 @@ package proxy
 import (
 	"encoding/binary"
 	"io"
+	"slices"
 
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
 // While a COPY FROM STDIN runs, the client's rows go to the server as they arrive, in pieces of what has arrived. The
-// inbound goroutine waits for the server at each turn (until it asks for rows, and for a Query until it has answered), so
-// that each message is taken as the server takes it: CopyData and the end of the rows belong to the COPY while it runs
-// and are ignored when it does not, Flush and Sync the other way round.
+// goroutine that handles the client's messages waits for the server each time: until it asks for rows, and for a Query
+// until it has answered. So each message is taken as the server takes it: CopyData and the end of the rows belong to the
+// COPY while it runs and are ignored when it does not, Flush and Sync the other way round.
 
 // maxCopyData is the longest CopyData, as in PostgreSQL.
 const maxCopyData = 1<<30 - 2
 
-// copies tells whether an execution asks the client for rows.
-func copies(v *verdict.Verdict) bool {
-	for _, e := range v.Effects {
-		if e.Kind == verdict.CopiesIn {
-			return true
-		}
-	}
-	return false
+// hasCopyIn tells whether an execution asks the client for rows.
+func hasCopyIn(v *verdict.Verdict) bool {
+	return slices.ContainsFunc(v.Effects, func(e verdict.Effect) bool { return e.Kind == verdict.CopiesIn })
 }
 
-// copyIn takes the rows of each COPY of e, which is sent, to the server.
-func (s *session) copyIn(in *input, e *entry) error {
-	for s.ledger.awaitCopy(e) {
-		if err := s.relayRows(in, e); err != nil {
+// startCopy sends the COPY FROM STDIN that is staged and takes the client's rows to the server.
+func (r *requests) startCopy(in *input) error {
+	e := r.copyFrom
+	r.copyFrom = nil
+	if err := r.flush(); err != nil {
+		return err
+	}
+	r.snapshots.part++ // it reads, too
+	_, isExecute := e.(*executeEntry)
+	for r.ledger.waitForCopy(e) {
+		rows := copyRelay{requests: r, in: in, of: e.exec(), extended: isExecute}
+		if err := rows.relay(); err != nil {
 			return err
 		}
-		if e.kind == execute {
+		if isExecute {
 			break // the server keeps the answer back until Sync
 		}
 	}
 	return nil
 }
 
-// relayRows takes the rows of one COPY to the server, to their end or until the server has given up.
-func (s *session) relayRows(in *input, e *entry) error {
-	syncs, begun := 0, false
+// copyRelay takes the rows of one COPY to the server.
+type copyRelay struct {
+	*requests
+	in       *input
+	of       *execution
+	extended bool // an Execute, and not a Query
+
+	begun bool // a row has been relayed
+	syncs int  // behind rows
+}
+
+// relay takes the rows to the server, to their end or until the server has given up.
+func (c *copyRelay) relay() error {
 	for {
-		for {
-			if in.pass == 0 && !s.ledger.copying(e) {
-				// Those behind rows came when the server had failed, or it would have failed at them: they are to be answered.
-				for range syncs {
-					if _, err := s.message('S', nil); err != nil {
-						return err
-					}
-				}
-				return nil
-			}
-			rows, n, err := in.rows()
-			if err != nil {
-				return err
-			}
-			if len(rows) > 0 {
-				begun = true
-				s.ledger.copied(e, n, len(rows))
-				if _, err := s.upstream.Write(rows); err != nil {
-					return s.awaitEnd(err)
-				}
-				continue
-			}
-			if in.pass > 0 {
-				break
-			}
-			typ, body, ok, err := in.next()
-			if err != nil {
-				return err
-			}
-			if !ok {
-				break
-			}
-			switch typ {
-			case 'c':
-				return s.endRows(e, appendMessage(nil, 'c'))
-			case 'f':
-				if _, rest, ok := cString(body); !ok || len(rest) > 0 {
-					body = zero
-				}
-				return s.endRows(e, appendMessage(nil, 'f', body))
-			case 'H':
-			case 'S':
-				if begun && e.kind == execute {
-					syncs++
-				}
-			case 'X':
-				return errGone
-			default:
-				return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol,
-					"unexpected message type 0x%02X during COPY from stdin", typ)
-			}
+		over, err := c.relayArrived()
+		if over || err != nil {
+			return err
 		}
-		if err := in.fill(); err != nil {
-			if err == io.EOF {
-				return errGone // the server must not take what there is for all
-			}
+		if err := c.in.fill(); err == io.EOF {
+			return errGone // the server must not take the rows so far for all
+		} else if err != nil {
 			return err
 		}
 	}
 }
 
+// relayArrived takes the rows that have arrived to the server.
+func (c *copyRelay) relayArrived() (over bool, err error) {
+	for {
+		if c.in.pass == 0 && !c.ledger.isCopying(c.of) {
+			return true, c.answerSyncs()
+		}
+		rows, n, err := c.in.rows()
+		if err != nil {
+			return false, err
+		}
+		if len(rows) > 0 {
+			c.begun = true
+			c.ledger.countCopied(c.of, n, len(rows))
+			if _, err := c.upstream.Write(rows); err != nil {
+				return false, c.awaitEnd(err)
+			}
+			continue
+		}
+		if c.in.pass > 0 {
+			return false, nil
+		}
+		typ, body, ok, err := c.in.next()
+		if !ok || err != nil {
+			return false, err
+		}
+		if over, err := c.message(typ, body); over || err != nil {
+			return over, err
+		}
+	}
+}
+
+// message takes a message that is no CopyData. It tells whether it ends the rows.
+func (c *copyRelay) message(typ byte, body []byte) (over bool, err error) {
+	switch typ {
+	case 'c':
+		return true, c.endRows(appendMessage(nil, 'c'))
+	case 'f':
+		if _, rest, ok := cString(body); !ok || len(rest) > 0 {
+			body = zero
+		}
+		return true, c.endRows(appendMessage(nil, 'f', body))
+	case 'H':
+	case 'S':
+		if c.begun && c.extended {
+			c.syncs++
+		}
+	case 'X':
+		return false, errGone
+	default:
+		return false, sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol,
+			"unexpected message type 0x%02X during COPY from stdin", typ)
+	}
+	return false, nil
+}
+
+// answerSyncs stages the Syncs that the client has sent behind rows: they came when the server had failed, or it would
+// have failed at them, and are to be answered.
+func (c *copyRelay) answerSyncs() error {
+	for range c.syncs {
+		if _, err := c.handle('S', nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // endRows tells the server that the rows are at their end, unless it has given up.
-func (s *session) endRows(e *entry, message []byte) error {
-	if !s.ledger.copied(e, 0, 0) {
+func (c *copyRelay) endRows(message []byte) error {
+	if !c.ledger.endCopy(c.of) {
 		return nil
 	}
-	s.ledger.stopCopy(e)
-	if _, err := s.upstream.Write(message); err != nil {
-		return s.awaitEnd(err)
+	if _, err := c.upstream.Write(message); err != nil {
+		return c.awaitEnd(err)
 	}
 	return nil
 }
@@ -120,13 +150,9 @@ func (s *session) endRows(e *entry, message []byte) error {
 // arrived in part is taken as far as it has.
 func (in *input) rows() (raw []byte, n int, err error) {
 	b := in.bytes()
-	if in.waste > 0 { // of a message that came when no COPY ran
-		skipped := min(in.waste, in.w-in.r)
-		in.waste -= skipped
-		in.r += skipped
-	}
+	in.dropArrived() // a message that came when no COPY ran
 	start := in.r
-	for in.waste == 0 {
+	for in.drop == 0 {
 		if in.pass > 0 {
 			taken := min(in.pass, in.w-in.r)
 			in.pass -= taken
@@ -140,7 +166,7 @@ func (in *input) rows() (raw []byte, n int, err error) {
 		}
 		size := int64(binary.BigEndian.Uint32(b[in.r+1:]))
 		if size < 4 || size-4 > maxCopyData {
-			return nil, 0, sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid message length")
+			return nil, 0, invalidLength()
 		}
 		in.r += 5
 		in.pass = int(size) - 4
@@ -149,55 +175,50 @@ func (in *input) rows() (raw []byte, n int, err error) {
 	return b[start:in.r], n, nil
 }
 
-// awaitCopy waits until the server asks for the rows of a COPY of e, or e is over. It tells which.
-func (l *ledger) awaitCopy(e *entry) bool {
+// waitForCopy waits until the server asks for the rows of a COPY of e, or e is over. It tells which.
+func (l *ledger) waitForCopy(e entry) (copying bool) {
+	x := e.exec()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for !l.closed && !e.copying && !e.over {
+	for !l.closed && !x.copying && !x.over {
 		l.change.Wait()
 	}
-	return !l.closed && e.copying
+	return !l.closed && x.copying
 }
 
-// copying tells whether the server still takes rows.
-func (l *ledger) copying(e *entry) bool {
+// isCopying tells whether the server still takes rows.
+func (l *ledger) isCopying(x *execution) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return e.copying && !l.closed
+	return x.copying && !l.closed
 }
 
-// copied counts rows on their way to the server. It tells whether the server still takes them.
-func (l *ledger) copied(e *entry, rows, bytes int) bool {
+// countCopied counts rows on their way to the server, if it still takes them.
+func (l *ledger) countCopied(x *execution, rows, bytes int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if e.copying {
-		e.rows += int64(rows)
-		e.bytes += int64(bytes)
+	if x.copying {
+		x.rows += int64(rows)
+		x.bytes += int64(bytes)
 	}
-	return e.copying
 }
 
-// stopCopy ends the rows; the server may ask for those of another COPY.
-func (l *ledger) stopCopy(e *entry) {
-	l.mu.Lock()
-	e.copying = false
-	l.mu.Unlock()
-}
-
-// startCopy notes that the server asks for rows, and tells whether e may.
-func (l *ledger) startCopy(e *entry) bool {
+// endCopy ends the rows, and tells whether the server took them until now. It may ask for the rows of another COPY.
+func (l *ledger) endCopy(x *execution) (copying bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !e.copiesIn() {
+	copying, x.copying = x.copying, false
+	return copying
+}
+
+// startCopy notes that the server asks for rows, and tells whether x may have it do so.
+func (l *ledger) startCopy(x *execution) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !x.copiesIn() {
 		return false
 	}
-	e.copying = true
+	x.copying = true
 	l.change.Broadcast()
 	return true
-}
-
-// copiesIn tells whether the statement of e that runs is the client's COPY FROM STDIN.
-func (e *entry) copiesIn() bool {
-	return e != nil && !e.own && e.verdict != nil && e.completed < len(e.verdict.Effects) &&
-		e.verdict.Effects[e.completed].Kind == verdict.CopiesIn
 }

@@ -9,23 +9,25 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// A RowDescription names the relation and the column that each column of a result comes from. What statements read is
-// often a view of ours in the place of another: the decider says what the client is told. The rest of the message stays
-// as it is.
+// A RowDescription names the relation and the column that each column of a result comes from. Statements often read a
+// view of pgconsent's in the place of a table: the decider says which relation the client is told of. The rest of the
+// message stays as it is.
 
 const (
-	described  = 7  // bytes of a RowDescription before the first column: type, length, how many
-	columnTail = 18 // of a column behind its name: relation, number, type, its size and modifier, format
+	descriptionHeader = 7  // bytes of a RowDescription before the first column: type, length, number of columns
+	columnTail        = 18 // of a column behind its name: relation, number, type, its size and modifier, format
+
+	maxColumn = 1024 // longer than any column of a RowDescription: names have 63 bytes
 )
 
 var errDescription = errors.New("invalid RowDescription")
 
-// column takes the next column of a RowDescription. more says that it is not here as a whole.
+// column takes the next column of a RowDescription. more says that it has not arrived whole.
 func (o *answers) column() (more bool, _ *sqlstate.Error) {
-	have := (*o.buf)[o.r:min(o.w, o.r+o.rest)]
+	have := (*o.buf)[o.r:min(o.w, o.r+o.tail.bytes)]
 	end := bytes.IndexByte(have, 0)
 	if end < 0 || len(have) < end+1+columnTail {
-		if len(have) == o.rest || len(have) > maxColumn {
+		if len(have) == o.tail.bytes || len(have) > maxColumn {
 			return false, desync(errDescription)
 		}
 		return true, nil
@@ -36,12 +38,11 @@ func (o *answers) column() (more bool, _ *sqlstate.Error) {
 	binary.BigEndian.PutUint32(field, to.Relation)
 	binary.BigEndian.PutUint16(field[4:], uint16(to.Number))
 	n := end + 1 + columnTail
-	o.r, o.rest, o.columns = o.r+n, o.rest-n, o.columns-1
-	if o.columns == 0 && o.rest > 0 {
+	o.pass(n)
+	o.tail.bytes -= n
+	o.tail.columns--
+	if o.tail.columns == 0 && o.tail.bytes > 0 {
 		return false, desync(errDescription)
 	}
 	return false, nil
 }
-
-// maxColumn is longer than any column of a RowDescription: names have 63 bytes.
-const maxColumn = 1024

@@ -99,7 +99,7 @@ func relayed(t *testing.T, sent []byte, step int) (got []byte, _ error) {
 		t.Fatal(err)
 	}
 	s := &session{conn: newConn(server, nil), ledger: newLedger(), decider: mapping{}}
-	s.ledger.push([]*entry{{kind: query}})
+	s.ledger.push([]entry{&queryEntry{}})
 	buf := make([]byte, bufferSize)
 	o := answersOf(s, &buf, nil)
 	for len(sent) > 0 {

@@ -11,23 +11,23 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Identity is whom a connection of [Server.Dial] speaks for. Who dials has verified it.
+// Identity is the caller for whom [Server.Dial] makes a connection. The code that dials has verified it.
 type Identity struct {
 	Agent, Database string // as in the startup message, which must say the same
-	Remote          string // who it is, for the audit, in the place of an address
+	Remote          string // the name of the caller for the audit, in the place of an address
 
 	Claims map[string]string // attributes that a verified token gives; nil: none
 	Until  time.Time         // when that expires; zero: never
-	Lists  bool              // columns that exist by key only do not exist for it, by key neither
+	Lists  bool              // columns that the policy shows by key only are hidden altogether
 }
 
-// Dial makes a connection within the process that is treated as that of an authenticated agent: what enforces, records,
-// limits, drains and ends the sessions of agents does so with this one. Only the password is not asked for. What comes
-// out of the connection are the bytes that a client would receive over a socket, and the caller sends its startup
-// message first, without TLS.
+// Dial makes a connection within the process that is treated as that of an authenticated agent: its statements are
+// enforced, recorded and limited, and its session is drained and ended, as those of any agent. Only the password is not
+// asked for. The caller speaks the protocol over it as a client does over a socket, and sends its startup message first,
+// without TLS.
 //
-// Who is no agent that could log in is told so in a message of the protocol (28000). The error here is that the server
-// takes no connection.
+// An agent that could not log in is told so in a message of the protocol (28000). The error is not nil where the server
+// takes no connections.
 func (s *Server) Dial(ctx context.Context, id Identity) (net.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -40,13 +40,8 @@ func (s *Server) Dial(ctx context.Context, id Identity) (net.Conn, error) {
 		return nil, err
 	}
 	c := newConn(s, far)
-	c.inside = &id
-	switch serve, full := s.add(c); {
-	case full:
-		go c.turnAway()
-	case serve:
-		go c.serve()
-	default:
+	c.identity = &id
+	if !s.start(c) {
 		near.Close()
 		far.Close()
 		return nil, errShutdown()
@@ -54,8 +49,8 @@ func (s *Server) Dial(ctx context.Context, id Identity) (net.Conn, error) {
 	return near, nil
 }
 
-// pair makes two ends of one connection. It is the kernel's, so that it buffers, has deadlines and closes by halves as
-// a client's.
+// pair makes the two ends of one connection. It is a socket of the kernel's, which buffers, has deadlines and closes by
+// halves as a client's does.
 func pair() (near, far net.Conn, err error) {
 	fds, err := socketpair()
 	if err != nil {
@@ -78,7 +73,7 @@ func pair() (near, far net.Conn, err error) {
 	return ends[0], ends[1], nil
 }
 
-// socketpair gives none of its descriptors to a program that is started meanwhile.
+// socketpair makes the descriptors so that a program which is started meanwhile does not inherit them.
 func socketpair() ([2]int, error) {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -90,9 +85,9 @@ func socketpair() ([2]int, error) {
 	return fds, err
 }
 
-// routeInside is the route of a connection that [Server.Dial] made: an agent's, or none.
-func (c *conn) routeInside(st *startup) (Route, error) {
-	if st.user != c.inside.Agent || st.database != c.inside.Database {
+// routeIdentity is the route of a connection that [Server.Dial] made: an agent's, or an error.
+func (c *conn) routeIdentity(st *startup) (Route, error) {
+	if st.user != c.identity.Agent || st.database != c.identity.Database {
 		return Route{}, sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity,
 			"the startup message names another identity")
 	}
@@ -105,10 +100,10 @@ func (c *conn) routeInside(st *startup) (Route, error) {
 	return route, nil
 }
 
-// remote says where the client is.
+// remote is the client's address, or the name of the caller who dialed.
 func (c *conn) remote() string {
-	if c.inside != nil {
-		return c.inside.Remote
+	if c.identity != nil {
+		return c.identity.Remote
 	}
 	return c.client.RemoteAddr().String()
 }

@@ -17,7 +17,7 @@ func (c *conn) drain() {
 		if session.ledger.drain() {
 			c.end(errShutdown())
 		}
-	case owner: // has until abort
+	case owner: // goes on until abort
 	default: // not logged in yet
 		c.end(errShutdown())
 	}
@@ -28,7 +28,7 @@ func (c *conn) abort() {
 	c.stop(errShutdown())
 }
 
-// stop ends the connection now, and what the server does for it.
+// stop ends the connection now, and cancels the statement that the server runs for it.
 func (c *conn) stop(why *sqlstate.Error) {
 	c.mu.Lock()
 	if !c.ended {

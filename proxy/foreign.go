@@ -5,29 +5,36 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// A foreign server shows a transaction one moment: postgres_fdw reads it in REPEATABLE READ, from what asks it first,
-// or is planned for that, to the end of the local transaction, whatever its level is. What is withdrawn there meanwhile
-// would go on showing. So a transaction asks once.
+// A foreign server shows a transaction one moment: postgres_fdw reads it in REPEATABLE READ, from the first statement
+// that reads it, or is planned for that, to the end of the local transaction, whatever isolation level that has. Rows
+// whose consent is withdrawn there meanwhile would go on showing. So a transaction reads foreign tables in one statement
+// only.
 
-// asksForeign notes that e is about to have the server ask a foreign one, or says why it may not. v is what e itself
-// does, nil: nothing.
-func (s *session) asksForeign(e *entry, v *verdict.Verdict, runs ...*verdict.Verdict) (*sqlstate.Error, error) {
+// foreignReads is what the session has read of foreign servers.
+type foreignReads struct {
+	any   bool
+	group uint64 // of the last Bind or Execute that read them, from 1 on
+}
+
+// readForeign notes that e is about to read foreign tables, or says why it may not. v is the verdict on what e itself
+// reads; nil: nothing.
+func (r *requests) readForeign(e entry, v *verdict.Verdict, runs ...*verdict.Verdict) (*sqlstate.Error, error) {
 	n := 0
 	if v != nil {
 		n = v.ForeignReads
 	}
-	for _, r := range runs {
-		n += r.ForeignReads
+	for _, run := range runs {
+		n += run.ForeignReads
 	}
 	if n == 0 {
 		return nil, nil
 	}
-	again := n > 1 || s.foreignIn == s.group+1
-	if !again && s.foreign {
-		if err := s.flush(); err != nil {
+	again := n > 1 || r.foreign.group == r.group.number+1
+	if !again && r.foreign.any {
+		if err := r.flush(); err != nil {
 			return nil, err
 		}
-		again = s.ledger.askedForeign()
+		again = r.ledger.waitForeign()
 	}
 	if again {
 		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonTransaction,
@@ -35,17 +42,17 @@ func (s *session) asksForeign(e *entry, v *verdict.Verdict, runs ...*verdict.Ver
 			WithHint("Their server shows a transaction one moment, and not what is withdrawn since. COMMIT first, " +
 				"and send such statements one by one."), nil
 	}
-	e.foreign, s.foreign = true, true
-	if e.kind != query {
-		s.foreignIn = s.group + 1
+	e.base().foreign, r.foreign.any = true, true
+	if _, isQuery := e.(*queryEntry); !isQuery {
+		r.foreign.group = r.group.number + 1
 	}
 	return nil, nil
 }
 
-// askedForeign waits for the answers to each Query, and to each group that has its Sync, and tells whether a foreign
-// server was asked in the transaction that is open behind them.
-func (l *ledger) askedForeign() bool {
-	l.groups()
+// waitForeign waits for the answers to each Query, and to each group that has its Sync, and tells whether foreign tables
+// were read in the transaction that is open then.
+func (l *ledger) waitForeign() (read bool) {
+	l.waitReady()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.foreign

@@ -32,7 +32,7 @@ func FuzzFrames(f *testing.F) {
 				return
 			}
 			if ok {
-				if limit, waste := bound(typ); limit < 0 || len(body) > limit || waste && body != nil {
+				if limit, drop := maxBody(typ); limit < 0 || len(body) > limit || drop && body != nil {
 					t.Fatalf("%c with a body of %d", typ, len(body))
 				}
 				taken += 5 + len(body)
@@ -176,7 +176,8 @@ func FuzzServerError(f *testing.F) {
 	f.Add([]byte("C42501\x00Mpgconsent.keys\x00\x00"))
 	f.Add([]byte("M"))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		e := &entry{kind: bind, name: "n", source: "s", verdict: &verdict.Verdict{Position: func(p int) int { return p }}}
+		e := &bindEntry{statement: "s"}
+		e.name, e.verdict = "n", &verdict.Verdict{Position: func(p int) int { return p }}
 		fields := parseFields(body)
 		fields.notice()
 		b, code := fields.sanitised(e)
@@ -194,7 +195,7 @@ func FuzzServerError(f *testing.F) {
 			got.InternalQuery != "" || got.Line+got.InternalPosition != 0 || len(got.UnknownFields) > 0 {
 			t.Fatalf("%+v", got)
 		}
-		if strings.Contains(strings.ReplaceAll(got.Message+got.Detail+got.Hint, "`pgconsent doctor`", ""), ours) {
+		if strings.Contains(strings.ReplaceAll(got.Message+got.Detail+got.Hint, "`pgconsent doctor`", ""), internalName) {
 			t.Fatalf("%+v", got)
 		}
 	})

@@ -14,7 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// refuse serves who is neither owner nor agent: the same exchange and the same error as for an agent's wrong password.
+// refuse serves a client that is neither owner nor agent: the exchange and the error are those of an agent with a wrong
+// password.
 func (c *conn) refuse(st *startup, route Route) error {
 	c.server.metrics.SessionOpened(metrics.Refused)
 	defer c.server.metrics.SessionClosed(metrics.Refused)
@@ -24,9 +25,9 @@ func (c *conn) refuse(st *startup, route Route) error {
 	return wrongPassword(st.user) // no password is right
 }
 
-// identify makes sure that the connection may carry a password exchange, and runs it.
+// identify runs the password exchange, if the connection may carry one.
 func (c *conn) identify(st *startup, route Route) error {
-	if c.inside == nil && c.binding == nil && !c.loopback() {
+	if c.identity == nil && c.binding == nil && !c.loopback() {
 		return sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "an encrypted connection is required").
 			WithHint("Connect with sslmode=require or stricter; without TLS, pgconsent serves only clients on its own machine.")
 	}
@@ -35,8 +36,8 @@ func (c *conn) identify(st *startup, route Route) error {
 			return errGone
 		}
 	}
-	if c.inside != nil {
-		c.granted = Granted{Attributes: c.inside.Claims, Until: c.inside.Until}
+	if c.identity != nil {
+		c.token = TokenGrant{Attributes: c.identity.Claims, Until: c.identity.Until}
 		return nil
 	}
 	if route.Password != nil {
@@ -57,21 +58,17 @@ func (c *conn) serveAgent(st *startup, route Route) error {
 	}
 	c.server.metrics.SessionOpened(metrics.Agent)
 	defer c.server.metrics.SessionClosed(metrics.Agent)
-	// Settings are judged after the password, so that the answer does not tell agents from users that do not exist.
-	settings, err := st.keep(route.CheckSetting)
+	// Settings are checked after the password, so that the answer does not tell agents from users that do not exist.
+	settings, err := st.checkedSettings(route.CheckSetting)
 	if err != nil {
 		return err
 	}
 
-	most := 0
-	if c.server.config.MaxSessions != nil {
-		most = c.server.config.MaxSessions()
-	}
-	giveBack, full := c.server.places.take(agentPlace{st.user, st.database}, route.Sessions, most)
+	release, full := c.takeSlot(st, route)
 	if full != nil {
 		return full
 	}
-	defer giveBack()
+	defer release()
 	dialing, cancel := context.WithTimeout(c.ctx, c.server.config.DialTimeout)
 	server, started, err := route.Upstream.dial(dialing, st.database, settings)
 	cancel()
@@ -81,8 +78,30 @@ func (c *conn) serveAgent(st *startup, route Route) error {
 	if err := c.setUpstream(server.Conn); err != nil {
 		return err
 	}
+	s, err := c.openSession(st, route, server, started, settings)
+	if err != nil {
+		return err
+	}
+	defer s.finish()
+	defer s.recoverPanic()
+	c.conclude(s.converse(server)) // before finish, so that the reason is known
+	return nil
+}
+
+// takeSlot takes one of the sessions that the agent, and all agents together, may have.
+func (c *conn) takeSlot(st *startup, route Route) (release func(), full *sqlstate.Error) {
+	total := 0
+	if c.server.config.MaxSessions != nil {
+		total = c.server.config.MaxSessions()
+	}
+	return c.server.slots.take(agentKey{st.user, st.database}, route.Sessions, total)
+}
+
+// openSession starts the session for enforcement, on a connection to the server that was started at that time.
+func (c *conn) openSession(st *startup, route Route, server *pgconn.HijackedConn, started string,
+	settings map[string]string) (*session, error) {
 	if route.Open == nil {
-		return sqlstate.From(errors.New("the route opens no session"))
+		return nil, sqlstate.From(errors.New("the route opens no session"))
 	}
 	var s *session
 	decider, err := route.Open(c.ctx, SessionInfo{
@@ -93,21 +112,18 @@ func (c *conn) serveAgent(st *startup, route Route) error {
 		BackendPID: server.PID,
 		Server:     started,
 		Settings:   settings,
-		Claims:     func() verdict.Claims { return s.claims() },
-		Granted:    c.granted.Attributes,
-		Until:      c.granted.Until,
-		Lists:      c.inside != nil && c.inside.Lists,
+		Claims:     func() verdict.Claims { return s.requests.claims() },
+		Granted:    c.token.Attributes,
+		Until:      c.token.Until,
+		Lists:      c.identity != nil && c.identity.Lists,
 		OnRevoke:   c.revoke,
 	})
 	if err != nil {
-		return sqlstate.From(err)
+		return nil, sqlstate.From(err)
 	}
 	s = newSession(c, decider, server, route.Upstream)
 	s.ledger.claims.begin(settings)
-	defer s.finish()
-	defer s.recovered()
-	c.conclude(s.converse(server)) // before finish, so that the reason is known
-	return nil
+	return s, nil
 }
 
 // converse seals the session, greets the client and serves it.
@@ -125,15 +141,15 @@ func (s *session) converse(server *pgconn.HijackedConn) error {
 	if s.server.isDraining() {
 		s.drain()
 	}
-	return s.inbound()
+	return s.requests.run()
 }
 
-// revoke ends the session for enforcement: whatever the server is doing for it is cancelled.
+// revoke ends the session for enforcement, and cancels the statement that the server runs for it.
 func (c *conn) revoke(why *sqlstate.Error) {
 	c.stop(why)
 }
 
-// reported are the settings whose values PostgreSQL tells a client; others are not passed on.
+// reported are the settings whose values PostgreSQL tells a client; others are not relayed.
 var reported = []string{
 	"DateStyle", "IntervalStyle", "TimeZone", "application_name", "client_encoding", "default_transaction_read_only",
 	"in_hot_standby", "integer_datetimes", "is_superuser", "scram_iterations", "search_path", "server_encoding",

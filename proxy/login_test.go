@@ -579,7 +579,7 @@ type slowly struct{ net.Conn }
 
 func (s slowly) Write(b []byte) (int, error) {
 	n, err := s.Conn.Write(b)
-	if bytes.Contains(b, []byte(serverAsked)) {
+	if bytes.Contains(b, []byte(startTimeQuery)) {
 		time.Sleep(100 * time.Millisecond)
 	}
 	return n, err

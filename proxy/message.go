@@ -8,16 +8,16 @@ import (
 
 // The bounds of an agent's messages after login, without type byte and length field.
 const (
-	maxText  = 1<<20 + 1         // a Query: 1 MiB of text and its end
-	maxParse = maxText + 320<<10 // and a name and 65,535 parameter types
-	maxBind  = 64 << 20
-	maxSmall = 10_000  // all else, as in PostgreSQL
-	maxWaste = 1 << 30 // what is read and thrown away, as in PostgreSQL
+	maxText    = 1<<20 + 1         // a Query: 1 MiB of text and its end
+	maxParse   = maxText + 320<<10 // and a name and 65,535 parameter types
+	maxBind    = 64 << 20
+	maxSmall   = 10_000  // all other messages, as in PostgreSQL
+	maxDropped = 1 << 30 // messages that are read and thrown away, as in PostgreSQL
 )
 
-// bound is the greatest body of a message of this type, and whether the body is thrown away unread. It is -1 for types
+// maxBody is the longest body of a message of this type, and whether the body is thrown away unread. It is -1 for types
 // that an agent may not send after login.
-func bound(typ byte) (limit int, waste bool) {
+func maxBody(typ byte) (limit int, drop bool) {
 	switch typ {
 	case 'Q':
 		return maxText, false
@@ -28,7 +28,7 @@ func bound(typ byte) (limit int, waste bool) {
 	case 'D', 'C', 'E', 'H', 'S', 'X':
 		return maxSmall, false
 	case 'd', 'F':
-		return maxWaste, true
+		return maxDropped, true
 	case 'c':
 		return maxSmall, true
 	case 'f':
@@ -113,8 +113,8 @@ type encoder interface {
 	Encode(dst []byte) ([]byte, error)
 }
 
-// appendTyped encodes m; what cannot be encoded is left out, and the session ends since the server then answers out of
-// turn. It does not happen with messages within their bounds.
+// appendTyped encodes m. A message that cannot be encoded is left out, and the session ends since the server's answers
+// then do not match. It does not happen with messages within their bounds.
 func appendTyped(dst []byte, m encoder) []byte {
 	b, err := m.Encode(dst)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // serveOwner connects to the owner's server, sends the startup message as it came and relays bytes until both sides have
-// closed. Nothing after the startup message is looked at.
+// closed. Nothing after the startup message is parsed.
 func (c *conn) serveOwner(st *startup, u Upstream) error {
 	c.server.metrics.SessionOpened(metrics.Owner)
 	defer c.server.metrics.SessionClosed(metrics.Owner)
@@ -18,31 +18,23 @@ func (c *conn) serveOwner(st *startup, u Upstream) error {
 	if err != nil {
 		return err
 	}
-	dialing, cancel := context.WithTimeout(c.ctx, c.server.config.DialTimeout)
-	upstream, err := u.open(dialing)
-	cancel()
+	upstream, err := c.dialOwner(u, packet)
 	if err != nil {
-		return unreachable(err)
-	}
-	if err := c.setUpstream(upstream); err != nil {
 		return err
-	}
-	if _, err := upstream.Write(packet); err != nil {
-		return unreachable(err)
 	}
 	defer c.server.cancels.addOwner(u)()
 
 	c.mu.Lock()
 	c.owner = true
-	c.broken = true // what the client is told from here on is the server's
+	c.broken = true // from here on only the server tells the client anything
 	c.mu.Unlock()
-	// The owner's login takes as long as the server lets it: its own authentication_timeout applies.
+	// The server's own authentication_timeout applies to the login.
 	c.setDeadline(time.Time{})
 	c.server.loggedIn(c)
 
 	back := make(chan error, 1)
 	go func() {
-		defer c.recovered()
+		defer c.recoverPanic()
 		back <- pump(c.client, upstream)
 		halfClose(c.client)
 	}()
@@ -57,8 +49,25 @@ func (c *conn) serveOwner(st *startup, u Upstream) error {
 	return nil
 }
 
-// pump copies until src ends. An error means that the other direction has no use any more either. While nothing comes, no
-// buffer is held.
+// dialOwner connects to the owner's server and sends it the startup message.
+func (c *conn) dialOwner(u Upstream, startup []byte) (net.Conn, error) {
+	dialing, cancel := context.WithTimeout(c.ctx, c.server.config.DialTimeout)
+	upstream, err := u.open(dialing)
+	cancel()
+	if err != nil {
+		return nil, unreachable(err)
+	}
+	if err := c.setUpstream(upstream); err != nil {
+		return nil, err
+	}
+	if _, err := upstream.Write(startup); err != nil {
+		return nil, unreachable(err)
+	}
+	return upstream, nil
+}
+
+// pump copies until src ends. After an error the other direction is of no use either. While nothing arrives, no buffer is
+// held.
 func pump(dst net.Conn, src net.Conn) error {
 	from := newSource(src)
 	if from.raw != nil {

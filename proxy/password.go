@@ -11,9 +11,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// verifyPassword asks for the password as it is: a token, whose holder anybody is who reads it. So it is asked for only
-// where nobody can: over TLS, or over a unix socket.
-func (c *conn) verifyPassword(user string, verify func(context.Context, string) (Granted, error)) error {
+// verifyPassword asks for a password in plain text: a token. Anybody who reads the token could use it, so it is asked for
+// only where nobody can read it: over TLS, or over a unix socket.
+func (c *conn) verifyPassword(user string, verify func(context.Context, string) (TokenGrant, error)) error {
 	if _, local := c.client.RemoteAddr().(*net.UnixAddr); c.binding == nil && !local {
 		return sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "an encrypted connection is required").
 			WithHint("This agent shows a token as its password: connect with sslmode=require or stricter.")
@@ -34,11 +34,11 @@ func (c *conn) verifyPassword(user string, verify func(context.Context, string) 
 	if !ok || len(rest) != 0 {
 		return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonIdentity, "malformed password message")
 	}
-	granted, err := verify(c.ctx, string(password))
+	token, err := verify(c.ctx, string(password))
 	if err != nil {
 		c.log.Info("a token was refused", "agent", user, "cause", err)
 		return wrongPassword(user)
 	}
-	c.granted = granted
+	c.token = token
 	return nil
 }

@@ -19,11 +19,11 @@ func TestTokenAsPassword(t *testing.T) {
 		p.edit = func(r *Route) {
 			if r.Kind == Agent {
 				r.Credential = nil
-				r.Password = func(_ context.Context, password string) (Granted, error) {
+				r.Password = func(_ context.Context, password string) (TokenGrant, error) {
 					if password != agentPassword {
-						return Granted{}, errors.New("no such token")
+						return TokenGrant{}, errors.New("no such token")
 					}
-					return Granted{Attributes: map[string]string{"user": "u1"}, Until: until}, nil
+					return TokenGrant{Attributes: map[string]string{"user": "u1"}, Until: until}, nil
 				}
 			}
 		}

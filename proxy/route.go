@@ -13,7 +13,7 @@ import (
 
 // Router tells what a client is, by the user and database of its startup message.
 type Router interface {
-	// Route never fails: who is not known gets a route of kind Refused. It is called by many goroutines.
+	// Route never fails: an unknown client gets a route of kind Refused. It is called by many goroutines.
 	Route(user, database string) Route
 }
 
@@ -27,18 +27,18 @@ const (
 	Agent                    // decided statement by statement
 )
 
-// Route is how to treat a client.
+// Route says how to treat a client.
 type Route struct {
 	Kind     RouteKind
 	Upstream Upstream // Owner, Agent
 
-	// Credential is the verifier of an agent's password. For Refused it is a mock which must be the same for the same
-	// user each time, and no password may match it.
+	// Credential is the verifier of an agent's password. For Refused it is one that no password matches; it must be the
+	// same for the same user each time.
 	Credential *scram.StoredCredentials
 
-	// Password, where it is set, verifies the password of an agent that sends it as it is, in the place of Credential:
-	// a token. It returns what Open is told of it. What the error says is for the log.
-	Password func(ctx context.Context, password string) (Granted, error)
+	// Password, where it is set, is used in the place of Credential: the agent sends a token as its password, in plain text,
+	// and Password verifies it. The text of an error is for the log.
+	Password func(ctx context.Context, password string) (TokenGrant, error)
 
 	// Sessions is how many sessions an agent may have at a time; 0: as many as there is room for.
 	Sessions int
@@ -51,21 +51,21 @@ type Route struct {
 	Open func(ctx context.Context, info SessionInfo) (verdict.Decider, error)
 }
 
-// Granted is what a verified token gives a session.
-type Granted struct {
+// TokenGrant is what a verified token gives a session.
+type TokenGrant struct {
 	Attributes map[string]string // secret: not logged
 	Until      time.Time         // zero: it does not expire
 }
 
-// Upstream is how to reach the server for one database.
+// Upstream says how to reach the server for one database.
 type Upstream struct {
-	Network  string      // "unix" or "tcp"
-	Address  string      // as for net.Dial: the socket's path, or host:port
-	TLS      *tls.Config // nil: plain
-	Database string      // its name on the server; empty: as the client asked for it
-	User     string      // the agent role
-	Password string      // of the agent role
-	Params   map[string]string
+	Network  string            // "unix" or "tcp"
+	Address  string            // as for net.Dial: the socket's path, or host:port
+	TLS      *tls.Config       // nil: plain
+	Database string            // its name on the server; empty: as the client asked for it
+	User     string            // the agent role
+	Password string            // of the agent role
+	Params   map[string]string // settings that no client can change
 }
 
 // SessionInfo is what enforcement learns of a session that starts.
@@ -75,10 +75,10 @@ type SessionInfo struct {
 	Database   string // as the client asked for it
 	RemoteAddr string
 	BackendPID uint32
-	Server     string // when the server was started, as it says: which one it is
+	Server     string // when the server was started, by its own clock: tells servers apart
 
-	// Settings are those of the startup message, by their names in lower case; Claims tells how those stand that the policy
-	// maps to attributes. It is called by the goroutine that calls the Decider.
+	// Settings are those of the startup message, by their names in lower case. Claims returns the current values of settings
+	// that the policy maps to attributes; it is called by the goroutine that calls the Decider.
 	Settings map[string]string
 	Claims   func() verdict.Claims
 

@@ -69,24 +69,24 @@ func TestErrors(t *testing.T) {
 	}
 	for text, want := range map[string]shown{
 		// 23, 44: what collides is not told
-		"INSERT INTO keyed VALUES (1, 'x')":   {"23505", "the row collides with another one", "", passageFor("23505", "").hint},
-		"INSERT INTO keyed VALUES (2, 'bad')": {"23514", "the row violates a check of the database", "", passageFor("23514", "").hint},
+		"INSERT INTO keyed VALUES (1, 'x')":   {"23505", "the row collides with another one", "", errorRuleFor("23505", "").hint},
+		"INSERT INTO keyed VALUES (2, 'bad')": {"23514", "the row violates a check of the database", "", errorRuleFor("23514", "").hint},
 		"INSERT INTO keyed VALUES (NULL, 'x')": {
-			"23502", "a column that must have a value would have none", "", passageFor("23502", "").hint},
-		"INSERT INTO pointing VALUES (5)":           {"23503", "a foreign key would be violated", "", passageFor("23503", "").hint},
-		"DELETE FROM keyed":                         {"23503", "a foreign key would be violated", "", passageFor("23503", "").hint},
-		"INSERT INTO excluding VALUES ('[2,5]')":    {"23P01", "the row collides with another one", "", passageFor("23P01", "").hint},
+			"23502", "a column that must have a value would have none", "", errorRuleFor("23502", "").hint},
+		"INSERT INTO pointing VALUES (5)":           {"23503", "a foreign key would be violated", "", errorRuleFor("23503", "").hint},
+		"DELETE FROM keyed":                         {"23503", "a foreign key would be violated", "", errorRuleFor("23503", "").hint},
+		"INSERT INTO excluding VALUES ('[2,5]')":    {"23P01", "the row collides with another one", "", errorRuleFor("23P01", "").hint},
 		"INSERT INTO checked_view VALUES (50, 'x')": {"44000", rowText, "", "The view allows only rows that it would show afterwards."},
 		"INSERT INTO guarded VALUES (1, 'MARKER')": {
-			"42501", rowText, "", passageFor("42501", "new row violates row-level security policy \"x\"").hint},
+			"42501", rowText, "", errorRuleFor("42501", "new row violates row-level security policy \"x\"").hint},
 		"SELECT 'x'::positive":                                   {"22P02", `invalid input syntax for type integer: "x"`, "", ""},
-		"SELECT '-1'::positive":                                  {"23514", "the row violates a check of the database", "", passageFor("23514", "").hint},
+		"SELECT '-1'::positive":                                  {"23514", "the row violates a check of the database", "", errorRuleFor("23514", "").hint},
 		"INSERT INTO deferred VALUES (1) ON CONFLICT DO NOTHING": deferrable,
 		"INSERT INTO deferred VALUES (2) ON CONFLICT DO NOTHING": deferrable, // whatever rows there are
 		"INSERT INTO deferred VALUES (2) ON CONFLICT ON CONSTRAINT deferred_id_key DO UPDATE SET marker = 1": deferrable,
 		// what a function or a trigger says
 		"SELECT tell()":     {"P0001", held, "", heldHint},
-		"SELECT deny()":     {"42501", "permission denied", "", passageFor("42501", "").hint},
+		"SELECT deny()":     {"42501", "permission denied", "", errorRuleFor("42501", "").hint},
 		"SELECT division()": {"ZZ999", held, "", heldHint},
 		"SELECT 'MARKER'::text FROM (SELECT fails_inside()) x": {"22P02", held, "", heldHint},
 		"SELECT sql_inside()":                {"22P02", held, "", heldHint},
@@ -105,8 +105,8 @@ func TestErrors(t *testing.T) {
 		"SELECT extract(day from 1)": {
 			"42883", "function pg_catalog.extract(unknown, integer) does not exist",
 			"", "No function matches the given name and argument types. You might need to add explicit type casts."},
-		"SELECT * FROM secret":                  {"42501", "permission denied", "", passageFor("42501", "").hint},
-		"SELECT * FROM pgconsent.keys":          {"42501", "permission denied", "", passageFor("42501", "").hint},
+		"SELECT * FROM secret":                  {"42501", "permission denied", "", errorRuleFor("42501", "").hint},
+		"SELECT * FROM pgconsent.keys":          {"42501", "permission denied", "", errorRuleFor("42501", "").hint},
 		"SELECT * FROM pgconsent_rows.memories": {"42P01", held, "", heldHint},
 		// the client's own text and values
 		"SELECT 'x'::int":         {"22P02", `invalid input syntax for type integer: "x"`, "", ""},
@@ -314,14 +314,20 @@ func TestNotices(t *testing.T) {
 	}
 }
 
+func queryOf(v *verdict.Verdict) *queryEntry {
+	e := &queryEntry{}
+	e.verdict = v
+	return e
+}
+
 func TestPosition(t *testing.T) {
 	v := &verdict.Verdict{Position: func(p int) int { return p - 100 }}
 	body := "SERROR\x00VERROR\x00C42703\x00Mno\x00P107\x00\x00"
 	f := parseFields([]byte(body))
 	for _, c := range []struct {
-		e    *entry
+		e    entry
 		want int32
-	}{{&entry{verdict: v}, 7}, {&entry{verdict: &verdict.Verdict{}}, 0}, {&entry{}, 0}, {nil, 0}} {
+	}{{queryOf(v), 7}, {queryOf(&verdict.Verdict{}), 0}, {&queryEntry{}, 0}, {nil, 0}} {
 		b, _ := f.sanitised(c.e)
 		var e pgx3.ErrorResponse
 		if err := e.Decode(b[5:]); err != nil || e.Position != c.want {

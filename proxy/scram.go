@@ -27,7 +27,7 @@ func (c *conn) authenticate(user string, credential scram.StoredCredentials) err
 	}
 	conversation := server.NewConversation()
 	offers := []string{mechanism}
-	channel := c.channel()
+	channel := c.bindingData()
 	if channel != nil {
 		conversation = server.NewConversationWithChannelBinding(scram.ChannelBinding{
 			Type: scram.ChannelBindingTLSServerEndpoint, Data: channel})
@@ -38,64 +38,94 @@ func (c *conn) authenticate(user string, credential scram.StoredCredentials) err
 		return errGone
 	}
 
-	body, err := c.readPassword()
+	first, err := c.readFirst(channel != nil)
 	if err != nil {
 		return err
 	}
-	chosen, first, ok := saslInitial(body)
-	if !ok {
-		return malformed("The first SASL message is incomplete.")
-	}
-	switch {
-	case chosen == mechanismPlus && channel != nil:
-		if !strings.HasPrefix(first, "p=") {
-			return malformed("The client selected SCRAM-SHA-256-PLUS, but the message has no channel binding data.")
-		}
-	case chosen == mechanism:
-		if strings.HasPrefix(first, "p=") {
-			return malformed("The client selected SCRAM-SHA-256 without channel binding, but the message has channel binding data.")
-		}
-	default:
-		return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonIdentity,
-			"client selected an invalid SASL authentication mechanism")
-	}
-	challenge, err := conversation.Step(first)
+	challenge, err := answerFirst(conversation, first)
 	if err != nil {
-		if challenge == scram.ErrServerDoesSupportChannelBinding {
-			return sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "SCRAM channel binding negotiation error").
-				WithDetail("The client supports SCRAM channel binding but thinks the server does not. However, " +
-					"this server does support channel binding.")
-		}
-		return malformed("The client's first SCRAM message is not understood.")
-	}
-	if conversation.AuthzID() != "" {
-		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonIdentity,
-			"client uses authorization identity, but it is not supported")
+		return err
 	}
 	next, _ := (&pgproto3.AuthenticationSASLContinue{Data: []byte(challenge)}).Encode(nil)
 	if err := c.write(next); err != nil {
 		return errGone
 	}
 
-	body, err = c.readPassword()
+	body, err := c.readPassword()
 	if err != nil {
 		return err
 	}
-	final, err := conversation.Step(string(body))
-	if err != nil || !conversation.Valid() {
-		switch final {
-		case scram.ErrChannelBindingsDontMatch:
-			return sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "SCRAM channel binding check failed")
-		case "":
-			return malformed("The client's final SCRAM message is not understood.")
-		}
-		return wrongPassword(user)
+	proof, err := verifyFinal(conversation, user, string(body))
+	if err != nil {
+		return err
 	}
-	done, _ := (&pgproto3.AuthenticationSASLFinal{Data: []byte(final)}).Encode(nil)
+	done, _ := (&pgproto3.AuthenticationSASLFinal{Data: []byte(proof)}).Encode(nil)
 	if err := c.write(done); err != nil {
 		return errGone
 	}
 	return nil
+}
+
+// readFirst reads the client's choice of a mechanism and its first SCRAM message. bindable tells that channel binding was
+// offered.
+func (c *conn) readFirst(bindable bool) (first string, err error) {
+	body, err := c.readPassword()
+	if err != nil {
+		return "", err
+	}
+	chosen, first, ok := saslInitial(body)
+	if !ok {
+		return "", malformed("The first SASL message is incomplete.")
+	}
+	switch {
+	case chosen == mechanismPlus && bindable:
+		if !strings.HasPrefix(first, "p=") {
+			return "", malformed("The client selected SCRAM-SHA-256-PLUS, but the message has no channel binding data.")
+		}
+	case chosen == mechanism:
+		if strings.HasPrefix(first, "p=") {
+			return "", malformed("The client selected SCRAM-SHA-256 without channel binding, but the message has " +
+				"channel binding data.")
+		}
+	default:
+		return "", sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonIdentity,
+			"client selected an invalid SASL authentication mechanism")
+	}
+	return first, nil
+}
+
+// answerFirst is the server's challenge to the client's first message.
+func answerFirst(conversation *scram.ServerConversation, first string) (challenge string, err error) {
+	challenge, err = conversation.Step(first)
+	if err != nil {
+		if challenge == scram.ErrServerDoesSupportChannelBinding {
+			return "", sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity,
+				"SCRAM channel binding negotiation error").
+				WithDetail("The client supports SCRAM channel binding but thinks the server does not. However, " +
+					"this server does support channel binding.")
+		}
+		return "", malformed("The client's first SCRAM message is not understood.")
+	}
+	if conversation.AuthzID() != "" {
+		return "", sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonIdentity,
+			"client uses authorization identity, but it is not supported")
+	}
+	return challenge, nil
+}
+
+// verifyFinal checks the client's final message and returns the server's proof that it knows the verifier.
+func verifyFinal(conversation *scram.ServerConversation, user, message string) (proof string, err error) {
+	proof, err = conversation.Step(message)
+	if err == nil && conversation.Valid() {
+		return proof, nil
+	}
+	switch proof {
+	case scram.ErrChannelBindingsDontMatch:
+		return "", sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "SCRAM channel binding check failed")
+	case "":
+		return "", malformed("The client's final SCRAM message is not understood.")
+	}
+	return "", wrongPassword(user)
 }
 
 func wrongPassword(user string) *sqlstate.Error {
@@ -108,8 +138,7 @@ func malformed(detail string) *sqlstate.Error {
 		WithDetail("%s", detail)
 }
 
-// errLongLogin is the error of a password message that is longer than any may be. As an answer it is a breach of the
-// protocol.
+// errLongLogin is the error of a password message that is longer than maxLogin.
 var errLongLogin = sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid message length")
 
 // readPassword reads one password message of at most maxLogin bytes.
@@ -125,7 +154,7 @@ func (c *conn) readPassword() ([]byte, error) {
 			"expected SASL response, got message type %d", head[0])
 	}
 	if n > maxLogin {
-		_, _ = io.CopyN(io.Discard, c.client, min(int64(n)-4, maxWasted))
+		_, _ = io.CopyN(io.Discard, c.client, min(int64(n)-4, maxDiscarded))
 		return nil, errLongLogin
 	}
 	if n < 4 {

@@ -13,7 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/metrics"
 )
 
-// Metrics is what the proxy counts; *metrics.Metrics is one. Executions that a Decider records are counted there.
+// Metrics is what the proxy counts; [metrics.Metrics] implements it. Executions that a Decider records are counted by the
+// Decider.
 type Metrics interface {
 	SessionOpened(metrics.SessionKind)
 	SessionClosed(metrics.SessionKind)
@@ -22,7 +23,7 @@ type Metrics interface {
 	Rows(rows, bytes int64)
 }
 
-// Config is what a server needs. Router is required.
+// Config configures a server. Router is required.
 type Config struct {
 	// Listen is the address of [Server.ListenAndServe], "host:port" or the path of a unix socket.
 	Listen string
@@ -53,7 +54,7 @@ type Server struct {
 	log     *slog.Logger
 	metrics Metrics
 	cancels cancels
-	places  places
+	slots   sessionSlots
 	large   atomic.Int64 // bytes of large buffers of agents' messages
 
 	mu        sync.Mutex
@@ -123,7 +124,7 @@ func (s *Server) Serve(l net.Listener) error {
 		s.mu.Unlock()
 	}()
 
-	pause := 5 * time.Millisecond
+	pause := acceptPause
 	for {
 		nc, err := l.Accept()
 		if err != nil {
@@ -133,36 +134,46 @@ func (s *Server) Serve(l net.Listener) error {
 			if errors.Is(err, net.ErrClosed) {
 				return err
 			}
-			// Out of descriptors, mostly: those who are served go on, and so does accepting once there is room.
+			// Mostly because there are no descriptors left: sessions go on, and so does accepting once there is room.
 			s.log.Warn("accept failed", "error", err)
 			time.Sleep(pause)
 			pause = min(2*pause, time.Second)
 			continue
 		}
-		pause = 5 * time.Millisecond
+		pause = acceptPause
 		keepAlive(nc)
-		c := newConn(s, nc)
-		switch serve, full := s.add(c); {
-		case full:
-			go c.turnAway()
-		case serve:
-			go c.serve()
-		default:
+		if !s.start(newConn(s, nc)) {
 			nc.Close()
 			return ErrClosed
 		}
 	}
 }
 
-// keepAlive finds peers that are gone without a word.
+// acceptPause is the pause after a failure to accept, twice as long after each.
+const acceptPause = 5 * time.Millisecond
+
+// start serves a connection, or rejects its login where there are too many already. It is false where the server is
+// closed.
+func (s *Server) start(c *conn) bool {
+	switch serve, full := s.add(c); {
+	case full:
+		go c.rejectLogin()
+	case serve:
+		go c.serve()
+	default:
+		return false
+	}
+	return true
+}
+
+// keepAlive has the system find peers that are gone without closing the connection.
 func keepAlive(nc net.Conn) {
 	if t, ok := nc.(*net.TCPConn); ok {
 		_ = t.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 60 * time.Second, Interval: 15 * time.Second, Count: 4})
 	}
 }
 
-// add takes c in, to be served or, if there are too many logins already, to be turned away. Neither: the server is
-// closed.
+// add takes c in, to be served or, if there are too many logins already, to be rejected. Neither: the server is closed.
 func (s *Server) add(c *conn) (serve, full bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -204,8 +215,8 @@ func (s *Server) isDraining() bool {
 }
 
 // Shutdown drains: no client is accepted any more, idle sessions end at once with 57P01 and busy ones as soon as they
-// are idle. When ctx ends, what is left is closed; the error is then ctx's. Owners cannot be told idle from busy, since
-// their bytes are not parsed: they have until ctx ends.
+// are idle. When ctx ends, what is left is closed; the error is then ctx's. Idle sessions of owners
+// cannot be told from busy ones, since their bytes are not parsed: they have until ctx ends.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	s.draining = true

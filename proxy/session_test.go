@@ -227,8 +227,8 @@ func TestDeallocateFrees(t *testing.T) {
 	for conn := range p.server.conns {
 		l := conn.session.ledger
 		l.mu.Lock()
-		if len(l.statements) != 0 || l.kept != 0 {
-			t.Errorf("%d statements and %d bytes are kept", len(l.statements), l.kept)
+		if len(l.statements) != 0 || l.statementBytes != 0 {
+			t.Errorf("%d statements and %d bytes are counted", len(l.statements), l.statementBytes)
 		}
 		l.mu.Unlock()
 	}

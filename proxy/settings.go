@@ -6,14 +6,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// keep asks route about every setting of the startup message, in the order in which PostgreSQL applies them, and returns
+// checkedSettings checks every setting of the startup message, in the order in which PostgreSQL applies them, and returns
 // those to forward by their lower-case names.
-func (st *startup) keep(check func(name, value, where string) (string, bool, *sqlstate.Error)) (map[string]string, error) {
+func (st *startup) checkedSettings(check func(name, value, where string) (string, bool, *sqlstate.Error)) (map[string]string, error) {
 	wanted, err := splitOptions(st.options)
 	if err != nil {
 		return nil, err
 	}
-	kept := map[string]string{}
+	forwarded := map[string]string{}
 	for _, s := range append(wanted, st.settings...) {
 		name := strings.ToLower(s.name)
 		if name == "replication" {
@@ -26,17 +26,17 @@ func (st *startup) keep(check func(name, value, where string) (string, bool, *sq
 		}
 		if check == nil {
 			return nil, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting,
-				"the setting %q cannot be judged", s.name)
+				"the setting %q cannot be checked", s.name)
 		}
 		value, forward, refusal := check(s.name, s.value, s.where)
 		if refusal != nil {
 			return nil, refusal
 		}
 		if forward {
-			kept[name] = value
+			forwarded[name] = value
 		}
 	}
-	return kept, nil
+	return forwarded, nil
 }
 
 // replicates tells whether a value of the startup parameter replication asks for anything but "no".

@@ -7,13 +7,14 @@ import (
 	"unsafe"
 )
 
-// A system call of the standard library tells the scheduler that the thread may be away for long. That wakes the
-// monitor, which sleeps while nothing runs, and it then looks around some times before it sleeps again: for a request
-// and its answer, that is as much work as reading and writing them. What never waits needs nobody to be told.
+// A system call of the standard library tells Go's scheduler that the thread may block. That wakes the scheduler's
+// monitor thread, which sleeps while nothing runs, and polls several times before it sleeps again. For a request and its
+// answer that is as much work as reading and writing them. The calls below never block, so the scheduler is not told.
 //
-// Who goes on without ever waiting uses the standard library's: the monitor is who lets others run then.
+// A goroutine that goes on without ever waiting uses the standard library's calls after a while, since only the monitor
+// lets other goroutines run then.
 
-// receive reads what a socket has, and does not wait: EAGAIN.
+// receive reads the bytes that a socket has. It does not wait: EAGAIN says that there are none.
 func receive(fd uintptr, b []byte) (int, error) {
 	n, _, errno := syscall.RawSyscall6(syscall.SYS_RECVFROM, fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))),
 		uintptr(len(b)), syscall.MSG_DONTWAIT, 0, 0)
@@ -24,7 +25,7 @@ func receive(fd uintptr, b []byte) (int, error) {
 	return int(n), nil
 }
 
-// send writes what a socket takes, and does not wait: EAGAIN.
+// send writes as much as a socket takes. It does not wait: EAGAIN says that it takes nothing.
 func send(fd uintptr, b []byte) (int, error) {
 	beforeSending(fd)
 	n, _, errno := syscall.RawSyscall6(syscall.SYS_SENDTO, fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))),

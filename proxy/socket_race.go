@@ -4,8 +4,8 @@ package proxy
 
 import "syscall"
 
-// To the race detector a message is an order between who writes and who reads it. It learns of it from the standard
-// library's calls, here with no bytes, which say nothing to the peer.
+// For the race detector a write to a socket happens before the read of its bytes. It learns so from the standard
+// library's calls, which are made here with no bytes: the peer does not notice.
 
 func afterReceiving(fd uintptr) { _, _ = syscall.Read(int(fd), nil) }
 

@@ -15,8 +15,8 @@ var buffers = sync.Pool{New: func() any { b := make([]byte, bufferSize); return 
 func getBuffer() *[]byte  { return buffers.Get().(*[]byte) }
 func putBuffer(b *[]byte) { buffers.Put(b) }
 
-// source reads a connection into pooled buffers. Where the operating system lets it wait for bytes without a buffer, an
-// idle connection holds none.
+// source reads a connection into pooled buffers. Where the operating system can wait for bytes without a buffer, an idle
+// connection has none.
 type source struct {
 	peer io.Reader
 	raw  *rawSource // nil: TLS and the like
@@ -30,7 +30,7 @@ func newSource(conn io.Reader) source {
 	return s
 }
 
-// rawOf is a socket of which one can know that it is readable or writable before a buffer is at hand; nil: it is none.
+// rawOf is the socket of a connection, which the system can poll before a buffer is taken; nil where there is none.
 func rawOf(conn any) syscall.RawConn {
 	if !canReadRaw {
 		return nil
@@ -68,7 +68,7 @@ func (s *source) take() (*[]byte, int, error) {
 	return nil, 0, err
 }
 
-// sink writes to a connection, for one goroutine. Others may write to the connection beside it.
+// sink writes to a connection, for one goroutine. Other goroutines may write to the connection as well.
 type sink struct {
 	peer net.Conn
 	raw  *rawSink // nil: TLS and the like
@@ -91,5 +91,5 @@ func (s *sink) write(b []byte) error {
 	return err
 }
 
-// maxQuick is how much is written without the scheduler being told.
+// maxQuick is how much is written without the scheduler being told (see socket_linux.go).
 const maxQuick = 16 << 10

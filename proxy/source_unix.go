@@ -11,10 +11,10 @@ import (
 
 const canReadRaw = true
 
-// maxAtOnce is how often a relay reads without having waited before it tells the scheduler what it does.
+// maxAtOnce is how often a relay reads without having waited before it uses the calls that tell the scheduler.
 const maxAtOnce = 4
 
-// rawSource reads a socket. It is of one goroutine.
+// rawSource reads a socket, for one goroutine.
 type rawSource struct {
 	socket  syscall.RawConn
 	attempt func(fd uintptr) bool // made once
@@ -53,7 +53,7 @@ func (s *rawSource) take() (*[]byte, int, error) {
 	}
 }
 
-// read tells whether there was anything, the end or an error too.
+// read tells whether there were bytes, the end or an error.
 func (s *rawSource) read(fd uintptr) bool {
 	s.buf = getBuffer()
 	s.n, s.failed = s.once(fd, *s.buf)
@@ -78,7 +78,7 @@ func (s *rawSource) once(fd uintptr, b []byte) (n int, err error) {
 	}
 }
 
-// pump writes to dst whatever arrives. It stays inside one call of the poller for as long as the connection lives, so
+// pump writes all bytes that arrive to dst. It stays inside one call of the poller for as long as the connection lives, so
 // that a wake-up costs a read, a write and the read that finds nothing more.
 func (s *rawSource) pump(dst net.Conn) error {
 	to := newSink(dst)
@@ -108,7 +108,7 @@ func (s *rawSource) pump(dst net.Conn) error {
 	return failed
 }
 
-// rawSink writes to a socket. It is of one goroutine.
+// rawSink writes to a socket, for one goroutine.
 type rawSink struct {
 	socket  syscall.RawConn
 	attempt func(fd uintptr) bool // made once
@@ -134,7 +134,7 @@ func (s *rawSink) send(b []byte) error {
 	return s.failed
 }
 
-// write tells whether nothing is left, or nothing can be written any more.
+// write tells whether everything is written, or writing has failed.
 func (s *rawSink) write(fd uintptr) bool {
 	for len(s.rest) > 0 {
 		n, err := send(fd, s.rest)

@@ -15,13 +15,13 @@ const protocol30 = 3 << 16
 
 // startup is a client's startup message.
 type startup struct {
-	packet     []byte // as it came
+	packet     []byte // as the client sent it
 	minor      uint32
 	user       string
 	database   string    // defaults to user
 	options    string    // command-line options
 	settings   []setting // everything else, in order
-	extensions []string  // protocol options "_pq_.…", none of which is known here
+	extensions []string  // protocol options "_pq_.…", none of which the proxy knows
 }
 
 // setting is one run-time setting that a client asks for.
@@ -52,18 +52,7 @@ func parseStartup(packet []byte) (*startup, error) {
 			return nil, badStartup()
 		}
 		rest = more
-		switch {
-		case key == "user":
-			st.user = value
-		case key == "database":
-			st.database = value
-		case key == "options":
-			st.options = value
-		case strings.HasPrefix(key, "_pq_."):
-			st.extensions = append(st.extensions, key)
-		default:
-			st.settings = append(st.settings, setting{key, value, "startup"})
-		}
+		st.add(key, value)
 	}
 	if st.user == "" {
 		return nil, sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity,
@@ -73,6 +62,22 @@ func parseStartup(packet []byte) (*startup, error) {
 		st.database = st.user
 	}
 	return st, nil
+}
+
+// add takes one parameter of the startup message.
+func (st *startup) add(key, value string) {
+	switch {
+	case key == "user":
+		st.user = value
+	case key == "database":
+		st.database = value
+	case key == "options":
+		st.options = value
+	case strings.HasPrefix(key, "_pq_."):
+		st.extensions = append(st.extensions, key)
+	default:
+		st.settings = append(st.settings, setting{key, value, "startup"})
+	}
 }
 
 func badStartup() error {
@@ -99,7 +104,7 @@ func (st *startup) negotiation() []byte {
 	return b
 }
 
-// replay is the packet to send to the owner's server: as it came, unless the database has another name there.
+// replay is the packet to send to the owner's server: the client's own, unless the database has another name there.
 func (st *startup) replay(database string) ([]byte, error) {
 	if database == "" || database == st.database {
 		return st.packet, nil
@@ -144,7 +149,7 @@ func encodeError(dst []byte, severity string, e *sqlstate.Error) []byte {
 	return b
 }
 
-// appendNotice appends a notice of our own.
+// appendNotice appends a notice of the proxy's.
 func appendNotice(dst []byte, text string) []byte {
 	b, err := (&pgproto3.NoticeResponse{
 		Severity: "NOTICE", SeverityUnlocalized: "NOTICE", Code: string(sqlstate.SuccessfulCompletion), Message: noNUL(text),
@@ -155,5 +160,5 @@ func appendNotice(dst []byte, text string) []byte {
 	return b
 }
 
-// noNUL keeps a text that quotes a client from ending a field early.
+// noNUL removes NULs, which would end a field early, from a text that quotes a client.
 func noNUL(s string) string { return strings.ReplaceAll(s, "\x00", "") }

@@ -9,56 +9,58 @@ import (
 )
 
 // PostgreSQL commits what a Query did before it says that the last statement is done, and goes through the statements
-// of one without a pause. Where a bound must be able to end a result before that, the Query is sent in steps: each
-// statement by the messages of the extended protocol, the next when the one before is answered, and last what commits.
-// What comes back is what the Query would have brought; the answers to all else are swallowed.
+// of one without a pause. Where a limit must be able to end a result before that, the Query is sent in steps: each
+// statement by the messages of the extended protocol, the next when the one before is answered, and last the commit.
+// The client gets the answers that it would have got to the Query; all others are not relayed.
 //
-// Several statements are one transaction block, which the extended protocol has not: where they control none
-// themselves, they get BEGIN and COMMIT around them. In a block of the client's BEGIN does nothing but say so, and
-// there is no COMMIT.
+// Several statements of a Query are one transaction block, which the extended protocol does not have. Where they control
+// no transaction themselves, they get BEGIN and COMMIT around them. In a block of the client's the BEGIN only brings a
+// warning, and there is no COMMIT.
 //
-// So does a Query whose statements are to begin one by one (see [verdict.Verdict.Apart]): PostgreSQL's
-// statement_timestamp() is the time of the message, and each step is messages of its own.
+// A Query whose statements are to begin one by one (see [verdict.Verdict.Apart]) is sent in steps as well: PostgreSQL's
+// statement_timestamp() is the time of the message, and each step has messages of its own.
 //
-// The steps are sent by the outbound goroutine. The inbound one has nothing to send before they are answered.
+// The goroutine that reads the server's answers sends the steps. The other one has nothing to send before they are
+// answered.
 
-// stepName is a prepared statement that no client's name can be. It is made anew each time.
+// stepName is a prepared statement that no client's name can be. It is made anew for each step.
 const stepName = verdict.SealStatement + "_step"
 
-// divided is a Query that goes in steps.
-type divided struct {
-	parts []verdict.Part
-	care  []bool // which of them are planned with care; nil: none
-	asked []bool // which of them are sent for values in binary; nil: none
-	block bool   // several statements that control no transaction
+// queryInSteps is a Query that is sent in steps.
+type queryInSteps struct {
+	parts    []verdict.Part
+	hardened []bool // which of them get a hardened plan; nil: none
+	binary   []bool // which of them are to return values in binary; nil: none
+	block    bool   // several statements that control no transaction
 
-	begun   bool   // the BEGIN in front is answered
-	inside  bool   // which said that a block is open already: the client's
-	undoing bool   // ROLLBACK is sent
-	ended   bool   // nothing else is to be sent before ReadyForQuery
-	last    []byte // the answer to the last statement, which the client gets when it is committed
+	begun       bool   // the BEGIN in front is answered
+	inBlock     bool   // and has said that a block of the client's is open already
+	rollingBack bool   // ROLLBACK is sent
+	ended       bool   // nothing else is to be sent before ReadyForQuery
+	last        []byte // the answer to the last statement, which the client gets when it is committed
 }
 
-// apart tells whether the statements of a Query are to begin one by one: it would give them all its own time.
-func (e *entry) apart() bool {
-	return e.kind == query && e.verdict != nil && e.verdict.OneStatementPerMessage
+// beginsOneByOne tells whether e is a Query whose statements are to begin one by one: as one message it would give them
+// all its own time.
+func beginsOneByOne(e entry) bool {
+	q, ok := e.(*queryEntry)
+	return ok && q.verdict != nil && q.verdict.OneStatementPerMessage
 }
 
-// inSteps has a bounded Query go in steps if it must, or says why it cannot.
-func (e *entry) inSteps() *sqlstate.Error {
+// divide has a limited Query go in steps if it must, or says why it cannot.
+func (e *queryEntry) divide() *sqlstate.Error {
 	v := e.verdict
 	if len(v.Effects) <= 1 {
-		if e.bound.Undoes || !e.alone {
-			e.steps = &divided{parts: []verdict.Part{{Text: v.Text}}, care: e.care, asked: e.fetchesBinary()}
-			e.leading = e.steps.leading(0)
+		if e.limit.Undoes || !e.first {
+			e.startSteps([]verdict.Part{{Text: v.Text}}, false)
 		}
 		return nil
 	}
 	var parts []verdict.Part
-	if v.Parts != nil && !copies(v) {
+	if v.Parts != nil && !hasCopyIn(v) {
 		parts = v.Parts()
 	}
-	if len(parts) != len(v.Effects) && e.apart() {
+	if len(parts) != len(v.Effects) && beginsOneByOne(e) {
 		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement,
 			"these statements cannot run in one multi-statement query: what the later ones read may expire while the others run").
 			WithHint("Send the statements one by one.")
@@ -68,35 +70,42 @@ func (e *entry) inSteps() *sqlstate.Error {
 			"these statements cannot run in one multi-statement query: the policy bounds what they return").
 			WithHint("Send the statements one by one.")
 	}
-	e.steps = &divided{parts: parts, care: e.care, asked: e.fetchesBinary(), block: true}
-	e.leading = e.steps.leading(0)
-	for _, effect := range v.Effects {
-		switch effect.Kind {
-		case verdict.BeginsTx, verdict.EndsTx, verdict.Saves, verdict.Releases, verdict.Rewinds:
-			e.steps.block = false
-		}
-	}
+	e.startSteps(parts, !slices.ContainsFunc(v.Effects, controlsTx))
 	return nil
 }
 
-// fetchesBinary are the statements that fetch from a BINARY cursor: there a Query gets values in binary, and a Bind has
+func (e *queryEntry) startSteps(parts []verdict.Part, block bool) {
+	e.steps = &queryInSteps{parts: parts, hardened: e.hardened, binary: e.binaryFetches(), block: block}
+	e.settings = e.steps.settings(0)
+}
+
+// controlsTx tells whether a statement controls a transaction.
+func controlsTx(effect verdict.Effect) bool {
+	switch effect.Kind {
+	case verdict.BeginsTx, verdict.EndsTx, verdict.Saves, verdict.Releases, verdict.Rewinds:
+		return true
+	}
+	return false
+}
+
+// binaryFetches are the statements that fetch from a BINARY cursor: a Query gets values in binary there, and a Bind has
 // to ask for them.
-func (e *entry) fetchesBinary() []bool {
-	if !slices.ContainsFunc(e.running, func(p *portal) bool { return p.binary }) {
+func (e *queryEntry) binaryFetches() []bool {
+	if !slices.ContainsFunc(e.portals, func(p *portal) bool { return p.binary }) {
 		return nil
 	}
 	out := make([]bool, len(e.verdict.Effects))
-	running := e.running
+	portals := e.portals
 	for i, effect := range e.verdict.Effects {
 		if effect.Kind == verdict.Fetches {
-			out[i], running = running[0].binary, running[1:]
+			out[i], portals = portals[0].binary, portals[1:]
 		}
 	}
 	return out
 }
 
 // step is the messages for the i-th statement, or those that end the Query.
-func (st *divided) step(i int) []byte {
+func (st *queryInSteps) step(i int) []byte {
 	var b []byte
 	if i == 0 {
 		b = appendClose(b, 'S', "") // as a Query does
@@ -105,103 +114,103 @@ func (st *divided) step(i int) []byte {
 		}
 	}
 	if i < len(st.parts) {
-		if st.leading(i) > 0 {
+		if st.settings(i) > 0 {
 			for _, text := range verdict.HardenedPlanStatements {
 				b = appendStep(b, text, noParameters)
 			}
 		}
 		rest := noParameters
-		if i < len(st.asked) && st.asked[i] {
+		if i < len(st.binary) && st.binary[i] {
 			rest = inBinary
 		}
 		return appendMessage(appendStep(b, st.parts[i].Text, rest), 'H')
 	}
-	if st.wrapped() {
+	if st.ownsBlock() {
 		b = appendStep(b, "COMMIT", noParameters)
 	}
 	st.ended = true
 	return appendSync(appendClose(b, 'S', stepName))
 }
 
-// leading is how many settings of care go before the i-th statement.
-func (st *divided) leading(i int) int {
-	if i < len(st.care) && st.care[i] {
+// settings is how many settings of a hardened plan go before the i-th statement.
+func (st *queryInSteps) settings(i int) int {
+	if i < len(st.hardened) && st.hardened[i] {
 		return len(verdict.HardenedPlanStatements)
 	}
 	return 0
 }
 
-// wrapped tells whether the block is the proxy's.
-func (st *divided) wrapped() bool { return st.begun && !st.inside }
+// ownsBlock tells whether the transaction block is the proxy's.
+func (st *queryInSteps) ownsBlock() bool { return st.begun && !st.inBlock }
 
 // appendStep adds the messages that run a statement; rest is what its Bind says of parameters and results.
 func appendStep(b []byte, text string, rest []byte) []byte {
 	b = appendClose(b, 'S', stepName)
-	b = appendParse(b, stepName, text, []byte{0, 0})
+	b = appendParse(b, stepName, text, noTypes)
 	b = appendBind(b, "", stepName, rest)
 	b = appendDescribe(b, 'P', "")
 	b = appendExecute(b, "", 0)
 	return appendClose(b, 'P', "")
 }
 
-// stepped takes the CommandComplete of a step and returns what the client gets of it.
-func (o *answers) stepped(e *entry, message []byte) ([]byte, *sqlstate.Error) {
+// stepCompleted takes the CommandComplete of a step and returns what the client gets of it.
+func (o *answers) stepCompleted(e *queryEntry, message []byte) ([]byte, *sqlstate.Error) {
 	st := e.steps
 	switch {
 	case st.block && !st.begun:
 		st.begun = true
 		return nil, nil
-	case st.undoing || e.completed >= len(st.parts): // ROLLBACK, COMMIT
+	case st.rollingBack || e.completed >= len(st.parts): // ROLLBACK, COMMIT
 		return nil, nil
-	case e.leading > 0:
-		e.leading--
+	case e.settings > 0:
+		e.settings--
 		return nil, nil
 	}
-	o.late = o.ledger.completed(e, e.completed)
-	e.completed++
+	e.completeStatement(o)
 	switch {
-	case o.muted != nil:
-		return nil, o.undo(execute, false)
+	case o.cut.of != nil:
+		return nil, o.undoResult((*refusal).execute, false)
 	case o.late: // the session ends
 		return message, nil
 	case e.completed == len(st.parts):
 		st.last, message = message, nil
 	}
-	e.leading = st.leading(e.completed)
+	e.settings = st.settings(e.completed)
 	return message, o.send(st.step(e.completed))
 }
 
-// between takes a ReadyForQuery that is not the one of the Query, and tells whether it is.
-func (o *answers) between(e *entry, status byte) (yes bool, err *sqlstate.Error) {
-	st := e.steps
-	switch {
-	case st == nil:
+// isStepReady takes a ReadyForQuery and tells whether it ends a step, and not the Query.
+func (o *answers) isStepReady(e entry, status byte) (yes bool, err *sqlstate.Error) {
+	q, ok := e.(*queryEntry)
+	if !ok || q.steps == nil || !q.steps.ownsBlock() || status != 'E' || q.steps.rollingBack {
 		return false, nil
-	case st.wrapped() && status == 'E' && !st.undoing:
-		st.undoing, st.ended = true, true
-		return true, o.send(appendQuery(nil, "ROLLBACK"))
 	}
-	return false, nil
+	q.steps.rollingBack, q.steps.ended = true, true
+	return true, o.send(appendQuery(nil, "ROLLBACK"))
 }
 
 // failed is what is sent after an error: the server skips what else it has of the step.
-func (st *divided) failed() []byte {
+func (st *queryInSteps) failed() []byte {
 	if st.ended {
 		return nil
 	}
 	return appendSync(nil)
 }
 
-// shift is how many characters of the whole text stand before the statement that the server speaks of.
-func (e *entry) shift() int {
+// stepOffset is how many characters of the whole text stand before the statement that the server speaks of.
+func (e *queryEntry) stepOffset() int {
 	if e.steps != nil && e.completed < len(e.steps.parts) {
 		return e.steps.parts[e.completed].At
 	}
 	return 0
 }
 
-// asQuery turns the server's error to a message of a step into what a Query would have brought: it has no parameters.
-func (e *entry) asQuery(f *fields) {
+// undefinedParameter is PostgreSQL's SQLSTATE for a parameter in a text that declares none.
+const undefinedParameter = "42P02"
+
+// asQueryError turns the server's error to a message of a step into the one that the Query would have brought: it has no
+// parameters.
+func (e *queryEntry) asQueryError(f *fields) {
 	if e.steps == nil || f.code() != sqlstate.ProtocolViolation {
 		return
 	}
@@ -210,5 +219,3 @@ func (e *entry) asQuery(f *fields) {
 		f.sqlstate, f.message = undefinedParameter, "there is no parameter $"+n
 	}
 }
-
-const undefinedParameter = "42P02"

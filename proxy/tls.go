@@ -17,8 +17,8 @@ import (
 // alpn is the protocol name that a client which starts with TLS must ask for.
 const alpn = "postgresql"
 
-// binding holds what SCRAM needs of a handshake: the certificate that was used in it.
-type binding struct {
+// channelBinding holds the certificate of a TLS handshake, to which SCRAM can bind the password exchange.
+type channelBinding struct {
 	mu          sync.Mutex
 	certificate *tls.Certificate
 }
@@ -26,7 +26,7 @@ type binding struct {
 // endPoint is the data of tls-server-end-point (RFC 5929): the certificate's hash by its signature's own hash function,
 // SHA-256 in place of MD5 and SHA-1. It is nil where the RFC defines none, as for Ed25519; channel binding is not
 // offered then.
-func (b *binding) endPoint() []byte {
+func (b *channelBinding) endPoint() []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.certificate == nil || len(b.certificate.Certificate) == 0 {
@@ -55,7 +55,7 @@ func (b *binding) endPoint() []byte {
 
 // watch returns base with the certificate of each handshake noted in b. Sessions are not resumed, as in PostgreSQL: a
 // resumed one presents no certificate.
-func (b *binding) watch(base *tls.Config) *tls.Config {
+func (b *channelBinding) watch(base *tls.Config) *tls.Config {
 	cfg := base.Clone()
 	cfg.SessionTicketsDisabled = true
 	cfg.NextProtos = []string{alpn}
@@ -86,7 +86,7 @@ func (b *binding) watch(base *tls.Config) *tls.Config {
 	return cfg
 }
 
-// choose picks a certificate as crypto/tls does.
+// choose picks the certificate that crypto/tls would pick.
 func choose(cfg *tls.Config, hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if cfg.GetCertificate != nil && (len(cfg.Certificates) == 0 || hello.ServerName != "") {
 		if cert, err := cfg.GetCertificate(hello); cert != nil || err != nil {
@@ -126,13 +126,14 @@ func (c *conn) offerTLS() error {
 	return c.startTLS(c.client, false)
 }
 
-// startTLS makes the handshake. A client that started with TLS unasked must have asked for our protocol by name.
+// startTLS makes the handshake. A client that started with TLS directly, without an SSLRequest, must have asked for the
+// PostgreSQL protocol by ALPN.
 func (c *conn) startTLS(nc net.Conn, direct bool) error {
 	cfg := c.server.tlsConfig()
 	if cfg == nil {
 		return errGone // the client waits for a ServerHello and understands nothing else
 	}
-	b := &binding{}
+	b := &channelBinding{}
 	t := tls.Server(nc, b.watch(cfg))
 	if err := t.HandshakeContext(c.ctx); err != nil {
 		c.log.Debug("TLS handshake failed", "error", err)
@@ -150,8 +151,8 @@ func (c *conn) startTLS(nc net.Conn, direct bool) error {
 	return nil
 }
 
-// channel is what a SCRAM exchange can be bound to, or nil.
-func (c *conn) channel() []byte {
+// bindingData is the data to which a SCRAM exchange can be bound, or nil.
+func (c *conn) bindingData() []byte {
 	if c.binding == nil {
 		return nil
 	}

@@ -20,25 +20,54 @@ import (
 var dialer = net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
 	Enable: true, Idle: 60 * time.Second, Interval: 15 * time.Second, Count: 4}}
 
-// reach makes a connection to the server; tests have slow ones.
+// reach makes a connection to the server; tests replace it with a slow one.
 var reach = dialer.DialContext
 
 // maxServerLogin bounds one message of the server while logging in.
 const maxServerLogin = 1 << 20
 
-// serverAsked asks which server it is: one that was started anew, or another at the same address, has another moment.
-const serverAsked = "SELECT EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time())"
+// startTimeQuery identifies the server: one that was restarted, or another one at the same address, has another start
+// time.
+const startTimeQuery = "SELECT EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time())"
 
-// dial logs in to the server as the agent role, and tells which server that is. The pinned settings of u come after the
-// client's, so that none of these can take their place.
+// dial logs in to the server as the agent role, and returns when the server was started.
 func (u Upstream) dial(ctx context.Context, database string, settings map[string]string) (conn *pgconn.HijackedConn,
 	started string, err error) {
+	cfg, err := u.config(database, settings)
+	if err != nil {
+		return nil, "", unreachable(err)
+	}
+	pc, err := pgconn.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, "", loginFailed(err)
+	}
+	answer, err := pc.Exec(ctx, startTimeQuery).ReadAll()
+	if err != nil || len(answer) != 1 || len(answer[0].Rows) != 1 {
+		_ = pc.Close(ctx)
+		return nil, "", unreachable(err)
+	}
+	// Where a write of the login or of the query took long, the driver has begun to read in the background. That reader
+	// would take the first of the session's answers.
+	if err := pc.SyncConn(ctx); err != nil {
+		_ = pc.Close(ctx)
+		return nil, "", unreachable(err)
+	}
+	hc, err := pc.Hijack()
+	if err != nil {
+		return nil, "", unreachable(err)
+	}
+	return hc, string(answer[0].Rows[0][0]), nil
+}
+
+// config configures the login of the agent role. The pinned settings of u come after the client's, so that none of these
+// can take their place.
+func (u Upstream) config(database string, settings map[string]string) (*pgconn.Config, error) {
 	if u.Database != "" {
 		database = u.Database
 	}
 	cfg, err := pgconn.ParseConfig("host=localhost port=5432 sslmode=disable")
 	if err != nil {
-		return nil, "", unreachable(err)
+		return nil, err
 	}
 	// Nothing of the process's environment (PGUSER, PGOPTIONS, ~/.pgpass …) takes part.
 	cfg.User, cfg.Password, cfg.Database = u.User, u.Password, database
@@ -53,34 +82,12 @@ func (u Upstream) dial(ctx context.Context, database string, settings map[string
 		return reach(ctx, u.Network, u.Address)
 	}
 	cfg.RuntimeParams = map[string]string{}
-	for name, value := range settings {
-		cfg.RuntimeParams[name] = value
-	}
+	maps.Copy(cfg.RuntimeParams, settings)
 	for name, value := range u.Params {
 		maps.DeleteFunc(cfg.RuntimeParams, func(k, _ string) bool { return strings.EqualFold(k, name) })
 		cfg.RuntimeParams[name] = value
 	}
-
-	pc, err := pgconn.ConnectConfig(ctx, cfg)
-	if err != nil {
-		return nil, "", loginFailed(err)
-	}
-	answer, err := pc.Exec(ctx, serverAsked).ReadAll()
-	if err != nil || len(answer) != 1 || len(answer[0].Rows) != 1 {
-		_ = pc.Close(ctx)
-		return nil, "", unreachable(err)
-	}
-	// Where a write took long, of the login or of that question, the driver has begun to read in the background. Left
-	// alone, that reader would take the first of the session's answers.
-	if err := pc.SyncConn(ctx); err != nil {
-		_ = pc.Close(ctx)
-		return nil, "", unreachable(err)
-	}
-	hc, err := pc.Hijack()
-	if err != nil {
-		return nil, "", unreachable(err)
-	}
-	return hc, string(answer[0].Rows[0][0]), nil
+	return cfg, nil
 }
 
 func unreachable(cause error) *sqlstate.Error {
@@ -94,8 +101,8 @@ func lost(cause error) *sqlstate.Error {
 		WithHint("The statement in progress, if any, may or may not have taken effect. Connect again.").WithCause(cause)
 }
 
-// loginFailed says why the server did not take the agent role, as far as it concerns the client: its settings, or the
-// server's state. All else concerns the operator.
+// loginFailed says why the agent role could not log in, as far as it concerns the client: its settings, or the server's
+// state. Everything else concerns the operator.
 func loginFailed(err error) *sqlstate.Error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
@@ -128,7 +135,7 @@ func (u Upstream) open(ctx context.Context) (net.Conn, error) {
 	}
 	request := binary.BigEndian.AppendUint32(nil, 8)
 	request = binary.BigEndian.AppendUint32(request, codeSSL)
-	var answer [1]byte // exactly one byte: whatever follows belongs to the handshake
+	var answer [1]byte // exactly one byte: the bytes behind it belong to the handshake
 	if _, err = nc.Write(request); err == nil {
 		_, err = io.ReadFull(nc, answer[:])
 	}

@@ -236,7 +236,7 @@ func (w *watched) look(typ byte, body []byte) {
 	text := func(text string) *decided {
 		m := tagged.FindStringSubmatch(text)
 		if m == nil {
-			if !strings.Contains(text, "denied_") && text != sealText && text != serverAsked {
+			if !strings.Contains(text, "denied_") && text != sealText && text != startTimeQuery {
 				wrong("nobody decided it")
 			}
 			return nil

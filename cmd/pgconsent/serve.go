@@ -29,7 +29,7 @@ func (c serveCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	defer serve.SpareCollections()()
+	defer serve.ReduceGC()()
 	service, err := serve.New(s.ctx, serve.Options{Config: cfg, Log: s.log, Drain: c.Drain})
 	if err != nil {
 		return err

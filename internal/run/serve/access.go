@@ -16,15 +16,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/config"
 )
 
-// AccessSources are where a report about a person comes from by a configuration: the logs of the audit, with folders of
-// other proxies, and the log in which it is recorded. The connection, the policy and the registry are the caller's to
-// add.
+// AccessSources are the sources of a report about a person that a configuration names: the logs of the audit, with
+// folders of other proxies, and the log in which the report is recorded. The caller adds the connection, the policy and
+// the registry.
 func AccessSources(c *config.Config, database string, folders []string) access.Sources {
 	out := access.Sources{Database: database, AuditKey: c.Audit.Key}
 	recorded := c.Audit.Mode != string(audit.Off)
 	out.Logs = func(ctx context.Context, f func(access.Log) error) error {
 		if recorded {
-			if err := logs(ctx, c, f); err != nil {
+			if err := eachLog(ctx, c, f); err != nil {
 				return err
 			}
 		}
@@ -38,13 +38,13 @@ func AccessSources(c *config.Config, database string, folders []string) access.S
 	if recorded {
 		out.Reports = func(key audit.Key) (*audit.Log, string, error) {
 			log, err := openReports(c, key)
-			return log, told(c.Audit.Reports()), err
+			return log, nameInReport(c.Audit.Reports()), err
 		}
 	}
 	return out
 }
 
-// LogName is what a log of the audit is called: its folder, or its chain.
+// LogName is the name of a log of the audit for operators: its folder, or its chain.
 func LogName(a config.Audit) string {
 	if a.Sink == config.SinkDatabase {
 		return fmt.Sprintf("chain %s of database %s", a.Chain, a.Database)
@@ -52,21 +52,22 @@ func LogName(a config.Audit) string {
 	return a.File
 }
 
-// told is what a report calls it, which goes to somebody who need not know the folders of this machine.
-func told(a config.Audit) string {
+// nameInReport is its name in a report, whose reader need not know the folders of this machine.
+func nameInReport(a config.Audit) string {
 	if a.Sink == config.SinkDatabase {
 		return LogName(a)
 	}
 	return filepath.Base(a.File)
 }
 
-// logs hands on those of the configuration: its folder, or all chains of its database, those of other proxies too.
-func logs(ctx context.Context, c *config.Config, f func(access.Log) error) error {
+// eachLog calls f with the logs of the configuration: its folder, or all chains of its database, those of other proxies
+// too.
+func eachLog(ctx context.Context, c *config.Config, f func(access.Log) error) error {
 	if c.Audit.Sink != config.SinkDatabase {
 		if _, err := os.Stat(c.Audit.File); errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		return f(access.Log{Name: told(c.Audit), From: audit.Folder(c.Audit.File), Own: true, Anchor: c.Audit.Anchor})
+		return f(access.Log{Name: nameInReport(c.Audit), From: audit.Folder(c.Audit.File), Own: true, Anchor: c.Audit.Anchor})
 	}
 	return withRecords(ctx, c, c.Audit, func(conn *pgx.Conn) error {
 		chains, err := pgchain.Chains(ctx, conn)
@@ -78,7 +79,7 @@ func logs(ctx context.Context, c *config.Config, f func(access.Log) error) error
 			if a.Chain = chain; a.OfReports() {
 				continue
 			}
-			if err := atOneMoment(ctx, conn, func() error {
+			if err := inSnapshot(ctx, conn, func() error {
 				log := access.Log{Name: LogName(a), From: pgchain.NewReader(ctx, conn, a.Database, chain)}
 				if chain == c.Audit.Chain {
 					log.Own, log.Anchor = true, c.Audit.Anchor
@@ -92,7 +93,7 @@ func logs(ctx context.Context, c *config.Config, f func(access.Log) error) error
 	})
 }
 
-// AuditSource hands on where the records of a log are: a folder, or a database; at one moment, or as they come.
+// AuditSource calls f with the records of a log: in a folder, or in a database; in one snapshot, or, live, as they come.
 func AuditSource(ctx context.Context, c *config.Config, a config.Audit, live bool, f func(audit.Source) error) error {
 	if a.Sink != config.SinkDatabase {
 		return f(audit.Folder(a.File))
@@ -102,23 +103,25 @@ func AuditSource(ctx context.Context, c *config.Config, a config.Audit, live boo
 		if live {
 			return f(from)
 		}
-		return atOneMoment(ctx, conn, func() error { return f(from) })
+		return inSnapshot(ctx, conn, func() error { return f(from) })
 	})
 }
 
-// AuditGuards tells what does not keep the records of a database as they are any more; nothing where they are in files.
-func AuditGuards(ctx context.Context, c *config.Config, a config.Audit) (loose []string, err error) {
+// AuditGuards lists the guards of the records in a database that are missing, so that records could be changed; none
+// where they are in files.
+func AuditGuards(ctx context.Context, c *config.Config, a config.Audit) (missing []string, err error) {
 	if a.Sink != config.SinkDatabase {
 		return nil, nil
 	}
 	err = withRecords(ctx, c, a, func(conn *pgx.Conn) error {
-		loose, err = pgchain.MissingGuards(ctx, conn)
+		missing, err = pgchain.MissingGuards(ctx, conn)
 		return err
 	})
-	return loose, err
+	return missing, err
 }
 
-func atOneMoment(ctx context.Context, conn *pgx.Conn, f func() error) error {
+// inSnapshot runs f in a transaction that sees one snapshot.
+func inSnapshot(ctx context.Context, conn *pgx.Conn, f func() error) error {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return fmt.Errorf("audit: %w", err)
@@ -127,7 +130,7 @@ func atOneMoment(ctx context.Context, conn *pgx.Conn, f func() error) error {
 	return f()
 }
 
-// withRecords connects to the database that keeps them, as the control role.
+// withRecords connects to the database that has the records, as the control role.
 func withRecords(ctx context.Context, c *config.Config, a config.Audit, f func(*pgx.Conn) error) error {
 	connect, err := auditConnection(c, a)
 	if err != nil {
@@ -141,7 +144,7 @@ func withRecords(ctx context.Context, c *config.Config, a config.Audit, f func(*
 	return f(conn)
 }
 
-// TryAudit tells why the database that keeps the records of a log would not take one now.
+// TryAudit returns the reason why the database that has the records of a log would not take one now; nil if it would.
 func TryAudit(ctx context.Context, c *config.Config, a config.Audit) error {
 	return withRecords(ctx, c, a, func(conn *pgx.Conn) error { return pgchain.TryAppend(ctx, conn) })
 }

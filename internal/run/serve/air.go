@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/metrics"
 )
 
-// airClean is the time between two looks for sessions of interactions that are over.
+// airClean is the time between two searches for sessions of interactions that are over.
 const airClean = time.Minute
 
 func newTracker(c config.AIR) *air.Tracker {
@@ -34,7 +34,7 @@ func (s *Service) cleanAIR(ctx context.Context) {
 	}
 }
 
-// countAIR publishes what was tracked.
+// countAIR publishes the numbers of the tracker.
 func (s *Service) countAIR() {
 	c := s.air.Counts(time.Now())
 	s.counts.AIR(metrics.AIR{Interactions: c.Interactions, ByTime: c.ByTime, ByMessages: c.ByMessages,

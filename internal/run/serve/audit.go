@@ -13,7 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// openAudit opens the log of a configuration, with its key, which is made where there is none yet.
+// openAudit opens the log of a configuration with its key, and makes the key where there is none yet.
 func openAudit(c *config.Config, observer audit.Observer, log *slog.Logger) (*audit.Log, error) {
 	o, err := auditConfig(c, c.Audit)
 	if err != nil {
@@ -40,7 +40,7 @@ func openReports(c *config.Config, key audit.Key) (*audit.Log, error) {
 	return audit.Open(o)
 }
 
-// auditConfig is what one of the logs of a configuration is made of, but for its key.
+// auditConfig configures one of the logs of a configuration, without its key.
 func auditConfig(c *config.Config, a config.Audit) (audit.Config, error) {
 	o := audit.Config{Mode: audit.Mode(a.Mode), Anchor: a.Anchor}
 	o.MaxSegment, o.MaxAge, o.Retention = a.Sizes()
@@ -56,8 +56,8 @@ func auditConfig(c *config.Config, a config.Audit) (audit.Config, error) {
 	return o, nil
 }
 
-// auditKey loads the key, or makes it where no record needs the one that is missing. store is nil where records are in
-// files.
+// auditKey loads the key. Where it is missing and there are no records that need it, it makes one. store is nil where
+// records are in files.
 func auditKey(a config.Audit, store audit.Store) (audit.Key, error) {
 	if store == nil {
 		return audit.EnsureKey(a.Key, audit.Folder(a.File))
@@ -66,7 +66,7 @@ func auditKey(a config.Audit, store audit.Store) (audit.Key, error) {
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return key, err
 	}
-	// Without the key the records have to be looked at first.
+	// Whether there are records has to be known first.
 	if err := store.Take(); err != nil {
 		return key, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonAudit,
 			"the audit's key %s is not there, and it cannot be told whether records need it: %v", a.Key, err).
@@ -76,7 +76,7 @@ func auditKey(a config.Audit, store audit.Store) (audit.Key, error) {
 	return audit.EnsureKey(a.Key, store)
 }
 
-// auditConnection is how the records of a configuration are reached that are kept in a database.
+// auditConnection is the connection to the database that has the records of a configuration.
 func auditConnection(c *config.Config, a config.Audit) (*pgx.ConnConfig, error) {
 	db := c.Databases[a.Database]
 	dsn, err := c.ConnString(db, db.Roles.Control, db.Secrets.Control)

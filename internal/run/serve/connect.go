@@ -13,14 +13,14 @@ import (
 	"github.com/pgconsent/pgconsent/proxy"
 )
 
-// Connect opens an agent's session for a face: a connection to the proxy within the process, which enforces, records
-// and limits what goes over it as for the agent's own client, and ends it when the agent is disabled or the service
-// drains. Only the password is not asked for: the face has verified the caller. The caller closes it.
+// Connect opens an agent's session for a face: a connection to the proxy within the process. The proxy enforces, records
+// and limits its statements as those of the agent's own client, and ends it when the agent is disabled or the service
+// drains. Only the password is not asked for: the face has verified the caller. The caller closes the connection.
 func (s *Service) Connect(ctx context.Context, caller identity.Caller) (*pgx.Conn, error) {
 	return s.connect(ctx, caller, false, nil)
 }
 
-// connectForLists is Connect for faces that show no column that exists by key only, and that hand notices on.
+// connectForLists is Connect for faces that hide columns which the policy shows by key only, and that forward notices.
 func (s *Service) connectForLists(ctx context.Context, caller identity.Caller,
 	notice func(*pgconn.Notice)) (*pgx.Conn, error) {
 	return s.connect(ctx, caller, true, notice)
@@ -55,15 +55,15 @@ func (s *Service) connect(ctx context.Context, caller identity.Caller, lists boo
 	return conn, nil
 }
 
-// refusal is the error of a session that could not begin. What the proxy says at a login names nothing hidden.
+// refusal is the error of a session that could not begin. The proxy's messages at a login name nothing hidden.
 func refusal(err error) error {
 	var told *pgconn.PgError
 	if errors.As(err, &told) {
 		return sqlstate.New(sqlstate.Code(told.Code), sqlstate.ReasonIdentity, "%s", told.Message).WithHint("%s", told.Hint)
 	}
-	var ours *sqlstate.Error
-	if errors.As(err, &ours) {
-		return ours
+	var own *sqlstate.Error
+	if errors.As(err, &own) {
+		return own
 	}
 	return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "the agent's session could not be opened").
 		WithHint("Try again in a moment.").WithCause(err)

@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/face/operations"
 )
 
-// newConsole makes the pages for people. Off loopback the listener of HTTP speaks TLS, and their cookies travel over
-// nothing else.
-func (s *Service) newConsole(office *operations.AdminService, v identity.Verifier) (*console.Console, error) {
-	return console.New(console.Config{Service: office, Verifier: v, Secure: !s.config.Load().HTTP.Loopback(), Log: s.log})
+// newConsole makes the pages for people. Outside of loopback the HTTP listener speaks TLS, and their cookies are sent over
+// TLS only.
+func (s *Service) newConsole(service *operations.AdminService, v identity.Verifier) (*console.Console, error) {
+	return console.New(console.Config{Service: service, Verifier: v, Secure: !s.config.Load().HTTP.Loopback(), Log: s.log})
 }

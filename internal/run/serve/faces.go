@@ -18,21 +18,63 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// faces are what callers with a token reach over HTTP, besides what machines beside us ask without one.
+// faces are what callers with a token reach over HTTP.
 type faces struct {
 	verifier   identity.Verifier
 	registries map[string]*registry.Registry // by database; none without a consent registry
-	desk       *operations.Service
+	operations *operations.Service
 	api        http.Handler
 	mcp        *mcp.Server
 	console    *console.Console
 }
 
-// newFaces makes them; nil where neither a file of tokens nor JWTs are configured, since then nobody could call.
+// newFaces makes the faces; nil where neither a file of tokens nor JWTs are configured, since then no caller could have a
+// token.
 func (s *Service) newFaces(c *config.Config) (*faces, error) {
 	if c.HTTP.Tokens == "" && s.tokens == nil || c.HTTP.Listen == "off" {
 		return nil, nil
 	}
+	known, err := s.openTokens(c)
+	if err != nil {
+		return nil, err
+	}
+	f := &faces{
+		verifier: enabledAgents{known, s}, registries: map[string]*registry.Registry{},
+		operations: &operations.Service{Databases: map[string]*operations.Database{}, Connect: s.Connect,
+			Record: s.enforcer.RecordCall, AIR: s.air},
+	}
+	databases := map[string]*mcp.Database{}
+	for _, name := range sorted(c.Databases) {
+		if databases[name], err = s.mcpDatabase(c, name); err != nil {
+			return nil, err
+		}
+		if c.Consent != nil {
+			f.registries[name] = databases[name].Registry
+		}
+		f.operations.Databases[name] = &operations.Database{Name: name, Registry: databases[name].Registry, Policy: databases[name].Policy,
+			Privacy: databases[name].Privacy}
+	}
+	admin := s.adminService(f.operations)
+	report := func(ctx context.Context, c identity.Caller, subject string, data bool) (*dsar.Report, error) {
+		return admin.Report(ctx, c, access.Request{Subject: subject, Via: "http", Format: "json", Data: data})
+	}
+	if f.api, err = api.New(api.Config{Service: f.operations, Verifier: f.verifier, Log: s.log, Report: report,
+		Decisions: s.decisions}); err != nil {
+		return nil, err
+	}
+	f.mcp, err = mcp.NewServer(mcp.Config{
+		Verifier: f.verifier, Connect: s.connectForLists, Record: s.enforcer.RecordCall, Databases: databases, Service: f.operations,
+		AIR: s.air, Version: version(), Log: s.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	f.console, err = s.newConsole(admin, f.verifier)
+	return f, err
+}
+
+// openTokens are the tokens that callers may have.
+func (s *Service) openTokens(c *config.Config) (identity.Verifiers, error) {
 	var known identity.Verifiers
 	if c.HTTP.Tokens != "" {
 		tokens, err := identity.OpenTokens(c.HTTP.Tokens, s.config.Load, s.log)
@@ -44,52 +86,30 @@ func (s *Service) newFaces(c *config.Config) (*faces, error) {
 	if s.tokens != nil {
 		known = append(known, s.tokens)
 	}
-	var err error
-	f := &faces{
-		verifier: enabled{known, s}, registries: map[string]*registry.Registry{},
-		desk: &operations.Service{Databases: map[string]*operations.Database{}, Connect: s.Connect, Record: s.enforcer.RecordCall, AIR: s.air},
+	return known, nil
+}
+
+// mcpDatabase is what the tools of one database use.
+func (s *Service) mcpDatabase(c *config.Config, name string) (*mcp.Database, error) {
+	tools := &mcp.Database{
+		Policy: func() *policy.Policy { return s.enforcer.Policy(name) },
+		Attributes: func(agent string) map[string]string {
+			if a, ok := s.config.Load().Agents[agent]; ok && a.Database == name {
+				return a.Attributes
+			}
+			return nil
+		},
 	}
-	desks := map[string]*mcp.Database{}
-	for _, name := range sorted(c.Databases) {
-		tools := &mcp.Database{
-			Policy: func() *policy.Policy { return s.enforcer.Policy(name) },
-			Attributes: func(agent string) map[string]string {
-				if a, ok := s.config.Load().Agents[agent]; ok && a.Database == name {
-					return a.Attributes
-				}
-				return nil
-			},
-		}
-		if tools.Privacy, err = s.privacyDesk(c, name); err != nil {
+	var err error
+	if tools.Privacy, err = s.privacyService(c, name); err != nil {
+		return nil, err
+	}
+	if c.Consent != nil {
+		if tools.Registry, err = Registry(c, name); err != nil {
 			return nil, err
 		}
-		if c.Consent != nil {
-			if tools.Registry, err = Registry(c, name); err != nil {
-				return nil, err
-			}
-			f.registries[name] = tools.Registry
-		}
-		desks[name] = tools
-		f.desk.Databases[name] = &operations.Database{Name: name, Registry: tools.Registry, Policy: tools.Policy,
-			Privacy: tools.Privacy}
 	}
-	office := s.office(f.desk)
-	report := func(ctx context.Context, c identity.Caller, subject string, data bool) (*dsar.Report, error) {
-		return office.Report(ctx, c, access.Request{Subject: subject, Via: "http", Format: "json", Data: data})
-	}
-	if f.api, err = api.New(api.Config{Service: f.desk, Verifier: f.verifier, Log: s.log, Report: report,
-		Decisions: s.decisions}); err != nil {
-		return nil, err
-	}
-	f.mcp, err = mcp.NewServer(mcp.Config{
-		Verifier: f.verifier, Connect: s.connectForLists, Record: s.enforcer.RecordCall, Databases: desks, Service: f.desk,
-		AIR: s.air, Version: version(), Log: s.log,
-	})
-	if err != nil {
-		return nil, err
-	}
-	f.console, err = s.newConsole(office, f.verifier)
-	return f, err
+	return tools, nil
 }
 
 // Registry is the consent registry of a database as the faces use it; nil without one.
@@ -107,12 +127,12 @@ func (f *faces) handle(mux *http.ServeMux) {
 	mux.Handle("/openapi.json", f.api)
 	mux.Handle("/mcp", f.mcp)
 	mux.Handle(console.Base, f.console)
-	mux.Handle("/", f.api) // what a policy has under a path of its own, and what is nowhere
+	mux.Handle("/", f.api) // paths that the policy declares, and all unknown ones
 }
 
-// plainly hands paths with // or .. to the API, which has nothing there: a multiplexer would send their callers
-// elsewhere, tokens and all.
-func (f *faces) plainly(mux http.Handler) http.Handler {
+// plainPaths hands paths with // or .. to the API, which has nothing there: a multiplexer would redirect their callers,
+// who would send their tokens again.
+func (f *faces) plainPaths(mux http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !api.CanonicalPath(r) {
 			f.api.ServeHTTP(w, r)
@@ -122,26 +142,26 @@ func (f *faces) plainly(mux http.Handler) http.Handler {
 	})
 }
 
-// run does what faces do by the clock until ctx ends.
+// run does the regular work of the faces until ctx ends.
 func (f *faces) run(ctx context.Context) {
 	f.mcp.Run(ctx)
 }
 
-// close is for when nobody is answered any more.
+// close closes the faces when no caller is answered any more.
 func (f *faces) close() {
 	for _, r := range f.registries {
 		r.Close()
 	}
 }
 
-// enabled refuses agents that could not log in.
-type enabled struct {
+// enabledAgents refuses the tokens of agents that could not log in.
+type enabledAgents struct {
 	identity.Verifier
 	service *Service
 }
 
 // Verify implements identity.Verifier.
-func (e enabled) Verify(ctx context.Context, bearer string) (identity.Caller, error) {
+func (e enabledAgents) Verify(ctx context.Context, bearer string) (identity.Caller, error) {
 	c, err := e.Verifier.Verify(ctx, bearer)
 	if err != nil || c.Role != identity.Agent {
 		return c, err

@@ -12,15 +12,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/face/identity"
 )
 
-// handler serves the faces to callers with a token, and what a machine beside us asks: that needs none on loopback, and
-// tells nothing of a person, a statement or a secret. From elsewhere the metrics are for operators, and a probe learns
-// yes or no.
+// handler serves the faces to callers with a token, and metrics and probes to programs. On loopback these need no token:
+// they tell nothing of a person, a statement or a secret. From elsewhere the metrics are for operators only, and a probe
+// learns yes or no.
 func (s *Service) handler() http.Handler {
 	mux := http.NewServeMux()
-	beside := s.config.Load().HTTP.Loopback()
-	counted := promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})
+	local := s.config.Load().HTTP.Loopback()
+	counts := promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-		if _, shown := r.Header["Authorization"]; (!beside || shown || handedOn(r)) && !s.operator(r) {
+		if _, shown := r.Header["Authorization"]; (!local || shown || isForwarded(r)) && !s.isOperator(r) {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="pgconsent"`)
 			http.Error(w, "a token of the role operator is required", http.StatusUnauthorized)
 			return
@@ -29,22 +29,22 @@ func (s *Service) handler() http.Handler {
 			s.sweepers.count(r.Context())
 		}
 		s.countAIR()
-		counted.ServeHTTP(w, r)
+		counts.ServeHTTP(w, r)
 	})
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		if err := s.Ready(); err != nil {
-			what := "not ready"
-			if beside && !handedOn(r) {
-				what += ": " + err.Error()
+			text := "not ready"
+			if local && !isForwarded(r) {
+				text += ": " + err.Error()
 			}
-			http.Error(w, what, http.StatusServiceUnavailable)
+			http.Error(w, text, http.StatusServiceUnavailable)
 			return
 		}
 		fmt.Fprintln(w, "ready")
-		if beside && !handedOn(r) {
-			for _, what := range s.enforcer.Degraded() {
-				fmt.Fprintln(w, what)
+		if local && !isForwarded(r) {
+			for _, limit := range s.enforcer.Degraded() {
+				fmt.Fprintln(w, limit)
 			}
 		}
 	})
@@ -52,18 +52,18 @@ func (s *Service) handler() http.Handler {
 		return mux
 	}
 	s.faces.handle(mux)
-	return s.faces.plainly(mux)
+	return s.faces.plainPaths(mux)
 }
 
-// handedOn tells whether another server says that it hands a request on, as a tunnel does that ends beside us: then it
-// comes from somewhere else.
-func handedOn(r *http.Request) bool {
+// isForwarded tells whether another server has forwarded a request, as a tunnel on this machine does: then it comes from
+// somewhere else.
+func isForwarded(r *http.Request) bool {
 	return slices.ContainsFunc([]string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip",
 		"Cf-Connecting-Ip", "Via"}, func(name string) bool { return len(r.Header[name]) > 0 })
 }
 
-// operator tells whether a request shows the token of one.
-func (s *Service) operator(r *http.Request) bool {
+// isOperator tells whether a request has the token of an operator.
+func (s *Service) isOperator(r *http.Request) bool {
 	token, ok := identity.Bearer(r.Header)
 	if !ok || s.faces == nil {
 		return false
@@ -72,13 +72,13 @@ func (s *Service) operator(r *http.Request) bool {
 	return err == nil && c.Role == identity.Operator
 }
 
-// secured is the listener of HTTP: with TLS where others than this machine can reach it.
-func (s *Service) secured() net.Listener {
-	few := usualLimits.few(s.http)
+// httpListener is the listener of HTTP: with TLS where other machines can reach it.
+func (s *Service) httpListener() net.Listener {
+	limited := defaultLimits.listener(s.http)
 	if s.config.Load().HTTP.Loopback() {
-		return few
+		return limited
 	}
-	return tls.NewListener(few, &tls.Config{
+	return tls.NewListener(limited, &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 			now := s.certificate.Load().Clone()

@@ -10,15 +10,15 @@ import (
 
 // httpLimits bound what one client of the HTTP listener can hold. docs/reference/http.md has the values.
 type httpLimits struct {
-	header      time.Duration // until the header of a request has come
+	header      time.Duration // until the header of a request has arrived
 	request     time.Duration // until all of it has
-	answer      time.Duration // from its header until the last byte of the answer was taken
+	answer      time.Duration // from its header until the client has taken the last byte of the answer
 	idle        time.Duration // between two requests of a connection
 	headerBytes int
 	connections int // at a time
 }
 
-var usualLimits = httpLimits{header: 10 * time.Second, request: 30 * time.Second, answer: 90 * time.Second,
+var defaultLimits = httpLimits{header: 10 * time.Second, request: 30 * time.Second, answer: 90 * time.Second,
 	idle: 2 * time.Minute, headerBytes: 64 << 10, connections: 1024}
 
 func (l httpLimits) server(h http.Handler, log *slog.Logger) *http.Server {
@@ -29,19 +29,19 @@ func (l httpLimits) server(h http.Handler, log *slog.Logger) *http.Server {
 	}
 }
 
-// few lets so many connections be open at a time; one more is closed at once, so that nobody waits for those who hold
-// theirs.
-func (l httpLimits) few(listener net.Listener) net.Listener {
-	return &fewListener{Listener: listener, open: make(chan struct{}, l.connections)}
+// listener lets so many connections be open at a time. One more is closed at once, so that no client waits for those who
+// hold theirs.
+func (l httpLimits) listener(listener net.Listener) net.Listener {
+	return &limitedListener{Listener: listener, open: make(chan struct{}, l.connections)}
 }
 
-type fewListener struct {
+type limitedListener struct {
 	net.Listener
 	open chan struct{}
 }
 
 // Accept implements net.Listener.
-func (l *fewListener) Accept() (net.Conn, error) {
+func (l *limitedListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
 		if err != nil {

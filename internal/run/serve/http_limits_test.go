@@ -13,8 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Whoever is slow, or comes with too many connections, loses them. The times are short here; nothing depends on how
-// long anything takes.
+// A client that is slow, or has too many connections, loses them. The limits are short here; the test does not depend on
+// how long anything takes.
 func TestHTTPLimits(t *testing.T) {
 	short, long := 50*time.Millisecond, time.Hour
 	serve := func(l httpLimits, h http.HandlerFunc) (dial func() net.Conn) {
@@ -25,7 +25,7 @@ func TestHTTPLimits(t *testing.T) {
 		}
 		server := l.server(h, slog.New(slog.DiscardHandler))
 		ended := make(chan error, 1)
-		go func() { ended <- server.Serve(l.few(listener)) }()
+		go func() { ended <- server.Serve(l.listener(listener)) }()
 		t.Cleanup(func() {
 			_ = server.Close()
 			if err := <-ended; !errors.Is(err, http.ErrServerClosed) {

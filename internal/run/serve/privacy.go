@@ -11,13 +11,13 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// privacyDesk is what faces grant and look at grants with, in one database.
-func (s *Service) privacyDesk(c *config.Config, name string) (*privacy.Service, error) {
+// privacyService is how faces make and show grants, in one database.
+func (s *Service) privacyService(c *config.Config, name string) (*privacy.Service, error) {
 	found, err := targets(c)
 	if err != nil {
 		return nil, err
 	}
-	desk := &privacy.Service{
+	service := &privacy.Service{
 		Policy:        func() *policy.Policy { return s.enforcer.Policy(name) },
 		ConnectCaller: s.Connect,
 		AgentAttributes: func() map[string]map[string]string {
@@ -32,14 +32,14 @@ func (s *Service) privacyDesk(c *config.Config, name string) (*privacy.Service, 
 	}
 	for _, t := range found {
 		if t.Name == name {
-			desk.ConnectControl, desk.ConnectAgentRole = logsIn(t.Control), logsIn(t.Agent)
+			service.ConnectControl, service.ConnectAgentRole = connector(t.Control), connector(t.Agent)
 		}
 	}
-	return desk, nil
+	return service, nil
 }
 
-// logsIn connects with a connection string of ours.
-func logsIn(dsn string) func(context.Context) (*pgx.Conn, error) {
+// connector logs in with a connection string.
+func connector(dsn string) func(context.Context) (*pgx.Conn, error) {
 	return func(ctx context.Context) (*pgx.Conn, error) {
 		c, err := pgx.ParseConfig(dsn)
 		if err != nil {

@@ -39,13 +39,13 @@ func Registry(c *config.Config, database string) (*registry.Registry, error) {
 		Settings: ConsentSettings(c.Consent)})
 }
 
-// BeginRegistry makes the key of the consent registry, if it is configured and the key is not there, and anchors the
-// registry while it is empty. conn is that of migrate, which has just installed it.
+// BeginRegistry makes the key of the consent registry, if a registry is configured and the key is not there, and anchors
+// the registry while it is empty. conn is the connection of migrate, which has just installed the registry.
 func BeginRegistry(ctx context.Context, c *config.Config, conn *pgx.Conn, database string) (made bool, err error) {
 	if c.Consent == nil {
 		return false, nil
 	}
-	// A registry whose key was lost needs its key, and no other.
+	// A registry whose key was lost needs that key, and no other.
 	if _, err := os.Stat(c.Consent.Key); errors.Is(err, os.ErrNotExist) {
 		var records bool
 		if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pgconsent.consent_record)").Scan(&records); err != nil {
@@ -67,8 +67,8 @@ func BeginRegistry(ctx context.Context, c *config.Config, conn *pgx.Conn, databa
 	return made, registry.AnchorEmpty(ctx, conn, keys, c.Consent.Anchor, database)
 }
 
-// acknowledged tells of a consent registry that lacks what this proxy has acknowledged. Whose consent was withdrawn is
-// not known then.
+// acknowledged is the error of a consent registry without records that this proxy has acknowledged, as after a restore:
+// withdrawals may be among them.
 func acknowledged(ctx context.Context, conn *pgx.Conn, c *config.Config, database string) error {
 	if c.Consent == nil {
 		return nil

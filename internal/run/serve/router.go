@@ -13,22 +13,22 @@ import (
 	"github.com/pgconsent/pgconsent/proxy"
 )
 
-// router tells owners, agents and everybody else apart. What it is not sure of it refuses.
+// router tells owners, agents and all other clients apart. It refuses a client that it is not sure of.
 type router struct {
 	enforcer  *enforce.Enforcer
 	mock      []byte
-	vouch     vouchers
-	tokens    *identity.JWT // nil: none are taken
+	verifiers verifiers
+	tokens    *identity.JWT // nil: none are accepted
 	databases map[string]upstream
 }
 
 type upstream struct {
 	owners []string
-	owner  proxy.Upstream // without role: an owner logs in by himself
+	owner  proxy.Upstream // without role: an owner logs in with its own
 	agent  proxy.Upstream
 }
 
-func newRouter(c *config.Config, e *enforce.Enforcer, v vouchers, tokens *identity.JWT) (*router, error) {
+func newRouter(c *config.Config, e *enforce.Enforcer, v verifiers, tokens *identity.JWT) (*router, error) {
 	mock, err := mockKey(c)
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func newRouter(c *config.Config, e *enforce.Enforcer, v vouchers, tokens *identi
 	if err != nil {
 		return nil, err
 	}
-	r := &router{tokens: tokens, enforcer: e, mock: mock, vouch: v, databases: map[string]upstream{}}
+	r := &router{tokens: tokens, enforcer: e, mock: mock, verifiers: v, databases: map[string]upstream{}}
 	network, address := c.Upstream.Dial()
 	for name, db := range c.Databases {
 		password, err := config.Secret(db.Secrets.Agent)
@@ -55,21 +55,21 @@ func newRouter(c *config.Config, e *enforce.Enforcer, v vouchers, tokens *identi
 // Route implements proxy.Router.
 func (r *router) Route(user, database string) proxy.Route {
 	db, ok := r.databases[database]
-	// Where the server is not known to ask owners for a password, nobody is taken for one.
-	if ok && slices.Contains(db.owners, user) && r.vouch[database].asked.Load() {
+	// Where the server is not known to ask owners for a password, no client is served as one.
+	if ok && slices.Contains(db.owners, user) && r.verifiers[database].asksOwners.Load() {
 		return proxy.Route{Kind: proxy.Owner, Upstream: db.owner}
 	}
 	if access, known := r.enforcer.Agent(user, database); ok && known {
 		to := db.agent
 		to.Params = access.Params
-		var password func(context.Context, string) (proxy.Granted, error)
+		var password func(context.Context, string) (proxy.TokenGrant, error)
 		if access.Token {
-			password = func(ctx context.Context, token string) (proxy.Granted, error) {
+			password = func(ctx context.Context, token string) (proxy.TokenGrant, error) {
 				if r.tokens == nil {
-					return proxy.Granted{}, errors.New("no tokens are taken")
+					return proxy.TokenGrant{}, errors.New("no tokens are accepted")
 				}
 				attributes, until, err := r.tokens.Agent(ctx, token, user, database)
-				return proxy.Granted{Attributes: attributes, Until: until}, err
+				return proxy.TokenGrant{Attributes: attributes, Until: until}, err
 			}
 		}
 		return proxy.Route{

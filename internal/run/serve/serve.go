@@ -1,8 +1,8 @@
-// Package serve runs the sidecar: it builds from a configuration the enforcer, the proxy, the audit log and the HTTP
-// listener, and takes them down in the order that loses nothing.
+// Package serve runs the sidecar: it builds the enforcer, the proxy, the audit log and the HTTP listener from a
+// configuration, and stops them in the order that loses nothing.
 //
-// Guarantee: no agent is served before its database has been vouched for, and none after [Service.Run] has begun to
-// drain. A reload either takes effect as a whole for each agent list, policy and certificate, or leaves the old one.
+// Guarantee: no agent is served before its database has been verified, and none after [Service.Run] has begun to drain. A
+// reload either applies an agent list, a policy or a certificate as a whole, or leaves the old one active.
 package serve
 
 import (
@@ -15,10 +15,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,7 +28,6 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/air"
 	"github.com/pgconsent/pgconsent/internal/run/config"
 	"github.com/pgconsent/pgconsent/internal/run/metrics"
-	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 	"github.com/pgconsent/pgconsent/proxy"
 	"github.com/pgconsent/pgconsent/rewrite"
 )
@@ -42,8 +39,8 @@ type Options struct {
 	Drain  time.Duration // how long sessions may go on after the end was asked for; 0: [DefaultDrain]
 }
 
-// DefaultDrain is well within what Kubernetes (30 s) and systemd (90 s) wait before they kill. Sessions of owners use
-// it up: their bytes are not parsed, so nobody knows whether they are idle.
+// DefaultDrain is well within the time after which Kubernetes (30 s) and systemd (90 s) kill a process. Sessions of
+// owners use it up: their bytes are not parsed, so the proxy does not know whether they are idle.
 const DefaultDrain = 10 * time.Second
 
 // Service is a sidecar with its listeners open.
@@ -60,17 +57,17 @@ type Service struct {
 	enforcer    *enforce.Enforcer
 	proxy       *proxy.Server
 	router      *router
-	tokens      *identity.JWT // nil: none are taken
+	tokens      *identity.JWT // nil: none are accepted
 	clients     net.Listener
 	http        net.Listener // nil: off
 	sweepers    *sweepers    // nil: no consent registry is configured
-	faces       *faces       // nil: nobody has a token
+	faces       *faces       // nil: no caller can have a token
 	draining    atomic.Bool
 	reloading   sync.Mutex
 	started     time.Time
 }
 
-// New opens the listeners, then the audit log, then looks at the databases. What it returns serves nobody until Run.
+// New opens the listeners, then the audit log, then verifies the databases. The service serves nobody until Run.
 func New(ctx context.Context, o Options) (_ *Service, err error) {
 	if o.Config == nil {
 		return nil, errors.New("serve: Options.Config is required")
@@ -89,64 +86,82 @@ func New(ctx context.Context, o Options) (_ *Service, err error) {
 			s.abandon()
 		}
 	}()
-	if s.clients, err = listen(c.Listen); err != nil {
+	if err := s.openListeners(c); err != nil {
 		return nil, err
 	}
-	if c.HTTP.Listen != "off" {
-		if s.http, err = listen(c.HTTP.Listen); err != nil {
-			return nil, err
-		}
-	}
-	certificate, err := loadCertificate(c.TLS)
-	if err != nil {
-		return nil, err
-	}
-	s.certificate.Store(certificate)
-	if s.credentials, err = config.OpenCredentials(c.Credentials); err != nil {
-		return nil, err
-	}
-	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	counts := metrics.New(s.registry)
-	s.counts, s.air = counts, newTracker(c.AIR)
-	if s.audit, err = openAudit(c, counts, s.log); err != nil {
-		return nil, err
-	}
-	if s.sweepers, err = s.newSweepers(c, counts); err != nil {
-		return nil, err
-	}
-	databases, err := targets(c)
-	if err != nil {
+	if err := s.openRecords(c); err != nil {
 		return nil, err
 	}
 	for _, old := range c.Outdated {
 		s.log.Warn("the configuration has an old spelling, which stays accepted", "write", old)
 	}
-	vouch := newVouchers(c, s.log)
-	mode := rewrite.Both
-	if c.Enforcement == config.Auto {
-		mode = rewrite.Auto
-	}
-	s.enforcer, err = enforce.New(ctx, enforce.Config{
-		Databases: databases, Agents: s.agents(c), Audit: s.audit, Metrics: counts, Log: s.log, AIR: s.air,
-		Check: vouch.check, Mode: mode,
-		StaleAfter: c.Stale(),
-	})
-	if err != nil {
-		return nil, err
-	}
-	if c.JWT != nil {
-		s.tokens = identity.NewJWT(s.config.Load)
-	}
-	if s.router, err = newRouter(c, s.enforcer, vouch, s.tokens); err != nil {
+	if err := s.startEnforcement(ctx, c); err != nil {
 		return nil, err
 	}
 	if s.faces, err = s.newFaces(c); err != nil {
 		return nil, err
 	}
 	s.proxy, err = proxy.New(proxy.Config{
-		Listen: c.Listen, TLS: s.certificate.Load, Router: s.router, Log: s.log, Metrics: counts, MaxSessions: s.maxSessions,
+		Listen: c.Listen, TLS: s.certificate.Load, Router: s.router, Log: s.log, Metrics: s.counts, MaxSessions: s.maxSessions,
 	})
 	return s, err
+}
+
+// openListeners opens the ports, and reads the certificate and the credentials that they need.
+func (s *Service) openListeners(c *config.Config) (err error) {
+	if s.clients, err = listen(c.Listen); err != nil {
+		return err
+	}
+	if c.HTTP.Listen != "off" {
+		if s.http, err = listen(c.HTTP.Listen); err != nil {
+			return err
+		}
+	}
+	certificate, err := loadCertificate(c.TLS)
+	if err != nil {
+		return err
+	}
+	s.certificate.Store(certificate)
+	s.credentials, err = config.OpenCredentials(c.Credentials)
+	return err
+}
+
+// openRecords makes the metrics and opens the audit log and the consent registries.
+func (s *Service) openRecords(c *config.Config) (err error) {
+	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	s.counts = metrics.New(s.registry)
+	s.air = newTracker(c.AIR)
+	if s.audit, err = openAudit(c, s.counts, s.log); err != nil {
+		return err
+	}
+	s.sweepers, err = s.newSweepers(c, s.counts)
+	return err
+}
+
+// startEnforcement verifies the databases, and makes the router that tells their agents from other clients.
+func (s *Service) startEnforcement(ctx context.Context, c *config.Config) error {
+	databases, err := targets(c)
+	if err != nil {
+		return err
+	}
+	verifiers := newVerifiers(c, s.log)
+	mode := rewrite.Both
+	if c.Enforcement == config.Auto {
+		mode = rewrite.Auto
+	}
+	s.enforcer, err = enforce.New(ctx, enforce.Config{
+		Databases: databases, Agents: s.agents(c), Audit: s.audit, Metrics: s.counts, Log: s.log, AIR: s.air,
+		Check: verifiers.check, Mode: mode,
+		StaleAfter: c.Stale(),
+	})
+	if err != nil {
+		return err
+	}
+	if c.JWT != nil {
+		s.tokens = identity.NewJWT(s.config.Load)
+	}
+	s.router, err = newRouter(c, s.enforcer, verifiers, s.tokens)
+	return err
 }
 
 // abandon closes what New had opened.
@@ -160,7 +175,7 @@ func (s *Service) abandon() {
 		s.enforcer.Close()
 	}
 	if s.audit != nil {
-		closing, cancel := context.WithTimeout(context.Background(), 5*time.Second) // its disk may not answer
+		closing, cancel := context.WithTimeout(context.Background(), closeTime)
 		defer cancel()
 		_ = s.audit.Close(closing)
 	}
@@ -194,32 +209,19 @@ func (s *Service) Run(ctx context.Context) error {
 			failed <- fmt.Errorf("listening for clients: %w", err)
 		}
 	})
-	web := usualLimits.server(s.handler(), s.log)
+	web := defaultLimits.server(s.handler(), s.log)
 	if s.http != nil {
 		wait.Go(func() {
-			if err := web.Serve(s.secured()); !errors.Is(err, http.ErrServerClosed) {
+			if err := web.Serve(s.httpListener()); !errors.Is(err, http.ErrServerClosed) {
 				failed <- fmt.Errorf("listening for http: %w", err)
 			}
 		})
 	}
-	watching, stopWatching := context.WithCancel(ctx)
-	defer stopWatching()
-	wait.Go(func() { s.cleanAIR(watching) })
-	wait.Go(func() {
-		if s.sweepers != nil {
-			s.sweepers.run(watching)
-		}
-	})
-	wait.Go(func() {
-		if s.faces != nil {
-			s.faces.run(watching)
-		}
-	})
-	wait.Go(func() {
-		s.credentials.Watch(watching, s.log, func() { s.enforcer.SetAgents(s.agents(s.config.Load())) })
-	})
-	s.log.Info("serving", "listen", s.clients.Addr().String(), "agents", len(s.config.Load().Agents), "databases",
-		len(s.config.Load().Databases))
+	background, stop := context.WithCancel(ctx)
+	defer stop()
+	s.startBackground(background, &wait)
+	c := s.config.Load()
+	s.log.Info("serving", "listen", s.clients.Addr().String(), "agents", len(c.Agents), "databases", len(c.Databases))
 
 	var err error
 	select {
@@ -229,80 +231,55 @@ func (s *Service) Run(ctx context.Context) error {
 		s.log.Error("stopping", "error", err)
 	}
 	s.draining.Store(true)
-	stopWatching()
-	// /readyz says no while draining, /metrics goes on until the sessions are gone.
-	drained, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.drain)
-	defer cancel()
-	if e := s.proxy.Shutdown(drained); e != nil {
-		s.log.Warn("sessions were cut off when the drain time was over")
-	}
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	_ = web.Shutdown(closing)
-	if s.faces != nil {
-		s.faces.close()
-	}
-	s.enforcer.Close()
-	if e := s.audit.Close(closing); e != nil {
-		err = errors.Join(err, fmt.Errorf("audit: %w", e))
+	stop()
+	if e := s.shutdown(context.WithoutCancel(ctx), web); e != nil {
+		err = errors.Join(err, e)
 	}
 	wait.Wait()
 	s.log.Info("stopped")
 	return err
 }
 
-// Reload reads agents, credentials, policies and the certificate again. Each that is wrong leaves its old one in force.
-func (s *Service) Reload() error {
-	s.reloading.Lock()
-	defer s.reloading.Unlock()
-	old := s.config.Load()
-	next, err := config.Load(old.Path)
-	if err != nil {
-		s.log.Error("the configuration was not reloaded; the old one stays in force", "error", err)
-		return err
+// startBackground starts the work that goes on until ctx ends.
+func (s *Service) startBackground(ctx context.Context, wait *sync.WaitGroup) {
+	wait.Go(func() { s.cleanAIR(ctx) })
+	if s.sweepers != nil {
+		wait.Go(func() { s.sweepers.run(ctx) })
 	}
-	var failed []error
-	if fixed(old) != fixed(next) {
-		s.log.Warn("listen, http, upstream, databases, credentials, enforcement, audit and air take effect at the next start")
+	if s.faces != nil {
+		wait.Go(func() { s.faces.run(ctx) })
 	}
-	if certificate, err := loadCertificate(next.TLS); err != nil {
-		failed = append(failed, err)
-	} else if (certificate == nil) == (s.certificate.Load() == nil) {
-		s.certificate.Store(certificate)
+	wait.Go(func() {
+		s.credentials.Watch(ctx, s.log, func() { s.enforcer.SetAgents(s.agents(s.config.Load())) })
+	})
+}
+
+// shutdown drains the sessions and stops everything else. /readyz says no while draining, and /metrics goes on until the
+// sessions are gone.
+func (s *Service) shutdown(ctx context.Context, web *http.Server) error {
+	drained, cancel := context.WithTimeout(ctx, s.drain)
+	defer cancel()
+	if err := s.proxy.Shutdown(drained); err != nil {
+		s.log.Warn("sessions were cut off when the drain time was over")
 	}
-	if err := s.credentials.Reload(); err != nil {
-		failed = append(failed, err)
+	closing, cancel := context.WithTimeout(ctx, closeTime)
+	defer cancel()
+	_ = web.Shutdown(closing)
+	if s.faces != nil {
+		s.faces.close()
 	}
-	running := *old
-	running.Agents = next.Agents
-	s.config.Store(&running)
-	s.enforcer.SetAgents(s.agents(&running))
-	if err := s.enforcer.Reload(); err != nil {
-		failed = append(failed, err)
+	s.enforcer.Close()
+	if err := s.audit.Close(closing); err != nil {
+		return fmt.Errorf("audit: %w", err)
 	}
-	if err := errors.Join(failed...); err != nil {
-		s.log.Error("reload: what is wrong was left as it was", "error", err)
-		return err
-	}
-	s.log.Info("reloaded", "agents", len(running.Agents))
 	return nil
 }
 
-// fixed is what only a start can change.
-func fixed(c *config.Config) string {
-	var b strings.Builder
-	fmt.Fprintln(&b, c.Listen, c.HTTP, c.Upstream, c.Credentials, c.Enforcement, c.Audit, c.AIR, c.TLS == nil)
-	if c.JWT != nil {
-		fmt.Fprintln(&b, *c.JWT)
-	}
-	for _, name := range sorted(c.Databases) {
-		fmt.Fprintln(&b, name, *c.Databases[name])
-	}
-	return b.String()
-}
+// closeTime bounds the end of the HTTP server and of the audit log, whose disk may not answer.
+const closeTime = 5 * time.Second
 
-// maxSessions is how many sessions agents may have at a time: as many as the configuration says, or as the server has
-// room for.
+// maxSessions is how many sessions agents may have at a time: the number of the configuration, or as many as the server
+// has room for.
 func (s *Service) maxSessions() int {
 	if most := s.config.Load().MaxSessions; most > 0 {
 		return most
@@ -310,7 +287,7 @@ func (s *Service) maxSessions() int {
 	return s.enforcer.MaxSessions()
 }
 
-// agents are the logins as enforcement wants them: what the configuration says, with what the credentials file has.
+// agents are the logins for enforcement: the agents of the configuration, with their lines of the credentials file.
 func (s *Service) agents(c *config.Config) []enforce.Agent {
 	var out []enforce.Agent
 	for _, name := range sorted(c.Agents) {
@@ -349,41 +326,9 @@ func targets(c *config.Config) ([]enforce.Database, error) {
 	return out, nil
 }
 
-func listen(address string) (net.Listener, error) {
-	network := "tcp"
-	if strings.HasPrefix(address, "/") {
-		network = "unix"
-	}
-	l, err := net.Listen(network, address)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		hint := "Stop what listens there, or name another address."
-		if _, port, e := net.SplitHostPort(address); e == nil {
-			hint = fmt.Sprintf("Stop what listens there (lsof -i :%s shows it), or name another port.", port)
-		}
-		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "%s is in use", address).
-			WithHint("%s", hint).WithCause(err)
-	}
-	if err != nil {
-		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "cannot listen on %s", address).WithCause(err)
-	}
-	return l, nil
-}
-
-func loadCertificate(t *config.TLS) (*tls.Config, error) {
-	if t == nil {
-		return nil, nil
-	}
-	pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
-	if err != nil {
-		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal,
-			"the listener's certificate cannot be used: %v", err).
-			WithHint("tls.cert and tls.key must be a certificate chain and its key in PEM form.")
-	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}, nil
-}
-
-// mockKey decides what a login sees for users who do not exist. It outlives restarts, so that trying a name before and
-// after one tells nothing: it is derived from the secrets the process has. Without any it is random.
+// mockKey makes the credentials of users who do not exist: see [config.Mock]. It is the same after a restart, so that a
+// client learns nothing by trying a name before and after one: it is derived from the passwords that the process has.
+// Without any it is random.
 func mockKey(c *config.Config) ([]byte, error) {
 	h := sha256.New()
 	h.Write([]byte("pgconsent mock key"))

@@ -14,7 +14,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Outbox makes what delivers messages of a registry; nil if no webhook is configured.
+// Outbox makes the outbox that delivers messages of a registry; nil if no webhook is configured.
 func Outbox(c *config.Config, r *registry.Registry) (*sweep.Outbox, error) {
 	w := c.Consent.Webhook
 	if w == nil {
@@ -31,12 +31,12 @@ func Outbox(c *config.Config, r *registry.Registry) (*sweep.Outbox, error) {
 	return &sweep.Outbox{Registry: r, URL: w.URL, Secret: []byte(secret)}, nil
 }
 
-// sweepers are those of all databases, and what was counted of their registries last.
+// sweepers are the sweepers of all databases, and the last numbers of their registries.
 type sweepers struct {
 	service *Service
 	period  time.Duration
-	each    []*sweep.Sweeper
-	boxes   []*sweep.Outbox // nil: no webhook
+	list    []*sweep.Sweeper
+	boxes   []*sweep.Outbox // in the same order; nil: no webhook
 	metrics *metrics.Metrics
 
 	mu      sync.Mutex
@@ -44,7 +44,7 @@ type sweepers struct {
 	last    map[string]operations.SweepState // by database
 }
 
-// sweepers makes them; nil without a consent registry.
+// newSweepers makes the sweepers; nil without a consent registry.
 func (s *Service) newSweepers(c *config.Config, counts *metrics.Metrics) (*sweepers, error) {
 	if c.Consent == nil {
 		return nil, nil
@@ -63,21 +63,21 @@ func (s *Service) newSweepers(c *config.Config, counts *metrics.Metrics) (*sweep
 		if box != nil {
 			box.Log = log
 		}
-		out.each = append(out.each, &sweep.Sweeper{Registry: r, Log: log})
+		out.list = append(out.list, &sweep.Sweeper{Registry: r, Log: log})
 		out.boxes = append(out.boxes, box)
 	}
 	return out, nil
 }
 
-// run sweeps until ctx ends. A database that is away is tried again.
+// run sweeps until ctx ends. A database that does not answer is tried again.
 func (w *sweepers) run(ctx context.Context) {
 	var wait sync.WaitGroup
-	for i, one := range w.each {
+	for i, one := range w.list {
 		wait.Go(func() {
 			defer one.Registry.Close()
 			one.RunEvery(ctx, w.period, w.boxes[i], func(r sweep.Report, d sweep.Delivery, err error) {
 				w.metrics.Delivered(d.Sent, d.Failed)
-				w.remember(one.Registry.Database, r, err)
+				w.store(one.Registry.Database, r, err)
 				if err != nil {
 					w.metrics.Swept(false, 0, 0)
 					one.Log.Error("sweep", "error", err)
@@ -99,8 +99,8 @@ func (w *sweepers) run(ctx context.Context) {
 	wait.Wait()
 }
 
-// remember keeps what a sweep did for the operator.
-func (w *sweepers) remember(database string, r sweep.Report, err error) {
+// store keeps the result of a sweep for the operator.
+func (w *sweepers) store(database string, r sweep.Report, err error) {
 	s := operations.SweepState{Every: w.period, At: time.Now(), Busy: r.Busy, Failures: len(r.Failures), Recorded: r.Recorded}
 	switch {
 	case err != nil:
@@ -119,8 +119,8 @@ func (w *sweepers) remember(database string, r sweep.Report, err error) {
 	w.last[database] = s
 }
 
-// swept is what the last sweep of a database did.
-func (w *sweepers) swept(database string) *operations.SweepState {
+// lastSweep is the result of the last sweep of a database.
+func (w *sweepers) lastSweep(database string) *operations.SweepState {
 	if w == nil {
 		return nil
 	}
@@ -131,18 +131,18 @@ func (w *sweepers) swept(database string) *operations.SweepState {
 	return &s
 }
 
-// count brings the numbers up to date, at most every few seconds. A database that does not answer leaves the old ones.
+// count updates the numbers, at most every few seconds. Where a database does not answer, the old ones stay.
 func (w *sweepers) count(ctx context.Context) {
-	const fresh = 5 * time.Second
+	const countEvery = 5 * time.Second
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if time.Since(w.counted) < fresh {
+	if time.Since(w.counted) < countEvery {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	var all []metrics.Consent
-	for _, one := range w.each {
+	for _, one := range w.list {
 		numbers, err := one.Counts(ctx)
 		if err != nil {
 			one.Log.Warn("consents were not counted", "error", err)

@@ -15,10 +15,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// office is what subjects, owners and operators ask beside the desk. The owner's login is made for each question and ends
-// with it.
-func (s *Service) office(d *operations.Service) *operations.AdminService {
-	o := operations.AdminService{Service: d, ActivePolicy: s.enforcer.ActivePolicy, Overview: s.overview}
+// adminService answers the questions of subjects, owners and operators. Each question has a login of the owner role of
+// its own.
+func (s *Service) adminService(of *operations.Service) *operations.AdminService {
+	o := operations.AdminService{Service: of, ActivePolicy: s.enforcer.ActivePolicy, Overview: s.overview}
 	login := func(role func(*config.Database) (string, string)) func(context.Context, string) (*pgx.Conn, error) {
 		return func(ctx context.Context, database string) (*pgx.Conn, error) {
 			c := s.config.Load()
@@ -57,16 +57,16 @@ func (s *Service) office(d *operations.Service) *operations.AdminService {
 	return operations.NewAdminService(o)
 }
 
-// overview is what the operator is shown.
+// overview is the state of the service for operators.
 func (s *Service) overview(context.Context) operations.Overview {
 	c := s.config.Load()
 	v := operations.Overview{At: time.Now(), Started: s.started, Enforcement: string(c.Enforcement),
 		TLS: s.certificate.Load() != nil, Sessions: s.enforcer.OpenSessions()}
 	v.Denials, v.Denied = s.enforcer.Denials()
 	for _, standing := range s.enforcer.DatabaseStatuses() {
-		d := operations.DatabaseState{DatabaseStatus: standing, Sweep: s.sweepers.swept(standing.Database)}
-		if voucher := s.router.vouch[standing.Database]; voucher != nil {
-			if e := voucher.examined.Load(); e != nil {
+		d := operations.DatabaseState{DatabaseStatus: standing, Sweep: s.sweepers.lastSweep(standing.Database)}
+		if db := s.router.verifiers[standing.Database]; db != nil {
+			if e := db.examination.Load(); e != nil {
 				d.Diagnosis = *e
 			}
 		}

@@ -44,10 +44,10 @@ func TestValuesOfABind(t *testing.T) {
 		{[]byte{0, 0, 0, 1, 0, 0}, false, false},
 		{[]byte{0, 0, 0, 1, 0x7f, 0xff, 0xff, 0xff, 'x'}, false, false},
 	} {
-		if fits, ok := fit(v, c.rest); fits != c.fits || ok != c.ok {
+		if fits, ok := valuesFit(v, c.rest); fits != c.fits || ok != c.ok {
 			t.Errorf("%.40q: fits %t, ok %t", c.rest, fits, ok)
 		}
-		if fits, ok := fit(&verdict.Verdict{}, c.rest); !fits || !ok {
+		if fits, ok := valuesFit(&verdict.Verdict{}, c.rest); !fits || !ok {
 			t.Errorf("%.40q: a text that counts on nothing is looked at", c.rest)
 		}
 	}

@@ -19,12 +19,12 @@ func TestGCPercent(t *testing.T) {
 	}
 }
 
-// With much in use the default holds again, and no more garbage than that waits.
-func TestCollectionsFollowTheHeap(t *testing.T) {
+// With a large heap the default applies again, and no more garbage than that is left.
+func TestGCFollowsTheHeap(t *testing.T) {
 	t.Setenv("GOGC", "")
-	before := debug.SetGCPercent(usualGCPercent)
+	before := debug.SetGCPercent(defaultGCPercent)
 	defer debug.SetGCPercent(before)
-	stop := SpareCollections()
+	stop := ReduceGC()
 	defer stop()
 	set := func() int {
 		sample := []metrics.Sample{{Name: "/gc/gogc:percent"}}
@@ -40,20 +40,20 @@ func TestCollectionsFollowTheHeap(t *testing.T) {
 			runtime.GC()
 		}
 	}
-	follows("little in use", func(p int) bool { return p > usualGCPercent })
+	follows("little in use", func(p int) bool { return p > defaultGCPercent })
 	much := make([]byte, 2*maxGarbage)
-	follows("much in use", func(p int) bool { return p == usualGCPercent })
+	follows("much in use", func(p int) bool { return p == defaultGCPercent })
 	runtime.KeepAlive(much)
-	follows("little in use again", func(p int) bool { return p > usualGCPercent })
+	follows("little in use again", func(p int) bool { return p > defaultGCPercent })
 	stop()
-	follows("nobody who follows", func(p int) bool { return p == usualGCPercent })
+	follows("the tuner stopped", func(p int) bool { return p == defaultGCPercent })
 }
 
-func TestCollectionsByTheEnvironment(t *testing.T) {
+func TestGCOfTheEnvironment(t *testing.T) {
 	t.Setenv("GOGC", "70")
 	before := debug.SetGCPercent(70)
 	defer debug.SetGCPercent(before)
-	SpareCollections()()
+	ReduceGC()()
 	if p := debug.SetGCPercent(70); p != 70 {
 		t.Errorf("the environment's 70 %% became %d", p)
 	}

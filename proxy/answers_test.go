@@ -23,9 +23,12 @@ func TestAnswersOutOfTurn(t *testing.T) {
 	row := encode(&pgx3.DataRow{Values: [][]byte{[]byte("a row")}})
 	failure := encode(&pgx3.ErrorResponse{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "22012", Message: "division by zero"})
 	ready := encode(&pgx3.ReadyForQuery{TxStatus: 'I'})
-	refused := newRefusal(noStatement("x"))
+	refused := func(e entry) entry {
+		e.base().refusal = newRefusal(noStatement("x"))
+		return e
+	}
 	for name, c := range map[string]struct {
-		sent   []*entry
+		sent   []entry
 		answer []byte
 		ends   bool
 	}{
@@ -38,15 +41,15 @@ func TestAnswersOutOfTurn(t *testing.T) {
 			encode(&pgx3.ErrorResponse{Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: "57P01", Message: "bye"}), false},
 		"parameter status":        {nil, encode(&pgx3.ParameterStatus{Name: "TimeZone", Value: "UTC"}), false},
 		"notification":            {nil, encode(&pgx3.NotificationResponse{PID: 1, Channel: "c"}), false},
-		"row of a query":          {[]*entry{{kind: query}}, row, false},
-		"row of a refused query":  {[]*entry{{kind: query, refusal: refused}}, row, true},
-		"ready of a refused one":  {[]*entry{{kind: query, refusal: refused}}, ready, true},
-		"success of a refused":    {[]*entry{{kind: parse, refusal: refused}}, encode(&pgx3.ParseComplete{}), true},
-		"row of a Bind":           {[]*entry{{kind: bind}}, row, true},
-		"ready in place of a row": {[]*entry{{kind: execute}}, ready, true},
-		"copy in":                 {[]*entry{{kind: query}}, encode(&pgx3.CopyInResponse{ColumnFormatCodes: []uint16{0}}), true},
-		"unknown status":          {[]*entry{{kind: syncs}}, encode(&pgx3.ReadyForQuery{TxStatus: 'x'}), true},
-		"impossible length":       {[]*entry{{kind: query}}, []byte{'D', 0, 0, 0, 3}, true},
+		"row of a query":          {[]entry{&queryEntry{}}, row, false},
+		"row of a refused query":  {[]entry{refused(&queryEntry{})}, row, true},
+		"ready of a refused one":  {[]entry{refused(&queryEntry{})}, ready, true},
+		"success of a refused":    {[]entry{refused(&parseEntry{})}, encode(&pgx3.ParseComplete{}), true},
+		"row of a Bind":           {[]entry{&bindEntry{}}, row, true},
+		"ready in place of a row": {[]entry{&executeEntry{}}, ready, true},
+		"copy in":                 {[]entry{&queryEntry{}}, encode(&pgx3.CopyInResponse{ColumnFormatCodes: []uint16{0}}), true},
+		"unknown status":          {[]entry{&syncEntry{}}, encode(&pgx3.ReadyForQuery{TxStatus: 'x'}), true},
+		"impossible length":       {[]entry{&queryEntry{}}, []byte{'D', 0, 0, 0, 3}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server, err := New(Config{Router: &proxied{}})
@@ -56,7 +59,7 @@ func TestAnswersOutOfTurn(t *testing.T) {
 			s := &session{conn: newConn(server, nil), ledger: newLedger()}
 			s.ledger.push(c.sent)
 			buf := make([]byte, bufferSize)
-			o := answers{session: s, buf: &buf, w: copy(buf, c.answer)}
+			o := answersOf(s, &buf, c.answer)
 			if err := o.scan(); (err != nil) != c.ends {
 				t.Errorf("got %v", err)
 			}
@@ -73,26 +76,51 @@ func TestEachMessageHasItsAnswers(t *testing.T) {
 	copying := &verdict.Verdict{Effects: []verdict.Effect{{Kind: verdict.CopiesIn}}}
 	asides := "ENSAZ" // have rules of their own
 	passed := 0
-	for kind, answers := range map[message]string{
-		query: "TDCIHdc", execute: "DCIsHdc", parse: "1", bind: "2", describePortal: "Tn", describeStatement: "t",
-		closeStatement: "3", closePortal: "3", syncs: "",
-	} {
-		for name, e := range map[string]entry{
-			"": {}, "of COPY FROM STDIN": {verdict: copying}, "behind a COPY": {
-				verdict: copying, completed: 1}, "refused": {refusal: newRefusal(noStatement("x"))}, "described in part": {described: true}, "ours": {own: true},
-		} {
+	kinds := map[string]struct {
+		make    func() entry
+		answers string
+	}{
+		"Query":                   {func() entry { return &queryEntry{} }, "TDCIHdc"},
+		"Execute":                 {func() entry { return &executeEntry{} }, "DCIsHdc"},
+		"Parse":                   {func() entry { return &parseEntry{} }, "1"},
+		"Bind":                    {func() entry { return &bindEntry{} }, "2"},
+		"Describe of a portal":    {func() entry { return &describeEntry{object: 'P'} }, "Tn"},
+		"Describe of a statement": {func() entry { return &describeEntry{object: 'S'} }, "t"},
+		"Close of a statement":    {func() entry { return &closeEntry{object: 'S'} }, "3"},
+		"Close of a portal":       {func() entry { return &closeEntry{object: 'P'} }, "3"},
+		"Sync":                    {func() entry { return &syncEntry{} }, ""},
+	}
+	states := map[string]func(entry){
+		"":                   func(entry) {},
+		"of COPY FROM STDIN": func(e entry) { e.base().verdict = copying },
+		"behind a COPY": func(e entry) {
+			e.base().verdict = copying
+			if x := e.exec(); x != nil {
+				x.completed = 1
+			}
+		},
+		"refused": func(e entry) { e.base().refusal = newRefusal(noStatement("x")) },
+		"described in part": func(e entry) {
+			if d, ok := e.(*describeEntry); ok {
+				d.parameters = true
+			}
+		},
+		"ours": func(e entry) { e.base().own = true },
+	}
+	for kind, k := range kinds {
+		for name, prepare := range states {
 			for typ := range 256 {
 				if strings.IndexByte(asides, byte(typ)) >= 0 {
 					continue
 				}
-				may := strings.IndexByte(answers, byte(typ)) >= 0
+				may := strings.IndexByte(k.answers, byte(typ)) >= 0
 				switch name {
 				case "of COPY FROM STDIN":
-					may = may || typ == 'G' && (kind == query || kind == execute)
+					may = may || typ == 'G' && k.make().exec() != nil
 				case "refused":
 					may = false
 				case "described in part":
-					if kind == describeStatement {
+					if kind == "Describe of a statement" {
 						may = typ == 'T' || typ == 'n'
 					}
 				}
@@ -101,9 +129,10 @@ func TestEachMessageHasItsAnswers(t *testing.T) {
 					t.Fatal(err)
 				}
 				s := &session{conn: newConn(server, nil), ledger: newLedger()}
-				sent := e
-				sent.kind, sent.done = kind, make(chan struct{})
-				s.ledger.push([]*entry{&sent})
+				sent := k.make()
+				prepare(sent)
+				sent.base().done = make(chan struct{})
+				s.ledger.push([]entry{sent})
 				buf := make([]byte, bufferSize)
 				message := []byte{byte(typ), 0, 0, 0, 4}
 				if typ == 'T' {
@@ -112,10 +141,10 @@ func TestEachMessageHasItsAnswers(t *testing.T) {
 				o := answersOf(s, &buf, message)
 				ended := o.scan()
 				if (ended == nil) != may {
-					t.Errorf("kind %d %s, type %q: %v", kind, name, byte(typ), ended)
+					t.Errorf("%s %s, type %q: %v", kind, name, byte(typ), ended)
 				}
 				if ended != nil && (len(o.out) > 0 || o.from != o.r) {
-					t.Errorf("kind %d %s, type %q: a part of it would be passed on", kind, name, byte(typ))
+					t.Errorf("%s %s, type %q: a part of it would be passed on", kind, name, byte(typ))
 				}
 				if ended == nil {
 					passed++
@@ -128,8 +157,13 @@ func TestEachMessageHasItsAnswers(t *testing.T) {
 	}
 }
 
+func own(e entry) entry {
+	e.base().own = true
+	return e
+}
+
 func answersOf(s *session, buf *[]byte, answer []byte) *answers {
-	return &answers{session: s, buf: buf, w: copy(*buf, answer)}
+	return &answers{session: s, relay: relay{buf: buf, w: copy(*buf, answer)}}
 }
 
 // TestAsidesOfTheServer: of what the server may say at any time, the settings that clients are told of by default reach
@@ -166,7 +200,7 @@ func TestAsidesOfTheServer(t *testing.T) {
 	for _, name := range reported {
 		asides["the setting "+name] = aside{encode(&pgx3.ParameterStatus{Name: name, Value: "x"}), passes}
 	}
-	state := func(sent ...*entry) func(*answers) {
+	state := func(sent ...entry) func(*answers) {
 		return func(o *answers) { o.ledger.push(sent) }
 	}
 	for in, c := range map[string]struct {
@@ -174,10 +208,10 @@ func TestAsidesOfTheServer(t *testing.T) {
 		own  bool // what is said answers the proxy
 	}{
 		"between messages": {func(*answers) {}, false},
-		"during a query":   {state(&entry{kind: query}), false},
-		"during a Sync":    {state(&entry{kind: syncs}), false},
-		"during a seal":    {state(&entry{kind: execute, own: true}), true},
-		"behind a limit":   {func(o *answers) { e := &entry{kind: query}; o.ledger.push([]*entry{e}); o.muted = e }, true},
+		"during a query":   {state(&queryEntry{}), false},
+		"during a Sync":    {state(&syncEntry{}), false},
+		"during a seal":    {state(own(&executeEntry{})), true},
+		"behind a limit":   {func(o *answers) { e := &queryEntry{}; o.ledger.push([]entry{e}); o.cut.of = &e.execution }, true},
 	} {
 		for what, a := range asides {
 			t.Run(fmt.Sprintf("%s %s", what, in), func(t *testing.T) {
@@ -186,8 +220,8 @@ func TestAsidesOfTheServer(t *testing.T) {
 					t.Fatal(err)
 				}
 				buf := make([]byte, bufferSize)
-				o := answers{session: &session{conn: newConn(server, nil), ledger: newLedger()}, buf: &buf, w: copy(buf, a.message)}
-				c.make(&o)
+				o := answersOf(&session{conn: newConn(server, nil), ledger: newLedger()}, &buf, a.message)
+				c.make(o)
 				if err := o.scan(); err != nil {
 					t.Fatal(err)
 				}

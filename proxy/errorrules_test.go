@@ -21,23 +21,23 @@ var update = flag.Bool("update", false, "write the pages that show what is in co
 
 const errorsPage = "../docs/reference/errors.md"
 
-// passageTable writes the table of docs/reference/errors.md, by SQLSTATE, and what a class says last. Of rows about one code the order is that of the code, where
-// the first that fits counts.
-func passageTable() string {
+// ruleTable writes the table of docs/reference/errors.md, by SQLSTATE, each class behind its codes. Rules about one code
+// stay in their order, of which the first that fits counts.
+func ruleTable() string {
 	names := map[byte]string{'M': "message", 'D': "detail", 'H': "hint", 'P': "position"}
-	sorted := make([]passage, len(passages))
-	for i, p := range passages {
+	sorted := make([]errorRule, len(errorRules))
+	for i, p := range errorRules {
 		sorted[i] = p
 		if codes := strings.Fields(p.codes); len(codes) > 0 {
 			slices.Sort(codes)
 			sorted[i].codes = strings.Join(codes, " ")
 		}
 	}
-	place := func(p passage) string {
+	place := func(p errorRule) string {
 		first, _, _ := strings.Cut(p.codes, " ")
 		return (first + "~~~~~")[:5] // a class behind its codes, all others at the end
 	}
-	slices.SortStableFunc(sorted, func(a, b passage) int { return strings.Compare(place(a), place(b)) })
+	slices.SortStableFunc(sorted, func(a, b errorRule) int { return strings.Compare(place(a), place(b)) })
 	var b strings.Builder
 	b.WriteString("| SQLSTATE | passes | in its place | why |\n|---|---|---|---|\n")
 	for _, p := range sorted {
@@ -78,12 +78,12 @@ func TestErrorsAreDocumented(t *testing.T) {
 		t.Fatalf("%s has no table", errorsPage)
 	}
 	if *update {
-		if err := os.WriteFile(errorsPage, []byte(before+begin+passageTable()+end+after), 0o644); err != nil {
+		if err := os.WriteFile(errorsPage, []byte(before+begin+ruleTable()+end+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		table = passageTable()
+		table = ruleTable()
 	}
-	if diff := cmp.Diff(table, passageTable()); diff != "" {
+	if diff := cmp.Diff(table, ruleTable()); diff != "" {
 		t.Errorf("%s (-page +code)\n%s", errorsPage, diff)
 	}
 }
@@ -92,12 +92,12 @@ func TestErrorsAreDocumented(t *testing.T) {
 func TestPassages(t *testing.T) {
 	code := regexp.MustCompile(`^([0-9A-Z]{2}|[0-9A-Z]{5})$`)
 	seen := map[string]int{}
-	for i, p := range passages {
+	for i, p := range errorRules {
 		for c := range strings.FieldsSeq(p.codes) {
 			if !code.MatchString(c) {
 				t.Errorf("%q is no SQLSTATE and no class", c)
 			}
-			if before, ok := seen[c]; ok && passages[before].only == nil {
+			if before, ok := seen[c]; ok && errorRules[before].only == nil {
 				t.Errorf("%s: row %d cannot be reached", c, i)
 			}
 			if _, ok := seen[c[:2]]; ok && len(c) > 2 {
@@ -124,11 +124,11 @@ func TestPassages(t *testing.T) {
 			t.Errorf("%s: a fixed text comes with a hint, and for messages that do not pass", p.codes)
 		}
 	}
-	if last := passages[len(passages)-1]; last.codes != "" || last.pass != "" || last.only != nil {
+	if last := errorRules[len(errorRules)-1]; last.codes != "" || last.pass != "" || last.only != nil {
 		t.Error("the last row is not the one for all codes")
 	}
 	for _, c := range []sqlstate.Code{"23999", "P0001", "XX000", "ZZZZZ", "58030", "38000", "HV000", "01000", "00000", "42P99", "2F003"} {
-		if p := passageFor(c, "x"); p.pass != "" {
+		if p := errorRuleFor(c, "x"); p.pass != "" {
 			t.Errorf("%s passes %s", c, p.pass)
 		}
 	}
@@ -174,7 +174,7 @@ func TestContextsOfOthers(t *testing.T) {
 // function or whose end is missing.
 func TestNothingElsePasses(t *testing.T) {
 	var codes []string
-	for _, p := range passages {
+	for _, p := range errorRules {
 		codes = append(codes, strings.Fields(p.codes)...)
 	}
 	rng := rand.New(rand.NewPCG(uint64(os.Getpid()), 3))
@@ -191,7 +191,7 @@ func TestNothingElsePasses(t *testing.T) {
 		case rng.IntN(20) == 0:
 			code = strings.ToLower(code)
 		}
-		row := passageFor((&fields{sqlstate: code}).code(), "")
+		row := errorRuleFor((&fields{sqlstate: code}).code(), "")
 		values := map[byte]string{}
 		var body []byte
 		for _, k := range rng.Perm(len(allFields)) {
@@ -215,7 +215,7 @@ func TestNothingElsePasses(t *testing.T) {
 				value = []string{"MARKER-M", "canceling statement due to user request", `portal "MARKER-M"`,
 					"", "new row violates row-level security policy MARKER-M",
 					"pgconsent_rows MARKER-M", "MARKER-M denied_00"}[rng.IntN(7)]
-				row = passageFor((&fields{sqlstate: code}).code(), value)
+				row = errorRuleFor((&fields{sqlstate: code}).code(), value)
 			}
 			if rng.IntN(8) == 0 && (key == 'D' || key == 'H') {
 				value += " pgconsent_rows"
@@ -234,9 +234,15 @@ func TestNothingElsePasses(t *testing.T) {
 		}
 		f := parseFields(body)
 		copying := &verdict.Verdict{Position: v.Position, Effects: []verdict.Effect{{}, {Kind: verdict.CopiesIn}}}
-		e := []*entry{nil, {}, {verdict: v}, {verdict: v, refusal: &refusal{}}, {verdict: copying, completed: 1},
-			{verdict: copying}, {verdict: copying, completed: 2}}[rng.IntN(7)]
-		copies := e != nil && e.completed == 1
+		answered := []*queryEntry{nil, {}, queryOf(v), queryOf(v), queryOf(copying), queryOf(copying), queryOf(copying)}
+		which := rng.IntN(len(answered))
+		var e entry
+		if which > 0 {
+			e = answered[which]
+		}
+		answered[3].refusal = &refusal{}
+		answered[5].completed, answered[6].completed = 1, 2
+		copies, refused := which == 5, which == 3
 		b, _ := f.sanitised(e)
 		var got pgx3.ErrorResponse
 		if err := got.Decode(b[5:]); err != nil {
@@ -256,10 +262,10 @@ func TestNothingElsePasses(t *testing.T) {
 				}
 			}
 		}
-		if e != nil && e.refusal != nil && strings.Contains(got.Message, "denied_") {
+		if refused && strings.Contains(got.Message, "denied_") {
 			t.Fatalf("the refused form passed: %q", got.Message)
 		}
-		if got.Position != 0 && (!own || !row.passes('P') || e.refusal != nil) {
+		if got.Position != 0 && (!own || !row.passes('P') || refused) {
 			t.Fatalf("a position passed from %q", body)
 		}
 		if got.Where != "" && (got.Where != "COPY, line 1" || !own || !strings.HasPrefix(values['W'], "COPY t, line 1: ")) {

@@ -6,14 +6,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/tool/doctor"
 )
 
-// The gate opens only once its probe passed.
-func TestGateIsShutUntilItsProbePassed(t *testing.T) {
+// Statements take the signed path only once its probe has passed.
+func TestSignedPathIsClosedUntilItsProbePassed(t *testing.T) {
 	pooler := doctor.Finding{ID: "pooler", Severity: doctor.OK}
 	for _, c := range []struct {
 		name   string
 		passed map[string]bool
 		found  []doctor.Finding
-		shut   bool
+		closed bool
 	}{
 		{"nothing was tried", nil, nil, true},
 		{"it passed", map[string]bool{"gate_door": true}, []doctor.Finding{pooler}, false},
@@ -21,20 +21,21 @@ func TestGateIsShutUntilItsProbePassed(t *testing.T) {
 		{"it ran out of time", nil, []doctor.Finding{pooler, {ID: "probe_timeout", Severity: doctor.Warning}}, true},
 		{"it failed", map[string]bool{"gate_door": true}, []doctor.Finding{{ID: "gate_door", Severity: doctor.NoSignedPath, What: "it answers"}, pooler}, true},
 	} {
-		if why := shut(c.passed, c.found); (why != "") != c.shut {
+		if why := closedReason(c.passed, c.found); (why != "") != c.closed {
 			t.Errorf("%s: %q", c.name, why)
 		}
 	}
 }
 
-// What the probe found last of a plan holds while it is not finished for newer catalogs, until it finds something else.
-func TestTheLastVerdictHolds(t *testing.T) {
-	v := &voucher{}
+// The last result of the probe for a plan counts while the probe is not finished for newer catalogs, until there is
+// another one.
+func TestLastProbeResultCounts(t *testing.T) {
+	s := &signedPath{}
 	for i, c := range []struct {
-		hash  string
-		done  bool
-		found []doctor.Finding
-		shut  bool
+		hash   string
+		done   bool
+		found  []doctor.Finding
+		closed bool
 	}{
 		{"a", false, nil, true},
 		{"a", true, nil, false},
@@ -45,9 +46,9 @@ func TestTheLastVerdictHolds(t *testing.T) {
 		{"a", false, nil, true},
 		{"a", true, nil, false},
 	} {
-		v.done = map[string]bool{"gate_door": c.done}
-		if v.decide(c.hash, c.found); (v.shut != "") != c.shut {
-			t.Errorf("%d: %q", i, v.shut)
+		done := map[string]bool{signedPathProbe: c.done}
+		if s.decide(c.hash, done, c.found); (s.closed != "") != c.closed {
+			t.Errorf("%d: %q", i, s.closed)
 		}
 	}
 }

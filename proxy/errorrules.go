@@ -7,21 +7,21 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// passage says what of a server's error a client gets. The table below is the whole rule: what it does not let pass, a
-// fixed text stands for, and the SQLSTATE is always kept. docs/reference/errors.md shows it.
+// errorRule says which fields of a server's error a client gets. The table below has all rules. A fixed text replaces a
+// message that may not pass, and the SQLSTATE always passes. docs/reference/errors.md shows the table.
 //
-// What may pass are messages about the statement itself and about values that the client gave or may read: with row
-// security no expression of the client's runs on a row that it cannot see. What others wrote may speak of any row:
+// Messages may pass that are about the statement itself, or about values that the client gave or may read: under row
+// security no expression of the client's runs on a row that it cannot see. The code of others may speak of any row:
 // triggers, functions, constraints, keys, statistics, files.
-type passage struct {
-	codes string // SQLSTATEs, or two letters for the rest of a class; "": all else
+type errorRule struct {
+	codes string // SQLSTATEs, or two letters for the rest of a class; "": all others
 
-	// only restricts the row to these messages of the server, whole, or by their beginning before a *. They are texts of
-	// PostgreSQL that hold no value.
+	// only restricts the rule to these messages, whole, or by their beginning before a *. They are texts of PostgreSQL
+	// without values.
 	only []string
 
 	pass       string // the fields that pass, by their letters in the protocol: M, D, H and P
-	text, hint string // what the client is told where M does not pass
+	text, hint string // what the client gets where M does not pass
 	why        string
 }
 
@@ -37,17 +37,18 @@ const (
 	resourcesText  = "the server has run out of a resource"
 	resourcesHint  = "Ask for less at a time, or try again later; the server's log says what is missing."
 	rowText        = "the new row is not one that you may write"
-	togetherHint   = " No part of a statement sees the rows that its other parts make: where this row needs one " +
+	multiWriteHint = " No part of a statement sees the rows that its other parts make: where this row needs one " +
 		"of them, send two statements in one transaction, that row first."
 
-	waitedWhile = "pgconsent: consent has changed while the statement waited" // of pgconsent_gate.unmoved
+	// raised by pgconsent_gate.unmoved
+	changedWhileWaiting = "pgconsent: consent has changed while the statement waited"
 
-	// of pgconsent_gate.current_catalog
+	// raised by pgconsent_gate.current_catalog
 	outOfTime = "pgconsent: the session's identity is of another time than its transaction"
 )
 
-// passages is looked through from the top; the first row of the message's SQLSTATE counts.
-var passages = []passage{
+// errorRules are in order: the first that covers the message's SQLSTATE counts.
+var errorRules = []errorRule{
 	{codes: "08P01", pass: "M", why: "a message of the protocol that the client sent wrongly"},
 	{codes: "0A000", pass: "MHP", why: "a form of the statement that PostgreSQL does not support"},
 	{codes: "21000", pass: "MHP",
@@ -96,7 +97,7 @@ var passages = []passage{
 		text: "could not serialize access: a clock was moved, the database's or the proxy's",
 		hint: "The statement has shown nothing. Try it again.",
 		why:  "ours, of a session's identity that is of another time"},
-	{codes: "40001", only: []string{waitedWhile},
+	{codes: "40001", only: []string{changedWhileWaiting},
 		text: "could not serialize access: consent has changed while the statement waited for another transaction",
 		hint: "The statement has shown and changed nothing. Try it again.",
 		why:  "ours, of what would have gone on with a row by older consents"},
@@ -171,17 +172,17 @@ var passages = []passage{
 			"(58, 72, F0, XX)"},
 }
 
-// passageFor finds the row for a message.
-func passageFor(code sqlstate.Code, message string) *passage {
-	for i := range passages {
-		if p := &passages[i]; p.covers(code) && p.about(message) {
+// errorRuleFor finds the rule for a message.
+func errorRuleFor(code sqlstate.Code, message string) *errorRule {
+	for i := range errorRules {
+		if p := &errorRules[i]; p.covers(code) && p.about(message) {
 			return p
 		}
 	}
-	return &passages[len(passages)-1] // the row for all codes is the last
+	return &errorRules[len(errorRules)-1] // the rule for all codes is the last
 }
 
-func (p *passage) covers(code sqlstate.Code) bool {
+func (p *errorRule) covers(code sqlstate.Code) bool {
 	if p.codes == "" {
 		return true
 	}
@@ -193,7 +194,7 @@ func (p *passage) covers(code sqlstate.Code) bool {
 	return false
 }
 
-func (p *passage) about(message string) bool {
+func (p *errorRule) about(message string) bool {
 	for _, text := range p.only {
 		if begins, open := strings.CutSuffix(text, "*"); message == text || open && strings.HasPrefix(message, begins) {
 			return true
@@ -203,18 +204,18 @@ func (p *passage) about(message string) bool {
 }
 
 // passes tells whether a field passes.
-func (p *passage) passes(field byte) bool { return strings.IndexByte(p.pass, field) >= 0 }
+func (p *errorRule) passes(field byte) bool { return strings.IndexByte(p.pass, field) >= 0 }
 
-// substitute is what the client is told in place of a message that does not pass.
-func (p *passage) substitute() (text, hint string) {
+// substitute is the text and hint in place of a message that does not pass.
+func (p *errorRule) substitute() (text, hint string) {
 	if p.text == "" {
 		return withheldText, withheldHint
 	}
 	return p.text, p.hint
 }
 
-// passingNotices are the SQLSTATEs of notices that speak of the client's own transaction commands and names. All others
-// are dropped: a function raises what it likes.
+// passingNotices are the SQLSTATEs of notices about the client's own transaction commands and names. All others are
+// dropped, since a function can raise any text.
 var passingNotices = map[sqlstate.Code]bool{
 	"25001": true, // there is already a transaction in progress
 	"25P01": true, // there is no transaction in progress
@@ -222,14 +223,14 @@ var passingNotices = map[sqlstate.Code]bool{
 }
 
 // ownContexts are the beginnings of context lines that tell where in the client's own message an error arose. Any other
-// line means that a function, a trigger, a key's check or a foreign server was at work, whose messages may quote rows.
+// line means that a function, a trigger, a key's check or a foreign server raised it, whose messages may quote rows.
 var ownContexts = []string{
 	"unnamed portal parameter $", "unnamed portal with parameters: ", `portal "`, "extended query with parameters: ",
 	"JSON data, line ",
 }
 
-// parallelWorker is a context line of its own. Where the server has others help it, which it does with large tables,
-// hidden rows counted, it adds this one: whose expression failed, the other lines say.
+// parallelWorker is a context line that the server adds to the others where a parallel worker fails. Whether it uses
+// workers depends on the size of tables, hidden rows included, so the line decides nothing.
 const parallelWorker = "parallel worker"
 
 var copyContext = regexp.MustCompile(`^COPY [^\n]*?, line ([0-9]{1,19})[,:\n]`)
@@ -237,7 +238,7 @@ var copyContext = regexp.MustCompile(`^COPY [^\n]*?, line ([0-9]{1,19})[,:\n]`)
 // copyColumn is the context of a value of a line of a COPY as it is read, before there is a row.
 var copyColumn = regexp.MustCompile(`(?m)^COPY [^\n]*?, line [0-9]{1,19}, column `)
 
-// copyLine is what passes of a context of the client's own: which of the lines that it sent is at fault.
+// copyLine is the part of a context that passes: which of the lines that the client sent is at fault.
 func copyLine(context string) string {
 	if m := copyContext.FindStringSubmatch(context); m != nil {
 		return "COPY, line " + m[1]
@@ -245,15 +246,16 @@ func copyLine(context string) string {
 	return ""
 }
 
-// isOwnContext judges the context field of an error. A line of a COPY is the client's own where it copies rows to the
-// server: a foreign table that is a file is read as COPY reads, and what fails there may be in anybody's row.
+// isOwnContext tells whether the context field of an error speaks of the client's own message. A COPY line does so only
+// where the client copies rows to the server: file_fdw reads foreign tables by COPY as well, and their lines may be rows
+// that the client cannot see.
 func isOwnContext(context string, copies bool) bool {
 	for line := range strings.SplitSeq(context, "\n") {
 		own := line == "" || line == parallelWorker
 		for _, begins := range ownContexts {
 			own = own || strings.HasPrefix(line, begins)
 		}
-		if strings.HasPrefix(line, "COPY ") { // one line: a COPY may have to read such a table
+		if strings.HasPrefix(line, "COPY ") { // one line: a COPY may read such a foreign table itself
 			own, copies = copies, false
 		}
 		if !own {

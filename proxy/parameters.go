@@ -6,13 +6,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// A text of the gate door counts on the form of its parameters' values. A Bind of other values is one of the same
-// statement under row security, which is prepared for it alone under a name of ours: the client does not notice.
+// A signed text depends on the form of its parameters' values. A Bind of other values binds the same statement under row
+// security alone, which is prepared for this Bind under a name of the proxy's: the client does not notice.
 
+// plainName is that name.
 const plainName = verdict.SealStatement + "_plain"
 
-// fit tells whether a Bind, behind its names, gives the values that a text counts on. ok is false where it is none.
-func fit(v *verdict.Verdict, rest []byte) (fits, ok bool) {
+// valuesFit tells whether a Bind, behind its names, has values of the forms that a text depends on. ok is false where it
+// is not valid.
+func valuesFit(v *verdict.Verdict, rest []byte) (fits, ok bool) {
 	if len(v.Forms) == 0 {
 		return true, true
 	}
@@ -20,8 +22,8 @@ func fit(v *verdict.Verdict, rest []byte) (fits, ok bool) {
 	return ok && v.ParametersFit(values), ok
 }
 
-// bindValues reads the values of a Bind, behind its names, of which NULL is nil, and returns what follows them. Texts
-// are the same bytes in both formats.
+// bindValues reads the values of a Bind, behind its names, and returns the bytes that follow them. NULL is nil. A value
+// of type text has the same bytes in both formats.
 func bindValues(rest []byte) (values [][]byte, after []byte, ok bool) {
 	formats, rest, ok := count(rest)
 	if !ok || len(rest) < 2*formats {

@@ -8,9 +8,9 @@ import (
 // What lasts is the transaction at hand: one that is over does not count for the next, however many there were.
 func TestTransactionsCountEachAlone(t *testing.T) {
 	l := newLedger()
-	l.bounded = true
-	statement := func() []*entry { return []*entry{{kind: query}} }
-	began := func() time.Time { return l.since }
+	l.timer.bounded = true
+	statement := func() []entry { return []entry{&queryEntry{}} }
+	began := func() time.Time { return l.timer.began }
 	l.push(statement())
 	first := began()
 	if first.IsZero() {
@@ -36,12 +36,12 @@ func TestTransactionsCountEachAlone(t *testing.T) {
 	if l.ready('I'); !began().IsZero() {
 		t.Error("it goes on after its end")
 	}
-	l.push([]*entry{{kind: bind}})
-	l.settle()
+	l.push([]entry{&bindEntry{}})
+	l.succeed()
 	if began().IsZero() {
 		t.Error("what waits for Sync does not count")
 	}
-	l.push([]*entry{{kind: syncs}})
+	l.push([]entry{&syncEntry{}})
 	if l.ready('I'); !began().IsZero() {
 		t.Error("it goes on after Sync")
 	}

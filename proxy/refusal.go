@@ -8,28 +8,31 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// refusal is what the client is told in place of the server's error that carries the token.
+// refusal is the error that the client gets in place of the server's error which has the token.
 //
 // A refused message is replaced by a form of it that is certain to fail on the server, early and without effect, so that
 // transaction state, pipeline, Sync and portals end up exactly as PostgreSQL leaves them after an error.
 type refusal struct {
 	err   *sqlstate.Error
 	token string
-	again bool // decided once more it may be allowed
+	retry bool // decided once more the message may be allowed
 }
 
 func newRefusal(err *sqlstate.Error) *refusal {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
-	return &refusal{err: err, token: "denied_" + hex.EncodeToString(b[:])}
+	return &refusal{err: err, token: tokenPrefix + hex.EncodeToString(b[:])}
 }
+
+// tokenPrefix begins the token of every refusal.
+const tokenPrefix = "denied_"
 
 // matches tells whether the server's message is the one that the refused form provokes. Another one (25P02 in a
 // transaction that has failed) is the server's own answer.
 func (r *refusal) matches(message string) bool { return strings.Contains(message, r.token) }
 
-// text is a statement that fails: in parse analysis, after the server has looked at the state of the transaction, or
-// where the client's own text fails: in the parser before that, or as it runs.
+// text is a statement that fails where the client's own text fails: in the parser, as it runs, or, for most refusals,
+// in parse analysis, which comes after the server has looked at the state of the transaction.
 func (r *refusal) text() string {
 	switch r.err.Code {
 	case sqlstate.SyntaxError:
@@ -42,9 +45,9 @@ func (r *refusal) text() string {
 	return `SELECT "` + r.token + `"`
 }
 
-// early tells whether the server finds the fault of a Bind, a Describe or an Execute before it looks at the state of
+// isEarly tells whether the server finds the fault of a Bind, a Describe or an Execute before it looks at the state of
 // the transaction.
-func (r *refusal) early() bool {
+func (r *refusal) isEarly() bool {
 	switch r.err.Code {
 	case invalidStatementName, invalidCursorName, sqlstate.ProtocolViolation:
 		return true
@@ -52,34 +55,48 @@ func (r *refusal) early() bool {
 	return false
 }
 
-var noParameters = []byte{0, 0, 0, 0, 0, 0}
+// noTypes is the end of a Parse that declares no parameter types.
+var noTypes = []byte{0, 0}
 
-// inBinary is the same for a Bind that asks for all values of the result in binary.
-var inBinary = []byte{0, 0, 0, 0, 0, 1, 0, 1}
+// noParameters is the end of a Bind without parameters, and inBinary of one that asks for all values of the result in
+// binary.
+var (
+	noParameters = []byte{0, 0, 0, 0, 0, 0}
+	inBinary     = []byte{0, 0, 0, 0, 0, 1, 0, 1}
+)
 
-// append adds the refused form of a message of this kind. A Parse keeps its name: without one, it drops the statement
-// without a name even when it fails.
-func (r *refusal) append(dst []byte, kind message, name string) []byte {
-	switch kind {
-	case query:
-		return appendQuery(dst, r.text())
-	case parse:
-		return appendParse(dst, name, r.text(), []byte{0, 0})
-	}
-	if !r.early() { // and fails as a statement does, which is asked in a transaction that has failed
-		return appendParse(dst, r.token, r.text(), []byte{0, 0})
-	}
-	switch kind {
-	case bind:
-		return appendBind(dst, "", r.token, noParameters)
-	case execute:
-		return appendExecute(dst, r.token, 0)
-	default:
-		return appendDescribe(dst, 'S', r.token)
-	}
+// The refused forms of messages. Where the server would look at the state of the transaction first, a Parse does so in
+// the place of a Bind, a Describe or an Execute.
+
+func (r *refusal) query(dst []byte) []byte { return appendQuery(dst, r.text()) }
+
+// parse keeps the name of the statement: a Parse without one drops the statement without a name even when it fails.
+func (r *refusal) parse(dst []byte, name string) []byte {
+	return appendParse(dst, name, r.text(), noTypes)
 }
 
-// The server's own words for names that do not exist, and for messages it cannot read.
+func (r *refusal) bind(dst []byte) []byte {
+	if !r.isEarly() {
+		return r.parse(dst, r.token)
+	}
+	return appendBind(dst, "", r.token, noParameters)
+}
+
+func (r *refusal) describe(dst []byte) []byte {
+	if !r.isEarly() {
+		return r.parse(dst, r.token)
+	}
+	return appendDescribe(dst, 'S', r.token)
+}
+
+func (r *refusal) execute(dst []byte) []byte {
+	if !r.isEarly() {
+		return r.parse(dst, r.token)
+	}
+	return appendExecute(dst, r.token, 0)
+}
+
+// The errors below are the server's own, for names that do not exist and for messages that it cannot read.
 
 const (
 	invalidStatementName sqlstate.Code = "26000"

@@ -1,0 +1,60 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/run/config"
+)
+
+// Reload reads agents, credentials, policies and the certificate again. Where a new one is wrong, the old one stays
+// active.
+func (s *Service) Reload() error {
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	old := s.config.Load()
+	next, err := config.Load(old.Path)
+	if err != nil {
+		s.log.Error("the configuration was not reloaded; the old one stays active", "error", err)
+		return err
+	}
+	var failed []error
+	if fixed(old) != fixed(next) {
+		s.log.Warn("changes of listen, http, upstream, databases, credentials, enforcement, audit and air apply at the next start")
+	}
+	if certificate, err := loadCertificate(next.TLS); err != nil {
+		failed = append(failed, err)
+	} else if (certificate == nil) == (s.certificate.Load() == nil) {
+		s.certificate.Store(certificate)
+	}
+	if err := s.credentials.Reload(); err != nil {
+		failed = append(failed, err)
+	}
+	running := *old
+	running.Agents = next.Agents
+	s.config.Store(&running)
+	s.enforcer.SetAgents(s.agents(&running))
+	if err := s.enforcer.Reload(); err != nil {
+		failed = append(failed, err)
+	}
+	if err := errors.Join(failed...); err != nil {
+		s.log.Error("reload: settings that are wrong were not applied", "error", err)
+		return err
+	}
+	s.log.Info("reloaded", "agents", len(running.Agents))
+	return nil
+}
+
+// fixed has the settings that only a start can change.
+func fixed(c *config.Config) string {
+	var b strings.Builder
+	fmt.Fprintln(&b, c.Listen, c.HTTP, c.Upstream, c.Credentials, c.Enforcement, c.Audit, c.AIR, c.TLS == nil)
+	if c.JWT != nil {
+		fmt.Fprintln(&b, *c.JWT)
+	}
+	for _, name := range sorted(c.Databases) {
+		fmt.Fprintln(&b, name, *c.Databases[name])
+	}
+	return b.String()
+}

@@ -1,0 +1,247 @@
+package proxy
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// maxAnswer is the longest message that PostgreSQL sends.
+const maxAnswer = 1 << 30
+
+// headerSize is the type byte and the length of a message.
+const headerSize = 5
+
+// answers relays the server's answers to the client: it looks at headers, and passes rows on as they arrive, one write
+// for each read. Only messages that say something about the session are read whole; errors and notices are rewritten.
+type answers struct {
+	*session
+	relay
+
+	head entry // that the answers belong to; nil: to be looked up
+	tail messageTail
+
+	farewell bool          // the server has told the client why it ends the session
+	drained  bool          // the session is idle, and the proxy drains
+	late     bool          // the server goes on with a transaction that begins after the seal has expired
+	sealCode sqlstate.Code // of the server's error to a seal
+
+	descriptions map[string][]byte // of the columns of prepared statements, by their texts, where keys of rows are recorded
+
+	cut      resultCut
+	retried  retriedAnswer
+	outcomes outcomes
+	inside   bool // the client has a message in part
+}
+
+// messageTail is what is still to come of a message in progress.
+type messageTail struct {
+	bytes   int
+	columns int  // of a RowDescription
+	skip    bool // the message is not relayed
+}
+
+// relayAnswers runs until the session is over. What it returns is the reason for the end, nil if the client was told.
+func (s *session) relayAnswers() *sqlstate.Error {
+	o := answers{session: s, relay: relay{source: newSource(s.upstream), to: newSink(s.client)}}
+	defer o.release()
+	defer func() {
+		if o.retried.pending {
+			o.retry.leave()
+		}
+	}()
+	for {
+		if err := o.fill(); err != nil {
+			if o.farewell {
+				return nil
+			}
+			if err == io.EOF {
+				err = nil
+			}
+			return lost(err)
+		}
+		o.outcomes.read = time.Now()
+		err := o.scan()
+		o.outcomes.returned()
+		writeErr := o.flush()
+		o.outcomes.record(o.server.metrics)
+		if writeErr != nil {
+			return nil // the client is gone
+		}
+		if err != nil {
+			return err
+		}
+		switch {
+		case o.late && o.tail.bytes == 0:
+			s.stop(sealExpired())
+			return nil
+		case o.drained:
+			return errShutdown()
+		}
+	}
+}
+
+// flush writes what passes of the chunk to the client.
+func (o *answers) flush() error {
+	var err error
+	if b := o.passed(); len(b) > 0 {
+		o.retry.writes.Add(1)
+		err = o.to.write(b)
+	}
+	o.retried.others = false
+	if inside := err != nil || o.tail.bytes > 0 && !o.tail.skip; inside != o.inside {
+		o.inside = inside
+		o.setBroken(inside)
+	}
+	return err
+}
+
+var errOutOfTurn = errors.New("an answer of the server belongs to no message")
+
+// desync is the end of a session in which the two sides no longer agree on which message is answered.
+func desync(cause error) *sqlstate.Error {
+	return sqlstate.New(sqlstate.InternalError, sqlstate.ReasonInternal, "internal error in pgconsent").
+		WithHint("The operator of pgconsent finds the cause in its log.").WithCause(cause)
+}
+
+// scan goes through the chunk. It returns the reason to end the session.
+func (o *answers) scan() *sqlstate.Error {
+	for o.r < o.w && (!o.late || o.tail.bytes > 0) {
+		var more bool
+		var err *sqlstate.Error
+		switch {
+		case o.tail.columns > 0 && !o.tail.skip:
+			more, err = o.column()
+		case o.tail.bytes > 0:
+			o.passTail()
+		default:
+			more, err = o.message()
+		}
+		if more || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// passTail takes what has arrived of the message in progress.
+func (o *answers) passTail() {
+	n := min(o.tail.bytes, o.w-o.r)
+	o.tail.bytes -= n
+	if o.tail.skip {
+		o.drop(n)
+	} else {
+		o.pass(n)
+	}
+}
+
+// message takes the next message. more says that too little of it has arrived.
+func (o *answers) message() (more bool, _ *sqlstate.Error) {
+	b := (*o.buf)[o.r:o.w]
+	o.tail.skip = false
+	if len(b) < headerSize {
+		return true, nil
+	}
+	typ := b[0]
+	size := int64(binary.BigEndian.Uint32(b[1:]))
+	if size < 4 || size > maxAnswer {
+		return false, desync(errors.New("invalid length of a server's message"))
+	}
+	whole := int(size) + 1
+	if !o.isReadWhole(typ) {
+		return o.resultMessage(typ, whole)
+	}
+	n := min(whole, len(*o.buf))
+	if len(b) < n {
+		return true, nil // and it fits
+	}
+	return false, o.sessionMessage(typ, b[headerSize:n], whole-n)
+}
+
+// isReadWhole tells whether messages of this type are read whole: they say something about the session.
+func (o *answers) isReadWhole(typ byte) bool {
+	switch typ {
+	case 'E', 'N', 'S', 'Z', 'A':
+		return true
+	case 'C':
+		q, ok := o.current().(*queryEntry)
+		return ok && q.steps != nil
+	}
+	return false
+}
+
+// resultMessage takes a message that belongs to the result of a client's message, by its header. Its tail passes as it
+// arrives, except for the columns of a RowDescription. Where keys of rows are recorded, it is read whole if it fits.
+func (o *answers) resultMessage(typ byte, whole int) (more bool, _ *sqlstate.Error) {
+	b := (*o.buf)[o.r:o.w]
+	if typ == 'T' {
+		switch {
+		case whole < descriptionHeader:
+			return false, desync(errDescription)
+		case len(b) < descriptionHeader:
+			return true, nil // and it fits
+		}
+	}
+	reads := o.readsKeys(typ)
+	of, body := o.head, []byte(nil)
+	if reads && whole <= len(*o.buf) {
+		if len(b) < whole {
+			return true, nil // and it fits
+		}
+		body = b[headerSize:whole]
+	}
+	if err := o.answer(typ, whole-headerSize); err != nil {
+		return false, err
+	}
+	if reads && !o.tail.skip {
+		o.readKeys(of, typ, body)
+	}
+	n := min(whole, len(b))
+	if o.tail.columns = 0; typ == 'T' && !o.tail.skip {
+		n = descriptionHeader
+		o.tail.columns = int(binary.BigEndian.Uint16(b[headerSize:]))
+		if o.tail.columns == 0 && whole > n {
+			return false, desync(errDescription)
+		}
+	}
+	o.tail.bytes = whole - n
+	if o.tail.skip {
+		o.drop(n)
+		o.out, o.cut.err = append(o.out, o.cut.err...), nil
+	} else {
+		o.pass(n)
+	}
+	return false, nil
+}
+
+// current is the entry that the answers belong to now.
+func (o *answers) current() entry {
+	if o.head == nil {
+		o.head = o.ledger.head()
+	}
+	return o.head
+}
+
+// succeed ends the current entry with success.
+func (o *answers) succeed() {
+	o.outcomes.add(o.head)
+	o.ledger.succeed()
+	o.head = nil
+}
+
+// answer has the current entry take a message.
+func (o *answers) answer(typ byte, length int) *sqlstate.Error {
+	e := o.current()
+	if e == nil || e.base().refusal != nil {
+		return desync(errOutOfTurn)
+	}
+	o.tail.skip = e.base().own || o.cut.of != nil
+	known, err := e.answer(o, typ, length)
+	if err == nil && !known {
+		return desync(errOutOfTurn)
+	}
+	return err
+}

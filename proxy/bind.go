@@ -1,0 +1,103 @@
+package proxy
+
+import (
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// bindEntry is a Bind.
+type bindEntry struct {
+	entryBase
+
+	portal    *portal // that it makes; nil where it is refused, or the proxy's own
+	statement string  // that it binds, as the client calls it
+}
+
+func (e *bindEntry) appendRefused(dst []byte) []byte { return e.refusal.bind(dst) }
+
+func (e *bindEntry) answer(o *answers, typ byte, _ int) (known bool, err *sqlstate.Error) {
+	if typ != '2' { // BindComplete
+		return false, nil
+	}
+	o.succeed()
+	return true, nil
+}
+
+// bind stages a Bind.
+func (r *requests) bind(body []byte) error {
+	e := &bindEntry{}
+	portalName, name, rest, ok := decodeBind(body)
+	if !ok {
+		r.invalid(e)
+		return nil
+	}
+	if len(portalName) > maxName {
+		r.refuse(e, longName(), nil, nil)
+		return nil
+	}
+	st, err := r.ledger.statement(name, r.group.number, r.flush)
+	if err != nil {
+		return err
+	}
+	if st == nil {
+		r.refuse(e, noStatement(name), nil, nil)
+		return nil
+	}
+	v, refused, t := r.recheck(st.verdict)
+	if refused != nil {
+		r.refuse(e, refused, v, t)
+		return nil
+	}
+	if !r.ledger.mayBind() {
+		r.refuse(e, tooManyPortals(), nil, nil)
+		return nil
+	}
+	st.verdict = v
+	v, upstream, ok := r.fitStatement(e, st, name, rest)
+	if !ok {
+		return nil
+	}
+	if refused, err := r.readForeign(e, v); err != nil {
+		return err
+	} else if refused != nil {
+		r.refuse(e, refused, v, nil)
+		return nil
+	}
+	p := &portal{verdict: v, group: r.group.number, inputPart: r.snapshots.part}
+	if v.RecordsKeys {
+		p.formats = resultFormats(rest)
+	}
+	r.ledger.addPendingPortal(portalName, p)
+	if v.HasHardenedPlan() {
+		r.hardenPlan()
+	}
+	start := len(r.batch.out)
+	e.verdict, e.portal, e.statement = v, p, name
+	e.name, e.upstream = portalName, verdict.UpstreamName(portalName)
+	r.batch.out = appendBind(r.batch.out, e.upstream, upstream, rest)
+	r.snapshots.need(e)
+	r.batch.add(start, e)
+	return nil
+}
+
+// fitStatement is the verdict and the server's name of the statement that a Bind with these values binds. A text that
+// depends on the form of values which are others is replaced by one that does not: see [plainName]. It is false where e
+// is refused.
+func (r *requests) fitStatement(e *bindEntry, st *statement, name string, rest []byte) (
+	v *verdict.Verdict, upstream string, ok bool) {
+	v = st.verdict
+	fits, ok := valuesFit(v, rest)
+	switch {
+	case !ok:
+		r.invalid(e)
+		return nil, "", false
+	case fits:
+		return v, verdict.UpstreamName(name), true
+	}
+	if v = r.decider.ByRowSecurity(r.ctx, v, parameterTypes(st.types)); !v.Allowed() {
+		r.refuse(e, v.Refusal, v, r.decider.Record(v))
+		return nil, "", false
+	}
+	r.prepareOwn(plainName, v.Text, st.types)
+	return v, plainName, true
+}

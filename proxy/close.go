@@ -1,0 +1,39 @@
+package proxy
+
+import (
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// closeEntry is a Close.
+type closeEntry struct {
+	entryBase
+
+	object byte // 'S' for a statement, 'P' for a portal
+}
+
+func (e *closeEntry) begins() bool { return false }
+
+func (e *closeEntry) appendRefused(dst []byte) []byte { return e.refusal.describe(dst) }
+
+func (e *closeEntry) answer(o *answers, typ byte, _ int) (known bool, err *sqlstate.Error) {
+	if typ != '3' { // CloseComplete
+		return false, nil
+	}
+	o.succeed()
+	return true, nil
+}
+
+// closeNamed stages a Close.
+func (r *requests) closeNamed(body []byte) {
+	object, name, ok := decodeNamed(body)
+	if !ok {
+		r.invalid(&describeEntry{object: 'S'})
+		return
+	}
+	e := &closeEntry{object: object}
+	e.name, e.upstream = name, verdict.UpstreamName(name)
+	start := len(r.batch.out)
+	r.batch.out = appendClose(r.batch.out, object, e.upstream)
+	r.batch.add(start, e)
+}

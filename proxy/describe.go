@@ -1,0 +1,85 @@
+package proxy
+
+import (
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// describeEntry is a Describe. Its refused form leaves statements and portals as they are, so it stands for any message
+// that is refused before its kind matters.
+type describeEntry struct {
+	entryBase
+
+	object     byte // 'S' for a statement, 'P' for a portal
+	parameters bool // ParameterDescription has come
+}
+
+func (e *describeEntry) appendRefused(dst []byte) []byte { return e.refusal.describe(dst) }
+
+func (e *describeEntry) answer(o *answers, typ byte, _ int) (known bool, err *sqlstate.Error) {
+	switch typ {
+	case 't': // ParameterDescription
+		known = e.object == 'S' && !e.parameters
+		e.parameters = true
+		return known, nil
+	case 'T', 'n': // RowDescription, NoData
+		if e.object == 'S' && !e.parameters {
+			return false, nil
+		}
+		o.succeed()
+		return true, nil
+	}
+	return false, nil
+}
+
+// describe stages a Describe.
+func (r *requests) describe(body []byte) error {
+	object, name, ok := decodeNamed(body)
+	if !ok {
+		r.invalid(&describeEntry{object: 'S'})
+		return nil
+	}
+	e := &describeEntry{object: object}
+	v, err := r.described(object, name)
+	if err != nil {
+		return err
+	}
+	if v == nil {
+		missing := noStatement
+		if object == 'P' {
+			missing = noPortal
+		}
+		r.refuse(e, missing(name), nil, nil)
+		return nil
+	}
+	v, refused, t := r.recheck(v)
+	if refused != nil {
+		r.refuse(e, refused, v, t)
+		return nil
+	}
+	if v.HardenBeforeParse && object == 'S' { // the server may parse it again
+		r.hardenPlan()
+	}
+	start := len(r.batch.out)
+	e.verdict, e.name, e.upstream = v, name, verdict.UpstreamName(name)
+	r.batch.out = appendDescribe(r.batch.out, object, e.upstream)
+	r.snapshots.need(e)
+	r.batch.add(start, e)
+	return nil
+}
+
+// described is the verdict on what a Describe asks about; nil if there is nothing of that name.
+func (r *requests) described(object byte, name string) (*verdict.Verdict, error) {
+	if object == 'S' {
+		st, err := r.ledger.statement(name, r.group.number, r.flush)
+		if err != nil || st == nil {
+			return nil, err
+		}
+		return st.verdict, nil
+	}
+	p, err := r.portal(name)
+	if err != nil || p == nil {
+		return nil, err
+	}
+	return p.verdict, nil
+}

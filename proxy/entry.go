@@ -1,0 +1,160 @@
+package proxy
+
+import (
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// entry is one message for the server: staged in the batch at first, and in the ledger from when it is sent until the
+// server has answered it. Each kind of message has a type of its own: [queryEntry], [parseEntry], [bindEntry],
+// [describeEntry], [closeEntry], [executeEntry] and [syncEntry].
+type entry interface {
+	base() *entryBase
+
+	// exec is what a Query and an Execute have in common; nil for all other messages.
+	exec() *execution
+
+	// begins tells whether the server begins a transaction with the message if there is none.
+	begins() bool
+
+	// endsWithReady tells whether ReadyForQuery ends the answers, as those to a Query and to a Sync.
+	endsWithReady() bool
+
+	// appendRefused appends the refused form of the message, see [refusal].
+	appendRefused(dst []byte) []byte
+
+	// answer takes one message of the server's, by its type and the length of its body. It is false where PostgreSQL has no
+	// such answer to a message of this kind.
+	answer(o *answers, typ byte, length int) (known bool, err *sqlstate.Error)
+}
+
+// entryBase is what all kinds of messages have in common.
+type entryBase struct {
+	own      bool     // the proxy's message, not the client's: its answers are not relayed
+	forNext  bool     // own: it prepares the message behind it, whose answer an error of it is
+	refusal  *refusal // the refused form is sent in place of the message; the server's error to it is replaced
+	replaced bool     // it was refused after its bytes were staged
+
+	verdict *verdict.Verdict
+	ticket  verdict.Ticket
+
+	name     string // of the statement or portal, as the client calls it
+	upstream string // and as the server does
+
+	snapshot *heldSnapshot // which the server takes with this message; nil: none that is held
+	foreign  bool          // the server reads foreign tables for it
+
+	requested time.Duration // spent on the request before it was sent
+	sent      time.Time
+
+	code sqlstate.Code // of the error that the client got
+	over bool          // it needs no more answers; guarded by the ledger's lock
+	done chan struct{} // own Query or Sync: closed with its ReadyForQuery
+}
+
+func (e *entryBase) base() *entryBase    { return e }
+func (e *entryBase) exec() *execution    { return nil }
+func (e *entryBase) begins() bool        { return true }
+func (e *entryBase) endsWithReady() bool { return false }
+
+// replace puts the refused form in the place of a message that is staged already.
+func replace(e entry, r *refusal) {
+	b := e.base()
+	b.refusal, b.replaced = r, true
+	if q, ok := e.(*queryEntry); ok {
+		q.steps = nil // the refused form goes as one message
+	}
+}
+
+// execution is what a Query and an Execute have in common: statements that run, and their results.
+type execution struct {
+	entryBase
+
+	runs      []*verdict.Verdict // on what the text runs by name
+	prepared  []*statement       // what its PREPAREs make, by the verdict's effects; nil where confirmed already
+	declared  []*portal          // what its DECLAREs make, the same
+	portals   []*portal          // that it runs, as Execute or by FETCH
+	snapshots []snapshotUse      // held snapshots that it shows rows of
+	dropsSeal bool
+
+	holdRequests uint64 // of the ledger's, when it was staged
+	first        bool   // nothing was executed before it since the last Sync or Query
+
+	// Set while the answers come, by the goroutine that reads them.
+	completed int // statements
+	rows      int64
+	bytes     int64
+	limit     resultLimit
+	keys      verdict.KeyReader // reads the keys of the rows; nil: none are recorded
+
+	// Guarded by the ledger's lock. While it is set rows and bytes are those of the client's COPY FROM STDIN.
+	copying bool
+}
+
+func (x *execution) exec() *execution { return x }
+
+// answerRows takes those answers that a Query and an Execute have in common.
+func (x *execution) answerRows(o *answers, typ byte, length int) (known bool) {
+	switch typ {
+	case 'D', 'd': // DataRow, CopyData
+		if o.cut.of != nil {
+			return true
+		}
+		if by, yes := x.limit.exceededBy(length); yes {
+			o.cutResult(x, by)
+		} else {
+			x.rows++
+			x.bytes += int64(length)
+			x.limit.count(length)
+		}
+		return true
+	case 'H', 'c': // CopyOutResponse, CopyDone
+		return true
+	case 'G': // CopyInResponse
+		// The client of a result that a limit has ended does not wait for it, and the server would wait for rows.
+		return o.cut.of == nil && o.ledger.startCopy(x)
+	default:
+		// CopyBothResponse among them: no agent may start replication.
+		return false
+	}
+}
+
+// completeStatement applies the effect of the statement whose CommandComplete has come.
+func (x *execution) completeStatement(o *answers) {
+	if x.verdict != nil && x.completed < len(x.verdict.Effects) {
+		o.late = o.ledger.statementCompleted(x, x.completed)
+	}
+	x.completed++
+}
+
+// copiesIn tells whether the statement that runs now is the client's COPY FROM STDIN.
+func (x *execution) copiesIn() bool {
+	return !x.own && x.verdict != nil && x.completed < len(x.verdict.Effects) &&
+		x.verdict.Effects[x.completed].Kind == verdict.CopiesIn
+}
+
+// record writes the outcome of an execution, or of a message that was refused, into the audit.
+func record(e entry) {
+	b := e.base()
+	if b.ticket == nil {
+		return
+	}
+	outcome := verdict.Outcome{Code: b.code}
+	if x := e.exec(); x != nil {
+		outcome.Rows, outcome.Bytes = x.rows, x.bytes
+		if x.limit.code != "" {
+			outcome.Code = x.limit.code
+		}
+	}
+	if outcome.Code == "" {
+		outcome.Code = sqlstate.SuccessfulCompletion
+	}
+	if !b.sent.IsZero() {
+		outcome.Upstream = time.Since(b.sent)
+	}
+	ticket := b.ticket
+	b.ticket = nil
+	ticket.Done(outcome)
+}

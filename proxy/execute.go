@@ -1,0 +1,110 @@
+package proxy
+
+import (
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// executeEntry is an Execute.
+type executeEntry struct {
+	execution
+
+	formats []int16 // of its results, as its Bind asked for them
+	synced  bool    // the Sync behind it is sent with it, though its result is limited
+}
+
+func (e *executeEntry) appendRefused(dst []byte) []byte { return e.refusal.execute(dst) }
+
+func (e *executeEntry) answer(o *answers, typ byte, length int) (known bool, err *sqlstate.Error) {
+	switch typ {
+	case 'C': // CommandComplete
+		e.completeStatement(o)
+		return true, o.executed(e)
+	case 's': // PortalSuspended
+		return true, o.executed(e)
+	case 'I': // EmptyQueryResponse
+		o.succeed()
+		return true, nil
+	}
+	return e.answerRows(o, typ, length), nil
+}
+
+// execute stages an Execute.
+func (r *requests) execute(body []byte) error {
+	e := &executeEntry{}
+	name, rows, ok := decodeExecute(body)
+	if !ok {
+		r.invalid(e)
+		return nil
+	}
+	p, err := r.portal(name)
+	if err != nil {
+		return err
+	}
+	if p == nil || !r.ledger.isUsable(p) {
+		refused := noPortal(name)
+		if p != nil {
+			refused = notRunnable(name)
+		}
+		r.refuse(e, refused, nil, nil)
+		return nil
+	}
+	v, refused, t := r.recheck(p.verdict)
+	if refused != nil {
+		r.refuse(e, refused, v, t)
+		return nil
+	}
+	if p.inParts = p.inParts || rows != 0; p.inParts {
+		part := *v
+		part.PartialResult, v = true, &part
+	}
+	r.snapshots.noteHolds(v)
+	n, refused, err := r.resolveNames(v, r.group.number)
+	if err != nil {
+		return err
+	}
+	if refused != nil {
+		r.refuse(e, refused, v, n.ticket)
+		return nil
+	}
+	if refused, err = r.readForeign(e, nil, n.runs...); err != nil { // its own Bind was asked about
+		return err
+	} else if refused != nil {
+		r.refuse(e, refused, v, nil)
+		return nil
+	}
+	r.stageExecute(e, p, v, &n, name, rows)
+	return nil
+}
+
+// stageExecute stages an Execute that is allowed. rows is how many it asks for; 0: all.
+func (r *requests) stageExecute(e *executeEntry, p *portal, v *verdict.Verdict, n *nameUses, name string, rows uint32) {
+	if which, any := hardenedStatements(v, n.runs); any && which[0] && v.Effects[0].HardenedPlan != verdict.HardenedAtBind {
+		r.hardenPlan()
+	}
+	start := len(r.batch.out)
+	e.name, e.upstream = name, verdict.UpstreamName(name)
+	r.batch.out = appendExecute(r.batch.out, e.upstream, rows)
+	e.verdict, e.ticket = v, r.decider.Record(v, n.runs...)
+	e.setNames(n)
+	e.portals, e.formats = n.fetched, p.formats
+	if len(v.Effects) == 0 || v.Effects[0].Kind != verdict.Fetches {
+		e.portals = []*portal{p}
+	}
+	e.holdRequests, e.first = r.ledger.holdRequests(), r.group.executes == 0
+	r.snapshots.need(e)
+	r.snapshots.use(&e.execution)
+	r.snapshots.addCursors(e, n)
+	r.snapshots.resume(&e.execution, p)
+	if rows == 0 && p.run == nil && p.inputPart == r.snapshots.part {
+		p.run = e
+	}
+	r.batch.add(start, e)
+	if hasCopyIn(v) {
+		r.copyFrom = e
+		r.stageFlush() // the answer must come, whatever it is
+	}
+	r.group.executes++
+	r.group.dropsSeal = n.dropsSeal
+	r.group.endsTx = n.dropsSeal || len(v.Effects) > 0 && v.Effects[len(v.Effects)-1].Kind == verdict.EndsTx
+}

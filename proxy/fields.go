@@ -1,0 +1,100 @@
+package proxy
+
+import (
+	"strconv"
+
+	"github.com/jackc/pgproto3/v2"
+
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// fields are those of a server's ErrorResponse or NoticeResponse that the proxy looks at. All others name relations,
+// columns, constraints, data types, queries or source files, and are dropped unread. Of the context only the number of a
+// COPY line is relayed.
+type fields struct {
+	severity, unlocalised, sqlstate string
+	message, detail, hint, context  string
+	position                        int
+	truncated                       bool // the message did not fit into the buffer
+}
+
+// parseFields decodes the fields that are whole.
+func parseFields(body []byte) fields {
+	f := fields{truncated: true}
+	for len(body) > 0 {
+		key := body[0]
+		if key == 0 {
+			f.truncated = false
+			break
+		}
+		value, rest, ok := cString(body[1:])
+		if !ok {
+			break
+		}
+		body = rest
+		switch key {
+		case 'S':
+			f.severity = value
+		case 'V':
+			f.unlocalised = value
+		case 'C':
+			f.sqlstate = value
+		case 'M':
+			f.message = value
+		case 'D':
+			f.detail = value
+		case 'H':
+			f.hint = value
+		case 'W':
+			f.context += value + "\n"
+		case 'P':
+			if n, err := strconv.ParseInt(value, 10, 32); err == nil && n > 0 {
+				f.position = int(n)
+			}
+		}
+	}
+	return f
+}
+
+// code is the SQLSTATE; one that is not valid counts as an internal error.
+func (f *fields) code() sqlstate.Code {
+	if len(f.sqlstate) != 5 {
+		return sqlstate.InternalError
+	}
+	for i := range 5 {
+		if b := f.sqlstate[i]; (b < '0' || b > '9') && (b < 'A' || b > 'Z') {
+			return sqlstate.InternalError
+		}
+	}
+	return sqlstate.Code(f.sqlstate)
+}
+
+// fatal tells whether the server ends the session with this message.
+func (f *fields) fatal() bool {
+	return f.level() == "FATAL" || f.level() == "PANIC"
+}
+
+func (f *fields) level() string {
+	if f.unlocalised != "" {
+		return f.unlocalised
+	}
+	return f.severity
+}
+
+// notice is the NoticeResponse for the client, or nothing.
+func (f *fields) notice() []byte {
+	code := f.code()
+	if !passingNotices[code] || f.truncated || f.context != "" || namesPgconsent(f.message) {
+		return nil
+	}
+	b, err := (&pgproto3.NoticeResponse{
+		Severity:            f.severity,
+		SeverityUnlocalized: f.unlocalised,
+		Code:                string(code),
+		Message:             f.message,
+	}).Encode(nil)
+	if err != nil {
+		return nil
+	}
+	return b
+}

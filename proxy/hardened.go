@@ -1,0 +1,166 @@
+package proxy
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// A statement whose expressions could fail on hidden rows gets a hardened plan (docs/decisions/0073): a few planner
+// settings apply to its transaction from just before it on. They are sent with it each time, so the proxy need not know
+// which of them a ROLLBACK has undone:
+//
+//   - In a Query, SET LOCAL stands in front of the statement in the same text, since the server would skip messages of
+//     the proxy's own where an error comes before them. The answers to the settings are not relayed, and positions in
+//     errors are counted without them.
+//   - Before a Bind, an Execute of a statement that is planned as it runs, and a Parse or Describe that may run functions
+//     of others, go messages of the proxy's own. An error of these is the answer to the client's message, which the
+//     server skips. They execute nothing, since the messages behind an Execute in a pipeline are in a transaction block as
+//     of PostgreSQL 18.
+//
+// Later statements of the same transaction are planned so too, which costs nothing but speed.
+
+// hardenName is the name of a statement and of a portal that set a hardened plan; no client's can have it.
+const hardenName = verdict.SealStatement + "_care"
+
+// insertedText is text of the proxy's in a Query.
+type insertedText struct{ at int } // characters of the verdict's text before it
+
+// hardenedStatements tells which of the statements of a Query get a hardened plan. runs are the verdicts on what it runs
+// by name.
+func hardenedStatements(v *verdict.Verdict, runs []*verdict.Verdict) (which []bool, any bool) {
+	byName := false
+	for _, run := range runs {
+		byName = byName || run.HasHardenedPlan()
+	}
+	which = make([]bool, len(v.Effects))
+	for i, e := range v.Effects {
+		which[i] = e.HardenedPlan != verdict.NotHardened || byName && e.Kind == verdict.Executes
+		any = any || which[i]
+	}
+	return which, any
+}
+
+// withHardenedPlan is the text of a Query with the settings of a hardened plan in front of each statement that needs
+// one, or the reason why it cannot be sent so.
+func (e *queryEntry) withHardenedPlan() (string, *sqlstate.Error) {
+	v := e.verdict
+	which, any := hardenedStatements(v, e.runs)
+	if !any {
+		return v.Text, nil
+	}
+	e.hardened = which
+	var parts []verdict.Part
+	switch {
+	case len(which) == 1:
+		parts = []verdict.Part{{Text: v.Text}}
+	case v.Parts != nil:
+		parts = v.Parts()
+	}
+	if len(parts) != len(which) {
+		return "", sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement,
+			"these statements cannot run in one multi-statement query: one of them needs settings of its own for its plan").
+			WithHint("Send the statements one by one.")
+	}
+	text := e.insertSettings(parts)
+	e.expectSettings()
+	if v.HardenedText != "" {
+		return v.HardenedText, nil
+	}
+	return text, nil
+}
+
+// insertSettings puts the settings in front of each statement that needs them, since the statements between may undo
+// them, and notes the places.
+func (e *queryEntry) insertSettings(parts []verdict.Part) string {
+	var out strings.Builder
+	text, from := e.verdict.Text, 0
+	for i, part := range parts {
+		if !e.hardened[i] {
+			continue
+		}
+		at := byteOffset(text, part.At)
+		if at == 0 {
+			at = verdict.HintLength(text)
+		}
+		out.WriteString(text[from:at])
+		out.WriteString(verdict.HardenedPlanPrefix)
+		e.inserted = append(e.inserted, insertedText{utf8.RuneCountInString(text[:at])})
+		from = at
+	}
+	out.WriteString(text[from:])
+	return out.String()
+}
+
+// byteOffset is where the character begins before which there are so many.
+func byteOffset(text string, characters int) int {
+	at := 0
+	for range characters {
+		_, n := utf8.DecodeRuneInString(text[at:])
+		at += n
+	}
+	return at
+}
+
+// expectSettings notes that the answers to the settings come next, if the next statement has them.
+func (e *queryEntry) expectSettings() {
+	if e.steps == nil && e.completed < len(e.hardened) && e.hardened[e.completed] {
+		e.settings = len(verdict.HardenedPlanStatements)
+	}
+}
+
+// withoutSettings is a position of the server's in the text without the settings; 0 where it is in these.
+func (e *queryEntry) withoutSettings(position int) int {
+	if e.steps != nil {
+		return position
+	}
+	added := 0
+	for _, i := range e.inserted {
+		switch at := position - added - 1; {
+		case at < i.at:
+			return position - added
+		case at < i.at+len(verdict.HardenedPlanPrefix):
+			return 0
+		}
+		added += len(verdict.HardenedPlanPrefix)
+	}
+	return position - added
+}
+
+// hardenPlan stages messages that give the statements behind them a hardened plan.
+func (r *requests) hardenPlan() {
+	r.prepareOwn(hardenName, verdict.HardenedPlanCall, noTypes)
+	// Bind plans it, and planning sets it: an Execute would show in the answers.
+	r.stageOwn(&bindEntry{}, hardenName, appendBind(nil, hardenName, hardenName, noParameters))
+	r.stageOwn(&closeEntry{object: 'P'}, hardenName, appendClose(nil, 'P', hardenName))
+}
+
+// prepareOwn stages messages that prepare a text under a name of the proxy's, for the message behind them.
+func (r *requests) prepareOwn(name, text string, types []byte) {
+	r.stageOwn(&closeEntry{object: 'S'}, name, appendClose(nil, 'S', name))
+	r.stageOwn(&parseEntry{}, name, appendParse(nil, name, text, types))
+}
+
+// stageOwn stages a message of the proxy's for the client's message behind it.
+func (r *requests) stageOwn(e entry, name string, b []byte) {
+	start := len(r.batch.out)
+	r.batch.out = append(r.batch.out, b...)
+	base := e.base()
+	base.own, base.forNext, base.name, base.upstream = true, true, name, name
+	r.batch.add(start, e)
+}
+
+// failsOutsideTx tells whether a Query fails because no transaction is open: the settings of a hardened plan would make
+// it a block of several statements, in which it would succeed.
+func (r *requests) failsOutsideTx(v *verdict.Verdict) (bool, error) {
+	if len(v.Effects) != 1 || v.Effects[0].Kind != verdict.Declares || v.Effects[0].Hold ||
+		v.Effects[0].HardenedPlan == verdict.NotHardened || r.group.executes > 0 {
+		return false, nil
+	}
+	if err := r.flush(); err != nil {
+		return false, err
+	}
+	return r.ledger.waitTxStatus(), nil
+}

@@ -1,0 +1,189 @@
+package proxy
+
+import (
+	"encoding/binary"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// maxLarge bounds the memory of all large messages that are being read. A buffer is large from largeBuffer on, so small
+// statements are not held up by it.
+const (
+	maxLarge    = 512 << 20
+	largeBuffer = 4 << 20
+)
+
+// input frames the client's bytes. Its buffer comes from a pool when bytes have arrived and goes back when all of them
+// are used. It grows only as far as bytes have arrived, whatever a length field says.
+type input struct {
+	source
+	buf  *[]byte
+	big  []byte // in place of buf while a message does not fit
+	r, w int
+	drop int // bytes of a message still to be thrown away
+	pass int // bytes of a CopyData still to be relayed
+	read time.Time
+
+	// Memory that counts against maxLarge.
+	budget        *atomic.Int64 // bytes of all clients; nil: not counted
+	reservedInput int           // bytes for the buffer
+	reservedBatch int           // bytes for the batch that waits for the rest of its group
+}
+
+// newInput frames the bytes that conn sends.
+func newInput(conn io.Reader) *input { return &input{source: newSource(conn)} }
+
+// reserveInput counts the buffer as one of this size, if there is room for it.
+func (in *input) reserveInput(size int) error {
+	if size < largeBuffer && in.reservedInput == 0 {
+		return nil
+	}
+	return in.reserve(&in.reservedInput, size)
+}
+
+// reserveBatch counts the batch that waits here for the rest of its group, where it is large.
+func (in *input) reserveBatch(size int) error {
+	if size < maxBatch {
+		size = 0
+	}
+	return in.reserve(&in.reservedBatch, size)
+}
+
+// reserve changes a reservation to this size. Less always fits.
+func (in *input) reserve(reserved *int, size int) error {
+	if in.budget == nil || size == *reserved {
+		return nil
+	}
+	more := int64(size - *reserved)
+	if in.budget.Add(more) > maxLarge && more > 0 {
+		in.budget.Add(-more)
+		return sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "too many large messages are being received").
+			WithHint("Try again in a moment, or send smaller parameters.")
+	}
+	*reserved = size
+	return nil
+}
+
+func (in *input) bytes() []byte {
+	if in.big != nil {
+		return in.big
+	}
+	if in.buf == nil {
+		return nil
+	}
+	return *in.buf
+}
+
+// next returns the next whole message; its body is valid until the next call. ok is false when more bytes are needed.
+func (in *input) next() (typ byte, body []byte, ok bool, err error) {
+	in.dropArrived()
+	b := in.bytes()[in.r:in.w]
+	if len(b) < 5 {
+		return 0, nil, false, nil
+	}
+	typ = b[0]
+	size := int64(binary.BigEndian.Uint32(b[1:5]))
+	limit, drop := maxBody(typ)
+	switch {
+	case limit < 0:
+		return 0, nil, false, invalidType(typ)
+	case size < 4 || size > 1<<31-1:
+		return 0, nil, false, invalidLength()
+	case size-4 > int64(limit):
+		return 0, nil, false, tooLong(typ, size)
+	case drop:
+		in.r += 5
+		in.drop = int(size) - 4
+		in.dropArrived()
+		return typ, nil, true, nil
+	}
+	if int64(len(b)) < size+1 {
+		return 0, nil, false, nil
+	}
+	in.r += int(size) + 1
+	return typ, b[5 : size+1], true, nil
+}
+
+// dropArrived throws away as much as has arrived of a message that is to be thrown away.
+func (in *input) dropArrived() {
+	n := min(in.drop, in.w-in.r)
+	in.drop -= n
+	in.r += n
+}
+
+func invalidType(typ byte) *sqlstate.Error {
+	return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid frontend message type %d", typ)
+}
+
+func invalidLength() *sqlstate.Error {
+	return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "invalid message length")
+}
+
+func tooLong(typ byte, size int64) *sqlstate.Error {
+	if typ == 'Q' || typ == 'P' || typ == 'B' {
+		return sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "message of %d bytes is too long", size).
+			WithHint("A statement may have 1 MiB of text and 64 MiB of parameters.")
+	}
+	return invalidLength()
+}
+
+// fill reads more of the client's bytes.
+func (in *input) fill() error {
+	if in.r == in.w {
+		in.release()
+		in.r, in.w = 0, 0
+		buf, n, err := in.take()
+		if err != nil {
+			return err
+		}
+		in.buf, in.w = buf, n
+		in.read = time.Now()
+		return nil
+	}
+	b := in.bytes()
+	if in.r > 0 {
+		in.w = copy(b, b[in.r:in.w])
+		in.r = 0
+	}
+	if in.w == len(b) {
+		if err := in.grow(2 * len(b)); err != nil {
+			return err
+		}
+		b = in.big
+	}
+	n, err := in.peer.Read(b[in.w:])
+	if n > 0 {
+		in.w += n
+		in.read = time.Now()
+		return nil
+	}
+	return err
+}
+
+// grow gives the bytes at hand a buffer of this size.
+func (in *input) grow(size int) error {
+	if err := in.reserveInput(size); err != nil {
+		return err
+	}
+	grown := make([]byte, size)
+	copy(grown, in.bytes())
+	if in.buf != nil {
+		putBuffer(in.buf)
+		in.buf = nil
+	}
+	in.big = grown
+	return nil
+}
+
+// release gives the buffer back.
+func (in *input) release() {
+	if in.buf != nil {
+		putBuffer(in.buf)
+		in.buf = nil
+	}
+	in.big = nil
+	_ = in.reserveInput(0) // never fails
+}

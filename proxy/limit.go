@@ -1,0 +1,177 @@
+package proxy
+
+import (
+	"errors"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// A result that grows beyond its limit ends with an error in the place of the row at hand, and leaves the session as
+// that error of the server would have. So nothing that the client sent behind such an execution is sent before it is
+// answered. The server is asked to cancel the execution. Where the server was through with it already, it is given a
+// message that is certain to fail before anything else: this undoes what an error undoes, and leaves the transaction
+// failed.
+//
+// For a Query this would come too late where the server commits as it answers: see steps.go.
+
+// portalNotRunnable is PostgreSQL's SQLSTATE for a portal that an error has ended while it ran.
+const portalNotRunnable sqlstate.Code = "55000"
+
+func notRunnable(name string) *sqlstate.Error {
+	return sqlstate.New(portalNotRunnable, sqlstate.ReasonNone, "portal \"%s\" cannot be run", name)
+}
+
+// resultLimit is the limit of a result, and how much of the result the client has.
+type resultLimit struct {
+	verdict.Bound
+
+	code    sqlstate.Code // of the error by which the limit ended the result
+	rows    int64         // relayed, where they are limited
+	bytes   int64         // of these rows
+	granted int64         // rows that may be relayed before more are asked for
+}
+
+// isLimited tells whether the result of e is limited, or its statements are to begin one by one in any case.
+func isLimited(e entry) bool {
+	x := e.exec()
+	return x != nil && x.refusal == nil && (x.limit.Exceeded != nil || beginsOneByOne(e))
+}
+
+// exceededBy tells whether one more row of this length is more than may be relayed, and which limit it exceeds.
+func (l *resultLimit) exceededBy(length int) (by verdict.Excess, yes bool) {
+	switch {
+	case l.Exceeded == nil:
+		return 0, false
+	case l.Rows > 0 && l.rows >= l.Rows:
+		return verdict.TooManyRows, true
+	case l.Bytes > 0 && l.bytes+int64(length) > l.Bytes:
+		return verdict.TooManyBytes, true
+	case l.More != nil && l.granted == 0:
+		if l.granted = l.More(); l.granted <= 0 {
+			l.granted = 0
+			return verdict.RateSpent, true
+		}
+	}
+	return 0, false
+}
+
+// count counts a row that is relayed.
+func (l *resultLimit) count(length int) {
+	if l.Exceeded == nil {
+		return
+	}
+	l.rows++
+	l.bytes += int64(length)
+	if l.More != nil {
+		l.granted--
+	}
+}
+
+// resultCut is the state of a result that a limit has ended.
+type resultCut struct {
+	of       *execution // the client gets nothing more before ReadyForQuery; nil: no limit has ended a result
+	undone   bool       // the server was given a message that fails in its place
+	err      []byte     // the error for the client, not sent yet
+	canceled chan error // the end of the cancel request; nil: none is on its way
+}
+
+// cutResult ends a result before the row at hand: the client gets an error in its place, and nothing more until
+// ReadyForQuery, as after any error.
+func (o *answers) cutResult(x *execution, by verdict.Excess) {
+	err := x.limit.Exceeded(by)
+	x.limit.code = err.Code
+	o.ledger.failPortal(x)
+	o.tail.skip = true
+	o.cut = resultCut{of: x, err: encodeError(nil, "ERROR", err), canceled: make(chan error, 1)}
+	go func(canceled chan<- error) { canceled <- o.cancelAt.cancel(o.key) }(o.cut.canceled)
+}
+
+// waitForCancel waits until the server has got the cancel request, which otherwise could hit the next statement.
+func (o *answers) waitForCancel() *sqlstate.Error {
+	if o.cut.canceled == nil {
+		return nil
+	}
+	select {
+	case err := <-o.cut.canceled:
+		o.cut.canceled = nil
+		if err != nil {
+			return lost(err)
+		}
+	case <-o.ctx.Done():
+	}
+	return nil
+}
+
+// executed ends an Execute that the server has completed. Where a limit has ended its result, and nothing was sent
+// behind it, the server is to fail in its place.
+func (o *answers) executed(e *executeEntry) *sqlstate.Error {
+	if o.cut.of != nil && !e.synced {
+		return o.undoResult((*refusal).execute, false)
+	}
+	o.succeed()
+	return nil
+}
+
+// undoResult makes the server fail in the place of an execution whose result was ended, and which it has completed: with
+// the refused form of a message, and a Sync behind it where the client's was answered already.
+func (o *answers) undoResult(form func(*refusal, []byte) []byte, sync bool) *sqlstate.Error {
+	if o.cut.undone {
+		return desync(errors.New("the server did not fail where it must"))
+	}
+	o.cut.undone = true
+	b := form(newRefusal(o.cut.of.limit.Exceeded(verdict.TooManyRows)), nil)
+	if sync {
+		b = appendSync(b)
+	}
+	return o.send(b)
+}
+
+// send writes to the server. The goroutine that handles the client's messages waits meanwhile for the answers.
+func (o *answers) send(b []byte) *sqlstate.Error {
+	if len(b) == 0 {
+		return nil
+	}
+	if _, err := o.upstream.Write(b); err != nil {
+		return lost(err)
+	}
+	return nil
+}
+
+// failPortal notes that an error has ended the portal which x runs. It cannot be run any more, should it outlive the
+// transaction.
+func (l *ledger) failPortal(x *execution) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, effect := range x.verdict.Effects[:min(x.completed, len(x.verdict.Effects))] {
+		if effect.Kind == verdict.Fetches {
+			n++
+		}
+	}
+	if n < len(x.portals) {
+		x.portals[n].failed = true
+	}
+}
+
+// limitedEnd is where the first part of the batch ends that is to be answered before anything else is sent: behind an
+// execution whose result is limited. It is end where there is none. An Execute that only shows rows, and is alone up to
+// its Sync, may have the Sync with it: nothing is committed that an error would undo.
+func (r *requests) limitedEnd(end int) int {
+	b := &r.batch
+	for i := b.sent; i < end; i++ {
+		e := b.items[i].entry
+		if e == nil || !isLimited(e) {
+			continue
+		}
+		r.barrier = e
+		if x, ok := e.(*executeEntry); ok && x.first && !x.limit.Undoes && i+1 < end {
+			if sync, ok := b.items[i+1].entry.(*syncEntry); ok {
+				x.synced, r.barrier = true, sync
+				return i + 2
+			}
+		}
+		return i + 1
+	}
+	return end
+}

@@ -1,0 +1,137 @@
+package proxy
+
+import "github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+
+// mayPrepare tells whether one more statement of this weight fits.
+func (l *ledger) mayPrepare(s *statement) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.statements)+len(l.pendingStatements) < maxStatements && l.statementBytes+s.weight <= maxStatementBytes
+}
+
+// mayBind tells whether one more portal fits.
+func (l *ledger) mayBind() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.portals)+len(l.pendingPortals) < maxPortals
+}
+
+// addPendingStatement notes a Parse or PREPARE that is about to be sent.
+func (l *ledger) addPendingStatement(name string, s *statement) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.statementBytes += s.weight
+	l.pendingStatements[name] = s
+}
+
+// addPendingPortal notes a Bind or DECLARE that is about to be sent.
+func (l *ledger) addPendingPortal(name string, p *portal) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pendingPortals[name] = p
+}
+
+// dropUnnamedPortal notes that a Query is about to be sent: the portal without a name goes with it. A Query that fails
+// in a transaction leaves a portal of its own in the place, which PostgreSQL must not be asked to run: its statements
+// are gone from memory, and the server would crash.
+func (l *ledger) dropUnnamedPortal() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, portals := range []map[string]*portal{l.portals, l.pendingPortals} {
+		if p := portals[""]; p != nil {
+			p.dropped = true
+			delete(portals, "")
+		}
+	}
+}
+
+// statement finds the statement of a name for a message of this group; nil if there is none. Where that is not certain
+// yet, flush is called and the answer awaited.
+func (l *ledger) statement(name string, group uint64, flush func() error) (*statement, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for {
+		s := l.pendingStatements[name]
+		if s == nil {
+			return l.statements[name], nil
+		}
+		if s.group == group {
+			return s, nil
+		}
+		if err := l.waitChange(flush); err != nil {
+			return nil, err
+		}
+		flush = nil
+	}
+}
+
+// portal is as statement, for portals.
+func (l *ledger) portal(name string, group uint64, flush func() error) (*portal, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for {
+		p := l.pendingPortals[name]
+		if p == nil {
+			return l.portals[name], nil
+		}
+		if p.group == group {
+			return p, nil
+		}
+		if err := l.waitChange(flush); err != nil {
+			return nil, err
+		}
+		flush = nil
+	}
+}
+
+// isUsable tells whether a portal can be run.
+func (l *ledger) isUsable(p *portal) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !p.failed
+}
+
+// hasUnreadHold tells whether a cursor WITH HOLD is there whose transaction has not ended.
+func (l *ledger) hasUnreadHold() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, portals := range []map[string]*portal{l.portals, l.pendingPortals} {
+		for _, p := range portals {
+			if p.hold && !p.txEnded {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// portal finds the portal of a name. A portal of an earlier group may end with that group: where this is not certain
+// yet, the answer is awaited.
+func (r *requests) portal(name string) (*portal, error) {
+	p, err := r.ledger.portal(name, r.group.number, r.flush)
+	if p == nil || err != nil || p.group == r.group.number || !r.batch.endsWithReady() && !r.ledger.isReadyAwaited() {
+		return p, err
+	}
+	if err := r.flush(); err != nil {
+		return nil, err
+	}
+	r.ledger.waitReady()
+	return r.ledger.portal(name, r.group.number, r.flush)
+}
+
+func longName() *sqlstate.Error {
+	return sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds,
+		"the name of a statement or portal is longer than %d bytes", maxName).
+		WithHint("Give it a shorter one.")
+}
+
+func tooManyPortals() *sqlstate.Error {
+	return sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "too many portals in one transaction").
+		WithHint("At most %d portals may be open at a time; close those that are not needed.", maxPortals)
+}
+
+func tooManyStatements() *sqlstate.Error {
+	return sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds, "too many prepared statements in one session").
+		WithHint("At most %d statements and %d MiB of text may be prepared at a time; close those that are not "+
+			"needed.", maxStatements, maxStatementBytes>>20)
+}

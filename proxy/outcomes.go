@@ -1,0 +1,51 @@
+package proxy
+
+import "time"
+
+// outcomes are the entries whose answers end in the chunk at hand. They are reported once the client has the answers, or
+// is gone.
+type outcomes struct {
+	entries   []entry
+	requested []time.Duration // what the proxy needed for each request
+	read      time.Time       // when the chunk was read
+}
+
+func (o *outcomes) add(entries ...entry) { o.entries = append(o.entries, entries...) }
+
+func (o *outcomes) addRequest(d time.Duration) { o.requested = append(o.requested, d) }
+
+// returned tells enforcement how many rows the client is about to have.
+func (o *outcomes) returned() {
+	for _, e := range o.entries {
+		if t := e.base().ticket; t != nil {
+			rows := int64(0)
+			if x := e.exec(); x != nil {
+				rows = x.rows
+			}
+			t.Returned(rows)
+		}
+	}
+}
+
+// record counts and records what has ended.
+func (o *outcomes) record(m Metrics) {
+	if len(o.requested) > 0 {
+		here := time.Since(o.read)
+		for _, d := range o.requested {
+			m.Added(d + here)
+		}
+		o.requested = o.requested[:0]
+	}
+	var rows, bytes int64
+	for _, e := range o.entries {
+		if x := e.exec(); x != nil && !x.own {
+			rows, bytes = rows+x.rows, bytes+x.bytes
+		}
+		record(e)
+	}
+	if bytes > 0 {
+		m.Rows(rows, bytes)
+	}
+	clear(o.entries)
+	o.entries = o.entries[:0]
+}

@@ -1,0 +1,75 @@
+package proxy
+
+import (
+	"slices"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// parseEntry is a Parse.
+type parseEntry struct {
+	entryBase
+
+	statement *statement // that it makes; nil where it is refused, or the proxy's own
+}
+
+func (e *parseEntry) appendRefused(dst []byte) []byte { return e.refusal.parse(dst, e.upstream) }
+
+func (e *parseEntry) answer(o *answers, typ byte, _ int) (known bool, err *sqlstate.Error) {
+	if typ != '1' { // ParseComplete
+		return false, nil
+	}
+	o.succeed()
+	return true, nil
+}
+
+// parse stages a Parse.
+func (r *requests) parse(body []byte) {
+	name, text, types, ok := decodeParse(body)
+	if !ok {
+		r.invalid(&describeEntry{object: 'S'})
+		return
+	}
+	if len(name) > maxName {
+		r.refuse(&describeEntry{object: 'S'}, longName(), nil, nil)
+		return
+	}
+	v := r.decider.Decide(r.ctx, text, verdict.Extended)
+	if declared := parameterTypes(types); v.Allowed() && len(declared) > 0 {
+		v = r.decider.Declare(r.ctx, v, declared)
+	}
+	if isUnusable(v) {
+		r.invalid(&describeEntry{object: 'S'})
+		return
+	}
+	e := &parseEntry{}
+	e.verdict, e.name, e.upstream = v, name, verdict.UpstreamName(name)
+	st := newStatement(v, r.group.number)
+	st.weight += len(name)
+	if len(v.Forms) > 0 {
+		st.types = slices.Clone(types)
+		st.weight += len(types)
+	}
+	switch {
+	case !v.Allowed():
+		e.refusal, e.ticket = newRefusal(v.Refusal), r.decider.Record(v)
+	case !r.ledger.mayPrepare(st):
+		e.refusal = r.denied(tooManyStatements())
+	}
+	if e.refusal != nil {
+		start := len(r.batch.out)
+		r.batch.out = e.appendRefused(r.batch.out)
+		r.batch.add(start, e)
+		return
+	}
+	e.statement = st
+	r.ledger.addPendingStatement(name, st)
+	r.snapshots.need(e)
+	if v.HardenBeforeParse {
+		r.hardenPlan()
+	}
+	start := len(r.batch.out)
+	r.batch.out = appendParse(r.batch.out, e.upstream, v.Text, types)
+	r.batch.add(start, e)
+}

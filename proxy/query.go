@@ -1,0 +1,147 @@
+package proxy
+
+import (
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// queryEntry is a Query.
+type queryEntry struct {
+	execution
+
+	hardened []bool         // by its statements: which have the settings of a hardened plan in front
+	inserted []insertedText // where these settings are in its text
+	steps    *queryInSteps  // it goes in steps; nil: as one message
+
+	// Set while the answers come, by the goroutine that reads them.
+	settings    int    // of a hardened plan that are still to be answered before the next statement
+	description []byte // of the result in progress, where the keys of its rows are read
+}
+
+func (e *queryEntry) endsWithReady() bool { return true }
+
+func (e *queryEntry) appendRefused(dst []byte) []byte { return e.refusal.query(dst) }
+
+func (e *queryEntry) answer(o *answers, typ byte, length int) (known bool, err *sqlstate.Error) {
+	if e.steps == nil && e.settings > 0 && typ == 'C' {
+		e.settings--
+		o.tail.skip = true
+		return true, nil
+	}
+	if e.steps != nil {
+		switch typ {
+		case '1', '2', '3', 'n': // answers to the extended messages of a step, which a Query does not have
+			o.tail.skip = true
+			return true, nil
+		}
+	}
+	switch typ {
+	case 'T': // RowDescription
+		return true, nil
+	case 'I': // EmptyQueryResponse
+		if e.steps != nil {
+			return true, o.send(e.steps.step(len(e.steps.parts)))
+		}
+		return true, nil
+	case 'C': // CommandComplete
+		e.completeStatement(o)
+		e.expectSettings()
+		return true, nil
+	}
+	return e.answerRows(o, typ, length), nil
+}
+
+// query stages a Query.
+func (r *requests) query(body []byte) error {
+	e := &queryEntry{}
+	text, ok := decodeQuery(body)
+	if !ok {
+		r.invalid(e)
+		return nil
+	}
+	v := r.decider.Decide(r.ctx, text, verdict.Simple)
+	if isUnusable(v) {
+		r.invalid(e)
+		return nil
+	}
+	if v.Allowed() && beginsAgain(v.Effects) && r.seal.isDue() {
+		renewed, err := r.renewSeal()
+		if err != nil {
+			return err
+		}
+		if !renewed && r.seal.isTooOld() {
+			r.refuse(e, endAlone(), v, nil)
+			return nil
+		}
+	}
+	if !v.Allowed() {
+		r.refuse(e, v.Refusal, v, r.decider.Record(v))
+		return nil
+	}
+	if r.implicitBlocks && r.group.executes > 0 {
+		r.group.executes = 0
+		r.refuse(e, queryBehindExecute(), v, nil)
+		return nil
+	}
+	r.snapshots.noteHolds(v)
+	n, refused, err := r.resolveNames(v, noGroup)
+	if err != nil {
+		return err
+	}
+	if refused != nil {
+		r.refuse(e, refused, v, n.ticket)
+		return nil
+	}
+	return r.stageQuery(e, v, &n)
+}
+
+// stageQuery stages a Query that is allowed, and refuses it where it cannot be sent as it has to be.
+func (r *requests) stageQuery(e *queryEntry, v *verdict.Verdict, n *nameUses) error {
+	e.verdict, e.ticket = v, r.decider.Record(v, n.runs...)
+	e.setNames(n)
+	e.portals = n.fetched
+	e.holdRequests, e.first = r.ledger.holdRequests(), r.group.executes == 0
+	failsOutside, err := r.failsOutsideTx(v)
+	if err != nil {
+		return err
+	}
+	readsAgain, err := r.readForeign(e, v, n.runs...)
+	if err != nil {
+		return err
+	}
+	start := len(r.batch.out)
+	text, refused := v.Text, (*sqlstate.Error)(nil)
+	if !failsOutside {
+		text, refused = e.withHardenedPlan()
+	}
+	if refused == nil {
+		refused = readsAgain
+	}
+	if refused != nil {
+		e.refusal = r.denied(refused)
+		r.batch.out = e.appendRefused(r.batch.out)
+		r.batch.add(start, e)
+		r.group.executes = 0
+		return nil
+	}
+	r.snapshots.need(e)
+	r.snapshots.use(&e.execution)
+	r.snapshots.addCursors(e, n)
+	r.batch.out = appendQuery(r.batch.out, text)
+	r.batch.add(start, e)
+	r.group.executes = 0
+	if hasCopyIn(v) {
+		r.copyFrom = e
+	}
+	return nil
+}
+
+// queryBehindExecute is the refusal of a Query in a pipeline of PostgreSQL 18 or newer. A Query with the settings of a
+// hardened plan in front has several statements. These end the block that the server has made of the messages behind an
+// Execute, as one statement does not. Whether a Query has such settings depends on how large tables are, which a client
+// must not see.
+func queryBehindExecute() *sqlstate.Error {
+	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonProtocol,
+		"a Query behind an Execute without a Sync is not for agents").
+		WithHint("Send a Sync first.")
+}

@@ -1,0 +1,94 @@
+package proxy
+
+// entryQueue is what was sent and is still to be answered, the oldest first.
+type entryQueue struct {
+	entries []entry
+	first   int // of the entries, that still waits
+}
+
+// The queue of an idle session has no more room than keptQueue, and one that never empties is moved to the front of its
+// memory after movedQueue entries.
+const (
+	keptQueue  = 64
+	movedQueue = 1024
+)
+
+func (q *entryQueue) len() int { return len(q.entries) - q.first }
+
+func (q *entryQueue) waiting() []entry { return q.entries[q.first:] }
+
+func (q *entryQueue) push(e entry) { q.entries = append(q.entries, e) }
+
+// head is the entry that has waited longest, or nil.
+func (q *entryQueue) head() entry {
+	if q.len() == 0 {
+		return nil
+	}
+	return q.entries[q.first]
+}
+
+// pop takes the head off, which must be there.
+func (q *entryQueue) pop() entry {
+	e := q.entries[q.first]
+	q.entries[q.first] = nil
+	q.first++
+	if q.first == len(q.entries) {
+		q.entries, q.first = q.entries[:0], 0
+		if cap(q.entries) > keptQueue {
+			q.entries = nil
+		}
+	} else if q.first > movedQueue {
+		q.entries = append(q.entries[:0:0], q.entries[q.first:]...)
+		q.first = 0
+	}
+	return e
+}
+
+// clear takes all entries off.
+func (q *entryQueue) clear() []entry {
+	all := q.waiting()
+	q.entries, q.first = nil, 0
+	return all
+}
+
+// endsWithReady tells whether an answer is to come that ends with ReadyForQuery.
+func (q *entryQueue) endsWithReady() bool {
+	for _, e := range q.waiting() {
+		if e.endsWithReady() {
+			return true
+		}
+	}
+	return false
+}
+
+// decidesTx tells whether an answer is to come that may tell of another state of the transaction.
+func (q *entryQueue) decidesTx() bool {
+	for _, e := range q.waiting() {
+		// An Execute of the proxy's for the message behind it changes nothing, and the server keeps its answer back.
+		_, isExecute := e.(*executeEntry)
+		if e.endsWithReady() || isExecute && !e.base().forNext {
+			return true
+		}
+	}
+	return false
+}
+
+// isAwaited tells whether an answer is to come that the server does not keep back.
+func (q *entryQueue) isAwaited() bool {
+	for _, e := range q.waiting() {
+		if _, isClose := e.(*closeEntry); !isClose {
+			return true
+		}
+	}
+	return false
+}
+
+// isOneGroup tells whether one Query waits, or messages up to the only Sync among them.
+func (q *entryQueue) isOneGroup() bool {
+	for i, e := range q.waiting() {
+		if e.endsWithReady() != (i+1 == q.len()) {
+			return false
+		}
+	}
+	return q.len() > 0
+}

@@ -1,0 +1,229 @@
+package proxy
+
+import (
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// nameUses is what a text that is about to run does with the names of the session's statements and portals.
+type nameUses struct {
+	runs      []*verdict.Verdict // on what it runs by name
+	prepared  []*statement       // by the verdict's effects, what PREPARE makes
+	declared  []*portal          // the same, what DECLARE makes
+	fetched   []*portal          // that FETCH and MOVE run
+	dropsSeal bool
+	ticket    verdict.Ticket // the record of a refusal
+}
+
+// setNames gives an execution what its text does with names.
+func (x *execution) setNames(n *nameUses) {
+	x.runs, x.prepared, x.declared, x.dropsSeal = n.runs, n.prepared, n.declared, n.dropsSeal
+}
+
+// nameResolver goes through the effects of a text that may run now. Each statement and portal that the text names must
+// be there, be allowed by the current versions, and be a query.
+type nameResolver struct {
+	nameUses
+
+	r       *requests
+	verdict *verdict.Verdict
+	group   uint64                // of the message
+	made    map[string]*statement // by the same text; nil where it has deallocated it
+	allGone bool                  // the same text has deallocated all others
+	opened  map[string]*portal    // by the same text
+}
+
+// resolveNames is what v does with names. group is that of its message.
+func (r *requests) resolveNames(v *verdict.Verdict, group uint64) (n nameUses, refused *sqlstate.Error, err error) {
+	if len(v.Effects) == 0 {
+		return n, nil, nil
+	}
+	// Statements that the text runs by name may run with other claims than the current ones.
+	r.claimsUnknown = verdict.ChangesOnTheWay(v.Effects)
+	defer func() { r.claimsUnknown = false }()
+	resolver := nameResolver{r: r, verdict: v, group: group}
+	for i, e := range v.Effects {
+		if refused, err := resolver.resolve(i, e); refused != nil || err != nil {
+			return resolver.nameUses, refused, err
+		}
+	}
+	for i, st := range resolver.prepared {
+		if st != nil {
+			r.ledger.addPendingStatement(v.Effects[i].Name, st)
+		}
+	}
+	for i, p := range resolver.declared {
+		if p != nil {
+			r.ledger.addPendingPortal(v.Effects[i].Name, p)
+		}
+	}
+	return resolver.nameUses, nil, nil
+}
+
+// resolve takes the i-th effect.
+func (n *nameResolver) resolve(i int, e verdict.Effect) (refused *sqlstate.Error, err error) {
+	switch e.Kind {
+	case verdict.Prepares:
+		return n.prepare(i, e), nil
+	case verdict.Deallocates:
+		n.deallocate(e.Name)
+	case verdict.Executes:
+		return n.execute(e.Name)
+	case verdict.Declares:
+		return n.declare(i, e), nil
+	case verdict.Fetches:
+		return n.fetch(e.Name)
+	case verdict.ChangesGUC:
+		if e.Claim != nil {
+			return n.changeClaim(e.Name)
+		}
+	case verdict.Unseals, verdict.Discards:
+		return n.dropSeal(e.Kind)
+	}
+	return nil, nil
+}
+
+func (n *nameResolver) prepare(i int, e verdict.Effect) *sqlstate.Error {
+	st := newStatement(e.Body, n.group)
+	if !n.r.ledger.mayPrepare(st) {
+		return tooManyStatements()
+	}
+	if n.prepared == nil {
+		n.prepared, n.made = make([]*statement, len(n.verdict.Effects)), map[string]*statement{}
+	}
+	n.prepared[i], n.made[e.Name] = st, st
+	return nil
+}
+
+func (n *nameResolver) deallocate(name string) {
+	if n.made == nil {
+		n.made = map[string]*statement{}
+	}
+	if name == "" {
+		clear(n.made)
+		n.allGone = true
+	} else {
+		n.made[name] = nil
+	}
+}
+
+// execute adds a prepared statement to the runs, or says why it may not run.
+func (n *nameResolver) execute(name string) (*sqlstate.Error, error) {
+	st, here := n.made[name]
+	if !here && !n.allGone {
+		var err error
+		if st, err = n.r.ledger.statement(name, n.r.group.number, n.r.flush); err != nil {
+			return nil, err
+		}
+	}
+	if st == nil {
+		return noStatement(name), nil
+	}
+	v, refused, t := n.r.recheck(st.verdict)
+	if refused != nil {
+		n.ticket = t
+		return refused, nil
+	}
+	st.verdict = v
+	if !v.Runnable() {
+		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement,
+			"prepared statement \"%s\" is no query: EXECUTE cannot run it", name).
+			WithHint("Bind and execute it in the extended protocol, where it was prepared."), nil
+	}
+	if v.ExpectsForms {
+		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement,
+			"prepared statement \"%s\" was prepared by the protocol and takes a pattern, a search or a document "+
+				"as a parameter: EXECUTE cannot run it", name).
+			WithHint("Bind and execute it in the extended protocol, or prepare it with PREPARE."), nil
+	}
+	n.runs = append(n.runs, v)
+	return nil, nil
+}
+
+func (n *nameResolver) declare(i int, e verdict.Effect) *sqlstate.Error {
+	if !n.r.ledger.mayBind() {
+		return tooManyPortals()
+	}
+	if n.declared == nil {
+		n.declared, n.opened = make([]*portal, len(n.verdict.Effects)), map[string]*portal{}
+	}
+	p := &portal{verdict: e.Body, group: n.group, hold: e.Hold, binary: e.Binary, inputPart: n.r.snapshots.part}
+	n.declared[i], n.opened[e.Name] = p, p
+	return nil
+}
+
+// fetch adds the query of a cursor to the runs, or says why it may not run.
+func (n *nameResolver) fetch(name string) (*sqlstate.Error, error) {
+	p := n.opened[name]
+	if p == nil {
+		var err error
+		if p, err = n.r.portal(name); err != nil {
+			return nil, err
+		}
+	}
+	if p == nil {
+		return sqlstate.New(invalidCursorName, sqlstate.ReasonNone, "cursor \"%s\" does not exist", name), nil
+	}
+	if !n.r.ledger.isUsable(p) {
+		return notRunnable(name), nil
+	}
+	v, refused, t := n.r.recheck(p.verdict)
+	if refused != nil {
+		n.ticket = t
+		return refused, nil
+	}
+	if !v.Runnable() {
+		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement,
+			"portal \"%s\" is no query: FETCH cannot run it", name).
+			WithHint("Execute it in the extended protocol, where it was bound."), nil
+	}
+	p.verdict = v
+	n.runs, n.fetched = append(n.runs, v), append(n.fetched, p)
+	return nil, nil
+}
+
+// changeClaim refuses to change a setting that decides which rows an open cursor WITH HOLD will read.
+func (n *nameResolver) changeClaim(setting string) (*sqlstate.Error, error) {
+	for _, p := range n.opened {
+		if p.hold {
+			return holdOpen(setting), nil
+		}
+	}
+	if open, err := n.r.hasUnreadHold(); err != nil {
+		return nil, err
+	} else if open {
+		return holdOpen(setting), nil
+	}
+	return nil, nil
+}
+
+// hasUnreadHold tells whether a cursor WITH HOLD is open whose rows are not read yet: the server reads them as its
+// transaction ends, with the claims of then.
+func (r *requests) hasUnreadHold() (bool, error) {
+	if !r.ledger.hasUnreadHold() {
+		return false, nil
+	}
+	if err := r.flush(); err != nil {
+		return false, err
+	}
+	r.ledger.waitOutsideTx()
+	return r.ledger.hasUnreadHold(), nil
+}
+
+// dropSeal refuses to take the seal away inside a transaction.
+func (n *nameResolver) dropSeal(kind verdict.EffectKind) (*sqlstate.Error, error) {
+	if err := n.r.flush(); err != nil {
+		return nil, err
+	}
+	if n.r.group.executes > 0 || !n.r.ledger.waitTxStatus() {
+		return resetInTx(kind), nil
+	}
+	n.dropsSeal = true
+	return nil, nil
+}
+
+func holdOpen(setting string) *sqlstate.Error {
+	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonSetting,
+		"parameter %q cannot be changed while a cursor WITH HOLD of this transaction is open", setting).
+		WithHint("Its rows are read when the transaction commits: commit first, or close the cursor.")
+}

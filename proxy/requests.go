@@ -1,0 +1,285 @@
+package proxy
+
+import (
+	"io"
+	"strings"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// requests takes the client's messages to the server, in batches that end where the client asks for an answer: with a
+// Query, a Sync or a Flush. How the network cuts the client's bytes has no part in it.
+//
+// It belongs to the goroutine that has the turn (see [retryState]).
+type requests struct {
+	*session
+
+	seal      sealState
+	group     messageGroup
+	snapshots snapshotState
+	foreign   foreignReads
+
+	claimsUnknown bool  // the text at hand runs with claims that are not known
+	copyFrom      entry // a COPY FROM STDIN that is about to be sent
+	barrier       entry // must be answered before anything else is sent
+	batch         batch
+}
+
+// messageGroup is what the client has sent since its last Sync.
+type messageGroup struct {
+	number    uint64 // counts Syncs
+	executes  int    // its Execute messages; a Query ends the count as well
+	endsTx    bool   // its last message ends the transaction
+	dropsSeal bool   // its last message takes the seal away
+}
+
+func newRequests(s *session) *requests {
+	return &requests{session: s, snapshots: snapshotState{ledger: s.ledger}}
+}
+
+// run returns when the session is over.
+func (r *requests) run() error {
+	in := newInput(r.client)
+	in.budget = &r.server.large
+	defer func() { in.release(); _ = in.reserveBatch(0) }()
+	var open openMessages
+	r.retry.take()
+	for {
+		if over, err := r.stageInput(in, &open); over || err != nil {
+			return err
+		}
+		if open.any {
+			if err := in.reserveBatch(len(r.batch.out)); err != nil {
+				return err
+			}
+		} else {
+			if err := r.flush(); err != nil {
+				return err
+			}
+			r.snapshots.part++
+			_ = in.reserveBatch(0) // never fails
+		}
+		r.retry.leave()
+		err := in.fill()
+		r.retry.take()
+		if err == io.EOF {
+			return r.finishBatch(nil)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// stageInput handles the messages that have arrived whole. over tells that the session ends with err.
+func (r *requests) stageInput(in *input, open *openMessages) (over bool, err error) {
+	for {
+		typ, body, ok, err := in.next()
+		if err != nil {
+			return true, r.finishBatch(err) // the messages before it count
+		}
+		if !ok {
+			return false, nil
+		}
+		if len(r.batch.items) == 0 {
+			r.retry.start(r.ledger)
+			r.ledger.setStaging(true)
+			r.batch.read = in.read
+		}
+		r.retry.add(typ, body)
+		last, err := r.handle(typ, body)
+		if err != nil {
+			return true, err
+		}
+		if typ == 'Q' || typ == 'S' || typ == 'H' {
+			r.endInputPart()
+		}
+		if last {
+			return true, r.finishBatch(nil)
+		}
+		open.add(typ)
+		if r.copyFrom != nil {
+			*open = openMessages{}
+			if err := r.startCopy(in); err != nil {
+				return true, err
+			}
+		}
+		if len(r.batch.out) >= maxBatch && !open.isPortalUnrun() {
+			if err := r.flush(); err != nil {
+				return true, err
+			}
+		}
+	}
+}
+
+// openMessages are those since the client last asked for an answer.
+type openMessages struct {
+	any   bool // the client sends more before it waits
+	binds int  // behind which there is no Execute yet
+}
+
+func (o *openMessages) add(typ byte) {
+	switch typ {
+	case 'P', 'D', 'C':
+		o.any = true
+	case 'B':
+		o.any = true
+		o.binds++
+	case 'E':
+		o.any, o.binds = true, 0
+	default:
+		*o = openMessages{}
+	}
+}
+
+// isPortalUnrun tells whether the last Bind is about to be executed: a large batch does not end in between.
+func (o *openMessages) isPortalUnrun() bool { return o.binds == 1 }
+
+// finishBatch sends what the client has sent before it left, or before it broke the protocol, and waits for the answers,
+// as PostgreSQL does, which reads one message after the other. Then the session ends with err.
+func (r *requests) finishBatch(err error) error {
+	if err := r.flush(); err != nil {
+		return err
+	}
+	r.ledger.waitOutsideTx()
+	r.ledger.waitReady()
+	return err
+}
+
+// handle stages one message of the client's. It tells whether it was the last one.
+func (r *requests) handle(typ byte, body []byte) (last bool, err error) {
+	r.snapshots.begin(len(r.batch.items) > 0)
+	if r.isBehindEnd(typ) {
+		return false, nil
+	}
+	switch typ {
+	case 'Q':
+		err = r.query(body)
+		r.ledger.dropUnnamedPortal()
+	case 'P':
+		r.parse(body)
+	case 'B':
+		err = r.bind(body)
+	case 'D':
+		err = r.describe(body)
+	case 'E':
+		err = r.execute(body)
+	case 'C':
+		r.closeNamed(body)
+	case 'H':
+		if len(body) != 0 {
+			r.invalid(&describeEntry{object: 'S'})
+			break
+		}
+		r.stageFlush()
+	case 'S':
+		r.sync()
+	case 'F':
+		r.refuse(&queryEntry{}, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonProtocol,
+			"function calls of the fast path are not for agents").
+			WithHint("Call the function in a SELECT."), nil, nil)
+	case 'X':
+		return true, nil
+	case 'd', 'c', 'f':
+		// Outside COPY FROM STDIN the server ignores these.
+	default:
+		return false, invalidType(typ)
+	}
+	return false, err
+}
+
+// isBehindEnd refuses a message behind one that ends its transaction, or takes the seal away, where a transaction would
+// begin without a seal that is good for it.
+func (r *requests) isBehindEnd(typ byte) (refused bool) {
+	switch typ {
+	case 'Q', 'P', 'B', 'D', 'E':
+	default:
+		return false
+	}
+	if behind := r.group.endsTx && (r.group.dropsSeal || r.seal.isTooOld()); !behind {
+		r.group.endsTx = false
+		return false
+	}
+	if typ == 'Q' {
+		r.group.endsTx, r.group.dropsSeal = false, false
+		r.refuse(&queryEntry{}, endAlone(), nil, nil)
+	} else {
+		r.refuse(&describeEntry{object: 'S'}, endAlone(), nil, nil)
+	}
+	return true
+}
+
+// stageFlush stages a Flush, to which there is no answer.
+func (r *requests) stageFlush() {
+	start := len(r.batch.out)
+	r.batch.out = appendMessage(r.batch.out, 'H')
+	r.batch.add(start, nil)
+}
+
+// refuse stages the refused form of a message. t is the record of a refusal by the decider; nil: it has not decided.
+func (r *requests) refuse(e entry, err *sqlstate.Error, v *verdict.Verdict, t verdict.Ticket) {
+	b := e.base()
+	b.refusal, b.verdict, b.ticket = newRefusal(err), v, t
+	if t == nil {
+		r.countDenied(err)
+	}
+	start := len(r.batch.out)
+	r.batch.out = e.appendRefused(r.batch.out)
+	r.batch.add(start, e)
+}
+
+// denied is the refusal of a message on which the decider has no record.
+func (r *requests) denied(err *sqlstate.Error) *refusal {
+	r.countDenied(err)
+	return newRefusal(err)
+}
+
+func (r *requests) countDenied(err *sqlstate.Error) {
+	if err.Reason != sqlstate.ReasonNone {
+		r.server.metrics.Statement("deny", string(err.Reason), "")
+	}
+}
+
+// invalid refuses a message whose body is not what its type says.
+func (r *requests) invalid(e entry) { r.refuse(e, invalidMessage(), nil, nil) }
+
+// recheck asks for a verdict again, in case policy or catalog have changed since. A refusal comes with its record.
+func (r *requests) recheck(v *verdict.Verdict) (now *verdict.Verdict, refused *sqlstate.Error, t verdict.Ticket) {
+	now = r.decider.Recheck(r.ctx, v)
+	switch {
+	case !now.Allowed():
+		return now, now.Refusal, r.decider.Record(now)
+	case now.Text != v.Text:
+		return now, planChanged(), nil
+	default:
+		return now, nil, nil
+	}
+}
+
+// isUnusable tells whether a verdict cannot be sent: its text would end early.
+func isUnusable(v *verdict.Verdict) bool { return v.Allowed() && strings.IndexByte(v.Text, 0) >= 0 }
+
+// hasOnly tells whether a text does nothing but these things.
+func hasOnly(v *verdict.Verdict, kinds ...verdict.EffectKind) bool {
+	for _, e := range v.Effects {
+		found := false
+		for _, k := range kinds {
+			found = found || e.Kind == k
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+// isTxControl tells whether a text only begins or ends transactions, or changes settings: it takes no snapshot.
+func isTxControl(v *verdict.Verdict) bool {
+	return hasOnly(v, verdict.BeginsTx, verdict.EndsTx, verdict.ChangesGUC)
+}
+
+// showsNothing tells whether a text only controls the session: it shows no rows.
+func showsNothing(v *verdict.Verdict) bool {
+	return hasOnly(v, verdict.BeginsTx, verdict.EndsTx, verdict.ChangesGUC, verdict.Deallocates, verdict.Closes)
+}

@@ -1,0 +1,259 @@
+package proxy
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// A statement that was decided before a change of the catalogs which concerns agents is refused by the database while it
+// is planned. Where it came as a Query of one statement, or as messages up to a Sync, outside a transaction or as the
+// first of one, and the client has none of the answer yet, it is decided and sent once more. The client notices nothing:
+// the database has undone what was done of it.
+//
+// The goroutine that handles the client's messages has the turn: mostly the one that reads them. While that waits for
+// more of them, or for the answers, the goroutine that sends some once more can have it.
+
+// changedCatalogs is what pgconsent_gate.current_catalog raises with 40001.
+const changedCatalogs = "pgconsent: the catalogs have changed since this statement was decided"
+
+const (
+	maxRetryBytes = 16 << 10 // of messages that are kept to be sent once more
+	maxSent       = 5        // how often they are sent
+	retryPause    = 50 * time.Millisecond
+	turnPatience  = 20 * time.Millisecond // for the turn of a goroutine that is about to leave it
+)
+
+// retryState is what the client has sent last, so that it can be sent once more. It belongs to the goroutine that has
+// the turn.
+type retryState struct {
+	turn   chan struct{} // holds a value while nobody has the turn
+	writes atomic.Int64  // counts writes to the client
+
+	messages []byte // as the client sent them
+	possible bool   // they may be sent once more
+	complete bool   // the last of them is a Query or a Sync
+	writesAt int64  // of writes, before they were sent
+	sent     int    // how often
+	begun    bool   // they begin a transaction
+
+	begin   *verdict.Verdict // they do nothing else
+	opening *verdict.Verdict // of the messages right before them, which have begun the transaction in progress
+}
+
+func (r *retryState) take() { <-r.turn }
+
+func (r *retryState) leave() { r.turn <- struct{}{} }
+
+// takeSoon takes the turn of a goroutine that is about to leave it.
+func (r *retryState) takeSoon() bool {
+	select {
+	case <-r.turn:
+		return true
+	case <-time.After(turnPatience):
+		return false
+	}
+}
+
+// start notes the messages that come next. They may be sent once more if the server is idle, outside a transaction or in
+// one that the messages before have begun.
+func (r *retryState) start(l *ledger) {
+	if cap(r.messages) > keptBuffer {
+		r.messages = nil
+	}
+	r.opening = nil
+	status, idle := l.settledStatus()
+	if idle && status == 'T' && r.begin != nil {
+		r.opening = r.begin
+	}
+	r.messages, r.possible, r.complete = r.messages[:0], idle && (status == 'I' || r.opening != nil), false
+	r.writesAt, r.sent, r.begun, r.begin = r.writes.Load(), 1, false, nil
+}
+
+// add keeps a message of the client's.
+func (r *retryState) add(typ byte, body []byte) {
+	switch typ {
+	case 'Q', 'P', 'B', 'D', 'E', 'C', 'S':
+	default:
+		r.possible = false
+	}
+	if r.possible = r.possible && !r.complete && len(r.messages)+len(body)+5 <= maxRetryBytes; r.possible {
+		r.messages = binary.BigEndian.AppendUint32(append(r.messages, typ), uint32(len(body)+4))
+		r.messages = append(r.messages, body...)
+	}
+	r.complete = r.complete || typ == 'Q' || typ == 'S'
+}
+
+// sending notes the entries that are about to be sent. Statements that do more than the transaction undoes are not sent
+// once more.
+func (r *retryState) sending(entries []entry) {
+	for _, e := range entries {
+		if q, ok := e.(*queryEntry); ok && q.steps != nil {
+			r.possible = false
+		}
+		if v := e.base().verdict; v != nil {
+			r.addVerdict(v)
+		}
+		if x := e.exec(); x != nil {
+			for _, v := range x.runs {
+				r.addVerdict(v)
+			}
+		}
+	}
+}
+
+func (r *retryState) addVerdict(v *verdict.Verdict) {
+	begins := len(v.Effects) == 1 && v.Effects[0].Kind == verdict.BeginsTx
+	switch {
+	case begins && !r.begun && r.opening == nil:
+		r.begun, r.begin = true, v
+	case begins && r.begin == v: // its Bind, its Execute
+	case hasOnly(v, verdict.NoEffect, verdict.Executes) && len(v.Effects) <= 1:
+		r.begin = nil
+	default:
+		r.begin, r.possible = nil, false
+	}
+}
+
+// canRepeat tells whether the messages may be sent once more by what is known of them. The caller has the turn.
+func (r *retryState) canRepeat() bool {
+	return r.possible && r.complete && r.sent < maxSent && r.writes.Load() == r.writesAt
+}
+
+// retriedAnswer is the state of the answer to messages that are sent once more.
+type retriedAnswer struct {
+	others  bool   // more than answers is to be relayed of the chunk at hand
+	pending bool   // the answer in progress is not relayed: the messages are sent once more when it ends
+	err     []byte // the error that it would be
+}
+
+// repeats tells whether the messages whose error f is are to be sent once more. Then the caller has the turn.
+func (o *answers) repeats(e entry, f *fields) bool {
+	if !isStale(e, f) || f.fatal() || o.retried.others || o.cut.of != nil || !o.retry.takeSoon() {
+		return false
+	}
+	if !o.retry.canRepeat() || !o.ledger.startRetry() {
+		o.retry.leave()
+		return false
+	}
+	return true
+}
+
+// isStale tells whether an error says that e was decided before a change of the catalogs.
+func isStale(e entry, f *fields) bool {
+	if f.code() == sqlstate.SerializationFailure && f.message == changedCatalogs {
+		return true
+	}
+	r := e.base().refusal
+	return r != nil && r.retry && r.err.Code == sqlstate.SerializationFailure && r.err.Reason == sqlstate.ReasonStale
+}
+
+// startRetry tells whether the messages in flight are one Query, or end with the one Sync among them. Then the session
+// is not idle before they are sent once more.
+func (l *ledger) startRetry() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.staging || !l.queue.isOneGroup() {
+		return false
+	}
+	l.staging = true
+	return true
+}
+
+// repeat decides and sends once more the messages that the client has sent last. It has the turn.
+func (r *requests) repeat() {
+	defer r.recoverPanic()
+	if err := r.sendAgain(); err != nil {
+		r.conclude(err)
+		return
+	}
+	r.retry.leave()
+}
+
+func (r *requests) sendAgain() error {
+	state := &r.retry
+	if state.sent++; state.sent > 2 { // the catalog refresh may not have noticed the change yet
+		select {
+		case <-time.After(time.Duration(state.sent) * retryPause):
+		case <-r.ctx.Done():
+			return errGone
+		}
+	}
+	r.ledger.sealOutOfTime() // the seal says which catalogs are known
+	if err := r.openAgain(); err != nil {
+		return err
+	}
+	state.begun, state.begin = false, nil
+	r.batch.read = time.Now()
+	for m := state.messages; len(m) > 0; {
+		typ, size := m[0], binary.BigEndian.Uint32(m[1:5])
+		body := m[5 : size+1]
+		m = m[size+1:]
+		if err := r.handleAgain(typ, body); err != nil {
+			return err
+		}
+	}
+	if err := r.flush(); err != nil {
+		return err
+	}
+	r.snapshots.part++
+	return nil
+}
+
+// handleAgain stages one of the messages once more.
+func (r *requests) handleAgain(typ byte, body []byte) error {
+	if name, _, ok := cString(body); typ == 'P' && ok && name != "" {
+		// The statement may be there since the first time.
+		upstream := verdict.UpstreamName(name)
+		r.stageOwn(&closeEntry{object: 'S'}, upstream, appendClose(nil, 'S', upstream))
+	}
+	if _, err := r.handle(typ, body); err != nil {
+		return err
+	}
+	if typ == 'Q' || typ == 'S' {
+		r.endInputPart()
+	}
+	return nil
+}
+
+// openAgain rolls back the transaction that has failed with its first statement, if there is one, and begins it once
+// more.
+func (r *requests) openAgain() error {
+	if status, _ := r.ledger.settledStatus(); status != 'E' {
+		return nil
+	}
+	if err := r.queryOwn("ROLLBACK", nil); err != nil || r.retry.opening == nil {
+		return err
+	}
+	if r.seal.isDue() {
+		if err := r.setSeal(); err != nil {
+			return err
+		}
+	}
+	return r.queryOwn(r.retry.opening.Text, r.retry.opening)
+}
+
+// queryOwn sends a Query of the proxy's and waits for its answer.
+func (r *requests) queryOwn(text string, v *verdict.Verdict) error {
+	e := &queryEntry{}
+	e.own, e.verdict, e.done = true, v, make(chan struct{})
+	if skipped, ok := r.ledger.push([]entry{e}); !ok || len(skipped) > 0 {
+		return errGone
+	}
+	if err := r.batch.to.write(appendQuery(nil, text)); err != nil {
+		return r.awaitEnd(err)
+	}
+	select {
+	case <-e.done:
+	case <-r.ctx.Done():
+		return errGone
+	}
+	if e.code != "" {
+		return lost(fmt.Errorf("the server answered %s to %s", e.code, text))
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+package proxy
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+)
+
+// Where the policy has the keys of rows recorded, the rows of such results are read, and the descriptions of their columns
+// are kept: a statement that is prepared once and executed often is described once.
+
+// maxDescriptions is how many descriptions a session keeps.
+const maxDescriptions = 256
+
+// setKeyReader has the rows of an execution read, if its record wants them.
+func (x *execution) setKeyReader() {
+	if k, ok := x.ticket.(verdict.KeyReader); ok && k.ReadsKeys() {
+		x.keys = k
+	}
+}
+
+// readsKeys tells whether a message is read whole for the keys in it, or for what it says of them.
+func (o *answers) readsKeys(typ byte) bool {
+	if typ != 'T' && typ != 'D' {
+		return false
+	}
+	e := o.current()
+	if e == nil || e.base().own || o.cut.of != nil {
+		return false
+	}
+	if x := e.exec(); x != nil && x.keys != nil {
+		return true
+	}
+	_, isDescribe := e.(*describeEntry)
+	return typ == 'T' && isDescribe && e.base().verdict != nil && e.base().verdict.RecordsKeys
+}
+
+// readKeys reads a DataRow or a RowDescription that answers e; a body of nil is too long.
+func (o *answers) readKeys(e entry, typ byte, body []byte) {
+	switch e := e.(type) {
+	case *executeEntry:
+		if typ == 'D' {
+			formats := e.formats
+			if formats == nil {
+				formats = []int16{}
+			}
+			e.keys.Row(o.descriptions[e.verdict.Text], formats, body)
+			return
+		}
+	case *queryEntry:
+		if typ == 'D' {
+			e.keys.Row(e.description, nil, body)
+		} else {
+			e.description = bytes.Clone(body)
+		}
+		return
+	}
+	if o.descriptions == nil || len(o.descriptions) >= maxDescriptions {
+		o.descriptions = map[string][]byte{}
+	}
+	o.descriptions[e.base().verdict.Text] = bytes.Clone(body)
+}
+
+// resultFormats reads the result formats at the end of a Bind, behind its names; nil where it is not valid.
+func resultFormats(rest []byte) []int16 {
+	_, rest, ok := bindValues(rest)
+	if !ok {
+		return nil
+	}
+	n, rest, ok := count(rest)
+	if !ok || len(rest) < 2*n {
+		return nil
+	}
+	formats := make([]int16, n)
+	for i := range formats {
+		formats[i] = int16(binary.BigEndian.Uint16(rest[2*i:]))
+	}
+	return formats
+}

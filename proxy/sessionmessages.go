@@ -1,0 +1,206 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// sessionMessage takes a message that is read whole. more is how many of its bytes did not fit into the buffer; they are
+// thrown away.
+func (o *answers) sessionMessage(typ byte, body []byte, more int) *sqlstate.Error {
+	n := headerSize + len(body)
+	var put []byte // in place of the message
+	var passes bool
+	var err *sqlstate.Error
+	switch typ {
+	case 'E': // ErrorResponse
+		put, err = o.failed(body)
+	case 'N': // NoticeResponse
+		put = o.notice(body)
+		o.retried.others = o.retried.others || len(put) > 0
+	case 'C': // CommandComplete, of a step
+		if more > 0 {
+			return desync(errors.New("CommandComplete is too long"))
+		}
+		put, err = o.stepCompleted(o.current().(*queryEntry), bytes.Clone((*o.buf)[o.r:o.r+n]))
+	case 'A': // NotificationResponse
+		// It tells what other sessions do.
+	case 'S': // ParameterStatus
+		name, _, ok := cString(body)
+		passes = ok && more == 0 && isReported(name)
+		o.retried.others = o.retried.others || passes
+	case 'Z': // ReadyForQuery
+		if len(body) != 1 || more != 0 || bytes.IndexByte([]byte("ITE"), body[0]) < 0 {
+			return desync(errors.New("invalid ReadyForQuery"))
+		}
+		passes, err = o.readyForQuery(body[0])
+	}
+	if err != nil {
+		return err
+	}
+	if passes {
+		o.pass(n)
+		return nil
+	}
+	o.drop(n)
+	o.out = append(o.out, put...)
+	o.tail.bytes, o.tail.skip = more, true
+	return nil
+}
+
+// readyForQuery takes a ReadyForQuery, and puts in front of it what the client gets with it.
+func (o *answers) readyForQuery(status byte) (passes bool, err *sqlstate.Error) {
+	e := o.current()
+	if passes, err = o.ready(status); err != nil || !passes {
+		return false, err
+	}
+	if q, ok := e.(*queryEntry); ok && q.steps != nil && q.code == "" {
+		o.insert(q.steps.last)
+	}
+	if o.noticer != nil {
+		if text := o.noticer.Notice(); text != "" {
+			o.insert(appendNotice(nil, text))
+		}
+	}
+	return true, nil
+}
+
+// ready takes a ReadyForQuery and tells whether it is the client's.
+func (o *answers) ready(status byte) (passes bool, err *sqlstate.Error) {
+	e := o.current()
+	if e == nil || !e.endsWithReady() || e.base().refusal != nil && e.base().code == "" {
+		return false, desync(errOutOfTurn)
+	}
+	if o.cut.of != nil {
+		if err := o.waitForCancel(); err != nil {
+			return false, err
+		}
+	}
+	if isStep, err := o.isStepReady(e, status); isStep || err != nil {
+		return false, err
+	}
+	if o.cut.of != nil {
+		if status == 'T' { // an error would have failed the transaction
+			return false, o.undoReady(e)
+		}
+		o.cut.of, o.cut.undone = nil, false
+	}
+	o.head = nil
+	o.drained, o.late = o.ledger.ready(status)
+	b := e.base()
+	if b.own {
+		b.code, o.sealCode = o.sealCode, ""
+		close(b.done)
+		return false, nil
+	}
+	o.outcomes.add(e)
+	if o.retried.pending && o.startRepeat(status) {
+		return false, nil
+	}
+	o.outcomes.addRequest(b.requested)
+	return true, nil
+}
+
+// undoReady makes the server fail in the place of a Query or a Sync which it has answered.
+func (o *answers) undoReady(e entry) *sqlstate.Error {
+	if _, isSync := e.(*syncEntry); isSync {
+		return o.undoResult((*refusal).describe, true)
+	}
+	return o.undoResult((*refusal).query, false)
+}
+
+// startRepeat has the messages whose answer has ended sent once more. Where the transaction does not allow it any more,
+// the client gets the error.
+func (o *answers) startRepeat(status byte) bool {
+	o.retried.pending = false
+	if status == 'I' || status == 'E' && (o.retry.begun || o.retry.opening != nil) {
+		o.outgoing.Go(o.requests.repeat)
+		return true
+	}
+	o.insert(o.retried.err)
+	o.ledger.setStaging(false)
+	o.retry.leave()
+	return false
+}
+
+// failed takes an ErrorResponse and returns what the client gets.
+func (o *answers) failed(body []byte) ([]byte, *sqlstate.Error) {
+	f := parseFields(body)
+	e := o.current()
+	if e == nil {
+		return o.endedByServer(&f)
+	}
+	o.farewell = o.farewell || f.fatal()
+	if e.base().own && !e.base().forNext {
+		return o.ownFailed(&f), nil
+	}
+	q, _ := e.(*queryEntry)
+	if q != nil {
+		q.asQueryError(&f)
+	}
+	if f.message == outOfTime && f.code() == sqlstate.SerializationFailure {
+		o.ledger.sealOutOfTime()
+	}
+	put, code := f.forClient(e)
+	if o.repeats(e, &f) {
+		o.retract()
+		o.retried.pending, o.retried.err, put = true, put, nil
+	}
+	if o.cut.of != nil && !f.fatal() { // the client has had its error
+		put, code = nil, o.cut.of.limit.code
+		if err := o.waitForCancel(); err != nil {
+			return nil, err
+		}
+	}
+	if q != nil && q.steps != nil && !f.fatal() {
+		if err := o.send(q.steps.failed()); err != nil {
+			return nil, err
+		}
+	}
+	o.head = nil
+	o.outcomes.add(o.ledger.fail(code)...)
+	return put, nil
+}
+
+// endedByServer takes an error that is no answer: the server ends the session.
+func (o *answers) endedByServer(f *fields) ([]byte, *sqlstate.Error) {
+	if !f.fatal() {
+		return nil, desync(errOutOfTurn)
+	}
+	o.farewell = true
+	b, _ := f.sanitised(nil)
+	return b, nil
+}
+
+// ownFailed takes an error of a message of the proxy's, and returns what the client gets: why the session ends.
+func (o *answers) ownFailed(f *fields) []byte {
+	o.sealCode = f.code()
+	o.head = nil
+	o.ledger.fail(o.sealCode)
+	if !f.fatal() {
+		return nil
+	}
+	b, _ := f.sanitised(nil)
+	return b
+}
+
+// notice takes a NoticeResponse and returns what the client gets.
+func (o *answers) notice(body []byte) []byte {
+	e := o.current()
+	if e != nil && e.base().own || o.cut.of != nil {
+		return nil
+	}
+	f := parseFields(body)
+	if q, ok := e.(*queryEntry); ok {
+		if q.settings > 0 {
+			return nil
+		}
+		if st := q.steps; st != nil && st.block && !st.begun && f.code() == "25001" {
+			st.inBlock = true
+			return nil
+		}
+	}
+	return f.notice()
+}

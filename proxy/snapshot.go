@@ -1,0 +1,210 @@
+package proxy
+
+import "github.com/pgconsent/pgconsent/internal/enforce/verdict"
+
+// A transaction of REPEATABLE READ or SERIALIZABLE, a cursor, and a portal that is not run to its end at once see one
+// snapshot for longer than a statement. They could go on showing rows whose consent was withdrawn meanwhile. So the
+// proxy has the decider note the moment before the first message of such a thing is sent, and asks before each later
+// use whether anything has changed since; then it refuses the use.
+//
+// Which transaction is which kind is not followed exactly but from the safe side: a session that has asked for such a
+// transaction counts as being in one until the server is known to be outside any.
+
+// heldSnapshot is a snapshot that the server holds for longer than a statement.
+type heldSnapshot struct {
+	inputPart uint64 // that asked for it; messages of the same part need no check
+	known     bool   // the moment was noted
+	verdict.Snapshot
+}
+
+// snapshotUse is a later use of a held snapshot.
+type snapshotUse struct {
+	*heldSnapshot
+	portal bool // results of that moment may wait in a portal
+}
+
+// snapshotState follows which snapshots the session holds.
+type snapshotState struct {
+	ledger *ledger
+	part   uint64        // counts the parts of the client's input: one ends with a Query, Sync or Flush, and with each read
+	held   bool          // the transaction may be one that holds its snapshot
+	tx     *heldSnapshot // of such a transaction
+	batch  *heldSnapshot // that the portals and transactions of the batch take; nil: none asks
+}
+
+// snapshotHolds is whether the session's transactions hold their snapshots by default. The ledger keeps it, since a SET
+// may be rolled back: it counts until all settings are reset.
+type snapshotHolds struct {
+	byDefault bool
+	requests  uint64     // how often it was asked for
+	reset     *execution // has reset all settings, in the transaction that is in progress
+}
+
+// ready applies a ReadyForQuery.
+func (h *snapshotHolds) ready(status byte) {
+	if h.reset == nil {
+		return
+	}
+	// A message sent since may have asked for it again.
+	h.byDefault = h.byDefault && (status != 'I' || h.reset.holdRequests != h.requests)
+	h.reset = nil
+}
+
+// next is the held snapshot that the messages of this batch take. The moment is noted before the batch is sent.
+func (s *snapshotState) next() *heldSnapshot {
+	if s.batch == nil || s.batch.inputPart != s.part {
+		s.batch = &heldSnapshot{inputPart: s.part}
+	}
+	return s.batch
+}
+
+// begin begins a message: it forgets a transaction that is over. staged tells that messages are staged already.
+func (s *snapshotState) begin(staged bool) {
+	if s.held && !staged && s.ledger.outsideTx() {
+		s.held, s.tx = s.ledger.holdsByDefault(), nil
+	}
+}
+
+// noteHolds notes that a text which is about to run makes transactions hold their snapshots.
+func (s *snapshotState) noteHolds(v *verdict.Verdict) {
+	for _, e := range v.Effects {
+		switch e.SnapshotHold {
+		case verdict.TransactionHoldsSnapshot:
+			s.held = true
+		case verdict.SessionHoldsSnapshot:
+			s.held = true
+			s.ledger.holdByDefault()
+		}
+	}
+}
+
+// need notes that e needs a snapshot: in a transaction that holds one, its first message takes it.
+func (s *snapshotState) need(e entry) {
+	b := e.base()
+	if s.held && s.tx == nil && b.verdict != nil && !isTxControl(b.verdict) {
+		s.tx = s.next()
+		b.snapshot = s.tx
+	}
+}
+
+// use notes that x shows rows of the transaction's snapshot, if it holds one.
+func (s *snapshotState) use(x *execution) {
+	if s.held && s.tx != nil && x.verdict != nil && !showsNothing(x.verdict) {
+		s.check(x, s.tx, false)
+	}
+}
+
+// check has a held snapshot checked before x is sent.
+func (s *snapshotState) check(x *execution, h *heldSnapshot, portal bool) {
+	if h.inputPart != s.part {
+		x.snapshots = append(x.snapshots, snapshotUse{h, portal})
+	}
+}
+
+// hold notes that e makes a portal which the same part of the input does not run to its end.
+func (s *snapshotState) hold(e entry, p *portal) {
+	if p.snapshot != nil || p.run != nil || isTxControl(p.verdict) {
+		return
+	}
+	if s.tx != nil {
+		p.snapshot = s.tx
+		return
+	}
+	p.snapshot = s.next()
+	e.base().snapshot = p.snapshot
+}
+
+// addCursors notes the snapshots of the cursors that x declares, and has those checked that it fetches from.
+func (s *snapshotState) addCursors(e entry, n *nameUses) {
+	for _, p := range n.declared {
+		if p != nil {
+			s.hold(e, p)
+		}
+	}
+	for _, p := range n.fetched {
+		s.resume(e.exec(), p)
+	}
+}
+
+// resume has the snapshot of a portal checked before x runs it.
+func (s *snapshotState) resume(x *execution, p *portal) {
+	switch {
+	case p.snapshot != nil:
+		s.check(x, p.snapshot, true)
+	case p.inputPart == s.part || s.ledger.hasRun(p.run) || isTxControl(p.verdict):
+	default:
+		s.check(x, &heldSnapshot{}, true) // nobody knows since when it sees
+	}
+}
+
+// endInputPart ends what counts as sent together: a Query, or messages up to a Sync or a Flush. The message that comes
+// next may be sent long after.
+func (r *requests) endInputPart() {
+	unsent := r.batch.unsent()
+	for i := len(unsent) - 1; i >= 0; i-- {
+		b, ok := unsent[i].entry.(*bindEntry)
+		if !ok || b.portal == nil {
+			continue
+		}
+		if b.portal.inputPart != r.snapshots.part {
+			break
+		}
+		if b.refusal == nil {
+			r.snapshots.hold(b, b.portal)
+		}
+	}
+	r.snapshots.part++
+}
+
+// snapshotEnd is where the first part of the batch ends that is to be answered before a held snapshot of the next
+// message is checked. It is end where there is none.
+func (b *batch) snapshotEnd(end int) int {
+	boundary := end
+	for i := b.sent; i < end; i++ {
+		e := b.items[i].entry
+		if e == nil {
+			continue
+		}
+		if boundary < end && e.base().refusal == nil && (showsHeldSnapshot(e) || unguarded(e) != nil) {
+			return boundary
+		}
+		if e.endsWithReady() {
+			boundary = i + 1
+		}
+	}
+	return end
+}
+
+func showsHeldSnapshot(e entry) bool {
+	x := e.exec()
+	return x != nil && len(x.snapshots) > 0
+}
+
+// hasRun tells whether e has been answered, without an error. The server skips messages behind an error, and a portal
+// that is older than the savepoint which the client goes back to is still there.
+func (l *ledger) hasRun(e *executeEntry) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return e != nil && e.over && e.code == ""
+}
+
+// holdByDefault notes that the session's transactions hold their snapshots by default.
+func (l *ledger) holdByDefault() {
+	l.mu.Lock()
+	l.holds.byDefault = true
+	l.holds.requests++
+	l.mu.Unlock()
+}
+
+// holdRequests is how often that was asked for so far.
+func (l *ledger) holdRequests() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.holds.requests
+}
+
+func (l *ledger) holdsByDefault() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.holds.byDefault
+}

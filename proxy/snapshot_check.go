@@ -1,0 +1,165 @@
+package proxy
+
+import (
+	"sync"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+)
+
+// snapshotCheck asks the decider about the held snapshots of what is sent next, about each of them once.
+type snapshotCheck struct {
+	*requests
+	answers   map[snapshotUse]*sqlstate.Error // by use: results that wait in a portal may be too old where the rest is not
+	unchanged map[verdict.Versions]func() *sqlstate.Error
+}
+
+// checkSnapshots notes the moment of the snapshots that the batch takes up to end, and has the held ones checked. What
+// may not run is replaced by its refused form.
+func (r *requests) checkSnapshots(end int) {
+	if !r.needsCheck(end) {
+		return
+	}
+	// What was sent before may run for long, and these only after it.
+	r.ledger.waitOutsideTx()
+	c := snapshotCheck{r, map[snapshotUse]*sqlstate.Error{}, map[verdict.Versions]func() *sqlstate.Error{}}
+	refused := false
+	for i := r.batch.sent; i < end; i++ {
+		e := r.batch.items[i].entry
+		if e == nil || e.base().refusal != nil {
+			continue
+		}
+		if err := c.checkFunctions(e); err != nil {
+			replace(e, r.denied(err))
+			e.base().refusal.retry = err.Code == sqlstate.SerializationFailure
+			refused = true
+		} else if err := c.check(e); err != nil {
+			replace(e, r.denied(err))
+			refused = true
+		}
+	}
+	if refused {
+		r.batch.rewrite()
+	}
+}
+
+// needsCheck tells whether anything up to end has to be asked about.
+func (r *requests) needsCheck(end int) (yes bool) {
+	for i := r.batch.sent; i < end; i++ {
+		e := r.batch.items[i].entry
+		if e == nil || e.base().refusal != nil {
+			continue
+		}
+		if b, ok := e.(*bindEntry); ok && b.portal != nil {
+			r.snapshots.hold(b, b.portal)
+		}
+		yes = yes || e.base().snapshot != nil || showsHeldSnapshot(e) || unguarded(e) != nil
+	}
+	return yes
+}
+
+// checkFunctions refuses e where it calls functions that may not be those any more which were checked.
+func (c *snapshotCheck) checkFunctions(e entry) *sqlstate.Error {
+	v := unguarded(e)
+	if v == nil {
+		return nil
+	}
+	if c.unchanged[v.Versions] == nil {
+		c.unchanged[v.Versions] = sync.OnceValue(func() *sqlstate.Error { return c.decider.Unchanged(c.ctx, v) })
+	}
+	return c.unchanged[v.Versions]()
+}
+
+// check notes the moment of the snapshot that e takes, and asks whether those that it shows are still good.
+func (c *snapshotCheck) check(e entry) *sqlstate.Error {
+	err := untracked(e)
+	if refused := c.noteMoment(e.base().snapshot); err == nil {
+		err = refused
+	}
+	if err != nil || e.exec() == nil {
+		return err
+	}
+	for _, u := range e.exec().snapshots {
+		if !u.known {
+			return unknownAge()
+		}
+		if err := c.once(u, func() *sqlstate.Error { return c.decider.Fresh(c.ctx, u.Snapshot, u.portal) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// noteMoment notes the moment of a snapshot that is about to be taken.
+func (c *snapshotCheck) noteMoment(h *heldSnapshot) *sqlstate.Error {
+	if h == nil || h.known {
+		return nil
+	}
+	return c.once(snapshotUse{heldSnapshot: h}, func() *sqlstate.Error {
+		snapshot, err := c.decider.Snapshot(c.ctx)
+		h.Snapshot, h.known = snapshot, err == nil
+		return err
+	})
+}
+
+func (c *snapshotCheck) once(u snapshotUse, ask func() *sqlstate.Error) *sqlstate.Error {
+	err, ok := c.answers[u]
+	if !ok {
+		err = ask()
+		c.answers[u] = err
+	}
+	return err
+}
+
+// unguarded is the verdict on what e runs, or plans, where it calls functions of the owner's that may not be those any
+// more which were checked (see [verdict.Verdict.Unguarded]); nil where it calls none.
+func unguarded(e entry) *verdict.Verdict {
+	x := e.exec()
+	if _, isBind := e.(*bindEntry); x == nil && !isBind {
+		return nil
+	}
+	if v := e.base().verdict; v != nil && v.Unguarded {
+		return v
+	}
+	if x == nil {
+		return nil
+	}
+	for _, v := range x.runs {
+		if v.Unguarded {
+			return v
+		}
+	}
+	return nil
+}
+
+// untracked is the refusal of a message that would show, for longer than its statement, a relation or a function whose
+// changes pgconsent does not follow; nil where it may.
+func untracked(e entry) *sqlstate.Error {
+	if e.base().snapshot == nil && !showsHeldSnapshot(e) {
+		return nil
+	}
+	shown := []*verdict.Verdict{e.base().verdict}
+	if x := e.exec(); x != nil {
+		shown = append(shown, x.runs...)
+	}
+	if b, ok := e.(*bindEntry); ok && b.portal != nil {
+		shown = append(shown, b.portal.verdict)
+	}
+	for _, v := range shown {
+		if v != nil && v.UntrackedRelation != "" {
+			return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonTransaction,
+				"cursors, row limits and transactions that keep a snapshot are not available to agents for what this "+
+					"statement reads").
+				WithHint("Changes of what %s shows cannot be noticed in time. Read it in READ COMMITTED, each "+
+					"result to its end.", v.UntrackedRelation)
+		}
+	}
+	return nil
+}
+
+// unknownAge is the refusal of a snapshot whose moment nobody knows.
+func unknownAge() *sqlstate.Error {
+	return sqlstate.New(sqlstate.SerializationFailure, sqlstate.ReasonStale,
+		"could not serialize access: it is not known whether consent has changed").
+		WithHint("Begin the transaction, or open the cursor, again.")
+}

@@ -1,0 +1,71 @@
+package proxy
+
+import (
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+)
+
+// transactionTimer follows how long the transaction in progress has lasted, where the decider bounds that. It lasts from
+// the first message that the server gets until the ReadyForQuery that says it is over, no matter which side is waited
+// for: the server, the client, or a Sync that never comes.
+type transactionTimer struct {
+	bounded bool
+	began   time.Time // zero: there is no transaction
+	timer   *time.Timer
+}
+
+func (t *transactionTimer) stop() {
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+}
+
+// begin notes that the server is about to get a message.
+func (t *transactionTimer) begin() {
+	if t.bounded && t.began.IsZero() {
+		t.began = time.Now()
+	}
+}
+
+// end notes that a transaction is over. Messages that were sent behind it may have begun another.
+func (t *transactionTimer) end(another bool) {
+	if !t.bounded {
+		return
+	}
+	if t.began = (time.Time{}); another {
+		t.began = time.Now()
+	}
+}
+
+// boundTransactions has the decider told of a transaction that lasts too long. The timer fires when a transaction that
+// had begun with it would be overdue, and again when the one that it finds then would be.
+func (s *session) boundTransactions() {
+	keeper, ok := s.decider.(verdict.Timekeeper)
+	if !ok {
+		return
+	}
+	most := keeper.TransactionTimeout()
+	if most == 0 {
+		return
+	}
+	l := s.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.timer.bounded = true
+	l.timer.timer = time.AfterFunc(most, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		left := most
+		if !l.timer.began.IsZero() {
+			left -= time.Since(l.timer.began)
+		}
+		switch {
+		case l.closed:
+		case left <= 0:
+			go keeper.Overdue() // it ends the session, which takes the ledger's lock
+		default:
+			l.timer.timer.Reset(left)
+		}
+	})
+}
