@@ -14,8 +14,8 @@ type aggregateCompiler struct {
 	rules *ruleCompiler
 }
 
-// aggregate compiles what a table says under aggregate; nil if nothing, or after an error.
-func (c *aggregateCompiler) aggregate(decl *aggregateDecl, t *Table) *Aggregate {
+// compile compiles what a table says under aggregate; nil if nothing, or after an error.
+func (c *aggregateCompiler) compile(decl *aggregateDecl, t *Table) *Aggregate {
 	if decl == nil {
 		return nil
 	}

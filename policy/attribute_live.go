@@ -13,8 +13,8 @@ type attributeCompiler struct {
 	rules *ruleCompiler
 }
 
-// liveAttributes compiles the attributes that the database works out, and puts them into an order in which none needs a later one.
-func (c *attributeCompiler) liveAttributes() []predicate.Live {
+// compile compiles the attributes that the database works out, and puts them into an order in which none needs a later one.
+func (c *attributeCompiler) compile() []predicate.Live {
 	bySetting := map[string]string{}
 	var all []predicate.Live
 	at := map[string]place{}

@@ -17,8 +17,8 @@ type columnCompiler struct {
 	graph keyGraph
 }
 
-// visibleColumns checks the columns of a table; nil where all of them show.
-func (c *columnCompiler) visibleColumns(decl tableDecl, r *catalog.Relation) *VisibleColumns {
+// compile checks the columns of a table; nil where all of them show.
+func (c *columnCompiler) compile(decl tableDecl, r *catalog.Relation) *VisibleColumns {
 	if decl.columns == nil && lacksRowSecurity(r) {
 		all := &VisibleColumns{}
 		for _, column := range r.Columns {

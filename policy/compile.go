@@ -20,14 +20,26 @@ func Compile(doc *Document, snap *catalog.Snapshot, options ...Option) (*Policy,
 	return p, err
 }
 
-// compile returns the compiler besides, which knows what each part of the document means.
+// compile also returns the compiler, which knows what each part of the document means.
 func compile(doc *Document, snap *catalog.Snapshot, options []Option) (*compiler, *Policy, error) {
 	c := newCompiler(doc, snap)
 	for _, option := range options {
 		option(c)
 	}
 	p := &Policy{tableIndex: map[catalog.Name]*Table{}, functionIndex: map[catalog.Name]*Function{}}
-	for _, a := range doc.attributes {
+	for _, phase := range []func(*Policy){c.compileTables, c.compileContracts, c.compileServices, c.compileViews} {
+		if phase(p); len(c.errs) > 0 {
+			return nil, nil, c.sorted()
+		}
+	}
+	p.warnings, p.withheld, p.disclosures = c.warnings, c.withheldWrites, c.disclosures
+	p.version = p.hash()
+	return c, p, nil
+}
+
+// compileTables compiles attributes, limits, tables and functions.
+func (c *compiler) compileTables(p *Policy) {
+	for _, a := range c.doc.attributes {
 		p.attributes = append(p.attributes, a.Attribute)
 	}
 	slices.SortFunc(p.attributes, func(a, b Attribute) int { return strings.Compare(a.Name, b.Name) })
@@ -35,72 +47,76 @@ func compile(doc *Document, snap *catalog.Snapshot, options []Option) (*compiler
 
 	p.limits = c.limits()
 	p.air = c.checkAIR()
-	p.operators = c.operators(doc.operators)
+	p.operators = c.operators(c.doc.operators)
 	c.declareTables()
 	for _, name := range c.order {
 		rows := c.rules.tableRule(name)
 		t := c.tables[name]
 		p.tables = append(p.tables, &Table{Relation: t.relation, Rows: rows, Rule: t.rule,
-			Columns: c.columns.visibleColumns(t.decl, t.relation), AuditKeys: c.auditsKeys(t.decl, t.relation), Approximate: t.decl.approximate})
+			Columns: c.columns.compile(t.decl, t.relation), AuditKeys: c.auditsKeys(t.decl, t.relation),
+			Approximate: t.decl.approximate})
 	}
 	for _, t := range p.tables { // when every table's rule is known
-		t.Write = c.writes.write(c.tables[t.Relation.Name])
-		t.Aggregate = c.aggregates.aggregate(c.tables[t.Relation.Name].decl.aggregate, t)
-		t.Lifecycle = c.lifecycles.lifecycle(c.tables[t.Relation.Name].decl.lifecycle, t)
+		decl := c.tables[t.Relation.Name].decl
+		t.Write = c.writes.compile(c.tables[t.Relation.Name])
+		t.Aggregate = c.aggregates.compile(decl.aggregate, t)
+		t.Lifecycle = c.lifecycles.compile(decl.lifecycle, t)
 	}
 	p.clearAffectsOtherRules()
-	c.origins.checkOrigins(p.tables)
-	for _, decl := range doc.functions {
-		if f := c.functions.function(decl); f != nil {
-			if p.functionIndex[f.Name] != nil {
-				c.fail(decl.place, "", "function %s is there twice", f.Name)
-			}
-			c.functions.functionReads(decl, f)
-			c.functions.tool(p, decl, f)
-			p.functions = append(p.functions, f)
-			p.functionIndex[f.Name] = f
+	c.origins.check(p.tables)
+	for _, decl := range c.doc.functions {
+		f := c.functions.compile(decl)
+		if f == nil {
+			continue
 		}
+		if p.functionIndex[f.Name] != nil {
+			c.fail(decl.place, "", "function %s is there twice", f.Name)
+		}
+		c.functions.functionReads(decl, f)
+		c.functions.tool(p, decl, f)
+		p.functions = append(p.functions, f)
+		p.functionIndex[f.Name] = f
 	}
-	if len(c.errs) > 0 {
-		return nil, nil, c.sorted()
-	}
+}
+
+// compileContracts compiles contracts, which add conditions to the rules of tables, and opens the tables that are only
+// observed.
+func (c *compiler) compileContracts(p *Policy) {
 	slices.SortFunc(p.tables, func(a, b *Table) int { return compareNames(a.Relation.Name, b.Relation.Name) })
 	slices.SortFunc(p.functions, func(a, b *Function) int { return compareNames(a.Name, b.Name) })
-	for _, t := range p.tables {
-		p.tableIndex[t.Relation.Name] = t
-	}
+	p.indexTables()
 	c.live.auditAttributes(p)
-	c.contracts.contracts(p)
+	c.contracts.compile(p)
 	c.openObserved(p)
-	for _, t := range p.tables {
-		p.tableIndex[t.Relation.Name] = t
-	}
-	if len(c.errs) > 0 {
-		return nil, nil, c.sorted()
-	}
-	p.privacy = c.privacy.privacy(p)
+	p.indexTables()
+}
+
+// compileServices compiles what HTTP and MCP serve besides SQL.
+func (c *compiler) compileServices(p *Policy) {
+	p.privacy = c.privacy.compile(p)
 	p.sources = c.sources(p)
-	if len(c.errs) > 0 {
-		return nil, nil, c.sorted()
-	}
+}
+
+// compileViews compiles what depends on whole tables: partitions, rows that follow others, live attributes and views.
+func (c *compiler) compileViews(p *Policy) {
 	p.children = c.children(p)
 	p.derivations = c.rules.derivations()
-	p.taken = c.lifecycles.findCascades(p)
-	p.live, p.expressions = c.live.liveAttributes(), map[string]string{}
-	for _, a := range doc.attributes {
+	p.cascades = c.lifecycles.findCascades(p)
+	p.live, p.expressions = c.live.compile(), map[string]string{}
+	for _, a := range c.doc.attributes {
 		if a.sql != nil {
 			p.expressions[a.Name] = a.sql.text
 		}
 	}
-	for _, decl := range doc.views {
-		c.views.view(p, decl)
+	for _, decl := range c.doc.views {
+		c.views.compile(p, decl)
 	}
-	if len(c.errs) > 0 {
-		return nil, nil, c.sorted()
+}
+
+func (p *Policy) indexTables() {
+	for _, t := range p.tables {
+		p.tableIndex[t.Relation.Name] = t
 	}
-	p.warnings, p.leftOut, p.tells = c.warnings, c.withheldWrites, c.disclosures
-	p.version = p.hash()
-	return c, p, nil
 }
 
 // compiler runs the phases of a compilation, each a type of its own.

@@ -21,8 +21,8 @@ type contractCompiler struct {
 	rules *ruleCompiler
 }
 
-// contracts compiles objects and contracts, and adds to the rows of each object what the contracts say of sessions.
-func (c *contractCompiler) contracts(p *Policy) {
+// compile compiles objects and contracts, and adds to the rows of each object what the contracts say of sessions.
+func (c *contractCompiler) compile(p *Policy) {
 	p.objects = map[catalog.Name]*Object{}
 	byName := map[string]*Object{}
 	for _, decl := range c.doc.objects {
@@ -163,69 +163,100 @@ func (c *contractCompiler) terms(decl termsDecl, contract *Contract, objects map
 		t.Allow = map[string]*Allowance{}
 	}
 	for _, a := range decl.allow {
-		allowance := &Allowance{}
-		for _, s := range a.sources {
-			allowance.Sources = append(allowance.Sources, s.text)
-		}
-		if a.object.text == "any" {
-			if a.columns != nil {
-				c.fail(a.object.place, "name the object", "any has no columns of its own")
-			}
-			t.any = allowance
-			continue
-		}
-		o := objects[a.object.text]
-		if o == nil {
-			c.fail(a.object.place, closest(a.object.text, append(keys(objects), "any")), "there is no object %q", a.object.text)
-			continue
-		}
-		if contract.Governs != nil && !slices.Contains(contract.Governs, o.Name) {
-			c.fail(a.object.place, "add it to governs", "contract %s does not govern %s", contract.Name, o.Name)
-		}
-		if o.JoinOnly {
-			c.fail(a.object.place, "leave it out: it may be joined wherever something is allowed", "%s is join_only", o.Name)
-		}
-		r, _ := c.snap.Relation(o.Relation)
-		for _, w := range a.columns {
-			if c.findColumn(w.place, r, w.text) != nil {
-				allowance.Columns = append(allowance.Columns, w.text)
-			}
-		}
-		for _, s := range a.sources {
-			if s.text == Vector && !c.hasLikeness(o, r) {
-				c.warn(s.place, "%s has neither an embedding nor a text: it can never be searched by likeness", o.Name)
-			}
-			if s.text == Metadata && len(o.Metadata) == 0 {
-				c.warn(s.place, "no column of %s is metadata: its rows can be counted and no more", o.Name)
-			}
-			if s.text == Writes && c.tables[o.Relation].decl.write == nil {
-				c.warn(s.place, "%s cannot be written: its table has no write", o.Name)
-			}
-		}
-		t.Allow[o.Name] = allowance
+		c.allowance(t, a, contract, objects)
 	}
 	for _, b := range decl.requires {
 		t.Requires = append(t.Requires, c.requirement(b))
 	}
-	if decl.plan.text != "" {
-		if a := c.findAttribute(decl.plan.place, decl.plan.text); a != nil {
-			if a.Type != "text[]" && a.Type != "text" {
-				c.fail(decl.plan.place, "declare it as text, a list with commas", "plan names %s, which is of type %s", a.Name, a.Type)
-			}
-			t.Plan = a.Name
+	c.planAttribute(t, decl.plan)
+	c.perAttribute(t, decl.per)
+	c.statements(t, decl)
+	return t
+}
+
+// allowance compiles what is allowed of one object, or of any.
+func (c *contractCompiler) allowance(t *Terms, a allowDecl, contract *Contract, objects map[string]*Object) {
+	allowance := &Allowance{}
+	for _, s := range a.sources {
+		allowance.Sources = append(allowance.Sources, s.text)
+	}
+	if a.object.text == "any" {
+		if a.columns != nil {
+			c.fail(a.object.place, "name the object", "any has no columns of its own")
+		}
+		t.any = allowance
+		return
+	}
+	o := objects[a.object.text]
+	if o == nil {
+		c.fail(a.object.place, closest(a.object.text, append(keys(objects), "any")), "there is no object %q", a.object.text)
+		return
+	}
+	if contract.Governs != nil && !slices.Contains(contract.Governs, o.Name) {
+		c.fail(a.object.place, "add it to governs", "contract %s does not govern %s", contract.Name, o.Name)
+	}
+	if o.JoinOnly {
+		c.fail(a.object.place, "leave it out: it may be joined wherever something is allowed", "%s is join_only", o.Name)
+	}
+	r, _ := c.snap.Relation(o.Relation)
+	for _, w := range a.columns {
+		if c.findColumn(w.place, r, w.text) != nil {
+			allowance.Columns = append(allowance.Columns, w.text)
 		}
 	}
-	if decl.per.text != "" {
-		if a := c.findAttribute(decl.per.place, decl.per.text); a != nil {
-			switch {
-			case a.List():
-				c.fail(decl.per.place, "name an attribute of one value", "rows are counted per %s, which is a list", a.Name)
-			case a.Source == "set":
-				c.warn(decl.per.place, "rows are counted per %s, which agents set: they have so many rows for each value that they may claim", a.Name)
-			}
-			t.Per = a.Name
+	c.warnUselessSources(a, o, r)
+	t.Allow[o.Name] = allowance
+}
+
+// warnUselessSources warns of sources by which nothing of an object can be had.
+func (c *contractCompiler) warnUselessSources(a allowDecl, o *Object, r *catalog.Relation) {
+	for _, s := range a.sources {
+		if s.text == Vector && !c.hasLikeness(o, r) {
+			c.warn(s.place, "%s has neither an embedding nor a text: it can never be searched by likeness", o.Name)
+		}
+		if s.text == Metadata && len(o.Metadata) == 0 {
+			c.warn(s.place, "no column of %s is metadata: its rows can be counted and no more", o.Name)
+		}
+		if s.text == Writes && c.tables[o.Relation].decl.write == nil {
+			c.warn(s.place, "%s cannot be written: its table has no write", o.Name)
 		}
 	}
+}
+
+func (c *contractCompiler) planAttribute(t *Terms, plan wordDecl) {
+	if plan.text == "" {
+		return
+	}
+	a := c.findAttribute(plan.place, plan.text)
+	if a == nil {
+		return
+	}
+	if a.Type != "text[]" && a.Type != "text" {
+		c.fail(plan.place, "declare it as text, a list with commas", "plan names %s, which is of type %s", a.Name, a.Type)
+	}
+	t.Plan = a.Name
+}
+
+func (c *contractCompiler) perAttribute(t *Terms, per wordDecl) {
+	if per.text == "" {
+		return
+	}
+	a := c.findAttribute(per.place, per.text)
+	if a == nil {
+		return
+	}
+	switch {
+	case a.List():
+		c.fail(per.place, "name an attribute of one value", "rows are counted per %s, which is a list", a.Name)
+	case a.Source == sourceSet:
+		c.warn(per.place, "rows are counted per %s, which agents set: they have so many rows for each value that they "+
+			"may claim", a.Name)
+	}
+	t.Per = a.Name
+}
+
+// statements compiles the statements to which a contract confines agents.
+func (c *contractCompiler) statements(t *Terms, decl termsDecl) {
 	for i, w := range decl.named {
 		text := decl.templates[i]
 		tree, err := sqltext.Parse(text)
@@ -240,7 +271,6 @@ func (c *contractCompiler) terms(decl termsDecl, contract *Contract, objects map
 		}
 		t.Statements[w.text] = text
 	}
-	return t
 }
 
 // hasLikeness tells whether likeness can be measured on some column.

@@ -71,8 +71,8 @@ func (d *functionDecoder) reads(decl *functionDecl, n *node) {
 
 type functionCompiler struct{ *resolver }
 
-// function checks a function with every overload that a call could mean; nil after an error.
-func (c *functionCompiler) function(decl functionDecl) *Function {
+// compile checks a function with every overload that a call could mean; nil after an error.
+func (c *functionCompiler) compile(decl functionDecl) *Function {
 	schema, name := splitName(decl.name)
 	overloads := c.snap.FunctionsNamed(schema, name)
 	if schema == "" && c.snap.HasCatalogFunction(name) {

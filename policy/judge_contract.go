@@ -53,7 +53,9 @@ func (c *Contract) title(d ContractDecision) string {
 	return fmt.Sprintf("contract %s, %s %s", c.Name, c.By, d.Value)
 }
 
-func (c *Contract) check(terms *Terms, d ContractDecision, s Statement, objects []objectAccess, only bool,
+// check holds a statement to the terms of a contract. joinOnly is true if the statement reads nothing but objects that may
+// only be joined.
+func (c *Contract) check(terms *Terms, d ContractDecision, s Statement, objects []objectAccess, joinOnly bool,
 	values map[string]string) *sqlstate.Error {
 	first := objects[0]
 	switch {
@@ -68,38 +70,19 @@ func (c *Contract) check(terms *Terms, d ContractDecision, s Statement, objects 
 		return denied("%s: nothing may be retrieved; this statement would %s: %s", c.title(d), first.action(), first.describe()).
 			WithHint("At %s %s the contract allows nothing at all.", c.By, d.Value)
 	}
-	hint := "Here it allows " + d.Allows + "."
 	for _, t := range objects {
 		if t.object.JoinOnly {
 			continue
 		}
-		allowed := terms.of(t.object.Name)
-		if allowed == nil || !allowed.allows(t.Source) {
-			return denied("%s: %s is not allowed; this statement would %s", c.title(d), t.describe(), t.action()).WithHint("%s", hint)
-		}
-		if allowed.Columns != nil {
-			if t.Columns == nil {
-				return denied("%s: this statement reads all columns of %s", c.title(d), t.describe()).
-					WithHint("Name columns: it allows %s.", strings.Join(allowed.Columns, ", "))
-			}
-			for _, column := range t.Columns {
-				if !slices.Contains(allowed.Columns, column) {
-					return denied("%s: column %q of %s is not allowed", c.title(d), column, t.describe()).
-						WithHint("It allows %s.", strings.Join(allowed.Columns, ", "))
-				}
-			}
+		if err := c.checkObject(terms, d, t); err != nil {
+			return err
 		}
 	}
 	if err := c.checkVessels(d, objects); err != nil {
 		return err
 	}
-	for _, r := range terms.Requires {
-		world := predicate.World{Attributes: values, Sealed: true, Now: time.Now()}
-		if !predicate.Eval(r.Rule, predicate.Row{}, world) {
-			return denied("%s: a condition of the contract does not hold in this session", c.title(d)).
-				WithHint("It requires more of a session than its %s; the DBA finds the condition under requires "+
-					"in the policy.", orElse(c.By, "attributes"))
-		}
+	if err := c.checkRequires(terms, d, values); err != nil {
+		return err
 	}
 	if terms.Plan != "" {
 		if err := c.checkPlan(d, terms.Plan, objects, values); err != nil {
@@ -112,13 +95,49 @@ func (c *Contract) check(terms *Terms, d ContractDecision, s Statement, objects 
 			WithHint("It allows the statements %s, as they are written in the policy, with other values for their "+
 				"parameters.", strings.Join(keys(terms.Statements), ", "))
 	}
-	if _, known := values[terms.Per]; terms.Per != "" && !known && !only {
+	if _, known := values[terms.Per]; terms.Per != "" && !known && !joinOnly {
 		return denied("%s: rows are counted per %s, and the session has none", c.title(d), terms.Per).
 			WithHint("The attribute %s has no value in this session now. The DBA finds under attributes in the "+
 				"policy where it comes from.", terms.Per)
 	}
-	if terms.Rows > 0 && !only {
+	if terms.Rows > 0 && !joinOnly {
 		return c.checkRowLimit(d, terms.Rows, s, objects)
+	}
+	return nil
+}
+
+// checkObject holds one access to the sources and columns that the terms allow of its object.
+func (c *Contract) checkObject(terms *Terms, d ContractDecision, t objectAccess) *sqlstate.Error {
+	allowed := terms.of(t.object.Name)
+	if allowed == nil || !allowed.allows(t.Source) {
+		return denied("%s: %s is not allowed; this statement would %s", c.title(d), t.describe(), t.action()).
+			WithHint("Here it allows %s.", d.Allows)
+	}
+	if allowed.Columns == nil {
+		return nil
+	}
+	if t.Columns == nil {
+		return denied("%s: this statement reads all columns of %s", c.title(d), t.describe()).
+			WithHint("Name columns: it allows %s.", strings.Join(allowed.Columns, ", "))
+	}
+	for _, column := range t.Columns {
+		if !slices.Contains(allowed.Columns, column) {
+			return denied("%s: column %q of %s is not allowed", c.title(d), column, t.describe()).
+				WithHint("It allows %s.", strings.Join(allowed.Columns, ", "))
+		}
+	}
+	return nil
+}
+
+// checkRequires holds the session to the conditions of the terms.
+func (c *Contract) checkRequires(terms *Terms, d ContractDecision, values map[string]string) *sqlstate.Error {
+	for _, r := range terms.Requires {
+		world := predicate.World{Attributes: values, Sealed: true, Now: time.Now()}
+		if !predicate.Eval(r.Rule, predicate.Row{}, world) {
+			return denied("%s: a condition of the contract does not hold in this session", c.title(d)).
+				WithHint("It requires more of a session than its %s; the DBA finds the condition under requires "+
+					"in the policy.", orElse(c.By, "attributes"))
+		}
 	}
 	return nil
 }

@@ -10,77 +10,106 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// warnFollowers warns of rows that go, or change, along with a row that agents write, by way of rows that they do not see:
-// which do tells that there are such rows, and what these lead to. keys are the columns that may change; nil: the row
-// goes away.
+// warnFollowers warns of rows that are deleted or changed along with a row that agents write, by way of rows that they do
+// not see. Which rows follow tells that there are hidden rows between, and what these refer to. keys are the columns of
+// the written row that may change; nil: the row is deleted.
 func (c *referrerLeaks) warnFollowers(decl *writeDecl, t *policyTable, keys []string) {
-	type reached struct {
-		relation *catalog.Relation
-		keys     []string
-		hidden   *referringKey // by which a row that agents do not see was reached first; nil: they see all on the way
-	}
-	seen, told, toldKeys := map[string]bool{}, map[catalog.Name]bool{}, map[string]bool{}
-	next := []reached{{t.relation, keys, nil}}
-	add := func(r reached) {
-		this := r.relation.Name.String() + " " + strconv.FormatBool(r.keys == nil) +
-			strconv.FormatBool(r.hidden == nil) + strings.Join(slices.Sorted(slices.Values(r.keys)), "\x00")
-		if !seen[this] {
-			seen[this] = true
-			next = append(next, r)
-		}
-	}
-	warn := func(hint, tells string) {
-		does := "delete rows of "
-		if keys != nil {
-			does = "change keys of "
-		}
-		said := decl.place.Errorf(hint, "agents %s%s, and %s", does, t.relation.Name, tells)
-		c.warnings, c.disclosures = append(c.warnings, said), append(c.disclosures, said)
-	}
-	for len(next) > 0 {
-		at := next[0]
-		next = next[1:]
+	w := &followerWalk{referrerLeaks: c, decl: decl, table: t, keys: keys,
+		seen: map[string]bool{}, warnedTables: map[catalog.Name]bool{}, warnedColumns: map[string]bool{}}
+	w.queue = []follower{{t.relation, keys, nil}}
+	for len(w.queue) > 0 {
+		at := w.queue[0]
+		w.queue = w.queue[1:]
 		for _, by := range c.graph.referringKeys(at.relation, at.keys) {
-			what, changed := c.graph.keyAction(by.key, at.keys)
-			switch {
-			case what == catalog.NoAction, what == catalog.Restrict:
-				continue
-			case what == catalog.Cascade && at.keys == nil:
-				changed = nil
-			}
-			shows := c.tablesShowing(by.table)
-			open := slices.ContainsFunc(shows, func(t *policyTable) bool { _, open := t.rows.(predicate.Open); return open })
-			hidden := at.hidden
-			if hidden == nil {
-				for _, t := range shows {
-					if name := c.shownKeyColumn(t, by.key, changed); name != "" && !toldKeys[by.table.Name.String()+"."+name] {
-						toldKeys[by.table.Name.String()+"."+name] = true
-						instead := "show agents the column"
-						if changed == nil { // of a row that stays the column shows in another way
-							instead += ", or SET NULL"
-						}
-						warn(instead+", or say accept: ["+acceptReferences+"]",
-							"rows of "+by.table.Name.String()+" go or change along: which do tells what they hold in "+t.whyHidden(name))
-					}
-				}
-				if len(shows) > 0 {
-					add(reached{by.table, changed, nil})
-				}
-				if open || c.referrersShowWith(at.relation, by) {
-					continue
-				}
-				hidden = &by
-			} else if name := by.table.Name; len(shows) > 0 && !told[name] && !c.targetShowsFor(at.relation, by) {
-				told[name] = true
-				warn("let the foreign key of "+hidden.table.Name.String()+
-					" hold the columns that the rules of both tables go by, or SET NULL, or say accept: ["+acceptReferences+"]",
-					"rows of "+hidden.table.Name.String()+" that they do not see go or change along: that rows of "+
-						name.String()+" which they see do so as well tells of these")
-			}
-			if !open {
-				add(reached{by.table, changed, hidden})
-			}
+			w.follow(at, by)
 		}
+	}
+}
+
+// follower is a table whose rows are deleted or changed along.
+type follower struct {
+	relation *catalog.Relation
+	keys     []string      // the columns that change; nil: the row is deleted
+	hidden   *referringKey // the first key on the way whose rows agents do not see; nil: they see all on the way
+}
+
+// followerWalk walks from a written row to the rows that follow it, breadth first.
+type followerWalk struct {
+	*referrerLeaks
+	decl          *writeDecl
+	table         *policyTable
+	keys          []string
+	queue         []follower
+	seen          map[string]bool
+	warnedTables  map[catalog.Name]bool
+	warnedColumns map[string]bool
+}
+
+func (w *followerWalk) add(f follower) {
+	id := f.relation.Name.String() + " " + strconv.FormatBool(f.keys == nil) +
+		strconv.FormatBool(f.hidden == nil) + strings.Join(slices.Sorted(slices.Values(f.keys)), "\x00")
+	if !w.seen[id] {
+		w.seen[id] = true
+		w.queue = append(w.queue, f)
+	}
+}
+
+func (w *followerWalk) warn(hint, tells string) {
+	does := "delete rows of"
+	if w.keys != nil {
+		does = "change keys of"
+	}
+	warning := w.decl.place.Errorf(hint, "agents %s %s, and %s", does, w.table.relation.Name, tells)
+	w.warnings, w.disclosures = append(w.warnings, warning), append(w.disclosures, warning)
+}
+
+// follow looks at the rows that refer by one key to a row that is deleted or changed.
+func (w *followerWalk) follow(at follower, by referringKey) {
+	action, changed := w.graph.keyAction(by.key, at.keys)
+	switch {
+	case action == catalog.NoAction, action == catalog.Restrict:
+		return
+	case action == catalog.Cascade && at.keys == nil:
+		changed = nil
+	}
+	shows := w.tablesShowing(by.table)
+	open := slices.ContainsFunc(shows, func(t *policyTable) bool { _, open := t.rows.(predicate.Open); return open })
+	hidden := at.hidden
+	if hidden == nil {
+		w.warnShownKeys(by, shows, changed)
+		if len(shows) > 0 {
+			w.add(follower{by.table, changed, nil})
+		}
+		if open || w.referrersShowWith(at.relation, by) {
+			return
+		}
+		hidden = &by
+	} else if name := by.table.Name; len(shows) > 0 && !w.warnedTables[name] && !w.targetShowsFor(at.relation, by) {
+		w.warnedTables[name] = true
+		w.warn("let the foreign key of "+hidden.table.Name.String()+
+			" hold the columns that the rules of both tables go by, or SET NULL, or say accept: ["+acceptReferences+"]",
+			"rows of "+hidden.table.Name.String()+" that they do not see go or change along: that rows of "+
+				name.String()+" which they see do so as well tells of these")
+	}
+	if !open {
+		w.add(follower{by.table, changed, hidden})
+	}
+}
+
+// warnShownKeys warns of columns of a foreign key that agents do not see, although they see what becomes of the row.
+func (w *followerWalk) warnShownKeys(by referringKey, shows []*policyTable, changed []string) {
+	for _, t := range shows {
+		name := w.shownKeyColumn(t, by.key, changed)
+		if name == "" || w.warnedColumns[by.table.Name.String()+"."+name] {
+			continue
+		}
+		w.warnedColumns[by.table.Name.String()+"."+name] = true
+		instead := "show agents the column"
+		if changed == nil { // in a row that stays, the column shows in another way
+			instead += ", or SET NULL"
+		}
+		w.warn(instead+", or say accept: ["+acceptReferences+"]",
+			"rows of "+by.table.Name.String()+" go or change along: which do tells what they hold in "+t.whyHidden(name))
 	}
 }
 

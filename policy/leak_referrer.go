@@ -109,10 +109,10 @@ func (c *referrerLeaks) referrersVisible(from *catalog.Relation, key catalog.For
 	return false
 }
 
-// whyFollowingFails tells what may fail in a row when its foreign key changes along with the row that it leads to: columns of it
-// are set to NULL, or to the new key. "": nothing. anew: it is what fails whatever changes.
-func (c *referrerLeaks) whyFollowingFails(from *catalog.Relation, key catalog.ForeignKey, changed []string, null bool) (why string,
-	anew bool) {
+// whyFollowingFails says what may fail in a row when its foreign key changes along with the row that it refers to: its
+// columns are set to NULL, or to the new key. "": nothing can fail. anew is true for what fails whatever changes.
+func (c *referrerLeaks) whyFollowingFails(from *catalog.Relation, key catalog.ForeignKey, changed []string,
+	null bool) (why string, anew bool) {
 	if null && key.Full && slices.ContainsFunc(key.Columns,
 		func(name string) bool { return !slices.Contains(changed, name) }) {
 		return "its key is MATCH FULL", false
@@ -120,60 +120,84 @@ func (c *referrerLeaks) whyFollowingFails(from *catalog.Relation, key catalog.Fo
 	if trials := c.indexes.fallibleIndexKeys(from); len(trials) > 0 {
 		return "the index " + trials[0].index + " compares rows anew, and " + trials[0].comparedBy() + " fails for some", true
 	}
-	target, _ := c.snap.Relation(key.Target)
 	for _, part := range c.graph.withParts(from) {
-		switch {
-		case overlap(part.Checked, changed):
-			return "a check reads what changes", false
-		case overlap(part.PartitionBy, changed):
-			return "what changes says to which partition a row goes", false
-		case len(withComputed(part, changed)) > len(changed):
-			return "a column is computed from what changes", false
-		case len(part.Rechecked) > 0:
-			return "a constraint is NOT VALID or goes by more than the row, and is asked anew", true
+		if why, anew := whyRecheckFails(part, changed); why != "" {
+			return why, anew
 		}
-		for _, computed := range part.Computed {
-			if overlap(computed.Columns, changed) {
-				return computedBy[computed.By] + " reads what changes", false
-			}
-			if computed.OnUnchanged {
-				return computedBy[computed.By] + " may be computed anew", true
-			}
+		if why := c.whyValueFails(part, key, changed, null); why != "" {
+			return why, false
 		}
-		for i, name := range key.Columns {
-			column := part.Column(name)
-			if column == nil || !slices.Contains(changed, name) {
-				continue
-			}
-			t := c.snap.TypeByOID(column.TypeOID)
-			if null && t != nil && t.Kind == 'd' {
-				return "the domain of " + name + " may allow no NULL", false
-			}
-			if to := target.Column(key.TargetCols[i]); !null && (to == nil || to.Type != column.Type) {
-				return name + " is of another type than what it refers to", false
-			}
-		}
-		for _, k := range part.Unique {
-			switch {
-			case !overlap(k.Columns, changed):
-			case null && overlap(k.NullsDistinct, changed):
-			case !null && len(k.Equal) > 0 &&
-				!slices.ContainsFunc(key.Columns, func(name string) bool { return !slices.Contains(k.Equal, name) }):
-				// Rows that are equal in it lead to the same row, as they did before.
-			default:
-				return "what changes is part of the key " + k.Name, false
-			}
-		}
-		for _, k := range part.ForeignKeys {
-			if sameForeignKey(k, key) || !overlap(k.Columns, changed) {
-				continue
-			}
-			if !null || k.Full {
-				return "what changes is part of another foreign key", false
-			}
+		if why := whyKeyFails(part, key, changed, null); why != "" {
+			return why, false
 		}
 	}
 	return "", false
+}
+
+// whyRecheckFails looks for what reads changed columns, or is worked out again by any UPDATE.
+func whyRecheckFails(part *catalog.Relation, changed []string) (why string, anew bool) {
+	switch {
+	case overlap(part.Checked, changed):
+		return "a check reads what changes", false
+	case overlap(part.PartitionBy, changed):
+		return "what changes says to which partition a row goes", false
+	case len(withComputed(part, changed)) > len(changed):
+		return "a column is computed from what changes", false
+	case len(part.Rechecked) > 0:
+		return "a constraint is NOT VALID or goes by more than the row, and is asked anew", true
+	}
+	for _, computed := range part.Computed {
+		if overlap(computed.Columns, changed) {
+			return computedBy[computed.By] + " reads what changes", false
+		}
+		if computed.OnUnchanged {
+			return computedBy[computed.By] + " may be computed anew", true
+		}
+	}
+	return "", false
+}
+
+// whyValueFails looks for a column of the foreign key whose type may refuse the new value.
+func (c *referrerLeaks) whyValueFails(part *catalog.Relation, key catalog.ForeignKey, changed []string, null bool) string {
+	target, _ := c.snap.Relation(key.Target)
+	for i, name := range key.Columns {
+		column := part.Column(name)
+		if column == nil || !slices.Contains(changed, name) {
+			continue
+		}
+		t := c.snap.TypeByOID(column.TypeOID)
+		if null && t != nil && t.Kind == 'd' {
+			return "the domain of " + name + " may allow no NULL"
+		}
+		if to := target.Column(key.TargetCols[i]); !null && (to == nil || to.Type != column.Type) {
+			return name + " is of another type than what it refers to"
+		}
+	}
+	return ""
+}
+
+// whyKeyFails looks for another key that holds a changed column.
+func whyKeyFails(part *catalog.Relation, key catalog.ForeignKey, changed []string, null bool) string {
+	for _, k := range part.Unique {
+		switch {
+		case !overlap(k.Columns, changed):
+		case null && overlap(k.NullsDistinct, changed):
+		case !null && len(k.Equal) > 0 &&
+			!slices.ContainsFunc(key.Columns, func(name string) bool { return !slices.Contains(k.Equal, name) }):
+			// Rows that are equal in it refer to the same row, as they did before.
+		default:
+			return "what changes is part of the key " + k.Name
+		}
+	}
+	for _, k := range part.ForeignKeys {
+		if sameForeignKey(k, key) || !overlap(k.Columns, changed) {
+			continue
+		}
+		if !null || k.Full {
+			return "what changes is part of another foreign key"
+		}
+	}
+	return ""
 }
 
 // hidesColumns tells whether agents do not see some column of a table.

@@ -11,12 +11,14 @@ import (
 var computedBy = map[string]string{"index": "an index", "trigger": "a trigger's condition",
 	"column": "a generated column", "partition": "what says to which partition a row goes"}
 
-// whyUpdateTells tells why an UPDATE of a column would tell what columns of the row hold that agents do not see: a check, an
-// index, a trigger's condition, a partition's bounds, the policy's own check, or what is computed, reads both, so that
-// it goes by them whether the update fails, and they may stand in what the error says. What is made for text search
-// fails by size alone. What may fail though the row is as it was is asked whatever is updated, and not together with
-// the column; what is computed for indexes and triggers counts as that, since it is by and by that more is found to
-// fail.
+// whyUpdateTells says why an UPDATE of a column would tell what columns of the row hold that agents do not see; "": it
+// tells nothing. Something reads both, such as a check, an index, a trigger's condition, a partition's bounds or the
+// policy's own check: whether the UPDATE fails depends on both, and the error may quote both.
+//
+// together is true if the column itself is read. It is false for what may fail whatever an UPDATE sets, and for what
+// indexes and triggers compute: of these, later versions find more, and a policy must not stop compiling by that.
+//
+// Text search vectors count for nothing: they fail by size alone.
 func (c *writeLeaks) whyUpdateTells(decl *writeDecl, t *policyTable, column string) (why string, together bool) {
 	if decl.accepts(acceptValues) {
 		return "", false
@@ -24,74 +26,102 @@ func (c *writeLeaks) whyUpdateTells(decl *writeDecl, t *policyTable, column stri
 	if why := c.whyHashed(t.relation, column, true); why != "" && t.decl.showsPlain(column) {
 		return why, false
 	}
-	seen := func(name string) bool { return c.columnShows(t, name) }
-	if !slices.ContainsFunc(t.relation.Columns, func(column catalog.Column) bool { return !seen(column.Name) }) {
+	u := updateLeak{table: t, column: column, known: attributeColumns(t.rows),
+		shows: func(name string) bool { return c.columnShows(t, name) }}
+	if !slices.ContainsFunc(t.relation.Columns, func(column catalog.Column) bool { return !u.shows(column.Name) }) {
 		return "", false
 	}
-	hidden := func(columns []string, but []string) string {
-		i := slices.IndexFunc(columns, func(name string) bool { return !seen(name) && !slices.Contains(but, name) })
-		if i < 0 {
-			return ""
-		}
-		return columns[i]
-	}
-	unseen := func(together []string, but []string) string {
-		if !slices.Contains(together, column) {
-			return ""
-		}
-		return hidden(together, but)
-	}
-	told := func(what, name, fails string) string {
-		return what + " reads it together with " + t.whyHidden(name) + ", and whether " + fails + " would tell what that is"
-	}
-	known := attributeColumns(t.rows) // the agent's own, as it knows
 	if decl.check != nil {
-		if columns, _ := predicate.RowColumns(c.rules.compileBlock(decl.check, t.relation)); slices.Contains(columns, column) {
-			if name := unseen(columns, known); name != "" {
-				return told("the policy's own check", name, "it holds"), true
-			}
+		columns, _ := predicate.RowColumns(c.rules.compileBlock(decl.check, t.relation))
+		if name := u.hiddenBeside(columns, u.known); name != "" {
+			return u.readTogether("the policy's own check", name, "it holds"), true
 		}
 	}
 	for _, part := range c.graph.withParts(t.relation) {
-		for _, together := range part.CheckedTogether {
-			if name := unseen(withSources(part, together), nil); name != "" {
-				return told("a check", name, "the check holds"), true
-			}
+		if why, together := u.whyTogether(part); why != "" {
+			return why, together
 		}
-		for _, computed := range part.Columns {
-			if name := unseen(computed.ComputedFrom, nil); name != "" && computed.Type != "tsvector" {
-				return computed.Name + " is computed from it and from " + t.whyHidden(name) +
-					", and whether that fails would tell what that is", true
-			}
-		}
-		for _, computed := range part.Computed {
-			if name := unseen(withSources(part, computed.Columns), known); name != "" {
-				return told(computedBy[computed.By], name, "that fails"), false
-			}
-		}
-		if name := unseen(part.PartitionBy, known); name != "" {
-			return told("what says to which partition a row goes", name, "there is one"), true
-		}
-		for _, checked := range part.Rechecked {
-			if name := hidden(withSources(part, checked), known); name != "" {
-				return "each update asks anew what a constraint says of " + t.whyHidden(name) +
-					", since that is NOT VALID or goes by more than the row: whether it holds would tell what that is", false
-			}
-		}
-		for _, computed := range part.Computed {
-			if name := hidden(withSources(part, computed.Columns), known); name != "" && computed.OnUnchanged {
-				return "each update may compute anew what " + computedBy[computed.By] + " makes of " + t.whyHidden(name) +
-					": whether that fails would tell what that is", false
-			}
+		if why := u.whyAnyUpdate(part); why != "" {
+			return why, false
 		}
 	}
 	for _, trial := range c.indexes.fallibleIndexKeys(t.relation) {
-		if name := hidden(trial.columns, known); name != "" {
+		if name := u.hidden(trial.columns, u.known); name != "" {
 			return "each update may compare " + t.whyHidden(name) + ", with other rows by the index " + trial.index +
 				", and " + trial.comparedBy() + " fails for some values: whether it does would tell what that is", false
 		}
 	}
 	return "", false
+}
+
+// updateLeak is an UPDATE of one column of a table.
+type updateLeak struct {
+	table  *policyTable
+	column string
+	known  []string               // columns that hold the agent's own attributes
+	shows  func(name string) bool // agents see the column as it is
+}
+
+// hidden returns a column that agents do not see and that is not among known; "": there is none.
+func (u updateLeak) hidden(columns, known []string) string {
+	i := slices.IndexFunc(columns, func(name string) bool { return !u.shows(name) && !slices.Contains(known, name) })
+	if i < 0 {
+		return ""
+	}
+	return columns[i]
+}
+
+// hiddenBeside is hidden for columns that are read together with the updated one; else "".
+func (u updateLeak) hiddenBeside(columns, known []string) string {
+	if !slices.Contains(columns, u.column) {
+		return ""
+	}
+	return u.hidden(columns, known)
+}
+
+func (u updateLeak) readTogether(what, name, fails string) string {
+	return what + " reads it together with " + u.table.whyHidden(name) + ", and whether " + fails + " would tell what that is"
+}
+
+// whyTogether looks for what reads the column together with a hidden one, in a table or a part of it.
+func (u updateLeak) whyTogether(part *catalog.Relation) (why string, together bool) {
+	for _, columns := range part.CheckedTogether {
+		if name := u.hiddenBeside(withSources(part, columns), nil); name != "" {
+			return u.readTogether("a check", name, "the check holds"), true
+		}
+	}
+	for _, computed := range part.Columns {
+		if name := u.hiddenBeside(computed.ComputedFrom, nil); name != "" && computed.Type != "tsvector" {
+			return computed.Name + " is computed from it and from " + u.table.whyHidden(name) +
+				", and whether that fails would tell what that is", true
+		}
+	}
+	for _, computed := range part.Computed {
+		if name := u.hiddenBeside(withSources(part, computed.Columns), u.known); name != "" {
+			return u.readTogether(computedBy[computed.By], name, "that fails"), false
+		}
+	}
+	if name := u.hiddenBeside(part.PartitionBy, u.known); name != "" {
+		return u.readTogether("what says to which partition a row goes", name, "there is one"), true
+	}
+	return "", false
+}
+
+// whyAnyUpdate looks for what reads a hidden column whatever an UPDATE sets.
+func (u updateLeak) whyAnyUpdate(part *catalog.Relation) string {
+	for _, checked := range part.Rechecked {
+		if name := u.hidden(withSources(part, checked), u.known); name != "" {
+			return "each update asks anew what a constraint says of " + u.table.whyHidden(name) +
+				", since that is NOT VALID or goes by more than the row: whether it holds would tell what that is"
+		}
+	}
+	for _, computed := range part.Computed {
+		if name := u.hidden(withSources(part, computed.Columns), u.known); name != "" && computed.OnUnchanged {
+			return "each update may compute anew what " + computedBy[computed.By] + " makes of " + u.table.whyHidden(name) +
+				": whether that fails would tell what that is"
+		}
+	}
+	return ""
 }
 
 // whyDeleteTells tells why a DELETE would tell what columns of a row hold that agents do not see: the condition of a trigger

@@ -17,7 +17,7 @@ type Cascade struct {
 }
 
 // Cascades returns what goes with what, by the order of the files.
-func (p *Policy) Cascades() []Cascade { return p.taken }
+func (p *Policy) Cascades() []Cascade { return p.cascades }
 
 // HasLifecycles tells whether rows of some table have an end that the sweeper brings about.
 func (p *Policy) HasLifecycles() bool {

@@ -14,53 +14,14 @@ type lifecycleCompiler struct {
 	rules   *ruleCompiler
 }
 
-// lifecycle checks what a table says of its rows' end, when its rule and its columns are known.
-func (c *lifecycleCompiler) lifecycle(decl *lifecycleDecl, t *Table) *Lifecycle {
+// compile checks what a table says about the end of its rows, when its rule and its columns are known.
+func (c *lifecycleCompiler) compile(decl *lifecycleDecl, t *Table) *Lifecycle {
 	if decl == nil {
 		return nil
 	}
 	r := t.Relation
-	if lacksRowSecurity(r) {
-		c.fail(decl.place, "leave it out", "rows of %s are not deleted one by one: it is a %s", r.Name, relationKind(r.Kind))
-		return nil
-	}
-	subject := c.ruleColumn(decl.subjectAt.Or(decl.place), r, decl.subject)
-	if subject == nil {
-		return nil
-	}
-	if typeFamily(subject.Type) == "" {
-		c.fail(decl.subjectAt, "a subject is in a uuid, integer, text or date column", "%s.%s is a %s", r.Name,
-			subject.Name, subject.Type)
-		return nil
-	}
 	out := &Lifecycle{Subject: decl.subject, At: decl.at, Anonymise: decl.anonymise}
-	if decl.at != "" {
-		at := c.ruleColumn(decl.atAt, r, decl.at)
-		if at == nil {
-			return nil
-		}
-		if at.TypeOID != 1184 {
-			c.fail(decl.atAt, "name a column of type timestamp with time zone", "%s.%s is a %s: it does not say when",
-				r.Name, at.Name, at.Type)
-			return nil
-		}
-	}
-	switch {
-	case decl.anonymise && len(decl.columns) == 0:
-		c.fail(decl.endedAt, "name columns and what they become, or write ended: delete",
-			"nothing says what an anonymous row of %s is", r.Name)
-		return nil
-	case len(decl.columns) > 0 && decl.at == "":
-		c.fail(decl.columns[0].place, "write at: the column with the row's time", "columns go by the age of their row")
-		return nil
-	}
-	if !out.hidesEnded(t.Rows) {
-		said := "consent: { subject: " + decl.subject + ", registry: {} }"
-		if decl.at != "" {
-			said = "consent: { subject: " + decl.subject + ", registry: { since: " + decl.at + " } }"
-		}
-		c.fail(decl.place, "write "+said+" under rows, without but, and not as one way beside another",
-			"agents may see rows of %s after the consent of their subject has ended: what goes is hidden first", r.Name)
+	if !c.checkSubject(decl, r) || !c.checkAge(decl, r) || !c.checkHidden(decl, t, out) {
 		return nil
 	}
 	out.HiddenFromDay, _ = out.hiddenFrom(t.Rows)
@@ -78,6 +39,65 @@ func (c *lifecycleCompiler) lifecycle(decl *lifecycleDecl, t *Table) *Lifecycle 
 				"%s.%s says whom a row is about, and goes before other columns: they would not be found any more", r.Name, b.Name)
 		}
 	}
+	c.warnCascades(decl, r)
+	slices.SortStableFunc(out.Columns, func(a, b LifecycleColumn) int { return columnIndex(r, a.Name) - columnIndex(r, b.Name) })
+	return out
+}
+
+func (c *lifecycleCompiler) checkSubject(decl *lifecycleDecl, r *catalog.Relation) bool {
+	if lacksRowSecurity(r) {
+		c.fail(decl.place, "leave it out", "rows of %s are not deleted one by one: it is a %s", r.Name, relationKind(r.Kind))
+		return false
+	}
+	subject := c.ruleColumn(decl.subjectAt.Or(decl.place), r, decl.subject)
+	if subject != nil && typeFamily(subject.Type) == "" {
+		c.fail(decl.subjectAt, "a subject is in a uuid, integer, text or date column", "%s.%s is a %s", r.Name,
+			subject.Name, subject.Type)
+		return false
+	}
+	return subject != nil
+}
+
+func (c *lifecycleCompiler) checkAge(decl *lifecycleDecl, r *catalog.Relation) bool {
+	if decl.at != "" {
+		at := c.ruleColumn(decl.atAt, r, decl.at)
+		if at == nil {
+			return false
+		}
+		if at.TypeOID != 1184 {
+			c.fail(decl.atAt, "name a column of type timestamp with time zone", "%s.%s is a %s: it does not say when",
+				r.Name, at.Name, at.Type)
+			return false
+		}
+	}
+	switch {
+	case decl.anonymise && len(decl.columns) == 0:
+		c.fail(decl.endedAt, "name columns and what they become, or write ended: delete",
+			"nothing says what an anonymous row of %s is", r.Name)
+		return false
+	case len(decl.columns) > 0 && decl.at == "":
+		c.fail(decl.columns[0].place, "write at: the column with the row's time", "columns go by the age of their row")
+		return false
+	}
+	return true
+}
+
+// checkHidden refuses a lifecycle of rows that agents may see after the consent has ended.
+func (c *lifecycleCompiler) checkHidden(decl *lifecycleDecl, t *Table, l *Lifecycle) bool {
+	if l.hidesEnded(t.Rows) {
+		return true
+	}
+	block := "consent: { subject: " + decl.subject + ", registry: {} }"
+	if decl.at != "" {
+		block = "consent: { subject: " + decl.subject + ", registry: { since: " + decl.at + " } }"
+	}
+	c.fail(decl.place, "write "+block+" under rows, without but, and not as one way beside another",
+		"agents may see rows of %s after the consent of their subject has ended: what goes is hidden first", t.Relation.Name)
+	return false
+}
+
+// warnCascades warns of rows that go with the table's rows by a foreign key.
+func (c *lifecycleCompiler) warnCascades(decl *lifecycleDecl, r *catalog.Relation) {
 	for _, other := range c.snap.Relations() {
 		for _, key := range other.ForeignKeys {
 			if key.Target == r.Name && key.OnDelete == catalog.Cascade {
@@ -85,8 +105,6 @@ func (c *lifecycleCompiler) lifecycle(decl *lifecycleDecl, t *Table) *Lifecycle 
 			}
 		}
 	}
-	slices.SortStableFunc(out.Columns, func(a, b LifecycleColumn) int { return columnIndex(r, a.Name) - columnIndex(r, b.Name) })
-	return out
 }
 
 // checkCounts checks what is said of rows that are anonymous already.

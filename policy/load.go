@@ -33,10 +33,10 @@ func LoadWatched(path string) (*Document, *Watch, error) {
 	if err != nil {
 		return nil, l.watch, fmt.Errorf("read the policy: %w", err)
 	}
-	l.root = filepath.Dir(path)
+	l.rootFolder = filepath.Dir(path)
 	files := []string{path}
 	if info.IsDir() {
-		l.root = path
+		l.rootFolder = path
 		if files, err = l.folder(path); err != nil {
 			return nil, l.watch, err
 		}
@@ -56,10 +56,10 @@ func LoadWatched(path string) (*Document, *Watch, error) {
 // loader reads the files of a policy, each once.
 type loader struct {
 	*documentDecoder
-	root  string // where included files must be
-	files int
-	done  map[string]bool // by path, symbolic links resolved
-	watch *Watch
+	rootFolder string // where included files must be
+	files      int
+	done       map[string]bool // by path, symbolic links resolved
+	watch      *Watch
 }
 
 func newLoader() *loader {
@@ -154,7 +154,7 @@ func (d *documentDecoder) include(n *node) { d.included = d.words(n, "include") 
 // follow reads the files that an entry of include names.
 func (l *loader) follow(w wordDecl, dir string, chain []string) {
 	if filepath.IsAbs(w.text) || !filepath.IsLocal(filepath.Clean(w.text)) && !l.within(filepath.Join(dir, w.text)) {
-		l.fail(w.place, "name it relative to this file, beneath "+l.root, "%q leads out of the policy's folder", w.text)
+		l.fail(w.place, "name it relative to this file, beneath "+l.rootFolder, "%q leads out of the policy's folder", w.text)
 		return
 	}
 	pattern := filepath.Join(dir, filepath.FromSlash(w.text))
@@ -211,7 +211,7 @@ func (l *loader) follow(w wordDecl, dir string, chain []string) {
 
 // within tells whether a path is beneath the policy's folder, symbolic links resolved as far as it exists.
 func (l *loader) within(path string) bool {
-	root, err := filepath.EvalSymlinks(l.root)
+	root, err := filepath.EvalSymlinks(l.rootFolder)
 	if err != nil {
 		return false
 	}

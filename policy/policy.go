@@ -33,13 +33,13 @@ type Policy struct {
 	purpose string
 
 	derivations []Derivation
-	taken       []Cascade
+	cascades    []Cascade
 
 	tableIndex    map[catalog.Name]*Table
 	functionIndex map[catalog.Name]*Function
 	warnings      []*Error
-	leftOut       []*Error
-	tells         []*Error
+	withheld      []*Error
+	disclosures   []*Error
 
 	privacy *Privacy
 	sources *Sources
@@ -214,10 +214,10 @@ func (p *Policy) Settings() map[string]string {
 func (p *Policy) Warnings() []*Error { return p.warnings }
 
 // Withheld are those of the warnings that say what agents are not given though the policy asks for it.
-func (p *Policy) Withheld() []*Error { return p.leftOut }
+func (p *Policy) Withheld() []*Error { return p.withheld }
 
 // WriteDisclosures are those of the warnings that say what agents learn of rows that they do not see by what they write.
-func (p *Policy) WriteDisclosures() []*Error { return p.tells }
+func (p *Policy) WriteDisclosures() []*Error { return p.disclosures }
 
 func compareNames(a, b catalog.Name) int {
 	if c := strings.Compare(a.Schema, b.Schema); c != 0 {

@@ -9,47 +9,15 @@ import (
 
 type privacyCompiler struct{ *resolver }
 
-// privacy compiles the section, when every table is known.
-func (c *privacyCompiler) privacy(p *Policy) *Privacy {
+// compile compiles the section, when every table is known.
+func (c *privacyCompiler) compile(p *Policy) *Privacy {
 	decl := c.doc.privacy
 	if decl == nil {
 		return nil
 	}
 	out := &Privacy{Entity: decl.entity.text, Context: decl.context.text, All: decl.all}
-	if a := c.callerAttribute(decl.entity, "text"); a != nil && a.Source != sourceCredential {
-		c.fail(decl.entity.place, "name an attribute of source: credential",
-			"the attribute %s is not what a credential says: nobody would know who the caller is", a.Name)
-	}
-	for _, w := range decl.roles {
-		c.callerAttribute(w, "text", "text[]")
-		out.Roles = append(out.Roles, w.text)
-	}
-	if decl.context.text != "" {
-		if a := c.callerAttribute(decl.context, "text"); a != nil {
-			if a.Source != "set" {
-				c.fail(decl.context.place, "give it source: set, within the contexts that a caller takes part in",
-					"the attribute %s is not one that a session can set", a.Name)
-			}
-			out.Setting = a.Setting
-		}
-		if decl.contexts == nil {
-			c.fail(decl.context.place, "say under contexts which table has them",
-				"a context is entered, and nothing says where contexts stand")
-		}
-	}
-	seen := map[string]place{}
-	for _, m := range decl.memories {
-		for _, k := range m.kinds {
-			if first, ok := seen[k.kind]; ok {
-				c.fail(k.place, "", "memories of the kind %s are there already, at %d:%d", k.kind, first.Line, first.Column)
-				continue
-			}
-			seen[k.kind] = k.place
-			if compiled := c.memories(p, m, k); compiled != nil {
-				out.Memories = append(out.Memories, compiled)
-			}
-		}
-	}
+	c.callers(decl, out)
+	c.memoryTables(p, decl, out)
 	x := mappedTable{names: c.resolver, policy: p}
 	if t := x.table(decl.stores, false); t != nil {
 		out.Stores = &Stores{Relation: t, ID: x.column("id"), Owner: x.text("owner")}
@@ -68,6 +36,55 @@ func (c *privacyCompiler) privacy(p *Policy) *Privacy {
 			Guardian: x.text("guardian")}
 	}
 	out.Generalize = c.generalize(x, out, decl.generalize)
+	c.checkMemories(p, decl, out)
+	return out
+}
+
+// callers compiles the attributes that say who a caller is and which context it has entered.
+func (c *privacyCompiler) callers(decl *privacyDecl, out *Privacy) {
+	if a := c.callerAttribute(decl.entity, "text"); a != nil && a.Source != sourceCredential {
+		c.fail(decl.entity.place, "name an attribute of source: credential",
+			"the attribute %s is not what a credential says: nobody would know who the caller is", a.Name)
+	}
+	for _, w := range decl.roles {
+		c.callerAttribute(w, "text", "text[]")
+		out.Roles = append(out.Roles, w.text)
+	}
+	if decl.context.text == "" {
+		return
+	}
+	if a := c.callerAttribute(decl.context, "text"); a != nil {
+		if a.Source != sourceSet {
+			c.fail(decl.context.place, "give it source: set, within the contexts that a caller takes part in",
+				"the attribute %s is not one that a session can set", a.Name)
+		}
+		out.Setting = a.Setting
+	}
+	if decl.contexts == nil {
+		c.fail(decl.context.place, "say under contexts which table has them",
+			"a context is entered, and nothing says where contexts stand")
+	}
+}
+
+// memoryTables compiles the tables of memories, each kind once.
+func (c *privacyCompiler) memoryTables(p *Policy, decl *privacyDecl, out *Privacy) {
+	seen := map[string]place{}
+	for _, m := range decl.memories {
+		for _, k := range m.kinds {
+			if first, ok := seen[k.kind]; ok {
+				c.fail(k.place, "", "memories of the kind %s are there already, at %d:%d", k.kind, first.Line, first.Column)
+				continue
+			}
+			seen[k.kind] = k.place
+			if compiled := c.memories(p, m, k); compiled != nil {
+				out.Memories = append(out.Memories, compiled)
+			}
+		}
+	}
+}
+
+// checkMemories refuses kinds of memories whose tool has another one's name, and stores of different types.
+func (c *privacyCompiler) checkMemories(p *Policy, decl *privacyDecl, out *Privacy) {
 	for _, f := range p.functions {
 		for _, m := range out.Memories {
 			if f.Tool != nil && f.Tool.Name == "memory_"+m.Kind {
@@ -76,12 +93,12 @@ func (c *privacyCompiler) privacy(p *Policy) *Privacy {
 			}
 		}
 	}
-	if out.Stores != nil {
-		for _, m := range out.Memories {
-			c.checkSameType(decl.stores.place, m.Relation, m.Store, out.Stores.Relation, out.Stores.ID)
-		}
+	if out.Stores == nil {
+		return
 	}
-	return out
+	for _, m := range out.Memories {
+		c.checkSameType(decl.stores.place, m.Relation, m.Store, out.Stores.Relation, out.Stores.ID)
+	}
 }
 
 // generalize compiles the part of that name. Callers write the link by their own rights, and so must be let.

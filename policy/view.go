@@ -21,8 +21,8 @@ const (
 // is not vetted.
 type ViewRewriter func(p *Policy, snap *catalog.Snapshot, view *catalog.Relation, of ViewCopy) (query string, bare bool, err error)
 
-// view compiles a view and, before it, those that it reads.
-func (c *viewCompiler) view(p *Policy, decl viewDecl) {
+// compile compiles a view and, before it, those that it reads.
+func (c *viewCompiler) compile(p *Policy, decl viewDecl) {
 	schema, name := splitName(decl.name)
 	resolved, ok := c.snap.ResolveRelation(schema, name)
 	if !ok {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
+	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
 // writeCompiler compiles what agents may change.
@@ -15,25 +16,11 @@ type writeCompiler struct {
 	referrers *referrerLeaks
 }
 
-// write compiles what agents may change of a table, whose own rule and those of all others are compiled already.
-func (c *writeCompiler) write(t *policyTable) *Write {
-	decl, r := t.decl.write, t.relation
-	if decl == nil {
-		return nil
-	}
-	switch {
-	case lacksRowSecurity(r):
-		c.fail(decl.place, "leave write out", "%s is a %s, which agents can only read", r.Name, relationKind(r.Kind))
-		return nil
-	case slices.ContainsFunc(t.decl.columns, func(d columnDecl) bool { return d.byKey != nil }):
-		c.fail(decl.place, "leave one of them out",
-			"%s has columns that exist by key only: that agents write it is not in this version", r.Name)
-		return nil
-	case r.IsPartition:
-		c.fail(decl.place, "write through the partitioned table", "%s is a partition", r.Name)
-		return nil
-	case r.HasRules:
-		c.fail(decl.place, "replace the rules by triggers", "%s has rewrite rules, which write with their owner's rights", r.Name)
+// compile compiles what agents may change of a table, when its own rule and those of all other tables are compiled. nil:
+// nothing.
+func (c *writeCompiler) compile(t *policyTable) *Write {
+	decl := t.decl.write
+	if decl == nil || !c.isWritable(decl, t) {
 		return nil
 	}
 	out := &Write{}
@@ -46,12 +33,59 @@ func (c *writeCompiler) write(t *policyTable) *Write {
 		c.fail(decl.place, "leave write out if agents write nothing", "no commands")
 	}
 	failed, withheld := len(c.errs), len(c.withheldWrites)
-	out.Stamps = c.compileStamps(decl, r)
-	out.Lists = c.listBounds(decl, r)
+	out.Stamps = c.compileStamps(decl, t.relation)
+	out.Lists = c.listBounds(decl, t.relation)
 	sendable := c.sendableColumns(decl, t)
+	c.refuseCollisions(out, decl, t, sendable)
+	c.refuseInsert(out, decl, t)
+	if len(c.errs) > failed {
+		return nil
+	}
+	if why := c.leaks.whyDeleteTells(t); out.Delete && why != "" && !decl.accepts(acceptValues) {
+		c.withhold(decl.place, "say accept: ["+acceptValues+"], or let the condition ask for what fails for no row",
+			"agents cannot delete from %s: %s", t.relation.Name, why)
+		out.Delete = false
+	}
+	c.writableColumns(out, decl, t, sendable, withheld)
+	c.checks(out, decl, t)
+	c.checkForeignKeys(out, decl, t, sendable)
+	if len(c.withheldWrites) > withheld { // a command whose columns are all withheld goes with them
+		out.Insert = out.Insert && len(out.Insertable) > 0
+		out.Update = out.Update && len(out.Updatable) > 0
+	}
+	if len(c.errs) == failed && !out.Insert && !out.Update && !out.Delete {
+		return nil
+	}
+	c.refuseSequences(out, decl, t)
+	c.warnMissingValues(out, decl, t.relation)
+	return out
+}
+
+// isWritable refuses tables that agents can only read.
+func (c *writeCompiler) isWritable(decl *writeDecl, t *policyTable) bool {
+	switch r := t.relation; {
+	case lacksRowSecurity(r):
+		c.fail(decl.place, "leave write out", "%s is a %s, which agents can only read", r.Name, relationKind(r.Kind))
+	case slices.ContainsFunc(t.decl.columns, func(d columnDecl) bool { return d.byKey != nil }):
+		c.fail(decl.place, "leave one of them out",
+			"%s has columns that exist by key only: that agents write it is not in this version", r.Name)
+	case r.IsPartition:
+		c.fail(decl.place, "write through the partitioned table", "%s is a partition", r.Name)
+	case r.HasRules:
+		c.fail(decl.place, "replace the rules by triggers", "%s has rewrite rules, which write with their owner's rights", r.Name)
+	default:
+		return true
+	}
+	return false
+}
+
+// refuseCollisions refuses inserts of rows whose keys may collide although the agent chooses none of their columns: the
+// collision would tell about a hidden row, or about a hidden column of a visible one.
+func (c *writeCompiler) refuseCollisions(out *Write, decl *writeDecl, t *policyTable, sendable []string) {
+	r := t.relation
 	for _, key := range c.graph.uniqueKeys(r) {
 		if out.Insert && !decl.accepts(acceptConflicts) && collidesUnsent(decl, key, r, sendable) &&
-			!decl.collidesInSight(key, t.rows, t.relation) {
+			!decl.collidesInSight(key, t.rows, r) {
 			c.fail(decl.place, "say accept: ["+acceptConflicts+"], or stamp other columns",
 				"%s stamps all of the key %s, or leaves it to defaults: a collision would tell that a hidden "+
 					"row exists", r.Name, key.Name)
@@ -71,34 +105,24 @@ func (c *writeCompiler) write(t *policyTable) *Write {
 			out.Insert = false
 		}
 	}
+}
+
+// refuseInsert withholds INSERT where values that agents do not choose would tell about hidden rows or columns.
+func (c *writeCompiler) refuseInsert(out *Write, decl *writeDecl, t *policyTable) {
 	if why := c.leaks.whyStampHashed(decl, t); out.Insert && why != "" && !decl.accepts(acceptValues) {
 		c.withhold(decl.place, "say accept: ["+acceptValues+"], or mask it with null",
-			"agents cannot insert into %s: %s", r.Name, why)
+			"agents cannot insert into %s: %s", t.relation.Name, why)
 		out.Insert = false
 	}
 	if why := c.leaks.whyPresetCompared(decl, t); out.Insert && why != "" && !decl.accepts(acceptConflicts) {
 		c.withhold(decl.place, "say accept: ["+acceptConflicts+"], or let another index do",
-			"agents cannot insert into %s: %s", r.Name, why)
+			"agents cannot insert into %s: %s", t.relation.Name, why)
 		out.Insert = false
 	}
-	if len(c.errs) > failed {
-		return nil
-	}
-	if why := c.leaks.whyDeleteTells(t); out.Delete && why != "" && !decl.accepts(acceptValues) {
-		c.withhold(decl.place, "say accept: ["+acceptValues+"], or let the condition ask for what fails for no row",
-			"agents cannot delete from %s: %s", r.Name, why)
-		out.Delete = false
-	}
-	c.writableColumns(out, decl, t, sendable, withheld)
-	c.checkForeignKeys(out, decl, t, sendable)
-	if len(c.withheldWrites) > withheld { // with all of its columns the command goes
-		out.Insert = out.Insert && len(out.Insertable) > 0
-		out.Update = out.Update && len(out.Updatable) > 0
-	}
-	if len(c.errs) == failed && !out.Insert && !out.Update && !out.Delete {
-		return nil
-	}
-	c.refuseSequences(out, decl, t)
+}
+
+// warnMissingValues warns of columns without which no INSERT succeeds and which agents do not set.
+func (c *writeCompiler) warnMissingValues(out *Write, decl *writeDecl, r *catalog.Relation) {
 	for _, column := range r.Columns {
 		if out.Insert && column.NotNull && column.Default == "" && column.Identity == "" && !column.Generated &&
 			!slices.Contains(out.Insertable, column.Name) {
@@ -106,84 +130,91 @@ func (c *writeCompiler) write(t *policyTable) *Write {
 				"not theirs to write", r.Name, column.Name)
 		}
 	}
-	return out
 }
 
-// writableColumns works out the columns of each command, and what the new row must be. withheld is how much was left out before
-// this table.
+// writableColumns works out the columns of each command. withheld is the number of withheld writes before this table.
 func (c *writeCompiler) writableColumns(out *Write, decl *writeDecl, t *policyTable, sendable []string, withheld int) {
-	var stamped []string
-	var stamps predicate.All
-	var overruled []string // columns of which the stamp decides, whatever rows say
-	for _, s := range out.Stamps {
-		stamped = append(stamped, s.Column)
-		var is predicate.Node = predicate.Status{Column: s.Column, Is: s.Value}
-		if s.Attribute != "" {
-			is = predicate.Own{Column: s.Column, Attribute: s.Attribute, Type: s.Type}
-		}
-		if s.Unless != nil {
-			is = predicate.Any{is, s.Unless}
-		} else {
-			overruled = append(overruled, s.Column)
-		}
-		stamps = append(stamps, is)
+	stamped := func(name string) bool {
+		return slices.ContainsFunc(out.Stamps, func(s Stamp) bool { return s.Column == name })
 	}
-	judged, known := predicate.RowColumns(t.rows)
-	if decl.check != nil {
-		more, all := predicate.RowColumns(c.rules.compileBlock(decl.check, t.relation))
-		judged, known = append(judged, more...), known && all
-	}
-	judged = withSources(t.relation, judged)
-	probed := ""
+	judged, known := c.judgedColumns(decl, t)
+	lastWhy := "" // why some column cannot be updated
 	for _, column := range t.relation.Columns {
 		name := column.Name
-		isStamped, isSendable := slices.Contains(stamped, name), slices.Contains(sendable, name)
-		if out.Insert && (isStamped && t.decl.showsPlain(name) || isSendable) {
+		isSendable := slices.Contains(sendable, name)
+		if out.Insert && (stamped(name) && t.decl.showsPlain(name) || isSendable) {
 			out.Insertable = append(out.Insertable, name)
 			if column.Identity == "" {
 				out.CopyColumns = append(out.CopyColumns, name)
 			}
 		}
-		named := slices.ContainsFunc(decl.columns, func(w wordDecl) bool { return w.text == name })
-		immutable := slices.ContainsFunc(decl.immutable, func(w wordDecl) bool { return w.text == name })
-		// a row that goes to another partition is stamped anew
-		moves := len(stamped) > 0 && slices.Contains(t.relation.PartitionBy, name)
-		if out.Update && moves && named && !immutable {
-			c.fail(decl.place, "list it under immutable",
-				"agents cannot update %s.%s: the row would go to another partition, and be stamped anew", t.relation.Name, name)
+		updatable, why := c.isUpdatable(out, decl, t, name, isSendable)
+		if why != "" {
+			lastWhy = why
 		}
-		why, together := c.leaks.whyUpdateTells(decl, t, name)
-		if why != "" && isSendable && !immutable && !moves {
-			probed = why
+		if !updatable || !decl.names(name) && (!known || slices.Contains(judged, name)) {
+			continue
 		}
-		switch {
-		case !(out.Update && isSendable && !immutable && !moves && named && why != ""):
-		case !together:
-			c.withhold(decl.place, "list it under immutable, or say accept: ["+acceptValues+"]",
-				"agents cannot update %s.%s: %s", t.relation.Name, name, why)
-		default:
-			c.fail(decl.place, "list it under immutable, or say accept: ["+acceptValues+"]",
-				"agents cannot update %s.%s: %s", t.relation.Name, name, why)
-		}
-		if out.Update && isSendable && !immutable && !moves && why == "" && (named || known && !slices.Contains(judged, name)) {
-			out.Updatable = append(out.Updatable, name)
-			if key := c.leaks.keySharedWithHidden(t, name); key != "" && !decl.accepts(acceptValues) {
-				c.warn(decl.place, "agents update %s.%s, which %s holds together with a column that they do not see: what "+
-					"they set tells whether two of their rows agree in that", t.relation.Name, name, key)
-			}
+		out.Updatable = append(out.Updatable, name)
+		if key := c.leaks.keySharedWithHidden(t, name); key != "" && !decl.accepts(acceptValues) {
+			c.warn(decl.place, "agents update %s.%s, which %s holds together with a column that they do not see: what "+
+				"they set tells whether two of their rows agree in that", t.relation.Name, name, key)
 		}
 	}
 	switch none := out.Update && len(out.Updatable) == 0; {
-	case none && probed != "" && decl.allColumns:
+	case none && lastWhy != "" && decl.allColumns:
 		c.withhold(decl.place, "say accept: ["+acceptValues+"]", "no column of %s is left for agents to update: %s",
-			t.relation.Name, probed)
+			t.relation.Name, lastWhy)
 	case none && len(c.withheldWrites) == withheld:
 		c.fail(decl.place, "name them under columns", "no column of %s is left for agents to update", t.relation.Name)
 	}
+}
 
-	// A stamp overrules what the table's rule says of its column: a person that an agent creates is pending, although only
-	// those who have granted show. Only a condition that must hold by itself is overruled, not one of several ways to be
-	// visible.
+// judgedColumns are the columns that the table's rule and the check read, with the columns from which these are computed.
+// known is false if they read something else besides.
+func (c *writeCompiler) judgedColumns(decl *writeDecl, t *policyTable) (judged []string, known bool) {
+	judged, known = predicate.RowColumns(t.rows)
+	if decl.check != nil {
+		more, all := predicate.RowColumns(c.rules.compileBlock(decl.check, t.relation))
+		judged, known = append(judged, more...), known && all
+	}
+	return withSources(t.relation, judged), known
+}
+
+// isUpdatable tells whether an UPDATE may set a column, as far as the column itself decides. why says what the UPDATE
+// would tell about columns that agents do not see.
+func (c *writeCompiler) isUpdatable(out *Write, decl *writeDecl, t *policyTable, name string,
+	sendable bool) (updatable bool, why string) {
+	named := decl.names(name)
+	immutable := slices.ContainsFunc(decl.immutable, func(w wordDecl) bool { return w.text == name })
+	// a row that goes to another partition is stamped anew
+	moves := len(out.Stamps) > 0 && slices.Contains(t.relation.PartitionBy, name)
+	if out.Update && moves && named && !immutable {
+		c.fail(decl.place, "list it under immutable",
+			"agents cannot update %s.%s: the row would go to another partition, and be stamped anew", t.relation.Name, name)
+	}
+	why, together := c.leaks.whyUpdateTells(decl, t, name)
+	if !sendable || immutable || moves {
+		return false, ""
+	}
+	if out.Update && named && why != "" {
+		say := c.fail
+		if !together {
+			say = c.withhold
+		}
+		say(decl.place, "list it under immutable, or say accept: ["+acceptValues+"]",
+			"agents cannot update %s.%s: %s", t.relation.Name, name, why)
+	}
+	return out.Update && why == "", why
+}
+
+// checks compiles what a new row and a changed row must be.
+//
+// A stamp overrules what the table's rule says about its column: a person that an agent creates is pending, although only
+// those who have granted show. It overrules only a condition that must hold by itself, not one of several ways to be
+// visible.
+func (c *writeCompiler) checks(out *Write, decl *writeDecl, t *policyTable) {
+	stamps, overruled := stampConditions(out.Stamps)
 	var insert predicate.All
 	for _, part := range predicate.Conjuncts(t.rows) {
 		if columns, all := predicate.RowColumns(part); all && len(columns) == 1 &&
@@ -205,6 +236,23 @@ func (c *writeCompiler) writableColumns(out *Write, decl *writeDecl, t *policyTa
 		out.AffectsOtherRules = !own || len(predicate.Attributes(check)) > 0
 	}
 	out.InsertCheck, out.UpdateCheck = insert, update
+}
+
+// stampConditions are the conditions that stamped columns meet, and the columns that always have their stamp.
+func stampConditions(list []Stamp) (stamps predicate.All, overruled []string) {
+	for _, s := range list {
+		var is predicate.Node = predicate.Status{Column: s.Column, Is: s.Value}
+		if s.Attribute != "" {
+			is = predicate.Own{Column: s.Column, Attribute: s.Attribute, Type: s.Type}
+		}
+		if s.Unless != nil {
+			is = predicate.Any{is, s.Unless}
+		} else {
+			overruled = append(overruled, s.Column)
+		}
+		stamps = append(stamps, is)
+	}
+	return stamps, overruled
 }
 
 // isColumnTest tells whether a condition looks at one column of the row and at nothing else.

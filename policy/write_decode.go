@@ -34,6 +34,11 @@ func (d *writeDecl) accepts(what string) bool {
 	return slices.ContainsFunc(d.accept, func(w wordDecl) bool { return w.text == what })
 }
 
+// names tells whether a column is named under columns.
+func (d *writeDecl) names(column string) bool {
+	return slices.ContainsFunc(d.columns, func(w wordDecl) bool { return w.text == column })
+}
+
 // write reads what agents may change of a table.
 func (d *tableDecoder) write(n *node) *writeDecl {
 	decl := &writeDecl{place: n.Place, allColumns: true}

@@ -31,9 +31,9 @@ func derivationsOf(n predicate.Node) []predicate.Derived {
 	return out
 }
 
-// checkOrigins refuses what would let agents take a source from a row that was made from it, and with the source the consent
+// check refuses what would let agents take a source from a row that was made from it, and with the source the consent
 // that the row needs: when all that agents may write is known.
-func (c *originCompiler) checkOrigins(tables []*Table) {
+func (c *originCompiler) check(tables []*Table) {
 	writes := map[catalog.Name]*Write{}
 	for _, t := range tables {
 		writes[t.Relation.Name] = t.Write
