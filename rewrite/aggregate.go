@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
@@ -39,7 +39,7 @@ func (w *walker) aggregates(s *sqltext.SelectStmt) bool {
 	}
 	for _, list := range [][]*sqltext.Node{s.TargetList, s.SortClause, s.DistinctClause} {
 		for _, n := range list {
-			if w.callsAggregate(n.ProtoReflect()) {
+			if w.callsAggregate(n) {
 				return true
 			}
 		}
@@ -48,27 +48,15 @@ func (w *walker) aggregates(s *sqltext.SelectStmt) bool {
 }
 
 // callsAggregate looks for the call of an aggregate, but not inside sub-selects.
-func (w *walker) callsAggregate(m protoreflect.Message) bool {
-	switch n := m.Interface().(type) {
-	case *sqltext.SelectStmt:
-		return false
-	case *sqltext.JsonObjectAgg, *sqltext.JsonArrayAgg:
-		return true
-	case *sqltext.FuncCall:
-		if n.Over == nil && w.isAggregate(n) {
-			return true
-		}
-	}
-	found := false
-	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		switch {
-		case f.Message() == nil:
-		case f.IsList():
-			for i := range v.List().Len() {
-				found = found || w.callsAggregate(v.List().Get(i).Message())
-			}
-		default:
-			found = w.callsAggregate(v.Message())
+func (w *walker) callsAggregate(tree proto.Message) (found bool) {
+	sqltext.Walk(tree, func(m proto.Message) bool {
+		switch n := m.(type) {
+		case *sqltext.SelectStmt:
+			return false
+		case *sqltext.JsonObjectAgg, *sqltext.JsonArrayAgg:
+			found = true
+		case *sqltext.FuncCall:
+			found = found || n.Over == nil && w.isAggregate(n)
 		}
 		return !found
 	})

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
@@ -263,18 +262,7 @@ func (m *meeting) makesJSON(f *sqltext.FuncCall) bool {
 
 // parts visits whatever is in a message, in one spot.
 func (m *meeting) parts(of proto.Message, p *spot) {
-	of.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		switch {
-		case f.Message() == nil:
-		case f.IsList():
-			for i := range v.List().Len() {
-				m.part(v.List().Get(i).Message().Interface(), p)
-			}
-		default:
-			m.part(v.Message().Interface(), p)
-		}
-		return true
-	})
+	sqltext.Messages(of, func(_ string, child proto.Message) { m.part(child, p) })
 }
 
 func (m *meeting) part(of proto.Message, p *spot) {

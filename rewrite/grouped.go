@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
@@ -148,35 +147,22 @@ func (s *scope) has(item *fromItem, column string) bool {
 // namedColumns are the columns of an item that what comes out of the groups names; "": all of them.
 func namedColumns(s *sqltext.SelectStmt, item *fromItem, own *scope) map[string]bool {
 	named := map[string]bool{}
-	var visit func(m protoreflect.Message)
-	visit = func(m protoreflect.Message) {
-		if c, ok := m.Interface().(*sqltext.ColumnRef); ok {
-			if name, ok := columnOfItem(c, item, own); ok {
+	visit := func(m proto.Message) bool {
+		switch x := m.(type) {
+		case *sqltext.ColumnRef:
+			if name, ok := columnOfItem(x, item, own); ok {
 				named[name] = true
 			}
-			return
+			return false
+		case *sqltext.FuncCall: // the argument of an aggregate is not grouped by
+			return x.Over != nil || x.AggWithinGroup || !slices.Contains(aggregates, lastName(x.Funcname))
 		}
-		if f, ok := m.Interface().(*sqltext.FuncCall); ok && f.Over == nil && !f.AggWithinGroup &&
-			slices.Contains(aggregates, lastName(f.Funcname)) {
-			return // what it adds up is not grouped by
-		}
-		m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-			switch {
-			case f.Kind() != protoreflect.MessageKind:
-			case f.IsList():
-				for i := range v.List().Len() {
-					visit(v.List().Get(i).Message())
-				}
-			default:
-				visit(v.Message())
-			}
-			return true
-		})
+		return true
 	}
 	for _, nodes := range [][]*sqltext.Node{s.TargetList, {s.HavingClause}, s.SortClause, s.WindowClause, s.DistinctClause} {
 		for _, n := range nodes {
 			if n != nil {
-				visit(n.ProtoReflect())
+				sqltext.Walk(n, visit)
 			}
 		}
 	}

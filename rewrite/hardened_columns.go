@@ -469,7 +469,7 @@ var aggregates = []string{"count", "sum", "avg", "min", "max", "array_agg", "str
 // reads tells whether the second half of a query reads a WITH query, and has none of its own which that name could mean.
 func (c *cautious) reads(s *sqltext.SelectStmt, name string) bool {
 	found, others := false, s.GetWithClause() != nil
-	children(&sqltext.Node{Node: &sqltext.Node_SelectStmt{SelectStmt: s}}, func(n *sqltext.Node) {
+	sqltext.Children(s, func(n *sqltext.Node) {
 		c.inside(n, func(n *sqltext.Node) bool {
 			found = found || n.GetRangeVar() != nil && n.GetRangeVar().Relname == name && c.of[n.GetRangeVar()] == nil
 			others = others || n.GetSelectStmt().GetWithClause() != nil

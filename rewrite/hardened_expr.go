@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"google.golang.org/protobuf/reflect/protoreflect"
-
 	"github.com/pgconsent/pgconsent/internal/sql/builtin"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
@@ -23,35 +21,7 @@ func (c *cautious) inside(n *sqltext.Node, f func(*sqltext.Node) bool) {
 		c.because("it is too long to be followed")
 		return
 	}
-	children(n, func(child *sqltext.Node) { c.inside(child, f) })
-}
-
-// children calls f for each Node directly inside another.
-func children(n *sqltext.Node, f func(*sqltext.Node)) {
-	var visit func(m protoreflect.Message)
-	visit = func(m protoreflect.Message) {
-		m.Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-			switch {
-			case field.Message() == nil || field.IsMap():
-			case field.IsList():
-				for i := range v.List().Len() {
-					eachNode(v.List().Get(i).Message(), f, visit)
-				}
-			default:
-				eachNode(v.Message(), f, visit)
-			}
-			return true
-		})
-	}
-	visit(n.ProtoReflect())
-}
-
-func eachNode(m protoreflect.Message, f func(*sqltext.Node), visit func(protoreflect.Message)) {
-	if n, ok := m.Interface().(*sqltext.Node); ok {
-		f(n)
-		return
-	}
-	visit(m)
+	sqltext.Children(n, func(child *sqltext.Node) { c.inside(child, f) })
 }
 
 // quiet kinds of nodes raise nothing themselves.
@@ -117,7 +87,7 @@ func (c *cautious) expr(n *sqltext.Node, at stand) (own bool) {
 			return false
 		}
 	}
-	children(n, func(child *sqltext.Node) { own = c.expr(child, at) || own })
+	sqltext.Children(n, func(child *sqltext.Node) { own = c.expr(child, at) || own })
 	kind := sqltext.Kind(n)
 	passes := own && (n.GetColumnRef() != nil || c.strict(n, at.level)) || c.hasFirm(n, at)
 	own = own && c.stays(n, at)

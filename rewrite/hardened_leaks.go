@@ -148,7 +148,7 @@ func (c *cautious) stays(n *sqltext.Node, at stand) bool {
 		}
 	case *sqltext.Node_XmlExpr, *sqltext.Node_XmlSerialize:
 		firm := false
-		children(n, func(child *sqltext.Node) { firm = firm || c.firm(child, at) })
+		sqltext.Children(n, func(child *sqltext.Node) { firm = firm || c.firm(child, at) })
 		return firm
 	}
 	return true
@@ -190,7 +190,7 @@ func (c *cautious) unfolded(n *sqltext.Node, at *level, operand func(*sqltext.No
 		return false
 	}
 	found, all := false, true
-	children(n, func(child *sqltext.Node) {
+	sqltext.Children(n, func(child *sqltext.Node) {
 		// a name, a value
 		if child.GetString_() != nil || child.GetTypeName() != nil || child.GetAConst() != nil && !child.GetAConst().Isnull {
 			return

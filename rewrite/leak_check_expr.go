@@ -234,7 +234,7 @@ func ofColumns(n *sqltext.Node) bool {
 	var visit func(*sqltext.Node)
 	visit = func(n *sqltext.Node) {
 		if found = found || n.GetColumnRef() != nil; !found && n != nil {
-			children(n, visit)
+			sqltext.Children(n, visit)
 		}
 	}
 	visit(n)
@@ -729,7 +729,7 @@ func hasSubLink(s *sqltext.SelectStmt) bool {
 	var visit func(*sqltext.Node)
 	visit = func(n *sqltext.Node) {
 		if found = found || n.GetSubLink() != nil; !found && n != nil {
-			children(n, visit)
+			sqltext.Children(n, visit)
 		}
 	}
 	visit(s.WhereClause)

@@ -327,7 +327,7 @@ func ofParameters(n *sqltext.Node) bool {
 	visit = func(n *sqltext.Node, sure bool) {
 		param, column = param || n.GetParamRef() != nil, column || sure && n.GetColumnRef() != nil
 		sure = sure && n.GetCaseExpr() == nil && n.GetCoalesceExpr() == nil && n.GetBoolExpr() == nil && n.GetSubLink() == nil
-		children(n, func(n *sqltext.Node) { visit(n, sure) })
+		sqltext.Children(n, func(n *sqltext.Node) { visit(n, sure) })
 	}
 	visit(n, true)
 	return param && !column
@@ -348,7 +348,7 @@ func late(n *sqltext.Node) bool {
 		case n.GetColumnRef() != nil, n.GetSubLink() != nil: // which may name one
 			stray = true
 		default:
-			children(n, visit)
+			sqltext.Children(n, visit)
 		}
 	}
 	visit(n)

@@ -56,7 +56,7 @@ func namedWords(n *sqltext.Node, all []*sqltext.RangeFunction) (out []int) {
 				}
 			}
 		}
-		children(n, visit)
+		sqltext.Children(n, visit)
 	}
 	visit(n)
 	return out

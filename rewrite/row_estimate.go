@@ -282,7 +282,7 @@ func (h *hint) takesAll(s *sqltext.SelectStmt) bool {
 func callsWindow(n *sqltext.Node) bool {
 	found := n.GetFuncCall().GetOver() != nil
 	if n != nil && n.GetSubLink() == nil {
-		children(n, func(child *sqltext.Node) { found = found || callsWindow(child) })
+		sqltext.Children(n, func(child *sqltext.Node) { found = found || callsWindow(child) })
 	}
 	return found
 }
@@ -297,7 +297,7 @@ func (h *hint) sublinks(n *sqltext.Node, outer float64) {
 		h.query(link.GetSubselect().GetSelectStmt(), outer)
 		return
 	}
-	children(n, func(child *sqltext.Node) { h.sublinks(child, outer) })
+	sqltext.Children(n, func(child *sqltext.Node) { h.sublinks(child, outer) })
 }
 
 // hintLevel is one SELECT.

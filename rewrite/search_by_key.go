@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
@@ -54,7 +53,7 @@ func (w *walker) foundByKey(tree *sqltext.ParseResult, passed bool) (*vetter, []
 	}
 	v := w.vetter()
 	f := searchFinder{vetter: v, passed: passed, stands: map[int32]int{}, of: w.byMention(), written: written, as: s}
-	countParams(tree.ProtoReflect(), f.stands)
+	countParams(tree, f.stands)
 	f.query(s)
 	v.narrower()
 	v.ofOneType()
@@ -243,7 +242,7 @@ func joinsColumns(n *sqltext.Node) bool {
 // known here.
 func (f *searchFinder) ownParams(n proto.Message) bool {
 	here := map[int32]int{}
-	countParams(n.ProtoReflect(), here)
+	countParams(n, here)
 	for number, stands := range here {
 		if f.stands[number] != stands {
 			return false
@@ -252,42 +251,25 @@ func (f *searchFinder) ownParams(n proto.Message) bool {
 	return true
 }
 
-func countParams(m protoreflect.Message, stands map[int32]int) {
-	if p, ok := m.Interface().(*sqltext.ParamRef); ok {
-		stands[p.Number]++
-		return
-	}
-	messagesIn(m, func(m protoreflect.Message) { countParams(m, stands) })
-}
-
-// messagesIn calls f for what a message holds, in the order of its fields.
-func messagesIn(m protoreflect.Message, f func(protoreflect.Message)) {
-	fields := m.Descriptor().Fields()
-	for i := range fields.Len() {
-		field := fields.Get(i)
-		switch {
-		case field.Message() == nil || field.IsMap() || !m.Has(field):
-		case field.IsList():
-			for k := range m.Get(field).List().Len() {
-				f(m.Get(field).List().Get(k).Message())
-			}
-		default:
-			f(m.Get(field).Message())
+// countParams adds how often each parameter occurs in a tree.
+func countParams(tree proto.Message, occurs map[int32]int) {
+	sqltext.Walk(tree, func(m proto.Message) bool {
+		if p, is := m.(*sqltext.ParamRef); is {
+			occurs[p.Number]++
 		}
-	}
+		return true
+	})
 }
 
 // queriesOf are all queries of a tree that may have conditions, in a fixed order.
 func queriesOf(tree *sqltext.ParseResult) []proto.Message {
 	var out []proto.Message
-	var visit func(m protoreflect.Message)
-	visit = func(m protoreflect.Message) {
-		if whereOf(m.Interface()) != nil {
-			out = append(out, m.Interface())
+	sqltext.Walk(tree, func(m proto.Message) bool {
+		if whereOf(m) != nil {
+			out = append(out, m)
 		}
-		messagesIn(m, visit)
-	}
-	visit(tree.ProtoReflect())
+		return true
+	})
 	return out
 }
 

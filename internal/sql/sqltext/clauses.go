@@ -4,21 +4,21 @@ import (
 	"math"
 	"slices"
 
-	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/proto"
 )
 
 // Span is a stretch of a text, in bytes.
 type Span struct{ Start, End int32 }
 
-// Clauses are those of a SELECT that say which rows it has.
+// Clauses are the places of FROM and WHERE in a text.
 type Clauses struct {
-	From       Span   // behind the word
-	Conditions []Span // of WHERE: those that AND joins, in their order
-	End        int32  // of WHERE
+	From       Span   // what follows the word FROM
+	Conditions []Span // the conditions of WHERE that AND joins, in their order
+	End        int32  // where WHERE ends
 }
 
-// Clauses finds them in a text that is one SELECT with FROM and WHERE, without WITH and set operations. It goes by
-// words and parentheses: what it says is to be proved (see [Prove]). False: there is none.
+// Clauses finds FROM and WHERE in a text that is one SELECT without WITH and set operations; false if it has not both.
+// It goes by words and parentheses alone, so an edit at these places has to be proved (see [Prove]).
 func (s *Source) Clauses() (Clauses, bool) {
 	var out Clauses
 	from, where, depth := -1, -1, 0
@@ -45,10 +45,10 @@ func (s *Source) Clauses() (Clauses, bool) {
 	return out, s.clauses(&out, from, where, len(s.Tokens))
 }
 
-// Joined finds the conditions that AND joins in the WHERE of a query, wherever it stands in the text, by its tree. As
-// with [Source.Clauses], what it says is to be proved.
+// Joined finds the conditions that AND joins in the WHERE of a query, which may be a sub-select. where is the tree of
+// the WHERE. As with [Source.Clauses], an edit at these places has to be proved.
 func (s *Source) Joined(where *Node) ([]Span, bool) {
-	first := s.At(leftmost(where.ProtoReflect()))
+	first := s.At(leftmost(where))
 	for first >= 0 && (s.Tokens[first].Kind != kwWhere || s.isLabel(first)) {
 		first--
 	}
@@ -78,21 +78,13 @@ func (s *Source) Joined(where *Node) ([]Span, bool) {
 var afterWhere = []TokenKind{kwGroup, kwHaving, kwWindow, kwOrder, kwLimit, kwOffset, kwFetch, kwFor, kwUnion,
 	kwIntersect, kwExcept, kwReturning, Semicolon}
 
-// leftmost is where the first of the nodes of a tree stands that say where they do.
-func leftmost(m protoreflect.Message) int32 {
+// leftmost is the smallest location of the nodes of a tree.
+func leftmost(m proto.Message) int32 {
 	first := int32(math.MaxInt32)
-	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		switch {
-		case f.IsList():
-			if f.Message() != nil {
-				for i := range v.List().Len() {
-					first = min(first, leftmost(v.List().Get(i).Message()))
-				}
-			}
-		case f.Message() != nil:
-			first = min(first, leftmost(v.Message()))
-		case f.Name() == "location" && v.Int() > 0:
-			first = min(first, int32(v.Int()))
+	Walk(m, func(m proto.Message) bool {
+		r := m.ProtoReflect()
+		if field := r.Descriptor().Fields().ByName("location"); field != nil && r.Get(field).Int() > 0 {
+			first = min(first, int32(r.Get(field).Int()))
 		}
 		return true
 	})
@@ -112,7 +104,8 @@ func (s *Source) clauses(out *Clauses, from, where, end int) bool {
 	return true
 }
 
-// joined are the conditions that AND joins in a stretch of tokens, also those in parentheses around more than one.
+// joined are the conditions that AND joins from token first up to token end. Parentheses around several of them are
+// opened.
 func (s *Source) joined(first, end int) []Span {
 	var ends []int // the tokens AND, and the end
 	depth, cases, between := 0, 0, 0

@@ -1,9 +1,9 @@
-// Package sqltext reads SQL text: bounds, scan, parse, splice, prove. It is the one import of the SQL parser.
+// Package sqltext reads SQL text: it checks bounds, scans, parses, splices and proves. It alone imports the SQL parser.
 //
-// It guarantees that text which could end the process never reaches the parser (the parser is C code without a guard on
-// its stack), and that a text made by [Splice] is returned only through [Prove], which parses it again and requires the
-// tree that was intended. It makes no judgement on what a statement may do.
+// The parser is C code without a guard on its stack. So a text that could end the process is refused before it reaches
+// the parser. A text made by [Splice] has to pass [Prove], which parses it again and compares its tree with the
+// intended one. This package does not judge what a statement may do.
 //
-// Of the parser only Parse and Scan are used. Deparse drops parentheses and crashes on some statements, and Normalize has
-// a known memory error: neither ever sees text (DESIGN invariant I3). The grammar is PostgreSQL 16's.
+// Of the parser only Parse and Scan are used. Deparse drops parentheses and crashes on some statements, and Normalize
+// has a known memory error: neither is ever given a text (DESIGN invariant I3). The grammar is PostgreSQL 16's.
 package sqltext

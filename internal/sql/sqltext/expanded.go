@@ -1,19 +1,16 @@
 package sqltext
 
-import (
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
-)
+import "google.golang.org/protobuf/proto"
 
 // PostgreSQL makes of x BETWEEN a AND b, and of x IN (a, b), comparisons of which each has a copy of x
-// (transformAExprBetween and transformAExprIn of its parse_expr.c). In x there may be another: 1 KB of text has taken
+// (transformAExprBetween and transformAExprIn of its parse_expr.c). x may hold another of them: 1 KB of text has taken
 // the server's memory at half a gigabyte a second, and no timeout stops that.
 
-// maxExpanded is how many nodes a text may come to, copies counted.
+// maxExpanded is how many nodes a tree may have, copies counted.
 const maxExpanded = 2_000_000
 
-// copied tells whether a text has several of what copies.
-func (s *Source) copied() bool {
+// nestsCopies tells whether IN or BETWEEN occurs twice in a text, so that one may be inside the other.
+func (s *Source) nestsCopies() bool {
 	n := 0
 	for _, t := range s.Tokens {
 		if t.Kind == kwIn || t.Kind == kwBetween {
@@ -24,11 +21,9 @@ func (s *Source) copied() bool {
 }
 
 // expanded is about how many nodes PostgreSQL makes of a tree.
-func expanded(m proto.Message) float64 { return expand(m.ProtoReflect()) }
-
-func expand(m protoreflect.Message) float64 {
+func expanded(m proto.Message) float64 {
 	copies := 1.0
-	if x, is := m.Interface().(*A_Expr); is {
+	if x, is := m.(*A_Expr); is {
 		switch x.Kind {
 		case AEXPR_IN:
 			for _, item := range x.Rexpr.GetList().GetItems() { // constants become one array
@@ -43,20 +38,12 @@ func expand(m protoreflect.Message) float64 {
 		}
 	}
 	total := 1.0
-	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		switch {
-		case f.Message() == nil || f.IsMap():
-		case f.IsList():
-			list := v.List()
-			for i := range list.Len() {
-				total += expand(list.Get(i).Message())
-			}
-		case f.Name() == "lexpr" || copies == 4: // of the symmetric form the bounds are copied too
-			total += copies * expand(v.Message())
-		default:
-			total += expand(v.Message())
+	Messages(m, func(field string, child proto.Message) {
+		if field == "lexpr" || copies == 4 { // the symmetric form copies its bounds as well
+			total += copies * expanded(child)
+		} else {
+			total += expanded(child)
 		}
-		return true
 	})
 	return total
 }

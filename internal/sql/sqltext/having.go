@@ -1,7 +1,8 @@
 package sqltext
 
-// Having finds where a SELECT that is the whole text keeps its HAVING. from is a token behind the FROM that is not within
-// parentheses. keyword is the token HAVING, or -1; end is where its condition ends, or where HAVING could be put.
+// Having finds the place of HAVING in a text that is one SELECT. from is a token behind FROM that is not within
+// parentheses. keyword is the token HAVING, or -1; end is where its condition ends, or where a HAVING could be
+// inserted.
 func (s *Source) Having(from int) (keyword int, end int32) {
 	keyword = -1
 	depth := 0

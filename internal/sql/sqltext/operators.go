@@ -1,10 +1,10 @@
 package sqltext
 
 // The scanner reads a run of operator characters to its end for each operator in it, and gives the rest back: 40,000
-// times + have taken it nine seconds, in which nothing stops it. So runs are bounded before it sees them; comments
-// begin and end with such characters, and count.
+// times + have taken it nine seconds, which nothing can interrupt. So the lengths of runs are bounded before it is
+// called. Comments begin and end with such characters, and are counted.
 
-// maxRuns is the most that the squares of the lengths of all runs may come to: a second's work.
+// maxRuns bounds the sum of the squares of the lengths of all runs: about a second's work.
 const maxRuns = 200_000_000
 
 // operatorRuns is the sum of the squares of the lengths of the runs of operator characters in a text (op_chars of

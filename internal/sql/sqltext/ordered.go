@@ -4,14 +4,12 @@ import (
 	"slices"
 
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Ordered finds the relations in FROM that an operator's results may decide the order of: all of a tree that has one of
-// the operators, but those of sub-selects in expressions that have none of them, by a walk that knows little of the
-// grammar.
+// Ordered finds the relations in FROM whose order the result of one of the operators may decide, in a tree that has one.
+// Sub-selects in expressions that have none of the operators are left out.
 func Ordered(m proto.Message, operators []string) map[*RangeVar]bool {
-	found, has := ordered(m.ProtoReflect(), operators, false)
+	found, has := ordered(m, operators, false)
 	if !has {
 		return nil
 	}
@@ -22,40 +20,25 @@ func Ordered(m proto.Message, operators []string) map[*RangeVar]bool {
 	return out
 }
 
-func ordered(m protoreflect.Message, operators []string, from bool) (found []*RangeVar, has bool) {
-	var selects, sublink bool
-	switch n := m.Interface().(type) {
+func ordered(m proto.Message, operators []string, inFrom bool) (found []*RangeVar, has bool) {
+	inner := false
+	switch n := m.(type) {
 	case *RangeVar:
-		if from {
+		if inFrom {
 			return []*RangeVar{n}, false
 		}
-	case *SelectStmt:
-		selects = true
-	case *SubLink:
-		sublink = true
+	case *Node, *JoinExpr:
+		inner = inFrom
 	case *String:
 		// A name that reads like an operator cannot be told from one here, and is taken for one.
 		has = slices.Contains(operators, n.Sval)
 	}
-	inner := from && (m.Descriptor().Name() == "Node" || m.Descriptor().Name() == "JoinExpr")
-	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		if f.Message() == nil || f.IsMap() {
-			return true
-		}
-		visit := func(child protoreflect.Message) {
-			below, too := ordered(child, operators, inner || selects && f.Name() == "from_clause")
-			found, has = append(found, below...), has || too
-		}
-		if !f.IsList() {
-			visit(v.Message())
-			return true
-		}
-		for i := range v.List().Len() {
-			visit(v.List().Get(i).Message())
-		}
-		return true
+	_, isSelect := m.(*SelectStmt)
+	Messages(m, func(field string, child proto.Message) {
+		below, belowHas := ordered(child, operators, inner || isSelect && field == "from_clause")
+		found, has = append(found, below...), has || belowHas
 	})
-	if sublink && !has {
+	if _, isSublink := m.(*SubLink); isSublink && !has {
 		return nil, false
 	}
 	return found, has

@@ -22,13 +22,13 @@ func (s *Source) Parse() (*ParseResult, *sqlstate.Error) {
 	tree, err := pg_query.Parse(text)
 	if err != nil {
 		refusal := parseError(err)
-		// in characters, of which a comment may have fewer than blanks
+		// Positions are in characters; blanks have replaced each byte of a comment.
 		if refusal.Position > 0 && len(text) == len(s.Text) && text != s.Text {
 			refusal.Position = utf8.RuneCountInString(s.Text[:byteOf(text, refusal.Position)]) + 1
 		}
 		return nil, s.withoutLiteral(refusal)
 	}
-	if s.copied() && expanded(tree) > maxExpanded {
+	if s.nestsCopies() && expanded(tree) > maxExpanded {
 		return nil, sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds,
 			"statement compares what compares too often").
 			WithHint("The server copies the left side of IN and BETWEEN for each value: compute it in a sub-select.")
@@ -36,7 +36,7 @@ func (s *Source) Parse() (*ParseResult, *sqlstate.Error) {
 	return tree, nil
 }
 
-// closed is the end of the literal or name of U& that begins at start and ends before another place.
+// closed is where a literal or name of U& ends that begins at start and ends before another offset.
 func closed(text string, start, before int32) int32 {
 	open := start + int32(len("U&"))
 	for i := open + 1; i < before; i++ {
@@ -52,7 +52,7 @@ func closed(text string, start, before int32) int32 {
 	return before
 }
 
-// byteOf is where in a text the character of a position stands, counted from 1.
+// byteOf is the byte offset of a character, counted from 1.
 func byteOf(text string, position int) int {
 	for offset := range text {
 		if position--; position == 0 {
@@ -62,21 +62,21 @@ func byteOf(text string, position int) int {
 	return len(text)
 }
 
-// lookahead are words that the parser's lexer reads together with the one behind them. So it does literals and names of
-// U&.
+// lookahead lists words that the parser's lexer joins with the word behind them. It does the same with literals and
+// names of U& before UESCAPE.
 var lookahead = map[string]string{
 	"not": "between in like ilike similar", "nulls": "first last", "with": "time ordinality", "without": "time",
 	"format": "json",
 }
 
-// parsable is the text as the parser can read it: it does not look past a comment for the second of two words that it
-// reads together, which PostgreSQL does. Such comments become blanks, so that every place stays where it is.
+// parsable is the text with some comments turned into blanks, which keeps every offset. PostgreSQL joins two words, as
+// NULLS FIRST, also across a comment; this parser does not.
 func (s *Source) parsable() string {
 	var out []byte
 	for i := 0; i+1 < len(s.Tokens); i++ {
 		a, b := s.Tokens[i], s.Tokens[i+1]
 		escaped := a.Kind == usconst || a.Kind == uident
-		if escaped && a.End <= a.Start { // as the scanner says of one that UESCAPE follows
+		if escaped && a.End <= a.Start { // the scanner says so of one that UESCAPE follows
 			a.End = closed(s.Text, a.Start, b.Start)
 		}
 		if b.Start-a.End < 3 || !escaped && a.End-a.Start > 7 || strings.TrimSpace(s.Text[a.End:b.Start]) == "" {

@@ -2,8 +2,8 @@ package sqltext
 
 import "google.golang.org/protobuf/proto"
 
-// Parts divides a text into its statements: the bytes of each, with what stands before it since the semicolon. It is nil
-// unless each reads by itself as it does in the whole.
+// Parts returns where each statement of a text starts and ends, in bytes; a statement starts behind the semicolon of
+// the one before. It is nil unless each of them parses alone to the tree that it has in the whole text.
 func Parts(text string) [][2]int {
 	tree, refused := Parse(text)
 	if refused != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // Prove parses text and requires that its tree is the intended one, locations aside. The intended tree loses its
-// locations. An error means that the edit does not say what was decided, and that the text must not leave.
+// locations. After an error the text must not be sent: it does not mean what was decided.
 func Prove(intended *ParseResult, text string) *sqlstate.Error {
 	source, refusal := Scan(text)
 	if refusal != nil {
@@ -38,28 +38,15 @@ func unproved(cause *sqlstate.Error) *sqlstate.Error {
 	return e
 }
 
-// StripLocations sets everything that tells where in a text a node stood to zero.
-func StripLocations(m proto.Message) { strip(m.ProtoReflect()) }
-
-func strip(m protoreflect.Message) {
-	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		switch {
-		case f.IsList():
-			if f.Message() != nil {
-				list := v.List()
-				for i := range list.Len() {
-					strip(list.Get(i).Message())
-				}
+// StripLocations sets to zero each field that says at which byte of a text a node stood, or how long it was.
+func StripLocations(m proto.Message) {
+	Walk(m, func(m proto.Message) bool {
+		r := m.ProtoReflect()
+		for _, name := range []protoreflect.Name{"location", "stmt_location", "stmt_len"} {
+			if field := r.Descriptor().Fields().ByName(name); field != nil {
+				r.Clear(field)
 			}
-		case f.Message() != nil:
-			strip(v.Message())
-		case isLocation(f.Name()):
-			m.Clear(f)
 		}
 		return true
 	})
-}
-
-func isLocation(name protoreflect.Name) bool {
-	return name == "location" || name == "stmt_location" || name == "stmt_len"
 }

@@ -12,30 +12,30 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// What a text may be at most.
+// The bounds of a text.
 const (
 	MaxBytes  = 1 << 20
 	MaxTokens = 200_000
 	MaxDepth  = 1_000
 )
 
-// largeText is the size above which texts are read one after the other: a text of a megabyte may need a hundred times
-// its size.
+// largeText is the size above which texts are parsed one after the other: a text of a megabyte may need a hundred
+// megabytes of memory.
 const largeText = 64 << 10
 
 var large = make(chan struct{}, 1)
 
-// TokenKind is the parser's number of a token: a character for itself, else one of the constants of this package.
+// TokenKind is the parser's number of a token: of a single character its own code, else a constant of this package.
 type TokenKind int32
 
-// Token is one lexeme; comments and white space are none.
+// Token is one lexeme. Comments and white space are not tokens.
 type Token struct {
 	Start, End int32 // byte offsets in the text
 	Kind       TokenKind
 	Keyword    KeywordKind
 }
 
-// Source is a text within bounds with its tokens.
+// Source is a text that is within the bounds, with its tokens.
 type Source struct {
 	Text   string
 	Tokens []Token
@@ -84,7 +84,7 @@ func Scan(text string) (*Source, *sqlstate.Error) {
 			"statement is nested more than %d levels deep", MaxDepth).
 			WithHint("Long chains of one operator nest too: use a list, as in x = ANY (...), or several statements.")
 	}
-	if copies(tokens) > maxCopies {
+	if copiedTokens(tokens) > maxCopiedTokens {
 		return nil, sqlstate.New(sqlstate.StatementTooComplex, sqlstate.ReasonBounds,
 			"an assignment to several columns is too long").
 			WithHint("Set the columns one by one: SET a = ..., b = ...")
@@ -196,7 +196,7 @@ func (t Token) IsName() bool {
 	return t.Kind == Ident || t.Kind == uident || t.Keyword != pg_query.KeywordKind_NO_KEYWORD
 }
 
-// IsConstant tells whether a token is a literal or a parameter: what a fingerprint leaves out.
+// IsConstant tells whether a token is a literal or a parameter. Fingerprints leave these out.
 func (t Token) IsConstant() bool {
 	switch t.Kind {
 	case fconst, Sconst, usconst, bconst, xconst, iconst, param:

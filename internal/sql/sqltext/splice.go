@@ -61,8 +61,8 @@ func Splice(text string, edits []Edit) (*Spliced, *sqlstate.Error) {
 	return s, nil
 }
 
-// Position maps a 1-based character position in the new text to one in the original; inside inserted text, to the place
-// of the edit. What is not positive stays.
+// Position maps a 1-based character position in the new text to one in the original. A position inside an inserted text
+// maps to the place of the edit. Zero and negative positions are returned as they are.
 func (s *Spliced) Position(p int) int {
 	if p <= 0 {
 		return p

@@ -5,7 +5,7 @@ import pg_query "github.com/pganalyze/pg_query_go/v5"
 // KeywordKind says whether a token is a keyword, and of which class.
 type KeywordKind = pg_query.KeywordKind
 
-// The tokens that other packages ask for.
+// The tokens that other packages use.
 const (
 	Ident        = TokenKind(pg_query.Token_IDENT)
 	Sconst       = TokenKind(pg_query.Token_SCONST)
