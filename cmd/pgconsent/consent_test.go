@@ -117,7 +117,7 @@ func TestAuditVerifyOfTheRegistry(t *testing.T) {
 	}
 	out, _, code := call(t, "", "audit", "verify", "-c", config)
 	for _, want := range []string{"TAMPERED WITH",
-		"trigger pgconsent_refuse on consent_record is not as migrate installs it", "the records after 2, up to 3, which was acknowledged, are gone"} {
+		"trigger pgconsent_refuse on consent_record is not as migrate installs it", "the records after 2, up to 3, which was acknowledged, are missing"} {
 		if code != exitError || !strings.Contains(out, want) {
 			t.Errorf("code %d, no %q in\n%s", code, want, out)
 		}
@@ -160,10 +160,10 @@ func TestConsentCommands(t *testing.T) {
 		{"agent add chat", exitOK, ""},
 		{"consent decide ada TASK_COMPLETE --agent chat --database other", exitUsage, "agent chat is one of database app"},
 		{"consent decide ada MAYBE --agent chat", exitError, "ConsentValidationError: there is no decision"},
-		{"consent decide ada TASK_COMPLETE --agent ada", exitError, "ConsentForbiddenError: who asks for a partnership does not decide about it"},
+		{"consent decide ada TASK_COMPLETE --agent ada", exitError, "ConsentForbiddenError: a party that asks for a partnership cannot decide about it"},
 		{"consent decide ada DEFER --agent chat", exitOK, "partnership asked for"},
 		{"consent decide ada TASK_COMPLETE --agent chat", exitOK, "ada: given PARTNERED (ESSENTIAL, BEHAVIORAL, IMPROVEMENT); record 4"},
-		{"consent decide ada TASK_COMPLETE --agent chat", exitError, "ConsentValidationError: no partnership is asked for"},
+		{"consent decide ada TASK_COMPLETE --agent chat", exitError, "ConsentValidationError: no partnership is requested"},
 		{"consent degrade ada --to PARTNERED", exitError, "ConsentValidationError: a relationship is degraded to"},
 		{"consent degrade ada --to ANONYMOUS", exitOK, "given ANONYMOUS (STATISTICAL)"},
 		{"consent degrade ada --to TEMPORARY", exitError, "ConsentValidationError: ANONYMOUS cannot become TEMPORARY"},

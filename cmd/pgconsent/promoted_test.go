@@ -172,7 +172,7 @@ func TestPromotion(t *testing.T) {
 	refused(old, "which was acknowledged, is not in the database", "consent: the consent registry is not what was acknowledged")
 	play(t, i.config, []played{{"consent grant eve --stream TEMPORARY", exitError, "ConsentTamperedError"}})
 	if out, _, code := call(t, "", "audit", "verify", "-c", i.config); code != exitError ||
-		!strings.Contains(out, "the records after 3, up to 4, which was acknowledged, are gone") {
+		!strings.Contains(out, "the records after 3, up to 4, which was acknowledged, are missing") {
 		t.Errorf("audit verify says %d %s", code, out)
 	}
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// CheckAcknowledged tells whether the record in the anchor is in the database: an error says that it is not, as after an
-// older dump was put in the place of the database. Withdrawals that were acknowledged may be gone with it. Without an
-// anchor, or a registry, nothing is said.
+// CheckAcknowledged checks that the record in the anchor is in the database. It is not if an older dump has replaced
+// the database, and then acknowledged withdrawals may be missing. Without an anchor or a registry there is nothing to
+// check.
 func CheckAcknowledged(ctx context.Context, conn *pgx.Conn, k Keys, path, database string) error {
-	// The anchor first: what it names was committed before.
+	// The anchor is read first: the record that it names was committed before.
 	file, err := readAnchor(path)
 	if err != nil {
-		return nil // nothing is granted then, and "audit verify" says it
+		return nil // without a valid anchor nothing can be granted, and "audit verify" reports it
 	}
 	h, ok, err := file.head(database, k)
 	if err != nil || !ok {
@@ -28,12 +28,12 @@ func CheckAcknowledged(ctx context.Context, conn *pgx.Conn, k Keys, path, databa
 	var pg *pgconn.PgError
 	switch {
 	case errors.As(err, &pg) && (pg.Code == "42P01" || pg.Code == "3F000"):
-		return nil // nothing is installed, which is said elsewhere
+		return nil // nothing is installed, which other checks report
 	case err != nil:
 		return fmt.Errorf("look for the consent record that was acknowledged: %w", err)
 	case !there:
 		return tampered(fmt.Sprintf(
-			"record %d, which was acknowledged, is not in the database, and withdrawals may have gone with it", h.Number))
+			"record %d, which was acknowledged, is not in the database; withdrawals may be missing, too", h.Number))
 	}
 	return nil
 }

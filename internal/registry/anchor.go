@@ -15,30 +15,30 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// AnchorError: the file that remembers the last record cannot be written or read.
+// AnchorError: the anchor file cannot be written or read.
 type AnchorError struct {
 	err      *sqlstate.Error
-	Recorded bool // the change is recorded and in force all the same
+	Recorded bool // the change was recorded nevertheless, and is active
 }
 
 func (e *AnchorError) Error() string { return e.err.Error() }
 
 func (e *AnchorError) Unwrap() error { return e.err }
 
-// Name for faces.
+// Name implements consent.Named.
 func (*AnchorError) Name() string { return "ConsentAnchorError" }
 
 func anchorError(inForce bool, err error) *AnchorError {
 	message, hint := "the consent anchor cannot be used: nothing was changed",
 		"consent.anchor of the configuration names a file; its folder must be writable and have room."
 	if inForce {
-		message = "the change is recorded and in force, but the consent anchor could not be written"
+		message = "the change is recorded and active, but the consent anchor could not be written"
 	}
 	return &AnchorError{sqlstate.New(sqlstate.IOError, sqlstate.ReasonConsent, "%s", message).WithHint("%s",
 		hint).WithCause(err), inForce}
 }
 
-// head is the last record of a registry.
+// head identifies the last record of a registry.
 type head struct {
 	Registry uuid
 	Number   int64
@@ -60,7 +60,7 @@ type anchorFile struct {
 	Anchors map[string]anchorEntry `json:"anchors"` // by the database's name in the configuration
 }
 
-// anchor is the file, locked by this process: nobody else moves a head meanwhile.
+// anchor is the file, locked by this process, so that no other process moves a head.
 type anchor struct {
 	path, database string
 	keys           Keys
@@ -69,7 +69,7 @@ type anchor struct {
 	prepared       bool
 }
 
-// openAnchor locks and reads the file. One that is missing is empty.
+// openAnchor locks and reads the file. A missing file is empty.
 func openAnchor(ctx context.Context, path, database string, k Keys) (*anchor, error) {
 	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -120,7 +120,7 @@ func readAnchor(path string) (anchorFile, error) {
 	return f, nil
 }
 
-// head is the anchored one; none is not there, and an error is a file that somebody has written to.
+// head returns the anchored head; false: there is none. The error means that somebody has changed the file.
 func (f anchorFile) head(database string, k Keys) (head, bool, error) {
 	a, ok := f.Anchors[database]
 	if !ok {
@@ -146,7 +146,7 @@ func (k Keys) anchorCode(kid int32, h head) []byte {
 
 func (a *anchor) head() (head, bool, error) { return a.content.head(a.database, a.keys) }
 
-// prepare writes the file as it is to be, beside the one that holds: a full disk shows before anything is in force.
+// prepare writes the new file beside the current one, so that a full disk is noticed before the change is committed.
 func (a *anchor) prepare(h head, now time.Time) error {
 	kid, _ := a.keys.signing()
 	mac := a.keys.anchorCode(kid, h)
@@ -155,7 +155,7 @@ func (a *anchor) prepare(h head, now time.Time) error {
 	return a.write()
 }
 
-// write makes the temporary file of the content.
+// write writes the temporary file.
 func (a *anchor) write() error {
 	text, err := json.MarshalIndent(a.content, "", "  ")
 	if err != nil {
@@ -174,7 +174,7 @@ func (a *anchor) write() error {
 	return nil
 }
 
-// commit puts the prepared file in place. It is durable when commit returns.
+// commit replaces the file with the prepared one, durably.
 func (a *anchor) commit() error {
 	if err := os.Rename(a.temporary(), a.path); err != nil {
 		return err
@@ -185,7 +185,7 @@ func (a *anchor) commit() error {
 
 func (a *anchor) temporary() string { return a.path + ".new" }
 
-// close gives the file free; what was prepared and not committed is dropped.
+// close unlocks the file, and removes a prepared file that was not committed.
 func (a *anchor) close() {
 	if a.prepared {
 		_ = os.Remove(a.temporary())

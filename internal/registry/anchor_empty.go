@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// AnchorEmpty anchors a registry that has no records yet, so that nothing can be cut off before the first look. One that has an
-// anchor, or records, is left as it is. Migrate calls it, with the connection that it has.
+// AnchorEmpty anchors a registry without records, so that nothing can be cut off unnoticed before the first use. A
+// registry that has records or an anchor is left alone. Migrate calls it with its own connection.
 func AnchorEmpty(ctx context.Context, conn *pgx.Conn, k Keys, path, database string) error {
 	var id uuid
 	var records bool
@@ -34,7 +34,7 @@ func AnchorEmpty(ctx context.Context, conn *pgx.Conn, k Keys, path, database str
 	return nil
 }
 
-// RemoveAnchor takes the anchor of a registry away that migrate has removed.
+// RemoveAnchor removes the anchor of a registry that migrate has removed.
 func RemoveAnchor(ctx context.Context, k Keys, path, database string) error {
 	a, err := openAnchor(ctx, path, database, k)
 	if err != nil {

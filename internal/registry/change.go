@@ -18,19 +18,19 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Result is what became of a command.
+// Result is the result of a command.
 type Result struct {
-	Consent  consent.Consent // what holds after it; the zero value if nothing is recorded
-	Number   int64           // of the last record it made; 0: it changed nothing
-	At       time.Time       // of that record, or of the look
-	Repeated bool            // it was done before, by a call with the same key
+	Consent  consent.Consent // the consent after it; the zero value if there is no record
+	Number   int64           // number of the last record it made; 0: nothing had to be changed
+	At       time.Time       // time of that record, or of the command
+	Repeated bool            // a call with the same key has made the change before
 
-	// Tampered says why the registry is not what its anchor or its codes say. What protects the subject is done all the
-	// same, and the anchor stays where it was.
+	// Tampered says why the registry contradicts its anchor or its codes. Commands that protect the subject are carried
+	// out all the same, but the anchor is not moved.
 	Tampered error
 }
 
-// TamperedError: the registry is not what was acknowledged.
+// TamperedError: the registry contradicts its anchor or its codes.
 type TamperedError struct {
 	err *sqlstate.Error
 	Why string
@@ -40,16 +40,17 @@ func (e *TamperedError) Error() string { return e.err.Message }
 
 func (e *TamperedError) Unwrap() error { return e.err }
 
-// Name for faces.
+// Name implements consent.Named.
 func (*TamperedError) Name() string { return "ConsentTamperedError" }
 
 func tampered(why string) *TamperedError {
 	return &TamperedError{sqlstate.New(sqlstate.ConsentTampered, sqlstate.ReasonConsent,
 		"the consent registry was tampered with: %s", why).
-		WithHint("pgconsent audit verify says where. Nothing is granted until it is put right; withdrawals are recorded."), why}
+		WithHint("pgconsent audit verify says where. Nothing is granted until it is repaired; withdrawals are recorded."), why}
 }
 
-// onlyRestricts tells whether a command can only take something from those who read: it is done whatever the state of things.
+// onlyRestricts reports whether a command can only reduce what readers see. It is carried out even if the registry was
+// tampered with.
 func onlyRestricts(c consent.Command) bool {
 	switch c.Do {
 	case consent.Revoke, consent.Refuse, consent.Degrade, consent.Expire, consent.Lapse, consent.Erase,
@@ -62,19 +63,19 @@ func onlyRestricts(c consent.Command) bool {
 	}
 }
 
-// endsConsent tells whether a command leaves nothing in force, whatever was: what it is about need not be known.
+// endsConsent reports whether a command ends a consent whatever it was, so that the consent need not be known.
 func endsConsent(c consent.Command) bool {
 	return c.Do == consent.Revoke || c.Do == consent.Erase
 }
 
-// Do makes the records of a command, and returns when they are in force and anchored. The errors are those of package
+// Do makes the records of a command, and returns after they are active and anchored. The errors are those of package
 // consent, *TamperedError, *AnchorError and *sqlstate.Error.
 func (r *Registry) Do(ctx context.Context, c consent.Command) (Result, error) {
 	if err := c.Check(); err != nil {
 		return Result{}, err
 	}
 	if c.Request == "" {
-		// So that a commit whose answer was lost is recognised.
+		// With a key of its own a commit whose answer was lost can be recognised.
 		key := make([]byte, 16)
 		_, _ = rand.Read(key)
 		c.Request = "\x01" + hex.EncodeToString(key)
@@ -89,20 +90,20 @@ func (r *Registry) Do(ctx context.Context, c consent.Command) (Result, error) {
 	return out, err
 }
 
-// writer is one command, through all attempts.
+// writer carries out one command, over all attempts.
 type writer struct {
 	registry *Registry
 	command  consent.Command
-	erasing  *uuid // the subject of an erasure that may have been committed
+	erasing  *uuid // subject of an erasure that may have been committed already
 
 	conn    *pgx.Conn
 	id      uuid
 	clock   time.Time
-	now     time.Time // never before the last record
+	now     time.Time // not before the time of the last record
 	last    head
 	names   map[string]party
 	refs    map[uuid]party
-	problem error // tampering
+	problem error // the registry was tampered with
 }
 
 func (w *writer) write(ctx context.Context, conn *pgx.Conn) (out Result, err error) {
@@ -123,7 +124,8 @@ func (w *writer) write(ctx context.Context, conn *pgx.Conn) (out Result, err err
 		return Result{}, dbError("begin a change of consent", err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	// What is acknowledged survives a crash of the server, whatever its settings. remote_apply, which is stronger, stays.
+	// An acknowledged change must survive a crash of the server, whatever its settings. remote_apply, which is
+	// stronger, stays.
 	if _, err := tx.Exec(ctx, `SELECT pg_catalog.set_config('synchronous_commit', 'on', true)
 		WHERE pg_catalog.current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')`); err != nil {
 		return Result{}, dbError("begin a change of consent", err)
@@ -173,7 +175,7 @@ func (w *writer) write(ctx context.Context, conn *pgx.Conn) (out Result, err err
 	return out, nil
 }
 
-// open becomes the one writer, and compares the end of the chain with the codes and the anchor.
+// open takes the lock of writers, and compares the end of the chain with the codes and the anchor.
 func (w *writer) open(ctx context.Context, tx pgx.Tx, a *anchor) error {
 	var number *int64
 	var recorded *time.Time
@@ -203,17 +205,17 @@ func (w *writer) open(ctx context.Context, tx pgx.Tx, a *anchor) error {
 		}
 		return nil
 	}
-	// That a report was made gives nothing to anybody, and a report is owed whatever the clock says.
+	// The record of a report gives nobody access, and a report is owed whatever the clock says.
 	if !onlyRestricts(w.command) && w.command.Do != consent.Report && w.now.Sub(w.clock) > clockSlack {
 		return consent.NewClock()
 	}
 	return nil
 }
 
-// clockSlack is how far a clock may be behind by being corrected.
+// clockSlack is how far a clock may be behind when it is corrected.
 const clockSlack = time.Minute
 
-// checkTail looks at what costs nothing to look at: the last record's code, and whether the anchored record is there.
+// checkTail makes the cheap checks: the code of the last record, and whether the anchored record is there.
 func (w *writer) checkTail(ctx context.Context, tx pgx.Tx, a *anchor, last entry) error {
 	if w.last.Number > 0 {
 		if why := last.problem(w.registry.Keys, w.id); why != "" {
@@ -227,7 +229,7 @@ func (w *writer) checkTail(ctx context.Context, tx pgx.Tx, a *anchor, last entry
 	case !ok && w.last.Number == 0:
 		return nil
 	case !ok:
-		// This proxy has not met the registry yet. It must not begin with what somebody has cut off or made up.
+		// This proxy has no anchor for the registry yet. Before it makes one, the whole registry must verify.
 		export, err := read(ctx, tx)
 		var bad *unreadableError
 		if errors.As(err, &bad) {
@@ -258,13 +260,13 @@ func (w *writer) checkTail(ctx context.Context, tx pgx.Tx, a *anchor, last entry
 	return nil
 }
 
-// newRecord is an entry with what the fold says of it in words.
+// newRecord is an entry with its scope in clear text.
 type newRecord struct {
 	entry entry
 	scope string
 }
 
-// decide works out the entries of the command.
+// decide computes the records of the command.
 func (w *writer) decide(ctx context.Context, tx pgx.Tx) (Result, []newRecord, error) {
 	c := w.command
 	key := c.Key()
@@ -276,7 +278,7 @@ func (w *writer) decide(ctx context.Context, tx pgx.Tx) (Result, []newRecord, er
 		return w.erasedBefore(ctx, tx)
 	}
 	if !known {
-		// of whom nothing is found; the same is asked, so that a refusal takes as long as that about somebody
+		// a new reference without records: the same queries run, so that a refusal takes as long as for a known subject
 		subject = newParty(key.Subject)
 	}
 	if before, ok, err := w.repeated(ctx, tx, subject); err != nil || ok {
@@ -317,7 +319,7 @@ func (w *writer) decide(ctx context.Context, tx pgx.Tx) (Result, []newRecord, er
 	return out, entries, nil
 }
 
-// entries signs steps, in order, behind the last record. The command's key goes with the last.
+// entries signs steps, in order, after the last record. The key of the command goes with the last one.
 func (w *writer) entries(ctx context.Context, tx pgx.Tx, subject party, steps []consent.Step) ([]newRecord, error) {
 	var out []newRecord
 	for i, s := range steps {
@@ -352,7 +354,7 @@ func (w *writer) entries(ctx context.Context, tx pgx.Tx, subject party, steps []
 		if d.ByRef, err = ref(s.By.ID); err != nil {
 			return nil, err
 		}
-		if s.By == w.command.By { // what the clock did has no reason of anybody's
+		if s.By == w.command.By { // steps of the clock have no reason
 			d.Reason, d.Evidence = w.command.Reason, w.command.Evidence
 			if s.By.Role == consent.RoleSubject || s.By.Role == consent.RoleGuardian {
 				d.Grantor = d.ByRef
@@ -377,7 +379,7 @@ func (w *writer) entries(ctx context.Context, tx pgx.Tx, subject party, steps []
 	return out, nil
 }
 
-// digest tells commands apart.
+// digest identifies the command.
 func (w *writer) digest() string {
 	c := w.command
 	c.Request, c.Via = "", ""
@@ -389,7 +391,7 @@ func (w *writer) digest() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// repeated finds the record of the same key, made before.
+// repeated returns the result of an earlier command with the same key.
 func (w *writer) repeated(ctx context.Context, tx pgx.Tx, subject party) (Result, bool, error) {
 	var e entry
 	err := tx.QueryRow(ctx, "SELECT "+columns+" FROM "+records+" WHERE request = $1 AND subject = $2",

@@ -17,7 +17,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// Export is everything that [Check] looks at, as the database has it.
+// Export is everything that [Check] reads, as the database has it.
 type Export struct {
 	registries []uuid
 	entries    []entry
@@ -26,7 +26,7 @@ type Export struct {
 	guardians  []guardianRow
 }
 
-// Records is how many there are.
+// Records is the number of records.
 func (x *Export) Records() int { return len(x.entries) }
 
 // subjectRow is a row of pgconsent.subject.
@@ -38,7 +38,7 @@ type subjectRow struct {
 	ErasedAt     *time.Time
 }
 
-// currentRow is a row of pgconsent.consent_current.
+// currentRow is a row of pgconsent.consent_current, the table of current consents that policies read.
 type currentRow struct {
 	Subject, Grantee, Scope                             string
 	Number                                              int64
@@ -48,7 +48,7 @@ type currentRow struct {
 	GivenAt, ExpiresAt, DueAt, DecayFrom, DecayedBefore *time.Time
 	DecayedDays                                         *int32
 	VoidBefore, WarnedAt                                *time.Time
-	Kept                                                []string // what was listed when the countdown began
+	Kept                                                []string // categories when the countdown began
 }
 
 // guardianRow is a row of pgconsent.consent_guardian.
@@ -93,20 +93,20 @@ func queryAll[T any](ctx context.Context, q querier, sql string, f pgx.RowToFunc
 	case errors.As(err, &pgErr), isTransient(err), ctx.Err() != nil:
 		return nil, dbError("verify the consent registry", err)
 	default:
-		return nil, &unreadableError{err} // a value that pgconsent never writes, such as infinity
+		return nil, &unreadableError{err} // such as infinity, which pgconsent never writes
 	}
 }
 
-// unreadableError is a row that cannot be one of ours.
+// unreadableError is a row that pgconsent cannot have written.
 type unreadableError struct{ cause error }
 
 func (u *unreadableError) Error() string {
 	return "the registry has a row that pgconsent did not write: " + u.cause.Error()
 }
 
-// Finding is one thing that is wrong.
+// Finding is one difference.
 type Finding struct {
-	Number int64 // of the record; 0: none in particular
+	Number int64 // number of the record; 0: it is about no single record
 	Why    string
 }
 
@@ -117,11 +117,11 @@ func (f Finding) String() string {
 	return fmt.Sprintf("record %d: %s", f.Number, f.Why)
 }
 
-// mostFindings are enough to see what happened.
+// mostFindings limits the reported findings.
 const mostFindings = 100
 
-// Check compares an export with its codes and the anchored head. No finding means: these are the records that were
-// signed, all of them up to the anchor at least, in order, and the fold is theirs.
+// Check verifies an export with its codes and the anchored head. Without findings the records are those that were
+// signed, complete at least up to the anchor, and in order, and the current consents follow from them.
 func Check(x *Export, k Keys, anchored *head) []Finding {
 	c := &checker{keys: k, people: map[uuid]*subjectRow{}, open: map[uuid]party{}, erased: map[uuid]bool{},
 		current: map[consent.Key]currentRow{}, guardians: map[[2]string]int64{}}
@@ -167,7 +167,7 @@ func (c *checker) read(people []subjectRow) {
 		switch {
 		case p.Name == nil && p.Key == nil && p.PseudonymKey == nil && p.ErasedAt != nil:
 		case p.Name == nil || p.Key == nil || p.ErasedAt != nil:
-			c.found(0, "a subject is neither there nor erased")
+			c.found(0, "a subject has no name and is not erased")
 		default:
 			if names[*p.Name] {
 				c.found(0, "two subjects have one name")
@@ -183,7 +183,7 @@ func (c *checker) read(people []subjectRow) {
 	}
 }
 
-// walk follows the chain and folds it.
+// walk checks the chain of records, and computes the current consents from them.
 func (c *checker) walk(entries []entry, anchored *head) {
 	prev, number, last := genesis(c.id), int64(0), time.Time{}
 	for i := range entries {
@@ -207,15 +207,15 @@ func (c *checker) walk(entries []entry, anchored *head) {
 		prev, number, last = e.Hash, e.Number, e.RecordedAt
 	}
 	if anchored != nil && anchored.Number > number {
-		c.found(0, "the records after %d, up to %d, which was acknowledged, are gone", number, anchored.Number)
+		c.found(0, "the records after %d, up to %d, which was acknowledged, are missing", number, anchored.Number)
 	}
 }
 
-// apply folds a record, and looks at what is sealed in it.
+// apply applies a record to the current consents, and checks its sealed details.
 func (c *checker) apply(e *entry) {
 	person := c.people[e.Subject]
 	if person == nil {
-		c.found(e.Number, "its subject is gone")
+		c.found(e.Number, "its subject is missing")
 		return
 	}
 	if c.erased[e.Subject] {
@@ -227,7 +227,7 @@ func (c *checker) apply(e *entry) {
 	}
 	p, ok := c.open[e.Subject]
 	if !ok {
-		return // erased later on, or found already
+		return // erased later, or reported already
 	}
 	d, err := p.open(c.id, e.Number, e.Sealed)
 	switch {
@@ -242,9 +242,9 @@ func (c *checker) apply(e *entry) {
 	for ref, proof := range d.Names {
 		id, err := hex.DecodeString(ref)
 		if err != nil || len(id) != 16 || c.people[uuid(id)] == nil {
-			c.found(e.Number, "somebody it speaks of is gone")
+			c.found(e.Number, "a person that it names is missing")
 		} else if other, ok := c.open[uuid(id)]; ok && other.proof() != proof {
-			c.found(e.Number, "somebody it speaks of had another name")
+			c.found(e.Number, "a person that it names had another name")
 		}
 	}
 	grantee := consent.Everybody
@@ -252,7 +252,7 @@ func (c *checker) apply(e *entry) {
 		other, ok := c.open[*e.Grantee]
 		if !ok {
 			if p := c.people[*e.Grantee]; p == nil {
-				c.found(e.Number, "its grantee is gone")
+				c.found(e.Number, "its grantee is missing")
 			}
 			return
 		}
@@ -287,13 +287,13 @@ func (c *checker) forget(e *entry) {
 	c.erased[e.Subject] = true
 	switch p := c.people[e.Subject]; {
 	case p.Name != nil || p.Key != nil || p.PseudonymKey != nil:
-		c.found(e.Number, "its subject was erased and is there again")
+		c.found(e.Number, "its subject was erased and has a name again")
 	case p.ErasedAt != nil && !p.ErasedAt.Equal(e.RecordedAt):
 		c.found(e.Number, "its subject was erased at another time")
 	}
 }
 
-// compare looks whether what policies read is the fold, and whether everybody who is erased was.
+// compare compares the current consents and the erased subjects with the records.
 func (c *checker) compare(x *Export) {
 	for _, p := range x.people {
 		if p.ErasedAt != nil && !c.erased[p.Ref] {
@@ -310,13 +310,13 @@ func (c *checker) compare(x *Export) {
 		case !ok:
 			c.found(f.Number, "consent_current has a consent that the records do not have")
 		case !same(f, want):
-			c.found(f.Number, "consent_current says something else than the records")
+			c.found(f.Number, "consent_current differs from the records")
 		}
 		seen[key] = true
 	}
 	for key, f := range c.current {
 		if !seen[key] {
-			c.found(f.Number, "consent_current lacks what the records say")
+			c.found(f.Number, "consent_current lacks a consent of the records")
 		}
 	}
 	for _, g := range x.guardians {
@@ -333,7 +333,7 @@ func (c *checker) compare(x *Export) {
 	slices.SortStableFunc(c.findings, func(a, b Finding) int { return int(a.Number - b.Number) })
 }
 
-// same compares two folds; times by their instant.
+// same compares two rows; times by their instants.
 func same(a, b currentRow) bool {
 	for _, f := range []*currentRow{&a, &b} {
 		for _, t := range []**time.Time{&f.GivenAt, &f.ExpiresAt, &f.DueAt, &f.DecayFrom, &f.DecayedBefore,

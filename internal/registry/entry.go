@@ -14,10 +14,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// uuid is a reference.
+// uuid is a reference to a person.
 type uuid = [16]byte
 
-// entry is a row of consent_record, as it is stored.
+// entry is a row of consent_record.
 type entry struct {
 	Number        int64
 	RecordedAt    time.Time
@@ -45,14 +45,14 @@ type entry struct {
 	Hash          []byte
 	Mac           []byte
 	Kid           int32
-	CodeKid       *int32 // of the code that stands for Mac; nil: there is none
+	CodeKid       *int32 // key of the code that replaces Mac; nil: there is none
 	Code          []byte
 }
 
-// records are consent_record with the codes that were made since.
+// records is consent_record with the codes that were added later.
 const records = "pgconsent.consent_record LEFT JOIN pgconsent.consent_code USING (number)"
 
-// columns of records in the order of entry.fields: first what is known even of one that cannot be read.
+// columns are those of records in the order of entry.fields: first those that can be read even if a later one cannot.
 const columns = "number, hash, recorded_at, subject, event, state, stream, categories, purposes, asked, grantee, " +
 	"scope, given_at, expires_at, due_at, " +
 	"decay_from, decayed_before, decayed_days, void_before, warned_at, controller, request, sealed, prev, mac, " +
@@ -65,7 +65,7 @@ func (e *entry) fields() []any {
 		&e.Controller, &e.Request, &e.Sealed, &e.Prev, &e.Mac, &e.Kid, &e.CodeKid, &e.Code}
 }
 
-// scan reads an entry. A value that pgconsent never writes, such as infinity, leaves one that is wrong.
+// scan reads an entry. A value that pgconsent never writes, such as infinity, leaves an entry that does not verify.
 func (e *entry) scan(row pgx.Row) error {
 	err := row.Scan(e.fields()...)
 	if errors.As(err, new(pgx.ScanArgError)) {
@@ -74,8 +74,8 @@ func (e *entry) scan(row pgx.Row) error {
 	return err
 }
 
-// computeHash is the hash of everything but hash and mac. Each field is written with its length, so that no two entries give
-// one text.
+// computeHash is the hash of all fields but hash and mac. Each field is written with its length, so that no two entries
+// give the same bytes.
 func (e *entry) computeHash() [sha256.Size]byte {
 	h := sha256.New()
 	h.Write([]byte("pgconsent consent record 1\n"))
@@ -163,12 +163,12 @@ func (e *entry) sign(k Keys, registry uuid) {
 	e.Mac = k.code(e.Kid, registry, e.Hash)
 }
 
-// code is nil for a key that is not there.
+// code is the code of a record under a key; nil if the key is not there.
 func (k Keys) code(kid int32, registry uuid, hash []byte) []byte {
 	return k.codeFor("record|", kid, registry, hash)
 }
 
-// recode is the code that stands for another key's.
+// recode is the code that replaces the code of another key.
 func (k Keys) recode(kid int32, registry uuid, hash []byte) []byte {
 	return k.codeFor("again|", kid, registry, hash)
 }
@@ -185,7 +185,7 @@ func (k Keys) codeFor(use string, kid int32, registry uuid, hash []byte) []byte 
 	return h.Sum(nil)
 }
 
-// problem says what is wrong with an entry by itself, "" if nothing is.
+// problem returns what is wrong with an entry by itself, "" if nothing.
 func (e *entry) problem(k Keys, registry uuid) string {
 	sum := e.computeHash()
 	if !bytes.Equal(sum[:], e.Hash) {
@@ -199,7 +199,7 @@ func (e *entry) problem(k Keys, registry uuid) string {
 		}
 	}
 	switch code := k.code(e.Kid, registry, e.Hash); {
-	case code == nil && again: // its own key is given up
+	case code == nil && again: // the key of its own code was retired
 	case code == nil:
 		return "the record is signed with a key that is not in the key file"
 	case !hmac.Equal(code, e.Mac):
@@ -208,13 +208,13 @@ func (e *entry) problem(k Keys, registry uuid) string {
 	return ""
 }
 
-// genesis is the prev of the first record.
+// genesis is the "previous hash" of the first record.
 func genesis(registry uuid) []byte {
 	sum := sha256.Sum256(append([]byte("pgconsent consent registry 1\n"), registry[:]...))
 	return sum[:]
 }
 
-// consent is what holds after the entry, for a key that is known from elsewhere.
+// consent returns the consent after the entry, for a known key.
 func (e *entry) consent(key consent.Key) consent.Consent {
 	c := consent.Consent{
 		Key: key, State: consent.State(e.State), Categories: slices.Clone(e.Categories),
@@ -235,7 +235,7 @@ func (e *entry) consent(key consent.Key) consent.Consent {
 	return c
 }
 
-// set fills in what holds after the entry.
+// set sets the consent after the entry.
 func (e *entry) set(c consent.Consent) {
 	e.State, e.Categories, e.Purposes, e.Asked = string(c.State), c.Categories, c.Purposes, c.RequestedCategories
 	if e.Categories == nil {
@@ -266,7 +266,7 @@ func at(t *time.Time) time.Time {
 	return t.UTC()
 }
 
-// when is a time as the database keeps it: in microseconds.
+// when converts a time to the database's precision, microseconds.
 func when(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil

@@ -9,15 +9,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// erase ends every consent of the subject, and then forgets the name and the key: what is sealed in the records opens no
-// more. Records of others, in which somebody is a grantee or a guardian, keep the reference.
+// erase ends every consent of the subject, and then destroys the name and the key, without which the sealed details
+// cannot be read. Records of other subjects that name this one as grantee or guardian keep the reference.
 func (w *writer) erase(ctx context.Context, tx pgx.Tx, subject party, known bool) (Result, []newRecord, error) {
 	situation, err := w.situation(ctx, tx, consent.Key{
 		Subject: subject.name, Grantee: consent.Everybody, Scope: consent.Everything}, subject)
 	if err != nil {
 		return Result{}, nil, err
 	}
-	// Whoever may not erase is refused, whatever there is to be erased.
+	// Who may not erase is refused first, whatever records there are.
 	var missing *consent.NotFoundError
 	if _, err := consent.Decide(w.registry.Settings, w.now, situation, w.command); err != nil && !errors.As(err, &missing) {
 		return Result{}, nil, err
@@ -69,7 +69,7 @@ func (w *writer) erase(ctx context.Context, tx pgx.Tx, subject party, known bool
 	return Result{Consent: last, Number: w.last.Number, At: w.now}, entries, nil
 }
 
-// erasedBefore is an erasure whose commit was lost to sight.
+// erasedBefore finds an erasure whose commit was not confirmed.
 func (w *writer) erasedBefore(ctx context.Context, tx pgx.Tx) (Result, []newRecord, error) {
 	out := Result{Repeated: true}
 	err := tx.QueryRow(ctx,

@@ -10,17 +10,18 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// Guardians are those who speak for somebody, by name.
+// Guardians returns the guardians of somebody, by name.
 func (r *Registry) Guardians(ctx context.Context, subject string) ([]string, error) {
 	return r.speaking(ctx, "guardian", "subject", subject)
 }
 
-// Wards are those whom somebody speaks for, by name.
+// Wards returns the subjects whose guardian somebody is, by name.
 func (r *Registry) Wards(ctx context.Context, guardian string) ([]string, error) {
 	return r.speaking(ctx, "subject", "guardian", guardian)
 }
 
-// speaking looks up what policies read, and asks the records as a change does: who changes the first changes no record.
+// speaking reads the table that policies read, and checks each row against the records: a change of the table alone has
+// no effect.
 func (r *Registry) speaking(ctx context.Context, who, of, name string) (out []string, err error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, id uuid, _ time.Time) error {
 		rows, err := tx.Query(ctx, `

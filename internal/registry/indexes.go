@@ -9,21 +9,20 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// forceIndexScans are the settings under which PostgreSQL looks rows up by an index wherever there is one.
+// forceIndexScans makes PostgreSQL use an index wherever there is one.
 const forceIndexScans = `SELECT set_config('enable_' || s, 'off', true) FROM unnest('{seqscan,bitmapscan,indexonlyscan,hashjoin,mergejoin,tidscan}'::text[]) AS s
 	UNION ALL SELECT set_config('enable_' || s, 'on', true) FROM unnest('{indexscan,nestloop}'::text[]) AS s`
 
-// forceSeqScans are those under which it reads tables from end to end.
+// forceSeqScans makes it read whole tables.
 const forceSeqScans = `SELECT set_config('enable_' || s, 'off', true) FROM unnest('{indexscan,bitmapscan,indexonlyscan,tidscan}'::text[]) AS s
 	UNION ALL SELECT set_config('enable_' || s, 'on', true) FROM unnest('{seqscan,nestloop,hashjoin,mergejoin}'::text[]) AS s`
 
-// batch is how many rows are looked up by one statement.
+// batch is how many rows one statement looks up.
 const batch = 10_000
 
-// indexFindings looks every row of the registry up through the indexes by which policies and commands find it. An index that
-// is not as the table is (a collation that changed with the machine's libraries, a file put back, one that was switched
-// off while something was written) hides a withdrawal from who looks through it, and reading the table alone would not
-// show that.
+// indexFindings looks up every row of the registry through the indexes that policies and commands use. An index that
+// contradicts its table (a collation that changed with the machine's libraries, a restored file, an index that was
+// invalid during a write) can hide a withdrawal from readers, and reading the table alone would not show it.
 func indexFindings(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) {
 	out, err := checkIndexes(ctx, tx, x)
 	var pg *pgconn.PgError
@@ -43,7 +42,7 @@ func checkIndexes(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) 
 	if _, err := tx.Exec(ctx, forceIndexScans); err != nil {
 		return nil, dbError("verify the indexes of the consent registry", err)
 	}
-	// Each statement counts the rows that are not found, or found as others.
+	// Each statement counts the rows that are not found, or are found with other contents.
 	look := func(name, sql string, n int, columns func(from, to int) []any) error {
 		for from := 0; from < n; from += batch {
 			var wrong int
@@ -129,14 +128,14 @@ func checkIndexes(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) 
 			return out, err
 		}
 	}
-	// Those that have some of the rows: as many as there are.
+	// Partial indexes: the count by the index must be that of the table.
 	partial := []struct{ name, sql string }{
 		{"consent_current_expires",
 			"SELECT count(*) FROM pgconsent.consent_current WHERE state = 'given' AND expires_at <= 'infinity'"},
 		{"consent_current_due", "SELECT count(*) FROM pgconsent.consent_current WHERE due_at <= 'infinity'"},
 		{"outbox_next", "SELECT count(*) FROM pgconsent.outbox WHERE sent_at IS NULL AND next_at <= 'infinity'"},
 	}
-	var outbox bool // where it cannot be read, that is told already
+	var outbox bool // an unreadable table is reported elsewhere
 	if err := tx.QueryRow(ctx,
 		"SELECT COALESCE(has_table_privilege(to_regclass('pgconsent.outbox'), 'SELECT'), false)").Scan(&outbox); err != nil {
 		return out, dbError("verify the indexes of the consent registry", err)
@@ -151,7 +150,7 @@ func checkIndexes(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) 
 		}
 		for _, p := range partial {
 			var n int64
-			if err := tx.QueryRow(ctx, p.sql, pgx.QueryExecModeExec).Scan(&n); err != nil { // planned each time
+			if err := tx.QueryRow(ctx, p.sql, pgx.QueryExecModeExec).Scan(&n); err != nil { // a new plan each time
 				return out, dbError("verify the indexes of the consent registry", err)
 			}
 			found[i] = append(found[i], n)

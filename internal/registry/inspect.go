@@ -8,17 +8,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Inspection is what Look found.
+// Inspection is the result of Inspect.
 type Inspection struct {
 	Last int64 // number of the last record; 0: there is none
-	// how far the database's clock is behind the last record; 0: it is not, or by no more than a correction
+	// how far the database's clock is behind the last record; 0: not beyond a correction
 	Behind   time.Duration
-	NoAnchor bool   // there are records, and nobody can say that the newest are there
-	Missing  string // what was acknowledged and is not there: agents are refused meanwhile; "" if it is
+	NoAnchor bool   // there are records and no anchor, so that newest ones may be missing
+	Missing  string // an acknowledged record that is missing, for which agents are refused; "": none
 	Findings []Finding
 }
 
-// Inspect looks at what costs nothing to look at: the last record's code, the anchor, what migrate installed, and the clock.
+// Inspect makes the cheap checks: the code of the last record, the anchor, the installed objects, and the clock.
 // [Registry.Verify] reads every record.
 func (r *Registry) Inspect(ctx context.Context) (Inspection, error) {
 	var out Inspection

@@ -20,8 +20,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Keys are the keys outside the database, by number. The newest signs; all verify. They follow their file: who has them
-// sees a key that is added or taken away without being started again.
+// Keys are the keys outside the database, by number. The newest signs; all verify. They follow their file: a key that
+// is added or removed is noticed without a restart.
 type Keys struct{ *keyRing }
 
 type keyRing struct {
@@ -29,21 +29,21 @@ type keyRing struct {
 
 	mu        sync.Mutex
 	read      os.FileInfo
-	checkedAt time.Time // at the file
+	checkedAt time.Time // when the file was last checked
 	byNumber  map[int32]secret
 	newest    int32
-	// keys that are not in the file any more, and until when they verify: what is being read may have been made with
-	// them
+	// keys that were removed from the file, and until when they still verify: a record that is being read may have been
+	// made with them
 	retired map[int32]time.Time
 }
 
-// retireAfter is longer than anything is read of one moment of the registry, but for audit verify, which begins again.
+// retireAfter is longer than any read of one snapshot of the registry takes, but for audit verify, which starts again.
 const retireAfter = time.Minute
 
-// isZero tells of the zero value.
+// isZero reports whether there are no keys.
 func (k Keys) isZero() bool { return k.keyRing == nil }
 
-// signing is the newest key of the file as it is now.
+// signing returns the newest key of the file as it is now.
 func (k Keys) signing() (int32, secret) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -51,11 +51,11 @@ func (k Keys) signing() (int32, secret) {
 	return k.newest, k.byNumber[k.newest]
 }
 
-// secret is a key by its number.
+// secret returns a key by its number.
 func (k Keys) secret(number int32) (secret, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	// Who only reads has to notice as well that a key was taken away.
+	// Readers must notice, too, that a key was removed.
 	if number != k.newest && time.Since(k.checkedAt) > time.Second {
 		k.follow()
 	}
@@ -72,7 +72,7 @@ func (k Keys) secret(number int32) (secret, bool) {
 	return s, ok
 }
 
-// follow reads the file again if it is another one. One that cannot be read changes nothing. The caller holds mu.
+// follow reads the file again if it has changed. If it cannot be read, the keys stay. The caller holds mu.
 func (r *keyRing) follow() {
 	if r.path == "" {
 		return
@@ -101,7 +101,7 @@ func (r *keyRing) follow() {
 	r.read, r.byNumber, r.newest, r.retired = info, next.byNumber, next.newest, next.retired
 }
 
-// secret is what a key is used for, apart from each other.
+// secret has the keys that are derived from a key, for separate uses.
 type secret struct{ mac, wrap [sha256.Size]byte }
 
 func newSecret(key []byte) secret {
@@ -117,7 +117,7 @@ func derive(key []byte, use string) [sha256.Size]byte {
 const keyHead = "# pgconsent consent key: number and 32 bytes. Keep a copy apart from the database's backups; " +
 	"without it consent records prove nothing and erase nothing.\n"
 
-// MakeKey writes a new key file with mode 0600, unless there is one. It tells whether it did.
+// MakeKey writes a new key file with mode 0600, unless there is one, and reports whether it did.
 func MakeKey(path string) (made bool, err error) {
 	if _, err := os.Stat(path); err == nil {
 		return false, nil
@@ -168,7 +168,7 @@ func LoadKeys(path string) (Keys, error) {
 	return k, nil
 }
 
-// nextMark is before a key that is known and not used yet.
+// nextMark marks a key that is known and not used yet.
 const nextMark = "next "
 
 func parseKeys(text []byte) (Keys, error) {
@@ -198,7 +198,7 @@ func parseKeys(text []byte) (Keys, error) {
 		return Keys{}, err
 	}
 	if k.newest == 0 {
-		return Keys{}, errors.New("there is no key in it that is used")
+		return Keys{}, errors.New("it has no key in use")
 	}
 	return k, nil
 }

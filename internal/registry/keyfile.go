@@ -16,14 +16,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// KeyFile is what is in a key file, without the keys.
+// KeyFile describes a key file, without the keys.
 type KeyFile struct {
-	Newest int32   `json:"key"`            // the key that signs
-	Older  []int32 `json:"older"`          // keys that verify
-	Next   int32   `json:"next,omitempty"` // a key that is not used yet; 0: there is none
+	Newest int32   `json:"key"`            // number of the key that signs
+	Older  []int32 `json:"older"`          // numbers of keys that only verify
+	Next   int32   `json:"next,omitempty"` // number of a key that is not used yet; 0: there is none
 }
 
-// ReadKeyFile tells what keys a file has.
+// ReadKeyFile describes the keys of a file.
 func ReadKeyFile(path string) (KeyFile, error) {
 	lines, err := keyLines(path)
 	if err != nil {
@@ -44,7 +44,7 @@ func ReadKeyFile(path string) (KeyFile, error) {
 	return out, nil
 }
 
-// AddKey adds a key that is not used yet, unless there is one. Copies of the file go to the other machines then.
+// AddKey adds a key that is not used yet, unless there is one, so that the file can be copied to other machines first.
 func AddKey(path string) error {
 	return changeKeys(path, func(lines []keyLine) ([]keyLine, error) {
 		newest := int32(0)
@@ -60,7 +60,7 @@ func AddKey(path string) error {
 	})
 }
 
-// UseKey begins to use the key that was added last. What older ones have made they go on proving.
+// UseKey begins to use the key that was added last. Older keys still verify.
 func UseKey(path string) error {
 	return changeKeys(path, func(lines []keyLine) ([]keyLine, error) {
 		for i, l := range lines {
@@ -70,8 +70,8 @@ func UseKey(path string) error {
 	})
 }
 
-// Retire takes the older keys out of the file, if nothing in any of these registries, which are all that use it, needs
-// them. Nobody changes a registry meanwhile. The error is an *InUseError if something does.
+// Retire removes the older keys from the file, if nothing in any of the registries that use it needs them. Nobody may
+// change a registry meanwhile. If one is needed, the error is an *InUseError.
 func Retire(ctx context.Context, path string, registries []*Registry) error {
 	for _, r := range registries {
 		tx, release, err := r.lockRegistry(ctx)
@@ -79,7 +79,8 @@ func Retire(ctx context.Context, path string, registries []*Registry) error {
 			return err
 		}
 		defer release()
-		// The anchor stays unlocked: who has it and waits for the registry signs it with the newest key.
+		// The anchor is not locked: a process that waits for the registry with the anchor locked signs it with the
+		// newest key.
 		newest, _ := r.Keys.signing()
 		o, err := r.older(ctx, tx, newest)
 		if err != nil {
@@ -100,7 +101,7 @@ func Retire(ctx context.Context, path string, registries []*Registry) error {
 	})
 }
 
-// InUseError: an older key is needed.
+// InUseError: an older key is still needed.
 type InUseError struct {
 	Database string
 	Older    OlderKeyUse
@@ -115,7 +116,7 @@ func (e *InUseError) Error() string {
 		e.Older.Records, e.Database)
 }
 
-// keyLine is a line of a key file. number is 0 of one without a key.
+// keyLine is a line of a key file; number is 0 for a line without a key.
 type keyLine struct {
 	number int32
 	next   bool
@@ -123,7 +124,7 @@ type keyLine struct {
 }
 
 func keyLines(path string) ([]keyLine, error) {
-	if _, err := LoadKeys(path); err != nil { // it is one
+	if _, err := LoadKeys(path); err != nil { // check that it is a key file
 		return nil, err
 	}
 	text, err := os.ReadFile(path)
@@ -146,8 +147,7 @@ func keyLines(path string) ([]keyLine, error) {
 	return out, nil
 }
 
-// changeKeys puts a changed file in the place of the one that is there: it is the old one or the new one, whatever
-// happens. It stays its owner's. One process changes it at a time.
+// changeKeys replaces the key file atomically and keeps its owner. One process changes it at a time.
 func changeKeys(path string, change func([]keyLine) ([]keyLine, error)) error {
 	fail := func(err error) error {
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "the consent key file cannot be changed: %v", err).

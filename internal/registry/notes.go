@@ -13,14 +13,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// NoteSigner makes and checks the codes by which a sweeper knows its own notes of what it has deleted: whoever writes one by
-// hand, with all rights in the database, has no key to make a code with.
+// NoteSigner makes and checks the codes of a sweeper's notes about deletions. Somebody who writes a note by hand, even
+// with all rights in the database, has no key to make a code.
 type NoteSigner struct {
 	keys Keys
 	id   uuid
 }
 
-// NoteSigner of this registry.
+// NoteSigner returns the signer of this registry.
 func (r *Registry) NoteSigner(ctx context.Context) (out NoteSigner, err error) {
 	err = r.snapshot(ctx, func(_ context.Context, _ pgx.Tx, id uuid, _ time.Time) error {
 		out = NoteSigner{r.Keys, id}
@@ -29,7 +29,7 @@ func (r *Registry) NoteSigner(ctx context.Context) (out NoteSigner, err error) {
 	return out, err
 }
 
-// Code is for one subject's deletions in one sweep; no two are equal.
+// Code makes the code for one subject's deletions in one sweep; no two are equal.
 func (n NoteSigner) Code(subject string) string {
 	once := make([]byte, 16)
 	_, _ = rand.Read(once) // never fails
@@ -38,7 +38,8 @@ func (n NoteSigner) Code(subject string) string {
 	return fmt.Sprintf("%d.%s.%x", kid, text, n.keys.codeFor("note|"+text+"|", kid, n.id, []byte(subject)))
 }
 
-// Verify tells whether the code is one for this subject, and what no other code has, to record a note once.
+// Verify checks that a code is valid for this subject, and returns a part that no other code has, by which a note is
+// recorded once.
 func (n NoteSigner) Verify(subject, code string) (once string, ok bool) {
 	parts := strings.Split(code, ".")
 	if len(parts) != 3 || len(parts[1]) != 32 {

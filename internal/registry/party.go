@@ -17,7 +17,7 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// find looks somebody up by name.
+// find looks a party up by name.
 func (w *writer) find(ctx context.Context, tx pgx.Tx, name string) (party, bool, error) {
 	if p, ok := w.names[name]; ok {
 		return p, true, nil
@@ -46,7 +46,7 @@ func findParty(ctx context.Context, q querier, k Keys, registry uuid, name strin
 	return p, true, nil
 }
 
-// named looks somebody up, and gives them a reference if they have none.
+// named returns a party by name, and makes a reference if there is none.
 func (w *writer) named(ctx context.Context, tx pgx.Tx, name string, subject party) (party, error) {
 	if name == subject.name {
 		w.names[name] = subject
@@ -69,8 +69,8 @@ func (w *writer) add(ctx context.Context, tx pgx.Tx, p party) error {
 	return nil
 }
 
-// situation is what the records say before a command. They are asked, not their fold: policies read that, and who
-// changes it changes no record.
+// situation returns what the records say before a command. It reads the records, not the table of current consents,
+// which somebody may have changed.
 func (w *writer) situation(ctx context.Context, tx pgx.Tx, key consent.Key, subject party) (consent.Situation, error) {
 	var s consent.Situation
 	c := w.command
@@ -90,7 +90,7 @@ func (w *writer) situation(ctx context.Context, tx pgx.Tx, key consent.Key, subj
 		}
 	}
 	if c.By.Role == consent.RoleGuardian && !s.Guardian {
-		return s, nil // who speaks for nobody is refused, and no record of anybody is read for it
+		return s, nil // a guardian of nobody is refused, without reading any record
 	}
 	if c.Do != consent.Appoint && c.Do != consent.Dismiss {
 		var err error
@@ -107,7 +107,8 @@ func (w *writer) situation(ctx context.Context, tx pgx.Tx, key consent.Key, subj
 	return s, nil
 }
 
-// appointed tells whether the records say that somebody speaks for the subject. Nobody does by a record that was altered.
+// appointed reports whether the records say that somebody is a guardian of the subject. An altered record makes nobody
+// a guardian.
 func (w *writer) appointed(ctx context.Context, tx pgx.Tx, subject, guardian party) (bool, error) {
 	var e entry
 	err := e.scan(tx.QueryRow(ctx, "SELECT "+columns+" FROM "+records+` WHERE subject = $1 AND grantee = $2 AND event IN ('appointed', 'dismissed')
@@ -124,7 +125,7 @@ func (w *writer) appointed(ctx context.Context, tx pgx.Tx, subject, guardian par
 	return e.Event == string(consent.EventAppointed), nil
 }
 
-// lastOf is what the last record of a key says; nil: there is none.
+// lastOf returns the consent after the last record of a key; nil: there is none.
 func (w *writer) lastOf(ctx context.Context, tx pgx.Tx, key consent.Key, subject party) (*consent.Consent, error) {
 	var grantee *uuid
 	if key.Grantee != consent.Everybody {
@@ -149,8 +150,8 @@ func (w *writer) lastOf(ctx context.Context, tx pgx.Tx, key consent.Key, subject
 	return &before, nil
 }
 
-// untrustedConsent is a consent of which no record can be trusted: it may be in force, and what it was about may be there, so
-// that the end of it is recorded and everything from before is void.
+// untrustedConsent is a consent whose records cannot be trusted: it is taken for active, so that its end is recorded
+// and all older data are void.
 func untrustedConsent(key consent.Key, said consent.Consent) consent.Consent {
 	c := consent.Consent{Key: key, State: consent.Given, Stream: said.Stream, Categories: []string{},
 		Purposes: []string{}, VoidBefore: said.VoidBefore}
@@ -160,7 +161,7 @@ func untrustedConsent(key consent.Key, said consent.Consent) consent.Consent {
 	return c
 }
 
-// know is find that knows the subject.
+// know finds a party, where the subject is known already.
 func (w *writer) know(ctx context.Context, tx pgx.Tx, name string, subject party) (party, bool, error) {
 	if name == subject.name {
 		return subject, true, nil
@@ -181,14 +182,14 @@ func lastRecord(ctx context.Context, q querier, subject party, grantee *uuid, sc
 	return e, true, nil
 }
 
-// asker is who asked for the partnership last.
+// asker returns who last asked for the partnership.
 func (w *writer) asker(ctx context.Context, tx pgx.Tx, subject party) (consent.Party, error) {
 	var e entry
 	err := e.scan(tx.QueryRow(ctx, "SELECT "+columns+" FROM "+
 		records+" WHERE subject = $1 AND event = 'requested' ORDER BY number DESC LIMIT 1", subject.ref))
 	var d details
 	switch {
-	case errors.Is(err, pgx.ErrNoRows): // the names of nobody are asked for
+	case errors.Is(err, pgx.ErrNoRows): // nobody has asked
 	case err != nil:
 		return consent.Party{}, dbError("look up who asked", err)
 	default:
@@ -203,7 +204,7 @@ func (w *writer) asker(ctx context.Context, tx pgx.Tx, subject party) (consent.P
 	return consent.Party{Role: d.By, ID: names[d.ByRef]}, err
 }
 
-// namesOf are the names that references in hex stand for; those of people who were erased are "".
+// namesOf returns the names of references in hex; "" for erased persons.
 func namesOf(ctx context.Context, q querier, refs []string) (map[string]string, error) {
 	var ids []uuid
 	for _, r := range refs {

@@ -9,22 +9,22 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// Person is a subject and where each consent of theirs stands.
+// Person is a subject with the state of each consent.
 type Person struct {
 	Subject  string
 	Consents []consent.Consent // the relationship first
 }
 
-// PeopleFilter says which people are looked for.
+// PeopleFilter chooses subjects, a page at a time.
 type PeopleFilter struct {
-	Text   string         // occurs in the id, whatever the case; "": any
-	Stream consent.Stream // of a relationship that is in force; "": any, or none
-	After  string         // the last one of the page before; "": from the beginning
-	Most   int            // of a page
+	Text   string         // part of the id, in any case; "": any
+	Stream consent.Stream // stream of an active relationship; "": any, or none
+	After  string         // last subject of the previous page; "": first page
+	Most   int            // size of a page
 }
 
-// People are the subjects that the registry knows, by id, a page at a time; more tells whether there are others behind
-// it. It reads what policies read, and opens no record.
+// People returns a page of the subjects that the registry knows, by id; more reports whether there are others after it.
+// It reads the table of current consents, not the records.
 func (r *Registry) People(ctx context.Context, f PeopleFilter) (out []Person, more bool, now time.Time, err error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, _ uuid, clock time.Time) error {
 		now = clock

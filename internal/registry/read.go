@@ -16,11 +16,11 @@ func (r *Registry) snapshot(ctx context.Context,
 	return r.readSnapshot(ctx, false, f)
 }
 
-// readSnapshot is snapshot; long: f reads everything, and takes as long as it takes.
+// readSnapshot is snapshot; with long, f may take as long as it needs.
 func (r *Registry) readSnapshot(ctx context.Context, long bool,
 	f func(ctx context.Context, tx pgx.Tx, id uuid, now time.Time) error) error {
 	return r.attempt(ctx, long, noAnswer, func(ctx context.Context, conn *pgx.Conn) error {
-		// The path once more: what runs at a login (an event trigger) may have set another.
+		// The search path is set again: an event trigger at login may have changed it.
 		tx, err := conn.BeginTx(ctx, pgx.TxOptions{
 			BeginQuery: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL search_path = pg_catalog"})
 		if err != nil {
@@ -37,7 +37,8 @@ func (r *Registry) readSnapshot(ctx context.Context, long bool,
 	})
 }
 
-// Current is the last record of a key, and the database's time. A key without records is a *consent.NotFoundError.
+// Current returns the last record of a key, and the database's time. The error for a key without records is a
+// *consent.NotFoundError.
 func (r *Registry) Current(ctx context.Context, key consent.Key) (consent.Record, time.Time, error) {
 	all, now, err := r.CurrentOfSubject(ctx, key.Subject)
 	if err != nil {
@@ -51,7 +52,7 @@ func (r *Registry) Current(ctx context.Context, key consent.Key) (consent.Record
 	return consent.Record{}, now, consent.NewNotFound()
 }
 
-// CurrentOfSubject are the last records of each key of a subject, streams first, and the database's time.
+// CurrentOfSubject returns the last record of each key of a subject, streams first, and the database's time.
 func (r *Registry) CurrentOfSubject(ctx context.Context, subject string) (out []consent.Record, now time.Time, err error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, id uuid, clock time.Time) error {
 		now = clock
@@ -65,7 +66,8 @@ func (r *Registry) CurrentOfSubject(ctx context.Context, subject string) (out []
 	return out, now, err
 }
 
-// History are all records of a subject, oldest first. A subject without any is a *consent.NotFoundError.
+// History returns all records of a subject, oldest first. The error for a subject without any is a
+// *consent.NotFoundError.
 func (r *Registry) History(ctx context.Context, subject string) (out []consent.Record, err error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, id uuid, _ time.Time) error {
 		out, err = r.records(ctx, tx, id, subject, "true")
@@ -135,7 +137,7 @@ func (r *Registry) records(ctx context.Context, tx pgx.Tx, id uuid, subject, whe
 	return out, nil
 }
 
-// Erased stands for the name of somebody who was erased.
+// Erased replaces the names of erased persons.
 const Erased = "(erased)"
 
 func scanEntry(row pgx.CollectableRow) (entry, error) {
@@ -143,30 +145,30 @@ func scanEntry(row pgx.CollectableRow) (entry, error) {
 	return e, row.Scan(e.fields()...)
 }
 
-// PendingPartnership is a partnership that waits for the agent's side.
+// PendingPartnership is a request that waits for the agent's side.
 type PendingPartnership struct {
 	Subject    string
 	Categories []string // categories
 	DueAt      time.Time
 }
 
-// Pending are the partnerships that can be decided, the most urgent first.
+// Pending returns the requests for partnerships that can be decided, the most urgent first.
 func (r *Registry) Pending(ctx context.Context) (out []PendingPartnership, err error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, _ uuid, now time.Time) error {
 		rows, err := tx.Query(ctx,
 			"SELECT subject, asked, due_at FROM pgconsent.consent_current WHERE due_at > $1 ORDER BY due_at, subject", now)
 		if err != nil {
-			return dbError("read what is asked for", err)
+			return dbError("read the requested partnerships", err)
 		}
 		if out, err = pgx.CollectRows(rows, pgx.RowToStructByPos[PendingPartnership]); err != nil {
-			return dbError("read what is asked for", err)
+			return dbError("read the requested partnerships", err)
 		}
 		return nil
 	})
 	return out, err
 }
 
-// Due are the commands that the clock asks for, at most so many: expiries, questions that lapse, warnings ahead.
+// Due returns commands for what the clock has done or requires, at most so many: expiries, lapsed requests, warnings.
 func (r *Registry) Due(ctx context.Context, most int) (out []consent.Command, err error) {
 	warning := r.Settings.Warning
 	if warning == 0 {
@@ -195,7 +197,7 @@ func (r *Registry) Due(ctx context.Context, most int) (out []consent.Command, er
 	return out, err
 }
 
-// Epoch is the number of the last record; 0 without any.
+// Epoch returns the number of the last record; 0 without any.
 func (r *Registry) Epoch(ctx context.Context) (number int64, err error) {
 	err = r.with(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		if err := conn.QueryRow(ctx, "SELECT pgconsent.consent_epoch()").Scan(&number); err != nil {

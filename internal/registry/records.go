@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// Records are the records with greater numbers, of all subjects, oldest first, at most so many. Of a subject that was
-// erased there is what happened and when, and nobody's name.
+// Records returns records of all subjects with greater numbers, oldest first, at most so many. For erased subjects they
+// have the event and the time, and no name.
 func (r *Registry) Records(ctx context.Context, after int64, most int) (out []consent.Record, err error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, id uuid, _ time.Time) error {
 		out = nil

@@ -15,20 +15,20 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Config of a registry.
+// Config configures a registry.
 type Config struct {
-	Connect  *pgx.ConnConfig // as the control role
-	Database string          // its name in the configuration: the anchor's entry
+	Connect  *pgx.ConnConfig // login as the control role
+	Database string          // name in the configuration, which is also the anchor's entry
 	Keys     Keys
 	Anchor   string // path of the file
 	Settings consent.Settings
 
-	RetryFor time.Duration // how long a call goes on trying while the database is away; 0: 15 s
+	RetryFor time.Duration // how long a call retries while the database is unavailable; 0: 15 s
 
-	committing func() // tests break things between commit and anchor
+	committing func() // for tests, called between commit and anchor
 }
 
-// Registry reads and writes the records of one database. Its methods may be called side by side.
+// Registry reads and writes the records of one database. It is safe for concurrent use.
 type Registry struct {
 	Config
 
@@ -51,7 +51,7 @@ func Open(c Config) (*Registry, error) {
 	for name, value := range map[string]string{
 		"application_name": "pgconsent consent", "search_path": "pg_catalog", "statement_timeout": "10s", "lock_timeout": "8s",
 		"idle_in_transaction_session_timeout": "30s", "client_encoding": "UTF8", "DateStyle": "ISO", "TimeZone": "UTC",
-		// whatever is stored for the role
+		// override settings stored for the role
 		"default_transaction_read_only": "off", "default_transaction_isolation": "read committed", "quote_all_identifiers": "off",
 	} {
 		c.Connect.RuntimeParams[name] = value
@@ -62,7 +62,7 @@ func Open(c Config) (*Registry, error) {
 	return &Registry{Config: c}, nil
 }
 
-// Close closes what is idle; calls under way finish.
+// Close closes idle connections; calls in progress finish.
 func (r *Registry) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,12 +101,12 @@ func (r *Registry) release(c *pgx.Conn) {
 	}
 }
 
-// with calls f with a connection, again and again while the database is away and it is worth it.
+// with calls f with a connection, and retries while the database is unavailable.
 func (r *Registry) with(ctx context.Context, f func(ctx context.Context, conn *pgx.Conn) error) error {
 	return r.attempt(ctx, false, unreachable, f)
 }
 
-// attempt is with, and says what an error is called. Where f may take long, its time is not that of the attempts.
+// attempt is with, for errors of unavailability that away makes. With long, f may take longer than the attempts may.
 func (r *Registry) attempt(whole context.Context, long bool, away func(error) error,
 	f func(ctx context.Context, conn *pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(whole, r.RetryFor)
@@ -130,7 +130,7 @@ func (r *Registry) attempt(whole context.Context, long bool, away func(error) er
 		}
 		select {
 		case <-ctx.Done():
-			// so that nothing was begun
+			// a full server has begun nothing
 			if full := sqlstate.LoginFailed(r.Connect.User, last); full.Code == sqlstate.TooManyConnections {
 				return full
 			}
@@ -140,7 +140,7 @@ func (r *Registry) attempt(whole context.Context, long bool, away func(error) er
 	}
 }
 
-// isTransient tells whether an error is one that goes away: a restart, a lock, a lost connection.
+// isTransient reports whether an error may go away: a restart, a lock, a lost connection.
 func isTransient(err error) bool {
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) {
@@ -162,7 +162,7 @@ func isTransient(err error) bool {
 	return errors.As(err, &connect) || errors.As(err, &network) || pgconn.SafeToRetry(err) || pgconn.Timeout(err) || connectionLost(err)
 }
 
-// connectionLost tells of a connection that broke under a statement.
+// connectionLost reports whether the connection broke during a statement.
 func connectionLost(err error) bool {
 	return errors.Is(err, net.ErrClosed) || errors.Is(err, errConnection) || isEOF(err)
 }
@@ -171,8 +171,8 @@ var errConnection = errors.New("the connection was lost")
 
 func unreachable(err error) error {
 	return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream,
-		"the database did not answer in time: nothing is known of the change").
-		WithHint("Make the same call again, with the same key if it had one: what was done is not done twice.").WithCause(err)
+		"the database did not answer in time: it is not known whether the change was made").
+		WithHint("Make the same call again, with the same key if it had one: the change is not made twice.").WithCause(err)
 }
 
 func noAnswer(err error) error {
@@ -180,7 +180,7 @@ func noAnswer(err error) error {
 		WithHint("Nothing was changed. Try again when it can be reached.").WithCause(err)
 }
 
-// dbError words an error of the database.
+// dbError describes an error of the database.
 func dbError(what string, err error) error {
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) {
@@ -191,14 +191,14 @@ func dbError(what string, err error) error {
 		case "42501":
 			return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonConsent, "the control role may not %s", what).
 				WithHint("Run pgconsent migrate, which gives it the rights.").WithCause(err)
-		case "25006", "0A000": // no transaction of ours is read-only, or asks for what PostgreSQL cannot do, but on a standby
+		case "25006", "0A000": // only a standby refuses our transactions like this
 			return Standby(err)
 		}
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// Standby is the error of a change on a server that takes none.
+// Standby is the error of a change on a server that is a standby.
 func Standby(cause error) error {
 	return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream, "the server takes no changes: it is a standby").
 		WithHint("Let upstream name the primary, or promote this server.").WithCause(cause)

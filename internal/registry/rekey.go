@@ -10,24 +10,24 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// OlderKeyUse is what an older key than the newest of the file is still needed for.
+// OlderKeyUse counts what still needs keys older than the newest.
 type OlderKeyUse struct {
-	People  int  `json:"people"`  // whose keys are wrapped with it
-	Records int  `json:"records"` // that it alone proves
-	Anchor  bool `json:"anchor"`  // the head of this database in the anchor
-	Notes   int  `json:"notes"`   // of deletions that are not recorded yet, which the next sweep does
+	People  int  `json:"people"`  // people whose keys are wrapped with an older key
+	Records int  `json:"records"` // records that only an older key verifies
+	Anchor  bool `json:"anchor"`  // the anchored head of this database
+	Notes   int  `json:"notes"`   // notes of deletions that the next sweep will record
 }
 
-// None tells that older keys are not needed.
+// None reports whether older keys are not needed.
 func (o OlderKeyUse) None() bool { return o == OlderKeyUse{} }
 
-// OlderKeyUse counts what older keys than the newest are needed for.
+// OlderKeyUse counts what keys older than the newest are needed for.
 func (r *Registry) OlderKeyUse(ctx context.Context) (OlderKeyUse, error) {
 	newest, _ := r.Keys.signing()
 	return r.KeyUseOlderThan(ctx, newest)
 }
 
-// KeyUseOlderThan is [Registry.OlderKeyUse] as it would be if this were the newest key.
+// KeyUseOlderThan is [Registry.OlderKeyUse] as if this were the newest key.
 func (r *Registry) KeyUseOlderThan(ctx context.Context, newest int32) (out OlderKeyUse, err error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, _ uuid, _ time.Time) error {
 		out, err = r.older(ctx, tx, newest)
@@ -53,16 +53,15 @@ func (r *Registry) older(ctx context.Context, q querier, newest int32) (OlderKey
 	return out, nil
 }
 
-// prefix is what a key that is wrapped with this one begins with.
+// prefix is how a key begins that is wrapped with this one.
 func prefix(kid int32) []byte { return binary.BigEndian.AppendUint32(nil, uint32(kid)) }
 
-// rekeySize is how many people or records are done in one transaction.
+// rekeySize is how many people or records one transaction changes.
 const rekeySize = 500
 
-// Rekey wraps every person's key with the newest key, gives every record that another has signed a code under it, and
-// signs the anchor with it. It begins by verifying the registry: what does not hold is not vouched for anew. Whatever
-// it has done when it ends, by an error or by a kill, holds, and the next call goes on there. Others may write
-// meanwhile, and erase.
+// Rekey wraps every person's key with the newest key, gives every record that another key has signed a code under it,
+// and signs the anchor with it. It verifies the registry first, so that it does not sign an altered one. If it is
+// interrupted, the next call continues. Other processes may write and erase meanwhile.
 func (r *Registry) Rekey(ctx context.Context, progress func(done, of int)) error {
 	report, err := r.Verify(ctx)
 	if err != nil {
@@ -71,10 +70,10 @@ func (r *Registry) Rekey(ctx context.Context, progress func(done, of int)) error
 	if len(report.Findings) > 0 {
 		return tampered(report.Findings[0].String())
 	}
-	// Who writes now may have begun with an older key. Who writes after them sees the file as it is.
+	// A writer that is active now may have begun with an older key. Later ones use the newest of the file.
 	if err := r.with(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		if _, err := conn.Exec(ctx, "SELECT FROM pgconsent.consent_open()"); err != nil {
-			return dbError("wait for who changes consent", err)
+			return dbError("wait for other changes of consent", err)
 		}
 		return nil
 	}); err != nil {
@@ -158,10 +157,10 @@ func (r *Registry) rewrap(ctx context.Context, tx pgx.Tx, id uuid) (int, error) 
 	if err := tx.QueryRow(ctx, "SELECT pgconsent.consent_rewrap($1, $2, $3)", refs, olds, news).Scan(&n); err != nil {
 		return 0, dbError("wrap keys anew", err)
 	}
-	return len(refs), nil // who was erased meanwhile is not found again
+	return len(refs), nil // people who were erased meanwhile are not selected again
 }
 
-// recode gives codes to some records.
+// recode gives some records new codes.
 func (r *Registry) recode(ctx context.Context, tx pgx.Tx, id uuid) (int, error) {
 	newest, _ := r.Keys.signing()
 	rows, err := tx.Query(ctx, "SELECT "+columns+" FROM "+records+
@@ -194,7 +193,7 @@ func (r *Registry) recode(ctx context.Context, tx pgx.Tx, id uuid) (int, error) 
 	return len(numbers), nil
 }
 
-// reanchor signs the head that is anchored with the newest key.
+// reanchor signs the anchored head with the newest key.
 func (r *Registry) reanchor(ctx context.Context) error {
 	a, err := openAnchor(ctx, r.Anchor, r.Database, r.Keys)
 	if err != nil {
@@ -218,7 +217,7 @@ func (r *Registry) reanchor(ctx context.Context) error {
 	return nil
 }
 
-// lockRegistry keeps everybody from changing the registry until the transaction ends.
+// lockRegistry keeps others from changing the registry until the transaction ends.
 func (r *Registry) lockRegistry(ctx context.Context) (pgx.Tx, func(), error) {
 	conn, err := r.connect(ctx)
 	if err != nil {
@@ -230,7 +229,7 @@ func (r *Registry) lockRegistry(ctx context.Context) (pgx.Tx, func(), error) {
 	}
 	if err != nil {
 		r.release(conn)
-		return nil, nil, dbError("wait for who changes consent", err)
+		return nil, nil, dbError("wait for other changes of consent", err)
 	}
 	return tx, func() {
 		_ = tx.Rollback(context.WithoutCancel(ctx))

@@ -20,10 +20,10 @@ type party struct {
 	ref          uuid
 	name         string
 	key          []byte
-	pseudonymKey []byte // what pseudonyms are made of, where the key was wrapped anew; nil: how it is wrapped
+	pseudonymKey []byte // the key's first wrapped form, from which its pseudonyms are derived; nil: the present one
 }
 
-// newParty makes a reference and a key for somebody.
+// newParty makes a reference and a key.
 func newParty(name string) party {
 	p := party{name: name, key: make([]byte, 32)}
 	_, _ = rand.Read(p.key)
@@ -32,7 +32,7 @@ func newParty(name string) party {
 	return p
 }
 
-// wrap closes a subject's key with the newest key of the file.
+// wrap encrypts a subject's key with the newest key of the file.
 func (k Keys) wrap(registry uuid, p party) []byte {
 	number, s := k.signing()
 	return append(binary.BigEndian.AppendUint32(nil, uint32(number)),
@@ -54,23 +54,23 @@ func (k Keys) unwrap(registry, ref uuid, wrapped, stands []byte) ([]byte, error)
 	return key, nil
 }
 
-// details are what is sealed in a record.
+// details are sealed in a record.
 type details struct {
 	Version  int             `json:"v"`
 	Subject  string          `json:"subject"`
 	Scope    string          `json:"scope"`
-	Grantor  string          `json:"grantor,omitempty"` // references, in hex
+	Grantor  string          `json:"grantor,omitempty"` // references in hex
 	By       consent.Role    `json:"by"`
 	ByRef    string          `json:"by_ref,omitempty"`
 	Guardian string          `json:"guardian,omitempty"`
 	Via      string          `json:"via,omitempty"`
 	Reason   string          `json:"reason,omitempty"`
 	Evidence string          `json:"evidence,omitempty"`
-	Command  string          `json:"command,omitempty"` // digest of the command, to compare when its key comes again
-	Names    map[string]name `json:"names,omitempty"`   // reference → proof of the name it stood for
+	Command  string          `json:"command,omitempty"` // digest of the command, to compare with a repeated key
+	Names    map[string]name `json:"names,omitempty"`   // by reference: proof of the name that it stood for
 }
 
-// name is a code of somebody's name under their own key: with the key it proves the name, without it says nothing.
+// name is a MAC of a person's name under their own key: with the key it proves the name, without it reveals nothing.
 type name string
 
 func (p party) proof() name {
@@ -80,7 +80,7 @@ func (p party) proof() name {
 	return name(hex.EncodeToString(h.Sum(nil)[:16]))
 }
 
-// digest is a code under the subject's key: equal texts of one subject give equal codes.
+// digest is a MAC under the subject's key: equal texts of one subject have equal digests.
 func (p party) digest(use, text string) []byte {
 	h := hmac.New(sha256.New, p.key)
 	h.Write([]byte(use + "|"))
@@ -95,7 +95,7 @@ func (p party) scope(scope string) []byte {
 	return p.digest("scope", scope)
 }
 
-// seal closes details for one record of the subject.
+// seal encrypts details for one record of the subject.
 func (p party) seal(registry uuid, number int64, d details) ([]byte, error) {
 	text, err := json.Marshal(d)
 	if err != nil {
@@ -107,11 +107,11 @@ func (p party) seal(registry uuid, number int64, d details) ([]byte, error) {
 func (p party) open(registry uuid, number int64, sealed []byte) (details, error) {
 	text, err := openWith(p.key, sealed, registry[:], p.ref[:], binary.BigEndian.AppendUint64(nil, uint64(number)))
 	if err != nil {
-		return details{}, errors.New("what is sealed in the record does not open")
+		return details{}, errors.New("the sealed details of the record cannot be decrypted")
 	}
 	var d details
 	if err := json.Unmarshal(text, &d); err != nil || d.Version != 1 {
-		return details{}, errors.New("what is sealed in the record is of a format that this pgconsent does not know")
+		return details{}, errors.New("the sealed details of the record have an unknown format")
 	}
 	return d, nil
 }

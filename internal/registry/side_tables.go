@@ -7,22 +7,22 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// checkSideTables compares what the registry's neighbours keep of its records: messages to users, who is to be deleted, what the
-// sweeper has done and how far it came. Messages go 30 days after they were sent, and who was erased when their rows
-// have gone: what is missing after that nobody can tell. The control role of a database reads them.
+// checkSideTables compares the tables beside the records with them: messages to users, subjects to be deleted, and the
+// progress of the sweeper. Messages are removed 30 days after they were sent, and erased subjects when their rows are
+// deleted: missing ones cannot be noticed after that. The control role can read these tables.
 func checkSideTables(ctx context.Context, tx pgx.Tx, keys Keys, id uuid) ([]Finding, error) {
 	var readable bool
 	if err := tx.QueryRow(ctx, `SELECT count(*) = 5 AND bool_and(has_table_privilege(c.oid, 'SELECT')) FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 		WHERE n.nspname = 'pgconsent' AND c.relname IN ('outbox', 'sweep_erased', 'sweep_note', 'sweep_state', 'change')`).Scan(&readable); err != nil {
-		return nil, dbError("verify what is kept beside the consent registry", err)
+		return nil, dbError("verify the tables beside the consent registry", err)
 	}
 	if !readable {
 		return []Finding{
-			{0, "what is kept beside the records cannot be read: a table is gone, or a right was taken away " +
-				"(pgconsent migrate gives it)"}}, nil
+			{0, "the tables beside the records cannot be read: a table is missing, or a right was revoked " +
+				"(pgconsent migrate grants it)"}}, nil
 	}
 	rows, err := tx.Query(ctx, `
-		(SELECT o.number, 'a message to a user says something else than it' FROM pgconsent.outbox AS o
+		(SELECT o.number, 'a message to a user differs from the record' FROM pgconsent.outbox AS o
 			LEFT JOIN pgconsent.consent_record AS r ON r.number = o.number LEFT JOIN pgconsent.subject AS s ON s.ref = r.subject
 		WHERE (o.recorded_at, o.subject, o.event, o.state, o.stream, o.categories, o.expires_at) IS DISTINCT FROM (r.recorded_at, s.subject, r.event, r.state, r.stream, r.categories, r.expires_at)
 		ORDER BY o.number LIMIT $1)
@@ -48,15 +48,15 @@ func checkSideTables(ctx context.Context, tx pgx.Tx, keys Keys, id uuid) ([]Find
 		UNION ALL
 		SELECT 0, 'the sweeper is said to have run at a time that is to come (sweep_state)' FROM pgconsent.sweep_state AS w WHERE w.finished_at > pgconsent.consent_now() + interval '1 minute'`, mostFindings)
 	if err != nil {
-		return nil, dbError("verify what is kept beside the consent registry", err)
+		return nil, dbError("verify the tables beside the consent registry", err)
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Finding])
 	if err != nil {
-		return nil, dbError("verify what is kept beside the consent registry", err)
+		return nil, dbError("verify the tables beside the consent registry", err)
 	}
 	rows, err = tx.Query(ctx, "SELECT n.subject, COALESCE(n.code, '') FROM pgconsent.sweep_note AS n")
 	if err != nil {
-		return nil, dbError("verify what is kept beside the consent registry", err)
+		return nil, dbError("verify the tables beside the consent registry", err)
 	}
 	notes, forged := NoteSigner{keys, id}, 0
 	var subject, code string
@@ -66,10 +66,10 @@ func checkSideTables(ctx context.Context, tx pgx.Tx, keys Keys, id uuid) ([]Find
 		}
 		return nil
 	}); err != nil {
-		return nil, dbError("verify what is kept beside the consent registry", err)
+		return nil, dbError("verify the tables beside the consent registry", err)
 	}
 	if forged > 0 {
-		out = append(out, Finding{0, fmt.Sprintf("%d notes of deletions were made by no sweep (sweep_note)", forged)})
+		out = append(out, Finding{0, fmt.Sprintf("%d notes of deletions were not made by a sweep (sweep_note)", forged)})
 	}
 	return out, nil
 }

@@ -12,16 +12,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// structureFile is what migrate installs, as the query below describes it. Under structureMade it says what wrote it.
+// structureFile describes what migrate installs, in the form of the query below. The member generatedBy tells what
+// wrote it.
 //
 //go:embed structure.json
 var structureFile []byte
 
 const generatedBy = "//"
 
-// structure describes everything in the database that keeps records as they are: tables with their columns, constraints
-// and indexes, triggers and whether they fire, functions with their bodies, and who may do more than read. $1 is the
-// control role; who owns the schema is called owner, and so are those who own what is in it, if it is the same.
+// structure describes everything in the database that protects records: tables with their columns, constraints and
+// indexes, triggers and whether they fire, functions with their bodies, and who may do more than read. $1 is the
+// control role. The owner of the schema is called owner, and so are the owners of its objects if they are the same.
 const structure = `
 WITH schema AS (
   SELECT n.oid, n.nspowner FROM pg_namespace AS n WHERE n.nspname = 'pgconsent'
@@ -90,7 +91,7 @@ WITH schema AS (
 )
 SELECT p.identity, p.content::text FROM parts AS p ORDER BY p.identity`
 
-// readStructure describes the database's.
+// readStructure reads the structure of the database.
 func readStructure(ctx context.Context, q querier, controlRole string) (map[string]string, error) {
 	rows, err := q.Query(ctx, structure, controlRole)
 	if err != nil {
@@ -107,7 +108,7 @@ func readStructure(ctx context.Context, q querier, controlRole string) (map[stri
 	return out, nil
 }
 
-// compareStructure tells what is not as migrate installs it.
+// compareStructure reports differences from what migrate installs.
 func compareStructure(now map[string]string) []Finding {
 	var want map[string]string
 	if err := json.Unmarshal(structureFile, &want); err != nil {
@@ -118,21 +119,21 @@ func compareStructure(now map[string]string) []Finding {
 	for _, id := range slices.Sorted(maps.Keys(want)) {
 		switch content, ok := now[id]; {
 		case !ok:
-			out = append(out, Finding{0, fmt.Sprintf("%s is gone from schema pgconsent", id)})
+			out = append(out, Finding{0, fmt.Sprintf("%s is missing from schema pgconsent", id)})
 		case content != want[id] && (strings.HasPrefix(id, "function ") || normalize(content) != normalize(want[id])):
 			out = append(out, Finding{0, fmt.Sprintf("%s is not as migrate installs it", id)})
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(now)) {
 		if _, ok := want[id]; !ok {
-			out = append(out, Finding{0, fmt.Sprintf("%s is not of migrate's making", id)})
+			out = append(out, Finding{0, fmt.Sprintf("%s was not made by migrate", id)})
 		}
 	}
 	return out
 }
 
-// normalize leaves out what versions of PostgreSQL print differently in what they have parsed: spaces and parentheses.
-// Functions are kept, and compared, as they were written.
+// normalize removes spaces and parentheses, which versions of PostgreSQL print differently in parsed expressions.
+// Functions are stored and compared as they were written.
 func normalize(content string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(" ()\n\t", r) {

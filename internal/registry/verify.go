@@ -12,21 +12,21 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/builtin"
 )
 
-// Report is what Verify found.
+// Report is the result of Verify.
 type Report struct {
 	Records  int
 	Last     int64  // number of the last record
 	Hash     string // of the last record
 	Anchored int64  // number of the record in the anchor; 0 if it is empty
-	NoAnchor bool   // there is none: nobody can say that the newest records are there
+	NoAnchor bool   // there is no anchor, so that newest records may be missing
 	Findings []Finding
 }
 
-// Verify compares the whole registry with its codes, the anchor, and what migrate installs. The error says that it
-// could not look; what is wrong is in the findings.
+// Verify verifies the whole registry with its codes, the anchor, and the objects that migrate installs. An error means
+// that it could not read it; differences are findings.
 func (r *Registry) Verify(ctx context.Context) (Report, error) {
 	var out Report
-	// The anchor first: what is recorded meanwhile is behind it.
+	// The anchor is read first: records that are made meanwhile come after it.
 	file, err := readAnchor(r.Anchor)
 	if err != nil {
 		return out, anchorError(false, err)
@@ -45,7 +45,7 @@ func (r *Registry) Verify(ctx context.Context) (Report, error) {
 		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil {
 			return dbError("verify the consent registry", err)
 		}
-		out.Findings = of // also where it is tried again
+		out.Findings = of // a retry starts from the same findings
 		x, err := read(ctx, tx)
 		var bad *unreadableError
 		if errors.As(err, &bad) {

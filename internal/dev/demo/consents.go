@@ -15,8 +15,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/serve"
 )
 
-// consents records the relationships that the world begins with, in a registry that has no record. Each record carries
-// a key made of the subject and the step, so that a demo that was interrupted goes on where it was.
+// consents records the relationships that the world begins with, in an empty registry. Each record has a key made of
+// the subject and the step, so that an interrupted start can continue.
 func (f folder) consents(ctx context.Context, c *config.Config, progress func(string)) error {
 	if f.world.Consents == "" {
 		return nil
@@ -34,7 +34,7 @@ func (f folder) consents(ctx context.Context, c *config.Config, progress func(st
 		return err
 	}
 	defer r.Close()
-	agent := f.world.Agents[0].Name // there is one
+	agent := f.world.Agents[0].Name // there is at least one
 	for i, s := range subjects {
 		if i%100 == 0 {
 			progress(fmt.Sprintf("recording consents: %d of %d", i, len(subjects)))
@@ -55,7 +55,7 @@ type subject struct {
 	stream consent.Stream
 }
 
-// commands make it; of a partnership the agent is the other side.
+// commands returns the commands for it; the agent decides about a partnership.
 func (s subject) commands(agent string) []consent.Command {
 	self := consent.Party{Role: consent.RoleSubject, ID: s.id}
 	if s.stream != consent.Partnered {
@@ -69,7 +69,7 @@ func (s subject) commands(agent string) []consent.Command {
 	}
 }
 
-// subjects asks the world's query, as the owner.
+// subjects runs the world's query, as the owner.
 func (f folder) subjects(ctx context.Context, c *config.Config) ([]subject, error) {
 	return queryWorld(ctx, c, f.world.Name, f.world.Consents, func(row pgx.CollectableRow) (s subject, err error) {
 		err = row.Scan(&s.id, &s.stream)

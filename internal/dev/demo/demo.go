@@ -1,7 +1,8 @@
-// Package demo runs a world: a private PostgreSQL with the world's data, and the sidecar before it, in one folder.
+// Package demo runs an example world: a private PostgreSQL with the world's data, and the sidecar in front of it, in
+// one folder.
 //
-// It guarantees that a world is loaded once and whole: an interrupted load starts over, a finished one is kept. What
-// [Running.Stop] stops is what [Start] started. Passwords are made here, never shown in a log, and kept in files of mode
+// It guarantees that a world is loaded once and completely: an interrupted load starts over, a finished one is kept.
+// [Running.Stop] stops only what [Start] has started. Passwords are made here, never logged, and kept in files of mode
 // 0600.
 package demo
 
@@ -39,10 +40,10 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// Config says what to run. All but Postgres, Log and Progress are required.
+// Config says what to run. All fields but Postgres, Log and Progress are required.
 type Config struct {
 	World    *world.World
-	Postgres string // a server that runs; "": a private one
+	Postgres string // DSN of a running server; "": start a private one
 	Dir      string
 	Listen   string
 	HTTP     string
@@ -50,7 +51,7 @@ type Config struct {
 	Progress func(string)
 }
 
-// Access is how to reach a running demo. Its JSON is what scripts read.
+// Access says how to connect to a running demo. Scripts read its JSON.
 type Access struct {
 	World    string            `json:"world"`
 	OwnerDSN string            `json:"owner_dsn"`
@@ -59,10 +60,10 @@ type Access struct {
 	Tokens   map[string]string `json:"tokens"`
 }
 
-// AgentDSN is how one agent connects.
+// AgentDSN is the connection string of one agent.
 type AgentDSN struct{ Name, DSN string }
 
-// AgentDSNs are in the world's order: the first agent is the default one.
+// AgentDSNs are in the world's order: the first agent is the default.
 type AgentDSNs []AgentDSN
 
 // MarshalJSON writes an object whose members keep the order.
@@ -85,7 +86,7 @@ func (a AgentDSNs) MarshalJSON() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// Running is a demo that serves.
+// Running is a running demo.
 type Running struct {
 	Access Access
 	Dir    string
@@ -93,14 +94,14 @@ type Running struct {
 	config  *config.Config
 	service *serve.Service
 	world   *world.World
-	cluster *pgcluster.Cluster // nil: somebody else's
+	cluster *pgcluster.Cluster // nil: an existing server
 	cancel  context.CancelFunc
-	served  chan error // the end of serving
+	served  chan error // gets the error with which serving ends
 	ended   error
 	over    bool
 }
 
-// Start brings everything up and returns when agents are served. An error leaves nothing running.
+// Start starts everything and returns when agents are served. After an error nothing is left running.
 func Start(ctx context.Context, c Config) (_ *Running, err error) {
 	if c.Progress == nil {
 		c.Progress = func(string) {}
@@ -185,7 +186,7 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 	return r, nil
 }
 
-// checkAddresses tells whether the demo may listen where it is told to.
+// checkAddresses checks that the demo can listen on its addresses.
 func (c Config) checkAddresses() error {
 	for _, address := range []string{c.Listen, c.HTTP} {
 		host, _, err := net.SplitHostPort(address)
@@ -204,8 +205,8 @@ func (c Config) checkAddresses() error {
 	return nil
 }
 
-// database fills the world's database, on a server that it starts or on that of --postgres, for which the cluster is
-// nil. upstream is how the configuration says where it is.
+// database fills the world's database, on a server that it starts or on that of --postgres; then cluster is nil.
+// upstream is the server's entry in the configuration.
 func (c Config) database(ctx context.Context, f folder, fresh bool) (cluster *pgcluster.Cluster,
 	upstream yaml.MapSlice, err error) {
 	if c.Postgres != "" {
@@ -239,10 +240,11 @@ func (c Config) database(ctx context.Context, f folder, fresh bool) (cluster *pg
 	return cluster, yaml.MapSlice{{Key: "host", Value: cluster.SocketDir}, {Key: "port", Value: cluster.Port}}, nil
 }
 
-// Service is what serves.
+// Service returns the running service.
 func (r *Running) Service() *serve.Service { return r.service }
 
-// checkAgentLogins logs in as each agent: that their attributes fit the policy is found out now, not by whoever comes first.
+// checkAgentLogins logs in as each agent, so that attributes that do not fit the policy are noticed at once and not at
+// the first login of a user.
 func (r *Running) checkAgentLogins(ctx context.Context) error {
 	for _, agent := range r.Access.Agents {
 		conn, err := pgx.Connect(ctx, agent.DSN)
@@ -258,9 +260,9 @@ func (r *Running) checkAgentLogins(ctx context.Context) error {
 	return nil
 }
 
-// Wait returns when ctx ends, or with an error when serving or the server ended by itself.
+// Wait returns when ctx ends, or with an error when serving or the server ends.
 func (r *Running) Wait(ctx context.Context) error {
-	var exited <-chan struct{} // never, of a server that is not ours
+	var exited <-chan struct{} // nil for a server that is not ours
 	if r.cluster != nil {
 		exited = r.cluster.Exited()
 	}
@@ -276,7 +278,7 @@ func (r *Running) Wait(ctx context.Context) error {
 	}
 }
 
-// Stop drains and ends the server.
+// Stop drains sessions and stops the server.
 func (r *Running) Stop() error {
 	r.cancel()
 	if !r.over {
@@ -288,7 +290,7 @@ func (r *Running) Stop() error {
 	return errors.Join(r.ended, r.cluster.Stop())
 }
 
-// folder is the demo's place on disk.
+// folder is the folder of a demo.
 type folder struct {
 	dir   string
 	world *world.World
@@ -299,7 +301,7 @@ func (f folder) path(name string) string   { return filepath.Join(f.dir, name) }
 func (f folder) secret(name string) string { return filepath.Join(f.dir, "secrets", name+".pw") }
 func (f folder) marker() string            { return f.path("loaded") }
 
-// claim refuses a folder that holds another world.
+// claim refuses a folder that has another world.
 func (f folder) claim() error {
 	name, err := os.ReadFile(f.path("world"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -316,8 +318,8 @@ func (f folder) claim() error {
 	return nil
 }
 
-// makeSecrets makes the passwords that are not there yet. Fresh tells that the superuser's is new: data that are found,
-// left under /var/tmp by a folder that was deleted, belong to nobody then.
+// makeSecrets makes the missing passwords. fresh is set if the superuser's is new: then an existing cluster, which a
+// deleted folder has left under /var/tmp, is not used.
 func (f folder) makeSecrets() (fresh bool, err error) {
 	if err := os.MkdirAll(f.path("secrets"), 0o700); err != nil {
 		return false, err
@@ -342,7 +344,7 @@ func (f folder) makeSecrets() (fresh bool, err error) {
 	return fresh, nil
 }
 
-// server is the cluster as its superuser reaches it.
+// server is the cluster, reached as its superuser.
 type server struct {
 	cluster  *pgcluster.Cluster
 	password string
@@ -361,7 +363,7 @@ func (s server) connect(ctx context.Context, database string) (*pgx.Conn, error)
 	return pgx.ConnectConfig(ctx, c)
 }
 
-// load fills the world's database unless the marker says that this was done.
+// load fills the world's database unless the marker says that it was done.
 func (s server) load(ctx context.Context, f folder, progress func(string)) error {
 	name := quote(f.world.Name)
 	_, err := os.Stat(f.marker())
@@ -394,7 +396,7 @@ func (s server) load(ctx context.Context, f folder, progress func(string)) error
 			return err
 		}
 	}
-	// The file is what counts: whatever the role's password was, it is now this. It migrates, hence makes our roles.
+	// The role gets the password of the file, whatever it had before. It needs CREATEROLE since it migrates.
 	password, err := config.Secret(f.secret("owner"))
 	if err != nil {
 		return err
@@ -415,7 +417,7 @@ func (s server) load(ctx context.Context, f folder, progress func(string)) error
 	return os.WriteFile(f.marker(), []byte(time.Now().UTC().Format(time.RFC3339)+"\n"), 0o644)
 }
 
-// anew is for a database that was just filled: its policy is the world's, and its consent registry has no records.
+// anew prepares for a database that was just filled: its policy is the world's, and its consent registry is empty.
 func (f folder) anew() error {
 	for _, name := range []string{"consent.key", "consent.anchor", "consents"} {
 		if err := os.Remove(f.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -429,7 +431,7 @@ func (f folder) anew() error {
 	return f.copyPolicy(now.Rows)
 }
 
-// configure writes pgconsent.yaml for this start and reads it back as serve would.
+// configure writes pgconsent.yaml for this start and loads it as serve would.
 func (f folder) configure(c Config, upstream yaml.MapSlice) (*config.Config, error) {
 	agents := yaml.MapSlice{}
 	for _, a := range f.world.Agents {
@@ -479,7 +481,7 @@ func (f folder) configure(c Config, upstream yaml.MapSlice) (*config.Config, err
 	return config.Load(path)
 }
 
-// migrate installs the database side, as "pgconsent migrate" does.
+// migrate installs the database objects, as "pgconsent migrate" does.
 func migrate(ctx context.Context, c *config.Config, name string) error {
 	db := c.Databases[name]
 	dsn, err := c.ConnString(db, db.Roles.Migrate, db.Secrets.Migrate)
@@ -520,7 +522,7 @@ func migrate(ctx context.Context, c *config.Config, name string) error {
 	return err
 }
 
-// admit gives the agents their logins and says how everybody connects.
+// admit gives the agents their logins and returns how to connect.
 func (f folder) admit(c *config.Config) (Access, error) {
 	a := Access{World: f.world.Name, HTTP: "http://" + c.HTTP.Listen}
 	owner, err := config.Secret(f.secret("owner"))
@@ -549,14 +551,14 @@ func (f folder) admit(c *config.Config) (Access, error) {
 	return a, nil
 }
 
-// Registry is the consent registry of the world's database; nil: it has none.
+// Registry returns the consent registry of the world's database; nil: it has none.
 func (r *Running) Registry() *registry.Registry { return r.service.Registry(r.Access.World) }
 
-// readyTimeout is how long a demo waits for a database that it has just made: on a machine with much else to do a first look
-// may take longer than a server that runs would wait, and it looks again by itself.
+// readyTimeout is how long the demo waits for a new database: on a busy machine the first catalog refresh can take
+// longer than a running server would wait, and it is repeated.
 const readyTimeout = time.Minute
 
-// ready waits until agents are served, or until it is known that they will not be.
+// ready waits until agents are served, or until it is certain that they will not be.
 func ready(ctx context.Context, s *serve.Service) error {
 	deadline := time.Now().Add(readyTimeout)
 	for {

@@ -21,15 +21,16 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// objectNames are what a world's database and roles are called on the server.
+// objectNames are the names of a world's database and roles on the server.
 type objectNames struct{ database, owner, agent, control, reader, rows string }
 
-// privateNames are those on a server of the demo's own.
+// privateNames are the names on a server of the demo's own.
 func privateNames(w *world.World) objectNames {
 	return objectNames{w.Name, w.Owner, "pgconsent_agent", "pgconsent_control", "pgconsent_reader", "pgconsent_rows"}
 }
 
-// foreignNames are those on somebody else's server: all begin alike, so that what is ours can be seen.
+// foreignNames are the names on an existing server: they have a common prefix, so that the demo's objects are
+// recognised.
 func foreignNames(w *world.World) objectNames {
 	prefix := "pgconsent_demo_" + w.Name
 	return objectNames{prefix, prefix + "_owner", prefix + "_agent", prefix + "_control", prefix + "_reader", prefix + "_rows"}
@@ -37,7 +38,7 @@ func foreignNames(w *world.World) objectNames {
 
 func (n objectNames) roles() []string { return []string{n.agent, n.control, n.rows, n.reader, n.owner} }
 
-// foreignServer is somebody else's server, as the role of the DSN reaches it.
+// foreignServer is an existing server, reached as the role of the DSN.
 type foreignServer struct {
 	dsn       string
 	config    *pgx.ConnConfig
@@ -49,12 +50,12 @@ type foreignServer struct {
 	notice    func(string)
 }
 
-// mark is the comment by which what is ours is known.
+// mark is the comment on the demo's objects.
 func (g *foreignServer) mark() string { return "pgconsent demo of world " + g.world.Name }
 
 const loading = ": not loaded yet"
 
-// openForeignServer logs in and finds out whether the role may do what is needed.
+// openForeignServer logs in and checks whether the role may do what is needed.
 func openForeignServer(ctx context.Context, dsn string, w *world.World, notice func(string)) (*foreignServer, error) {
 	c, err := pgx.ParseConfig(dsn)
 	if err != nil {
@@ -96,7 +97,7 @@ func openForeignServer(ctx context.Context, dsn string, w *world.World, notice f
 	return g, nil
 }
 
-// connect logs in as the role of the DSN, or another, to a database; "": that of the DSN.
+// connect logs in as the role of the DSN, or as another, to a database; "": that of the DSN.
 func (g *foreignServer) connect(ctx context.Context, database, role, password string) (*pgx.Conn, error) {
 	c := g.config.Copy()
 	if database != "" {
@@ -108,14 +109,14 @@ func (g *foreignServer) connect(ctx context.Context, database, role, password st
 	return pgx.ConnectConfig(ctx, c)
 }
 
-// serverState is what the server has under our names.
+// serverState is what exists on the server under the demo's names.
 type serverState struct {
-	database string // its comment
+	database string // comment of the database
 	there    bool
 	roles    map[string]bool
 }
 
-// inspect finds what is there under our names, and refuses what is not ours.
+// inspect finds the objects with the demo's names, and refuses those that the demo did not make.
 func (g *foreignServer) inspect(ctx context.Context, conn *pgx.Conn) (serverState, error) {
 	f := serverState{roles: map[string]bool{}}
 	var comment *string
@@ -155,7 +156,7 @@ func (g *foreignServer) inspect(ctx context.Context, conn *pgx.Conn) (serverStat
 
 func (g *foreignServer) notOurs(what, name string) error {
 	return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream,
-		"the server has a %s %s that the demo did not make: it is left alone", what, name).
+		"the server has a %s %s that the demo did not make: it stays", what, name).
 		WithHint("Rename it, or use another server. The demo knows its own by the comment %q.", g.mark())
 }
 
@@ -220,9 +221,9 @@ func (g *foreignServer) load(ctx context.Context, f folder, progress func(string
 	return g.exec(ctx, owner, "note that it is loaded", "COMMENT ON DATABASE "+quote(g.names.database)+" IS '"+g.mark()+"'")
 }
 
-// makeRoles makes those roles that are not there, and gives those that log in the passwords that their files have.
-// Migrating would not: it leaves the password of a role that has rights in another database, and whoever migrates
-// another one of the server meanwhile may give it some.
+// makeRoles makes the missing roles, and gives those that log in the passwords of their files. Migrating would not
+// always: it leaves the password of a role that has rights in another database, and somebody who migrates another
+// database of the server may give it some.
 func (g *foreignServer) makeRoles(ctx context.Context, admin *pgx.Conn, there serverState, f folder) error {
 	mark := "'" + g.mark() + "'"
 	if !there.roles[g.names.owner] {
@@ -235,12 +236,12 @@ func (g *foreignServer) makeRoles(ctx context.Context, admin *pgx.Conn, there se
 	if err := g.setPassword(ctx, admin, g.names.owner, "LOGIN CREATEROLE", f.secret("owner")); err != nil {
 		return err
 	}
-	if !g.superuser { // only a member of a role gives things to it
+	if !g.superuser { // only a member of a role may give objects to it
 		if err := g.exec(ctx, admin, "join "+g.names.owner, "GRANT "+quote(g.names.owner)+" TO "+quote(g.user)); err != nil {
 			return err
 		}
 	}
-	// The others are made by the owner, who migrates and so must be able to give them what they need.
+	// The owner makes the other roles: it migrates, and must be able to grant them rights.
 	if err := g.exec(ctx, admin, "become "+g.names.owner, "SET ROLE "+quote(g.names.owner)); err != nil {
 		return err
 	}
@@ -270,13 +271,13 @@ func (g *foreignServer) makeRoles(ctx context.Context, admin *pgx.Conn, there se
 	return g.exec(ctx, admin, "be "+g.user+" again", "RESET ROLE")
 }
 
-// setPassword gives a role the password of a file: whatever it was before, the file is what counts.
+// setPassword gives a role the password of a file, whatever it had before.
 func (g *foreignServer) setPassword(ctx context.Context, admin *pgx.Conn, role, options, file string) error {
 	password, err := config.Secret(file)
 	if err != nil {
 		return err
 	}
-	verifier, err := config.NewVerifier(password) // the password itself is in no statement and no log
+	verifier, err := config.NewVerifier(password) // so that the password itself is in no statement or log
 	if err != nil {
 		return err
 	}
@@ -285,7 +286,7 @@ func (g *foreignServer) setPassword(ctx context.Context, admin *pgx.Conn, role, 
 
 func quote(name string) string { return pgx.Identifier{name}.Sanitize() }
 
-// exec runs statements one by one; what names them in an error.
+// exec runs statements one by one; what describes them in an error.
 func (g *foreignServer) exec(ctx context.Context, conn *pgx.Conn, what string, statements ...string) error {
 	for _, sql := range statements {
 		if _, err := conn.Exec(ctx, sql); err != nil {
@@ -295,7 +296,7 @@ func (g *foreignServer) exec(ctx context.Context, conn *pgx.Conn, what string, s
 	return nil
 }
 
-// explain says what a role would need.
+// explain adds what a role would need to an error.
 func (g *foreignServer) explain(what string, err error) error {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.Code == "42501" {
@@ -306,7 +307,7 @@ func (g *foreignServer) explain(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// Remove takes away the database and the roles that the demo has made on a server, and tells each.
+// Remove removes the database and roles that the demo has made on a server, and reports each.
 func Remove(ctx context.Context, dsn string, w *world.World, tell func(string)) error {
 	g, err := openForeignServer(ctx, dsn, w, func(string) {})
 	if err != nil {
@@ -331,7 +332,7 @@ func Remove(ctx context.Context, dsn string, w *world.World, tell func(string)) 
 		}
 		tell("database " + g.names.database + " is gone")
 	}
-	for _, role := range g.names.roles() { // the owner last, who made the others
+	for _, role := range g.names.roles() { // the owner last, since it made the others
 		if !there.roles[role] {
 			continue
 		}
@@ -347,7 +348,7 @@ func Remove(ctx context.Context, dsn string, w *world.World, tell func(string)) 
 	return nil
 }
 
-// upstream is the server as the configuration names it.
+// upstream is the server's entry in the configuration.
 func (g *foreignServer) upstream() (yaml.MapSlice, error) {
 	out := yaml.MapSlice{{Key: "host", Value: g.config.Host}, {Key: "port", Value: int(g.config.Port)}}
 	if strings.HasPrefix(g.config.Host, "/") {
@@ -379,7 +380,7 @@ func (g *foreignServer) upstream() (yaml.MapSlice, error) {
 
 var pair = regexp.MustCompile(`(?:^|\s)([a-z_]+)\s*=\s*('(?:[^'\\]|\\.)*'|\S+)`)
 
-// parameter is a parameter of a connection string in either form.
+// parameter returns a parameter of a connection string in either form.
 func parameter(dsn, name string) string {
 	if u, err := url.Parse(dsn); err == nil && (u.Scheme == "postgres" || u.Scheme == "postgresql") {
 		return u.Query().Get(name)

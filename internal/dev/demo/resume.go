@@ -11,14 +11,14 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// loadedDigests says what of the world the folder was made from, by digests: so that a start which resumes can tell what has
-// changed since.
+// loadedDigests are digests of the world's files from which the folder was made, so that a later start can tell what
+// has changed.
 type loadedDigests struct {
 	Policy string `yaml:"policy"`
 	Rows   string `yaml:"rows"` // schema.sql, data.sql and extensions.sql
 }
 
-// digests are those of the world as it is now.
+// digests returns those of the world as it is now.
 func (f folder) digests() (loadedDigests, error) {
 	text, err := f.world.File(f.world.Policy)
 	if err != nil {
@@ -41,8 +41,8 @@ func digest(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// copyPolicy puts the world's policy into the folder, where it may be changed, and notes what it was, beside the rows
-// that were loaded.
+// copyPolicy copies the world's policy into the folder, where it may be changed, and notes its digest and that of the
+// loaded rows.
 func (f folder) copyPolicy(rows string) error {
 	text, err := f.world.File(f.world.Policy)
 	if err != nil {
@@ -58,8 +58,8 @@ func (f folder) copyPolicy(rows string) error {
 	return os.WriteFile(f.path("copied"), note, 0o644)
 }
 
-// resume is for a database that is loaded already. A policy that nobody has changed here follows the world's; one that
-// was changed stays. What the user may not expect is told; again is how to start over.
+// resume continues with a loaded database. A policy that was not changed here follows the world's; a changed one stays.
+// Unexpected states are reported; again says how to start over.
 func (f folder) resume(again string, progress func(string)) error {
 	now, err := f.digests()
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/config"
 )
 
-// tokens makes a token for each agent, for the persons whom the world names, and for the other roles: new ones at each
-// start, since nobody keeps them.
+// tokens makes a token for each agent, for the persons that the world names, and for the other roles: new ones at each
+// start, since tokens are not stored.
 func (f folder) tokens(ctx context.Context, c *config.Config) (map[string]string, error) {
 	if err := os.Remove(c.HTTP.Tokens); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -55,12 +55,12 @@ func (f folder) tokens(ctx context.Context, c *config.Config) (map[string]string
 	return out, nil
 }
 
-// persons asks the world's query, as the owner.
+// persons runs the world's query, as the owner.
 func (f folder) persons(ctx context.Context, c *config.Config) ([]string, error) {
 	return queryWorld(ctx, c, f.world.Name, f.world.Subjects, pgx.RowTo[string])
 }
 
-// queryWorld is what a query of a world answers to the owner; none: nothing.
+// queryWorld runs a query of a world as the owner; "" has no result.
 func queryWorld[T any](ctx context.Context, c *config.Config, database, query string, row pgx.RowToFunc[T]) ([]T, error) {
 	if query == "" {
 		return nil, nil

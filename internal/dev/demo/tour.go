@@ -19,8 +19,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Tour plays the world's guided session through the proxy, the owner's and the default agent's statements each on one
-// connection, and undoes what it changed. It is an error if an answer is not the one the world promises.
+// Tour runs the world's guided session through the proxy, the statements of the owner and of the default agent each on
+// one connection, and undoes its changes. An answer that differs from the expected one is an error.
 func (r *Running) Tour(ctx context.Context, out io.Writer, colours bool) (err error) {
 	t := r.world.Tour
 	if t == nil {
@@ -37,7 +37,7 @@ func (r *Running) Tour(ctx context.Context, out io.Writer, colours bool) (err er
 	}
 	defer p.owner.Close(context.WithoutCancel(ctx))
 	defer func() {
-		// Also when the tour was interrupted.
+		// The changes are undone also if the tour was interrupted.
 		restoring, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		conn, e := pgx.Connect(restoring, r.Access.OwnerDSN)
@@ -68,14 +68,14 @@ func (r *Running) Tour(ctx context.Context, out io.Writer, colours bool) (err er
 	return nil
 }
 
-// player shows a session as psql would.
+// player prints a session as psql would.
 type player struct {
 	out          io.Writer
 	colours      bool
 	owner, agent *pgx.Conn
 	registry     *registry.Registry
-	name         string            // of the agent
-	prepared     map[string]string // name → statement
+	name         string            // the agent's name
+	prepared     map[string]string // prepared statements by name
 }
 
 func (p *player) paint(colour, text string) string {
@@ -143,7 +143,7 @@ func (p *player) play(ctx context.Context, s world.Step) error {
 	return a.check(s.Expect)
 }
 
-// sweep sweeps. The demo's own sweeper may be at it already: then it is waited for.
+// sweep runs the sweeper, and waits if the demo's own is running.
 func (p *player) sweep(ctx context.Context) error {
 	for {
 		r, err := (&sweep.Sweeper{Registry: p.registry}).Run(ctx, false)
@@ -163,7 +163,7 @@ func (p *player) sweep(ctx context.Context) error {
 	}
 }
 
-// answer is what the server said to one statement.
+// answer is the server's answer to a statement.
 type answer struct {
 	columns []string
 	rows    [][]string
@@ -241,7 +241,7 @@ func (a answer) print(p *player) {
 	fmt.Fprintf(p.out, "(%d row%s)\n\n", len(a.rows), s)
 }
 
-// check compares an answer with what the world promises of it.
+// check compares an answer with the expected one.
 func (a answer) check(expect string) error {
 	what := ""
 	switch {

@@ -12,8 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// account is the operating system user the server runs as. PostgreSQL refuses to run as root, so root hands the server to
-// "postgres", or to "nobody" where that does not exist; anybody else runs it as themselves.
+// account is the operating system user that the server runs as. PostgreSQL refuses to run as root: as root the server
+// runs as "postgres", or as "nobody" if there is no such user; other users run it as themselves.
 type account struct {
 	name       string
 	uid, gid   uint32
@@ -52,7 +52,7 @@ func serverAccount() (account, error) {
 		WithHint("Run this as an ordinary user, or create the user: useradd --system postgres")
 }
 
-// owns hands path to the account.
+// own makes the account the owner of path.
 func (a account) own(path string) error {
 	if a.credential == nil {
 		return nil
@@ -60,7 +60,7 @@ func (a account) own(path string) error {
 	return os.Chown(path, int(a.uid), int(a.gid))
 }
 
-// reaches tells whether the account can enter dir, which must exist.
+// reaches reports whether the account can enter dir, which must exist.
 func (a account) reaches(dir string) bool {
 	if a.credential == nil {
 		return true

@@ -24,19 +24,19 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Config says which cluster to run. Only Dir is needed.
+// Config says which cluster to run. Only Dir is required.
 type Config struct {
-	Dir       string // made if missing; initialised if it holds no cluster, resumed otherwise
+	Dir       string // made if missing; a cluster in it is reused
 	Superuser string // "": postgres
-	Password  string // of the superuser; "": trust on the unix socket, else scram-sha-256 everywhere
+	Password  string // the superuser's; "": trust on the unix socket; otherwise scram-sha-256 everywhere
 	Port      int    // of the unix socket and of 127.0.0.1; 0: a free one
 	TCP       bool   // listen on 127.0.0.1 as well, where every login needs a password
 	NoSync    bool   // for tests: nothing is flushed to disk
-	// a data folder made by Copy, which a new cluster begins with instead of what initdb makes; its passwords count
+	// a data folder made by Copy, with which a new cluster begins in place of initdb's; its passwords are kept
 	Initial  string
-	Fresh    bool              // delete the cluster that the folder holds, if any, and initialise
-	Settings map[string]string // postgresql.conf, over the defaults
-	Binaries *Binaries         // nil: those that Find returns
+	Fresh    bool              // delete an existing cluster and initialise a new one
+	Settings map[string]string // for postgresql.conf, over the defaults
+	Binaries *Binaries         // nil: those of Find
 	Quit     time.Duration     // how long a fast stop may take before it becomes an immediate one; 0: 10 s
 }
 
@@ -56,7 +56,7 @@ type Cluster struct {
 	exited chan struct{} // closed when the server has ended
 }
 
-// Start initialises the cluster if there is none in the folder, and runs it. The server belongs to this process: Stop it.
+// Start initialises a cluster if the folder has none, and starts it. The server belongs to this process: call Stop.
 func Start(ctx context.Context, c Config) (_ *Cluster, err error) {
 	a, err := serverAccount()
 	if err != nil {
@@ -133,7 +133,7 @@ func Start(ctx context.Context, c Config) (_ *Cluster, err error) {
 			cl.Port = port
 			return cl, nil
 		}
-		// Between finding a port free and the server's bind somebody else may have taken it.
+		// Another program may have taken the port since it was found to be free.
 		if !errors.Is(err, errPortTaken) || cl.Port != 0 || attempt == 4 {
 			return nil, err
 		}
@@ -157,7 +157,7 @@ func clusterMajor(data string) (int, error) {
 	return major, nil
 }
 
-// initialise runs initdb into a folder that gets its name only when complete, so that an interrupted one starts over.
+// initialise runs initdb in a folder that is renamed when it is complete, so that an interrupted run starts over.
 func initialise(ctx context.Context, cl *Cluster, c Config, a account, l layout) error {
 	fresh := l.data() + ".new"
 	if err := os.RemoveAll(fresh); err != nil {
@@ -209,7 +209,7 @@ func initialise(ctx context.Context, cl *Cluster, c Config, a account, l layout)
 	return os.Rename(fresh, l.data())
 }
 
-// settings are the server's, in the order in which they are passed.
+// settings returns the server's settings in the order in which they are passed.
 func settings(cl *Cluster, c Config, port int) []string {
 	s := map[string]string{
 		"unix_socket_directories": cl.SocketDir,
@@ -238,7 +238,7 @@ func settings(cl *Cluster, c Config, port int) []string {
 	return args
 }
 
-// environment has nothing of ours: a stray PGPORT or LC_ALL would change the server.
+// environment is the server's environment without ours: a PGPORT or LC_ALL would change the server.
 func environment(home string) []string {
 	return []string{"HOME=" + home, "PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C"}
 }
@@ -263,7 +263,7 @@ func launch(ctx context.Context, cl *Cluster, c Config, a account, port int) err
 		append([]string{"-D", cl.DataDir}, settings(cl, c, port)...)...)
 	cmd.Dir, cmd.Env = cl.DataDir, environment(cl.DataDir)
 	cmd.Stdout, cmd.Stderr = logFile, logFile
-	// A process group of its own: a terminal's Ctrl-C is for us, and we stop the server when its clients are gone.
+	// A process group of its own: Ctrl-C in a terminal must not end the server before its clients are gone.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: a.credential, Setpgid: true}
 	ended := syscall.SIGINT
 	if c.NoSync {
@@ -273,7 +273,7 @@ func launch(ctx context.Context, cl *Cluster, c Config, a account, port int) err
 
 	started, exited := make(chan error, 1), make(chan struct{})
 	go func() {
-		// The kernel's signal is tied to the thread that forked, so that thread must live as long as the server.
+		// The signal is tied to the thread that forked, so that this thread must live as long as the server.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -307,7 +307,7 @@ func launch(ctx context.Context, cl *Cluster, c Config, a account, port int) err
 	}
 }
 
-// ready reads the state the server keeps in postmaster.pid: its pid first, its state in the eighth line.
+// ready reads the state in postmaster.pid: the pid is in the first line, the state in the eighth.
 func ready(data string, pid int) bool {
 	b, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
 	if err != nil {
@@ -317,7 +317,7 @@ func ready(data string, pid int) bool {
 	return len(lines) >= 8 && strings.TrimSpace(lines[0]) == strconv.Itoa(pid) && strings.TrimSpace(lines[7]) == "ready"
 }
 
-// startFailure says why the server ended, by what it wrote to its log since offset.
+// startFailure returns why the server ended, from its log since offset.
 func startFailure(cl *Cluster, offset int64, port int) error {
 	var text []byte
 	if f, err := os.Open(cl.LogFile); err == nil {
@@ -338,7 +338,7 @@ func startFailure(cl *Cluster, offset int64, port int) error {
 	}
 }
 
-// awaitPredecessor gives a server that its dead parent left in the folder the time to finish its shutdown.
+// awaitPredecessor waits for a server in the folder whose parent has died to finish its shutdown.
 func awaitPredecessor(ctx context.Context, data string) error {
 	deadline := time.Now().Add(10 * time.Second)
 	for {
@@ -347,7 +347,7 @@ func awaitPredecessor(ctx context.Context, data string) error {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return nil // a reused pid, or a server: the server we start tells them apart
+			return nil // a reused pid or a running server: starting ours will tell
 		}
 		if err := pause(ctx, 50*time.Millisecond); err != nil {
 			return err
@@ -380,10 +380,10 @@ func running(data string) error {
 		WithHint("Stop it first: kill -INT %d", pid)
 }
 
-// Stop ends the server: its sessions are cut off, data is flushed. It is safe to call more than once.
+// Stop stops the server: it ends sessions and flushes data. It may be called more than once.
 func (cl *Cluster) Stop() error { return cl.stop(syscall.SIGINT) }
 
-// StopNow ends the server as a crash would; the next start recovers.
+// StopNow stops the server as a crash would; the next start recovers.
 func (cl *Cluster) StopNow() error { return cl.stop(syscall.SIGQUIT) }
 
 func (cl *Cluster) stop(sig syscall.Signal) error {
@@ -414,7 +414,7 @@ func (cl *Cluster) Exited() <-chan struct{} { return cl.exited }
 // PID is the server's process id.
 func (cl *Cluster) PID() int { return cl.server.Pid }
 
-// PortFree returns an error with a remedy if nothing can listen on address now.
+// PortFree returns an error with a hint if nothing can listen on address now.
 func PortFree(address string) error {
 	ln, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {

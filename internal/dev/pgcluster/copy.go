@@ -31,7 +31,7 @@ func initialiseFrom(ctx context.Context, _ *Cluster, c Config, a account, l layo
 	return os.Rename(fresh, l.data())
 }
 
-// copyFolder copies as the account that the server runs as, to whom the files must belong.
+// copyFolder copies as the account of the server, which must own the files.
 func copyFolder(ctx context.Context, a account, from, to string) error {
 	cmd := exec.CommandContext(ctx, "cp", "-a", "--", from, to)
 	cmd.Dir = "/"

@@ -9,18 +9,17 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// dropTries is how often a database is tried that somebody has open: PostgreSQL waits five seconds each time for those
-// who go by themselves.
+// dropTries is how often dropping a database in use is tried: PostgreSQL waits five seconds each time for sessions to
+// end by themselves.
 const dropTries = 3
 
-// endOwn ends the sessions in a database of roles that the caller is a member of.
+// endOwn ends the sessions of roles that the caller is a member of in a database.
 const endOwn = `SELECT pg_catalog.count(pg_catalog.pg_terminate_backend(s.pid)) FROM pg_catalog.pg_stat_activity AS s JOIN pg_catalog.pg_roles AS r ON r.oid = s.usesysid
 WHERE s.datname = $1 AND s.pid <> pg_catalog.pg_backend_pid() AND pg_catalog.pg_has_role(r.oid, 'USAGE') AND (NOT r.rolsuper OR pg_catalog.current_setting('is_superuser') = 'on')`
 
-// DropDatabase drops a database if it is there, and ends the sessions in it. A role that is no superuser may not end
-// the workers of autovacuum nor sessions of roles that it is not a member of, and FORCE fails where there is one;
-// without it PostgreSQL sends the former away itself and waits for the latter. An error names the roles that have it
-// open.
+// DropDatabase drops a database, if it exists, and ends its sessions. A role that is no superuser may not end
+// autovacuum workers or sessions of roles that it is not a member of, and FORCE fails if there is one. Without FORCE
+// PostgreSQL ends the former itself and waits for the latter. The error names the roles that have the database open.
 func DropDatabase(ctx context.Context, conn *pgx.Conn, name string) error {
 	drop := "DROP DATABASE IF EXISTS " + pgx.Identifier{name}.Sanitize()
 	var refused *pgconn.PgError

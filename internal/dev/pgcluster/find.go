@@ -26,7 +26,7 @@ type Binaries struct {
 	Version string // as the server prints it: "15.20"
 }
 
-// binaryDirs are the usual places besides PATH, for filepath.Glob.
+// binaryDirs are the usual folders besides PATH, for filepath.Glob.
 var binaryDirs = []string{
 	"/usr/lib/postgresql/*/bin",         // Debian, Ubuntu
 	"/usr/pgsql-*/bin",                  // RHEL, Fedora with the PGDG packages
@@ -41,10 +41,10 @@ var binaryDirs = []string{
 	"/usr/bin",
 }
 
-// Find returns the binaries to use: those of $PG_BIN if it is set, else of PATH, else the newest in the usual places.
+// Find returns the binaries to use: those of $PG_BIN if it is set, else of PATH, else the newest in the usual folders.
 func Find(ctx context.Context) (Binaries, error) { return find(ctx, 0, binaryDirs) }
 
-// find looks for binaries of the given major version, 0 meaning any from [MinMajor].
+// find finds binaries of the given major version; 0: any from [MinMajor].
 func find(ctx context.Context, major int, globs []string) (Binaries, error) {
 	fits := func(b Binaries) bool { return b.Major >= MinMajor && (major == 0 || b.Major == major) }
 	if dir := os.Getenv("PG_BIN"); dir != "" {
@@ -60,7 +60,7 @@ func find(ctx context.Context, major int, globs []string) (Binaries, error) {
 		return b, nil
 	}
 	if path, err := exec.LookPath("postgres"); err == nil {
-		if real, err := filepath.EvalSymlinks(path); err == nil { // where psql and pg_dump are too
+		if real, err := filepath.EvalSymlinks(path); err == nil { // the folder that also has psql and pg_dump
 			path = real
 		}
 		if b, err := inspect(ctx, filepath.Dir(path)); err == nil && fits(b) {
@@ -114,7 +114,7 @@ const installHint = "Debian and Ubuntu: sudo apt-get install postgresql postgres
 
 var versionLine = regexp.MustCompile(`\(PostgreSQL\) ((\d+)[^\s]*)`)
 
-// inspect asks the binaries in dir for their version.
+// inspect returns the version of the binaries in dir.
 func inspect(ctx context.Context, dir string) (Binaries, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

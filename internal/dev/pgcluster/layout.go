@@ -16,12 +16,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// socketFile is what the server appends to its socket folder, with the longest port.
+// socketFile is the name of the socket file with the longest port.
 const socketFile = "/.s.PGSQL.65535"
 
-// layout says where the parts of a cluster are.
+// layout has the folders of a cluster.
 type layout struct {
-	home   string // private to the account: data, log
+	home   string // only for the account: data and log
 	socket string // folder of the unix socket
 	lock   string
 }
@@ -29,7 +29,7 @@ type layout struct {
 func (l layout) data() string { return filepath.Join(l.home, "data") }
 func (l layout) log() string  { return filepath.Join(l.home, "server.log") }
 
-// maxSocketPath is what fits into sockaddr_un.
+// maxSocketPath is the size of sockaddr_un's path.
 func maxSocketPath() int {
 	if runtime.GOOS == "linux" {
 		return 107
@@ -37,8 +37,8 @@ func maxSocketPath() int {
 	return 103
 }
 
-// locate makes the folders of a cluster under dir, or, where a parent of dir is closed to the account or a socket path
-// would be too long, under a short path in /var/tmp that dir alone determines.
+// locate makes the folders of a cluster under dir. If the account cannot enter a parent of dir, or a socket path would
+// be too long, they are under a short path in /var/tmp that depends on dir only.
 func locate(dir string, a account) (layout, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -75,8 +75,8 @@ func shortHome(abs string, a account) string {
 	return filepath.Join("/var/tmp", "pgconsent-"+hex.EncodeToString(sum[:6]))
 }
 
-// private makes dir with mode 0700 for the account, or checks that it is that already: the path may be one that others
-// could have made before us.
+// private makes dir with mode 0700 for the account, or checks that it is so already: somebody else could have made the
+// path before.
 func private(dir string, a account) error {
 	err := os.Mkdir(dir, 0o700)
 	if err == nil {
@@ -102,7 +102,7 @@ func private(dir string, a account) error {
 	return nil
 }
 
-// acquire takes the lock of a cluster's folder for this process.
+// acquire locks a cluster's folder for this process.
 func acquire(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

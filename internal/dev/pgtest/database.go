@@ -24,20 +24,20 @@ type DB struct {
 	SocketDir string
 	Port      int
 
-	copied *templateCopy // what it is a copy of; nil: of nothing
+	copied *templateCopy // the template that it is a copy of; nil: none
 }
 
-// templateCopy is how a database becomes a copy of a template. It is made when it is asked for its DSN first: who has it
-// built further before (see [DB.Extend]) pays for one copy.
+// templateCopy is the copy of a template, which is made when its DSN is first asked for. A test that extends the
+// template first (see [DB.Extend]) then needs only one copy.
 type templateCopy struct {
 	t    testing.TB
 	mu   sync.Mutex
 	from *template
 	made bool // the database exists
-	open bool // somebody may have changed it
+	open bool // a connection that may write was given out
 }
 
-// DSN is a connection string: by the unix socket without password, by TCP with one.
+// DSN is a connection string: for the unix socket without a password, for TCP with one.
 func (db *DB) DSN(user, password string) string {
 	if db.copied != nil {
 		db.make(true)
@@ -45,7 +45,7 @@ func (db *DB) DSN(user, password string) string {
 	return db.dsn(user, password)
 }
 
-// ReadOnlyDSN is DSN for a superuser who only looks, so that [DB.Extend] still works afterwards.
+// ReadOnlyDSN is a superuser's DSN for reading only, so that [DB.Extend] still works afterwards.
 func (db *DB) ReadOnlyDSN() string {
 	if db.copied != nil {
 		db.make(false)
@@ -80,7 +80,8 @@ func (db *DB) dsn(user, password string) string {
 	return u.String()
 }
 
-// Connect opens a connection by the unix socket, closed at the test's end. The user "postgres" is the superuser.
+// Connect opens a connection over the unix socket and closes it at the test's end. The user "postgres" is the
+// superuser.
 func (db *DB) Connect(t testing.TB, user string) *pgx.Conn {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -93,7 +94,7 @@ func (db *DB) Connect(t testing.TB, user string) *pgx.Conn {
 	return conn
 }
 
-// patience is how long one statement about databases may take: only a server that is gone takes longer.
+// patience is the timeout of a statement about databases: only a server that is gone takes longer.
 const patience = 5 * time.Minute
 
 // Database makes an empty database.
@@ -109,14 +110,14 @@ func Database(t testing.TB) *DB {
 
 var counter atomic.Int64
 
-// newName is that of a database that no other test of the server has.
+// newName returns a name that no other test's database has.
 func newName(kind string) string { return fmt.Sprintf("%s_%d_%d", kind, os.Getpid(), counter.Add(1)) }
 
 func databaseNamed(name string) *DB {
 	return &DB{Name: name, SocketDir: server.SocketDir, Port: server.Port}
 }
 
-// reserve is a database that nobody has made yet.
+// reserve returns a database that is not made yet.
 func reserve(t testing.TB) *DB {
 	t.Helper()
 	if server == nil {
@@ -125,8 +126,8 @@ func reserve(t testing.TB) *DB {
 	return databaseNamed(newName("test"))
 }
 
-// create makes a copy of a database. Copying its files takes a tenth of the processor time that copying page by page
-// through the log takes, which is what PostgreSQL does by itself from version 15 on.
+// create makes a copy of a database. Copying files takes a tenth of the CPU time of copying pages through the log,
+// which is the default from PostgreSQL 15 on.
 func create(name, template string) error {
 	sql := "CREATE DATABASE " + name + " TEMPLATE " + template
 	if server.Binaries.Major >= 15 {
@@ -142,7 +143,7 @@ func drop(t testing.TB, name string) {
 	}
 }
 
-// batch is how many databases are dropped in a row: each DROP DATABASE asks for a checkpoint, of which only the first
+// batch is how many databases are dropped in a row: each DROP DATABASE requests a checkpoint, of which only the first
 // in a row has something to write.
 const batch = 12
 
@@ -161,8 +162,8 @@ func discard(name string) error {
 	return dropDiscarded()
 }
 
-// DropDiscarded drops now what tests before this one have left to be dropped later: for tests that ask whether another
-// database needs a role.
+// DropDiscarded drops the databases that earlier tests have discarded: for tests that check whether another database
+// needs a role.
 func DropDiscarded(t testing.TB) {
 	t.Helper()
 	discardedMu.Lock()
@@ -183,7 +184,7 @@ func dropDiscarded() error {
 	return nil
 }
 
-// Of one process one statement about databases runs at a time: side by side they are no faster.
+// A process runs one statement about databases at a time: more would not be faster.
 var (
 	adminMu   sync.Mutex
 	adminConn *pgx.Conn
@@ -216,6 +217,6 @@ func onAdmin(f func(context.Context, *pgx.Conn) error) error {
 	return f(ctx, adminConn)
 }
 
-// inUse is what PostgreSQL says, after five seconds, of a template that somebody is still connected to: on a busy
-// machine the process of a connection that was closed takes its time to end.
+// inUse is the SQLSTATE, after five seconds, of a template with a connection: on a busy machine a closed connection's
+// process may take longer to end.
 const inUse = "55006"

@@ -14,10 +14,9 @@ import (
 
 const folders = "pgconsent-test"
 
-// Folder makes the folder of a run, for servers and for what tests leave while they run. Where small says that it
-// holds a few gigabytes at most, it is in memory if there is plenty, since databases are made and dropped by the
-// hundred; else, and where TMPDIR is set, it is among the system's temporary files. What runs that were killed have
-// left there is removed.
+// Folder makes the folder of a run, for servers and temporary files of tests. With small (at most a few gigabytes) it
+// is in memory if there is plenty, since databases are made and dropped by the hundred; otherwise, and if TMPDIR is
+// set, it is in the system's temporary folder. Leftovers of killed runs are removed.
 func Folder(small bool) (string, error) {
 	parent := ""
 	if small && os.Getenv("TMPDIR") == "" {
@@ -29,7 +28,7 @@ func Folder(small bool) (string, error) {
 	return os.MkdirTemp(parent, fmt.Sprintf("%s%d-", folders, os.Getpid()))
 }
 
-// folderIn is Folder within that of a run, if there is one.
+// folderIn is Folder inside the folder of a run, if there is one.
 func folderIn(run string) (string, error) {
 	if run == "" {
 		return Folder(true)
@@ -37,7 +36,7 @@ func folderIn(run string) (string, error) {
 	return os.MkdirTemp(run, "pgtest")
 }
 
-// removeLeft removes the folders of processes that are gone, and ends the servers in them.
+// removeLeft removes the folders of processes that are gone, and stops the servers in them.
 func removeLeft(parent string) {
 	if parent == "" {
 		parent = os.TempDir()

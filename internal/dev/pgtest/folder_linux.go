@@ -13,7 +13,7 @@ const (
 	plentyBytes = 8 << 30    // a whole run takes up to 3 GB
 )
 
-// inMemory is a file system in memory that has plenty of room, "" if there is none.
+// inMemory returns a file system in memory with plenty of room, "" if there is none.
 func inMemory() string {
 	var fs syscall.Statfs_t
 	// read, write, enter
@@ -26,7 +26,7 @@ func inMemory() string {
 	return memory
 }
 
-// availableBytes is what the kernel could give to programs without swapping, proc(5).
+// availableBytes is the memory that is available without swapping (proc(5)).
 func availableBytes() uint64 {
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Lock waits until no other test on the server, in whichever process, holds the name, and holds it until release is
-// called or the test ends. "roles" is that of who makes or changes roles.
+// Lock waits until no other test on the server, in any process, has the lock of that name, and holds it until release
+// is called or the test ends. Tests that make or change roles take "roles".
 func Lock(t testing.TB, name string) (release func()) {
 	t.Helper()
 	release, err := acquire(name)
@@ -24,7 +24,7 @@ func Lock(t testing.TB, name string) (release func()) {
 
 // acquire takes an advisory lock on a connection of its own, which ends with it.
 func acquire(name string) (release func(), err error) {
-	ctx := context.Background() // whoever holds it may build a large database first
+	ctx := context.Background() // the holder may build a large database first
 	conn, err := pgx.Connect(ctx, databaseNamed("postgres").DSN("postgres", ""))
 	if err != nil {
 		return nil, err

@@ -1,13 +1,12 @@
 //go:build unix
 
-// Package pgtest gives tests a real PostgreSQL: one server for a whole run or for a package, a database of its own for
-// each test.
+// Package pgtest gives tests a real PostgreSQL: one server for a run or for a package, and a database for each test.
 //
-// A run of all packages starts one server and names its folder in [ClusterVariable] (package test/run does). Without
-// that, as under plain `go test`, each package starts a server of its own. It trusts every user on its unix socket,
-// whose folder is private to the user it runs as, and asks for SCRAM passwords on 127.0.0.1. It ends with the process
-// that started it, on Linux even when that is killed. Roles belong to the whole server: tests that make some share them
-// with the tests of other packages (see [Lock]). Import it from _test files only.
+// A run of all packages starts one server and passes its folder in [ClusterVariable] (package test/run does).
+// Otherwise, as with plain `go test`, each package starts its own. The server trusts every user on its unix socket,
+// whose folder is private to the user it runs as, and requires SCRAM passwords on 127.0.0.1. It ends with the process
+// that started it, on Linux even if that is killed. Roles belong to the whole server: tests that make roles share them
+// with tests of other packages (see [Lock]). Import it from _test files only.
 package pgtest
 
 import (
@@ -24,31 +23,32 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/pgcluster"
 )
 
-// server is that of the tests of this process.
+// server is the server of this process's tests.
 var server *Server
 
-// Main runs the package's tests with a server: that of the run, or one of its own. A machine without PostgreSQL fails:
-// it is no reason to skip.
+// Main runs the package's tests with a server: that of the run, or one of its own. Without PostgreSQL on the machine
+// the tests fail; they are not skipped.
 func Main(m *testing.M) { os.Exit(run(m, os.Getenv(ClusterVariable))) }
 
-// MainAlone is Main for packages whose tests change what belongs to the whole server, as the rights of roles and
+// MainAlone is Main for packages whose tests change properties of the whole server, such as rights of roles and
 // settings: no other package uses their server.
 func MainAlone(m *testing.M) { os.Exit(run(m, "")) }
 
-// atEnd is what is to be done when all tests are over and the server is still there.
+// atEnd are the functions to call after all tests, while the server still runs.
 var (
 	atEndMu sync.Mutex
 	atEnd   []func() error
 )
 
-// AtEnd has f called when all tests of this process are over, before their server stops. An error fails the run.
+// AtEnd registers a function to call when all tests of this process are over, before their server stops. Its error
+// fails the run.
 func AtEnd(f func() error) {
 	atEndMu.Lock()
 	defer atEndMu.Unlock()
 	atEnd = append(atEnd, f)
 }
 
-// end does what is to be done after the tests, and returns the exit code.
+// end calls these functions, and returns the exit code.
 func end(code int) int {
 	for _, f := range slices.Backward(atEnd) {
 		if err := f(); err != nil {
@@ -76,7 +76,7 @@ func run(m *testing.M, shared string) int {
 		}
 		return code
 	}
-	// Within the folder of the run, if there is one: that goes away with the run, also when this process is killed.
+	// Inside the folder of the run, if there is one: it is removed with the run, also if this process is killed.
 	dir, err := folderIn(os.Getenv(ClusterVariable))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "pgtest:", err)
@@ -107,11 +107,11 @@ func TCPPort() int { return server.Port }
 // LogFile is where the server writes its log.
 func LogFile() string { return server.LogFile }
 
-// Binaries are those of the running server: psql and pg_dump are often in the same folder.
+// Binaries are those of the running server; psql and pg_dump are often in the same folder.
 func Binaries() pgcluster.Binaries { return server.Binaries }
 
-// Client returns the path of a client program, and whether it is that of the running server's version: the one beside the
-// server, else one in PATH. A machine without it fails.
+// Client returns the path of a client program, and whether its version is that of the running server: the one beside
+// the server, else one in PATH. If there is none, the test fails.
 func Client(t testing.TB, name string) (path string, same bool) {
 	t.Helper()
 	if path = filepath.Join(Binaries().Dir, name); isExecutable(path) {

@@ -12,16 +12,16 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/pgcluster"
 )
 
-// ClusterVariable is the environment variable that names the folder of a server which all packages of a run share.
+// ClusterVariable is the environment variable with the folder of the server that all packages of a run share.
 const ClusterVariable = "PGCONSENT_TEST_CLUSTER"
 
-// Server says where a running server is. In the folder of a shared one it is kept as JSON.
+// Server describes a running server. The folder of a shared one has it as JSON.
 type Server struct {
 	Binaries  pgcluster.Binaries
 	SocketDir string
 	Port      int // of the unix socket and of 127.0.0.1
 	LogFile   string
-	// a copy of the data folder as it was before any test: packages that need a server of their own begin with it
+	// a copy of the data folder from before any test: packages that need a server of their own start with it
 	Initial string
 }
 
@@ -34,7 +34,7 @@ type Running struct {
 
 const serverFile = "server.json"
 
-// StartServer starts a server for tests in dir. Initial is a data folder to begin with a copy of; "": initdb makes one.
+// StartServer starts a server for tests in dir. It begins with a copy of the data folder initial; "": with initdb.
 func StartServer(ctx context.Context, dir, initial string) (*Running, error) {
 	if err := os.Chmod(dir, 0o711); err != nil { // the server may run as another user
 		return nil, err
@@ -49,7 +49,7 @@ func StartServer(ctx context.Context, dir, initial string) (*Running, error) {
 	}, nil
 }
 
-// StartShared starts a server for all packages of a run. What it returns for [ClusterVariable] is dir.
+// StartShared starts a server for all packages of a run; [ClusterVariable] is to be set to dir.
 func StartShared(ctx context.Context, dir string) (*Running, error) {
 	first, err := StartServer(ctx, dir, "")
 	if err != nil {
@@ -81,7 +81,8 @@ func StartShared(ctx context.Context, dir string) (*Running, error) {
 func settings(dir, initial string) pgcluster.Config {
 	return pgcluster.Config{
 		Dir: dir, TCP: true, NoSync: true, Initial: initial,
-		// Of two databases one that is analysed meanwhile has other plans: twins are compared, and so are costs.
+		// No autovacuum: of two equal databases the one that was analysed has other plans, and tests compare plans and
+		// costs.
 		Settings: map[string]string{
 			"max_connections": "400", "max_worker_processes": "16", "shared_buffers": "128MB", "autovacuum": "off",
 			"max_wal_size": "4GB", "checkpoint_timeout": "1h",
@@ -89,7 +90,7 @@ func settings(dir, initial string) pgcluster.Config {
 	}
 }
 
-// Stop ends the server at once, as nobody needs its data any more, and removes them.
+// Stop stops the server at once and removes its data.
 func (r *Running) Stop() {
 	_ = r.cluster.StopNow()
 	if home := filepath.Dir(r.cluster.DataDir); !strings.HasPrefix(home, r.dir) {
@@ -97,7 +98,7 @@ func (r *Running) Stop() {
 	}
 }
 
-// join finds the server that another process has started in dir.
+// join returns the server that another process has started in dir.
 func join(dir string) (*Server, error) {
 	text, err := os.ReadFile(filepath.Join(dir, serverFile))
 	if err != nil {
@@ -107,7 +108,7 @@ func join(dir string) (*Server, error) {
 	return &s, json.Unmarshal(text, &s)
 }
 
-// initialised is the data folder to begin with that the run's server has, "" without such a run.
+// initialised returns the initial data folder of the run's server, "" outside of a run.
 func initialised(dir string) string {
 	if dir == "" {
 		return ""

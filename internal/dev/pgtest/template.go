@@ -14,30 +14,29 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Build fills a database, as the superuser. It must close what else it opens.
+// Build fills a database, as the superuser. It must close other connections that it opens.
 type Build func(ctx context.Context, conn *pgx.Conn) error
 
 type template struct {
 	key    string
-	shared bool // other processes find it by its key
+	shared bool // other processes use it, too
 
 	once   sync.Once
 	name   string
-	rights []string // on the database itself: CREATE DATABASE does not copy them
+	rights []string // rights on the database, which CREATE DATABASE does not copy
 	err    error
 }
 
 var templates sync.Map // key → *template
 
-// Template makes a database as build leaves it. Build runs once per package run and name, on a database that the others
-// are copied from, while no other build of the run runs: roles belong to all.
+// Template returns a copy of the database that build makes. Build runs once per process and name, while no other build
+// of the run runs, since roles belong to all.
 func Template(t testing.TB, name string, build Build) *DB {
 	t.Helper()
 	return copyOf(t, templateOf(name, false), emptyTemplate, build)
 }
 
-// Temporary is Template for what nobody asks for again when t is over: the template, and those made of it, are dropped
-// then.
+// Temporary is Template for what no other test needs: the template and its copies are dropped when t is over.
 func Temporary(t testing.TB, name string, build Build) *DB {
 	t.Helper()
 	t.Cleanup(func() {
@@ -55,16 +54,16 @@ func Temporary(t testing.TB, name string, build Build) *DB {
 	return copyOf(t, templateOf(name, false), emptyTemplate, build)
 }
 
-// Shared is Template for what several packages have in common: where they share a server, the first that asks builds it
-// for all. Key must tell all that build depends on, besides the code.
+// Shared is Template for several packages: if they share a server, the first to ask builds it for all. key must
+// identify everything that build depends on, besides the code.
 func Shared(t testing.TB, key string, build Build) *DB {
 	t.Helper()
 	return copyOf(t, templateOf("shared "+key, true), emptyTemplate, build)
 }
 
-// Extend makes db, the copy of a template, what build makes of it. For each key that is done once, to a copy of the
-// template that db is a copy of from then on. A database that may have been changed, or that is no copy, is left as it
-// is: Extend returns false.
+// Extend applies build to db, the copy of a template. For each key that is done once, on a copy of the template, of
+// which db is a copy from then on. A database that may have been changed, or is no copy, stays as it is: Extend returns
+// false.
 func (db *DB) Extend(key string, build Build) bool {
 	c := db.copied
 	if c == nil {
@@ -79,7 +78,7 @@ func (db *DB) Extend(key string, build Build) bool {
 	from := c.from
 	further := templateOf(from.key+"\n"+key, from.shared)
 	further.make(c.t, from, build)
-	if c.made { // somebody has looked at it
+	if c.made { // it exists already
 		if err := admin("DROP DATABASE " + db.Name + " WITH (FORCE)"); err != nil {
 			c.t.Fatalf("drop database: %v", err)
 		}
@@ -89,8 +88,8 @@ func (db *DB) Extend(key string, build Build) bool {
 	return true
 }
 
-// UnchangedTemplate names what db is an untouched copy of, so that what was found out about another copy is true of it as well; ""
-// where it may have been changed, or is no copy.
+// UnchangedTemplate returns the template that db is an unchanged copy of, so that facts about another copy hold for it
+// as well; "" if it may have been changed, or is no copy.
 func (db *DB) UnchangedTemplate() string {
 	if db.copied == nil {
 		return ""
@@ -103,7 +102,7 @@ func (db *DB) UnchangedTemplate() string {
 	return db.copied.from.key
 }
 
-// Template is the name of the database that db is a copy of, "" if it is none.
+// Template returns the template that the database is a copy of, "" if it is none.
 func (db *DB) Template() string {
 	if db.copied == nil {
 		return ""
@@ -113,8 +112,8 @@ func (db *DB) Template() string {
 	return db.copied.from.name
 }
 
-// AlteredVariable is the environment variable that says, with any value, that the code under test is not that of the
-// other packages of the run: it gets and leaves no shared templates.
+// AlteredVariable is an environment variable that says, with any value, that the code under test differs from that of
+// the other packages of the run: it must not use or leave shared templates.
 const AlteredVariable = "PGCONSENT_TEST_ALTERED"
 
 func templateOf(key string, shared bool) *template {
@@ -122,7 +121,7 @@ func templateOf(key string, shared bool) *template {
 	return v.(*template)
 }
 
-// emptyTemplate is the template of what is built from nothing.
+// emptyTemplate is the template of databases that are built from scratch.
 var emptyTemplate = &template{name: "template0"}
 
 func copyOf(t testing.TB, tmpl, from *template, build Build) *DB {
@@ -160,7 +159,7 @@ func (tmpl *template) build(from *template, build Build) error {
 		} else if there {
 			return tmpl.readRights()
 		}
-		if err := admin("DROP DATABASE IF EXISTS " + tmpl.name); err != nil { // whoever built it was killed
+		if err := admin("DROP DATABASE IF EXISTS " + tmpl.name); err != nil { // its builder was killed
 			return err
 		}
 	}
@@ -173,10 +172,10 @@ func (tmpl *template) build(from *template, build Build) error {
 	return tmpl.readRights()
 }
 
-// builtMark is the comment of a template that its build has finished.
+// builtMark is the comment of a finished template.
 const builtMark = "whole"
 
-// copyTo makes a database that is a copy, with the rights on it.
+// copyTo makes a copy, with the rights on it.
 func (tmpl *template) copyTo(name string) error {
 	if err := create(name, tmpl.name); err != nil {
 		return err
@@ -193,8 +192,7 @@ func (tmpl *template) copyTo(name string) error {
 	return admin(sql)
 }
 
-// readRights reads who but the owner has rights on the database, where somebody has changed those that a new database
-// has.
+// readRights reads which roles besides the owner have rights on the database, if they differ from the default.
 func (tmpl *template) readRights() error {
 	return onAdmin(func(ctx context.Context, conn *pgx.Conn) error {
 		rows, err := conn.Query(ctx, `SELECT pg_catalog.format('%s TO %s%s', x.privilege_type,
@@ -232,7 +230,7 @@ func isBuilt(name string) (there bool, err error) {
 	return there, err
 }
 
-// dropTemplates drops those that nobody will copy any more when this process has ended.
+// dropTemplates drops those that no other process uses.
 func dropTemplates() error {
 	var err error
 	templates.Range(func(_, v any) bool {

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// Attributes are what an agent's credential is worth, as the configuration takes them: the text of each value, and a list
-// as PostgreSQL writes an array.
+// Attributes are the attributes of an agent's credential, as the configuration takes them: each value as text, a list
+// as a PostgreSQL array.
 type Attributes map[string]string
 
-// UnmarshalYAML takes scalars and lists of scalars.
+// UnmarshalYAML reads scalars and lists of scalars.
 func (a *Attributes) UnmarshalYAML(decode func(any) error) error {
 	var written map[string]any
 	if err := decode(&written); err != nil {

@@ -1,7 +1,6 @@
-// Package world reads worlds: examples with a schema, its data, the policy that protects it and a guided tour.
+// Package world reads worlds: examples with a schema, data, the policy that protects it and a guided tour.
 //
-// A world is data. Nothing here or elsewhere in the engine knows one by name; what a world needs, its files say. Loading
-// is all or nothing, and gives the same rows on every machine.
+// A world is data: no code knows one by name. Loading is all or nothing, and gives the same rows on every machine.
 package world
 
 import (
@@ -26,18 +25,18 @@ import (
 
 // World is one example.
 type World struct {
-	Name   string // also of its database
+	Name   string // also the name of its database
 	Title  string
 	Owner  string  // the role that owns the database
-	Agents []Agent // at least one; the first is the default one
+	Agents []Agent // at least one; the first is the default
 	Tour   *Tour   // nil: it has none
-	Policy string  // the file of its policy
-	Dir    string  // of its files; "": it came with pgconsent
+	Policy string  // path of its policy
+	Dir    string  // folder of its files; "": embedded in the program
 
-	// Consents is a query whose rows are the relationships that the consent registry begins with: subject, stream. "": none.
+	// Consents is a query for the relationships that the consent registry begins with: subject and stream. "": none.
 	Consents string
 
-	// Subjects is a query for the ids of some of the persons whom the data speak of: the demo gives each a token. "": none.
+	// Subjects is a query for ids of persons in the data: the demo makes a token for each. "": none.
 	Subjects string
 
 	files fs.FS
@@ -53,9 +52,9 @@ type Agent struct {
 type Tour struct {
 	Version int    `yaml:"version"`
 	Steps   []Step `yaml:"steps"`
-	Restore string `yaml:"restore"` // undoes, as the owner, what the steps changed
+	Restore string `yaml:"restore"` // undoes, as the owner, the changes of the steps
 
-	RestoreConsents []Consent `yaml:"restore_consents"` // and these what they changed in the consent registry
+	RestoreConsents []Consent `yaml:"restore_consents"` // undo the changes in the consent registry
 }
 
 // Consent is a change in the consent registry, made by its subject.
@@ -79,7 +78,7 @@ type Step struct {
 	Expect  string   `yaml:"expect"`  // "3 rows", "error 42501", "error", or the one value of the answer; "": anything
 }
 
-// databaseName makes a name for the database of a folder's.
+// databaseName makes a database's name of a folder's.
 func databaseName(folder string) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '_' {
@@ -93,12 +92,12 @@ func databaseName(folder string) string {
 	return name[:min(len(name), 31)]
 }
 
-// agentName is what the configuration takes for one.
+// agentName is what the configuration accepts.
 var agentName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$`)
 
 var validName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,30}$`)
 
-// List names the embedded worlds.
+// List returns the names of the embedded worlds.
 func List() []string {
 	entries, err := fs.ReadDir(worlds.Files, ".")
 	if err != nil {
@@ -114,7 +113,7 @@ func List() []string {
 	return names
 }
 
-// Get returns an embedded world by name, or the one in a folder if name has a path separator, or is . or ..
+// Get returns an embedded world by name, or the world in a folder if name has a path separator or is . or ..
 func Get(name string) (*World, error) {
 	if strings.ContainsRune(name, filepath.Separator) || name == "." || name == ".." {
 		abs, err := filepath.Abs(name)
@@ -233,9 +232,9 @@ func invalidWorld(name, format string, args ...any) error {
 // File returns the text of one of the world's files.
 func (w *World) File(name string) ([]byte, error) { return fs.ReadFile(w.files, name) }
 
-// Load fills the database that conn, a superuser's connection, is on. It makes the owner's role if that is missing
-// (without a password), gives it the database, and loads as that role in one transaction. Progress, which may be nil,
-// hears what is being done.
+// Load fills the database of conn, a superuser's connection. It makes the owner's role if that is missing (without a
+// password), makes it the owner of the database, and loads as that role in one transaction. progress, which may be nil,
+// is called for each step.
 func (w *World) Load(ctx context.Context, conn *pgx.Conn, progress func(string)) error {
 	owner := pgx.Identifier{w.Owner}.Sanitize()
 	for _, sql := range []string{
@@ -257,8 +256,7 @@ func (w *World) Load(ctx context.Context, conn *pgx.Conn, progress func(string))
 	return w.analyze(ctx, conn)
 }
 
-// LoadAsOwner fills the database that conn, the connection of its owner, is on, as Load does; what [World.Extend] does
-// has been done.
+// LoadAsOwner is Load over a connection of the owner; [World.Extend] must have run before.
 func (w *World) LoadAsOwner(ctx context.Context, conn *pgx.Conn, progress func(string)) error {
 	if err := w.fill(ctx, conn, "BEGIN", progress); err != nil {
 		return err
@@ -266,7 +264,7 @@ func (w *World) LoadAsOwner(ctx context.Context, conn *pgx.Conn, progress func(s
 	return w.analyze(ctx, conn)
 }
 
-// Extend runs extensions.sql, if the world has one, as a role that may.
+// Extend runs extensions.sql, if the world has one, as a role with the rights to do so.
 func (w *World) Extend(ctx context.Context, conn *pgx.Conn) error {
 	text, err := w.File("extensions.sql")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -306,7 +304,8 @@ func (w *World) fill(ctx context.Context, conn *pgx.Conn, begin string, progress
 	return nil
 }
 
-// textPosition is the line and column of an error in reading SQL; of one in running it the server does not say where it is.
+// textPosition is the line and column of a syntax error in SQL; for errors during execution the server does not report
+// it.
 func textPosition(text string, err error) string {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) || pg.Position <= 0 {
@@ -330,13 +329,13 @@ func (w *World) analyze(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// run sends text that may hold several statements.
+// run sends text that may have several statements.
 func run(ctx context.Context, conn *pgx.Conn, text string) error {
 	_, err := conn.PgConn().Exec(ctx, text).ReadAll()
 	return err
 }
 
-// AttributeNames are the attributes the world's agents have, sorted.
+// AttributeNames returns the names of attributes that the world's agents have, sorted.
 func (w *World) AttributeNames() []string {
 	names := map[string]bool{}
 	for _, a := range w.Agents {

@@ -10,14 +10,14 @@ import (
 
 const tagAIR = "air"
 
-// Interaction is what an application tells of a message.
+// Interaction is what an application reports about a message.
 type Interaction struct {
-	UserID      string `json:"user_id,omitempty" minLength:"1" maxLength:"256" doc:"Who sent it. Default: the caller, if that is a user."`
-	ChannelID   string `json:"channel_id" minLength:"1" maxLength:"256" doc:"Where. Each channel counts for itself."`
-	ChannelType string `json:"channel_type,omitempty" maxLength:"64" doc:"api: it is tracked; another one: it is not. Default: as the channel's id tells."`
+	UserID      string `json:"user_id,omitempty" minLength:"1" maxLength:"256" doc:"The user who sent the message. Default: the caller, if that is a user."`
+	ChannelID   string `json:"channel_id" minLength:"1" maxLength:"256" doc:"The channel. Each channel is counted by itself."`
+	ChannelType string `json:"channel_type,omitempty" maxLength:"64" doc:"Only channels of type api are tracked. Default: inferred from the channel's id."`
 }
 
-// Interactions is a session.
+// Interactions is what is known of a session.
 type Interactions struct {
 	UserID            string      `json:"user_id"`
 	ChannelID         string      `json:"channel_id"`
@@ -29,7 +29,7 @@ type Interactions struct {
 
 // InteractionsQuery names a session.
 type InteractionsQuery struct {
-	UserID    string `query:"user_id" minLength:"1" maxLength:"256" doc:"Whose. Default: the caller, if that is a user."`
+	UserID    string `query:"user_id" minLength:"1" maxLength:"256" doc:"The user. Default: the caller, if that is a user."`
 	ChannelID string `query:"channel_id" required:"true" minLength:"1" maxLength:"256"`
 }
 
@@ -37,7 +37,7 @@ type (
 	interactionRequest struct{ Body Interaction }
 	reminderAnswer     struct {
 		Body struct {
-			Reminder *string `json:"reminder" doc:"What the user should be told now; null: nothing."`
+			Reminder *string `json:"reminder" doc:"The reminder to show to the user now; null: none."`
 		}
 	}
 	interactionsAnswer struct{ Body Interactions }
@@ -48,13 +48,14 @@ type (
 	}
 )
 
-// airResource leaves no record of its calls: what it is told is kept in memory and nowhere else.
+// airResource adds the operations of interactions. Their calls are not recorded: what they report is kept in memory and
+// nowhere else.
 func airResource(s *Server) {
 	roles := []identity.Role{identity.Subject, identity.System, identity.Agent}
 	add(s, Operation{ID: "air-interaction", Method: http.MethodPost, Path: "/v1/air/interactions", Tag: tagAIR,
 		Roles: roles, Silent: true, Summary: "A user has sent a message",
-		Description: "Returns the reminder that is due with this message, once a session. An agent's reports " +
-			"count for themselves, and it sees no others."},
+		Description: "Returns the reminder if it is due with this message, once a session. What an agent reports " +
+			"is counted apart, and it sees no other sessions."},
 		func(_ context.Context, c *Call, in *interactionRequest) (*reminderAnswer, error) {
 			out := &reminderAnswer{}
 			text, err := s.Service.Interaction(c.Caller, in.Body.UserID, in.Body.ChannelID, in.Body.ChannelType)

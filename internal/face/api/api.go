@@ -35,8 +35,8 @@ type Config struct {
 	Verifier identity.Verifier
 	Log      *slog.Logger // nil: nothing is logged
 
-	// Report makes the report to a data subject; Decisions are the newest records before a number (0: any), newest
-	// first. Nil: not here.
+	// Report makes the report to a data subject. Decisions returns the newest records before a number (0: any), newest
+	// first. Where they are nil, the operations are not available.
 	Report    func(ctx context.Context, c identity.Caller, subject string, data bool) (*dsar.Report, error)
 	Decisions func(ctx context.Context, database string, before uint64, most int) ([]audit.Record, error)
 
@@ -45,7 +45,7 @@ type Config struct {
 	Timeout   time.Duration // of a call; 0: 30 s
 }
 
-// The bounds of a request.
+// The limits of a request.
 const (
 	maxBody    = 64 << 10
 	maxQuery   = 8 << 10
@@ -53,18 +53,18 @@ const (
 	bodyWithin = 10 * time.Second
 )
 
-// Server is the face. It is an http.Handler for /v1/ and /openapi.json.
+// Server is the HTTP API. It is an http.Handler for /v1/ and /openapi.json.
 type Server struct {
 	Config
 	mux      *http.ServeMux
 	api      huma.API
 	document []byte
-	callers  *rateLimiter // by who they are
-	peers    *rateLimiter // who have shown no valid token, by address
+	callers  *rateLimiter // rate limits by caller
+	peers    *rateLimiter // rate limits of calls without a valid token, by address
 	running  chan struct{}
 }
 
-// New makes the face with all its resources.
+// New makes the API with all its resources.
 func New(c Config) (*Server, error) {
 	if c.Service == nil || c.Verifier == nil || c.Service.Record == nil {
 		return nil, errors.New("api: Config.Service, Service.Record and Config.Verifier are required")
@@ -95,11 +95,11 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// resources are the parts of the face, one file each.
+// resources add the operations of the API, one file each.
 var resources = []func(*Server){consentResource, privacyResource, generalizeResource, contextsResource,
 	reportResource, airResource}
 
-// document is the frame of /openapi.json.
+// document returns the frame of /openapi.json, without the operations.
 func document() huma.Config {
 	schemas := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
 	return huma.Config{
@@ -107,8 +107,8 @@ func document() huma.Config {
 			OpenAPI: "3.1.0",
 			Info: &huma.Info{
 				Title: "pgconsent", Version: "1",
-				Description: "Consents of data subjects, and what was done with their data. Every call needs a " +
-					"bearer token; what it may do depends on the token's role. Errors are problem JSON with a stable code.",
+				Description: "Consents of data subjects, and how their data were used. Every call needs a " +
+					"bearer token, whose role decides what is allowed. Errors are problem JSON with a stable code.",
 				License: &huma.License{Name: "Apache 2.0", Identifier: "Apache-2.0"},
 			},
 			Servers: []*huma.Server{{URL: "/", Description: "Where this document is."}},
@@ -126,7 +126,7 @@ func document() huma.Config {
 	}
 }
 
-// Call is one call on its way.
+// Call is a call in progress.
 type Call struct {
 	Caller    identity.Caller
 	operation string
@@ -138,7 +138,7 @@ type Call struct {
 	answer    *answer
 }
 
-// About notes the persons that the call is about, for its record.
+// About adds the persons that the call is about to its record.
 func (c *Call) About(ids ...string) { c.about = append(c.about, ids...) }
 
 type callKey struct{}
@@ -168,7 +168,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	now := time.Now()
 	caller, err := s.verify(r)
 	if err != nil {
-		// The body is not read: nobody sends much who may send nothing.
+		// The body is not read: a caller without a valid token shall not send much.
 		h.Set("Connection", "close")
 		if !s.peers.allow(clientAddress(r), now) {
 			tooMany(w)
@@ -195,7 +195,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer.send(w)
 }
 
-// verify tells who calls.
+// verify returns the caller whom the bearer token stands for.
 func (s *Server) verify(r *http.Request) (identity.Caller, error) {
 	token, ok := identity.Bearer(r.Header)
 	if !ok || len(token) > 16<<10 {
@@ -204,7 +204,8 @@ func (s *Server) verify(r *http.Request) (identity.Caller, error) {
 	return s.Verifier.Verify(r.Context(), token)
 }
 
-// run answers into a. A panic is an answer as well; its value may quote data, so that only its type is logged.
+// run handles the request and writes into a. A panic becomes an error answer; its value may quote data, so that only
+// its type is logged.
 func (s *Server) run(a *answer, r *http.Request, w http.ResponseWriter) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -228,15 +229,15 @@ func (s *Server) run(a *answer, r *http.Request, w http.ResponseWriter) {
 	handler.ServeHTTP(a, r)
 }
 
-// CanonicalPath tells whether a request names a resource in the one way there is. A multiplexer sends whoever writes a path
-// with // or .. to the path that it means, before anybody has asked for a token.
+// CanonicalPath reports whether the path of a request is written in canonical form. A multiplexer redirects paths with
+// // or .. before anybody has asked for a token.
 func CanonicalPath(r *http.Request) bool {
 	given := r.URL.Path
 	clean := path.Clean("/" + given)
 	return given == clean || given == clean+"/" && clean != "/" || given == "*"
 }
 
-// unknown answers what is no operation.
+// unknown answers a request that matches no operation.
 func (s *Server) unknown(a *answer, r *http.Request) {
 	var others []string
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete} {
@@ -255,15 +256,16 @@ func (s *Server) unknown(a *answer, r *http.Request) {
 		return
 	}
 	newProblem(http.StatusNotFound, sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonSyntax, "there is no such resource").
-		WithHint("GET /openapi.json lists those there are.")).write(a)
+		WithHint("GET /openapi.json lists the resources.")).write(a)
 }
 
 func noSuchMethod() *sqlstate.Error {
-	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonSyntax, "this resource does not take the method").
-		WithHint("The header Allow names those it takes.")
+	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonSyntax, "this resource does not support the method").
+		WithHint("The header Allow lists the methods that it supports.")
 }
 
-// readRequest reads the request and refuses what two readers could understand differently, or what is there to wear one out.
+// readRequest reads the request. It refuses requests that two readers could understand differently, and those that are
+// too large.
 func readRequest(w http.ResponseWriter, r *http.Request) *Problem {
 	wrong := func(status int, code sqlstate.Code, format string, args ...any) *Problem {
 		return newProblem(status, sqlstate.New(code, sqlstate.ReasonSyntax, format, args...))
@@ -301,7 +303,7 @@ func readRequest(w http.ResponseWriter, r *http.Request) *Problem {
 		return tooLarge()
 	}
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyWithin)) // where there is no such thing, the server's own timeout holds
+	_ = control.SetReadDeadline(time.Now().Add(bodyWithin)) // without support for deadlines the server's own timeout applies
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	_ = control.SetReadDeadline(time.Time{})
 	if err != nil {
@@ -327,7 +329,7 @@ func readRequest(w http.ResponseWriter, r *http.Request) *Problem {
 		charset != "" && !strings.EqualFold(charset, "utf-8") {
 		return wrong(http.StatusUnsupportedMediaType, sqlstate.FeatureNotSupported, "the body is not application/json")
 	}
-	r.Header.Set("Content-Type", kind) // the library knows it in small letters alone
+	r.Header.Set("Content-Type", kind) // the library compares in lower case
 	if err := strictjson.Check(body, strictjson.Depth); err != nil {
 		code := sqlstate.InvalidParameterValue
 		if !utf8.Valid(body) {
@@ -341,7 +343,7 @@ func readRequest(w http.ResponseWriter, r *http.Request) *Problem {
 	return nil
 }
 
-// record writes that there was a call, before anything of its answer is sent.
+// record writes the audit record of the call, before any byte of the answer is sent.
 func (s *Server) record(ctx context.Context, call *Call, a *answer) error {
 	if call.silent {
 		return nil
@@ -381,7 +383,7 @@ func tooMany(w http.ResponseWriter) {
 		"too many calls").WithHint("Wait a second, and call less often.")).write(w)
 }
 
-// clientAddress is where a call comes from, without the port.
+// clientAddress is the address that a call comes from, without the port.
 func clientAddress(r *http.Request) string {
 	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
 		return host
@@ -396,7 +398,7 @@ func cause(err error) string {
 	return ""
 }
 
-// answer is what is sent once the call is recorded.
+// answer buffers an answer until the call is recorded.
 type answer struct {
 	header http.Header
 	status int

@@ -13,44 +13,44 @@ import (
 
 const tagConsent = "consent"
 
-// ConsentStatus is where the relationship of a user stands.
+// ConsentStatus is the state of a user's relationship.
 type ConsentStatus struct {
 	UserID       string       `json:"user_id"`
 	Stream       string       `json:"stream,omitempty" enum:"TEMPORARY,PARTNERED,ANONYMOUS" doc:"Left out of a consent without stream."`
-	Categories   []string     `json:"categories" doc:"Of what is in force; empty where nothing is."`
+	Categories   []string     `json:"categories" doc:"The categories of the active consent; empty if there is none."`
 	GrantedAt    *time.Time   `json:"granted_at" doc:"Null where nothing was granted."`
 	ExpiresAt    *time.Time   `json:"expires_at" doc:"Null where nothing expires."`
 	LastModified *time.Time   `json:"last_modified" doc:"When the last record was made; null where nothing is recorded."`
 	State        string       `json:"state" enum:"none,requested,given,refused,withdrawn,revoked,expired" doc:"In the words of the Data Privacy Vocabulary; none: nothing is recorded."`
 	Active       bool         `json:"active" doc:"Whether it is a ground for processing now."`
 	Purposes     []string     `json:"purposes"`
-	Decay        string       `json:"decay,omitempty" enum:"kept,aggregated,unidentified,anonymous" doc:"How far older data have gone on their way to anonymity."`
-	Task         *ConsentTask `json:"task,omitempty" doc:"The partnership that is asked for and not decided yet."`
+	Decay        string       `json:"decay,omitempty" enum:"kept,aggregated,unidentified,anonymous" doc:"How far older data have been anonymised."`
+	Task         *ConsentTask `json:"task,omitempty" doc:"The requested partnership that waits for a decision."`
 }
 
-// ConsentTask is a partnership that waits for the agent's side.
+// ConsentTask is a requested partnership that waits for the agent's side.
 type ConsentTask struct {
 	ID         string    `json:"id"`
 	UserID     string    `json:"user_id"`
 	Stream     string    `json:"stream" enum:"PARTNERED"`
 	Categories []string  `json:"categories"`
 	Status     string    `json:"status" enum:"pending"`
-	DueAt      time.Time `json:"due_at" doc:"Until when it can be decided. Then it lapses."`
-	Decisions  []string  `json:"decisions" doc:"What the agent's side can decide."`
+	DueAt      time.Time `json:"due_at" doc:"The deadline of the decision; then the request lapses."`
+	Decisions  []string  `json:"decisions" doc:"The possible decisions."`
 }
 
-// ConsentChange is what became of a change.
+// ConsentChange is the result of a change.
 type ConsentChange struct {
 	ConsentStatus
-	Record   int64 `json:"record" doc:"The number of the record that was made; 0: it was so before."`
-	Repeated bool  `json:"repeated" doc:"It was done before, by a call with the same key."`
+	Record   int64 `json:"record" doc:"The number of the new record; 0: nothing had to be changed."`
+	Repeated bool  `json:"repeated" doc:"A call with the same key has made this change before."`
 }
 
 // ConsentGrant is one consent of a user.
 type ConsentGrant struct {
 	ConsentStatus
-	Grantee string `json:"grantee" doc:"To whom; *: to everybody."`
-	Scope   string `json:"scope" doc:"About what; *: everything."`
+	Grantee string `json:"grantee" doc:"The grantee; *: everybody."`
+	Scope   string `json:"scope" doc:"What the consent is about; *: everything."`
 }
 
 // ConsentEvent is a record of the registry.
@@ -59,16 +59,16 @@ type ConsentEvent struct {
 	Record    int64     `json:"record"`
 	Timestamp time.Time `json:"timestamp"`
 	Event     string    `json:"event"`
-	Grantor   string    `json:"grantor,omitempty" doc:"Whose will it is: the user or a guardian."`
-	By        ByWhom    `json:"by" doc:"Who had it recorded."`
+	Grantor   string    `json:"grantor,omitempty" doc:"Who decided: the user or a guardian."`
+	By        ByWhom    `json:"by" doc:"The caller who had it recorded."`
 	Via       string    `json:"via,omitempty"`
 	Guardian  string    `json:"guardian,omitempty"`
 	Reason    string    `json:"reason,omitempty"`
 	Evidence  string    `json:"evidence,omitempty"`
-	Erased    bool      `json:"erased" doc:"The user was erased: nobody can read who it was."`
+	Erased    bool      `json:"erased" doc:"The user was erased and cannot be identified any more."`
 }
 
-// ByWhom is a party.
+// ByWhom is a party that acts.
 type ByWhom struct {
 	Role string `json:"role"`
 	ID   string `json:"id,omitempty"`
@@ -112,7 +112,7 @@ func consentEvent(r consent.Record) ConsentEvent {
 	return e
 }
 
-// timeOrNil is null for a time that is not set.
+// timeOrNil returns nil for a time that is not set.
 func timeOrNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -121,9 +121,9 @@ func timeOrNil(t time.Time) *time.Time {
 	return &t
 }
 
-// UserQuery is the user that is asked about.
+// UserQuery names the user that a call is about.
 type UserQuery struct {
-	UserID string `query:"user_id" minLength:"1" maxLength:"512" doc:"Whose. Default: the caller's own, if that is a user."`
+	UserID string `query:"user_id" minLength:"1" maxLength:"512" doc:"The user. Default: the caller, if that is a user."`
 }
 
 type (
@@ -158,18 +158,18 @@ type (
 	}
 )
 
-// Paged is how a list is asked for.
+// Paged has the parameters of a list in pages.
 type Paged struct {
 	After int64 `query:"after" minimum:"0" default:"0" doc:"Only records with a greater number."`
 	Limit int   `query:"limit" minimum:"1" maximum:"200" default:"50" doc:"How many at most."`
 }
 
-// Whose is the part of a body that says whose consent it is.
+// Whose is the part of a body that names the user.
 type Whose struct {
-	UserID string `json:"user_id,omitempty" minLength:"1" maxLength:"512" doc:"Whose. Default: the caller's own, if that is a user."`
+	UserID string `json:"user_id,omitempty" minLength:"1" maxLength:"512" doc:"The user. Default: the caller, if that is a user."`
 }
 
-// Why is the part of a body that explains.
+// Why is the part of a body that gives a reason.
 type Why struct {
 	Reason string `json:"reason,omitempty" maxLength:"10000" doc:"Sealed in the record."`
 }
@@ -178,12 +178,12 @@ type grantRequest struct {
 	Idempotent
 	Body struct {
 		Whose
-		Stream       string   `json:"stream,omitempty" enum:"TEMPORARY,PARTNERED,ANONYMOUS" doc:"TEMPORARY, ANONYMOUS, or PARTNERED, which asks the agent's side. Left out: a consent to a grantee or about a scope."`
+		Stream       string   `json:"stream,omitempty" enum:"TEMPORARY,PARTNERED,ANONYMOUS" doc:"TEMPORARY, ANONYMOUS, or PARTNERED, which needs the agent's approval. Left out: a consent to a grantee or about a scope."`
 		Categories   []string `json:"categories,omitempty" maxItems:"100" doc:"Fewer than the stream allows, never more. Default: all of them."`
 		Purposes     []string `json:"purposes,omitempty" maxItems:"100"`
-		Grantee      string   `json:"grantee,omitempty" minLength:"1" maxLength:"512" doc:"To whom, of a consent without stream. Default: everybody."`
-		Scope        string   `json:"scope,omitempty" minLength:"1" maxLength:"512" doc:"About what, likewise: table:NAME, row:TABLE:KEY or ctx:NAME. Default: everything."`
-		DurationDays int      `json:"duration_days,omitempty" minimum:"1" maximum:"36500" doc:"How long a consent without stream lasts. Default: until it is withdrawn."`
+		Grantee      string   `json:"grantee,omitempty" minLength:"1" maxLength:"512" doc:"The grantee of a consent without a stream. Default: everybody."`
+		Scope        string   `json:"scope,omitempty" minLength:"1" maxLength:"512" doc:"The scope of a consent without a stream: table:NAME, row:TABLE:KEY or ctx:NAME. Default: everything."`
+		DurationDays int      `json:"duration_days,omitempty" minimum:"1" maximum:"36500" doc:"How long a consent without a stream lasts. Default: until it is withdrawn."`
 		Evidence     string   `json:"evidence,omitempty" maxLength:"10000" doc:"What proves it. Sealed in the record."`
 		Why
 	}
@@ -193,8 +193,8 @@ type revokeRequest struct {
 	Idempotent
 	Body *struct {
 		Whose
-		Grantee string `json:"grantee,omitempty" minLength:"1" maxLength:"512" doc:"Of a consent without stream: to whom."`
-		Scope   string `json:"scope,omitempty" minLength:"1" maxLength:"512" doc:"Likewise: about what."`
+		Grantee string `json:"grantee,omitempty" minLength:"1" maxLength:"512" doc:"The grantee of a consent without a stream."`
+		Scope   string `json:"scope,omitempty" minLength:"1" maxLength:"512" doc:"The scope of a consent without a stream."`
 		Why
 	} `required:"false"`
 }
@@ -207,7 +207,7 @@ type userRequest struct {
 	} `required:"false"`
 }
 
-// command is the part that it gives.
+// command makes the command of the request.
 func (r *userRequest) command(do consent.Action) consent.Command {
 	c := consent.Command{Do: do, Request: r.Key}
 	if r.Body != nil {
@@ -237,13 +237,13 @@ type degradeRequest struct {
 type decideRequest struct {
 	Idempotent
 	Body struct {
-		UserID   string `json:"user_id" minLength:"1" maxLength:"512" doc:"Who asks."`
+		UserID   string `json:"user_id" minLength:"1" maxLength:"512" doc:"The user who has asked."`
 		Decision string `json:"decision" enum:"TASK_COMPLETE,REJECT,DEFER" doc:"TASK_COMPLETE, REJECT or DEFER."`
 		Why
 	}
 }
 
-// The roles, as packages operations and consent have them.
+// The roles that operations and package consent allow.
 var (
 	readRoles   = []identity.Role{identity.Subject, identity.Admin, identity.System}
 	changeRoles = []identity.Role{identity.Subject}
@@ -261,21 +261,21 @@ func consentResource(s *Server) {
 		return o
 	}
 	add(s, get(Operation{ID: "consent-status", Path: "/v1/consent/status", Roles: readRoles,
-		Errors: []int{http.StatusGone}, Summary: "Where a consent stands",
+		Errors: []int{http.StatusGone}, Summary: "The state of a consent",
 		Description: "The stream and categories that a user has consented to. 404 ConsentNotFoundError where " +
 			"there is none, 410 ConsentExpiredError, with the consent, where it has expired."}),
 		s.status)
 	add(s, get(Operation{ID: "consent-grants", Path: "/v1/consent/grants", Roles: readRoles, Summary: "All consents of a user",
-		Description: "The relationship and the consents to grantees and about scopes, whatever their state."}), s.grants)
+		Description: "The relationship, and the consents to grantees and about scopes, in any state."}), s.grants)
 	add(s, post(Operation{ID: "consent-grant", Path: "/v1/consent/grant", Roles: changeRoles,
 		Summary: "Grant or change a consent",
-		Also:    map[int]string{http.StatusAccepted: "The agent's side has to agree: task says until when."},
-		Description: "A partnership is asked for: 202 and the task; what held before holds until it is decided. " +
+		Also:    map[int]string{http.StatusAccepted: "The agent's side has to decide: task has the deadline."},
+		Description: "For a partnership the answer is 202 with the task; the present consent stays until the decision. " +
 			"Granting again renews TEMPORARY."}), s.grant)
 	add(s, post(Operation{ID: "consent-revoke", Path: "/v1/consent/revoke",
 		Roles: []identity.Role{identity.Subject, identity.System}, Summary: "Revoke a consent, and begin to delete the data",
-		Description: "When it is answered, no statement that starts shows what the consent has shown. Revoking " +
-			"twice does it once."}), s.revoke)
+		Description: "From the answer on, no new statement shows rows by this consent. A second revocation " +
+			"changes nothing."}), s.revoke)
 	add(s, post(Operation{ID: "consent-erase", Path: "/v1/consent/erase",
 		Roles: []identity.Role{identity.Subject, identity.System}, Summary: "Revoke everything and forget the user",
 		Description: "Ends every consent of the user and destroys the key that opens their records. It cannot be " +
@@ -287,7 +287,7 @@ func consentResource(s *Server) {
 		})
 	add(s, post(Operation{ID: "consent-upgrade", Path: "/v1/consent/upgrade", Roles: changeRoles,
 		Summary: "Ask for a partnership", Status: http.StatusAccepted,
-		Description: "The agent's side decides, or it lapses: task says until when."}),
+		Description: "The agent's side decides before the deadline in task, or the request lapses."}),
 		func(ctx context.Context, c *Call, in *upgradeRequest) (*changeAnswer, error) {
 			command := consent.Command{Do: consent.Upgrade, Request: in.Key}
 			if b := in.Body; b != nil {
@@ -296,35 +296,35 @@ func consentResource(s *Server) {
 			return s.change(ctx, c, command)
 		})
 	add(s, post(Operation{ID: "consent-degrade", Path: "/v1/consent/degrade", Roles: changeRoles,
-		Summary: "Go to a stream that shows less",
+		Summary: "Change to a stream that shows less",
 		Description: "PARTNERED becomes TEMPORARY or ANONYMOUS, TEMPORARY becomes ANONYMOUS, at once; nobody " +
 			"is asked."}), func(ctx context.Context, c *Call, in *degradeRequest) (*changeAnswer, error) {
 		return s.change(ctx, c, consent.Command{Do: consent.Degrade, Subject: in.Body.UserID,
 			Stream: consent.Stream(in.Body.TargetStream), Reason: in.Body.Reason, Request: in.Key})
 	})
 	add(s, post(Operation{ID: "consent-interaction", Path: "/v1/consent/interactions",
-		Roles: []identity.Role{identity.Subject, identity.System}, Summary: "The user has done something",
-		Description: "The first interaction gives TEMPORARY, unless consent has to be explicit; later ones renew " +
-			"it. Nothing that an agent sends does this."}),
+		Roles: []identity.Role{identity.Subject, identity.System}, Summary: "Report an interaction of the user",
+		Description: "The first interaction gives TEMPORARY, unless consent must be explicit; later ones renew " +
+			"it. Statements of agents never do this."}),
 		func(ctx context.Context, c *Call, in *userRequest) (*changeAnswer, error) {
 			return s.change(ctx, c, in.command(consent.Interact))
 		})
 	add(s, post(Operation{ID: "consent-expire", Path: "/v1/consent/expire", Roles: []identity.Role{identity.System},
 		Summary:     "Record that a consent has expired",
-		Description: "What has expired is hidden from then on by itself; this records it. 422 where nothing has."}),
+		Description: "Rows are hidden at the time of expiry without this record. 422 if nothing has expired."}),
 		func(ctx context.Context, c *Call, in *userRequest) (*changeAnswer, error) {
 			return s.change(ctx, c, in.command(consent.Expire))
 		})
 	add(s, post(Operation{ID: "consent-decide", Path: "/v1/consent/decide", Roles: []identity.Role{identity.Agent},
 		Summary: "Decide about a partnership",
-		Description: "TASK_COMPLETE makes it, REJECT declines it, DEFER leaves it open until the same time. Who " +
-			"asks does not decide."}), func(ctx context.Context, c *Call, in *decideRequest) (*changeAnswer, error) {
+		Description: "TASK_COMPLETE makes it, REJECT declines it, DEFER leaves it open until the same time. The " +
+			"user who asked cannot decide."}), func(ctx context.Context, c *Call, in *decideRequest) (*changeAnswer, error) {
 		return s.change(ctx, c, consent.Command{Do: consent.DecidePartnership, Subject: in.Body.UserID,
 			Decision: consent.Decision(in.Body.Decision), Reason: in.Body.Reason, Request: in.Key})
 	})
 	add(s, get(Operation{ID: "consent-pending", Path: "/v1/consent/pending",
 		Roles: []identity.Role{identity.Agent, identity.Admin}, Everybody: true, Summary: "Partnerships to decide",
-		Description: "What users have asked for and nobody has decided."}), s.pending)
+		Description: "Requests of users that wait for a decision."}), s.pending)
 	add(s, get(Operation{ID: "consent-history", Path: "/v1/consent/history",
 		Roles: []identity.Role{identity.Subject, identity.Admin}, Summary: "The records of a user",
 		Description: "Every record of the user's consents, in pages."}), s.history)
@@ -348,7 +348,7 @@ func (s *Server) status(ctx context.Context, c *Call, in *UserQuery) (*statusAns
 	return &statusAnswer{consentStatus(st.Consent, st.Now, st.At, st.Open())}, nil
 }
 
-// aboutIDs is whom a call is about: nobody else than the caller, if that is a user.
+// aboutIDs returns the person that a call is about, for its record: the named one, else the caller.
 func aboutIDs(c *Call, named string) []string {
 	if c.Caller.Role == identity.Subject {
 		named = c.Caller.Subject
@@ -371,7 +371,7 @@ func (s *Server) grants(ctx context.Context, c *Call, in *UserQuery) (*grantsAns
 	return out, nil
 }
 
-// change does a command, and answers what came of it.
+// change makes a change and answers with its result.
 func (s *Server) change(ctx context.Context, c *Call, command consent.Command) (*changeAnswer, error) {
 	command.Via = "http"
 	c.about = aboutIDs(c, command.Subject)
@@ -381,7 +381,7 @@ func (s *Server) change(ctx context.Context, c *Call, command consent.Command) (
 	}
 	out := &changeAnswer{Status: http.StatusOK, Body: ConsentChange{Record: done.Number, Repeated: done.Repeated}}
 	out.Body.ConsentStatus = consentStatus(done.Consent, done.At, done.At, done.Task)
-	if out.Body.UserID == "" { // nothing is recorded
+	if out.Body.UserID == "" { // nothing was recorded
 		out.Body.UserID, out.Body.LastModified = aboutIDs(&Call{Caller: c.Caller}, command.Subject)[0], nil
 	}
 	if done.Task != nil && (command.Do == consent.Upgrade || command.Do == consent.Grant) {
@@ -415,7 +415,7 @@ func (s *Server) revoke(ctx context.Context, c *Call, in *revokeRequest) (*chang
 func (s *Server) erase(ctx context.Context, c *Call, in *userRequest) (*erasedAnswer, error) {
 	command := in.command(consent.Erase)
 	command.Via = "http"
-	done, err := s.Service.Change(ctx, c.Caller, command) // the record of the call names nobody: who it was is forgotten
+	done, err := s.Service.Change(ctx, c.Caller, command) // the record of the call names nobody, since the subject is forgotten
 	if err != nil {
 		return nil, err
 	}
@@ -451,7 +451,7 @@ func (s *Server) history(ctx context.Context, c *Call, in *historyQuery) (*event
 	return pageOf(records, in.Paged), nil
 }
 
-// pageOf are the page of records that was asked for, of all there are.
+// pageOf returns the requested page of the records.
 func pageOf(records []consent.Record, page Paged) *eventsAnswer {
 	out := &eventsAnswer{}
 	out.Body.Events = []ConsentEvent{}

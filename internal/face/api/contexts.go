@@ -8,24 +8,24 @@ import (
 	"github.com/pgconsent/pgconsent/internal/memory/privacy"
 )
 
-// PrivacyContext is a context that the caller takes part in, or one of its own.
+// PrivacyContext is a context that the caller takes part in or owns.
 type PrivacyContext struct {
 	Context      string   `json:"context"`
 	Store        string   `json:"store"`
 	Participants []string `json:"participants"`
-	AccessGrants []string `json:"default_access_grants" doc:"What new memories are granted to."`
+	AccessGrants []string `json:"default_access_grants" doc:"The grants of new memories."`
 	Owner        bool     `json:"owner" doc:"The store is the caller's own."`
 	Enters       bool     `json:"enters" doc:"The caller may enter it."`
 }
 
-// EnteredContext is a context that can be entered, and how.
+// EnteredContext is a context and how to enter it.
 type EnteredContext struct {
 	PrivacyContext
 	Created  bool     `json:"created"`
 	Added    []string `json:"added" doc:"Participants that were not there before."`
 	Role     string   `json:"role,omitempty"`
 	RoleHeld *bool    `json:"role_held,omitempty" doc:"False: the caller's credential does not have the role, and it gives nothing."`
-	SQL      string   `json:"sql" doc:"How a connection of SQL enters it. Here, calls say context themselves."`
+	SQL      string   `json:"sql" doc:"The statement that enters it in a connection of SQL. Calls of this API pass context themselves."`
 }
 
 func privacyContext(c privacy.Context) PrivacyContext {
@@ -45,10 +45,10 @@ type (
 		Idempotent
 		Body struct {
 			Context      string    `json:"context" minLength:"1" maxLength:"256"`
-			Store        string    `json:"store,omitempty" minLength:"1" maxLength:"256" doc:"Where there are several of the name, or to make one: default the caller's own."`
+			Store        string    `json:"store,omitempty" minLength:"1" maxLength:"256" doc:"The store, where several have the name or to make a context. Default: the caller's own."`
 			Participants []string  `json:"participants,omitempty" maxItems:"256" doc:"Of a new context; of one that is there, its owner adds them."`
 			AccessGrants *[]string `json:"default_access_grants,omitempty" maxItems:"256" doc:"Of a new context. Default: its participants and itself."`
-			Role         string    `json:"role,omitempty" maxLength:"256" doc:"As whom. The credential says which roles the caller has."`
+			Role         string    `json:"role,omitempty" maxLength:"256" doc:"The role to enter with, one of the caller's credential."`
 			Reason       string    `json:"reason,omitempty" maxLength:"256"`
 		}
 	}
@@ -112,9 +112,9 @@ func contextsResource(s *Server) {
 	}
 	enter(Operation{ID: "context-enter", Path: "/v1/contexts/enter",
 		Also: map[int]string{http.StatusCreated: "It was made."}, Summary: "Enter a context",
-		Description: "Says what it is and what new memories in it are granted to. No context is kept between " +
+		Description: "Returns the context and the grants of new memories in it. No context is kept between " +
 			"calls: a call that makes a memory names it. The owner of a store makes the context if there is none, " +
-			"and adds participants; nobody else does."},
+			"and adds participants; nobody else can."},
 		func(d *privacy.Service) func(context.Context, identity.Caller, privacy.ContextRequest) (*privacy.EnteredContext, error) {
 			return d.EnterContext
 		})

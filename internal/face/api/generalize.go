@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/memory/privacy"
 )
 
-// GeneralizeFinding is something in a text that may tell what it was drawn from.
+// GeneralizeFinding is a part of a text that may identify somebody.
 type GeneralizeFinding struct {
 	Check   string `json:"check" enum:"entity_name,specificity,reversibility"`
 	Level   string `json:"level" enum:"block,warn,advisory"`
@@ -22,13 +22,13 @@ type GeneralizeFinding struct {
 type GeneralizeReport struct {
 	Verdict    string              `json:"verdict" enum:"blocked,warned,clear"`
 	Findings   []GeneralizeFinding `json:"findings"`
-	Overlap    float64             `json:"overlap" doc:"Of the text's words, how many the source has."`
-	LongestRun int                 `json:"longest_run" doc:"Words that both have in one order."`
+	Overlap    float64             `json:"overlap" doc:"The share of the text's words that the source has too."`
+	LongestRun int                 `json:"longest_run" doc:"The longest run of words that both have in the same order."`
 }
 
 // GeneralizeAnswer is a belief, and what the checks found.
 type GeneralizeAnswer struct {
-	Made     bool             `json:"made" doc:"false: it was only judged."`
+	Made     bool             `json:"made" doc:"false: the text was only checked."`
 	Repeated bool             `json:"repeated" doc:"It was made before, from the same source."`
 	Memory   *Memory          `json:"memory,omitempty" doc:"The belief."`
 	Report   GeneralizeReport `json:"report"`
@@ -49,10 +49,10 @@ type (
 			Source          string    `json:"source" minLength:"1" maxLength:"256" doc:"The memory's id. It stays as private as it is."`
 			Kind            string    `json:"kind,omitempty" maxLength:"32" doc:"Of the source. Default: as its id begins, else any."`
 			Belief          string    `json:"belief" minLength:"1" maxLength:"16384" doc:"What was learned."`
-			AccessGrants    *[]string `json:"access_grants,omitempty" maxItems:"256" doc:"Who is to see the belief; * is everybody. Left out: what the context gives."`
+			AccessGrants    *[]string `json:"access_grants,omitempty" maxItems:"256" doc:"Who may see the belief; * is everybody. Left out: the context's grants."`
 			AbstractionNote string    `json:"abstraction_note,omitempty" maxLength:"4096" doc:"How it was abstracted. It is checked as the belief is, and is for the owner."`
-			AcceptWarnings  bool      `json:"accept_warnings,omitempty" doc:"What the report warns of as a name is none."`
-			Check           bool      `json:"check,omitempty" doc:"Judge, and make nothing."`
+			AcceptWarnings  bool      `json:"accept_warnings,omitempty" doc:"Accept the text in spite of warnings about possible names."`
+			Check           bool      `json:"check,omitempty" doc:"Check the text, and store nothing."`
 			Context         string    `json:"context,omitempty" minLength:"1" maxLength:"256" doc:"The context that the caller is in, of this call alone."`
 			Reason          string    `json:"reason,omitempty" maxLength:"256"`
 		}
@@ -62,7 +62,7 @@ type (
 		Body   GeneralizeAnswer
 	}
 	drawnRequest struct {
-		After string `query:"after" maxLength:"4096" doc:"What next of the answer before was: the beliefs that come after those."`
+		After string `query:"after" maxLength:"4096" doc:"The next of the previous page."`
 	}
 	drawnAnswer struct{ Body privacy.DerivedBeliefs }
 )
@@ -72,7 +72,7 @@ func generalizeResource(s *Server) {
 		ID: "memory-generalize", Method: http.MethodPost, Path: "/v1/generalize", Tag: tagPrivacy,
 		Roles: []identity.Role{identity.Agent}, Writes: true, Once: true,
 		Status: http.StatusCreated, Errors: []int{404, 409}, Also: map[int]string{
-			http.StatusOK: "It was made before, or only judged."},
+			http.StatusOK: "It was made before, or only checked."},
 		Summary: "Make a belief from a private memory",
 		Description: "In the store of the memory, about nobody. A text that names those whom the memory is about " +
 			"is refused (PrivacyBlockedError, with the report). " +

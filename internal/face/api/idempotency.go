@@ -19,7 +19,7 @@ func usedTwice() *Problem {
 	return p
 }
 
-// replay answers as before.
+// replay sends the stored answer again.
 func replay(a http.ResponseWriter, said operations.Response) {
 	a.Header().Set("Content-Type", said.Kind)
 	a.Header().Set(replayedHeader, "true")
@@ -29,11 +29,11 @@ func replay(a http.ResponseWriter, said operations.Response) {
 
 const replayedHeader = "Idempotent-Replayed"
 
-// doOnce has a call with a key done, unless it was.
+// doOnce runs a call with a key, unless it was answered before.
 func (s *Server) doOnce(ctx context.Context, call *Call, r *onceRequest, do func()) {
 	sum, err := operations.RequestDigest(r.method+" "+r.path, call.body)
 	if err != nil || r.key == "" || len(r.key) > operations.LongestKey {
-		do() // and refuses it
+		do() // do refuses such a request
 		return
 	}
 	mine, known, err := s.Service.Answers.Begin(ctx, call.Caller, r.key, sum, time.Now())
@@ -48,7 +48,7 @@ func (s *Server) doOnce(ctx context.Context, call *Call, r *onceRequest, do func
 		replay(r.answer, known.Response)
 	default:
 		var said *operations.Response
-		defer func() { s.Service.Answers.End(call.Caller, mine, said) }() // also where it panics: nobody knows what was done
+		defer func() { s.Service.Answers.End(call.Caller, mine, said) }() // also after a panic:
 		do()
 		if status := r.answer.status; status >= 200 && status <= 299 {
 			said = &operations.Response{Status: status, Kind: r.answer.header.Get("Content-Type"), Body: r.answer.body.Bytes(),
@@ -57,7 +57,7 @@ func (s *Server) doOnce(ctx context.Context, call *Call, r *onceRequest, do func
 	}
 }
 
-// onceRequest is a call that may have a key.
+// onceRequest is a call that may have an idempotency key.
 type onceRequest struct {
 	method, path, key string
 	answer            *answer

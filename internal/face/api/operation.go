@@ -17,37 +17,37 @@ import (
 
 // Operation describes one operation of a resource.
 type Operation struct {
-	ID          string // as consent-status: its name in the document, and with a dot in records
+	ID          string // such as consent-status: its
 	Method      string
 	Path        string
 	Tag         string
 	Summary     string
 	Description string
 
-	Roles     []identity.Role // who may call it at all; what else they may is package operations's to say
-	Writes    bool            // it changes something
-	Everybody bool            // it is about all persons of the database
-	Silent    bool            // it is in no record
-	// a call with the Idempotency-Key of one before is answered as that was: what it changes keeps no keys
+	Roles     []identity.Role // who may call it; package operations decides the rest
+	Writes    bool            // it may change something
+	Everybody bool            // it is about all data subjects of the database
+	Silent    bool            // its calls are not recorded
+	// a call with the Idempotency-Key of an earlier one is answered like that one; the change itself keeps no keys
 	Once   bool
 	Status int            // of success; 0: 200
-	Also   map[int]string // other statuses of success, with the same body
+	Also   map[int]string // other success statuses
 	Errors []int          // besides those that every operation has
 }
 
-// Idempotent is embedded in the input of what can be asked for twice and is done once.
+// Idempotent is embedded in the input of operations that take an idempotency key.
 type Idempotent struct {
-	Key string `header:"Idempotency-Key" maxLength:"200" doc:"A key of your choice: the same change with the same key is done once. Another change with it is refused."`
+	Key string `header:"Idempotency-Key" maxLength:"200" doc:"A key of your choice: a repeated call with the same key makes the change only once. Another change with it is refused."`
 }
 
-// commonErrors are the errors that every operation has.
+// commonErrors are the error statuses that every operation has.
 var commonErrors = []int{
 	http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestURITooLong,
 	http.StatusUnprocessableEntity, http.StatusTooManyRequests,
 	http.StatusInternalServerError, http.StatusNotImplemented, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 }
 
-// add makes an operation. Whoever has no role of it is refused before anything of the request is looked at.
+// add registers an operation. Callers without one of its roles are refused before the request is read.
 func add[I, O any](s *Server, o Operation, do func(context.Context, *Call, *I) (*O, error)) {
 	if o.Status == 0 {
 		o.Status = http.StatusOK
@@ -61,7 +61,7 @@ func add[I, O any](s *Server, o Operation, do func(context.Context, *Call, *I) (
 		OperationID: o.ID, Method: o.Method, Path: o.Path, Tags: []string{o.Tag}, Summary: o.Summary,
 		Description:   o.Description + "\n\nRoles: " + operations.Roles(o.Roles) + ".",
 		DefaultStatus: o.Status, Errors: slices.Compact(errs), Security: []map[string][]string{{"bearer": {}}},
-		MaxBodyBytes: -1, BodyReadTimeout: -1, // the whole body is there already
+		MaxBodyBytes: -1, BodyReadTimeout: -1, // the body was read already
 	}
 	op.Middlewares = huma.Middlewares{func(ctx huma.Context, next func(huma.Context)) {
 		call := ctx.Context().Value(callKey{}).(*Call)
@@ -118,8 +118,8 @@ func add[I, O any](s *Server, o Operation, do func(context.Context, *Call, *I) (
 	}
 }
 
-// findNull is where a body has one; "" if nowhere. No member of a request takes it, and the library takes it for a member
-// that is not there.
+// findNull returns where a body has a null, "" if nowhere. No member takes null, which the library takes for a missing
+// member.
 func findNull(body []byte) string {
 	var value any
 	if len(body) == 0 || json.Unmarshal(body, &value) != nil {
@@ -148,7 +148,7 @@ func findNull(body []byte) string {
 	return look("body", value)
 }
 
-// extraHeaders are the headers that answers have besides those of all of them.
+// extraHeaders are headers of answers besides the common ones, by status.
 var extraHeaders = map[int]map[string]*huma.Header{
 	http.StatusUnauthorized: {"WWW-Authenticate": {
 		Description: "Bearer", Required: true, Schema: &huma.Schema{Type: huma.TypeString}}},

@@ -4,8 +4,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// What texts of a request may be made of, besides their lengths. Who writes requests from the document writes ones that
-// can be taken.
+// Patterns of the strings of a request, besides their lengths. With them in the document, requests that are made from
+// it are valid.
 const (
 	anyText = `^[^\x00]*$`
 	oneLine = `^[^\x00-\x1f\x7f-\x9f]*$`
@@ -14,7 +14,7 @@ const (
 	aPath   = `^[A-Za-z0-9_.:-]+(/[A-Za-z0-9_.:-]+)*$`
 )
 
-// patternText says in words what a text has to be, for who has sent another.
+// patternText describes each pattern, for the error message.
 var patternText = map[string]string{
 	anyText: "a text without NUL",
 	oneLine: "a text without line breaks and other control characters",
@@ -23,7 +23,8 @@ var patternText = map[string]string{
 	aPath:   "a word of letters, digits, _ . : -, or several with slashes between",
 }
 
-// memberPatterns are the members and parameters that are such, by the tags of operations. Of a list its items are meant.
+// memberPatterns are the patterns of members and parameters, by the tags of operations. Of a list the pattern applies
+// to its items.
 var memberPatterns = map[string]map[string]string{
 	tagConsent: {
 		"user_id": oneLine, "grantee": oneLine, "scope": aScope, "categories": aPath, "purposes": aPath,
@@ -40,7 +41,7 @@ var memberPatterns = map[string]map[string]string{
 	"audit": {"user_id": oneLine},
 }
 
-// addPatterns adds that to the document, by which requests are checked.
+// addPatterns adds the patterns to the document, against which requests are checked.
 func (s *Server) addPatterns() {
 	narrow := func(schema *huma.Schema, pattern string) {
 		if schema.Type == huma.TypeArray {

@@ -14,31 +14,31 @@ const tagPrivacy = "privacy"
 type Memory struct {
 	ID            string   `json:"id"`
 	Kind          string   `json:"kind" doc:"As the policy names the table."`
-	Store         string   `json:"store" doc:"Whose memories it is among."`
-	SourceEntity  string   `json:"source_entity,omitempty" doc:"Who told it."`
-	ToldFrom      string   `json:"told_from,omitempty" doc:"The memory that it was told from."`
+	Store         string   `json:"store" doc:"The store that it is in."`
+	SourceEntity  string   `json:"source_entity,omitempty" doc:"The entity that told it."`
+	ToldFrom      string   `json:"told_from,omitempty" doc:"The memory from which it was told."`
 	SubjectIDs    []string `json:"subject_ids"`
 	AccessGrants  []string `json:"access_grants"`
-	ConsentGrants []string `json:"consent_grants" doc:"Who is said to have agreed: evidence, which counts for nothing without a record."`
+	ConsentGrants []string `json:"consent_grants" doc:"Who is said to have consented: evidence only, without effect unless there is a record."`
 }
 
 // MemoryGrants is a memory after a change of what it is granted to.
 type MemoryGrants struct {
 	Memory
-	Granted []string `json:"granted" doc:"Ids that were not there before."`
-	Revoked []string `json:"revoked" doc:"Ids that were."`
+	Granted []string `json:"granted" doc:"Ids that were added."`
+	Revoked []string `json:"revoked" doc:"Ids that were removed."`
 }
 
 // PrivacyConsent is a record of consent.
 type PrivacyConsent struct {
 	ID       string `json:"id"`
 	Store    string `json:"store"`
-	Grantor  string `json:"grantor" doc:"Who had it recorded, by its own credential."`
-	For      string `json:"for,omitempty" doc:"For whom a guardian spoke."`
+	Grantor  string `json:"grantor" doc:"The caller who had it recorded."`
+	For      string `json:"for,omitempty" doc:"The person for whom a guardian consented."`
 	Grantee  string `json:"grantee"`
 	Scope    string `json:"scope"`
 	Revoked  bool   `json:"revoked"`
-	Repeated bool   `json:"repeated" doc:"It was so already."`
+	Repeated bool   `json:"repeated" doc:"It was recorded before."`
 }
 
 func memoryOf(m privacy.Memory) Memory {
@@ -54,14 +54,14 @@ type (
 		Idempotent
 		Body struct {
 			Kind          string    `json:"kind,omitempty" maxLength:"32" doc:"Default: the first kind of the policy."`
-			Store         string    `json:"store,omitempty" minLength:"1" maxLength:"256" doc:"Default: the context's, else the caller's own."`
+			Store         string    `json:"store,omitempty" minLength:"1" maxLength:"256" doc:"The store. Default: the context's, else the caller's own."`
 			Content       string    `json:"content" minLength:"1" maxLength:"60000"`
-			SourceEntity  string    `json:"source_entity,omitempty" minLength:"1" maxLength:"256" doc:"Who told it. It counts where the caller owns the store: anybody else is the source."`
-			ToldFrom      string    `json:"told_from,omitempty" minLength:"1" maxLength:"256" doc:"The memory of another, of the same kind, that it was told from. It shows to nobody to whom that one does not."`
+			SourceEntity  string    `json:"source_entity,omitempty" minLength:"1" maxLength:"256" doc:"The entity that told it. Only the owner of the store can name another."`
+			ToldFrom      string    `json:"told_from,omitempty" minLength:"1" maxLength:"256" doc:"The memory of the same kind from which it was told. Only those who see that one see this one."`
 			SubjectIDs    []string  `json:"subject_ids,omitempty" maxItems:"256"`
-			AccessGrants  *[]string `json:"access_grants,omitempty" maxItems:"256" doc:"Left out: what the context gives, else who told it. Empty: nobody but the owner."`
+			AccessGrants  *[]string `json:"access_grants,omitempty" maxItems:"256" doc:"Left out: the context's grants, else the entity that told it. Empty: nobody but the owner."`
 			ConsentGrants []string  `json:"consent_grants,omitempty" maxItems:"256"`
-			Context       string    `json:"context,omitempty" minLength:"1" maxLength:"256" doc:"The context that the caller is in, of this call alone."`
+			Context       string    `json:"context,omitempty" minLength:"1" maxLength:"256" doc:"The context of this call."`
 			Reason        string    `json:"reason,omitempty" maxLength:"256"`
 		}
 	}
@@ -71,8 +71,8 @@ type (
 		Body struct {
 			ID            string   `json:"id" minLength:"1" maxLength:"256"`
 			Kind          string   `json:"kind,omitempty" maxLength:"32" doc:"Default: as the id begins, else any."`
-			Who           []string `json:"who" minItems:"1" maxItems:"256" doc:"To whom it is to be granted, or from whom it is to be taken."`
-			ConsentGrants []string `json:"consent_grants,omitempty" maxItems:"256" doc:"Of a grant: who is said to have agreed. Evidence, which counts for nothing without a record."`
+			Who           []string `json:"who" minItems:"1" maxItems:"256" doc:"The grantees to add or to remove."`
+			ConsentGrants []string `json:"consent_grants,omitempty" maxItems:"256" doc:"With a grant: who is said to have consented. Evidence only, without effect unless there is a record."`
 			Reason        string   `json:"reason,omitempty" maxLength:"256" doc:"Why: it is noted with the change."`
 		}
 	}
@@ -80,17 +80,17 @@ type (
 	giveRequest   struct {
 		Idempotent
 		Body struct {
-			Grantor string `json:"grantor,omitempty" minLength:"1" maxLength:"256" doc:"Whose consent: the caller's, which is the default, or that of somebody whose guardian it is."`
+			Grantor string `json:"grantor,omitempty" minLength:"1" maxLength:"256" doc:"Who consents: the caller, which is the default, or somebody whose guardian it is."`
 			Grantee string `json:"grantee" minLength:"1" maxLength:"256"`
 			Scope   string `json:"scope,omitempty" minLength:"1" maxLength:"256" doc:"A memory, or a context. Default: everything."`
-			Store   string `json:"store,omitempty" minLength:"1" maxLength:"256" doc:"Default: the one that scope and grantor say."`
+			Store   string `json:"store,omitempty" minLength:"1" maxLength:"256" doc:"Default: the store that scope and grantor imply."`
 			Reason  string `json:"reason,omitempty" maxLength:"256" doc:"Why: it is noted with the change."`
 		}
 	}
 	withdrawRequest struct {
 		Idempotent
 		Body struct {
-			ID      string `json:"id,omitempty" minLength:"1" maxLength:"256" doc:"Of one record; else all that are of the grantor and to the grantee."`
+			ID      string `json:"id,omitempty" minLength:"1" maxLength:"256" doc:"One record. Left out: all of the grantor to the grantee."`
 			Grantor string `json:"grantor,omitempty" minLength:"1" maxLength:"256"`
 			Grantee string `json:"grantee,omitempty" minLength:"1" maxLength:"256"`
 			Scope   string `json:"scope,omitempty" minLength:"1" maxLength:"256"`
@@ -108,15 +108,15 @@ type (
 		}
 	}
 	auditRequest struct {
-		Subject string `query:"subject" minLength:"1" maxLength:"256" doc:"Whom the memories are about."`
+		Subject string `query:"subject" minLength:"1" maxLength:"256" doc:"The subject of the memories."`
 		ID      string `query:"id" minLength:"1" maxLength:"256" doc:"Instead: one memory."`
 		Kind    string `query:"kind" maxLength:"32" doc:"Of that memory."`
-		After   string `query:"after" maxLength:"4096" doc:"What next of the answer before was: the memories that come after those."`
+		After   string `query:"after" maxLength:"4096" doc:"The next of the previous page."`
 	}
 	auditAnswer struct{ Body privacy.AuditReport }
 )
 
-// privacyOf is the desk of the caller's database.
+// privacyOf returns the operations on memories of the caller's database.
 func (s *Server) privacyOf(c identity.Caller) (*privacy.Service, error) {
 	db, err := s.Service.Database(c)
 	if err != nil {
@@ -131,8 +131,8 @@ func privacyResource(s *Server) {
 		ID: "memory-create", Method: http.MethodPost, Path: "/v1/memories", Tag: tagPrivacy, Roles: agents,
 		Writes: true, Once: true, Status: http.StatusCreated, Errors: []int{404, 409},
 		Summary: "Make a memory",
-		Description: "With whom it is about, who told it and to whom it is granted. The policy says what it is " +
-			"granted to where nothing is asked for, and refuses what is more than the consents of those concerned allow.",
+		Description: "With its subjects, its source and its grants. The policy has the default grants, and refuses " +
+			"more than the consents of those concerned allow.",
 	}, func(ctx context.Context, c *Call, in *memoryRequest) (*memoryAnswer, error) {
 		d, err := s.privacyOf(c.Caller)
 		if err != nil {
@@ -172,14 +172,14 @@ func privacyResource(s *Server) {
 				return &grantsChanged{MemoryGrants{memoryOf(out.Memory), out.Granted, out.Revoked}}, nil
 			})
 	}
-	change("privacy-grant", "/v1/privacy/grant", "Grant a memory to more",
-		"Each subject, and who told it, must have consented to each of them by an active record. What is granted "+
-			"already stays so.",
+	change("privacy-grant", "/v1/privacy/grant", "Grant a memory to more grantees",
+		"Each subject, and the entity that told it, must have an active consent to each grantee. Present grants "+
+			"stay.",
 		func(d *privacy.Service) func(context.Context, identity.Caller, privacy.GrantChange) (*privacy.GrantResult, error) {
 			return d.Grant
 		})
-	change("privacy-revoke", "/v1/privacy/revoke", "Take grants off a memory",
-		"In force when it returns. What is not granted is left alone.",
+	change("privacy-revoke", "/v1/privacy/revoke", "Remove grants from a memory",
+		"It takes effect before the call returns. Ids without a grant are ignored.",
 		func(d *privacy.Service) func(context.Context, identity.Caller, privacy.GrantChange) (*privacy.GrantResult, error) {
 			return d.Revoke
 		})
@@ -187,7 +187,7 @@ func privacyResource(s *Server) {
 		ID: "privacy-consent", Method: http.MethodPost, Path: "/v1/privacy/consents", Tag: tagPrivacy, Roles: agents,
 		Writes: true, Once: true, Status: http.StatusCreated, Errors: []int{404, 409},
 		Also: map[int]string{http.StatusOK: "It was recorded already."}, Summary: "Record a consent",
-		Description: "That a grantee may see what is granted to it and is about the grantor. Only the grantor or " +
+		Description: "It allows a grantee to see memories about the grantor that are granted to it. Only the grantor or " +
 			"its guardian records it, by its own credential.",
 	}, func(ctx context.Context, c *Call, in *giveRequest) (*givenAnswer, error) {
 		d, err := s.privacyOf(c.Caller)
@@ -210,7 +210,7 @@ func privacyResource(s *Server) {
 		ID: "privacy-withdraw", Method: http.MethodPost, Path: "/v1/privacy/consents/revoke", Tag: tagPrivacy,
 		Roles: agents, Writes: true, Once: true, Errors: []int{404, 409},
 		Summary:     "Revoke consents",
-		Description: "The caller's own, or of somebody whose guardian it is. In force when it returns.",
+		Description: "The caller's own, or of somebody whose guardian it is. It takes effect before the call returns.",
 	}, func(ctx context.Context, c *Call, in *withdrawRequest) (*withdrawnAnswer, error) {
 		d, err := s.privacyOf(c.Caller)
 		if err != nil {
@@ -232,9 +232,9 @@ func privacyResource(s *Server) {
 	add(s, Operation{
 		ID: "privacy-audit", Method: http.MethodGet, Path: "/v1/privacy/audit", Tag: tagPrivacy,
 		Roles: []identity.Role{identity.Agent, identity.Subject}, Errors: []int{404},
-		Summary: "Who sees a memory, or what is about a subject",
-		Description: "Through which grant and consent, and what became of the grants. For the owner of the store, " +
-			"the subject and its guardian; for anybody else there is nothing. The texts are not in it.",
+		Summary: "Who sees a memory, or the memories about a subject",
+		Description: "With the grants and consents by which they see it, and the history of the grants. It answers the owner of the " +
+			"store, the subject and its guardian; for anybody else nothing is found. Texts are not included.",
 	}, func(ctx context.Context, c *Call, in *auditRequest) (*auditAnswer, error) {
 		d, err := s.privacyOf(c.Caller)
 		if err != nil {

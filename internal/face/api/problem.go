@@ -20,19 +20,19 @@ type Problem struct {
 	Title  string  `json:"title" doc:"The status in words."`
 	Status int     `json:"status" doc:"The HTTP status."`
 	Code   string  `json:"code" doc:"The SQLSTATE, which is stable: docs/reference/errors.md lists them." pattern:"^[0-9A-Z]{5}$"`
-	Name   string  `json:"name,omitempty" doc:"Of an error of consent, such as ConsentNotFoundError."`
+	Name   string  `json:"name,omitempty" doc:"The name of an error of consent, such as ConsentNotFoundError."`
 	Detail string  `json:"detail" doc:"What is wrong."`
 	Hint   string  `json:"hint,omitempty" doc:"What to do about it."`
 	Errors []Place `json:"errors,omitempty" doc:"What is wrong with the request, and where."`
 
-	// Consent is where it stands, with ConsentExpiredError.
-	Consent *ConsentStatus `json:"consent,omitempty" doc:"With ConsentExpiredError of a status: the consent that has expired."`
+	// Consent is set with ConsentExpiredError.
+	Consent *ConsentStatus `json:"consent,omitempty" doc:"With ConsentExpiredError of a status: the expired consent."`
 
-	// Report is what the checks found, with PrivacyBlockedError.
-	Report *GeneralizeReport `json:"report,omitempty" doc:"With PrivacyBlockedError: what the checks found."`
+	// Report is set with PrivacyBlockedError.
+	Report *GeneralizeReport `json:"report,omitempty" doc:"With PrivacyBlockedError: the findings of the checks."`
 }
 
-// Place is one thing wrong with a request.
+// Place is one error in a request.
 type Place struct {
 	Location string `json:"location,omitempty" doc:"The parameter or the member of the body."`
 	Message  string `json:"message"`
@@ -47,7 +47,7 @@ func (p *Problem) GetStatus() int { return p.Status }
 // ContentType implements huma.ContentTypeFilter.
 func (p *Problem) ContentType(string) string { return problemJSON }
 
-// GetHeaders implements huma.HeadersError: where there is no place now there may be one in a second.
+// GetHeaders implements huma.HeadersError: with "too many" a call may succeed a second later.
 func (p *Problem) GetHeaders() http.Header {
 	if p.Code != string(sqlstate.TooManyConnections) {
 		return nil
@@ -57,7 +57,7 @@ func (p *Problem) GetHeaders() http.Header {
 
 const problemJSON = "application/problem+json"
 
-// status is the one table from codes to statuses. Codes of one's own class come before those of their class.
+// status is the one table from codes to statuses. A code of its own comes before the entry of its class.
 func status(code sqlstate.Code) int {
 	switch code {
 	case sqlstate.ConsentNotFound, sqlstate.UndefinedObject:
@@ -99,14 +99,14 @@ func status(code sqlstate.Code) int {
 	}
 }
 
-// problem is an error as callers see it. What is not ours has a fixed text.
+// problem is an error as callers see it. Errors that are not ours have a fixed text.
 func problem(err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = sqlstate.New(sqlstate.QueryCanceled, sqlstate.ReasonLimit, "this took too long").
-			WithHint("Try again; a change with an Idempotency-Key is done once.")
+		err = sqlstate.New(sqlstate.QueryCanceled, sqlstate.ReasonLimit, "the call took too long").
+			WithHint("Try again; with an Idempotency-Key a change is made only once.")
 	}
 	e := sqlstate.From(err)
 	p := newProblem(status(e.Code), e)
@@ -126,7 +126,7 @@ func newProblem(status int, e *sqlstate.Error) *Problem {
 		Detail: e.Message, Hint: e.Hint}
 }
 
-// The library makes its errors here: those of a request that is not what the document says.
+// The library makes its errors here: those of a request that does not match the document.
 func init() {
 	huma.DefaultArrayNullable = false
 	huma.ValidateStrictCasing = true
@@ -138,7 +138,7 @@ func init() {
 	}
 }
 
-// invalid is a request that does not fit the document. Values are left out: who sent them knows them.
+// invalid is a request that does not match the document. Values are left out: the caller knows them.
 func invalid(ctx huma.Context, status int, message string, errs []error) huma.StatusError {
 	for _, err := range errs {
 		var ours *sqlstate.Error
@@ -150,7 +150,7 @@ func invalid(ctx huma.Context, status int, message string, errs []error) huma.St
 	if status == http.StatusInternalServerError {
 		return problem(errors.New(message))
 	}
-	p := newProblem(status, sqlstate.New(code, sqlstate.ReasonSyntax, "the request is not as /openapi.json has it"))
+	p := newProblem(status, sqlstate.New(code, sqlstate.ReasonSyntax, "the request does not match /openapi.json"))
 	if ctx != nil && ctx.Operation() != nil && status == http.StatusUnprocessableEntity {
 		for _, tag := range ctx.Operation().Tags {
 			switch tag {

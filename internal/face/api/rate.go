@@ -7,8 +7,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// rateLimiter bound how often each caller may call. Memory is bounded: who has not called for a while is forgotten, and had
-// its burst back by then.
+// rateLimiter limits how often each caller may call. It forgets callers that have not called for so long that their
+// burst is full again, so that memory is bounded.
 type rateLimiter struct {
 	each  rate.Limit
 	burst int
@@ -23,7 +23,7 @@ type bucket struct {
 	used time.Time
 }
 
-// maxCallers is how many callers are told apart at a time.
+// maxCallers is how many callers have limits of their own at a time.
 const maxCallers = 10_000
 
 func newRateLimiter(perSecond float64, burst int) *rateLimiter {
@@ -35,7 +35,7 @@ func (r *rateLimiter) allow(who string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	full := time.Duration(float64(r.burst)/float64(r.each)*float64(time.Second)) + time.Second
-	// not at each call: there may be many
+	// callers are forgotten now and then, not with each call: there may be many
 	if since := now.Sub(r.swept); since > full || len(r.buckets) >= maxCallers && since > time.Second {
 		for name, b := range r.buckets {
 			if now.Sub(b.used) > full {

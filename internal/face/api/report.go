@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// reportAnswer is a report to a data subject as pgconsent dsar writes it.
+// reportAnswer is a report to a data subject, as pgconsent dsar writes it.
 type reportAnswer struct {
 	Body json.RawMessage `doc:"As docs/schema/dsar.json has it."`
 }
@@ -34,7 +34,7 @@ type decisionsAnswer struct {
 	}
 }
 
-// reportResource is what was done with data: for the person, and for those who look after it.
+// reportResource adds the operations that report how data were used.
 func reportResource(s *Server) {
 	add(s, Operation{ID: "dsar", Method: http.MethodGet, Path: "/v1/dsar", Tag: "audit",
 		Roles: []identity.Role{identity.Subject, identity.Admin}, Errors: []int{http.StatusNotFound},
@@ -43,8 +43,8 @@ func reportResource(s *Server) {
 			"had the data and when. It is recorded that it was made."}, s.dsar)
 	add(s, Operation{ID: "audit-decisions", Method: http.MethodGet, Path: "/v1/audit", Tag: "audit",
 		Roles: []identity.Role{identity.Admin, identity.Operator}, Everybody: true,
-		Summary:     "What agents asked, and what was decided",
-		Description: "Records of decisions about statements on the caller's database, in pages."}, s.decisions)
+		Summary:     "Decisions about agents' statements",
+		Description: "The audit's records of decisions about statements on the caller's database, in pages."}, s.decisions)
 }
 
 func (s *Server) dsar(ctx context.Context, c *Call, in *reportQuery) (*reportAnswer, error) {

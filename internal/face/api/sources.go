@@ -13,11 +13,11 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// sourcesPath is where sources are besides the path that the policy has for them.
+// sourcesPath is the default path of sources, besides the one in the policy.
 const sourcesPath = "/v1/sources/"
 
-// source answers requests for the full text of a row, and tells whether this is one. Where they are is the policy's to
-// say, which may change while it is served, so that they are not in the document.
+// source answers a request for the full text of a row, and reports whether the request is one. Its paths come from the
+// policy, which may change while it is served, so that the document does not have them.
 func (s *Server) source(a *answer, r *http.Request) bool {
 	call := r.Context().Value(callKey{}).(*Call)
 	var p *policy.Policy
@@ -48,7 +48,7 @@ func (s *Server) source(a *answer, r *http.Request) bool {
 	}
 	id, err := url.PathUnescape(escaped)
 	if err != nil || strings.Contains(escaped, "/") {
-		id = "" // no id, and answered as one that is not there
+		id = "" // not a valid id: answered like one that does not exist
 	}
 	out, err := s.Service.Source(r.Context(), call.Caller, p.Sources(), id)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *Server) source(a *answer, r *http.Request) bool {
 
 var seconds = regexp.MustCompile(`Try again in ([0-9]{1,6}) second`)
 
-// retryAfter is for how many seconds a limit says to wait.
+// retryAfter returns after how many seconds a limit allows another call.
 func retryAfter(hint string) string {
 	if m := seconds.FindStringSubmatch(hint); m != nil {
 		return m[1]

@@ -1,11 +1,11 @@
-// Package console is the face for people: pages that the server makes, in which a subject sees who may see their data
-// and who did, and withdraws; an owner sees people and why an agent sees a row or does not; and an operator sees how
-// the sidecar does.
+// Package console serves web pages without scripts: a data subject sees who may see and who has seen their data, and
+// withdraws consent; an owner sees people, and why an agent sees a row or not; an operator sees the state of the
+// sidecar.
 //
-// Guarantee: it holds no rules. What is shown and changed are operations of package operations, in the name of the caller
-// whose token opened the session, and each is recorded before a byte of its answer leaves. No address has anything of a
-// person in it. A page runs no script, and asks no other server for anything. A session ends with its token, with a
-// click, and by itself.
+// Guarantee: it has no rules of its own. It shows and changes data through package operations, as the caller whose
+// token opened the session, and each call is recorded before a byte of its answer is sent. No address has personal data
+// in it. A page runs no script, and loads nothing from another server. A session ends with its token, with a click, and
+// by a timeout.
 package console
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Base is where the console is mounted.
+// Base is the path of the console.
 const Base = "/console/"
 
 // Config is what a console needs. Service and Verifier are required.
@@ -113,7 +113,7 @@ var (
 	anybody   = []identity.Role{identity.Subject, identity.Admin, identity.Operator}
 )
 
-// longestBody is what a form may have.
+// longestBody is the limit of a form.
 const longestBody = 64 << 10
 
 // ServeHTTP implements http.Handler, for paths that begin with [Base].
@@ -150,7 +150,7 @@ func (o *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	o.mux.ServeHTTP(w, r)
 }
 
-// statusRecorder learns what the mux would answer.
+// statusRecorder records the status with which the mux would answer.
 type statusRecorder struct {
 	header http.Header
 	code   int
@@ -160,25 +160,25 @@ func (s *statusRecorder) Header() http.Header         { return s.header }
 func (s *statusRecorder) Write(b []byte) (int, error) { return len(b), nil }
 func (s *statusRecorder) WriteHeader(code int)        { s.code = code }
 
-// call is a request of somebody who is signed in.
+// call is a request of a signed-in user.
 type call struct {
 	context.Context
 	r         *http.Request
 	form      url.Values // of a POST
 	session   *session
 	caller    identity.Caller
-	about     []string // whom the answer is about, for the record
+	about     []string // the persons that the answer is about, for the record
 	everybody bool
-	nothing   bool // the answer has nothing that a record should say
+	nothing   bool // the call is not recorded, as of a page without data
 }
 
-// answer is what a page says.
+// answer is the answer of a handler: a page, a file or a redirect.
 type answer struct {
 	template string
 	title    string
 	data     any
 	status   int    // 0: 200
-	to       string // instead of a page: go there, below Base
+	to       string // redirect to this path below Base, in place of a page
 	file     *file
 }
 
@@ -187,12 +187,12 @@ type file struct {
 	body       []byte
 }
 
-// page makes a handler of an operation that looks.
+// page makes the handler of an operation that reads.
 func (o *Console) page(operation string, roles []identity.Role, f func(*call) (answer, error)) http.HandlerFunc {
 	return o.handle(operation, roles, false, f)
 }
 
-// writes makes a handler of an operation that changes something.
+// writes makes the handler of an operation that changes something.
 func (o *Console) writes(operation string, roles []identity.Role, f func(*call) (answer, error)) http.HandlerFunc {
 	return o.handle(operation, roles, true, f)
 }
@@ -244,7 +244,7 @@ func (o *Console) handle(operation string, roles []identity.Role, writes bool,
 	}
 }
 
-// run does an operation for a caller who may ask for it, of a form that is ours.
+// run runs an operation for a caller with one of the roles, if the form is one of this session's.
 func (o *Console) run(c *call, roles []identity.Role, changes bool, f func(*call) (answer, error)) (answer, error) {
 	if err := operations.RequireRole(c.caller, roles...); err != nil {
 		return answer{}, err
@@ -264,7 +264,7 @@ func (o *Console) run(c *call, roles []identity.Role, changes bool, f func(*call
 	return f(c)
 }
 
-// parse reads a form: of a kind, size and text that a page of ours would send.
+// parse reads a form. It refuses forms whose type, size or text no page of the console would send.
 func parse(r *http.Request) error {
 	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"),
 		";"); strings.TrimSpace(kind) != "application/x-www-form-urlencoded" {
@@ -290,7 +290,7 @@ func parse(r *http.Request) error {
 	return nil
 }
 
-// write sends an answer whose record is durable.
+// write sends an answer after its record has become durable.
 func (o *Console) write(w http.ResponseWriter, r *http.Request, c *call, a answer) {
 	switch {
 	case a.to != "":
@@ -305,7 +305,7 @@ func (o *Console) write(w http.ResponseWriter, r *http.Request, c *call, a answe
 	}
 }
 
-// show renders whole before it sends anything.
+// show renders the whole page before it sends anything.
 func (o *Console) show(w http.ResponseWriter, c *call, a answer) {
 	v := view{Title: a.title, Data: a.data, Base: Base}
 	if c != nil {
@@ -328,7 +328,7 @@ func (o *Console) show(w http.ResponseWriter, c *call, a answer) {
 	_, _ = w.Write(b.Bytes())
 }
 
-// problem is what a page says that is an error.
+// problem is an error as a page shows it.
 type problem struct{ Title, Text, Hint string }
 
 var (
@@ -337,14 +337,14 @@ var (
 	errLong    = errors.New("the form is too long")
 
 	foreignForm = problem{"This form was not sent",
-		"It is not one of your session: it may be too old, or come from another place. Nothing was changed.",
+		"It does not belong to your session: it may be too old, or come from another site. Nothing was changed.",
 		"Go back to the page, load it again, and send it from there."}
 	unrecorded = problem{"This cannot be answered now",
-		"What is shown here is recorded first, and the record cannot be written. Nothing is shown without one.",
-		"Try again in a moment. If this stays, the operator of pgconsent has to look at its audit."}
+		"The page must be recorded before it is shown, and the record cannot be written.",
+		"Try again in a moment. If it does not help, the operator of pgconsent has to check the audit."}
 )
 
-// explain says in words what an error is, and how it is recorded.
+// explain describes an error to a user, and returns the outcome for its record.
 func explain(err error) (status int, p problem, outcome, code string) {
 	switch {
 	case errors.Is(err, errForeign):
@@ -364,7 +364,7 @@ func explain(err error) (status int, p problem, outcome, code string) {
 	}
 	if known == nil {
 		return http.StatusInternalServerError, problem{
-				"Something went wrong", "The log of pgconsent says what. Nothing was changed.", ""}, audit.Failed,
+				"Something went wrong", "The log of pgconsent has the cause. Nothing was changed.", ""}, audit.Failed,
 			string(sqlstate.InternalError)
 	}
 	p = problem{"This cannot be done", sentence(known.Message), sentence(known.Hint)}
@@ -377,7 +377,7 @@ func explain(err error) (status int, p problem, outcome, code string) {
 	switch known.Code {
 	case sqlstate.InsufficientPrivilege:
 		return http.StatusForbidden, problem{"This is not yours to see",
-			"What you asked for is not for this sign-in, whether there is such a thing or not.", ""}, audit.Refused, code
+			"Your sign-in gives no access to it, whether it exists or not.", ""}, audit.Refused, code
 	case sqlstate.ConsentNotFound:
 		status, outcome, p.Title = http.StatusNotFound, audit.Refused, "Nothing is recorded"
 	case sqlstate.UndefinedObject, sqlstate.UndefinedTable:
@@ -396,12 +396,12 @@ func explain(err error) (status int, p problem, outcome, code string) {
 		status, p.Title = http.StatusNotImplemented, "This is not set up"
 	case sqlstate.ConsentTampered:
 	default:
-		p = problem{"Something went wrong", "The log of pgconsent says what.", ""}
+		p = problem{"Something went wrong", "The log of pgconsent has the cause.", ""}
 	}
 	return status, p, outcome, code
 }
 
-// fail shows a problem.
+// fail sends the page of a problem.
 func (o *Console) fail(w http.ResponseWriter, c *call, status int, p problem) {
 	o.show(w, c, answer{template: "problem", title: p.Title, data: p, status: status})
 }

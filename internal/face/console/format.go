@@ -13,7 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/tool/why"
 )
 
-// templateFuncs are what pages say with.
+// templateFuncs are the functions of the templates.
 var templateFuncs = template.FuncMap{
 	"date":      date,
 	"instant":   instant,
@@ -59,7 +59,7 @@ var templateFuncs = template.FuncMap{
 	},
 }
 
-// granteeText is an id that memories are granted to, as a word.
+// granteeText prints the id of a grantee.
 func granteeText(id string) string {
 	if id == consent.Everybody {
 		return "everybody"
@@ -75,7 +75,7 @@ var categoryWords = map[string]string{
 	consent.Statistical: "Statistics",
 }
 
-// categoryWord is a category as a word; those of the application are as it wrote them.
+// categoryWord prints a category; the application's own are printed as they are.
 func categoryWord(name string) string {
 	top, rest, below := strings.Cut(name, "/")
 	word, ok := categoryWords[top]
@@ -116,7 +116,7 @@ var partyWords = map[consent.Role]string{
 var viaWords = map[string]string{"cli": "the command line", "http": "the HTTP interface", "mcp": "an MCP client",
 	"console": "this console", "sweep": "the sweeper"}
 
-// stateWord says where a consent stands.
+// stateWord prints the state of a consent.
 func stateWord(c consent.Consent, now time.Time) string {
 	switch c.StateAt(now) {
 	case consent.Given:
@@ -142,7 +142,7 @@ func number(n any) string {
 	return digits
 }
 
-// plural is a number with its noun.
+// plural prints a number with its noun.
 func plural(n any, one, more string) string {
 	if fmt.Sprint(n) == "1" {
 		return "1 " + one
@@ -161,7 +161,7 @@ func bytesWord(n int64) string {
 	}
 }
 
-// ago is how long before a moment something was.
+// ago prints how long before now a time was.
 func ago(t, now time.Time) string {
 	d := now.Sub(t)
 	switch {
@@ -180,7 +180,7 @@ func ago(t, now time.Time) string {
 	}
 }
 
-// sentence begins with a capital and ends with a stop.
+// sentence makes a text begin with a capital and end with a full stop.
 func sentence(s string) string {
 	if s == "" {
 		return ""

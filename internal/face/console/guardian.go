@@ -7,12 +7,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// Whom a subject speaks for, as their guardian, and who speaks for them.
+// The pages of guardians, and of the persons whose guardian a subject is (their wards).
 
-// wardLink is somebody with the address of a page about them, of this session alone.
+// wardLink is a ward with the address of their page, which is valid in this session alone.
 type wardLink struct{ Name, Handle string }
 
-// fillGuardians fills in who speaks for a person, and whom they speak for.
+// fillGuardians adds a person's guardians and wards.
 func (o *Console) fillGuardians(c *call, p *personView) (err error) {
 	if p.Guardians, err = o.Service.Guardians(c, c.caller); err != nil {
 		return err
@@ -24,7 +24,7 @@ func (o *Console) fillGuardians(c *call, p *personView) (err error) {
 	return err
 }
 
-// wardOfRequest is whom the address means.
+// wardOfRequest returns the ward that the address names.
 func (c *call) wardOfRequest() (string, error) {
 	id, ok := c.session.idOf(c.r.PathValue("handle"))
 	if !ok {
@@ -46,10 +46,10 @@ func (o *Console) ward(c *call) (answer, error) {
 	}
 	p := personView{Subject: id, Handle: c.r.PathValue("handle"), Unasked: !o.Service.AsksRegistry(c.caller)}
 	p.fillConsents(o.Now(), all)
-	return answer{template: "ward", title: "Whom you speak for", data: p}, nil
+	return answer{template: "ward", title: "People whose guardian you are", data: p}, nil
 }
 
-// wardWithdraw withdraws for a ward: one consent, or every one.
+// wardWithdraw withdraws one consent of a ward, or all.
 func (o *Console) wardWithdraw(c *call) (answer, error) {
 	id, err := c.wardOfRequest()
 	if err != nil {
@@ -75,16 +75,16 @@ func (o *Console) wardWithdraw(c *call) (answer, error) {
 		c.session.setFlash(flash{"note", "There was nothing to withdraw", "Nothing has changed."})
 	} else {
 		c.session.setFlash(flash{"done", "Withdrawn for " + id,
-			"It is in force: from their next statement on, agents see nothing by it. That you did it, as the " +
-				"guardian, is recorded."})
+			"From their next statement on, agents see nothing by this consent. The record says that you withdrew " +
+				"it as the guardian."})
 	}
 	return answer{to: "me/for/" + c.r.PathValue("handle")}, nil
 }
 
-// kinds are what a consent to one party can be about.
+// kinds are the categories that a consent to one party can have.
 var kinds = []string{consent.Essential, consent.Behavioral, consent.Improvement, consent.Statistical}
 
-// consentTo gives a consent to somebody in particular, about everything.
+// consentTo gives a consent to one named party, about everything.
 func (o *Console) consentTo(c *call) (answer, error) {
 	command := consent.Command{Do: consent.Grant, Grantee: strings.TrimSpace(c.form.Get("to"))}
 	for _, category := range kinds {
@@ -95,9 +95,9 @@ func (o *Console) consentTo(c *call) (answer, error) {
 	missing := ""
 	switch {
 	case command.Grantee == "" || command.Grantee == consent.Everybody:
-		missing = "Say to whom: the name of one party."
+		missing = "Enter the name of the party."
 	case len(command.Categories) == 0:
-		missing = "Say which kinds of data " + command.Grantee + " may see: tick one at least."
+		missing = "Choose at least one kind of data that " + command.Grantee + " may see."
 	}
 	if missing != "" {
 		c.session.setFlash(flash{"note", "Nothing was given", missing})
@@ -107,6 +107,6 @@ func (o *Console) consentTo(c *call) (answer, error) {
 		return answer{}, err
 	}
 	c.session.setFlash(flash{"done", "You have given your consent to " + command.Grantee,
-		"It counts from now on, until you withdraw it, with one click, below."})
+		"It is active from now on. You can withdraw it below at any time, with one click."})
 	return answer{to: "me"}, nil
 }

@@ -93,7 +93,7 @@ func TestConsentToOneParty(t *testing.T) {
 	p.submit(give).says(t, "Nothing was given", "Say to whom")
 	give.fields.Set("to", "assistant")
 	give.fields.Del("category-ESSENTIAL")
-	p.submit(give).says(t, "Nothing was given", "Say which kinds of data assistant may see")
+	p.submit(give).says(t, "Nothing was given", "Choose at least one kind of data assistant may see")
 	give.fields.Set("to", "*")
 	give.fields.Set("category-ESSENTIAL", "yes")
 	p.submit(give).says(t, "Nothing was given", "Say to whom")

@@ -14,7 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/record/audit"
 )
 
-// loginCookie proves that the form is one that this browser was given: nobody signs others in as themselves.
+// loginCookie proves that the form was given to this browser, so that nobody can sign others in with a token of their
+// own.
 const loginCookie = "pgconsent_form"
 
 type loginPage struct {
@@ -58,7 +59,7 @@ func (o *Console) login(w http.ResponseWriter, r *http.Request) {
 	token := strings.TrimSpace(r.PostForm.Get("token"))
 	caller, err := o.Verifier.Verify(r.Context(), token)
 	if err != nil || !isPerson(caller) {
-		// One answer, whatever was wrong with it. A token that is right is taken however many were not.
+		// One answer for whatever was wrong. A right token is accepted however many wrong ones came before.
 		if !o.logins.failed() {
 			w.Header().Set("Retry-After", "10")
 			o.loginPage(w, http.StatusTooManyRequests,
@@ -107,12 +108,12 @@ func (o *Console) logout(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, Base+"login", http.StatusSeeOther)
 }
 
-// toLogin is the answer to whoever is not signed in, or not any more.
+// toLogin redirects to the login page, where the session is missing or over.
 func (o *Console) toLogin(w http.ResponseWriter, r *http.Request, _ []byte) {
 	http.Redirect(w, r, Base+"login", http.StatusSeeOther)
 }
 
-// home is where somebody begins.
+// home is the first page of a role.
 func home(r identity.Role) string {
 	switch r {
 	case identity.Subject:
@@ -129,7 +130,7 @@ func (o *Console) home(c *call) (answer, error) {
 	return answer{to: home(c.caller.Role)}, nil
 }
 
-// loginLimiter slows those who guess: so many that fail are free, and then one each second.
+// loginLimiter slows down guessing: freeTries failures are free, then one each second.
 type loginLimiter struct {
 	now  func() time.Time
 	mu   sync.Mutex
@@ -149,7 +150,7 @@ func (t *loginLimiter) refill() {
 	t.at = now
 }
 
-// failed counts one, and tells whether it was among those that are free.
+// failed counts a failure, and reports whether it is within the limit.
 func (t *loginLimiter) failed() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

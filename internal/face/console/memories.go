@@ -9,17 +9,16 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// Where an application keeps memories that are granted: who sees those about somebody, and what was made general of
-// one's own.
+// Pages about memories of agents: who sees those about a person, and which beliefs were drawn from one's own.
 
-// mostMemories are those of one page, and mostWhom those who are offered to ask about.
+// mostMemories is the size of a page, mostWhom the number of persons that are offered to choose from.
 const mostMemories, mostWhom = 25, 24
 
 type memoriesPage struct {
 	Subject string
-	Whom    []string // others to ask about
-	Many    bool     // there are more of them
-	Own     bool     // it is whoever looks
+	Whom    []string // other persons to choose
+	Many    bool     // there are more persons
+	Own     bool     // the subject is the signed-in user
 	List    []privacy.AuditedMemory
 	Later   bool   // it is not the first page
 	Next    string // handle of the page after this one
@@ -37,7 +36,7 @@ func (o *Console) memories(c *call) (answer, error) {
 	return o.about(c, subject, after)
 }
 
-// memoriesAbout is asked with a form: no address has anybody's id.
+// memoriesAbout is a form (POST), since no address may have a person's id.
 func (o *Console) memoriesAbout(c *call) (answer, error) {
 	subject := strings.TrimSpace(c.form.Get("subject"))
 	if subject == "" {
@@ -58,7 +57,7 @@ func (o *Console) about(c *call, subject, after string) (answer, error) {
 	switch kept, _ := o.Service.Memories(c.caller); {
 	case !kept:
 		return answer{}, err
-	case errors.As(err, &named) && named.Name() == privacy.NotFound: // there are none, or they are not for this caller: alike
+	case errors.As(err, &named) && named.Name() == privacy.NotFound: // the answer is the same if there are none and if they are not for this caller
 	case err != nil:
 		return answer{}, err
 	default:
@@ -83,7 +82,7 @@ type generalPage struct {
 	Next  string
 }
 
-// general is what was drawn from memories of whoever looks.
+// general shows the beliefs that were drawn from memories of the signed-in user.
 func (o *Console) general(c *call) (answer, error) {
 	db, err := o.Service.Database(c.caller)
 	if err != nil {

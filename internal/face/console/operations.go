@@ -6,7 +6,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/face/operations"
 )
 
-// operationsPage is what an operator sees: no person, no row, no statement.
+// operationsPage is what an operator sees: no person, row or statement.
 type operationsPage struct {
 	operations.Overview
 	Up      string

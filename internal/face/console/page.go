@@ -15,7 +15,7 @@ import (
 //go:embed pages console.css icon.svg
 var files embed.FS
 
-// pages are the templates by name, each within the frame of page.html.
+// pages are the templates by name, each inside the frame page.html.
 var pages = parsePages()
 
 func parsePages() map[string]*template.Template {
@@ -30,7 +30,7 @@ func parsePages() map[string]*template.Template {
 	return out
 }
 
-// view is what every page is made of.
+// view has the data of the frame, and of the page in it.
 type view struct {
 	Base, Title    string
 	SignedIn, Role string
@@ -45,7 +45,7 @@ type link struct {
 	Here     bool
 }
 
-// nav leads to the pages of a role.
+// nav returns the links to the pages of a role.
 func (o *Console) nav(c *call) []link {
 	var all []link
 	switch c.caller.Role {
@@ -80,7 +80,7 @@ func (o *Console) icon(w http.ResponseWriter, _ *http.Request) {
 	o.embedded(w, "icon.svg", "image/svg+xml")
 }
 
-// embedded has nothing of anybody's: it is the same for all.
+// embedded sends a file that is the same for everybody.
 func (o *Console) embedded(w http.ResponseWriter, name, kind string) {
 	text, err := files.ReadFile(name)
 	if err != nil {

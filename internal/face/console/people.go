@@ -13,8 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/tool/why"
 )
 
-// What an owner sees: people, where their consents stand, and what agents see of a row. Nobody's consent is changed
-// here: an admin reads.
+// The pages of an owner: people and their consents, and why an agent sees a row. An admin reads and changes no consent.
 
 const perPage = 25
 
@@ -23,9 +22,9 @@ type peoplePage struct {
 	Stream  string
 	Streams []streamChoice
 	List    []personRow
-	Next    string // handle of the last one; "": there are no more
+	Next    string // handle of the last person, for the next page; "": this is the last page
 	Later   bool   // it is not the first page
-	Unasked bool   // no rule here asks what is recorded
+	Unasked bool   // no rule of the policy reads the registry
 	Now     time.Time
 }
 
@@ -37,7 +36,7 @@ type streamChoice struct {
 type personRow struct {
 	ID, Handle string
 	Lead       *consentView
-	Others     int // other consents in force
+	Others     int // other active consents
 }
 
 func (o *Console) people(c *call) (answer, error) {
@@ -80,7 +79,7 @@ func (o *Console) people(c *call) (answer, error) {
 	return answer{template: "people", title: "People", data: p}, nil
 }
 
-// setFilter keeps what is looked for in the session: no address has it.
+// setFilter keeps the search in the session, since no address may have a person's id.
 func (o *Console) setFilter(c *call) (answer, error) {
 	c.everybody = true
 	stream := consent.Stream(c.form.Get("stream"))
@@ -95,10 +94,10 @@ func (o *Console) setFilter(c *call) (answer, error) {
 	return answer{to: "people"}, nil
 }
 
-// unknownHandle is the answer to a handle that this session did not make, or has forgotten.
+// unknownHandle is the error of a handle that this session did not make, or has forgotten.
 func unknownHandle() error {
 	return sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonInternal,
-		"this address was made for another session, or is too old").WithHint("Begin with the list of people.")
+		"this address belongs to another session, or is too old").WithHint("Start at the list of people.")
 }
 
 type pendingView struct {
@@ -197,7 +196,7 @@ func (o *Console) why(c *call) (answer, error) {
 		return answer{template: "why", title: "Why an agent sees a row, or does not", data: p, status: 422}, nil
 	}
 	key := []string{p.Key}
-	if strings.Contains(p.Key, "\n") { // a key of several columns, a line for each
+	if strings.Contains(p.Key, "\n") { // a key with several columns,
 		key = strings.Split(strings.ReplaceAll(p.Key, "\r", ""), "\n")
 	}
 	if p.Answer, err = o.Service.Why(c, c.caller, p.Agent, p.Table, key); err != nil {

@@ -14,22 +14,21 @@ import (
 	"github.com/pgconsent/pgconsent/internal/tool/why"
 )
 
-// What a subject sees and does. Every change is one click, and the page after it says what has happened and how it is
-// undone.
+// The pages of a subject. Every change is one click, and the next page says what has changed and how to undo it.
 
-// consentView is one consent in words.
+// consentView is a consent as a page shows it.
 type consentView struct {
 	consent.Consent
 	Now        time.Time
 	State      string
 	Active     bool
-	Title      string // to whom, about what
-	Kind       string // of a relationship
+	Title      string // grantee and scope
+	Kind       string // the kind of relationship
 	Until      time.Time
 	Pending    bool
-	Decay      int // days of the countdown
+	Decay      int // days since the countdown to anonymity began
 	Number     int64
-	GivenBack  bool // it can be given again with a click
+	GivenBack  bool // it has ended, and can be given again with a click
 	Streamless bool
 }
 
@@ -51,48 +50,48 @@ func newConsentView(c consent.Consent, now time.Time) consentView {
 	return s
 }
 
-// personView is what is shown of one.
+// personView is what a page shows of a person.
 type personView struct {
 	Subject   string
 	Known     bool
 	Active    bool
-	Counted   bool         // in statistics, and nothing else
+	Counted   bool         // counted in statistics only
 	Lead      *consentView // the relationship
 	Consents  []consentView
 	Now       time.Time
 	Sights    []agentView
-	Unseen    *problem // why nobody can say who may see
+	Unseen    *problem // why it is not known who may see their data
 	History   []consent.Record
 	Rows      []dsar.Rows
 	Agents    []string
-	CanAsk    bool // for a partnership
-	CanLess   bool // for statistics only
-	CanTempo  bool // back to temporary
-	Several   bool // consents in force
-	Own       bool // of whom looks at it
+	CanAsk    bool // the person can ask for a partnership
+	CanLess   bool // the person can reduce the consent to statistics
+	CanTempo  bool // the person can change back to TEMPORARY
+	Several   bool // several consents are active
+	Own       bool // the page is of the signed-in user
 	Unasked   bool // no rule here asks what is recorded
 	Remaining int
 
-	Guardians []string   // who speaks for them
-	Wards     []wardLink // whom they speak for
-	Handle    string     // of a ward
-	Kinds     []string   // of data, to consent to
-	Parties   []string   // whom they may mean
+	Guardians []string   // their guardians
+	Wards     []wardLink // people whose guardian they are
+	Handle    string     // handle of the person, in the page of a ward
+	Kinds     []string   // kinds of data that a consent can have
+	Parties   []string   // parties to choose from
 }
 
-// Held tells whether there are rows of the person's to ask about.
+// Held reports whether there are rows of the person to ask about.
 func (p personView) Held() bool {
 	return slices.ContainsFunc(p.Rows, func(r dsar.Rows) bool { return len(r.Keys) > 0 })
 }
 
-// agentView is what one agent may see, in words.
+// agentView is what one agent may see.
 type agentView struct {
 	why.Visibility
 	Visible, Rows, Counted int64
 	Observed               bool
 }
 
-// partFailed is what a part of a page says that cannot be made; the page is answered all the same.
+// partFailed describes a part of a page that could not be made; the rest of the page is shown.
 func (o *Console) partFailed(what string, err error) *problem {
 	status, p, _, _ := explain(err)
 	if status >= 500 && status != http.StatusNotImplemented {
@@ -119,7 +118,7 @@ func (o *Console) sights(c *call, subject string) ([]agentView, *problem) {
 	return out, nil
 }
 
-// consents fills a person from the registry. Somebody of whom it knows nothing has none.
+// consents adds the person's consents. The registry may not know the person.
 func (o *Console) consents(c *call, p *personView) error {
 	all, err := o.Service.Consents(c, c.caller, p.Subject)
 	var unknown *consent.NotFoundError
@@ -130,7 +129,7 @@ func (o *Console) consents(c *call, p *personView) error {
 	return nil
 }
 
-// fillConsents fills a person from the last records of their consents.
+// fillConsents adds the consents of the person.
 func (p *personView) fillConsents(now time.Time, all []operations.Status) {
 	p.Known, p.Now = len(all) > 0, now
 	inForce := 0
@@ -191,14 +190,14 @@ func (o *Console) history(c *call) (answer, error) {
 	return answer{template: "history", title: "What was recorded of your consent", data: p}, nil
 }
 
-// seenPage is who had the subject's data.
+// seenPage shows who has seen the subject's data.
 type seenPage struct {
 	*dsar.Report
 	Newest []dsar.Retrieval
 	Older  int
 }
 
-// mostRetrievals is how many single retrievals the page has; the report has more.
+// mostRetrievals is how many single retrievals the page lists; the report has more.
 const mostRetrievals = 100
 
 func (o *Console) seen(c *call) (answer, error) {
@@ -218,7 +217,7 @@ func (o *Console) seen(c *call) (answer, error) {
 	return answer{template: "seen", title: "Who saw your data", data: p}, nil
 }
 
-// change does a command in the subject's name.
+// change makes a change in the name of the subject.
 func (o *Console) change(c *call, command consent.Command) (operations.Change, error) {
 	command.Subject, command.Via = c.caller.Subject, "console"
 	if g := c.form.Get("grantee"); g != "" {
@@ -230,8 +229,8 @@ func (o *Console) change(c *call, command consent.Command) (operations.Change, e
 	return o.Service.Change(c, c.caller, command)
 }
 
-const undo = " You can give it again below, with one click; it then counts for what comes after, and brings " +
-	"nothing back that went with this one."
+const undo = " You can give it again below, with one click. The new consent is for new data: it does not bring back " +
+	"what this withdrawal has hidden."
 
 func (o *Console) withdraw(c *call) (answer, error) {
 	if c.form.Get("all") != "" {
@@ -261,12 +260,12 @@ func (o *Console) withdraw(c *call) (answer, error) {
 		c.session.setFlash(flash{"note", "This was withdrawn before", "Nothing has changed."})
 	} else {
 		c.session.setFlash(flash{"done", "Your consent is withdrawn",
-			"It is in force: from their next statement on, agents see nothing by it." + undo})
+			"From their next statement on, agents see nothing by this consent." + undo})
 	}
 	return answer{to: "me"}, nil
 }
 
-// give gives anew what has ended: TEMPORARY, or to whom and about what it was given before, with the same purposes.
+// give gives a consent again that has ended: TEMPORARY, or one with the same grantee, scope and purposes.
 func (o *Console) give(c *call) (answer, error) {
 	command := consent.Command{Do: consent.Grant, Stream: consent.Temporary}
 	key := consent.Command{Subject: c.caller.Subject, Grantee: c.form.Get("grantee"), Scope: c.form.Get("scope")}.Key()
@@ -300,27 +299,27 @@ func (o *Console) give(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	text := "It counts from now on."
+	text := "It is active from now on."
 	if !done.Consent.ExpiresAt.IsZero() {
-		text = "It counts from now on, until " + date(done.Consent.ExpiresAt) + " unless it is renewed."
+		text = "It is active from now on, until " + date(done.Consent.ExpiresAt) + " unless it is renewed."
 	}
 	c.session.setFlash(flash{"done", "You have given your consent", text + " You can withdraw it at any time, with one click."})
 	return answer{to: "me"}, nil
 }
 
-// less goes to a relationship that shows less.
+// less changes to a stream that shows less.
 func (o *Console) less(c *call) (answer, error) {
 	to := consent.Stream(c.form.Get("to"))
 	if _, err := o.change(c, consent.Command{Do: consent.Degrade, Stream: to}); err != nil {
 		return answer{}, err
 	}
-	text := "Agents see what is essential, and nothing else; what was of the partnership goes at once."
+	text := "Agents see only what is essential. What the partnership has shown is hidden at once."
 	if to == consent.Anonymous {
-		text = "No agent sees your data one by one any more. What comes counts in statistics of groups only; what " +
-			"there is becomes anonymous step by step, within 90 days."
+		text = "Agents no longer see your single data. New data are counted in statistics of groups only; older " +
+			"data become anonymous step by step, within 90 days."
 	}
 	c.session.setFlash(flash{"done", "Agents see less of you from now on",
-		text + " You can withdraw altogether, or ask for a partnership again; what has gone does not come back."})
+		text + " You can also withdraw completely, or ask for a partnership again; data that were removed do not come back."})
 	return answer{to: "me"}, nil
 }
 
@@ -329,13 +328,13 @@ func (o *Console) partnership(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	text := "The agent's side decides. Until then everything stays as it is."
+	text := "The agent's side decides. Until then nothing changes."
 	if done.Task != nil {
 		text = "The agent's side decides, until " + instant(done.Task.DueAt) +
-			"; after that the request lapses. Until then everything stays as it is."
+			"; after that the request lapses. Until then nothing changes."
 	}
 	c.session.setFlash(flash{"done", "You have asked for a partnership",
-		text + " Withdrawing your consent takes the request back as well."})
+		text + " Withdrawing your consent also withdraws the request."})
 	return answer{to: "me"}, nil
 }
 

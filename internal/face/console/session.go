@@ -18,8 +18,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry"
 )
 
-// A session is made by a token and holds it, so that it can be asked at each request whether the token still counts;
-// sealed with a key that the browser's cookie has and nobody else. Sessions are in memory: a restart ends them.
+// A session holds its token, so that each request can check whether the token is still valid. The token is encrypted
+// with a key that only the browser's cookie has. Sessions are in memory: a restart ends them.
 
 const (
 	idleTimeout = 15 * time.Minute // without a request
@@ -29,17 +29,17 @@ const (
 	maxHandles  = 5000             // handles of a session
 )
 
-// sessions are those that are open.
+// sessions are the open sessions.
 type sessions struct {
 	now func() time.Time
 	mu  sync.Mutex
 	all map[[sha256.Size]byte]*session
 }
 
-// session is somebody who is signed in.
+// session is a signed-in user.
 type session struct {
 	id     [sha256.Size]byte
-	token  [sha256.Size]byte // its sum, to count the sessions of one
+	token  [sha256.Size]byte // its SHA-256, to count the sessions of one token
 	sealed []byte
 	csrf   string
 	since  time.Time
@@ -52,7 +52,7 @@ type session struct {
 	handles      map[string]string
 }
 
-// flash is what the next page begins with.
+// flash is a message at the top of the next page.
 type flash struct {
 	Kind  string // done, note
 	Title string
@@ -63,7 +63,7 @@ func newSessions(now func() time.Time) *sessions {
 	return &sessions{now: now, all: map[[sha256.Size]byte]*session{}}
 }
 
-// derive makes of a cookie's secret what it is used for; from one nobody gets to another.
+// derive derives a key or an id from a cookie's secret; none of them leads to another.
 func derive(secret []byte, use string) []byte {
 	m := hmac.New(sha256.New, secret)
 	m.Write([]byte("pgconsent console " + use))
@@ -78,7 +78,8 @@ func sealing(secret []byte) (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// begin makes a session, and returns the cookie's value. Where there are too many the ones that were idle longest end.
+// begin makes a session, and returns the value of its cookie. If there are too many sessions, those that were idle
+// longest end.
 func (o *sessions) begin(token string) (*session, string, error) {
 	secret := make([]byte, 32)
 	if _, err := rand.Read(secret); err != nil {
@@ -106,7 +107,7 @@ func (o *sessions) begin(token string) (*session, string, error) {
 	return s, base64.RawURLEncoding.EncodeToString(secret), nil
 }
 
-// makeRoom makes room for one more of those that are meant.
+// makeRoom ends sessions for which meant is true until there is room for one more.
 func (o *sessions) makeRoom(meant func(*session) bool, most int) {
 	for {
 		n := 0
@@ -127,7 +128,7 @@ func (o *sessions) makeRoom(meant func(*session) bool, most int) {
 	}
 }
 
-// sweep forgets those that are over.
+// sweep removes the expired sessions.
 func (o *sessions) sweep(now time.Time) {
 	for id, s := range o.all {
 		if s.expired(now) {
@@ -146,7 +147,7 @@ func (s *session) lastUsed() time.Time {
 	return s.last
 }
 
-// find returns the session of a secret, and that it is used.
+// find returns the session of a secret, and notes that it was used.
 func (o *sessions) find(secret []byte) *session {
 	now := o.now()
 	o.mu.Lock()
@@ -171,7 +172,7 @@ func (o *sessions) end(s *session) {
 	delete(o.all, s.id)
 }
 
-// caller asks whose the token is, now.
+// caller verifies the session's token again.
 func (s *session) caller(ctx context.Context, v identity.Verifier, secret []byte) (identity.Caller, error) {
 	seal, err := sealing(secret)
 	if err != nil {
@@ -188,7 +189,7 @@ func (s *session) caller(ctx context.Context, v identity.Verifier, secret []byte
 	return c, err
 }
 
-// isPerson tells whether the console is for them: agents and applications have faces of their own.
+// isPerson reports whether the console is for this caller: agents and applications use the other APIs.
 func isPerson(c identity.Caller) bool {
 	switch c.Role {
 	case identity.Subject, identity.Admin, identity.Operator:
@@ -197,12 +198,12 @@ func isPerson(c identity.Caller) bool {
 	return false
 }
 
-// checkCSRF tells whether a form was made for this session.
+// checkCSRF reports whether a form was made for this session.
 func (s *session) checkCSRF(token string) bool {
 	return subtle.ConstantTimeCompare([]byte(token), []byte(s.csrf)) == 1
 }
 
-// setFlash has the next page say something.
+// setFlash sets the message at the top of the next page.
 func (s *session) setFlash(t flash) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -217,7 +218,7 @@ func (s *session) takeFlash() *flash {
 	return t
 }
 
-// handle stands for an id in addresses of this session, which nobody else can make or read.
+// handle returns the name of an id in addresses of this session, which nobody else can make or resolve.
 func (s *session) handle(id string) string {
 	m := hmac.New(sha256.New, s.key[:])
 	m.Write([]byte(id))
@@ -238,7 +239,7 @@ func (s *session) idOf(handle string) (string, bool) {
 	return id, ok
 }
 
-// peopleFilter is what was looked for last.
+// peopleFilter returns the last search.
 func (s *session) peopleFilter() registry.PeopleFilter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -258,8 +259,8 @@ func (o *Console) cookieName() string {
 	return "pgconsent"
 }
 
-// cookie is what a browser keeps: for these pages alone, sent by no other site, out of reach of scripts, gone with the
-// browser.
+// cookie makes the session cookie: for these pages only, not sent by other sites or visible to scripts, and gone with
+// the browser.
 func (o *Console) cookie(value string) *http.Cookie {
 	c := &http.Cookie{Name: o.cookieName(), Value: value, Path: Base, HttpOnly: true, Secure: o.Secure,
 		SameSite: http.SameSiteStrictMode}
@@ -269,7 +270,7 @@ func (o *Console) cookie(value string) *http.Cookie {
 	return c
 }
 
-// signedIn finds the session of a request; the secret is that of the cookie, if there is one.
+// signedIn returns the session of a request, and the secret of its cookie, if there is one.
 func (o *Console) signedIn(r *http.Request) (*session, []byte) {
 	c, err := r.Cookie(o.cookieName())
 	if err != nil {

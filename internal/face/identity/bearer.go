@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Bearer is the token that a request shows; false: it shows none. Of several headers none counts: who stands between
-// may have looked at another.
+// Bearer returns the token of a request, if it has exactly one. With several headers it returns none: a proxy in
+// between may have checked another one.
 func Bearer(h http.Header) (string, bool) {
 	given := h.Values("Authorization")
 	if len(given) != 1 {

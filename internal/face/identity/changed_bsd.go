@@ -4,5 +4,5 @@ package identity
 
 import "syscall"
 
-// changed is when a file's contents or its properties changed last.
-func changed(st *syscall.Stat_t) syscall.Timespec { return st.Ctimespec }
+// changeTime is when the contents or the attributes of a file changed last.
+func changeTime(st *syscall.Stat_t) syscall.Timespec { return st.Ctimespec }

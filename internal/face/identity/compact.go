@@ -14,12 +14,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/face/strictjson"
 )
 
-// jsonObject is a header or the claims of a token.
+// jsonObject is the header or the claims of a token.
 type jsonObject map[string]any
 
-// parseCompact takes a token apart: three parts in the one way that base64url has for each, the first two of them JSON
-// objects that every reader reads alike. What libraries let pass besides (other alphabets, padding, line breaks, a name
-// twice) is no token. Nothing of it is verified yet.
+// parseCompact splits a token into three parts, each in strict base64url, the first two of them JSON objects that every
+// parser reads alike. It refuses what libraries accept besides: other alphabets, padding, line breaks, duplicate names.
+// Nothing is verified yet.
 func parseCompact(token string) (header, claims jsonObject, err error) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -27,7 +27,7 @@ func parseCompact(token string) (header, claims jsonObject, err error) {
 	}
 	var read [3][]byte
 	for i, part := range parts {
-		// The library that verifies skips line breaks.
+		// The verifying library skips line breaks.
 		if read[i], err = base64.RawURLEncoding.Strict().DecodeString(part); err != nil ||
 			strings.ContainsAny(part, "\r\n") || part == "" {
 			return nil, nil, errors.New("a part of it is not written as base64url is")
@@ -47,7 +47,7 @@ func objectOf(text []byte) (jsonObject, error) {
 		return nil, err
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber() // a number is what its digits say, and not the nearest that a machine has
+	d.UseNumber() // keep the digits of numbers: a float would round them
 	var out jsonObject
 	if err := d.Decode(&out); err != nil || out == nil {
 		return nil, errors.New("it is not an object")
@@ -55,7 +55,7 @@ func objectOf(text []byte) (jsonObject, error) {
 	return out, nil
 }
 
-// text is a member that is one; "" where there is none.
+// text returns a string member; "" if there is none.
 func (o jsonObject) text(name string) (string, error) {
 	value, there := o[name]
 	text, is := value.(string)
@@ -65,8 +65,8 @@ func (o jsonObject) text(name string) (string, error) {
 	return text, nil
 }
 
-// algorithm is the one that the header names. Keys are found by the id alone: where a header brings a key, or says
-// where there is one, nobody looks.
+// algorithm returns the algorithm that the header names. Keys are found by their ids only: keys in the header, and
+// addresses of keys, are ignored.
 func (o jsonObject) algorithm(taken []string) (jwa.SignatureAlgorithm, error) {
 	for _, name := range []string{"crit", "b64"} {
 		if _, there := o[name]; there {
@@ -84,7 +84,7 @@ func (o jsonObject) algorithm(taken []string) (jwa.SignatureAlgorithm, error) {
 	return algorithm, nil
 }
 
-// times are seconds: the library takes texts for them, too.
+// times checks that times are numbers: the library also accepts strings.
 func (o jsonObject) times() error {
 	for _, name := range []string{"exp", "nbf", "iat"} {
 		if value, there := o[name]; there {

@@ -21,13 +21,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Token is one entry of the tokens file.
+// Token is an entry of the tokens file.
 type Token struct {
 	Name     string `yaml:"name"`
 	Role     Role   `yaml:"role"`
 	Subject  string `yaml:"subject,omitempty"`
 	Agent    string `yaml:"agent,omitempty"`
-	Database string `yaml:"database,omitempty"` // needed where there are several, except for an agent
+	Database string `yaml:"database,omitempty"` // required if there are several databases, except for an agent
 	SHA256   string `yaml:"sha256"`             // of the token, in hex
 	Disabled bool   `yaml:"disabled,omitempty"`
 }
@@ -37,10 +37,10 @@ type tokensFile struct {
 	Tokens []Token `yaml:"tokens"`
 }
 
-// maxSubject is what the consent registry takes for an id.
+// maxSubject is the longest id that the consent registry takes.
 const maxSubject = 512
 
-// tokenPrefix makes tokens easy to find where they should not be.
+// tokenPrefix makes tokens easy to find where they should not be, as in a repository.
 const tokenPrefix = "pgct_"
 
 var validName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,99}$`)
@@ -55,13 +55,13 @@ func NewToken() (token, sum string, err error) {
 	return token, Sum(token), nil
 }
 
-// Sum is what the file keeps of a token.
+// Sum is the hash of a token that the file keeps.
 func Sum(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])
 }
 
-// Check tells what is wrong with an entry, apart from what the configuration knows.
+// Check validates an entry without the configuration.
 func (t Token) Check() error {
 	if !validName.MatchString(t.Name) {
 		return fmt.Errorf("%q cannot be a token's name: letters, digits, and _ . : @ - after the first; at most 100", t.Name)
@@ -89,7 +89,7 @@ func validSubject(id string) bool {
 	return len(id) <= maxSubject && utf8.ValidString(id) && id != "*" && !slices.ContainsFunc([]rune(id), unicode.IsControl)
 }
 
-// caller is whom the token stands for, by this configuration.
+// caller returns the caller that the token stands for under this configuration.
 func (t Token) caller(c *config.Config) (Caller, error) {
 	out := Caller{Name: t.Name, Role: t.Role, Subject: t.Subject, Agent: t.Agent, Database: t.Database}
 	if t.Role == Agent {
@@ -117,7 +117,7 @@ func (t Token) caller(c *config.Config) (Caller, error) {
 	return out, nil
 }
 
-// ReadTokens reads a tokens file. One that is not there has no tokens.
+// ReadTokens reads a tokens file. A missing file has no tokens.
 func ReadTokens(path string) ([]Token, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -176,7 +176,7 @@ func AddToken(path string, c *config.Config, t Token, replace bool) error {
 		}
 		if !all[i].Disabled && !replace {
 			return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonIdentity,
-				"there is a token called %s already", t.Name).
+				"there is already a token called %s", t.Name).
 				WithHint("pgconsent token revoke %s first, or --replace: the old one is then no longer valid.", t.Name)
 		}
 		all[i] = t
@@ -184,7 +184,7 @@ func AddToken(path string, c *config.Config, t Token, replace bool) error {
 	})
 }
 
-// RevokeToken makes a token invalid and keeps its entry, whose name records may have.
+// RevokeToken disables a token. Its entry stays, since records may have its name.
 func RevokeToken(path, name string) error {
 	return update(path, func(all []Token) ([]Token, error) {
 		for i := range all {

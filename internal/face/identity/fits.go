@@ -11,13 +11,14 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwk"
 )
 
-// leastRSA is how many bits a key for RSA has at least (RFC 7518, 3.3): shorter ones have been factored.
+// leastRSA is the shortest RSA key in bits (RFC 7518, 3.3): shorter ones have been factored.
 const leastRSA = 2048
 
-// curves are those of the algorithms with elliptic curves: each has its own.
+// curves are the curves of the algorithms that use elliptic curves.
 var curves = map[string]string{"ES256": "P-256", "ES384": "P-384", "ES512": "P-521"}
 
-// checkKey tells whether a key is one for the algorithm: a public key that is taken for a secret would sign anything.
+// checkKey checks that a key is one for the algorithm. A public key that was taken for a shared secret would let
+// anybody sign.
 func checkKey(key jwk.Key, algorithm jwa.SignatureAlgorithm) error {
 	if _, unknown := key.(jwk.UnsupportedKey); unknown {
 		return errors.New("its key cannot be read")

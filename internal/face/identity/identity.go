@@ -1,8 +1,8 @@
-// Package identity tells who calls a face of pgconsent (HTTP, MCP, the console): it turns a bearer token into a [Caller].
+// Package identity turns the bearer token of a call (HTTP, MCP, console) into a [Caller].
 //
-// Guarantee: a token that is not known, was revoked, has expired or names what the configuration does not have is
-// refused, and all of these with the same error: the peer never learns why. No token is kept, only its SHA-256; none is
-// logged. What a caller may do is not decided here.
+// Guarantee: a token that is unknown, revoked or expired, or that names something the configuration does not have, is
+// refused with one and the same error: the client never learns the reason. Only the SHA-256 of a token is kept, and no
+// token is logged. What a caller may do is decided elsewhere.
 package identity
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Role is what a caller is.
+// Role is the role of a caller.
 type Role string
 
 // The roles. The zero value is none.
@@ -34,18 +34,18 @@ type Caller struct {
 	Subject  string            // role subject: whose consents these are
 	Agent    string            // role agent: a login of the configuration
 	Database string            // as the configuration names it; never empty
-	Claims   map[string]string // attributes of an agent that a JWT gave, by their names in the policy; nil for static tokens
+	Claims   map[string]string // attributes of an agent from a JWT, by their names in the policy; nil for static tokens
 	Until    time.Time         // when a JWT expires; zero: never
 }
 
-// Verifier tells whose a bearer token is.
+// Verifier verifies bearer tokens.
 type Verifier interface {
 	// Verify returns the caller, or the error of [Refused]. It is called by many goroutines.
 	Verify(ctx context.Context, bearer string) (Caller, error)
 }
 
-// Refused is the error of every [Verifier] for every token that it does not take. The cause is for the log: it says
-// what was wrong, and quotes nothing of the token.
+// Refused is the error of every [Verifier] for every token that it does not accept. The cause is for the log and quotes
+// nothing of the token.
 func Refused(cause error) error {
 	return sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "a valid bearer token is required").
 		WithHint("Send \"Authorization: Bearer TOKEN\"; pgconsent token add makes one.").WithCause(cause)
@@ -58,13 +58,13 @@ func NewContext(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, key{}, c)
 }
 
-// FromContext returns the caller whom the face has verified.
+// FromContext returns the verified caller.
 func FromContext(ctx context.Context) (Caller, bool) {
 	c, ok := ctx.Value(key{}).(Caller)
 	return c, ok
 }
 
-// Verifiers asks one verifier after the other; the first that knows the token decides.
+// Verifiers tries verifiers in turn; the first that knows the token decides.
 type Verifiers []Verifier
 
 // Verify implements Verifier.

@@ -19,20 +19,20 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/config"
 )
 
-// JWT verifies the tokens of an identity provider. A token is taken if a public key of the provider's has signed it by
-// an algorithm of the configuration, its issuer and audience are those of the configuration, it has an expiry that is
-// not past, and its claims name a role that tokens may give.
+// JWT verifies tokens of an identity provider. A token is accepted if one of the provider's public keys has signed it
+// with an algorithm of the configuration, its issuer and audience are those of the configuration, it has an expiry in
+// the future, and its claims give a role that tokens may give.
 type JWT struct {
 	config func() *config.Config
 	keys   *keys
 	now    func() time.Time
-	secret []byte // of this process
+	secret []byte // random, for the codes in names
 }
 
-// maxToken bounds what is parsed.
+// maxToken limits the tokens that are parsed.
 const maxToken = 8 << 10
 
-// NewJWT verifies by what the configuration's section jwt says. Its keys are read when they are first needed.
+// NewJWT makes the verifier of the configuration's section jwt. It reads the keys when they are first needed.
 func NewJWT(c func() *config.Config) *JWT {
 	j := c().JWT
 	secret := make([]byte, 32)
@@ -49,7 +49,7 @@ func (v *JWT) Verify(ctx context.Context, bearer string) (Caller, error) {
 	return c, nil
 }
 
-// Agent verifies the token that an agent shows as its password. It returns what its claims give it, and until when.
+// Agent verifies a token that an agent sends as its password. It returns the attributes in its claims, and its expiry.
 func (v *JWT) Agent(ctx context.Context, password, agent, database string) (claims map[string]string, until time.Time,
 	err error) {
 	c, until, err := v.read(ctx, password)
@@ -95,7 +95,7 @@ func (v *JWT) read(ctx context.Context, token string) (Caller, time.Time, error)
 		jwt.WithIssuer(j.Issuer), jwt.WithAudience(j.Audience),
 		jwt.WithAcceptableSkew(j.Tolerance()), jwt.WithRequiredClaim(jwt.ExpirationKey), jwt.WithClock(jwt.ClockFunc(v.now)))
 	if err != nil {
-		// the library's text may quote claims
+		// the text of the library's error may quote claims
 		return Caller{}, none, errors.New("its signature, issuer, audience or time is not right")
 	}
 	until, _ := read.Expiration()
@@ -104,7 +104,7 @@ func (v *JWT) read(ctx context.Context, token string) (Caller, time.Time, error)
 	return out, out.Until, err
 }
 
-// caller is whom the claims name, by the configuration.
+// caller returns the caller that the claims stand for under the configuration.
 func (v *JWT) caller(c *config.Config, given jsonObject) (Caller, error) {
 	j := c.JWT
 	var wrong error
@@ -159,9 +159,8 @@ func (v *JWT) caller(c *config.Config, given jsonObject) (Caller, error) {
 	return out, nil
 }
 
-// name is what records and sessions call the bearer. The sub of a subject's or an agent's token may be a person's name,
-// which no log keeps: there it is a code that tells bearers apart as long as this process runs. Staff stand by their
-// names.
+// name is the caller's name in records and sessions. The sub of a subject's or an agent's token may be a person's name,
+// which no log may have: for these it is a code that is stable as long as this process runs. Staff have their names.
 func (v *JWT) name(role Role, sub string) string {
 	if role != Subject && role != Agent {
 		return "jwt " + printable(sub)
@@ -173,7 +172,7 @@ func (v *JWT) name(role Role, sub string) string {
 
 var wholeNumber = regexp.MustCompile(`^(0|-?[1-9][0-9]*)$`)
 
-// attributeText is a claim as attributes are written: a list as PostgreSQL writes an array.
+// attributeText converts a claim to the text of an attribute: a list becomes a PostgreSQL array.
 func attributeText(value any) (string, error) {
 	switch v := value.(type) {
 	case string:
@@ -205,7 +204,7 @@ func attributeText(value any) (string, error) {
 	}
 }
 
-// printable keeps a name from another system on its line of a record.
+// printable makes a name from another system fit for one line of a record.
 func printable(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

@@ -14,8 +14,8 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwk"
 )
 
-// keys are the public keys of an identity provider, kept as long as they may be, and asked for again when a token names
-// one that is not among them.
+// keys caches the public keys of an identity provider. They are read again when they are stale, or when a token names
+// an unknown key.
 type keys struct {
 	source string
 	remote bool
@@ -25,16 +25,16 @@ type keys struct {
 	readAt    time.Time // when set was read; zero: never
 	triedAt   time.Time
 	lastError error
-	inFlight  chan struct{} // closed with the answer; nil: nobody asks
+	inFlight  chan struct{} // closed when the request in progress is answered; nil: there is none
 }
 
-// How long keys are used, and how often they are asked for.
+// Lifetimes and limits of the keys.
 const (
-	keysFresh  = 5 * time.Minute // then they are asked for again
-	keysLast   = time.Hour       // then they are used no more, if nobody could be asked
-	keysPause  = 5 * time.Second // between two questions
-	keysWithin = 5 * time.Second // for an answer
-	keysSize   = 1 << 20         // of it
+	keysFresh  = 5 * time.Minute // afterwards they are read again
+	keysLast   = time.Hour       // afterwards they are not used, if reading has failed
+	keysPause  = 5 * time.Second // between two requests
+	keysWithin = 5 * time.Second // timeout of a request
+	keysSize   = 1 << 20         // of an answer
 	fileFresh  = time.Second     // a file is cheap
 )
 
@@ -43,8 +43,8 @@ var fetcher = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("the address of the keys redirects") },
 }
 
-// find is the key of that id that fits the algorithm; "" finds the only one. Who names a key that is there waits for
-// nobody as long as keys are fresh.
+// find returns the key with the id that fits the algorithm; "" finds the only key. As long as the keys are fresh, a
+// known key is found without waiting.
 func (k *keys) find(ctx context.Context, id string, algorithm jwa.SignatureAlgorithm, now time.Time) (jwk.Key, error) {
 	fresh := keysFresh
 	if !k.remote {
@@ -55,7 +55,7 @@ func (k *keys) find(ctx context.Context, id string, algorithm jwa.SignatureAlgor
 		k.read(ctx, now, trouble == nil || now.Sub(got) > keysLast)
 		set, got, trouble = k.known()
 	}
-	if len(withID(set, id)) == 0 && now.Sub(got) > 0 { // it may be a new one
+	if len(withID(set, id)) == 0 && now.Sub(got) > 0 { // the key may be new
 		k.read(ctx, now, true)
 		set, got, trouble = k.known()
 	}
@@ -80,7 +80,7 @@ func (k *keys) known() ([]jwk.Key, time.Time, error) {
 	return k.set, k.readAt, k.lastError
 }
 
-// withID are the keys of that id.
+// withID returns the keys with the id.
 func withID(set []jwk.Key, id string) (out []jwk.Key) {
 	if id == "" {
 		if len(set) != 1 {
@@ -96,8 +96,8 @@ func withID(set []jwk.Key, id string) (out []jwk.Key) {
 	return out
 }
 
-// single is the one key that fits the algorithm. Keys of several kinds may share an id; of two that fit, nobody can say
-// which is meant.
+// single returns the one key that fits the algorithm. Keys of several kinds may share an id; if two fit, it is not
+// known which is meant.
 func single(named []jwk.Key, algorithm jwa.SignatureAlgorithm) (found jwk.Key, err error) {
 	var why error
 	for _, key := range named {
@@ -116,8 +116,8 @@ func single(named []jwk.Key, algorithm jwa.SignatureAlgorithm) (found jwk.Key, e
 	return found, nil
 }
 
-// read asks for the keys. Where somebody asks already it waits for the answer, if it is to: while a provider is in
-// trouble, those who can do with the keys there are need not. What cannot be read leaves those there are.
+// read requests the keys. If a request is in progress, it waits for its answer only if wait is set: a caller who can do
+// with the present keys does not wait for a slow provider. After an error the present keys stay.
 func (k *keys) read(ctx context.Context, now time.Time, wait bool) {
 	k.mu.Lock()
 	if asking := k.inFlight; asking != nil {
@@ -144,7 +144,7 @@ func (k *keys) read(ctx context.Context, now time.Time, wait bool) {
 		if k.inFlight = nil; err == nil {
 			k.set, k.readAt, k.lastError = set, now, nil
 		} else {
-			// Not wrapped: a provider that took too long is no call that did.
+			// Not wrapped: a timeout of the provider must not look like one of the call.
 			k.lastError = fmt.Errorf("the provider's keys cannot be read: %v", err)
 		}
 		k.mu.Unlock()
@@ -156,7 +156,7 @@ func (k *keys) read(ctx context.Context, now time.Time, wait bool) {
 	}
 }
 
-// parseKeys reads keys. One of a kind that nobody here knows is no reason to refuse the others.
+// parseKeys parses a key set. It skips keys of an unknown kind.
 func parseKeys(text []byte) ([]jwk.Key, error) {
 	set, err := jwk.Parse(text, jwk.WithStrictKeySetParsing(false))
 	if err != nil {
@@ -180,7 +180,7 @@ func (k *keys) fetch(ctx context.Context) ([]byte, error) {
 		defer file.Close()
 		return readBounded(file)
 	}
-	// Whoever waits for it gives up when he likes; the keys are for all.
+	// A caller that gives up must not end the request: other callers wait for its answer, too.
 	request, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodGet, k.source, nil)
 	if err != nil {
 		return nil, err

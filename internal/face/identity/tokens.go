@@ -14,8 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/config"
 )
 
-// Tokens verifies static tokens against the file as it is now: who was revoked is refused at the next call. While the
-// file cannot be read or understood, what was read before stays in force and the log says so.
+// Tokens verifies static tokens against the current file: a revoked token is refused at the next call. While the file
+// cannot be read or parsed, the tokens read before stay valid, and the log says so.
 type Tokens struct {
 	path   string
 	config func() *config.Config
@@ -27,11 +27,11 @@ type Tokens struct {
 	bySum     map[string]Token
 }
 
-// recheck is how long a file that looks the same is taken for the same: two changes within a tick of its clock look
-// alike.
+// recheck is how long the file is not read again if its attributes are unchanged: two changes within the resolution of
+// its times look alike.
 const recheck = time.Second
 
-// OpenTokens reads the file. The configuration, asked at each call, says which agents and databases there are.
+// OpenTokens reads the file. The configuration, which is asked at each call, has the agents and databases.
 func OpenTokens(path string, c func() *config.Config, log *slog.Logger) (*Tokens, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -51,7 +51,7 @@ func OpenTokens(path string, c func() *config.Config, log *slog.Logger) (*Tokens
 
 // Verify implements Verifier.
 func (t *Tokens) Verify(_ context.Context, bearer string) (Caller, error) {
-	// The sum is looked up, not the token: how far a comparison got tells nothing of it.
+	// The hash is looked up, not the token, so that the time of the comparison reveals nothing of the token.
 	one, ok := t.current()[Sum(bearer)]
 	switch {
 	case !ok:
@@ -66,7 +66,7 @@ func (t *Tokens) Verify(_ context.Context, bearer string) (Caller, error) {
 	return c, nil
 }
 
-// current returns the tokens by their sums, read again if the file has changed.
+// current returns the tokens by their hashes, and reads the file again if it has changed.
 func (t *Tokens) current() map[string]Token {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -86,7 +86,7 @@ func (t *Tokens) current() map[string]Token {
 	all, err := ReadTokens(t.path)
 	if err != nil {
 		if other {
-			t.log.Error("the tokens file cannot be used: the tokens read before stay in force", "error", err)
+			t.log.Error("the tokens file cannot be used: the tokens read before stay valid", "error", err)
 		}
 		return t.bySum
 	}

@@ -17,9 +17,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Bridge is a server on stdio that hands every message to one on HTTP. It decides nothing: what is enforced and
-// recorded is so over there. When the session over there has ended, as with a restart, it begins another one and says
-// so in the answer to the call that found out.
+// Bridge is a server on stdio that passes every message to one over HTTP. It decides nothing: enforcement and records
+// are the HTTP server's. If the session there has ended, as after a restart, it begins another one, and the answer to
+// the call that noticed says so.
 type Bridge struct {
 	URL   string
 	Token string
@@ -27,12 +27,12 @@ type Bridge struct {
 	Log   *slog.Logger
 }
 
-// bridgeSession is a bridge under way.
+// bridgeSession is a running bridge.
 type bridgeSession struct {
 	Bridge
 	out chan []byte
 
-	renewal sync.Mutex // one at a time begins again
+	renewal sync.Mutex // held while a new session begins
 
 	mu         sync.Mutex
 	session    string // "": none yet
@@ -45,7 +45,7 @@ const (
 	longestAnswer    = 16 << 20
 )
 
-// Run works until in ends or ctx does, and then ends the session. Each line is a message, in both directions.
+// Run passes messages until in or ctx ends, and then ends the session. Each line is a message, in both directions.
 func (b Bridge) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	w := &bridgeSession{Bridge: b, out: make(chan []byte, atOnceOverBridge)}
 	written := make(chan error, 1)
@@ -77,7 +77,7 @@ loop:
 			if !ok {
 				continue
 			}
-			// In their order: what begins a session, and notifications. Calls side by side.
+			// Initialization and notifications are sent in order, calls side by side.
 			if m.Method == "initialize" || m.ID == nil {
 				w.send(ctx, m, line)
 				continue
@@ -95,10 +95,10 @@ loop:
 	return errors.Join(err, <-written)
 }
 
-// longestLine is how much of a line is kept. Messages are shorter; of one that is not, the id is looked for.
+// longestLine is how much of a line is kept. A longer one is no valid message; only its id is looked for.
 const longestLine = 64 * maxMessage
 
-// readLines hands out the lines of in. One that is much too long is cut.
+// readLines sends the lines of in to lines. A line that is too long is cut.
 func readLines(ctx context.Context, in io.Reader, lines chan<- []byte) error {
 	r := bufio.NewReaderSize(in, 64<<10)
 	var line []byte
@@ -127,7 +127,7 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- []byte) error {
 	}
 }
 
-// check answers what the server could not answer with the right id.
+// check answers messages whose id the server could not tell.
 func (w *bridgeSession) check(line []byte) (envelope, bool) {
 	if len(line) > maxMessage {
 		w.tell(idOf(line), invalidRequest, refusal(fmt.Sprintf("the message is longer than %d bytes", maxMessage),
@@ -150,7 +150,7 @@ func (w *bridgeSession) tell(id json.RawMessage, code int, e *sqlstate.Error) {
 	w.out <- errorMessage(id, code, e)
 }
 
-// send hands a message over and its answer back.
+// send passes a message to the server and its answer back.
 func (w *bridgeSession) send(ctx context.Context, m envelope, line []byte) {
 	used := w.current()
 	status, answer, err := w.post(ctx, m, line)
@@ -160,7 +160,7 @@ func (w *bridgeSession) send(ctx context.Context, m envelope, line []byte) {
 		if m.ID != nil {
 			w.tell(m.ID, internalError, sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream,
 				"pgconsent was not reached at %s", w.URL).
-				WithHint("Does pgconsent serve run there? Nothing is known of the call; make it again."))
+				WithHint("Does pgconsent serve run there? It is not known whether the call was made; make it again."))
 		}
 	case status == http.StatusNotFound && m.Method != "initialize":
 		w.renew(ctx, m, used)
@@ -172,7 +172,7 @@ func (w *bridgeSession) send(ctx context.Context, m envelope, line []byte) {
 		var compact bytes.Buffer
 		if json.Compact(&compact, answer) != nil || compact.Len() == 0 {
 			w.tell(m.ID, internalError, sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream,
-				"%s answered with status %d, and not as a server of MCP", w.URL, status).
+				"%s answered with status %d, which is no answer of MCP", w.URL, status).
 				WithHint("--url is the address of http.listen, without a path."))
 			return
 		}
@@ -180,7 +180,7 @@ func (w *bridgeSession) send(ctx context.Context, m envelope, line []byte) {
 	}
 }
 
-// withID makes an error that was told without its request's id an answer to it.
+// withID adds the id of the request to an error that has none.
 func withID(answer []byte, id json.RawMessage) []byte {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(answer, &m) != nil || string(m["id"]) != "null" {
@@ -232,15 +232,15 @@ func (w *bridgeSession) post(ctx context.Context, m envelope, line []byte) (stat
 	return resp.StatusCode, answer, nil
 }
 
-// renew begins a session in the place of one that has ended. What was set in that one is gone, which who calls must
-// know: the call is not made.
+// renew begins a new session after the server's has ended. Its settings are lost, which the caller must know: therefore
+// the call is not made but answered with an error.
 func (w *bridgeSession) renew(ctx context.Context, m envelope, ended string) {
 	w.renewal.Lock()
 	defer w.renewal.Unlock()
 	w.mu.Lock()
 	begin := w.initialize
 	w.mu.Unlock()
-	begun := ended != w.current() // by another call that found out
+	begun := ended != w.current() // another call has renewed it already
 	if !begun && begin != nil {
 		status, _, err := w.post(ctx, envelope{Method: "initialize"}, begin)
 		if begun = err == nil && status == http.StatusOK; begun {
@@ -265,7 +265,7 @@ func (w *bridgeSession) current() string {
 	return w.session
 }
 
-// leave ends the session, if the server is there.
+// leave ends the session, if the server can be reached.
 func (w *bridgeSession) leave() {
 	session := w.current()
 	if session == "" {

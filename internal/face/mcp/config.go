@@ -21,29 +21,29 @@ import (
 // Config is what the server needs. Verifier, Connect, Record, Databases and Service are required.
 type Config struct {
 	Verifier identity.Verifier
-	// Connect opens an agent's session, which is enforced, recorded and limited as that of any client. What it is told
-	// by the way is handed on.
+	// Connect opens an agent's session, which is enforced, recorded and limited like any client's. The notices of the
+	// server are passed to the function.
 	Connect func(context.Context, identity.Caller, func(*pgconn.Notice)) (*pgx.Conn, error)
-	// Record writes down a call that runs no statement; its error is the answer instead.
+	// Record records a call that runs no statement. If it returns an error, the error is the answer.
 	Record    func(context.Context, audit.Call) error
-	Databases map[string]*Database // by the database's name in the configuration
-	Service   *operations.Service  // what every face offers, and to whom
+	Databases map[string]*Database // by name in the configuration
+	Service   *operations.Service  // the operations, as of the other APIs
 	AIR       *air.Tracker         // nil: interactions are not tracked
 
 	Version         string
 	Log             *slog.Logger  // nil: nowhere
 	Timeout         time.Duration // of a call; 0: 30 s
-	Idle            time.Duration // until a session ends that is not used; 0: 30 min
-	RevalidateEvery time.Duration // how often it is asked whether a session's token is valid; 0: 2 s
+	Idle            time.Duration // after which an unused session ends; 0: 30 min
+	RevalidateEvery time.Duration // between two checks of the sessions' tokens; 0: 2 s
 }
 
 // Database is what the tools of one database work with.
 type Database struct {
 	Registry *registry.Registry    // nil: no consent registry is configured
-	Policy   func() *policy.Policy // the one in force; nil: its agents are not served
-	// Attributes are those that the configuration gives an agent.
+	Policy   func() *policy.Policy // the active policy; nil: its agents are not served
+	// Attributes returns the attributes that the configuration gives an agent.
 	Attributes func(agent string) map[string]string
-	Privacy    *privacy.Service // nil: nothing is granted
+	Privacy    *privacy.Service // nil: the policy has no memories
 }
 
 func (c Config) withDefaults() (Config, error) {

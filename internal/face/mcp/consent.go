@@ -10,19 +10,19 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// relationship is a subject's relationship, by the names of GET /v1/consent/status, and what else they have consented to.
+// relationship is a subject's relationship, with the names of GET /v1/consent/status, and their other consents.
 type relationship struct {
 	UserID       string   `json:"user_id"`
 	State        string   `json:"state" jsonschema:"requested, given, refused, withdrawn, revoked or expired. Only given lets anything show, until expires_at."`
 	Stream       string   `json:"stream,omitempty" jsonschema:"TEMPORARY (14 days), PARTNERED (until it is ended) or ANONYMOUS (only in statistics)"`
-	Categories   []string `json:"categories" jsonschema:"what of the user may be used"`
+	Categories   []string `json:"categories" jsonschema:"the categories of data that may be used"`
 	Purposes     []string `json:"purposes,omitempty"`
 	GrantedAt    *string  `json:"granted_at" jsonschema:"RFC 3339, or null"`
 	ExpiresAt    *string  `json:"expires_at" jsonschema:"RFC 3339; null where nothing expires"`
 	LastModified *string  `json:"last_modified" jsonschema:"RFC 3339"`
 
-	Partnership *partnership `json:"partnership,omitempty" jsonschema:"a partnership was asked for, and is not decided yet"`
-	Grants      []grant      `json:"grants,omitempty" jsonschema:"consents to single grantees or about single things"`
+	Partnership *partnership `json:"partnership,omitempty" jsonschema:"a requested partnership that waits for a decision"`
+	Grants      []grant      `json:"grants,omitempty" jsonschema:"consents to single grantees or about single scopes"`
 }
 
 type partnership struct {
@@ -31,8 +31,8 @@ type partnership struct {
 }
 
 type grant struct {
-	Grantee    string   `json:"grantee" jsonschema:"who may; * is everybody"`
-	Scope      string   `json:"scope" jsonschema:"about what; * is everything"`
+	Grantee    string   `json:"grantee" jsonschema:"the grantee; * is everybody"`
+	Scope      string   `json:"scope" jsonschema:"the scope; * is everything"`
 	State      string   `json:"state"`
 	Categories []string `json:"categories,omitempty"`
 	Purposes   []string `json:"purposes,omitempty"`
@@ -40,10 +40,10 @@ type grant struct {
 	ExpiresAt  *string  `json:"expires_at"`
 }
 
-// consentChange is what a change of consent has made.
+// consentChange is the result of a change of consent.
 type consentChange struct {
 	UserID       string       `json:"user_id"`
-	State        string       `json:"state" jsonschema:"what holds now"`
+	State        string       `json:"state" jsonschema:"the state after the change"`
 	Stream       string       `json:"stream,omitempty"`
 	Categories   []string     `json:"categories,omitempty"`
 	Purposes     []string     `json:"purposes,omitempty"`
@@ -52,45 +52,45 @@ type consentChange struct {
 	GrantedAt    *string      `json:"granted_at"`
 	ExpiresAt    *string      `json:"expires_at"`
 	LastModified *string      `json:"last_modified"`
-	Partnership  *partnership `json:"partnership,omitempty" jsonschema:"it waits for the agent's side, and nothing has changed yet"`
-	Record       int64        `json:"record" jsonschema:"the number of the newest record; 0 if it was so before"`
+	Partnership  *partnership `json:"partnership,omitempty" jsonschema:"a requested partnership that waits for the agent's side; nothing has changed yet"`
+	Record       int64        `json:"record" jsonschema:"the number of the newest record; 0 if nothing had to be changed"`
 }
 
 type userInput struct {
-	UserID string `json:"user_id,omitempty" jsonschema:"whose consents; left out: the user of this session"`
+	UserID string `json:"user_id,omitempty" jsonschema:"the user; left out: the user of this session"`
 }
 
 type upgradeInput struct {
 	UserID  string `json:"user_id" jsonschema:"the user who asks: the one of this session, or one whose guardian they are"`
-	Reason  string `json:"reason" jsonschema:"why they want a partnership, in their words; kept in the record"`
-	Request string `json:"request,omitempty" jsonschema:"a key of your choice: the same call with the same key is done once"`
+	Reason  string `json:"reason" jsonschema:"why they want a partnership, in their own words; kept in the record"`
+	Request string `json:"request,omitempty" jsonschema:"a key of your choice: a repeated call with the same key makes the change only once"`
 }
 
 type degradeInput struct {
 	UserID       string `json:"user_id" jsonschema:"the user who asks: the one of this session, or one whose guardian they are"`
 	TargetStream string `json:"target_stream" jsonschema:"TEMPORARY: behavioural data and improvements go at once. ANONYMOUS: only statistics remain."`
-	Request      string `json:"request,omitempty" jsonschema:"a key of your choice: the same call with the same key is done once"`
+	Request      string `json:"request,omitempty" jsonschema:"a key of your choice: a repeated call with the same key makes the change only once"`
 }
 
 type grantInput struct {
-	UserID     string   `json:"user_id,omitempty" jsonschema:"who consents; left out: the user of this session"`
-	Stream     string   `json:"stream,omitempty" jsonschema:"a relationship with everybody. TEMPORARY and ANONYMOUS are given at once, PARTNERED asks for a partnership. Leave it out to consent to one grantee or scope."`
-	Grantee    string   `json:"grantee,omitempty" jsonschema:"without stream: who may, as si:vet; left out: everybody"`
-	Scope      string   `json:"scope,omitempty" jsonschema:"without stream: about what, as ctx:bella_health, table:NAME or row:TABLE:KEY; left out: everything"`
-	Categories []string `json:"categories,omitempty" jsonschema:"what of the user may be used; of a stream at most what it allows, which is also the default: TEMPORARY ESSENTIAL; PARTNERED ESSENTIAL, BEHAVIORAL, IMPROVEMENT; ANONYMOUS STATISTICAL"`
-	Purposes   []string `json:"purposes,omitempty" jsonschema:"for what"`
+	UserID     string   `json:"user_id,omitempty" jsonschema:"the user who consents; left out: the user of this session"`
+	Stream     string   `json:"stream,omitempty" jsonschema:"a relationship with everybody. TEMPORARY and ANONYMOUS are given at once, PARTNERED requests a partnership. Leave it out to consent to one grantee or scope."`
+	Grantee    string   `json:"grantee,omitempty" jsonschema:"without stream: the grantee, such as si:vet; left out: everybody"`
+	Scope      string   `json:"scope,omitempty" jsonschema:"without stream: the scope, such as ctx:bella_health, table:NAME or row:TABLE:KEY; left out: everything"`
+	Categories []string `json:"categories,omitempty" jsonschema:"the categories of data that may be used; with a stream at most those it allows, which are the default: TEMPORARY ESSENTIAL; PARTNERED ESSENTIAL, BEHAVIORAL, IMPROVEMENT; ANONYMOUS STATISTICAL"`
+	Purposes   []string `json:"purposes,omitempty" jsonschema:"the purposes"`
 	Days       int      `json:"days,omitempty" jsonschema:"without stream: for how many days; left out: until it is withdrawn"`
 	Reason     string   `json:"reason,omitempty" jsonschema:"why; kept in the record"`
-	Evidence   string   `json:"evidence,omitempty" jsonschema:"what proves it, as a form's number; kept in the record"`
-	Request    string   `json:"request,omitempty" jsonschema:"a key of your choice: the same call with the same key is done once"`
+	Evidence   string   `json:"evidence,omitempty" jsonschema:"what proves it, such as the number of a form; kept in the record"`
+	Request    string   `json:"request,omitempty" jsonschema:"a key of your choice: a repeated call with the same key makes the change only once"`
 }
 
 type revokeInput struct {
-	UserID  string `json:"user_id,omitempty" jsonschema:"who withdraws; left out: the user of this session"`
+	UserID  string `json:"user_id,omitempty" jsonschema:"the user who withdraws; left out: the user of this session"`
 	Grantee string `json:"grantee,omitempty" jsonschema:"only the consent to this grantee"`
 	Scope   string `json:"scope,omitempty" jsonschema:"only the consent about this"`
 	Reason  string `json:"reason,omitempty" jsonschema:"why; kept in the record"`
-	Request string `json:"request,omitempty" jsonschema:"a key of your choice: the same call with the same key is done once"`
+	Request string `json:"request,omitempty" jsonschema:"a key of your choice: a repeated call with the same key makes the change only once"`
 }
 
 func consentTools() []Tool {
@@ -98,28 +98,28 @@ func consentTools() []Tool {
 	subjects := []identity.Role{identity.Subject}
 	return []Tool{
 		NewTool(Tool{
-			Name: "consent_status", Title: "How a consent stands", ReadOnly: true, Offered: registered,
+			Name: "consent_status", Title: "The state of a consent", ReadOnly: true, Offered: registered,
 			Roles: []identity.Role{identity.Subject, identity.Admin, identity.System, identity.Agent},
 			Description: "Shows what a user has consented to: the stream of the relationship, the categories of " +
-				"data that may be used, since when and until when. " +
+				"data that may be used, when it was given and when it expires. " +
 				"An agent and a user ask about the session's own user and leave user_id out; an administrator or " +
 				"an application names one. " +
-				"ConsentNotFoundError (PC404) means that nothing was ever recorded: nothing of the user may be used.",
+				"ConsentNotFoundError (PC404) means that no consent was ever recorded: no data of the user may be used.",
 		}, consentStatus),
 		NewTool(Tool{
 			Name: "upgrade_relationship", Title: "Ask for a partnership", Idempotent: true, Offered: registered, Roles: subjects,
 			Description: "Asks, for the user, for a partnership: data are kept and used as long as the " +
 				"relationship lasts (ESSENTIAL, BEHAVIORAL, IMPROVEMENT). " +
-				"Only when the user wants it: it takes both sides, the user who asks here and the agent who " +
-				"decides. Until that, and if nobody decides within the time given in " +
-				"partnership.decide_until, everything stays as it is. consent_status shows what became of it.",
+				"Only when the user wants it. The agent's side decides about the request. Until then, and if " +
+				"nobody decides before partnership.decide_until, nothing changes. consent_status shows the " +
+				"decision.",
 		}, upgradeRelationship),
 		NewTool(Tool{
 			Name: "degrade_relationship", Title: "Take consent back in part", Destructive: true, Idempotent: true,
 			Offered: registered, Roles: subjects,
-			Description: "Moves the user's relationship to a stream that shows less, at once and without asking " +
-				"anybody: PARTNERED to TEMPORARY or ANONYMOUS, TEMPORARY to ANONYMOUS. " +
-				"What goes with it does not come back. Only when the user wants it. To end everything use consent_revoke.",
+			Description: "Changes the user's relationship to a stream that shows less, at once and without " +
+				"approval: PARTNERED to TEMPORARY or ANONYMOUS, TEMPORARY to ANONYMOUS. " +
+				"Data that this removes do not come back. Only when the user wants it. To end everything use consent_revoke.",
 		}, degradeRelationship).Enum("target_stream", string(consent.Temporary), string(consent.Anonymous)),
 		NewTool(Tool{
 			Name: "consent_grant", Title: "Consent", Idempotent: true, Offered: registered, Roles: subjects,
@@ -130,14 +130,15 @@ func consentTools() []Tool {
 		NewTool(Tool{
 			Name: "consent_revoke", Title: "Withdraw consent", Destructive: true, Idempotent: true,
 			Offered: registered, Roles: subjects,
-			Description: "Withdraws the user's consent, all of the relationship or only that to a grantee or " +
-				"about a scope. From the next statement on nothing shows that it has shown, " +
-				"and the data are deleted. It needs no reason. Doing it twice does it once.",
+			Description: "Withdraws the user's consent: the whole relationship, or only the consent to a grantee or " +
+				"about a scope. From the next statement on it shows nothing, " +
+				"and the data are deleted. It needs no reason. A second call changes nothing.",
 		}, consentRevoke),
 	}
 }
 
-// consents are those of a user whom the caller may ask about. An agent asks about the one for whom it acts.
+// consents returns the consents of a user about whom the caller may ask. An agent may ask about the user for whom it
+// acts.
 func (c *Call) consents(ctx context.Context, user string) (string, []operations.Status, error) {
 	if c.Caller.Role != identity.Agent {
 		subject, err := operations.Whose(c.Caller, user)
@@ -151,9 +152,9 @@ func (c *Call) consents(ctx context.Context, user string) (string, []operations.
 	own := c.agentUser()
 	if own == "" || user != "" && user != own {
 		return "", nil, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonConsent,
-			"an agent asks about the user for whom it acts, and nobody else").
-			WithHint("Leave user_id out. For whom an agent acts, the policy (audit: subject) and the " +
-				"configuration say; it may be for nobody.")
+			"an agent can only ask about the user for whom it acts").
+			WithHint("Leave user_id out. The policy (audit: subject) and the " +
+				"configuration say for whom an agent acts, if for anybody.")
 	}
 	c.About(own)
 	records, now, err := c.Database.Registry.CurrentOfSubject(ctx, own)
@@ -164,7 +165,7 @@ func (c *Call) consents(ctx context.Context, user string) (string, []operations.
 	return own, all, err
 }
 
-// agentUser is the user for whom the caller's agent acts, if its credential says so.
+// agentUser returns the user for whom the caller's agent acts, by its credential.
 func (c *Call) agentUser() string {
 	p := c.Database.Policy()
 	if p == nil || p.Subject() == "" {
@@ -173,7 +174,7 @@ func (c *Call) agentUser() string {
 	claimed, byToken := c.Caller.Claims[p.Subject()]
 	given, byConfiguration := c.Database.Attributes(c.Caller.Agent)[p.Subject()]
 	switch {
-	case byToken && byConfiguration: // such an agent is not served
+	case byToken && byConfiguration: // the two contradict each other; such an agent is not served
 		return ""
 	case byToken:
 		return claimed
@@ -206,7 +207,7 @@ func consentStatus(ctx context.Context, c *Call, in userInput) (relationship, er
 	return out, nil
 }
 
-// activeCategories are the categories of a consent that holds; of one that does not there are none.
+// activeCategories returns the categories of an active consent; none of another.
 func activeCategories(c consent.Consent, now time.Time, words []string) []string {
 	if !c.ActiveAt(now) || words == nil {
 		return []string{}
@@ -246,7 +247,7 @@ func consentRevoke(ctx context.Context, c *Call, in revokeInput) (consentChange,
 	})
 }
 
-// change has a command decided and recorded, in the name of the caller.
+// change makes and records a change in the name of the caller.
 func (c *Call) change(ctx context.Context, command consent.Command) (consentChange, error) {
 	command.Via = "mcp"
 	if command.Subject == "" {
@@ -272,7 +273,7 @@ func (c *Call) change(ctx context.Context, command consent.Command) (consentChan
 	return out, nil
 }
 
-// expiry is when a consent ends, or has ended, by the clock. One that somebody has ended has no such time.
+// expiry is when a consent ends or has ended by the clock. A consent that somebody has ended has none.
 func expiry(c consent.Consent) *string {
 	if c.State != consent.Given && c.State != consent.Expired {
 		return nil

@@ -1,15 +1,13 @@
-// Package mcp is the face for clients of the Model Context Protocol: consents, interactions, and governed rows, as
-// tools that a model can act on.
+// Package mcp is the server of the Model Context Protocol: consents, interactions, and the rows that agents may see, as
+// tools for a model.
 //
-// Guarantee: a request without a valid token is answered with 401 and the same bytes. A caller is told of, and may
-// call, the tools of its role and no others; who may change which consent is decided by package consent, and what an
-// agent reads and writes by the enforcement, whose client a tool is. A session belongs to one token, and ends with it.
-// What a tool is asked with is bounded and strict: what it does not know is refused. A call that runs no statement is
-// recorded before its answer leaves.
+// Guarantee: a request without a valid token is answered with 401 and always the same bytes. A caller is offered, and
+// may call, the tools of its role only. Package consent decides who may change which consent; statements of tools are
+// enforced like those of any client. A session belongs to one token and ends with it. Arguments are limited in size and
+// strict: unknown members are refused. A call that runs no statement is recorded before its answer is sent.
 //
-// Not guaranteed: that a model does as the descriptions say.
+// Not guaranteed: that a model acts as the descriptions say.
 //
-// A helper of one subject adds tools in a file of its own: a func of type func(*Server) []Tool, listed in own
-// (tools.go), whose tools are made by [NewTool]. The input's and output's Go types give the schemas; `jsonschema:"…"`
-// describes a member.
+// Tools on one subject are in a file of their own: a func() []Tool that is listed in toolSets (tools.go) and makes its
+// tools with [NewTool]. The Go types of input and output give the schemas; `jsonschema:"…"` describes a member.
 package mcp

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// errorTyper passes answers on, and makes errors of the protocol, with their data, of those that the SDK words itself.
+// errorTyper passes answers on, and turns the SDK's plain-text errors into protocol errors with data.
 type errorTyper struct {
 	http.ResponseWriter
 	message envelope
 
 	began bool
-	held  int // the status of a text that is held back; 0: none is
+	held  int // status of a plain text that is withheld; 0: none
 	text  strings.Builder
 }
 
@@ -31,7 +31,7 @@ func (w *errorTyper) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// errorBegins is how far from its beginning an answer says that it is an error: behind the longest id.
+// errorBegins is how far from its beginning an answer shows that it is an error: after the longest id.
 const errorBegins = 300
 
 // Write implements http.ResponseWriter.
@@ -49,7 +49,7 @@ func (w *errorTyper) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// done sends what was held back.
+// done sends what was withheld.
 func (w *errorTyper) done() {
 	if w.held == 0 {
 		return

@@ -14,7 +14,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// fault is what a call is told that could not be done. A model reads its text, a program its members.
+// fault is the error of a call. A model reads its text, a program its members.
 type fault struct {
 	SQLSTATE string `json:"sqlstate"`
 	Name     string `json:"name,omitempty"` // of an error of consent
@@ -26,8 +26,8 @@ type fault struct {
 	cause error // for the log
 }
 
-// faultOf makes a fault of an error. What a server's error may say has been decided by the proxy; of others only a
-// *sqlstate.Error speaks.
+// faultOf makes a fault of an error. The proxy has filtered the server's errors; of others only a *sqlstate.Error has a
+// text that may be shown.
 func faultOf(err error) fault {
 	var told *pgconn.PgError
 	if errors.As(err, &told) {
@@ -67,7 +67,7 @@ func (f fault) text() string {
 	return b.String()
 }
 
-// result is the error as a tool gives it.
+// result is the error as the result of a tool.
 func (f fault) result() *sdk.CallToolResult {
 	structured, err := json.Marshal(map[string]fault{"error": f})
 	if err != nil {
@@ -77,7 +77,7 @@ func (f fault) result() *sdk.CallToolResult {
 		StructuredContent: json.RawMessage(structured)}
 }
 
-// refused tells whether the caller, and not the machinery, is the reason.
+// refused reports whether the error is the caller's, and not an internal one.
 func (f fault) refused() bool {
 	switch f.SQLSTATE[:2] {
 	case "XX", "08", "57", "58", "53":

@@ -14,18 +14,18 @@ import (
 
 type generalizeInput struct {
 	Source          string    `json:"source" jsonschema:"the private memory, as episode:ID; it stays private"`
-	Belief          string    `json:"belief" jsonschema:"what was learned, without names, dates, places and details by which somebody could be known"`
-	AccessGrants    *[]string `json:"access_grants,omitempty" jsonschema:"who may see the belief: ids, roles, contexts, or * for everybody. Left out: what the context gives. Empty: nobody but the owner."`
+	Belief          string    `json:"belief" jsonschema:"what was learned, without names, dates, places and details that could identify somebody"`
+	AccessGrants    *[]string `json:"access_grants,omitempty" jsonschema:"who may see the belief: ids, roles, contexts, or * for everybody. Left out: the context's grants. Empty: nobody but the owner."`
 	AbstractionNote string    `json:"abstraction_note,omitempty" jsonschema:"how it was abstracted, for the owner; checked as the belief is"`
-	AcceptWarnings  bool      `json:"accept_warnings,omitempty" jsonschema:"true: what the report warned of as a name is none. Ask your user if you are not sure."`
-	Check           bool      `json:"check,omitempty" jsonschema:"true: judge the text, and make nothing"`
-	Kind            string    `json:"kind,omitempty" jsonschema:"of the source, if its id does not begin with it"`
+	AcceptWarnings  bool      `json:"accept_warnings,omitempty" jsonschema:"true: accept the text in spite of warnings about possible names. Ask your user if you are not sure."`
+	Check           bool      `json:"check,omitempty" jsonschema:"true: check the text, and store nothing"`
+	Kind            string    `json:"kind,omitempty" jsonschema:"the kind of the source, if its id does not begin with it"`
 	Context         string    `json:"context,omitempty" jsonschema:"the context of this belief; left out: the one that was entered with context_enter"`
-	Reason          string    `json:"reason,omitempty" jsonschema:"why; kept with the time"`
+	Reason          string    `json:"reason,omitempty" jsonschema:"why; stored with the time"`
 }
 
 type generalizeOutput struct {
-	Made     bool              `json:"made" jsonschema:"false: it was only judged"`
+	Made     bool              `json:"made" jsonschema:"false: it was only checked"`
 	Repeated bool              `json:"repeated" jsonschema:"it was made before, from the same source"`
 	Memory   *memory           `json:"memory,omitempty" jsonschema:"the belief"`
 	Report   generalize.Report `json:"report"`
@@ -39,7 +39,7 @@ func generalizeTools() []Tool {
 		Description: "Makes a belief that others may see from a private memory of your own store. A text that " +
 			"names those whom the memory is about, or their aliases, in whatever form, is refused (PC422): say it " +
 			"in other words. Dates, places and rare details are warned of in the report: try with check first, " +
-			"and consider whether they make the source known. Nobody but the store's owner learns what it was drawn from.",
+			"and consider whether they identify the source. Only the owner of the store learns from which memory it was made.",
 	}, shareLearned)}
 }
 
@@ -65,7 +65,7 @@ func shareLearned(ctx context.Context, c *Call, in generalizeInput) (out general
 	return out, nil
 }
 
-// blockedError is a refusal that says in its detail what was found, in words that the caller has sent.
+// blockedError is a refusal whose detail lists the findings, in words of the caller's own text.
 type blockedError struct{ *privacy.BlockedError }
 
 // Unwrap returns the *sqlstate.Error.

@@ -14,10 +14,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// maxMessage bounds a request. Statements are the longest part of one.
+// maxMessage limits a request. Its longest part is a statement.
 const maxMessage = 256 << 10
 
-// The codes of JSON-RPC, and three of ours.
+// Error codes of JSON-RPC, and three of our own.
 const (
 	parseError     = -32700
 	invalidRequest = -32600
@@ -33,16 +33,16 @@ const (
 const (
 	sessionHeader = "Mcp-Session-Id"
 	versionHeader = "Mcp-Protocol-Version"
-	sessionless   = "2026-07-28" // protocols from here on have no sessions: the SDK says that this one does
+	sessionless   = "2026-07-28" // protocol versions from here on have no sessions; the SDK decides by this version
 )
 
-// methods are those that are passed on; notifications that are not here are taken and ignored.
+// methods are the supported methods; other notifications are ignored.
 var methods = map[string]bool{
 	"initialize": true, "ping": true, "tools/list": true, "tools/call": true, "server/discover": true,
 	"notifications/initialized": true, "notifications/cancelled": true,
 }
 
-// envelope is what every message has.
+// envelope has the members that every message has.
 type envelope struct {
 	Version string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id"`
@@ -50,7 +50,7 @@ type envelope struct {
 	Params  json.RawMessage `json:"params"`
 }
 
-// ServeHTTP answers one message of a client. There is no stream from the server: it has nothing to tell unasked.
+// ServeHTTP answers one message of a client. The server sends no messages of its own, so that there is no stream.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -62,7 +62,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if err := s.origin.Check(r); err != nil {
 		tell(w, http.StatusForbidden, nil, invalidRequest,
-			refusal("requests of other sites are refused", "No page of a browser calls this address."))
+			refusal("requests of other sites are refused", "This address is not for pages in a browser."))
 		return
 	}
 	if !s.open.caller(caller).pace.Allow() {
@@ -86,7 +86,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		w.Header().Set("Allow", "POST, DELETE")
 		tell(w, http.StatusMethodNotAllowed, nil, invalidRequest,
-			refusal("this address takes POST and DELETE", "The server sends nothing unasked: there is no stream to GET."))
+			refusal("this address takes POST and DELETE", "The server sends no messages of its own: there is no stream to GET."))
 	}
 }
 
@@ -174,7 +174,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, bearer string, cal
 	one.touch()
 }
 
-// initialize lets a client begin.
+// initialize begins a session.
 func (s *Server) initialize(w http.ResponseWriter, r *http.Request, m envelope, bearer string, caller identity.Caller) {
 	one := s.open.begin(caller, bearer)
 	one.sdk = s.newSession(one)
@@ -196,7 +196,7 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request, m envelope, one *s
 	t.done()
 }
 
-// parseEnvelope takes a message apart.
+// parseEnvelope parses a message.
 func parseEnvelope(body []byte) (m envelope, why *sqlstate.Error) {
 	if trimmed := bytes.TrimLeft(body, " \t\r\n"); trimmed[0] != '{' {
 		return m, refusal("a message is an object", "Send one message in a request.")
@@ -209,7 +209,7 @@ func parseEnvelope(body []byte) (m envelope, why *sqlstate.Error) {
 	_ = json.Unmarshal(body, &names) // it is an object
 	for name := range names {
 		for _, known := range []string{"jsonrpc", "id", "method", "params"} {
-			if name != known && strings.EqualFold(name, known) { // one reader takes it for the member, another does not
+			if name != known && strings.EqualFold(name, known) { // parsers differ in whether they take it for the member
 				return envelope{}, refusal(fmt.Sprintf("%q is written in another case", known), "Names of members are in lower case.")
 			}
 		}
@@ -227,7 +227,7 @@ func refusal(message, hint string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "%s", message).WithHint("%s", hint)
 }
 
-// unknownSession answers who names a session that is not there, or not theirs.
+// unknownSession answers a request for a session that does not exist or is somebody else's.
 func unknownSession(w http.ResponseWriter, id json.RawMessage) {
 	tell(w, http.StatusNotFound, id, noSession,
 		refusal("there is no such session", "It has ended: begin again with \"initialize\"."))

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// isID tells whether a value is the id of a request.
+// isID reports whether a value can be the id of a request.
 func isID(value json.RawMessage) bool {
 	if len(value) == 0 || len(value) > 200 {
 		return false
@@ -13,13 +13,13 @@ func isID(value json.RawMessage) bool {
 	return value[0] == '"' || (value[0] == '-' || value[0] >= '0' && value[0] <= '9') && !bytes.ContainsAny(value, ".eE")
 }
 
-// idOf is the id of a message that is not taken as JSON, so that a client which waits for an answer by its id is told
-// at once. It is nil where there is none to be seen, or more than one.
+// idOf returns the id of a message that is not valid JSON, so that a client which waits for an answer with its id gets
+// one. It returns nil if the message has no id or several.
 func idOf(message []byte) json.RawMessage {
 	d := json.NewDecoder(bytes.NewReader(message))
 	d.UseNumber()
 	var id json.RawMessage
-	depth, name := 0, false // of the object that the message is, a name is next
+	depth, name := 0, false // depth of nesting; name: the next token is a name of the outermost object
 	key := ""
 	for {
 		token, err := d.Token()

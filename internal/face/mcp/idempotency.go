@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// once does what a call with a key asks for, unless that was done: then it tells what was answered. Keys are the
-// caller's, in whatever session, and those of HTTP: used there, they are used here.
+// once runs a call with a key, unless it was answered before: then it returns that answer. A caller's sessions, and
+// HTTP, share its keys.
 func once[Out any](ctx context.Context, c *Call, operation, key string, asked any, do func() (Out, error)) (out Out,
 	repeated bool, err error) {
 	if len(key) > operations.LongestKey {
@@ -35,7 +35,7 @@ func once[Out any](ctx context.Context, c *Call, operation, key string, asked an
 		return out, true, json.Unmarshal(known.Body, &out)
 	}
 	var said *operations.Response
-	defer func() { answers.End(c.Caller, mine, said) }() // also where it panics: nobody knows what was done
+	defer func() { answers.End(c.Caller, mine, said) }() // also after a panic: it is not known what was done
 	if out, err = do(); err != nil {
 		return out, false, err
 	}

@@ -10,13 +10,13 @@ import (
 )
 
 type trackInput struct {
-	UserID      string `json:"user_id" jsonschema:"who wrote the message"`
-	ChannelID   string `json:"channel_id" jsonschema:"where; time and messages are counted for each user and channel"`
-	ChannelType string `json:"channel_type,omitempty" jsonschema:"if it cannot be told from channel_id: what kind of channel it is"`
+	UserID      string `json:"user_id" jsonschema:"the user who wrote the message"`
+	ChannelID   string `json:"channel_id" jsonschema:"the channel; time and messages are counted for each user and channel"`
+	ChannelType string `json:"channel_type,omitempty" jsonschema:"the type of the channel, if it cannot be inferred from channel_id"`
 }
 
 type trackOutput struct {
-	Reminder *string `json:"reminder" jsonschema:"to be shown to the user as it is; null: there is none"`
+	Reminder *string `json:"reminder" jsonschema:"a text to show to the user unchanged; null: none"`
 }
 
 func interactionTools() []Tool {
@@ -25,8 +25,8 @@ func interactionTools() []Tool {
 			Name: "track_interaction", Title: "Note a message of a user", Unrecorded: true,
 			Roles: []identity.Role{identity.Agent, identity.System, identity.Subject},
 			Description: "Call it once for each message that a user sends. After long use it returns a reminder " +
-				"that they talk to a machine; show it to the user as it is. Usually reminder is null. " +
-				"Only the time is kept, in memory, and nothing that was said. It renews no consent.",
+				"that they talk to a machine; show it to the user unchanged. Usually reminder is null. " +
+				"Only the time is stored, in memory, and nothing of the text. It renews no consent.",
 		}, trackInteraction),
 	}
 }

@@ -9,14 +9,13 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// What the server tells beside an answer, such as a reminder to the user. They are what any client of the agent's would
-// be told.
+// Limits of the notices beside an answer, such as a reminder to the user. Other clients of the agent get them, too.
 const (
 	mostNotices   = 20 // of a call
 	longestNotice = 4 << 10
 )
 
-// addNotice keeps a notice of the call's connection.
+// addNotice adds a notice of the call's connection.
 func (c *Call) addNotice(n *pgconn.Notice) {
 	c.noting.Lock()
 	defer c.noting.Unlock()
@@ -40,7 +39,7 @@ func (c *Call) addNotice(n *pgconn.Notice) {
 	c.notices = append(c.notices, strings.ToValidUTF8(text, "?"))
 }
 
-// noticeContent are the notices as content, one each.
+// noticeContent returns each notice as content.
 func (c *Call) noticeContent() (out []sdk.Content) {
 	c.noting.Lock()
 	defer c.noting.Unlock()

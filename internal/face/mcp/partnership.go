@@ -9,36 +9,36 @@ import (
 )
 
 type pendingPartnership struct {
-	UserID      string   `json:"user_id" jsonschema:"who asks"`
-	Categories  []string `json:"categories" jsonschema:"what may be used of them in a partnership"`
+	UserID      string   `json:"user_id" jsonschema:"the user who asks"`
+	Categories  []string `json:"categories" jsonschema:"the categories of data that may be used in the partnership"`
 	DecideUntil *string  `json:"decide_until" jsonschema:"RFC 3339; then it lapses"`
 }
 
 type pendingPartnerships struct {
-	Pending []pendingPartnership `json:"pending" jsonschema:"the partnerships that wait for a decision"`
+	Pending []pendingPartnership `json:"pending" jsonschema:"the requests that wait for a decision"`
 }
 
 type decideInput struct {
 	UserID   string `json:"user_id" jsonschema:"the user who asks, from partnership_pending"`
-	Decision string `json:"decision" jsonschema:"TASK_COMPLETE: it comes about. REJECT: it is declined. DEFER: decided later, until the same time."`
+	Decision string `json:"decision" jsonschema:"TASK_COMPLETE approves, REJECT declines, DEFER leaves it open until the same deadline."`
 	Reason   string `json:"reason,omitempty" jsonschema:"why; kept in the record"`
 	Request  string `json:"request,omitempty" jsonschema:"a key of your choice: the same call with the same key is done once"`
 }
 
-// partnershipTools are the agent's side of the partnership that a user asks for.
+// partnershipTools are the tools of the agent's side of a partnership.
 func partnershipTools() []Tool {
 	registered := func(d *Database) bool { return d.Registry != nil }
 	agents := []identity.Role{identity.Agent}
 	return []Tool{
 		NewTool(Tool{
 			Name: "partnership_pending", Title: "Partnerships to decide about", ReadOnly: true, Offered: registered, Roles: agents,
-			Description: "Lists the users who have asked for a partnership and wait for the agent's side to " +
-				"decide, with the time until which it can. Decide with partnership_decide.",
+			Description: "Lists the users who have asked for a partnership and wait for the decision of the agent's " +
+				"side, with its deadline. Decide with partnership_decide.",
 		}, partnershipPending),
 		NewTool(Tool{
 			Name: "partnership_decide", Title: "Decide about a partnership", Idempotent: true, Offered: registered, Roles: agents,
-			Description: "Decides, as the agent's side, about a partnership that a user has asked for. Only what " +
-				"a user has asked for can be decided; no agent asks for one. " +
+			Description: "Decides, as the agent's side, about a partnership that a user has asked for. " +
+				"Agents cannot ask for one. " +
 				"ConsentNotFoundError (PC404): nobody of that id waits for a decision.",
 		}, partnershipDecide).Enum("decision", string(consent.TaskComplete), string(consent.Reject), string(consent.Defer)),
 	}
@@ -59,7 +59,7 @@ func partnershipDecide(ctx context.Context, c *Call, in decideInput) (consentCha
 		Do: consent.DecidePartnership, Subject: in.UserID, Decision: consent.Decision(in.Decision), Reason: in.Reason,
 		Request: in.Request,
 	})
-	// Whether there is a user who asks for nothing is not the agent's to know.
+	// An agent does not learn whether a user exists who has asked for nothing.
 	var invalid *consent.ValidationError
 	if errors.As(err, &invalid) {
 		return out, consent.NewNotFound()

@@ -11,19 +11,19 @@ import (
 )
 
 type rememberInput struct {
-	Content       string    `json:"content" jsonschema:"what is to be remembered"`
-	Source        string    `json:"source,omitempty" jsonschema:"who told it, as human:sean; left out: you have seen it yourself. It counts where you own the store: anybody else is the source."`
-	ToldFrom      string    `json:"told_from,omitempty" jsonschema:"the id of the memory that another SI told you this from, of the same kind: it shows to nobody to whom that one does not"`
-	SubjectIDs    []string  `json:"subject_ids,omitempty" jsonschema:"whom or what it is about, as dog:bella. Name everybody: those who are named are asked before others see it."`
-	AccessGrants  *[]string `json:"access_grants,omitempty" jsonschema:"who may see it: ids, roles, contexts, or * for everybody. Left out: what the context gives, else who told it. Empty: nobody but the owner."`
-	ConsentGrants []string  `json:"consent_grants,omitempty" jsonschema:"who is said to have agreed: evidence, which counts for nothing without a record of consent_grant"`
+	Content       string    `json:"content" jsonschema:"the text of the memory"`
+	Source        string    `json:"source,omitempty" jsonschema:"the entity that told it, such as human:sean; left out: you have seen it yourself. Only the owner of the store can name another."`
+	ToldFrom      string    `json:"told_from,omitempty" jsonschema:"the id of the memory, of the same kind, from which another SI told you this: only those who see that one see this one"`
+	SubjectIDs    []string  `json:"subject_ids,omitempty" jsonschema:"whom or what it is about, such as dog:bella. Name everybody: the consent of those named is needed before others see it."`
+	AccessGrants  *[]string `json:"access_grants,omitempty" jsonschema:"who may see it: ids, roles, contexts, or * for everybody. Left out: the context's grants, else the entity that told it. Empty: nobody but the owner."`
+	ConsentGrants []string  `json:"consent_grants,omitempty" jsonschema:"who is said to have consented: evidence only, without effect unless consent_grant has made a record"`
 	Context       string    `json:"context,omitempty" jsonschema:"the context of this memory; left out: the one that was entered with context_enter"`
-	Store         string    `json:"store,omitempty" jsonschema:"whose memories it is among; left out: the context's, else your own"`
-	Reason        string    `json:"reason,omitempty" jsonschema:"why; kept with the time"`
-	RequestKey    string    `json:"request_key,omitempty" jsonschema:"a text that you make up for this one memory, at most 200 bytes, as a UUID. If no answer came, call again with the same key and the same arguments: the memory is not made twice. Another memory takes another key."`
+	Store         string    `json:"store,omitempty" jsonschema:"the store to put it in; left out: the context's, else your own"`
+	Reason        string    `json:"reason,omitempty" jsonschema:"why; stored with the time"`
+	RequestKey    string    `json:"request_key,omitempty" jsonschema:"a text that you make up for this one memory, at most 200 bytes, such as a UUID. If no answer came, call again with the same key and arguments: the memory is not made twice. Use another key for another memory."`
 }
 
-// rememberOutput is a memory that was made, now or before.
+// rememberOutput is a memory that was made by this call or by an earlier one.
 type rememberOutput struct {
 	memory
 	Repeated bool `json:"repeated,omitempty" jsonschema:"true: it was made before, with this request_key"`
@@ -37,30 +37,30 @@ type memory struct {
 	SourceEntity  string   `json:"source_entity,omitempty"`
 	ToldFrom      string   `json:"told_from,omitempty"`
 	SubjectIDs    []string `json:"subject_ids"`
-	AccessGrants  []string `json:"access_grants" jsonschema:"who may see it, where everybody in subject_ids has consented"`
+	AccessGrants  []string `json:"access_grants" jsonschema:"who may see it, if everybody in subject_ids has consented"`
 	ConsentGrants []string `json:"consent_grants"`
 }
 
 type regrantInput struct {
 	ID            string   `json:"id" jsonschema:"the memory's id"`
 	Who           []string `json:"who" jsonschema:"ids, roles, contexts, or * for everybody"`
-	ConsentGrants []string `json:"consent_grants,omitempty" jsonschema:"of a grant: who is said to have agreed: evidence, which counts for nothing without a record"`
-	Kind          string   `json:"kind,omitempty" jsonschema:"of the memory, if its id does not begin with it"`
-	Reason        string   `json:"reason,omitempty" jsonschema:"why; kept with the time"`
+	ConsentGrants []string `json:"consent_grants,omitempty" jsonschema:"with a grant: who is said to have consented: evidence only, without effect unless there is a record"`
+	Kind          string   `json:"kind,omitempty" jsonschema:"the kind of the memory, if its id does not begin with it"`
+	Reason        string   `json:"reason,omitempty" jsonschema:"why; stored with the time"`
 }
 
 type regrantOutput struct {
 	memory
-	Granted []string `json:"granted" jsonschema:"who was not there before"`
-	Revoked []string `json:"revoked" jsonschema:"who was"`
+	Granted []string `json:"granted" jsonschema:"ids that were added"`
+	Revoked []string `json:"revoked" jsonschema:"ids that were removed"`
 }
 
 type enterInput struct {
-	Context      string   `json:"context" jsonschema:"its name, as ctx:bella_health"`
+	Context      string   `json:"context" jsonschema:"the name of the context, such as ctx:bella_health"`
 	Participants []string `json:"participants,omitempty" jsonschema:"of a new context; of one that is there, only its owner adds them"`
-	Role         string   `json:"role,omitempty" jsonschema:"as whom. Your credential says which roles you have; another gives nothing."`
-	Store        string   `json:"store,omitempty" jsonschema:"where there are several contexts of this name"`
-	Reason       string   `json:"reason,omitempty" jsonschema:"why participants are added; kept with the time"`
+	Role         string   `json:"role,omitempty" jsonschema:"the role to enter with, one of those in your credential; another gives no access"`
+	Store        string   `json:"store,omitempty" jsonschema:"the store, where several have a context of this name"`
+	Reason       string   `json:"reason,omitempty" jsonschema:"why participants are added; stored with the time"`
 }
 
 type enterOutput struct {
@@ -75,8 +75,8 @@ type contextInfo struct {
 	Context      string   `json:"context"`
 	Store        string   `json:"store"`
 	Participants []string `json:"participants"`
-	AccessGrants []string `json:"default_access_grants" jsonschema:"what new memories are granted to"`
-	Owner        bool     `json:"owner" jsonschema:"it is your own, so that you say who takes part"`
+	AccessGrants []string `json:"default_access_grants" jsonschema:"the grants of new memories"`
+	Owner        bool     `json:"owner" jsonschema:"it is your own, and you decide who takes part"`
 }
 
 type contextList struct {
@@ -88,45 +88,45 @@ type leaveOutput struct {
 }
 
 type auditInput struct {
-	Subject string `json:"subject,omitempty" jsonschema:"whom the memories are about; or, instead, id"`
-	ID      string `json:"id,omitempty" jsonschema:"one memory"`
-	Kind    string `json:"kind,omitempty" jsonschema:"of that memory, if its id does not begin with it"`
-	After   string `json:"after,omitempty" jsonschema:"what next of the answer before was: the memories that come after those"`
+	Subject string `json:"subject,omitempty" jsonschema:"the subject of the memories; instead of id"`
+	ID      string `json:"id,omitempty" jsonschema:"one memory; instead of subject"`
+	Kind    string `json:"kind,omitempty" jsonschema:"the kind of that memory, if its id does not begin with it"`
+	After   string `json:"after,omitempty" jsonschema:"the next of the previous page"`
 }
 
 type consentInput struct {
-	Grantor string `json:"grantor,omitempty" jsonschema:"whose consent: yours, which is the default, or that of somebody whose guardian you are"`
-	Grantee string `json:"grantee" jsonschema:"who may see what is granted to it and is about the grantor: an id, a role, or * for everybody"`
-	Scope   string `json:"scope,omitempty" jsonschema:"about what: a memory or a context; left out: everything"`
-	Store   string `json:"store,omitempty" jsonschema:"among whose memories; left out: as scope and grantor say"`
-	Reason  string `json:"reason,omitempty" jsonschema:"why; kept with the time"`
+	Grantor string `json:"grantor,omitempty" jsonschema:"who consents: you, which is the default, or somebody whose guardian you are"`
+	Grantee string `json:"grantee" jsonschema:"who may see memories about the grantor that are granted to it: an id, a role, or * for everybody"`
+	Scope   string `json:"scope,omitempty" jsonschema:"the scope: a memory or a context; left out: everything"`
+	Store   string `json:"store,omitempty" jsonschema:"the store; left out: as scope and grantor imply"`
+	Reason  string `json:"reason,omitempty" jsonschema:"why; stored with the time"`
 }
 
 type consentRecord struct {
 	ID       string `json:"id"`
 	Store    string `json:"store"`
-	Grantor  string `json:"grantor" jsonschema:"who had it recorded"`
-	For      string `json:"for,omitempty" jsonschema:"for whom a guardian spoke"`
+	Grantor  string `json:"grantor" jsonschema:"the entity that had it recorded"`
+	For      string `json:"for,omitempty" jsonschema:"the person for whom a guardian consented"`
 	Grantee  string `json:"grantee"`
 	Scope    string `json:"scope"`
 	Revoked  bool   `json:"revoked"`
-	Repeated bool   `json:"repeated" jsonschema:"it was so already"`
+	Repeated bool   `json:"repeated" jsonschema:"it was recorded before"`
 }
 
 type withdrawInput struct {
-	ID      string `json:"id,omitempty" jsonschema:"of one record; else all of the grantor to the grantee"`
-	Grantor string `json:"grantor,omitempty" jsonschema:"whose consent: yours, which is the default, or that of somebody whose guardian you are"`
+	ID      string `json:"id,omitempty" jsonschema:"one record; left out: all of the grantor to the grantee"`
+	Grantor string `json:"grantor,omitempty" jsonschema:"who consents: you, which is the default, or somebody whose guardian you are"`
 	Grantee string `json:"grantee,omitempty"`
-	Scope   string `json:"scope,omitempty" jsonschema:"only about this"`
-	Store   string `json:"store,omitempty" jsonschema:"only there"`
-	Reason  string `json:"reason,omitempty" jsonschema:"why; kept with the time"`
+	Scope   string `json:"scope,omitempty" jsonschema:"only consents about this"`
+	Store   string `json:"store,omitempty" jsonschema:"only in this store"`
+	Reason  string `json:"reason,omitempty" jsonschema:"why; stored with the time"`
 }
 
 type withdrawOutput struct {
 	Consents []consentRecord `json:"consents"`
 }
 
-// section is what the policy says of memories; nil: nothing.
+// section returns the policy's section about memories; nil: there is none.
 func section(d *Database) *policy.Privacy {
 	if d.Privacy == nil || d.Policy() == nil {
 		return nil
@@ -134,7 +134,7 @@ func section(d *Database) *policy.Privacy {
 	return d.Policy().Privacy()
 }
 
-// memoryTools make memories, one for each kind of the policy.
+// memoryTools makes the tools that store memories, one for each kind of the policy.
 func memoryTools(d *Database) []Tool {
 	p := section(d)
 	if p == nil {
@@ -147,8 +147,8 @@ func memoryTools(d *Database) []Tool {
 			Description: "Makes a memory of the kind " + m.Kind +
 				". It is private: only its owner sees it, and those in access_grants, if everybody in subject_ids " +
 				"has consented to them. " +
-				"In a context it is granted to what the context gives, and may be narrowed with access_grants; " +
-				"more is refused (42501) without the consent of those it is about and of who told it.",
+				"In a context it gets the context's grants, which access_grants may narrow; " +
+				"more grants are refused (42501) without the consent of its subjects and of the entity that told it.",
 		}, func(ctx context.Context, c *Call, in rememberInput) (out rememberOutput, err error) {
 			n := privacy.NewMemory{Kind: m.Kind, Store: in.Store, Content: in.Content, Source: in.Source, ToldFrom: in.ToldFrom,
 				Subjects: in.SubjectIDs, Consent: in.ConsentGrants, Context: in.Context, Reason: in.Reason}
@@ -187,7 +187,8 @@ func contextInfoOf(c privacy.Context) contextInfo {
 	return contextInfo{c.Name, c.Store, c.Participants, c.Access, c.Owner}
 }
 
-// privacy works with this session's connections, so that what was entered here is entered there.
+// privacy returns the operations on memories over this session's connections, so that a context that was entered here
+// is active there.
 func (c *Call) privacy() *privacy.Service {
 	d := *c.Database.Privacy
 	d.ConnectCaller = func(ctx context.Context, _ identity.Caller) (*pgx.Conn, error) { return c.Connect(ctx) }
@@ -202,49 +203,49 @@ func privacyTools() []Tool {
 	return []Tool{
 		NewTool(Tool{
 			Name: "context_enter", Title: "Enter a context", Idempotent: true, RunsStatements: true, Offered: contexts, Roles: agents,
-			Description: "Enters a context, as ctx:bella_health, for the rest of this session: what is granted to " +
-				"it shows, and new memories are granted to what it gives. You must take part in it. " +
+			Description: "Enters a context, such as ctx:bella_health, for the rest of this session: memories that are granted to " +
+				"it show, and new memories get its grants. You must take part in it. " +
 				"If there is none of this name and you own a store, it is made. Leave it with context_leave " +
 				"before you speak with others.",
 		}, enterContext),
 		NewTool(Tool{
 			Name: "context_leave", Title: "Leave the context", Idempotent: true, RunsStatements: true, Offered: contexts, Roles: agents,
-			Description: "Leaves the context that was entered: what only the context showed is hidden.",
+			Description: "Leaves the context that was entered: memories that only the context showed are hidden again.",
 		}, leaveContext),
 		NewTool(Tool{
 			Name: "context_list", Title: "Contexts", ReadOnly: true, RunsStatements: true, Offered: contexts, Roles: agents,
 			Description: "Lists the contexts that you take part in, and those of your own store, with their " +
-				"participants and what new memories in them are granted to.",
+				"participants and the grants of new memories in them.",
 		}, listContexts),
 		NewTool(Tool{
-			Name: "privacy_grant", Title: "Grant a memory to more", Idempotent: true, RunsStatements: true,
+			Name: "privacy_grant", Title: "Grant a memory to more grantees", Idempotent: true, RunsStatements: true,
 			Offered: offered, Roles: agents,
-			Description: "Grants a memory of your own store to more. Everybody whom it is about, and who told it, " +
+			Description: "Grants a memory of your own store to more grantees. Its subjects, and the entity that told it, " +
 				"must have consented to each of them (consent_grant); else it is refused (42501).",
 		}, grantMemory),
 		NewTool(Tool{
-			Name: "privacy_revoke", Title: "Take grants off a memory", Idempotent: true, RunsStatements: true,
+			Name: "privacy_revoke", Title: "Remove grants from a memory", Idempotent: true, RunsStatements: true,
 			Offered: offered, Roles: agents,
-			Description: "Takes grants off a memory of your own store: from the next statement on they do not see it.",
+			Description: "Removes grants from a memory of your own store: from the next statement on those grantees do not see it.",
 		}, revokeMemory),
 		NewTool(Tool{
 			Name: "privacy_audit", Title: "Who sees what", ReadOnly: true, Offered: offered, Roles: []identity.Role{
 				identity.Agent, identity.Subject},
-			Description: "Shows who sees one memory, or every memory about a subject: through which grant and " +
-				"which consent, who does not although it is granted to them, and what became of the grants. " +
-				"For the owner of the memories, the subject and its guardian; for anybody else there is nothing " +
+			Description: "Shows who sees one memory, or every memory about a subject, by which grant and " +
+				"consent; which grantees do not see it for lack of a consent; and the history of the grants. " +
+				"It answers the owner of the memories, the subject and its guardian; for anybody else nothing is found " +
 				"(PC404). Texts are not shown.",
 		}, auditPrivacy),
 		NewTool(Tool{
 			Name: "consent_grant", Title: "Record a consent", Idempotent: true, RunsStatements: true, Offered: records, Roles: agents,
-			Description: "Records that somebody lets a grantee see the memories about them that are granted to " +
-				"it: about everything, a context or one memory. Only the grantor itself or its guardian records it, by its own " +
+			Description: "Records that somebody lets a grantee see memories about them that are granted to " +
+				"it: all, those of a context, or one. Only the grantor itself or its guardian can record it, in its own " +
 				"session. Consent alone shows nothing: the memory must be granted as well.",
 		}, giveConsent),
 		NewTool(Tool{
 			Name: "consent_revoke", Title: "Revoke a consent", Idempotent: true, RunsStatements: true, Offered: records, Roles: agents,
 			Description: "Revokes a consent of your own, or of somebody whose guardian you are: from the next " +
-				"statement on the grantee does not see what it stood for. Doing it twice does it once.",
+				"statement on the grantee does not see those memories. A second call changes nothing.",
 		}, takeConsent),
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// published are the functions that a policy publishes as tools, by name.
+// published are the tools that a policy makes of functions, by name.
 func published(d *Database) []Tool {
 	p := d.Policy()
 	if p == nil {
@@ -30,7 +30,7 @@ func published(d *Database) []Tool {
 	return out
 }
 
-// publish makes a tool of a function. It runs as any statement of the agent: pinned arguments are fixed there, whoever
+// publish makes a tool of a function. It runs as a statement of the agent; the proxy sets the pinned arguments, whoever
 // calls.
 func publish(f *policy.Function) Tool {
 	t := Tool{
@@ -79,7 +79,7 @@ var rowsSchema = func() *jsonschema.Schema {
 	return answer(s)
 }()
 
-// argumentSchema is what a client passes for an argument of the function's type.
+// argumentSchema is the JSON schema of an argument of the function's type.
 func argumentSchema(a policy.ToolArgument) *jsonschema.Schema {
 	element, array := strings.CutSuffix(a.Type, "[]")
 	s := &jsonschema.Schema{Type: jsonType(element)}
@@ -112,7 +112,7 @@ func plainText(postgres string) bool {
 	return postgres == "text" || strings.HasPrefix(postgres, "character varying")
 }
 
-// passed is an argument as the server reads it.
+// passed converts an argument to the text that PostgreSQL reads.
 func passed(a policy.ToolArgument, raw json.RawMessage) ([]byte, error) {
 	if string(raw) == "null" {
 		return nil, nil
@@ -130,7 +130,7 @@ func passed(a policy.ToolArgument, raw json.RawMessage) ([]byte, error) {
 	return scalar(raw)
 }
 
-// scalar keeps the digits of a number as they were sent.
+// scalar keeps the digits of a number unchanged.
 func scalar(raw json.RawMessage) ([]byte, error) {
 	if raw[0] != '"' {
 		return raw, nil
@@ -140,7 +140,7 @@ func scalar(raw json.RawMessage) ([]byte, error) {
 	return []byte(text), err
 }
 
-// array writes {"a","b",NULL}, as PostgreSQL reads arrays.
+// array writes a PostgreSQL array: {"a","b",NULL}.
 func array(elements []json.RawMessage) ([]byte, error) {
 	out := []byte{'{'}
 	for i, raw := range elements {

@@ -18,7 +18,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Server is the face. It is an [http.Handler] of one address.
+// Server is the MCP server, an [http.Handler] for one address.
 type Server struct {
 	Config
 
@@ -51,7 +51,7 @@ func NewServer(c Config) (*Server, error) {
 	return s, nil
 }
 
-// Run ends sessions whose token is no longer valid, or that nobody uses, until ctx ends; then it ends all.
+// Run ends sessions whose token is no longer valid or that are unused, until ctx ends; then it ends all.
 func (s *Server) Run(ctx context.Context) {
 	tick := time.NewTicker(s.RevalidateEvery)
 	defer tick.Stop()
@@ -73,7 +73,7 @@ func (s *Server) Run(ctx context.Context) {
 	}
 }
 
-// valid asks whether the token still stands for the same caller.
+// valid checks whether the token still stands for the same caller.
 func (s *Server) valid(ctx context.Context, one *session) bool {
 	now, err := s.Verifier.Verify(ctx, one.bearer)
 	return err == nil && owner(now) == owner(one.who) && now.Subject == one.who.Subject && now.Agent == one.who.Agent
@@ -90,7 +90,7 @@ func sessionOf(ctx context.Context) (*session, bool) {
 	return one, ok
 }
 
-// newSession makes what speaks the protocol with one client.
+// newSession makes the SDK's server for one client.
 func (s *Server) newSession(one *session) *sdk.Server {
 	out := sdk.NewServer(&sdk.Implementation{Name: "pgconsent", Title: "pgconsent: rows by consent",
 		Version: s.Version}, &sdk.ServerOptions{
@@ -121,7 +121,7 @@ func (s *Server) newSession(one *session) *sdk.Server {
 	return out
 }
 
-// list are the tools of a caller, in the order of their names; those of the policy come last.
+// list returns the tools of a caller, in the order of their names; those of the policy come last.
 func (s *Server) list(one *session) *sdk.ListToolsResult {
 	out := &sdk.ListToolsResult{Tools: []*sdk.Tool{}}
 	out.CacheScope = "private" // it depends on the token
@@ -158,8 +158,7 @@ func (s *Server) find(c identity.Caller, name string) (Tool, bool) {
 	return all[i], true
 }
 
-// call runs a tool. What goes wrong with it is its result, so that a model reads it; that there is no such tool is an
-// error of the protocol.
+// call runs a tool. Its errors are results, so that the model reads them; an unknown tool is an error of the protocol.
 func (s *Server) call(ctx context.Context, one *session, p *sdk.CallToolParamsRaw) (*sdk.CallToolResult, error) {
 	c := &Call{Caller: one.who, Database: s.Databases[one.who.Database], server: s, session: one}
 	t, ok := s.find(one.who, p.Name)
@@ -188,7 +187,7 @@ func (s *Server) call(ctx context.Context, one *session, p *sdk.CallToolParamsRa
 			f = instead
 		}
 	}
-	if f == nil && !s.valid(ctx, one) { // revoked meanwhile
+	if f == nil && !s.valid(ctx, one) { // the token was revoked during the call
 		made := faultOf(identity.Refused(nil))
 		f = &made
 	}
@@ -224,7 +223,7 @@ func (s *Server) run(ctx context.Context, c *Call, t Tool, arguments json.RawMes
 	return t.run(ctx, c, arguments)
 }
 
-// record writes a call down; a fault is the answer instead.
+// record records a call; if that fails, the fault is the answer.
 func (s *Server) record(ctx context.Context, c *Call, t Tool, f *fault) *fault {
 	made := audit.Call{
 		Face: "mcp", By: c.Caller.Name, Role: string(c.Caller.Role), Agent: c.Caller.Agent,
@@ -240,7 +239,7 @@ func (s *Server) record(ctx context.Context, c *Call, t Tool, f *fault) *fault {
 			made.Outcome = audit.Refused
 		}
 	}
-	// Whoever has gone has called all the same.
+	// The call is recorded even if the client has disconnected.
 	if err := s.Record(context.WithoutCancel(ctx), made); err != nil {
 		instead := faultOf(err)
 		return &instead

@@ -15,24 +15,24 @@ import (
 	"github.com/pgconsent/pgconsent/internal/face/identity"
 )
 
-// The most sessions there are: of one caller, and together. One more ends the one that was not used for longest.
+// Limits of open sessions: of one caller, and of all. One more ends the session that was unused for longest.
 const (
 	mostOfOne = 32
 	most      = 4096
 )
 
-// What one caller may ask for, over all of its sessions.
+// Limits of one caller, over all of its sessions.
 const (
 	atOnce    = 8  // calls side by side
 	perSecond = 50 // messages
 	burst     = 200
 )
 
-// session is a client that has begun with "initialize".
+// session is a client that has sent "initialize".
 type session struct {
 	id     string
 	who    identity.Caller
-	bearer string // to ask again whether it is valid
+	bearer string // to verify it again
 
 	ctx context.Context // of its calls
 	end context.CancelFunc
@@ -89,13 +89,13 @@ func (s *session) set() []string {
 	return out
 }
 
-// caller is what the sessions of one token share.
+// caller is shared by the sessions of one token.
 type caller struct {
 	calls chan struct{} // one for each that is under way
 	pace  *rate.Limiter
 }
 
-// sessions are those that are open.
+// sessions are the open sessions.
 type sessions struct {
 	mu      sync.Mutex
 	all     map[string]*session
@@ -106,7 +106,7 @@ func newSessions() *sessions {
 	return &sessions{all: map[string]*session{}, callers: map[string]*caller{}}
 }
 
-// caller is what the caller's sessions share.
+// caller returns what the sessions of a caller share.
 func (a *sessions) caller(c identity.Caller) *caller {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -118,7 +118,7 @@ func (a *sessions) caller(c identity.Caller) *caller {
 	return one
 }
 
-// forget drops callers who do nothing.
+// forget removes callers without sessions and calls.
 func (a *sessions) forget() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -133,10 +133,10 @@ func (a *sessions) forget() {
 	}
 }
 
-// owner is what a session is bound to: the same token of the same database.
+// owner identifies the token and database that a session is bound to.
 func owner(c identity.Caller) string { return c.Database + "\x00" + string(c.Role) + "\x00" + c.Name }
 
-// begin makes a session that is not in use yet.
+// begin makes a session that is not registered yet.
 func (a *sessions) begin(c identity.Caller, bearer string) *session {
 	s := &session{id: rand.Text(), who: c, caller: a.caller(c), bearer: bearer, used: time.Now(),
 		settings: map[string]string{}}
@@ -144,7 +144,7 @@ func (a *sessions) begin(c identity.Caller, bearer string) *session {
 	return s
 }
 
-// add lets others find the session; it ends those for which there is no room.
+// add registers a session, and ends others if there are too many.
 func (a *sessions) add(s *session) {
 	a.mu.Lock()
 	a.all[s.id] = s
@@ -173,7 +173,7 @@ func (a *sessions) add(s *session) {
 	}
 }
 
-// find returns the caller's session of that id; somebody else's is not there.
+// find returns the caller's session with the id; sessions of others are not found.
 func (a *sessions) find(id string, c identity.Caller) *session {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -197,7 +197,7 @@ func (a *sessions) list() []*session {
 	return slices.Collect(maps.Values(a.all))
 }
 
-// close ends the calls under way, and then the session of the SDK, which waits for them.
+// close ends the calls in progress, and then the SDK's session, which waits for them.
 func (s *session) close() {
 	s.end()
 	if s.sdk == nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// What a statement gives back at most. A result that is larger is cut, and what was left is not read.
+// Limits of a result. A larger one is cut, and the rest is not read.
 const (
 	usualRows = 100
 	mostRows  = 1000
@@ -30,7 +30,7 @@ const (
 )
 
 type queryInput struct {
-	SQL        string `json:"sql" jsonschema:"one SQL statement of PostgreSQL, without a semicolon behind it needed; $1, $2, … stand for parameters"`
+	SQL        string `json:"sql" jsonschema:"one SQL statement of PostgreSQL; $1, $2, … stand for parameters"`
 	Parameters []any  `json:"parameters,omitempty" jsonschema:"values for $1, $2, …: texts, numbers, booleans, null; objects and arrays are passed as JSON"`
 	MaxRows    int    `json:"max_rows,omitempty" jsonschema:"how many rows to return at most, 1 to 1000; 100 if left out"`
 	ReadOnly   bool   `json:"read_only,omitempty" jsonschema:"true: refuse the statement (25006) if it would change anything"`
@@ -39,10 +39,10 @@ type queryInput struct {
 // rows are a result. Rows are arrays, since two columns may have one name.
 type rows struct {
 	Columns   []column `json:"columns"`
-	Rows      [][]any  `json:"rows" jsonschema:"one array for each row, its values in the order of columns. json and jsonb are values of JSON, numbers that JSON readers would round are texts, and so is every other type."`
+	Rows      [][]any  `json:"rows" jsonschema:"one array for each row, its values in the order of columns. json and jsonb are JSON values; numbers that JSON parsers would round, and all other types, are texts."`
 	RowCount  int      `json:"row_count" jsonschema:"rows returned here"`
 	Truncated bool     `json:"truncated" jsonschema:"there were more rows: a statement that changes something was not carried out"`
-	Command   string   `json:"command,omitempty" jsonschema:"what PostgreSQL has done, as INSERT 0 1; not if truncated"`
+	Command   string   `json:"command,omitempty" jsonschema:"PostgreSQL's command tag, such as INSERT 0 1; left out if truncated"`
 	Note      string   `json:"note,omitempty"`
 }
 
@@ -57,9 +57,9 @@ func statementTools() []Tool {
 	agents := []identity.Role{identity.Agent}
 	return []Tool{
 		NewTool(Tool{
-			Name: "list_tables", Title: "What there is to read", ReadOnly: true, RunsStatements: true, Roles: agents,
+			Name: "list_tables", Title: "List tables", ReadOnly: true, RunsStatements: true, Roles: agents,
 			Description: "Lists the tables and views that query can read, with their columns and types. Call it " +
-				"before the first query: what is not listed does not exist here.",
+				"before the first query: tables that are not listed do not exist here.",
 		}, listTables),
 		NewTool(Tool{
 			Name: "query", Title: "Run one SQL statement", Destructive: true, ReadsOrWrites: true, RunsStatements: true,
@@ -69,13 +69,13 @@ func statementTools() []Tool {
 				"in no count, join or search. Use parameters ($1) for values, LIMIT and aggregates for large " +
 				"tables; at most max_rows rows come back. " +
 				"What is not allowed fails with an SQLSTATE, a message and a hint that says what to do instead " +
-				"(42501: not allowed; 0A000: not a statement or construct that is taken; 53400: too much in too little time). " +
+				"(42501: not allowed; 0A000: unsupported statement or construct; 53400: over a limit). " +
 				"Table and column names: list_tables.",
 		}, query),
 	}
 }
 
-// readsOnly says of query that it changes nothing where the policy lets agents write nothing.
+// readsOnly marks query as reading only, where the policy lets agents write nothing.
 func readsOnly(t *Tool, d *Database) {
 	p := d.Policy()
 	if p == nil || writes(p) {
@@ -126,7 +126,7 @@ func query(ctx context.Context, c *Call, in queryInput) (rows, error) {
 	return c.statement(ctx, in.SQL, parameters, most, in.ReadOnly)
 }
 
-// tablesSQL asks what every client may ask.
+// tablesSQL lists tables as any client can.
 const tablesSQL = `SELECT table_schema AS schema, table_name AS table, column_name AS column, data_type AS type, is_nullable AS nullable
 FROM information_schema.columns WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY table_schema, table_name, ordinal_position`
 
@@ -159,7 +159,7 @@ func (c *Call) statement(ctx context.Context, sql string, parameters [][]byte, m
 	return out, err
 }
 
-// run sends the statement without Sync, so that what is not read to its end is not committed.
+// run sends the statement without Sync, so that it is not committed if its result is not read to the end.
 func run(ctx context.Context, conn *pgx.Conn, sql string, parameters [][]byte, most int) (rows, error) {
 	p := conn.PgConn().StartPipeline(ctx)
 	p.SendQueryParams(sql, parameters, nil, nil, nil)
@@ -197,7 +197,7 @@ func run(ctx context.Context, conn *pgx.Conn, sql string, parameters [][]byte, m
 				"There are more rows than these %d. Narrow the statement, aggregate, or use LIMIT and OFFSET; a "+
 					"statement that changes something was not carried out.", len(out.Rows))
 			out.RowCount = len(out.Rows)
-			return out, nil // the connection is closed, and what was not committed with it
+			return out, nil // the connection is closed, and nothing of the statement is committed
 		}
 		row := make([]any, len(values))
 		for i, v := range values {
@@ -212,14 +212,14 @@ func run(ctx context.Context, conn *pgx.Conn, sql string, parameters [][]byte, m
 	if err := p.Sync(); err != nil {
 		return rows{}, err
 	}
-	if _, err := p.GetResults(); err != nil { // what is checked at the end of the transaction
+	if _, err := p.GetResults(); err != nil { // errors of checks at the end of the transaction
 		return rows{}, err
 	}
 	out.RowCount, out.Command = len(out.Rows), tag.String()
 	return out, nil
 }
 
-// copying words what the driver says of COPY, which is answered otherwise than with rows.
+// copying replaces the driver's error for COPY, whose answer has no rows.
 func copying(err error) error {
 	var told *pgconn.PgError
 	if !errors.As(err, &told) && (strings.Contains(err.Error(), "CopyOutResponse") ||
@@ -230,17 +230,17 @@ func copying(err error) error {
 	return err
 }
 
-// closeNow ends the connection: politely, if that takes no time.
+// closeNow ends the connection, politely if that takes no time.
 func closeNow(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_ = conn.Close(ctx)
 }
 
-// exact is the largest whole number that every reader of JSON keeps.
+// exact is the largest integer that every JSON parser keeps.
 const exact = 1 << 53
 
-// value is a value of the server, which is in its text form, as one of JSON.
+// value converts a value from PostgreSQL's text form to JSON.
 func value(oid uint32, text []byte) any {
 	if text == nil {
 		return nil
@@ -264,7 +264,7 @@ func value(oid uint32, text []byte) any {
 	return string(text)
 }
 
-// parameter is a value of JSON as the server reads it.
+// parameter converts a JSON value to PostgreSQL's text form.
 func parameter(v any) ([]byte, error) {
 	switch v := v.(type) {
 	case nil:

@@ -20,19 +20,19 @@ import (
 // Tool is one tool of the server, as [NewTool] makes it.
 type Tool struct {
 	Name, Title string
-	Description string          // for a model: what it does, when to use it, what comes back
-	Roles       []identity.Role // who is told of it, and may call it
+	Description string          // for the model: what the tool does, when to use it, what it returns
+	Roles       []identity.Role // roles that are offered the tool, and may call it
 
-	ReadOnly       bool // it changes nothing
-	Destructive    bool // what it changes cannot be changed back by calling it otherwise
-	Idempotent     bool // calling it again with the same arguments changes nothing more
-	ReadsOrWrites  bool // what a caller asks of it looks or changes: the records of its statements say which
-	RunsStatements bool // it runs statements as the agent: these are recorded, and not the call
-	Unrecorded     bool // nobody may learn from records that it was called
+	ReadOnly       bool // the tool changes nothing
+	Destructive    bool // another call cannot undo its changes
+	Idempotent     bool // a repeated call changes nothing more
+	ReadsOrWrites  bool // depends on the call: the records of its statements tell
+	RunsStatements bool // it runs statements as the agent, which are recorded in place of the call
+	Unrecorded     bool // its calls must not be recorded
 
-	adapt func(*Tool, *Database) // makes it fit a database; nil: it fits
+	adapt func(*Tool, *Database) // adapts the tool to a database; nil: nothing to adapt
 
-	// Offered tells whether there is anything for the tool to work with; nil: always.
+	// Offered reports whether a database has what the tool needs; nil: always.
 	Offered func(*Database) bool
 
 	input, output *jsonschema.Schema
@@ -40,7 +40,7 @@ type Tool struct {
 	run           func(context.Context, *Call, json.RawMessage) (any, error)
 }
 
-// Call is a call of a tool under way.
+// Call is a tool call in progress.
 type Call struct {
 	Caller   identity.Caller
 	Database *Database
@@ -55,14 +55,14 @@ type Call struct {
 	notices []string
 }
 
-// About notes whom the call is about, for its record.
+// About adds the persons that the call is about to its record.
 func (c *Call) About(subjects ...string) { c.about = append(c.about, subjects...) }
 
-// AboutEverybody notes that the call is about all persons of the database.
+// AboutEverybody records that the call is about all persons of the database.
 func (c *Call) AboutEverybody() { c.everybody = true }
 
-// Connect opens a session of the caller's agent, with what [Call.Set] has set. The caller closes it. Errors of Connect,
-// and of the connection, are answers as they are.
+// Connect opens a session of the caller's agent, with the settings of [Call.Set]. The caller closes it. Its errors can
+// be shown as they are.
 func (c *Call) Connect(ctx context.Context) (*pgx.Conn, error) {
 	conn, err := c.server.Connect(ctx, c.Caller, c.addNotice)
 	if err != nil {
@@ -79,16 +79,15 @@ func (c *Call) Connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// Set makes every later connection of this session run a statement first: a SET of what the policy lets agents claim.
-// "" takes it back.
+// Set makes every later connection of this session run a statement first: a SET of an attribute that the policy lets
+// agents claim. "" removes it.
 func (c *Call) Set(setting, statement string) { c.session.remember(setting, statement) }
 
-// nonEmptyArguments are arguments that are somebody or something where they are there: "" is not taken for having left them out,
-// which may mean everybody, or everything.
+// nonEmptyArguments must not be empty if given: "" is not the same as left out, which may mean everybody or everything.
 var nonEmptyArguments = []string{"user_id", "grantee", "scope", "store", "grantor", "id", "subject", "context", "source", "told_from"}
 
-// NewTool makes a tool whose arguments are In, a struct, and whose answer is Out, another. Their members' tags give names
-// and descriptions; a member without omitempty is required.
+// NewTool makes a tool with arguments In and answer Out, both structs. The tags of their fields give names and
+// descriptions; a field without omitempty is required.
 func NewTool[In, Out any](t Tool, run func(ctx context.Context, c *Call, in In) (Out, error)) Tool {
 	in, err := jsonschema.For[In](nil)
 	if err != nil {
@@ -118,7 +117,7 @@ func NewTool[In, Out any](t Tool, run func(ctx context.Context, c *Call, in In) 
 	return t
 }
 
-// Enum says which values a member takes.
+// Enum restricts a member to values.
 func (t Tool) Enum(member string, values ...string) Tool {
 	s := t.input.CloneSchemas()
 	of := s.Properties[member]
@@ -131,7 +130,7 @@ func (t Tool) Enum(member string, values ...string) Tool {
 	return t
 }
 
-// forDatabase is the tool as it is for a database.
+// forDatabase returns the tool adapted to a database.
 func (t Tool) forDatabase(d *Database) Tool {
 	if t.adapt != nil {
 		t.adapt(&t, d)
@@ -147,7 +146,7 @@ func (t *Tool) resolve() {
 	t.strict = strict
 }
 
-// answer is what a tool gives back: Out, or an error. Which members are there depends on which of them it is.
+// answer is the schema of a tool's answer: Out, or an error.
 func answer(out *jsonschema.Schema) *jsonschema.Schema {
 	s := out.CloneSchemas()
 	s.Required = nil
@@ -164,11 +163,11 @@ var faultSchema = sync.OnceValue(func() *jsonschema.Schema {
 	if err != nil {
 		panic(err)
 	}
-	s.Description = "Why it could not be done; then nothing else is there."
+	s.Description = "The error, in place of all other members."
 	return s
 })
 
-// check refuses arguments that the tool does not take.
+// check validates the arguments.
 func (t *Tool) check(arguments json.RawMessage) (json.RawMessage, error) {
 	if len(arguments) == 0 || string(arguments) == "null" {
 		arguments = json.RawMessage("{}")
@@ -192,7 +191,8 @@ func (t *Tool) check(arguments json.RawMessage) (json.RawMessage, error) {
 	return arguments, nil
 }
 
-// invalid says what the tool takes. The validator's text names places in the schema, and may quote what was sent.
+// invalid says which arguments the tool takes. The validator's text names places in the schema, and may quote the
+// arguments.
 func (t *Tool) invalid(err error) error {
 	var takes []string
 	for _, name := range t.names() {
@@ -247,7 +247,7 @@ func kind(s *jsonschema.Schema) string {
 	return "any"
 }
 
-// clip keeps a text short that may quote the caller.
+// clip shortens a text that may quote the caller.
 func clip(text string) string {
 	const most = 200
 	if r := []rune(text); len(r) > most {
@@ -256,7 +256,7 @@ func clip(text string) string {
 	return text
 }
 
-// describe is the tool as a list shows it.
+// describe returns the tool as tools/list has it.
 func (t *Tool) describe() *sdk.Tool {
 	closed := false
 	a := &sdk.ToolAnnotations{Title: t.Title, ReadOnlyHint: t.ReadOnly, IdempotentHint: t.Idempotent ||

@@ -1,6 +1,6 @@
 package mcp
 
-// toolSets lists what makes the tools that do not come from a policy. Their names are in policy.BuiltinTools.
+// toolSets makes the tools that do not come from a policy. Their names are also in package policy.
 var toolSets = []func() []Tool{consentTools, partnershipTools, statementTools, interactionTools, privacyTools, generalizeTools}
 
 // OwnNames are the names of these tools.

@@ -12,12 +12,13 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// AdminService is the desk with what subjects, owners and operators ask besides: who can see what and who did, why, and how the
-// sidecar does. What reads hidden rows logs in as the owner of the tables.
+// AdminService adds to Service what subjects, owners and operators can ask: who can see data and who did, why an agent
+// sees a row, and the state of the sidecar. Operations that read hidden rows log in as the owner of the tables.
 type AdminService struct {
 	*Service
 
-	// Owner logs in as the owner of a database's tables. The caller closes the connection. Its error says what is missing.
+	// Owner logs in as the owner of a database's tables. The caller closes the connection. The error says what is
+	// missing.
 	Owner func(ctx context.Context, database string) (*pgx.Conn, error)
 
 	// AsAgent logs in as the agents' role; nil: row security is not asked.
@@ -26,25 +27,26 @@ type AdminService struct {
 	// ActivePolicy returns the policy that agents are served by, and the catalog that it was compiled for.
 	ActivePolicy func(database string) (*policy.Policy, *catalog.Snapshot, error)
 
-	// Agents are the agents of a database, with the attributes of their credentials; Role is the role that they share.
+	// Agents returns the agents of a database with the attributes of their credentials; Role returns the role that they
+	// share.
 	Agents func(database string) map[string]map[string]string
 	Role   func(database string) string
 
-	// Logs are where the audit of a database is read, and where it is recorded that a report was made.
+	// Logs returns the logs of a database's audit, and the log in which reports are recorded.
 	Logs func(database string) access.Sources
 
 	Overview func(context.Context) Overview
 
-	busy chan struct{} // holds one at a time of what reads a whole log
+	busy chan struct{} // held by the operation that reads a whole log: one at a time
 }
 
-// NewAdminService completes an office.
+// NewAdminService returns the service, ready for use.
 func NewAdminService(o AdminService) *AdminService {
 	o.busy = make(chan struct{}, 1)
 	return &o
 }
 
-// owner logs in for an operation on the caller's database.
+// owner logs in as the owner, for an operation on the caller's database.
 func (o *AdminService) owner(ctx context.Context, c identity.Caller) (*pgx.Conn, error) {
 	if _, err := o.Database(c); err != nil {
 		return nil, err
@@ -56,6 +58,6 @@ func (o *AdminService) owner(ctx context.Context, c identity.Caller) (*pgx.Conn,
 func NoOwnerLogin() error {
 	return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal,
 		"pgconsent has no login of the owner of the tables here").
-		WithHint("Name the password of roles.migrate with secrets.migrate in the configuration; it is used to " +
-			"look, in read-only transactions. The command pgconsent dsar makes reports as well.")
+		WithHint("Name the password of roles.migrate with secrets.migrate in the configuration; it is used " +
+			"in read-only transactions only. The command pgconsent dsar makes reports as well.")
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Interaction records an interaction of a user in a channel, and returns the reminder if it is due. It leaves no record.
+// Interaction records an interaction of a user in a channel, and returns the reminder if it is due. The call is not
+// recorded.
 func (d *Service) Interaction(c identity.Caller, user, channel, channelType string) (string, error) {
 	k, err := d.sessionOf(c, user, channel)
 	if err != nil {
@@ -17,7 +18,7 @@ func (d *Service) Interaction(c identity.Caller, user, channel, channelType stri
 	return d.AIR.Track(time.Now(), k, channelType)
 }
 
-// Interactions is what is known of a session of interactions.
+// Interactions returns what is known of a session of interactions.
 func (d *Service) Interactions(c identity.Caller, user, channel string) (air.Session, error) {
 	k, err := d.sessionOf(c, user, channel)
 	if err != nil {
@@ -49,6 +50,6 @@ func (d *Service) sessionOf(c identity.Caller, user, channel string) (air.Key, e
 func noInteractions() error {
 	return sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonConsent,
 		"there is no session of interactions of this user in this channel").
-		WithHint("Sessions are kept in memory, and go with an hour of silence (air.keep). Channels that are no " +
-			"API channels have none.")
+		WithHint("Sessions are kept in memory, and end after an hour without interactions (air.keep). Only " +
+			"API channels have sessions.")
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// Status is where the relationship of a subject stands.
+// Status is the present state of a subject's consent.
 type Status struct {
-	consent.Record           // the last one
+	consent.Record           // the newest record
 	Now            time.Time // by the database's clock
 }
 
-// Task is a partnership that waits for the agent's side.
+// Task is a requested partnership that waits for the agent's side.
 type Task struct {
 	ID         string
 	Subject    string
@@ -28,14 +28,14 @@ type Task struct {
 	DueAt      time.Time
 }
 
-// Change is what became of a command.
+// Change is the result of a command.
 type Change struct {
 	registry.Result
-	Task *Task // the question that is open; nil: none
+	Task *Task // the request that is still open; nil: none
 }
 
-// Status is the relationship of a subject: their consent to everybody, about everything. One that has expired is a
-// *consent.ExpiredError, and the status all the same.
+// Status returns the relationship of a subject: their consent to everybody, about everything. For an expired one it
+// returns a *consent.ExpiredError and the status.
 func (d *Service) Status(ctx context.Context, c identity.Caller, subject string) (Status, error) {
 	if err := RequireRole(c, identity.Subject, identity.Admin, identity.System); err != nil {
 		return Status{}, err
@@ -58,7 +58,8 @@ func (d *Service) Status(ctx context.Context, c identity.Caller, subject string)
 	return s, nil
 }
 
-// Consents are the last records of all consents of a subject: the relationship, and those to grantees and about scopes.
+// Consents returns the newest record of each consent of a subject: the relationship, and consents to grantees and about
+// scopes.
 func (d *Service) Consents(ctx context.Context, c identity.Caller, subject string) ([]Status, error) {
 	if err := RequireRole(c, identity.Subject, identity.Admin, identity.System); err != nil {
 		return nil, err
@@ -81,7 +82,7 @@ func (d *Service) Consents(ctx context.Context, c identity.Caller, subject strin
 	return out, nil
 }
 
-// History are the records of a subject, oldest first: their own, or for an admin.
+// History returns the records of a subject, oldest first: to the subject and to admins.
 func (d *Service) History(ctx context.Context, c identity.Caller, subject string) ([]consent.Record, error) {
 	if err := RequireRole(c, identity.Subject, identity.Admin); err != nil {
 		return nil, err
@@ -96,8 +97,8 @@ func (d *Service) History(ctx context.Context, c identity.Caller, subject string
 	return r.History(ctx, subject)
 }
 
-// Change does a command in the name of the caller, who becomes its party. Subject may be empty for a subject's own. A
-// subject may name another, whose guardian it is.
+// Change makes a change in the name of the caller, who becomes its party. An empty subject is the caller itself;
+// another one can be named by a guardian.
 func (d *Service) Change(ctx context.Context, c identity.Caller, command consent.Command) (Change, error) {
 	if c.Role == identity.Admin || c.Role == identity.Operator {
 		return Change{}, forbidden()
@@ -113,24 +114,24 @@ func (d *Service) Change(ctx context.Context, c identity.Caller, command consent
 		command.By.Role = consent.RoleApplication
 	}
 	if command.Request != "" {
-		// Keys are each caller's own: one that somebody else has used tells nothing.
+		// Keys belong to the caller: another caller's use of the same key is not visible.
 		command.Request = string(c.Role) + " " + cmp.Or(c.Subject, c.Agent, c.Name) + " " + command.Request
 	}
-	// Before the registry looks whether there is such a subject.
+	// The role is checked before the registry looks up the subject.
 	if err := consent.CheckRole(command); err != nil {
 		return Change{}, forbidden()
 	}
 	result, err := r.Do(ctx, command)
 	if err != nil {
 		if unasked, ok := errors.AsType[*consent.ValidationError](err); ok && unasked.NotRequested && c.Role == identity.Agent {
-			err = consent.NewNotFound() // an agent knows of those who ask, and of nobody else whether there is a consent
+			err = consent.NewNotFound() // agents know the subjects who have asked, and learn of nobody else whether there is a consent
 		}
 		return Change{}, uniformRefusal(err)
 	}
 	return Change{result, task(result.Consent, result.At)}, nil
 }
 
-// Pending are the partnerships that can be decided: for agents, who decide, and admins, who look.
+// Pending returns the partnerships that wait for a decision: to agents, who decide, and admins, who read.
 func (d *Service) Pending(ctx context.Context, c identity.Caller) ([]Task, error) {
 	if err := RequireRole(c, identity.Agent, identity.Admin); err != nil {
 		return nil, err
@@ -150,7 +151,7 @@ func (d *Service) Pending(ctx context.Context, c identity.Caller) ([]Task, error
 	return out, nil
 }
 
-// Open is the question that is open about a consent; nil: none.
+// Open returns the open request for a partnership; nil: none.
 func (s Status) Open() *Task { return task(s.Consent, s.Now) }
 
 func task(c consent.Consent, at time.Time) *Task {
@@ -160,13 +161,13 @@ func task(c consent.Consent, at time.Time) *Task {
 	return &Task{taskID(c.Subject, c.DueAt), c.Subject, c.RequestedCategories, c.DueAt}
 }
 
-// taskID names a question as long as it is open: it is decided until the same time however often it was deferred.
+// taskID identifies an open request: deferring it does not change its deadline, and so not its id.
 func taskID(subject string, due time.Time) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "partnership|%d|%s", due.UnixMicro(), subject))
 	return "partnership-" + hex.EncodeToString(sum[:8])
 }
 
-// uniformRefusal makes one refusal of those that say which party may not.
+// uniformRefusal replaces refusals that name the party by one fixed text.
 func uniformRefusal(err error) error {
 	var refused *consent.ForbiddenError
 	if errors.As(err, &refused) {
@@ -175,7 +176,7 @@ func uniformRefusal(err error) error {
 	return err
 }
 
-// Records are the records of all subjects with greater numbers, oldest first, at most so many: for an admin.
+// Records returns records of all subjects with greater numbers, oldest first, at most so many: to admins.
 func (d *Service) Records(ctx context.Context, c identity.Caller, after int64, most int) ([]consent.Record, error) {
 	if err := RequireRole(c, identity.Admin); err != nil {
 		return nil, err

@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/face/identity"
 )
 
-// Guardians are those who speak for the caller, a subject.
+// Guardians returns the guardians of the caller, a subject.
 func (d *Service) Guardians(ctx context.Context, c identity.Caller) ([]string, error) {
 	if err := RequireRole(c, identity.Subject); err != nil {
 		return nil, err
@@ -19,7 +19,7 @@ func (d *Service) Guardians(ctx context.Context, c identity.Caller) ([]string, e
 	return r.Guardians(ctx, c.Subject)
 }
 
-// Wards are those whom the caller, a subject, speaks for.
+// Wards returns the subjects whose guardian the caller is.
 func (d *Service) Wards(ctx context.Context, c identity.Caller) ([]string, error) {
 	if err := RequireRole(c, identity.Subject); err != nil {
 		return nil, err
@@ -31,8 +31,8 @@ func (d *Service) Wards(ctx context.Context, c identity.Caller) ([]string, error
 	return r.Wards(ctx, c.Subject)
 }
 
-// WardConsents are the last records of all consents of somebody whom the caller speaks for. The refusal is that of a stranger,
-// whether there is such a person or not.
+// WardConsents returns the newest record of each consent of a ward of the caller. A stranger gets the same refusal,
+// whether such a person exists or not.
 func (d *Service) WardConsents(ctx context.Context, c identity.Caller, ward string) ([]Status, error) {
 	wards, err := d.Wards(ctx, c)
 	if err != nil {

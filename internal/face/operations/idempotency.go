@@ -17,32 +17,32 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// How long the answers to calls with a key are remembered, and how many.
+// Limits of the remembered answers.
 const (
 	onceFor   = 24 * time.Hour
 	onceKeys  = 1000     // of one caller
-	onceBytes = 32 << 20 // of all: the caller who has most gives way
+	onceBytes = 32 << 20 // of all callers: the one with the most bytes loses its oldest
 
 	// LongestKey is what a key may have.
 	LongestKey = 200
 )
 
-// Answers are what was answered to calls with a key, of operations whose changes leave no record that has it, whatever
-// face was asked. They are this process's: after a start it knows none. The zero value is ready.
+// Answers are the answers to calls with an idempotency key, of operations whose changes leave no record with the key.
+// HTTP and MCP share them. They are lost with the process. The zero value is ready.
 type Answers struct {
 	mu    sync.Mutex
 	of    map[string]*callerAnswers // by caller
 	bytes int
 }
 
-// callerAnswers are those to one caller.
+// callerAnswers are the answers to one caller.
 type callerAnswers struct {
 	byKey map[string]*list.Element
 	order *list.List // of *Answer, oldest first
 	bytes int
 }
 
-// Answer is what came of a call with a key.
+// Answer is the answer to a call with a key, or the call in progress.
 type Answer struct {
 	key   string
 	asked [sha256.Size]byte
@@ -50,10 +50,10 @@ type Answer struct {
 	done  chan struct{} // closed when the call has been answered
 
 	Response
-	known bool // there is an answer to remember
+	known bool // the call succeeded, and its answer is kept
 }
 
-// Response is an answer of success, as its face has it.
+// Response is a successful answer, in the form of its API.
 type Response struct {
 	Status int
 	Kind   string
@@ -61,7 +61,7 @@ type Response struct {
 	About  []string
 }
 
-// RequestDigest is what a call asks for, however it is written: of an operation, by its name.
+// RequestDigest identifies the request of a call, independent of the order of members and of spaces.
 func RequestDigest(operation string, body []byte) ([sha256.Size]byte, error) {
 	var value any
 	if len(body) > 0 {
@@ -78,8 +78,7 @@ func RequestDigest(operation string, body []byte) ([sha256.Size]byte, error) {
 	return sha256.Sum256(fmt.Appendf(nil, "%s\n%s", operation, plain)), nil
 }
 
-// callerKey are callers that are told apart: who acts for somebody else, as a token may say or a name that was given again,
-// is another one.
+// callerKey identifies a caller: a token that acts for another subject or agent is a different caller.
 func callerKey(c identity.Caller) string {
 	parts := []string{string(c.Role), c.Name, c.Subject, c.Agent, c.Database}
 	for _, name := range slices.Sorted(maps.Keys(c.Claims)) {
@@ -94,8 +93,8 @@ func KeyReused() error {
 		WithHint("Use a key of its own for each change.")
 }
 
-// Begin takes a key for a call that is to be done, or finds what was answered before. While a call with the same key is
-// under way it waits. What was taken is given back by End.
+// Begin reserves a key for a call, or returns the earlier answer. While another call with the key is in progress, it
+// waits. End releases the key.
 func (a *Answers) Begin(ctx context.Context, c identity.Caller, key string, sum [sha256.Size]byte,
 	now time.Time) (mine, known *Answer, err error) {
 	caller := callerKey(c)
@@ -114,7 +113,7 @@ func (a *Answers) Begin(ctx context.Context, c identity.Caller, key string, sum 
 		}
 		element, ok := r.byKey[key]
 		if !ok {
-			a.of[caller] = r // forgetting may have dropped it
+			a.of[caller] = r // dropping answers may have removed it
 			mine = &Answer{key: key, asked: sum, at: now, done: make(chan struct{})}
 			r.byKey[key] = r.order.PushBack(mine)
 			for r.order.Len() > onceKeys {
@@ -133,14 +132,14 @@ func (a *Answers) Begin(ctx context.Context, c identity.Caller, key string, sum 
 			if known.known {
 				return nil, known, nil
 			}
-			// It failed, and its key is free again.
+			// That call failed, and its key is free again.
 		case <-ctx.Done():
 			return nil, nil, ctx.Err()
 		}
 	}
 }
 
-// End keeps the answer of success, and gives the key of anything else back: nil.
+// End stores a successful answer; without one (nil) the key becomes free again.
 func (a *Answers) End(c identity.Caller, mine *Answer, said *Response) {
 	caller := callerKey(c)
 	a.mu.Lock()
@@ -175,7 +174,7 @@ func (a *Answers) End(c identity.Caller, mine *Answer, said *Response) {
 	}
 }
 
-// forget drops an answer. a.mu is held.
+// forget drops an answer. The caller holds a.mu.
 func (a *Answers) forget(caller string, element *list.Element) {
 	r := a.of[caller]
 	one := element.Value.(*Answer)

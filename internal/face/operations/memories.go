@@ -2,8 +2,8 @@ package operations
 
 import "github.com/pgconsent/pgconsent/internal/face/identity"
 
-// Memories tells whether the caller's database keeps memories that are granted, and whether beliefs are drawn from
-// them: what it has, and nothing of anybody.
+// Memories reports whether the caller's database keeps memories with grants, and whether it keeps beliefs drawn from
+// them.
 func (d *Service) Memories(c identity.Caller) (kept, general bool) {
 	db, err := d.Database(c)
 	if err != nil || db.Privacy == nil || db.Policy == nil {
@@ -16,12 +16,12 @@ func (d *Service) Memories(c identity.Caller) (kept, general bool) {
 	return true, p.Privacy().Generalize != nil
 }
 
-// AsksRegistry tells whether a rule of the caller's database asks the consents that its registry records. Where none
-// does, giving one shows nothing to anybody.
+// AsksRegistry reports whether a rule of the caller's database reads the consent registry. If none does, a consent in
+// it has no effect.
 func (d *Service) AsksRegistry(c identity.Caller) bool {
 	db, err := d.Database(c)
 	if err != nil || db.Policy == nil {
-		return true // nobody can say: what is recorded is shown
+		return true // unknown without a policy: show the consents
 	}
 	p := db.Policy()
 	return p == nil || p.UsesRegistry()

@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/tool/doctor"
 )
 
-// Overview is what an operator is shown. It names agents, tables and codes, and has nothing of a row, a person or a
-// statement.
+// Overview is the state of the sidecar for an operator. It names agents, tables and codes, and has nothing of a row, a
+// person or a statement.
 type Overview struct {
 	At          time.Time
 	Started     time.Time
@@ -24,31 +24,31 @@ type Overview struct {
 	Audit       AuditState
 }
 
-// DatabaseState is how one database stands.
+// DatabaseState is the state of one database.
 type DatabaseState struct {
 	enforce.DatabaseStatus
 	Diagnosis Diagnosis
 	Sweep     *SweepState // nil: no consent registry is configured
 }
 
-// Diagnosis is what the last look of the doctor's checks found.
+// Diagnosis is the result of the last run of the doctor's checks.
 type Diagnosis struct {
 	At      time.Time // zero: there was none
-	Problem string    // why agents are not served, as it found; "": they are
+	Problem string    // why agents are not served; "": they are
 	Found   []doctor.Finding
 }
 
-// AuditState is how the audit does.
+// AuditState is the state of the audit.
 type AuditState struct {
 	Mode     string
 	Problem  string // why records cannot be written; "": they can
-	Database string // where the records are in one; "": they are in files
+	Database string // the database that has the records; "": they are in files
 	Folder   string
 	Segments int
 	Bytes    int64
 }
 
-// SweepState is what the sweeper did last.
+// SweepState is the result of the last sweep.
 type SweepState struct {
 	Every               time.Duration
 	At                  time.Time // zero: not since the start
@@ -56,10 +56,10 @@ type SweepState struct {
 	Recorded            map[string]int
 	Failures            int
 	Problem             string
-	Busy                bool // another proxy was at it
+	Busy                bool // another proxy was sweeping
 }
 
-// Operations is the overview: for operators.
+// Operations returns the overview: to operators.
 func (o *AdminService) Operations(ctx context.Context, c identity.Caller) (Overview, error) {
 	if err := RequireRole(c, identity.Operator); err != nil {
 		return Overview{}, err

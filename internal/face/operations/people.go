@@ -11,17 +11,17 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// People is a page of those whom the registry knows.
+// People is a page of the subjects that the registry knows.
 type People struct {
 	List []registry.Person
 	More bool
 	Now  time.Time // by the database's clock
 }
 
-// mostPeople of a page.
+// mostPeople is the size of the largest page.
 const mostPeople = 500
 
-// People are the subjects of the caller's database and where their consents stand: for admins.
+// People returns subjects of the caller's database with the states of their consents: to admins.
 func (d *Service) People(ctx context.Context, c identity.Caller, f registry.PeopleFilter) (People, error) {
 	if err := RequireRole(c, identity.Admin); err != nil {
 		return People{}, err
@@ -36,7 +36,7 @@ func (d *Service) People(ctx context.Context, c identity.Caller, f registry.Peop
 	for _, text := range []string{f.Text, f.After, string(f.Stream)} {
 		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) || len(text) > 512 {
 			return People{}, sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonBounds,
-				"what is looked for is not text of at most 512 bytes")
+				"the search is not a text of at most 512 bytes")
 		}
 	}
 	var out People

@@ -10,11 +10,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// auditTimeout is how long the audit may be read for one answer.
+// auditTimeout is how long reading the audit for one report may take.
 const auditTimeout = 2 * time.Minute
 
-// Report is the report to a data subject, with who had their data: for the subject and for admins. One is made at a
-// time, since it reads the whole audit; who comes meanwhile waits for a moment and is then asked to come again.
+// Report makes the report to a data subject: to the subject and to admins. One is made at a time, since it reads the
+// whole audit; other callers wait for a moment and are then asked to try again.
 func (o *AdminService) Report(ctx context.Context, c identity.Caller, q access.Request) (*dsar.Report, error) {
 	if err := RequireRole(c, identity.Subject, identity.Admin); err != nil {
 		return nil, err

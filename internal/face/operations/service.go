@@ -1,9 +1,9 @@
-// Package desk is what callers of the faces (HTTP, MCP, the console) can ask for: one operation each, and who may.
-// Faces translate; they hold no rules.
+// Package operations has what callers of HTTP, MCP and the console can ask for, one operation each, and decides which
+// roles may ask. Those packages translate requests and answers; they have no rules.
 //
-// Guarantee: an operation looks at the caller before it looks at anything else, so that a refusal is the same whether
-// what was asked about exists or not. Changes of consents are decided by package consent, on the party that the caller
-// is; rows are read and written over connections of the proxy's.
+// Guarantee: an operation checks the caller before it looks anything up, so that a refusal is the same whether the
+// object exists or not. Package consent decides about changes of consents, by the party that the caller is; rows are
+// read and written over connections through the proxy.
 package operations
 
 import (
@@ -23,18 +23,18 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Service is what operations need. What is nil is not there, and its operations say so.
+// Service has what the operations need. An operation whose part is nil says that it is not available.
 type Service struct {
 	Databases map[string]*Database // as the configuration names them
 
-	// Connect opens an agent's session through the proxy. The caller of it closes it.
+	// Connect opens an agent's session through the proxy. The caller closes it.
 	Connect func(context.Context, identity.Caller) (*pgx.Conn, error)
 
 	AIR *air.Tracker
 
-	Answers Answers // to calls with a key
+	Answers Answers // to calls with an idempotency key
 
-	// Record writes that there was a call. No byte of an answer leaves before it has returned nil.
+	// Record records a call. No byte of an answer is sent before it has returned nil.
 	Record func(context.Context, audit.Call) error
 }
 
@@ -42,11 +42,11 @@ type Service struct {
 type Database struct {
 	Name     string
 	Registry *registry.Registry    // nil: no consent registry is configured
-	Policy   func() *policy.Policy // in force; nil while agents are not served
+	Policy   func() *policy.Policy // the active policy; nil while agents are not served
 	Privacy  *privacy.Service      // memories, grants, contexts
 }
 
-// Database is the caller's.
+// Database returns the caller's database.
 func (d *Service) Database(c identity.Caller) (*Database, error) {
 	db, ok := d.Databases[c.Database]
 	if !ok {
@@ -55,7 +55,7 @@ func (d *Service) Database(c identity.Caller) (*Database, error) {
 	return db, nil
 }
 
-// registry is the consent registry of the caller's database.
+// registry returns the consent registry of the caller's database.
 func (d *Service) registry(c identity.Caller) (*registry.Registry, error) {
 	db, err := d.Database(c)
 	if err != nil {
@@ -68,7 +68,7 @@ func (d *Service) registry(c identity.Caller) (*registry.Registry, error) {
 	return db.Registry, nil
 }
 
-// Party is the caller in matters of consent. An admin and an operator are none: they change nothing.
+// Party returns the party that the caller is in matters of consent. Admins and operators are none: they change nothing.
 func Party(c identity.Caller) consent.Party {
 	switch c.Role {
 	case identity.Subject:
@@ -78,12 +78,12 @@ func Party(c identity.Caller) consent.Party {
 	case identity.System:
 		return consent.Party{Role: consent.RoleSystem, ID: c.Name}
 	default:
-		return consent.Party{Role: consent.Role(c.Role)} // none that may do anything
+		return consent.Party{Role: consent.Role(c.Role)} // a role without any rights
 	}
 }
 
-// RequireRole refuses callers of other roles, and says which may: that depends on nothing but the operation and the caller's
-// own credential.
+// RequireRole refuses callers with other roles and names those that may. The refusal depends on the operation and the
+// caller's own credential only.
 func RequireRole(c identity.Caller, roles ...identity.Role) error {
 	if slices.Contains(roles, c.Role) {
 		return nil
@@ -92,7 +92,7 @@ func RequireRole(c identity.Caller, roles ...identity.Role) error {
 		WithHint("This is for the roles: %s. The caller's is %s.", Roles(roles), c.Role)
 }
 
-// Roles names roles in a text.
+// Roles lists roles in a text.
 func Roles(all []identity.Role) string {
 	words := make([]string, len(all))
 	for i, r := range all {
@@ -101,8 +101,8 @@ func Roles(all []identity.Role) string {
 	return strings.Join(words, ", ")
 }
 
-// Whose is the subject that an operation is about: the one that is named, else the caller. A subject asks about no
-// other; the refusal is the same whether there is another or not.
+// Whose returns the subject of an operation: the named one, else the caller. A subject may name no other; the refusal
+// does not depend on whether that other exists.
 func Whose(c identity.Caller, named string) (string, error) {
 	switch {
 	case c.Role == identity.Subject && (named == "" || named == c.Subject):
@@ -116,8 +116,8 @@ func Whose(c identity.Caller, named string) (string, error) {
 	}
 }
 
-// Speaker is the party that a caller is for a subject: a subject speaks for itself, and for those whose guardian it is.
-// Whether it is one package consent decides; the refusal is that of a stranger.
+// Speaker returns the party that a caller is for a subject: a subject acts for itself and, as a guardian, for others.
+// Package consent decides whether it is a guardian; a stranger gets the same refusal.
 func Speaker(c identity.Caller, named string) (subject string, by consent.Party, err error) {
 	by = Party(c)
 	if c.Role == identity.Subject && named != "" && named != c.Subject {
@@ -127,9 +127,9 @@ func Speaker(c identity.Caller, named string) (subject string, by consent.Party,
 	return subject, by, err
 }
 
-// forbidden is every refusal of a caller who asks for another: one text, and nothing in it.
+// forbidden is the refusal of every caller who names somebody else: one fixed text.
 func forbidden() error {
 	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonIdentity, "the caller may not do this").
-		WithHint("Subjects act for themselves alone; admins read and change nothing; agents decide about " +
-			"partnerships; expiry is the system's.")
+		WithHint("Subjects act for themselves; admins read and change nothing; agents decide about " +
+			"partnerships; the system records expiries.")
 }

@@ -17,15 +17,16 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Source is the full text of a row. A value that is null or no text is nil.
+// Source is the full text of a row. A value that is null, or no text, is nil.
 type Source struct {
 	Names  []string // of the fields, in the policy's order
 	Values []*string
 	Body   string
 }
 
-// Source fetches a row by its id, as the agent, through the proxy. What is not there, what the agent may not read and
-// what is no id are one error, after one statement of the same form, which counts like any other.
+// Source reads a row by its id, as the agent, through the proxy. For an id that does not exist, that the agent may not
+// read or that is invalid, it sends one statement of the same form, which counts for limits, and returns the same
+// error.
 func (d *Service) Source(ctx context.Context, c identity.Caller, s *policy.Sources, id string) (*Source, error) {
 	if err := RequireRole(c, identity.Agent); err != nil {
 		return nil, err
@@ -76,14 +77,15 @@ func (d *Service) Source(ctx context.Context, c identity.Caller, s *policy.Sourc
 	return out, nil
 }
 
-// NoSource is what a source is that is not there for the caller.
+// NoSource is the error of a source that does not exist for the caller.
 func NoSource() error {
 	return sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonRelation, "there is no such source")
 }
 
 var uuidForm = regexp.MustCompile(`^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
 
-// keyValue is an id as a value of the key's type. For what is none it is one that the statement can be run with.
+// keyValue converts an id to the type of the key. For an invalid id it returns a value with which the statement can
+// run.
 func keyValue(of, id string) (any, bool) {
 	switch {
 	case of == "uuid":
@@ -105,7 +107,8 @@ func keyValue(of, id string) (any, bool) {
 	return id, true
 }
 
-// sourceError is what the proxy answered. A limit that is used up says so; what the policy refuses is not there.
+// sourceError translates an error of the proxy. A limit that is used up is reported; a refusal of the policy becomes
+// "not found".
 func sourceError(err error) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {

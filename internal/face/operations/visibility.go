@@ -12,10 +12,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/tool/why"
 )
 
-// queryTimeout is how long a question to hidden rows may take.
+// queryTimeout limits a query that reads hidden rows.
 const queryTimeout = 10 * time.Second
 
-// Visibility is how much of a subject's data each agent can see now: for the subject and for admins.
+// Visibility returns how much of a subject's data each agent can see now: to the subject and to admins.
 func (o *AdminService) Visibility(ctx context.Context, c identity.Caller, subject string) ([]why.Visibility, error) {
 	if err := RequireRole(c, identity.Subject, identity.Admin); err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (o *AdminService) Visibility(ctx context.Context, c identity.Caller, subjec
 	return why.VisibleToAgents(ctx, conn, p, subject, o.Agents(c.Database))
 }
 
-// Keys are the keys of a subject's rows, by table: for admins.
+// Keys returns the keys of a subject's rows, by table: to admins.
 func (o *AdminService) Keys(ctx context.Context, c identity.Caller, subject string) ([]dsar.Rows, error) {
 	if err := RequireRole(c, identity.Admin); err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (o *AdminService) Keys(ctx context.Context, c identity.Caller, subject stri
 	return pgrows.Read(ctx, conn, dsar.Tables(p), subject, false, nil)
 }
 
-// Why is why an agent sees a row or does not, rule by rule: for admins.
+// Why explains why an agent sees a row or not, rule by rule: to admins.
 func (o *AdminService) Why(ctx context.Context, c identity.Caller, agent, table string, key []string) (*why.Answer, error) {
 	if err := RequireRole(c, identity.Admin); err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (o *AdminService) Why(ctx context.Context, c identity.Caller, agent, table 
 	return why.Explain(ctx, conn, q)
 }
 
-// Tables are the tables that the policy lists, by name: for admins.
+// Tables returns the names of the policy's tables: to admins.
 func (o *AdminService) Tables(_ context.Context, c identity.Caller) ([]string, error) {
 	if err := RequireRole(c, identity.Admin); err != nil {
 		return nil, err

@@ -1,8 +1,7 @@
-// Package strictjson refuses JSON that two readers could understand differently, or that is there to wear one out.
+// Package strictjson refuses JSON that two parsers could understand differently, or that is made to exhaust one.
 //
-// Guarantee: what [Check] passes is one value of RFC 8259 in UTF-8, nested no deeper than asked, no object of which has
-// a name twice (also not differently escaped), with no half of a surrogate pair. Nothing is said of sizes: bound what
-// is read before.
+// Guarantee: data that passes [Check] is one value of RFC 8259 in UTF-8, nested no deeper than asked; no object has a
+// name twice (also not in different escapes), and no surrogate is unpaired. Limit the size before.
 package strictjson
 
 import (
@@ -14,10 +13,10 @@ import (
 	"unicode/utf8"
 )
 
-// Depth is how deep requests of the faces may be nested.
+// Depth is the nesting limit of requests.
 const Depth = 32
 
-// Check returns what is wrong with data; nil if nothing is. The errors quote nothing of it.
+// Check returns what is wrong with data; nil: nothing. The errors quote nothing of it.
 func Check(data []byte, depth int) error {
 	if !utf8.Valid(data) {
 		return errors.New("it is not UTF-8")
@@ -31,7 +30,7 @@ func Check(data []byte, depth int) error {
 	return names(data, depth)
 }
 
-// names walks over the tokens. The names of each object that is open are kept; of an array nil is.
+// names walks the tokens. It keeps the names of each open object, and nil for an open array.
 func names(data []byte, depth int) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
@@ -86,7 +85,7 @@ func names(data []byte, depth int) error {
 	}
 }
 
-// halfPair looks for \uD800 to \uDFFF without their other half, in valid JSON. Go reads them as U+FFFD.
+// halfPair reports whether valid JSON has one of \uD800 to \uDFFF without its other half. Go reads it as U+FFFD.
 func halfPair(data []byte) bool {
 	for i := 0; i < len(data); i++ {
 		if data[i] != '\\' {

@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// Head is a record that is known to have been written.
+// Head identifies a record that was certainly written: by its number and hash.
 type Head struct {
 	Seq  uint64
 	Hash string
 }
 
-// An anchor is a file, in another place than the records, with the newest head that is durable. Two slots are written
-// in turn, so that one of them is whole whatever happens.
+// anchor is a file outside the log's directory that has the newest durable record. Two slots are written in turn, so
+// that one of them is intact after a crash.
 type anchor struct {
 	f    *os.File
 	key  Key
@@ -32,11 +32,11 @@ type anchor struct {
 
 const (
 	slotSize = 512
-	// anchorEvery is how old the durable head may get: what a crash of the machine may roll the anchor back by.
+	// anchorEvery is how old the synced head may get: a crash of the machine can set the anchor back by that much.
 	anchorEvery = time.Second
 )
 
-// slot is the form of a head in the file.
+// slot is a head as the file has it.
 type slot struct {
 	Version int       `json:"v"`
 	Seq     uint64    `json:"seq"`
@@ -46,15 +46,14 @@ type slot struct {
 	MAC     string    `json:"mac,omitempty"`
 }
 
-// ReadAnchor returns the newest head of an anchor file: one that pgconsent keeps, or a text with a line "SEQ HASH" that
-// somebody wrote down. With a key, a head that it did not make is none. Where there is no file the error is
-// fs.ErrNotExist.
+// ReadAnchor returns the newest head in an anchor file of pgconsent, or in a text with a line "SEQ HASH" that somebody
+// wrote down. With a key it ignores heads of other keys. The error for a missing file is fs.ErrNotExist.
 func ReadAnchor(path string, key Key) (Head, error) {
 	best, _, err := readAnchor(path, key)
 	return best, err
 }
 
-// readAnchor tells besides which slot the head is in.
+// readAnchor also returns the slot that the head is in.
 func readAnchor(path string, key Key) (best Head, where int, err error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -62,14 +61,14 @@ func readAnchor(path string, key Key) (best Head, where int, err error) {
 	}
 	seen, found := false, false
 	for at, line := range bytes.Split(b, []byte("\n")) {
-		line = bytes.Trim(line, "\x00 \t\r") // zeros: a slot that was never written
+		line = bytes.Trim(line, "\x00 \t\r") // zeros are a slot
 		if len(line) == 0 || line[0] == '#' {
 			continue
 		}
 		seen = true
 		h, err := readHead(line, key)
 		switch {
-		case err != nil && line[0] == '{': // the other slot may be whole
+		case err != nil && line[0] == '{': // the other slot may be intact
 			continue
 		case err != nil:
 			return best, 0, fmt.Errorf("audit anchor: %s line %d: %w", path, at+1, err)
@@ -79,7 +78,7 @@ func readAnchor(path string, key Key) (best Head, where int, err error) {
 	}
 	if seen && !found {
 		return best, 0, fmt.Errorf(
-			"audit anchor: %s holds no head that can be trusted: it was changed, or made with another key", path)
+			"audit anchor: %s has no valid head: it was changed, or made with another key", path)
 	}
 	return best, where, nil
 }
@@ -107,7 +106,7 @@ func readHead(line []byte, key Key) (Head, error) {
 	return Head{s.Seq, s.Hash}, nil
 }
 
-// openAnchor goes on with an anchor, or begins one.
+// openAnchor opens an anchor file, or makes a new one.
 func openAnchor(path string, key Key) (*anchor, bool, error) {
 	last, where, err := readAnchor(path, key)
 	missing := errors.Is(err, fs.ErrNotExist)
@@ -129,7 +128,8 @@ func openAnchor(path string, key Key) (*anchor, bool, error) {
 	return a, missing, nil
 }
 
-// set writes a head down. It is called after its record is durable, so that the anchor never names one that is not.
+// set writes a head. It is called after the record is durable, so that the anchor never names one that a crash may
+// lose.
 func (a *anchor) set(h Head, now time.Time) error {
 	if h == a.last || h.Seq == 0 {
 		return nil

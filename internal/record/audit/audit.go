@@ -1,14 +1,14 @@
-// Package audit is the append-only record of what agents asked and what became of it.
+// Package audit is the append-only log of what agents asked, and of the outcome.
 //
-// Guarantee: in [Strict] mode [Ticket.Release] returns nil only after the decision's record has been written and
-// synced, so no answer leaves without one (DESIGN invariant I8). Records form a hash chain: [Verify] finds any record
-// changed, dropped, added or moved. With the [Key] it finds a chain that somebody else wrote anew, and with an anchor
-// ([Head]), kept in another place, that the newest records were cut off. It cannot find what somebody did who may write
-// all three (docs/reference/audit.md).
+// Guarantee: in [Strict] mode [Ticket.Release] returns nil only after the record of the decision has been written and
+// synced, so that no answer leaves without a record (invariant I8). Records form a hash chain: [Verify] finds any
+// record that was changed, removed, added or moved. With the [Key] it also finds a chain that somebody else has
+// rewritten, and with an anchor ([Head]), which is kept elsewhere, that the newest records were cut off. It cannot
+// detect changes by somebody who can write all three (docs/reference/audit.md).
 //
-// Records hold who asked, which relations and columns a statement reads, the verdict and the versions it was made
-// under. They hold no SQL text, no literal, no parameter and no row. What identifies a person is replaced by a
-// reference before it gets here, which [Subjects] keeps and can forget.
+// Records have who asked, which relations and columns a statement reads, the verdict, and the versions that it was made
+// under. They have no SQL text, literal, parameter or row. A person is named by a reference, which the database
+// resolves and can forget.
 package audit
 
 import (
@@ -16,21 +16,21 @@ import (
 	"time"
 )
 
-// FormatVersion is the member "v" of every record. A newer pgconsent reads older formats: 1 had no codes, no
-// checkpoints, and none of the members that say so.
+// FormatVersion is the member "v" of every record. A newer pgconsent reads older formats: format 1 had no codes and no
+// checkpoints.
 const FormatVersion = 2
 
-// Mode says what Release waits for.
+// Mode is what Release waits for.
 type Mode string
 
 // The modes. The zero value is Strict.
 const (
 	Strict   Mode = "strict"   // the record is synced to disk
-	Buffered Mode = "buffered" // the record is queued; the disk is at most a second behind, else Release refuses
+	Buffered Mode = "buffered" // the record is queued; Release refuses if the disk is more than a second behind
 	Off      Mode = "off"      // nothing is written
 )
 
-// Observer is told about the log's health; metrics.Metrics is one.
+// Observer receives the health of the log; metrics.Metrics is one.
 type Observer interface {
 	AuditQueue(length int)
 	AuditSynced(lag time.Duration)
@@ -41,19 +41,19 @@ type Observer interface {
 // Config of a log.
 type Config struct {
 	Mode       Mode             // "": Strict
-	Dir        string           // of the segments; made if it is missing. Required unless Mode is Off, or there is a Store
-	Store      Store            // keeps the records instead of a directory; nil: none does
+	Dir        string           // directory of the segments; made
+	Store      Store            // has the records in place of
 	Key        Key              // authenticates records; the zero Key does not
 	Anchor     string           // file of the newest head, outside Dir; "": none
 	MaxSegment int64            // bytes after which the next segment begins; 0: 64 MiB
-	MaxAge     time.Duration    // of a segment's first record, after which the next begins; 0: any
+	MaxAge     time.Duration    // age of a segment's first record after which the next segment begins; 0: unlimited
 	Retention  time.Duration    // how long records are kept at least; older segments are removed; 0: forever
 	Deadline   time.Duration    // the longest a Release waits; 0: 1.5 s
 	Observer   Observer         // nil: none
 	Log        *slog.Logger     // nil: slog.Default()
 	Now        func() time.Time // nil: time.Now
 
-	openFile func(path string) (file, error) // nil: os.OpenFile; tests break it
+	openFile func(path string) (file, error) // nil: os.OpenFile; replaced in tests
 }
 
 // Table is a relation that a statement reads or writes.
@@ -65,7 +65,7 @@ type Table struct {
 	Written bool     `json:"written,omitempty"`
 }
 
-// Decision is the record of one execution of a statement, written before anything of it goes upstream.
+// Decision is the record of one execution of a statement, written before anything of it is sent to the server.
 type Decision struct {
 	Session     string            `json:"session"`
 	Agent       string            `json:"agent"`
@@ -79,7 +79,7 @@ type Decision struct {
 	Fingerprint string            `json:"fingerprint,omitempty"`
 	Tables      []Table           `json:"tables,omitempty"`
 	Functions   []string          `json:"functions,omitempty"`
-	Contracts   []Contract        `json:"contracts,omitempty"` // those that govern what the statement touches
+	Contracts   []Contract        `json:"contracts,omitempty"` // contracts that govern what the statement uses
 	Verdict     string            `json:"verdict"`             // allow | deny
 	SQLState    string            `json:"sqlstate,omitempty"`
 	Reason      string            `json:"reason,omitempty"`
@@ -90,8 +90,7 @@ type Decision struct {
 	Signed      bool              `json:"signed"`
 }
 
-// Contract is what a contract of the policy says of a statement, by the value of the attribute that decides; none if
-// that is missing.
+// Contract is the decision of one contract about a statement, by the value of the attribute that it depends on.
 type Contract struct {
 	Name    string `json:"name"`
 	By      string `json:"by,omitempty"`
@@ -99,21 +98,21 @@ type Contract struct {
 	Verdict string `json:"verdict"` // allow | deny
 }
 
-// Outcome is the record of what became of an execution.
+// Outcome is the record of the result of an execution.
 type Outcome struct {
 	Decision uint64 `json:"decision"` // seq of the decision; filled in by the log
 	Session  string `json:"session"`  // filled in by the log
 	Rows     int64  `json:"rows"`
 	Bytes    int64  `json:"bytes"`
 	SQLState string `json:"sqlstate"`
-	Keys     []Keys `json:"keys,omitempty"` // of the tables whose keys the policy has recorded
+	Keys     []Keys `json:"keys,omitempty"` // for tables whose keys the policy has recorded
 }
 
-// Keys are the rows of a table that an answer may hold.
+// Keys are the rows of a table that may be in an answer.
 type Keys struct {
 	Table string   `json:"table"`
-	Exact bool     `json:"exact"`          // these and no others; false: any row that the session may see
-	Rows  []string `json:"rows,omitempty"` // of each its commitment: [Key.Commit]
+	Exact bool     `json:"exact"`          // exactly these; false: any row that the session may see
+	Rows  []string `json:"rows,omitempty"` // a commitment for each: [Key.Commit]
 }
 
 // Session is the record of a session's beginning or end.
@@ -128,23 +127,23 @@ type Session struct {
 	Reason     string            `json:"reason,omitempty"`
 }
 
-// Recovery is the record of a log that went on after a crash or a broken disk.
+// Recovery records that the log continued after a crash or a failed write.
 type Recovery struct {
-	// torn (a crash cut the last record) | disk or database (writing had failed) | anchor (it was missing)
+	// torn: a crash cut the last record; disk, database: writing had failed; anchor: it was missing
 	Cause  string `json:"cause"`
-	Bytes  int64  `json:"bytes,omitempty"`  // torn: of the cut record
-	SHA256 string `json:"sha256,omitempty"` // torn: of those bytes
+	Bytes  int64  `json:"bytes,omitempty"`  // torn: size of the cut record
+	SHA256 string `json:"sha256,omitempty"` // torn: hash of those bytes
 	Kept   string `json:"kept,omitempty"`   // torn: the file they were moved to
 	Lost   uint64 `json:"lost,omitempty"`   // disk, database: records that could not be written; each refused its statement
 }
 
-// Checkpoint is the record that stands for segments whose time was over. It is durable before they are removed.
+// Checkpoint records which segments are removed since their retention is over. It is durable before they are removed.
 type Checkpoint struct {
 	Retention string    `json:"retention"`
 	Removed   []Removed `json:"removed"`
 }
 
-// Removed is a segment and the last record in it.
+// Removed is a removed segment and its last record.
 type Removed struct {
 	Segment int    `json:"segment"`
 	Seq     uint64 `json:"seq"`

@@ -1,16 +1,16 @@
 package audit
 
-// Call is the record of a call of a face: HTTP, MCP, the console. It says who asked for what, about whom, and what
-// became of it. It holds nothing of what was asked with or answered.
+// Call is the record of a call of HTTP, MCP or the console: the caller, the operation, the persons it is about, and the
+// outcome. It has nothing of arguments or answers.
 type Call struct {
 	Face      string   `json:"face"`            // http | mcp | console
-	By        string   `json:"by"`              // the token's name; of a subject the reference
+	By        string   `json:"by"`              // the token's name; for a subject the reference
 	Role      string   `json:"role"`            // subject | admin | agent | system | operator
 	Agent     string   `json:"agent,omitempty"` // the login of the role agent
 	Database  string   `json:"database"`
-	Operation string   `json:"operation"`           // its fixed name, as consent.history: never a path with values
-	Written   bool     `json:"written,omitempty"`   // it changes something
-	About     []string `json:"about,omitempty"`     // the persons whom it is about: references
+	Operation string   `json:"operation"`           // a fixed name such as consent.history, never a path with values
+	Written   bool     `json:"written,omitempty"`   // it may change something
+	About     []string `json:"about,omitempty"`     // references to the persons it is about
 	Everybody bool     `json:"everybody,omitempty"` // it is about all persons of the database
 	Outcome   string   `json:"outcome"`             // done | refused | failed
 	Code      string   `json:"code,omitempty"`      // the SQLSTATE or the name of what refused it
@@ -18,9 +18,9 @@ type Call struct {
 
 // The values of an outcome.
 const (
-	Done    = "done"    // answered: what was asked about is there
+	Done    = "done"    // the call succeeded
 	Refused = "refused" // not allowed, not found, not valid
-	Failed  = "failed"  // something did not work
+	Failed  = "failed"  // an error of the server
 )
 
 // Call queues the record and returns at once. The answer may be handed out when [Ticket.Release] has returned nil.

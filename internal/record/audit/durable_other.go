@@ -2,5 +2,5 @@
 
 package audit
 
-// durable makes data and size durable, and what else the system writes at a time with them.
+// durable makes data and size durable, with all other metadata.
 func durable(f interface{ Sync() error }) error { return f.Sync() }

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// The records of each execution are encoded here, byte for byte as encoding/json does it, without reflection. A test
-// holds the two to each other.
+// The records of each execution are encoded here without reflection, byte for byte as encoding/json does. A test
+// compares the two.
 
 // members appends the members of a decision.
 func (d *Decision) members(dst []byte) []byte {
@@ -64,7 +64,7 @@ func (c *Contract) object(dst []byte) []byte {
 	return append(appendMember(dst, `,"verdict":`, c.Verdict), '}')
 }
 
-// members appends those of an outcome, but for the first two, which the log fills in.
+// members appends the members of an outcome but for the first two, which the log adds.
 func (o *Outcome) members(dst []byte) []byte {
 	dst = strconv.AppendInt(append(dst, `,"rows":`...), o.Rows, 10)
 	dst = strconv.AppendInt(append(dst, `,"bytes":`...), o.Bytes, 10)
@@ -81,7 +81,7 @@ func (k *Keys) object(dst []byte) []byte {
 	return append(appendStringsIf(dst, `,"rows":[`, k.Rows), '}')
 }
 
-// membersOf are those of the other kinds, which are rare.
+// membersOf appends the members of the other, rare kinds.
 func membersOf(dst []byte, record any) ([]byte, error) {
 	body, err := json.Marshal(record)
 	if err != nil {
@@ -90,7 +90,7 @@ func membersOf(dst []byte, record any) ([]byte, error) {
 	return append(dst, body[1:len(body)-1]...), nil
 }
 
-// listStart is what stands before the i-th element of a list.
+// listStart returns the text before the i-th element of a list.
 func listStart(i int, list string) string {
 	if i == 0 {
 		return list
@@ -98,7 +98,7 @@ func listStart(i int, list string) string {
 	return ","
 }
 
-// listEnd closes a list of n elements; one without any was left out.
+// listEnd closes a list of n elements; an empty list was left out.
 func listEnd(dst []byte, n int) []byte {
 	if n == 0 {
 		return dst
@@ -106,12 +106,12 @@ func listEnd(dst []byte, n int) []byte {
 	return append(dst, ']')
 }
 
-// appendMember appends a member that is a string; name has what stands around it.
+// appendMember appends a string member; name includes the punctuation around it.
 func appendMember(dst []byte, name, value string) []byte {
 	return appendString(append(dst, name...), value)
 }
 
-// appendMemberIf leaves an empty one out.
+// appendMemberIf appends a string member unless it is empty.
 func appendMemberIf(dst []byte, name, value string) []byte {
 	if value == "" {
 		return dst
@@ -140,7 +140,7 @@ func appendMap(dst []byte, values map[string]string) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// plainBytes tells of each byte below utf8.RuneSelf whether it stands for itself.
+// plainBytes are the bytes below utf8.RuneSelf that need no escape.
 var plainBytes = func() (plain [utf8.RuneSelf]bool) {
 	for c := range plain {
 		plain[c] = c >= ' ' && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&'
@@ -148,8 +148,8 @@ var plainBytes = func() (plain [utf8.RuneSelf]bool) {
 	return plain
 }()
 
-// appendString quotes a string. What HTML would read, and U+2028 and U+2029, which JavaScript would, are escaped; what
-// is not UTF-8 becomes U+FFFD.
+// appendString quotes a string. As encoding/json does, it escapes characters special in HTML, and U+2028 and U+2029,
+// and replaces invalid UTF-8 by U+FFFD.
 func appendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	from := 0

@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// Ends are the two ends of a chain.
+// Ends are the oldest and the newest record of a chain.
 type Ends struct {
 	Records       uint64    // from the oldest to the newest
 	Oldest        time.Time // when the oldest record was made; zero: there is none
-	SecondSegment time.Time // when the oldest of the second segment was; zero: there is one segment at most
+	SecondSegment time.Time // when the first record of the second segment was made; zero: there are fewer than two segments
 	Newest        time.Time
 	Head          Head  // the newest record
-	Torn          int64 // bytes after it: one that is being written, or a crash
+	Torn          int64 // bytes after it: a record that is being written, or one that a crash cut off
 }
 
-// ReadEnds reads the beginning of a chain and its last segment, and holds the newest record to its hash, the key and a head
-// that had been written. That the rest holds is for [VerifyOptions] to find. A folder that is not there is a chain without
-// records.
+// ReadEnds reads the first record of a chain and its last segment, and checks the newest record against its hash, the
+// key and a head that had been written. The records between are for [VerifyOptions]. A missing folder is a chain
+// without records.
 func ReadEnds(from Source, key Key, anchored Head) (Ends, error) {
 	var e Ends
 	segments, err := from.Segments()

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// file is what the writer needs of a segment.
+// file has the operations on a segment's file; tests replace it.
 type file interface {
 	WriteAt(p []byte, off int64) (int, error)
 	Sync() error
@@ -60,21 +60,21 @@ type position struct {
 	hash    string // of the record before
 }
 
-// fileSink appends to the chain. Everything up to durable has been synced; pending is what was written since.
+// fileSink writes the chain to files. Everything up to durable has been synced; pending is what was written since.
 type fileSink struct {
 	anchorSync
 	lines        lineWriter
-	lock         *os.File  // held against other processes, once it is taken
+	lock         *os.File  // the lock on the directory; nil before it is taken
 	opened       bool      // the end of the chain is known
-	torn         *Recovery // what a crash left of the last record; nil: nothing
-	startRecords []*Ticket // records to begin with
+	torn         *Recovery // an incomplete last record that a crash left; nil: none
+	startRecords []*Ticket // records to write first
 	f            file
 	durable      position
 	at           position
 	pending      []byte
-	oldest       time.Time // of the oldest record in pending; zero: none
-	began        time.Time // of the first record of the segment; zero: it has none
-	lastChecked  time.Time // when segments were last looked at for their age
+	oldest       time.Time // time of the oldest record in pending; zero: none
+	began        time.Time // time of the segment's first record; zero: it has none
+	lastChecked  time.Time // when segments were last checked against the retention
 }
 
 func tornPrefix(n int) string { return fmt.Sprintf("torn-%06d-", n) }
@@ -85,7 +85,7 @@ func newFileSink(cfg Config) *fileSink {
 	return &fileSink{anchorSync: anchorSync{cfg: cfg}, lines: newLineWriter(cfg.Key)}
 }
 
-// open takes the directory, goes to the end of the chain and cuts a torn record off, which it keeps in a file of its own.
+// open locks the directory, goes to the end of the chain and moves an incomplete last record to a file of its own.
 func (w *fileSink) open() error {
 	if w.lock == nil {
 		if err := os.MkdirAll(w.cfg.Dir, 0o700); err != nil {
@@ -120,7 +120,7 @@ func (w *fileSink) open() error {
 	return nil
 }
 
-// find goes to the end of the chain. It may be called again after an error: what it has done by then it finds done.
+// find goes to the end of the chain. It can be called again after an error.
 func (w *fileSink) find() error {
 	cfg := w.cfg
 	segments, err := listSegments(cfg.Dir)
@@ -159,7 +159,7 @@ func (w *fileSink) find() error {
 	return nil
 }
 
-// setAside copies what a crash left of the last record before it is cut off.
+// setAside copies an incomplete last record before it is cut off.
 func (w *fileSink) setAside(tail []byte) (*Recovery, error) {
 	sum := sha256.Sum256(tail)
 	kept := fmt.Sprintf("%s%d", tornPrefix(w.at.segment), w.at.size)
@@ -205,10 +205,10 @@ func (w *fileSink) close() {
 	}
 }
 
-// keepsGroup: after an error the file is put back to what is durable.
+// keepsGroup is false: after an error the file is put back to what is durable.
 func (w *fileSink) keepsGroup() bool { return false }
 
-// unsynced: what the log begins with counts as well.
+// unsynced includes the records to write first.
 func (w *fileSink) unsynced() time.Time {
 	if w.oldest.IsZero() && len(w.startRecords) > 0 {
 		return w.startRecords[0].at
@@ -218,8 +218,8 @@ func (w *fileSink) unsynced() time.Time {
 
 func (w *fileSink) medium() string { return "disk" }
 
-// append writes a group; with sync, or when the last one is long ago, it makes everything durable and returns when the
-// oldest record of that was made. After an error nothing has changed but the file, which reopen puts right.
+// append writes a group; with sync, or if the last sync was long ago, it makes everything durable and returns when the
+// oldest record of that was made. After an error only the file has changed, which reopen puts back.
 func (w *fileSink) append(group []*Ticket, sync bool) (time.Time, error) {
 	if len(w.startRecords) > 0 {
 		group = append(slices.Clone(w.startRecords), group...)
@@ -231,7 +231,7 @@ func (w *fileSink) append(group []*Ticket, sync bool) (time.Time, error) {
 		}
 	}
 	next := w.at
-	lines, hash := w.pending, []byte(w.at.hash) // the group's lines come behind those that are written and not durable
+	lines, hash := w.pending, []byte(w.at.hash) // the group's lines follow those that are not durable yet
 	for _, t := range group {
 		next.seq++
 		t.seq = next.seq
@@ -276,7 +276,7 @@ func (w *fileSink) append(group []*Ticket, sync bool) (time.Time, error) {
 	return oldest, nil
 }
 
-// rotate begins the next segment; the one before it is durable first.
+// rotate begins the next segment, after the current one is durable.
 func (w *fileSink) rotate() error {
 	if len(w.pending) > 0 {
 		if err := w.f.Sync(); err != nil {
@@ -296,8 +296,8 @@ func (w *fileSink) rotate() error {
 	return nil
 }
 
-// reopen puts the segment back to what is known to be durable and writes again what was pending. After a failed sync
-// the kernel may have dropped pages it calls clean, so nothing written since the last good sync is trusted.
+// reopen puts the segment back to what is known to be durable and writes the pending lines again. After a failed sync
+// the kernel may drop pages that it calls clean, so that nothing written since the last successful sync is trusted.
 func (w *fileSink) reopen() error {
 	if !w.opened {
 		return w.open()
@@ -313,7 +313,7 @@ func (w *fileSink) reopen() error {
 		return err
 	}
 	if size < w.durable.size {
-		return fmt.Errorf("%s has %d bytes: records that were durable are missing", segmentName(w.at.segment), size)
+		return fmt.Errorf("%s has %d bytes: durable records are missing", segmentName(w.at.segment), size)
 	}
 	if err := f.Truncate(w.durable.size); err != nil {
 		return err
@@ -330,10 +330,10 @@ func (w *fileSink) reopen() error {
 	return nil
 }
 
-// maxKeptLines is how large the buffer may be that is kept for the next lines.
+// maxKeptLines is the largest buffer that is reused.
 const maxKeptLines = 1 << 20
 
-// reuse is a buffer that is used again, unless it has grown large.
+// reuse returns a buffer for the next lines, unless it has grown large.
 func reuse(lines []byte) []byte {
 	if cap(lines) > maxKeptLines {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/secretfile"
 )
 
-// Key authenticates records. It is kept outside the directory of the records: who may write these alone cannot make a
-// chain that holds.
+// Key authenticates records. It is kept outside the log's directory: with write access to that alone, nobody can make a
+// valid chain.
 type Key struct {
 	secret []byte
 	id     string
@@ -48,12 +48,12 @@ func LoadKey(path string) (Key, error) {
 	}
 	secret, err := hex.DecodeString(string(bytes.TrimSpace(text)))
 	if err != nil || len(secret) < 32 {
-		return Key{}, fmt.Errorf("audit key: %s does not hold a key: 64 hexadecimal digits", path)
+		return Key{}, fmt.Errorf("audit key: %s has no key: 64 hexadecimal digits", path)
 	}
 	return NewKey(secret)
 }
 
-// EnsureKey is LoadKey, and makes the file where there is none and no record needs the one that is missing.
+// EnsureKey loads a key file, and makes a new one if there is none and no record was made with it.
 func EnsureKey(path string, records Source) (Key, error) {
 	key, err := LoadKey(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -77,7 +77,7 @@ func EnsureKey(path string, records Source) (Key, error) {
 	return NewKey(secret)
 }
 
-// writeFile makes a file that was not there, and is there as a whole or not at all.
+// writeFile makes a new file, as a whole or not at all.
 func writeFile(path string, text []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
 	if err != nil {
@@ -94,7 +94,7 @@ func writeFile(path string, text []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// authenticated tells whether the newest segment has codes.
+// authenticated reports whether the newest segment has codes.
 func authenticated(records Source) (bool, error) {
 	segments, err := records.Segments()
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(segments) == 0 {
@@ -115,7 +115,7 @@ func authenticated(records Source) (bool, error) {
 	return false, nil
 }
 
-// ID names the key in records. It tells nothing of it.
+// ID identifies the key in records, and reveals nothing of it.
 func (k Key) ID() string { return k.id }
 
 func (k Key) derive(parts ...string) []byte {
@@ -127,10 +127,10 @@ func (k Key) derive(parts ...string) []byte {
 	return mac.Sum(nil)
 }
 
-// record is the code of a record, over its hash.
+// record is the code of a record: a MAC over its hash.
 func (k Key) record(hash string) string { return hex.EncodeToString(k.derive("record", hash)) }
 
-// CheckCode tells what is wrong with the code that a record of this hash has; "": nothing.
+// CheckCode returns what is wrong with the code of a record with this hash; "": nothing.
 func (k Key) CheckCode(hash, kid, mac string) string {
 	switch {
 	case k.secret == nil:
@@ -151,9 +151,9 @@ func (k Key) head(seq, hash string) string {
 	return hex.EncodeToString(k.derive("head", seq, hash))
 }
 
-// Commit is what the log keeps of a row's key instead of it: who has the audit key and the row's key can tell that they
-// belong together, in the records of this session. table is its name as in the records; the parts of the key are as
-// PostgreSQL prints them, in the order of the primary key's columns.
+// Commit is what the log has in place of a row's key: with the audit key and the row's key one can tell that they
+// belong together, among the records of this session. table is the name as in the records; the parts of the key are as
+// PostgreSQL prints them, in the order of the primary key.
 func (k Key) Commit(session, table string, key ...string) string {
 	if k.secret == nil {
 		return ""
@@ -161,7 +161,8 @@ func (k Key) Commit(session, table string, key ...string) string {
 	return k.Committer(session, table)(key...)
 }
 
-// Committer is [Key.Commit] for many rows of one table in one session. What it returns is for one goroutine.
+// Committer is [Key.Commit] for many rows of one table in one session. The returned function must not be used by
+// several goroutines.
 func (k Key) Committer(session, table string) func(key ...string) string {
 	if k.secret == nil {
 		return func(...string) string { return "" }

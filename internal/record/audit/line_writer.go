@@ -9,10 +9,10 @@ import (
 	"sync"
 )
 
-// genesis is what the first record names as the one before it.
+// genesis is the "previous hash" of the first record.
 const genesis = "0000000000000000000000000000000000000000000000000000000000000000"
 
-// lineWriter writes lines. It is of one goroutine, and keeps what each line needs anew.
+// lineWriter encodes records as lines of the log. It reuses its buffers, and is used by one goroutine.
 type lineWriter struct {
 	kid string    // "": lines have no codes
 	mac hash.Hash // of the key
@@ -26,9 +26,8 @@ func newLineWriter(key Key) lineWriter {
 	return lineWriter{kid: key.ID(), mac: hmac.New(sha256.New, key.secret)}
 }
 
-// append appends the line of a record whose number is set, and returns its hash, which the next one names: a part of
-// what it returns first. The hash is SHA-256 over the line up to the member "hash"; only the code of the hash comes
-// after.
+// append appends the line of a record whose number is set, and returns its hash, which the next line names: a slice of
+// the returned lines. The hash is SHA-256 over the line up to the member "hash"; only the code of the hash follows it.
 func (s *lineWriter) append(dst []byte, prev []byte, t *Ticket) (lines, hash []byte, err error) {
 	start := len(dst)
 	dst = append(dst, `{"v":`...)
@@ -70,7 +69,7 @@ const hashLen = 2 * sha256.Size
 
 var recordUse = []byte("record\x00")
 
-// code is the code of a hash, as [Key.record] has it. It is valid until the next.
+// code returns the code of a hash, as [Key.record] does. It is valid until the next call.
 func (s *lineWriter) code(hash []byte) []byte {
 	s.mac.Reset()
 	s.mac.Write(recordUse)
@@ -79,13 +78,13 @@ func (s *lineWriter) code(hash []byte) []byte {
 	return s.mac.Sum(s.sum[:0])
 }
 
-// pages are the members of records on their way to the scribe.
+// pages are buffers for the encoded members of queued records.
 var pages = sync.Pool{New: func() any { b := make([]byte, 0, 1<<10); return &b }}
 
-// maxKeptPage is how large one may be that is used again.
+// maxKeptPage is the largest buffer that is reused.
 const maxKeptPage = 16 << 10
 
-// release tells that the members of a record are not needed any more.
+// release gives the buffer of a record back.
 func (t *Ticket) release() {
 	if t.text == nil {
 		return

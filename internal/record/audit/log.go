@@ -16,22 +16,21 @@ import (
 )
 
 const (
-	// maxQueue bounds what waits in memory while the disk is slow or broken; beyond it statements are refused.
+	// maxQueue limits the records in memory while the disk is slow or fails; beyond it statements are refused.
 	maxQueue = 1 << 15
-	// retryEvery is how often a broken disk is tried again.
+	// retryEvery is the time between two attempts to write after an error.
 	retryEvery = 250 * time.Millisecond
-	// syncEvery is how long a written record stays unsynced in Buffered mode.
+	// syncEvery is how long a written record may stay unsynced in Buffered mode.
 	syncEvery = 250 * time.Millisecond
-	// gatherFor is how long Buffered mode gathers records before it writes them.
+	// gatherFor is how long Buffered mode collects records before it writes them.
 	gatherFor = 10 * time.Millisecond
-	// maxLag is how old an unsynced record may get in Buffered mode before Release waits for the disk.
+	// maxLag is how old an unsynced record may be in Buffered mode before Release waits for the disk.
 	maxLag = time.Second
-	// startPatience is how long Open waits for a disk that does not answer. A database has bounds of its own, which are
-	// longer.
+	// startPatience is how long Open waits for a disk that does not respond. A database has its own, longer limits.
 	startPatience = 10 * time.Second
 )
 
-// Log writes the records of one directory. One process at a time holds it.
+// Log writes the records of one directory or store. Only one process may have it open.
 type Log struct {
 	cfg Config
 
@@ -39,32 +38,32 @@ type Log struct {
 	queue  []*Ticket
 	closed bool
 	broken error         // why writing fails; nil while it works
-	busy   time.Time     // since when the writer waits for the disk; zero: it does not
-	oldest time.Time     // of the oldest record not yet synced; zero: all are
+	busy   time.Time     // since when the writing goroutine waits for the disk; zero: it does not
+	oldest time.Time     // when the oldest unsynced record was made; zero: all are synced
 	synced chan struct{} // closed and replaced each time records have been synced, or writing has failed
 	lost   uint64        // records dropped since the last one was written
 
 	wake      chan struct{}
 	closing   chan struct{}
 	done      chan struct{}
-	w         sink      // of the writing goroutine alone
-	heldGroup []*Ticket // of a group that the sink keeps, and for which nobody waits; of the writing goroutine alone
+	w         sink      // used by the writing goroutine alone
+	heldGroup []*Ticket // records that the sink will write and nobody waits for; used by the writing goroutine alone
 }
 
-// Ticket is the receipt of a record.
+// Ticket stands for a record that was queued.
 type Ticket struct {
 	log      *Log
 	kind     string
 	at       time.Time
-	text     *[]byte       // its members, but for the first two of an outcome; nil: body has them
-	body     any           // of the kinds that are rare
+	text     *[]byte       // the encoded members, without the first two of an outcome; nil: they are in body
+	body     any           // record of a rare kind
 	session  string        // of a decision
 	decision *Ticket       // of an outcome
-	waits    bool          // somebody waits for it; if it cannot be written it is dropped and they are told
-	dropped  bool          // it was not written and never will be; its outcome goes with it
-	state    atomic.Int32  // pending, given up by the waiter, or written
+	waits    bool          // a goroutine waits in Release; a record that cannot be written is dropped with an error
+	dropped  bool          // it will never be written, and neither will its outcome
+	state    atomic.Int32  // pending, givenUp (the waiter timed out) or written
 	seq      uint64        // set by the writer before resolved is closed
-	resolved chan struct{} // closed when err is known; nil where nobody waits, and then err is known from the beginning
+	resolved chan struct{} // closed when err is known; nil if nobody waits
 	err      *sqlstate.Error
 }
 
@@ -74,7 +73,7 @@ const (
 	written
 )
 
-// Open takes the directory, sets aside what a crash may have left of the last record, and starts to write.
+// Open locks the directory, sets aside an incomplete last record of a crash, and starts the writing goroutine.
 func Open(cfg Config) (*Log, error) {
 	if cfg.Mode == "" {
 		cfg.Mode = Strict
@@ -118,11 +117,11 @@ func Open(cfg Config) (*Log, error) {
 	return l, nil
 }
 
-// start begins to write. Where that cannot be done yet, or takes longer than a statement waits, it is tried until it
-// can, and statements are refused meanwhile.
+// start opens the sink. If that fails for now, or takes longer than a statement may wait, it is retried, and statements
+// are refused meanwhile.
 func (l *Log) start() error {
 	opened := make(chan error, 1)
-	l.busy = l.cfg.Now().Add(-2 * l.cfg.Deadline) // nobody waits for a disk that has not been opened
+	l.busy = l.cfg.Now().Add(-2 * l.cfg.Deadline) // statements do not wait for a sink that is not open yet
 	go func() {
 		err := l.w.open()
 		if err != nil && !isTransient(err) {
@@ -160,9 +159,9 @@ func (l *Log) start() error {
 	return err
 }
 
-// isTransient tells whether an error of the beginning is one that goes away without another configuration: a disk that is
-// full, read-only or not there, a right that is missing, a database that cannot be reached. Records that do not hold,
-// and a chain that somebody else has, do not.
+// isTransient reports whether an error of opening can go away without another configuration: a disk that is full,
+// read-only or missing, a missing permission, a database that cannot be reached. A broken chain, and one that another
+// process has locked, cannot.
 func isTransient(err error) bool {
 	var errno syscall.Errno
 	switch {
@@ -172,14 +171,14 @@ func isTransient(err error) bool {
 		return false
 	}
 	switch errno {
-	case syscall.ENOTDIR, syscall.EISDIR, syscall.ELOOP, syscall.ENAMETOOLONG, syscall.EINVAL: // it is not a place for records
+	case syscall.ENOTDIR, syscall.EISDIR, syscall.ELOOP, syscall.ENAMETOOLONG, syscall.EINVAL: // the path cannot have records
 		return false
 	default:
 		return true
 	}
 }
 
-// lockDir holds the directory against other processes until the file is closed.
+// lockDir locks the directory against other processes until the file is closed.
 func lockDir(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -195,8 +194,8 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// Decision queues the record of a decision and returns at once. Nothing of the statement may go upstream before
-// [Ticket.Release] has returned nil.
+// Decision queues the record of a decision and returns at once. Nothing of the statement may be sent to the server
+// before [Ticket.Release] has returned nil.
 func (l *Log) Decision(d Decision) *Ticket {
 	t := &Ticket{kind: KindDecision, session: d.Session, waits: l.cfg.Mode == Strict}
 	if l.cfg.Mode != Off {
@@ -211,10 +210,10 @@ func (l *Log) Session(s Session) *Ticket {
 	return l.add(&Ticket{kind: KindSession, body: s, waits: l.cfg.Mode == Strict && s.Event == "open"})
 }
 
-// Mode is what Release waits for.
+// Mode returns what Release waits for.
 func (l *Log) Mode() Mode { return l.cfg.Mode }
 
-// Key authenticates the records; commitments are made with it.
+// Key returns the key of the records; commitments are made with it.
 func (l *Log) Key() Key { return l.cfg.Key }
 
 // Broken returns why records cannot be written now, or nil.
@@ -224,7 +223,7 @@ func (l *Log) Broken() error {
 	return l.failing(l.cfg.Now())
 }
 
-// failing tells why a record that is added now cannot be written in time. The caller holds mu.
+// failing returns why a record that is added now cannot be written in time; nil: it can. The caller holds mu.
 func (l *Log) failing(now time.Time) error {
 	switch {
 	case l.cfg.Mode == Off:
@@ -260,7 +259,7 @@ func (l *Log) add(t *Ticket) *Ticket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	err := l.failing(t.at)
-	// An outcome tells of what has happened: it waits for the disk to come back, as long as there is room.
+	// The outcome of an executed statement is queued also while the disk fails, as long as there is room.
 	if err != nil && t.kind != KindDecision && !t.waits && !l.closed && len(l.queue) < maxQueue {
 		err = nil
 	}
@@ -299,7 +298,7 @@ func (t *Ticket) resolve(err *sqlstate.Error) {
 	t.wake()
 }
 
-// wake wakes who waits.
+// wake wakes the waiting goroutine.
 func (t *Ticket) wake() {
 	if t.resolved != nil {
 		close(t.resolved)
@@ -312,11 +311,11 @@ func (l *Log) refusal(cause error) *sqlstate.Error {
 		where = "database of the audit (not reachable, read-only, full or not answering?)"
 	}
 	return sqlstate.New(sqlstate.IOError, sqlstate.ReasonAudit, "the audit record of this statement could not be written").
-		WithHint("No record, no answer: the operator of pgconsent must look at the %s. It recovers by itself.", where).
+		WithHint("No answer is given without a record: the operator of pgconsent must check the %s. It recovers by itself.", where).
 		WithCause(cause)
 }
 
-// Release returns nil once the record is as durable as the mode asks, and a refusal (58030) when it is not within the
+// Release returns nil when the record is as durable as the mode asks, and a refusal (58030) if it is not within the
 // deadline. It may be called more than once.
 func (t *Ticket) Release() *sqlstate.Error {
 	if !t.waits {
@@ -344,12 +343,12 @@ func (t *Ticket) Release() *sqlstate.Error {
 	return t.log.refusal(t.log.timeoutError())
 }
 
-// waitForLag lets a record of Buffered mode go unless writing fails or lags by more than a second.
+// waitForLag returns nil in Buffered mode unless writing fails or is more than a second behind.
 func (l *Log) waitForLag(t *Ticket) *sqlstate.Error {
 	if t.err != nil {
 		return t.err
 	}
-	var late <-chan time.Time // made when there is something to wait for, which is seldom
+	var late <-chan time.Time // made only when there is something to wait for, which is rare
 	for t.state.Load() != written {
 		l.mu.Lock()
 		err, oldest, synced := l.broken, l.oldest, l.synced
@@ -372,7 +371,7 @@ func (l *Log) waitForLag(t *Ticket) *sqlstate.Error {
 	return nil
 }
 
-// Done queues the record of what became of the execution. It is called once; nobody waits for the record.
+// Done queues the record of the outcome. It is called once, and does not wait.
 func (t *Ticket) Done(o Outcome) {
 	if t.log.cfg.Mode == Off || t.kind != KindDecision {
 		return
@@ -382,8 +381,8 @@ func (t *Ticket) Done(o Outcome) {
 	t.log.add(&Ticket{kind: KindOutcome, text: text, decision: t})
 }
 
-// Close writes what is queued, syncs and gives the directory back. A disk that does not answer is waited for as long as
-// ctx allows.
+// Close writes what is queued, syncs and unlocks the directory. It waits for a disk that does not respond until ctx
+// ends.
 func (l *Log) Close(ctx context.Context) error {
 	l.mu.Lock()
 	already := l.closed
@@ -406,11 +405,11 @@ func (l *Log) Close(ctx context.Context) error {
 	return nil
 }
 
-// run is the writing goroutine: one group of records after the other.
+// run is the writing goroutine: it writes one group of records after the other.
 func (l *Log) run() {
 	defer close(l.done)
 	defer l.w.close()
-	var tick <-chan time.Time // runs while records are unsynced or the sink is broken
+	var tick <-chan time.Time // set while records are unsynced or the sink has failed
 	switch {
 	case l.Broken() != nil:
 		tick = time.After(retryEvery)
@@ -432,7 +431,7 @@ func (l *Log) run() {
 	}
 }
 
-// writeQueued writes what is queued, or tries a broken disk again, and says when to come back unasked.
+// writeQueued writes the queued records, or retries after an error, and returns when to call it again.
 func (l *Log) writeQueued(last bool) <-chan time.Time {
 	l.mu.Lock()
 	batch, broken, lost := l.queue, l.broken, l.lost
@@ -445,7 +444,7 @@ func (l *Log) writeQueued(last bool) <-chan time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.busy = time.Time{}
-	l.queue = l.queue[len(batch):] // only the writer takes from it
+	l.queue = l.queue[len(batch):] // only this goroutine removes records
 	if err == nil || kept {
 		l.lost -= lost
 	}
@@ -473,7 +472,7 @@ func (l *Log) writeQueued(last bool) <-chan time.Time {
 		l.synced = make(chan struct{})
 	}
 	switch {
-	case err != nil: // one that has to read before it fails is not tried all the time
+	case err != nil: // an attempt that takes long before it fails is made less often
 		return time.After(max(retryEvery, 4*time.Since(began)))
 	case !l.w.unsynced().IsZero():
 		return time.After(syncEvery)
@@ -482,8 +481,8 @@ func (l *Log) writeQueued(last bool) <-chan time.Time {
 	}
 }
 
-// write makes a group durable and resolves its tickets, or changes nothing; or the sink keeps the group and writes it
-// when it works again.
+// write makes a group durable and wakes its waiters. After an error either nothing was written, or the sink holds the
+// group and writes it when it works again (held).
 func (l *Log) write(batch []*Ticket, broken bool, lost uint64, last bool) (kept bool, _ error) {
 	if broken {
 		if err := l.w.reopen(); err != nil {
@@ -501,7 +500,7 @@ func (l *Log) write(batch []*Ticket, broken bool, lost uint64, last bool) (kept 
 	for _, t := range batch {
 		switch {
 		case t.state.Load() == givenUp, t.decision != nil && t.decision.dropped:
-			t.dropped = true // the statement was refused: no record, no answer, no outcome
+			t.dropped = true // the statement was refused, and so there is no outcome
 		default:
 			group = append(group, t)
 		}
@@ -518,7 +517,8 @@ func (l *Log) write(batch []*Ticket, broken bool, lost uint64, last bool) (kept 
 		l.w.remove(*gone)
 	}
 	for _, t := range group {
-		// A waiter that gave up a moment ago has refused the statement; the record stays, its outcome will say 58030.
+		// A waiter that has just timed out has refused the statement: the record stays, and its outcome will have
+		// 58030.
 		t.state.CompareAndSwap(pending, written)
 		t.release()
 		t.wake()
@@ -529,8 +529,8 @@ func (l *Log) write(batch []*Ticket, broken bool, lost uint64, last bool) (kept 
 	return false, nil
 }
 
-// holdGroup tells the waiters of a group that the sink keeps. Their records will be there, and say what became of them. The
-// caller holds mu.
+// holdGroup tells the waiters of a group that the sink holds: the statements are refused, and the records, which will
+// be written, get outcomes that say so. The caller holds mu.
 func (l *Log) holdGroup(batch []*Ticket, err error) {
 	for _, t := range batch {
 		switch {
@@ -544,7 +544,7 @@ func (l *Log) holdGroup(batch []*Ticket, err error) {
 	}
 }
 
-// fail tells the waiters of a group and keeps the records nobody waits for. The caller holds mu.
+// fail tells the waiters of a group that failed, and keeps the records that nobody waits for. The caller holds mu.
 func (l *Log) fail(batch []*Ticket, err error) {
 	if was := l.broken; was == nil || isTransient(was) && !isTransient(err) {
 		l.cfg.Log.Error("audit: records cannot be written; statements of agents are refused until they can", "error", err)

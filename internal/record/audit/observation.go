@@ -1,7 +1,7 @@
 package audit
 
-// Observation is the record of what the policy would have done to a statement over tables that it observes only. It names
-// columns and counts rows; it holds none.
+// Observation is the record of what the policy would have done to a statement over tables that it only observes. It
+// names columns and counts rows, and has none.
 type Observation struct {
 	Session     string   `json:"session,omitempty"`
 	Agent       string   `json:"agent"`
@@ -21,7 +21,7 @@ type Observation struct {
 	Skipped  string      `json:"skipped,omitempty"` // why this execution was not compared
 }
 
-// Comparison is a statement run twice over one moment: as it was, and as the policy would have it.
+// Comparison has the result of running a statement twice in one snapshot: as it was, and as the policy would have it.
 type Comparison struct {
 	Rows    int64 `json:"rows"`    // without the policy
 	Visible int64 `json:"visible"` // with it
@@ -33,10 +33,10 @@ func (l *Log) Observation(o Observation) {
 	l.add(&Ticket{kind: KindObservation, body: o})
 }
 
-// ComparisonFailed is why, where a comparison was tried and came to nothing.
+// ComparisonFailed is the value of Skipped for a comparison that has failed.
 const ComparisonFailed = "the comparison failed"
 
-// ComparedSeparately is why, where the comparison is a record of its own.
+// ComparedSeparately is the value of Skipped where another record has the comparison.
 const ComparedSeparately = "it is recorded by itself"
 
 // KindObservation is the member "kind" of these records.

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// followEvery is how often Follow looks for new records.
+// followEvery is how often Follow checks for new records.
 const followEvery = 200 * time.Millisecond
 
-// Cursor is a place in a log that is read without being verified.
+// Cursor is a position in a log that is read without verification.
 type Cursor struct {
 	from    Source
 	segment int
@@ -21,9 +21,9 @@ type Cursor struct {
 	offset  int64
 }
 
-// Newest hands the newest records to fn, oldest first, at least n of those that want accepts if there are as many. It
-// reads whole segments, from the last one back. What it returns goes on from there. Nothing is verified but each line's
-// own hash.
+// Newest passes the newest records to fn, oldest first: at least n that want accepts, if there are as many. It reads
+// whole segments from the last one back, and returns a cursor behind the newest record. Only the hash of each line is
+// checked.
 func Newest(from Source, n int, want func(Record) bool, fn func(Record) error) (*Cursor, error) {
 	segments, err := from.Segments()
 	if err != nil {
@@ -39,7 +39,7 @@ func Newest(from Source, n int, want func(Record) bool, fn func(Record) error) (
 			}
 			return nil
 		})
-		if errors.Is(err, fs.ErrNotExist) { // its time was over, and that of all before it
+		if errors.Is(err, fs.ErrNotExist) { // retention has removed it, and all before it
 			begin++
 			break
 		}
@@ -54,7 +54,7 @@ func Newest(from Source, n int, want func(Record) bool, fn func(Record) error) (
 			return nil, err
 		}
 	}
-	if begin == len(segments) && len(segments) > 0 { // nothing was asked for
+	if begin == len(segments) && len(segments) > 0 { // n is 0
 		c.segment = segments[len(segments)-1]
 		if err := c.read(func(Record) error { return nil }); err != nil {
 			return nil, err
@@ -63,7 +63,7 @@ func Newest(from Source, n int, want func(Record) bool, fn func(Record) error) (
 	return c, nil
 }
 
-// read hands on every whole record from the cursor to the end of its segment, and moves it there.
+// read passes every complete record from the cursor to the end of its segment, and moves the cursor there.
 func (c *Cursor) read(fn func(Record) error) error {
 	f, err := c.from.Open(c.segment, c.after, c.offset)
 	if err != nil {
@@ -93,7 +93,7 @@ func (c *Cursor) read(fn func(Record) error) error {
 	}
 }
 
-// Rest hands on what has been written since, and returns.
+// Rest passes the records that were written since, and returns.
 func (c *Cursor) Rest(fn func(Record) error) error {
 	for {
 		if more, err := c.step(fn); err != nil || !more {
@@ -102,14 +102,14 @@ func (c *Cursor) Rest(fn func(Record) error) error {
 	}
 }
 
-// Follow hands on each record that is written from now on, until ctx ends.
+// Follow passes each record that is written from now on, until ctx ends.
 func (c *Cursor) Follow(ctx context.Context, fn func(Record) error) error {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
 	for {
 		more, err := c.step(fn)
 		switch {
-		case err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled): // it was stopped while it read
+		case err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled): // the caller has stopped it
 			return nil
 		case err != nil:
 			return err
@@ -124,7 +124,7 @@ func (c *Cursor) Follow(ctx context.Context, fn func(Record) error) error {
 	}
 }
 
-// step hands on the rest of the segment, and goes to the next one if there is one.
+// step passes the rest of the segment, and moves to the next segment if there is one.
 func (c *Cursor) step(fn func(Record) error) (more bool, err error) {
 	segments, err := c.from.Segments()
 	if err != nil {
@@ -133,7 +133,7 @@ func (c *Cursor) step(fn func(Record) error) (more bool, err error) {
 	if err := c.read(fn); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
-	// The segments were listed before: what was in this one when there was a next one has been read.
+	// The list of segments was read before: if there was a next segment, this one has been read to its end.
 	i := slices.IndexFunc(segments, func(n int) bool { return n > c.segment })
 	if i < 0 {
 		return false, nil

@@ -8,10 +8,11 @@ import (
 	"time"
 )
 
-// retainEvery is the time between two looks for segments whose time is over.
+// retainEvery is the time between two checks for segments whose retention is over.
 const retainEvery = time.Hour
 
-// checkedRecently tells whether it was looked less than retainEvery ago. A clock that went back counts as long ago.
+// checkedRecently reports whether the last check was less than retainEvery ago. If the clock went back, it was long
+// ago.
 func checkedRecently(looked, now time.Time) bool {
 	since := now.Sub(looked)
 	return since >= 0 && since < retainEvery
@@ -25,7 +26,7 @@ func (w *fileSink) expired() *Checkpoint {
 	}
 	segments, err := listSegments(w.cfg.Dir)
 	cp := Checkpoint{Retention: w.cfg.Retention.String()}
-	var newest time.Time // of what is before and at the begin of the next segment: a clock may have gone back since
+	var newest time.Time // time of the newest record so far, and of the next segment's first: the clock may have gone back
 	for i := 0; err == nil && i+1 < len(segments); i++ {
 		var here, after *Record
 		if here, err = firstRecord(Folder(w.cfg.Dir), segments[i]); here == nil {
@@ -51,10 +52,10 @@ func (w *fileSink) expired() *Checkpoint {
 		w.lastChecked = now
 		return nil
 	}
-	return &cp // looked is set when it is durable: on a full disk the next try comes with the next record
+	return &cp // lastChecked is set when the checkpoint is durable: on a full disk the next record tries again
 }
 
-// remove takes away, oldest first, what a durable checkpoint stands for.
+// remove removes, oldest first, the segments of a durable checkpoint.
 func (w *fileSink) remove(cp Checkpoint) {
 	w.lastChecked = w.cfg.Now()
 	for _, r := range cp.Removed {

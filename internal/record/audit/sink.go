@@ -2,25 +2,25 @@ package audit
 
 import "time"
 
-// sink is where the one writing goroutine puts records.
+// sink is where the writing goroutine puts records: files or a database.
 type sink interface {
-	// open finds the end of the chain. An error that is a [passing] one leaves the sink to be opened again by reopen.
+	// open finds the end of the chain. After an error that isTransient accepts, reopen opens the sink again.
 	open() error
-	// append writes a group; with sync, or when the last one is long ago, it makes everything durable and returns when
-	// the oldest record of that was made. After an error nothing has changed, unless it keeps the group.
+	// append writes a group. With sync, or if the last sync was long ago, it makes everything durable and returns when
+	// the oldest record of that was made. After an error nothing has changed, unless the sink keeps the group.
 	append(group []*Ticket, sync bool) (time.Time, error)
-	// keeps tells whether the group of the append that failed will be written before any other: nobody knows whether it
-	// is there already.
+	// keepsGroup reports whether the group of the failed append will be written before any other, since it may have
+	// been written already.
 	keepsGroup() bool
-	// reopen makes good after an error, and opens what could not be opened before.
+	// reopen recovers from an error, and opens a sink that could not be opened before.
 	reopen() error
-	// unsynced is when the oldest record was made that is written and not durable; zero: there is none.
+	// unsynced returns when the oldest record was made that is not durable yet; zero: there is none.
 	unsynced() time.Time
-	// expired returns the checkpoint for records whose time is over; nil: there are none.
+	// expired returns the checkpoint for records whose retention is over; nil: there are none.
 	expired() *Checkpoint
-	// remove takes away what a durable checkpoint stands for.
+	// remove removes the records of a durable checkpoint.
 	remove(Checkpoint)
 	close()
-	// medium names it to those who are refused: disk, database.
+	// medium names the sink in refusals: disk or database.
 	medium() string
 }

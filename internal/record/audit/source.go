@@ -7,14 +7,14 @@ import (
 	"path/filepath"
 )
 
-// Source is where a chain is read: a [Folder], or a [Store].
+// Source is a chain that can be read: a [Folder] or a [Store].
 type Source interface {
 	String() string // names it in messages
-	// Segments are the parts of the chain that are there, in order. Their numbers have no gap in a chain that holds.
+	// Segments returns the numbers of the segments, in order. A valid chain has no gap in them.
 	Segments() ([]int, error)
-	// Open reads a segment from the record after this one on, which begins at offset: 0, 0 is its beginning.
+	// Open reads a segment, starting after this record, which ends at offset; 0, 0 is its beginning.
 	Open(segment int, after uint64, offset int64) (io.ReadCloser, error)
-	// Size is how many bytes a segment has; 0: that is not known.
+	// Size returns the size of a segment in bytes; 0: unknown.
 	Size(segment int) int64
 }
 
@@ -23,10 +23,10 @@ type Folder string
 
 func (f Folder) String() string { return string(f) }
 
-// Segments are the files of the directory; fs.ErrNotExist without it.
+// Segments lists the files of the directory; fs.ErrNotExist if there is no directory.
 func (f Folder) Segments() ([]int, error) { return listSegments(string(f)) }
 
-// Open goes by the offset.
+// Open starts at the offset.
 func (f Folder) Open(segment int, _ uint64, offset int64) (io.ReadCloser, error) {
 	file, err := os.Open(filepath.Join(string(f), segmentName(segment)))
 	if err != nil {
@@ -39,7 +39,7 @@ func (f Folder) Open(segment int, _ uint64, offset int64) (io.ReadCloser, error)
 	return file, nil
 }
 
-// Size is that of the file.
+// Size returns the size of the file.
 func (f Folder) Size(segment int) int64 {
 	info, err := os.Stat(filepath.Join(string(f), segmentName(segment)))
 	if err != nil {

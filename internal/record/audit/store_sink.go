@@ -7,31 +7,31 @@ import (
 	"time"
 )
 
-// Store keeps the lines of one chain in another place than a folder. All but Remove is called by one goroutine. Its
-// methods are bounded in time.
+// Store has the lines of one chain in another place than a folder. All methods but Remove are called by one goroutine,
+// and each must end in bounded time.
 type Store interface {
 	Source
-	// Take holds the chain for this process, where nobody else has it, and connects again after an error.
-	// [ErrUnreachable] is in its error where it is no other's fault than the connection's.
+	// Take locks the chain for this process and connects, also again after an error. The error is [ErrUnreachable] if
+	// only the connection failed.
 	Take() error
-	// Append adds lines, of which the first is record number first. An error leaves open whether they are there: the
-	// same lines come again, and what is there already stays as it is. After nil they are durable.
+	// Append adds lines, of which the first is record number first. After an error it is unknown whether they were
+	// written: the same lines are sent again, and lines that are there already stay. After nil they are durable.
 	Append(first uint64, lines [][]byte) error
-	// Remove takes away the records up to this one.
+	// Remove removes the records up to this one.
 	Remove(through uint64) error
-	// Segment is the number of the one that a record is in.
+	// Segment returns the number of the segment that a record is in.
 	Segment(seq uint64) int
 	Close()
 }
 
-// ErrUnreachable is in the error of a [Store] that cannot be asked now.
+// ErrUnreachable is in the error of a [Store] that cannot be reached now.
 var ErrUnreachable = errors.New("not reachable")
 
 // groupSize is how many lines are added at once.
 const groupSize = 1000
 
-// storeSink is the sink that writes to a store. What it has begun to write it writes to the end, with the same bytes,
-// before anything else: a store that did not answer may have them.
+// storeSink is the sink that writes to a store. A group that it has begun to write it writes completely, with the same
+// bytes, before any other: a store that did not answer may have it already.
 type storeSink struct {
 	anchorSync
 	lines        lineWriter
@@ -39,15 +39,15 @@ type storeSink struct {
 	opened       bool // the end of the chain is known
 	at           position
 	attempt      *attempt
-	startRecords []*Ticket // records to begin with
-	lastChecked  time.Time // when the age of records was last looked at
+	startRecords []*Ticket // records to write first
+	lastChecked  time.Time // when records were last checked against the retention
 	removing     chan struct{}
 }
 
-// attempt is a group on its way.
+// attempt is a group that is being written.
 type attempt struct {
 	first  uint64
-	lines  [][]byte // those that are not known to be there
+	lines  [][]byte // lines that may not have been written yet
 	end    position
 	oldest time.Time
 }
@@ -116,7 +116,7 @@ func (s *storeSink) append(group []*Ticket, _ bool) (time.Time, error) {
 	return a.oldest, nil
 }
 
-// flush writes what is left of the attempt.
+// flush writes the remaining lines of the attempt.
 func (s *storeSink) flush() error {
 	a := s.attempt
 	for a != nil && len(a.lines) > 0 {
@@ -157,8 +157,8 @@ func (s *storeSink) reopen() error {
 	return s.flush()
 }
 
-// expired looks by halves for the newest record that is older than the retention: records are in the order of their
-// times.
+// expired searches by bisection for the newest record that is older than the retention: records are in the order of
+// their times.
 func (s *storeSink) expired() *Checkpoint {
 	now := s.cfg.Now()
 	if s.cfg.Retention <= 0 || checkedRecently(s.lastChecked, now) {
@@ -172,12 +172,12 @@ func (s *storeSink) expired() *Checkpoint {
 		s.lastChecked = now
 		return nil
 	}
-	// As a walk finds it that begins after the record.
+	// Verify expects the checkpoint to name the segment of the record.
 	return &Checkpoint{Retention: s.cfg.Retention.String(),
 		Removed: []Removed{{s.store.Segment(through.Seq+1) - 1, through.Seq, through.Hash}}}
 }
 
-// older returns the newest record before this time, but not the newest of all; nil: there is none.
+// older returns the newest record before this time, if it is not the newest of all; nil: there is none.
 func (s *storeSink) older(than time.Time) (*Record, error) {
 	segments, err := s.store.Segments()
 	if err != nil || len(segments) == 0 {
@@ -206,7 +206,7 @@ func (s *storeSink) older(than time.Time) (*Record, error) {
 	return found, nil
 }
 
-// record returns the one after this.
+// record returns the record after this one.
 func (s *storeSink) record(segment int, after uint64) (*Record, error) {
 	in, err := s.store.Open(segment, after, 0)
 	if err != nil {
@@ -216,13 +216,13 @@ func (s *storeSink) record(segment int, after uint64) (*Record, error) {
 	return readFirst(in, segmentName(segment))
 }
 
-// remove does not keep records that come from waiting.
+// remove removes records in the background.
 func (s *storeSink) remove(cp Checkpoint) {
 	s.lastChecked = s.cfg.Now()
 	select {
 	case s.removing <- struct{}{}:
 	default:
-		return // the last removal is not at its end; the next look finds what is left
+		return // the last removal is still running; the next check continues
 	}
 	go func() {
 		defer func() { <-s.removing }()
@@ -237,7 +237,7 @@ func (s *storeSink) remove(cp Checkpoint) {
 }
 
 func (s *storeSink) close() {
-	s.removing <- struct{}{} // waits for a removal, which is bounded in time
+	s.removing <- struct{}{} // waits for a removal in progress,
 	s.anchorSync.close()
 	s.store.Close()
 }

@@ -19,26 +19,26 @@ import (
 	"time"
 )
 
-// maxLine bounds a record when reading: a statement is at most 1 MiB, and its record smaller.
+// maxLine limits a line: a statement is at most 1 MiB, and its record is smaller.
 const maxLine = 8 << 20
 
-// Report is what [Verify] found.
+// Report is the result of [Verify].
 type Report struct {
 	Segments      int
 	Records       uint64
-	FirstSeq      uint64 // 1, unless segments were removed when their time was over
+	FirstSeq      uint64 // 1, unless retention has removed segments
 	LastSeq       uint64
-	LastHash      string         // keep it elsewhere: with it, a later Verify tells that nothing was cut off
+	LastHash      string         // a copy kept elsewhere lets a later Verify tell that nothing was cut off
 	Authenticated bool           // the newest record has a code, and every code was checked with the key
 	Coded         bool           // the newest record has a code
-	Anchored      uint64         // the newest record that an anchor names, and the log has; 0: none
-	Recoveries    int            // records that say the log went on after a crash or a broken disk
-	Checkpoints   int            // records that stand for segments that were removed
-	Removed       []RemovedRange // records that retention removed while the chain was read: they were listed, and not read
+	Anchored      uint64         // the newest record that an anchor names and the log has; 0: none
+	Recoveries    int            // records of a log that continued after a crash or a failed write
+	Checkpoints   int            // records of removed segments
+	Removed       []RemovedRange // records that retention removed before they could be read
 	Torn          int64          // bytes after the last whole record of the last segment: a write in progress or a crash
 }
 
-// RemovedRange are the numbers of the first and the last of some records.
+// RemovedRange has the numbers of the first and last of some records.
 type RemovedRange struct{ First, Last uint64 }
 
 func (t RemovedRange) String() string {
@@ -59,7 +59,7 @@ type Record struct {
 	Line    []byte    `json:"-"` // the whole line; valid during the call only
 }
 
-// ChainError says where the chain does not hold.
+// ChainError says where the chain is broken.
 type ChainError struct {
 	Segment string
 	Line    int
@@ -73,22 +73,22 @@ func (b *ChainError) Error() string {
 	return fmt.Sprintf("the audit chain is broken at %s line %d: %s", b.Segment, b.Line, b.Why)
 }
 
-// VerifyOptions says what a chain is held to besides itself.
+// VerifyOptions has what a chain is verified with, besides its own hashes.
 type VerifyOptions struct {
-	Key      Key                     // codes are checked, and the newest record must have one
+	Key      Key                     // with a key, codes are checked, and the newest record must have one
 	Heads    []Head                  // records that had been written
-	Progress func(done, total int64) // told now and then how many bytes have been read; nil: nobody is
+	Progress func(done, total int64) // called from time to time with the bytes read; may be nil
 }
 
-// Verify walks the whole chain of a directory. It returns a *Broken for a record that was changed, dropped, added or
-// moved. Cutting off the newest records leaves a chain that holds, and so does writing all of it anew: see [VerifyOptions].
+// Verify reads the whole chain of a directory. It returns a *ChainError for a record that was changed, removed, added
+// or moved. It cannot detect that the newest records were cut off or that the whole chain was rewritten: see
+// [VerifyOptions].
 func Verify(dir string) (Report, error) { return Walk(dir, nil) }
 
-// Walk verifies and hands each record to fn, in order, as it goes.
+// Walk verifies the chain and passes each record to fn, in order, as it goes.
 func Walk(dir string, fn func(Record) error) (Report, error) { return VerifyOptions{}.Walk(dir, fn) }
 
-// Walk is [Walk], held to more than the chain itself. A record may be handed to fn before it is known that later ones are
-// missing.
+// Walk is [Walk] with these options. A record may be passed to fn before a later one is found to be missing.
 func (a VerifyOptions) Walk(dir string, fn func(Record) error) (Report, error) {
 	return a.Read(Folder(dir), fn)
 }
@@ -114,7 +114,7 @@ func (a VerifyOptions) Read(from Source, fn func(Record) error) (Report, error) 
 		before := c.at
 		tail, err := c.segment(n, i == 0)
 		r.Segments, r.LastSeq, r.LastHash = len(segments), c.at.seq, c.at.hash
-		if errors.Is(err, fs.ErrNotExist) && c.at.size == 0 { // its time may have been over since it was listed
+		if errors.Is(err, fs.ErrNotExist) && c.at.size == 0 { // retention may have removed it since it was listed
 			c.at = before
 			if segments, err = c.removedSince(n); err != nil {
 				return r, err
@@ -133,7 +133,7 @@ func (a VerifyOptions) Read(from Source, fn func(Record) error) (Report, error) 
 	return r, c.end()
 }
 
-// segment walks one segment; first says that the walk begins with it, or goes on there behind what was removed.
+// segment reads one segment. first is set for the segment that the walk begins with, and for that after removed ones.
 func (c *chainWalk) segment(n int, first bool) ([]byte, error) {
 	if first {
 		if err := c.beginAt(n); err != nil {
@@ -144,8 +144,8 @@ func (c *chainWalk) segment(n int, first bool) ([]byte, error) {
 	return walkSegment(c.from, &c.at, c.next)
 }
 
-// removedSince returns the segments that are there after this one, which is gone. Retention takes the oldest first: where an
-// older one is still there it was not retention.
+// removedSince returns the segments that still exist, where this one is gone. Retention removes the oldest first: if an
+// older one still exists, somebody else has removed this one.
 func (c *chainWalk) removedSince(gone int) ([]int, error) {
 	segments, err := c.from.Segments()
 	if err != nil {
@@ -154,25 +154,25 @@ func (c *chainWalk) removedSince(gone int) ([]int, error) {
 	if len(segments) == 0 || segments[0] <= gone {
 		return nil, &ChainError{Segment: segmentName(gone), Why: "the segment is missing"}
 	}
-	c.hasCheckpoint = false // a checkpoint that stands for all that is gone is still to come
+	c.hasCheckpoint = false // a checkpoint further on must name the removed segments
 	return segments, nil
 }
 
-// chainWalk is what a walk knows.
+// chainWalk is the state of a verification.
 type chainWalk struct {
 	from            Source
 	against         VerifyOptions
 	fn              func(Record) error
 	report          *Report
 	at              position
-	begin           Removed // before the first segment that is there
-	needsCheckpoint bool    // there were records before it
-	hasCheckpoint   bool    // a checkpoint stands for them
+	begin           Removed // the last removed segment
+	needsCheckpoint bool    // records before the first segment were removed
+	hasCheckpoint   bool    // a checkpoint names them
 	done, total     int64
 }
 
-// beginAt goes to the first segment that is there. If its first record is not the chain's, a checkpoint further on must
-// vouch for those before.
+// beginAt moves to the first existing segment. If its first record is not record 1, a checkpoint further on must name
+// the removed records.
 func (c *chainWalk) beginAt(segment int) error {
 	first, err := firstRecord(c.from, segment)
 	switch {
@@ -180,15 +180,15 @@ func (c *chainWalk) beginAt(segment int) error {
 		return &ChainError{Segment: segmentName(1), Why: "the segment is missing"}
 	case segment > 1 && err != nil:
 		return err
-	case err != nil || first == nil || first.Seq <= 1 && segment == 1: // what is wrong is found where it is walked
+	case err != nil || first == nil || first.Seq <= 1 && segment == 1: // an error is found when the segment is read
 		return nil
 	}
-	if c.report.Records > 0 { // it goes on behind what was removed meanwhile
+	if c.report.Records > 0 { // segments were removed during the walk
 		if first.Seq <= c.at.seq+1 {
 			return nil
 		}
 		gone := RemovedRange{c.at.seq + 1, first.Seq - 1}
-		if n := len(c.report.Removed); n > 0 && c.report.Removed[n-1].First == gone.First { // more of it
+		if n := len(c.report.Removed); n > 0 && c.report.Removed[n-1].First == gone.First { // the same range, extended
 			c.report.Removed = c.report.Removed[:n-1]
 		}
 		c.report.Removed = append(c.report.Removed, gone)
@@ -199,7 +199,7 @@ func (c *chainWalk) beginAt(segment int) error {
 	return nil
 }
 
-// next takes a record that fits the one before it.
+// next checks a record against the one before it.
 func (c *chainWalk) next(rec Record) error {
 	r := c.report
 	if r.Records == 0 {
@@ -248,7 +248,7 @@ func (c *chainWalk) next(rec Record) error {
 	return nil
 }
 
-// end tells what is missing after the last record.
+// end checks what must follow from the last record.
 func (c *chainWalk) end() error {
 	r := c.report
 	r.Authenticated = r.Coded && c.against.Key.secret != nil
@@ -294,7 +294,7 @@ func listSegments(dir string) ([]int, error) {
 	return numbers, nil
 }
 
-// readTail finds the end of the chain by the last segment alone, the one before it if that is still empty.
+// readTail finds the end of the chain in the last segment, or in the one before if that is still empty.
 func readTail(from Source, segments []int) (position, []byte, error) {
 	last := segments[len(segments)-1]
 	first, err := firstRecord(from, last)
@@ -327,7 +327,7 @@ func firstRecordOf(from Source, segments []int) (*Record, error) {
 	return firstRecord(from, segments[len(segments)-1])
 }
 
-// firstRecord returns the first record of a segment, or nil if it has no whole one.
+// firstRecord returns the first record of a segment, nil if it has no complete one.
 func firstRecord(from Source, segment int) (*Record, error) {
 	f, err := from.Open(segment, 0, 0)
 	if err != nil {
@@ -352,7 +352,7 @@ func readFirst(f io.Reader, segment string) (*Record, error) {
 	return &rec, nil
 }
 
-// walkSegment checks one segment from at, which it moves, and returns what follows the last whole record.
+// walkSegment checks one segment from at, which it moves, and returns the bytes after the last complete record.
 func walkSegment(from Source, at *position, fn func(Record) error) ([]byte, error) {
 	name := segmentName(at.segment)
 	f, err := from.Open(at.segment, 0, 0)
@@ -369,7 +369,7 @@ func walkSegment(from Source, at *position, fn func(Record) error) ([]byte, erro
 		if errors.Is(err, errLong) {
 			return nil, &ChainError{Segment: name, Line: n, Why: err.Error()}
 		}
-		if err != nil { // of the disk or the server: it says nothing of the chain
+		if err != nil { // an error of the disk or the server, not of the chain
 			return nil, fmt.Errorf("audit: read %s: %w", name, err)
 		}
 		rec, why := parse(line)
@@ -398,7 +398,7 @@ func walkSegment(from Source, at *position, fn func(Record) error) ([]byte, erro
 
 var errLong = errors.New("the line is too long for a record")
 
-// readLine returns a line with its newline, or the rest and io.EOF.
+// readLine returns a line with its newline, or the remaining bytes and io.EOF.
 func readLine(in *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {
@@ -420,7 +420,8 @@ const (
 	kidLen     = 8
 )
 
-// parse checks a line by itself and says what is wrong with it. The code of its hash is for who has the key.
+// parse checks a line by itself and returns what is wrong with it. The code of its hash is checked elsewhere, with the
+// key.
 func parse(line []byte) (Record, string) {
 	var rec Record
 	end := len(line) - len("\"}\n")

@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// Material is what a report is made of.
+// Material has everything that a report is made from.
 type Material struct {
 	Subject    string
 	Database   string
@@ -22,15 +22,15 @@ type Material struct {
 	Duration   time.Duration // of TEMPORARY; 0: the default
 	Renewal    bool          // interactions renew TEMPORARY
 
-	Current   []consent.Record // the last of each key; none: the registry does not know the subject
+	Current   []consent.Record // newest record of each consent; empty: the registry does not know the subject
 	History   []consent.Record // oldest first
 	Rows      []Rows
 	Retrieved *Collector
 	Logs      []Log
 }
 
-// Assemble makes the report. A subject of whom nothing is known, in the registry or in a table, is a
-// *consent.NotFoundError: one who was erased is told apart by nobody.
+// Assemble makes the report. The error for a subject of whom nothing is known, in the registry or in a table, is a
+// *consent.NotFoundError; an erased subject gets the same.
 func Assemble(m Material) (*Report, error) {
 	rows := 0
 	for _, r := range m.Rows {
@@ -75,10 +75,10 @@ func Assemble(m Material) (*Report, error) {
 	return r, nil
 }
 
-// consents says what holds now: grounds, purposes, categories, and how long data are kept.
+// consents fills in the present consents: grounds, purposes, categories, and how long data are kept.
 func (m Material) consents(r *Report) {
 	purposes, categories := map[string]bool{}, map[string]bool{}
-	for _, rec := range m.History { // what was ever agreed to, in force or not
+	for _, rec := range m.History { // purposes of all consents, active or not
 		for _, p := range rec.Purposes {
 			purposes[p] = false
 		}
@@ -137,13 +137,13 @@ func (m Material) consents(r *Report) {
 	}
 }
 
-// CategoryText says what a category of a stream is, in words; "": it is one of the application's own.
+// CategoryText describes a category of a stream; "": it is one of the application's own.
 func CategoryText(name string) string {
 	top, _, _ := strings.Cut(name, "/")
 	return categoryTexts[top]
 }
 
-// categoryTexts are those of streams.
+// categoryTexts describe the categories of streams.
 var categoryTexts = map[string]string{
 	consent.Essential: "Core functionality: user identification, session management, communication context",
 	consent.Behavioral: "Interaction patterns and preferences: communication style, response preferences, " +
@@ -155,7 +155,7 @@ var categoryTexts = map[string]string{
 func basisText(rec consent.Record, now time.Time) string {
 	switch rec.StateAt(now) {
 	case consent.Given:
-		return "Consent of the data subject, in force"
+		return "Consent of the data subject, active"
 	case consent.Requested:
 		return "Asked for, not given: no ground for processing"
 	case consent.Expired:
@@ -167,7 +167,7 @@ func basisText(rec consent.Record, now time.Time) string {
 	}
 }
 
-// describeConsent says where a consent stands.
+// describeConsent says in words what a consent is.
 func describeConsent(rec consent.Record, since, now time.Time) string {
 	out := string(rec.StateAt(now))
 	if rec.Stream != "" {
@@ -191,7 +191,7 @@ func describeConsent(rec consent.Record, since, now time.Time) string {
 	}
 }
 
-// since is when a consent came into the state that it is in; later records of it tell of other things.
+// since is when a consent came into its present state.
 func (m Material) since(rec consent.Record) time.Time {
 	at := rec.At
 	for _, r := range slices.Backward(m.History) {
@@ -206,7 +206,7 @@ func (m Material) since(rec consent.Record) time.Time {
 	return at
 }
 
-// Instant is a time as reports for people have it.
+// Instant formats a time for people.
 func Instant(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
 func (m Material) retention(rec consent.Record) Retention {
@@ -226,8 +226,8 @@ func (m Material) retention(rec consent.Record) Retention {
 	case active && rec.Stream == consent.Partnered:
 		out.Period = "As long as the partnership lasts; no date is set."
 	case active && rec.Stream == consent.Anonymous:
-		out.Period = "What is newer than the consent counts in aggregated statistics only, without a date. What " +
-			"is older becomes anonymous."
+		out.Period = "Data newer than the consent are used in aggregated statistics only; no date is set. Older data " +
+			"become anonymous."
 		out.Steps = decay(rec)
 		if len(out.Steps) > 0 {
 			out.Until = &out.Steps[len(out.Steps)-1].At
@@ -237,11 +237,11 @@ func (m Material) retention(rec consent.Record) Retention {
 	case active:
 		out.Period = "Until the consent is withdrawn; no date is set."
 	case rec.StateAt(m.Now) == consent.Requested:
-		out.Period = "A partnership was asked for and not decided: nothing is kept on its ground."
+		out.Period = "A partnership was requested and is not decided: no data are kept for it."
 	case rec.StateAt(m.Now) == consent.Refused:
-		out.Period = "Consent was refused: nothing is kept on its ground."
+		out.Period = "Consent was refused: no data are kept for it."
 	default:
-		out.Period = "The ground has ended: hidden from agents since, and deleted or anonymised by the next sweep."
+		out.Period = "The consent has ended: the data are hidden from agents, and the next sweep deletes or anonymises them."
 		out.Until = optionalTime(m.since(rec))
 		if rec.State == consent.Given {
 			out.Until = optionalTime(rec.ExpiresAt)
@@ -250,7 +250,7 @@ func (m Material) retention(rec consent.Record) Retention {
 	return out
 }
 
-// decay are the days on which older data go.
+// decay returns the days on which older data are anonymised.
 func decay(rec consent.Record) []Step {
 	if rec.DecayFrom.IsZero() {
 		return nil
@@ -290,7 +290,7 @@ func entry(rec consent.Record) Entry {
 	}
 }
 
-// sources says where the data come from, as far as the registry knows.
+// sources lists where the data come from, as far as the registry knows.
 func (m Material) sources(r *Report) {
 	r.Sources = []string{}
 	ways := map[string]bool{}
@@ -323,7 +323,7 @@ func rights(c Controller) []Right {
 	}
 	return []Right{
 		{"Article 7(3)", "Withdraw consent", "At any time and as easily as it was given, from " +
-			whom + ". It is in force at the next statement of any agent."},
+			whom + ". It takes effect with the next statement of any agent."},
 		{"Article 16", "Rectification", "Ask " + whom + " to correct what is wrong or complete what is missing."},
 		{"Article 17", "Erasure", "Ask " + whom + " to delete your data and to forget who you were in the records of consent."},
 		{"Article 18", "Restriction", "Ask " + whom + " to stop processing while a question is open."},
@@ -334,16 +334,16 @@ func rights(c Controller) []Right {
 	}
 }
 
-// limits says what nobody should read out of the report.
+// limits lists what must not be concluded from the report.
 func (m Material) limits() []string {
 	out := []string{
-		"What the owners of the database read themselves, past pgconsent, is not in this report.",
-		"A statement counts as possible where the log cannot say whether rows of this person were in its answer. " +
-			"It may have held none.",
-		"Rows that others than pgconsent deleted cannot be told in older records.",
+		"The report does not have what the owners of the database have read themselves, past pgconsent.",
+		"A statement is called possible if the log does not show whether rows of this person were in its answer. " +
+			"There may have been none.",
+		"Rows that others than pgconsent have deleted cannot be recognised in older records.",
 	}
 	if m.Retrieved == nil || len(m.Logs) == 0 {
-		out = append(out, "No audit log was read: nothing is known of retrievals.")
+		out = append(out, "No audit log was read: retrievals are unknown.")
 	}
 	for _, l := range m.Logs {
 		for _, what := range l.Unproved {
@@ -352,14 +352,14 @@ func (m Material) limits() []string {
 		switch {
 		case !l.Intact:
 			out = append(out, fmt.Sprintf(
-				"The audit log %s does not hold: %s. What it says may not be what was written.", l.Name, l.Problem))
+				"The audit log %s fails verification: %s. Its records may have been changed.", l.Name, l.Problem))
 		case l.First > 1 && l.From != nil:
 			out = append(out, fmt.Sprintf(
-				"The audit log %s begins at %s: older records were removed when their time was over.", l.Name, Instant(*l.From)))
+				"The audit log %s begins at %s: older records were removed after their retention.", l.Name, Instant(*l.From)))
 		}
 	}
 	if len(m.Rows) == 0 {
-		out = append(out, "The policy does not say of any table whose its rows are.")
+		out = append(out, "The policy does not name the data subject of any table's rows.")
 	}
 	return out
 }

@@ -8,30 +8,30 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Table is a table whose rows the policy says to be somebody's.
+// Table is a table whose rows belong to data subjects, by the policy.
 type Table struct {
 	Relation *catalog.Relation
-	Links    []Link   // a row is the subject's by any of them
-	Names    []string // by which statements reach its rows: its own, those of its children, of the views that read it
+	Links    []Link   // a row is the subject's if any of them leads to the subject
+	Names    []string // names by which statements reach its rows: its own, those of its children and of views over it
 }
 
 // Link leads from a row to a subject.
 type Link struct {
 	Hops   []Hop
-	Column string         // equals the subject's id; or
-	List   predicate.List // has it
+	Column string         // a column that equals the subject's id; or
+	List   predicate.List // a list that contains it
 }
 
-// Hop leads to rows of the table of its Step: by columns; or, where there are none, to those from which the row was
+// Hop leads to rows of the table of its Step: by columns or, without columns, to the rows from which a row was
 // made.
 type Hop struct {
 	predicate.Step
-	Origins   []predicate.Origin // how it was
-	Recursive bool               // a row of the same table: itself, or one from which it was made by way of any number of others
+	Origins   []predicate.Origin // how the row was made
+	Recursive bool               // the row itself, or any row of the same table from which it was made, directly or indirectly
 }
 
-// Tables are those of a policy, sorted by name. Rows are a subject's by the attribute that the policy calls the subject
-// of records, by the consents that it asks for, and by links to such rows.
+// Tables returns the tables of a policy whose rows belong to data subjects, by name: through the attribute that the
+// policy calls the subject of records, through consents, and through links to such rows.
 func Tables(p *policy.Policy) []Table {
 	b := linkCollector{policy: p, links: map[catalog.Name][]Link{}, relations: map[catalog.Name]*catalog.Relation{},
 		visited: map[catalog.Name]bool{}, selfOrigins: map[catalog.Name][]predicate.Origin{}}
@@ -64,11 +64,11 @@ type linkCollector struct {
 	policy      *policy.Policy
 	links       map[catalog.Name][]Link
 	relations   map[catalog.Name]*catalog.Relation
-	visited     map[catalog.Name]bool               // being collected, or was
-	selfOrigins map[catalog.Name][]predicate.Origin // how its rows are made from each other
+	visited     map[catalog.Name]bool               // tables whose links are or were collected
+	selfOrigins map[catalog.Name][]predicate.Origin // tables whose rows are made from rows of their own
 }
 
-// eachNode visits the nodes that speak of one and the same row.
+// eachNode visits the nodes that are conditions on the row itself.
 func eachNode(n predicate.Node, visit func(predicate.Node)) {
 	visit(n)
 	switch n := n.(type) {
@@ -83,7 +83,7 @@ func eachNode(n predicate.Node, visit func(predicate.Node)) {
 	}
 }
 
-// persons finds the tables whose rows are persons: those that consents lead to.
+// persons finds the tables with a row for each person: those that consent rules lead to.
 func (b *linkCollector) persons(n predicate.Node) {
 	eachNode(n, func(n predicate.Node) {
 		c, ok := n.(predicate.Consent)
@@ -120,7 +120,7 @@ func (b *linkCollector) collect(t *policy.Table) {
 		return
 	}
 	b.visited[r.Name] = true
-	if t.Observed != nil { // what would be enforced says whose its rows are
+	if t.Observed != nil { // the rule that would be enforced names the subject
 		t = t.Observed
 	}
 	b.node(r, t.Rows)
@@ -136,8 +136,8 @@ func (b *linkCollector) collect(t *policy.Table) {
 	}
 }
 
-// recursiveLinks are the links of a table. Where its rows are made from each other, what a row was made from says whose it is as
-// well.
+// recursiveLinks returns the links of a table. Where its rows are made from each other, the rows that a row was made
+// from also name its subject.
 func (b *linkCollector) recursiveLinks(r *catalog.Relation) []Link {
 	out, ways := slices.Clone(b.links[r.Name]), b.selfOrigins[r.Name]
 	if len(ways) == 0 || len(r.PrimaryKey) == 0 {
@@ -183,7 +183,7 @@ func (b *linkCollector) node(r *catalog.Relation, n predicate.Node) {
 	})
 }
 
-// subjects are those of consents by record.
+// subjects returns the link of consents in the registry.
 func subjects(n predicate.Recorded) Link {
 	l := Link{Hops: hops(n.Steps), Column: n.Subject}
 	if n.Subject == "" {
@@ -200,8 +200,8 @@ func hops(steps []predicate.Step) []Hop {
 	return out
 }
 
-// through gives a table the links of another, by way of it: those that the other has, and those of the rule that is
-// asked of it here. A table that the policy does not list has no others.
+// through adds the links of another table by way of a hop: its own links, and those of the rule that is applied to it
+// here. A table that the policy does not list has no others.
 func (b *linkCollector) through(r *catalog.Relation, way Hop, rule predicate.Node) {
 	to := way.Relation
 	next, listed := b.policy.Table(to.Name)
@@ -220,7 +220,7 @@ func (b *linkCollector) through(r *catalog.Relation, way Hop, rule predicate.Nod
 	}
 }
 
-// statementNames are those by which statements reach the rows of a table.
+// statementNames returns the names by which statements reach the rows of a table.
 func statementNames(p *policy.Policy, table catalog.Name) []string {
 	out := []string{table.String()}
 	reads := map[catalog.Name]bool{table: true}

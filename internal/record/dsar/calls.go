@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Calls are those of other faces than the database's that were about the subject.
+// Calls are calls of HTTP, MCP and the console that were about the subject.
 type Calls struct {
 	Number uint64     `json:"number"`
 	Left   uint64     `json:"left_out"` // the oldest
@@ -17,9 +17,9 @@ type Calls struct {
 type FaceCall struct {
 	At        time.Time `json:"at"`
 	Face      string    `json:"face"`
-	By        string    `json:"by,omitempty"` // the name of who called; none: a person
+	By        string    `json:"by,omitempty"` // name of the caller's token; left out: a person
 	Role      string    `json:"role"`
-	You       bool      `json:"by_subject"` // the subject called
+	You       bool      `json:"by_subject"` // the subject was the caller
 	Operation string    `json:"operation"`
 	Written   bool      `json:"changes"`
 	Everybody bool      `json:"everybody"` // it was about all persons
@@ -28,7 +28,7 @@ type FaceCall struct {
 	Record    uint64    `json:"record"`
 }
 
-// Call is for [Scan]. Who called is named by the name of a token; a person is not named to another.
+// Call adds a call; [Scan] calls it. A caller is named by the name of a token; one person is not named to another.
 func (c *Collector) Call(call FaceCall) {
 	call.Log, call.You = c.Log, call.By != "" && slices.Contains(c.OnBehalfOf, call.By)
 	if strings.HasPrefix(call.By, "ref:") {
@@ -41,7 +41,7 @@ func (c *Collector) Call(call FaceCall) {
 	}
 }
 
-// trimCalls leaves the newest.
+// trimCalls keeps the newest calls.
 func (c *Collector) trimCalls() {
 	slices.SortStableFunc(c.calls, func(a, b FaceCall) int { return a.At.Compare(b.At) })
 	if c.MostPossible > 0 && len(c.calls) > c.MostPossible {

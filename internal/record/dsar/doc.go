@@ -1,11 +1,10 @@
-// Package dsar makes the report that a data subject has a right to: what Article 15 of the GDPR asks for, from the
+// Package dsar makes the report that a data subject has a right to, with what Article 15 of the GDPR asks for: from the
 // consent registry, the audit and the subject's own rows.
 //
-// Guarantee: every statement in the logs given that was allowed, ran over a table of the subject's rows and returned
-// anything is in the report, as one that returned them (exact), as one that may have (possible, with the reason why
-// nobody can say), or not at all where the log proves that none of the rows that there are now was in the answer. The
-// report names no other person by itself. It does not know of what happened past pgconsent, nor of rows that were
-// deleted by others than it.
+// Guarantee: every statement in the given logs that was allowed, used a table with the subject's rows and returned
+// anything is in the report: as exact if it returned such rows, as possible if it may have, with the reason. It is left
+// out only if the log proves that none of the present rows was in its answer. The report does not name other persons
+// itself. It does not know what happened past pgconsent, or rows that others than pgconsent have deleted.
 //
-// The package reads audit directories and nothing else; what it says of the registry and of rows is handed to it.
+// The package reads audit logs and nothing else; facts from the registry and from rows are passed to it.
 package dsar

@@ -14,7 +14,7 @@ import (
 //go:embed report.html.tmpl
 var pageText string
 
-// longestTable is how many lines a table of the page has; the JSON has all.
+// longestTable is how many lines a table of the page has; the JSON report has all.
 const longestTable = 200
 
 var page = template.Must(template.New("report").Funcs(template.FuncMap{
@@ -81,7 +81,7 @@ var page = template.Must(template.New("report").Funcs(template.FuncMap{
 	"row":        func(j json.RawMessage) string { return string(j) },
 }).Parse(pageText))
 
-// groupDigits writes a number so that people can read it.
+// groupDigits writes a number with separated thousands.
 func groupDigits(n any) string {
 	digits := fmt.Sprint(n)
 	for i := len(digits) - 3; i > 0; i -= 3 {
@@ -90,11 +90,10 @@ func groupDigits(n any) string {
 	return digits
 }
 
-// HTML writes the report as one page that needs nothing else: no script, no font, no picture, no request. Whatever the
-// report holds is text on it.
+// HTML writes the report as one page without scripts, fonts, pictures or requests. All contents are escaped text.
 func (r *Report) HTML(w io.Writer) error { return page.Execute(w, r) }
 
-// JSON writes the report as docs/schema/dsar.json says it.
+// JSON writes the report in the form of docs/schema/dsar.json.
 func (r *Report) JSON(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")

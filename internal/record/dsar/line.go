@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// line is a record, taken apart as far as its writer's fixed order lets it be without decoding.
+// line is a record that was split without decoding JSON, as far as the fixed order of its members allows.
 type line struct {
 	seq        uint64
 	time       []byte
 	prev, hash []byte
-	kid, mac   []byte // which key, and the code; none: it has none
+	kid, mac   []byte // id of the key, and the code; empty: none
 	kind       string
-	body       []byte // from the first member of the kind on
+	body       []byte // from the first member that depends on the kind
 	whole      []byte
 }
 
@@ -25,7 +25,7 @@ const (
 	hashLength = 2 * sha256.Size
 )
 
-// take consumes a fixed text.
+// take consumes a fixed text, and reports whether it was there.
 func take(b *[]byte, text string) bool {
 	if len(*b) < len(text) || string((*b)[:len(text)]) != text {
 		return false
@@ -34,7 +34,7 @@ func take(b *[]byte, text string) bool {
 	return true
 }
 
-// takeN consumes so many bytes.
+// takeN consumes n bytes.
 func takeN(b *[]byte, n int) []byte {
 	if len(*b) < n {
 		return nil
@@ -54,7 +54,7 @@ func number(b *[]byte) (n uint64, ok bool) {
 	return n, i > 0
 }
 
-// parse takes a line apart and holds it to its own hash; what is wrong with it, otherwise.
+// parse splits a line and checks it against its own hash; why is what is wrong with it.
 func parse(whole []byte) (l line, why string) {
 	const broken = "a line is not a record"
 	l.whole = whole
@@ -91,7 +91,7 @@ func parse(whole []byte) (l line, why string) {
 	if !take(&l.body, `",`) || !bytes.HasSuffix(l.body, []byte("\"}\n")) {
 		return l, broken
 	}
-	// Records that are authenticated have the id of a key and a code behind their hash.
+	// Records with a code have the id of the key and the code after their hash.
 	last := len(whole) - len("\"}\n")
 	const mac, kid = `","mac":"`, `","kid":"`
 	if at := last - hashLength - len(mac); at > 0 && string(whole[at:at+len(mac)]) == mac {
@@ -125,7 +125,7 @@ func (l line) at() time.Time {
 	return t
 }
 
-// decision is what a report takes from one.
+// decision has what a report needs of a decision.
 type decision struct {
 	seq     uint64
 	at      time.Time
@@ -134,7 +134,7 @@ type decision struct {
 	purpose string
 	behalf  string
 	tag     string
-	tables  []string // of the subject's, by their own names
+	tables  []string // tables with rows of the subject, by their own names
 }
 
 type decisionRecord struct {
@@ -150,7 +150,7 @@ type decisionRecord struct {
 	} `json:"tables"`
 }
 
-// outcome is what a report takes from one.
+// outcome has what a report needs of an outcome.
 type outcome struct {
 	decision uint64
 	rows     int64
@@ -163,7 +163,7 @@ type keys struct {
 	Rows  []string `json:"rows"`
 }
 
-// outcomeOf reads an outcome by its writer's order of members, and decodes what has another.
+// outcomeOf reads an outcome: without decoding if its members have the usual order.
 func outcomeOf(l line) (outcome, bool) {
 	if o, ok := quickOutcome(l); ok {
 		return o, true
@@ -171,7 +171,7 @@ func outcomeOf(l line) (outcome, bool) {
 	return slowOutcome(l)
 }
 
-// slowOutcome decodes.
+// slowOutcome decodes an outcome as JSON.
 func slowOutcome(l line) (outcome, bool) {
 	var o struct {
 		Decision uint64 `json:"decision"`
@@ -184,7 +184,7 @@ func slowOutcome(l line) (outcome, bool) {
 	return outcome{o.Decision, o.Rows, o.Keys}, true
 }
 
-// quickOutcome does not decode; false: it has to be.
+// quickOutcome reads an outcome without decoding; false: it must be decoded.
 func quickOutcome(l line) (outcome, bool) {
 	b := l.body
 	if !take(&b, `"decision":`) {
@@ -239,7 +239,7 @@ func quickOutcome(l line) (outcome, bool) {
 	}
 }
 
-// takeMember consumes a member whose value has nothing escaped, and leaves it there.
+// takeMember consumes a member whose value has no escapes, and keeps the value in place.
 func takeMember(b *[]byte, member string) bool {
 	rest := *b
 	if !take(&rest, member) {

@@ -2,7 +2,7 @@ package dsar
 
 import "bytes"
 
-// quickDecision reads a decision by its writer's order of members, without decoding; false: it has to be decoded.
+// quickDecision reads a decision without decoding, if its members have the usual order; false: it must be decoded.
 func quickDecision(l line) (r decisionRecord, tables []string, ok bool) {
 	b := l.body
 	if r.Session, ok = takeText(&b, `"session":"`); !ok {
@@ -51,7 +51,7 @@ func quickDecision(l line) (r decisionRecord, tables []string, ok bool) {
 			return r, nil, false
 		}
 	}
-	// The verdict of a contract is one as well: only where no word denies is it sure which is which.
+	// Contracts have verdicts, too: only if no verdict in the line is deny, the decision's is known to be allow.
 	if bytes.Contains(b, []byte(`"verdict":"deny"`)) || !bytes.Contains(b, allowed) {
 		return r, nil, false
 	}
@@ -59,7 +59,7 @@ func quickDecision(l line) (r decisionRecord, tables []string, ok bool) {
 	return r, tables, true
 }
 
-// takeText consumes a member whose value has nothing escaped.
+// takeText consumes a member whose value has no escapes.
 func takeText(b *[]byte, member string) (string, bool) {
 	rest := *b
 	if !take(&rest, member) {

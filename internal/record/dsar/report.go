@@ -7,9 +7,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// Report is the document. docs/schema/dsar.json says what each member means.
+// Report is the report as a document. docs/schema/dsar.json describes its members.
 type Report struct {
-	Version      int         `json:"version"` // of the document's shape: 1
+	Version      int         `json:"version"` // version of the document's format: 1
 	MadeAt       time.Time   `json:"made_at"` // by the database's clock, where there is a registry
 	MadeBy       string      `json:"made_by"`
 	Database     string      `json:"database"`
@@ -31,23 +31,23 @@ type Report struct {
 	History      []Entry     `json:"history"`
 	Logs         []Log       `json:"logs"`
 	Limits       []string    `json:"limits"`      // what the report cannot know
-	ToComplete   []string    `json:"to_complete"` // what Article 15 asks for and only the controller knows
+	ToComplete   []string    `json:"to_complete"` // what Article 15 requires and only the controller knows
 }
 
-// AuditRecord says where it is recorded that the report was made.
+// AuditRecord names the record of the report in the audit.
 type AuditRecord struct {
 	Log      string `json:"log,omitempty"`
 	Seq      uint64 `json:"seq,omitempty"`
 	Registry int64  `json:"registry,omitempty"` // number of the consent record; 0: the registry does not know the subject
 }
 
-// Controller answers for the data.
+// Controller is the controller of the data.
 type Controller struct {
 	Name    string `json:"name"`
 	Contact string `json:"contact"`
 }
 
-// Basis is a ground for processing.
+// Basis is a lawful basis of processing.
 type Basis struct {
 	Article string `json:"article"`
 	Text    string `json:"text"`
@@ -67,11 +67,11 @@ type Consent struct {
 	Record    int64      `json:"record"`
 }
 
-// Purpose is why data are processed.
+// Purpose is a purpose of processing.
 type Purpose struct {
 	Name    string `json:"name"`
-	Consent bool   `json:"consent"`    // a consent in force lists it
-	Used    uint64 `json:"retrievals"` // statements for it that are in this report
+	Consent bool   `json:"consent"`    // an active consent lists it
+	Used    uint64 `json:"retrievals"` // number of statements in this report with this purpose
 }
 
 // Category is a kind of data.
@@ -91,7 +91,7 @@ type Retention struct {
 	Steps   []Step     `json:"steps,omitempty"`
 }
 
-// Step is a change that the calendar brings.
+// Step is a change at a date.
 type Step struct {
 	At   time.Time `json:"at"`
 	Text string    `json:"text"`
@@ -102,26 +102,26 @@ type Recipient struct {
 	Agent    string   `json:"agent"`
 	Purposes []string `json:"purposes"`
 	Tables   []string `json:"tables"`
-	Exact    Count    `json:"exact"`    // answers that held rows of the subject
+	Exact    Count    `json:"exact"`    // answers with rows of the subject
 	Possible Count    `json:"possible"` // answers that may have
 	Days     []Day    `json:"days"`
 }
 
-// Count is how many, from when, to when.
+// Count is a number of events with the times of the first and the last.
 type Count struct {
 	Number uint64     `json:"number"`
 	First  *time.Time `json:"first"`
 	Last   *time.Time `json:"last"`
 }
 
-// Day is a day of an agent, UTC.
+// Day has an agent's retrievals on a day (UTC).
 type Day struct {
 	Day      string `json:"day"`
 	Exact    uint64 `json:"exact"`
 	Possible uint64 `json:"possible"`
 }
 
-// Retrievals are the single statements: each exact one, and the newest of the possible ones.
+// Retrievals lists single statements: all exact ones, and the newest possible ones.
 type Retrievals struct {
 	Exact    uint64      `json:"exact"`
 	Possible uint64      `json:"possible"`
@@ -137,44 +137,44 @@ type Retrieval struct {
 	ForYou    bool          `json:"on_behalf_of_subject"`
 	Statement string        `json:"statement"`
 	Certainty string        `json:"certainty"` // exact | possible
-	Rows      int64         `json:"rows"`      // of the whole answer, of whomever
+	Rows      int64         `json:"rows"`      // rows of the whole answer, of all persons
 	Tables    []TableAccess `json:"tables"`
 	Log       string        `json:"log"`
 	Record    uint64        `json:"record"`
 }
 
-// The certainties.
+// The values of Certainty.
 const (
 	Exact    = "exact"
 	Possible = "possible"
 )
 
-// TableAccess is what is known of one table of a statement.
+// TableAccess is what is known about one table of a statement.
 type TableAccess struct {
 	Table     string     `json:"table"`
 	Certainty string     `json:"certainty"`
-	Why       string     `json:"why,omitempty"`  // of what is possible: why nobody can say
-	Keys      [][]string `json:"keys,omitempty"` // of what is exact: the subject's rows in the answer
+	Why       string     `json:"why,omitempty"`  // if possible: why it is not known
+	Keys      [][]string `json:"keys,omitempty"` // if exact: keys of the subject's rows in the answer
 }
 
-// TableData are the subject's rows of a table now.
+// TableData has the subject's present rows of a table.
 type TableData struct {
 	Table   string            `json:"table"`
 	Rows    int               `json:"rows"`
 	Columns []string          `json:"columns"`
 	Key     []string          `json:"key"`
 	Keys    [][]string        `json:"keys"`
-	Copy    []json.RawMessage `json:"copy,omitempty"` // the rows, where they were asked for
+	Copy    []json.RawMessage `json:"copy,omitempty"` // the rows, if a copy was asked for
 }
 
-// Right is one that the subject has.
+// Right is a right of the subject.
 type Right struct {
 	Article string `json:"article"`
 	Name    string `json:"name"`
 	How     string `json:"how"`
 }
 
-// Entry is a record of the registry.
+// Entry is a record of the consent registry.
 type Entry struct {
 	Record     int64      `json:"record"`
 	At         time.Time  `json:"at"`
@@ -198,17 +198,17 @@ type Entry struct {
 	Controller string     `json:"controller"`
 }
 
-// Log is an audit directory that was read.
+// Log is an audit log that was read.
 type Log struct {
 	Name      string     `json:"name"`
 	Records   uint64     `json:"records"`
 	Decisions uint64     `json:"decisions"`
 	From      *time.Time `json:"from"`
 	To        *time.Time `json:"to"`
-	First     uint64     `json:"first_record"` // above 1: older ones were removed when their time was over
-	Intact    bool       `json:"intact"`       // the chain of hashes holds, with codes and anchor where they are there
+	First     uint64     `json:"first_record"` // above 1: retention has removed older ones
+	Intact    bool       `json:"intact"`       // the chain of hashes verifies, with codes and anchor if there are any
 	Problem   string     `json:"problem,omitempty"`
-	Unproved  []string   `json:"-"` // what the log could not be held to
+	Unproved  []string   `json:"-"` // checks that could not be made
 }
 
 func optionalTime(t time.Time) *time.Time {

@@ -9,47 +9,47 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// Rows are the subject's rows of a table now.
+// Rows are the subject's present rows of a table.
 type Rows struct {
 	Table Table
-	Key   []string   // the columns of its primary key; empty: it has none
+	Key   []string   // columns of its primary key; empty: it has none
 	Keys  [][]string // as PostgreSQL prints them
 	Count int
-	Copy  [][]byte // JSON, where it was asked for
+	Copy  [][]byte // JSON, if a copy was asked for
 }
 
-// Commit is what a log holds in place of a row's key; nil: the key that makes it is not there.
+// Commit returns the function that makes a log's commitments to row keys; nil: its key is missing.
 type Commit func(session, table string) func(key ...string) string
 
-// Why nobody can say whether a statement returned the subject's rows.
+// Reasons why it is not known whether a statement returned the subject's rows.
 const (
 	WhyNotRecorded = "the keys of the rows of this table are not recorded"
 	WhyNotExact    = "the statement did not return the keys of the rows"
-	WhyNoKey       = "the key of the audit is not there, without which recorded keys cannot be told"
-	WhyNotFinished = "nothing is recorded of what became of the statement"
-	WhyDeleted     = "rows have been deleted since, and keys of theirs cannot be told any more"
+	WhyNoKey       = "the key of the audit is missing, without which recorded keys cannot be recognised"
+	WhyNotFinished = "the outcome of the statement is not recorded"
+	WhyDeleted     = "rows have been deleted since, whose recorded keys cannot be recognised any more"
 )
 
-// Collector makes of accesses what a report says of them.
+// Collector turns accesses into the retrievals of a report.
 type Collector struct {
-	Log          string // which one is read
+	Log          string // name of the log that is read
 	Rows         []Rows
-	OnBehalfOf   []string // how records name the subject
+	OnBehalfOf   []string // references to the subject in records
 	Commit       Commit
-	Deleted      time.Time // the last time that rows of the subject's were deleted; zero: they were not
-	MostPossible int       // how many of the possible retrievals are listed; 0: all
+	Deleted      time.Time // when rows of the subject were last deleted; zero: never
+	MostPossible int       // the longest list of possible retrievals; 0: all
 
 	recipients    map[string]*recipient
 	purposes      map[string]uint64
 	exact         []Retrieval
 	possible      []Retrieval
-	possibleCount uint64 // of the possible ones
+	possibleCount uint64 // number of possible retrievals
 
 	calls     []FaceCall
 	callCount uint64
 
 	commitments     map[[2]string]map[string]int // by session and table
-	commitmentCount int                          // how many there are in all
+	commitmentCount int                          // number of commitments
 }
 
 type recipient struct {
@@ -58,7 +58,7 @@ type recipient struct {
 	days             map[string]*Day
 }
 
-// Access is for [Scan].
+// Access adds a statement; [Scan] calls it.
 func (c *Collector) Access(a Access) {
 	r := Retrieval{At: a.At, Agent: a.Agent, Purpose: strings.Join(splitList(a.Purpose), ", "), Statement: a.Tag,
 		Rows: a.Rows, Log: c.Log, Record: a.Record,
@@ -89,7 +89,7 @@ func (c *Collector) Access(a Access) {
 	}
 }
 
-// trim leaves the newest of the possible ones.
+// trim keeps the newest possible retrievals.
 func (c *Collector) trim() {
 	slices.SortStableFunc(c.possible, func(a, b Retrieval) int { return a.At.Compare(b.At) })
 	if c.MostPossible > 0 && len(c.possible) > c.MostPossible {
@@ -97,7 +97,7 @@ func (c *Collector) trim() {
 	}
 }
 
-// table judges one table of a statement; false: none of the subject's rows was in the answer.
+// table decides about one table of a statement; false: none of the subject's rows was in the answer.
 func (c *Collector) table(a Access, table string) (TableAccess, bool) {
 	maybe := func(why string) (TableAccess, bool) {
 		return TableAccess{Table: table, Certainty: Possible, Why: why}, true
@@ -146,10 +146,10 @@ func (c *Collector) table(a Access, table string) (TableAccess, bool) {
 	}
 }
 
-// maxCommitments bounds the memory for commitments; sessions beyond it are worked out again when they come back.
+// maxCommitments limits the cached commitments; those of other sessions are computed again when needed.
 const maxCommitments = 1 << 20
 
-// commitmentsOf are the commitments of the subject's rows in one session.
+// commitmentsOf returns the commitments to the subject's rows in one session.
 func (c *Collector) commitmentsOf(session, table string, rows Rows) map[string]int {
 	of := [2]string{session, table}
 	if sums, ok := c.commitments[of]; ok {
@@ -199,7 +199,7 @@ func (c *Collector) count(r Retrieval, purposes []string) {
 	}
 }
 
-// splitList are those of an attribute, which may be a list.
+// splitList returns the values of an attribute, which may be a list.
 func splitList(value string) []string {
 	if value == "" {
 		return nil
@@ -227,7 +227,7 @@ func (c *Count) add(at time.Time) {
 	}
 }
 
-// fill writes what was collected into a report.
+// fill adds the collected retrievals to a report.
 func (c *Collector) fill(r *Report) {
 	for _, agent := range slices.Sorted(maps.Keys(c.recipients)) {
 		to := c.recipients[agent]

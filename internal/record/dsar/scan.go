@@ -18,35 +18,35 @@ import (
 	"github.com/pgconsent/pgconsent/internal/record/audit"
 )
 
-// Scan reads one log of the audit for what agents have had of one subject.
+// Scan reads one log of the audit and finds what agents have read of one subject.
 type Scan struct {
 	From     audit.Source
-	Database string              // in the records
-	Tables   map[string][]string // by the names that records have: the tables of the subject's that a statement over it reads
-	Refs     []string            // how records name the subject
-	Key      audit.Key           // that records were authenticated with; the zero Key: nobody can tell
-	Heads    []audit.Head        // records that had been written before
-	Call     func(FaceCall)      // is handed each call that was about the subject; nil: nobody is
-	Access   func(Access)        // is handed each statement that returned something of those tables, in the log's order
+	Database string              // name of the database in records
+	Tables   map[string][]string // by a name in records: the tables with rows of the subject that a statement over it reads
+	Refs     []string            // references to the subject in records
+	Key      audit.Key           // key of the records; the zero Key: codes are not checked
+	Heads    []audit.Head        // records that were certainly written
+	Call     func(FaceCall)      // called for each call about the subject; may be nil
+	Access   func(Access)        // called for each statement that returned something from those tables, in the log's order
 	Progress func(done, total int64)
 }
 
-// Access is a statement over tables of the subject's that returned something, or of which nobody knows.
+// Access is a statement over tables with rows of the subject that returned something, or whose outcome is unknown.
 type Access struct {
 	Record     uint64 // of the decision
 	At         time.Time
 	Session    string
 	Agent      string
 	Purpose    string
-	OnBehalfOf string // on whose behalf, as the record has it
+	OnBehalfOf string // person for whom the agent acted, as the record names them
 	Tag        string
 	Tables     []string
 	Rows       int64
-	Finished   bool // there is a record of what became of it
+	Finished   bool // its outcome is recorded
 	keys       []keys
 }
 
-// LogRead is what a scan found of the log itself.
+// LogRead is what a scan found about the log itself.
 type LogRead struct {
 	Records   uint64
 	Segments  int
@@ -55,17 +55,17 @@ type LogRead struct {
 	From, To  time.Time
 	Decisions uint64
 	Torn      int64
-	Problem   string // why the chain does not hold; "": it does
+	Problem   string // why the chain fails verification; "": it does not
 }
 
 const blockSize = 1 << 20
 
-// block is a run of whole lines, on its way through a worker and back into the order of the log.
+// block is a sequence of complete lines. Workers parse blocks, and scanState checks them in the log's order.
 type block struct {
 	data  []byte
-	begin bool // of a segment
-	gap   bool // retention removed what was before it after that had been listed
-	tail  int  // bytes after the last whole line of a segment
+	begin bool // it begins a segment
+	gap   bool // retention has removed segments before it since they were listed
+	tail  int  // bytes after the last complete line of a segment
 	read  int64
 	err   error
 
@@ -84,8 +84,8 @@ type event struct {
 	outcome  outcome
 }
 
-// Run reads the log once. Lines are held to the chain of hashes as they are read; where it does not hold, the report
-// goes on and says so.
+// Run reads the log once and verifies its chain of hashes on the way. If the chain is broken, it continues, and the
+// report says so.
 func (s Scan) Run(ctx context.Context) (LogRead, error) {
 	numbers, err := s.From.Segments()
 	if err != nil {
@@ -138,18 +138,18 @@ func (s Scan) Run(ctx context.Context) (LogRead, error) {
 	return r.out, nil
 }
 
-// scanState is what is known of the log after the blocks that were read.
+// scanState is the state of the scan after the blocks so far.
 type scanState struct {
 	Scan
 	out     LogRead
-	pending map[uint64]*decision // whose outcome has not come
+	pending map[uint64]*decision // decisions without an outcome so far
 	hash    []byte               // of the last record
-	coded   bool                 // records have codes from here on
-	done    int64                // bytes, of total
+	coded   bool                 // records have had codes so far
+	done    int64                // bytes read so far
 	total   int64
 }
 
-// checkBlock holds a block to what came before it.
+// checkBlock checks a block against the one before it.
 func (r *scanState) checkBlock(b *block) {
 	if r.out.Torn > 0 && b.begin {
 		r.out.broken("a segment ends within a record")
@@ -164,8 +164,8 @@ func (r *scanState) checkBlock(b *block) {
 		} else if !(b.gap && b.first.seq > r.out.Last+1) && (!bytes.Equal(b.first.prev, r.hash) || b.first.seq != r.out.Last+1) {
 			r.out.broken(fmt.Sprintf("record %d does not follow record %d", b.first.seq, r.out.Last))
 		}
-		// The code of a record is over a hash that all before it are in: one of each block tells of all.
-		// Older formats had none.
+		// The code of a record covers a hash that includes all records before it, so that one code in each block is
+		// enough. Older formats had none.
 		if r.coded = r.coded || len(b.last.mac) > 0; r.coded {
 			if why := r.Key.CheckCode(string(b.last.hash), string(b.last.kid), string(b.last.mac)); why != "" {
 				r.out.broken(fmt.Sprintf("record %d: %s", b.last.seq, why))
@@ -178,7 +178,7 @@ func (r *scanState) checkBlock(b *block) {
 	r.out.Decisions += b.decisions
 }
 
-// deliver hands on what a block has of the person.
+// deliver passes the events of a block to the callbacks.
 func (r *scanState) deliver(b *block) {
 	for _, e := range b.events {
 		if e.call != nil {
@@ -200,7 +200,7 @@ func (r *scanState) deliver(b *block) {
 	}
 }
 
-// end holds the log to what is known of its end, and hands on the decisions without an outcome.
+// end checks the end of the log, and delivers the decisions without an outcome.
 func (r *scanState) end() {
 	if !r.coded && r.out.Records > 0 && r.Key.ID() != "" {
 		r.out.broken(fmt.Sprintf("record %d was written without the key", r.out.Last))
@@ -228,7 +228,7 @@ func (d *decision) access(o outcome, finished bool) Access {
 
 var toAll = []byte(`"everybody":true`)
 
-// callOf decodes a call that is about the subject; nil: it is not.
+// callOf decodes a call about the subject; nil: it is about others.
 func callOf(l line, s Scan) *FaceCall {
 	concerns := bytes.Contains(l.body, toAll)
 	for i := 0; i < len(s.Refs) && !concerns; i++ {
@@ -248,7 +248,7 @@ func callOf(l line, s Scan) *FaceCall {
 		Everybody: c.Everybody, Outcome: c.Outcome, Record: l.seq}
 }
 
-// read hands out the lines of the segments in blocks.
+// read sends the lines of the segments in blocks.
 func read(ctx context.Context, from audit.Source, segments []int, work, order chan<- *block) {
 	defer close(order)
 	defer close(work)
@@ -275,7 +275,7 @@ func read(ctx context.Context, from audit.Source, segments []int, work, order ch
 		n := segments[0]
 		segments = segments[1:]
 		f, err := from.Open(n, 0, 0)
-		if errors.Is(err, fs.ErrNotExist) { // the oldest go first: where an older one is still there, it was somebody else
+		if errors.Is(err, fs.ErrNotExist) { // retention removes the oldest first: if an older one still exists, somebody else has removed it
 			if left, e := from.Segments(); e == nil && len(left) > 0 && left[0] > n {
 				segments, gap = left, true
 				continue
@@ -302,10 +302,10 @@ func read(ctx context.Context, from audit.Source, segments []int, work, order ch
 	}
 }
 
-// buffers are used again: nothing that leaves a block points into its data.
+// buffers are reused: nothing that leaves a block may point into its data.
 var buffers = sync.Pool{New: func() any { b := make([]byte, blockSize, blockSize+1<<14); return &b }}
 
-// readBlock reads some lines to the end of one; true: there are no more.
+// readBlock reads complete lines; true: these are the last.
 func readBlock(in *bufio.Reader) (*block, bool) {
 	data := (*buffers.Get().(*[]byte))[:blockSize]
 	n, err := io.ReadFull(in, data)
@@ -329,13 +329,13 @@ func readBlock(in *bufio.Reader) (*block, bool) {
 	}
 }
 
-// needle is a table's name as a line has it.
+// needle is a table's name as it is in a line.
 type needle struct {
 	text   []byte
 	tables []string
 }
 
-// filter are the names that a decision must have one of.
+// filter returns the names of which a decision must have one.
 func (s Scan) filter() map[string]needle {
 	out := map[string]needle{}
 	for name, tables := range s.Tables {
@@ -345,7 +345,7 @@ func (s Scan) filter() map[string]needle {
 	return out
 }
 
-// run takes the lines of a block apart.
+// run parses the lines of a block.
 func (b *block) run(s Scan, filter map[string]needle) {
 	data := b.data
 	for len(data) > 0 {
@@ -398,7 +398,7 @@ func (b *block) broken(why string) {
 
 var allowed = []byte(`"verdict":"allow"`)
 
-// decisionOf decodes a decision that can be of interest; nil: it is not.
+// decisionOf decodes a decision that may be relevant; nil: it is not.
 func decisionOf(l line, database string, filter map[string]needle) *decision {
 	if !bytes.Contains(l.body, allowed) {
 		return nil
@@ -440,7 +440,7 @@ func decisionOf(l line, database string, filter map[string]needle) *decision {
 	return d
 }
 
-// Log is what a report says of what was read.
+// Log returns what a report says about the log.
 func (r LogRead) Log(name string) Log {
 	return Log{Name: name, Records: r.Records, Decisions: r.Decisions, From: optionalTime(r.From), To: optionalTime(r.To),
 		First: r.First, Intact: r.Problem == "", Problem: r.Problem}

@@ -1,13 +1,12 @@
-// Package air reminds people who have talked to an AI for long that they might take a break: the artificial interaction
-// reminder.
+// Package air reminds people who have talked to an AI for a long time that they might take a break: the artificial
+// interaction reminder.
 //
-// It counts interactions per user and channel, in memory only, and of each it keeps nothing but the time: not even the
-// ids, of which it holds a keyed hash. What it is told leaves it in the answers to who told it, and as counts. It has
-// no clock: the time is passed in.
+// It counts interactions per user and channel, in memory only, and keeps nothing of each but its time: of ids it keeps
+// a keyed hash. Only its callers and the counters learn anything. It reads no clock: callers pass the time.
 //
-// Guarantee: a session gets its reminder at most once, and at the first interaction that reaches a threshold. Memory is
-// bounded, and a session that still counts is never dropped to make room for another: what would need that is refused
-// with an error and counted ([decision 35]).
+// Guarantee: a session gets its reminder at most once, at the first interaction that reaches a threshold. Memory is
+// limited. An active session is never dropped for another: an interaction without room is refused with an error and
+// counted ([decision 35]).
 //
 // [decision 35]: ../../../docs/decisions/0035-air.md
 package air
@@ -23,15 +22,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Config are thresholds and text. What is zero is as in [Defaults].
+// Config has thresholds and the text. Zero values are those of [Defaults].
 type Config struct {
-	After    time.Duration // from a session's first interaction
-	Messages int           // within Window
+	After    time.Duration // time since a session's first interaction
+	Messages int           // number of messages within Window
 	Window   time.Duration
 	Idle     time.Duration // a longer pause begins a new session
 	Keep     time.Duration // a session without any interaction is forgotten; at least Idle
-	Sessions int           // that are held at most
-	Reminder string        // where {messages} and {minutes} stand for the figures
+	Sessions int           // limit of the sessions in memory
+	Reminder string        // with {messages} and {minutes} in place of the figures
 }
 
 // Text is the reminder.
@@ -49,7 +48,7 @@ people in your life.
 
 I'll be here when you need me, but your wellbeing comes first.`
 
-// Defaults are what holds where nothing else is said.
+// Defaults are the values where nothing is configured.
 func Defaults() Config {
 	return Config{
 		After: 30 * time.Minute, Messages: 20, Window: 30 * time.Minute, Idle: 30 * time.Minute, Keep: time.Hour,
@@ -81,25 +80,25 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// The bounds of a configuration.
+// The limits of a configuration.
 const (
 	MostMessages = 1000
 	MostSessions = 10_000_000
-	MostTimes    = 200_000_000 // Messages times Sessions: of each 4 bytes
+	MostTimes    = 200_000_000 // Messages times Sessions, at 4 bytes each
 	MostWindow   = 24 * time.Hour
 	MostKeep     = 7 * 24 * time.Hour
 )
 
-// text is the reminder with its figures.
+// text returns the reminder with its figures.
 func (c Config) text(messages int) string {
 	minutes := strconv.FormatFloat(math.Round(c.Window.Minutes()*10)/10, 'f', -1, 64)
 	return strings.NewReplacer("{messages}", strconv.Itoa(messages), "{minutes}", minutes).Replace(c.Reminder)
 }
 
-// API is the type of the channels where one person talks to an AI: the only one that is tracked.
+// API is the type of channels in which one person talks to an AI, the only type that is tracked.
 const API = "api"
 
-// TypeOf infers a channel's type from its id; "" is none that is known.
+// TypeOf infers a channel's type from its id; "": unknown.
 func TypeOf(channel string) string {
 	for _, t := range []string{API, "discord", "cli"} {
 		if strings.HasPrefix(channel, t+"_") || t != "discord" && strings.HasPrefix(channel, t+"-") {
@@ -115,19 +114,19 @@ func TypeOf(channel string) string {
 // MostID is the length of an id in bytes.
 const MostID = 256
 
-// Key names a session: whose interactions, in which channel, as whom they are recorded.
+// Key identifies a session: the user, the channel and the recorder.
 type Key struct {
 	Database string
-	// By is the agent that records, or "" for applications and users themselves. What an agent records counts by itself: it
-	// neither learns what others recorded nor adds to it.
+	// By is the agent that records, or "" for applications and users. An agent's recordings are counted apart: it
+	// neither learns nor changes what others have recorded.
 	By            string
 	User, Channel string
-	// Self says that it is the user's own token that records: of that nobody but its bearer says how many channels
-	// there are.
+	// Self is set if the user's own token records. The number of such sessions is limited for each user, since anybody
+	// can invent channels.
 	Self bool
 }
 
-// check refuses what cannot be an id.
+// check refuses invalid ids.
 func (k Key) check() error {
 	for _, id := range []struct{ what, is string }{{"user_id", k.User}, {"channel_id", k.Channel}} {
 		switch {
@@ -147,7 +146,7 @@ func invalid(format string, args ...any) error {
 		WithHint("An interaction is {user_id, channel_id} and, where the channel's id does not tell, channel_type: \"api\".")
 }
 
-// Session is what is known of one.
+// Session is what is known of a session.
 type Session struct {
 	Started  time.Time
 	Last     time.Time
@@ -155,14 +154,14 @@ type Session struct {
 	Reminded bool
 }
 
-// Counts are of all sessions since the start.
+// Counts has totals since the start.
 type Counts struct {
-	Interactions uint64 // tracked
-	ByTime       uint64 // reminders
+	Interactions uint64 // interactions that were tracked
+	ByTime       uint64 // reminders by time
 	ByMessages   uint64
-	Refused      uint64 // interactions for which there was no room
-	Active       int    // sessions held now
+	Refused      uint64 // interactions refused for lack of room
+	Active       int    // sessions in memory now
 }
 
-// Reminders is how many were given.
+// Reminders is the number of reminders.
 func (c Counts) Reminders() uint64 { return c.ByTime + c.ByMessages }

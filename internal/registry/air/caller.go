@@ -2,17 +2,16 @@ package air
 
 import "github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 
-// Caller is who comes by a face.
+// Caller is a caller of HTTP or MCP.
 type Caller struct {
-	Role     string // subject, system, agent; others have no business here
-	Subject  string // of role subject
-	Agent    string // of role agent
+	Role     string // subject, system or agent; other roles are refused
+	Subject  string // set for role subject
+	Agent    string // set for role agent
 	Database string
 }
 
-// Key is the session that a caller means. A user has their own sessions and no others, an application (role system)
-// those of all users, and an agent those that it recorded itself: of what it was not told by its own calls it learns
-// nothing. The error (42501) is the same whether there is such a user or not.
+// Key returns the session that a caller means. A user has their own sessions, an application (role system) those of all
+// users, and an agent those that it has recorded. The error (42501) is the same whether the user exists or not.
 func (c Caller) Key(user, channel string) (Key, error) {
 	k := Key{Database: c.Database, User: user, Channel: channel}
 	switch {

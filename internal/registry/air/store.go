@@ -2,35 +2,35 @@ package air
 
 import "time"
 
-// slot is the place of a session in a [store].
+// slot is the index of a session in a [store].
 type slot int32
 
 const noSlot slot = -1
 
-// session is one of a store.
+// session is a session in a store.
 type session struct {
 	key           digest
 	started, last time.Duration
-	by            int32  // the number of its share; -1: of the application
-	older, newer  slot   // by last
-	figure        uint16 // of the reminder
-	next, times   uint16 // where the next time goes in the ring, how many before it are in use
+	by            int32  // index of the agent's share; -1: the application
+	older, newer  slot   // neighbours in the order of last
+	figure        uint16 // number of messages in the reminder
+	next, times   uint16 // next position in the ring, and how many positions are used
 	reminded      bool
-	self          bool   // a user's own token has begun it
-	user          uint16 // then: where it counts
+	self          bool   // begun by a user's own token
+	user          uint16 // if self: the index of its counter in Tracker.own
 }
 
-// page is how many sessions are made at once: growing copies nothing.
+// page is how many sessions are allocated at once, so that growing copies nothing.
 const page = 1024
 
-// store keeps sessions in pages, without a pointer in them, and beside each session the ring of its last times. Only as
-// many as the threshold are of use. They are milliseconds, counted modulo 2³², which is 49 days: what has left the
-// window is dropped at the next interaction, so that two that are compared are at most a window and a pause apart.
+// store keeps sessions in pages, without pointers, and for each session a ring of its newest times, as many as the
+// threshold. Times are milliseconds modulo 2³², which is 49 days: times that have left the window are dropped at the
+// next interaction, so that compared times are at most a window and a pause apart.
 type store struct {
-	window int // times a session
+	window int // times kept for each session
 	pages  []*[page]session
 	rings  [][]uint32
-	used   int // slots taken so far
+	used   int // number of slots that were ever used
 	unused []slot
 }
 
@@ -41,7 +41,7 @@ func (s *store) ring(id slot) []uint32 {
 	return s.rings[id/page][n : n+s.window]
 }
 
-// take returns a slot that nobody uses.
+// take returns a free slot.
 func (s *store) take() slot {
 	if n := len(s.unused); n > 0 {
 		id := s.unused[n-1]
@@ -56,7 +56,7 @@ func (s *store) take() slot {
 	return slot(s.used - 1)
 }
 
-// free gives a slot back, and nothing of it stays.
+// free frees a slot and clears its contents.
 func (s *store) free(id slot) {
 	*s.at(id) = session{}
 	clear(s.ring(id))
@@ -65,8 +65,8 @@ func (s *store) free(id slot) {
 
 func milliseconds(d time.Duration) uint32 { return uint32(d.Milliseconds()) }
 
-// add puts a time into the ring of a session, in place of the oldest if it is full, and returns how many the window
-// that ends then has. The window is as long as it says: what is exactly as old is not in it.
+// add puts a time into the ring of a session, over the oldest if it is full, and returns how many are within the window
+// that ends now. A time exactly as old as the window is outside.
 func (s *store) add(id slot, at, window time.Duration) int {
 	one, ring := s.at(id), s.ring(id)
 	now := milliseconds(at)
@@ -79,7 +79,7 @@ func (s *store) add(id slot, at, window time.Duration) int {
 	return int(one.times)
 }
 
-// times are those of a session that lie within the window that ends at that time, oldest first.
+// times returns the times of a session within the window that ends at that time, oldest first.
 func (s *store) times(id slot, at, window time.Duration) []time.Duration {
 	one, ring, now := s.at(id), s.ring(id), milliseconds(at)
 	var out []time.Duration
@@ -91,7 +91,7 @@ func (s *store) times(id slot, at, window time.Duration) []time.Duration {
 	return out
 }
 
-// nth is where the nth time in use stands.
+// nth is the position of the nth used time.
 func (s *store) nth(one *session, n int) int {
 	return (int(one.next) - int(one.times) + n + s.window) % s.window
 }

@@ -11,34 +11,35 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Tracker holds sessions. It is safe for concurrent use.
+// Tracker keeps the sessions. It is safe for concurrent use.
 type Tracker struct {
 	config Config
 	secret [32]byte
 
-	given atomic.Uint64 // reminders: who waits for one looks at this first
+	given atomic.Uint64 // number of reminders, which callers read without a lock
 
 	mu       sync.Mutex
-	epoch    time.Time     // what times are counted from
-	now      time.Duration // the latest that was passed in: time does not go back
+	epoch    time.Time     // zero of the internal times
+	now      time.Duration // the latest time that was passed: it never goes back
 	index    map[digest]slot
 	sessions store
-	oldest   slot // by last interaction
+	oldest   slot // ends of the list in the order of the last interaction
 	newest   slot
-	agents   map[[2]string]int32 // database and agent → the number of its share
-	shares   []int               // how many sessions an agent's recordings take
-	own      [1 << 16]uint16     // how many sessions users have begun themselves, each at a place by a keyed hash
+	agents   map[[2]string]int32 // database and agent → index of its share
+	shares   []int               // number of sessions of each agent
+	own      [1 << 16]uint16     // number of sessions that users have begun themselves, in counters that a keyed hash of the user selects
 	counts   Counts
 }
 
-// digest stands for a [Key]. It is keyed with a secret of the process, so that nobody can look for ids that collide.
+// digest identifies a [Key]. It is keyed with a secret of the process, so that nobody can construct collisions.
 type digest [16]byte
 
-// mostOwn: so many sessions at a time may be begun with a user's own token. Nobody talks in so many channels within an
-// hour; who only says so takes nobody else's room, but of those few who count at the same place.
+// mostOwn is how many sessions may be begun with a user's own token. Nobody talks in as many channels; a user who
+// invents channels only takes room from the few users with the same counter.
 const mostOwn = 1000
 
-// agentShare: an agent's recordings may take this part of the room, so that none crowds out the application's.
+// agentShare: an agent's sessions may take one in agentShare of the room, so that agents cannot crowd out the
+// application.
 const agentShare = 10
 
 // New makes an empty tracker.
@@ -55,9 +56,9 @@ func (t *Tracker) empty() {
 	t.index, t.sessions, t.oldest, t.newest = map[digest]slot{}, store{window: t.config.Messages}, noSlot, noSlot
 }
 
-// Track records an interaction, and returns the reminder if it is due now, else "". A channel whose type is not [API],
-// as channelType or else its id says, is not tracked. The errors are PC422 for ids that are none, and 53400 where there
-// is no room for another session: then nothing was recorded.
+// Track records an interaction, and returns the reminder if it is due now, else "". A channel whose type, by
+// channelType or its id, is not [API] is not tracked. The errors are PC422 for invalid ids, and 53400 if there is no
+// room for another session: then nothing was recorded.
 func (t *Tracker) Track(now time.Time, k Key, channelType string) (string, error) {
 	if err := k.check(); err != nil {
 		return "", err
@@ -111,8 +112,8 @@ func (t *Tracker) interact(id slot, at time.Duration) string {
 	return t.config.text(messages)
 }
 
-// begin makes a session if there is room. One whose pause was long enough for its next interaction to begin a new one
-// makes room; no other does.
+// begin makes a session if there is room. Only a session that has been idle so long that its next interaction would
+// begin a new one makes room.
 func (t *Tracker) begin(d digest, k Key, at time.Duration) (slot, bool) {
 	by, user := t.share(k), uint16(0)
 	if k.Self {
@@ -143,7 +144,7 @@ func (t *Tracker) begin(d digest, k Key, at time.Duration) (slot, bool) {
 	return id, true
 }
 
-// share numbers the agents that record; there are as many as the configuration has.
+// share returns the index of the agent that records; there are as many agents as the configuration has.
 func (t *Tracker) share(k Key) int32 {
 	if k.By == "" {
 		return -1
@@ -159,7 +160,7 @@ func (t *Tracker) share(k Key) int32 {
 
 func full() error {
 	return sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit, "there is no room for another session of interactions").
-		WithHint("The interaction was not counted. Sessions that are under way are kept; a new one has room when " +
+		WithHint("The interaction was not counted. Active sessions are kept; there is room for a new one when " +
 			"others have ended, or with a larger air.sessions.")
 }
 
@@ -196,11 +197,11 @@ func (t *Tracker) End(now time.Time, k Key) bool {
 	return ok
 }
 
-// RemindersGiven numbers the reminders so far. It takes no lock.
+// RemindersGiven returns the number of reminders so far, without a lock.
 func (t *Tracker) RemindersGiven() uint64 { return t.given.Load() }
 
-// Due returns the reminder that a session got, and when the session began, which tells it from the one before it; "" if
-// it got none, or its pause has been so long that it is over.
+// Due returns the reminder that a session got, and when the session began, which distinguishes it from an earlier one;
+// "" if it got none, or the session is over.
 func (t *Tracker) Due(now time.Time, k Key) (reminder string, session time.Time) {
 	d := t.digest(k)
 	t.mu.Lock()
@@ -217,7 +218,8 @@ func (t *Tracker) Due(now time.Time, k Key) (reminder string, session time.Time)
 	return t.config.text(int(s.figure)), t.epoch.Add(s.started)
 }
 
-// Clean forgets what has been idle for long. It is called from time to time, so that nothing stays because nobody comes.
+// Clean removes sessions that have been idle for long. It is called from time to time, so that they do not stay if
+// nobody calls.
 func (t *Tracker) Clean(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -236,7 +238,7 @@ func (t *Tracker) Counts(now time.Time) Counts {
 	return c
 }
 
-// advance takes over the time.
+// advance sets the present time.
 func (t *Tracker) advance(now time.Time) time.Duration {
 	if t.epoch.IsZero() {
 		t.epoch = now
@@ -245,7 +247,7 @@ func (t *Tracker) advance(now time.Time) time.Duration {
 	return t.now
 }
 
-// forget removes the sessions that have been idle for at least that long; at Idle itself a session still counts.
+// forget removes the sessions that have been idle for longer than that; at exactly Idle a session is still active.
 func (t *Tracker) forget(idle time.Duration) {
 	for t.oldest != noSlot {
 		pause := t.now - t.sessions.at(t.oldest).last
@@ -272,7 +274,7 @@ func (t *Tracker) remove(id slot) {
 	t.sessions.free(id)
 }
 
-// link puts a session behind all others: it is the last that was heard of.
+// link puts a session at the end of the list: it had the last interaction.
 func (t *Tracker) link(id slot) {
 	s := t.sessions.at(id)
 	s.older, s.newer = t.newest, noSlot
@@ -298,7 +300,7 @@ func (t *Tracker) unlink(id slot) {
 	}
 }
 
-// digest is made of the secret and each part with its length in front.
+// digest is made of the secret and each part with its length.
 func (t *Tracker) digest(k Key) digest {
 	b := make([]byte, 0, 256)
 	b = append(b, t.secret[:]...)

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Categories and purposes are trees: research/medical is below research. Who consents to a node consents to all below it;
-// no node implies one beside or above it.
+// Categories and purposes are trees: research/medical is below research. Consent to a node includes all nodes below it,
+// and none beside or above it.
 
 var pathPattern = regexp.MustCompile(`^[A-Za-z0-9_.:-]+(/[A-Za-z0-9_.:-]+)*$`)
 
 const longestPath = 200
 
-// Covers tells whether a list of granted paths covers the wanted one: it, or one above it, is in the list.
+// Covers reports whether a list of granted paths covers the wanted one: whether it, or a path above it, is in the list.
 func Covers(granted []string, wanted string) bool {
 	for _, p := range Above(wanted) {
 		if slices.Contains(granted, p) {
@@ -23,7 +23,7 @@ func Covers(granted []string, wanted string) bool {
 	return false
 }
 
-// Above returns the path and those above it, nearest first: what a grant must list one of.
+// Above returns the path and those above it, nearest first. A grant must list one of them.
 func Above(p string) []string {
 	out := []string{p}
 	for {
@@ -36,7 +36,7 @@ func Above(p string) []string {
 	}
 }
 
-// coversAll tells whether everything in wanted is covered.
+// coversAll reports whether all wanted paths are covered.
 func coversAll(granted, wanted []string) bool {
 	return !slices.ContainsFunc(wanted, func(w string) bool { return !Covers(granted, w) })
 }
@@ -54,7 +54,7 @@ func checkPaths(what string, paths []string) error {
 	return nil
 }
 
-// sortedUnique sorts and drops doubles; an empty list is not nil.
+// sortedUnique sorts and removes duplicates; an empty list is not nil.
 func sortedUnique(paths []string) []string {
 	out := append([]string{}, paths...)
 	slices.Sort(out)

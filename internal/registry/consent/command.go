@@ -13,15 +13,15 @@ type Action string
 
 // The actions.
 const (
-	Grant             Action = "grant"      // give, modify or renew; PARTNERED asks
-	Revoke            Action = "revoke"     // withdraw, by the subject or a guardian; revoke, by the controller or the system
-	Refuse            Action = "refuse"     // the subject says no
-	Upgrade           Action = "upgrade"    // ask for a partnership
-	Degrade           Action = "degrade"    // to TEMPORARY or ANONYMOUS
-	DecidePartnership Action = "decide"     // whether it comes about
-	Interact          Action = "interact"   // the subject has done something
-	Expire            Action = "expire"     // record that the clock has ended it
-	Lapse             Action = "lapse"      // record that nobody decided in time
+	Grant             Action = "grant"      // give, modify or renew; with PARTNERED a request
+	Revoke            Action = "revoke"     // withdraw (subject, guardian) or revoke (controller, system)
+	Refuse            Action = "refuse"     // record that the subject has refused
+	Upgrade           Action = "upgrade"    // request a partnership
+	Degrade           Action = "degrade"    // change to TEMPORARY or ANONYMOUS
+	DecidePartnership Action = "decide"     // approve, decline or defer a partnership
+	Interact          Action = "interact"   // record an interaction of the subject
+	Expire            Action = "expire"     // record that a consent has expired
+	Lapse             Action = "lapse"      // record that a request has lapsed
 	Warn              Action = "warn"       // record that the subject was warned
 	Deleted           Action = "deleted"    // record that data were deleted
 	Anonymised        Action = "anonymised" // record that data were anonymised
@@ -31,10 +31,10 @@ const (
 	Erase             Action = "erase"      // forget the subject
 )
 
-// Decision is what the agent's side says about a partnership.
+// Decision is the decision of the agent's side about a partnership.
 type Decision string
 
-// The decisions, by the seed's names.
+// The decisions, by the names of the consent protocol.
 const (
 	TaskComplete Decision = "TASK_COMPLETE"
 	Reject       Decision = "REJECT"
@@ -47,23 +47,24 @@ type Command struct {
 	Subject    string
 	Grantee    string // "": Everybody
 	Scope      string // "": Everything
-	Stream     Stream // of Grant and Degrade
+	Stream     Stream // for Grant and Degrade
 	Categories []string
 	Purposes   []string
-	For        time.Duration // of a grant without stream; 0: it does not expire
+	For        time.Duration // for a grant without a stream; 0: it does not expire
 	Decision   Decision
-	Guardian   string // of Appoint and Dismiss
+	Guardian   string // for Appoint and Dismiss
 
 	By       Party
 	Via      string
 	Reason   string
 	Evidence string
 
-	// Request is a key of the caller's choice: a command sent again with the same key is done once. "": none.
+	// Request is a key of the caller's choice: a command that is repeated with the same key is carried out once. "":
+	// none.
 	Request string
 }
 
-// Key of the consent that the command is about.
+// Key is the key of the consent that the command is about.
 func (c Command) Key() Key {
 	k := Key{c.Subject, c.Grantee, c.Scope}
 	if k.Grantee == "" {
@@ -75,7 +76,7 @@ func (c Command) Key() Key {
 	return k
 }
 
-// The longest that is taken.
+// Limits of ids and texts, in bytes.
 const (
 	longestID   = 512
 	longestText = 10_000
@@ -83,7 +84,7 @@ const (
 
 var scopePattern = regexp.MustCompile(`^(table|row|ctx):.`)
 
-// Check refuses what could not be meant, whatever holds. Ids are data: quotes, braces and spaces are as good as letters.
+// Check refuses commands that cannot be meant, in whatever state. Ids are data: quotes, braces and spaces are allowed.
 func (c Command) Check() error {
 	k := c.Key()
 	for _, id := range []struct{ what, value string }{{"subject", k.Subject}, {"grantee", k.Grantee}, {"scope", k.Scope}} {
@@ -109,7 +110,7 @@ func (c Command) Check() error {
 	case c.For < 0:
 		return invalid("a consent cannot last less than no time")
 	case c.For > 100*365*day:
-		return invalid("a consent of more than 100 years is one that does not expire: leave the duration out")
+		return invalid("a consent cannot last more than 100 years: leave the duration out if it does not expire")
 	}
 	for _, text := range []struct{ what, value string }{
 		{"reason", c.Reason}, {"evidence", c.Evidence}, {"key of the request", c.Request}, {"channel", c.Via}} {

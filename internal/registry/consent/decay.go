@@ -2,7 +2,7 @@ package consent
 
 import "time"
 
-// Decay is how far the data of somebody who left a relationship have gone on their way to anonymity.
+// Decay is how far older data of a subject who has left a relationship have been anonymised.
 type Decay string
 
 // The steps, by full days since DecayFrom.
@@ -55,7 +55,7 @@ func (c Consent) Decay(at time.Time) Decay {
 	}
 }
 
-// stopDecay remembers how far the data have gone: what was removed stays removed.
+// stopDecay stores how far the data have decayed: removed data stay removed.
 func (c *Consent) stopDecay(now time.Time) {
 	switch {
 	case !c.DecayFrom.IsZero():
@@ -66,7 +66,7 @@ func (c *Consent) stopDecay(now time.Time) {
 	c.DecayFrom = time.Time{}
 }
 
-// decayed joins two countdowns into one that has gone as far as either: rather too much is hidden than too little.
+// decayed merges two countdowns into one that is as far as either: it hides rather too much than too little.
 func (c *Consent) decayed(before time.Time, days int) {
 	if before.After(c.DecayedBefore) {
 		c.DecayedBefore = before

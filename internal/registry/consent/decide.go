@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// Situation is what was recorded before a command.
+// Situation is the state before a command.
 type Situation struct {
 	Consent  *Consent // nil: nothing was recorded for the command's key
-	Guardian bool     // the command's party is a guardian of the subject; for Appoint and Dismiss, whom it names is
-	Asker    Party    // who asked for the partnership that is pending
+	Guardian bool     // the command's party is a guardian of the subject; with Appoint and Dismiss, the named one is
+	Asker    Party    // who asked for the pending partnership
 }
 
-// Step is a record to be made.
+// Step is a record to make.
 type Step struct {
 	Event   Event
 	Consent Consent
-	By      Party // the system's, where the clock did it
+	By      Party // the system, for steps of the clock
 }
 
-// Decide returns the records that a command makes, in order; none if what it wants is so already. Erase is about all of a
-// subject's consents: the store calls Decide for each with Revoke and then records the erasure.
+// Decide returns the records that a command makes, in order; none if nothing has to change. Erase concerns all consents
+// of a subject: the store calls Decide with Revoke for each and then records the erasure.
 func Decide(s Settings, now time.Time, before Situation, c Command) ([]Step, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func Decide(s Settings, now time.Time, before Situation, c Command) ([]Step, err
 	return d.steps, nil
 }
 
-// decision is a command on its way to steps.
+// decision carries out a command in steps.
 type decision struct {
 	Settings
 	now      time.Time
@@ -46,7 +46,7 @@ type decision struct {
 	guardian bool
 
 	recorded bool    // there is a record
-	current  Consent // what holds by now
+	current  Consent // the consent after the steps so far
 	steps    []Step
 }
 
@@ -58,7 +58,7 @@ func (d *decision) run() error {
 	switch c.Do {
 	case Appoint, Dismiss:
 		return d.guardians()
-	case Report: // changes nothing, what the clock has done included
+	case Report: // changes nothing, and records no expiry either
 	case DecidePartnership, Lapse:
 		d.expire()
 	case Expire:
@@ -116,7 +116,7 @@ var rolesByAction = map[Action][]Role{
 	Erase:             {RoleSubject, RoleGuardian, RoleController, RoleSystem},
 }
 
-// CheckRole refuses parties that may not make the change whatever holds.
+// CheckRole refuses parties that may not make the change in any situation.
 func CheckRole(c Command) error {
 	roles, ok := rolesByAction[c.Do]
 	switch {
@@ -146,7 +146,7 @@ func (d *decision) allowed() error {
 	return nil
 }
 
-// step records what d.at is now.
+// step adds a record of the current consent.
 func (d *decision) step(e Event) {
 	by := d.command.By
 	switch e {
@@ -160,7 +160,7 @@ func (d *decision) step(e Event) {
 	d.steps = append(d.steps, Step{e, clone(d.current), by})
 }
 
-// relationship tells whether the key is one of streams.
+// relationship reports whether the key is one of streams.
 func (d *decision) relationship() bool {
 	return d.current.Grantee == Everybody && d.current.Scope == Everything
 }
@@ -174,7 +174,7 @@ func (d *decision) give(s Stream, categories, purposes []string) {
 	}
 }
 
-// end leaves nothing in force.
+// end ends the consent.
 func (d *decision) end(s State, at time.Time) {
 	if d.current.Stream != "" && (d.current.State == Given || !d.current.VoidBefore.IsZero()) && at.After(d.current.VoidBefore) {
 		d.current.VoidBefore = at

@@ -2,8 +2,8 @@ package consent
 
 import "time"
 
-// degrade goes to a stream that shows less, at once and without the other side. What was a partnership's and is not of
-// TEMPORARY goes; what turns ANONYMOUS begins to decay.
+// degrade changes to a stream that shows less, at once and without the other side. Categories of a partnership that
+// TEMPORARY does not have end; data of a consent that becomes ANONYMOUS begin to decay.
 func (d *decision) degrade() error {
 	c := d.command
 	switch {
@@ -12,7 +12,7 @@ func (d *decision) degrade() error {
 	case d.current.State == Expired:
 		return expired("the consent has expired")
 	case d.current.State != Given:
-		return invalid("there is no consent in force: it is %s", d.current.State)
+		return invalid("there is no active consent: it is %s", d.current.State)
 	case d.current.Stream == "":
 		return mixed()
 	case c.Stream != Temporary && c.Stream != Anonymous:

@@ -1,8 +1,8 @@
-// Package consent is what consent is and how it changes: subjects, purposes, categories, streams, the bilateral
-// partnership, guardians and decay, as pure functions of what was recorded, what is asked, the settings and the time.
+// Package consent has the rules of consent: subjects, purposes, categories, streams, the bilateral partnership,
+// guardians and decay, as pure functions of the records, the command, the settings and the time.
 //
-// Guarantee: [Decide] returns the records of a change that the rules allow, or one of the errors of this package, and
-// never touches what it was given. What it returns covers no more categories than the stream allows; only an agreement of
-// both sides makes a partnership; only the subject's own interaction renews a consent; a withdrawal is never refused.
-// Package consent/registry keeps the records. Nothing here does I/O, and no clock is read.
+// Guarantee: [Decide] returns the records of an allowed change, or one of the errors of this package, and never changes
+// its arguments. The records cover no more categories than the stream allows; only an agreement of both sides makes a
+// partnership; only the subject's own interaction renews a consent; a withdrawal is never refused. Package registry
+// stores the records. This package does no I/O and reads no clock.
 package consent

@@ -6,10 +6,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// The errors of consent. Each wraps a *sqlstate.Error, and each has the name under which HTTP, MCP and the command line
-// show it. Their texts name no person.
+// The errors of consent. Each wraps a *sqlstate.Error, and has the name by which HTTP, MCP and the command line show
+// it. Their texts name no person.
 
-// Named is an error with the name that faces show.
+// Named is an error with a name that callers can test.
 type Named interface {
 	error
 	Name() string
@@ -28,10 +28,10 @@ func newBaseError(code sqlstate.Code, format string, args []any) baseError {
 // NotFoundError: there is no consent of this subject.
 type NotFoundError struct{ baseError }
 
-// Name is the seed's.
+// Name implements Named.
 func (*NotFoundError) Name() string { return "ConsentNotFoundError" }
 
-// ValidationError: the change is not one that can be made from where the consent stands, or it makes no sense.
+// ValidationError: the change is not possible in the present state, or it makes no sense.
 type ValidationError struct {
 	baseError
 
@@ -47,25 +47,25 @@ func (e *ValidationError) hint(format string, args ...any) *ValidationError {
 	return e
 }
 
-// ExpiredError: the consent, or what was asked, has expired.
+// ExpiredError: the consent, or the request for a partnership, has expired.
 type ExpiredError struct{ baseError }
 
 // Name is the seed's.
 func (*ExpiredError) Name() string { return "ConsentExpiredError" }
 
-// ForbiddenError: this party may not make this change.
+// ForbiddenError: the party may not make the change.
 type ForbiddenError struct{ baseError }
 
-// Name for faces.
+// Name implements Named.
 func (*ForbiddenError) Name() string { return "ConsentForbiddenError" }
 
-// ConflictError: a request's key was used before, for something else.
+// ConflictError: the key of a request was used before, for another change.
 type ConflictError struct{ baseError }
 
 // Name for faces.
 func (*ConflictError) Name() string { return "ConsentConflictError" }
 
-// ClockError: the database's clock is behind the last record, so that nobody can say how long a consent would last.
+// ClockError: the database's clock is behind the last record, so that it is not known how long a consent would last.
 type ClockError struct{ baseError }
 
 // Name for faces.
@@ -73,7 +73,7 @@ func (*ClockError) Name() string { return "ConsentClockError" }
 
 func notFound() *NotFoundError {
 	e := &NotFoundError{newBaseError(sqlstate.ConsentNotFound, "there is no consent of this subject", nil)}
-	e.err = e.err.WithHint("Ids match whole, as they were recorded: upper and lower case differ.")
+	e.err = e.err.WithHint("Ids must match completely; upper and lower case differ.")
 	return e
 }
 
@@ -83,7 +83,7 @@ func invalid(format string, args ...any) *ValidationError {
 
 func expired(format string, args ...any) *ExpiredError {
 	e := &ExpiredError{newBaseError(sqlstate.ConsentExpired, format, args)}
-	e.err = e.err.WithHint("The subject can consent anew.")
+	e.err = e.err.WithHint("The subject can consent again.")
 	return e
 }
 
@@ -93,23 +93,23 @@ func forbidden(role Role, format string, args ...any) *ForbiddenError {
 	return e
 }
 
-// NewNotFound is for stores that find no consent.
+// NewNotFound makes the error of a store that finds no consent.
 func NewNotFound() error { return notFound() }
 
-// NewValidation is for faces that are asked for what no command can say.
+// NewValidation makes the error of a request that no command can express.
 func NewValidation(format string, args ...any) error { return invalid(format, args...) }
 
-// NewExpired is for those who look, and find a consent that the clock has ended.
+// NewExpired makes the error of a reader who finds an expired consent.
 func NewExpired(format string, args ...any) error { return expired(format, args...) }
 
-// NewConflict is for stores that find a request's key used for something else.
+// NewConflict makes the error of a key that was used for another change.
 func NewConflict() error {
 	e := &ConflictError{newBaseError(sqlstate.ConsentConflict, "the request's key was used before, for another change", nil)}
 	e.err = e.err.WithHint("Make a new key for each change; send the same key again only to repeat the same change.")
 	return e
 }
 
-// NewClock is for stores whose clock is behind what they have recorded.
+// NewClock makes the error of a store whose clock is behind its records.
 func NewClock() error {
 	e := &ClockError{newBaseError(sqlstate.ConsentClock,
 		"the database's clock is behind the last consent record: nothing is granted", nil)}

@@ -1,6 +1,6 @@
 package consent
 
-// expire records what the clock has done already.
+// expire records an expiry that has happened already.
 func (d *decision) expire() {
 	if d.current.State != Given || d.current.ActiveAt(d.now) {
 		return
@@ -25,13 +25,13 @@ func (d *decision) expired() error {
 	return nil
 }
 
-// warn records that the subject was told of the expiry ahead, once for each.
+// warn records that the subject was warned of an expiry, once for each.
 func (d *decision) warn() error {
 	switch {
 	case !d.recorded:
 		return notFound()
 	case d.current.State != Given || d.current.ExpiresAt.IsZero():
-		return invalid("no expiry is ahead")
+		return invalid("the consent does not expire")
 	case d.now.Before(d.current.ExpiresAt.Add(-d.Warning)):
 		return invalid("it is too early for a warning")
 	case !d.current.WarnedAt.IsZero():
@@ -42,7 +42,7 @@ func (d *decision) warn() error {
 	return nil
 }
 
-// note records what was done with the data, or told of them, without any change of the consent.
+// note records what was done with the data, or reported about them, without a change of the consent.
 func (d *decision) note() error {
 	if !d.recorded {
 		return notFound()
@@ -58,14 +58,14 @@ func (d *decision) note() error {
 	return nil
 }
 
-// guardians are recorded beside consents: whoever is one speaks for the subject until dismissed.
+// guardians appoints or dismisses a guardian, who acts for the subject until dismissed.
 func (d *decision) guardians() error {
 	c := d.command
 	if c.Guardian == "" {
 		return invalid("the guardian is missing")
 	}
 	if c.Guardian == c.Subject || c.Guardian == Everybody {
-		return invalid("a guardian is somebody else than the subject")
+		return invalid("the guardian cannot be the subject")
 	}
 	event, state := EventAppointed, Given
 	switch {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// grant gives, modifies or renews. Of the streams it gives TEMPORARY and ANONYMOUS; PARTNERED is asked for.
+// grant gives, modifies or renews a consent. Of the streams it gives TEMPORARY and ANONYMOUS; PARTNERED is requested.
 func (d *decision) grant() error {
 	c := d.command
 	switch {
@@ -17,7 +17,7 @@ func (d *decision) grant() error {
 		return invalid("a consent with a stream is to everybody and about everything").
 			hint("Leave the stream out to consent to one grantee or scope.")
 	case c.For != 0:
-		return invalid("how long %s lasts is a setting", c.Stream).hint("default_duration_days of the configuration.")
+		return invalid("the duration of %s is a setting", c.Stream).hint("default_duration_days of the configuration.")
 	case c.Stream == Partnered:
 		return d.ask()
 	case d.recorded && d.current.Stream == "":
@@ -48,7 +48,8 @@ func (d *decision) grant() error {
 	return nil
 }
 
-// grantTo is a consent without stream: to a grantee, about a scope, for purposes and categories of the application's own.
+// grantTo is a consent without a stream: to a grantee, about a scope, for purposes and categories of the application's
+// own.
 func (d *decision) grantTo() error {
 	c := d.command
 	if d.recorded && d.current.Stream != "" {
@@ -70,7 +71,7 @@ func (d *decision) grantTo() error {
 	return nil
 }
 
-// purposes of a grant that names none stay as they were.
+// purposes returns those of the command; a grant that names none keeps the present ones.
 func (d *decision) purposes() []string {
 	if len(d.command.Purposes) == 0 && d.current.State == Given {
 		return d.current.Purposes
@@ -85,7 +86,8 @@ func (d *decision) last(duration time.Duration) {
 	}
 }
 
-// renew moves the expiry on, and leaves it where it is already there: a call made twice at one time is one.
+// renew moves the expiry forward. It changes nothing if it is there already: two calls at the same time make one
+// record.
 func (d *decision) renew(duration time.Duration) {
 	to := d.now.Add(duration)
 	if d.current.ExpiresAt.Equal(to) {
@@ -96,7 +98,7 @@ func (d *decision) renew(duration time.Duration) {
 }
 
 func mixed() error {
-	return invalid("a subject's consent to everybody and about everything has a stream or it has none, and keeps to it")
+	return invalid("a subject's consent to everybody about everything keeps having a stream, or none")
 }
 
 func streams() string {

@@ -1,7 +1,7 @@
 package consent
 
-// interact is an interaction of the subject's own. The first gives TEMPORARY, where no consent has to be explicit; so
-// does one after an expiry, which revives nothing. A later one renews TEMPORARY. It never overrides a withdrawal or a
+// interact records an interaction of the subject. The first gives TEMPORARY, unless consent must be explicit; so does
+// one after an expiry, without reviving older data. A later one renews TEMPORARY. It never overrides a withdrawal or a
 // refusal.
 func (d *decision) interact() {
 	if !d.relationship() || d.recorded && d.current.Stream == "" {

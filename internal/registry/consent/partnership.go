@@ -2,7 +2,7 @@ package consent
 
 import "time"
 
-// ask requests a partnership. Whatever consent there is stays as it is until the other side has decided.
+// ask requests a partnership. The present consent stays until the other side has decided.
 func (d *decision) ask() error {
 	if !d.relationship() {
 		return invalid("a partnership is with everybody and about everything").hint("Leave grantee and scope out.")
@@ -18,13 +18,13 @@ func (d *decision) ask() error {
 	case d.current.RequestedCategories != nil && sameSet(d.current.RequestedCategories, categories):
 		return nil
 	case d.current.RequestedCategories != nil:
-		return invalid("a partnership with other categories is asked for and not decided yet").
-			hint("Wait for the decision, or revoke, which takes the question back as well.")
+		return invalid("a partnership with other categories is requested and not decided yet").
+			hint("Wait for the decision, or revoke, which also withdraws the request.")
 	case d.current.State == Given && d.current.Stream == Partnered && coversAll(d.current.Categories, categories):
 		if coversAll(categories, d.current.Categories) {
 			return invalid("the subject is %s already", Partnered)
 		}
-		// Less needs nobody's agreement.
+		// A smaller partnership needs no agreement.
 		d.current.Categories = categories
 		d.step(EventModified)
 		return nil
@@ -38,20 +38,20 @@ func (d *decision) ask() error {
 	return nil
 }
 
-// decide is the agent's side of it.
+// decide is the decision of the agent's side.
 func (d *decision) decide() error {
 	c := d.command
 	switch {
 	case !d.recorded:
 		return notFound()
 	case d.current.RequestedCategories == nil:
-		e := invalid("no partnership is asked for")
+		e := invalid("no partnership is requested")
 		e.NotRequested = true
 		return e
 	case c.By.ID == "":
-		return invalid("a decision names who decides")
+		return invalid("the decision must name who decides")
 	case c.By.ID == d.current.Subject, c.By.ID == d.asker.ID:
-		return forbidden(c.By.Role, "who asks for a partnership does not decide about it")
+		return forbidden(c.By.Role, "a party that asks for a partnership cannot decide about it")
 	case !d.current.Pending(d.now):
 		return expired("nobody has decided about the partnership in time")
 	}
@@ -76,7 +76,7 @@ func (d *decision) decide() error {
 	return nil
 }
 
-// lapse closes a question that nobody has answered in time.
+// lapse closes a request that nobody has answered in time.
 func (d *decision) lapse() {
 	if d.current.RequestedCategories == nil || d.current.Pending(d.now) {
 		return

@@ -1,8 +1,7 @@
 package consent
 
 // revoke ends a consent: withdrawn by the subject or a guardian, revoked by the controller or the system. It is refused
-// only where there is nothing that could be ended, and done once if it is asked for twice. What was asked for is
-// forgotten.
+// only if there is nothing to end; a second call changes nothing. A requested partnership is withdrawn, too.
 func (d *decision) revoke() error {
 	if !d.recorded {
 		return notFound()
@@ -20,11 +19,11 @@ func (d *decision) revoke() error {
 	return nil
 }
 
-// refuse records that the subject was asked and said no.
+// refuse records that the subject was asked and refused.
 func (d *decision) refuse() error {
 	switch d.current.State {
 	case Given:
-		return invalid("what was given is withdrawn, not refused").hint("Revoke it.")
+		return invalid("a consent that was given can be withdrawn, not refused").hint("Revoke it.")
 	case Refused:
 		return nil
 	}

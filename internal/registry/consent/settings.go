@@ -2,15 +2,15 @@ package consent
 
 import "time"
 
-// Settings are the durations and switches. The zero value of a duration is its default.
+// Settings are durations and switches. A zero duration is its default.
 type Settings struct {
 	Duration        time.Duration // of TEMPORARY; 0: DefaultDuration
 	Warning         time.Duration // before expiry; 0: DefaultWarning
 	Review          time.Duration // of a partnership; 0: DefaultReview
-	NoRenewal       bool          // an interaction renews nothing
-	RequireExplicit bool          // an interaction gives nothing
-	NoDecay         bool          // what turns ANONYMOUS is anonymous at once
-	Controller      string        // who answers for the data
+	NoRenewal       bool          // interactions renew nothing
+	RequireExplicit bool          // interactions give nothing
+	NoDecay         bool          // data of a consent that becomes ANONYMOUS are anonymous at once
+	Controller      string        // the data controller
 }
 
 const day = 24 * time.Hour

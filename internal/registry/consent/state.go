@@ -1,6 +1,6 @@
 package consent
 
-// State is where a consent stands, in the words of the W3C's Data Privacy Vocabulary.
+// State is the state of a consent, in the terms of the W3C's Data Privacy Vocabulary.
 type State string
 
 // The states. Only Given is a ground for processing, and only until it expires.
@@ -36,13 +36,13 @@ func (s State) DPV() string {
 	}
 }
 
-// Event is what a record tells.
+// Event is the event of a record.
 type Event string
 
 // The events.
 const (
 	EventGiven      Event = "given"
-	EventRenewed    Event = "renewed"    // the expiry moved on
+	EventRenewed    Event = "renewed"    // the expiry was moved
 	EventModified   Event = "modified"   // other categories or purposes
 	EventDegraded   Event = "degraded"   // to a stream that shows less
 	EventRefused    Event = "refused"    // by the subject

@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// Stream is the kind of relationship that a consent makes. A consent between a subject and one grantee has none.
+// Stream is the kind of a relationship. A consent between a subject and one grantee has none.
 type Stream string
 
 // The streams.
 const (
 	Temporary Stream = "TEMPORARY" // expires unless renewed
-	Partnered Stream = "PARTNERED" // lasts; made by an agreement of both sides
-	Anonymous Stream = "ANONYMOUS" // counts in statistics only; lasts
+	Partnered Stream = "PARTNERED" // does not expire; needs an agreement of both sides
+	Anonymous Stream = "ANONYMOUS" // for statistics only; does not expire
 )
 
 // Streams are all there are.
 var Streams = []Stream{Temporary, Partnered, Anonymous}
 
-// The categories that streams speak of.
+// The categories of streams.
 const (
 	Essential   = "ESSENTIAL"
 	Behavioral  = "BEHAVIORAL"
@@ -26,7 +26,7 @@ const (
 	Statistical = "STATISTICAL"
 )
 
-// Allows are the categories that a consent of the stream may list, with all below them.
+// Allows returns the categories that a consent of the stream may list, with all below them.
 func (s Stream) Allows() []string {
 	switch s {
 	case Temporary:
@@ -42,7 +42,7 @@ func (s Stream) Allows() []string {
 
 func (s Stream) known() bool { return slices.Contains(Streams, s) }
 
-// checkCategories returns the categories to record: those asked for, or all of the stream's.
+// checkCategories returns the categories to record: the requested ones, or all of the stream's.
 func (s Stream) checkCategories(asked []string) ([]string, error) {
 	if len(asked) == 0 {
 		return s.Allows(), nil

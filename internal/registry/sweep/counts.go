@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/metrics"
 )
 
-// Counts are what is counted of a registry, at this moment, by the registry's clock.
+// Counts returns the figures of a registry at this moment, by its clock.
 func (s *Sweeper) Counts(ctx context.Context) (metrics.Consent, error) {
 	out := metrics.Consent{Streams: map[string]int{}}
 	conn, err := s.connect(ctx)
@@ -41,7 +41,7 @@ func (s *Sweeper) Counts(ctx context.Context) (metrics.Consent, error) {
 	}); err != nil {
 		return out, dbError("count consents", err)
 	}
-	// A consent expires at its instant, whether or not somebody has recorded it since.
+	// A consent expires at its time, whether or not that is recorded yet.
 	err = tx.QueryRow(ctx, `SELECT
 		(SELECT count(*)::int4 FROM pgconsent.consent_record WHERE event = 'approved'),
 		(SELECT count(*)::int4 FROM pgconsent.consent_record WHERE event = 'rejected'),
@@ -58,7 +58,7 @@ func (s *Sweeper) Counts(ctx context.Context) (metrics.Consent, error) {
 	return out, err
 }
 
-// lag is how long the oldest change has waited by which something has to go; 0: none waits.
+// lag is how long the oldest change has waited because of which rows must be removed; 0: none waits.
 func lag(ctx context.Context, tx interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }, now time.Time) (seconds float64, err error) {

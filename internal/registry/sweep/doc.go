@@ -1,10 +1,10 @@
-// Package sweep does the clock's work on a database: it records consents that have expired and questions that lapsed,
-// warns of expiries ahead, deletes rows whose subject's consent has ended, makes anonymous what has decayed, and
-// delivers what users are to be told.
+// Package sweep does the clock's work on a database: it records expired consents and lapsed requests, warns of coming
+// expiries, deletes rows whose subject's consent has ended, anonymises decayed rows, and delivers messages to users.
 //
-// Guarantee: nothing goes that agents could see. What is deleted is what the policy's lifecycles and the registry say
-// at that moment; the registry's writers wait meanwhile, so that a renewal comes before, and saves the rows, or after,
-// and is a new consent. One sweeper runs at a time. One that was killed left nothing half done: the next goes on.
+// Guarantee: only rows are removed that agents do not see any more. What is deleted follows from the policy's
+// lifecycles and the registry at that moment. Writers of the registry wait meanwhile: a renewal comes before, and saves
+// the rows, or after, and is a new consent. One sweeper runs at a time. An interrupted sweep leaves consistent data,
+// and the next continues.
 //
-// Expiry and withdrawal do not wait for it: they hide rows by themselves.
+// Expiry and withdrawal do not depend on it: they hide rows at once.
 package sweep

@@ -20,30 +20,30 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry"
 )
 
-// Outbox delivers to a webhook what users are to be told: each message at least once, in spite of crashes, and again with
-// the same id until the receiver says 2xx. Registry, URL and Secret are required.
+// Outbox delivers messages to users to a webhook: each at least once, also after a crash, and again with the same id
+// until the receiver answers with 2xx. Registry, URL and Secret are required.
 type Outbox struct {
 	Registry *registry.Registry
 	URL      string
-	Secret   []byte        // of the signature
+	Secret   []byte        // key of the signature
 	Timeout  time.Duration // of one request; 0: 10 s
 	Log      *slog.Logger  // nil: none
 
-	base http.RoundTripper // tests
+	base http.RoundTripper // for tests
 }
 
 // The headers of a message. The signature is "v1=" and the hexadecimal HMAC-SHA-256, under the secret, of the
-// timestamp, a dot, and the body: a receiver that checks both knows who sent it, and that it is not an old one sent
-// again.
+// timestamp, a dot and the body: a receiver that checks both knows the sender, and that it is no replay of an old
+// message.
 const (
 	HeaderID        = "Pgconsent-Id"
 	HeaderTimestamp = "Pgconsent-Timestamp"
 	HeaderSignature = "Pgconsent-Signature"
 )
 
-// Message is the body. It says what changed, and nothing of anybody's data.
+// Message is the body. It says what has changed, and nothing of anybody's data.
 type Message struct {
-	ID         string     `json:"id"`     // of the message: one that comes again has the same
+	ID         string     `json:"id"`     // id of the message: a repeated one has the same
 	Record     int64      `json:"record"` // number of the record in the registry
 	Time       time.Time  `json:"time"`   // of the record
 	Subject    string     `json:"subject"`
@@ -56,7 +56,7 @@ type Message struct {
 	attempts int
 }
 
-// Sign is the value of the header.
+// Sign returns the value of the signature header.
 func Sign(secret []byte, timestamp string, body []byte) string {
 	h := hmac.New(sha256.New, secret)
 	h.Write([]byte(timestamp + "."))
@@ -64,22 +64,22 @@ func Sign(secret []byte, timestamp string, body []byte) string {
 	return "v1=" + hex.EncodeToString(h.Sum(nil))
 }
 
-// A message is taken for a time before it is sent: whoever dies with it leaves it to the next after that. The wait
-// doubles with each attempt. One is taken at a time: those behind one that is not answered would be due again before it
-// was their turn.
+// A message is claimed for some time before it is sent: if the process dies, another one sends it after that. The wait
+// doubles with each attempt. One message is claimed at a time: the others would be due again before their turn if one
+// is not answered.
 const (
 	firstWait     = 30 * time.Second
 	longestWait   = 6 * time.Hour
-	maxUnanswered = 3 // messages in a row that nobody answers: the others wait for the next delivery
+	maxUnanswered = 3 // after so many unanswered messages in a row the others wait for the next delivery
 )
 
-// The reasons for which a receiver has said nothing.
+// Reasons why a receiver has not answered.
 const (
 	noAnswer     = "no answer in time"
 	noConnection = "no connection"
 )
 
-// wait before a message is sent again, after so many attempts.
+// wait is the time before a message is sent again, after so many attempts.
 func wait(attempts int) time.Duration {
 	if attempts > 10 {
 		return longestWait
@@ -87,10 +87,11 @@ func wait(attempts int) time.Duration {
 	return min(firstWait<<max(attempts-1, 0), longestWait)
 }
 
-// Delivery counts what Deliver did.
+// Delivery counts the messages of a call of Deliver.
 type Delivery struct{ Sent, Failed int }
 
-// Deliver sends what is due. Several may run side by side: each takes other messages. An error is one of the database.
+// Deliver sends the due messages. Several processes may deliver at the same time, each other messages. An error is one
+// of the database.
 func (o *Outbox) Deliver(ctx context.Context) (Delivery, error) {
 	var out Delivery
 	c := o.Registry.Connect.Copy()
@@ -113,7 +114,7 @@ func (o *Outbox) Deliver(ctx context.Context) (Delivery, error) {
 		}
 		why := o.send(ctx, *m)
 		if ctx.Err() != nil {
-			return out, ctx.Err() // it is taken, and comes again
+			return out, ctx.Err() // it stays claimed, and is due again later
 		}
 		if why == noAnswer || why == noConnection {
 			silent++
@@ -132,13 +133,13 @@ func (o *Outbox) Deliver(ctx context.Context) (Delivery, error) {
 			_, err = conn.Exec(ctx, "UPDATE pgconsent.outbox SET error = $2 WHERE id = $1::text::uuid", m.ID, why)
 		}
 		if err != nil {
-			return out, dbError("take a message off", err)
+			return out, dbError("note a delivery", err)
 		}
 	}
 	return out, ctx.Err()
 }
 
-// take claims a message, nil if none is due, and says when it is due again if nobody takes it off.
+// take claims a message, nil if none is due, and sets when it is due again.
 func (o *Outbox) take(ctx context.Context, conn *pgx.Conn) (*Message, error) {
 	var m Message
 	err := conn.QueryRow(ctx, `
@@ -160,7 +161,7 @@ func (o *Outbox) take(ctx context.Context, conn *pgx.Conn) (*Message, error) {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%d seconds", int64(d/time.Second)) }
 
-// send posts one message and returns why it did not arrive, without anything that the receiver said: "" if it did.
+// send posts one message and returns why it did not arrive, without anything of the receiver's answer: "" if it did.
 func (o *Outbox) send(ctx context.Context, m Message) string {
 	timeout := o.Timeout
 	if timeout == 0 {
@@ -202,7 +203,7 @@ func (o *Outbox) send(ctx context.Context, m Message) string {
 	return ""
 }
 
-// client follows no redirect: it would carry a message, signed, to whom nobody has named.
+// client follows no redirects: they would send a signed message to an address that is not configured.
 func (o *Outbox) client() *http.Client {
 	return &http.Client{Transport: o.base, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// RunEvery sweeps, and delivers messages, until ctx ends: after each period, and soon after something was withdrawn.
-// Several proxies may do so on one database; one of them is at work at a time. told is told of each sweep and of each
-// delivery, one after the other. No receiver of messages keeps the sweeper waiting.
+// RunEvery sweeps and delivers messages until ctx ends: once each period, and soon after a withdrawal. Several proxies
+// may do so on one database, of which one sweeps at a time. told is called after each sweep and each delivery, one call
+// at a time. A slow receiver of messages does not delay the sweeper.
 func (s *Sweeper) RunEvery(ctx context.Context, period time.Duration, o *Outbox, told func(Report, Delivery, error)) {
 	const look, patience = 10 * time.Second, 5 * time.Minute
 	pause := min(look, max(period/4, time.Second))
@@ -22,7 +22,7 @@ func (s *Sweeper) RunEvery(ctx context.Context, period time.Duration, o *Outbox,
 	}
 	var wait sync.WaitGroup
 	defer wait.Wait()
-	swept := make(chan struct{}, 1) // there may be messages
+	swept := make(chan struct{}, 1) // a sweep may have queued messages
 	if o != nil {
 		wait.Go(func() {
 			for ctx.Err() == nil {
@@ -36,7 +36,7 @@ func (s *Sweeper) RunEvery(ctx context.Context, period time.Duration, o *Outbox,
 			}
 		})
 	}
-	var held time.Time // after a failure
+	var held time.Time // no sweep before this time, after a failure
 	for ctx.Err() == nil {
 		var report Report
 		due, err := s.due(ctx, period)
@@ -58,8 +58,8 @@ func (s *Sweeper) RunEvery(ctx context.Context, period time.Duration, o *Outbox,
 	}
 }
 
-// due tells whether the period is over, or something waits. A last sweep that is still to come, or that came further
-// than the records, was none.
+// due reports whether the period is over or rows wait for the sweeper. A last sweep in the future, or beyond the last
+// record, does not count.
 func (s *Sweeper) due(ctx context.Context, period time.Duration) (bool, error) {
 	conn, err := s.connect(ctx)
 	if err != nil {

@@ -21,22 +21,22 @@ import (
 type Sweeper struct {
 	Registry *registry.Registry
 	Log      *slog.Logger                     // nil: none
-	Batch    int                              // rows of a table that one transaction deletes or changes; 0: 1000
-	Progress func(stage string, done, of int) // nil: nobody is told
+	Batch    int                              // number of rows that one transaction deletes or changes; 0: 1000
+	Progress func(stage string, done, of int) // may be nil
 
-	between func() // tests stop it between two transactions
+	between func() // for tests, called between two transactions
 }
 
-// Report is what a sweep did, or would do.
+// Report is what a sweep did or would do.
 type Report struct {
 	DryRun   bool           `json:"dry_run"`
-	Busy     bool           `json:"busy"`     // another sweeper was at work: nothing was done
+	Busy     bool           `json:"busy"`     // another sweeper was running: nothing was done
 	Recorded map[string]int `json:"recorded"` // expired, lapsed, warned
 	Tables   []Table        `json:"tables"`
 	Failures []string       `json:"failures,omitempty"`
 }
 
-// Table is what goes in a table, in rows.
+// Table counts what is removed from a table.
 type Table struct {
 	Table      string `json:"table"`
 	Subjects   int    `json:"subjects"`
@@ -44,17 +44,17 @@ type Table struct {
 	Anonymised int64  `json:"anonymised"`
 }
 
-// lock is the advisory lock of the one sweeper of a database.
+// lock is the advisory lock of a database's sweeper.
 const lock = 7_203_361_906_117_000_001
 
-// dueRows is a subject's rows that have to go.
+// dueRows are a subject's rows that must be removed.
 type dueRows struct {
 	relation, subject, what string
 	rows                    int64
 }
 
-// Run goes through everything once. The error says that it could not begin; what went wrong on the way is in the
-// failures, and is tried again by the next.
+// Run sweeps once. An error means that it could not begin; other problems are in Failures, and the next sweep tries
+// again.
 func (s *Sweeper) Run(ctx context.Context, dryRun bool) (Report, error) {
 	out := Report{DryRun: dryRun, Recorded: map[string]int{}}
 	conn, err := s.connect(ctx)
@@ -73,7 +73,7 @@ func (s *Sweeper) Run(ctx context.Context, dryRun bool) (Report, error) {
 		out.Busy = true
 		return out, nil
 	}
-	// A closed connection may hold the lock for a moment longer, and the next sweep would find somebody at work.
+	// A closed connection can hold the lock for a moment longer, and the next sweep would find it busy.
 	defer func() {
 		unlock, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
@@ -87,7 +87,7 @@ func (s *Sweeper) Run(ctx context.Context, dryRun bool) (Report, error) {
 	if err := s.notes(ctx, conn, &out); err != nil {
 		return out, err
 	}
-	// Erasures of later on are for the next sweep.
+	// Erasures after this are for the next sweep.
 	var erased []string
 	if err := conn.QueryRow(ctx,
 		"SELECT COALESCE(pg_catalog.array_agg(e.subject || ' ' || e.erased_at::text), '{}') FROM "+
@@ -114,7 +114,7 @@ func (s *Sweeper) Run(ctx context.Context, dryRun bool) (Report, error) {
 	return out, nil
 }
 
-// connect makes a connection of its own: its lock goes with it.
+// connect opens a connection of its own: the lock ends with it.
 func (s *Sweeper) connect(ctx context.Context) (*pgx.Conn, error) {
 	c := s.Registry.Connect.Copy()
 	c.RuntimeParams["application_name"] = "pgconsent sweep"
@@ -137,7 +137,7 @@ func (s *Sweeper) progress(stage string, done, of int) {
 	}
 }
 
-// fail notes what did not work. A message of the database may quote a row: its code and its place are told.
+// fail adds a failure. A message of the database may quote a row: only its code and its place are reported.
 func (s *Sweeper) fail(out *Report, what string, err error) {
 	text := what + ": " + err.Error()
 	var pgErr *pgconn.PgError
@@ -175,7 +175,7 @@ func (s *Sweeper) clock(ctx context.Context, out *Report) {
 			_, err := s.Registry.Do(ctx, c)
 			var invalid *consent.ValidationError
 			switch {
-			case errors.As(err, &invalid): // somebody was faster
+			case errors.As(err, &invalid): // another process has recorded it
 				stuck[c.Key()] = true
 			case err != nil:
 				stuck[c.Key()] = true
@@ -196,7 +196,7 @@ func (s *Sweeper) clock(ctx context.Context, out *Report) {
 	}
 }
 
-// notes tells the registry what was done with subjects' data.
+// notes records in the registry what was done with subjects' data.
 func (s *Sweeper) notes(ctx context.Context, conn *pgx.Conn, out *Report) error {
 	made, err := s.Registry.NoteSigner(ctx)
 	if err != nil {
@@ -218,7 +218,7 @@ func (s *Sweeper) notes(ctx context.Context, conn *pgx.Conn, out *Report) error 
 		once, ok := made.Verify(n.subject, n.code)
 		if !ok {
 			s.fail(out, "record that data were "+n.what,
-				errors.New("no sweep has made this note (pgconsent.sweep_note): look who did, and delete it"))
+				errors.New("this note was not made by a sweep (pgconsent.sweep_note): find out who made it, and delete it"))
 			continue
 		}
 		c := consent.Command{Do: consent.Deleted, Subject: n.subject, By: consent.Party{Role: consent.RoleSystem},
@@ -226,7 +226,7 @@ func (s *Sweeper) notes(ctx context.Context, conn *pgx.Conn, out *Report) error 
 		if n.what == "anonymised" {
 			c.Do = consent.Anonymised
 		}
-		// A subject who was erased has no records that could say so.
+		// An erased subject has no records that could have the note.
 		var missing *consent.NotFoundError
 		if _, err := s.Registry.Do(ctx, c); err != nil && !errors.As(err, &missing) {
 			s.fail(out, "record that data were "+n.what, err)
@@ -234,15 +234,16 @@ func (s *Sweeper) notes(ctx context.Context, conn *pgx.Conn, out *Report) error 
 		}
 		s.progress("notes", i+1, len(notes))
 		if _, err := conn.Exec(ctx, "DELETE FROM pgconsent.sweep_note WHERE id = $1::text::uuid", n.id); err != nil {
-			return dbError("take off what was done", err)
+			return dbError("remove a recorded note", err)
 		}
 	}
 	return nil
 }
 
-// find lists what is due; nothing where the policy says nothing of rows' ends.
+// find lists the due rows; none if the policy has no lifecycles.
 //
-// With others, rows that go since they were made from such are among them, each at the first subject with whom it goes.
+// With others, the list includes rows that are removed because they were made from such rows, each with the first
+// subject with whom it goes.
 func (s *Sweeper) find(ctx context.Context, conn *pgx.Conn, others bool) ([]dueRows, error) {
 	var there, derived bool
 	if err := conn.QueryRow(ctx,
@@ -273,7 +274,7 @@ func (s *Sweeper) find(ctx context.Context, conn *pgx.Conn, others bool) ([]dueR
 	return out, nil
 }
 
-// rows deletes and changes what is due, subject by subject, so that what one withdrew is gone in one go.
+// rows deletes and changes the due rows subject by subject, so that all rows of a withdrawal are removed together.
 func (s *Sweeper) rows(ctx context.Context, conn *pgx.Conn, out *Report) error {
 	list, err := s.find(ctx, conn, false)
 	if err != nil {
@@ -302,13 +303,13 @@ func (s *Sweeper) rows(ctx context.Context, conn *pgx.Conn, out *Report) error {
 	return nil
 }
 
-// subject sweeps one table for one subject, in transactions of a bounded size. Its notes have the code.
+// subject sweeps one table for one subject, in transactions of limited size. Its notes have the code.
 func (s *Sweeper) subject(ctx context.Context, conn *pgx.Conn, d dueRows, code string, expected int64, t tableCounts) error {
 	batch := s.Batch
 	if batch <= 0 {
 		batch = 1000
 	}
-	const patience = 3 // transactions in which only what was made from rows went
+	const patience = 3 // transactions in which only derived rows were removed
 	if _, err := conn.Exec(ctx, "SELECT pg_catalog.set_config('pgconsent.sweep', $1, false)", code); err != nil {
 		return err
 	}
@@ -340,22 +341,22 @@ func (s *Sweeper) subject(ctx context.Context, conn *pgx.Conn, d dueRows, code s
 		if s.between != nil {
 			s.between()
 		}
-		// Rows that come meanwhile are few; rows that a trigger puts back would never end.
+		// A few rows may be added meanwhile; rows that a trigger restores would never end.
 		if done > 2*expected+int64(batch) {
-			return errors.New("rows stay as they were: a trigger of the table may undo what is done")
+			return errors.New("rows stay unchanged: a trigger of the table may undo the changes")
 		}
 	}
 }
 
-// tableCounts count what goes.
+// tableCounts counts removed rows by table.
 type tableCounts map[string]*tableCount
 
 type tableCount struct {
 	Table
-	last string // the subject counted last: they come one after the other
+	last string // the last counted subject; subjects come in order
 }
 
-// count adds rows of a subject. Those of which others were made, and which stay, count for nothing.
+// count adds rows of a subject. Rows that stay because only others are made from them do not count.
 func (t tableCounts) count(relation, subject, what string, number int64) {
 	if what == "derived" || number == 0 {
 		return
@@ -384,7 +385,7 @@ func (t tableCounts) sorted() []Table {
 	return out
 }
 
-// look says what a sweep would do now.
+// look reports what a sweep would do now.
 func (s *Sweeper) look(ctx context.Context, conn *pgx.Conn, out *Report) error {
 	warning := s.Registry.Settings.Warning
 	if warning == 0 {
@@ -419,14 +420,14 @@ func (s *Sweeper) look(ctx context.Context, conn *pgx.Conn, out *Report) error {
 	return nil
 }
 
-// dbError words an error of the database, without what it quotes.
+// dbError describes an error of the database, without anything that it quotes.
 func dbError(what string, err error) error {
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) {
 		switch pgErr.Code {
 		case "3F000", "42P01", "42883", "42704":
 			return sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonConsent,
-				"this database has nothing to sweep with").WithHint("Run pgconsent migrate.").WithCause(err)
+				"the database lacks the functions of the sweeper").WithHint("Run pgconsent migrate.").WithCause(err)
 		case "42501":
 			return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonConsent, "the control role may not %s",
 				what).WithHint("Run pgconsent migrate, which gives it the rights.").WithCause(err)

@@ -1,8 +1,8 @@
-// Package pgchain keeps a chain of the audit in PostgreSQL: in pgconsent.audit_record, a line for each record.
+// Package pgchain stores a chain of the audit in PostgreSQL, in pgconsent.audit_record, a row for each record.
 //
-// Guarantee: what [Store.Append] has returned nil for is committed, as durable as the server makes a commit. Each call
-// ends within some seconds, whatever the server does. The connection is its own: it waits for none of agents, and is in
-// no transaction of theirs.
+// Guarantee: records for which [Store.Append] has returned nil are committed, as durably as the server commits. Each
+// call ends within seconds, whatever the server does. The store has its own connection: it never waits for agents'
+// connections, and is in none of their transactions.
 package pgchain
 
 import (
@@ -19,23 +19,23 @@ import (
 )
 
 const (
-	// tryTimeout bounds a question to the server, of which there are at most two before a statement that waits is refused.
+	// tryTimeout limits a query, of which at most two are made before a waiting statement is refused.
 	tryTimeout = 2 * time.Second
-	// takeTimeout is how long the first Take waits for one that had the chain before to be gone.
+	// takeTimeout is how long the first Take waits for a previous owner of the chain to be gone.
 	takeTimeout = 3 * time.Second
-	// removeTimeout bounds the removal of some records, and removeSize says how many are some.
+	// removeTimeout limits the removal of removeSize records.
 	removeTimeout = 5 * time.Second
 	removeSize    = 5000
-	// segmentSize is how many records have one number of a segment: nothing but a way to speak of places in the chain.
+	// segmentSize is the number of records in a segment. Segments are only a way to name places in the chain.
 	segmentSize = 1 << 16
-	// lockClass is the first half of the advisory lock on a chain.
+	// lockClass is the first key of the advisory lock on a chain.
 	lockClass = 1885825891
 )
 
-// Segment is the number of the segment that a record is in.
+// Segment returns the number of the segment that a record is in.
 func Segment(seq uint64) int { return int((max(seq, 1)-1)/segmentSize) + 1 }
 
-// Store is a chain that is written to.
+// Store writes a chain.
 type Store struct {
 	config *pgx.ConnConfig
 	chain  string
@@ -44,20 +44,20 @@ type Store struct {
 	taken  bool
 }
 
-// New makes the store of a chain. name is that of the database, for messages. It connects when it is taken.
+// New makes the store of a chain. name is the database's name, for messages. It connects in Take.
 func New(config *pgx.ConnConfig, name, chain string) *Store {
 	config = config.Copy()
 	config.RuntimeParams["application_name"] = "pgconsent audit"
 	config.RuntimeParams["search_path"] = "pg_catalog"
 	config.RuntimeParams["client_encoding"] = "UTF8"
-	config.RuntimeParams["statement_timeout"] = "5s" // of one whose client is gone
+	config.RuntimeParams["statement_timeout"] = "5s" // ends statements whose client is gone
 	config.ConnectTimeout = tryTimeout
 	return &Store{config: config, chain: chain, name: name}
 }
 
 func (s *Store) String() string { return fmt.Sprintf("chain %s of database %s", s.chain, s.name) }
 
-// Take connects, where there is no connection, and the first time sees to it that nobody else has the chain.
+// Take connects if there is no connection, and the first time makes sure that no other process has the chain.
 func (s *Store) Take() error {
 	wait := tryTimeout
 	if !s.taken {
@@ -94,8 +94,8 @@ func (s *Store) Take() error {
 			s.chain).Scan(&free); err != nil {
 			return s.failed(err)
 		}
-		// Later it may be held by a connection of our own that the server has not given up yet; Append finds whether
-		// somebody else wrote.
+		// Later the lock may be held by an older connection of our own that the server has not noticed to be gone;
+		// Append detects whether somebody else wrote.
 		if free || s.taken {
 			s.taken = true
 			return nil
@@ -108,7 +108,7 @@ func (s *Store) Take() error {
 	}
 }
 
-// Append adds lines.
+// Append adds records.
 func (s *Store) Append(first uint64, lines [][]byte) error {
 	ctx, cancel := context.WithTimeout(context.Background(), tryTimeout)
 	defer cancel()
@@ -125,7 +125,7 @@ func (s *Store) Append(first uint64, lines [][]byte) error {
 	return nil
 }
 
-// Remove takes away the records up to this one, some at a time, on a connection of its own.
+// Remove removes the records up to this one, some at a time, on a connection of its own.
 func (s *Store) Remove(through uint64) error {
 	for gone := int64(1); gone > 0; {
 		if err := func() error {
@@ -145,7 +145,7 @@ func (s *Store) Remove(through uint64) error {
 	return nil
 }
 
-// Segments are those that have records.
+// Segments returns the segments that have records.
 func (s *Store) Segments() ([]int, error) {
 	r := s.reader()
 	out, err := r.Segments()
@@ -155,7 +155,7 @@ func (s *Store) Segments() ([]int, error) {
 	return out, nil
 }
 
-// Open reads a segment from the record after this one on.
+// Open reads a segment, starting after this record.
 func (s *Store) Open(segment int, after uint64, offset int64) (io.ReadCloser, error) {
 	return s.reader().Open(segment, after, offset)
 }
@@ -170,7 +170,7 @@ func (s *Store) Size(int) int64 { return 0 }
 // Segment is the number of the segment that a record is in.
 func (s *Store) Segment(seq uint64) int { return Segment(seq) }
 
-// Close gives the chain back.
+// Close unlocks the chain.
 func (s *Store) Close() { s.drop() }
 
 func (s *Store) drop() {
@@ -183,7 +183,7 @@ func (s *Store) drop() {
 	s.conn = nil
 }
 
-// failed drops the connection, whose state nobody knows, and tells whether it was that which failed.
+// failed closes the connection, whose state is unknown, and marks errors of the connection as audit.ErrUnreachable.
 func (s *Store) failed(err error) error {
 	s.drop()
 	var pg *pgconn.PgError
@@ -195,7 +195,7 @@ func (s *Store) failed(err error) error {
 		hint = " (" + pg.Hint + ")"
 	}
 	switch pg.Code[:2] {
-	case "08", "53", "57": // connections, resources, an operator: they come back
+	case "08", "53", "57": // connections, resources, shutdown: these errors go away
 		return fmt.Errorf("audit: %s: %w: %w%s", s, audit.ErrUnreachable, err, hint)
 	case "3F", "42":
 		return fmt.Errorf("audit: %s: %w (run pgconsent migrate)", s, err)

@@ -9,11 +9,11 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// probeChain is a chain that no configuration can name.
+// probeChain is the name of a chain that no configuration can have.
 const probeChain = "pgconsent doctor"
 
-// TryAppend tells why the database would not take a record now; nil: it would. It adds one to a chain of its own, and takes
-// that back.
+// TryAppend returns why the database would not accept a record now; nil: it would. It appends one to a chain of its own
+// and rolls back.
 func TryAppend(ctx context.Context, conn *pgx.Conn) error {
 	var encoding string
 	if err := conn.QueryRow(ctx, "SELECT pg_catalog.current_setting('server_encoding')").Scan(&encoding); err != nil {
@@ -35,7 +35,7 @@ func TryAppend(ctx context.Context, conn *pgx.Conn) error {
 		var there bool
 		if err = tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pgconsent.audit_record WHERE chain = $1 AND seq = 1)",
 			probeChain).Scan(&there); err == nil && !there {
-			return errors.New("audit: a record that was added is not there: a trigger, a rule or another function takes it")
+			return errors.New("audit: a record that was added is missing: a trigger, a rule or another function has removed it")
 		}
 	}
 	var pg *pgconn.PgError

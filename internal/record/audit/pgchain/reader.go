@@ -9,24 +9,23 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The sizes of pages that a segment is read in: the first is small, since many look at the first record only.
+// Sizes of pages: the first is small, since many callers read the first record only.
 const (
 	firstPage = 1
 	lastPage  = 2048
 )
 
-// Reader reads a chain without writing to it. It is an [audit.Source], for one goroutine.
+// Reader reads a chain without writing to it. It is an [audit.Source] for one goroutine.
 type Reader struct {
 	ctx    context.Context
 	conn   *pgx.Conn
 	chain  string
 	name   string
-	limit  time.Duration // of one page; 0: none
+	limit  time.Duration // timeout of one page; 0: none
 	failed func(error) error
 }
 
-// NewReader reads on a connection, for as long as ctx allows. Who wants to see one moment begins a transaction that has
-// one.
+// NewReader reads over a connection, until ctx ends. To read one snapshot, begin a transaction before.
 func NewReader(ctx context.Context, conn *pgx.Conn, name, chain string) *Reader {
 	return &Reader{ctx: ctx, conn: conn, chain: chain, name: name, failed: func(err error) error {
 		return fmt.Errorf("audit: chain %s of database %s: %w", chain, name, err)
@@ -38,7 +37,7 @@ func (r *Reader) String() string { return fmt.Sprintf("chain %s of database %s",
 // Size is not known.
 func (r *Reader) Size(int) int64 { return 0 }
 
-// Segments are all from that of the first record to that of the last.
+// Segments returns all segments from that of the first record to that of the last.
 func (r *Reader) Segments() ([]int, error) {
 	if r.conn == nil {
 		return nil, r.failed(fmt.Errorf("there is no connection"))
@@ -68,7 +67,7 @@ func (r *Reader) bounded() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(r.ctx, r.limit)
 }
 
-// Open reads a segment from the record after this one on, page by page.
+// Open reads a segment page by page, starting after this record.
 func (r *Reader) Open(segment int, after uint64, _ int64) (io.ReadCloser, error) {
 	if r.conn == nil {
 		return nil, r.failed(fmt.Errorf("there is no connection"))
@@ -77,7 +76,7 @@ func (r *Reader) Open(segment int, after uint64, _ int64) (io.ReadCloser, error)
 	return &pages{r: r, after: max(after, from), through: through, size: firstPage}, nil
 }
 
-// pages are the lines of a segment.
+// pages reads the lines of a segment.
 type pages struct {
 	r              *Reader
 	after, through uint64
@@ -132,7 +131,7 @@ func (p *pages) page() error {
 	return nil
 }
 
-// Chains are the names of all chains of a database.
+// Chains returns the names of all chains in a database.
 func Chains(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	rows, err := conn.Query(ctx, `WITH RECURSIVE c (chain) AS (
 			SELECT pg_catalog.min(chain) FROM pgconsent.audit_record
@@ -148,8 +147,8 @@ func Chains(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	return out, nil
 }
 
-// MissingGuards tells what of the database does not keep records, or not as they are, any more. The chain tells whether
-// somebody has used it.
+// MissingGuards returns which triggers and rights that protect the records are missing or changed. Whether somebody has
+// used that, the chain tells.
 func MissingGuards(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	rows, err := conn.Query(ctx, `SELECT w.relation || ': the trigger ' || w.name || ' that keeps records as they are is missing or off'
 		FROM (VALUES ('audit_record', 'pgconsent_refuse'), ('audit_record', 'pgconsent_refuse_truncate'), ('audit_retired', 'pgconsent_refuse'),

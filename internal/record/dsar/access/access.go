@@ -1,8 +1,8 @@
-// Package access is the operation behind every face that gives a data subject a report: it collects what the registry,
-// the audit and the tables know, records that it was asked for, and assembles the report.
+// Package access makes the report to a data subject, for the command line and every API: it collects what the registry,
+// the audit and the tables have, records the request, and assembles the report.
 //
-// Guarantee: nothing is returned before the records that say so are durable. Who may ask is the face's to decide, and
-// it has to: the package reads what row security hides.
+// Guarantee: nothing is returned before the records of the request are durable. The caller must check who may ask: the
+// package reads rows that row security hides.
 package access
 
 import (
@@ -23,44 +23,44 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Sources are where a report comes from. Conn and Policy are required.
+// Sources are the inputs of a report. Conn and Policy are required.
 type Sources struct {
 	Database string             // as the configuration names it
-	Conn     *pgx.Conn          // as the owner of the tables
+	Conn     *pgx.Conn          // logged in as the owner of the tables
 	Policy   *policy.Policy     // of the database
 	Registry *registry.Registry // nil: none is configured
 
-	// Logs hands on the logs of the audit, by their names; nil: there are none.
+	// Logs passes the logs of the audit to f, by name; nil: there are none.
 	Logs     func(ctx context.Context, f func(Log) error) error
-	AuditKey string // the file of the key that commitments were made with
-	// Reports opens the log in which is recorded that a report was made, and names it; nil: it is not recorded.
+	AuditKey string // file of the key with which commitments were made
+	// Reports opens the log in which reports are recorded, and returns its name; nil: reports are not recorded.
 	Reports func(key audit.Key) (log *audit.Log, name string, err error)
 
-	Progress func(log string) func(done, total int64) // nil: nobody is told
+	Progress func(log string) func(done, total int64) // may be nil
 }
 
-// Log is one of the audit.
+// Log is one log of the audit.
 type Log struct {
 	Name   string
 	From   audit.Source
-	Own    bool   // it is this process's: its records are authenticated with AuditKey
-	Anchor string // the file of its newest head; "": it is not this process's
+	Own    bool   // its records were made with AuditKey, as this process makes them
+	Anchor string // file of its newest head; "": the log is another process's
 }
 
-// Request is for whom a report is made.
+// Request says about whom a report is made, and how.
 type Request struct {
 	Subject    string
-	By         string // who asks, for the record; the subject's own id: they do
+	By         string // who asks, for the record; the subject's own id if they do
 	Contact    string // how the controller can be reached
-	Via        string // the face: cli, http, console, …
+	Via        string // cli, http, console, …
 	Format     string // json or html, for the record
 	Data       bool   // with a copy of the rows
-	Retrievals int    // how many of the possible ones are listed; 0: all
-	Look       bool   // it is looked at and not handed out: the audit has a record, the registry none
+	Retrievals int    // the longest list of possible retrievals; 0: all
+	Look       bool   // only displayed, not given out: the audit has a record, the registry none
 }
 
-// Make makes a report and returns it when it is recorded that it was made. Of somebody of whom nothing is known the
-// error is a *consent.NotFoundError, and it is recorded that somebody asked.
+// Make makes a report and returns it after its record is durable. For a person of whom nothing is known the error is a
+// *consent.NotFoundError, and the request is recorded all the same.
 func Make(ctx context.Context, from Sources, q Request) (*dsar.Report, error) {
 	if err := (consent.Command{Do: consent.Report, Subject: q.Subject}).Check(); err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func allIntact(logs []dsar.Log) bool {
 	return true
 }
 
-// read goes through the logs of the audit.
+// read reads the logs of the audit.
 func (from Sources) read(ctx context.Context, q Request, tables []dsar.Table, behalf []string,
 	m *dsar.Material) (audit.Key, error) {
 	collector := &dsar.Collector{Rows: m.Rows, OnBehalfOf: behalf, MostPossible: q.Retrievals}
@@ -198,19 +198,19 @@ func (from Sources) read(ctx context.Context, q Request, tables []dsar.Table, be
 	})
 }
 
-// verifyBy holds a log of this process to the key and the anchor, and tells what is not there. The anchor is read first:
-// records that are written meanwhile are none that it names.
+// verifyBy sets the key and the anchor with which a log of this process is verified, and returns which of them are
+// missing. The anchor is read before the log: it then names no record that is written during the scan.
 func (log Log) verifyBy(key audit.Key, scan *dsar.Scan) (unproved []string, err error) {
 	if !log.Own {
 		return nil, nil
 	}
 	if scan.Key = key; key.ID() == "" {
-		unproved = append(unproved, "without its key nobody can tell that it was not written anew")
+		unproved = append(unproved, "without its key it cannot be shown that it was not rewritten")
 	}
 	head, err := audit.ReadAnchor(log.Anchor, key)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		unproved = append(unproved, "without its anchor nobody can tell that the newest records were not cut off")
+		unproved = append(unproved, "without its anchor it cannot be shown that the newest records were not cut off")
 	case err != nil:
 		return nil, err
 	case head.Seq > 0:
@@ -219,7 +219,7 @@ func (log Log) verifyBy(key audit.Key, scan *dsar.Scan) (unproved []string, err 
 	return unproved, nil
 }
 
-// record writes that a report was asked for, and returns when that is durable.
+// record records the request for a report, and returns when the record is durable.
 func (from Sources) record(key audit.Key, made audit.SubjectReport, where *dsar.AuditRecord) error {
 	if from.Reports == nil {
 		return nil

@@ -1,6 +1,6 @@
-// Package pgrows reads which rows of a database are a subject's, as the owner of the tables.
+// Package pgrows finds the rows of a database that belong to a subject, as the owner of the tables.
 //
-// It reads keys, and the rows themselves only where it is asked for a copy; all of one snapshot, changing nothing.
+// It reads keys, and whole rows only if a copy is asked for; all in one snapshot, without changes.
 package pgrows
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Read finds the subject's rows in each table. With data it reads the rows as well. more is run in the same snapshot,
-// at its end; nil: nothing is.
+// Read finds the subject's rows in each table; with data it also reads the rows. more, if not nil, runs in the same
+// snapshot at the end.
 func Read(ctx context.Context, conn *pgx.Conn, tables []dsar.Table, subject string, data bool,
 	more func(pgx.Tx) error) ([]dsar.Rows, error) {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
@@ -27,7 +27,7 @@ func Read(ctx context.Context, conn *pgx.Conn, tables []dsar.Table, subject stri
 		return nil, fmt.Errorf("read the subject's rows: %w", err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	// A row that row security would hide from this role is an error, not a row that is not there.
+	// If row security would hide a row from this role, the query fails instead of leaving the row out.
 	if _, err := tx.Exec(ctx, "SET LOCAL row_security = off; SET LOCAL search_path = pg_catalog, pg_temp"); err != nil {
 		return nil, fmt.Errorf("read the subject's rows: %w", err)
 	}
@@ -87,8 +87,8 @@ func table(ctx context.Context, tx pgx.Tx, t dsar.Table, subject string, data bo
 	return out, err
 }
 
-// Condition is what holds of a row, called r, that is the subject's, whose id is $1; "": none can be, since no id of
-// these columns' types is the subject's.
+// Condition is the condition on a row r that is true for rows of the subject with id $1; "": no value of the columns'
+// types can be this id.
 func Condition(ctx context.Context, tx pgx.Tx, t dsar.Table, subject string) (string, error) {
 	var conditions []string
 	for _, l := range t.Links {
@@ -106,7 +106,7 @@ func Condition(ctx context.Context, tx pgx.Tx, t dsar.Table, subject string) (st
 	return "(" + strings.Join(conditions, " OR ") + ")", nil
 }
 
-// linkCondition is the condition by which a link leads to the subject, $1; "": the id is none of the column's type.
+// linkCondition is the condition by which a link leads to the subject $1; "": the id is no value of the column's type.
 func linkCondition(ctx context.Context, tx pgx.Tx, l dsar.Link, from *catalog.Relation, subject string) (string, error) {
 	last := from
 	row := "r"
@@ -148,7 +148,7 @@ func linkCondition(ctx context.Context, tx pgx.Tx, l dsar.Link, from *catalog.Re
 	return begin + equal + end, nil
 }
 
-// key is the primary key of a row.
+// key is the primary key of a row, in SQL.
 func key(row string, r *catalog.Relation) string {
 	parts := make([]string, len(r.PrimaryKey))
 	for i, c := range r.PrimaryKey {
@@ -157,7 +157,7 @@ func key(row string, r *catalog.Relation) string {
 	return strings.Join(parts, ", ")
 }
 
-// recursiveStep finds the rows that were made from those of m, which has keys of the same table.
+// recursiveStep selects the rows that were made from the rows with the keys in m, of the same table.
 func recursiveStep(h dsar.Hop) string {
 	columns := make([]string, len(h.Relation.PrimaryKey))
 	on := make([]string, len(columns))
@@ -176,7 +176,8 @@ func recursiveStep(h dsar.Hop) string {
 		strings.Join(ways, " UNION ALL ") + ") AS f"
 }
 
-// equalsSubject compares by the column's own type, so that its index serves, and by text, so that ids match whole.
+// equalsSubject compares in the column's own type, so that its index is used, and as text, so that ids must match
+// completely.
 func equalsSubject(ctx context.Context, tx pgx.Tx, row string, c *catalog.Column, subject string) (string, error) {
 	name := row + "." + catalog.QuoteIdent(c.Name)
 	whole := name + "::pg_catalog.text = $1::pg_catalog.text"
@@ -203,7 +204,7 @@ func equalsSubject(ctx context.Context, tx pgx.Tx, row string, c *catalog.Column
 	return "(" + name + " = $1::pg_catalog.text::pg_catalog." + cast + " AND " + whole + ")", nil
 }
 
-// inList tells whether a text is one of a list of ids.
+// inList is the condition that a text is in a list of ids.
 func inList(id string, l predicate.List, row string) string {
 	c := row + "." + catalog.QuoteIdent(l.Column)
 	switch l.Form {
