@@ -259,7 +259,7 @@ func (d *database) publish(began time.Time, seen observation, err error) {
 		})
 		m.SignedPath(d.cfg.Name, d.e.cfg.Mode.UsesSignedPath() && !d.shut)
 		d.e.leave(d)
-		m.PolicyInForce(d.cfg.Name, d.state.versions.Policy, d.state.versions.Catalog)
+		m.PolicyActive(d.cfg.Name, d.state.versions.Policy, d.state.versions.Catalog)
 	case gone || moving:
 		// Nobody says that the state is wrong: it stays in force as long as the last look is young enough.
 		if d.view.Load() == nil {

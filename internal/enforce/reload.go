@@ -63,7 +63,7 @@ func (d *database) reload() error {
 		d.view.Store(&view{state: d.state, verified: v.verified, offset: v.offset, catalog: v.catalog,
 			server: v.server, told: v.told, shut: v.shut})
 	}
-	m.PolicyInForce(d.cfg.Name, s.versions.Policy, s.versions.Catalog)
+	m.PolicyActive(d.cfg.Name, s.versions.Policy, s.versions.Catalog)
 	log.Info("policy reloaded", "policy", s.versions.Policy)
 	return nil
 }

@@ -2,7 +2,8 @@ package config
 
 import "time"
 
-// AIR are the thresholds and the text of the artificial interaction reminder. What is left out is as package air has it.
+// AIR are the thresholds and the text of the artificial interaction reminder. Settings that are left out have the defaults of
+// package air.
 type AIR struct {
 	TimeThreshold    string `yaml:"time_threshold"`
 	MessageThreshold int    `yaml:"message_threshold"`
@@ -13,31 +14,22 @@ type AIR struct {
 	Reminder         string `yaml:"reminder"`
 }
 
-// Durations returns what [Load] has checked.
+// Durations returns the times, as [Load] has checked them.
 func (a AIR) Durations() (after, window, idle, keep time.Duration) {
 	return duration(a.TimeThreshold), duration(a.Window), duration(a.Idle), duration(a.Keep)
 }
 
 func (a *AIR) defaults() {
-	set := func(field *string, value string) {
-		if *field == "" {
-			*field = value
-		}
-	}
-	set(&a.TimeThreshold, "30m")
-	set(&a.Window, "30m")
-	set(&a.Idle, "30m")
-	set(&a.Keep, "1h")
-	if a.MessageThreshold == 0 {
-		a.MessageThreshold = 20
-	}
-	if a.Sessions == 0 {
-		a.Sessions = 1_000_000
-	}
+	setDefault(&a.TimeThreshold, "30m")
+	setDefault(&a.Window, "30m")
+	setDefault(&a.Idle, "30m")
+	setDefault(&a.Keep, "1h")
+	setDefault(&a.MessageThreshold, 20)
+	setDefault(&a.Sessions, 1_000_000)
 }
 
-// What of every message that can count is 4 bytes in memory.
-const mostTimes = 200_000_000
+// maxMessages bounds the messages that are remembered for all sessions together, with 4 bytes of memory each.
+const maxMessages = 200_000_000
 
 func (a *AIR) check(d *decoder) {
 	for _, t := range []struct {
@@ -57,9 +49,9 @@ func (a *AIR) check(d *decoder) {
 	}
 	if a.Sessions < 1 || a.Sessions > 10_000_000 {
 		d.problem("air.sessions", "air: { sessions: 1000000 }", "air.sessions must be between 1 and 10000000")
-	} else if a.MessageThreshold*a.Sessions > mostTimes {
+	} else if a.MessageThreshold*a.Sessions > maxMessages {
 		d.problem("air.sessions", "Every session remembers as many messages as the threshold.",
-			"air.sessions times air.message_threshold is more than %d", mostTimes)
+			"air.sessions times air.message_threshold is more than %d", maxMessages)
 	}
 	if len(a.Reminder) > 4000 {
 		d.problem("air.reminder", "", "air.reminder is longer than 4000 bytes")

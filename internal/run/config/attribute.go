@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// Attributes are what a credential is worth: the text of each value. A list is written as PostgreSQL writes an array,
+// Attributes are those that a credential gives an agent: the text of each value. A list is written as PostgreSQL writes an array,
 // `{"a","b"}`; whether the policy wants one is for the policy to check.
 type Attributes map[string]string
 

@@ -29,7 +29,7 @@ type Rotate struct {
 	Age  string `yaml:"age"`  // 24h; "": any
 }
 
-// The bounds of what is configured.
+// The least values.
 const (
 	minSegment   = 64 << 10
 	minRetention = 24 * time.Hour
@@ -53,8 +53,8 @@ const (
 	SinkDatabase = "database"
 )
 
-// Reports is the log beside this one that says which reports about persons were made: while one is written to the
-// audit's own is held by the process that serves.
+// Reports is the log, beside this one, of the reports about persons that were made. It is a log of its own since the
+// process that serves holds the audit's log open.
 func (a Audit) Reports() Audit {
 	a.File = strings.TrimRight(a.File, "/") + "-reports"
 	a.Anchor = strings.TrimSuffix(a.Anchor, anchorSuffix) + "-reports" + anchorSuffix
@@ -65,7 +65,7 @@ func (a Audit) Reports() Audit {
 	return a
 }
 
-// OfReports tells whether the chain is one of reports.
+// OfReports tells whether the chain is one of [Audit.Reports].
 func (a Audit) OfReports() bool { return strings.HasSuffix(a.Chain, reportsSuffix) }
 
 const (
@@ -77,25 +77,20 @@ const (
 var chainPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
 func (a *Audit) defaults(databases map[string]*Database) {
-	set := func(field *string, value string) {
-		if *field == "" {
-			*field = value
-		}
-	}
-	set(&a.Mode, "strict")
-	set(&a.File, "audit")
+	setDefault(&a.Mode, "strict")
+	setDefault(&a.File, "audit")
 	beside := strings.TrimRight(a.File, "/")
-	set(&a.Key, beside+".key")
-	set(&a.Anchor, beside+anchorSuffix)
-	set(&a.Sink, SinkFile)
+	setDefault(&a.Key, beside+".key")
+	setDefault(&a.Anchor, beside+anchorSuffix)
+	setDefault(&a.Sink, SinkFile)
 	if a.Sink == SinkFile {
-		set(&a.Rotate.Size, "64MiB")
+		setDefault(&a.Rotate.Size, "64MiB")
 		return
 	}
-	set(&a.Chain, "pgconsent")
+	setDefault(&a.Chain, "pgconsent")
 	for name := range databases {
 		if len(databases) == 1 {
-			set(&a.Database, name)
+			setDefault(&a.Database, name)
 		}
 	}
 }
@@ -117,7 +112,7 @@ func (c *Config) checkAudit(d *decoder) {
 	for key, path := range map[string]string{"key": a.Key, "anchor": a.Anchor} {
 		if inside(path, a.File) {
 			d.problem("audit."+key,
-				"Put it where somebody who may write the records may not write: beside the folder, better on another disk or machine.",
+				"Put it where somebody who may write the records cannot write: beside the folder, better on another disk or machine.",
 				"audit.%s is inside the folder of the records, where it proves nothing", key)
 		}
 	}
@@ -137,7 +132,7 @@ func (c *Config) checkAudit(d *decoder) {
 	}
 }
 
-// checkAuditDatabase judges what is said of records in a database.
+// checkAuditDatabase checks the keys about records in a database.
 func (c *Config) checkAuditDatabase(d *decoder) {
 	a := c.Audit
 	switch {

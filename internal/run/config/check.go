@@ -148,7 +148,7 @@ func (c *Config) checkAgent(d *decoder, name string, a *Agent) {
 	}
 	oneOf(d, path+".auth", a.Auth, "scram", "jwt")
 	if a.Auth == "jwt" && c.JWT == nil {
-		d.problem(path+".auth", "jwt: { issuer: …, audience: …, jwks: … } says which tokens are taken.",
+		d.problem(path+".auth", "jwt: { issuer: …, audience: …, jwks: … } says which tokens are accepted.",
 			"%s.auth is jwt, and the configuration has no section jwt", path)
 	}
 }

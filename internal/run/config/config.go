@@ -27,7 +27,7 @@ type Config struct {
 	Enforcement Enforcement          `yaml:"enforcement"`
 	Audit       Audit                `yaml:"audit"`
 
-	Outdated []string `yaml:"-"` // old spellings that were read, each with what to write; the log says so once
+	Outdated []string `yaml:"-"` // old spellings that were read, each with the new one; the log says so once
 	Consent  *Consent `yaml:"consent"`
 	JWT      *JWT     `yaml:"jwt"`
 	AIR      AIR      `yaml:"air"`
@@ -35,8 +35,8 @@ type Config struct {
 	Path string `yaml:"-"` // of the file it was read from
 }
 
-// Stale is how long agents are served by the last that is known of a database which does not answer; 0: as long as
-// enforcement does by itself.
+// Stale is how long agents are served by the last known state of a database that does not answer; 0: the default of
+// package enforce.
 func (c *Config) Stale() time.Duration { return duration(c.StaleAfter) }
 
 // TLS is the certificate of the listener.
@@ -93,7 +93,7 @@ type Agent struct {
 	Limits     Limits     `yaml:"limits"`
 }
 
-// Limits are those of one agent; zero: none.
+// Limits are the limits of one agent; zero: none.
 type Limits struct {
 	Sessions int `yaml:"sessions"` // at a time
 }
@@ -101,7 +101,7 @@ type Limits struct {
 // Enforcement says how row security and rewriting are used together.
 type Enforcement string
 
-// The ways. They give the same rows.
+// The values. They give the same rows.
 const (
 	Both  Enforcement = "both"  // row-level security and predicates in the text apply together
 	Auto  Enforcement = "auto"  // each statement pays one predicate: the proxy chooses between row security and signed views
@@ -119,7 +119,7 @@ func FindFile(flag string) string {
 	return DefaultFile
 }
 
-// Load reads and checks the configuration in path. The environment is looked at once, here and in [Database.Password].
+// Load reads and checks the configuration in path. The environment is read here, and by [Secret].
 func Load(path string) (*Config, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -134,7 +134,7 @@ func Load(path string) (*Config, error) {
 	return parse(abs, path, text, os.Getenv)
 }
 
-// parse is Load without the file system's part in it; shown is the path as the user knows it.
+// parse is Load without reading the file; shown is the path as the user knows it.
 func parse(abs, shown string, text []byte, getenv func(string) string) (*Config, error) {
 	c := &Config{Path: abs}
 	d := newDecoder(shown)
@@ -157,29 +157,21 @@ func parse(abs, shown string, text []byte, getenv func(string) string) (*Config,
 	return c, nil
 }
 
+// setDefault sets a field that has no value.
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
 func (c *Config) defaults() {
-	set := func(field *string, value string) {
-		if *field == "" {
-			*field = value
-		}
-	}
-	set(&c.Listen, "127.0.0.1:7432")
-	set(&c.HTTP.Listen, "127.0.0.1:7433")
-	set(&c.Upstream.Host, "/var/run/postgresql")
-	if c.Upstream.Port == 0 {
-		c.Upstream.Port = 5432
-	}
-	if c.Upstream.TLS == "" {
-		c.Upstream.TLS = "verify-full"
-		if c.Upstream.unix() || loopbackHost(c.Upstream.Host) {
-			c.Upstream.TLS = "disable"
-		}
-	}
-	set(&c.Credentials, "agents.scram")
-	switch c.Enforcement {
-	case "":
-		c.Enforcement = Auto
-	case doors:
+	setDefault(&c.Listen, "127.0.0.1:7432")
+	setDefault(&c.HTTP.Listen, "127.0.0.1:7433")
+	c.Upstream.defaults()
+	setDefault(&c.Credentials, "agents.scram")
+	setDefault(&c.Enforcement, Auto)
+	if c.Enforcement == doors {
 		c.Enforcement = Auto
 		c.Outdated = append(c.Outdated, "enforcement: doors is called enforcement: auto")
 	}
@@ -192,20 +184,33 @@ func (c *Config) defaults() {
 		c.JWT.defaults()
 	}
 	for name, db := range c.Databases {
-		set(&db.Name, name)
-		if db.SearchPath == nil {
-			db.SearchPath = []string{"public"}
-		}
-		set(&db.Roles.Agent, "pgconsent_agent")
-		set(&db.Roles.Control, "pgconsent_control")
-		set(&db.Roles.Reader, "pgconsent_reader")
-		set(&db.Roles.Rows, "pgconsent_rows")
-		if len(db.Owners) > 0 {
-			set(&db.Roles.Migrate, db.Owners[0])
-		}
+		db.defaults(name)
 	}
 	for _, a := range c.Agents {
-		set(&a.Auth, "scram")
+		setDefault(&a.Auth, "scram")
+	}
+}
+
+func (u *Upstream) defaults() {
+	setDefault(&u.Host, "/var/run/postgresql")
+	setDefault(&u.Port, 5432)
+	if u.unix() || loopbackHost(u.Host) {
+		setDefault(&u.TLS, "disable")
+	}
+	setDefault(&u.TLS, "verify-full")
+}
+
+func (db *Database) defaults(name string) {
+	setDefault(&db.Name, name)
+	if db.SearchPath == nil {
+		db.SearchPath = []string{"public"}
+	}
+	setDefault(&db.Roles.Agent, "pgconsent_agent")
+	setDefault(&db.Roles.Control, "pgconsent_control")
+	setDefault(&db.Roles.Reader, "pgconsent_reader")
+	setDefault(&db.Roles.Rows, "pgconsent_rows")
+	if len(db.Owners) > 0 {
+		setDefault(&db.Roles.Migrate, db.Owners[0])
 	}
 }
 

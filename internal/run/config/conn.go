@@ -12,7 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// ConnString is how pgconsent itself logs in to a database as a role, whose password is in secret (as in [Secrets]).
+// ConnString is the connection string with which pgconsent itself logs in to a database as a role. secret is where its
+// password is, as in [Secrets].
 func (c *Config) ConnString(db *Database, role, secret string) (string, error) {
 	password, err := Secret(secret)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Consent is the consent registry; none: no consents are recorded.
+// Consent configures the consent registry. Without it no consents are recorded.
 type Consent struct {
 	Key        string `yaml:"key"`    // a file that migrate makes
 	Anchor     string `yaml:"anchor"` // a file that remembers the last record
@@ -23,10 +23,10 @@ type Consent struct {
 	Webhook    *Webhook `yaml:"webhook"`
 }
 
-// Webhook is told of warnings and decisions.
+// Webhook is the address that gets warnings and decisions.
 type Webhook struct {
 	URL    string `yaml:"url"`
-	Secret string `yaml:"secret"` // signs what is sent: a file, or the name of a variable PGCONSENT_…
+	Secret string `yaml:"secret"` // signs the messages: a file, or the name of a variable PGCONSENT_…
 }
 
 // Review is how long the agent's side may take to decide about a partnership.
@@ -35,37 +35,23 @@ func (c *Consent) Review() time.Duration { return duration(c.ReviewTimeout) }
 // Sweep is the time between two sweeps.
 func (c *Consent) Sweep() time.Duration { return duration(c.SweepEvery) }
 
-// duration of a text that was checked.
+// duration is the duration of a text that was checked.
 func duration(text string) time.Duration {
 	d, _ := time.ParseDuration(text)
 	return d
 }
 
 func (c *Consent) defaults() {
-	set := func(field *string, value string) {
-		if *field == "" {
-			*field = value
-		}
-	}
-	number := func(field *int, value int) {
-		if *field == 0 {
-			*field = value
-		}
-	}
-	flag := func(field **bool, value bool) {
-		if *field == nil {
-			*field = &value
-		}
-	}
-	set(&c.Key, "consent.key")
-	set(&c.Anchor, "consent.anchor")
-	number(&c.DurationDays, 14)
-	number(&c.WarningDays, 3)
-	set(&c.ReviewTimeout, "48h")
-	flag(&c.AutoRenewal, true)
-	flag(&c.RequireExplicit, false)
-	flag(&c.Decay, true)
-	set(&c.SweepEvery, "6h")
+	flag := func(value bool) *bool { return &value }
+	setDefault(&c.Key, "consent.key")
+	setDefault(&c.Anchor, "consent.anchor")
+	setDefault(&c.DurationDays, 14)
+	setDefault(&c.WarningDays, 3)
+	setDefault(&c.ReviewTimeout, "48h")
+	setDefault(&c.AutoRenewal, flag(true))
+	setDefault(&c.RequireExplicit, flag(false))
+	setDefault(&c.Decay, flag(true))
+	setDefault(&c.SweepEvery, "6h")
 }
 
 func (c *Consent) check(d *decoder) {
@@ -99,7 +85,7 @@ func (c *Consent) check(d *decoder) {
 			d.problem("consent.webhook.url", "Off this machine it has to be https.", "consent.webhook.url must be a URL with https")
 		case c.Webhook.Secret == "":
 			d.problem("consent.webhook", "webhook: { url: …, secret: webhook.pw }",
-				"consent.webhook needs a secret, which signs what is sent")
+				"consent.webhook needs a secret, which signs the messages")
 		}
 	}
 }

@@ -3,21 +3,14 @@ package config
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
-	"time"
-
-	"github.com/fsnotify/fsnotify"
-	"github.com/xdg-go/scram"
 
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
@@ -25,11 +18,11 @@ import (
 // Credential is a line of the credentials file.
 type Credential struct {
 	Name     string
-	Verifier string // [ByToken] of a disabled agent that logs in with tokens: it has no other line
+	Verifier string // or [ByToken], for a disabled agent that logs in with tokens: it has no other line
 	Disabled bool   // written as ! before the verifier
 }
 
-// ByToken stands where agents with a password have a verifier.
+// ByToken is in the place of a verifier for an agent that logs in with tokens.
 const ByToken = "jwt"
 
 // ReadCredentials reads the credentials file. A file that is not there has no agents.
@@ -97,12 +90,12 @@ func EnableToken(path, name string) error {
 	})
 }
 
-// DisableToken keeps the tokens of an agent from being taken.
+// DisableToken has the tokens of an agent refused.
 func DisableToken(path, name string) error {
 	return SetCredential(path, Credential{Name: name, Verifier: ByToken, Disabled: true})
 }
 
-// DisableCredential takes an agent's login away and keeps its line.
+// DisableCredential disables an agent's login and keeps its line.
 func DisableCredential(path, name string) error {
 	return updateCredentials(path, func(all []Credential) ([]Credential, error) {
 		for i := range all {
@@ -134,8 +127,8 @@ func updateCredentials(path string, change func([]Credential) ([]Credential, err
 	})
 }
 
-// UpdateSecret replaces a file by what change makes of it, atomically and under a lock: readers see the old file or the
-// new, and changes come one after the other.
+// UpdateSecret replaces a file by the content that change returns, atomically and under a lock: readers see the old file
+// or the new, and changes come one after the other.
 func UpdateSecret(path string, change func() ([]byte, error)) error {
 	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -169,115 +162,4 @@ func WriteSecret(path string, content []byte) error {
 		return err
 	}
 	return os.Rename(f.Name(), path)
-}
-
-// Credentials are the logins of agents as the file has them now.
-type Credentials struct {
-	path    string
-	current atomic.Pointer[logins]
-	looked  atomic.Pointer[string] // the state of the file at the last Reload
-}
-
-// logins are what the file says.
-type logins struct {
-	verifiers map[string]scram.StoredCredentials
-	disabled  map[string]bool
-}
-
-// OpenCredentials reads the file; [Credentials.Watch] follows its changes.
-func OpenCredentials(path string) (*Credentials, error) {
-	c := &Credentials{path: path}
-	return c, c.Reload()
-}
-
-// Reload reads the file again. After an error what was read before stays in force.
-func (c *Credentials) Reload() error {
-	state := c.state() // before the file is read: what changes meanwhile is read again
-	c.looked.Store(&state)
-	all, err := ReadCredentials(c.path)
-	if err != nil {
-		return err
-	}
-	m := logins{map[string]scram.StoredCredentials{}, map[string]bool{}}
-	for _, line := range all {
-		if line.Disabled {
-			m.disabled[line.Name] = true
-			continue
-		}
-		v, err := ParseVerifier(line.Verifier)
-		if err != nil {
-			return err
-		}
-		m.verifiers[line.Name] = v
-	}
-	c.current.Store(&m)
-	return nil
-}
-
-// Lookup returns what verifies the password of an agent; an agent without line, or a disabled one, has nothing.
-func (c *Credentials) Lookup(name string) (scram.StoredCredentials, bool) {
-	m := c.current.Load()
-	if m == nil {
-		return scram.StoredCredentials{}, false
-	}
-	v, ok := m.verifiers[name]
-	return v, ok
-}
-
-// Disabled tells whether the file takes an agent's login away.
-func (c *Credentials) Disabled(name string) bool {
-	m := c.current.Load()
-	return m != nil && m.disabled[name]
-}
-
-// state is what changes with the file: its content, since a second change within a tick of the clock leaves time and size
-// alike, and its mode, which may make it unusable.
-func (c *Credentials) state() string {
-	info, err := os.Stat(c.path)
-	if err != nil {
-		return err.Error()
-	}
-	content, err := os.ReadFile(c.path)
-	return fmt.Sprintf("%v %v %s", info.Mode(), err, content)
-}
-
-// Watch rereads the file when it changes, until ctx ends, and calls changed after each time it could be read. The folder
-// is watched, since the file is replaced and not written; where watching fails, the file is looked at every two seconds.
-func (c *Credentials) Watch(ctx context.Context, log *slog.Logger, changed func()) {
-	var events chan fsnotify.Event
-	var errs chan error
-	if w, err := fsnotify.NewWatcher(); err == nil {
-		defer w.Close()
-		if err := w.Add(filepath.Dir(c.path)); err == nil {
-			events, errs = w.Events, w.Errors
-		}
-	}
-	reload := func() {
-		if err := c.Reload(); err != nil {
-			log.Error("the credentials file cannot be used: the logins read before stay in force", "error", err)
-			return
-		}
-		log.Info("credentials reread", "file", c.path)
-		changed()
-	}
-	tick := time.NewTicker(2 * time.Second)
-	defer tick.Stop()
-	for {
-		if c.state() != *c.looked.Load() {
-			reload()
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case e := <-events:
-			if filepath.Base(e.Name) != filepath.Base(c.path) {
-				continue
-			}
-		case err := <-errs:
-			log.Warn("watching the credentials file", "error", err)
-			errs = nil
-			continue
-		case <-tick.C:
-		}
-	}
 }

@@ -39,8 +39,8 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// decoder reads a YAML tree into structs. It knows nothing that it was not told: an unknown key, a wrong type, an alias
-// or a merge is a problem. Scalars are taken as written, so that a key like 1e5 stays what it is.
+// decoder reads a YAML tree into structs. An unknown key or a wrong type is a problem. Scalars are read as they are
+// written, so that a name like 1e5 stays a text.
 type decoder struct {
 	file string
 	at   map[string]yamlfile.Place // of each key, by its path

@@ -22,7 +22,7 @@ var Variables = []struct{ Name, Key string }{
 	{"ENABLE_DECAY_PROTOCOL", "consent.decay"},
 }
 
-// environment puts variables over what the file says.
+// environment overrides keys of the file with variables.
 func (c *Config) environment(d *decoder, getenv func(string) string) {
 	for _, v := range Variables {
 		value := getenv(v.Name)
@@ -53,11 +53,11 @@ func (c *Config) environment(d *decoder, getenv func(string) string) {
 		case "audit.file":
 			c.Audit.File = value
 		case "audit.chain":
-			if c.Audit.Sink == SinkDatabase { // else there is nothing that it could change
+			if c.Audit.Sink == SinkDatabase { // else there is no chain
 				c.Audit.Chain = value
 			}
 		default:
-			// Without the section there is nothing that they could change.
+			// The other variables are about the section consent, if there is one.
 			if c.Consent != nil {
 				c.Consent.override(d, v.Name, v.Key, value)
 			}

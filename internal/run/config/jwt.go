@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// JWT says which tokens of an identity provider are taken, and what their claims are worth.
+// JWT says which tokens of an identity provider are accepted, and what their claims mean.
 type JWT struct {
 	Issuer     string    `yaml:"issuer"`
 	Audience   string    `yaml:"audience"`
@@ -27,32 +27,27 @@ type JWTClaims struct {
 	Attributes map[string]string `yaml:"attributes"` // of agents with auth: jwt, by their names in the policy
 }
 
-// JWTAlgorithms are those that may be taken: a key that anybody can read verifies, and signs nothing.
+// JWTAlgorithms are the algorithms that may be accepted. All have a public key, which verifies and cannot sign.
 var JWTAlgorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 
 // Tolerance is how far the clocks may be apart.
 func (j *JWT) Tolerance() time.Duration { return duration(j.Skew) }
 
-// Remote tells whether the keys are fetched.
+// Remote tells whether the keys are fetched over the network.
 func (j *JWT) Remote() bool { return strings.Contains(j.JWKS, "://") }
 
 func (j *JWT) defaults() {
-	set := func(field *string, value string) {
-		if *field == "" {
-			*field = value
-		}
-	}
 	if j.Algorithms == nil {
 		j.Algorithms = []string{"RS256", "ES256", "EdDSA"}
 	}
 	if j.Roles == nil {
 		j.Roles = []string{"subject", "agent"}
 	}
-	set(&j.Skew, "60s")
-	set(&j.Claims.Role, "role")
-	set(&j.Claims.Subject, "sub")
-	set(&j.Claims.Agent, "agent")
-	set(&j.Claims.Database, "database")
+	setDefault(&j.Skew, "60s")
+	setDefault(&j.Claims.Role, "role")
+	setDefault(&j.Claims.Subject, "sub")
+	setDefault(&j.Claims.Agent, "agent")
+	setDefault(&j.Claims.Database, "database")
 }
 
 func (j *JWT) check(d *decoder) {
@@ -76,7 +71,7 @@ func (j *JWT) check(d *decoder) {
 	for _, a := range j.Algorithms {
 		if !slices.Contains(JWTAlgorithms, a) {
 			d.problem("jwt.algorithms", "One of: "+strings.Join(JWTAlgorithms, ", ")+
-				". Secrets that both sides know, and no signature, are not taken.", "jwt.algorithms: %q cannot be taken", a)
+				". Shared secrets, and tokens without a signature, are not accepted.", "jwt.algorithms: %q cannot be accepted", a)
 		}
 	}
 	for _, r := range j.Roles {

@@ -6,18 +6,19 @@ import (
 	"reflect"
 )
 
-// described says of a key, by its path with NAME for a name of one's own, what a schema cannot see in a struct.
-type described struct {
-	doc  string
-	must []string // keys of it that must be there
-	one  []string // of these words
+// keyDoc is what the schema says of a key beside its type.
+type keyDoc struct {
+	doc      string
+	required []string // keys of it
+	values   []string // that it may have; nil: any
 }
 
-var description = map[string]described{
+// keyDocs are by the path of the key, with NAME for a name of the user's own.
+var keyDocs = map[string]keyDoc{
 	"":        {"A configuration of pgconsent.", []string{"version", "databases"}, nil},
 	"version": {doc: "1"},
 	"stale_after": {
-		doc: "How long agents are served by the last that is known of a database which does not answer: 5s to 1h. Default: 60s."},
+		doc: "How long agents are served by the last known state of a database that does not answer: 5s to 1h. Default: 60s."},
 	"max_sessions": {
 		doc: "How many sessions all agents together may have at a time. Default: what max_connections of the " +
 			"server leaves, less a fifth (5 to 50) for owners and pgconsent."},
@@ -59,10 +60,10 @@ var description = map[string]described{
 	"agents.NAME":                    {"A login.", []string{"database"}, nil},
 	"agents.NAME.database":           {doc: "One of databases."},
 	"agents.NAME.auth":               {"How it logs in. Default: scram.", nil, []string{"scram", "jwt"}},
-	"agents.NAME.limits":             {doc: "What the agent may have at a time."},
+	"agents.NAME.limits":             {doc: "The agent's limits."},
 	"agents.NAME.limits.sessions":    {doc: "Sessions. Default: as many as the server has room for."},
 	"agents.NAME.attributes": {
-		doc: "What the credential is worth: a value for each attribute of the policy with source: credential."},
+		doc: "A value for each attribute of the policy with source: credential."},
 	"credentials": {doc: "The file that pgconsent agent add writes. Default: agents.scram."},
 	"enforcement": {
 		"How rewriting and row security are used together. Default: auto, which was called doors.", nil, []string{
@@ -83,18 +84,18 @@ var description = map[string]described{
 	"audit.rotate.size": {doc: "When it is larger than this. Default: 64MiB."},
 	"audit.rotate.age":  {doc: "When its first record is older than this, as 24h. Default: at any age."},
 	"audit.retention":   {doc: "How long records are kept, as 400d. Default: forever."},
-	"jwt": {"Which tokens of an identity provider are taken.",
+	"jwt": {"Which tokens of an identity provider are accepted.",
 		[]string{"issuer", "audience", "jwks"}, nil},
 	"jwt.issuer":          {doc: "Their claim iss."},
-	"jwt.audience":        {doc: "What their claim aud has to have."},
+	"jwt.audience":        {doc: "A value that their claim aud must have."},
 	"jwt.jwks":            {doc: "The provider's keys: a file, or an https address."},
 	"jwt.algorithms":      {doc: "How they may be signed. Default: [RS256, ES256, EdDSA]."},
 	"jwt.skew":            {doc: "How far the clocks may be apart. Default: 60s."},
 	"jwt.roles":           {doc: "The roles that they may give. Default: [subject, agent]."},
 	"jwt.claims":          {doc: "The names of claims."},
 	"jwt.claims.role":     {doc: "The role. Default: role."},
-	"jwt.claims.subject":  {doc: "Whose consents these are, of the role subject. Default: sub."},
-	"jwt.claims.agent":    {doc: "The agent, of the role agent. Default: agent."},
+	"jwt.claims.subject":  {doc: "The person whose consents these are, for the role subject. Default: sub."},
+	"jwt.claims.agent":    {doc: "The agent, for the role agent. Default: agent."},
 	"jwt.claims.database": {doc: "The database, where there are several. Default: database."},
 	"jwt.claims.attributes": {
 		doc: "For an attribute of the policy the claim that has its value, for agents with auth: jwt."},
@@ -103,19 +104,19 @@ var description = map[string]described{
 	"consent.key": {
 		doc: "The file with the key that signs consent records; migrate makes it. Default: consent.key."},
 	"consent.anchor":                {doc: "The file that remembers the last consent record. Default: consent.anchor."},
-	"consent.controller":            {doc: "Who answers for the data, as records name them."},
+	"consent.controller":            {doc: "The controller of the data, as records name it."},
 	"consent.default_duration_days": {doc: "How long TEMPORARY lasts. Default: 14."},
 	"consent.warning_days":          {doc: "How long before expiry the subject is warned. Default: 3."},
 	"consent.review_timeout":        {doc: "How long the agent's side may take to decide about a partnership. Default: 48h."},
 	"consent.auto_renewal":          {doc: "Whether an interaction renews TEMPORARY. Default: true."},
 	"consent.require_explicit":      {doc: "Whether a first interaction gives nothing. Default: false."},
 	"consent.decay": {
-		doc: "Whether what turns ANONYMOUS decays over 90 days, instead of at once. Default: true."},
+		doc: "Whether data that becomes ANONYMOUS decays over 90 days, instead of at once. Default: true."},
 	"consent.sweep_every": {doc: "The time between two sweeps. Default: 6h."},
-	"consent.webhook":     {"Who is told of warnings and decisions.", []string{"url", "secret"}, nil},
+	"consent.webhook":     {"The address that gets warnings and decisions.", []string{"url", "secret"}, nil},
 	"consent.webhook.url": {doc: "Where they are posted."},
 	"air": {
-		doc: "The reminder of those who have talked to an AI for long. Without it the defaults hold."},
+		doc: "The reminder for people who have talked to an AI for long. Without it the defaults apply."},
 	"air.time_threshold":     {doc: "How long after its first interaction a session is reminded. Default: 30m."},
 	"air.message_threshold":  {doc: "With how many messages within the window. Default: 20."},
 	"air.window":             {doc: "The window. Default: 30m."},
@@ -143,7 +144,7 @@ func Schema() []byte {
 }
 
 func schema(path string, t reflect.Type) map[string]any {
-	d := description[path]
+	d := keyDocs[path]
 	out := map[string]any{}
 	if d.doc != "" && path != "version" {
 		out["description"] = d.doc
@@ -166,8 +167,8 @@ func schema(path string, t reflect.Type) map[string]any {
 			}
 		}
 		out["type"], out["properties"], out["additionalProperties"] = "object", properties, false
-		if d.must != nil {
-			out["required"] = d.must
+		if d.required != nil {
+			out["required"] = d.required
 		}
 	case t.Kind() == reflect.Map:
 		out["type"], out["additionalProperties"] = "object", schema(join(path, "NAME"), t.Elem())
@@ -177,8 +178,8 @@ func schema(path string, t reflect.Type) map[string]any {
 		out["type"] = "integer"
 	case t.Kind() == reflect.Bool:
 		out["type"] = "boolean"
-	case d.one != nil:
-		out["enum"] = d.one
+	case d.values != nil:
+		out["enum"] = d.values
 	default:
 		out["type"] = value
 	}

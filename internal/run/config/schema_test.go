@@ -36,11 +36,11 @@ func TestSchema(t *testing.T) {
 	}
 	walk("", reflect.TypeFor[Config]())
 	for _, path := range paths {
-		if description[path].doc == "" {
+		if keyDocs[path].doc == "" {
 			t.Errorf("%q is not described in config/schema.go", path)
 		}
 	}
-	for path := range description {
+	for path := range keyDocs {
 		if !slices.Contains(paths, path) {
 			t.Errorf("%q is described in config/schema.go and is no key", path)
 		}

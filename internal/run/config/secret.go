@@ -9,10 +9,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// fromEnvironment tells a variable's name from a file's.
+// fromEnvironment tells whether a source of a secret is a variable, and not a file.
 func fromEnvironment(source string) bool { return strings.HasPrefix(source, "PGCONSENT_") }
 
-// Secret reads a password from the file or the environment variable that source names; "" has none.
+// Secret reads a password from the file or the environment variable that source names; "" names none.
 func Secret(source string) (string, error) {
 	if source == "" {
 		return "", nil

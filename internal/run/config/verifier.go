@@ -54,7 +54,7 @@ func Verifies(verifier, password string) bool {
 }
 
 func credentials(password string, salt []byte, iterations int) (c scram.StoredCredentials, err error) {
-	// As PostgreSQL does: what SASLprep does not take is used as it is.
+	// As PostgreSQL does: a password that SASLprep refuses is used as it is.
 	if prepared, err := stringprep.SASLprep.Prepare(password); err == nil && prepared != "" {
 		password = prepared
 	}
@@ -96,8 +96,8 @@ func ParseVerifier(s string) (scram.StoredCredentials, error) {
 	return c, nil
 }
 
-// Mock returns credentials that no password matches, the same each time for the same key and user: with them the login
-// of a user who does not exist takes the same course as one with a wrong password.
+// Mock returns credentials that no password matches, the same each time for the same key and user. With them the login of
+// a user who does not exist goes on like one with a wrong password.
 func Mock(key []byte, user string) scram.StoredCredentials {
 	derive := func(use string) []byte {
 		h := hmac.New(sha256.New, key)

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The six of the artificial interaction reminder have the names of the consent service.
+// The first six have the names that the consent service gave them.
 var (
 	airInteractions = family{"consent_air_total_interactions", "counter",
 		nil, "Interactions tracked for reminders: those of API channels."}
@@ -15,19 +15,19 @@ var (
 		nil, "Percent of the interactions that were answered with a reminder."}
 	airActive = family{"consent_air_active_sessions", "gauge", nil, "Sessions of interactions held now."}
 	airByTime = family{"consent_air_time_triggered", "counter", nil,
-		"Reminders given for the time; for both counts here."}
+		"Reminders given for the time, or for both time and number of messages."}
 	airByMessages = family{"consent_air_message_triggered", "counter", nil, "Reminders given for the number of messages."}
 	airRefused    = family{"pgconsent_air_refused_total", "counter", nil,
 		"Interactions that were not tracked because there was no room for another session."}
 )
 
-// AIR is what was counted since the start.
+// AIR has the numbers since the start.
 type AIR struct {
 	Interactions, ByTime, ByMessages, Refused uint64
 	Active                                    int
 }
 
-// airMetrics read what was last published, so that a scrape sees numbers of one moment.
+// airMetrics read the numbers that were published last, so that a scrape sees those of one moment.
 type airMetrics struct{ last *atomic.Pointer[AIR] }
 
 func (m *airMetrics) register(reg prometheus.Registerer) {
@@ -51,7 +51,7 @@ func (m *airMetrics) register(reg prometheus.Registerer) {
 	count(airRefused, func(a *AIR) uint64 { return a.Refused })
 }
 
-// AIR publishes what was counted.
+// AIR publishes the numbers.
 func (m *Metrics) AIR(a AIR) {
 	if m != nil {
 		m.air.last.Store(&a)

@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The five of the consent service have its names.
+// The first five have the names that the consent service gave them.
 var (
 	consentActive = family{"consent_active_users", "gauge",
 		nil, "Users whose consent to a stream is given and has not expired."}
@@ -21,15 +21,15 @@ var (
 	sweptAt = family{"pgconsent_sweep_finished_seconds", "gauge", nil,
 		"When the last sweep was finished, in seconds since 1970; of several databases the oldest, 0 if one was never swept."}
 	sweepLag = family{"pgconsent_sweep_lag_seconds", "gauge",
-		nil, "How long the oldest withdrawal, expiry or erasure has waited to be made physical; it was in force " +
-			"from its instant on."}
+		nil, "How long the oldest withdrawal, expiry or erasure has waited until its rows are deleted or made anonymous; " +
+			"agents have not seen the rows since its instant."}
 	outboxQueue = family{"pgconsent_outbox_queue_length", "gauge", nil, "Messages to users that were not delivered yet."}
 	outboxAge   = family{"pgconsent_outbox_oldest_seconds", "gauge", nil, "Age of the oldest of them."}
 	outboxTotal = family{"pgconsent_outbox_deliveries_total", "counter", []string{"result"},
 		"Attempts to deliver a message to the webhook."}
 )
 
-// Consent is what is counted of one registry.
+// Consent has the numbers of one registry.
 type Consent struct {
 	Streams            map[string]int // active users by stream
 	AgeDays            float64        // of all active consents together

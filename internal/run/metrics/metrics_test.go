@@ -114,7 +114,7 @@ func use(m *Metrics) {
 	m.AuditQueue(1)
 	m.AuditSynced(time.Second)
 	m.AuditFailed(1)
-	m.PolicyInForce("d", "p", "c")
+	m.PolicyActive("d", "p", "c")
 	m.PolicyPending("d", false)
 	m.Observed("d", 2)
 	m.Suspended("d", 1)
@@ -198,18 +198,18 @@ func TestReasonsAreSqlstates(t *testing.T) {
 	}
 }
 
-func TestPolicyInForceKeepsOneSeries(t *testing.T) {
+func TestPolicyHasOneSeries(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := New(reg)
-	m.PolicyInForce("d", "p1", "c1")
-	m.PolicyInForce("d", "p2", "c1")
+	m.PolicyActive("d", "p1", "c1")
+	m.PolicyActive("d", "p2", "c1")
 	want := map[string]float64{"pgconsent_policy_info c1 d p2": 1}
 	if diff := cmp.Diff(want, series(t, reg, "pgconsent_policy_info")); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// The six have the names of the seed.
+// The metrics have the names of the consent service.
 // seeds/001:330-338.
 func TestAIR(t *testing.T) {
 	reg := prometheus.NewRegistry()

@@ -1,0 +1,58 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+var (
+	auditQueue = family{"pgconsent_audit_queue_length", "gauge", nil, "Audit records waiting to be written."}
+	auditLag   = family{"pgconsent_audit_lag_seconds", "gauge", nil,
+		"Age of the oldest record when the last group was made durable, or when a record was refused because the " +
+			"disk does not answer."}
+	auditFailures = family{"pgconsent_audit_failures_total", "counter",
+		nil, "Audit records that could not be written; each refused a statement, unless its answer had already gone out."}
+	auditAnchor = family{"pgconsent_audit_anchor_failures_total", "counter", nil,
+		"Times the head of the audit could not be written to its anchor file."}
+)
+
+// auditMetrics tell the state of the audit log.
+type auditMetrics struct {
+	queue, lag       prometheus.Gauge
+	failures, anchor prometheus.Counter
+}
+
+func (m *auditMetrics) register(reg prometheus.Registerer) {
+	*m = auditMetrics{queue: gauge(auditQueue), lag: gauge(auditLag), failures: counter(auditFailures),
+		anchor: counter(auditAnchor)}
+	reg.MustRegister(m.queue, m.lag, m.failures, m.anchor)
+}
+
+// AuditQueue sets how many records wait.
+func (m *Metrics) AuditQueue(n int) {
+	if m != nil {
+		m.audit.queue.Set(float64(n))
+	}
+}
+
+// AuditSynced sets how old the oldest record was when its group became durable.
+func (m *Metrics) AuditSynced(lag time.Duration) {
+	if m != nil {
+		m.audit.lag.Set(lag.Seconds())
+	}
+}
+
+// AuditFailed counts records that could not be written.
+func (m *Metrics) AuditFailed(n int) {
+	if m != nil && n > 0 {
+		m.audit.failures.Add(float64(n))
+	}
+}
+
+// AuditAnchorFailed counts heads that could not be written to the anchor.
+func (m *Metrics) AuditAnchorFailed() {
+	if m != nil {
+		m.audit.anchor.Inc()
+	}
+}

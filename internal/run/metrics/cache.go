@@ -1,0 +1,54 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+var (
+	cacheHits = family{"pgconsent_rewrite_cache_hits_total", "counter",
+		nil, "Statements whose verdict was in the rewrite cache."}
+	cacheMisses = family{"pgconsent_rewrite_cache_misses_total", "counter", nil,
+		"Statements that had to be parsed and judged."}
+	cacheBytes    = family{"pgconsent_rewrite_cache_bytes", "gauge", nil, "Memory that the cached verdicts account for."}
+	cacheEntries  = family{"pgconsent_rewrite_cache_entries", "gauge", nil, "Verdicts in the rewrite cache."}
+	decideSeconds = family{"pgconsent_decide_seconds", "histogram", nil,
+		"Time to judge a statement that was not in the cache."}
+)
+
+// cacheMetrics count the verdicts of the rewrite cache.
+type cacheMetrics struct {
+	hits, misses   prometheus.Counter
+	bytes, entries prometheus.Gauge
+	decide         prometheus.Histogram
+}
+
+func (m *cacheMetrics) register(reg prometheus.Registerer) {
+	*m = cacheMetrics{hits: counter(cacheHits), misses: counter(cacheMisses), bytes: gauge(cacheBytes),
+		entries: gauge(cacheEntries), decide: histogram(decideSeconds)}
+	reg.MustRegister(m.hits, m.misses, m.bytes, m.entries, m.decide)
+}
+
+// CacheHit counts a verdict found in the cache.
+func (m *Metrics) CacheHit() {
+	if m != nil {
+		m.cache.hits.Inc()
+	}
+}
+
+// CacheMiss counts a statement judged anew, and how long that took.
+func (m *Metrics) CacheMiss(took time.Duration) {
+	if m != nil {
+		m.cache.misses.Inc()
+		m.cache.decide.Observe(took.Seconds())
+	}
+}
+
+// CacheSize sets the size of the rewrite cache.
+func (m *Metrics) CacheSize(entries int, bytes uint64) {
+	if m != nil {
+		m.cache.entries.Set(float64(entries))
+		m.cache.bytes.Set(float64(bytes))
+	}
+}

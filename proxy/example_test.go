@@ -1,0 +1,83 @@
+package proxy_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
+	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
+	"github.com/pgconsent/pgconsent/proxy"
+)
+
+// onlyOne is a Decider that allows one statement and refuses all others.
+type onlyOne struct{ text string }
+
+func (d onlyOne) Decide(_ context.Context, text string, _ verdict.Protocol) *verdict.Verdict {
+	v := &verdict.Verdict{Original: text}
+	if text != d.text {
+		v.Refusal = sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonStatement, "only %s is allowed", d.text)
+		return v
+	}
+	v.Text = text // it is sent as it is; a decider may rewrite it
+	v.Effects = []verdict.Effect{{Reads: true, Returns: true}}
+	return v
+}
+
+// Nothing changes while a session lasts: what was allowed stays allowed, and no snapshot grows old.
+
+func (onlyOne) Recheck(_ context.Context, v *verdict.Verdict) *verdict.Verdict             { return v }
+func (onlyOne) Declare(_ context.Context, v *verdict.Verdict, _ []uint32) *verdict.Verdict { return v }
+func (onlyOne) Plain(_ context.Context, v *verdict.Verdict, _ []uint32) *verdict.Verdict   { return v }
+func (onlyOne) Unchanged(context.Context, *verdict.Verdict) *sqlstate.Error                { return nil }
+func (onlyOne) Snapshot(context.Context) (s verdict.Snapshot, _ *sqlstate.Error)           { return s, nil }
+func (onlyOne) Fresh(context.Context, verdict.Snapshot, bool) *sqlstate.Error              { return nil }
+func (onlyOne) Origin(o verdict.Origin) verdict.Origin                                     { return o }
+func (onlyOne) Close()                                                                     {}
+
+// Seal sets a setting of the session before each transaction; a real one is signed and expires.
+func (onlyOne) Seal(context.Context, verdict.Backend) (verdict.Seal, error) {
+	now := time.Now()
+	return verdict.Seal{Setting: "example.agent", Value: "a1", Renew: now.Add(time.Minute), Expires: now.Add(time.Hour)}, nil
+}
+
+// Record would write the decision to the audit. The proxy sends the statement once Release has returned nil.
+func (onlyOne) Record(v *verdict.Verdict, _ ...*verdict.Verdict) verdict.Ticket { return receipt{} }
+
+type receipt struct{}
+
+func (receipt) Release() *sqlstate.Error { return nil }
+func (receipt) Bound() verdict.Bound     { return verdict.Bound{} } // no limit on the result
+func (receipt) Returned(int64)           {}
+func (receipt) Done(verdict.Outcome)     {}
+
+// router makes every client an agent with such a decider. A real one has credentials, and an upstream.
+type router struct{}
+
+func (router) Route(user, database string) proxy.Route {
+	return proxy.Route{Kind: proxy.Agent, Open: func(context.Context, proxy.SessionInfo) (verdict.Decider, error) {
+		return onlyOne{"SELECT 1"}, nil
+	}}
+}
+
+// A proxy asks the Decider of a session about the text of each Query and Parse before anything of it is sent.
+func Example() {
+	server, err := proxy.New(proxy.Config{Router: router{}}) // server.Serve(listener) takes clients
+	if err != nil {
+		panic(err)
+	}
+	defer server.Shutdown(context.Background())
+
+	decider, _ := router{}.Route("agent", "app").Open(context.Background(), proxy.SessionInfo{})
+	for _, text := range []string{"SELECT 1", "SELECT * FROM people"} {
+		v := decider.Decide(context.Background(), text, verdict.Simple)
+		fmt.Println(text, "->", v.Allowed())
+		if !v.Allowed() {
+			fmt.Println(v.Refusal.Code, v.Refusal.Message)
+		}
+	}
+	// Output:
+	// SELECT 1 -> true
+	// SELECT * FROM people -> false
+	// 42501 only SELECT 1 is allowed
+}
