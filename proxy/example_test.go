@@ -28,7 +28,7 @@ func (d onlyOne) Decide(_ context.Context, text string, _ verdict.Protocol) *ver
 
 func (onlyOne) Recheck(_ context.Context, v *verdict.Verdict) *verdict.Verdict             { return v }
 func (onlyOne) Declare(_ context.Context, v *verdict.Verdict, _ []uint32) *verdict.Verdict { return v }
-func (onlyOne) Plain(_ context.Context, v *verdict.Verdict, _ []uint32) *verdict.Verdict   { return v }
+func (onlyOne) ByRowSecurity(_ context.Context, v *verdict.Verdict, _ []uint32) *verdict.Verdict   { return v }
 func (onlyOne) Unchanged(context.Context, *verdict.Verdict) *sqlstate.Error                { return nil }
 func (onlyOne) Snapshot(context.Context) (s verdict.Snapshot, _ *sqlstate.Error)           { return s, nil }
 func (onlyOne) Fresh(context.Context, verdict.Snapshot, bool) *sqlstate.Error              { return nil }
