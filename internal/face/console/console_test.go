@@ -286,12 +286,12 @@ func TestSubjectWithdrawsAndGives(t *testing.T) {
 	if me.status != 200 || me.path != "/console/me" {
 		t.Errorf("withdrawn: %d %s", me.status, me.path)
 	}
-	me.says(t, "Your consent is withdrawn", "It is in force", "You can give it again below",
+	me.says(t, "Your consent is withdrawn", "agents see nothing by this consent", "You can give it again below",
 		"No agent may see your data by your consent", "None of 4 records")
 	if n := rows(t, "assistant", "ada"); n != 0 {
 		t.Errorf("after the withdrawal the agent sees %d notes", n)
 	}
-	if again := p.get("me"); strings.Contains(again.body, "It is in force") {
+	if again := p.get("me"); strings.Contains(again.body, "agents see nothing by this consent") {
 		t.Error("what was said once is said again")
 	}
 	// Sent twice it changes nothing twice.
@@ -317,7 +317,7 @@ func TestPartnership(t *testing.T) {
 	bob := as(t, "subject:bob")
 	bob.get("me").says(t, "You are in a partnership", "Essential Behaviour Improvement")
 	less := bob.submit(bob.get("me").button(t, "Statistics only"))
-	less.says(t, "Agents see less of you from now on", "within 90 days", "You count in statistics of groups only", "one of a group")
+	less.says(t, "Agents see less of you from now on", "within 90 days", "Your data are used in statistics of groups only", "statistics of groups include them")
 
 	nobody := as(t, "subject:new")
 	nobody.get("me").says(t, "No consent of yours is recorded")
@@ -346,7 +346,7 @@ func TestWhoDid(t *testing.T) {
 func TestAdmin(t *testing.T) {
 	p := as(t, "admin")
 	first := p.get("people")
-	first.says(t, "user-01", script, "In force")
+	first.says(t, "user-01", script, "Active")
 	next := regexp.MustCompile(`href="/console/(people/after/[^"]+)"`).FindStringSubmatch(first.body)
 	if next == nil {
 		t.Fatal("there is no second page")
@@ -412,7 +412,7 @@ func TestOperator(t *testing.T) {
 	}
 	p := as(t, "operator")
 	got := p.get("operations")
-	got.says(t, "Healthy", "served", "strict", agent.Name, "relation 42501", "every 6h0m0s", "records are written", "Findings of the examination")
+	got.says(t, "Healthy", "served", "strict", agent.Name, "relation 42501", "every 6h0m0s", "records are written", "Findings of the checks")
 	for _, secret := range []string{"ROWMARK", "424242", "ada", "user-0"} {
 		if strings.Contains(got.body, secret) {
 			t.Errorf("%q is shown to the operator", secret)

@@ -120,7 +120,7 @@ var viaWords = map[string]string{"cli": "the command line", "http": "the HTTP in
 func stateWord(c consent.Consent, now time.Time) string {
 	switch c.StateAt(now) {
 	case consent.Given:
-		return "In force"
+		return "Active"
 	case consent.Requested:
 		return "Asked for"
 	case consent.Refused:

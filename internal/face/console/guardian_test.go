@@ -23,17 +23,17 @@ var wardLink = regexp.MustCompile(`href="/console/(me/for/[^"]+)"`)
 func TestGuardian(t *testing.T) {
 	appoint(t, consent.Appoint, "user-14", "user-13")
 	ward := as(t, "subject:user-13")
-	ward.get("me").says(t, "These may give and withdraw consent in your name: user-14")
+	ward.get("me").says(t, "Your guardians can give and withdraw consent for you: user-14")
 
 	guardian := as(t, "subject:user-14")
 	me := guardian.get("me")
-	me.says(t, "Nobody but you decides about your consent", "You speak for: user-13")
+	me.says(t, "Only you decide about your consent", "You are the guardian of: user-13")
 	link := wardLink.FindStringSubmatch(me.body)
 	if link == nil || strings.Contains(link[1], "user") {
 		t.Fatalf("the address of a ward is %q", link)
 	}
 	page := guardian.get(link[1])
-	page.says(t, "You speak for user-13", "In force")
+	page.says(t, "You are the guardian of user-13", "Active")
 	withdraw := page.button(t, "Withdraw")
 	if n := rows(t, "assistant", "user-13"); n != 3 {
 		t.Fatalf("the agent sees %d notes, want 3", n)
@@ -48,7 +48,7 @@ func TestGuardian(t *testing.T) {
 	// Of a ward who has no record the page says what that means, and what to do.
 	appoint(t, consent.Appoint, "user-14", "user-of-no-record")
 	for _, link := range wardLink.FindAllStringSubmatch(guardian.get("me").body, -1) {
-		if p := guardian.get(link[1]); strings.Contains(p.body, "You speak for user-of-no-record") {
+		if p := guardian.get(link[1]); strings.Contains(p.body, "You are the guardian of user-of-no-record") {
 			p.says(t, "No consent of user-of-no-record is recorded: there is nothing to withdraw, and agents see nothing of user-of-no-record by consent.",
 				"pgconsent consent grant user-of-no-record --guardian YOUR-ID")
 			ward = nil
@@ -86,17 +86,17 @@ func TestConsentToOneParty(t *testing.T) {
 			give.fields.Del(name)
 		}
 	}
-	p.submit(give).says(t, "You have given your consent to assistant", "Consents to single parties", "assistant In force Essential")
+	p.submit(give).says(t, "You have given your consent to assistant", "Consents to single parties", "assistant Active Essential")
 	me := p.submit(p.get("me").button(t, "Withdraw"))
 	me.says(t, "Your consent is withdrawn", "assistant Withdrawn")
 	give.fields.Set("to", " ")
-	p.submit(give).says(t, "Nothing was given", "Say to whom")
+	p.submit(give).says(t, "Nothing was given", "Enter the name of the party")
 	give.fields.Set("to", "assistant")
 	give.fields.Del("category-ESSENTIAL")
-	p.submit(give).says(t, "Nothing was given", "Choose at least one kind of data assistant may see")
+	p.submit(give).says(t, "Nothing was given", "Choose at least one kind of data that assistant may see")
 	give.fields.Set("to", "*")
 	give.fields.Set("category-ESSENTIAL", "yes")
-	p.submit(give).says(t, "Nothing was given", "Say to whom")
+	p.submit(give).says(t, "Nothing was given", "Enter the name of the party")
 	give.fields.Set("to", strings.Repeat("x", 600))
 	if got := p.submit(give); got.status != 422 {
 		t.Errorf("a name of 600 letters: %d", got.status)

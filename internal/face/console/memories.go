@@ -104,5 +104,5 @@ func (o *Console) general(c *call) (answer, error) {
 	if found.Next != "" {
 		p.Next = c.session.handle(found.Next)
 	}
-	return answer{template: "general", title: "What was made general", data: p}, nil
+	return answer{template: "general", title: "Beliefs drawn from your memories", data: p}, nil
 }

@@ -37,7 +37,7 @@ func asAgent(t *testing.T, r *demo.Running, agent, path string, body map[string]
 	return out
 }
 
-// What was made general is told to the owner of the memory alone; who sees a memory, to those who may ask; and where no
+// Beliefs drawn from your memories is told to the owner of the memory alone; who sees a memory, to those who may ask; and where no
 // rule asks the consents of the registry, no page says that they decide.
 func TestMemories(t *testing.T) {
 	tier.All(t)
@@ -52,7 +52,7 @@ func TestMemories(t *testing.T) {
 	id := made["memory"].(map[string]any)["id"].(string)
 
 	owner := to(t, r, "subject:si:ash")
-	owner.get("me").says(t, "Here your consent is asked in another way", "as far as its rules let them", "Made general")
+	owner.get("me").says(t, "This service does not use these consents", "as far as its rules let them", "Beliefs")
 	for _, f := range owner.get("me").forms(t) {
 		for _, b := range f.buttons {
 			if b == "Give consent" || b == "Ask for a partnership" || b == "Give this consent" {

@@ -50,11 +50,11 @@ func (o *Console) nav(c *call) []link {
 	var all []link
 	switch c.caller.Role {
 	case identity.Subject:
-		all = []link{{To: "me", Text: "Who may see"}, {To: "me/seen", Text: "Who did"}, {To: "me/history", Text: "History"}}
+		all = []link{{To: "me", Text: "Who may see"}, {To: "me/seen", Text: "Who has seen"}, {To: "me/history", Text: "History"}}
 		if kept, general := o.Service.Memories(c.caller); kept {
 			all = append(all, link{To: "me/memories", Text: "Memories"})
 			if general {
-				all = append(all, link{To: "me/general", Text: "Made general"})
+				all = append(all, link{To: "me/general", Text: "Beliefs"})
 			}
 		}
 	case identity.Admin:

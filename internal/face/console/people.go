@@ -169,7 +169,7 @@ type whyPage struct {
 func (o *Console) whyForm(c *call) (answer, error) {
 	c.everybody = true
 	p, err := o.whyFormData(c)
-	return answer{template: "why", title: "Why an agent sees a row, or does not", data: p}, err
+	return answer{template: "why", title: "Why an agent sees a row or not", data: p}, err
 }
 
 func (o *Console) whyFormData(c *call) (whyPage, error) {
@@ -193,7 +193,7 @@ func (o *Console) why(c *call) (answer, error) {
 	}
 	p.Agent, p.Table, p.Key = c.form.Get("agent"), c.form.Get("table"), strings.TrimSpace(c.form.Get("key"))
 	if p.Key == "" {
-		return answer{template: "why", title: "Why an agent sees a row, or does not", data: p, status: 422}, nil
+		return answer{template: "why", title: "Why an agent sees a row or not", data: p, status: 422}, nil
 	}
 	key := []string{p.Key}
 	if strings.Contains(p.Key, "\n") { // a key with several columns,
@@ -202,5 +202,5 @@ func (o *Console) why(c *call) (answer, error) {
 	if p.Answer, err = o.Service.Why(c, c.caller, p.Agent, p.Table, key); err != nil {
 		return answer{}, err
 	}
-	return answer{template: "why", title: "Why an agent sees a row, or does not", data: p}, nil
+	return answer{template: "why", title: "Why an agent sees a row or not", data: p}, nil
 }

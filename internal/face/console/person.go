@@ -187,7 +187,7 @@ func (o *Console) history(c *call) (answer, error) {
 	}
 	slices.Reverse(all)
 	p.History = all
-	return answer{template: "history", title: "What was recorded of your consent", data: p}, nil
+	return answer{template: "history", title: "Records of your consent", data: p}, nil
 }
 
 // seenPage shows who has seen the subject's data.
@@ -204,7 +204,7 @@ func (o *Console) seen(c *call) (answer, error) {
 	r, err := o.Service.Report(c, c.caller, access.Request{Via: "console", Retrievals: mostRetrievals, Look: true})
 	var unknown *consent.NotFoundError
 	if errors.As(err, &unknown) {
-		return answer{template: "seen", title: "Who saw your data", data: seenPage{}}, nil
+		return answer{template: "seen", title: "Who has seen your data", data: seenPage{}}, nil
 	}
 	if err != nil {
 		return answer{}, err
@@ -214,7 +214,7 @@ func (o *Console) seen(c *call) (answer, error) {
 	p.Older = max(0, len(p.Newest)-mostRetrievals)
 	p.Newest = p.Newest[:len(p.Newest)-p.Older]
 	p.Older += int(r.Retrievals.Left)
-	return answer{template: "seen", title: "Who saw your data", data: p}, nil
+	return answer{template: "seen", title: "Who has seen your data", data: p}, nil
 }
 
 // change makes a change in the name of the subject.
