@@ -95,35 +95,3 @@ func (g Grant) kind() string {
 	}
 	return g.Kind + " "
 }
-
-// revokes are the statements that take each of the rights back by itself. Grants that give the same right have the same
-// statement for it.
-func (g Grant) revokes() []string {
-	kind := g.Kind
-	if kind == "" {
-		kind = "TABLE"
-	}
-	var out []string
-	for _, right := range g.Rights {
-		for _, one := range right.each() {
-			for _, on := range g.On {
-				for _, to := range g.To {
-					out = append(out, "REVOKE "+one.String()+" ON "+kind+" "+on+" FROM "+to)
-				}
-			}
-		}
-	}
-	return out
-}
-
-// each returns the right on each column by itself.
-func (r Right) each() []Right {
-	if r.Columns == nil {
-		return []Right{r}
-	}
-	out := make([]Right, len(r.Columns))
-	for i, c := range r.Columns {
-		out[i] = Right{r.Name, []string{c}}
-	}
-	return out
-}

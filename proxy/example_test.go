@@ -28,12 +28,14 @@ func (d onlyOne) Decide(_ context.Context, text string, _ verdict.Protocol) *ver
 
 func (onlyOne) Recheck(_ context.Context, v *verdict.Verdict) *verdict.Verdict             { return v }
 func (onlyOne) Declare(_ context.Context, v *verdict.Verdict, _ []uint32) *verdict.Verdict { return v }
-func (onlyOne) ByRowSecurity(_ context.Context, v *verdict.Verdict, _ []uint32) *verdict.Verdict   { return v }
-func (onlyOne) Unchanged(context.Context, *verdict.Verdict) *sqlstate.Error                { return nil }
-func (onlyOne) Snapshot(context.Context) (s verdict.Snapshot, _ *sqlstate.Error)           { return s, nil }
-func (onlyOne) Fresh(context.Context, verdict.Snapshot, bool) *sqlstate.Error              { return nil }
-func (onlyOne) Origin(o verdict.Origin) verdict.Origin                                     { return o }
-func (onlyOne) Close()                                                                     {}
+func (onlyOne) ByRowSecurity(_ context.Context, v *verdict.Verdict, _ []uint32) *verdict.Verdict {
+	return v
+}
+func (onlyOne) Unchanged(context.Context, *verdict.Verdict) *sqlstate.Error      { return nil }
+func (onlyOne) Snapshot(context.Context) (s verdict.Snapshot, _ *sqlstate.Error) { return s, nil }
+func (onlyOne) Fresh(context.Context, verdict.Snapshot, bool) *sqlstate.Error    { return nil }
+func (onlyOne) Origin(o verdict.Origin) verdict.Origin                           { return o }
+func (onlyOne) Close()                                                           {}
 
 // Seal sets a setting of the session before each transaction; a real one is signed and expires.
 func (onlyOne) Seal(context.Context, verdict.Backend) (verdict.Seal, error) {
