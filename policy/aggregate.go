@@ -8,26 +8,27 @@ import (
 )
 
 // Aggregate says which rows of a table count in aggregates although agents do not see them one by one. The dimensions
-// divide them into cells: rows with the same value of each. A cell counts as a whole, or not at all: see package rls.
+// divide the rows into cells: the rows with the same value in each dimension. A cell counts as a whole or not at all.
+// Package rls writes the SQL for it.
 type Aggregate struct {
-	Rows       predicate.Node // which rows count besides those that show
-	Subject    string         // the column that says whom a row is about
+	Rows       predicate.Node // the rows that count besides those that show
+	Subject    string         // the column that names the person whom a row is about
 	Minimum    int            // a cell of fewer subjects does not count
-	Share      int            // in percent: nor does one of which a single subject has more; 0: no such bound
+	Share      int            // in percent: a cell does not count if one subject has more of it; 0: no such bound
 	Dimensions []Dimension    // sorted by column
 	Measures   []Measure      // sorted by column
 }
 
-// Dimension is a column by which aggregates may group and choose.
+// Dimension is a column by which agents may group rows and choose groups.
 type Dimension struct {
 	Column string
 	Type   string
 	OID    uint32 // of the type
-	Unit   string // of a time: the finest unit, in UTC; "" for other columns
+	Unit   string // for a date or time: the finest unit, in UTC; "" for other columns
 	Closed bool   // rows of a period that is not over do not count
 }
 
-// Measure is a number that aggregates may add up. A value outside its bounds counts as the bound.
+// Measure is a number that agents may add up. A value outside the bounds counts as the bound.
 type Measure struct {
 	Column    string
 	Type      string
@@ -54,7 +55,7 @@ func (a *Aggregate) Measure(column string) *Measure {
 	return nil
 }
 
-// Units are the units that a dimension's values can be truncated to: its own, and those that are made of whole ones.
+// Units are the units to which agents may truncate the dimension: its own, and those that consist of whole ones.
 func (d *Dimension) Units() []string { return coarser[d.Unit] }
 
 var coarser = map[string][]string{
@@ -74,8 +75,8 @@ func (a *Aggregate) describe(r *catalog.Relation) string {
 	return out + fmt.Sprintf(" %q", a.Measures)
 }
 
-// VisibilityRules is everything that decides whether agents see a row of the table, what of it they see, and whether they count
-// it.
+// VisibilityRules are all conditions that decide whether agents see a row of the table, what they see of it, and
+// whether it counts in aggregates.
 func (t *Table) VisibilityRules() predicate.Node {
 	out := predicate.All{t.Rows}
 	if t.Aggregate != nil {

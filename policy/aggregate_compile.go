@@ -14,7 +14,7 @@ type aggregateCompiler struct {
 	rules *ruleCompiler
 }
 
-// compile compiles what a table says under aggregate; nil if nothing, or after an error.
+// compile compiles the aggregate of a table. nil: it has none, or there was an error.
 func (c *aggregateCompiler) compile(decl *aggregateDecl, t *Table) *Aggregate {
 	if decl == nil {
 		return nil
@@ -70,8 +70,8 @@ func (c *aggregateCompiler) subject(decl *aggregateDecl, r *catalog.Relation) {
 	}
 }
 
-// singles refuses dimensions and measures that tell more of a row than its columns do. Rows that show count as they
-// are, in a group of one too: sum(pay) FILTER (WHERE dept = 'ceo') is the pay of somebody.
+// singles refuses dimensions and measures that would tell more about a row than its columns do. Rows that show count as
+// they are, also in a group of one: sum(pay) FILTER (WHERE dept = 'ceo') would be one person's pay.
 func (c *aggregateCompiler) singles(decl *aggregateDecl, r *catalog.Relation) {
 	columns := c.tables[r.Name].decl.columns
 	if columns == nil || len(decl.accept) > 0 {
@@ -105,8 +105,8 @@ func (c *aggregateCompiler) singles(decl *aggregateDecl, r *catalog.Relation) {
 	}
 }
 
-// dimension checks a dimension. Two of its values that are equal must be the same in every respect: what an expression
-// could tell apart within a cell, it could use to divide it.
+// dimension checks a dimension. Two equal values must be the same in every respect. Otherwise an expression could tell
+// them apart within a cell, and divide the cell.
 func (c *aggregateCompiler) dimension(d dimensionDecl, decl *aggregateDecl, r *catalog.Relation) Dimension {
 	out := Dimension{Column: d.column, Unit: d.by, Closed: d.closed}
 	column := c.ruleColumn(d.place, r, d.column)

@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// defaultMinimum is how many subjects a cell has at least where the policy does not say.
+// defaultMinimum is the number of subjects that a cell needs if the policy does not say another.
 const defaultMinimum = 5
 
 type aggregateDecl struct {
@@ -115,7 +115,7 @@ func (d *tableDecoder) measures(decl *aggregateDecl, n *node) {
 	}
 }
 
-// number tells whether a scalar is a decimal number that is no longer than any column's.
+// number tells whether a scalar is a decimal number, no longer than any column's.
 func number(n *node) bool {
 	if n.Kind != yamlfile.Scalar || n.Literal != yamlfile.Integer && n.Literal != yamlfile.Float || len(n.Value) > 30 ||
 		strings.Trim(n.Value, "-0123456789.") != "" {

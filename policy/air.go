@@ -1,6 +1,7 @@
 package policy
 
-// AIR says which attributes of a session name a user and the channel in which they talk: `air: { user: …, channel: … }`.
+// AIR names the attributes of a session that say who the user is and in which channel they talk. A reminder that the
+// user talks to an AI goes by them.
 type AIR struct{ User, Channel string }
 
 // AIR returns these attributes; nil: sessions name no channel.
@@ -26,7 +27,7 @@ func (d *documentDecoder) air(n *node) {
 	d.doc.air = &decl
 }
 
-// checkAIR checks that each attribute is one value.
+// checkAIR checks that each of the two attributes has one value.
 func (c *compiler) checkAIR() *AIR {
 	decl := c.doc.air
 	if decl == nil {

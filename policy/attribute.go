@@ -19,8 +19,8 @@ type attributeType struct {
 
 var uuidForm = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// attributeTypes is the closed list. A check accepts only what the type's input function takes without an error, since a
-// cast that raised inside a policy would tell that a row exists.
+// attributeTypes is the closed list of types. A check accepts a value only if the type's input function takes it
+// without an error: a cast that failed inside a row policy would tell that a row exists.
 var attributeTypes = map[string]attributeType{
 	"uuid":      {"pg_catalog.uuid", uuidForm.MatchString},
 	"text":      {"pg_catalog.text", func(v string) bool { _, list := predicate.ParseArray(v); return !list }},
@@ -39,7 +39,7 @@ func integerForm(bits int) func(string) bool {
 	}
 }
 
-// listOf checks an array literal element by element. NULL is no element: nothing in a session is unknown.
+// listOf checks each element of an array literal. NULL is refused as an element: no attribute of a session is unknown.
 func listOf(check func(string) bool) func(string) bool {
 	return func(v string) bool {
 		elements, ok := predicate.ParseArray(v)
@@ -47,24 +47,24 @@ func listOf(check func(string) bool) func(string) bool {
 	}
 }
 
-// Bounds that keep a seal short: the database reads one of less than 65,536 characters, and escapes take three.
+// These bounds keep a seal short. The database reads a seal of fewer than 65,536 characters, and an escape takes three.
 const (
 	maxAttribute     = 1024
 	maxListAttribute = 8192
 	maxAttributes    = 16384 // of one session together
 )
 
-// SQLType is the qualified name of the attribute's type.
+// SQLType is the attribute's type as a qualified SQL name.
 func (a Attribute) SQLType() string { return attributeTypes[a.Type].sql }
 
-// List tells whether the attribute's value is a list, carried as a PostgreSQL array literal.
+// List tells whether the value is a list. A list is written as a PostgreSQL array literal.
 func (a Attribute) List() bool { return strings.HasSuffix(a.Type, "[]") }
 
 // element is the type of the value, or of the list's elements.
 func (a Attribute) element() string { return strings.TrimSuffix(a.Type, "[]") }
 
-// Check returns an error unless value is of the attribute's type, as PostgreSQL writes it. The error does not quote the
-// value.
+// Check returns an error unless the value is of the attribute's type and written as PostgreSQL writes it. The error
+// does not quote the value.
 func (a Attribute) Check(value string) error {
 	t, ok := attributeTypes[a.Type]
 	limit := maxAttribute
@@ -102,5 +102,5 @@ func CheckAttributes(attributes map[string]string) error {
 	return nil
 }
 
-// attributeName is what an attribute may be called: it goes into SQL text and into seals.
+// attributeName is the form of an attribute's name, which goes into SQL text and into seals.
 var attributeName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,31}$`)

@@ -8,19 +8,19 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Recording says how the records of the audit have an attribute's value.
+// Recording says how audit records show an attribute's value.
 type Recording string
 
-// The ways. Without one of them the value of a credential's attribute is recorded as a reference, which erasure
-// forgets, and that of a live one is not recorded.
+// The ways of recording. By default the value of a credential's attribute is recorded as a reference, which an erasure
+// forgets, and the value of a live attribute is not recorded.
 const (
 	AsIs        Recording = "as it is"  // audit: true
-	AsReference Recording = "reference" // a reference, of a live one too
-	AsSubject   Recording = "subject"   // a reference, and the person on whose behalf the session reads
-	AsPurpose   Recording = "purpose"   // as it is, and what the session reads for
+	AsReference Recording = "reference" // a reference, also for a live attribute
+	AsSubject   Recording = "subject"   // a reference, and the value names the person on whose behalf the session reads
+	AsPurpose   Recording = "purpose"   // as it is, and the value is the purpose for which the session reads
 )
 
-// attributeAudit decodes `audit: true`, `reference`, `subject` or `purpose` of an attribute.
+// attributeAudit reads `audit: true`, `reference`, `subject` or `purpose` of an attribute.
 func (d *attributeDecoder) attributeAudit(decl *attributeDecl) func(*node) {
 	return func(n *node) {
 		decl.audit = &n.Place
@@ -38,7 +38,7 @@ func (d *attributeDecoder) attributeAudit(decl *attributeDecl) func(*node) {
 	}
 }
 
-// auditAttributes holds attributes to one subject and one purpose.
+// auditAttributes finds the attributes that name the subject and the purpose of records, at most one each.
 func (c *attributeCompiler) auditAttributes(p *Policy) {
 	first := map[Recording]string{}
 	for _, decl := range c.doc.attributes {
@@ -60,26 +60,26 @@ func (c *attributeCompiler) auditAttributes(p *Policy) {
 	}
 }
 
-// Subject is the attribute that names the person on whose behalf a session reads: the one that says so, else the one of
-// the credential that own compares with, if it is always the same; "": there is none.
+// Subject is the attribute that names the person on whose behalf a session reads. It is the one with audit: subject;
+// else the credential's attribute that all own blocks compare with, if they use only one. "": there is none.
 func (p *Policy) Subject() string { return p.subject }
 
-// Purpose is the attribute that says what a session reads for; "": there is none.
+// Purpose is the attribute that names the purpose of a session; "": there is none.
 func (p *Policy) Purpose() string { return p.purpose }
 
-// RecordsKeys tells whether the keys of some table's rows are recorded.
+// RecordsKeys tells whether records of some table hold the keys of rows.
 func (p *Policy) RecordsKeys() bool {
 	return slices.ContainsFunc(p.tables, func(t *Table) bool { return t.AuditKeys })
 }
 
-// tableAudit decodes `audit: { keys: true }` of a table.
+// tableAudit reads `audit: { keys: true }` of a table.
 func (d *tableDecoder) tableAudit(decl *tableDecl, n *node) {
 	d.fields(n, "audit", map[string]func(*node){
 		"keys": func(v *node) { decl.keysAt = &v.Place; d.flag(&decl.auditKeys, "keys")(v) },
 	})
 }
 
-// auditsKeys tells whether the keys of a table's rows are recorded.
+// auditsKeys tells whether records hold the keys of a table's rows.
 func (c *compiler) auditsKeys(decl tableDecl, relation *catalog.Relation) bool {
 	if decl.auditKeys && len(relation.PrimaryKey) == 0 {
 		c.fail(*decl.keysAt, "leave audit out, or give it a primary key",

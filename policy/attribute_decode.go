@@ -12,8 +12,8 @@ import (
 type attributeDecl struct {
 	place
 	Attribute
-	setting *place // where it is said
-	audit   *place // where it is said; nil: it is not
+	setting *place // the place of setting
+	audit   *place // the place of audit; nil: it is not there
 	within  *withinDecl
 	lookup  *lookupDecl
 	sql     *sqlBlock
@@ -67,22 +67,22 @@ func (d *attributeDecoder) attribute(at place, name string, n *node) {
 	d.doc.attributes = append(d.doc.attributes, decl)
 }
 
-// The attributeSources of an attribute.
+// The sources of an attribute.
 const (
-	sourceCredential = "credential" // the configuration says it
-	sourceSet        = "set"        // the session claims it in a setting, within what the policy lets through
-	sourceQuery      = "query"      // the database looks it up
-	sourceExpression = "expression" // it follows from others
+	sourceCredential = "credential" // the configuration, or a token
+	sourceSet        = "set"        // a setting of the session, among the values that the policy permits
+	sourceQuery      = "query"      // a look-up in the database
+	sourceExpression = "expression" // an expression over other attributes
 )
 
 var attributeSources = []string{sourceCredential, sourceSet, sourceQuery, sourceExpression}
 
-// withinDecl says which claims count.
+// withinDecl lists the values that a session may claim.
 type withinDecl struct {
 	place
 	attributes []attributeRef
 	values     []*node
-	source     *lookupDecl // a table, whose column holds them
+	source     *lookupDecl // a table with a column of these values
 }
 
 // lookupDecl is `{ table: …, column: …, match: { column: attribute }, rows: … }`.
@@ -111,15 +111,15 @@ func (d *attributeDecoder) setting(n *node, decl *attributeDecl) {
 	}
 }
 
-// settingName is what a setting may be called that agents may set: two plain names, as PostgreSQL asks of settings that
+// settingName is the form of a setting that agents may set: two plain names, as PostgreSQL requires of settings that
 // are not its own.
 var settingName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,40}\.[a-z_][a-z0-9_]{0,40}$`)
 
-// ownSettings are those that pgconsent keeps for itself. None of them may be an agent's to set.
+// ownSettings are the settings that pgconsent uses itself. No agent may set one of them.
 var ownSettings = []string{"pgconsent.seal", "pgconsent.changed", "pgconsent.catalog_changed",
 	"pgconsent.discard_consent", "pgconsent.discard_audit", "pgconsent.kept_due", "pgconsent.reason", "pgconsent.sweep"}
 
-// serverPrefixes are those of settings that mean something to the server's own modules.
+// serverPrefixes are the prefixes of settings that mean something to the server's own modules.
 var serverPrefixes = []string{"pg_catalog", "plpgsql", "auto_explain", "pg_stat_statements", "pg_trgm", "hnsw",
 	"ivfflat", "postgres_fdw", "pg_prewarm", "sepgsql", "basebackup_to_shell"}
 
@@ -162,7 +162,7 @@ func (d *attributeDecoder) within(n *node) *withinDecl {
 
 func (d *attributeDecoder) query(n *node) *lookupDecl { return d.lookup(n, "query") }
 
-// lookup reads where a value is looked up.
+// lookup reads the table in which a value is looked up.
 func (d *attributeDecoder) lookup(n *node, what string) *lookupDecl {
 	out := &lookupDecl{place: n.Place, tableAt: n.Place}
 	fields := map[string]func(*node){
@@ -192,7 +192,7 @@ func (d *attributeDecoder) lookup(n *node, what string) *lookupDecl {
 	return out
 }
 
-// checkSource reports what an attribute says that does not fit its source.
+// checkSource reports keys of an attribute that do not fit its source.
 func (d *attributeDecoder) checkSource(n *node, decl *attributeDecl) {
 	what := "attribute " + decl.Name
 	fits := map[string][]string{sourceSet: {"setting", "within"}, sourceQuery: {"query"}, sourceExpression: {"sql"}}

@@ -8,12 +8,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
+// attributeCompiler compiles the attributes that the database computes for each statement.
 type attributeCompiler struct {
 	*resolver
 	rules *ruleCompiler
 }
 
-// compile compiles the attributes that the database works out, and puts them into an order in which none needs a later one.
+// compile compiles the live attributes. None of them needs one that comes later.
 func (c *attributeCompiler) compile() []predicate.Live {
 	bySetting := map[string]string{}
 	var all []predicate.Live
@@ -39,7 +40,7 @@ func (c *attributeCompiler) compile() []predicate.Live {
 	return c.dependencyOrder(all, at)
 }
 
-// liveValue compiles what an attribute is worked out from.
+// liveValue compiles the computation of an attribute.
 func (c *attributeCompiler) liveValue(decl *attributeDecl, out *predicate.Live) {
 	switch {
 	case decl.within != nil && decl.within.source != nil:
@@ -69,7 +70,7 @@ func (c *attributeCompiler) liveValue(decl *attributeDecl, out *predicate.Live) 
 	}
 }
 
-// liveLookup compiles a table in which a value, or what confirms a claim, is looked up.
+// liveLookup compiles a look-up of a value, or of a row that confirms the value which the session claims.
 func (c *attributeCompiler) liveLookup(decl *attributeDecl, q *lookupDecl, out *predicate.Live) {
 	table := c.findTable(q.tableAt, q.table)
 	if table == nil {
@@ -106,8 +107,8 @@ func (c *attributeCompiler) liveLookup(decl *attributeDecl, q *lookupDecl, out *
 	out.Table, out.Column, out.Rows = table, q.column, rows
 }
 
-// checkLookupType checks that every value of a column is one of the attribute's type: a cast that raised would tell that a row
-// is there.
+// checkLookupType checks that every value of a column is a value of the attribute's type: a cast that failed would tell
+// that a row exists.
 func (c *attributeCompiler) checkLookupType(decl *attributeDecl, q *lookupDecl, table *catalog.Relation, column *catalog.Column) {
 	fits := false
 	switch decl.Type {
@@ -155,7 +156,7 @@ func (c *attributeCompiler) liveExpression(decl *attributeDecl, out *predicate.L
 	out.Expr, out.Kind = o.Expr, want
 }
 
-// dependencyOrder sorts attributes so that none needs a later one, and reports circles.
+// dependencyOrder sorts attributes so that none needs a later one. It reports circles.
 func (c *attributeCompiler) dependencyOrder(all []predicate.Live, at map[string]place) []predicate.Live {
 	byName := map[string]predicate.Live{}
 	for _, l := range all {
@@ -191,8 +192,8 @@ func (c *attributeCompiler) dependencyOrder(all []predicate.Live, at map[string]
 	return out
 }
 
-// AttributeOrigin is where the value of an attribute comes from that the database works out, as text: what confirms a claim, the
-// query, or the expression. It is "" for one of the credential.
+// AttributeOrigin describes where the value of a live attribute comes from: the look-up, the permitted values or the
+// expression. "" for an attribute of the credential.
 func (p *Policy) AttributeOrigin(name string) string {
 	for _, l := range p.live {
 		if l.Name != name {
@@ -202,7 +203,7 @@ func (p *Policy) AttributeOrigin(name string) string {
 		case l.Table != nil:
 			sql := "SELECT " + catalog.QuoteIdent(l.Column) + " FROM " + l.Table.Name.SQL()
 			if l.Rows != nil {
-				// A claim has no name among the attributes.
+				// The value that a session claims has no attribute name.
 				sql += " WHERE " + strings.ReplaceAll(ReadableSQL(predicate.Check(l.Rows, l.Table)), "(SELECT attr(''))", "claim")
 			}
 			return sql

@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// block is a building block of a row rule, as it is written.
+// block is one condition of a row rule, as the policy writes it.
 type block interface{ At() place }
 
 type (
@@ -35,7 +35,7 @@ type (
 		every          []linkDecl
 		status, is     string
 		statusAt, isAt place
-		recorded       *recordedDecl // instead of a status
+		recorded       *recordedDecl // for consent by records; else by a status
 
 		expires                  string
 		expiresAt, materializeAt place
@@ -44,17 +44,17 @@ type (
 	visibleBlock struct {
 		place
 		link  linkDecl
-		where []block // of the row that it points to, besides its own rule
-		rows  []block // instead of that rule
+		where []block // conditions on the target row, beside its table's own rule
+		rows  []block // conditions on the target row, instead of its table's rule
 	}
 )
 
-// laterBlocks are blocks of the design that this version does not have: said so, instead of "unknown".
+// laterBlocks are blocks of the design that this version does not have. The error says so, instead of "unknown".
 var laterBlocks = []string{
 	"function", "limit",
 }
 
-// rows reads a table's rule: a list, of which every block must hold, or a single block.
+// rows reads a table's rule: one block, or a list of blocks that must all hold.
 func (d *blockDecoder) rows(n *node) block {
 	if n.Kind != yamlfile.List {
 		return d.block(n)
@@ -135,7 +135,7 @@ func blockNames() []string {
 	return out
 }
 
-// blocksOf has a function for each block, which reads it into out.
+// blocksOf has a function for the name of each block, which reads it into out.
 func (d *blockDecoder) blocksOf(at place, value *node, out *block) map[string]func(*node) {
 	return map[string]func(*node){
 		"open": func(*node) {
@@ -159,7 +159,7 @@ func (d *blockDecoder) blocksOf(at place, value *node, out *block) map[string]fu
 	}
 }
 
-// flatten are the parts of nested lists of all, or of any.
+// flatten returns the parts of nested lists of all, or of any.
 func flatten(b block, any bool) []block {
 	var parts []block
 	switch b := b.(type) {

@@ -83,7 +83,7 @@ func (c *ruleCompiler) consentByStatus(b consentBlock, row *catalog.Relation) pr
 	return out
 }
 
-// consentExpiry compiles the column that says until when a subject has agreed.
+// consentExpiry compiles the column with the time until which a subject consents.
 func (c *ruleCompiler) consentExpiry(b consentBlock, subjects *catalog.Relation, out *predicate.Consent) {
 	if b.expires == "" {
 		return

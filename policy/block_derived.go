@@ -9,19 +9,19 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// derivedBlock is `derived: { from: [ links ], unless: [ blocks ] … }`.
+// derivedBlock is `derived: { from: [ links ], unless: [ blocks ] … }`: the row was made from other rows.
 type derivedBlock struct {
 	place
 	from             []linkDecl
-	sources, of      string // instead: the column with a list of keys, and the table that has them
+	sources, of      string // instead of from: the column with a list of keys, and the table that has these keys
 	sourcesAt, ofAt  place
 	unless, where    []block
 	inherit, onErase string
 }
 
-// What of a source's rule is asked of what was made from it.
+// How much of a source's rule applies to a row that was made from it.
 const (
-	inheritConsents   = "consents"   // all but whose the source is; so it is where nothing is said
+	inheritConsents   = "consents"   // the default: all of it but the blocks that say whose row it is
 	inheritEverything = "everything" // all of it
 )
 
@@ -72,7 +72,7 @@ func (d *blockDecoder) derived(at place, n *node) block {
 	return b
 }
 
-// derived compiles a block on rows of row.
+// derived compiles the block for a table.
 func (c *ruleCompiler) derived(b derivedBlock, row *catalog.Relation) predicate.Node {
 	return c.compileDerived(b, row, b.inherit == inheritEverything)
 }
@@ -116,7 +116,7 @@ func (c *ruleCompiler) compileDerived(b derivedBlock, row *catalog.Relation, eve
 		}
 		for _, name := range source.PrimaryKey {
 			key := source.Column(name)
-			// these are followed as text
+			// rows are followed as text
 			if under := c.comparedType(key); typeFamily(key.Type) == "" && typeFamily(under) != "text" && !isBlankPadded(under) {
 				c.fail(at,
 					"follow rows by a key of uuid, integer, text, varchar, char or date columns, or of domains "+
@@ -139,7 +139,8 @@ func (c *ruleCompiler) compileDerived(b derivedBlock, row *catalog.Relation, eve
 	return out
 }
 
-// inheritedRule is what is asked of a source, and how its table's rows are made from each other.
+// inheritedRule returns what a row needs of its source: the source's rule, and the ways in which rows of the source's
+// table are made from each other.
 func (c *ruleCompiler) inheritedRule(at place, source *policyTable, row *catalog.Relation, everything bool) (rows predicate.All,
 	again []predicate.Origin) {
 	name := source.relation.Name
@@ -152,7 +153,7 @@ func (c *ruleCompiler) inheritedRule(at place, source *policyTable, row *catalog
 			"derived goes round in a circle: %s", strings.Join(circle, " → "))
 		return nil, nil
 	}
-	// they are given for the table itself
+	// The warnings are given for the source's table itself.
 	defer func(path []catalog.Name, warnings []*Error) { c.tablePath, c.warnings = path, warnings }(c.tablePath, c.warnings)
 	c.tablePath = append(slices.Clone(c.tablePath), name)
 	for _, part := range flatten(source.decl.rows, false) {
@@ -185,11 +186,12 @@ func (c *ruleCompiler) inheritedRule(at place, source *policyTable, row *catalog
 	return rows, again
 }
 
-// inheritedVisible is a visible of a source's rule: what the row that it points to asks, but for whose it is.
+// inheritedVisible compiles a visible block of a source's rule: the rule of the row that it refers to, without the
+// blocks that say whose row it is.
 func (c *ruleCompiler) inheritedVisible(b visibleBlock, row *catalog.Relation) predicate.Node {
 	target := c.followLink(b.link, row)
 	if target == nil || c.tables[target.Name] == nil {
-		return predicate.Any{} // told of the table itself
+		return predicate.Any{} // the error is reported for that table itself
 	}
 	first := b.link.pairs[0]
 	if b.rows != nil {

@@ -5,7 +5,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// grantBlock is `grant: { column: …, to: [attribute, …], all: word }`.
+// grantBlock is `grant: { column: …, to: [attribute, …], all: word }`: the column lists an id of the session.
 type grantBlock struct {
 	place
 	column   string

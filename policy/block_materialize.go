@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// materializeConsent compiles materialize: the answer is kept beside the rows of the table, by triggers on whatever it depends on.
+// materializeConsent compiles materialize: triggers store the answer beside each row, and keep it up to date.
 func (c *ruleCompiler) materializeConsent(b consentBlock, row *catalog.Relation, out *predicate.Consent) {
 	if !b.materialize {
 		return
@@ -19,7 +19,7 @@ func (c *ruleCompiler) materializeConsent(b consentBlock, row *catalog.Relation,
 	out.Materialized = &predicate.Materialized{Relation: row}
 }
 
-// whyNotMaterialized is why the answer of a consent cannot be kept beside the rows of a table; "": it can.
+// whyNotMaterialized says why the answer of a consent cannot be stored beside the rows of a table; "": it can.
 func (c *ruleCompiler) whyNotMaterialized(row *catalog.Relation, out *predicate.Consent) (why string) {
 	for _, r := range append([]*catalog.Relation{row}, stepRelations(out.Steps)...) {
 		if r.Kind != catalog.Table || r.HasChildren || r.IsPartition || len(r.Parents) > 0 {
@@ -48,8 +48,9 @@ func (c *ruleCompiler) whyNotMaterialized(row *catalog.Relation, out *predicate.
 	return why
 }
 
-// ambiguousLinkColumn is the first column of the links whose values are not noted by triggers in one spelling each: of another
-// type than uuid, integers and text, or of a collation that takes different texts for equal. "": there is none.
+// ambiguousLinkColumn returns the first column of the links whose values can be spelled in several ways. Triggers note
+// values as text, and writers wait for each other by these texts. Such a column has another type than uuid, integer and
+// text, or a collation that takes different texts for equal. "": there is none.
 func (c *ruleCompiler) ambiguousLinkColumn(row *catalog.Relation, steps []predicate.Step) string {
 	before := row
 	for _, s := range steps {

@@ -5,18 +5,18 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Derivation says how rows of a table are made from rows of another, or of the same.
+// Derivation says how rows of a table are made from rows of another table, or of the same table.
 type Derivation struct {
 	Table            *catalog.Relation
 	Origin           predicate.Origin // its Products are the rows that were made from a row
-	DeleteWithSource bool             // a row goes when one of its sources does; else it stays, and is hidden
+	DeleteWithSource bool             // a row is deleted with one of its sources; else it stays, hidden
 }
 
-// Derivations returns how rows of the policy's tables are made from others, by the order of the files. Where a row was
-// made from a chain of others, each link of the chain is one. What of them goes with what is in [Policy.Cascades].
+// Derivations returns how rows of the policy's tables are made from other rows, in the order of the files. A chain of
+// sources has one entry for each link. [Policy.Cascades] says what is deleted with a source.
 func (p *Policy) Derivations() []Derivation { return p.derivations }
 
-// compileOrigin compiles where the sources of a row are.
+// compileOrigin compiles the way from a row to its sources.
 func (c *ruleCompiler) compileOrigin(b derivedBlock, row *catalog.Relation) (predicate.Origin, bool) {
 	var out predicate.Origin
 	failed := len(c.errs)
@@ -41,7 +41,8 @@ func (c *ruleCompiler) compileOrigin(b derivedBlock, row *catalog.Relation) (pre
 	return out, len(c.errs) == failed
 }
 
-// originException compiles where a row needs no other: what its own columns say, or that a row that it points to shows.
+// originException compiles unless: a row needs no source if its own columns say so, or if a row that it refers to
+// shows.
 func (c *ruleCompiler) originException(blocks []block, row *catalog.Relation) predicate.Node {
 	var check func(blocks []block)
 	check = func(blocks []block) {
@@ -61,7 +62,7 @@ func (c *ruleCompiler) originException(blocks []block, row *catalog.Relation) pr
 	return predicate.All(c.compileOtherRows(blocks, row))
 }
 
-// originByList compiles a list of keys.
+// originByList compiles a list of keys of sources.
 func (c *ruleCompiler) originByList(b derivedBlock, row *catalog.Relation, out *predicate.Origin) bool {
 	source := c.findTable(b.ofAt, b.of)
 	list, elements, ok := c.idList(b.sourcesAt, row, b.sources)
@@ -90,7 +91,7 @@ func (c *ruleCompiler) originByList(b derivedBlock, row *catalog.Relation, out *
 	return true
 }
 
-// derivations collects what the rules say, by the order of the files.
+// derivations collects the derived blocks of all rules, in the order of the files.
 func (c *ruleCompiler) derivations() []Derivation {
 	var out []Derivation
 	for _, name := range c.order {
@@ -104,7 +105,7 @@ func (c *ruleCompiler) derivations() []Derivation {
 	return out
 }
 
-// derivedBlocks are those of a rule, at any depth.
+// derivedBlocks returns the derived blocks of a rule, at any depth.
 func derivedBlocks(b block) []derivedBlock {
 	var out []derivedBlock
 	switch b := b.(type) {

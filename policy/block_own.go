@@ -8,7 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// tenantBlock is `tenant: { column: …, is: attribute, shared: value }`.
+// tenantBlock is `tenant: { column: …, is: attribute, shared: value }`: an own block with a value that belongs to
+// everybody.
 type tenantBlock struct {
 	ownBlock
 	shared     string
@@ -73,7 +74,7 @@ func (c *ruleCompiler) tenant(b tenantBlock, row *catalog.Relation) predicate.No
 	return predicate.Tenant{Own: *own, Shared: b.shared, SharedNull: b.sharedNull}
 }
 
-// compareWithAttribute checks a column against the attribute that it must equal; nil after an error.
+// compareWithAttribute checks that a column compares with the attribute that it must equal; nil after an error.
 func (c *ruleCompiler) compareWithAttribute(b ownBlock, row *catalog.Relation) *predicate.Own {
 	attribute, column := c.findAttribute(b.attributeAt, b.attribute), c.ruleColumn(b.columnAt.Or(b.place), row, b.column)
 	if attribute == nil || column == nil {

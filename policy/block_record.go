@@ -2,7 +2,7 @@ package policy
 
 import "github.com/pgconsent/pgconsent/internal/enforce/predicate"
 
-// recordedDecl is what `consent` says where each subject must have consented by a record.
+// recordedDecl is consent that each subject gives by a record.
 type recordedDecl struct {
 	subject, subjects string
 	subjectAt         place
@@ -11,7 +11,7 @@ type recordedDecl struct {
 	registry          *registryDecl // instead of a record
 }
 
-// recordDecl is `record: { table: …, match: …, grantor: …, grantee: …, … }`.
+// recordDecl is the table of the records: `record: { table: …, match: …, grantor: …, grantee: …, … }`.
 type recordDecl struct {
 	place
 	table            string
@@ -25,7 +25,7 @@ type recordDecl struct {
 	where            []block
 }
 
-// recordGranteeDecl is to whom a record gives consent: the caller, or the id that a list is about to have.
+// recordGranteeDecl says to whom a record gives consent: to the caller, or to an id that is about to enter a list.
 type recordGranteeDecl struct {
 	place
 	column  string

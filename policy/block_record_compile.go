@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// consentByRecord compiles consent by records.
+// consentByRecord compiles a consent block with record.
 func (c *ruleCompiler) consentByRecord(b consentBlock, row *catalog.Relation) predicate.Node {
 	failed := len(c.errs)
 	out, subjects, elements, ok := c.consentSubjects(b, row)
@@ -22,7 +22,7 @@ func (c *ruleCompiler) consentByRecord(b consentBlock, row *catalog.Relation) pr
 	return out
 }
 
-// consentSubjects compiles who is asked: the links to the subjects, and the column of their ids.
+// consentSubjects compiles who must consent: the links to the subjects, and the column with their ids.
 func (c *ruleCompiler) consentSubjects(b consentBlock, row *catalog.Relation) (predicate.Recorded, *subjectColumn, string, bool) {
 	decl, out := b.recorded, predicate.Recorded{}
 	from := row
@@ -49,14 +49,14 @@ func (c *ruleCompiler) consentSubjects(b consentBlock, row *catalog.Relation) (p
 	return out, subjects, elements, true
 }
 
-// subjectColumn is where the ids of subjects stand.
+// subjectColumn is the column that holds the ids of subjects.
 type subjectColumn struct {
 	relation *catalog.Relation
 	column   *catalog.Column
 	list     predicate.List
 }
 
-// findSubjects finds the column of the subjects and the family of their ids; nil after an error.
+// findSubjects finds the column of the subjects and the type family of their ids; nil after an error.
 func (c *ruleCompiler) findSubjects(decl *recordedDecl, r *catalog.Relation) (*subjectColumn, string) {
 	if decl.subject != "" {
 		column := c.ruleColumn(decl.subjectAt, r, decl.subject)
@@ -78,7 +78,7 @@ func (c *ruleCompiler) findSubjects(decl *recordedDecl, r *catalog.Relation) (*s
 	return &subjectColumn{r, r.Column(decl.subjects), list}, elements
 }
 
-// consentRecord compiles which rows of another table are a consent.
+// consentRecord compiles the condition that a row of another table is a consent.
 func (c *ruleCompiler) consentRecord(decl *recordDecl, row *catalog.Relation, subject *catalog.Column,
 	elements string) predicate.Record {
 	r := c.findTable(decl.place, decl.table)

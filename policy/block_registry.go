@@ -9,24 +9,24 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// registryDecl is what `consent` says where each subject must have consented in the registry of pgconsent.
+// registryDecl is consent that each subject gives in pgconsent's consent registry.
 type registryDecl struct {
 	place
-	categories, purposes               []wordDecl     // those that a record lists
-	sessionCategories, sessionPurposes []attributeRef // those that the session is for
+	categories, purposes               []wordDecl     // a record must list them
+	sessionCategories, sessionPurposes []attributeRef // attributes of the session; a record must list their values
 	streams                            []wordDecl
 	grantees                           []attributeRef
 	contexts                           []attributeRef
 	key, since                         string
 	keyAt, sinceAt                     place
-	lessThanDays                       int // days
+	lessThanDays                       int // of a countdown; 0: no decay
 	lessThanAt                         place
 }
 
-// registryWord is what categories and purposes are called.
+// registryWord is the form of a category or a purpose.
 var registryWord = regexp.MustCompile(`^[A-Za-z0-9_.:-]+(/[A-Za-z0-9_.:-]+)*$`)
 
-// streams are those of the registry.
+// streams are the streams of the registry.
 var streams = []string{predicate.Anonymous, predicate.Partnered, predicate.Temporary}
 
 func (d *blockDecoder) registry(n *node) *registryDecl {
@@ -77,7 +77,7 @@ func (d *blockDecoder) streams(n *node) []wordDecl {
 	return out
 }
 
-// consentByRegistry compiles consent by the registry.
+// consentByRegistry compiles a consent block with registry.
 func (c *ruleCompiler) consentByRegistry(b consentBlock, row *catalog.Relation) predicate.Node {
 	n, ok := c.registryConsent(b, row)
 	if !ok {

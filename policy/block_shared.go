@@ -7,7 +7,7 @@ import (
 )
 
 // sharedBlock is `shared: { record: { table: { its key: column } }, granted: { column: …, is: … }, revoked: …, active:
-// … }`.
+// … }`: the row refers to a consent record.
 type sharedBlock struct {
 	place
 	records   []linkDecl
@@ -45,7 +45,7 @@ func (d *blockDecoder) shared(at place, n *node) block {
 	return b
 }
 
-// shared is made of what there is: each record is there, granted and not revoked, and the row's own flag is set.
+// shared compiles the block: each record exists, is granted and not revoked, and the row's own flag is set.
 func (c *ruleCompiler) shared(b sharedBlock, row *catalog.Relation) predicate.Node {
 	var out predicate.All
 	for _, link := range b.records {
@@ -76,7 +76,7 @@ func (c *ruleCompiler) shared(b sharedBlock, row *catalog.Relation) predicate.No
 	return out
 }
 
-// notRevoked is a time that was never set, or a flag that is false.
+// notRevoked compiles the condition that the revocation time is NULL, or the revocation flag false.
 func (c *ruleCompiler) notRevoked(b sharedBlock, record *catalog.Relation) predicate.Node {
 	column := c.ruleColumn(b.revokedAt, record, b.revoked)
 	if column == nil {

@@ -11,7 +11,7 @@ import (
 type sqlBlock struct {
 	place
 	text  string
-	where func(offset int) place // of a byte of the text
+	where func(offset int) place // the place of a byte of the text
 }
 
 // maxExpression bounds the text of one expression.
@@ -31,7 +31,8 @@ func (d *blockDecoder) sql(at place, n *node) block {
 
 const selectPrefix = "SELECT "
 
-// compileSQL compiles an expression. What it gives is made from the tree alone: nothing of the text reaches the database.
+// compileSQL compiles an expression. The predicate is made from the syntax tree alone: no part of the text reaches the
+// database.
 func (c *ruleCompiler) compileSQL(b sqlBlock, row *catalog.Relation) predicate.Node {
 	x, n := c.parseExpression(b, row, "write the condition alone, as it would stand after WHERE")
 	if n == nil {
@@ -47,7 +48,7 @@ func (c *ruleCompiler) compileSQL(b sqlBlock, row *catalog.Relation) predicate.N
 	return predicate.SQL{Expr: condition}
 }
 
-// parseExpression reads the text of an expression; nil after an error.
+// parseExpression parses the text of an expression; nil after an error.
 func (c *ruleCompiler) parseExpression(b sqlBlock, row *catalog.Relation, otherwise string) (*sqlExpression, *sqltext.Node) {
 	tree, err := sqltext.Parse(selectPrefix + b.text)
 	if err != nil {
@@ -77,7 +78,7 @@ func (c *ruleCompiler) parseExpression(b sqlBlock, row *catalog.Relation, otherw
 	return x, n
 }
 
-// singleExpression returns the expression of SELECT expression; nil where there is anything else.
+// singleExpression returns the one expression of SELECT expression; nil if the statement has anything else.
 func singleExpression(tree *sqltext.ParseResult) *sqltext.Node {
 	if len(tree.Stmts) != 1 {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// visible reads a link, and what the row that it leads to must be besides visible, or instead.
+// visible reads a link, and with where or rows the conditions on the target row.
 func (d *blockDecoder) visible(at place, n *node) block {
 	b := visibleBlock{place: at}
 	link := *n

@@ -7,20 +7,20 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Child is a partition or an inheritance child, at any depth, of tables of the policy, which does not list it itself.
-// Read through its parent it is under the parent's rule. Read by its own name it must be under the same rule.
+// Child is a partition or an inheritance child, at any depth, of tables of the policy, that the policy does not list.
+// The parent's rule applies to it whether a statement names the parent or the child.
 type Child struct {
 	Relation       *catalog.Relation
-	Rows           predicate.Node // what every parent asks
-	ReadableByName bool           // agents may name it: it has no column besides, and its parents hide none
+	Rows           predicate.Node // the rules of all parents
+	ReadableByName bool           // agents may name it: it has no other columns than its parents, and these hide none
 }
 
-// hasChild tells whether a relation is a child of tables of the policy.
+// hasChild tells whether a relation is a partition or child of a table of the policy.
 func (p *Policy) hasChild(n catalog.Name) bool {
 	return slices.ContainsFunc(p.children, func(c *Child) bool { return c.Relation.Name == n })
 }
 
-// children finds them, sorted by name.
+// children finds the partitions and children, sorted by name.
 func (c *compiler) children(p *Policy) []*Child {
 	inherits := map[catalog.Name][]*catalog.Relation{}
 	for _, r := range c.snap.Relations() {
@@ -54,7 +54,7 @@ func (c *compiler) children(p *Policy) []*Child {
 	return out
 }
 
-// addParent adds a table of the policy to those that a child descends from.
+// addParent adds a table of the policy to the tables from which a child descends.
 func addParent(child *Child, r *catalog.Relation, t *Table) *Child {
 	direct := t.Columns == nil && !slices.ContainsFunc(r.Columns,
 		func(c catalog.Column) bool { return t.Relation.Column(c.Name) == nil })

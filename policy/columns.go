@@ -9,31 +9,32 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// VisibleColumns says which columns of a table exist for agents, in the table's order, and how their values come out. A column
-// that is not in it does not exist, one that the table gets later included.
+// VisibleColumns are the columns that exist for agents, in the table's order. A column that is not among them does not
+// exist for agents, also one that is added to the table later.
 type VisibleColumns struct {
 	Columns []VisibleColumn
-	ByKey   *ByKey // nil: no column besides these
+	ByKey   *ByKey // the columns that exist by key only; nil: there are none
 }
 
 // VisibleColumn is a column that exists for agents.
 type VisibleColumn struct {
 	Name string
-	Type string // of the table's column; of a domain, the type under it
+	Type string // the type of the table's column; for a domain, the type under it
 	Mask Mask
 
-	Unit   string // of Truncate: year, month or day
-	Amount int    // of Prefix, how many characters; of Step, the step
-	Keys   []Key  // of Keys, sorted by name
+	Unit   string // for Truncate: year, month or day
+	Amount int    // for Prefix: the number of characters; for Step: the step
+	Keys   []Key  // for Keys: sorted by name
 
-	Condition      predicate.Node // of the row: else the value is NULL; nil: always
-	GroupCondition predicate.Node // beside When: else it is NULL in rows that count in groups only
+	Condition predicate.Node // on the row: where it does not hold, the value is NULL; nil: no condition
+	// beside Condition: where it does not hold, the value is NULL in rows that count in groups only
+	GroupCondition predicate.Node
 }
 
-// Plain tells whether values come out as they are, in every row.
+// Plain tells whether agents see the values unchanged, in every row.
 func (s VisibleColumn) Plain() bool { return s.Mask == Plain && s.Condition == nil }
 
-// needs describes the conditions on a column's values.
+// needs describes the conditions on a column's values, for the hash of the policy.
 func (s VisibleColumn) needs(r *catalog.Relation) string {
 	if s.Condition == nil {
 		return ""
@@ -57,7 +58,7 @@ func (t *Table) ConditionalColumn(column string) (VisibleColumn, bool) {
 	return VisibleColumn{}, false
 }
 
-// ColumnConditions are those on the values of columns.
+// ColumnConditions are the conditions on the values of columns.
 func (t *Table) ColumnConditions() []predicate.Node {
 	if t.Columns == nil {
 		return nil
@@ -75,27 +76,27 @@ func (t *Table) ColumnConditions() []predicate.Node {
 	return out
 }
 
-// Key is a key of a JSON object that comes out where its value is of the type.
+// Key is a key of a JSON object that agents see if its value is of the type.
 type Key struct {
 	Name string
 	Type string // string, number or boolean, as json_typeof says
 }
 
-// Mask is what becomes of a column's values.
+// Mask says how a column's values are changed.
 type Mask int
 
 // The masks.
 const (
-	Plain    Mask = iota // as they are
+	Plain    Mask = iota // unchanged
 	Null                 // NULL
-	Hash                 // a keyed hash: equal values have equal ones, and guesses cannot be checked without the key
-	Truncate             // a date or timestamp, down to the unit in UTC
+	Hash                 // a keyed hash: equal values have equal hashes, and without the key nobody can check a guess
+	Truncate             // a date or timestamp, truncated to the unit in UTC
 	Prefix               // the first characters
-	Step                 // a number, down to a multiple of the step
-	Keys                 // of a JSON object some keys
+	Step                 // a number, rounded down to a multiple of the step
+	Keys                 // some keys of a JSON object
 )
 
-// Plain tells whether the column of the table is shown as it is, so that a predicate may stand over the row view.
+// Plain tells whether agents see a column unchanged. A predicate on such a column may be asked of the row view.
 func (n *VisibleColumns) Plain(column string) bool {
 	for _, c := range n.Columns {
 		if c.Name == column {
@@ -105,12 +106,12 @@ func (n *VisibleColumns) Plain(column string) bool {
 	return false
 }
 
-// HasPlainColumns tells whether agents see columns of a table as they are, whatever the statement.
+// HasPlainColumns tells whether agents see some column of the table unchanged, whatever the statement.
 func (t *Table) HasPlainColumns() bool {
 	return t.Columns == nil || slices.ContainsFunc(t.Columns.Columns, VisibleColumn.Plain)
 }
 
-// Describe says in a few words how the values of a column come out; "": as they are.
+// Describe says in a few words how agents see the values of a column; "": unchanged.
 func (c VisibleColumn) Describe() string {
 	out := c.DescribeMask()
 	if n, ok := c.Condition.(predicate.Registered); ok {

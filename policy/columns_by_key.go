@@ -8,11 +8,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// ByKey says which columns of a table exist only where a statement fixes a key of it, and which key that is.
+// ByKey are the columns of a table that exist only in statements that fix a key of it.
 type ByKey struct {
 	Columns    []VisibleColumn // in the table's order
-	AllColumns []VisibleColumn // those, and the ones that are always there, in the table's order
-	Key        []string        // each of these columns equals a constant
+	AllColumns []VisibleColumn // these, and the columns that always exist, in the table's order
+	Key        []string        // the statement compares each of these columns with a constant
 	AtMost     int             // how many keys one mention of the table may name
 }
 
@@ -21,14 +21,14 @@ func (k *ByKey) Has(column string) bool {
 	return k != nil && slices.ContainsFunc(k.Columns, func(c VisibleColumn) bool { return c.Name == column })
 }
 
-// maxKeys bounds at_most: what fetches more keys than this at once is no look-up.
+// maxKeys bounds at_most: a statement that fetches more keys at once is no look-up.
 const maxKeys = 100
 
-// byKeyDecl is what by_key says of a column.
+// byKeyDecl is the value of by_key.
 type byKeyDecl struct {
 	place
 	key    []string // nil: the primary key
-	atMost int      // 0: one
+	atMost int      // 0 means one
 }
 
 func (d *tableDecoder) byKey(at place, what string, n *node) *byKeyDecl {
@@ -69,7 +69,7 @@ func (d *tableDecoder) byKey(at place, what string, n *node) *byKeyDecl {
 	return decl
 }
 
-// byKey checks the columns that exist by key only; nil where there are none.
+// byKey checks the columns that exist by key only; nil: there are none.
 func (c *columnCompiler) byKey(decl tableDecl, r *catalog.Relation, list *VisibleColumns, all, columns []VisibleColumn) *ByKey {
 	out := &ByKey{Columns: columns, AllColumns: all}
 	var first *byKeyDecl
@@ -92,7 +92,7 @@ func (c *columnCompiler) byKey(decl tableDecl, r *catalog.Relation, list *Visibl
 	switch {
 	case first == nil:
 		return nil
-	case len(columns) == 0: // each has its error
+	case len(columns) == 0: // each has an error already
 		return nil
 	case lacksRowSecurity(r):
 		c.fail(first.place, "", "%s is a %s: by_key needs a table, whose rows row security holds", r.Name, relationKind(r.Kind))

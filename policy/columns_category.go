@@ -7,11 +7,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// categoryDecl is what a column says of the consent that it needs.
+// categoryDecl is the consent that a column needs.
 type categoryDecl struct {
 	place
-	words         []wordDecl
-	decay, groups int // the last full day of a countdown on which it shows, and counts in groups; 0: as long as the row does
+	words []wordDecl
+	// the last full day of a countdown on which the column shows, and on which it counts in groups; 0: no end
+	decay, groups int
 	untilAt       place
 }
 
@@ -27,7 +28,7 @@ func (d *tableDecoder) until(decl *categoryDecl, n *node) {
 	}
 }
 
-// columnConsent is the consent that the columns of a table with a category need, before the category.
+// columnConsent is the consent that the columns with a category need, without the category.
 func (c *columnCompiler) columnConsent(decl tableDecl, r *catalog.Relation) *predicate.Registered {
 	if decl.consent == nil {
 		return nil
@@ -58,7 +59,7 @@ func (c *columnCompiler) columnConsent(decl tableDecl, r *catalog.Relation) *pre
 	return &n
 }
 
-// columnCondition completes what a column with a category needs.
+// columnCondition returns the conditions on the values of a column with a category.
 func (c *columnCompiler) columnCondition(d columnDecl, consent *predicate.Registered, said bool, r *catalog.Relation) (when,
 	counts predicate.Node) {
 	if consent == nil {
@@ -80,14 +81,14 @@ func (c *columnCompiler) columnCondition(d columnDecl, consent *predicate.Regist
 	group := one
 	group.Grouped, group.Streams = true, nil
 	if d.category.decay > 0 {
-		one.Days = d.category.decay + 1 // on that day still
+		one.Days = d.category.decay + 1 // on that day the column still shows
 		group.Days = max(d.category.decay, d.category.groups) + 1
 	}
 	return one, group
 }
 
-// anonymousCondition is the condition under which a column counts in groups though nobody's consent is asked for any more: its
-// row is anonymous. nil: there is none.
+// anonymousCondition is the condition under which the row is anonymous already: then the column counts in groups, and
+// no consent is asked for. nil: there is none.
 func (c *columnCompiler) anonymousCondition(decl tableDecl, column string, r *catalog.Relation) predicate.Node {
 	l := decl.lifecycle
 	if l == nil || l.counts == nil || !slices.ContainsFunc(l.counts.columns,

@@ -17,7 +17,7 @@ type columnCompiler struct {
 	graph keyGraph
 }
 
-// compile checks the columns of a table; nil where all of them show.
+// compile checks the columns of a table; nil: all of them show.
 func (c *columnCompiler) compile(decl tableDecl, r *catalog.Relation) *VisibleColumns {
 	if decl.columns == nil && lacksRowSecurity(r) {
 		all := &VisibleColumns{}
@@ -70,7 +70,8 @@ func (c *columnCompiler) compile(decl tableDecl, r *catalog.Relation) *VisibleCo
 	return out
 }
 
-// refuseVirtual refuses a column that is computed as it is read where no row security puts that off until the row shows.
+// refuseVirtual refuses a virtual generated column of a relation without row security: PostgreSQL would compute it for
+// rows that agents do not see.
 func (c *columnCompiler) refuseVirtual(at place, r *catalog.Relation, column *catalog.Column) {
 	if column.Virtual && lacksRowSecurity(r) {
 		c.fail(at, "list the others under columns",
@@ -78,8 +79,9 @@ func (c *columnCompiler) refuseVirtual(at place, r *catalog.Relation, column *ca
 	}
 }
 
-// refuseVirtualOfHidden refuses to show a column that is computed as it is read from what does not show as it is, or by key only:
-// where that fails, the error says what stands there. Stored, it did not fail.
+// refuseVirtualOfHidden refuses a virtual generated column that is computed from a column which agents do not see
+// unchanged: if the computation fails, the error quotes what it reads. A stored column is computed when a row is
+// written.
 func (c *columnCompiler) refuseVirtualOfHidden(at place, r *catalog.Relation, s VisibleColumn, shown map[string]VisibleColumn, byKey map[string]bool) {
 	for _, part := range c.graph.withParts(r) {
 		column := part.Column(s.Name)
@@ -109,7 +111,7 @@ func (c *columnCompiler) visibleColumn(d columnDecl, r *catalog.Relation) (Visib
 	s.Type = column.Type
 	if t := c.snap.TypeByOID(column.TypeOID); t != nil && t.Kind == 'd' && (s.Mask != Plain || d.category != nil) ||
 		t != nil && t.Kind == 'd' && d.general {
-		s.Type = t.BaseName // a domain may refuse what a mask makes of a value
+		s.Type = t.BaseName // the domain may refuse masked values
 	}
 	if d.general {
 		switch kind := maskKind(s.Type, c.innermostType(column.TypeOID)); {
@@ -141,7 +143,7 @@ func (c *columnCompiler) visibleColumn(d columnDecl, r *catalog.Relation) (Visib
 	return VisibleColumn{}, false
 }
 
-// maskKind groups types by what masks can do with them; "" is every other.
+// maskKind groups types by the masks that they can have; "" is every other type.
 func maskKind(sqlType string, t *catalog.Type) string {
 	if strings.HasSuffix(sqlType, "[]") {
 		return ""
@@ -163,7 +165,7 @@ func maskKind(sqlType string, t *catalog.Type) string {
 	return ""
 }
 
-// shorterThanHash tells whether a varchar has no room for a hash.
+// shorterThanHash tells whether a varchar is too short for a hash.
 func shorterThanHash(sqlType string) bool {
 	limit, ok := strings.CutPrefix(sqlType, "character varying(")
 	if !ok {

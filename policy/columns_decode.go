@@ -11,10 +11,10 @@ import (
 type columnDecl struct {
 	place
 	VisibleColumn
-	general bool       // generalise: Unit or Amount is given, and the column's type decides what it means
-	byKey   *byKeyDecl // nil: it is there for every statement
+	general bool       // generalise: it has a Unit or an Amount, whose meaning depends on the column's type
+	byKey   *byKeyDecl // nil: the column exists in every statement
 
-	category *categoryDecl // nil: it needs no consent of its own
+	category *categoryDecl // nil: the column needs no consent of its own
 }
 
 func (d *tableDecoder) columns(n *node) []columnDecl {

@@ -7,14 +7,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Option says more about a compilation.
+// Option changes a compilation.
 type Option func(*compiler)
 
-// WithViews gives the judge of views, rewrite.Definition, which this package cannot import. Without it a policy that
-// lists views does not compile.
+// WithViews gives the function that rewrites the queries of views, rewrite.Definition, which this package cannot
+// import. Without it a policy that lists views does not compile.
 func WithViews(define ViewRewriter) Option { return func(c *compiler) { c.views.rewriteView = define } }
 
-// Compile checks the document against what the database contains. An error is of type [Errors].
+// Compile checks a document against a database's catalog and returns the policy. An error is of type [Errors].
 func Compile(doc *Document, snap *catalog.Snapshot, options ...Option) (*Policy, error) {
 	_, p, err := compile(doc, snap, options)
 	return p, err
@@ -56,7 +56,7 @@ func (c *compiler) compileTables(p *Policy) {
 			Columns: c.columns.compile(t.decl, t.relation), AuditKeys: c.auditsKeys(t.decl, t.relation),
 			Approximate: t.decl.approximate})
 	}
-	for _, t := range p.tables { // when every table's rule is known
+	for _, t := range p.tables { // now the rules of all tables are known
 		decl := c.tables[t.Relation.Name].decl
 		t.Write = c.writes.compile(c.tables[t.Relation.Name])
 		t.Aggregate = c.aggregates.compile(decl.aggregate, t)
@@ -119,7 +119,7 @@ func (p *Policy) indexTables() {
 	}
 }
 
-// compiler runs the phases of a compilation, each a type of its own.
+// compiler runs the phases of a compilation. Each phase is a type.
 type compiler struct {
 	*resolver
 	rules      *ruleCompiler

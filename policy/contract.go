@@ -6,15 +6,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// Contract says what may be retrieved, by a fact about the session. A statement must be allowed by every contract that
-// governs an object that it reads or writes.
+// Contract says what may be retrieved, depending on an attribute of the session. A statement must be allowed by every
+// contract that governs an object which it reads or writes.
 type Contract struct {
 	Name            string
-	By              string            // the attribute that decides; "": Always holds for every session
+	By              string            // the attribute that selects the terms; "": Always applies to every session
 	Values          map[string]*Terms // by the value of By
 	Always          *Terms
 	Governs         []string   // objects; nil: all
-	SeparateVessels [][]string // vessels of which a statement may read one at most
+	SeparateVessels [][]string // vessels, of which a statement may read at most one
 
 	place place
 	order []string // of Values, as the policy lists them
@@ -22,18 +22,19 @@ type Contract struct {
 
 // Terms are what a contract allows.
 type Terms struct {
-	Nothing    bool
-	Allow      map[string]*Allowance // by object; nil: everything
-	Except     []string              // objects, where everything is allowed
-	Requires   []Condition
-	Plan       string // an attribute: a list of object:source
-	Rows       int64  // a statement returns so many at most, as they are; 0: any number
-	Per        string // an attribute: so do all statements of an agent together, for each of its values; "": each by itself
+	Nothing  bool
+	Allow    map[string]*Allowance // by object; nil: everything
+	Except   []string              // objects that are left out, where everything is allowed
+	Requires []Condition
+	Plan     string // an attribute with a list of object:source
+	Rows     int64  // a statement returns at most so many, unchanged; 0: any number
+	// an attribute: Rows is for all statements of an agent together, for each of its values; "": for each statement
+	Per        string
 	Statements map[string]string
-	any        *Allowance // of every object
+	any        *Allowance // for every other object
 }
 
-// Allowance is what may be done with an object.
+// Allowance says how an object may be read or written.
 type Allowance struct {
 	Sources []string
 	Columns []string // nil: all
@@ -46,7 +47,7 @@ type Condition struct {
 	Attributes []string
 }
 
-// of returns what is allowed of an object, or nil.
+// of returns the allowance for an object, or nil.
 func (t *Terms) of(object string) *Allowance {
 	switch {
 	case t.Nothing:
@@ -63,7 +64,7 @@ func (t *Terms) of(object string) *Allowance {
 	return t.any
 }
 
-// allows tells whether an access from a source is allowed. Who may read columns may read those that are metadata, and
+// allows tells whether a source is allowed. An agent that may read columns may also read those that are metadata, and
 // count.
 func (a *Allowance) allows(source string) bool {
 	return slices.Contains(a.Sources, source) || source == Metadata && slices.Contains(a.Sources, Structured)
@@ -73,7 +74,7 @@ func (c *Contract) governs(object string) bool {
 	return c.Governs == nil || slices.Contains(c.Governs, object)
 }
 
-// terms are all that the contract has, as the policy lists them.
+// terms returns all terms, in the order of the policy.
 func (c *Contract) terms() []*Terms {
 	if c.By == "" {
 		return []*Terms{c.Always}

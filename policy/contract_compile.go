@@ -10,18 +10,20 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// sessionRow stands for the row in conditions, which speak of attributes alone.
+// sessionRow takes the place of the row in conditions on attributes alone.
 var sessionRow = &catalog.Relation{Name: catalog.Name{Schema: "the", Name: "session"}}
 
-// attributeCalls finds attributes in the text of an expression that compiles.
+// attributeCalls finds the attributes in the text of an expression that compiles.
 var attributeCalls = regexp.MustCompile(`(?i)\battribute\s*\(\s*'([a-z0-9_]+)'`)
 
+// contractCompiler compiles objects and contracts.
 type contractCompiler struct {
 	*resolver
 	rules *ruleCompiler
 }
 
-// compile compiles objects and contracts, and adds to the rows of each object what the contracts say of sessions.
+// compile compiles objects and contracts, and adds to the rule of each object the sessions for which contracts allow
+// it.
 func (c *contractCompiler) compile(p *Policy) {
 	p.objects = map[catalog.Name]*Object{}
 	byName := map[string]*Object{}
@@ -174,7 +176,7 @@ func (c *contractCompiler) terms(decl termsDecl, contract *Contract, objects map
 	return t
 }
 
-// allowance compiles what is allowed of one object, or of any.
+// allowance compiles the allowance for one object, or for any.
 func (c *contractCompiler) allowance(t *Terms, a allowDecl, contract *Contract, objects map[string]*Object) {
 	allowance := &Allowance{}
 	for _, s := range a.sources {
@@ -208,7 +210,7 @@ func (c *contractCompiler) allowance(t *Terms, a allowDecl, contract *Contract, 
 	t.Allow[o.Name] = allowance
 }
 
-// warnUselessSources warns of sources by which nothing of an object can be had.
+// warnUselessSources warns of sources by which an object cannot be read or written.
 func (c *contractCompiler) warnUselessSources(a allowDecl, o *Object, r *catalog.Relation) {
 	for _, s := range a.sources {
 		if s.text == Vector && !c.hasLikeness(o, r) {
@@ -255,7 +257,7 @@ func (c *contractCompiler) perAttribute(t *Terms, per wordDecl) {
 	t.Per = a.Name
 }
 
-// statements compiles the statements to which a contract confines agents.
+// statements compiles the named statements, which are the only ones that agents may send.
 func (c *contractCompiler) statements(t *Terms, decl termsDecl) {
 	for i, w := range decl.named {
 		text := decl.templates[i]
@@ -273,7 +275,7 @@ func (c *contractCompiler) statements(t *Terms, decl termsDecl) {
 	}
 }
 
-// hasLikeness tells whether likeness can be measured on some column.
+// hasLikeness tells whether a statement can measure likeness on some column.
 func (c *contractCompiler) hasLikeness(o *Object, r *catalog.Relation) bool {
 	if len(o.Embeddings) > 0 {
 		return true

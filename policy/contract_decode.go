@@ -22,15 +22,15 @@ type contractDecl struct {
 	values  []termsDecl
 	governs []wordDecl
 	apart   [][]wordDecl
-	always  *termsDecl // the terms that stand in the contract itself
+	always  *termsDecl // the terms that the contract itself has
 }
 
 type termsDecl struct {
 	place
-	value     wordDecl // of the attribute
+	value     wordDecl // the value of the attribute
 	nothing   bool
 	allow     []allowDecl // nil: everything
-	allowed   bool        // allow is there
+	allowed   bool        // the key allow is there
 	except    []wordDecl
 	requires  []sqlBlock
 	plan      wordDecl
@@ -46,7 +46,7 @@ type allowDecl struct {
 	columns []wordDecl
 }
 
-// sources are the words for how rows are got.
+// sources are the words for the sources of an access.
 var sources = []string{Metadata, Structured, Vector, Writes}
 
 func (d *contractDecoder) contract(at place, name string, n *node) {
@@ -111,7 +111,7 @@ func (d *contractDecoder) contract(at place, name string, n *node) {
 	d.doc.contracts = append(d.doc.contracts, decl)
 }
 
-// terms reads what one value allows.
+// terms reads the terms for one value.
 func (d *contractDecoder) terms(value wordDecl, n *node) termsDecl {
 	t := termsDecl{place: value.place, value: value}
 	what := "the value " + value.text

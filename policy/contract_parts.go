@@ -39,8 +39,8 @@ func (c *contractCompiler) warnUngoverned(p *Policy) {
 	}
 }
 
-// extendToParts makes the partitions and children of an object parts of it, and refuses tables above it that are no objects:
-// rows of it could be read through them.
+// extendToParts makes the partitions and children of an object objects as well. It refuses parents that are no objects:
+// an agent could read the object's rows through them.
 func (c *contractCompiler) extendToParts(p *Policy) {
 	if len(p.contracts) == 0 {
 		return

@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// sessionRule is what a contract says of the sessions to which rows of an object may show at all: the second wall. Which
-// columns a statement uses, and how, no row knows.
+// sessionRule returns the condition on sessions under which a contract shows rows of an object at all. Row security
+// enforces it, too. Which columns a statement uses, and how, row security cannot see.
 func (c *contractCompiler) sessionRule(contract *Contract, o *Object) predicate.Node {
 	expression := func(format string, args ...any) predicate.Node {
 		text := fmt.Sprintf(format, args...)
@@ -62,7 +62,7 @@ func (c *contractCompiler) sessionRule(contract *Contract, o *Object) predicate.
 	return out
 }
 
-// planHas is the expression that a plan has an entry: as an element of a list, or between the commas of a text.
+// planHas is the expression that a plan has an entry, as an element of a list or between the commas of a text.
 func planHas(attribute string, list bool, entry string) string {
 	if list {
 		return fmt.Sprintf("%s = ANY (attribute('%s'))", catalog.QuoteLiteral(entry), attribute)

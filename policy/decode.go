@@ -13,11 +13,11 @@ import (
 type decoder struct {
 	doc      *Document
 	errs     Errors
-	declared map[string]place // of each name, such as "tables public.t": the place where it is declared
+	declared map[string]place // the place of each declared name, such as "tables public.t"
 
 	included []wordDecl // of the file that is being read
 
-	onKeys func(at place, keys []string) // called with the keys that a mapping may have; nil but in a test
+	onKeys func(at place, keys []string) // for a test: called with the keys that a mapping may have
 }
 
 func (d *decoder) fail(at place, suggestion, format string, args ...any) {
@@ -50,7 +50,7 @@ func (d *decoder) expect(n *node, kind yamlfile.Kind, what string) bool {
 	return true
 }
 
-// fields hands each value of a mapping to the function of its key. Keys of later are known and not built yet.
+// fields hands each value of a mapping to the function of its key. Keys in later are reserved for later versions.
 func (d *decoder) fields(n *node, what string, known map[string]func(*node), later ...string) bool {
 	if !d.expect(n, yamlfile.Mapping, what) {
 		return false
@@ -84,9 +84,9 @@ func (d *decoder) fields(n *node, what string, known map[string]func(*node), lat
 	return true
 }
 
-// need reports fields that are missing.
+// need reports missing fields.
 func (d *decoder) need(n *node, what string, fields ...string) {
-	if comparisonSlip(n, what) != "" { // which says it all
+	if comparisonSlip(n, what) != "" { // which has an error of its own
 		return
 	}
 	for _, f := range fields {
@@ -103,7 +103,7 @@ func (d *decoder) need(n *node, what string, fields ...string) {
 	}
 }
 
-// section hands the entries of a section to f and reports names that another file has already.
+// section hands each entry of a section to f. It reports a name that another file declares, too.
 func (d *decoder) section(n *node, section string, f func(at place, name string, n *node)) {
 	if !d.expect(n, yamlfile.Mapping, section) {
 		return

@@ -24,7 +24,7 @@ func (d *decoder) word(into *string, what string) func(*node) {
 	}
 }
 
-// wordAt is word, and keeps the place.
+// wordAt is word, and notes the place.
 func (d *decoder) wordAt(into *string, at *place, what string) func(*node) {
 	return func(n *node) {
 		*at = n.Place
@@ -32,7 +32,7 @@ func (d *decoder) wordAt(into *string, at *place, what string) func(*node) {
 	}
 }
 
-// words reads a list of names, each once. Where known are given, it must be one of them.
+// words reads a list of different names. If known is given, each must be one of them.
 func (d *decoder) words(n *node, what string, known ...string) []wordDecl {
 	if !d.expect(n, yamlfile.List, what) {
 		return nil
@@ -54,7 +54,7 @@ func (d *decoder) words(n *node, what string, known ...string) []wordDecl {
 	return out
 }
 
-// oneWord or more: a word, or a list of them.
+// someWords reads a word or a list of words.
 func (d *decoder) someWords(n *node, what string) []wordDecl {
 	items := []*node{n}
 	if n.Kind == yamlfile.List {
@@ -72,7 +72,7 @@ func (d *decoder) someWords(n *node, what string) []wordDecl {
 	return out
 }
 
-// wordsOf reads one word, or a list of them.
+// wordsOf reads a word or a list of different words.
 func (d *decoder) wordsOf(n *node, what string) []wordDecl {
 	items := []*node{n}
 	if n.Kind == yamlfile.List {
@@ -167,7 +167,7 @@ func (d *decoder) duration(n *node, what string) time.Duration {
 	return v
 }
 
-// maxTimeout is what fits into PostgreSQL's setting.
+// maxTimeout is the largest value of PostgreSQL's setting.
 const maxTimeout = 24 * 24 * time.Hour
 
 // days reads `30 days`.

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// diagnostics are what a compilation finds wrong or unwise. All of its phases write to one.
+// diagnostics are the errors and warnings of a compilation. All phases write to the same ones.
 type diagnostics struct {
 	errs           Errors
 	warnings       []*Error
@@ -23,14 +23,14 @@ func (c *diagnostics) warn(at place, format string, args ...any) {
 	c.warnings = append(c.warnings, at.Errorf("", format, args...))
 }
 
-// withhold leaves out what a policy lets agents write, and says so: a policy goes on as it was where what it asks for
-// is found to tell of what agents do not see by something that an earlier version did not look at.
+// withhold leaves out a write that the policy lists, with a warning. A later version of pgconsent may find that this
+// write tells about hidden rows; the policy must still compile then.
 func (c *diagnostics) withhold(at place, what, format string, args ...any) {
 	said := at.Errorf(what, format+"; it is left out", args...)
 	c.warnings, c.withheldWrites = append(c.warnings, said), append(c.withheldWrites, said)
 }
 
-// sorted returns the errors in the order of the files, each once.
+// sorted returns each error once, in the order of the files.
 func (c *diagnostics) sorted() Errors {
 	slices.SortStableFunc(c.errs, func(a, b *Error) int {
 		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))

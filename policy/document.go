@@ -4,16 +4,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// scalarSlips are what somebody who writes a single value may have meant.
-var scalarSlips = map[string]string{
-	"own": "write { column: …, is: … }", "tenant": "write { column: …, is: … }",
-	"status": "write { column: …, is: … }", "granted": "write { column: …, is: … }",
-	"stamp": "write { attribute: name } or { value: word }", "grant": "write { column: …, to: … }",
-	"write":   "write { commands: [ … ], columns: [ … ] }",
-	"columns": "left out, all columns show; else write { name: allow, … }",
-}
-
-// Document is a policy as it is written, read and checked for itself.
+// Document is a policy as its files write it. Each value is checked for itself, without a database.
 type Document struct {
 	attributes []attributeDecl
 	limits     []limitDecl
@@ -22,15 +13,15 @@ type Document struct {
 	views      []viewDecl
 	objects    []objectDecl
 	contracts  []contractDecl
-	operators  []wordDecl // extensions
+	operators  []wordDecl // names of extensions
 	air        *airDecl
 	privacy    *privacyDecl
 	sources    *sourcesDecl
-	observe    bool             // every table, but for those that say observe: false
-	blocks     map[place]string // what stands where: the name of a block
+	observe    bool             // mode: observe, for every table without observe: false
+	blocks     map[place]string // the name of the block at each place
 }
 
-// Parse reads a policy from memory; file is the name that errors carry.
+// Parse reads a policy from memory. Errors name the file as given.
 func Parse(file string, data []byte) (*Document, error) {
 	l := newLoader()
 	l.read(file, data, nil)
@@ -105,7 +96,7 @@ func (d *documentDecoder) root(n *node) {
 	d.need(n, "the policy", "version")
 }
 
-// mode reads "mode: observe" of a policy, or enforce, which it is without.
+// mode reads `mode: observe`, or `mode: enforce`, the default.
 func (d *documentDecoder) mode(n *node) {
 	var word string
 	d.word(&word, "mode")(n)

@@ -6,7 +6,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// fileFormat is the YAML of a policy.
+// fileFormat is the YAML format of a policy.
 var fileFormat = yamlfile.Format{
 	RefuseOther:       "anchors, aliases, tags and merge keys are not part of a policy",
 	SecondDocument:    "a second YAML document",
@@ -14,10 +14,10 @@ var fileFormat = yamlfile.Format{
 	CheckText:         checkVariable,
 }
 
-// variable is how shells and many configurations name a variable of the environment.
+// variable matches a variable of the environment, as shells and configurations write it.
 var variable = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*([:?+=-][^}]*)?\}`)
 
-// checkVariable refuses text that looks like a variable. A reader of a policy must see all that it says.
+// checkVariable refuses text with a variable: a reader of a policy must see all that it says.
 func checkVariable(at place, text string) *Error {
 	found := variable.FindString(text)
 	if found == "" {

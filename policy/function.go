@@ -49,7 +49,7 @@ func (d *functionDecoder) function(at place, name string, n *node) {
 	d.doc.functions = append(d.doc.functions, decl)
 }
 
-// reads reads what a function reads.
+// reads reads the tables that a function reads, with their sources.
 func (d *functionDecoder) reads(decl *functionDecl, n *node) {
 	decl.readsGiven = true
 	if n.Kind == yamlfile.Scalar && n.Value == "nothing" {
@@ -69,9 +69,10 @@ func (d *functionDecoder) reads(decl *functionDecl, n *node) {
 	}
 }
 
+// functionCompiler compiles the functions that agents may call, and the tools that are made of them.
 type functionCompiler struct{ *resolver }
 
-// compile checks a function with every overload that a call could mean; nil after an error.
+// compile checks every overload that a call of the function could mean; nil after an error.
 func (c *functionCompiler) compile(decl functionDecl) *Function {
 	schema, name := splitName(decl.name)
 	overloads := c.snap.FunctionsNamed(schema, name)
@@ -127,7 +128,7 @@ func (c *functionCompiler) compile(decl functionDecl) *Function {
 	return out
 }
 
-// pin finds the argument in every overload and spells its value.
+// pin finds the pinned argument in every overload, and writes its value as SQL.
 func (c *functionCompiler) pin(decl pinDecl, f *Function) (Pin, bool) {
 	argType := ""
 	for _, o := range f.Overloads {
@@ -170,7 +171,7 @@ func (c *functionCompiler) pin(decl pinDecl, f *Function) (Pin, bool) {
 	return Pin{Arg: decl.arg, Value: catalog.QuoteLiteral(decl.value) + "::pg_catalog." + cast}, true
 }
 
-// functionReads compiles what a function reads.
+// functionReads compiles the tables that a function reads.
 func (c *functionCompiler) functionReads(decl functionDecl, f *Function) {
 	if !decl.readsGiven {
 		return

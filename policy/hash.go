@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// hash is over the meaning: two policies with one hash allow the same, whatever their files look like.
+// hash is a hash of the policy's meaning: two policies with one hash allow the same, however their files differ.
 func (p *Policy) hash() string {
 	h := sha256.New()
 	for _, a := range p.attributes {
@@ -105,7 +105,7 @@ func (k *ByKey) describe(h io.Writer, r *catalog.Relation) {
 	fmt.Fprintln(h)
 }
 
-// describeContracts writes down all that contracts say, for the hash of the policy.
+// describeContracts writes all that contracts say, for the hash of the policy.
 func (p *Policy) describeContracts(w io.Writer) {
 	for _, o := range p.objectList {
 		o.describe(w)

@@ -7,11 +7,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// infallibleClasses are the operator classes that fail for no pair of values, by whose they are and by access method; a * stands
-// for those of types which are looked at. What is not here may fail, as these do: areas of boxes, circles and polygons
-// overflow, and so do distances of numeric and of what is made of it; sums of points have no quadrant; btree_gist
-// subtracts dates, which cannot be infinite then; gist__int_ops has as many ranges as a page takes of all that is
-// below; a tsquery may be too deep to be compared.
+// infallibleClasses are the operator classes that fail for no pair of values, by extension and access method. A *
+// stands for a class whose types are looked at, too.
+//
+// An index compares a new value with the entries of other rows, also hidden ones. If the comparison can fail, a failure
+// tells about a hidden row, and the error may quote a number that follows from its value.
+//
+// A class that is not listed may fail. Some do: areas of boxes, circles and polygons overflow, and so do distances of
+// numeric and of ranges of it; sums of points have no quadrant; btree_gist subtracts dates, which cannot be infinite
+// then; gist__int_ops has as many ranges as fit into a page; a tsquery may be nested too deep.
 var infallibleClasses = map[string]map[string]string{
 	"postgresql": {
 		"btree": "array_ops* record_ops* range_ops* multirange_ops* record_image_ops bit_ops bool_ops bpchar_ops " +
@@ -78,7 +82,7 @@ var infallibleClasses = map[string]map[string]string{
 	},
 }
 
-// infallibleTypes are the types whose values a btree compares, whichever they are: by whose they are.
+// infallibleTypes are the types of which a btree compares any two values, by extension.
 var infallibleTypes = map[string]string{
 	"": "bool bytea char name int8 int2 int4 text oid tid xid8 jsonb money float4 float8 macaddr macaddr8 inet " +
 		"cidr bpchar varchar date time timetz timestamp timestamptz interval numeric bit varbit uuid tsvector pg_lsn oidvector " +
@@ -86,18 +90,18 @@ var infallibleTypes = map[string]string{
 	"citext": "citext", "cube": "cube", "hstore": "hstore", "ltree": "ltree", "vector": "vector halfvec sparsevec",
 }
 
-// infallibleSubtractions are the functions that tell how far bounds of ranges are apart, and do so for all bounds. numrange_subdiff
-// makes a floating point number of a numeric, which may be none, and float8mi overflows.
+// infallibleSubtractions are the functions that subtract the bounds of a range without failing. numrange_subdiff is
+// not: it makes a floating-point number of a numeric, which may be out of range, and float8mi overflows.
 var infallibleSubtractions = []string{"", "int4range_subdiff", "int8range_subdiff", "daterange_subdiff", "tsrange_subdiff",
 	"tstzrange_subdiff"}
 
-// indexComparisons knows which indexes compare any two values without an error.
+// indexComparisons knows for which indexes a comparison of two values may fail.
 type indexComparisons struct {
 	snap  *catalog.Snapshot
 	graph keyGraph
 }
 
-// comparesAnything tells whether a key of an index compares any two values.
+// comparesAnything tells whether a key of an index compares any two values without an error.
 func (c *indexComparisons) comparesAnything(key catalog.IndexKey) bool {
 	if key.Method == "operator" {
 		return infallibleClasses[key.By] != nil
@@ -114,7 +118,7 @@ func (c *indexComparisons) comparesAnything(key catalog.IndexKey) bool {
 	return c.typeComparesAnything(key.Type, nil)
 }
 
-// typeComparesAnything tells whether a btree compares any two values of a type.
+// typeComparesAnything tells whether a btree compares any two values of a type without an error.
 func (c *indexComparisons) typeComparesAnything(oid uint32, within []uint32) bool {
 	t := c.snap.TypeByOID(oid)
 	if t == nil || slices.Contains(within, oid) {
@@ -140,7 +144,7 @@ func (c *indexComparisons) typeComparesAnything(oid uint32, within []uint32) boo
 		slices.Contains(strings.Fields(infallibleTypes[t.Extension]), t.Name.Name)
 }
 
-// rangeSubtraction names what tells how far bounds of a range, or of what is made of it, are apart.
+// rangeSubtraction returns the name of the function that subtracts the bounds of a range or multirange.
 func (c *indexComparisons) rangeSubtraction(oid uint32) string {
 	t := c.snap.TypeByOID(oid)
 	for t != nil && (t.Kind == 'd' || t.Kind == 'm') {
@@ -152,14 +156,14 @@ func (c *indexComparisons) rangeSubtraction(oid uint32) string {
 	return t.SubtypeDiff
 }
 
-// fallibleIndexKey is an index that may fail as it compares rows, with the columns that its keys read.
+// fallibleIndexKey is a key of an index that may fail to compare rows, with the columns that the whole index reads.
 type fallibleIndexKey struct {
 	index   string
 	key     catalog.IndexKey
 	columns []string
 }
 
-// comparedBy says what of the index it is.
+// comparedBy returns the part of the index that compares.
 func (t fallibleIndexKey) comparedBy() string {
 	if t.key.Method == "operator" {
 		return "the operator " + t.key.Class
@@ -167,7 +171,7 @@ func (t fallibleIndexKey) comparedBy() string {
 	return t.key.Class
 }
 
-// fallibleIndexKeys are those of a table and its parts, one for each key that may fail.
+// fallibleIndexKeys returns the index keys of a table and its parts that may fail.
 func (c *indexComparisons) fallibleIndexKeys(r *catalog.Relation) []fallibleIndexKey {
 	var out []fallibleIndexKey
 	for _, part := range c.graph.withParts(r) {

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// inode tells a file from another that was put in its place.
+// inode tells a file from another one that replaced it.
 func inode(info fs.FileInfo) uint64 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return s.Ino

@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// ContractAttributes are the attributes that Judge asks for, sorted.
+// ContractAttributes are the attributes on which the contracts depend, sorted.
 func (p *Policy) ContractAttributes() []string {
 	asked := map[string]bool{}
 	for _, c := range p.contracts {
@@ -33,31 +33,31 @@ func (p *Policy) ContractAttributes() []string {
 	return slices.Sorted(maps.Keys(asked))
 }
 
-// Judge says whether a session whose attributes have these values may run the statement; one that is absent is missing.
-// The values are those of this moment: a statement is judged each time that it runs.
+// Judge says whether a session may run the statement. values are the session's attributes at this moment, without those
+// that have no value: each execution is judged anew.
 func (p *Policy) Judge(s Statement, values map[string]string) *sqlstate.Error {
 	_, refused := p.decide(s, values)
 	return refused
 }
 
-// ContractDecision is what a contract says of a statement.
+// ContractDecision is what one contract says about a statement.
 type ContractDecision struct {
 	Contract string `json:"contract"`
 	By       string `json:"by,omitempty"`
 	Value    string `json:"value,omitempty"`
 	Missing  bool   `json:"missing,omitempty"` // the attribute has no value
-	Verdict  string `json:"verdict"`           // allow, deny, or none where it governs nothing that the statement touches
+	Verdict  string `json:"verdict"`           // allow, deny, or none: it governs no object that the statement reads or writes
 	Allows   string `json:"allows,omitempty"`
-	Quota    *Quota `json:"-"` // of rows, of an allowed statement; nil: none
+	Quota    *Quota `json:"-"` // of an allowed statement whose rows are counted
 }
 
-// Quota is how many rows of its own a statement may return, and all of an agent together for one value of an attribute.
+// Quota bounds the rows of a statement, and the rows of all statements of an agent for one value of an attribute.
 type Quota struct {
-	Contract, Per, Value string // what is counted together
+	Contract, Per, Value string // rows with the same three values are counted together
 	AtMost               int64
-	Limit                int64 // of the statement: it returns no more
+	Limit                int64 // the LIMIT of the statement
 
-	contract string // how a refusal speaks of the contract
+	contract string // the contract's title in a refusal
 }
 
 // Exceeded is the refusal of a statement that may return more rows than are left.
@@ -71,12 +71,12 @@ func (q *Quota) Exceeded(left int64) *sqlstate.Error {
 		WithHint("Write LIMIT %d or less.", left)
 }
 
-// Explain is Judge, with what each contract says.
+// Explain is Judge, and returns the decision of each contract.
 func (p *Policy) Explain(s Statement, values map[string]string) ([]ContractDecision, *sqlstate.Error) {
 	return p.decide(s, values)
 }
 
-// objectAccess is an access of an object.
+// objectAccess is an access to an object.
 type objectAccess struct {
 	Access
 	object *Object
@@ -128,7 +128,7 @@ func denied(format string, args ...any) *sqlstate.Error {
 	return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonContract, format, args...)
 }
 
-// checkJoinOnly holds objects that may only be joined to that.
+// checkJoinOnly refuses uses of join_only objects other than joins.
 func (p *Policy) checkJoinOnly(objects []objectAccess) *sqlstate.Error {
 	others := slices.ContainsFunc(objects, func(t objectAccess) bool { return !t.object.JoinOnly })
 	for _, t := range objects {
@@ -150,7 +150,7 @@ func (p *Policy) checkJoinOnly(objects []objectAccess) *sqlstate.Error {
 	return nil
 }
 
-// selectableObjects names the objects that stand by themselves.
+// selectableObjects are the names of the objects that a statement may read by themselves.
 func (p *Policy) selectableObjects() []string {
 	var out []string
 	for _, o := range p.objects {
@@ -162,7 +162,7 @@ func (p *Policy) selectableObjects() []string {
 	return slices.Compact(out)
 }
 
-// describe names an access.
+// describe names the object of an access.
 func (t objectAccess) describe() string {
 	name := t.object.Name
 	if len(t.Through) > 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// judge is what one contract says.
+// judge returns the decision of one contract.
 func (c *Contract) judge(s Statement, all []objectAccess, values map[string]string) (ContractDecision, *sqlstate.Error) {
 	d := ContractDecision{Contract: c.Name, By: c.By, Verdict: "none"}
 	terms := c.Always
@@ -24,7 +24,7 @@ func (c *Contract) judge(s Statement, all []objectAccess, values map[string]stri
 		d.Allows = terms.describe(c)
 	}
 	var objects []objectAccess
-	only := true // it touches nothing but what may be joined
+	only := true // it reads nothing but join_only objects
 	for _, t := range all {
 		if c.governs(t.object.Name) {
 			objects = append(objects, t)
@@ -45,7 +45,7 @@ func (c *Contract) judge(s Statement, all []objectAccess, values map[string]stri
 	return d, err
 }
 
-// title is how a refusal speaks of the contract.
+// title names the contract in a refusal.
 func (c *Contract) title(d ContractDecision) string {
 	if c.By == "" {
 		return fmt.Sprintf("contract %s", c.Name)
@@ -142,7 +142,7 @@ func (c *Contract) checkRequires(terms *Terms, d ContractDecision, values map[st
 	return nil
 }
 
-// checkVessels keeps vessels apart.
+// checkVessels refuses a statement that reads two vessels which the contract separates.
 func (c *Contract) checkVessels(d ContractDecision, objects []objectAccess) *sqlstate.Error {
 	for _, group := range c.SeparateVessels {
 		var seen *objectAccess
@@ -161,7 +161,7 @@ func (c *Contract) checkVessels(d ContractDecision, objects []objectAccess) *sql
 	return nil
 }
 
-// checkPlan holds accesses to a list that somebody else has written.
+// checkPlan refuses accesses that the session's plan does not list.
 func (c *Contract) checkPlan(d ContractDecision, attribute string, objects []objectAccess,
 	values map[string]string) *sqlstate.Error {
 	value, ok := values[attribute]
@@ -170,7 +170,7 @@ func (c *Contract) checkPlan(d ContractDecision, attribute string, objects []obj
 			WithHint("What may be retrieved is planned first (attribute %s), and this session has no plan now.", attribute)
 	}
 	plan := strings.Split(value, ",")
-	if elements, list := predicate.ParseArray(value); list { // no text attribute reads as a list
+	if elements, list := predicate.ParseArray(value); list { // a text attribute is never written like a list
 		plan = nil
 		for _, e := range elements {
 			if e != nil {
@@ -191,7 +191,7 @@ func (c *Contract) checkPlan(d ContractDecision, attribute string, objects []obj
 	return nil
 }
 
-// checkRowLimit holds a statement to a number of rows: those of one table, as they are.
+// checkRowLimit refuses a statement unless it returns at most so many rows of one table, unchanged.
 func (c *Contract) checkRowLimit(d ContractDecision, rows int64, s Statement, objects []objectAccess) *sqlstate.Error {
 	through := slices.ContainsFunc(objects, func(t objectAccess) bool { return len(t.Through) > 0 })
 	if s.PlainSelect && !through && s.Limit >= 0 && s.Limit <= rows {

@@ -7,9 +7,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// JudgeRecorded is [Policy.Judge] of a statement of which only the accesses are known, as a record has them, and of a
-// session of which these values are; missing are attributes that had none. A refusal is one of every statement with
-// these accesses. unsure says why the contracts may refuse it all the same; with neither none does.
+// JudgeRecorded is [Policy.Judge] for an audit record, which has the accesses of a statement and not its form. values
+// are the recorded attributes, missing those that had no value. A refusal is certain: every statement with these
+// accesses is refused. unsure says why the contracts may refuse the statement all the same. Without both, none refuses
+// it.
 func (p *Policy) JudgeRecorded(s Statement, values map[string]string, missing []string) (refused *sqlstate.Error,
 	unsure string) {
 	if !p.HasContracts() {
@@ -30,8 +31,8 @@ func (p *Policy) JudgeRecorded(s Statement, values map[string]string, missing []
 			unsure = "contract " + c.Name + " asks for " + name + ", of which the record has no value"
 			continue
 		}
-		// At the best it is several statements of one access each, plain and of few rows, joined where they must be,
-		// and one that has a name.
+		// In the best case these are several plain statements with one access each, with few rows, joined where they
+		// must be, and with a name.
 		for _, t := range objects {
 			if t.object.JoinOnly {
 				continue
@@ -51,7 +52,7 @@ func (p *Policy) JudgeRecorded(s Statement, values map[string]string, missing []
 	if unsure != "" {
 		return nil, unsure
 	}
-	// At the worst it is one, of any form.
+	// In the worst case it is one statement of any form.
 	worst := Statement{Tag: s.Tag, Accesses: slices.Clone(s.Accesses), Limit: -1}
 	for i := range worst.Accesses {
 		worst.Accesses[i].Joined, worst.Accesses[i].Output = false, true
@@ -62,8 +63,8 @@ func (p *Policy) JudgeRecorded(s Statement, values map[string]string, missing []
 	return nil, ""
 }
 
-// unknownAttribute is an attribute that the contract asks for of these objects and of which nobody knows the value; "": there is
-// none.
+// unknownAttribute returns an attribute that the contract needs for these objects and whose value is not recorded; "":
+// there is none.
 func (c *Contract) unknownAttribute(objects []objectAccess, values map[string]string, missing []string) string {
 	if !slices.ContainsFunc(objects, func(t objectAccess) bool { return c.governs(t.object.Name) }) {
 		return ""
@@ -94,7 +95,7 @@ func (c *Contract) unknownAttribute(objects []objectAccess, values map[string]st
 	return ""
 }
 
-// statementTexts are all statements that contracts name.
+// statementTexts are the texts of all statements that contracts name.
 func (p *Policy) statementTexts() []string {
 	all := map[string]bool{}
 	for _, c := range p.contracts {

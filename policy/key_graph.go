@@ -6,7 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// keyGraph knows partitions and children, unique keys and foreign keys of the database, and how they hang together.
+// keyGraph knows partitions and children, unique keys and foreign keys of the database, and how they depend on each
+// other. A partition may have keys of its own, and foreign keys may refer to it by name.
 type keyGraph struct{ snap *catalog.Snapshot }
 
 // withParts returns a table and all its partitions and children, to any depth.
@@ -25,7 +26,8 @@ func (c *keyGraph) withParts(r *catalog.Relation) []*catalog.Relation {
 	return out
 }
 
-// partitionedParents returns what a partition is one of, to any depth: a key to one of them may lead to a row of the partition.
+// partitionedParents returns the tables of which a table is a partition, to any depth. A foreign key to one of them may
+// refer to a row of the partition.
 func (c *keyGraph) partitionedParents(r *catalog.Relation) []*catalog.Relation {
 	var out []*catalog.Relation
 	for part := r; part != nil && part.IsPartition && len(part.Parents) > 0; {
@@ -38,7 +40,7 @@ func (c *keyGraph) partitionedParents(r *catalog.Relation) []*catalog.Relation {
 	return out
 }
 
-// withSources adds the columns that those which are generated are computed from.
+// withSources adds the columns from which the generated ones among these are computed.
 func withSources(r *catalog.Relation, names []string) []string {
 	out := slices.Clone(names)
 	for _, name := range names {
@@ -49,7 +51,7 @@ func withSources(r *catalog.Relation, names []string) []string {
 	return out
 }
 
-// withComputed adds the columns that are computed from some.
+// withComputed adds the generated columns that are computed from some of these.
 func withComputed(r *catalog.Relation, names []string) []string {
 	out := slices.Clone(names)
 	for _, column := range r.Columns {
@@ -60,8 +62,8 @@ func withComputed(r *catalog.Relation, names []string) []string {
 	return out
 }
 
-// uniqueKeys are the keys of a table and its parts: columns that decide about a collision by what is computed from them
-// are of the key.
+// uniqueKeys returns the unique keys of a table and its parts. The sources of a generated column in a key count as
+// columns of the key.
 func (c *keyGraph) uniqueKeys(r *catalog.Relation) []catalog.Key {
 	var out []catalog.Key
 	for _, part := range c.withParts(r) {
@@ -73,7 +75,7 @@ func (c *keyGraph) uniqueKeys(r *catalog.Relation) []catalog.Key {
 	return out
 }
 
-// partForeignKeys are foreign keys that parts of a table have and the table has not.
+// partForeignKeys returns the foreign keys that parts of a table have and the table has not.
 func (c *keyGraph) partForeignKeys(r *catalog.Relation) []referringKey {
 	var out []referringKey
 	for _, part := range c.withParts(r)[1:] {
@@ -91,20 +93,20 @@ type referringKey struct {
 	key   catalog.ForeignKey
 }
 
-// sameForeignKey tells whether two foreign keys ask the same.
+// sameForeignKey tells whether two foreign keys have the same columns and target.
 func sameForeignKey(a, b catalog.ForeignKey) bool {
 	return a.Target == b.Target && slices.Equal(a.Columns, b.Columns) && slices.Equal(a.TargetCols, b.TargetCols)
 }
 
-// isInheritedKey tells whether a foreign key of a partition is that of what it is a part of.
+// isInheritedKey tells whether a partition has a foreign key from the table that it is a part of.
 func (c *keyGraph) isInheritedKey(r *catalog.Relation, key catalog.ForeignKey) bool {
 	return slices.ContainsFunc(c.partitionedParents(r), func(whole *catalog.Relation) bool {
 		return slices.ContainsFunc(whole.ForeignKeys, func(k catalog.ForeignKey) bool { return sameForeignKey(k, key) })
 	})
 }
 
-// referringKeys are the foreign keys by which rows depend on a row of a table, or of its parts, that changes in these
-// columns; nil: that goes away.
+// referringKeys returns the foreign keys by which rows depend on a row of a table, or of its parts, whose given columns
+// change; nil: the row is deleted.
 func (c *keyGraph) referringKeys(r *catalog.Relation, keys []string) []referringKey {
 	var out []referringKey
 	targets := append(c.withParts(r), c.partitionedParents(r)...)
@@ -120,8 +122,8 @@ func (c *keyGraph) referringKeys(r *catalog.Relation, keys []string) []referring
 	return out
 }
 
-// keyAction is what a foreign key does to the rows that depend on one that changes in these columns, nil: that goes away,
-// and which columns it sets.
+// keyAction returns what a foreign key does to the rows that refer to a row whose given columns change, nil: which is
+// deleted; and the columns that it sets.
 func (c *keyGraph) keyAction(key catalog.ForeignKey, keys []string) (what catalog.Action, changed []string) {
 	what, changed = key.OnUpdate, key.Columns
 	if keys == nil {
@@ -137,7 +139,7 @@ func (c *keyGraph) keyAction(key catalog.ForeignKey, keys []string) (what catalo
 	return what, changed
 }
 
-// isReferredTo tells whether a foreign key refers to a column, or to what is computed from it.
+// isReferredTo tells whether a foreign key refers to a column, or to a column that is computed from it.
 func (c *keyGraph) isReferredTo(r *catalog.Relation, column string) bool {
 	targets := append(c.withParts(r), c.partitionedParents(r)...)
 	return slices.ContainsFunc(c.snap.Relations(), func(from *catalog.Relation) bool {

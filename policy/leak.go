@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// writeLeaks finds what an INSERT, UPDATE or DELETE would tell an agent about what it does not see, by whether it fails or
-// by what its error says.
+// writeLeaks finds what an INSERT, UPDATE or DELETE would tell an agent about hidden rows and columns: by whether it
+// fails, or by what the error says.
 type writeLeaks struct {
 	*resolver
 	rules   *ruleCompiler
@@ -16,12 +16,12 @@ type writeLeaks struct {
 	indexes indexComparisons
 }
 
-// columnShows tells whether agents that write a table see a column of it as it is.
+// columnShows tells whether agents that write a table see a column of it unchanged.
 func (c *writeLeaks) columnShows(t *policyTable, name string) bool {
 	return t.decl.showsPlain(name) && c.contractsShow(t.relation.Name, name)
 }
 
-// contractsShow tells whether every contract that lets agents write a table shows them a column of it.
+// contractsShow tells whether every contract by which agents may write a table also shows them the column.
 func (c *writeLeaks) contractsShow(table catalog.Name, column string) bool {
 	object := ""
 	for _, o := range c.doc.objects {
@@ -45,7 +45,7 @@ func (c *writeLeaks) contractsShow(table catalog.Name, column string) bool {
 	return true
 }
 
-// whyHidden says of a column that agents do not see it, and why.
+// whyHidden names a column and says why agents do not see it.
 func (t *policyTable) whyHidden(name string) string {
 	if t.decl.showsPlain(name) {
 		return name + ", which a contract leaves out"
@@ -53,7 +53,7 @@ func (t *policyTable) whyHidden(name string) string {
 	return name + ", which is hidden or masked"
 }
 
-// attributeColumns are the columns that equal an attribute of the session in every row that shows.
+// attributeColumns returns the columns that equal an attribute of the session in every visible row.
 func attributeColumns(rows predicate.Node) []string {
 	var out []string
 	for _, part := range predicate.Conjuncts(rows) {
@@ -69,7 +69,7 @@ func attributeColumns(rows predicate.Node) []string {
 	return out
 }
 
-// constantColumns are the columns that hold one value in every row that shows.
+// constantColumns returns the columns that have the same value in every visible row.
 func constantColumns(rows predicate.Node) []string {
 	out := attributeColumns(rows)
 	for _, part := range predicate.Conjuncts(rows) {
@@ -83,7 +83,7 @@ func constantColumns(rows predicate.Node) []string {
 	return out
 }
 
-// constantIn are the columns that a condition lets hold one value: NULL, true, false, or a constant.
+// constantIn returns the columns to which a condition leaves one value: NULL, true, false or a constant.
 func constantIn(e predicate.Expr) []string {
 	of := func(e predicate.Expr) []string {
 		if column, ok := e.(predicate.Column); ok {

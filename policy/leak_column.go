@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// whyUnwritable tells why agents cannot write a column, and what can be done about it; known: it is an error to name such
-// a column.
+// whyUnwritable says why agents cannot write a column, and what the DBA can do; "": they can. known is true if the
+// policy must not name such a column; else the column is withheld.
 func (c *writeLeaks) whyUnwritable(decl *writeDecl, t *policyTable, column *catalog.Column) (why, what string, known bool) {
 	if column.Generated || column.Identity == "always" {
 		return "it is generated", "leave it out", true

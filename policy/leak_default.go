@@ -7,13 +7,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// uniqueFunctions are PostgreSQL's functions whose results no two rows share. Those of random() may, where it is of few
-// numbers, or cut.
+// uniqueFunctions are functions of PostgreSQL whose results differ for any two rows. random() is none: it may have few
+// values, or be truncated.
 var uniqueFunctions = []string{"nextval", "gen_random_uuid", "uuidv4", "uuidv7"}
 
-// hasUniqueDefault tells whether a column's default gives each row a value of its own: what draws, the clock as it is, and what
-// calls code of the owner's or of an extension, which is not known (decision 0007). Constants, and what PostgreSQL's
-// functions make of the clock, of chance or of the session, can be those of other rows.
+// hasUniqueDefault tells whether a column's default gives each row a value of its own: a sequence, a random UUID, the
+// clock in full, or code of the owner or of an extension, which is not known (decision 0007). Constants can be equal in
+// other rows, and so can what PostgreSQL's functions make of the clock, of random numbers or of the session.
 func hasUniqueDefault(column *catalog.Column) bool {
 	source, err := sqltext.Scan(column.Default)
 	if err != nil {
@@ -26,7 +26,7 @@ func hasUniqueDefault(column *catalog.Column) bool {
 		}
 		switch {
 		case i > 2 && text(source.Tokens[i-2]) == ".":
-			if i < 4 || text(source.Tokens[i-4]) != "::" { // else the parenthesis is a type's
+			if i < 4 || text(source.Tokens[i-4]) != "::" { // after :: the parenthesis belongs to a type
 				return true
 			}
 		case slices.Contains(uniqueFunctions, text(source.Tokens[i-1])):
@@ -37,7 +37,7 @@ func hasUniqueDefault(column *catalog.Column) bool {
 		slices.Contains(clockDefaults, column.Default)
 }
 
-// clockDefaults are defaults that are the clock in microseconds, as PostgreSQL writes them.
+// clockDefaults are the defaults that are the clock with microseconds, as PostgreSQL writes them.
 var clockDefaults = []string{"now()", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP", "transaction_timestamp()",
 	"statement_timestamp()", "clock_timestamp()",
 	"(now() AT TIME ZONE 'utc'::text)", "(now() AT TIME ZONE 'UTC'::text)",

@@ -113,9 +113,9 @@ func (w *followerWalk) warnShownKeys(by referringKey, shows []*policyTable, chan
 	}
 }
 
-// shownKeyColumn names a column of a foreign key that agents do not see, where what becomes of a row along with the one
-// that it refers to shows: it goes, or what changes is masked or among what the rule goes by. changed are the columns
-// that are set; nil: the row goes. "": nothing shows.
+// shownKeyColumn returns a column of a foreign key that agents do not see, if they see what happens to the row: it is
+// deleted, or the changed columns show, or decide whether it shows. changed are the columns that are set; nil: the row
+// is deleted. "": agents see nothing.
 func (c *referrerLeaks) shownKeyColumn(t *policyTable, key catalog.ForeignKey, changed []string) string {
 	name := c.hiddenReferringColumn(t, key)
 	if name == "" || changed == nil {
@@ -128,7 +128,7 @@ func (c *referrerLeaks) shownKeyColumn(t *policyTable, key catalog.ForeignKey, c
 	return ""
 }
 
-// tablesShowing are the tables of the policy through which rows of a table show: itself, and what it is a part or a child of.
+// tablesShowing returns the tables of the policy through which rows of a table show: the table itself and its parents.
 func (c *referrerLeaks) tablesShowing(r *catalog.Relation) []*policyTable {
 	var out []*policyTable
 	all := []catalog.Name{r.Name}
@@ -147,7 +147,7 @@ func (c *referrerLeaks) tablesShowing(r *catalog.Relation) []*policyTable {
 	return out
 }
 
-// referrersShowWith tells whether whoever sees a row sees those that refer to it by a foreign key.
+// referrersShowWith tells whether everybody who sees a row also sees the rows that refer to it by a foreign key.
 func (c *referrerLeaks) referrersShowWith(target *catalog.Relation, by referringKey) bool {
 	shows := c.tablesShowing(by.table)
 	return !slices.ContainsFunc(c.tablesShowing(target), func(t *policyTable) bool {
@@ -163,7 +163,7 @@ func (c *referrerLeaks) referrersShowWith(target *catalog.Relation, by referring
 	})
 }
 
-// targetShowsFor tells whether whoever sees a row sees the one to which a foreign key of it leads.
+// targetShowsFor tells whether everybody who sees a row also sees the row to which its foreign key refers.
 func (c *referrerLeaks) targetShowsFor(target *catalog.Relation, by referringKey) bool {
 	to := c.tablesShowing(target)
 	return !slices.ContainsFunc(c.tablesShowing(by.table), func(from *policyTable) bool {
@@ -186,13 +186,13 @@ func (c *referrerLeaks) targetShowsFor(target *catalog.Relation, by referringKey
 	})
 }
 
-// ruleAsks tells whether a table's rule asks for something, among other things.
+// ruleAsks tells whether a condition is part of a table's rule.
 func ruleAsks(t *policyTable, part predicate.Node) bool {
 	return part != nil && slices.ContainsFunc(predicate.Conjuncts(t.rows),
 		func(n predicate.Node) bool { return reflect.DeepEqual(n, part) })
 }
 
-// leadsTo tells whether a rule asks for the row of a table to which a foreign key leads; only: for no other.
+// leadsTo tells whether a visible block requires the row to which a foreign key refers. only: and no other row.
 func leadsTo(n predicate.Visible, t *policyTable, key catalog.ForeignKey, only bool) bool {
 	if n.Relation.Name != t.relation.Name {
 		return false
@@ -208,8 +208,8 @@ func leadsTo(n predicate.Visible, t *policyTable, key catalog.ForeignKey, only b
 		predicate.Step{Relation: n.Relation, Column: n.Column, From: n.From, And: n.And}.LeadsToOne()
 }
 
-// partThroughKey is what a part of the rule of a row that refers to another says of that one, where it reads nothing but
-// columns that the foreign key holds, and these are equal to the letter; else nil.
+// partThroughKey translates a part of a row's rule into a condition on the row to which a foreign key refers. The part
+// must read only columns of the key, and values that are equal must be identical; else nil.
 func partThroughKey(part predicate.Node, by referringKey, target *catalog.Relation) predicate.Node {
 	columns, known := predicate.RowColumns(part)
 	if !known || len(columns) == 0 || !readsNamedColumns(part) {

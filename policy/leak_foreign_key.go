@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// whyUncheckable tells why a foreign key cannot be held to the rows that are visible.
+// whyUncheckable says why new values of a foreign key cannot be confined to visible rows; "": they can.
 func (c *writeLeaks) whyUncheckable(key catalog.ForeignKey, from *catalog.Relation) string {
 	target := c.tables[key.Target]
 	if target == nil {
@@ -15,7 +15,7 @@ func (c *writeLeaks) whyUncheckable(key catalog.ForeignKey, from *catalog.Relati
 			", which the policy does not list, and a failure would tell which rows exist"
 	}
 	if _, open := target.rows.(predicate.Open); open {
-		return "" // no row of it is hidden, and none is looked up
+		return "" // no row of it is hidden, and none needs to be looked up
 	}
 	for i, name := range key.Columns {
 		a, b := from.Column(name), target.relation.Column(key.TargetCols[i])
@@ -26,8 +26,8 @@ func (c *writeLeaks) whyUncheckable(key catalog.ForeignKey, from *catalog.Relati
 	return ""
 }
 
-// whyGuessable tells why a foreign key would tell what a row that shows holds: agents do not see all columns that it leads
-// to, and whether a row is refused says whether they guessed.
+// whyGuessable says why a foreign key would tell about a visible row: it refers to a column that agents do not see, and
+// a refused row tells whether they guessed its value. "": it does not.
 func (c *writeLeaks) whyGuessable(key catalog.ForeignKey) string {
 	target := c.tables[key.Target]
 	same := constantColumns(target.rows)

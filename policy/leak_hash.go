@@ -6,8 +6,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// hashedColumn names a column that comes out as a hash and gets what agents write into a column: that itself, what is
-// computed from it, or, as they update it, what follows by a foreign key. "": there is none.
+// A hash keeps agents from testing guesses, because they have no key. If PostgreSQL hashes a value of their choice,
+// they need none. So agents do not write what reaches a hashed column.
+
+// hashedColumn returns a hashed column that receives what agents write into a column: the column itself, one that is
+// computed from it, or, on UPDATE, a column that follows by a foreign key. "": there is none.
 func (c *writeLeaks) hashedColumn(r *catalog.Relation, column string, update bool, seen map[string]bool) string {
 	if seen[r.Name.String()+" "+column] {
 		return ""
@@ -36,7 +39,7 @@ func (c *writeLeaks) hashedColumn(r *catalog.Relation, column string, update boo
 	return ""
 }
 
-// whyHashed tells why agents do not write a column: what they write comes out as a hash.
+// whyHashed says why agents must not write a column because of a hashed one; "": they may.
 func (c *writeLeaks) whyHashed(r *catalog.Relation, column string, update bool) string {
 	hash := c.hashedColumn(r, column, update, map[string]bool{})
 	if hash == "" {
@@ -45,8 +48,9 @@ func (c *writeLeaks) whyHashed(r *catalog.Relation, column string, update bool) 
 	return hash + " gets what is written there and comes out as a hash, to which agents could hold the other hashes"
 }
 
-// whyStampHashed tells why agents insert no rows: a stamp may be what they send, and comes out as a hash. One of their
-// credential is theirs, and no guess; nor is one of a setting, which is held to what the policy lets through.
+// whyStampHashed says why agents must not insert rows: a stamp may be a value of the agent's choice, and a hashed
+// column receives it. A stamp from the credential is no choice, and neither is one from a setting, whose values the
+// policy permits. "": they may insert.
 func (c *writeLeaks) whyStampHashed(decl *writeDecl, t *policyTable) string {
 	for _, s := range decl.stamps {
 		if s.unless != nil && t.decl.showsPlain(s.column) {

@@ -7,11 +7,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// whyComparedWithHidden tells why agents do not set a column that an index compares with those of hidden rows by what may fail. The
-// other columns of such an index lead it to what it compares.
+// whyComparedWithHidden says why agents must not set a column: an index compares it with hidden rows, and the
+// comparison can fail. The other columns of the index count, too: they choose the rows that are compared. "": they may.
 func (c *writeLeaks) whyComparedWithHidden(t *policyTable, column string) string {
 	if _, open := t.rows.(predicate.Open); open {
-		return "" // all rows show; of columns that do not, see probes
+		return "" // all rows show; whyUpdateTells looks at hidden columns
 	}
 	for _, trial := range c.indexes.fallibleIndexKeys(t.relation) {
 		if slices.Contains(trial.columns, column) {
@@ -22,8 +22,8 @@ func (c *writeLeaks) whyComparedWithHidden(t *policyTable, column string) string
 	return ""
 }
 
-// whyPresetCompared tells which index compares, by what may fail, what a new row has though agents send none of it: a stamp, a
-// default, an expression.
+// whyPresetCompared says why agents must not insert rows: a fallible index compares a value that they do not send, such
+// as a stamp, a default or an expression, with hidden rows. "": they may.
 func (c *writeLeaks) whyPresetCompared(decl *writeDecl, t *policyTable) string {
 	if _, open := t.rows.(predicate.Open); open {
 		return ""

@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// hiddenPartialColumn names a column that agents do not see and that decides which rows a key is for: whether rows collide in it
-// tells what that holds. A column that holds the same in all rows that show tells nothing.
+// hiddenPartialColumn returns a column that agents do not see and that decides which rows a partial unique key covers:
+// a collision would tell its value. A column that has the same value in all visible rows tells nothing.
 func (c *writeLeaks) hiddenPartialColumn(t *policyTable, key catalog.Key) string {
 	if key.Where == "" {
 		return ""
@@ -21,8 +21,8 @@ func (c *writeLeaks) hiddenPartialColumn(t *policyTable, key catalog.Key) string
 	return key.WhereColumns[i]
 }
 
-// hiddenKeyColumn names a column of a key that agents do not see, where a new row may collide in the key with one that shows:
-// whether it does tells what the column holds there, since the new row's value is known, a default, a stamp, or none.
+// hiddenKeyColumn returns a column of a unique key that agents do not see, if a new row may collide with a visible one:
+// the collision would tell its value, since the new row's value is known, a default, a stamp or NULL.
 func (c *writeLeaks) hiddenKeyColumn(decl *writeDecl, t *policyTable, key catalog.Key, sendable []string) string {
 	if slices.ContainsFunc(key.Columns, func(name string) bool {
 		return distinguishes(decl, key, t.relation.Column(name), sendable)
@@ -32,8 +32,9 @@ func (c *writeLeaks) hiddenKeyColumn(decl *writeDecl, t *policyTable, key catalo
 	same := constantColumns(t.rows)
 	i := slices.IndexFunc(key.Columns, func(name string) bool {
 		column := t.relation.Column(name)
-		return !c.columnShows(t, name) && !slices.Contains(same, name) && !slices.Contains(key.WhereColumns, name) && // see partly
-			(column == nil || !column.Generated) // what that is computed from is of the key, too
+		// see hiddenPartialColumn
+		return !c.columnShows(t, name) && !slices.Contains(same, name) && !slices.Contains(key.WhereColumns, name) &&
+			(column == nil || !column.Generated) // the sources of a generated column are columns of the key, too
 	})
 	if i < 0 {
 		return ""
@@ -41,7 +42,8 @@ func (c *writeLeaks) hiddenKeyColumn(decl *writeDecl, t *policyTable, key catalo
 	return key.Columns[i]
 }
 
-// distinguishes tells whether a new row collides with none in a key by what one of its columns gets without the agent.
+// distinguishes tells whether a column keeps a new row from any collision in a key, by a value that the agent does not
+// choose.
 func distinguishes(decl *writeDecl, key catalog.Key, column *catalog.Column, sendable []string) bool {
 	switch {
 	case column == nil, column.Generated, slices.Contains(sendable, column.Name), slices.ContainsFunc(decl.stamps,
@@ -55,8 +57,8 @@ func distinguishes(decl *writeDecl, key catalog.Key, column *catalog.Column, sen
 	return slices.Contains(key.Equal, column.Name) && hasUniqueDefault(column)
 }
 
-// collidesUnsent tells whether rows may collide in a key though agents set no column of it: all have stamps, defaults that
-// say the same of other rows, or NULL where NULL does not keep them apart.
+// collidesUnsent tells whether rows may collide in a key of which agents set no column: each has a stamp, a default
+// that other rows share, or a NULL that does not distinguish.
 func collidesUnsent(decl *writeDecl, key catalog.Key, r *catalog.Relation, sendable []string) bool {
 	fixed := func(name string) bool {
 		column := r.Column(name)
@@ -73,7 +75,7 @@ func collidesUnsent(decl *writeDecl, key catalog.Key, r *catalog.Relation, senda
 		}
 		return !hasUniqueDefault(column)
 	}
-	// A row outside of what a partial index is about: WHERE active, and the default is false.
+	// A partial index does not cover the new row: WHERE active, and the default of active is false.
 	if column := r.Column(key.Where); column != nil && column.Default == "false" && !slices.Contains(sendable, key.Where) &&
 		!slices.ContainsFunc(decl.stamps, func(s stampDecl) bool { return s.column == key.Where }) {
 		return false
@@ -81,9 +83,9 @@ func collidesUnsent(decl *writeDecl, key catalog.Key, r *catalog.Relation, senda
 	return len(key.Columns) > 0 && !slices.ContainsFunc(key.Columns, func(name string) bool { return !fixed(name) })
 }
 
-// collidesInSight tells whether rows that collide in a key are certain to be visible: every part of the rule reads nothing
-// of a row but columns that the key holds. Then it says of the row that is there what it says of the new one, which
-// shows, or it would have been refused before its key was looked at.
+// collidesInSight tells whether a row with which a new row collides is certainly visible. This holds if the rule reads
+// only columns of the key: then it gives the same answer for both rows, and the new row is visible, or it would have
+// been refused before its key was looked at.
 func (d *writeDecl) collidesInSight(key catalog.Key, rows predicate.Node, r *catalog.Relation) bool {
 	for _, part := range predicate.Conjuncts(rows) {
 		own := predicate.Own{}
@@ -110,8 +112,8 @@ func (d *writeDecl) collidesInSight(key catalog.Key, rows predicate.Node, r *cat
 	return true
 }
 
-// keyDecides tells whether two rows that are equal in a key are equal in all that a part of the rule reads of them, to
-// the letter. A stamped column is not: what it decides is not asked of a new row.
+// keyDecides tells whether a part of a rule reads only columns that are identical in two rows with equal keys. A
+// stamped column is not: the rule's condition on it does not apply to new rows.
 func (d *writeDecl) keyDecides(key catalog.Key, part predicate.Node, r *catalog.Relation) bool {
 	columns, known := predicate.RowColumns(part)
 	return known && len(columns) > 0 && readsNamedColumns(part) && !slices.ContainsFunc(columns, func(name string) bool {
@@ -120,7 +122,7 @@ func (d *writeDecl) keyDecides(key catalog.Key, part predicate.Node, r *catalog.
 	})
 }
 
-// readsNamedColumns tells whether a part of a rule depends, of the row itself, on the columns that it names and on nothing else.
+// readsNamedColumns tells whether a part of a rule depends on nothing of the row itself but the columns that it names.
 func readsNamedColumns(n predicate.Node) bool {
 	all := func(parts []predicate.Node) bool {
 		return !slices.ContainsFunc(parts, func(part predicate.Node) bool { return !readsNamedColumns(part) })
@@ -140,7 +142,7 @@ func readsNamedColumns(n predicate.Node) bool {
 	return false
 }
 
-// hasExactEquality tells whether values of a column that are equal are the same to the letter.
+// hasExactEquality tells whether equal values of a column are identical.
 func hasExactEquality(column *catalog.Column) bool {
 	return column != nil && !column.Nondeterministic &&
 		(typeFamily(column.Type) != "" || column.Type == "boolean" || isBlankPadded(column.Type))

@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// referrerLeaks finds what a change of a row would tell about rows that refer to it by foreign keys.
+// referrerLeaks finds what a change of a row would tell about the rows that refer to it by foreign keys.
 type referrerLeaks struct {
 	*resolver
 	leaks   *writeLeaks
@@ -18,9 +18,9 @@ type referrerLeaks struct {
 	indexes indexComparisons
 }
 
-// checkReferrers refuses a change of a row on which rows may depend that agents do not see: whether it fails would tell.
-// keys are the columns that may change; nil: the row goes away. sees tells whether agents see all such rows: they do
-// not where these go along with others. False: it is to be left out.
+// checkReferrers refuses a change of a row if hidden rows may depend on it: a failure would tell about them. keys are
+// the columns that may change; nil: the row is deleted. sees is false if the row itself follows a hidden one. The
+// result false means that the change is withheld.
 func (c *referrerLeaks) checkReferrers(decl *writeDecl, r *catalog.Relation, keys []string, sees bool, seen map[string]bool) bool {
 	this := r.Name.String() + " " + strconv.FormatBool(keys == nil) + strconv.FormatBool(sees) +
 		strings.Join(slices.Sorted(slices.Values(keys)), "\x00")
@@ -35,7 +35,7 @@ func (c *referrerLeaks) checkReferrers(decl *writeDecl, r *catalog.Relation, key
 	return may
 }
 
-// checkReferrer is one foreign key by which rows may depend on a row.
+// checkReferrer checks one foreign key by which rows may depend on the row.
 func (c *referrerLeaks) checkReferrer(decl *writeDecl, r *catalog.Relation, by referringKey, keys []string, sees bool,
 	seen map[string]bool) bool {
 	from, key := by.table, by.key
@@ -53,7 +53,7 @@ func (c *referrerLeaks) checkReferrer(decl *writeDecl, r *catalog.Relation, by r
 			break
 		}
 		why, anew = c.whyFollowingFails(from, key, changed, false)
-		instead = "take the columns that others refer to out of write" // it cascades already
+		instead = "take the columns that others refer to out of write" // the key has ON UPDATE CASCADE already
 	case catalog.SetNull:
 		if slices.ContainsFunc(changed, func(name string) bool { return from.Column(name) == nil || from.Column(name).NotNull }) {
 			why = "their key may not be NULL"
@@ -92,7 +92,7 @@ func (c *referrerLeaks) checkReferrer(decl *writeDecl, r *catalog.Relation, by r
 	return !anew && !visible
 }
 
-// referrersVisible tells whether whoever sees the target of a key sees every row that refers to it.
+// referrersVisible tells whether everybody who sees the target of a key sees every row that refers to it.
 func (c *referrerLeaks) referrersVisible(from *catalog.Relation, key catalog.ForeignKey) bool {
 	t := c.tables[from.Name]
 	if t == nil {
@@ -200,14 +200,14 @@ func whyKeyFails(part *catalog.Relation, key catalog.ForeignKey, changed []strin
 	return ""
 }
 
-// hidesColumns tells whether agents do not see some column of a table.
+// hidesColumns tells whether agents do not see some column of a table unchanged.
 func (c *referrerLeaks) hidesColumns(r *catalog.Relation) bool {
 	t := c.tables[r.Name]
 	return t == nil || slices.ContainsFunc(r.Columns, func(column catalog.Column) bool { return !c.leaks.columnShows(t, column.Name) })
 }
 
-// hiddenReferringColumn names a column of a foreign key that agents do not see in rows that show through a table, nor know as their
-// own; "": there is none.
+// hiddenReferringColumn returns a column of a foreign key that agents neither see nor know as their own attribute; "":
+// there is none.
 func (c *referrerLeaks) hiddenReferringColumn(t *policyTable, key catalog.ForeignKey) string {
 	known := attributeColumns(t.rows)
 	i := slices.IndexFunc(key.Columns, func(name string) bool { return !c.leaks.columnShows(t, name) && !slices.Contains(known, name) })

@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// computedBy are what computes something of a row as it is written.
+// computedBy names what computes something when a row is written.
 var computedBy = map[string]string{"index": "an index", "trigger": "a trigger's condition",
 	"column": "a generated column", "partition": "what says to which partition a row goes"}
 
@@ -124,8 +124,8 @@ func (u updateLeak) whyAnyUpdate(part *catalog.Relation) string {
 	return ""
 }
 
-// whyDeleteTells tells why a DELETE would tell what columns of a row hold that agents do not see: the condition of a trigger
-// reads them, and may fail as the row goes.
+// whyDeleteTells says why a DELETE would tell about columns that agents do not see: the condition of a trigger reads
+// them, and may fail. "": it would not.
 func (c *writeLeaks) whyDeleteTells(t *policyTable) string {
 	known := attributeColumns(t.rows)
 	for _, part := range c.graph.withParts(t.relation) {
@@ -141,8 +141,9 @@ func (c *writeLeaks) whyDeleteTells(t *policyTable) string {
 	return ""
 }
 
-// keySharedWithHidden names a key, or a foreign key, that holds a column together with one that agents do not see: whether rows
-// collide, or lead to a row, tells of it what other values that are seen tell.
+// keySharedWithHidden returns a key or foreign key that holds a column together with one that agents do not see.
+// Whether rows collide in it, or refer to a row, tells them about that one, although only by values that they see
+// elsewhere.
 func (c *writeLeaks) keySharedWithHidden(t *policyTable, column string) string {
 	known := attributeColumns(t.rows)
 	unseen := func(columns []string) bool {

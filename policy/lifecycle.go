@@ -8,31 +8,32 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// Lifecycle says what becomes of the rows of a table: they go when the consent of their subject has ended, and their
-// columns when they have decayed. The rule of the table hides what goes, so that nothing goes that agents see.
+// Lifecycle says how rows of a table end: they are deleted or made anonymous when the consent of their subject has
+// ended, and columns change when they have decayed. The table's rule must hide them before, so that agents never see a
+// row disappear.
 type Lifecycle struct {
-	Subject   string            // the column that says, in the registry's words, whom a row is about
-	At        string            // the column that says how old it is; "": rows have no age
-	Anonymise bool              // where a consent has ended, every column of Columns becomes what it says, and the row stays
-	Columns   []LifecycleColumn // in the order of the table
-	// the first full day of a countdown on which the rule shows no row; [predicate.Forever]: it shows them all along
+	Subject   string            // the column with the registry's id of the person whom a row is about
+	At        string            // the column with the row's time; "": rows have no age
+	Anonymise bool              // rows are made anonymous by Columns and stay; else they are deleted
+	Columns   []LifecycleColumn // in the table's order
+	// HiddenFromDay is the first full day of a countdown on which the rule hides every row; [predicate.Forever]: none.
 	HiddenFromDay int
 }
 
-// LifecycleColumn is what a column becomes.
+// LifecycleColumn says what a column becomes.
 type LifecycleColumn struct {
-	VisibleColumn          // Null, Hash, Truncate, Prefix or Step; Plain: Value
+	VisibleColumn          // Null, Hash, Truncate, Prefix or Step; Plain means Value
 	Value         string   // a fixed value, as text
-	After         int      // the last full day of a countdown on which the column is as it was
-	Categories    []string // its categories: where a subject who is TEMPORARY now does not list them, it goes at once
-	Subject       bool     // it is the column that says whom the row is about
+	After         int      // the last full day of a countdown on which the column is unchanged
+	Categories    []string // the column's categories: it changes at once if a TEMPORARY subject does not list them
+	Subject       bool     // it is the column that names the subject
 }
 
-// hidesEnded tells whether a rule shows no row of a subject whose consent has ended.
+// hidesEnded tells whether a rule hides every row of a subject whose consent has ended.
 func (l *Lifecycle) hidesEnded(n predicate.Node) bool { _, ok := l.hiddenFrom(n); return ok }
 
-// hiddenFrom is the first full day of a countdown on which the rule shows no row any more; false: it shows rows whose consent
-// has ended. Of several conditions one is enough, of several ways each counts.
+// hiddenFrom returns the first full day of a countdown on which the rule hides every row; false: it shows rows whose
+// consent has ended. One hiding condition among all is enough; among alternatives each must hide.
 func (l *Lifecycle) hiddenFrom(n predicate.Node) (days int, ok bool) {
 	switch n := n.(type) {
 	case predicate.Registered:
@@ -40,7 +41,7 @@ func (l *Lifecycle) hiddenFrom(n predicate.Node) (days int, ok bool) {
 		if n.Since == "" {
 			days = predicate.Forever
 			if !n.Grouped {
-				days = 0 // TEMPORARY and PARTNERED alone show
+				days = 0 // only TEMPORARY and PARTNERED subjects show
 			}
 		}
 		return days, n.Of.Subject == l.Subject && len(n.Of.Steps) == 0 && len(n.Of.But) == 0 && (l.At == "" || n.Since == l.At)
@@ -66,14 +67,14 @@ func (l *Lifecycle) hiddenFrom(n predicate.Node) (days int, ok bool) {
 	}
 }
 
-// columnHiddenFrom is the first full day on which no agent has the column any more, and how it is had until then.
+// columnHiddenFrom returns the first full day on which no agent sees the column, and how agents see it until then.
 func (l *Lifecycle) columnHiddenFrom(t *Table, becomes VisibleColumn) (day int, where string) {
 	column := becomes.Name
 	rows, _ := l.hiddenFrom(t.Rows)
 	grouped := false
 	if a := t.Aggregate; a != nil && column != l.Subject {
 		d := a.Dimension(column)
-		same := d != nil && becomes.Mask == Truncate && d.Unit == becomes.Unit // in groups it is what it was
+		same := d != nil && becomes.Mask == Truncate && d.Unit == becomes.Unit // groups already use the truncated value
 		grouped = d != nil && !same || a.Measure(column) != nil
 	}
 	if t.Columns == nil {
@@ -88,7 +89,7 @@ func (l *Lifecycle) columnHiddenFrom(t *Table, becomes VisibleColumn) (day int, 
 		listed = listed || slices.ContainsFunc(t.Columns.ByKey.AllColumns, func(s VisibleColumn) bool { return s.Name == column })
 	}
 	day, where = rows, "shows"
-	if column == l.Subject { // without whom the row is nobody's, shown or not
+	if column == l.Subject { // without the subject, the row belongs to nobody, visible or not
 		return rows, "says whose a row is that shows"
 	}
 	if !listed {

@@ -7,24 +7,25 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Cascade says that with a row that a lifecycle deletes or makes anonymous, or with one that goes with such a row, rows
-// of a table go: they were made from it, or a foreign key takes them along. Of the latter only those are told that lead
-// to the former.
+// Cascade says that rows of Table are deleted with rows of With, which a lifecycle deletes or makes anonymous. They
+// were made from them, or a foreign key has ON DELETE CASCADE. Foreign keys are listed only if they lead to rows that
+// were made from others.
 type Cascade struct {
 	With, Table *catalog.Relation
-	Origin      *predicate.Origin   // how rows of Table are made from rows of With; nil: Key
-	Key         *catalog.ForeignKey // of Table, ON DELETE CASCADE
+	Origin      *predicate.Origin   // how rows of Table are made from rows of With; nil: Key applies
+	Key         *catalog.ForeignKey // of Table, with ON DELETE CASCADE
 }
 
-// Cascades returns what goes with what, by the order of the files.
+// Cascades returns what is deleted with what, in the order of the files.
 func (p *Policy) Cascades() []Cascade { return p.cascades }
 
-// HasLifecycles tells whether rows of some table have an end that the sweeper brings about.
+// HasLifecycles tells whether the sweeper has rows to end.
 func (p *Policy) HasLifecycles() bool {
 	return slices.ContainsFunc(p.tables, func(t *Table) bool { return t.Lifecycle != nil })
 }
 
-// findCascades finds what goes with the rows that lifecycles end, and refuses to take what agents may still see.
+// findCascades finds what is deleted with rows that lifecycles end. It refuses to delete rows that agents may still
+// see.
 func (c *lifecycleCompiler) findCascades(p *Policy) []Cascade {
 	var all []Cascade
 	for i, d := range p.derivations {
@@ -42,7 +43,7 @@ func (c *lifecycleCompiler) findCascades(p *Policy) []Cascade {
 			}
 		}
 	}
-	// Forwards from what has a lifecycle, and backwards from what was made from rows.
+	// Follow forwards from tables with a lifecycle, and backwards from rows that were made from others.
 	reached, leads := map[catalog.Name]bool{}, map[catalog.Name]bool{}
 	for _, t := range p.tables {
 		if t.Lifecycle != nil {

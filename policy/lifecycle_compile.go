@@ -8,6 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
+// lifecycleCompiler compiles how rows end.
 type lifecycleCompiler struct {
 	*resolver
 	columns *columnCompiler
@@ -107,7 +108,7 @@ func (c *lifecycleCompiler) warnCascades(decl *lifecycleDecl, r *catalog.Relatio
 	}
 }
 
-// checkCounts checks what is said of rows that are anonymous already.
+// checkCounts checks the columns that count in groups in anonymous rows.
 func (c *lifecycleCompiler) checkCounts(decl *lifecycleDecl, t *Table) {
 	if decl.counts == nil {
 		return
@@ -132,7 +133,7 @@ func (c *lifecycleCompiler) checkCounts(decl *lifecycleDecl, t *Table) {
 	}
 }
 
-// lifecycleColumn checks one column: what it becomes is of its type, and agents do not see it any more when it goes.
+// lifecycleColumn checks one column: its new value fits its type, and agents do not see it any more when it changes.
 func (c *lifecycleCompiler) lifecycleColumn(d lifecycleColumnDecl, l *Lifecycle, t *Table) (LifecycleColumn, bool) {
 	r, failed := t.Relation, len(c.errs)
 	column := c.ruleColumn(d.place, r, d.Name)
@@ -145,7 +146,7 @@ func (c *lifecycleCompiler) lifecycleColumn(d lifecycleColumnDecl, l *Lifecycle,
 		out.Value = d.value.text
 	} else if s, ok := c.columns.visibleColumn(d.columnDecl, r); ok {
 		out.VisibleColumn = s
-		out.Type = column.Type // what is stored, not what is shown
+		out.Type = column.Type // the stored type, not the shown one
 	} else {
 		return LifecycleColumn{}, false
 	}
@@ -185,7 +186,7 @@ func columnIndex(r *catalog.Relation, name string) int {
 	return slices.IndexFunc(r.Columns, func(c catalog.Column) bool { return c.Name == name })
 }
 
-// hashLength is how long what stands for a text is.
+// hashLength is the length of the text that replaces a value.
 const hashLength = len("anonymous-") + 32
 
 func shorterThan(sqlType string, length int) bool {

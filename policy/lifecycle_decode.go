@@ -6,7 +6,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// anonymousAfter is the last full day before a row is anonymous.
+// anonymousAfter is the last full day of a countdown before a row is anonymous.
 const anonymousAfter = 89
 
 type lifecycleDecl struct {
@@ -19,7 +19,7 @@ type lifecycleDecl struct {
 	counts          *countsDecl
 }
 
-// countsDecl are the columns that count in groups in rows that are anonymous already, of which no subject is known.
+// countsDecl names the columns that count in groups in anonymous rows, whose subject is unknown.
 type countsDecl struct {
 	place
 	where   []block

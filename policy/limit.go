@@ -8,38 +8,38 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// Limit bounds what agents may do. Zero is without bound.
+// Limit bounds what agents may do. Zero means no bound.
 type Limit struct {
-	Per string // the attribute whose value the rates are counted by; "": the agent
+	Per string // the attribute by whose value rates are counted; "": by agent
 
-	// In a minute, of all sessions of one agent, or one value of the attribute.
+	// Per minute, for all sessions of one agent or of one value of the attribute.
 	Statements int // executions
-	Rows       int // rows that were sent to them
-	ByKey      int // keys named for columns that exist by key only, whether or not there is a row
+	Rows       int // rows that were sent to agents
+	ByKey      int // keys by which columns were fetched that exist by key only, also without a row
 
-	// Of one statement.
+	// For one statement.
 	ResultRows  int64
 	ResultBytes int64
 	Timeout     time.Duration
 
-	// Of one transaction.
+	// For one transaction.
 	TransactionTimeout time.Duration
 }
 
 // Limits returns the limits, in the order of the policy.
 func (p *Policy) Limits() []Limit { return p.limits }
 
-// Timeout is how long a statement may take; 0: as long as it likes.
+// Timeout is the longest time of a statement; 0: no bound.
 func (p *Policy) Timeout() time.Duration {
 	return p.lowest(func(l Limit) time.Duration { return l.Timeout })
 }
 
-// TransactionTimeout is how long a transaction may last; 0: as long as it likes.
+// TransactionTimeout is the longest time of a transaction; 0: no bound.
 func (p *Policy) TransactionTimeout() time.Duration {
 	return p.lowest(func(l Limit) time.Duration { return l.TransactionTimeout })
 }
 
-// lowest is the smallest bound of the limits; 0: there is none.
+// lowest returns the smallest bound of the limits; 0: there is none.
 func (p *Policy) lowest(of func(Limit) time.Duration) time.Duration {
 	least := time.Duration(0)
 	for _, l := range p.limits {
@@ -102,7 +102,7 @@ func (d *documentDecoder) limit(n *node) {
 	d.doc.limits = append(d.doc.limits, decl)
 }
 
-// limits checks what the limits are counted by.
+// limits checks the attributes by which limits are counted.
 func (c *compiler) limits() []Limit {
 	var out []Limit
 	seen := map[string]bool{}

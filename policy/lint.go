@@ -9,27 +9,30 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// LintContext are what a policy meets besides the catalog. The zero value knows nothing of them.
+// LintContext is what is known besides the document and the catalog. The zero value knows nothing.
 type LintContext struct {
-	Agents          map[string]map[string]string // the attributes of the database's agents, by name; nil: not known
-	TokenAttributes map[string][]string          // the attributes that an agent's tokens may give besides
-	Grants          []catalog.Grant              // what agents may do in the database past a policy
-	FunctionUses    []catalog.Use                // what functions read, as far as it is known
-	UnknownOperator func(*catalog.Operator) bool // tells of an operator whether it closes its name; nil: not known
+	// the attributes of each agent's credential, by the agent's name; nil: not known
+	Agents          map[string]map[string]string
+	TokenAttributes map[string][]string // the attributes that an agent's tokens may give, by the agent's name
+	Grants          []catalog.Grant     // rights that agents have in the database
+	FunctionUses    []catalog.Use       // relations that functions read and write, as far as they are known
+	// tells whether a statement with this operator's name is refused, since pgconsent does not know the operator; nil:
+	// not known
+	UnknownOperator func(*catalog.Operator) bool
 
-	Triggers []catalog.Trigger // those that run with the rights of whoever writes
-	Defaults []catalog.Default // those that run with somebody else's
+	Triggers []catalog.Trigger // triggers that run with the rights of the writing role
+	Defaults []catalog.Default // defaults that run with the rights of a function's owner
 }
 
-// Lint returns what is allowed and unwise in a policy that compiles, in the order of the files: rules that never hold,
-// that say more than they need to or less than they seem to, indexes that are missing, relations that were forgotten.
-// None of it opens anything: where a policy contradicts itself, the rows stay hidden. An error is that of [Compile].
-func Lint(doc *Document, snap *catalog.Snapshot, around LintContext, options ...Option) ([]*Error, error) {
+// Lint returns warnings about a policy that compiles, in the order of the files: about rules that never hold, redundant
+// blocks, missing indexes, relations that are not listed. Nothing of this shows a row: where a policy contradicts
+// itself, rows stay hidden. An error is the error of [Compile].
+func Lint(doc *Document, snap *catalog.Snapshot, context LintContext, options ...Option) ([]*Error, error) {
 	c, p, err := compile(doc, snap, options)
 	if err != nil {
 		return nil, err
 	}
-	l := newLinter(c, p, around)
+	l := newLinter(c, p, context)
 	l.findings = append(l.findings, p.warnings...)
 	for _, name := range c.order {
 		t := c.tables[name]
@@ -52,9 +55,9 @@ func Lint(doc *Document, snap *catalog.Snapshot, around LintContext, options ...
 	return l.sorted(), nil
 }
 
-func newLinter(c *compiler, p *Policy, around LintContext) *linter {
-	return &linter{resolver: c.resolver, rules: c.rules, policy: p, context: around, neverShows: map[catalog.Name]*reason{}, proposed: map[string]bool{},
-		reported: map[Error]bool{}}
+func newLinter(c *compiler, p *Policy, context LintContext) *linter {
+	return &linter{resolver: c.resolver, rules: c.rules, policy: p, context: context,
+		neverShows: map[catalog.Name]*reason{}, proposed: map[string]bool{}, reported: map[Error]bool{}}
 }
 
 func (l *linter) sorted() []*Error {
@@ -64,24 +67,25 @@ func (l *linter) sorted() []*Error {
 	return l.findings
 }
 
+// linter finds what is allowed and unwise in a policy.
 type linter struct {
 	*resolver
 	rules      *ruleCompiler
 	policy     *Policy
 	context    LintContext
-	neverShows map[catalog.Name]*reason // of the tables that were asked about
-	proposed   map[string]bool          // statements that were proposed
+	neverShows map[catalog.Name]*reason // by table
+	proposed   map[string]bool          // CREATE INDEX statements that were proposed
 	findings   []*Error
 	reported   map[Error]bool
 }
 
-// reason is the reason that a rule never holds.
+// reason says why a rule never holds.
 type reason struct {
 	place
 	text string
 }
 
-// warn says a thing once.
+// warn reports each warning once.
 func (l *linter) warn(at place, suggestion, format string, args ...any) {
 	w := at.Errorf(suggestion, format, args...)
 	if !l.reported[*w] {
@@ -90,24 +94,24 @@ func (l *linter) warn(at place, suggestion, format string, args ...any) {
 	}
 }
 
-// meaningOf is what a block means. The policy compiles, so that nothing new can go wrong.
+// meaningOf compiles a block again. The policy compiles, so that errors and warnings are known already.
 func (l *linter) meaningOf(b block, row *catalog.Relation) predicate.Node {
 	errs, warnings := l.errs, l.warnings
 	defer func() { l.errs, l.warnings = errs, warnings }()
 	return l.rules.compileBlock(b, row)
 }
 
-// meaningText is equal for blocks that mean the same.
+// meaningText is equal for blocks with the same meaning.
 func (l *linter) meaningText(b block, row *catalog.Relation) string {
 	return predicate.Check(l.meaningOf(b, row), row)
 }
 
-// whyTableHidden returns why no row of a table can ever show; nil if some may.
+// whyTableHidden returns why no row of a table ever shows; nil: some may.
 func (l *linter) whyTableHidden(name catalog.Name) *reason {
 	if w, ok := l.neverShows[name]; ok {
 		return w
 	}
-	l.neverShows[name] = nil // circles are refused before
+	l.neverShows[name] = nil // Compile refuses circles
 	t := l.tables[name]
 	l.neverShows[name] = l.whyNever(t.decl.rows, t.relation)
 	return l.neverShows[name]

@@ -9,7 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// checkAgents warns of agents whose attributes are not those of the policy, and of values that none of them has.
+// checkAgents warns of agents whose attributes differ from the policy's, and of rules that need a value which no agent
+// has.
 func (l *linter) checkAgents() {
 	if l.context.Agents == nil {
 		return
@@ -31,7 +32,7 @@ func (l *linter) checkAgents() {
 				l.warn(a.place, "leave it out of jwt.claims.attributes",
 					"the tokens of agent %s give an attribute %s whose source is %s: it is not served with one "+
 						"that does", agent, a.Name, a.Source)
-			case claimed: // what it is worth, each token says
+			case claimed: // its value is known when a token is presented
 			case a.Source != sourceCredential && ok:
 				l.warn(a.place, "leave it out of the configuration",
 					"agent %s has an attribute %s whose source is %s, and is not served", agent, a.Name, a.Source)
@@ -115,7 +116,7 @@ func (l *linter) checkValue(at place, attribute, value string) {
 	l.warn(at, "", "no agent of the configuration has %s = %q", attribute, value)
 }
 
-// inTokens tells whether some agent's tokens say what the attribute is worth, which nobody knows beforehand.
+// inTokens tells whether tokens of some agent give the attribute, so that its values are not known beforehand.
 func (l *linter) inTokens(attribute string) bool {
 	for _, names := range l.context.TokenAttributes {
 		if slices.Contains(names, attribute) {
@@ -125,7 +126,7 @@ func (l *linter) inTokens(attribute string) bool {
 	return false
 }
 
-// checkColumnValues warns of an attribute that is compared with a column which cannot hold any agent's value.
+// checkColumnValues warns of an attribute that is compared with a column which cannot hold the value of any agent.
 func (l *linter) checkColumnValues(b ownBlock, row *catalog.Relation) {
 	column, a := row.Column(b.column), l.findAttribute(b.attributeAt, b.attribute)
 	if column == nil || a == nil || a.List() || a.Source != "credential" || l.inTokens(b.attribute) {
@@ -147,7 +148,7 @@ func (l *linter) checkColumnValues(b ownBlock, row *catalog.Relation) {
 		b.column, quotedList(values), b.attribute)
 }
 
-// comparedAttributes are the attributes of an expression with the constants that they are asked to be.
+// comparedAttributes returns the attributes in an expression with the constants with which they are compared.
 func comparedAttributes(e predicate.Expr) [][2]string {
 	switch e := e.(type) {
 	case predicate.And:

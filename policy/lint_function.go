@@ -2,21 +2,21 @@ package policy
 
 import "github.com/pgconsent/pgconsent/internal/sql/catalog"
 
-// FailingCalls returns those warnings of [Lint] that are about functions and triggers which fail for agents, by what is
-// known of them: the Used and Triggers of around.
-func FailingCalls(doc *Document, snap *catalog.Snapshot, around LintContext, options ...Option) ([]*Error, error) {
+// FailingCalls returns the warnings of [Lint] about functions and triggers that fail for agents, as far as FunctionUses
+// and Triggers of the context tell.
+func FailingCalls(doc *Document, snap *catalog.Snapshot, context LintContext, options ...Option) ([]*Error, error) {
 	c, p, err := compile(doc, snap, options)
 	if err != nil {
 		return nil, err
 	}
-	l := newLinter(c, p, LintContext{FunctionUses: around.FunctionUses, Triggers: around.Triggers})
+	l := newLinter(c, p, LintContext{FunctionUses: context.FunctionUses, Triggers: context.Triggers})
 	l.checkFunctions()
 	l.checkTriggers()
 	return l.sorted(), nil
 }
 
-// checkFunctions warns of functions that agents may call and that read what agents may not: they run with the agents'
-// rights, and so fail.
+// checkFunctions warns of functions that agents may call and that read what agents may not. They run with the agents'
+// rights, and so they fail.
 func (l *linter) checkFunctions() {
 	for _, decl := range l.doc.functions {
 		overloads := l.snap.FunctionsNamed(splitName(decl.name))
@@ -44,8 +44,8 @@ func (l *linter) checkFunctions() {
 	}
 }
 
-// checkTriggers warns of triggers that fire when agents write and do, with the agents' rights, what agents may not; and of
-// columns whose defaults agents read though somebody else's rights have worked them out.
+// checkTriggers warns of triggers that run with the agents' rights and exceed them, and of columns that show agents a
+// default which a function computes with its owner's rights.
 func (l *linter) checkTriggers() {
 	for _, name := range l.order {
 		t, _ := l.policy.Table(name)
@@ -77,7 +77,7 @@ func (l *linter) checkTriggers() {
 	}
 }
 
-// beyondRights tells whether agents have no right to what a function does with a relation.
+// beyondRights tells whether agents lack the right to a use of a relation.
 func (l *linter) beyondRights(use catalog.Use) bool {
 	t, listed := l.policy.Table(use.Relation)
 	switch {

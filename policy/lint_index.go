@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// MissingIndexes returns those warnings of [Lint] that are about indexes. A rule means the same without them.
+// MissingIndexes returns the warnings of [Lint] about indexes. Rules mean the same without them.
 func MissingIndexes(doc *Document, snap *catalog.Snapshot, options ...Option) ([]*Error, error) {
 	c, p, err := compile(doc, snap, options)
 	if err != nil {
@@ -38,7 +38,7 @@ func (l *linter) checkIndexes() {
 	}
 }
 
-// lookupIndexes asks for an index by which an attribute's value is looked up.
+// lookupIndexes wants an index for the look-up of an attribute's value.
 func (l *linter) lookupIndexes(a attributeDecl, q *lookupDecl) {
 	table := l.findTable(q.tableAt, q.table)
 	if table == nil {
@@ -61,12 +61,12 @@ func (l *linter) lookupIndexes(a attributeDecl, q *lookupDecl) {
 	}
 }
 
-// ruleIndexes warns of columns by which a rule looks rows up and that no index has, with the statement that makes one.
+// ruleIndexes wants an index for the columns by which a rule finds rows, and proposes the statement that makes it.
 func (l *linter) ruleIndexes(rows block, r *catalog.Relation) {
 	whole := l.meaningOf(rows, r)
 	var links []predicate.Visible
 	var linksAt []place
-	found := false // there is another way to the rows
+	found := false // another block finds the rows
 	for _, part := range flatten(rows, false) {
 		switch n := l.meaningOf(part, r).(type) {
 		case predicate.Own:
@@ -89,7 +89,7 @@ func (l *linter) ruleIndexes(rows block, r *catalog.Relation) {
 	l.linkIndexes(rows, r)
 }
 
-// linkFromColumns are the columns of the row itself from which a link leads.
+// linkFromColumns returns the row's own columns from which a link starts.
 func linkFromColumns(n predicate.Visible) []string {
 	out := []string{n.From}
 	for _, pair := range n.And {
@@ -98,7 +98,7 @@ func linkFromColumns(n predicate.Visible) []string {
 	return out
 }
 
-// linkIndexes goes through all parts, since a link is followed wherever it stands.
+// linkIndexes goes through all blocks, since links are followed wherever they are.
 func (l *linter) linkIndexes(b block, row *catalog.Relation) {
 	switch b := b.(type) {
 	case allBlock:
@@ -152,8 +152,8 @@ func (l *linter) linkIndexes(b block, row *catalog.Relation) {
 	}
 }
 
-// revokedIndexes asks for indexes of the records that were not revoked, and of the flag that says so in the row: without them
-// what was taken back is read before it is left out.
+// revokedIndexes wants indexes of the records that are not revoked, and of the row's flag. Without them the rule reads
+// revoked records and then leaves them out.
 func (l *linter) revokedIndexes(b sharedBlock, row *catalog.Relation) {
 	n, ok := l.meaningOf(b, row).(predicate.All)
 	if !ok {
@@ -195,7 +195,7 @@ func stepColumns(s predicate.Step) []string {
 	return out
 }
 
-// needBTree asks for an index that begins with one of the columns.
+// needBTree wants an index that begins with one of the columns.
 func (l *linter) needBTree(at place, r *catalog.Relation, holds predicate.Node, columns ...string) {
 	if hasIndex(r, holds, columns) {
 		return
@@ -212,8 +212,8 @@ func (l *linter) needBTree(at place, r *catalog.Relation, holds predicate.Node, 
 	}
 }
 
-// hasIndex tells whether an index begins with one of the columns. One over some rows counts if holds, which is a
-// condition of all rows that are looked up, implies that they are among them.
+// hasIndex tells whether an index begins with one of the columns. A partial index counts if the condition holds implies
+// its predicate; all rows that are looked up meet holds.
 func hasIndex(r *catalog.Relation, holds predicate.Node, columns []string) bool {
 	return slices.ContainsFunc(r.Indexes, func(i catalog.BTree) bool {
 		return len(i.Columns) > 0 && slices.Contains(columns, i.Columns[0])
@@ -223,8 +223,8 @@ func hasIndex(r *catalog.Relation, holds predicate.Node, columns []string) bool 
 		})
 }
 
-// implies tells whether a condition says what the predicate of a partial index says, where that is of one column: that
-// it is NULL, a flag, or one word. Others are not understood, and not counted.
+// implies tells whether a condition implies the predicate of a partial index, if that is a test of one column for NULL,
+// a flag or a word. Other predicates are taken as not implied.
 func implies(r *catalog.Relation, holds predicate.Node, where string) bool {
 	switch n := holds.(type) {
 	case predicate.All:
@@ -260,7 +260,7 @@ func expressionImplies(e predicate.Expr, where string) bool {
 	return false
 }
 
-// needIDIndex asks for an index that finds an id among the rows that a link leads to.
+// needIDIndex wants an index that finds an id among the rows to which a link leads.
 func (l *linter) needIDIndex(at place, r *catalog.Relation, holds predicate.Node, id string, match []predicate.Pair) {
 	var equal, quoted []string
 	for _, p := range match {
@@ -293,7 +293,7 @@ func (l *linter) needIDIndex(at place, r *catalog.Relation, holds predicate.Node
 		"no index of %s begins with %s, by which the rule looks rows up", r.Name, strings.Join(equal, ", "))
 }
 
-// needGIN asks for an index of the column's elements. JSON in a text has none that could serve.
+// needGIN wants an index of the column's elements. No index has the elements of JSON in a text column.
 func (l *linter) needGIN(at place, r *catalog.Relation, n predicate.Grant) {
 	if n.Form == predicate.GrantJSON || slices.Contains(r.Inverted, n.Column) {
 		return
@@ -302,7 +302,7 @@ func (l *linter) needGIN(at place, r *catalog.Relation, n predicate.Grant) {
 		"no GIN index of %s has the elements of %s, by which the rule looks rows up", r.Name, n.Column)
 }
 
-// proposeIndex warns of an index that is missing, once.
+// proposeIndex warns of a missing index, once.
 func (l *linter) proposeIndex(at place, r *catalog.Relation, what, message string, a ...any) {
 	if r.Kind == catalog.ForeignTable {
 		return

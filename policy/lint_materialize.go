@@ -12,14 +12,15 @@ import (
 )
 
 const (
-	// worthRows is for how many rows that a caller's scan looks at the answer of a consent is worth keeping.
+	// worthRows is the number of rows of a scan from which a consent is worth materializing.
 	worthRows = 100_000
-	// worthShare is in what share of these rows a subject may be on average: who is in more makes changes dear.
+	// worthShare is the largest share of these rows that a subject may have on average: a change of consent changes all
+	// of them.
 	worthShare = 0.01
 )
 
-// WorthMaterializing names the consents whose answers pay to be kept (materialize), by what the tables hold: those that a
-// scan looks up for each of very many rows. A rule means the same with and without it.
+// WorthMaterializing proposes materialize for consents that a scan asks for very many rows, by the sizes of the tables.
+// A rule means the same with and without it.
 func WorthMaterializing(doc *Document, snap *catalog.Snapshot, sizes catalog.Sizes, options ...Option) ([]*Error, error) {
 	c, p, err := compile(doc, snap, options)
 	if err != nil {
@@ -37,7 +38,8 @@ func WorthMaterializing(doc *Document, snap *catalog.Snapshot, sizes catalog.Siz
 	return l.sorted(), nil
 }
 
-// rowsAsked is how many rows a caller's scan asks about: those that other parts of the rule leave.
+// rowsAsked is the number of rows for which a caller's scan asks for consent: those that other blocks of the rule
+// leave.
 func rowsAsked(rule predicate.Node, size catalog.Size) float64 {
 	parts, ok := rule.(predicate.All)
 	if !ok {
@@ -51,14 +53,14 @@ func rowsAsked(rule predicate.Node, size catalog.Size) float64 {
 			column = n.Column
 		case predicate.Tenant:
 			column = n.Own.Column
-		case predicate.Grant: // nobody knows to how many
+		case predicate.Grant: // the number of granted rows is not known
 			return 0
 		}
 		if column == "" {
 			continue
 		}
 		values := size.Distinct[column]
-		if values < 1 { // not known: few of them may be the caller's
+		if values < 1 { // not known: the caller may have few rows
 			return 0
 		}
 		rows = min(rows, size.Rows/values)
@@ -66,7 +68,7 @@ func rowsAsked(rule predicate.Node, size catalog.Size) float64 {
 	return rows
 }
 
-// adviseMaterialize goes through the parts of a rule.
+// adviseMaterialize goes through the blocks of a rule.
 func (l *linter) adviseMaterialize(b block, row *catalog.Relation, rows float64, sizes catalog.Sizes) {
 	switch b := b.(type) {
 	case allBlock:
@@ -96,7 +98,7 @@ func (l *linter) adviseMaterialize(b block, row *catalog.Relation, rows float64,
 	}
 }
 
-// roughly writes an estimate, with two digits that count.
+// roughly writes an estimate with two significant digits.
 func roughly(n float64) string {
 	scale := 1.0
 	for n/scale >= 100 {
@@ -105,7 +107,7 @@ func roughly(n float64) string {
 	return strconv.FormatFloat(float64(int(n/scale+0.5))*scale, 'f', 0, 64)
 }
 
-// withMaterialize is the block with materialize.
+// withMaterialize writes the block with materialize.
 func (b consentBlock) withMaterialize() string {
 	var every []string
 	for _, link := range b.every {
@@ -125,7 +127,7 @@ func (b consentBlock) withMaterialize() string {
 
 var plainWord = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
 
-// yamlWord writes a word as YAML reads it.
+// yamlWord quotes a word if YAML needs it.
 func yamlWord(s string) string {
 	if plainWord.MatchString(s) && !slices.Contains([]string{
 		"true", "false", "null", "yes", "no", "on", "off", "y", "n"}, strings.ToLower(s)) {

@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// whyNever returns why a block holds for no row, nil if it may hold for some.
+// whyNever returns why a block holds for no row; nil: it may hold for some.
 func (l *linter) whyNever(b block, row *catalog.Relation) *reason {
 	switch b := b.(type) {
 	case allBlock:
@@ -63,7 +63,7 @@ func (l *linter) whyNever(b block, row *catalog.Relation) *reason {
 	return l.whyFactsFail(b, row)
 }
 
-// alwaysHolds tells that a block holds for every row, but for NULL.
+// alwaysHolds tells whether a block holds for every row, apart from NULL.
 func (l *linter) alwaysHolds(b block, row *catalog.Relation) bool {
 	holds := func(part block) bool { return l.alwaysHolds(part, row) }
 	switch b := b.(type) {
@@ -79,14 +79,14 @@ func (l *linter) alwaysHolds(b block, row *catalog.Relation) bool {
 	return false
 }
 
-// fact is what a block says of one column: that it is a word, is not one, or is NULL.
+// fact says that a column is a word, is not a word, or is NULL.
 type fact struct {
 	place
 	column, word string
 	not, null    bool
 }
 
-// facts reads a block whose meaning is a conjunction; what it does not understand it leaves out.
+// facts returns the facts of a block that is a conjunction, as far as they are understood.
 func (l *linter) facts(b block, row *catalog.Relation) []fact {
 	switch b := b.(type) {
 	case statusBlock:
@@ -133,7 +133,7 @@ func expressionFacts(at place, e predicate.Expr) []fact {
 	return nil
 }
 
-// whyFactsFail returns why the facts of one block are impossible.
+// whyFactsFail returns why the facts of a block are impossible.
 func (l *linter) whyFactsFail(b block, row *catalog.Relation) *reason {
 	facts := l.facts(b, row)
 	for _, f := range facts {
@@ -179,7 +179,7 @@ func quotedList(words []string) string {
 	return strings.Join(out, ", ")
 }
 
-// whyContradiction looks for two parts that exclude one another.
+// whyContradiction looks for two blocks that exclude each other.
 func (l *linter) whyContradiction(parts []block, row *catalog.Relation) *reason {
 	var facts []fact
 	for i, part := range parts {

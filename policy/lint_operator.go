@@ -8,8 +8,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// checkOperators warns of operators that nobody vouches for and that have names of PostgreSQL's own: which of the two a
-// statement means depends on the types of what it compares, so every statement with such a name is refused.
+// checkOperators warns of operators that have names of PostgreSQL's own, and of which pgconsent does not know what they
+// do. The types of the operands decide which operator a statement means, so every statement with such a name is
+// refused.
 func (l *linter) checkOperators() {
 	if l.context.UnknownOperator == nil {
 		return

@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// whySharedNever returns why no record that a row points to is ever granted.
+// whySharedNever returns why no record to which a row refers is ever granted.
 func (l *linter) whySharedNever(b sharedBlock, row *catalog.Relation) *reason {
 	parts, _ := l.meaningOf(b, row).(predicate.All)
 	for _, part := range parts {
@@ -25,7 +25,7 @@ func (l *linter) whySharedNever(b sharedBlock, row *catalog.Relation) *reason {
 	return nil
 }
 
-// whyAlwaysRevoked tells of a time of withdrawal that every record has.
+// whyAlwaysRevoked returns why every record counts as revoked: its revocation time is never NULL.
 func whyAlwaysRevoked(at place, record *catalog.Relation, name string) *reason {
 	if column := record.Column(name); column != nil && column.NotNull && column.Type != "boolean" {
 		return &reason{at, fmt.Sprintf("%s.%s is NOT NULL, so that every record counts as revoked", record.Name, name)}
@@ -49,7 +49,7 @@ func (l *linter) whyRecordNever(b consentBlock) *reason {
 	return l.whyNever(allBlock{place: decl.place, parts: decl.where}, record)
 }
 
-// alwaysHasSubject tells whether every row has somebody to ask who is not the caller.
+// alwaysHasSubject tells whether every row has a subject who must consent, and who is not the caller.
 func (l *linter) alwaysHasSubject(b consentBlock, row *catalog.Relation) bool {
 	n, ok := l.meaningOf(b, row).(predicate.Recorded)
 	if !ok || len(n.But) > 0 || len(n.Steps) > 0 || n.Subject == "" {
@@ -59,7 +59,7 @@ func (l *linter) alwaysHasSubject(b consentBlock, row *catalog.Relation) bool {
 	return column != nil && column.NotNull
 }
 
-// tableNamed is a table by its name. The policy compiles, so that nothing new can go wrong.
+// tableNamed finds a table by its name. The policy compiles, so that errors are known already.
 func (l *linter) tableNamed(at place, name string) *catalog.Relation {
 	errs, warnings := l.errs, l.warnings
 	defer func() { l.errs, l.warnings = errs, warnings }()
@@ -86,15 +86,15 @@ func (l *linter) checkAttributes() {
 	}
 }
 
-// checkAggregate warns of an aggregate that counts rows of everybody, on a table whose rows are somebody's: its rows take
-// nothing over from those of the table.
+// checkAggregate warns of an aggregate whose rows have fewer conditions than the table's rule: it counts rows of
+// everybody in a table whose rows belong to somebody.
 func (l *linter) checkAggregate(t *policyTable) {
 	decl := t.decl.aggregate
 	if decl == nil {
 		return
 	}
 	if _, open := decl.rows.(openBlock); open {
-		return // said already
+		return // Compile warns of it
 	}
 	taken := l.meanings(flatten(decl.rows, false), t.relation)
 	for _, part := range flatten(t.decl.rows, false) {

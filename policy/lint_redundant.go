@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// checkRule looks at every list of a rule for parts that the others make moot.
+// checkRule looks in every list of a rule for redundant blocks.
 func (l *linter) checkRule(b block, row *catalog.Relation) {
 	switch b := b.(type) {
 	case allBlock:
@@ -47,7 +47,7 @@ func (l *linter) checkAll(parts []block, row *catalog.Relation) {
 	}
 }
 
-// checkCoveredNot warns of `not: { status: … }` beside a status that is another word.
+// checkCoveredNot warns of `not: { status: … }` beside a status with another word.
 func (l *linter) checkCoveredNot(part block, parts []block, row *catalog.Relation) {
 	n, ok := part.(notBlock)
 	if !ok {
@@ -96,7 +96,7 @@ func (l *linter) checkAny(parts []block, row *catalog.Relation) {
 	}
 }
 
-// checkNot warns of a negation that holds for every row: a word that was misspelt there shows rows.
+// checkNot warns of a negation that holds for every row: a misspelt word in it shows rows.
 func (l *linter) checkNot(b notBlock, row *catalog.Relation) {
 	if b.part == nil {
 		return

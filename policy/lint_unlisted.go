@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// checkUnlisted warns of relations that the policy does not list and that are next to what agents see: by a right that they
-// have in the database, by a foreign key, by a view.
+// checkUnlisted warns of relations that the policy does not list although they are close to what agents see: agents
+// have rights on them in the database, a listed table refers to them, or they are views of listed tables.
 func (l *linter) checkUnlisted() {
 	for _, g := range l.context.Grants {
 		if !l.listsRelation(g.Relation) {
@@ -48,7 +48,7 @@ func (l *linter) checkUnlisted() {
 	}
 }
 
-// listsRelation tells whether the policy lists a relation, or one that it is a part of.
+// listsRelation tells whether the policy lists a relation, or a table of which it is a part.
 func (l *linter) listsRelation(n catalog.Name) bool {
 	if isSystemSchema(n.Schema) || l.tables[n] != nil {
 		return true
@@ -59,7 +59,7 @@ func (l *linter) listsRelation(n catalog.Name) bool {
 	return l.policy.hasChild(n)
 }
 
-// tablesPlace is where the policy begins to list tables.
+// tablesPlace is the place of the first table.
 func (l *linter) tablesPlace() place {
 	for _, t := range l.doc.tables {
 		return t.place
@@ -67,7 +67,7 @@ func (l *linter) tablesPlace() place {
 	return l.filePlace()
 }
 
-// filePlace is the first file of the policy, where nothing else says what is meant.
+// filePlace is the policy's first file, for warnings without a better place.
 func (l *linter) filePlace() place {
 	for _, a := range l.doc.attributes {
 		return place{File: a.File}

@@ -7,8 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// checkDeletes warns of a check that says less than it seems to: it is about the row as it will be, and a row that is deleted
-// will not be.
+// checkDeletes warns of a check beside delete. The check is about the row as it will be, and a deleted row will not be.
 func (l *linter) checkDeletes(t *policyTable) {
 	w := t.decl.write
 	if w == nil || w.check == nil || !slices.ContainsFunc(w.commands, func(d wordDecl) bool { return d.text == "delete" }) {
@@ -27,8 +26,8 @@ func (l *linter) checkDeletes(t *policyTable) {
 	}
 }
 
-// checkParts warns of a partition or child with a rule of its own beneath a table that is listed as well: through that table
-// it shows by the table's rule.
+// checkParts warns of a partition or child with a rule of its own, if a parent is listed, too: through the parent the
+// rows show by the parent's rule.
 func (l *linter) checkParts(t *policyTable) {
 	own := l.ruleForPart(t, t.relation)
 	seen := map[catalog.Name]bool{}
@@ -52,7 +51,7 @@ func (l *linter) checkParts(t *policyTable) {
 	ascend(t.relation)
 }
 
-// ruleForPart is what a table asks, as if of a part of it.
+// ruleForPart is the rule of a table with the name of a part of it.
 func (l *linter) ruleForPart(t *policyTable, part *catalog.Relation) string {
 	return strings.ReplaceAll(l.meaningText(t.decl.rows, t.relation), catalog.QuoteIdent(t.relation.Name.Name)+".",
 		catalog.QuoteIdent(part.Name.Name)+".")

@@ -12,20 +12,20 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// Bounds of a policy of several files.
+// Bounds of a policy's files.
 const (
 	maxFile  = 1 << 20
 	maxFiles = 500
 )
 
-// Load reads a policy from a file, or from every .yaml and .yml file of a folder but those named *_test, and from the
-// files that these include. An error is of type [Errors] where the policy is at fault.
+// Load reads a policy from a file or a folder, and the files that these include. In a folder it reads every .yaml and
+// .yml file, except those named *_test. An error is of type [Errors] if the policy is wrong.
 func Load(path string) (*Document, error) {
 	doc, _, err := LoadWatched(path)
 	return doc, err
 }
 
-// LoadWatched is Load, and returns what it looked at, also where there is an error.
+// LoadWatched is Load, and returns a watch of all files and folders that it read, also beside an error.
 func LoadWatched(path string) (*Document, *Watch, error) {
 	l := newLoader()
 	l.watch.note(path)
@@ -56,7 +56,7 @@ func LoadWatched(path string) (*Document, *Watch, error) {
 // loader reads the files of a policy, each once.
 type loader struct {
 	*documentDecoder
-	rootFolder string // where included files must be
+	rootFolder string // included files must be beneath it
 	files      int
 	done       map[string]bool // by path, symbolic links resolved
 	watch      *Watch
@@ -76,7 +76,7 @@ func (l *loader) document() (*Document, error) {
 	return l.doc, nil
 }
 
-// folder lists the policy files of a folder.
+// folder returns the policy files of a folder.
 func (l *loader) folder(dir string) ([]string, error) {
 	l.watch.note(dir)
 	entries, err := os.ReadDir(dir)
@@ -93,14 +93,14 @@ func (l *loader) folder(dir string) ([]string, error) {
 	return files, nil
 }
 
-// isPolicy tells whether a file of a folder belongs to the policy, by its name.
+// isPolicy tells by a file's name whether it belongs to the policy.
 func isPolicy(name string) bool {
 	ext := filepath.Ext(name)
 	return (ext == ".yaml" || ext == ".yml") && !strings.HasSuffix(strings.TrimSuffix(name, ext), "_test") &&
 		!strings.HasPrefix(name, ".")
 }
 
-// file reads a file and what it includes; chain are the files that led to it.
+// file reads a file and the files that it includes. chain are the files on the way to it.
 func (l *loader) file(path string, chain []string) error {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -122,7 +122,7 @@ func (l *loader) file(path string, chain []string) error {
 	return nil
 }
 
-// read decodes a file, then the files that it includes. Without a chain it has no place of its own, and includes none.
+// read decodes a file, then the files that it includes. A policy from memory has no chain, and includes no files.
 func (l *loader) read(file string, data []byte, chain []string) {
 	if len(data) > maxFile {
 		l.fail(place{File: file}, "divide it and include the parts", "the file is larger than %d bytes", maxFile)
@@ -148,7 +148,7 @@ func (l *loader) read(file string, data []byte, chain []string) {
 	}
 }
 
-// include keeps the paths and patterns of a file.
+// include notes the paths and patterns of a file.
 func (d *documentDecoder) include(n *node) { d.included = d.words(n, "include") }
 
 // follow reads the files that an entry of include names.
@@ -209,7 +209,7 @@ func (l *loader) follow(w wordDecl, dir string, chain []string) {
 	}
 }
 
-// within tells whether a path is beneath the policy's folder, symbolic links resolved as far as it exists.
+// within tells whether a path is beneath the policy's folder. It resolves symbolic links as far as the path exists.
 func (l *loader) within(path string) bool {
 	root, err := filepath.EvalSymlinks(l.rootFolder)
 	if err != nil {
@@ -224,7 +224,7 @@ func (l *loader) within(path string) bool {
 	return err == nil && filepath.IsLocal(relative)
 }
 
-// withoutPath is an error without the path, which the message has already.
+// withoutPath is an error's text without the path, which the message has already.
 func withoutPath(err error) string {
 	var path *fs.PathError
 	if errors.As(err, &path) {

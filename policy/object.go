@@ -2,17 +2,17 @@ package policy
 
 import "github.com/pgconsent/pgconsent/internal/sql/catalog"
 
-// Object is a table as contracts speak of it.
+// Object is a table under the name that contracts give it.
 type Object struct {
 	Name       string
 	Relation   catalog.Name
-	Vessel     string   // "" is in none
+	Vessel     string   // what stores the object, by a name of the policy; "": none
 	Metadata   []string // columns
 	Embeddings []string // columns
-	JoinOnly   bool     // it may be joined on a key; its columns may stand in conditions, and are not returned
+	JoinOnly   bool     // it may be joined on a key; conditions may use its columns, and results may not
 }
 
-// Object returns the object that a table is, or the part of one, or nil.
+// Object returns the object that a table, or the parent of a partition, is; nil: none.
 func (p *Policy) Object(n catalog.Name) *Object { return p.objects[n] }
 
 // HasContracts tells whether the policy has contracts.

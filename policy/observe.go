@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// observe reads "observe: true" of a table.
+// observe reads `observe: true` or `observe: false` of a table.
 func (d *tableDecoder) observe(decl *tableDecl, n *node) {
 	if !d.expect(n, yamlfile.Scalar, "observe") {
 		return
@@ -23,7 +23,8 @@ func (d *tableDecoder) observe(decl *tableDecl, n *node) {
 	}
 }
 
-// openObserved opens the tables that are observed only. Rules of other tables that lead to them go on as they are written.
+// openObserved replaces tables that are only observed by open ones. Rules of other tables that refer to them stay as
+// they are written.
 func (c *compiler) openObserved(p *Policy) {
 	for i, t := range p.tables {
 		decl := c.tables[t.Relation.Name].decl
@@ -34,7 +35,7 @@ func (c *compiler) openObserved(p *Policy) {
 			c.fail(*decl.observe, "enforce it, or leave it out of the policy for now",
 				"%s is a %s, which cannot be observed", t.Relation.Name, relationKind(t.Relation.Kind))
 			continue
-		case t.LacksRowSecurity(): // which is read through a view that has the rule in it
+		case t.LacksRowSecurity(): // a view with the rule protects it
 			c.warn(decl.place, "%s is a %s, which cannot be observed: it is enforced", t.Relation.Name, relationKind(t.Relation.Kind))
 			continue
 		}
@@ -48,7 +49,7 @@ func (c *compiler) openObserved(p *Policy) {
 	}
 }
 
-// Observed returns the tables that the policy does not protect yet, as it would.
+// Observed returns the tables that the policy only observes, with the rules that enforcing it would apply.
 func (p *Policy) Observed() []*Table {
 	var out []*Table
 	for _, t := range p.tables {
@@ -59,8 +60,8 @@ func (p *Policy) Observed() []*Table {
 	return out
 }
 
-// Enforced returns the policy as it is when nothing is observed only: to tell what it would refuse and hide. The
-// queries of views, and the rules of partitions, stay those of the policy in force.
+// Enforced returns the policy with its observed tables enforced, to tell what it would refuse and hide. Queries of
+// views and rules of partitions stay those of the active policy.
 func (p *Policy) Enforced() *Policy {
 	enforced := *p
 	enforced.tables = slices.Clone(p.tables)
@@ -74,7 +75,8 @@ func (p *Policy) Enforced() *Policy {
 	return &enforced
 }
 
-// HiddenAndMasked are the columns of an access that would not be there, and those that would be masked; nil columns are all of them.
+// HiddenAndMasked returns those of the columns that agents would not see, and those that would be masked. nil columns
+// mean all.
 func (t *Table) HiddenAndMasked(columns []string) (hidden, masked []string) {
 	if t.Columns == nil {
 		return nil, nil

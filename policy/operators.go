@@ -4,14 +4,13 @@ import (
 	"slices"
 )
 
-// OperatorsOf tells whether the DBA says of an extension that agents may use its operators: none of them acts, or reads
-// rows.
+// OperatorsOf tells whether the policy permits the operators of an extension.
 func (p *Policy) OperatorsOf(extension string) bool { return slices.Contains(p.operators, extension) }
 
-// Operators returns the extensions that pgconsent does not know and whose operators agents may use, sorted.
+// Operators returns the extensions that pgconsent does not know and whose operators the policy permits, sorted.
 func (p *Policy) Operators() []string { return p.operators }
 
-// operators compiles the extensions whose operators agents may use.
+// operators compiles the extensions whose operators the policy permits.
 func (c *compiler) operators(decls []wordDecl) []string {
 	var installed, out []string
 	for _, o := range c.snap.Operators() {

@@ -1,10 +1,16 @@
-// Package policy loads policies and compiles them against a catalog.
+// Package policy loads policies and compiles them against a database's catalog.
 //
-// What [Compile] returns names only tables, columns and functions that exist, of types that compare in pg_catalog, and
-// gives each protected table exactly one predicate. A table that the policy does not list is not readable at all; a
-// construct that this version does not know is an error with its place in the file, never ignored.
+// A policy says which tables, columns, views and functions agents may use, and which rows exist for them. [Load] and
+// [Parse] read its YAML into a [Document]. [Compile] resolves the names of a document in a catalog snapshot and returns
+// a [Policy], which gives each table one predicate. A table that the policy does not list cannot be read at all. A
+// construct that this version does not know is an error with its place in the file; it is never ignored.
 //
-// Nothing here is secret: what a credential is worth is the configuration's to say.
+// The phases are types: decoders read each section (decode*.go, *_decode.go), resolver finds names (resolve*.go),
+// ruleCompiler compiles the blocks of rules (block_*.go, and sql_*.go for expressions), and the other compilers a
+// section each (*_compile.go). leak*.go find what errors of an agent's writes would tell about hidden rows. lint*.go
+// warn of what is allowed and unwise. judge*.go hold statements to contracts.
+//
+// A policy holds no secrets: the configuration has the credentials and their attributes.
 package policy
 
 import (
@@ -19,13 +25,13 @@ type Policy struct {
 	version    string
 	tables     []*Table
 	functions  []*Function
-	operators  []string // extensions
+	operators  []string // names of extensions
 	views      []*View
 	children   []*Child
 	attributes []Attribute
 	live       []predicate.Live
 
-	expressions map[string]string // of attributes that follow from others, as they are written
+	expressions map[string]string // the text of each attribute's expression
 
 	limits  []Limit
 	air     *AIR
@@ -44,7 +50,7 @@ type Policy struct {
 	privacy *Privacy
 	sources *Sources
 
-	objects    map[catalog.Name]*Object // and their partitions and children
+	objects    map[catalog.Name]*Object // with their partitions and children
 	objectList []*Object
 	contracts  []*Contract
 }
@@ -53,29 +59,31 @@ type Policy struct {
 type Table struct {
 	Relation *catalog.Relation
 	Rows     predicate.Node
-	Rule     *Rule           // Rows as the policy writes it, with places
-	Write    *Write          // nil: agents write nothing
-	Columns  *VisibleColumns // nil: every column, as it is
+	Rule     *Rule           // Rows by blocks, with places in the file
+	Write    *Write          // nil: agents cannot write it
+	Columns  *VisibleColumns // nil: agents see every column, unchanged
 
-	Aggregate *Aggregate // nil: aggregates see what shows one by one
-	Lifecycle *Lifecycle // nil: rows stay until the application deletes them
+	Aggregate *Aggregate // nil: aggregates count only rows that show one by one
+	Lifecycle *Lifecycle // nil: rows end only by the application
 
-	Approximate bool // which visible rows a search for the nearest finds may depend on hidden ones
+	// searches for the nearest rows may use an approximate index, so that hidden rows influence which visible rows they
+	// find
+	Approximate bool
 
-	AuditKeys bool // the outcome of what reads it has commitments to the keys of the rows
+	AuditKeys bool // records of statements that read it hold commitments to the keys of the rows
 
-	Observed *Table // the table as it would be: it is observed only, and this one is open; nil: the policy is enforced
+	Observed *Table // the table as enforcing it would make it; this one is open. nil: the table is enforced
 }
 
-// LacksRowSecurity tells whether the relation is a materialised view or a foreign table, which cannot have row security: agents
-// read it through a view that has the rule in it, and hold no right on it.
+// LacksRowSecurity tells whether the relation is a materialised view or a foreign table. Agents have no right on it,
+// and read it through a view with the rule.
 func (t *Table) LacksRowSecurity() bool { return lacksRowSecurity(t.Relation) }
 
 func lacksRowSecurity(r *catalog.Relation) bool {
 	return r.Kind == catalog.MatView || r.Kind == catalog.ForeignTable
 }
 
-// Visible is the table as agents know it: without the columns that are hidden from them.
+// Visible is the table without the columns that are hidden from agents.
 func (t *Table) Visible() *catalog.Relation {
 	if t.Columns == nil {
 		return t.Relation
@@ -90,7 +98,7 @@ func (t *Table) Visible() *catalog.Relation {
 	return &visible
 }
 
-// VisibleByKey is the table as a statement knows it that fetches it by key.
+// VisibleByKey is the table for statements that fetch it by key: with the columns that exist by key only.
 func (t *Table) VisibleByKey() *catalog.Relation {
 	keyed := *t.Visible()
 	keyed.Columns = nil
@@ -102,19 +110,21 @@ func (t *Table) VisibleByKey() *catalog.Relation {
 	return &keyed
 }
 
-// View is a view that agents may read, or that such a view reads: through a copy that runs with the agent's rights.
+// View is a view that agents may read, or that such a view reads. Agents read a copy that runs with their own rights.
 type View struct {
 	Relation *catalog.Relation
 	Listed   bool           // agents may name it
-	Tables   []catalog.Name // the tables that it reads, through other views as well; sorted
+	Tables   []catalog.Name // the tables that it reads, also through other views; sorted
 
-	// The copy's query, without predicates, which row security holds alone, and with the predicates of its tables in it.
+	// The queries of the copies: Query has no predicates and relies on row security; FilteredQuery has the predicates
+	// of its tables.
 	Query, FilteredQuery string
-	SignedQuery          string // the same over door views; "" where an expression of it is not vetted
-	// some table in Walled stands without its predicate, as where a whole row is meant: row security alone holds
+	SignedQuery          string // over signed views; "" if the query has an expression that is not leak-safe
+	// PartlyFiltered is true if some table in FilteredQuery has no predicate, for example where the query means a whole
+	// row.
 	PartlyFiltered bool
 
-	Write *Write // what agents may change through it; nil: nothing. Conditions and stamps are the table's
+	Write *Write // what agents may change through the view; nil: nothing. The table has the conditions and stamps
 }
 
 // Function is a function that agents may call.
@@ -122,31 +132,31 @@ type Function struct {
 	Name      catalog.Name
 	Overloads []*catalog.Function
 	Pins      []Pin
-	Reads     []FunctionReads // what it reads, as the policy says it; nil: not said
-	Tool      *Tool           // it is published as a tool of MCP; nil: it is not
+	Reads     []FunctionReads // what it reads, as the policy declares it; nil: not declared
+	Tool      *Tool           // its tool of MCP; nil: it has none
 }
 
-// Pin fixes an argument whatever the caller passes, by name or by position.
+// Pin fixes an argument of a function, whatever the caller passes, by name or by position.
 type Pin struct {
 	Arg   string
 	Value string // a SQL literal with a qualified cast: 'true'::pg_catalog.bool
 }
 
-// Attribute is a fact about the session that predicates use.
+// Attribute is a fact about a session, with which rules compare rows.
 type Attribute struct {
 	Name   string
-	Type   string // as the policy writes it: uuid, text, bigint …
+	Type   string // as the policy writes it, such as uuid, text or bigint
 	Source string // credential, set, query or expression
 
-	Optional bool   // it may be missing: predicates do not demand it
-	Setting  string // of source set, in lower case: the setting in which the session claims it
+	Optional bool   // a session may lack it: then predicates hide the rows that need it
+	Setting  string // for source set: the setting, in lower case, in which the session claims a value
 	Audit    Recording
 }
 
-// Live tells whether the database works the attribute out at each statement.
+// Live tells whether the database computes the attribute for each statement.
 func (a Attribute) Live() bool { return a.Source != sourceCredential }
 
-// Version is a hash of the whole policy.
+// Version is a hash of the policy's meaning.
 func (p *Policy) Version() string { return p.version }
 
 // Table returns the table of that name.
@@ -161,7 +171,7 @@ func (p *Policy) Tables() []*Table { return p.tables }
 // Children returns the partitions and inheritance children of tables that the policy does not list, sorted by name.
 func (p *Policy) Children() []*Child { return p.children }
 
-// Views returns every view, those that others read before these.
+// Views returns every view. A view comes after the views that it reads.
 func (p *Policy) Views() []*View { return p.views }
 
 // View returns the view of that name.
@@ -196,10 +206,10 @@ func (p *Policy) Attribute(name string) (Attribute, bool) {
 // Attributes returns every attribute, sorted by name.
 func (p *Policy) Attributes() []Attribute { return p.attributes }
 
-// Live returns the attributes that the database works out at each statement, those that others need before these.
+// Live returns the attributes that the database computes for each statement. None of them needs a later one.
 func (p *Policy) Live() []predicate.Live { return p.live }
 
-// Settings are the settings in which sessions claim attributes, each with the name of its attribute.
+// Settings returns the settings in which sessions claim attributes, with the name of each attribute.
 func (p *Policy) Settings() map[string]string {
 	out := map[string]string{}
 	for _, a := range p.attributes {
@@ -210,13 +220,13 @@ func (p *Policy) Settings() map[string]string {
 	return out
 }
 
-// Warnings tell what compiling found allowed and unwise; [Lint] tells more.
+// Warnings are the warnings of the compilation. [Lint] has more.
 func (p *Policy) Warnings() []*Error { return p.warnings }
 
-// Withheld are those of the warnings that say what agents are not given though the policy asks for it.
+// Withheld are the warnings about writes that the policy lists and agents are not given.
 func (p *Policy) Withheld() []*Error { return p.withheld }
 
-// WriteDisclosures are those of the warnings that say what agents learn of rows that they do not see by what they write.
+// WriteDisclosures are the warnings about what agents learn of hidden rows by their writes.
 func (p *Policy) WriteDisclosures() []*Error { return p.disclosures }
 
 func compareNames(a, b catalog.Name) int {

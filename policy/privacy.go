@@ -8,53 +8,52 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Privacy says which tables hold memories that are granted to others, and where contexts, consents and guardians stand,
-// for those who grant, revoke and look at grants by HTTP, MCP or the command line. It decides about no row: rows and
-// write do.
+// Privacy maps the tables of memories, grants, contexts, consents and guardians, for agents that grant, revoke and
+// audit by HTTP, MCP or the command line. It decides about no row: rows and write of the tables do.
 type Privacy struct {
-	Entity  string   // the attribute that says who the caller is
-	Roles   []string // attributes whose values are ids of the caller as well
-	Context string   // the attribute of the context that the caller has entered; "": there is none
-	Setting string   // by which a session enters one
+	Entity  string   // the attribute that is the caller's id
+	Roles   []string // attributes whose values are further ids of the caller
+	Context string   // the attribute with the context that the caller has entered; "": there is none
+	Setting string   // the setting by which a session enters a context
 	All     string   // the word for everybody; "": there is none
 
-	Memories  []*Memories // in the order of the policy, each by its kind
-	Stores    *Stores     // nil: the store of a memory is its owner
+	Memories  []*Memories // in the order of the policy
+	Stores    *Stores     // nil: the store of a memory is its owner's id
 	Contexts  *Contexts   // nil: there are none
 	Consents  *Consents
 	Guardians *Guardians
 
-	Generalize *Generalize // nil: nothing says where beliefs that are drawn from memories go
+	Generalize *Generalize // nil: there is no place for general beliefs
 }
 
-// Memories is a table of them.
+// Memories is a table of memories of one kind.
 type Memories struct {
-	Kind     string // as callers name it
+	Kind     string // the name of the kind
 	Relation *catalog.Relation
 	Key      string // the column of the primary key
 	Store    string
 	Content  string
-	Source   string         // "": nothing says who told it
-	ToldFrom string         // the key of the memory that it was told from; "": nothing says so
-	Subjects predicate.List // whom a memory is about
+	Source   string         // who told the memory; "": not recorded
+	ToldFrom string         // the key of the memory from which it was told; "": not recorded
+	Subjects predicate.List // the people whom a memory is about
 	Grants   predicate.List
-	Evidence predicate.List // who is said to have agreed, which counts for nothing; Column "": nothing says so
+	Evidence predicate.List // people who are said to have agreed, which has no effect; Column "": not recorded
 }
 
-// Stores says whose memories a store holds.
+// Stores is the table with the owner of each store of memories.
 type Stores struct {
 	Relation  *catalog.Relation
 	ID, Owner string
 }
 
-// Contexts is the table of them.
+// Contexts is the table of contexts, in which several callers take part.
 type Contexts struct {
 	Relation               *catalog.Relation
 	Store, Name            string
 	Participants, Defaults predicate.List // Defaults.Column "": a context has none
 }
 
-// Consents is the table of records.
+// Consents is the table of consent records.
 type Consents struct {
 	Relation                       *catalog.Relation
 	Store, Grantor, Grantee        string
@@ -62,32 +61,33 @@ type Consents struct {
 	Key                            string
 }
 
-// Guardians is the table of who speaks for whom.
+// Guardians is the table with the guardians of each subject.
 type Guardians struct {
 	Relation                 *catalog.Relation
 	Store, Subject, Guardian string
 }
 
-// Generalize says where a belief goes that is drawn from a private memory, and where it is noted from which.
+// Generalize says where general beliefs go that are made from private memories, and where their sources are noted.
 type Generalize struct {
-	Into    *Memories // the memories that beliefs are
+	Into    *Memories // the kind of memories that beliefs are
 	Link    *Link
-	Aliases *Aliases // nil: those whom memories are about have no other names
+	Aliases *Aliases // nil: subjects have no other names
 }
 
-// Link is the table that has which memory was made from which. Whoever sees a row of it knows the source's id.
+// Link is the table that notes the memory from which a belief was made. A row of it tells the source's id.
 type Link struct {
-	Relation                            *catalog.Relation
-	Store, Made, Source, Kind, Note, At string // Kind, of the source, Note and At, when, "": there is no such column
+	Relation *catalog.Relation
+	// Kind is of the source, At is the time; "" for Kind, Note and At: there is no such column
+	Store, Made, Source, Kind, Note, At string
 }
 
-// Aliases is the table of what else somebody is called.
+// Aliases is the table of a subject's other names.
 type Aliases struct {
 	Relation              *catalog.Relation
 	Store, Subject, Alias string
 }
 
-// Privacy returns the section of that name; nil if the policy has none.
+// Privacy returns the section privacy; nil: the policy has none.
 func (p *Policy) Privacy() *Privacy { return p.privacy }
 
 // MemoriesOf returns the memories of a kind, or nil.

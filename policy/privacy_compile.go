@@ -7,9 +7,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
+// privacyCompiler compiles the section privacy.
 type privacyCompiler struct{ *resolver }
 
-// compile compiles the section, when every table is known.
+// compile compiles the section when every table is known.
 func (c *privacyCompiler) compile(p *Policy) *Privacy {
 	decl := c.doc.privacy
 	if decl == nil {
@@ -101,7 +102,7 @@ func (c *privacyCompiler) checkMemories(p *Policy, decl *privacyDecl, out *Priva
 	}
 }
 
-// generalize compiles the part of that name. Callers write the link by their own rights, and so must be let.
+// generalize compiles the subsection. Callers write the link with their own rights, so the policy must permit it.
 func (c *privacyCompiler) generalize(x mappedTable, p *Privacy, decl *generalizeDecl) *Generalize {
 	if decl == nil {
 		return nil
@@ -130,7 +131,7 @@ func (c *privacyCompiler) generalize(x mappedTable, p *Privacy, decl *generalize
 		}
 	}
 	if out.Into == nil || out.Link == nil {
-		return nil // which is said
+		return nil // there was an error
 	}
 	return out
 }

@@ -37,7 +37,7 @@ type kindDecl struct {
 	table wordDecl
 }
 
-// columnMapDecl is a table with the columns that it has under names of ours.
+// columnMapDecl maps names of the section privacy to columns of a table.
 type columnMapDecl struct {
 	place
 	table   wordDecl
@@ -140,7 +140,7 @@ func (d *privacyDecoder) columnMap(n *node, what string, must []string, may ...s
 	return out
 }
 
-// columnMapKeys reads columns by our names for them.
+// columnMapKeys reads columns by the names of the section.
 func (d *privacyDecoder) columnMapKeys(into *columnMapDecl, names []string) map[string]func(*node) {
 	known := map[string]func(*node){}
 	for _, name := range names {

@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// mappedTable reads the columns of a table.
+// mappedTable reads a column map.
 type mappedTable struct {
 	names       *resolver
 	policy      *Policy
@@ -16,7 +16,7 @@ type mappedTable struct {
 	policyTable *Table
 }
 
-// table finds the table of a part. One that callers use must be listed, for they use it by their own rights.
+// table finds the map's table. used: callers read it with their own rights, so the policy must list it.
 func (x *mappedTable) table(decl *columnMapDecl, used bool) *catalog.Relation {
 	if decl == nil || decl.table.text == "" {
 		return nil
@@ -33,7 +33,7 @@ func (x *mappedTable) table(decl *columnMapDecl, used bool) *catalog.Relation {
 	return x.relation
 }
 
-// column finds a column that callers see as it is; "" where the policy names none.
+// column finds a column that callers see unchanged; "": the policy names none.
 func (x *mappedTable) column(name string) string {
 	w, ok := x.decl.columns[name]
 	if !ok || w.text == "" || x.names.ruleColumn(w.place, x.relation, w.text) == nil {
@@ -100,7 +100,7 @@ func (x *mappedTable) list(name string) predicate.List {
 	return list
 }
 
-// key is the one column of the primary key.
+// key is the only column of the primary key.
 func (x *mappedTable) key() string {
 	if len(x.relation.PrimaryKey) != 1 {
 		x.names.fail(x.decl.table.place, "give it a primary key of one column", "no id names a row of %s", x.relation.Name)

@@ -19,7 +19,7 @@ type resolver struct {
 	order      []catalog.Name // of tables, as the document lists them
 }
 
-// declareTables resolves the names of the tables, so that predicates may speak of each other's.
+// declareTables resolves the names of the tables, so that rules may refer to other tables.
 func (c *resolver) declareTables() {
 	for _, decl := range c.doc.tables {
 		relation := c.findListable(decl.place, decl.name)
@@ -36,7 +36,7 @@ func (c *resolver) declareTables() {
 	}
 }
 
-// policyTable is a table on its way.
+// policyTable is a table of the policy while it is compiled.
 type policyTable struct {
 	decl     tableDecl
 	relation *catalog.Relation
@@ -45,7 +45,7 @@ type policyTable struct {
 	done     bool
 }
 
-// findListable finds what a policy may list under tables: a materialised view or foreign table besides.
+// findListable finds a relation that the policy may list under tables: a table, a materialised view or a foreign table.
 func (c *resolver) findListable(at place, written string) *catalog.Relation {
 	schema, name := splitName(written)
 	if resolved, ok := c.snap.ResolveRelation(schema, name); ok && !isSystemSchema(resolved.Schema) {
@@ -56,7 +56,7 @@ func (c *resolver) findListable(at place, written string) *catalog.Relation {
 	return c.findTable(at, written)
 }
 
-// findTable finds an ordinary or partitioned table by its name as written; nil after an error.
+// findTable finds an ordinary or partitioned table by the name as the policy writes it; nil after an error.
 func (c *resolver) findTable(at place, written string) *catalog.Relation {
 	schema, name := splitName(written)
 	resolved, ok := c.snap.ResolveRelation(schema, name)
@@ -104,7 +104,7 @@ func relationKind(k catalog.RelKind) string {
 	}
 }
 
-// splitName reads `schema.name` or `name`. Names with dots of their own cannot be written in a policy.
+// splitName divides `schema.name`. A policy cannot write a name that has a dot itself.
 func splitName(written string) (schema, name string) {
 	if schema, name, ok := strings.Cut(written, "."); ok {
 		return schema, name
@@ -132,8 +132,8 @@ func (c *resolver) findColumn(at place, r *catalog.Relation, name string) *catal
 	return nil
 }
 
-// ruleColumn finds a column that is read of every row, hidden ones too, before anybody knows whether the row shows; nil
-// after an error.
+// ruleColumn finds a column that a rule may read. Rules read every row, also hidden ones, so the column must be stored;
+// nil after an error.
 func (c *resolver) ruleColumn(at place, r *catalog.Relation, name string) *catalog.Column {
 	column := c.findColumn(at, r, name)
 	if column != nil && column.Virtual {

@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// listOfIDs tells how a column holds a list of ids, and the family of its elements.
+// listOfIDs tells how a column holds a list of ids, and the type family of its elements.
 func listOfIDs(column *catalog.Column) (list predicate.List, elements string, ok bool) {
 	list.Column = column.Name
 	element := strings.TrimSuffix(column.Type, "[]")
@@ -34,12 +34,12 @@ func listOfIDs(column *catalog.Column) (list predicate.List, elements string, ok
 	return list, typeFamily(element), true
 }
 
-// idForm is the form of one id of a family.
+// idForm is the form of a single id of a type family.
 func idForm(family string) predicate.GrantForm {
 	return map[string]predicate.GrantForm{"uuid": predicate.GrantUUID, "integer": predicate.GrantInteger}[family]
 }
 
-// idList finds a column of several ids.
+// idList finds a column that holds a list of ids.
 func (c *resolver) idList(at place, r *catalog.Relation, name string) (predicate.List, string, bool) {
 	column := c.ruleColumn(at, r, name)
 	if column == nil {
@@ -58,7 +58,7 @@ func (c *resolver) idList(at place, r *catalog.Relation, name string) (predicate
 	return list, elements, ok
 }
 
-// checkIDColumn checks that a column holds ids of the kind that another column, or the elements of its list, are.
+// checkIDColumn checks that a column holds ids of the same type as another column, or as the elements of its list.
 func (c *resolver) checkIDColumn(at place, r *catalog.Relation, name string, other *catalog.Column, elements string) {
 	column := c.ruleColumn(at, r, name)
 	if column == nil {
@@ -83,7 +83,7 @@ func (c *resolver) checkIDColumn(at place, r *catalog.Relation, name string, oth
 	}
 }
 
-// idAttributes are the attributes whose values are compared with a column's.
+// idAttributes finds attributes whose values are compared with the ids in a column.
 func (c *resolver) idAttributes(to []attributeRef, r *catalog.Relation, column *catalog.Column, elements string) []predicate.Grantee {
 	var out []predicate.Grantee
 	for _, to := range to {
@@ -101,7 +101,7 @@ func (c *resolver) idAttributes(to []attributeRef, r *catalog.Relation, column *
 	return out
 }
 
-// wordAttributes are attributes whose values are words, not ids of a type.
+// wordAttributes finds attributes whose values are words.
 func (c *resolver) wordAttributes(to []attributeRef) []predicate.Grantee {
 	var out []predicate.Grantee
 	for _, to := range to {
@@ -118,7 +118,7 @@ func (c *resolver) wordAttributes(to []attributeRef) []predicate.Grantee {
 	return out
 }
 
-// checkUniqueKey tells whether no two rows can share a key.
+// checkUniqueKey tells whether no two rows can have the same values in these columns.
 func (c *resolver) checkUniqueKey(at place, r *catalog.Relation, key []string) bool {
 	for _, name := range key {
 		if c.ruleColumn(at, r, name) == nil {

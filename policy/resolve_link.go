@@ -9,21 +9,21 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// linkDecl is `table: { its column: the column it equals }`, with more pairs for a key of several columns.
+// linkDecl is `table: { its column: the column it equals }`, with one pair for each column of the key.
 type linkDecl struct {
 	place
 	table   string
 	pairs   []predicate.Pair
-	pairsAt []place // of each pair
+	pairsAt []place // the place of each pair
 }
 
-// coversKey tells whether the link names every column of a primary key and no other.
+// coversKey tells whether the link has every column of a primary key and no other.
 func (l linkDecl) coversKey(key []string) bool {
 	return len(key) == len(l.pairs) && !slices.ContainsFunc(l.pairs,
 		func(p predicate.Pair) bool { return !slices.Contains(key, p.Column) })
 }
 
-// otherPairs are the pairs besides the first.
+// otherPairs are the pairs after the first.
 func (l linkDecl) otherPairs() []predicate.Pair {
 	if len(l.pairs) == 1 {
 		return nil
@@ -31,7 +31,7 @@ func (l linkDecl) otherPairs() []predicate.Pair {
 	return l.pairs[1:]
 }
 
-// followLink checks one step and returns the table it leads to; nil after an error.
+// followLink checks a link and returns the table to which it leads; nil after an error.
 func (c *resolver) followLink(l linkDecl, row *catalog.Relation) *catalog.Relation {
 	target := c.findTable(l.place, l.table)
 	if target == nil {
@@ -45,7 +45,7 @@ func (c *resolver) followLink(l linkDecl, row *catalog.Relation) *catalog.Relati
 	return target
 }
 
-// checkPair tells whether two columns compare.
+// checkPair tells whether two columns can be compared.
 func (c *resolver) checkPair(at place, target, row *catalog.Relation, p predicate.Pair) bool {
 	if target.Column(p.Column) == nil && row.Column(p.From) == nil && target.Column(p.From) != nil &&
 		row.Column(p.Column) != nil {
@@ -75,8 +75,8 @@ func (c *resolver) checkPair(at place, target, row *catalog.Relation, p predicat
 	return false
 }
 
-// linkClass groups the columns that the two sides of a link may be: those of a family, and those of types whose equality
-// is of pg_catalog too, but which nothing else of a session can equal. "" links with nothing.
+// linkClass groups the columns that can be the two sides of a link: those of a type family, and those of further types
+// whose equality is in pg_catalog. "": a column that cannot link.
 func (c *resolver) linkClass(column *catalog.Column) string {
 	under := c.comparedType(column)
 	if f := typeFamily(under); f != "" {

@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// typeFamily groups the types whose equality is in pg_catalog and means the same on both sides of a comparison. "" is every
-// other type: citext, for one, would compare by case here and without it in the application.
+// typeFamily groups the types whose equality is in pg_catalog and means the same on both sides of a comparison. "" is
+// every other type. citext is one: here it would be compared by case, in the application without it.
 func typeFamily(sqlType string) string {
 	switch sqlType {
 	case "uuid", "date":
@@ -31,7 +31,7 @@ func (c *resolver) isEnum(column *catalog.Column) bool {
 	return t != nil && t.Kind == 'e'
 }
 
-// comparedType is the type by which a column compares: a value of a domain compares as one of the type under it.
+// comparedType is the type by which a column compares: for a domain, the type under it.
 func (c *resolver) comparedType(column *catalog.Column) string {
 	if t := c.snap.TypeByOID(column.TypeOID); t != nil && t.Kind == 'd' {
 		return t.BaseName
@@ -39,7 +39,8 @@ func (c *resolver) comparedType(column *catalog.Column) string {
 	return column.Type
 }
 
-// innermostType is a type, or of a domain the one under it that is none; nil: the snapshot does not know it.
+// innermostType is the type itself, or for a domain the first type under it that is none; nil: the snapshot does not
+// know it.
 func (c *resolver) innermostType(oid uint32) *catalog.Type {
 	t := c.snap.TypeByOID(oid)
 	for range 64 {
@@ -51,21 +52,21 @@ func (c *resolver) innermostType(oid uint32) *catalog.Type {
 	return t
 }
 
-// isBlankPadded tells a char(n), of which blanks at the end mean nothing: as a text it is without them. It is apart from
-// the family of texts, with which PostgreSQL would compare it as a text, past its indexes.
+// isBlankPadded tells whether a type is char(n), whose trailing blanks mean nothing. It is no text: PostgreSQL would
+// compare it with a text as a text, and use no index.
 func isBlankPadded(sqlType string) bool {
 	return sqlType == "character" || sqlType == "bpchar" ||
 		strings.HasPrefix(sqlType, "character(") && strings.HasSuffix(sqlType, ")")
 }
 
-// isScalar tells whether a column's values are no rows, of which IS NULL would ask the fields.
+// isScalar tells whether a column's values are no composites. IS NULL of a composite asks about its fields.
 func (c *resolver) isScalar(column *catalog.Column) bool {
 	t := c.innermostType(column.TypeOID)
 	return t != nil && slices.Contains([]byte{'b', 'e', 'r', 'm'}, t.Kind)
 }
 
-// expressionColumn gives a column its kind, of a domain the one of the type under it. An enum is compared as text, and
-// a char(n) as one without the blanks at its end, lists in the widest type of their kind.
+// expressionColumn returns a column as expressions use it: a domain as the type under it, an enum and a char(n) as
+// text, and a list in the widest type of its kind.
 func (c *resolver) expressionColumn(column *catalog.Column) (predicate.Column, bool) {
 	out, under := predicate.Column{Name: column.Name}, c.comparedType(column)
 	element := strings.TrimSuffix(under, "[]")
@@ -76,7 +77,7 @@ func (c *resolver) expressionColumn(column *catalog.Column) (predicate.Column, b
 		base += rest
 	}
 	switch {
-	case isList && under != column.Type: // a list's elements would be those of a domain
+	case isList && under != column.Type: // the elements of a list would be of a domain
 	case c.isEnum(column), isBlankPadded(under):
 		out.Kind, out.Cast = predicate.Text, "pg_catalog.text"
 	case isList && typeFamily(element) == "text":
@@ -108,13 +109,14 @@ func (c *resolver) expressionColumn(column *catalog.Column) (predicate.Column, b
 	return out, out.Kind != ""
 }
 
-// checkStatusColumn checks a column that holds a word, and returns its type if it is boolean or an enum of the table's schema.
+// checkStatusColumn checks a column that holds a word. It returns the column's type if that is boolean, or an enum of
+// the table's schema.
 func (c *resolver) checkStatusColumn(at, isAt place, r *catalog.Relation, name, is string) string {
 	column := c.ruleColumn(at, r, name)
 	if column == nil {
 		return ""
 	}
-	// A value of a domain is compared as that of the type under it.
+	// A value of a domain is compared as a value of the type under it.
 	t, under := c.snap.TypeByOID(column.TypeOID), c.comparedType(column)
 	domain := t != nil && t.Kind == 'd'
 	t = c.innermostType(column.TypeOID)

@@ -2,18 +2,18 @@ package policy
 
 import "github.com/pgconsent/pgconsent/internal/enforce/predicate"
 
-// Rule is a block of a table's rule with its place in the file: what tools name when they say why a row shows or not.
-// The node of the outermost rule is the table's Rows.
+// Rule is a block of a table's rule with its place in the file. Tools name it when they say why a row shows or does
+// not. The node of the outermost rule is the table's Rows.
 type Rule struct {
 	File         string
 	Line, Column int
-	Block        string // as the policy names it; "all" for a list of blocks
+	Block        string // the block's name; "all" for a list of blocks
 	Node         predicate.Node
-	Parts        []*Rule // of all, any and not, in their order; conditions on rows of other tables are none
-	contract     bool    // it is what a contract adds to the rule
+	Parts        []*Rule // of all, any and not, in their order; not the conditions on rows of other tables
+	contract     bool    // a contract has added it
 }
 
-// WithoutContracts is the rule without what contracts add to it.
+// WithoutContracts is the rule as the table has it, without the conditions of contracts.
 func (r *Rule) WithoutContracts() *Rule {
 	for len(r.Parts) == 2 && r.Parts[0].contract {
 		r = r.Parts[1]
@@ -21,8 +21,8 @@ func (r *Rule) WithoutContracts() *Rule {
 	return r
 }
 
-// Leaves are the rules that decide by themselves, in the order of the file. A negation is one: its parts decide within
-// it.
+// Leaves returns the blocks that decide by themselves, in the order of the file. A negation is one of them, with all of
+// its parts.
 func (r *Rule) Leaves() []*Rule {
 	if r.Block == "not" || len(r.Parts) == 0 {
 		return []*Rule{r}
@@ -34,12 +34,12 @@ func (r *Rule) Leaves() []*Rule {
 	return out
 }
 
-// Replace returns the node of r with that of one of its rules replaced, in All and Any at any depth.
+// Replace returns the node of r with the node of one of its blocks replaced, in All and Any at any depth.
 func (r *Rule) Replace(part *Rule, with predicate.Node) predicate.Node {
 	if r == part {
 		return with
 	}
-	if len(r.Parts) == 0 { // one that decides by itself may be an All or an Any of its own
+	if len(r.Parts) == 0 { // the node of a leaf may be an All or Any, too
 		return r.Node
 	}
 	var parts []predicate.Node

@@ -10,15 +10,15 @@ import (
 // ruleCompiler compiles blocks of row rules into predicates.
 type ruleCompiler struct {
 	*resolver
-	ownAttributes  map[string]bool // the attributes that own compares with
+	ownAttributes  map[string]bool // the attributes in own blocks
 	tablePath      []catalog.Name  // the tables whose rules are being compiled, outermost first
 	currentRule    *Rule           // the block that is being compiled
 	outermostRule  *Rule           // the outermost one, when it is compiled
-	judgesElements bool            // the block judges the elements of a list
-	countsGroups   bool            // the block says which rows count in groups, and shows none
+	judgesElements bool            // set while blocks judge the elements of a list
+	countsGroups   bool            // set while blocks say which rows count in groups
 }
 
-// tableRule compiles the predicate of a table once.
+// tableRule compiles the predicate of a table, once.
 func (c *ruleCompiler) tableRule(name catalog.Name) predicate.Node {
 	t := c.tables[name]
 	if t.done {
@@ -84,7 +84,7 @@ func (c *ruleCompiler) compileBlocks(blocks []block, row *catalog.Relation) []pr
 	return out
 }
 
-// beginRule begins the rule of a block; the function that it returns ends it, when its node is known.
+// beginRule begins a block's rule. The function that it returns ends the rule, with the block's node.
 func (c *ruleCompiler) beginRule(b block) (leave func(*predicate.Node)) {
 	if b == nil {
 		return func(*predicate.Node) {}
@@ -108,26 +108,26 @@ func (c *ruleCompiler) beginRule(b block) (leave func(*predicate.Node)) {
 	}
 }
 
-// compileCondition compiles a block that is no rule of the row.
+// compileCondition compiles a block that is not part of the table's rule.
 func (c *ruleCompiler) compileCondition(b block, r *catalog.Relation) predicate.Node {
 	defer func(r *Rule) { c.currentRule = r }(c.currentRule)
 	c.currentRule = &Rule{}
 	return c.compileBlock(b, r)
 }
 
-// compileOtherRows compiles blocks on rows of another table: they are no rules of the row.
+// compileOtherRows compiles blocks on rows of another table, which are not part of the table's rule.
 func (c *ruleCompiler) compileOtherRows(blocks []block, r *catalog.Relation) predicate.All {
 	defer func(r *Rule) { c.currentRule = r }(c.currentRule)
 	c.currentRule = &Rule{}
 	return c.compileBlocks(blocks, r)
 }
 
-// ownConditions compiles blocks over a helper table's own columns; nil if there are none.
+// ownConditions compiles blocks on a helper table's own columns; nil: there are none.
 func (c *ruleCompiler) ownConditions(blocks []block, r *catalog.Relation) predicate.Node {
 	return c.ownConditionsUnder("where", blocks, r)
 }
 
-// ownConditionsUnder does that with blocks that stand under another key.
+// ownConditionsUnder is ownConditions for blocks under another key than where.
 func (c *ruleCompiler) ownConditionsUnder(key string, blocks []block, r *catalog.Relation) predicate.Node {
 	if len(blocks) == 0 {
 		return nil
@@ -136,11 +136,11 @@ func (c *ruleCompiler) ownConditionsUnder(key string, blocks []block, r *catalog
 		c.checkOwnColumns(key, b)
 	}
 	defer func(r *Rule) { c.currentRule = r }(c.currentRule)
-	c.currentRule = &Rule{} // these are no rules of the row
+	c.currentRule = &Rule{} // the blocks are not part of the row's rule
 	return predicate.All(c.compileBlocks(blocks, r))
 }
 
-// checkOwnColumns refuses what reads a table besides.
+// checkOwnColumns refuses blocks that read another table.
 func (c *ruleCompiler) checkOwnColumns(key string, b block) {
 	switch b := b.(type) {
 	case allBlock:
@@ -159,7 +159,7 @@ func (c *ruleCompiler) checkOwnColumns(key string, b block) {
 	}
 }
 
-// impliedCondition is a block made of an expression that the policy implies.
+// impliedCondition makes a block of an expression that the policy does not write itself.
 func (c *ruleCompiler) impliedCondition(at place, text string) block {
 	return sqlBlock{place: at, text: text, where: func(int) place { return at }}
 }

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// Schema is the JSON Schema of a policy, draft 2020-12, for editors. It knows what can be seen without a database: keys,
-// their kinds, and the words that are known.
+// Schema is the JSON Schema of a policy, draft 2020-12, for editors. It has what is known without a database: keys,
+// their kinds, and fixed words.
 func Schema() []byte {
 	defs := map[string]any{}
 	root := policyShape().schema(defs)
@@ -33,7 +33,7 @@ func (s *shape) schema(defs map[string]any) map[string]any {
 	switch s.kind {
 	case aName:
 		if _, ok := defs[s.def]; !ok {
-			defs[s.def] = nil // it may use itself
+			defs[s.def] = nil // the shape may contain itself
 			defs[s.def] = s.of().schema(defs)
 		}
 		out["$ref"] = "#/$defs/" + s.def

@@ -1,28 +1,28 @@
 package policy
 
-// shape describes what may stand at a place of a policy: the one description of its keys, from which the JSON Schema
-// for editors is made. The decoder reads what it describes; a test sends an example of every shape through it and
-// compares the keys that it knows there.
+// shape describes a value of a policy. The shapes are the one description of all keys; the JSON Schema for editors is
+// made from them. The decoder has functions for the same keys: a test sends an example of every shape through it, and
+// compares.
 type shape struct {
 	doc  string
-	def  string // a name, where a shape is used in more than one place or within itself
+	def  string // a name, for a shape that is used in several places or contains itself
 	of   func() *shape
 	kind shapeKind
 
-	keys    []key      // of a mapping with keys of ours
-	must    []string   // those that must be there
-	either  [][]string // instead: all of one of these lists
-	one     bool       // exactly one of them
-	names   string     // of a mapping whose keys are names of the application: what they must match, "" for any
-	values  *shape     // of such a mapping, and of a list
-	some    bool       // a list or mapping that has at least one entry
-	single  bool       // such a mapping has exactly one entry
-	words   []string   // a word must be one of these
-	any     []*shape   // one of several shapes
-	example string     // of a word
-	least   int        // of a number; 0: 1
-	most    int        // of a number, or of the entries of such a mapping; 0: any
-	pattern string     // of a text
+	keys    []key      // for a mapping with fixed keys
+	must    []string   // keys that must be there
+	either  [][]string // instead of must: all keys of one of these lists
+	one     bool       // exactly one key must be there
+	names   string     // for a mapping with free keys: the pattern of the keys, "" for any
+	values  *shape     // of a mapping with free keys, and of a list
+	some    bool       // the list or mapping has at least one entry
+	single  bool       // the mapping has exactly one entry
+	words   []string   // the word is one of these
+	any     []*shape   // the value has one of these shapes
+	example string     // for a word
+	least   int        // for a number; 0 means 1
+	most    int        // for a number, or the entries of a mapping; 0: any
+	pattern string     // for a text
 }
 
 type key struct {
@@ -33,18 +33,18 @@ type key struct {
 type shapeKind int
 
 const (
-	aWord    shapeKind = iota // a single value: text, number or boolean
+	aWord    shapeKind = iota // a scalar: text, number or boolean
 	aText                     // a text
 	aNumber                   // a whole number
 	aDecimal                  // a number
 	aBool
 	aTrue    // true
 	aNull    // nothing
-	aMapping // with keys of ours
-	aTable   // a mapping with names of the application
+	aMapping // a mapping with fixed keys
+	aTable   // a mapping with free keys
 	aList
 	anyOf
-	aName // another shape by its def
+	aName // a reference to another shape, by def
 )
 
 func wordShape(doc string) *shape { return &shape{kind: aWord, doc: doc, example: "name"} }
@@ -66,13 +66,13 @@ func sharedShape(def string, of func() *shape) *shape {
 	return &shape{kind: aName, def: def, of: of}
 }
 
-// needs names the keys that must be there.
+// needs names keys that must be there.
 func (s *shape) needs(keys ...string) *shape {
 	s.must = keys
 	return s
 }
 
-// needsEither names lists of keys, of which all of one must be there.
+// needsEither names lists of keys. All keys of one list must be there.
 func (s *shape) needsEither(lists ...[]string) *shape {
 	s.either = lists
 	return s
@@ -84,13 +84,13 @@ func (s *shape) exactlyOne() *shape {
 	return s
 }
 
-// filled asks for an entry.
+// filled requires an entry.
 func (s *shape) filled() *shape {
 	s.some = true
 	return s
 }
 
-// policyShape is a whole policy.
+// policyShape is the shape of a whole policy.
 func policyShape() *shape {
 	return keysShape("What agents may read and write. What is not listed does not exist for them.",
 		key{"version", &shape{kind: aNumber, doc: "The version of this language.", words: []string{"1"}}},

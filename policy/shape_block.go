@@ -1,6 +1,6 @@
 package policy
 
-// rowsShape is a rule: a list of blocks that must all hold, or one.
+// rowsShape is a rule: one block, or a list of blocks that must all hold.
 func rowsShape() *shape {
 	return sharedShape("rows", func() *shape {
 		return eitherShape("Which rows: blocks that must all hold.", nonEmptyListShape("", blockShape()), blockShape())
@@ -13,7 +13,7 @@ func blockShape() *shape {
 	})
 }
 
-// blockShapes has a shape for each block.
+// blockShapes are the keys of all blocks.
 func blockShapes() []key {
 	column := wordShape("A column of this table.")
 	return []key{
@@ -62,7 +62,7 @@ func pairsShape() *shape {
 }
 
 func visibleShape() *shape {
-	// A table's name beside where or rows: the decoder tells them apart, and a schema cannot say which key is the name.
+	// A table's name stands beside where or rows. A schema cannot say which key is the name; the decoder can.
 	return &shape{kind: aTable,
 		doc: "The row that it points to shows by that table's own rule. { table: { its column: the column that " +
 			"it equals } }, and where: what that row must be besides, or rows: what it must be instead.",
@@ -140,7 +140,7 @@ func recordShape() *shape {
 	).needs("table", "grantor", "grantee")
 }
 
-// oneOrMore is a word, or a list of them.
+// oneOrMore is a word, or a list of words.
 func oneOrMore(doc string, known ...string) *shape {
 	one := wordShape("")
 	if known != nil {

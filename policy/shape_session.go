@@ -88,7 +88,7 @@ func attributeShape() *shape {
 	).needs("type", "source")
 }
 
-// lookupShape is where a value is looked up.
+// lookupShape is a look-up of a value.
 func lookupShape() *shape {
 	return keysShape("Where it is looked up.",
 		key{"table", wordShape("The table.")},

@@ -7,9 +7,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// What people write who know YAML, SQL or another program better than policies, and what to write instead.
+// Suggestions for people who know YAML, SQL or another program better than policies.
 
-// typeSlips are what types of attributes are called elsewhere.
+// typeSlips are names of other languages for the types of attributes.
 var typeSlips = map[string]string{
 	"int": "integer", "int4": "integer", "smallint": "integer", "number": "bigint", "int8": "bigint",
 	"serial": "integer", "bigserial": "bigint", "string": "text", "str": "text", "varchar": "text",
@@ -17,7 +17,7 @@ var typeSlips = map[string]string{
 	"strings": "text[]", "string[]": "text[]", "varchar[]": "text[]", "int[]": "integer[]", "guid": "uuid",
 }
 
-// ruleSlip is what a column's rule is taken for.
+// ruleSlip corrects a column's rule.
 func ruleSlip(value string) string {
 	switch value {
 	case "true", "yes", "on", "show", "visible", "read", "public":
@@ -36,20 +36,20 @@ func ruleSlip(value string) string {
 	return closest(value, []string{"allow", "by_key"})
 }
 
-// openSlip tells whether somebody may have meant that every row shows.
+// openSlip tells whether a word may have meant that every row shows.
 func openSlip(n *node) bool {
 	return n.Literal == yamlfile.Bool || slices.Contains(
 		[]string{"all", "any", "everything", "everybody", "public", "*", "yes", "on", "allow"}, n.Value)
 }
 
-// listSlips are what to write where a mapping is meant and a list stands.
+// listSlips are suggestions for a list in the place of a mapping.
 var listSlips = map[string]string{
 	"columns": "write { name: allow, … }", "functions": "write { name: {}, … }", "views": "write { name: {}, … }",
 	"write": "write { commands: [ … ] }", "tables": "write name: { rows: … }, without dashes and square brackets",
 	"attributes": "write { name: { type: …, source: … }, … }", "a block": "put all: or any: before it, of which a list is",
 }
 
-// comparisonSlip is for { user_id: user } in place of { column: user_id, is: user }.
+// comparisonSlip corrects { user_id: user } to { column: user_id, is: user }.
 func comparisonSlip(n *node, what string) string {
 	second := map[string]string{"own": "is", "tenant": "is", "status": "is", "grant": "to"}[what]
 	if second == "" || len(n.Keys) != 1 || n.Values[0].Kind != yamlfile.Scalar ||
@@ -59,13 +59,13 @@ func comparisonSlip(n *node, what string) string {
 	return "write { column: " + n.Keys[0] + ", " + second + ": " + n.Values[0].Value + " }"
 }
 
-// typographic are characters that programs for texts put in place of those that SQL knows.
+// typographic maps characters of text editors to those of SQL.
 var typographic = map[rune]string{
 	'“': `"`, '”': `"`, '„': `"`, '‘': "'", '’': "'", '‚': "'", '–': "-", '—': "-", '−': "-", '≠': "<>", '≤': "<=",
 	'≥': ">=", '\u00a0': " ", '\u202f': " ",
 }
 
-// typographicSlip names the first of these in a text; "" if there is none.
+// typographicSlip corrects the first of these characters in a text; "": there is none.
 func typographicSlip(text string) string {
 	for _, r := range text {
 		plain, ok := typographic[r]
@@ -78,4 +78,13 @@ func typographicSlip(text string) string {
 		}
 	}
 	return ""
+}
+
+// scalarSlips are suggestions for a single value in the place of a mapping.
+var scalarSlips = map[string]string{
+	"own": "write { column: …, is: … }", "tenant": "write { column: …, is: … }",
+	"status": "write { column: …, is: … }", "granted": "write { column: …, is: … }",
+	"stamp": "write { attribute: name } or { value: word }", "grant": "write { column: …, to: … }",
+	"write":   "write { commands: [ … ], columns: [ … ] }",
+	"columns": "left out, all columns show; else write { name: allow, … }",
 }

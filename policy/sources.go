@@ -10,22 +10,22 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// Sources says under which path of the HTTP API the full text of one row is fetched, and what the answer has.
+// Sources says under which path of the HTTP API callers fetch the full text of a row, and what the answer has.
 type Sources struct {
-	Path   string // up to the id: /api/v1/brain/sources/
+	Path   string // without the id: /api/v1/brain/sources/
 	Table  *Table
-	Key    string // the column that the id is of
+	Key    string // the column with the id
 	Fields []SourceField
-	Body   string // the column whose first line is the title
+	Body   string // the column with the text; its first line is the title
 }
 
 // SourceField is a member of the answer.
 type SourceField struct {
 	Name, Column string
-	JSON         string // the key, of a column that is JSON; "": the column itself
+	JSON         string // the key in a JSON column; "": the column itself
 }
 
-// Sources returns the section; nil if the policy has none.
+// Sources returns the section sources; nil: the policy has none.
 func (p *Policy) Sources() *Sources { return p.sources }
 
 type sourcesDecl struct {
@@ -65,13 +65,13 @@ func (d *privacyDecoder) sources(n *node) {
 	d.doc.sources = &decl
 }
 
-// sourcesPath is a path that ends with the id.
+// sourcesPath matches a path that ends with the id.
 var sourcesPath = regexp.MustCompile(`^((?:/[A-Za-z0-9._~-]+)+/)\{[a-z_][a-z0-9_]*\}$`)
 
-// reservedPaths are paths that mean something else.
+// reservedPaths are paths that the server uses itself.
 var reservedPaths = []string{"/v1/", "/mcp/", "/console/", "/metrics/", "/healthz/", "/readyz/"}
 
-// sources compiles the section, when every table is known.
+// sources compiles the section when every table is known.
 func (c *compiler) sources(p *Policy) *Sources {
 	decl := c.doc.sources
 	if decl == nil {

@@ -24,8 +24,9 @@ func numberConst(text string) (predicate.Const, bool) {
 	return c, integerConst.MatchString(text)
 }
 
-// typedConst gives a string constant the type of its kind. Only what reads alike under every setting of the session is
-// taken: a timestamp with time zone says which. The second result is how to write it.
+// typedConst gives a string constant the type of its kind. It takes only values that mean the same under all settings
+// of a session: a timestamp with time zone must say which zone. The second result says how to write the value; "": it
+// is right.
 func typedConst(value string, kind predicate.Kind) (predicate.Const, string) {
 	c := predicate.Const{Value: value, Kind: kind}
 	stamp := func(layouts ...string) bool {
@@ -69,7 +70,7 @@ func typedConst(value string, kind predicate.Kind) (predicate.Const, string) {
 	return c, ""
 }
 
-// castTargets are the kinds that a constant may be cast to.
+// castTargets are the kinds to which a constant may be cast.
 var castTargets = map[string]predicate.Kind{
 	"text": predicate.Text, "varchar": predicate.Text, "uuid": predicate.UUID, "bool": predicate.Bool, "date": predicate.Date,
 	"int2": predicate.Number, "int4": predicate.Number, "int8": predicate.Number, "bigint": predicate.Number,
@@ -77,7 +78,7 @@ var castTargets = map[string]predicate.Kind{
 	"timestamp": predicate.Timestamp, "timestamptz": predicate.TimestampTZ, "float8": predicate.Float,
 }
 
-// castTarget is the name of a type of pg_catalog without modifiers, with "[]" for a list; "" for any other.
+// castTarget is the name of a type of pg_catalog without modifiers, with "[]" for a list; "": another type.
 func castTarget(t *sqltext.TypeName) string {
 	names := stringsOf(t.GetNames())
 	if len(names) == 2 && names[0] == "pg_catalog" {
@@ -92,7 +93,7 @@ func castTarget(t *sqltext.TypeName) string {
 	return names[0]
 }
 
-// cast compiles a constant with its type, and casts to text that no setting changes.
+// cast compiles a constant with its type, and casts to text that depend on no setting.
 func (x *sqlExpression) cast(n *sqltext.TypeCast) (operand, bool) {
 	target := castTarget(n.TypeName)
 	o, ok := x.expr(n.Arg)
@@ -118,7 +119,7 @@ func (x *sqlExpression) cast(n *sqltext.TypeCast) (operand, bool) {
 
 var intervalPart = regexp.MustCompile(`^([0-9]{1,6}) (second|minute|hour|day|week|month|year)s?(?: |$)`)
 
-// parseInterval reads whole numbers of units. Other forms depend on the session's settings.
+// parseInterval reads whole numbers of units. The meaning of other forms depends on the session's settings.
 func parseInterval(text string) (predicate.Shift, bool) {
 	var s predicate.Shift
 	for text != "" {

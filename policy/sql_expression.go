@@ -11,20 +11,20 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// sqlExpression turns a parsed expression into one of package predicate. What it does not know is an error: the list of
-// nodes, operators and functions is closed, and holds nothing that could raise on some row, act, take part in another
-// table, or mean something else under other settings of the session.
+// sqlExpression turns a parsed expression into one of package predicate. The list of nodes, operators and functions is
+// closed, and everything else is an error. Nothing on the list can raise an error on some row, act, read another table,
+// or mean something else under other settings of the session.
 type sqlExpression struct {
 	names      *resolver
 	row        *catalog.Relation
 	where      func(location int32) place
-	readsValue bool // a column or an attribute was named
+	readsValue bool // the expression names a column or an attribute
 }
 
 // operand is an expression with its kind.
 type operand struct {
 	predicate.Expr
-	kind predicate.Kind // "": a string or NULL that takes the kind of what it meets
+	kind predicate.Kind // "": a string or NULL, which takes the kind of the other operand
 	at   int32
 }
 
@@ -33,7 +33,7 @@ func (x *sqlExpression) fail(at int32, suggestion, format string, args ...any) (
 	return operand{}, false
 }
 
-// condition compiles an expression that is true, false or unknown.
+// condition compiles a boolean expression.
 func (x *sqlExpression) condition(n *sqltext.Node) (predicate.Expr, bool) {
 	o, ok := x.expr(n)
 	if !ok {
@@ -89,7 +89,7 @@ func (x *sqlExpression) expr(n *sqltext.Node) (operand, bool) {
 	}
 }
 
-// constructName is how a construct that is not known is written.
+// constructName names an unknown construct as SQL writes it.
 func constructName(n any) string {
 	kind := strings.TrimPrefix(fmt.Sprintf("%T", n), "*pg_query.Node_")
 	if as, ok := map[string]string{
@@ -119,7 +119,7 @@ func (x *sqlExpression) columnRef(n *sqltext.ColumnRef) (operand, bool) {
 	return operand{out, out.Kind, n.Location}, true
 }
 
-// withArticle is a type with its article.
+// withArticle is a type with an indefinite article.
 func withArticle(sqlType string) string {
 	if strings.ContainsAny(sqlType[:min(1, len(sqlType))], "aeio") {
 		return "an " + sqlType
@@ -231,8 +231,7 @@ func (x *sqlExpression) nullTest(n *sqltext.NullTest) (operand, bool) {
 	return operand{out, predicate.Bool, n.Location}, true
 }
 
-// nullTestOperand compiles what IS NULL asks of: an expression, or a column of a type that sql does not compare, since nothing
-// is compared.
+// nullTestOperand compiles the operand of IS NULL. It may be a column of a type that expressions cannot compare.
 func (x *sqlExpression) nullTestOperand(n *sqltext.Node) (operand, bool) {
 	if ref := n.GetColumnRef(); ref != nil && x.row != nil {
 		column, ok := x.findColumn(ref)
@@ -334,7 +333,7 @@ func (x *sqlExpression) caseExpr(n *sqltext.CaseExpr) (operand, bool) {
 	return operand{out, kind, n.Location}, true
 }
 
-// sameKind compiles values that must be of one kind.
+// sameKind compiles values that must have one kind.
 func (x *sqlExpression) sameKind(nodes []*sqltext.Node, at int32) ([]predicate.Expr, predicate.Kind, bool) {
 	var operands []operand
 	var kind predicate.Kind
@@ -362,7 +361,7 @@ func (x *sqlExpression) sameKind(nodes []*sqltext.Node, at int32) ([]predicate.E
 	return out, kind, true
 }
 
-// mixesTextColumns tells whether texts of several columns come together, whose collations could conflict.
+// mixesTextColumns tells whether an expression compares texts of several columns, whose collations could conflict.
 func mixesTextColumns(kind predicate.Kind, parts ...predicate.Expr) bool {
 	if kind.Element() != predicate.Text {
 		return false
@@ -378,7 +377,7 @@ func mixesTextColumns(kind predicate.Kind, parts ...predicate.Expr) bool {
 	return len(columns) > 1
 }
 
-// convert makes an operand one of the kind, if it is one or has none yet.
+// convert gives an operand the kind, if it has it or has none yet.
 func (x *sqlExpression) convert(o operand, kind predicate.Kind) (operand, bool) {
 	if o.kind == kind {
 		return o, true

@@ -56,7 +56,7 @@ func (x *sqlExpression) attributeCall(n *sqltext.FuncCall) (operand, bool) {
 	if attribute.List() {
 		kind = kind.List()
 		if attribute.element() == "integer" {
-			out.Type = "pg_catalog.int8[]" // lists of numbers compare as these
+			out.Type = "pg_catalog.int8[]" // lists of numbers compare as int8[]
 		}
 	}
 	out.Kind = kind

@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// operation compiles what is written with an operator, or reads like one.
+// operation compiles an operator, or a construct that the parser treats as one.
 func (x *sqlExpression) operation(n *sqltext.A_Expr) (operand, bool) {
 	names := stringsOf(n.Name)
 	if len(names) == 2 && names[0] == "pg_catalog" {
@@ -70,7 +70,7 @@ func (x *sqlExpression) operator(op string, n *sqltext.A_Expr) (operand, bool) {
 	return x.fail(n.Location, suggestion, "the operator %s is not part of sql expressions", op)
 }
 
-// sign reads a number with a sign.
+// sign compiles a number with a sign.
 func (x *sqlExpression) sign(op string, n *sqltext.A_Expr) (operand, bool) {
 	o, ok := x.expr(n.Rexpr)
 	if !ok {
@@ -83,7 +83,7 @@ func (x *sqlExpression) sign(op string, n *sqltext.A_Expr) (operand, bool) {
 	return x.fail(n.Location, "it could overflow", "arithmetic is not part of sql expressions")
 }
 
-// pair compiles two values of one kind.
+// pair compiles two values, which must have one kind.
 func (x *sqlExpression) pair(left, right *sqltext.Node) (a, b operand, ok bool) {
 	a, ok = x.expr(left)
 	b, ok2 := x.expr(right)
@@ -124,7 +124,7 @@ func (x *sqlExpression) comparison(op string, left, right *sqltext.Node, at int3
 		predicate.Bool, at}, true
 }
 
-// distinct writes IS [NOT] DISTINCT FROM out, since its operator cannot be qualified.
+// distinct compiles IS [NOT] DISTINCT FROM without this operator, which cannot be schema-qualified.
 func (x *sqlExpression) distinct(n *sqltext.A_Expr) (operand, bool) {
 	equal, ok := x.comparison("=", n.Lexpr, n.Rexpr, n.Location)
 	if !ok {
@@ -155,7 +155,7 @@ func (x *sqlExpression) nullIf(n *sqltext.A_Expr) (operand, bool) {
 	return operand{predicate.Case{When: []predicate.When{{If: differ, Then: c.A}}}, a.kind, n.Location}, true
 }
 
-// in compiles a list of values: one comparison with a list if they are constants.
+// in compiles IN: as one comparison with a list if all values are constants.
 func (x *sqlExpression) in(n *sqltext.A_Expr, negated bool) (operand, bool) {
 	items := n.Rexpr.GetList()
 	if items == nil {
@@ -220,7 +220,7 @@ func (x *sqlExpression) overlap(op string, n *sqltext.A_Expr) (operand, bool) {
 		predicate.Bool, n.Location}, true
 }
 
-// maxPattern bounds a LIKE pattern.
+// maxPattern bounds the length of a LIKE pattern.
 const maxPattern = 1000
 
 func (x *sqlExpression) like(n *sqltext.A_Expr, negated bool) (operand, bool) {
@@ -266,7 +266,7 @@ func (x *sqlExpression) between(n *sqltext.A_Expr) (operand, bool) {
 	return operand{out, predicate.Bool, n.Location}, true
 }
 
-// shift moves the clock by a constant interval; a column could leave the range of its type.
+// shift adds a constant interval to the clock. A column plus an interval could leave the range of its type.
 func (x *sqlExpression) shift(op string, n *sqltext.A_Expr) (operand, bool) {
 	suggestion := "move the clock instead: column < now() - interval '30 days'"
 	o, ok := x.expr(n.Lexpr)

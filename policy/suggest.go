@@ -18,7 +18,7 @@ func closest(written string, candidates []string) string {
 	return "did you mean " + quote(near) + "?"
 }
 
-// oneOf is closest, or the candidates themselves where none is near and they are few.
+// oneOf is closest. If nothing is near, it lists the candidates, if they are few.
 func oneOf(written string, candidates []string) string {
 	if near := closest(written, candidates); near != "" || len(candidates) == 0 {
 		return near
@@ -33,7 +33,7 @@ func oneOf(written string, candidates []string) string {
 	return "it has " + strings.Join(quoted, ", ")
 }
 
-// among is closest, or all that are known.
+// among is closest. If nothing is near, it lists all known words.
 func among(written string, known []string) string {
 	if near := closest(written, known); near != "" {
 		return near

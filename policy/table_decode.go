@@ -10,22 +10,22 @@ type tableDecl struct {
 	place
 	name    string
 	rows    block
-	columns []columnDecl // nil: all
+	columns []columnDecl // nil: all columns show
 	write   *writeDecl
-	observe *place // it says observe: true
-	enforce bool   // it says observe: false
+	observe *place // the place of observe: true
+	enforce bool   // observe: false is there
 
-	auditKeys bool   // it says audit: { keys: true }
-	keysAt    *place // where
+	auditKeys bool   // audit: { keys: true } is there
+	keysAt    *place // the place of keys
 
-	approximate bool // it says approximate: accept
+	approximate bool // approximate: accept is there
 
 	aggregate *aggregateDecl
-	consent   block // that columns with a category need; nil: none has one
+	consent   block // the consent that columns with a category need; nil: none is declared
 	lifecycle *lifecycleDecl
 }
 
-// tableKeys are keys of a table that are looked for elsewhere.
+// tableKeys are keys of a table that people also write elsewhere.
 var tableKeys = []string{"rows", "columns", "write", "observe", "aggregate", "lifecycle"}
 
 func (d *tableDecoder) table(at place, name string, n *node) {
@@ -35,7 +35,7 @@ func (d *tableDecoder) table(at place, name string, n *node) {
 		d.fail(n.Place, "indent it further than the table's name", "%s is not beneath a table", name)
 		return
 	}
-	if n.Kind == yamlfile.Scalar || n.Kind == yamlfile.List { // what belongs under rows stands in the table's place
+	if n.Kind == yamlfile.Scalar || n.Kind == yamlfile.List { // the value of rows is in the table's place
 		suggestion := "write { rows: [ … ] }"
 		if n.Kind == yamlfile.Scalar {
 			suggestion = "write { rows: " + n.Value + " }"
@@ -70,20 +70,20 @@ func (d *tableDecoder) table(at place, name string, n *node) {
 	d.doc.tables = append(d.doc.tables, decl)
 }
 
-// showsPlain tells whether agents see the values of a column as they are. They write no other: what a mask shows could not be
-// told from what they sent.
+// showsPlain tells whether agents see a column unchanged. They write no other columns: a mask would not tell them what
+// they have written.
 func (d *tableDecl) showsPlain(name string) bool {
 	return d.columns == nil || slices.ContainsFunc(d.columns,
 		func(c columnDecl) bool { return c.Name == name && c.Mask == Plain && !c.general && c.category == nil })
 }
 
-// showsColumn tells whether agents see something of a column: its values, or what is made of them.
+// showsColumn tells whether agents see a column, unchanged or masked, but not as NULL.
 func (d *tableDecl) showsColumn(name string) bool {
 	return d.columns == nil || slices.ContainsFunc(d.columns,
 		func(c columnDecl) bool { return c.Name == name && c.Mask != Null })
 }
 
-// showsHash tells whether a column comes out as a hash.
+// showsHash tells whether agents see a hash of a column.
 func (d *tableDecl) showsHash(name string) bool {
 	return slices.ContainsFunc(d.columns, func(c columnDecl) bool { return c.Name == name && c.Mask == Hash })
 }

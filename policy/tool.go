@@ -10,22 +10,22 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Tool says under which name, and with which arguments, agents find a function among the tools of MCP.
+// Tool publishes a function among the tools of MCP.
 type Tool struct {
 	Name        string
 	Description string
 	Arguments   []ToolArgument // in the function's order
 }
 
-// ToolArgument is an argument that a tool takes. What is pinned is none.
+// ToolArgument is an argument of a tool. Pinned arguments are left out.
 type ToolArgument struct {
 	Name        string
-	Type        string // as the catalog spells it
+	Type        string // as the catalog writes it
 	Description string
 	Optional    bool // the function has a default for it
 }
 
-// BuiltinTools are the tools that every server of MCP may have. A policy publishes no function under these names.
+// BuiltinTools are the names of pgconsent's own tools. A policy cannot publish a function under them.
 var BuiltinTools = []string{
 	"consent_grant", "consent_revoke", "consent_status", "context_enter", "context_leave", "context_list",
 	"degrade_relationship", "list_tables",
@@ -34,14 +34,14 @@ var BuiltinTools = []string{
 	"privacy_grant", "privacy_revoke", "query", "track_interaction", "upgrade_relationship",
 }
 
-// toolName is what the models' vendors take for the name of a tool.
+// toolName is the form of a tool's name that vendors of models accept.
 var toolName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
 
 type toolDecl struct {
 	place
 	name, description string
 	nameAt            place
-	arguments         []toolArgumentDecl // nil: all that are not pinned
+	arguments         []toolArgumentDecl // nil: all arguments that are not pinned
 	argumentsGiven    bool
 }
 
@@ -80,7 +80,7 @@ func (d *functionDecoder) tool(decl *functionDecl, n *node) {
 	decl.tool = t
 }
 
-// tool checks what is published of a function.
+// tool checks the tool of a function.
 func (c *functionCompiler) tool(p *Policy, decl functionDecl, f *Function) {
 	t := decl.tool
 	if t == nil {
@@ -156,7 +156,7 @@ func (c *functionCompiler) toolArguments(t *toolDecl, f *Function) []ToolArgumen
 	return out
 }
 
-// Statement is what the tool runs: a call with the arguments that are given, as parameters in their order.
+// Statement is the SQL that the tool runs: a call with the given arguments as parameters, in their order.
 func (f *Function) Statement(given []string) string {
 	arguments := make([]string, len(given))
 	for i, name := range given {
@@ -166,7 +166,7 @@ func (f *Function) Statement(given []string) string {
 		strings.Join(arguments, ", "))
 }
 
-// parts are the tool in words for people.
+// parts describes the tool in words for people.
 func (t *Tool) parts(f *Function) map[string]string {
 	out := map[string]string{"": t.describe(), "function": f.Name.String(), "description": t.Description}
 	for _, a := range t.Arguments {
@@ -175,7 +175,7 @@ func (t *Tool) parts(f *Function) map[string]string {
 	return out
 }
 
-// describe says all of it.
+// describe describes all of the tool, for the hash of the policy.
 func (t *Tool) describe() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%q %q", t.Name, t.Description)

@@ -6,20 +6,21 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// ViewCopy is one of the views of ours that stand for a view of the owner's.
+// ViewCopy is a kind of copy of an owner's view.
 type ViewCopy int
 
 const (
-	RowCopy      ViewCopy = iota // under row security
-	FilteredCopy                 // with the predicates of its tables besides
-	SignedCopy                   // over door views, for vetted statements
+	RowCopy      ViewCopy = iota // relies on row security alone
+	FilteredCopy                 // has the predicates of its tables, too
+	SignedCopy                   // reads signed views, for leak-safe statements
 )
 
-// ViewRewriter judges the query of a view by the rules for agents' statements, and returns what its copy must read: tables
-// and views of p qualified, those that are read through views of ours replaced, functions pinned. Of a walled one bare
-// tells that a predicate could not be in it; of one for vetted statements the query is empty where an expression of it
-// is not vetted.
-type ViewRewriter func(p *Policy, snap *catalog.Snapshot, view *catalog.Relation, of ViewCopy) (query string, bare bool, err error)
+// ViewRewriter judges the query of a view by the rules for agents' statements, and returns the query of a copy: names
+// are qualified, tables and views of p are replaced by pgconsent's views where agents read them so, functions are
+// pinned. partly is true if a FilteredCopy has a table without its predicate. A SignedCopy is "" if the query has an
+// expression that is not leak-safe.
+type ViewRewriter func(p *Policy, snap *catalog.Snapshot, view *catalog.Relation, of ViewCopy) (query string,
+	partly bool, err error)
 
 // compile compiles a view and, before it, those that it reads.
 func (c *viewCompiler) compile(p *Policy, decl viewDecl) {
@@ -52,10 +53,10 @@ func (c *viewCompiler) compile(p *Policy, decl viewDecl) {
 	}
 }
 
-// maxNesting bounds views that read views.
+// maxNesting bounds the depth of views that read views.
 const maxNesting = 32
 
-// copyView returns the view with its queries, making those of the views beneath it first; nil after an error.
+// copyView returns a view with its queries; nil after an error. It copies the views beneath it first.
 func (c *viewCompiler) copyView(p *Policy, decl viewDecl, r *catalog.Relation, depth int) *View {
 	if v, ok := p.View(r.Name); ok {
 		return v

@@ -7,9 +7,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// setWrite says what agents may change through a view: what they may of the one table or view that it reads, in the
-// columns that are that one's own. PostgreSQL must take the view for updatable by itself, and so every view beneath:
-// where triggers or rules answer in its place they mean what their author meant, and the copy has none.
+// setWrite works out what agents may change through a view: what they may change of the one table or view that it
+// reads, in the columns that it takes over unchanged. PostgreSQL must find the view, and every view beneath, updatable
+// without triggers and rules, since the copy has none.
 func (v *View) setWrite(p *Policy) {
 	if len(v.Relation.Reads) != 1 || v.Relation.Updatable == 0 {
 		return
@@ -49,8 +49,8 @@ func (v *View) setWrite(p *Policy) {
 	}
 }
 
-// viewColumns returns what the columns of a view are in the one relation that it reads, "" for those that are none of
-// its columns; nil where the query is of another form.
+// viewColumns returns for each column of a view the column of the one relation that it reads, "" for an expression; nil
+// if the query has another form.
 func viewColumns(view, read *catalog.Relation) []string {
 	tree, refused := sqltext.Parse(view.Definition)
 	if refused != nil || len(tree.Stmts) != 1 {
@@ -61,7 +61,7 @@ func viewColumns(view, read *catalog.Relation) []string {
 		len(query.TargetList) != len(view.Columns) {
 		return nil
 	}
-	named := map[string]string{} // what a column is called there
+	named := map[string]string{} // the relation's columns by their names in the query
 	given := query.FromClause[0].GetRangeVar().GetAlias().GetColnames()
 	if len(given) > len(read.Columns) {
 		return nil
@@ -75,7 +75,7 @@ func viewColumns(view, read *catalog.Relation) []string {
 	}
 	out := make([]string, len(query.TargetList))
 	for i, n := range query.TargetList {
-		// Of one relation: what stands before the column's name is that one's.
+		// The query reads one relation, so a qualifier before the column means that one.
 		fields := n.GetResTarget().GetVal().GetColumnRef().GetFields()
 		if len(fields) > 0 {
 			out[i] = named[fields[len(fields)-1].GetString_().GetSval()]

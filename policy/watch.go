@@ -6,20 +6,21 @@ import (
 	"strings"
 )
 
-// Watch knows what the files and folders of a policy looked like just before they were read. It is for one goroutine.
+// Watch notes the state of a policy's files and folders as they were read, and tells whether they change. It is for one
+// goroutine.
 type Watch struct {
 	seen map[string]string
-	last string // what Changed found
+	last string // the state at the last call of Changed
 }
 
-// note notes a file or folder that is about to be read.
+// note notes a file or folder before it is read.
 func (w *Watch) note(path string) {
 	if _, ok := w.seen[path]; !ok {
 		w.seen[path] = fileState(path)
 	}
 }
 
-// fileState is what tells that a file has changed, or that a folder has other entries.
+// fileState changes if a file changes, or the entries of a folder.
 func fileState(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -39,8 +40,8 @@ func fileState(path string) string {
 	return strings.Join(names, "\x00")
 }
 
-// Changed tells whether something has changed since it was read and has not changed since the last call: whoever edits
-// several files, or writes a long one, is left the time between two calls to finish.
+// Changed tells whether something has changed since it was read, and has not changed since the last call of Changed.
+// People who edit several files have the time between two calls to finish.
 func (w *Watch) Changed() bool {
 	var b strings.Builder
 	same := true

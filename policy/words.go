@@ -16,7 +16,7 @@ type RuleLine struct {
 	Place string `json:"place,omitempty"` // file:line:column
 }
 
-// RuleInWords says the rule of a table in words, line by line.
+// RuleInWords describes the rule of a table, line by line.
 func (p *Policy) RuleInWords(t *Table) []RuleLine {
 	var out []RuleLine
 	p.words(t.Rule, t.Relation, 0, &out)
@@ -43,7 +43,7 @@ func (p *Policy) words(r *Rule, row *catalog.Relation, depth int, out *[]RuleLin
 	}
 }
 
-// inWords says what a node asks. What it has no words for it shows as SQL.
+// inWords describes a node. It shows SQL for a node without words.
 func (p *Policy) inWords(n predicate.Node, row *catalog.Relation) string {
 	switch n := n.(type) {
 	case predicate.Open:
@@ -112,7 +112,7 @@ func (p *Policy) inWords(n predicate.Node, row *catalog.Relation) string {
 	return "the condition " + conditionText(n, row)
 }
 
-// subjectsText says who has to agree, and how.
+// subjectsText says who must agree, and how.
 func subjectsText(n predicate.Recorded, how string) string {
 	subjects := n.Subject
 	if subjects == "" {
@@ -128,7 +128,7 @@ func subjectsText(n predicate.Recorded, how string) string {
 	return text
 }
 
-// registryText says what a record of the registry must be.
+// registryText says what a record of the registry must have.
 func registryText(n predicate.Registered) string {
 	var out []string
 	listed := func(what string, words []string, session []predicate.Grantee) {
@@ -180,7 +180,7 @@ func attributeNames(to []predicate.Grantee) string {
 	return strings.Join(out, ", ")
 }
 
-// conditionText is the SQL of a node, without the question whether the session has a seal.
+// conditionText is the SQL of a node, without the test for a sealed session.
 func conditionText(n predicate.Node, row *catalog.Relation) string {
 	return strings.TrimPrefix(ReadableSQL(predicate.Check(n, row)), "(SELECT sealed()) AND ")
 }
@@ -210,7 +210,7 @@ func granteeText(n predicate.Grant) string {
 	return strings.Join(who, " or ")
 }
 
-// linkText says where links lead: note_people (note_id = id) → people (id = person_id).
+// linkText describes links: note_people (note_id = id) → people (id = person_id).
 func linkText(steps []predicate.Step) string {
 	var out []string
 	for _, s := range steps {
@@ -232,7 +232,7 @@ func noSubjectText(required bool) string {
 
 var qualifiedOperator = regexp.MustCompile(`OPERATOR\(pg_catalog\.([^)]+)\)`)
 
-// ReadableSQL leaves out of generated SQL what only makes it independent of settings: the schema of built-in names.
+// ReadableSQL leaves out of generated SQL the schema names that only make it independent of the search path.
 func ReadableSQL(sql string) string {
 	sql = qualifiedOperator.ReplaceAllString(sql, "$1")
 	return strings.NewReplacer("pg_catalog.", "", "pgconsent_gate.attr(", "attr(", "pgconsent_gate.sealed(",

@@ -9,12 +9,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Write says what agents may change of a table: rows that they see, and only so that they go on seeing them.
+// Write says what agents may change of a table. They change only rows that they see, and must go on seeing them.
 type Write struct {
 	Insert, Update, Delete bool
 
-	Insertable  []string // the columns that an INSERT may name, stamped ones included, in the table's order
-	CopyColumns []string // of these, those that COPY FROM may name: an identity column has no default of its own
+	Insertable  []string // the columns that an INSERT may name, with stamped ones, in the table's order
+	CopyColumns []string // of these, the columns that COPY FROM may name: without identity columns
 	Updatable   []string // the columns that an UPDATE may set
 	Stamps      []Stamp
 	Lists       []predicate.Bound
@@ -22,10 +22,11 @@ type Write struct {
 	InsertCheck predicate.Node // what a new row must be
 	UpdateCheck predicate.Node // what a changed row must be
 
-	// AffectsOtherRules: rules of other tables read its rows, and who asks decides which of those that they see agents may change.
+	// AffectsOtherRules: the rules of other tables read these rows, and the session decides which of its visible rows
+	// an agent may change.
 	AffectsOtherRules bool
 
-	// InsertsHidden: rows that agents insert are certain not to be visible to them, because a stamp says so.
+	// InsertsHidden: a stamp makes each row that agents insert invisible to them.
 	InsertsHidden bool
 }
 
@@ -45,7 +46,7 @@ func (w *Write) Allows(command string) bool {
 	return false
 }
 
-// describe is the meaning, for the hash of the policy.
+// describe describes the meaning, for the hash of the policy.
 func (w *Write) describe(r *catalog.Relation) string {
 	if w == nil {
 		return ""
@@ -65,7 +66,7 @@ func (w *Write) describe(r *catalog.Relation) string {
 	return strings.Join(parts, " ")
 }
 
-// clearAffectsOtherRules leaves it to tables that others depend on.
+// clearAffectsOtherRules resets AffectsOtherRules for tables that no other table's rule reads.
 func (p *Policy) clearAffectsOtherRules() {
 	for _, t := range p.tables {
 		if t.Write == nil || !t.Write.AffectsOtherRules {

@@ -6,7 +6,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// sendableColumns returns the columns that agents may set themselves, in the table's order.
+// sendableColumns returns the columns whose values agents may send, in the table's order.
 func (c *writeCompiler) sendableColumns(decl *writeDecl, t *policyTable) []string {
 	r := t.relation
 	stamped := func(name string) bool {
@@ -49,8 +49,8 @@ func (c *writeCompiler) sendableColumns(decl *writeDecl, t *policyTable) []strin
 	return out
 }
 
-// decidesVisibility tells whether a column says who may see the row, other than by naming its owner: a status, a list of grants, a
-// shared tenant. Agents set such a column only where the policy names it.
+// decidesVisibility tells whether a column decides who sees the row in another way than as its owner: a status, a list
+// of grants, a shared tenant. Agents may send such a column only if the policy names it.
 func decidesVisibility(rows predicate.Node, column string) bool {
 	for _, part := range predicate.Conjuncts(rows) {
 		switch part.(type) {
@@ -64,7 +64,7 @@ func decidesVisibility(rows predicate.Node, column string) bool {
 	return false
 }
 
-// refuseSequences refuses numbers that agents would see and that others draw as well.
+// refuseSequences refuses to show agents numbers of a sequence from which others draw as well.
 func (c *writeCompiler) refuseSequences(out *Write, decl *writeDecl, t *policyTable) {
 	if _, open := t.rows.(predicate.Open); open || !out.Insert || decl.accepts(acceptSequences) {
 		return

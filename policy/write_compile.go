@@ -268,13 +268,13 @@ func isColumnTest(n predicate.Node) bool {
 func contradicts(n predicate.Node, stamps predicate.All) bool {
 	status, ok := n.(predicate.Status)
 	return ok && slices.ContainsFunc(stamps, func(s predicate.Node) bool {
-		stamp, fixed := s.(predicate.Status) // one that holds unless something else does is an Any
+		stamp, fixed := s.(predicate.Status) // a stamp with unless is an Any
 		return fixed && stamp.Column == status.Column && stamp.Is != status.Is
 	})
 }
 
-// requireVisibleSources replaces what is asked of the sources of a new row by the whole rule of their table: an agent makes rows from
-// rows that it sees, and a source that is hidden fails as one does that is not there.
+// requireVisibleSources replaces the condition on a new row's sources by the whole rule of their table. Agents make
+// rows only from rows that they see, and a hidden source fails like a missing one.
 func (c *writeCompiler) requireVisibleSources(n predicate.Node) predicate.Node {
 	switch n := n.(type) {
 	case predicate.All:

@@ -6,18 +6,20 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// The commands of a policy, and what a DBA may accept that agents can learn. Each is refused unless it is said.
+// What a DBA may accept that agents can learn by their writes. Without it, the write is refused.
 const (
-	acceptConflicts  = "conflicts"  // that a key collides with a hidden row, or that an index fails as it compares with one
-	acceptReferences = "references" // that a foreign key points to, or from, a hidden row
-	acceptSequences  = "sequences"  // how many numbers others have drawn
-	acceptValues     = "values"     // what hidden columns of a visible row hold
+	// whether a key collides with a hidden row, or an index fails as it compares with one
+	acceptConflicts = "conflicts"
+	// whether a foreign key refers to a hidden row, or a hidden row refers to the written one
+	acceptReferences = "references"
+	acceptSequences  = "sequences" // how many numbers others have drawn from a sequence
+	acceptValues     = "values"    // values in hidden columns of visible rows
 )
 
 type writeDecl struct {
 	place
 	commands, columns, immutable, accept []wordDecl
-	allColumns                           bool // no list of columns
+	allColumns                           bool // columns is not there
 	stamps                               []stampDecl
 	lists                                []listDecl
 	check                                block
@@ -39,7 +41,7 @@ func (d *writeDecl) names(column string) bool {
 	return slices.ContainsFunc(d.columns, func(w wordDecl) bool { return w.text == column })
 }
 
-// write reads what agents may change of a table.
+// write reads the section write of a table.
 func (d *tableDecoder) write(n *node) *writeDecl {
 	decl := &writeDecl{place: n.Place, allColumns: true}
 	d.fields(n, "write", map[string]func(*node){

@@ -6,12 +6,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// checkForeignKeys adds what a new row's foreign keys must point to, and refuses changes that would tell who refers to a row.
+// checkForeignKeys adds conditions on the rows to which new foreign keys refer. It refuses changes that would tell
+// which rows refer to a row.
 func (c *writeCompiler) checkForeignKeys(out *Write, decl *writeDecl, t *policyTable, sendable []string) {
 	insert, update := out.InsertCheck.(predicate.All), out.UpdateCheck.(predicate.All)
 	for _, key := range t.relation.ForeignKeys {
 		target := c.tables[key.Target]
-		if target == nil || c.leaks.whyUncheckable(key, t.relation) != "" { // accepted, or not writable
+		// an accepted leak, or a column that agents do not write
+		if target == nil || c.leaks.whyUncheckable(key, t.relation) != "" {
 			continue
 		}
 		if _, open := target.rows.(predicate.Open); open {
@@ -44,9 +46,9 @@ func (c *writeCompiler) checkForeignKeys(out *Write, decl *writeDecl, t *policyT
 	}
 }
 
-// rowBefore leads from a changed row to itself as it was, by a primary key that agents cannot change. It leads nowhere
-// where agents may not see all columns of a row, by the table or by a contract, which may let them write what they do
-// not read: setting a key to what it is already would succeed, and tell what is hidden.
+// rowBefore is the link from a changed row to itself before the change, by a primary key that agents cannot change. It
+// is empty if agents may not see all columns of the row: setting a key to the value that it has would succeed, and tell
+// that value.
 func (c *writeCompiler) rowBefore(out *Write, t *policyTable) predicate.Step {
 	r := t.relation
 	if len(r.PrimaryKey) == 0 || t.decl.columns != nil || t.decl.aggregate != nil || len(c.doc.contracts) > 0 ||

@@ -10,12 +10,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// listDecl is what `lists` says of a column: `{ from: [sources], narrow: true, wider: blocks, chain: … }`.
+// listDecl bounds a column with a list of ids: `{ from: [sources], narrow: true, wider: blocks, chain: … }`.
 type listDecl struct {
 	place
 	column    string
 	from      []sourceDecl
-	fromGiven bool // from is there
+	fromGiven bool // from is there, maybe empty
 	narrow    bool
 	wider     block
 	chain     *chainDecl
@@ -25,18 +25,18 @@ type listDecl struct {
 type chainDecl struct {
 	place
 	match []predicate.Pair
-	all   string // the word for everybody
+	all   string // the word that means everybody
 	allAt place
 }
 
-// sourceDecl is one of `from`: `{ table: …, match: …, where: …, columns: …, when: … }`.
+// sourceDecl is an entry of from: `{ table: …, match: …, where: …, lists: …, ids: …, when: … }`.
 type sourceDecl struct {
 	place
 	table   string
 	match   []predicate.Pair
 	where   []block
-	columns []wordDecl // lists
-	ids     []wordDecl // single ids
+	columns []wordDecl // columns with lists
+	ids     []wordDecl // columns with single ids
 	when    block
 }
 
@@ -108,7 +108,7 @@ func (d *tableDecoder) source(n *node) sourceDecl {
 	return s
 }
 
-// listBounds compiles the lists of a table.
+// listBounds compiles the bounds of lists.
 func (c *writeCompiler) listBounds(decl *writeDecl, r *catalog.Relation) []predicate.Bound {
 	var out []predicate.Bound
 	for _, l := range decl.lists {
@@ -142,7 +142,7 @@ func (c *writeCompiler) listBounds(decl *writeDecl, r *catalog.Relation) []predi
 	return out
 }
 
-// listChain compiles how rows of a table lead to each other. Of a row that does not show to the writer nothing may tell.
+// listChain compiles how rows of a table refer to each other. A hidden row gives nothing to the chain.
 func (c *writeCompiler) listChain(decl *chainDecl, r *catalog.Relation) *predicate.Chain {
 	failed := len(c.errs)
 	var key []string
@@ -200,7 +200,7 @@ func (c *writeCompiler) boundSource(s sourceDecl, row *catalog.Relation, target 
 	return out, len(c.errs) == failed
 }
 
-// describeBounds is the meaning of what the database holds of lists, for the hash of the policy.
+// describeBounds describes the bounds that the database enforces, for the hash of the policy.
 func describeBounds(bounds []predicate.Bound) string {
 	var parts []string
 	for _, b := range bounds {

@@ -13,7 +13,7 @@ type originCompiler struct {
 	graph keyGraph
 }
 
-// derivations are those of a rule, at any depth, of the row itself.
+// derivationsOf returns the derived nodes of a rule on the row itself, at any depth.
 func derivationsOf(n predicate.Node) []predicate.Derived {
 	var parts []predicate.Node
 	switch n := n.(type) {
@@ -31,8 +31,8 @@ func derivationsOf(n predicate.Node) []predicate.Derived {
 	return out
 }
 
-// check refuses what would let agents take a source from a row that was made from it, and with the source the consent
-// that the row needs: when all that agents may write is known.
+// check refuses writes by which agents could take a source from a row that was made from it, and with the source the
+// consent that the row needs. All writes are compiled before.
 func (c *originCompiler) check(tables []*Table) {
 	writes := map[catalog.Name]*Write{}
 	for _, t := range tables {
@@ -54,7 +54,7 @@ func (c *originCompiler) check(tables []*Table) {
 	}
 }
 
-// refuseOriginUpdates refuses updates of what says from what a row was made.
+// refuseOriginUpdates refuses updates of the columns that say from what a row was made.
 func (c *originCompiler) refuseOriginUpdates(t *Table, part predicate.Node) {
 	columns, _ := predicate.RowColumns(part)
 	for _, name := range columns {
@@ -65,7 +65,7 @@ func (c *originCompiler) refuseOriginUpdates(t *Table, part predicate.Node) {
 	}
 }
 
-// checkLinks refuses that links go, and that another row takes the key of a source.
+// checkLinks refuses writes by which links could be deleted, or another row could take the key of a source.
 func (c *originCompiler) checkLinks(t *Table, o predicate.Origin, writes map[catalog.Name]*Write) {
 	at := c.tables[t.Relation.Name].decl.place
 	from := t.Relation
@@ -90,7 +90,7 @@ func (c *originCompiler) checkLinks(t *Table, o predicate.Origin, writes map[cat
 			c.fail(c.tables[r.Name].decl.write.place, "list the columns that link under immutable",
 				"agents could update rows of %s, which say from what rows of %s were made", r.Name, t.Relation.Name)
 		}
-		var its []string // columns by which a row of r is the made row's own, and goes with it
+		var its []string // columns by which the link belongs to the made row, and is deleted with it
 		if i == 0 {
 			its = columns
 		}
@@ -110,13 +110,13 @@ func (c *originCompiler) checkLinks(t *Table, o predicate.Origin, writes map[cat
 	}
 }
 
-// notAllIn tells whether some of the columns is not in the key.
+// notAllIn tells whether some column is not in the key.
 func notAllIn(columns, key []string) bool {
 	return slices.ContainsFunc(columns, func(name string) bool { return !slices.Contains(key, name) })
 }
 
-// refuseReusedKey refuses that an agent gives another row the key of a source that is gone. A foreign key that every row was
-// held to rules that out.
+// refuseReusedKey refuses that agents give another row the key of a deleted source. A validated foreign key rules that
+// out.
 func (c *originCompiler) refuseReusedKey(at place, t *Table, from, r *catalog.Relation, step predicate.Step, w *Write) {
 	if w == nil || !overlap(w.Insertable, step.Columns()) && !overlap(w.Updatable, step.Columns()) {
 		return
@@ -131,7 +131,7 @@ func (c *originCompiler) refuseReusedKey(at place, t *Table, from, r *catalog.Re
 		return slices.ContainsFunc(w.Stamps, func(s Stamp) bool { return s.Column == name && s.Unless == nil })
 	}
 	for _, name := range step.Columns() {
-		if stamped(name) { // an agent does not choose it
+		if stamped(name) { // agents do not choose it
 			return
 		}
 	}
@@ -140,8 +140,8 @@ func (c *originCompiler) refuseReusedKey(at place, t *Table, from, r *catalog.Re
 			"be another", r.Name, t.Relation.Name)
 }
 
-// refuseForeignLinks refuses that an agent gives a source of its choice to a row that it does not see: one that lost its own would
-// show.
+// refuseForeignLinks refuses that agents give a source of their choice to a row that they do not see: if the row has
+// lost its own source, it would show.
 func (c *originCompiler) refuseForeignLinks(t *Table, r *catalog.Relation, step predicate.Step, w *Write) {
 	if w == nil || !overlap(w.Insertable, step.Columns()) {
 		return
@@ -165,8 +165,8 @@ func (c *originCompiler) refuseForeignLinks(t *Table, r *catalog.Relation, step 
 		"agents could say of rows of %s that they do not see that they were made from others", t.Relation.Name)
 }
 
-// deletableTable returns the table whose rows agents may delete so that a row of r goes, or points nowhere by these columns;
-// nil: there is none. That rows of r go with the row that these columns, its, point to is meant.
+// deletableTable returns a table whose rows agents may delete so that a row of r is deleted, too, or these columns of
+// it become NULL; nil: there is none. Deleting the row to which the columns its refer is permitted.
 func (c *originCompiler) deletableTable(r *catalog.Relation, columns, its []string, writes map[catalog.Name]*Write,
 	seen map[catalog.Name]bool) *catalog.Relation {
 	if r == nil || seen[r.Name] {
@@ -188,7 +188,7 @@ func (c *originCompiler) deletableTable(r *catalog.Relation, columns, its []stri
 	return nil
 }
 
-// warnLinkCascades warns of links that go with a source when the owner deletes it.
+// warnLinkCascades warns of links that are deleted when the owner deletes a source.
 func (c *originCompiler) warnLinkCascades(at place, r *catalog.Relation, its []string) {
 	for _, key := range r.ForeignKeys {
 		if key.OnDelete == catalog.Cascade && !slices.Equal(key.Columns, its) {
@@ -199,7 +199,7 @@ func (c *originCompiler) warnLinkCascades(at place, r *catalog.Relation, its []s
 	}
 }
 
-// checkForgottenSources warns of a source's key that becomes NULL with the source, where unless may hold for NULL.
+// checkForgottenSources warns of references to a source that become NULL with it, if unless may hold then.
 func (c *originCompiler) checkForgottenSources(at place, t *Table, o predicate.Origin, writes map[catalog.Name]*Write) {
 	columns, _ := predicate.RowColumns(o.Unless)
 	for _, key := range t.Relation.ForeignKeys {

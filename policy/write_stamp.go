@@ -9,17 +9,17 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Stamp is a column that an INSERT sets whatever the agent sends.
+// Stamp is the value that an INSERT gives a column, whatever the agent sends.
 type Stamp struct {
 	Column    string
-	Attribute string // of the session, or "" for a fixed value
-	Type      string // of the attribute, qualified
+	Attribute string // an attribute of the session; "" for a fixed value
+	Type      string // the attribute's type, qualified
 	Value     string // the fixed value
 
-	Unless predicate.Node // what the new row may be instead, with what the agent sent; nil: nothing
+	Unless predicate.Node // what the new row may be with the value that the agent sent; nil: the stamp always applies
 }
 
-// compileStamps compiles what an INSERT sets.
+// compileStamps compiles the values that an INSERT sets.
 func (c *writeCompiler) compileStamps(decl *writeDecl, r *catalog.Relation) []Stamp {
 	var out []Stamp
 	for _, s := range decl.stamps {
@@ -58,7 +58,7 @@ func (c *writeCompiler) stampException(s stampDecl, r *catalog.Relation) predica
 	return c.rules.compileCondition(s.unless, r)
 }
 
-// whyUnstampable tells why a fixed value is not one of the column's type as PostgreSQL writes it.
+// whyUnstampable says why a fixed value is none of the column's type, as PostgreSQL writes it; "": it is one.
 func (c *writeCompiler) whyUnstampable(column *catalog.Column, value string) string {
 	t := c.snap.TypeByOID(column.TypeOID)
 	switch {

@@ -10,10 +10,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// Restrictions are what bounds statements besides the rows and columns that exist: objects, contracts, what functions read,
-// which are published as tools, limits, aggregates, and columns by key. By name, each has its parts in words for
-// people; the part without a name is an exact description of the whole, so that two whose parts are equal mean the
-// same.
+// Restrictions describe what the policy restricts besides rows and columns: objects, contracts, reads of functions,
+// published tools, limits, aggregates and columns by key. For each name there are parts in words for people. The part
+// "" describes the whole exactly: two restrictions with equal parts "" mean the same.
 func (p *Policy) Restrictions() map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for _, o := range p.objectList {
@@ -77,7 +76,7 @@ func trueOrEmpty(is bool) string {
 	return ""
 }
 
-// parts are the contract by the values that it lists.
+// parts are the contract's terms by the value that selects them.
 func (c *Contract) parts() map[string]string {
 	out := map[string]string{"": descriptionOf(c.describe), "by": c.By, "governs": strings.Join(c.Governs, ", ")}
 	var apart []string
