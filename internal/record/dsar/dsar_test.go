@@ -192,7 +192,7 @@ func TestLogThatDoesNotHold(t *testing.T) {
 				t.Error("nothing was found")
 			}
 			r, _ := dsar.Assemble(dsar.Material{Subject: "me", Rows: mine, Retrieved: c, Logs: []dsar.Log{read.Log("audit")}})
-			if !strings.Contains(strings.Join(r.Limits, "\n"), "does not hold") || r.Logs[0].Intact {
+			if !strings.Contains(strings.Join(r.Limits, "\n"), "fails verification") || r.Logs[0].Intact {
 				t.Errorf("%+v", r.Limits)
 			}
 		})

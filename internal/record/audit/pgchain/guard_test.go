@@ -31,7 +31,7 @@ func TestWhatTakesRecordsIsFound(t *testing.T) {
 		if found, err := MissingGuards(t.Context(), dba); err != nil || len(found) != 1 {
 			t.Errorf("%s: %q, %v", sql, found, err)
 		}
-		if err := TryAppend(t.Context(), dba); lost != (err != nil && strings.Contains(err.Error(), "is not there")) {
+		if err := TryAppend(t.Context(), dba); lost != (err != nil && strings.Contains(err.Error(), "is missing")) {
 			t.Errorf("%s: a record is said to be lost: %v", sql, err)
 		}
 		_ = dba.Close(t.Context()) // what was done is undone
