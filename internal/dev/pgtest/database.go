@@ -177,11 +177,24 @@ func dropDiscarded() error {
 	names := discarded
 	discarded = nil
 	for _, name := range names {
-		if err := admin("DROP DATABASE " + name + " WITH (FORCE)"); err != nil {
+		if err := dropDatabase(name); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// dropDatabase tries again while another test takes away the rights of a role in the same database: PostgreSQL says then
+// that a tuple of pg_shdepend was concurrently deleted (XX000), and has dropped nothing.
+func dropDatabase(name string) error {
+	for tries := 0; ; tries++ {
+		err := admin("DROP DATABASE IF EXISTS " + name + " WITH (FORCE)")
+		var refused *pgconn.PgError
+		if tries == 20 || !errors.As(err, &refused) || refused.Code != "XX000" {
+			return err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
 }
 
 // A process runs one statement about databases at a time: more would not be faster.

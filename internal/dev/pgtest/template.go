@@ -79,7 +79,7 @@ func (db *DB) Extend(key string, build Build) bool {
 	further := templateOf(from.key+"\n"+key, from.shared)
 	further.make(c.t, from, build)
 	if c.made { // it exists already
-		if err := admin("DROP DATABASE " + db.Name + " WITH (FORCE)"); err != nil {
+		if err := dropDatabase(db.Name); err != nil {
 			c.t.Fatalf("drop database: %v", err)
 		}
 		c.made = false
