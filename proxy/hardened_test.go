@@ -15,7 +15,7 @@ import (
 
 func careful(j *judge) { j.careful = true }
 
-// TestScriptsWithCare: what is planned with care is answered as without, message by message, positions and states of
+// TestScriptsWithCare: what gets a hardened plan is answered as without, message by message, positions and states of
 // transactions too.
 func TestScriptsWithCare(t *testing.T) {
 	playScripts(t, start(t, withJudge(func(j *judge) { j.careful, j.prefix = true, "/* p */ " })), func(lines []string) []string { return lines })

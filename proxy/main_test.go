@@ -168,7 +168,7 @@ func (j *judge) Decide(_ context.Context, text string, _ verdict.Protocol) *verd
 	return v
 }
 
-// withCaution has a statement planned with care, if it is planned.
+// withCaution has a statement given a hardened plan, if it is planned.
 func withCaution(e *verdict.Effect, text string) {
 	switch e.Kind {
 	case verdict.NoEffect:
@@ -384,7 +384,7 @@ var makeRoles = sync.OnceValue(func() error {
 	return err
 })
 
-// careful makes in the database what a statement that is planned with care comes behind.
+// careful makes in the database what a statement that gets a hardened plan comes behind.
 func (p *proxied) careful() {
 	p.t.Helper()
 	base, err := os.ReadFile("../migrations/sql/0001_base_0_1.sql")

@@ -43,7 +43,7 @@ func TestRefusedAmongOthers(t *testing.T) {
 	}
 }
 
-// Of all the operators that take two texts ANY and ALL take the gate door with equality alone, where what the array
+// Of all the operators that take two texts ANY and ALL take the signed path with equality alone, where what the array
 // holds is not known: another may fail for some pattern.
 func TestAnyIsOfEquality(t *testing.T) {
 	r := rewriter(t, AlwaysSigned)

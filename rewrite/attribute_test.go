@@ -81,7 +81,7 @@ func TestListedFunctionsInAttributeNotation(t *testing.T) {
 	}
 }
 
-// Nor does it take the gate door, whose views know no rows.
+// Nor does it take the signed path, whose views know no rows.
 func TestListedFunctionsInAttributeNotationAreNotVetted(t *testing.T) {
 	r := rewriter(t, Auto)
 	for _, sql := range []string{"SELECT m.caption FROM memories m", "SELECT (m).caption FROM memories m",

@@ -68,7 +68,7 @@ var nameFunctions = []string{"current_database", "current_schema", "current_sche
 	"nameconcatoid", "pg_available_extension_versions", "pg_available_extensions",
 	"pg_client_encoding", "pg_encoding_to_char", "pg_extension_update_paths", "pg_get_userbyid", "session_user"}
 
-// byteCollations compare texts byte by byte: nothing that is vetted fails for them.
+// byteCollations compare texts byte by byte: nothing that is leak-safe fails for them.
 var byteCollations = []string{"C", "POSIX", "ucs_basic"}
 
 // checkCollations refuses a statement that may compare values of different collations on hidden rows.

@@ -298,7 +298,7 @@ type qualified struct {
 }
 
 // unqualifyColumns takes the schema away where the table's name alone means the same: nothing else in sight has that
-// name. The rest of the rewriter, and door views, which carry the name as alias, then see table.column, as ORMs that
+// name. The rest of the rewriter, and signed views, which carry the name as alias, then see table.column, as ORMs that
 // write schema.table.column everywhere do not send it.
 func (w *walker) unqualifyColumns() {
 	for _, q := range w.qualified {

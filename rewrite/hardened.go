@@ -12,13 +12,13 @@ import (
 // What a comparison compares a column with may raise an error, or draw a random number, and say nothing of the row: a
 // sub-select, `$1 / $2`, a column of a query outside. Row security lets it be worked out when a row that is hidden has
 // got so far, and not when none has: the second of two bitmaps is not begun where nothing is in the first. So a
-// statement that may hold such a thing is planned with care (decision 73). What names a column of a table of its own
+// statement that may hold such a thing gets a hardened plan (decision 73). What names a column of a table of its own
 // query is put off by row security itself until the row shows.
 //
 // The walk below looks for a reason why a statement may hold one. It knows expressions that cannot raise an error by
 // name, and takes all else for one that can: a mistake on that side costs speed.
 
-// cautious says of each statement of a text why it is planned with care; "" where it is not.
+// cautious says of each statement of a text why it gets a hardened plan; "" where it is not.
 type cautious struct {
 	*walker
 	of     map[*sqltext.RangeVar]*reference
@@ -62,7 +62,7 @@ type stand struct {
 }
 
 // care says when a statement is planned, and why that is to be with care, if it is; declared tells that it is as well
-// where types are declared for its parameters. Conditions that are vetted are not looked at.
+// where types are declared for its parameters. Conditions that are leak-safe are not looked at.
 func (w *walker) care(raw *sqltext.RawStmt, of map[*sqltext.RangeVar]*reference,
 	vetted ...*sqltext.Node) (when verdict.HardenedPlan, reason string, declared bool) {
 	c := &cautious{walker: w, of: of, vetted: vetted, params: map[int32]*paramUse{},
@@ -271,7 +271,7 @@ func (w *walker) byMention() map[*sqltext.RangeVar]*reference {
 	return of
 }
 
-// careful notes which statements of a text are planned with care.
+// careful notes which statements of a text get a hardened plan.
 func (w *walker) careful(tree *sqltext.ParseResult, result *Result) {
 	of := w.byMention()
 	for i, raw := range tree.Stmts {

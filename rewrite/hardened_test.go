@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// What may compare with something that fails, or is drawn, and says nothing of the row, is planned with care, at every
+// What may compare with something that fails, or is drawn, and says nothing of the row, gets a hardened plan, at every
 // place where the server may come by it for a hidden row; and the everyday statements are not.
 func TestCare(t *testing.T) {
 	r := rewriter(t, RLS)
@@ -411,7 +411,7 @@ func TestCare(t *testing.T) {
 }
 
 // A virtual column may fail for a hidden row though PostgreSQL takes its expression for leak-proof: what asks for it is
-// planned with care wherever that may come before the rule, and what shows it is not.
+// given a hardened plan wherever that may come before the rule, and what shows it is not.
 func TestCareForVirtualColumns(t *testing.T) {
 	rewriter(t, RLS)
 	memories, _ := fixture.snap.Relation(catalog.Name{Schema: "public", Name: "memories"})
@@ -464,7 +464,7 @@ func TestCareForVirtualColumns(t *testing.T) {
 	}
 }
 
-// What the gate door takes cannot fail, and is planned as PostgreSQL plans.
+// What the signed path takes cannot fail, and is planned as PostgreSQL plans.
 func TestTheGateNeedsNoCare(t *testing.T) {
 	result, refused := rewriter(t, AlwaysSigned).Rewrite("SELECT count(*) FROM memories WHERE occurred_at > (SELECT min(occurred_at) FROM memories)", false)
 	if refused != nil || result.Path != verdict.PathSigned || result.HardenedReason != "" || result.Effects[0].HardenedPlan != verdict.NotHardened {
@@ -494,7 +494,7 @@ func TestPlansAreNotSetOnTheWay(t *testing.T) {
 	}
 }
 
-// What reads a table with circles or segments, of which comparisons compute, is planned with care, whatever they are
+// What reads a table with circles or segments, of which comparisons compute, gets a hardened plan, whatever they are
 // part of.
 func TestCareForCirclesAndSegments(t *testing.T) {
 	r, _ := altered(t, RLS, `CREATE DOMAIN side AS lseg; CREATE TYPE shape AS (side side);

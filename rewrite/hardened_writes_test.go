@@ -54,7 +54,7 @@ functions: { plain_listed: {} }
 	return New(snap, pol, mode)
 }
 
-// An UPDATE or DELETE is planned with care where a SELECT that asks the same is.
+// An UPDATE or DELETE gets a hardened plan where a SELECT that asks the same is.
 func TestCareOfWrites(t *testing.T) {
 	r := quietRewriter(t, pgtest.Database(t).Connect(t, "postgres"), RLS, "")
 	for _, c := range []struct{ sql, want string }{
@@ -207,7 +207,7 @@ func TestCareOfWhatWritesRun(t *testing.T) {
 const asksOf = "; CREATE FUNCTION asks(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END'; " +
 	"ALTER TABLE part ADD CHECK (asks(id) > 0)"
 
-// What a search finds to be written is found by key behind the gate door, where it is planned without care.
+// What a search finds to be written is found by key on the signed path, where it is planned without care.
 func TestWritesFoundByKey(t *testing.T) {
 	r := quietRewriter(t, pgtest.Database(t).Connect(t, "postgres"), Auto, "")
 	const search = "found @@ 'a'::tsquery"

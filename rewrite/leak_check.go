@@ -12,7 +12,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// vetter decides whether a text that the walk has allowed may take the gate door, where the planner may run its
+// vetter decides whether a text that the walk has allowed may take the signed path, where the planner may run its
 // expressions on hidden rows. It keeps the first thing that speaks against it. Its default arms say no: that costs
 // speed and nothing else.
 type vetter struct {
@@ -81,11 +81,11 @@ type place struct {
 	elsewhere bool
 }
 
-// leastVisits is how many rows a statement must look at for the gate door to pay: below it row policies, which need no
+// leastVisits is how many rows a statement must look at for the signed path to pay: below it row policies, which need no
 // signature and look up one row at a time, are faster.
 const leastVisits = 2000
 
-// mostRules is how many tables whose rules look into others a statement may join by the gate door. Each brings joins of
+// mostRules is how many tables whose rules look into others a statement may join on the signed path. Each brings joins of
 // its own, and of so many the planner expects next to no rows: it has looked through all that one rule finds for each
 // row of the rest. Row security makes a set for each rule once.
 const mostRules = 2
@@ -104,7 +104,7 @@ func (w *walker) vetter() *vetter {
 		orderedWindows: map[string]bool{}}
 }
 
-// vet returns a vetter whose reason is empty if the text may take the gate door. by vets its SELECT.
+// vet returns a vetter whose reason is empty if the text may take the signed path. by vets its SELECT.
 func (w *walker) vet(tree *sqltext.ParseResult, by func(*vetter, *sqltext.SelectStmt)) *vetter {
 	v := w.vetter()
 	switch {
@@ -169,7 +169,7 @@ func (v *vetter) rules() int {
 	return n
 }
 
-// relations wants every table to have a door view or to be open, and at least one of the first.
+// relations wants every table to have a signed view or to be open, and at least one of the first.
 func (v *vetter) relations() {
 	doors := 0
 	for _, ref := range v.walker.references {
@@ -635,7 +635,7 @@ func (v *vetter) columnOf(s *vetScope, item, name string) vetColumn {
 	return vetColumn{kind: kindOpaque}
 }
 
-// takeDoor makes the edits of a vetted text: every protected table becomes its door view, and types are qualified.
+// takeDoor makes the edits of a leak-safe text: every protected table becomes its signed view, and types are qualified.
 func (v *vetter) takeDoor() {
 	for _, ref := range v.walker.references {
 		if ref.fragment.open {
@@ -662,7 +662,7 @@ func (v *vetter) qualifyTypes() {
 	}
 }
 
-// onlyDoors tells whether a tree names no relation but door views, open tables and its own WITH queries.
+// onlyDoors tells whether a tree names no relation but signed views, open tables and its own WITH queries.
 func (w *walker) onlyDoors(tree *sqltext.ParseResult) bool {
 	allowed := map[catalog.Name]bool{}
 	for _, t := range w.pol.Tables() {
@@ -694,7 +694,7 @@ func (w *walker) onlyDoors(tree *sqltext.ParseResult) bool {
 
 var errDoors = errors.New("rewrite: a text of the gate door names a relation that it must not")
 
-// door sends the text through the gate door if it may take it. found tells whether the rest may stand above rows that
+// door sends the text on the signed path if it may take it. found tells whether the rest may stand above rows that
 // are found, or find these by key.
 func (w *walker) door(tree *sqltext.ParseResult, result *Result, found bool) bool {
 	if !w.mode.UsesSignedPath() {
@@ -728,7 +728,7 @@ func (w *walker) door(tree *sqltext.ParseResult, result *Result, found bool) boo
 	return true
 }
 
-// MayDeclare tells whether the parameters of a text of the gate door may be declared as these types, by OID; 0 leaves
+// MayDeclare tells whether the parameters of a text of the signed path may be declared as these types, by OID; 0 leaves
 // one to the server. A parameter of another type than was taken for granted would be converted, which can fail.
 func (r *Result) MayDeclare(types []uint32) bool {
 	for i, oid := range types {

@@ -6,7 +6,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// A function in FROM takes the gate door where it reads a text search, as an expression that reads one does.
+// A function in FROM takes the signed path where it reads a text search, as an expression that reads one does.
 func TestSearchesInFrom(t *testing.T) {
 	r, _ := altered(t, AlwaysSigned, `ALTER TABLE memories ADD found tsvector; CREATE INDEX ON memories USING gin (found)`)
 	for sql, gate := range map[string]bool{

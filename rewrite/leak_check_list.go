@@ -53,7 +53,7 @@ const kindInts kind = "int[]"
 var extensionKinds = []string{"citext", "hstore", "ltree"}
 
 // kindOf is the kind of a column: of a domain that of the type under it, for which PostgreSQL chooses operators and
-// functions unless somebody has made some of that name for the domain, and then the name is not vetted; what the domain
+// functions unless somebody has made some of that name for the domain, and then the name is not leak-safe; what the domain
 // checks is asked of what is made, not of what is read. Texts of another collation than the database's are opaque: two
 // of them cannot be compared, which PostgreSQL notices only when it comes to a row.
 func kindOf(c *catalog.Column, snap *catalog.Snapshot) kind {

@@ -11,12 +11,12 @@ import (
 
 // What the outermost SELECT returns is computed last, of rows that have passed its joins, its conditions and the rule
 // (apply_scanjoin_target_to_paths of PostgreSQL's planner.c). Visible rows alone decide there whether an expression
-// fails or prints, so that more may stand there than the vetted list has.
+// fails or prints, so that more may stand there than the leak-safe list has.
 //
 // That is not so of what PostgreSQL sorts or groups by: below a join it may sort by what one table computes
 // (generate_useful_gather_paths of allpaths.c), and a child of a partitioned table as its neighbour's index has it. Nor
 // of what min and its kin are over: the planner adds "IS NOT NULL" to the conditions (planagg.c). Those take what is
-// vetted, or what is computed of groups, which are made after all joins.
+// leak-safe, or what is computed of groups, which are made after all joins.
 
 // maxOutput bounds how many expressions are looked at in parts: each part may be looked at again for each that it
 // stands in.
@@ -165,7 +165,7 @@ func (v *vetter) free(n *sqltext.Node, at place, reason string) {
 	}
 }
 
-// parts vets operands, of which each may be vetted by itself. A parameter may not stand in one that is not: nobody says
+// parts vets operands, of which each may be leak-safe by itself. A parameter may not stand in one that is not: nobody says
 // what it is declared as there.
 func (v *vetter) parts(at place, reason string, nodes ...*sqltext.Node) {
 	for _, n := range nodes {

@@ -101,7 +101,7 @@ func isEmpty(n *sqltext.Node) bool {
 }
 
 // similar is the regular expression that PostgreSQL makes of a constant pattern of SIMILAR TO, as a constant. An
-// escape, quotes, brackets and braces are none that is vetted.
+// escape, quotes, brackets and braces are none that is leak-safe.
 func (v *vetter) similar(n *sqltext.Node) value {
 	f := n.GetFuncCall()
 	if f == nil || len(f.Args) != 1 || f.Args[0].GetAConst().GetSval() == nil {

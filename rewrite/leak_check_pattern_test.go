@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// A pattern that is made of parts takes the gate door where none of them may be its escape at the end, and the values
+// A pattern that is made of parts takes the signed path where none of them may be its escape at the end, and the values
 // of parameters are looked at for what they may be there.
 func TestPatternsOfParts(t *testing.T) {
 	r := rewriter(t, AlwaysSigned)

@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// vetted and what is not, by what stands for it in doorPlaces: a condition, a text that is compared, sorted or cut, and
-// a text that is only handed on. What is not vetted may fail for some value, has no equality, or has one that may not
+// leak-safe and what is not, by what stands for it in doorPlaces: a condition, a text that is compared, sorted or cut, and
+// a text that is only handed on. What is not leak-safe may fail for some value, has no equality, or has one that may not
 // be compared with.
 var (
 	vettedFor   = map[string]string{"{c}": "title = 'a'", "{t}": "lower(title)", "{r}": "lower(title)"}
@@ -26,7 +26,7 @@ var (
 	}
 )
 
-// doorPlaces are where an expression may stand in a text that takes the gate door. Each has title once, in what is put
+// doorPlaces are where an expression may stand in a text that takes the signed path. Each has title once, in what is put
 // there.
 var doorPlaces = []string{
 	"SELECT {r} FROM memories",
@@ -159,8 +159,8 @@ var outputPlaces = []string{
 	"SELECT {t}::text = 'a' FROM memories",
 }
 
-// What is not vetted keeps a text from the gate door wherever it stands, however it got there, but in what the
-// outermost SELECT returns; what is vetted does not. The last check asks the grammar whether a place was forgotten.
+// What is not leak-safe keeps a text from the signed path wherever it stands, however it got there, but in what the
+// outermost SELECT returns; what is leak-safe does not. The last check asks the grammar whether a place was forgotten.
 func TestUnvettedWhereverItStands(t *testing.T) {
 	r, conn := altered(t, AlwaysSigned, `ALTER TABLE memories ADD icu text COLLATE "en-x-icu", ADD score double precision, ADD fee numeric, ADD level integer;
 		CREATE INDEX ON memories USING gin (to_tsvector('english', title)); CREATE DOMAIN uuid AS text CHECK (VALUE > 'b');
@@ -292,7 +292,7 @@ func TestSumsInsideExpressions(t *testing.T) {
 	}
 }
 
-// What is vetted by itself is not in some company: what an aggregate's condition names outside of its query, groups of
+// What is leak-safe by itself is not in some company: what an aggregate's condition names outside of its query, groups of
 // which each gives a row, types without an order of PostgreSQL's own, and a parameter beside a column that has become
 // of a larger type than the one that it is cast to.
 func TestCompanyOfWhatIsVetted(t *testing.T) {

@@ -10,15 +10,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A search has other conditions beside it, and groups and sorts by what is not vetted: `found @@ q AND body ~ 'x' GROUP
-// BY date_trunc('day', at)`. Where it is of one table, the vetted conditions find the rows behind OFFSET 0, into which
+// A search has other conditions beside it, and groups and sorts by what is not leak-safe: `found @@ q AND body ~ 'x' GROUP
+// BY date_trunc('day', at)`. Where it is of one table, the leak-safe conditions find the rows behind OFFSET 0, into which
 // the planner moves nothing:
 //
 //	SELECT ... FROM (SELECT * FROM pgconsent_gate.door_t AS t WHERE found @@ q OFFSET 0) AS t WHERE body ~ 'x' GROUP BY ...
 //
 // All that stands above is computed of visible rows, and may be what an output may be (leak_check_output.go). The planner asks
 // no statistics for it either: what is not leak-proof gets none of a table with row security, which is in force for the
-// reader of the door views.
+// reader of the signed views.
 
 // readsOne tells whether the statement is one SELECT whose FROM is one table.
 func (w *walker) readsOne(tree *sqltext.ParseResult) bool {

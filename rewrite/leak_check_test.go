@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// What takes the gate door, and the first thing that keeps others from it.
+// What takes the signed path, and the first thing that keeps others from it.
 func TestDoorReasons(t *testing.T) {
 	r := rewriter(t, AlwaysSigned)
 	for sql, reason := range map[string]string{
@@ -104,7 +104,7 @@ func TestDoorIsNotForVirtualColumns(t *testing.T) {
 }
 
 // A table with hidden columns has a door for those that come out as they are. A mask is an expression, which may fail
-// on a hidden row; and whatever is named like a masked column is one, though the door view has none of that name.
+// on a hidden row; and whatever is named like a masked column is one, though the signed view has none of that name.
 func TestDoorIsNotForMasks(t *testing.T) {
 	r := rewriter(t, AlwaysSigned)
 	for sql, gate := range map[string]bool{
@@ -178,7 +178,7 @@ func TestDoorIsNotForSumsThatMayNotRun(t *testing.T) {
 	}
 }
 
-// Views of which every expression is vetted have a door: their queries, over those of their tables.
+// Views of which every expression is leak-safe have a door: their queries, over those of their tables.
 func TestDoorIsForViews(t *testing.T) {
 	rewriter(t, AlwaysSigned)
 	r, _ := altered(t, AlwaysSigned, `ALTER TABLE memories ADD score double precision, ADD price numeric(10, 2);
@@ -216,7 +216,7 @@ func TestDoorIsForViews(t *testing.T) {
 	}
 }
 
-// Each thing that keeps a text from the gate door, beside something near it that does not.
+// Each thing that keeps a text from the signed path, beside something near it that does not.
 func TestDoorIsForWhatIsPlain(t *testing.T) {
 	r := rewriter(t, AlwaysSigned)
 	for _, c := range []struct{ takes, stays, reason string }{

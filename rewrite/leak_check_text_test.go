@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// unqualified looks for names of relations, functions and types that a text of the gate door leaves to the search path.
+// unqualified looks for names of relations, functions and types that a text of the signed path leaves to the search path.
 func unqualified(t *testing.T, sql, text string) {
 	t.Helper()
 	tree, refused := sqltext.Parse(text)
@@ -51,7 +51,7 @@ func unqualified(t *testing.T, sql, text string) {
 	visit(tree.ProtoReflect())
 }
 
-// A text of the gate door names everything with its schema, in whatever form an agent wrote it.
+// A text of the signed path names everything with its schema, in whatever form an agent wrote it.
 func TestDoorTextsAreQualified(t *testing.T) {
 	r, _ := altered(t, AlwaysSigned, "CREATE INDEX ON memories USING gin (to_tsvector('english', title))")
 	for _, sql := range []string{
@@ -73,7 +73,7 @@ func TestDoorTextsAreQualified(t *testing.T) {
 	}
 }
 
-// A parameter may be declared as what the gate door took it for, wherever it stands, and as nothing else that it would
+// A parameter may be declared as what the signed path took it for, wherever it stands, and as nothing else that it would
 // be converted from.
 func TestParametersOfTheDoor(t *testing.T) {
 	r := rewriter(t, AlwaysSigned)

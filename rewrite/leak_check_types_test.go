@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Types of extensions, ranges, arrays that are written out, and times that are reckoned from now take the gate door, as
+// Types of extensions, ranges, arrays that are written out, and times that are reckoned from now take the signed path, as
 // far as what is done with them cannot fail.
 func TestDoorIsForEverydayTypes(t *testing.T) {
 	const columns = "ALTER TABLE memories ADD mail citext, ADD tags text[], ADD nums int[], ADD span tstzrange, " +
@@ -75,7 +75,7 @@ func TestDoorIsForEverydayTypes(t *testing.T) {
 
 // A domain is what it is over: operators and functions are chosen for that, and what the domain checks is not asked as
 // it is read. It is opaque where somebody has made an operator or a function of the name, or its check runs code of
-// others; a cast to it is not vetted.
+// others; a cast to it is not leak-safe.
 func TestDomainsTakeTheDoorOfTheirTypes(t *testing.T) {
 	const domains = `CREATE EXTENSION citext; CREATE EXTENSION pg_trgm; CREATE DOMAIN email AS citext CHECK (VALUE ~ '^[^@]+@[^@]+$'); CREATE DOMAIN work_email AS email; CREATE DOMAIN amount AS numeric(12,2) CHECK (VALUE >= 0);
 		CREATE DOMAIN label AS varchar(40) NOT NULL; CREATE DOMAIN labels AS text[]; CREATE DOMAIN number AS bigint CHECK (VALUE > 0); CREATE DOMAIN doc AS jsonb CHECK (jsonb_typeof(VALUE) = 'object'); CREATE DOMAIN nordic AS text COLLATE "en-x-icu";

@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A text search vector takes the gate door where an index has computed just that for every row of just that table.
+// A text search vector takes the signed path where an index has computed just that for every row of just that table.
 func TestIndexedVectors(t *testing.T) {
 	tier.All(t)
 	r, conn := altered(t, AlwaysSigned, `CREATE INDEX ON memories USING gin (to_tsvector('english', title));

@@ -24,7 +24,7 @@ const (
 	AlwaysInjected             // for tests: as Both, and a reference that cannot carry its predicate is refused
 )
 
-// UsesSignedPath tells whether texts may take the gate door.
+// UsesSignedPath tells whether texts may take the signed path.
 func (m Mode) UsesSignedPath() bool { return m == Auto || m == AlwaysSigned }
 
 // Result is what became of a text.
@@ -37,7 +37,7 @@ type Result struct {
 	NeedsSignature    bool           // the text names gate views: it must be signed
 	Path              verdict.Path
 	RowSecurityReason string // in mode Doors: what keeps the text from the gate door
-	// behind the gate door: why part of it is computed only of rows that the rest has found; "": all of it is vetted
+	// on the signed path: why part of it is computed only of rows that the rest has found; "": all of it is leak-safe
 	AboveReason string
 	Position    func(int) int // from a 1-based character position in Text to one in the original
 
@@ -290,7 +290,7 @@ func (r *Rewriter) rewrite(text string, extended bool, may form) (*Result, *sqls
 	return result, nil
 }
 
-// hint is the comment that tells row policies and door views which form of what they ask for is the faster.
+// hint is the comment that tells row policies and signed views which form of what they ask for is the faster.
 func (r *Result) hint() string {
 	var b strings.Builder
 	switch {

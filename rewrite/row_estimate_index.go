@@ -48,7 +48,7 @@ func (w *walker) seeks(tree *sqltext.ParseResult, gate bool) bool {
 // mostFew is of how many tables a text says so: what stands in front of it is looked through as it is planned.
 const mostFew = 8
 
-// few are the tables of which searches by an index are to find few rows behind the gate door (see predicate.EstimateRows).
+// few are the tables of which searches by an index are to find few rows on the signed path (see predicate.EstimateRows).
 // Nothing but speed depends on it.
 func (w *walker) few(tree *sqltext.ParseResult, gate bool) []catalog.Name {
 	if w.sizes == nil || !gate && len(w.searches) == 0 {

@@ -85,7 +85,7 @@ tables:
 	if result, _ := New(snap, pol, Auto).Rewrite("SELECT title FROM cards WHERE board = 7 AND "+search, false); result.UseIndex || len(result.EstimateRows) > 0 {
 		t.Error("a hint without sizes")
 	}
-	// Behind the gate door it says which tables a search by an index finds few rows of.
+	// Behind the signed path it says which tables a search by an index finds few rows of.
 	cards := catalog.Name{Schema: "public", Name: "cards"}
 	for sql, want := range map[string]bool{
 		"SELECT title FROM cards WHERE " + search:                                                                     true,

@@ -12,7 +12,7 @@ import (
 )
 
 // Row security finds no row in an index by what is not leak-proof, be it one row that is looked for or the first of a
-// LIMIT: that takes the gate door. What it finds by several columns is few.
+// LIMIT: that takes the signed path. What it finds by several columns is few.
 func TestWhatRowSecurityFindsInNoIndex(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(context.Background(), `CREATE TABLE owners (id bigint PRIMARY KEY, agreed text);

@@ -13,9 +13,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A search stands in a join, a sub-select or a WITH query, beside what is not vetted: the statement takes row security,
-// which reaches no index by it. The keys of the rows that the search finds are looked up behind the gate door then,
-// where its conditions are vetted, and the statement looks at the rows of these keys:
+// A search stands in a join, a sub-select or a WITH query, beside what is not leak-safe: the statement takes row security,
+// which reaches no index by it. The keys of the rows that the search finds are looked up on the signed path then,
+// where its conditions are leak-safe, and the statement looks at the rows of these keys:
 //
 //	... WHERE n.found @@ q AND n.id = ANY (ARRAY(SELECT n.id FROM pgconsent_gate.door_n AS n WHERE n.found @@ q)) AND u.name ~ $2
 //
@@ -34,7 +34,7 @@ type keySearch struct {
 	at    int    // which of the queries of the text it is
 }
 
-// foundByKey finds the searches of a statement that are worth it. passed tells that all of it is vetted: then its door
+// foundByKey finds the searches of a statement that are worth it. passed tells that all of it is leak-safe: then its door
 // finds rows by an index where nothing is joined, and where something is asked of what is.
 func (w *walker) foundByKey(tree *sqltext.ParseResult, passed bool) (*vetter, []keySearch) {
 	s, written := tree.Stmts[0].GetStmt().GetSelectStmt(), proto.Message(nil)
@@ -64,7 +64,7 @@ func (w *walker) foundByKey(tree *sqltext.ParseResult, passed bool) (*vetter, []
 }
 
 // keySearches notes them, and what they count on in the values of parameters. What their conditions compute cannot
-// fail, with these values; where the statement was to be planned with care for that alone, it is not.
+// fail, with these values; where the statement was to be given a hardened plan for that alone, it is not.
 func (w *walker) keySearches(tree *sqltext.ParseResult, result *Result, passed bool) {
 	v, searches := w.foundByKey(tree, passed)
 	if len(searches) == 0 {

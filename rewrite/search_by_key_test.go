@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// A search in a join, a sub-select or a WITH query, beside what is not vetted, has its rows found by key behind the
-// gate door; all else is as under row security.
+// A search in a join, a sub-select or a WITH query, beside what is not leak-safe, has its rows found by key behind the
+// signed path; all else is as under row security.
 func TestFoundByKey(t *testing.T) {
 	r, _ := altered(t, Auto,
 		"CREATE EXTENSION pg_trgm; ALTER TABLE memories ADD n integer, ADD price numeric, ADD found tsvector, ADD "+
@@ -159,7 +159,7 @@ func TestFoundByKey(t *testing.T) {
 	}
 }
 
-// All that is vetted has them too where tables are joined, whether it takes the door or not: that goes by sizes, hidden
+// All that is leak-safe has them too where tables are joined, whether it takes the door or not: that goes by sizes, hidden
 // rows counted.
 func TestFoundByKeyWhateverTheSizes(t *testing.T) {
 	const change = "ALTER TABLE memories ADD found tsvector; CREATE INDEX ON memories USING gin (found)"

@@ -122,7 +122,7 @@ func TestSearchPathOfTheHint(t *testing.T) {
 	}
 }
 
-// What is set for statements that are planned with care is shown to nobody, however it is asked for and whether or not
+// What is set for statements that get a hardened plan is shown to nobody, however it is asked for and whether or not
 // agents may set it themselves.
 func TestWhatIsSetWithCareIsNotShown(t *testing.T) {
 	r := rewriter(t, Both)

@@ -20,7 +20,7 @@ type walker struct {
 	seen       map[string]int // kinds of nodes visited, for reconcile
 	references []*reference
 	barred     bool // it may fail: see fences
-	// behind the gate door: which conditions find the rows, where others are asked of these; else nil
+	// on the signed path: which conditions find the rows, where others are asked of these; else nil
 	found        []bool
 	fenced       map[*sqltext.RangeVar]bool   // what a distance may put in order, where an approximate index may lie under it
 	begins       []int                        // the first reference of each statement

@@ -124,7 +124,7 @@ func TestNoMaskShowsWithoutItsCondition(t *testing.T) {
 		w := conditional(when)
 		odd, _ := w.pol.Table(catalog.Name{Schema: "public", Name: "odd"})
 		some := w.agent(user1)
-		// What vetted statements read has no condition on a value, and so none of these columns.
+		// What leak-safe statements read has no condition on a value, and so none of these columns.
 		if got, err := query(w.super,
 			"SELECT string_agg(attname, ' ') FROM pg_attribute WHERE attrelid = "+
 				"'pgconsent_gate.door_public_odd'::regclass AND attnum > 0"); err != nil || got != "id" {

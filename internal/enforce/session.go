@@ -147,7 +147,7 @@ func (s *session) decide(st *state, text string, p verdict.Protocol, signing boo
 }
 
 // Declare holds the types that a Parse declares for its parameters to what their names in a text are held to. A text of
-// the gate door takes the other one where it was vetted for other types.
+// the signed path takes the other one where it was leak-safe for other types.
 func (s *session) Declare(ctx context.Context, v *verdict.Verdict, types []uint32) *verdict.Verdict {
 	now, refused := s.standing()
 	if refused != nil {
@@ -168,7 +168,7 @@ func (s *session) Declare(ctx context.Context, v *verdict.Verdict, types []uint3
 			return refusal(v.Original, verdict.Extended, v.Versions, err)
 		}
 	}
-	// What the gate door counts on in parameters, or the search of a text that takes the other; and functions of others
+	// What the signed path counts on in parameters, or the search of a text that takes the other; and functions of others
 	// see no text that is signed.
 	if ok && v.Allowed() && (j.mayDeclare != nil && !j.mayDeclare(types) || brings && j.record.Signed) {
 		plain := *s.admit(ctx, now.state, s.decide(now.state, v.Original, verdict.Extended, false), verdict.Extended)

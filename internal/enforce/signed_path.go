@@ -1,12 +1,12 @@
 package enforce
 
-// SignedPathOff is the answer of [Config.Check] that the walls hold and the gate door does not: agents are served, and
+// SignedPathOff is the answer of [Config.Check] that the walls hold and the signed path does not: agents are served, and
 // every statement takes the row security door.
 type SignedPathOff struct{ Why string }
 
 func (g SignedPathOff) Error() string { return "the gate door is shut: " + g.Why }
 
-// gate opens or shuts the gate door of the state, as the last check wants it. The caller holds mu.
+// gate opens or shuts the signed path of the state, as the last check wants it. The caller holds mu.
 func (d *database) gate() {
 	s := d.state
 	signing := s.door

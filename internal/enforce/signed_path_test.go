@@ -15,7 +15,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A gate door that a probe has shut stays shut, and agents are served.
+// A signed path that a probe has shut stays shut, and agents are served.
 func TestGateShuts(t *testing.T) {
 	var shut syncFlag
 	w := start(t, func(w *world) {
@@ -101,7 +101,7 @@ func TestGateStaysShut(t *testing.T) {
 	look(verdict.PathRowSecurity)
 }
 
-// What a Parse declares its parameters as decides whether the text may take the gate door.
+// What a Parse declares its parameters as decides whether the text may take the signed path.
 func TestDeclaredTypesAndTheGate(t *testing.T) {
 	tier.All(t)
 	w := start(t, func(w *world) {
@@ -153,7 +153,7 @@ func TestDeclaredTypesAndTheGate(t *testing.T) {
 	}
 }
 
-// TestDeclaredTypesAtAnyPlace: a type that may not be named is refused, and one that the gate door was not vetted for
+// TestDeclaredTypesAtAnyPlace: a type that may not be named is refused, and one that the signed path was not leak-safe for
 // takes the other, at whichever place it stands among others, declared or left to the server, through either door.
 func TestDeclaredTypesAtAnyPlace(t *testing.T) {
 	tier.All(t)

@@ -50,10 +50,12 @@ CREATE TABLE pgconsent.installed_catalog (
   snapshot  pg_catalog.bytea NOT NULL
 );
 
--- remember_catalog stores them, if the policy is still the installed one.
+-- remember_catalog stores them, if the policy is still the installed one. It waits for no lock for long: the session
+-- that calls it also finds out whether agents may be served.
 CREATE FUNCTION pgconsent.remember_catalog(hash pg_catalog.text, concerned pg_catalog.text, snapshot pg_catalog.bytea)
 RETURNS pg_catalog.void
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET lock_timeout TO '500ms' AS $$
 BEGIN
   INSERT INTO pgconsent.installed_catalog AS c (hash, concerned, snapshot)
   SELECT i.hash, remember_catalog.concerned, remember_catalog.snapshot FROM pgconsent.installed AS i

@@ -286,7 +286,7 @@ func (r comparing) message() string {
 	return sql
 }
 
-// Whatever a column is compared with, whether it is worked out does not depend on hidden rows: planned with care or not.
+// Whatever a column is compared with, whether it is worked out does not depend on hidden rows: given a hardened plan or not.
 func TestComparisonsTellNothing(t *testing.T) {
 	tier.All(t)
 	n, seed := *comparisons, *comparisonSeed

@@ -97,7 +97,7 @@ func TestResultsAreDescribedAsWhatWasNamed(t *testing.T) {
 	}
 }
 
-// What a statement that is planned with care has set, it has set for the transaction: nothing there tells that it was.
+// What a statement that gets a hardened plan has set, it has set for the transaction: nothing there tells that it was.
 func TestNoSettingTellsOfCare(t *testing.T) {
 	db := pgtest.Database(t)
 	instance.Exec(t, db, describedSchema)

@@ -35,7 +35,7 @@ func soughtPolicy(rows string) string {
 	return strings.Replace(policy, "  wide:", "  few: { rows: [ open ] }\n  wide:", 1)
 }
 
-// soughtFails fail for the odd row; the last do not, and take the gate door.
+// soughtFails fail for the odd row; the last do not, and take the signed path.
 var soughtFails = []string{
 	"1 / (a - 123)", "body::int", "to_date(body, 'YYYY-MM-DD')", "n::bigint",
 	"jsonb_path_query_first(doc, 'strict $.a.b')", "(regexp_match(body, repeat('(', a - 122)))[1]", "ta[1]::int",

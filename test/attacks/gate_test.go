@@ -393,7 +393,7 @@ func TestTheGateTakesEveryValue(t *testing.T) {
 }
 
 // What stands above the rows that are found may be no operator for which the planner asks statistics: it would run it
-// on hidden values. Row security, which is in force for the reader of the door views, keeps it from that.
+// on hidden values. Row security, which is in force for the reader of the signed views, keeps it from that.
 func TestTheGateAsksNoStatistics(t *testing.T) {
 	tier.All(t)
 	db := pgtest.Database(t)

@@ -50,7 +50,7 @@ var parameterStatements = []string{
 	"SELECT count(*) FROM big WHERE a = 123 AND found @@ plainto_tsquery('english'::regconfig, $1)",
 }
 
-// A value may make a pattern or a search fail when it comes to a row. Behind the gate door that row may be hidden, so
+// A value may make a pattern or a search fail when it comes to a row. Behind the signed path that row may be hidden, so
 // texts with such values take row security, whichever plan the server has.
 func TestParametersBehindTheGate(t *testing.T) {
 	tier.All(t)
@@ -111,7 +111,7 @@ func TestParametersBehindTheGate(t *testing.T) {
 }
 
 // EXECUTE makes the values of a statement where nobody looks at them: one that the protocol has prepared, and that may
-// take the gate door with some, it does not run, however small the tables are.
+// take the signed path with some, it does not run, however small the tables are.
 func TestExecuteLooksAtNoValue(t *testing.T) {
 	tier.All(t)
 	var got []string

@@ -32,7 +32,7 @@ func asWrites(sql string) (out []string) {
 		"UPDATE aim SET note = ARRAY("+sql+")::text", "DELETE FROM aim WHERE x = 9 OR EXISTS ("+sql+") RETURNING EXISTS ("+sql+")")
 }
 
-// What a write asks tells of hidden rows what a SELECT that asks it does: nothing, planned with care or not.
+// What a write asks tells of hidden rows what a SELECT that asks it does: nothing, given a hardened plan or not.
 func TestWritesAskAsReadsDo(t *testing.T) {
 	tier.All(t)
 	for m, mode := range instance.Modes(instance.Auto, instance.Both) {
@@ -161,7 +161,7 @@ var byOwner = []struct {
 			"UPDATE T SET ls = (SELECT array_agg(n) FROM small) WHERE id = 1"}},
 }
 
-// Where something of the owner's runs as rows are written it is planned with care, and tells nothing; where nothing
+// Where something of the owner's runs as rows are written it gets a hardened plan, and tells nothing; where nothing
 // does, it is planned as a read.
 func TestOwnersCodeInWritesTellsNothing(t *testing.T) {
 	tier.All(t)

@@ -31,7 +31,7 @@ tables:
   notes: { rows: [ { visible: { holder: { name: owner } } } ] }
 `
 
-// Twins of which one has many more rows, all hidden: a statement takes the gate door there, and row security where the
+// Twins of which one has many more rows, all hidden: a statement takes the signed path there, and row security where the
 // table is small. What it is told, and what is wrong with it, is the same.
 func TestHowManyAreHiddenTellsNothing(t *testing.T) {
 	tier.All(t)

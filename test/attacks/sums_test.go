@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Sums overflow. Behind the gate door, where the rule of a table is a join among others, one in FROM may be begun
+// Sums overflow. Behind the signed path, where the rule of a table is a join among others, one in FROM may be begun
 // because a hidden row has come so far. The twins have some 3,000 rows, all hidden, of which those with 123 in column a
 // are in one alone; what is added up shows, and is too much.
 const summed = `

@@ -30,7 +30,7 @@ INSERT INTO memory_participants SELECT 'eeeeeeee-0000-4000-8000-000000000001', i
 UPDATE people SET nick = 'x' WHERE name = 'HIDDENMARK twin';
 CREATE FUNCTION noisy(t text) RETURNS boolean LANGUAGE plpgsql COST 0.0001 AS $$ BEGIN RAISE NOTICE 'saw %', t; RETURN true; END $$;`
 
-// forced is a connection as the agent's role past the proxy whose texts are signed without having been vetted: the
+// forced is a connection as the agent's role past the proxy whose texts are signed without having been leak-safe: the
 // build of pgconsent that would sign everything.
 type forced struct {
 	conn *pgconn.PgConn
@@ -65,7 +65,7 @@ func (f *forced) seal(t *testing.T) {
 	}
 }
 
-// doorNames puts the door views in the place of tables.
+// doorNames puts the signed views in the place of tables.
 var doorNames = strings.NewReplacer(
 	"FROM memories", "FROM pgconsent_gate.door_public_memories AS memories", "FROM people", "FROM pgconsent_gate.door_public_people AS people",
 	"JOIN people", "JOIN pgconsent_gate.door_public_people AS people")
@@ -124,7 +124,7 @@ func TestCollationsDoNotMeet(t *testing.T) {
 	}
 }
 
-// Each entry of the vetted list has neighbours that are not on it, because they tell of hidden rows when the planner
+// Each entry of the leak-safe list has neighbours that are not on it, because they tell of hidden rows when the planner
 // runs them before the predicate: here they do, with a signature that the proxy does not give. Through the proxy they
 // take the RLS door, or are refused, and tell nothing.
 func TestNeighboursOfTheVettedList(t *testing.T) {
@@ -216,7 +216,7 @@ func TestNeighboursOfTheVettedList(t *testing.T) {
 	in.noMarker(t)
 }
 
-// A vector that an index has computed takes the gate door, where it says something about a hidden row: that reaches
+// A vector that an index has computed takes the signed path, where it says something about a hidden row: that reaches
 // nobody.
 func TestIndexedVectorsTellNothing(t *testing.T) {
 	tier.All(t)

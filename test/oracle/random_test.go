@@ -21,7 +21,7 @@ var searchable = []string{"surety", "cortex", "tryst", "campus", "orbit", "lodge
 	"recall", "grid", "scribe", "clinic", "hospital", "ward", "kin", "estate", "alms", "aloft", "docket", "fleet"}
 
 // A statement that is made up, sent in whatever way, is answered as on a copy without the invisible rows: behind the
-// gate door, by keys that a search has found, under row security.
+// signed path, by keys that a search has found, under row security.
 func TestRandomAnswersEqualThoseOfAFilteredCopy(t *testing.T) {
 	tier.All(t)
 	total := &RandomReport{}

@@ -6,7 +6,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Flat writes n as the condition of a door view, whose row is called alias: EXISTS and NOT EXISTS as the planner turns
+// Flat writes n as the condition of a signed view, whose row is called alias: EXISTS and NOT EXISTS as the planner turns
 // them into joins. It means what [Policy] means. It is not a wall by itself: the planner may evaluate what else a
 // statement says before it, which therefore must not tell anything, see package rewrite.
 //
@@ -155,7 +155,7 @@ func reach(n Node) int {
 	}
 }
 
-// SignedView is the view that vetted statements read in place of a protected table: its visible rows. It raises unless
+// SignedView is the view that leak-safe statements read in place of a protected table: its visible rows. It raises unless
 // the statement is signed.
 func SignedView(table catalog.Name) catalog.Name {
 	return catalog.Name{Schema: GateSchema, Name: derived(doorPrefix, table)}
@@ -163,7 +163,7 @@ func SignedView(table catalog.Name) catalog.Name {
 
 const doorPrefix = "door_"
 
-// HasSignedView tells whether a table whose rows show by n gets a door view, if agents see columns of it as they are. A
+// HasSignedView tells whether a table whose rows show by n gets a signed view, if agents see columns of it as they are. A
 // table that is open to agents needs none.
 func HasSignedView(n Node, rel *catalog.Relation) bool {
 	return flattens(n) && (rel.Kind == catalog.Table || rel.Kind == catalog.PartitionedTable) && !rel.IsPartition

@@ -8,7 +8,7 @@ import (
 )
 
 // EstimateRowsHint, in front of a statement's text or behind its signature, says that a search finds few rows of the
-// door view of a table.
+// signed view of a table.
 func EstimateRowsHint(table catalog.Name) string { return "/*pgconsent:few " + fewMark(table) + "*/" }
 
 // fewMark names a table in a comment, in which its own name might end the comment.
@@ -17,7 +17,7 @@ func fewMark(table catalog.Name) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// EstimateRows is a condition that every row of a door view meets, and of which the planner expects that one row in two
+// EstimateRows is a condition that every row of a signed view meets, and of which the planner expects that one row in two
 // hundred does, if the text has the hint. The planner has no statistics of the operators of searches under row
 // security, and reckons with a hundredth of the table, or more: for so many rows it makes sets of all that the rule
 // looks into.

@@ -1,7 +1,7 @@
 // Package seal makes the sealed session: the one setting by which the database knows for whom a connection speaks, and
 // the signature by which it knows that a statement's text is the proxy's own.
 //
-// Only a holder of the key can make a seal or a signature that the database accepts (functions attr, sealed and vetted
+// Only a holder of the key can make a seal or a signature that the database accepts (functions attr, sealed and leak-safe
 // of schema pgconsent_gate). A seal holds for one server process and for a short time; a signature holds for one text and
 // one profile, and only under a valid seal of that profile made with the same key.
 //

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Form is what a text of the gate door counts on in the value of a parameter: of others an expression could fail, when
+// Form is what a text of the signed path counts on in the value of a parameter: of others an expression could fail, when
 // it came to a row that is hidden.
 type Form uint8
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// HardenedPlan tells whether a statement is planned with care, and when the server makes its plan in the extended
+// HardenedPlan tells whether a statement gets a hardened plan, and when the server makes its plan in the extended
 // protocol.
 type HardenedPlan int
 
@@ -33,7 +33,7 @@ var HardenedPlanPrefix = strings.Join(HardenedPlanStatements, ";") + ";"
 // HardenedPlanCall is a query that makes them hold as soon as it is planned.
 const HardenedPlanCall = "SELECT pgconsent_gate.care()"
 
-// HasHardenedPlan tells whether a statement of v is planned with care.
+// HasHardenedPlan tells whether a statement of v gets a hardened plan.
 func (v *Verdict) HasHardenedPlan() bool {
 	return slices.ContainsFunc(v.Effects, func(e Effect) bool { return e.HardenedPlan != NotHardened })
 }

@@ -246,7 +246,7 @@ func empty(in func(string) Name, relations ...string) []Shadow {
 }
 
 // shownSetting is a condition on the name of a setting: a name with a dot is somebody's own setting, the sealed session
-// is one, and some are set for statements that are planned with care.
+// is one, and some are set for statements that get a hardened plan.
 func shownSetting(name string) string {
 	return "pg_catalog.strpos(" + name + ", '.') OPERATOR(pg_catalog.=) 0 AND pg_catalog.lower(" + name +
 		` COLLATE pg_catalog."C") OPERATOR(pg_catalog.<>) ALL (ARRAY['cpu_operator_cost', 'enable_bitmapscan', 'plan_cache_mode'])`

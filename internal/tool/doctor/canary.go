@@ -42,7 +42,7 @@ var canaryShapes = []string{
 		"OPERATOR(pg_catalog.=) 1",
 }
 
-// signedShapes are those of statements of the gate door: what fails on the hidden row is vetted, or stands above rows
+// signedShapes are those of statements of the signed path: what fails on the hidden row is leak-safe, or stands above rows
 // that were found.
 var signedShapes = []string{
 	"SELECT a.id FROM %s AS a JOIN %s AS b ON a.id OPERATOR(pg_catalog.=) b.id WHERE b.secret OPERATOR(pg_catalog.<>) ''",
@@ -78,7 +78,7 @@ func (p *probe) rowDoor(ctx context.Context) ([]Finding, error) {
 	return found, err
 }
 
-// gateDoor tries the canary's door view: without a signature nothing is evaluated before it raises, with one its first
+// gateDoor tries the canary's signed view: without a signature nothing is evaluated before it raises, with one its first
 // row shows.
 func (p *probe) gateDoor(ctx context.Context) ([]Finding, error) {
 	if !p.Plan.HasDoors() {

@@ -142,7 +142,7 @@ func has(found []doctor.Finding, id string, severity doctor.Severity) bool {
 	return false
 }
 
-// A gate door that evaluates anything before it has seen the signature is found out, and does not keep agents from being
+// A signed path that evaluates anything before it has seen the signature is found out, and does not keep agents from being
 // served by the other.
 func TestGateDoorProbe(t *testing.T) {
 	db := safe(t)

@@ -8,7 +8,7 @@ import (
 )
 
 // checkCareful names the tables that PostgreSQL may run functions of others for, as it plans to read them or compares
-// what is in them. What reads such a table takes row security, planned with care, since such a function might tell of
+// what is in them. What reads such a table takes row security, given a hardened plan, since such a function might tell of
 // hidden rows. That is safe, and slow where a search wants an index.
 func checkCareful(_ context.Context, x *exam) ([]Finding, error) {
 	var found []Finding
