@@ -35,7 +35,7 @@ func TestAPolicyThatNamesANewColumnWaits(t *testing.T) {
 	eventually(t, "the column is left out", func() bool {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		return waitingIn(d.state.snapshot) == "public.memories"
+		return tablesWithWaitingColumns(d.state.snapshot) == "public.memories"
 	})
 	newer := strings.Replace(rules, "  memories:\n    rows:\n", "  memories:\n    rows:\n      - status: { column: shown, is: true }\n", 1)
 	if newer == rules {

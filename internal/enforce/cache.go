@@ -17,15 +17,15 @@ type cacheKey struct {
 	lists    bool
 }
 
-// cache keeps verdicts, refusals too, within a number of bytes. Its admission favours what is asked for often, so an
-// agent that sends ever new texts does not drive out what others use.
+// cache keeps verdicts, refusals too, within a number of bytes. It prefers to keep texts that are sent often, so an agent
+// that sends ever new texts does not evict what others use.
 type cache struct {
 	verdicts *otter.Cache[cacheKey, *verdict.Verdict]
 	limit    int
 }
 
-// overhead is what a verdict takes besides its texts and accesses, by measurement rounded up.
-const overhead = 1024
+// verdictOverhead is how many bytes a verdict takes besides its texts and accesses, as measured and rounded up.
+const verdictOverhead = 1024
 
 func newCache(bytes uint64) (*cache, error) {
 	verdicts, err := otter.New(&otter.Options[cacheKey, *verdict.Verdict]{
@@ -36,7 +36,7 @@ func newCache(bytes uint64) (*cache, error) {
 }
 
 func weigh(k cacheKey, v *verdict.Verdict) uint32 {
-	w := overhead + len(k.text) + len(v.Text)
+	w := verdictOverhead + len(k.text) + len(v.Text)
 	if j, ok := v.Detail.(*judgement); ok {
 		for _, t := range j.record.Tables {
 			w += 64 + len(t.Name)

@@ -32,7 +32,7 @@ tables:
 		}
 	})
 	s := w.client("caregiver").Decider.(*session)
-	v, refused := s.standing()
+	v, refused := s.currentView()
 	if refused != nil {
 		t.Fatal(refused)
 	}
@@ -57,7 +57,7 @@ tables:
 	told := func(v *verdict.Verdict) string {
 		j := v.Detail.(*judgement)
 		return fmt.Sprintf("%q %v %s %s %v %d parts, plain %v, %v", v.Text, v.Refusal, v.Path, j.record.Protocol,
-			v.Versions, len(v.Effects), j.plain, j.record.Signed)
+			v.Versions, len(v.Effects), j.withoutSigning, j.record.Signed)
 	}
 	differ := map[string]bool{}
 	for seed := range uint64(6) {
@@ -65,10 +65,10 @@ tables:
 		rand.New(rand.NewPCG(seed, 1)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		for _, a := range all {
 			s.info.Lists = a.lists
-			kept := told(s.decide(v.state, a.text, a.p, a.signing))
+			notReloaded := told(s.decide(v.state, a.text, a.p, a.signing))
 			anew := told(s.judge(v.state, a.text, a.p, a.signing))
-			if kept != anew {
-				t.Fatalf("%+v\nkept: %s\nanew: %s", a, kept, anew)
+			if notReloaded != anew {
+				t.Fatalf("%+v\nkept: %s\nanew: %s", a, notReloaded, anew)
 			}
 			differ[a.text+anew] = true
 		}

@@ -14,15 +14,16 @@ import (
 // subjectRole is the role of callers who are persons: their name is recorded as a reference.
 const subjectRole = "subject"
 
-// callTimeout bounds the question for references: who calls is answered or refused within two seconds.
+// callTimeout bounds the query for references: a caller is answered or refused within two seconds.
 const callTimeout = 1500 * time.Millisecond
 
-// RecordCall records a call of a face, and returns when the record is as durable as the audit's mode asks. No byte of
-// the answer may leave before it has returned nil; its error is a *sqlstate.Error (58030), which is the answer instead.
+// RecordCall records a call of an interface (API, MCP, console), and returns when the record is as durable as the audit's
+// mode asks. The caller sends no byte of the answer before RecordCall has returned nil. Its error is a *sqlstate.Error
+// (58030), which is the answer instead.
 //
-// About has the persons by their ids, and so has By where Role is subject: references are recorded. One is made for
-// whoever calls, and for those whom a call that was done is about. For what was asked about in vain none is made: a
-// name that is not known, or was forgotten, is not written down by a question.
+// About has the ids of persons, and so has By where Role is subject: the record has references in their place. New
+// references are made for the caller, and for the persons whom a successful call is about. A call without success makes
+// none: a name that is not known, or was erased, is not stored because somebody asked about it.
 func (e *Enforcer) RecordCall(ctx context.Context, c audit.Call) error {
 	if e.cfg.Audit.Mode() == audit.Off {
 		return nil
@@ -55,15 +56,15 @@ func (e *Enforcer) referTo(ctx context.Context, c *audit.Call) error {
 	if len(make)+len(look) > 0 {
 		d := e.databases[c.Database]
 		if d == nil {
-			return unreferred(nil)
+			return referenceFailed(nil)
 		}
 		slices.Sort(make)
 		ctx, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
-		if err := d.askers.ask(ctx, d.control, func(ctx context.Context, conn *pgx.Conn) error {
+		if err := d.controlPool.run(ctx, d.control, func(ctx context.Context, conn *pgx.Conn) error {
 			return lookUp(ctx, conn, slices.Compact(make), look, references)
 		}); err != nil {
-			return unreferred(err)
+			return referenceFailed(err)
 		}
 	}
 	if c.Role == subjectRole {
@@ -79,7 +80,7 @@ func (e *Enforcer) referTo(ctx context.Context, c *audit.Call) error {
 	return nil
 }
 
-// lookUp finds references, and makes those that are to be made.
+// lookUp finds references, and makes those that are missing among the first.
 func lookUp(ctx context.Context, conn *pgx.Conn, make, look []string, into map[string]string) error {
 	rows, err := conn.Query(ctx, `SELECT a.name, pgconsent.audit_ref(a.name)::pg_catalog.text FROM pg_catalog.unnest($1::pg_catalog.text[]) AS a (name)
 UNION ALL SELECT s.subject, s.ref::pg_catalog.text FROM pgconsent.audit_subject AS s WHERE s.subject = ANY ($2::pg_catalog.text[])`, make, look)
@@ -94,7 +95,7 @@ UNION ALL SELECT s.subject, s.ref::pg_catalog.text FROM pgconsent.audit_subject 
 	return err
 }
 
-func unreferred(cause error) *sqlstate.Error {
+func referenceFailed(cause error) *sqlstate.Error {
 	return sqlstate.New(sqlstate.IOError, sqlstate.ReasonAudit, "it cannot be recorded whom this call is about").
 		WithHint("No record, no answer: the operator of pgconsent must look at the database.").WithCause(cause)
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// claimed is what is wrong with the claims that give an agent attributes, whatever its tokens say: nil, or what the
-// operator is told. One that the policy does not know would be worth nothing, and nobody would see that it is misspelt.
-func (a Agent) claimed(p *policy.Policy) error {
+// checkTokenClaims checks which attributes an agent's token claims are configured to give. An attribute that the policy
+// does not declare would be ignored, and nobody would see that it is misspelt. The operator reads the error.
+func (a Agent) checkTokenClaims(p *policy.Policy) error {
 	if !a.Token {
 		return nil
 	}
@@ -43,20 +43,20 @@ func (a Agent) claimed(p *policy.Policy) error {
 	return errors.Join(wrong...)
 }
 
-// misled tells the operator of agents of a database that no token lets in. The caller does not hold e.mu.
-func (e *Enforcer) misled(d *database, p *policy.Policy) {
+// logUnusableClaims logs the agents of a database whose configured claims let no token in. The caller does not hold e.mu.
+func (e *Enforcer) logUnusableClaims(d *database, p *policy.Policy) {
 	e.mu.Lock()
 	agents := maps.Clone(e.agents)
 	e.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(agents)) {
 		if a := agents[name]; a.Database == d.cfg.Name {
-			e.refusedClaims(a, p)
+			e.logClaimError(a, p)
 		}
 	}
 }
 
-func (e *Enforcer) refusedClaims(a Agent, p *policy.Policy) {
-	if err := a.claimed(p); err != nil {
+func (e *Enforcer) logClaimError(a Agent, p *policy.Policy) {
+	if err := a.checkTokenClaims(p); err != nil {
 		e.cfg.Log.Error("agent refused until jwt.claims.attributes is put right in the configuration", "agent",
 			a.Name, "database", a.Database, "error", err)
 	}

@@ -37,7 +37,7 @@ func TestClaimsThatNoPolicyDeclares(t *testing.T) {
 	} {
 		a := Agent{Name: "robot", Database: "app", Token: true, Claims: c.claims, Attributes: map[string]string{"user": "ada"}}
 		got := ""
-		if err := a.claimed(p); err != nil {
+		if err := a.checkTokenClaims(p); err != nil {
 			got = err.Error()
 		}
 		if got != c.want {
@@ -46,7 +46,7 @@ func TestClaimsThatNoPolicyDeclares(t *testing.T) {
 		if _, err := identify(p, a); (err != nil) != (c.want != "") {
 			t.Errorf("%v: identified: %v", c.claims, err)
 		}
-		if a.Token = false; a.claimed(p) != nil {
+		if a.Token = false; a.checkTokenClaims(p) != nil {
 			t.Errorf("%v: an agent with a password has no claims", c.claims)
 		}
 	}

@@ -15,54 +15,54 @@ import (
 )
 
 const (
-	// compareAgain is how long an agent's statement of one shape is not compared again.
-	compareAgain = time.Minute
-	// compareTime bounds each of the two statements of a comparison.
-	compareTime = "5s"
-	// maxCompares is how many comparisons wait, and maxShapes how many shapes are remembered; what is more is not compared.
-	maxCompares, maxShapes = 64, 10_000
+	// compareInterval is the time between two comparisons of one agent's statements of one shape.
+	compareInterval = time.Minute
+	// compareStatementTimeout bounds each of the two statements of a comparison.
+	compareStatementTimeout = "5s"
+	// maxComparisons is how many comparisons may wait, and maxShapes how many shapes are remembered.
+	maxComparisons, maxShapes = 64, 10_000
 )
 
-// comparing is a comparison that is to be made.
-type comparing struct {
-	*pair
+// comparison is one comparison that is to be made.
+type comparison struct {
+	*comparedTexts
 	record     audit.Observation
 	attributes map[string]string
 	claims     map[string]string // by settings
 }
 
-// compares is the sample of the statements that are compared.
-type compares struct {
-	mu    sync.Mutex
-	last  map[string]time.Time
-	queue chan comparing // nil: there is no connection to compare on
+// comparisonQueue is the queue of comparisons, and when each shape was compared last.
+type comparisonQueue struct {
+	mu           sync.Mutex
+	lastCompared map[string]time.Time
+	queue        chan comparison // nil: there is no connection to compare on
 }
 
-// take puts a comparison into the queue, unless its shape was compared a moment ago or the queue is full.
-func (c *compares) take(shape string, job comparing) bool {
+// enqueue puts a comparison into the queue, unless its shape was compared a moment ago or the queue is full.
+func (c *comparisonQueue) enqueue(shape string, job comparison) bool {
 	if c.queue == nil {
 		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	if at, ok := c.last[shape]; ok && now.Sub(at) < compareAgain {
+	if at, ok := c.lastCompared[shape]; ok && now.Sub(at) < compareInterval {
 		return false
 	}
-	if len(c.last) >= maxShapes {
-		clear(c.last)
+	if len(c.lastCompared) >= maxShapes {
+		clear(c.lastCompared)
 	}
 	select {
 	case c.queue <- job:
-		c.last[shape] = now
+		c.lastCompared[shape] = now
 		return true
 	default:
 		return false
 	}
 }
 
-// compareAll makes comparisons, one at a time, until ctx ends.
-func (d *database) compareAll(ctx context.Context) {
+// runComparisons makes comparisons, one at a time, until ctx ends.
+func (d *database) runComparisons(ctx context.Context) {
 	var conn *pgx.Conn
 	defer func() {
 		if conn != nil {
@@ -73,7 +73,7 @@ func (d *database) compareAll(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case job := <-d.compares.queue:
+		case job := <-d.comparisons.queue:
 			var err error
 			if conn == nil || conn.IsClosed() {
 				if conn, err = d.agentConn(ctx); err != nil {
@@ -104,16 +104,16 @@ func (d *database) agentConn(ctx context.Context) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	for k, v := range d.params() {
+	for k, v := range d.pinnedSettings() {
 		config.RuntimeParams[k] = v
 	}
 	config.RuntimeParams["application_name"] = "pgconsent observer"
-	config.RuntimeParams["statement_timeout"] = compareTime
+	config.RuntimeParams["statement_timeout"] = compareStatementTimeout
 	return pgx.ConnectConfig(ctx, config)
 }
 
-// compare runs both statements over one moment, as the agent, changing nothing.
-func (d *database) compare(ctx context.Context, conn *pgx.Conn, job comparing) (*audit.Comparison, error) {
+// compare runs both statements in one snapshot, as the agent, read only.
+func (d *database) compare(ctx context.Context, conn *pgx.Conn, job comparison) (*audit.Comparison, error) {
 	v, refused := d.current()
 	if refused != nil {
 		return nil, refused
@@ -121,8 +121,8 @@ func (d *database) compare(ctx context.Context, conn *pgx.Conn, job comparing) (
 	var nonce [4]byte
 	_, _ = rand.Read(nonce[:]) // never fails
 	value := v.state.key.Seal(seal.Claims{
-		Nonce: binary.BigEndian.Uint32(nonce[:]), PID: conn.PgConn().PID(), Expires: time.Now().Add(v.offset + seal.TTL),
-		Profile: v.state.profile, Attributes: job.attributes, Catalog: strconv.FormatInt(v.catalog, 10),
+		Nonce: binary.BigEndian.Uint32(nonce[:]), PID: conn.PgConn().PID(), Expires: time.Now().Add(v.clockOffset + seal.TTL),
+		Profile: v.state.profile, Attributes: job.attributes, Catalog: strconv.FormatInt(v.catalogVersion, 10),
 	})
 	ctx, cancel := context.WithTimeout(ctx, 2*compareTimeout)
 	defer cancel()
@@ -149,7 +149,7 @@ func (d *database) compare(ctx context.Context, conn *pgx.Conn, job comparing) (
 			return nil, err
 		}
 		if len(results) != 1 || len(results[0].Rows) != 1 || len(results[0].Rows[0]) != 2 {
-			return nil, lost(nil)
+			return nil, unavailable(nil)
 		}
 		counts[i], sums[i] = string(results[0].Rows[0][0]), string(results[0].Rows[0][1])
 	}

@@ -1,14 +1,14 @@
 // Package enforce is the one place that identifies an agent, decides and rewrites its statements, seals its sessions
 // and records what it did.
 //
-// Guarantees. A statement is allowed only under a policy whose database half is the one installed in the database, over
-// a catalog that was compared with the server's within Config.StaleAfter, or that the database itself holds each
-// statement to; when neither can be said, every statement is refused until it can (DESIGN invariant I1). What is
-// allowed carries the text of package rewrite and nothing else. Each decision has an audit record before it can be
-// released (I8). An agent that is disabled or whose attributes change loses its sessions at once.
+// Guarantees. A statement is allowed only under a policy whose database half is installed in the database. The catalogs
+// it was decided with were compared with the server's within Config.StaleAfter, or the database itself compares their
+// version for each statement. Where neither is so, every statement is refused (DESIGN invariant I1). An allowed statement
+// goes to the server as package rewrite wrote it. Each decision has an audit record before it can be released (I8). An
+// agent that is disabled or whose attributes change loses its sessions at once.
 //
-// Not here: the wire (package proxy, which meets this one in package verdict), the predicates (packages predicate and
-// rls) and the checks of the database itself, which [Config.Check] is given to run.
+// Not here: the wire protocol (package proxy; package verdict is what the two share), the predicates (packages predicate
+// and rls) and the checks of the database itself, which [Config.Check] runs.
 //
 // Wiring. The serving command makes a proxy.Route of what [Enforcer.Agent] returns:
 //
@@ -57,20 +57,20 @@ type Config struct {
 	Log       *slog.Logger     // nil: slog.Default()
 	AIR       *air.Tracker     // nil: nobody is reminded
 
-	// Check is asked about a database each time its catalog or what is installed in it changed, and every ten seconds.
-	// An error refuses the database's agents until it is gone; a [SignedPathOff] leaves them the row security door. Nil:
-	// only the hash of what is installed is compared.
+	// Check examines a database each time its catalogs or the installed policy changed, and every ten seconds. While it
+	// returns an error, the database's agents are refused; with a [SignedPathOff] they keep the row security path. Nil:
+	// only the hash of the installed policy is compared.
 	Check func(ctx context.Context, conn *pgx.Conn, t Target) error
 
-	Refresh    time.Duration // between two looks at a database; 0: 2 s
+	Refresh    time.Duration // between two probes of a database; 0: 2 s
 	CacheBytes uint64        // bound of the rewrite cache; 0: 64 MiB
 
 	Mode        rewrite.Mode // rewrite.Both or rewrite.Doors; the others are for tests
 	RowSecurity rls.Mode     // rls.Enforce but in tests
 
-	// StaleAfter is how long agents are served by what a look found while no other succeeds; 0: 60 s. While one is
-	// under way, and the database tells of DDL, there is no such limit: each statement asks whether the catalogs are
-	// still those.
+	// StaleAfter is how long agents are served by the result of a probe while no later one succeeds; 0: 60 s. There is
+	// no such limit while a probe is under way and the database tracks DDL: each statement then compares the version of
+	// the catalogs.
 	StaleAfter time.Duration
 }
 
@@ -81,13 +81,13 @@ type Database struct {
 	Control    string   // connection string of the control role
 	SearchPath []string // pinned, without pg_catalog
 
-	Agent string // connection string of the agent role, on which what is observed is compared; "": nothing is
+	Agent string // connection string of the agent role, for comparisons of observed statements; "": there are none
 
 	// "": pgconsent_agent, pgconsent_control, pgconsent_reader, pgconsent_rows
 	AgentRole, ControlRole, ReaderRole, RowsRole string
 }
 
-// Target is what [Config.Check] looks at.
+// Target is what [Config.Check] examines.
 type Target struct {
 	Database Database
 	Policy   *policy.Policy
@@ -96,24 +96,23 @@ type Target struct {
 }
 
 const (
-	// staleAfter is Config.StaleAfter where nothing is said.
+	// staleAfter is the default of Config.StaleAfter.
 	staleAfter = time.Minute
 	// checkAgain is how long the answer of Check holds while nothing is known to have changed.
-	checkAgain = 10 * time.Second
-	// reloadTimeout bounds the look that a policy is put in force with while somebody waits for it.
+	checkInterval = 10 * time.Second
+	// reloadTimeout bounds the probe that a reload of the policy makes, since somebody waits for it.
 	reloadTimeout = time.Minute
-	// compareTimeout bounds a comparison of what is observed.
+	// compareTimeout bounds a comparison of an observed statement.
 	compareTimeout = 20 * time.Second
-	// connectTimeout bounds the connection that a look is made on, and silence is how long the server's machine may
-	// say nothing. A look itself has no limit: it goes on however slow the server is, and beginning anew would cost
-	// it more.
-	connectTimeout = time.Minute
-	silence        = 15 * time.Second
+	// connectTimeout bounds connecting to the server, and keepAliveTimeout is how long the server's machine may be
+	// silent. A probe itself has no limit: a slow server would only have more work if it began again.
+	connectTimeout   = time.Minute
+	keepAliveTimeout = 15 * time.Second
 )
 
 // Enforcer decides for all agents of one process.
 type Enforcer struct {
-	room atomic.Int64 // for how many connections of ordinary roles the server has room; 0: not known yet
+	room atomic.Int64 // how many connections of ordinary roles the server allows; 0: not known yet
 
 	cfg       Config
 	databases map[string]*database
@@ -132,9 +131,9 @@ type Enforcer struct {
 	wait sync.WaitGroup
 }
 
-// New loads every policy, looks at every database and starts to watch them. A policy that does not load, and a database
-// whose walls cannot be vouched for, are errors. A database that cannot be reached is none: its agents are refused
-// until it can.
+// New loads every policy, probes every database and starts to watch them. It fails for a policy that does not load, and
+// for a database whose enforcement layers cannot be verified. A database that cannot be reached is no error: its agents
+// are refused until it can.
 func New(ctx context.Context, cfg Config) (*Enforcer, error) {
 	if cfg.Audit == nil {
 		return nil, errors.New("enforce: no audit log: no record, no answer")
@@ -188,14 +187,14 @@ func New(ctx context.Context, cfg Config) (*Enforcer, error) {
 	for _, d := range e.databases {
 		e.wait.Go(func() { d.watch(watch) })
 		e.wait.Go(func() { d.listen(watch) })
-		if d.compares.queue != nil {
-			e.wait.Go(func() { d.compareAll(watch) })
+		if d.comparisons.queue != nil {
+			e.wait.Go(func() { d.runComparisons(watch) })
 		}
 	}
 	return e, nil
 }
 
-// Close stops watching. Sessions are the proxy's to end; their statements are refused once the last look is too old.
+// Close stops watching. The proxy ends the sessions; their statements are refused once the last probe is too old.
 func (e *Enforcer) Close() {
 	e.stop()
 	e.wait.Wait()
@@ -209,14 +208,14 @@ func (e *Enforcer) closeConnections() {
 	}
 }
 
-// Ready returns nil when the agents of every database are served by what was found within StaleAfter, and otherwise
-// why not.
+// Ready returns nil when the agents of every database are served and its last successful probe is younger than
+// StaleAfter, and otherwise the reason.
 func (e *Enforcer) Ready() error {
 	var failed []error
 	for _, name := range slices.Sorted(maps.Keys(e.databases)) {
 		v, err := e.databases[name].current()
 		if err == nil && v.stale(e.cfg.StaleAfter) {
-			err = lost(nil)
+			err = unavailable(nil)
 		}
 		if err != nil {
 			failed = append(failed, fmt.Errorf("database %s: %w", name, err))
@@ -228,8 +227,8 @@ func (e *Enforcer) Ready() error {
 	return errors.Join(failed...)
 }
 
-// Degraded says what of databases whose agents are served they do not get: suspended tables, the signed path. It waits
-// for no look.
+// Degraded lists what agents miss in databases that are served: suspended tables, the signed path. It waits for no
+// probe.
 func (e *Enforcer) Degraded() []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(e.databases)) {
@@ -237,20 +236,20 @@ func (e *Enforcer) Degraded() []string {
 		if refused != nil {
 			continue
 		}
-		if u := v.state.suspended; !u.none() {
+		if u := v.state.suspension; !u.none() {
 			out = append(out, fmt.Sprintf("database %s: suspended: %s (changed, or not protected: %s)", name,
-				listed(slices.Concat(slices.Collect(maps.Keys(u.relations)), u.replaced)),
-				listed(slices.Concat(u.altered, u.unfit, u.replaced))))
+				sortedNames(slices.Concat(slices.Collect(maps.Keys(u.relations)), u.replaced)),
+				sortedNames(slices.Concat(u.altered, u.unsafe, u.replaced))))
 		}
-		if v.shut != "" {
-			out = append(out, fmt.Sprintf("database %s: the signed path is shut: %s", name, v.shut))
+		if v.signedPathOffReason != "" {
+			out = append(out, fmt.Sprintf("database %s: the signed path is shut: %s", name, v.signedPathOffReason))
 		}
 	}
 	return out
 }
 
 // listed are names in their order, each once.
-func listed(names []catalog.Name) string {
+func sortedNames(names []catalog.Name) string {
 	out := make([]string, len(names))
 	for i, n := range names {
 		out[i] = n.String()
@@ -259,8 +258,8 @@ func listed(names []catalog.Name) string {
 	return strings.Join(slices.Compact(out), ", ")
 }
 
-// Reload reads every policy again. One whose database half is installed is in force when Reload returns; one that needs
-// pgconsent migrate waits for it, and one that is wrong is an error: in both cases the old one stays.
+// Reload reads every policy again. A policy whose database half is installed is active when Reload returns. One that
+// needs pgconsent migrate waits for it, and a wrong one is an error: in both cases the old one stays active.
 func (e *Enforcer) Reload() error {
 	var failed []error
 	for _, name := range slices.Sorted(maps.Keys(e.databases)) {

@@ -830,7 +830,7 @@ func TestSealUsesTheDatabasesClock(t *testing.T) {
 	d := w.databases["memories"]
 	d.stopListening(t)
 	v := *d.view.Load()
-	v.offset += time.Hour
+	v.clockOffset += time.Hour
 	d.view.Store(&v)
 	s, err := c.Seal(t.Context(), verdict.Backend{PID: 7})
 	if err != nil {
@@ -903,7 +903,7 @@ func TestPanicRefuses(t *testing.T) {
 	c := w.client("caregiver")
 	s := c.Decider.(*session)
 	broken := *s.db.view.Load().state
-	broken.signing, broken.plain = nil, nil
+	broken.activeRewriter, broken.unsignedRewriter = nil, nil
 	v := s.judge(&broken, titles, verdict.Simple, true)
 	if v.Allowed() || v.Refusal.Code != sqlstate.InternalError {
 		t.Errorf("verdict %+v", v)

@@ -46,7 +46,7 @@ func TestWhateverChangesOfAnAgentEndsItsSessions(t *testing.T) {
 					nil, {"user": "other"}, {"other": ann}, {"user": f.MapIndex(reflect.ValueOf("user")).String(), "more": "x"}} {
 					now.Attributes, now.Claims = began.Attributes, began.Claims
 					f.Set(reflect.ValueOf(maps.Clone(change)))
-					if entitled(map[string]Agent{"a": now}, began) {
+					if mayContinue(map[string]Agent{"a": now}, began) {
 						t.Errorf("%s changes to %v, and sessions go on", field, change)
 					}
 				}
@@ -55,13 +55,13 @@ func TestWhateverChangesOfAnAgentEndsItsSessions(t *testing.T) {
 				t.Errorf("%s: say what a change of it does to sessions", field)
 			}
 		}
-		if entitled(map[string]Agent{"a": now}, began) != stays {
+		if mayContinue(map[string]Agent{"a": now}, began) != stays {
 			t.Errorf("%s changes, and sessions go on: %v", field, !stays)
 		}
 	}
-	gone := began
-	gone.Credential, gone.Token = nil, false
-	if entitled(map[string]Agent{"a": gone}, gone) || entitled(nil, began) {
+	unreached := began
+	unreached.Credential, unreached.Token = nil, false
+	if mayContinue(map[string]Agent{"a": unreached}, unreached) || mayContinue(nil, began) {
 		t.Error("sessions of agents that cannot log in go on")
 	}
 }

@@ -10,15 +10,16 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// foreign are the relations that are read from other servers. functions may read one without a word of it in the text.
-type foreign struct {
-	all       bool // an attribute does
+// foreignRelations are the relations whose rows come from other servers. functions may read one that the text does not
+// name.
+type foreignRelations struct {
+	all       bool // a rule of an attribute reads one
 	relations map[catalog.Name]bool
 	functions map[string]bool
 }
 
-func newForeign(snap *catalog.Snapshot, p *policy.Policy, plan *rls.Plan) foreign {
-	out := foreign{relations: map[catalog.Name]bool{}}
+func newForeignRelations(snap *catalog.Snapshot, p *policy.Policy, plan *rls.Plan) foreignRelations {
+	out := foreignRelations{relations: map[catalog.Name]bool{}}
 	for _, r := range snap.Relations() {
 		if r.Kind == catalog.ForeignTable {
 			out.add(snap, r)
@@ -41,8 +42,8 @@ func newForeign(snap *catalog.Snapshot, p *policy.Policy, plan *rls.Plan) foreig
 	return out
 }
 
-// add adds a relation, and those through which it is read.
-func (f foreign) add(snap *catalog.Snapshot, r *catalog.Relation) {
+// add adds a relation, and the parents through which it is read.
+func (f foreignRelations) add(snap *catalog.Snapshot, r *catalog.Relation) {
 	if f.relations[r.Name] {
 		return
 	}
@@ -54,14 +55,14 @@ func (f foreign) add(snap *catalog.Snapshot, r *catalog.Relation) {
 	}
 }
 
-// count counts the statements of a text that read one, and notes it of those that it prepares.
-func (f foreign) count(res *rewrite.Result) (n int) {
+// countReads counts the statements of a text that read one. A statement that PREPARE names has its own count.
+func (f foreignRelations) countReads(res *rewrite.Result) (n int) {
 	if len(f.relations) == 0 {
 		return 0
 	}
 	calls := slices.ContainsFunc(res.Functions, func(name string) bool { return f.functions[name] })
 	for i, e := range res.Effects {
-		reads := calls && !brief(e) && e.Kind != verdict.EndsTx
+		reads := calls && !isBrief(e) && e.Kind != verdict.EndsTx
 		for _, a := range res.Statements[i].Accesses {
 			reads = reads || f.all || f.relations[a.Relation]
 		}

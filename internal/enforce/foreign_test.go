@@ -12,7 +12,7 @@ import (
 // Each statement that reads a foreign table counts, and what one prepares counts where that is run.
 func TestWhichStatementsAskForeignServers(t *testing.T) {
 	far, near := catalog.Name{Schema: "public", Name: "far"}, catalog.Name{Schema: "public", Name: "near"}
-	f := foreign{relations: map[catalog.Name]bool{far: true}, functions: map[string]bool{"public.says": true}}
+	f := foreignRelations{relations: map[catalog.Name]bool{far: true}, functions: map[string]bool{"public.says": true}}
 	body := &verdict.Verdict{}
 	res := func(calls string, tables ...catalog.Name) *rewrite.Result {
 		out := &rewrite.Result{Functions: []string{"pg_catalog.count", calls},
@@ -29,7 +29,7 @@ func TestWhichStatementsAskForeignServers(t *testing.T) {
 	prepares := res("", far, near)
 	prepares.Effects[1] = verdict.Effect{Kind: verdict.Prepares, Body: body}
 	for name, c := range map[string]struct {
-		f    foreign
+		f    foreignRelations
 		res  *rewrite.Result
 		want int
 	}{
@@ -37,11 +37,11 @@ func TestWhichStatementsAskForeignServers(t *testing.T) {
 		"one":                    {f, res("", near, far), 1},
 		"two":                    {f, res("", far, near, far), 2},
 		"a function":             {f, res("public.says", near, near), 2},
-		"an attribute":           {foreign{all: true, relations: f.relations}, res("", near, near), 2},
-		"without foreign tables": {foreign{}, res("public.says", far), 0},
+		"an attribute":           {foreignRelations{all: true, relations: f.relations}, res("", near, near), 2},
+		"without foreign tables": {foreignRelations{}, res("public.says", far), 0},
 		"PREPARE":                {f, prepares, 0},
 	} {
-		if got := c.f.count(c.res); got != c.want {
+		if got := c.f.countReads(c.res); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}

@@ -12,39 +12,39 @@ import (
 )
 
 const (
-	// maxSnapshotAge is how long what sees one snapshot may do so. Changes are kept for an hour.
+	// maxSnapshotAge is how long a transaction or cursor may keep one snapshot. The database stores changes for an hour.
 	maxSnapshotAge = 50 * time.Minute
-	// maxTimedAge is the same for results that wait in a portal, where time alone can hide a row: they may have been worked
-	// out before it did.
+	// maxTimedAge is the same for results that wait in a portal, where time alone can hide a row: the server may have
+	// computed the row before it expired.
 	maxTimedAge = 5 * time.Second
 	// askTimeout bounds one question about a snapshot.
-	askTimeout = 3 * time.Second
+	controlTimeout = 3 * time.Second
 	// maxAskers is how many connections ask at once.
-	maxAskers = 4
+	maxControlConns = 4
 	// pruneEvery is the time between two prunings of changes.
 	pruneEvery = 10 * time.Minute
 )
 
-// askers are control connections on which questions about snapshots are asked, apart from the one that looks at the
-// database, which may be busy.
-type askers struct {
-	places chan struct{}
-	mu     sync.Mutex
-	idle   []*pgx.Conn
+// controlPool is a pool of control connections for short queries: snapshots, live attributes, audit references. The
+// connection that probes the database may be busy.
+type controlPool struct {
+	slots chan struct{}
+	mu    sync.Mutex
+	idle  []*pgx.Conn
 }
 
-func newAskers() *askers { return &askers{places: make(chan struct{}, maxAskers)} }
+func newControlPool() *controlPool { return &controlPool{slots: make(chan struct{}, maxControlConns)} }
 
-// ask runs f with a connection. Where an idle one turns out to be lost, it is run again with a new one.
-func (a *askers) ask(ctx context.Context, config *pgx.ConnConfig, f func(context.Context, *pgx.Conn) error) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+// run runs f with a connection. Where an idle connection turns out to be closed, f runs again with a new one.
+func (a *controlPool) run(ctx context.Context, config *pgx.ConnConfig, f func(context.Context, *pgx.Conn) error) error {
+	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
 	select {
-	case a.places <- struct{}{}:
+	case a.slots <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { <-a.places }()
+	defer func() { <-a.slots }()
 	for {
 		a.mu.Lock()
 		var conn *pgx.Conn
@@ -75,7 +75,7 @@ func (a *askers) ask(ctx context.Context, config *pgx.ConnConfig, f func(context
 	}
 }
 
-func (a *askers) close() {
+func (a *controlPool) close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, conn := range a.idle {
@@ -86,113 +86,113 @@ func (a *askers) close() {
 	a.idle = nil
 }
 
-// Snapshot takes the present moment.
+// Snapshot takes a snapshot of the database as it is now.
 func (s *session) Snapshot(ctx context.Context) (verdict.Snapshot, *sqlstate.Error) {
-	now, refused := s.standing()
+	now, refused := s.currentView()
 	if refused != nil {
 		return verdict.Snapshot{}, refused
 	}
-	if table := now.state.unwatched; table != "" {
+	if table := now.state.untrackedTable; table != "" {
 		return verdict.Snapshot{}, sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonTransaction,
 			"cursors, row limits and transactions that keep a snapshot are not available to agents in this database").
 			WithHint("Changes of %s cannot be noticed in time. Read in READ COMMITTED, each result to its end.", table)
 	}
-	shot := verdict.Snapshot{Rules: now.state.rules(), Taken: time.Now()}
+	shot := verdict.Snapshot{Rules: now.state.rulesVersion(), Taken: time.Now()}
 	var server string
-	err := s.db.askers.ask(ctx, s.db.control, func(ctx context.Context, conn *pgx.Conn) error {
+	err := s.db.controlPool.run(ctx, s.db.control, func(ctx context.Context, conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, "SELECT pg_catalog.pg_current_snapshot()::pg_catalog.text, "+serverStarted).
 			Scan(&shot.Value, &server)
 	})
 	switch {
 	case err != nil:
-		return verdict.Snapshot{}, lost(err)
+		return verdict.Snapshot{}, unavailable(err)
 	case server != s.info.Server:
-		return verdict.Snapshot{}, another()
+		return verdict.Snapshot{}, serverChanged()
 	}
 	return shot, nil
 }
 
-// Fresh tells whether what is seen since then may still be shown.
+// Fresh tells whether rows of that snapshot may still be shown.
 func (s *session) Fresh(ctx context.Context, since verdict.Snapshot, portal bool) *sqlstate.Error {
-	now, refused := s.standing()
+	now, refused := s.currentView()
 	if refused != nil {
 		return refused
 	}
 	age := time.Since(since.Taken)
 	switch {
-	case now.state.rules() != since.Rules, age > maxSnapshotAge, portal && now.state.timed && age > maxTimedAge:
-		return changed()
+	case now.state.rulesVersion() != since.Rules, age > maxSnapshotAge, portal && now.state.timeCanHide && age > maxTimedAge:
+		return consentChanged()
 	}
 	var is bool
 	var server string
-	err := s.db.askers.ask(ctx, s.db.control, func(ctx context.Context, conn *pgx.Conn) error {
+	err := s.db.controlPool.run(ctx, s.db.control, func(ctx context.Context, conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, "SELECT pgconsent.changed_since($1::pg_catalog.text::pg_catalog.pg_snapshot), "+
 			serverStarted, since.Value).Scan(&is, &server)
 	})
 	switch {
 	case err != nil:
-		return lost(err)
+		return unavailable(err)
 	case is, server != s.info.Server:
-		return changed()
+		return consentChanged()
 	}
 	return nil
 }
 
-// Unchanged asks the database itself: the next look may be two seconds away.
+// Unchanged asks the database itself: the next probe may be two seconds away.
 func (s *session) Unchanged(ctx context.Context, v *verdict.Verdict) *sqlstate.Error {
-	now, refused := s.standing()
+	now, refused := s.currentView()
 	switch {
 	case refused != nil:
 		return refused
 	case now.state.versions != v.Versions:
-		return redefined()
-	case !now.told:
+		return schemaChanged()
+	case !now.tracksDDL:
 		return nil
 	}
 	var version int64
 	var server string
-	err := s.db.askers.ask(ctx, s.db.control, func(ctx context.Context, conn *pgx.Conn) error {
+	err := s.db.controlPool.run(ctx, s.db.control, func(ctx context.Context, conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, "SELECT pgconsent.catalog_version(), "+serverStarted).Scan(&version, &server)
 	})
 	switch {
 	case err != nil:
-		return lost(err)
+		return unavailable(err)
 	case server != s.info.Server:
-		return another()
-	case version != now.catalog:
-		s.db.notice()
-		return redefined()
+		return serverChanged()
+	case version != now.catalogVersion:
+		s.db.requestProbe()
+		return schemaChanged()
 	}
 	return nil
 }
 
-// redefined is the refusal of what was decided by functions that may not be there any more.
-func redefined() *sqlstate.Error {
+// schemaChanged is the refusal of a statement that was decided with functions which may have changed since.
+func schemaChanged() *sqlstate.Error {
 	return sqlstate.New(sqlstate.SerializationFailure, sqlstate.ReasonStale,
 		"could not serialize access: the schema has changed").
 		WithHint("The functions that the statement calls may have changed since it was decided. Try it again.")
 }
 
-// changed is the refusal of what could show what was withdrawn.
-func changed() *sqlstate.Error {
+// consentChanged is the refusal where a snapshot could still show rows for which consent was withdrawn.
+func consentChanged() *sqlstate.Error {
 	return sqlstate.New(sqlstate.SerializationFailure, sqlstate.ReasonStale,
 		"could not serialize access: consent has changed").
 		WithHint("What this transaction or cursor sees is older than a change of consent or of the policy. Roll " +
 			"back and begin again.")
 }
 
-// prune drops changes that nobody asks about any more, and keys that no seal needs. Where the server takes no writes
-// there is nothing to prune.
-func (d *database) prune(ctx context.Context, seen observation) {
+// prune deletes recorded changes that are older than any snapshot in use, and keys that no seal needs. It fails on a
+// standby, where it is not needed.
+func (d *database) prune(ctx context.Context, seen probeResult) {
 	if seen.keys.Len() > 1 {
 		if _, err := d.conn.Exec(ctx, "SELECT pgconsent.prune_keys()"); err != nil {
 			d.e.cfg.Log.Debug("keys are not pruned", "database", d.cfg.Name, "error", err)
 		}
 	}
-	if time.Since(d.pruned) < pruneEvery {
+	if time.Since(d.prunedAt) < pruneEvery {
 		return
 	}
-	d.pruned = time.Now()
+	d.prunedAt = time.Now()
 	if _, err := d.conn.Exec(ctx, "SELECT pgconsent.prune_changes(), pgconsent.add_catalog_changes()"); err != nil {
 		d.e.cfg.Log.Debug("changes are not pruned", "database", d.cfg.Name, "error", err)
 	}

@@ -47,19 +47,19 @@ func TestWhatWasSeenMayBeShown(t *testing.T) {
 		"an hour went by":                  {since: func(v *verdict.Snapshot) { v.Taken = v.Taken.Add(-maxSnapshotAge - time.Second) }},
 		"half an hour went by":             {since: func(v *verdict.Snapshot) { v.Taken = v.Taken.Add(-maxSnapshotAge / 2) }, fresh: true},
 		"time, which hides": {
-			change: with(func(s *state) { s.timed = true }), since: func(v *verdict.Snapshot) {
+			change: with(func(s *state) { s.timeCanHide = true }), since: func(v *verdict.Snapshot) {
 				v.Taken = v.Taken.Add(-maxTimedAge - time.Second)
 			}, portal: true},
 		"time, which hides what nobody holds": {
-			change: with(func(s *state) { s.timed = true }), since: func(v *verdict.Snapshot) {
+			change: with(func(s *state) { s.timeCanHide = true }), since: func(v *verdict.Snapshot) {
 				v.Taken = v.Taken.Add(-maxTimedAge - time.Second)
 			}, fresh: true},
 		"time, which hides nothing": {
 			since: func(v *verdict.Snapshot) { v.Taken = v.Taken.Add(-maxTimedAge - time.Second) }, portal: true, fresh: true},
-		"that a table's changes are not told":  {change: with(func(s *state) { s.unwatched = "public.memories" }), moment: true, fresh: true},
+		"that a table's changes are not told":  {change: with(func(s *state) { s.untrackedTable = "public.memories" }), moment: true, fresh: true},
 		"that the database is not looked at":   {change: func() { v := *d.view.Load(); v.verified = time.Time{}; d.view.Store(&v) }, moment: true},
 		"that the database is not vouched for": {change: func() { d.view.Store(&view{refusal: notServed(nil)}) }, moment: true},
-		"that the session is over":             {change: func() { s.revoked.Store(changed()) }, moment: true},
+		"that the session is over":             {change: func() { s.revoked.Store(consentChanged()) }, moment: true},
 	} {
 		v, server := now, s.info.Server
 		d.view.Store(&v)

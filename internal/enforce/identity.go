@@ -19,7 +19,7 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// Agent is a login of the configuration and what its credential is worth.
+// Agent is a login of the configuration, with its credential and its attributes.
 type Agent struct {
 	Name       string
 	Database   string
@@ -30,8 +30,8 @@ type Agent struct {
 	Sessions   int                      // how many it may have at a time; 0: as many as there is room for
 }
 
-// SessionInfo is what the wire says of a session that starts. It has the fields of proxy.SessionInfo, so that one
-// converts to the other.
+// SessionInfo is what the proxy knows of a session that starts. It has the fields of proxy.SessionInfo, so that Go
+// converts one to the other.
 type SessionInfo struct {
 	ID         string
 	Agent      string
@@ -41,11 +41,11 @@ type SessionInfo struct {
 	Server     string // when the server was started, as it says: which one it is
 
 	Settings map[string]string     // of the startup message, by their names in lower case
-	Claims   func() verdict.Claims // how those stand that the policy maps to attributes
+	Claims   func() verdict.Claims // the current values of those that the policy maps to attributes
 
 	Granted map[string]string // attributes that the agent's token gave; nil without one
 	Until   time.Time         // when the token expires, and the session with it; zero: never
-	Lists   bool              // columns that exist by key only do not exist for this session, by key neither
+	Lists   bool              // columns that the policy gives by key only do not exist for this session
 
 	// OnRevoke ends the session with this error; it returns at once and may be called from any goroutine.
 	OnRevoke func(*sqlstate.Error)
@@ -74,7 +74,7 @@ func (e *Enforcer) Agent(user, database string) (AgentAccess, bool) {
 	if !ok || d == nil || a.Database != database || !a.canLogIn() {
 		return AgentAccess{}, false
 	}
-	params, timeout := d.params(), d.timeout()
+	params, timeout := d.pinnedSettings(), d.timeout()
 	if timeout > 0 {
 		params[statementTimeout] = strconv.FormatInt(timeout.Milliseconds(), 10)
 	}
@@ -103,14 +103,14 @@ func (e *Enforcer) Agent(user, database string) (AgentAccess, bool) {
 					"the policy has changed while this session began").
 					WithHint("Connect again.")
 			}
-			return e.open(ctx, d, info)
+			return e.openSession(ctx, d, info)
 		},
 	}, true
 }
 
 const statementTimeout = "statement_timeout"
 
-// timeout is how long a statement may take by the policy in force; 0: as long as it likes, or there is none.
+// timeout is how long a statement may take by the active policy; 0: without limit, or no policy is active.
 func (d *database) timeout() time.Duration {
 	if v := d.view.Load(); v != nil && v.state != nil {
 		return v.state.policy.Timeout()
@@ -118,8 +118,8 @@ func (d *database) timeout() time.Duration {
 	return 0
 }
 
-// params are the settings that change how a text is read, how names resolve or how a wall is built.
-func (d *database) params() map[string]string {
+// pinnedSettings are the settings that change how a text is read, how names resolve, or how the enforcement layers run.
+func (d *database) pinnedSettings() map[string]string {
 	path := make([]string, len(d.cfg.SearchPath))
 	for i, schema := range d.cfg.SearchPath {
 		path[i] = `"` + strings.ReplaceAll(schema, `"`, `""`) + `"`
@@ -132,20 +132,20 @@ func (d *database) params() map[string]string {
 		"transform_null_equals":         "off",
 		"row_security":                  "on",
 		"default_transaction_isolation": "read committed",
-		// policies make plans look dearer than they are: compiling took 200 ms of a 300 ms scan
+		// policies make plans look more expensive than they are: compiling took 200 ms of a 300 ms scan
 		"jit": "off",
 		// pgvector 0.8 and later: go on searching until enough visible rows are found. Elsewhere it means nothing.
-		// An index that was looked at more closely makes up for the rows that are not visible: recall 0.97 becomes 0.99.
+		// A more thorough search of the index makes up for the rows that are not visible: recall 0.97 becomes 0.99.
 		"hnsw.iterative_scan":    "strict_order",
 		"hnsw.ef_search":         "200",
 		"ivfflat.iterative_scan": "relaxed_order",
 		// all lists: in an order without mistakes, and not by where hidden rows have put the lists
 		"ivfflat.probes": "32768",
-		// Row policies make hash tables of helper tables; what does not fit would be gone through for each row. What is
-		// not needed is not taken.
+		// Row policies build hash tables of helper tables; a table that does not fit would be scanned for each row. The
+		// server takes this memory only where it needs it.
 		"work_mem":            strconv.Itoa(rewrite.WorkMem) + "MB",
 		"hash_mem_multiplier": strconv.Itoa(rewrite.HashMemMultiplier),
-		// Joins with what rules look into count, which a statement does not name.
+		// The tables that rules read count as joined, though the statement does not name them.
 		"from_collapse_limit": strconv.Itoa(rewrite.JoinLimit),
 		"join_collapse_limit": strconv.Itoa(rewrite.JoinLimit),
 	}
@@ -167,7 +167,7 @@ func (e *Enforcer) SetAgents(agents []Agent) {
 			continue
 		}
 		if v, refused := d.current(); refused == nil {
-			e.refusedClaims(a, v.state.policy)
+			e.logClaimError(a, v.state.policy)
 			if _, err := identify(v.state.policy, a); err != nil && !a.Token {
 				e.cfg.Log.Error("agent refused until its attributes are put right in the configuration", "agent",
 					a.Name, "database", a.Database, "error", err)
@@ -178,7 +178,7 @@ func (e *Enforcer) SetAgents(agents []Agent) {
 	e.agents = next
 	var ended []*session
 	for s := range e.sessions {
-		if !entitled(next, s.agent) {
+		if !mayContinue(next, s.agent) {
 			ended = append(ended, s)
 		}
 	}
@@ -189,8 +189,8 @@ func (e *Enforcer) SetAgents(agents []Agent) {
 	}
 }
 
-// entitled tells whether a session that began for an agent may go on under these.
-func entitled(agents map[string]Agent, began Agent) bool {
+// mayContinue tells whether a session that began for an agent may continue under this configuration of agents.
+func mayContinue(agents map[string]Agent, began Agent) bool {
 	now, ok := agents[began.Name]
 	return ok && now.canLogIn() && now.Token == began.Token && now.Database == began.Database &&
 		maps.Equal(now.Attributes, began.Attributes) && maps.Equal(now.Claims, began.Claims)
@@ -198,8 +198,9 @@ func entitled(agents map[string]Agent, began Agent) bool {
 
 func (a Agent) canLogIn() bool { return a.Credential != nil || a.Token }
 
-// with is the agent with what its token gave as well. What the configuration gives is no token's to say again.
-func (a Agent) with(granted map[string]string) (Agent, error) {
+// withTokenAttributes is the agent with the attributes of its token as well. A token may not give an attribute that the
+// configuration gives.
+func (a Agent) withTokenAttributes(granted map[string]string) (Agent, error) {
 	if len(granted) == 0 {
 		return a, nil
 	}
@@ -219,7 +220,7 @@ func (a Agent) with(granted map[string]string) (Agent, error) {
 
 // identify returns the attributes of an agent's sessions, or what is wrong with them. The error has no value in it.
 func identify(p *policy.Policy, a Agent) (map[string]string, error) {
-	if err := a.claimed(p); err != nil {
+	if err := a.checkTokenClaims(p); err != nil {
 		return nil, err
 	}
 	var wrong []error
@@ -254,8 +255,8 @@ func identify(p *policy.Policy, a Agent) (map[string]string, error) {
 	return attributes, nil
 }
 
-// open begins a session for an agent that has proved its credential.
-func (e *Enforcer) open(ctx context.Context, d *database, info SessionInfo) (verdict.Decider, error) {
+// openSession begins a session for an agent that has authenticated.
+func (e *Enforcer) openSession(ctx context.Context, d *database, info SessionInfo) (verdict.Decider, error) {
 	e.mu.Lock()
 	agent, ok := e.agents[info.Agent]
 	e.mu.Unlock()
@@ -265,14 +266,14 @@ func (e *Enforcer) open(ctx context.Context, d *database, info SessionInfo) (ver
 		e.cfg.Audit.Session(record)
 		return nil, err
 	}
-	if !ok || !entitled(map[string]Agent{agent.Name: agent}, agent) || agent.Database != d.cfg.Name {
+	if !ok || !mayContinue(map[string]Agent{agent.Name: agent}, agent) || agent.Database != d.cfg.Name {
 		return refuse(noIdentity(errors.New("the agent was disabled while it logged in")))
 	}
-	v, refused := d.known(ctx, info.Server)
+	v, refused := d.viewForServer(ctx, info.Server)
 	if refused != nil {
 		return refuse(refused)
 	}
-	whole, err := agent.with(info.Granted)
+	whole, err := agent.withTokenAttributes(info.Granted)
 	var attributes map[string]string
 	if err == nil {
 		attributes, err = identify(v.state.policy, whole)
@@ -286,21 +287,21 @@ func (e *Enforcer) open(ctx context.Context, d *database, info SessionInfo) (ver
 		return refuse(noIdentity(err))
 	}
 	s := &session{e: e, db: d, info: info, agent: agent, attributes: attributes, references: map[string]string{},
-		since: time.Now()}
-	if err := s.refer(ctx, identifying(v.state.policy, attributes)); err != nil {
+		opened: time.Now()}
+	if err := s.ensureReferences(ctx, identifyingValues(v.state.policy, attributes)); err != nil {
 		return refuse(err)
 	}
-	record.Attributes = s.says(nil).attributes
+	record.Attributes = s.currentAuditAttributes(nil).attributes
 	if err := e.cfg.Audit.Session(record).Release(); err != nil {
 		return nil, err
 	}
-	if err := s.begins(ctx, v.state); err != nil {
+	if err := s.checkStartupClaims(ctx, v.state); err != nil {
 		return refuse(err)
 	}
-	s.reminds(v.state.policy, attributes)
+	s.setReminderKey(v.state.policy, attributes)
 	e.mu.Lock()
-	// What changed since the look-ups above finds the session in the register, or is found here.
-	still := entitled(e.agents, agent)
+	// A change of the agents since the look-up above either sees the registered session, or is seen here.
+	still := mayContinue(e.agents, agent)
 	if still {
 		e.sessions[s] = struct{}{}
 	}
@@ -311,7 +312,7 @@ func (e *Enforcer) open(ctx context.Context, d *database, info SessionInfo) (ver
 	if now, refused := d.current(); refused == nil && now.state != v.state {
 		e.reidentify(d, now.state)
 	}
-	e.leave(d)
+	e.endSessionsOnOtherServers(d)
 	if !info.Until.IsZero() {
 		s.expiry = time.AfterFunc(time.Until(info.Until), func() {
 			s.revoke(sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonIdentity,
@@ -329,7 +330,7 @@ func (e *Enforcer) reidentify(d *database, st *state) {
 		if s.db != d {
 			continue
 		}
-		whole, err := s.agent.with(s.info.Granted)
+		whole, err := s.agent.withTokenAttributes(s.info.Granted)
 		var attributes map[string]string
 		if err == nil {
 			attributes, err = identify(st.policy, whole)

@@ -11,26 +11,26 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// A report about a person says which rows about them went to whom, and the log holds no data: of the tables that the
-// policy names, outcomes have commitments to the keys of the rows that were returned, where the result has the key.
-// Where it has not, the outcome says that any row may have been among them.
+// A report about a person says who got which rows about them, but the audit log holds no data. So, for the tables that
+// the policy names, an outcome has commitments to the primary keys of the returned rows, where the result has the key.
+// Where it has not, the outcome says that any row may have been returned.
 
 // maxKeys is how many rows of a table one outcome lists.
 const maxKeys = 1000
 
-// keyPart is a column of a relation that statements read, and what it is of the key of a table.
+// keyPart says which part of a table's primary key a column is.
 type keyPart struct {
-	table string
-	part  int
-	of    int // columns of the key
+	table     string
+	part      int
+	keyLength int // columns of the key
 }
 
-// keyColumns are these columns, by the OID of the relation and the number of the column.
+// keyColumns are the columns of keys, by the OID of the relation and the number of the column.
 type keyColumns map[uint32]map[uint16]keyPart
 
-// keyed are the tables among those of a text that have the keys of rows recorded. single tells that each row of its
-// result is one of the only one.
-func (st *state) keyed(statements []policy.Statement) (tables []string, single bool) {
+// keyRecordedTables are the tables of a text for which the keys of returned rows are recorded. single tells that there
+// is one, and that each row of the result is a row of it.
+func (st *state) keyRecordedTables(statements []policy.Statement) (tables []string, single bool) {
 	accesses := 0
 	for _, s := range statements {
 		accesses += len(s.Accesses)
@@ -43,26 +43,26 @@ func (st *state) keyed(statements []policy.Statement) (tables []string, single b
 	return tables, len(statements) == 1 && statements[0].SingleTable && len(tables) == 1 && accesses == 1
 }
 
-// returned are the keys of the rows that an execution has returned.
-type returned struct {
-	session *session
-	tables  []string
-	single  bool
-	columns keyColumns
+// returnedKeys are the keys of the rows that an execution has returned.
+type returnedKeys struct {
+	session     *session
+	tables      []string
+	singleTable bool
+	columns     keyColumns
 
-	seen        int64 // rows
-	described   []byte
-	formats     []int16
-	known       bool
-	places      map[string][]int // of each table's key in a row, by its parts
-	types       []uint32
-	binary      []bool
-	commitments map[string][]string
-	incomplete  map[string]bool
+	rowCount        int64 // rows
+	description     []byte
+	formats         []int16
+	haveDescription bool
+	positions       map[string][]int // of each table's key in a row, by its parts
+	types           []uint32
+	binary          []bool
+	commitments     map[string][]string
+	incomplete      map[string]bool
 }
 
-// keysOf makes it for an execution; nil: nothing is recorded of its rows.
-func (s *session) keysOf(v *verdict.Verdict, runs []*verdict.Verdict) *returned {
+// newReturnedKeys is nil for an execution whose rows need no record.
+func (s *session) newReturnedKeys(v *verdict.Verdict, runs []*verdict.Verdict) *returnedKeys {
 	var tables []string
 	single := false
 	reads := func(v *verdict.Verdict) {
@@ -70,12 +70,12 @@ func (s *session) keysOf(v *verdict.Verdict, runs []*verdict.Verdict) *returned 
 		if !ok || !v.Allowed() {
 			return
 		}
-		for _, t := range j.keyed {
+		for _, t := range j.keyRecordedTables {
 			if !slices.Contains(tables, t) {
 				tables = append(tables, t)
 			}
 		}
-		single = j.single && len(runs) == 0
+		single = j.singleTable && len(runs) == 0
 	}
 	reads(v)
 	for _, run := range runs {
@@ -84,7 +84,7 @@ func (s *session) keysOf(v *verdict.Verdict, runs []*verdict.Verdict) *returned 
 	if len(tables) == 0 {
 		return nil
 	}
-	r := &returned{session: s, tables: tables, single: single, commitments: map[string][]string{},
+	r := &returnedKeys{session: s, tables: tables, singleTable: single, commitments: map[string][]string{},
 		incomplete: map[string]bool{}}
 	if columns := s.db.keyColumns.Load(); columns != nil {
 		r.columns = *columns
@@ -92,25 +92,25 @@ func (s *session) keysOf(v *verdict.Verdict, runs []*verdict.Verdict) *returned 
 	return r
 }
 
-var _ verdict.KeyReader = (*ticket)(nil)
+var _ verdict.KeyReader = (*execution)(nil)
 
-// ReadsKeys tells whether rows are looked at.
-func (t *ticket) ReadsKeys() bool { return t.keys != nil }
+// ReadsKeys implements [verdict.KeyReader].
+func (t *execution) ReadsKeys() bool { return t.keys != nil }
 
-// Row looks at one.
-func (t *ticket) Row(description []byte, formats []int16, row []byte) {
-	t.keys.row(description, formats, row)
+// Row implements [verdict.KeyReader].
+func (t *execution) Row(description []byte, formats []int16, row []byte) {
+	t.keys.addRow(description, formats, row)
 }
 
-func (r *returned) row(description []byte, formats []int16, row []byte) {
-	r.seen++
-	if !r.known || len(description) != len(r.described) || len(description) > 0 && &description[0] != &r.described[0] {
-		r.known, r.described, r.formats = true, description, formats
-		r.describe()
+func (r *returnedKeys) addRow(description []byte, formats []int16, row []byte) {
+	r.rowCount++
+	if !r.haveDescription || len(description) != len(r.description) || len(description) > 0 && &description[0] != &r.description[0] {
+		r.haveDescription, r.description, r.formats = true, description, formats
+		r.findKeys()
 	}
-	values, ok := fields(row)
+	values, ok := dataRowValues(row)
 	for _, table := range r.tables {
-		places := r.places[table]
+		places := r.positions[table]
 		list := r.commitments[table]
 		if !ok || len(places) == 0 || len(list) >= maxKeys {
 			r.incomplete[table] = true
@@ -123,7 +123,7 @@ func (r *returned) row(description []byte, formats []int16, row []byte) {
 				whole = false
 				break
 			}
-			if key[i], whole = printed(values[at], r.types[at], r.binary[at]); !whole {
+			if key[i], whole = asText(values[at], r.types[at], r.binary[at]); !whole {
 				break
 			}
 		}
@@ -140,10 +140,10 @@ func (r *returned) row(description []byte, formats []int16, row []byte) {
 	}
 }
 
-// describe finds the keys in a RowDescription.
-func (r *returned) describe() {
-	r.places, r.types, r.binary = map[string][]int{}, nil, nil
-	b := r.described
+// findKeys finds the columns of keys in a RowDescription.
+func (r *returnedKeys) findKeys() {
+	r.positions, r.types, r.binary = map[string][]int{}, nil, nil
+	b := r.description
 	if len(b) < 2 {
 		return
 	}
@@ -183,21 +183,21 @@ func (r *returned) describe() {
 			twice[part.table] = true // of two rows of it, nobody can say which part is whose
 		}
 		found[part.table][part.part] = i
-		if len(found[part.table]) == part.of {
-			places := make([]int, part.of)
+		if len(found[part.table]) == part.keyLength {
+			places := make([]int, part.keyLength)
 			for p, at := range found[part.table] {
 				places[p] = at
 			}
-			r.places[part.table] = places
+			r.positions[part.table] = places
 		}
 	}
 	for table := range twice {
-		delete(r.places, table)
+		delete(r.positions, table)
 	}
 }
 
 // fields are the values of a DataRow; nil: NULL.
-func fields(row []byte) ([][]byte, bool) {
+func dataRowValues(row []byte) ([][]byte, bool) {
 	if len(row) < 2 {
 		return nil, false
 	}
@@ -222,8 +222,8 @@ func fields(row []byte) ([][]byte, bool) {
 	return out, true
 }
 
-// printed is a value as PostgreSQL prints it; false for one of a type whose binary form is not known here.
-func printed(value []byte, oid uint32, isBinary bool) (string, bool) {
+// asText is a value as PostgreSQL prints it; false for a type whose binary form is not known here.
+func asText(value []byte, oid uint32, isBinary bool) (string, bool) {
 	if !isBinary {
 		return string(value), true
 	}
@@ -244,14 +244,14 @@ func printed(value []byte, oid uint32, isBinary bool) (string, bool) {
 	}
 }
 
-// recorded is what the outcome says of the rows that were relayed.
-func (r *returned) recorded(rows int64) []audit.Keys {
+// auditKeys is what the audit outcome says of the relayed rows.
+func (r *returnedKeys) auditKeys(rows int64) []audit.Keys {
 	if r == nil {
 		return nil
 	}
 	var out []audit.Keys
 	for _, table := range r.tables {
-		exact := rows == 0 || r.single && r.seen == rows && !r.incomplete[table]
+		exact := rows == 0 || r.singleTable && r.rowCount == rows && !r.incomplete[table]
 		out = append(out, audit.Keys{Table: table, Exact: exact, Rows: r.commitments[table]})
 	}
 	return out

@@ -9,52 +9,52 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// applied is a limit of the policy and what this session shares of its counts.
-type applied struct {
+// sessionLimit is a limit of the policy and the counter that it is compared with; sessions may share the counter.
+type sessionLimit struct {
 	policy.Limit
 	count *count
 }
 
-// limits returns what bounds this session under a policy.
-func (s *session) limits(p *policy.Policy) []applied {
+// limits returns the limits of this session under a policy.
+func (s *session) limits(p *policy.Policy) []sessionLimit {
 	if len(p.Limits()) == 0 {
 		return nil
 	}
-	if known := s.limited.Load(); known != nil && known.policy == p {
+	if known := s.cachedLimits.Load(); known != nil && known.policy == p {
 		return known.limits
 	}
-	out := make([]applied, 0, len(p.Limits()))
+	out := make([]sessionLimit, 0, len(p.Limits()))
 	for _, l := range p.Limits() {
 		value := s.agent.Name
 		if l.Per != "" {
 			value = s.attributes[l.Per]
 		}
-		out = append(out, applied{l, s.e.limiters.count(countKey{s.db.cfg.Name, l.Per, value})})
+		out = append(out, sessionLimit{l, s.e.limiters.count(countKey{s.db.cfg.Name, l.Per, value})})
 	}
-	s.limited.Store(&sessionLimits{p, out})
+	s.cachedLimits.Store(&policyLimits{p, out})
 	return out
 }
 
-type sessionLimits struct {
+type policyLimits struct {
 	policy *policy.Policy
-	limits []applied
+	limits []sessionLimit
 }
 
-// demand is what an execution asks for.
-type demand struct {
+// executionCost is what an execution takes of the rates.
+type executionCost struct {
 	statements, keys int
-	returns          bool // it may send rows
+	mayReturnRows    bool // it may send rows
 }
 
-// demanded adds up the statements of a text, and the keys of those that run now: what PREPARE and DECLARE name runs
-// later. What ends a transaction or gives something back is not counted, so that an agent at its limit can do it.
-func demanded(v *verdict.Verdict, runs []*verdict.Verdict) demand {
-	var out demand
+// costOf adds up the statements of a text, and the keys of those that run now: PREPARE and DECLARE name a query that
+// runs later. COMMIT, CLOSE and the like are not counted, so that an agent at its limit can still end things.
+func costOf(v *verdict.Verdict, runs []*verdict.Verdict) executionCost {
+	var out executionCost
 	j, ok := v.Detail.(*judgement)
 	if !ok || !v.Allowed() {
-		return demand{statements: 1}
+		return executionCost{statements: 1}
 	}
-	out.returns = returns(v, runs)
+	out.mayReturnRows = mayReturnRows(v, runs)
 	for i, e := range v.Effects {
 		switch e.Kind {
 		case verdict.BeginsTx, verdict.EndsTx, verdict.Deallocates, verdict.Closes, verdict.Unseals, verdict.Discards:
@@ -62,19 +62,19 @@ func demanded(v *verdict.Verdict, runs []*verdict.Verdict) demand {
 			out.statements++
 		default:
 			out.statements++
-			if j.part > 0 {
-				i = j.part - 1
+			if j.bodyOf > 0 {
+				i = j.bodyOf - 1
 			}
-			if i < len(j.keys) {
-				out.keys += j.keys[i]
+			if i < len(j.keyCounts) {
+				out.keys += j.keyCounts[i]
 			}
 		}
 	}
 	for _, run := range runs {
-		if of, ok := run.Detail.(*judgement); ok && of.part > 0 && of.part <= len(of.keys) {
-			out.keys += of.keys[of.part-1]
+		if of, ok := run.Detail.(*judgement); ok && of.bodyOf > 0 && of.bodyOf <= len(of.keyCounts) {
+			out.keys += of.keyCounts[of.bodyOf-1]
 		} else if ok {
-			for _, n := range of.keys {
+			for _, n := range of.keyCounts {
 				out.keys += n
 			}
 		}
@@ -82,8 +82,8 @@ func demanded(v *verdict.Verdict, runs []*verdict.Verdict) demand {
 	return out
 }
 
-// returns tells whether an execution may send rows.
-func returns(v *verdict.Verdict, runs []*verdict.Verdict) bool {
+// mayReturnRows tells whether an execution may send rows.
+func mayReturnRows(v *verdict.Verdict, runs []*verdict.Verdict) bool {
 	named := false // something that it runs by name may
 	for _, run := range runs {
 		for _, e := range run.Effects {
@@ -105,37 +105,37 @@ func returns(v *verdict.Verdict, runs []*verdict.Verdict) bool {
 	return false
 }
 
-// charge takes what an execution asks for of the rates, or refuses it. Rows are reserved: what is not used is given
-// back when the execution is over.
-func (s *session) charge(limits []applied, d demand) (reserved int64, refused *sqlstate.Error) {
+// charge takes the cost of an execution from the rates, or refuses it. Rows are reserved: unused ones are given back
+// when the execution is over.
+func (s *session) charge(limits []sessionLimit, d executionCost) (reserved int64, refused *sqlstate.Error) {
 	if len(limits) == 0 {
 		return 0, nil
 	}
 	now := s.e.limiters.now()
-	if d.returns && haveRows(limits) {
-		var short *applied
+	if d.mayReturnRows && haveRowRate(limits) {
+		var short *sessionLimit
 		var wait time.Duration
 		if reserved, short, wait = takeRows(limits, now); short != nil {
-			return 0, s.exhausted(*short, "rows", "rows", 1, short.Rows, wait)
+			return 0, s.rateExceeded(*short, "rows", "rows", 1, short.Rows, wait)
 		}
 	}
 	for _, l := range limits {
 		if l.Statements > 0 && d.statements > 0 {
 			if ok, wait := l.count.statements.take(d.statements, l.Statements, now); !ok {
-				return reserved, s.exhausted(l, "statements", "statements", d.statements, l.Statements, wait)
+				return reserved, s.rateExceeded(l, "statements", "statements", d.statements, l.Statements, wait)
 			}
 		}
 		if l.ByKey > 0 && d.keys > 0 {
 			if ok, wait := l.count.byKey.take(d.keys, l.ByKey, now); !ok {
-				return reserved, s.exhausted(l, "by_key", "rows fetched by key", d.keys, l.ByKey, wait)
+				return reserved, s.rateExceeded(l, "by_key", "rows fetched by key", d.keys, l.ByKey, wait)
 			}
 		}
 	}
 	return reserved, nil
 }
 
-// haveRows tells whether rows have a rate.
-func haveRows(limits []applied) bool {
+// haveRowRate tells whether rows have a rate.
+func haveRowRate(limits []sessionLimit) bool {
 	for _, l := range limits {
 		if l.Rows > 0 {
 			return true
@@ -144,12 +144,12 @@ func haveRows(limits []applied) bool {
 	return false
 }
 
-// maxChunk bounds how many rows are reserved at a time. Less is taken of small rates, so that sessions do not keep each
-// other from rows that none of them uses.
+// maxChunk bounds how many rows are reserved at a time. Of small rates less is reserved, so that sessions do not block
+// each other with rows that none of them uses.
 const maxChunk = 256
 
-// takeRows takes some rows of every rate, or says which has none and when it may have some.
-func takeRows(limits []applied, now time.Time) (n int64, short *applied, wait time.Duration) {
+// takeRows takes some rows of every rate, or returns the rate that has none and how long to wait for some.
+func takeRows(limits []sessionLimit, now time.Time) (n int64, short *sessionLimit, wait time.Duration) {
 	n = maxChunk
 	for _, l := range limits {
 		if l.Rows > 0 {
@@ -162,7 +162,7 @@ func takeRows(limits []applied, now time.Time) (n int64, short *applied, wait ti
 		}
 		got, wait := l.count.rows.reserve(n, l.Rows, now)
 		if got < n {
-			giveRows(limits[:i], n-got, n-got, now)
+			returnRows(limits[:i], n-got, n-got, now)
 			n = got
 		}
 		if n == 0 {
@@ -172,8 +172,8 @@ func takeRows(limits []applied, now time.Time) (n int64, short *applied, wait ti
 	return n, nil, 0
 }
 
-// attempted counts a statement that is refused for another reason.
-func (s *session) attempted(limits []applied) {
+// chargeRefused counts a statement that was refused for another reason.
+func (s *session) chargeRefused(limits []sessionLimit) {
 	for _, l := range limits {
 		if l.Statements > 0 {
 			l.count.statements.take(1, l.Statements, s.e.limiters.now())
@@ -181,29 +181,29 @@ func (s *session) attempted(limits []applied) {
 	}
 }
 
-// exhausted is the refusal of what a rate has no room for.
-func (s *session) exhausted(l applied, limit, what string, asked, perMin int, wait time.Duration) *sqlstate.Error {
+// rateExceeded is the refusal of an execution that would exceed a rate.
+func (s *session) rateExceeded(l sessionLimit, limit, what string, asked, perMin int, wait time.Duration) *sqlstate.Error {
 	s.e.cfg.Metrics.Limited(limit)
 	err := sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit,
-		"too many %s: the policy allows %d per minute and %s", what, perMin, l.per())
+		"too many %s: the policy allows %d per minute and %s", what, perMin, l.perName())
 	if asked > perMin {
 		return err.WithHint("This asks for %d at once: ask for less at a time.", asked)
 	}
 	return err.WithHint("Try again in %d seconds.", max(1, int(wait/time.Second)))
 }
 
-func (l applied) per() string {
+func (l sessionLimit) perName() string {
 	if l.Per == "" {
 		return "agent"
 	}
 	return l.Per
 }
 
-// bound is how much of the execution's result may be relayed: what the policy allows for one, and what there is of the
-// minute's rows.
-func (t *ticket) bound() verdict.Bound {
+// resultBound is how much of the execution's result may be relayed: what the policy allows for one result, and what is
+// left of the rows per minute.
+func (t *execution) resultBound() verdict.Bound {
 	b := verdict.Bound{}
-	var ofRows, ofBytes *applied
+	var ofRows, ofBytes *sessionLimit
 	lower := func(into *int64, n int64) bool {
 		if n > 0 && (*into == 0 || n < *into) {
 			*into = n
@@ -219,46 +219,46 @@ func (t *ticket) bound() verdict.Bound {
 			ofBytes = l
 		}
 	}
-	if haveRows(t.limits) {
-		b.More = t.more
+	if haveRowRate(t.limits) {
+		b.More = t.moreRows
 	}
 	if ofRows == nil && ofBytes == nil && b.More == nil {
 		return verdict.Bound{}
 	}
 	b.Exceeded = func(by verdict.Excess) *sqlstate.Error {
 		switch {
-		case by == verdict.RateSpent && t.short != nil:
-			return t.s.exhausted(*t.short, "rows", "rows", 1, t.short.Rows, t.wait)
+		case by == verdict.RateSpent && t.exhausted != nil:
+			return t.s.rateExceeded(*t.exhausted, "rows", "rows", 1, t.exhausted.Rows, t.retryAfter)
 		case by == verdict.TooManyRows && ofRows != nil:
-			return t.s.tooLarge("result_rows", fmt.Sprintf("%d rows", ofRows.ResultRows))
+			return t.s.resultTooLarge("result_rows", fmt.Sprintf("%d rows", ofRows.ResultRows))
 		default:
-			return t.s.tooLarge("result_bytes", fmt.Sprintf("%d bytes", b.Bytes))
+			return t.s.resultTooLarge("result_bytes", fmt.Sprintf("%d bytes", b.Bytes))
 		}
 	}
 	return b
 }
 
-// more gives the rows that were reserved for the execution, and then takes others from the rates.
-func (t *ticket) more() int64 {
-	if n := t.offered; n > 0 {
-		t.offered = 0
+// moreRows gives the rows that were reserved for the execution, and then takes more from the rates.
+func (t *execution) moreRows() int64 {
+	if n := t.unusedRows; n > 0 {
+		t.unusedRows = 0
 		return n
 	}
 	n, short, wait := takeRows(t.limits, t.s.e.limiters.now())
-	t.rows += n
-	t.short, t.wait = short, wait
+	t.reservedRows += n
+	t.exhausted, t.retryAfter = short, wait
 	return n
 }
 
-// tooLarge is the end of a result that is larger than the policy allows.
-func (s *session) tooLarge(limit, most string) *sqlstate.Error {
+// resultTooLarge is the error that ends a result larger than the policy allows.
+func (s *session) resultTooLarge(limit, most string) *sqlstate.Error {
 	s.e.cfg.Metrics.Limited(limit)
 	return sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit, "the result is larger than the policy allows: %s", most).
 		WithHint("Ask for less: fewer columns, a narrower WHERE, or LIMIT and one page after the other.")
 }
 
-// giveRows ends a reservation of so many rows of every rate, of which this much was not used.
-func giveRows(limits []applied, reserved, unused int64, now time.Time) {
+// returnRows ends a reservation of rows of every rate and gives back the unused ones.
+func returnRows(limits []sessionLimit, reserved, unused int64, now time.Time) {
 	for _, l := range limits {
 		if l.Rows > 0 && reserved > 0 {
 			l.count.rows.settle(reserved, unused, now)

@@ -74,26 +74,26 @@ tables:
 
 	// What an execution is: its text, what it runs by name, and what that asks for.
 	type asked struct {
-		text, named      string
+		text, byName     string
 		statements, keys int
-		returns          bool
+		mayReturnRows    bool
 	}
 	const byKey, list = "SELECT title FROM memories WHERE id = 1", "SELECT title FROM memories WHERE id IN (1, 2, 3)"
 	all := []asked{
-		{text: "SELECT name FROM people", statements: 1, returns: true},
-		{text: byKey, statements: 1, keys: 1, returns: true},
-		{text: list, statements: 1, keys: 3, returns: true},
-		{text: "SELECT 1; " + list, statements: 2, keys: 3, returns: true},
+		{text: "SELECT name FROM people", statements: 1, mayReturnRows: true},
+		{text: byKey, statements: 1, keys: 1, mayReturnRows: true},
+		{text: list, statements: 1, keys: 3, mayReturnRows: true},
+		{text: "SELECT 1; " + list, statements: 2, keys: 3, mayReturnRows: true},
 		{text: "BEGIN"}, {text: "ROLLBACK"}, {text: "DEALLOCATE ALL"},
-		{text: "COMMIT; " + byKey, statements: 1, keys: 1, returns: true},
+		{text: "COMMIT; " + byKey, statements: 1, keys: 1, mayReturnRows: true},
 		{text: "SET application_name = 'x'", statements: 1},
 		{text: "PREPARE p AS " + list, statements: 1},
-		{text: "EXECUTE p", named: "PREPARE p AS " + list, statements: 1, keys: 3, returns: true},
-		{text: "EXECUTE p", named: byKey, statements: 1, keys: 1, returns: true},
-		{text: "EXECUTE p", named: "SELECT 1; PREPARE p AS SELECT 1", statements: 1, returns: true},
+		{text: "EXECUTE p", byName: "PREPARE p AS " + list, statements: 1, keys: 3, mayReturnRows: true},
+		{text: "EXECUTE p", byName: byKey, statements: 1, keys: 1, mayReturnRows: true},
+		{text: "EXECUTE p", byName: "SELECT 1; PREPARE p AS SELECT 1", statements: 1, mayReturnRows: true},
 		{text: "BEGIN; DECLARE c CURSOR FOR " + byKey, statements: 1},
-		{text: "FETCH ALL FROM c", named: "DECLARE c CURSOR FOR " + list, statements: 1, keys: 3, returns: true},
-		{text: "MOVE c", named: "DECLARE c CURSOR FOR " + byKey, statements: 1, keys: 1},
+		{text: "FETCH ALL FROM c", byName: "DECLARE c CURSOR FOR " + list, statements: 1, keys: 3, mayReturnRows: true},
+		{text: "MOVE c", byName: "DECLARE c CURSOR FOR " + byKey, statements: 1, keys: 1},
 		{text: "DROP TABLE people", statements: 1}, {text: "SELECT title FROM memories", statements: 1}, // refused
 	}
 	judged := func(c *client, text string) *verdict.Verdict { return c.Decide(t.Context(), text, verdict.Simple) }
@@ -164,10 +164,10 @@ tables:
 				c, a := sessions[r.IntN(len(sessions))], all[r.IntN(len(all))]
 				v := judged(c, a.text)
 				var runs []*verdict.Verdict
-				if a.named != "" {
-					run := judged(c, a.named)
+				if a.byName != "" {
+					run := judged(c, a.byName)
 					if !run.Allowed() {
-						t.Fatalf("%s: %v", a.named, run.Refusal)
+						t.Fatalf("%s: %v", a.byName, run.Refusal)
 					}
 					for _, e := range run.Effects {
 						if e.Body != nil {
@@ -223,7 +223,7 @@ tables:
 				// The wire relays rows of ten bytes as far as it may.
 				bound := ticket.Bound()
 				var rows, granted, wanted int
-				if a.returns {
+				if a.mayReturnRows {
 					wanted = r.IntN(8)
 				}
 				ended := verdict.Excess(-1)

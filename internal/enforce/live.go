@@ -16,28 +16,28 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Row rules ask the database for live attributes, as part of the statement. What decides about a statement's shape is
-// asked for here, on a connection of the proxy's own, before the statement goes upstream: for every message that is
-// judged, since the answer is another one as soon as somebody has changed it.
+// Row rules read live attributes in the database, as part of the statement. Those that decide whether a statement is
+// allowed at all are queried here, on a control connection, before the statement goes upstream. That is done for every
+// message, since the value may change at any time.
 
-// liveTimeout bounds that question.
+// liveTimeout bounds that query.
 const liveTimeout = 2 * time.Second
 
-// asked are the live attributes that the state needs for each statement: those that decide about its shape, those that
-// its record has, and those that name a channel.
-func asked(p *policy.Policy) []string {
+// neededLiveAttributes are the live attributes that the proxy needs for each statement: those that contracts use, those
+// that its record has, and those that name the user or channel of reminders.
+func neededLiveAttributes(p *policy.Policy) []string {
 	shape := p.ContractAttributes()
 	var out []string
 	for _, a := range p.Attributes() {
-		if a.Live() && (a.Audit != "" || slices.Contains(shape, a.Name) || named(p, a.Name)) {
+		if a.Live() && (a.Audit != "" || slices.Contains(shape, a.Name) || isReminderAttribute(p, a.Name)) {
 			out = append(out, a.Name)
 		}
 	}
 	return out
 }
 
-// identifying are the values that records have a reference of.
-func identifying(p *policy.Policy, values map[string]string) map[string]string {
+// identifyingValues are the values for which records have a reference.
+func identifyingValues(p *policy.Policy, values map[string]string) map[string]string {
 	out := map[string]string{}
 	for name, value := range values {
 		if a, _ := p.Attribute(name); a.Audit == policy.AsReference || a.Audit == policy.AsSubject || a.Audit == "" && !a.Live() {
@@ -47,8 +47,8 @@ func identifying(p *policy.Policy, values map[string]string) map[string]string {
 	return out
 }
 
-// claims are what the session's settings claim, by the names of attributes, as fields; none where they cannot be told.
-func (s *session) claims(p *policy.Policy) map[string]string {
+// claimedAttributes are the attributes that the session's settings claim; none where the proxy does not know the values.
+func (s *session) claimedAttributes(p *policy.Policy) map[string]string {
 	c := verdict.Claims{Known: true, Values: s.info.Settings}
 	if s.info.Claims != nil {
 		c = s.info.Claims()
@@ -64,15 +64,15 @@ func (s *session) claims(p *policy.Policy) map[string]string {
 	return out
 }
 
-// work asks the database for live attributes. What is missing is absent.
-func (s *session) work(ctx context.Context, names []string, claims map[string]string) (map[string]string, error) {
+// queryLiveAttributes queries the database for live attributes. An attribute without a value is absent.
+func (s *session) queryLiveAttributes(ctx context.Context, names []string, claims map[string]string) (map[string]string, error) {
 	values := map[string]string{}
 	if len(names) == 0 {
 		return values, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
 	defer cancel()
-	err := s.db.askers.ask(ctx, s.db.control, func(ctx context.Context, conn *pgx.Conn) error {
+	err := s.db.controlPool.run(ctx, s.db.control, func(ctx context.Context, conn *pgx.Conn) error {
 		clear(values)
 		rows, err := conn.Query(ctx,
 			"SELECT a.name, pgconsent.live(a.name, $2, $3) FROM pg_catalog.unnest($1::pg_catalog.text[]) AS a (name)",
@@ -96,39 +96,39 @@ func (s *session) work(ctx context.Context, names []string, claims map[string]st
 	return values, nil
 }
 
-// admit holds an allowed verdict to what the session's attributes are now: what it claims must be let through, and its
-// statements must be ones that the policy allows with these attributes. It returns a verdict of its own for the
-// session, with the attributes that the record has. Where nothing of the kind is to be asked, it is v itself.
-func (s *session) admit(ctx context.Context, st *state, v *verdict.Verdict, p verdict.Protocol) *verdict.Verdict {
+// decideForSession decides whether an allowed verdict is allowed with the session's attributes as they are now: the
+// policy must allow what it claims, and its contracts must allow its statements. It returns a verdict of the session's
+// own, with the attributes for the record. It returns v itself where the policy needs none of this.
+func (s *session) decideForSession(ctx context.Context, st *state, v *verdict.Verdict, p verdict.Protocol) *verdict.Verdict {
 	j, ok := v.Detail.(*judgement)
-	claiming := v.Allowed() && claims(v.Effects)
-	if !ok || len(st.asked) == 0 && !claiming && !st.policy.HasContracts() {
+	claiming := v.Allowed() && hasClaims(v.Effects)
+	if !ok || len(st.neededLiveAttributes) == 0 && !claiming && !st.policy.HasContracts() {
 		return v
 	}
-	now := s.claims(st.policy)
+	now := s.claimedAttributes(st.policy)
 	known := now
 	if verdict.ChangesOnTheWay(v.Effects) {
 		known = map[string]string{}
 	}
-	values, err := s.work(ctx, st.asked, known)
+	values, err := s.queryLiveAttributes(ctx, st.neededLiveAttributes, known)
 	if err != nil {
-		return refused(v, p, lost(err))
+		return refusalOfAllowed(v, p, unavailable(err))
 	}
-	if err := s.refer(ctx, identifying(st.policy, values)); err != nil {
-		return refused(v, p, err)
+	if err := s.ensureReferences(ctx, identifyingValues(st.policy, values)); err != nil {
+		return refusalOfAllowed(v, p, err)
 	}
 	if !v.Allowed() {
-		return s.own(v, st, values, nil, nil)
+		return s.withAuditDetails(v, st, values, nil, nil)
 	}
 	whole := maps.Clone(values)
 	maps.Copy(whole, s.attributes)
-	s.reminds(st.policy, whole)
+	s.setReminderKey(st.policy, whole)
 	var denied *sqlstate.Error
 	var contracts []audit.Contract
 	quotas := make([][]*policy.Quota, len(j.statements))
 	for i, statement := range j.statements {
 		decisions, err := st.policy.Explain(statement, whole)
-		contracts = s.recorded(st.policy, contracts, decisions)
+		contracts = s.addContracts(st.policy, contracts, decisions)
 		for _, d := range decisions {
 			if d.Quota != nil {
 				quotas[i] = append(quotas[i], d.Quota)
@@ -138,24 +138,24 @@ func (s *session) admit(ctx context.Context, st *state, v *verdict.Verdict, p ve
 			denied = err
 		}
 	}
-	judged := st.observedContracts(s.own(v, st, values, contracts, quotas), whole)
-	if err := s.mayClaim(ctx, st, v.Effects, now); err != nil {
-		return refused(judged, p, err)
+	judged := st.withObservedContracts(s.withAuditDetails(v, st, values, contracts, quotas), whole)
+	if err := s.checkClaims(ctx, st, v.Effects, now); err != nil {
+		return refusalOfAllowed(judged, p, err)
 	}
 	if denied != nil {
-		return refused(judged, p, denied)
+		return refusalOfAllowed(judged, p, denied)
 	}
 	return judged
 }
 
-// recorded adds what the record has of the contracts' decisions, each once. Those that govern nothing of the statement
-// are left out.
-func (s *session) recorded(p *policy.Policy, list []audit.Contract, decisions []policy.ContractDecision) []audit.Contract {
+// addContracts adds the contracts' decisions to those of the record, each once. It leaves out contracts that do not
+// govern the statement.
+func (s *session) addContracts(p *policy.Policy, list []audit.Contract, decisions []policy.ContractDecision) []audit.Contract {
 	for _, d := range decisions {
 		c := audit.Contract{Name: d.Contract, By: d.By, Value: d.Value, Verdict: d.Verdict}
 		if a, ok := p.Attribute(d.By); ok && d.Value != "" &&
 			(!a.Live() || a.Audit == policy.AsReference || a.Audit == policy.AsSubject) {
-			c.Value = s.recordedAs(a, d.Value)
+			c.Value = s.auditValue(a, d.Value)
 		}
 		if d.Verdict != "none" && !slices.Contains(list, c) {
 			list = append(list, c)
@@ -164,9 +164,9 @@ func (s *session) recorded(p *policy.Policy, list []audit.Contract, decisions []
 	return list
 }
 
-// own is v with what its record has of the session's live attributes and of what contracts say, and what these hold it
-// to.
-func (s *session) own(v *verdict.Verdict, st *state, values map[string]string, contracts []audit.Contract,
+// withAuditDetails is v with the live attributes and the contracts' decisions for its record, and with the contracts'
+// quotas.
+func (s *session) withAuditDetails(v *verdict.Verdict, st *state, values map[string]string, contracts []audit.Contract,
 	quotas [][]*policy.Quota) *verdict.Verdict {
 	recorded := map[string]string{}
 	for name, value := range values {
@@ -179,7 +179,7 @@ func (s *session) own(v *verdict.Verdict, st *state, values map[string]string, c
 	}
 	with := func(v *verdict.Verdict) *verdict.Verdict {
 		own, j := *v, *v.Detail.(*judgement)
-		j.live, j.record.Contracts, j.quotas = recorded, contracts, quotas
+		j.liveAttributes, j.record.Contracts, j.quotas = recorded, contracts, quotas
 		own.Detail = &j
 		return &own
 	}
@@ -193,23 +193,23 @@ func (s *session) own(v *verdict.Verdict, st *state, values map[string]string, c
 	return v
 }
 
-// refused is a refusal of what the rewriter allowed: its record says as much of the statement.
-func refused(v *verdict.Verdict, p verdict.Protocol, err *sqlstate.Error) *verdict.Verdict {
+// refusalOfAllowed refuses a text that the rewriter allowed: its record has the same details of the statement.
+func refusalOfAllowed(v *verdict.Verdict, p verdict.Protocol, err *sqlstate.Error) *verdict.Verdict {
 	out := refusal(v.Original, p, v.Versions, err)
 	j, was := out.Detail.(*judgement), v.Detail.(*judgement)
-	j.live, j.rights, j.record.Contracts = was.live, was.rights, was.record.Contracts
+	j.liveAttributes, j.rightsEpoch, j.record.Contracts = was.liveAttributes, was.rightsEpoch, was.record.Contracts
 	j.record.Tag, j.record.Fingerprint, j.record.Tables, j.record.Functions = was.record.Tag, was.record.Fingerprint,
 		was.record.Tables, was.record.Functions
 	return out
 }
 
-func claims(effects []verdict.Effect) bool {
+func hasClaims(effects []verdict.Effect) bool {
 	return slices.ContainsFunc(effects, func(e verdict.Effect) bool { return e.Claim != nil })
 }
 
-// mayClaim refuses a SET to what the policy does not let through. The rows would be hidden in any case; an agent is
-// told at once, and in the same words whether or not there is such a thing.
-func (s *session) mayClaim(ctx context.Context, st *state, effects []verdict.Effect,
+// checkClaims refuses a SET to a value that the policy does not let the agent claim. The rows would be hidden in any
+// case; so the agent learns it at once, in the same words whether or not such a value exists.
+func (s *session) checkClaims(ctx context.Context, st *state, effects []verdict.Effect,
 	now map[string]string) *sqlstate.Error {
 	settings := st.policy.Settings()
 	now = maps.Clone(now)
@@ -217,7 +217,7 @@ func (s *session) mayClaim(ctx context.Context, st *state, effects []verdict.Eff
 		if e.Claim == nil || e.Claim.Reset {
 			continue
 		}
-		if err := s.lets(ctx, e.Name, settings[e.Name], e.Claim.Value, now); err != nil {
+		if err := s.checkClaim(ctx, e.Name, settings[e.Name], e.Claim.Value, now); err != nil {
 			return err
 		}
 		now[settings[e.Name]] = e.Claim.Value
@@ -225,16 +225,16 @@ func (s *session) mayClaim(ctx context.Context, st *state, effects []verdict.Eff
 	return nil
 }
 
-// lets tells whether a claim is let through. An empty one claims nothing.
-func (s *session) lets(ctx context.Context, setting, attribute, value string, others map[string]string) *sqlstate.Error {
+// checkClaim refuses a claim that the policy does not let the agent make. An empty value claims nothing.
+func (s *session) checkClaim(ctx context.Context, setting, attribute, value string, others map[string]string) *sqlstate.Error {
 	if value == "" {
 		return nil
 	}
 	others = maps.Clone(others)
 	others[attribute] = value
-	values, err := s.work(ctx, []string{attribute}, others)
+	values, err := s.queryLiveAttributes(ctx, []string{attribute}, others)
 	if err != nil {
-		return lost(err)
+		return unavailable(err)
 	}
 	if _, counts := values[attribute]; !counts {
 		return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonSetting,
@@ -245,8 +245,8 @@ func (s *session) lets(ctx context.Context, setting, attribute, value string, ot
 	return nil
 }
 
-// begins refuses what the startup message claims and the policy does not let through.
-func (s *session) begins(ctx context.Context, st *state) *sqlstate.Error {
+// checkStartupClaims refuses claims of the startup message that the policy does not let the agent make.
+func (s *session) checkStartupClaims(ctx context.Context, st *state) *sqlstate.Error {
 	settings := st.policy.Settings()
 	claimed := map[string]string{}
 	for setting, attribute := range settings {
@@ -256,7 +256,7 @@ func (s *session) begins(ctx context.Context, st *state) *sqlstate.Error {
 	}
 	for _, setting := range slices.Sorted(maps.Keys(settings)) {
 		if value, ok := claimed[settings[setting]]; ok {
-			if err := s.lets(ctx, setting, settings[setting], value, claimed); err != nil {
+			if err := s.checkClaim(ctx, setting, settings[setting], value, claimed); err != nil {
 				return err
 			}
 		}

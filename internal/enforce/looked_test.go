@@ -34,7 +34,7 @@ func TestWhatIsLookedAtAgain(t *testing.T) {
 	}
 	look("nothing has changed", false)
 	d.mu.Lock()
-	d.checked = d.checked.Add(-checkAgain - time.Second)
+	d.checkedAt = d.checkedAt.Add(-checkInterval - time.Second)
 	d.mu.Unlock()
 	look("ten seconds went by", true)
 	look("it was asked a moment ago", false)
@@ -45,27 +45,27 @@ func TestWhatIsLookedAtAgain(t *testing.T) {
 
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	seen := d.seen
+	seen := d.lastProbe
 	for what, change := range map[string]func(){
-		"the catalogs":      func() { d.seen.concerned += "x" },
-		"what is installed": func() { d.seen.installed.Hash += "x" },
+		"the catalogs":      func() { d.lastProbe.agentFingerprint += "x" },
+		"what is installed": func() { d.lastProbe.installed.Hash += "x" },
 	} {
 		change()
-		if err := d.vouch(d.state); err == nil {
+		if err := d.verify(d.state); err == nil {
 			t.Errorf("%s are others than was seen, and vouched for", what)
 		}
-		d.seen = seen
+		d.lastProbe = seen
 	}
-	if err := d.vouch(d.state); err != nil {
+	if err := d.verify(d.state); err != nil {
 		t.Error(err)
 	}
 	d.mu.Unlock()
-	if _, refused := d.known(t.Context(), "another"); refused == nil {
+	if _, refused := d.viewForServer(t.Context(), "another"); refused == nil {
 		t.Error("a server that was not looked at is known")
 	}
 	d.mu.Lock()
 	server := d.view.Load().server
-	if _, refused := d.known(t.Context(), server); refused != nil {
+	if _, refused := d.viewForServer(t.Context(), server); refused != nil {
 		t.Error(refused)
 	}
 }
@@ -125,16 +125,16 @@ tables:
 	p := w.databases["memories"].view.Load().state.policy
 	for _, known := range []bool{true, false} {
 		s.info.Claims = func() verdict.Claims { return verdict.Claims{Known: known, Values: map[string]string{room: "a"}} }
-		if _, claims := s.claims(p)["room"]; claims != known {
+		if _, claims := s.claimedAttributes(p)["room"]; claims != known {
 			t.Errorf("claims that can be told: %t; they count: %t", known, claims)
 		}
-		if (s.claimed(p) != nil) != known {
+		if (s.claimedSettings(p) != nil) != known {
 			t.Errorf("claims that can be told: %t; they are compared with: %t", known, !known)
 		}
 	}
-	gone, cancel := context.WithCancel(t.Context())
+	unreached, cancel := context.WithCancel(t.Context())
 	cancel()
-	if v := s.Decide(gone, "SET pgconsent.room = 'a'", verdict.Simple); v.Allowed() {
+	if v := s.Decide(unreached, "SET pgconsent.room = 'a'", verdict.Simple); v.Allowed() {
 		t.Error("a claim of which nothing could be found out is let through")
 	}
 }
@@ -159,18 +159,18 @@ func TestRowsOfTwoMentions(t *testing.T) {
 		places int
 	}{{[]uint16{1, 2}, 2}, {[]uint16{2, 1}, 2}, {[]uint16{3, 1, 2}, 2}, {[]uint16{1}, 0}, {[]uint16{1, 3}, 0}, {
 		[]uint16{1, 1}, 0}, {[]uint16{1, 2, 1}, 0}, {[]uint16{1, 2, 1, 2}, 0}, {[]uint16{1, 1, 2}, 0}} {
-		r := &returned{tables: []string{"public.t"}, columns: columns, described: description(c.of...)}
-		r.describe()
-		if got := len(r.places["public.t"]); got != c.places {
+		r := &returnedKeys{tables: []string{"public.t"}, columns: columns, description: description(c.of...)}
+		r.findKeys()
+		if got := len(r.positions["public.t"]); got != c.places {
 			t.Errorf("columns %v: a key of %d parts, want %d", c.of, got, c.places)
 		}
 	}
 	for _, single := range []bool{true, false} {
 		for _, incomplete := range []bool{true, false} {
 			for seen := range int64(4) {
-				r := &returned{tables: []string{"public.t"}, single: single, seen: seen, incomplete: map[string]bool{"public.t": incomplete}}
+				r := &returnedKeys{tables: []string{"public.t"}, singleTable: single, rowCount: seen, incomplete: map[string]bool{"public.t": incomplete}}
 				for rows := range int64(4) {
-					if got := r.recorded(rows)[0].Exact; got != (rows == 0 || single && !incomplete && seen == rows) {
+					if got := r.auditKeys(rows)[0].Exact; got != (rows == 0 || single && !incomplete && seen == rows) {
 						t.Errorf("%d rows of %d seen, single %t, incomplete %t: exact %t", seen, rows, single, incomplete, got)
 					}
 				}

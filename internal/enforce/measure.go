@@ -10,34 +10,34 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// remeasure is how old the sizes of tables may grow.
-const remeasure = time.Minute
+// sizeInterval is the time between two readings of the sizes of tables.
+const sizeInterval = time.Minute
 
-// measure reads how large the tables are, for the rewriter's hints. Where one has become another size the state is
-// another, of the same rights: verdicts are made anew, and prepared statements stay good. The caller holds mu.
-func (d *database) measure(ctx context.Context) error {
+// readSizes reads how large the tables are, for the rewriter's hints. Where one has doubled or halved there is a new
+// state of the same rights: verdicts are made anew, and prepared statements stay valid. The caller holds mu.
+func (d *database) readSizes(ctx context.Context) error {
 	s := d.state
-	if s.sizes != nil && time.Since(d.sized) < remeasure {
+	if s.sizes != nil && time.Since(d.sizesReadAt) < sizeInterval {
 		return nil
 	}
 	sizes, err := pgcatalog.Sizes(ctx, d.conn, rls.Tables(s.policy))
 	if err != nil {
 		return err
 	}
-	d.sized = time.Now()
-	if s.sizes != nil && alike(s.sizes, sizes) {
+	d.sizesReadAt = time.Now()
+	if s.sizes != nil && similarSizes(s.sizes, sizes) {
 		return nil
 	}
 	sized := *s
 	sized.epoch, sized.sizes = d.e.epochs.Add(1), sizes
-	sized.door, sized.plain = s.door.WithSizes(sizes), s.plain.WithSizes(sizes)
-	sized.signing = sized.door
+	sized.signingRewriter, sized.unsignedRewriter = s.signingRewriter.WithSizes(sizes), s.unsignedRewriter.WithSizes(sizes)
+	sized.activeRewriter = sized.signingRewriter
 	d.state = &sized
 	return nil
 }
 
-// alike tells whether no size has doubled or halved.
-func alike(a, b catalog.Sizes) bool {
+// similarSizes tells whether no size has doubled or halved.
+func similarSizes(a, b catalog.Sizes) bool {
 	if len(a) != len(b) {
 		return false
 	}

@@ -110,7 +110,7 @@ func TestNobodyNoticesWhatNoPolicySpeaksOf(t *testing.T) {
 		t.Error("a seal is stale by what concerns nobody")
 	}
 	w.exec("ALTER TABLE public.people RENAME consent_status TO agreed")
-	eventually(t, "a table that is suspended", func() bool { v, refused := d.current(); return refused == nil && !v.state.suspended.none() })
+	eventually(t, "a table that is suspended", func() bool { v, refused := d.current(); return refused == nil && !v.state.suspension.none() })
 	if strings.Contains(w.log.String(), "cannot be reached") {
 		t.Error("the log says that the database cannot be reached")
 	}
@@ -221,7 +221,7 @@ func TestWhatVanishesWhileItIsReadRefusesNobody(t *testing.T) {
 	defer calm()
 	for range tier.Count(10, 40, 400) {
 		d.mu.Lock()
-		d.read, d.prints = time.Time{}, fingerprints{} // as if the time to read all had come
+		d.catalogsReadAt, d.lastFingerprints = time.Time{}, fingerprints{} // as if the time to read all had come
 		d.mu.Unlock()
 		if err := d.refresh(t.Context()); err != nil {
 			t.Fatal(err)

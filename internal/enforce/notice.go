@@ -13,25 +13,25 @@ import (
 )
 
 const (
-	// catalogChannel is what the event triggers of the database notify.
+	// catalogChannel is the channel that the event triggers of the database notify.
 	catalogChannel = "pgconsent_catalog"
-	// consentChannel is what the registry's trigger notifies.
+	// consentChannel is the channel that the registry's trigger notifies.
 	consentChannel = "pgconsent_consent"
-	// noticeWait bounds how long a statement waits for a look that DDL has asked for. What is decided before that look is
-	// refused by the database: waiting saves the client from having to try again.
-	noticeWait = time.Second
-	// listenAgain is the time between two attempts to listen.
-	listenAgain = 2 * time.Second
+	// probeWait bounds how long a statement waits for a probe after DDL. The database refuses a statement that was
+	// decided before that probe: waiting saves the client from having to try again.
+	probeWait = time.Second
+	// listenRetry is the time between two attempts to listen.
+	listenRetry = 2 * time.Second
 )
 
-// listen asks for a look whenever the database tells of DDL, until ctx ends. Where it cannot listen, looks come when they
-// come.
+// listen requests a probe whenever the database notifies it of DDL, until ctx ends. Where it cannot listen, the periodic
+// probes remain.
 func (d *database) listen(ctx context.Context) {
 	for ctx.Err() == nil {
 		_ = d.listenOnce(ctx) // polling goes on
 		select {
 		case <-ctx.Done():
-		case <-time.After(listenAgain):
+		case <-time.After(listenRetry):
 		}
 	}
 }
@@ -53,17 +53,17 @@ func (d *database) listenOnce(ctx context.Context) error {
 	if _, err := conn.Exec(opening, "LISTEN "+catalogChannel+"; LISTEN "+consentChannel); err != nil {
 		return err
 	}
-	d.notice() // what came before that was not heard
+	d.requestProbe() // earlier notifications were missed
 	for {
 		heard, err := conn.WaitForNotification(ctx)
 		switch {
 		case err != nil:
 			return err
 		case heard.Channel != consentChannel:
-			d.notice()
+			d.requestProbe()
 			continue
 		}
-		asking, cancel := context.WithTimeout(ctx, askTimeout)
+		asking, cancel := context.WithTimeout(ctx, controlTimeout)
 		err = d.readEpoch(asking, conn)
 		cancel()
 		if err != nil {
@@ -72,40 +72,40 @@ func (d *database) listenOnce(ctx context.Context) error {
 	}
 }
 
-// readEpoch takes over the number of the last record of consent, for the records of what is sent after it.
+// readEpoch reads the number of the last record of consent, for the audit records of statements that are sent after it.
 func (d *database) readEpoch(ctx context.Context, conn *pgx.Conn) error {
 	var epoch int64
 	if err := conn.QueryRow(ctx, "SELECT pgconsent.consent_epoch()").Scan(&epoch); err != nil {
 		return fmt.Errorf("consent epoch: %w", err)
 	}
-	d.epoch.Store(epoch) // of two that are read at once either is right: what is sent later sees at least as much
+	d.epoch.Store(epoch) // of two concurrent readings either is right: a later statement sees at least as much
 	return nil
 }
 
-// notice asks for a look, which statements wait for from now on.
-func (d *database) notice() {
+// requestProbe requests a probe, which statements wait for from now on.
+func (d *database) requestProbe() {
 	asked := make(chan struct{})
-	d.noticed.CompareAndSwap(nil, &asked)
+	d.pendingProbe.CompareAndSwap(nil, &asked)
 	select {
-	case d.wake <- struct{}{}:
+	case d.probeRequests <- struct{}{}:
 	default:
 	}
 }
 
-// looked lets the statements go on that have waited for a look which began after they were told to.
-func (d *database) looked(asked *chan struct{}) {
-	if asked != nil && d.noticed.CompareAndSwap(asked, nil) {
+// probeDone lets the statements go on that have waited for this probe: one that began after it was requested.
+func (d *database) probeDone(asked *chan struct{}) {
+	if asked != nil && d.pendingProbe.CompareAndSwap(asked, nil) {
 		close(*asked)
 	}
 }
 
-// settle waits while a look is due.
-func (d *database) settle(ctx context.Context) {
-	asked := d.noticed.Load()
+// waitForProbe waits while a requested probe is not done.
+func (d *database) waitForProbe(ctx context.Context) {
+	asked := d.pendingProbe.Load()
 	if asked == nil {
 		return
 	}
-	timeout := time.NewTimer(noticeWait)
+	timeout := time.NewTimer(probeWait)
 	defer timeout.Stop()
 	select {
 	case <-*asked:
@@ -114,8 +114,8 @@ func (d *database) settle(ctx context.Context) {
 	}
 }
 
-// catalogVersion reads how many transactions have changed what of the catalogs concerns agents, as far as event
-// triggers have noted them, and whether there are such.
+// catalogVersion reads how many transactions have changed the part of the catalogs that concerns agents, as counted by
+// event triggers, and whether these triggers exist.
 func catalogVersion(ctx context.Context, conn *pgx.Conn) (version int64, told bool, err error) {
 	err = conn.QueryRow(ctx, `SELECT pgconsent.catalog_version(), pg_catalog.count(*) OPERATOR(pg_catalog.>=) 2 FROM pg_catalog.pg_event_trigger AS t
 		WHERE t.evtfoid OPERATOR(pg_catalog.=) pg_catalog.to_regprocedure('pgconsent.catalog_changed()') AND t.evtenabled IN ('O', 'A')`).Scan(&version, &told)
@@ -126,17 +126,18 @@ func catalogVersion(ctx context.Context, conn *pgx.Conn) (version int64, told bo
 	return version, told, err
 }
 
-// moved tells whether another version of the catalogs is known than this one, or another time. While nothing is known
-// it is not for a seal to say so.
-func (d *database) moved(version int64, offset time.Duration) bool {
+// catalogOrClockMoved tells whether the version of the catalogs, or the database's clock, is known to be another one
+// now. It is false while nothing is known: a seal is not renewed for that.
+func (d *database) catalogOrClockMoved(version int64, offset time.Duration) bool {
 	v := d.view.Load()
-	return v != nil && v.refusal == nil && (v.catalog != version || v.clockMoved(offset))
+	return v != nil && v.refusal == nil && (v.catalogVersion != version || v.clockMoved(offset))
 }
 
-// clockMoved tells whether the database's clock or ours was moved between this look and one that found their difference
-// to be offset.
-func (v *view) clockMoved(offset time.Duration) bool { return (v.offset - offset).Abs() > clockSlack }
+// clockMoved tells whether the database's clock or ours was moved between this view's probe and one that found their
+// difference to be offset.
+func (v *view) clockMoved(offset time.Duration) bool {
+	return (v.clockOffset - offset).Abs() > clockSlack
+}
 
-// clockSlack is how far apart two looks may find the clocks of the database and of this machine without that one of
-// them was moved.
+// clockSlack is how much the difference of the two clocks may vary between two probes though neither clock was moved.
 const clockSlack = 5 * time.Second

@@ -94,11 +94,11 @@ func TestDDLIsToldOf(t *testing.T) {
 				"'LISTEN%' AND state = 'idle' AND datname = current_database()").Scan(&n); err != nil {
 			t.Fatal(err)
 		}
-		return n == 1 && d.noticed.Load() == nil
+		return n == 1 && d.pendingProbe.Load() == nil
 	})
-	before := d.view.Load().catalog
+	before := d.view.Load().catalogVersion
 	w.exec("CREATE INDEX another ON public.memories (id)")
-	eventually(t, "a look", func() bool { return d.view.Load().catalog > before })
+	eventually(t, "a look", func() bool { return d.view.Load().catalogVersion > before })
 	c := w.client("caregiver")
 	c.want(titles, "lake", "sea")
 }
@@ -115,12 +115,12 @@ func TestDDLThatNobodyHeardOf(t *testing.T) {
 		if err := w.dba.QueryRow(t.Context(), "SELECT count(*)"+listening).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
-		return n == 1 && d.noticed.Load() == nil
+		return n == 1 && d.pendingProbe.Load() == nil
 	})
-	before := d.view.Load().catalog
+	before := d.view.Load().catalogVersion
 	w.exec("SELECT pg_terminate_backend(pid, 10000)" + listening)
 	w.exec("CREATE INDEX another ON public.memories (id)")
-	eventually(t, "a look", func() bool { return d.view.Load().catalog > before })
+	eventually(t, "a look", func() bool { return d.view.Load().catalogVersion > before })
 }
 
 // Many rows are added up, and the version stays.
@@ -206,7 +206,7 @@ func TestClocksThatWereMoved(t *testing.T) {
 			c.want(titles, "lake", "sea")
 			// As if both clocks had shown the same until now: the database's is another by this much.
 			v := *d.view.Load()
-			v.offset -= jump
+			v.clockOffset -= jump
 			d.view.Store(&v)
 			for _, one := range []*client{c, other} {
 				one.seal()

@@ -11,38 +11,39 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// Tables that the policy observes only are open: statements over them run as if it did not list them, and what it would
-// have done is worked out beside them. Nothing in here decides anything.
+// Tables that the policy only observes are open: statements on them run as if the policy did not list them, and what it
+// would have done is recorded. Nothing in this file refuses or hides anything.
 
-// shadow is the policy as it would be.
-type shadow struct {
-	policy *policy.Policy
-	judge  *rewrite.Rewriter // says what would be refused
-	filter *rewrite.Rewriter // puts predicates into texts, or says that it cannot
+// observedPolicy is the policy as it would be if it enforced these tables too.
+type observedPolicy struct {
+	policy   *policy.Policy
+	checker  *rewrite.Rewriter // says what would be refused
+	injector *rewrite.Rewriter // puts predicates into texts, or says that it cannot
 }
 
-// newShadow returns nil for a policy that observes nothing.
-func (s *state) newShadow() *shadow {
+// newObservedPolicy returns nil for a policy that observes nothing.
+func (s *state) newObservedPolicy() *observedPolicy {
 	if len(s.policy.Observed()) == 0 {
 		return nil
 	}
 	enforced := s.policy.Enforced()
-	return &shadow{enforced, rewrite.New(s.snapshot, enforced, rewrite.RLS),
+	return &observedPolicy{enforced, rewrite.New(s.snapshot, enforced, rewrite.RLS),
 		rewrite.New(s.snapshot, enforced, rewrite.AlwaysInjected)}
 }
 
-// wouldBe is what the policy would have done to a text.
-type wouldBe struct {
+// observedDecision is what the policy would have done to a text.
+type observedDecision struct {
 	record audit.Observation // the session's members, and what became of an execution, are filled in
-	pair   *pair             // nil: it cannot be compared
+	texts  *comparedTexts    // nil: it cannot be compared
 }
 
-// observe works out what the policy would have done to a text that it allows as it is; nil where that is the same.
-func (st *state) observe(text string, p verdict.Protocol, res *rewrite.Result) *wouldBe {
-	if st.shadow == nil {
+// decideObserved computes what the policy would have done to an allowed text; nil where the text reads no observed
+// table.
+func (st *state) decideObserved(text string, p verdict.Protocol, res *rewrite.Result) *observedDecision {
+	if st.observedPolicy == nil {
 		return nil
 	}
-	o := &wouldBe{record: audit.Observation{Policy: st.versions.Policy, Fingerprint: res.Fingerprint, Tag: res.Tag}}
+	o := &observedDecision{record: audit.Observation{Policy: st.versions.Policy, Fingerprint: res.Fingerprint, Tag: res.Tag}}
 	r := &o.record
 	for _, a := range res.Accesses {
 		t, ok := st.policy.Table(a.Relation)
@@ -55,40 +56,40 @@ func (st *state) observe(text string, p verdict.Protocol, res *rewrite.Result) *
 		}
 		hidden, masked := t.Observed.HiddenAndMasked(a.Columns)
 		for _, c := range hidden {
-			r.Hidden = add(r.Hidden, name+"."+c)
+			r.Hidden = appendMissing(r.Hidden, name+"."+c)
 		}
 		for _, c := range masked {
-			r.Masked = add(r.Masked, name+"."+c)
+			r.Masked = appendMissing(r.Masked, name+"."+c)
 		}
 	}
 	if len(r.Tables) == 0 {
 		return nil
 	}
-	if _, refused := st.shadow.judge.Rewrite(text, p == verdict.Extended); refused != nil {
+	if _, refused := st.observedPolicy.checker.Rewrite(text, p == verdict.Extended); refused != nil {
 		r.SQLState, r.Reason = string(refused.Code), string(refused.Reason)
 		r.Skipped = "it would be refused"
 		return o
 	}
-	o.pair, r.Skipped = st.pair(text, res)
+	o.texts, r.Skipped = st.comparedTexts(text, res)
 	return o
 }
 
-func add(list []string, s string) []string {
+func appendMissing(list []string, s string) []string {
 	if slices.Contains(list, s) {
 		return list
 	}
 	return append(list, s)
 }
 
-// pair is a statement as it runs and as the policy would have it, each made one that counts its rows.
-type pair struct{ plain, filtered string }
+// comparedTexts is a statement as it runs and as the policy would have it, each as a query that counts its rows.
+type comparedTexts struct{ plain, filtered string }
 
-// counted counts the rows of a query and adds up a hash of each: two answers with equal sums are, as far as 64 bits
-// tell, the same rows. Nothing of them leaves the database.
-const counted = `SELECT pg_catalog.count(*), COALESCE(pg_catalog.sum(pg_catalog.hashtextextended(pgconsent_q::pg_catalog.text, 0)), 0)::pg_catalog.text FROM (`
+// countAndHash counts the rows of a query and adds up a hash of each: equal sums mean, as far as 64 bits tell, the same
+// rows. No row leaves the database.
+const countAndHash = `SELECT pg_catalog.count(*), COALESCE(pg_catalog.sum(pg_catalog.hashtextextended(pgconsent_q::pg_catalog.text, 0)), 0)::pg_catalog.text FROM (`
 
-// pair makes the two texts, or says why there are none.
-func (st *state) pair(text string, res *rewrite.Result) (*pair, string) {
+// comparedTexts makes the two texts, or says why there are none.
+func (st *state) comparedTexts(text string, res *rewrite.Result) (*comparedTexts, string) {
 	switch {
 	case len(res.Effects) != 1 || !res.Effects[0].Reads || res.Effects[0].Kind != verdict.NoEffect ||
 		res.Effects[0].Writes || res.Tag != "SELECT":
@@ -107,26 +108,26 @@ func (st *state) pair(text string, res *rewrite.Result) (*pair, string) {
 			return nil, "columns of a table would be hidden or masked"
 		}
 	}
-	filtered, refused := st.shadow.filter.Rewrite(text, true)
+	filtered, refused := st.observedPolicy.injector.Rewrite(text, true)
 	if refused != nil {
 		return nil, "the predicates cannot be put into its text"
 	}
-	return &pair{st.wrap(res), st.wrap(filtered)}, ""
+	return &comparedTexts{st.countingQuery(res), st.countingQuery(filtered)}, ""
 }
 
-// wrap makes a text count its rows, and signs it where it must be.
-func (st *state) wrap(res *rewrite.Result) string {
+// countingQuery makes a query that counts the rows of a text, and signs it where the text needs a signature.
+func (st *state) countingQuery(res *rewrite.Result) string {
 	inner := strings.TrimRight(strings.TrimSpace(res.Text), "; \t\r\n")
-	text := counted + "\n" + inner + "\n) AS pgconsent_q"
+	text := countAndHash + "\n" + inner + "\n) AS pgconsent_q"
 	if res.NeedsSignature {
 		return st.key.Sign(st.profile, text)
 	}
 	return text
 }
 
-// claimed are the session's settings that the policy maps to attributes, for a comparison to claim the same. An empty
-// one claims nothing. It is nil where they cannot be told.
-func (s *session) claimed(p *policy.Policy) map[string]string {
+// claimedSettings are the values of the session's settings that the policy maps to attributes: a comparison sets the
+// same ones. An empty value claims nothing. It is nil where the proxy does not know the values.
+func (s *session) claimedSettings(p *policy.Policy) map[string]string {
 	c := verdict.Claims{Known: true, Values: s.info.Settings}
 	if s.info.Claims != nil {
 		c = s.info.Claims()
@@ -141,19 +142,19 @@ func (s *session) claimed(p *policy.Policy) map[string]string {
 	return out
 }
 
-// observed records what the policy would have done to an execution that has ended, and has a sample of them compared.
-// claims are those that it ran with.
-func (s *session) observed(o *wouldBe, claims map[string]string, outcome verdict.Outcome) {
+// recordObserved records what the policy would have done to an execution that has ended, and puts a sample of them into
+// the queue of comparisons. claims are the settings that it ran with.
+func (s *session) recordObserved(o *observedDecision, claims map[string]string, outcome verdict.Outcome) {
 	if o == nil || outcome.Code != sqlstate.SuccessfulCompletion {
 		return
 	}
 	r := o.record
 	r.Session, r.Agent, r.Database, r.Rows = s.info.ID, s.agent.Name, s.db.cfg.Name, outcome.Rows
 	switch {
-	case o.pair == nil:
+	case o.texts == nil:
 	case claims == nil:
 		r.Skipped = "what the session claims cannot be told"
-	case s.db.compares.take(s.agent.Name+"\x00"+r.Fingerprint, comparing{o.pair, r, s.attributes, claims}):
+	case s.db.comparisons.enqueue(s.agent.Name+"\x00"+r.Fingerprint, comparison{o.texts, r, s.attributes, claims}):
 		r.Skipped = audit.ComparedSeparately
 	default:
 		r.Skipped = "not in the sample"
@@ -161,8 +162,8 @@ func (s *session) observed(o *wouldBe, claims map[string]string, outcome verdict
 	s.e.cfg.Audit.Observation(r)
 }
 
-// unprotected says loudly which tables are observed only. The caller holds mu.
-func (d *database) unprotected(s *state) {
+// warnUnprotected logs a warning that names the tables which are only observed. The caller holds mu.
+func (d *database) warnUnprotected(s *state) {
 	var names []string
 	for _, t := range s.policy.Observed() {
 		names = append(names, t.Relation.Name.String())
@@ -174,19 +175,20 @@ func (d *database) unprotected(s *state) {
 	}
 }
 
-// observedContracts adds what contracts over observed tables would have said. Those over enforced ones have been asked.
-func (st *state) observedContracts(v *verdict.Verdict, values map[string]string) *verdict.Verdict {
+// withObservedContracts adds what contracts over observed tables would have decided. Those over enforced tables have
+// decided already.
+func (st *state) withObservedContracts(v *verdict.Verdict, values map[string]string) *verdict.Verdict {
 	j := v.Detail.(*judgement)
-	if st.shadow == nil || j.observed == nil || j.observed.record.SQLState != "" {
+	if st.observedPolicy == nil || j.observed == nil || j.observed.record.SQLState != "" {
 		return v
 	}
 	for _, statement := range j.statements {
-		if decisions, err := st.shadow.policy.Explain(statement, values); err != nil {
+		if decisions, err := st.observedPolicy.policy.Explain(statement, values); err != nil {
 			judged, own, would := *v, *j, *j.observed // verdicts are shared
 			if i := slices.IndexFunc(decisions, func(d policy.ContractDecision) bool { return d.Verdict == "deny" }); i >= 0 {
 				would.record.Contract = decisions[i].Contract
 			}
-			would.record.SQLState, would.record.Reason, would.record.Skipped, would.pair = string(err.Code),
+			would.record.SQLState, would.record.Reason, would.record.Skipped, would.texts = string(err.Code),
 				string(err.Reason), "it would be refused", nil
 			own.observed, judged.Detail = &would, &own
 			return &judged

@@ -9,17 +9,17 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// clocked are the relations of which time alone can hide a row. Rules go by statement_timestamp(), which is one for all
-// statements of a Query: of what begins later than that it would show what has ended meanwhile. functions may read one
-// without a word of it in the text.
-type clocked struct {
-	all       bool // an attribute goes by the time
+// timeDependent are the relations in which time alone can hide a row. Rules compare with statement_timestamp(), which is
+// the same for all statements of a Query: a later one would still show a row that expired while the first ran. functions
+// may read one that the text does not name.
+type timeDependent struct {
+	all       bool // a rule of an attribute compares with the time
 	relations map[catalog.Name]bool
 	functions map[string]bool
 }
 
-func newClocked(p *policy.Policy, plan *rls.Plan) clocked {
-	out := clocked{relations: map[catalog.Name]bool{}}
+func newTimeDependent(p *policy.Policy, plan *rls.Plan) timeDependent {
+	out := timeDependent{relations: map[catalog.Name]bool{}}
 	if !plan.Timed() {
 		return out
 	}
@@ -46,9 +46,9 @@ func newClocked(p *policy.Policy, plan *rls.Plan) clocked {
 	return out
 }
 
-// apart tells whether a statement of a text goes by the time and stands behind one that may take long. What EXECUTE and
-// FETCH run is not looked at.
-func (c clocked) apart(res *rewrite.Result) bool {
+// needsSeparateMessages tells whether a statement of a text reads such a relation and follows one that may take long.
+// EXECUTE and FETCH count as such a statement, whatever they run.
+func (c timeDependent) needsSeparateMessages(res *rewrite.Result) bool {
 	if len(res.Effects) < 2 || !c.all && len(c.relations) == 0 {
 		return false
 	}
@@ -58,15 +58,15 @@ func (c clocked) apart(res *rewrite.Result) bool {
 	}
 	long := false
 	for i, e := range res.Effects {
-		if long && (calls || e.Kind == verdict.Executes || e.Kind == verdict.Fetches || c.reads(res.Statements[i])) {
+		if long && (calls || e.Kind == verdict.Executes || e.Kind == verdict.Fetches || c.isReadBy(res.Statements[i])) {
 			return true
 		}
-		long = long || !brief(e)
+		long = long || !isBrief(e)
 	}
 	return false
 }
 
-func (c clocked) reads(s policy.Statement) bool {
+func (c timeDependent) isReadBy(s policy.Statement) bool {
 	for _, a := range s.Accesses {
 		if c.relations[a.Relation] {
 			return true
@@ -75,9 +75,9 @@ func (c clocked) reads(s policy.Statement) bool {
 	return false
 }
 
-// brief tells whether a statement is over at once. COMMIT need not be: it reads cursors WITH HOLD to their end, and
-// checks constraints that were put off.
-func brief(e verdict.Effect) bool {
+// isBrief tells whether a statement takes no time worth mentioning. COMMIT may: it reads cursors WITH HOLD to their end
+// and checks deferred constraints.
+func isBrief(e verdict.Effect) bool {
 	switch e.Kind {
 	case verdict.BeginsTx, verdict.Saves, verdict.Releases, verdict.Rewinds, verdict.ChangesGUC, verdict.Deallocates,
 		verdict.Closes:

@@ -13,20 +13,21 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// What statements read is often a view of ours in the place of what they name. Their results are described as those of
-// the latter: drivers look up there whether a column may be NULL, and which table it belongs to, and nobody learns
-// which way a statement has taken.
+// A statement often reads a view of pgconsent in place of the relation that it names. Its RowDescription names that
+// relation all the same: drivers look up there whether a column may be NULL and which table it belongs to. And nobody
+// learns which path a statement took.
 
 // firstUserOID is the least OID that is not PostgreSQL's own (FirstNormalObjectId, access/transam.h).
 const firstUserOID = 16384
 
-// origins are the columns that the views' are, and the relations that may be named as they are.
+// origins maps the columns of these views to the columns that agents know, and lists the relations that agents know by
+// their own OID.
 type origins struct {
-	of    map[verdict.Origin]verdict.Origin
-	named map[uint32]bool
+	sources       map[verdict.Origin]verdict.Origin
+	clientVisible map[uint32]bool
 }
 
-// Origin says which column agents are told that this one is; none if it is not known here.
+// Origin is the column that agents are told in place of this one; the zero Origin if it is not known here.
 func (s *session) Origin(o verdict.Origin) verdict.Origin {
 	known := s.db.origins.Load()
 	switch {
@@ -35,26 +36,26 @@ func (s *session) Origin(o verdict.Origin) verdict.Origin {
 	case known == nil:
 		return verdict.Origin{}
 	}
-	if of, ours := known.of[o]; ours {
+	if of, ours := known.sources[o]; ours {
 		return of
 	}
-	if o.Relation < firstUserOID || known.named[o.Relation] {
+	if o.Relation < firstUserOID || known.clientVisible[o.Relation] {
 		return o
 	}
 	return verdict.Origin{}
 }
 
-// readFor are the relations that statements read in the place of one.
-func readFor(n catalog.Name) []catalog.Name {
+// replacementViews are the views that statements may read in place of a relation.
+func replacementViews(n catalog.Name) []catalog.Name {
 	return []catalog.Name{
 		predicate.SignedView(n), predicate.SignedHelperView(n), predicate.GroupView(n), predicate.RowView(n),
 		predicate.FilteredRowView(n), predicate.KeyedView(n, false), predicate.KeyedView(n, true),
 	}
 }
 
-// locate finds the columns of the views that statements read, and the columns of keys. The caller holds mu.
-func (d *database) locate(ctx context.Context) error {
-	if d.state == d.located {
+// readOrigins reads the columns of these views, and the columns of recorded keys. The caller holds mu.
+func (d *database) readOrigins(ctx context.Context) error {
+	if d.state == d.originsState {
 		return nil
 	}
 	var schemas, names, ofSchemas, ofNames []string
@@ -68,12 +69,12 @@ func (d *database) locate(ctx context.Context) error {
 			keyed[t.Relation.Name] = t
 		}
 		add(t.Relation.Name, t.Relation.Name)
-		for _, view := range readFor(t.Relation.Name) {
+		for _, view := range replacementViews(t.Relation.Name) {
 			add(view, t.Relation.Name)
 		}
 	}
 	for _, v := range d.state.policy.Views() {
-		for _, view := range readFor(v.Relation.Name) {
+		for _, view := range replacementViews(v.Relation.Name) {
 			add(view, v.Relation.Name)
 		}
 	}
@@ -89,9 +90,9 @@ func (d *database) locate(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("columns of views: %w", err)
 	}
-	known := &origins{of: map[verdict.Origin]verdict.Origin{}, named: map[uint32]bool{}}
+	known := &origins{sources: map[verdict.Origin]verdict.Origin{}, clientVisible: map[uint32]bool{}}
 	for _, r := range d.state.snapshot.Relations() {
-		known.named[r.OID] = true
+		known.clientVisible[r.OID] = true
 	}
 	keys := keyColumns{}
 	var of catalog.Name
@@ -99,7 +100,7 @@ func (d *database) locate(ctx context.Context) error {
 	var view, origin verdict.Origin
 	_, err = pgx.ForEachRow(rows, []any{&of.Schema, &of.Name, &view.Relation, &view.Number, &name, &origin.Relation,
 		&origin.Number}, func() error {
-		known.of[view] = origin
+		known.sources[view] = origin
 		t := keyed[of]
 		if t == nil {
 			return nil
@@ -117,6 +118,6 @@ func (d *database) locate(ctx context.Context) error {
 	}
 	d.origins.Store(known)
 	d.keyColumns.Store(&keys)
-	d.located = d.state
+	d.originsState = d.state
 	return nil
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// What an operator is shown: who is connected, what was refused, and under which versions. It names agents, tables and
-// codes, and has nothing of a statement, a value or a row.
+// What the operator sees: who is connected, what was refused, and under which versions. It has names of agents and
+// tables, and codes, but no text of a statement, no value and no row.
 
 // OpenSession is a session that is open.
 type OpenSession struct {
@@ -31,9 +31,9 @@ func (e *Enforcer) OpenSessions() []OpenSession {
 	defer e.mu.Unlock()
 	out := make([]OpenSession, 0, len(e.sessions))
 	for s := range e.sessions {
-		l := OpenSession{ID: s.info.ID, Agent: s.agent.Name, Database: s.db.cfg.Name, Remote: s.info.RemoteAddr, Since: s.since,
+		l := OpenSession{ID: s.info.ID, Agent: s.agent.Name, Database: s.db.cfg.Name, Remote: s.info.RemoteAddr, Since: s.opened,
 			Executed: s.executed.Load(), Denied: s.denied.Load()}
-		if at := s.last.Load(); at != 0 {
+		if at := s.lastExecution.Load(); at != 0 {
 			l.Last = time.Unix(0, at)
 		}
 		out = append(out, l)
@@ -50,20 +50,20 @@ type Denial struct {
 	Tables                                     []string
 }
 
-// mostDenials is how many are remembered: the audit has them all.
-const mostDenials = 200
+// maxDenials is how many are remembered: the audit log has all of them.
+const maxDenials = 200
 
-// denials remembers the newest.
+// denials is a ring of the newest denials.
 type denials struct {
 	mu   sync.Mutex
-	ring [mostDenials]Denial
+	ring [maxDenials]Denial
 	n    uint64 // how many there were
 }
 
 func (d *denials) add(one Denial) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.ring[d.n%mostDenials] = one
+	d.ring[d.n%maxDenials] = one
 	d.n++
 }
 
@@ -72,16 +72,16 @@ func (e *Enforcer) Denials() (list []Denial, all uint64) {
 	d := &e.denials
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for i := range min(d.n, mostDenials) {
-		list = append(list, d.ring[(d.n-1-i)%mostDenials])
+	for i := range min(d.n, maxDenials) {
+		list = append(list, d.ring[(d.n-1-i)%maxDenials])
 	}
 	return list, d.n
 }
 
-// saw remembers an execution for the operator.
-func (s *session) saw(r audit.Decision, allowed bool) {
+// countExecution counts an execution, and remembers a denial, for the operator.
+func (s *session) countExecution(r audit.Decision, allowed bool) {
 	now := time.Now()
-	s.last.Store(now.UnixNano())
+	s.lastExecution.Store(now.UnixNano())
 	s.executed.Add(1)
 	if allowed {
 		return
@@ -98,17 +98,17 @@ func (s *session) saw(r audit.Decision, allowed bool) {
 	s.e.denials.add(d)
 }
 
-// DatabaseStatus is how one database stands.
+// DatabaseStatus is the status of one database.
 type DatabaseStatus struct {
 	Database        string
 	Served          bool
 	Refusal         string // why its agents are refused; "": they are served
-	Policy, Catalog string // the versions in force, or that were
+	Policy, Catalog string // the active versions, or the last active ones
 	Pending         bool   // a changed policy waits for pgconsent migrate
 	Verified        time.Time
-	SignedPathOff   bool     // every statement takes the row security door
-	UntrackedTable  string   // a table whose changes are not noticed at once
-	Observed        []string // tables that the policy observes only
+	SignedPathOff   bool     // every statement takes the row security path
+	UntrackedTable  string   // a table whose changes no trigger records
+	Observed        []string // tables that the policy only observes
 	Tables          int      // that it lists
 }
 
@@ -116,12 +116,12 @@ type DatabaseStatus struct {
 func (e *Enforcer) DatabaseStatuses() []DatabaseStatus {
 	var out []DatabaseStatus
 	for _, name := range slices.Sorted(maps.Keys(e.databases)) {
-		out = append(out, e.databases[name].standing())
+		out = append(out, e.databases[name].status())
 	}
 	return out
 }
 
-func (d *database) standing() DatabaseStatus {
+func (d *database) status() DatabaseStatus {
 	s := DatabaseStatus{Database: d.cfg.Name}
 	v, refused := d.current()
 	if s.Served = refused == nil; !s.Served {
@@ -135,9 +135,9 @@ func (d *database) standing() DatabaseStatus {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s.Pending, s.SignedPathOff = d.next != nil, d.shut
+	s.Pending, s.SignedPathOff = d.pendingDocument != nil, d.signedPathOff
 	if st := d.state; st != nil {
-		s.Policy, s.Catalog, s.UntrackedTable = st.versions.Policy, st.versions.Catalog, st.unwatched
+		s.Policy, s.Catalog, s.UntrackedTable = st.versions.Policy, st.versions.Catalog, st.untrackedTable
 		for _, t := range st.policy.Tables() {
 			s.Tables++
 			if t.Observed != nil {
@@ -148,7 +148,7 @@ func (d *database) standing() DatabaseStatus {
 	return s
 }
 
-// ActivePolicy is the policy that the agents of a database are served by, and the catalog that it was compiled for.
+// ActivePolicy is the active policy of a database, and the catalog that it was compiled for.
 func (e *Enforcer) ActivePolicy(name string) (*policy.Policy, *catalog.Snapshot, error) {
 	d, ok := e.databases[name]
 	if !ok {

@@ -59,11 +59,11 @@ func TestOverview(t *testing.T) {
 // The newest denials are kept, whatever agents do.
 func TestDenialsAreBounded(t *testing.T) {
 	var e Enforcer
-	for i := range 3*mostDenials + 7 {
+	for i := range 3*maxDenials + 7 {
 		e.denials.add(Denial{Tag: fmt.Sprint(i)})
 	}
 	list, all := e.Denials()
-	if all != 3*mostDenials+7 || len(list) != mostDenials || list[0].Tag != fmt.Sprint(all-1) ||
+	if all != 3*maxDenials+7 || len(list) != maxDenials || list[0].Tag != fmt.Sprint(all-1) ||
 		!slices.IsSortedFunc(list, func(a, b Denial) int { return len(b.Tag) - len(a.Tag) }) {
 		t.Errorf("%d of %d, the newest %q", len(list), all, list[0].Tag)
 	}

@@ -73,13 +73,13 @@ func TestPinnedSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	var name, value string
-	kept := 0
+	notReloaded := 0
 	if _, err := pgx.ForEachRow(rows, []any{&name, &value}, func() error {
 		for _, asked := range []string{name, strings.ToUpper(name)} {
 			for _, where := range []string{"startup", "options"} {
 				_, keep, refused := access.CheckSetting(asked, value, where)
 				if keep && refused == nil {
-					kept++
+					notReloaded++
 				}
 				if _, pinned := access.Params[name]; pinned && keep && refused == nil && !slices.Contains(byWire, name) {
 					t.Errorf("%s of a client (%s) goes to the server", asked, where)
@@ -87,8 +87,8 @@ func TestPinnedSettings(t *testing.T) {
 			}
 		}
 		return nil
-	}); err != nil || kept == 0 {
-		t.Errorf("%d settings are kept, %v", kept, err)
+	}); err != nil || notReloaded == 0 {
+		t.Errorf("%d settings are kept, %v", notReloaded, err)
 	}
 }
 
@@ -133,8 +133,8 @@ func TestControlSettings(t *testing.T) {
 	if err := wants("who looks", d.conn); err != nil {
 		t.Fatal(err)
 	}
-	d.askers.close()
-	if err := d.askers.ask(t.Context(), d.control, func(_ context.Context, conn *pgx.Conn) error { return wants("who asks", conn) }); err != nil {
+	d.controlPool.close()
+	if err := d.controlPool.run(t.Context(), d.control, func(_ context.Context, conn *pgx.Conn) error { return wants("who asks", conn) }); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -13,56 +13,56 @@ import (
 
 // quotas count the rows that contracts allow for one value of an attribute, for all sessions of this process.
 //
-// A statement reserves what it may return before it is sent, and what it did not return is given back when its result
-// is complete. So sessions beside each other do not take more together than one could.
+// A statement reserves the rows it may return before it is sent, and the rest is given back when its result is complete.
+// So concurrent sessions do not take more together than one session could.
 type quotas struct {
-	mu    sync.Mutex
-	taken map[quotaKey]*taken
-	now   func() time.Time // tests set it
+	mu     sync.Mutex
+	counts map[quotaKey]*quotaCount
+	now    func() time.Time // tests set it
 }
 
 // quotaKey is what is counted together.
 type quotaKey struct{ database, agent, contract, per, value string }
 
-type taken struct {
+type quotaCount struct {
 	rows     int64 // sent, or reserved
 	reserved int   // executions that are not settled
-	used     time.Time
+	lastUsed time.Time
 }
 
-// maxQuotas bounds how many counts are kept. One that nothing used for keptFor is forgotten when there is no room; if
-// there is none, there is nothing for new ones.
+// maxQuotas bounds how many counts are kept. When it is reached, counts that nothing used for quotaRetention are
+// dropped; if there are none, statements that need a new count are refused.
 const (
-	maxQuotas = 100_000
-	keptFor   = 24 * time.Hour
+	maxQuotas      = 100_000
+	quotaRetention = 24 * time.Hour
 )
 
 func newQuotas() *quotas {
-	return &quotas{taken: map[quotaKey]*taken{}, now: time.Now}
+	return &quotas{counts: map[quotaKey]*quotaCount{}, now: time.Now}
 }
 
 // reservation is what one execution has reserved.
 type reservation struct {
 	quotas *quotas
-	asked  *policy.Quota
-	of     *taken
+	quota  *policy.Quota
+	count  *quotaCount
 	rows   int64
 }
 
-// reserve reserves what a quota is asked for. Where that is more than is left, partly takes what is left, if anything
-// is.
+// reserve reserves the rows of a quota that a statement may return. Where less is left, it reserves what is left if
+// partly is set and anything is left.
 func (q *quotas) reserve(key quotaKey, asked *policy.Quota, partly bool) (*reservation, *sqlstate.Error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	t := q.taken[key]
+	t := q.counts[key]
 	if t == nil {
-		if len(q.taken) >= maxQuotas && !q.forget() {
+		if len(q.counts) >= maxQuotas && !q.dropUnused() {
 			return nil, asked.Exceeded(0)
 		}
-		t = &taken{}
-		q.taken[key] = t
+		t = &quotaCount{}
+		q.counts[key] = t
 	}
-	t.used = q.now()
+	t.lastUsed = q.now()
 	rows, left := asked.Limit, asked.AtMost-t.rows
 	if rows > left {
 		if !partly || left <= 0 {
@@ -75,28 +75,28 @@ func (q *quotas) reserve(key quotaKey, asked *policy.Quota, partly bool) (*reser
 	return &reservation{q, asked, t, rows}, nil
 }
 
-// settle gives back what was not returned.
+// settle gives back the rows that were not returned.
 func (r *reservation) settle(returned int64) {
 	r.quotas.mu.Lock()
 	defer r.quotas.mu.Unlock()
-	r.of.rows -= r.rows - min(max(returned, 0), r.rows)
-	r.of.reserved--
+	r.count.rows -= r.rows - min(max(returned, 0), r.rows)
+	r.count.reserved--
 }
 
-// forget drops what was not used for long. The caller holds the lock.
-func (q *quotas) forget() (some bool) {
-	before := q.now().Add(-keptFor)
-	for k, t := range q.taken {
-		if t.reserved == 0 && t.used.Before(before) {
-			delete(q.taken, k)
+// dropUnused drops counts that were not used for long. The caller holds the lock.
+func (q *quotas) dropUnused() (some bool) {
+	before := q.now().Add(-quotaRetention)
+	for k, t := range q.counts {
+		if t.reserved == 0 && t.lastUsed.Before(before) {
+			delete(q.counts, k)
 			some = true
 		}
 	}
 	return some
 }
 
-// quotasOf are those that an execution is held to: of the statements of its text that run now, and of what these run by
-// name.
+// quotasOf are the quotas that an execution takes from: of the statements of its text that run now, and of the prepared
+// statements and cursors that these run by name.
 func quotasOf(v *verdict.Verdict, runs []*verdict.Verdict) []*policy.Quota {
 	var out []*policy.Quota
 	if j, ok := v.Detail.(*judgement); ok {
@@ -104,8 +104,8 @@ func quotasOf(v *verdict.Verdict, runs []*verdict.Verdict) []*policy.Quota {
 			if e.Kind == verdict.Prepares || e.Kind == verdict.Declares {
 				continue
 			}
-			if j.part > 0 {
-				i = j.part - 1
+			if j.bodyOf > 0 {
+				i = j.bodyOf - 1
 			}
 			if i < len(j.quotas) {
 				out = append(out, j.quotas[i]...)
@@ -113,8 +113,8 @@ func quotasOf(v *verdict.Verdict, runs []*verdict.Verdict) []*policy.Quota {
 		}
 	}
 	for _, run := range runs {
-		if j, ok := run.Detail.(*judgement); ok && j.part > 0 && j.part <= len(j.quotas) {
-			out = append(out, j.quotas[j.part-1]...)
+		if j, ok := run.Detail.(*judgement); ok && j.bodyOf > 0 && j.bodyOf <= len(j.quotas) {
+			out = append(out, j.quotas[j.bodyOf-1]...)
 		} else if ok {
 			for _, each := range j.quotas {
 				out = append(out, each...)
@@ -124,8 +124,8 @@ func quotasOf(v *verdict.Verdict, runs []*verdict.Verdict) []*policy.Quota {
 	return out
 }
 
-// partly tells whether an execution may take a part of a result: FETCH, and Execute of a portal in pieces.
-func partly(v *verdict.Verdict) bool {
+// mayTakePart tells whether an execution may take a part of a result: FETCH, and Execute with a limit of rows.
+func mayTakePart(v *verdict.Verdict) bool {
 	return v.PartialResult || slices.ContainsFunc(v.Effects, func(e verdict.Effect) bool { return e.Kind == verdict.Fetches })
 }
 
@@ -133,7 +133,7 @@ func partly(v *verdict.Verdict) bool {
 func (s *session) reserve(v *verdict.Verdict, asked []*policy.Quota) ([]*reservation, *policy.Quota, *sqlstate.Error) {
 	var out []*reservation
 	for _, q := range asked {
-		r, err := s.e.quotas.reserve(quotaKey{s.db.cfg.Name, s.agent.Name, q.Contract, q.Per, q.Value}, q, partly(v))
+		r, err := s.e.quotas.reserve(quotaKey{s.db.cfg.Name, s.agent.Name, q.Contract, q.Per, q.Value}, q, mayTakePart(v))
 		if err != nil {
 			settle(out, 0)
 			return nil, q, err
@@ -149,8 +149,8 @@ func settle(all []*reservation, returned int64) {
 	}
 }
 
-// denies is what the record has of the contracts where one of them has no rows left.
-func denies(list []audit.Contract, q *policy.Quota) []audit.Contract {
+// withDenial is the record's list of contracts, in which the one whose quota has no rows left denies.
+func withDenial(list []audit.Contract, q *policy.Quota) []audit.Contract {
 	out := slices.Clone(list)
 	for i, c := range out {
 		if c.Name == q.Contract && c.Verdict == "allow" {
@@ -160,14 +160,14 @@ func denies(list []audit.Contract, q *policy.Quota) []audit.Contract {
 	return out
 }
 
-// bounded is a bound that ends a result where what was reserved ends. A statement that is sent whole returns no more
-// than it reserved; a part of one may.
-func bounded(b verdict.Bound, all []*reservation) verdict.Bound {
+// boundByQuotas is a bound that ends a result after the reserved rows. A whole statement has a limit and returns no more
+// than it reserved; a part of a result may.
+func boundByQuotas(b verdict.Bound, all []*reservation) verdict.Bound {
 	for _, r := range all {
-		if r.rows >= r.asked.Limit || b.Rows > 0 && b.Rows <= r.rows {
+		if r.rows >= r.quota.Limit || b.Rows > 0 && b.Rows <= r.rows {
 			continue
 		}
-		others, asked := b.Exceeded, r.asked
+		others, asked := b.Exceeded, r.quota
 		b.Rows = r.rows
 		b.Exceeded = func(by verdict.Excess) *sqlstate.Error {
 			if by != verdict.TooManyRows {

@@ -29,10 +29,10 @@ func TestQuotas(t *testing.T) {
 	if err != nil || part.rows != 2 {
 		t.Fatalf("a part: %v", err)
 	}
-	if b := bounded(verdict.Bound{Rows: 10}, []*reservation{part}); b.Rows != 2 || b.Exceeded(verdict.TooManyRows) == nil {
+	if b := boundByQuotas(verdict.Bound{Rows: 10}, []*reservation{part}); b.Rows != 2 || b.Exceeded(verdict.TooManyRows) == nil {
 		t.Errorf("a part is bounded by %d", b.Rows)
 	}
-	if b := bounded(verdict.Bound{}, []*reservation{first}); b.Rows != 0 {
+	if b := boundByQuotas(verdict.Bound{}, []*reservation{first}); b.Rows != 0 {
 		t.Errorf("a whole statement is bounded by %d", b.Rows)
 	}
 	if _, err := q.reserve(key, ask(1), true); err == nil {
@@ -40,7 +40,7 @@ func TestQuotas(t *testing.T) {
 	}
 	first.settle(1)
 	part.settle(7)
-	if got := q.taken[key].rows; got != 3 {
+	if got := q.counts[key].rows; got != 3 {
 		t.Errorf("%d rows are taken", got)
 	}
 	if _, err := q.reserve(quotaKey{agent: "ben", value: "turn 1"}, ask(5), false); err != nil {
@@ -49,17 +49,17 @@ func TestQuotas(t *testing.T) {
 	if _, err := q.reserve(key, ask(0), false); err != nil {
 		t.Error("none is always there")
 	}
-	for n := len(q.taken); n < maxQuotas; n++ {
-		q.taken[quotaKey{value: time.Duration(n).String()}] = &taken{used: now}
+	for n := len(q.counts); n < maxQuotas; n++ {
+		q.counts[quotaKey{value: time.Duration(n).String()}] = &quotaCount{lastUsed: now}
 	}
 	if _, err := q.reserve(quotaKey{value: "one more"}, ask(1), false); err == nil {
 		t.Error("there is room without end")
 	}
-	now = now.Add(keptFor + time.Minute)
+	now = now.Add(quotaRetention + time.Minute)
 	if _, err := q.reserve(quotaKey{value: "one more"}, ask(1), false); err != nil {
 		t.Error("what was not used for a day makes no room")
 	}
-	if q.taken[key] == nil {
+	if q.counts[key] == nil {
 		t.Error("a count with a reservation was forgotten")
 	}
 }

@@ -15,7 +15,7 @@ import (
 func TestReservations(t *testing.T) {
 	now := time.Now()
 	for _, perMin := range []int{1, 50, 10_000} {
-		limits := []applied{{policy.Limit{Rows: perMin}, &count{}}, {policy.Limit{Statements: 5}, &count{}}, {policy.Limit{Rows: perMin / 2 * 3}, &count{}}}
+		limits := []sessionLimit{{policy.Limit{Rows: perMin}, &count{}}, {policy.Limit{Statements: 5}, &count{}}, {policy.Limit{Rows: perMin / 2 * 3}, &count{}}}
 		if perMin == 1 {
 			limits = limits[:2]
 		}
@@ -34,7 +34,7 @@ func TestReservations(t *testing.T) {
 						return
 					}
 					show := random.Int64N(n) + 1
-					giveRows(limits, n, n-show, now)
+					returnRows(limits, n, n-show, now)
 					mu.Lock()
 					used += show
 					mu.Unlock()
@@ -48,7 +48,7 @@ func TestReservations(t *testing.T) {
 			if short != nil {
 				break
 			}
-			giveRows(limits, n, 0, now)
+			returnRows(limits, n, 0, now)
 			used += n
 		}
 		if used != int64(perMin) {
@@ -105,16 +105,16 @@ func TestOnlyWhatIsFullIsForgotten(t *testing.T) {
 			}
 		}
 	}
-	l.drop()
+	l.dropFull()
 	for n := range 1 << len(use) {
-		if _, kept := l.counts[countKey{value: strconv.Itoa(n)}]; kept != (n > 1) {
-			t.Errorf("the count with uses %05b is kept: %t", n, kept)
+		if _, notReloaded := l.counts[countKey{value: strconv.Itoa(n)}]; notReloaded != (n > 1) {
+			t.Errorf("the count with uses %05b is kept: %t", n, notReloaded)
 		}
 	}
 	now = now.Add(time.Minute)
-	l.drop()
+	l.dropFull()
 	for k, c := range l.counts {
-		if c.rows.taken == 0 {
+		if c.rows.unsettled == 0 {
 			t.Errorf("count %s is kept, and nothing of it is in use", k.value)
 		}
 	}

@@ -50,7 +50,7 @@ func TestWhatStatementsReadInTheEnd(t *testing.T) {
 	const all = "*"
 	for name, c := range map[string]struct {
 		policy                    string
-		timed, foreign, unnoticed []string // of what is asked about; all: of everything
+		timed, foreign, untracked []string // of what is asked about; all: of everything
 	}{
 		"nothing": {head + "tables:\n" + plain + "views: { of_plain: {} }\n" + tail, nil, nil, nil},
 		"time": {head + "tables:\n" + plain +
@@ -82,7 +82,7 @@ func TestWhatStatementsReadInTheEnd(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		plan, r := rls.Generate(p, snap, rls.Options{}), rewrite.New(snap, p, rewrite.RLS)
-		goes, reads, unnoticed := newClocked(p, plan), newForeign(snap, p, plan), newUnnoticed(p, plan)
+		goes, reads, unnoticed := newTimeDependent(p, plan), newForeignRelations(snap, p, plan), newUntrackedRelations(p, plan)
 		tried := 0
 		for _, of := range []string{"plain", "of_plain", "timed", "timed_part", "of_timed", "above_timed", "far",
 			"half", "of_far", "above_far", "of_half", "says()", "fixed()"} {
@@ -103,14 +103,14 @@ func TestWhatStatementsReadInTheEnd(t *testing.T) {
 				continue
 			}
 			tried++
-			if got := goes.apart(res); got != is(c.timed) {
+			if got := goes.needsSeparateMessages(res); got != is(c.timed) {
 				t.Errorf("%s: %s begins apart: %t", name, of, got)
 			}
 			res, _ = r.Rewrite(text, false)
-			if got := reads.count(res) > 0; got != is(c.foreign) {
+			if got := reads.countReads(res) > 0; got != is(c.foreign) {
 				t.Errorf("%s: %s asks a foreign server: %t", name, of, got)
 			}
-			if got := unnoticed.in(res); (got != "") != is(c.unnoticed) {
+			if got := unnoticed.readBy(res); (got != "") != is(c.untracked) {
 				t.Errorf("%s: %s reads what nobody tells of: %q", name, of, got)
 			}
 		}

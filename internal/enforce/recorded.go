@@ -15,20 +15,20 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Records outlive the persons of whom they speak, and cannot be changed. So what identifies somebody is in none of
-// them: a reference is, and the database can forget whose it is.
+// Audit records are kept for long and cannot be changed. So no record has a value that identifies a person: it has a
+// reference, and the database can delete whose reference it is.
 
 // referencePrefix tells a reference from a value.
 const referencePrefix = "ref:"
 
-// refer makes sure that there is a reference for each of these values, or each element of the lists among them.
-func (s *session) refer(ctx context.Context, values map[string]string) *sqlstate.Error {
+// ensureReferences makes sure that there is a reference for each of these values, and for each element of a list.
+func (s *session) ensureReferences(ctx context.Context, values map[string]string) *sqlstate.Error {
 	if s.e.cfg.Audit.Mode() == audit.Off {
 		return nil
 	}
 	var missing []string
 	for _, value := range values {
-		for _, one := range elements(value) {
+		for _, one := range listElements(value) {
 			if s.references[one] == "" && !slices.Contains(missing, one) {
 				missing = append(missing, one)
 			}
@@ -38,7 +38,7 @@ func (s *session) refer(ctx context.Context, values map[string]string) *sqlstate
 		return nil
 	}
 	slices.Sort(missing) // two sessions that begin at once take locks in one order
-	err := s.db.askers.ask(ctx, s.db.control, func(ctx context.Context, conn *pgx.Conn) error {
+	err := s.db.controlPool.run(ctx, s.db.control, func(ctx context.Context, conn *pgx.Conn) error {
 		rows, err := conn.Query(ctx,
 			"SELECT a.name, pgconsent.audit_ref(a.name)::pg_catalog.text FROM "+
 				"pg_catalog.unnest($1::pg_catalog.text[]) AS a (name)", missing)
@@ -65,8 +65,8 @@ func (s *session) refer(ctx context.Context, values map[string]string) *sqlstate
 	return nil
 }
 
-// elements are those of a list, or the value itself.
-func elements(value string) []string {
+// listElements are the elements of a list, or the value itself.
+func listElements(value string) []string {
 	list, ok := predicate.ParseArray(value)
 	if !ok {
 		return []string{value}
@@ -80,8 +80,9 @@ func elements(value string) []string {
 	return out
 }
 
-// reference is a value as records have it. What has none was not asked for, and is left out.
-func (s *session) reference(value string) string {
+// referencesFor is the reference for a value, or the list of references for a list. A value without one, of which nobody
+// asked for a reference, is left out.
+func (s *session) referencesFor(value string) string {
 	list, ok := predicate.ParseArray(value)
 	if !ok {
 		return s.references[value]
@@ -95,26 +96,27 @@ func (s *session) reference(value string) string {
 	return predicate.WriteArray(out)
 }
 
-// recordedAs is the value of an attribute as records have it.
-func (s *session) recordedAs(a policy.Attribute, value string) string {
+// auditValue is the value of an attribute as audit records have it.
+func (s *session) auditValue(a policy.Attribute, value string) string {
 	if a.Audit == policy.AsIs || a.Audit == policy.AsPurpose {
 		return value
 	}
-	return s.reference(value)
+	return s.referencesFor(value)
 }
 
-// spoken is what records say of a session: its attributes, the person on whose behalf it reads, and what for.
-type spoken struct {
+// auditAttributes is what audit records say of a session: its attributes, the person on whose behalf it reads, and its
+// purpose.
+type auditAttributes struct {
 	attributes          map[string]string
 	onBehalfOf, purpose string
 }
 
-// spoken makes it of attributes that have their references.
-func (s *session) spoken(p *policy.Policy, values map[string]string) spoken {
-	out := spoken{attributes: make(map[string]string, len(values))}
+// auditAttributesOf makes them from attributes whose references exist.
+func (s *session) auditAttributesOf(p *policy.Policy, values map[string]string) auditAttributes {
+	out := auditAttributes{attributes: make(map[string]string, len(values))}
 	for name, value := range values {
 		a, _ := p.Attribute(name) // without one it is recorded as a reference
-		as := s.recordedAs(a, value)
+		as := s.auditValue(a, value)
 		out.attributes[name] = as
 		switch name {
 		case p.Subject():
@@ -126,24 +128,25 @@ func (s *session) spoken(p *policy.Policy, values map[string]string) spoken {
 	return out
 }
 
-// says is what records say of the session now. That of the credential's attributes is worked out once for each policy.
-func (s *session) says(live map[string]string) spoken {
+// currentAuditAttributes is what audit records say of the session now. The part from the credential's attributes is
+// computed once for each policy.
+func (s *session) currentAuditAttributes(live map[string]string) auditAttributes {
 	var p *policy.Policy
 	if v := s.db.view.Load(); v != nil && v.state != nil {
 		p = v.state.policy
 	}
 	switch {
 	case s.e.cfg.Audit.Mode() == audit.Off:
-		return spoken{}
-	case p == nil && s.says0.attributes == nil:
-		return s.spoken(&policy.Policy{}, s.attributes)
-	case p != nil && p != s.saidBy:
-		s.says0, s.saidBy = s.spoken(p, s.attributes), p
+		return auditAttributes{}
+	case p == nil && s.auditAttributes.attributes == nil:
+		return s.auditAttributesOf(&policy.Policy{}, s.attributes)
+	case p != nil && p != s.auditAttributesPolicy:
+		s.auditAttributes, s.auditAttributesPolicy = s.auditAttributesOf(p, s.attributes), p
 	}
 	if len(live) == 0 {
-		return s.says0
+		return s.auditAttributes
 	}
 	whole := maps.Clone(s.attributes)
 	maps.Copy(whole, live)
-	return s.spoken(s.saidBy, whole)
+	return s.auditAttributesOf(s.auditAttributesPolicy, whole)
 }

@@ -28,65 +28,65 @@ type database struct {
 	e       *Enforcer
 	cfg     Database
 	view    atomic.Pointer[view] // read by every session
-	looking atomic.Bool          // a look is under way, on a connection that the server's machine answers on
+	probing atomic.Bool          // a look is under way, on a connection that the server's machine answers on
 
 	keyColumns atomic.Pointer[keyColumns] // of tables the keys of whose rows are recorded
 	origins    atomic.Pointer[origins]    // of the columns of views that statements read
 
 	epoch atomic.Int64 // of consent: what is sent from now on sees at least the changes up to it
 
-	askers   *askers
-	compares compares
+	controlPool *controlPool
+	comparisons comparisonQueue
 
-	wake    chan struct{}                 // asks for a look
-	noticed atomic.Pointer[chan struct{}] // closed by the look that DDL has asked for; nil: none is due
+	probeRequests chan struct{}                 // asks for a look
+	pendingProbe  atomic.Pointer[chan struct{}] // closed by the look that DDL has asked for; nil: none is due
 
-	mu      sync.Mutex // held for a look; what follows is under it
-	control *pgx.ConnConfig
-	conn    *pgx.Conn
-	doc     *policy.Document // in force
-	files   *policy.Watch    // of the policy, as they were when it was read last
-	next    *policy.Document // waits for pgconsent migrate; nil: none does
+	mu              sync.Mutex // held for a look; what follows is under it
+	control         *pgx.ConnConfig
+	conn            *pgx.Conn
+	document        *policy.Document // in force
+	policyFiles     *policy.Watch    // of the policy, as they were when it was read last
+	pendingDocument *policy.Document // waits for pgconsent migrate; nil: none does
 	// the newest, where it did not fit the catalogs as they were known: it may name what was made a moment ago
-	unfit      *policy.Document
-	seen       observation  // what the state was made of
-	remembered string       // the fingerprint of the catalogs that the database remembers, as far as is known
-	shut       bool         // Check wants the gate door shut
-	shutWhy    string       // why
-	checked    time.Time    // when Check last agreed
-	read       time.Time    // when the catalogs were read
-	prints     fingerprints // of which the fingerprints are known
-	pruned     time.Time    // when changes were
-	sized      time.Time    // when the sizes of the state were read
-	announced  string       // to the database: what is served
-	located    *state       // whose columns were found
-	state      *state       // the last good one, also while the view refuses
-	moving     *state       // what the look before found while the catalogs were changing; nil: they were not
-	trouble    string       // the last failure that was logged
+	misfitDocument      *policy.Document
+	lastProbe           probeResult  // what the state was made of
+	storedFingerprint   string       // the fingerprint of the catalogs that the database remembers, as far as is known
+	signedPathOff       bool         // Check wants the gate door shut
+	signedPathOffReason string       // why
+	checkedAt           time.Time    // when Check last agreed
+	catalogsReadAt      time.Time    // when the catalogs were read
+	lastFingerprints    fingerprints // of which the fingerprints are known
+	prunedAt            time.Time    // when changes were
+	sizesReadAt         time.Time    // when the sizes of the state were read
+	announcedName       string       // to the database: what is served
+	originsState        *state       // whose columns were found
+	state               *state       // the last good one, also while the view refuses
+	unsettledState      *state       // what the look before found while the catalogs were changing; nil: they were not
+	lastFailure         string       // the last failure that was logged
 }
 
 // observation is what one look at a database finds.
-type observation struct {
-	fingerprint string // of all of the catalogs
-	concerned   string // of what of them concerns agents
-	installed   migrations.Installed
-	keys        *seal.Keyring
-	catalog     int64 // the version before the rest was read
-	told        bool  // the database tells of DDL
-	offset      time.Duration
-	server      string // when it was started: which one it is
+type probeResult struct {
+	fingerprint      string // of all of the catalogs
+	agentFingerprint string // of what of them concerns agents
+	installed        migrations.Installed
+	keys             *seal.Keyring
+	catalogVersion   int64 // the version before the rest was read
+	tracksDDL        bool  // the database tells of DDL
+	clockOffset      time.Duration
+	server           string // when it was started: which one it is
 }
 
 // fingerprints are the fingerprints of the catalogs at one moment.
 type fingerprints struct {
-	fingerprint, concerned string
-	catalog                int64 // the version before they were read
-	at                     time.Time
+	fingerprint, agentFingerprint string
+	catalogVersion                int64 // the version before they were read
+	at                            time.Time
 }
 
 // fingerprintAgain is how long the fingerprints are taken to be the same while the database, which tells of DDL,
 // tells of none.
-const fingerprintAgain = 5 * time.Second
+const fingerprintInterval = 5 * time.Second
 
 // controlSettings are those of control connections, whatever the database has for others. Plans that are compiled, or
 // made by workers, as settings make them for large queries, take longer.
@@ -124,20 +124,20 @@ func newDatabase(e *Enforcer, c Database) (*database, error) {
 	}
 	control.ConnectTimeout = connectTimeout
 	dialer := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
-		Enable: true, Idle: silence / 3, Interval: silence / 3, Count: 2}}
+		Enable: true, Idle: keepAliveTimeout / 3, Interval: keepAliveTimeout / 3, Count: 2}}
 	control.DialFunc = dialer.DialContext
-	d := &database{e: e, cfg: c, control: control, askers: newAskers(), wake: make(chan struct{}, 1), doc: doc, files: files}
-	d.compares.last = map[string]time.Time{}
+	d := &database{e: e, cfg: c, control: control, controlPool: newControlPool(), probeRequests: make(chan struct{}, 1), document: doc, policyFiles: files}
+	d.comparisons.lastCompared = map[string]time.Time{}
 	if c.Agent != "" {
-		d.compares.queue = make(chan comparing, maxCompares)
+		d.comparisons.queue = make(chan comparison, maxComparisons)
 	}
 	return d, nil
 }
 
 // A look that failed is mostly one that met a migrate: a few more follow soon, since agents are refused meanwhile.
 const (
-	soon      = 250 * time.Millisecond
-	soonLooks = 12
+	retryDelay   = 250 * time.Millisecond
+	quickRetries = 12
 )
 
 // watch looks at the database until ctx ends.
@@ -151,16 +151,16 @@ func (d *database) watch(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		case <-d.wake:
+		case <-d.probeRequests:
 		case <-again:
 		}
 		err := d.refresh(ctx) // logged, and seen in the view
-		d.follow()
+		d.reloadIfChanged()
 		again = nil
 		if failed++; err == nil {
 			failed = 0
-		} else if failed <= soonLooks && d.e.cfg.Refresh > soon {
-			again = time.After(soon)
+		} else if failed <= quickRetries && d.e.cfg.Refresh > retryDelay {
+			again = time.After(retryDelay)
 		}
 	}
 }
@@ -169,30 +169,30 @@ func (d *database) watch(ctx context.Context) {
 func (d *database) refresh(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	defer d.looking.Store(false)
-	asked := d.noticed.Load()
-	defer d.looked(asked)
+	defer d.probing.Store(false)
+	asked := d.pendingProbe.Load()
+	defer d.probeDone(asked)
 	began := time.Now()
-	seen, err := d.look(ctx)
+	seen, err := d.probe(ctx)
 	if err == nil {
-		err = d.judge(ctx, seen)
+		err = d.updateState(ctx, seen)
 	}
-	for try := 1; try < movingTries && errors.Is(err, errMoving); try++ {
+	for try := 1; try < maxMovingTries && errors.Is(err, errMoving); try++ {
 		began = time.Now()
-		if seen, err = d.look(ctx); err == nil {
-			err = d.judge(ctx, seen)
+		if seen, err = d.probe(ctx); err == nil {
+			err = d.updateState(ctx, seen)
 		}
 	}
 	if errors.Is(err, errMoving) && d.state != nil {
 		// What the state in force depends on is examined nevertheless. An error of PostgreSQL's tells nothing: what
 		// was examined may be gone.
 		var pg *pgconn.PgError
-		now, unsafe := d.fit(ctx, d.state)
+		now, unsafe := d.checkAndSuspend(ctx, d.state)
 		switch v := d.view.Load(); {
 		case unsafe != nil && !errors.As(unsafe, &pg):
 			err = unsafe
 		case unsafe == nil && now != d.state:
-			d.install(now, d.doc, d.seen)
+			d.install(now, d.document, d.lastProbe)
 			if v != nil && v.refusal == nil {
 				with := *v
 				with.state = now
@@ -204,13 +204,13 @@ func (d *database) refresh(ctx context.Context) error {
 		d.prune(ctx, seen)
 	}
 	if err == nil {
-		err = d.measure(ctx)
+		err = d.readSizes(ctx)
 	}
 	if err == nil {
-		err = d.locate(ctx)
+		err = d.readOrigins(ctx)
 	}
 	if err == nil {
-		d.gate()
+		d.switchSignedPath()
 		err = d.announce(ctx)
 	}
 	if err != nil && d.conn != nil && !errors.Is(err, errMoving) {
@@ -224,48 +224,48 @@ func (d *database) refresh(ctx context.Context) error {
 // announce says in pg_stat_activity which database half is served, for pgconsent migrate. The caller holds mu.
 func (d *database) announce(ctx context.Context) error {
 	name := migrations.Serves(d.state.plan.Hash())
-	if name == d.announced {
+	if name == d.announcedName {
 		return nil
 	}
 	if _, err := d.conn.Exec(ctx, "SELECT pg_catalog.set_config('application_name', $1, false)", name); err != nil {
 		return fmt.Errorf("say what is served: %w", err)
 	}
-	d.announced = name
+	d.announcedName = name
 	return nil
 }
 
 // publish makes the result of a look known to the sessions. The caller holds mu.
-func (d *database) publish(began time.Time, seen observation, err error) {
+func (d *database) publish(began time.Time, seen probeResult, err error) {
 	m, log := d.e.cfg.Metrics, d.e.cfg.Log.With("database", d.cfg.Name)
 	m.Refreshed(d.cfg.Name, err == nil)
-	gone, moving := err != nil && unreachable(err), errors.Is(err, errMoving)
-	m.UpstreamUp(d.cfg.Name, !gone)
+	unreached, moving := err != nil && unreachable(err), errors.Is(err, errMoving)
+	m.UpstreamUp(d.cfg.Name, !unreached)
 	switch {
 	case err == nil:
-		if d.trouble != "" {
+		if d.lastFailure != "" {
 			log.Info("agents are served again")
 		}
-		d.trouble = ""
-		if v := d.view.Load(); v != nil && v.refusal == nil && v.clockMoved(seen.offset) {
+		d.lastFailure = ""
+		if v := d.view.Load(); v != nil && v.refusal == nil && v.clockMoved(seen.clockOffset) {
 			log.Warn("a clock was moved, the database's or this machine's: all sessions are sealed anew", "by",
-				(seen.offset - v.offset).Round(time.Second).String())
+				(seen.clockOffset - v.clockOffset).Round(time.Second).String())
 		}
-		if seen.told { // what was so when the look began still is, or a statement is refused by the database
+		if seen.tracksDDL { // what was so when the look began still is, or a statement is refused by the database
 			began = time.Now()
 		}
 		d.view.Store(&view{
-			state: d.state, verified: began, told: seen.told, offset: seen.offset, catalog: seen.catalog, server: seen.server,
-			shut: d.shutWhy,
+			state: d.state, verified: began, tracksDDL: seen.tracksDDL, clockOffset: seen.clockOffset, catalogVersion: seen.catalogVersion, server: seen.server,
+			signedPathOffReason: d.signedPathOffReason,
 		})
-		m.SignedPath(d.cfg.Name, d.e.cfg.Mode.UsesSignedPath() && !d.shut)
-		d.e.leave(d)
+		m.SignedPath(d.cfg.Name, d.e.cfg.Mode.UsesSignedPath() && !d.signedPathOff)
+		d.e.endSessionsOnOtherServers(d)
 		m.PolicyActive(d.cfg.Name, d.state.versions.Policy, d.state.versions.Catalog)
-	case gone || moving:
+	case unreached || moving:
 		// Nobody says that the state is wrong: it stays in force as long as the last look is young enough.
 		if d.view.Load() == nil {
-			d.view.Store(&view{refusal: lost(err)})
+			d.view.Store(&view{refusal: unavailable(err)})
 		}
-		if d.trouble != err.Error() {
+		if d.lastFailure != err.Error() {
 			what := "the database cannot be reached"
 			switch {
 			case moving:
@@ -273,49 +273,49 @@ func (d *database) publish(began time.Time, seen observation, err error) {
 			}
 			log.Error(what+"; its agents are refused when that lasts", "error", err)
 		}
-		d.trouble = err.Error()
+		d.lastFailure = err.Error()
 	default:
 		d.view.Store(&view{refusal: notServed(err)})
-		if d.trouble != err.Error() {
+		if d.lastFailure != err.Error() {
 			log.Error("agents are refused: the database cannot be vouched for", "error", err)
 		}
-		d.trouble = err.Error()
+		d.lastFailure = err.Error()
 	}
 	_, refused := d.current()
 	m.Serving(d.cfg.Name, refused == nil)
 }
 
 // look reads from the database all that a decision depends on.
-func (d *database) look(ctx context.Context) (observation, error) {
-	var o observation
+func (d *database) probe(ctx context.Context) (probeResult, error) {
+	var o probeResult
 	if d.conn == nil || d.conn.IsClosed() {
 		conn, err := pgx.ConnectConfig(ctx, d.control.Copy())
 		if err != nil {
 			return o, fmt.Errorf("control connection: %w", err)
 		}
 		// it may be another server: all is examined again
-		d.conn, d.checked, d.prints, d.announced = conn, time.Time{}, fingerprints{}, ""
+		d.conn, d.checkedAt, d.lastFingerprints, d.announcedName = conn, time.Time{}, fingerprints{}, ""
 	}
-	d.looking.Store(true)
+	d.probing.Store(true)
 	var err error
 	var room int
-	if o.offset, o.server, room, err = serverNow(ctx, d.conn); err != nil {
+	if o.clockOffset, o.server, room, err = serverNow(ctx, d.conn); err != nil {
 		return o, err
 	}
 	d.e.room.Store(int64(room))
-	if o.catalog, o.told, err = catalogVersion(ctx, d.conn); err != nil {
+	if o.catalogVersion, o.tracksDDL, err = catalogVersion(ctx, d.conn); err != nil {
 		return o, err
 	}
 	if o.installed, err = migrations.ReadInstalled(ctx, d.conn); err != nil {
 		return o, err
 	}
-	if v := d.view.Load(); o.told && v != nil && v.refusal == nil && o.catalog == d.prints.catalog &&
-		time.Since(d.prints.at) < fingerprintAgain {
-		o.fingerprint, o.concerned = d.prints.fingerprint, d.prints.concerned
-	} else if o.fingerprint, o.concerned, err = pgcatalog.Fingerprints(ctx, d.conn); err != nil {
+	if v := d.view.Load(); o.tracksDDL && v != nil && v.refusal == nil && o.catalogVersion == d.lastFingerprints.catalogVersion &&
+		time.Since(d.lastFingerprints.at) < fingerprintInterval {
+		o.fingerprint, o.agentFingerprint = d.lastFingerprints.fingerprint, d.lastFingerprints.agentFingerprint
+	} else if o.fingerprint, o.agentFingerprint, err = pgcatalog.Fingerprints(ctx, d.conn); err != nil {
 		return o, fmt.Errorf("catalog: %w", err)
 	} else {
-		d.prints = fingerprints{o.fingerprint, o.concerned, o.catalog, time.Now()}
+		d.lastFingerprints = fingerprints{o.fingerprint, o.agentFingerprint, o.catalogVersion, time.Now()}
 	}
 	if o.keys, err = seal.Load(ctx, d.conn); err != nil {
 		return o, err
@@ -340,53 +340,53 @@ func serverNow(ctx context.Context, conn *pgx.Conn) (offset time.Duration, serve
 
 // judge makes a new state where what was seen differs from what the state was made of, and asks Check. The caller holds
 // mu and has a connection.
-func (d *database) judge(ctx context.Context, o observation) error {
-	if d.toRead(o) {
+func (d *database) updateState(ctx context.Context, o probeResult) error {
+	if d.mustReadCatalogs(o) {
 		v := d.view.Load()
-		beside := d.state != nil && v != nil && v.refusal == nil && o.concerned == d.seen.concerned &&
-			o.installed == d.seen.installed
-		if err := d.judgeAnew(ctx, o); !beside || !errors.Is(err, errMoving) {
+		othersChanged := d.state != nil && v != nil && v.refusal == nil && o.agentFingerprint == d.lastProbe.agentFingerprint &&
+			o.installed == d.lastProbe.installed
+		if err := d.rebuildState(ctx, o); !othersChanged || !errors.Is(err, errMoving) {
 			return err
 		}
-		d.read = time.Now() // what moves concerns nobody: it is read later
+		d.catalogsReadAt = time.Now() // what moves concerns nobody: it is read later
 	}
-	o.fingerprint = d.seen.fingerprint // what was not read is not taken for read
+	o.fingerprint = d.lastProbe.fingerprint // what was not read is not taken for read
 	s := d.state
-	if time.Since(d.checked) > checkAgain {
-		now, err := d.fit(ctx, s)
+	if time.Since(d.checkedAt) > checkInterval {
+		now, err := d.checkAndSuspend(ctx, s)
 		if err != nil {
 			return err
 		}
 		if now != s {
-			d.install(now, d.doc, o)
+			d.install(now, d.document, o)
 			s = now
 		}
 	}
 	if !sameKey(o.keys.Newest(), s.key) {
 		before := s
 		s = d.newState(compiled{s.policy, s.plan}, s.snapshot, o.keys)
-		s.suspended = before.suspended
-		d.install(s, d.doc, o)
+		s.suspension = before.suspension
+		d.install(s, d.document, o)
 	}
 	return nil
 }
 
 // judgeAnew makes a state of what the catalogs say now. The caller holds mu and has a connection.
-func (d *database) judgeAnew(ctx context.Context, o observation) error {
+func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 	s := d.state
-	before := d.moving
-	d.moving = nil
-	snap, grown, settled, err := d.snapshot(ctx, o)
+	before := d.unsettledState
+	d.unsettledState = nil
+	snap, grown, settled, err := d.loadCatalogs(ctx, o)
 	if err != nil {
 		return err
 	}
-	doc := d.doc
+	doc := d.document
 	c, err := d.compile(doc, snap)
-	d.fits(snap)
-	if d.next != nil {
+	d.retryMisfitDocument(snap)
+	if d.pendingDocument != nil {
 		// pgconsent migrate may have installed what was waiting.
-		if waiting, errNext := d.compile(d.next, snap); errNext == nil && waiting.plan.Hash() == o.installed.Hash {
-			doc, c, err = d.next, waiting, nil
+		if waiting, errNext := d.compile(d.pendingDocument, snap); errNext == nil && waiting.plan.Hash() == o.installed.Hash {
+			doc, c, err = d.pendingDocument, waiting, nil
 		}
 	}
 	if err == nil {
@@ -399,12 +399,12 @@ func (d *database) judgeAnew(ctx context.Context, o observation) error {
 		return fmt.Errorf("%w: %w", errMoving, err)
 	default:
 		var failed error
-		if rest, failed = d.without(ctx, snap, o); rest == nil {
+		if rest, failed = d.suspendChanged(ctx, snap, o); rest == nil {
 			return errors.Join(failed, err)
 		}
-		doc = d.doc
+		doc = d.document
 	}
-	if doc != d.doc {
+	if doc != d.document {
 		d.e.cfg.Log.Info("the policy that waited for pgconsent migrate is in force", "database", d.cfg.Name,
 			"policy", c.policy.Version())
 	}
@@ -416,7 +416,7 @@ func (d *database) judgeAnew(ctx context.Context, o observation) error {
 			t, listed := c.policy.Table(name)
 			return listed && t.Columns != nil
 		})
-		if made = d.suspending(made, roots{altered: grown}); made == nil {
+		if made = d.withSuspension(made, suspensionCauses{altered: grown}); made == nil {
 			return errors.New("a table from which attributes of agents are worked out has another column " +
 				"by which its rows are computed: run pgconsent migrate")
 		}
@@ -425,7 +425,7 @@ func (d *database) judgeAnew(ctx context.Context, o observation) error {
 	v := d.view.Load()
 	inForce := v != nil && v.refusal == nil
 	if !settled && !(same && inForce) && (before == nil || !before.equal(made)) {
-		d.moving = made
+		d.unsettledState = made
 		return errMoving
 	}
 	if same {
@@ -439,42 +439,42 @@ func (d *database) judgeAnew(ctx context.Context, o observation) error {
 				d.cfg.Name, "why", w.Error())
 		}
 	}
-	if made, err = d.fit(ctx, made); err != nil {
+	if made, err = d.checkAndSuspend(ctx, made); err != nil {
 		return err
 	}
 	d.install(made, doc, o)
 	if rest == nil && settled {
-		d.remember(ctx, made, o)
+		d.storeCatalogs(ctx, made, o)
 	}
 	return nil
 }
 
 // readAnyway is how long what concerns no agent may have changed before the catalogs are read again all the same.
-const readAnyway = checkAgain
+const rereadInterval = checkInterval
 
 // toRead tells whether the catalogs are to be read: what concerns agents has changed, or something has that a policy
 // which waits, or agents who are refused, may wait for. The caller holds mu.
-func (d *database) toRead(o observation) bool {
+func (d *database) mustReadCatalogs(o probeResult) bool {
 	switch {
-	case d.state == nil || o.concerned != d.seen.concerned || o.installed != d.seen.installed:
+	case d.state == nil || o.agentFingerprint != d.lastProbe.agentFingerprint || o.installed != d.lastProbe.installed:
 		return true
-	case o.fingerprint == d.seen.fingerprint:
+	case o.fingerprint == d.lastProbe.fingerprint:
 		return false
 	}
 	v := d.view.Load()
-	return d.next != nil || d.unfit != nil || v == nil || v.refusal != nil || time.Since(d.read) > readAnyway
+	return d.pendingDocument != nil || d.misfitDocument != nil || v == nil || v.refusal != nil || time.Since(d.catalogsReadAt) > rereadInterval
 }
 
 // fits lets a policy wait for pgconsent migrate that fits the catalogs only now. The caller holds mu.
-func (d *database) fits(snap *catalog.Snapshot) {
-	if d.unfit == nil {
+func (d *database) retryMisfitDocument(snap *catalog.Snapshot) {
+	if d.misfitDocument == nil {
 		return
 	}
-	c, err := d.compile(d.unfit, snap)
+	c, err := d.compile(d.misfitDocument, snap)
 	if err != nil {
 		return
 	}
-	d.next, d.unfit = d.unfit, nil
+	d.pendingDocument, d.misfitDocument = d.misfitDocument, nil
 	d.e.cfg.Metrics.PolicyPending(d.cfg.Name, true)
 	d.e.cfg.Log.Warn("policy_pending: the new policy fits the catalogs now; the old one stays in force until "+
 		"pgconsent migrate has installed the new one", "database", d.cfg.Name, "pending", c.policy.Version())
@@ -486,13 +486,13 @@ func (d *database) fits(snap *catalog.Snapshot) {
 var errMoving = errors.New("the catalog is changing")
 
 // movingTries is how often a look begins anew because of it.
-const movingTries = 4
+const maxMovingTries = 4
 
 // snapshot reads the catalog, but for columns that wait for pgconsent migrate; grown are tables of which none can be
 // left out. It has settled if what concerns agents still had that fingerprint when all was read. PostgreSQL locks the
 // tables of a view whose definition it prints: it waits for them for less than deadlock_timeout, or the owner's DDL
 // over several tables could be the victim of a deadlock.
-func (d *database) snapshot(ctx context.Context, o observation) (snap *catalog.Snapshot, grown []catalog.Name,
+func (d *database) loadCatalogs(ctx context.Context, o probeResult) (snap *catalog.Snapshot, grown []catalog.Name,
 	settled bool, err error) {
 	if _, err := d.conn.Exec(ctx, "SET lock_timeout = '500ms'"); err != nil {
 		return nil, nil, false, fmt.Errorf("catalog: %w", err)
@@ -523,9 +523,9 @@ func (d *database) snapshot(ctx context.Context, o observation) (snap *catalog.S
 	case failed != nil:
 		return nil, nil, false, fmt.Errorf("catalog: %w", failed)
 	}
-	d.read = time.Now()
+	d.catalogsReadAt = time.Now()
 	snap, grown = snap.Without(waiting)
-	return snap, grown, concerned == o.concerned, nil
+	return snap, grown, concerned == o.agentFingerprint, nil
 }
 
 type compiled struct {
@@ -548,22 +548,22 @@ func (d *database) compile(doc *policy.Document, snap *catalog.Snapshot) (compil
 func (d *database) newState(c compiled, snap *catalog.Snapshot, keys *seal.Keyring) *state {
 	epoch := d.e.epochs.Add(1)
 	s := &state{
-		epoch: epoch, rights: epoch, policy: c.policy, snapshot: snap, plan: c.plan, key: keys.Newest(),
-		signing: rewrite.New(snap, c.policy, d.e.cfg.Mode).WithSignedViews(func(view catalog.Name) bool {
+		epoch: epoch, rightsEpoch: epoch, policy: c.policy, snapshot: snap, plan: c.plan, key: keys.Newest(),
+		activeRewriter: rewrite.New(snap, c.policy, d.e.cfg.Mode).WithSignedViews(func(view catalog.Name) bool {
 			_, there := snap.Relation(view)
 			return there
 		}),
 		profile: profile(d.cfg, c.policy, c.plan),
 	}
-	s.plain, s.door = s.signing, s.signing
+	s.unsignedRewriter, s.signingRewriter = s.activeRewriter, s.activeRewriter
 	if d.e.cfg.Mode == rewrite.Both || d.e.cfg.Mode.UsesSignedPath() {
-		s.plain = rewrite.New(snap, c.policy, rewrite.RLS)
+		s.unsignedRewriter = rewrite.New(snap, c.policy, rewrite.RLS)
 	}
-	s.asked = asked(c.policy)
-	s.shadow = s.newShadow()
-	s.unwatched, s.timed = c.plan.Watchable(), c.plan.Timed()
-	s.unnoticed, s.clocked = newUnnoticed(c.policy, c.plan), newClocked(c.policy, c.plan)
-	s.foreign = newForeign(snap, c.policy, c.plan)
+	s.neededLiveAttributes = neededLiveAttributes(c.policy)
+	s.observedPolicy = s.newObservedPolicy()
+	s.untrackedTable, s.timeCanHide = c.plan.Watchable(), c.plan.Timed()
+	s.untracked, s.timeDependent = newUntrackedRelations(c.policy, c.plan), newTimeDependent(c.policy, c.plan)
+	s.foreign = newForeignRelations(snap, c.policy, c.plan)
 	s.versions.Policy, s.versions.Catalog = c.policy.Version(), snap.Version()
 	return s
 }
@@ -572,47 +572,47 @@ func (d *database) check(ctx context.Context, s *state) error {
 	if d.e.cfg.Check != nil {
 		err := d.e.cfg.Check(ctx, d.conn, Target{d.cfg, s.policy, s.snapshot, s.plan})
 		var (
-			shut  SignedPathOff
-			unfit UnsafeTables
+			off    SignedPathOff
+			unsafe UnsafeTables
 		)
-		if errors.As(err, &unfit) { // the probes were not asked: the signed path is as it was
-			if !d.shut && (d.state == nil || d.state.plan.Hash() != s.plan.Hash()) {
-				d.shut, d.shutWhy = true, "its probe waits until no table is suspended"
+		if errors.As(err, &unsafe) { // the probes were not asked: the signed path is as it was
+			if !d.signedPathOff && (d.state == nil || d.state.plan.Hash() != s.plan.Hash()) {
+				d.signedPathOff, d.signedPathOffReason = true, "its probe waits until no table is suspended"
 			}
-			d.checked = time.Now()
+			d.checkedAt = time.Now()
 			return err
 		}
-		if err != nil && !errors.As(err, &shut) {
+		if err != nil && !errors.As(err, &off) {
 			return err
 		}
-		if d.shut, d.shutWhy = err != nil, shut.Why; d.shut {
+		if d.signedPathOff, d.signedPathOffReason = err != nil, off.Why; d.signedPathOff {
 			d.e.cfg.Log.Error("the gate door stays shut: every statement takes the row security door", "database",
-				d.cfg.Name, "reason", shut.Why)
+				d.cfg.Name, "reason", off.Why)
 		}
 	}
-	d.checked = time.Now()
+	d.checkedAt = time.Now()
 	return nil
 }
 
 // install makes a state the one in force with the next publish. Sessions that it does not know an identity for end.
-func (d *database) install(s *state, doc *policy.Document, o observation) {
-	if doc != d.doc {
-		d.doc, d.next, d.unfit = doc, nil, nil
+func (d *database) install(s *state, doc *policy.Document, o probeResult) {
+	if doc != d.document {
+		d.document, d.pendingDocument, d.misfitDocument = doc, nil, nil
 		d.e.cfg.Metrics.PolicyPending(d.cfg.Name, false)
 	}
-	var before suspended
+	var before suspension
 	if d.state != nil {
-		before = d.state.suspended
+		before = d.state.suspension
 	}
-	d.tellSuspended(before, s.suspended)
-	d.state, d.seen = s, o
-	d.unprotected(s)
-	d.e.misled(d, s.policy)
+	d.logSuspension(before, s.suspension)
+	d.state, d.lastProbe = s, o
+	d.warnUnprotected(s)
+	d.e.logUnusableClaims(d, s.policy)
 	d.e.reidentify(d, s)
 }
 
 func (d *database) disconnect() {
-	d.askers.close()
+	d.controlPool.close()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.conn != nil {

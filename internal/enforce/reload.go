@@ -14,54 +14,54 @@ func (d *database) reload() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	m, log := d.e.cfg.Metrics, d.e.cfg.Log.With("database", d.cfg.Name)
-	kept := func(err error) error {
+	notReloaded := func(err error) error {
 		log.Error("the policy was not reloaded; the old one stays in force", "error", err)
 		return err
 	}
 	doc, watch, err := policy.LoadWatched(d.cfg.Policy)
-	d.files = watch
+	d.policyFiles = watch
 	if err != nil {
-		return kept(err)
+		return notReloaded(err)
 	}
 	if d.state == nil { // never served yet: there is no old policy to keep
-		d.doc = doc
+		d.document = doc
 		return nil
 	}
-	if !d.state.suspended.none() {
-		d.unfit = doc // it may fit the catalogs as they are
-		return kept(errors.New(
+	if !d.state.suspension.none() {
+		d.misfitDocument = doc // it may fit the catalogs as they are
+		return notReloaded(errors.New(
 			"tables are suspended until pgconsent migrate has run: a new policy is taken over by it, or after it"))
 	}
 	c, err := d.compile(doc, d.state.snapshot)
 	if err != nil {
-		d.unfit = doc
-		if grown := waitingIn(d.state.snapshot); grown != "" {
+		d.misfitDocument = doc
+		if grown := tablesWithWaitingColumns(d.state.snapshot); grown != "" {
 			err = fmt.Errorf("%w; columns of %s are not known before pgconsent migrate has run", err, grown)
 		}
-		return kept(err)
+		return notReloaded(err)
 	}
-	d.unfit = nil
-	if c.plan.Hash() != d.seen.installed.Hash {
-		d.next = doc
+	d.misfitDocument = nil
+	if c.plan.Hash() != d.lastProbe.installed.Hash {
+		d.pendingDocument = doc
 		m.PolicyPending(d.cfg.Name, true)
 		log.Warn("policy_pending: the new policy changes the database side; the old one stays in force, run pgconsent migrate",
 			"pending", c.policy.Version(), "in_force", d.state.versions.Policy)
 		return nil
 	}
-	d.next = nil
+	d.pendingDocument = nil
 	m.PolicyPending(d.cfg.Name, false)
 	if c.policy.Version() == d.state.versions.Policy {
 		return nil
 	}
-	s := d.newState(c, d.state.snapshot, d.seen.keys)
-	if err := d.vouch(s); err != nil {
-		return kept(err)
+	s := d.newState(c, d.state.snapshot, d.lastProbe.keys)
+	if err := d.verify(s); err != nil {
+		return notReloaded(err)
 	}
-	d.install(s, doc, d.seen)
-	d.gate()
+	d.install(s, doc, d.lastProbe)
+	d.switchSignedPath()
 	if v := d.view.Load(); v.state != nil {
-		d.view.Store(&view{state: d.state, verified: v.verified, offset: v.offset, catalog: v.catalog,
-			server: v.server, told: v.told, shut: v.shut})
+		d.view.Store(&view{state: d.state, verified: v.verified, clockOffset: v.clockOffset, catalogVersion: v.catalogVersion,
+			server: v.server, tracksDDL: v.tracksDDL, signedPathOffReason: v.signedPathOffReason})
 	}
 	m.PolicyActive(d.cfg.Name, s.versions.Policy, s.versions.Catalog)
 	log.Info("policy reloaded", "policy", s.versions.Policy)
@@ -69,20 +69,20 @@ func (d *database) reload() error {
 }
 
 // waitingIn names the tables that have columns which wait for pgconsent migrate.
-func waitingIn(snap *catalog.Snapshot) string {
+func tablesWithWaitingColumns(snap *catalog.Snapshot) string {
 	var grown []catalog.Name
 	for _, r := range snap.Relations() {
 		if len(r.Waiting) > 0 {
 			grown = append(grown, r.Name)
 		}
 	}
-	return listed(grown)
+	return sortedNames(grown)
 }
 
 // follow reloads the policy when its files have changed and have been left alone since the last look.
-func (d *database) follow() {
+func (d *database) reloadIfChanged() {
 	d.mu.Lock()
-	changed := d.files != nil && d.files.Changed()
+	changed := d.policyFiles != nil && d.policyFiles.Changed()
 	d.mu.Unlock()
 	if changed {
 		d.e.cfg.Log.Info("the files of the policy have changed", "database", d.cfg.Name)
@@ -92,16 +92,16 @@ func (d *database) follow() {
 
 // vouch looks at the database and asks Check whether it holds the wall of a state that is not in force yet. The caller
 // holds mu.
-func (d *database) vouch(s *state) error {
+func (d *database) verify(s *state) error {
 	ctx, cancel := context.WithTimeout(context.Background(), reloadTimeout)
 	defer cancel()
-	defer d.looking.Store(false)
-	d.prints = fingerprints{}
-	seen, err := d.look(ctx)
+	defer d.probing.Store(false)
+	d.lastFingerprints = fingerprints{}
+	seen, err := d.probe(ctx)
 	if err != nil {
 		return err
 	}
-	if seen.concerned != d.seen.concerned || seen.installed != d.seen.installed {
+	if seen.agentFingerprint != d.lastProbe.agentFingerprint || seen.installed != d.lastProbe.installed {
 		return errors.New("the database is changing: reload the policy again in a few seconds")
 	}
 	return d.check(ctx, s)

@@ -10,24 +10,24 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// remember keeps in the database the catalogs that the installed policy fits, for proxies that start while it does not
-// fit: they tell by it what has changed. The caller holds mu. Nothing depends on it while a proxy runs, so that an
-// error is logged only.
-func (d *database) remember(ctx context.Context, s *state, o observation) {
-	if !s.suspended.none() || d.remembered == o.concerned {
+// storeCatalogs stores in the database the catalogs that the installed policy was compiled for. A proxy that starts
+// after the schema has changed compares with them to find which tables changed. A running proxy does not need them, so
+// an error is only logged. The caller holds mu.
+func (d *database) storeCatalogs(ctx context.Context, s *state, o probeResult) {
+	if !s.suspension.none() || d.storedFingerprint == o.agentFingerprint {
 		return
 	}
-	if err := d.write(ctx, s, o); err != nil {
+	if err := d.insertCatalogs(ctx, s, o); err != nil {
 		d.e.cfg.Log.Warn("the catalogs are not remembered: a proxy that starts after the next change of them may refuse "+
 			"all agents until pgconsent migrate", "database", d.cfg.Name, "error", err)
 	}
-	d.remembered = o.concerned
+	d.storedFingerprint = o.agentFingerprint
 }
 
-func (d *database) write(ctx context.Context, s *state, o observation) error {
+func (d *database) insertCatalogs(ctx context.Context, s *state, o probeResult) error {
 	var there bool
 	if err := d.conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pgconsent.installed_catalog AS c "+
-		"WHERE c.hash OPERATOR(pg_catalog.=) $1 AND c.concerned OPERATOR(pg_catalog.=) $2)", s.plan.Hash(), o.concerned).
+		"WHERE c.hash OPERATOR(pg_catalog.=) $1 AND c.concerned OPERATOR(pg_catalog.=) $2)", s.plan.Hash(), o.agentFingerprint).
 		Scan(&there); err != nil || there {
 		return err
 	}
@@ -35,13 +35,13 @@ func (d *database) write(ctx context.Context, s *state, o observation) error {
 	if err != nil {
 		return err
 	}
-	_, err = d.conn.Exec(ctx, "SELECT pgconsent.remember_catalog($1, $2, $3)", s.plan.Hash(), o.concerned, data)
+	_, err = d.conn.Exec(ctx, "SELECT pgconsent.remember_catalog($1, $2, $3)", s.plan.Hash(), o.agentFingerprint, data)
 	return err
 }
 
-// recall makes the state of the catalogs that were remembered for the policy that is installed; nil where there are
-// none, or the policy that is configured is another one. The caller holds mu.
-func (d *database) recall(ctx context.Context, o observation) (*state, error) {
+// stateFromStoredCatalogs makes the state from the catalogs that were stored for the installed policy; nil where there
+// are none, or another policy is configured. The caller holds mu.
+func (d *database) stateFromStoredCatalogs(ctx context.Context, o probeResult) (*state, error) {
 	var data []byte
 	err := d.conn.QueryRow(ctx, "SELECT c.snapshot FROM pgconsent.installed_catalog AS c "+
 		"WHERE c.hash OPERATOR(pg_catalog.=) $1", o.installed.Hash).Scan(&data)
@@ -56,7 +56,7 @@ func (d *database) recall(ctx context.Context, o observation) (*state, error) {
 		d.e.cfg.Log.Warn("the catalogs that were remembered cannot be read", "database", d.cfg.Name, "error", err)
 		return nil, nil
 	}
-	c, err := d.compile(d.doc, snap)
+	c, err := d.compile(d.document, snap)
 	if err != nil || c.plan.Hash() != o.installed.Hash {
 		return nil, nil // the error for the current catalogs is reported
 	}

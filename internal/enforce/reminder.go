@@ -8,25 +8,25 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// reminder is what a session tells its client of the reminders of the user and channel that it names. It depends on
-// nothing else: on no statement and no row, and on no other session's attributes.
+// reminder decides when a session's client gets the reminders of the user and channel that the session names. It depends
+// on no statement, on no row and on no other session's attributes.
 type reminder struct {
-	mu     sync.Mutex
-	named  bool
-	key    air.Key               // without By
-	looked uint64                // the number of the last reminder that there was when it was looked for this key
-	fresh  bool                  // it was not looked for this key yet
-	told   map[air.Key]time.Time // whose sessions' reminders the client has, by their beginnings
+	mu            sync.Mutex
+	active        bool
+	key           air.Key               // without By
+	seenReminders uint64                // the number of the last reminder that there was when it was looked for this key
+	unchecked     bool                  // it was not looked for this key yet
+	given         map[air.Key]time.Time // whose sessions' reminders the client has, by their beginnings
 }
 
-// named tells whether an attribute is the user or the channel of a session.
-func named(p *policy.Policy, attribute string) bool {
+// isReminderAttribute tells whether an attribute is the user or the channel of a session.
+func isReminderAttribute(p *policy.Policy, attribute string) bool {
 	a := p.AIR()
 	return a != nil && (a.User == attribute || a.Channel == attribute)
 }
 
-// reminds takes over whom and which channel the session names by these attributes.
-func (s *session) reminds(p *policy.Policy, attributes map[string]string) {
+// setReminderKey sets the user and the channel that the session names by these attributes.
+func (s *session) setReminderKey(p *policy.Policy, attributes map[string]string) {
 	if s.e.cfg.AIR == nil {
 		return
 	}
@@ -38,8 +38,8 @@ func (s *session) reminds(p *policy.Policy, attributes map[string]string) {
 	r := &s.reminder
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if ok != r.named || key != r.key {
-		r.named, r.key, r.fresh = ok, key, true
+	if ok != r.active || key != r.key {
+		r.active, r.key, r.unchecked = ok, key, true
 	}
 }
 
@@ -53,26 +53,26 @@ func (s *session) Notice() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	given := tracker.RemindersGiven()
-	if !r.named || !r.fresh && given == r.looked {
+	if !r.active || !r.unchecked && given == r.seenReminders {
 		return ""
 	}
-	r.fresh, r.looked = false, given
+	r.unchecked, r.seenReminders = false, given
 	for _, by := range []string{"", s.agent.Name} {
 		key := r.key
 		key.By = by
 		text, began := tracker.Due(time.Now(), key)
-		if text == "" || r.told[key].Equal(began) {
+		if text == "" || r.given[key].Equal(began) {
 			continue
 		}
-		if r.told == nil || len(r.told) >= maxTold {
-			r.told = map[air.Key]time.Time{}
+		if r.given == nil || len(r.given) >= maxGiven {
+			r.given = map[air.Key]time.Time{}
 		}
-		r.told[key] = began
-		r.fresh = true // the other one may be due as well
+		r.given[key] = began
+		r.unchecked = true // the other one may be due as well
 		return text
 	}
 	return ""
 }
 
-// maxTold bounds what a connection remembers that names one channel after the other.
-const maxTold = 64
+// maxGiven bounds the reminders that a connection remembers: it may name one channel after the other.
+const maxGiven = 64

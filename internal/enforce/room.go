@@ -1,8 +1,8 @@
 package enforce
 
-// MaxSessions is how many sessions all agents together may have on the server, so that its owner and pgconsent itself
-// never find it full: what its settings leave to ordinary roles, less a fifth of that, which is at least 5 and at
-// most 50. It is 0 while nothing is known of the server.
+// MaxSessions is how many sessions all agents together may have on the server. A fifth of the connections for ordinary
+// roles stays free, at least 5 and at most 50: the server's owner and pgconsent itself need some. MaxSessions is 0
+// until a probe has read the server's settings.
 func (e *Enforcer) MaxSessions() int {
 	room := int(e.room.Load())
 	if room <= 0 {

@@ -6,22 +6,22 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// What stands at the address of a database may change: a standby takes over, an older copy is put in its place, the old
-// primary comes back. What was looked at is good for that server alone: a session on another one begins when that was
-// examined, and none outlives the change.
+// The server at the address of a database may change: a standby is promoted, a backup is restored in its place, the old
+// primary comes back. A probe is valid for its server only: a session on another server begins after that was probed,
+// and the sessions on the old one end.
 
 // serverStarted is an expression that tells servers apart.
 const serverStarted = "EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time())::pg_catalog.text"
 
-// known returns the state in force for a session on this server. One that was not examined yet is, first.
-func (d *database) known(ctx context.Context, server string) (*view, *sqlstate.Error) {
+// viewForServer returns the current view for a session on this server, which it probes first if that was not done yet.
+func (d *database) viewForServer(ctx context.Context, server string) (*view, *sqlstate.Error) {
 	v, refused := d.current()
 	if refused != nil || v.server == server {
 		return v, refused
 	}
 	d.mu.Lock()
 	if v = d.view.Load(); v.server != server && d.conn != nil {
-		_ = d.conn.Close(ctx) // the look makes another, to what stands there now
+		_ = d.conn.Close(ctx) // the probe makes a new one, to the server that is there now
 	}
 	d.mu.Unlock()
 	if v.server != server {
@@ -29,13 +29,13 @@ func (d *database) known(ctx context.Context, server string) (*view, *sqlstate.E
 	}
 	v, refused = d.current()
 	if refused == nil && v.server != server {
-		return nil, another()
+		return nil, serverChanged()
 	}
 	return v, refused
 }
 
-// leave ends the sessions on other servers than the one that was looked at.
-func (e *Enforcer) leave(d *database) {
+// endSessionsOnOtherServers ends the sessions on other servers than the one that was probed.
+func (e *Enforcer) endSessionsOnOtherServers(d *database) {
 	v, refused := d.current()
 	if refused != nil {
 		return
@@ -49,12 +49,12 @@ func (e *Enforcer) leave(d *database) {
 	}
 	e.mu.Unlock()
 	for _, s := range ended {
-		s.revoke(another())
+		s.revoke(serverChanged())
 	}
 }
 
-// another is the refusal of what would be read on a server that nobody has examined.
-func another() *sqlstate.Error {
+// serverChanged is the refusal of a statement on a server that was not probed.
+func serverChanged() *sqlstate.Error {
 	return sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonStale,
 		"the database server is another one than before, or was started anew").
 		WithHint("Connect again.")

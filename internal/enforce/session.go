@@ -24,24 +24,24 @@ import (
 
 // session decides for one agent's connection.
 type session struct {
-	e          *Enforcer
-	db         *database
-	info       SessionInfo
-	agent      Agent // as it was when the session began
-	attributes map[string]string
-	expiry     *time.Timer // of the token it began with; nil: none
-	revoked    atomic.Pointer[sqlstate.Error]
-	limited    atomic.Pointer[sessionLimits]
+	e            *Enforcer
+	db           *database
+	info         SessionInfo
+	agent        Agent // as it was when the session began
+	attributes   map[string]string
+	expiry       *time.Timer // of the token it began with; nil: none
+	revoked      atomic.Pointer[sqlstate.Error]
+	cachedLimits atomic.Pointer[policyLimits]
 
-	since            time.Time
-	last             atomic.Int64 // nanoseconds since 1970
+	opened           time.Time
+	lastExecution    atomic.Int64 // nanoseconds since 1970
 	executed, denied atomic.Uint64
 
-	// What records say of the session: references by the values that they stand for, and of the credential's attributes
-	// what this policy has records say.
-	references map[string]string
-	says0      spoken
-	saidBy     *policy.Policy
+	// What audit records say of the session: the references by the values that they replace, and the credential's
+	// attributes as auditAttributesPolicy has them recorded.
+	references            map[string]string
+	auditAttributes       auditAttributes
+	auditAttributesPolicy *policy.Policy
 
 	reminder reminder
 
@@ -52,33 +52,33 @@ type session struct {
 
 var _ verdict.Decider = (*session)(nil)
 
-// judgement is what enforcement keeps of a verdict.
+// judgement is what enforcement needs of a verdict later, in its Detail.
 type judgement struct {
-	rights uint64 // of the state
-	part   int    // 1 for the first statement of the text, if it is about the query that this one prepares
-	plain  bool   // it was judged without signing
+	rightsEpoch    uint64 // of the state
+	bodyOf         int    // number, from 1, of the statement that prepares this query; 0: this is the whole text
+	withoutSigning bool   // it was decided for the row security path only
 
-	mayDeclare func(types []uint32) bool // of a text that counts on something in its parameters
-	mayCast    func(snap *catalog.Snapshot, parameter uint32) *sqlstate.Error
-	declared   bool // it is planned with care since types were declared for its parameters
-	careful    bool // it is where they are
+	mayDeclare         func(types []uint32) bool // nil: the text sets no condition on its parameters
+	mayCast            func(snap *catalog.Snapshot, parameter uint32) *sqlstate.Error
+	hardenedByDeclare  bool // it has a hardened plan because a Parse declared types for its parameters
+	hardenedIfDeclared bool // it needs a hardened plan if a Parse declares types for its parameters
 
-	acts       bool               // it may do more than show rows
-	keys       []int              // of each statement of the text, how many keys it fetches by
-	quotas     [][]*policy.Quota  // of each, the contracts' for rows, with the session's attributes
-	statements []policy.Statement // what the policy judges with the session's attributes
-	keyed      []string           // tables that it reads, the keys of whose rows are recorded
-	single     bool               // it reads one of these, row by row, and nothing else
-	live       map[string]string  // those that the record has
-	observed   *wouldBe           // what the policy would have done, where tables are observed only
+	hasSideEffects    bool               // it may do more than show rows
+	keyCounts         []int              // for each statement of the text, how many keys it fetches by
+	quotas            [][]*policy.Quota  // for each, the contracts' quotas of rows, with the session's attributes
+	statements        []policy.Statement // what the policy judges with the session's attributes
+	keyRecordedTables []string           // tables it reads for which the keys of returned rows are recorded
+	singleTable       bool               // it reads one of these, row by row, and nothing else
+	liveAttributes    map[string]string  // those that the record has
+	observed          *observedDecision  // what the policy would have done, where tables are only observed
 
 	record audit.Decision // of the statement; the session's members are filled in for each execution
 }
 
 // Seal makes a fresh seal by the database's clock.
 func (s *session) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, error) {
-	s.db.settle(ctx)
-	v, err := s.standing()
+	s.db.waitForProbe(ctx)
+	v, err := s.currentView()
 	if err != nil {
 		s.e.cfg.Metrics.SealRenewed(false)
 		return verdict.Seal{}, err
@@ -90,48 +90,48 @@ func (s *session) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, er
 	value := s.sealedBy.Seal(seal.Claims{
 		Nonce:      binary.BigEndian.Uint32(nonce[:]),
 		PID:        b.PID,
-		Expires:    now.Add(v.offset + seal.TTL),
+		Expires:    now.Add(v.clockOffset + seal.TTL),
 		Profile:    s.profile,
 		Attributes: s.attributes,
-		Catalog:    strconv.FormatInt(v.catalog, 10),
+		Catalog:    strconv.FormatInt(v.catalogVersion, 10),
 	})
 	s.e.cfg.Metrics.SealRenewed(true)
-	var late atomic.Bool // a look at the database's clock is due
+	var late atomic.Bool // the database's clock is to be read again
 	return verdict.Seal{Setting: seal.Setting, Value: value, Renew: now.Add(seal.TTL / 2),
 		Expires: now.Add(seal.TTL * 11 / 12),
-		Rights:  v.state.rights, Stale: func() bool { return late.Load() || s.db.moved(v.catalog, v.offset) },
+		Rights:  v.state.rightsEpoch, Stale: func() bool { return late.Load() || s.db.catalogOrClockMoved(v.catalogVersion, v.clockOffset) },
 		Late: func() {
 			late.Store(true)
-			s.db.notice()
+			s.db.requestProbe()
 		}}, nil
 }
 
-// standing returns what is known of the database, or why this session may do nothing.
-func (s *session) standing() (*view, *sqlstate.Error) {
+// currentView returns what is known of the database, or why this session may do nothing.
+func (s *session) currentView() (*view, *sqlstate.Error) {
 	if err := s.revoked.Load(); err != nil {
 		return nil, err
 	}
 	return s.db.current()
 }
 
-// Decide judges a text by the state in force.
+// Decide judges a text by the active state.
 func (s *session) Decide(ctx context.Context, text string, p verdict.Protocol) *verdict.Verdict {
-	s.db.settle(ctx)
-	v, refused := s.standing()
+	s.db.waitForProbe(ctx)
+	v, refused := s.currentView()
 	if refused != nil {
 		return refusal(text, p, verdict.Versions{}, refused)
 	}
-	return s.admit(ctx, v.state, s.shared(v.state, text, p), p)
+	return s.decideForSession(ctx, v.state, s.sharedVerdict(v.state, text, p), p)
 }
 
-// shared is the verdict that sessions of equal rights share.
-func (s *session) shared(st *state, text string, p verdict.Protocol) *verdict.Verdict {
-	// A seal of another profile or key than the state's (both changed a moment ago) does not vouch for a signature made
-	// now: until it is renewed the row policies hold alone.
+// sharedVerdict is the verdict that sessions of equal rights share.
+func (s *session) sharedVerdict(st *state, text string, p verdict.Protocol) *verdict.Verdict {
+	// The database verifies a signature by the seal's profile and key. Where these are not the state's (both changed a
+	// moment ago), statements take the row security path until the seal is renewed.
 	return s.decide(st, text, p, s.profile == st.profile && sameKey(s.sealedBy, st.key))
 }
 
-// decide judges a text, or finds it judged. Without signing the row policies hold alone.
+// decide judges a text, or takes the verdict from the cache. Without signing the text takes the row security path.
 func (s *session) decide(st *state, text string, p verdict.Protocol, signing bool) *verdict.Verdict {
 	key := cacheKey{text: text, protocol: p, epoch: st.epoch, signing: signing, lists: s.info.Lists}
 	if found, ok := s.e.cache.get(key); ok {
@@ -146,10 +146,10 @@ func (s *session) decide(st *state, text string, p verdict.Protocol, signing boo
 	return judged
 }
 
-// Declare holds the types that a Parse declares for its parameters to what their names in a text are held to. A text of
-// the signed path takes the other one where it was leak-safe for other types.
+// Declare checks the types that a Parse declares for its parameters by the rules for type names in a text. A text of
+// the signed path takes the row security path where it is not leak-safe with these types.
 func (s *session) Declare(ctx context.Context, v *verdict.Verdict, types []uint32) *verdict.Verdict {
-	now, refused := s.standing()
+	now, refused := s.currentView()
 	if refused != nil {
 		return refusal(v.Original, verdict.Extended, v.Versions, refused)
 	}
@@ -168,37 +168,38 @@ func (s *session) Declare(ctx context.Context, v *verdict.Verdict, types []uint3
 			return refusal(v.Original, verdict.Extended, v.Versions, err)
 		}
 	}
-	// What the signed path counts on in parameters, or the search of a text that takes the other; and functions of others
-	// see no text that is signed.
+	// The parameters may not be of the types that the signed path, or an index search on the other path, needs. And
+	// functions of other roles must not see a signed text.
 	if ok && v.Allowed() && (j.mayDeclare != nil && !j.mayDeclare(types) || brings && j.record.Signed) {
-		plain := *s.admit(ctx, now.state, s.decide(now.state, v.Original, verdict.Extended, false), verdict.Extended)
-		plain.ExpectsForms = v.ExpectsForms // as where it is the size of tables that keeps it from the door
+		plain := *s.decideForSession(ctx, now.state, s.decide(now.state, v.Original, verdict.Extended, false), verdict.Extended)
+		plain.ExpectsForms = v.ExpectsForms // as where the sizes of tables decide against the signed path
 		v = &plain
 		j, ok = v.Detail.(*judgement)
 	}
-	if ok && v.Allowed() && (declared && j.careful || odd && v.Path != verdict.PathSigned) {
-		return carefully(v)
+	if ok && v.Allowed() && (declared && j.hardenedIfDeclared || odd && v.Path != verdict.PathSigned) {
+		return withHardenedPlan(v)
 	}
 	return v
 }
 
-// ByRowSecurity judges the text of v again as one of the other door.
+// ByRowSecurity judges the text of v again for the row security path.
 func (s *session) ByRowSecurity(ctx context.Context, v *verdict.Verdict, types []uint32) *verdict.Verdict {
-	now, refused := s.standing()
+	now, refused := s.currentView()
 	if refused != nil {
 		return refusal(v.Original, verdict.Extended, v.Versions, refused)
 	}
-	plain := s.admit(ctx, now.state, s.decide(now.state, v.Original, verdict.Extended, false), verdict.Extended)
+	plain := s.decideForSession(ctx, now.state, s.decide(now.state, v.Original, verdict.Extended, false), verdict.Extended)
 	if !plain.Allowed() || len(types) == 0 {
 		return plain
 	}
 	return s.Declare(ctx, plain, types)
 }
 
-// carefully is a verdict on a statement whose parameters may have to be converted, since types are declared for them.
-func carefully(v *verdict.Verdict) *verdict.Verdict {
+// withHardenedPlan is a verdict on a statement with declared parameter types: the server may have to convert the
+// parameters, and the conversion may raise an error.
+func withHardenedPlan(v *verdict.Verdict) *verdict.Verdict {
 	out, j := *v, *v.Detail.(*judgement)
-	j.declared = true
+	j.hardenedByDeclare = true
 	out.Detail, out.Effects = &j, slices.Clone(v.Effects)
 	for i := range out.Effects {
 		if out.Effects[i].HardenedPlan == verdict.NotHardened {
@@ -208,7 +209,7 @@ func carefully(v *verdict.Verdict) *verdict.Verdict {
 	return &out
 }
 
-// judge rewrites a text. A defect that panics is a refusal.
+// judge rewrites a text. A panic in the rewriter becomes a refusal.
 func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool) (judged *verdict.Verdict) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -217,9 +218,9 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 			judged = refusal(text, p, st.versions, sqlstate.From(fmt.Errorf("panic of type %T", r)))
 		}
 	}()
-	rewriter := st.plain
+	rewriter := st.unsignedRewriter
 	if signing {
-		rewriter = st.signing
+		rewriter = st.activeRewriter
 	}
 	if s.info.Lists {
 		rewriter = rewriter.ListsOnly()
@@ -232,36 +233,36 @@ func (s *session) judge(st *state, text string, p verdict.Protocol, signing bool
 		err = sqlstate.From(fmt.Errorf("a text without gate views asks for a signature"))
 	}
 	if err == nil {
-		err = st.suspended.in(st.policy, res)
+		err = st.suspension.refusal(st.policy, res)
 	}
 	if err != nil {
 		judged = refusal(text, p, st.versions, err)
 		j := judged.Detail.(*judgement)
-		j.rights = st.rights
+		j.rightsEpoch = st.rightsEpoch
 		if res != nil {
 			describe(j, res)
 		}
 		return judged
 	}
-	j := &judgement{rights: st.rights, plain: !signing, mayDeclare: res.MayDeclare, mayCast: res.MayCast,
-		careful: res.HardenedIfDeclared, record: audit.Decision{
+	j := &judgement{rightsEpoch: st.rightsEpoch, withoutSigning: !signing, mayDeclare: res.MayDeclare, mayCast: res.MayCast,
+		hardenedIfDeclared: res.HardenedIfDeclared, record: audit.Decision{
 			Protocol: protocolName(p), Verdict: metrics.Allow, Door: string(res.Path),
 			Policy: st.versions.Policy, Catalog: st.versions.Catalog, Signed: res.NeedsSignature,
 		}}
 	describe(j, res)
-	j.keys = res.Keys
-	j.acts = acts(st.snapshot, res)
-	j.keyed, j.single = st.keyed(res.Statements)
-	j.observed = st.observe(text, p, res)
+	j.keyCounts = res.Keys
+	j.hasSideEffects = hasSideEffects(st.snapshot, res)
+	j.keyRecordedTables, j.singleTable = st.keyRecordedTables(res.Statements)
+	j.observed = st.decideObserved(text, p, res)
 	judged = &verdict.Verdict{
-		Original: text, Text: res.Text, Path: res.Path, Versions: st.versions, Rights: st.rights,
+		Original: text, Text: res.Text, Path: res.Path, Versions: st.versions, Rights: st.rightsEpoch,
 		Effects: res.Effects, Forms: res.Forms, ExpectsForms: res.ExpectsForms, Position: res.Position, Renamed: res.Renamed,
-		Detail: j, RecordsKeys: len(j.keyed) > 0,
-		UntrackedRelation: st.unnoticed.in(res), OneStatementPerMessage: st.clocked.apart(res),
+		Detail: j, RecordsKeys: len(j.keyRecordedTables) > 0,
+		UntrackedRelation: st.untracked.readBy(res), OneStatementPerMessage: st.timeDependent.needsSeparateMessages(res),
 		MultiWriteCTE: res.MultiWriteCTE, HardenBeforeParse: res.HardenBeforeParse,
 		Unguarded: unguarded(st.policy, res),
 	}
-	judged.ForeignReads = st.foreign.count(res)
+	judged.ForeignReads = st.foreign.countReads(res)
 	if len(res.Effects) > 1 {
 		judged.Parts = sync.OnceValue(func() []verdict.Part { return parts(res.Text) })
 	}
@@ -291,13 +292,13 @@ func bodies(v *verdict.Verdict) {
 		body, j := *v, *whole
 		body.Effects, body.Parts = e.Body.Effects, nil
 		body.OneStatementPerMessage, body.ForeignReads = false, e.Body.ForeignReads
-		j.part, j.record.Tag, j.record.Signed = i+1, e.Tag, false
+		j.bodyOf, j.record.Tag, j.record.Signed = i+1, e.Tag, false
 		body.Detail = &j
 		v.Effects[i].Body = &body
 	}
 }
 
-// refusal is a verdict that refuses.
+// refusal is a verdict that refuses a text with this error.
 func refusal(text string, p verdict.Protocol, versions verdict.Versions, err *sqlstate.Error) *verdict.Verdict {
 	return &verdict.Verdict{
 		Original: text, Refusal: err, Path: verdict.PathRowSecurity, Versions: versions,
@@ -309,7 +310,7 @@ func refusal(text string, p verdict.Protocol, versions verdict.Versions, err *sq
 	}
 }
 
-// describe takes over what the rewriter found in a statement.
+// describe copies what the rewriter found in a statement into the judgement.
 func describe(j *judgement, res *rewrite.Result) {
 	j.statements = res.Statements
 	r := &j.record
@@ -327,10 +328,10 @@ func protocolName(p verdict.Protocol) string {
 	return "extended"
 }
 
-// Recheck judges again what was judged under a state that is no longer in force.
+// Recheck judges a text again that was judged under a state which is no longer active.
 func (s *session) Recheck(ctx context.Context, v *verdict.Verdict) *verdict.Verdict {
-	s.db.settle(ctx)
-	now, refused := s.standing()
+	s.db.waitForProbe(ctx)
+	now, refused := s.currentView()
 	j, ok := v.Detail.(*judgement)
 	p := verdict.Extended
 	if ok && j.record.Protocol == protocolName(verdict.Simple) {
@@ -339,28 +340,28 @@ func (s *session) Recheck(ctx context.Context, v *verdict.Verdict) *verdict.Verd
 	switch {
 	case refused != nil:
 		return refusal(v.Original, p, v.Versions, refused)
-	case ok && j.rights == now.state.rights && v.Allowed():
-		return s.admit(ctx, now.state, v, p)
-	case ok && j.rights == now.state.rights:
+	case ok && j.rightsEpoch == now.state.rightsEpoch && v.Allowed():
+		return s.decideForSession(ctx, now.state, v, p)
+	case ok && j.rightsEpoch == now.state.rightsEpoch:
 		return v
 	}
-	again := s.shared(now.state, v.Original, p)
-	if ok && j.plain {
+	again := s.sharedVerdict(now.state, v.Original, p)
+	if ok && j.withoutSigning {
 		again = s.decide(now.state, v.Original, p, false)
 	}
-	if ok && j.part > 0 && again.Allowed() {
-		if j.part <= len(again.Effects) && again.Effects[j.part-1].Body != nil {
-			again = again.Effects[j.part-1].Body
+	if ok && j.bodyOf > 0 && again.Allowed() {
+		if j.bodyOf <= len(again.Effects) && again.Effects[j.bodyOf-1].Body != nil {
+			again = again.Effects[j.bodyOf-1].Body
 		} else {
 			again = refusal(v.Original, p, again.Versions,
 				sqlstate.From(fmt.Errorf("a text prepares another number of queries than before")))
 		}
 	}
-	if again.Allowed() && ok && j.declared {
-		again = carefully(again)
+	if again.Allowed() && ok && j.hardenedByDeclare {
+		again = withHardenedPlan(again)
 	}
 	if again.Allowed() && v.Allowed() && again.Text == v.Text {
-		return s.admit(ctx, now.state, again, p)
+		return s.decideForSession(ctx, now.state, again, p)
 	}
 	if !again.Allowed() && again.Refusal.Code == sqlstate.ObjectNotInPrerequisiteState {
 		return again // it is the same statement when the table is served again
@@ -385,9 +386,9 @@ func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.T
 	}
 	var live map[string]string
 	if j, ok := v.Detail.(*judgement); ok {
-		live = j.live
+		live = j.liveAttributes
 	}
-	says := s.says(live)
+	identity := s.currentAuditAttributes(live)
 	known := v.Detail != nil || !v.Allowed()
 	for _, run := range runs {
 		j, ok := run.Detail.(*judgement)
@@ -406,26 +407,26 @@ func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.T
 	}
 	r.Session, r.Agent, r.AccessedBy, r.Database, r.Epoch = s.info.ID, s.agent.Name, s.agent.Name, s.db.cfg.Name,
 		s.db.epoch.Load()
-	r.Attributes, r.OnBehalfOf, r.Purpose = says.attributes, says.onBehalfOf, says.purpose
-	t := &ticket{s: s, known: known, returns: returns(v, runs), acts: actsAny(v, runs), keys: s.keysOf(v, runs)}
-	if now, refused := s.standing(); refused == nil {
+	r.Attributes, r.OnBehalfOf, r.Purpose = identity.attributes, identity.onBehalfOf, identity.purpose
+	t := &execution{s: s, known: known, mayReturnRows: mayReturnRows(v, runs), hasSideEffects: anySideEffects(v, runs), keys: s.newReturnedKeys(v, runs)}
+	if now, refused := s.currentView(); refused == nil {
 		t.limits = s.limits(now.state.policy)
 		if r.Verdict != metrics.Allow {
-			s.attempted(t.limits)
-		} else if t.rows, t.refused = s.charge(t.limits, demanded(v, runs)); t.refused != nil {
+			s.chargeRefused(t.limits)
+		} else if t.reservedRows, t.refused = s.charge(t.limits, costOf(v, runs)); t.refused != nil {
 			r.Verdict, r.SQLState, r.Reason = metrics.Deny, string(t.refused.Code), string(t.refused.Reason)
 		}
 	}
-	t.offered = t.rows
+	t.unusedRows = t.reservedRows
 	if asked := quotasOf(v, runs); len(asked) > 0 && r.Verdict == metrics.Allow {
 		var over *policy.Quota
-		if t.reserved, over, t.refused = s.reserve(v, asked); t.refused != nil {
+		if t.reservations, over, t.refused = s.reserve(v, asked); t.refused != nil {
 			r.Verdict, r.SQLState, r.Reason = metrics.Deny, string(t.refused.Code), string(t.refused.Reason)
-			r.Contracts = denies(r.Contracts, over)
+			r.Contracts = withDenial(r.Contracts, over)
 		}
 	}
 	s.e.cfg.Metrics.Statement(r.Verdict, r.Reason, r.Tag)
-	s.saw(r, r.Verdict == metrics.Allow)
+	s.countExecution(r, r.Verdict == metrics.Allow)
 	t.record = s.e.cfg.Audit.Decision(r)
 	t.observes(v)
 	for _, run := range runs {
@@ -434,41 +435,41 @@ func (s *session) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.T
 	return t
 }
 
-// observes notes what the policy would have done to what is run.
-func (t *ticket) observes(v *verdict.Verdict) {
+// observes notes what the policy would have done to the statement that runs.
+func (t *execution) observes(v *verdict.Verdict) {
 	j, ok := v.Detail.(*judgement)
 	if !ok || j.observed == nil {
 		return
 	}
 	t.observed = j.observed
-	if now, refused := t.s.standing(); refused == nil && j.observed.pair != nil {
-		t.claims = t.s.claimed(now.state.policy)
+	if now, refused := t.s.currentView(); refused == nil && j.observed.texts != nil {
+		t.claims = t.s.claimedSettings(now.state.policy)
 	}
 }
 
-// ticket is the receipt of one execution's record.
-type ticket struct {
+// execution is one execution of a statement whose decision was recorded.
+type execution struct {
 	s      *session
 	record *audit.Ticket
-	known  bool      // the verdict is one of ours
-	keys   *returned // nil: nothing is recorded of its rows
+	known  bool          // the verdict is one of ours
+	keys   *returnedKeys // nil: nothing is recorded of its rows
 
-	returns bool // it may send rows
-	acts    bool // it may do more
+	mayReturnRows  bool // it may send rows
+	hasSideEffects bool // it may do more
 
-	limits        []applied
-	refused       *sqlstate.Error // by a limit, or a quota
-	rows, offered int64           // taken of the rates; of these, not asked for yet
-	short         *applied        // the rate that had no more
-	wait          time.Duration   // until it may
-	reserved      []*reservation
-	settled       sync.Once
+	limits                   []sessionLimit
+	refused                  *sqlstate.Error // by a limit, or a quota
+	reservedRows, unusedRows int64           // taken of the rates; of these, not asked for yet
+	exhausted                *sessionLimit   // the rate that had no more
+	retryAfter               time.Duration   // until it may
+	reservations             []*reservation
+	settleOnce               sync.Once
 
-	observed *wouldBe
+	observed *observedDecision
 	claims   map[string]string // that it runs with, by settings, where it may be compared
 }
 
-func (t *ticket) Release() *sqlstate.Error {
+func (t *execution) Release() *sqlstate.Error {
 	if err := t.record.Release(); err != nil {
 		return err
 	}
@@ -481,35 +482,35 @@ func (t *ticket) Release() *sqlstate.Error {
 	return t.refused
 }
 
-// Bound is how much of the result may be relayed.
-func (t *ticket) Bound() verdict.Bound {
+// Bound is how much of the result the proxy may relay.
+func (t *execution) Bound() verdict.Bound {
 	b := verdict.Bound{}
-	if len(t.limits) > 0 && t.returns {
-		b = t.bound()
+	if len(t.limits) > 0 && t.mayReturnRows {
+		b = t.resultBound()
 	}
-	b = bounded(b, t.reserved)
-	b.Undoes = t.acts
+	b = boundByQuotas(b, t.reservations)
+	b.Undoes = t.hasSideEffects
 	return b
 }
 
-// Returned gives back what was reserved and not returned.
-func (t *ticket) Returned(rows int64) {
-	t.settled.Do(func() {
-		settle(t.reserved, rows)
+// Returned gives back the reserved rows that were not returned.
+func (t *execution) Returned(rows int64) {
+	t.settleOnce.Do(func() {
+		settle(t.reservations, rows)
 		if len(t.limits) == 0 {
 			return
 		}
-		giveRows(t.limits, t.rows, max(0, t.rows-rows), t.s.e.limiters.now())
+		returnRows(t.limits, t.reservedRows, max(0, t.reservedRows-rows), t.s.e.limiters.now())
 	})
 }
 
-func (t *ticket) Done(o verdict.Outcome) {
+func (t *execution) Done(o verdict.Outcome) {
 	t.Returned(o.Rows)
-	t.s.observed(t.observed, t.claims, o)
-	t.record.Done(audit.Outcome{Rows: o.Rows, Bytes: o.Bytes, SQLState: string(o.Code), Keys: t.keys.recorded(o.Rows)})
+	t.s.recordObserved(t.observed, t.claims, o)
+	t.record.Done(audit.Outcome{Rows: o.Rows, Bytes: o.Bytes, SQLState: string(o.Code), Keys: t.keys.auditKeys(o.Rows)})
 }
 
-// revoke ends the session: what it has not been answered yet is refused.
+// revoke ends the session: statements that have no answer yet are refused.
 func (s *session) revoke(err *sqlstate.Error) {
 	if !s.revoked.CompareAndSwap(nil, err) {
 		return
@@ -525,7 +526,7 @@ func (s *session) revoke(err *sqlstate.Error) {
 	}
 }
 
-// TransactionTimeout implements [verdict.Timekeeper]: it is that of the policy in force.
+// TransactionTimeout implements [verdict.Timekeeper]: it is that of the active policy.
 func (s *session) TransactionTimeout() time.Duration {
 	if v := s.db.view.Load(); v != nil && v.state != nil {
 		return v.state.policy.TransactionTimeout()

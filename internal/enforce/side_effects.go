@@ -10,9 +10,9 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// acts tells whether a text may do more than show rows: something that stays once its transaction has ended well, and
-// that an error takes back. What the proxy is not sure of does.
-func acts(snap *catalog.Snapshot, res *rewrite.Result) bool {
+// hasSideEffects tells whether a text may do more than show rows: change something that a commit keeps and an error
+// rolls back. It is true where the proxy is not sure.
+func hasSideEffects(snap *catalog.Snapshot, res *rewrite.Result) bool {
 	for _, e := range res.Effects {
 		if e.Writes || e.Body != nil && e.Body.Effects[0].Writes {
 			return true
@@ -21,7 +21,7 @@ func acts(snap *catalog.Snapshot, res *rewrite.Result) bool {
 	for _, name := range res.Functions {
 		schema, function, _ := strings.Cut(name, ".")
 		if schema == "pg_catalog" {
-			continue // none that agents may call does
+			continue // those that agents may call have none
 		}
 		found := snap.FunctionsNamed(schema, function)
 		for _, f := range found {
@@ -37,7 +37,7 @@ func acts(snap *catalog.Snapshot, res *rewrite.Result) bool {
 		if schema := a.Relation.Schema; schema == "pg_catalog" || schema == "information_schema" {
 			continue
 		}
-		// A view runs functions of its own, and what a foreign table does is not known.
+		// A view may call functions, and what a foreign table does is not known.
 		if r, ok := snap.Relation(a.Relation); !ok || r.Kind != catalog.Table && r.Kind != catalog.PartitionedTable {
 			return true
 		}
@@ -45,13 +45,13 @@ func acts(snap *catalog.Snapshot, res *rewrite.Result) bool {
 	return false
 }
 
-// actsAny tells whether an execution acts, with what it runs by name.
-func actsAny(v *verdict.Verdict, runs []*verdict.Verdict) bool {
-	if j, ok := v.Detail.(*judgement); !ok || j.acts {
+// anySideEffects tells whether an execution has side effects, including those of what it runs by name.
+func anySideEffects(v *verdict.Verdict, runs []*verdict.Verdict) bool {
+	if j, ok := v.Detail.(*judgement); !ok || j.hasSideEffects {
 		return true
 	}
 	for _, run := range runs {
-		if j, ok := run.Detail.(*judgement); !ok || j.acts {
+		if j, ok := run.Detail.(*judgement); !ok || j.hasSideEffects {
 			return true
 		}
 	}

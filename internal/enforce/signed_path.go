@@ -1,29 +1,29 @@
 package enforce
 
-// SignedPathOff is the answer of [Config.Check] that the walls hold and the signed path does not: agents are served, and
-// every statement takes the row security door.
+// SignedPathOff is the answer of [Config.Check] where row security is sound and the signed path is not: agents are
+// served, and every statement takes the row security path.
 type SignedPathOff struct{ Why string }
 
 func (g SignedPathOff) Error() string { return "the gate door is shut: " + g.Why }
 
-// gate opens or shuts the signed path of the state, as the last check wants it. The caller holds mu.
-func (d *database) gate() {
+// switchSignedPath turns the signed path of the state on or off, as the last check found it. The caller holds mu.
+func (d *database) switchSignedPath() {
 	s := d.state
-	signing := s.door
-	if d.shut {
-		signing = s.plain
+	signing := s.signingRewriter
+	if d.signedPathOff {
+		signing = s.unsignedRewriter
 	}
-	if s.signing == signing {
+	if s.activeRewriter == signing {
 		return
 	}
 	changed := *s
 	changed.epoch = d.e.epochs.Add(1)
-	changed.rights, changed.signing = changed.epoch, signing
+	changed.rightsEpoch, changed.activeRewriter = changed.epoch, signing
 	d.state = &changed
 }
 
-// UnsafeTables is the answer of [Config.Check] that some tables are not safe, and that all which does not depend on
-// them is: these are suspended.
+// UnsafeTables is the answer of [Config.Check] where only some tables are not safe. These are suspended, with all that
+// depends on them; everything else is served.
 type UnsafeTables struct {
 	Relations []uint32 // OIDs
 	Why       error

@@ -17,14 +17,14 @@ import (
 
 // A signed path that a probe has shut stays shut, and agents are served.
 func TestGateShuts(t *testing.T) {
-	var shut syncFlag
+	var off syncFlag
 	w := start(t, func(w *world) {
 		w.cfg.Mode = rewrite.AlwaysSigned
 		if err := installWith(context.Background(), w.dba, rules, rls.Options{Doors: true}); err != nil {
 			t.Fatal(err)
 		}
 		w.cfg.Check = func(context.Context, *pgx.Conn, Target) error {
-			if shut.get() {
+			if off.get() {
 				return SignedPathOff{"a probe"}
 			}
 			return nil
@@ -34,14 +34,14 @@ func TestGateShuts(t *testing.T) {
 	door := func(sql string) verdict.Path { return c.Decide(t.Context(), sql, verdict.Simple).Path }
 	eventually(t, "the gate door", func() bool { return door(titles) == verdict.PathSigned })
 	c.want(titles, "lake", "sea")
-	shut.set(true)
+	off.set(true)
 	w.exec("CREATE INDEX another ON public.people (name)")
 	eventually(t, "row security", func() bool { return door(titles) == verdict.PathRowSecurity })
 	c.want(titles, "lake", "sea")
 	if !strings.Contains(w.log.String(), "level=ERROR msg=\"the gate door stays shut") {
 		t.Error("the door shut quietly")
 	}
-	shut.set(false)
+	off.set(false)
 	w.exec("DROP INDEX public.another")
 	eventually(t, "the gate door again", func() bool { return door(titles) == verdict.PathSigned })
 	c.want(titles, "lake", "sea")
@@ -51,14 +51,14 @@ func TestGateShuts(t *testing.T) {
 // changed is shut for what was decided before.
 func TestGateStaysShut(t *testing.T) {
 	tier.All(t)
-	var shut syncFlag
+	var off syncFlag
 	w := start(t, func(w *world) {
 		w.cfg.Mode, w.cfg.Refresh = rewrite.AlwaysSigned, time.Hour
 		if err := installWith(context.Background(), w.dba, rules, rls.Options{Doors: true}); err != nil {
 			t.Fatal(err)
 		}
 		w.cfg.Check = func(context.Context, *pgx.Conn, Target) error {
-			if shut.get() {
+			if off.get() {
 				return SignedPathOff{"a probe"}
 			}
 			return nil
@@ -72,7 +72,7 @@ func TestGateStaysShut(t *testing.T) {
 	if got := door(); got != verdict.PathSigned {
 		t.Fatalf("it takes the door %v", got)
 	}
-	shut.set(true)
+	off.set(true)
 	w.write(strings.Replace(rules, "\ntables:", "\nlimits: [ { per: agent, statements: 1000 } ]\ntables:", 1))
 	if err := w.Reload(); err != nil {
 		t.Fatal(err)
@@ -86,18 +86,18 @@ func TestGateStaysShut(t *testing.T) {
 	look := func(want verdict.Path) {
 		t.Helper()
 		d.mu.Lock()
-		d.checked = time.Time{}
+		d.checkedAt = time.Time{}
 		d.mu.Unlock()
 		if err := d.refresh(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if got := door(); got != want {
-			t.Errorf("shut %v: it takes the door %v", shut.get(), got)
+			t.Errorf("shut %v: it takes the door %v", off.get(), got)
 		}
 	}
-	shut.set(false)
+	off.set(false)
 	look(verdict.PathSigned)
-	shut.set(true)
+	off.set(true)
 	look(verdict.PathRowSecurity)
 }
 
@@ -196,7 +196,7 @@ func TestDeclaredTypesArePlannedWithCare(t *testing.T) {
 	w := start(t, nil)
 	c := w.client("caregiver")
 	const text = 25
-	kept := map[*verdict.Verdict]bool{}
+	notReloaded := map[*verdict.Verdict]bool{}
 	for sql, want := range map[string][2]bool{ // as the server takes it, and declared
 		"SELECT title FROM memories WHERE id = $1":                     {false, false},
 		"SELECT title FROM memories WHERE id = $1::int":                {false, true},
@@ -214,13 +214,13 @@ func TestDeclaredTypesArePlannedWithCare(t *testing.T) {
 		if !declared.Allowed() || declared.HasHardenedPlan() != want[1] || again.HasHardenedPlan() != want[1] || v.HasHardenedPlan() != want[0] {
 			t.Errorf("%s declared: %t, again %t; without %t; %v", sql, declared.HasHardenedPlan(), again.HasHardenedPlan(), v.HasHardenedPlan(), declared.Refusal)
 		}
-		kept[v], kept[declared] = want[0], want[1]
+		notReloaded[v], notReloaded[declared] = want[0], want[1]
 	}
 
 	w.exec("CREATE INDEX another ON public.people (name)")
 	w.lookAgain(t)
 	c.seal()
-	for v, want := range kept {
+	for v, want := range notReloaded {
 		if again := c.Recheck(t.Context(), v); !again.Allowed() || again.HasHardenedPlan() != want {
 			t.Errorf("%s under other catalogs: with care %t, want %t; %v", v.Original, again.HasHardenedPlan(), want, again.Refusal)
 		}

@@ -18,7 +18,7 @@ func TestLooksTakeAsLongAsTheyTake(t *testing.T) {
 			d := w.db0(t)
 			if !told {
 				w.exec("ALTER EVENT TRIGGER zz_pgconsent_ddl DISABLE; ALTER EVENT TRIGGER zz_pgconsent_drop DISABLE")
-				eventually(t, "a look that sees it", func() bool { v, refused := d.current(); return refused == nil && !v.told })
+				eventually(t, "a look that sees it", func() bool { v, refused := d.current(); return refused == nil && !v.tracksDDL })
 			}
 			c := w.client("caregiver")
 			c.want(titles, "lake", "sea")
@@ -35,7 +35,7 @@ func TestLooksTakeAsLongAsTheyTake(t *testing.T) {
 			}
 			hold("BEGIN; LOCK TABLE pgconsent.installed IN ACCESS EXCLUSIVE MODE")
 			eventually(t, "a look that waits, longer than what is known is good for", func() bool {
-				return d.looking.Load() && d.view.Load().stale(w.cfg.StaleAfter)
+				return d.probing.Load() && d.view.Load().stale(w.cfg.StaleAfter)
 			})
 			if w.Ready() == nil {
 				t.Error("ready, and nobody knows how the database is")

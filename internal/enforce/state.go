@@ -17,38 +17,39 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// state is everything a decision depends on. It never changes; another one has another epoch. States of the same rights
-// differ in what statements cost: what was allowed under one is allowed under the other.
+// state is everything a decision depends on. It is immutable; each new state has a new epoch. States with the same
+// rightsEpoch allow the same statements and differ only in estimates of cost.
 type state struct {
-	epoch    uint64
-	rights   uint64 // the epoch of the first of these rights
-	policy   *policy.Policy
-	snapshot *catalog.Snapshot
-	plan     *rls.Plan
-	signing  *rewrite.Rewriter // may name signed gate views; plain where the gate door is shut
-	door     *rewrite.Rewriter // signing where it is not
-	plain    *rewrite.Rewriter // never does: for sessions whose seal is of another profile or key
-	shadow   *shadow           // what the policy would do to tables that it observes only; nil: there are none
-	key      seal.Key
-	profile  string
-	versions verdict.Versions
+	epoch            uint64
+	rightsEpoch      uint64 // the epoch of the first of these rights
+	policy           *policy.Policy
+	snapshot         *catalog.Snapshot
+	plan             *rls.Plan
+	activeRewriter   *rewrite.Rewriter // may name signed gate views; plain where the gate door is shut
+	signingRewriter  *rewrite.Rewriter // signing where it is not
+	unsignedRewriter *rewrite.Rewriter // never does: for sessions whose seal is of another profile or key
+	observedPolicy   *observedPolicy   // what the policy would do to tables that it observes only; nil: there are none
+	key              seal.Key
+	profile          string
+	versions         verdict.Versions
 
-	asked     []string      // the live attributes that each statement is judged or recorded with
-	unwatched string        // a table whose changes are not noticed, and on which others depend; "": none
-	unnoticed unnoticed     // what else is not
-	timed     bool          // time alone can hide a row
-	clocked   clocked       // of which relations
-	foreign   foreign       // which relations are read from other servers
-	suspended suspended     // what is not served
-	sizes     catalog.Sizes // of the tables that predicates concern; nil: not known yet
+	neededLiveAttributes []string           // the live attributes that each statement is judged or recorded with
+	untrackedTable       string             // a table whose changes are not noticed, and on which others depend; "": none
+	untracked            untrackedRelations // what else is not
+	timeCanHide          bool               // time alone can hide a row
+	timeDependent        timeDependent      // of which relations
+	foreign              foreignRelations   // which relations are read from other servers
+	suspension           suspension         // what is not served
+	sizes                catalog.Sizes      // of the tables that predicates concern; nil: not known yet
 }
 
-// rules names what decides which rows are shown: what began under others ends.
-func (s *state) rules() string { return s.plan.Hash() + s.suspended.String() }
+// rulesVersion names the rules that decide which rows are shown. Transactions and cursors that began under another
+// version end.
+func (s *state) rulesVersion() string { return s.plan.Hash() + s.suspension.String() }
 
-// equal tells whether two states judge alike.
+// equal tells whether two states allow the same statements.
 func (s *state) equal(o *state) bool {
-	return s.versions == o.versions && s.suspended.equal(o.suspended.roots) && s.profile == o.profile &&
+	return s.versions == o.versions && s.suspension.equal(o.suspension.suspensionCauses) && s.profile == o.profile &&
 		s.plan.Hash() == o.plan.Hash() && sameKey(s.key, o.key)
 }
 
@@ -56,17 +57,17 @@ func sameKey(a, b seal.Key) bool { return a.ID == b.ID && bytes.Equal(a.Secret, 
 
 // view is what is known of a database at one moment.
 type view struct {
-	state    *state          // nil: refusal says why
-	refusal  *sqlstate.Error // why agents are not served
-	verified time.Time       // when the database was last looked at with success
-	told     bool            // the database tells of DDL: it refuses what was decided under other catalogs
-	offset   time.Duration   // the database's clock minus ours
-	catalog  int64           // the version of the catalogs that was looked at, or an older one
-	server   string          // which server was looked at
-	shut     string          // why statements take no signed path; "": they may, or there is none
+	state               *state          // nil: refusal says why
+	refusal             *sqlstate.Error // why agents are not served
+	verified            time.Time       // when the database was last looked at with success
+	tracksDDL           bool            // the database tells of DDL: it refuses what was decided under other catalogs
+	clockOffset         time.Duration   // the database's clock minus ours
+	catalogVersion      int64           // the version of the catalogs that was looked at, or an older one
+	server              string          // which server was looked at
+	signedPathOffReason string          // why statements take no signed path; "": they may, or there is none
 }
 
-// current returns the state in force, or why agents are refused.
+// current returns the current view, whose state is set, or why agents are refused.
 func (d *database) current() (*view, *sqlstate.Error) {
 	v := d.view.Load()
 	switch {
@@ -74,24 +75,24 @@ func (d *database) current() (*view, *sqlstate.Error) {
 		return nil, notServed(errors.New("the database has not been looked at yet"))
 	case v.refusal != nil:
 		return nil, v.refusal
-	case v.stale(d.e.cfg.StaleAfter) && !(v.told && d.looking.Load()):
-		return nil, lost(nil)
+	case v.stale(d.e.cfg.StaleAfter) && !(v.tracksDDL && d.probing.Load()):
+		return nil, unavailable(nil)
 	default:
 		return v, nil
 	}
 }
 
-// stale tells whether the last look is older than this.
+// stale tells whether the last probe is older than this.
 func (v *view) stale(after time.Duration) bool { return time.Since(v.verified) > after }
 
-// lost is the refusal while the server does not answer.
-func lost(cause error) *sqlstate.Error {
+// unavailable is the refusal while the server does not answer.
+func unavailable(cause error) *sqlstate.Error {
 	return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream,
 		"pgconsent cannot verify the state of the database: it cannot be reached, or does not answer in time").
 		WithHint("Statements of agents are refused until it can; try again in a few seconds.").WithCause(cause)
 }
 
-// notServed is the refusal while the database is reached and its walls cannot be vouched for.
+// notServed is the refusal while the database answers and its enforcement layers cannot be verified.
 func notServed(cause error) *sqlstate.Error {
 	what := ""
 	switch {
@@ -112,7 +113,7 @@ func notServed(cause error) *sqlstate.Error {
 			"what is wrong.").WithCause(cause)
 }
 
-// profile names a set of equal rights: a signature of one is worthless under another.
+// profile names a set of equal rights: the database rejects a signature that was made for another profile.
 func profile(c Database, p *policy.Policy, plan *rls.Plan) string {
 	h := sha256.New()
 	for _, part := range []string{"profile", c.AgentRole, p.Version(), plan.Hash()} {

@@ -16,48 +16,50 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// suspended are relations that are not as they were when the policy was installed, or not safe, and what depends on
-// them: statements about these are refused, and no others. The zero value suspends nothing.
-type suspended struct {
-	roots
-	relations map[catalog.Name]bool // these, and those whose rules or views look into them
-	writes    map[catalog.Name]bool // those that a foreign key connects with these, or with one another
+// suspension is the set of relations that have changed since the policy was installed, or are not safe, and of those
+// that depend on them. Statements on these are refused; others are served. The zero value suspends nothing.
+type suspension struct {
+	suspensionCauses
+	relations map[catalog.Name]bool // these, and those whose rules or views read them
+	writes    map[catalog.Name]bool // those that a chain of foreign keys connects with these
 	functions map[string]bool       // which may read any of them
 }
 
-// roots are what is suspended by itself.
-type roots struct {
-	altered, unfit []catalog.Name // relations, by the catalogs; by Check
-	replaced       []catalog.Name // functions that nothing in the database depends on
+// suspensionCauses are the relations and functions that are suspended for a reason of their own.
+type suspensionCauses struct {
+	altered, unsafe []catalog.Name // relations, by the catalogs; by Check
+	replaced        []catalog.Name // functions that nothing in the database depends on
 }
 
-func (r roots) none() bool { return len(r.altered) == 0 && len(r.unfit) == 0 && len(r.replaced) == 0 }
-
-func (r roots) equal(o roots) bool {
-	return slices.Equal(r.altered, o.altered) && slices.Equal(r.unfit, o.unfit) && slices.Equal(r.replaced, o.replaced)
+func (r suspensionCauses) none() bool {
+	return len(r.altered) == 0 && len(r.unsafe) == 0 && len(r.replaced) == 0
 }
 
-// String names what is suspended at its root: what began under another suspension ends.
-func (r roots) String() string { return fmt.Sprint(r.altered, r.unfit, r.replaced) }
+func (r suspensionCauses) equal(o suspensionCauses) bool {
+	return slices.Equal(r.altered, o.altered) && slices.Equal(r.unsafe, o.unsafe) && slices.Equal(r.replaced, o.replaced)
+}
 
-// suspend finds what depends on relations that have changed, or are not safe. It is false where that is everything:
-// attributes of agents are worked out from them.
-func suspend(p *policy.Policy, snap *catalog.Snapshot, of roots) (suspended, bool) {
-	u := suspended{roots: of, functions: map[string]bool{}, relations: map[catalog.Name]bool{},
+// String names the causes: transactions and cursors that began under other causes end.
+func (r suspensionCauses) String() string { return fmt.Sprint(r.altered, r.unsafe, r.replaced) }
+
+// newSuspension finds what depends on relations that have changed, or are not safe. It returns false where that is
+// everything, since attributes of agents are computed from one of them.
+func newSuspension(p *policy.Policy, snap *catalog.Snapshot, of suspensionCauses) (suspension, bool) {
+	u := suspension{suspensionCauses: of, functions: map[string]bool{}, relations: map[catalog.Name]bool{},
 		writes: map[catalog.Name]bool{}}
-	if len(u.altered)+len(u.unfit) > 0 {
+	if len(u.altered)+len(u.unsafe) > 0 {
 		u.functions = mayRead(p)
 	}
 	names := map[string]bool{}
-	for _, name := range slices.Concat(u.altered, u.unfit) {
+	for _, name := range slices.Concat(u.altered, u.unsafe) {
 		u.relations[name], names[name.Name] = true, true
 	}
-	if len(u.unfit) > 0 { // a view runs functions of its own, which may read what is not protected
+	if len(u.unsafe) > 0 { // a view calls functions, which may read a table that is not protected
 		for _, v := range p.Views() {
 			u.relations[v.Relation.Name] = true
 		}
 	}
-	u.spread(p, snap, names)
+	u.addDependents(p, snap, names)
 	for _, l := range p.Live() {
 		for _, h := range predicate.Helpers(l.Node()) {
 			if u.relations[h.Relation.Name] {
@@ -65,13 +67,13 @@ func suspend(p *policy.Policy, snap *catalog.Snapshot, of roots) (suspended, boo
 			}
 		}
 	}
-	u.spreadWrites(snap)
+	u.addForeignKeyPartners(snap)
 	return u, true
 }
 
-// spread adds to the relations what looks into one of them: by rules, through views, as a parent or a child, and what
-// has one of the names, which may be what a statement means by it now.
-func (u suspended) spread(p *policy.Policy, snap *catalog.Snapshot, names map[string]bool) {
+// addDependents adds to the relations those that read one of them: by rules, through views, as a parent or a child. It
+// adds those of the same name as well, since a statement may now mean them by it.
+func (u suspension) addDependents(p *policy.Policy, snap *catalog.Snapshot, names map[string]bool) {
 	add := func(name catalog.Name, depends bool) bool {
 		added := depends && !u.relations[name]
 		if added {
@@ -98,8 +100,8 @@ func (u suspended) spread(p *policy.Policy, snap *catalog.Snapshot, names map[st
 	}
 }
 
-// spreadWrites finds what foreign keys connect, in either direction.
-func (u suspended) spreadWrites(snap *catalog.Snapshot) {
+// addForeignKeyPartners adds to writes what foreign keys connect with the relations, in either direction.
+func (u suspension) addForeignKeyPartners(snap *catalog.Snapshot) {
 	reached := func(name catalog.Name) bool { return u.relations[name] || u.writes[name] }
 	for more := true; more; {
 		more = false
@@ -115,9 +117,9 @@ func (u suspended) spreadWrites(snap *catalog.Snapshot) {
 	}
 }
 
-// in refuses what a text has to do with a suspended relation. A write is refused as well where a trigger may read one
-// that is not protected.
-func (u suspended) in(p *policy.Policy, res *rewrite.Result) *sqlstate.Error {
+// refusal refuses a text that uses a suspended relation or function. A write is refused as well where a trigger may read
+// a relation that is not protected.
+func (u suspension) refusal(p *policy.Policy, res *rewrite.Result) *sqlstate.Error {
 	if u.none() {
 		return nil
 	}
@@ -126,15 +128,15 @@ func (u suspended) in(p *policy.Policy, res *rewrite.Result) *sqlstate.Error {
 		switch {
 		case slices.Contains(u.altered, name):
 			return suspendedError("%s is suspended: its definition has changed since pgconsent migrate", name)
-		case slices.Contains(u.unfit, name):
+		case slices.Contains(u.unsafe, name):
 			return suspendedError(
 				"%s is suspended: its row security, policies or rights are not as pgconsent migrate left them", name)
 		case u.relations[name]:
-			return suspendedError("%s is suspended: it may depend on %s", name, u.origin(p))
+			return suspendedError("%s is suspended: it may depend on %s", name, u.cause(p))
 		case a.Written && u.writes[name]:
-			return suspendedError("%s takes no writes: a foreign key connects it with %s", name, u.origin(p))
-		case a.Written && len(u.unfit) > 0:
-			return suspendedError("%s takes no writes: a trigger of it may read %s", name, u.origin(p))
+			return suspendedError("%s takes no writes: a foreign key connects it with %s", name, u.cause(p))
+		case a.Written && len(u.unsafe) > 0:
+			return suspendedError("%s takes no writes: a trigger of it may read %s", name, u.cause(p))
 		}
 	}
 	for _, f := range res.Functions {
@@ -142,16 +144,17 @@ func (u suspended) in(p *policy.Policy, res *rewrite.Result) *sqlstate.Error {
 		case slices.ContainsFunc(u.replaced, func(name catalog.Name) bool { return name.String() == f }):
 			return suspendedError("function %s is suspended: its definition has changed since pgconsent migrate", f)
 		case u.functions[f]:
-			return suspendedError("function %s is suspended: it may read %s", f, u.origin(p))
+			return suspendedError("function %s is suspended: it may read %s", f, u.cause(p))
 		}
 	}
 	return nil
 }
 
-// origin names the tables of the policy that are suspended by themselves; that there are others is nobody's business.
-func (u suspended) origin(p *policy.Policy) string {
+// cause names the tables of the policy that are a cause. It does not tell agents of tables that the policy does not
+// list.
+func (u suspension) cause(p *policy.Policy) string {
 	var names []string
-	for _, name := range slices.Concat(u.altered, u.unfit) {
+	for _, name := range slices.Concat(u.altered, u.unsafe) {
 		if _, is := p.Table(name); is && !slices.Contains(names, name.String()) {
 			names = append(names, name.String())
 		}
@@ -168,14 +171,14 @@ func suspendedError(message string, args ...any) *sqlstate.Error {
 			"Statements that do not need it are answered.")
 }
 
-// without makes of the state in force one that serves what has not changed, where the new catalogs do not fit the
-// policy, or give another database half than is installed. It is nil where that cannot be told apart from the rest. The
-// caller holds mu.
-func (d *database) without(ctx context.Context, snap *catalog.Snapshot, o observation) (*state, error) {
+// suspendChanged makes of the active state one that serves only what has not changed. It is for new catalogs that do not
+// fit the policy, or give another database half than the installed one. It returns nil where the changed part cannot be
+// told from the rest. The caller holds mu.
+func (d *database) suspendChanged(ctx context.Context, snap *catalog.Snapshot, o probeResult) (*state, error) {
 	s := d.state
 	if s == nil {
 		var err error
-		if s, err = d.recall(ctx, o); err != nil {
+		if s, err = d.stateFromStoredCatalogs(ctx, o); err != nil {
 			return nil, err
 		}
 	}
@@ -192,18 +195,19 @@ func (d *database) without(ctx context.Context, snap *catalog.Snapshot, o observ
 	if slices.ContainsFunc(replaced, func(name catalog.Name) bool { return !listed(name) }) {
 		return nil, nil
 	}
-	if used, err := d.used(ctx, replaced, s.snapshot, snap); err != nil || used {
+	if used, err := d.usedInDatabase(ctx, replaced, s.snapshot, snap); err != nil || used {
 		return nil, err
 	}
 	rest := *s
 	rest.key = o.keys.Newest()
-	return d.suspending(&rest, roots{altered: altered, replaced: replaced}), nil
+	return d.withSuspension(&rest, suspensionCauses{altered: altered, replaced: replaced}), nil
 }
 
-// used tells whether anything in the database may call one of these functions by itself: a view, a policy, a trigger, a
-// type, an index, or by its text a function of ours, in which conditions of the policy stand. That another function of
-// the owner's does is as ever: agents call only functions that the policy lists, and these call what their owners want.
-func (d *database) used(ctx context.Context, functions []catalog.Name, snaps ...*catalog.Snapshot) (bool, error) {
+// usedInDatabase tells whether the database may call one of these functions though no statement names it: from a view, a
+// policy, a trigger, a type, an index, or a function of pgconsent with conditions of the policy in its text. Calls from
+// other functions of the owner do not count: agents call only functions that the policy lists, and their owner answers
+// for what these call.
+func (d *database) usedInDatabase(ctx context.Context, functions []catalog.Name, snaps ...*catalog.Snapshot) (bool, error) {
 	var oids []uint32
 	for _, snap := range snaps {
 		for _, f := range snap.Functions() {
@@ -224,44 +228,44 @@ func (d *database) used(ctx context.Context, functions []catalog.Name, snaps ...
 	return used, err
 }
 
-// suspending is the state with what depends on what has changed, or is unfit, suspended; nil where that is everything.
-func (d *database) suspending(s *state, of roots) *state {
-	u, some := suspended{}, true
+// withSuspension is the state with these causes, and what depends on them, suspended; nil where that is everything.
+func (d *database) withSuspension(s *state, of suspensionCauses) *state {
+	u, some := suspension{}, true
 	if !of.none() {
-		u, some = suspend(s.policy, s.snapshot, of)
+		u, some = newSuspension(s.policy, s.snapshot, of)
 	}
 	if !some {
 		return nil
 	}
 	s.epoch = d.e.epochs.Add(1)
-	s.rights, s.suspended = s.epoch, u
+	s.rightsEpoch, s.suspension = s.epoch, u
 	return s
 }
 
-// fit is the state with what Check refuses suspended. The caller holds mu.
-func (d *database) fit(ctx context.Context, s *state) (*state, error) {
+// checkAndSuspend is the state with the tables suspended that Check finds unsafe. The caller holds mu.
+func (d *database) checkAndSuspend(ctx context.Context, s *state) (*state, error) {
 	err := d.check(ctx, s)
-	var unfit UnsafeTables
-	if err != nil && !errors.As(err, &unfit) {
+	var unsafe UnsafeTables
+	if err != nil && !errors.As(err, &unsafe) {
 		return nil, err
 	}
 	var names []catalog.Name
 	for _, r := range s.snapshot.Relations() {
-		if slices.Contains(unfit.Relations, r.OID) {
+		if slices.Contains(unsafe.Relations, r.OID) {
 			names = append(names, r.Name)
 		}
 	}
-	known := len(names) > 0 && !slices.ContainsFunc(unfit.Relations, func(oid uint32) bool {
+	known := len(names) > 0 && !slices.ContainsFunc(unsafe.Relations, func(oid uint32) bool {
 		return !slices.ContainsFunc(s.snapshot.Relations(), func(r *catalog.Relation) bool { return r.OID == oid })
 	})
 	switch {
 	case err != nil && !known:
 		return nil, err
-	case slices.Equal(names, s.suspended.unfit):
+	case slices.Equal(names, s.suspension.unsafe):
 		return s, nil
 	}
 	other := *s
-	if s = d.suspending(&other, roots{s.suspended.altered, names, s.suspended.replaced}); s == nil {
+	if s = d.withSuspension(&other, suspensionCauses{s.suspension.altered, names, s.suspension.replaced}); s == nil {
 		return nil, err
 	}
 	if err != nil {
@@ -270,10 +274,10 @@ func (d *database) fit(ctx context.Context, s *state) (*state, error) {
 	return s, nil
 }
 
-// tellSuspended says which tables were suspended, and which are served again.
-func (d *database) tellSuspended(before, now suspended) {
+// logSuspension logs which tables were suspended, and which are served again.
+func (d *database) logSuspension(before, now suspension) {
 	d.e.cfg.Metrics.Suspended(d.cfg.Name, len(now.relations))
-	if before.equal(now.roots) {
+	if before.equal(now.suspensionCauses) {
 		return
 	}
 	names := func(of []catalog.Name) (out []string) {
@@ -291,6 +295,6 @@ func (d *database) tellSuspended(before, now suspended) {
 	}
 	log.Error("tables or functions are suspended: statements about them are refused, others are answered. Run "+
 		"pgconsent migrate, or undo the change",
-		"altered", names(now.altered), "unsafe", names(now.unfit), "tables",
+		"altered", names(now.altered), "unsafe", names(now.unsafe), "tables",
 		names(slices.Collect(maps.Keys(now.relations))), "functions", names(now.replaced))
 }

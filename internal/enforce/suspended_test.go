@@ -48,7 +48,7 @@ func TestWhatIsAlteredIsSuspendedByItself(t *testing.T) {
 			w.exec(change.alter)
 			eventually(t, "suspended", func() bool {
 				v, refused := d.current()
-				return refused == nil && !v.state.suspended.none()
+				return refused == nil && !v.state.suspension.none()
 			})
 			if err := w.Ready(); err != nil {
 				t.Errorf("not ready: %v", err)
@@ -80,7 +80,7 @@ func TestWhatIsAlteredIsSuspendedByItself(t *testing.T) {
 				t.Error("the policy is reloaded over what is suspended")
 			}
 			w.exec(change.undo)
-			eventually(t, "served again", func() bool { v, refused := d.current(); return refused == nil && v.state.suspended.none() })
+			eventually(t, "served again", func() bool { v, refused := d.current(); return refused == nil && v.state.suspension.none() })
 			c.seal()
 			c.want(titles, "lake", "sea")
 			c.want(people, "Eve")
@@ -122,7 +122,7 @@ func TestAStartWhileTheSchemaDoesNotFit(t *testing.T) {
 	c.want("SELECT name FROM people", "Eve")
 	w.exec("ALTER TABLE public.memories DROP COLUMN more")
 	d := w.db0(t)
-	eventually(t, "served again", func() bool { v, refused := d.current(); return refused == nil && v.state.suspended.none() })
+	eventually(t, "served again", func() bool { v, refused := d.current(); return refused == nil && v.state.suspension.none() })
 	c.seal()
 	c.want(titles, "lake", "sea")
 
@@ -146,7 +146,7 @@ func TestWhatConcernsAllIsNotSuspended(t *testing.T) {
 		"public.title(public.people) RETURNS text LANGUAGE sql AS 'SELECT 1'")
 	eventually(t, "refused", func() bool { _, refused := d.current(); return refused != nil })
 	w.exec("DROP FUNCTION public.title(public.people)")
-	eventually(t, "suspended", func() bool { v, refused := d.current(); return refused == nil && !v.state.suspended.none() })
+	eventually(t, "suspended", func() bool { v, refused := d.current(); return refused == nil && !v.state.suspension.none() })
 	w.exec("UPDATE pgconsent.installed SET hash = 'x' || hash")
 	eventually(t, "refused", func() bool { _, refused := d.current(); return refused != nil })
 }
@@ -176,7 +176,7 @@ func TestWhatIsUnsafeIsSuspendedByItself(t *testing.T) {
 		}
 		unsafe.set(!serves)
 		w.exec("CREATE INDEX ON public.people (name)") // Check is asked at once
-		eventually(t, "what Check says", func() bool { return w.db0(t).view.Load().state.suspended.none() == serves })
+		eventually(t, "what Check says", func() bool { return w.db0(t).view.Load().state.suspension.none() == serves })
 		if err := w.Ready(); err != nil {
 			t.Error(err)
 		}
@@ -233,19 +233,23 @@ functions: { calm: { reads: nothing }, fixed: { reads: nothing } }
 		"SELECT title, fixed() FROM memories": never,
 		"SELECT name FROM people":             never,
 	} {
-		res, err := st.plain.Rewrite(text, false)
+		res, err := st.unsignedRewriter.Rewrite(text, false)
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		for kind, u := range map[string]func() (suspended, bool){
-			"altered":     func() (suspended, bool) { return suspend(st.policy, st.snapshot, roots{altered: notes}) },
-			"unprotected": func() (suspended, bool) { return suspend(st.policy, st.snapshot, roots{unfit: notes}) },
+		for kind, u := range map[string]func() (suspension, bool){
+			"altered": func() (suspension, bool) {
+				return newSuspension(st.policy, st.snapshot, suspensionCauses{altered: notes})
+			},
+			"unprotected": func() (suspension, bool) {
+				return newSuspension(st.policy, st.snapshot, suspensionCauses{unsafe: notes})
+			},
 		} {
 			u, some := u()
 			if !some {
 				t.Fatal("everything is suspended")
 			}
-			if got, want := u.in(st.policy, res) != nil, refused == always || refused == kind; got != want {
+			if got, want := u.refusal(st.policy, res) != nil, refused == always || refused == kind; got != want {
 				t.Errorf("%s, notes are %s: refused: %t, want %t", text, kind, got, want)
 			}
 		}

@@ -10,23 +10,23 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// unnoticed are relations whose changes no trigger tells of: materialised views, foreign tables, views over these. What
-// reads one is answered by the snapshot of its own statement, and by no older one. functions may read one without a
-// word of it in the text.
-type unnoticed struct {
+// untrackedRelations are relations whose changes no trigger records: materialised views, foreign tables, views over
+// these. A statement that reads one uses its own snapshot, and no older one. functions may read one that the text does
+// not name.
+type untrackedRelations struct {
 	relations map[catalog.Name]bool
 	functions map[string]bool
 }
 
-func newUnnoticed(p *policy.Policy, plan *rls.Plan) unnoticed {
-	out := unnoticed{relations: plan.Unnoticed()}
+func newUntrackedRelations(p *policy.Policy, plan *rls.Plan) untrackedRelations {
+	out := untrackedRelations{relations: plan.Unnoticed()}
 	if len(out.relations) > 0 {
 		out.functions = mayRead(p)
 	}
 	return out
 }
 
-// mayRead are the functions of a policy that may read tables without a word of them in the text.
+// mayRead are the functions of a policy that may read tables which the text does not name.
 func mayRead(p *policy.Policy) map[string]bool {
 	out := map[string]bool{}
 	for _, f := range p.Functions() {
@@ -39,9 +39,9 @@ func mayRead(p *policy.Policy) map[string]bool {
 	return out
 }
 
-// unguarded tells whether a text calls functions of the owner's, or of an extension's, and reads no table of the
-// policy: the row policies of those ask whether the catalogs are still those that the statement was decided by. Of
-// several statements one may read a table and another, which runs later or by its name, may not.
+// unguarded tells whether a text calls functions of the owner or of an extension and reads no table of the policy. The
+// row policies of these tables compare the version of the catalogs; without them nothing in the database does. Of
+// several statements one may read a table and another one, which runs later or by its name, may not.
 func unguarded(p *policy.Policy, res *rewrite.Result) bool {
 	guarded := len(res.Effects) == 1 && slices.ContainsFunc(res.Accesses, func(a policy.Access) bool {
 		_, listed := p.Table(a.Relation)
@@ -51,8 +51,8 @@ func unguarded(p *policy.Policy, res *rewrite.Result) bool {
 		func(name string) bool { return !strings.HasPrefix(name, "pg_catalog.") })
 }
 
-// in names such a relation that a text reads, or a function that may read one, or returns "".
-func (u unnoticed) in(res *rewrite.Result) string {
+// readBy names such a relation that a text reads, or a function that may read one, or returns "".
+func (u untrackedRelations) readBy(res *rewrite.Result) string {
 	for _, a := range res.Accesses {
 		if u.relations[a.Relation] {
 			return a.Relation.String()

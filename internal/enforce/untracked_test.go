@@ -15,7 +15,7 @@ import (
 func TestUnnoticedAmongOthers(t *testing.T) {
 	loose, told := catalog.Name{Schema: "public", Name: "loose"}, catalog.Name{Schema: "public", Name: "told"}
 	other := catalog.Name{Schema: "other", Name: "loose"}
-	u := unnoticed{relations: map[catalog.Name]bool{loose: true}, functions: map[string]bool{"public.reads": true}}
+	u := untrackedRelations{relations: map[catalog.Name]bool{loose: true}, functions: map[string]bool{"public.reads": true}}
 	for n := range 4 {
 		for at := -1; at <= n; at++ {
 			relations, functions := &rewrite.Result{Functions: []string{"pg_catalog.reads", "reads"}}, &rewrite.Result{}
@@ -34,10 +34,10 @@ func TestUnnoticedAmongOthers(t *testing.T) {
 				functions.Accesses = append(functions.Accesses, access)
 				functions.Functions = append(functions.Functions, function)
 			}
-			if got := u.in(relations); (got == "public.loose") != (at >= 0) || at < 0 && got != "" {
+			if got := u.readBy(relations); (got == "public.loose") != (at >= 0) || at < 0 && got != "" {
 				t.Errorf("relation %d of %d: %q", at, n+1, got)
 			}
-			if got := u.in(functions); (got == "public.reads") != (at >= 0) || at < 0 && got != "" {
+			if got := u.readBy(functions); (got == "public.reads") != (at >= 0) || at < 0 && got != "" {
 				t.Errorf("function %d of %d: %q", at, n+1, got)
 			}
 		}

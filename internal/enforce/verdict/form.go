@@ -11,14 +11,14 @@ type Form uint8
 
 // The forms.
 const (
-	PatternPart       Form                   = 1 << iota // of a pattern of LIKE: it is not long, and has few wildcards
-	ending                                               // it does not end in LIKE's escape
-	SearchWords                                          // of a text search: few words, no long ones, and few dashes
-	ShallowJSON                                          // of a JSON document: few levels
-	RegularExpression                                    // a regular expression that compiles: see SafeRegularExpression
-	TextQuery                                            // a text search that to_tsquery reads: see SafeTextQuery
-	NonNegative                                          // a whole number from 0 on, of LIMIT and OFFSET
-	Pattern           = PatternPart | ending             // of LIKE
+	PatternPart       Form                             = 1 << iota // of a pattern of LIKE: it is not long, and has few wildcards
+	noTrailingEscape                                               // it does not end in LIKE's escape
+	SearchWords                                                    // of a text search: few words, no long ones, and few dashes
+	ShallowJSON                                                    // of a JSON document: few levels
+	RegularExpression                                              // a regular expression that compiles: see SafeRegularExpression
+	TextQuery                                                      // a text search that to_tsquery reads: see SafeTextQuery
+	NonNegative                                                    // a whole number from 0 on, of LIMIT and OFFSET
+	Pattern           = PatternPart | noTrailingEscape             // of LIKE
 )
 
 // PostgreSQL matches patterns, reads text searches and compares documents with a stack, which has 2 MB unless it is
@@ -26,7 +26,7 @@ const (
 // Words in lower case, which may be longer, have less than 2,048 bytes (tsearch's MAXSTRLEN), and the stack of a web
 // search has 32 places (STACKDEPTH).
 const (
-	maxPiece     = 64 << 10 // bytes
+	maxPattern   = 64 << 10 // bytes
 	maxWildcards = 50
 	maxWords     = 1000 // bytes
 	maxWord      = 600
@@ -37,8 +37,8 @@ const (
 // Holds tells whether a value, in UTF-8, has the form. NULL is nil, and has every form.
 func (f Form) Holds(value []byte) bool {
 	switch {
-	case f&ending != 0 && bytes.HasSuffix(value, []byte(`\`)),
-		f&PatternPart != 0 && (len(value) > maxPiece || bytes.Count(value, []byte("%")) > maxWildcards),
+	case f&noTrailingEscape != 0 && bytes.HasSuffix(value, []byte(`\`)),
+		f&PatternPart != 0 && (len(value) > maxPattern || bytes.Count(value, []byte("%")) > maxWildcards),
 		f&ShallowJSON != 0 && bytes.Count(value, []byte("["))+bytes.Count(value, []byte("{")) > maxLevels,
 		f&RegularExpression != 0 && value != nil && !SafeRegularExpression(string(value)),
 		f&TextQuery != 0 && value != nil && !SafeTextQuery(string(value)),

@@ -41,9 +41,9 @@ func (v *Verdict) HasHardenedPlan() bool {
 // HintLength is how many bytes of comments of ours a text begins with: the signature and what row policies and triggers
 // look at. They stay in front. A client may begin with a comment that looks like one: what is taken for ours is whole,
 // and has no other comment inside.
-func HintLength(text string) int { return len(hints.FindString(text)) }
+func HintLength(text string) int { return len(hintPrefix.FindString(text)) }
 
-var hints = regexp.MustCompile(`^(?:/\*pgconsent:(?:v1:[0-9a-f]{64}|scan|seek|left [0-9a-f]{16})\*/)*`)
+var hintPrefix = regexp.MustCompile(`^(?:/\*pgconsent:(?:v1:[0-9a-f]{64}|scan|seek|left [0-9a-f]{16})\*/)*`)
 
 // WithHardenedPlan is a text of one statement with the settings of care in front of it.
 func WithHardenedPlan(text string) string {

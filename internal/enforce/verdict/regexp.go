@@ -28,18 +28,18 @@ func SafeRegularExpression(text string) bool {
 	if len(text) > maxExpression || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 		return false
 	}
-	x := expression{rest: text}
+	x := regexpParser{rest: text}
 	return x.branches(0) && x.rest == ""
 }
 
 // expression is what is left to read.
-type expression struct {
+type regexpParser struct {
 	rest                    string
 	copies, repeats, groups int
 }
 
 // branches reads what | divides, none of it empty, up to the end or a closing parenthesis.
-func (x *expression) branches(nested int) bool {
+func (x *regexpParser) branches(nested int) bool {
 	for {
 		if !x.branch(nested) {
 			return false
@@ -50,7 +50,7 @@ func (x *expression) branches(nested int) bool {
 	}
 }
 
-func (x *expression) branch(nested int) bool {
+func (x *regexpParser) branch(nested int) bool {
 	some := x.skip("^")
 	for x.rest != "" && x.rest[0] != '|' && x.rest[0] != ')' {
 		some = true
@@ -65,7 +65,7 @@ func (x *expression) branch(nested int) bool {
 		if !x.atom(nested) {
 			return false
 		}
-		if !x.quantified(group, x.repeats > before) {
+		if !x.quantifier(group, x.repeats > before) {
 			return false
 		}
 	}
@@ -73,11 +73,11 @@ func (x *expression) branch(nested int) bool {
 }
 
 // boundary reads the beginning or the end of a word.
-func (x *expression) boundary() bool {
+func (x *regexpParser) boundary() bool {
 	return x.skip(`\m`) || x.skip(`\M`) || x.skip(`\y`) || x.skip(`\Y`)
 }
 
-func (x *expression) atom(nested int) bool {
+func (x *regexpParser) atom(nested int) bool {
 	switch c := x.rest[0]; c {
 	case '(':
 		x.groups++
@@ -98,7 +98,7 @@ func (x *expression) atom(nested int) bool {
 }
 
 // escape reads a class of characters, or a character that would mean something else by itself.
-func (x *expression) escape() bool {
+func (x *regexpParser) escape() bool {
 	if len(x.rest) < 2 {
 		return false
 	}
@@ -115,7 +115,7 @@ func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 
 // quantified reads what says how often an atom comes. A group comes once or not at all where something in it has such a
 // thing already.
-func (x *expression) quantified(group, repeats bool) bool {
+func (x *regexpParser) quantifier(group, repeats bool) bool {
 	switch {
 	case x.skip("?"):
 	case x.skip("*"), x.skip("+"):
@@ -123,7 +123,7 @@ func (x *expression) quantified(group, repeats bool) bool {
 			return false
 		}
 	case x.rest != "" && x.rest[0] == '{':
-		if group || !x.bounds() {
+		if group || !x.repetition() {
 			return false
 		}
 	default:
@@ -135,7 +135,7 @@ func (x *expression) quantified(group, repeats bool) bool {
 }
 
 // bounds reads {3}, {3,} and {3,5}.
-func (x *expression) bounds() bool {
+func (x *regexpParser) repetition() bool {
 	inside, rest, closed := strings.Cut(x.rest[1:], "}")
 	low, high, two := strings.Cut(inside, ",")
 	least, ok := smallNumber(low)
@@ -165,7 +165,7 @@ func smallNumber(s string) (int, bool) {
 }
 
 // bracket reads a list of characters in brackets: single ones, ranges among digits or letters of one case, and classes.
-func (x *expression) bracket() bool {
+func (x *regexpParser) bracket() bool {
 	x.rest = x.rest[1:]
 	x.skip("^")
 	for some := false; x.rest != ""; some = true {
@@ -213,7 +213,7 @@ func isRange(from, to byte) bool {
 	return within('a', 'z') || within('A', 'Z') || within('0', '9')
 }
 
-func (x *expression) skip(prefix string) bool {
+func (x *regexpParser) skip(prefix string) bool {
 	rest, ok := strings.CutPrefix(x.rest, prefix)
 	x.rest = rest
 	return ok

@@ -11,11 +11,11 @@ import (
 // each by its beginning if :* stands behind it, joined by & | and <->, with ! in front and in parentheses. Its tree is
 // no deeper than it has operators.
 const (
-	maxTextQuery = 500 // bytes
-	maxOperators = 40
-	maxTextWord  = 200 // bytes
-	maxBrackets  = 10  // within each other
-	maxNots      = 10  // in a row: they wait on a stack of 32 places (STACKDEPTH)
+	maxTextQuery   = 500 // bytes
+	maxOperators   = 40
+	maxTextWord    = 200 // bytes
+	maxParentheses = 10  // within each other
+	maxNots        = 10  // in a row: they wait on a stack of 32 places (STACKDEPTH)
 )
 
 // SafeTextQuery tells whether a text is such a query.
@@ -23,18 +23,18 @@ func SafeTextQuery(text string) bool {
 	if len(text) > maxTextQuery || !utf8.ValidString(text) {
 		return false
 	}
-	q := textQuery{rest: text}
+	q := textQueryParser{rest: text}
 	return q.operands(0) && q.rest == ""
 }
 
 // textQuery is what is left to read.
-type textQuery struct {
+type textQueryParser struct {
 	rest      string
 	operators int
 }
 
 // operands reads what operators join, up to the end or a closing parenthesis.
-func (q *textQuery) operands(nested int) bool {
+func (q *textQueryParser) operands(nested int) bool {
 	for {
 		for nots := 1; q.skip("!"); nots++ {
 			if q.operators++; q.operators > maxOperators || nots > maxNots {
@@ -53,9 +53,9 @@ func (q *textQuery) operands(nested int) bool {
 	}
 }
 
-func (q *textQuery) operand(nested int) bool {
+func (q *textQueryParser) operand(nested int) bool {
 	if q.skip("(") {
-		return nested < maxBrackets && q.operands(nested+1) && q.skip(")")
+		return nested < maxParentheses && q.operands(nested+1) && q.skip(")")
 	}
 	end := strings.IndexFunc(q.rest, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' })
 	if end < 0 {
@@ -76,7 +76,7 @@ func (q *textQuery) operand(nested int) bool {
 }
 
 // skip reads something, and spaces around it.
-func (q *textQuery) skip(what string) bool {
+func (q *textQueryParser) skip(what string) bool {
 	q.spaces()
 	rest, ok := strings.CutPrefix(q.rest, what)
 	if ok {
@@ -86,4 +86,4 @@ func (q *textQuery) skip(what string) bool {
 	return ok
 }
 
-func (q *textQuery) spaces() { q.rest = strings.TrimLeft(q.rest, " ") }
+func (q *textQueryParser) spaces() { q.rest = strings.TrimLeft(q.rest, " ") }
