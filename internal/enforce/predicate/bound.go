@@ -45,19 +45,19 @@ func (b Bound) Nodes() []Node {
 			out = append(out, s.When)
 		}
 		if s.Relation != nil {
-			out = append(out, sourced{s})
+			out = append(out, sourceNode{s})
 		}
 	}
 	if b.Chain != nil {
-		out = append(out, chained{*b.Chain, b.Column})
+		out = append(out, chainNode{*b.Chain, b.Column})
 	}
 	return out
 }
 
 // sourced makes the table of a source one that helper views are made of. It is part of no rule.
-type sourced struct{ Source }
+type sourceNode struct{ Source }
 
-func (sourced) node() {}
+func (sourceNode) node() {}
 
 func (s Source) columns() []string {
 	var out []string
@@ -117,7 +117,7 @@ func (b Bound) Exceeds(allowed string, chained bool) string {
 	w := writer{policy: true, form: probe, prefix: prefixFor(strings.ToLower(newRow)), element: "e.id"}
 	more := ""
 	if b.Wider != nil {
-		more = " AND (" + strings.Join(append(guards(optional(b.Wider)), w.write(b.Wider, newRow)), " AND ") + ") IS NOT TRUE"
+		more = " AND (" + strings.Join(append(guards(attributesToGuard(b.Wider)), w.write(b.Wider, newRow)), " AND ") + ") IS NOT TRUE"
 	}
 	if chained && b.Chain != nil && b.Chain.All != "" {
 		more += " AND (told IS NOT NULL AND " + oneOf(b.everybody(), allowed) + ") IS NOT TRUE"
@@ -143,9 +143,9 @@ func (s Source) sql(array string) string {
 	}
 	out := "(" + strings.Join(lists, " OPERATOR(pg_catalog.||) ") + ")"
 	if s.Relation != nil {
-		where := matches(s.Match, row, newRow)
+		where := pairConditions(s.Match, row, newRow)
 		if s.Where != nil {
-			where = append(append(guards(optional(s.Where)), where...), w.write(s.Where, row))
+			where = append(append(guards(attributesToGuard(s.Where)), where...), w.write(s.Where, row))
 		}
 		if len(where) == 0 {
 			where = []string{"true"}
@@ -156,7 +156,7 @@ func (s Source) sql(array string) string {
 			" WHERE " + strings.Join(where, " AND ") + ") AS q WHERE q.n OPERATOR(pg_catalog.=) 1)"
 	}
 	if s.When != nil {
-		out = "CASE WHEN " + strings.Join(append(guards(optional(s.When)), w.write(s.When, newRow)), " AND ") +
+		out = "CASE WHEN " + strings.Join(append(guards(attributesToGuard(s.When)), w.write(s.When, newRow)), " AND ") +
 			" THEN " + out + " END"
 	}
 	return "NULLIF(" + out + ", '{}'::" + array + ")"
@@ -165,17 +165,17 @@ func (s Source) sql(array string) string {
 // OfNewRow writes n as a condition on the new row of a trigger that runs as the reader.
 func OfNewRow(n Node) string {
 	w := writer{policy: true, form: probe, prefix: "r"}
-	return strings.Join(append(guards(optional(n)), w.write(n, newRow)), " AND ")
+	return strings.Join(append(guards(attributesToGuard(n)), w.write(n, newRow)), " AND ")
 }
 
 // OmittedMark is the mark in front of the text of a statement whose INSERTs into a table all leave a column out. The
 // trigger that fills it in could not know otherwise: it sees the column's default. It is no security input: what is
 // filled in is what the agent may write there anyway.
 func OmittedMark(table catalog.Name, column string) string {
-	return "/*" + leftOut(table, column) + "*/"
+	return "/*" + omittedMarkText(table, column) + "*/"
 }
 
-func leftOut(table catalog.Name, column string) string {
+func omittedMarkText(table catalog.Name, column string) string {
 	sum := sha256.Sum256([]byte(table.Schema + "\x00" + table.Name + "\x00" + column))
 	return "pgconsent:left " + hex.EncodeToString(sum[:8])
 }
@@ -183,23 +183,23 @@ func leftOut(table catalog.Name, column string) string {
 // ColumnOmitted asks, within the trigger, whether the mark is there: in the text that runs, or in that of the statement
 // which it executes, by the name that the proxy gives each.
 func ColumnOmitted(table catalog.Name, column string) string {
-	mark := catalog.QuoteLiteral(leftOut(table, column))
+	mark := catalog.QuoteLiteral(omittedMarkText(table, column))
 	in := func(text string) string {
 		return "pg_catalog.strpos(pg_catalog.substr(" + text + ", 1, 2000), " + mark + ") OPERATOR(pg_catalog.>) 0"
 	}
 	return "(" + in("pg_catalog.current_query()") +
 		" OR EXISTS (SELECT FROM pg_catalog.pg_prepared_statements AS q WHERE q.from_sql AND q.name " +
-		"OPERATOR(pg_catalog.=) " + executed + " AND " + in("q.statement") + "))"
+		"OPERATOR(pg_catalog.=) " + executedName + " AND " + in("q.statement") + "))"
 }
 
 // executed is the name of the statement that the text executes, NULL if it does something else, or begins with a
 // comment that has a star in it: then what was left out keeps the table's default. The settings that the proxy plans
 // with care by (package verdict) may stand before it.
 const (
-	execute  = `^(?:\s|/\*[^*]*\*/|SET LOCAL [a-z_]+ = [a-z0-9_]+;)*[Ee][Xx][Ee][Cc][Uu][Tt][Ee]\s+`
-	executed = "COALESCE(pg_catalog.replace(pg_catalog.substring(pg_catalog.current_query(), '" +
-		execute + `"((?:[^"]|"")+)"` + "'), '\"\"', '\"'), pg_catalog.substring(pg_catalog.current_query(), '" +
-		execute + "([a-z_][a-z0-9_]*)'))"
+	executePattern = `^(?:\s|/\*[^*]*\*/|SET LOCAL [a-z_]+ = [a-z0-9_]+;)*[Ee][Xx][Ee][Cc][Uu][Tt][Ee]\s+`
+	executedName   = "COALESCE(pg_catalog.replace(pg_catalog.substring(pg_catalog.current_query(), '" +
+		executePattern + `"((?:[^"]|"")+)"` + "'), '\"\"', '\"'), pg_catalog.substring(pg_catalog.current_query(), '" +
+		executePattern + "([a-z_][a-z0-9_]*)'))"
 )
 
 // OmittedDefault is a value that stands for the column's being left out, where nobody can see that in the text of a
@@ -226,5 +226,5 @@ func (b Bound) IsOmittedDefault() string {
 
 // ListFunction is the trigger function that holds the lists of a table to their bounds.
 func ListFunction(table catalog.Name) catalog.Name {
-	return catalog.Name{Schema: Schema, Name: derived("lists_", table)}
+	return catalog.Name{Schema: Schema, Name: objectName("lists_", table)}
 }

@@ -18,14 +18,14 @@ type Chain struct {
 }
 
 // chained makes the table of a chain one that helper views are made of. It is part of no rule.
-type chained struct {
+type chainNode struct {
 	Chain
 	list string
 }
 
-func (chained) node() {}
+func (chainNode) node() {}
 
-func (n chained) columns() []string {
+func (n chainNode) columns() []string {
 	out := []string{n.list}
 	for _, p := range n.Match {
 		out = append(out, p.Column, p.From)
@@ -34,7 +34,7 @@ func (n chained) columns() []string {
 }
 
 // leads tells whether a row was told from another.
-func (c Chain) leads(row string) string {
+func (c Chain) hasParent(row string) string {
 	var some []string
 	for _, p := range c.Match {
 		some = append(some, column(row, p.From)+" IS NOT NULL")
@@ -43,7 +43,7 @@ func (c Chain) leads(row string) string {
 }
 
 // holds asks whether a list along the chain, as an array, lets an element be.
-func (b Bound) holds(array, element string) string {
+func (b Bound) allows(array, element string) string {
 	if b.Chain.All == "" {
 		return oneOf(element, array)
 	}
@@ -60,7 +60,7 @@ func (b Bound) ChainIntersection() string {
 	c := b.Chain
 	const each, row = "c", "t"
 	w := writer{policy: true, form: probe, prefix: "s"}
-	shows := strings.Join(append(guards(optional(c.Rows)), w.write(c.Rows, row)), " AND ")
+	shows := strings.Join(append(guards(attributesToGuard(c.Rows)), w.write(c.Rows, row)), " AND ")
 	var names, froms, first, next []string
 	for i, p := range c.Match {
 		name := "f" + strconv.Itoa(i+1)
@@ -69,12 +69,12 @@ func (b Bound) ChainIntersection() string {
 		next = append(next, equal(column(row, p.Column), each+"."+name))
 	}
 	link := func(depth string) string {
-		return "SELECT " + strings.Join(froms, ", ") + ", " + c.leads(row) + ", " + b.array(row) + ", (" + shows +
+		return "SELECT " + strings.Join(froms, ", ") + ", " + c.hasParent(row) + ", " + b.array(row) + ", (" + shows +
 			") IS TRUE, " + depth
 	}
 	view := HelperView(c.Relation.Name).SQL() + " AS " + row
-	member := "EXISTS (SELECT 1 FROM c AS m WHERE (" + b.holds("m.ids", "e.id") + ") IS NOT TRUE)"
-	return "CASE WHEN " + c.leads(newRow) + " THEN (WITH RECURSIVE c (" + strings.Join(names, ", ") +
+	member := "EXISTS (SELECT 1 FROM c AS m WHERE (" + b.allows("m.ids", "e.id") + ") IS NOT TRUE)"
+	return "CASE WHEN " + c.hasParent(newRow) + " THEN (WITH RECURSIVE c (" + strings.Join(names, ", ") +
 		", leads, ids, shows, depth) AS (\n      " +
 		link("1") + " FROM " + view + " WHERE " + strings.Join(first, " AND ") + "\n      UNION ALL " +
 		link("c.depth OPERATOR(pg_catalog.+) 1") + " FROM c JOIN " + view + " ON " + strings.Join(next, " AND ") +
@@ -92,12 +92,12 @@ func (b Bound) ChainIntersection() string {
 func (b Bound) CutToChain(given, told string) string {
 	return "CASE WHEN " + told + " IS NULL THEN " + given + " WHEN pg_catalog.cardinality(" + given +
 		") OPERATOR(pg_catalog.=) 0 THEN " + told +
-		" ELSE ARRAY(SELECT e.id FROM pg_catalog.unnest(" + given + ") AS e (id) WHERE " + b.holds(told, "e.id") +
+		" ELSE ARRAY(SELECT e.id FROM pg_catalog.unnest(" + given + ") AS e (id) WHERE " + b.allows(told, "e.id") +
 		")::" + b.Array() + " END"
 }
 
 // ExceedsChain is true if some element of the new row's list, but for those of before, is not in what was told.
 func (b Bound) ExceedsChain(told, before string) string {
 	return told + " IS NOT NULL AND EXISTS (SELECT 1 FROM pg_catalog.unnest(" + b.array(newRow) +
-		") AS e (id) WHERE (" + b.holds(told, "e.id") + ") IS NOT TRUE AND (" + oneOf("e.id", before) + ") IS NOT TRUE)"
+		") AS e (id) WHERE (" + b.allows(told, "e.id") + ") IS NOT TRUE AND (" + oneOf("e.id", before) + ") IS NOT TRUE)"
 }

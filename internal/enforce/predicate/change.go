@@ -26,7 +26,7 @@ func InsertCanHide(n Node) []*catalog.Relation {
 			found[RegistryTable] = registry // a first record may say no
 		}
 		for _, step := range steps {
-			if !oneRow(step) {
+			if !isUnique(step) {
 				found[step.Relation.Name] = step.Relation
 			}
 		}
@@ -40,7 +40,7 @@ func InsertCanHide(n Node) []*catalog.Relation {
 }
 
 // oneRow tells whether no two rows share the column that a step leads to.
-func oneRow(s Step) bool {
+func isUnique(s Step) bool {
 	return slices.Equal(s.Relation.PrimaryKey, []string{s.Column})
 }
 

@@ -53,9 +53,9 @@ func (n Derived) OfSource() Node {
 }
 
 // froms are the columns of the row that lead to its sources, those of Unless left out.
-func (o Origin) froms() []string {
+func (o Origin) fromColumns() []string {
 	if len(o.Steps) > 0 {
-		return o.Steps[0].froms()
+		return o.Steps[0].fromColumns()
 	}
 	return []string{o.List.Column}
 }
@@ -63,7 +63,7 @@ func (o Origin) froms() []string {
 // reads are the columns that lead on from the rows of the i-th step.
 func (o Origin) reads(i int) []string {
 	if i+1 < len(o.Steps) {
-		return o.Steps[i+1].froms()
+		return o.Steps[i+1].fromColumns()
 	}
 	return nil
 }
@@ -90,11 +90,11 @@ func (w *writer) derived(n Derived, row string) string {
 	holds := ""
 	switch {
 	case len(n.Again) > 0:
-		holds = w.closed(n, row)
+		holds = w.recursiveSources(n, row)
 	case len(n.Steps) > 0:
-		holds = w.linked(n, row)
+		holds = w.linkedSources(n, row)
 	default:
-		holds = w.listed(n, row)
+		holds = w.listedSources(n, row)
 	}
 	if n.Unless != nil {
 		return "(" + w.write(n.Unless, row) + " OR " + holds + ")"
@@ -103,9 +103,9 @@ func (w *writer) derived(n Derived, row string) string {
 }
 
 // linked follows the steps. A step that leads nowhere gives NULL, which is not true.
-func (w *writer) linked(n Derived, row string) string {
+func (w *writer) linkedSources(n Derived, row string) string {
 	first, last := n.Steps[0], w.alias()
-	if len(n.Steps) == 1 && oneRow(first) {
+	if len(n.Steps) == 1 && isUnique(first) {
 		return "EXISTS (SELECT 1 FROM " + w.helper(first.Relation) + " AS " + last + " WHERE " + first.on(last, row) +
 			" AND " + w.write(n.Rows, last) + fence
 	}
@@ -134,7 +134,7 @@ func (w *writer) linked(n Derived, row string) string {
 }
 
 // listed looks each key up.
-func (w *writer) listed(n Derived, row string) string {
+func (w *writer) listedSources(n Derived, row string) string {
 	some, each, source := w.alias(), w.alias(), w.alias()
 	return "(EXISTS (SELECT 1 FROM " + n.List.elements(row, some) + fence +
 		" AND NOT EXISTS (SELECT 1 FROM " + n.List.elements(row, each) + " WHERE NOT EXISTS (SELECT 1 FROM " +
@@ -143,7 +143,7 @@ func (w *writer) listed(n Derived, row string) string {
 }
 
 // closed goes to the sources of sources, each key once for each depth: a circle goes on until it is too deep.
-func (w *writer) closed(n Derived, row string) string {
+func (w *writer) recursiveSources(n Derived, row string) string {
 	all, source, sources, shown := w.alias(), w.alias(), w.alias(), w.alias()
 	t := n.Table()
 	var names, keys, on, begin []string
@@ -156,7 +156,7 @@ func (w *writer) closed(n Derived, row string) string {
 	var again []string
 	reads := []string{}
 	for _, o := range n.Again {
-		reads = append(reads, o.froms()...)
+		reads = append(reads, o.fromColumns()...)
 		if o.Unless != nil {
 			columns, _ := RowColumns(o.Unless)
 			reads = append(reads, columns...)
@@ -165,7 +165,7 @@ func (w *writer) closed(n Derived, row string) string {
 	}
 	key := strings.Join(names, ", ")
 	return "NOT EXISTS (WITH RECURSIVE " + all + " (" + key + ", depth) AS (" +
-		"SELECT " + strings.Join(keys, ", ") + ", 1 FROM (" + w.sources(n.Origin.always(), row) + ") AS " + sources +
+		"SELECT " + strings.Join(keys, ", ") + ", 1 FROM (" + w.sources(n.Origin.withoutUnless(), row) + ") AS " + sources +
 		" (" + key + ")" +
 		" UNION SELECT " + strings.Join(keys, ", ") + ", " + all + ".depth OPERATOR(pg_catalog.+) 1 FROM " + all +
 		" CROSS JOIN LATERAL (SELECT " + columns(source, reads...) + " FROM " + w.helper(t) + " AS " + source +
@@ -180,7 +180,7 @@ func (w *writer) closed(n Derived, row string) string {
 }
 
 // always is the origin for a row of which it is known already that Unless does not hold.
-func (o Origin) always() Origin {
+func (o Origin) withoutUnless() Origin {
 	o.Unless = nil
 	return o
 }
@@ -235,7 +235,7 @@ const (
 var uuidKey, integerKey = regexp.MustCompile(uuidElement), regexp.MustCompile(integerElement)
 
 // converted is the type that an element of JSON is taken as, "" if it is a key as it is.
-func (o Origin) converted() string {
+func (o Origin) castType() string {
 	if o.List.Form != GrantJSONB && o.List.Form != GrantJSON {
 		return ""
 	}
@@ -251,13 +251,13 @@ func (o Origin) converted() string {
 // element is an element of the list as a key.
 func (o Origin) element(value string) string {
 	form := uuidElement
-	switch o.converted() {
+	switch o.castType() {
 	case "":
 		return value
 	case "pg_catalog.int8":
 		form = integerElement
 	}
-	return "CASE WHEN " + value + " OPERATOR(pg_catalog.~) '" + form + "' THEN " + value + "::" + o.converted() + " END"
+	return "CASE WHEN " + value + " OPERATOR(pg_catalog.~) '" + form + "' THEN " + value + "::" + o.castType() + " END"
 }
 
 // Products are the items of a FROM and the condition by which the rows of a table, as row, are found that were made
@@ -328,7 +328,7 @@ func (o Origin) Made(row, source string) string {
 }
 
 // made is the model of the node.
-func made(n Derived, row Row, w World) bool {
+func sourcesShow(n Derived, row Row, w World) bool {
 	if !n.valid() {
 		return false
 	}
@@ -401,7 +401,7 @@ func (o Origin) from(row Row, w World) (out []Row, whole bool) {
 
 // id is an element of the list as the text of a key.
 func (o Origin) id(element string) string {
-	switch o.converted() {
+	switch o.castType() {
 	case "pg_catalog.uuid":
 		if uuidKey.MatchString(element) {
 			return strings.ToLower(element)

@@ -18,7 +18,7 @@ func Direct(n Node, alias string, attributes map[string]string) string {
 
 func direct(n Node, alias string) string {
 	w := writer{direct: true, prefix: prefixFor(alias)}
-	return strings.Join(append(guards(optional(n)), w.write(n, catalog.QuoteIdent(alias))), " AND ")
+	return strings.Join(append(guards(attributesToGuard(n)), w.write(n, catalog.QuoteIdent(alias))), " AND ")
 }
 
 // Parameters numbers the attributes of a caller as parameters of a statement, so that it is planned once for many
@@ -63,10 +63,10 @@ func Subject(n Recorded, alias string, attributes map[string]string) string {
 	id := subject + ".id"
 	self, guarded := "false", "false"
 	if len(n.But) > 0 {
-		self = "(" + oneOf(id, Grant{Form: n.form(), To: n.But}.who()+"::"+n.form().element()+"[]") + ") IS TRUE"
+		self = "(" + oneOf(id, Grant{Form: n.form(), To: n.But}.idArray()+"::"+n.form().element()+"[]") + ") IS TRUE"
 	}
 	if n.Record.Guardians != nil {
-		guarded = "NOT (" + w.refusing(n, row, id) + ")"
+		guarded = "NOT (" + w.noGuardianAgrees(n, row, id) + ")"
 	}
 	return Constants("SELECT "+id+"::pg_catalog.text AS id, "+self+" AS self, EXISTS ("+w.record(n.Record, row, id)+
 		fence+" AS agreed, "+guarded+" AS guarded FROM "+from+where, attributes)
@@ -97,15 +97,15 @@ func Registry(n Registered, alias string, attributes map[string]string) string {
 	}
 	id, self, r := subject+".id", "false", w.alias()
 	if len(n.Of.But) > 0 {
-		self = "(" + oneOf(id, Grant{Form: n.Of.form(), To: n.Of.But}.who()+"::"+n.Of.form().element()+"[]") + ") IS TRUE"
+		self = "(" + oneOf(id, Grant{Form: n.Of.form(), To: n.Of.But}.idArray()+"::"+n.Of.form().element()+"[]") + ") IS TRUE"
 	}
-	about := append([]string{equal(column(r, "subject"), subjectText(id))}, n.about(r, row)...)
+	about := append([]string{equal(column(r, "subject"), subjectText(id))}, n.aboutConditions(r, row)...)
 	return Constants("SELECT "+id+"::pg_catalog.text AS id, "+self+" AS self, EXISTS ("+w.consents(n, row, id)+
 		fence+" AS agreed, d.number, d.state, d.stream, d.categories, d.expires_at, d.decay_from FROM "+from+
 		" LEFT JOIN LATERAL (SELECT "+columns(r, "number", "state", "stream", "categories", "expires_at",
 		"decay_from")+" FROM "+RegistryTable.SQL()+" AS "+r+" WHERE "+strings.Join(about, " AND ")+
 		" ORDER BY "+oneOf(column(r, "state"), textArray(refusals))+" DESC, ("+
-		strings.Join(w.counts(n, r, row), " AND ")+") IS TRUE DESC, "+column(r, "number")+
+		strings.Join(w.consentConditions(n, r, row), " AND ")+") IS TRUE DESC, "+column(r, "number")+
 		" DESC LIMIT 1) AS d ON true"+where, attributes)
 }
 

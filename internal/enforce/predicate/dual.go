@@ -26,27 +26,27 @@ const (
 // estimate that ignores LIMIT, and has taken 235 times as long as the other would. What scan() says comes from the text
 // of the statement, and is no security input: both forms show the same rows. It stands bare, not in a sub-select: the
 // planner evaluates it, and plans and starts the one form only.
-func (w *writer) either(n Node, row string) string {
+func (w *writer) sublink(n Node, row string) string {
 	switch w.form {
 	case hashed:
-		return w.hash(n, row)
+		return w.hashedSQL(n, row)
 	case flat:
 		return w.flat(n, row)
 	}
 	defer func(f form) { w.form = f }(w.form)
 	w.form = probe
-	slow := w.probe(n, row)
+	probed := w.probeSQL(n, row)
 	if !hashable(n, w.row) {
-		return slow
+		return probed
 	}
 	w.form = hashed
-	return "CASE WHEN pgconsent_gate.scan() THEN " + w.hash(n, row) + " ELSE " + slow + " END"
+	return "CASE WHEN pgconsent_gate.scan() THEN " + w.hashedSQL(n, row) + " ELSE " + probed + " END"
 }
 
-func (w *writer) probe(n Node, row string) string {
+func (w *writer) probeSQL(n Node, row string) string {
 	switch n := n.(type) {
 	case Consent:
-		return w.agrees(n, row)
+		return w.noSubjectRefuses(n, row)
 	case Recorded:
 		return w.recorded(n, row)
 	}
@@ -55,29 +55,29 @@ func (w *writer) probe(n Node, row string) string {
 
 // hash writes sets in place of look-ups. A NULL among the values of NOT IN would hide every row, and one that is looked
 // for is not in any set: the first are left out, and IS TRUE makes the second false.
-func (w *writer) hash(n Node, row string) string {
+func (w *writer) hashedSQL(n Node, row string) string {
 	switch n := n.(type) {
 	case Consent:
 		start := column(row, n.Steps[0].From)
 		var b strings.Builder
 		if n.Required {
 			first := w.alias()
-			b.WriteString(within(start, w.set(n.Steps[0], first)) + " IS TRUE AND ")
+			b.WriteString(inSet(start, w.set(n.Steps[0], first)) + " IS TRUE AND ")
 		}
 		first := w.alias()
-		b.WriteString("NOT " + within(start, "SELECT "+column(first, n.Steps[0].Column)+" FROM "+
+		b.WriteString("NOT " + inSet(start, "SELECT "+column(first, n.Steps[0].Column)+" FROM "+
 			w.helper(n.Steps[0].Relation)+" AS "+first+
-			w.unagreed(n, first, column(first, n.Steps[0].Column)+" IS NOT NULL")))
+			w.notAgreed(n, first, column(first, n.Steps[0].Column)+" IS NOT NULL")))
 		return "(" + b.String() + ")"
 	case Visible:
 		target := w.alias()
-		return within(column(row, n.From), w.set(n.step(), target)+" AND "+w.write(n.Rows, target)) + " IS TRUE"
+		return inSet(column(row, n.From), w.set(n.step(), target)+" AND "+w.write(n.Rows, target)) + " IS TRUE"
 	case Registered:
-		return within(subjectText(column(row, n.Of.Subject)), w.registeredSet(n)) + " IS TRUE"
+		return inSet(subjectText(column(row, n.Of.Subject)), w.registeredSet(n)) + " IS TRUE"
 	case Recorded:
 		grantor := w.alias()
 		where := append([]string{column(grantor, n.Record.Grantor) + " IS NOT NULL"}, w.recordOf(n.Record, grantor, row)...)
-		return w.orOwn(n, row, within(column(row, n.Subject),
+		return w.orSelf(n, row, inSet(column(row, n.Subject),
 			"SELECT "+column(grantor, n.Record.Grantor)+" FROM "+w.helper(n.Record.Relation)+" AS "+grantor+
 				" WHERE "+strings.Join(where, " AND "))+" IS TRUE")
 	default:
@@ -88,7 +88,7 @@ func (w *writer) hash(n Node, row string) string {
 // unagreed ends a query over the rows of the first step, called first: those that fulfil the condition and lead to
 // somebody who has not agreed, or to nobody. Where a link leads to one row at most, these are the rows without one that
 // has: an anti-join, which looks at the status of each subject once, and not for each link.
-func (w *writer) unagreed(n Consent, first, condition string) string {
+func (w *writer) notAgreed(n Consent, first, condition string) string {
 	var b strings.Builder
 	last := first
 	if len(n.Steps) > 1 && !slices.ContainsFunc(n.Steps[1:], func(s Step) bool { return !s.LeadsToOne() }) {
@@ -104,7 +104,7 @@ func (w *writer) unagreed(n Consent, first, condition string) string {
 			last = next
 		}
 		return " WHERE " + condition + " AND NOT EXISTS (SELECT 1 FROM " + b.String() + " WHERE " + where + " AND " +
-			w.agreed(n, last) + ")"
+			w.subjectAgrees(n, last) + ")"
 	}
 	for i, step := range n.Steps[1:] {
 		next := w.alias()
@@ -113,10 +113,10 @@ func (w *writer) unagreed(n Consent, first, condition string) string {
 			" ON " + step.on(next, last))
 		last = next
 	}
-	return b.String() + " WHERE " + condition + " AND " + w.agreed(n, last) + " IS NOT TRUE"
+	return b.String() + " WHERE " + condition + " AND " + w.subjectAgrees(n, last) + " IS NOT TRUE"
 }
 
-func within(value, set string) string {
+func inSet(value, set string) string {
 	return "(" + equal(value, "ANY ("+set+")") + ")"
 }
 
@@ -154,10 +154,10 @@ func hashable(n Node, row *catalog.Relation) bool {
 	case Visible:
 		return sameHash(row, n.From, n.step()) && len(n.And) == 0 && hashable(n.Rows, n.Relation)
 	case Registered:
-		return n.alone() && row != nil
+		return n.dependsOnSubjectOnly() && row != nil
 	case Recorded:
 		r := n.Record
-		return n.single() && len(r.Match) == 0 && (r.Scope == nil || len(r.Scope.Is)+len(r.Scope.In) == 0) &&
+		return n.singleSubject() && len(r.Match) == 0 && (r.Scope == nil || len(r.Scope.Is)+len(r.Scope.In) == 0) &&
 			sameHash(row, n.Subject, Step{Relation: r.Relation, Column: r.Grantor}) &&
 			(r.Rows == nil || hashable(r.Rows, r.Relation))
 	default:
@@ -181,11 +181,11 @@ func sameHash(row *catalog.Relation, from string, to Step) bool {
 		return false
 	}
 	a, b := row.Column(from), to.Relation.Column(to.Column)
-	return a != nil && b != nil && hashes[a.TypeOID] != "" && hashes[a.TypeOID] == hashes[b.TypeOID]
+	return a != nil && b != nil && hashFamilies[a.TypeOID] != "" && hashFamilies[a.TypeOID] == hashFamilies[b.TypeOID]
 }
 
 // hashes are types whose values PostgreSQL hashes alike within a family.
-var hashes = map[uint32]string{
+var hashFamilies = map[uint32]string{
 	20: "integer", 21: "integer", 23: "integer",
 	25: "text", 1043: "text",
 	2950: "uuid",

@@ -24,7 +24,7 @@ func Eval(n Node, row Row, w World) bool {
 	if !w.Sealed {
 		return false
 	}
-	for a := range demanded(n) {
+	for a := range requiredAttributes(n) {
 		if _, ok := w.Attributes[a]; !ok {
 			return false
 		}
@@ -93,13 +93,13 @@ func judge(n Node, row Row, w World) truth {
 			return judge(n.Rows, target, w) == yes
 		}))
 	case Reference:
-		return shown(refers(n, row, w))
+		return shown(referenceShows(n, row, w))
 	case Recorded:
-		return shown(agreed(n, row, w))
+		return shown(everySubjectAgreed(n, row, w))
 	case Derived:
-		return shown(made(n, row, w))
+		return shown(sourcesShow(n, row, w))
 	case Registered:
-		return shown(registeredBy(n, row, w))
+		return shown(everySubjectConsents(n, row, w))
 	default:
 		return unknown
 	}
@@ -117,7 +117,7 @@ func consents(n Consent, row Row, w World) bool {
 	if len(n.Steps) == 0 {
 		return false
 	}
-	for _, from := range n.Steps[0].froms() {
+	for _, from := range n.Steps[0].fromColumns() {
 		if _, ok := row[from]; !ok {
 			return false
 		}

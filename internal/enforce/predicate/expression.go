@@ -168,7 +168,7 @@ func expressionSQL(e Expr, row string) string {
 		}
 		return column(row, e.Name)
 	case Attr:
-		if list(e.Type) {
+		if isListType(e.Type) {
 			return "(SELECT " + attrText(e.Name) + "::" + e.Type + ")"
 		}
 		return attr(e.Name) + "::" + e.Type

@@ -63,7 +63,7 @@ func eval(e Expr, row Row, w World) value {
 		if !a.known || !b.known {
 			return value{}
 		}
-		return boolean(compares(e.Op, compareValues(a, b)))
+		return boolean(operatorHolds(e.Op, compareValues(a, b)))
 	case AnyOf:
 		return ofTruth(anyOf(eval(e.A, row, w), eval(e.List, row, w)))
 	case Array:
@@ -199,7 +199,7 @@ func compareValues(a, b value) int {
 	}
 }
 
-func compares(op string, c int) bool {
+func operatorHolds(op string, c int) bool {
 	switch op {
 	case "=":
 		return c == 0

@@ -16,7 +16,7 @@ func Flat(n Node, alias string) (string, bool) {
 		return "", false
 	}
 	w := writer{policy: true, form: flat, prefix: prefixFor(alias)}
-	return strings.Join(append(guards(optional(n)), w.parts(n, catalog.QuoteIdent(alias), w.sought)), " AND "), true
+	return strings.Join(append(guards(attributesToGuard(n)), w.writeParts(n, catalog.QuoteIdent(alias), w.withUseIndexHint)), " AND "), true
 }
 
 func flattens(n Node) bool {
@@ -34,7 +34,7 @@ func flattens(n Node) bool {
 	case Visible:
 		return flattens(n.Rows)
 	case Registered:
-		return n.single()
+		return n.singleSubject()
 	case Recorded:
 		return true
 	default:
@@ -63,19 +63,19 @@ func (w *writer) flat(n Node, row string) string {
 		}
 		first := w.alias()
 		b.WriteString("NOT EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + " AS " + first +
-			w.unagreed(n, first, n.Steps[0].on(first, row)) + ")")
+			w.notAgreed(n, first, n.Steps[0].on(first, row)) + ")")
 		return b.String()
 	case Visible:
 		target := w.alias()
 		return "EXISTS (SELECT 1 FROM " + w.helper(n.Relation) + " AS " + target +
-			" WHERE " + n.step().on(target, row) + " AND " + w.beside(n.Rows, target, n.step().LeadsToOne()) + ")"
+			" WHERE " + n.step().on(target, row) + " AND " + w.linkedRow(n.Rows, target, n.step().LeadsToOne()) + ")"
 	case Registered:
 		return "EXISTS (" + w.consents(n, row, column(row, n.Of.Subject)) + ")"
 	case Recorded:
-		if !n.single() { // a list is no table
+		if !n.singleSubject() { // a list is no table
 			return w.recorded(n, row)
 		}
-		return w.orOwn(n, row, "EXISTS ("+w.record(n.Record, row, column(row, n.Subject))+")")
+		return w.orSelf(n, row, "EXISTS ("+w.record(n.Record, row, column(row, n.Subject))+")")
 	default:
 		return "false"
 	}
@@ -85,23 +85,23 @@ func (w *writer) flat(n Node, row string) string {
 // begin with two tables that nothing ties together, and takes what that gives for few rows (the one is made unique for
 // a semi-join, and the other's rows are all that it counts): so it is left one at most, which goes furthest. IS TRUE
 // keeps the others conditions, looked up for a few rows and hashed for many.
-func (w *writer) inner(n Node, row string) string {
-	if joins, _ := joined(Conjuncts(n)); joins < 2 {
+func (w *writer) innerRow(n Node, row string) string {
+	if joins, _ := countJoins(Conjuncts(n)); joins < 2 {
 		return w.write(n, row)
 	}
-	return w.parts(n, row, w.write)
+	return w.writeParts(n, row, w.write)
 }
 
 // beside writes what the row that a link leads to must be. Where there is one at most, PostgreSQL makes a plain join of
 // the link, of which it reckons well, if nothing else is joined to that row.
-func (w *writer) beside(n Node, row string, one bool) string {
+func (w *writer) linkedRow(n Node, row string, one bool) string {
 	if !one {
-		return w.inner(n, row)
+		return w.innerRow(n, row)
 	}
 	var out []string
 	for _, part := range Conjuncts(n) {
 		text := w.write(part, row)
-		if reach(part) > 0 {
+		if joinDepth(part) > 0 {
 			text = "(" + text + ") IS TRUE"
 		}
 		out = append(out, text)
@@ -110,13 +110,13 @@ func (w *writer) beside(n Node, row string, one bool) string {
 }
 
 // parts does, with each part as write has it.
-func (w *writer) parts(n Node, row string, write func(Node, string) string) string {
+func (w *writer) writeParts(n Node, row string, write func(Node, string) string) string {
 	parts := Conjuncts(n)
-	joins, furthest := joined(parts)
+	joins, furthest := countJoins(parts)
 	var out []string
 	for i, part := range parts {
 		text := write(part, row)
-		if joins > 1 && i != furthest && reach(part) > 0 {
+		if joins > 1 && i != furthest && joinDepth(part) > 0 {
 			text = "(" + text + ") IS TRUE"
 		}
 		out = append(out, text)
@@ -125,12 +125,12 @@ func (w *writer) parts(n Node, row string, write func(Node, string) string) stri
 }
 
 // joined is how many of the parts may become joins, and which goes furthest.
-func joined(parts []Node) (joins, furthest int) {
+func countJoins(parts []Node) (joins, furthest int) {
 	for i, part := range parts {
-		if reach(part) > 0 {
+		if joinDepth(part) > 0 {
 			joins++
 		}
-		if reach(part) > reach(parts[furthest]) {
+		if joinDepth(part) > joinDepth(parts[furthest]) {
 			furthest = i
 		}
 	}
@@ -138,14 +138,14 @@ func joined(parts []Node) (joins, furthest int) {
 }
 
 // reach is how many tables the planner may join for a node, one behind the other.
-func reach(n Node) int {
+func joinDepth(n Node) int {
 	switch n := n.(type) {
 	case Consent:
 		return len(n.Steps)
 	case Visible:
 		furthest := 0
 		for _, part := range Conjuncts(n.Rows) {
-			furthest = max(furthest, reach(part))
+			furthest = max(furthest, joinDepth(part))
 		}
 		return 1 + furthest
 	case Registered, Recorded:
@@ -158,10 +158,10 @@ func reach(n Node) int {
 // SignedView is the view that leak-safe statements read in place of a protected table: its visible rows. It raises unless
 // the statement is signed.
 func SignedView(table catalog.Name) catalog.Name {
-	return catalog.Name{Schema: GateSchema, Name: derived(doorPrefix, table)}
+	return catalog.Name{Schema: GateSchema, Name: objectName(signedViewPrefix, table)}
 }
 
-const doorPrefix = "door_"
+const signedViewPrefix = "door_"
 
 // HasSignedView tells whether a table whose rows show by n gets a signed view, if agents see columns of it as they are. A
 // table that is open to agents needs none.

@@ -56,7 +56,7 @@ func (f GrantForm) element() string {
 }
 
 // who is the session's ids as an array that is made once for a statement.
-func (n Grant) who() string {
+func (n Grant) idArray() string {
 	element := n.Form.element()
 	var scalars, parts []string
 	for _, to := range n.To {
@@ -89,16 +89,16 @@ func (n Grant) sql(row string, negated bool) string {
 		if n.Cast {
 			c += "::" + n.Form.element() + "[]"
 		}
-		return c + " OPERATOR(pg_catalog.&&) " + n.who()
+		return c + " OPERATOR(pg_catalog.&&) " + n.idArray()
 	case GrantJSONB:
 		isArray := equal("pg_catalog.jsonb_typeof("+c+")", "'array'::pg_catalog.text")
-		found := c + " OPERATOR(pg_catalog.?|) " + n.who()
+		found := c + " OPERATOR(pg_catalog.?|) " + n.idArray()
 		if negated {
 			return "CASE WHEN " + isArray + " THEN " + found + " END"
 		}
 		return "(" + found + " AND " + isArray + ")"
 	case GrantJSON:
-		return JSONGrants + "(" + c + "::pg_catalog.text, " + n.who() + ")"
+		return JSONGrants + "(" + c + "::pg_catalog.text, " + n.idArray() + ")"
 	default:
 		return "NULL::pg_catalog.bool"
 	}

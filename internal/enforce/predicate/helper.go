@@ -44,7 +44,7 @@ func Helpers(n Node) []Helper {
 			}
 		case Consent:
 			if row != nil && len(n.Steps) > 0 {
-				add(row, n.Steps[0].froms()...)
+				add(row, n.Steps[0].fromColumns()...)
 			}
 			if n.Materialized != nil { // the reader works out what is kept
 				add(n.Materialized.Relation, n.Materialized.Relation.PrimaryKey...)
@@ -55,7 +55,7 @@ func Helpers(n Node) []Helper {
 			}
 		case Visible:
 			if row != nil {
-				add(row, n.step().froms()...)
+				add(row, n.step().fromColumns()...)
 			}
 			add(n.Relation, n.step().columns()...)
 		case Reference:
@@ -67,13 +67,13 @@ func Helpers(n Node) []Helper {
 				add(n.Before.Relation, n.Before.columns()...)
 				add(n.Before.Relation, n.From...)
 			}
-		case sourced:
+		case sourceNode:
 			add(n.Relation, n.columns()...)
-		case chained:
+		case chainNode:
 			add(n.Relation, n.columns()...)
 		case Derived:
 			if row != nil {
-				add(row, n.froms()...)
+				add(row, n.fromColumns()...)
 			}
 			for _, o := range append([]Origin{n.Origin}, n.Again...) {
 				for i, step := range o.Steps {
@@ -85,12 +85,12 @@ func Helpers(n Node) []Helper {
 				}
 			}
 			for _, o := range n.Again {
-				add(n.Table(), o.froms()...)
+				add(n.Table(), o.fromColumns()...)
 				add(n.Table(), n.Table().PrimaryKey...)
 			}
 		case Recorded:
 			if row != nil {
-				add(row, n.froms()...)
+				add(row, n.fromColumns()...)
 			}
 			for i, step := range n.Steps {
 				add(step.Relation, step.columns()...)
@@ -104,7 +104,7 @@ func Helpers(n Node) []Helper {
 			}
 		case Registered:
 			if row != nil {
-				add(row, n.froms()...)
+				add(row, n.fromColumns()...)
 			}
 			for i, step := range n.Of.Steps {
 				add(step.Relation, step.columns()...)
@@ -171,11 +171,11 @@ func walk(n Node, row *catalog.Relation, visit func(Node, *catalog.Relation)) {
 				walk(o.Unless, n.Table(), visit)
 			}
 		}
-	case sourced:
+	case sourceNode:
 		if n.Where != nil {
 			walk(n.Where, n.Relation, visit)
 		}
-	case chained:
+	case chainNode:
 		walk(n.Rows, n.Relation, visit)
 	case Recorded:
 		if n.Record.Rows != nil {
@@ -206,21 +206,21 @@ func columnsOf(n Node) []string {
 }
 
 // Attributes returns the attributes that n uses at any depth, sorted, optional ones too.
-func Attributes(n Node) []string { return sortedKeys(uses(n)) }
+func Attributes(n Node) []string { return sortedKeys(usedAttributes(n)) }
 
 // conjunctive returns the attributes without which n is certain to show nothing.
-func conjunctive(n Node) []string {
+func hidingAttributes(n Node) []string {
 	switch n := n.(type) {
 	case Own:
 		return []string{n.Attribute}
 	case All:
 		var out []string
 		for _, part := range n {
-			out = append(out, conjunctive(part)...)
+			out = append(out, hidingAttributes(part)...)
 		}
 		return out
 	case Visible:
-		return conjunctive(n.Rows)
+		return hidingAttributes(n.Rows)
 	default:
 		return nil
 	}
@@ -229,75 +229,75 @@ func conjunctive(n Node) []string {
 // HelperView is the view that policies read in place of a table. It belongs to the reader role, so that the agent's own
 // row security does not apply inside.
 func HelperView(table catalog.Name) catalog.Name {
-	return catalog.Name{Schema: Schema, Name: derived("h_", table)}
+	return catalog.Name{Schema: Schema, Name: objectName("h_", table)}
 }
 
 // SignedHelperView is the view that signed statements read in place of a table. It raises unless the statement is
 // signed.
 func SignedHelperView(table catalog.Name) catalog.Name {
-	return catalog.Name{Schema: GateSchema, Name: derived("", table)}
+	return catalog.Name{Schema: GateSchema, Name: objectName("", table)}
 }
 
 // RowView is the view that agents read in place of a table with hidden or masked columns. Row security of the table
 // holds in it.
 func RowView(table catalog.Name) catalog.Name {
-	return catalog.Name{Schema: RowsSchema, Name: derived("", table)}
+	return catalog.Name{Schema: RowsSchema, Name: objectName("", table)}
 }
 
 // FilteredRowView is the row view with the predicate in it once more: the second wall of a table whose predicate cannot
 // stand in an agent's text, which the columns it reads are hidden from.
 func FilteredRowView(table catalog.Name) catalog.Name {
-	return catalog.Name{Schema: RowsSchema, Name: derived("w_", table)}
+	return catalog.Name{Schema: RowsSchema, Name: objectName("w_", table)}
 }
 
 // KeyedView has the columns, too, that exist by key only. Agents hold no right on it: they call the function of its
 // name, which returns the rows of the keys that it is given. walled says that the predicate is in it, as in a
 // [FilteredRowView].
-func KeyedView(table catalog.Name, walled bool) catalog.Name {
-	if walled {
-		return catalog.Name{Schema: RowsSchema, Name: derived("wkey_", table)}
+func KeyedView(table catalog.Name, filtered bool) catalog.Name {
+	if filtered {
+		return catalog.Name{Schema: RowsSchema, Name: objectName("wkey_", table)}
 	}
-	return catalog.Name{Schema: RowsSchema, Name: derived("key_", table)}
+	return catalog.Name{Schema: RowsSchema, Name: objectName("key_", table)}
 }
 
 // EmptyFunction says that a link table has no rows at all.
 func EmptyFunction(table catalog.Name) catalog.Name {
-	return catalog.Name{Schema: Schema, Name: derived("empty_", table)}
+	return catalog.Name{Schema: Schema, Name: objectName("empty_", table)}
 }
 
 // StampFunction is the trigger function that sets the stamped columns of a table.
 func StampFunction(table catalog.Name) catalog.Name {
-	return catalog.Name{Schema: Schema, Name: derived("stamp_", table)}
+	return catalog.Name{Schema: Schema, Name: objectName("stamp_", table)}
 }
 
 // PrivacyFunction is the trigger function that notes who is let in or out by the rows of a table.
 func PrivacyFunction(table catalog.Name) catalog.Name {
-	return catalog.Name{Schema: Schema, Name: derived("privacy_", table)}
+	return catalog.Name{Schema: Schema, Name: objectName("privacy_", table)}
 }
 
 // CopyView is what COPY FROM writes to in place of a table: row security would refuse the table itself. It has no rows.
 func CopyView(table catalog.Name) catalog.Name {
-	return catalog.Name{Schema: RowsSchema, Name: derived("in_", table)}
+	return catalog.Name{Schema: RowsSchema, Name: objectName("in_", table)}
 }
 
 // CopyFunction is the trigger function that inserts what is copied to the view, as whoever copies.
 func CopyFunction(table catalog.Name) catalog.Name {
-	return catalog.Name{Schema: Schema, Name: derived("copy_", table)}
+	return catalog.Name{Schema: Schema, Name: objectName("copy_", table)}
 }
 
 // GroupView is the view that signed aggregates read in place of a table: its visible rows, and those that count in
 // groups only. It raises unless the statement is signed.
 func GroupView(table catalog.Name) catalog.Name {
-	return catalog.Name{Schema: GateSchema, Name: derived("group_", table)}
+	return catalog.Name{Schema: GateSchema, Name: objectName("group_", table)}
 }
 
 // prefixes are those of names that stand beside names without any: a schema of that name would get the same.
-var prefixes = map[string]bool{"door": true, "group": true, "w": true, "in": true, "key": true, "wkey": true}
+var reservedPrefixes = map[string]bool{"door": true, "group": true, "w": true, "in": true, "key": true, "wkey": true}
 
 // derived makes a name of a table's name that no other table has, within the 63 bytes of an identifier.
-func derived(prefix string, table catalog.Name) string {
+func objectName(prefix string, table catalog.Name) string {
 	name := prefix + table.Schema + "_" + table.Name
-	if len(name) <= 50 && !strings.Contains(table.Schema, "_") && !prefixes[table.Schema] {
+	if len(name) <= 50 && !strings.Contains(table.Schema, "_") && !reservedPrefixes[table.Schema] {
 		return name
 	}
 	sum := sha256.Sum256([]byte(table.Schema + "\x00" + table.Name))

@@ -13,9 +13,9 @@ const UseIndexHint = "/*pgconsent:seek*/"
 // Behind row security most of what an agent's own keys find is its own, so there the part is expected to hold, as in
 // [Inject]; else the planner would expect fewer rows than a LIMIT asks for, and sort all that there are. What an agent
 // searches for in everybody's texts is not, so in a door the part counts as it is.
-func (w *writer) sought(n Node, row string) string {
+func (w *writer) withUseIndexHint(n Node, row string) string {
 	part := w.write(n, row)
-	if !seekable(n) {
+	if !isIndexable(n) {
 		return part
 	}
 	asked := "(" + part + ") IS TRUE"
@@ -26,13 +26,13 @@ func (w *writer) sought(n Node, row string) string {
 }
 
 // seekable tells whether an index may be read for a part of a rule, and nothing else is looked up for it.
-func seekable(n Node) bool {
+func isIndexable(n Node) bool {
 	switch n := n.(type) {
 	case Own, Tenant, Grant:
 		return true
 	case Any:
 		for _, part := range n {
-			if !seekable(part) {
+			if !isIndexable(part) {
 				return false
 			}
 		}
@@ -43,16 +43,16 @@ func seekable(n Node) bool {
 }
 
 // looksUp tells whether other tables are read for one of the parts.
-func looksUp(parts []Node) bool {
+func readsOtherTables(parts []Node) bool {
 	for _, part := range parts {
 		switch n := part.(type) {
 		case Open, Own, Tenant, Grant, Status, SQL, Not:
 		case Any:
-			if looksUp(n) {
+			if readsOtherTables(n) {
 				return true
 			}
 		case All:
-			if looksUp(n) {
+			if readsOtherTables(n) {
 				return true
 			}
 		default:

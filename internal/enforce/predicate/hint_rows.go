@@ -9,10 +9,10 @@ import (
 
 // EstimateRowsHint, in front of a statement's text or behind its signature, says that a search finds few rows of the
 // signed view of a table.
-func EstimateRowsHint(table catalog.Name) string { return "/*pgconsent:few " + fewMark(table) + "*/" }
+func EstimateRowsHint(table catalog.Name) string { return "/*pgconsent:few " + tableMark(table) + "*/" }
 
 // fewMark names a table in a comment, in which its own name might end the comment.
-func fewMark(table catalog.Name) string {
+func tableMark(table catalog.Name) string {
 	sum := sha256.Sum256([]byte(table.SQL()))
 	return hex.EncodeToString(sum[:6])
 }
@@ -26,5 +26,5 @@ func fewMark(table catalog.Name) string {
 // hundred (DEFAULT_UNK_SEL), and NULLIF of a value and itself always is.
 func EstimateRows(table catalog.Name, row string) string {
 	of := row + ".tableoid"
-	return "CASE WHEN pgconsent_gate.few('" + fewMark(table) + "') THEN NULLIF(" + of + ", " + of + ") IS NULL ELSE true END"
+	return "CASE WHEN pgconsent_gate.few('" + tableMark(table) + "') THEN NULLIF(" + of + ", " + of + ") IS NULL ELSE true END"
 }

@@ -25,7 +25,7 @@ func (s Step) columns() []string {
 	return out
 }
 
-func (s Step) froms() []string {
+func (s Step) fromColumns() []string {
 	var out []string
 	for _, p := range s.pairs() {
 		out = append(out, p.From)
@@ -61,9 +61,9 @@ func (s Step) LeadsToOne() bool {
 func (s Step) On(to, from string) string { return s.on(to, from) }
 
 // begins tells whether the link leads anywhere at all: NULL equals nothing.
-func (s Step) begins(row string) string {
+func (s Step) startNotNull(row string) string {
 	var parts []string
-	for _, from := range s.froms() {
+	for _, from := range s.fromColumns() {
 		parts = append(parts, column(row, from)+" IS NOT NULL")
 	}
 	return strings.Join(parts, " AND ")
@@ -72,14 +72,14 @@ func (s Step) begins(row string) string {
 func follow(step Step, row Row, w World) []Row {
 	var out []Row
 	for _, candidate := range w.Tables[step.Relation.Name] {
-		if leads(step, row, candidate) {
+		if linked(step, row, candidate) {
 			out = append(out, candidate)
 		}
 	}
 	return out
 }
 
-func leads(step Step, row, to Row) bool {
+func linked(step Step, row, to Row) bool {
 	for _, p := range step.pairs() {
 		from, ok := row[p.From]
 		if v, found := to[p.Column]; !ok || !found || v != from {
@@ -93,4 +93,4 @@ func leads(step Step, row, to Row) bool {
 func (s Step) Columns() []string { return s.columns() }
 
 // Froms are the columns that the link begins at.
-func (s Step) Froms() []string { return s.froms() }
+func (s Step) Froms() []string { return s.fromColumns() }

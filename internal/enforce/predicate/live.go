@@ -57,7 +57,7 @@ func (l Live) Node() Node {
 
 // Needs are the attributes that it is worked out from, sorted.
 func (l Live) Needs() []string {
-	found := uses(l.Node())
+	found := usedAttributes(l.Node())
 	for _, a := range l.Equals {
 		found[a.Name] = true
 	}
@@ -72,7 +72,7 @@ func (l Live) AtMostOneRow() bool {
 	}
 	key := l.Table.PrimaryKey
 	for _, part := range Conjuncts(l.Rows) {
-		if own, ok := part.(Own); ok && !list(own.Type) {
+		if own, ok := part.(Own); ok && !isListType(own.Type) {
 			key = slices.DeleteFunc(slices.Clone(key), func(c string) bool { return c == own.Column })
 		}
 	}
@@ -165,19 +165,19 @@ func (l Live) sql() string {
 		default:
 			line("IF pg_catalog.octet_length(claim) BETWEEN 1 AND %d THEN", MaxClaim)
 		}
-		line("IF %s THEN %sclaim; END IF;", l.confirms(), set)
+		line("IF %s THEN %sclaim; END IF;", l.claimCondition(), set)
 		line("%s", strings.TrimSpace(strings.Repeat("END IF; ", ends)))
 	case l.Table != nil:
 		w := writer{policy: true, form: probe, prefix: "r"}
 		row := w.alias()
-		parts := append(guards(optional(l.Rows)), w.write(l.Rows, row))
+		parts := append(guards(attributesToGuard(l.Rows)), w.write(l.Rows, row))
 		line(
 			`SELECT CASE WHEN pg_catalog.count(*) OPERATOR(pg_catalog.=) 1 THEN pg_catalog.min(found.value COLLATE pg_catalog."C") END INTO a_%s`, l.Name)
 		line("FROM (SELECT %s::pg_catalog.text FROM %s AS %s WHERE %s LIMIT 2) AS found (value);",
 			column(row, l.Column), w.helper(l.Table), row,
 			variables(strings.Join(parts, " AND ")))
 	case l.Expr != nil:
-		condition := strings.Join(guards(demanded(SQL{Expr: l.Expr})), " AND ")
+		condition := strings.Join(guards(requiredAttributes(SQL{Expr: l.Expr})), " AND ")
 		if condition == "" {
 			condition = "true"
 		}
@@ -204,11 +204,11 @@ var bounds = map[string]string{
 }
 
 // confirms is the condition under which a claim counts.
-func (l Live) confirms() string {
+func (l Live) claimCondition() string {
 	if l.Table != nil {
 		w := writer{policy: true, form: probe, prefix: "r"}
 		row := w.alias()
-		need := optional(l.Rows)
+		need := attributesToGuard(l.Rows)
 		delete(need, Claim)
 		parts := append(guards(need), "EXISTS (SELECT 1 FROM "+w.helper(l.Table)+" AS "+row+" WHERE "+w.write(l.Rows, row)+fence)
 		return variables(strings.Join(parts, " AND "))
@@ -218,7 +218,7 @@ func (l Live) confirms() string {
 		parts = append(parts, "claim OPERATOR(pg_catalog.=) ANY ("+textArray(l.Values)+")")
 	}
 	for _, a := range l.Equals {
-		if list(a.Type) {
+		if isListType(a.Type) {
 			parts = append(parts, "claim OPERATOR(pg_catalog.=) ANY (a_"+a.Name+"::pg_catalog.text[])")
 		} else {
 			parts = append(parts, "claim OPERATOR(pg_catalog.=) a_"+a.Name)

@@ -31,7 +31,7 @@ func (l Live) resolve(w World, claims map[string]string) (string, bool) {
 		if l.Type == "pg_catalog.uuid" {
 			claim = strings.ToLower(claim)
 		}
-		return claim, l.wellFormed(claim) && l.confirmed(claim, w)
+		return claim, l.wellFormed(claim) && l.isConfirmed(claim, w)
 	case l.Table != nil:
 		var found []Row
 		for _, row := range w.Tables[l.Table.Name] {
@@ -45,7 +45,7 @@ func (l Live) resolve(w World, claims map[string]string) (string, bool) {
 		value, ok := found[0][l.Column]
 		return value, ok
 	case l.Expr != nil:
-		for a := range demanded(SQL{Expr: l.Expr}) {
+		for a := range requiredAttributes(SQL{Expr: l.Expr}) {
 			if _, ok := w.Attributes[a]; !ok {
 				return "", false
 			}
@@ -70,7 +70,7 @@ func (l Live) wellFormed(claim string) bool {
 	}
 }
 
-func (l Live) confirmed(claim string, w World) bool {
+func (l Live) isConfirmed(claim string, w World) bool {
 	if l.Table != nil {
 		w.Attributes = maps.Clone(w.Attributes)
 		w.Attributes[Claim] = claim
@@ -78,7 +78,7 @@ func (l Live) confirmed(claim string, w World) bool {
 	}
 	for _, a := range l.Equals {
 		value, ok := w.Attributes[a.Name]
-		if ok && (value == claim || list(a.Type) && slices.Contains(elements(value), claim)) {
+		if ok && (value == claim || isListType(a.Type) && slices.Contains(elements(value), claim)) {
 			return true
 		}
 	}

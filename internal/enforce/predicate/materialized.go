@@ -34,7 +34,7 @@ func (n Consent) MaterializedName() string {
 const MaterializedReady = Schema + ".kept_ready"
 
 // kept asks what is kept, and live otherwise.
-func (w *writer) kept(n Consent, row, live string) string {
+func (w *writer) materializedOr(n Consent, row, live string) string {
 	if n.Materialized == nil || !w.policy || w.form == flat {
 		return live
 	}
@@ -51,10 +51,10 @@ func (w *writer) kept(n Consent, row, live string) string {
 	}
 	set := func() string {
 		k := w.alias()
-		return within(column(row, key[0]), "SELECT "+column(k, key[0])+" FROM "+table+" AS "+k+" WHERE "+
+		return inSet(column(row, key[0]), "SELECT "+column(k, key[0])+" FROM "+table+" AS "+k+" WHERE "+
 			k+".open_until "+now) + " IS TRUE"
 	}
-	fits := len(key) == 1 && hashes[n.Materialized.Relation.Column(key[0]).TypeOID] != ""
+	fits := len(key) == 1 && hashFamilies[n.Materialized.Relation.Column(key[0]).TypeOID] != ""
 	var is string
 	switch {
 	case w.form == hashed && fits:
@@ -69,10 +69,10 @@ func (w *writer) kept(n Consent, row, live string) string {
 }
 
 // agreed is the condition on the row of a subject.
-func (w *writer) agreed(n Consent, subject string) string {
+func (w *writer) subjectAgrees(n Consent, subject string) string {
 	is := status(column(subject, n.Status), n.Is)
 	if n.Of != "" {
-		is = "(" + w.holds(column(subject, n.Status), n.Is, n.Of) + ")"
+		is = "(" + w.statusHolds(column(subject, n.Status), n.Is, n.Of) + ")"
 	}
 	if n.Expires == "" {
 		return is

@@ -6,7 +6,7 @@ import "github.com/pgconsent/pgconsent/internal/sql/catalog"
 // over. Under Not, which would turn that into a row that shows, a condition that needs it hides the row.
 
 // uses returns the attributes that n uses at any depth, optional ones too.
-func uses(n Node) map[string]bool {
+func usedAttributes(n Node) map[string]bool {
 	out := map[string]bool{}
 	walk(n, nil, func(n Node, _ *catalog.Relation) {
 		for _, a := range attributesOf(n) {
@@ -17,7 +17,7 @@ func uses(n Node) map[string]bool {
 }
 
 // demanded returns the attributes without which n shows nothing.
-func demanded(n Node) map[string]bool {
+func requiredAttributes(n Node) map[string]bool {
 	out := map[string]bool{}
 	walk(n, nil, func(n Node, _ *catalog.Relation) {
 		for _, a := range attributesOf(n) {
@@ -58,7 +58,7 @@ func attributesOf(n Node) []Attr {
 }
 
 // despite makes a condition under Not true where an optional attribute of n is missing.
-func despite(n Node, condition string) string {
+func orMissing(n Node, condition string) string {
 	for _, a := range attributesOf(n) {
 		if a.Optional {
 			condition = "(" + attr(a.Name) + " IS NULL OR " + condition + ")"

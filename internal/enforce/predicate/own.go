@@ -29,7 +29,7 @@ func (Own) node()    {}
 func (Tenant) node() {}
 
 // compared is the row's side of the comparison: the column itself, so that an index on it serves.
-func (n Own) compared(row string) string {
+func (n Own) comparedColumn(row string) string {
 	if n.AsText {
 		return column(row, n.Column) + "::pg_catalog.text"
 	}
@@ -37,29 +37,29 @@ func (n Own) compared(row string) string {
 }
 
 // known makes the comparison with a list NULL for a NULL: with an empty list it would be false, and Not show the row.
-func (n Own) known(row, comparison string, negated bool) string {
-	if negated && list(n.Type) {
+func (n Own) nullForNull(row, comparison string, negated bool) string {
+	if negated && isListType(n.Type) {
 		return "CASE WHEN " + column(row, n.Column) + " IS NOT NULL THEN " + comparison + " END"
 	}
 	return comparison
 }
 
 func (n Own) sql(row string, negated bool) string {
-	if list(n.Type) {
-		return n.known(row, oneOf(n.compared(row), "(SELECT "+attrText(n.Attribute)+"::"+n.Type+")::"+n.Type), negated)
+	if isListType(n.Type) {
+		return n.nullForNull(row, oneOf(n.comparedColumn(row), "(SELECT "+attrText(n.Attribute)+"::"+n.Type+")::"+n.Type), negated)
 	}
-	return equal(n.compared(row), attr(n.Attribute)+"::"+n.Type)
+	return equal(n.comparedColumn(row), attr(n.Attribute)+"::"+n.Type)
 }
 
 func (n Tenant) sql(row string, negated bool) string {
 	own := n.Own.sql(row, negated)
 	if n.Shared != "" {
 		shared := catalog.QuoteLiteral(n.Shared) + "::" + strings.TrimSuffix(n.Type, "[]")
-		if list(n.Type) {
-			own = n.known(row, oneOf(n.compared(row),
+		if isListType(n.Type) {
+			own = n.nullForNull(row, oneOf(n.comparedColumn(row),
 				"(SELECT "+attrText(n.Attribute)+"::"+n.Type+" OPERATOR(pg_catalog.||) ARRAY["+shared+"])::"+n.Type), negated)
 		} else {
-			own = oneOf(n.compared(row), "ARRAY["+attr(n.Attribute)+"::"+n.Type+", "+shared+"]")
+			own = oneOf(n.comparedColumn(row), "ARRAY["+attr(n.Attribute)+"::"+n.Type+", "+shared+"]")
 		}
 	}
 	if n.SharedNull {
@@ -75,7 +75,7 @@ func (n Own) judge(row Row, w World) truth {
 		return unknown
 	}
 	of := []string{attribute}
-	if list(n.Type) {
+	if isListType(n.Type) {
 		of = elements(attribute)
 	}
 	return truthOf(slices.ContainsFunc(of, func(a string) bool {
@@ -95,7 +95,7 @@ func (n Tenant) judge(row Row, w World) truth {
 }
 
 // list tells whether an attribute's type is one of lists.
-func list(sqlType string) bool { return strings.HasSuffix(sqlType, "[]") }
+func isListType(sqlType string) bool { return strings.HasSuffix(sqlType, "[]") }
 
 // elements are those of a list's value that are not NULL; none if it is no list.
 func elements(value string) []string {

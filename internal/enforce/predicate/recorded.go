@@ -55,10 +55,10 @@ func (Recorded) node() {}
 func (n Recorded) form() GrantForm { return n.Subjects.Form }
 
 // froms are the columns of the row that the node stands on.
-func (n Recorded) froms() []string {
+func (n Recorded) fromColumns() []string {
 	var out []string
 	if len(n.Steps) > 0 {
-		out = append(out, n.Steps[0].froms()...)
+		out = append(out, n.Steps[0].fromColumns()...)
 	} else {
 		out = append(out, n.subject())
 	}
@@ -90,7 +90,7 @@ func (n Recorded) subject() string {
 // reads are the columns of the i-th step's rows that are looked at next.
 func (n Recorded) reads(i int) []string {
 	if i+1 < len(n.Steps) {
-		return n.Steps[i+1].froms()
+		return n.Steps[i+1].fromColumns()
 	}
 	return []string{n.subject()}
 }
@@ -123,22 +123,22 @@ func (g Guardians) columns() []string {
 
 // single tells whether the one subject stands in a column of the row and speaks for itself: then a record is a row of a
 // table that the subject's equals.
-func (n Recorded) single() bool {
+func (n Recorded) singleSubject() bool {
 	return n.Subject != "" && len(n.Steps) == 0 && n.Record.Relation != nil && n.Record.Guardians == nil &&
 		n.Record.Element == ""
 }
 
 // orOwn adds that a subject who is the caller need not be asked.
-func (w *writer) orOwn(n Recorded, row, agreed string) string {
+func (w *writer) orSelf(n Recorded, row, agreed string) string {
 	if len(n.But) == 0 {
 		return agreed
 	}
-	return "(" + oneOf(column(row, n.Subject), n.own()) + " OR " + agreed + ")"
+	return "(" + oneOf(column(row, n.Subject), n.ownIDs()) + " OR " + agreed + ")"
 }
 
 // own is the array of the session's own ids.
-func (n Recorded) own() string {
-	return Grant{Form: n.form(), To: n.But}.who() + "::" + n.form().element() + "[]"
+func (n Recorded) ownIDs() string {
+	return Grant{Form: n.form(), To: n.But}.idArray() + "::" + n.form().element() + "[]"
 }
 
 // recorded writes the probe: for each subject of a row the records are looked up by their grantor. Of a list, of what
@@ -148,17 +148,17 @@ func (w *writer) recorded(n Recorded, row string) string {
 	if n.subject() == "" || n.Record.Relation == nil {
 		return w.nothing()
 	}
-	return w.subjects(n, row, func(id string) []string {
+	return w.forEachSubject(n, row, func(id string) []string {
 		out := []string{"NOT EXISTS (" + w.record(n.Record, row, id) + fence}
 		if n.Record.Guardians != nil {
-			out = append(out, w.refusing(n, row, id))
+			out = append(out, w.noGuardianAgrees(n, row, id))
 		}
 		return out
 	})
 }
 
 // subjects says that no subject of a row refuses, by conditions on the subject's id.
-func (w *writer) subjects(n Recorded, row string, refuses func(id string) []string) string {
+func (w *writer) forEachSubject(n Recorded, row string, refuses func(id string) []string) string {
 	outer := w.form
 	w.form = probe
 	defer func() { w.form = outer }()
@@ -169,7 +169,7 @@ func (w *writer) subjects(n Recorded, row string, refuses func(id string) []stri
 	if len(n.Steps) == 0 {
 		from = n.subjects(row, subject)
 	} else {
-		parts = append(parts, n.Steps[0].begins(row))
+		parts = append(parts, n.Steps[0].startNotNull(row))
 		if w.policy && !n.Required {
 			parts = append(parts, "(EXISTS (SELECT 1 FROM "+w.helper(n.Steps[0].Relation)+") OR (SELECT "+
 				EmptyFunction(n.Steps[0].Relation.Name).SQL()+"()))")
@@ -195,7 +195,7 @@ func (w *writer) subjects(n Recorded, row string, refuses func(id string) []stri
 	}
 	id := subject + ".id"
 	if len(n.But) > 0 {
-		where = append(where, "("+oneOf(id, n.own())+") IS NOT TRUE")
+		where = append(where, "("+oneOf(id, n.ownIDs())+") IS NOT TRUE")
 	}
 	where = append(where, refuses(id)...)
 	parts = append(parts, "NOT EXISTS (SELECT 1 FROM "+from+" WHERE "+strings.Join(where, " AND ")+fence)
@@ -206,11 +206,11 @@ func (w *writer) subjects(n Recorded, row string, refuses func(id string) []stri
 }
 
 // refusing says that no guardian of a subject has agreed.
-func (w *writer) refusing(n Recorded, row, id string) string {
+func (w *writer) noGuardianAgrees(n Recorded, row, id string) string {
 	g := n.Record.Guardians
 	guardian, record := w.alias(), w.alias()
 	by := []string{equal(column(guardian, g.Subject), id)}
-	by = append(by, matches(g.Match, guardian, row)...)
+	by = append(by, pairConditions(g.Match, guardian, row)...)
 	if g.Rows != nil {
 		by = append(by, w.write(g.Rows, guardian))
 	}
@@ -233,7 +233,7 @@ func (w *writer) record(n Record, row, grantor string) string {
 		return "SELECT 1 WHERE false"
 	}
 	r := w.alias()
-	where := append(matches(n.Match, r, row), equal(column(r, n.Grantor), grantor))
+	where := append(pairConditions(n.Match, r, row), equal(column(r, n.Grantor), grantor))
 	where = append(where, w.recordOf(n, r, row)...)
 	return "SELECT 1 FROM " + w.helper(n.Relation) + " AS " + r + " WHERE " + strings.Join(where, " AND ")
 }
@@ -248,7 +248,7 @@ func (w *writer) recordOf(n Record, r, row string) []string {
 		where = append(where, equal(column(r, n.Element), w.element))
 	}
 	if len(n.Grantee.To) > 0 {
-		where = append(where, oneOf(column(r, n.Grantee.Column), n.Grantee.who()+"::"+n.Grantee.Form.element()+"[]"))
+		where = append(where, oneOf(column(r, n.Grantee.Column), n.Grantee.idArray()+"::"+n.Grantee.Form.element()+"[]"))
 	}
 	if n.Rows != nil {
 		where = append(where, w.write(n.Rows, r))
@@ -256,7 +256,7 @@ func (w *writer) recordOf(n Record, r, row string) []string {
 	return where
 }
 
-func matches(pairs []Pair, to, row string) []string {
+func pairConditions(pairs []Pair, to, row string) []string {
 	var out []string
 	for _, p := range pairs {
 		out = append(out, equal(column(to, p.Column), column(row, p.From)))
@@ -282,11 +282,11 @@ func (s Scope) sql(record, row string) string {
 	return "(" + strings.Join(out, " OR ") + ")"
 }
 
-func agreed(n Recorded, row Row, w World) bool {
+func everySubjectAgreed(n Recorded, row Row, w World) bool {
 	if n.subject() == "" || n.Record.Relation == nil {
 		return false
 	}
-	return everySubject(n, row, w, func(id string) bool { return n.Record.given(id, row, w) })
+	return everySubject(n, row, w, func(id string) bool { return n.Record.hasAgreed(id, row, w) })
 }
 
 // everySubject tells whether each subject of a row agrees; the caller is not asked.
@@ -302,7 +302,7 @@ func everySubject(n Recorded, row Row, w World, agrees func(id string) bool) boo
 			next = append(next, to...)
 		}
 		if i == 0 {
-			for _, from := range step.froms() {
+			for _, from := range step.fromColumns() {
 				if _, ok := row[from]; !ok {
 					return false
 				}
@@ -343,12 +343,12 @@ func idsOf(to []Grantee, w World) []string {
 }
 
 // given tells whether a subject, or a guardian, has agreed.
-func (n Record) given(subject string, row Row, w World) bool {
+func (n Record) hasAgreed(subject string, row Row, w World) bool {
 	grantors := []string{subject}
 	if g := n.Guardians; g != nil {
 		for _, r := range w.Tables[g.Relation.Name] {
 			guardian, ok := r[g.Guardian]
-			if s, known := r[g.Subject]; ok && known && s == subject && matched(g.Match, r, row) &&
+			if s, known := r[g.Subject]; ok && known && s == subject && pairsEqual(g.Match, r, row) &&
 				(g.Rows == nil || judge(g.Rows, r, w) == yes) {
 				grantors = append(grantors, guardian)
 			}
@@ -356,14 +356,14 @@ func (n Record) given(subject string, row Row, w World) bool {
 	}
 	return slices.ContainsFunc(w.Tables[n.Relation.Name], func(r Row) bool {
 		grantor, ok := r[n.Grantor]
-		return ok && slices.Contains(grantors, grantor) && matched(n.Match, r, row) &&
+		return ok && slices.Contains(grantors, grantor) && pairsEqual(n.Match, r, row) &&
 			(n.Scope == nil || n.Scope.holds(r, row)) &&
-			n.Element == "" && n.Grantee.names(r, w) && (n.Rows == nil || judge(n.Rows, r, w) == yes)
+			n.Element == "" && n.Grantee.includesCaller(r, w) && (n.Rows == nil || judge(n.Rows, r, w) == yes)
 	})
 }
 
 // names tells whether a column of one id names the caller, or everybody.
-func (n Grant) names(record Row, w World) bool {
+func (n Grant) includesCaller(record Row, w World) bool {
 	if len(n.To) == 0 {
 		return true
 	}
@@ -371,7 +371,7 @@ func (n Grant) names(record Row, w World) bool {
 	return ok && (n.All != "" && id == n.All || slices.Contains(idsOf(n.To, w), id))
 }
 
-func matched(pairs []Pair, to, row Row) bool {
+func pairsEqual(pairs []Pair, to, row Row) bool {
 	for _, p := range pairs {
 		a, ok := to[p.Column]
 		b, known := row[p.From]

@@ -51,7 +51,7 @@ func (w *writer) reference(n Reference, row string) string {
 	return "(" + strings.Join(parts, " OR ") + ")"
 }
 
-func refers(n Reference, row Row, w World) bool {
+func referenceShows(n Reference, row Row, w World) bool {
 	if len(n.From) == 0 || len(n.From) != len(n.Columns) {
 		return false
 	}
@@ -91,12 +91,12 @@ func RowColumns(n Node) (columns []string, known bool) {
 			}
 		case Consent:
 			if len(n.Steps) > 0 {
-				for _, from := range n.Steps[0].froms() {
+				for _, from := range n.Steps[0].fromColumns() {
 					found[from] = true
 				}
 			}
 		case Visible:
-			for _, from := range n.step().froms() {
+			for _, from := range n.step().fromColumns() {
 				found[from] = true
 			}
 		case Reference:
@@ -104,15 +104,15 @@ func RowColumns(n Node) (columns []string, known bool) {
 				found[from] = true
 			}
 		case Derived:
-			for _, from := range n.froms() {
+			for _, from := range n.fromColumns() {
 				found[from] = true
 			}
 		case Recorded:
-			for _, from := range n.froms() {
+			for _, from := range n.fromColumns() {
 				found[from] = true
 			}
 		case Registered:
-			for _, from := range n.froms() {
+			for _, from := range n.fromColumns() {
 				found[from] = true
 			}
 		default:

@@ -65,16 +65,18 @@ const Forever = 1 << 20
 func (Registered) node() {}
 
 // single tells whether the subject is in a column of the row, and is asked whoever the caller is.
-func (n Registered) single() bool {
+func (n Registered) singleSubject() bool {
 	return n.Of.Subject != "" && len(n.Of.Steps) == 0 && len(n.Of.But) == 0
 }
 
 // alone tells whether what a record must be depends on its subject and the session, and not on the row besides.
-func (n Registered) alone() bool { return n.single() && n.Key == "" && n.Since == "" }
+func (n Registered) dependsOnSubjectOnly() bool {
+	return n.singleSubject() && n.Key == "" && n.Since == ""
+}
 
 // froms are the columns of the row that the node stands on.
-func (n Registered) froms() []string {
-	out := n.Of.froms()
+func (n Registered) fromColumns() []string {
+	out := n.Of.fromColumns()
 	if n.Key != "" {
 		out = append(out, n.Key)
 	}
@@ -103,10 +105,10 @@ func (w *writer) registered(n Registered, row string) string {
 	if n.Of.subject() == "" {
 		return w.nothing()
 	}
-	if n.single() {
+	if n.singleSubject() {
 		return "EXISTS (" + w.consents(n, row, column(row, n.Of.Subject)) + fence
 	}
-	return w.subjects(n.Of, row, func(id string) []string {
+	return w.forEachSubject(n.Of, row, func(id string) []string {
 		return []string{"NOT EXISTS (" + w.consents(n, row, id) + fence}
 	})
 }
@@ -114,9 +116,9 @@ func (w *writer) registered(n Registered, row string) string {
 // consents is the look-up of the records by which a subject consents.
 func (w *writer) consents(n Registered, row, id string) string {
 	r := w.alias()
-	where := append([]string{equal(column(r, "subject"), subjectText(id))}, w.counts(n, r, row)...)
+	where := append([]string{equal(column(r, "subject"), subjectText(id))}, w.consentConditions(n, r, row)...)
 	no := w.alias()
-	refusal := append([]string{equal(column(no, "subject"), column(r, "subject"))}, n.about(no, row)...)
+	refusal := append([]string{equal(column(no, "subject"), column(r, "subject"))}, n.aboutConditions(no, row)...)
 	refusal = append(refusal, oneOf(column(no, "state"), textArray(refusals)),
 		"NOT ("+equal(column(no, "grantee"), "'*'::pg_catalog.text")+" AND "+
 			equal(column(no, "scope"), "'*'::pg_catalog.text")+" AND "+column(no, "number")+
@@ -134,8 +136,8 @@ func (w *writer) consents(n Registered, row, id string) string {
 var refusals = []string{"refused", "withdrawn", "revoked"}
 
 // about says that a record is about the row and the caller.
-func (n Registered) about(r, row string) []string {
-	out := []string{oneOf(column(r, "grantee"), Grant{To: n.Grantees, All: "*"}.who()+"::pg_catalog.text[]")}
+func (n Registered) aboutConditions(r, row string) []string {
+	out := []string{oneOf(column(r, "grantee"), Grant{To: n.Grantees, All: "*"}.idArray()+"::pg_catalog.text[]")}
 	scope, words := column(r, "scope"), []string{"*"}
 	for _, name := range n.Tables {
 		words = append(words, "table:"+name)
@@ -149,7 +151,7 @@ func (n Registered) about(r, row string) []string {
 		}
 	}
 	if len(n.Contexts) > 0 {
-		who := Grant{To: n.Contexts}.who() + "::pg_catalog.text[]"
+		who := Grant{To: n.Contexts}.idArray() + "::pg_catalog.text[]"
 		scopes = append(scopes, "(pg_catalog.starts_with("+scope+", 'ctx:'::pg_catalog.text) AND ("+oneOf(scope, who)+
 			" OR "+oneOf("pg_catalog.substr("+scope+", 5)", who)+"))")
 	}
@@ -160,14 +162,14 @@ func (n Registered) about(r, row string) []string {
 }
 
 // counts says that a record about the row is a consent to what is asked for.
-func (w *writer) counts(n Registered, r, row string) []string {
-	out := append(n.about(r, row), equal(column(r, "state"), "'given'::pg_catalog.text"),
+func (w *writer) consentConditions(n Registered, r, row string) []string {
+	out := append(n.aboutConditions(r, row), equal(column(r, "state"), "'given'::pg_catalog.text"),
 		"("+column(r, "expires_at")+" IS NULL OR "+column(r, "expires_at")+
 			" OPERATOR(pg_catalog.>) pg_catalog.statement_timestamp())",
-		n.stream(r, row))
-	out = append(out, w.asks(n.Categories, n.SessionCategories, func(has covering) string { return n.lists(r, row, has) })...)
-	out = append(out, w.asks(n.Purposes, n.SessionPurposes,
-		func(has covering) string { return has(column(r, "purposes")) })...)
+		n.streamCondition(r, row))
+	out = append(out, w.requestConditions(n.Categories, n.SessionCategories, func(has listCondition) string { return n.categoryCondition(r, row, has) })...)
+	out = append(out, w.requestConditions(n.Purposes, n.SessionPurposes,
+		func(has listCondition) string { return has(column(r, "purposes")) })...)
 	if n.Since == "" {
 		return out
 	}
@@ -179,7 +181,7 @@ func (w *writer) counts(n Registered, r, row string) []string {
 	}
 	counting, counted := "false", "false"
 	if n.Days > 0 {
-		counting, counted = n.counting(r, since), n.counted(r, since)
+		counting, counted = n.inRunningCountdown(r, since), n.inStoppedCountdown(r, since)
 	}
 	return append(out,
 		"("+column(r, "decay_from")+" IS NULL OR "+since+" OPERATOR(pg_catalog.>=) "+column(r, "decay_from")+" OR "+counting+")",
@@ -189,7 +191,7 @@ func (w *writer) counts(n Registered, r, row string) []string {
 
 // counting says that a row is older than the countdown that goes on, and fewer full days have passed. The clock is what
 // something is taken from: a time far ahead must not raise. Days are 24 hours, in every time zone.
-func (n Registered) counting(r, since string) string {
+func (n Registered) inRunningCountdown(r, since string) string {
 	out := since + " OPERATOR(pg_catalog.<) " + column(r, "decay_from")
 	if n.Days >= Forever {
 		return out
@@ -199,7 +201,7 @@ func (n Registered) counting(r, since string) string {
 }
 
 // counted says the same of a countdown that was stopped.
-func (n Registered) counted(r, since string) string {
+func (n Registered) inStoppedCountdown(r, since string) string {
 	return "(" + since + " OPERATOR(pg_catalog.<) " + column(r, "decayed_before") + " AND COALESCE(" +
 		column(r, "decayed_days") + ", 0) OPERATOR(pg_catalog.<) " + strconv.Itoa(n.Days) + ")"
 }
@@ -207,7 +209,7 @@ func (n Registered) counted(r, since string) string {
 func (n Registered) decays() bool { return n.Since != "" && n.Days > 0 }
 
 // stream says that rows of the record's stream show; a consent without one is one like any other.
-func (n Registered) stream(r, row string) string {
+func (n Registered) streamCondition(r, row string) string {
 	stream := column(r, "stream")
 	var out []string
 	switch {
@@ -226,7 +228,7 @@ func (n Registered) stream(r, row string) string {
 }
 
 // lists says that the record lists categories. While rows decay, those count that it listed when the countdown began.
-func (n Registered) lists(r, row string, has covering) string {
+func (n Registered) categoryCondition(r, row string, has listCondition) string {
 	listed := has(column(r, "categories"))
 	if !n.decays() {
 		return listed
@@ -239,19 +241,19 @@ func (n Registered) lists(r, row string, has covering) string {
 	since := column(row, n.Since)
 	if n.Days < Forever {
 		listed = "(" + listed + " AND (" + column(r, "decayed_before") + " IS NULL OR " + since +
-			" OPERATOR(pg_catalog.>=) " + column(r, "decayed_before") + " OR " + n.counted(r, since) + "))"
+			" OPERATOR(pg_catalog.>=) " + column(r, "decayed_before") + " OR " + n.inStoppedCountdown(r, since) + "))"
 	}
-	return "(" + listed + " OR (" + kept + " AND " + n.counting(r, since) + "))"
+	return "(" + listed + " OR (" + kept + " AND " + n.inRunningCountdown(r, since) + "))"
 }
 
 // covering says that a list covers what is asked for: who consents to a node of the tree of categories, or of purposes,
 // consents to all below it.
-type covering func(list string) string
+type listCondition func(list string) string
 
 // asks says that a list of the record's covers what is asked for, and that the session is for that.
-func (w *writer) asks(words []string, session []Grantee, has func(covering) string) []string {
+func (w *writer) requestConditions(words []string, session []Grantee, has func(listCondition) string) []string {
 	var out []string
-	who := Grant{To: session}.who() + "::pg_catalog.text[]"
+	who := Grant{To: session}.idArray() + "::pg_catalog.text[]"
 	for _, word := range words {
 		above := func(list string) string { return list + " OPERATOR(pg_catalog.&&) " + textArray(above(word)) }
 		out = append(out, has(above))
@@ -289,9 +291,9 @@ func covers(list []string, word string) bool {
 // registeredSet is every subject who consents, for a node that is alone.
 func (w *writer) registeredSet(n Registered) string {
 	r := w.alias()
-	where := w.counts(n, r, "")
+	where := w.consentConditions(n, r, "")
 	no := w.alias()
-	refusal := append([]string{equal(column(no, "subject"), column(r, "subject"))}, n.about(no, "")...)
+	refusal := append([]string{equal(column(no, "subject"), column(r, "subject"))}, n.aboutConditions(no, "")...)
 	refusal = append(refusal, oneOf(column(no, "state"), textArray(refusals)),
 		"NOT ("+equal(column(no, "grantee"), "'*'::pg_catalog.text")+" AND "+
 			equal(column(no, "scope"), "'*'::pg_catalog.text")+" AND "+column(no, "number")+
@@ -303,7 +305,7 @@ func (w *writer) registeredSet(n Registered) string {
 }
 
 // agrees is the model of Registered for one subject.
-func (n Registered) agrees(subject string, row Row, w World) bool {
+func (n Registered) subjectConsents(subject string, row Row, w World) bool {
 	records := w.Tables[RegistryTable]
 	return slices.ContainsFunc(records, func(r Row) bool {
 		return r["subject"] == subject && n.isAbout(r, row, w) && n.consents(r, row, w) &&
@@ -394,11 +396,11 @@ func (n Registered) consents(r, row Row, w World) bool {
 		return lists("categories", words) && (n.Days >= Forever || !counted || dated && !removed) ||
 			kept && lists("kept", words) && decaying && !passed
 	}
-	return asked(n.Categories, n.SessionCategories, w, categories) &&
-		asked(n.Purposes, n.SessionPurposes, w, func(words []string) bool { return lists("purposes", words) })
+	return coversRequested(n.Categories, n.SessionCategories, w, categories) &&
+		coversRequested(n.Purposes, n.SessionPurposes, w, func(words []string) bool { return lists("purposes", words) })
 }
 
-func asked(words []string, session []Grantee, w World, has func([]string) bool) bool {
+func coversRequested(words []string, session []Grantee, w World, has func([]string) bool) bool {
 	own := idsOf(session, w)
 	switch {
 	case len(words) == 0 && len(session) == 0:
@@ -420,9 +422,9 @@ func asked(words []string, session []Grantee, w World, has func([]string) bool) 
 }
 
 // registeredBy evaluates the node: every subject that the row has agrees.
-func registeredBy(n Registered, row Row, w World) bool {
+func everySubjectConsents(n Registered, row Row, w World) bool {
 	if n.Of.subject() == "" {
 		return false
 	}
-	return everySubject(n.Of, row, w, func(id string) bool { return n.agrees(id, row, w) })
+	return everySubject(n.Of, row, w, func(id string) bool { return n.subjectConsents(id, row, w) })
 }

@@ -21,17 +21,17 @@ func Check(n Node, rel *catalog.Relation) string { return policyOn(n, rel, probe
 
 func policyOn(n Node, rel *catalog.Relation, sublinks form) string {
 	w := writer{policy: true, form: sublinks, prefix: prefixFor(rel.Name.Name), row: rel}
-	parts := guards(optional(n))
-	if len(demanded(n)) == 0 {
+	parts := guards(attributesToGuard(n))
+	if len(requiredAttributes(n)) == 0 {
 		parts = []string{"(SELECT pgconsent_gate.sealed())"}
 	}
 	row := catalog.QuoteIdent(rel.Name.Name)
 	_, open := n.(Open)
 	switch conjuncts := Conjuncts(n); {
 	case open:
-	case sublinks == dual && looksUp(conjuncts):
+	case sublinks == dual && readsOtherTables(conjuncts):
 		for _, part := range conjuncts {
-			parts = append(parts, w.sought(part, row))
+			parts = append(parts, w.withUseIndexHint(part, row))
 		}
 	default:
 		parts = append(parts, w.write(n, row))
@@ -50,15 +50,15 @@ func Inject(n Node, alias string) (sql string, needsSignature bool) {
 		return "true", false
 	}
 	w := writer{prefix: prefixFor(alias)}
-	parts := append(guards(optional(n)), w.write(n, catalog.QuoteIdent(alias)))
-	return "(CASE WHEN " + strings.Join(parts, " AND ") + " THEN true END) IS NOT NULL", w.gated
+	parts := append(guards(attributesToGuard(n)), w.write(n, catalog.QuoteIdent(alias)))
+	return "(CASE WHEN " + strings.Join(parts, " AND ") + " THEN true END) IS NOT NULL", w.namesSignedView
 }
 
 // optional returns the attributes without which n might show a row, so that it must be asked whether they are there. In
 // a conjunction Own hides by itself without its attribute.
-func optional(n Node) map[string]bool {
-	all := demanded(n)
-	for _, a := range conjunctive(n) {
+func attributesToGuard(n Node) map[string]bool {
+	all := requiredAttributes(n)
+	for _, a := range hidingAttributes(n) {
 		delete(all, a)
 	}
 	return all
@@ -87,15 +87,15 @@ func prefixFor(outer string) string {
 }
 
 type writer struct {
-	policy  bool
-	direct  bool              // over the tables themselves
-	form    form              // of sublinks
-	row     *catalog.Relation // the outer row's table, where form is dual
-	prefix  string
-	aliases int
-	gated   bool
-	negated bool   // inside a Not: what is written is true unless it is certainly false
-	element string // where elements of a list are judged: the one
+	policy          bool
+	direct          bool              // over the tables themselves
+	form            form              // of sublinks
+	row             *catalog.Relation // the outer row's table, where form is dual
+	prefix          string
+	aliases         int
+	namesSignedView bool
+	negated         bool   // inside a Not: what is written is true unless it is certainly false
+	element         string // where elements of a list are judged: the one
 }
 
 func (w *writer) alias() string {
@@ -111,7 +111,7 @@ func (w *writer) helper(r *catalog.Relation) string {
 	if w.policy {
 		return HelperView(r.Name).SQL()
 	}
-	w.gated = true
+	w.namesSignedView = true
 	return SignedHelperView(r.Name).SQL()
 }
 
@@ -128,18 +128,18 @@ func (w *writer) write(n Node, row string) string {
 	case Any:
 		return w.join(n, row, " OR ")
 	case Own:
-		return w.attributed(n, n.sql(row, w.negated))
+		return w.withAttributes(n, n.sql(row, w.negated))
 	case Tenant:
-		return w.attributed(n, n.sql(row, w.negated))
+		return w.withAttributes(n, n.sql(row, w.negated))
 	case Grant:
-		return w.attributed(n, n.sql(row, w.negated))
+		return w.withAttributes(n, n.sql(row, w.negated))
 	case SQL:
 		return w.leaf(expressionSQL(n.Expr, row))
 	case Status:
 		if w.negated {
 			return w.leaf(status(column(row, n.Column), n.Is))
 		}
-		return w.holds(column(row, n.Column), n.Is, n.Of)
+		return w.statusHolds(column(row, n.Column), n.Is, n.Of)
 	case Not:
 		w.negated = !w.negated
 		part := w.write(n.Node, row)
@@ -155,7 +155,7 @@ func (w *writer) write(n Node, row string) string {
 			return w.nothing()
 		}
 		if w.form != probe {
-			return w.either(n, row)
+			return w.sublink(n, row)
 		}
 		target := w.alias()
 		return "EXISTS (SELECT 1 FROM " + w.helper(n.Relation) + " AS " + target +
@@ -168,7 +168,7 @@ func (w *writer) write(n Node, row string) string {
 			return w.nothing()
 		}
 		if w.form != probe {
-			return w.either(n, row)
+			return w.sublink(n, row)
 		}
 		return w.recorded(n, row)
 	case Derived:
@@ -178,7 +178,7 @@ func (w *writer) write(n Node, row string) string {
 			return w.nothing()
 		}
 		if w.form != probe {
-			return w.either(n, row)
+			return w.sublink(n, row)
 		}
 		return w.registered(n, row)
 	default:
@@ -195,9 +195,9 @@ func (w *writer) leaf(condition string) string {
 }
 
 // attributed writes a condition on attributes that may be missing.
-func (w *writer) attributed(n Node, condition string) string {
+func (w *writer) withAttributes(n Node, condition string) string {
 	if w.negated {
-		return despite(n, w.leaf(condition))
+		return orMissing(n, w.leaf(condition))
 	}
 	return condition
 }
@@ -223,19 +223,19 @@ func (w *writer) consent(n Consent, row string) string {
 	if len(n.Steps) == 0 {
 		return "false"
 	}
-	out := "(" + n.Steps[0].begins(row)
+	out := "(" + n.Steps[0].startNotNull(row)
 	if w.policy && !n.Required {
 		out += " AND (EXISTS (SELECT 1 FROM " + w.helper(n.Steps[0].Relation) + ") OR (SELECT " +
 			EmptyFunction(n.Steps[0].Relation.Name).SQL() + "()))"
 	}
 	if w.form != probe {
-		return w.kept(n, row, out+" AND "+w.either(n, row)+")")
+		return w.materializedOr(n, row, out+" AND "+w.sublink(n, row)+")")
 	}
-	return w.kept(n, row, out+" AND "+w.agrees(n, row)+")")
+	return w.materializedOr(n, row, out+" AND "+w.noSubjectRefuses(n, row)+")")
 }
 
 // agrees says, in the probe form, that no subject refuses.
-func (w *writer) agrees(n Consent, row string) string {
+func (w *writer) noSubjectRefuses(n Consent, row string) string {
 	var b strings.Builder
 	if n.Required {
 		first := w.alias()
@@ -251,7 +251,7 @@ func (w *writer) agrees(n Consent, row string) string {
 		last = next
 	}
 	b.WriteString(" WHERE " + n.Steps[0].on(first, row) +
-		" AND " + w.agreed(n, last) + " IS NOT TRUE" + fence)
+		" AND " + w.subjectAgrees(n, last) + " IS NOT TRUE" + fence)
 	return b.String()
 }
 
@@ -266,7 +266,7 @@ func (w *writer) link(step Step, from, to string, reads []string) string {
 // reads are the columns of the i-th step's rows that are looked at next.
 func (n Consent) reads(i int) []string {
 	if i+1 < len(n.Steps) {
-		return n.Steps[i+1].froms()
+		return n.Steps[i+1].fromColumns()
 	}
 	if n.Expires != "" {
 		return []string{n.Status, n.Expires}
@@ -286,7 +286,7 @@ func status(column, is string) string {
 // way that PostgreSQL has statistics of: of the text of either it has none, and expects one row in two hundred. The
 // text of an enum is asked all the same, since somebody may give its values other words; of that everything is expected
 // to hold. In an agent's statement no enum is named, whose schema agents may not use.
-func (w *writer) holds(column, is, of string) string {
+func (w *writer) statusHolds(column, is, of string) string {
 	switch text := status(column, is); {
 	case of == "boolean":
 		return column + map[bool]string{true: " IS TRUE", false: " IS FALSE"}[is == "true"]
